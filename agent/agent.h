@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: MIT. agent.h: what the rooms of the engine share: the ring's tables, the
+ * lanes, and what a backend may ask for.
+ *
+ * [any]: on any application thread: no malloc, lock, syscall, log or wait; errno kept. (The first
+ * event of a thread claims a lane, the first use of a name or path inserts it: those may make a
+ * system call to back tmpfs pages, and take a process-private spinlock for the insertion only.)
+ * [agent]: on the agent's own thread only.
+ */
+#ifndef PROTOND_AGENT_H
+#define PROTOND_AGENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "engine.h"
+#include "record.h"
+#include "ring.h"
+
+/* --- table.c: the insert-only tables of the ring ------------------------------------------------ */
+
+/* [any] Ring name id of any bytes; cut and hashed beyond NAME_BYTES_MAX; NAME_OTHER when full. */
+uint32_t agent_name(const char *text, size_t bytes);
+/* [any] Child of a path; the parent's (other) when the table or the parent is full. `name` is a ring
+ * name id. */
+uint32_t agent_path_child(uint32_t parent, enum path_kind kind, uint32_t name);
+/* [any] UINT32_MAX when full. */
+uint32_t agent_config(const struct ring_config *c);
+/* [any] Finds by uuid or adds; returns index, UINT16_MAX when full. */
+uint16_t agent_device(const struct ring_device *d);
+
+/* --- lane.c ------------------------------------------------------------------------------------- */
+
+/* [any] Writes one complete record into the calling thread's lane. `rec` starts with a header word
+ * made with REC_HDR(bytes, type, 0, flags, id): the lap is filled in here. False: dropped, counted. */
+bool agent_put(const void *rec, uint32_t bytes);
+/* [agent] The same into the agent's own lane, waiting for space (the daemon drains it) until the
+ * engine ends. False: ended, or no daemon for 60 s: dropped, counted. */
+bool agent_put_wait(const void *rec, uint32_t bytes);
+
+/* --- scope.c ------------------------------------------------------------------------------------ */
+
+/* [any] Where a launch on this thread stands now: op, else state, else scope, else the context's or
+ * the main thread's path. *ret_op: the path is an op's. */
+uint32_t agent_where(bool *ret_op);
+/* [any] Ring clock now. */
+uint64_t agent_clock(void);
+
+/* [any] Guard against re-entry (signals, CUPTI inside us). False: already inside; count and leave.
+ * Saves errno in *saved; agent_leave restores it. */
+bool agent_enter(int *saved);
+void agent_leave(int saved);
+
+/* [any] Adds to a counter of struct ring_counts (relaxed). Use: agent_count(&c->gpu_dropped, n). */
+struct ring_counts *agent_counts(void);
+static inline void agent_count(_Atomic uint64_t *counter, uint64_t n)
+{
+        atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+}
+
+/* --- engine.c ----------------------------------------------------------------------------------- */
+
+const struct protond_host *agent_host(void);
+uint64_t agent_monotonic_ns(void);
+
+/* --- backends: backend/NAME.c, each one const table --------------------------------------------- */
+
+#define BACKEND_ABI 1u
+
+enum backend_caps { CAP_KERNEL = 1, CAP_GRAPH = 2, CAP_PC_SAMPLE = 4, CAP_MARKER = 8 };
+
+/* What a failure says to people: what happened, and what to do. */
+struct backend_error {
+        int32_t code; /* CUptiResult, CUresult or -errno */
+        char text[256];
+};
+
+struct backend_status {
+        uint32_t cupti_version, driver_version;
+        char cupti_path[256];
+};
+
+/* Verbs are idempotent, on libprotond's thread or the agent's (never both at once: engine.c holds
+ * them apart), except launches, which the backend's own callbacks write on application threads. */
+struct backend {
+        uint32_t abi, caps;
+        const char *name;
+        /* Library and driver usable? Loads, but changes nothing in the process. */
+        int (*probe)(struct backend_status *ret, struct backend_error *e);
+        /* Subscribes. armed: graph callbacks only; else launches and activity records too. May be
+         * called to go from armed to on and back. */
+        int (*start)(bool armed, struct backend_error *e);
+        /* [agent] Brings finished activity into the ring: every flush period, and on request.
+         * force: also what is unfinished (once per stall). Returns records written. */
+        uint64_t (*flush)(bool force);
+        uint64_t (*pending)(void); /* launches seen and not yet delivered, as far as it can tell */
+        /* Drains, disables, unsubscribes. finalize: also gives CUPTI's cost back (cuptiFinalize)
+         * where that is safe; *ret_residual says whether a cost is left. */
+        int (*stop)(bool finalize, bool *ret_residual);
+        /* In the process's exit handler, at most timeout_ms: what can still be saved. */
+        void (*exit)(uint32_t timeout_ms);
+        void (*forked)(void); /* in the child: forget everything, touch nothing */
+};
+
+extern const struct backend backend_cupti;
+
+/* --- backend/nvtx.c ----------------------------------------------------------------------------- */
+
+/* NVTX push/pop as scopes. get_export_table: what InitializeInjectionNvtx2 was given. 1: attached. */
+uint32_t nvtx_attach(void *get_export_table);
+
+#endif
