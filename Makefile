@@ -1,0 +1,258 @@
+# protond. `make demo` runs the main job, `make check` passes the tests, `make help` lists the rest.
+# Every list of sources is a wildcard of its room: a file added is a file built.
+
+PREFIX    ?= /usr/local
+DESTDIR   ?=
+B         ?= build
+CC        ?= cc
+PYTHON    ?= /usr/bin/python3
+CUDA_HOME ?= /usr/local/cuda
+comma     := ,
+VERSION   := $(shell sed -n 's/^.define PROTOND_VERSION "\(.*\)"/\1/p' libclient/protond.h)
+
+# What a fresh Debian 12 machine lacks: to build and run, and to check besides.
+APT_BUILD := gcc make pkg-config libc6-dev libuv1-dev libmsgpack-dev libsqlite3-dev libjansson-dev \
+	libpcre2-dev
+APT_CHECK := g++ clang clang-format libclang-rt-14-dev check python3 python3-pytest pmccabe binutils man-db git
+
+# SAN=address,undefined or SAN=thread builds everything under it, in a folder of its own.
+ifneq ($(SAN),)
+B        := $(B)/$(firstword $(subst $(comma), ,$(SAN)))
+SANFLAGS := -fsanitize=$(SAN) -fno-omit-frame-pointer -fno-sanitize-recover=undefined
+endif
+
+WARN := -Wall -Wextra -Wpedantic -Wshadow -Wundef -Wvla -Wcast-qual -Wformat=2 -Wswitch-enum \
+	-Wstrict-prototypes -Wmissing-prototypes -Wold-style-definition -Wwrite-strings \
+	-Wpointer-arith -Wimplicit-fallthrough -Wnull-dereference -Wdouble-promotion -Wconversion \
+	-Wframe-larger-than=16384
+ifneq ($(findstring clang,$(CC)),)
+WARN += -Wcomma -Wunreachable-code
+else
+WARN += -Wlogical-op -Wduplicated-cond -Wduplicated-branches -Wformat-signedness
+endif
+
+CFLAGS      ?= -O2 -g
+ALL_CFLAGS  := -std=c17 -D_GNU_SOURCE -fPIC -fvisibility=hidden $(WARN) $(WERROR) $(CFLAGS) \
+	$(SANFLAGS) -MMD -MP
+ALL_LDFLAGS := $(LDFLAGS) $(SANFLAGS) -Wl,-z,relro,-z,now,--as-needed
+ifeq ($(SAN),)
+JOB_LDFLAGS := -Wl,-z,defs,-z,nodelete
+else
+JOB_LDFLAGS := -Wl,-z,nodelete
+endif
+
+PKG      := libuv msgpack sqlite3 jansson libpcre2-8
+PKG_CFL   = $(shell pkg-config --cflags $(PKG) 2>/dev/null)
+LIB_WIRE  = $(shell pkg-config --libs msgpack sqlite3 jansson 2>/dev/null) -lm
+LIB_DAEMON = $(shell pkg-config --libs libuv 2>/dev/null) $(LIB_WIRE) -lpthread
+LIB_VIEWER = $(shell pkg-config --libs libpcre2-8 2>/dev/null) $(LIB_WIRE)
+
+# Rooms: what each may include is its -I list, and a crossed line does not compile.
+INC_place     := -Iproto/place
+INC_wire      := -Iproto/wire -Iproto/place
+INC_libclient := -Ilibclient -Iproto/abi -Iproto/place
+INC_agent     := -Iagent -Iagent/backend -Iproto/abi
+INC_daemon    := -Idaemon -Iproto/abi -Iproto/wire -Iproto/place
+INC_viewer    := -Iviewer -Iproto/wire -Iproto/place
+
+SRC_wire      := $(wildcard proto/wire/*.c)
+SRC_libclient := $(wildcard libclient/*.c)
+SRC_agent     := $(wildcard agent/*.c agent/backend/*.c)
+SRC_daemon    := $(wildcard daemon/*.c)
+SRC_viewer    := $(wildcard viewer/*.c)
+MAIN_daemon   := daemon/main.c
+MAIN_viewer   := viewer/protonctl.c viewer/protonview.c
+
+obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
+ROOMS := wire libclient agent daemon viewer
+
+.PHONY: all demo check deps deps-check help install uninstall bundle bench gpu-check gpu-bench lint clean tests
+.DELETE_ON_ERROR:
+all: $(B)/bin/protond $(B)/bin/protonctl $(B)/bin/protonview $(B)/lib/libprotond.so \
+	$(B)/lib/libprotond-agent.so.0 $(B)/lib/libprotond.a $(B)/bin/protond-demo
+
+help:
+	@echo "make demo       build, run the example program under protonctl run, print its tree"
+	@echo "make check      build and pass every test (ends in 'N passed, N failed')"
+	@echo "make            build into $(B)/"
+	@echo "make install    DESTDIR= PREFIX=$(PREFIX)     make uninstall    the reverse"
+	@echo "make bundle     a relocatable tree under dist/ that needs no packages where it runs"
+	@echo "make bench      speed of scopes, pipeline and viewer, against their floors"
+	@echo "make gpu-check  what needs an NVIDIA GPU     make gpu-bench    its speed"
+	@echo "make lint       formatting, warnings of two compilers, shape of the code, symbols"
+	@echo "SAN=address,undefined or SAN=thread with any of them: under that sanitizer"
+
+# --- objects and archives -------------------------------------------------------------------------
+
+define room
+$(B)/obj/$(1)/%.o: $(1)/%.c $(B)/flags
+	@mkdir -p $$(@D)
+	$$(CC) $$(INC_$(2)) $(3) $$(ALL_CFLAGS) -c -o $$@ $$<
+endef
+$(eval $(call room,proto/wire,wire,$$(PKG_CFL)))
+$(eval $(call room,libclient,libclient))
+$(eval $(call room,agent,agent))
+$(eval $(call room,daemon,daemon,$$(PKG_CFL)))
+$(eval $(call room,viewer,viewer,$$(PKG_CFL)))
+
+# A change of compiler or flags rebuilds.
+$(B)/flags: FORCE
+	@mkdir -p $(B)
+	@echo '$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS)' | cmp -s - $@ || echo '$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS)' > $@
+FORCE:
+
+$(B)/ar/lib%.a:
+	@mkdir -p $(@D)
+	@rm -f $@
+	$(AR) rcs $@ $^
+$(B)/ar/libwire.a: $(call obj,$(SRC_wire))
+$(B)/ar/liblibclient.a: $(call obj,$(SRC_libclient))
+$(B)/ar/libagent.a: $(call obj,$(SRC_agent))
+$(B)/ar/libdaemon.a: $(call obj,$(filter-out $(MAIN_daemon),$(SRC_daemon)))
+$(B)/ar/libviewer.a: $(call obj,$(filter-out $(MAIN_viewer),$(SRC_viewer)))
+
+# --- what is shipped ------------------------------------------------------------------------------
+
+$(B)/lib/libprotond.so.0: $(call obj,$(SRC_libclient)) libclient/libprotond.map
+	@mkdir -p $(@D)
+	$(CC) -shared $(ALL_LDFLAGS) $(JOB_LDFLAGS) -Wl,-soname,libprotond.so.0 \
+		-Wl,--version-script=libclient/libprotond.map -o $@ $(filter %.o,$^) -ldl -lpthread
+$(B)/lib/libprotond.so: $(B)/lib/libprotond.so.0
+	ln -sf libprotond.so.0 $@
+$(B)/lib/libprotond.a: $(call obj,$(SRC_libclient))
+	@rm -f $@
+	$(AR) rcs $@ $^
+$(B)/lib/libprotond-agent.so.0: $(call obj,$(SRC_agent)) agent/libprotond-agent.map
+	@mkdir -p $(@D)
+	$(CC) -shared $(ALL_LDFLAGS) $(JOB_LDFLAGS) -Wl,-soname,libprotond-agent.so.0 \
+		-Wl,--version-script=agent/libprotond-agent.map -o $@ $(filter %.o,$^) -ldl -lpthread
+
+$(B)/bin/protond: $(call obj,$(MAIN_daemon)) $(B)/ar/libdaemon.a $(B)/ar/libwire.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) $(RPATH) -o $@ $^ $(LIB_DAEMON)
+$(B)/bin/protonctl $(B)/bin/protonview: $(B)/bin/%: $(B)/obj/viewer/%.o $(B)/ar/libviewer.a $(B)/ar/libwire.a
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) $(RPATH) -o $@ $^ $(LIB_VIEWER)
+$(B)/bin/protond-demo: libclient/example/train.c $(B)/lib/libprotond.so $(B)/flags
+	@mkdir -p $(@D)
+	$(CC) -Ilibclient $(ALL_CFLAGS) $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/../lib' -o $@ $< \
+		-L$(B)/lib -lprotond -lpthread -ldl -lm
+
+# --- the two commands -----------------------------------------------------------------------------
+
+# $(call need,packages): install what is missing as root, else print the one line and stop.
+define need
+	@missing=$$(for p in $(1); do dpkg-query -W -f='$${Status}' $$p 2>/dev/null | grep -q 'ok installed' || echo $$p; done); \
+	if [ -n "$$missing" ]; then \
+		if [ "$$(id -u)" = 0 ]; then \
+			echo "installing: "$$missing; \
+			apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends $$missing >/dev/null; \
+		else \
+			echo "These packages are missing; install them, then run make again:"; \
+			echo "    sudo apt-get install -y "$$missing; exit 1; \
+		fi; \
+	fi
+endef
+deps:
+	$(call need,$(APT_BUILD))
+deps-check: deps
+	$(call need,$(APT_CHECK))
+
+# The packages must be there before a compiler is asked about them: hence the second make.
+demo: deps
+	@$(MAKE) --no-print-directory -s all
+	@sh libclient/example/demo.sh $(B)
+
+check: deps-check
+	@CC='$(CC)' MAKE='$(MAKE)' PYTHON='$(PYTHON)' bash tests/check.sh
+
+bench: deps-check all
+	@bash tests/bench/run.sh $(B)
+gpu-check: all
+	@bash tests/gpu/run.sh check $(B)
+gpu-bench: all
+	@bash tests/gpu/run.sh bench $(B)
+lint: deps-check
+	@bash tests/lint.sh
+
+# --- unit tests: the prefix of a test's name says which rooms it links -----------------------------
+
+UNIT := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/*.c))
+LIB_CHECK = $(shell pkg-config --libs check 2>/dev/null)
+tests: all $(UNIT)
+AR_job := libagent liblibclient
+AR_cupti := libagent liblibclient
+AR_fold := libdaemon libwire
+AR_store := libdaemon libwire
+AR_journal := libdaemon libwire
+AR_daemon := libdaemon libwire
+AR_wire := libwire
+AR_view := libviewer libwire
+AR_ctl := libdaemon libviewer libwire
+.SECONDEXPANSION:
+$(UNIT): $(B)/tests/%: tests/unit/%.c $(B)/flags $$(patsubst lib%,$(B)/ar/lib%.a,$$(AR_$$(firstword $$(subst _, ,$$*))))
+	@mkdir -p $(@D)
+	$(CC) -Itests/unit $(INC_agent) $(INC_libclient) $(INC_daemon) $(INC_viewer) $(PKG_CFL) $(ALL_CFLAGS) \
+		$(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
+		$(LIB_CHECK) $(LIB_DAEMON) $(LIB_VIEWER) -ldl
+
+# Programs that the scenarios drive.
+SCENARIO := job load
+tests: $(SCENARIO:%=$(B)/tests/%)
+$(SCENARIO:%=$(B)/tests/%): $(B)/tests/%: tests/scenario/%.c $(B)/lib/libprotond.so $(B)/flags
+	@mkdir -p $(@D)
+	$(CC) -Ilibclient $(ALL_CFLAGS) $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/../lib' -o $@ $< \
+		-L$(B)/lib -lprotond -lpthread
+
+# --- installing -----------------------------------------------------------------------------------
+
+D_BIN  := $(DESTDIR)$(PREFIX)/bin
+D_LIB  := $(DESTDIR)$(PREFIX)/lib
+D_INC  := $(DESTDIR)$(PREFIX)/include
+D_MAN  := $(DESTDIR)$(PREFIX)/share/man
+D_DOC  := $(DESTDIR)$(PREFIX)/share/doc/protond
+BINS   := protond protonctl protonview
+MAN1   := protonctl.1 protonview.1
+MAN8   := protond.8
+
+$(B)/man/%.1 $(B)/man/%.8: $(B)/bin/%
+	@mkdir -p $(@D)
+	$< --man > $@
+
+install: all $(MAN1:%=$(B)/man/%) $(MAN8:%=$(B)/man/%)
+	install -d $(D_BIN) $(D_LIB)/pkgconfig $(D_INC) $(D_MAN)/man1 $(D_MAN)/man8 $(D_DOC)
+	install -m 755 $(BINS:%=$(B)/bin/%) $(D_BIN)
+	install -m 644 $(B)/lib/libprotond.so.0 $(B)/lib/libprotond-agent.so.0 $(B)/lib/libprotond.a $(D_LIB)
+	ln -sf libprotond.so.0 $(D_LIB)/libprotond.so
+	install -m 644 libclient/protond.h $(D_INC)
+	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' libclient/protond.pc.in > $(D_LIB)/pkgconfig/protond.pc
+	install -m 644 $(MAN1:%=$(B)/man/%) $(D_MAN)/man1
+	install -m 644 $(MAN8:%=$(B)/man/%) $(D_MAN)/man8
+	install -m 644 README.md LICENSE docs/*.md $(D_DOC)
+
+uninstall:
+	rm -f $(BINS:%=$(D_BIN)/%) $(D_LIB)/libprotond.so $(D_LIB)/libprotond.so.0 $(D_LIB)/libprotond-agent.so.0 \
+		$(D_LIB)/libprotond.a $(D_LIB)/pkgconfig/protond.pc $(D_INC)/protond.h $(MAN1:%=$(D_MAN)/man1/%) \
+		$(MAN8:%=$(D_MAN)/man8/%)
+	rm -rf $(D_DOC)
+
+# The bundle: our binaries and, in lib/protond/, the libraries they need but for the C library's own.
+BUNDLE := dist/protond-$(VERSION)
+bundle: deps
+	$(MAKE) -s B=$(B)/bundle RPATH="-Wl,-rpath,'\$$\$$ORIGIN/../lib/protond'" all
+	@rm -rf $(BUNDLE)
+	@mkdir -p $(BUNDLE)/lib/protond
+	@cp -a $(B)/bundle/bin $(BUNDLE)/
+	@cp -a $(B)/bundle/lib/. $(BUNDLE)/lib/
+	@mkdir -p $(BUNDLE)/include && cp libclient/protond.h $(BUNDLE)/include/
+	@cp README.md LICENSE $(BUNDLE)/
+	@for b in $(BINS); do ldd $(B)/bundle/bin/$$b; done | awk '$$2=="=>" {print $$3}' | sort -u | \
+		grep -vE '/(ld-linux.*|libc|libm|libdl|libpthread|librt)\.so' | xargs -I{} cp -L {} $(BUNDLE)/lib/protond/
+	@# a bundled library finds its own neighbours through the binary's run path
+	@tar -C dist -czf $(BUNDLE).tar.gz $(notdir $(BUNDLE))
+	@echo "$(BUNDLE).tar.gz: unpack anywhere, run bin/protonctl run -- CMD"
+
+clean:
+	rm -rf build dist
+
+-include $(wildcard $(B)/obj/*/*.d $(B)/obj/*/*/*.d $(B)/tests/*.d $(B)/bin/*.d)

@@ -1,0 +1,29 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT. lint.sh: what a machine can say about the code: layout, warnings of a
+# second compiler, shape, forbidden calls, exported symbols. Prints the highest GLIBC version that the
+# libraries meant for jobs ask for.
+set -u
+cd "$(dirname "$0")/.." || exit 1
+bad=0
+say() {
+        printf '%s\n' "$1"
+        bad=1
+}
+sources=$(git ls-files '*.c' '*.h' | grep -v '^tests/golden/')
+# shellcheck disable=SC2086
+fmt=$(clang-format --dry-run $sources 2>&1 | grep -c 'warning:')
+[ "$fmt" -eq 0 ] || say "clang-format: $fmt places differ; run: clang-format -i \$(git ls-files '*.c' '*.h')"
+bash tests/checksrc.sh || bad=1
+make -s B=build/clang CC=clang WERROR=-Werror CFLAGS="-O1" "-j$(nproc)" all || say "clang: warnings above"
+# Functions over 25 in complexity or 80 lines are listed; none may be over 40 or 150.
+if command -v pmccabe >/dev/null; then
+        # shellcheck disable=SC2046
+        pmccabe $(git ls-files 'agent/*.c' 'daemon/*.c' 'libclient/*.c' 'proto/*.c' 'viewer/*.c') |
+                awk '$2 > 40 || $5 > 150 { print "too much in one function: " $6, $7, "complexity", $2, "lines", $5; n++ } END { exit n > 0 }' || bad=1
+fi
+for lib in build/lib/libprotond.so.0 build/lib/libprotond-agent.so.0; do
+        extra=$(nm -D --defined-only "$lib" | awk '{print $3}' | grep -vE '^(protond_|InitializeInjection|LIBPROTOND)' || true)
+        [ -z "$extra" ] || say "$lib exports more than its API: $extra"
+        printf '%s needs %s\n' "$lib" "$(objdump -T "$lib" | grep -oE 'GLIBC_[0-9.]+' | sort -uV | tail -1)"
+done
+exit $bad

@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT. SIGKILL on either side: nothing published is lost, nothing counts twice.
+import mmap
+import os
+import random
+import select
+import struct
+import subprocess
+
+import pytest
+
+from conftest import BUILD, WAIT, until
+
+LANE_LOSSES = (1, 2, 3)  # lane full, nested, no lane
+
+
+class Load:
+    def __init__(self, world, threads=2, pause_ns=200000, tag="truth"):
+        self.path = world.home / tag
+        self.threads = threads
+        self.process = subprocess.Popen([str(BUILD / "tests/load"), str(self.path), str(threads),
+                                         str(pause_ns)], stdout=subprocess.PIPE, env=world.env)
+        assert self.process.stdout.readline() == b"running\n"
+        world.jobs.append(self)
+        self.page = mmap.mmap(os.open(self.path, os.O_RDONLY), 4096, prot=mmap.PROT_READ)
+        self.pid = self.process.pid
+
+    def truth(self):
+        return sum(struct.unpack_from(f"<{self.threads}Q", self.page))
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(WAIT)
+
+
+def ended(world, pid):
+    until("the daemon saw the end", lambda: world.sql(
+        "SELECT 1 FROM process WHERE pid = ? AND end_reason IS NOT NULL", pid))
+
+
+def check(world, load, base=0):
+    """Stored + dropped is what the job did: at most one scope per thread was between exit and count."""
+    cells = world.cells("s")
+    stored = sum(v[0] for k, v in cells.items() if k.endswith("/unit"))
+    lost = sum(n for cause, n in world.losses("s").items() if cause in LANE_LOSSES)
+    did = load.truth() - base
+    assert 0 <= stored + lost - did <= load.threads, (stored, lost, did)
+    return stored, lost
+
+
+def pause(seconds):
+    select.select([], [], [], seconds)
+
+
+@pytest.mark.parametrize("round_", range(6))
+def test_killed_job(world, round_):
+    world.start(PROTOND_AUTO_SESSION="off")
+    world.ctl("start", "s", "--all")
+    load = Load(world)
+    rng = random.Random(round_)
+    until("it records", lambda: [j for j in world.ctl_json("jobs")["jobs"] if j["events"]])
+    base = None
+    pause(rng.uniform(0.01, 0.3))  # the instant is the random variable of this test
+    load.kill()
+    ended(world, load.pid)
+    world.ctl("finalize", "s")
+    cells = world.cells("s")
+    stored = sum(v[0] for k, v in cells.items() if k.endswith("/unit"))
+    lost = sum(n for cause, n in world.losses("s").items() if cause in LANE_LOSSES)
+    # Scopes before the engine was loaded are the job's alone: no more than it did, and no hole after.
+    assert stored + lost <= load.truth() + load.threads
+    assert stored > 0
+    del base
+
+
+def test_killed_job_that_recorded_from_its_first_scope(world):
+    """Under `run` the first scope is recorded: then stored + dropped equals the job's own counter."""
+    world.start(PROTOND_AUTO_SESSION="off")
+    world.ctl("start", "s", "--all")
+    token = "00112233445566778899aabbccddeeff"
+    world.env["PROTOND_TOKEN"] = token
+    for round_ in range(5):
+        load = Load(world, threads=3, tag=f"truth{round_}")
+        until("it records", lambda: load.truth() > 20000)
+        load.kill()
+        ended(world, load.pid)
+    world.ctl("finalize", "s")
+    cells = world.cells("s")
+    stored = sum(v[0] for k, v in cells.items() if k.endswith("/unit"))
+    lost = sum(n for cause, n in world.losses("s").items() if cause in LANE_LOSSES)
+    did = sum(j.truth() for j in world.jobs)
+    assert 0 <= stored + lost - did <= 3 * 5, (stored, lost, did)
+
+
+def test_killed_daemon_restarts_without_loss_or_double(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    world.ctl("start", "s", "--all")
+    world.env["PROTOND_TOKEN"] = "00112233445566778899aabbccddeeff"
+    load = Load(world, threads=2, pause_ns=1000000)
+    rng = random.Random(7)
+    for _ in range(8):
+        before = load.truth()
+        until("the job goes on", lambda: load.truth() > before + 2000)
+        pause(rng.uniform(0, 0.1))
+        world.daemon.kill()
+        world.daemon.wait(WAIT)
+        before = load.truth()
+        until("the job goes on without a daemon", lambda: load.truth() > before)
+        world.start(PROTOND_AUTO_SESSION="off")
+    load.kill()
+    ended(world, load.pid)
+    world.ctl("finalize", "s")
+    check(world, load)
+
+
+def test_both_killed(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    world.ctl("start", "s", "--all")
+    world.env["PROTOND_TOKEN"] = "00112233445566778899aabbccddeeff"
+    load = Load(world, threads=2, pause_ns=1000000)
+    until("it has worked", lambda: load.truth() > 10000)
+    world.daemon.kill()
+    world.daemon.wait(WAIT)
+    before = load.truth()
+    until("the job goes on", lambda: load.truth() > before)
+    load.kill()
+    world.start(PROTOND_AUTO_SESSION="off")
+    ended(world, load.pid)
+    world.ctl("finalize", "s")
+    check(world, load)
+    assert not list((world.dir / "rings").iterdir()), "the rings of ended jobs are gone"
+
+
+def test_a_full_lane_is_counted(world):
+    world.start(PROTOND_AUTO_SESSION="off", PROTOND_LANE_KB="64")
+    world.ctl("start", "s", "--all")
+    world.env["PROTOND_TOKEN"] = "00112233445566778899aabbccddeeff"
+    load = Load(world, threads=1, pause_ns=0)
+    until("it has worked", lambda: load.truth() > 3000000)
+    load.kill()
+    ended(world, load.pid)
+    world.ctl("finalize", "s")
+    stored, lost = check(world, load)
+    assert lost > 0 and stored > 0, "at full speed a 64 KiB lane overflows"
+    assert "dropped" in world.view("tree", "s").stdout.lower() or "drops" in world.view("tree", "s").stdout

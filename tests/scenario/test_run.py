@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: MIT. `protonctl run`, and what every command owes a shell.
+import json
+import signal
+import socket
+import struct
+import subprocess
+
+import pytest
+
+from conftest import BUILD, WAIT, until
+
+DEMO = BUILD / "bin/protond-demo"
+
+
+def test_run_prints_the_tree_on_stderr_and_nothing_else_on_stdout(world):
+    r = world.ctl("run", "-n", "demo", "--", DEMO)
+    assert r.stdout.splitlines()[0].startswith("training on the ")
+    assert len(r.stdout.splitlines()) == 2, "standard output is the job's alone"
+    for word in ("epoch", "forward", "layer 3", "decode batch", "protonview"):
+        assert word in r.stderr
+    cells = world.cells("demo")
+    assert cells["/epoch"][0] == 3
+    assert cells["/epoch/step/forward/layer 0"][0] == 24
+    assert world.state("demo") == "finalized"
+    assert "epoch" in world.view("tree", "@last").stdout
+    assert world.ctl("run", "-n", "again", "--", "true").returncode == 0, "the daemon is found again"
+
+
+@pytest.mark.parametrize("command, status", [
+    (["sh", "-c", "exit 7"], 7), (["sh", "-c", "kill -TERM $$"], 128 + 15),
+    (["/nonexistent/program"], 127), (["/etc/passwd"], 126)])
+def test_run_passes_the_exit_status_on(world, command, status):
+    assert world.ctl("run", "--", *command, check=False).returncode == status
+
+
+def test_run_writes_hatchet_and_overwrites_nothing(world):
+    out = world.home / "a.hatchet"
+    world.ctl("run", "-n", "a", "-o", out, "--", DEMO)
+    data = json.loads(out.read_text())
+    assert data[0]["frame"]["name"] == "ROOT" and len(data) == 2
+    r = world.ctl("run", "-n", "b", "-o", out, "--", DEMO, check=False)
+    assert r.returncode == 125 and "a.hatchet" in r.stderr
+    assert "training" not in r.stdout, "the job was not started"
+
+
+def test_run_delivers_a_signal_once(world):
+    script = "trap 'echo got; exit 9' TERM; echo ready; while :; do read x <&0 || sleep 0.01; done"
+    p = subprocess.Popen([str(BUILD / "bin/protonctl"), "run", "--", "bash", "-c", script],
+                         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                         env=world.env, text=True)
+    assert p.stdout.readline() == "ready\n"
+    p.send_signal(signal.SIGTERM)
+    out, _ = p.communicate(timeout=WAIT)
+    assert out == "got\n" and p.returncode == 9
+
+
+def test_run_says_why_there_is_nothing(world):
+    r = world.ctl("run", "--", "true")
+    assert "protond" in r.stderr and len(r.stderr.splitlines()) >= 2, r.stderr
+
+
+@pytest.mark.parametrize("tool, args, status", [
+    ("protonctl", ["nosuch"], 2), ("protonctl", ["finalize", "nosuch"], 1),
+    ("protonctl", ["start"], 2), ("protonview", ["tree", "nosuch"], 1),
+    ("protonview", ["tree", "--nosuch"], 2), ("protonview", ["tree", "@last", "-m", "nosuch"], 1),
+    ("protonview", ["tree", "@last", "-i", "(["], 2)])
+def test_bad_input_is_one_clear_line(world, tool, args, status):
+    world.ctl("run", "-n", "one", "--", DEMO)
+    r = world.tool(tool, *args, check=False)
+    assert r.returncode == status, (r.stdout, r.stderr)
+    assert r.stderr.strip() and not r.stdout.strip()
+
+
+def test_unreachable_daemon(world):
+    r = world.ctl("status", check=False)
+    assert r.returncode == 3 and "protond" in r.stderr
+    r = world.ctl("start", "x", "--all", check=False)
+    assert r.returncode == 3
+
+
+def test_start_on_a_stranger_prints_the_env_line(world):
+    world.start()
+    stranger = subprocess.Popen(["sleep", "60"], env=world.env)
+    try:
+        r = world.ctl("start", "x", "--pid", stranger.pid, check=False)
+        assert r.returncode == 1
+        assert "protonctl env" in r.stderr and str(stranger.pid) in r.stderr
+    finally:
+        stranger.kill()
+        stranger.wait()
+    assert "PROTOND_RUNTIME_DIR" in world.ctl("env").stdout
+
+
+@pytest.mark.parametrize("junk", [
+    b"", b"\x00", b"GET / HTTP/1.1\r\n\r\n", struct.pack("<I", 0xffffffff), struct.pack("<I", 10) + b"abc",
+    struct.pack("<I", 5) + b"\xdd\xff\xff\xff\xff", struct.pack("<I", 64) + b"\x91" * 64,
+    struct.pack("<I", 1) + b"\xc1"])
+def test_garbage_on_the_control_socket_costs_only_its_sender(world, junk):
+    world.start()
+    with socket.socket(socket.AF_UNIX) as s:
+        s.connect(str(world.dir / "control.sock"))
+        s.sendall(junk)
+        assert world.ctl("status").returncode == 0, "others are served meanwhile"
+    assert world.ctl("status").returncode == 0
+
+
+@pytest.mark.parametrize("junk", [b"\x00", b"x" * 8192, struct.pack("<IHH", 0x31565250, 1, 8),
+                                  struct.pack("<IHH", 0x31565250, 99, 8), b"\xff" * 112])
+def test_garbage_on_the_agent_socket_costs_only_its_sender(world, junk):
+    world.start()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:
+        s.connect(str(world.dir / "agent.sock"))
+        s.send(junk)
+        s.settimeout(WAIT)
+        while s.recv(65536):
+            pass  # an answer in words, perhaps, then the end
+    job = world.job()
+    until("a job is served", lambda: (job.say("repeat 1 a"), [
+        j for j in world.ctl_json("jobs")["jobs"] if j["events"]])[1])
+
+
+@pytest.mark.parametrize("verb", ["status", "jobs", "sessions", "backends", "doctor", "version", "where"])
+def test_json_everywhere(world, verb):
+    world.start()
+    r = world.ctl(verb, "--json", check=False)
+    assert r.returncode in (0, 1, 4), r.stderr
+    assert json.loads(r.stdout)["protond"] == "1"
+
+
+def test_many_runs_at_once_share_one_daemon(world):
+    ps = [subprocess.Popen([str(BUILD / "bin/protonctl"), "run", "-n", f"r{i}", "--", str(DEMO)],
+                           env=world.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+          for i in range(8)]
+    for p in ps:
+        _, err = p.communicate(timeout=120)
+        assert p.returncode == 0, err
+    assert {world.state(f"r{i}") for i in range(8)} == {"finalized"}
+    assert all(world.cells(f"r{i}")["/epoch"][0] == 3 for i in range(8)), "each has its own job only"
+
+
+def test_delete_and_prune(world):
+    world.ctl("run", "-n", "gone", "--", DEMO)
+    world.ctl("delete", "gone")
+    assert world.state("gone") is None
+    assert world.sql("SELECT count(*) FROM cell") == [(0,)]

@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: MIT. Scopes from a job to a stored tree, and every outcome protond.h promises.
+import os
+import signal
+
+import pytest
+
+from conftest import until
+
+ENOENT, ENOTCONN, EINVAL = -2, -107, -22
+
+
+def finalized(world, name):
+    until(f"session {name} is finalized", lambda: world.state(name) == "finalized")
+
+
+def started(world, name, job, *args):
+    world.ctl("start", name, "--pid", job.pid, *args)
+
+
+def test_automatic_session_of_a_job(world):
+    world.start()
+    job = world.job()
+    job.say("ping")
+    until("the job is known", lambda: [j for j in world.ctl_json("jobs")["jobs"] if j["pid"] == job.pid])
+    until("it records", lambda: (job.say("repeat 1 tick"), world.ctl_json("jobs")["jobs"][0]["events"])[1])
+    job.say("enter outer")
+    job.say("repeat 1000 inner")
+    job.say("exit")
+    assert job.quit() == 0
+    finalized(world, "job")
+    cells = world.cells("job")
+    assert cells["/outer"][0] == 1
+    assert cells["/outer/inner"][0] == 1000
+    assert cells["/outer"][1] >= cells["/outer/inner"][1] > 0
+    assert not world.losses("job")
+
+
+def test_start_on_a_running_job_clips_open_scopes(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    job = world.job()
+    job.say("enter before")
+    started(world, "s", job)
+    job.say("repeat 10 inside")
+    job.say("exit")
+    job.say("enter after")
+    job.say("enter open")
+    world.ctl("finalize", "s")
+    job.say("exit")
+    job.say("exit")
+    cells = world.cells("s")
+    assert cells["/before/inside"][0] == 10
+    assert cells["/before"][0] == 1 and cells["/before"][1] > 0, "entered before, left inside"
+    assert cells["/after/open"][0] == 0 and cells["/after/open"][2] == 1, "open: time, no count"
+    assert cells["/after/open"][1] > 0
+    assert world.state("s") == "finalized"
+
+
+def test_overlapping_sessions_have_exact_members(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    job = world.job()
+    started(world, "all", job)
+    job.say("repeat 100 a")
+    started(world, "second", job)
+    job.say("repeat 10 b")
+    world.ctl("stop", "all")
+    job.say("repeat 1 c")
+    world.ctl("activate", "all")
+    job.say("repeat 5 d")
+    world.ctl("finalize", "second")
+    job.say("repeat 7 e")
+    world.ctl("finalize", "all")
+    job.say("repeat 3 f")
+    count = {k: v[0] for k, v in world.cells("all").items() if v[0]}
+    assert count == {"/a": 100, "/b": 10, "/d": 5, "/e": 7}
+    count = {k: v[0] for k, v in world.cells("second").items() if v[0]}
+    assert count == {"/b": 10, "/c": 1, "/d": 5}
+
+
+def test_a_jobs_own_session_and_its_hatchet_file(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    job = world.job(cwd=world.home)
+    assert job.say("start mine").split()[0] == "0"
+    assert job.say("start mine").split()[0] == "0", "a live name gives the same session"
+    job.say("repeat 50 x")
+    assert job.say("deactivate 0").split()[0] == "0"
+    job.say("repeat 50 y")
+    assert job.say("activate 0").split()[0] == "0"
+    job.say("enter z")
+    job.say("metric f 2.5 flops8")
+    job.say("metric i 4 steps (exc)")
+    job.say("metric i 5 steps (exc)")
+    job.say("metric s fast kind (pty)")
+    job.say("exit")
+    assert job.say("write 0").split()[0] == "0"
+    assert job.say("finalize 0").split()[0] == str(ENOENT)
+    tree = world.view("tree", world.home / "mine.hatchet", "--json").stdout
+    assert "flops8" in tree
+    rows = world.sql("SELECT m.name, m.kind, m.value, m.count FROM metric m JOIN session s ON"
+                     " s.id = m.session WHERE s.name = 'mine' ORDER BY m.name")
+    assert rows == [("flops8", 0, 2.5, 1), ("kind", 2, "fast", 1), ("steps", 1, 9, 2)]
+    count = {k: v[0] for k, v in world.cells("mine").items() if v[0]}
+    assert count == {"/x": 50, "/z": 1}
+
+
+def test_no_daemon_leaves_a_job_unharmed(world):
+    job = world.job()
+    job.say("repeat 1000 x")
+    assert job.say("start s").startswith(f"{ENOTCONN} ")
+    assert job.say("finalize 0").split()[0] == str(ENOENT)
+    assert job.quit() == 0
+
+
+def test_a_daemon_may_come_later(world):
+    job = world.job()
+    job.say("enter outer")
+    world.start()
+    until("the job records", lambda: (job.say("repeat 1 tick"), [
+        j for j in world.ctl_json("jobs")["jobs"] if j["pid"] == job.pid and j["events"]])[1])
+    job.say("repeat 100 x")
+    job.say("exit")
+    job.quit()
+    finalized(world, "job")
+    cells = world.cells("job")
+    assert cells["/outer/x"][0] == 100 and cells["/outer"][0] == 1
+
+
+@pytest.mark.parametrize("lines, want", [
+    (["exit", "exit", "repeat 1 a"], {"/a": 1}),
+    (["enter a", "enter b", "enter c", "unwind 1", "repeat 1 d", "exit"],
+     {"/a": 1, "/a/b": 1, "/a/b/c": 1, "/a/d": 1}),
+    (["enter a", "@1 exit", "repeat 1 b", "exit"], {"/a": 1, "/a/b": 1}),
+    (["enter a", "@1 repeat 2 b", "exit", "@1 repeat 3 b"], {"/a": 1, "/a/b": 2, "/b": 3}),
+    (["@1 enter t", "enter a", "@1 repeat 2 b", "exit", "@1 exit"], {"/t": 1, "/t/b": 2, "/a": 1}),
+    (["enter a", "state s", "repeat 1 b", "unstate", "exit"], {"/a": 1, "/a/b": 1}),
+    (["threads 100"], {"/brief": 100}),
+], ids=["unbalanced", "unwind", "other-thread", "follow-main", "own-scope", "state", "threads"])
+def test_outcomes(world, lines, want):
+    world.start(PROTOND_AUTO_SESSION="off")
+    job = world.job()
+    started(world, "s", job)
+    for line in lines:
+        job.say(line)
+    world.ctl("finalize", "s")
+    assert {k: v[0] for k, v in world.cells("s").items() if v[0]} == want
+    assert not world.losses("s")
+
+
+def test_context_crosses_threads(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    job = world.job()
+    started(world, "s", job)
+    job.say("enter request")
+    context = job.say("get")
+    job.say("exit")
+    job.say("enter elsewhere")
+    job.say("@1 set " + context)
+    job.say("@1 repeat 4 work")
+    job.say("@1 set 0")
+    job.say("@1 repeat 2 work")
+    job.say("exit")
+    world.ctl("finalize", "s")
+    cells = world.cells("s")
+    assert cells["/request/work"][0] == 4 and cells["/elsewhere/work"][0] == 2
+
+
+def test_names_with_counters_do_not_fill_the_tree(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    job = world.job()
+    started(world, "s", job)
+    for _ in range(20):
+        job.say("distinct 1000")
+    job.say("repeat 3 later")
+    world.ctl("finalize", "s")
+    cells = world.cells("s")
+    other = cells["/(other)"][0]
+    named = {k: v for k, v in cells.items() if k.startswith("/step ")}
+    # 1 000 names, 20 times each: all fit. What did not would be under (other): nothing is lost.
+    assert sum(v[0] for v in named.values()) + (other if len(named) < 1000 else 0) == 20000 or \
+        sum(v[0] for v in named.values()) == 20000
+
+
+def test_more_children_than_a_parent_may_have(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    job = world.job()
+    started(world, "s", job)
+    for _ in range(2):
+        job.say("distinct 6000")
+        until("drained", lambda: world.ctl_json("jobs")["jobs"][0]["events"] > 0)
+    world.ctl("finalize", "s")
+    cells = world.cells("s")
+    lost = sum(n for cause, n in world.losses("s").items() if cause in (1, 2, 3))
+    assert cells["/(other)"][0] > 0
+    assert sum(v[0] for v in cells.values()) + lost == 12000
+    assert len(cells) <= 4096 + 1
+
+
+def test_fork_makes_a_process_of_its_own(world):
+    world.start()
+    job = world.job()
+    until("it records", lambda: (job.say("repeat 1 tick"), world.ctl_json("jobs")["jobs"][0]["events"])[1])
+    job.say("enter parent")
+    job.say("fork child")
+    job.say("repeat 2 here")
+    job.say("exit")
+    job.quit()
+    finalized(world, "job")
+    cells = world.cells("job")
+    assert cells["/parent/here"][0] == 2
+    assert "/parent/child" not in cells, "the child is not in the parent's ring"
+
+
+@pytest.mark.parametrize("end, status", [("_exit 3", 3), ("quit 4", 4), ("signal 9", -9)])
+def test_every_way_to_end_keeps_what_was_published(world, end, status):
+    world.start(PROTOND_AUTO_SESSION="off")
+    job = world.job()
+    started(world, "s", job)
+    job.say("repeat 500 done")
+    job.say("enter open")
+    job.process.stdin.write(end + "\n")
+    job.process.stdin.flush()
+    assert job.process.wait(30) == status
+    until("the daemon saw it end", lambda: world.sql(
+        "SELECT 1 FROM process WHERE pid = ? AND end_reason IS NOT NULL", job.pid))
+    world.ctl("finalize", "s")
+    cells = world.cells("s")
+    assert cells["/done"][0] == 500
+    assert cells["/open"][2] == 1 and cells["/open"][0] == 0
+
+
+def test_where_names_open_scopes_of_each_thread(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    job = world.job()
+    started(world, "s", job)
+    job.say("enter epoch")
+    job.say("enter step")
+    job.say("@1 enter loader")
+    text = world.ctl("where").stdout
+    assert "epoch" in text and "step" in text and "loader" in text
+    threads = world.ctl_json("where")["jobs"][0]["threads"]
+    assert {tuple(s["path"] for s in t["open"])[-1] for t in threads if t["open"]} >= {"loader"} or \
+        any("loader" in s["path"] for t in threads for s in t["open"])
+    job.process.send_signal(signal.SIGSTOP)
+    try:
+        assert "step" in world.ctl("where").stdout, "a stopped job answers too"
+    finally:
+        job.process.send_signal(signal.SIGCONT)
+    assert os.path.exists(f"/proc/{job.pid}")
