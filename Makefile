@@ -33,7 +33,7 @@ endif
 
 CFLAGS      ?= -O2 -g
 ALL_CFLAGS  := -std=c17 -D_GNU_SOURCE -fPIC -fvisibility=hidden $(WARN) $(WERROR) $(CFLAGS) \
-	$(SANFLAGS) -MMD -MP
+	$(SANFLAGS) -DPROTOND_BUILD_VERSION='"$(VERSION)"' -MMD -MP
 ALL_LDFLAGS := $(LDFLAGS) $(SANFLAGS) -Wl,-z,relro,-z,now,--as-needed
 ifeq ($(SAN),)
 JOB_LDFLAGS := -Wl,-z,defs,-z,nodelete

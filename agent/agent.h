@@ -62,6 +62,9 @@ static inline void agent_count(_Atomic uint64_t *counter, uint64_t n)
 
 const struct protond_host *agent_host(void);
 uint64_t agent_monotonic_ns(void);
+/* A variable as the program was started with it, NULL if unset: getenv() on a thread of ours would
+ * race with the application's setenv(). Valid for ever. */
+const char *agent_env(const char *name);
 
 /* --- backends: backend/NAME.c, each one const table --------------------------------------------- */
 
@@ -78,6 +81,7 @@ struct backend_error {
 struct backend_status {
         uint32_t cupti_version, driver_version;
         char cupti_path[256];
+        bool replay; /* the library plays a recording: the session says so (source=replay) */
 };
 
 /* Verbs are idempotent, on libprotond's thread or the agent's (never both at once: engine.c holds
@@ -100,6 +104,8 @@ struct backend {
         /* In the process's exit handler, at most timeout_ms: what can still be saved. */
         void (*exit)(uint32_t timeout_ms);
         void (*forked)(void); /* in the child: forget everything, touch nothing */
+        /* Subscriptions so far, as in LAUNCH.epoch. NULL: the engine counts successful starts. */
+        uint32_t (*epoch)(void);
 };
 
 extern const struct backend backend_cupti;

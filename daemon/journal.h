@@ -158,6 +158,8 @@ uint64_t journal_position(const struct journal *j); /* behind the last flushed e
 uint64_t journal_bytes_since(const struct journal *j, uint64_t position);
 /* Removes segments that lie wholly before position, but for the youngest keep_bytes. */
 void journal_forget(struct journal *j, uint64_t position, uint64_t keep_bytes);
+/* Bytes that were no complete entries: torn tails cut off at open, damage that a replay skipped. */
+uint64_t journal_lost(const struct journal *j);
 
 uint32_t crc32c(uint32_t crc, const void *p, size_t n);
 

@@ -95,8 +95,9 @@ static void layer(const struct gpu *g, float a)
 {
         static const unsigned blocks = N / 256;
         unsigned n = N;
-        void *axpy[] = {(void *)&g->x, (void *)&g->y, &a, &n};
-        void *activate[] = {(void *)&g->y, &n};
+        uint64_t x = g->x, y = g->y;
+        void *axpy[] = {&x, &y, &a, &n};
+        void *activate[] = {&y, &n};
 
         if (g->launch != NULL) {
                 g->launch(g->axpy, blocks, 1, 1, 256, 1, 1, 0, NULL, axpy, NULL);

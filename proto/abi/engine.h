@@ -109,6 +109,8 @@ struct protond_engine {
         /* Waits (at most timeout_ms) until what was launched so far is delivered into the ring. */
         int (*flush)(uint32_t timeout_ms);
         uint32_t (*nvtx)(void *get_export_table); /* InitializeInjectionNvtx2 passes through here */
+        /* Before nvtx(), which may come before open(): whose threads and names NVTX ranges are. */
+        void (*host)(const struct protond_host *host);
 };
 
 typedef const struct protond_engine *protond_engine_fn(void);

@@ -130,6 +130,19 @@ struct profile_head {
         const char **notes; /* further words: gaps, killed processes, open scopes */
 };
 
+/* Shortest and longest of the durations in hist; max < min: none. */
+struct profile_span {
+        uint64_t min_ns, max_ns;
+};
+
+/* How a kernel was launched, `count` times. */
+struct profile_config {
+        uint32_t node;
+        uint32_t grid[3], block[3];
+        uint32_t registers, static_shared, dynamic_shared;
+        uint64_t count;
+};
+
 struct profile {
         struct profile_head head;
         uint32_t n_nodes, n_metrics, n_devices;
@@ -138,6 +151,9 @@ struct profile {
         struct value *value; /* [n_nodes * n_metrics], row per node: the node's own values */
         struct profile_device *device;
         uint32_t *hist; /* [n_nodes * HIST_BUCKETS] of kernel times (else CPU times), or NULL */
+        struct profile_span *span; /* [n_nodes] of the same times, or NULL */
+        uint32_t n_configs;
+        struct profile_config *config; /* launch configurations, by node; none when lean */
         struct arena *arena;
 };
 
@@ -151,6 +167,7 @@ struct profile_select {
         const char *process; /* NULL: all, merged; or a rank ("3") or "pid:1234" */
         bool one_phase;      /* false: all segments */
         uint32_t phase;      /* the segment, when one_phase */
+        bool lean;           /* leave out hist, span and config, which a tree does not show */
 };
 
 /* Loads session `id` from an open store. -ENOENT, -ENOMEM, -EBADMSG (words in e). */
@@ -160,6 +177,7 @@ void profile_free(struct profile *p); /* NULL is fine */
 
 /* Building one (the loaders use these; the viewer to make diffs). Strings are copied. */
 struct profile *profile_new(void); /* with ROOT; NULL: out of memory */
+int profile_reserve(struct profile *p, uint32_t nodes); /* room for so many, for speed alone; -ENOMEM */
 uint32_t profile_add_node(struct profile *p, uint32_t parent, const char *name, uint8_t kind); /* PROFILE_NONE: full */
 uint32_t profile_add_metric(struct profile *p, const char *name, uint8_t kind); /* finds or adds; PROFILE_NONE: full */
 int profile_set(struct profile *p, uint32_t node, uint32_t metric, struct value v); /* -ENOMEM */

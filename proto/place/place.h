@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: MIT. place.h: where the sockets and rings of a user's protond are.
+ *
+ * One function that the job, the daemon and the tools share, so that the same user finds the same
+ * place from every shell (login, sudo, cron, ssh, srun). In this order:
+ *
+ *   1. $PROTOND_RUNTIME_DIR, when it is set: nothing else is looked at
+ *   2. /run/protond, the system service, when its agent.sock exists
+ *   3. the user's own, the first of these where an agent.sock exists, else the first that can be:
+ *      /run/user/UID/protond   when /run/user/UID is the user's
+ *      $XDG_RUNTIME_DIR/protond when that is a directory of the user's
+ *      /dev/shm/protond.UID
+ *
+ * A directory of the user's own counts only when it is a real directory (no link), owned by the
+ * user and closed to all others, or when it does not exist yet. Nothing is created here.
+ * A caller that runs with AT_SECURE must not call this: it reads variables.
+ */
+#ifndef PROTOND_PLACE_H
+#define PROTOND_PLACE_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define PLACE_SYSTEM   "/run/protond"
+#define PLACE_SOCK     "agent.sock"
+#define PLACE_MAX      4u   /* candidates */
+#define PLACE_PATH_MAX 200u /* a socket's name must fit into sockaddr_un behind it */
+
+struct place_list {
+	unsigned n;
+	char path[PLACE_MAX][PLACE_PATH_MAX];
+	bool own[PLACE_MAX]; /* the user's own: must be closed to others */
+};
+
+static inline bool place_is_dir_of(const char *path, uid_t uid, bool closed)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != uid)
+		return false;
+	return !closed || (st.st_mode & 077) == 0;
+}
+
+static inline bool place_has_sock(const char *dir)
+{
+	char sock[PLACE_PATH_MAX + sizeof(PLACE_SOCK) + 1];
+	struct stat st;
+
+	(void)snprintf(sock, sizeof(sock), "%s/%s", dir, PLACE_SOCK);
+	return stat(sock, &st) == 0 && S_ISSOCK(st.st_mode);
+}
+
+/* Missing is fine (a daemon makes it, 0700); there but another's or open to others is not. */
+static inline bool place_is_private(const char *path, uid_t uid)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0)
+		return errno == ENOENT;
+	return place_is_dir_of(path, uid, true);
+}
+
+static inline void place_add(struct place_list *l, const char *dir, const char *tail, bool own)
+{
+	const size_t at = l->n;
+	int n;
+
+	if (at >= PLACE_MAX)
+		return;
+	n = snprintf(l->path[at], PLACE_PATH_MAX, "%s%s", dir, tail);
+	if (n <= 0 || (size_t)n >= PLACE_PATH_MAX)
+		return;
+	l->own[at] = own;
+	l->n++;
+}
+
+/* Every place that may come to hold a socket, in order of preference: what a waiting job watches.
+ * Reads variables; what follows does not. */
+static inline void place_candidates(struct place_list *ret)
+{
+	const uid_t uid = geteuid();
+	const char *set = getenv("PROTOND_RUNTIME_DIR");
+	const char *xdg = getenv("XDG_RUNTIME_DIR");
+	char base[64];
+
+	ret->n = 0;
+	if (set != NULL && set[0] == '/') {
+		place_add(ret, set, "", false);
+		return;
+	}
+	place_add(ret, PLACE_SYSTEM, "", false);
+	(void)snprintf(base, sizeof(base), "/run/user/%u", (unsigned)uid);
+	if (place_is_dir_of(base, uid, false))
+		place_add(ret, base, "/protond", true);
+	else if (xdg != NULL && xdg[0] == '/' && place_is_dir_of(xdg, uid, false))
+		place_add(ret, xdg, "/protond", true);
+	(void)snprintf(base, sizeof(base), "/dev/shm/protond.%u", (unsigned)uid);
+	place_add(ret, base, "", true);
+}
+
+/* Of the candidates the user's own, or the one that was set: where a private daemon makes its
+ * sockets. -EPERM: each one is there and is another's or open to others. */
+static inline int place_pick_private(const struct place_list *l, char *ret, size_t n)
+{
+	unsigned pick = PLACE_MAX;
+
+	for (unsigned i = 0; i < l->n; i++) {
+		if (l->n > 1 && !l->own[i])
+			continue;
+		if (l->own[i] && !place_is_private(l->path[i], geteuid()))
+			continue;
+		if (pick == PLACE_MAX ||
+			(!place_has_sock(l->path[pick]) && place_has_sock(l->path[i])))
+			pick = i;
+	}
+	if (pick == PLACE_MAX)
+		return -EPERM;
+	return snprintf(ret, n, "%s", l->path[pick]) < (int)n ? 0 : -ENAMETOOLONG;
+}
+
+/* Of the candidates the one to use now. */
+static inline int place_pick(const struct place_list *l, char *ret, size_t n)
+{
+	if (l->n > 1 && !l->own[0] && place_has_sock(l->path[0]))
+		return snprintf(ret, n, "%s", l->path[0]) < (int)n ? 0 : -ENAMETOOLONG;
+	return place_pick_private(l, ret, n);
+}
+
+/* The directory to use. 0; -ENAMETOOLONG; -EPERM: what is there belongs to somebody else. */
+static inline int place_runtime(char *ret, size_t n)
+{
+	struct place_list l;
+
+	place_candidates(&l);
+	return place_pick(&l, ret, n);
+}
+
+/* Where a private daemon makes its sockets, whether or not a system service runs. */
+static inline int place_private(char *ret, size_t n)
+{
+	struct place_list l;
+
+	place_candidates(&l);
+	return place_pick_private(&l, ret, n);
+}
+
+/* The job's socket in the directory to use. */
+static inline int place_agent_sock(char *ret, size_t n)
+{
+	char dir[PLACE_PATH_MAX];
+	const int r = place_runtime(dir, sizeof(dir));
+
+	if (r < 0)
+		return r;
+	return snprintf(ret, n, "%s/%s", dir, PLACE_SOCK) < (int)n ? 0 : -ENAMETOOLONG;
+}
+
+#endif

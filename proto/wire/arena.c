@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT. arena.c: memory that is given back all at once. Single-threaded. */
+#include "arena.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHUNK_BYTES ((size_t)256 << 10)
+#define ALIGN       16u
+
+struct chunk {
+	struct chunk *next;
+	size_t pad; /* keeps bytes[] aligned */
+	_Alignas(ALIGN) unsigned char bytes[];
+};
+
+/* INVARIANT: [at, end) is the untouched, zeroed rest of the first chunk. Text leaves `at`
+ * unaligned. */
+struct arena {
+	struct chunk *first;
+	unsigned char *at, *end;
+};
+
+struct arena *arena_new(void)
+{
+	return calloc(1, sizeof(struct arena));
+}
+
+void arena_free(struct arena *a)
+{
+	struct chunk *c, *next;
+
+	if (a == NULL)
+		return;
+	for (c = a->first; c != NULL; c = next) {
+		next = c->next;
+		free(c);
+	}
+	free(a);
+}
+
+/* A large piece gets a chunk of its own behind the first, so that the first one's rest is not lost.
+ */
+static void *take_large(struct arena *a, size_t bytes)
+{
+	struct chunk *c;
+
+	if (bytes > SIZE_MAX / 2)
+		return NULL;
+	c = calloc(1, sizeof(*c) + bytes);
+	if (c == NULL)
+		return NULL;
+	if (a->first == NULL) {
+		a->first = c;
+		a->at = a->end = c->bytes + bytes;
+		return c->bytes;
+	}
+	c->next = a->first->next;
+	a->first->next = c;
+	return c->bytes;
+}
+
+static void *take(struct arena *a, size_t bytes)
+{
+	struct chunk *c;
+	void *piece;
+
+	if (bytes > (size_t)(a->end - a->at)) {
+		if (bytes > CHUNK_BYTES / 4)
+			return take_large(a, bytes);
+		c = calloc(1, sizeof(*c) + CHUNK_BYTES);
+		if (c == NULL)
+			return NULL;
+		c->next = a->first;
+		a->first = c;
+		a->at = c->bytes;
+		a->end = c->bytes + CHUNK_BYTES;
+	}
+	piece = a->at;
+	a->at += bytes;
+	return piece;
+}
+
+void *arena_take(struct arena *a, size_t bytes)
+{
+	size_t skip = (ALIGN - (uintptr_t)a->at % ALIGN) % ALIGN;
+
+	if (skip > (size_t)(a->end - a->at))
+		skip = (size_t)(a->end - a->at);
+	a->at += skip;
+	return take(a, bytes == 0 ? 1 : bytes);
+}
+
+char *arena_text(struct arena *a, const char *s, size_t bytes)
+{
+	char *copy;
+
+	if (bytes > SIZE_MAX / 4)
+		return NULL;
+	copy = take(a, bytes + 1);
+	if (copy == NULL)
+		return NULL;
+	if (bytes > 0)
+		memcpy(copy, s, bytes);
+	copy[bytes] = '\0';
+	return copy;
+}

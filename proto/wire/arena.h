@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: MIT. arena.h: memory that is given back all at once. Single-threaded. */
+#ifndef PROTOND_WIRE_ARENA_H
+#define PROTOND_WIRE_ARENA_H
+
+#include <stddef.h>
+
+struct arena;
+
+struct arena *arena_new(void);                   /* NULL: out of memory */
+void arena_free(struct arena *a);                /* with everything taken from it; NULL is fine */
+void *arena_take(struct arena *a, size_t bytes); /* zeroed, 16-byte aligned; NULL: out of memory */
+char *arena_text(
+	struct arena *a, const char *s, size_t bytes); /* copied, NUL-terminated; NULL likewise */
+
+#endif

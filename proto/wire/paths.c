@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT. paths.c: the places of sockets and databases, in the order in which
+ * a tool looks for them. The runtime directory's law is the job's and the daemon's too:
+ * proto/place/place.h. */
+#include "paths.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "place.h"
+
+static int put(const char *text, char *ret, size_t n)
+{
+	return snprintf(ret, n, "%s", text) < (int)n ? 0 : -ENAMETOOLONG;
+}
+
+static const char *variable(const char *name)
+{
+	const char *v = getenv(name);
+
+	return v != NULL && *v == '/' ? v : NULL;
+}
+
+/* First the one that place.h picks, then the other candidates that may be trusted. */
+int paths_runtime(uint32_t i, char *ret, size_t n)
+{
+	char pick[PLACE_PATH_MAX] = "";
+	struct place_list l;
+	unsigned k;
+
+	place_candidates(&l);
+	if (place_pick(&l, pick, sizeof(pick)) == 0 && i-- == 0)
+		return put(pick, ret, n);
+	for (k = 0; k < l.n; k++) {
+		if (strcmp(l.path[k], pick) == 0 ||
+			(l.own[k] && !place_is_private(l.path[k], geteuid())))
+			continue;
+		if (i-- == 0)
+			return put(l.path[k], ret, n);
+	}
+	return -ENOENT;
+}
+
+int paths_private_runtime(char *ret, size_t n, struct err *e)
+{
+	struct stat st;
+	int r = place_private(ret, n);
+
+	if (r < 0)
+		return err_set(e, r,
+			"there is no directory of yours for sockets (what is there is another's or "
+			"open to others); "
+			"set PROTOND_RUNTIME_DIR to one");
+	if (mkdir(ret, 0700) < 0 &&
+		errno != EEXIST) /* its parents are there, or it is not ours to make */
+		return err_set(e, neg_errno(),
+			"%s cannot be made: %s; set PROTOND_RUNTIME_DIR to a directory of yours",
+			ret, strerror(errno));
+	if (lstat(ret, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
+		return err_set(e, -EPERM,
+			"%s is not a directory of yours; remove it, or set PROTOND_RUNTIME_DIR",
+			ret);
+	return 0;
+}
+
+int paths_db(uint32_t i, char *ret, size_t n)
+{
+	const char *set = variable("PROTOND_DB"), *xdg = variable("XDG_DATA_HOME"),
+		   *home = variable("HOME");
+	int k;
+
+	if (set != NULL)
+		return i == 0 ? put(set, ret, n) : -ENOENT;
+	switch (i) {
+	case 0:
+		if (xdg != NULL)
+			k = snprintf(ret, n, "%s/protond/protond.db", xdg);
+		else
+			k = snprintf(ret, n, "%s/.local/share/protond/protond.db",
+				home != NULL ? home : "");
+		break;
+	case 1: /* where a private daemon goes when the home is on a network file system */
+		k = snprintf(ret, n, "/var/tmp/protond.%u/protond.db", (unsigned)geteuid());
+		break;
+	case 2:
+		k = snprintf(ret, n, PATHS_SERVICE_DB);
+		break;
+	default:
+		return -ENOENT;
+	}
+	return k < (int)n ? 0 : -ENAMETOOLONG;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: MIT. paths.h: where people's tools find protond's sockets and database.
+ */
+#ifndef PROTOND_WIRE_PATHS_H
+#define PROTOND_WIRE_PATHS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "err.h"
+
+#define PATHS_CONTROL_SOCK "control.sock"
+#define PATHS_AGENT_SOCK   "agent.sock"
+#define PATHS_SERVICE_DIR  "/run/protond"
+#define PATHS_SERVICE_DB   "/var/lib/protond/protond.db"
+
+/* The i-th runtime directory to look for a daemon in, best first. -ENOENT: no more of them. Nothing
+ * is made. PROTOND_RUNTIME_DIR, when set, is the only one. */
+int paths_runtime(uint32_t i, char *ret, size_t n);
+/* Where a private daemon of this user lives, made (0700, owner checked) when it is not there. */
+int paths_private_runtime(char *ret, size_t n, struct err *e);
+/* The i-th database to look for, best first; it need not exist. -ENOENT: no more. PROTOND_DB, when
+ * set, is the only one. */
+int paths_db(uint32_t i, char *ret, size_t n);
+
+#endif

@@ -1,0 +1,485 @@
+/* SPDX-License-Identifier: MIT. profile_head.c: what a stored session is: its processes, devices,
+ * losses and notes. */
+#include <fcntl.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "arena.h"
+#include "profile_load.h"
+
+#define PROCESSES_MAX 65536u
+#define DEVICES_MAX   65536u
+#define NOTES_MAX     256u
+
+/* clang-format off */
+#define STATEMENTS(X)                                                                              \
+	X(SESSION, "SELECT name, hex(uuid), state, created_ns, active_ns, launches, matched,"      \
+		" daemon_ns, gpu, command FROM session WHERE id = ?1")                             \
+	X(PROCESS, "SELECT p.id, p.command, p.agent_ns, p.gpu_state, p.gpu_text, p.pid, p.rank,"   \
+		" p.end_reason, p.source, p.boot_id FROM member m JOIN process p ON p.id = m.process" \
+		" WHERE m.session = ?1 ORDER BY p.id")                                             \
+	X(DEVICE, "SELECT d.process, d.device, d.uuid, d.type, d.name, d.arch, d.num_sms,"         \
+		" d.clock_khz, d.memory_clock_khz, d.bus_width FROM member m"                      \
+		" JOIN device d ON d.process = m.process WHERE m.session = ?1"                     \
+		" ORDER BY d.process, d.device")                                                   \
+	X(BUSY, "SELECT process, device, busy_ns, last_ns FROM busy WHERE session = ?1")           \
+	X(ACTIVE, "SELECT begin_ns, end_ns FROM active WHERE session = ?1")                        \
+	X(SEGMENT, "SELECT begin_ns, end_ns FROM segment WHERE session = ?1 AND segment = ?2")     \
+	X(LOSS, "SELECT process, cause, count FROM loss WHERE session = ?1")                       \
+	X(NOTE, "SELECT process, text FROM note WHERE session = ?1 ORDER BY ns, process, number")
+/* clang-format on */
+
+enum {
+#define X(name, sql) SQL_##name,
+	STATEMENTS(X)
+#undef X
+};
+static const char *const statements[] = {
+#define X(name, sql) sql,
+	STATEMENTS(X)
+#undef X
+};
+
+/* Calls row() for each row of a statement. */
+typedef int row_fn(struct load *l, sqlite3_stmt *st);
+
+static int each_row(struct load *l, int which, row_fn *row)
+{
+	sqlite3_stmt *st;
+	int r, more;
+
+	r = load_prepare(l, statements[which], &st);
+	if (r < 0)
+		return r;
+	if (which == SQL_SEGMENT)
+		(void)sqlite3_bind_int64(st, 2, l->select->phase);
+	while ((more = load_step(l, st)) > 0) {
+		r = row(l, st);
+		if (r < 0)
+			break;
+	}
+	(void)sqlite3_finalize(st);
+	return more < 0 ? more : r;
+}
+
+static int no_memory(struct load *l)
+{
+	return err_set(l->e, -ENOMEM, "out of memory");
+}
+
+/* --- session
+ * -------------------------------------------------------------------------------------- */
+
+static void lower(const char *text)
+{
+	char *s;
+
+	/* Ours: load_text() made the copy a moment ago. */
+	for (s = (char *)(uintptr_t)text; *s != '\0'; s++)
+		if (*s >= 'A' && *s <= 'Z')
+			*s = (char)(*s - 'A' + 'a');
+}
+
+static int session_row(struct load *l, sqlite3_stmt *st)
+{
+	struct profile_head *h = &l->p->head;
+	const char *gpu;
+
+	h->id = (uint64_t)l->session;
+	h->name = load_text(l, st, 0);
+	h->uuid = load_text(l, st, 1);
+	h->state = load_text(l, st, 2);
+	h->created_ns = sqlite3_column_int64(st, 3);
+	l->active_ns = (int64_t)load_u64(st, 4);
+	h->launches = load_u64(st, 5);
+	h->matched = load_u64(st, 6);
+	h->unmatched = h->launches > h->matched ? h->launches - h->matched : 0;
+	l->daemon_ns = (int64_t)load_u64(st, 7);
+	gpu = load_text(l, st, 8);
+	h->command = load_text(l, st, 9);
+	h->source = "live";
+	if (h->name == NULL || h->uuid == NULL || h->state == NULL || gpu == NULL ||
+		h->command == NULL)
+		return no_memory(l);
+	lower(h->uuid);
+	l->gpu_wanted = strcmp(gpu, "on") == 0;
+	return 0;
+}
+
+static int note(struct load *l, const char *text)
+{
+	struct profile_head *h = &l->p->head;
+	const char **notes;
+	uint32_t i;
+
+	for (i = 0; i < h->n_notes; i++)
+		if (strcmp(h->notes[i], text) == 0)
+			return 0;
+	if (h->n_notes == NOTES_MAX)
+		return 0;
+	if ((h->n_notes & (h->n_notes - 1)) == 0) {
+		notes = realloc(h->notes, (h->n_notes == 0 ? 1 : h->n_notes * 2u) * sizeof(*notes));
+		if (notes == NULL)
+			return no_memory(l);
+		h->notes = notes;
+	}
+	h->notes[h->n_notes] = profile_text(l->p, text, strlen(text));
+	if (h->notes[h->n_notes] == NULL)
+		return no_memory(l);
+	h->n_notes++;
+	return 0;
+}
+
+/* --- processes
+ * ------------------------------------------------------------------------------------ */
+
+/* "pid:N" or a rank. */
+static bool is_selected(const struct profile_select *s, sqlite3_stmt *st)
+{
+	char number[32];
+
+	if (s->process == NULL)
+		return true;
+	if (strncmp(s->process, "pid:", 4) == 0) {
+		(void)snprintf(number, sizeof(number), "%lld", sqlite3_column_int64(st, 5));
+		return strcmp(s->process + 4, number) == 0;
+	}
+	if (sqlite3_column_type(st, 6) == SQLITE_NULL)
+		return false;
+	(void)snprintf(number, sizeof(number), "%lld", sqlite3_column_int64(st, 6));
+	return strcmp(s->process, number) == 0;
+}
+
+static int process_end(struct load *l, sqlite3_stmt *st)
+{
+	const char *reason = (const char *)sqlite3_column_text(st, 7);
+	char text[128];
+
+	if (reason == NULL || (strcmp(reason, "killed") != 0 && strcmp(reason, "lost") != 0))
+		return 0;
+	(void)snprintf(text, sizeof(text), "process %lld %s", sqlite3_column_int64(st, 5),
+		*reason == 'k' ? "was killed: the tree holds what it had recorded until then"
+			       : "was lost: it ended while nothing watched it");
+	return note(l, text);
+}
+
+static int process_row(struct load *l, sqlite3_stmt *st)
+{
+	struct load_process *q;
+	const char *source, *why;
+	int64_t state = sqlite3_column_int64(st, 3);
+
+	if (!is_selected(l->select, st))
+		return 0;
+	if (l->n_processes == PROCESSES_MAX)
+		return err_set(l->e, -EBADMSG, "session %lld has more than %u processes",
+			(long long)l->session, PROCESSES_MAX);
+	if ((l->n_processes & (l->n_processes - 1)) == 0) {
+		q = realloc(
+			l->process, (l->n_processes == 0 ? 1 : l->n_processes * 2u) * sizeof(*q));
+		if (q == NULL)
+			return no_memory(l);
+		l->process = q;
+	}
+	q = &l->process[l->n_processes++];
+	*q = (struct load_process){.id = sqlite3_column_int64(st, 0),
+		.agent_ns = (int64_t)load_u64(st, 2),
+		/* The daemon writes words with every state; those of failure explain an empty tree.
+		 */
+		.refused = state == 0 || state == 3 || state == 4};
+	why = load_text(l, st, 4);
+	if (why == NULL)
+		return no_memory(l);
+	(void)snprintf(q->why, sizeof(q->why), "%s", why);
+	if (sqlite3_column_bytes(st, 9) == (int)sizeof(q->boot_id))
+		memcpy(q->boot_id, sqlite3_column_blob(st, 9), sizeof(q->boot_id));
+	source = (const char *)sqlite3_column_text(st, 8);
+	if (source != NULL && strcmp(source, "replay") == 0)
+		l->p->head.source = "replay";
+	if (l->n_processes == 1 && sqlite3_column_bytes(st, 1) > 0)
+		l->p->head.command = load_text(l, st, 1);
+	if (l->p->head.command == NULL)
+		return no_memory(l);
+	return process_end(l, st);
+}
+
+static bool is_process(const struct load *l, int64_t id)
+{
+	uint32_t i;
+
+	for (i = 0; i < l->n_processes; i++)
+		if (l->process[i].id == id)
+			return true;
+	return false;
+}
+
+/* --- devices
+ * -------------------------------------------------------------------------------------- */
+
+static int device_row(struct load *l, sqlite3_stmt *st)
+{
+	struct load_device *d;
+	char arch[24];
+
+	if (!is_process(l, sqlite3_column_int64(st, 0)))
+		return 0;
+	if (l->n_devices == DEVICES_MAX)
+		return err_set(l->e, -EBADMSG, "session %lld has more than %u devices",
+			(long long)l->session, DEVICES_MAX);
+	if ((l->n_devices & (l->n_devices - 1)) == 0) {
+		d = realloc(l->device, (l->n_devices == 0 ? 1 : l->n_devices * 2u) * sizeof(*d));
+		if (d == NULL)
+			return no_memory(l);
+		l->device = d;
+	}
+	d = &l->device[l->n_devices++];
+	*d = (struct load_device){.process = sqlite3_column_int64(st, 0),
+		.device = sqlite3_column_int64(st, 1),
+		.d = {.type = load_text(l, st, 3),
+			.name = load_text(l, st, 4),
+			.arch = (uint32_t)load_u64(st, 5),
+			.num_sms = load_u64(st, 6),
+			.clock_khz = load_u64(st, 7),
+			.memory_clock_khz = load_u64(st, 8),
+			.bus_width = load_u64(st, 9)}};
+	if (sqlite3_column_bytes(st, 2) == (int)sizeof(d->d.uuid))
+		memcpy(d->d.uuid, sqlite3_column_blob(st, 2), sizeof(d->d.uuid));
+	(void)snprintf(arch, sizeof(arch), "%u", d->d.arch);
+	d->d.arch_text = profile_text(l->p, arch, strlen(arch));
+	if (d->d.type == NULL || d->d.name == NULL || d->d.arch_text == NULL)
+		return no_memory(l);
+	return 0;
+}
+
+static int busy_row(struct load *l, sqlite3_stmt *st)
+{
+	int64_t process = sqlite3_column_int64(st, 0), device = sqlite3_column_int64(st, 1);
+	uint64_t last = load_u64(st, 3);
+	uint32_t i;
+
+	for (i = 0; i < l->n_devices; i++) {
+		if (l->device[i].process != process || l->device[i].device != device)
+			continue;
+		if (!l->select->one_phase) /* kept for the whole session only */
+			l->device[i].busy_ns = load_sum(l->device[i].busy_ns, load_u64(st, 2));
+		l->device[i].used = true;
+		if (last > l->last_busy_ns)
+			l->last_busy_ns = last;
+	}
+	return 0;
+}
+
+static const struct profile_device *find_uuid(
+	const struct profile *p, const struct profile_device *d)
+{
+	static const uint8_t unknown[16];
+	uint32_t i;
+
+	if (memcmp(d->uuid, unknown, sizeof(unknown)) == 0)
+		return NULL;
+	for (i = 0; i < p->n_devices; i++)
+		if (memcmp(p->device[i].uuid, d->uuid, sizeof(d->uuid)) == 0)
+			return &p->device[i];
+	return NULL;
+}
+
+/* The devices that did something, one entry for each whatever number its processes give it. */
+static int merge_devices(struct load *l)
+{
+	struct profile *p = l->p;
+	const struct profile_device *same;
+	struct profile_device *d;
+	char id[16];
+	uint32_t i;
+
+	p->device = calloc(l->n_devices + 1u, sizeof(*p->device));
+	if (p->device == NULL)
+		return no_memory(l);
+	for (i = 0; i < l->n_devices; i++) {
+		if (!l->device[i].used)
+			continue;
+		same = find_uuid(p, &l->device[i].d);
+		if (same == NULL) {
+			d = &p->device[p->n_devices];
+			*d = l->device[i].d;
+			(void)snprintf(id, sizeof(id), "%u", p->n_devices);
+			d->id = profile_text(p, id, strlen(id));
+			if (d->id == NULL)
+				return no_memory(l);
+			p->n_devices++;
+			same = d;
+		}
+		l->device[i].merged = (uint32_t)(same - p->device);
+		d = &p->device[l->device[i].merged];
+		/* Two processes may be busy at once on it: never more than all of the time. */
+		d->busy_ns = load_sum(d->busy_ns, l->device[i].busy_ns);
+		if (p->head.duration_ns > 0 && d->busy_ns > p->head.duration_ns)
+			d->busy_ns = p->head.duration_ns;
+	}
+	return 0;
+}
+
+/* --- duration
+ * ------------------------------------------------------------------------------------- */
+
+/* 0 when the session ran in another boot, whose clock nobody can read any more. */
+static uint64_t now_of_boot(const struct load *l)
+{
+	char text[64], hex[3] = "";
+	uint8_t id[16] = {0};
+	struct timespec ts;
+	ssize_t n;
+	size_t i, at = 0;
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0 || l->n_processes == 0) {
+		if (fd >= 0)
+			(void)close(fd);
+		return 0;
+	}
+	n = read(fd, text, sizeof(text));
+	(void)close(fd);
+	for (i = 0; n > 0 && i + 1 < (size_t)n && at < sizeof(id); i++) {
+		if (text[i] == '-')
+			continue;
+		memcpy(hex, text + i++, 2);
+		id[at++] = (uint8_t)strtoul(hex, NULL, 16);
+	}
+	if (memcmp(id, l->process[0].boot_id, sizeof(id)) != 0 ||
+		clock_gettime(CLOCK_MONOTONIC, &ts) < 0)
+		return 0;
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static int interval_row(struct load *l, sqlite3_stmt *st)
+{
+	uint64_t begin = load_u64(st, 0), end = load_u64(st, 1);
+
+	if (sqlite3_column_type(st, 1) == SQLITE_NULL) {
+		end = now_of_boot(l);
+		if (end == 0)
+			end = l->last_busy_ns;
+	}
+	if (end > begin)
+		l->p->head.duration_ns = load_sum(l->p->head.duration_ns, end - begin);
+	return 0;
+}
+
+/* --- losses and notes
+ * ----------------------------------------------------------------------------- */
+
+static int loss_row(struct load *l, sqlite3_stmt *st)
+{
+	struct profile_head *h = &l->p->head;
+	uint32_t cause = (uint32_t)load_u64(st, 1), i;
+	struct profile_loss *losses;
+
+	if (load_u64(st, 2) == 0 ||
+		(l->select->process != NULL && !is_process(l, sqlite3_column_int64(st, 0))))
+		return 0;
+	for (i = 0; i < h->n_losses && h->losses[i].cause != cause; i++)
+		;
+	if (i == h->n_losses) {
+		if (i == 64)
+			return 0; /* causes are few; a file with more is not ours to list */
+		losses = realloc(h->losses, (i + 1u) * sizeof(*losses));
+		if (losses == NULL)
+			return no_memory(l);
+		h->losses = losses;
+		h->losses[h->n_losses++] = (struct profile_loss){.cause = cause};
+	}
+	h->losses[i].count = load_sum(h->losses[i].count, load_u64(st, 2));
+	return 0;
+}
+
+static int note_row(struct load *l, sqlite3_stmt *st)
+{
+	const char *text = load_text(l, st, 1);
+
+	if (text == NULL)
+		return no_memory(l);
+	if (l->select->process != NULL && !is_process(l, sqlite3_column_int64(st, 0)))
+		return 0;
+	return note(l, text);
+}
+
+/* --- the whole
+ * ------------------------------------------------------------------------------------ */
+
+int load_head(struct load *l)
+{
+	static const struct {
+		int which;
+		row_fn *row;
+	} steps[] = {{SQL_PROCESS, process_row}, {SQL_DEVICE, device_row}, {SQL_BUSY, busy_row},
+		{SQL_LOSS, loss_row}, {SQL_NOTE, note_row}};
+	struct profile_head *h = &l->p->head;
+	double spent = (double)l->daemon_ns;
+	size_t i;
+	int r;
+
+	r = each_row(l, SQL_SESSION, session_row);
+	if (r < 0)
+		return r;
+	if (h->name == NULL)
+		return err_set(l->e, -ENOENT, "no session with id %lld", (long long)l->session);
+	spent = (double)l->daemon_ns;
+	for (i = 0; i < sizeof(steps) / sizeof(steps[0]) && r == 0; i++)
+		r = each_row(l, steps[i].which, steps[i].row);
+	if (r < 0)
+		return r;
+	if (l->select->process != NULL && l->n_processes == 0)
+		return err_set(l->e, -ENOENT, "session '%s' has no process '%s' (a rank, or pid:N)",
+			h->name, l->select->process);
+	h->n_processes = l->n_processes;
+	r = each_row(l, l->select->one_phase ? SQL_SEGMENT : SQL_ACTIVE, interval_row);
+	if (r == 0 && h->duration_ns == 0 && !l->select->one_phase)
+		h->duration_ns = (uint64_t)l->active_ns;
+	for (i = 0; i < l->n_processes; i++)
+		spent += (double)l->process[i].agent_ns;
+	if (l->select->process != NULL || l->select->one_phase)
+		h->launches = h->matched = h->unmatched =
+			0; /* counted for all of it, not for the part */
+	h->overhead = h->duration_ns > 0 && !l->select->one_phase ? spent / (double)h->duration_ns
+								  : (double)NAN;
+	return r;
+}
+
+int load_head_end(struct load *l)
+{
+	struct profile_head *h = &l->p->head;
+	char text[96];
+	uint32_t i;
+	int r = merge_devices(l);
+
+	if (r == 0 && l->open_scopes > 0) {
+		(void)snprintf(text, sizeof(text),
+			"%llu scope%s still open at the end: timed, not counted",
+			(unsigned long long)l->open_scopes,
+			l->open_scopes == 1 ? " was" : "s were");
+		r = note(l, text);
+	}
+	if (r == 0 && l->skipped_values > 0) {
+		(void)snprintf(text, sizeof(text),
+			"%llu metric values of an unknown type were skipped",
+			(unsigned long long)l->skipped_values);
+		r = note(l, text);
+	}
+	if (r < 0 || !l->gpu_wanted || profile_find_metric(l->p, "count") != PROFILE_NONE ||
+		profile_find_metric(l->p, "copies") != PROFILE_NONE)
+		return r;
+	h->gpu_why = "no kernel was launched while the session was active";
+	if (l->n_processes == 0)
+		h->gpu_why = "no process took part in the session";
+	for (i = 0; i < l->n_processes; i++) {
+		if (!l->process[i].refused || l->process[i].why[0] == '\0')
+			continue;
+		h->gpu_why = profile_text(l->p, l->process[i].why, strlen(l->process[i].why));
+		return h->gpu_why == NULL ? no_memory(l) : 0;
+	}
+	return 0;
+}

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: MIT. text.c: a growing text: JSON, screens, files. Single-threaded. */
+#include "text.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+void text_fini(struct text *t)
+{
+	free(t->s);
+	*t = (struct text){0};
+}
+
+int text_reserve(struct text *t, size_t more)
+{
+	size_t cap = t->cap < 4096 ? 4096 : t->cap;
+	char *s;
+
+	if (t->failed || more > SIZE_MAX / 4 - t->n)
+		goto fail;
+	if (t->n + more <= t->cap)
+		return 0;
+	while (cap < t->n + more)
+		cap *= 2;
+	s = realloc(t->s, cap);
+	if (s == NULL)
+		goto fail;
+	t->s = s;
+	t->cap = cap;
+	return 0;
+fail:
+	t->failed = true;
+	return -ENOMEM;
+}
+
+int text_take(struct text *t, char **ret_s, size_t *ret_n)
+{
+	if (text_reserve(t, 1) < 0) {
+		text_fini(t);
+		return -ENOMEM;
+	}
+	t->s[t->n] = '\0';
+	*ret_s = t->s;
+	*ret_n = t->n;
+	*t = (struct text){0};
+	return 0;
+}
+
+void text_add(struct text *t, const char *s, size_t bytes)
+{
+	if (bytes > t->cap - t->n || t->failed || bytes == 0)
+		if (bytes == 0 || text_reserve(t, bytes) < 0)
+			return;
+	memcpy(t->s + t->n, s, bytes);
+	t->n += bytes;
+}
+
+void text_fmt(struct text *t, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(NULL, 0, fmt, ap);
+	va_end(ap);
+	if (n < 0 || text_reserve(t, (size_t)n + 1) < 0)
+		return;
+	va_start(ap, fmt);
+	(void)vsnprintf(t->s + t->n, (size_t)n + 1, fmt, ap);
+	va_end(ap);
+	t->n += (size_t)n;
+}
+
+void text_fixed3(struct text *t, double v)
+{
+	double scaled = v * 1000.0, whole = nearbyint(scaled);
+	uint64_t n;
+	char buf[32];
+	size_t at = sizeof(buf);
+	int i;
+
+	if (isnan(v)) {
+		text_str(t, "nan");
+		return;
+	}
+	/* Near a tie the product's own rounding could decide: printf is exact, so it does those. */
+	if (!(v >= 0 && v < 1e12) || signbit(v) || fabs(fabs(scaled - whole) - 0.5) < 1e-3) {
+		text_fmt(t, "%.3f", v);
+		return;
+	}
+	n = (uint64_t)whole;
+	for (i = 0; i < 4 || n > 0; i++) {
+		if (i == 3)
+			buf[--at] = '.';
+		buf[--at] = (char)('0' + n % 10);
+		n /= 10;
+	}
+	text_add(t, buf + at, sizeof(buf) - at);
+}
+
+void text_json(struct text *t, const char *s)
+{
+	static const char hex[] = "0123456789abcdef";
+	static const char escape[] = "\"\"\\\\\bb\ff\nn\rr\tt"; /* pairs: byte, letter */
+	const char *run = s, *e;
+	char u[6] = "\\u00";
+
+	text_char(t, '"');
+	for (; *s != '\0'; s++) {
+		if ((unsigned char)*s >= 0x20 && *s != '"' && *s != '\\')
+			continue;
+		text_add(t, run, (size_t)(s - run));
+		run = s + 1;
+		for (e = escape; *e != '\0' && *e != *s; e += 2)
+			;
+		if (*e != '\0') {
+			text_char(t, '\\');
+			text_char(t, e[1]);
+			continue;
+		}
+		u[4] = hex[(unsigned char)*s >> 4];
+		u[5] = hex[*s & 15];
+		text_add(t, u, sizeof(u));
+	}
+	text_add(t, run, (size_t)(s - run));
+	text_char(t, '"');
+}
+
+void text_json_f64(struct text *t, double v)
+{
+	char buf[40];
+	int digits;
+
+	if (!isfinite(v)) {
+		text_str(t, "null");
+		return;
+	}
+	if (fabs(v) < 1e15 && v == nearbyint(v)) {
+		text_fmt(t, "%.1f", v);
+		return;
+	}
+	for (digits = 15; digits <= 17; digits++) {
+		(void)snprintf(buf, sizeof(buf), "%.*g", digits, v);
+		if (strtod(buf, NULL) == v)
+			break;
+	}
+	if (strpbrk(buf, ".e") == NULL)
+		(void)strncat(buf, ".0", sizeof(buf) - strlen(buf) - 1);
+	text_str(t, buf);
+}

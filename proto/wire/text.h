@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT. text.h: a growing text: JSON, screens, files. Single-threaded.
+ *
+ * Zero-initialise; a failed allocation is remembered, so that only text_take() or `failed` is
+ * checked.
+ */
+#ifndef PROTOND_WIRE_TEXT_H
+#define PROTOND_WIRE_TEXT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct text {
+	char *s; /* not NUL-terminated until text_take() */
+	size_t n, cap;
+	bool failed; /* out of memory: what follows is not added */
+};
+
+void text_fini(struct text *t);
+int text_reserve(struct text *t, size_t more); /* -ENOMEM */
+int text_take(
+	struct text *t, char **ret_s, size_t *ret_n); /* the caller frees; -ENOMEM; t is empty */
+
+void text_add(struct text *t, const char *s, size_t bytes);
+void text_fmt(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void text_fixed3(struct text *t, double v);    /* as "%.3f", faster */
+void text_json(struct text *t, const char *s); /* quoted and escaped */
+void text_json_f64(struct text *t, double v);  /* shortest that reads back; not finite: null */
+
+static inline void text_str(struct text *t, const char *s)
+{
+	text_add(t, s, strlen(s));
+}
+
+static inline void text_char(struct text *t, char c)
+{
+	text_add(t, &c, 1);
+}
+
+#endif
