@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT. nvtx.c: NVTX push and pop ranges as scopes, of every domain.
+ *
+ * NVTX v3 loads the library named by NVTX_INJECTION64_PATH at a program's first NVTX call and hands
+ * it a function that gives tables of slots: pointers to function pointers, which we set. Slots that
+ * are not ours stay NULL: their calls do nothing. Start/end ranges and marks are no call-tree
+ * parents and are left alone. Attached once, for good: while nothing is recorded a push costs what
+ * a scope costs then.
+ *
+ * A pop closes a scope only if a push of NVTX's own is open on this thread. Registered strings are
+ * interned when they are registered; their handle is the name's id.
+ */
+#include "../core.h"
+
+#include <string.h>
+#include <wchar.h>
+
+#define ETID_CALLBACKS 1u
+#define MODULE_CORE    1
+#define MODULE_CORE2   5
+#define TEXT_MAX       4096u /* bytes of a message that are looked at */
+#define NO_PUSH        (-2)  /* NVTX_NO_PUSH_POP_TRACKING */
+
+enum core_slot { CORE_PUSH_EX = 8, CORE_PUSH_A = 9, CORE_PUSH_W = 10, CORE_POP = 11 };
+enum core2_slot {
+	CORE2_PUSH_EX = 4,
+	CORE2_POP = 5,
+	CORE2_STRING_A = 10,
+	CORE2_STRING_W = 11,
+	CORE2_DOMAIN_A = 12,
+	CORE2_DOMAIN_W = 13,
+};
+enum message_type { MESSAGE_ASCII = 1, MESSAGE_WIDE = 2, MESSAGE_REGISTERED = 3 };
+
+typedef void slot_fn(void);
+
+struct export_callbacks { /* NvtxExportTableCallbacks */
+	size_t bytes;
+	int (*table)(int module, slot_fn ***ret_table[], unsigned *ret_size);
+};
+
+struct attributes { /* nvtxEventAttributes_t, version 1 and later */
+	uint16_t version, bytes;
+	uint32_t category;
+	int32_t color_type;
+	uint32_t color;
+	int32_t payload_type, reserved;
+	uint64_t payload;
+	int32_t message_type;
+	union {
+		const char *ascii;
+		const wchar_t *wide;
+		const void *registered;
+	} message;
+};
+
+static __thread uint32_t pushed __attribute__((tls_model("initial-exec")));
+
+/* --- names -------------------------------------------------------------------------------------
+ */
+
+static uint32_t utf8(uint32_t c, char ret[4])
+{
+	if (c < 0x80) {
+		ret[0] = (char)c;
+		return 1;
+	}
+	if (c < 0x800) {
+		ret[0] = (char)(0xc0 | c >> 6);
+		ret[1] = (char)(0x80 | (c & 0x3f));
+		return 2;
+	}
+	if (c < 0x10000) {
+		ret[0] = (char)(0xe0 | c >> 12);
+		ret[1] = (char)(0x80 | (c >> 6 & 0x3f));
+		ret[2] = (char)(0x80 | (c & 0x3f));
+		return 3;
+	}
+	ret[0] = (char)(0xf0 | (c >> 18 & 7));
+	ret[1] = (char)(0x80 | (c >> 12 & 0x3f));
+	ret[2] = (char)(0x80 | (c >> 6 & 0x3f));
+	ret[3] = (char)(0x80 | (c & 0x3f));
+	return 4;
+}
+
+static uint32_t name_a(const char *s)
+{
+	return s != NULL ? core.host->intern(s, (uint32_t)strnlen(s, TEXT_MAX))
+			 : core.host->intern("", 0);
+}
+
+static uint32_t name_w(const wchar_t *s)
+{
+	char text[TEXT_MAX];
+	uint32_t n = 0;
+
+	while (s != NULL && *s != L'\0' && n + 4 <= sizeof(text))
+		n += utf8((uint32_t)*s++, text + n);
+	return core.host->intern(text, n);
+}
+
+/* A handle is 2 * id + 1: never NULL, and not to be mistaken for a pointer of somebody else's. */
+static uint32_t name_registered(const void *handle)
+{
+	const uintptr_t h = (uintptr_t)handle;
+
+	return (h & 1) != 0 && h / 2 < NAMES_MAX ? (uint32_t)(h / 2) : 0;
+}
+
+static uint32_t name_of(const struct attributes *a)
+{
+	if (a == NULL || a->bytes < sizeof(*a))
+		return core.host->intern("", 0);
+	switch (a->message_type) {
+	case MESSAGE_ASCII:
+		return name_a(a->message.ascii);
+	case MESSAGE_WIDE:
+		return name_w(a->message.wide);
+	case MESSAGE_REGISTERED:
+		return name_registered(a->message.registered);
+	default:
+		return core.host->intern("", 0);
+	}
+}
+
+/* --- what the slots are set to -------------------------------------------------------------------
+ */
+
+static int push(uint32_t name)
+{
+	struct pd_thread *t = core.host->thread();
+
+	if (t == NULL)
+		return NO_PUSH;
+	scope_enter_unsure(t, name);
+	return (int)pushed++;
+}
+
+static int push_ex(const struct attributes *a)
+{
+	return push(name_of(a));
+}
+
+static int push_a(const char *s)
+{
+	return push(name_a(s));
+}
+
+static int push_w(const wchar_t *s)
+{
+	return push(name_w(s));
+}
+
+static int pop(void)
+{
+	struct pd_thread *t = core.host->thread();
+
+	if (t == NULL || pushed == 0)
+		return NO_PUSH;
+	scope_exit_unsure(t);
+	return (int)--pushed;
+}
+
+static int domain_push_ex(const void *domain, const struct attributes *a)
+{
+	(void)domain;
+	return push(name_of(a));
+}
+
+static int domain_pop(const void *domain)
+{
+	(void)domain;
+	return pop();
+}
+
+static const void *handle_of(uint32_t name)
+{
+	return (const void *)((uintptr_t)name * 2 + 1);
+}
+
+static const void *string_a(const void *domain, const char *s)
+{
+	(void)domain;
+	return handle_of(name_a(s));
+}
+
+static const void *string_w(const void *domain, const wchar_t *s)
+{
+	(void)domain;
+	return handle_of(name_w(s));
+}
+
+/* A domain must have a handle other than NULL, which is the default domain's. */
+static const void *domain_a(const char *s)
+{
+	return handle_of(name_a(s));
+}
+
+static const void *domain_w(const wchar_t *s)
+{
+	return handle_of(name_w(s));
+}
+
+/* --- attaching ----------------------------------------------------------------------------------
+ */
+
+struct slot {
+	unsigned at;
+	slot_fn *fn;
+};
+
+#define SLOT(at, fn)                \
+	{                           \
+		at, (slot_fn *)(fn) \
+	}
+
+static bool fill(const struct export_callbacks *e, int module, const struct slot *s, unsigned n)
+{
+	slot_fn ***table = NULL;
+	unsigned size = 0;
+
+	if (e->table(module, &table, &size) == 0 || table == NULL)
+		return false;
+	for (unsigned i = 0; i < n; i++)
+		if (s[i].at < size && table[s[i].at] != NULL)
+			*table[s[i].at] = s[i].fn;
+	return true;
+}
+
+uint32_t nvtx_attach(void *get_export_table)
+{
+	static const struct slot first[] = {
+		SLOT(CORE_PUSH_EX, push_ex),
+		SLOT(CORE_PUSH_A, push_a),
+		SLOT(CORE_PUSH_W, push_w),
+		SLOT(CORE_POP, pop),
+	};
+	static const struct slot second[] = {
+		SLOT(CORE2_PUSH_EX, domain_push_ex),
+		SLOT(CORE2_POP, domain_pop),
+		SLOT(CORE2_STRING_A, string_a),
+		SLOT(CORE2_STRING_W, string_w),
+		SLOT(CORE2_DOMAIN_A, domain_a),
+		SLOT(CORE2_DOMAIN_W, domain_w),
+	};
+	const void *(*get)(uint32_t) = NULL;
+	const struct export_callbacks *e;
+	bool ok;
+
+	if (get_export_table == NULL || core.host == NULL)
+		return 0;
+	memcpy(&get, &get_export_table, sizeof(get));
+	e = get(ETID_CALLBACKS);
+	if (e == NULL || e->bytes < sizeof(*e) || e->table == NULL)
+		return 0;
+	ok = fill(e, MODULE_CORE, first, sizeof(first) / sizeof(*first));
+	return (uint32_t)(fill(e, MODULE_CORE2, second, sizeof(second) / sizeof(*second)) && ok);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: MIT. engine.c: the engine's table: what libprotond calls, and in which
+ * order things come to be.
+ *
+ * open() makes the ring, the tables, the lanes and the agent's thread, once per process. want()
+ * says what is recorded. In a forked child the page of agent_hot is zero: nothing is recorded, and
+ * the child's own open() starts over with a ring of its own.
+ */
+#include "core.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef PROTOND_BUILD_VERSION
+#define PROTOND_BUILD_VERSION "0.1.0"
+#endif
+#define EXPORT __attribute__((visibility("default")))
+
+struct core core = {.fd = -1};
+
+static void wipe(void)
+{
+	memset(&agent_page, 0, sizeof(agent_page));
+}
+
+/* Where the kernel cannot wipe the page at fork(), fork()'s own hook does; a raw clone() is then
+ * not covered. */
+static int wipe_on_fork(void)
+{
+	static bool hooked;
+
+	if (madvise(&agent_page, sizeof(agent_page), MADV_WIPEONFORK) == 0 || hooked)
+		return 0;
+	hooked = true;
+	return -pthread_atfork(NULL, NULL, wipe);
+}
+
+/* Everything that was the parent's: its ring must not be touched, its threads are not here. */
+static void forget_parent(void)
+{
+	const struct protond_host *host = core.host;
+	const struct backend *b = core.backend;
+
+	if (core.header == NULL)
+		return;
+	if (b != NULL && b->forked != NULL)
+		b->forked();
+	ring_forget();
+	/* The descriptor is the parent's ring: but the number may be the application's own by now.
+	 */
+	if (ring_back(0, 0) != -EBADF)
+		(void)close(core.fd);
+	agent_own = NULL;
+	memset(&core, 0, sizeof(core));
+	core.fd = -1;
+	core.host = host;
+	core.backend = b;
+}
+
+static int make(const struct engine_open *o, char *text)
+{
+	int r;
+
+	HOT->tsc = agent_tsc_usable();
+	HOT->inherit_copy = o->inherit_copy != 0;
+	r = ring_make(o, text);
+	if (r < 0)
+		return r;
+	r = table_init();
+	if (r == 0)
+		r = lane_init();
+	if (r < 0) {
+		(void)snprintf(text, 256, "no memory for the ring's tables (is the tmpfs full?)");
+		return r;
+	}
+	/* release: all of the header and the first entries; pairs with the daemon's acquire of
+	 * magic */
+	atomic_store_explicit(
+		(_Atomic uint64_t *)&core.header->magic, RING_MAGIC, memory_order_release);
+	return 0;
+}
+
+static int engine_open(const struct protond_host *host, const struct engine_open *o, char *text)
+{
+	int r;
+
+	text[0] = '\0';
+	if (host == NULL || host->abi != ENGINE_ABI || host->bytes < sizeof(*host)) {
+		(void)snprintf(
+			text, 256, "libprotond and libprotond-agent are of different versions");
+		return -EPROTO;
+	}
+	if (HOT->opened != 0) {
+		(void)snprintf(text, 256, "another libprotond in this process has the agent");
+		return -EALREADY;
+	}
+	forget_parent();
+	core.host = host;
+	r = wipe_on_fork();
+	if (r == 0)
+		r = make(o, text);
+	if (r < 0)
+		return r;
+	generation_set(0);
+	HOT->opened = 1;
+	r = worker_start();
+	if (r < 0) {
+		HOT->opened = 0;
+		(void)snprintf(text, 256, "cannot start the agent's thread: %s", strerror(-r));
+	}
+	return r;
+}
+
+static int engine_ring_fd(uint8_t ret_uuid[16], uint32_t *ret_named)
+{
+	if (HOT->opened == 0)
+		return -ENOTCONN;
+	if (ring_back(0, RING_PAGE) < 0)
+		return -EBADF;
+	memcpy(ret_uuid, core.uuid, 16);
+	*ret_named = core.named;
+	return core.fd;
+}
+
+static int engine_control(int fd, uint32_t n_lanes)
+{
+	return ring_control(fd, n_lanes);
+}
+
+/* A new recording when it begins, and when scopes begin to be timed: scopes that are open then were
+ * entered before. */
+static void record_want(uint32_t want)
+{
+	const uint32_t old = atomic_load_explicit(&HOT->want, memory_order_relaxed);
+	const bool timed = (want & WANT_SCOPES) != 0 && (want & WANT_CPU_TIME) != 0;
+	const enum scope_clock on = HOT->tsc != 0 ? CPU_TSC : CPU_MONOTONIC,
+			       cpu = timed ? on : CPU_OFF;
+
+	atomic_store_explicit(&HOT->want, want, memory_order_relaxed);
+	if ((want & AGENT_WANT_RECORD) == 0) {
+		generation_set(0);
+		atomic_store_explicit(&HOT->cpu, CPU_OFF, memory_order_relaxed);
+		return;
+	}
+	if (HOT->generation != 0 && HOT->cpu == (uint32_t)cpu && (old & AGENT_WANT_RECORD) != 0)
+		return;
+	atomic_store_explicit(&HOT->began, agent_clock(), memory_order_relaxed);
+	atomic_store_explicit(&HOT->cpu, cpu, memory_order_relaxed);
+	atomic_store_explicit(&HOT->main_path, scope_main_snapshot(), memory_order_relaxed);
+	core.generation++;
+	generation_set(core.generation);
+	worker_clock();
+}
+
+static int engine_want(uint32_t want)
+{
+	const bool less = (want & AGENT_WANT_RECORD) == 0;
+
+	if (HOT->opened == 0)
+		return -ENOTCONN;
+	if (core.ending_ns != 0 || !worker_in(UINT32_MAX))
+		return -ESHUTDOWN;
+	if (less)
+		gpu_want(want); /* what still arrives belongs to the recording that ends */
+	record_want(want);
+	if (!less)
+		gpu_want(want);
+	worker_out();
+	atomic_fetch_add(&core.bell, 1);
+	agent_wake(&core.bell);
+	return 0;
+}
+
+static uint32_t engine_nvtx(void *get_export_table)
+{
+	return nvtx_attach(get_export_table);
+}
+
+static void engine_host(const struct protond_host *host)
+{
+	if (core.host == NULL && host != NULL && host->abi == ENGINE_ABI &&
+		host->bytes >= sizeof(*host))
+		core.host = host;
+}
+
+static int engine_flush(uint32_t timeout_ms)
+{
+	return HOT->opened != 0 ? worker_flush(timeout_ms) : 0;
+}
+
+EXPORT const struct protond_engine *protond_engine_v1(void);
+
+EXPORT const struct protond_engine *protond_engine_v1(void)
+{
+	static const struct protond_engine engine = {
+		.abi = ENGINE_ABI,
+		.bytes = sizeof(engine),
+		.version = PROTOND_BUILD_VERSION,
+		.open = engine_open,
+		.ring_fd = engine_ring_fd,
+		.control = engine_control,
+		.want = engine_want,
+		.exit = worker_exit,
+		.thread_exit = scope_thread_exit,
+		.scope_enter = scope_enter,
+		.scope_exit = scope_exit,
+		.scope_unwind = scope_unwind,
+		.state_changed = scope_state_changed,
+		.context_changed = scope_context_changed,
+		.metric = event_metric,
+		.session = event_session,
+		.flush = engine_flush,
+		.nvtx = engine_nvtx,
+		.host = engine_host,
+	};
+
+	return &engine;
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT. event.c: records that a program asks for by name: metrics and the
+ * marks of its sessions. */
+#include "core.h"
+
+#define SESSION_TRIES 1000 /* of 1 ms: a mark that is lost would lose a session */
+
+static uint64_t metric_bits(uint32_t type, uint64_t bits)
+{
+	return type == METRIC_STR ? table_name_of((uint32_t)bits) : bits;
+}
+
+static void metric_put(struct lane *l, const struct rec_metric *m)
+{
+	struct rec_metric r = *m;
+	bool op;
+
+	r.hdr = REC_HDR(sizeof(r), REC_METRIC, 0, REC_FLAGS(m->hdr), agent_where(&op));
+	r.clock = agent_clock_inline();
+	r.name = table_name_of(m->name);
+	r.value = metric_bits(REC_FLAGS(m->hdr), m->value);
+	(void)lane_put(l, &r, sizeof(r));
+}
+
+void event_metric(struct pd_thread *t, uint32_t name, uint32_t type, uint64_t bits)
+{
+	const struct rec_metric m = {.hdr = REC_HDR(0, 0, 0, type, 0), .name = name, .value = bits};
+	const int e = errno;
+
+	if (HOT->generation == 0 || (HOT->want & WANT_METRICS) == 0)
+		return;
+	if (t->busy != 0 && !guard_heal(t)) {
+		if (t->engine != NULL)
+			lane_nested(t->engine);
+		errno = e;
+		return;
+	}
+	guard_in(t);
+	if (t->generation != HOT->generation && !scope_sync(t))
+		agent_count(&core.counts->drop_no_lane, 1);
+	else
+		metric_put(t->engine, &m);
+	guard_out(t);
+	errno = e;
+}
+
+static uint32_t name_or_none(uint32_t local)
+{
+	return local != 0 ? table_name_of(local) : NAME_NONE;
+}
+
+static bool session_put(struct lane *l, const struct rec_session *r)
+{
+	for (int i = 0; i < SESSION_TRIES; i++) {
+		if (lane_room(l, sizeof(*r)))
+			return lane_put(l, r, sizeof(*r));
+		agent_wait(&core.flush_done, atomic_load(&core.flush_done), 1);
+	}
+	return false;
+}
+
+/* Session functions may wait, and are not called from signal handlers. */
+int event_session(struct pd_thread *t, uint32_t verb, uint32_t session, uint32_t name,
+	const struct session_options *o)
+{
+	struct rec_session r = {.hdr = REC_HDR(sizeof(r), REC_SESSION, 0, verb, session)};
+	int ret = 0;
+
+	if (HOT->opened == 0)
+		return -ENOTCONN;
+	if (t->busy != 0 && !guard_heal(t))
+		return -EBUSY;
+	guard_in(t);
+	if (verb == SESSION_START && o != NULL) {
+		r.backend = name_or_none(o->backend);
+		r.mode = name_or_none(o->mode);
+		r.hook = name_or_none(o->hook);
+		r.data = o->data;
+		r.context = o->context;
+		r.cpu = o->cpu;
+	}
+	if (o != NULL)
+		r.flags = o->flags;
+	if (verb == SESSION_FINALIZE)
+		r.format = name_or_none(name);
+	else
+		r.name = name_or_none(name);
+	r.clock = agent_clock_inline();
+	if (t->engine == NULL && !scope_sync(t))
+		ret = -ENOSPC;
+	else if (!session_put(t->engine, &r))
+		ret = -EAGAIN;
+	guard_out(t);
+	return ret;
+}

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: MIT. lane.c: lanes: one per thread, one writer each, read by the daemon.
+ *
+ *   owner                                           daemon
+ *   tail + bytes > limit? lane_slow()               t = tail              (pread, then acquire
+ * fence) h = ctl.lane[i].head           (acquire, A)   read [head, t), check the copy, make it
+ * durable write the record                (plain stores)  ctl.lane[i].head = t  (release, pairs
+ * with A) tail += bytes                        (release)
+ *
+ * Positions count bytes and never wrap. `limit` folds three questions into the one comparison of
+ * the hot path: is this the end of the lap, is there room, is there a loss to be told first. A
+ * record that does not fit behind the last one of a lap is preceded by PAD. A thread that dies
+ * between the stores has not moved tail: the record never was.
+ *
+ * A full lane refuses the newest record and counts it; what was refused is told by LOST as soon as
+ * there is room. A lane outlives its thread: the next thread goes on at the same tail, after a
+ * THREAD record.
+ */
+#include "core.h"
+
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define REUSE_TRIES 8u /* free lanes looked at for one with room for a THREAD record */
+
+__thread struct lane *agent_own __attribute__((tls_model("initial-exec")));
+
+static struct ring_lane *shared_at(uint32_t i)
+{
+	return (struct ring_lane *)(void *)((unsigned char *)core.header + core.at.lanes) + i;
+}
+
+/* True: `bytes` contiguous bytes are free at l->tail. */
+static bool room(struct lane *l, uint32_t bytes)
+{
+	const uint64_t cap = core.lane_bytes;
+	const uint64_t off = l->tail & (cap - 1);
+	const uint64_t pad = off + bytes > cap ? cap - off : 0;
+	/* A: the daemon is done with all before head; pairs with its release after the drain */
+	const uint64_t head =
+		atomic_load_explicit(&core.ctl->lane[l->index].head, memory_order_acquire);
+	uint64_t lap_end;
+
+	/* A head beyond tail or behind what was said before is not to be believed. */
+	if (head <= l->tail && head > l->head)
+		l->head = head;
+	if (l->tail + pad + bytes - l->head > cap)
+		return false;
+	if (pad != 0) {
+		uint64_t *p = (uint64_t *)(void *)(l->data + off);
+
+		*p = REC_HDR(0, REC_PAD, 0, 0, pad) | l->lap;
+		lane_commit(l, (uint32_t)pad);
+	}
+	l->lap = (l->tail / cap & 0xff) << 16;
+	lap_end = (l->tail & ~(cap - 1)) + cap;
+	l->limit = lap_end < l->head + cap ? lap_end : l->head + cap;
+	return true;
+}
+
+static void lost_add(struct lost *x)
+{
+	x->last = agent_clock_inline();
+	if (x->count++ == 0)
+		x->first = x->last;
+}
+
+static bool lost_tell(struct lane *l, struct lost *x, enum lost_cause cause)
+{
+	const struct lost told = *x;
+	struct rec_lost *r;
+
+	if (told.count == 0)
+		return true;
+	if (!room(l, sizeof(*r)))
+		return false;
+	*x = (struct lost){0};
+	r = (struct rec_lost *)(void *)(l->data + (l->tail & (core.lane_bytes - 1)));
+	*r = (struct rec_lost){.hdr = REC_HDR(sizeof(*r), REC_LOST, 0, 0, cause) | l->lap,
+		.count = told.count,
+		.first = told.first,
+		.last = told.last};
+	lane_commit(l, sizeof(*r));
+	return true;
+}
+
+bool lane_room(struct lane *l, uint32_t bytes)
+{
+	return lost_tell(l, &l->full, LOST_LANE_FULL) && lost_tell(l, &l->nested, LOST_NESTED) &&
+	       room(l, bytes);
+}
+
+__attribute__((cold, noinline)) bool lane_slow(struct lane *l, uint32_t bytes)
+{
+	_Atomic uint64_t *n = &l->shared->drop_full;
+
+	if (lane_room(l, bytes))
+		return true;
+	lost_add(&l->full);
+	l->limit = 0;
+	/* only the owner writes it */
+	atomic_store_explicit(
+		n, atomic_load_explicit(n, memory_order_relaxed) + 1, memory_order_relaxed);
+	return false;
+}
+
+__attribute__((cold)) void lane_nested(struct lane *l)
+{
+	_Atomic uint64_t *n = &l->shared->drop_nested;
+
+	lost_add(&l->nested);
+	l->limit = 0; /* the next record takes the slow path, where this is told */
+	atomic_store_explicit(
+		n, atomic_load_explicit(n, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+bool lane_put(struct lane *l, const void *rec, uint32_t bytes)
+{
+	uint64_t *p = lane_reserve(l, bytes);
+
+	if (p == NULL)
+		return false;
+	memcpy(p, rec, bytes);
+	*p |= l->lap;
+	lane_commit(l, bytes);
+	return true;
+}
+
+/* --- claiming -----------------------------------------------------------------------------------
+ */
+
+/* With the lock. Backed before the first store: a full tmpfs must not fault the job. */
+static struct lane *lane_fresh(void)
+{
+	struct lane *l;
+
+	if (core.lanes_used >= core.n_lanes || core.lanes_used >= core.lanes_backed_max)
+		return NULL;
+	l = &core.lanes[core.lanes_used];
+	l->index = core.lanes_used;
+	l->shared = shared_at(l->index);
+	l->data =
+		(unsigned char *)core.header + core.at.data + (uint64_t)l->index * core.lane_bytes;
+	if (ring_back((uint64_t)(l->data - (unsigned char *)core.header), core.lane_bytes) < 0) {
+		core.lanes_backed_max = core.lanes_used; /* asked once, not at each event */
+		return NULL;
+	}
+	l->mask = core.lane_bytes - 1;
+	l->cache[0].parent = UINT32_MAX; /* where (root, 0) would be looked for */
+	l->backed = true;
+	core.lanes_used++;
+#ifdef MADV_POPULATE_WRITE
+	(void)madvise(
+		l->data, core.lane_bytes, MADV_POPULATE_WRITE); /* else: a fault per page, later */
+#endif
+	return l;
+}
+
+/* With the lock: a lane that another thread left, with room for a THREAD record. */
+static struct lane *lane_left(void)
+{
+	const uint32_t n = atomic_load_explicit(&core.n_free, memory_order_relaxed);
+	const uint32_t tries = n < REUSE_TRIES ? n : REUSE_TRIES;
+
+	for (uint32_t i = 0; i < tries; i++) {
+		const uint32_t at = n - 1 - i, index = core.free_lane[at];
+		struct lane *l = &core.lanes[index];
+
+		if (!lane_room(l, sizeof(struct rec_thread)))
+			continue;
+		core.free_lane[at] = core.free_lane[n - 1];
+		atomic_store_explicit(&core.n_free, n - 1, memory_order_relaxed);
+		return l;
+	}
+	return NULL;
+}
+
+static void lane_own(struct lane *l, uint32_t tid, const char *name)
+{
+	struct ring_lane *s = l->shared;
+	const uint32_t gen = atomic_load_explicit(&s->generation, memory_order_relaxed) + 1;
+	struct rec_thread r = {.clock = agent_clock_inline(), .tid = tid, .generation = gen};
+
+	l->base_path = PATH_ROOT;
+	l->inherited = PATH_ROOT;
+	atomic_store_explicit(&s->tid, tid, memory_order_relaxed);
+	atomic_store_explicit(&s->generation, gen, memory_order_relaxed);
+	/* release: tid and generation are the new owner's */
+	atomic_store_explicit(&s->state, LANE_LIVE, memory_order_release);
+	r.hdr = REC_HDR(sizeof(r), REC_THREAD, 0, 0, agent_name(name, strlen(name)));
+	(void)lane_put(l, &r, sizeof(r));
+}
+
+struct lane *lane_claim(uint32_t tid, bool own_name)
+{
+	char name[16] = "protond";
+	struct lane *l;
+
+	if (core.lanes == NULL)
+		return NULL;
+	/* relaxed, both: a wrong guess is set right under the lock or at the next event */
+	if (atomic_load_explicit(&core.n_free, memory_order_relaxed) == 0 &&
+		core.lanes_used >= core.lanes_backed_max)
+		return NULL;
+	agent_lock(&core.table_lock);
+	l = lane_left();
+	if (l == NULL)
+		l = lane_fresh();
+	agent_unlock(&core.table_lock);
+	if (l == NULL)
+		return NULL;
+	if (own_name)
+		(void)prctl(PR_GET_NAME, name, 0, 0, 0);
+	lane_own(l, tid, name);
+	return l;
+}
+
+/* The main thread's cache knows scopes at the root, which others stand elsewhere with: not reused.
+ */
+void lane_release(struct lane *l, bool reuse)
+{
+	uint32_t n;
+
+	/* release: all that this owner wrote, the now block included, is there */
+	atomic_store_explicit(&l->shared->state, LANE_EXITED, memory_order_release);
+	if (!reuse)
+		return;
+	agent_lock(&core.table_lock);
+	n = atomic_load_explicit(&core.n_free, memory_order_relaxed);
+	core.free_lane[n] = l->index;
+	atomic_store_explicit(&core.n_free, n + 1, memory_order_relaxed);
+	agent_unlock(&core.table_lock);
+}
+
+int lane_init(void)
+{
+	const uint64_t lanes = ring_page_up((uint64_t)core.n_lanes * sizeof(struct lane));
+	const uint64_t bytes = lanes + (uint64_t)core.n_lanes * sizeof(uint32_t);
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (p == MAP_FAILED)
+		return -ENOMEM;
+	core.lanes = p;
+	core.free_lane = (uint32_t *)(void *)((unsigned char *)p + lanes);
+	core.lanes_used = 0;
+	if (core.n_lanes < core.lanes_backed_max)
+		core.lanes_backed_max = core.n_lanes;
+	atomic_store_explicit(&core.n_free, 0, memory_order_relaxed);
+	return 0;
+}
+
+/* --- what backends write --------------------------------------------------------------------- */
+
+bool agent_put(const void *rec, uint32_t bytes)
+{
+	struct pd_thread *t;
+	struct lane *l = agent_own;
+
+	if (l == NULL) {
+		t = core.host->thread();
+		if (t != NULL && t->generation != HOT->generation)
+			(void)scope_sync(t);
+		l = t != NULL ? t->engine : NULL;
+	}
+	if (l == NULL) {
+		agent_count(&core.counts->drop_no_lane, 1);
+		return false;
+	}
+	return lane_put(l, rec, bytes);
+}
+
+#define PUT_WAIT_NS 60000000000ull
+
+/* Waits in short naps: the daemon drains by itself and has no way to say so. */
+bool agent_put_wait(const void *rec, uint32_t bytes)
+{
+	struct lane *l = agent_own != NULL ? agent_own : core.agent;
+	uint64_t since = 0, head;
+
+	if (l == NULL) {
+		agent_count(&core.counts->drop_no_lane, 1);
+		return false;
+	}
+	head = l->head;
+	while (unlikely(l->tail + bytes > l->limit) && !lane_room(l, bytes)) {
+		const uint64_t now = agent_monotonic_ns();
+
+		if (since == 0 || l->head != head) {
+			since = now;
+			head = l->head;
+		}
+		if (now - since > PUT_WAIT_NS || (core.ending_ns != 0 && now > core.ending_ns))
+			break;
+		agent_wait(&core.flush_done, atomic_load(&core.flush_done), 1);
+	}
+	return lane_put(l, rec, bytes);
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT. worker.c: the agent's own thread: it brings finished GPU work into
+ * the ring, says since when all is delivered, and ties the ring clock to the world's once a second.
+ *
+ * It sleeps for ever while nothing is recorded. All that touches the backend or the agent's lane is
+ * done inside worker_in() and worker_out(), by this thread or by libprotond's.
+ *
+ * A flush every flush_ms. Behind one unfinished kernel an ordinary flush may hold back everything
+ * that finished after it; so after stall_ms without a delivery while launches are pending one
+ * forced flush is made. One: what it returns unfinished is never returned again.
+ */
+#include "core.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define FLUSH_MS     100u
+#define STALL_MS     30000u
+#define CLOCK_MS     1000
+#define EXIT_MS      2000u
+#define FLUSH_NAP_MS 2
+#define NS_PER_MS    1000000ull
+
+static struct {
+	uint64_t clock_at;     /* when the last CLOCK was written */
+	uint64_t delivered_at; /* when a flush last brought something, or nothing was pending */
+	bool stalled;          /* the forced flush of this stall was made */
+	uint32_t tid;
+} state;
+
+/* --- inside ---------------------------------------------------------------------------------- */
+
+bool worker_in(uint32_t timeout_ms)
+{
+	if (!agent_lock_for(&core.backend_lock, timeout_ms))
+		return false;
+	if (core.agent == NULL)
+		core.agent = lane_claim(state.tid, false);
+	agent_own = core.agent;
+	return true;
+}
+
+void worker_out(void)
+{
+	agent_own = NULL;
+	agent_unlock(&core.backend_lock);
+}
+
+void worker_clock(void)
+{
+	struct rec_clock r;
+
+	agent_clock_record(&r);
+	if (core.agent != NULL)
+		(void)lane_put(core.agent, &r, sizeof(r));
+	state.clock_at = agent_monotonic_ns();
+}
+
+void worker_delivered(bool force)
+{
+	const struct backend *b = core.backend;
+	/* before the flush: what finished until now is in it */
+	struct rec_delivered r = {.clock = agent_clock()};
+	const uint64_t n = b->flush(force);
+
+	r.pending = b->pending();
+	r.hdr = REC_HDR(sizeof(r), REC_DELIVERED, 0, 0, b->epoch != NULL ? b->epoch() : core.epoch);
+	if (n != 0 || r.pending == 0) {
+		state.delivered_at = agent_monotonic_ns();
+		state.stalled = false;
+	}
+	(void)agent_put_wait(&r, sizeof(r));
+}
+
+static bool gpu_is(enum gpu_state s)
+{
+	return atomic_load_explicit(&core.gpu, memory_order_relaxed) == (uint32_t)s;
+}
+
+static void flush_round(void)
+{
+	uint64_t now;
+
+	worker_delivered(false);
+	now = agent_monotonic_ns();
+	if (state.stalled || now - state.delivered_at < core.stall_ms * NS_PER_MS)
+		return;
+	state.stalled = true;
+	worker_delivered(true);
+}
+
+static void own_time(void)
+{
+	struct timespec ts;
+
+	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts) == 0)
+		atomic_store_explicit(&core.counts->agent_ns,
+			(uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec,
+			memory_order_relaxed);
+}
+
+/* --- the thread ------------------------------------------------------------------------------ */
+
+static int64_t period_ms(void)
+{
+	if (core.ending_ns != 0)
+		return -1;
+	if (gpu_is(GPU_ON))
+		return core.flush_ms;
+	return HOT->generation != 0 ? CLOCK_MS : -1;
+}
+
+static void work(void)
+{
+	const uint32_t asked = atomic_load_explicit(&core.flush_asked, memory_order_relaxed);
+
+	if (HOT->generation != 0 &&
+		agent_monotonic_ns() - state.clock_at >= (CLOCK_MS - 1) * NS_PER_MS)
+		worker_clock();
+	if (gpu_is(GPU_ON))
+		flush_round();
+	else if (gpu_is(GPU_ARMED) && core.backend != NULL)
+		(void)core.backend->flush(false);
+	own_time();
+	/* release: what was delivered is in the ring; pairs with the acquire in worker_flush() */
+	atomic_store_explicit(&core.flush_done, asked, memory_order_release);
+	agent_wake(&core.flush_done);
+}
+
+static void *worker_main(void *unused)
+{
+	uint32_t seen = atomic_load(&core.bell);
+
+	(void)unused;
+	(void)pthread_setname_np(pthread_self(), "protond-agent");
+	state.tid = (uint32_t)syscall(SYS_gettid);
+	if (core.agent != NULL)
+		atomic_store_explicit(&core.agent->shared->tid, state.tid, memory_order_relaxed);
+	for (;;) {
+		if (core.ending_ns == 0 && worker_in(UINT32_MAX)) {
+			if (core.ending_ns == 0)
+				work();
+			worker_out();
+		}
+		/* a bell that rang since `seen` was read makes this return at once */
+		agent_wait(&core.bell, seen, period_ms());
+		seen = atomic_load(&core.bell);
+	}
+	return NULL;
+}
+
+static uint32_t setting(const char *name, uint32_t fallback, uint32_t least)
+{
+	const char *s = agent_env(name);
+	const unsigned long v = s != NULL ? strtoul(s, NULL, 10) : 0;
+
+	if (v == 0 || v > 3600000)
+		return fallback;
+	return v < least ? least : (uint32_t)v;
+}
+
+int worker_start(void)
+{
+	pthread_attr_t attr;
+	sigset_t all, old;
+	pthread_t thread;
+	int r;
+
+	memset(&state, 0, sizeof(state));
+	state.delivered_at = agent_monotonic_ns();
+	core.flush_ms = setting("PROTOND_FLUSH_MS", FLUSH_MS, 1);
+	core.stall_ms = setting("PROTOND_STALL_MS", STALL_MS, 10);
+	r = pthread_attr_init(&attr);
+	if (r != 0)
+		return -r;
+	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	r = pthread_create(&thread, &attr, worker_main, NULL);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	(void)pthread_attr_destroy(&attr);
+	return -r;
+}
+
+/* --- asked from outside ---------------------------------------------------------------------- */
+
+static int64_t left_ms(uint64_t until)
+{
+	const uint64_t now = agent_monotonic_ns();
+
+	return now >= until ? 0 : (int64_t)((until - now) / NS_PER_MS + 1);
+}
+
+static bool flushed_once(uint64_t until)
+{
+	const uint32_t mine = atomic_fetch_add(&core.flush_asked, 1) + 1;
+
+	atomic_fetch_add(&core.bell, 1);
+	agent_wake(&core.bell);
+	for (;;) {
+		/* acquire: pairs with the release in work() */
+		const uint32_t done = atomic_load_explicit(&core.flush_done, memory_order_acquire);
+
+		if ((int32_t)(done - mine) >= 0)
+			return true;
+		if (left_ms(until) == 0)
+			return false;
+		agent_wait(&core.flush_done, done, left_ms(until));
+	}
+}
+
+int worker_flush(uint32_t timeout_ms)
+{
+	const uint64_t until = agent_monotonic_ns() + timeout_ms * NS_PER_MS;
+
+	while (gpu_is(GPU_ON) && core.ending_ns == 0) {
+		if (!flushed_once(until))
+			return -ETIMEDOUT;
+		if (core.backend->pending() == 0)
+			return 0;
+		if (left_ms(until) == 0)
+			return -ETIMEDOUT;
+		agent_wait(&core.bell, atomic_load(&core.bell), FLUSH_NAP_MS);
+	}
+	return 0;
+}
+
+/* The process ends: what can still be saved, in bounded time. Whoever holds the lock may be stuck
+ * in a library: then all that was published until now is what there is. */
+void worker_exit(void)
+{
+	const uint64_t until = agent_monotonic_ns() + EXIT_MS * NS_PER_MS;
+
+	if (HOT->opened == 0 || core.ending_ns != 0)
+		return;
+	core.ending_ns = until;
+	if (worker_in(EXIT_MS / 2)) {
+		if (core.backend != NULL && (gpu_is(GPU_ON) || gpu_is(GPU_ARMED)))
+			(*core.backend->exit)((uint32_t)left_ms(until));
+		if (HOT->generation != 0)
+			worker_clock();
+		worker_out();
+	}
+	generation_set(0);
+}

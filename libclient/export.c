@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT. export.c: a finished session as a file of the caller's: asked of
+ * the daemon, written by us, whole or not at all. */
+#include "doorbell.h"
+
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define EXPORT_MS 10000u
+#define CHUNK     (64u << 10)
+
+static void export_ask(uint32_t session, const char *format)
+{
+	pd_lock(&pd.lock);
+	if (pd.export.fd >= 0)
+		(void)close(pd.export.fd);
+	pd.export.fd = -1;
+	pd.export.state = EXPORT_ASKED;
+	pd.export.request++;
+	pd.export.session = session;
+	pd.export.phase = 0;
+	pd.export.timeout_ms = EXPORT_MS / 2;
+	(void)snprintf(pd.export.format, sizeof(pd.export.format), "%s", format);
+	pd_unlock(&pd.lock);
+	pd_ring();
+}
+
+static bool export_done(int *ret_code, int *ret_fd, char *text)
+{
+	bool done;
+
+	pd_lock(&pd.lock);
+	done = pd.export.state == EXPORT_DONE;
+	if (done) {
+		*ret_code = pd.export.code;
+		*ret_fd = pd.export.fd;
+		memcpy(text, pd.export.text, PD_TEXT);
+		pd.export.fd = -1;
+		pd.export.state = EXPORT_IDLE;
+	}
+	pd_unlock(&pd.lock);
+	return done;
+}
+
+static int export_wait(int *ret_fd, char *text)
+{
+	const uint64_t deadline = pd_now_ms() + EXPORT_MS;
+	int code = -ETIMEDOUT;
+
+	for (;;) {
+		/* acquire: pairs with the release in pd_changed() */
+		const uint32_t was = atomic_load_explicit(&pd.change, memory_order_acquire);
+
+		if (export_done(&code, ret_fd, text))
+			return code;
+		if (pd_now_ms() >= deadline)
+			break;
+		pd_wait(&pd.change, was, deadline);
+	}
+	pd_lock(&pd.lock);
+	pd.export.state = EXPORT_IDLE; /* what comes later is not taken */
+	pd_unlock(&pd.lock);
+	(void)snprintf(text, PD_TEXT, "protond did not deliver the file in %u s", EXPORT_MS / 1000);
+	return -ETIMEDOUT;
+}
+
+static int write_all(int fd, const char *p, size_t n)
+{
+	while (n > 0) {
+		const ssize_t w = write(fd, p, n);
+
+		if (w < 0 && errno == EINTR)
+			continue;
+		if (w <= 0)
+			return pd_neg_errno();
+		p += w;
+		n -= (size_t)w;
+	}
+	return 0;
+}
+
+static int copy(int from, int to)
+{
+	static char buf[CHUNK]; /* one session function at a time */
+	off_t at = 0;
+
+	for (;;) {
+		const ssize_t n = pread(from, buf, sizeof(buf), at);
+		int r;
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return pd_neg_errno();
+		if (n == 0)
+			return 0;
+		r = write_all(to, buf, (size_t)n);
+		if (r < 0)
+			return r;
+		at += n;
+	}
+}
+
+static int write_file(int from, const char *path, const char *tmp)
+{
+	const int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	int r;
+
+	if (fd < 0)
+		return pd_neg_errno();
+	r = copy(from, fd);
+	if (close(fd) < 0 && r == 0)
+		r = pd_neg_errno();
+	if (r == 0 && rename(tmp, path) < 0)
+		r = pd_neg_errno();
+	if (r < 0)
+		(void)unlink(tmp);
+	return r;
+}
+
+int pd_export_file(uint32_t session, const char *name, const char *format, char *text)
+{
+	char path[PATH_MAX], tmp[PATH_MAX];
+	int fd = -1, r;
+
+	if ((size_t)snprintf(path, sizeof(path), "%s.%s", name, format) >= sizeof(path) ||
+		(size_t)snprintf(tmp, sizeof(tmp), "%s.%s.tmp-%d", name, format, (int)getpid()) >=
+			sizeof(tmp))
+		return -ENAMETOOLONG;
+	export_ask(session, format);
+	r = export_wait(&fd, text);
+	if (r == 0) {
+		r = write_file(fd, path, tmp);
+		if (r < 0)
+			(void)snprintf(
+				text, PD_TEXT, "cannot write %.120s: %s", path, strerror(-r));
+	}
+	if (fd >= 0)
+		(void)close(fd);
+	return r;
+}

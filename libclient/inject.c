@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT. inject.c: the two doors by which CUDA and NVTX load this library
+ * into programs that do not link it. */
+#include "doorbell.h"
+
+#include "ring.h"
+
+#define SETTLE_MS 2000u
+
+PD_EXPORT int InitializeInjection(void);
+PD_EXPORT int InitializeInjectionNvtx2(void *get_export_table);
+
+static void settle(void)
+{
+	const uint64_t deadline = pd_now_ms() + SETTLE_MS;
+
+	for (;;) {
+		/* acquire: pairs with the release in pd_changed() */
+		const uint32_t was = atomic_load_explicit(&pd.change, memory_order_acquire);
+
+		if (atomic_load(&pd.settled) || pd_now_ms() >= deadline)
+			return;
+		pd_wait(&pd.change, was, deadline);
+	}
+}
+
+/* Called by libcuda inside cuInit(). CUPTI is subscribed here, on this thread: another one might
+ * have to wait for what cuInit() holds. From now on GPU wishes need not wait for us. */
+PD_EXPORT int InitializeInjection(void)
+{
+	const int saved = errno;
+	const struct protond_engine *e;
+	uint32_t want;
+
+	if (pd_thread_here() == NULL || pd.inert)
+		return 1;
+	if (pd.has_token)
+		settle();
+	e = atomic_load_explicit(&HOT->engine, memory_order_acquire);
+	want = atomic_load(&pd.full_want);
+	if (e != NULL && (want & (WANT_GPU | WANT_GPU_ARMED)) != 0)
+		(void)e->want(want);
+	atomic_store(&pd.injected, true);
+	pd_ring();
+	errno = saved;
+	return 1;
+}
+
+/* Called at a program's first NVTX call. The slots stay ours for good, so the engine must be there
+ * also while nothing is recorded; its ring is not made before something is. */
+PD_EXPORT int InitializeInjectionNvtx2(void *get_export_table)
+{
+	const int saved = errno;
+	const struct protond_engine *e;
+	char text[PD_TEXT];
+	int ok = 0;
+
+	if (pd_thread_here() != NULL && !pd.inert) {
+		e = pd_engine_load(text);
+		if (e != NULL) {
+			e->host(&pd_host);
+			ok = e->nvtx(get_export_table) != 0;
+		}
+	}
+	errno = saved;
+	return ok;
+}

@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: MIT. link.c: what the parked thread and protond say to each other, and
+ * what the engine is told then.
+ *
+ *   ATTACH -> WELCOME: want == 0: done, nothing is loaded
+ *                      want != 0: load and open the engine, RING + fd -> CTL + fd: control(),
+ * want(), gate up WANT:              want(), gate up or down connection lost:   what is recorded
+ * goes on into the ring; the next daemon gets ATTACH and RING again, with the same ring
+ *
+ * Whatever the daemon says that is not understood ends the connection, not the job.
+ */
+#include "link.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "protond.h"
+
+#define GPU_BITS ((uint32_t)(WANT_GPU | WANT_GPU_ARMED))
+#define FDS_MAX  8
+
+struct link link_ = {.sock = -1};
+
+static const struct protond_engine *engine(void)
+{
+	return atomic_load_explicit(&HOT->engine, memory_order_acquire);
+}
+
+/* --- the socket ---------------------------------------------------------------------------------
+ */
+
+static bool ours(void)
+{
+	struct stat st;
+
+	return link_.sock >= 0 && fstat(link_.sock, &st) == 0 && S_ISSOCK(st.st_mode) &&
+	       st.st_ino == link_.ino;
+}
+
+void link_close(void)
+{
+	if (ours())
+		(void)close(link_.sock);
+	link_.sock = -1;
+	link_.attached = false;
+	link_.ring_sent = false;
+	pd_lock(&pd.lock);
+	if (pd.export.state == EXPORT_SENT)
+		pd.export.state =
+			EXPORT_ASKED; /* asked again of the next daemon, while somebody waits */
+	pd_unlock(&pd.lock);
+}
+
+void link_forget(void)
+{
+	if (ours())
+		(void)close(link_.sock);
+	link_ = (struct link){.sock = -1};
+	/* heard 0, as asked and answered begin in the child */
+}
+
+static bool send_with(const void *msg, size_t bytes, int fd)
+{
+	struct iovec iov = {.iov_len = bytes};
+	union {
+		char buf[CMSG_SPACE(sizeof(int))];
+		struct cmsghdr align;
+	} c = {0};
+	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
+	ssize_t n;
+
+	memcpy(&iov.iov_base, &msg, sizeof(msg)); /* sendmsg() only reads */
+	if (fd >= 0) {
+		struct cmsghdr *h;
+
+		m.msg_control = c.buf;
+		m.msg_controllen = sizeof(c.buf);
+		h = CMSG_FIRSTHDR(&m);
+		h->cmsg_level = SOL_SOCKET;
+		h->cmsg_type = SCM_RIGHTS;
+		h->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(h), &fd, sizeof(int));
+	}
+	if (!ours())
+		return false;
+	do {
+		n = sendmsg(link_.sock, &m, MSG_NOSIGNAL);
+	} while (n < 0 && errno == EINTR);
+	return n == (ssize_t)bytes;
+}
+
+#define HEAD(type, msg)                                 \
+	{                                               \
+		RV_MAGIC, (type), (uint16_t)sizeof(msg) \
+	}
+
+static bool send_attach(void)
+{
+	unsigned char buf[sizeof(struct rv_attach) + sizeof(pd.env.info)];
+	struct rv_attach a = {.head = HEAD(RV_ATTACH, a),
+		.abi = RING_ABI,
+		.pid = (uint32_t)getpid(),
+		.pid_start = pd_start_time(),
+		.version = PROTOND_BUILD_VERSION};
+	uint32_t n;
+
+	if (pd.forked)
+		a.flags |= RV_FORKED;
+	memcpy(a.token, pd.token, 16);
+	memcpy(a.parent, pd.parent, 16);
+	pd_lock(&pd.lock);
+	if (pd.env.injected)
+		a.flags |= RV_INJECTED;
+	memcpy(a.gpu, pd.env.gpu, sizeof(a.gpu));
+	n = pd.env.info_bytes;
+	memcpy(buf + sizeof(a), pd.env.info, n);
+	pd_unlock(&pd.lock);
+	if (atomic_load(&pd.injected))
+		a.flags |= RV_INJECTED;
+	a.head.bytes = (uint16_t)(sizeof(a) + n);
+	memcpy(buf, &a, sizeof(a));
+	return send_with(buf, sizeof(a) + n, -1);
+}
+
+/* Root's, our own, or the owner's of the directory that PROTOND_RUNTIME_DIR names. */
+static bool peer_is_fit(const char *dir)
+{
+	struct ucred peer;
+	socklen_t n = sizeof(peer);
+	struct stat st;
+
+	if (getsockopt(link_.sock, SOL_SOCKET, SO_PEERCRED, &peer, &n) != 0)
+		return false;
+	return peer.uid == 0 || peer.uid == geteuid() ||
+	       (stat(dir, &st) == 0 && st.st_uid == peer.uid);
+}
+
+static int connect_to(const char *dir)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	struct stat st;
+	int r;
+
+	if ((size_t)snprintf(a.sun_path, sizeof(a.sun_path), "%.96s/%s", dir, RV_AGENT_SOCK) >=
+			sizeof(a.sun_path) ||
+		strlen(dir) > 96)
+		return -ENOTCONN;
+	link_.sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	if (link_.sock < 0 || fstat(link_.sock, &st) < 0)
+		return -ENOTCONN;
+	link_.ino = st.st_ino;
+	do {
+		r = connect(link_.sock, (const struct sockaddr *)&a, sizeof(a));
+	} while (r < 0 && errno == EINTR);
+	if (r < 0)
+		r = errno == ECONNREFUSED || errno == EAGAIN ? -EAGAIN : -ENOTCONN;
+	else if (!peer_is_fit(dir))
+		r = -EPERM;
+	else if (!send_attach())
+		r = -EAGAIN;
+	if (r < 0)
+		link_close();
+	return r;
+}
+
+int link_open(void)
+{
+	char dir[PLACE_PATH_MAX];
+	int r;
+
+	pd_lock(&pd.lock);
+	r = place_pick(&pd.env.places, dir, sizeof(dir));
+	pd_unlock(&pd.lock);
+	if (r < 0)
+		return -ENOTCONN;
+	link_.refused = false;
+	return connect_to(dir);
+}
+
+/* --- the engine ------------------------------------------------------------------------------ */
+
+bool link_hear(void)
+{
+	/* acquire: whoever asked wrote local_want before */
+	link_.heard = atomic_load_explicit(&pd.asked, memory_order_acquire);
+	return link_.heard != atomic_load(&pd.answered);
+}
+
+void link_answer(int code, const char *words)
+{
+	const uint32_t asked = link_.heard;
+
+	if (atomic_load(&pd.answered) != asked) {
+		(void)snprintf(pd.words, sizeof(pd.words), "%s", words);
+		atomic_store(&pd.answer, code);
+		/* release: answer and words; pairs with the acquire in pd_ask() */
+		atomic_store_explicit(&pd.answered, asked, memory_order_release);
+	}
+	atomic_store(&pd.settled, true);
+	pd_changed();
+}
+
+static void gate_set(bool on)
+{
+	const struct protond_engine *e = engine();
+
+	if (on && e != NULL) {
+		HOT->enter = e->scope_enter;
+		HOT->leave = e->scope_exit;
+	}
+	/* release: the engine's functions; pairs with the acquire of the hot functions */
+	atomic_store_explicit(
+		&HOT->gate, on && e != NULL ? GATE_ON : GATE_OFF, memory_order_release);
+}
+
+/* Registered when the engine opens, which is often after CUDA's own handlers: so it runs before
+ * them. */
+static void at_exit(void)
+{
+	const struct protond_engine *e = engine();
+
+	if (e != NULL) /* NULL in a forked child */
+		(*e->exit)();
+}
+
+static bool engine_up(void)
+{
+	static bool registered;
+	static struct pd_env env;
+	const struct protond_engine *e = pd_engine_load(link_.words);
+	struct engine_open o = {.n_lanes = link_.welcome.n_lanes,
+		.lane_bytes = link_.welcome.lane_bytes,
+		.rings_dir = link_.welcome.rings,
+		.info = env.info};
+
+	if (e == NULL) {
+		link_.fault = -ELIBACC;
+		return false;
+	}
+	pd_lock(&pd.lock);
+	env = pd.env;
+	pd_unlock(&pd.lock);
+	o.info_bytes = env.info_bytes;
+	o.inherit_copy = env.inherit_copy;
+	memcpy(o.store, link_.welcome.store, 16);
+	memcpy(o.parent, pd.parent, 16);
+	link_.fault = e->open(&pd_host, &o, link_.words);
+	if (link_.fault < 0)
+		return false;
+	atomic_store_explicit(&HOT->engine, e, memory_order_release);
+	if (!registered)
+		registered = atexit(at_exit) == 0;
+	return true;
+}
+
+static bool send_ring(void)
+{
+	struct rv_ring m = {.head = HEAD(RV_RING, m)};
+	const int fd = engine()->ring_fd(m.uuid, &m.named);
+
+	if (fd < 0) {
+		(void)snprintf(link_.words, sizeof(link_.words),
+			"the program has closed the ring's descriptor");
+		link_.fault = fd;
+		return false;
+	}
+	memcpy(pd.parent, m.uuid, 16); /* of the children to come */
+	link_.ring_sent = send_with(&m, sizeof(m), fd);
+	return link_.ring_sent;
+}
+
+/* With an injection that cuInit() will call, the GPU waits for it: CUPTI must be subscribed there,
+ * on that thread, and a program that never uses CUDA never loads it. */
+static uint32_t gpu_can_wait(uint32_t want)
+{
+	bool await;
+
+	pd_lock(&pd.lock);
+	await = pd.env.await_injection && !atomic_load(&pd.injected);
+	pd_unlock(&pd.lock);
+	return await ? want & ~GPU_BITS : want;
+}
+
+static void engine_want(uint32_t full)
+{
+	const struct protond_engine *e = engine();
+	const uint32_t want = gpu_can_wait(full), first = want & ~(GPU_BITS & ~link_.applied);
+
+	atomic_store(&pd.full_want, full);
+	if ((want & ~(uint32_t)WANT_GPU_PAUSE) == 0)
+		gate_set(false);
+	if (first != link_.applied)
+		(void)e->want(first); /* scopes need not wait until CUPTI is up */
+	gate_set((want & ~(uint32_t)WANT_GPU_PAUSE) != 0);
+	atomic_store(&pd.settled, true);
+	pd_changed();
+	if (want != first)
+		(void)e->want(want);
+	link_.applied = want;
+}
+
+static void apply(void)
+{
+	uint32_t want;
+
+	link_hear();
+	want = link_.want | atomic_load(&pd.local_want);
+	if (!link_.attached)
+		return;
+	if (engine() == NULL && want != 0 && !engine_up()) {
+		link_answer(link_.fault, link_.words);
+		return;
+	}
+	if (engine() == NULL) {
+		link_answer(0, "");
+		return;
+	}
+	if (!link_.ring_sent && !send_ring()) {
+		link_answer(link_.fault != 0 ? link_.fault : -ENOTCONN, link_.words);
+		return;
+	}
+	if (!link_.controlled)
+		return; /* CTL will come */
+	engine_want(want);
+	link_answer(0, "");
+}
+
+/* --- what comes ------------------------------------------------------------------------------ */
+
+struct message {
+	union {
+		struct rv_head head;
+		struct rv_welcome welcome;
+		struct rv_refused refused;
+		struct rv_want want;
+		struct rv_ctl ctl;
+		struct rv_exported exported;
+		unsigned char bytes[RV_MESSAGE_MAX];
+	} u;
+	size_t bytes;
+	int fd; /* the first that came with it; -1 */
+};
+
+static int take_fds(struct msghdr *m)
+{
+	int first = -1;
+
+	for (struct cmsghdr *h = CMSG_FIRSTHDR(m); h != NULL; h = CMSG_NXTHDR(m, h)) {
+		size_t n;
+
+		if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+			continue;
+		n = (h->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (size_t i = 0; i < n; i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(h) + i * sizeof(int), sizeof(int));
+			if (first < 0)
+				first = fd;
+			else
+				(void)close(fd);
+		}
+	}
+	return first;
+}
+
+/* 1: a message; 0: nothing now; -1: gone. */
+static int receive(struct message *ret)
+{
+	struct iovec iov = {ret->u.bytes, sizeof(ret->u.bytes)};
+	union {
+		char buf[CMSG_SPACE(FDS_MAX * sizeof(int))];
+		struct cmsghdr align;
+	} c;
+	struct msghdr m = {.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = c.buf,
+		.msg_controllen = sizeof(c.buf)};
+	ssize_t n;
+
+	ret->fd = -1;
+	if (!ours())
+		return -1;
+	do {
+		n = recvmsg(link_.sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR);
+	if (n < 0 && errno == EAGAIN)
+		return 0;
+	if (n <= 0)
+		return -1;
+	ret->fd = take_fds(&m);
+	ret->bytes = (size_t)n;
+	if ((m.msg_flags & MSG_TRUNC) != 0 || ret->bytes < sizeof(struct rv_head) ||
+		ret->u.head.magic != RV_MAGIC || ret->u.head.bytes != ret->bytes) {
+		if (ret->fd >= 0)
+			(void)close(ret->fd);
+		return -1;
+	}
+	return 1;
+}
+
+static bool on_welcome(struct message *m)
+{
+	struct rv_welcome *w = &m->u.welcome;
+
+	if (link_.attached)
+		return false;
+	w->rings[sizeof(w->rings) - 1] = '\0';
+	if (w->abi >> 16 != RING_ABI >> 16) {
+		link_.refused = true;
+		link_answer(-EPROTO,
+			"protond speaks another version of the ring: update one of the two");
+		return false;
+	}
+	link_.attached = true;
+	link_.since_ms = pd_now_ms();
+	link_.welcome = *w;
+	link_.want = w->want;
+	apply();
+	return true;
+}
+
+static bool on_refused(struct message *m)
+{
+	struct rv_refused *r = &m->u.refused;
+
+	r->text[sizeof(r->text) - 1] = '\0';
+	link_.refused = true;
+	link_answer(r->code < 0 && r->code > -4096 ? r->code : -EPERM, r->text);
+	return false;
+}
+
+static bool on_want(struct message *m)
+{
+	if (!link_.attached)
+		return false;
+	link_.want = m->u.want.want;
+	apply();
+	return true;
+}
+
+static bool on_ctl(struct message *m)
+{
+	struct rv_ctl *c = &m->u.ctl;
+	int r;
+
+	c->text[sizeof(c->text) - 1] = '\0';
+	if (!link_.ring_sent || engine() == NULL)
+		return false;
+	if (c->code < 0 || m->fd < 0) {
+		link_answer(c->code < 0 && c->code > -4096 ? c->code : -EPROTO, c->text);
+		return true;
+	}
+	r = engine()->control(m->fd, c->n_lanes); /* closes it */
+	m->fd = -1;
+	if (r < 0) {
+		link_answer(r, "protond sent a control file that does not fit the ring");
+		return false;
+	}
+	link_.controlled = true;
+	apply();
+	return true;
+}
+
+static bool on_exported(struct message *m)
+{
+	const struct rv_exported *x = &m->u.exported;
+
+	pd_lock(&pd.lock);
+	if (pd.export.state == EXPORT_SENT && pd.export.request == x->request) {
+		pd.export.state = EXPORT_DONE;
+		pd.export.code = x->code < 0 ? x->code : m->fd >= 0 ? 0 : -EPROTO;
+		pd.export.fd = m->fd;
+		m->fd = -1;
+		(void)snprintf(pd.export.text, sizeof(pd.export.text), "%.*s",
+			(int)strnlen(x->text, sizeof(x->text)), x->text);
+	}
+	pd_unlock(&pd.lock);
+	pd_changed();
+	return true;
+}
+
+static bool on_ping(struct message *m)
+{
+	const struct rv_head pong = {RV_MAGIC, RV_PONG, sizeof(pong)};
+
+	(void)m;
+	return send_with(&pong, sizeof(pong), -1);
+}
+
+static const struct incoming {
+	uint16_t type;
+	size_t least; /* bytes: a message may have grown at its end */
+	bool (*on)(struct message *m);
+} incoming[] = {
+	{RV_WELCOME, sizeof(struct rv_welcome), on_welcome},
+	{RV_REFUSED, sizeof(struct rv_refused), on_refused},
+	{RV_WANT, sizeof(struct rv_want), on_want},
+	{RV_CTL, sizeof(struct rv_ctl), on_ctl},
+	{RV_EXPORTED, sizeof(struct rv_exported), on_exported},
+	{RV_PING, sizeof(struct rv_head), on_ping},
+};
+
+static bool dispatch(struct message *m)
+{
+	for (size_t i = 0; i < sizeof(incoming) / sizeof(*incoming); i++)
+		if (incoming[i].type == m->u.head.type)
+			return m->bytes >= incoming[i].least && incoming[i].on(m);
+	return true; /* a newer daemon's: not for us */
+}
+
+bool link_read(void)
+{
+	static struct message m;
+	bool ok = true;
+	int r;
+
+	while (ok && (r = receive(&m)) != 0) {
+		if (r < 0)
+			return false;
+		ok = dispatch(&m);
+		if (m.fd >= 0)
+			(void)close(m.fd);
+	}
+	return ok;
+}
+
+/* --- what is waiting ------------------------------------------------------------------------- */
+
+static void serve_gpu(void)
+{
+	struct rv_state m = {.head = HEAD(RV_STATE, m)};
+	bool news;
+
+	pd_lock(&pd.lock);
+	news = pd.gpu.news;
+	pd.gpu.news = false;
+	m.gpu = pd.gpu.state;
+	m.code = pd.gpu.code;
+	m.cupti_version = pd.gpu.cupti;
+	m.driver_version = pd.gpu.driver;
+	memcpy(m.cupti_path, pd.gpu.path, sizeof(m.cupti_path));
+	memcpy(m.text, pd.gpu.text, sizeof(m.text));
+	pd_unlock(&pd.lock);
+	if (news)
+		(void)send_with(&m, sizeof(m), -1);
+}
+
+static void serve_export(void)
+{
+	struct rv_export m = {.head = HEAD(RV_EXPORT, m)};
+	bool asked;
+
+	pd_lock(&pd.lock);
+	asked = pd.export.state == EXPORT_ASKED;
+	m.request = pd.export.request;
+	m.session = pd.export.session;
+	m.phase = pd.export.phase;
+	m.timeout_ms = pd.export.timeout_ms;
+	memcpy(m.format, pd.export.format, sizeof(m.format));
+	if (asked)
+		pd.export.state = EXPORT_SENT;
+	pd_unlock(&pd.lock);
+	if (asked)
+		(void)send_with(&m, sizeof(m), -1);
+}
+
+void link_serve(void)
+{
+	if (!link_.attached)
+		return;
+	if (link_hear())
+		apply();
+	serve_gpu();
+	if (link_.controlled)
+		serve_export();
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT. link.h: the parked thread's connection to protond: the thread alone
+ * touches it. */
+#ifndef PROTOND_LINK_H
+#define PROTOND_LINK_H
+
+#include "doorbell.h"
+#include "rendezvous.h"
+
+struct link {
+	int sock;          /* -1: none */
+	ino_t ino;         /* of sock: the application may have closed it and own the number now */
+	bool attached;     /* WELCOME came */
+	uint64_t since_ms; /* when */
+	bool ring_sent;    /* RING is on its way, on this connection */
+	bool controlled;   /* the engine has a control file; stays so over a lost connection */
+	bool refused;      /* until the socket is made anew */
+	int32_t fault;     /* what keeps the engine from recording; 0 */
+	uint32_t heard;    /* the last question that was seen: what an answer is to */
+	uint32_t want;     /* the daemon's */
+	uint32_t applied;  /* what the engine was told last */
+	struct rv_welcome welcome;
+	char words[RV_TEXT_MAX];
+};
+extern struct link link_;
+
+/* Connects and sends ATTACH. 0; -ENOTCONN: no daemon; -EAGAIN: a socket, and nobody accepts (yet);
+ * -EPERM: not a daemon that this process may talk to. */
+int link_open(void);
+void link_close(void);
+/* Reads what has come. False: the connection is gone. */
+bool link_read(void);
+/* Sends what is waiting: GPU state, an export, an answer to who asked. */
+void link_serve(void);
+/* Looks for a question; true: there is one. What is wanted must be read after it. */
+bool link_hear(void);
+/* Says to whoever was heard how it went, and to who waits for the first handshake that it is over.
+ */
+void link_answer(int code, const char *words);
+void link_forget(void); /* in a forked child */
+
+#endif

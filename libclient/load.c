@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT. load.c: finding the engine: the one already in the process, else
+ * the one beside this library, else what the loader finds by its SONAME. One engine per process. */
+#include "doorbell.h"
+
+#include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A program that is linked with both archives has it without loading. */
+extern protond_engine_fn protond_engine_v1 __attribute__((weak));
+
+static const int anchor; /* an address in this library */
+
+const char *pd_own_path(void)
+{
+	static char path[PATH_MAX];
+	Dl_info at;
+
+	if (path[0] == '\0' && dladdr(&anchor, &at) != 0 && at.dli_fname != NULL &&
+		strstr(at.dli_fname, "libprotond") != NULL && realpath(at.dli_fname, path) == NULL)
+		path[0] = '\0';
+	return path;
+}
+
+static void *beside(void)
+{
+	char path[PATH_MAX];
+	const char *own = pd_own_path(), *slash = strrchr(own, '/');
+
+	if (slash == NULL || (size_t)(slash + 1 - own) + sizeof(ENGINE_SONAME) > sizeof(path))
+		return NULL;
+	(void)snprintf(path, sizeof(path), "%.*s%s", (int)(slash + 1 - own), own, ENGINE_SONAME);
+	return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+}
+
+static protond_engine_fn *engine_find(char *text)
+{
+	protond_engine_fn *fn = NULL;
+	void *lib, *symbol;
+	const char *why;
+
+	lib = dlopen(ENGINE_SONAME, RTLD_NOLOAD | RTLD_NOW | RTLD_LOCAL);
+	if (lib == NULL)
+		lib = beside();
+	if (lib == NULL)
+		lib = dlopen(ENGINE_SONAME, RTLD_NOW | RTLD_LOCAL);
+	symbol = lib != NULL ? dlsym(lib, ENGINE_SYMBOL) : NULL;
+	if (symbol == NULL) {
+		why = dlerror();
+		(void)snprintf(text, PD_TEXT, "cannot load %s beside libprotond: %s", ENGINE_SONAME,
+			why != NULL ? why : "it has no " ENGINE_SYMBOL);
+		return NULL;
+	}
+	memcpy(&fn, &symbol, sizeof(fn));
+	return fn;
+}
+
+const struct protond_engine *pd_engine_load(char *text)
+{
+	static const struct protond_engine *_Atomic found;
+	const struct protond_engine *e = atomic_load(&found);
+	protond_engine_fn *fn;
+
+	if (e != NULL)
+		return e;
+	fn = protond_engine_v1 != NULL ? protond_engine_v1 : engine_find(text);
+	if (fn == NULL)
+		return NULL;
+	e = fn();
+	if (e->abi != ENGINE_ABI || e->bytes < sizeof(*e)) {
+		(void)snprintf(text, PD_TEXT, "%s is of another version: reinstall protond",
+			ENGINE_SONAME);
+		return NULL;
+	}
+	atomic_store(&found, e);
+	return e;
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT. park.c: the parked thread: it waits, without timers, for a daemon,
+ * for the daemon's messages, or for the bell that an API call rings.
+ *
+ * While there is no connection it watches, with inotify, each directory in which an agent.sock may
+ * come to be, or the parent of one that does not exist. A socket that is there and refuses is one
+ * that is about to listen, or a dead daemon's: it is tried again a few times, then left until it is
+ * made anew.
+ *
+ * The application may close descriptors that it does not know: each is looked at before it is used.
+ */
+#include "link.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define RETRIES    10    /* of a socket that refuses: 1 ms, 2 ms, ... 512 ms */
+#define POLL_MS    30000 /* only where inotify cannot be had */
+#define LASTED_MS  1000  /* a connection that held as long was a good one */
+#define STACK_SIZE (512u << 10)
+
+static struct {
+	int inotify; /* -1: none */
+	int retry;   /* how often the socket has refused */
+	bool try;    /* something happened: try to connect */
+	bool named;  /* there is one candidate, with a name of any kind */
+} park;
+
+/* --- the bell -------------------------------------------------------------------------------- */
+
+static bool is_sock(int fd, ino_t ino)
+{
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISSOCK(st.st_mode) &&
+	       (ino == 0 || st.st_ino == ino);
+}
+
+int pd_bell_make(void)
+{
+	struct stat st;
+	int fd[2];
+
+	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fd) < 0 ||
+		fstat(fd[1], &st) < 0)
+		return pd_neg_errno();
+	pd.bell = (struct pd_bell){.rd = fd[0], .wr = fd[1], .ino = st.st_ino};
+	return 0;
+}
+
+void pd_ring(void)
+{
+	const int e = errno;
+
+	if (is_sock(pd.bell.wr, pd.bell.ino))
+		(void)send(pd.bell.wr, "!", 1,
+			MSG_NOSIGNAL | MSG_DONTWAIT); /* full: it rings already */
+	errno = e;
+}
+
+static void bell_hush(void)
+{
+	char buf[16];
+
+	while (recv(pd.bell.rd, buf, sizeof(buf), MSG_DONTWAIT) > 0)
+		;
+}
+
+/* --- watching -------------------------------------------------------------------------------- */
+
+static bool is_inotify(int fd)
+{
+	char link[64], to[32];
+	ssize_t n;
+
+	if (fd < 0)
+		return false;
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, to, sizeof(to));
+	return n == 18 && memcmp(to, "anon_inode:inotify", 18) == 0;
+}
+
+static void unwatch(void)
+{
+	if (is_inotify(park.inotify))
+		(void)close(park.inotify);
+	park.inotify = -1;
+}
+
+static void watch_one(const char *dir)
+{
+	char parent[PLACE_PATH_MAX];
+	char *slash;
+
+	if (inotify_add_watch(park.inotify, dir,
+		    IN_CREATE | IN_MOVED_TO | IN_ATTRIB | IN_DELETE_SELF | IN_ONLYDIR) >= 0)
+		return;
+	(void)snprintf(parent, sizeof(parent), "%s", dir);
+	slash = strrchr(parent, '/');
+	if (slash == NULL || slash == parent)
+		return;
+	*slash = '\0';
+	(void)inotify_add_watch(park.inotify, parent, IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+}
+
+static void watch(void)
+{
+	struct place_list l;
+
+	unwatch();
+	park.inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	if (park.inotify < 0)
+		return;
+	pd_lock(&pd.lock);
+	l = pd.env.places;
+	pd_unlock(&pd.lock);
+	park.named = l.n == 1;
+	for (unsigned i = 0; i < l.n; i++)
+		watch_one(l.path[i]);
+}
+
+/* Is it about us? Others make files in /dev/shm and /run all the time. */
+static bool concerns(const struct inotify_event *e)
+{
+	if ((e->mask & (IN_DELETE_SELF | IN_IGNORED | IN_Q_OVERFLOW)) != 0)
+		return true;
+	return e->len > 0 && (strcmp(e->name, RV_AGENT_SOCK) == 0 ||
+				     strncmp(e->name, "protond", 7) == 0 || park.named);
+}
+
+static void on_inotify(void)
+{
+	union {
+		char bytes[4096];
+		struct inotify_event align;
+	} buf;
+	bool ours = false;
+	ssize_t n;
+
+	if (!is_inotify(park.inotify)) {
+		park.inotify = -1;
+		park.try = true;
+		return;
+	}
+	n = read(park.inotify, buf.bytes, sizeof(buf.bytes));
+	for (ssize_t at = 0; at < n;) {
+		struct inotify_event e;
+
+		memcpy(&e, buf.bytes + at, sizeof(e));
+		ours = ours ||
+		       concerns((const struct inotify_event *)(const void *)(buf.bytes + at));
+		at += (ssize_t)(sizeof(e) + e.len);
+	}
+	if (!ours)
+		return;
+	unwatch();
+	park.try = true;
+	park.retry = 0;
+}
+
+/* --- the loop -------------------------------------------------------------------------------- */
+
+/* Watches first, then tries: a socket made in between is seen by the one or the other. */
+static void seek(void)
+{
+	int r;
+
+	if (park.inotify < 0)
+		watch();
+	park.try = false;
+	r = link_open();
+	if (r == 0) {
+		unwatch();
+		return;
+	}
+	park.retry = r == -EAGAIN ? park.retry + 1 : RETRIES;
+	if (park.retry < RETRIES)
+		return;
+	if (r == -EPERM)
+		link_answer(-EPERM,
+			"what answers at agent.sock is not a protond of root's or of yours");
+	else
+		link_answer(-ENOTCONN,
+			"no protond is running here: start one (systemctl start protond, or "
+			"protonctl run), or set PROTOND_AUTOSTART=1");
+}
+
+static int patience_ms(void)
+{
+	if (link_.sock >= 0)
+		return -1;
+	if (park.retry > 0 && park.retry < RETRIES)
+		return 1 << (park.retry - 1);
+	return park.inotify >= 0 ? -1 : POLL_MS;
+}
+
+/* A daemon that ends is looked for at once. One that takes connections and drops them is not asked
+ * for ever. */
+static void lost(void)
+{
+	const bool refused = link_.refused;
+	const bool lasted = link_.attached && pd_now_ms() - link_.since_ms > LASTED_MS;
+
+	link_close();
+	park.retry = refused ? RETRIES : lasted ? 0 : park.retry + 1;
+	park.try = park.retry == 0;
+	if (park.inotify < 0)
+		watch();
+	if (park.retry >= RETRIES)
+		link_answer(-ENOTCONN, "protond closed the connection: see its log");
+}
+
+static void turn(void)
+{
+	struct pollfd p[3] = {{.fd = link_.sock, .events = POLLIN},
+		{.fd = pd.bell.rd, .events = POLLIN},
+		{.fd = link_.sock < 0 ? park.inotify : -1, .events = POLLIN}};
+	const int n = poll(p, 3, patience_ms());
+
+	if (n < 0)
+		return;
+	if (n == 0)
+		park.try = true;
+	if ((p[1].revents & (POLLNVAL | POLLERR | POLLHUP)) != 0)
+		pd.bell.rd = -1; /* closed by the application: from here on it cannot be rung */
+	else if (p[1].revents != 0)
+		bell_hush();
+	if (p[2].revents != 0)
+		on_inotify();
+	if (p[0].revents != 0 && !link_read())
+		lost();
+}
+
+static void *park_main(void *unused)
+{
+	(void)unused;
+	(void)pthread_setname_np(pthread_self(), "protond");
+	park.try = true;
+	for (;;) {
+		if (link_.sock < 0 && (link_hear() || park.try))
+			seek();
+		link_serve();
+		turn();
+	}
+	return NULL;
+}
+
+/* Signals are the application's: this thread takes none. */
+int pd_park(void)
+{
+	pthread_attr_t attr;
+	sigset_t all, old;
+	pthread_t thread;
+	bool was = false;
+	int r;
+
+	if (pd.inert)
+		return -EPERM;
+	if (!atomic_compare_exchange_strong(&pd.parked, &was, true))
+		return 0;
+	if (pd.forked)
+		link_forget();
+	park.inotify = -1;
+	park.retry = 0;
+	r = pd_bell_make();
+	if (r == 0)
+		r = -pthread_attr_init(&attr);
+	if (r < 0) {
+		atomic_store(&pd.parked, false);
+		return r;
+	}
+	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	(void)pthread_attr_setstacksize(&attr, STACK_SIZE);
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	r = -pthread_create(&thread, &attr, park_main, NULL);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	(void)pthread_attr_destroy(&attr);
+	if (r < 0)
+		atomic_store(&pd.parked, false);
+	return r;
+}

@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: MIT. session.c: the sessions that a program makes itself. They alone may
+ * wait.
+ *
+ * A session is a number of this process and a name. Its verbs are records in the caller's lane, in
+ * order with what the caller does. From start to finalize the process asks for what the session
+ * needs, whether or not the daemon also does.
+ */
+#include "doorbell.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "protond.h"
+#include "record.h"
+
+#define SESSIONS_MAX 256u /* live at once */
+#define SESSION_NAME 512u
+#define START_MS     10000u
+#define SPAWN_MS     2000u
+#define FLUSH_MS     5000u
+
+static struct session {
+	bool live;
+	int32_t id;
+	uint32_t want;
+	char name[SESSION_NAME];
+} sessions[SESSIONS_MAX];
+static int32_t next_id;
+static _Atomic uint32_t sessions_lock;
+static uint32_t sessions_pid; /* whose they are: a forked child has none */
+
+/* --- words ----------------------------------------------------------------------------------- */
+
+__attribute__((format(printf, 2, 3))) static int fail(int code, const char *format, ...)
+{
+	struct pd_block *b = pd_block_self();
+	va_list ap;
+
+	va_start(ap, format);
+	if (b != NULL)
+		(void)vsnprintf(b->error, sizeof(b->error), format, ap);
+	va_end(ap);
+	return code;
+}
+
+PD_EXPORT const char *protond_error(void)
+{
+	const struct pd_block *b = pd_block_self();
+
+	return b != NULL ? b->error : "no memory";
+}
+
+static void begin(void)
+{
+	(void)fail(0, "%s", "");
+	pd_lock(&sessions_lock);
+	if (sessions_pid != pd.pid) {
+		memset(sessions, 0, sizeof(sessions));
+		sessions_pid = pd.pid;
+		next_id = 0;
+	}
+}
+
+static void end(void)
+{
+	pd_unlock(&sessions_lock);
+}
+
+/* --- options --------------------------------------------------------------------------------- */
+
+struct choice {
+	const char *word;
+	uint8_t value;
+};
+
+static bool choose(const struct choice *c, const char *word, uint8_t *ret)
+{
+	if (word == NULL || word[0] == '\0')
+		word = c->word;
+	for (; c->word != NULL; c++)
+		if (strcmp(c->word, word) == 0) {
+			*ret = c->value;
+			return true;
+		}
+	return false;
+}
+
+static uint32_t optional(const char *s)
+{
+	return s != NULL && s[0] != '\0' ? protond_name(s) : 0;
+}
+
+static int options_read(
+	const struct protond_options *o, struct session_options *ret, uint32_t *ret_want)
+{
+	static const struct choice backend[] = {{"cupti", 1}, {"none", 0}, {NULL, 0}};
+	static const struct choice data[] = {{"tree", SESSION_TREE}, {"trace", SESSION_TRACE},
+		{"both", SESSION_BOTH}, {NULL, 0}};
+	static const struct choice context[] = {
+		{"shadow", SESSION_SHADOW}, {"python", SESSION_PYTHON}, {NULL, 0}};
+	static const struct choice hook[] = {{"none", 0}, {"triton", 1}, {"torch", 1}, {NULL, 0}};
+	static const struct protond_options none;
+	uint8_t gpu, hooked;
+
+	o = o != NULL ? o : &none;
+	*ret = (struct session_options){.backend = optional(o->backend),
+		.mode = optional(o->mode),
+		.hook = optional(o->hook),
+		.cpu = o->cpu_off != 0 ? SESSION_CPU_OFF : SESSION_CPU_ON};
+	if (!choose(backend, o->backend, &gpu))
+		return fail(-EINVAL, "unknown backend '%.40s': use cupti or none", o->backend);
+	if (!choose(data, o->data, &ret->data))
+		return fail(-EINVAL, "unknown data '%.40s': use tree, trace or both", o->data);
+	if (!choose(context, o->context, &ret->context))
+		return fail(-EINVAL, "unknown context '%.40s': use shadow or python", o->context);
+	if (!choose(hook, o->hook, &hooked))
+		return fail(-EINVAL, "unknown hook '%.40s': use triton or torch", o->hook);
+	*ret_want = WANT_SCOPES | WANT_METRICS;
+	*ret_want |= o->cpu_off == 0 ? (uint32_t)WANT_CPU_TIME : 0;
+	*ret_want |= gpu != 0 ? (uint32_t)WANT_GPU : 0;
+	*ret_want |= ret->context == SESSION_PYTHON ? (uint32_t)WANT_PYTHON : 0;
+	return 0;
+}
+
+/* --- asking the parked thread ---------------------------------------------------------------- */
+
+static void want_all(void)
+{
+	uint32_t want = 0;
+
+	for (uint32_t i = 0; i < SESSIONS_MAX; i++)
+		want |= sessions[i].live ? sessions[i].want : 0;
+	atomic_store(&pd.local_want, want);
+}
+
+/* Until what is wanted now is recorded, or cannot be. */
+static int ask(uint64_t deadline)
+{
+	/* release: local_want is written; pairs with the acquire in link_serve() */
+	const uint32_t mine = atomic_fetch_add_explicit(&pd.asked, 1, memory_order_release) + 1;
+
+	pd_ring();
+	for (;;) {
+		/* acquire, both: pair with the releases in link_answer() and pd_changed() */
+		const uint32_t was = atomic_load_explicit(&pd.change, memory_order_acquire);
+		const uint32_t done = atomic_load_explicit(&pd.answered, memory_order_acquire);
+
+		if ((int32_t)(done - mine) >= 0)
+			break;
+		if (pd_now_ms() >= deadline)
+			return fail(-ETIMEDOUT, "protond did not answer in %u s", START_MS / 1000);
+		pd_wait(&pd.change, was, deadline);
+	}
+	if (atomic_load(&pd.answer) < 0)
+		return fail(atomic_load(&pd.answer), "%s", pd.words);
+	return 0;
+}
+
+static bool autostart(void)
+{
+	const char *s = getenv("PROTOND_AUTOSTART");
+
+	return s != NULL && strcmp(s, "1") == 0;
+}
+
+static int spawn_and_ask(uint64_t deadline)
+{
+	const uint64_t until = pd_now_ms() + SPAWN_MS;
+	const int r = pd_spawn_daemon();
+
+	if (r == -ENOENT)
+		return fail(-ENOTCONN,
+			"PROTOND_AUTOSTART=1, but no protond beside the library or in PATH");
+	if (r < 0)
+		return fail(-ENOTCONN, "cannot start protond: %s", strerror(-r));
+	while (pd_now_ms() < until) {
+		if (ask(deadline) == 0)
+			return 0;
+		/* the parked thread sees the socket when it is made, and says so by `change` */
+		pd_wait(&pd.change, atomic_load(&pd.change), pd_now_ms() + 20);
+	}
+	return fail(-ENOTCONN, "a private protond was started and did not open its socket in %u s",
+		SPAWN_MS / 1000);
+}
+
+static int record_ask(void)
+{
+	const uint64_t deadline = pd_now_ms() + START_MS;
+	int r;
+
+	if (pd.inert)
+		return fail(-EPERM, "a set-user-ID program is not profiled");
+	if (pd_thread_here() == NULL)
+		return fail(-ENOMEM, "no memory");
+	pd_env_read();
+	r = pd_park();
+	if (r < 0)
+		return fail(r, "cannot start the library's thread: %s", strerror(-r));
+	r = ask(deadline);
+	if (r == -ENOTCONN && autostart())
+		r = spawn_and_ask(deadline);
+	return r;
+}
+
+/* --- verbs ----------------------------------------------------------------------------------- */
+
+static int say(uint32_t verb, uint32_t id, uint32_t name, const struct session_options *o)
+{
+	const struct protond_engine *e = atomic_load_explicit(&HOT->engine, memory_order_acquire);
+	struct pd_thread *t = pd_thread_here();
+	int r;
+
+	if (e == NULL || t == NULL)
+		return fail(-ENOTCONN, "nothing is recorded in this process");
+	r = e->session(t, verb, id, name, o);
+	if (r == -ENOSPC)
+		return fail(r, "no lane for this thread: too many threads, or the tmpfs is full");
+	if (r < 0)
+		return fail(
+			r, "the session's mark was not recorded: protond does not drain the ring");
+	return 0;
+}
+
+static struct session *find_name(const char *name)
+{
+	for (uint32_t i = 0; i < SESSIONS_MAX; i++)
+		if (sessions[i].live && strcmp(sessions[i].name, name) == 0)
+			return &sessions[i];
+	return NULL;
+}
+
+static struct session *find_id(int id)
+{
+	for (uint32_t i = 0; i < SESSIONS_MAX; i++)
+		if (sessions[i].live && sessions[i].id == id)
+			return &sessions[i];
+	return NULL;
+}
+
+static struct session *find_free(void)
+{
+	for (uint32_t i = 0; i < SESSIONS_MAX; i++)
+		if (!sessions[i].live)
+			return &sessions[i];
+	return NULL;
+}
+
+static void drop(struct session *s)
+{
+	s->live = false;
+	want_all();
+}
+
+static int start(const char *name, const struct protond_options *options)
+{
+	struct session_options o;
+	struct session *s = find_name(name);
+	uint32_t want = 0;
+	int r;
+
+	if (s != NULL) {
+		r = say(SESSION_ACTIVATE, (uint32_t)s->id, 0, NULL);
+		return r < 0 ? r : s->id;
+	}
+	r = options_read(options, &o, &want);
+	if (r < 0)
+		return r;
+	s = find_free();
+	if (s == NULL)
+		return fail(-EMFILE, "%u sessions are live: finalize some", SESSIONS_MAX);
+	*s = (struct session){.live = true, .id = next_id, .want = want};
+	(void)snprintf(s->name, sizeof(s->name), "%s", name);
+	want_all();
+	r = record_ask();
+	if (r == 0)
+		r = say(SESSION_START, (uint32_t)s->id, protond_name(name), &o);
+	if (r < 0) {
+		drop(s);
+		return r;
+	}
+	next_id++;
+	return s->id;
+}
+
+PD_EXPORT int protond_start(const char *name, const struct protond_options *options)
+{
+	const int saved = errno;
+	int r;
+
+	if (name == NULL || name[0] == '\0')
+		name = "protond";
+	(void)pd_thread_here();
+	begin();
+	r = strlen(name) < SESSION_NAME - 16
+		    ? start(name, options)
+		    : fail(-EINVAL, "a session's name has at most %u bytes", SESSION_NAME - 17);
+	end();
+	errno = saved;
+	return r;
+}
+
+/* `all` with no session at all is fine: there is nothing to do. */
+static int on_one(int id, uint32_t verb, const struct session_options *o)
+{
+	const struct session *s = find_id(id);
+
+	if (id == PROTOND_ALL)
+		return next_id == 0 ? 0 : say(verb, SESSION_ALL, 0, o);
+	if (s == NULL)
+		return fail(-ENOENT, "no session %d", id);
+	return say(verb, (uint32_t)s->id, 0, o);
+}
+
+PD_EXPORT int protond_activate(int session)
+{
+	const int saved = errno;
+	int r;
+
+	begin();
+	r = on_one(session, SESSION_ACTIVATE, NULL);
+	end();
+	errno = saved;
+	return r;
+}
+
+static int flush(void)
+{
+	const struct protond_engine *e = atomic_load_explicit(&HOT->engine, memory_order_acquire);
+
+	return e != NULL ? e->flush(FLUSH_MS) : 0;
+}
+
+PD_EXPORT int protond_deactivate(int session, int flags)
+{
+	const struct session_options o = {.flags = (uint64_t)(unsigned)flags};
+	const int saved = errno;
+	int r;
+
+	begin();
+	r = on_one(session, SESSION_DEACTIVATE, &o);
+	end();
+	if (r == 0 && (flags & PROTOND_FLUSH) != 0 && flush() < 0)
+		r = fail(-ETIMEDOUT, "some launches were not delivered in %u s", FLUSH_MS / 1000);
+	errno = saved;
+	return r;
+}
+
+static int finalize(struct session *s, const char *format)
+{
+	char text[PD_TEXT] = "";
+	int r = say(
+		SESSION_FINALIZE, (uint32_t)s->id, format != NULL ? protond_name(format) : 0, NULL);
+
+	if (r == 0 && format != NULL) {
+		r = pd_export_file((uint32_t)s->id, s->name, format, text);
+		if (r < 0)
+			(void)fail(r, "%s", text[0] != '\0' ? text : strerror(-r));
+	}
+	drop(s);
+	return r;
+}
+
+/* What no session of ours wants any more is given up; nobody waits for it. */
+static void want_less(void)
+{
+	atomic_fetch_add_explicit(&pd.asked, 1, memory_order_release);
+	pd_ring();
+}
+
+static int finalize_which(int session, const char *format)
+{
+	struct session *s = find_id(session);
+	int r = 0;
+
+	if (session != PROTOND_ALL)
+		return s != NULL ? finalize(s, format) : fail(-ENOENT, "no session %d", session);
+	for (uint32_t i = 0; i < SESSIONS_MAX; i++) {
+		const int one = sessions[i].live ? finalize(&sessions[i], format) : 0;
+
+		r = r < 0 ? r : one;
+	}
+	return r;
+}
+
+PD_EXPORT int protond_finalize(int session, const char *format)
+{
+	const int saved = errno;
+	int r;
+
+	if (format != NULL && strcmp(format, "hatchet") != 0)
+		return fail(-EINVAL, "unknown format '%.40s': use hatchet", format);
+	(void)flush(); /* what is still in flight then shows as undelivered */
+	begin();
+	r = finalize_which(session, format);
+	if (sessions_pid == pd.pid && next_id > 0)
+		want_less();
+	end();
+	errno = saved;
+	return r;
+}

@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: MIT. thread.c: waking up in a process, and the blocks of its threads.
+ *
+ * The library wakes in its constructor, or at the first call if that comes before it. In a forked
+ * child the page is zero, so the child's first call wakes it again, as a process of its own: what
+ * the parent's threads held is forgotten, the caller keeps its open scopes.
+ *
+ * A block is made at a thread's first call and put away at its end. The main thread's is never
+ * given to another thread: others follow it.
+ */
+#include "doorbell.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "protond.h"
+
+#define WAIT_HANDSHAKE_MS 1000u
+
+union pd_page pd_page __attribute__((aligned(4096)));
+__thread struct pd_thread *pd_self __attribute__((tls_model("initial-exec")));
+struct pd pd = {.bell = {-1, -1, 0}, .export = {.fd = -1}};
+
+static struct {
+	pthread_key_t key;
+	bool have_key;
+	_Atomic uint32_t busy; /* of `spare`: whoever finds it taken does without */
+	struct pd_block *spare;
+	struct pd_thread *_Atomic main;
+} threads;
+
+/* --- blocks ---------------------------------------------------------------------------------- */
+
+static bool spare_try(void)
+{
+	uint32_t seen = 0;
+
+	/* acquire: pairs with the release in spare_leave() */
+	return atomic_compare_exchange_strong_explicit(
+		&threads.busy, &seen, 1, memory_order_acquire, memory_order_relaxed);
+}
+
+static void spare_leave(void)
+{
+	atomic_store_explicit(&threads.busy, 0, memory_order_release);
+}
+
+static struct pd_block *block_take(void)
+{
+	struct pd_block *b = NULL;
+
+	if (spare_try()) {
+		b = threads.spare;
+		if (b != NULL)
+			threads.spare = b->next;
+		spare_leave();
+	}
+	if (b != NULL) {
+		memset(b, 0, offsetof(struct pd_block, t.frame));
+		return b;
+	}
+	b = mmap(NULL, sizeof(*b), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	return b != MAP_FAILED ? b : NULL;
+}
+
+static void block_put(struct pd_block *b)
+{
+	if (!spare_try()) {
+		(void)munmap(b, sizeof(*b));
+		return;
+	}
+	b->next = threads.spare;
+	threads.spare = b;
+	spare_leave();
+}
+
+/* The end of a thread. A call that comes later still, from another destructor, makes a new block.
+ */
+static void thread_gone(void *p)
+{
+	struct pd_block *b = p;
+	const struct protond_engine *e = atomic_load_explicit(&HOT->engine, memory_order_acquire);
+
+	if (pd_self != &b->t) /* a forked child's view of a thread that is not there */
+		return;
+	if (e != NULL)
+		e->thread_exit(&b->t);
+	b->t.depth = 0;
+	b->t.states = 0;
+	b->t.op = 0;
+	b->t.context = 0;
+	pd_self = NULL;
+	if (b->t.is_main == 0)
+		block_put(b);
+}
+
+static void thread_is(struct pd_thread *t)
+{
+	t->tid = (uint32_t)syscall(SYS_gettid);
+	t->is_main = t->tid == (uint32_t)getpid();
+	if (t->is_main != 0)
+		/* release: the block is filled; pairs with the acquire in main_thread() */
+		atomic_store_explicit(&threads.main, t, memory_order_release);
+}
+
+static struct pd_thread *thread_make(void)
+{
+	struct pd_block *b = block_take();
+
+	if (b == NULL)
+		return NULL;
+	b->t.bytes = sizeof(b->t);
+	thread_is(&b->t);
+	if (pd_self != NULL) { /* a signal handler was quicker */
+		block_put(b);
+		return pd_self;
+	}
+	pd_self = &b->t;
+	if (threads.have_key)
+		(void)pthread_setspecific(threads.key, b);
+	return &b->t;
+}
+
+/* --- waking ---------------------------------------------------------------------------------- */
+
+static void page_wipe(void)
+{
+	memset(&pd_page, 0, sizeof(pd_page));
+}
+
+/* Where the kernel cannot wipe at fork(), fork()'s own hook does. */
+static void page_prepare(void)
+{
+	static bool hooked;
+
+	if (madvise(&pd_page, sizeof(pd_page), MADV_WIPEONFORK) != 0 && !hooked) {
+		hooked = true;
+		(void)pthread_atfork(NULL, NULL, page_wipe);
+	}
+}
+
+static void forget_parent(struct pd_thread *t)
+{
+	const struct pd_export none = {.fd = -1, .request = pd.export.request};
+
+	atomic_store(&threads.main, NULL);
+	atomic_store(&threads.busy, 0);
+	threads.spare = NULL; /* may have been in the middle of a change */
+	atomic_store(&pd.parked, false);
+	atomic_store(&pd.injected, false);
+	atomic_store(&pd.local_want, 0);
+	atomic_store(&pd.full_want, 0);
+	atomic_store(&pd.asked, 0);
+	atomic_store(&pd.answered, 0);
+	atomic_store(&pd.settled, false);
+	atomic_store(&pd.lock, 0);
+	pd.export = none;
+	pd.gpu.news = false;
+	pd.forked = true;
+	if (t == NULL)
+		return;
+	t->generation = 0;
+	t->engine = NULL;
+	t->path = 0;
+	t->busy = 0;
+	for (uint32_t i = 0; i < t->depth && i < STACK_MAX; i++) {
+		t->frame[i].path = 0;
+		t->frame[i].begin = 0;
+	}
+	thread_is(t);
+}
+
+static void wake_up(void)
+{
+	page_prepare();
+	if (pd.pid != 0)
+		forget_parent(pd_self);
+	else
+		threads.have_key = pthread_key_create(&threads.key, thread_gone) == 0;
+	pd.pid = (uint32_t)getpid();
+	pd.inert = getauxval(AT_SECURE) != 0;
+	if (!pd.inert && !pd.forked)
+		pd.has_token = pd_token(pd.token);
+	/* release: all of the above; pairs with the acquire of the hot functions */
+	atomic_store_explicit(&HOT->gate, GATE_OFF, memory_order_release);
+	atomic_store_explicit(&HOT->awake, AWAKE, memory_order_release);
+	if (pd.inert)
+		return;
+	pd_env_read();
+	(void)pd_park();
+}
+
+__attribute__((cold, noinline)) struct pd_thread *pd_thread_cold(void)
+{
+	const int e = errno;
+	uint32_t seen = ASLEEP;
+	struct pd_thread *t;
+
+	/* One thread wakes the library; others meanwhile go on with their stacks alone. */
+	if (atomic_compare_exchange_strong(&HOT->awake, &seen, WAKING))
+		wake_up();
+	t = pd_self != NULL ? pd_self : thread_make();
+	errno = e;
+	return t;
+}
+
+struct pd_block *pd_block_self(void)
+{
+	struct pd_thread *t = pd_thread_here();
+
+	return t != NULL ? (struct pd_block *)(void *)((char *)t - offsetof(struct pd_block, t))
+			 : NULL;
+}
+
+/* Under `protonctl run` the first scope is to be recorded, so the program waits for the handshake.
+ * The engine is loaded here: the parked thread could not, while a dlopen() of this library holds
+ * the loader's lock. */
+__attribute__((constructor)) static void on_load(void)
+{
+	const int e = errno;
+	uint64_t deadline;
+	char text[PD_TEXT];
+	uint32_t seen = ASLEEP;
+
+	if (atomic_compare_exchange_strong(&HOT->awake, &seen, WAKING))
+		wake_up();
+	if (!pd.inert && pd.has_token && pd_engine_load(text) != NULL) {
+		deadline = pd_now_ms() + WAIT_HANDSHAKE_MS;
+		for (;;) {
+			/* acquire: pairs with the release in pd_changed() */
+			const uint32_t was = atomic_load_explicit(&pd.change, memory_order_acquire);
+
+			if (atomic_load(&pd.settled) || pd_now_ms() >= deadline)
+				break;
+			pd_wait(&pd.change, was, deadline);
+		}
+	}
+	errno = e;
+}
+
+/* --- what the engine may ask ----------------------------------------------------------------- */
+
+static struct pd_thread *host_thread(void)
+{
+	return pd_thread_here();
+}
+
+static const struct pd_thread *host_main(void)
+{
+	/* acquire: pairs with the release in thread_is() */
+	return atomic_load_explicit(&threads.main, memory_order_acquire);
+}
+
+static void copy_text(char *to, size_t n, const char *from)
+{
+	const size_t len = from != NULL ? strnlen(from, n - 1) : 0;
+
+	memcpy(to, from != NULL ? from : "", len);
+	to[len] = '\0';
+}
+
+static void host_gpu_state(uint32_t state, int32_t code, uint32_t cupti, uint32_t driver,
+	const char *path, const char *text)
+{
+	pd_lock(&pd.lock);
+	pd.gpu.news = true;
+	pd.gpu.state = state;
+	pd.gpu.code = code;
+	pd.gpu.cupti = cupti;
+	pd.gpu.driver = driver;
+	copy_text(pd.gpu.path, sizeof(pd.gpu.path), path);
+	copy_text(pd.gpu.text, sizeof(pd.gpu.text), text);
+	pd_unlock(&pd.lock);
+	pd_ring();
+}
+
+const struct protond_host pd_host = {
+	.abi = ENGINE_ABI,
+	.bytes = sizeof(pd_host),
+	.thread = host_thread,
+	.name = pd_name,
+	.intern = pd_intern,
+	.context_name = pd_context_name,
+	.gpu_state = host_gpu_state,
+	.main_thread = host_main,
+};
