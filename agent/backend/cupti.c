@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: MIT. cupti.c: the CUPTI backend's life: none, armed, on, and back.
+ *
+ *   NONE --start(armed)--> ARMED --start(on)--> ON --stop--> NONE (residual until finalized)
+ *
+ * The V1 interface: exactly one subscriber in a process. Activity kinds go on before the launch
+ * callbacks and off after them, so that at the edges there is an activity record without a launch,
+ * never a launch that waits for ever. The verbs run on one thread at a time (agent.h).
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "cupti.h"
+
+#define CONTEXTS_MAX     16u
+#define FINALIZE_WAIT_MS 250u
+#define FINALIZE_VERSION 24u /* 12.6: before it, finalize with graphs alive crashed */
+
+static struct {
+	bool forked;
+	bool residual; /* CUPTI was on since the last finalize */
+	bool stalled;  /* a forced flush was made and nothing came by itself since */
+	bool told_failure;
+	uint64_t drift; /* launches that no record will answer, known by a forced flush */
+} be;
+
+static const uint32_t kinds[] = {KIND_MEMCPY, KIND_MEMSET, KIND_CONCURRENT_KERNEL};
+
+static enum cupti_level level(void)
+{
+	return (enum cupti_level)atomic_load_explicit(&cupti.level, memory_order_relaxed);
+}
+
+static int fail(struct backend_error *e, int32_t code, const char *words)
+{
+	e->code = code;
+	(void)snprintf(e->text, sizeof(e->text), "%s", words);
+	return code < 0 ? code : -EIO;
+}
+
+static int cupti_probe(struct backend_status *ret, struct backend_error *e)
+{
+	int r = be.forked ? fail(e, -ECHILD, "a forked child has no CUPTI") : cupti_load(e);
+
+	memset(ret, 0, sizeof(*ret));
+	ret->cupti_version = cupti.version;
+	ret->driver_version = cupti.driver;
+	ret->replay = cupti.replay;
+	(void)snprintf(ret->cupti_path, sizeof(ret->cupti_path), "%s", cupti.path);
+	if (r == 0 && cupti.driver == 0 && !cupti.replay)
+		return cupti_error(e, CUPTI_UNKNOWN, "the driver");
+	return r;
+}
+
+static void set_attribute(uint32_t attribute, uint8_t value)
+{
+	size_t bytes = sizeof(value);
+
+	(void)cupti.api.set_attribute(attribute, &bytes, &value); /* unknown to older libraries */
+}
+
+static int subscribe(struct backend_error *e)
+{
+	int r;
+
+	if (cupti_graph_init() < 0 || cupti_name_init() < 0)
+		return fail(e, -ENOMEM, "no memory for the tables of the CUPTI backend");
+	r = cupti.api.subscribe(&cupti.subscriber, cupti_on_callback, NULL);
+	if (r != CUPTI_OK)
+		return cupti_error(e, r, "cuptiSubscribe");
+	atomic_fetch_add_explicit(&cupti.epoch, 1, memory_order_relaxed);
+	cupti_walk_reset();
+	be.stalled = be.told_failure = false;
+	be.residual = true;
+	return 0;
+}
+
+static void kinds_off(size_t n)
+{
+	while (n-- > 0)
+		(void)cupti.api.activity_disable(kinds[n]);
+}
+
+static int kinds_on(struct backend_error *e)
+{
+	size_t i;
+	int r;
+
+	set_attribute(ATTR_ZEROED_OUT, 1);
+	set_attribute(ATTR_PER_THREAD, 1);
+	if (cupti.api.thread_id_type != NULL)
+		(void)cupti.api.thread_id_type(THREAD_ID_SYSTEM);
+	r = cupti.api.register_buffers(cupti_on_request, cupti_on_complete);
+	if (r != CUPTI_OK)
+		return cupti_error(e, r, "cuptiActivityRegisterCallbacks");
+	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		r = cupti.api.activity_enable(kinds[i]);
+		if (r != CUPTI_OK) {
+			kinds_off(i);
+			return cupti_error(e, r, "cuptiActivityEnable");
+		}
+	}
+	return 0;
+}
+
+/* Buffers that CUPTI has completed go into the ring. */
+static uint64_t drain(void)
+{
+	uint64_t n = cupti_pool_drain(cupti_walk);
+	size_t dropped = 0;
+
+	if (cupti.api.dropped_records(NULL, 0, &dropped) == CUPTI_OK && dropped > 0)
+		agent_count(&agent_counts()->gpu_dropped, dropped);
+	return n;
+}
+
+static uint64_t cupti_pending(void)
+{
+	uint64_t launched = cupti_launched(), gone = cupti_delivered() + be.drift;
+
+	return launched > gone ? launched - gone : 0;
+}
+
+static uint32_t cupti_epoch(void)
+{
+	return (uint16_t)atomic_load_explicit(&cupti.epoch, memory_order_relaxed);
+}
+
+static uint64_t flush_all(bool force)
+{
+	uint64_t before = cupti_launched(), done, n;
+
+	if (cupti_dumping)
+		cupti_dump_flush(force, true);
+	if (force)
+		cupti_pool_forcing(true);
+	(void)cupti.api.flush_all(force ? 1 : 0);
+	if (force)
+		cupti_pool_forcing(false);
+	n = drain();
+	if (cupti_dumping) {
+		cupti_dump_flush(force, false);
+		cupti_dump_sync();
+	}
+	/* A forced flush has given all there was: what is still missing of the launches made before
+	 * it (a copy of 0 bytes makes no record) will never come. */
+	done = cupti_delivered() + be.drift;
+	if (force && before > done)
+		be.drift += before - done;
+	return n;
+}
+
+static void tell_failure(void)
+{
+	const int32_t code = atomic_load_explicit(&cupti.failed, memory_order_relaxed);
+	static const char words[] = "CUPTI had a fatal error and left the process; scopes go on. "
+				    "Restart the job for GPU data";
+	struct rec_gpu r = {.clock = agent_clock(),
+		.code = code,
+		.version = cupti.version,
+		.epoch = atomic_load_explicit(&cupti.epoch, memory_order_relaxed)};
+	const struct protond_host *h = agent_host();
+
+	if (code == 0 || be.told_failure)
+		return;
+	be.told_failure = true;
+	r.hdr = REC_HDR(sizeof(r), REC_GPU, 0, GPU_FAILED, agent_name(words, sizeof(words) - 1));
+	(void)agent_put_wait(&r, sizeof(r));
+	if (h != NULL && h->gpu_state != NULL)
+		h->gpu_state(GPU_FAILED, code, cupti.version, cupti.driver, cupti.path, words);
+}
+
+static uint64_t cupti_flush(bool force)
+{
+	uint64_t n;
+
+	if (be.forked)
+		return 0;
+	tell_failure();
+	if (level() == LEVEL_NONE)
+		return 0;
+	if (level() == LEVEL_ARMED) {
+		cupti_graph_reap(true);
+		return 0;
+	}
+	n = flush_all(force);
+	if (n > 0 && !force)
+		be.stalled = false;
+	/* Three quarters of the buffers are out and nothing comes back: once per stall. */
+	if (n == 0 && !force && !be.stalled && cupti_pool_pressed()) {
+		be.stalled = true;
+		n = flush_all(true);
+	}
+	cupti_graph_reap(cupti_pending() == 0);
+	return n;
+}
+
+static int go_on(struct backend_error *e)
+{
+	int r;
+
+	if (cupti_pool_init() < 0)
+		return fail(e, -ENOMEM, "no memory for CUPTI's activity buffers");
+	r = kinds_on(e);
+	if (r < 0)
+		return r;
+	return 0;
+}
+
+static void go_off(void)
+{
+	kinds_off(sizeof(kinds) / sizeof(kinds[0]));
+	(void)flush_all(true);
+	cupti_pool_idle();
+}
+
+static void go_none(void)
+{
+	(void)cupti.api.unsubscribe(cupti.subscriber);
+	cupti.subscriber = NULL;
+	cupti_graph_clear(); /* their ends would go unseen */
+}
+
+static int cupti_start(bool armed, struct backend_error *e)
+{
+	const enum cupti_level to = armed ? LEVEL_ARMED : LEVEL_ON;
+	enum cupti_level from;
+	int r;
+
+	memset(e, 0, sizeof(*e));
+	if (be.forked)
+		return fail(e, -ECHILD, "a forked child has no CUPTI");
+	if (atomic_load_explicit(&cupti.failed, memory_order_relaxed) != 0)
+		return fail(e, -EIO, "CUPTI had a fatal error in this process; restart the job");
+	r = cupti_load(e);
+	if (r < 0)
+		return r;
+	from = level();
+	if (from == to)
+		return 0;
+	if (from == LEVEL_NONE) {
+		cupti_dump_init();
+		r = subscribe(e);
+		if (r < 0)
+			return r;
+	}
+	r = to == LEVEL_ON ? go_on(e) : 0;
+	if (r < 0 && from == LEVEL_NONE)
+		go_none();
+	if (r < 0)
+		return r;
+	if (cupti_dumping)
+		cupti_dump_level(to);
+	/* The level first: a callback that comes at once is of the new level. */
+	atomic_store_explicit(&cupti.level, (uint32_t)to, memory_order_relaxed);
+	cupti_enable(from, to);
+	if (from == LEVEL_ON)
+		go_off();
+	return 0;
+}
+
+static bool finalize(void)
+{
+	if (cupti.api.finalize == NULL || cupti.version < FINALIZE_VERSION ||
+		cupti_graph_nodes() > 0)
+		return false;
+	if (!cupti_finalize_in_call(FINALIZE_WAIT_MS))
+		return false;
+	cupti.subscriber = NULL;
+	cupti_graph_clear();
+	be.residual = false;
+	return true;
+}
+
+static int cupti_stop(bool give_back, bool *ret_residual)
+{
+	const enum cupti_level from = level();
+
+	if (from != LEVEL_NONE && !be.forked) {
+		cupti_enable(from, LEVEL_NONE);
+		if (from == LEVEL_ON)
+			go_off();
+		atomic_store_explicit(&cupti.level, LEVEL_NONE, memory_order_relaxed);
+		if (cupti_dumping) {
+			cupti_dump_level(LEVEL_NONE);
+			cupti_dump_sync();
+		}
+		if (!give_back || !finalize())
+			go_none();
+	}
+	*ret_residual = be.residual && !be.forked;
+	return 0;
+}
+
+/* What may hang in CUPTI runs on a thread of its own, which is left behind when it does. */
+static struct {
+	sem_t done;
+	_Atomic bool forced;
+} last;
+
+static void *last_flush(void *arg)
+{
+	(void)arg;
+	(void)cupti.api.flush_all(1);
+	(void)sem_post(&last.done);
+	return NULL;
+}
+
+static bool last_thread(void)
+{
+	sigset_t all, old;
+	pthread_attr_t attr;
+	pthread_t thread;
+	bool ok;
+
+	if (pthread_attr_init(&attr) != 0)
+		return false;
+	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	ok = pthread_create(&thread, &attr, last_flush, NULL) == 0;
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	(void)pthread_attr_destroy(&attr);
+	return ok;
+}
+
+static void cupti_exit(uint32_t timeout_ms)
+{
+	struct timespec until;
+
+	if (level() != LEVEL_ON || be.forked)
+		return;
+	atomic_store_explicit(
+		&cupti.level, LEVEL_NONE, memory_order_relaxed); /* callbacks fall silent */
+	if (sem_init(&last.done, 0, 0) != 0)
+		return;
+	if (cupti_dumping)
+		cupti_dump_flush(true, true);
+	cupti_pool_forcing(true);
+	if (last_thread() && clock_gettime(CLOCK_REALTIME, &until) == 0) {
+		until.tv_sec += timeout_ms / 1000;
+		until.tv_nsec += (long)(timeout_ms % 1000) * 1000000;
+		if (until.tv_nsec >= 1000000000) {
+			until.tv_nsec -= 1000000000;
+			until.tv_sec++;
+		}
+		while (sem_timedwait(&last.done, &until) != 0 && errno == EINTR)
+			;
+	}
+	(void)cupti_pool_drain(cupti_walk);
+	if (cupti_dumping) {
+		cupti_dump_flush(true, false);
+		cupti_dump_level(LEVEL_NONE);
+		cupti_dump_sync();
+	}
+}
+
+static void cupti_forked(void)
+{
+	be.forked = true; /* CUPTI in a forked child hangs: nothing of it is called again */
+	cupti_dumping = false;
+	atomic_store_explicit(&cupti.level, LEVEL_NONE, memory_order_relaxed);
+}
+
+const struct backend backend_cupti = {
+	.abi = BACKEND_ABI,
+	.caps = CAP_KERNEL | CAP_GRAPH,
+	.name = "cupti",
+	.probe = cupti_probe,
+	.start = cupti_start,
+	.flush = cupti_flush,
+	.pending = cupti_pending,
+	.epoch = cupti_epoch,
+	.stop = cupti_stop,
+	.exit = cupti_exit,
+	.forked = cupti_forked,
+};

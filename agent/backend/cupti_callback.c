@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: MIT. cupti_callback.c: what CUPTI calls on the application's threads.
+ *
+ * A launch: at the call's ENTER one LAUNCH record goes into the thread's lane; EXIT only looks at
+ * one thread-local word. A call on a stream that is being captured launches nothing, it makes a
+ * graph node, and no activity record will ever answer it. Nothing tells the two apart at ENTER, so
+ * while any capture is open in the process the LAUNCH waits until EXIT and is left out when
+ * NODE_CREATED came meanwhile. Without an open capture (the usual state) nothing of this is paid.
+ *
+ *   inside: NO      not in a call that launches
+ *           PUT     in one; LAUNCH was written at ENTER
+ *           WAITING in one; LAUNCH is written at EXIT, unless the call made a node
+ *
+ * A capture that began before we subscribed is unseen; the first node made inside a PUT call shows
+ * it, and that one launch stays without a record, which is counted out of `pending`.
+ */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "cupti.h"
+
+#define STRIPES 64u /* power of two */
+#define LINE    64u
+
+enum api_flag { API_LAUNCH = 0x10, API_BEGIN = 0x20, API_END = 0x40 };
+enum inside { INSIDE_NO = 0, INSIDE_PUT = 1, INSIDE_WAITING = 2, MADE_NODE = 4 };
+
+/* clang-format off */
+static const uint8_t api[CBID_MAX] = {
+#define X(name, cbid, flags) [cbid] = API_LAUNCH | (flags),
+	LAUNCH_CBIDS(X)
+#undef X
+#define X(name, cbid) [cbid] = API_LAUNCH | LAUNCH_COPY,
+	COPY_CBIDS(X)
+#undef X
+#define X(name, cbid) [cbid] = API_LAUNCH | LAUNCH_COPY | LAUNCH_GRAPH,
+	BATCH_CBIDS(X)
+#undef X
+#define X(name, cbid) [cbid] = API_LAUNCH | LAUNCH_SET,
+	SET_CBIDS(X)
+#undef X
+#define X(name, cbid, begin) [cbid] = (begin) ? API_BEGIN : API_END,
+	CAPTURE_CBIDS(X)
+#undef X
+};
+/* clang-format on */
+
+/* What the thread's current call is: enum inside, and MADE_NODE. 4 bytes: all of this library
+ * together may have 16 of initial-exec storage. */
+static _Thread_local __attribute__((tls_model("initial-exec"))) uint32_t call;
+
+static _Atomic int32_t captures; /* open in the process, as far as seen */
+
+static struct {
+	_Alignas(LINE) _Atomic uint64_t n;
+} launched[STRIPES];
+
+enum finalize { FINALIZE_NO = 0, FINALIZE_WANTED = 1, FINALIZE_RUNS = 2, FINALIZE_DONE = 3 };
+static _Atomic uint32_t finalizing; /* enum finalize */
+
+/* A thread's own stripe: one counter would be a cache line that all launching threads fight for. */
+static _Atomic uint64_t *stripe(void)
+{
+	uint64_t at = (uint64_t)(uintptr_t)&call;
+
+	return &launched[(at * 0x9e3779b97f4a7c15ull) >> 58 & (STRIPES - 1)].n;
+}
+
+uint64_t cupti_launched(void)
+{
+	uint64_t n = 0;
+	uint32_t i;
+
+	for (i = 0; i < STRIPES; i++)
+		n += atomic_load_explicit(&launched[i].n, memory_order_relaxed);
+	return n;
+}
+
+static void put_launch(uint32_t cbid, const struct cupti_callback *d, uint64_t clock)
+{
+	uint32_t flags = api[cbid] & (LAUNCH_GRAPH | LAUNCH_COPY | LAUNCH_SET);
+	bool op = false;
+	uint32_t path = agent_where(&op);
+	struct rec_launch r = {.clock = clock,
+		.correlation = d->correlation,
+		.name = d->symbol != NULL && flags == 0 ? cupti_symbol(d->symbol) : NAME_NONE,
+		.python = PATH_ROOT,
+		.epoch = (uint16_t)atomic_load_explicit(&cupti.epoch, memory_order_relaxed),
+		.api = (uint16_t)cbid};
+
+	r.hdr = REC_HDR(sizeof(r), REC_LAUNCH, 0, flags | (op ? LAUNCH_OP : 0), path);
+	(void)agent_put(&r, sizeof(r)); /* refused: counted by the lane; its activity still comes */
+	atomic_fetch_add_explicit(stripe(), 1, memory_order_relaxed);
+}
+
+static void launch_enter(uint32_t cbid, const struct cupti_callback *d)
+{
+	if (atomic_load_explicit(&captures, memory_order_relaxed) > 0) {
+		call = INSIDE_WAITING;
+		*d->correlation_data = agent_clock();
+		return;
+	}
+	call = INSIDE_PUT;
+	put_launch(cbid, d, agent_clock());
+}
+
+static int32_t returned(const struct cupti_callback *d)
+{
+	int32_t r = CUDA_OK;
+
+	if (d->ret_value != NULL)
+		memcpy(&r, d->ret_value, sizeof(r));
+	return r;
+}
+
+static void launch_exit(uint32_t cbid, const struct cupti_callback *d)
+{
+	const uint32_t was = call;
+	const bool launches = (was & MADE_NODE) == 0 && returned(d) == CUDA_OK;
+	int32_t none = 0;
+
+	call = INSIDE_NO;
+	if ((was & INSIDE_WAITING) != 0 && launches)
+		put_launch(cbid, d, *d->correlation_data);
+	if ((was & INSIDE_PUT) == 0 || launches)
+		return;
+	/* Nothing was launched: it failed, or it was captured and we had not seen the capture
+	 * begin. */
+	atomic_fetch_sub_explicit(stripe(), 1, memory_order_relaxed);
+	if ((was & MADE_NODE) != 0)
+		(void)atomic_compare_exchange_strong_explicit(
+			&captures, &none, 1, memory_order_relaxed, memory_order_relaxed);
+}
+
+static void capture_exit(uint32_t cbid, const struct cupti_callback *d)
+{
+	int32_t r = returned(d), n = atomic_load_explicit(&captures, memory_order_relaxed);
+
+	if ((api[cbid] & API_BEGIN) != 0) {
+		if (r == CUDA_OK)
+			atomic_fetch_add_explicit(&captures, 1, memory_order_relaxed);
+		return;
+	}
+	if (r == CUDA_INVALID_VALUE || r == CUDA_INVALID_HANDLE || r == CUDA_ILLEGAL_STATE ||
+		r == CUDA_CAPTURE_UNMATCHED || r == CUDA_CAPTURE_WRONG_THREAD)
+		return; /* nothing ended; any other error ends a capture that was invalid */
+	while (n > 0 && !atomic_compare_exchange_weak_explicit(
+				&captures, &n, n - 1, memory_order_relaxed, memory_order_relaxed))
+		;
+}
+
+/* At the end of an API call is where CUPTI may be taken out of the process. */
+static void finalize_here(void)
+{
+	uint32_t want = FINALIZE_WANTED;
+
+	if (!atomic_compare_exchange_strong_explicit(
+		    &finalizing, &want, FINALIZE_RUNS, memory_order_acq_rel, memory_order_relaxed))
+		return;
+	(void)cupti.api.unsubscribe(cupti.subscriber);
+	(void)cupti.api.finalize();
+	/* Release: pairs with the acquire in cupti_finalize_in_call(). */
+	atomic_store_explicit(&finalizing, FINALIZE_DONE, memory_order_release);
+}
+
+static void on_driver(uint32_t cbid, const struct cupti_callback *d)
+{
+	const uint8_t flags = cbid < CBID_MAX ? api[cbid] : 0;
+
+	if ((flags & API_LAUNCH) != 0 && d->site == SITE_ENTER)
+		launch_enter(cbid, d);
+	else if ((flags & API_LAUNCH) != 0)
+		launch_exit(cbid, d);
+	else if (flags != 0 && d->site == SITE_EXIT)
+		capture_exit(cbid, d);
+}
+
+static void graph_ids(uint32_t cbid, const struct cupti_graph *g, struct cupti_dump_ids *ids)
+{
+	if (cbid == RES_NODE_CREATED || cbid == RES_NODE_CLONED ||
+		cbid == RES_NODE_DESTROY_STARTING)
+		(void)cupti.api.graph_node_id(g->node, &ids->node);
+	if (cbid == RES_NODE_CLONED)
+		(void)cupti.api.graph_node_id(g->original_node, &ids->original);
+	if (cbid == RES_NODE_CREATED || cbid == RES_NODE_CLONED ||
+		cbid == RES_GRAPH_DESTROY_STARTING)
+		(void)cupti.api.graph_id(g->graph, &ids->graph);
+	if ((cbid == RES_EXEC_DESTROY_STARTING || cbid == RES_EXEC_CREATED) &&
+		cupti.api.graph_exec_id != NULL)
+		(void)cupti.api.graph_exec_id(g->exec, &ids->exec);
+}
+
+static void on_graph(uint32_t cbid, const struct cupti_graph *g)
+{
+	struct cupti_dump_ids ids = {0};
+	bool op;
+
+	if (g == NULL)
+		return;
+	graph_ids(cbid, g, &ids);
+	if (cupti_dumping)
+		cupti_dump_callback(DOMAIN_RESOURCE, cbid, NULL, &ids);
+	if (cbid == RES_NODE_CREATED) {
+		call |= call != INSIDE_NO ? MADE_NODE : 0;
+		cupti_node_created(ids.node, ids.graph, agent_where(&op));
+	} else if (cbid == RES_NODE_CLONED) {
+		cupti_node_cloned(ids.node, ids.original, ids.graph);
+	} else if (cbid == RES_NODE_DESTROY_STARTING) {
+		cupti_node_gone(ids.node);
+	} else if (cbid == RES_GRAPH_DESTROY_STARTING && ids.graph != 0) {
+		cupti_graph_gone(ids.graph);
+	} else if (cbid == RES_EXEC_DESTROY_STARTING && ids.exec != 0) {
+		cupti_graph_gone(ids.exec);
+	}
+}
+
+static void on_resource(uint32_t cbid, const struct cupti_resource *r)
+{
+	if (cbid == RES_MODULE_UNLOAD_STARTING) {
+		if (cupti_dumping)
+			cupti_dump_callback(DOMAIN_RESOURCE, cbid, NULL, NULL);
+		/* Release: pairs with the acquire in value_of() of cupti_name.c. */
+		atomic_fetch_add_explicit(&cupti.module, 1, memory_order_release);
+		return;
+	}
+	if (cbid == RES_CONTEXT_CREATED)
+		return; /* enabled so that CUPTI prepares its buffers with the context */
+	on_graph(cbid, r->descriptor);
+}
+
+static void on_state(uint32_t cbid, const struct cupti_state *s)
+{
+	int32_t none = 0, code = s != NULL && s->result != 0 ? s->result : CUPTI_UNKNOWN;
+
+	if (cbid != STATE_FATAL_ERROR)
+		return;
+	/* CUPTI takes itself out: nothing may be called any more. flush() tells the daemon. */
+	(void)atomic_compare_exchange_strong_explicit(
+		&cupti.failed, &none, code, memory_order_relaxed, memory_order_relaxed);
+	atomic_store_explicit(&cupti.level, LEVEL_NONE, memory_order_relaxed);
+}
+
+void cupti_on_callback(void *user, uint32_t domain, uint32_t cbid, const void *data)
+{
+	int saved;
+
+	(void)user;
+	if (data == NULL)
+		return;
+	if (atomic_load_explicit(&finalizing, memory_order_relaxed) == FINALIZE_WANTED &&
+		domain == DOMAIN_DRIVER) {
+		if (((const struct cupti_callback *)data)->site == SITE_EXIT)
+			finalize_here();
+		return;
+	}
+	if (atomic_load_explicit(&cupti.level, memory_order_relaxed) == LEVEL_NONE ||
+		!agent_enter(&saved))
+		return;
+	if (domain == DOMAIN_DRIVER) {
+		if (cupti_dumping)
+			cupti_dump_callback(domain, cbid, data, NULL);
+		on_driver(cbid, data);
+	} else if (domain == DOMAIN_RESOURCE) {
+		on_resource(cbid, data);
+	} else if (domain == DOMAIN_STATE) {
+		on_state(cbid, data);
+	}
+	agent_leave(saved);
+}
+
+static void set_driver(bool on, uint8_t which)
+{
+	uint32_t cbid;
+
+	for (cbid = 0; cbid < CBID_MAX; cbid++)
+		if ((api[cbid] & which) != 0) /* refused: this library is older than the call */
+			(void)cupti.api.enable_callback(on, cupti.subscriber, DOMAIN_DRIVER, cbid);
+}
+
+static void set_resource(bool on)
+{
+	static const uint8_t wanted[] = {RES_CONTEXT_CREATED, RES_MODULE_UNLOAD_STARTING,
+		RES_GRAPH_DESTROY_STARTING, RES_NODE_CREATED, RES_NODE_DESTROY_STARTING,
+		RES_EXEC_CREATED, RES_EXEC_DESTROY_STARTING, RES_NODE_CLONED};
+	const bool graphs = cupti.api.graph_node_id != NULL && cupti.api.graph_id != NULL;
+	size_t i;
+
+	for (i = 0; i < sizeof(wanted); i++)
+		if (graphs || wanted[i] <= RES_MODULE_UNLOAD_STARTING)
+			(void)cupti.api.enable_callback(
+				on, cupti.subscriber, DOMAIN_RESOURCE, wanted[i]);
+	(void)cupti.api.enable_callback(on, cupti.subscriber, DOMAIN_STATE, STATE_FATAL_ERROR);
+}
+
+void cupti_enable(enum cupti_level from, enum cupti_level to)
+{
+	if (from == LEVEL_NONE) {
+		atomic_store_explicit(&captures, 0, memory_order_relaxed);
+		set_resource(true);
+		set_driver(true, API_BEGIN | API_END);
+	}
+	if (from != LEVEL_ON && to == LEVEL_ON)
+		set_driver(true, API_LAUNCH);
+	if (from == LEVEL_ON && to != LEVEL_ON)
+		set_driver(false, API_LAUNCH);
+	if (to == LEVEL_NONE && from != LEVEL_NONE) {
+		set_driver(false, API_BEGIN | API_END);
+		set_resource(false);
+	}
+}
+
+/* Waits until finalizing is DONE, at most timeout_ms. */
+static bool finalize_wait(uint32_t timeout_ms)
+{
+	const struct timespec ms = {.tv_nsec = 1000000};
+	uint32_t i;
+
+	for (i = 0; i < timeout_ms; i++) {
+		/* Acquire: pairs with the release in finalize_here(). */
+		if (atomic_load_explicit(&finalizing, memory_order_acquire) == FINALIZE_DONE)
+			return true;
+		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &ms, NULL);
+	}
+	return false;
+}
+
+bool cupti_finalize_in_call(uint32_t timeout_ms)
+{
+	uint32_t want = FINALIZE_WANTED;
+	bool done;
+
+	atomic_store_explicit(&finalizing, FINALIZE_WANTED, memory_order_release);
+	set_driver(true, API_LAUNCH);
+	done = finalize_wait(timeout_ms);
+	if (!done && !atomic_compare_exchange_strong_explicit(&finalizing, &want, FINALIZE_NO,
+			     memory_order_acq_rel, memory_order_relaxed))
+		done = finalize_wait(10000); /* one is in it just now */
+	if (!done)
+		set_driver(false, API_LAUNCH);
+	atomic_store_explicit(&finalizing, FINALIZE_NO, memory_order_relaxed);
+	return done;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT. cupti_device.c: facts about GPUs, asked of the driver once each.
+ * Agent's thread: never inside a callback. */
+#include <stdio.h>
+#include <string.h>
+
+#include "cupti.h"
+
+#define ORDINALS_MAX 256u
+
+static struct {
+	uint16_t index[ORDINALS_MAX];
+	bool known[ORDINALS_MAX];
+} devices;
+
+static uint32_t attribute(int device, enum device_attribute which)
+{
+	int v = 0;
+
+	if (cupti.cuda.device_attr(&v, (int)which, device) != CUDA_OK || v < 0)
+		return 0;
+	return (uint32_t)v;
+}
+
+static void ask(int device, struct ring_device *d)
+{
+	size_t bytes = 0;
+
+	if (cupti.cuda.device_uuid != NULL)
+		(void)cupti.cuda.device_uuid(d->uuid, device);
+	if (cupti.cuda.device_name != NULL)
+		(void)cupti.cuda.device_name(d->name, (int)sizeof(d->name) - 1, device);
+	if (cupti.cuda.device_mem != NULL && cupti.cuda.device_mem(&bytes, device) == CUDA_OK)
+		d->memory_bytes = bytes;
+	if (cupti.cuda.device_attr == NULL)
+		return;
+	d->pci_domain = attribute(device, DEV_PCI_DOMAIN);
+	d->pci_bus = attribute(device, DEV_PCI_BUS);
+	d->pci_device = attribute(device, DEV_PCI_DEVICE);
+	d->arch = attribute(device, DEV_MAJOR) * 10 + attribute(device, DEV_MINOR);
+	d->num_sms = attribute(device, DEV_SMS);
+	d->clock_khz = attribute(device, DEV_CLOCK);
+	d->memory_clock_khz = attribute(device, DEV_MEMORY_CLOCK);
+	d->bus_width = attribute(device, DEV_BUS_WIDTH);
+}
+
+static uint16_t find(uint32_t ordinal)
+{
+	static const uint8_t zero[16];
+	struct ring_device d = {.ordinal = ordinal, .type = DEVICE_CUDA};
+	int device;
+
+	if (cupti.cuda.device != NULL && cupti.cuda.device(&device, (int)ordinal) == CUDA_OK)
+		ask(device, &d);
+	if (memcmp(d.uuid, zero, sizeof(zero)) == 0) /* the table finds by uuid: make one up */
+		(void)snprintf((char *)d.uuid, sizeof(d.uuid), "ordinal-%u", ordinal);
+	if (cupti_dumping)
+		cupti_dump_device(&d);
+	return agent_device(&d);
+}
+
+uint16_t cupti_device(uint32_t ordinal)
+{
+	if (ordinal >= ORDINALS_MAX)
+		return UINT16_MAX;
+	if (!devices.known[ordinal]) {
+		devices.index[ordinal] = find(ordinal);
+		devices.known[ordinal] = true;
+	}
+	return devices.index[ordinal];
+}

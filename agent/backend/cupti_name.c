@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT. cupti_name.c: ring names of kernels, found by the address of their
+ * text, so that a launch compares one word and hashes no string.
+ *
+ * Two tables. The launching threads share `symbols`: insert-only, a key is set once (CAS) and its
+ * value, (generation << 32 | name), is replaced when a module was unloaded since, because then the
+ * address may hold another name. Racing threads store the same value. The agent's thread has
+ * `names` for the pointers in activity records. Those may be stale by the time they are read: the
+ * text is copied by process_vm_readv(), which fails where a load would crash the job.
+ */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "cupti.h"
+
+#define SYMBOLS      16384u /* power of two */
+#define SYMBOL_PROBE 8u
+#define NAMES        65536u /* power of two */
+#define NAMES_FULL   (NAMES / 4 * 3)
+#define NAME_PEEK    8192u /* a longer kernel name ends here, before it is cut and hashed */
+#define PEEK_PAGE    4096u
+
+struct symbol {
+	_Atomic uintptr_t key;
+	_Atomic uint64_t value; /* 0: not yet */
+};
+
+struct name {
+	uintptr_t key;
+	uint32_t gen, id;
+};
+
+static struct symbol *symbols;
+static struct name *names;
+static uint32_t n_names;
+
+static void *table_new(size_t bytes)
+{
+	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return p != MAP_FAILED ? p : NULL;
+}
+
+int cupti_name_init(void)
+{
+	if (symbols == NULL)
+		symbols = table_new(SYMBOLS * sizeof(*symbols));
+	if (names == NULL)
+		names = table_new(NAMES * sizeof(*names));
+	return symbols != NULL && names != NULL ? 0 : -ENOMEM;
+}
+
+static uint32_t slot_of(uintptr_t key, uint32_t slots)
+{
+	return (uint32_t)(((uint64_t)key * 0x9e3779b97f4a7c15ull) >> 32) & (slots - 1);
+}
+
+static uint32_t value_of(struct symbol *s, const char *symbol)
+{
+	/* Acquire: an unload that this launch follows has moved the generation. */
+	uint32_t gen = atomic_load_explicit(&cupti.module, memory_order_acquire);
+	uint64_t v = atomic_load_explicit(&s->value, memory_order_relaxed);
+	uint32_t id;
+
+	if (v != 0 && v >> 32 == gen)
+		return (uint32_t)v;
+	id = agent_name(symbol, strnlen(symbol, NAME_PEEK));
+	atomic_store_explicit(&s->value, (uint64_t)gen << 32 | id, memory_order_relaxed);
+	return id;
+}
+
+uint32_t cupti_symbol(const char *symbol)
+{
+	uint32_t i = slot_of((uintptr_t)symbol, SYMBOLS), k;
+	uintptr_t key;
+
+	for (k = 0; k < SYMBOL_PROBE; k++) {
+		struct symbol *s = &symbols[(i + k) & (SYMBOLS - 1)];
+
+		key = atomic_load_explicit(&s->key, memory_order_relaxed);
+		if (key == 0 &&
+			atomic_compare_exchange_strong_explicit(&s->key, &key, (uintptr_t)symbol,
+				memory_order_relaxed, memory_order_relaxed))
+			key = (uintptr_t)symbol;
+		if (key == (uintptr_t)symbol)
+			return value_of(s, symbol);
+	}
+	return agent_name(symbol, strnlen(symbol, NAME_PEEK)); /* crowded: right, only slower */
+}
+
+/* One page's worth at most. Bytes copied; 0: unreadable. */
+static size_t peek_page(const char *text, char *buf, size_t bytes)
+{
+	struct iovec to = {.iov_base = buf, .iov_len = bytes};
+	struct iovec from = {.iov_len = bytes};
+	ssize_t n;
+
+	memcpy(&from.iov_base, &text, sizeof(text)); /* iov_base is not const */
+	n = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
+	if (n > 0)
+		return (size_t)n;
+	if (n < 0 && (errno == ENOSYS || errno == EPERM)) {
+		memcpy(buf, text,
+			bytes); /* forbidden here (seccomp): trust the module to be loaded */
+		return bytes;
+	}
+	return 0;
+}
+
+size_t cupti_peek(const char *text, char *buf, size_t bytes)
+{
+	size_t have = 0, want, got;
+	const char *nul;
+
+	while (have + 1 < bytes) {
+		want = PEEK_PAGE - ((uintptr_t)(text + have) & (PEEK_PAGE - 1));
+		if (want > bytes - 1 - have)
+			want = bytes - 1 - have;
+		got = peek_page(text + have, buf + have, want);
+		nul = got > 0 ? memchr(buf + have, '\0', got) : NULL;
+		if (nul != NULL)
+			return (size_t)(nul - buf);
+		have += got;
+		if (got < want)
+			break;
+	}
+	buf[have] = '\0';
+	return have;
+}
+
+static struct name *name_slot(uintptr_t key)
+{
+	uint32_t i = slot_of(key, NAMES);
+
+	while (names[i].key != 0 && names[i].key != key)
+		i = (i + 1) & (NAMES - 1);
+	return &names[i];
+}
+
+static uint32_t name_read(const char *name, uint32_t fallback)
+{
+	static char text[NAME_PEEK]; /* agent's thread only */
+	size_t n = cupti_peek(name, text, sizeof(text));
+
+	return n > 0 ? agent_name(text, n) : fallback;
+}
+
+uint32_t cupti_kernel_name(const char *name, uint32_t gen)
+{
+	struct name *n;
+
+	if (name == NULL)
+		return NAME_NONE;
+	n = name_slot((uintptr_t)name);
+	/* gen is of the buffer's delivery: an older entry may be of a module that is gone. */
+	if (n->key != 0 && (int32_t)(n->gen - gen) >= 0)
+		return n->id;
+	if (n->key == 0 && n_names >= NAMES_FULL) {
+		memset(names, 0, NAMES * sizeof(*names)); /* modules came and went: begin anew */
+		n_names = 0;
+		n = name_slot((uintptr_t)name);
+	}
+	n_names += n->key == 0;
+	n->id = name_read(name, n->key != 0 ? n->id : NAME_NONE);
+	n->key = (uintptr_t)name;
+	n->gen = gen;
+	return n->id;
+}

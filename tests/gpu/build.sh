@@ -1,0 +1,18 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT. build.sh DIR: the GPU programs into DIR/gpu, for a build or bundle DIR
+# that has lib/libprotond.so. Needs nvcc; run time needs a driver only (the CUDA runtime is static).
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+top=$(cd "$here/../.." && pwd)
+dir=$(realpath "${1:?usage: build.sh DIR}")
+nvcc=${NVCC:-${CUDA_HOME:-/usr/local/cuda}/bin/nvcc}
+CC=${CC:-cc}
+mkdir -p "$dir/gpu"
+flags="-O2 -std=c++17 -arch=${GPU_ARCH:-sm_90} -Xcompiler -Wall,-Wextra"
+# shellcheck disable=SC2086
+"$nvcc" $flags -o "$dir/gpu/work-bare" "$here/work.cu"
+# shellcheck disable=SC2086
+[ ! -e "$dir/lib/libprotond.so" ] || "$nvcc" $flags -DWITH_PROTOND -I"$top/libclient" -o "$dir/gpu/work" \
+        "$here/work.cu" -L"$dir/lib" -lprotond -Xlinker '-rpath=$ORIGIN/../lib'
+"$CC" -std=c17 -D_GNU_SOURCE -O2 -Wall -Wextra -fPIC -shared -I"$top/proto/abi" -o "$dir/gpu/libfloor.so" "$here/floor.c" \
+        -lpthread -ldl

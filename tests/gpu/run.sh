@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT. run.sh check|bench|record|build DIR [arguments]: what needs an NVIDIA GPU.
+#
+# DIR is a build or an unpacked bundle (bin/, lib/). The GPU programs are taken from DIR/gpu, or built
+# there when nvcc is here. Without a GPU: says so, exit 0 for `make gpu-check` on a machine without one.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+what=${1:-check} dir=${2:-build}
+shift 2 2>/dev/null || true
+PYTHON=${PYTHON:-python3}
+
+if [ "$what" = build ]; then exec "$here/build.sh" "$dir"; fi
+if ! { command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep -q '^GPU'; }; then
+        echo "gpu-$what: no NVIDIA GPU here, nothing was run"
+        exit 0
+fi
+if [ ! -x "$dir/gpu/work" ]; then
+        if [ -x "${NVCC:-${CUDA_HOME:-/usr/local/cuda}/bin/nvcc}" ]; then
+                "$here/build.sh" "$dir" || exit 1
+        else
+                echo "gpu-$what: $dir/gpu/work is missing and nvcc is not here; where it is, run tests/gpu/build.sh $dir"
+                exit 1
+        fi
+fi
+nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
+case $what in
+check) exec "$PYTHON" "$here/check.py" "$dir" "$@" ;;
+bench) exec "$PYTHON" "$here/bench.py" "$dir" "$@" ;;
+record) exec bash "$here/record.sh" "$dir" "$@" ;;
+*)
+        echo "usage: run.sh check|bench|record|build DIR" >&2
+        exit 2
+        ;;
+esac

@@ -1,0 +1,201 @@
+# SPDX-License-Identifier: MIT. torch_work.py: the peers' torch workloads (W1 to W4), under any profiler or none.
+"""torch_work.py MODE [--tool none|protond|proton|kineto] [--steps N] [--out FILE]
+
+w1  x.add_(1) on 64 floats, eager                   us per op
+w2  the same inside a scope per op                  us per op
+w3  a GPT-2-small-like training step, scopes per layer and phase; steps alternate between the scopes
+    "odd" and "even"                                ms per step
+w4  a CUDA graph of its forward pass, replayed      us per replay
+
+--tool protond means scopes through libprotond (ctypes; PROTOND_LIB names the library), which records
+only when a daemon asks for it; with --out also a session of the job's own, written there; proton and kineto start themselves. Prints key=value lines.
+"""
+import argparse
+import contextlib
+import ctypes
+import os
+import time
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+LAYERS, WIDTH, HEADS, VOCAB, BATCH, LENGTH = 12, 768, 12, 50304, 4, 512
+
+
+class Protond:
+    """Scopes of libprotond; start and stop are a session of the job's own, as Proton's are."""
+
+    def __init__(self):
+        self.lib = ctypes.CDLL(os.environ.get("PROTOND_LIB", "libprotond.so.0"))
+        self.lib.protond_name.restype = ctypes.c_uint32
+        self.lib.protond_error.restype = ctypes.c_void_p
+        self.ids = {}
+
+    @contextlib.contextmanager
+    def scope(self, name):
+        i = self.ids.get(name)
+        if i is None:
+            i = self.ids[name] = self.lib.protond_name(name.encode())
+        self.lib.protond_scope_enter(ctypes.c_uint32(i))
+        try:
+            yield
+        finally:
+            self.lib.protond_scope_exit()
+
+    def start(self, out):
+        if out:
+            self.session = self.lib.protond_start(out.encode(), None)
+            assert self.session >= 0, ctypes.string_at(self.lib.protond_error())
+
+    def stop(self, out):
+        if out:
+            r = self.lib.protond_finalize(self.session, b"hatchet")
+            assert r == 0, ctypes.string_at(self.lib.protond_error())
+
+
+@contextlib.contextmanager
+def no_scope(_name):
+    yield
+
+
+def tool_of(name):
+    """(scope, start, stop) of a tool."""
+    if name == "protond":
+        p = Protond()
+        return p.scope, p.start, p.stop
+    if name == "proton":
+        import triton.profiler as proton
+
+        return proton.scope, lambda out: proton.start(out or "proton"), lambda out: proton.finalize()
+    if name == "kineto":
+        from torch.profiler import ProfilerActivity, profile, record_function
+
+        p = profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU])
+        return record_function, lambda out: p.__enter__(), lambda out: (
+            p.__exit__(None, None, None),
+            p.export_chrome_trace(out) if out else None,
+        )
+    return no_scope, lambda out: None, lambda out: None
+
+
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.n1, self.n2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
+        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
+        self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+
+    def forward(self, x):
+        b, t, _ = x.shape
+        q, k, v = self.qkv(self.n1(x)).split(WIDTH, dim=2)
+        q, k, v = (y.view(b, t, HEADS, -1).transpose(1, 2) for y in (q, k, v))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(y.transpose(1, 2).reshape(b, t, WIDTH))
+        return x + self.down(F.gelu(self.up(self.n2(x))))
+
+
+class Model(nn.Module):
+    def __init__(self, scope):
+        super().__init__()
+        self.scope = scope
+        self.token, self.place = nn.Embedding(VOCAB, WIDTH), nn.Embedding(LENGTH, WIDTH)
+        self.blocks = nn.ModuleList(Block() for _ in range(LAYERS))
+        self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, VOCAB, bias=False)
+
+    def forward(self, ids):
+        with self.scope("embed"):
+            x = self.token(ids) + self.place(torch.arange(ids.shape[1], device=ids.device))
+        for i, block in enumerate(self.blocks):
+            with self.scope(f"layer{i}"):
+                x = block(x)
+        with self.scope("head"):
+            return self.head(self.norm(x))
+
+
+def model_of(scope):
+    torch.manual_seed(0)
+    m = Model(scope).cuda().to(torch.bfloat16)
+    return m, torch.randint(0, VOCAB, (BATCH, LENGTH), device="cuda")
+
+
+def w1(steps, scope, each=False):
+    x = torch.zeros(64, device="cuda")
+    torch.cuda.synchronize()
+    t = time.perf_counter()
+    for _ in range(steps):
+        if each:
+            with scope("op"):
+                x.add_(1)
+        else:
+            x.add_(1)
+    torch.cuda.synchronize()
+    return (time.perf_counter() - t) / steps * 1e6, "us_per_op"
+
+
+def w3(steps, scope):
+    model, ids = model_of(scope)
+    opt = torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=True)
+
+    def step(i):
+        with scope("odd" if i % 2 else "even"):
+            with scope("forward"):
+                logits = model(ids)
+                loss = F.cross_entropy(logits.view(-1, VOCAB).float(), ids.view(-1))
+            with scope("backward"):
+                loss.backward()
+            with scope("optimizer"):
+                opt.step()
+                opt.zero_grad(set_to_none=True)
+
+    for i in range(2):
+        step(i)
+    torch.cuda.synchronize()
+    t = time.perf_counter()
+    for i in range(steps):
+        step(i)
+    torch.cuda.synchronize()
+    return (time.perf_counter() - t) / steps * 1e3, "ms_per_step"
+
+
+def w4(steps, scope):
+    model, ids = model_of(scope)
+    side = torch.cuda.Stream()
+    with torch.no_grad(), torch.cuda.stream(side):
+        for _ in range(2):
+            model(ids)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.no_grad(), torch.cuda.graph(graph):
+        model(ids)
+    torch.cuda.synchronize()
+    t = time.perf_counter()
+    for _ in range(steps):
+        with scope("replay"):
+            graph.replay()
+    torch.cuda.synchronize()
+    return (time.perf_counter() - t) / steps * 1e6, "us_per_replay"
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("mode", choices=["w1", "w2", "w3", "w4"])
+    p.add_argument("--tool", default="none", choices=["none", "protond", "proton", "kineto"])
+    p.add_argument("--steps", type=int, default=0)
+    p.add_argument("--out", default=None)
+    a = p.parse_args()
+    scope, start, stop = tool_of(a.tool)
+    steps = a.steps or {"w1": 100000, "w2": 50000, "w3": 40, "w4": 200}[a.mode]
+    torch.zeros(1, device="cuda")
+    start(a.out)
+    fn = {"w1": w1, "w2": lambda n, s: w1(n, s, True), "w3": w3, "w4": w4}[a.mode]
+    fn(max(2, steps // 20), scope)  # warm
+    value, unit = fn(steps, scope)
+    t = time.perf_counter()
+    stop(a.out)
+    print(f"{unit}={value:.3f}")
+    print(f"stop_ms={(time.perf_counter() - t) * 1e3:.1f}")
+
+
+if __name__ == "__main__":
+    main()

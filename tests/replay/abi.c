@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT. abi.c: our own numbers of CUPTI against its real headers (12.8
+ * to 13.0). Compiles or does not; `make check` tries where the headers are installed. */
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cuda.h>
+#include <cupti.h>
+
+#include "../../agent/backend/cupti_abi.h"
+#include "../../proto/abi/record.h"
+
+#define SAME(a, b)            _Static_assert((size_t)(a) == (size_t)(b), #a " is " #b)
+#define AT(ours, type, field) SAME(ours, offsetof(type, field))
+
+#define X(name, number, flags) SAME(number, CUPTI_DRIVER_TRACE_CBID_##name);
+LAUNCH_CBIDS(X)
+CAPTURE_CBIDS(X)
+#undef X
+#define X(name, number) SAME(number, CUPTI_DRIVER_TRACE_CBID_##name);
+COPY_CBIDS(X)
+BATCH_CBIDS(X)
+SET_CBIDS(X)
+#undef X
+
+SAME(CUPTI_NOT_INITIALIZED, CUPTI_ERROR_NOT_INITIALIZED);
+SAME(CUPTI_INVALID_KIND, CUPTI_ERROR_INVALID_KIND);
+SAME(CUPTI_MAX_LIMIT, CUPTI_ERROR_MAX_LIMIT_REACHED);
+SAME(CUPTI_HARDWARE_BUSY, CUPTI_ERROR_HARDWARE_BUSY);
+SAME(CUPTI_NOT_SUPPORTED, CUPTI_ERROR_NOT_SUPPORTED);
+SAME(CUPTI_VIRTUALIZED, CUPTI_ERROR_VIRTUALIZED_DEVICE_NOT_SUPPORTED);
+SAME(CUPTI_NO_PRIVILEGE, CUPTI_ERROR_INSUFFICIENT_PRIVILEGES);
+SAME(CUPTI_OTHER_SUBSCRIBER, CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED);
+SAME(CUPTI_VIRTUALIZED_NO_PRIVILEGE, CUPTI_ERROR_VIRTUALIZED_DEVICE_INSUFFICIENT_PRIVILEGES);
+SAME(CUPTI_CONFIDENTIAL, CUPTI_ERROR_CONFIDENTIAL_COMPUTING_NOT_SUPPORTED);
+SAME(CUPTI_WSL, CUPTI_ERROR_WSL_DEVICE_NOT_SUPPORTED);
+SAME(CUPTI_UNKNOWN, CUPTI_ERROR_UNKNOWN);
+
+SAME(DOMAIN_DRIVER, CUPTI_CB_DOMAIN_DRIVER_API);
+SAME(DOMAIN_RUNTIME, CUPTI_CB_DOMAIN_RUNTIME_API);
+SAME(DOMAIN_RESOURCE, CUPTI_CB_DOMAIN_RESOURCE);
+SAME(DOMAIN_STATE, CUPTI_CB_DOMAIN_STATE);
+SAME(SITE_ENTER, CUPTI_API_ENTER);
+SAME(SITE_EXIT, CUPTI_API_EXIT);
+SAME(STATE_FATAL_ERROR, CUPTI_CBID_STATE_FATAL_ERROR);
+
+SAME(KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY);
+SAME(KIND_MEMSET, CUPTI_ACTIVITY_KIND_MEMSET);
+SAME(KIND_KERNEL, CUPTI_ACTIVITY_KIND_KERNEL);
+SAME(KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL);
+SAME(KIND_MEMCPY_PEER, CUPTI_ACTIVITY_KIND_MEMCPY2);
+SAME(ATTR_ZEROED_OUT, CUPTI_ACTIVITY_ATTR_ZEROED_OUT_ACTIVITY_BUFFER);
+SAME(ATTR_PER_THREAD, CUPTI_ACTIVITY_ATTR_PER_THREAD_ACTIVITY_BUFFER);
+SAME(THREAD_ID_SYSTEM, CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM);
+
+SAME(RES_CONTEXT_CREATED, CUPTI_CBID_RESOURCE_CONTEXT_CREATED);
+SAME(RES_CONTEXT_DESTROY_STARTING, CUPTI_CBID_RESOURCE_CONTEXT_DESTROY_STARTING);
+SAME(RES_MODULE_UNLOAD_STARTING, CUPTI_CBID_RESOURCE_MODULE_UNLOAD_STARTING);
+SAME(RES_GRAPH_DESTROY_STARTING, CUPTI_CBID_RESOURCE_GRAPH_DESTROY_STARTING);
+SAME(RES_NODE_CREATED, CUPTI_CBID_RESOURCE_GRAPHNODE_CREATED);
+SAME(RES_NODE_DESTROY_STARTING, CUPTI_CBID_RESOURCE_GRAPHNODE_DESTROY_STARTING);
+SAME(RES_EXEC_CREATED, CUPTI_CBID_RESOURCE_GRAPHEXEC_CREATED);
+SAME(RES_EXEC_DESTROY_STARTING, CUPTI_CBID_RESOURCE_GRAPHEXEC_DESTROY_STARTING);
+SAME(RES_NODE_CLONED, CUPTI_CBID_RESOURCE_GRAPHNODE_CLONED);
+
+SAME(CUDA_ILLEGAL_STATE, CUDA_ERROR_ILLEGAL_STATE);
+SAME(CUDA_INVALID_HANDLE, CUDA_ERROR_INVALID_HANDLE);
+SAME(CUDA_CAPTURE_UNMATCHED, CUDA_ERROR_STREAM_CAPTURE_UNMATCHED);
+SAME(CUDA_CAPTURE_WRONG_THREAD, CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+
+SAME(sizeof(struct cupti_callback), sizeof(CUpti_CallbackData));
+SAME(offsetof(struct cupti_callback, ret_value), offsetof(CUpti_CallbackData, functionReturnValue));
+SAME(offsetof(struct cupti_callback, symbol), offsetof(CUpti_CallbackData, symbolName));
+SAME(offsetof(struct cupti_callback, context_uid), offsetof(CUpti_CallbackData, contextUid));
+SAME(offsetof(struct cupti_callback, correlation_data),
+	offsetof(CUpti_CallbackData, correlationData));
+SAME(offsetof(struct cupti_callback, correlation), offsetof(CUpti_CallbackData, correlationId));
+SAME(sizeof(struct cupti_graph), sizeof(CUpti_GraphData));
+SAME(offsetof(struct cupti_graph, node), offsetof(CUpti_GraphData, node));
+SAME(offsetof(struct cupti_graph, original_node), offsetof(CUpti_GraphData, originalNode));
+SAME(offsetof(struct cupti_graph, exec), offsetof(CUpti_GraphData, graphExec));
+SAME(offsetof(struct cupti_resource, descriptor), offsetof(CUpti_ResourceData, resourceDescriptor));
+
+AT(K_REGISTERS, CUpti_ActivityKernel10, registersPerThread);
+AT(K_START, CUpti_ActivityKernel10, start);
+AT(K_END, CUpti_ActivityKernel10, end);
+AT(K_DEVICE, CUpti_ActivityKernel10, deviceId);
+AT(K_CONTEXT, CUpti_ActivityKernel10, contextId);
+AT(K_STREAM, CUpti_ActivityKernel10, streamId);
+AT(K_GRID, CUpti_ActivityKernel10, gridX);
+AT(K_BLOCK, CUpti_ActivityKernel10, blockX);
+AT(K_STATIC_SHARED, CUpti_ActivityKernel10, staticSharedMemory);
+AT(K_DYNAMIC_SHARED, CUpti_ActivityKernel10, dynamicSharedMemory);
+AT(K_LOCAL_PER_THREAD, CUpti_ActivityKernel10, localMemoryPerThread);
+AT(K_CORRELATION, CUpti_ActivityKernel10, correlationId);
+AT(K_NAME, CUpti_ActivityKernel10, name);
+AT(K_GRAPH_NODE, CUpti_ActivityKernel10, graphNodeId);
+AT(K_GRAPH, CUpti_ActivityKernel10, graphId);
+
+AT(C_KIND, CUpti_ActivityMemcpy6, copyKind);
+AT(C_SRC, CUpti_ActivityMemcpy6, srcKind);
+AT(C_DST, CUpti_ActivityMemcpy6, dstKind);
+AT(C_BYTES, CUpti_ActivityMemcpy6, bytes);
+AT(C_START, CUpti_ActivityMemcpy6, start);
+AT(C_DEVICE, CUpti_ActivityMemcpy6, deviceId);
+AT(C_STREAM, CUpti_ActivityMemcpy6, streamId);
+AT(C_CORRELATION, CUpti_ActivityMemcpy6, correlationId);
+AT(C_GRAPH_NODE, CUpti_ActivityMemcpy6, graphNodeId);
+AT(C_GRAPH, CUpti_ActivityMemcpy6, graphId);
+
+AT(C_START, CUpti_ActivityMemcpyPtoP4, start);
+AT(C_DEVICE, CUpti_ActivityMemcpyPtoP4, deviceId);
+AT(P_SRC_DEVICE, CUpti_ActivityMemcpyPtoP4, srcDeviceId);
+AT(P_DST_DEVICE, CUpti_ActivityMemcpyPtoP4, dstDeviceId);
+AT(P_CORRELATION, CUpti_ActivityMemcpyPtoP4, correlationId);
+AT(P_GRAPH_NODE, CUpti_ActivityMemcpyPtoP4, graphNodeId);
+AT(P_GRAPH, CUpti_ActivityMemcpyPtoP4, graphId);
+
+AT(S_BYTES, CUpti_ActivityMemset4, bytes);
+AT(S_START, CUpti_ActivityMemset4, start);
+AT(S_DEVICE, CUpti_ActivityMemset4, deviceId);
+AT(S_STREAM, CUpti_ActivityMemset4, streamId);
+AT(S_CORRELATION, CUpti_ActivityMemset4, correlationId);
+AT(S_MEMORY_KIND, CUpti_ActivityMemset4, memoryKind);
+AT(S_GRAPH_NODE, CUpti_ActivityMemset4, graphNodeId);
+AT(S_GRAPH, CUpti_ActivityMemset4, graphId);
+
+SAME(DEV_CLOCK, CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+SAME(DEV_SMS, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
+SAME(DEV_PCI_BUS, CU_DEVICE_ATTRIBUTE_PCI_BUS_ID);
+SAME(DEV_PCI_DEVICE, CU_DEVICE_ATTRIBUTE_PCI_DEVICE_ID);
+SAME(DEV_MEMORY_CLOCK, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
+SAME(DEV_BUS_WIDTH, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH);
+SAME(DEV_PCI_DOMAIN, CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID);
+SAME(DEV_MAJOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+SAME(DEV_MINOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+
+int main(void)
+{
+	return 0;
+}

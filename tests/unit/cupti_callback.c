@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: MIT. cupti_callback.c: what the backend makes of CUPTI's callbacks, and
+ * names. */
+#include <check.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "../replay/fake_core.c" /* the engine's core, for the backend alone */
+
+enum cbid { LAUNCH = 307, GRAPH_LAUNCH = 514, H2D = 277, SET8 = 216, BEGIN = 539, END = 497 };
+
+static int node_id(void *node, uint64_t *ret)
+{
+	*ret = (uint64_t)(uintptr_t)node;
+	return 0;
+}
+
+static int graph_id(void *graph, uint32_t *ret)
+{
+	*ret = (uint32_t)(uintptr_t)graph;
+	return 0;
+}
+
+static void setup(void)
+{
+	ck_assert_int_eq(cupti_name_init(), 0);
+	ck_assert_int_eq(cupti_graph_init(), 0);
+	cupti.api.graph_node_id = node_id;
+	cupti.api.graph_id = graph_id;
+	cupti.api.graph_exec_id = graph_id;
+	atomic_store(&cupti.epoch, 3);
+	atomic_store(&cupti.level, LEVEL_ON);
+}
+
+static void driver(uint32_t cbid, enum cupti_site site, uint32_t correlation, int32_t ret)
+{
+	static _Thread_local uint64_t data;
+	const struct cupti_callback d = {.site = site,
+		.symbol = cbid == LAUNCH ? "a_kernel" : NULL,
+		.ret_value = &ret,
+		.correlation_data = &data,
+		.correlation = correlation};
+
+	cupti_on_callback(NULL, DOMAIN_DRIVER, cbid, &d);
+}
+
+static void api(uint32_t cbid, uint32_t correlation)
+{
+	driver(cbid, SITE_ENTER, correlation, 0);
+	driver(cbid, SITE_EXIT, correlation, 0);
+}
+
+static void resource(uint32_t cbid, uintptr_t node, uintptr_t original, uintptr_t graph)
+{
+	struct cupti_graph g = {.graph = (void *)graph,
+		.node = (void *)node,
+		.original_node = (void *)original,
+		.exec = (void *)graph};
+	const struct cupti_resource r = {.descriptor = &g};
+
+	cupti_on_callback(NULL, DOMAIN_RESOURCE, cbid, &r);
+}
+
+static void captured(uint32_t correlation, uintptr_t node)
+{
+	driver(LAUNCH, SITE_ENTER, correlation, 0);
+	resource(RES_NODE_CREATED, node, 0, 1);
+	driver(LAUNCH, SITE_EXIT, correlation, 0);
+}
+
+START_TEST(one_record_per_launch)
+{
+	static const struct {
+		uint32_t cbid, flags;
+	} calls[] = {{LAUNCH, 0}, {GRAPH_LAUNCH, LAUNCH_GRAPH}, {H2D, LAUNCH_COPY},
+		{SET8, LAUNCH_SET}, {776, LAUNCH_COPY | LAUNCH_GRAPH}};
+	const struct rec_launch *l;
+	size_t i;
+
+	fake_enter(PATH_KIND_SCOPE, "outer");
+	for (i = 0; i < 5; i++) {
+		api(calls[i].cbid, 100 + (uint32_t)i);
+		ck_assert_uint_eq(core.recs, i + 1);
+		l = &core.rec[i].u.launch;
+		ck_assert_uint_eq(REC_TYPE(l->hdr), REC_LAUNCH);
+		ck_assert_uint_eq(REC_FLAGS(l->hdr), calls[i].flags);
+		ck_assert_uint_eq(REC_ID(l->hdr), me.path);
+		ck_assert_uint_eq(l->correlation, 100 + i);
+		ck_assert_uint_eq(l->epoch, 3);
+		ck_assert_uint_eq(l->api, calls[i].cbid);
+		ck_assert_uint_ne(l->clock, 0);
+		ck_assert_str_eq(fake_name(l->name), i == 0 ? "a_kernel" : "");
+	}
+	ck_assert_uint_eq(cupti_launched(), 5);
+	api(1, 7);    /* not a launch */
+	api(5000, 8); /* of a newer library */
+	ck_assert_uint_eq(core.recs, 5);
+	fake_exit();
+}
+END_TEST
+
+START_TEST(op_is_told)
+{
+	fake_enter(PATH_KIND_OP, "op");
+	api(LAUNCH, 1);
+	ck_assert_uint_eq(REC_FLAGS(core.rec[0].u.launch.hdr), LAUNCH_OP);
+	fake_exit();
+}
+END_TEST
+
+START_TEST(captured_launches_are_none)
+{
+	api(BEGIN, 1);
+	captured(2, 501);
+	api(LAUNCH, 3); /* on another stream meanwhile: a real one, at its exit */
+	driver(LAUNCH, SITE_ENTER, 4, 0);
+	ck_assert_uint_eq(fake_records(REC_LAUNCH), 1);
+	driver(LAUNCH, SITE_EXIT, 4, 1); /* failed */
+	api(END, 5);
+	ck_assert_uint_eq(fake_records(REC_LAUNCH), 1);
+	ck_assert_uint_eq(core.rec[0].u.launch.correlation, 3);
+	driver(LAUNCH, SITE_ENTER, 6, 0); /* no capture is open: at once */
+	ck_assert_uint_eq(fake_records(REC_LAUNCH), 2);
+	driver(LAUNCH, SITE_EXIT, 6, 0);
+	ck_assert_uint_eq(cupti_launched(), 2);
+}
+END_TEST
+
+START_TEST(failed_end_does_not_end)
+{
+	api(BEGIN, 1);
+	driver(END, SITE_EXIT, 2, CUDA_ILLEGAL_STATE); /* of a stream that does not capture */
+	captured(3, 501);
+	ck_assert_uint_eq(fake_records(REC_LAUNCH), 0);
+	driver(END, SITE_EXIT, 4, 901); /* invalidated: over */
+	driver(LAUNCH, SITE_ENTER, 5, 0);
+	ck_assert_uint_eq(fake_records(REC_LAUNCH), 1);
+	driver(END, SITE_EXIT, 6, 0); /* one too many changes nothing */
+	driver(LAUNCH, SITE_ENTER, 7, 0);
+	ck_assert_uint_eq(fake_records(REC_LAUNCH), 2);
+}
+END_TEST
+
+START_TEST(unseen_capture_costs_one_launch)
+{
+	captured(1, 501); /* the capture began before we looked */
+	captured(2, 502);
+	captured(3, 503);
+	ck_assert_uint_eq(fake_records(REC_LAUNCH), 1);
+	ck_assert_uint_eq(cupti_launched(), 0); /* and nobody waits for it */
+	api(END, 4);
+	driver(LAUNCH, SITE_ENTER, 5, 0);
+	ck_assert_uint_eq(fake_records(REC_LAUNCH), 2);
+}
+END_TEST
+
+START_TEST(failed_launch_is_not_pending)
+{
+	driver(LAUNCH, SITE_ENTER, 1, 0);
+	driver(LAUNCH, SITE_EXIT, 1, 700);
+	ck_assert_uint_eq(fake_records(REC_LAUNCH), 1);
+	ck_assert_uint_eq(cupti_launched(), 0);
+}
+END_TEST
+
+START_TEST(nodes_keep_their_path)
+{
+	uint32_t path;
+
+	fake_enter(PATH_KIND_SCOPE, "layer");
+	path = me.path;
+	api(BEGIN, 1);
+	captured(2, 501);
+	api(END, 3);
+	fake_exit();
+	resource(RES_NODE_CLONED, 900, 501, 77);
+	ck_assert_uint_eq(cupti_node_path(900), path);
+	resource(RES_EXEC_DESTROY_STARTING, 0, 0, 77);
+	cupti_graph_reap(true);
+	cupti_graph_reap(true);
+	ck_assert_uint_eq(cupti_node_path(900), PATH_ROOT);
+	ck_assert_uint_eq(cupti_node_path(501), path);
+}
+END_TEST
+
+START_TEST(reentry_is_refused)
+{
+	int saved;
+
+	ck_assert(agent_enter(&saved));
+	api(LAUNCH, 1);
+	agent_leave(saved);
+	ck_assert_uint_eq(core.recs, 0);
+}
+END_TEST
+
+START_TEST(fatal_error_silences)
+{
+	const struct cupti_state s = {.result = 12};
+
+	cupti_on_callback(NULL, DOMAIN_STATE, STATE_FATAL_ERROR, &s);
+	api(LAUNCH, 1);
+	ck_assert_uint_eq(core.recs, 0);
+	(void)backend_cupti.flush(false);
+	(void)backend_cupti.flush(false);
+	ck_assert_uint_eq(core.recs, 1); /* told once */
+	ck_assert_uint_eq(REC_TYPE(core.rec[0].u.launch.hdr), REC_GPU);
+	ck_assert_uint_eq(REC_FLAGS(core.rec[0].u.launch.hdr), GPU_FAILED);
+}
+END_TEST
+
+START_TEST(names_follow_modules)
+{
+	char text[32] = "first";
+	const uint32_t first = cupti_symbol(text);
+
+	ck_assert_str_eq(fake_name(first), "first");
+	ck_assert_uint_eq(cupti_kernel_name(text, 0), first);
+	memcpy(text, "other", 5);
+	ck_assert_uint_eq(cupti_symbol(text), first); /* same module: the address is enough */
+	ck_assert_uint_eq(cupti_kernel_name(text, 0), first);
+	cupti_on_callback(
+		NULL, DOMAIN_RESOURCE, RES_MODULE_UNLOAD_STARTING, &(struct cupti_resource){0});
+	ck_assert_str_eq(fake_name(cupti_symbol(text)), "other");
+	ck_assert_uint_eq(cupti_kernel_name(text, 0), first); /* delivered before the unload */
+	ck_assert_str_eq(fake_name(cupti_kernel_name(text, 1)), "other");
+}
+END_TEST
+
+/* A kernel's name whose module is gone by the time its record is read. */
+START_TEST(gone_text_does_not_crash)
+{
+	char *p = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char buf[64];
+	uint32_t id;
+
+	ck_assert_ptr_ne(p, MAP_FAILED);
+	memcpy(p + 4090, "crosses_a_page", 15);
+	ck_assert_uint_eq(cupti_peek(p + 4090, buf, sizeof(buf)), 14);
+	ck_assert_str_eq(buf, "crosses_a_page");
+	ck_assert_uint_eq(cupti_peek(p + 4090, buf, 8), 7);
+	ck_assert_str_eq(buf, "crosses");
+	id = cupti_kernel_name(p + 4090, 0);
+	ck_assert_str_eq(fake_name(id), "crosses_a_page");
+	ck_assert_int_eq(munmap(p, 8192), 0);
+	ck_assert_uint_eq(cupti_kernel_name(p + 4090, 1), id); /* the last that was known */
+	ck_assert_uint_eq(cupti_kernel_name(p + 100, 1), NAME_NONE);
+	ck_assert_uint_eq(cupti_kernel_name(NULL, 1), NAME_NONE);
+}
+END_TEST
+
+START_TEST(crowded_symbols_stay_right)
+{
+	static char text[40000][8];
+	uint32_t i;
+
+	for (i = 0; i < 40000; i++)
+		(void)snprintf(text[i], sizeof(text[i]), "k%u", i % 50);
+	for (i = 0; i < 40000; i++)
+		ck_assert_str_eq(fake_name(cupti_symbol(text[i])), text[i]);
+}
+END_TEST
+
+#define PER_THREAD 20000u
+static void *launcher(void *arg)
+{
+	uint32_t i;
+
+	for (i = 0; i < PER_THREAD; i++)
+		api(LAUNCH, i);
+	return arg;
+}
+
+START_TEST(threads_lose_no_count)
+{
+	pthread_t t[4];
+	uint32_t i;
+
+	for (i = 0; i < 4; i++)
+		ck_assert_int_eq(pthread_create(&t[i], NULL, launcher, NULL), 0);
+	for (i = 0; i < 4; i++)
+		(void)pthread_join(t[i], NULL);
+	ck_assert_uint_eq(cupti_launched(), 4 * PER_THREAD);
+	ck_assert_uint_eq(fake_records(REC_LAUNCH), 4 * PER_THREAD);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("cupti_callback");
+	TCase *t = tcase_create("callback");
+	SRunner *r;
+	int failed;
+
+	tcase_add_checked_fixture(t, setup, NULL);
+	tcase_add_test(t, one_record_per_launch);
+	tcase_add_test(t, op_is_told);
+	tcase_add_test(t, captured_launches_are_none);
+	tcase_add_test(t, failed_end_does_not_end);
+	tcase_add_test(t, unseen_capture_costs_one_launch);
+	tcase_add_test(t, failed_launch_is_not_pending);
+	tcase_add_test(t, nodes_keep_their_path);
+	tcase_add_test(t, reentry_is_refused);
+	tcase_add_test(t, fatal_error_silences);
+	tcase_add_test(t, names_follow_modules);
+	tcase_add_test(t, gone_text_does_not_crash);
+	tcase_add_test(t, crowded_symbols_stay_right);
+	tcase_add_test(t, threads_lose_no_count);
+	tcase_set_timeout(t, 120);
+	suite_add_tcase(s, t);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_NORMAL);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed != 0;
+}
