@@ -10,13 +10,13 @@
 
 struct sqlite3;
 struct store;
-typedef struct uv_loop_s uv_loop_t;
+struct uv_loop_s; /* uv_loop_t of <uv.h> */
 
 /* Opens or makes the database (0600, WAL, STRICT, application id, migrations by user_version), starts
  * the worker. Words in e: -EBADF not ours, -EPROTO made by a newer version, -EROFS, -ENOSPC, -EUCLEAN
  * corrupt (says where the copy is and what to do). A network file system: -EREMOTE (WAL breaks there;
  * the caller chooses a local path and says so). */
-int store_open(const char *path, uv_loop_t *loop, struct store **ret, struct err *e);
+int store_open(const char *path, struct uv_loop_s *loop, struct store **ret, struct err *e);
 /* Waits for what was submitted, checkpoints, joins. NULL is fine. */
 void store_close(struct store *s);
 

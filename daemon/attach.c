@@ -1,0 +1,419 @@
+/* SPDX-License-Identifier: MIT. attach.c: what the messages of a job do: ATTACH, RING, EXPORT,
+ * STATE, PING. intake.c has the sockets, message.c the parser, rings.c what becomes of a ring. */
+#include "intake.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "record.h"
+
+#define EXPORTS_MAX 16u /* of one job, not answered yet */
+#define EXPORT_MS   10000u
+
+/* --- ATTACH
+ * ------------------------------------------------------------------------------------------ */
+
+uint32_t conn_wanted(const struct conn *c)
+{
+	const char *command = message_info(c->info, c->info_bytes, "command");
+	const struct job_face j = {
+		.uid = c->uid,
+		.pid = c->pid,
+		.token = c->attach.token,
+		.command = command != NULL ? command : "",
+	};
+	uint32_t want = want_before_ring(c->in->p, &j) | c->gpu_more;
+
+	if (c->gpu_on && c->in->p->auto_mode != AUTO_OFF)
+		want |= WANT_GPU;
+	return want & c->gpu_mask;
+}
+
+static void read_gpu(struct conn *c)
+{
+	c->gpu_mask = UINT32_MAX;
+	if (strcmp(c->attach.gpu, "none") == 0)
+		c->gpu_mask = ~(uint32_t)(WANT_GPU | WANT_GPU_ARMED);
+	else if (strcmp(c->attach.gpu, "armed") == 0)
+		c->gpu_more = WANT_GPU_ARMED;
+	else if (strcmp(c->attach.gpu, "on") == 0)
+		c->gpu_on = true;
+}
+
+static void on_attach(struct conn *c, const struct message *m, struct err *e)
+{
+	struct protond *p = c->in->p;
+	struct rv_welcome w = {
+		.abi = RING_ABI,
+		.n_lanes = p->d.config.lanes <= RING_LANES_MAX ? (uint32_t)p->d.config.lanes : 0,
+		.lane_bytes = p->d.config.lane_kb <= RING_LANE_BYTES_MAX >> 10
+				      ? (uint32_t)p->d.config.lane_kb << 10
+				      : 0,
+	};
+
+	if (c->attached) {
+		(void)err_set(e, -EALREADY, "ATTACH was said already");
+		return;
+	}
+	if (m->attach.abi >> 16 != RING_ABI >> 16) {
+		(void)err_set(e, -EPROTO,
+			"libprotond has ABI %u, this protond %u; update the older of the two",
+			m->attach.abi >> 16, RING_ABI >> 16);
+		return;
+	}
+	c->attach = m->attach;
+	c->info_bytes = m->info_bytes;
+	memcpy(c->info, m->info, sizeof(c->info));
+	read_gpu(c);
+	c->want = w.want = conn_wanted(c);
+	c->want_known = true;
+	memcpy(w.store, p->d.store_uuid, 16);
+	(void)snprintf(w.version, sizeof(w.version), "%s", PROTOND_BUILD_VERSION);
+	home_rings_of(p, c->uid, w.rings, sizeof(w.rings));
+	if (conn_send(c, &w, sizeof(w), RV_WELCOME, -1) < 0) {
+		conn_close(c);
+		return;
+	}
+	c->attached = true;
+	log_line(LOG_INFO, "attached", "pid=%u uid=%u want=%u", c->pid, c->uid, w.want);
+}
+
+/* --- RING
+ * --------------------------------------------------------------------------------------------- */
+
+/* The file's name below rings/, if it has one there: what is found again after a restart, and
+ * removed after the end. */
+static void find_name(struct ring *r, int fd)
+{
+	char name[RING_NAME_BYTES_TEXT], file[RING_NAME_BYTES_TEXT + 8];
+	struct stat ours, there;
+	size_t n = 0;
+	int i;
+
+	if (r->uid != (uint32_t)geteuid())
+		n = (size_t)snprintf(name, sizeof(name), "u%u/", r->uid);
+	for (i = 0; i < 16; i++)
+		n += (size_t)snprintf(name + n, sizeof(name) - n, "%02x", r->uuid[i]);
+	(void)snprintf(file, sizeof(file), "%s.ring", name);
+	if (fstat(fd, &ours) == 0 &&
+		fstatat(r->p->d.rings_fd, file, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+		ours.st_dev == there.st_dev && ours.st_ino == there.st_ino)
+		memcpy(r->file, name, sizeof(r->file));
+}
+
+/* execve keeps pid and start time: what the program before it recorded is complete. */
+static void end_predecessor(const struct ring *r)
+{
+	struct ring *o;
+
+	for (o = r->p->rings; o != NULL; o = o->next) {
+		if (o != r && o->pid == r->pid && o->pid != 0 && o->pid_start == r->pid_start)
+			ring_died(o);
+	}
+}
+
+static int put_state(struct conn *c)
+{
+	const struct rv_state *s = &c->state;
+	struct j_state j = {
+		.gpu = s->gpu,
+		.code = s->code,
+		.cupti_version = s->cupti_version,
+		.driver_version = s->driver_version,
+	};
+
+	memcpy(j.cupti_path, s->cupti_path, sizeof(j.cupti_path));
+	memcpy(j.text, s->text, sizeof(j.text));
+	return entry_put(c->in->p, J_STATE, c->ring->uuid, &j, sizeof(j));
+}
+
+static void take_gpu(struct ring *r, const struct conn *c)
+{
+	r->gpu_mask = c->gpu_mask;
+	r->gpu_more = c->gpu_more;
+	r->gpu_on = c->gpu_on;
+}
+
+static struct reader_expect expect_of(const struct conn *c, const struct message *m)
+{
+	return (struct reader_expect){
+		.uid = c->uid,
+		.pid_start = c->pid_start,
+		.uuid = m->ring.uuid,
+		.store = c->in->p->d.store_uuid,
+		.boot_id = c->in->p->d.boot_id,
+	};
+}
+
+/* A ring that is seen for the first time. */
+static int ring_first(struct conn *c, const struct message *m, int *fd, struct err *e)
+{
+	const struct reader_expect x = expect_of(c, m);
+	const struct ring_origin o = {c->attach.token, c->attach.flags, c->attach.version};
+	struct fold_process known;
+	struct ring *r;
+	int n;
+
+	if (fold_get_process(c->in->p->d.fold, m->ring.uuid, &known) && known.ended)
+		return err_set(e, -ESTALE, "this ring was closed; make a new one");
+	r = ring_add(c->in->p, m->ring.uuid);
+	if (r == NULL)
+		return err_set(e, -ENOMEM, "no memory for a ring");
+	n = ring_open(r, *fd, &x, e);
+	if (n == 0) {
+		*fd = -1; /* the reader's now */
+		r->pid = c->pid;
+		r->pid_start = c->pid_start;
+		take_gpu(r, c);
+		find_name(r, r->reader.fd);
+		n = ring_adopt(r, &o);
+		if (n < 0)
+			(void)err_set(e, n, "the ring cannot be taken now (%s)", strerror(-n));
+	}
+	if (n < 0) {
+		ring_drop(r);
+		return n;
+	}
+	c->ring = r;
+	r->conn = c;
+	return 0;
+}
+
+static bool same_file(int a, int b)
+{
+	struct stat x, y;
+
+	return fstat(a, &x) == 0 && fstat(b, &y) == 0 && x.st_dev == y.st_dev &&
+	       x.st_ino == y.st_ino;
+}
+
+/* A ring of a former connection, or of the daemon's former life. */
+static int ring_again(
+	struct ring *r, struct conn *c, const struct message *m, int *fd, struct err *e)
+{
+	const struct reader_expect x = expect_of(c, m);
+	bool more;
+	int n;
+
+	if (r->state == RING_GONE || r->state == RING_ENDED)
+		return err_set(e, -ESTALE, "this ring was closed; make a new one");
+	if ((r->conn != NULL && r->conn != c) || r->uid != c->uid ||
+		(r->pid != 0 && r->pid != c->pid))
+		return err_set(e, -EPERM, "this ring is another process's");
+	if (r->state == RING_LIVE) {
+		if (!same_file(r->reader.fd, *fd))
+			return err_set(e, -EEXIST, "this ring is known, with another file");
+	} else {
+		n = ring_open(r, *fd, &x, e);
+		if (n < 0)
+			return n;
+		*fd = -1;
+		n = spool_tables(r, &more);
+		if (n < 0)
+			return err_set(e, n, "the ring's tables cannot be read");
+	}
+	take_gpu(r, c);
+	c->ring = r;
+	r->conn = c;
+	return 0;
+}
+
+static int ring_offered(struct conn *c, const struct message *m, int *fd, struct err *e)
+{
+	struct ring *r = ring_find(c->in->p, m->ring.uuid);
+	int n;
+
+	if (*fd < 0)
+		return err_set(e, -EBADF, "RING came without a descriptor");
+	n = r != NULL ? ring_again(r, c, m, fd, e) : ring_first(c, m, fd, e);
+	if (n < 0)
+		return n;
+	r = c->ring;
+	if (!ring_watch(r, c->pidfd))
+		ring_died(r);
+	c->pidfd = -1;
+	end_predecessor(r);
+	n = ring_control_open(r);
+	if (n < 0)
+		return err_set(e, n, "the control file cannot be made: %s", strerror(-n));
+	if (c->state_known)
+		(void)put_state(c);
+	return 0;
+}
+
+static void on_ring(struct conn *c, const struct message *m, int *fd, struct err *e)
+{
+	struct protond *p = c->in->p;
+	struct rv_ctl reply = {0};
+	struct err words = {0};
+	char quoted[600];
+	int ctl = -1;
+
+	if (!c->attached || (c->ring != NULL && memcmp(c->ring->uuid, m->ring.uuid, 16) != 0)) {
+		(void)err_set(e, -EPROTO, "RING comes after ATTACH, and one ring for each process");
+		return;
+	}
+	reply.code = ring_offered(c, m, fd, &words);
+	if (reply.code == 0) {
+		(void)protond_flush(p);
+		ctl = ring_control_fd(c->ring);
+		reply.n_lanes = c->ring->reader.h.n_lanes;
+		reply.code =
+			ctl < 0 ? err_set(&words, ctl, "the control file cannot be opened") : 0;
+	}
+	if (reply.code < 0) {
+		p->d.bad_rings++;
+		log_line(LOG_WARN, "ring_refused", "pid=%u uid=%u error=%d text=%s", c->pid, c->uid,
+			-reply.code, log_quote(quoted, sizeof(quoted), words.text));
+	} else {
+		log_line(LOG_INFO, "ring", "pid=%u lanes=%u named=%d", c->pid, reply.n_lanes,
+			c->ring->file[0] != '\0');
+	}
+	(void)snprintf(reply.text, sizeof(reply.text), "%.255s", words.text);
+	if (conn_send(c, &reply, sizeof(reply), RV_CTL, ctl) < 0)
+		conn_close(c);
+	if (ctl >= 0)
+		(void)close(ctl);
+	if (c->ring != NULL && !c->closing)
+		ring_want(c->ring);
+	p->saw_session = true;
+	protond_hurry(p);
+}
+
+/* --- EXPORT
+ * -------------------------------------------------------------------------------------------- */
+
+/* The connection may be gone when the answer is there: it is found again by its number, or not. */
+struct export_job {
+	struct protond *p;
+	uint64_t serial;
+	uint32_t request;
+	uint8_t session[16];
+	char format[32];
+};
+
+static struct conn *conn_by_serial(const struct protond *p, uint64_t serial)
+{
+	struct conn *c;
+
+	for (c = p->d.intake != NULL ? p->d.intake->conns : NULL; c != NULL; c = c->next) {
+		if (c->serial == serial)
+			return c;
+	}
+	return NULL;
+}
+
+static void exported(void *arg, int r, const struct err *e, const struct export_result *x)
+{
+	struct export_job *j = arg;
+	struct conn *c = conn_by_serial(j->p, j->serial);
+	struct rv_exported m = {.request = j->request, .code = r};
+
+	if (r < 0 && e != NULL)
+		(void)snprintf(m.text, sizeof(m.text), "%.255s", e->text);
+	if (r == 0)
+		m.bytes = x->bytes;
+	if (c != NULL) {
+		c->exports--;
+		if (conn_send(c, &m, sizeof(m), RV_EXPORTED, r == 0 ? x->fd : -1) < 0)
+			conn_close(c);
+	}
+	if (r == 0)
+		(void)close(x->fd);
+	free(j);
+}
+
+static void export_after(void *arg, int r, const struct err *e)
+{
+	struct export_job *j = arg;
+
+	if (r < 0)
+		exported(j, r, e, NULL);
+	else
+		export_session(&j->p->d, j->session, j->format, exported, j);
+}
+
+static void on_export(struct conn *c, const struct message *m, struct err *e)
+{
+	struct protond *p = c->in->p;
+	const uint32_t ms = m->export.timeout_ms < EXPORT_MS ? m->export.timeout_ms : EXPORT_MS;
+	struct export_job *j;
+	struct fold_session s;
+	struct err words = {0};
+
+	if (c->ring == NULL || c->exports >= EXPORTS_MAX) {
+		(void)err_set(
+			e, -EPROTO, "EXPORT comes after RING, at most %u at once", EXPORTS_MAX);
+		return;
+	}
+	j = calloc(1, sizeof(*j));
+	if (j == NULL) {
+		(void)err_set(e, -ENOMEM, "no memory for an export");
+		return;
+	}
+	*j = (struct export_job){.p = p, .serial = c->serial, .request = m->export.request};
+	(void)snprintf(j->format, sizeof(j->format), "%s", m->export.format);
+	c->exports++;
+	daemon_drain_now(&p->d); /* the job's SESSION record is in its lane, before this message */
+	if (!fold_job_session(p->d.fold, c->ring->uuid, m->export.session, j->session))
+		exported(j,
+			err_set(&words, -ENOENT, "the job has no session %u", m->export.session),
+			&words, NULL);
+	else if (fold_get_session(p->d.fold, j->session, &s) && s.state == SESSION_IS_FINALIZING)
+		daemon_finalize(&p->d, j->session, ms, export_after, j);
+	else
+		export_after(j, 0, NULL); /* it goes on, or is stored: as it stands now */
+}
+
+/* --- all of them
+ * ------------------------------------------------------------------------------------------ */
+
+static void on_state(struct conn *c, const struct message *m, struct err *e)
+{
+	if (!c->attached) {
+		(void)err_set(e, -EPROTO, "STATE comes after ATTACH");
+		return;
+	}
+	c->state = m->state;
+	c->state_known = true;
+	if (c->ring != NULL && c->ring->adopted)
+		(void)put_state(c);
+	(void)protond_flush(c->in->p);
+}
+
+static void on_ping(struct conn *c)
+{
+	struct rv_head pong = {0};
+
+	protond_hurry(c->in->p); /* it has something that it wants to be seen */
+	(void)conn_send(c, &pong, sizeof(pong), RV_PONG, -1);
+}
+
+void intake_message(struct conn *c, const void *packet, size_t n, int *fd, struct err *e)
+{
+	struct message m;
+
+	if (message_parse(packet, n, &m, e) < 0)
+		return;
+	switch (m.type) {
+	case RV_ATTACH:
+		on_attach(c, &m, e);
+		break;
+	case RV_RING:
+		on_ring(c, &m, fd, e);
+		break;
+	case RV_EXPORT:
+		on_export(c, &m, e);
+		break;
+	case RV_STATE:
+		on_state(c, &m, e);
+		break;
+	default:
+		on_ping(c);
+		break;
+	}
+}

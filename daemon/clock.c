@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: MIT. clock.c: what the ring clock is in nanoseconds. An anchor is three
+ * clocks read at nearly one instant, and by how much they may be apart. */
+#include "loop.h"
+
+#include <time.h>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+#define BRACKETS 20
+
+uint64_t mono_ns(void)
+{
+	struct timespec t = {0};
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+int64_t real_ns(void)
+{
+	struct timespec t = {0};
+
+	(void)clock_gettime(CLOCK_REALTIME, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static uint64_t tsc(void)
+{
+#if defined(__x86_64__)
+	return __rdtsc();
+#else
+	return mono_ns();
+#endif
+}
+
+const struct clock_source clock_tsc = {tsc, mono_ns, real_ns};
+const struct clock_source clock_mono = {mono_ns, mono_ns, real_ns};
+
+/* before | clock, real | after: the two inner reads are within the bracket, so taking its middle as
+ * their instant errs by half the bracket at most. An interrupt in between makes it wide: not
+ * chosen. */
+void clock_anchor(const struct clock_source *s, uint32_t ring_clock, struct j_anchor *ret)
+{
+	uint64_t before, after, clock, width, best = UINT64_MAX;
+	int64_t real;
+	int i;
+
+	*ret = (struct j_anchor){.ring_clock = ring_clock};
+	for (i = 0; i < BRACKETS; i++) {
+		before = s->mono();
+		clock = s->clock();
+		real = s->real();
+		after = s->mono();
+		width = after >= before ? after - before : UINT64_MAX - 1;
+		if (width >= best)
+			continue;
+		best = width;
+		ret->clock = clock;
+		ret->monotonic_ns = before + width / 2;
+		ret->realtime_ns = real > 0 ? (uint64_t)real : 0;
+		ret->error_ns = width / 2 + width % 2;
+	}
+}

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: MIT. collect.c: all that changed since the last time, as rows with absolute
+ * values. In two passes: rows are made while everything stays dirty; only when all of them stand is it
+ * marked clean, so that a failed allocation loses nothing. */
+#include "state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define ENDED_KEPT 64u /* ended processes kept in memory, for `top` */
+
+static char *copy_text(const char *s)
+{
+	return strdup(s == NULL ? "" : s);
+}
+
+static bool put_process_row(struct batch *b, const struct process *p)
+{
+	struct row_process *r = batch_process(b);
+	const uint64_t counters[8] = {p->events, p->launches, p->kernels, p->delivered_ns, p->drops,
+		p->bad, p->skipped, p->n_numbers};
+
+	if (r == NULL)
+		return false;
+	*r = p->row;
+	memcpy(r->counters, counters, sizeof(counters));
+	r->command = copy_text(p->row.command);
+	r->exe = copy_text(p->row.exe);
+	r->cwd = copy_text(p->row.cwd);
+	return r->command != NULL && r->exe != NULL && r->cwd != NULL;
+}
+
+static bool put_process(struct batch *b, const struct process *p)
+{
+	struct row_pending *pending;
+	struct row_device *device;
+	struct row_lane *lane;
+	uint32_t i;
+
+	if (!put_process_row(b, p))
+		return false;
+	for (i = 0; i < p->row.n_lanes; i++) {
+		if (!p->lane[i].dirty)
+			continue;
+		lane = batch_lane(b);
+		if (lane == NULL)
+			return false;
+		*lane = (struct row_lane){p->row.id, i, p->lane[i].head};
+	}
+	for (i = 0; p->devices_dirty && i < p->n_devices; i++) {
+		device = batch_device(b);
+		if (device == NULL)
+			return false;
+		*device = (struct row_device){p->row.id, i, p->device[i]};
+	}
+	pending = batch_pending(b);
+	if (pending == NULL)
+		return false;
+	pending->process = p->row.id;
+	return pending_pack(p, &pending->bytes, &pending->n) == 0;
+}
+
+/* The node and what stands above it, parents first, each once a collect. */
+static bool put_node(struct batch *b, struct process *p, uint32_t at)
+{
+	uint32_t up[2 * PATH_DEPTH_MAX + 8], n = 0;
+	struct row_node *row;
+	struct node *node;
+
+	for (; p->node[at].round != p->fold->round; at = p->node[at].parent) {
+		up[n++] = at;
+		if (at == NODE_ROOT_AT)
+			break;
+	}
+	while (n-- > 0) {
+		node = &p->node[up[n]];
+		row = batch_node(b);
+		if (row == NULL)
+			return false;
+		hash_copy(row->hash, node->hash);
+		if (up[n] != NODE_ROOT_AT)
+			hash_copy(row->parent, p->node[node->parent].hash);
+		row->kind = node->kind;
+		row->name = copy_text(node->name);
+		if (row->name == NULL)
+			return false;
+		node->round = p->fold->round;
+	}
+	return true;
+}
+
+static bool put_cells(struct batch *b, const struct part *part)
+{
+	const struct tree *t = &part->tree;
+	struct process *p = part->process;
+	const struct cell *c;
+	struct row_cell *r;
+	uint32_t i;
+
+	for (i = 0; i < t->dirty_cells.n; i++) {
+		c = tree_at(t, t->dirty_cells.at[i]);
+		r = batch_cell(b);
+		if (r == NULL || (!c->stored && !put_node(b, p, c->node)))
+			return false;
+		*r = (struct row_cell){.session = part->session->row.id,
+			.process = p->row.id,
+			.segment = c->segment,
+			.device = c->device == DEVICE_NONE ? UINT32_MAX : c->device,
+			.class = c->class,
+			.count = c->count,
+			.sum_ns = c->sum_ns,
+			.min_ns = c->min_ns == UINT64_MAX ? 0 : c->min_ns,
+			.max_ns = c->max_ns,
+			.bytes = c->bytes,
+			.untimed = c->untimed,
+			.open = c->open};
+		hash_copy(r->node, p->node[c->node].hash);
+		memcpy(r->hist, tree_hist(t, t->dirty_cells.at[i]), sizeof(r->hist));
+	}
+	return true;
+}
+
+static bool put_metrics(struct batch *b, const struct part *part)
+{
+	const struct tree *t = &part->tree;
+	struct process *p = part->process;
+	const struct metric *m;
+	struct row_metric *r;
+	uint32_t i;
+
+	for (i = 0; i < t->dirty_metrics.n; i++) {
+		m = &t->metric[t->dirty_metrics.at[i]];
+		r = batch_metric(b);
+		if (r == NULL || (!m->stored && !put_node(b, p, m->node)))
+			return false;
+		*r = (struct row_metric){.session = part->session->row.id,
+			.process = p->row.id,
+			.segment = m->segment,
+			.kind = m->kind,
+			.type = m->type,
+			.bits = m->bits,
+			.count = m->count};
+		hash_copy(r->node, p->node[m->node].hash);
+		r->name = copy_text(p->metric_name[m->name].text);
+		r->text = m->type == METRIC_STR ? copy_text(m->text) : NULL;
+		if (r->name == NULL || (m->type == METRIC_STR && r->text == NULL))
+			return false;
+	}
+	return true;
+}
+
+static bool put_configs(struct batch *b, const struct part *part)
+{
+	const struct tree *t = &part->tree;
+	struct process *p = part->process;
+	const struct config *c;
+	struct row_config *r;
+	uint32_t i;
+
+	for (i = 0; i < t->dirty_configs.n; i++) {
+		c = &t->config[t->dirty_configs.at[i]];
+		if (c->id >= p->n_configs)
+			continue; /* the job shortened its table since */
+		r = batch_config(b);
+		if (r == NULL || (!c->stored && !put_node(b, p, c->node)))
+			return false;
+		*r = (struct row_config){.session = part->session->row.id,
+			.process = p->row.id,
+			.config = c->id,
+			.c = p->config[c->id],
+			.count = c->count};
+		hash_copy(r->node, p->node[c->node].hash);
+	}
+	return true;
+}
+
+static bool put_busy(struct batch *b, const struct part *part)
+{
+	const struct busy *from;
+	struct row_busy *r;
+	uint32_t i;
+
+	for (i = 0; i < part->tree.n_busy; i++) {
+		from = part->tree.busy[i];
+		if (!from->dirty)
+			continue;
+		r = batch_busy(b);
+		if (r == NULL)
+			return false;
+		*r = (struct row_busy){part->session->row.id, part->process->row.id, from->device,
+			busy_ns(from), from->first_ns, from->last_ns};
+	}
+	return true;
+}
+
+static bool put_losses(struct batch *b, const struct part *part)
+{
+	int64_t session = part->session->row.id, process = part->process->row.id;
+	struct row_loss *loss;
+	struct row_note *note;
+	uint32_t i;
+
+	for (i = 0; i < LOST_CAUSE_MAX; i++) {
+		if ((part->loss_dirty & 1u << i) == 0)
+			continue;
+		loss = batch_loss(b);
+		if (loss == NULL)
+			return false;
+		*loss = (struct row_loss){session, process, i, part->loss[i]};
+	}
+	for (i = 0; i < NOTE_MAX; i++) {
+		if ((part->counted_dirty & 1u << i) == 0)
+			continue;
+		note = batch_note(b);
+		if (note == NULL)
+			return false;
+		note->session = session;
+		note->process = process;
+		note->number = NOTES_COUNTED + i;
+		note->ns = (int64_t)part->counted_ns[i];
+		(void)snprintf(note->text, sizeof(note->text), "%llu %s",
+			(unsigned long long)part->counted[i], note_words(i));
+	}
+	return true;
+}
+
+static bool put_part(struct batch *b, const struct part *part)
+{
+	struct row_member *m;
+
+	if (!part->stored) {
+		m = batch_member(b);
+		if (m == NULL)
+			return false;
+		*m = (struct row_member){part->session->row.id, part->process->row.id};
+	}
+	return put_cells(b, part) && put_metrics(b, part) && put_configs(b, part) && put_busy(b, part) &&
+		put_losses(b, part);
+}
+
+static bool put_spans(struct batch *b, const struct session *s)
+{
+	const struct spans *active = &s->active, *segment = &s->segment;
+	struct row_segment *seg;
+	struct row_active *act;
+	uint32_t i, left;
+
+	for (i = active->n, left = active->dirty; left > 0 && i-- > 0;) {
+		if (!active->v[i].dirty)
+			continue;
+		left--;
+		act = batch_active(b);
+		if (act == NULL)
+			return false;
+		*act = (struct row_active){s->row.id, active->v[i].span.begin, active->v[i].span.end};
+	}
+	for (i = segment->n, left = segment->dirty; left > 0 && i-- > 0;) {
+		if (!segment->v[i].dirty)
+			continue;
+		left--;
+		seg = batch_segment(b);
+		if (seg == NULL)
+			return false;
+		*seg = (struct row_segment){
+			s->row.id, i, segment->v[i].span.begin, segment->v[i].span.end};
+	}
+	return true;
+}
+
+static bool put_session(struct batch *b, const struct session *s)
+{
+	struct row_session *row;
+	struct row_note *note;
+	uint32_t i;
+
+	if (s->dirty) {
+		row = batch_session(b);
+		if (row == NULL)
+			return false;
+		*row = s->row;
+	}
+	if (!put_spans(b, s))
+		return false;
+	for (i = s->notes_stored; i < s->n_notes; i++) {
+		note = batch_note(b);
+		if (note == NULL)
+			return false;
+		note->session = s->row.id;
+		note->process = s->note[i].process;
+		note->number = i;
+		note->ns = (int64_t)s->note[i].ns;
+		memcpy(note->text, s->note[i].text, sizeof(note->text));
+	}
+	for (i = 0; i < s->n_parts; i++)
+		if (!put_part(b, s->part[i]))
+			return false;
+	return true;
+}
+
+static bool put_fold(struct batch *b, const struct fold *f)
+{
+	struct row_pending *pending = batch_pending(b);
+	struct row_anchor *anchor;
+	uint32_t i;
+
+	if (pending == NULL || pending_pack_fold(f, &pending->bytes, &pending->n) < 0)
+		return false;
+	for (i = 0; i < f->n_new_anchors; i++) {
+		anchor = batch_anchor(b);
+		if (anchor == NULL)
+			return false;
+		*anchor = f->new_anchor[i];
+	}
+	if (f->n_deleted > 0) {
+		b->deleted = malloc(f->n_deleted * sizeof(*b->deleted));
+		if (b->deleted == NULL)
+			return false;
+		memcpy(b->deleted, f->deleted, f->n_deleted * sizeof(*b->deleted));
+		b->n_deleted = f->n_deleted;
+	}
+	b->next_process = f->next_process;
+	b->next_session = f->next_session;
+	return true;
+}
+
+static bool put_all(struct batch *b, const struct fold *f)
+{
+	uint32_t i;
+
+	for (i = 0; i < f->n_processes; i++)
+		if (f->process[i]->dirty && !put_process(b, f->process[i]))
+			return false;
+	for (i = 0; i < f->n_sessions; i++)
+		if (!put_session(b, f->session[i]))
+			return false;
+	return put_fold(b, f);
+}
+
+/* --- it holds: clean from here on */
+
+static void clean_part(struct part *part)
+{
+	struct tree *t = &part->tree;
+	struct cell *c;
+	uint32_t i;
+
+	for (i = 0; i < t->dirty_cells.n; i++) {
+		c = tree_at(t, t->dirty_cells.at[i]);
+		c->dirty = false;
+		c->stored = true;
+	}
+	for (i = 0; i < t->dirty_metrics.n; i++) {
+		t->metric[t->dirty_metrics.at[i]].dirty = false;
+		t->metric[t->dirty_metrics.at[i]].stored = true;
+	}
+	for (i = 0; i < t->dirty_configs.n; i++) {
+		t->config[t->dirty_configs.at[i]].dirty = false;
+		t->config[t->dirty_configs.at[i]].stored = true;
+	}
+	t->dirty_cells.n = t->dirty_metrics.n = t->dirty_configs.n = 0;
+	for (i = 0; i < t->n_busy; i++)
+		t->busy[i]->dirty = false;
+	part->loss_dirty = part->counted_dirty = 0;
+	part->stored = true;
+}
+
+static void clean_spans(struct spans *s)
+{
+	uint32_t i;
+
+	for (i = s->n; s->dirty > 0 && i-- > 0;) {
+		s->dirty -= s->v[i].dirty;
+		s->v[i].dirty = false;
+	}
+}
+
+static void clean_all(struct fold *f)
+{
+	struct session *s;
+	struct process *p;
+	uint32_t i, k;
+
+	for (i = 0; i < f->n_processes; i++) {
+		p = f->process[i];
+		p->dirty = p->devices_dirty = false;
+		for (k = 0; k < p->row.n_lanes; k++)
+			p->lane[k].dirty = false;
+	}
+	for (i = 0; i < f->n_sessions; i++) {
+		s = f->session[i];
+		for (k = 0; k < s->n_parts; k++)
+			clean_part(s->part[k]);
+		clean_spans(&s->active);
+		clean_spans(&s->segment);
+		s->notes_stored = s->n_notes;
+		s->dirty = false;
+	}
+	f->n_new_anchors = f->n_deleted = 0;
+	f->dirty = false;
+}
+
+/* Sessions that were final and stored one collect ago: whoever asked for them has had the time. */
+static void forget_sessions(struct fold *f)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < f->n_sessions; i++) {
+		if (f->session[i]->forget) {
+			session_free(f->session[i]);
+			continue;
+		}
+		f->session[i]->forget = !session_is_current(f->session[i]);
+		f->session[n++] = f->session[i];
+	}
+	f->n_sessions = n;
+}
+
+int fold_collect(struct fold *f, struct batch *ret)
+{
+	struct batch b = {0};
+
+	f->round++; /* also after a failure: nodes named in that batch are not stored */
+	if (f->no_memory || !put_all(&b, f)) {
+		batch_free(&b);
+		return -ENOMEM;
+	}
+	clean_all(f);
+	forget_sessions(f);
+	process_evict(f, ENDED_KEPT);
+	*ret = b;
+	return 0;
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: MIT. commit.c: from the fold into the store: when a transaction is due,
+ * and what waits for one (finalized sessions, ended rings, clients). */
+#include "loop.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <sys/resource.h>
+
+#define HOUR_NS   3600000000000ull
+#define SECOND_NS 1000000000ull
+#define FLIGHTS   (sizeof(((struct protond *)0)->flight) / sizeof(uint64_t))
+
+struct commit {
+	struct protond *p;
+	uint64_t position;
+	store_done_fn *done; /* may be NULL */
+	void *arg;
+};
+
+/* Bytes of journal that the flight recorder wants kept although they are stored. */
+static uint64_t flight_bytes(const struct protond *p)
+{
+	const uint64_t oldest = p->flight[p->flight_at]; /* the next to be overwritten */
+
+	if (p->d.config.flight_s == 0)
+		return 0;
+	return oldest != 0 ? journal_bytes_since(p->d.journal, oldest) : UINT64_MAX / 2;
+}
+
+static void flight_sample(struct protond *p, uint64_t now)
+{
+	const uint64_t every = p->d.config.flight_s * SECOND_NS / (FLIGHTS - 1);
+
+	if (p->d.config.flight_s == 0 || now - p->flight_ns < every)
+		return;
+	p->flight_ns = now;
+	p->flight[p->flight_at] = journal_position(p->d.journal);
+	p->flight_at = (p->flight_at + 1) % (uint32_t)FLIGHTS;
+}
+
+static void commit_on_stored(void *arg, int r, const struct err *e)
+{
+	static struct log_cause cause;
+	struct commit *c = arg;
+	struct protond *p = c->p;
+	char quoted[600];
+
+	p->commits--;
+	p->commit_failed = r < 0;
+	if (r < 0) {
+		log_cause(&cause, LOG_ERR, "store_failed", "error=%d text=%s", -r,
+			log_quote(quoted, sizeof(quoted), e != NULL ? e->text : ""));
+	} else {
+		if (c->position > p->d.stored_position)
+			p->d.stored_position = c->position;
+		journal_forget(p->d.journal, p->d.stored_position, flight_bytes(p));
+		rings_stored(p, p->d.stored_position);
+	}
+	if (c->done != NULL)
+		c->done(c->arg, r, e);
+	free(c);
+}
+
+/* The daemon's own CPU time goes with what it was spent on. */
+static void put_cost(struct protond *p)
+{
+	struct rusage u;
+	struct j_cost cost;
+
+	if (getrusage(RUSAGE_SELF, &u) < 0)
+		return;
+	cost.cpu_ns = (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * SECOND_NS +
+		      (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
+	if (cost.cpu_ns - p->cost_ns < 1000000)
+		return;
+	if (entry_put(p, J_COST, NULL, &cost, sizeof(cost)) == 0)
+		p->cost_ns = cost.cpu_ns;
+}
+
+static void commit_failed(store_done_fn *done, void *arg, int r, const char *words)
+{
+	struct err e;
+
+	(void)err_set(&e, r, "%s", words);
+	if (done != NULL)
+		done(arg, r, &e);
+}
+
+void daemon_commit(struct daemon *d, store_done_fn *done, void *arg)
+{
+	struct protond *p = protond_of(d);
+	struct batch batch = {0};
+	struct commit *c;
+	int r;
+
+	put_cost(p);
+	/* The rows must not be ahead of the journal: their position is where a restart goes on. */
+	if (!protond_flush(p)) {
+		commit_failed(done, arg, -ENOSPC,
+			"the journal cannot be written: the runtime directory's file system is "
+			"full");
+		return;
+	}
+	c = malloc(sizeof(*c));
+	r = c != NULL ? fold_collect(d->fold, &batch) : -ENOMEM;
+	if (r < 0) {
+		free(c);
+		commit_failed(done, arg, r, "no memory for a transaction");
+		return;
+	}
+	batch.journal = journal_position(d->journal);
+	*c = (struct commit){.p = p, .position = batch.journal, .done = done, .arg = arg};
+	p->commits++;
+	p->last_commit_ns = mono_ns();
+	store_submit(d->store, &batch, commit_on_stored, c);
+}
+
+static bool ring_waits(const struct protond *p)
+{
+	const struct ring *r;
+
+	for (r = p->rings; r != NULL; r = r->next) {
+		if (r->state == RING_ENDED)
+			return true;
+	}
+	return false;
+}
+
+static void prune_on_done(void *arg, int r, const struct err *e)
+{
+	char quoted[600];
+
+	if (r < 0)
+		log_line(LOG_WARN, "prune_failed", "error=%d text=%s", -r,
+			log_quote(quoted, sizeof(quoted), e->text));
+	free(arg);
+}
+
+struct prune {
+	int64_t before_ns;
+	uint64_t bytes;
+	uint32_t n;
+};
+
+static int prune_work(struct sqlite3 *db, void *arg, struct err *e)
+{
+	struct prune *x = arg;
+
+	return store_prune(db, x->before_ns, x->bytes, &x->n, e);
+}
+
+/* Retention, once an hour. */
+static void prune_if_due(struct protond *p, uint64_t now)
+{
+	const struct config *c = &p->d.config;
+	struct prune *x;
+
+	if ((c->retention_days == 0 && c->retention_mb == 0) ||
+		(p->pruned_ns != 0 && now - p->pruned_ns < HOUR_NS))
+		return;
+	p->pruned_ns = now;
+	x = calloc(1, sizeof(*x));
+	if (x == NULL)
+		return;
+	if (c->retention_days != 0 && c->retention_days < 100000)
+		x->before_ns = real_ns() - (int64_t)c->retention_days * 86400 * (int64_t)SECOND_NS;
+	if (c->retention_mb < UINT64_MAX >> 20)
+		x->bytes = c->retention_mb << 20;
+	store_call(p->d.store, prune_work, x, prune_on_done);
+}
+
+void commit_periodic(struct protond *p)
+{
+	const uint64_t now = mono_ns();
+
+	flight_sample(p, now);
+	prune_if_due(p, now);
+	if (p->commits == 0 && (fold_is_dirty(p->d.fold) || p->commit_failed || ring_waits(p)))
+		daemon_commit(&p->d, NULL, NULL);
+}
+
+void commit_if_large(struct protond *p)
+{
+	if (p->commits == 0 && journal_bytes_since(p->d.journal, p->d.stored_position) >
+				       p->d.config.journal_mb << 20)
+		daemon_commit(&p->d, NULL, NULL);
+}
+
+/* --- finalize
+ * ------------------------------------------------------------------------------------- */
+
+static int put_verb(struct protond *p, enum verb verb, const uint8_t session[16], uint32_t uid)
+{
+	struct j_verb v = {
+		.verb = verb, .uid = uid, .mono_ns = mono_ns(), .realtime_ns = real_ns()};
+
+	memcpy(v.session, session, 16);
+	return daemon_apply(&p->d, J_VERB, NULL, &v, sizeof(v));
+}
+
+bool finalize_is_waiting(const struct protond *p, const uint8_t session[16])
+{
+	const struct finalizer *f;
+
+	for (f = p->finalizers; f != NULL; f = f->next) {
+		if (memcmp(f->session, session, 16) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* True: over, and `done` waits for the transaction. */
+static bool finalize_end(struct protond *p, const struct finalizer *f, uint64_t now, bool *drained)
+{
+	const bool late = now >= f->deadline_ns;
+	struct fold_session s;
+
+	if (!fold_get_session(p->d.fold, f->session, &s) || s.state == SESSION_IS_FINALIZED)
+		return true;
+	if (now < f->not_before_ns || (!fold_is_settled(p->d.fold, f->session) && !late))
+		return false;
+	if (!*drained) {
+		daemon_drain_now(&p->d);
+		*drained = true;
+	}
+	/* What the drain brought may be in flight again. */
+	if (!late && !fold_is_settled(p->d.fold, f->session))
+		return false;
+	return put_verb(p, VERB_FINALIZED, f->session, s.uid) != -ENOSPC;
+}
+
+static void finalize_look(struct protond *p, bool drained)
+{
+	struct finalizer **at = &p->finalizers, *f, *over = NULL;
+	const uint64_t now = mono_ns();
+
+	while ((f = *at) != NULL) {
+		if (!finalize_end(p, f, now, &drained)) {
+			at = &f->next;
+			continue;
+		}
+		*at = f->next;
+		f->next = over;
+		over = f;
+	}
+	while ((f = over) != NULL) { /* off the list first: done may finalize another one */
+		over = f->next;
+		daemon_commit(&p->d, f->done, f->arg);
+		free(f);
+	}
+}
+
+void finalize_check(struct protond *p)
+{
+	if (p->finalizers != NULL)
+		finalize_look(p, false);
+}
+
+/* What a job finalized itself is held back for its export: from a dead one none comes, and the
+ * session was finalized, not cut off by the end. */
+void finalize_owner_gone(struct protond *p, const uint8_t ring[16])
+{
+	struct finalizer *f;
+	struct fold_session s;
+	bool any = false;
+
+	sessions_close(p);
+	for (f = p->finalizers; f != NULL; f = f->next) {
+		if (f->not_before_ns == 0 || !fold_get_session(p->d.fold, f->session, &s) ||
+			memcmp(s.owner, ring, 16) != 0)
+			continue;
+		f->not_before_ns = 0;
+		any = true;
+	}
+	if (any)
+		finalize_look(p, true);
+}
+
+int finalize_add(struct protond *p, const struct finalizer *f)
+{
+	struct finalizer *copy = malloc(sizeof(*copy));
+
+	if (copy == NULL)
+		return -ENOMEM;
+	*copy = *f;
+	copy->next = p->finalizers;
+	p->finalizers = copy;
+	protond_hurry(p);
+	return 0;
+}
+
+void daemon_finalize(struct daemon *d, const uint8_t session[16], uint32_t timeout_ms,
+	store_done_fn *done, void *arg)
+{
+	struct protond *p = protond_of(d);
+	struct finalizer f = {
+		.deadline_ns = mono_ns() + timeout_ms * 1000000ull, .done = done, .arg = arg};
+	struct fold_session s;
+	int r;
+
+	daemon_drain_now(d);
+	memcpy(f.session, session, 16);
+	if (fold_get_session(d->fold, session, &s) &&
+		(s.state == SESSION_IS_ACTIVE || s.state == SESSION_IS_INACTIVE)) {
+		r = put_verb(p, VERB_FINALIZE, session, s.uid);
+		if (r < 0) {
+			commit_failed(done, arg, r,
+				"the session cannot be finalized: no room in the journal");
+			return;
+		}
+	}
+	if (finalize_add(p, &f) < 0) {
+		commit_failed(done, arg, -ENOMEM, "no memory to finalize a session");
+		return;
+	}
+	finalize_look(p, true);
+}

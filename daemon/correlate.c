@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: MIT. correlate.c: launches and the GPU's records of them, joined by (epoch,
+ * correlation id), whichever comes first.
+ *
+ * INVARIANT: a key is in at most one of OPEN, GRAPH, PASSED and WAITING. What leaves a list has been
+ * counted: in a cell, or as lost. An ordinary launch leaves at its first record.
+ */
+#include "correlate.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "state.h"
+
+#define PASS_BUDGET 65536u /* graph launches looked at in one sweep */
+
+struct key {
+	const struct launch *launch;
+	uint32_t correlation;
+	uint16_t epoch;
+};
+
+static bool launch_same(const void *arg, uint32_t at)
+{
+	const struct key *k = arg;
+
+	return k->launch[at].correlation == k->correlation && k->launch[at].epoch == k->epoch;
+}
+
+/* Neighbours stand together: ids of one thread come nearly in order. */
+static uint32_t key_hash(uint32_t correlation)
+{
+	return table_mix(correlation >> 3, 0) << 3 | (correlation & 7);
+}
+
+static struct launch *launch_find(struct correlate *c, uint16_t epoch, uint32_t correlation)
+{
+	struct key k = {c->launch, correlation, epoch};
+	uint32_t at = table_find(&c->by_key, key_hash(correlation), launch_same, &k);
+
+	return at == TABLE_NONE ? NULL : &c->launch[at];
+}
+
+void correlate_fini(struct correlate *c)
+{
+	free(c->launch);
+	free(c->gpu);
+	table_fini(&c->by_key);
+	*c = (struct correlate){.rounds = 1};
+}
+
+/* --- lists */
+
+static void list_append(struct correlate *c, struct launch *l, enum launch_list list)
+{
+	uint32_t at = (uint32_t)(l - c->launch) + 1;
+
+	l->list = (uint8_t)list;
+	l->next = 0;
+	l->prev = c->list[list].last;
+	if (l->prev != 0)
+		c->launch[l->prev - 1].next = at;
+	else
+		c->list[list].first = at;
+	c->list[list].last = at;
+	c->list[list].n++;
+}
+
+static void list_remove(struct correlate *c, struct launch *l)
+{
+	enum launch_list list = l->list;
+
+	if (l->prev != 0)
+		c->launch[l->prev - 1].next = l->next;
+	else
+		c->list[list].first = l->next;
+	if (l->next != 0)
+		c->launch[l->next - 1].prev = l->prev;
+	else
+		c->list[list].last = l->prev;
+	c->list[list].n--;
+}
+
+static bool is_flying(const struct launch *l)
+{
+	return l->list == LIST_OPEN || l->list == LIST_GRAPH;
+}
+
+static bool is_graph(const struct launch *l)
+{
+	return (l->flags & LAUNCH_GRAPH) != 0;
+}
+
+/* In how many of its sessions' parts it is in flight. */
+static void parts_open(struct process *p, const struct launch *l, uint32_t more)
+{
+	uint64_t set;
+
+	for (set = l->parts; set != 0; set &= set - 1)
+		p->slot[__builtin_ctzll(set)]->n_open += more;
+}
+
+static void move_to(struct process *p, struct launch *l, enum launch_list list)
+{
+	if (is_flying(l))
+		parts_open(p, l, UINT32_MAX); /* − 1 */
+	list_remove(&p->correlate, l);
+	list_append(&p->correlate, l, list);
+	if (is_flying(l))
+		parts_open(p, l, 1);
+}
+
+/* --- records that wait */
+
+static bool gpu_keep(struct process *p, struct launch *l, const struct gpu *g)
+{
+	struct correlate *c = &p->correlate;
+	uint32_t at = c->free_gpu;
+
+	if (at != 0) {
+		c->free_gpu = c->gpu[at - 1].next;
+	} else {
+		if (!ROOM_FOR(c->gpu, c->cap_gpu, c->n_gpu)) {
+			p->fold->no_memory = true;
+			return false;
+		}
+		at = ++c->n_gpu;
+	}
+	c->gpu[at - 1] = (struct gpu_wait){*g, l->records};
+	l->records = at;
+	c->held_gpu++;
+	return true;
+}
+
+/* Takes the newest of its records. */
+static bool gpu_take(struct correlate *c, struct launch *l, struct gpu *ret)
+{
+	uint32_t at = l->records;
+
+	if (at == 0)
+		return false;
+	*ret = c->gpu[at - 1].gpu;
+	l->records = c->gpu[at - 1].next;
+	c->gpu[at - 1].next = c->free_gpu;
+	c->free_gpu = at;
+	c->held_gpu--;
+	return true;
+}
+
+/* --- to the trees */
+
+static void count_in(struct process *p, const struct launch *l, const struct gpu *g)
+{
+	uint64_t set;
+
+	for (set = l->parts; set != 0; set &= set - 1)
+		tree_gpu(p->slot[__builtin_ctzll(set)], l, g);
+}
+
+static void count_matched(struct process *p, const struct launch *l)
+{
+	struct session *s;
+	uint64_t set;
+
+	for (set = l->parts; set != 0; set &= set - 1) {
+		s = p->slot[__builtin_ctzll(set)]->session;
+		s->row.matched++;
+		s->dirty = true;
+	}
+}
+
+/* A record whose launch is not known: in the sessions that were active when it ran. */
+static void count_unlaunched(struct process *p, const struct launch *waiting, const struct gpu *g,
+	const struct part *only)
+{
+	struct launch l = *waiting;
+	struct part *part;
+	uint32_t i;
+
+	l.clock = clockmap_clock(&p->clock, real_to_mono(p, g->start));
+	for (i = 0; i < p->n_parts; i++) {
+		part = p->part[i];
+		if ((only != NULL && only != part) || !part->gpu || !window_has(&part->window, l.clock))
+			continue;
+		tree_gpu(part, &l, g);
+		note_count(part, NOTE_NO_LAUNCH, 1);
+	}
+}
+
+static void launch_free(struct process *p, struct launch *l)
+{
+	struct correlate *c = &p->correlate;
+
+	table_del(&c->by_key, key_hash(l->correlation), (uint32_t)(l - c->launch));
+	if (is_flying(l))
+		parts_open(p, l, UINT32_MAX); /* − 1 */
+	list_remove(c, l);
+	l->list = LIST_FREE;
+	l->next = c->list[LIST_FREE].first;
+	c->list[LIST_FREE].first = (uint32_t)(l - c->launch) + 1;
+	c->list[LIST_FREE].n++;
+}
+
+/* It leaves without (more) records: what was said to be running counts untimed, else it is lost. */
+static void launch_give_up(struct process *p, struct launch *l)
+{
+	bool matched = l->round != 0;
+	struct gpu g;
+	uint64_t set;
+
+	if (l->list == LIST_WAITING) {
+		while (gpu_take(&p->correlate, l, &g))
+			count_unlaunched(p, l, &g, NULL);
+		launch_free(p, l);
+		return;
+	}
+	if (!matched && l->records != 0) {
+		matched = true;
+		count_matched(p, l);
+	}
+	while (gpu_take(&p->correlate, l, &g))
+		count_in(p, l, &g);
+	for (set = matched ? 0 : l->parts; set != 0; set &= set - 1)
+		loss_part(p->slot[__builtin_ctzll(set)], LOST_LAUNCHES, 1);
+	launch_free(p, l);
+}
+
+/* --- coming in */
+
+/* The one that leaves when there is no room: the oldest. */
+static struct launch *oldest(struct correlate *c)
+{
+	static const enum launch_list order[] = {LIST_PASSED, LIST_OPEN, LIST_WAITING, LIST_GRAPH};
+	uint32_t i;
+
+	for (i = 0; i < sizeof(order) / sizeof(order[0]); i++)
+		if (c->list[order[i]].first != 0)
+			return &c->launch[c->list[order[i]].first - 1];
+	return NULL;
+}
+
+/* A new one in this list; NULL: out of memory, or the table refused the key (counted as bad). */
+static struct launch *launch_new(struct process *p, const struct launch *from, enum launch_list list)
+{
+	struct correlate *c = &p->correlate;
+	struct launch *l;
+	uint32_t at;
+	int r;
+
+	if (c->n_launches - c->list[LIST_FREE].n >= p->fold->limit.launches)
+		launch_give_up(p, oldest(c));
+	at = c->list[LIST_FREE].first != 0 ? c->list[LIST_FREE].first - 1 : c->n_launches;
+	if (!ROOM_FOR(c->launch, c->cap_launches, at)) {
+		p->fold->no_memory = true;
+		return NULL;
+	}
+	r = table_add(&c->by_key, key_hash(from->correlation), at);
+	if (r < 0) {
+		p->fold->no_memory |= r == -ENOMEM;
+		return NULL;
+	}
+	l = &c->launch[at];
+	if (at == c->n_launches) {
+		c->n_launches++;
+	} else {
+		c->list[LIST_FREE].first = l->next;
+		c->list[LIST_FREE].n--;
+	}
+	*l = *from;
+	l->records = 0;
+	list_append(c, l, list);
+	if (is_flying(l))
+		parts_open(p, l, 1);
+	return l;
+}
+
+static uint64_t sessions_at(struct process *p, uint64_t clock)
+{
+	struct part *part;
+	uint64_t set = 0;
+	uint32_t i;
+
+	for (i = 0; i < p->n_parts; i++) {
+		part = p->part[i];
+		if (!part->gpu || !window_has(&part->window, clock))
+			continue;
+		set |= 1ull << part->slot;
+		part->session->row.launches++;
+		part->session->dirty = true;
+	}
+	return set;
+}
+
+/* One record of a launch that is known. */
+static void launch_record(struct process *p, struct launch *l, const struct gpu *g)
+{
+	struct gpu old;
+
+	if ((g->flags & GPU_FLAG_RUNNING) != 0) { /* of an ordinary launch there is one */
+		if (l->records != 0 && !is_graph(l))
+			count_unlaunched(p, &(struct launch){.list = LIST_WAITING}, g, NULL);
+		else
+			(void)gpu_keep(p, l, g);
+		return;
+	}
+	if (l->round == 0)
+		count_matched(p, l);
+	count_in(p, l, g);
+	if (!is_graph(l)) {
+		while (gpu_take(&p->correlate, l, &old)) /* it was running; now it is done */
+			;
+		launch_free(p, l);
+		return;
+	}
+	l->round = p->correlate.rounds;
+	l->seen_ns = p->fold->now_ns;
+	if (l->list == LIST_PASSED) /* keeps that list in the order of its times */
+		move_to(p, l, LIST_PASSED);
+}
+
+/* The records came first: all of them now, in a graph; of an ordinary one the first that has come. */
+static void launch_join(struct process *p, struct launch *w, const struct launch *from)
+{
+	uint32_t records = w->records, next;
+	struct launch *l = w;
+	struct gpu_wait wait;
+
+	l->clock = from->clock;
+	l->parts = from->parts;
+	l->path = from->path;
+	l->name = from->name;
+	l->python = from->python;
+	l->flags = from->flags;
+	l->round = 0;
+	l->seen_ns = from->seen_ns;
+	l->records = 0;
+	move_to(p, l, is_graph(l) ? LIST_GRAPH : LIST_OPEN);
+	while (records != 0) {
+		wait = p->correlate.gpu[records - 1];
+		next = wait.next;
+		p->correlate.gpu[records - 1].next = p->correlate.free_gpu;
+		p->correlate.free_gpu = records;
+		p->correlate.held_gpu--;
+		records = next;
+		if (l != NULL)
+			launch_record(p, l, &wait.gpu);
+		else
+			count_unlaunched(p, &(struct launch){.list = LIST_WAITING}, &wait.gpu, NULL);
+		if (l != NULL && l->list == LIST_FREE)
+			l = NULL;
+	}
+}
+
+void correlate_launch(struct process *p, const struct rec_launch *r)
+{
+	struct launch from = {.clock = r->clock,
+		.seen_ns = p->fold->now_ns,
+		.correlation = r->correlation,
+		.path = REC_ID(r->hdr),
+		.name = r->name,
+		.python = r->python,
+		.epoch = r->epoch,
+		.flags = REC_FLAGS(r->hdr)};
+	struct launch *l = launch_find(&p->correlate, r->epoch, r->correlation);
+	uint64_t set;
+
+	p->launches++;
+	from.parts = sessions_at(p, r->clock);
+	if (l != NULL && l->list == LIST_WAITING) {
+		launch_join(p, l, &from);
+		return;
+	}
+	if (l != NULL) /* the id came round again */
+		launch_give_up(p, l);
+	if (launch_new(p, &from, is_graph(&from) ? LIST_GRAPH : LIST_OPEN) != NULL)
+		return;
+	for (set = from.parts; set != 0; set &= set - 1)
+		loss_part(p->slot[__builtin_ctzll(set)], LOST_LAUNCHES, 1);
+}
+
+void correlate_gpu(struct process *p, const struct gpu *g)
+{
+	struct correlate *c = &p->correlate;
+	struct launch *l = launch_find(c, g->epoch, g->correlation);
+	struct launch from = {.correlation = g->correlation,
+		.epoch = g->epoch,
+		.seen_ns = p->fold->now_ns,
+		.list = LIST_WAITING};
+
+	p->kernels++;
+	if (l != NULL && l->list != LIST_WAITING) {
+		launch_record(p, l, g);
+		return;
+	}
+	if (l == NULL)
+		l = launch_new(p, &from, LIST_WAITING);
+	if (l == NULL) {
+		count_unlaunched(p, &from, g, NULL);
+		return;
+	}
+	if (c->held_gpu < p->fold->limit.launches && gpu_keep(p, l, g))
+		return;
+	count_unlaunched(p, &from, g, NULL);
+}
+
+/* --- time */
+
+/* a before b, on a counter that wraps. */
+static bool epoch_before(uint16_t a, uint16_t b)
+{
+	return a != b && (uint16_t)(b - a) < 0x8000;
+}
+
+/* Graph launches that are complete: two flushes since their last record brought nothing more. */
+static void graphs_pass(struct process *p)
+{
+	struct correlate *c = &p->correlate;
+	struct launch *l, *next;
+	uint32_t budget = PASS_BUDGET;
+
+	for (l = correlate_first(c, LIST_GRAPH); l != NULL && budget-- > 0; l = next) {
+		next = correlate_next(c, l);
+		if (l->clock >= c->delivered_clock && !epoch_before(l->epoch, c->epoch))
+			break;
+		if (l->round != 0 && c->rounds >= l->round + 2)
+			move_to(p, l, LIST_PASSED);
+	}
+}
+
+void correlate_delivered(struct process *p, const struct rec_delivered *r, uint16_t epoch)
+{
+	struct correlate *c = &p->correlate;
+
+	c->rounds++;
+	c->epoch = epoch;
+	c->delivered_clock = r->clock;
+	if (r->pending == 0)
+		c->idle_clock = r->clock;
+	p->delivered_ns = clockmap_ns(&p->clock, r->clock);
+	c->pass_due = true;
+}
+
+/* Nothing of it can come any more: a flush that left nothing pending lies behind it. */
+static bool is_lost(const struct correlate *c, const struct launch *l)
+{
+	return l->clock < c->idle_clock || epoch_before(l->epoch, c->epoch);
+}
+
+void correlate_sweep(struct process *p)
+{
+	struct correlate *c = &p->correlate;
+	uint64_t now = p->fold->now_ns;
+	struct launch *l;
+
+	if (c->pass_due)
+		graphs_pass(p);
+	c->pass_due = false;
+	while ((l = correlate_first(c, LIST_WAITING)) != NULL && now - l->seen_ns >= WAIT_NS)
+		launch_give_up(p, l);
+	while ((l = correlate_first(c, LIST_PASSED)) != NULL && now - l->seen_ns >= WAIT_NS)
+		launch_give_up(p, l);
+	while ((l = correlate_first(c, LIST_OPEN)) != NULL && now - l->seen_ns >= WAIT_NS &&
+		is_lost(c, l))
+		launch_give_up(p, l);
+	while ((l = correlate_first(c, LIST_GRAPH)) != NULL && now - l->seen_ns >= WAIT_NS &&
+		is_lost(c, l) && l->round == 0)
+		launch_give_up(p, l);
+}
+
+/* --- the end, of a session or of the job */
+
+/* One launch in flight, of this part alone. */
+static void part_leaves(struct process *p, struct part *part, struct launch *l)
+{
+	uint64_t bit = 1ull << part->slot;
+	uint32_t at;
+
+	if ((l->parts & bit) == 0)
+		return;
+	if (l->round == 0 && l->records == 0)
+		loss_part(part, LOST_LAUNCHES, 1);
+	if (l->round == 0 && l->records != 0) {
+		part->session->row.matched++;
+		part->session->dirty = true;
+	}
+	for (at = l->records; at != 0; at = p->correlate.gpu[at - 1].next)
+		tree_gpu(part, l, &p->correlate.gpu[at - 1].gpu);
+	l->parts &= ~bit;
+}
+
+void correlate_detach(struct process *p, struct part *part)
+{
+	struct correlate *c = &p->correlate;
+	struct launch *l;
+	uint32_t list, at;
+
+	for (list = LIST_OPEN; list <= LIST_PASSED; list++)
+		for (l = correlate_first(c, list); l != NULL; l = correlate_next(c, l))
+			part_leaves(p, part, l);
+	for (l = correlate_first(c, LIST_WAITING); l != NULL; l = correlate_next(c, l))
+		for (at = l->records; at != 0; at = c->gpu[at - 1].next)
+			count_unlaunched(p, l, &c->gpu[at - 1].gpu, part);
+	part->n_open = 0;
+}
+
+void correlate_end(struct process *p)
+{
+	struct correlate *c = &p->correlate;
+	struct launch *l;
+
+	while ((l = correlate_first(c, LIST_WAITING)) != NULL)
+		launch_give_up(p, l);
+}
+
+/* --- restore */
+
+struct launch *correlate_put(struct process *p, const struct launch *l)
+{
+	if (l->list >= LIST_FREE || launch_find(&p->correlate, l->epoch, l->correlation) != NULL)
+		return NULL;
+	return launch_new(p, l, l->list);
+}
+
+bool correlate_put_gpu(struct process *p, struct launch *l, const struct gpu *g)
+{
+	return gpu_keep(p, l, g);
+}

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: MIT. correlate.h: launches and the GPU's records of them, joined by (epoch,
+ * correlation id), whichever comes first. One per process; owns what waits. */
+#ifndef PROTOND_CORRELATE_H
+#define PROTOND_CORRELATE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "record.h"
+#include "table.h"
+
+struct part;
+struct process;
+
+#define WAIT_NS 5000000000ull /* how long one half waits for the other after it might have come */
+
+/* A KERNEL, COPY or SET record, in one shape. */
+struct gpu {
+	uint64_t start, end, bytes; /* CLOCK_REALTIME ns */
+	uint32_t correlation, name, captured, config, stream;
+	uint16_t epoch, device;
+	uint8_t type;  /* REC_KERNEL, REC_COPY, REC_SET */
+	uint8_t flags; /* GPU_FLAG_* */
+	uint8_t copy;  /* enum copy_class */
+	uint8_t pad0;
+};
+
+/*           LAUNCH                      first record (ordinary)
+ *   (none) ───────► OPEN / GRAPH ──────────────────────────────► (gone)
+ *      │               │ GRAPH: DELIVERED passed it, nothing more came
+ *      │ record        ▼
+ *      └──► WAITING  PASSED ── 5 s without a record ──► (gone)
+ *             │ LAUNCH: joined;  5 s: counted under (no launch)
+ */
+enum launch_list { LIST_OPEN, LIST_GRAPH, LIST_PASSED, LIST_WAITING, LIST_FREE, LIST_MAX };
+
+struct launch {
+	uint64_t clock;   /* of the launch */
+	uint64_t parts;   /* bit per slot: the sessions that it counts in */
+	uint64_t seen_ns; /* monotonic time of the entry that brought it, or its last record */
+	uint32_t correlation, path, name, python;
+	uint16_t epoch;
+	uint8_t flags; /* LAUNCH_* */
+	uint8_t list;  /* enum launch_list */
+	uint32_t next, prev; /* place + 1, oldest first */
+	uint32_t records;    /* place + 1 in gpu[]: records that wait, or RUNNING ones */
+	uint32_t round;      /* DELIVERED records so far when its last record came; 0: none came */
+};
+
+struct gpu_wait {
+	struct gpu gpu;
+	uint32_t next; /* place + 1 */
+};
+
+struct correlate {
+	struct launch *launch;
+	struct gpu_wait *gpu;
+	uint32_t n_launches, cap_launches, n_gpu, cap_gpu, free_gpu, held_gpu;
+	struct table by_key;
+	struct {
+		uint32_t first, last, n;
+	} list[LIST_MAX];
+	uint64_t delivered_clock; /* of the last DELIVERED */
+	uint64_t idle_clock;      /* of the last one that left nothing pending */
+	uint32_t rounds;          /* DELIVERED records, + 1 */
+	uint16_t epoch;           /* of the last one */
+	bool pass_due;            /* DELIVERED came since the last sweep */
+};
+
+void correlate_fini(struct correlate *c);
+void correlate_launch(struct process *p, const struct rec_launch *r);
+void correlate_gpu(struct process *p, const struct gpu *g);
+void correlate_delivered(struct process *p, const struct rec_delivered *r, uint16_t epoch);
+void correlate_sweep(struct process *p); /* time has gone on */
+/* The part leaves: what it has in flight is lost, counted. */
+void correlate_detach(struct process *p, struct part *part);
+void correlate_end(struct process *p); /* nothing more comes; before the parts leave */
+
+/* For restore: at the end of its list. NULL: out of memory or refused. */
+struct launch *correlate_put(struct process *p, const struct launch *l);
+bool correlate_put_gpu(struct process *p, struct launch *l, const struct gpu *g);
+
+static inline struct launch *correlate_first(const struct correlate *c, enum launch_list list)
+{
+	return c->list[list].first == 0 ? NULL : &c->launch[c->list[list].first - 1];
+}
+static inline struct launch *correlate_next(const struct correlate *c, const struct launch *l)
+{
+	return l->next == 0 ? NULL : &c->launch[l->next - 1];
+}
+
+#endif

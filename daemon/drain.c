@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: MIT. drain.c: from a ring's lanes and tables into the journal and the
+ * fold, one window at a time.
+ *
+ * A session's START or FINALIZE is a record in the lane of the thread that called it. What another
+ * thread did after that call, knowing of it, must come after that record in the journal. Lanes are
+ * read one after the other, so a window is made of two looks at all tails:
+ *
+ *   first look    goal = tail: the window's events end here
+ *   second look   made when the first is complete: a SESSION record that came before an event below
+ *                 some goal was published before that event, hence before the first look at that
+ * event's lane ended, hence is below the second look's tail of its own lane scan          walk each
+ * lane up to the second look; `first` = end of its last SESSION record tables        read after the
+ * scan: every id in the window is below their counts; journaled before drain         lanes up to
+ * `first`, then all lanes up to goal
+ *
+ * A window that does not fit the tick's budget (4 MiB or 2 ms) goes on in the next tick, so that a
+ * firehose starves nobody. The scan keeps the bytes in an arena when they fit; what is kept was
+ * checked there; what is read again is checked again. Either way only checked private copies are
+ * journaled.
+ */
+#include "loop.h"
+
+#include <string.h>
+
+#include "record.h"
+
+enum drain_phase { PHASE_LOOK, PHASE_SCAN, PHASE_TABLES, PHASE_FIRST, PHASE_REST };
+
+#define NOW_MAX  ((JOURNAL_ENTRY_MAX - 64u) / (uint32_t)sizeof(struct j_now))
+#define LANE_MAX (READER_PIECE)
+
+struct run {
+	struct ring *r;
+	uint64_t deadline_ns, bytes_left;
+	uint64_t taken;
+};
+
+static bool is_spent(const struct run *x)
+{
+	return x->bytes_left == 0 || (x->deadline_ns != UINT64_MAX && mono_ns() >= x->deadline_ns);
+}
+
+static void spend(struct run *x, uint64_t bytes)
+{
+	x->bytes_left -= bytes < x->bytes_left ? bytes : x->bytes_left;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* --- lanes that break the laws -------------------------------------------------------------------
+ */
+
+/* The lane is never read again; its loss is said in-band, where the lane ends for us. */
+static int quarantine(struct ring *r, uint32_t lane)
+{
+	static struct log_cause cause;
+	struct reader_lane *l = &r->reader.lane[lane];
+	struct {
+		struct j_lane j;
+		struct rec_lost lost;
+	} e = {
+		.j = {.lane = lane,
+			.bytes = sizeof(struct rec_lost),
+			.from = l->head,
+			.generation = l->generation,
+			.tid = l->tid},
+		.lost = {.hdr = REC_HDR(sizeof(struct rec_lost), REC_LOST,
+				 l->head / r->reader.h.lane_bytes, 0, LOST_BAD),
+			.count = 1},
+	};
+	int x = entry_put(r->p, J_LANE, r->uuid, &e, sizeof(e));
+
+	if (x < 0)
+		return x;
+	l->quarantined = true;
+	log_cause(&cause, LOG_WARN, "lane_quarantined", "pid=%u lane=%u at=%llu", r->pid, lane,
+		(unsigned long long)l->head);
+	return 0;
+}
+
+static int broke(struct ring *r, uint32_t lane)
+{
+	struct reader_lane *l = &r->reader.lane[lane];
+
+	l->goal = l->first = l->head;
+	l->bad = (uint8_t)((l->bad & ~READER_BAD_TAIL) + 1);
+	return l->bad >= READER_BAD_TICKS && !l->quarantined ? quarantine(r, lane) : 0;
+}
+
+/* --- the two looks
+ * -------------------------------------------------------------------------------- */
+
+static int look(struct ring *r, bool *ret_any)
+{
+	struct reader *f = &r->reader;
+	bool moved;
+	uint32_t i;
+	int x = reader_lanes(f, false, &moved);
+
+	*ret_any = false;
+	for (i = 0; x == 0 && i < f->n_seen; i++) {
+		struct reader_lane *l = &f->lane[i];
+
+		l->goal = l->quarantined ? l->head : l->tail;
+		l->first = l->scanned = l->head;
+		*ret_any |= l->goal > l->head || (l->bad & READER_BAD_TAIL) != 0;
+	}
+	if (x < 0 || !*ret_any)
+		return x;
+	if (f->n_seen > 1)
+		x = reader_lanes(f, false, &moved);
+	for (i = 0; x == 0 && i < f->n_seen; i++) {
+		if ((f->lane[i].bad & READER_BAD_TAIL) != 0)
+			x = broke(r, i);
+	}
+	return x;
+}
+
+/* --- the scan
+ * -------------------------------------------------------------------------------------- */
+
+/* One piece of a lane. -EBADMSG: a law is broken at `scanned`. */
+static int scan_piece(struct run *x, struct reader_lane *l, uint32_t lane, uint64_t *goal)
+{
+	struct protond *p = x->r->p;
+	const struct reader *f = &x->r->reader;
+	const uint32_t n = (uint32_t)least(l->tail - l->scanned, READER_PIECE);
+	const bool keep = p->arena_used + n <= DRAIN_BYTES && l->kept_bytes == l->scanned - l->head;
+	uint8_t *to = p->arena + (keep ? p->arena_used : DRAIN_BYTES);
+	struct reader_walk w;
+	int e = reader_copy(f, lane, l->scanned, n, to);
+
+	if (e < 0)
+		return e;
+	spend(x, n / 4); /* looking is cheaper than taking */
+	w = reader_walk(to, n, l->scanned, f->h.lane_bytes,
+		l->goal > l->scanned ? (uint32_t)least(l->goal - l->scanned, n) : 0);
+	if (w.session_end != 0)
+		l->first = l->scanned + w.session_end;
+	if (w.whole != 0)
+		*goal = l->scanned + w.whole;
+	if (keep) {
+		if (l->kept_bytes == 0)
+			l->kept = p->arena_used;
+		l->kept_bytes += w.reached;
+		p->arena_used += w.reached;
+	}
+	l->scanned += w.reached;
+	return w.broken || w.reached == 0 ||
+			       (n == l->tail - l->scanned + w.reached && w.reached != n)
+		       ? -EBADMSG
+		       : 0;
+}
+
+static int scan_lane(struct run *x, uint32_t lane)
+{
+	struct reader_lane *l = &x->r->reader.lane[lane];
+	uint64_t goal = l->head;
+	int e = 0;
+
+	l->kept_bytes = 0;
+	while (e == 0 && l->scanned < l->tail)
+		e = scan_piece(x, l, lane, &goal);
+	if (e != 0 && e != -EBADMSG)
+		return e;
+	l->goal = goal > l->first ? goal : l->first;
+	if (e == -EBADMSG && l->scanned == l->head)
+		return broke(x->r, lane); /* no progress */
+	if (l->goal > l->head)
+		l->bad = 0;
+	if (l->first > l->head)
+		x->r->p->saw_session = true;
+	return 0;
+}
+
+/* --- tables
+ * ------------------------------------------------------------------------------------------ */
+
+int drain_tables(struct ring *r, bool *ret_more, uint64_t deadline_ns)
+{
+	static const enum j_table_which order[] = {
+		TABLE_NAMES, TABLE_PATHS, TABLE_CONFIGS, TABLE_DEVICES}; /* a path names a name */
+	struct reader_extent extent;
+	uint32_t i, bytes;
+	void *to;
+	int x = reader_extent(&r->reader, &extent);
+
+	*ret_more = false;
+	for (i = 0; x == 0 && i < 4;) {
+		if (!reader_has_new(&r->reader, order[i], &extent)) {
+			i++;
+			continue;
+		}
+		if (mono_ns() >= deadline_ns) {
+			*ret_more = true;
+			break;
+		}
+		x = entry_begin(r->p, J_TABLE, r->uuid, READER_TABLE_BYTES, &to);
+		if (x == 0)
+			x = reader_table(
+				&r->reader, order[i], &extent, to, READER_TABLE_BYTES, &bytes);
+		if (x == 0)
+			x = entry_end(r->p, bytes);
+	}
+	return x;
+}
+
+/* --- taking
+ * ------------------------------------------------------------------------------------------- */
+
+/* [head, upto) or a piece of it, as checked bytes at `to`. Returns how many; 0: the law is broken.
+ */
+static int64_t copy_checked(struct run *x, uint32_t lane, uint64_t upto, uint8_t *to)
+{
+	const struct reader *f = &x->r->reader;
+	struct reader_lane *l = &f->lane[lane];
+	const uint32_t n = (uint32_t)least(upto - l->head, LANE_MAX);
+	int e;
+
+	if (l->kept_bytes >= n) {
+		memcpy(to, x->r->p->arena + l->kept, n);
+		if (n == upto - l->head)
+			return n; /* the scan walked over it, and upto is a record's end */
+	} else {
+		e = reader_copy(f, lane, l->head, n, to);
+		if (e < 0)
+			return e;
+	}
+	return reader_walk(to, n, l->head, f->h.lane_bytes, n).whole;
+}
+
+static int take_piece(struct run *x, uint32_t lane, uint64_t upto)
+{
+	struct ring *r = x->r;
+	struct reader_lane *l = &r->reader.lane[lane];
+	struct j_lane j = {
+		.lane = lane, .from = l->head, .generation = l->generation, .tid = l->tid};
+	int64_t n;
+	void *to;
+	int e = entry_begin(r->p, J_LANE, r->uuid,
+		(uint32_t)(sizeof(j) + least(upto - l->head, LANE_MAX)), &to);
+
+	if (e < 0)
+		return e;
+	n = copy_checked(x, lane, upto, (uint8_t *)to + sizeof(j));
+	if (n <= 0)
+		return n < 0 ? (int)n
+			     : broke(r, lane); /* what was begun is given up by the next begin */
+	j.bytes = (uint32_t)n;
+	memcpy(to, &j, sizeof(j));
+	e = entry_end(r->p, (uint32_t)sizeof(j) + j.bytes);
+	if (e < 0)
+		return e;
+	l->head += j.bytes;
+	l->kept += j.bytes;
+	l->kept_bytes -= l->kept_bytes < j.bytes ? l->kept_bytes : j.bytes;
+	x->taken += j.bytes;
+	spend(x, j.bytes);
+	return r->p->staged > FLUSH_BYTES && !protond_flush(r->p) ? -ENOSPC : 0;
+}
+
+/* --- phases
+ * ---------------------------------------------------------------------------------------------- */
+
+/* One lane's worth of the current phase. */
+static int step_lane(struct run *x)
+{
+	struct ring *r = x->r;
+	struct reader_lane *l = &r->reader.lane[r->cursor];
+	const uint64_t upto = r->phase == PHASE_FIRST ? l->first : l->goal;
+	int e;
+
+	if (r->phase == PHASE_SCAN) {
+		e = l->quarantined ? 0 : scan_lane(x, r->cursor);
+		r->cursor++;
+		return e;
+	}
+	if (l->head >= upto || l->quarantined) {
+		r->cursor++;
+		return 0;
+	}
+	return take_piece(x, r->cursor, upto);
+}
+
+static void next_phase(struct ring *r)
+{
+	r->cursor = 0;
+	r->phase = r->phase == PHASE_REST ? PHASE_LOOK : r->phase + 1;
+}
+
+static int step(struct run *x)
+{
+	struct ring *r = x->r;
+	bool more;
+	int e;
+
+	if (r->phase == PHASE_TABLES) {
+		e = drain_tables(r, &more, x->deadline_ns);
+		if (e < 0 || more)
+			return e;
+		protond_anchor(r->p, 1000000000u);
+		next_phase(r);
+		return 0;
+	}
+	if (r->cursor < r->reader.n_seen)
+		return step_lane(x);
+	next_phase(r);
+	return 0;
+}
+
+/* What an earlier call kept has been written over since. */
+static void forget_kept(struct ring *r)
+{
+	uint32_t i;
+
+	r->p->arena_used = 0;
+	for (i = 0; r->phase != PHASE_LOOK && i < r->reader.n_seen; i++)
+		r->reader.lane[i].kept_bytes = 0;
+}
+
+int64_t drain_ring(struct ring *r, enum drain_budget budget, bool *ret_more)
+{
+	const bool all = budget == DRAIN_ALL;
+	struct run x = {
+		.r = r,
+		.deadline_ns = all ? UINT64_MAX : mono_ns() + DRAIN_NS,
+		.bytes_left = all ? UINT64_MAX : DRAIN_BYTES,
+	};
+	bool fresh = false, any = true;
+	int e = 0;
+
+	forget_kept(r);
+	while (e == 0 && !is_spent(&x)) {
+		if (r->phase == PHASE_LOOK) {
+			if (fresh)
+				break; /* one whole window that began in this call is enough */
+			fresh = true;
+			e = look(r, &any);
+			if (e < 0 || !any)
+				break;
+			next_phase(r);
+		}
+		e = step(&x);
+	}
+	*ret_more = r->phase != PHASE_LOOK;
+	return e < 0 ? e : (int64_t)x.taken;
+}
+
+/* --- NOW and COUNTS
+ * -------------------------------------------------------------------------------------- */
+
+/* The blocks first, then the tables that their paths are in, then the entry. */
+int drain_now_block(struct ring *r)
+{
+	struct reader *f = &r->reader;
+	struct j_now *now = (struct j_now *)(void *)r->p->arena;
+	uint32_t i, n = 0;
+	bool more;
+	int x;
+
+	forget_kept(r);
+	for (i = 0; i < f->n_seen; i++) {
+		if (f->lane[i].state == LANE_LIVE)
+			n += reader_now(f, i, now + n, NOW_MAX - n);
+	}
+	if (n == 0)
+		return 0;
+	x = drain_tables(r, &more, UINT64_MAX);
+	return x == 0 ? entry_put(r->p, J_NOW, r->uuid, now, n * (uint32_t)sizeof(*now)) : x;
+}
+
+static uint64_t sum_words(const void *p, size_t bytes)
+{
+	const uint8_t *b = p;
+	uint64_t sum = 0, word;
+
+	for (; bytes >= sizeof(word); bytes -= sizeof(word), b += sizeof(word)) {
+		memcpy(&word, b, sizeof(word));
+		sum = (sum ^ word) * 0x100000001b3u;
+	}
+	return sum;
+}
+
+int drain_counts(struct ring *r)
+{
+	struct reader *f = &r->reader;
+	struct ring_counts counts;
+	struct j_drop *drop;
+	uint32_t i, n = 0, bytes;
+	uint64_t sum;
+	bool moved;
+	void *to;
+	/* All lanes at the end, and now and then: looks find lanes claimed from below only. */
+	int x = reader_lanes(f, r->state == RING_GONE || r->sweeps++ % 8 == 0, &moved);
+
+	if (x == 0)
+		x = reader_counts(f, &counts);
+	if (x == 0)
+		x = entry_begin(r->p, J_COUNTS, r->uuid,
+			(uint32_t)(sizeof(counts) + f->h.n_lanes * sizeof(*drop)), &to);
+	if (x < 0)
+		return x;
+	memcpy(to, &counts, sizeof(counts));
+	drop = (struct j_drop *)(void *)((uint8_t *)to + sizeof(counts));
+	for (i = 0; i < f->n_seen; i++) {
+		const struct reader_lane *l = &f->lane[i];
+
+		if (l->drop_full != 0 || l->drop_nested != 0)
+			drop[n++] = (struct j_drop){i, 0, l->drop_full, l->drop_nested};
+	}
+	bytes = (uint32_t)(sizeof(counts) + n * sizeof(*drop));
+	sum = sum_words(to, bytes);
+	if (sum == r->counts_sum)
+		return 0;
+	r->counts_sum = sum;
+	return entry_end(r->p, bytes);
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: MIT. fold.c: the pipeline as a deterministic fold of the journal: which entry
+ * goes where. */
+#include "fold.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "state.h"
+
+#define STEP_NS 1000000 /* a step of CLOCK_REALTIME that is told */
+
+int fold_new(const struct fold_limits *l, struct fold **ret)
+{
+	struct fold *f = calloc(1, sizeof(*f));
+
+	if (f == NULL)
+		return -ENOMEM;
+	if (l != NULL)
+		f->limit = *l;
+	if (f->limit.nodes == 0)
+		f->limit.nodes = 262144;
+	if (f->limit.launches == 0)
+		f->limit.launches = 1048576;
+	if (f->limit.sessions == 0)
+		f->limit.sessions = 1024;
+	if (f->limit.processes == 0)
+		f->limit.processes = 4096;
+	f->tsc = (struct anchors){.v = f->tsc_anchor, .cap = ANCHORS_KEPT};
+	f->mono = (struct anchors){.v = f->mono_anchor, .cap = ANCHORS_KEPT};
+	f->next_process = 1;
+	f->next_session = 1;
+	f->round = 1;
+	*ret = f;
+	return 0;
+}
+
+void fold_free(struct fold *f)
+{
+	uint32_t i;
+
+	if (f == NULL)
+		return;
+	for (i = 0; i < f->n_sessions; i++)
+		session_free(f->session[i]);
+	for (i = 0; i < f->n_processes; i++)
+		process_free(f->process[i]);
+	free(f->session);
+	free(f->process);
+	free(f->new_anchor);
+	free(f->deleted);
+	free(f);
+}
+
+/* --- one function per type of entry: payload of at least the bytes that the table says */
+
+struct entry {
+	const struct journal_entry *head;
+	const void *payload; /* copied nowhere: the journal's own, 8-byte aligned */
+	uint32_t bytes;
+	struct process *process; /* NULL for entries of no ring */
+};
+typedef int entry_fn(struct fold *f, const struct entry *e);
+
+static int on_process(struct fold *f, const struct entry *e)
+{
+	const struct j_process *j = e->payload;
+
+	return process_adopt(f, e->head, j, e->bytes - (uint32_t)sizeof(*j));
+}
+
+static int on_table(struct fold *f, const struct entry *e)
+{
+	const struct j_table *t = e->payload;
+
+	(void)f;
+	process_table(e->process, t, (const uint8_t *)(t + 1), e->bytes - (uint32_t)sizeof(*t));
+	return 0;
+}
+
+static int on_lane(struct fold *f, const struct entry *e)
+{
+	const struct j_lane *l = e->payload;
+
+	(void)f;
+	if (l->bytes > e->bytes - sizeof(*l))
+		loss_bad(e->process, 1);
+	else
+		pipeline_lane(e->process, l, (const uint8_t *)(l + 1));
+	return 0;
+}
+
+static int on_counts(struct fold *f, const struct entry *e)
+{
+	const struct ring_counts *c = e->payload;
+
+	(void)f;
+	loss_counts(e->process, c, (const struct j_drop *)(c + 1),
+		(uint32_t)((e->bytes - sizeof(*c)) / sizeof(struct j_drop)));
+	return 0;
+}
+
+static int on_state(struct fold *f, const struct entry *e)
+{
+	(void)f;
+	process_state(e->process, e->payload);
+	return 0;
+}
+
+static int on_now(struct fold *f, const struct entry *e)
+{
+	(void)f;
+	process_now(e->process, e->payload, (uint32_t)(e->bytes / sizeof(struct j_now)));
+	return 0;
+}
+
+static int on_end(struct fold *f, const struct entry *e)
+{
+	(void)f;
+	process_use_clock(e->process);
+	process_end(e->process, e->payload, e->head->mono_ns);
+	return 0;
+}
+
+static void use_clocks(struct fold *f)
+{
+	uint32_t i;
+
+	for (i = 0; i < f->n_processes; i++)
+		process_use_clock(f->process[i]);
+}
+
+static int on_verb(struct fold *f, const struct entry *e)
+{
+	use_clocks(f);
+	return session_verb(f, e->payload);
+}
+
+static void clock_stepped(struct fold *f, int64_t by_ns)
+{
+	uint32_t i;
+
+	for (i = 0; i < f->n_sessions; i++)
+		if (f->session[i]->row.state == SESSION_IS_ACTIVE)
+			note_add(f->session[i], 0, "clock stepped by %+.3f ms", (double)by_ns / 1e6);
+}
+
+static int on_anchor(struct fold *f, const struct entry *e)
+{
+	const struct j_anchor *j = e->payload;
+	struct anchor a = {j->clock, j->monotonic_ns, j->realtime_ns, j->error_ns};
+	bool known = f->tsc.n + f->mono.n > 0;
+	int64_t offset;
+	uint32_t i;
+
+	if (a.mono_ns > CLOCK_NS_MAX || a.real_ns > CLOCK_NS_MAX)
+		return 0;
+	if (!ROOM_FOR(f->new_anchor, f->cap_new_anchors, f->n_new_anchors))
+		return -ENOMEM;
+	f->new_anchor[f->n_new_anchors++] =
+		(struct row_anchor){a.clock, a.mono_ns, a.real_ns, a.error_ns};
+	anchors_add(j->ring_clock == RING_CLOCK_TSC ? &f->tsc : &f->mono, &a);
+	offset = (int64_t)(a.real_ns - a.mono_ns);
+	if (known && llabs(offset - f->offset_ns) > STEP_NS)
+		clock_stepped(f, offset - f->offset_ns);
+	f->offset_ns = offset;
+	use_clocks(f);
+	for (i = 0; i < f->n_processes; i++) {
+		if (f->process[i]->row.ended_ns != 0 || f->process[i]->correlate.by_key.n == 0)
+			continue;
+		correlate_sweep(f->process[i]);
+		f->process[i]->dirty = true;
+	}
+	return 0;
+}
+
+/* The daemon's CPU time since the last such entry, in equal shares to the sessions that record. */
+static int on_cost(struct fold *f, const struct entry *e)
+{
+	const struct j_cost *c = e->payload;
+	uint64_t more = c->cpu_ns;
+	uint32_t i, n = 0;
+
+	if (f->cost_known && c->cpu_ns >= f->cost_ns)
+		more -= f->cost_ns; /* else: a new daemon, counting from 0 */
+	f->cost_ns = c->cpu_ns;
+	f->cost_known = true;
+	for (i = 0; i < f->n_sessions; i++)
+		n += f->session[i]->row.state == SESSION_IS_ACTIVE;
+	for (i = 0; i < f->n_sessions && more >= n; i++) {
+		if (f->session[i]->row.state != SESSION_IS_ACTIVE)
+			continue;
+		f->session[i]->row.daemon_ns += more / n;
+		f->session[i]->dirty = true;
+	}
+	return 0;
+}
+
+/* clang-format off */
+static const struct {
+	entry_fn *apply;
+	uint32_t bytes; /* at least */
+	bool of_ring;   /* of a ring that must be known and not ended */
+} appliers[J_MAX] = {
+	[J_PROCESS] = {on_process, sizeof(struct j_process),   false},
+	[J_TABLE]   = {on_table,   sizeof(struct j_table),     true},
+	[J_LANE]    = {on_lane,    sizeof(struct j_lane),      true},
+	[J_COUNTS]  = {on_counts,  sizeof(struct ring_counts), true},
+	[J_STATE]   = {on_state,   sizeof(struct j_state),     true},
+	[J_NOW]     = {on_now,     0,                          true},
+	[J_END]     = {on_end,     sizeof(struct j_end),       true},
+	[J_VERB]    = {on_verb,    sizeof(struct j_verb),      false},
+	[J_ANCHOR]  = {on_anchor,  sizeof(struct j_anchor),    false},
+	[J_COST]    = {on_cost,    sizeof(struct j_cost),      false},
+};
+/* clang-format on */
+
+int fold_apply(struct fold *f, const struct journal_entry *e)
+{
+	struct entry entry = {.head = e, .payload = e + 1};
+	int r;
+
+	if (f->no_memory)
+		return -ENOMEM;
+	if (e->type == 0 || e->type >= J_MAX || e->bytes < sizeof(*e) + appliers[e->type].bytes)
+		return 0; /* of a newer daemon */
+	entry.bytes = e->bytes - (uint32_t)sizeof(*e);
+	f->now_ns = e->mono_ns > f->now_ns ? e->mono_ns : f->now_ns;
+	f->dirty = true;
+	f->no_space = false;
+	if (appliers[e->type].of_ring) {
+		entry.process = process_find(f, e->ring);
+		if (entry.process == NULL || entry.process->row.ended_ns != 0)
+			return 0;
+	}
+	r = appliers[e->type].apply(f, &entry);
+	if (f->no_memory || r == -ENOMEM) {
+		f->no_memory = true;
+		return -ENOMEM;
+	}
+	return f->no_space ? -ENOSPC : r;
+}
+
+bool fold_is_dirty(const struct fold *f)
+{
+	return f->dirty;
+}
+
+/* --- what a job is asked for */
+
+/* Its launches may still be on their way: as long as they are, but not for ever. */
+static bool still_delivering(const struct part *part)
+{
+	const struct session *s = part->session;
+
+	return part->n_open > 0 && part->process->fold->now_ns - s->closed_ns < WAIT_NS;
+}
+
+static uint32_t part_want(const struct part *part)
+{
+	const struct session *s = part->session;
+	uint32_t want = WANT_SCOPES | WANT_METRICS;
+
+	if (s->row.state != SESSION_IS_ACTIVE)
+		return part->gpu && still_delivering(part) ? WANT_GPU : 0;
+	if (part->cpu)
+		want |= WANT_CPU_TIME;
+	if (part->gpu)
+		want |= WANT_GPU;
+	if (s->row.gpu == 1)
+		want |= WANT_GPU_ARMED;
+	if (part->python)
+		want |= WANT_PYTHON;
+	return want;
+}
+
+uint32_t fold_want(const struct fold *f, const uint8_t ring[16])
+{
+	const struct process *p = process_find(f, ring);
+	uint32_t want = 0, i;
+
+	for (i = 0; p != NULL && i < p->n_parts; i++)
+		want |= part_want(p->part[i]);
+	return want;
+}
+
+bool fold_is_settled(const struct fold *f, const uint8_t session[16])
+{
+	const struct session *s = session_find(f, session);
+	const struct part *part;
+	uint32_t i;
+
+	if (s == NULL || s->row.state == SESSION_IS_FINALIZED)
+		return s != NULL;
+	if (s->row.state != SESSION_IS_FINALIZING)
+		return false;
+	for (i = 0; i < s->n_parts; i++) {
+		part = s->part[i];
+		if (part->attached && part->n_open > 0)
+			return false;
+	}
+	return true;
+}

@@ -1,0 +1,460 @@
+/* SPDX-License-Identifier: MIT. intake.c: agent.sock: jobs come, say what they are, hand over their
+ * ring, and are told what is wanted of them.
+ *
+ *   accepted ─ ATTACH ─► attached ─ RING ─► with a ring ─┐
+ *      └──────── garbage, silence, a cap ────────────────┴─► closed
+ *
+ * A connection is not a process: it may close while the job lives on, and come again. The ring
+ * (rings.c) knows whether the process lives. Only uid and pid of the peer's credentials are
+ * believed.
+ */
+#include "intake.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "record.h"
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+#define CONNS_MAX  4096u
+#define SILENCE_NS 10000000000ull /* a connection that has not said ATTACH by then is closed */
+#define AT_ONCE    64             /* packets of one job, or new jobs, in one turn of the loop */
+
+/* --- sending
+ * ---------------------------------------------------------------------------------------- */
+
+/* -EAGAIN: the job does not read. */
+int conn_send(struct conn *c, void *message, uint16_t bytes, enum rv_type type, int fd)
+{
+	struct rv_head head = {RV_MAGIC, (uint16_t)type, bytes};
+	struct iovec v = {message, bytes};
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {0};
+	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1};
+	struct cmsghdr *h;
+
+	memcpy(message, &head, sizeof(head));
+	if (fd >= 0) {
+		m.msg_control = control;
+		m.msg_controllen = sizeof(control);
+		h = CMSG_FIRSTHDR(&m);
+		h->cmsg_level = SOL_SOCKET;
+		h->cmsg_type = SCM_RIGHTS;
+		h->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(h), &fd, sizeof(int));
+	}
+	return sendmsg(c->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)bytes ? 0 : neg_errno();
+}
+
+static void conn_on_closed(uv_handle_t *h)
+{
+	struct conn *c = container_of(h, struct conn, poll);
+
+	(void)close(c->fd);
+	if (c->pidfd >= 0)
+		(void)close(c->pidfd);
+	free(c);
+}
+
+void conn_close(struct conn *c)
+{
+	struct intake *in = c->in;
+	struct conn **at = &in->conns;
+
+	if (c->closing)
+		return;
+	c->closing = true;
+	while (*at != c)
+		at = &(*at)->next;
+	*at = c->next;
+	in->n_conns--;
+	if (c->ring != NULL) {
+		c->ring->conn = NULL;
+		/* Nothing else says when such a job ends. */
+		if (c->ring->pidfd < 0 && c->ring->pid == 0)
+			ring_died(c->ring);
+	}
+	uv_close((uv_handle_t *)&c->poll, conn_on_closed);
+}
+
+void conn_refuse(struct conn *c, const struct err *e)
+{
+	static struct log_cause cause;
+	struct rv_refused m = {.code = e->code, .abi = RING_ABI};
+	char quoted[600];
+
+	(void)snprintf(m.text, sizeof(m.text), "%.255s", e->text);
+	(void)conn_send(c, &m, sizeof(m), RV_REFUSED, -1);
+	c->in->p->d.refused_connections++;
+	log_cause(&cause, LOG_WARN, "refused", "pid=%u uid=%u error=%d text=%s", c->pid, c->uid,
+		-e->code, log_quote(quoted, sizeof(quoted), e->text));
+	conn_close(c);
+}
+
+void conn_want(struct conn *c, uint32_t want)
+{
+	struct rv_want m = {.want = want};
+
+	if (!c->attached || c->closing || (c->want_known && c->want == want))
+		return;
+	if (conn_send(c, &m, sizeof(m), RV_WANT, -1) < 0)
+		return; /* said again in a second */
+	c->want = want;
+	c->want_known = true;
+}
+
+void conn_ring_gone(struct conn *c)
+{
+	c->ring = NULL;
+}
+
+/* --- receiving
+ * -------------------------------------------------------------------------------------- */
+
+/* Every descriptor that came, but the first, is closed. */
+static int take_fds(struct msghdr *m, int *ret_fd)
+{
+	struct cmsghdr *h;
+	int n = 0;
+
+	*ret_fd = -1;
+	for (h = CMSG_FIRSTHDR(m); h != NULL; h = CMSG_NXTHDR(m, h)) {
+		const size_t bytes = h->cmsg_len - CMSG_LEN(0);
+		size_t i;
+
+		if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (i = 0; i + sizeof(int) <= bytes; i += sizeof(int), n++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(h) + i, sizeof(fd));
+			if (n == 0)
+				*ret_fd = fd;
+			else
+				(void)close(fd);
+		}
+	}
+	return n;
+}
+
+/* False: nothing more now, or the connection is over. */
+static bool conn_receive(struct conn *c)
+{
+	uint8_t packet[RV_MESSAGE_MAX + 1];
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
+	struct iovec v = {packet, sizeof(packet)};
+	struct msghdr m = {.msg_iov = &v,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control)};
+	const ssize_t n = recvmsg(c->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	struct err e = {0};
+	int fd;
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+		return errno == EINTR;
+	if (n <= 0) {
+		conn_close(c);
+		return false;
+	}
+	(void)take_fds(&m, &fd);
+	if ((m.msg_flags & MSG_TRUNC) != 0)
+		(void)err_set(&e, -EMSGSIZE, "a message is longer than %u bytes", RV_MESSAGE_MAX);
+	else if ((m.msg_flags & MSG_CTRUNC) != 0)
+		(void)err_set(&e, -EMSGSIZE, "too many descriptors came with a message");
+	else
+		intake_message(c, packet, (size_t)n, &fd, &e);
+	if (fd >= 0)
+		(void)close(fd);
+	if (e.code < 0 && !c->closing)
+		conn_refuse(c, &e);
+	return !c->closing;
+}
+
+static void conn_on_poll(uv_poll_t *h, int status, int events)
+{
+	struct conn *c = container_of(h, struct conn, poll);
+	int i;
+
+	(void)events;
+	if (status < 0) {
+		conn_close(c);
+		return;
+	}
+	for (i = 0; i < AT_ONCE && conn_receive(c); i++)
+		;
+}
+
+/* --- accepting
+ * --------------------------------------------------------------------------------------- */
+
+/* Who connected, so that the number cannot have been given to another meanwhile: the kernel's own
+ * pidfd, or one opened from the number while the peer is seen to hold the connection. */
+static void conn_identify(struct conn *c)
+{
+	struct pollfd hup = {.fd = c->fd, .events = 0};
+	socklen_t n = sizeof(c->pidfd);
+
+	if (getsockopt(c->fd, SOL_SOCKET, SO_PEERPIDFD, &c->pidfd, &n) < 0) {
+		c->pidfd = c->pid != 0 ? (int)syscall(SYS_pidfd_open, (pid_t)c->pid, 0) : -1;
+		if (c->pidfd >= 0 && (poll(&hup, 1, 0) != 0 && (hup.revents & POLLHUP) != 0)) {
+			(void)close(c->pidfd);
+			c->pidfd = -1;
+		}
+	}
+	if (c->pid != 0)
+		c->pid_start = process_start(c->pid);
+}
+
+static uint32_t conns_of(const struct intake *in, uint32_t uid)
+{
+	const struct conn *c;
+	uint32_t n = 0;
+
+	for (c = in->conns; c != NULL; c = c->next)
+		n += c->uid == uid;
+	return n;
+}
+
+static void admit(struct intake *in, struct conn *c)
+{
+	const uint64_t cap = in->p->d.config.jobs_per_uid;
+	struct err e = {0};
+
+	if (in->p->d.private && c->uid != (uint32_t)geteuid() && c->uid != 0)
+		(void)err_set(&e, -EPERM, "this protond is uid %u's own; start one of yours",
+			(unsigned)geteuid());
+	else if (conns_of(in, c->uid) > cap)
+		(void)err_set(&e, -EMFILE, "uid %u has %llu jobs attached; raise jobs_per_uid",
+			c->uid, (unsigned long long)cap);
+	else if (in->n_conns > CONNS_MAX)
+		(void)err_set(
+			&e, -EMFILE, "%u jobs are attached; this protond takes no more", CONNS_MAX);
+	if (e.code < 0)
+		conn_refuse(c, &e);
+}
+
+static bool accept_one(struct intake *in)
+{
+	static struct log_cause cause;
+	const int fd = accept4(in->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct ucred cred = {0};
+	socklen_t n = sizeof(cred);
+	struct conn *c;
+
+	if (fd < 0) {
+		if (errno == EMFILE || errno == ENFILE)
+			log_cause(&cause, LOG_ERR, "no_descriptors", "jobs=%u", in->n_conns);
+		return errno == EINTR || errno == ECONNABORTED;
+	}
+	c = calloc(1, sizeof(*c));
+	if (c == NULL || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0 ||
+		uv_poll_init(&in->p->d.loop, &c->poll, fd) < 0) {
+		free(c);
+		(void)close(fd);
+		return true;
+	}
+	c->in = in;
+	c->fd = fd;
+	c->pidfd = -1;
+	c->uid = cred.uid;
+	c->pid = (uint32_t)cred.pid;
+	c->serial = ++in->serial;
+	c->since_ns = mono_ns();
+	c->next = in->conns;
+	in->conns = c;
+	in->n_conns++;
+	conn_identify(c);
+	(void)uv_poll_start(&c->poll, UV_READABLE, conn_on_poll);
+	admit(in, c);
+	return true;
+}
+
+static void intake_on_poll(uv_poll_t *h, int status, int events)
+{
+	struct intake *in = container_of(h, struct intake, poll);
+	int i;
+
+	(void)events;
+	for (i = 0; status >= 0 && i < AT_ONCE && accept_one(in); i++)
+		;
+}
+
+/* --- the room's contract
+ * -------------------------------------------------------------------------------- */
+
+static int listen_at(struct protond *p, int *ret_fd, struct err *e)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	const mode_t mode = p->d.private ? 0600 : 0666;
+	int fd, r;
+
+	if (snprintf(a.sun_path, sizeof(a.sun_path), "%s/" RV_AGENT_SOCK, p->d.runtime) >=
+		(int)sizeof(a.sun_path))
+		return err_set(
+			e, -ENAMETOOLONG, "%s is too long a path for a socket", p->d.runtime);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return err_set(e, neg_errno(), "no socket: %s", strerror(errno));
+	(void)unlink(a.sun_path); /* the lock is ours: whoever made it is gone */
+	/* Nobody connects between bind and listen: connect() fails until then. */
+	if (bind(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 || chmod(a.sun_path, mode) < 0 ||
+		listen(fd, SOMAXCONN) < 0) {
+		r = err_set(e, neg_errno(), "%s: %s", a.sun_path, strerror(errno));
+		(void)close(fd);
+		return r;
+	}
+	*ret_fd = fd;
+	return 0;
+}
+
+int intake_new(struct daemon *d, struct intake **ret, struct err *e)
+{
+	struct intake *in = calloc(1, sizeof(*in));
+	int r;
+
+	if (in == NULL)
+		return err_set(e, -ENOMEM, "no memory to start");
+	in->p = protond_of(d);
+	r = listen_at(in->p, &in->fd, e);
+	if (r == 0 && uv_poll_init(&d->loop, &in->poll, in->fd) < 0) {
+		(void)close(in->fd);
+		r = err_set(e, -EIO, "the loop does not take agent.sock");
+	}
+	if (r < 0) {
+		free(in);
+		return r;
+	}
+	(void)uv_poll_start(&in->poll, UV_READABLE, intake_on_poll);
+	*ret = in;
+	return 0;
+}
+
+static void intake_on_closed(uv_handle_t *h)
+{
+	struct intake *in = container_of(h, struct intake, poll);
+
+	(void)close(in->fd);
+	free(in);
+}
+
+/* The lock is still ours: the socket's name cannot be another daemon's. */
+void intake_free(struct intake *in)
+{
+	(void)unlinkat(in->p->d.runtime_fd, RV_AGENT_SOCK, 0);
+	while (in->conns != NULL)
+		conn_close(in->conns);
+	in->p->d.intake = NULL;
+	uv_close((uv_handle_t *)&in->poll, intake_on_closed);
+}
+
+int intake_relisten(struct intake *in, struct err *e)
+{
+	struct intake *other;
+	struct conn *c;
+	int r = intake_new(&in->p->d, &other, e);
+
+	if (r < 0)
+		return r;
+	other->conns = in->conns;
+	other->n_conns = in->n_conns;
+	other->serial = in->serial;
+	for (c = other->conns; c != NULL; c = c->next)
+		c->in = other;
+	in->conns = NULL;
+	in->n_conns = 0;
+	other->p->d.intake = other;
+	uv_close((uv_handle_t *)&in->poll, intake_on_closed);
+	return 0;
+}
+
+uint32_t intake_jobs(const struct intake *in)
+{
+	const struct ring *r;
+	const struct conn *c;
+	uint32_t n = 0;
+
+	for (c = in->conns; c != NULL; c = c->next)
+		n += c->attached && c->ring == NULL;
+	for (r = in->p->rings; r != NULL; r = r->next)
+		n += r->state != RING_ENDED;
+	return n;
+}
+
+void intake_sweep(struct intake *in, uint64_t now_ns)
+{
+	struct conn *c, *next;
+
+	for (c = in->conns; c != NULL; c = next) {
+		next = c->next;
+		if (!c->attached && now_ns - c->since_ns > SILENCE_NS)
+			conn_close(c);
+	}
+}
+
+void intake_wants(struct intake *in)
+{
+	struct ring *r;
+	struct conn *c;
+
+	for (r = in->p->rings; r != NULL; r = r->next)
+		ring_want(r);
+	for (c = in->conns; c != NULL; c = c->next) {
+		if (c->attached && c->ring == NULL)
+			conn_want(c, conn_wanted(c));
+	}
+}
+
+void intake_each_job(const struct intake *in, intake_job_fn *fn, void *arg)
+{
+	const struct conn *c;
+
+	for (c = in->conns; c != NULL; c = c->next) {
+		if (c->attached && c->ring == NULL)
+			fn(arg, c->pid, c->uid, NULL, c->info, c->info_bytes, c->state.gpu,
+				c->state.text);
+	}
+}
+
+uint32_t intake_now(struct intake *in, const uint8_t ring[16], struct j_now *ret, uint32_t n)
+{
+	struct ring *r = ring_find(in->p, ring);
+	uint32_t i, k = 0;
+	int64_t taken;
+	bool more;
+
+	if (r == NULL || r->state != RING_LIVE || !r->adopted || r->unreadable)
+		return 0;
+	for (i = 0; i < r->reader.n_seen && k < n; i++) {
+		if (r->reader.lane[i].state == LANE_LIVE)
+			k += reader_now(&r->reader, i, ret + k, n - k);
+	}
+	taken = drain_ring(r, DRAIN_ALL, &more); /* so that the fold has the paths' words */
+	(void)protond_flush(in->p);
+	return taken >= 0 ? k : 0;
+}
+
+uint32_t intake_pause(struct intake *in, uint32_t pid, uint32_t uid, bool pause)
+{
+	struct ring *r;
+	uint32_t n = 0;
+
+	for (r = in->p->rings; r != NULL; r = r->next) {
+		if (r->state != RING_LIVE || (pid != 0 && r->pid != pid) ||
+			(uid != UINT32_MAX && r->uid != uid))
+			continue;
+		r->paused = pause;
+		ring_want(r);
+		n++;
+	}
+	return n;
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT. log.c: the daemon's log. One write(2) per line, so that lines of
+ * two threads never mix; a log that cannot be written is nobody's problem but its reader's. */
+#include "log.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static _Atomic int log_level_now = LOG_WARN;
+static const char *const level_words[] = {"error", "warn", "info", "debug"};
+
+void log_set_level(enum log_level level)
+{
+	atomic_store_explicit(&log_level_now, (int)level, memory_order_relaxed);
+}
+
+static void write_line(enum log_level level, const char *event, const char *rest, uint64_t n)
+{
+	char line[1400], count[40] = "";
+	int bytes;
+
+	if (n > 1)
+		(void)snprintf(count, sizeof(count), " n=%llu", (unsigned long long)n);
+	bytes = snprintf(line, sizeof(line) - 1, "protond: level=%s event=%s%s%s%s",
+		level_words[level], event, rest[0] != '\0' ? " " : "", rest, count);
+	if (bytes < 0)
+		return;
+	if ((size_t)bytes > sizeof(line) - 2)
+		bytes = (int)sizeof(line) - 2;
+	line[bytes++] = '\n';
+	if (write(STDERR_FILENO, line, (size_t)bytes) < 0)
+		return; /* nowhere left to say so */
+}
+
+void log_line(enum log_level level, const char *event, const char *fmt, ...)
+{
+	char rest[1100];
+	va_list ap;
+
+	if ((int)level > atomic_load_explicit(&log_level_now, memory_order_relaxed))
+		return;
+	va_start(ap, fmt);
+	(void)vsnprintf(rest, sizeof(rest), fmt, ap);
+	va_end(ap);
+	write_line(level, event, rest, 0);
+}
+
+static int is_power_of_ten(uint64_t n)
+{
+	while (n >= 10 && n % 10 == 0)
+		n /= 10;
+	return n == 1;
+}
+
+void log_cause(struct log_cause *c, enum log_level level, const char *event, const char *fmt, ...)
+{
+	char rest[1100];
+	va_list ap;
+
+	c->n++;
+	if (!is_power_of_ten(c->n) ||
+		(int)level > atomic_load_explicit(&log_level_now, memory_order_relaxed))
+		return;
+	va_start(ap, fmt);
+	(void)vsnprintf(rest, sizeof(rest), fmt, ap);
+	va_end(ap);
+	write_line(level, event, rest, c->n);
+}
+
+const char *log_quote(char *buf, uint32_t n, const char *v)
+{
+	uint32_t at = 0;
+
+	if (n < 3)
+		return "";
+	buf[at++] = '"';
+	for (; *v != '\0' && at + 3 < n; v++) {
+		const unsigned char c = (unsigned char)*v;
+
+		if (c == '"' || c == '\\')
+			buf[at++] = '\\';
+		buf[at++] = c < 0x20 || c == 0x7f ? '?' : (char)c;
+	}
+	buf[at++] = '"';
+	buf[at] = '\0';
+	return buf;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT. log.h: the daemon's log: one logfmt line per cause, to standard
+ * error. */
+#ifndef PROTOND_DAEMON_LOG_H
+#define PROTOND_DAEMON_LOG_H
+
+#include <stdint.h>
+
+enum log_level { LOG_ERR = 0, LOG_WARN = 1, LOG_INFO = 2, LOG_DEBUG = 3 };
+
+/* Lines above this level are not written. WARN until it is called. */
+void log_set_level(enum log_level level);
+
+/* event=EVENT level=... and the formatted rest, which is itself logfmt: ids and counts. Any thread.
+ */
+void log_line(enum log_level level, const char *event, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* A cause that may come a million times a second: a static one of these at its place. */
+struct log_cause {
+	uint64_t n;
+};
+/* Writes the 1st, 10th, 100th... time, with n=COUNT at the end. Loop thread. */
+void log_cause(struct log_cause *c, enum log_level level, const char *event, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+/* v as a logfmt value in buf: quoted when it must be, control bytes as '?'. Returns buf. */
+const char *log_quote(char *buf, uint32_t n, const char *v);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: MIT. main.c: protond's command line, and who it is when it starts. */
+#include "loop.h"
+
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define EXIT_USAGE   2
+#define EXIT_RUNNING 3
+
+/* clang-format off */
+#define OPTIONS(X) /* id  name         argument  help */                                                      \
+	X(PRIVATE,    "private",    NULL,   "the user's own daemon: own directories, ends when idle")          \
+	X(FOREGROUND, "foreground", NULL,   "say what happens on standard error, also when private")           \
+	X(CONFIG,     "config",     "FILE", "read FILE instead of the usual configuration")                    \
+	X(VERSION,    "version",    NULL,   "print the version")                                               \
+	X(HELP,       "help",       NULL,   "print this")
+/* clang-format on */
+
+enum option_id {
+	OPTION_NONE = 256,
+#define X(id, name, argument, help) OPTION_##id,
+	OPTIONS(X)
+#undef X
+};
+
+static const struct option_row {
+	const char *name, *argument, *help;
+	int id;
+} rows[] = {
+#define X(id, name, argument, help) {name, argument, help, OPTION_##id},
+	OPTIONS(X)
+#undef X
+};
+#define ROWS_N (sizeof(rows) / sizeof(rows[0]))
+
+struct options {
+	bool private, foreground;
+	const char *config;
+};
+
+static void print_help(void)
+{
+	char left[32];
+	size_t i;
+
+	(void)printf("usage: protond [options]\n\n"
+		     "The daemon of the GPU profiler protond. It stays in the foreground; a "
+		     "service manager or\n"
+		     "protonctl starts it.\n\n");
+	for (i = 0; i < ROWS_N; i++) {
+		(void)snprintf(left, sizeof(left), "--%s %s", rows[i].name,
+			rows[i].argument != NULL ? rows[i].argument : "");
+		(void)printf("  %-18s %s\n", left, rows[i].help);
+	}
+	(void)printf("\nconfiguration: key = value lines in /etc/protond.conf (private: "
+		     "~/.config/protond.conf),\nor variables PROTOND_KEY:\n\n");
+#define X(key, type, def, help) \
+	(void)printf("  %-16s %s%s%s\n", #key, help, *(def) != '\0' ? "; default " : "", def);
+	CONFIG(X)
+#undef X
+}
+
+/* Exit status, or -1 to go on. */
+static int parse_options(int argc, char **argv, struct options *o)
+{
+	struct option longs[ROWS_N + 1];
+	size_t i;
+	int c;
+
+	memset(longs, 0, sizeof(longs));
+	for (i = 0; i < ROWS_N; i++)
+		longs[i] = (struct option){rows[i].name,
+			rows[i].argument != NULL ? required_argument : no_argument, NULL,
+			rows[i].id};
+	while ((c = getopt_long(argc, argv, "", longs, NULL)) != -1) {
+		if (c == OPTION_PRIVATE) {
+			o->private = true;
+		} else if (c == OPTION_FOREGROUND) {
+			o->foreground = true;
+		} else if (c == OPTION_CONFIG) {
+			o->config = optarg;
+		} else if (c == OPTION_VERSION) {
+			(void)printf("protond %s\n", PROTOND_BUILD_VERSION);
+			return 0;
+		} else if (c == OPTION_HELP) {
+			print_help();
+			return 0;
+		} else {
+			(void)fprintf(stderr, "protond: see protond --help\n");
+			return EXIT_USAGE;
+		}
+	}
+	if (optind == argc)
+		return -1;
+	(void)fprintf(stderr, "protond: what is '%s'? It takes options only; see protond --help\n",
+		argv[optind]);
+	return EXIT_USAGE;
+}
+
+/* One descriptor for each job's socket, pidfd, ring and control file. */
+static void raise_files(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < l.rlim_max) {
+		l.rlim_cur = l.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &l);
+	}
+}
+
+/* 64 ranks start a private daemon each: one gets the lock, the others are content when it answers.
+ */
+static int other_answers(const struct protond *p)
+{
+	int i;
+
+	for (i = 0; i < 250; i++) {
+		if (home_answers(p->d.runtime))
+			return 0;
+		(void)poll(NULL, 0, 20);
+	}
+	(void)fprintf(stderr,
+		"protond: another protond holds %s/lock and does not answer; look at its log, or "
+		"stop it\n",
+		p->d.runtime);
+	return EXIT_RUNNING;
+}
+
+static int complain(const struct err *e, int status)
+{
+	(void)fprintf(stderr, "protond: %s\n", e->text);
+	return status;
+}
+
+static int run(struct protond *p)
+{
+	struct err e = {0};
+	int r = home_open(p, &e);
+
+	if (r == -EBUSY && p->d.private)
+		r = other_answers(p);
+	else if (r == -EBUSY)
+		r = complain(&e, EXIT_RUNNING);
+	else if (r < 0)
+		r = complain(&e, 1);
+	if (r != 0 || p->lock_fd < 0) {
+		config_free(&p->d.config);
+		return r;
+	}
+	r = protond_init(p, &e);
+	r = r < 0 ? complain(&e, 1) : protond_run(p);
+	protond_fini(p);
+	return r;
+}
+
+int main(int argc, char **argv)
+{
+	static struct protond daemon;
+	struct options o = {0};
+	struct err e = {0};
+	int r = parse_options(argc, argv, &o);
+
+	if (r >= 0)
+		return r;
+	(void)signal(SIGPIPE, SIG_IGN);
+	(void)umask(022);
+	log_set_level(o.private && !o.foreground ? LOG_WARN : LOG_INFO);
+	daemon.d.private = o.private;
+	if (config_load(&daemon.d.config, o.config, o.private, &e) < 0)
+		return complain(&e, EXIT_USAGE);
+	raise_files();
+	return run(&daemon);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: MIT. metric.c: values that a job gives to its scopes: summed, or the last one
+ * holds. */
+#include "state.h"
+
+#include <string.h>
+
+static bool metric_same(const void *arg, uint32_t at)
+{
+	const struct metric *const *k = arg; /* k[0] the array, k[1] the key */
+	const struct metric *m = &k[0][at];
+
+	return m->node == k[1]->node && m->segment == k[1]->segment && m->name == k[1]->name;
+}
+
+struct metric *tree_metric_put(struct part *part, const struct metric *key)
+{
+	struct tree *t = &part->tree;
+	const struct metric *k[2] = {t->metric, key};
+	uint32_t hash = table_mix((uint64_t)key->segment << 32 | key->node, key->name);
+	uint32_t at = table_find(&t->metric_by_key, hash, metric_same, k);
+
+	if (at != TABLE_NONE)
+		return &t->metric[at];
+	if (t->n_metrics >= METRICS_MAX) {
+		loss_part(part, LOST_NODES, 1);
+		return NULL;
+	}
+	if (!ROOM_FOR(t->metric, t->cap_metrics, t->n_metrics) ||
+		!ROOM_FOR(t->dirty_metrics.at, t->dirty_metrics.cap, t->n_metrics)) {
+		part->process->fold->no_memory = true;
+		return NULL;
+	}
+	switch (table_add(&t->metric_by_key, hash, t->n_metrics)) {
+	case 0:
+		t->metric[t->n_metrics] = *key;
+		return &t->metric[t->n_metrics++];
+	case -ENOMEM:
+		part->process->fold->no_memory = true;
+		return NULL;
+	default:
+		loss_part(part, LOST_NODES, 1);
+		return NULL;
+	}
+}
+
+static double as_f64(uint8_t type, uint64_t bits)
+{
+	double f;
+
+	if (type == METRIC_I64)
+		return (double)(int64_t)bits;
+	if (type == METRIC_U64)
+		return (double)bits;
+	memcpy(&f, &bits, sizeof(f));
+	return f;
+}
+
+/* The sum in integers, if it is one. */
+static bool add_whole(struct metric *m, uint8_t type, uint64_t bits)
+{
+	int64_t s;
+	uint64_t u;
+
+	if (m->type == METRIC_F64 || type == METRIC_F64)
+		return false;
+	if (m->type == METRIC_I64 && type == METRIC_I64) {
+		if (__builtin_add_overflow((int64_t)m->bits, (int64_t)bits, &s))
+			return false;
+		m->bits = (uint64_t)s;
+		return true;
+	}
+	if ((m->type == METRIC_I64 && (int64_t)m->bits < 0) || (type == METRIC_I64 && (int64_t)bits < 0))
+		return false;
+	if (__builtin_add_overflow(m->bits, bits, &u))
+		return false;
+	m->bits = u;
+	m->type = METRIC_U64;
+	return true;
+}
+
+static void metric_add(struct part *part, struct metric *m, uint8_t type, uint64_t bits)
+{
+	double f;
+
+	if (add_whole(m, type, bits))
+		return;
+	if (m->type != type)
+		note_count(part, NOTE_WIDENED, 1);
+	f = as_f64(m->type, m->bits) + as_f64(type, bits);
+	m->type = METRIC_F64;
+	memcpy(&m->bits, &f, sizeof(f));
+}
+
+/* m->count == 0: the first value. */
+static void metric_merge(struct part *part, struct metric *m, uint8_t type, const struct rec_metric *r)
+{
+	if (type == METRIC_STR && m->kind != KIND_PROPERTY) {
+		note_count(part, NOTE_TEXT, 1);
+		return;
+	}
+	if (m->count == 0 || m->kind == KIND_PROPERTY) {
+		m->type = type;
+		m->bits = type == METRIC_STR ? 0 : r->value;
+		m->text = type == METRIC_STR ? part->process->name[r->value].text : NULL;
+	} else {
+		metric_add(part, m, type, r->value);
+	}
+	m->count++;
+	dirty_mark(&part->tree.dirty_metrics, &m->dirty, (uint32_t)(m - part->tree.metric));
+}
+
+void tree_metric(struct part *part, const struct rec_metric *r)
+{
+	struct process *p = part->process;
+	uint8_t type = REC_FLAGS(r->hdr);
+	struct metric key = {0}, *m;
+
+	if (!window_has(&part->window, r->clock))
+		return;
+	key.name = metric_name_of(p, r->name, &key.kind);
+	if (key.name == TABLE_NONE)
+		return;
+	if (type == METRIC_STR)
+		key.kind = KIND_PROPERTY;
+	key.node = node_of_path(p, REC_ID(r->hdr));
+	key.segment = window_segment(&part->window, r->clock);
+	m = tree_metric_put(part, &key);
+	if (m != NULL)
+		metric_merge(part, m, type, r);
+}

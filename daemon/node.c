@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: MIT. node.c: the nodes of one process: ring paths, kernels below them, and
+ * what else the fold names. A node is made when the first event needs it. */
+#include "state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "nodehash.h"
+#include "words.h"
+
+static const char *const word_text[] = {
+#define X(name, text) text,
+	WORDS(X)
+#undef X
+};
+
+/* In the key of child: the subtree below <captured_at> for a whole captured path. */
+#define KIND_CAPTURED_PATH 0xffu
+
+const char *name_text(const struct process *p, uint32_t name, uint32_t *ret_bytes)
+{
+	const char *text;
+
+	if (name >= WORD_FIRST) {
+		text = word_text[name - WORD_FIRST];
+		*ret_bytes = (uint32_t)strlen(text);
+		return text;
+	}
+	*ret_bytes = p->name[name].bytes;
+	return p->name[name].text;
+}
+
+struct hash_key {
+	const struct node *node;
+	const uint8_t *hash;
+};
+
+static bool node_same(const void *arg, uint32_t at)
+{
+	const struct hash_key *k = arg;
+
+	return hash_same(k->node[at].hash, k->hash);
+}
+
+static uint32_t hash_low(const uint8_t hash[16])
+{
+	uint32_t low;
+
+	memcpy(&low, hash, sizeof(low));
+	return low;
+}
+
+uint32_t node_by_hash(const struct process *p, const uint8_t hash[16])
+{
+	struct hash_key k = {p->node, hash};
+
+	return table_find(&p->node_by_hash, hash_low(hash), node_same, &k);
+}
+
+/* Appends a node that is not there yet; refused beyond the ceilings: NODE_NONE. */
+static uint32_t node_append(struct process *p, const struct node *n)
+{
+	uint32_t at = p->n_nodes;
+
+	p->refused++;
+	if (at >= RING_PATHS_MAX + 2 * p->fold->limit.nodes)
+		return NODE_NONE;
+	if (!ROOM_FOR(p->node, p->cap_nodes, at)) {
+		p->fold->no_memory = true;
+		return NODE_NONE;
+	}
+	p->node[at] = *n;
+	p->node[at].name = arena_text(p->arena, n->name, n->bytes);
+	if (p->node[at].name == NULL) {
+		p->fold->no_memory = true;
+		return NODE_NONE;
+	}
+	switch (table_add(&p->node_by_hash, hash_low(n->hash), at)) {
+	case 0:
+		p->refused--;
+		p->n_nodes++;
+		return at;
+	case -ENOMEM:
+		p->fold->no_memory = true;
+		break;
+	default:
+		break;
+	}
+	return NODE_NONE;
+}
+
+uint32_t node_add(
+	struct process *p, uint32_t parent, uint8_t kind, const char *name, uint32_t bytes)
+{
+	struct node n = {.name = name, .bytes = bytes, .parent = parent, .kind = kind};
+	uint32_t at;
+
+	node_hash(p->node[parent].hash, kind, name, bytes, n.hash);
+	at = node_by_hash(p, n.hash);
+	return at != TABLE_NONE ? at : node_append(p, &n);
+}
+
+bool node_init(struct process *p)
+{
+	static const uint8_t none[16];
+	struct node n = {.name = "ROOT", .bytes = 4, .kind = NODE_ROOT};
+
+	node_hash(none, NODE_ROOT, "ROOT", 4, n.hash);
+	return node_append(p, &n) == NODE_ROOT_AT;
+}
+
+void node_fini(struct process *p)
+{
+	free(p->node);
+	free(p->child);
+	free(p->metric_name);
+	table_fini(&p->node_by_hash);
+	table_fini(&p->child_by_key);
+	table_fini(&p->metric_by_text);
+}
+
+struct child_key {
+	const struct child *child;
+	struct child key;
+};
+
+static bool child_same(const void *arg, uint32_t at)
+{
+	const struct child_key *k = arg;
+	const struct child *c = &k->child[at];
+
+	return c->parent == k->key.parent && c->name == k->key.name && c->kind == k->key.kind;
+}
+
+static uint32_t child_hash(const struct child *c)
+{
+	return table_mix((uint64_t)c->parent << 8 | c->kind, c->name);
+}
+
+/* Remembers; whether it can does not matter but for speed. */
+static void child_keep(struct process *p, const struct child *c)
+{
+	if (!ROOM_FOR(p->child, p->cap_children, p->n_children))
+		return;
+	if (table_add(&p->child_by_key, child_hash(c), p->n_children) == 0)
+		p->child[p->n_children++] = *c;
+}
+
+static uint32_t child_find(const struct process *p, const struct child *c)
+{
+	struct child_key k = {p->child, *c};
+	uint32_t at = table_find(&p->child_by_key, child_hash(c), child_same, &k);
+
+	return at == TABLE_NONE ? NODE_NONE : p->child[at].node;
+}
+
+uint32_t node_other(struct process *p, uint32_t parent)
+{
+	uint32_t at;
+
+	if (p->node[parent].other != 0)
+		return p->node[parent].other - 1;
+	at = node_add(p, parent, NODE_SCOPE, word_text[WORD_OTHER - WORD_FIRST],
+		(uint32_t)strlen(word_text[WORD_OTHER - WORD_FIRST]));
+	if (at == NODE_NONE)
+		return parent == NODE_ROOT_AT ? NODE_ROOT_AT : node_other(p, NODE_ROOT_AT);
+	p->node[parent].other = at + 1;
+	return at;
+}
+
+uint32_t node_child(struct process *p, uint32_t parent, uint8_t kind, uint32_t name)
+{
+	struct child c = {.parent = parent, .name = name, .kind = kind};
+	uint32_t at = child_find(p, &c), bytes;
+	const char *text;
+
+	if (at != NODE_NONE)
+		return at;
+	text = name_text(p, name, &bytes);
+	c.node = node_add(p, parent, kind, text, bytes);
+	if (c.node == NODE_NONE)
+		return node_other(p, parent);
+	child_keep(p, &c);
+	return c.node;
+}
+
+uint32_t node_of_path(struct process *p, uint32_t path)
+{
+	uint32_t up[PATH_DEPTH_MAX + 1], n = 0, at, bytes;
+	const char *text;
+
+	for (at = path; p->path[at].node == 0; at = p->path[at].parent)
+		up[n++] = at; /* depth ≤ PATH_DEPTH_MAX holds for every entry, and ROOT has its node */
+	at = p->path[at].node - 1;
+	while (n-- > 0) {
+		text = name_text(p, p->path[up[n]].name, &bytes);
+		at = node_add(p, at, p->path[up[n]].kind, text, bytes);
+		if (at == NODE_NONE)
+			return node_other(p, NODE_ROOT_AT);
+		p->path[up[n]].node = at + 1;
+	}
+	return at;
+}
+
+uint32_t node_captured(struct process *p, uint32_t below, uint32_t path)
+{
+	struct child c = {.parent = below, .name = path, .kind = KIND_CAPTURED_PATH};
+	uint32_t up[PATH_DEPTH_MAX + 1], n = 0, at = child_find(p, &c), i;
+
+	if (at != NODE_NONE)
+		return at;
+	at = node_child(p, below, NODE_CAPTURED, WORD_CAPTURED);
+	for (i = path; i != PATH_ROOT; i = p->path[i].parent)
+		up[n++] = i;
+	while (n-- > 0)
+		at = node_child(p, at, p->path[up[n]].kind, p->path[up[n]].name);
+	c.node = at;
+	child_keep(p, &c);
+	return at;
+}
+
+uint8_t name_class(struct process *p, uint32_t name)
+{
+	struct name *n;
+
+	if (name >= WORD_FIRST)
+		return CLASS_COMPUTE;
+	n = &p->name[name];
+	if (n->class == 0)
+		n->class = words_is_comm(n->text) ? CLASS_COMM : CLASS_COMPUTE;
+	return n->class;
+}
+
+struct text_key {
+	const struct metric_name *name;
+	const char *text;
+	uint32_t bytes;
+};
+
+static bool text_same(const void *arg, uint32_t at)
+{
+	const struct text_key *k = arg;
+
+	return k->name[at].bytes == k->bytes && memcmp(k->name[at].text, k->text, k->bytes) == 0;
+}
+
+uint32_t metric_name_add(struct process *p, const char *text, uint32_t bytes)
+{
+	struct text_key k = {p->metric_name, text, bytes};
+	uint64_t h = 14695981039346656037u;
+	uint32_t i, at, hash;
+	const char *copy;
+
+	for (i = 0; i < bytes; i++)
+		h = (h ^ (uint8_t)text[i]) * 1099511628211u;
+	hash = table_mix(h, bytes);
+	at = table_find(&p->metric_by_text, hash, text_same, &k);
+	if (at != TABLE_NONE)
+		return at;
+	copy = arena_text(p->arena, text, bytes);
+	if (copy == NULL || !ROOM_FOR(p->metric_name, p->cap_metric_names, p->n_metric_names)) {
+		p->fold->no_memory = true;
+		return TABLE_NONE;
+	}
+	if (table_add(&p->metric_by_text, hash, p->n_metric_names) < 0)
+		return TABLE_NONE;
+	p->metric_name[p->n_metric_names] = (struct metric_name){copy, bytes};
+	return p->n_metric_names++;
+}
+
+uint32_t metric_name_of(struct process *p, uint32_t name, uint8_t *ret_kind)
+{
+	struct name *n = &p->name[name];
+	struct metric_words w;
+	uint32_t at;
+
+	if (n->metric == 0) {
+		words_metric(n->text, &w);
+		at = metric_name_add(p, w.name, (uint32_t)w.n);
+		if (at == TABLE_NONE)
+			return TABLE_NONE;
+		n->metric = at + 1;
+		n->metric_kind = w.kind;
+	}
+	*ret_kind = n->metric_kind;
+	return n->metric - 1;
+}

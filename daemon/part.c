@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: MIT. part.c: one process in one session. Owns its window and its tree. */
+#include "state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct part *part_new(struct session *s, struct process *p)
+{
+	struct part *part;
+
+	if (!ROOM_FOR(s->part, s->cap_parts, s->n_parts))
+		return NULL;
+	part = calloc(1, sizeof(*part));
+	if (part == NULL)
+		return NULL;
+	part->session = s;
+	part->process = p;
+	part->cpu = s->row.cpu == 0;
+	part->gpu = s->row.gpu == 0 && strcmp(s->row.backend, "none") != 0;
+	part->python = s->row.context == 1;
+	s->part[s->n_parts++] = part;
+	s->n_processes++;
+	s->dirty = true;
+	return part;
+}
+
+void part_free(struct part *part)
+{
+	if (part == NULL)
+		return;
+	window_fini(&part->window);
+	tree_fini(&part->tree);
+	free(part);
+}
+
+void part_attach_at(struct part *part, uint8_t slot)
+{
+	struct process *p = part->process;
+
+	part->slot = slot;
+	part->attached = true;
+	p->slot[slot] = part;
+	p->part[p->n_parts++] = part;
+	p->dirty = true;
+}
+
+bool part_attach(struct part *part)
+{
+	struct process *p = part->process;
+	uint8_t slot;
+
+	if (p->n_parts == PARTS_MAX)
+		return false;
+	for (slot = 0; p->slot[slot] != NULL; slot++)
+		;
+	part->window.first_segment =
+		part->session->segment.n == 0 ? 0 : part->session->segment.n - 1;
+	if (window_segment_add(&part->window, 0) < 0)
+		p->fold->no_memory = true;
+	part_attach_at(part, slot);
+	return true;
+}
+
+void part_set_active(struct part *part, bool active, uint64_t clock)
+{
+	struct process *p = part->process;
+	uint64_t forgotten = 0;
+
+	p->dirty = true;
+	if (!active)
+		window_close(&part->window, clock);
+	else if (window_open(&part->window, &p->clock, clock, &forgotten) < 0)
+		p->fold->no_memory = true;
+	if (forgotten > 0)
+		note_count(part, NOTE_FORGOTTEN, forgotten);
+}
+
+void part_detach(struct part *part, uint64_t clock)
+{
+	struct process *p = part->process;
+	uint32_t i;
+
+	for (i = 0; i < p->n_now; i++)
+		if (p->now[i].path < p->n_paths)
+			tree_open_scope(part, p->now[i].path, p->now[i].begin, clock);
+	correlate_detach(p, part);
+	for (i = 0; p->part[i] != part; i++)
+		;
+	memmove(p->part + i, p->part + i + 1, (p->n_parts - i - 1) * sizeof(p->part[0]));
+	p->n_parts--;
+	p->slot[part->slot] = NULL;
+	p->dirty = true;
+	part->attached = false;
+	window_fini(&part->window);
+}
+
+bool part_is_clean(const struct part *part)
+{
+	uint32_t i;
+
+	if (!part->stored || part->tree.dirty_cells.n > 0 || part->tree.dirty_metrics.n > 0 ||
+		part->tree.dirty_configs.n > 0 || part->loss_dirty != 0 || part->counted_dirty != 0)
+		return false;
+	for (i = 0; i < part->tree.n_busy; i++)
+		if (part->tree.busy[i]->dirty)
+			return false;
+	return true;
+}

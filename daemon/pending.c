@@ -1,0 +1,526 @@
+/* SPDX-License-Identifier: MIT. pending.c: the fold's own encoding of what is in flight, so that a
+ * restart goes on exactly where it was: launches and records that wait, windows in the ring's clock,
+ * open scopes, counters already charged. Numbers of 7 bits a byte, low first; a version in front.
+ */
+#include "state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define PENDING_VERSION 1u
+#define PENDING_MAX     (256u << 20)
+
+struct pack {
+	uint8_t *p;
+	uint32_t n, cap;
+	bool failed;
+};
+
+static void put(struct pack *k, uint64_t v)
+{
+	uint8_t *grown;
+	uint32_t want;
+
+	if (k->cap - k->n < 10) {
+		want = k->cap == 0 ? 1024 : k->cap * 2;
+		grown = want > PENDING_MAX ? NULL : realloc(k->p, want);
+		if (grown == NULL) {
+			k->failed = true;
+			k->n = 0;
+			if (k->cap == 0)
+				return;
+		} else {
+			k->p = grown;
+			k->cap = want;
+		}
+	}
+	for (; v >= 0x80; v >>= 7)
+		k->p[k->n++] = (uint8_t)(v | 0x80);
+	k->p[k->n++] = (uint8_t)v;
+}
+
+static int pack_done(struct pack *k, void **ret_bytes, uint32_t *ret_n)
+{
+	if (k->failed) {
+		free(k->p);
+		return -ENOMEM;
+	}
+	*ret_bytes = k->p;
+	*ret_n = k->n;
+	return 0;
+}
+
+struct unpack {
+	const uint8_t *at, *end;
+	bool bad;
+};
+
+static uint64_t get(struct unpack *u)
+{
+	uint64_t v = 0;
+	unsigned int shift;
+	uint8_t byte;
+
+	for (shift = 0; shift < 70 && u->at < u->end; shift += 7) {
+		byte = *u->at++;
+		if (shift < 64)
+			v |= (uint64_t)(byte & 0x7f) << shift;
+		if (byte < 0x80)
+			return v;
+	}
+	u->bad = true;
+	return 0;
+}
+
+static uint32_t get32(struct unpack *u)
+{
+	uint64_t v = get(u);
+
+	u->bad |= v > UINT32_MAX;
+	return (uint32_t)v;
+}
+
+/* A count of things of at least one byte each. */
+static uint32_t get_count(struct unpack *u)
+{
+	uint32_t n = get32(u);
+
+	if (n > (uint64_t)(u->end - u->at))
+		u->bad = true;
+	return u->bad ? 0 : n;
+}
+
+/* --- one launch, one record */
+
+static void put_gpu(struct pack *k, const struct gpu *g)
+{
+	put(k, g->start);
+	put(k, g->end);
+	put(k, g->bytes);
+	put(k, g->name);
+	put(k, g->captured);
+	put(k, g->config);
+	put(k, g->stream);
+	put(k, g->device);
+	put(k, g->type);
+	put(k, g->flags);
+	put(k, g->copy);
+}
+
+static void get_gpu(struct unpack *u, const struct process *p, const struct launch *l, struct gpu *g)
+{
+	*g = (struct gpu){.start = get(u), .correlation = l->correlation, .epoch = l->epoch};
+	g->end = get(u);
+	g->bytes = get(u);
+	g->name = get32(u);
+	g->captured = get32(u);
+	g->config = get32(u);
+	g->stream = get32(u);
+	g->device = (uint16_t)get(u);
+	g->type = (uint8_t)get(u);
+	g->flags = (uint8_t)get(u);
+	g->copy = (uint8_t)get(u);
+	u->bad |= g->device >= RING_DEVICES_MAX || g->copy > COPY_P2P || g->type < REC_KERNEL ||
+		g->type > REC_SET;
+	(void)p; /* name and path ids are judged when used: the tables come after this */
+}
+
+static void put_launch(struct pack *k, const struct correlate *c, const struct launch *l)
+{
+	uint32_t at, n = 0;
+
+	put(k, l->clock);
+	put(k, l->parts);
+	put(k, l->seen_ns);
+	put(k, l->correlation);
+	put(k, l->path);
+	put(k, l->name);
+	put(k, l->python);
+	put(k, l->epoch);
+	put(k, l->flags);
+	put(k, l->round);
+	for (at = l->records; at != 0; at = c->gpu[at - 1].next)
+		n++;
+	put(k, n);
+	for (at = l->records; at != 0; at = c->gpu[at - 1].next)
+		put_gpu(k, &c->gpu[at - 1].gpu);
+}
+
+/* gpu_keep() puts in front: turns the chain into the order it was packed in. */
+static void chain_reverse(struct correlate *c, struct launch *l)
+{
+	uint32_t at = l->records, done = 0, next;
+
+	for (; at != 0; at = next) {
+		next = c->gpu[at - 1].next;
+		c->gpu[at - 1].next = done;
+		done = at;
+	}
+	l->records = done;
+}
+
+static void get_launch(struct unpack *u, struct process *p, uint32_t list, uint64_t slots)
+{
+	struct launch l = {.clock = get(u), .list = (uint8_t)list}, *to;
+	struct gpu g;
+	uint32_t n;
+
+	l.parts = get(u) & slots;
+	l.seen_ns = get(u);
+	l.correlation = get32(u);
+	l.path = get32(u);
+	l.name = get32(u);
+	l.python = get32(u);
+	l.epoch = (uint16_t)get(u);
+	l.flags = (uint8_t)get(u);
+	l.round = get32(u);
+	n = get_count(u);
+	to = u->bad ? NULL : correlate_put(p, &l);
+	u->bad |= to == NULL;
+	while (n-- > 0 && !u->bad) {
+		get_gpu(u, p, &l, &g);
+		if (!u->bad && !correlate_put_gpu(p, to, &g))
+			return;
+	}
+	if (to != NULL)
+		chain_reverse(&p->correlate, to);
+}
+
+static void put_correlate(struct pack *k, const struct correlate *c)
+{
+	const struct launch *l;
+	uint32_t list;
+
+	put(k, c->delivered_clock);
+	put(k, c->idle_clock);
+	put(k, c->rounds);
+	put(k, c->epoch);
+	for (list = 0; list < LIST_FREE; list++) {
+		put(k, c->list[list].n);
+		for (l = correlate_first(c, list); l != NULL; l = correlate_next(c, l))
+			put_launch(k, c, l);
+	}
+}
+
+static void get_correlate(struct unpack *u, struct process *p, uint64_t slots)
+{
+	struct correlate *c = &p->correlate;
+	uint32_t list, n;
+
+	c->delivered_clock = get(u);
+	c->idle_clock = get(u);
+	c->rounds = get32(u);
+	c->epoch = (uint16_t)get(u);
+	for (list = 0; list < LIST_FREE; list++)
+		for (n = get_count(u); n > 0 && !u->bad && !p->fold->no_memory; n--)
+			get_launch(u, p, list, slots);
+}
+
+/* --- one part */
+
+static void put_busy(struct pack *k, const struct busy *b)
+{
+	uint32_t i;
+
+	put(k, b->device);
+	put(k, b->done_ns);
+	put(k, b->mark);
+	put(k, b->first_ns);
+	put(k, b->last_ns);
+	put(k, b->n);
+	for (i = 0; i < b->n; i++) {
+		put(k, b->span[i].begin - (i == 0 ? 0 : b->span[i - 1].end));
+		put(k, b->span[i].end - b->span[i].begin);
+	}
+}
+
+static void put_part(struct pack *k, const struct part *part)
+{
+	const struct window *w = &part->window;
+	uint32_t i, device;
+
+	put(k, (uint64_t)part->session->row.id);
+	put(k, part->slot);
+	put(k, w->n_active);
+	for (i = 0; i < w->n_active; i++) {
+		put(k, w->active[i].begin);
+		put(k, w->active[i].end + 1); /* open: 0 */
+		put(k, w->active[i].before_ns);
+	}
+	put(k, w->first_segment);
+	put(k, w->n_segments);
+	for (i = 0; i < w->n_segments; i++)
+		put(k, w->segment[i]);
+	for (i = 0; i < NOTE_MAX; i++) {
+		put(k, part->counted[i]);
+		put(k, part->counted_ns[i]);
+	}
+	put(k, part->tree.n_busy);
+	for (device = 0; device < RING_DEVICES_MAX; device++) /* in an order that a restart keeps */
+		for (i = 0; i < part->tree.n_busy; i++)
+			if (part->tree.busy[i]->device == device)
+				put_busy(k, part->tree.busy[i]);
+}
+
+static void get_window(struct unpack *u, struct window *w)
+{
+	uint32_t i, n = get_count(u);
+
+	u->bad |= n > WINDOW_ACTIVE_MAX;
+	for (i = 0; i < n && !u->bad; i++) {
+		if (!ROOM_FOR(w->active, w->cap_active, i)) {
+			u->bad = true;
+			return;
+		}
+		w->active[i].begin = get(u);
+		w->active[i].end = get(u) - 1;
+		w->active[i].before_ns = get(u);
+		w->n_active = i + 1;
+	}
+	w->first_segment = get32(u);
+	n = get_count(u);
+	u->bad |= n > WINDOW_SEGMENTS_MAX;
+	for (i = 0; i < n && !u->bad; i++) {
+		if (!ROOM_FOR(w->segment, w->cap_segments, i)) {
+			u->bad = true;
+			return;
+		}
+		w->segment[i] = get(u);
+		w->n_segments = i + 1;
+	}
+}
+
+/* part NULL: its session is gone; read over it. */
+static void get_busy(struct unpack *u, struct part *part)
+{
+	uint32_t device = get32(u), j, n;
+	struct busy skip, *b = part == NULL || u->bad ? NULL : tree_busy(part, device);
+	uint64_t end = 0;
+
+	b = b == NULL ? &skip : b;
+	b->done_ns = get(u);
+	b->mark = get(u);
+	b->first_ns = get(u);
+	b->last_ns = get(u);
+	n = get_count(u);
+	u->bad |= n > BUSY_SPANS || device >= RING_DEVICES_MAX;
+	b->n = u->bad ? 0 : n;
+	for (j = 0; j < b->n; j++) {
+		b->span[j].begin = end + get(u);
+		end = b->span[j].end = b->span[j].begin + get(u);
+	}
+}
+
+/* Returns the bit of its slot; 0 when its session is not here any more. */
+static uint64_t get_part(struct unpack *u, struct process *p)
+{
+	struct session *s = session_by_id(p->fold, (int64_t)get(u));
+	struct part *part = s != NULL && session_is_current(s) ? session_part(s, p) : NULL;
+	uint8_t slot = (uint8_t)get(u);
+	struct window skip = {0};
+	uint64_t n, ns;
+	uint32_t i;
+
+	u->bad |= slot >= PARTS_MAX || (!u->bad && slot < PARTS_MAX && p->slot[slot] != NULL);
+	if (part != NULL && (u->bad || part->attached || p->n_parts == PARTS_MAX))
+		part = NULL;
+	get_window(u, part != NULL ? &part->window : &skip);
+	window_fini(&skip);
+	for (i = 0; i < NOTE_MAX; i++) {
+		n = get(u);
+		ns = get(u);
+		if (part != NULL) {
+			part->counted[i] = n;
+			part->counted_ns[i] = ns;
+		}
+	}
+	for (i = get_count(u); i > 0 && !u->bad; i--)
+		get_busy(u, part);
+	if (part == NULL || u->bad)
+		return 0;
+	part_attach_at(part, slot);
+	return 1ull << slot;
+}
+
+/* --- one process */
+
+static void put_told(struct pack *k, const struct told *t)
+{
+	put(k, t->told);
+	put(k, t->charged);
+}
+
+static void get_told(struct unpack *u, struct told *t)
+{
+	t->told = get(u);
+	t->charged = get(u);
+}
+
+static bool lane_is_plain(const struct lane *l)
+{
+	return l->full.charged == 0 && l->nested.charged == 0 && l->full.told == 0 &&
+		l->nested.told == 0 && l->tid == 0 && l->generation == 0;
+}
+
+static void put_lanes(struct pack *k, const struct process *p)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < p->row.n_lanes; i++)
+		n += !lane_is_plain(&p->lane[i]);
+	put(k, n);
+	for (i = 0; i < p->row.n_lanes; i++) {
+		if (lane_is_plain(&p->lane[i]))
+			continue;
+		put(k, i);
+		put_told(k, &p->lane[i].full);
+		put_told(k, &p->lane[i].nested);
+		put(k, p->lane[i].tid);
+		put(k, p->lane[i].generation);
+	}
+}
+
+static void get_lanes(struct unpack *u, struct process *p)
+{
+	uint32_t n, i;
+
+	for (n = get_count(u); n > 0 && !u->bad; n--) {
+		i = get32(u);
+		if (i >= p->row.n_lanes) {
+			u->bad = true;
+			return;
+		}
+		get_told(u, &p->lane[i].full);
+		get_told(u, &p->lane[i].nested);
+		p->lane[i].tid = get32(u);
+		p->lane[i].generation = get32(u);
+	}
+}
+
+static void put_now(struct pack *k, const struct process *p)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < p->n_now; i++)
+		n += p->now[i].path < p->n_paths;
+	put(k, n);
+	for (i = 0; i < p->n_now; i++) {
+		if (p->now[i].path >= p->n_paths)
+			continue;
+		put(k, p->now[i].lane);
+		put(k, p->now[i].tid);
+		put(k, p->now[i].depth);
+		put(k, p->now[i].path);
+		put(k, p->now[i].begin);
+	}
+}
+
+static void get_now(struct unpack *u, struct process *p)
+{
+	uint32_t n = get_count(u), i;
+	struct j_now *now;
+
+	if (n == 0 || n > NOW_MAX)
+		return;
+	now = calloc(n, sizeof(*now));
+	for (i = 0; i < n && now != NULL && !u->bad; i++) {
+		now[i].lane = get32(u);
+		now[i].tid = get32(u);
+		now[i].depth = get32(u);
+		now[i].path = get32(u);
+		now[i].begin = get(u);
+		u->bad |= now[i].lane >= p->row.n_lanes;
+	}
+	u->bad |= now == NULL;
+	if (!u->bad)
+		process_now_set(p, now, n); /* takes it */
+	else
+		free(now);
+}
+
+int pending_pack(const struct process *p, void **ret_bytes, uint32_t *ret_n)
+{
+	struct pack k = {0};
+	uint32_t i;
+
+	put(&k, PENDING_VERSION);
+	put(&k, p->own.n);
+	for (i = 0; i < p->own.n; i++) {
+		put(&k, p->own.v[i].clock);
+		put(&k, p->own.v[i].mono_ns);
+		put(&k, p->own.v[i].real_ns);
+		put(&k, p->own.v[i].error_ns);
+	}
+	for (i = 0; i < LOST_CAUSE_MAX; i++)
+		put_told(&k, &p->cause[i]);
+	put_lanes(&k, p);
+	put_now(&k, p);
+	put(&k, p->n_parts);
+	for (i = 0; i < p->n_parts; i++)
+		put_part(&k, p->part[i]);
+	put_correlate(&k, &p->correlate);
+	return pack_done(&k, ret_bytes, ret_n);
+}
+
+static void get_own_anchors(struct unpack *u, struct process *p)
+{
+	uint32_t n = get_count(u);
+	struct anchor a;
+
+	p->own.n = 0;
+	while (n-- > 0 && !u->bad) {
+		a.clock = get(u);
+		a.mono_ns = get(u);
+		a.real_ns = get(u);
+		a.error_ns = get(u);
+		anchors_add(&p->own, &a);
+	}
+}
+
+int pending_unpack(struct process *p, const void *bytes, uint32_t n)
+{
+	struct unpack u = {.at = bytes, .end = (const uint8_t *)bytes + n};
+	uint64_t slots = 0;
+	uint32_t i;
+
+	if (get(&u) != PENDING_VERSION)
+		return -EBADMSG;
+	get_own_anchors(&u, p);
+	for (i = 0; i < LOST_CAUSE_MAX; i++)
+		get_told(&u, &p->cause[i]);
+	get_lanes(&u, p);
+	get_now(&u, p);
+	for (i = get_count(&u); i > 0 && !u.bad; i--)
+		slots |= get_part(&u, p);
+	get_correlate(&u, p, slots);
+	if (p->fold->no_memory)
+		return -ENOMEM;
+	return u.bad ? -EBADMSG : 0;
+}
+
+/* --- of no process */
+
+int pending_pack_fold(const struct fold *f, void **ret_bytes, uint32_t *ret_n)
+{
+	struct pack k = {0};
+
+	put(&k, PENDING_VERSION);
+	put(&k, f->now_ns);
+	put(&k, f->cost_ns);
+	put(&k, f->cost_known);
+	put(&k, (uint64_t)f->offset_ns);
+	return pack_done(&k, ret_bytes, ret_n);
+}
+
+int pending_unpack_fold(struct fold *f, const void *bytes, uint32_t n)
+{
+	struct unpack u = {.at = bytes, .end = (const uint8_t *)bytes + n};
+
+	if (get(&u) != PENDING_VERSION)
+		return -EBADMSG;
+	f->now_ns = get(&u);
+	f->cost_ns = get(&u);
+	f->cost_known = get(&u) != 0;
+	f->offset_ns = (int64_t)get(&u);
+	return u.bad ? -EBADMSG : 0;
+}

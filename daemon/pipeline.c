@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT. pipeline.c: drain → correlate → tree: what becomes of the bytes of one
+ * lane. Nothing here believes a byte: a record that breaks a law is counted (LOST_BAD) and skipped, and
+ * where even its length breaks one, so is the rest of the entry.
+ */
+#include "state.h"
+
+#include <string.h>
+
+#include "words.h"
+
+/* The lane whose records are at hand. */
+struct drain {
+	struct process *process;
+	uint32_t lane, lane_bytes;
+	uint64_t position;   /* of `at` */
+	const uint8_t *at, *end;
+};
+
+/* The next record, its header copied; NULL: no more. A broken one ends the walk, counted if `count`. */
+static const uint8_t *drain_next(struct drain *d, uint64_t *ret_hdr, bool count)
+{
+	uint64_t left, hdr, bytes;
+	const uint8_t *record;
+
+	while (d->at < d->end) {
+		record = d->at;
+		memcpy(&hdr, record, sizeof(hdr));
+		left = d->lane_bytes - d->position % d->lane_bytes; /* a record does not cross a lap */
+		bytes = REC_BYTES(hdr);
+		if (bytes == 0 && REC_TYPE(hdr) == REC_PAD)
+			bytes = REC_ID(hdr) == left ? left : 0;
+		if (bytes == 0 || bytes > left || bytes > (uint64_t)(d->end - record) ||
+			REC_LAP(hdr) != (uint8_t)(d->position / d->lane_bytes)) {
+			if (count)
+				loss_bad(d->process, 1);
+			d->at = d->end;
+			return NULL;
+		}
+		d->at += bytes;
+		d->position += bytes;
+		if (REC_TYPE(hdr) == REC_PAD)
+			continue;
+		*ret_hdr = hdr;
+		return record;
+	}
+	return NULL;
+}
+
+/* --- one handler a type; each gets a record that is long enough, and copies it */
+
+typedef void record_fn(struct drain *d, const uint8_t *record);
+
+static void on_scope(struct drain *d, const uint8_t *record)
+{
+	struct process *p = d->process;
+	struct rec_scope r;
+	uint64_t from, to;
+	uint32_t path, i;
+
+	memcpy(&r, record, sizeof(r));
+	path = REC_ID(r.hdr);
+	if (path == PATH_ROOT || path >= p->n_paths || p->path[path].bad || r.end < r.begin) {
+		loss_bad(p, 1);
+		return;
+	}
+	from = clockmap_ns(&p->clock, r.begin);
+	to = clockmap_ns(&p->clock, r.end);
+	for (i = 0; i < p->n_parts; i++)
+		tree_scope(p->part[i], path, r.begin, r.end, to > from ? to - from : 0);
+	if (p->n_now != 0)
+		process_now_left(p, d->lane, path, r.begin);
+}
+
+static void on_launch(struct drain *d, const uint8_t *record)
+{
+	struct process *p = d->process;
+	struct rec_launch r;
+
+	memcpy(&r, record, sizeof(r));
+	if (REC_ID(r.hdr) >= p->n_paths || r.name >= p->n_names || r.python >= p->n_paths) {
+		loss_bad(p, 1);
+		return;
+	}
+	correlate_launch(p, &r);
+}
+
+/* Times that cannot be: the record counts, without a time. */
+static void gpu_check_time(struct process *p, struct gpu *g)
+{
+	if ((g->flags & GPU_FLAG_RUNNING) == 0 &&
+		(g->start == 0 || g->end < g->start || g->end > CLOCK_NS_MAX))
+		g->flags |= GPU_FLAG_UNTIMED;
+	if (g->captured >= p->n_paths) {
+		g->captured = PATH_ROOT;
+		loss_bad(p, 1);
+	}
+}
+
+static void on_kernel(struct drain *d, const uint8_t *record)
+{
+	struct process *p = d->process;
+	struct rec_kernel r;
+	struct gpu g;
+
+	memcpy(&r, record, sizeof(r));
+	if (REC_ID(r.hdr) >= p->n_names || r.device >= RING_DEVICES_MAX) {
+		loss_bad(p, 1);
+		return;
+	}
+	g = (struct gpu){.start = r.start,
+		.end = r.end,
+		.correlation = r.correlation,
+		.name = REC_ID(r.hdr),
+		.captured = r.captured,
+		.config = r.config,
+		.stream = r.stream,
+		.epoch = r.epoch,
+		.device = r.device,
+		.type = REC_KERNEL,
+		.flags = REC_FLAGS(r.hdr)};
+	gpu_check_time(p, &g);
+	correlate_gpu(p, &g);
+}
+
+static void on_copy(struct drain *d, const uint8_t *record)
+{
+	struct process *p = d->process;
+	struct rec_copy r;
+	struct gpu g;
+
+	memcpy(&r, record, sizeof(r));
+	if (REC_ID(r.hdr) > COPY_P2P || r.device >= RING_DEVICES_MAX || r.bytes > INT64_MAX) {
+		loss_bad(p, 1);
+		return;
+	}
+	g = (struct gpu){.start = r.start,
+		.end = r.end,
+		.bytes = r.bytes,
+		.correlation = r.correlation,
+		.captured = r.captured,
+		.config = UINT32_MAX,
+		.stream = r.stream,
+		.epoch = r.epoch,
+		.device = r.device,
+		.type = REC_TYPE(r.hdr),
+		.flags = REC_FLAGS(r.hdr),
+		.copy = (uint8_t)REC_ID(r.hdr)};
+	gpu_check_time(p, &g);
+	correlate_gpu(p, &g);
+}
+
+static void on_metric(struct drain *d, const uint8_t *record)
+{
+	struct process *p = d->process;
+	struct rec_metric r;
+	uint8_t type;
+	uint32_t i;
+
+	memcpy(&r, record, sizeof(r));
+	type = REC_FLAGS(r.hdr);
+	if (REC_ID(r.hdr) >= p->n_paths || r.name >= p->n_names || type < METRIC_I64 ||
+		type > METRIC_STR || (type == METRIC_STR && r.value >= p->n_names)) {
+		loss_bad(p, 1);
+		return;
+	}
+	for (i = 0; i < p->n_parts; i++)
+		tree_metric(p->part[i], &r);
+}
+
+static void on_session(struct drain *d, const uint8_t *record)
+{
+	(void)d; /* done before the lane's other records: see pipeline_lane() */
+	(void)record;
+}
+
+static void on_thread(struct drain *d, const uint8_t *record)
+{
+	struct rec_thread r;
+
+	memcpy(&r, record, sizeof(r));
+	d->process->lane[d->lane].tid = r.tid;
+	d->process->lane[d->lane].generation = r.generation;
+}
+
+static void on_clock(struct drain *d, const uint8_t *record)
+{
+	struct process *p = d->process;
+	struct rec_clock r;
+	struct anchor a;
+
+	memcpy(&r, record, sizeof(r));
+	a = (struct anchor){r.clock, r.monotonic_ns, r.realtime_ns, r.error};
+	if (p->own.n > 0 && a.clock > p->own.v[p->own.n - 1].clock)
+		anchors_add(&p->own, &a);
+	process_use_clock(p);
+}
+
+static void on_lost(struct drain *d, const uint8_t *record)
+{
+	struct rec_lost r;
+
+	memcpy(&r, record, sizeof(r));
+	loss_told(d->process, d->lane, &r);
+}
+
+static void on_delivered(struct drain *d, const uint8_t *record)
+{
+	struct rec_delivered r;
+
+	memcpy(&r, record, sizeof(r));
+	correlate_delivered(d->process, &r, (uint16_t)REC_ID(r.hdr));
+}
+
+static void on_gpu(struct drain *d, const uint8_t *record)
+{
+	struct process *p = d->process;
+	struct rec_gpu r;
+	const char *text;
+	uint32_t bytes;
+
+	memcpy(&r, record, sizeof(r));
+	if (REC_ID(r.hdr) >= p->n_names) {
+		loss_bad(p, 1);
+		return;
+	}
+	p->row.gpu_state = REC_FLAGS(r.hdr);
+	p->row.gpu_code = r.code;
+	if (r.version != 0)
+		p->row.cupti_version = r.version;
+	text = name_text(p, REC_ID(r.hdr), &bytes);
+	if (bytes > 0)
+		(void)words_clean(p->row.gpu_text, sizeof(p->row.gpu_text), text, bytes);
+}
+
+static void on_pad(struct drain *d, const uint8_t *record)
+{
+	(void)d; /* drain_next() eats these */
+	(void)record;
+}
+
+static void on_set(struct drain *d, const uint8_t *record)
+{
+	struct rec_copy r;
+
+	memcpy(&r, record, sizeof(r));
+	r.hdr &= UINT32_MAX; /* its id says nothing */
+	on_copy(d, (const uint8_t *)&r);
+}
+
+static const struct {
+	uint32_t bytes;
+	record_fn *handle;
+} handlers[REC_MAX] = {
+	[REC_PAD] = {8, on_pad},
+	[REC_SCOPE] = {sizeof(struct rec_scope), on_scope},
+	[REC_LAUNCH] = {sizeof(struct rec_launch), on_launch},
+	[REC_KERNEL] = {sizeof(struct rec_kernel), on_kernel},
+	[REC_COPY] = {sizeof(struct rec_copy), on_copy},
+	[REC_SET] = {sizeof(struct rec_copy), on_set},
+	[REC_METRIC] = {sizeof(struct rec_metric), on_metric},
+	[REC_SESSION] = {sizeof(struct rec_session), on_session},
+	[REC_THREAD] = {sizeof(struct rec_thread), on_thread},
+	[REC_CLOCK] = {sizeof(struct rec_clock), on_clock},
+	[REC_LOST] = {sizeof(struct rec_lost), on_lost},
+	[REC_DELIVERED] = {sizeof(struct rec_delivered), on_delivered},
+	[REC_GPU] = {sizeof(struct rec_gpu), on_gpu},
+};
+
+/* What begins or ends a session must be known before the events around it, in any lane: the daemon
+ * brings entries with such records first in a tick, and here they come first in their entry. What
+ * stands before or behind one is then told by its clock. */
+static void pipeline_sessions(struct drain d)
+{
+	struct rec_session r;
+	const uint8_t *record;
+	uint64_t hdr;
+
+	while ((record = drain_next(&d, &hdr, false)) != NULL) {
+		if (REC_TYPE(hdr) != REC_SESSION || REC_BYTES(hdr) < sizeof(r))
+			continue;
+		memcpy(&r, record, sizeof(r));
+		session_record(d.process, &r);
+	}
+}
+
+/* drain → correlate → tree. */
+static void pipeline_run(struct drain d)
+{
+	const uint8_t *record;
+	uint64_t hdr;
+
+	while ((record = drain_next(&d, &hdr, true)) != NULL) {
+		d.process->events++;
+		if (REC_TYPE(hdr) >= REC_MAX)
+			d.process->skipped++; /* of a newer agent */
+		else if (REC_BYTES(hdr) < handlers[REC_TYPE(hdr)].bytes)
+			loss_bad(d.process, 1);
+		else
+			handlers[REC_TYPE(hdr)].handle(&d, record);
+	}
+	correlate_sweep(d.process);
+}
+
+void pipeline_lane(struct process *p, const struct j_lane *l, const uint8_t *bytes)
+{
+	struct drain d = {.process = p, .lane = l->lane, .lane_bytes = p->row.lane_bytes};
+	struct lane *lane;
+	uint64_t known;
+
+	if (p->row.ended_ns != 0 || l->lane >= p->row.n_lanes || l->from % 8 != 0 || l->bytes % 8 != 0 ||
+		l->from > INT64_MAX) {
+		loss_bad(p, 1);
+		return;
+	}
+	lane = &p->lane[l->lane];
+	known = lane->head > l->from ? lane->head - l->from : 0; /* applied before */
+	if (known >= l->bytes)
+		return;
+	lane->head = l->from + l->bytes;
+	lane->tid = l->tid;
+	lane->generation = l->generation;
+	lane->dirty = true;
+	p->dirty = true;
+	process_use_clock(p);
+	d.position = l->from + known;
+	d.at = bytes + known;
+	d.end = bytes + l->bytes;
+	pipeline_sessions(d);
+	pipeline_run(d);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: MIT. query_change.c: what the control socket does to stored sessions:
+ * delete, prune, and one session as a portable file. The work runs on the store's worker. */
+#include "control.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <sqlite3.h>
+
+struct change {
+	struct request *q;
+	int64_t id;         /* of the session */
+	int64_t before_ns;  /* prune */
+	uint64_t max_bytes; /* prune */
+	uint32_t deleted;   /* prune */
+	int fd;             /* portable: the memfd */
+	int64_t bytes;
+};
+
+static struct change *change_new(struct request *q)
+{
+	struct change *c = calloc(1, sizeof(*c));
+	struct err e;
+
+	if (c == NULL) {
+		(void)err_set(&e, -ENOMEM, "out of memory");
+		request_fail(q, &e, "");
+		return NULL;
+	}
+	c->q = q;
+	c->id = q->session.id;
+	c->fd = -1;
+	q->work = c;
+	return c;
+}
+
+/* --- delete
+ * --------------------------------------------------------------------------------------- */
+
+static int delete_work(struct sqlite3 *db, void *arg, struct err *e)
+{
+	struct change *c = arg;
+
+	return store_delete_session(db, c->id, e);
+}
+
+static void delete_on_done(void *arg, int r, const struct err *e)
+{
+	struct change *c = arg;
+	struct request *q = c->q;
+
+	if (r < 0 && r != -ENOENT) { /* -ENOENT: it was never stored, or somebody was faster */
+		request_fail(q, e, "protonctl doctor looks at the database");
+		return;
+	}
+	(void)request_result(q);
+	request_done(q, NULL);
+}
+
+void query_delete(struct request *q)
+{
+	struct change *c = change_new(q);
+
+	if (c != NULL)
+		store_call(q->d->store, delete_work, c, delete_on_done);
+}
+
+/* --- prune
+ * ---------------------------------------------------------------------------------------- */
+
+static int prune_work(struct sqlite3 *db, void *arg, struct err *e)
+{
+	struct change *c = arg;
+
+	return store_prune(db, c->before_ns, c->max_bytes, &c->deleted, e);
+}
+
+static void prune_on_done(void *arg, int r, const struct err *e)
+{
+	struct change *c = arg;
+	struct request *q = c->q;
+
+	if (r < 0) {
+		request_fail(q, e, "protonctl doctor looks at the database");
+		return;
+	}
+	wire_kv_u64(request_result(q), "deleted", c->deleted);
+	request_done(q, NULL);
+}
+
+void query_prune(struct request *q, uint64_t older_than_s, uint64_t max_bytes)
+{
+	struct change *c = change_new(q);
+	const int64_t now_s = real_ns() / 1000000000;
+
+	if (c == NULL)
+		return;
+	if (older_than_s > 0)
+		c->before_ns = older_than_s < (uint64_t)now_s
+				       ? (now_s - (int64_t)older_than_s) * 1000000000
+				       : 1;
+	c->max_bytes = max_bytes;
+	store_call(q->d->store, prune_work, c, prune_on_done);
+}
+
+/* --- portable
+ * ------------------------------------------------------------------------------------- */
+
+static int memfd_of(const unsigned char *bytes, int64_t n, int *ret_fd)
+{
+	int r, fd = memfd_create("protond-session", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	ssize_t done;
+	int64_t at = 0;
+
+	if (fd < 0)
+		return neg_errno();
+	while (at < n) {
+		done = write(fd, bytes + at, (size_t)(n - at));
+		if (done <= 0 && errno != EINTR)
+			goto fail;
+		at += done > 0 ? done : 0;
+	}
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
+		goto fail;
+	*ret_fd = fd;
+	return 0;
+fail:
+	r = neg_errno();
+	(void)close(fd);
+	return r;
+}
+
+static int portable_work(struct sqlite3 *db, void *arg, struct err *e)
+{
+	struct change *c = arg;
+	unsigned char *image = NULL;
+	int r = store_portable(db, c->id, &image, &c->bytes, e);
+
+	if (r < 0)
+		return r;
+	r = memfd_of(image, c->bytes, &c->fd);
+	sqlite3_free(image);
+	return r < 0 ? err_set(e, r, "no memory for the session's file: %s", strerror(-r)) : 0;
+}
+
+static void portable_on_done(void *arg, int r, const struct err *e)
+{
+	struct change *c = arg;
+	struct request *q = c->q;
+	struct wire_buf *b;
+	int fd = c->fd;
+
+	if (r < 0) {
+		request_fail(q, e, "protonctl sessions lists what is stored");
+		return;
+	}
+	b = request_result(q);
+	wire_kv_i64(b, "id", q->session.id);
+	wire_kv_bin(b, "uuid", q->session.uuid, 16);
+	wire_kv_bool(b, "fd", true);
+	wire_kv_u64(b, "bytes", (uint64_t)c->bytes);
+	request_done(q, &fd);
+}
+
+void query_portable(struct request *q)
+{
+	struct change *c = change_new(q);
+
+	if (c != NULL)
+		store_call(q->d->store, portable_work, c, portable_on_done);
+}

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: MIT. sessions.c: what the daemon itself does to sessions: a job's
+ * automatic one, the end of those whose jobs are gone, and what is wanted of a job that has no ring
+ * yet. */
+#include "loop.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "engine.h"
+#include "words.h"
+
+#define HOLD_NS 1000000000ull /* a job that finalizes may ask for the export next */
+
+/* Last component of the first word of a shell-quoted command. */
+static void command_name(const char *command, char *ret, size_t n)
+{
+	const char quote = *command == '\'' || *command == '"' ? *command : '\0';
+	const char *s = quote != '\0' ? command + 1 : command;
+	const char *end = quote != '\0' ? strchr(s, quote) : strchr(s, ' ');
+	const char *slash, *from = s;
+	size_t bytes = end != NULL ? (size_t)(end - s) : strlen(s);
+
+	for (slash = s; slash < s + bytes; slash++) {
+		if (*slash == '/' && slash + 1 < s + bytes)
+			from = slash + 1;
+	}
+	bytes -= (size_t)(from - s);
+	(void)snprintf(ret, n, "%.*s", (int)(bytes < n ? bytes : n - 1), from);
+	if (ret[0] == '\0')
+		(void)snprintf(ret, n, "job");
+}
+
+void session_auto(struct ring *r, const char *command)
+{
+	static struct log_cause cause;
+	struct protond *p = r->p;
+	struct j_verb v = {
+		.verb = VERB_START,
+		.uid = r->uid,
+		.mono_ns = mono_ns(),
+		.realtime_ns = real_ns(),
+		.source = SOURCE_AUTO,
+		.match = MATCH_RING,
+		.pid = r->pid,
+		.data = SESSION_TREE,
+		.context = SESSION_SHADOW,
+		.cpu = SESSION_CPU_ON,
+		.gpu = p->auto_mode == AUTO_FULL || r->gpu_on ? 0 : 2,
+	};
+	int x;
+
+	if (p->auto_mode == AUTO_OFF)
+		return;
+	memcpy(v.ring, r->uuid, 16);
+	if (getrandom(v.session, sizeof(v.session), 0) != (ssize_t)sizeof(v.session))
+		return;
+	command_name(command, v.name, sizeof(v.name));
+	(void)snprintf(v.backend, sizeof(v.backend), "%s", v.gpu == 0 ? "cupti" : "none");
+	x = entry_put(p, J_VERB, NULL, &v, sizeof(v));
+	if (x < 0)
+		log_cause(&cause, LOG_WARN, "no_auto_session", "pid=%u error=%d", r->pid, -x);
+}
+
+/* --- endings
+ * ----------------------------------------------------------------------------------------- */
+
+/* Sessions that stood for particular jobs end with them; those of a user, a token or a pattern may
+ * see another job yet, and end when somebody says so. */
+static bool ends_with_jobs(const struct fold_session *s)
+{
+	return s->n_processes > 0 && s->n_live == 0 &&
+	       (s->source == SOURCE_AUTO || s->source == SOURCE_JOB || s->match == MATCH_PID ||
+		       s->match == MATCH_RING);
+}
+
+struct closing {
+	struct protond *p;
+	uint32_t n, cap;
+	struct finalizer *f;
+};
+
+static void closing_each(void *arg, const struct fold_session *s)
+{
+	struct closing *c = arg;
+	struct finalizer f = {.deadline_ns = mono_ns() + SETTLE_MS * 1000000ull};
+	struct finalizer *grown;
+	const bool asked = s->state == SESSION_IS_FINALIZING;
+
+	if (s->state == SESSION_IS_FINALIZED || (!asked && !ends_with_jobs(s)) ||
+		finalize_is_waiting(c->p, s->uuid))
+		return;
+	if (asked && s->n_live > 0)
+		f.not_before_ns = mono_ns() + HOLD_NS;
+	memcpy(f.session, s->uuid, 16);
+	f.say = !asked;
+	if (c->n == c->cap) {
+		grown = reallocarray(c->f, c->cap + 64, sizeof(*grown));
+		if (grown == NULL)
+			return; /* the next look finds it again */
+		c->f = grown;
+		c->cap += 64;
+	}
+	c->f[c->n++] = f;
+}
+
+void sessions_close(struct protond *p)
+{
+	struct closing c = {.p = p};
+	uint32_t i;
+
+	if (!p->saw_session)
+		return;
+	p->saw_session = false;
+	fold_each_session(p->d.fold, closing_each, &c);
+	for (i = 0; i < c.n; i++) { /* not inside the walk: a verb changes what is walked */
+		struct j_verb v = {
+			.verb = VERB_FINALIZE, .mono_ns = mono_ns(), .realtime_ns = real_ns()};
+
+		memcpy(v.session, c.f[i].session, 16);
+		if ((c.f[i].say && entry_put(p, J_VERB, NULL, &v, sizeof(v)) < 0) ||
+			finalize_add(p, &c.f[i]) < 0)
+			p->saw_session = true; /* again in the next tick */
+	}
+	free(c.f);
+}
+
+/* --- before there is a ring
+ * ---------------------------------------------------------------------------- */
+
+struct wanting {
+	const struct job_face *j;
+	uint32_t want;
+};
+
+static bool matches(const struct fold_session *s, const struct job_face *j)
+{
+	static const uint8_t none[16];
+
+	if (s->uid != j->uid && s->uid != 0)
+		return false;
+	switch ((enum match_kind)s->match) {
+	case MATCH_PID:
+		return s->pid == j->pid && j->pid != 0;
+	case MATCH_TOKEN:
+		return memcmp(s->token, j->token, 16) == 0 && memcmp(j->token, none, 16) != 0;
+	case MATCH_USER:
+		return true;
+	case MATCH_COMMAND:
+		return words_match(s->command, j->command);
+	case MATCH_RING:
+	default:
+		return false;
+	}
+}
+
+static void wanting_each(void *arg, const struct fold_session *s)
+{
+	struct wanting *w = arg;
+
+	if (s->state != SESSION_IS_ACTIVE || !matches(s, w->j))
+		return;
+	w->want |= WANT_SCOPES | WANT_METRICS;
+	if (s->cpu == SESSION_CPU_ON)
+		w->want |= WANT_CPU_TIME;
+	if (s->gpu == 0 && strcmp(s->backend, "none") != 0)
+		w->want |= WANT_GPU;
+	if (s->gpu == 1)
+		w->want |= WANT_GPU_ARMED;
+	if (s->context == SESSION_PYTHON)
+		w->want |= WANT_PYTHON;
+}
+
+uint32_t want_before_ring(const struct protond *p, const struct job_face *j)
+{
+	struct wanting w = {.j = j};
+
+	if (p->auto_mode != AUTO_OFF)
+		w.want = WANT_SCOPES | WANT_CPU_TIME | WANT_METRICS;
+	if (p->auto_mode == AUTO_FULL)
+		w.want |= WANT_GPU;
+	fold_each_session(p->d.fold, wanting_each, &w);
+	return w.want;
+}

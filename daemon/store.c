@@ -1,0 +1,468 @@
+/* SPDX-License-Identifier: MIT. store.c: the store's thread: batches and calls in order, results
+ * back on the loop. Owns the queue; the worker alone touches the database while it runs.
+ *
+ *   loop: submit, call ──► queue ──► worker: transaction or work ──► finished ──► loop: done()
+ *                                        │ failed (no space, I/O)
+ *                                        ▼
+ *                                      kept: tried again, oldest first, before whatever comes next
+ * and once a second; a batch never overtakes another, a call may run while batches are kept (a
+ * prune may be what makes room)
+ *
+ * INVARIANT: an item is in at most one of queue and kept, and told exactly once. It is freed by
+ * whoever comes second: the loop that told done(), or the worker that settled it.
+ */
+#include "store.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <uv.h>
+
+#include "store_int.h"
+
+#define RETRY_NS 1000000000u
+
+struct item {
+	struct item *next;      /* in queue or kept */
+	struct item *next_told; /* in finished */
+	struct batch batch;
+	store_work_fn *work; /* NULL: store the batch */
+	void *work_arg;
+	store_done_fn *done; /* NULL: nobody asks */
+	void *arg;
+	int r;
+	struct err err;
+	bool waited; /* somebody waits for `settled`, who owns the item; done() is not called */
+	bool told, settled; /* under the lock; by the loop, by the worker */
+};
+
+struct list {
+	struct item *head, **tail;
+};
+
+/* The handle outlives the store: libuv gives it back in a later turn of the loop. */
+struct wake {
+	uv_async_t async;
+	struct store *store;
+};
+
+struct store {
+	struct store_db db; /* the worker's while it runs */
+	uint8_t uuid[16];
+	struct wake *wake;
+	uint32_t untold; /* loop thread: the loop is kept alive while there are any */
+	uv_thread_t thread;
+	_Atomic uint32_t n_items;
+
+	uv_mutex_t lock; /* all below */
+	uv_cond_t more, settled;
+	struct list queue, kept, finished; /* finished: linked by next_told */
+	struct err refused;                /* rows refused in a batch that had been told already */
+	bool stopping;
+};
+
+static void list_init(struct list *l)
+{
+	l->head = NULL;
+	l->tail = &l->head;
+}
+
+static void list_add(struct list *l, struct item *i)
+{
+	i->next = NULL;
+	*l->tail = i;
+	l->tail = &i->next;
+}
+
+static struct item *list_take(struct list *l)
+{
+	struct item *i = l->head;
+
+	if (i != NULL) {
+		l->head = i->next;
+		if (l->head == NULL)
+			l->tail = &l->head;
+	}
+	return i;
+}
+
+static void told_add(struct list *l, struct item *i)
+{
+	i->next_told = NULL;
+	*l->tail = i;
+	l->tail = &i->next_told;
+}
+
+static void item_free(struct store *s, struct item *i)
+{
+	batch_free(&i->batch);
+	free(i);
+	(void)atomic_fetch_sub(&s->n_items, 1);
+}
+
+/* --- worker
+ * ------------------------------------------------------------------------------------------ */
+
+/* Hands an item to the loop. The lock is held. */
+static void tell(struct store *s, struct item *i)
+{
+	told_add(&s->finished, i);
+	(void)uv_async_send(&s->wake->async);
+}
+
+/* Stores what is kept, oldest first. 0, or why the oldest cannot be stored; it stays. */
+static int store_kept(struct store *s, struct err *e)
+{
+	struct item *i;
+	bool told;
+	int r;
+
+	for (;;) {
+		uv_mutex_lock(&s->lock);
+		i = s->kept.head;
+		uv_mutex_unlock(&s->lock);
+		if (i == NULL)
+			return 0;
+		*e = (struct err){0};
+		r = store_rows_put(&s->db, &i->batch, e);
+		if (r < 0)
+			return r;
+		uv_mutex_lock(&s->lock);
+		(void)list_take(&s->kept);
+		if (e->code != 0)
+			s->refused = *e;
+		i->settled = true;
+		told = i->told;
+		uv_mutex_unlock(&s->lock);
+		if (told)
+			item_free(s, i);
+	}
+}
+
+/* `late`: why kept batches still cannot be stored, so that this one cannot either. */
+static void work_batch(struct store *s, struct item *i, int late, const struct err *why)
+{
+	i->r = late;
+	if (late < 0)
+		i->err = *why;
+	else
+		i->r = store_rows_put(&s->db, &i->batch, &i->err);
+	if (i->r == 0)
+		batch_free(&i->batch);
+	uv_mutex_lock(&s->lock);
+	i->settled = i->r == 0;
+	if (i->r < 0)
+		list_add(&s->kept, i);
+	if (i->r == 0 && i->err.code == 0 && s->refused.code != 0) {
+		i->err = s->refused;
+		s->refused.code = 0;
+	}
+	tell(s, i);
+	uv_mutex_unlock(&s->lock);
+}
+
+static void work_call(struct store *s, struct item *i)
+{
+	i->r = i->work(s->db.db, i->work_arg, &i->err);
+	if (sqlite3_get_autocommit(s->db.db) == 0) /* it forgot to end its transaction */
+		(void)sqlite3_exec(s->db.db, "ROLLBACK", NULL, NULL, NULL);
+	uv_mutex_lock(&s->lock);
+	i->settled = true;
+	if (i->waited)
+		uv_cond_broadcast(&s->settled);
+	else
+		tell(s, i);
+	uv_mutex_unlock(&s->lock);
+}
+
+/* The next item; NULL: none now, but kept ones to try; *ret_end: none any more. */
+static struct item *next_item(struct store *s, bool *ret_end)
+{
+	struct item *i;
+
+	uv_mutex_lock(&s->lock);
+	while (s->queue.head == NULL && !s->stopping) {
+		if (s->kept.head == NULL)
+			uv_cond_wait(&s->more, &s->lock);
+		else if (uv_cond_timedwait(&s->more, &s->lock, RETRY_NS) == UV_ETIMEDOUT)
+			break;
+	}
+	i = list_take(&s->queue);
+	*ret_end = i == NULL && s->stopping;
+	uv_mutex_unlock(&s->lock);
+	return i;
+}
+
+static void worker(void *arg)
+{
+	struct store *s = arg;
+	struct item *i;
+	struct err why = {0};
+	bool end = false;
+	int late;
+
+	(void)pthread_setname_np(pthread_self(), "protond-store");
+	while (!end) {
+		i = next_item(s, &end);
+		late = store_kept(s, &why);
+		if (i != NULL && i->work != NULL)
+			work_call(s, i);
+		else if (i != NULL)
+			work_batch(s, i, late, &why);
+	}
+}
+
+/* --- loop
+ * -------------------------------------------------------------------------------------------- */
+
+static void deliver(struct store *s)
+{
+	struct item *i, *next;
+	bool settled;
+
+	uv_mutex_lock(&s->lock);
+	i = s->finished.head;
+	list_init(&s->finished);
+	uv_mutex_unlock(&s->lock);
+	for (; i != NULL; i = next) {
+		next = i->next_told;
+		s->untold--;
+		if (i->done != NULL)
+			i->done(i->arg, i->r, &i->err);
+		uv_mutex_lock(&s->lock);
+		i->told = true;
+		settled = i->settled;
+		uv_mutex_unlock(&s->lock);
+		if (settled)
+			item_free(s, i);
+	}
+}
+
+static void on_wake(uv_async_t *async)
+{
+	struct wake *w = async->data;
+
+	if (w->store == NULL)
+		return;
+	deliver(w->store);
+	if (w->store->untold == 0)
+		uv_unref((uv_handle_t *)async);
+}
+
+static void on_wake_closed(uv_handle_t *h)
+{
+	free(h->data);
+}
+
+static struct item *item_new(void)
+{
+	struct item *i = calloc(1, sizeof(*i));
+
+	if (i == NULL) {
+		/* What was to be stored is in the journal: better to start again from there than to
+		 * go on with a hole that the next position would cover up. */
+		(void)fprintf(stderr, "protond: out of memory in the store's queue\n");
+		abort();
+	}
+	return i;
+}
+
+static void enqueue(struct store *s, struct item *i)
+{
+	(void)atomic_fetch_add(&s->n_items, 1);
+	if (s->untold++ == 0)
+		uv_ref((uv_handle_t *)&s->wake->async);
+	uv_mutex_lock(&s->lock);
+	list_add(&s->queue, i);
+	uv_cond_signal(&s->more);
+	uv_mutex_unlock(&s->lock);
+}
+
+void store_submit(struct store *s, struct batch *take, store_done_fn *done, void *arg)
+{
+	struct item *i = item_new();
+
+	i->batch = *take;
+	*take = (struct batch){0};
+	i->done = done;
+	i->arg = arg;
+	enqueue(s, i);
+}
+
+void store_call(struct store *s, store_work_fn *work, void *arg, store_done_fn *done)
+{
+	struct item *i = item_new();
+
+	i->work = work;
+	i->work_arg = arg;
+	i->done = done;
+	i->arg = arg;
+	enqueue(s, i);
+}
+
+uint32_t store_queued(const struct store *s)
+{
+	return atomic_load(&s->n_items);
+}
+
+struct load {
+	struct store_db *db;
+	struct batch *ret;
+};
+
+static int load_work(sqlite3 *db, void *arg, struct err *e)
+{
+	struct load *l = arg;
+
+	(void)db;
+	return store_rows_load(l->db, l->ret, e);
+}
+
+int store_load(struct store *s, struct batch *ret, struct err *e)
+{
+	struct load l = {&s->db, ret};
+	struct item i = {.work = load_work, .work_arg = &l, .waited = true};
+
+	uv_mutex_lock(&s->lock);
+	list_add(&s->queue, &i);
+	uv_cond_signal(&s->more);
+	while (!i.settled)
+		uv_cond_wait(&s->settled, &s->lock);
+	uv_mutex_unlock(&s->lock);
+	if (i.r < 0)
+		(void)err_set(e, i.r, "%s", i.err.text);
+	return i.r;
+}
+
+/* --- open, close
+ * ---------------------------------------------------------------------------------------- */
+
+static int read_uuid(struct store *s, struct err *e)
+{
+	sqlite3_stmt *q = s->db.q[SQL_META_GET];
+	bool found;
+
+	(void)sqlite3_bind_text(q, 1, "store_uuid", -1, SQLITE_STATIC);
+	found = sqlite3_step(q) == SQLITE_ROW && sqlite3_column_bytes(q, 0) == sizeof(s->uuid);
+	if (found)
+		memcpy(s->uuid, sqlite3_column_blob(q, 0), sizeof(s->uuid));
+	(void)sqlite3_reset(q);
+	return found ? 0
+		     : err_set(e, -EUCLEAN,
+			       "%s has no store_uuid: it is damaged; move it away with "
+			       "`mv %s %s.damaged`",
+			       s->db.path, s->db.path, s->db.path);
+}
+
+/* Signals are the loop thread's: the worker blocks them all (SIGXFSZ too, so that a file size limit
+ * is an error and not an end). */
+static int start_worker(struct store *s)
+{
+	sigset_t all, old;
+	int r;
+
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_BLOCK, &all, &old);
+	r = uv_thread_create(&s->thread, worker, s);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return r;
+}
+
+static int wake_new(struct store *s, uv_loop_t *loop)
+{
+	struct wake *w = calloc(1, sizeof(*w));
+	int r;
+
+	if (w == NULL)
+		return -ENOMEM;
+	w->store = s;
+	w->async.data = w;
+	r = uv_async_init(loop, &w->async, on_wake);
+	if (r < 0) {
+		free(w);
+		return r;
+	}
+	uv_unref((uv_handle_t *)&w->async);
+	s->wake = w;
+	return 0;
+}
+
+/* The worker has ended, or never ran. */
+static void store_free(struct store *s)
+{
+	struct item *i;
+
+	while ((i = list_take(&s->kept)) != NULL)
+		item_free(s, i);
+	if (s->wake != NULL) {
+		s->wake->store = NULL;
+		uv_close((uv_handle_t *)&s->wake->async, on_wake_closed);
+	}
+	store_db_close(&s->db);
+	uv_cond_destroy(&s->settled);
+	uv_cond_destroy(&s->more);
+	uv_mutex_destroy(&s->lock);
+	free(s);
+}
+
+int store_open(const char *path, uv_loop_t *loop, struct store **ret, struct err *e)
+{
+	struct store *s = calloc(1, sizeof(*s));
+	int r;
+
+	if (s == NULL)
+		return err_set(e, -ENOMEM, "out of memory");
+	r = store_db_open(path, &s->db, e);
+	if (r < 0) {
+		free(s);
+		return r;
+	}
+	list_init(&s->queue);
+	list_init(&s->kept);
+	list_init(&s->finished);
+	if (uv_mutex_init(&s->lock) < 0 || uv_cond_init(&s->more) < 0 ||
+		uv_cond_init(&s->settled) < 0)
+		abort(); /* libuv does not fail here on Linux */
+	r = read_uuid(s, e);
+	if (r == 0) {
+		r = wake_new(s, loop);
+		if (r == 0)
+			r = start_worker(s);
+		if (r < 0)
+			(void)err_set(e, r, "cannot start the store's thread: %s", uv_strerror(r));
+	}
+	if (r < 0) {
+		store_free(s);
+		return r;
+	}
+	*ret = s;
+	return 0;
+}
+
+/* The loop must turn once more to give back the handle, as for every handle of libuv. */
+void store_close(struct store *s)
+{
+	if (s == NULL)
+		return;
+	uv_mutex_lock(&s->lock);
+	s->stopping = true;
+	uv_cond_signal(&s->more);
+	uv_mutex_unlock(&s->lock);
+	(void)uv_thread_join(&s->thread);
+	deliver(s);
+	store_free(s);
+}
+
+const char *store_path(const struct store *s)
+{
+	return s->db.path;
+}
+
+void store_uuid(const struct store *s, uint8_t ret[16])
+{
+	memcpy(ret, s->uuid, sizeof(s->uuid));
+}

@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: MIT. store_prune.c: what leaves the database: sessions deleted, sessions
+ * that are too old or too much, and the rows that nobody refers to any more. Worker thread. */
+#include <sqlite3.h>
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "store_int.h"
+
+static int exec_id(sqlite3 *db, const char *sql, int64_t id, struct err *e)
+{
+	sqlite3_stmt *q = NULL;
+	int rc = sqlite3_prepare_v2(db, sql, -1, &q, NULL);
+
+	if (rc == SQLITE_OK)
+		rc = sqlite3_bind_int64(q, 1, id);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(q);
+	(void)sqlite3_finalize(q);
+	return rc == SQLITE_DONE ? 0 : store_fail(db, rc, e);
+}
+
+/* --- one session
+ * --------------------------------------------------------------------------------------- */
+
+int store_drop_session(sqlite3 *db, int64_t id, struct err *e)
+{
+	static const char *const sql[] = {
+#define X(text) text,
+		STORE_DROP_SESSION(X)
+#undef X
+	};
+	size_t i;
+	int r;
+
+	for (i = 0; i < sizeof(sql) / sizeof(*sql); i++) {
+		r = exec_id(db, sql[i], id, e);
+		if (r < 0)
+			return r;
+	}
+	/* The last statement was the session's own row. */
+	return sqlite3_changes(db) > 0 ? 0 : err_set(e, -ENOENT, "no session %lld", (long long)id);
+}
+
+/* --- the sweep
+ * ----------------------------------------------------------------------------------------- */
+
+/* One bit per node id: somebody refers to it, or to a node below it. */
+struct used {
+	uint64_t *bits;
+	uint64_t n; /* ids below it are covered */
+};
+
+static bool used_get(const struct used *u, int64_t id)
+{
+	const uint64_t i = (uint64_t)id;
+
+	return i >= u->n || (u->bits[i / 64] >> (i % 64) & 1) != 0;
+}
+
+static void used_set(struct used *u, int64_t id)
+{
+	const uint64_t i = (uint64_t)id;
+
+	if (i < u->n)
+		u->bits[i / 64] |= 1ull << (i % 64);
+}
+
+/* SQL: protond_used(node.id). */
+static void sql_used(sqlite3_context *c, int n, sqlite3_value **v)
+{
+	(void)n;
+	sqlite3_result_int(c, used_get(sqlite3_user_data(c), sqlite3_value_int64(v[0])));
+}
+
+static int used_new(sqlite3 *db, struct used *u, struct err *e)
+{
+	sqlite3_stmt *q = NULL;
+	int rc = sqlite3_prepare_v2(db, "SELECT coalesce(max(id),0)+1 FROM node", -1, &q, NULL);
+
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(q);
+	if (rc == SQLITE_ROW)
+		u->n = (uint64_t)sqlite3_column_int64(q, 0);
+	(void)sqlite3_finalize(q);
+	if (rc != SQLITE_ROW)
+		return store_fail(db, rc, e);
+	u->bits = calloc((size_t)(u->n / 64 + 1), sizeof(*u->bits));
+	return u->bits != NULL ? 0 : err_set(e, -ENOMEM, "out of memory while sweeping the store");
+}
+
+static int used_mark(sqlite3 *db, struct used *u, struct err *e)
+{
+	sqlite3_stmt *q = NULL;
+	int rc = sqlite3_prepare_v2(db,
+		"SELECT node FROM cell UNION ALL SELECT node FROM metric "
+		"UNION ALL SELECT node FROM config",
+		-1, &q, NULL);
+
+	while (rc == SQLITE_OK || rc == SQLITE_ROW) {
+		rc = sqlite3_step(q);
+		if (rc == SQLITE_ROW)
+			used_set(u, sqlite3_column_int64(q, 0));
+	}
+	(void)sqlite3_finalize(q);
+	return rc == SQLITE_DONE ? 0 : store_fail(db, rc, e);
+}
+
+/* Parents of used nodes. A parent is nearly always older than its child, so one pass from the
+ * youngest does; *ret_again: there was one that was not. */
+static int used_climb(sqlite3 *db, struct used *u, bool *ret_again, struct err *e)
+{
+	sqlite3_stmt *q = NULL;
+	int64_t id, parent;
+	int rc =
+		sqlite3_prepare_v2(db, "SELECT id,parent FROM node ORDER BY id DESC", -1, &q, NULL);
+
+	*ret_again = false;
+	while (rc == SQLITE_OK || rc == SQLITE_ROW) {
+		rc = sqlite3_step(q);
+		if (rc != SQLITE_ROW)
+			break;
+		id = sqlite3_column_int64(q, 0);
+		parent = sqlite3_column_int64(q, 1);
+		if (parent == 0 || !used_get(u, id) || used_get(u, parent))
+			continue;
+		used_set(u, parent);
+		*ret_again = *ret_again || parent > id;
+	}
+	(void)sqlite3_finalize(q);
+	return rc == SQLITE_DONE ? 0 : store_fail(db, rc, e);
+}
+
+static int sweep_nodes(sqlite3 *db, struct used *u, struct err *e)
+{
+	bool again = true;
+	int rc, r = used_new(db, u, e);
+
+	if (r == 0)
+		r = used_mark(db, u, e);
+	while (r == 0 && again)
+		r = used_climb(db, u, &again, e);
+	if (r < 0)
+		return r;
+	rc = sqlite3_create_function(
+		db, "protond_used", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY, u, sql_used, NULL, NULL);
+	if (rc != SQLITE_OK)
+		return store_fail(db, rc, e);
+	r = store_exec(
+		db, "DELETE FROM node WHERE NOT protond_used(id) AND NOT protond_touched(id)", e);
+	(void)sqlite3_create_function(
+		db, "protond_used", 1, SQLITE_UTF8, NULL, NULL, NULL, NULL); /* u goes away */
+	return r;
+}
+
+/* What no session refers to any more: ended processes and what hangs on them, nodes, old anchors.
+ * It reads every cell once, so it runs once for many deletes. Nodes that this run of the daemon
+ * touched stay until the next open, which the mark in meta asks for. */
+int store_sweep(sqlite3 *db, struct err *e)
+{
+	struct used u = {0};
+	int r = store_exec(db, STORE_SWEEP, e);
+
+	if (r == 0)
+		r = sweep_nodes(db, &u, e);
+	free(u.bits);
+	if (r == 0)
+		r = store_exec(db, "INSERT OR REPLACE INTO meta(key,value) VALUES('sweep',1)", e);
+	return r;
+}
+
+/* --- the contract
+ * ---------------------------------------------------------------------------------------- */
+
+/* Ends a transaction by what became of it. */
+static int finish(sqlite3 *db, int r, struct err *e)
+{
+	if (r == 0)
+		r = store_exec(db, "COMMIT", e);
+	if (r < 0 && sqlite3_get_autocommit(db) == 0)
+		(void)store_exec(db, "ROLLBACK", NULL);
+	return r;
+}
+
+int store_delete_session(sqlite3 *db, int64_t id, struct err *e)
+{
+	int r = store_exec(db, "BEGIN IMMEDIATE", e);
+
+	if (r < 0)
+		return r;
+	r = store_drop_session(db, id, e);
+	if (r == 0)
+		r = store_sweep(db, e);
+	r = finish(db, r, e);
+	if (r == 0)
+		(void)store_exec(db, "PRAGMA incremental_vacuum", NULL);
+	return r;
+}
+
+/* The first column of the first row; -ENOENT: there is none. */
+static int first_int(sqlite3 *db, const char *sql, int64_t p1, int64_t *ret, struct err *e)
+{
+	sqlite3_stmt *q = NULL;
+	int rc = sqlite3_prepare_v2(db, sql, -1, &q, NULL);
+
+	if (rc == SQLITE_OK && sqlite3_bind_parameter_count(q) > 0)
+		rc = sqlite3_bind_int64(q, 1, p1);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(q);
+	if (rc == SQLITE_ROW)
+		*ret = sqlite3_column_int64(q, 0);
+	(void)sqlite3_finalize(q);
+	if (rc == SQLITE_ROW)
+		return 0;
+	return rc == SQLITE_DONE ? -ENOENT : store_fail(db, rc, e);
+}
+
+static int live_bytes(sqlite3 *db, uint64_t *ret, struct err *e)
+{
+	int64_t pages = 0, free_pages = 0, page = 0;
+	int r = first_int(db, "PRAGMA page_count", 0, &pages, e);
+
+	if (r == 0)
+		r = first_int(db, "PRAGMA freelist_count", 0, &free_pages, e);
+	if (r == 0)
+		r = first_int(db, "PRAGMA page_size", 0, &page, e);
+	*ret = (uint64_t)(pages - free_pages) * (uint64_t)page;
+	return r;
+}
+
+/* The next session to go, -ENOENT: enough have gone. */
+static int next_victim(
+	sqlite3 *db, int64_t before_realtime_ns, uint64_t max_bytes, int64_t *ret, struct err *e)
+{
+	uint64_t bytes = 0;
+	int r = -ENOENT;
+
+	if (before_realtime_ns != 0)
+		r = first_int(db,
+			"SELECT id FROM session WHERE state='finalized' AND finalized_ns<?1 "
+			"ORDER BY finalized_ns LIMIT 1",
+			before_realtime_ns, ret, e);
+	if (r != -ENOENT || max_bytes == 0)
+		return r;
+	r = live_bytes(db, &bytes, e);
+	if (r < 0)
+		return r;
+	if (bytes <= max_bytes)
+		return -ENOENT;
+	return first_int(db,
+		"SELECT id FROM session WHERE state='finalized' ORDER BY finalized_ns LIMIT 1", 0,
+		ret, e);
+}
+
+/* A transaction each, so that a long prune holds nobody up for long and keeps what it did. */
+int store_prune(
+	sqlite3 *db, int64_t before_realtime_ns, uint64_t max_bytes, uint32_t *ret_n, struct err *e)
+{
+	uint32_t n = 0;
+	int64_t id = 0;
+	int r;
+
+	while ((r = next_victim(db, before_realtime_ns, max_bytes, &id, e)) == 0) {
+		r = store_exec(db, "BEGIN IMMEDIATE", e);
+		if (r == 0)
+			r = finish(db, store_drop_session(db, id, e), e);
+		if (r < 0)
+			break;
+		n++;
+	}
+	if (r != -ENOENT)
+		return r;
+	if (n > 0) {
+		r = store_exec(db, "BEGIN IMMEDIATE", e);
+		if (r == 0)
+			r = finish(db, store_sweep(db, e), e);
+		if (r < 0)
+			return r;
+		(void)store_exec(db, "PRAGMA incremental_vacuum", NULL);
+	}
+	*ret_n = n;
+	return 0;
+}

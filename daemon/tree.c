@@ -1,0 +1,401 @@
+/* SPDX-License-Identifier: MIT. tree.c: what one session holds of one process. The end of the pipeline:
+ * an event comes in as (node, how long) and goes into a cell. */
+#include "tree.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "state.h"
+
+void tree_fini(struct tree *t)
+{
+	uint32_t i;
+
+	for (i = 0; i * CELL_CHUNK < t->n_cells; i++)
+		free(t->chunk[i]);
+	for (i = 0; i < t->n_busy; i++)
+		free(t->busy[i]);
+	free(t->chunk);
+	free(t->busy);
+	free(t->hint);
+	free(t->metric);
+	free(t->config);
+	free(t->dirty_cells.at);
+	free(t->dirty_metrics.at);
+	free(t->dirty_configs.at);
+	table_fini(&t->by_key);
+	table_fini(&t->metric_by_key);
+	*t = (struct tree){0};
+}
+
+/* --- cells */
+
+static bool same_key(const struct cell *a, const struct cell *b)
+{
+	return a->node == b->node && a->segment == b->segment && a->device == b->device &&
+		a->class == b->class;
+}
+
+struct cell_key {
+	const struct tree *tree;
+	const struct cell *key;
+};
+
+static bool cell_same(const void *arg, uint32_t at)
+{
+	const struct cell_key *k = arg;
+
+	return same_key(tree_at(k->tree, at), k->key);
+}
+
+static uint32_t cell_hash(const struct cell *k)
+{
+	return table_mix((uint64_t)k->segment << 32 | k->node, (uint32_t)k->device << 8 | k->class);
+}
+
+static uint32_t no_memory(const struct part *part)
+{
+	part->process->fold->no_memory = true;
+	return TABLE_NONE;
+}
+
+/* Hints for all nodes that there are now. */
+static bool hints_reach(struct part *part, uint32_t node)
+{
+	struct tree *t = &part->tree;
+	uint32_t want = part->process->cap_nodes;
+	struct hint *grown;
+
+	if (node < t->n_hints)
+		return true;
+	grown = reallocarray(t->hint, want, sizeof(*grown));
+	if (grown == NULL) {
+		(void)no_memory(part);
+		return false;
+	}
+	memset(grown + t->n_hints, 0, (want - t->n_hints) * sizeof(*grown));
+	t->hint = grown;
+	t->n_hints = want;
+	return true;
+}
+
+static uint32_t cell_new(struct part *part, const struct cell *key)
+{
+	struct tree *t = &part->tree;
+	uint32_t at = t->n_cells, chunk = at / CELL_CHUNK;
+	int r;
+
+	if (!ROOM_FOR(t->dirty_cells.at, t->dirty_cells.cap, at))
+		return no_memory(part);
+	if (at % CELL_CHUNK == 0) {
+		if (!ROOM_FOR(t->chunk, t->cap_chunks, chunk))
+			return no_memory(part);
+		t->chunk[chunk] = aligned_alloc(64, sizeof(struct cell_chunk));
+		if (t->chunk[chunk] == NULL)
+			return no_memory(part);
+		memset(t->chunk[chunk], 0, sizeof(struct cell_chunk));
+	}
+	r = table_add(&t->by_key, cell_hash(key), at);
+	if (r < 0) {
+		if (at % CELL_CHUNK == 0)
+			free(t->chunk[chunk]);
+		return r == -ENOMEM ? no_memory(part) : TABLE_NONE;
+	}
+	*tree_at(t, at) = (struct cell){.node = key->node, .segment = key->segment,
+		.device = key->device, .class = key->class, .min_ns = UINT64_MAX};
+	t->n_cells++;
+	return at;
+}
+
+static uint32_t cell_find_or_new(struct part *part, const struct cell *key, uint64_t ceiling)
+{
+	struct cell_key k = {&part->tree, key};
+	uint32_t at = table_find(&part->tree.by_key, cell_hash(key), cell_same, &k);
+
+	if (at != TABLE_NONE || part->tree.n_cells >= ceiling)
+		return at;
+	return cell_new(part, key);
+}
+
+uint32_t tree_cell_put(struct part *part, const struct cell *key)
+{
+	return hints_reach(part, key->node) ? cell_find_or_new(part, key, UINT64_MAX) : TABLE_NONE;
+}
+
+static uint32_t cell_slow(struct part *part, const struct cell *key)
+{
+	struct process *p = part->process;
+	uint64_t limit = p->fold->limit.nodes;
+	struct cell k = *key;
+	uint32_t at;
+
+	if (!hints_reach(part, k.node))
+		return TABLE_NONE;
+	at = cell_find_or_new(part, &k, limit);
+	if (at != TABLE_NONE) {
+		part->tree.hint[k.node].cell = at + 1;
+		return at;
+	}
+	loss_part(part, LOST_NODES, 1);
+	k.node = node_other(p, p->node[k.node].parent);
+	at = cell_find_or_new(part, &k, limit + limit / 16 + 64);
+	if (at != TABLE_NONE)
+		return at;
+	k.node = node_other(p, NODE_ROOT_AT);
+	return cell_find_or_new(part, &k, 2 * limit + 4096);
+}
+
+uint32_t tree_cell(struct part *part, const struct cell *key)
+{
+	const struct tree *t = &part->tree;
+	uint32_t at = key->node < t->n_hints ? t->hint[key->node].cell : 0;
+
+	if (at != 0 && same_key(tree_at(t, at - 1), key))
+		return at - 1;
+	return cell_slow(part, key);
+}
+
+/* Both ≤ INT64_MAX, as is the result: a column of the store is signed. */
+static uint64_t sum(uint64_t a, uint64_t b)
+{
+	return a + b > INT64_MAX ? INT64_MAX : a + b;
+}
+
+/* One finished thing of this length. */
+static void cell_duration(struct tree *t, uint32_t at, uint64_t own_ns)
+{
+	struct cell *c = tree_at(t, at);
+
+	c->min_ns = own_ns < c->min_ns ? own_ns : c->min_ns;
+	c->max_ns = own_ns > c->max_ns ? own_ns : c->max_ns;
+	tree_hist(t, at)[hist_bucket(own_ns)]++;
+}
+
+/* --- scopes */
+
+void tree_scope(struct part *part, uint32_t path, uint64_t begin, uint64_t end, uint64_t own_ns)
+{
+	struct process *p = part->process;
+	struct tree *t = &part->tree;
+	struct cell key = {.device = DEVICE_NONE, .class = CLASS_CPU}, *c;
+	uint64_t ns = own_ns, refused = p->refused;
+	bool counts = true;
+	uint32_t at;
+
+	if (!part->cpu)
+		return;
+	if (!window_has(&part->window, begin) || !window_has(&part->window, end) ||
+		begin < part->window.active[part->window.n_active - 1].begin) {
+		counts = window_has(&part->window, end);
+		ns = window_overlap(&part->window, &p->clock, begin, end);
+		if (!counts && ns == 0)
+			return;
+	}
+	key.node = p->path[path].node != 0 ? p->path[path].node - 1 : node_of_path(p, path);
+	key.segment = window_segment(&part->window, end);
+	at = tree_cell(part, &key);
+	if (at == TABLE_NONE)
+		return;
+	if (refused != p->refused)
+		loss_part(part, LOST_NODES, 1);
+	c = tree_at(t, at);
+	dirty_mark(&t->dirty_cells, &c->dirty, at);
+	c->sum_ns = sum(c->sum_ns, ns);
+	if (counts) {
+		c->count++;
+		cell_duration(t, at, own_ns);
+	}
+}
+
+void tree_open_scope(struct part *part, uint32_t path, uint64_t begin, uint64_t end)
+{
+	struct process *p = part->process;
+	struct cell key = {.device = DEVICE_NONE, .class = CLASS_CPU}, *c;
+	uint64_t ns;
+	uint32_t at;
+
+	if (!part->cpu || path == PATH_ROOT || begin > end)
+		return;
+	ns = window_overlap(&part->window, &p->clock, begin, end);
+	if (ns == 0)
+		return;
+	key.node = node_of_path(p, path);
+	key.segment = window_segment(&part->window, end);
+	at = tree_cell(part, &key);
+	if (at == TABLE_NONE)
+		return;
+	c = tree_at(&part->tree, at);
+	dirty_mark(&part->tree.dirty_cells, &c->dirty, at);
+	c->sum_ns = sum(c->sum_ns, ns);
+	c->open++;
+}
+
+/* --- what the GPU did */
+
+/* What was checked when it came may have waited over a restart, and the ring's tables, read again since,
+ * are the job's. */
+static uint32_t known_path(const struct process *p, uint32_t path)
+{
+	return path < p->n_paths ? path : PATH_OTHER;
+}
+
+static uint32_t kernel_name(const struct process *p, const struct launch *l, const struct gpu *g)
+{
+	uint32_t name = g->name != NAME_NONE ? g->name : l->name;
+
+	return name < p->n_names ? name : NAME_OTHER;
+}
+
+/* Launch path [+ <captured_at> + captured path] + the kernel, copy or set; an op stands for its kernels. */
+static uint32_t gpu_node(struct part *part, const struct launch *l, const struct gpu *g)
+{
+	static const uint32_t copies[] = {[COPY_OTHER] = WORD_COPY, [COPY_H2D] = WORD_H2D,
+		[COPY_D2H] = WORD_D2H, [COPY_D2D] = WORD_D2D, [COPY_P2P] = WORD_P2P};
+	struct process *p = part->process;
+	bool python = part->python && l->python != PATH_ROOT, op = (l->flags & LAUNCH_OP) != 0;
+	uint32_t path = known_path(p, python ? l->python : l->path), node, captured;
+
+	if (l->list == LIST_WAITING)
+		node = node_child(p, NODE_ROOT_AT, NODE_SCOPE, WORD_NO_LAUNCH);
+	else
+		node = p->path[path].node != 0 ? p->path[path].node - 1 : node_of_path(p, path);
+	if (python && op)
+		node = node_child(p, node, NODE_OP, p->path[known_path(p, l->path)].name);
+	if (g->captured != PATH_ROOT && (g->flags & GPU_FLAG_GRAPH) != 0) {
+		captured = known_path(p, g->captured);
+		node = node_captured(p, node, captured);
+		op = p->path[captured].kind == PATH_KIND_OP;
+	}
+	if (g->type == REC_COPY)
+		return node_child(p, node, NODE_COPY, copies[g->copy]);
+	if (g->type == REC_SET)
+		return node_child(p, node, NODE_SET, WORD_SET);
+	if (op)
+		return node;
+	return node_child(p, node, NODE_KERNEL, kernel_name(p, l, g));
+}
+
+static uint8_t gpu_class(struct process *p, const struct launch *l, const struct gpu *g)
+{
+	static const uint8_t copies[] = {[COPY_OTHER] = CLASS_OTHER, [COPY_H2D] = CLASS_H2D,
+		[COPY_D2H] = CLASS_D2H, [COPY_D2D] = CLASS_D2D, [COPY_P2P] = CLASS_P2P};
+
+	if (g->type == REC_COPY)
+		return copies[g->copy];
+	if (g->type == REC_SET)
+		return CLASS_MEMSET;
+	return name_class(p, kernel_name(p, l, g));
+}
+
+struct busy *tree_busy(struct part *part, uint32_t device)
+{
+	struct tree *t = &part->tree;
+	struct busy **grown;
+	uint32_t i;
+
+	for (i = 0; i < t->n_busy; i++)
+		if (t->busy[i]->device == device)
+			return t->busy[i];
+	grown = reallocarray(t->busy, t->n_busy + 1, sizeof(*grown));
+	if (grown != NULL) {
+		t->busy = grown;
+		grown[t->n_busy] = calloc(1, sizeof(**grown));
+	}
+	if (grown == NULL || grown[t->n_busy] == NULL) {
+		(void)no_memory(part);
+		return NULL;
+	}
+	grown[t->n_busy]->device = device;
+	return grown[t->n_busy++];
+}
+
+/* Within the session's active spans; what was launched in one may run on behind it. */
+static void busy_within(struct part *part, const struct gpu *g)
+{
+	const struct session *s = part->session;
+	uint64_t begin = real_to_mono(part->process, g->start), end = begin + (g->end - g->start);
+	struct busy *b = tree_busy(part, g->device);
+	const struct span *v;
+	uint32_t i;
+
+	for (i = s->active.n; b != NULL && i-- > 0;) {
+		v = &s->active.v[i].span;
+		if (v->end != 0 && v->end <= begin)
+			return;
+		busy_add(b, begin > v->begin ? begin : v->begin,
+			v->end == 0 || end < v->end ? end : v->end);
+	}
+}
+
+struct config *tree_config_put(struct part *part, uint32_t node, uint32_t id)
+{
+	struct tree *t = &part->tree;
+	struct config *last = NULL, *c;
+	uint32_t at, n = 0;
+
+	if (!hints_reach(part, node))
+		return NULL;
+	for (at = t->hint[node].config; at != 0; at = c->next, n++) {
+		c = &t->config[at - 1];
+		if (c->id == id)
+			return c;
+		if (last == NULL || c->id > last->id)
+			last = c;
+	}
+	if (n >= CONFIGS_A_NODE)
+		return last; /* which one that is does not hang on the order they came in */
+	if (!ROOM_FOR(t->config, t->cap_configs, t->n_configs) ||
+		!ROOM_FOR(t->dirty_configs.at, t->dirty_configs.cap, t->n_configs)) {
+		(void)no_memory(part);
+		return NULL;
+	}
+	c = &t->config[t->n_configs++];
+	*c = (struct config){.node = node, .id = id, .next = t->hint[node].config};
+	t->hint[node].config = t->n_configs;
+	return c;
+}
+
+static void config_count(struct part *part, uint32_t node, uint32_t id)
+{
+	struct tree *t = &part->tree;
+	uint32_t at = node < t->n_hints ? t->hint[node].config : 0;
+	struct config *c = at != 0 && t->config[at - 1].id == id ? &t->config[at - 1]
+								 : tree_config_put(part, node, id);
+
+	if (c == NULL)
+		return;
+	c->count++;
+	dirty_mark(&t->dirty_configs, &c->dirty, (uint32_t)(c - t->config));
+}
+
+void tree_gpu(struct part *part, const struct launch *l, const struct gpu *g)
+{
+	struct process *p = part->process;
+	struct tree *t = &part->tree;
+	uint64_t refused = p->refused;
+	struct cell key = {.device = (uint8_t)g->device, .class = gpu_class(p, l, g)}, *c;
+	bool timed = (g->flags & (GPU_FLAG_RUNNING | GPU_FLAG_UNTIMED)) == 0;
+	uint32_t at;
+
+	key.node = gpu_node(part, l, g);
+	key.segment = window_segment(&part->window, l->clock);
+	at = tree_cell(part, &key);
+	if (at == TABLE_NONE)
+		return;
+	if (refused != p->refused)
+		loss_part(part, LOST_NODES, 1);
+	c = tree_at(t, at);
+	dirty_mark(&t->dirty_cells, &c->dirty, at);
+	c->count++;
+	c->bytes = sum(c->bytes, g->bytes);
+	if (timed) {
+		c->sum_ns = sum(c->sum_ns, g->end - g->start);
+		cell_duration(t, at, g->end - g->start);
+		busy_within(part, g);
+	} else {
+		c->untimed++;
+	}
+	if (g->type == REC_KERNEL && g->config < p->n_configs)
+		config_count(part, c->node, g->config);
+	part->session->gpu_seen = true;
+}

@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: MIT. verbs_session.c: the control verbs that make, change, end and hand
+ * out sessions. Each becomes a VERB entry of the journal; nothing is changed past it. */
+#include "control.h"
+
+#include <ctype.h>
+#include <fnmatch.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <unistd.h>
+
+#include "engine.h"
+
+#define FINALIZE_MS     5000u
+#define FINALIZE_MS_MAX 60000u
+
+static const uint8_t no_ring[16];
+
+static void fail(struct request *q, int code, const char *text, const char *next)
+{
+	struct err e;
+
+	(void)err_set(&e, code, "%s", text);
+	request_fail(q, &e, next);
+}
+
+static int apply_verb(struct daemon *d, struct j_verb *v)
+{
+	v->mono_ns = mono_ns();
+	v->realtime_ns = real_ns();
+	return daemon_apply(d, J_VERB, no_ring, v, sizeof(*v));
+}
+
+/* Applies a verb without further words to q->session. */
+static int apply_plain(struct request *q, enum verb verb)
+{
+	struct j_verb v = {.verb = verb, .uid = q->session.uid};
+
+	memcpy(v.session, q->session.uuid, 16);
+	return apply_verb(q->d, &v);
+}
+
+static void answer(struct request *q, int r, const char *what)
+{
+	struct err e;
+
+	if (r < 0) {
+		(void)err_set(&e, r, "could not %s '%s': %s", what, q->session.name, strerror(-r));
+		request_fail(q, &e,
+			r == -ENOSPC ? "the journal's tmpfs or a ceiling is full: protonctl status"
+				     : "protonctl status");
+		return;
+	}
+	(void)request_result(q);
+	request_done(q, NULL);
+}
+
+/* --- start
+ * ---------------------------------------------------------------------------------------- */
+
+/* A word of a fixed list → its place. */
+static int word_index(
+	const msgpack_object *params, const char *key, const char *const *words, uint8_t *ret)
+{
+	char text[32] = "";
+	uint8_t i;
+
+	if (wire_get_str(params, key, text, sizeof(text)) < 0)
+		return -EINVAL;
+	if (*text == '\0')
+		return 0;
+	for (i = 0; words[i] != NULL; i++)
+		if (strcmp(words[i], text) == 0) {
+			*ret = i;
+			return 0;
+		}
+	return -EINVAL;
+}
+
+static const char *const data_words[] = {"tree", "trace", "both", NULL};
+static const char *const context_words[] = {"shadow", "python", NULL};
+static const char *const cpu_words[] = {"on", "off", NULL};
+static const char *const gpu_words[] = {"on", "armed", "none", NULL};
+static const char *const backend_words[] = {"cupti", "none", NULL};
+static const char *const hook_words[] = {"none", "triton", "torch", NULL};
+static const char *const source_words[] = {"control", "run", NULL};
+
+static bool name_is_good(const char *name)
+{
+	const unsigned char *p;
+
+	if (*name == '\0' || *name == '@')
+		return false;
+	for (p = (const unsigned char *)name; *p != '\0'; p++)
+		if (*p < 0x20 || *p == 0x7f)
+			return false;
+	return true;
+}
+
+/* What is recorded and how. NULL: fine; else which parameter is wrong, and what it may be. */
+static const char *start_options(const msgpack_object *params, struct j_verb *v)
+{
+	uint8_t backend = 0, hook = 0, source = 0;
+
+	if (wire_get_str(params, "name", v->name, sizeof(v->name)) < 0 || !name_is_good(v->name))
+		return "name: 1 to 127 bytes, no control characters, not beginning with @";
+	if (word_index(params, "data", data_words, &v->data) < 0)
+		return "data: tree, trace or both";
+	if (word_index(params, "context", context_words, &v->context) < 0)
+		return "context: shadow or python";
+	if (word_index(params, "cpu", cpu_words, &v->cpu) < 0)
+		return "cpu: on or off";
+	if (word_index(params, "gpu", gpu_words, &v->gpu) < 0)
+		return "gpu: on, armed or none";
+	if (word_index(params, "backend", backend_words, &backend) < 0)
+		return "backend: cupti or none";
+	if (word_index(params, "hook", hook_words, &hook) < 0)
+		return "hook: triton, torch or none";
+	if (word_index(params, "source", source_words, &source) < 0)
+		return "source: control or run";
+	if (wire_get_str(params, "mode", v->mode, sizeof(v->mode)) < 0)
+		return "mode: at most 63 bytes";
+	(void)snprintf(v->backend, sizeof(v->backend), "%s", backend_words[backend]);
+	if (hook != 0)
+		(void)snprintf(v->hook, sizeof(v->hook), "%s", hook_words[hook]);
+	if (backend == 1)
+		v->gpu = 2;
+	v->source = source == 1 ? SOURCE_RUN : SOURCE_CONTROL;
+	return NULL;
+}
+
+/* Which jobs. NULL: fine. */
+static const char *start_match(const msgpack_object *params, struct j_verb *v)
+{
+	uint64_t pid = 0;
+	bool all = false;
+	const bool token = wire_get(params, "token") != NULL;
+	const bool match = wire_get(params, "match") != NULL;
+
+	if (wire_get_u64(params, "pid", &pid) < 0 || pid > INT32_MAX)
+		return "pid: a process id";
+	if (wire_get_bool(params, "all", &all) < 0)
+		return "all: true or false";
+	if (wire_get_bin(params, "token", v->token, sizeof(v->token)) < 0)
+		return "token: 16 bytes";
+	if (wire_get_str(params, "match", v->command, sizeof(v->command)) < 0)
+		return "match: at most 127 bytes";
+	if ((pid != 0) + all + token + match != 1)
+		return "which jobs: exactly one of pid, all, match, token";
+	v->pid = (uint32_t)pid;
+	v->match = pid != 0 ? MATCH_PID : all ? MATCH_USER : token ? MATCH_TOKEN : MATCH_COMMAND;
+	return NULL;
+}
+
+/* Attached jobs that the new session is for. */
+struct matching {
+	const struct j_verb *v;
+	uint32_t n, uid; /* uid: of the job, for pid */
+};
+
+static void matching_look(void *arg, const struct live_job *j)
+{
+	struct matching *m = arg;
+
+	switch (m->v->match) {
+	case MATCH_PID:
+		if (j->pid != m->v->pid)
+			return;
+		m->uid = j->uid;
+		break;
+	case MATCH_USER:
+		if (j->uid != m->v->uid)
+			return;
+		break;
+	case MATCH_COMMAND:
+		if (j->uid != m->v->uid || fnmatch(m->v->command, j->command, 0) != 0)
+			return;
+		break;
+	default:
+		return;
+	}
+	m->n++;
+}
+
+struct same_name {
+	const struct j_verb *v;
+	bool found;
+};
+
+static void same_name_look(void *arg, const struct fold_session *s)
+{
+	struct same_name *n = arg;
+
+	if (s->uid == n->v->uid && s->state != SESSION_IS_FINALIZED &&
+		s->state != SESSION_IS_FINALIZING && strcmp(s->name, n->v->name) == 0)
+		n->found = true;
+}
+
+/* A name must say which live session is meant; a run has its token, and many may start at once. */
+static bool name_is_taken(const struct request *q, const struct j_verb *v)
+{
+	struct same_name n = {.v = v};
+
+	if (v->source == SOURCE_RUN)
+		return false;
+	fold_each_session(q->d->fold, same_name_look, &n);
+	return n.found;
+}
+
+void verb_start(struct request *q)
+{
+	struct j_verb v = {.verb = VERB_START, .uid = (uint32_t)q->peer.uid};
+	struct matching m = {.v = &v};
+	struct fold_session s;
+	const char *wrong = start_options(q->params, &v);
+	struct wire_buf *b;
+	int r;
+
+	if (wrong == NULL)
+		wrong = start_match(q->params, &v);
+	if (wrong != NULL) {
+		fail(q, -EINVAL, wrong, "protonctl help start");
+		return;
+	}
+	jobs_each_live(q->d, matching_look, &m);
+	if (v.match == MATCH_PID && (m.n == 0 || !request_may(q, m.uid))) {
+		fail(q, -ESRCH, "that process was not started with protond",
+			"start it with `protonctl run`, link libprotond, or set the variables that "
+			"`protonctl env` prints");
+		return;
+	}
+	if (v.match == MATCH_PID)
+		v.uid = m.uid; /* root's look at a user's job is that user's to see */
+	if (name_is_taken(q, &v)) {
+		fail(q, -EEXIST, "a session of that name is live",
+			"protonctl finalize it, or take another name");
+		return;
+	}
+	r = getrandom(v.session, sizeof(v.session), 0) == (ssize_t)sizeof(v.session) ? 0 : -EIO;
+	if (r == 0)
+		r = apply_verb(q->d, &v);
+	memcpy(q->session.uuid, v.session, 16);
+	(void)snprintf(q->session.name, sizeof(q->session.name), "%s", v.name);
+	if (r < 0 || !fold_get_session(q->d->fold, v.session, &s)) {
+		answer(q, r < 0 ? r : -ENOSPC, "start");
+		return;
+	}
+	b = request_result(q);
+	wire_kv_i64(b, "id", s.id);
+	wire_kv_bin(b, "uuid", v.session, 16);
+	wire_kv_str(b, "name", v.name);
+	wire_kv_u64(b, "jobs", m.n);
+	request_done(q, NULL);
+}
+
+/* --- activate, stop
+ * ------------------------------------------------------------------------------- */
+
+static void change(struct request *q, enum verb verb, const char *what)
+{
+	if (!q->session.live || q->session.state == SESSION_IS_FINALIZING ||
+		q->session.state == SESSION_IS_FINALIZED) {
+		fail(q, -EALREADY, "that session has been finalized",
+			"protonctl start NAME begins another; protonview shows this one");
+		return;
+	}
+	answer(q, apply_plain(q, verb), what);
+}
+
+static void activate_found(struct request *q)
+{
+	change(q, VERB_ACTIVATE, "activate");
+}
+
+static void stop_found(struct request *q)
+{
+	change(q, VERB_DEACTIVATE, "stop");
+}
+
+void verb_activate(struct request *q)
+{
+	query_session(q, activate_found);
+}
+
+void verb_stop(struct request *q)
+{
+	query_session(q, stop_found);
+}
+
+/* --- finalize
+ * ------------------------------------------------------------------------------------- */
+
+static void finalize_result(struct request *q)
+{
+	const struct session_ref *s = &q->session;
+	struct wire_buf *b = request_result(q);
+
+	wire_kv_i64(b, "id", s->id);
+	wire_kv_bin(b, "uuid", s->uuid, 16);
+	wire_kv_str(b, "name", s->name);
+	wire_kv_u64(b, "processes", s->n_processes);
+	wire_kv_u64(b, "launches", s->launches);
+	wire_kv_u64(b, "unmatched", s->launches > s->matched ? s->launches - s->matched : 0);
+	wire_kv_str(b, "db", store_path(q->d->store));
+	request_done(q, NULL);
+}
+
+static void finalize_on_done(void *arg, int r, const struct err *e)
+{
+	struct request *q = arg;
+	struct fold_session s;
+
+	if (r < 0) {
+		request_fail(q, e,
+			"what was recorded is in the journal and will be stored: protonctl status");
+		return;
+	}
+	if (fold_get_session(q->d->fold, q->session.uuid, &s)) {
+		q->session.launches = s.launches;
+		q->session.matched = s.matched;
+		q->session.n_processes = s.n_processes;
+		finalize_result(q);
+		return;
+	}
+	/* The fold let go of it: the store's figures are the last ones. */
+	query_again(q, finalize_result);
+}
+
+static void finalize_found(struct request *q)
+{
+	uint64_t ms = FINALIZE_MS;
+
+	if (wire_get_u64(q->params, "timeout_ms", &ms) < 0 || ms > FINALIZE_MS_MAX) {
+		fail(q, -EINVAL, "timeout_ms: at most 60000", "");
+		return;
+	}
+	if (!q->session.live || q->session.state == SESSION_IS_FINALIZED) {
+		finalize_result(q); /* said twice is said once */
+		return;
+	}
+	daemon_finalize(q->d, q->session.uuid, (uint32_t)ms, finalize_on_done, q);
+}
+
+void verb_finalize(struct request *q)
+{
+	query_session(q, finalize_found);
+}
+
+/* --- sync, export
+ * --------------------------------------------------------------------------------- */
+
+static void sync_on_done(void *arg, int r, const struct err *e)
+{
+	struct request *q = arg;
+	struct wire_buf *b;
+
+	if (r < 0) {
+		request_fail(q, e, "protonctl doctor looks at the database");
+		return;
+	}
+	if (q->peer.uid != geteuid()) { /* the database's file is not this user's to open */
+		query_portable(q);
+		return;
+	}
+	b = request_result(q);
+	wire_kv_i64(b, "id", q->session.id);
+	wire_kv_bin(b, "uuid", q->session.uuid, 16);
+	wire_kv_str(b, "db", store_path(q->d->store));
+	request_done(q, NULL);
+}
+
+static void sync_found(struct request *q)
+{
+	static const struct err none;
+
+	if (!q->session.live) {
+		sync_on_done(q, 0, &none);
+		return;
+	}
+	daemon_drain_now(q->d);
+	daemon_commit(q->d, sync_on_done, q);
+}
+
+void verb_sync(struct request *q)
+{
+	query_session(q, sync_found);
+}
+
+static void export_on_done(void *arg, int r, const struct err *e, const struct export_result *x)
+{
+	struct request *q = arg;
+	struct wire_buf *b;
+	int fd;
+
+	if (r < 0) {
+		request_fail(q, e, "protonctl help finalize lists the formats");
+		return;
+	}
+	fd = x->fd;
+	b = request_result(q);
+	wire_kv_i64(b, "id", q->session.id);
+	wire_kv_bool(b, "fd", true);
+	wire_kv_u64(b, "bytes", x->bytes);
+	wire_kv_str(b, "name", x->name);
+	request_done(q, &fd);
+}
+
+static void export_found(struct request *q)
+{
+	char format[32] = "hatchet";
+
+	if (wire_get_str(q->params, "format", format, sizeof(format)) < 0) {
+		fail(q, -EINVAL, "format: a word of at most 31 bytes", "hatchet");
+		return;
+	}
+	if (q->session.live)
+		daemon_drain_now(q->d);
+	export_session(q->d, q->session.uuid, format, export_on_done, q);
+}
+
+void verb_export(struct request *q)
+{
+	query_session(q, export_found);
+}
+
+/* --- delete, prune
+ * -------------------------------------------------------------------------------- */
+
+static void delete_on_commit(void *arg, int r, const struct err *e)
+{
+	struct request *q = arg;
+
+	if (r < 0)
+		request_fail(q, e, "protonctl doctor looks at the database");
+	else
+		query_delete(q);
+}
+
+static void delete_found(struct request *q)
+{
+	int r;
+
+	if (!q->session.live) {
+		query_delete(q);
+		return;
+	}
+	r = apply_plain(q, VERB_DELETE);
+	if (r < 0)
+		answer(q, r, "delete");
+	else
+		daemon_commit(q->d, delete_on_commit, q);
+}
+
+void verb_delete(struct request *q)
+{
+	query_session(q, delete_found);
+}
+
+void verb_prune(struct request *q)
+{
+	uint64_t older_than_s = 0, max_bytes = 0;
+
+	if (!q->peer.privileged) {
+		fail(q, -EPERM,
+			"prune deletes sessions of all users: root, the daemon's user and the "
+			"group protond may",
+			"protonctl delete removes your own");
+		return;
+	}
+	if (wire_get_u64(q->params, "older_than_s", &older_than_s) < 0 ||
+		wire_get_u64(q->params, "max_bytes", &max_bytes) < 0 ||
+		(older_than_s == 0 && max_bytes == 0)) {
+		fail(q, -EINVAL, "prune needs older_than_s or max_bytes", "protonctl help prune");
+		return;
+	}
+	query_prune(q, older_than_s, max_bytes);
+}

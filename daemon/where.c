@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: MIT. where.c: questions about the fold as it stands: sessions, processes,
+ * what is in flight, what took longest. Changes nothing. */
+#include "state.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void show_session(const struct session *s, struct fold_session *ret)
+{
+	uint32_t i;
+
+	*ret = (struct fold_session){.id = s->row.id,
+		.name = s->row.name,
+		.backend = s->row.backend,
+		.mode = s->row.mode,
+		.hook = s->row.hook,
+		.command = s->row.command,
+		.uid = s->row.uid,
+		.source = s->row.source,
+		.match = s->row.match,
+		.pid = s->row.pid,
+		.job_number = s->row.job_number == UINT32_MAX ? -1 : (int32_t)s->row.job_number,
+		.data = s->row.data,
+		.context = s->row.context,
+		.cpu = s->row.cpu,
+		.gpu = s->row.gpu,
+		.state = s->row.state,
+		.gpu_seen = s->gpu_seen,
+		.created_ns = s->row.created_ns,
+		.active_since_ns = s->opened_ns,
+		.active_ns = s->row.active_ns,
+		.launches = s->row.launches,
+		.matched = s->row.matched,
+		.n_processes = s->n_processes};
+	hash_copy(ret->uuid, s->row.uuid);
+	hash_copy(ret->owner, s->row.owner);
+	hash_copy(ret->token, s->row.token);
+	for (i = 0; i < s->n_parts; i++)
+		ret->n_live += s->part[i]->process->row.ended_ns == 0;
+}
+
+static void show_process(const struct process *p, struct fold_process *ret)
+{
+	const struct row_process *r = &p->row;
+
+	*ret = (struct fold_process){.id = r->id,
+		.pid = r->pid,
+		.ns_pid = r->ns_pid,
+		.uid = r->uid,
+		.command = r->command,
+		.cwd = r->cwd,
+		.gpu_text = r->gpu_text,
+		.cupti_path = r->cupti_path,
+		.version = r->version,
+		.rank = r->rank,
+		.local_rank = r->local_rank,
+		.world_size = r->world_size,
+		.started_ns = r->started_ns,
+		.ended = r->ended_ns != 0,
+		.end_reason = r->end_reason,
+		.gpu_state = r->gpu_state,
+		.cupti_version = r->cupti_version,
+		.driver_version = r->driver_version,
+		.gpu_code = r->gpu_code,
+		.events = p->events,
+		.launches = p->launches,
+		.open_launches = p->correlate.list[LIST_OPEN].n + p->correlate.list[LIST_GRAPH].n,
+		.kernels = p->kernels,
+		.drops = p->drops,
+		.agent_ns = r->agent_ns,
+		.delivered_ns = p->delivered_ns};
+	hash_copy(ret->ring, r->ring);
+	hash_copy(ret->token, r->token);
+}
+
+void fold_each_session(const struct fold *f, fold_session_fn *fn, void *arg)
+{
+	struct fold_session s;
+	uint32_t i;
+
+	for (i = 0; i < f->n_sessions; i++) {
+		show_session(f->session[i], &s);
+		fn(arg, &s);
+	}
+}
+
+void fold_each_process(const struct fold *f, fold_process_fn *fn, void *arg)
+{
+	struct fold_process p;
+	uint32_t i;
+
+	for (i = 0; i < f->n_processes; i++) {
+		show_process(f->process[i], &p);
+		fn(arg, &p);
+	}
+}
+
+bool fold_get_session(const struct fold *f, const uint8_t uuid[16], struct fold_session *ret)
+{
+	const struct session *s = session_find(f, uuid);
+
+	if (s != NULL)
+		show_session(s, ret);
+	return s != NULL;
+}
+
+bool fold_get_process(const struct fold *f, const uint8_t ring[16], struct fold_process *ret)
+{
+	const struct process *p = process_find(f, ring);
+
+	if (p != NULL)
+		show_process(p, ret);
+	return p != NULL;
+}
+
+bool fold_is_member(const struct fold *f, const uint8_t session[16], const uint8_t ring[16])
+{
+	const struct session *s = session_find(f, session);
+	const struct process *p = process_find(f, ring);
+
+	return s != NULL && p != NULL && session_part(s, p) != NULL;
+}
+
+/* Also of one that is forgotten here and only in the store: its uuid follows from ring and number. */
+bool fold_job_session(const struct fold *f, const uint8_t ring[16], uint32_t number, uint8_t ret_uuid[16])
+{
+	const struct process *p = process_find(f, ring);
+
+	if (p == NULL || number >= p->n_numbers)
+		return false;
+	session_number_uuid(ring, number, ret_uuid);
+	return true;
+}
+
+uint64_t fold_mono_ns(const struct fold *f, const uint8_t ring[16], uint64_t clock)
+{
+	const struct process *p = process_find(f, ring);
+	struct clockmap m;
+
+	if (p == NULL || clock == 0)
+		return 0;
+	m = p->clock;
+	return clockmap_ns(&m, clock);
+}
+
+/* --- paths in words */
+
+struct room { /* of snprintf's kind */
+	char *buf;
+	size_t n, at;
+};
+
+static void room_add(struct room *r, const char *text, size_t bytes)
+{
+	size_t left = r->at < r->n ? r->n - r->at : 0;
+
+	if (left > 1) {
+		left = bytes < left - 1 ? bytes : left - 1;
+		memcpy(r->buf + r->at, text, left);
+		r->buf[r->at + left] = '\0';
+	}
+	r->at += bytes;
+}
+
+int fold_path_text(const struct fold *f, const uint8_t ring[16], uint32_t path, char *buf, size_t n)
+{
+	const struct process *p = process_find(f, ring);
+	uint32_t up[PATH_DEPTH_MAX + 1], depth = 0, bytes;
+	struct room r = {buf, n, 0};
+	const char *text;
+
+	if (n > 0)
+		*buf = '\0';
+	if (p == NULL || path >= p->n_paths)
+		return 0;
+	for (; path != PATH_ROOT; path = p->path[path].parent)
+		up[depth++] = path;
+	while (depth-- > 0) {
+		text = name_text(p, p->path[up[depth]].name, &bytes);
+		if (r.at > 0)
+			room_add(&r, "/", 1);
+		room_add(&r, text, bytes);
+	}
+	return (int)r.at;
+}
+
+static void node_text(const struct process *p, uint32_t node, struct room *r)
+{
+	uint32_t up[2 * PATH_DEPTH_MAX + 8], depth = 0;
+
+	for (; node != NODE_ROOT_AT && depth < sizeof(up) / sizeof(up[0]); node = p->node[node].parent)
+		up[depth++] = node;
+	r->at = 0;
+	r->buf[0] = '\0';
+	while (depth-- > 0) {
+		if (r->at > 0)
+			room_add(r, "/", 1);
+		room_add(r, p->node[up[depth]].name, p->node[up[depth]].bytes);
+	}
+}
+
+/* --- what is in flight */
+
+static void show_launch(const struct process *p, const struct launch *l, struct fold_launch *ret)
+{
+	const struct gpu *g = l->records != 0 ? &p->correlate.gpu[l->records - 1].gpu : NULL;
+	uint32_t name = g != NULL && g->name != NAME_NONE ? g->name : l->name, bytes;
+	struct clockmap m = p->clock;
+
+	*ret = (struct fold_launch){.mono_ns = clockmap_ns(&m, l->clock),
+		.path = l->path < p->n_paths ? l->path : PATH_OTHER,
+		.name = name_text(p, name < p->n_names ? name : NAME_OTHER, &bytes),
+		.running = g != NULL};
+	if (g != NULL) {
+		ret->device = g->device;
+		ret->stream = g->stream;
+	}
+}
+
+uint32_t fold_open_launches(const struct fold *f, const uint8_t ring[16], struct fold_launch *ret, uint32_t n)
+{
+	const struct process *p = process_find(f, ring);
+	const struct correlate *c;
+	const struct launch *l, *g;
+	uint32_t got = 0, list;
+
+	if (p == NULL)
+		return 0;
+	c = &p->correlate;
+	for (list = LIST_OPEN; list <= LIST_GRAPH; list++)
+		for (l = correlate_first(c, list); l != NULL && got < n; l = correlate_next(c, l))
+			if (l->records != 0)
+				show_launch(p, l, &ret[got++]);
+	l = correlate_first(c, LIST_OPEN);
+	g = correlate_first(c, LIST_GRAPH);
+	while (got < n && (l != NULL || g != NULL)) { /* both are in order: the older of the two */
+		const struct launch **next = g == NULL || (l != NULL && l->clock <= g->clock) ? &l : &g;
+
+		if ((*next)->records == 0)
+			show_launch(p, *next, &ret[got++]);
+		*next = correlate_next(c, *next);
+	}
+	return got;
+}
+
+/* --- what took longest */
+
+struct top {
+	const struct process *process;
+	uint32_t node;
+	uint8_t class;
+	uint64_t count, sum_ns, max_ns;
+};
+
+static const uint8_t *top_hash(const struct top *t)
+{
+	return t->process->node[t->node].hash;
+}
+
+static int by_node(const void *a, const void *b)
+{
+	const struct top *x = a, *y = b;
+	int c = memcmp(top_hash(x), top_hash(y), 16);
+
+	return c != 0 ? c : (int)x->class - (int)y->class;
+}
+
+static int by_sum(const void *a, const void *b)
+{
+	const struct top *x = a, *y = b;
+
+	if (x->sum_ns != y->sum_ns)
+		return x->sum_ns > y->sum_ns ? -1 : 1;
+	return by_node(a, b);
+}
+
+static struct top *top_all(const struct session *s, uint32_t *ret_n)
+{
+	const struct tree *t;
+	const struct cell *c;
+	struct top *v;
+	uint32_t i, k, n = 0;
+
+	for (i = 0; i < s->n_parts; i++)
+		n += s->part[i]->tree.n_cells;
+	v = n == 0 ? NULL : malloc(n * sizeof(*v));
+	if (v == NULL)
+		return NULL;
+	for (i = 0, n = 0; i < s->n_parts; i++) {
+		t = &s->part[i]->tree;
+		for (k = 0; k < t->n_cells; k++) {
+			c = tree_at(t, k);
+			v[n++] = (struct top){s->part[i]->process, c->node, c->class, c->count,
+				c->sum_ns, c->max_ns};
+		}
+	}
+	*ret_n = n;
+	return v;
+}
+
+/* Equal nodes and classes become one; returns how many there are then. */
+static uint32_t top_merge(struct top *v, uint32_t n)
+{
+	uint32_t i, last = 0;
+
+	qsort(v, n, sizeof(*v), by_node);
+	for (i = 1; i < n; i++) {
+		if (by_node(&v[last], &v[i]) != 0) {
+			v[++last] = v[i];
+			continue;
+		}
+		v[last].count += v[i].count;
+		v[last].sum_ns += v[i].sum_ns;
+		v[last].max_ns = v[i].max_ns > v[last].max_ns ? v[i].max_ns : v[last].max_ns;
+	}
+	qsort(v, last + 1, sizeof(*v), by_sum);
+	return last + 1;
+}
+
+void fold_top(struct fold *f, const uint8_t session[16], uint32_t n, fold_cell_fn *fn, void *arg)
+{
+	const struct session *s = session_find(f, session);
+	struct room r = {.n = 64u << 10};
+	struct fold_cell cell;
+	struct top *v;
+	uint32_t have = 0, i;
+
+	v = s == NULL ? NULL : top_all(s, &have);
+	r.buf = v == NULL ? NULL : malloc(r.n);
+	if (r.buf != NULL) {
+		have = top_merge(v, have);
+		for (i = 0; i < have && i < n; i++) {
+			node_text(v[i].process, v[i].node, &r);
+			cell = (struct fold_cell){r.buf, v[i].process->node[v[i].node].kind,
+				v[i].class, v[i].count, v[i].sum_ns, v[i].max_ns};
+			fn(arg, &cell);
+		}
+	}
+	free(r.buf);
+	free(v);
+}

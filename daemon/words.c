@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT. words.c: text that came from a job or a client: made valid, cut,
+ * matched, classed. Pure. */
+#include "words.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include "profile.h"
+
+/* Bytes of the valid UTF-8 character at p, 0 when it is none. */
+static size_t char_bytes(const uint8_t *p, size_t n)
+{
+	uint8_t low = 0x80, high = 0xbf;
+	size_t want, i;
+
+	if (p[0] < 0x80)
+		return p[0] != 0;
+	if (p[0] < 0xc2 || p[0] > 0xf4)
+		return 0;
+	want = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+	if (n < want)
+		return 0;
+	if (p[0] == 0xe0)
+		low = 0xa0; /* not overlong */
+	if (p[0] == 0xed)
+		high = 0x9f; /* no surrogates */
+	if (p[0] == 0xf0)
+		low = 0x90;
+	if (p[0] == 0xf4)
+		high = 0x8f; /* up to U+10FFFF */
+	if (p[1] < low || p[1] > high)
+		return 0;
+	for (i = 2; i < want; i++)
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+	return want;
+}
+
+size_t words_clean(char *out, size_t cap, const void *from, size_t n)
+{
+	const uint8_t *p = from;
+	const char *put;
+	size_t at = 0, i = 0, take, bytes;
+
+	while (i < n) {
+		take = char_bytes(p + i, n - i);
+		put = take == 0 ? "\xef\xbf\xbd" : (const char *)(p + i);
+		bytes = take == 0 ? 3 : take;
+		if (at + bytes >= cap)
+			break;
+		memcpy(out + at, put, bytes);
+		at += bytes;
+		i += take == 0 ? 1 : take;
+	}
+	out[at] = '\0';
+	return at;
+}
+
+size_t words_field(char *out, size_t cap, const char *from, size_t max)
+{
+	return words_clean(out, cap, from, strnlen(from, max));
+}
+
+/* Is c in the set behind '['? *ret_next: behind its ']'. Without a ']' the '[' is itself. */
+static bool set_has(const char *set, char c, const char **ret_next)
+{
+	const unsigned char *s = (const unsigned char *)set, *first;
+	unsigned char u = (unsigned char)c;
+	bool not = *s == '!' || *s == '^', in = false;
+
+	s += not;
+	for (first = s; *s != '\0' && (*s != ']' || s == first); s++) {
+		if (s[1] == '-' && s[2] != '\0' && s[2] != ']') {
+			in |= *s <= u && u <= s[2];
+			s += 2;
+		} else {
+			in |= *s == u;
+		}
+	}
+	if (*s == '\0') {
+		*ret_next = set;
+		return c == '[';
+	}
+	*ret_next = (const char *)s + 1;
+	return in != not;
+}
+
+/* One character against one piece of the pattern that is no star. */
+static bool one_matches(const char *g, char c, const char **ret_next)
+{
+	if (*g == '[')
+		return set_has(g + 1, c, ret_next);
+	if (*g == '\\' && g[1] != '\0')
+		g++;
+	else if (*g == '?') {
+		*ret_next = g + 1;
+		return true;
+	}
+	*ret_next = g + 1;
+	return *g == c;
+}
+
+bool words_match(const char *glob, const char *text)
+{
+	const char *star = NULL, *again = NULL, *next;
+
+	while (*text != '\0') {
+		if (*glob == '*') {
+			star = ++glob;
+			again = text;
+		} else if (*glob != '\0' && one_matches(glob, *text, &next)) {
+			glob = next;
+			text++;
+		} else if (star != NULL) { /* the last star takes one more: earlier ones need not */
+			glob = star;
+			text = ++again;
+		} else {
+			return false;
+		}
+	}
+	while (*glob == '*')
+		glob++;
+	return *glob == '\0';
+}
+
+bool words_is_comm(const char *kernel)
+{
+	static const char *const part[] = {"nccl", "rccl", "AllReduce", "AllGather", "ReduceScatter",
+		"AllToAll", "all_reduce", "all_gather", "reduce_scatter", "cross_device_reduce",
+		"nvshmem"};
+	size_t i;
+
+	for (i = 0; i < sizeof(part) / sizeof(part[0]); i++)
+		if (strstr(kernel, part[i]) != NULL)
+			return true;
+	return false;
+}
+
+static bool cut_out(struct metric_words *m, const char *what)
+{
+	char *at = strstr(m->name, what);
+	size_t n = strlen(what);
+
+	if (at == NULL)
+		return false;
+	memmove(at, at + n, m->n - (size_t)(at - m->name) - n + 1);
+	m->n -= n;
+	return true;
+}
+
+void words_metric(const char *text, struct metric_words *ret)
+{
+	size_t lead = 0;
+
+	ret->n = words_clean(ret->name, sizeof(ret->name), text, strlen(text));
+	ret->kind = KIND_INCLUSIVE;
+	if (cut_out(ret, "(exc)"))
+		ret->kind = KIND_EXCLUSIVE;
+	else if (cut_out(ret, "(pty)"))
+		ret->kind = KIND_PROPERTY;
+	else
+		(void)cut_out(ret, "(inc)");
+	while (ret->n > 0 && isspace((unsigned char)ret->name[ret->n - 1]))
+		ret->n--;
+	ret->name[ret->n] = '\0';
+	while (isspace((unsigned char)ret->name[lead]))
+		lead++;
+	memmove(ret->name, ret->name + lead, ret->n - lead + 1);
+	ret->n -= lead;
+}

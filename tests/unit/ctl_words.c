@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT. ctl_words.c: protonctl's table, command lines, names and words. */
+#include <check.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "codec.h"
+#include "json.h"
+#include "protonctl.h"
+
+/* --- the table
+ * ------------------------------------------------------------------------------------- */
+
+START_TEST(table_is_whole)
+{
+	const struct command *c = &commands[_i];
+	const struct option_def *o, *p;
+	size_t n = 0, k;
+
+	ck_assert(c->help == NULL ||
+		  (c->examples[0] != '\0' && c->examples[strlen(c->examples) - 1] == '\n'));
+	ck_assert_ptr_eq(command_find(c->name), c); /* no name twice */
+	ck_assert(c->alias == NULL || command_find(c->alias) == c);
+	for (o = c->options; o->name != NULL; o++, n++) {
+		for (p = c->options; p != o; p++)
+			ck_assert(
+				strcmp(p->name, o->name) != 0 && (o->key == 0 || p->key != o->key));
+		for (p = common_options; p->name != NULL; p++)
+			ck_assert(
+				strcmp(p->name, o->name) != 0 && (o->key == 0 || p->key != o->key));
+	}
+	for (k = 0; common_options[k].name != NULL; k++)
+		n++;
+	ck_assert_uint_le(n, CTL_OPTIONS_MAX);
+}
+END_TEST
+
+static int parse(struct ctl *c, const char *name, char **argv)
+{
+	int argc = 0;
+
+	*c = (struct ctl){.cmd = command_find(name)};
+	while (argv[argc] != NULL)
+		argc++;
+	return ctl_parse(c, argc, argv);
+}
+
+START_TEST(line_of_run)
+{
+	char *argv[] = {(char[]){"run"}, (char[]){"-n"}, (char[]){"x"}, (char[]){"--force"},
+		(char[]){"ls"}, (char[]){"-l"}, (char[]){"--json"}, NULL};
+	struct ctl c;
+
+	ck_assert_int_eq(parse(&c, "run", argv), -1);
+	ck_assert_str_eq(ctl_option(&c, "name"), "x");
+	ck_assert_str_eq(ctl_option(&c, "force"), "");
+	ck_assert_ptr_null(ctl_option(&c, "output"));
+	ck_assert(!c.json); /* the program's, not ours */
+	ck_assert_int_eq(c.argc, 3);
+	ck_assert_str_eq(c.argv[0], "ls");
+	ck_assert_str_eq(c.argv[2], "--json");
+}
+END_TEST
+
+START_TEST(line_of_start)
+{
+	char *argv[] = {
+		(char[]){"start"}, (char[]){"NAME"}, (char[]){"--json"}, (char[]){"--pid=7"}, NULL};
+	struct ctl c;
+
+	ck_assert_int_eq(parse(&c, "start", argv), -1); /* options may stand behind */
+	ck_assert(c.json);
+	ck_assert_str_eq(ctl_option(&c, "pid"), "7");
+	ck_assert_int_eq(c.argc, 1);
+	ck_assert_str_eq(c.argv[0], "NAME");
+}
+END_TEST
+
+/* clang-format off */
+static const struct { const char *word[4]; int want; } bad_lines[] = {
+	{{"start"}, CTL_USAGE}, {{"start", "a", "b"}, CTL_USAGE}, {{"stop", "--nope"}, CTL_USAGE},
+	{{"start", "a", "--pid"}, CTL_USAGE}, {{"sessions", "x"}, CTL_USAGE}, {{"stop", "-z"}, CTL_USAGE},
+	{{"run"}, CTL_RUN_FAILED}, {{"run", "--nope", "ls"}, CTL_RUN_FAILED},
+};
+/* clang-format on */
+
+START_TEST(bad_line_is_usage)
+{
+	char *argv[5] = {NULL};
+	struct ctl c;
+	int i;
+
+	for (i = 0; i < 4 && bad_lines[_i].word[i] != NULL; i++)
+		argv[i] = strdup(bad_lines[_i].word[i]);
+	ck_assert_int_eq(parse(&c, bad_lines[_i].word[0], argv), bad_lines[_i].want);
+}
+END_TEST
+
+/* --- names
+ * ----------------------------------------------------------------------------------------- */
+
+/* clang-format off */
+static const struct { const char *text, *want; int code; } names[] = {
+	{"plain", "plain", 0}, {"p%p", "p42", 0}, {"%q{CTL_X}-%%", "value-%", 0}, {"%q{CTL_NONE}", "", 0},
+	{"%", NULL, -EINVAL}, {"%z", NULL, -EINVAL}, {"%q{CTL_X", NULL, -EINVAL}, {"%qCTL_X", NULL, -EINVAL},
+	{"0123456789012345678901234567890123456789", NULL, -ENAMETOOLONG},
+	{"%q{CTL_LONG}", NULL, -ENAMETOOLONG},
+};
+/* clang-format on */
+
+START_TEST(name_expands)
+{
+	char got[32], host[256];
+	struct err e;
+	int r;
+
+	ck_assert_int_eq(setenv("CTL_X", "value", 1), 0);
+	ck_assert_int_eq(setenv("CTL_LONG", "0123456789012345678901234567890123456789", 1), 0);
+	(void)unsetenv("CTL_NONE");
+	r = expand_name(names[_i].text, 42, got, sizeof(got), &e);
+	ck_assert_int_eq(r, names[_i].code);
+	if (r == 0)
+		ck_assert_str_eq(got, names[_i].want);
+	ck_assert_int_eq(expand_name("%h", 1, host, sizeof(host), &e), 0);
+	ck_assert_str_ne(host, "");
+}
+END_TEST
+
+/* --- other people's text
+ * ---------------------------------------------------------------------------- */
+
+/* clang-format off */
+static const struct { const char *text; size_t n; const char *want; } texts[] = {
+	{"plain", 0, "plain"}, {"\033[31mred", 0, "?[31mred"}, {"a\nb\tc\rd", 0, "a?b?c?d"}, {"\x7f", 0, "?"},
+	{"gr\xc3\xbc\xc3\x9f", 0, "gr\xc3\xbc\xc3\x9f"}, {"\xc2\x9b" "31m", 0, "?31m"}, /* C1's CSI */
+	{"\xff\xfe", 0, "??"}, {"\xc3", 0, "?"}, {"\xed\xa0\x80", 0, "???"}, {"\xc0\xaf", 0, "??"},
+	{"0123456789", 8, "01234..."}, {"0123456", 8, "0123456"}, {"01234567", 8, "01234567"},
+};
+/* clang-format on */
+
+START_TEST(text_is_tame)
+{
+	char *got = NULL;
+	size_t n;
+	FILE *f = open_memstream(&got, &n);
+
+	text_put(f, texts[_i].text, texts[_i].n);
+	(void)fclose(f);
+	ck_assert_str_eq(got, texts[_i].want);
+	free(got);
+}
+END_TEST
+
+START_TEST(json_of_values)
+{
+	static const char want[] =
+		"{\"s\":\"a\\\"b\\\\\\u001b\\ufffd\",\"u\":18446744073709551615,\"i\":-5,"
+		"\"b\":\"00ff\",\"f\":0.5,\"nan\":null,\"t\":true,\"l\":[1,null]}";
+	struct wire_buf b;
+	struct wire_msg m;
+	struct err e;
+	char *got = NULL;
+	size_t n;
+	FILE *f = open_memstream(&got, &n);
+
+	wire_buf_init(&b, 4096);
+	wire_response(&b, 1);
+	wire_map(&b);
+	wire_kv_str(&b, "s", "a\"b\\\033\xff");
+	wire_kv_u64(&b, "u", UINT64_MAX);
+	wire_kv_i64(&b, "i", -5);
+	wire_kv_bin(&b, "b", "\x00\xff", 2);
+	wire_kv_f64(&b, "f", 0.5);
+	wire_kv_f64(&b, "nan", __builtin_nan(""));
+	wire_kv_bool(&b, "t", true);
+	wire_str(&b, "l");
+	wire_array(&b);
+	wire_u64(&b, 1);
+	wire_nil(&b);
+	ck_assert_int_eq(wire_frame_end(&b), 0);
+	ck_assert_int_eq(wire_parse(b.bytes + WIRE_HEADER, b.n - WIRE_HEADER, &m, &e), 0);
+	json_value(f, m.result);
+	(void)fclose(f);
+	ck_assert_str_eq(got, want);
+	free(got);
+	wire_msg_free(&m);
+	wire_buf_free(&b);
+}
+END_TEST
+
+START_TEST(numbers_for_people)
+{
+	char text[32];
+	uint64_t v = 7;
+
+	text_duration(0.0000015, text);
+	ck_assert_str_eq(text, "1.5 us");
+	text_duration(61, text);
+	ck_assert_str_eq(text, "61.00 s");
+	text_duration(7199, text);
+	ck_assert_str_eq(text, "119 min 59 s");
+	text_bytes(1536, text);
+	ck_assert_str_eq(text, "1.5 KiB");
+	ck_assert(!text_u64("", 10, &v) && !text_u64("-1", 10, &v) && !text_u64("11", 10, &v) &&
+		  !text_u64("5x", 10, &v) && !text_u64("99999999999999999999", UINT64_MAX, &v));
+	ck_assert_uint_eq(v, 7);
+	ck_assert(text_u64("10", 10, &v) && v == 10);
+}
+END_TEST
+
+START_TEST(did_you_mean)
+{
+	static const char *const pairs[][2] = {{"stauts", "'status'"}, {"sesions", "'sessions'"},
+		{"finalise", "'finalize'"}, {"rnu", "'run'"}};
+	char *got;
+	size_t n, i;
+	FILE *f;
+
+	for (i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
+		f = open_memstream(&got, &n);
+		help_did_you_mean(f, pairs[i][0]);
+		(void)fclose(f);
+		ck_assert_msg(strstr(got, pairs[i][1]) != NULL, "%s: %s", pairs[i][0], got);
+		free(got);
+	}
+	f = open_memstream(&got, &n);
+	help_did_you_mean(f, "something else entirely, and long");
+	(void)fclose(f);
+	ck_assert_ptr_null(strstr(got, "mean"));
+	free(got);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("ctl_words");
+	TCase *t = tcase_create("all");
+	SRunner *r;
+	int failed;
+
+	tcase_add_loop_test(t, table_is_whole, 0, (int)n_commands);
+	tcase_add_test(t, line_of_run);
+	tcase_add_test(t, line_of_start);
+	tcase_add_loop_test(
+		t, bad_line_is_usage, 0, (int)(sizeof(bad_lines) / sizeof(bad_lines[0])));
+	tcase_add_loop_test(t, name_expands, 0, (int)(sizeof(names) / sizeof(names[0])));
+	tcase_add_loop_test(t, text_is_tame, 0, (int)(sizeof(texts) / sizeof(texts[0])));
+	tcase_add_test(t, json_of_values);
+	tcase_add_test(t, numbers_for_people);
+	tcase_add_test(t, did_you_mean);
+	suite_add_tcase(s, t);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed == 0 ? 0 : 1;
+}

@@ -1,0 +1,408 @@
+/* SPDX-License-Identifier: MIT. daemon_drain.c: from a ring that a test writes into a real journal
+ * and a real fold: what comes, in which order, and what becomes of a lane that lies. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+
+#include "daemon_fake.h"
+#include "engine.h"
+#include "loop.h"
+
+static struct protond p;
+static struct ring *ring;
+static struct fake f;
+static char dir[64];
+
+struct seen {
+	uint16_t type;
+	uint32_t lane, bytes, n; /* n: of a TABLE entry */
+	uint64_t from;
+	uint32_t which;
+	uint32_t sessions, losses, first_id; /* records in a LANE entry */
+};
+static struct seen seen[4096];
+static uint32_t n_seen;
+static uint64_t looked;
+
+static void look(void);
+
+static void setup_sized(uint32_t lane_bytes)
+{
+	const struct reader_expect x = {
+		.uid = (uint32_t)geteuid(), .store = fake_store, .boot_id = fake_boot};
+	const struct ring_origin o = {NULL, 0, "test"};
+	struct err e = {0};
+
+	memset(&p, 0, sizeof(p));
+	looked = 0;
+	(void)snprintf(dir, sizeof(dir), "/dev/shm/protond-drain-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	p.d.runtime_fd = open(dir, O_RDONLY | O_DIRECTORY);
+	p.d.rings_fd = -1;
+	p.arena = malloc(DRAIN_BYTES + READER_PIECE);
+	ck_assert_msg(journal_open(p.d.runtime_fd, &p.d.journal, &e) == 0, "%s", e.text);
+	ck_assert_int_eq(fold_new(NULL, &p.d.fold), 0);
+	f = fake_new_sized(lane_bytes);
+	fake_tables(&f);
+	(void)fake_path(&f, 0, fake_name(&f, "step"));    /* 2 */
+	(void)fake_path(&f, 2, fake_name(&f, "forward")); /* 3 */
+	ring = ring_add(&p, f.h.uuid);
+	ck_assert_msg(ring_open(ring, dup(f.fd), &x, &e) == 0, "%s", e.text);
+	ck_assert_int_eq(ring_adopt(ring, &o), 0);
+	log_set_level(LOG_ERR);
+	look();
+}
+
+static void setup(void)
+{
+	setup_sized(FAKE_BYTES);
+}
+
+static void setup_large(void)
+{
+	setup_sized(1u << 20);
+}
+
+static void teardown(void)
+{
+	char cmd_path[96];
+
+	rings_free(&p);
+	fold_free(p.d.fold);
+	journal_close(p.d.journal);
+	free(p.arena);
+	fake_free(&f);
+	(void)snprintf(cmd_path, sizeof(cmd_path), "%s/journal.1", dir);
+	(void)unlink(cmd_path);
+	(void)snprintf(cmd_path, sizeof(cmd_path), "%s/journal.2", dir);
+	(void)unlink(cmd_path);
+	(void)close(p.d.runtime_fd);
+	(void)rmdir(dir);
+}
+
+static int note(void *arg, const struct journal_entry *e)
+{
+	const struct j_lane *l = (const void *)(e + 1);
+	const struct j_table *t = (const void *)(e + 1);
+	const uint8_t *b = (const uint8_t *)(l + 1);
+	struct seen *s = &seen[n_seen++];
+	uint32_t at, n;
+	uint64_t h;
+
+	(void)arg;
+	*s = (struct seen){.type = e->type};
+	if (e->type == J_TABLE) {
+		s->which = t->which;
+		s->n = t->n;
+	}
+	if (e->type != J_LANE)
+		return 0;
+	s->lane = l->lane;
+	s->bytes = l->bytes;
+	s->from = l->from;
+	for (at = 0; at < l->bytes; at += n) {
+		memcpy(&h, b + at, 8);
+		if (at == 0)
+			s->first_id = REC_ID(h);
+		n = REC_TYPE(h) == REC_PAD ? REC_ID(h) : REC_BYTES(h);
+		ck_assert_uint_gt(n, 0); /* walkable, always */
+		s->sessions += REC_TYPE(h) == REC_SESSION;
+		s->losses += REC_TYPE(h) == REC_LOST && REC_ID(h) == LOST_BAD;
+	}
+	ck_assert_uint_eq(at, l->bytes);
+	return 0;
+}
+
+/* Everything in the journal since the last look. */
+static void look(void)
+{
+	int gap;
+
+	ck_assert(protond_flush(&p));
+	n_seen = 0;
+	ck_assert_int_eq(journal_replay(p.d.journal, looked, note, NULL, &gap), 0);
+	looked = journal_position(p.d.journal);
+}
+
+static int64_t drain(enum drain_budget budget, bool *more)
+{
+	const int64_t n = drain_ring(ring, budget, more);
+
+	look();
+	return n;
+}
+
+/* The entries of one kind, in order. */
+static uint32_t pick(uint16_t type, const struct seen **ret, uint32_t n)
+{
+	uint32_t i, k = 0;
+
+	for (i = 0; i < n_seen && k < n; i++) {
+		if (seen[i].type == type)
+			ret[k++] = &seen[i];
+	}
+	return k;
+}
+
+/* --- what comes, and in which order
+ * --------------------------------------------------------------- */
+
+START_TEST(test_tables_before_lanes)
+{
+	const struct seen *t[4], *l[4];
+	bool more;
+
+	fake_scope(&f, 0, 3, 10, 20);
+	ck_assert_int_eq(drain(DRAIN_TICK, &more), 24);
+	ck_assert(!more);
+	ck_assert_uint_eq(pick(J_TABLE, t, 4), 2);
+	ck_assert_uint_eq(t[0]->which, TABLE_NAMES); /* a path names a name */
+	ck_assert_uint_eq(t[0]->n, 4);
+	ck_assert_uint_eq(t[1]->which, TABLE_PATHS);
+	ck_assert_uint_eq(pick(J_LANE, l, 4), 1);
+	ck_assert(l[0] > t[1]);
+	/* Once only: nothing new, nothing written. */
+	ck_assert_int_eq(drain(DRAIN_TICK, &more), 0);
+	ck_assert_uint_eq(n_seen, 0);
+	(void)fake_path(&f, 3, fake_name(&f, "late"));
+	fake_scope(&f, 0, 4, 30, 40);
+	ck_assert_int_eq(drain(DRAIN_TICK, &more), 24);
+	ck_assert_uint_eq(pick(J_TABLE, t, 4), 2);
+	ck_assert_uint_eq(t[0]->n, 1);
+	ck_assert_uint_eq(pick(J_LANE, l, 4), 1);
+	ck_assert_uint_eq(l[0]->from, 24);
+}
+END_TEST
+
+/* A thread starts a session, then another one, lower in the table, records: the start comes first.
+ */
+START_TEST(test_session_first)
+{
+	const struct seen *l[8];
+	uint32_t i;
+	bool more;
+
+	for (i = 0; i < 10; i++)
+		fake_scope(&f, 0, 2, 100 + i, 200 + i);
+	fake_scope(&f, 7, 2, 1, 2);
+	fake_session(&f, 7, SESSION_START, 0, 2, 50);
+	fake_scope(&f, 7, 3, 60, 70);
+	ck_assert_int_eq(drain(DRAIN_TICK, &more), 10 * 24 + 24 + 64 + 24);
+	ck_assert_uint_eq(pick(J_LANE, l, 8), 3);
+	ck_assert_uint_eq(l[0]->lane, 7);
+	ck_assert_uint_eq(l[0]->bytes, 24 + 64);
+	ck_assert_uint_eq(l[0]->sessions, 1);
+	ck_assert_uint_eq(l[1]->lane, 0);
+	ck_assert_uint_eq(l[2]->lane, 7);
+	ck_assert_uint_eq(l[2]->from, 88);
+	ck_assert(p.saw_session);
+}
+END_TEST
+
+/* Many laps, never a byte twice and never one missing. */
+START_TEST(test_laps)
+{
+	struct seen *s;
+	uint64_t at = 0, wrote = 0;
+	uint32_t i, k;
+	bool more;
+
+	for (k = 0; k < 300; k++) {
+		for (i = 0; i < 1 + k * 37 % 1300; i++) {
+			fake_scope(&f, 1, 2 + i % 2, wrote, wrote + 1);
+			wrote++;
+		}
+		ck_assert_int_ge(drain(k % 2 ? DRAIN_TICK : DRAIN_ALL, &more), 0);
+		for (s = seen; s < seen + n_seen; s++) {
+			if (s->type != J_LANE)
+				continue;
+			ck_assert_uint_eq(s->from, at);
+			at += s->bytes;
+		}
+		ck_assert_uint_eq(at, fake_lane(&f, 1)->tail);
+		ck_assert_uint_eq(ring->reader.lane[1].head, at);
+	}
+	ck_assert_uint_gt(at / FAKE_BYTES, 20);
+}
+END_TEST
+
+/* --- lanes that lie
+ * -------------------------------------------------------------------------------------- */
+
+/* A good part, then a record that breaks a law: the good part comes, the lane gets its tries, is
+ * then given up and counted, and its neighbour never notices. */
+START_TEST(test_quarantine)
+{
+	const struct seen *l[8];
+	bool more;
+	uint64_t bad = 0;
+	uint32_t i;
+
+	fake_scope(&f, 0, 2, 1, 2);
+	fake_scope(&f, 0, 2, 3, 4);
+	memcpy(fake_at(&f, 0, 24), &bad, 8);
+	fake_scope(&f, 1, 2, 1, 2);
+	ck_assert_int_eq(drain(DRAIN_TICK, &more), 48);
+	ck_assert_uint_eq(ring->reader.lane[0].head, 24);
+	for (i = 0; i < READER_BAD_TICKS; i++) {
+		ck_assert(!ring->reader.lane[0].quarantined);
+		fake_scope(&f, 1, 2, 1, 2);
+		ck_assert_int_eq(drain(DRAIN_TICK, &more), 24);
+	}
+	ck_assert(ring->reader.lane[0].quarantined);
+	ck_assert_uint_eq(pick(J_LANE, l, 8), 2);
+	ck_assert_uint_eq(l[0]->lane, 0);
+	ck_assert_uint_eq(l[0]->losses, 1);
+	ck_assert_uint_eq(l[0]->from, 24);
+	fake_scope(&f, 0, 2, 5, 6);
+	ck_assert_int_eq(drain(DRAIN_TICK, &more), 0); /* for ever */
+	ck_assert_uint_eq(n_seen, 0);
+}
+END_TEST
+
+START_TEST(test_bad_tail)
+{
+	bool more;
+	uint32_t i;
+
+	fake_scope(&f, 0, 2, 1, 2);
+	ck_assert_int_eq(drain(DRAIN_TICK, &more), 24);
+	fake_lane(&f, 0)->tail = UINT64_MAX - 7;
+	for (i = 0; i < READER_BAD_TICKS; i++)
+		ck_assert_int_eq(drain(DRAIN_TICK, &more), 0);
+	ck_assert(ring->reader.lane[0].quarantined);
+	ck_assert_uint_eq(ring->reader.lane[0].head, 24);
+}
+END_TEST
+
+/* It heals within its tries: nothing is lost. */
+START_TEST(test_heals)
+{
+	bool more;
+
+	fake_scope(&f, 0, 2, 1, 2);
+	fake_lane(&f, 0)->tail = 20;
+	ck_assert_int_eq(drain(DRAIN_TICK, &more), 0);
+	ck_assert_int_eq(drain(DRAIN_TICK, &more), 0);
+	fake_lane(&f, 0)->tail = 24;
+	ck_assert_int_eq(drain(DRAIN_TICK, &more), 24);
+	ck_assert_int_eq(ring->reader.lane[0].bad, 0);
+}
+END_TEST
+
+/* --- budget
+ * --------------------------------------------------------------------------------------------------
+ */
+
+/* Twenty full lanes are more than one tick may take, in a window that is finished in later ticks; a
+ * START at the very end of the last lane still comes before what the others recorded. */
+START_TEST(test_budget)
+{
+	uint64_t total = 0, got = 0;
+	uint32_t lane, ticks = 0, i;
+	bool more = true, first = true;
+	int64_t n;
+
+	for (lane = 0; lane < FAKE_LANES; lane++) {
+		while (fake_lane(&f, lane)->tail + 24 + 64 <= f.h.lane_bytes)
+			fake_scope(&f, lane, 2, 1, 2);
+		if (lane == FAKE_LANES - 1)
+			fake_session(&f, lane, SESSION_START, 0, 2, 50);
+		total += fake_lane(&f, lane)->tail;
+	}
+	while (more) {
+		memset(p.arena, 0xff, DRAIN_BYTES); /* what other rings left there */
+		n = drain(DRAIN_TICK, &more);
+		ck_assert_int_ge(n, 0);
+		ck_assert_int_le(n, DRAIN_BYTES + READER_PIECE);
+		got += (uint64_t)n;
+		ticks++;
+		for (i = 0; i < n_seen && first; i++) {
+			if (seen[i].type != J_LANE)
+				continue;
+			ck_assert_uint_eq(seen[i].lane, FAKE_LANES - 1);
+			first = seen[i].sessions == 0;
+		}
+		ck_assert_uint_lt(ticks, 1000);
+	}
+	ck_assert_uint_eq(got, total);
+	ck_assert(!first);
+	ck_assert_uint_gt(ticks, 5);
+}
+END_TEST
+
+/* --- NOW, COUNTS
+ * ------------------------------------------------------------------------------------------------
+ */
+
+START_TEST(test_now_and_counts)
+{
+	const struct seen *s[4];
+	struct ring_lane *l = fake_lane(&f, 0);
+	bool more;
+
+	fake_scope(&f, 0, 2, 1, 2);
+	ck_assert_int_eq(drain(DRAIN_ALL, &more), 24);
+	(void)fake_path(&f, 3, fake_name(&f, "open"));
+	l->now.frame[0].path = 4;
+	l->now.depth = 1;
+	ck_assert_int_eq(drain_now_block(ring), 0);
+	look();
+	ck_assert_uint_eq(pick(J_TABLE, s, 4), 2); /* the words of what is open come before it */
+	ck_assert_uint_eq(pick(J_NOW, s, 4), 1);
+	ck_assert_int_eq(drain_counts(ring), 0);
+	look();
+	ck_assert_uint_eq(pick(J_COUNTS, s, 4), 1);
+	ck_assert_int_eq(drain_counts(ring), 0); /* nothing changed */
+	look();
+	ck_assert_uint_eq(n_seen, 0);
+	l->drop_full = 5;
+	ck_assert_int_eq(drain_counts(ring), 0);
+	look();
+	ck_assert_uint_eq(pick(J_COUNTS, s, 4), 1);
+}
+END_TEST
+
+/* The journal's disk is full: nothing is taken, nothing is lost, later all of it comes. */
+START_TEST(test_journal_stuck)
+{
+	bool more;
+
+	fake_scope(&f, 0, 2, 1, 2);
+	p.journal_stuck = true;
+	ck_assert_int_eq(drain_ring(ring, DRAIN_TICK, &more), -ENOSPC);
+	ck_assert_uint_eq(ring->reader.lane[0].head, 0);
+	p.journal_stuck = false;
+	ck_assert_int_eq(drain_ring(ring, DRAIN_TICK, &more), 24);
+	ck_assert_uint_eq(ring->reader.lane[0].head, 24);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("daemon_drain");
+	TCase *t = tcase_create("drain");
+	SRunner *run = srunner_create(s);
+	int failed;
+
+	suite_add_tcase(s, t);
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, test_tables_before_lanes);
+	tcase_add_test(t, test_session_first);
+	tcase_add_test(t, test_laps);
+	tcase_add_test(t, test_quarantine);
+	tcase_add_test(t, test_bad_tail);
+	tcase_add_test(t, test_heals);
+	tcase_add_test(t, test_now_and_counts);
+	tcase_add_test(t, test_journal_stuck);
+	t = tcase_create("large");
+	suite_add_tcase(s, t);
+	tcase_add_checked_fixture(t, setup_large, teardown);
+	tcase_set_timeout(t, 60);
+	tcase_add_test(t, test_budget);
+	srunner_run_all(run, CK_ENV);
+	failed = srunner_ntests_failed(run);
+	srunner_free(run);
+	return failed != 0;
+}

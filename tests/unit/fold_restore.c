@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: MIT. fold_restore.c: the fold of a journal is the same whether it is collected
+ * once or often, and whether it is one fold or one that was restored from the store half-way. On random
+ * journals; the row that differs is shown. */
+#include "fold_shop.h"
+
+#define PROCESSES 3u
+#define STEPS     300u
+#define N_PATHS   40u
+#define N_NAMES   24u
+
+/* --- a random journal */
+
+struct world {
+	uint64_t seed, ns;
+	struct tape tape, tables; /* tables: what a daemon feeds again after its restart */
+	struct kit_process process[PROCESSES];
+	struct kit_lane lane[PROCESSES][KIT_LANES];
+	uint32_t corr[PROCESSES], jobs[PROCESSES], n_sessions;
+	bool ended[PROCESSES];
+};
+
+static uint32_t pick(struct world *w, uint32_t n)
+{
+	w->seed ^= w->seed << 13;
+	w->seed ^= w->seed >> 7;
+	w->seed ^= w->seed << 17;
+	return (uint32_t)(w->seed >> 33) % n;
+}
+
+static uint64_t clock_of(const struct world *w, uint32_t p, uint64_t ns)
+{
+	return w->process[p].clock == RING_CLOCK_MONOTONIC ? ns : 1000 + ns * 3;
+}
+
+static void begin_tables(struct world *w, struct tape *t, uint32_t p)
+{
+	static const char *const names[N_NAMES] = {"a", "b", "c", "d", "e", "f", "g", "h", "ncclX", "gemm",
+		"x \xff y", "x \xfe y", "m (inc)", "m (exc)", "n (pty)", "o", "s1", "s2", "none", "t", "", "u",
+		"v", "w"};
+	struct ring_path path[N_PATHS];
+	struct ring_config config[12] = {{{0}, {0}, 0, 0, 0, 0, {0}}};
+	struct ring_device device[2] = {{{0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, {0}}};
+	uint64_t seed = w->seed;
+	uint32_t i;
+
+	w->seed = 7 + p; /* the same tables whenever they are fed */
+	path[0] = (struct ring_path){PATH_ROOT, 2, PATH_KIND_SCOPE, 1, 0};
+	for (i = 1; i < N_PATHS; i++) {
+		path[i] = (struct ring_path){2 + pick(w, i), 2 + pick(w, 12), PATH_KIND_SCOPE, 0, 0};
+		path[i].kind = (uint16_t)(pick(w, 5) == 0 ? PATH_KIND_OP : PATH_KIND_SCOPE);
+		path[i].depth = (uint16_t)(path[path[i].parent - 2].depth + 1);
+	}
+	w->seed = seed;
+	for (i = 0; i < 12; i++)
+		config[i].grid[0] = i + 1;
+	device[1].ordinal = 1;
+	tape_names(t, w->process[p].ring, 2, N_NAMES, names);
+	tape_paths(t, w->process[p].ring, 2, N_PATHS, path);
+	tape_table(t, w->process[p].ring, TABLE_CONFIGS, 0, 12, config, sizeof(config[0]));
+	tape_table(t, w->process[p].ring, TABLE_DEVICES, 0, 2, device, sizeof(device[0]));
+}
+
+static void begin_process(struct world *w, uint32_t p)
+{
+	struct kit_process *k = &w->process[p];
+	uint32_t i;
+
+	*k = kit_process((uint8_t)(p + 1));
+	k->clock = p == 1 ? RING_CLOCK_TSC : RING_CLOCK_MONOTONIC;
+	k->khz = 3000000;
+	k->created_ns = w->ns;
+	k->created_clock = clock_of(w, p, w->ns);
+	for (i = 0; i < KIT_LANES; i++)
+		w->lane[p][i] = (struct kit_lane){.lane = i};
+	tape_process(&w->tape, k);
+	begin_tables(w, &w->tape, p);
+	begin_tables(w, &w->tables, p);
+}
+
+static void put_gpu(struct world *w, uint32_t p, struct kit_lane *l)
+{
+	uint64_t start = w->ns - pick(w, 5000);
+	struct rec_kernel r = {.start = start + REAL_AHEAD,
+		.end = start + pick(w, 3000) + REAL_AHEAD,
+		.correlation = w->corr[p] - pick(w, 12),
+		.epoch = 1,
+		.device = (uint16_t)pick(w, 2),
+		.captured = pick(w, 3) == 0 ? 2 + pick(w, N_PATHS) : 0,
+		.config = pick(w, 14)};
+	struct rec_copy c = {.start = r.start,
+		.end = r.end,
+		.correlation = r.correlation,
+		.epoch = 1,
+		.captured = r.captured,
+		.bytes = pick(w, 4096)};
+	static const uint8_t flags[] = {0, 0, 0, GPU_FLAG_GRAPH, GPU_FLAG_UNTIMED, GPU_FLAG_RUNNING};
+	uint8_t flag = flags[pick(w, 6)];
+
+	if (pick(w, 4) == 0)
+		lane_put(l, REC_COPY, flag, pick(w, 5), &c, sizeof(c));
+	else
+		lane_put(l, REC_KERNEL, flag, pick(w, 3) == 0 ? 0 : 10 + pick(w, 4), &r, sizeof(r));
+}
+
+static void put_one(struct world *w, uint32_t p, struct kit_lane *l)
+{
+	static const uint8_t launch[] = {0, 0, 0, LAUNCH_OP, LAUNCH_GRAPH, LAUNCH_GRAPH, LAUNCH_COPY};
+	uint64_t end = clock_of(w, p, w->ns), begin = clock_of(w, p, w->ns - pick(w, 20000));
+	struct rec_lost lost = {.count = pick(w, 9), .first = begin, .last = end};
+	uint32_t path = 2 + pick(w, N_PATHS);
+
+	w->ns += pick(w, 1000);
+	switch (pick(w, 16)) {
+	case 0:
+	case 1:
+	case 2:
+	case 3:
+		put_scope(l, path, begin, end);
+		break;
+	case 4:
+	case 5:
+	case 6:
+		put_launch(l, path, end, ++w->corr[p], launch[pick(w, 7)]);
+		break;
+	case 7:
+	case 8:
+	case 9:
+	case 10:
+		put_gpu(w, p, l);
+		break;
+	case 11:
+		put_metric(l, path, end, 14 + pick(w, 4), (uint8_t)(1 + pick(w, 4)), pick(w, 20));
+		break;
+	case 12:
+		put_delivered(l, end, pick(w, 2));
+		break;
+	case 13:
+		lane_put(l, REC_LOST, 0, 1 + pick(w, 9), &lost, sizeof(lost));
+		break;
+	case 14:
+		put_session(l, (uint8_t)(1 + pick(w, 4)), pick(w, 4), end, 18);
+		break;
+	default:
+		put_scope(l, pick(w, 60), end, begin); /* bad */
+	}
+}
+
+static void step_lane(struct world *w, uint32_t p)
+{
+	struct kit_lane *l = &w->lane[p][pick(w, KIT_LANES)];
+	uint32_t n = 1 + pick(w, 40);
+
+	while (n-- > 0 && l->n < KIT_LAP - 4096)
+		put_one(w, p, l);
+	tape_lane(&w->tape, w->process[p].ring, w->ns, l);
+}
+
+static void step_verb(struct world *w)
+{
+	static const uint32_t verbs[] = {VERB_ACTIVATE, VERB_DEACTIVATE, VERB_PHASE, VERB_ACTIVATE,
+		VERB_DEACTIVATE, VERB_FINALIZE, VERB_FINALIZED, VERB_DELETE};
+	struct j_verb *v;
+
+	if (w->n_sessions < 2 || pick(w, 8) == 0) {
+		v = tape_verb(&w->tape, VERB_START, (uint8_t)(100 + ++w->n_sessions), w->ns);
+		v->cpu = pick(w, 4) == 0;
+		v->context = (uint8_t)pick(w, 2);
+		if (pick(w, 3) == 0) {
+			v->match = MATCH_RING;
+			v->source = SOURCE_AUTO;
+			v->gpu = 2;
+			memset(v->ring, (int)(1 + pick(w, PROCESSES)), 16);
+		}
+		return;
+	}
+	(void)tape_verb(&w->tape, verbs[pick(w, pick(w, 3) == 0 ? 8 : 5)],
+		(uint8_t)(101 + pick(w, w->n_sessions)), w->ns - pick(w, 2000));
+}
+
+static void step_other(struct world *w, uint32_t p)
+{
+	struct j_now now[3];
+	struct ring_counts *c;
+	struct j_cost *cost;
+	struct j_drop *d;
+	struct j_state *s;
+	uint32_t i, n;
+
+	switch (pick(w, 6)) {
+	case 0:
+		n = pick(w, 4);
+		for (i = 0; i < n; i++)
+			now[i] = (struct j_now){pick(w, KIT_LANES), 5, i, 2 + pick(w, N_PATHS),
+				pick(w, 3) == 0 ? 0 : clock_of(w, p, w->ns - pick(w, 30000))};
+		tape_now(&w->tape, w->process[p].ring, w->ns, n, now);
+		break;
+	case 1:
+		c = tape_add(&w->tape, J_COUNTS, w->process[p].ring, w->ns, sizeof(*c) + sizeof(*d));
+		d = (struct j_drop *)(c + 1);
+		*d = (struct j_drop){pick(w, KIT_LANES), 0, w->ns / 100000, w->ns / 200000};
+		c->paths_refused = w->ns / 300000;
+		c->agent_ns = w->ns / 7;
+		break;
+	case 2:
+		tape_anchor(&w->tape, RING_CLOCK_TSC, 1000 + w->ns * 3, w->ns, w->ns + REAL_AHEAD);
+		break;
+	case 3:
+		cost = tape_add(&w->tape, J_COST, NULL, w->ns, sizeof(*cost));
+		cost->cpu_ns = w->ns / 50;
+		break;
+	case 4:
+		s = tape_add(&w->tape, J_STATE, w->process[p].ring, w->ns, sizeof(*s));
+		s->gpu = GPU_ON;
+		s->code = (int32_t)pick(w, 40);
+		(void)snprintf(s->text, sizeof(s->text), "state %u", pick(w, 10));
+		break;
+	default:
+		w->ns += pick(w, 4) == 0 ? 3 * SECOND : 100000; /* things time out */
+		tape_anchor(&w->tape, RING_CLOCK_TSC, 1000 + w->ns * 3, w->ns, w->ns + REAL_AHEAD);
+	}
+}
+
+static void world_make(struct world *w, uint64_t seed)
+{
+	uint32_t i, p, what;
+
+	*w = (struct world){.seed = seed * 0x9e3779b97f4a7c15u + 1, .ns = 10 * SECOND};
+	begin_process(w, 0);
+	begin_process(w, 1);
+	for (i = 0; i < STEPS; i++) {
+		w->ns += pick(w, 5000);
+		if (i == STEPS / 3)
+			begin_process(w, 2);
+		p = pick(w, i < STEPS / 3 ? 2 : 3);
+		what = pick(w, 20);
+		if (w->ended[p])
+			continue;
+		if (i > STEPS / 2 && pick(w, 150) == 0) {
+			tape_end(&w->tape, w->process[p].ring, w->ns, END_KILLED, 9);
+			w->ended[p] = true;
+		} else if (what < 13) {
+			step_lane(w, p);
+		} else if (what < 16) {
+			step_verb(w);
+		} else {
+			step_other(w, p);
+		}
+	}
+}
+
+static void world_free(struct world *w)
+{
+	tape_free(&w->tape);
+	tape_free(&w->tables);
+}
+
+/* --- the same in different ways */
+
+static void play(struct fold *f, const struct tape *t, uint32_t from, uint32_t to)
+{
+	uint32_t i;
+
+	for (i = from; i < to && i < t->n; i++)
+		ck_assert_int_ne(fold_apply(f, t->entry[i]), -ENOMEM);
+}
+
+static void sell(struct fold *f, struct shop *s)
+{
+	struct batch b = {0};
+
+	ck_assert_int_eq(fold_collect(f, &b), 0);
+	shop_put(s, &b);
+}
+
+static void apply_deletes(struct shop *s, const struct tape *t, uint32_t from, uint32_t to)
+{
+	const struct j_verb *v;
+	uint32_t i;
+
+	for (i = from; i < to && i < t->n; i++) {
+		v = (const struct j_verb *)(t->entry[i] + 1);
+		if (t->entry[i]->type == J_VERB && v->verb == VERB_DELETE)
+			shop_delete_uuid(s, v->session);
+	}
+}
+
+static struct shop at_once(const struct tape *t)
+{
+	struct fold *f = fold_of(NULL);
+	struct shop s = {0};
+
+	play(f, t, 0, t->n);
+	sell(f, &s);
+	fold_free(f);
+	return s;
+}
+
+/* Collects after every `every` entries; restores into a new fold each `life` collects (0: never). */
+static struct shop piecewise(const struct world *w, uint32_t every, uint32_t life, bool live)
+{
+	struct fold *f = fold_of(NULL);
+	struct shop s = {0};
+	struct batch b;
+	uint32_t i, n = 0;
+
+	for (i = 0; i < w->tape.n; i += every) {
+		play(f, &w->tape, i, i + every);
+		sell(f, &s);
+		apply_deletes(&s, &w->tape, i, i + every);
+		if (life == 0 || ++n % life != 0)
+			continue;
+		fold_free(f);
+		f = fold_of(NULL);
+		b = shop_load(&s, live);
+		ck_assert_int_eq(fold_restore(f, &b), 0);
+		ck_assert(!fold_is_dirty(f));
+		batch_free(&b);
+		play(f, &w->tables, 0, w->tables.n);
+	}
+	sell(f, &s);
+	fold_free(f);
+	return s;
+}
+
+START_TEST(often_is_as_once)
+{
+	struct world w;
+	struct shop a, b;
+
+	world_make(&w, (uint64_t)_i + 1);
+	a = at_once(&w.tape);
+	ck_assert_uint_gt(a.n, 50);
+	b = piecewise(&w, 3 + (uint32_t)_i % 37, 0, false);
+	shop_same(&a, &b, "collected often");
+	shop_free(&a);
+	shop_free(&b);
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(restored_is_as_never_ended)
+{
+	struct world w;
+	struct shop a, b;
+
+	world_make(&w, (uint64_t)_i + 1001);
+	a = at_once(&w.tape);
+	b = piecewise(&w, 5 + (uint32_t)_i * 7 % 211, 1, _i % 2 == 0);
+	shop_same(&a, &b, "restored");
+	shop_free(&a);
+	shop_free(&b);
+	world_free(&w);
+}
+END_TEST
+
+/* The test above must be able to fail: what is in flight is most of what could be forgotten. */
+START_TEST(without_what_is_in_flight_it_differs)
+{
+	struct fold *f = fold_of(NULL), *g = fold_of(NULL);
+	struct world w;
+	struct shop a, b = {0};
+	struct batch load;
+	uint32_t i, n = 0;
+
+	world_make(&w, 5);
+	a = at_once(&w.tape);
+	play(f, &w.tape, 0, w.tape.n / 2);
+	sell(f, &b);
+	load = shop_load(&b, false);
+	for (i = 0; i < load.pending.n; i++)
+		load.pending.row[i].process += 1000;
+	ck_assert_int_eq(fold_restore(g, &load), 0);
+	batch_free(&load);
+	play(g, &w.tables, 0, w.tables.n);
+	play(g, &w.tape, w.tape.n / 2, w.tape.n);
+	sell(g, &b);
+	qsort(a.v, a.n, sizeof(*a.v), by_key);
+	qsort(b.v, b.n, sizeof(*b.v), by_key);
+	for (i = 0; i < a.n && i < b.n; i++)
+		n += strcmp(a.v[i].value, b.v[i].value) != 0;
+	ck_assert_uint_gt(n, 0);
+	shop_free(&a);
+	shop_free(&b);
+	world_free(&w);
+	fold_free(f);
+	fold_free(g);
+}
+END_TEST
+
+/* The store's rows are ours, but a damaged file must not end the daemon. */
+START_TEST(damaged_pending_is_survived)
+{
+	struct fold *f = fold_of(NULL), *g;
+	struct world w;
+	struct shop s = {0};
+	struct batch b;
+	uint32_t i, k, at;
+
+	world_make(&w, (uint64_t)_i + 2001);
+	play(f, &w.tape, 0, w.tape.n / 2);
+	sell(f, &s);
+	fold_free(f);
+	for (k = 0; k < 20; k++) {
+		b = shop_load(&s, false);
+		for (i = 0; i < b.pending.n; i++) {
+			at = pick(&w, b.pending.row[i].n);
+			((uint8_t *)b.pending.row[i].bytes)[at] ^= (uint8_t)(1 + pick(&w, 255));
+			if (pick(&w, 4) == 0)
+				b.pending.row[i].n = at;
+		}
+		g = fold_of(NULL);
+		ck_assert_int_eq(fold_restore(g, &b), 0);
+		batch_free(&b);
+		if (k % 2 == 0) /* also when the job's tables did not come again */
+			play(g, &w.tables, 0, w.tables.n);
+		play(g, &w.tape, w.tape.n / 2, w.tape.n);
+		ck_assert_int_eq(fold_collect(g, &b), 0);
+		batch_free(&b);
+		fold_free(g);
+	}
+	shop_free(&s);
+	world_free(&w);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("fold_restore");
+	TCase *c = tcase_create("property");
+
+	tcase_set_timeout(c, 120);
+	tcase_add_loop_test(c, often_is_as_once, 0, 20);
+	tcase_add_loop_test(c, restored_is_as_never_ended, 0, 40);
+	tcase_add_test(c, without_what_is_in_flight_it_differs);
+	tcase_add_loop_test(c, damaged_pending_is_survived, 0, 4);
+	suite_add_tcase(s, c);
+	return suite_run(s);
+}

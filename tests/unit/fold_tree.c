@@ -1,0 +1,840 @@
+/* SPDX-License-Identifier: MIT. fold_tree.c: what ends up in which cell: scopes against windows, launches
+ * against records, metrics, sessions of the job and of the control socket. */
+#include "fold_help.h"
+
+/* Paths of these tests: 2 = a, 3 = a/b, 4 = a/op (an op), 5 = cap. Names: 2.. in this order. */
+static const char *const names[] = {"a", "b", "op", "kern", "ncclAllReduce", "m8 (inc)", "m8 (exc)",
+	"tag (pty)", "job", "cap", "none"};
+enum { N_A = 2, N_B, N_OP, N_KERN, N_NCCL, N_INC, N_EXC, N_PTY, N_JOB, N_CAP, N_NONE };
+enum { P_A = 2, P_AB, P_OP, P_CAP };
+static const struct ring_path paths[] = {
+	{PATH_ROOT, N_A, PATH_KIND_SCOPE, 1, 0},
+	{P_A, N_B, PATH_KIND_SCOPE, 2, 0},
+	{P_A, N_OP, PATH_KIND_OP, 2, 0},
+	{PATH_ROOT, N_CAP, PATH_KIND_SCOPE, 1, 0},
+};
+
+static struct fold *f;
+static struct tape t;
+static struct kit_process job;
+static struct kit_lane lane, gpu;
+
+static void setup_limits(const struct fold_limits *l)
+{
+	f = fold_of(l);
+	job = kit_process(1);
+	lane = (struct kit_lane){.lane = 0};
+	gpu = (struct kit_lane){.lane = 3};
+	tape_process(&t, &job);
+	tape_names(&t, job.ring, 2, sizeof(names) / sizeof(names[0]), names);
+	tape_paths(&t, job.ring, 2, sizeof(paths) / sizeof(paths[0]), paths);
+	fold_take(f, &t);
+}
+
+static void setup(void)
+{
+	setup_limits(NULL);
+}
+
+static void teardown(void)
+{
+	tape_free(&t);
+	fold_free(f);
+}
+
+static void start(uint8_t session, uint64_t ns)
+{
+	(void)tape_verb(&t, VERB_START, session, ns);
+	fold_take(f, &t);
+}
+
+static void verb(uint32_t what, uint8_t session, uint64_t ns)
+{
+	(void)tape_verb(&t, what, session, ns);
+	fold_take(f, &t);
+}
+
+static void drain(struct kit_lane *l, uint64_t ns)
+{
+	tape_lane(&t, job.ring, ns, l);
+	fold_take(f, &t);
+}
+
+static struct batch collect(void)
+{
+	struct batch b = {0};
+
+	ck_assert_int_eq(fold_collect(f, &b), 0);
+	return b;
+}
+
+/* --- scopes against active intervals: active in [100, 200) and [300, 400) s */
+
+static const struct scope_case {
+	const char *label;
+	uint64_t begin, end; /* s */
+	uint64_t count, sum; /* s; the cell is expected when either is not 0 */
+} scope_cases[] = {
+	{"inside", 110, 120, 1, 10},
+	{"before", 10, 20, 0, 0},
+	{"between", 210, 290, 0, 0},
+	{"begins before", 50, 150, 1, 50},
+	{"ends after: time, no count", 150, 250, 0, 50},
+	{"ends at the end: no count", 150, 200, 0, 50},
+	{"begins at the end", 200, 250, 0, 0},
+	{"across all, ends in the second", 50, 350, 1, 150},
+	{"across all", 50, 450, 0, 200},
+	{"across the pause", 150, 350, 1, 100},
+	{"instant", 110, 110, 1, 0},
+};
+
+START_TEST(scope_windows)
+{
+	const struct scope_case *c = &scope_cases[_i];
+	const struct row_cell *cell;
+	struct batch b;
+
+	start(1, 100 * SECOND);
+	verb(VERB_DEACTIVATE, 1, 200 * SECOND);
+	verb(VERB_ACTIVATE, 1, 300 * SECOND);
+	verb(VERB_DEACTIVATE, 1, 400 * SECOND);
+	put_scope(&lane, P_AB, c->begin * SECOND, c->end * SECOND);
+	drain(&lane, 500 * SECOND);
+	b = collect();
+	cell = cell_at(&b, 1, 0, CLASS_CPU, "ROOT/a/b");
+	if (c->count == 0 && c->sum == 0) {
+		ck_assert_msg(cell == NULL, "%s", c->label);
+	} else {
+		ck_assert_msg(cell != NULL, "%s", c->label);
+		ck_assert_msg(cell->count == c->count && cell->sum_ns == c->sum * SECOND, "%s: %lu %lu",
+			c->label, cell->count, cell->sum_ns);
+		ck_assert_uint_eq(cell->max_ns, c->count == 0 ? 0 : (c->end - c->begin) * SECOND);
+	}
+	batch_free(&b);
+}
+END_TEST
+
+START_TEST(scope_segments)
+{
+	const struct row_cell *c;
+	struct batch b;
+
+	start(1, 10 * SECOND);
+	verb(VERB_PHASE, 1, 20 * SECOND);
+	put_scope(&lane, P_A, 11 * SECOND, 12 * SECOND); /* late, but of the first */
+	put_scope(&lane, P_A, 15 * SECOND, 25 * SECOND); /* of the window of its end */
+	put_launch(&lane, P_A, 19 * SECOND, 1, 0);
+	put_kernel(&lane, N_KERN, 30 * SECOND, 5, 1, 0); /* of the window of its launch */
+	drain(&lane, 26 * SECOND);
+	b = collect();
+	c = cell_at(&b, 1, 0, CLASS_CPU, "ROOT/a");
+	ck_assert_uint_eq(c->count, 1);
+	c = cell_at(&b, 1, 1, CLASS_CPU, "ROOT/a");
+	ck_assert_uint_eq(c->count, 1);
+	ck_assert_uint_eq(c->sum_ns, 10 * SECOND);
+	ck_assert_ptr_nonnull(cell_at(&b, 1, 0, CLASS_COMPUTE, "ROOT/a/kern"));
+	ck_assert_uint_eq(b.segment.n, 2);
+	batch_free(&b);
+}
+END_TEST
+
+START_TEST(scopes_open_at_finalize)
+{
+	const struct j_now now[] = {{0, 1, 0, P_A, 20 * SECOND}, {0, 1, 1, P_AB, 0}};
+	const struct row_cell *c;
+	struct batch b;
+
+	start(1, 10 * SECOND);
+	verb(VERB_FINALIZE, 1, 50 * SECOND);
+	tape_now(&t, job.ring, 51 * SECOND, 2, now);
+	put_scope(&lane, P_A, 20 * SECOND, 52 * SECOND); /* is left meanwhile: not twice */
+	tape_lane(&t, job.ring, 53 * SECOND, &lane);
+	fold_take(f, &t);
+	ck_assert(fold_is_settled(f, (const uint8_t *)"\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1"));
+	verb(VERB_FINALIZED, 1, 54 * SECOND);
+	b = collect();
+	c = cell_at(&b, 1, 0, CLASS_CPU, "ROOT/a");
+	ck_assert_uint_eq(c->sum_ns, 30 * SECOND);
+	ck_assert_uint_eq(c->count + c->open, 0);
+	c = cell_at(&b, 1, 0, CLASS_CPU, "ROOT/a/b"); /* begin unknown: from the session's */
+	ck_assert_uint_eq(c->sum_ns, 40 * SECOND);
+	ck_assert_uint_eq(c->open, 1);
+	ck_assert_uint_eq(b.session.row[0].state, SESSION_IS_FINALIZED);
+	ck_assert_uint_eq(b.session.row[0].active_ns, 40 * SECOND);
+	batch_free(&b);
+}
+END_TEST
+
+/* --- launches against records */
+
+struct step {
+	enum { LAUNCH = 1, KERNEL, COPY, SET, DELIVERED, WAIT } what;
+	uint32_t corr; /* WAIT: seconds */
+	uint8_t flags;
+	uint32_t name, captured; /* DELIVERED: name is pending */
+};
+
+static const struct join_case {
+	const char *label;
+	struct step step[8];
+	const char *path;
+	uint8_t class;
+	uint64_t count, sum_ns, untimed;
+	uint64_t lost, matched;
+} join_cases[] = {
+	{"launch then kernel", {{LAUNCH, 7, 0, 0, 0}, {KERNEL, 7, 0, N_KERN, 0}}, "ROOT/a/b/kern", CLASS_COMPUTE,
+		1, 60, 0, 0, 1},
+	{"kernel overtakes launch", {{KERNEL, 7, 0, N_KERN, 0}, {LAUNCH, 7, 0, 0, 0}}, "ROOT/a/b/kern",
+		CLASS_COMPUTE, 1, 60, 0, 0, 1},
+	{"ids do not match", {{LAUNCH, 7, 0, 0, 0}, {KERNEL, 8, 0, N_KERN, 0}, {WAIT, 6, 0, 0, 0}},
+		"ROOT/(no launch)/kern", CLASS_COMPUTE, 1, 60, 0, 0, 0},
+	{"the second record of an ordinary launch has none",
+		{{LAUNCH, 7, 0, 0, 0}, {KERNEL, 7, 0, N_KERN, 0}, {KERNEL, 7, 0, N_KERN, 0}, {WAIT, 6, 0, 0, 0}},
+		"ROOT/(no launch)/kern", CLASS_COMPUTE, 1, 60, 0, 0, 1},
+	{"comm by name", {{LAUNCH, 7, 0, 0, 0}, {KERNEL, 7, 0, N_NCCL, 0}}, "ROOT/a/b/ncclAllReduce", CLASS_COMM, 1,
+		60, 0, 0, 1},
+	{"an op stands for its kernels", {{LAUNCH, 7, LAUNCH_OP, 0, 0}, {KERNEL, 7, 0, N_KERN, 0}}, "ROOT/a/op",
+		CLASS_COMPUTE, 1, 60, 0, 0, 1},
+	{"copy", {{LAUNCH, 7, LAUNCH_COPY, 0, 0}, {COPY, 7, 0, COPY_H2D, 0}}, "ROOT/a/b/[memcpy HtoD]", CLASS_H2D, 1,
+		60, 0, 0, 1},
+	{"set", {{LAUNCH, 7, LAUNCH_SET, 0, 0}, {SET, 7, 0, 0, 0}}, "ROOT/a/b/[memset]", CLASS_MEMSET, 1, 60, 0, 0, 1},
+	{"untimed", {{LAUNCH, 7, 0, 0, 0}, {KERNEL, 7, GPU_FLAG_UNTIMED, N_KERN, 0}}, "ROOT/a/b/kern", CLASS_COMPUTE,
+		1, 0, 1, 0, 1},
+	{"graph: many records",
+		{{LAUNCH, 7, LAUNCH_GRAPH, 0, 0}, {KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_CAP},
+			{KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_CAP}},
+		"ROOT/a/b/<captured_at>/cap/kern", CLASS_COMPUTE, 2, 120, 0, 0, 1},
+	{"graph: records first",
+		{{KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_CAP}, {KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_CAP},
+			{LAUNCH, 7, LAUNCH_GRAPH, 0, 0}, {KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_CAP}},
+		"ROOT/a/b/<captured_at>/cap/kern", CLASS_COMPUTE, 3, 180, 0, 0, 1},
+	{"graph: captured in an op",
+		{{LAUNCH, 7, LAUNCH_GRAPH, 0, 0}, {KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_OP}},
+		"ROOT/a/b/<captured_at>/a/op", CLASS_COMPUTE, 1, 60, 0, 0, 1},
+	{"graph: passed, but not for 5 s",
+		{{LAUNCH, 7, LAUNCH_GRAPH, 0, 0}, {KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_CAP}, {DELIVERED, 0, 0, 0, 0},
+			{DELIVERED, 0, 0, 0, 0}, {WAIT, 4, 0, 0, 0}, {KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_CAP}},
+		"ROOT/a/b/<captured_at>/cap/kern", CLASS_COMPUTE, 2, 120, 0, 0, 1},
+	{"graph: passed for 5 s: what comes now has no launch",
+		{{LAUNCH, 7, LAUNCH_GRAPH, 0, 0}, {KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_CAP}, {DELIVERED, 0, 0, 0, 0},
+			{DELIVERED, 0, 0, 0, 0}, {WAIT, 6, 0, 0, 0}, {KERNEL, 7, 0, N_KERN, 0}, {WAIT, 6, 0, 0, 0}},
+		"ROOT/(no launch)/kern", CLASS_COMPUTE, 1, 60, 0, 0, 1},
+	{"a flush left nothing, 5 s ago: lost",
+		{{LAUNCH, 7, 0, 0, 0}, {LAUNCH, 9, 0, 0, 0}, {KERNEL, 9, 0, N_KERN, 0}, {DELIVERED, 0, 0, 0, 0},
+			{WAIT, 6, 0, 0, 0}},
+		"ROOT/a/b/kern", CLASS_COMPUTE, 1, 60, 0, 1, 1},
+	{"a flush left one: not lost",
+		{{LAUNCH, 7, 0, 0, 0}, {LAUNCH, 9, 0, 0, 0}, {KERNEL, 9, 0, N_KERN, 0}, {DELIVERED, 0, 0, 1, 0},
+			{WAIT, 6, 0, 0, 0}},
+		"ROOT/a/b/kern", CLASS_COMPUTE, 1, 60, 0, 0, 1},
+	{"the id comes round: the old one is lost",
+		{{LAUNCH, 7, 0, 0, 0}, {LAUNCH, 7, 0, 0, 0}, {KERNEL, 7, 0, N_KERN, 0}}, "ROOT/a/b/kern", CLASS_COMPUTE, 1,
+		60, 0, 1, 1},
+	{"running, then given up: counted, no time",
+		{{LAUNCH, 7, 0, 0, 0}, {KERNEL, 7, GPU_FLAG_RUNNING, N_KERN, 0}, {DELIVERED, 0, 0, 0, 0},
+			{WAIT, 6, 0, 0, 0}},
+		"ROOT/a/b/kern", CLASS_COMPUTE, 1, 0, 1, 0, 1},
+	{"running, then done after all: once",
+		{{LAUNCH, 7, 0, 0, 0}, {KERNEL, 7, GPU_FLAG_RUNNING, N_KERN, 0}, {KERNEL, 7, 0, N_KERN, 0}},
+		"ROOT/a/b/kern", CLASS_COMPUTE, 1, 60, 0, 0, 1},
+};
+
+static void put_step(const struct step *s, uint64_t *ns)
+{
+	uint32_t path = (s->flags & LAUNCH_OP) != 0 ? P_OP : P_AB;
+	struct rec_kernel k = {.start = *ns + REAL_AHEAD,
+		.end = *ns + 60 + REAL_AHEAD,
+		.correlation = s->corr,
+		.epoch = 1,
+		.captured = s->captured,
+		.config = UINT32_MAX};
+	struct rec_copy c = {
+		.start = *ns + REAL_AHEAD, .end = *ns + 60 + REAL_AHEAD, .correlation = s->corr, .epoch = 1, .bytes = 4096};
+
+	*ns += 1000;
+	if (s->what == LAUNCH) {
+		put_launch(&lane, path, *ns, s->corr, s->flags);
+		drain(&lane, *ns);
+		return;
+	}
+	if (s->what == KERNEL && (s->flags & GPU_FLAG_RUNNING) != 0)
+		k.end = 0;
+	if (s->what == KERNEL)
+		lane_put(&gpu, REC_KERNEL, s->flags, s->name, &k, sizeof(k));
+	else if (s->what == COPY || s->what == SET)
+		lane_put(&gpu, s->what == COPY ? REC_COPY : REC_SET, s->flags, s->name, &c, sizeof(c));
+	else if (s->what == DELIVERED)
+		put_delivered(&gpu, *ns, s->name);
+	if (s->what != WAIT) {
+		drain(&gpu, *ns);
+		return;
+	}
+	*ns += s->corr * SECOND;
+	tape_anchor(&t, RING_CLOCK_MONOTONIC, *ns, *ns, *ns + REAL_AHEAD); /* time goes on */
+	fold_take(f, &t);
+}
+
+START_TEST(join)
+{
+	const struct join_case *c = &join_cases[_i];
+	const struct row_cell *cell;
+	uint64_t ns = 20 * SECOND;
+	struct batch b;
+	uint32_t i;
+
+	start(1, 10 * SECOND);
+	for (i = 0; i < 8 && c->step[i].what != 0; i++)
+		put_step(&c->step[i], &ns);
+	b = collect();
+	cell = cell_at(&b, 1, 0, c->class, c->path);
+	ck_assert_msg(cell != NULL, "%s: no cell", c->label);
+	ck_assert_msg(cell->count == c->count, "%s: count %lu", c->label, cell->count);
+	ck_assert_msg(cell->sum_ns == c->sum_ns, "%s: sum %lu", c->label, cell->sum_ns);
+	ck_assert_msg(cell->untimed == c->untimed, "%s: untimed", c->label);
+	ck_assert_msg(loss_of(&b, 1, LOST_LAUNCHES) == c->lost, "%s: lost", c->label);
+	ck_assert_msg(b.session.row[0].matched == c->matched, "%s: matched", c->label);
+	batch_free(&b);
+}
+END_TEST
+
+START_TEST(launch_decides_the_session)
+{
+	struct batch b;
+
+	start(1, 10 * SECOND);
+	put_launch(&lane, P_A, 11 * SECOND, 1, 0);
+	drain(&lane, 11 * SECOND);
+	start(2, 12 * SECOND); /* runs in both, was launched in one */
+	put_kernel(&gpu, N_KERN, 13 * SECOND, 5, 1, 0);
+	drain(&gpu, 14 * SECOND);
+	b = collect();
+	ck_assert_ptr_nonnull(cell_at(&b, 1, 0, CLASS_COMPUTE, "ROOT/a/kern"));
+	ck_assert_ptr_null(cell_at(&b, 2, 0, CLASS_COMPUTE, "ROOT/a/kern"));
+	batch_free(&b);
+}
+END_TEST
+
+START_TEST(end_closes_everything)
+{
+	const struct j_now now = {0, 1, 0, P_A, 20 * SECOND};
+	struct fold_process p;
+	struct batch b;
+	uint32_t i;
+	bool told = false;
+
+	put_session(&lane, SESSION_START, 0, 10 * SECOND, N_JOB);
+	put_launch(&lane, P_A, 11 * SECOND, 1, 0);
+	put_launch(&lane, P_A, 11 * SECOND, 2, 0);
+	drain(&lane, 12 * SECOND);
+	put_kernel(&gpu, N_KERN, 13 * SECOND, 0, 2, GPU_FLAG_RUNNING);
+	drain(&gpu, 14 * SECOND);
+	tape_now(&t, job.ring, 29 * SECOND, 1, &now);
+	tape_end(&t, job.ring, 30 * SECOND, END_KILLED, 9);
+	fold_take(f, &t);
+	b = collect();
+	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_CPU, "ROOT/a")->sum_ns, 10 * SECOND);
+	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_CPU, "ROOT/a")->open, 1);
+	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_COMPUTE, "ROOT/a/kern")->untimed, 1);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_LAUNCHES), 1);
+	ck_assert_uint_eq(b.session.row[0].launches, 2);
+	ck_assert_uint_eq(b.session.row[0].matched, 1);
+	ck_assert_uint_eq(b.session.row[0].state, SESSION_IS_FINALIZED);
+	for (i = 0; i < b.note.n; i++)
+		told |= strcmp(b.note.row[i].text,
+				"process 101 was killed (signal 9) with 1 scopes open and 2 launches in flight") == 0;
+	ck_assert(told);
+	ck_assert(fold_get_process(f, job.ring, &p));
+	ck_assert(p.ended);
+	ck_assert_uint_eq(fold_want(f, job.ring), 0);
+	batch_free(&b);
+}
+END_TEST
+
+/* --- sessions of the job, in its own lane */
+
+START_TEST(job_session_is_exact)
+{
+	uint8_t uuid[16];
+	struct fold_session s;
+	struct batch b;
+
+	put_scope(&lane, P_A, 1000, 1009); /* before: not in */
+	put_session(&lane, SESSION_START, 0, 1010, N_JOB);
+	put_scope(&lane, P_A, 1010, 1011);
+	put_session(&lane, SESSION_DEACTIVATE, 0, 1012, 0);
+	put_scope(&lane, P_A, 1012, 1013);
+	put_session(&lane, SESSION_ACTIVATE, SESSION_ALL, 1014, 0);
+	put_scope(&lane, P_A, 1014, 1015);
+	put_session(&lane, SESSION_FINALIZE, 0, 1016, 0);
+	put_scope(&lane, P_A, 1016, 1017);
+	drain(&lane, 2000);
+	ck_assert(fold_job_session(f, job.ring, 0, uuid));
+	ck_assert(!fold_job_session(f, job.ring, 1, uuid + 0));
+	ck_assert(fold_get_session(f, uuid, &s));
+	ck_assert_uint_eq(s.state, SESSION_IS_FINALIZING);
+	ck_assert_str_eq(s.name, "job");
+	ck_assert_uint_eq(s.active_ns, 4);
+	b = collect();
+	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_CPU, "ROOT/a")->count, 2);
+	batch_free(&b);
+}
+END_TEST
+
+START_TEST(session_of_another_lane_is_known)
+{
+	struct kit_lane other = {.lane = 1};
+	struct batch b;
+
+	put_session(&other, SESSION_START, 0, 1000, N_JOB); /* such entries come first in a tick */
+	tape_lane(&t, job.ring, 3000, &other);
+	put_scope(&lane, P_A, 900, 950);
+	put_scope(&lane, P_A, 1100, 1200);
+	tape_lane(&t, job.ring, 3000, &lane);
+	fold_take(f, &t);
+	b = collect();
+	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_CPU, "ROOT/a")->count, 1);
+	batch_free(&b);
+}
+END_TEST
+
+/* --- what a job is asked for */
+
+static const struct want_case {
+	const char *label;
+	uint8_t cpu, gpu, context;
+	const char *backend;
+	uint32_t want;
+} want_cases[] = {
+	{"all", 0, 0, 0, "", WANT_SCOPES | WANT_METRICS | WANT_CPU_TIME | WANT_GPU},
+	{"cpu off", 1, 0, 0, "cupti", WANT_SCOPES | WANT_METRICS | WANT_GPU},
+	{"no backend", 0, 0, 0, "none", WANT_SCOPES | WANT_METRICS | WANT_CPU_TIME},
+	{"armed", 0, 1, 0, "", WANT_SCOPES | WANT_METRICS | WANT_CPU_TIME | WANT_GPU_ARMED},
+	{"auto", 0, 2, 0, "", WANT_SCOPES | WANT_METRICS | WANT_CPU_TIME},
+	{"python", 0, 2, 1, "", WANT_SCOPES | WANT_METRICS | WANT_CPU_TIME | WANT_PYTHON},
+};
+
+START_TEST(wants)
+{
+	const struct want_case *c = &want_cases[_i];
+	struct j_verb *v = tape_verb(&t, VERB_START, 1, 10 * SECOND);
+
+	v->cpu = c->cpu;
+	v->gpu = c->gpu;
+	v->context = c->context;
+	(void)snprintf(v->backend, sizeof(v->backend), "%s", c->backend);
+	fold_take(f, &t);
+	ck_assert_msg(fold_want(f, job.ring) == c->want, "%s: %x", c->label, fold_want(f, job.ring));
+	verb(VERB_DEACTIVATE, 1, 11 * SECOND);
+	ck_assert_uint_eq(fold_want(f, job.ring), 0);
+}
+END_TEST
+
+START_TEST(gpu_stays_on_for_what_is_in_flight)
+{
+	const uint8_t uuid[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+
+	start(1, 10 * SECOND);
+	put_launch(&lane, P_A, 11 * SECOND, 1, 0);
+	drain(&lane, 11 * SECOND);
+	verb(VERB_FINALIZE, 1, 12 * SECOND);
+	ck_assert_uint_eq(fold_want(f, job.ring), WANT_GPU);
+	ck_assert(!fold_is_settled(f, uuid));
+	put_kernel(&gpu, N_KERN, 13 * SECOND, 5, 1, 0);
+	drain(&gpu, 14 * SECOND);
+	ck_assert_uint_eq(fold_want(f, job.ring), 0);
+	ck_assert(fold_is_settled(f, uuid));
+}
+END_TEST
+
+/* --- membership */
+
+static const struct match_case {
+	const char *label;
+	uint32_t match, uid, pid;
+	uint8_t fill; /* of ring and token */
+	const char *command;
+	bool in;
+} match_cases[] = {
+	{"all of the user", MATCH_USER, UID, 0, 0, "", true},
+	{"all of another user", MATCH_USER, 7, 0, 0, "", false},
+	{"root sees all", MATCH_USER, 0, 0, 0, "", true},
+	{"pid", MATCH_PID, UID, 101, 0, "", true},
+	{"another pid", MATCH_PID, UID, 102, 0, "", false},
+	{"another user's pid", MATCH_PID, 7, 101, 0, "", false},
+	{"pid 0 is nobody's", MATCH_PID, UID, 0, 0, "", false},
+	{"token", MATCH_TOKEN, UID, 0, 0, "", false},
+	{"ring", MATCH_RING, UID, 0, 1, "", true},
+	{"another ring", MATCH_RING, UID, 0, 2, "", false},
+	{"command", MATCH_COMMAND, UID, 0, 0, "*train*", true},
+	{"another command", MATCH_COMMAND, UID, 0, 0, "train*", false},
+	{"no such kind", 99, UID, 0, 0, "", false},
+};
+
+START_TEST(membership)
+{
+	const struct match_case *c = &match_cases[_i];
+	struct j_verb *v = tape_verb(&t, VERB_START, 1, 10 * SECOND);
+	uint8_t uuid[16];
+	bool early, late;
+	struct kit_process again = job;
+
+	v->match = c->match;
+	v->uid = c->uid;
+	v->pid = c->pid;
+	memset(v->ring, c->fill, 16);
+	(void)snprintf(v->command, sizeof(v->command), "%s", c->command);
+	memset(uuid, 1, 16);
+	fold_play(f, &t, 0, 1);
+	early = fold_is_member(f, uuid, job.ring);
+	fold_free(f); /* the same with the session there first */
+	f = fold_of(NULL);
+	tape_process(&t, &again);
+	fold_take(f, &t);
+	late = fold_is_member(f, uuid, job.ring);
+	ck_assert_msg(early == c->in, "%s", c->label);
+	ck_assert_msg(late == c->in, "%s: process after session", c->label);
+}
+END_TEST
+
+/* --- metrics */
+
+static uint64_t bits(double d)
+{
+	uint64_t u;
+
+	memcpy(&u, &d, sizeof(u));
+	return u;
+}
+
+START_TEST(metrics)
+{
+	const struct row_metric *m;
+	struct batch b;
+
+	start(1, 10);
+	put_metric(&lane, P_A, 20, N_INC, METRIC_I64, 5);
+	put_metric(&lane, P_A, 21, N_INC, METRIC_I64, 6);
+	put_metric(&lane, P_AB, 22, N_EXC, METRIC_I64, 1);
+	put_metric(&lane, P_AB, 23, N_EXC, METRIC_F64, bits(0.5));
+	put_metric(&lane, P_A, 24, N_PTY, METRIC_I64, 1);
+	put_metric(&lane, P_A, 25, N_PTY, METRIC_STR, N_A);
+	put_metric(&lane, P_A, 26, N_INC, METRIC_STR, N_A); /* text is not summed: left out, told */
+	put_metric(&lane, P_A, 27, N_INC, 9, 0);            /* no such type */
+	drain(&lane, 30);
+	b = collect();
+	ck_assert_uint_eq(b.metric.n, 3);
+	m = &b.metric.row[0];
+	ck_assert_str_eq(m->name, "m8");
+	ck_assert_uint_eq(m->kind, KIND_INCLUSIVE);
+	ck_assert_uint_eq(m->bits, 11);
+	ck_assert_uint_eq(m->count, 2);
+	m = &b.metric.row[1];
+	ck_assert_str_eq(m->name, "m8");
+	ck_assert_uint_eq(m->kind, KIND_EXCLUSIVE);
+	ck_assert_uint_eq(m->type, METRIC_F64);
+	ck_assert_uint_eq(m->bits, bits(1.5));
+	m = &b.metric.row[2];
+	ck_assert_str_eq(m->name, "tag");
+	ck_assert_uint_eq(m->type, METRIC_STR);
+	ck_assert_str_eq(m->text, "a");
+	ck_assert_uint_eq(b.note.n, 2);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_BAD), 1);
+	batch_free(&b);
+}
+END_TEST
+
+/* --- ceilings and collecting */
+
+START_TEST(ceiling_goes_to_other)
+{
+	struct fold_limits small = {.nodes = 1};
+	struct batch b;
+
+	teardown();
+	setup_limits(&small);
+	start(1, 10);
+	put_scope(&lane, P_A, 20, 30);
+	put_scope(&lane, P_AB, 20, 30);
+	put_scope(&lane, P_CAP, 20, 30);
+	drain(&lane, 40);
+	b = collect();
+	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_CPU, "ROOT/a")->count, 1);
+	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_CPU, "ROOT/a/(other)")->count, 1);
+	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_CPU, "ROOT/(other)")->count, 1);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_NODES), 2);
+	batch_free(&b);
+}
+END_TEST
+
+START_TEST(open_launches_have_a_ceiling)
+{
+	struct fold_limits small = {.launches = 3};
+	struct fold_launch open[8];
+	struct batch b;
+	uint32_t i;
+
+	teardown();
+	setup_limits(&small);
+	start(1, 10);
+	for (i = 0; i < 5; i++)
+		put_launch(&lane, P_AB, 20 + i, i, 0);
+	drain(&lane, 40);
+	ck_assert_uint_eq(fold_open_launches(f, job.ring, open, 8), 3);
+	ck_assert_uint_eq(open[0].mono_ns, 22);
+	b = collect();
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_LAUNCHES), 2);
+	batch_free(&b);
+}
+END_TEST
+
+START_TEST(only_what_changed_is_collected)
+{
+	struct batch b;
+
+	start(1, 10);
+	put_scope(&lane, P_A, 20, 30);
+	put_scope(&lane, P_AB, 20, 30);
+	drain(&lane, 40);
+	b = collect();
+	ck_assert_uint_eq(b.cell.n, 2);
+	ck_assert_uint_eq(b.node.n, 3);
+	batch_free(&b);
+	ck_assert(!fold_is_dirty(f));
+	put_scope(&lane, P_AB, 50, 60);
+	drain(&lane, 70);
+	ck_assert(fold_is_dirty(f));
+	b = collect();
+	ck_assert_uint_eq(b.cell.n, 1);
+	ck_assert_uint_eq(b.cell.row[0].count, 2); /* absolute */
+	ck_assert_uint_eq(b.node.n, 0);
+	ck_assert_uint_eq(b.member.n, 0);
+	batch_free(&b);
+}
+END_TEST
+
+START_TEST(finalized_sessions_are_forgotten)
+{
+	struct fold_session s;
+	uint8_t uuid[16];
+	struct batch b;
+
+	memset(uuid, 1, 16);
+	start(1, 10);
+	verb(VERB_FINALIZED, 1, 20);
+	b = collect();
+	batch_free(&b);
+	ck_assert(fold_get_session(f, uuid, &s));
+	b = collect();
+	batch_free(&b);
+	ck_assert(!fold_get_session(f, uuid, &s));
+}
+END_TEST
+
+START_TEST(busy_is_a_union)
+{
+	struct batch b;
+
+	start(1, 10 * SECOND);
+	put_launch(&lane, P_A, 11 * SECOND, 1, 0);
+	put_launch(&lane, P_A, 11 * SECOND, 2, 0);
+	put_launch(&lane, P_A, 11 * SECOND, 3, 0);
+	put_kernel(&lane, N_KERN, 20 * SECOND, 4 * SECOND, 1, 0);
+	put_kernel(&lane, N_KERN, 22 * SECOND, 4 * SECOND, 2, 0);
+	put_kernel(&lane, N_KERN, 9 * SECOND, 2 * SECOND, 3, 0); /* half before the session */
+	drain(&lane, 30 * SECOND);
+	b = collect();
+	ck_assert_uint_eq(b.busy.n, 1);
+	ck_assert_uint_eq(b.busy.row[0].busy_ns, 7 * SECOND);
+	ck_assert_uint_eq(b.busy.row[0].first_ns, 10 * SECOND);
+	ck_assert_uint_eq(b.busy.row[0].last_ns, 26 * SECOND);
+	batch_free(&b);
+}
+END_TEST
+
+/* --- losses: in-band and by counter are one */
+
+START_TEST(losses_are_not_counted_twice)
+{
+	struct rec_lost r = {.count = 5, .first = 20, .last = 25};
+	struct ring_counts *c;
+	struct j_drop *d;
+	struct batch b;
+
+	start(1, 10);
+	lane_put(&lane, REC_LOST, 0, LOST_LANE_FULL, &r, sizeof(r));
+	drain(&lane, 30);
+	c = tape_add(&t, J_COUNTS, job.ring, 31, sizeof(*c) + sizeof(*d));
+	d = (struct j_drop *)(c + 1);
+	*d = (struct j_drop){0, 0, 7, 1};
+	c->paths_refused = 4;
+	fold_take(f, &t);
+	b = collect();
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_LANE_FULL), 7);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_NESTED), 1);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_PATHS), 4);
+	ck_assert_uint_eq(b.process.row[0].counters[4], 8); /* paths are no drops */
+	batch_free(&b);
+}
+END_TEST
+
+START_TEST(a_loss_before_the_session_is_not_its)
+{
+	struct rec_lost r = {.count = 5, .first = 2, .last = 5};
+	struct batch b;
+
+	start(1, 10);
+	lane_put(&lane, REC_LOST, 0, LOST_LANE_FULL, &r, sizeof(r));
+	drain(&lane, 30);
+	b = collect();
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_LANE_FULL), 0);
+	batch_free(&b);
+}
+END_TEST
+
+START_TEST(a_stepped_clock_is_told)
+{
+	struct batch b;
+
+	start(1, 10);
+	tape_anchor(&t, RING_CLOCK_MONOTONIC, SECOND, SECOND, SECOND + REAL_AHEAD);
+	tape_anchor(&t, RING_CLOCK_MONOTONIC, 2 * SECOND, 2 * SECOND, 2 * SECOND + REAL_AHEAD + 500000);
+	tape_anchor(&t, RING_CLOCK_MONOTONIC, 3 * SECOND, 3 * SECOND, 3 * SECOND + REAL_AHEAD + 5500000);
+	fold_take(f, &t);
+	b = collect();
+	ck_assert_uint_eq(b.note.n, 1);
+	ck_assert_str_eq(b.note.row[0].text, "clock stepped by +5.000 ms");
+	ck_assert_uint_eq(b.anchor.n, 3);
+	batch_free(&b);
+}
+END_TEST
+
+START_TEST(where_and_top)
+{
+	struct fold_launch open[4];
+	char words[32];
+
+	start(1, 10 * SECOND);
+	put_launch(&lane, P_AB, 11 * SECOND, 1, 0);
+	put_launch(&lane, P_A, 12 * SECOND, 2, 0);
+	put_kernel(&lane, N_KERN, 13 * SECOND, 0, 2, GPU_FLAG_RUNNING);
+	drain(&lane, 14 * SECOND);
+	ck_assert_uint_eq(fold_open_launches(f, job.ring, open, 4), 2);
+	ck_assert(open[0].running);
+	ck_assert_str_eq(open[0].name, "kern");
+	ck_assert_uint_eq(open[0].mono_ns, 12 * SECOND);
+	ck_assert(!open[1].running);
+	ck_assert_uint_eq(open[1].path, P_AB);
+	ck_assert_int_eq(fold_path_text(f, job.ring, P_AB, words, sizeof(words)), 3);
+	ck_assert_str_eq(words, "a/b");
+	ck_assert_int_eq(fold_path_text(f, job.ring, P_AB, words, 2), 3);
+	ck_assert_str_eq(words, "a");
+	ck_assert_int_eq(fold_path_text(f, job.ring, 999, words, sizeof(words)), 0);
+}
+END_TEST
+
+struct seen {
+	char text[256];
+};
+
+static void see(void *arg, const struct fold_cell *c)
+{
+	struct seen *s = arg;
+	size_t n = strlen(s->text);
+
+	(void)snprintf(s->text + n, sizeof(s->text) - n, "%s=%lu/%lu ", c->path, c->sum_ns, c->count);
+}
+
+START_TEST(top_merges_processes)
+{
+	struct kit_process second = kit_process(2);
+	struct kit_lane its = {.lane = 0};
+	struct seen seen = {{0}};
+	uint8_t uuid[16];
+
+	memset(uuid, 1, 16);
+	tape_process(&t, &second);
+	tape_names(&t, second.ring, 2, 2, names);
+	tape_paths(&t, second.ring, 2, 2, paths);
+	fold_take(f, &t);
+	start(1, 10);
+	put_scope(&lane, P_A, 20, 25);
+	put_scope(&lane, P_AB, 20, 22);
+	drain(&lane, 30);
+	put_scope(&its, P_A, 20, 27);
+	tape_lane(&t, second.ring, 30, &its);
+	fold_take(f, &t);
+	fold_top(f, uuid, 10, see, &seen);
+	ck_assert_str_eq(seen.text, "a=12/2 a/b=2/1 ");
+}
+END_TEST
+
+/* --- the law: attempted = stored + dropped */
+
+START_TEST(every_launch_is_somewhere)
+{
+	uint64_t seed = 88172645463325252u + (uint64_t)_i, stored = 0, launched = 0;
+	struct batch b;
+	uint32_t i;
+
+	start(1, 10 * SECOND);
+	for (i = 0; i < 2000; i++) {
+		seed ^= seed << 13;
+		seed ^= seed >> 7;
+		seed ^= seed << 17;
+		if (seed % 3 != 0) {
+			put_launch(&lane, P_AB, 20 * SECOND + i, (uint32_t)(seed >> 8) % 500, 0);
+			launched++;
+		} else {
+			put_kernel(&lane, N_KERN, 20 * SECOND + i, 7, (uint32_t)(seed >> 8) % 500,
+				(seed >> 40) % 8 == 0 ? GPU_FLAG_RUNNING : 0);
+		}
+		if (lane.n > 30000)
+			drain(&lane, 21 * SECOND);
+	}
+	drain(&lane, 22 * SECOND);
+	tape_end(&t, job.ring, 30 * SECOND, END_EXITED, 0);
+	fold_take(f, &t);
+	b = collect();
+	for (i = 0; i < b.cell.n; i++)
+		stored += b.cell.row[i].class == CLASS_COMPUTE ? b.cell.row[i].count : 0;
+	ck_assert_uint_eq(b.process.row[0].counters[1], launched);
+	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_COMPUTE, "ROOT/a/b/kern")->count + loss_of(&b, 1, LOST_LAUNCHES),
+		launched);
+	ck_assert_uint_le(stored, b.process.row[0].counters[2]);
+	batch_free(&b);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("fold_tree");
+	TCase *c = tcase_create("cells");
+
+#define N(a) (int)(sizeof(a) / sizeof(a[0]))
+	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_add_loop_test(c, scope_windows, 0, N(scope_cases));
+	tcase_add_test(c, scope_segments);
+	tcase_add_test(c, scopes_open_at_finalize);
+	tcase_add_loop_test(c, join, 0, N(join_cases));
+	tcase_add_test(c, launch_decides_the_session);
+	tcase_add_test(c, end_closes_everything);
+	tcase_add_test(c, job_session_is_exact);
+	tcase_add_test(c, session_of_another_lane_is_known);
+	tcase_add_loop_test(c, wants, 0, N(want_cases));
+	tcase_add_test(c, gpu_stays_on_for_what_is_in_flight);
+	tcase_add_loop_test(c, membership, 0, N(match_cases));
+	tcase_add_test(c, metrics);
+	tcase_add_test(c, ceiling_goes_to_other);
+	tcase_add_test(c, open_launches_have_a_ceiling);
+	tcase_add_test(c, only_what_changed_is_collected);
+	tcase_add_test(c, finalized_sessions_are_forgotten);
+	tcase_add_test(c, busy_is_a_union);
+	tcase_add_test(c, losses_are_not_counted_twice);
+	tcase_add_test(c, a_loss_before_the_session_is_not_its);
+	tcase_add_test(c, a_stepped_clock_is_told);
+	tcase_add_test(c, where_and_top);
+	tcase_add_test(c, top_merges_processes);
+	tcase_add_loop_test(c, every_launch_is_somewhere, 0, 5);
+	suite_add_tcase(s, c);
+	return suite_run(s);
+}

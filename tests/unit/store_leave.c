@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: MIT. store_leave.c: what leaves the store: deleted and pruned sessions
+ * with the rows that nobody else needs, and portable files. */
+#include "store_help.h"
+
+#include <sqlite3.h>
+
+#include "schema.h"
+
+struct query {
+	const char *sql;
+	int64_t result;
+};
+
+static int query_work(struct sqlite3 *db, void *arg, struct err *e)
+{
+	struct query *q = arg;
+	sqlite3_stmt *st = NULL;
+
+	if (sqlite3_prepare_v2(db, q->sql, -1, &st, NULL) != SQLITE_OK ||
+		sqlite3_step(st) != SQLITE_ROW) {
+		(void)sqlite3_finalize(st);
+		return err_set(e, -EIO, "%s", sqlite3_errmsg(db));
+	}
+	q->result = sqlite3_column_int64(st, 0);
+	(void)sqlite3_finalize(st);
+	return 0;
+}
+
+static int64_t query(struct store *s, const char *sql)
+{
+	struct query q = {.sql = sql};
+	struct told t = test_call(s, query_work, &q);
+
+	ck_assert_msg(t.r == 0, "%s", t.err.text);
+	return q.result;
+}
+
+static int delete_work(struct sqlite3 *db, void *arg, struct err *e)
+{
+	return store_delete_session(db, *(int64_t *)arg, e);
+}
+
+static struct told delete_session(struct store *s, int64_t id)
+{
+	return test_call(s, delete_work, &id);
+}
+
+struct prune {
+	int64_t before;
+	uint64_t max;
+	uint32_t n;
+};
+
+static int prune_work(struct sqlite3 *db, void *arg, struct err *e)
+{
+	struct prune *p = arg;
+
+	return store_prune(db, p->before, p->max, &p->n, e);
+}
+
+static uint32_t prune(struct store *s, int64_t before, uint64_t max)
+{
+	struct prune p = {before, max, 77};
+	struct told t = test_call(s, prune_work, &p);
+
+	ck_assert_msg(t.r == 0, "%s", t.err.text);
+	return p.n;
+}
+
+/* Sessions 1 (nodes 1..19), 2 (nodes 5..14), both finalized, 3 (nodes 1..4) alive. Every table has
+ * rows. */
+static void three(struct batch *b)
+{
+	int64_t id;
+
+	test_whole(b, 1, 4, 1, 20);
+	test_whole(b, 2, 4, 5, 15);
+	test_whole(b, 3, 1, 1, 5);
+	for (id = 1; id <= 3; id++) {
+		struct row_metric *m = batch_metric(b);
+		struct row_config *c = batch_config(b);
+		struct row_device *d = batch_device(b);
+
+		m->session = m->process = c->session = c->process = d->process = id;
+		test_hash(m->node, 1 + (uint32_t)id);
+		test_hash(c->node, 5);
+		m->name = strdup("flops8");
+		*batch_active(b) = (struct row_active){id, 1, 2};
+		*batch_segment(b) = (struct row_segment){id, 0, 1, 2};
+		*batch_busy(b) = (struct row_busy){id, id, 0, 1, 1, 2};
+		*batch_loss(b) = (struct row_loss){id, id, LOST_BAD, 1};
+		*batch_loss(b) = (struct row_loss){0, id, LOST_NO_LANE, 1};
+		*batch_note(b) = (struct row_note){id, id, 1, 1, "note"};
+		*batch_lane(b) = (struct row_lane){id, 0, 8};
+	}
+	b->journal = 1;
+}
+
+#define ALL_OF_1                                                                                   \
+	"SELECT (SELECT count(*) FROM session WHERE id=1)+"                                        \
+	"(SELECT count(*) FROM cell WHERE session=1)+(SELECT count(*) FROM metric WHERE "          \
+	"session=1)"                                                                               \
+	"+(SELECT count(*) FROM config WHERE session=1)+(SELECT count(*) FROM busy WHERE "         \
+	"session=1)"                                                                               \
+	"+(SELECT count(*) FROM loss WHERE session=1 OR process=1)"                                \
+	"+(SELECT count(*) FROM note WHERE session=1)+(SELECT count(*) FROM active WHERE "         \
+	"session=1)"                                                                               \
+	"+(SELECT count(*) FROM segment WHERE session=1)"                                          \
+	"+(SELECT count(*) FROM member WHERE session=1)+(SELECT count(*) FROM process WHERE id=1)" \
+	"+(SELECT count(*) FROM device WHERE process=1)+(SELECT count(*) FROM lane WHERE "         \
+	"process=1)"
+
+#define DANGLING                                                                      \
+	"SELECT (SELECT count(*) FROM cell WHERE node NOT IN (SELECT id FROM node))+" \
+	"(SELECT count(*) FROM metric WHERE node NOT IN (SELECT id FROM node))+"      \
+	"(SELECT count(*) FROM node WHERE parent<>0 AND parent NOT IN (SELECT id FROM node))"
+
+START_TEST(delete_one)
+{
+	struct store *s = test_open();
+	struct batch b = {0}, got;
+	struct told t;
+
+	three(&b);
+	test_store(s, &b);
+	ck_assert_int_gt(query(s, ALL_OF_1), 20);
+	t = delete_session(s, 4711);
+	ck_assert_int_eq(t.r, -ENOENT);
+	ck_assert_ptr_nonnull(strstr(t.err.text, "4711"));
+	ck_assert_int_eq(delete_session(s, 1).r, 0);
+	ck_assert_int_eq(query(s, ALL_OF_1), 0);
+	ck_assert_int_eq(query(s, DANGLING), 0);
+	ck_assert_int_eq(delete_session(s, 1).r, -ENOENT);
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM cell"), 10 + 4);
+	/* This run's nodes stay: the fold does not describe them twice. */
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM node"), 20);
+	(void)test_cell(&b, 3, 16);
+	test_store(s, &b);
+	ck_assert_int_eq(query(s, DANGLING), 0);
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM node WHERE name='(unknown)'"), 0);
+	ck_assert_int_eq(delete_session(s, 2).r, 0);
+	store_close(s);
+
+	s = test_open(); /* now those that nobody needs go: 0, 1..5 and 16 stay */
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM node"), 7);
+	ck_assert_int_eq(query(s, DANGLING), 0);
+	got = test_load(s);
+	ck_assert_uint_eq(got.session.n, 1);
+	ck_assert_uint_eq(got.cell.n, 5);
+	ck_assert_uint_eq(got.node.n, 7);
+	batch_free(&got);
+	store_close(s);
+}
+END_TEST
+
+/* The fold says which sessions are to go, in the batch that says the rest. */
+START_TEST(deleted_in_batch)
+{
+	struct store *s = test_open();
+	struct batch b = {0};
+
+	three(&b);
+	test_store(s, &b);
+	b.n_deleted = 2;
+	b.deleted = calloc(2, sizeof(*b.deleted));
+	b.deleted[0] = 4711; /* made and deleted between two transactions */
+	b.deleted[1] = 1;
+	(void)test_cell(&b, 2, 7);
+	b.journal = 2;
+	test_store(s, &b);
+	ck_assert_int_eq(query(s, ALL_OF_1), 0);
+	ck_assert_int_eq(query(s, DANGLING), 0);
+	ck_assert_int_eq(query(s, "SELECT value FROM meta WHERE key='journal'"), 2);
+	store_close(s);
+}
+END_TEST
+
+START_TEST(prune_by_age)
+{
+	struct store *s = test_open();
+	struct batch b = {0};
+
+	three(&b);
+	test_store(s, &b);
+	ck_assert_uint_eq(prune(s, 0, 0), 0);
+	ck_assert_uint_eq(prune(s, 1700000001000000500, 0), 0); /* 1 ended exactly then */
+	ck_assert_uint_eq(prune(s, 1700000001000000501, 0), 1);
+	ck_assert_int_eq(query(s, ALL_OF_1), 0);
+	ck_assert_uint_eq(prune(s, INT64_MAX, 0), 1); /* the one that is alive stays */
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM session"), 1);
+	store_close(s);
+}
+END_TEST
+
+START_TEST(prune_by_size)
+{
+	static const char live[] = "SELECT (p.page_count-f.freelist_count)*s.page_size FROM "
+				   "pragma_page_count p,pragma_freelist_count f,pragma_page_size s";
+	struct store *s = test_open();
+	struct batch b = {0};
+	int64_t id, before, after;
+	uint32_t n;
+
+	for (id = 1; id <= 20; id++) {
+		test_whole(&b, id, id == 1 ? 1 : 4, 1, 2000);
+		test_store(s, &b);
+	}
+	before = query(s, live);
+	n = prune(s, 0, (uint64_t)before / 2);
+	after = query(s, live);
+	ck_assert_int_le(after, before / 2);
+	ck_assert_int_gt(after, before / 4); /* not more than needed */
+	ck_assert_uint_ge(n, 9);
+	ck_assert_uint_le(n, 13); /* the nodes that all share stay */
+	ck_assert_int_eq(query(s, "SELECT min(id) FROM session WHERE state='finalized'"), n + 2);
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM session WHERE id=1"), 1);
+	ck_assert_int_eq(query(s, "SELECT freelist_count FROM pragma_freelist_count"), 0);
+	ck_assert_uint_eq(prune(s, 0, 1), 19 - n); /* what lives stays, whatever the size */
+	store_close(s);
+}
+END_TEST
+
+/* Anchors older than all there is go, but for the last thousand. */
+START_TEST(old_anchors)
+{
+	struct store *s = test_open();
+	struct batch b = {0}, got;
+	uint64_t i;
+
+	three(&b);
+	for (i = 1; i <= 3000; i++) /* two boots: the clock starts again */
+		*batch_anchor(&b) = (struct row_anchor){i <= 1500 ? 1000000 + i : i, i, i, 1};
+	test_store(s, &b);
+	got = test_load(s);
+	ck_assert_uint_eq(got.anchor.n, 1000);
+	ck_assert_uint_eq(got.anchor.row[0].realtime_ns, 2001);
+	ck_assert_uint_eq(got.anchor.row[999].realtime_ns, 3000);
+	batch_free(&got);
+	ck_assert_int_eq(delete_session(s, 1).r, 0);
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM anchor"), 1000);
+	store_close(s);
+}
+END_TEST
+
+struct portable {
+	int64_t id, bytes;
+	unsigned char *image;
+};
+
+static int portable_work(struct sqlite3 *db, void *arg, struct err *e)
+{
+	struct portable *p = arg;
+
+	return store_portable(db, p->id, &p->image, &p->bytes, e);
+}
+
+static int64_t query_db(sqlite3 *db, const char *sql)
+{
+	struct query q = {.sql = sql};
+	struct err e = {0};
+
+	ck_assert_msg(query_work(db, &q, &e) == 0, "%s", e.text);
+	return q.result;
+}
+
+START_TEST(portable)
+{
+	struct store *s = test_open();
+	struct batch b = {0};
+	struct portable p = {.id = 2};
+	struct told t;
+	char path[120];
+	sqlite3 *db;
+	FILE *f;
+
+	three(&b);
+	memset(b.process.row[1].token, 5, 16);
+	test_store(s, &b);
+	p.id = 99;
+	t = test_call(s, portable_work, &p);
+	ck_assert_int_eq(t.r, -ENOENT);
+	ck_assert_ptr_null(p.image);
+	p.id = 2;
+	t = test_call(s, portable_work, &p);
+	ck_assert_msg(t.r == 0, "%s", t.err.text);
+	(void)snprintf(path, sizeof(path), "%s/two.protond", test_dir);
+	f = fopen(path, "w");
+	ck_assert_uint_eq(fwrite(p.image, 1, (size_t)p.bytes, f), (size_t)p.bytes);
+	(void)fclose(f);
+	sqlite3_free(p.image);
+	store_close(s);
+
+	ck_assert_int_eq(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+	ck_assert_int_eq(
+		query_db(db, "SELECT integrity_check='ok' FROM pragma_integrity_check"), 1);
+	ck_assert_int_eq(query_db(db, "PRAGMA user_version"), SCHEMA_VERSION);
+	ck_assert_int_eq(query_db(db, "PRAGMA application_id"), SCHEMA_APPLICATION_ID);
+	ck_assert_int_eq(query_db(db, "SELECT count(*) FROM session WHERE id=2"), 1);
+	ck_assert_int_eq(query_db(db, "SELECT count(*) FROM session"), 1);
+	ck_assert_int_eq(query_db(db, "SELECT count(*) FROM process"), 1);
+	ck_assert_int_eq(query_db(db, "SELECT count(*) FROM process WHERE token IS NOT NULL"), 0);
+	ck_assert_int_eq(query_db(db, "SELECT count(*) FROM cell"), 10);
+	ck_assert_int_eq(query_db(db, "SELECT count(*) FROM node"), 12); /* 0, 3 by metric, 5..14 */
+	ck_assert_int_eq(query_db(db, DANGLING), 0);
+	ck_assert_int_eq(
+		query_db(db, "SELECT sum(n) FROM (SELECT count(*) n FROM metric UNION ALL "
+			     "SELECT count(*) FROM config UNION ALL SELECT count(*) FROM busy "
+			     "UNION ALL SELECT count(*) FROM note UNION ALL "
+			     "SELECT count(*) FROM device)"),
+		5);
+	ck_assert_int_eq(query_db(db, "SELECT count(*) FROM loss"), 2);
+	ck_assert_int_eq(query_db(db, "SELECT count(*) FROM meta WHERE key='store_uuid'"), 1);
+	(void)sqlite3_close(db);
+}
+END_TEST
+
+/* Calls see what was submitted before them and end in order, without waiting in between. */
+START_TEST(order)
+{
+	struct store *s = test_open();
+	static struct query q[50];
+	static struct call c[50];
+	struct batch b = {0};
+	int i;
+
+	for (i = 0; i < 50; i++) {
+		test_whole(&b, i + 1, 1, 1, 20);
+		store_submit(s, &b, NULL, NULL);
+		q[i] = (struct query){.sql = "SELECT count(*) FROM session"};
+		c[i] = (struct call){.work = query_work, .arg = &q[i]};
+		store_call(s, test_call_work, &c[i], test_call_done);
+	}
+	(void)uv_run(&test_loop, UV_RUN_DEFAULT); /* ends by itself when all is told */
+	ck_assert_uint_eq(store_queued(s), 0);
+	for (i = 0; i < 50; i++) {
+		ck_assert_int_eq(c[i].told.calls, 1);
+		ck_assert_int_eq(c[i].told.r, 0);
+		ck_assert_int_eq(q[i].result, i + 1);
+	}
+	store_close(s);
+}
+END_TEST
+
+/* Closing waits for what was submitted, and tells it. */
+START_TEST(close_waits)
+{
+	struct store *s = test_open();
+	struct told t[20] = {0};
+	struct batch b = {0}, got;
+	int i;
+
+	for (i = 0; i < 20; i++) {
+		test_whole(&b, i + 1, 1, 1, 200);
+		store_submit(s, &b, test_told, &t[i]);
+	}
+	store_close(s);
+	store_close(NULL);
+	for (i = 0; i < 20; i++) {
+		ck_assert_int_eq(t[i].calls, 1);
+		ck_assert_int_eq(t[i].r, 0);
+	}
+	(void)uv_run(&test_loop, UV_RUN_DEFAULT);
+	s = test_open();
+	got = test_load(s);
+	ck_assert_uint_eq(got.session.n, 20);
+	batch_free(&got);
+	store_close(s);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("store_leave");
+	TCase *c = tcase_create("leave");
+	SRunner *r;
+	int failed;
+
+	tcase_add_checked_fixture(c, test_setup, test_teardown);
+	tcase_set_timeout(c, 120);
+	tcase_add_test(c, delete_one);
+	tcase_add_test(c, deleted_in_batch);
+	tcase_add_test(c, prune_by_age);
+	tcase_add_test(c, prune_by_size);
+	tcase_add_test(c, old_anchors);
+	tcase_add_test(c, portable);
+	tcase_add_test(c, order);
+	tcase_add_test(c, close_waits);
+	suite_add_tcase(s, c);
+	r = srunner_create(s);
+	srunner_run_all(r, CK_NORMAL);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed == 0 ? 0 : 1;
+}
