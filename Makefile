@@ -190,7 +190,7 @@ AR_wire := libwire
 AR_view := libviewer libwire
 AR_ctl := libdaemon libviewer libwire
 .SECONDEXPANSION:
-$(UNIT): $(B)/tests/%: tests/unit/%.c $(B)/flags $$(patsubst lib%,$(B)/ar/lib%.a,$$(AR_$$(firstword $$(subst _, ,$$*))))
+$(UNIT): $(B)/tests/%: tests/unit/%.c $(B)/flags $$(addsuffix .a,$$(addprefix $(B)/ar/,$$(AR_$$(firstword $$(subst _, ,$$*)))))
 	@mkdir -p $(@D)
 	$(CC) -Itests/unit $(INC_agent) $(INC_libclient) $(INC_daemon) $(INC_viewer) $(PKG_CFL) $(ALL_CFLAGS) \
 		$(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT. job.c: a job that does what it is told, a line at a time, so that a
  * scenario decides when things happen and waits for each to have happened.
  *
- * Each line on stdin is a command, answered on stdout by "ok [result]" once it is done. A command may
- * be prefixed by "@N " to run on thread N (made at its first use, joined by "join N").
+ * Each line on stdin is a command, answered on stdout by "ok [result]" once it is done. A command
+ * may be prefixed by "@N " to run on thread N (made at its first use, joined by "join N").
  */
 #include <errno.h>
 #include <pthread.h>
@@ -19,206 +19,207 @@
 #define THREADS 64
 
 struct worker {
-        pthread_t id;
-        bool live;
-        int to[2], from[2]; /* pipes of lines */
+	pthread_t id;
+	bool live;
+	int to[2], from[2]; /* pipes of lines */
 };
 
 static struct worker workers[THREADS];
 
 static void answer(FILE *out, const char *text)
 {
-        fprintf(out, "ok%s%s\n", *text != '\0' ? " " : "", text);
-        fflush(out);
+	fprintf(out, "ok%s%s\n", *text != '\0' ? " " : "", text);
+	fflush(out);
 }
 
 static void repeat(const char *arg)
 {
-        char name[256];
-        unsigned long n;
+	char name[256];
+	unsigned long n;
 
-        if (sscanf(arg, "%lu %255s", &n, name) != 2)
-                return;
-        for (uint32_t id = protond_name(name); n > 0; n--) {
-                protond_scope_enter(id);
-                protond_scope_exit();
-        }
+	if (sscanf(arg, "%lu %255s", &n, name) != 2)
+		return;
+	for (uint32_t id = protond_name(name); n > 0; n--) {
+		protond_scope_enter(id);
+		protond_scope_exit();
+	}
 }
 
 static void distinct(const char *arg)
 {
-        char name[64];
-        unsigned long n = strtoul(arg, NULL, 10);
+	char name[64];
+	unsigned long n = strtoul(arg, NULL, 10);
 
-        for (unsigned long i = 0; i < n; i++) {
-                (void)snprintf(name, sizeof(name), "step %lu", i);
-                protond_scope_enter(protond_name(name));
-                protond_scope_exit();
-        }
+	for (unsigned long i = 0; i < n; i++) {
+		(void)snprintf(name, sizeof(name), "step %lu", i);
+		protond_scope_enter(protond_name(name));
+		protond_scope_exit();
+	}
 }
 
 static void *brief(void *name)
 {
-        protond_scope_enter(protond_name(name));
-        protond_scope_exit();
-        return NULL;
+	protond_scope_enter(protond_name(name));
+	protond_scope_exit();
+	return NULL;
 }
 
 static void threads(const char *arg)
 {
-        pthread_t t;
+	pthread_t t;
 
-        for (unsigned long n = strtoul(arg, NULL, 10); n > 0; n--)
-                if (pthread_create(&t, NULL, brief, (void *)(uintptr_t) "brief") == 0)
-                        pthread_join(t, NULL);
+	for (unsigned long n = strtoul(arg, NULL, 10); n > 0; n--)
+		if (pthread_create(&t, NULL, brief, (void *)(uintptr_t) "brief") == 0)
+			pthread_join(t, NULL);
 }
 
 static void fork_one(const char *arg)
 {
-        int status = 0;
-        pid_t pid = fork();
+	int status = 0;
+	pid_t pid = fork();
 
-        if (pid == 0) {
-                brief((void *)(uintptr_t)arg);
-                _exit(0);
-        }
-        while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-                ;
+	if (pid == 0) {
+		brief((void *)(uintptr_t)arg);
+		_exit(0);
+	}
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
 }
 
 static void metric(const char *arg)
 {
-        char name[128], type[8], value[128];
+	char name[128], type[8], value[128];
 
-        if (sscanf(arg, "%7s %127s %127[^\n]", type, value, name) != 3)
-                return;
-        if (type[0] == 'i')
-                protond_metric_i64(protond_metric(name), strtoll(value, NULL, 10));
-        else if (type[0] == 'f')
-                protond_metric_f64(protond_metric(name), strtod(value, NULL));
-        else
-                protond_metric_str(protond_metric(name), value);
+	if (sscanf(arg, "%7s %127s %127[^\n]", type, value, name) != 3)
+		return;
+	if (type[0] == 'i')
+		protond_metric_i64(protond_metric(name), strtoll(value, NULL, 10));
+	else if (type[0] == 'f')
+		protond_metric_f64(protond_metric(name), strtod(value, NULL));
+	else
+		protond_metric_str(protond_metric(name), value);
 }
 
 static void session(const char *word, const char *arg, char *ret, size_t n)
 {
-        int r;
+	int r;
 
-        if (strcmp(word, "start") == 0)
-                r = protond_start(arg, NULL);
-        else if (strcmp(word, "activate") == 0)
-                r = protond_activate(atoi(arg));
-        else if (strcmp(word, "deactivate") == 0)
-                r = protond_deactivate(atoi(arg), 0);
-        else if (strcmp(word, "finalize") == 0)
-                r = protond_finalize(atoi(arg), NULL);
-        else
-                r = protond_finalize(atoi(arg), "hatchet");
-        (void)snprintf(ret, n, "%d %s", r, protond_error());
+	if (strcmp(word, "start") == 0)
+		r = protond_start(arg, NULL);
+	else if (strcmp(word, "activate") == 0)
+		r = protond_activate(atoi(arg));
+	else if (strcmp(word, "deactivate") == 0)
+		r = protond_deactivate(atoi(arg), 0);
+	else if (strcmp(word, "finalize") == 0)
+		r = protond_finalize(atoi(arg), NULL);
+	else
+		r = protond_finalize(atoi(arg), "hatchet");
+	(void)snprintf(ret, n, "%d %s", r, protond_error());
 }
 
 static void run(char *line, char *ret, size_t n)
 {
-        char *word = line, *arg = strchr(line, ' ');
+	char *word = line, *arg = strchr(line, ' ');
 
-        ret[0] = '\0';
-        if (arg != NULL)
-                *arg++ = '\0';
-        else
-                arg = line + strlen(line);
-        if (strcmp(word, "enter") == 0)
-                protond_scope_enter(protond_name(arg));
-        else if (strcmp(word, "exit") == 0)
-                protond_scope_exit();
-        else if (strcmp(word, "unwind") == 0)
-                protond_scope_unwind((uint32_t)atoi(arg));
-        else if (strcmp(word, "depth") == 0)
-                (void)snprintf(ret, n, "%u", protond_depth());
-        else if (strcmp(word, "state") == 0)
-                protond_state_enter(protond_name(arg));
-        else if (strcmp(word, "unstate") == 0)
-                protond_state_exit();
-        else if (strcmp(word, "op") == 0)
-                protond_op_enter(protond_name(arg));
-        else if (strcmp(word, "unop") == 0)
-                protond_op_exit();
-        else if (strcmp(word, "metric") == 0)
-                metric(arg);
-        else if (strcmp(word, "repeat") == 0)
-                repeat(arg);
-        else if (strcmp(word, "distinct") == 0)
-                distinct(arg);
-        else if (strcmp(word, "threads") == 0)
-                threads(arg);
-        else if (strcmp(word, "fork") == 0)
-                fork_one(arg);
-        else if (strcmp(word, "get") == 0)
-                (void)snprintf(ret, n, "%llu", (unsigned long long)protond_context_get());
-        else if (strcmp(word, "set") == 0)
-                protond_context_set(strtoull(arg, NULL, 10));
-        else if (strcmp(word, "quit") == 0)
-                exit(atoi(arg));
-        else if (strcmp(word, "_exit") == 0)
-                _exit(atoi(arg));
-        else if (strcmp(word, "signal") == 0)
-                raise(atoi(arg));
-        else if (strcmp(word, "ping") != 0)
-                session(word, arg, ret, n);
+	ret[0] = '\0';
+	if (arg != NULL)
+		*arg++ = '\0';
+	else
+		arg = line + strlen(line);
+	if (strcmp(word, "enter") == 0)
+		protond_scope_enter(protond_name(arg));
+	else if (strcmp(word, "exit") == 0)
+		protond_scope_exit();
+	else if (strcmp(word, "unwind") == 0)
+		protond_scope_unwind((uint32_t)atoi(arg));
+	else if (strcmp(word, "depth") == 0)
+		(void)snprintf(ret, n, "%u", protond_depth());
+	else if (strcmp(word, "state") == 0)
+		protond_state_enter(protond_name(arg));
+	else if (strcmp(word, "unstate") == 0)
+		protond_state_exit();
+	else if (strcmp(word, "op") == 0)
+		protond_op_enter(protond_name(arg));
+	else if (strcmp(word, "unop") == 0)
+		protond_op_exit();
+	else if (strcmp(word, "metric") == 0)
+		metric(arg);
+	else if (strcmp(word, "repeat") == 0)
+		repeat(arg);
+	else if (strcmp(word, "distinct") == 0)
+		distinct(arg);
+	else if (strcmp(word, "threads") == 0)
+		threads(arg);
+	else if (strcmp(word, "fork") == 0)
+		fork_one(arg);
+	else if (strcmp(word, "get") == 0)
+		(void)snprintf(ret, n, "%llu", (unsigned long long)protond_context_get());
+	else if (strcmp(word, "set") == 0)
+		protond_context_set(strtoull(arg, NULL, 10));
+	else if (strcmp(word, "quit") == 0)
+		exit(atoi(arg));
+	else if (strcmp(word, "_exit") == 0)
+		_exit(atoi(arg));
+	else if (strcmp(word, "signal") == 0)
+		raise(atoi(arg));
+	else if (strcmp(word, "ping") != 0)
+		session(word, arg, ret, n);
 }
 
 static void *serve(void *p)
 {
-        struct worker *w = p;
-        FILE *in = fdopen(w->to[0], "r"), *out = fdopen(w->from[1], "w");
-        char line[512], ret[512];
+	struct worker *w = p;
+	FILE *in = fdopen(w->to[0], "r"), *out = fdopen(w->from[1], "w");
+	char line[512], ret[512];
 
-        while (in != NULL && out != NULL && fgets(line, sizeof(line), in) != NULL) {
-                line[strcspn(line, "\n")] = '\0';
-                run(line, ret, sizeof(ret));
-                answer(out, ret);
-        }
-        return NULL;
+	while (in != NULL && out != NULL && fgets(line, sizeof(line), in) != NULL) {
+		line[strcspn(line, "\n")] = '\0';
+		run(line, ret, sizeof(ret));
+		answer(out, ret);
+	}
+	return NULL;
 }
 
 static void on_thread(unsigned n, const char *line, char *ret, size_t size)
 {
-        struct worker *w = &workers[n % THREADS];
-        size_t got = 0;
+	struct worker *w = &workers[n % THREADS];
+	size_t got = 0;
 
-        if (!w->live) {
-                if (pipe(w->to) < 0 || pipe(w->from) < 0 || pthread_create(&w->id, NULL, serve, w) != 0)
-                        exit(3);
-                w->live = true;
-        }
-        if (strcmp(line, "join") == 0) {
-                close(w->to[1]);
-                pthread_join(w->id, NULL);
-                w->live = false;
-                ret[0] = '\0';
-                return;
-        }
-        dprintf(w->to[1], "%s\n", line);
-        while (got + 1 < size && read(w->from[0], ret + got, 1) == 1 && ret[got] != '\n')
-                got++;
-        ret[got] = '\0';
-        memmove(ret, ret + (got > 2 ? 3 : 2), strlen(ret + (got > 2 ? 3 : 2)) + 1);
+	if (!w->live) {
+		if (pipe(w->to) < 0 || pipe(w->from) < 0 ||
+			pthread_create(&w->id, NULL, serve, w) != 0)
+			exit(3);
+		w->live = true;
+	}
+	if (strcmp(line, "join") == 0) {
+		close(w->to[1]);
+		pthread_join(w->id, NULL);
+		w->live = false;
+		ret[0] = '\0';
+		return;
+	}
+	dprintf(w->to[1], "%s\n", line);
+	while (got + 1 < size && read(w->from[0], ret + got, 1) == 1 && ret[got] != '\n')
+		got++;
+	ret[got] = '\0';
+	memmove(ret, ret + (got > 2 ? 3 : 2), strlen(ret + (got > 2 ? 3 : 2)) + 1);
 }
 
 int main(void)
 {
-        char line[512], ret[512];
+	char line[512], ret[512];
 
-        while (fgets(line, sizeof(line), stdin) != NULL) {
-                line[strcspn(line, "\n")] = '\0';
-                if (line[0] == '@') {
-                        char *rest = strchr(line, ' ');
+	while (fgets(line, sizeof(line), stdin) != NULL) {
+		line[strcspn(line, "\n")] = '\0';
+		if (line[0] == '@') {
+			char *rest = strchr(line, ' ');
 
-                        on_thread((unsigned)atoi(line + 1), rest != NULL ? rest + 1 : "ping", ret,
-                                sizeof(ret));
-                } else {
-                        run(line, ret, sizeof(ret));
-                }
-                answer(stdout, ret);
-        }
-        return 0;
+			on_thread((unsigned)atoi(line + 1), rest != NULL ? rest + 1 : "ping", ret,
+				sizeof(ret));
+		} else {
+			run(line, ret, sizeof(ret));
+		}
+		answer(stdout, ret);
+	}
+	return 0;
 }

@@ -1,7 +1,8 @@
-/* SPDX-License-Identifier: MIT. load.c: scopes as fast as asked, with the truth in a page of its own.
+/* SPDX-License-Identifier: MIT. load.c: scopes as fast as asked, with the truth in a page of its
+ * own.
  *
- * Usage: load TRUTH THREADS PAUSE_NS. TRUTH is a file of 4096 bytes; thread i counts at u64[i] how many
- * scopes it has entered and left, stored after the exit returned; a SIGKILL cannot undo that.
+ * Usage: load TRUTH THREADS PAUSE_NS. TRUTH is a file of 4096 bytes; thread i counts at u64[i] how
+ * many scopes it has entered and left, stored after the exit returned; a SIGKILL cannot undo that.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -20,43 +21,43 @@ static long pause_ns;
 
 static void *work(void *p)
 {
-        const uintptr_t me = (uintptr_t)p;
-        char name[32];
-        uint32_t outer, inner;
-        struct timespec ts = {0, pause_ns};
+	const uintptr_t me = (uintptr_t)p;
+	char name[32];
+	uint32_t outer, inner;
+	struct timespec ts = {0, pause_ns};
 
-        (void)snprintf(name, sizeof(name), "worker %u", (unsigned)me);
-        outer = protond_name(name);
-        inner = protond_name("unit");
-        protond_scope_enter(outer);
-        for (uint64_t n = 1;; n++) {
-                protond_scope_enter(inner);
-                protond_scope_exit();
-                atomic_store_explicit(&truth[me], n, memory_order_release);
-                if (pause_ns > 0 && n % 256 == 0)
-                        nanosleep(&ts, NULL);
-        }
-        return NULL;
+	(void)snprintf(name, sizeof(name), "worker %u", (unsigned)me);
+	outer = protond_name(name);
+	inner = protond_name("unit");
+	protond_scope_enter(outer);
+	for (uint64_t n = 1;; n++) {
+		protond_scope_enter(inner);
+		protond_scope_exit();
+		atomic_store_explicit(&truth[me], n, memory_order_release);
+		if (pause_ns > 0 && n % 256 == 0)
+			nanosleep(&ts, NULL);
+	}
+	return NULL;
 }
 
 int main(int argc, char **argv)
 {
-        int fd = argc == 4 ? open(argv[1], O_RDWR | O_CREAT, 0600) : -1;
-        unsigned threads;
-        pthread_t t;
+	int fd = argc == 4 ? open(argv[1], O_RDWR | O_CREAT, 0600) : -1;
+	unsigned threads;
+	pthread_t t;
 
-        if (fd < 0 || ftruncate(fd, 4096) < 0)
-                return 2;
-        truth = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-        threads = (unsigned)atoi(argv[2]);
-        pause_ns = atol(argv[3]);
-        if (truth == MAP_FAILED || threads == 0 || threads > 512)
-                return 2;
-        for (uintptr_t i = 1; i < threads; i++)
-                if (pthread_create(&t, NULL, work, (void *)i) != 0)
-                        return 3;
-        puts("running");
-        fflush(stdout);
-        work(NULL);
-        return 0;
+	if (fd < 0 || ftruncate(fd, 4096) < 0)
+		return 2;
+	truth = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	threads = (unsigned)atoi(argv[2]);
+	pause_ns = atol(argv[3]);
+	if (truth == MAP_FAILED || threads == 0 || threads > 512)
+		return 2;
+	for (uintptr_t i = 1; i < threads; i++)
+		if (pthread_create(&t, NULL, work, (void *)i) != 0)
+			return 3;
+	puts("running");
+	fflush(stdout);
+	work(NULL);
+	return 0;
 }

@@ -94,7 +94,8 @@ def test_start_on_a_stranger_prints_the_env_line(world):
 @pytest.mark.parametrize("junk", [
     b"", b"\x00", b"GET / HTTP/1.1\r\n\r\n", struct.pack("<I", 0xffffffff), struct.pack("<I", 10) + b"abc",
     struct.pack("<I", 5) + b"\xdd\xff\xff\xff\xff", struct.pack("<I", 64) + b"\x91" * 64,
-    struct.pack("<I", 1) + b"\xc1"])
+    struct.pack("<I", 1) + b"\xc1"],
+    ids=["nothing", "byte", "http", "huge", "half", "map32", "nested", "reserved"])
 def test_garbage_on_the_control_socket_costs_only_its_sender(world, junk):
     world.start()
     with socket.socket(socket.AF_UNIX) as s:
@@ -105,7 +106,8 @@ def test_garbage_on_the_control_socket_costs_only_its_sender(world, junk):
 
 
 @pytest.mark.parametrize("junk", [b"\x00", b"x" * 8192, struct.pack("<IHH", 0x31565250, 1, 8),
-                                  struct.pack("<IHH", 0x31565250, 99, 8), b"\xff" * 112])
+                                  struct.pack("<IHH", 0x31565250, 99, 8), b"\xff" * 112],
+                         ids=["byte", "huge", "short-attach", "unknown", "noise"])
 def test_garbage_on_the_agent_socket_costs_only_its_sender(world, junk):
     world.start()
     with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as s:

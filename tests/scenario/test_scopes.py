@@ -13,7 +13,12 @@ def finalized(world, name):
     until(f"session {name} is finalized", lambda: world.state(name) == "finalized")
 
 
+def known(world, job):
+    until("the job is known", lambda: [j for j in world.ctl_json("jobs")["jobs"] if j["pid"] == job.pid])
+
+
 def started(world, name, job, *args):
+    known(world, job)
     world.ctl("start", name, "--pid", job.pid, *args)
 
 

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: MIT. fold_bench.c: events a second through drain → correlate → tree on one
+ * core: of every four, one LAUNCH, one KERNEL, two SCOPE; 10 000 paths, each with its own kernel cell.
+ *
+ * Only fold_apply() is timed, on entries as the daemon makes them: a lap of an application's lane, then
+ * what the agent's lane has of it. Median of the rounds, on this thread's CPU clock. Exit status 1: the
+ * target was missed or the law attempted = stored does not hold.
+ *
+ * Built with -Itests/unit -Idaemon -Iproto/abi -Iproto/wire and the daemon's archive (or its fold alone).
+ * FOLD_BENCH_ROUNDS, FOLD_BENCH_SESSIONS change the size.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "fold.h"
+#include "record.h"
+#include "ring.h"
+
+#define PATHS     10000u
+#define NAMES     10002u
+#define LAP       RING_LANE_BYTES
+#define BATCH     (LAP / (32 + 2 * 24)) /* launches in one lap of the application's lane */
+#define ENTRIES   40u                   /* of each lane in a round */
+#define TARGET    20e6
+#define REAL      1000000000000000000ull
+#define ENTRY_MAX (sizeof(struct journal_entry) + sizeof(struct j_lane) + LAP)
+
+static const uint8_t ring[16] = {1};
+static uint64_t clock_ns = 1000000000;
+static uint64_t order; /* walks over the paths in no order that a cache likes */
+
+static void *must(void *p)
+{
+	if (p == NULL)
+		abort();
+	return p;
+}
+
+static struct journal_entry *entry(uint16_t type, size_t bytes)
+{
+	size_t whole = sizeof(struct journal_entry) + ((bytes + 7) & ~(size_t)7);
+	struct journal_entry *e = must(calloc(1, whole));
+
+	e->type = type;
+	e->bytes = (uint32_t)whole;
+	e->mono_ns = clock_ns;
+	memcpy(e->ring, ring, 16);
+	return e;
+}
+
+static void apply(struct fold *f, struct journal_entry *take)
+{
+	if (fold_apply(f, take) != 0)
+		abort();
+	free(take);
+}
+
+static void begin(struct fold *f, uint32_t sessions)
+{
+	struct journal_entry *e = entry(J_PROCESS, sizeof(struct j_process));
+	struct j_process *p = (struct j_process *)(e + 1);
+	struct j_table *t;
+	struct j_verb *v;
+	struct ring_path *path;
+	uint32_t i;
+	uint8_t *at;
+
+	*p = (struct j_process){.uid = 7, .clock = RING_CLOCK_TSC, .n_lanes = 4, .lane_bytes = LAP};
+	p->tsc_khz = 2100000;
+	p->created_clock = p->created_monotonic_ns = clock_ns;
+	apply(f, e);
+	e = entry(J_TABLE, sizeof(*t) + NAMES * 20);
+	t = (struct j_table *)(e + 1);
+	*t = (struct j_table){TABLE_NAMES, 2, NAMES, NAMES * 20};
+	for (i = 0, at = (uint8_t *)(t + 1); i < NAMES; i++, at += 20) {
+		memcpy(at, &(uint32_t){16}, 4);
+		(void)snprintf((char *)at + 4, 17, "a_name_%09u", i);
+	}
+	apply(f, e);
+	e = entry(J_TABLE, sizeof(*t) + PATHS * sizeof(*path));
+	t = (struct j_table *)(e + 1);
+	*t = (struct j_table){TABLE_PATHS, 2, PATHS, 0};
+	for (i = 0, path = (struct ring_path *)(t + 1); i < PATHS; i++)
+		path[i] = (struct ring_path){i < 10 ? 0 : 2 + i / 10, 2 + i, PATH_KIND_SCOPE,
+			(uint16_t)(i < 10 ? 1 : path[i / 10].depth + 1), 0};
+	apply(f, e);
+	for (i = 0; i < sessions; i++) {
+		e = entry(J_VERB, sizeof(*v));
+		v = (struct j_verb *)(e + 1);
+		*v = (struct j_verb){.verb = VERB_START, .uid = 7, .mono_ns = clock_ns, .match = MATCH_USER};
+		v->session[0] = (uint8_t)(i + 1);
+		apply(f, e);
+	}
+}
+
+struct stream {
+	struct journal_entry *e;
+	uint32_t lane;
+	uint64_t position;
+};
+
+static void stream_begin(struct stream *s, uint32_t lane)
+{
+	s->e = must(calloc(1, ENTRY_MAX));
+	s->lane = lane;
+}
+
+static struct j_lane *stream_lane(struct stream *s)
+{
+	return (struct j_lane *)(s->e + 1);
+}
+
+static void stream_open(struct stream *s)
+{
+	*s->e = (struct journal_entry){.type = J_LANE, .mono_ns = clock_ns};
+	memcpy(s->e->ring, ring, 16);
+	*stream_lane(s) = (struct j_lane){.lane = s->lane, .from = s->position};
+}
+
+static void put(struct stream *s, uint8_t type, uint32_t id, void *record, uint32_t bytes)
+{
+	struct j_lane *l = stream_lane(s);
+	uint8_t *at = (uint8_t *)(l + 1) + l->bytes;
+	uint64_t left = LAP - s->position % LAP, hdr;
+
+	if (left < bytes) {
+		hdr = REC_HDR(0, REC_PAD, s->position / LAP, 0, left);
+		memcpy(at, &hdr, 8);
+		memset(at + 8, 0, left - 8);
+		at += left;
+		l->bytes += (uint32_t)left;
+		s->position += left;
+	}
+	hdr = REC_HDR(bytes, type, s->position / LAP, 0, id);
+	memcpy(record, &hdr, 8);
+	memcpy(at, record, bytes);
+	l->bytes += bytes;
+	s->position += bytes;
+}
+
+static void fill(struct stream *app, struct stream *gpu, uint32_t *corr)
+{
+	struct rec_launch launch = {.epoch = 1};
+	struct rec_kernel kernel = {.epoch = 1, .config = UINT32_MAX};
+	struct rec_scope scope = {0};
+	uint32_t i, path;
+
+	stream_open(app);
+	stream_open(gpu);
+	for (i = 0; i < BATCH - 1; i++) {
+		path = 2 + (uint32_t)(order++ * 7919 % PATHS);
+		clock_ns += 3000;
+		launch.clock = clock_ns;
+		launch.correlation = ++*corr;
+		put(app, REC_LAUNCH, path, &launch, sizeof(launch));
+		scope = (struct rec_scope){0, clock_ns - 900, clock_ns + 100};
+		put(app, REC_SCOPE, path, &scope, sizeof(scope));
+		scope = (struct rec_scope){0, clock_ns - 2000, clock_ns + 200};
+		put(app, REC_SCOPE, path > 12 ? 2 + (path - 2) / 10 : path, &scope, sizeof(scope));
+		kernel.correlation = *corr;
+		kernel.start = clock_ns + REAL;
+		kernel.end = kernel.start + 1500 + (i & 1023);
+		put(gpu, REC_KERNEL, 2 + path % 50, &kernel, sizeof(kernel));
+	}
+	app->e->bytes = (uint32_t)(sizeof(*app->e) + sizeof(struct j_lane)) + stream_lane(app)->bytes;
+	gpu->e->bytes = (uint32_t)(sizeof(*gpu->e) + sizeof(struct j_lane)) + stream_lane(gpu)->bytes;
+}
+
+static double cpu_s(void)
+{
+	struct timespec ts;
+
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
+}
+
+static double round_rate(struct fold *f, struct stream *app, struct stream *gpu, uint32_t *corr)
+{
+	double spent = 0, from;
+	uint32_t i;
+
+	for (i = 0; i < ENTRIES; i++) {
+		fill(app, gpu, corr);
+		from = cpu_s();
+		if (fold_apply(f, app->e) != 0 || fold_apply(f, gpu->e) != 0)
+			abort();
+		spent += cpu_s() - from;
+	}
+	return ENTRIES * (BATCH - 1) * 4 / spent;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static uint32_t env_number(const char *name, uint32_t otherwise)
+{
+	const char *v = getenv(name);
+
+	return v == NULL ? otherwise : (uint32_t)strtoul(v, NULL, 10);
+}
+
+/* Every launch has its kernel in a cell, every scope its count. */
+static bool law_holds(struct fold *f, uint64_t launches)
+{
+	uint64_t scopes = 0, kernels = 0;
+	struct batch b = {0};
+	double from = cpu_s();
+	uint32_t i;
+
+	if (fold_collect(f, &b) != 0)
+		return false;
+	printf("collect: %u cells, %u nodes in %.1f ms\n", b.cell.n, b.node.n, 1e3 * (cpu_s() - from));
+	for (i = 0; i < b.cell.n; i++) {
+		if (b.cell.row[i].session != 1)
+			continue;
+		if (b.cell.row[i].class == CLASS_CPU)
+			scopes += b.cell.row[i].count;
+		else
+			kernels += b.cell.row[i].count;
+	}
+	batch_free(&b);
+	return scopes == 2 * launches && kernels == launches;
+}
+
+int main(void)
+{
+	uint32_t rounds = env_number("FOLD_BENCH_ROUNDS", 15), corr = 0, i;
+	uint32_t sessions = env_number("FOLD_BENCH_SESSIONS", 1);
+	double *rate = must(calloc(rounds, sizeof(*rate)));
+	struct stream app = {0}, gpu = {0};
+	struct fold *f;
+	bool law;
+
+	if (rounds == 0 || fold_new(NULL, &f) != 0)
+		return 2;
+	begin(f, sessions);
+	stream_begin(&app, 0);
+	stream_begin(&gpu, 1);
+	gpu.e = must(realloc(gpu.e, 2 * ENTRY_MAX));
+	(void)round_rate(f, &app, &gpu, &corr); /* nodes and cells are made */
+	for (i = 0; i < rounds; i++)
+		rate[i] = round_rate(f, &app, &gpu, &corr);
+	qsort(rate, rounds, sizeof(*rate), by_value);
+	printf("fold: %.1f M events/s (median of %u; %.1f to %.1f), %u session(s), %u paths; target %.0f\n",
+		rate[rounds / 2] / 1e6, rounds, rate[0] / 1e6, rate[rounds - 1] / 1e6, sessions, PATHS,
+		TARGET / 1e6);
+	law = law_holds(f, corr);
+	printf("law: attempted = stored %s\n", law ? "holds" : "BROKEN");
+	fold_free(f);
+	free(app.e);
+	free(gpu.e);
+	law = law && (sessions > 1 || rate[rounds / 2] >= TARGET);
+	free(rate);
+	return law ? 0 : 1;
+}

@@ -1,0 +1,477 @@
+/* SPDX-License-Identifier: MIT. job_lane.c: tests of lanes: wrap, losses, hand-over, full tmpfs,
+ * and that nothing is lost uncounted. */
+#include "job_engine.h"
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/resource.h>
+
+static uint32_t A;
+
+static const struct engine_open small = {.n_lanes = 8, .lane_bytes = RING_LANE_BYTES_MIN};
+
+static void ready(const struct engine_open *o)
+{
+	A = t_new("a");
+	t_open(o, true);
+	ck_assert_int_eq(t_e->want(WANT_ALL), 0);
+}
+
+static void pairs(uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++) {
+		t_enter(A);
+		t_exit();
+	}
+}
+
+static void balance(uint64_t attempted)
+{
+	(void)view_walk(&t_v, NULL, NULL);
+	ck_assert_uint_eq(t_v.n[REC_SCOPE] + view_dropped(&t_v), attempted);
+	view_check_tables(&t_v);
+}
+
+/* 64 KiB is no multiple of 24: every lap ends in a pad, or not, in turn; 300 laps pass the 8 bits
+ * of the lap number. The reader checks each record's lap and place. */
+START_TEST(wraps)
+{
+	uint64_t n = 0;
+
+	ready(&small);
+	while (n < 300 * 2730) {
+		pairs(1000);
+		n += 1000;
+		(void)view_walk(&t_v, NULL, NULL);
+	}
+	balance(n);
+	ck_assert_uint_eq(view_dropped(&t_v), 0);
+	ck_assert_uint_ge(t_v.n[REC_PAD], 190);
+}
+END_TEST
+
+static const struct size_case {
+	uint32_t bytes;
+} sizes[] = {{8}, {24}, {32}, {64}, {104}, {2040}};
+
+/* Each size at each 8-byte offset from the end of a lap. */
+START_TEST(every_offset_at_the_wrap)
+{
+	const uint32_t bytes = sizes[_i].bytes;
+	uint64_t rec[REC_BYTES_MAX / 8] = {0};
+	uint64_t n = 0;
+
+	ready(&small);
+	for (uint32_t i = 0; i < 300; i++) {
+		/* shift by one word, go once around */
+		rec[0] = REC_HDR(8, REC_MAX - 1, 0, 0, 0);
+		ck_assert(agent_put(rec, 8));
+		for (uint32_t j = 0; j < small.lane_bytes / 2048; j++) {
+			rec[0] = REC_HDR(bytes, REC_MAX - 1, 0, 0, j);
+			ck_assert(agent_put(rec, bytes));
+			n++;
+			rec[0] = REC_HDR(2040, REC_MAX - 1, 0, 0, j);
+			ck_assert(agent_put(rec, 2040));
+			(void)view_walk(&t_v, NULL, NULL);
+		}
+	}
+	ck_assert_uint_eq(t_v.n[REC_MAX - 1], 300 + 2 * n);
+	ck_assert_uint_eq(view_dropped(&t_v), 0);
+}
+END_TEST
+
+START_TEST(full_lane_drops_and_tells)
+{
+	const uint64_t n = 5000;
+
+	ready(&small);
+	pairs(n);
+	ck_assert_uint_gt(view_dropped(&t_v), 2000);
+	balance(n);
+	ck_assert_uint_eq(t_v.lost, 0); /* no room to tell yet */
+	pairs(10);
+	balance(n + 10);
+	ck_assert_uint_eq(t_v.lost, view_dropped(&t_v));
+	ck_assert_uint_eq(t_v.n[REC_LOST], 1);
+	ck_assert_uint_eq(t_thread()->depth, 0);
+}
+END_TEST
+
+START_TEST(without_a_daemon_one_lap_is_kept)
+{
+	A = t_new("a");
+	t_open(&small, false);
+	ck_assert_int_eq(t_e->want(WANT_ALL), 0);
+	pairs(100000);
+	balance(100000);
+	ck_assert_uint_ge(t_v.n[REC_SCOPE], RING_LANE_BYTES_MIN / 24 - 8);
+}
+END_TEST
+
+/* --- with a reader at the same time ---------------------------------------------------------- */
+
+static _Atomic bool over;
+
+static void *reader(void *p)
+{
+	while (!atomic_load(&over))
+		(void)view_walk(&t_v, NULL, NULL);
+	return p;
+}
+
+enum { EACH = 200000 };
+
+static void many(void)
+{
+	pairs(EACH);
+}
+
+START_TEST(conservation)
+{
+	pthread_t r, w[3];
+	void (*fn)(void) = many;
+	void *p;
+
+	ready(&small);
+	memcpy(&p, &fn, sizeof(p));
+	ck_assert_int_eq(pthread_create(&r, NULL, reader, NULL), 0);
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_eq(pthread_create(&w[i], NULL, t_run_main, p), 0);
+	for (int i = 0; i < 3; i++)
+		ck_assert_int_eq(pthread_join(w[i], NULL), 0);
+	atomic_store(&over, true);
+	ck_assert_int_eq(pthread_join(r, NULL), 0);
+	balance(3 * EACH);
+}
+END_TEST
+
+/* --- hand-over ------------------------------------------------------------------------------- */
+
+static void ten(void)
+{
+	pairs(10);
+}
+
+START_TEST(lanes_change_hands)
+{
+	uint32_t used = 0;
+
+	ready(&small);
+	for (int i = 0; i < 200; i++)
+		t_run(ten);
+	balance(2000);
+	ck_assert_uint_eq(view_dropped(&t_v), 0);
+	ck_assert_uint_eq(t_v.n[REC_THREAD], 201); /* and the agent's */
+	for (uint32_t i = 0; i < t_v.h->n_lanes; i++)
+		used += view_lane(&t_v, i)->generation != 0;
+	ck_assert_uint_eq(used, 2);
+}
+END_TEST
+
+static void fills(void)
+{
+	pairs(RING_LANE_BYTES_MIN / 24);
+}
+
+START_TEST(a_full_lane_is_not_handed_over)
+{
+	ready(&small);
+	for (int i = 0; i < 5; i++)
+		t_run(fills); /* nobody reads */
+	balance(5 * (RING_LANE_BYTES_MIN / 24));
+	ck_assert_uint_eq(t_v.n[REC_THREAD], 6);
+}
+END_TEST
+
+/* --- no room --------------------------------------------------------------------------------- */
+
+START_TEST(more_threads_than_lanes)
+{
+	const struct engine_open two = {.n_lanes = 2, .lane_bytes = RING_LANE_BYTES_MIN};
+
+	ready(&two); /* one is the agent's */
+	pairs(5);
+	t_run(ten);
+	t_run(ten);
+	balance(25);
+	ck_assert_uint_eq(t_v.c->drop_no_lane, 20);
+}
+END_TEST
+
+/* A tmpfs of 2 MiB: the ring's tables fit, a few lanes do, and then there is no SIGBUS. */
+START_TEST(full_tmpfs)
+{
+	char dir[] = "/tmp/protond-tmpfs.XXXXXX";
+	struct engine_open o = {.n_lanes = 64, .lane_bytes = RING_LANE_BYTES_MIN, .rings_dir = dir};
+	char text[256], fill[300];
+	int fd;
+
+	if (geteuid() != 0 || unshare(CLONE_NEWNS) != 0 ||
+		mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) != 0)
+		return; /* needs root */
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	ck_assert_int_eq(mount("t", dir, "tmpfs", 0, "size=2m"), 0);
+	A = t_new("a");
+	t_open(&o, true);
+	ck_assert_int_eq(t_e->want(WANT_ALL), 0);
+	pairs(3);
+	(void)snprintf(fill, sizeof(fill), "%s/fill", dir);
+	fd = open(fill, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	for (off_t at = 0; fallocate(fd, 0, at, 4096) == 0; at += 4096)
+		;
+	t_run(ten);
+	for (uint32_t i = 0; i < 3000; i++) { /* paths and names: their tables cannot grow either */
+		t_enter(t_new("grows"));
+		t_exit();
+	}
+	balance(3 + 10 + 3000);
+	ck_assert_uint_gt(t_v.c->drop_no_lane + t_v.c->paths_refused + t_v.c->names_refused, 0);
+	(void)close(fd);
+	ck_assert_int_eq(umount2(dir, MNT_DETACH), 0);
+	(void)rmdir(dir);
+	(void)text;
+}
+END_TEST
+
+START_TEST(no_room_for_a_ring)
+{
+	const struct rlimit lim = {1u << 20, 1u << 20};
+	const struct engine_open o = {0};
+	char text[256];
+
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &lim), 0); /* going over would be SIGXFSZ */
+	ck_assert_int_eq(protond_engine_v1()->open(&t_host, &o, text), -EFBIG);
+	ck_assert_ptr_nonnull(strstr(text, "ulimit -f"));
+}
+END_TEST
+
+START_TEST(a_smaller_ring_under_a_limit)
+{
+	const struct rlimit lim = {16u << 20, 16u << 20};
+
+	ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &lim), 0);
+	ready(NULL);
+	ck_assert_uint_lt(t_v.h->n_lanes, RING_LANES);
+	pairs(10);
+	balance(10);
+}
+END_TEST
+
+/* The application closes all it does not know and opens files of its own. */
+START_TEST(ring_descriptor_is_taken)
+{
+	uint8_t uuid[16];
+	uint32_t named;
+	struct stat st;
+	int mine, fd;
+
+	ready(&small);
+	fd = t_e->ring_fd(uuid, &named);
+	mine = memfd_create("mine", 0);
+	ck_assert_int_eq(dup2(mine, fd), fd);
+	t_run(ten); /* wants memory for a lane */
+	ck_assert_int_eq(fstat(mine, &st), 0);
+	ck_assert_int_eq(st.st_size, 0);
+	ck_assert_int_eq(t_e->ring_fd(uuid, &named), -EBADF);
+	balance(10);
+	ck_assert_uint_eq(t_v.c->drop_no_lane, 10);
+}
+END_TEST
+
+START_TEST(hostile_control)
+{
+	struct ring_ctl c = {.magic = RING_CTL_MAGIC, .abi = RING_ABI};
+	int fd;
+
+	ready(&small);
+	fd = memfd_create("short", 0);
+	ck_assert_int_eq(write(fd, &c, sizeof(c)), (ssize_t)sizeof(c));
+	ck_assert_int_eq(t_e->control(fd, 8), -EPROTO);
+	fd = memfd_create("no magic", 0);
+	ck_assert_int_eq(ftruncate(fd, 65536), 0);
+	ck_assert_int_eq(t_e->control(fd, 8), -EPROTO);
+	ck_assert_int_eq(t_e->control(-1, 8), -EPROTO);
+	/* heads that lie: the lane refuses, the process lives */
+	t_v.ctl[8] = UINT64_MAX;
+	pairs(3000);
+	t_v.ctl[8] = 7;
+	pairs(3000);
+	t_v.ctl = NULL;
+	(void)view_walk(&t_v, NULL, NULL);
+	ck_assert_uint_eq(t_v.n[REC_SCOPE] + view_dropped(&t_v), 6000);
+}
+END_TEST
+
+/* --- the agent's own lane, the backend ------------------------------------------------------- */
+
+static struct {
+	_Atomic uint32_t starts, stops, flushes, forced;
+	_Atomic uint64_t pending;
+	int fail;
+	bool armed;
+} b;
+
+static int b_probe(struct backend_status *ret, struct backend_error *e)
+{
+	(void)e;
+	*ret = (struct backend_status){.cupti_version = 26};
+	return 0;
+}
+
+static int b_start(bool armed, struct backend_error *e)
+{
+	b.starts++;
+	b.armed = armed;
+	if (b.fail != 0)
+		*e = (struct backend_error){999, "no driver"};
+	return b.fail;
+}
+
+static uint64_t b_flush(bool force)
+{
+	const struct rec_kernel k = {.hdr = REC_HDR(sizeof(k), REC_KERNEL, 0, 0, 0)};
+	uint64_t n = 0;
+
+	b.flushes++;
+	b.forced += force;
+	while (b.pending > 0 && n < 100 && agent_put_wait(&k, sizeof(k))) {
+		b.pending--;
+		n++;
+	}
+	return n;
+}
+
+static uint64_t b_stuck_flush(bool force)
+{
+	b.flushes++;
+	b.forced += force;
+	return 0;
+}
+
+static uint64_t b_pending(void)
+{
+	return b.pending;
+}
+
+static int b_stop(bool finalize, bool *ret_residual)
+{
+	b.stops++;
+	*ret_residual = !finalize;
+	return 0;
+}
+
+static void b_exit(uint32_t timeout_ms)
+{
+	(void)timeout_ms;
+}
+
+static struct backend b_table = {BACKEND_ABI, CAP_KERNEL, "test", b_probe, b_start, b_flush,
+	b_pending, b_stop, b_exit, NULL, NULL};
+
+static void backend_ready(void)
+{
+	A = t_new("a");
+	t_open(&small, true);
+	core.backend = &b_table;
+}
+
+START_TEST(gpu_states)
+{
+	backend_ready();
+	ck_assert_int_eq(t_e->want(WANT_ALL | WANT_GPU_ARMED), 0);
+	ck_assert_uint_eq(t_gpu.state, GPU_ARMED);
+	ck_assert_int_eq(t_e->want(WANT_ALL | WANT_GPU), 0);
+	ck_assert_uint_eq(t_gpu.state, GPU_ON);
+	ck_assert(!b.armed);
+	ck_assert_int_eq(t_e->want(WANT_ALL | WANT_GPU), 0); /* idempotent */
+	ck_assert_uint_eq(b.starts, 2);
+	b.pending = 250;
+	ck_assert_int_eq(t_e->flush(5000), 0);
+	ck_assert_uint_eq(b.pending, 0);
+	ck_assert_int_eq(t_e->want(WANT_ALL), 0);
+	ck_assert_uint_eq(t_gpu.state, GPU_RESIDUAL);
+	ck_assert_int_eq(t_e->want(WANT_ALL | WANT_GPU_PAUSE), 0);
+	ck_assert_uint_eq(t_gpu.state, GPU_NONE);
+	(void)view_walk(&t_v, NULL, NULL);
+	ck_assert_uint_eq(t_v.n[REC_KERNEL], 250);
+	ck_assert_uint_ge(t_v.n[REC_DELIVERED], 3);
+	ck_assert_uint_eq(t_v.n[REC_GPU], 4);
+	ck_assert_uint_eq(view_dropped(&t_v), 0);
+}
+END_TEST
+
+START_TEST(gpu_that_cannot_start)
+{
+	backend_ready();
+	b.fail = -ENODEV;
+	ck_assert_int_eq(t_e->want(WANT_ALL | WANT_GPU), 0);
+	ck_assert_uint_eq(t_gpu.state, GPU_FAILED);
+	ck_assert_int_eq(t_gpu.code, 999);
+	ck_assert_str_eq(t_gpu.text, "no driver");
+	ck_assert_int_eq(t_e->want(WANT_ALL | WANT_GPU), 0);
+	ck_assert_uint_eq(b.starts, 1); /* not again and again */
+	pairs(3);
+	balance(3);
+}
+END_TEST
+
+START_TEST(one_forced_flush_in_a_stall)
+{
+	backend_ready();
+	b_table.flush = b_stuck_flush;
+	b.pending = 1;
+	core.flush_ms = 2;
+	core.stall_ms = 50;
+	ck_assert_int_eq(t_e->want(WANT_GPU), 0);
+	ck_assert_int_eq(t_e->flush(400), -ETIMEDOUT);
+	ck_assert_uint_gt(b.flushes, 20);
+	ck_assert_uint_eq(b.forced, 1);
+}
+END_TEST
+
+START_TEST(the_exit_handler_ends)
+{
+	backend_ready();
+	ck_assert_int_eq(t_e->want(WANT_ALL | WANT_GPU), 0);
+	t_enter(A);
+	(*t_e->exit)();
+	t_exit(); /* after the end: nothing, and no harm */
+	t_enter(A);
+	t_exit();
+	ck_assert_int_eq(t_e->want(WANT_ALL), -ESHUTDOWN);
+	balance(0);
+}
+END_TEST
+
+static void lanes(TCase *c)
+{
+	tcase_add_test(c, wraps);
+	tcase_add_loop_test(c, every_offset_at_the_wrap, 0, (int)(sizeof(sizes) / sizeof(*sizes)));
+	tcase_add_test(c, full_lane_drops_and_tells);
+	tcase_add_test(c, without_a_daemon_one_lap_is_kept);
+	tcase_add_test(c, conservation);
+	tcase_add_test(c, lanes_change_hands);
+	tcase_add_test(c, a_full_lane_is_not_handed_over);
+	tcase_add_test(c, more_threads_than_lanes);
+	tcase_add_test(c, full_tmpfs);
+	tcase_add_test(c, no_room_for_a_ring);
+	tcase_add_test(c, a_smaller_ring_under_a_limit);
+	tcase_add_test(c, ring_descriptor_is_taken);
+	tcase_add_test(c, hostile_control);
+}
+
+static void worker(TCase *c)
+{
+	tcase_add_test(c, gpu_states);
+	tcase_add_test(c, gpu_that_cannot_start);
+	tcase_add_test(c, one_forced_flush_in_a_stall);
+	tcase_add_test(c, the_exit_handler_ends);
+}
+
+int main(void)
+{
+	void (*const all[])(TCase *) = {lanes, worker, NULL};
+
+	return t_suite("job_lane", all);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: MIT. view_golden.c: protonview's command line, its texts and exit codes.
+ *
+ * Each case runs in a child and is compared with tests/golden/NAME.txt. PROTOND_GOLDEN=write makes
+ * the files anew: look at the difference before you keep them. */
+#include <fcntl.h>
+#include <locale.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "protonview_run.h"
+#include "view_help.h"
+
+#define G "tests/golden/"
+
+static char database[64], portable[64], empty_dir[64], exported[96];
+
+static const struct golden {
+	const char *name; /* of the expected text; NULL: only the status and `words` count */
+	int status;
+	const char *words; /* in standard error */
+	const char *args[12];
+} cases[] = {
+	{"tree_triton", 0, NULL, {G "triton.hatchet"}},
+	{"tree_three", 0, NULL, {"tree", G "three_kernels.hatchet", "-m", "util,byte/s"}},
+	{"sorted_three", 0, NULL,
+		{G "three_kernels.hatchet", "-m", "flop8/s,time/ms", "--print-sorted"}},
+	{"list_three", 0, NULL, {"-l", G "three_kernels.hatchet"}},
+	{"frames", 0, NULL, {G "frames.hatchet", "-f", "file_function", "-s", "value"}},
+	{"frames_depth", 0, NULL, {G "frames.hatchet", "-d", "2", "-m", "time/us"}},
+	{"frames_include", 0, NULL, {G "frames.hatchet", "-i", "inner", "-m", "time/us"}},
+	{"frames_exclude", 0, NULL, {G "frames.hatchet", "-e", "kernel", "-m", "time/us"}},
+	{"frames_threshold", 0, NULL, {G "frames.hatchet", "-t", "2", "-m", "time/us,count"}},
+	{"flat_frames", 0, NULL, {"flat", G "frames.hatchet"}},
+	{"json_frames", 0, NULL, {G "frames.hatchet", "--json", "-m", "time/us,loss"}},
+	{"diff_profile", 0, NULL,
+		{G "slower.hatchet", "-m", "time/ns,count", "-diff", G "triton.hatchet"}},
+	{"diff", 0, NULL, {"diff", G "triton.hatchet", G "slower.hatchet", "-m", "time/ns"}},
+	{"diff", 0, NULL,
+		{"diff", G "triton.hatchet", G "slower.hatchet", "-m", "time/ns", "--gate", "20"}},
+	{"diff", 1, "gate failed",
+		{"diff", G "triton.hatchet", G "slower.hatchet", "-m", "time/ns", "--gate", "5"}},
+	{"tree_session", 0, NULL, {"tree", "train", "--db", database}},
+	{"tree_session", 0, NULL, {portable}},
+	{"tree_session", 0, NULL, {"@last"}},
+	{"tree_rank", 0, NULL, {"@last", "--process", "1", "--phase", "0"}},
+	{"flat_session", 0, NULL, {"flat", "@last", "--wide"}},
+	{"json_session", 0, NULL, {"flat", "@last", "--wide", "--json"}},
+	{"sessions", 0, NULL, {"sessions"}},
+	{"json_sessions", 0, NULL, {"sessions", "--json"}},
+	{"export_session", 0, NULL, {"export", "7", "-o", "-"}},
+	{"help", 0, NULL, {"help"}},
+	{"man", 0, NULL, {"help", "man"}},
+	{NULL, 0, NULL, {"export", "7", "-o", exported}},
+	{NULL, 1, "--force", {"export", "7", "-o", exported}},
+	{NULL, 0, NULL, {"export", "7", "-o", exported, "--force"}},
+	{NULL, 2, "-o FILE", {"export", "7"}},
+	{NULL, 2, "not known", {"export", "7", "-o", exported, "-f", "msgpack"}},
+	{NULL, 1, "No such file", {"export", "7", "-o", "/nonexistent/x.hatchet"}},
+	{NULL, 1, "no session 'nobody'", {"nobody"}},
+	{NULL, 1, "no session '@-5'", {"@-5"}},
+	{NULL, 1, "no such file", {"nobody.hatchet"}},
+	{NULL, 1, "'nothing'", {G "triton.hatchet", "-m", "nothing"}},
+	{NULL, 1, "util needs", {G "frames.hatchet", "-m", "util"}},
+	{NULL, 2, "cannot be given together", {G "triton.hatchet", "-i", "a", "-e", "b"}},
+	{NULL, 2, "bad regular expression 'a('", {G "triton.hatchet", "-i", "a("}},
+	{NULL, 2, "unsupported unit", {G "triton.hatchet", "-m", "time/h"}},
+	{NULL, 2, "-f 'x'", {G "triton.hatchet", "-f", "x"}},
+	{NULL, 2, "'x' is no number", {G "triton.hatchet", "-d", "x"}},
+	{NULL, 1, "no node is left", {G "triton.hatchet", "-i", "zzz"}},
+	{NULL, 2, "unknown option '--what'", {G "triton.hatchet", "--what"}},
+	{NULL, 1, "not a .hatchet profile", {"Makefile"}},
+	{NULL, 1, "no process '9'", {"7", "--process", "9"}},
+	{NULL, 2, "many sessions", {database}},
+};
+
+static void remove_all(void)
+{
+	char path[96];
+	int i;
+	static const char *const tails[] = {"", "-wal", "-shm"};
+
+	for (i = 0; i < 3; i++) {
+		(void)snprintf(path, sizeof(path), "%s%s", database, tails[i]);
+		(void)unlink(path);
+	}
+	(void)unlink(portable);
+	(void)unlink(exported);
+	(void)rmdir(empty_dir);
+}
+
+static void make_databases(void)
+{
+	sqlite3 *db;
+
+	help_temporary(database);
+	help_temporary(portable);
+	(void)snprintf(empty_dir, sizeof(empty_dir), "/tmp/protond-view-XXXXXX");
+	ck_assert_ptr_nonnull(mkdtemp(empty_dir));
+	(void)snprintf(exported, sizeof(exported), "%s.hatchet", portable);
+	db = help_db(portable);
+	help_train(db);
+	sqlite3_close(db);
+	db = help_db(database);
+	help_exec(db, "PRAGMA journal_mode = WAL");
+	help_train(db);
+	help_session(db, 9, "job \x1b[2J of python", "auto", "none");
+	sqlite3_close(db);
+	(void)setenv("PROTOND_DB", database, 1);
+	(void)setenv("PROTOND_RUNTIME_DIR", empty_dir, 1); /* no daemon there */
+	(void)setenv("TZ", "UTC", 1);
+	(void)setenv("TERM", "dumb", 1);
+	ck_assert_ptr_nonnull(setlocale(LC_CTYPE, "C.UTF-8"));
+}
+
+static char *slurp(int fd)
+{
+	static char buf[1 << 18];
+	ssize_t n = pread(fd, buf, sizeof(buf) - 1, 0);
+
+	ck_assert_int_ge(n, 0);
+	ck_assert_int_lt(n, (ssize_t)sizeof(buf) - 1);
+	buf[n] = '\0';
+	return buf;
+}
+
+static int run(const struct golden *g, int out, int err)
+{
+	char *argv[16] = {strdup("protonview")};
+	int argc = 1, status;
+	pid_t pid;
+
+	for (; g->args[argc - 1] != NULL; argc++)
+		argv[argc] = strdup(g->args[argc - 1]);
+	pid = fork();
+	ck_assert_int_ge(pid, 0);
+	if (pid == 0) {
+		(void)dup2(out, STDOUT_FILENO);
+		(void)dup2(err, STDERR_FILENO);
+		_exit(protonview_run(argc, argv));
+	}
+	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+	while (argc > 0)
+		free(argv[--argc]);
+	ck_assert_msg(WIFEXITED(status), "killed by signal %d", WTERMSIG(status));
+	return WEXITSTATUS(status);
+}
+
+static void compare(const char *name, const char *text)
+{
+	char path[128];
+	bool write = getenv("PROTOND_GOLDEN") != NULL;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), G "%s.txt", name);
+	fd = open(path, write ? O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC : O_RDONLY | O_CLOEXEC,
+		0644);
+	ck_assert_msg(fd >= 0, "%s", path);
+	if (write) {
+		ck_assert_int_eq(pwrite(fd, text, strlen(text), 0), (ssize_t)strlen(text));
+	} else {
+		char *got = strdup(text);
+
+		ck_assert_msg(strcmp(got, slurp(fd)) == 0, "%s differs; the program printed:\n%s",
+			path, got);
+		free(got);
+	}
+	(void)close(fd);
+}
+
+START_TEST(command_lines)
+{
+	size_t i;
+
+	make_databases();
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		int out = memfd_create("out", MFD_CLOEXEC), err = memfd_create("err", MFD_CLOEXEC);
+		int status = run(&cases[i], out, err);
+
+		ck_assert_msg(status == cases[i].status, "case %zu (%s %s): status %d: %s", i,
+			cases[i].args[0], cases[i].args[1], status, slurp(err));
+		if (cases[i].words != NULL)
+			ck_assert_msg(strstr(slurp(err), cases[i].words) != NULL, "case %zu: %s", i,
+				slurp(err));
+		else
+			ck_assert_msg(*slurp(err) == '\0', "case %zu: %s", i, slurp(err));
+		if (cases[i].name != NULL)
+			compare(cases[i].name, slurp(out));
+		else
+			ck_assert_msg(*slurp(out) == '\0', "case %zu printed %s", i, slurp(out));
+		(void)close(out);
+		(void)close(err);
+	}
+	remove_all();
+}
+END_TEST
+
+#define TESTS(X) X(command_lines)
+HELP_MAIN("view_golden", TESTS)

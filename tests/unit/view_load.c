@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: MIT. view_load.c: a session of a database becomes a profile. */
+#include "view_help.h"
+
+static struct profile *load(sqlite3 *db, int64_t id, struct profile_select s)
+{
+	struct profile *p = NULL;
+	struct err e = {0};
+
+	ck_assert_msg(profile_load(db, id, &s, &p, &e) == 0, "%s", e.text);
+	return p;
+}
+
+START_TEST(all_is_merged)
+{
+	sqlite3 *db = help_db(":memory:");
+	struct profile *p;
+
+	help_train(db);
+	p = load(db, 7, (struct profile_select){0});
+	ck_assert_uint_eq(p->n_nodes, 6);
+	ck_assert_str_eq(p->node[1].name, "step");
+	ck_assert_uint_eq(p->node[help_node(p, "sgemm")].parent, help_node(p, "forward"));
+	ck_assert_uint_eq(help_value(p, "sgemm", "time (ns)")->u, 3000);
+	ck_assert_uint_eq(help_value(p, "sgemm", "count")->u, 15);
+	ck_assert_uint_eq(help_value(p, "sgemm", "untimed")->u, 1);
+	ck_assert_uint_eq(help_value(p, "step", "cpu_time (ns)")->u, 1500);
+	ck_assert_uint_eq(help_value(p, "step", "calls")->u, 3);
+	ck_assert_uint_eq(help_value(p, "step", "time (ns)")->type, VALUE_NONE);
+	ck_assert_uint_eq(help_value(p, "[memcpy HtoD]", "copy_time (ns)")->u, 64);
+	ck_assert_uint_eq(help_value(p, "[memcpy HtoD]", "copies")->u, 3);
+	ck_assert_uint_eq(help_value(p, "[memcpy HtoD]", "copy_bytes")->u, 4096);
+	ck_assert_uint_eq(help_value(p, "[memcpy HtoD]", "time (ns)")->type, VALUE_NONE);
+	ck_assert_int_eq(help_value(p, "sgemm", "flops8")->i, 1500000);
+	ck_assert_double_eq(help_value(p, "forward", "loss")->f, 0.5);
+	ck_assert_str_eq(help_value(p, "forward", "tag")->s, "second"); /* a property: the last */
+	ck_assert_uint_eq(p->metric[profile_find_metric(p, "flops8")].kind, KIND_INCLUSIVE);
+	ck_assert_uint_eq(p->metric[profile_find_metric(p, "cpu_time (ns)")].kind, KIND_EXCLUSIVE);
+	ck_assert_uint_eq(p->node[help_node(p, "nccl")].class, CLASS_COMM);
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
+START_TEST(head_says_what_it_is_worth)
+{
+	sqlite3 *db = help_db(":memory:");
+	struct profile *p;
+	uint32_t i;
+	bool killed = false, open = false;
+
+	help_train(db);
+	p = load(db, 7, (struct profile_select){0});
+	ck_assert_str_eq(p->head.name, "train");
+	ck_assert_str_eq(p->head.uuid, "abc00007000000000000000000000007");
+	ck_assert_str_eq(p->head.state, "finalized");
+	ck_assert_str_eq(p->head.source, "live");
+	ck_assert_str_eq(p->head.command, "python train.py");
+	ck_assert_uint_eq(p->head.duration_ns, 1000000000);
+	ck_assert_uint_eq(p->head.n_processes, 2);
+	ck_assert_uint_eq(p->head.unmatched, 2);
+	ck_assert_double_eq_tol(p->head.overhead, 0.015, 1e-9);
+	ck_assert_ptr_null(p->head.gpu_why);
+	ck_assert_uint_eq(p->head.n_losses, 2);
+	ck_assert_uint_eq(p->head.losses[0].count, 7);
+	for (i = 0; i < p->head.n_notes; i++) {
+		killed |= strstr(p->head.notes[i], "process 4243 was killed") != NULL;
+		open |= strstr(p->head.notes[i], "1 scope was still open") != NULL;
+	}
+	ck_assert(killed && open);
+	ck_assert_uint_eq(p->head.n_notes, 3); /* and 'a gap', once */
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
+START_TEST(devices_are_merged_by_uuid)
+{
+	sqlite3 *db = help_db(":memory:");
+	struct profile *p;
+
+	help_train(db);
+	p = load(db, 7, (struct profile_select){0});
+	/* Rank 0's device 0 is rank 1's device 1; nobody used the 33… one. */
+	ck_assert_uint_eq(p->n_devices, 2);
+	ck_assert_str_eq(p->device[0].id, "0");
+	ck_assert_uint_eq(p->device[0].uuid[0], 0x11);
+	ck_assert_uint_eq(p->device[0].busy_ns, 500000000);
+	ck_assert_uint_eq(p->device[1].uuid[0], 0x22);
+	ck_assert_str_eq(p->device[1].arch_text, "90");
+	ck_assert_uint_eq(p->device[1].num_sms, 132);
+	ck_assert_str_eq(help_value(p, "sgemm", "device_id")->s, "0"); /* the larger share */
+	ck_assert_str_eq(help_value(p, "nccl", "device_id")->s, "1");
+	ck_assert_str_eq(help_value(p, "nccl", "device_type")->s, "CUDA");
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
+START_TEST(durations_and_configs)
+{
+	sqlite3 *db = help_db(":memory:");
+	struct profile *p;
+	uint32_t k;
+
+	help_train(db);
+	p = load(db, 7, (struct profile_select){0});
+	k = help_node(p, "sgemm");
+	ck_assert_uint_eq(p->span[k].min_ns, 50);
+	ck_assert_uint_eq(p->span[k].max_ns, 350);
+	ck_assert_uint_eq(p->hist[k * HIST_BUCKETS], 1);
+	ck_assert_uint_eq(p->hist[k * HIST_BUCKETS + 2], 13);
+	ck_assert_uint_eq(p->n_configs, 2);
+	ck_assert_uint_eq(p->config[0].node, k);
+	ck_assert_uint_eq(p->config[0].grid[0], 128);
+	ck_assert_uint_eq(p->config[1].block[0], 128);
+	profile_free(p);
+	p = load(db, 7, (struct profile_select){.lean = true});
+	ck_assert_ptr_null(p->hist);
+	ck_assert_ptr_null(p->span);
+	ck_assert_uint_eq(p->n_configs, 0);
+	ck_assert_uint_eq(help_value(p, "sgemm", "time (ns)")->u, 3000);
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
+START_TEST(a_part_is_selected)
+{
+	sqlite3 *db = help_db(":memory:");
+	struct profile *p;
+	struct err e = {0};
+
+	help_train(db);
+	p = load(db, 7, (struct profile_select){.process = "0"});
+	ck_assert_uint_eq(help_value(p, "sgemm", "count")->u, 10);
+	ck_assert_uint_eq(p->head.n_processes, 1);
+	ck_assert_uint_eq(p->head.losses[0].count, 3);
+	profile_free(p);
+	p = load(db, 7, (struct profile_select){.process = "pid:4243"});
+	ck_assert_uint_eq(help_value(p, "sgemm", "count")->u, 5);
+	profile_free(p);
+	p = load(db, 7, (struct profile_select){.one_phase = true, .phase = 1});
+	ck_assert_uint_eq(help_value(p, "sgemm", "count")->u, 1);
+	ck_assert_uint_eq(p->head.duration_ns, 600000000);
+	profile_free(p);
+	ck_assert_int_eq(
+		profile_load(db, 7, &(struct profile_select){.process = "9"}, &p, &e), -ENOENT);
+	ck_assert_ptr_nonnull(strstr(e.text, "'9'"));
+	ck_assert_int_eq(profile_load(db, 8, NULL, &p, &e), -ENOENT);
+	sqlite3_close(db);
+}
+END_TEST
+
+START_TEST(why_there_is_no_gpu_data)
+{
+	sqlite3 *db = help_db(":memory:");
+	struct profile *p;
+
+	help_process(db, 1, 1, "NULL", "NULL", 3, "no driver: install one");
+	help_process(db, 2, 2, "NULL", "NULL", 2, "");
+	help_session(db, 1, "failed", "run", "on");
+	help_session(db, 2, "idle", "run", "on");
+	help_session(db, 3, "unasked", "auto", "none");
+	help_exec(db, "INSERT INTO member VALUES(1,1),(2,2),(3,1)");
+	p = load(db, 1, (struct profile_select){0});
+	ck_assert_str_eq(p->head.gpu_why, "no driver: install one");
+	ck_assert_uint_eq(p->n_nodes, 1);
+	profile_free(p);
+	p = load(db, 2, (struct profile_select){0});
+	ck_assert_ptr_nonnull(strstr(p->head.gpu_why, "no kernel was launched"));
+	profile_free(p);
+	p = load(db, 3, (struct profile_select){0});
+	ck_assert_ptr_null(p->head.gpu_why);
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
+START_TEST(own_cpu_time_replaces_ours)
+{
+	sqlite3 *db = help_db(":memory:");
+	struct profile *p;
+
+	help_train(db);
+	help_exec(db, "INSERT INTO metric VALUES(7,1,0,12,'cpu_time (ns)',1,123,1)");
+	p = load(db, 7, (struct profile_select){0});
+	ck_assert_int_eq(help_value(p, "forward", "cpu_time (ns)")->i, 123);
+	ck_assert_uint_eq(help_value(p, "step", "cpu_time (ns)")->u, 1500);
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
+/* What a damaged or forged file may hold: refused in words, never followed. */
+START_TEST(bad_trees_are_refused)
+{
+	static const struct {
+		const char *sql, *words;
+	} cases[] = {
+		{"UPDATE node SET parent = 13 WHERE id = 11", "deeper"},
+		{"UPDATE node SET parent = 12 WHERE id = 12", "deeper"},
+		{"DELETE FROM node WHERE id = 12", "lacks node 12"},
+		{"DELETE FROM node WHERE id = 13", "lacks node 13"},
+		{"DROP TABLE cell", "no such table"},
+		{"DROP TABLE node", "no such table"},
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		sqlite3 *db = help_db(":memory:");
+		struct profile *p = NULL;
+		struct err e = {0};
+
+		help_train(db);
+		help_exec(db, cases[i].sql);
+		ck_assert_int_eq(profile_load(db, 7, NULL, &p, &e), -EBADMSG);
+		ck_assert_msg(strstr(e.text, cases[i].words) != NULL, "%s", e.text);
+		ck_assert_ptr_null(p);
+		ck_assert_int_eq(sqlite3_close(db), SQLITE_OK); /* no statement was left open */
+	}
+}
+END_TEST
+
+START_TEST(odd_values_are_bounded)
+{
+	sqlite3 *db = help_db(":memory:");
+	struct profile *p;
+
+	help_train(db);
+	help_exec(db,
+		"UPDATE cell SET count = -5, sum_ns = 9223372036854775807, hist = zeroblob(5000),"
+		" class = 77, device = 12345 WHERE node = 13;"
+		"UPDATE node SET kind = -1, name = CAST(x'ff00' AS TEXT) WHERE id = 12;"
+		"INSERT INTO metric VALUES(7,1,0,13,'blob',0,x'0102',1);"
+		"INSERT INTO metric VALUES(7,1,0,13,'big',0,9223372036854775807,1),"
+		" (7,2,0,13,'big',0,9223372036854775807,1)");
+	p = load(db, 7, (struct profile_select){0});
+	ck_assert_uint_eq(help_value(p, "sgemm", "count")->u, 0);
+	ck_assert_uint_eq(help_value(p, "sgemm", "time (ns)")->u, UINT64_MAX);
+	ck_assert_uint_eq(help_value(p, "sgemm", "device_id")->type, VALUE_NONE);
+	ck_assert_double_eq(help_value(p, "sgemm", "big")->f, 0x1p64);
+	ck_assert_uint_eq(help_node(p, "\xef\xbf\xbd\xe2\x90\x80"), 2);
+	ck_assert_ptr_nonnull(strstr(p->head.notes[p->head.n_notes - 1], "unknown type"));
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
+/* ROOT may be a row of its own; ids may lie far apart; children may have lower ids than parents. */
+START_TEST(any_row_ids)
+{
+	sqlite3 *db = help_db(":memory:");
+	struct profile *p;
+
+	help_process(db, 1, 1, "NULL", "NULL", 2, "");
+	help_session(db, 1, "ids", "run", "none");
+	help_exec(db, "INSERT INTO member VALUES(1,1);"
+		      "INSERT INTO node VALUES(1,x'01',0,0,'ROOT'),(9000000000,x'02',1,1,'late'),"
+		      " (5,x'03',9000000000,1,'early'),(-7,x'04',5,1,'negative');"
+		      "INSERT INTO cell VALUES(1,1,0,-7,-1,0,1,10,10,10,0,0,0,NULL),"
+		      " (1,1,0,1,-1,0,1,20,20,20,0,0,0,NULL);");
+	p = load(db, 1, (struct profile_select){0});
+	ck_assert_uint_eq(p->n_nodes, 4);
+	ck_assert_str_eq(p->node[1].name, "late");
+	ck_assert_str_eq(p->node[2].name, "early");
+	ck_assert_uint_eq(help_value(p, "negative", "cpu_time (ns)")->u, 10);
+	ck_assert_uint_eq(help_value(p, "ROOT", "cpu_time (ns)")->u, 20);
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
+#define TESTS(X)                      \
+	X(all_is_merged)              \
+	X(head_says_what_it_is_worth) \
+	X(devices_are_merged_by_uuid) \
+	X(durations_and_configs)      \
+	X(a_part_is_selected)         \
+	X(why_there_is_no_gpu_data)   \
+	X(own_cpu_time_replaces_ours) \
+	X(bad_trees_are_refused) X(odd_values_are_bounded) X(any_row_ids)
+HELP_MAIN("view_load", TESTS)

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT. filter.h: which nodes of a view stay, and how a frame is written.
+ */
+#ifndef PROTOND_VIEWER_FILTER_H
+#define PROTOND_VIEWER_FILTER_H
+
+#include "metrics.h"
+
+/* Python's re.match() on the name: anchored at its start. A filter changes what is shown, no value.
+ * -EINVAL: the pattern is wrong, or too much work for a name. */
+int filter_include(struct view *v, const char *pattern, struct err *e); /* paths through a match */
+int filter_exclude(
+	struct view *v, const char *pattern, struct err *e); /* without matches and below */
+
+/* Nodes whose first metric is at least the threshold, and their ancestors. "0.5", or "1%" of the
+ * whole. */
+int filter_threshold(struct view *v, const char *text, struct err *e);
+
+bool filter_is_empty(const struct view *v);
+
+/* Proton's frame formats; the result is `name` or lies in buf. -EINVAL from _parse: unknown. */
+enum frame_format {
+	FRAME_FULL,
+	FRAME_FILE_FUNCTION_LINE,
+	FRAME_FUNCTION_LINE,
+	FRAME_FILE_FUNCTION
+};
+int frame_format_parse(const char *text, enum frame_format *ret, struct err *e);
+const char *frame_format(enum frame_format f, const char *name, char *buf, size_t n);
+
+#endif

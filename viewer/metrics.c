@@ -1,0 +1,527 @@
+/* SPDX-License-Identifier: MIT. metrics.c: derived metrics, by Proton's rules: what is asked for,
+ * which raw metric answers it, and the arithmetic. docs/metrics.md has the formulas. */
+#include "metrics.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define METADATA "__proton_launch_metadata"
+
+enum how { HOW_TIME, HOW_AVERAGE, HOW_RATE };
+
+struct derived {
+	const char *name;
+	enum how how;
+	const char *source; /* raw metric, without its unit */
+	double scale;       /* TIME, AVERAGE: ns in one; RATE: of one unit a second */
+	const char *unit;
+};
+
+/* clang-format off */
+#define TIMES(prefix, how, source)                                                                 \
+	{prefix "/s", how, source, 1e9, "s"}, {prefix "/ms", how, source, 1e6, "ms"},              \
+	{prefix "/us", how, source, 1e3, "us"}, {prefix "/ns", how, source, 1, "ns"}
+#define RATES(thing, source)                                                                       \
+	{thing "/s", HOW_RATE, source, 1, thing "/s"},                                             \
+	{"g" thing "/s", HOW_RATE, source, 1e9, "g" thing "/s"},                                   \
+	{"t" thing "/s", HOW_RATE, source, 1e12, "t" thing "/s"}
+static const struct derived derived[] = {
+	TIMES("time", HOW_TIME, "time"),
+	TIMES("avg_time", HOW_AVERAGE, "time"),
+	TIMES("cpu_time", HOW_TIME, "cpu_time"),
+	TIMES("avg_cpu_time", HOW_AVERAGE, "cpu_time"),
+	TIMES("copy_time", HOW_TIME, "copy_time"),
+	RATES("flop", "flops"),
+	RATES("flop8", "flops8"), RATES("flop16", "flops16"),
+	RATES("flop32", "flops32"), RATES("flop64", "flops64"),
+	RATES("byte", "bytes"),
+};
+static const struct { const char *name; uint32_t width; } flops[] = {
+	{"flops8", 8}, {"flops16", 16}, {"flops32", 32}, {"flops64", 64},
+};
+/* clang-format on */
+
+/* --- the view
+ * ------------------------------------------------------------------------------------- */
+
+static bool is_metadata(const char *name)
+{
+	size_t n = sizeof(METADATA) - 1;
+
+	return strncmp(name, METADATA, n) == 0 && (name[n] == '\0' || name[n] == ':');
+}
+
+static bool has_value(const struct profile *p, uint32_t node)
+{
+	uint32_t i;
+
+	for (i = 0; i < p->n_metrics; i++)
+		if (profile_value(p, node, i)->type != VALUE_NONE)
+			return true;
+	return false;
+}
+
+enum { DROPPED = 0, KEPT = 1, EMPTY = 2 };
+
+int view_new(const struct profile *p, struct view **ret_view)
+{
+	struct view *v = calloc(1, sizeof(*v));
+	uint32_t i;
+
+	if (v == NULL)
+		return -ENOMEM;
+	v->p = p;
+	v->keep = calloc(p->n_nodes, 1);
+	if (v->keep == NULL) {
+		free(v);
+		return -ENOMEM;
+	}
+	v->keep[0] = KEPT;
+	for (i = 1; i < p->n_nodes; i++)
+		if (v->keep[p->node[i].parent] != DROPPED && !is_metadata(p->node[i].name))
+			v->keep[i] = has_value(p, i) ? KEPT : EMPTY;
+	/* A parent comes before its children, so from the end the children are settled first. */
+	for (i = p->n_nodes - 1; i > 0; i--) {
+		if (v->keep[i] == EMPTY)
+			v->keep[i] = DROPPED;
+		else if (v->keep[i] == KEPT)
+			v->keep[p->node[i].parent] = KEPT;
+	}
+	*ret_view = v;
+	return 0;
+}
+
+void view_free(struct view *v)
+{
+	uint32_t i;
+
+	if (v == NULL)
+		return;
+	for (i = 0; i < v->n_columns; i++)
+		free(v->col[i].v);
+	free(v->keep);
+	free(v);
+}
+
+static double *new_numbers(uint32_t n)
+{
+	double *v = malloc((n + (size_t)1) * sizeof(*v));
+	uint32_t i;
+
+	for (i = 0; v != NULL && i < n; i++)
+		v[i] = (double)NAN;
+	return v;
+}
+
+int view_add_column(struct view *v, const struct column *like, double **ret_v)
+{
+	double *numbers = new_numbers(v->p->n_nodes);
+
+	if (numbers == NULL || v->n_columns == VIEW_COLUMNS_MAX) {
+		free(numbers);
+		return -ENOMEM;
+	}
+	v->col[v->n_columns] = *like;
+	v->col[v->n_columns++].v = numbers;
+	*ret_v = numbers;
+	return 0;
+}
+
+double view_total(const struct view *v, uint32_t column)
+{
+	const struct column *c = &v->col[column];
+	const struct profile *p = v->p;
+	uint8_t *inside;
+	double sum = 0;
+	uint32_t i;
+
+	if (c->inclusive)
+		return c->v[0];
+	inside = c->nested ? calloc(p->n_nodes, 1) : NULL;
+	for (i = 0; i < p->n_nodes; i++) {
+		if (inside != NULL && i > 0)
+			inside[i] = inside[p->node[i].parent] || !isnan(c->v[p->node[i].parent]);
+		if (!isnan(c->v[i]) && (inside == NULL || !inside[i]))
+			sum += c->v[i];
+	}
+	free(inside);
+	return sum;
+}
+
+/* --- raw metrics
+ * ---------------------------------------------------------------------------------- */
+
+double value_number(const struct value *v)
+{
+	switch (v->type) {
+	case VALUE_I64:
+		return (double)v->i;
+	case VALUE_U64:
+		return (double)v->u;
+	case VALUE_F64:
+		return v->f;
+	default:
+		return (double)NAN;
+	}
+}
+
+/* "Time (ns)" → "time": what stands before the unit, lower case, trimmed. */
+static void bare_name(const char *name, char *buf, size_t n)
+{
+	size_t len = strcspn(name, "("), i;
+
+	while (len > 0 && isspace((unsigned char)name[len - 1]))
+		len--;
+	while (len > 0 && isspace((unsigned char)*name)) {
+		name++;
+		len--;
+	}
+	if (len >= n)
+		len = n - 1;
+	for (i = 0; i < len; i++)
+		buf[i] = (char)tolower((unsigned char)name[i]);
+	buf[len] = '\0';
+}
+
+/* Inclusive ones first, as Proton looks. */
+static uint32_t find_raw(const struct profile *p, const char *request)
+{
+	char lower[256], bare[256];
+	uint32_t i, pass;
+
+	(void)snprintf(lower, sizeof(lower), "%s", request);
+	for (i = 0; lower[i] != '\0'; i++)
+		lower[i] = (char)tolower((unsigned char)lower[i]);
+	for (pass = 0; pass < 2; pass++) {
+		for (i = 0; i < p->n_metrics; i++) {
+			if ((p->metric[i].kind == KIND_INCLUSIVE) != (pass == 0))
+				continue;
+			bare_name(p->metric[i].name, bare, sizeof(bare));
+			if (strcmp(lower, p->metric[i].name) == 0 || strcmp(lower, bare) == 0)
+				return i;
+		}
+	}
+	return PROFILE_NONE;
+}
+
+static int unknown_metric(const char *request, struct err *e)
+{
+	return err_set(
+		e, -ENOENT, "metric '%s' is not in this profile; -l lists those that are", request);
+}
+
+/* Own values, or for an inclusive metric the sums of the kept subtrees. */
+static void raw_numbers(const struct view *v, uint32_t metric, double *out)
+{
+	const struct profile *p = v->p;
+	uint32_t i, parent;
+
+	for (i = 0; i < p->n_nodes; i++)
+		out[i] = v->keep[i] ? value_number(profile_value(p, i, metric)) : (double)NAN;
+	if (p->metric[metric].kind != KIND_INCLUSIVE)
+		return;
+	for (i = p->n_nodes - 1; i > 0; i--) {
+		if (isnan(out[i]))
+			continue;
+		parent = p->node[i].parent;
+		out[parent] = isnan(out[parent]) ? out[i] : out[parent] + out[i];
+	}
+}
+
+static int new_raw(const struct view *v, const char *request, uint32_t *ret_metric, double **ret,
+	struct err *e)
+{
+	uint32_t at = find_raw(v->p, request);
+
+	if (at == PROFILE_NONE)
+		return unknown_metric(request, e);
+	*ret = new_numbers(v->p->n_nodes);
+	if (*ret == NULL)
+		return err_set(e, -ENOMEM, "out of memory");
+	raw_numbers(v, at, *ret);
+	if (ret_metric != NULL)
+		*ret_metric = at;
+	return 0;
+}
+
+static struct column *name_column(
+	struct view *v, const char *name, bool inclusive, const char *unit)
+{
+	struct column *c = &v->col[v->n_columns];
+
+	*c = (struct column){.inclusive = inclusive};
+	(void)snprintf(c->name, sizeof(c->name), "%.100s%s", name, inclusive ? " (inc)" : "");
+	(void)snprintf(c->unit, sizeof(c->unit), "%s", unit);
+	return c;
+}
+
+/* "time" or "time (ns)": the raw column. */
+static int add_raw(struct view *v, const char *request, struct err *e)
+{
+	uint32_t metric = 0, i, n = 0;
+	const char *name, *unit;
+	struct column *c;
+	double *numbers;
+	int r;
+
+	r = new_raw(v, request, &metric, &numbers, e);
+	if (r < 0)
+		return r;
+	name = v->p->metric[metric].name;
+	for (i = 0; i < v->p->n_nodes; i++)
+		n += isnan(numbers[i]) ? 0u : 1u;
+	for (i = 0; n == 0 && i < v->p->n_nodes; i++) {
+		if (profile_value(v->p, i, metric)->type < VALUE_STR)
+			continue;
+		free(numbers);
+		return err_set(e, -EINVAL, "metric '%s' is no single number: it cannot be a column",
+			request);
+	}
+	c = name_column(v, name, v->p->metric[metric].kind == KIND_INCLUSIVE, "");
+	unit = strchr(name, '(');
+	if (unit != NULL)
+		(void)snprintf(
+			c->unit, sizeof(c->unit), "%.*s", (int)strcspn(unit + 1, ")"), unit + 1);
+	c->nested = strncmp(name, "cpu_time", 8) == 0 || strcmp(name, "calls") == 0;
+	c->v = numbers;
+	v->n_columns++;
+	return 0;
+}
+
+/* "X/%": of ROOT's when inclusive, of the column's sum when not. */
+static int add_share(struct view *v, const char *request, const char *slash, struct err *e)
+{
+	char name[256];
+	uint32_t metric = 0, i;
+	double *numbers, whole = 0;
+	bool inclusive;
+	int r;
+
+	(void)snprintf(name, sizeof(name), "%.*s", (int)(slash - request), request);
+	if (strcmp(slash, "/%") != 0)
+		return err_set(
+			e, -EINVAL, "metric '%s': unsupported unit '%s'", request, slash + 1);
+	r = new_raw(v, name, &metric, &numbers, e);
+	if (r < 0)
+		return r;
+	inclusive = v->p->metric[metric].kind == KIND_INCLUSIVE;
+	for (i = 0; i < v->p->n_nodes && !inclusive; i++)
+		whole += isnan(numbers[i]) ? 0 : numbers[i];
+	if (inclusive)
+		whole = numbers[0];
+	for (i = 0; i < v->p->n_nodes; i++)
+		numbers[i] = numbers[i] / whole * 100;
+	name_column(v, request, inclusive, "%")->v = numbers;
+	v->n_columns++;
+	return 0;
+}
+
+/* --- derived metrics
+ * ------------------------------------------------------------------------------ */
+
+static int add_derived(struct view *v, const struct derived *d, struct err *e)
+{
+	double *numbers, *by = NULL;
+	struct column *c;
+	uint32_t i;
+	int r;
+
+	r = new_raw(v, d->source, NULL, &numbers, e);
+	if (r < 0)
+		return unknown_metric(d->name, e);
+	if (d->how != HOW_TIME) {
+		r = new_raw(v, d->how == HOW_AVERAGE ? "count" : "time", NULL, &by, e);
+		if (r < 0) {
+			free(numbers);
+			return err_set(e, r, "metric '%s' needs '%s', which is not in this profile",
+				d->name, d->how == HOW_AVERAGE ? "count" : "time");
+		}
+	}
+	for (i = 0; i < v->p->n_nodes; i++) {
+		if (by != NULL)
+			numbers[i] /= d->how == HOW_RATE ? by[i] / 1e9 : by[i];
+		numbers[i] /= d->scale;
+	}
+	free(by);
+	/* Proton names all of these (inc), cpu_time too, which does not add up to its parents. */
+	c = name_column(v, d->name, true, d->unit);
+	c->nested = strcmp(d->source, "cpu_time") == 0;
+	c->inclusive = !c->nested;
+	c->more_is_better = d->how == HOW_RATE;
+	c->v = numbers;
+	v->n_columns++;
+	return 0;
+}
+
+static const struct profile_device *device_of(
+	const struct profile *p, uint32_t node, uint32_t id, uint32_t type)
+{
+	const struct value *i = profile_value(p, node, id), *t = profile_value(p, node, type);
+	uint32_t n;
+
+	if (i->type != VALUE_STR || t->type != VALUE_STR)
+		return NULL;
+	for (n = 0; n < p->n_devices; n++)
+		if (strcmp(p->device[n].id, i->s) == 0 && strcmp(p->device[n].type, t->s) == 0)
+			return &p->device[n];
+	return NULL;
+}
+
+/* The least time that the node's own flops and bytes could take on its device, seconds. */
+static int least_time(const struct profile *p, uint32_t node, const struct profile_device *d,
+	double *ret_s, struct err *e)
+{
+	double by_flops = 0, by_bytes, own, peak;
+	uint32_t bytes = profile_find_metric(p, "bytes"), m;
+	size_t i;
+	int r;
+
+	for (i = 0; i < sizeof(flops) / sizeof(flops[0]); i++) {
+		m = profile_find_metric(p, flops[i].name);
+		own = m == PROFILE_NONE ? (double)NAN : value_number(profile_value(p, node, m));
+		if (isnan(own))
+			continue;
+		r = peak_flops(d, flops[i].width, &peak, e);
+		if (r < 0)
+			return r;
+		by_flops += own / peak;
+	}
+	*ret_s = by_flops;
+	own = bytes == PROFILE_NONE ? (double)NAN : value_number(profile_value(p, node, bytes));
+	if (isnan(own))
+		return 0;
+	r = peak_bytes(d, &peak, e);
+	if (r < 0)
+		return r;
+	by_bytes = own / peak;
+	if (by_bytes > by_flops)
+		*ret_s = by_bytes;
+	return 0;
+}
+
+static int fill_util(struct view *v, double *numbers, struct err *e)
+{
+	const struct profile *p = v->p;
+	uint32_t id = profile_find_metric(p, "device_id"),
+		 type = profile_find_metric(p, "device_type"), i;
+	const struct profile_device *d;
+	double least;
+	int r;
+
+	for (i = 0; i < p->n_nodes; i++) {
+		d = id == PROFILE_NONE || type == PROFILE_NONE ? NULL : device_of(p, i, id, type);
+		least = (double)NAN;
+		if (d != NULL && v->keep[i]) {
+			r = least_time(p, i, d, &least, e);
+			if (r < 0)
+				return r;
+		}
+		numbers[i] = least / (numbers[i] / 1e9);
+	}
+	return 0;
+}
+
+static int add_util(struct view *v, struct err *e)
+{
+	bool any = profile_find_metric(v->p, "bytes") != PROFILE_NONE;
+	double *numbers;
+	struct column *c;
+	size_t i;
+	int r;
+
+	for (i = 0; i < sizeof(flops) / sizeof(flops[0]); i++)
+		any |= profile_find_metric(v->p, flops[i].name) != PROFILE_NONE;
+	if (!any)
+		return err_set(e, -ENOENT,
+			"util needs metrics flops8, flops16, flops32, flops64 or bytes, of which "
+			"this profile has none");
+	r = new_raw(v, "time", NULL, &numbers, e);
+	if (r < 0)
+		return err_set(e, r, "util needs 'time', which is not in this profile");
+	r = fill_util(v, numbers, e);
+	if (r < 0) {
+		free(numbers);
+		return r;
+	}
+	c = name_column(v, "util", false, "");
+	c->more_is_better = true;
+	c->v = numbers;
+	v->n_columns++;
+	return 0;
+}
+
+static int add_metric(struct view *v, const char *request, struct err *e)
+{
+	const char *slash = strchr(request, '/');
+	size_t i;
+
+	if (v->n_columns == VIEW_COLUMNS_MAX)
+		return err_set(e, -EINVAL, "more than %u metrics", VIEW_COLUMNS_MAX);
+	if (strcmp(request, "util") == 0)
+		return add_util(v, e);
+	for (i = 0; i < sizeof(derived) / sizeof(derived[0]); i++)
+		if (strcmp(request, derived[i].name) == 0)
+			return add_derived(v, &derived[i], e);
+	if (slash != NULL)
+		return add_share(v, request, slash, e);
+	return add_raw(v, request, e);
+}
+
+int view_derive(struct view *v, const char *list, struct err *e)
+{
+	char request[256];
+	size_t n;
+	int r = 0;
+
+	if (list == NULL)
+		list = view_default(v->p);
+	for (; r == 0 && list != NULL; list = list[n] == ',' ? list + n + 1 : NULL) {
+		n = strcspn(list, ",");
+		if (n == 0 || n >= sizeof(request))
+			return err_set(e, -EINVAL, "-m: an empty or overlong name in the list");
+		(void)snprintf(request, sizeof(request), "%.*s", (int)n, list);
+		r = add_metric(v, request, e);
+	}
+	return r;
+}
+
+const char *view_default(const struct profile *p)
+{
+	static const char *const lists[][2] = {{"count", "time/ms,count"},
+		{"calls", "cpu_time/ms,calls"}, {"copies", "copy_time/ms,copies"},
+		{"cpu_time", "cpu_time/ms"}};
+	uint32_t i;
+
+	if (find_raw(p, "time") != PROFILE_NONE && find_raw(p, "count") == PROFILE_NONE)
+		return "time/ms";
+	for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
+		if (i == 0 && find_raw(p, "time") == PROFILE_NONE)
+			continue;
+		if (find_raw(p, lists[i][0]) != PROFILE_NONE)
+			return lists[i][1];
+	}
+	for (i = 0; i < p->n_metrics; i++)
+		if (p->metric[i].kind != KIND_PROPERTY && strchr(p->metric[i].name, ',') == NULL)
+			return p->metric[i].name;
+	return NULL;
+}
+
+void metrics_list(const struct profile *p, struct text *t)
+{
+	char bare[256];
+	uint32_t pass, i;
+
+	for (pass = 0; pass < 2; pass++) {
+		text_str(t, pass == 0 ? "Available inclusive metrics:\n"
+				      : "Available exclusive metrics:\n");
+		for (i = 0; i < p->n_metrics; i++) {
+			if ((p->metric[i].kind == KIND_INCLUSIVE) != (pass == 0))
+				continue;
+			bare_name(p->metric[i].name, bare, sizeof(bare));
+			text_fmt(t, "- %s\n", bare);
+		}
+	}
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT. metrics.h: a profile seen through chosen metrics: columns of
+ * numbers, one a node, and which nodes are kept. docs/metrics.md has the formulas. */
+#ifndef PROTOND_VIEWER_METRICS_H
+#define PROTOND_VIEWER_METRICS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "profile.h"
+#include "text.h"
+
+#define VIEW_COLUMNS_MAX 16u
+
+struct column {
+	char name[128]; /* "time/ms (inc)": Proton's names */
+	char unit[16];  /* "ms", "%", "flop/s", "" */
+	bool inclusive;
+	bool more_is_better; /* rates; else a higher value is a regression */
+	bool nested;         /* exclusive, but a scope's value holds its inner scopes' (cpu_time) */
+	double *v;           /* [n_nodes], NAN: none */
+};
+
+struct view {
+	const struct profile *p; /* borrowed */
+	uint8_t *keep;           /* [n_nodes]; ancestors of a kept node are kept */
+	uint32_t n_columns;
+	struct column col[VIEW_COLUMNS_MAX];
+};
+
+/* Drops the launch-metadata subtrees and the nodes that neither have nor lead to a metric. */
+int view_new(const struct profile *p, struct view **ret_view); /* -ENOMEM */
+void view_free(struct view *v);                                /* NULL is fine */
+
+/* Adds the columns of a comma-separated list; NULL: view_default(). -ENOENT unknown metric, -EINVAL
+ * unsupported unit or too many, -ENOTSUP no peak figures for the device. */
+int view_derive(struct view *v, const char *list, struct err *e);
+const char *view_default(const struct profile *p); /* NULL: the profile has no metric */
+int view_add_column(struct view *v, const struct column *like, double **ret_v); /* NANs */
+
+/* The whole of a column: ROOT's value, or the sum of an exclusive one (nested: of its outermost).
+ */
+double view_total(const struct view *v, uint32_t column);
+
+void metrics_list(const struct profile *p, struct text *t); /* for -l */
+double value_number(const struct value *v);                 /* NAN: not a number */
+
+/* Peak figures of a device, Proton's; -ENOTSUP with words for an architecture without any. */
+int peak_flops(
+	const struct profile_device *d, uint32_t width_bits, double *ret_per_s, struct err *e);
+int peak_bytes(const struct profile_device *d, double *ret_per_s, struct err *e);
+
+#endif

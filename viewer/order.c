@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: MIT. order.c: the kept nodes of a view in the order in which they are
+ * shown. */
+#include "order.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct child {
+	uint32_t node;
+	double value;
+	const char *name;
+};
+
+static int by_value(const void *a, const void *b)
+{
+	const struct child *x = a, *y = b;
+
+	if (isnan(x->value) || isnan(y->value)) {
+		if (isnan(x->value) != isnan(y->value))
+			return isnan(x->value) ? 1 : -1;
+	} else if (x->value != y->value) {
+		return x->value < y->value ? 1 : -1;
+	}
+	return (x->node > y->node) - (x->node < y->node);
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct child *x = a, *y = b;
+	int r = strcmp(x->name, y->name);
+
+	return r != 0 ? r : (x->node > y->node) - (x->node < y->node);
+}
+
+/* Links the kept children of one node; buf has room for all of them. */
+static void link_children(const struct view *v, enum print_sort sort, uint32_t parent,
+	struct child *buf, struct order *o)
+{
+	const struct profile_node *node = v->p->node;
+	uint32_t at, n = 0, i;
+
+	for (at = node[parent].first_child; at != PROFILE_NONE; at = node[at].next_sibling)
+		if (v->keep[at])
+			buf[n++] = (struct child){.node = at,
+				.value = v->n_columns > 0 ? v->col[0].v[at] : 0,
+				.name = node[at].name};
+	if (sort != SORT_SEEN && n > 1)
+		qsort(buf, n, sizeof(*buf), sort == SORT_NAME ? by_name : by_value);
+	o->first[parent] = n > 0 ? buf[0].node : PROFILE_NONE;
+	for (i = 0; i < n; i++)
+		o->next[buf[i].node] = i + 1 < n ? buf[i + 1].node : PROFILE_NONE;
+}
+
+int order_new(const struct view *v, const struct print_options *options, struct order **ret)
+{
+	uint32_t n = v->p->n_nodes, i;
+	struct order *o = calloc(1, sizeof(*o));
+	struct child *buf = malloc(n * sizeof(*buf));
+
+	if (o != NULL) {
+		o->first = malloc(n * sizeof(*o->first));
+		o->next = malloc(n * sizeof(*o->next));
+	}
+	if (o == NULL || buf == NULL || o->first == NULL || o->next == NULL) {
+		order_free(o);
+		free(buf);
+		return -ENOMEM;
+	}
+	o->next[0] = PROFILE_NONE;
+	for (i = 0; i < n; i++) {
+		if (v->keep[i])
+			link_children(v, options->sort, i, buf, o);
+		else
+			o->first[i] = ORDER_DROPPED;
+	}
+	free(buf);
+	*ret = o;
+	return 0;
+}
+
+void order_free(struct order *o)
+{
+	if (o == NULL)
+		return;
+	free(o->first);
+	free(o->next);
+	free(o);
+}
+
+/* clang-format off */
+#define LOSSES(X)                                                                                  \
+	X(1, "the lane was full: the daemon did not keep up or was away")                          \
+	X(2, "inside a signal handler that interrupted the agent")                                 \
+	X(3, "the thread got no lane: too many threads or too little tmpfs")                       \
+	X(4, "CUPTI dropped records")                                                              \
+	X(5, "no activity buffer was free")                                                        \
+	X(6, "CUPTI gave no usable times")                                                         \
+	X(7, "records of a kind that this agent cannot walk")                                      \
+	X(8, "the path table was full: counted under (other)")                                     \
+	X(9, "the name table was full: shown as (other)")                                          \
+	X(10, "records that broke the ring's laws")                                                \
+	X(11, "launches without a GPU record")                                                     \
+	X(12, "tree nodes over the session's ceiling: counted under (other)")
+/* clang-format on */
+
+const char *loss_words(uint32_t cause)
+{
+	static const char *const words[] = {
+#define X(cause, text) [cause] = text,
+		LOSSES(X)
+#undef X
+	};
+
+	return cause < sizeof(words) / sizeof(words[0]) && words[cause] != NULL
+		       ? words[cause]
+		       : "for a cause unknown here";
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT. order.h: the kept nodes of a view in the order in which they are
+ * shown. */
+#ifndef PROTOND_VIEWER_ORDER_H
+#define PROTOND_VIEWER_ORDER_H
+
+#include "print.h"
+
+#define ORDER_DROPPED (PROFILE_NONE - 1)
+
+struct order {
+	uint32_t *first, *next; /* [n_nodes]; PROFILE_NONE: no child, no later sibling */
+};
+
+int order_new(
+	const struct view *v, const struct print_options *o, struct order **ret); /* -ENOMEM */
+void order_free(struct order *o);                                                 /* NULL is fine */
+
+/* What a loss was, in words; the causes are numbered in proto/abi/record.h, which this room does
+ * not see: a test keeps the two lists equal. */
+const char *loss_words(uint32_t cause);
+
+#endif

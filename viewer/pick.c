@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: MIT. pick.c: a database opened for reading, and which session is meant.
+ */
+#include "pick.h"
+
+#include <ctype.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "schema.h"
+
+#define BUSY_MS 2000
+
+/* clang-format off */
+#define STATEMENTS(X)                                                                              \
+	X(BY_ID,   "SELECT id FROM session WHERE id = ?1")                                         \
+	X(BY_NAME, "SELECT id FROM session WHERE name = ?1 ORDER BY created_ns DESC, id DESC LIMIT 1") \
+	X(BY_UUID, "SELECT id FROM session WHERE lower(hex(uuid)) LIKE ?1 || '%' LIMIT 2")         \
+	X(LAST,    "SELECT id FROM session WHERE source <> 'auto' OR NOT EXISTS"                   \
+		" (SELECT 1 FROM session WHERE source <> 'auto')"                                  \
+		" ORDER BY created_ns DESC, id DESC LIMIT 1 OFFSET ?1")                            \
+	X(ONLY,    "SELECT id FROM session LIMIT 2")                                               \
+	X(EACH,    "SELECT s.id, s.created_ns, s.active_ns, lower(hex(s.uuid)), s.name, s.state,"  \
+		" s.source, s.command, s.launches,"                                                \
+		" (SELECT count(*) FROM member m WHERE m.session = s.id)"                          \
+		" FROM session s ORDER BY s.created_ns DESC, s.id DESC")
+/* clang-format on */
+
+enum {
+#define X(name, sql) SQL_##name,
+	STATEMENTS(X)
+#undef X
+};
+static const char *const statements[] = {
+#define X(name, sql) sql,
+	STATEMENTS(X)
+#undef X
+};
+
+/* --- opening
+ * -------------------------------------------------------------------------------------- */
+
+static int pragma(sqlite3 *db, const char *sql, int64_t *ret)
+{
+	sqlite3_stmt *st;
+	int r = sqlite3_prepare_v2(db, sql, -1, &st, NULL);
+
+	if (r == SQLITE_OK)
+		r = sqlite3_step(st);
+	if (r == SQLITE_ROW)
+		*ret = sqlite3_column_int64(st, 0);
+	(void)sqlite3_finalize(st);
+	return r == SQLITE_ROW ? 0 : r;
+}
+
+/* The file may come from anywhere: nothing in its schema is run, nothing is believed. */
+static int check(sqlite3 *db, const char *what, struct err *e)
+{
+	int64_t application = 0, version = 0;
+	int r;
+
+	(void)sqlite3_busy_timeout(db, BUSY_MS);
+	(void)sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+	(void)sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	(void)sqlite3_exec(db,
+		"PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA cache_size = -2048",
+		NULL, NULL, NULL);
+	r = pragma(db, "PRAGMA application_id", &application);
+	if (r == 0)
+		r = pragma(db, "PRAGMA user_version", &version);
+	if (r == SQLITE_CANTOPEN || r == SQLITE_READONLY_DIRECTORY)
+		return -EAGAIN; /* a WAL needs files beside it that cannot be made here */
+	if (r != 0)
+		return err_set(e, -EBADMSG, "%s cannot be read: %s", what, sqlite3_errmsg(db));
+	if (application != SCHEMA_APPLICATION_ID)
+		return err_set(e, -EBADMSG, "%s is no database of protond", what);
+	if (version > SCHEMA_VERSION)
+		return err_set(e, -EBADMSG,
+			"%s was made by a newer protond (schema %lld, this program knows %d): use "
+			"its protonview",
+			what, (long long)version, SCHEMA_VERSION);
+	return 0;
+}
+
+/* Percent-encodes what has a meaning in a URI. */
+static char *immutable_uri(const char *path)
+{
+	char *uri = malloc(strlen(path) * 3 + 32), *to;
+
+	if (uri == NULL)
+		return NULL;
+	memcpy(uri, "file:", 5);
+	to = uri + 5;
+	for (; *path != '\0'; path++) {
+		if (*path == '%' || *path == '?' || *path == '#')
+			to += snprintf(to, 4, "%%%02X", (unsigned)(unsigned char)*path);
+		else
+			*to++ = *path;
+	}
+	memcpy(to, "?immutable=1", sizeof("?immutable=1"));
+	return uri;
+}
+
+static int open_as(const char *path, bool immutable, sqlite3 **ret, struct err *e)
+{
+	char *uri = immutable ? immutable_uri(path) : NULL;
+	sqlite3 *db = NULL;
+	int r;
+
+	if (immutable && uri == NULL)
+		return err_set(e, -ENOMEM, "out of memory");
+	r = sqlite3_open_v2(immutable ? uri : path, &db,
+		SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX | (immutable ? SQLITE_OPEN_URI : 0),
+		NULL);
+	free(uri);
+	if (r != SQLITE_OK)
+		r = err_set(e, -EBADMSG, "%s cannot be opened: %s", path, sqlite3_errmsg(db));
+	else
+		r = check(db, path, e);
+	if (r < 0)
+		(void)sqlite3_close(db);
+	else
+		*ret = db;
+	return r;
+}
+
+int pick_open(const char *path, struct sqlite3 **ret, bool *ret_partial, struct err *e)
+{
+	char wal[4096 + 8];
+	struct stat st;
+	int r;
+
+	if (access(path, R_OK) < 0)
+		return err_set(e, -errno, "%s: %s", path, strerror(errno));
+	*ret_partial = false;
+	r = open_as(path, false, ret, e);
+	if (r != -EAGAIN)
+		return r;
+	(void)snprintf(wal, sizeof(wal), "%s-wal", path);
+	*ret_partial = stat(wal, &st) == 0 && st.st_size > 0;
+	r = open_as(path, true, ret, e);
+	return r == -EAGAIN ? err_set(e, -EBADMSG, "%s cannot be opened", path) : r;
+}
+
+int pick_open_image(const void *image, size_t bytes, struct sqlite3 **ret, struct err *e)
+{
+	unsigned char *copy = sqlite3_malloc64(bytes > 0 ? bytes : 1);
+	sqlite3 *db = NULL;
+	int r;
+
+	if (copy == NULL)
+		return err_set(e, -ENOMEM, "out of memory");
+	memcpy(copy, image, bytes);
+	if (bytes >= 100 && copy[18] == 2 && copy[19] == 2)
+		copy[18] = copy[19] =
+			1; /* says WAL, which memory cannot have; the pages are the same */
+	r = sqlite3_open_v2(":memory:", &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+	if (r != SQLITE_OK)
+		sqlite3_free(copy);
+	else /* frees the copy, also when it fails */
+		r = sqlite3_deserialize(db, "main", copy, (sqlite3_int64)bytes,
+			(sqlite3_int64)bytes,
+			SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY);
+	if (r != SQLITE_OK)
+		r = err_set(e, -EBADMSG, "the session file cannot be read: %s", sqlite3_errmsg(db));
+	else
+		r = check(db, "the session file", e);
+	if (r == -EAGAIN)
+		r = err_set(e, -EBADMSG, "the session file cannot be read");
+	if (r < 0)
+		(void)sqlite3_close(db);
+	else
+		*ret = db;
+	return r;
+}
+
+/* --- which session
+ * -------------------------------------------------------------------------------- */
+
+/* The first id of a statement; *ret_more: there is a second. */
+static int first_id(sqlite3 *db, int which, const char *text, int64_t number, int64_t *ret_id,
+	bool *ret_more, struct err *e)
+{
+	sqlite3_stmt *st = NULL;
+	int r = sqlite3_prepare_v2(db, statements[which], -1, &st, NULL);
+
+	if (r == SQLITE_OK && sqlite3_bind_parameter_count(st) > 0)
+		r = text != NULL ? sqlite3_bind_text(st, 1, text, -1, SQLITE_STATIC)
+				 : sqlite3_bind_int64(st, 1, number);
+	if (r == SQLITE_OK)
+		r = sqlite3_step(st);
+	if (r == SQLITE_ROW) {
+		*ret_id = sqlite3_column_int64(st, 0);
+		*ret_more = sqlite3_step(st) == SQLITE_ROW;
+	}
+	(void)sqlite3_finalize(st);
+	if (r == SQLITE_ROW)
+		return 0;
+	if (r == SQLITE_DONE)
+		return -ENOENT;
+	return err_set(e, -EBADMSG, "the database cannot be read: %s", sqlite3_errmsg(db));
+}
+
+/* "@last" is 0, "@-1" is 1. */
+static int parse_relative(const char *ref, int64_t *ret, struct err *e)
+{
+	char *end;
+
+	if (strcmp(ref, "@last") == 0) {
+		*ret = 0;
+		return 0;
+	}
+	if (ref[1] == '-' && isdigit((unsigned char)ref[2])) {
+		errno = 0;
+		*ret = strtoll(ref + 2, &end, 10);
+		if (errno == 0 && *end == '\0')
+			return 0;
+	}
+	return err_set(
+		e, -EINVAL, "'%s' is no session: @last is the newest, @-1 the one before it", ref);
+}
+
+static bool is_number(const char *s)
+{
+	return strlen(s) < 18 && *s != '\0' && s[strspn(s, "0123456789")] == '\0';
+}
+
+/* Lower case, dashes left out, as uuids are printed; false: it cannot be one. */
+static bool uuid_prefix(const char *ref, char buf[40])
+{
+	size_t n = 0;
+
+	for (; *ref != '\0'; ref++) {
+		if (*ref == '-')
+			continue;
+		if (!isxdigit((unsigned char)*ref) || n == 32)
+			return false;
+		buf[n++] = (char)tolower((unsigned char)*ref);
+	}
+	buf[n] = '\0';
+	return n >= 4;
+}
+
+static int find(sqlite3 *db, const char *ref, int64_t *ret_id, struct err *e)
+{
+	char uuid[40];
+	bool more = false;
+	int64_t id = 0;
+	int r = -ENOENT;
+
+	if (is_number(ref))
+		r = first_id(db, SQL_BY_ID, NULL, strtoll(ref, NULL, 10), ret_id, &more, e);
+	if (r == -ENOENT)
+		r = first_id(db, SQL_BY_NAME, ref, 0, ret_id, &more, e);
+	if (r != -ENOENT || !uuid_prefix(ref, uuid))
+		return r;
+	more = false;
+	r = first_id(db, SQL_BY_UUID, uuid, 0, &id, &more, e);
+	if (r == 0 && more)
+		return err_set(e, -EINVAL,
+			"'%s' begins the uuid of more than one session: give more of it", ref);
+	if (r == 0)
+		*ret_id = id;
+	return r;
+}
+
+int pick_session(struct sqlite3 *db, const char *ref, int64_t *ret_id, struct err *e)
+{
+	int64_t back = 0;
+	bool more;
+	int r;
+
+	if (*ref != '@') {
+		r = find(db, ref, ret_id, e);
+	} else {
+		r = parse_relative(ref, &back, e);
+		if (r == 0)
+			r = first_id(db, SQL_LAST, NULL, back, ret_id, &more, e);
+	}
+	if (r != -ENOENT)
+		return r;
+	return err_set(e, r, "no session '%s' (`protonview sessions` lists them)", ref);
+}
+
+int pick_only(struct sqlite3 *db, int64_t *ret_id, struct err *e)
+{
+	bool more = false;
+	int r = first_id(db, SQL_ONLY, NULL, 0, ret_id, &more, e);
+
+	if (r == -ENOENT)
+		return err_set(e, r, "the file holds no session");
+	if (r == 0 && more)
+		return err_set(e, -EINVAL,
+			"the file is a database of many sessions: open one with --db FILE SESSION");
+	return r;
+}
+
+static const char *column(sqlite3_stmt *st, int i)
+{
+	const char *s = (const char *)sqlite3_column_text(st, i);
+
+	return s == NULL ? "" : s;
+}
+
+int pick_each(struct sqlite3 *db, pick_fn *fn, void *arg, struct err *e)
+{
+	sqlite3_stmt *st = NULL;
+	int r = sqlite3_prepare_v2(db, statements[SQL_EACH], -1, &st, NULL), stop = 0;
+
+	while (r == SQLITE_OK || r == SQLITE_ROW) {
+		r = sqlite3_step(st);
+		if (r != SQLITE_ROW)
+			break;
+		stop = fn(arg, &(struct pick_row){.id = sqlite3_column_int64(st, 0),
+				       .created_ns = sqlite3_column_int64(st, 1),
+				       .active_ns = sqlite3_column_int64(st, 2),
+				       .uuid = column(st, 3),
+				       .name = column(st, 4),
+				       .state = column(st, 5),
+				       .source = column(st, 6),
+				       .command = column(st, 7),
+				       .launches = sqlite3_column_int64(st, 8),
+				       .processes = sqlite3_column_int64(st, 9)});
+		if (stop < 0)
+			break;
+	}
+	(void)sqlite3_finalize(st);
+	if (r != SQLITE_DONE && stop == 0)
+		return err_set(e, -EBADMSG, "the database cannot be read: %s", sqlite3_errmsg(db));
+	return stop;
+}

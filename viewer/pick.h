@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT. pick.h: a database opened for reading, and which session is meant.
+ */
+#ifndef PROTOND_VIEWER_PICK_H
+#define PROTOND_VIEWER_PICK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "err.h"
+
+struct sqlite3;
+
+/* Read-only; checks that it is protond's and not newer than this program. *ret_partial: a writer's
+ * last changes cannot be seen from here. -ENOENT, -EACCES, -EBADMSG not ours, -EPROTO newer. */
+int pick_open(const char *path, struct sqlite3 **ret, bool *ret_partial, struct err *e);
+/* The same from memory, which is copied. */
+int pick_open_image(const void *image, size_t bytes, struct sqlite3 **ret, struct err *e);
+
+/* name, id, uuid prefix (4 hex digits or more), @last, @-1 (the one before) … -ENOENT, -EINVAL (an
+ * ambiguous prefix). @… skip automatic sessions where there are others. */
+int pick_session(struct sqlite3 *db, const char *ref, int64_t *ret_id, struct err *e);
+/* Of a portable file: the one session in it. */
+int pick_only(struct sqlite3 *db, int64_t *ret_id, struct err *e);
+
+struct pick_row {
+	int64_t id, created_ns, active_ns, processes, launches;
+	const char *uuid, *name, *state, *source, *command; /* valid during the call; any bytes */
+};
+typedef int pick_fn(void *arg, const struct pick_row *row);
+int pick_each(struct sqlite3 *db, pick_fn *fn, void *arg, struct err *e); /* newest first */
+
+#endif

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: MIT. print.c: trees as screens: the head, the tree, the sorted list. */
+#include "print.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "order.h"
+
+void warning_add(struct warnings *w, const char *fmt, ...)
+{
+	va_list ap;
+
+	if (w->n == sizeof(w->text) / sizeof(w->text[0]))
+		return;
+	va_start(ap, fmt);
+	(void)vsnprintf(w->text[w->n++], sizeof(w->text[0]), fmt, ap);
+	va_end(ap);
+}
+
+const char *class_word(uint8_t class)
+{
+	static const char *const words[CLASS_MAX] = {[CLASS_CPU] = "cpu",
+		[CLASS_COMPUTE] = "compute",
+		[CLASS_COMM] = "comm",
+		[CLASS_H2D] = "h2d",
+		[CLASS_D2H] = "d2h",
+		[CLASS_D2D] = "d2d",
+		[CLASS_P2P] = "p2p",
+		[CLASS_MEMSET] = "memset",
+		[CLASS_OTHER] = "other"};
+
+	return class < CLASS_MAX ? words[class] : "other";
+}
+
+const char *kind_word(uint8_t kind)
+{
+	static const char *const words[] = {[NODE_ROOT] = "root",
+		[NODE_SCOPE] = "scope",
+		[NODE_STATE] = "state",
+		[NODE_OP] = "op",
+		[NODE_FRAME] = "frame",
+		[NODE_KERNEL] = "kernel",
+		[NODE_COPY] = "copy",
+		[NODE_SET] = "set",
+		[NODE_CAPTURED] = "captured"};
+
+	return kind < sizeof(words) / sizeof(words[0]) ? words[kind] : "other";
+}
+
+/* --- what the tree is worth
+ * ----------------------------------------------------------------------- */
+
+static void head_devices(struct text *t, const struct profile *p, const struct term *term)
+{
+	double share, sum = 0;
+	uint32_t i, same;
+
+	for (i = 0; i < p->n_devices; i += same) {
+		for (same = 1; i + same < p->n_devices; same++)
+			if (strcmp(p->device[i].name, p->device[i + same].name) != 0)
+				break;
+		text_fmt(t, "  %u x ", same);
+		term_name(term, t,
+			p->device[i].name[0] != '\0' ? p->device[i].name : p->device[i].type, 0);
+	}
+	for (i = 0; i < p->n_devices; i++)
+		sum += (double)p->device[i].busy_ns;
+	if (sum <= 0 || p->head.duration_ns == 0)
+		return; /* not known: a part of a session was asked for */
+	share = sum / (double)p->head.duration_ns / p->n_devices * 100;
+	text_fmt(t, "  GPU busy %.1f%% idle %.1f%%", share, 100 - share);
+	if (p->n_devices == 1)
+		return;
+	for (i = 0; i < p->n_devices; i++)
+		text_fmt(t, "%s%s %.1f%%", i == 0 ? " (" : ", ", p->device[i].id,
+			(double)p->device[i].busy_ns / (double)p->head.duration_ns * 100);
+	text_char(t, ')');
+}
+
+static void head_worth(struct text *t, const struct profile *p)
+{
+	const struct profile_head *h = &p->head;
+	uint64_t lost = 0;
+	uint32_t i;
+
+	if (h->launches > 0) {
+		text_str(t, "  ");
+		term_count(t, h->launches, "launch", "launches");
+		text_fmt(t, ", %llu unmatched", (unsigned long long)h->unmatched);
+	}
+	for (i = 0; i < h->n_losses; i++)
+		lost += h->losses[i].count;
+	text_fmt(t, "  drops %llu", (unsigned long long)lost);
+	if (!isnan(h->overhead))
+		text_fmt(t, "  overhead %.2f%% of a core", h->overhead * 100);
+	text_char(t, '\n');
+	for (i = 0; i < h->n_losses; i++)
+		text_fmt(t, "dropped %llu: %s\n", (unsigned long long)h->losses[i].count,
+			loss_words(h->losses[i].cause));
+}
+
+void print_head(struct text *t, const struct profile *p, const struct term *term)
+{
+	const struct profile_head *h = &p->head;
+	uint32_t i;
+
+	if (h->uuid == NULL)
+		return;
+	term_style(term, t, STYLE_BOLD);
+	term_name(term, t, h->name, 0);
+	term_style(term, t, STYLE_PLAIN);
+	text_fmt(t, "  session %llu  %s  ", (unsigned long long)h->id, h->state);
+	term_duration(t, (double)h->duration_ns);
+	text_str(t, "  ");
+	term_name(term, t, h->command == NULL ? "" : h->command, 60);
+	text_char(t, '\n');
+	term_count(t, h->n_processes, "process", "processes");
+	head_devices(t, p, term);
+	head_worth(t, p);
+	if (strcmp(h->source, "replay") == 0)
+		text_str(t, "source=replay: a recording was played back; no time here was measured "
+			    "on this machine\n");
+	for (i = 0; i < h->n_notes; i++) {
+		text_str(t, "note: ");
+		term_name(term, t, h->notes[i], 0);
+		text_char(t, '\n');
+	}
+}
+
+void print_why(struct text *t, const struct profile *p, const struct term *term)
+{
+	if (p->head.gpu_why == NULL)
+		return;
+	text_str(t, "no GPU data: ");
+	term_name(term, t, p->head.gpu_why, 0);
+	text_char(t, '\n');
+}
+
+/* --- the tree
+ * ------------------------------------------------------------------------------------- */
+
+struct glyphs {
+	const char *child, *last, *down, *blank;
+};
+
+static const struct glyphs utf8_glyphs = {"├─ ", "└─ ", "│  ", "   "};
+static const struct glyphs ascii_glyphs = {"|- ", "`- ", "|  ", "   "};
+
+/* Writes the numbers of one node. */
+typedef void numbers_fn(struct text *t, const void *arg, uint32_t node, const struct term *term);
+
+struct tree_printer {
+	const struct profile *p;
+	const struct order *order;
+	const struct print_options *o;
+	numbers_fn *numbers;
+	const void *arg;
+	struct text prefix;
+	size_t length[PROFILE_DEPTH_MAX + 2]; /* of the prefix, by depth */
+};
+
+static void print_name(struct text *t, const struct tree_printer *w, uint32_t node, size_t line)
+{
+	const struct term *term = w->o->term;
+	char buf[1024];
+	const char *name = frame_format(w->o->format, w->p->node[node].name, buf, sizeof(buf));
+	uint32_t room = 0, used;
+
+	if (term->width > 0) {
+		/* Glyphs and colours make a byte count too high; a name still gets a fair part. */
+		used = (uint32_t)(t->n - line);
+		room = used + 24 < term->width ? term->width - used : 24;
+	}
+	term_name(term, t, name, room);
+	text_char(t, '\n');
+}
+
+static void print_node(struct text *t, struct tree_printer *w, uint32_t node, uint32_t depth)
+{
+	const struct glyphs *g = w->o->term->utf8 ? &utf8_glyphs : &ascii_glyphs;
+	bool last = w->order->next[node] == PROFILE_NONE;
+	size_t line = t->n;
+
+	w->prefix.n = w->length[depth];
+	text_add(t, w->prefix.s, w->prefix.n);
+	if (depth > 0) {
+		text_str(t, last ? g->last : g->child);
+		text_str(&w->prefix, last ? g->blank : g->down);
+	}
+	w->length[depth + 1] = w->prefix.n;
+	w->numbers(t, w->arg, node, w->o->term);
+	print_name(t, w, node, line);
+}
+
+static void print_nodes(struct text *t, struct tree_printer *w)
+{
+	uint32_t at = 0, depth = 0;
+
+	if (w->o->depth == 0 || w->order->first[0] == ORDER_DROPPED)
+		return;
+	print_node(t, w, 0, 0);
+	for (;;) {
+		if (depth + 1 < w->o->depth && w->order->first[at] != PROFILE_NONE) {
+			at = w->order->first[at];
+			print_node(t, w, at, ++depth);
+			continue;
+		}
+		while (at != 0 && w->order->next[at] == PROFILE_NONE) {
+			at = w->p->node[at].parent;
+			depth--;
+		}
+		if (at == 0)
+			return;
+		at = w->order->next[at];
+		print_node(t, w, at, depth);
+	}
+}
+
+static int print_nodes_of(struct text *t, const struct view *v, const struct print_options *o,
+	numbers_fn *numbers, const void *arg)
+{
+	struct tree_printer *w = calloc(1, sizeof(*w));
+	struct order *order = NULL;
+	int r = w == NULL ? -ENOMEM : order_new(v, o, &order);
+
+	if (r == 0) {
+		*w = (struct tree_printer){
+			.p = v->p, .order = order, .o = o, .numbers = numbers, .arg = arg};
+		if (text_reserve(&w->prefix, (PROFILE_DEPTH_MAX + 2) * 8) == 0)
+			print_nodes(t, w);
+		text_fini(&w->prefix);
+	}
+	order_free(order);
+	free(w);
+	return r;
+}
+
+struct tree_numbers {
+	const struct view *v;
+	double whole; /* of the first column */
+};
+
+static void tree_numbers(struct text *t, const void *arg, uint32_t node, const struct term *term)
+{
+	const struct tree_numbers *n = arg;
+	uint32_t c;
+
+	for (c = 0; c < n->v->n_columns; c++) {
+		term_style(term, t,
+			c > 0 ? STYLE_FAINT : term_heat(fabs(n->v->col[0].v[node] / n->whole)));
+		text_fixed3(t, n->v->col[c].v[node]);
+		term_style(term, t, STYLE_PLAIN);
+		text_char(t, ' ');
+	}
+}
+
+int print_tree(struct text *t, const struct view *v, const struct print_options *o)
+{
+	struct tree_numbers n = {.v = v, .whole = v->n_columns > 0 ? view_total(v, 0) : 0};
+	uint32_t c;
+	int r = print_nodes_of(t, v, o, tree_numbers, &n);
+
+	if (r < 0)
+		return r;
+	term_style(o->term, t, STYLE_FAINT);
+	for (c = 0; c < v->n_columns; c++) {
+		text_str(t, c == 0 ? "columns: " : ", ");
+		term_name(o->term, t, v->col[c].name, 0);
+	}
+	term_style(o->term, t, STYLE_PLAIN);
+	text_char(t, '\n');
+	return 0;
+}
+
+/* --- differences
+ * ---------------------------------------------------------------------------------- */
+
+static void diff_numbers(struct text *t, const void *arg, uint32_t node, const struct term *term)
+{
+	const struct diff *d = arg;
+	double a = d->after[0][node], b = d->before[0][node], percent = diff_percent(b, a);
+	double delta = d->view->col[0].v[node];
+	bool worse = d->view->col[0].more_is_better ? delta < 0 : delta > 0;
+
+	term_style(term, t,
+		delta == 0 || isnan(delta) ? STYLE_FAINT
+		: worse                    ? STYLE_HOT
+					   : STYLE_MILD);
+	if (isnan(delta))
+		text_str(t, "nan ");
+	else
+		text_fmt(t, "%+.3f ", delta);
+	term_style(term, t, STYLE_PLAIN);
+	term_style(term, t, STYLE_FAINT);
+	if (d->side[node] == SIDE_AFTER)
+		text_str(t, "new ");
+	else if (d->side[node] == SIDE_BEFORE)
+		text_str(t, "gone ");
+	else if (!isnan(percent))
+		text_fmt(t, "%+.1f%% ", percent);
+	term_style(term, t, STYLE_PLAIN);
+}
+
+int print_diff(struct text *t, const struct diff *d, const struct print_options *o)
+{
+	double b = d->before_total[0], a = d->after_total[0], percent = diff_percent(b, a);
+
+	term_name(o->term, t, d->view->col[0].name, 0);
+	text_fmt(t, "  %.3f -> %.3f  %+.3f", b, a, a - b);
+	if (!isnan(percent))
+		text_fmt(t, "  %+.1f%%", percent);
+	text_char(t, '\n');
+	return print_nodes_of(t, d->view, o, diff_numbers, d);
+}
+
+/* --- sorted
+ * --------------------------------------------------------------------------------------- */
+
+/* Python's format(v, ".4"): four digits, fixed below 1000 and with at least one decimal. */
+static void python_g4(struct text *t, double v)
+{
+	char buf[32];
+	char *dot, *end;
+
+	if (!isfinite(v)) {
+		text_str(t, isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
+		return;
+	}
+	(void)snprintf(buf, sizeof(buf), "%.3e", v);
+	end = strchr(buf, 'e');
+	if (v != 0 && (strtol(end + 1, NULL, 10) >= 3 || strtol(end + 1, NULL, 10) < -4)) {
+		for (dot = end; dot[-1] == '0'; dot--)
+			;
+		text_add(t, buf, (size_t)((dot[-1] == '.' ? dot - 1 : dot) - buf));
+		text_str(t, end);
+		return;
+	}
+	(void)snprintf(buf, sizeof(buf), "%.4g", v);
+	text_str(t, buf);
+	if (strchr(buf, '.') == NULL)
+		text_str(t, ".0");
+}
+
+static int by_value(const void *a, const void *b, void *key)
+{
+	const double *v = key;
+	uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+	double x = v[i], y = v[j];
+
+	if (isnan(x) || isnan(y))
+		return isnan(x) != isnan(y) ? (isnan(x) ? 1 : -1) : (i > j) - (i < j);
+	return x != y ? (x < y ? 1 : -1) : (i > j) - (i < j);
+}
+
+int print_sorted(struct text *t, const struct view *v, const struct print_options *o)
+{
+	uint32_t *row = malloc(v->p->n_nodes * sizeof(*row)), n = 0, i;
+	char buf[1024], name[512];
+
+	if (row == NULL)
+		return -ENOMEM;
+	for (i = 0; i < v->p->n_nodes; i++)
+		if (v->keep[i])
+			row[n++] = i;
+	qsort_r(row, n, sizeof(*row), by_value, v->col[0].v);
+	text_fmt(t, "Sorted kernels by metric %s\n", v->col[0].name);
+	/* The first row is ROOT or ties with it, and is left out, as Proton does. */
+	for (i = 1; i < n && (o->rows == 0 || i <= o->rows); i++) {
+		struct text shown = {0};
+		const char *full =
+			frame_format(o->format, v->p->node[row[i]].name, buf, sizeof(buf));
+		size_t chars = 0, bytes = 0;
+
+		while (full[bytes] != '\0' && chars < 100) {
+			for (bytes++; ((unsigned char)full[bytes] & 0xc0) == 0x80; bytes++)
+				;
+			chars++;
+		}
+		(void)snprintf(name, sizeof(name), "%.*s%s", (int)bytes, full,
+			full[bytes] != '\0' ? "..." : "");
+		term_name(o->term, &shown, name, 0);
+		text_add(t, shown.s, shown.n);
+		for (chars += full[bytes] != '\0' ? 3 : 0; chars < 105; chars++)
+			text_char(t, ' ');
+		text_char(t, ' ');
+		python_g4(t, v->col[0].v[row[i]]);
+		text_char(t, '\n');
+		text_fini(&shown);
+	}
+	free(row);
+	return 0;
+}

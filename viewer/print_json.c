@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: MIT. print_json.c: the one envelope of all JSON that protonview prints.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "order.h"
+#include "print.h"
+
+static char last(const struct text *t)
+{
+	return t->n > 0 ? t->s[t->n - 1] : '\0';
+}
+
+static void member(struct text *t, const char *name)
+{
+	if (last(t) != '{')
+		text_char(t, ',');
+	text_json(t, name);
+	text_char(t, ':');
+}
+
+static void member_u64(struct text *t, const char *name, uint64_t v)
+{
+	member(t, name);
+	text_fmt(t, "%llu", (unsigned long long)v);
+}
+
+static void member_text(struct text *t, const char *name, const char *s)
+{
+	member(t, name);
+	if (s == NULL)
+		text_str(t, "null");
+	else
+		text_json(t, s);
+}
+
+static void devices(struct text *t, const struct profile *p)
+{
+	uint32_t i;
+
+	member(t, "devices");
+	text_char(t, '[');
+	for (i = 0; i < p->n_devices; i++) {
+		text_str(t, i == 0 ? "{" : ",{");
+		member_text(t, "type", p->device[i].type);
+		member_text(t, "id", p->device[i].id);
+		member_text(t, "name", p->device[i].name);
+		member_text(t, "arch", p->device[i].arch_text);
+		member_u64(t, "num_sms", p->device[i].num_sms);
+		member_u64(t, "clock_khz", p->device[i].clock_khz);
+		member_u64(t, "memory_clock_khz", p->device[i].memory_clock_khz);
+		member_u64(t, "bus_width", p->device[i].bus_width);
+		member_u64(t, "busy_ns", p->device[i].busy_ns);
+		text_char(t, '}');
+	}
+	text_char(t, ']');
+}
+
+static void drops(struct text *t, const struct profile_head *h)
+{
+	uint32_t i;
+
+	member(t, "drops");
+	text_char(t, '[');
+	for (i = 0; i < h->n_losses; i++) {
+		text_str(t, i == 0 ? "{" : ",{");
+		member_u64(t, "cause", h->losses[i].cause);
+		member_u64(t, "count", h->losses[i].count);
+		member_text(t, "words", loss_words(h->losses[i].cause));
+		text_char(t, '}');
+	}
+	text_char(t, ']');
+	member(t, "notes");
+	text_char(t, '[');
+	for (i = 0; i < h->n_notes; i++) {
+		if (i > 0)
+			text_char(t, ',');
+		text_json(t, h->notes[i]);
+	}
+	text_char(t, ']');
+}
+
+void envelope_open(struct text *t, const char *kind, const struct profile *p)
+{
+	const struct profile_head *h;
+
+	text_str(t, "{\"protond\":\"1\"");
+	member_text(t, "kind", kind);
+	member(t, "session");
+	if (p == NULL) {
+		text_str(t, "null");
+		return;
+	}
+	h = &p->head;
+	text_char(t, '{');
+	member_text(t, "name", h->name);
+	member_u64(t, "id", h->id);
+	member_text(t, "uuid", h->uuid);
+	member_text(t, "state", h->state);
+	member_text(t, "source", h->source);
+	member_text(t, "command", h->command);
+	member_u64(t, "created_ns", h->created_ns > 0 ? (uint64_t)h->created_ns : 0);
+	member_u64(t, "duration_ns", h->duration_ns);
+	member_u64(t, "processes", h->n_processes);
+	devices(t, p);
+	member_u64(t, "launches", h->launches);
+	member_u64(t, "matched", h->matched);
+	member_u64(t, "unmatched", h->unmatched);
+	drops(t, h);
+	member(t, "overhead");
+	text_json_f64(t, h->overhead);
+	member_text(t, "gpu_why", h->gpu_why);
+	text_char(t, '}');
+}
+
+void envelope_columns(struct text *t, const struct envelope_column *c, uint32_t n)
+{
+	uint32_t i;
+
+	member(t, "columns");
+	text_char(t, '[');
+	for (i = 0; i < n; i++) {
+		text_str(t, i == 0 ? "{" : ",{");
+		member_text(t, "name", c[i].name);
+		member_text(t, "unit", c[i].unit);
+		member_text(t, "type", c[i].type);
+		text_char(t, '}');
+	}
+	text_char(t, ']');
+	member(t, "rows");
+	text_char(t, '[');
+}
+
+/* A row stays open until the next one or the end closes it: "[[1,2" "],[" "3,4" "]]". */
+void envelope_row(struct text *t)
+{
+	if (last(t) != '[')
+		text_str(t, "],");
+	text_char(t, '[');
+}
+
+static void value(struct text *t)
+{
+	if (last(t) != '[')
+		text_char(t, ',');
+}
+
+void envelope_string(struct text *t, const char *s)
+{
+	value(t);
+	if (s == NULL)
+		text_str(t, "null");
+	else
+		text_json(t, s);
+}
+
+void envelope_integer(struct text *t, int64_t v)
+{
+	value(t);
+	text_fmt(t, "%lld", (long long)v);
+}
+
+void envelope_number(struct text *t, double v)
+{
+	value(t);
+	text_json_f64(t, v);
+}
+
+void envelope_close(struct text *t, const struct warnings *w)
+{
+	uint32_t i;
+
+	text_str(t, last(t) == '[' ? "]" : "]]");
+	member(t, "warnings");
+	text_char(t, '[');
+	for (i = 0; i < w->n; i++) {
+		if (i > 0)
+			text_char(t, ',');
+		text_json(t, w->text[i]);
+	}
+	text_str(t, "]}\n");
+}
+
+/* --- trees
+ * ---------------------------------------------------------------------------------------- */
+
+static const struct envelope_column node_columns[] = {{"id", "", "integer"},
+	{"parent", "", "integer"}, {"depth", "", "integer"}, {"kind", "", "string"},
+	{"name", "", "string"}};
+#define NODE_COLUMNS (sizeof(node_columns) / sizeof(node_columns[0]))
+
+static void json_node(
+	struct text *t, const struct profile *p, uint32_t node, const struct print_options *o)
+{
+	char buf[1024];
+
+	envelope_row(t);
+	envelope_integer(t, node);
+	envelope_integer(t, node == 0 ? -1 : (int64_t)p->node[node].parent);
+	envelope_integer(t, p->node[node].depth);
+	envelope_string(t, kind_word(p->node[node].kind));
+	envelope_string(t, frame_format(o->format, p->node[node].name, buf, sizeof(buf)));
+}
+
+static bool is_shown(const struct view *v, uint32_t node, const struct print_options *o)
+{
+	return v->keep[node] && v->p->node[node].depth < o->depth;
+}
+
+void envelope_tree(struct text *t, const struct view *v, const struct print_options *o)
+{
+	struct envelope_column columns[NODE_COLUMNS + VIEW_COLUMNS_MAX];
+	uint32_t i, c;
+
+	for (i = 0; i < NODE_COLUMNS; i++)
+		columns[i] = node_columns[i];
+	for (c = 0; c < v->n_columns; c++)
+		columns[NODE_COLUMNS + c] =
+			(struct envelope_column){v->col[c].name, v->col[c].unit, "number"};
+	envelope_columns(t, columns, NODE_COLUMNS + v->n_columns);
+	for (i = 0; i < v->p->n_nodes; i++) {
+		if (!is_shown(v, i, o))
+			continue;
+		json_node(t, v->p, i, o);
+		for (c = 0; c < v->n_columns; c++)
+			envelope_number(t, v->col[c].v[i]);
+	}
+}
+
+void envelope_diff(struct text *t, const struct diff *d, const struct print_options *o)
+{
+	struct envelope_column columns[NODE_COLUMNS + 3 * VIEW_COLUMNS_MAX];
+	char names[3 * VIEW_COLUMNS_MAX][160];
+	static const char *const sides[] = {"before", "after", "change"};
+	uint32_t i, c, s, n = NODE_COLUMNS;
+
+	for (i = 0; i < NODE_COLUMNS; i++)
+		columns[i] = node_columns[i];
+	for (c = 0; c < d->view->n_columns; c++) {
+		for (s = 0; s < 3; s++) {
+			(void)snprintf(names[c * 3 + s], sizeof(names[0]), "%s %s",
+				d->view->col[c].name, sides[s]);
+			columns[n++] = (struct envelope_column){
+				names[c * 3 + s], d->view->col[c].unit, "number"};
+		}
+	}
+	envelope_columns(t, columns, n);
+	for (i = 0; i < d->p->n_nodes; i++) {
+		if (!is_shown(d->view, i, o))
+			continue;
+		json_node(t, d->p, i, o);
+		for (c = 0; c < d->view->n_columns; c++) {
+			envelope_number(t, d->before[c][i]);
+			envelope_number(t, d->after[c][i]);
+			envelope_number(t, d->view->col[c].v[i]);
+		}
+	}
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: MIT. protonctl.c: the program that controls protond. */
+#include "protonctl.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool wants_color(const struct ctl *c)
+{
+	const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
+
+	return ctl_option(c, "no-color") == NULL && (no == NULL || *no == '\0') && term != NULL &&
+	       strcmp(term, "dumb") != 0 && isatty(STDOUT_FILENO);
+}
+
+int main(int argc, char **argv)
+{
+	static struct ctl c;
+	int r;
+
+	(void)signal(SIGPIPE, SIG_DFL);
+	(void)setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* whole lines, also when many write at once */
+	if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+		help_all(argc < 2 ? stderr : stdout);
+		return argc < 2 ? CTL_USAGE : CTL_OK;
+	}
+	c.cmd = command_find(strcmp(argv[1], "--version") == 0 ? "version" : argv[1]);
+	if (c.cmd == NULL) {
+		(void)fprintf(stderr, "protonctl: there is no command '%s'.", argv[1]);
+		help_did_you_mean(stderr, argv[1]);
+		return CTL_USAGE;
+	}
+	r = ctl_parse(&c, argc - 1, argv + 1);
+	if (r >= 0)
+		return r;
+	c.color = wants_color(&c);
+	r = c.cmd->run(&c);
+	if (fflush(stdout) != 0 && r == CTL_OK) {
+		(void)fprintf(stderr, "protonctl: standard output: %s\n", strerror(errno));
+		r = CTL_PARTIAL;
+	}
+	return r;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: MIT. protonctl_daemon.c: starts a private daemon when none runs.
+ *
+ * Many may try at once (64 ranks under one scheduler): each starts one, the daemons' own lock lets
+ * one of them live, and every protonctl connects to that. The socket appears by rename when it
+ * listens, so waiting for its name in the directory is enough.
+ */
+#include "protonctl.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "paths.h"
+
+#define WAIT_MS   5000
+#define LOG_FILE  "protond.log"
+#define LOG_BYTES (1 << 20)
+
+static int64_t now_ms(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static int open_log(const char *dir)
+{
+	char path[4352];
+	struct stat st;
+	int fd;
+
+	if (snprintf(path, sizeof(path), "%s/" LOG_FILE, dir) >= (int)sizeof(path))
+		return -1;
+	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > LOG_BYTES)
+		(void)ftruncate(fd, 0);
+	return fd;
+}
+
+/* In the child: nothing of ours goes along. */
+static _Noreturn void become_daemon(const char *path, int log_fd)
+{
+	char *const argv[] = {
+		(char[]){"protond"}, (char[]){"--private"}, (char[]){"--foreground"}, NULL};
+	const int null_fd = open("/dev/null", O_RDWR);
+	sigset_t none;
+	int sig;
+
+	(void)setsid();
+	for (sig = 1; sig < NSIG; sig++)
+		(void)signal(sig, SIG_DFL);
+	(void)sigemptyset(&none);
+	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	if (null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(null_fd, 1) < 0 ||
+		dup2(log_fd >= 0 ? log_fd : null_fd, 2) < 0 || chdir("/") < 0)
+		_exit(125);
+	(void)close_range(3, ~0U, 0);
+	(void)execv(path, argv);
+	_exit(errno == ENOENT ? 127 : 126);
+}
+
+/* The last line of the log, for the error's words. */
+static void last_words(const char *dir, char *ret, size_t n)
+{
+	char path[4352], line[320];
+	FILE *f;
+
+	ret[0] = '\0';
+	if (snprintf(path, sizeof(path), "%s/" LOG_FILE, dir) >= (int)sizeof(path))
+		return;
+	f = fopen(path, "re");
+	if (f == NULL)
+		return;
+	while (fgets(line, sizeof(line), f) != NULL)
+		(void)snprintf(ret, n, "%.*s", (int)strcspn(line, "\n"), line);
+	(void)fclose(f);
+}
+
+/* Until somebody listens in dir. */
+static int wait_for_socket(int watch_fd, const char *dir, struct rpc **ret, struct err *e)
+{
+	const int64_t until = now_ms() + WAIT_MS;
+	struct pollfd p = {.fd = watch_fd, .events = POLLIN};
+	char events[4096];
+	int64_t left;
+	int r;
+
+	for (;;) {
+		r = rpc_open_at(dir, ret, e);
+		if (r != -ENOTCONN)
+			return r;
+		left = until - now_ms();
+		if (left <= 0)
+			return -ENOTCONN;
+		if (poll(&p, 1, (int)left) > 0)
+			(void)read(watch_fd, events, sizeof(events));
+	}
+}
+
+static int start_private(struct rpc **ret, struct err *e)
+{
+	char dir[4096], path[4096], words[256];
+	int r, log_fd, watch_fd;
+	pid_t pid;
+
+	r = paths_private_runtime(dir, sizeof(dir), e);
+	if (r < 0)
+		return r;
+	if (self_find("protond", path, sizeof(path)) < 0)
+		return err_set(e, -ENOENT,
+			"no daemon runs, and there is no protond beside protonctl to start; "
+			"install protond completely, or start one");
+	watch_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (watch_fd < 0 || inotify_add_watch(watch_fd, dir, IN_CREATE | IN_MOVED_TO) < 0) {
+		r = err_set(e, neg_errno(),
+			"cannot watch %s: %s; raise fs.inotify.max_user_instances", dir,
+			strerror(errno));
+		if (watch_fd >= 0)
+			(void)close(watch_fd);
+		return r;
+	}
+	log_fd = open_log(dir);
+	pid = fork();
+	if (pid == 0)
+		become_daemon(path, log_fd);
+	r = pid < 0 ? err_set(e, neg_errno(), "cannot start protond: %s", strerror(errno))
+		    : wait_for_socket(watch_fd, dir, ret, e);
+	if (r == -ENOTCONN && pid > 0) {
+		last_words(dir, words, sizeof(words));
+		(void)err_set(e, -ENOTCONN,
+			"protond was started but does not answer in %s%s%s; its words are in "
+			"%s/" LOG_FILE,
+			dir, *words != '\0' ? ": " : "", words, dir);
+	}
+	if (log_fd >= 0)
+		(void)close(log_fd);
+	(void)close(watch_fd);
+	return r;
+}
+
+int daemon_ensure(struct rpc **ret, bool *ret_started, struct err *e)
+{
+	int r = rpc_open(ret, e);
+
+	*ret_started = false;
+	if (r != -ENOTCONN)
+		return r;
+	r = start_private(ret, e);
+	*ret_started = r == 0;
+	return r;
+}

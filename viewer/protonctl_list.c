@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: MIT. protonctl_list.c: the commands that show what the daemon knows:
+ * sessions, jobs, status, backends, version. */
+#include "protonctl.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "json.h"
+
+#define BOLD  "\033[1m"
+#define PLAIN "\033[0m"
+
+/* The items of a list in an answer. */
+struct list {
+	const msgpack_object *item;
+	uint32_t n;
+};
+
+static struct list list_of(const struct rpc_reply *r, const char *key)
+{
+	const msgpack_object *o = wire_get(r->result, key);
+
+	if (o == NULL || o->type != MSGPACK_OBJECT_ARRAY)
+		return (struct list){.n = 0};
+	return (struct list){.item = o->via.array.ptr, .n = o->via.array.size};
+}
+
+static void head(const struct ctl *c, const char *words)
+{
+	(void)printf(c->color ? BOLD "%s" PLAIN "\n" : "%s\n", words);
+}
+
+/* Text in a column, padded. */
+static void column(const char *text, int width)
+{
+	char cell[256];
+	FILE *f = fmemopen(cell, sizeof(cell), "w");
+
+	cell[0] = '\0';
+	if (f != NULL) {
+		text_put(f, text, (size_t)width);
+		(void)fclose(f);
+	}
+	(void)printf("%-*s ", width, cell);
+}
+
+static void column_of(const msgpack_object *o, const char *key, int width)
+{
+	char text[256];
+
+	column(wire_text(o, key, text, sizeof(text)), width);
+}
+
+static int more_of(struct ctl *c, const struct rpc_reply *r)
+{
+	const uint64_t more = wire_u64_or(r->result, "more", 0);
+
+	if (more == 0)
+		return CTL_OK;
+	ctl_warn(c, "%lu more did not fit into one answer", more);
+	return CTL_PARTIAL;
+}
+
+/* --- sessions
+ * ------------------------------------------------------------------------------------- */
+
+static void session_line(const msgpack_object *o)
+{
+	char when[32], took[32], matched[48];
+	const uint64_t launches = wire_u64_or(o, "launches", 0);
+
+	text_when(wire_i64_or(o, "created_ns", 0), when);
+	text_duration((double)wire_u64_or(o, "duration_ns", 0) * 1e-9, took);
+	(void)snprintf(matched, sizeof(matched), "%lu", launches);
+	if (wire_u64_or(o, "matched", 0) != launches)
+		(void)snprintf(matched, sizeof(matched), "%lu (%lu open)", launches,
+			launches - wire_u64_or(o, "matched", 0));
+	(void)printf("%5ld ", wire_i64_or(o, "id", 0));
+	column_of(o, "name", 28);
+	column_of(o, "state", 10);
+	column_of(o, "source", 7);
+	(void)printf("%-19s %12s %5lu %s\n", when, took, wire_u64_or(o, "processes", 0), matched);
+}
+
+int cmd_sessions(struct ctl *c)
+{
+	const char *lines = ctl_option(c, "lines");
+	struct rpc_reply r = {.fd = -1};
+	uint64_t max = 40;
+	struct list l;
+	uint32_t i;
+	int code;
+
+	if (lines != NULL && !text_u64(lines, UINT32_MAX, &max))
+		return ctl_usage(c, "--lines %s is not a number", lines);
+	if (ctl_ask(c, "sessions", &r) < 0)
+		return ctl_fail(c);
+	code = more_of(c, &r);
+	l = list_of(&r, "sessions");
+	if (!ctl_json(c, &r) && l.n == 0)
+		(void)puts("no session yet; `protonctl run -- CMD` makes one");
+	else if (!c->json) {
+		head(c, "   ID NAME                         STATE      SOURCE  BEGAN               "
+			"     ACTIVE PROCS LAUNCHES");
+		for (i = 0; i < l.n && (max == 0 || i < max); i++)
+			session_line(&l.item[i]);
+		if (i < l.n)
+			(void)fprintf(stderr, "%u older ones; --lines 0 shows all\n", l.n - i);
+	}
+	ctl_warnings(c);
+	rpc_reply_free(&r);
+	return code;
+}
+
+/* --- jobs
+ * ----------------------------------------------------------------------------------------- */
+
+static void job_line(const msgpack_object *o)
+{
+	const int64_t rank = wire_i64_or(o, "rank", -1);
+	const msgpack_object *s = wire_get(o, "sessions");
+	char text[256], rank_text[24] = "-";
+	uint32_t i;
+
+	if (rank >= 0)
+		(void)snprintf(rank_text, sizeof(rank_text), "%ld", rank);
+	(void)printf("%8lu %5s ", wire_u64_or(o, "pid", 0), rank_text);
+	column(*wire_text(o, "ended", text, sizeof(text)) != '\0' ? text : "runs", 7);
+	column_of(o, "gpu", 8);
+	(void)printf("%12lu %9lu %6lu ", wire_u64_or(o, "events", 0), wire_u64_or(o, "kernels", 0),
+		wire_u64_or(o, "drops", 0));
+	column_of(o, "command", 40);
+	for (i = 0; s != NULL && s->type == MSGPACK_OBJECT_ARRAY && i < s->via.array.size; i++)
+		if (s->via.array.ptr[i].type == MSGPACK_OBJECT_POSITIVE_INTEGER)
+			(void)printf("%s%lu", i > 0 ? "," : "", s->via.array.ptr[i].via.u64);
+	(void)putchar('\n');
+	if (*wire_text(o, "gpu_text", text, sizeof(text)) != '\0') {
+		(void)fputs("               ", stdout);
+		text_put(stdout, text, 0);
+		(void)putchar('\n');
+	}
+}
+
+int cmd_jobs(struct ctl *c)
+{
+	struct rpc_reply r = {.fd = -1};
+	struct rpc *rpc;
+	struct list l;
+	uint32_t i;
+	int code = ctl_open(c, &rpc);
+
+	if (code < 0)
+		return ctl_fail(c);
+	wire_kv_bool(rpc_begin(rpc, "jobs"), "all", ctl_option(c, "all") != NULL);
+	code = ctl_call(c, rpc, &r);
+	rpc_close(rpc);
+	if (code < 0)
+		return ctl_fail(c);
+	code = more_of(c, &r);
+	l = list_of(&r, "jobs");
+	if (!ctl_json(c, &r) && l.n == 0) {
+		(void)puts("no job is attached; start one with `protonctl run -- CMD`, or turn a "
+			   "shell on with:");
+		env_line(stdout, NULL);
+	} else if (!c->json) {
+		head(c, "     PID  RANK STATE   GPU            EVENTS   KERNELS  DROPS COMMAND     "
+			"                             SESSIONS");
+		for (i = 0; i < l.n; i++)
+			job_line(&l.item[i]);
+	}
+	ctl_warnings(c);
+	rpc_reply_free(&r);
+	return code;
+}
+
+/* --- status
+ * ---------------------------------------------------------------------------------------- */
+
+static void status_print(const struct rpc_reply *r)
+{
+	const msgpack_object *o = r->result;
+	char text[4096], a[32], b[32];
+	const struct list w = list_of(r, "warnings");
+	const double up = wire_f64_or(o, "uptime_s", 0), cpu = wire_f64_or(o, "cpu_s", 0);
+	uint32_t i;
+
+	(void)printf("daemon     protond %s, pid %ld, up ", wire_text(o, "daemon", text, 32),
+		wire_i64_or(o, "pid", 0));
+	text_duration(up, a);
+	(void)puts(a);
+	(void)printf("runtime    %s\n", wire_text(o, "runtime_dir", text, sizeof(text)));
+	text_bytes(wire_u64_or(o, "db_bytes", 0), a);
+	(void)printf("database   %s (%s)\n", wire_text(o, "db", text, sizeof(text)), a);
+	(void)printf("jobs       %lu attached, %lu sessions live, automatic sessions: %s\n",
+		wire_u64_or(o, "jobs", 0), wire_u64_or(o, "sessions", 0),
+		wire_text(o, "auto_session", text, sizeof(text)));
+	(void)printf("recorded   %lu events, %lu kernels; dropped: %lu\n",
+		wire_u64_or(o, "events", 0), wire_u64_or(o, "kernels", 0),
+		wire_u64_or(o, "drops", 0));
+	text_bytes(wire_u64_or(o, "rss_bytes", 0), a);
+	text_bytes(wire_u64_or(o, "journal_bytes", 0), b);
+	(void)printf("cost       %.2f %% of a core since it began (%.2f s; agents in jobs %.2f s), "
+		     "%s of memory, %s of journal not stored\n",
+		up > 0 ? 100 * cpu / up : 0.0, cpu, wire_f64_or(o, "agents_cpu_s", 0), a, b);
+	o = wire_get(o, "gpu");
+	(void)printf("GPU        on in %lu jobs, armed in %lu, failed in %lu, aside in %lu, with "
+		     "CUPTI residual in %lu\n",
+		wire_u64_or(o, "on", 0), wire_u64_or(o, "armed", 0), wire_u64_or(o, "failed", 0),
+		wire_u64_or(o, "aside", 0), wire_u64_or(o, "residual", 0));
+	for (i = 0; i < w.n; i++) {
+		size_t n = w.item[i].type == MSGPACK_OBJECT_STR ? w.item[i].via.str.size : 0;
+
+		n = n < sizeof(text) - 1 ? n : sizeof(text) - 1;
+		memcpy(text, n > 0 ? w.item[i].via.str.ptr : "", n);
+		text[n] = '\0';
+		(void)fputs("warning    ", stdout);
+		text_put(stdout, text, 0);
+		(void)putchar('\n');
+	}
+}
+
+int cmd_status(struct ctl *c)
+{
+	struct rpc_reply r = {.fd = -1};
+
+	if (ctl_ask(c, "status", &r) < 0)
+		return ctl_fail(c);
+	if (!ctl_json(c, &r))
+		status_print(&r);
+	rpc_reply_free(&r);
+	return CTL_OK;
+}
+
+int cmd_backends(struct ctl *c)
+{
+	struct rpc_reply r = {.fd = -1};
+	struct list l;
+	uint32_t i;
+	char text[1024];
+
+	if (ctl_ask(c, "backends", &r) < 0)
+		return ctl_fail(c);
+	l = list_of(&r, "backends");
+	for (i = 0; !c->json && i < l.n; i++) {
+		column_of(&l.item[i], "name", 8);
+		column_of(&l.item[i], "state", 8);
+		text_put(stdout, wire_text(&l.item[i], "text", text, sizeof(text)), 0);
+		(void)putchar('\n');
+	}
+	(void)ctl_json(c, &r);
+	rpc_reply_free(&r);
+	return CTL_OK;
+}
+
+/* Works without a daemon: then only this tool's version is known. */
+int cmd_version(struct ctl *c)
+{
+	struct rpc *rpc;
+	const struct rpc_daemon *d = NULL;
+
+	if (ctl_open(c, &rpc) == 0)
+		d = rpc_daemon(rpc);
+	if (c->json) {
+		json_begin(stdout, c->cmd->name);
+		(void)printf("{\"protonctl\":\"" PROTOND_BUILD_VERSION
+			     "\",\"wire\":%d,\"protond\":",
+			WIRE_VERSION);
+		if (d != NULL)
+			json_text(stdout, d->version, strlen(d->version));
+		else
+			(void)fputs("null", stdout);
+		(void)putchar('}');
+		json_end(stdout, NULL, 0);
+	} else {
+		(void)puts("protonctl " PROTOND_BUILD_VERSION);
+		if (d != NULL)
+			(void)printf("protond   %s (pid %ld, %s)\n", d->version, d->pid, d->dir);
+		else
+			(void)puts("protond   none runs");
+	}
+	if (d != NULL)
+		rpc_close(rpc);
+	return CTL_OK;
+}

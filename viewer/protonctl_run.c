@@ -1,0 +1,512 @@
+/* SPDX-License-Identifier: MIT. protonctl_run.c: `protonctl run`: one program, recorded from its
+ * first instruction to its end, its tree at last.
+ *
+ * The child is forked first and waits at a pipe: its pid is known for %p, and it runs only once the
+ * session records. Standard output is the program's alone. A signal that the terminal sends reaches
+ * the program from the terminal; one that somebody sends to us is passed on, once. What happens to
+ * the daemon does not touch the program, nor its exit status.
+ */
+#include "protonctl.h"
+
+#include <fcntl.h>
+#include <libgen.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/pidfd.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "json.h"
+
+#define RESTARTS_MAX 3
+
+struct run {
+	struct ctl *c;
+	struct rpc *rpc;    /* NULL: the daemon is lost */
+	bool ended_orderly; /* the daemon said that it ends */
+	uint32_t restarts;
+	uint8_t token[16];
+	char dir[4096], name[128], output[4096];
+	char session[40]; /* uuid in hex */
+	int64_t id;
+	char *argv[3 + 4096]; /* the command */
+	pid_t pid;
+	int go_fd, failed_fd; /* our ends: a byte lets the child go; its errno when exec fails */
+	int pidfd, signal_fd;
+	sigset_t mask; /* as it was */
+	/* what the daemon said at the end */
+	uint64_t processes, launches, unmatched, kernels;
+	char gpu_text[256];
+};
+
+static void say(const struct run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+static void say(const struct run *r, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	if (r->c->json)
+		return; /* the envelope says it */
+	(void)fputs("protonctl: ", stderr);
+	text_put(stderr, text, 0);
+	(void)fputc('\n', stderr);
+}
+
+static int run_fail(struct run *r)
+{
+	(void)ctl_fail(r->c);
+	if (r->pid > 0) { /* the child waits for a byte that does not come, and ends */
+		(void)close(r->go_fd);
+		(void)waitpid(r->pid, NULL, 0);
+	}
+	rpc_close(r->rpc);
+	return CTL_RUN_FAILED;
+}
+
+/* --- before
+ * --------------------------------------------------------------------------------------- */
+
+static bool ends_with(const char *text, const char *end)
+{
+	const size_t n = strlen(text), m = strlen(end);
+
+	return n > m && strcmp(text + n - m, end) == 0;
+}
+
+/* script.py and pytest run under python3. */
+static int take_command(struct run *r)
+{
+	static char python[] = "python3", dash_m[] = "-m";
+	const size_t max = sizeof(r->argv) / sizeof(r->argv[0]) - 1;
+	size_t n = 0;
+	int i;
+
+	if (ends_with(r->c->argv[0], ".py"))
+		r->argv[n++] = python;
+	else if (strcmp(r->c->argv[0], "pytest") == 0) {
+		r->argv[n++] = python;
+		r->argv[n++] = dash_m;
+	}
+	for (i = 0; i < r->c->argc; i++) {
+		if (n == max)
+			return err_set(
+				&r->c->err, -E2BIG, "the command has more than %zu words", max);
+		r->argv[n++] = r->c->argv[i];
+	}
+	return 0;
+}
+
+static int default_name(struct run *r)
+{
+	char path[4096];
+	char *base, *dot;
+
+	(void)snprintf(path, sizeof(path), "%s", r->c->argv[0]);
+	base = basename(path);
+	dot = strrchr(base, '.');
+	if (dot != NULL && dot != base)
+		*dot = '\0';
+	(void)snprintf(
+		r->name, sizeof(r->name), "%s", *base != '\0' && *base != '@' ? base : "run");
+	return 0;
+}
+
+static int take_names(struct run *r)
+{
+	const char *name = ctl_option(r->c, "name"), *output = ctl_option(r->c, "output");
+	struct err *e = &r->c->err;
+	struct stat st;
+	int code = name != NULL ? expand_name(name, r->pid, r->name, sizeof(r->name), e)
+				: default_name(r);
+
+	if (code == 0 && output != NULL)
+		code = expand_name(output, r->pid, r->output, sizeof(r->output), e);
+	if (code < 0)
+		return code;
+	if (r->output[0] != '\0' && ctl_option(r->c, "force") == NULL && lstat(r->output, &st) == 0)
+		return err_set(e, -EEXIST, "%s is there already; take another name, or --force",
+			r->output);
+	return 0;
+}
+
+/* The environment of the program. Another tool's injection is left alone, and said. */
+static void child_environment(const struct run *r, const struct env_var *v, size_t n)
+{
+	const char *backend = ctl_option(r->c, "backend");
+	char token[33];
+	size_t i;
+
+	for (i = 0; i < 16; i++)
+		(void)snprintf(token + 2 * i, 3, "%02x", r->token[i]);
+	(void)setenv("PROTOND_TOKEN", token, 1);
+	(void)setenv("PROTOND_RUNTIME_DIR", r->dir, 1);
+	for (i = 0; i < n; i++)
+		if (!v[i].taken)
+			(void)setenv(v[i].name, v[i].value, 1);
+	if (backend == NULL || strcmp(backend, "none") != 0)
+		(void)setenv("PROTOND_GPU", "on", 1);
+}
+
+static _Noreturn void child(
+	const struct run *r, const struct env_var *v, size_t n, const int pipes[4])
+{
+	char go;
+	int e;
+
+	(void)close(pipes[1]); /* or our own end would keep us waiting when the parent is gone */
+	if (read(pipes[0], &go, 1) != 1)
+		_exit(CTL_RUN_FAILED);
+	child_environment(r, v, n);
+	(void)sigprocmask(SIG_SETMASK, &r->mask, NULL);
+	(void)execvp(r->argv[0], r->argv);
+	e = errno;
+	(void)write(pipes[3], &e, sizeof(e));
+	_exit(e == ENOENT ? CTL_RUN_MISSING : CTL_RUN_CANNOT);
+}
+
+static int fork_child(struct run *r)
+{
+	static struct env_var v[ENV_VARS_MAX];
+	struct err *e = &r->c->err;
+	int pipes[4];
+	size_t i, n = env_vars(r->dir, v, e);
+
+	if (n == 0)
+		ctl_warn(r->c, "%s", e->text);
+	for (i = 0; i < n; i++)
+		if (v[i].taken)
+			ctl_warn(r->c,
+				"%s holds another tool (%.100s): it is kept, and GPU data may be "
+				"missing; unset it to use protond",
+				v[i].name, getenv(v[i].name));
+	if (pipe2(pipes, O_CLOEXEC) < 0 || pipe2(pipes + 2, O_CLOEXEC) < 0)
+		return err_set(e, neg_errno(), "no pipe: %s", strerror(errno));
+	r->pid = fork();
+	if (r->pid < 0)
+		return err_set(e, neg_errno(), "cannot fork: %s", strerror(errno));
+	if (r->pid == 0)
+		child(r, v, n, pipes);
+	(void)close(pipes[0]);
+	(void)close(pipes[3]);
+	r->go_fd = pipes[1];
+	r->failed_fd = pipes[2];
+	r->pidfd = pidfd_open(r->pid, 0);
+	return r->pidfd < 0 ? err_set(e, neg_errno(), "no pidfd: %s", strerror(errno)) : 0;
+}
+
+/* SIGINT and SIGQUIT of a terminal are the program's; the rest is passed on. All are taken through
+ * a descriptor; the child gets the mask back before exec. */
+static int take_signals(struct run *r)
+{
+	static const int signals[] = {SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGINT, SIGQUIT};
+	sigset_t set;
+	size_t i;
+
+	(void)sigemptyset(&set);
+	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		(void)sigaddset(&set, signals[i]);
+	(void)sigprocmask(SIG_BLOCK, &set, &r->mask);
+	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	return r->signal_fd < 0
+		       ? err_set(&r->c->err, neg_errno(), "no signalfd: %s", strerror(errno))
+		       : 0;
+}
+
+static int start_session(struct run *r)
+{
+	struct wire_buf *b = rpc_begin(r->rpc, "start");
+	struct rpc_reply reply = {.fd = -1};
+	const msgpack_object *uuid;
+	uint32_t i;
+	int code;
+
+	wire_kv_str(b, "name", r->name);
+	wire_kv_str(b, "source", "run");
+	wire_kv_bin(b, "token", r->token, sizeof(r->token));
+	(void)session_params(r->c, b);
+	code = ctl_call(r->c, r->rpc, &reply);
+	if (code < 0)
+		return code;
+	r->id = wire_i64_or(reply.result, "id", 0);
+	uuid = wire_get(reply.result, "uuid");
+	if (uuid == NULL || uuid->type != MSGPACK_OBJECT_BIN || uuid->via.bin.size != 16)
+		code = err_set(&r->c->err, -EPROTO, "protond's answer to 'start' has no uuid");
+	for (i = 0; code == 0 && i < 16; i++)
+		(void)snprintf(r->session + 2 * i, 3, "%02x", (unsigned char)uuid->via.bin.ptr[i]);
+	rpc_reply_free(&reply);
+	return code;
+}
+
+/* --- while it runs
+ * ---------------------------------------------------------------------------------- */
+
+static void pass_signals(const struct run *r)
+{
+	struct signalfd_siginfo s;
+
+	while (read(r->signal_fd, &s, sizeof(s)) == (ssize_t)sizeof(s))
+		if (s.ssi_code != SI_KERNEL) /* the terminal's went to the whole group */
+			(void)pidfd_send_signal(r->pidfd, (int)s.ssi_signo, NULL, 0);
+}
+
+/* The connection says something unasked, or ended: the daemon goes. A private one that crashed is
+ * started again: the ring, the journal and the store let it go on where it was. */
+static void daemon_gone(struct run *r)
+{
+	char byte;
+	bool started;
+
+	r->ended_orderly = recv(rpc_fd(r->rpc), &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
+	rpc_close(r->rpc);
+	r->rpc = NULL;
+	if (r->ended_orderly) {
+		say(r, "the daemon was ended while the program runs; what it does until one runs "
+		       "again may be lost");
+		return;
+	}
+	if (r->restarts++ < RESTARTS_MAX && daemon_ensure(&r->rpc, &started, &r->c->err) == 0)
+		say(r, "the daemon died and %s; the recording goes on",
+			started ? "was started again" : "is back");
+	else
+		say(r, "the daemon died: %s", r->c->err.text);
+}
+
+/* Waits for the child. Returns its exit code as a shell gives it. */
+static int wait_child(struct run *r)
+{
+	struct pollfd p[3] = {{.fd = r->pidfd, .events = POLLIN},
+		{.fd = r->signal_fd, .events = POLLIN}, {.events = POLLIN}};
+	siginfo_t s;
+
+	for (;;) {
+		p[2].fd = r->rpc != NULL ? rpc_fd(r->rpc) : -1;
+		if (poll(p, 3, -1) < 0 && errno != EINTR)
+			break;
+		if ((p[1].revents & POLLIN) != 0)
+			pass_signals(r);
+		if (r->rpc != NULL && p[2].revents != 0)
+			daemon_gone(r);
+		if ((p[0].revents & POLLIN) != 0)
+			break;
+	}
+	if (waitid(P_PID, (id_t)r->pid, &s, WEXITED) < 0)
+		return CTL_RUN_FAILED;
+	return s.si_code == CLD_EXITED ? s.si_status : 128 + s.si_status;
+}
+
+/* --- after
+ * ---------------------------------------------------------------------------------------- */
+
+static bool is_ours(const msgpack_object *job, int64_t id)
+{
+	const msgpack_object *s = wire_get(job, "sessions");
+	uint32_t i;
+
+	if (s == NULL || s->type != MSGPACK_OBJECT_ARRAY)
+		return false;
+	for (i = 0; i < s->via.array.size; i++)
+		if (s->via.array.ptr[i].type == MSGPACK_OBJECT_POSITIVE_INTEGER &&
+			s->via.array.ptr[i].via.u64 == (uint64_t)id)
+			return true;
+	return false;
+}
+
+/* What the run's processes say of their GPU. */
+static void look_at_jobs(struct run *r)
+{
+	struct rpc_reply reply = {.fd = -1};
+	const msgpack_object *jobs;
+	struct err e;
+	uint32_t i;
+
+	wire_kv_bool(rpc_begin(r->rpc, "jobs"), "all", true);
+	if (rpc_call(r->rpc, RPC_TIMEOUT_MS, &reply, &e) < 0)
+		return;
+	jobs = wire_get(reply.result, "jobs");
+	for (i = 0; jobs != NULL && jobs->type == MSGPACK_OBJECT_ARRAY && i < jobs->via.array.size;
+		i++) {
+		const msgpack_object *j = &jobs->via.array.ptr[i];
+
+		if (!is_ours(j, r->id))
+			continue;
+		if (r->gpu_text[0] == '\0')
+			(void)wire_text(j, "gpu_text", r->gpu_text, sizeof(r->gpu_text));
+	}
+	rpc_reply_free(&reply);
+}
+
+static int finalize(struct run *r)
+{
+	struct rpc_reply reply = {.fd = -1};
+	bool started;
+	int code;
+
+	if (r->rpc == NULL && daemon_ensure(&r->rpc, &started, &r->c->err) < 0)
+		return r->c->err.code;
+	look_at_jobs(r);
+	wire_kv_str(rpc_begin(r->rpc, "finalize"), "session", r->session);
+	code = ctl_call(r->c, r->rpc, &reply);
+	if (code < 0)
+		return code;
+	r->processes = wire_u64_or(reply.result, "processes", 0);
+	r->launches = wire_u64_or(reply.result, "launches", 0);
+	r->unmatched = wire_u64_or(reply.result, "unmatched", 0);
+	r->kernels = r->launches - r->unmatched;
+	rpc_reply_free(&reply);
+	return 0;
+}
+
+/* The tree, on standard error. */
+static void show_tree(const struct run *r)
+{
+	char path[4096], id[24];
+	char *const argv[] = {(char[]){"protonview"}, (char[]){"tree"}, id, NULL};
+	posix_spawn_file_actions_t actions;
+	pid_t pid;
+
+	if (self_find("protonview", path, sizeof(path)) < 0) {
+		say(r, "there is no protonview beside protonctl to show the tree");
+		return;
+	}
+	(void)snprintf(id, sizeof(id), "%ld", r->id);
+	(void)setenv("PROTOND_RUNTIME_DIR", r->dir, 1);
+	if (posix_spawn_file_actions_init(&actions) != 0)
+		return;
+	(void)posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+	if (posix_spawn(&pid, path, &actions, NULL, argv, environ) == 0)
+		(void)waitpid(pid, NULL, 0);
+	(void)posix_spawn_file_actions_destroy(&actions);
+}
+
+/* Why there is nothing, and what to do, without asking doctor. */
+static void say_why(const struct run *r)
+{
+	const char *backend = ctl_option(r->c, "backend");
+
+	if (r->processes == 0)
+		say(r, "no process of this run met protond: the program neither links libprotond "
+		       "(or `import protond`) "
+		       "nor uses CUDA or NVTX. Link it with -lprotond, or name its parts with "
+		       "NVTX");
+	else if (r->launches == 0 && (backend == NULL || strcmp(backend, "none") != 0))
+		say(r, "no GPU kernels: %s",
+			r->gpu_text[0] != '\0' ? r->gpu_text
+					       : "the program launched none while it was recorded; "
+						 "`-b none` records CPU scopes alone");
+	if (r->unmatched > 0)
+		say(r, "%lu of %lu launches have no GPU record; `protonctl where %ld` says which",
+			r->unmatched, r->launches, r->id);
+}
+
+static void put_json(const struct run *r, int status, bool stored)
+{
+	const char *warnings[CTL_WARNINGS_MAX];
+	size_t i;
+
+	for (i = 0; i < r->c->n_warnings; i++)
+		warnings[i] = r->c->warning[i];
+	json_begin(stderr, "run");
+	(void)fprintf(stderr, "{\"id\":%ld,\"uuid\":\"%s\",\"name\":", r->id, r->session);
+	json_text(stderr, r->name, strlen(r->name));
+	(void)fprintf(stderr,
+		",\"status\":%d,\"stored\":%s,\"processes\":%lu,\"launches\":%lu,\"unmatched\":%lu,"
+		"\"kernels\":%lu,\"gpu_text\":",
+		status, stored ? "true" : "false", r->processes, r->launches, r->unmatched,
+		r->kernels);
+	json_text(stderr, r->gpu_text, strlen(r->gpu_text));
+	(void)fputc('}', stderr);
+	json_end(stderr, warnings, r->c->n_warnings);
+}
+
+/* Whatever happens here, the program's exit status stands. */
+static void run_end(struct run *r, int status)
+{
+	const int code = finalize(r);
+
+	if (code < 0)
+		ctl_warn(r->c, "the session could not be finalized: %.180s", r->c->err.text);
+	else if (r->output[0] != '\0' && export_file(r->rpc, r->session, r->output,
+						 ctl_option(r->c, "force") != NULL, &r->c->err) < 0)
+		ctl_warn(r->c, "%.240s", r->c->err.text);
+	if (r->c->json) {
+		put_json(r, status, code == 0);
+		return;
+	}
+	if (code == 0 && ctl_option(r->c, "quiet") == NULL && r->processes > 0)
+		show_tree(r);
+	if (code == 0)
+		say_why(r);
+	ctl_warnings(r->c);
+	if (status > 128 && status < 128 + NSIG)
+		say(r, "the program ended on signal %d (%s)", status - 128,
+			strsignal(status - 128));
+	if (code == 0 && r->processes > 0)
+		say(r,
+			"session '%s', id %ld%s%s. Open it again: protonview @last, or protonview "
+			"tree %ld",
+			r->name, r->id, r->output[0] != '\0' ? ", written to " : "", r->output,
+			r->id);
+}
+
+/* The child could not exec: nothing ran, nothing is kept. */
+static int exec_failed(struct run *r, int e)
+{
+	struct rpc_reply reply = {.fd = -1};
+
+	(void)waitpid(r->pid, NULL, 0);
+	(void)err_set(&r->c->err, -e, "%s: %s%s", r->argv[0], strerror(e),
+		e == ENOENT ? "; give its path, or see that PATH has it" : "");
+	(void)ctl_fail(r->c);
+	if (r->rpc != NULL) {
+		wire_kv_str(rpc_begin(r->rpc, "delete"), "session", r->session);
+		(void)ctl_call(r->c, r->rpc, &reply);
+		rpc_reply_free(&reply);
+	}
+	rpc_close(r->rpc);
+	return e == ENOENT ? CTL_RUN_MISSING : CTL_RUN_CANNOT;
+}
+
+int cmd_run(struct ctl *c)
+{
+	static struct run r;
+	bool started;
+	int status, e = 0;
+
+	r.c = c;
+	if (take_command(&r) < 0 || daemon_ensure(&r.rpc, &started, &c->err) < 0)
+		return run_fail(&r);
+	(void)snprintf(r.dir, sizeof(r.dir), "%s", rpc_daemon(r.rpc)->dir);
+	if (getrandom(r.token, sizeof(r.token), 0) != (ssize_t)sizeof(r.token)) {
+		(void)err_set(&c->err, -EIO, "no random bytes");
+		return run_fail(&r);
+	}
+	if (take_signals(&r) < 0 || fork_child(&r) < 0 || take_names(&r) < 0 ||
+		start_session(&r) < 0)
+		return run_fail(&r);
+	if (write(r.go_fd, "", 1) != 1) {
+		(void)err_set(
+			&c->err, neg_errno(), "the program did not start: %s", strerror(errno));
+		return run_fail(&r);
+	}
+	(void)close(r.go_fd);
+	if (read(r.failed_fd, &e, sizeof(e)) == (ssize_t)sizeof(e))
+		return exec_failed(&r, e);
+	(void)close(r.failed_fd);
+	status = wait_child(&r);
+	run_end(&r, status);
+	rpc_close(r.rpc);
+	return status;
+}

@@ -1,0 +1,431 @@
+/* SPDX-License-Identifier: MIT. protonctl_session.c: the commands that make, change and end
+ * sessions. */
+#include "protonctl.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char *const shared_options[] = {"backend", "context", "data", "hook", "mode", "cpu"};
+
+int session_params(struct ctl *c, struct wire_buf *b)
+{
+	const char *v;
+	size_t i;
+
+	for (i = 0; i < sizeof(shared_options) / sizeof(shared_options[0]); i++) {
+		v = ctl_option(c, shared_options[i]);
+		if (v != NULL)
+			wire_kv_str(b, shared_options[i], v);
+	}
+	v = ctl_option(c, "data");
+	if (v != NULL && strcmp(v, "tree") != 0)
+		ctl_warn(c,
+			"--data %s: this version stores the tree only; timelines are not kept yet",
+			v);
+	return 0;
+}
+
+/* A call whose only parameter is a session or a pid: 0, exit code printed else. */
+static int call_one(struct ctl *c, const char *method, const char *key, const char *value,
+	struct rpc_reply *ret)
+{
+	struct rpc *rpc;
+	struct wire_buf *b;
+	uint64_t pid;
+	int code = ctl_open(c, &rpc);
+
+	if (code < 0)
+		return ctl_fail(c);
+	b = rpc_begin(rpc, method);
+	if (value != NULL && strcmp(key, "pid") == 0 && text_u64(value, INT32_MAX, &pid))
+		wire_kv_u64(b, key, pid);
+	else if (value != NULL)
+		wire_kv_str(b, key, value);
+	code = ctl_call(c, rpc, ret);
+	rpc_close(rpc);
+	return code < 0 ? ctl_fail(c) : CTL_OK;
+}
+
+static int change(struct ctl *c, const char *method, const char *done)
+{
+	struct rpc_reply r = {.fd = -1};
+	const int code = call_one(c, method, "session", c->argv[0], &r);
+
+	if (code == CTL_OK && !ctl_json(c, &r)) {
+		text_put(stdout, c->argv[0], 0);
+		(void)printf(" %s\n", done);
+	}
+	rpc_reply_free(&r);
+	return code;
+}
+
+int cmd_stop(struct ctl *c)
+{
+	return change(c, "stop",
+		"is stopped; `protonctl activate` goes on, `protonctl finalize` ends it");
+}
+
+int cmd_activate(struct ctl *c)
+{
+	return change(c, "activate", "records again");
+}
+
+static int pause_or_resume(struct ctl *c, const char *method, const char *done)
+{
+	struct rpc_reply r = {.fd = -1};
+	uint64_t pid;
+	int code;
+
+	if (c->argc > 0 && !text_u64(c->argv[0], INT32_MAX, &pid))
+		return ctl_usage(c, "%s is not a pid", c->argv[0]);
+	code = call_one(c, method, "pid", c->argc > 0 ? c->argv[0] : NULL, &r);
+	if (code == CTL_OK && !ctl_json(c, &r))
+		(void)printf("%lu jobs %s\n", wire_u64_or(r.result, "jobs", 0), done);
+	rpc_reply_free(&r);
+	return code;
+}
+
+int cmd_pause(struct ctl *c)
+{
+	return pause_or_resume(c, "pause", "let go of CUPTI; `protonctl resume` takes it again");
+}
+
+int cmd_resume(struct ctl *c)
+{
+	return pause_or_resume(c, "resume", "may use CUPTI again");
+}
+
+/* --- start
+ * ---------------------------------------------------------------------------------------- */
+
+int cmd_start(struct ctl *c)
+{
+	const char *pid_text = ctl_option(c, "pid"), *match = ctl_option(c, "match");
+	const bool all = ctl_option(c, "all") != NULL;
+	struct rpc_reply r = {.fd = -1};
+	struct wire_buf *b;
+	struct rpc *rpc;
+	uint64_t pid = 0;
+	int code;
+
+	if ((pid_text != NULL) + (match != NULL) + all != 1)
+		return ctl_usage(c, "which jobs: exactly one of --pid, --all, --match");
+	if (pid_text != NULL && (!text_u64(pid_text, INT32_MAX, &pid) || pid == 0))
+		return ctl_usage(c, "--pid %s is not a pid", pid_text);
+	if (ctl_open(c, &rpc) < 0)
+		return ctl_fail(c);
+	b = rpc_begin(rpc, "start");
+	wire_kv_str(b, "name", c->argv[0]);
+	if (pid != 0)
+		wire_kv_u64(b, "pid", pid);
+	if (all)
+		wire_kv_bool(b, "all", true);
+	if (match != NULL)
+		wire_kv_str(b, "match", match);
+	(void)session_params(c, b);
+	code = ctl_call(c, rpc, &r);
+	if (code == -ESRCH && !c->json) {
+		(void)ctl_fail(c);
+		(void)fputs("To make a shell's programs visible from now on:\n  ", stderr);
+		env_line(stderr, rpc_daemon(rpc)->dir);
+	}
+	rpc_close(rpc);
+	if (code < 0)
+		return code == -ESRCH && !c->json ? CTL_NOT_FOUND : ctl_fail(c);
+	if (!ctl_json(c, &r)) {
+		text_put(stdout, c->argv[0], 0);
+		(void)printf(
+			" records: id %ld, %lu jobs now. End it with `protonctl finalize %ld`.\n",
+			wire_i64_or(r.result, "id", 0), wire_u64_or(r.result, "jobs", 0),
+			wire_i64_or(r.result, "id", 0));
+	}
+	ctl_warnings(c);
+	rpc_reply_free(&r);
+	return CTL_OK;
+}
+
+/* --- finalize
+ * ------------------------------------------------------------------------------------- */
+
+/* An output file that is there already is refused before anything is done. */
+static int check_output(struct ctl *c, const char *path)
+{
+	struct stat st;
+
+	if (path == NULL || ctl_option(c, "force") != NULL || lstat(path, &st) < 0)
+		return 0;
+	return err_set(
+		&c->err, -EEXIST, "%s is there already; take another name, or --force", path);
+}
+
+int cmd_finalize(struct ctl *c)
+{
+	const char *output = ctl_option(c, "output"), *timeout = ctl_option(c, "timeout");
+	struct rpc_reply r = {.fd = -1};
+	struct rpc *rpc;
+	struct wire_buf *b;
+	uint64_t seconds = 5;
+	char id[24];
+	int code;
+
+	if (timeout != NULL && !text_u64(timeout, 60, &seconds))
+		return ctl_usage(c, "--timeout %s: 0 to 60 seconds", timeout);
+	if (check_output(c, output) < 0 || ctl_open(c, &rpc) < 0)
+		return ctl_fail(c);
+	b = rpc_begin(rpc, "finalize");
+	wire_kv_str(b, "session", c->argv[0]);
+	wire_kv_u64(b, "timeout_ms", seconds * 1000);
+	code = rpc_call(rpc, (int)(seconds * 1000) + RPC_TIMEOUT_MS, &r, &c->err);
+	(void)snprintf(id, sizeof(id), "%ld", code == 0 ? wire_i64_or(r.result, "id", 0) : 0);
+	if (code == 0 && output != NULL)
+		code = export_file(rpc, id, output, ctl_option(c, "force") != NULL, &c->err);
+	rpc_close(rpc);
+	if (code < 0) {
+		rpc_reply_free(&r);
+		return ctl_fail(c);
+	}
+	if (!ctl_json(c, &r)) {
+		text_put(stdout, c->argv[0], 0);
+		(void)printf(" is stored: id %s, %lu launches, %lu without a GPU record%s%s. Open "
+			     "it with `protonview tree %s`.\n",
+			id, wire_u64_or(r.result, "launches", 0),
+			wire_u64_or(r.result, "unmatched", 0), output != NULL ? ", in " : "",
+			output != NULL ? output : "", id);
+	}
+	rpc_reply_free(&r);
+	return CTL_OK;
+}
+
+/* --- delete, prune, shutdown
+ * -------------------------------------------------------------------------- */
+
+int cmd_delete(struct ctl *c)
+{
+	struct rpc_reply r = {.fd = -1};
+	int i, code = CTL_OK;
+
+	for (i = 0; i < c->argc && code == CTL_OK; i++) {
+		code = call_one(c, "delete", "session", c->argv[i], &r);
+		if (code == CTL_OK && !c->json) {
+			text_put(stdout, c->argv[i], 0);
+			(void)puts(" is deleted");
+		}
+		rpc_reply_free(&r);
+	}
+	if (code == CTL_OK)
+		(void)ctl_json(c, NULL);
+	return code;
+}
+
+/* A number and a unit letter: "30d", "2G". */
+static bool with_unit(const char *text, const char *units, const uint64_t *factors, uint64_t *ret)
+{
+	char *end;
+	const char *u;
+	unsigned long long v;
+
+	if (*text < '0' || *text > '9')
+		return false;
+	errno = 0;
+	v = strtoull(text, &end, 10);
+	u = *end != '\0' && end[1] == '\0' ? strchr(units, *end) : NULL;
+	if (errno != 0 || v == 0 || u == NULL || v > UINT64_MAX / factors[u - units])
+		return false;
+	*ret = v * factors[u - units];
+	return true;
+}
+
+int cmd_prune(struct ctl *c)
+{
+	static const uint64_t times[] = {86400, 3600, 60},
+			      sizes[] = {1ull << 30, 1ull << 20, 1ull << 10};
+	const char *age = ctl_option(c, "older-than"), *size = ctl_option(c, "max-size");
+	struct rpc_reply r = {.fd = -1};
+	struct rpc *rpc;
+	struct wire_buf *b;
+	uint64_t seconds = 0, bytes = 0;
+	int code;
+
+	if (age != NULL && !with_unit(age, "dhm", times, &seconds))
+		return ctl_usage(c, "--older-than %s: a number and d, h or m: 30d", age);
+	if (size != NULL && !with_unit(size, "GMK", sizes, &bytes))
+		return ctl_usage(c, "--max-size %s: a number and G, M or K: 2G", size);
+	if (age == NULL && size == NULL)
+		return ctl_usage(c, "which ones: --older-than, --max-size, or both");
+	if (ctl_open(c, &rpc) < 0)
+		return ctl_fail(c);
+	b = rpc_begin(rpc, "prune");
+	wire_kv_u64(b, "older_than_s", seconds);
+	wire_kv_u64(b, "max_bytes", bytes);
+	code = ctl_call(c, rpc, &r);
+	rpc_close(rpc);
+	if (code < 0)
+		return ctl_fail(c);
+	if (!ctl_json(c, &r))
+		(void)printf("%lu sessions are deleted\n", wire_u64_or(r.result, "deleted", 0));
+	rpc_reply_free(&r);
+	return CTL_OK;
+}
+
+int cmd_shutdown(struct ctl *c)
+{
+	struct rpc_reply r = {.fd = -1};
+
+	if (ctl_ask(c, "stop_daemon", &r) < 0)
+		return ctl_fail(c);
+	if (!ctl_json(c, &r))
+		(void)puts("protond ends; jobs go on and are found again by the next one");
+	rpc_reply_free(&r);
+	return CTL_OK;
+}
+
+/* --- files
+ * ---------------------------------------------------------------------------------------- */
+
+/* name%h-%p-%q{RANK} → text. Appends; false: it does not fit. */
+static bool append(char *ret, size_t n, const char *text, size_t bytes)
+{
+	const size_t have = strlen(ret);
+
+	if (have + bytes >= n)
+		return false;
+	memcpy(ret + have, text, bytes);
+	ret[have + bytes] = '\0';
+	return true;
+}
+
+/* One %-item at p (behind the '%'): how many bytes it is long, 0: none, and its text. */
+static size_t expand_item(const char *p, int64_t pid, char *text, size_t n)
+{
+	const char *end, *v;
+	char name[128];
+
+	text[0] = '\0';
+	switch (*p) {
+	case '%':
+		(void)snprintf(text, n, "%%");
+		return 1;
+	case 'h':
+		if (gethostname(text, n) < 0)
+			(void)snprintf(text, n, "localhost");
+		text[n - 1] = '\0';
+		return 1;
+	case 'p':
+		(void)snprintf(text, n, "%ld", (long)pid);
+		return 1;
+	case 'q':
+		end = strchr(p, '}');
+		if (p[1] != '{' || end == NULL || (size_t)(end - p) >= sizeof(name))
+			return 0;
+		memcpy(name, p + 2, (size_t)(end - p) - 2);
+		name[end - p - 2] = '\0';
+		v = getenv(name);
+		(void)snprintf(text, n, "%s", v != NULL ? v : "");
+		return (size_t)(end - p) + 1;
+	default:
+		return 0;
+	}
+}
+
+int expand_name(const char *text, int64_t pid, char *ret, size_t n, struct err *e)
+{
+	char item[512];
+	const char *p = text;
+	size_t k;
+
+	ret[0] = '\0';
+	while (*p != '\0') {
+		k = strcspn(p, "%");
+		if (!append(ret, n, p, k))
+			return err_set(e, -ENAMETOOLONG, "'%s' is too long", text);
+		p += k;
+		if (*p == '\0')
+			break;
+		k = expand_item(p + 1, pid, item, sizeof(item));
+		if (k == 0)
+			return err_set(e, -EINVAL,
+				"'%s': after %% comes h (host), p (pid), q{VARIABLE} or %%", text);
+		if (!append(ret, n, item, strlen(item)))
+			return err_set(e, -ENAMETOOLONG, "'%s' is too long", text);
+		p += 1 + k;
+	}
+	return 0;
+}
+
+static int copy_fd(int from, int to)
+{
+	char buf[8192];
+	ssize_t n, k, done;
+
+	if (lseek(from, 0, SEEK_SET) < 0)
+		return neg_errno();
+	while ((n = read(from, buf, sizeof(buf))) != 0) {
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return neg_errno();
+		for (done = 0; done < n; done += k) {
+			k = write(to, buf + done, (size_t)(n - done));
+			if (k < 0 && errno == EINTR)
+				k = 0;
+			if (k < 0)
+				return neg_errno();
+		}
+	}
+	return 0;
+}
+
+/* A file beside the target, then its name: never half a file, never over another one unasked. */
+static int place_file(int from, const char *path, bool force)
+{
+	char beside[4096];
+	int r, fd;
+
+	if (snprintf(beside, sizeof(beside), "%s.XXXXXX", path) >= (int)sizeof(beside))
+		return -ENAMETOOLONG;
+	fd = mkostemp(beside, O_CLOEXEC);
+	if (fd < 0)
+		return neg_errno();
+	r = copy_fd(from, fd);
+	if (r == 0) {
+		const mode_t mask = umask(0);
+
+		(void)umask(mask);
+		(void)fchmod(fd, 0666 & ~mask);
+	}
+	if (close(fd) < 0 && r == 0)
+		r = neg_errno();
+	if (r == 0 && renameat2(AT_FDCWD, beside, AT_FDCWD, path, force ? 0 : RENAME_NOREPLACE) < 0)
+		r = neg_errno();
+	if (r == -EINVAL && !force) /* a file system without RENAME_NOREPLACE */
+		r = link(beside, path) < 0 ? neg_errno() : 0;
+	if (r < 0 || access(beside, F_OK) == 0)
+		(void)unlink(beside);
+	return r;
+}
+
+int export_file(struct rpc *r, const char *session, const char *path, bool force, struct err *e)
+{
+	struct wire_buf *b = rpc_begin(r, "export");
+	struct rpc_reply reply = {.fd = -1};
+	int code;
+
+	wire_kv_str(b, "session", session);
+	wire_kv_str(b, "format", "hatchet");
+	code = rpc_call(r, RPC_TIMEOUT_MS, &reply, e);
+	if (code < 0)
+		return code;
+	if (reply.fd < 0)
+		code = err_set(e, -EPROTO, "protond sent no file for session %s", session);
+	else
+		code = place_file(reply.fd, path, force);
+	rpc_reply_free(&reply);
+	if (code < 0 && code != -EPROTO)
+		(void)err_set(e, code,
+			"%s was not written: %s; the session is stored: protonview export %s", path,
+			strerror(-code), session);
+	return code;
+}

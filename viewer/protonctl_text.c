@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: MIT. protonctl_text.c: numbers, times and other people's text for a
+ * terminal. Names and command lines come from jobs: no escape sequence of theirs gets through. */
+#include "protonctl.h"
+
+#include <ctype.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "json.h"
+
+void text_put(FILE *f, const char *text, size_t n)
+{
+	const size_t bytes = strlen(text);
+	size_t i = 0, columns = 0, len;
+
+	while (i < bytes) {
+		len = json_utf8(text + i, bytes - i);
+		if (n > 3 && columns >= n - 3 && bytes - i > 3) {
+			(void)fputs("...", f);
+			return;
+		}
+		columns++;
+		if (len == 0 || (len == 1 && (unsigned char)text[i] < 0x20) || text[i] == 0x7f ||
+			(len == 2 && (unsigned char)text[i] == 0xc2 &&
+				(unsigned char)text[i + 1] < 0xa0)) {
+			(void)fputc('?', f); /* C0, DEL, C1, or no UTF-8 */
+			i += len == 0 ? 1 : len;
+			continue;
+		}
+		(void)fwrite(text + i, 1, len, f);
+		i += len;
+	}
+}
+
+void text_duration(double s, char ret[32])
+{
+	if (s < 0)
+		s = 0;
+	if (s < 1e-3)
+		(void)snprintf(ret, 32, "%.1f us", s * 1e6);
+	else if (s < 1)
+		(void)snprintf(ret, 32, "%.1f ms", s * 1e3);
+	else if (s < 120)
+		(void)snprintf(ret, 32, "%.2f s", s);
+	else if (s < 7200)
+		(void)snprintf(ret, 32, "%d min %d s", (int)(s / 60), (int)s % 60);
+	else if (s < 172800)
+		(void)snprintf(ret, 32, "%d h %d min", (int)(s / 3600), (int)(s / 60) % 60);
+	else
+		(void)snprintf(ret, 32, "%.0f days", s / 86400);
+}
+
+void text_bytes(uint64_t n, char ret[32])
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB"};
+	double v = (double)n;
+	size_t i = 0;
+
+	while (v >= 1024 && i + 1 < sizeof(units) / sizeof(units[0])) {
+		v /= 1024;
+		i++;
+	}
+	(void)snprintf(ret, 32, i == 0 ? "%.0f %s" : "%.1f %s", v, units[i]);
+}
+
+void text_when(int64_t realtime_ns, char ret[32])
+{
+	const time_t t = (time_t)(realtime_ns / 1000000000);
+	struct tm tm;
+
+	if (localtime_r(&t, &tm) == NULL || strftime(ret, 32, "%Y-%m-%d %H:%M:%S", &tm) == 0)
+		(void)snprintf(ret, 32, "?");
+}
+
+bool text_u64(const char *text, uint64_t max, uint64_t *ret)
+{
+	char *end;
+	unsigned long long v;
+
+	if (!isdigit((unsigned char)*text))
+		return false;
+	errno = 0;
+	v = strtoull(text, &end, 10);
+	if (errno != 0 || *end != '\0' || v > max)
+		return false;
+	*ret = v;
+	return true;
+}

@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: MIT. protonview_options.c: the one list of protonview's verbs and
+ * options, parsed and printed. */
+#include "protonview_options.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#define LONG_BASE 256 /* getopt's value of an option is LONG_BASE + its id */
+
+static const struct option_text {
+	char letter;
+	const char *name, *argument;
+	unsigned verbs;
+	const char *help;
+} option_texts[OPT_MAX] = {
+#define X(id, letter, name, argument, verbs, help) {letter, name, argument, verbs, help},
+	OPTIONS(X)
+#undef X
+};
+
+static const struct verb_text {
+	const char *name;
+	unsigned bit;
+	int min, max;
+	const char *args, *help;
+} verb_texts[VERB_MAX] = {
+#define X(name, bit, min, max, args, help) {#name, bit, min, max, args, help},
+	VERBS(X)
+#undef X
+};
+
+/* --- parsing
+ * -------------------------------------------------------------------------------------- */
+
+static int find_verb(const char *word)
+{
+	int i;
+
+	for (i = 0; i < VERB_MAX; i++)
+		if (strcmp(verb_texts[i].name, word) == 0)
+			return i;
+	return -1;
+}
+
+static void tables(char letters[OPT_MAX * 2 + 3], struct option longs[OPT_MAX + 1])
+{
+	int i, n = 0;
+
+	letters[n++] = ':'; /* a missing argument is told from an unknown option */
+	for (i = 0; i < OPT_MAX; i++) {
+		longs[i] = (struct option){.name = option_texts[i].name,
+			.has_arg =
+				option_texts[i].argument != NULL ? required_argument : no_argument,
+			.val = LONG_BASE + i};
+		if (option_texts[i].letter == 0)
+			continue;
+		letters[n++] = option_texts[i].letter;
+		if (option_texts[i].argument != NULL)
+			letters[n++] = ':';
+	}
+	letters[n] = '\0';
+	longs[OPT_MAX] = (struct option){0};
+}
+
+static int option_of(int c)
+{
+	int i;
+
+	if (c >= LONG_BASE)
+		return c - LONG_BASE;
+	for (i = 0; i < OPT_MAX; i++)
+		if (option_texts[i].letter == c)
+			return i;
+	return -1;
+}
+
+static int set_option(struct options *o, int c, const char *arg, const char *word, struct err *e)
+{
+	int id = option_of(c);
+
+	if (c == ':')
+		return err_set(e, -EINVAL, "option '%s' needs an argument", word);
+	if (c == '?' || id < 0)
+		return err_set(e, -EINVAL, "unknown option '%s'", word);
+	if ((option_texts[id].verbs & verb_texts[o->verb].bit) == 0)
+		return err_set(e, -EINVAL, "option --%s does not go with '%s'",
+			option_texts[id].name, verb_texts[o->verb].name);
+	o->value[id] = arg != NULL ? arg : "";
+	return 0;
+}
+
+int options_parse(int argc, char **argv, struct options *ret, struct err *e)
+{
+	static char proton_diff[] = "--diff-profile"; /* Proton spells it with one dash, too */
+	struct option longs[OPT_MAX + 1];
+	char letters[OPT_MAX * 2 + 3];
+	const struct verb_text *verb;
+	int c, i, r, first = argc > 1 ? find_verb(argv[1]) : VERB_help;
+
+	*ret = (struct options){.verb = first < 0 ? VERB_tree : (enum verb_id)first};
+	if (argc > 1 && first >= 0) {
+		argv++;
+		argc--;
+	}
+	for (i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		if (strcmp(argv[i], "-diff") == 0)
+			argv[i] = proton_diff;
+	tables(letters, longs);
+	opterr = 0;
+	optind = 0;
+	for (;;) {
+		const char *word = optind < argc ? argv[optind == 0 ? 1 : optind] : "";
+
+		c = getopt_long(argc, argv, letters, longs, NULL);
+		if (c == -1)
+			break;
+		if (c == '?' || c == ':')
+			word = argv[optind - 1] != NULL ? argv[optind - 1] : word;
+		r = set_option(ret, c, optarg, word, e);
+		if (r < 0)
+			return r;
+	}
+	ret->args = argv + optind;
+	ret->n_args = argc - optind;
+	verb = &verb_texts[ret->verb];
+	if (ret->value[OPT_HELP] != NULL || ret->value[OPT_VERSION] != NULL)
+		return 0;
+	if (ret->n_args < verb->min || ret->n_args > verb->max)
+		return err_set(e, -EINVAL, "usage: protonview %s [options] %s (protonview help)",
+			verb->name, verb->args);
+	return 0;
+}
+
+/* --- help
+ * ----------------------------------------------------------------------------------------- */
+
+static void wrap(struct text *t, const char *s, unsigned indent, unsigned width)
+{
+	unsigned at = indent;
+	size_t n;
+
+	while (*s != '\0') {
+		n = strcspn(s, " ");
+		if (at > indent && at + 1 + n > width) {
+			text_fmt(t, "\n%*s", (int)indent, "");
+			at = indent;
+		} else if (at > indent) {
+			text_char(t, ' ');
+			at++;
+		}
+		text_add(t, s, n);
+		at += (unsigned)n;
+		s += n + (s[n] == ' ');
+	}
+	text_char(t, '\n');
+}
+
+static void option_help(struct text *t, const struct option_text *o)
+{
+	char left[64];
+	int n;
+
+	n = snprintf(left, sizeof(left), "  %c%c%c --%s%s%s", o->letter != 0 ? '-' : ' ',
+		o->letter != 0 ? o->letter : ' ', o->letter != 0 ? ',' : ' ', o->name,
+		o->argument != NULL ? " " : "", o->argument != NULL ? o->argument : "");
+	text_fmt(t, "%-28s", left);
+	if (n >= 28)
+		text_fmt(t, "\n%28s", "");
+	wrap(t, o->help, 28, 96);
+}
+
+static void sources_help(struct text *t)
+{
+	text_str(t, "\nSOURCE is a .hatchet file (- is standard input), a portable session file, "
+		    "or a session:\n"
+		    "its name, its id, the beginning of its uuid, @last for the newest, @-1 for "
+		    "the one before.\n"
+		    "\nExit status: 0 done; 1 not found, or a gate failed; 2 wrong usage; 3 the "
+		    "daemon did not\n"
+		    "answer; 4 a part of the data could not be read.\n");
+}
+
+void options_help(struct text *t, const char *verb)
+{
+	int only = verb == NULL ? -1 : find_verb(verb), i;
+
+	if (only >= 0) {
+		text_fmt(t, "usage: protonview %s [options] %s\n\n", verb_texts[only].name,
+			verb_texts[only].args);
+		wrap(t, verb_texts[only].help, 0, 96);
+	} else {
+		text_str(t, "protonview: what protond recorded.\n\n"
+			    "  protonview tree @last                        the newest session\n"
+			    "  protonview FILE.hatchet -m tflop16/s,time/%  Proton's flags work as "
+			    "in proton-viewer\n"
+			    "  protonview diff @-1 @last --gate 5           fail when it became 5% "
+			    "slower\n\n");
+		for (i = 0; i < VERB_MAX; i++) {
+			text_fmt(t, "  %-9s %-15s ", verb_texts[i].name, verb_texts[i].args);
+			wrap(t, verb_texts[i].help, 28, 96);
+		}
+	}
+	text_char(t, '\n');
+	for (i = 0; i < OPT_MAX; i++)
+		if (only < 0 || (option_texts[i].verbs & verb_texts[only].bit) != 0)
+			option_help(t, &option_texts[i]);
+	sources_help(t);
+}
+
+/* --- the manual page
+ * ------------------------------------------------------------------------------ */
+
+static void roff(struct text *t, const char *s)
+{
+	for (; *s != '\0'; s++) {
+		if (*s == '\\' || *s == '-')
+			text_char(t, '\\');
+		text_char(t, *s);
+	}
+	text_char(t, '\n');
+}
+
+void options_man(struct text *t)
+{
+	int i;
+
+	text_str(t, ".TH PROTONVIEW 1\n.SH NAME\nprotonview \\- show what protond recorded\n.SH "
+		    "SYNOPSIS\n");
+	for (i = 0; i < VERB_MAX; i++) {
+		text_fmt(t, ".B protonview %s\n[options] ", verb_texts[i].name);
+		roff(t, verb_texts[i].args);
+		text_str(t, ".br\n");
+	}
+	text_str(t, ".SH VERBS\n");
+	for (i = 0; i < VERB_MAX; i++) {
+		text_fmt(t, ".TP\n.B %s\n", verb_texts[i].name);
+		roff(t, verb_texts[i].help);
+	}
+	text_str(t, ".SH OPTIONS\n");
+	for (i = 0; i < OPT_MAX; i++) {
+		text_str(t, ".TP\n");
+		if (option_texts[i].letter != 0)
+			text_fmt(t, ".BR \\-%c , \" \" ", option_texts[i].letter);
+		else
+			text_str(t, ".BR ");
+		text_fmt(t, "\\-\\-%s", option_texts[i].name);
+		if (option_texts[i].argument != NULL)
+			text_fmt(t, " \" \" \\fI%s\\fR", option_texts[i].argument);
+		text_char(t, '\n');
+		roff(t, option_texts[i].help);
+	}
+	text_str(t, ".SH SOURCES AND EXIT STATUS\n.nf\n");
+	sources_help(t);
+	text_str(t, ".fi\n.SH SEE ALSO\n.BR protonctl (1), protond (8)\n");
+}

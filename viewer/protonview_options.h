@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: MIT. protonview_options.h: the one list of protonview's verbs and
+ * options: parsing, --help, the man page and completion all come from it. */
+#ifndef PROTOND_VIEWER_PROTONVIEW_OPTIONS_H
+#define PROTOND_VIEWER_PROTONVIEW_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "err.h"
+#include "text.h"
+
+#define ON_TREE     1u
+#define ON_FLAT     2u
+#define ON_DIFF     4u
+#define ON_SESSIONS 8u
+#define ON_EXPORT   16u
+#define ON_HELP     32u
+#define ON_VIEWS    (ON_TREE | ON_FLAT | ON_DIFF)
+#define ON_SOURCES  (ON_VIEWS | ON_EXPORT)
+#define ON_ALL      (ON_SOURCES | ON_SESSIONS)
+
+/* clang-format off */
+#define VERBS(X) /* verb    bit          args  what is given, help */                              \
+	X(tree,     ON_TREE,     1, 1, "SOURCE", "the tree of scopes and kernels (also without the word `tree`)") \
+	X(flat,     ON_FLAT,     1, 1, "SOURCE", "one row for each kernel, over all its paths")    \
+	X(diff,     ON_DIFF,     2, 2, "BEFORE AFTER", "what changed from one to the other; --gate fails on a regression") \
+	X(sessions, ON_SESSIONS, 0, 0, "", "what the database holds")                              \
+	X(export,   ON_EXPORT,   1, 1, "SOURCE -o FILE", "write a .hatchet file that Proton's viewer reads") \
+	X(help,     ON_HELP,     0, 1, "[VERB|man]", "this text, or the manual page's source")
+
+#define OPTIONS(X) /* id     short long           argument  verbs        help */                   \
+	X(LIST,         'l', "list",         NULL,      ON_TREE,     "list the metrics of the source and do nothing else") \
+	X(METRICS,      'm', "metrics",      "M,...",   ON_TREE | ON_DIFF, "metrics to show: time/ms, avg_time/us, cpu_time/s, count, time/%, util, tflop16/s, gbyte/s, or any that -l lists") \
+	X(INCLUDE,      'i', "include",      "REGEX",   ON_VIEWS,    "only paths through a frame that matches (from its start, as Python's re.match)") \
+	X(EXCLUDE,      'e', "exclude",      "REGEX",   ON_VIEWS,    "without frames that match and all below them") \
+	X(THRESHOLD,    't', "threshold",    "N[%]",    ON_TREE,     "only nodes whose first metric is at least N, and their ancestors; N% of the whole") \
+	X(DEPTH,        'd', "depth",        "N",       ON_TREE | ON_DIFF, "show so many generations (100)") \
+	X(FORMAT,       'f', "format",       "F",       ON_SOURCES,  "frames as full, file_function_line, function_line or file_function; of an export: hatchet") \
+	X(SORTED,       0,   "print-sorted", NULL,      ON_TREE,     "after the tree, all nodes sorted by the first metric") \
+	X(DIFF_PROFILE, 0,   "diff-profile", "FILE",    ON_TREE,     "show SOURCE minus FILE") \
+	X(SORT,         's', "sort",         "KEY",     ON_TREE | ON_DIFF, "siblings by value, by name, or as they were first seen (the default)") \
+	X(ROWS,         'n', "rows",         "N",       ON_TREE | ON_FLAT | ON_SESSIONS, "show so many rows of a list; 0: all") \
+	X(WIDE,         'w', "wide",         NULL,      ON_FLAT,     "with launch configurations, where the source has them") \
+	X(GATE,         'g', "gate",         "PCT",     ON_DIFF,     "exit with 1 when the total, or a node of more than 1% of it, is worse by more than PCT percent") \
+	X(OUTPUT,       'o', "output",       "FILE",    ON_EXPORT,   "write to FILE; - is standard output") \
+	X(FORCE,        0,   "force",        NULL,      ON_EXPORT,   "overwrite FILE") \
+	X(DB,           0,   "db",           "FILE",    ON_ALL,      "read this database; SOURCE is a session in it") \
+	X(PROCESS,      0,   "process",      "P",       ON_SOURCES,  "one process only: a rank, or pid:N") \
+	X(PHASE,        0,   "phase",        "N",       ON_SOURCES,  "one phase (segment) only") \
+	X(JSON,         0,   "json",         NULL,      ON_VIEWS | ON_SESSIONS, "JSON on standard output") \
+	X(NO_COLOR,     0,   "no-color",     NULL,      ON_ALL,      "no colours (as the variable NO_COLOR)") \
+	X(HELP,         'h', "help",         NULL,      ON_ALL | ON_HELP, "this text") \
+	X(VERSION,      'V', "version",      NULL,      ON_ALL | ON_HELP, "the version")
+/* clang-format on */
+
+enum option_id {
+#define X(id, letter, name, argument, verbs, help) OPT_##id,
+	OPTIONS(X)
+#undef X
+		OPT_MAX
+};
+
+enum verb_id {
+#define X(name, bit, min, max, args, help) VERB_##name,
+	VERBS(X)
+#undef X
+		VERB_MAX
+};
+
+struct options {
+	enum verb_id verb;
+	const char *value[OPT_MAX]; /* NULL: not given; a flag that was: "" */
+	int n_args;
+	char **args;
+};
+
+/* argv is rearranged. -EINVAL with words. -h and -V are left to the caller. */
+int options_parse(int argc, char **argv, struct options *ret, struct err *e);
+
+void options_help(struct text *t, const char *verb); /* NULL: all of it */
+void options_man(struct text *t);                    /* protonview(1), roff */
+
+#endif

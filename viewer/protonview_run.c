@@ -1,0 +1,603 @@
+/* SPDX-License-Identifier: MIT. protonview_run.c: protonview's verbs: source → view → filters →
+ * text. */
+#include "protonview_run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "pick.h"
+#include "print.h"
+#include "protonview_options.h"
+#include "source.h"
+
+#ifndef PROTOND_BUILD_VERSION
+#define PROTOND_BUILD_VERSION "unknown"
+#endif
+
+/* One run of the program. */
+struct run {
+	struct options o;
+	struct term term;
+	struct print_options print;
+	struct warnings warnings;
+	struct text out;
+	struct err e;
+	bool partial, failed_gate;
+};
+
+typedef int verb_fn(struct run *run); /* 0, or -errno with words in run->e */
+
+static bool given(const struct run *run, enum option_id id)
+{
+	return run->o.value[id] != NULL;
+}
+
+/* --- options
+ * -------------------------------------------------------------------------------------- */
+
+static int parse_count(struct run *run, enum option_id id, const char *name, uint32_t *ret)
+{
+	const char *s = run->o.value[id];
+	unsigned long v;
+	char *end;
+
+	if (s == NULL)
+		return 0;
+	errno = 0;
+	v = strtoul(s, &end, 10);
+	if (*s < '0' || *s > '9' || *end != '\0' || errno != 0 || v > UINT32_MAX)
+		return err_set(&run->e, -EINVAL, "--%s '%s' is no number", name, s);
+	*ret = (uint32_t)v;
+	return 0;
+}
+
+static int parse_sort(struct run *run)
+{
+	const char *s = run->o.value[OPT_SORT];
+
+	if (s == NULL || strcmp(s, "seen") == 0)
+		return 0;
+	if (strcmp(s, "value") != 0 && strcmp(s, "name") != 0)
+		return err_set(&run->e, -EINVAL, "--sort '%s' is none of seen, value, name", s);
+	run->print.sort = *s == 'v' ? SORT_VALUE : SORT_NAME;
+	return 0;
+}
+
+static int prepare(struct run *run)
+{
+	const char *format = run->o.value[OPT_FORMAT];
+	int r;
+
+	term_init(&run->term, STDOUT_FILENO, given(run, OPT_NO_COLOR) || given(run, OPT_JSON));
+	run->print = (struct print_options){
+		.term = &run->term, .depth = 100, .wide = given(run, OPT_WIDE)};
+	if (run->o.verb == VERB_flat)
+		run->print.rows = 50;
+	if (given(run, OPT_INCLUDE) && given(run, OPT_EXCLUDE))
+		return err_set(&run->e, -EINVAL, "-i and -e cannot be given together");
+	r = parse_count(run, OPT_DEPTH, "depth", &run->print.depth);
+	if (r == 0)
+		r = parse_count(run, OPT_ROWS, "rows", &run->print.rows);
+	if (r == 0)
+		r = parse_sort(run);
+	if (r == 0 && run->o.verb == VERB_export && format != NULL &&
+		strcmp(format, "hatchet") != 0)
+		r = err_set(
+			&run->e, -EINVAL, "export: format '%s' is not known (hatchet is)", format);
+	else if (r == 0 && run->o.verb != VERB_export && format != NULL)
+		r = frame_format_parse(format, &run->print.format, &run->e);
+	return r;
+}
+
+/* --- sources and views
+ * ---------------------------------------------------------------------------- */
+
+static int open_source(struct run *run, const char *ref, bool lean, struct profile **ret)
+{
+	struct source_options so = {.db = run->o.value[OPT_DB]};
+	struct source s;
+	int r;
+
+	so.select.process = run->o.value[OPT_PROCESS];
+	so.select.one_phase = given(run, OPT_PHASE);
+	so.select.lean = lean;
+	r = parse_count(run, OPT_PHASE, "phase", &so.select.phase);
+	if (r == 0)
+		r = source_open(ref, &so, &s, &run->e);
+	if (r < 0)
+		return r;
+	if (s.partial) {
+		run->partial = true;
+		warning_add(&run->warnings, "%s: the newest changes cannot be read from here", ref);
+	}
+	*ret = s.p;
+	return 0;
+}
+
+static void warn_negative(struct run *run, const struct profile *p)
+{
+	uint32_t bytes = profile_find_metric(p, "bytes"), i;
+
+	for (i = 0; bytes != PROFILE_NONE && i < p->n_nodes; i++) {
+		if (!(value_number(profile_value(p, i, bytes)) < 0))
+			continue;
+		warning_add(&run->warnings, "Negative byte values detected, this is usually the "
+					    "result of a datatype overflow");
+		return;
+	}
+}
+
+static int filter(struct run *run, struct view *v)
+{
+	int r = 0;
+
+	if (given(run, OPT_INCLUDE))
+		r = filter_include(v, run->o.value[OPT_INCLUDE], &run->e);
+	if (r == 0 && given(run, OPT_EXCLUDE))
+		r = filter_exclude(v, run->o.value[OPT_EXCLUDE], &run->e);
+	if (r == 0 && given(run, OPT_THRESHOLD))
+		r = filter_threshold(v, run->o.value[OPT_THRESHOLD], &run->e);
+	if (r == 0 && filter_is_empty(v))
+		r = err_set(&run->e, -ENOENT, "no node is left by the filters");
+	return r;
+}
+
+static int new_view(
+	struct run *run, const struct profile *p, const char *metrics, struct view **ret)
+{
+	struct view *v;
+	int r = view_new(p, &v);
+
+	if (r < 0)
+		return err_set(&run->e, r, "out of memory");
+	warn_negative(run, p);
+	r = view_derive(v, metrics, &run->e);
+	if (r < 0)
+		view_free(v);
+	else
+		*ret = v;
+	return r;
+}
+
+/* Two sources seen through the same metrics: those asked for, else the first's. */
+struct pair {
+	struct profile *p[2];
+	struct view *v[2];
+	struct diff *d;
+};
+
+static void pair_free(struct pair *pair)
+{
+	int i;
+
+	diff_free(pair->d);
+	for (i = 0; i < 2; i++) {
+		view_free(pair->v[i]);
+		profile_free(pair->p[i]);
+	}
+}
+
+static int open_pair(struct run *run, const char *before, const char *after, struct pair *ret)
+{
+	const char *refs[2] = {before, after}, *metrics = run->o.value[OPT_METRICS];
+	int i, r = 0;
+
+	for (i = 0; i < 2 && r == 0; i++)
+		r = open_source(run, refs[i], true, &ret->p[i]);
+	if (r == 0 && metrics == NULL)
+		metrics = view_default(ret->p[1]);
+	if (r == 0 && metrics == NULL)
+		return err_set(&run->e, -ENOENT, "%s has no metric", after);
+	for (i = 0; i < 2 && r == 0; i++) {
+		r = new_view(run, ret->p[i], metrics, &ret->v[i]);
+		if (r == -ENOENT)
+			(void)err_set(
+				&run->e, r, "metric list '%s' does not fit '%s'", metrics, refs[i]);
+	}
+	if (r < 0)
+		return r;
+	r = diff_new(ret->v[0], ret->v[1], &ret->d);
+	return r < 0 ? err_set(&run->e, r, "out of memory") : 0;
+}
+
+/* --- verbs
+ * ---------------------------------------------------------------------------------------- */
+
+static int show_tree(struct run *run, const struct view *v, const struct profile *head)
+{
+	int r = 0;
+
+	if (given(run, OPT_JSON)) {
+		envelope_open(&run->out, "tree", head);
+		envelope_tree(&run->out, v, &run->print);
+		envelope_close(&run->out, &run->warnings);
+		return 0;
+	}
+	print_head(&run->out, head, &run->term);
+	if (v->n_columns > 0)
+		r = print_tree(&run->out, v, &run->print);
+	else
+		text_str(&run->out, "(nothing was recorded)\n");
+	if (r == 0 && v->n_columns > 0 && given(run, OPT_SORTED))
+		r = print_sorted(&run->out, v, &run->print);
+	print_why(&run->out, head, &run->term);
+	return r < 0 ? err_set(&run->e, r, "out of memory") : 0;
+}
+
+static int tree_of_diff(struct run *run)
+{
+	struct pair pair = {0};
+	int r = open_pair(run, run->o.value[OPT_DIFF_PROFILE], run->o.args[0], &pair);
+
+	if (r == 0)
+		r = filter(run, pair.d->view);
+	if (r == 0)
+		r = show_tree(run, pair.d->view, pair.p[1]);
+	pair_free(&pair);
+	return r;
+}
+
+static int run_tree(struct run *run)
+{
+	struct profile *p = NULL;
+	struct view *v = NULL;
+	int r;
+
+	if (given(run, OPT_DIFF_PROFILE) && !given(run, OPT_LIST))
+		return tree_of_diff(run);
+	r = open_source(run, run->o.args[0], true, &p);
+	if (r == 0 && given(run, OPT_LIST) && !given(run, OPT_JSON)) {
+		metrics_list(p, &run->out);
+		profile_free(p);
+		return 0;
+	}
+	if (r == 0 && p->n_metrics == 0 && p->head.uuid == NULL)
+		r = err_set(&run->e, -ENOENT, "no metrics found in %s", run->o.args[0]);
+	if (r == 0)
+		r = new_view(run, p, run->o.value[OPT_METRICS], &v);
+	if (r == 0)
+		r = filter(run, v);
+	if (r == 0)
+		r = show_tree(run, v, p);
+	view_free(v);
+	profile_free(p);
+	return r;
+}
+
+static int show_flat(struct run *run, const struct view *v)
+{
+	const struct profile *p = v->p;
+	struct flat *f = NULL;
+	int r = flat_new(v, &f);
+
+	if (r < 0 && r != -ENODATA)
+		return err_set(&run->e, r, "out of memory");
+	if (given(run, OPT_JSON)) {
+		envelope_open(&run->out, "flat", p);
+		if (f != NULL)
+			flat_json(&run->out, f, &run->print);
+		else
+			envelope_columns(&run->out, NULL, 0);
+		envelope_close(&run->out, &run->warnings);
+	} else {
+		print_head(&run->out, p, &run->term);
+		if (f != NULL)
+			(void)flat_print(&run->out, f, &run->print);
+		else
+			text_str(&run->out, "(no times were recorded)\n");
+		print_why(&run->out, p, &run->term);
+	}
+	flat_free(f);
+	return 0;
+}
+
+static int run_flat(struct run *run)
+{
+	struct profile *p = NULL;
+	struct view *v = NULL;
+	int r = open_source(run, run->o.args[0], false, &p);
+
+	if (r == 0)
+		r = new_view(run, p, NULL, &v);
+	if (r == 0)
+		r = filter(run, v);
+	if (r == 0)
+		r = show_flat(run, v);
+	view_free(v);
+	profile_free(p);
+	return r;
+}
+
+static int parse_gate(struct run *run, double *ret)
+{
+	const char *s = run->o.value[OPT_GATE];
+	char *end;
+
+	*ret = s == NULL ? HUGE_VAL : strtod(s, &end);
+	if (s == NULL)
+		return 0;
+	if (end == s || (*end != '\0' && strcmp(end, "%") != 0) || !(*ret >= 0))
+		return err_set(&run->e, -EINVAL, "--gate '%s' is no percentage", s);
+	return 0;
+}
+
+/* The verdict goes to stderr, or into the envelope. */
+static void judge(struct run *run, const struct diff *d, double gate)
+{
+	struct text name = {0};
+	double percent = 0;
+	uint32_t node = PROFILE_NONE;
+
+	if (!given(run, OPT_GATE) || !diff_gate(d, gate, &node, &percent))
+		return;
+	run->failed_gate = true;
+	term_name(
+		&run->term, &name, node == PROFILE_NONE ? "the total" : d->p->node[node].name, 60);
+	warning_add(&run->warnings, "gate failed: %s of %.*s changed by %+.1f%%, allowed is %g%%",
+		d->view->col[0].name, (int)name.n, name.s == NULL ? "" : name.s, percent, gate);
+	text_fini(&name);
+}
+
+static int run_diff(struct run *run)
+{
+	struct pair pair = {0};
+	double gate;
+	int r = parse_gate(run, &gate);
+
+	if (r == 0)
+		r = open_pair(run, run->o.args[0], run->o.args[1], &pair);
+	if (r == 0) {
+		judge(run, pair.d, gate);
+		r = filter(run, pair.d->view);
+	}
+	if (r == 0 && given(run, OPT_JSON)) {
+		envelope_open(&run->out, "diff", pair.p[1]);
+		envelope_diff(&run->out, pair.d, &run->print);
+		envelope_close(&run->out, &run->warnings);
+	} else if (r == 0) {
+		r = print_diff(&run->out, pair.d, &run->print);
+	}
+	pair_free(&pair);
+	return r;
+}
+
+/* --- sessions
+ * ------------------------------------------------------------------------------------- */
+
+struct listing {
+	struct run *run;
+	uint32_t n;
+};
+
+static void clean(struct text *t, const struct term *term, const char *any_bytes, uint32_t width)
+{
+	/* Borrowed for its sanitising: bytes of a database are anybody's. */
+	struct profile *p = profile_new();
+	const char *s = p == NULL ? NULL : profile_text(p, any_bytes, strlen(any_bytes));
+
+	if (s != NULL && term != NULL)
+		term_name(term, t, s, width);
+	else
+		envelope_string(t, s);
+	profile_free(p);
+}
+
+static void session_text(struct run *run, const struct pick_row *row)
+{
+	time_t s = (time_t)(row->created_ns / 1000000000);
+	struct text *t = &run->out;
+	char when[32] = "";
+	struct tm tm;
+
+	if (localtime_r(&s, &tm) != NULL)
+		(void)strftime(when, sizeof(when), "%F %T", &tm);
+	text_fmt(t, "%5lld  %.8s  %-19s %-10s %-8s %5lld %9lld  ", (long long)row->id, row->uuid,
+		when, row->state, row->source, (long long)row->processes, (long long)row->launches);
+	clean(t, &run->term, row->name, 40);
+	text_str(t, "  ");
+	clean(t, &run->term, row->command, 60);
+	text_char(t, '\n');
+}
+
+static int session_row(void *arg, const struct pick_row *row)
+{
+	struct listing *l = arg;
+	struct text *t = &l->run->out;
+
+	if (l->run->print.rows > 0 && l->n == l->run->print.rows)
+		return -ECANCELED;
+	l->n++;
+	if (!given(l->run, OPT_JSON)) {
+		session_text(l->run, row);
+		return 0;
+	}
+	envelope_row(t);
+	envelope_integer(t, row->id);
+	envelope_string(t, row->uuid);
+	clean(t, NULL, row->name, 0);
+	clean(t, NULL, row->state, 0);
+	clean(t, NULL, row->source, 0);
+	clean(t, NULL, row->command, 0);
+	envelope_integer(t, row->created_ns);
+	envelope_integer(t, row->active_ns);
+	envelope_integer(t, row->processes);
+	envelope_integer(t, row->launches);
+	return 0;
+}
+
+static int run_sessions(struct run *run)
+{
+	static const struct envelope_column columns[] = {{"id", "", "integer"},
+		{"uuid", "", "string"}, {"name", "", "string"}, {"state", "", "string"},
+		{"source", "", "string"}, {"command", "", "string"}, {"created", "ns", "integer"},
+		{"active", "ns", "integer"}, {"processes", "", "integer"},
+		{"launches", "", "integer"}};
+	struct listing l = {.run = run};
+	sqlite3 *db;
+	bool partial = false;
+	int r = source_open_db(run->o.value[OPT_DB], &db, &partial, &run->e);
+
+	if (r < 0)
+		return r;
+	run->partial = partial;
+	if (given(run, OPT_JSON)) {
+		envelope_open(&run->out, "sessions", NULL);
+		envelope_columns(&run->out, columns, sizeof(columns) / sizeof(columns[0]));
+	} else {
+		text_fmt(&run->out, "%5s  %-8s  %-19s %-10s %-8s %5s %9s  %s\n", "id", "uuid",
+			"created", "state", "source", "procs", "launches", "name  command");
+	}
+	r = pick_each(db, session_row, &l, &run->e);
+	(void)sqlite3_close(db);
+	if (r == 0 || r == -ECANCELED) {
+		if (given(run, OPT_JSON))
+			envelope_close(&run->out, &run->warnings);
+		return 0;
+	}
+	return r;
+}
+
+/* --- export
+ * --------------------------------------------------------------------------------------- */
+
+/* Complete or not at all: a temporary file beside it takes its name. */
+static int write_file(struct run *run, const char *path, const char *text, size_t n)
+{
+	char temporary[4096];
+	int fd, r;
+
+	if (snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path) >= (int)sizeof(temporary))
+		return err_set(&run->e, -ENAMETOOLONG, "%s: the name is too long", path);
+	fd = mkostemp(temporary, O_CLOEXEC);
+	if (fd < 0)
+		return err_set(&run->e, -errno, "%s: %s", path, strerror(errno));
+	r = term_write(fd, text, n);
+	/* mkostemp() makes it 0600; the umask's mode is what a plain open() would have given. */
+	mode_t mask = umask(0);
+
+	(void)umask(mask);
+	if (r == 0 && (fchmod(fd, 0666 & ~mask) < 0 || fsync(fd) < 0))
+		r = -errno;
+	if (close(fd) < 0 && r == 0)
+		r = -errno;
+	if (r == 0 && (given(run, OPT_FORCE) ? rename(temporary, path) : link(temporary, path)) < 0)
+		r = -errno;
+	if (r < 0 || !given(run, OPT_FORCE))
+		(void)unlink(temporary);
+	if (r == -EEXIST)
+		return err_set(&run->e, r, "%s exists; --force overwrites it", path);
+	return r < 0 ? err_set(&run->e, r, "%s: %s", path, strerror(-r)) : 0;
+}
+
+static int run_export(struct run *run)
+{
+	const char *path = run->o.value[OPT_OUTPUT];
+	struct profile *p = NULL;
+	char *text;
+	size_t n;
+	int r;
+
+	if (path == NULL || *path == '\0')
+		return err_set(&run->e, -EINVAL, "export needs -o FILE (- is standard output)");
+	if (strcmp(path, "-") != 0 && !given(run, OPT_FORCE) && access(path, F_OK) == 0)
+		return err_set(&run->e, -EEXIST, "%s exists; --force overwrites it", path);
+	r = open_source(run, run->o.args[0], true, &p);
+	if (r < 0)
+		return r;
+	r = hatchet_write(p, &text, &n);
+	profile_free(p);
+	if (r < 0)
+		return err_set(&run->e, r, "out of memory");
+	if (strcmp(path, "-") == 0)
+		text_add(&run->out, text, n);
+	else
+		r = write_file(run, path, text, n);
+	free(text);
+	return r;
+}
+
+static int run_help(struct run *run)
+{
+	if (run->o.n_args > 0 && strcmp(run->o.args[0], "man") == 0)
+		options_man(&run->out);
+	else
+		options_help(&run->out, run->o.n_args > 0 ? run->o.args[0] : NULL);
+	return 0;
+}
+
+/* --- the program
+ * ---------------------------------------------------------------------------------- */
+
+static int exit_status(const struct run *run, int r)
+{
+	if (r == -EINVAL)
+		return EXIT_USAGE;
+	if (r == -ENOTCONN || r == -ETIMEDOUT)
+		return EXIT_DAEMON;
+	if (r < 0 || run->failed_gate)
+		return EXIT_NOT;
+	return run->partial ? EXIT_PARTIAL : EXIT_OK;
+}
+
+static int dispatch(struct run *run)
+{
+	static verb_fn *const verbs[VERB_MAX] = {
+#define X(name, bit, min, max, args, help) [VERB_##name] = run_##name,
+		VERBS(X)
+#undef X
+	};
+
+	static const char *const names[VERB_MAX] = {
+#define X(name, bit, min, max, args, help) [VERB_##name] = #name,
+		VERBS(X)
+#undef X
+	};
+	int r;
+
+	if (given(run, OPT_VERSION)) {
+		text_str(&run->out, "protonview " PROTOND_BUILD_VERSION "\n");
+		return 0;
+	}
+	if (given(run, OPT_HELP)) {
+		options_help(&run->out, run->o.verb == VERB_tree ? NULL : names[run->o.verb]);
+		return 0;
+	}
+	r = prepare(run);
+	return r < 0 ? r : verbs[run->o.verb](run);
+}
+
+int protonview_run(int argc, char **argv)
+{
+	struct run *run = calloc(1, sizeof(*run));
+	int r, status;
+	uint32_t i;
+
+	if (run == NULL)
+		return EXIT_NOT;
+	r = options_parse(argc, argv, &run->o, &run->e);
+	if (r == 0)
+		r = dispatch(run);
+	if (r == 0 && run->out.failed)
+		r = err_set(&run->e, -ENOMEM, "out of memory");
+	for (i = 0; i < run->warnings.n && !given(run, OPT_JSON); i++)
+		(void)fprintf(stderr, "protonview: warning: %s\n", run->warnings.text[i]);
+	if (r == 0)
+		r = term_write(STDOUT_FILENO, run->out.s, run->out.n);
+	if (r == -EPIPE)
+		r = 0; /* the reader has seen enough */
+	else if (r < 0)
+		(void)fprintf(stderr, "protonview: %s\n",
+			run->e.text[0] != '\0' ? run->e.text : strerror(-r));
+	status = exit_status(run, r);
+	text_fini(&run->out);
+	free(run);
+	return status;
+}

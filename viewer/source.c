@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT. source.c: where a profile comes from: files, databases, a daemon.
+ */
+#include "source.h"
+
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pick.h"
+#include "rpc.h"
+
+#define FILE_MAX   ((size_t)1 << 30)
+#define PATH_BYTES 4096
+#define MAGIC      "SQLite format 3"
+#define SYSTEM_DB  "/var/lib/protond/protond.db"
+#define PRIVATE_DB "protond/protond.db"
+
+/* --- files
+ * ---------------------------------------------------------------------------------------- */
+
+static int read_all(int fd, const char *what, char **ret, size_t *ret_bytes, struct err *e)
+{
+	size_t n = 0, cap = (size_t)1 << 16;
+	char *buf = NULL, *more;
+	struct stat st;
+	ssize_t some;
+
+	if (fstat(fd, &st) == 0 && st.st_size > 0 && (size_t)st.st_size < FILE_MAX)
+		cap = (size_t)st.st_size + 1;
+	for (;;) {
+		if (buf == NULL || n == cap) {
+			cap = buf == NULL ? cap : cap * 2;
+			more = n > FILE_MAX ? NULL : realloc(buf, cap);
+			if (more == NULL) {
+				free(buf);
+				return n > FILE_MAX ? err_set(e, -EFBIG, "%s is over 1 GiB", what)
+						    : err_set(e, -ENOMEM, "out of memory");
+			}
+			buf = more;
+		}
+		some = read(fd, buf + n, cap - n);
+		if (some == 0)
+			break;
+		if (some < 0 && errno != EINTR) {
+			free(buf);
+			return err_set(e, -errno, "%s: %s", what, strerror(errno));
+		}
+		n += some > 0 ? (size_t)some : 0;
+	}
+	*ret = buf;
+	*ret_bytes = n;
+	return 0;
+}
+
+static bool is_database(const char *bytes, size_t n)
+{
+	return n >= sizeof(MAGIC) && memcmp(bytes, MAGIC, sizeof(MAGIC)) == 0;
+}
+
+/* A session of an open database, which is closed here. */
+static int load(sqlite3 *db, const char *ref, const struct source_options *o, struct source *ret,
+	struct err *e)
+{
+	int64_t id = 0;
+	int r;
+
+	r = ref == NULL ? pick_only(db, &id, e) : pick_session(db, ref, &id, e);
+	if (r == 0)
+		r = profile_load(db, id, &o->select, &ret->p, e);
+	(void)sqlite3_close(db);
+	return r;
+}
+
+static int load_bytes(const char *what, const char *bytes, size_t n, const struct source_options *o,
+	struct source *ret, struct err *e)
+{
+	struct err why = {0};
+	sqlite3 *db;
+	int r;
+
+	if (is_database(bytes, n)) {
+		r = pick_open_image(bytes, n, &db, e);
+		return r < 0 ? r : load(db, NULL, o, ret, e);
+	}
+	if (n > 0 && ((unsigned char)bytes[0] & 0xf0) == 0x90)
+		return err_set(e, -EBADMSG,
+			"%s looks like hatchet_msgpack, which is not read: export it as "
+			"hatchet (JSON)",
+			what);
+	r = hatchet_read(bytes, n, &ret->p, &why);
+	return r < 0 ? err_set(e, r, "%s: %s", what, why.text) : 0;
+}
+
+static int open_file(
+	const char *path, const struct source_options *o, struct source *ret, struct err *e)
+{
+	bool is_stdin = strcmp(path, "-") == 0;
+	char head[sizeof(MAGIC)], *bytes;
+	int fd = is_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC), r;
+	sqlite3 *db;
+	size_t n;
+
+	if (fd < 0)
+		return err_set(e, -errno, "%s: %s", path, strerror(errno));
+	if (!is_stdin && pread(fd, head, sizeof(head), 0) == (ssize_t)sizeof(head) &&
+		is_database(head, sizeof(head))) {
+		(void)close(fd);
+		r = pick_open(path, &db, &ret->partial, e);
+		return r < 0 ? r : load(db, NULL, o, ret, e);
+	}
+	r = read_all(fd, is_stdin ? "standard input" : path, &bytes, &n, e);
+	if (!is_stdin)
+		(void)close(fd);
+	if (r < 0)
+		return r;
+	r = load_bytes(is_stdin ? "standard input" : path, bytes, n, o, ret, e);
+	free(bytes);
+	return r;
+}
+
+/* --- databases
+ * ------------------------------------------------------------------------------------ */
+
+static bool is_there(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* $PROTOND_DB, else the user's own, else the system's where the user has none. */
+static void default_db(char *buf, size_t n)
+{
+	const char *set = getenv("PROTOND_DB"), *data = getenv("XDG_DATA_HOME"),
+		   *home = getenv("HOME");
+
+	if (set != NULL && *set != '\0') {
+		(void)snprintf(buf, n, "%s", set);
+		return;
+	}
+	if (data != NULL && *data == '/')
+		(void)snprintf(buf, n, "%s/" PRIVATE_DB, data);
+	else
+		(void)snprintf(buf, n, "%s/.local/share/" PRIVATE_DB, home == NULL ? "" : home);
+	if (!is_there(buf) && access(SYSTEM_DB, R_OK) == 0)
+		(void)snprintf(buf, n, "%s", SYSTEM_DB);
+}
+
+static int open_default(sqlite3 **ret, bool *ret_partial, struct err *e)
+{
+	char path[PATH_BYTES];
+
+	default_db(path, sizeof(path));
+	if (!is_there(path))
+		return err_set(e, -ENOENT,
+			"nothing was recorded yet: there is no database at %s (`protonctl run -- "
+			"CMD` records a run)",
+			path);
+	return pick_open(path, ret, ret_partial, e);
+}
+
+/* What the daemon gave: its database, or one session as a file. */
+static int load_synced(const char *path, int memfd, int64_t id, const struct source_options *o,
+	struct source *ret, struct err *e)
+{
+	char ref[24], *bytes;
+	sqlite3 *db;
+	size_t n;
+	int r;
+
+	if (memfd < 0) {
+		r = pick_open(path, &db, &ret->partial, e);
+		if (r < 0)
+			return r;
+		(void)snprintf(ref, sizeof(ref), "%lld", (long long)id);
+		return load(db, ref, o, ret, e);
+	}
+	(void)lseek(memfd, 0, SEEK_SET);
+	r = read_all(memfd, "the daemon's answer", &bytes, &n, e);
+	(void)close(memfd);
+	if (r < 0)
+		return r;
+	r = load_bytes("the daemon's answer", bytes, n, o, ret, e);
+	free(bytes);
+	return r;
+}
+
+/* The daemon first, so that a running session is up to date; the database alone when there is none,
+ * or when it knows no such session. */
+static int open_session(
+	const char *ref, const struct source_options *o, struct source *ret, struct err *e)
+{
+	char path[PATH_BYTES] = "", usual[PATH_BYTES];
+	const char *set = getenv("PROTOND_DB");
+	struct err daemon = {0};
+	int64_t id = 0;
+	int memfd = -1, synced, r;
+	sqlite3 *db;
+
+	synced = rpc_sync(ref, path, sizeof(path), &memfd, &id, &daemon);
+	default_db(usual, sizeof(usual));
+	if (synced == 0 && (set == NULL || *set == '\0' || strcmp(path, usual) == 0)) {
+		r = load_synced(path, memfd, id, o, ret, e);
+		if (r != -EACCES && r != -ENOENT)
+			return r;
+	}
+	r = open_default(&db, &ret->partial, e);
+	if (r == 0)
+		r = load(db, ref, o, ret, e);
+	if (r < 0 && synced < 0 && synced != -ENOTCONN && synced != -ENOENT)
+		return err_set(e, -ENOTCONN, "%s", daemon.text);
+	return r;
+}
+
+int source_open(const char *ref, const struct source_options *o, struct source *ret, struct err *e)
+{
+	sqlite3 *db;
+	int r;
+
+	*ret = (struct source){0};
+	if (o->db != NULL) {
+		r = pick_open(o->db, &db, &ret->partial, e);
+		return r < 0 ? r : load(db, ref, o, ret, e);
+	}
+	if (strcmp(ref, "-") == 0 || (*ref != '@' && access(ref, F_OK) == 0))
+		return open_file(ref, o, ret, e);
+	if (*ref != '@' && (strchr(ref, '/') != NULL || strstr(ref, ".hatchet") != NULL))
+		return err_set(e, -ENOENT, "%s: no such file", ref);
+	return open_session(ref, o, ret, e);
+}
+
+int source_open_db(const char *db, struct sqlite3 **ret, bool *ret_partial, struct err *e)
+{
+	char path[PATH_BYTES];
+	struct err ignored = {0};
+	int64_t id;
+	int memfd = -1;
+
+	if (db != NULL)
+		return pick_open(db, ret, ret_partial, e);
+	/* For its effect alone: a running daemon stores what it holds. */
+	(void)rpc_sync("@last", path, sizeof(path), &memfd, &id, &ignored);
+	if (memfd >= 0)
+		(void)close(memfd);
+	return open_default(ret, ret_partial, e);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT. source.h: where a profile comes from: a .hatchet file, a portable
+ * session file, a database, or a session of this user's daemon or of the database it left. */
+#ifndef PROTOND_VIEWER_SOURCE_H
+#define PROTOND_VIEWER_SOURCE_H
+
+#include <stdbool.h>
+
+#include "profile.h"
+
+struct sqlite3;
+
+struct source_options {
+	const char *db; /* read this database and ask no daemon; NULL: the usual one */
+	struct profile_select select;
+};
+
+struct source {
+	struct profile *p; /* the caller's */
+	bool partial;      /* part of it could not be read */
+};
+
+/* ref: a path, "-" (stdin), or a session. -ENOENT, -EINVAL, -EBADMSG, -ENOTCONN (a daemon that
+ * holds the session did not answer). */
+int source_open(const char *ref, const struct source_options *o, struct source *ret, struct err *e);
+
+/* The database itself, for listings; brought up to date by the daemon when one runs. */
+int source_open_db(const char *db, struct sqlite3 **ret, bool *ret_partial, struct err *e);
+
+#endif

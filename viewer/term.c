@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: MIT. term.c: what the terminal can show: colours, glyphs, width. */
+#include "term.h"
+
+#include <errno.h>
+#include <langinfo.h>
+#include <math.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+#include <wchar.h>
+
+void term_init(struct term *term, int fd, bool no_color)
+{
+	const char *none = getenv("NO_COLOR"), *kind = getenv("TERM");
+	struct winsize size;
+
+	*term = (struct term){
+		.tty = isatty(fd) == 1, .utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0};
+	term->color = term->tty && !no_color && (none == NULL || *none == '\0') && kind != NULL &&
+		      strcmp(kind, "dumb") != 0;
+	if (term->tty && ioctl(fd, TIOCGWINSZ, &size) == 0)
+		term->width = size.ws_col;
+}
+
+void term_style(const struct term *term, struct text *t, enum term_style s)
+{
+	static const char *const codes[] = {[STYLE_PLAIN] = "\033[0m",
+		[STYLE_FAINT] = "\033[2m",
+		[STYLE_BOLD] = "\033[1m",
+		[STYLE_HOT] = "\033[1;31m",
+		[STYLE_WARM] = "\033[33m",
+		[STYLE_MILD] = "\033[32m",
+		[STYLE_COOL] = "\033[36m"};
+
+	if (term->color)
+		text_str(t, codes[s]);
+}
+
+enum term_style term_heat(double share)
+{
+	if (!(share >= 0.01))
+		return isnan(share) ? STYLE_PLAIN : STYLE_FAINT;
+	if (share >= 0.5)
+		return STYLE_HOT;
+	if (share >= 0.2)
+		return STYLE_WARM;
+	return share >= 0.05 ? STYLE_MILD : STYLE_COOL;
+}
+
+/* One character of valid UTF-8. */
+static uint32_t next_char(const char **at)
+{
+	const unsigned char *s = (const unsigned char *)*at;
+	uint32_t c = *s++, more;
+
+	more = c < 0x80 ? 0 : c < 0xe0 ? 1 : c < 0xf0 ? 2 : 3;
+	if (more > 0)
+		c &= 0x3fu >> more;
+	for (; more > 0 && (*s & 0xc0) == 0x80; more--)
+		c = c << 6 | (*s++ & 0x3fu);
+	*at = (const char *)s;
+	return c;
+}
+
+/* Would move the cursor, hide text or turn its direction. */
+static bool is_control(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
+}
+
+static bool is_plain(const char *s)
+{
+	for (; *s >= 0x20 && *s < 0x7f; s++)
+		;
+	return *s == '\0';
+}
+
+static void make_visible(const struct term *term, struct text *t, const char *s)
+{
+	const char *from;
+	uint32_t c;
+
+	while (*s != '\0') {
+		from = s;
+		c = next_char(&s);
+		if (c < 0x80 && is_control(c))
+			text_fmt(t, "\\x%02x", c);
+		else if (is_control(c) || (c >= 0x80 && !term->utf8))
+			text_fmt(t, c > 0xffff ? "\\U%08x" : "\\u%04x", c);
+		else
+			text_add(t, from, (size_t)(s - from));
+	}
+}
+
+static uint32_t char_width(uint32_t c)
+{
+	int w = c < 0x80 ? 1 : wcwidth((wchar_t)c);
+
+	return w < 0 ? 1 : (uint32_t)w;
+}
+
+uint32_t term_width(const char *utf8)
+{
+	uint32_t w = 0;
+
+	while (*utf8 != '\0')
+		w += char_width(next_char(&utf8));
+	return w;
+}
+
+/* The first `head` columns, an ellipsis, and the last `tail`. */
+static void cut(
+	const struct term *term, struct text *t, const char *s, uint32_t head, uint32_t tail)
+{
+	const char *at = s, *from;
+	uint32_t w = 0, all = term_width(s), one;
+
+	while (*at != '\0') {
+		from = at;
+		one = char_width(next_char(&at));
+		if (w + one > head) {
+			at = from;
+			break;
+		}
+		w += one;
+	}
+	text_add(t, s, (size_t)(at - s));
+	text_str(t, term->utf8 ? "…" : "~");
+	while (*at != '\0' && w + tail < all)
+		w += char_width(next_char(&at));
+	text_str(t, at);
+}
+
+void term_name(const struct term *term, struct text *t, const char *name, uint32_t width)
+{
+	struct text visible = {0};
+	char *s;
+	size_t n;
+
+	if (is_plain(name) && (width == 0 || strlen(name) <= width)) {
+		text_str(t, name);
+		return;
+	}
+	make_visible(term, &visible, name);
+	if (text_take(&visible, &s, &n) < 0) {
+		t->failed = true;
+		return;
+	}
+	if (width >= 8 && term_width(s) > width)
+		cut(term, t, s, (width - 1) * 2 / 3, (width - 1) - (width - 1) * 2 / 3);
+	else
+		text_add(t, s, n);
+	free(s);
+}
+
+void term_duration(struct text *t, double ns)
+{
+	if (ns < 1e3)
+		text_fmt(t, "%.0f ns", ns);
+	else if (ns < 1e6)
+		text_fmt(t, "%.1f us", ns / 1e3);
+	else if (ns < 1e9)
+		text_fmt(t, "%.1f ms", ns / 1e6);
+	else if (ns < 600e9)
+		text_fmt(t, "%.1f s", ns / 1e9);
+	else
+		text_fmt(t, "%.0f h %02.0f min", floor(ns / 3600e9), fmod(floor(ns / 60e9), 60));
+}
+
+void term_count(struct text *t, uint64_t n, const char *one, const char *many)
+{
+	text_fmt(t, "%llu %s", (unsigned long long)n, n == 1 ? one : many);
+}
+
+int term_write(int fd, const char *s, size_t n)
+{
+	ssize_t some;
+
+	while (n > 0) {
+		some = write(fd, s, n);
+		if (some < 0 && errno == EINTR)
+			continue;
+		if (some < 0)
+			return -errno;
+		s += some;
+		n -= (size_t)some;
+	}
+	return 0;
+}
