@@ -61,6 +61,8 @@ static inline void agent_count(_Atomic uint64_t *counter, uint64_t n)
 /* --- engine.c ----------------------------------------------------------------------------------- */
 
 const struct protond_host *agent_host(void);
+/* [any] The agent's thread has something to drain before the next flush: one futex wake. */
+void agent_ring(void);
 uint64_t agent_monotonic_ns(void);
 /* A variable as the program was started with it, NULL if unset: getenv() on a thread of ours would
  * race with the application's setenv(). Valid for ever. */
@@ -106,6 +108,9 @@ struct backend {
         void (*forked)(void); /* in the child: forget everything, touch nothing */
         /* Subscriptions so far, as in LAUNCH.epoch. NULL: the engine counts successful starts. */
         uint32_t (*epoch)(void);
+        /* [agent] Only what the vendor's library has handed over by itself, after agent_ring().
+         * Returns records written. NULL: such records wait for the next flush. */
+        uint64_t (*drain)(void);
 };
 
 extern const struct backend backend_cupti;

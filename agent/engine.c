@@ -168,8 +168,7 @@ static int engine_want(uint32_t want)
 	if (!less)
 		gpu_want(want);
 	worker_out();
-	atomic_fetch_add(&core.bell, 1);
-	agent_wake(&core.bell);
+	agent_ring();
 	return 0;
 }
 

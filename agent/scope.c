@@ -18,17 +18,34 @@
 
 union agent_page agent_page __attribute__((aligned(RING_PAGE)));
 
+typedef uint64_t __attribute__((may_alias)) pair; /* two words in one store, little-endian */
+
 static inline void depth_set(struct pd_thread *t, uint32_t depth)
 {
 	__atomic_store_n(&t->depth, depth, __ATOMIC_RELAXED); /* scope_main_snapshot() reads it */
+}
+
+static inline void frame_set(struct pd_thread *t, uint32_t at, uint32_t name, uint32_t path)
+{
+	__atomic_store_n(
+		(pair *)(void *)&t->frame[at], (uint64_t)path << 32 | name, __ATOMIC_RELAXED);
+}
+
+/* Depth first: a signal handler in between then uses the frames above. */
+static inline void frame_push(struct pd_thread *t, uint32_t name, uint32_t path, uint64_t begin)
+{
+	const uint32_t depth = t->depth;
+
+	depth_set(t, depth + 1);
+	atomic_signal_fence(memory_order_seq_cst);
+	frame_set(t, depth, name, path);
+	t->frame[depth].begin = begin;
 }
 
 static inline void path_set(struct pd_thread *t, uint32_t path)
 {
 	__atomic_store_n(&t->path, path, __ATOMIC_RELAXED); /* follow() reads it */
 }
-
-typedef uint64_t __attribute__((may_alias)) pair; /* two words in one store, little-endian */
 
 /* Inside a state or an op? */
 static inline bool marked(const struct pd_thread *t)
@@ -40,12 +57,6 @@ static inline bool marked(const struct pd_thread *t)
 	return *both != 0;
 }
 
-static inline void frame_set(struct pd_thread *t, uint32_t at, uint32_t name, uint32_t path)
-{
-	__atomic_store_n(
-		(pair *)(void *)&t->frame[at], (uint64_t)path << 32 | name, __ATOMIC_RELAXED);
-}
-
 /* --- the now block: a seqlock with one writer ------------------------------------------------ */
 
 /* seq and depth are one word, so that the odd seq costs no store of its own. seq is read back from
@@ -55,9 +66,11 @@ static inline uint32_t now_open(struct ring_now *n, uint32_t depth, uint32_t pat
 	const uint32_t seq = atomic_load_explicit(&n->seq, memory_order_relaxed);
 
 	__atomic_store_n((pair *)(void *)n, (uint64_t)depth << 32 | (seq + 1), __ATOMIC_RELAXED);
+#ifndef __SANITIZE_THREAD__ /* knows no fences; all of these are atomics to it */
 	/* what follows may not become visible before the odd seq; pairs with the reader's second
 	 * look at seq */
 	atomic_thread_fence(memory_order_release);
+#endif
 	atomic_store_explicit(&n->path, path, memory_order_relaxed);
 	return seq;
 }
@@ -240,17 +253,12 @@ uint32_t scope_main_snapshot(void)
 
 /* --- the stack while nothing is recorded ----------------------------------------------------- */
 
-/* Depth first: a handler in between then uses the frames above. */
 static void quiet_enter(struct pd_thread *t, uint32_t name)
 {
-	const uint32_t depth = t->depth;
-
-	depth_set(t, depth + 1);
-	atomic_signal_fence(memory_order_seq_cst);
-	if (depth < STACK_MAX) {
-		frame_set(t, depth, name, PATH_ROOT);
-		t->frame[depth].begin = 0;
-	}
+	if (t->depth < STACK_MAX)
+		frame_push(t, name, PATH_ROOT, 0);
+	else
+		depth_set(t, t->depth + 1);
 }
 
 static void quiet_exit(struct pd_thread *t)
@@ -272,9 +280,7 @@ static void enter_with(struct pd_thread *t, struct lane *l, uint32_t name)
 	struct ring_now *n = &l->shared->now;
 	uint32_t seq;
 
-	frame_set(t, depth, name, path);
-	t->frame[depth].begin = begin;
-	depth_set(t, depth + 1);
+	frame_push(t, name, path, begin);
 	path_set(t, path);
 	seq = now_open(n, depth + 1, shown(t, l, path));
 	now_frame(n, depth, path, begin);
@@ -344,9 +350,7 @@ void scope_enter(struct pd_thread *t, uint32_t name)
 		enter_held(t, name);
 		return;
 	}
-	frame_set(t, depth, name, path);
-	t->frame[depth].begin = begin;
-	depth_set(t, depth + 1);
+	frame_push(t, name, path, begin);
 	path_set(t, path);
 	seq = now_open(n, depth + 1, path);
 	now_frame(n, depth, path, begin);

@@ -27,7 +27,9 @@
 static struct {
 	uint64_t clock_at;     /* when the last CLOCK was written */
 	uint64_t delivered_at; /* when a flush last brought something, or nothing was pending */
+	uint64_t flush_at;     /* when the next flush is due */
 	bool stalled;          /* the forced flush of this stall was made */
+	uint64_t flushed_at;   /* when the last flush began */
 	uint32_t tid;
 } state;
 
@@ -84,6 +86,7 @@ static void flush_round(void)
 {
 	uint64_t now;
 
+	state.flushed_at = agent_monotonic_ns();
 	worker_delivered(false);
 	now = agent_monotonic_ns();
 	if (state.stalled || now - state.delivered_at < core.stall_ms * NS_PER_MS)
@@ -102,14 +105,37 @@ static void own_time(void)
 			memory_order_relaxed);
 }
 
+/* Between flushes: a full buffer came. A flush each time would cost the job. */
+static void drain_round(void)
+{
+	if (core.backend->drain == NULL || core.backend->drain() == 0)
+		return;
+	state.delivered_at = agent_monotonic_ns();
+	state.stalled = false;
+}
+
+static int64_t left_ms(uint64_t until)
+{
+	const uint64_t now = agent_monotonic_ns();
+
+	return now >= until ? 0 : (int64_t)((until - now) / NS_PER_MS + 1);
+}
+
 /* --- the thread ------------------------------------------------------------------------------ */
+
+static uint64_t since_flush_ms(void)
+{
+	return (agent_monotonic_ns() - state.flushed_at) / NS_PER_MS;
+}
 
 static int64_t period_ms(void)
 {
+	const uint64_t since = since_flush_ms();
+
 	if (core.ending_ns != 0)
 		return -1;
 	if (gpu_is(GPU_ON))
-		return core.flush_ms;
+		return since < core.flush_ms ? (int64_t)(core.flush_ms - since) : 0;
 	return HOT->generation != 0 ? CLOCK_MS : -1;
 }
 
@@ -120,8 +146,10 @@ static void work(void)
 	if (HOT->generation != 0 &&
 		agent_monotonic_ns() - state.clock_at >= (CLOCK_MS - 1) * NS_PER_MS)
 		worker_clock();
-	if (gpu_is(GPU_ON))
+	if (gpu_is(GPU_ON) && (since_flush_ms() >= core.flush_ms || asked != core.flush_done))
 		flush_round();
+	else if (gpu_is(GPU_ON))
+		drain_round();
 	else if (gpu_is(GPU_ARMED) && core.backend != NULL)
 		(void)core.backend->flush(false);
 	own_time();
@@ -187,19 +215,17 @@ int worker_start(void)
 
 /* --- asked from outside ---------------------------------------------------------------------- */
 
-static int64_t left_ms(uint64_t until)
+void agent_ring(void)
 {
-	const uint64_t now = agent_monotonic_ns();
-
-	return now >= until ? 0 : (int64_t)((until - now) / NS_PER_MS + 1);
+	atomic_fetch_add(&core.bell, 1);
+	agent_wake(&core.bell);
 }
 
 static bool flushed_once(uint64_t until)
 {
 	const uint32_t mine = atomic_fetch_add(&core.flush_asked, 1) + 1;
 
-	atomic_fetch_add(&core.bell, 1);
-	agent_wake(&core.bell);
+	agent_ring();
 	for (;;) {
 		/* acquire: pairs with the release in work() */
 		const uint32_t done = atomic_load_explicit(&core.flush_done, memory_order_acquire);

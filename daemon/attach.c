@@ -276,6 +276,8 @@ static void on_ring(struct conn *c, const struct message *m, int *fd, struct err
 	(void)snprintf(reply.text, sizeof(reply.text), "%.255s", words.text);
 	if (conn_send(c, &reply, sizeof(reply), RV_CTL, ctl) < 0)
 		conn_close(c);
+	else
+		conn_ping(c);
 	if (ctl >= 0)
 		(void)close(ctl);
 	if (c->ring != NULL && !c->closing)
@@ -393,6 +395,13 @@ static void on_ping(struct conn *c)
 	(void)conn_send(c, &pong, sizeof(pong), RV_PONG, -1);
 }
 
+static void on_pong(struct conn *c)
+{
+	if (c->pongs < c->pings)
+		c->pongs++;
+	settle_check(c->in->p);
+}
+
 void intake_message(struct conn *c, const void *packet, size_t n, int *fd, struct err *e)
 {
 	struct message m;
@@ -411,6 +420,9 @@ void intake_message(struct conn *c, const void *packet, size_t n, int *fd, struc
 		break;
 	case RV_STATE:
 		on_state(c, &m, e);
+		break;
+	case RV_PONG:
+		on_pong(c);
 		break;
 	default:
 		on_ping(c);

@@ -48,11 +48,12 @@ static inline uint64_t clockmap_ns(struct clockmap *m, uint64_t clock)
 
 	if (clock - m->low >= m->width)
 		clockmap_find(m, clock);
-	ns = (i128)m->ns0 +
-		(((i128)clock - (i128)m->clock0) * (i128)m->slope >> 32);
-	if (ns < 0)
-		return 0;
-	return ns > (i128)CLOCK_NS_MAX ? CLOCK_NS_MAX : (uint64_t)ns;
+	if (clock >= m->clock0) {
+		ns = (i128)(clock - m->clock0) * (i128)m->slope >> 32;
+		return ns > (i128)(CLOCK_NS_MAX - m->ns0) ? CLOCK_NS_MAX : m->ns0 + (uint64_t)ns;
+	}
+	ns = (i128)(m->clock0 - clock) * (i128)m->slope >> 32;
+	return ns > (i128)m->ns0 ? 0 : m->ns0 - (uint64_t)ns;
 }
 
 #endif

@@ -566,6 +566,7 @@ void protond_stop(struct protond *p, const char *why)
 	log_line(LOG_INFO, "stop", "reason=%s", why);
 	home_notify("STOPPING=1");
 	(void)uv_timer_stop(&p->tick);
+	settle_end(p);
 	daemon_drain_now(&p->d);
 	daemon_commit(&p->d, stop_on_stored, p);
 }

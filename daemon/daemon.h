@@ -77,6 +77,13 @@ void daemon_commit(struct daemon *d, store_done_fn *done, void *arg);
  * with one drain before each. Several may wait at once. */
 void daemon_finalize(struct daemon *d, const uint8_t session[16], uint32_t timeout_ms,
         store_done_fn *done, void *arg);
+/* Lets jobs know what is wanted now, and calls done(arg, 0, …) when all of uid (0: any) and pid (0:
+ * any) do it, or done(arg, -ETIMEDOUT, …). */
+struct settle_who {
+	uint32_t uid, pid;
+};
+void daemon_settle(struct daemon *d, const struct settle_who *who, uint32_t timeout_ms,
+	store_done_fn *done, void *arg);
 uint64_t mono_ns(void);
 int64_t real_ns(void);
 

@@ -84,6 +84,7 @@ void conn_close(struct conn *c)
 			ring_died(c->ring);
 	}
 	uv_close((uv_handle_t *)&c->poll, conn_on_closed);
+	settle_check(in->p);
 }
 
 void conn_refuse(struct conn *c, const struct err *e)
@@ -100,6 +101,15 @@ void conn_refuse(struct conn *c, const struct err *e)
 	conn_close(c);
 }
 
+/* The job handles what came before, then answers. */
+void conn_ping(struct conn *c)
+{
+	struct rv_head m;
+
+	if (conn_send(c, &m, sizeof(m), RV_PING, -1) == 0)
+		c->pings++;
+}
+
 void conn_want(struct conn *c, uint32_t want)
 {
 	struct rv_want m = {.want = want};
@@ -110,6 +120,7 @@ void conn_want(struct conn *c, uint32_t want)
 		return; /* said again in a second */
 	c->want = want;
 	c->want_known = true;
+	conn_ping(c);
 }
 
 void conn_ring_gone(struct conn *c)

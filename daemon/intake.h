@@ -26,7 +26,8 @@ struct conn {
 	struct rv_state state; /* as last said, or zero */
 	bool state_known;
 	struct ring *ring; /* borrowed */
-	uint32_t exports;  /* not answered yet */
+	uint32_t exports; /* not answered yet */
+	uint32_t pings, pongs; /* sent, answered: see settle.c */
 	uint32_t info_bytes;
 	char info[MESSAGE_INFO_MAX + 1];
 };
@@ -44,6 +45,7 @@ struct intake {
 void intake_message(struct conn *c, const void *packet, size_t n, int *fd, struct err *e);
 uint32_t conn_wanted(const struct conn *c); /* of a job without a ring */
 
+void conn_ping(struct conn *c);
 int conn_send(struct conn *c, void *message, uint16_t bytes, enum rv_type type, int fd);
 void conn_refuse(struct conn *c, const struct err *e);
 void conn_close(struct conn *c);

@@ -103,6 +103,7 @@ struct protond {
 	bool saw_session;   /* a SESSION record was drained since the sessions were looked at */
 
 	struct finalizer *finalizers;
+	struct settler *settlers;
 	uint32_t commits; /* submitted, not done */
 	bool commit_failed;
 	uint64_t last_commit_ns, pruned_ns, spool_ns;
@@ -189,6 +190,12 @@ void finalize_check(struct protond *p);                              /* settled 
 int finalize_add(struct protond *p, const struct finalizer *f);      /* a copy; -ENOMEM */
 void finalize_owner_gone(struct protond *p, const uint8_t ring[16]); /* before its END */
 bool finalize_is_waiting(const struct protond *p, const uint8_t session[16]);
+
+/* --- settle.c
+ * -------------------------------------------------------------------------------------------- */
+
+void settle_check(struct protond *p); /* somebody answered, or is gone */
+void settle_end(struct protond *p);   /* the daemon ends: nobody waits any more */
 
 /* --- rings.c
  * --------------------------------------------------------------------------------------------- */

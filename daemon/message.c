@@ -15,6 +15,7 @@ static const struct message_form {
 	{RV_EXPORT, sizeof(struct rv_export), false},
 	{RV_STATE, sizeof(struct rv_state), false},
 	{RV_PING, sizeof(struct rv_head), false},
+	{RV_PONG, sizeof(struct rv_head), false},
 };
 
 static const struct message_form *form_of(uint16_t type)

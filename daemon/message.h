@@ -11,7 +11,7 @@
 #define MESSAGE_INFO_MAX 4096u
 
 struct message {
-	uint16_t type; /* enum rv_type: ATTACH, RING, EXPORT, STATE or PING */
+	uint16_t type; /* enum rv_type: ATTACH, RING, EXPORT, STATE, PING or PONG */
 	union {        /* every text in it ends in NUL */
 		struct rv_attach attach;
 		struct rv_ring ring;

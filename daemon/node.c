@@ -57,6 +57,24 @@ uint32_t node_by_hash(const struct process *p, const uint8_t hash[16])
 	return table_find(&p->node_by_hash, hash_low(hash), node_same, &k);
 }
 
+static bool nodes_grow(struct process *p)
+{
+	uint32_t cap = p->cap_nodes == 0 ? 16 : p->cap_nodes * 2;
+	struct last_child *last = reallocarray(p->last_child, cap, sizeof(*last));
+	struct node *node;
+
+	if (last == NULL)
+		return false;
+	memset(last + p->n_nodes, 0, (cap - p->n_nodes) * sizeof(*last));
+	p->last_child = last;
+	node = reallocarray(p->node, cap, sizeof(*node));
+	if (node == NULL)
+		return false;
+	p->node = node;
+	p->cap_nodes = cap;
+	return true;
+}
+
 /* Appends a node that is not there yet; refused beyond the ceilings: NODE_NONE. */
 static uint32_t node_append(struct process *p, const struct node *n)
 {
@@ -65,7 +83,7 @@ static uint32_t node_append(struct process *p, const struct node *n)
 	p->refused++;
 	if (at >= RING_PATHS_MAX + 2 * p->fold->limit.nodes)
 		return NODE_NONE;
-	if (!ROOM_FOR(p->node, p->cap_nodes, at)) {
+	if (at == p->cap_nodes && !nodes_grow(p)) {
 		p->fold->no_memory = true;
 		return NODE_NONE;
 	}
@@ -112,6 +130,7 @@ bool node_init(struct process *p)
 void node_fini(struct process *p)
 {
 	free(p->node);
+	free(p->last_child);
 	free(p->child);
 	free(p->metric_name);
 	table_fini(&p->node_by_hash);
@@ -182,6 +201,18 @@ uint32_t node_child(struct process *p, uint32_t parent, uint8_t kind, uint32_t n
 		return node_other(p, parent);
 	child_keep(p, &c);
 	return c.node;
+}
+
+uint32_t node_kernel(struct process *p, uint32_t parent, uint32_t name)
+{
+	struct last_child *last = &p->last_child[parent];
+	uint32_t at;
+
+	if (last->node != 0 && last->name == name)
+		return last->node - 1;
+	at = node_child(p, parent, NODE_KERNEL, name);
+	p->last_child[parent] = (struct last_child){name, at + 1}; /* `last` may have moved */
+	return at;
 }
 
 uint32_t node_of_path(struct process *p, uint32_t path)

@@ -11,33 +11,38 @@
 /* The lane whose records are at hand. */
 struct drain {
 	struct process *process;
-	uint32_t lane, lane_bytes;
-	uint64_t position;   /* of `at` */
 	const uint8_t *at, *end;
+	uint32_t lane, lane_bytes, left; /* left: bytes to the end of the lap, from `at` */
+	uint8_t lap;                     /* as its records say it */
 };
 
 /* The next record, its header copied; NULL: no more. A broken one ends the walk, counted if `count`. */
-static const uint8_t *drain_next(struct drain *d, uint64_t *ret_hdr, bool count)
+static inline const uint8_t *drain_next(struct drain *d, uint64_t *ret_hdr, bool count)
 {
-	uint64_t left, hdr, bytes;
 	const uint8_t *record;
+	uint32_t bytes;
+	uint64_t hdr;
 
 	while (d->at < d->end) {
 		record = d->at;
 		memcpy(&hdr, record, sizeof(hdr));
-		left = d->lane_bytes - d->position % d->lane_bytes; /* a record does not cross a lap */
 		bytes = REC_BYTES(hdr);
 		if (bytes == 0 && REC_TYPE(hdr) == REC_PAD)
-			bytes = REC_ID(hdr) == left ? left : 0;
-		if (bytes == 0 || bytes > left || bytes > (uint64_t)(d->end - record) ||
-			REC_LAP(hdr) != (uint8_t)(d->position / d->lane_bytes)) {
+			bytes = REC_ID(hdr) == d->left ? d->left : 0;
+		/* It does not cross the lap, or what was drained; its lap byte is this lap's. */
+		if (bytes == 0 || bytes > d->left || bytes > (uint64_t)(d->end - record) ||
+			REC_LAP(hdr) != d->lap) {
 			if (count)
 				loss_bad(d->process, 1);
 			d->at = d->end;
 			return NULL;
 		}
 		d->at += bytes;
-		d->position += bytes;
+		d->left -= bytes;
+		if (d->left == 0) {
+			d->left = d->lane_bytes;
+			d->lap++;
+		}
 		if (REC_TYPE(hdr) == REC_PAD)
 			continue;
 		*ret_hdr = hdr;
@@ -322,7 +327,8 @@ void pipeline_lane(struct process *p, const struct j_lane *l, const uint8_t *byt
 	lane->dirty = true;
 	p->dirty = true;
 	process_use_clock(p);
-	d.position = l->from + known;
+	d.left = d.lane_bytes - (uint32_t)((l->from + known) % d.lane_bytes);
+	d.lap = (uint8_t)((l->from + known) / d.lane_bytes);
 	d.at = bytes + known;
 	d.end = bytes + l->bytes;
 	pipeline_sessions(d);

@@ -32,6 +32,20 @@ static void command_name(const char *command, char *ret, size_t n)
 		(void)snprintf(ret, n, "job");
 }
 
+struct run_of {
+	const struct ring *r;
+	bool found;
+};
+
+static void run_each(void *arg, const struct fold_session *s)
+{
+	struct run_of *x = arg;
+
+	if (s->source == SOURCE_RUN && fold_is_member(x->r->p->d.fold, s->uuid, x->r->uuid))
+		x->found = true;
+}
+
+/* Not for a job of `protonctl run`: its session is there from the first event to the last. */
 void session_auto(struct ring *r, const char *command)
 {
 	static struct log_cause cause;
@@ -49,9 +63,11 @@ void session_auto(struct ring *r, const char *command)
 		.cpu = SESSION_CPU_ON,
 		.gpu = p->auto_mode == AUTO_FULL || r->gpu_on ? 0 : 2,
 	};
+	struct run_of run = {.r = r};
 	int x;
 
-	if (p->auto_mode == AUTO_OFF)
+	fold_each_session(p->d.fold, run_each, &run);
+	if (p->auto_mode == AUTO_OFF || run.found)
 		return;
 	memcpy(v.ring, r->uuid, 16);
 	if (getrandom(v.session, sizeof(v.session), 0) != (ssize_t)sizeof(v.session))

@@ -90,6 +90,10 @@ struct child { /* (parent, kind, name id) → node, so that no event hashes text
 	uint8_t kind;
 };
 
+struct last_child { /* of a node: the kernel found last below it */
+	uint32_t name, node; /* node: place + 1 */
+};
+
 struct metric_name {
 	const char *text;
 	uint32_t bytes;
@@ -123,6 +127,7 @@ struct process {
 	bool devices_dirty;
 
 	struct node *node;
+	struct last_child *last_child; /* [cap_nodes] */
 	struct child *child;
 	struct metric_name *metric_name;
 	uint32_t n_nodes, cap_nodes, n_children, cap_children, n_metric_names, cap_metric_names;
@@ -242,6 +247,7 @@ uint32_t node_add(struct process *p, uint32_t parent, uint8_t kind, const char *
 uint32_t node_by_hash(const struct process *p, const uint8_t hash[16]); /* NODE_NONE */
 uint32_t node_of_path(struct process *p, uint32_t path); /* path < n_paths; NODE_NONE: no memory */
 uint32_t node_child(struct process *p, uint32_t parent, uint8_t kind, uint32_t name);
+uint32_t node_kernel(struct process *p, uint32_t parent, uint32_t name);
 uint32_t node_captured(struct process *p, uint32_t below, uint32_t path);
 uint32_t node_other(struct process *p, uint32_t parent);
 uint8_t name_class(struct process *p, uint32_t name); /* of the kernel */

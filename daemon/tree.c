@@ -272,7 +272,7 @@ static uint32_t gpu_node(struct part *part, const struct launch *l, const struct
 		return node_child(p, node, NODE_SET, WORD_SET);
 	if (op)
 		return node;
-	return node_child(p, node, NODE_KERNEL, kernel_name(p, l, g));
+	return node_kernel(p, node, kernel_name(p, l, g));
 }
 
 static uint8_t gpu_class(struct process *p, const struct launch *l, const struct gpu *g)

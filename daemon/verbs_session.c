@@ -14,6 +14,7 @@
 
 #define FINALIZE_MS     5000u
 #define FINALIZE_MS_MAX 60000u
+#define START_MS        2000u
 
 static const uint8_t no_ring[16];
 
@@ -208,13 +209,28 @@ static bool name_is_taken(const struct request *q, const struct j_verb *v)
 	return n.found;
 }
 
+/* Whoever was there records, or did not say so in time. */
+static void started(void *arg, int r, const struct err *e)
+{
+	struct request *q = arg;
+	struct wire_buf *b = request_result(q);
+
+	(void)e;
+	wire_kv_i64(b, "id", q->session.id);
+	wire_kv_bin(b, "uuid", q->session.uuid, 16);
+	wire_kv_str(b, "name", q->session.name);
+	wire_kv_u64(b, "jobs", q->session.n_processes);
+	wire_kv_bool(b, "settled", r == 0);
+	request_done(q, NULL);
+}
+
 void verb_start(struct request *q)
 {
 	struct j_verb v = {.verb = VERB_START, .uid = (uint32_t)q->peer.uid};
 	struct matching m = {.v = &v};
 	struct fold_session s;
 	const char *wrong = start_options(q->params, &v);
-	struct wire_buf *b;
+	char text[64];
 	int r;
 
 	if (wrong == NULL)
@@ -225,7 +241,8 @@ void verb_start(struct request *q)
 	}
 	jobs_each_live(q->d, matching_look, &m);
 	if (v.match == MATCH_PID && (m.n == 0 || !request_may(q, m.uid))) {
-		fail(q, -ESRCH, "that process was not started with protond",
+		(void)snprintf(text, sizeof(text), "process %u was not started with protond", v.pid);
+		fail(q, -ESRCH, text,
 			"start it with `protonctl run`, link libprotond, or set the variables that "
 			"`protonctl env` prints");
 		return;
@@ -246,12 +263,10 @@ void verb_start(struct request *q)
 		answer(q, r < 0 ? r : -ENOSPC, "start");
 		return;
 	}
-	b = request_result(q);
-	wire_kv_i64(b, "id", s.id);
-	wire_kv_bin(b, "uuid", v.session, 16);
-	wire_kv_str(b, "name", v.name);
-	wire_kv_u64(b, "jobs", m.n);
-	request_done(q, NULL);
+	q->session.id = s.id;
+	q->session.n_processes = m.n;
+	daemon_settle(q->d, &(struct settle_who){v.uid, v.match == MATCH_PID ? v.pid : 0}, START_MS,
+		started, q);
 }
 
 /* --- activate, stop

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "protond.h"
+#include "record.h"
 
 #define GPU_BITS ((uint32_t)(WANT_GPU | WANT_GPU_ARMED))
 #define FDS_MAX  8
@@ -313,6 +314,7 @@ static void apply(void)
 	if (!link_.attached)
 		return;
 	if (engine() == NULL && want != 0 && !engine_up()) {
+		pd_host.gpu_state(GPU_FAILED, link_.fault, 0, 0, "", link_.words);
 		link_answer(link_.fault, link_.words);
 		return;
 	}

@@ -175,6 +175,8 @@ static void forget_parent(struct pd_thread *t)
 
 static void wake_up(void)
 {
+	char text[PD_TEXT];
+
 	page_prepare();
 	if (pd.pid != 0)
 		forget_parent(pd_self);
@@ -190,6 +192,11 @@ static void wake_up(void)
 	if (pd.inert)
 		return;
 	pd_env_read();
+	/* Here and not on the parked thread: that would have to wait while a dlopen() of this
+	 * library holds the loader's lock, and under `protonctl run` the constructor waits for it.
+	 */
+	if (pd.has_token && !pd.forked)
+		(void)pd_engine_load(text);
 	(void)pd_park();
 }
 
@@ -216,18 +223,16 @@ struct pd_block *pd_block_self(void)
 }
 
 /* Under `protonctl run` the first scope is to be recorded, so the program waits for the handshake.
- * The engine is loaded here: the parked thread could not, while a dlopen() of this library holds
- * the loader's lock. */
+ */
 __attribute__((constructor)) static void on_load(void)
 {
 	const int e = errno;
 	uint64_t deadline;
-	char text[PD_TEXT];
 	uint32_t seen = ASLEEP;
 
 	if (atomic_compare_exchange_strong(&HOT->awake, &seen, WAKING))
 		wake_up();
-	if (!pd.inert && pd.has_token && pd_engine_load(text) != NULL) {
+	if (!pd.inert && pd.has_token) {
 		deadline = pd_now_ms() + WAIT_HANDSHAKE_MS;
 		for (;;) {
 			/* acquire: pairs with the release in pd_changed() */

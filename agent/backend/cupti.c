@@ -374,6 +374,7 @@ const struct backend backend_cupti = {
 	.probe = cupti_probe,
 	.start = cupti_start,
 	.flush = cupti_flush,
+	.drain = drain,
 	.pending = cupti_pending,
 	.epoch = cupti_epoch,
 	.stop = cupti_stop,

@@ -7,7 +7,7 @@ bin=$(cd "$1/bin" && pwd) || exit 1
 PROTOND_RUNTIME_DIR=$(mktemp -d /dev/shm/protond-demo.XXXXXX) || exit 1
 PROTOND_DB=$(cd "$1" && pwd)/demo.db
 export PROTOND_RUNTIME_DIR PROTOND_DB
-trap '"$bin/protonctl" stop-daemon >/dev/null 2>&1; rm -rf "$PROTOND_RUNTIME_DIR"' EXIT INT TERM
+trap '"$bin/protonctl" shutdown >/dev/null 2>&1; rm -rf "$PROTOND_RUNTIME_DIR"' EXIT INT TERM
 "$bin/protonctl" run --name demo -- "$bin/protond-demo"
 status=$?
 echo "The tree again, any time:  PROTOND_DB=$PROTOND_DB $bin/protonview tree @last"

@@ -14,8 +14,7 @@
  *   EXPORT                            ->
  *                                     <-  EXPORTED + sealed memfd, or with a negative code and words
  *   STATE                             ->      when the GPU state changed
- *   PING (any time)                   ->
- *                                     <-  PONG
+ *   PING (any time)                   <->     answered by PONG once all that came before is done
  *
  * Socket names below the runtime directory, which docs/trust.md describes.
  */

@@ -30,7 +30,7 @@
         X(status,     "status",     'A', "{} → {daemon, pid, uptime_s, jobs, sessions, journal_bytes, rss_bytes, cpu_s, drops, db, db_bytes, gpu, warnings}") \
         X(jobs,       "jobs",       'A', "{all?} → {jobs: [{pid, ring, uid, command, cwd, rank, started_ns, gpu, gpu_text, sessions, events, kernels, drops, ended}]}") \
         X(sessions,   "sessions",   'A', "{} → {sessions: [{id, uuid, name, state, source, uid, created_ns, duration_ns, processes, launches, matched}]}") \
-        X(start,      "start",      'O', "{name, pid?, all?, match?, token?, source?, backend?, mode?, data?, context?, hook?, cpu?, gpu?} → {id, uuid, jobs}") \
+        X(start,      "start",      'O', "{name, pid?, all?, match?, token?, source?, backend?, mode?, data?, context?, hook?, cpu?, gpu?} → {id, uuid, jobs, settled}  (once those jobs record, at most 2 s)") \
         X(activate,   "activate",   'O', "{session} → {}")                                                        \
         X(stop,       "stop",       'O', "{session} → {}")                                                        \
         X(finalize,   "finalize",   'O', "{session, timeout_ms?} → {id, uuid, launches, unmatched}  (after it is stored)") \

@@ -154,7 +154,7 @@ class World:
             self.daemon.kill()
             self.daemon.wait(WAIT)
         else:  # a daemon that `run` started
-            self.ctl("stop-daemon", check=False)
+            self.ctl("shutdown", check=False)
         shutil.rmtree(self.dir, ignore_errors=True)
 
 

@@ -98,7 +98,7 @@ def test_a_jobs_own_session_and_its_hatchet_file(world):
     job.say("exit")
     assert job.say("write 0").split()[0] == "0"
     assert job.say("finalize 0").split()[0] == str(ENOENT)
-    tree = world.view("tree", world.home / "mine.hatchet", "--json").stdout
+    tree = world.view("tree", world.home / "mine.hatchet", "-m", "flops8", "--json").stdout
     assert "flops8" in tree
     rows = world.sql("SELECT m.name, m.kind, m.value, m.count FROM metric m JOIN session s ON"
                      " s.id = m.session WHERE s.name = 'mine' ORDER BY m.name")
@@ -177,11 +177,10 @@ def test_names_with_counters_do_not_fill_the_tree(world):
     job.say("repeat 3 later")
     world.ctl("finalize", "s")
     cells = world.cells("s")
-    other = cells["/(other)"][0]
     named = {k: v for k, v in cells.items() if k.startswith("/step ")}
-    # 1 000 names, 20 times each: all fit. What did not would be under (other): nothing is lost.
-    assert sum(v[0] for v in named.values()) + (other if len(named) < 1000 else 0) == 20000 or \
-        sum(v[0] for v in named.values()) == 20000
+    lost = sum(n for cause, n in world.losses("s").items() if cause in (1, 2, 3))
+    assert len(named) == 1000 and cells["/later"][0] <= 3
+    assert sum(v[0] for v in cells.values()) + lost == 20003
 
 
 def test_more_children_than_a_parent_may_have(world):

@@ -320,6 +320,7 @@ END_TEST
 
 /* --- fork ------------------------------------------------------------------------------------ */
 
+#ifndef __SANITIZE_THREAD__ /* which loses count of threads in a child that makes some */
 START_TEST(fork_child_is_its_own)
 {
 	struct seen s[] = {{"a", 0, 0}, {"a/child", 0, 0}, {"child", 0, 0}, {NULL, 0, 0}};
@@ -368,6 +369,7 @@ START_TEST(fork_child_is_its_own)
 	done();
 }
 END_TEST
+#endif
 
 /* --- threads --------------------------------------------------------------------------------- */
 
@@ -413,14 +415,13 @@ static void *long_life(void *p)
 
 START_TEST(more_threads_than_lanes)
 {
-	enum { N = 1000 };
+	enum { N = 4000 };
 	static pthread_t th[N];
 	struct seen s[] = {{"t", 0, 0}, {NULL, 0, 0}};
 	pthread_attr_t small;
 
 	seen = s;
 	place(RECORD);
-	f.lanes = 64;
 	f.lane_bytes = RING_LANE_BYTES_MIN;
 	fake_start(&f);
 	ck_assert_int_eq(protond_start("s", &none), 0);
@@ -433,7 +434,7 @@ START_TEST(more_threads_than_lanes)
 	for (unsigned i = 0; i < N; i++)
 		ck_assert_int_eq(pthread_join(th[i], NULL), 0);
 	FAKE_WAIT(count(&s[0]) + f.v.c->drop_no_lane == N);
-	ck_assert_uint_ge(f.v.c->drop_no_lane, N - 64);
+	ck_assert_uint_ge(f.v.c->drop_no_lane, N - RING_LANES);
 	fake_stop(&f);
 	done();
 }
@@ -515,7 +516,7 @@ int main(void)
 	tcase_add_test(c, refused);
 	tcase_add_test(c, exports);
 	tcase_add_loop_test(c, odd_message, 0, (int)(sizeof(odd) / sizeof(*odd)));
-#ifndef __SANITIZE_THREAD__ /* which loses count of threads in a child that makes some */
+#ifndef __SANITIZE_THREAD__
 	tcase_add_test(c, fork_child_is_its_own);
 #endif
 	tcase_add_test(c, ten_thousand_threads);

@@ -306,7 +306,7 @@ END_TEST
 /* --- the agent's own lane, the backend ------------------------------------------------------- */
 
 static struct {
-	_Atomic uint32_t starts, stops, flushes, forced;
+	_Atomic uint32_t starts, stops, flushes, forced, drains;
 	_Atomic uint64_t pending;
 	int fail;
 	bool armed;
@@ -366,8 +366,22 @@ static void b_exit(uint32_t timeout_ms)
 	(void)timeout_ms;
 }
 
-static struct backend b_table = {BACKEND_ABI, CAP_KERNEL, "test", b_probe, b_start, b_flush,
-	b_pending, b_stop, b_exit, NULL, NULL};
+static uint64_t b_drain(void)
+{
+	b.drains++;
+	return 0;
+}
+
+static struct backend b_table = {.abi = BACKEND_ABI,
+	.caps = CAP_KERNEL,
+	.name = "test",
+	.probe = b_probe,
+	.start = b_start,
+	.flush = b_flush,
+	.drain = b_drain,
+	.pending = b_pending,
+	.stop = b_stop,
+	.exit = b_exit};
 
 static void backend_ready(void)
 {
@@ -430,6 +444,25 @@ START_TEST(one_forced_flush_in_a_stall)
 }
 END_TEST
 
+START_TEST(a_ring_drains)
+{
+	backend_ready();
+	core.flush_ms = 3600000;
+	ck_assert_int_eq(t_e->want(WANT_GPU), 0);
+	ck_assert_int_eq(t_e->flush(1000), 0); /* one flush is over, the next is far */
+	ck_assert_uint_eq(b.drains, 0);
+	agent_ring();
+	ck_assert_int_eq(
+		t_e->flush(1000), 0); /* which runs after the ring was answered, or with it */
+	for (int i = 0; i < 1000 && b.drains == 0; i++) {
+		agent_ring();
+		agent_wait(&core.flush_done, atomic_load(&core.flush_done), 10);
+	}
+	ck_assert_uint_ge(b.drains, 1);
+	ck_assert_uint_le(b.flushes, 4);
+}
+END_TEST
+
 START_TEST(the_exit_handler_ends)
 {
 	backend_ready();
@@ -466,6 +499,7 @@ static void worker(TCase *c)
 	tcase_add_test(c, gpu_states);
 	tcase_add_test(c, gpu_that_cannot_start);
 	tcase_add_test(c, one_forced_flush_in_a_stall);
+	tcase_add_test(c, a_ring_drains);
 	tcase_add_test(c, the_exit_handler_ends);
 }
 

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT. settle.c: waiting until jobs do what was last wanted of them, so that
+ * whoever started a session may rely on it from the answer on.
+ *
+ * Each WANT and CTL is followed by a PING; a job handles messages in order, so that its PONG says that
+ * what came before holds. A job that is stopped, or too old to answer, costs the wait its timeout.
+ */
+#include "intake.h"
+
+#include <stdlib.h>
+
+struct settler {
+	struct settler *next;
+	struct protond *p;
+	uv_timer_t timer;
+	uint32_t uid, pid;
+	store_done_fn *done;
+	void *arg;
+};
+
+static bool concerns(const struct settler *s, const struct conn *c)
+{
+	return c->attached && !c->closing && (s->uid == 0 || c->uid == s->uid) &&
+	       (s->pid == 0 || c->pid == s->pid);
+}
+
+static bool is_settled(const struct settler *s)
+{
+	const struct conn *c;
+
+	for (c = s->p->d.intake != NULL ? s->p->d.intake->conns : NULL; c != NULL; c = c->next) {
+		if (concerns(s, c) &&
+			(c->pings != c->pongs || (c->ring == NULL && conn_wanted(c) != 0)))
+			return false;
+	}
+	return true;
+}
+
+static void on_closed(uv_handle_t *h)
+{
+	free(container_of((uv_timer_t *)h, struct settler, timer));
+}
+
+static void finish(struct settler *s, int r)
+{
+	struct settler **at = &s->p->settlers;
+	struct err e = {0};
+
+	while (*at != s)
+		at = &(*at)->next;
+	*at = s->next;
+	if (r < 0)
+		(void)err_set(&e, r, "not every job has answered yet");
+	s->done(s->arg, r, &e);
+	uv_close((uv_handle_t *)&s->timer, on_closed);
+}
+
+static void on_timeout(uv_timer_t *t)
+{
+	finish(container_of(t, struct settler, timer), -ETIMEDOUT);
+}
+
+void settle_check(struct protond *p)
+{
+	struct settler *s, *next;
+
+	for (s = p->settlers; s != NULL; s = next) {
+		next = s->next;
+		if (is_settled(s))
+			finish(s, 0);
+	}
+}
+
+void settle_end(struct protond *p)
+{
+	while (p->settlers != NULL)
+		finish(p->settlers, -ECANCELED);
+}
+
+void daemon_settle(struct daemon *d, const struct settle_who *who, uint32_t timeout_ms,
+	store_done_fn *done, void *arg)
+{
+	struct protond *p = protond_of(d);
+	struct settler *s = calloc(1, sizeof(*s));
+	struct err e;
+
+	(void)protond_flush(p);
+	intake_wants(d->intake);
+	if (s == NULL || uv_timer_init(&d->loop, &s->timer) < 0) {
+		free(s);
+		done(arg, -ENOMEM, (err_set(&e, -ENOMEM, "no memory to wait for jobs"), &e));
+		return;
+	}
+	*s = (struct settler){.next = p->settlers,
+		.p = p,
+		.timer = s->timer,
+		.uid = who->uid,
+		.pid = who->pid,
+		.done = done,
+		.arg = arg};
+	p->settlers = s;
+	(void)uv_timer_start(&s->timer, on_timeout, timeout_ms, 0);
+	settle_check(p);
+}

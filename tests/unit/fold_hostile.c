@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: MIT. fold_hostile.c: bytes that break the ring's laws cost their sender, are
+ * counted, and reach nobody else. */
+#include "fold_help.h"
+
+static struct fold *f;
+static struct tape t;
+static struct kit_process job, good;
+static struct kit_lane lane;
+static const char *const names[] = {"a", "b"};
+static const struct ring_path paths[] = {
+	{PATH_ROOT, 2, PATH_KIND_SCOPE, 1, 0}, {2, 3, PATH_KIND_SCOPE, 2, 0}};
+
+static void setup(void)
+{
+	f = fold_of(NULL);
+	job = kit_process(1);
+	good = kit_process(2);
+	lane = (struct kit_lane){.lane = 0};
+	tape_process(&t, &job);
+	tape_process(&t, &good);
+	tape_names(&t, job.ring, 2, 2, names);
+	tape_paths(&t, job.ring, 2, 2, paths);
+	(void)tape_verb(&t, VERB_START, 1, 10);
+	fold_take(f, &t);
+}
+
+static void teardown(void)
+{
+	tape_free(&t);
+	fold_free(f);
+}
+
+static struct batch collect(void)
+{
+	struct batch b = {0};
+
+	ck_assert_int_eq(fold_collect(f, &b), 0);
+	return b;
+}
+
+static uint64_t count_of(const struct batch *b)
+{
+	const struct row_cell *c = cell_at(b, 1, 0, CLASS_CPU, "ROOT/a");
+
+	return c == NULL ? 0 : c->count;
+}
+
+/* --- one bad record between two good ones. skip: the rest of the entry cannot be believed */
+
+enum bad {
+	NO_LENGTH,
+	OVER_THE_END,
+	WRONG_LAP,
+	SHORT_SCOPE,
+	SHORT_LAUNCH,
+	PAD_OF_WRONG_LENGTH,
+	PATH_UNKNOWN,
+	PATH_IS_ROOT,
+	ENDS_BEFORE_IT_BEGINS,
+	LAUNCH_NAME,
+	LAUNCH_PYTHON,
+	KERNEL_NAME,
+	KERNEL_DEVICE,
+	COPY_CLASS,
+	METRIC_TYPE,
+	METRIC_TEXT,
+	LOST_CAUSE,
+	SESSION_VERB,
+	GPU_NAME,
+	UNKNOWN_TYPE,
+};
+
+static const struct bad_case {
+	const char *label;
+	enum bad bad;
+	bool skip;
+	uint64_t lost, skipped;
+} bad_cases[] = {
+	{"length 0", NO_LENGTH, true, 1, 0},
+	{"longer than what was drained", OVER_THE_END, true, 1, 0},
+	{"of another lap", WRONG_LAP, true, 1, 0},
+	{"a scope of 16 bytes", SHORT_SCOPE, false, 1, 0},
+	{"a launch of 24 bytes", SHORT_LAUNCH, false, 1, 0},
+	{"a pad that does not end the lap", PAD_OF_WRONG_LENGTH, true, 1, 0},
+	{"no such path", PATH_UNKNOWN, false, 1, 0},
+	{"a scope on ROOT", PATH_IS_ROOT, false, 1, 0},
+	{"end before begin", ENDS_BEFORE_IT_BEGINS, false, 1, 0},
+	{"launch: no such name", LAUNCH_NAME, false, 1, 0},
+	{"launch: no such python path", LAUNCH_PYTHON, false, 1, 0},
+	{"kernel: no such name", KERNEL_NAME, false, 1, 0},
+	{"kernel: no such device", KERNEL_DEVICE, false, 1, 0},
+	{"copy: no such class", COPY_CLASS, false, 1, 0},
+	{"metric: no such type", METRIC_TYPE, false, 1, 0},
+	{"metric: no such text", METRIC_TEXT, false, 1, 0},
+	{"lost: no such cause", LOST_CAUSE, false, 1, 0},
+	{"session: no such verb", SESSION_VERB, false, 1, 0},
+	{"gpu: no such name", GPU_NAME, false, 1, 0},
+	{"a type of tomorrow", UNKNOWN_TYPE, false, 0, 1},
+};
+
+static void put_bad(enum bad bad)
+{
+	union {
+		uint64_t w[8];
+		struct rec_scope scope;
+		struct rec_launch launch;
+		struct rec_kernel kernel;
+		struct rec_metric metric;
+	} r = {{0}};
+	uint64_t hdr = REC_HDR(24, REC_SCOPE, 0, 0, 2);
+
+	switch (bad) {
+	case NO_LENGTH:
+		hdr &= ~0xffull;
+		lane_raw(&lane, &hdr, 8);
+		return;
+	case OVER_THE_END:
+		hdr |= 0xff;
+		lane_raw(&lane, &hdr, 8);
+		return;
+	case WRONG_LAP:
+		r.w[0] = REC_HDR(24, REC_SCOPE, 1, 0, 2);
+		lane_raw(&lane, &r, 24);
+		return;
+	case PAD_OF_WRONG_LENGTH:
+		hdr = REC_HDR(0, REC_PAD, 0, 0, 64);
+		lane_raw(&lane, &hdr, 8);
+		return;
+	case SHORT_SCOPE:
+		lane_put(&lane, REC_SCOPE, 0, 2, &r, 16);
+		return;
+	case SHORT_LAUNCH:
+		lane_put(&lane, REC_LAUNCH, 0, 2, &r, 24);
+		return;
+	case PATH_UNKNOWN:
+		lane_put(&lane, REC_SCOPE, 0, 4, &r, 24);
+		return;
+	case PATH_IS_ROOT:
+		lane_put(&lane, REC_SCOPE, 0, PATH_ROOT, &r, 24);
+		return;
+	case ENDS_BEFORE_IT_BEGINS:
+		put_scope(&lane, 2, 50, 40);
+		return;
+	case LAUNCH_NAME:
+		r.launch.name = 4;
+		lane_put(&lane, REC_LAUNCH, 0, 2, &r, 32);
+		return;
+	case LAUNCH_PYTHON:
+		r.launch.python = UINT32_MAX;
+		lane_put(&lane, REC_LAUNCH, 0, 2, &r, 32);
+		return;
+	case KERNEL_NAME:
+		lane_put(&lane, REC_KERNEL, 0, 4, &r, 64);
+		return;
+	case KERNEL_DEVICE:
+		r.kernel.device = RING_DEVICES_MAX;
+		lane_put(&lane, REC_KERNEL, 0, 2, &r, 64);
+		return;
+	case COPY_CLASS:
+		lane_put(&lane, REC_COPY, 0, COPY_P2P + 1, &r, 64);
+		return;
+	case METRIC_TYPE:
+		put_metric(&lane, 2, 30, 2, METRIC_STR + 1, 0);
+		return;
+	case METRIC_TEXT:
+		put_metric(&lane, 2, 30, 2, METRIC_STR, 1ull << 40);
+		return;
+	case LOST_CAUSE:
+		lane_put(&lane, REC_LOST, 0, LOST_CAUSE_MAX, &r, 32);
+		return;
+	case SESSION_VERB:
+		lane_put(&lane, REC_SESSION, 9, 0, &r, 64);
+		return;
+	case GPU_NAME:
+		lane_put(&lane, REC_GPU, 0, 77, &r, 32);
+		return;
+	case UNKNOWN_TYPE:
+		lane_put(&lane, REC_MAX + 3, 0, 0, &r, 48);
+		return;
+	}
+}
+
+START_TEST(bad_records)
+{
+	const struct bad_case *c = &bad_cases[_i];
+	struct batch b;
+
+	put_scope(&lane, 2, 20, 30);
+	put_bad(c->bad);
+	put_scope(&lane, 2, 40, 50);
+	tape_lane(&t, job.ring, 60, &lane);
+	put_scope(&lane, 2, 60, 70); /* the next entry is read */
+	tape_lane(&t, job.ring, 80, &lane);
+	fold_take(f, &t);
+	b = collect();
+	ck_assert_msg(count_of(&b) == (c->skip ? 2 : 3), "%s: %lu", c->label, count_of(&b));
+	ck_assert_msg(loss_of(&b, 1, LOST_BAD) == c->lost, "%s: lost", c->label);
+	ck_assert_msg(b.process.row[0].counters[6] == c->skipped, "%s: skipped", c->label);
+	ck_assert_uint_eq(b.process.row[1].counters[4], 0); /* the neighbour */
+	batch_free(&b);
+}
+END_TEST
+
+/* --- entries */
+
+START_TEST(lanes_that_are_not)
+{
+	struct j_lane *l;
+	struct batch b;
+
+	l = tape_add(&t, J_LANE, job.ring, 20, sizeof(*l));
+	*l = (struct j_lane){.lane = KIT_LANES};
+	l = tape_add(&t, J_LANE, job.ring, 20, sizeof(*l));
+	*l = (struct j_lane){.bytes = 4096}; /* more than the entry has */
+	l = tape_add(&t, J_LANE, job.ring, 20, sizeof(*l) + 24);
+	*l = (struct j_lane){.from = 3, .bytes = 24};
+	l = tape_add(&t, J_LANE, (const uint8_t *)"nobody's ring...", 20, sizeof(*l));
+	(void)tape_add(&t, J_LANE, job.ring, 20, 8); /* shorter than its struct */
+	(void)tape_add(&t, J_MAX + 7, job.ring, 20, 64);
+	(void)tape_add(&t, 0, job.ring, 20, 64);
+	fold_take(f, &t);
+	b = collect();
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_BAD), 3);
+	batch_free(&b);
+}
+END_TEST
+
+START_TEST(the_same_bytes_again_are_not_counted_again)
+{
+	struct kit_lane again;
+	struct batch b;
+
+	put_scope(&lane, 2, 20, 30);
+	put_scope(&lane, 2, 20, 30);
+	again = lane;
+	tape_lane(&t, job.ring, 40, &lane);
+	put_scope(&again, 2, 20, 30); /* overlaps: two known, one new */
+	tape_lane(&t, job.ring, 40, &again);
+	again.n = 0;
+	fold_take(f, &t);
+	b = collect();
+	ck_assert_uint_eq(count_of(&b), 3);
+	ck_assert_uint_eq(b.lane.row[0].head, 72);
+	batch_free(&b);
+}
+END_TEST
+
+START_TEST(laps)
+{
+	struct batch b;
+	uint32_t i;
+
+	for (i = 0; i < 5; i++) { /* 65 536 is no multiple of 24: every lap ends in a pad */
+		while (lane.n < KIT_LAP - 2048)
+			put_scope(&lane, 2, 20, 30);
+		tape_lane(&t, job.ring, 40, &lane);
+	}
+	fold_take(f, &t);
+	b = collect();
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_BAD), 0);
+	ck_assert_uint_gt(lane.from, 4 * KIT_LAP);
+	ck_assert_uint_ge(count_of(&b), 5 * ((KIT_LAP - 2048) / 24 - 1));
+	batch_free(&b);
+}
+END_TEST
+
+/* --- tables */
+
+static const struct path_case {
+	const char *label;
+	struct ring_path path;
+	bool ok;
+} path_cases[] = {
+	{"child of a", {2, 3, PATH_KIND_SCOPE, 2, 0}, true},
+	{"its own parent", {4, 3, PATH_KIND_SCOPE, 2, 0}, false},
+	{"a later parent", {9, 3, PATH_KIND_SCOPE, 2, 0}, false},
+	{"wrong depth", {2, 3, PATH_KIND_SCOPE, 3, 0}, false},
+	{"a second root", {0, 3, PATH_KIND_ROOT, 1, 0}, false},
+	{"a kernel in a ring", {2, 3, PATH_KIND_KERNEL, 2, 0}, false},
+	{"no such name", {2, 4, PATH_KIND_SCOPE, 2, 0}, false},
+};
+
+START_TEST(path_laws)
+{
+	const struct path_case *c = &path_cases[_i];
+	struct ring_path next = {4, 2, PATH_KIND_SCOPE, (uint16_t)(c->ok ? 3 : 2), 0};
+	char words[64];
+	struct batch b;
+
+	tape_paths(&t, job.ring, 4, 1, &c->path);
+	tape_paths(&t, job.ring, 5, 1, &next); /* ids behind it hold */
+	fold_take(f, &t);
+	put_scope(&lane, 4, 20, 30);
+	put_scope(&lane, 5, 20, 30);
+	tape_lane(&t, job.ring, 40, &lane);
+	fold_take(f, &t);
+	b = collect();
+	ck_assert_msg(loss_of(&b, 1, LOST_BAD) == (c->ok ? 0 : 2), "%s", c->label);
+	(void)fold_path_text(f, job.ring, 5, words, sizeof(words));
+	ck_assert_str_eq(words, c->ok ? "a/b/a" : "(other)/a");
+	batch_free(&b);
+}
+END_TEST
+
+START_TEST(depth_has_an_end)
+{
+	struct ring_path path;
+	struct batch b;
+	uint32_t i;
+
+	for (i = 4; i <= 300; i++) {
+		path = (struct ring_path){i - 1, 2, PATH_KIND_SCOPE, (uint16_t)(i - 1), 0};
+		tape_paths(&t, job.ring, i, 1, &path);
+	}
+	fold_take(f, &t);
+	b = collect(); /* 257 is one too deep; what follows is below (other), whose depth is 1 */
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_BAD), 300 - 257);
+	batch_free(&b);
+}
+END_TEST
+
+START_TEST(tables_are_idempotent)
+{
+	static const char *const more[] = {"a", "b", "new"};
+	char words[16];
+	struct batch b;
+
+	tape_names(&t, job.ring, 2, 2, names);
+	tape_names(&t, job.ring, 2, 3, more);
+	tape_names(&t, job.ring, 1, 1, names); /* known: not believed again */
+	tape_names(&t, job.ring, 9, 1, names); /* a gap */
+	tape_paths(&t, job.ring, 2, 2, paths);
+	tape_paths(&t, job.ring, 0, 0, paths);
+	tape_paths(&t, job.ring, 4, 1, &(struct ring_path){3, 4, PATH_KIND_SCOPE, 3, 0});
+	fold_take(f, &t);
+	(void)fold_path_text(f, job.ring, 4, words, sizeof(words));
+	ck_assert_str_eq(words, "a/b/new");
+	b = collect();
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_BAD), 1);
+	batch_free(&b);
+}
+END_TEST
+
+START_TEST(names_that_lie)
+{
+	static const uint32_t bytes[] = {3, 1025};
+	static char longest[1025];
+	const char *text[] = {"a\xff\n", longest};
+	struct j_table *j;
+	char words[64];
+	struct batch b;
+
+	memset(longest, 'x', sizeof(longest));
+	tape_names_raw(&t, job.ring, 4, 2, bytes, text); /* the second is too long: it and the rest */
+	j = tape_add(&t, J_TABLE, job.ring, 0, sizeof(*j) + 8);
+	*j = (struct j_table){TABLE_NAMES, 5, 1000000, 8};
+	memcpy(j + 1, &(uint32_t){UINT32_MAX}, 4);
+	j = tape_add(&t, J_TABLE, job.ring, 0, sizeof(*j));
+	*j = (struct j_table){TABLE_PATHS, 4, UINT32_MAX, 0};
+	j = tape_add(&t, J_TABLE, job.ring, 0, sizeof(*j));
+	*j = (struct j_table){77, 0, 1, 0};
+	tape_paths(&t, job.ring, 4, 1, &(struct ring_path){0, 4, PATH_KIND_SCOPE, 1, 0});
+	fold_take(f, &t);
+	(void)fold_path_text(f, job.ring, 4, words, sizeof(words));
+	ck_assert_str_eq(words, "a\xef\xbf\xbd\n");
+	b = collect();
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_BAD), 1 + 1000000 + 1 + 1);
+	batch_free(&b);
+}
+END_TEST
+
+/* Names that differ in bytes but not in words are one node: a row is never written twice. */
+START_TEST(equal_words_are_one_node)
+{
+	static const uint32_t bytes[] = {1, 1};
+	const char *text[] = {"\xff", "\xfe"};
+	const struct ring_path two[] = {
+		{0, 4, PATH_KIND_SCOPE, 1, 0}, {0, 5, PATH_KIND_SCOPE, 1, 0}};
+	struct batch b;
+
+	tape_names_raw(&t, job.ring, 4, 2, bytes, text);
+	tape_paths(&t, job.ring, 4, 2, two);
+	fold_take(f, &t);
+	put_scope(&lane, 4, 20, 30);
+	put_scope(&lane, 5, 20, 30);
+	tape_lane(&t, job.ring, 40, &lane);
+	fold_take(f, &t);
+	b = collect();
+	ck_assert_uint_eq(b.cell.n, 1);
+	ck_assert_uint_eq(b.cell.row[0].count, 2);
+	batch_free(&b);
+}
+END_TEST
+
+/* --- the times of a liar */
+
+START_TEST(times_of_a_liar)
+{
+	struct rec_kernel k = {.start = 1, .end = UINT64_MAX, .correlation = 1, .epoch = 1, .config = 9999};
+	struct rec_clock c = {.clock = 5, .monotonic_ns = UINT64_MAX, .realtime_ns = UINT64_MAX};
+	const struct row_cell *cell;
+	struct batch b;
+	uint32_t i;
+
+	lane_put(&lane, REC_CLOCK, 0, 0, &c, sizeof(c));
+	for (i = 0; i < 10; i++)
+		put_scope(&lane, 2, 10, UINT64_MAX - i);
+	put_launch(&lane, 2, 20, 1, 0);
+	lane_put(&lane, REC_KERNEL, 0, 3, &k, sizeof(k));
+	tape_lane(&t, job.ring, 40, &lane);
+	fold_take(f, &t);
+	b = collect();
+	cell = cell_at(&b, 1, 0, CLASS_CPU, "ROOT/a");
+	ck_assert_uint_le(cell->sum_ns, INT64_MAX); /* the store's columns are signed */
+	cell = cell_at(&b, 1, 0, CLASS_COMPUTE, "ROOT/a/b");
+	ck_assert_uint_eq(cell->count, 1);
+	ck_assert_uint_eq(cell->untimed, 1);
+	ck_assert_uint_eq(b.config.n, 0);
+	batch_free(&b);
+}
+END_TEST
+
+/* --- ceilings */
+
+START_TEST(a_job_cannot_start_sessions_without_end)
+{
+	struct fold_process p;
+	struct batch b;
+	uint32_t i;
+
+	for (i = 0; i < 100; i++)
+		put_session(&lane, SESSION_START, i, 20 + i, 2);
+	tape_lane(&t, job.ring, 200, &lane);
+	fold_take(f, &t);
+	b = collect();
+	ck_assert_uint_eq(b.session.n, 1 + 32);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_BAD), 68);
+	ck_assert(fold_get_process(f, good.ring, &p));
+	ck_assert_uint_eq(p.drops, 0);
+	batch_free(&b);
+}
+END_TEST
+
+START_TEST(ceilings_refuse)
+{
+	struct fold_limits small = {.sessions = 1, .processes = 1};
+	struct kit_process third = kit_process(3);
+
+	fold_free(f);
+	f = fold_of(&small);
+	(void)tape_verb(&t, VERB_START, 1, 10);
+	(void)tape_verb(&t, VERB_START, 2, 11);
+	tape_process(&t, &job);
+	tape_process(&t, &third);
+	ck_assert_int_eq(fold_apply(f, t.entry[0]), 0);
+	ck_assert_int_eq(fold_apply(f, t.entry[1]), -ENOSPC);
+	ck_assert_int_eq(fold_apply(f, t.entry[2]), 0);
+	ck_assert_int_eq(fold_apply(f, t.entry[3]), -ENOSPC);
+}
+END_TEST
+
+START_TEST(an_ended_process_makes_room)
+{
+	struct fold_limits small = {.processes = 1};
+	struct fold_process p;
+	struct batch b;
+
+	fold_free(f);
+	f = fold_of(&small);
+	tape_process(&t, &job);
+	tape_end(&t, job.ring, 50, END_EXITED, 0);
+	fold_take(f, &t);
+	tape_process(&t, &good);
+	ck_assert_int_eq(fold_apply(f, t.entry[0]), -ENOSPC); /* not stored yet */
+	b = collect();
+	batch_free(&b);
+	ck_assert_int_eq(fold_apply(f, t.entry[0]), 0);
+	ck_assert(!fold_get_process(f, job.ring, &p));
+	ck_assert(fold_get_process(f, good.ring, &p));
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("fold_hostile");
+	TCase *c = tcase_create("laws");
+
+#define N(a) (int)(sizeof(a) / sizeof(a[0]))
+	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_add_loop_test(c, bad_records, 0, N(bad_cases));
+	tcase_add_test(c, lanes_that_are_not);
+	tcase_add_test(c, the_same_bytes_again_are_not_counted_again);
+	tcase_add_test(c, laps);
+	tcase_add_loop_test(c, path_laws, 0, N(path_cases));
+	tcase_add_test(c, depth_has_an_end);
+	tcase_add_test(c, tables_are_idempotent);
+	tcase_add_test(c, names_that_lie);
+	tcase_add_test(c, equal_words_are_one_node);
+	tcase_add_test(c, times_of_a_liar);
+	tcase_add_test(c, a_job_cannot_start_sessions_without_end);
+	tcase_add_test(c, ceilings_refuse);
+	tcase_add_test(c, an_ended_process_makes_room);
+	suite_add_tcase(s, c);
+	return suite_run(s);
+}
