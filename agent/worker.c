@@ -27,7 +27,6 @@
 static struct {
 	uint64_t clock_at;     /* when the last CLOCK was written */
 	uint64_t delivered_at; /* when a flush last brought something, or nothing was pending */
-	uint64_t flush_at;     /* when the next flush is due */
 	bool stalled;          /* the forced flush of this stall was made */
 	uint64_t flushed_at;   /* when the last flush began */
 	uint32_t tid;

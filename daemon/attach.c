@@ -44,16 +44,31 @@ static void read_gpu(struct conn *c)
 		c->gpu_on = true;
 }
 
+/* What the configuration says, with as many lanes as a ring file holds at that size. */
+static void ring_sizes(const struct protond *p, struct rv_welcome *w)
+{
+	struct ring_header h = {
+		.n_lanes = p->d.config.lanes != 0 ? (uint32_t)p->d.config.lanes : RING_LANES,
+		.lane_bytes = p->d.config.lane_kb != 0 ? (uint32_t)p->d.config.lane_kb << 10
+						       : RING_LANE_BYTES,
+		.path_cap = RING_PATHS,
+		.name_cap = RING_NAMES,
+		.name_bytes_cap = RING_NAME_BYTES,
+		.config_cap = RING_CONFIGS,
+		.device_cap = RING_DEVICES,
+	};
+	struct ring_layout l;
+
+	while (h.n_lanes > 1 && !ring_layout(&h, &l))
+		h.n_lanes /= 2;
+	w->n_lanes = h.n_lanes;
+	w->lane_bytes = h.lane_bytes;
+}
+
 static void on_attach(struct conn *c, const struct message *m, struct err *e)
 {
 	struct protond *p = c->in->p;
-	struct rv_welcome w = {
-		.abi = RING_ABI,
-		.n_lanes = p->d.config.lanes <= RING_LANES_MAX ? (uint32_t)p->d.config.lanes : 0,
-		.lane_bytes = p->d.config.lane_kb <= RING_LANE_BYTES_MAX >> 10
-				      ? (uint32_t)p->d.config.lane_kb << 10
-				      : 0,
-	};
+	struct rv_welcome w = {.abi = RING_ABI};
 
 	if (c->attached) {
 		(void)err_set(e, -EALREADY, "ATTACH was said already");
@@ -69,6 +84,7 @@ static void on_attach(struct conn *c, const struct message *m, struct err *e)
 	c->info_bytes = m->info_bytes;
 	memcpy(c->info, m->info, sizeof(c->info));
 	read_gpu(c);
+	ring_sizes(p, &w);
 	c->want = w.want = conn_wanted(c);
 	c->want_known = true;
 	memcpy(w.store, p->d.store_uuid, 16);

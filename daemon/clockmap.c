@@ -39,7 +39,8 @@ int64_t anchors_offset(const struct anchors *a, uint64_t real_ns)
 		return 0;
 	for (i = a->n - 1; i > 0; i--)
 		if (real_ns >= a->v[i].real_ns ||
-			real_ns - a->v[i - 1].real_ns > a->v[i].real_ns - real_ns)
+			(real_ns > a->v[i - 1].real_ns &&
+				real_ns - a->v[i - 1].real_ns > a->v[i].real_ns - real_ns))
 			break;
 	return (int64_t)(a->v[i].real_ns - a->v[i].mono_ns);
 }

@@ -216,9 +216,27 @@ static int read_variables(struct config *c, struct err *e)
 	return 0;
 }
 
-int config_load(struct config *c, const char *file, bool private, struct err *e)
+/* What no single value tells. */
+static int check(const struct config *c, struct err *e)
 {
 	enum auto_mode mode;
+
+	if (c->commit_ms == 0)
+		return err_set(e, -EINVAL, "commit_ms = 0: at least 1");
+	if (c->lanes > RING_LANES_MAX)
+		return err_set(e, -EINVAL, "lanes = %llu: at most %u", (unsigned long long)c->lanes,
+			RING_LANES_MAX);
+	if (c->lane_kb != 0 &&
+		(c->lane_kb < RING_LANE_BYTES_MIN >> 10 || c->lane_kb > RING_LANE_BYTES_MAX >> 10 ||
+			!ring_is_pow2((uint32_t)c->lane_kb)))
+		return err_set(e, -EINVAL, "lane_kb = %llu: a power of two from %u to %u",
+			(unsigned long long)c->lane_kb, RING_LANE_BYTES_MIN >> 10,
+			RING_LANE_BYTES_MAX >> 10);
+	return config_auto(c, &mode, e);
+}
+
+int config_load(struct config *c, const char *file, bool private, struct err *e)
+{
 	size_t i;
 	int r = 0;
 
@@ -230,9 +248,7 @@ int config_load(struct config *c, const char *file, bool private, struct err *e)
 	if (r == 0)
 		r = read_variables(c, e);
 	if (r == 0)
-		r = config_auto(c, &mode, e);
-	if (r == 0 && c->commit_ms == 0)
-		r = err_set(e, -EINVAL, "commit_ms = 0: at least 1");
+		r = check(c, e);
 	if (r < 0)
 		config_free(c);
 	return r;

@@ -353,6 +353,8 @@ static void restore_rings(struct restore *r)
 		else if (p != NULL && p->row.ended_ns == 0)
 			(void)pending_unpack(p, b->pending.row[i].bytes, b->pending.row[i].n);
 	}
+	for (i = 0; i < r->fold->n_processes; i++)
+		r->fold->process[i]->dirty = false; /* putting things in their places is no change */
 }
 
 /* --- all of it */

@@ -111,8 +111,11 @@ static int kinds_on(struct backend_error *e)
 /* Buffers that CUPTI has completed go into the ring. */
 static uint64_t drain(void)
 {
-	uint64_t n = cupti_pool_drain(cupti_walk);
 	size_t dropped = 0;
+	uint64_t n;
+
+	cupti_devices_ask();
+	n = cupti_pool_drain(cupti_walk);
 
 	if (cupti.api.dropped_records(NULL, 0, &dropped) == CUPTI_OK && dropped > 0)
 		agent_count(&agent_counts()->gpu_dropped, dropped);

@@ -58,6 +58,7 @@ int cupti_find(uint32_t driver_major, struct cupti_found *ret);
  */
 
 uint16_t cupti_device(uint32_t ordinal); /* [agent] index in the ring's device table */
+void cupti_devices_ask(void);            /* [agent] keeps the facts of all, once they are to be had */
 
 /* --- cupti_name.c: names by pointer -------------------------------------------------------------
  */

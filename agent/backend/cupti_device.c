@@ -7,9 +7,13 @@
 
 #define ORDINALS_MAX 256u
 
+/* A short job's records come when it ends, and then the driver may not answer any more: so the facts
+ * are asked as soon as there is a context, and a device enters the table when something ran on it. */
 static struct {
 	uint16_t index[ORDINALS_MAX];
 	bool known[ORDINALS_MAX];
+	struct ring_device facts[RING_DEVICES_MAX];
+	uint32_t n_facts;
 } devices;
 
 static uint32_t attribute(int device, enum device_attribute which)
@@ -43,14 +47,38 @@ static void ask(int device, struct ring_device *d)
 	d->bus_width = attribute(device, DEV_BUS_WIDTH);
 }
 
-static uint16_t find(uint32_t ordinal)
+static struct ring_device facts_of(uint32_t ordinal)
 {
-	static const uint8_t zero[16];
 	struct ring_device d = {.ordinal = ordinal, .type = DEVICE_CUDA};
 	int device;
 
+	if (ordinal < devices.n_facts)
+		return devices.facts[ordinal];
 	if (cupti.cuda.device != NULL && cupti.cuda.device(&device, (int)ordinal) == CUDA_OK)
 		ask(device, &d);
+	return d;
+}
+
+void cupti_devices_ask(void)
+{
+	int device;
+
+	if (devices.n_facts != 0 || cupti.cuda.device == NULL)
+		return;
+	for (uint32_t i = 0; i < RING_DEVICES_MAX; i++) {
+		if (cupti.cuda.device(&device, (int)i) != CUDA_OK)
+			return;
+		devices.facts[i] = (struct ring_device){.ordinal = i, .type = DEVICE_CUDA};
+		ask(device, &devices.facts[i]);
+		devices.n_facts = i + 1;
+	}
+}
+
+static uint16_t find(uint32_t ordinal)
+{
+	static const uint8_t zero[16];
+	struct ring_device d = facts_of(ordinal);
+
 	if (memcmp(d.uuid, zero, sizeof(zero)) == 0) /* the table finds by uuid: make one up */
 		(void)snprintf((char *)d.uuid, sizeof(d.uuid), "ordinal-%u", ordinal);
 	if (cupti_dumping)

@@ -79,6 +79,10 @@ static const struct bad_case {
 	{"commit_ms = 99999999999999999999\n", ":1: commit_ms"},
 	{"commit_ms =\n", ":1: commit_ms"},
 	{"commit_ms = 0\n", "at least 1"},
+	{"lanes = 1025\n", "at most 1024"},
+	{"lane_kb = 100\n", "a power of two from 64 to 16384"},
+	{"lane_kb = 32\n", "a power of two from 64 to 16384"},
+	{"lane_kb = 4294967360\n", "a power of two from 64 to 16384"},
 	{"auto_session = yes\n", "not one of off, scopes, full"},
 };
 
