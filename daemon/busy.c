@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT. busy.c: the length of the union of intervals that come nearly in order. */
+/* SPDX-License-Identifier: MIT. busy.c: the length of the union of intervals that come nearly in
+ * order. */
 #include "busy.h"
 
 #include <string.h>

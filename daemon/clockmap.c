@@ -1,10 +1,12 @@
-/* SPDX-License-Identifier: MIT. clockmap.c: what a ring's clock is in nanoseconds of CLOCK_MONOTONIC. */
+/* SPDX-License-Identifier: MIT. clockmap.c: what a ring's clock is in nanoseconds of
+ * CLOCK_MONOTONIC. */
 #include "clockmap.h"
 
 #include <string.h>
 
-#define SLOPE_ONE    (1ull << 32)
-#define SLOPE_MAX    (1ull << 44) /* 4096 ns a tick: no clock is that slow, and products stay in range */
+#define SLOPE_ONE (1ull << 32)
+#define SLOPE_MAX \
+	(1ull << 44) /* 4096 ns a tick: no clock is that slow, and products stay in range */
 #define APART_MIN_NS 100000000ull /* anchors closer than this give no slope to go far with */
 
 void anchors_add(struct anchors *a, const struct anchor *x)
@@ -58,8 +60,7 @@ void clockmap_use(struct clockmap *m, const struct anchors *a, uint32_t khz)
 
 static uint64_t slope_of(const struct anchor *a, const struct anchor *b)
 {
-	i128 s =
-		((i128)(b->mono_ns - a->mono_ns) << 32) / (b->clock - a->clock);
+	i128 s = ((i128)(b->mono_ns - a->mono_ns) << 32) / (b->clock - a->clock);
 
 	return s == 0 ? 1 : s > SLOPE_MAX ? SLOPE_MAX : (uint64_t)s;
 }
@@ -138,7 +139,7 @@ void clockmap_find(struct clockmap *m, uint64_t clock)
 static i128 clock_of(const struct clockmap *m, uint64_t mono_ns)
 {
 	return (i128)m->clock0 +
-		(((i128)mono_ns - (i128)m->ns0) * ((i128)1 << 32)) / (i128)m->slope;
+	       (((i128)mono_ns - (i128)m->ns0) * ((i128)1 << 32)) / (i128)m->slope;
 }
 
 uint64_t clockmap_clock(struct clockmap *m, uint64_t mono_ns)

@@ -1,5 +1,6 @@
-/* SPDX-License-Identifier: MIT. clockmap.h: what a ring's clock is in nanoseconds of CLOCK_MONOTONIC:
- * straight pieces between anchors, and beyond them at the slope of the last ones. Pure.
+/* SPDX-License-Identifier: MIT. clockmap.h: what a ring's clock is in nanoseconds of
+ * CLOCK_MONOTONIC: straight pieces between anchors, and beyond them at the slope of the last ones.
+ * Pure.
  *
  * Whatever a job says its clock is, the results lie in [0, CLOCK_NS_MAX].
  */
@@ -24,22 +25,22 @@ struct anchors {
 	uint32_t changes; /* so that a clockmap knows when its piece is stale */
 };
 
-/* Adds at the end. One that goes back in time is of another boot: what was there is forgotten. One at
- * the same clock or instant as the last is ignored. */
+/* Adds at the end. One that goes back in time is of another boot: what was there is forgotten. One
+ * at the same clock or instant as the last is ignored. */
 void anchors_add(struct anchors *a, const struct anchor *x);
 /* CLOCK_REALTIME − CLOCK_MONOTONIC at the anchor nearest to this real time; 0: no anchor. */
 int64_t anchors_offset(const struct anchors *a, uint64_t real_ns);
 
-struct clockmap { /* zero-initialise, then clockmap_use() */
+struct clockmap {                      /* zero-initialise, then clockmap_use() */
 	const struct anchors *anchors; /* NULL: the clock is CLOCK_MONOTONIC */
 	uint32_t changes;
-	uint32_t khz;         /* slope while there is one anchor only; 0: 1 GHz */
-	uint64_t low, width;  /* the piece in hand holds for [low, low + width) */
+	uint32_t khz;                /* slope while there is one anchor only; 0: 1 GHz */
+	uint64_t low, width;         /* the piece in hand holds for [low, low + width) */
 	uint64_t clock0, ns0, slope; /* ns = ns0 + (clock − clock0) × slope / 2^32 */
 };
 
 void clockmap_use(struct clockmap *m, const struct anchors *a, uint32_t khz);
-void clockmap_find(struct clockmap *m, uint64_t clock); /* the piece for this clock */
+void clockmap_find(struct clockmap *m, uint64_t clock);        /* the piece for this clock */
 uint64_t clockmap_clock(struct clockmap *m, uint64_t mono_ns); /* the other way round */
 
 static inline uint64_t clockmap_ns(struct clockmap *m, uint64_t clock)

@@ -1,6 +1,6 @@
-/* SPDX-License-Identifier: MIT. collect.c: all that changed since the last time, as rows with absolute
- * values. In two passes: rows are made while everything stays dirty; only when all of them stand is it
- * marked clean, so that a failed allocation loses nothing. */
+/* SPDX-License-Identifier: MIT. collect.c: all that changed since the last time, as rows with
+ * absolute values. In two passes: rows are made while everything stays dirty; only when all of them
+ * stand is it marked clean, so that a failed allocation loses nothing. */
 #include "state.h"
 
 #include <stdio.h>
@@ -234,8 +234,8 @@ static bool put_part(struct batch *b, const struct part *part)
 			return false;
 		*m = (struct row_member){part->session->row.id, part->process->row.id};
 	}
-	return put_cells(b, part) && put_metrics(b, part) && put_configs(b, part) && put_busy(b, part) &&
-		put_losses(b, part);
+	return put_cells(b, part) && put_metrics(b, part) && put_configs(b, part) &&
+	       put_busy(b, part) && put_losses(b, part);
 }
 
 static bool put_spans(struct batch *b, const struct session *s)
@@ -252,7 +252,8 @@ static bool put_spans(struct batch *b, const struct session *s)
 		act = batch_active(b);
 		if (act == NULL)
 			return false;
-		*act = (struct row_active){s->row.id, active->v[i].span.begin, active->v[i].span.end};
+		*act = (struct row_active){
+			s->row.id, active->v[i].span.begin, active->v[i].span.end};
 	}
 	for (i = segment->n, left = segment->dirty; left > 0 && i-- > 0;) {
 		if (!segment->v[i].dirty)

@@ -1,8 +1,8 @@
-/* SPDX-License-Identifier: MIT. correlate.c: launches and the GPU's records of them, joined by (epoch,
- * correlation id), whichever comes first.
+/* SPDX-License-Identifier: MIT. correlate.c: launches and the GPU's records of them, joined by
+ * (epoch, correlation id), whichever comes first.
  *
- * INVARIANT: a key is in at most one of OPEN, GRAPH, PASSED and WAITING. What leaves a list has been
- * counted: in a cell, or as lost. An ordinary launch leaves at its first record.
+ * INVARIANT: a key is in at most one of OPEN, GRAPH, PASSED and WAITING. What leaves a list has
+ * been counted: in a cell, or as lost. An ordinary launch leaves at its first record.
  */
 #include "correlate.h"
 
@@ -179,7 +179,8 @@ static void count_unlaunched(struct process *p, const struct launch *waiting, co
 	l.clock = clockmap_clock(&p->clock, real_to_mono(p, g->start));
 	for (i = 0; i < p->n_parts; i++) {
 		part = p->part[i];
-		if ((only != NULL && only != part) || !part->gpu || !window_has(&part->window, l.clock))
+		if ((only != NULL && only != part) || !part->gpu ||
+			!window_has(&part->window, l.clock))
 			continue;
 		tree_gpu(part, &l, g);
 		note_count(part, NOTE_NO_LAUNCH, 1);
@@ -239,7 +240,8 @@ static struct launch *oldest(struct correlate *c)
 }
 
 /* A new one in this list; NULL: out of memory, or the table refused the key (counted as bad). */
-static struct launch *launch_new(struct process *p, const struct launch *from, enum launch_list list)
+static struct launch *launch_new(
+	struct process *p, const struct launch *from, enum launch_list list)
 {
 	struct correlate *c = &p->correlate;
 	struct launch *l;
@@ -317,7 +319,8 @@ static void launch_record(struct process *p, struct launch *l, const struct gpu 
 		move_to(p, l, LIST_PASSED);
 }
 
-/* The records came first: all of them now, in a graph; of an ordinary one the first that has come. */
+/* The records came first: all of them now, in a graph; of an ordinary one the first that has come.
+ */
 static void launch_join(struct process *p, struct launch *w, const struct launch *from)
 {
 	uint32_t records = w->records, next;
@@ -344,7 +347,8 @@ static void launch_join(struct process *p, struct launch *w, const struct launch
 		if (l != NULL)
 			launch_record(p, l, &wait.gpu);
 		else
-			count_unlaunched(p, &(struct launch){.list = LIST_WAITING}, &wait.gpu, NULL);
+			count_unlaunched(
+				p, &(struct launch){.list = LIST_WAITING}, &wait.gpu, NULL);
 		if (l != NULL && l->list == LIST_FREE)
 			l = NULL;
 	}

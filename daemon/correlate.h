@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. correlate.h: launches and the GPU's records of them, joined by (epoch,
- * correlation id), whichever comes first. One per process; owns what waits. */
+/* SPDX-License-Identifier: MIT. correlate.h: launches and the GPU's records of them, joined by
+ * (epoch, correlation id), whichever comes first. One per process; owns what waits. */
 #ifndef PROTOND_CORRELATE_H
 #define PROTOND_CORRELATE_H
 
@@ -40,8 +40,8 @@ struct launch {
 	uint64_t seen_ns; /* monotonic time of the entry that brought it, or its last record */
 	uint32_t correlation, path, name, python;
 	uint16_t epoch;
-	uint8_t flags; /* LAUNCH_* */
-	uint8_t list;  /* enum launch_list */
+	uint8_t flags;       /* LAUNCH_* */
+	uint8_t list;        /* enum launch_list */
 	uint32_t next, prev; /* place + 1, oldest first */
 	uint32_t records;    /* place + 1 in gpu[]: records that wait, or RUNNING ones */
 	uint32_t round;      /* DELIVERED records so far when its last record came; 0: none came */

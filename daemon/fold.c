@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. fold.c: the pipeline as a deterministic fold of the journal: which entry
- * goes where. */
+/* SPDX-License-Identifier: MIT. fold.c: the pipeline as a deterministic fold of the journal: which
+ * entry goes where. */
 #include "fold.h"
 
 #include <stdlib.h>
@@ -27,6 +27,7 @@ int fold_new(const struct fold_limits *l, struct fold **ret)
 		f->limit.processes = 4096;
 	f->tsc = (struct anchors){.v = f->tsc_anchor, .cap = ANCHORS_KEPT};
 	f->mono = (struct anchors){.v = f->mono_anchor, .cap = ANCHORS_KEPT};
+	f->cost_known = true; /* it counts from 0 */
 	f->next_process = 1;
 	f->next_session = 1;
 	f->round = 1;
@@ -141,7 +142,8 @@ static void clock_stepped(struct fold *f, int64_t by_ns)
 
 	for (i = 0; i < f->n_sessions; i++)
 		if (f->session[i]->row.state == SESSION_IS_ACTIVE)
-			note_add(f->session[i], 0, "clock stepped by %+.3f ms", (double)by_ns / 1e6);
+			note_add(
+				f->session[i], 0, "clock stepped by %+.3f ms", (double)by_ns / 1e6);
 }
 
 static int on_anchor(struct fold *f, const struct entry *e)
@@ -180,7 +182,9 @@ static int on_cost(struct fold *f, const struct entry *e)
 	uint64_t more = c->cpu_ns;
 	uint32_t i, n = 0;
 
-	if (f->cost_known && c->cpu_ns >= f->cost_ns)
+	if (!f->cost_known)
+		more = 0; /* what of it was shared out before is not known */
+	else if (c->cpu_ns >= f->cost_ns)
 		more -= f->cost_ns; /* else: a new daemon, counting from 0 */
 	f->cost_ns = c->cpu_ns;
 	f->cost_known = true;

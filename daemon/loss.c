@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. loss.c: what was lost, why, and in which sessions; and what else people
- * must know to believe a tree. */
+/* SPDX-License-Identifier: MIT. loss.c: what was lost, why, and in which sessions; and what else
+ * people must know to believe a tree. */
 #include "state.h"
 
 #include <stdarg.h>
@@ -37,11 +37,12 @@ static bool was_active_in(const struct part *part, uint64_t first, uint64_t last
 	const struct window *w = &part->window;
 
 	return window_has(w, first) || window_has(w, last) ||
-		window_overlap(w, &part->process->clock, first, last) > 0;
+	       window_overlap(w, &part->process->clock, first, last) > 0;
 }
 
 /* To the sessions that were active between the first and the last of the lost. */
-static void loss_span(struct process *p, enum lost_cause cause, uint64_t n, const struct rec_lost *r)
+static void loss_span(
+	struct process *p, enum lost_cause cause, uint64_t n, const struct rec_lost *r)
 {
 	uint32_t i;
 
@@ -82,14 +83,15 @@ void loss_told(struct process *p, uint32_t lane, const struct rec_lost *r)
 		return;
 	}
 	t = cause == LOST_LANE_FULL ? &p->lane[lane].full
-		: cause == LOST_NESTED ? &p->lane[lane].nested
-				       : &p->cause[cause];
+	    : cause == LOST_NESTED  ? &p->lane[lane].nested
+				    : &p->cause[cause];
 	more = told_more(t, r->count, 0);
 	if (more > 0)
 		loss_span(p, cause, more, r);
 }
 
-static void loss_counter(struct process *p, struct told *t, enum lost_cause cause, uint64_t absolute)
+static void loss_counter(
+	struct process *p, struct told *t, enum lost_cause cause, uint64_t absolute)
 {
 	uint64_t more = absolute > INT64_MAX ? 0 : told_more(t, 0, absolute);
 
@@ -97,8 +99,7 @@ static void loss_counter(struct process *p, struct told *t, enum lost_cause caus
 		loss_now(p, cause, more);
 }
 
-void loss_counts(
-	struct process *p, const struct ring_counts *c, const struct j_drop *d, uint32_t n)
+void loss_counts(struct process *p, const struct ring_counts *c, const struct j_drop *d, uint32_t n)
 {
 	const struct {
 		enum lost_cause cause;

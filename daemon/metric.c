@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. metric.c: values that a job gives to its scopes: summed, or the last one
- * holds. */
+/* SPDX-License-Identifier: MIT. metric.c: values that a job gives to its scopes: summed, or the
+ * last one holds. */
 #include "state.h"
 
 #include <string.h>
@@ -69,7 +69,8 @@ static bool add_whole(struct metric *m, uint8_t type, uint64_t bits)
 		m->bits = (uint64_t)s;
 		return true;
 	}
-	if ((m->type == METRIC_I64 && (int64_t)m->bits < 0) || (type == METRIC_I64 && (int64_t)bits < 0))
+	if ((m->type == METRIC_I64 && (int64_t)m->bits < 0) ||
+		(type == METRIC_I64 && (int64_t)bits < 0))
 		return false;
 	if (__builtin_add_overflow(m->bits, bits, &u))
 		return false;
@@ -92,7 +93,8 @@ static void metric_add(struct part *part, struct metric *m, uint8_t type, uint64
 }
 
 /* m->count == 0: the first value. */
-static void metric_merge(struct part *part, struct metric *m, uint8_t type, const struct rec_metric *r)
+static void metric_merge(
+	struct part *part, struct metric *m, uint8_t type, const struct rec_metric *r)
 {
 	if (type == METRIC_STR && m->kind != KIND_PROPERTY) {
 		note_count(part, NOTE_TEXT, 1);

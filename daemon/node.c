@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. node.c: the nodes of one process: ring paths, kernels below them, and
- * what else the fold names. A node is made when the first event needs it. */
+/* SPDX-License-Identifier: MIT. node.c: the nodes of one process: ring paths, kernels below them,
+ * and what else the fold names. A node is made when the first event needs it. */
 #include "state.h"
 
 #include <stdlib.h>
@@ -221,7 +221,8 @@ uint32_t node_of_path(struct process *p, uint32_t path)
 	const char *text;
 
 	for (at = path; p->path[at].node == 0; at = p->path[at].parent)
-		up[n++] = at; /* depth ≤ PATH_DEPTH_MAX holds for every entry, and ROOT has its node */
+		up[n++] = at; /* depth ≤ PATH_DEPTH_MAX holds for every entry, and ROOT has its node
+			       */
 	at = p->path[at].node - 1;
 	while (n-- > 0) {
 		text = name_text(p, p->path[up[n]].name, &bytes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT. nodehash.h: the 128-bit name of a node, the same in all sessions,
  * processes and hosts: BLAKE2s-128 of (parent's hash ‖ one byte of kind ‖ the name's bytes).
  *
- * A strong hash, because one store holds the nodes of all users by hash: with a weak one a job could
- * make a node that takes another user's name. It is computed once per node, never per event.
+ * A strong hash, because one store holds the nodes of all users by hash: with a weak one a job
+ * could make a node that takes another user's name. It is computed once per node, never per event.
  */
 #ifndef PROTOND_NODEHASH_H
 #define PROTOND_NODEHASH_H
@@ -21,7 +21,7 @@ void blake2s_init(struct blake2s *b); /* 16 bytes out, no key */
 void blake2s_add(struct blake2s *b, const void *p, size_t n);
 void blake2s_done(struct blake2s *b, uint8_t ret[16]);
 
-void node_hash(const uint8_t parent[16], uint8_t kind, const char *name, size_t bytes,
-	uint8_t ret[16]);
+void node_hash(
+	const uint8_t parent[16], uint8_t kind, const char *name, size_t bytes, uint8_t ret[16]);
 
 #endif

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT. part.c: one process in one session. Owns its window and its tree. */
+/* SPDX-License-Identifier: MIT. part.c: one process in one session. Owns its window and its tree.
+ */
 #include "state.h"
 
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT. pending.c: the fold's own encoding of what is in flight, so that a
- * restart goes on exactly where it was: launches and records that wait, windows in the ring's clock,
- * open scopes, counters already charged. Numbers of 7 bits a byte, low first; a version in front.
+ * restart goes on exactly where it was: launches and records that wait, windows in the ring's
+ * clock, open scopes, counters already charged. Numbers of 7 bits a byte, low first; a version in
+ * front.
  */
 #include "state.h"
 
@@ -52,7 +53,7 @@ static int pack_done(struct pack *k, void **ret_bytes, uint32_t *ret_n)
 
 struct unpack {
 	const uint8_t *at, *end;
-	bool bad;
+	bool bad, no_memory;
 };
 
 static uint64_t get(struct unpack *u)
@@ -107,7 +108,8 @@ static void put_gpu(struct pack *k, const struct gpu *g)
 	put(k, g->copy);
 }
 
-static void get_gpu(struct unpack *u, const struct process *p, const struct launch *l, struct gpu *g)
+static void get_gpu(
+	struct unpack *u, const struct process *p, const struct launch *l, struct gpu *g)
 {
 	*g = (struct gpu){.start = get(u), .correlation = l->correlation, .epoch = l->epoch};
 	g->end = get(u);
@@ -121,7 +123,7 @@ static void get_gpu(struct unpack *u, const struct process *p, const struct laun
 	g->flags = (uint8_t)get(u);
 	g->copy = (uint8_t)get(u);
 	u->bad |= g->device >= RING_DEVICES_MAX || g->copy > COPY_P2P || g->type < REC_KERNEL ||
-		g->type > REC_SET;
+		  g->type > REC_SET;
 	(void)p; /* name and path ids are judged when used: the tables come after this */
 }
 
@@ -269,7 +271,7 @@ static void get_window(struct unpack *u, struct window *w)
 	u->bad |= n > WINDOW_ACTIVE_MAX;
 	for (i = 0; i < n && !u->bad; i++) {
 		if (!ROOM_FOR(w->active, w->cap_active, i)) {
-			u->bad = true;
+			u->bad = u->no_memory = true;
 			return;
 		}
 		w->active[i].begin = get(u);
@@ -282,7 +284,7 @@ static void get_window(struct unpack *u, struct window *w)
 	u->bad |= n > WINDOW_SEGMENTS_MAX;
 	for (i = 0; i < n && !u->bad; i++) {
 		if (!ROOM_FOR(w->segment, w->cap_segments, i)) {
-			u->bad = true;
+			u->bad = u->no_memory = true;
 			return;
 		}
 		w->segment[i] = get(u);
@@ -359,7 +361,7 @@ static void get_told(struct unpack *u, struct told *t)
 static bool lane_is_plain(const struct lane *l)
 {
 	return l->full.charged == 0 && l->nested.charged == 0 && l->full.told == 0 &&
-		l->nested.told == 0 && l->tid == 0 && l->generation == 0;
+	       l->nested.told == 0 && l->tid == 0 && l->generation == 0;
 }
 
 static void put_lanes(struct pack *k, const struct process *p)
@@ -431,8 +433,8 @@ static void get_now(struct unpack *u, struct process *p)
 		now[i].begin = get(u);
 		u->bad |= now[i].lane >= p->row.n_lanes;
 	}
-	u->bad |= now == NULL;
-	if (!u->bad)
+	u->no_memory |= now == NULL;
+	if (!u->bad && now != NULL)
 		process_now_set(p, now, n); /* takes it */
 	else
 		free(now);
@@ -493,6 +495,7 @@ int pending_unpack(struct process *p, const void *bytes, uint32_t n)
 	for (i = get_count(&u); i > 0 && !u.bad; i--)
 		slots |= get_part(&u, p);
 	get_correlate(&u, p, slots);
+	p->fold->no_memory |= u.no_memory;
 	if (p->fold->no_memory)
 		return -ENOMEM;
 	return u.bad ? -EBADMSG : 0;
@@ -507,7 +510,6 @@ int pending_pack_fold(const struct fold *f, void **ret_bytes, uint32_t *ret_n)
 	put(&k, PENDING_VERSION);
 	put(&k, f->now_ns);
 	put(&k, f->cost_ns);
-	put(&k, f->cost_known);
 	put(&k, (uint64_t)f->offset_ns);
 	return pack_done(&k, ret_bytes, ret_n);
 }
@@ -520,7 +522,7 @@ int pending_unpack_fold(struct fold *f, const void *bytes, uint32_t n)
 		return -EBADMSG;
 	f->now_ns = get(&u);
 	f->cost_ns = get(&u);
-	f->cost_known = get(&u) != 0;
+	f->cost_known = true;
 	f->offset_ns = (int64_t)get(&u);
 	return u.bad ? -EBADMSG : 0;
 }

@@ -1,6 +1,6 @@
-/* SPDX-License-Identifier: MIT. pipeline.c: drain → correlate → tree: what becomes of the bytes of one
- * lane. Nothing here believes a byte: a record that breaks a law is counted (LOST_BAD) and skipped, and
- * where even its length breaks one, so is the rest of the entry.
+/* SPDX-License-Identifier: MIT. pipeline.c: drain → correlate → tree: what becomes of the bytes of
+ * one lane. Nothing here believes a byte: a record that breaks a law is counted (LOST_BAD) and
+ * skipped, and where even its length breaks one, so is the rest of the entry.
  */
 #include "state.h"
 
@@ -16,7 +16,8 @@ struct drain {
 	uint8_t lap;                     /* as its records say it */
 };
 
-/* The next record, its header copied; NULL: no more. A broken one ends the walk, counted if `count`. */
+/* The next record, its header copied; NULL: no more. A broken one ends the walk, counted if
+ * `count`. */
 static inline const uint8_t *drain_next(struct drain *d, uint64_t *ret_hdr, bool count)
 {
 	const uint8_t *record;
@@ -312,8 +313,8 @@ void pipeline_lane(struct process *p, const struct j_lane *l, const uint8_t *byt
 	struct lane *lane;
 	uint64_t known;
 
-	if (p->row.ended_ns != 0 || l->lane >= p->row.n_lanes || l->from % 8 != 0 || l->bytes % 8 != 0 ||
-		l->from > INT64_MAX) {
+	if (p->row.ended_ns != 0 || l->lane >= p->row.n_lanes || l->from % 8 != 0 ||
+		l->bytes % 8 != 0 || l->from > INT64_MAX) {
 		loss_bad(p, 1);
 		return;
 	}

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. process.c: the processes whose rings were adopted. Owns their tables,
- * nodes, lanes and launches in flight. */
+/* SPDX-License-Identifier: MIT. process.c: the processes whose rings were adopted. Owns their
+ * tables, nodes, lanes and launches in flight. */
 #include "state.h"
 
 #include <stdlib.h>
@@ -62,8 +62,8 @@ static bool tables_init(struct process *p)
 struct process *process_new(struct fold *f, const struct row_process *row)
 {
 	struct process *p = calloc(1, sizeof(*p));
-	struct anchor created = {row->created_clock, row->created_monotonic_ns,
-		row->created_realtime_ns, 0};
+	struct anchor created = {
+		row->created_clock, row->created_monotonic_ns, row->created_realtime_ns, 0};
 
 	if (p == NULL)
 		return NULL;
@@ -251,7 +251,7 @@ void process_evict(struct fold *f, uint32_t keep)
 		for (s = 0; s < f->n_sessions && !needed; s++)
 			for (k = 0; k < f->session[s]->n_parts && !needed; k++)
 				needed = f->session[s]->part[k]->process == p &&
-					!part_is_clean(f->session[s]->part[k]);
+					 !part_is_clean(f->session[s]->part[k]);
 		if (needed) {
 			f->process[n++] = p;
 			continue;
@@ -274,7 +274,8 @@ void process_state(struct process *p, const struct j_state *s)
 	r->gpu_code = s->code;
 	r->cupti_version = s->cupti_version;
 	r->driver_version = s->driver_version;
-	(void)words_field(r->cupti_path, sizeof(r->cupti_path), s->cupti_path, sizeof(s->cupti_path));
+	(void)words_field(
+		r->cupti_path, sizeof(r->cupti_path), s->cupti_path, sizeof(s->cupti_path));
 	(void)words_field(r->gpu_text, sizeof(r->gpu_text), s->text, sizeof(s->text));
 	if (strstr(r->cupti_path, "replay") != NULL || strstr(r->gpu_text, "replay") != NULL)
 		r->replay = 1;

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. restore.c: a fold as the store last saw it. What refers to a session or
- * process that did not come along is left out. */
+/* SPDX-License-Identifier: MIT. restore.c: a fold as the store last saw it. What refers to a
+ * session or process that did not come along is left out. */
 #include "state.h"
 
 #include <stdlib.h>
@@ -139,7 +139,8 @@ static void restore_spans(struct restore *r)
 	for (i = 0; i < b->active.n; i++) {
 		s = session_by_id(r->fold, b->active.row[i].session);
 		if (s != NULL)
-			restore_span(s, &s->active, b->active.row[i].begin_ns, b->active.row[i].end_ns);
+			restore_span(
+				s, &s->active, b->active.row[i].begin_ns, b->active.row[i].end_ns);
 	}
 	for (i = 0; i < b->segment.n; i++) {
 		s = session_by_id(r->fold, b->segment.row[i].session);
@@ -169,7 +170,8 @@ static void attach_anew(struct part *part)
 	for (i = 0; i < active->n; i++) {
 		part_set_active(part, true, clockmap_clock(&p->clock, active->v[i].span.begin));
 		if (active->v[i].span.end != 0)
-			part_set_active(part, false, clockmap_clock(&p->clock, active->v[i].span.end));
+			part_set_active(
+				part, false, clockmap_clock(&p->clock, active->v[i].span.end));
 	}
 }
 
@@ -313,8 +315,8 @@ static void restore_small(struct restore *r)
 	for (i = 0; i < b->busy.n; i++) {
 		part = part_of(r, b->busy.row[i].session, b->busy.row[i].process);
 		busy = part == NULL || b->busy.row[i].device >= RING_DEVICES_MAX
-			? NULL
-			: tree_busy(part, b->busy.row[i].device);
+			       ? NULL
+			       : tree_busy(part, b->busy.row[i].device);
 		if (busy == NULL)
 			continue;
 		busy->done_ns = b->busy.row[i].busy_ns;
@@ -354,39 +356,28 @@ static void restore_rings(struct restore *r)
 			(void)pending_unpack(p, b->pending.row[i].bytes, b->pending.row[i].n);
 	}
 	for (i = 0; i < r->fold->n_processes; i++)
-		r->fold->process[i]->dirty = false; /* putting things in their places is no change */
+		r->fold->process[i]->dirty =
+			false; /* putting things in their places is no change */
 }
 
 /* --- all of it */
 
-static int by_time(const void *a, const void *b)
-{
-	const struct row_anchor *x = a, *y = b;
-
-	return x->monotonic_ns < y->monotonic_ns ? -1 : x->monotonic_ns > y->monotonic_ns;
-}
-
-/* The rows do not say which clock they are of: CLOCK_MONOTONIC is equal to itself. */
+/* In the order that they come: by real time, so that those of an earlier boot are forgotten where
+ * the clock begins again. The rows do not say which clock they are of: CLOCK_MONOTONIC is equal to
+ * itself. */
 static void restore_anchors(struct restore *r)
 {
+	const struct row_anchor *row = r->batch->anchor.row;
 	struct fold *f = r->fold;
-	uint32_t i, n = r->batch->anchor.n;
-	struct row_anchor *row = n == 0 ? NULL : malloc(n * sizeof(*row));
 	struct anchor a;
+	uint32_t i;
 
-	if (n > 0 && row == NULL)
-		f->no_memory = true;
-	if (row == NULL)
-		return;
-	memcpy(row, r->batch->anchor.row, n * sizeof(*row));
-	qsort(row, n, sizeof(*row), by_time);
-	for (i = 0; i < n; i++) {
-		a = (struct anchor){row[i].clock, row[i].monotonic_ns, row[i].realtime_ns,
-			row[i].error_ns};
+	for (i = 0; i < r->batch->anchor.n; i++, row++) {
+		a = (struct anchor){row->clock, row->monotonic_ns, row->realtime_ns, row->error_ns};
 		anchors_add(a.clock == a.mono_ns ? &f->mono : &f->tsc, &a);
 		f->offset_ns = (int64_t)(a.real_ns - a.mono_ns);
 	}
-	free(row);
+	f->cost_known = false; /* until the pending row says so */
 }
 
 static void restore_owners(struct restore *r)

@@ -1,10 +1,11 @@
-/* SPDX-License-Identifier: MIT. session.c: named recordings: who is in them, when they are active, and
- * how they end. Owns its spans, notes and parts.
+/* SPDX-License-Identifier: MIT. session.c: named recordings: who is in them, when they are active,
+ * and how they end. Owns its spans, notes and parts.
  *
  *   START ─► ACTIVE ◄─ ACTIVATE / DEACTIVATE ─► INACTIVE
  *               └──────── FINALIZE ────────────────┘
  *                            ▼
- *                        FINALIZING ── FINALIZED, or its job's end ──► FINALIZED ── collected ──► gone
+ *                        FINALIZING ── FINALIZED, or its job's end ──► FINALIZED ── collected ──►
+ * gone
  */
 #include "state.h"
 
@@ -162,8 +163,7 @@ static void session_switch(struct session *s, bool active, const struct moment *
 		return;
 	for (i = 0; i < s->n_parts; i++)
 		if (s->part[i]->attached)
-			part_set_active(
-				s->part[i], active, moment_clock(m, s->part[i]->process));
+			part_set_active(s->part[i], active, moment_clock(m, s->part[i]->process));
 	if (active)
 		active_open(s, m->ns);
 	else
@@ -291,8 +291,7 @@ static void session_finalized(struct session *s, const struct moment *m, int64_t
 	if (s->segment.n > 0)
 		span_set_end(s, &s->segment, m->ns);
 	s->row.state = SESSION_IS_FINALIZED;
-	s->row.finalized_ns =
-		real_ns > 0 ? real_ns : (int64_t)mono_to_real(s->fold, m->ns);
+	s->row.finalized_ns = real_ns > 0 ? real_ns : (int64_t)mono_to_real(s->fold, m->ns);
 	s->dirty = true;
 }
 
@@ -316,8 +315,8 @@ static void session_phase(struct session *s, struct moment *m)
 		if (!s->part[i]->attached)
 			continue;
 		s->part[i]->process->dirty = true;
-		if (window_segment_add(
-			    &s->part[i]->window, moment_clock(m, s->part[i]->process)) < 0)
+		if (window_segment_add(&s->part[i]->window, moment_clock(m, s->part[i]->process)) <
+			0)
 			s->fold->no_memory = true;
 	}
 }

@@ -3,9 +3,9 @@
  *   fold ─┬─ process ── tables, nodes, lanes, launches in flight
  *         └─ session ── part, one per process that is in it: windows and a tree
  *
- * A process refers to the parts that take its events (at most PARTS_MAX, each with a slot: a bit in a
- * launch's set). A part refers to its process, whose nodes its cells stand on: the process goes last.
- * No lock: all on one thread.
+ * A process refers to the parts that take its events (at most PARTS_MAX, each with a slot: a bit in
+ * a launch's set). A part refers to its process, whose nodes its cells stand on: the process goes
+ * last. No lock: all on one thread.
  */
 #ifndef PROTOND_STATE_H
 #define PROTOND_STATE_H
@@ -25,7 +25,7 @@
 #define OWN_ANCHORS   16u
 #define NOTES_MAX     256u
 #define SPANS_MAX     65536u /* activations and phases of a session */
-#define NOTES_COUNTED 1000u /* numbers of notes that are counters start here */
+#define NOTES_COUNTED 1000u  /* numbers of notes that are counters start here */
 #define NODE_NONE     UINT32_MAX
 #define NODE_ROOT_AT  0u
 #define NOW_MAX       65536u
@@ -41,7 +41,7 @@ enum note_kind {
 #define X(name, words) NOTE_##name,
 	NOTES(X)
 #undef X
-	NOTE_MAX
+		NOTE_MAX
 };
 
 /* Names that no ring has; ids beside the ring's own. */
@@ -57,7 +57,7 @@ enum word {
 #define X(name, text) WORD_##name,
 	WORDS(X)
 #undef X
-	WORD_END
+		WORD_END
 };
 
 struct name {
@@ -90,7 +90,7 @@ struct child { /* (parent, kind, name id) → node, so that no event hashes text
 	uint8_t kind;
 };
 
-struct last_child { /* of a node: the kernel found last below it */
+struct last_child {          /* of a node: the kernel found last below it */
 	uint32_t name, node; /* node: place + 1 */
 };
 
@@ -212,14 +212,15 @@ struct fold {
 };
 
 /* --- process.c */
-struct process *process_find(const struct fold *f, const uint8_t ring[16]); /* ended ones too; NULL */
+struct process *process_find(
+	const struct fold *f, const uint8_t ring[16]); /* ended ones too; NULL */
 struct process *process_by_id(const struct fold *f, int64_t id);
-int process_adopt(struct fold *f, const struct journal_entry *e, const struct j_process *j,
-	uint32_t bytes);
+int process_adopt(
+	struct fold *f, const struct journal_entry *e, const struct j_process *j, uint32_t bytes);
 struct process *process_new(struct fold *f, const struct row_process *row); /* takes its strings */
 void process_free(struct process *p);
 void process_evict(struct fold *f, uint32_t keep); /* ended, stored ones, the oldest first */
-void process_use_clock(struct process *p); /* after anchors may have changed */
+void process_use_clock(struct process *p);         /* after anchors may have changed */
 void process_state(struct process *p, const struct j_state *s);
 void process_end(struct process *p, const struct j_end *e, uint64_t mono_ns);
 void process_now(struct process *p, const struct j_now *now, uint32_t n);
@@ -233,7 +234,8 @@ uint64_t mono_to_real(const struct fold *f, uint64_t mono_ns);
 void loss_bad(struct process *p, uint64_t n);
 void loss_part(struct part *part, enum lost_cause cause, uint64_t n);
 void loss_told(struct process *p, uint32_t lane, const struct rec_lost *r);
-void loss_counts(struct process *p, const struct ring_counts *c, const struct j_drop *d, uint32_t n);
+void loss_counts(
+	struct process *p, const struct ring_counts *c, const struct j_drop *d, uint32_t n);
 void note_count(struct part *part, enum note_kind kind, uint64_t n);
 void note_add(struct session *s, int64_t process, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -243,7 +245,8 @@ const char *note_words(enum note_kind kind);
 bool node_init(struct process *p);
 void node_fini(struct process *p);
 const char *name_text(const struct process *p, uint32_t name, uint32_t *ret_bytes);
-uint32_t node_add(struct process *p, uint32_t parent, uint8_t kind, const char *name, uint32_t bytes);
+uint32_t node_add(
+	struct process *p, uint32_t parent, uint8_t kind, const char *name, uint32_t bytes);
 uint32_t node_by_hash(const struct process *p, const uint8_t hash[16]); /* NODE_NONE */
 uint32_t node_of_path(struct process *p, uint32_t path); /* path < n_paths; NODE_NONE: no memory */
 uint32_t node_child(struct process *p, uint32_t parent, uint8_t kind, uint32_t name);
@@ -271,7 +274,8 @@ void session_free(struct session *s);
 int session_verb(struct fold *f, const struct j_verb *v);
 void session_record(struct process *p, const struct rec_session *r);
 void session_drop_process(struct session *s, struct process *p); /* its part, clean, is forgotten */
-void session_match_process(struct process *p, uint64_t mono_ns); /* a new one: which sessions is it in? */
+void session_match_process(
+	struct process *p, uint64_t mono_ns); /* a new one: which sessions is it in? */
 void session_process_ended(struct process *p, const struct j_end *e, uint64_t mono_ns);
 void session_number_uuid(const uint8_t ring[16], uint32_t number, uint8_t ret[16]);
 bool session_is_current(const struct session *s); /* not finalized */

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. table.c: an open-addressing index from a 32-bit hash to a place in the
- * owner's array. Linear probing, deletion by shifting back, so that there are no tombstones. */
+/* SPDX-License-Identifier: MIT. table.c: an open-addressing index from a 32-bit hash to a place in
+ * the owner's array. Linear probing, deletion by shifting back, so that there are no tombstones. */
 #include "table.h"
 
 #include <errno.h>
@@ -7,7 +7,8 @@
 
 #define TABLE_START 64u
 #define TABLE_MAX   (1u << 26)
-/* Emptier than this, a long probe is the doing of who chose the keys; fuller, it is chance: grow. */
+/* Emptier than this, a long probe is the doing of who chose the keys; fuller, it is chance: grow.
+ */
 #define TABLE_SPARSE 32u
 
 void table_fini(struct table *t)

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. table.h: an open-addressing index from a 32-bit hash to a place in the
- * owner's array. Owns the slots, never the things. Single-threaded.
+/* SPDX-License-Identifier: MIT. table.h: an open-addressing index from a 32-bit hash to a place in
+ * the owner's array. Owns the slots, never the things. Single-threaded.
  *
  * Keys come from jobs, so that a probe has a bound: an insert that would probe further than
  * TABLE_PROBES is refused, and costs the one who chose the keys.
@@ -25,7 +25,7 @@ struct table { /* zero-initialised: empty */
 };
 
 void table_fini(struct table *t);
-int table_add(struct table *t, uint32_t hash, uint32_t at); /* not there yet; -ENOMEM, -ENOSPC */
+int table_add(struct table *t, uint32_t hash, uint32_t at);  /* not there yet; -ENOMEM, -ENOSPC */
 void table_del(struct table *t, uint32_t hash, uint32_t at); /* not there: nothing */
 
 typedef bool table_same_fn(const void *arg, uint32_t at);

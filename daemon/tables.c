@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. tables.c: a ring's insert-only tables, checked once, when an entry is
- * copied. The same entries may come again, from any point: what is known is left alone. */
+/* SPDX-License-Identifier: MIT. tables.c: a ring's insert-only tables, checked once, when an entry
+ * is copied. The same entries may come again, from any point: what is known is left alone. */
 #include "state.h"
 
 #include <string.h>
@@ -11,12 +11,13 @@ static bool path_check(const struct process *p, const struct ring_path *from, st
 {
 	uint32_t id = p->n_paths;
 	bool ok = from->parent < id && from->name < p->n_names && from->kind > PATH_KIND_ROOT &&
-		from->kind < PATH_KIND_KERNEL && from->depth <= PATH_DEPTH_MAX &&
-		from->depth == p->path[from->parent].depth + 1;
+		  from->kind < PATH_KIND_KERNEL && from->depth <= PATH_DEPTH_MAX &&
+		  from->depth == p->path[from->parent].depth + 1;
 
 	*ret = (struct path){PATH_ROOT, NAME_OTHER, 0, 1, PATH_KIND_SCOPE, true};
 	if (ok)
-		*ret = (struct path){from->parent, from->name, 0, from->depth, (uint8_t)from->kind, false};
+		*ret = (struct path){
+			from->parent, from->name, 0, from->depth, (uint8_t)from->kind, false};
 	return ok;
 }
 
@@ -55,8 +56,10 @@ static bool name_put(struct process *p, const uint8_t *text, uint32_t bytes)
 	return true;
 }
 
-/* n × {u32 bytes, text, pad to 4}, of which the first `skip` are known. Returns how many were bad. */
-static uint32_t names_add(struct process *p, const uint8_t *at, uint32_t n, uint32_t skip, size_t left)
+/* n × {u32 bytes, text, pad to 4}, of which the first `skip` are known. Returns how many were bad.
+ */
+static uint32_t names_add(
+	struct process *p, const uint8_t *at, uint32_t n, uint32_t skip, size_t left)
 {
 	uint32_t i, bytes;
 	size_t whole;
@@ -118,7 +121,8 @@ static uint32_t devices_add(struct process *p, const uint8_t *bytes, uint32_t n)
 }
 
 /* The known count and entry size of a table; false: no such table. */
-static bool table_shape(const struct process *p, uint32_t which, uint32_t *ret_known, size_t *ret_bytes)
+static bool table_shape(
+	const struct process *p, uint32_t which, uint32_t *ret_known, size_t *ret_bytes)
 {
 	switch ((enum j_table_which)which) {
 	case TABLE_PATHS:

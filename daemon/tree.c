@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. tree.c: what one session holds of one process. The end of the pipeline:
- * an event comes in as (node, how long) and goes into a cell. */
+/* SPDX-License-Identifier: MIT. tree.c: what one session holds of one process. The end of the
+ * pipeline: an event comes in as (node, how long) and goes into a cell. */
 #include "tree.h"
 
 #include <stdlib.h>
@@ -33,7 +33,7 @@ void tree_fini(struct tree *t)
 static bool same_key(const struct cell *a, const struct cell *b)
 {
 	return a->node == b->node && a->segment == b->segment && a->device == b->device &&
-		a->class == b->class;
+	       a->class == b->class;
 }
 
 struct cell_key {
@@ -101,8 +101,11 @@ static uint32_t cell_new(struct part *part, const struct cell *key)
 			free(t->chunk[chunk]);
 		return r == -ENOMEM ? no_memory(part) : TABLE_NONE;
 	}
-	*tree_at(t, at) = (struct cell){.node = key->node, .segment = key->segment,
-		.device = key->device, .class = key->class, .min_ns = UINT64_MAX};
+	*tree_at(t, at) = (struct cell){.node = key->node,
+		.segment = key->segment,
+		.device = key->device,
+		.class = key->class,
+		.min_ns = UINT64_MAX};
 	t->n_cells++;
 	return at;
 }
@@ -232,8 +235,8 @@ void tree_open_scope(struct part *part, uint32_t path, uint64_t begin, uint64_t 
 
 /* --- what the GPU did */
 
-/* What was checked when it came may have waited over a restart, and the ring's tables, read again since,
- * are the job's. */
+/* What was checked when it came may have waited over a restart, and the ring's tables, read again
+ * since, are the job's. */
 static uint32_t known_path(const struct process *p, uint32_t path)
 {
 	return path < p->n_paths ? path : PATH_OTHER;
@@ -246,11 +249,15 @@ static uint32_t kernel_name(const struct process *p, const struct launch *l, con
 	return name < p->n_names ? name : NAME_OTHER;
 }
 
-/* Launch path [+ <captured_at> + captured path] + the kernel, copy or set; an op stands for its kernels. */
+/* Launch path [+ <captured_at> + captured path] + the kernel, copy or set; an op stands for its
+ * kernels. */
 static uint32_t gpu_node(struct part *part, const struct launch *l, const struct gpu *g)
 {
-	static const uint32_t copies[] = {[COPY_OTHER] = WORD_COPY, [COPY_H2D] = WORD_H2D,
-		[COPY_D2H] = WORD_D2H, [COPY_D2D] = WORD_D2D, [COPY_P2P] = WORD_P2P};
+	static const uint32_t copies[] = {[COPY_OTHER] = WORD_COPY,
+		[COPY_H2D] = WORD_H2D,
+		[COPY_D2H] = WORD_D2H,
+		[COPY_D2D] = WORD_D2D,
+		[COPY_P2P] = WORD_P2P};
 	struct process *p = part->process;
 	bool python = part->python && l->python != PATH_ROOT, op = (l->flags & LAUNCH_OP) != 0;
 	uint32_t path = known_path(p, python ? l->python : l->path), node, captured;
@@ -277,8 +284,11 @@ static uint32_t gpu_node(struct part *part, const struct launch *l, const struct
 
 static uint8_t gpu_class(struct process *p, const struct launch *l, const struct gpu *g)
 {
-	static const uint8_t copies[] = {[COPY_OTHER] = CLASS_OTHER, [COPY_H2D] = CLASS_H2D,
-		[COPY_D2H] = CLASS_D2H, [COPY_D2D] = CLASS_D2D, [COPY_P2P] = CLASS_P2P};
+	static const uint8_t copies[] = {[COPY_OTHER] = CLASS_OTHER,
+		[COPY_H2D] = CLASS_H2D,
+		[COPY_D2H] = CLASS_D2H,
+		[COPY_D2D] = CLASS_D2D,
+		[COPY_P2P] = CLASS_P2P};
 
 	if (g->type == REC_COPY)
 		return copies[g->copy];

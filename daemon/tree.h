@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. tree.h: what one session holds of one process: cells by (node, segment,
- * device, class), metrics, launch configurations, GPU busy time. Owns them. */
+/* SPDX-License-Identifier: MIT. tree.h: what one session holds of one process: cells by (node,
+ * segment, device, class), metrics, launch configurations, GPU busy time. Owns them. */
 #ifndef PROTOND_TREE_H
 #define PROTOND_TREE_H
 
@@ -16,10 +16,10 @@ struct process;
 struct gpu;
 struct launch;
 
-#define DEVICE_NONE   UINT8_MAX
-#define CELL_CHUNK    128u
+#define DEVICE_NONE    UINT8_MAX
+#define CELL_CHUNK     128u
 #define CONFIGS_A_NODE 8u /* launch configurations told apart for a kernel */
-#define METRICS_MAX   65536u
+#define METRICS_MAX    65536u
 
 struct cell {
 	uint64_t count, sum_ns, min_ns, max_ns, bytes; /* min_ns UINT64_MAX: none yet */
@@ -31,9 +31,13 @@ struct cell {
 };
 _Static_assert(sizeof(struct cell) == 64, "one cache line");
 
+struct cell_slot { /* side by side: an event touches both, and a page less is a TLB miss less */
+	struct cell cell;
+	uint32_t hist[HIST_BUCKETS];
+};
+
 struct cell_chunk { /* never moves, so that growing copies nothing */
-	_Alignas(64) struct cell cell[CELL_CHUNK];
-	uint32_t hist[CELL_CHUNK][HIST_BUCKETS];
+	_Alignas(64) struct cell_slot slot[CELL_CHUNK];
 };
 
 struct metric {
@@ -78,16 +82,16 @@ void tree_fini(struct tree *t);
 
 static inline struct cell *tree_at(const struct tree *t, uint32_t at)
 {
-	return &t->chunk[at / CELL_CHUNK]->cell[at % CELL_CHUNK];
+	return &t->chunk[at / CELL_CHUNK]->slot[at % CELL_CHUNK].cell;
 }
 
 static inline uint32_t *tree_hist(const struct tree *t, uint32_t at)
 {
-	return t->chunk[at / CELL_CHUNK]->hist[at % CELL_CHUNK];
+	return t->chunk[at / CELL_CHUNK]->slot[at % CELL_CHUNK].hist;
 }
 
-/* Finds or makes, within the session's ceiling: beyond it the parent's (other), then ROOT's, stand in,
- * counted. TABLE_NONE: out of memory, or of everything. */
+/* Finds or makes, within the session's ceiling: beyond it the parent's (other), then ROOT's, stand
+ * in, counted. TABLE_NONE: out of memory, or of everything. */
 uint32_t tree_cell(struct part *part, const struct cell *key);
 
 static inline void dirty_mark(struct dirty *d, bool *flag, uint32_t at)

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. where.c: questions about the fold as it stands: sessions, processes,
- * what is in flight, what took longest. Changes nothing. */
+/* SPDX-License-Identifier: MIT. where.c: questions about the fold as it stands: sessions,
+ * processes, what is in flight, what took longest. Changes nothing. */
 #include "state.h"
 
 #include <stdlib.h>
@@ -121,8 +121,10 @@ bool fold_is_member(const struct fold *f, const uint8_t session[16], const uint8
 	return s != NULL && p != NULL && session_part(s, p) != NULL;
 }
 
-/* Also of one that is forgotten here and only in the store: its uuid follows from ring and number. */
-bool fold_job_session(const struct fold *f, const uint8_t ring[16], uint32_t number, uint8_t ret_uuid[16])
+/* Also of one that is forgotten here and only in the store: its uuid follows from ring and number.
+ */
+bool fold_job_session(
+	const struct fold *f, const uint8_t ring[16], uint32_t number, uint8_t ret_uuid[16])
 {
 	const struct process *p = process_find(f, ring);
 
@@ -188,7 +190,8 @@ static void node_text(const struct process *p, uint32_t node, struct room *r)
 {
 	uint32_t up[2 * PATH_DEPTH_MAX + 8], depth = 0;
 
-	for (; node != NODE_ROOT_AT && depth < sizeof(up) / sizeof(up[0]); node = p->node[node].parent)
+	for (; node != NODE_ROOT_AT && depth < sizeof(up) / sizeof(up[0]);
+		node = p->node[node].parent)
 		up[depth++] = node;
 	r->at = 0;
 	r->buf[0] = '\0';
@@ -217,7 +220,8 @@ static void show_launch(const struct process *p, const struct launch *l, struct 
 	}
 }
 
-uint32_t fold_open_launches(const struct fold *f, const uint8_t ring[16], struct fold_launch *ret, uint32_t n)
+uint32_t fold_open_launches(
+	const struct fold *f, const uint8_t ring[16], struct fold_launch *ret, uint32_t n)
 {
 	const struct process *p = process_find(f, ring);
 	const struct correlate *c;
@@ -234,7 +238,8 @@ uint32_t fold_open_launches(const struct fold *f, const uint8_t ring[16], struct
 	l = correlate_first(c, LIST_OPEN);
 	g = correlate_first(c, LIST_GRAPH);
 	while (got < n && (l != NULL || g != NULL)) { /* both are in order: the older of the two */
-		const struct launch **next = g == NULL || (l != NULL && l->clock <= g->clock) ? &l : &g;
+		const struct launch **next =
+			g == NULL || (l != NULL && l->clock <= g->clock) ? &l : &g;
 
 		if ((*next)->records == 0)
 			show_launch(p, *next, &ret[got++]);

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT. window.c: when a session was active, and where its segments begin. */
+/* SPDX-License-Identifier: MIT. window.c: when a session was active, and where its segments begin.
+ */
 #include "window.h"
 
 #include <errno.h>
@@ -49,9 +50,9 @@ void window_close(struct window *w, uint64_t clock)
 	struct interval *last = w->n_active > 0 ? &w->active[w->n_active - 1] : NULL;
 
 	if (last != NULL && last->end == WINDOW_OPEN)
-		last->end = clock < last->begin ? last->begin
-			: clock == WINDOW_OPEN  ? WINDOW_OPEN - 1
-						: clock;
+		last->end = clock < last->begin    ? last->begin
+			    : clock == WINDOW_OPEN ? WINDOW_OPEN - 1
+						   : clock;
 }
 
 int window_segment_add(struct window *w, uint64_t clock)

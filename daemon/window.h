@@ -1,5 +1,6 @@
-/* SPDX-License-Identifier: MIT. window.h: when a session was active, and where its segments begin, in
- * the clock of one process's ring, so that an event is judged by its raw stamp. Owns both lists. */
+/* SPDX-License-Identifier: MIT. window.h: when a session was active, and where its segments begin,
+ * in the clock of one process's ring, so that an event is judged by its raw stamp. Owns both lists.
+ */
 #ifndef PROTOND_WINDOW_H
 #define PROTOND_WINDOW_H
 
@@ -8,9 +9,10 @@
 
 #include "clockmap.h"
 
-#define WINDOW_ACTIVE_MAX   16384u /* beyond, the oldest quarter is forgotten */
-#define WINDOW_SEGMENTS_MAX 4096u  /* beyond, the oldest quarter is: late events go to the oldest kept */
-#define WINDOW_OPEN         UINT64_MAX
+#define WINDOW_ACTIVE_MAX 16384u /* beyond, the oldest quarter is forgotten */
+#define WINDOW_SEGMENTS_MAX \
+	4096u /* beyond, the oldest quarter is: late events go to the oldest kept */
+#define WINDOW_OPEN UINT64_MAX
 
 struct interval {
 	uint64_t begin, end; /* [begin, end) in the ring's clock; end WINDOW_OPEN: still active */
@@ -32,7 +34,8 @@ int window_segment_add(struct window *w, uint64_t clock); /* the next one begins
 /* Slow ways of the two below. */
 uint32_t window_segment_find(const struct window *w, uint64_t clock);
 bool window_had(const struct window *w, uint64_t clock);
-uint64_t window_active_ns(const struct window *w, struct clockmap *m, uint64_t clock); /* up to clock */
+uint64_t window_active_ns(
+	const struct window *w, struct clockmap *m, uint64_t clock); /* up to clock */
 
 static inline bool window_is_open(const struct window *w)
 {

@@ -68,7 +68,7 @@ static bool set_has(const char *set, char c, const char **ret_next)
 	unsigned char u = (unsigned char)c;
 	bool not = *s == '!' || *s == '^', in = false;
 
-	s += not;
+	s += not ;
 	for (first = s; *s != '\0' && (*s != ']' || s == first); s++) {
 		if (s[1] == '-' && s[2] != '\0' && s[2] != ']') {
 			in |= *s <= u && u <= s[2];
@@ -82,7 +82,7 @@ static bool set_has(const char *set, char c, const char **ret_next)
 		return c == '[';
 	}
 	*ret_next = (const char *)s + 1;
-	return in != not;
+	return in != not ;
 }
 
 /* One character against one piece of the pattern that is no star. */
@@ -125,9 +125,9 @@ bool words_match(const char *glob, const char *text)
 
 bool words_is_comm(const char *kernel)
 {
-	static const char *const part[] = {"nccl", "rccl", "AllReduce", "AllGather", "ReduceScatter",
-		"AllToAll", "all_reduce", "all_gather", "reduce_scatter", "cross_device_reduce",
-		"nvshmem"};
+	static const char *const part[] = {"nccl", "rccl", "AllReduce", "AllGather",
+		"ReduceScatter", "AllToAll", "all_reduce", "all_gather", "reduce_scatter",
+		"cross_device_reduce", "nvshmem"};
 	size_t i;
 
 	for (i = 0; i < sizeof(part) / sizeof(part[0]); i++)

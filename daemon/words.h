@@ -7,8 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Writes valid UTF-8, NUL-terminated, cut between characters to fit cap: what is not valid, and NUL,
- * becomes U+FFFD; other control characters stay. Returns the length. cap ≥ 1. */
+/* Writes valid UTF-8, NUL-terminated, cut between characters to fit cap: what is not valid, and
+ * NUL, becomes U+FFFD; other control characters stay. Returns the length. cap ≥ 1. */
 size_t words_clean(char *out, size_t cap, const void *from, size_t n);
 /* The same of a field that may lack its NUL. */
 size_t words_field(char *out, size_t cap, const char *from, size_t max);

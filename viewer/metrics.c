@@ -10,6 +10,10 @@
 
 #define METADATA "__proton_launch_metadata"
 
+/* Kernels and copies together: of the view alone, no source has them. */
+#define GPU_TIME  "gpu_time"
+#define GPU_COUNT "gpu_count"
+
 enum how { HOW_TIME, HOW_AVERAGE, HOW_RATE };
 
 struct derived {
@@ -34,6 +38,8 @@ static const struct derived derived[] = {
 	TIMES("cpu_time", HOW_TIME, "cpu_time"),
 	TIMES("avg_cpu_time", HOW_AVERAGE, "cpu_time"),
 	TIMES("copy_time", HOW_TIME, "copy_time"),
+	TIMES(GPU_TIME, HOW_TIME, GPU_TIME),
+	{GPU_TIME, HOW_TIME, GPU_TIME, 1, "ns"}, {GPU_COUNT, HOW_TIME, GPU_COUNT, 1, ""},
 	RATES("flop", "flops"),
 	RATES("flop8", "flops8"), RATES("flop16", "flops16"),
 	RATES("flop32", "flops32"), RATES("flop64", "flops64"),
@@ -231,19 +237,52 @@ static void raw_numbers(const struct view *v, uint32_t metric, double *out)
 	}
 }
 
+/* The one or two raw metrics behind a name; [1] PROFILE_NONE: one. */
+static void find_parts(const struct profile *p, const char *request, uint32_t at[2])
+{
+	bool is_time = strcmp(request, GPU_TIME) == 0;
+
+	at[1] = PROFILE_NONE;
+	if (!is_time && strcmp(request, GPU_COUNT) != 0) {
+		at[0] = find_raw(p, request);
+		return;
+	}
+	at[0] = find_raw(p, is_time ? "time" : "count");
+	at[1] = find_raw(p, is_time ? "copy_time" : "copies");
+	if (at[0] != PROFILE_NONE)
+		return;
+	at[0] = at[1];
+	at[1] = PROFILE_NONE;
+}
+
 static int new_raw(const struct view *v, const char *request, uint32_t *ret_metric, double **ret,
 	struct err *e)
 {
-	uint32_t at = find_raw(v->p, request);
+	double *sum, *more = NULL;
+	uint32_t at[2], i;
 
-	if (at == PROFILE_NONE)
+	find_parts(v->p, request, at);
+	if (at[0] == PROFILE_NONE)
 		return unknown_metric(request, e);
-	*ret = new_numbers(v->p->n_nodes);
-	if (*ret == NULL)
+	sum = new_numbers(v->p->n_nodes);
+	if (at[1] != PROFILE_NONE)
+		more = new_numbers(v->p->n_nodes);
+	if (sum == NULL || (at[1] != PROFILE_NONE && more == NULL)) {
+		free(sum);
+		free(more);
 		return err_set(e, -ENOMEM, "out of memory");
-	raw_numbers(v, at, *ret);
+	}
+	raw_numbers(v, at[0], sum);
+	if (more != NULL) {
+		raw_numbers(v, at[1], more);
+		for (i = 0; i < v->p->n_nodes; i++)
+			if (!isnan(more[i]))
+				sum[i] = isnan(sum[i]) ? more[i] : sum[i] + more[i];
+		free(more);
+	}
 	if (ret_metric != NULL)
-		*ret_metric = at;
+		*ret_metric = at[0];
+	*ret = sum;
 	return 0;
 }
 
@@ -490,19 +529,17 @@ int view_derive(struct view *v, const char *list, struct err *e)
 
 const char *view_default(const struct profile *p)
 {
-	static const char *const lists[][2] = {{"count", "time/ms,count"},
-		{"calls", "cpu_time/ms,calls"}, {"copies", "copy_time/ms,copies"},
-		{"cpu_time", "cpu_time/ms"}};
-	uint32_t i;
+	static const char *const gpu[] = {GPU_TIME "/ms", GPU_TIME "/ms," GPU_COUNT,
+		GPU_TIME "/ms,cpu_time/ms", GPU_TIME "/ms," GPU_COUNT ",cpu_time/ms"};
+	bool cpu = find_raw(p, "cpu_time") != PROFILE_NONE;
+	uint32_t time[2], count[2], i;
 
-	if (find_raw(p, "time") != PROFILE_NONE && find_raw(p, "count") == PROFILE_NONE)
-		return "time/ms";
-	for (i = 0; i < sizeof(lists) / sizeof(lists[0]); i++) {
-		if (i == 0 && find_raw(p, "time") == PROFILE_NONE)
-			continue;
-		if (find_raw(p, lists[i][0]) != PROFILE_NONE)
-			return lists[i][1];
-	}
+	find_parts(p, GPU_TIME, time);
+	find_parts(p, GPU_COUNT, count);
+	if (time[0] != PROFILE_NONE)
+		return gpu[(cpu ? 2 : 0) + (count[0] != PROFILE_NONE ? 1 : 0)];
+	if (cpu)
+		return find_raw(p, "calls") != PROFILE_NONE ? "cpu_time/ms,calls" : "cpu_time/ms";
 	for (i = 0; i < p->n_metrics; i++)
 		if (p->metric[i].kind != KIND_PROPERTY && strchr(p->metric[i].name, ',') == NULL)
 			return p->metric[i].name;

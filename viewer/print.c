@@ -50,6 +50,28 @@ const char *kind_word(uint8_t kind)
 	return kind < sizeof(words) / sizeof(words[0]) ? words[kind] : "other";
 }
 
+/* --- names
+ * ---------------------------------------------------------------------------------------- */
+
+#define NAME_COLUMNS  100 /* where there is no terminal to fill */
+#define NAME_COLUMNS_LEAST 24 /* however little is left of the line */
+
+void print_name(struct text *t, const char *name, size_t line, const struct print_options *o)
+{
+	const struct term *term = o->term;
+	uint32_t room = o->full ? 0 : NAME_COLUMNS, used;
+	char buf[1024];
+
+	if (term->width > 0 && !o->full) {
+		used = term_line_width(t, line);
+		room = used + NAME_COLUMNS_LEAST < term->width ? term->width - used
+							      : NAME_COLUMNS_LEAST;
+	}
+	name = names_show(o->names, frame_format(o->format, name, buf, sizeof(buf)));
+	term_name(term, t, name, room);
+	text_char(t, '\n');
+}
+
 /* --- what the tree is worth
  * ----------------------------------------------------------------------- */
 
@@ -149,7 +171,7 @@ struct glyphs {
 static const struct glyphs utf8_glyphs = {"├─ ", "└─ ", "│  ", "   "};
 static const struct glyphs ascii_glyphs = {"|- ", "`- ", "|  ", "   "};
 
-/* Writes the numbers of one node. */
+/* Writes the numbers of one node, before its name or, in a table, before its branches. */
 typedef void numbers_fn(struct text *t, const void *arg, uint32_t node, const struct term *term);
 
 struct tree_printer {
@@ -158,25 +180,10 @@ struct tree_printer {
 	const struct print_options *o;
 	numbers_fn *numbers;
 	const void *arg;
+	bool table;
 	struct text prefix;
 	size_t length[PROFILE_DEPTH_MAX + 2]; /* of the prefix, by depth */
 };
-
-static void print_name(struct text *t, const struct tree_printer *w, uint32_t node, size_t line)
-{
-	const struct term *term = w->o->term;
-	char buf[1024];
-	const char *name = frame_format(w->o->format, w->p->node[node].name, buf, sizeof(buf));
-	uint32_t room = 0, used;
-
-	if (term->width > 0) {
-		/* Glyphs and colours make a byte count too high; a name still gets a fair part. */
-		used = (uint32_t)(t->n - line);
-		room = used + 24 < term->width ? term->width - used : 24;
-	}
-	term_name(term, t, name, room);
-	text_char(t, '\n');
-}
 
 static void print_node(struct text *t, struct tree_printer *w, uint32_t node, uint32_t depth)
 {
@@ -184,6 +191,8 @@ static void print_node(struct text *t, struct tree_printer *w, uint32_t node, ui
 	bool last = w->order->next[node] == PROFILE_NONE;
 	size_t line = t->n;
 
+	if (w->table)
+		w->numbers(t, w->arg, node, w->o->term);
 	w->prefix.n = w->length[depth];
 	text_add(t, w->prefix.s, w->prefix.n);
 	if (depth > 0) {
@@ -191,8 +200,9 @@ static void print_node(struct text *t, struct tree_printer *w, uint32_t node, ui
 		text_str(&w->prefix, last ? g->blank : g->down);
 	}
 	w->length[depth + 1] = w->prefix.n;
-	w->numbers(t, w->arg, node, w->o->term);
-	print_name(t, w, node, line);
+	if (!w->table)
+		w->numbers(t, w->arg, node, w->o->term);
+	print_name(t, w->p->node[node].name, line, w->o);
 }
 
 static void print_nodes(struct text *t, struct tree_printer *w)
@@ -219,6 +229,7 @@ static void print_nodes(struct text *t, struct tree_printer *w)
 	}
 }
 
+/* table: o->proton is not set and the numbers stand in columns. */
 static int print_nodes_of(struct text *t, const struct view *v, const struct print_options *o,
 	numbers_fn *numbers, const void *arg)
 {
@@ -257,7 +268,8 @@ static void tree_numbers(struct text *t, const void *arg, uint32_t node, const s
 	}
 }
 
-int print_tree(struct text *t, const struct view *v, const struct print_options *o)
+/* As Proton's viewer prints it: "├─ 1.000 2.000 name", and the metrics' names below. */
+static int proton_tree(struct text *t, const struct view *v, const struct print_options *o)
 {
 	struct tree_numbers n = {.v = v, .whole = v->n_columns > 0 ? view_total(v, 0) : 0};
 	uint32_t c;
@@ -273,6 +285,11 @@ int print_tree(struct text *t, const struct view *v, const struct print_options 
 	term_style(o->term, t, STYLE_PLAIN);
 	text_char(t, '\n');
 	return 0;
+}
+
+int print_tree(struct text *t, const struct view *v, const struct print_options *o)
+{
+	return o->proton ? proton_tree(t, v, o) : print_table(t, v, o);
 }
 
 /* --- differences

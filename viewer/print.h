@@ -6,6 +6,7 @@
 #include "diff.h"
 #include "filter.h"
 #include "metrics.h"
+#include "name.h"
 #include "term.h"
 #include "text.h"
 
@@ -25,7 +26,13 @@ struct print_options {
 	uint32_t depth; /* generations shown */
 	uint32_t rows;  /* of flat and sorted; 0: all */
 	bool wide;      /* flat: launch configurations */
+	bool proton;    /* metrics were asked for: numbers as Proton's viewer writes them */
+	bool full;      /* names are not cut */
+	struct names *names;
 };
+
+/* A frame's name by the options, cut to what is left of the line that begins at t->s + line. */
+void print_name(struct text *t, const char *name, size_t line, const struct print_options *o);
 
 /* What the tree is worth; nothing for a source that says nothing (.hatchet). */
 void print_head(struct text *t, const struct profile *p, const struct term *term);

@@ -124,7 +124,8 @@ int options_parse(int argc, char **argv, struct options *ret, struct err *e)
 	ret->args = argv + optind;
 	ret->n_args = argc - optind;
 	verb = &verb_texts[ret->verb];
-	if (ret->value[OPT_HELP] != NULL || ret->value[OPT_VERSION] != NULL)
+	if (ret->value[OPT_HELP] != NULL || ret->value[OPT_VERSION] != NULL ||
+		ret->value[OPT_MAN] != NULL)
 		return 0;
 	if (ret->n_args < verb->min || ret->n_args > verb->max)
 		return err_set(e, -EINVAL, "usage: protonview %s [options] %s (protonview help)",
@@ -252,5 +253,5 @@ void options_man(struct text *t)
 	}
 	text_str(t, ".SH SOURCES AND EXIT STATUS\n.nf\n");
 	sources_help(t);
-	text_str(t, ".fi\n.SH SEE ALSO\n.BR protonctl (1), protond (8)\n");
+	text_str(t, ".fi\n.SH SEE ALSO\n.BR protonctl (1),\n.BR protond (8)\n");
 }

@@ -47,8 +47,10 @@
 	X(PROCESS,      0,   "process",      "P",       ON_SOURCES,  "one process only: a rank, or pid:N") \
 	X(PHASE,        0,   "phase",        "N",       ON_SOURCES,  "one phase (segment) only") \
 	X(JSON,         0,   "json",         NULL,      ON_VIEWS | ON_SESSIONS, "JSON on standard output") \
+	X(FULL_NAMES,   0,   "full-names",   NULL,      ON_VIEWS,    "kernels' names whole: with their parameters, and not cut to the line (100 columns where there is no terminal)") \
 	X(NO_COLOR,     0,   "no-color",     NULL,      ON_ALL,      "no colours (as the variable NO_COLOR)") \
 	X(HELP,         'h', "help",         NULL,      ON_ALL | ON_HELP, "this text") \
+	X(MAN,          0,   "man",          NULL,      ON_ALL | ON_HELP, "the manual page's source") \
 	X(VERSION,      'V', "version",      NULL,      ON_ALL | ON_HELP, "the version")
 /* clang-format on */
 

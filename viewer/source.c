@@ -189,6 +189,16 @@ static int load_synced(const char *path, int memfd, int64_t id, const struct sou
 	return r;
 }
 
+/* One file, also under two names. */
+static bool is_same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	if (strcmp(a, b) == 0)
+		return true;
+	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 /* The daemon first, so that a running session is up to date; the database alone when there is none,
  * or when it knows no such session. */
 static int open_session(
@@ -203,10 +213,12 @@ static int open_session(
 
 	synced = rpc_sync(ref, path, sizeof(path), &memfd, &id, &daemon);
 	default_db(usual, sizeof(usual));
-	if (synced == 0 && (set == NULL || *set == '\0' || strcmp(path, usual) == 0)) {
+	if (synced == 0 && (set == NULL || *set == '\0' || is_same_file(path, usual))) {
 		r = load_synced(path, memfd, id, o, ret, e);
 		if (r != -EACCES && r != -ENOENT)
 			return r;
+	} else if (memfd >= 0) {
+		(void)close(memfd); /* of a database that PROTOND_DB does not name */
 	}
 	r = open_default(&db, &ret->partial, e);
 	if (r == 0)

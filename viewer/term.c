@@ -109,6 +109,21 @@ uint32_t term_width(const char *utf8)
 	return w;
 }
 
+uint32_t term_line_width(const struct text *t, size_t from)
+{
+	uint32_t w = 0;
+	size_t i;
+
+	for (i = from; i < t->n; i++) {
+		if (t->s[i] == '\033')
+			while (i + 1 < t->n && t->s[i] != 'm')
+				i++;
+		else
+			w += ((unsigned char)t->s[i] & 0xc0) != 0x80;
+	}
+	return w;
+}
+
 /* The first `head` columns, an ellipsis, and the last `tail`. */
 static void cut(
 	const struct term *term, struct text *t, const char *s, uint32_t head, uint32_t tail)

@@ -1,12 +1,13 @@
-/* SPDX-License-Identifier: MIT. fold_bench.c: events a second through drain → correlate → tree on one
- * core: of every four, one LAUNCH, one KERNEL, two SCOPE; 10 000 paths, each with its own kernel cell.
+/* SPDX-License-Identifier: MIT. fold_bench.c: events a second through drain → correlate → tree on
+ * one core: of every four, one LAUNCH, one KERNEL, two SCOPE; 10 000 paths, each with its own
+ * kernel cell.
  *
- * Only fold_apply() is timed, on entries as the daemon makes them: a lap of an application's lane, then
- * what the agent's lane has of it. Median of the rounds, on this thread's CPU clock. Exit status 1: the
- * target was missed or the law attempted = stored does not hold.
+ * Only fold_apply() is timed, on entries as the daemon makes them: a lap of an application's lane,
+ * then what the agent's lane has of it. Median of the rounds, on this thread's CPU clock. Exit
+ * status 1: the target was missed or the law attempted = stored does not hold.
  *
- * Built with -Itests/unit -Idaemon -Iproto/abi -Iproto/wire and the daemon's archive (or its fold alone).
- * FOLD_BENCH_ROUNDS, FOLD_BENCH_SESSIONS change the size.
+ * Built with -Itests/unit -Idaemon -Iproto/abi -Iproto/wire and the daemon's archive (or its fold
+ * alone). FOLD_BENCH_ROUNDS, FOLD_BENCH_SESSIONS change the size.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,7 +89,8 @@ static void begin(struct fold *f, uint32_t sessions)
 	for (i = 0; i < sessions; i++) {
 		e = entry(J_VERB, sizeof(*v));
 		v = (struct j_verb *)(e + 1);
-		*v = (struct j_verb){.verb = VERB_START, .uid = 7, .mono_ns = clock_ns, .match = MATCH_USER};
+		*v = (struct j_verb){
+			.verb = VERB_START, .uid = 7, .mono_ns = clock_ns, .match = MATCH_USER};
 		v->session[0] = (uint8_t)(i + 1);
 		apply(f, e);
 	}
@@ -163,8 +165,10 @@ static void fill(struct stream *app, struct stream *gpu, uint32_t *corr)
 		kernel.end = kernel.start + 1500 + (i & 1023);
 		put(gpu, REC_KERNEL, 2 + path % 50, &kernel, sizeof(kernel));
 	}
-	app->e->bytes = (uint32_t)(sizeof(*app->e) + sizeof(struct j_lane)) + stream_lane(app)->bytes;
-	gpu->e->bytes = (uint32_t)(sizeof(*gpu->e) + sizeof(struct j_lane)) + stream_lane(gpu)->bytes;
+	app->e->bytes =
+		(uint32_t)(sizeof(*app->e) + sizeof(struct j_lane)) + stream_lane(app)->bytes;
+	gpu->e->bytes =
+		(uint32_t)(sizeof(*gpu->e) + sizeof(struct j_lane)) + stream_lane(gpu)->bytes;
 }
 
 static double cpu_s(void)
@@ -214,7 +218,8 @@ static bool law_holds(struct fold *f, uint64_t launches)
 
 	if (fold_collect(f, &b) != 0)
 		return false;
-	printf("collect: %u cells, %u nodes in %.1f ms\n", b.cell.n, b.node.n, 1e3 * (cpu_s() - from));
+	printf("collect: %u cells, %u nodes in %.1f ms\n", b.cell.n, b.node.n,
+		1e3 * (cpu_s() - from));
 	for (i = 0; i < b.cell.n; i++) {
 		if (b.cell.row[i].session != 1)
 			continue;
@@ -246,9 +251,10 @@ int main(void)
 	for (i = 0; i < rounds; i++)
 		rate[i] = round_rate(f, &app, &gpu, &corr);
 	qsort(rate, rounds, sizeof(*rate), by_value);
-	printf("fold: %.1f M events/s (median of %u; %.1f to %.1f), %u session(s), %u paths; target %.0f\n",
-		rate[rounds / 2] / 1e6, rounds, rate[0] / 1e6, rate[rounds - 1] / 1e6, sessions, PATHS,
-		TARGET / 1e6);
+	printf("fold: %.1f M events/s (median of %u; %.1f to %.1f), %u session(s), %u paths; "
+	       "target %.0f\n",
+		rate[rounds / 2] / 1e6, rounds, rate[0] / 1e6, rate[rounds - 1] / 1e6, sessions,
+		PATHS, TARGET / 1e6);
 	law = law_holds(f, corr);
 	printf("law: attempted = stored %s\n", law ? "holds" : "BROKEN");
 	fold_free(f);

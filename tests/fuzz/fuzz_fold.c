@@ -1,9 +1,10 @@
-/* SPDX-License-Identifier: MIT. fuzz_fold.c: any bytes as the entries of a journal, after a plausible
- * beginning. Nothing crashes, what is counted was there to be counted, and a fold restored from what
- * was collected is collected to nothing new.
+/* SPDX-License-Identifier: MIT. fuzz_fold.c: any bytes as the entries of a journal, after a
+ * plausible beginning. Nothing crashes, what is counted was there to be counted, and a fold
+ * restored from what was collected is collected to nothing new.
  *
- * The input is a chain of {type, ring, u16 bytes, u32 time, payload}; bit 7 of the type asks that the
- * records of a LANE payload get the lap and the position of their lane, so that the walk gets far. */
+ * The input is a chain of {type, ring, u16 bytes, u32 time, payload}; bit 7 of the type asks that
+ * the records of a LANE payload get the lap and the position of their lane, so that the walk gets
+ * far. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,7 +43,8 @@ static int apply(struct game *g, uint8_t type, uint8_t ring, const void *payload
 
 static void begin(struct game *g)
 {
-	static const char text[] = "\1\0\0\0a\0\0\0\4\0\0\0nccl\5\0\0\0m(pt)\0\0\0\1\0\0\0\xff\0\0\0";
+	static const char text[] =
+		"\1\0\0\0a\0\0\0\4\0\0\0nccl\5\0\0\0m(pt)\0\0\0\1\0\0\0\xff\0\0\0";
 	struct {
 		struct j_table t;
 		uint8_t bytes[sizeof(text)];
@@ -51,8 +53,10 @@ static void begin(struct game *g)
 		struct j_table t;
 		struct ring_path path[3];
 	} paths = {{TABLE_PATHS, 2, 3, 0},
-		{{0, 2, PATH_KIND_SCOPE, 1, 0}, {2, 5, PATH_KIND_SCOPE, 2, 0}, {2, 2, PATH_KIND_OP, 2, 0}}};
-	struct j_process p = {.clock = RING_CLOCK_TSC, .n_lanes = 4, .lane_bytes = LAP, .created_clock = 1};
+		{{0, 2, PATH_KIND_SCOPE, 1, 0}, {2, 5, PATH_KIND_SCOPE, 2, 0},
+			{2, 2, PATH_KIND_OP, 2, 0}}};
+	struct j_process p = {
+		.clock = RING_CLOCK_TSC, .n_lanes = 4, .lane_bytes = LAP, .created_clock = 1};
 	struct j_verb v = {.verb = VERB_START, .match = MATCH_USER, .mono_ns = 10};
 	uint8_t ring;
 
@@ -101,7 +105,8 @@ static void check(const struct batch *b)
 		if (b->cell.row[i].session == 1)
 			counted += b->cell.row[i].count;
 		MUST(b->cell.row[i].sum_ns <= INT64_MAX && b->cell.row[i].bytes <= INT64_MAX);
-		MUST(b->cell.row[i].class < CLASS_MAX && b->cell.row[i].untimed <= b->cell.row[i].count);
+		MUST(b->cell.row[i].class < CLASS_MAX &&
+			b->cell.row[i].untimed <= b->cell.row[i].count);
 		MUST(b->cell.row[i].count == 0 || b->cell.row[i].min_ns <= b->cell.row[i].max_ns);
 	}
 	MUST(counted <= events);
@@ -126,7 +131,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 		memcpy(payload, bytes + 8, len);
 		if ((bytes[0] & 0x80) != 0)
 			make_plausible(&g, bytes[1] & 1, payload, len);
-		MUST(apply(&g, (bytes[0] & 0x7f) % (J_MAX + 1), bytes[1] & 1, payload, len) != -ENOMEM);
+		MUST(apply(&g, (bytes[0] & 0x7f) % (J_MAX + 1), bytes[1] & 1, payload, len) !=
+			-ENOMEM);
 		bytes += 8 + len;
 		n -= 8u + len;
 	}

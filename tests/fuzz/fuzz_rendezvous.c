@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 		MUST(memchr(m.state.text, '\0', sizeof(m.state.text)) != NULL);
 		MUST(memchr(m.state.cupti_path, '\0', sizeof(m.state.cupti_path)) != NULL);
 	} else {
-		MUST(m.type == RV_RING || m.type == RV_PING);
+		MUST(m.type == RV_RING || m.type == RV_PING || m.type == RV_PONG);
 	}
 	return 0;
 }

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. fold_help.h: journal entries and lanes made in memory, and a store that
- * is a batch, for the tests of the fold. Header-only: each test is one program. */
+/* SPDX-License-Identifier: MIT. fold_help.h: journal entries and lanes made in memory, and a store
+ * that is a batch, for the tests of the fold. Header-only: each test is one program. */
 #ifndef FOLD_HELP_H
 #define FOLD_HELP_H
 
@@ -45,7 +45,8 @@ HELP void tape_free(struct tape *t)
 }
 
 /* An entry with room for its payload, which is returned zeroed. */
-HELP void *tape_add(struct tape *t, uint16_t type, const uint8_t ring[16], uint64_t mono_ns, size_t bytes)
+HELP void *tape_add(
+	struct tape *t, uint16_t type, const uint8_t ring[16], uint64_t mono_ns, size_t bytes)
 {
 	size_t whole = sizeof(struct journal_entry) + ((bytes + 7) & ~(size_t)7);
 	struct journal_entry *e = must(calloc(1, whole));
@@ -132,8 +133,8 @@ HELP void tape_names(
 	tape_names_raw(t, ring, first, n, bytes, text);
 }
 
-HELP void tape_table(struct tape *t, const uint8_t ring[16], uint32_t which, uint32_t first, uint32_t n,
-	const void *entries, size_t each)
+HELP void tape_table(struct tape *t, const uint8_t ring[16], uint32_t which, uint32_t first,
+	uint32_t n, const void *entries, size_t each)
 {
 	struct j_table *j = tape_add(t, J_TABLE, ring, 0, sizeof(*j) + n * each);
 
@@ -141,8 +142,8 @@ HELP void tape_table(struct tape *t, const uint8_t ring[16], uint32_t which, uin
 	memcpy(j + 1, entries, n * each);
 }
 
-HELP void tape_paths(
-	struct tape *t, const uint8_t ring[16], uint32_t first, uint32_t n, const struct ring_path *p)
+HELP void tape_paths(struct tape *t, const uint8_t ring[16], uint32_t first, uint32_t n,
+	const struct ring_path *p)
 {
 	tape_table(t, ring, TABLE_PATHS, first, n, p, sizeof(*p));
 }
@@ -169,14 +170,16 @@ HELP void tape_anchor(struct tape *t, uint32_t kind, uint64_t clock, uint64_t ns
 	*a = (struct j_anchor){clock, ns, real, 30, kind, 0};
 }
 
-HELP void tape_end(struct tape *t, const uint8_t ring[16], uint64_t ns, uint32_t reason, int32_t status)
+HELP void tape_end(
+	struct tape *t, const uint8_t ring[16], uint64_t ns, uint32_t reason, int32_t status)
 {
 	struct j_end *e = tape_add(t, J_END, ring, ns, sizeof(*e));
 
 	*e = (struct j_end){reason, status};
 }
 
-HELP void tape_now(struct tape *t, const uint8_t ring[16], uint64_t ns, uint32_t n, const struct j_now *now)
+HELP void tape_now(
+	struct tape *t, const uint8_t ring[16], uint64_t ns, uint32_t n, const struct j_now *now)
 {
 	struct j_now *to = tape_add(t, J_NOW, ring, ns, n * sizeof(*to));
 
@@ -200,7 +203,8 @@ HELP void lane_raw(struct kit_lane *l, const void *record, uint32_t bytes)
 }
 
 /* The record's first word is made here; a pad before it where it would cross the lap. */
-HELP void lane_put(struct kit_lane *l, uint8_t type, uint8_t flags, uint32_t id, void *record, uint32_t bytes)
+HELP void lane_put(
+	struct kit_lane *l, uint8_t type, uint8_t flags, uint32_t id, void *record, uint32_t bytes)
 {
 	uint64_t at = l->from + l->n, left = KIT_LAP - at % KIT_LAP, hdr;
 
@@ -233,7 +237,8 @@ HELP void put_scope(struct kit_lane *l, uint32_t path, uint64_t begin, uint64_t 
 	lane_put(l, REC_SCOPE, 0, path, &r, sizeof(r));
 }
 
-HELP void put_launch(struct kit_lane *l, uint32_t path, uint64_t clock, uint32_t corr, uint8_t flags)
+HELP void put_launch(
+	struct kit_lane *l, uint32_t path, uint64_t clock, uint32_t corr, uint8_t flags)
 {
 	struct rec_launch r = {.clock = clock, .correlation = corr, .epoch = 1};
 
@@ -241,8 +246,8 @@ HELP void put_launch(struct kit_lane *l, uint32_t path, uint64_t clock, uint32_t
 }
 
 /* start and length: CLOCK_MONOTONIC ns, told as CLOCK_REALTIME. */
-HELP void put_kernel(
-	struct kit_lane *l, uint32_t name, uint64_t start, uint64_t ns, uint32_t corr, uint8_t flags)
+HELP void put_kernel(struct kit_lane *l, uint32_t name, uint64_t start, uint64_t ns, uint32_t corr,
+	uint8_t flags)
 {
 	struct rec_kernel r = {.start = start + REAL_AHEAD,
 		.end = start + ns + REAL_AHEAD,
@@ -256,15 +261,16 @@ HELP void put_kernel(
 	lane_put(l, REC_KERNEL, flags, name, &r, sizeof(r));
 }
 
-HELP void put_metric(
-	struct kit_lane *l, uint32_t path, uint64_t clock, uint32_t name, uint8_t type, uint64_t bits)
+HELP void put_metric(struct kit_lane *l, uint32_t path, uint64_t clock, uint32_t name, uint8_t type,
+	uint64_t bits)
 {
 	struct rec_metric r = {.clock = clock, .value = bits, .name = name};
 
 	lane_put(l, REC_METRIC, type, path, &r, sizeof(r));
 }
 
-HELP void put_session(struct kit_lane *l, uint8_t verb, uint32_t number, uint64_t clock, uint32_t name)
+HELP void put_session(
+	struct kit_lane *l, uint8_t verb, uint32_t number, uint64_t clock, uint32_t name)
 {
 	struct rec_session r = {.clock = clock, .name = name};
 
@@ -330,7 +336,8 @@ HELP void node_words(const struct batch *b, const uint8_t hash[16], char *buf, s
 	(void)snprintf(buf + at, n - at, "/%s", node->name);
 }
 
-/* The cell at this path, whatever its session and process; segment and class as given. NULL: none. */
+/* The cell at this path, whatever its session and process; segment and class as given. NULL: none.
+ */
 HELP const struct row_cell *cell_at(
 	const struct batch *b, int64_t session, uint32_t segment, uint8_t class, const char *path)
 {

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. fold_hostile.c: bytes that break the ring's laws cost their sender, are
- * counted, and reach nobody else. */
+/* SPDX-License-Identifier: MIT. fold_hostile.c: bytes that break the ring's laws cost their sender,
+ * are counted, and reach nobody else. */
 #include "fold_help.h"
 
 static struct fold *f;
@@ -351,7 +351,8 @@ START_TEST(names_that_lie)
 	struct batch b;
 
 	memset(longest, 'x', sizeof(longest));
-	tape_names_raw(&t, job.ring, 4, 2, bytes, text); /* the second is too long: it and the rest */
+	tape_names_raw(
+		&t, job.ring, 4, 2, bytes, text); /* the second is too long: it and the rest */
 	j = tape_add(&t, J_TABLE, job.ring, 0, sizeof(*j) + 8);
 	*j = (struct j_table){TABLE_NAMES, 5, 1000000, 8};
 	memcpy(j + 1, &(uint32_t){UINT32_MAX}, 4);
@@ -396,7 +397,8 @@ END_TEST
 
 START_TEST(times_of_a_liar)
 {
-	struct rec_kernel k = {.start = 1, .end = UINT64_MAX, .correlation = 1, .epoch = 1, .config = 9999};
+	struct rec_kernel k = {
+		.start = 1, .end = UINT64_MAX, .correlation = 1, .epoch = 1, .config = 9999};
 	struct rec_clock c = {.clock = 5, .monotonic_ns = UINT64_MAX, .realtime_ns = UINT64_MAX};
 	const struct row_cell *cell;
 	struct batch b;
@@ -416,6 +418,46 @@ START_TEST(times_of_a_liar)
 	ck_assert_uint_eq(cell->count, 1);
 	ck_assert_uint_eq(cell->untimed, 1);
 	ck_assert_uint_eq(b.config.n, 0);
+	batch_free(&b);
+}
+END_TEST
+
+/* --- losses: in-band and by counter are one */
+
+START_TEST(losses_are_not_counted_twice)
+{
+	struct rec_lost r = {.count = 5, .first = 20, .last = 25};
+	struct ring_counts *c;
+	struct j_drop *d;
+	struct batch b;
+
+	lane_put(&lane, REC_LOST, 0, LOST_LANE_FULL, &r, sizeof(r));
+	tape_lane(&t, job.ring, 30, &lane);
+	fold_take(f, &t);
+	c = tape_add(&t, J_COUNTS, job.ring, 31, sizeof(*c) + sizeof(*d));
+	d = (struct j_drop *)(c + 1);
+	*d = (struct j_drop){0, 0, 7, 1};
+	c->paths_refused = 4;
+	fold_take(f, &t);
+	b = collect();
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_LANE_FULL), 7);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_NESTED), 1);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_PATHS), 4);
+	ck_assert_uint_eq(b.process.row[0].counters[4], 8); /* paths are no drops */
+	batch_free(&b);
+}
+END_TEST
+
+START_TEST(a_loss_before_the_session_is_not_its)
+{
+	struct rec_lost r = {.count = 5, .first = 2, .last = 5};
+	struct batch b;
+
+	lane_put(&lane, REC_LOST, 0, LOST_LANE_FULL, &r, sizeof(r));
+	tape_lane(&t, job.ring, 30, &lane);
+	fold_take(f, &t);
+	b = collect();
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_LANE_FULL), 0);
 	batch_free(&b);
 }
 END_TEST
@@ -497,6 +539,8 @@ int main(void)
 	tcase_add_test(c, names_that_lie);
 	tcase_add_test(c, equal_words_are_one_node);
 	tcase_add_test(c, times_of_a_liar);
+	tcase_add_test(c, losses_are_not_counted_twice);
+	tcase_add_test(c, a_loss_before_the_session_is_not_its);
 	tcase_add_test(c, a_job_cannot_start_sessions_without_end);
 	tcase_add_test(c, ceilings_refuse);
 	tcase_add_test(c, an_ended_process_makes_room);

@@ -76,19 +76,14 @@ static const struct clean_case {
 	uint32_t n;
 	const char *want;
 } clean_cases[] = {
-	{"plain", 5, "plain"},
-	{"", 0, ""},
-	{"tab\tnl\n\x01", 8, "tab\tnl\n\x01"},
+	{"plain", 5, "plain"}, {"", 0, ""}, {"tab\tnl\n\x01", 8, "tab\tnl\n\x01"},
 	{"nul\0in", 6, "nul" BAD "in"},
 	{"\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 9, "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80"},
-	{"\xff\xfe", 2, BAD BAD},
-	{"\xc3", 1, BAD},
-	{"a\xc3(", 3, "a" BAD "("},
+	{"\xff\xfe", 2, BAD BAD}, {"\xc3", 1, BAD}, {"a\xc3(", 3, "a" BAD "("},
 	{"\xc0\xaf", 2, BAD BAD},         /* overlong / */
 	{"\xe0\x80\xaf", 3, BAD BAD BAD}, /* likewise */
 	{"\xed\xa0\x80", 3, BAD BAD BAD}, /* a surrogate */
-	{"\xf4\x90\x80\x80", 4, BAD BAD BAD BAD},
-	{"\xf0\x9f\x98", 3, BAD BAD BAD}, /* cut */
+	{"\xf4\x90\x80\x80", 4, BAD BAD BAD BAD}, {"\xf0\x9f\x98", 3, BAD BAD BAD}, /* cut */
 };
 
 START_TEST(cleaning)
@@ -332,7 +327,8 @@ START_TEST(window_forgets_the_oldest)
 	ck_assert_uint_eq(forgotten, WINDOW_ACTIVE_MAX / 4);
 	ck_assert_uint_le(w.n_active, WINDOW_ACTIVE_MAX);
 	/* From a kept begin on nothing is missing. */
-	ck_assert_uint_eq(window_overlap(&w, &m, w.active[0].begin, UINT64_MAX / 8), 4ull * w.n_active);
+	ck_assert_uint_eq(
+		window_overlap(&w, &m, w.active[0].begin, UINT64_MAX / 8), 4ull * w.n_active);
 	ck_assert_uint_eq(window_segment(&w, UINT64_MAX / 8), WINDOW_ACTIVE_MAX);
 	ck_assert_uint_eq(window_segment(&w, w.segment[1]), w.first_segment + 1);
 	window_fini(&w);

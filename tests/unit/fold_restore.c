@@ -1,7 +1,59 @@
-/* SPDX-License-Identifier: MIT. fold_restore.c: the fold of a journal is the same whether it is collected
- * once or often, and whether it is one fold or one that was restored from the store half-way. On random
- * journals; the row that differs is shown. */
+/* SPDX-License-Identifier: MIT. fold_restore.c: the fold of a journal is the same whether it is
+ * collected once or often, and whether it is one fold or one that was restored from the store
+ * half-way. On random journals; the row that differs is shown. */
 #include "fold_shop.h"
+
+#include <errno.h>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED 1
+#endif
+
+/* --- memory that runs out: the n-th allocation from now fails (0: none does) */
+
+#ifndef SANITIZED
+static uint32_t fail_at;
+static bool failed;
+
+void *__libc_malloc(size_t n);
+void *__libc_calloc(size_t n, size_t each);
+void *__libc_realloc(void *p, size_t n);
+void *__libc_memalign(size_t align, size_t n);
+
+static bool fails(void)
+{
+	if (fail_at == 0 || --fail_at > 0)
+		return false;
+	failed = true;
+	errno = ENOMEM;
+	return true;
+}
+
+void *malloc(size_t n)
+{
+	return fails() ? NULL : __libc_malloc(n);
+}
+
+void *calloc(size_t n, size_t each)
+{
+	return fails() ? NULL : __libc_calloc(n, each);
+}
+
+void *realloc(void *p, size_t n)
+{
+	return fails() ? NULL : __libc_realloc(p, n);
+}
+
+void *aligned_alloc(size_t align, size_t n)
+{
+	return fails() ? NULL : __libc_memalign(align, n);
+}
+#endif
 
 #define PROCESSES 3u
 #define STEPS     300u
@@ -34,9 +86,9 @@ static uint64_t clock_of(const struct world *w, uint32_t p, uint64_t ns)
 
 static void begin_tables(struct world *w, struct tape *t, uint32_t p)
 {
-	static const char *const names[N_NAMES] = {"a", "b", "c", "d", "e", "f", "g", "h", "ncclX", "gemm",
-		"x \xff y", "x \xfe y", "m (inc)", "m (exc)", "n (pty)", "o", "s1", "s2", "none", "t", "", "u",
-		"v", "w"};
+	static const char *const names[N_NAMES] = {"a", "b", "c", "d", "e", "f", "g", "h", "ncclX",
+		"gemm", "x \xff y", "x \xfe y", "m (inc)", "m (exc)", "n (pty)", "o", "s1", "s2",
+		"none", "t", "", "u", "v", "w"};
 	struct ring_path path[N_PATHS];
 	struct ring_config config[12] = {{{0}, {0}, 0, 0, 0, 0, {0}}};
 	struct ring_device device[2] = {{{0}, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}, {0}}};
@@ -46,7 +98,8 @@ static void begin_tables(struct world *w, struct tape *t, uint32_t p)
 	w->seed = 7 + p; /* the same tables whenever they are fed */
 	path[0] = (struct ring_path){PATH_ROOT, 2, PATH_KIND_SCOPE, 1, 0};
 	for (i = 1; i < N_PATHS; i++) {
-		path[i] = (struct ring_path){2 + pick(w, i), 2 + pick(w, 12), PATH_KIND_SCOPE, 0, 0};
+		path[i] =
+			(struct ring_path){2 + pick(w, i), 2 + pick(w, 12), PATH_KIND_SCOPE, 0, 0};
 		path[i].kind = (uint16_t)(pick(w, 5) == 0 ? PATH_KIND_OP : PATH_KIND_SCOPE);
 		path[i].depth = (uint16_t)(path[path[i].parent - 2].depth + 1);
 	}
@@ -93,7 +146,8 @@ static void put_gpu(struct world *w, uint32_t p, struct kit_lane *l)
 		.epoch = 1,
 		.captured = r.captured,
 		.bytes = pick(w, 4096)};
-	static const uint8_t flags[] = {0, 0, 0, GPU_FLAG_GRAPH, GPU_FLAG_UNTIMED, GPU_FLAG_RUNNING};
+	static const uint8_t flags[] = {
+		0, 0, 0, GPU_FLAG_GRAPH, GPU_FLAG_UNTIMED, GPU_FLAG_RUNNING};
 	uint8_t flag = flags[pick(w, 6)];
 
 	if (pick(w, 4) == 0)
@@ -104,7 +158,8 @@ static void put_gpu(struct world *w, uint32_t p, struct kit_lane *l)
 
 static void put_one(struct world *w, uint32_t p, struct kit_lane *l)
 {
-	static const uint8_t launch[] = {0, 0, 0, LAUNCH_OP, LAUNCH_GRAPH, LAUNCH_GRAPH, LAUNCH_COPY};
+	static const uint8_t launch[] = {
+		0, 0, 0, LAUNCH_OP, LAUNCH_GRAPH, LAUNCH_GRAPH, LAUNCH_COPY};
 	uint64_t end = clock_of(w, p, w->ns), begin = clock_of(w, p, w->ns - pick(w, 20000));
 	struct rec_lost lost = {.count = pick(w, 9), .first = begin, .last = end};
 	uint32_t path = 2 + pick(w, N_PATHS);
@@ -195,7 +250,8 @@ static void step_other(struct world *w, uint32_t p)
 		tape_now(&w->tape, w->process[p].ring, w->ns, n, now);
 		break;
 	case 1:
-		c = tape_add(&w->tape, J_COUNTS, w->process[p].ring, w->ns, sizeof(*c) + sizeof(*d));
+		c = tape_add(
+			&w->tape, J_COUNTS, w->process[p].ring, w->ns, sizeof(*c) + sizeof(*d));
 		d = (struct j_drop *)(c + 1);
 		*d = (struct j_drop){pick(w, KIT_LANES), 0, w->ns / 100000, w->ns / 200000};
 		c->paths_refused = w->ns / 300000;
@@ -295,7 +351,8 @@ static struct shop at_once(const struct tape *t)
 	return s;
 }
 
-/* Collects after every `every` entries; restores into a new fold each `life` collects (0: never). */
+/* Collects after every `every` entries; restores into a new fold each `life` collects (0: never).
+ */
 static struct shop piecewise(const struct world *w, uint32_t every, uint32_t life, bool live)
 {
 	struct fold *f = fold_of(NULL);
@@ -423,6 +480,90 @@ START_TEST(damaged_pending_is_survived)
 }
 END_TEST
 
+#ifndef SANITIZED
+/* -ENOMEM once is -ENOMEM for good: the daemon ends, and the journal has what this fold lacks. */
+START_TEST(apply_without_memory)
+{
+	struct world w;
+	struct batch b = {0};
+	struct fold *f;
+	uint32_t n = (uint32_t)_i * 50 + 1, i;
+	int r = 0;
+
+	world_make(&w, 77);
+	f = fold_of(NULL);
+	failed = false;
+	fail_at = n;
+	for (i = 0; i < w.tape.n && r != -ENOMEM; i++)
+		r = fold_apply(f, w.tape.entry[i]);
+	fail_at = 0;
+	ck_assert(failed);
+	/* What is only there for speed may be missing without a word. */
+	if (r == -ENOMEM) {
+		ck_assert_int_eq(fold_apply(f, w.tape.entry[0]), -ENOMEM);
+		ck_assert_int_eq(fold_collect(f, &b), -ENOMEM);
+	}
+	fold_free(f);
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(collect_without_memory)
+{
+	struct world w;
+	struct shop a, s = {0};
+	struct batch b = {0};
+	struct fold *f = fold_of(NULL);
+	uint32_t n, refused = 0;
+
+	world_make(&w, 78);
+	a = at_once(&w.tape);
+	play(f, &w.tape, 0, w.tape.n);
+	for (n = 1;; n += 1 + n / 4) { /* nothing is marked clean by a collect that failed */
+		failed = false;
+		fail_at = n;
+		if (fold_collect(f, &b) == 0)
+			break;
+		fail_at = 0;
+		ck_assert(failed);
+		refused++;
+	}
+	fail_at = 0;
+	ck_assert_uint_gt(refused, 10);
+	shop_put(&s, &b);
+	shop_same(&a, &s, "collected after failures");
+	shop_free(&a);
+	shop_free(&s);
+	fold_free(f);
+	world_free(&w);
+}
+END_TEST
+
+START_TEST(restore_without_memory)
+{
+	struct world w;
+	struct shop s;
+	struct batch b;
+	struct fold *f;
+	uint32_t n = (uint32_t)_i * 40 + 1;
+
+	world_make(&w, 79);
+	s = at_once(&w.tape);
+	b = shop_load(&s, false);
+	f = fold_of(NULL);
+	failed = false;
+	fail_at = n;
+	if (fold_restore(f, &b) != -ENOMEM)
+		ck_assert(!failed);
+	fail_at = 0;
+	fold_free(f);
+	batch_free(&b);
+	shop_free(&s);
+	world_free(&w);
+}
+END_TEST
+#endif
+
 int main(void)
 {
 	Suite *s = suite_create("fold_restore");
@@ -433,6 +574,11 @@ int main(void)
 	tcase_add_loop_test(c, restored_is_as_never_ended, 0, 40);
 	tcase_add_test(c, without_what_is_in_flight_it_differs);
 	tcase_add_loop_test(c, damaged_pending_is_survived, 0, 4);
+#ifndef SANITIZED
+	tcase_add_loop_test(c, apply_without_memory, 0, 12);
+	tcase_add_test(c, collect_without_memory);
+	tcase_add_loop_test(c, restore_without_memory, 0, 12);
+#endif
 	suite_add_tcase(s, c);
 	return suite_run(s);
 }

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. fold_shop.h: a store in memory, for tests: rows by key, the last one
- * written holds; it gives them back as a batch, and can be compared. */
+/* SPDX-License-Identifier: MIT. fold_shop.h: a store in memory, for tests: rows by key, the last
+ * one written holds; it gives them back as a batch, and can be compared. */
 #ifndef FOLD_SHOP_H
 #define FOLD_SHOP_H
 
@@ -122,9 +122,11 @@ HELP void show_cell(struct line *k, struct line *v, const struct row_cell *r)
 {
 	uint32_t i;
 
-	line_add(k, "cell %ld %ld %u %u %u ", r->session, r->process, r->segment, r->device, r->class);
+	line_add(k, "cell %ld %ld %u %u %u ", r->session, r->process, r->segment, r->device,
+		r->class);
 	line_hex(k, r->node, 16);
-	U(r->count), U(r->sum_ns), U(r->min_ns), U(r->max_ns), U(r->bytes), U(r->untimed), U(r->open);
+	U(r->count), U(r->sum_ns), U(r->min_ns), U(r->max_ns), U(r->bytes), U(r->untimed),
+		U(r->open);
 	for (i = 0; i < HIST_BUCKETS; i++)
 		if (r->hist[i] != 0)
 			line_add(v, "%u:%u ", i, r->hist[i]);
@@ -246,10 +248,10 @@ HELP void disown(enum row_kind kind, void *row)
 	struct batch b = {0};
 
 	switch (kind) {
-#define X(t)                                                                            \
-	case ROW_##t:                                                                   \
-		b.t.row = row;                                                          \
-		b.t.n = 1;                                                              \
+#define X(t)                   \
+	case ROW_##t:          \
+		b.t.row = row; \
+		b.t.n = 1;     \
 		break;
 		ROWS(X)
 #undef X
@@ -257,7 +259,8 @@ HELP void disown(enum row_kind kind, void *row)
 	batch_free(&b);
 }
 
-HELP void shop_put_row(struct shop *s, enum row_kind kind, struct line *k, struct line *v, void *row)
+HELP void shop_put_row(
+	struct shop *s, enum row_kind kind, struct line *k, struct line *v, void *row)
 {
 	struct shop_row *at = NULL;
 	uint64_t hash = 14695981039346656037u;
@@ -319,10 +322,10 @@ HELP void shop_delete_uuid(struct shop *s, const uint8_t uuid[16])
 
 HELP const uint8_t *node_of(const struct shop_row *r)
 {
-	return r->kind == ROW_cell ? ((const struct row_cell *)r->row)->node
-		: r->kind == ROW_metric ? ((const struct row_metric *)r->row)->node
-		: r->kind == ROW_config ? ((const struct row_config *)r->row)->node
-					: NULL;
+	return r->kind == ROW_cell     ? ((const struct row_cell *)r->row)->node
+	       : r->kind == ROW_metric ? ((const struct row_metric *)r->row)->node
+	       : r->kind == ROW_config ? ((const struct row_config *)r->row)->node
+				       : NULL;
 }
 
 HELP uint32_t shop_node(const struct shop *s, const uint8_t hash[16])
@@ -371,13 +374,13 @@ HELP void shop_put(struct shop *s, struct batch *take)
 	uint32_t i;
 	void *row;
 
-#define X(t)                                                                            \
-	for (i = 0; i < take->t.n; i++) {                                               \
-		k = v = (struct line){0};                                               \
-		show_##t(&k, &v, &take->t.row[i]);                                      \
-		row = must(malloc(sizeof(take->t.row[i])));                             \
-		memcpy(row, &take->t.row[i], sizeof(take->t.row[i]));                   \
-		shop_put_row(s, ROW_##t, &k, &v, row);                                  \
+#define X(t)                                                          \
+	for (i = 0; i < take->t.n; i++) {                             \
+		k = v = (struct line){0};                             \
+		show_##t(&k, &v, &take->t.row[i]);                    \
+		row = must(malloc(sizeof(take->t.row[i])));           \
+		memcpy(row, &take->t.row[i], sizeof(take->t.row[i])); \
+		shop_put_row(s, ROW_##t, &k, &v, row);                \
 	}
 	ROWS(X)
 #undef X
@@ -407,12 +410,12 @@ HELP struct batch shop_load(const struct shop *s, bool live)
 		if (skip)
 			continue;
 		switch (s->v[i].kind) {
-#define X(t)                                                                            \
-	case ROW_##t: {                                                                 \
-		struct row_##t *to = must(batch_##t(&b));                               \
-		memcpy(to, s->v[i].row, sizeof(*to));                                   \
-		own(ROW_##t, to);                                                       \
-		break;                                                                  \
+#define X(t)                                              \
+	case ROW_##t: {                                   \
+		struct row_##t *to = must(batch_##t(&b)); \
+		memcpy(to, s->v[i].row, sizeof(*to));     \
+		own(ROW_##t, to);                         \
+		break;                                    \
 	}
 			ROWS(X)
 #undef X

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. fold_tree.c: what ends up in which cell: scopes against windows, launches
- * against records, metrics, sessions of the job and of the control socket. */
+/* SPDX-License-Identifier: MIT. fold_tree.c: what ends up in which cell: scopes against windows,
+ * launches against records, metrics, sessions of the job and of the control socket. */
 #include "fold_help.h"
 
 /* Paths of these tests: 2 = a, 3 = a/b, 4 = a/op (an op), 5 = cap. Names: 2.. in this order. */
@@ -106,8 +106,8 @@ START_TEST(scope_windows)
 		ck_assert_msg(cell == NULL, "%s", c->label);
 	} else {
 		ck_assert_msg(cell != NULL, "%s", c->label);
-		ck_assert_msg(cell->count == c->count && cell->sum_ns == c->sum * SECOND, "%s: %lu %lu",
-			c->label, cell->count, cell->sum_ns);
+		ck_assert_msg(cell->count == c->count && cell->sum_ns == c->sum * SECOND,
+			"%s: %lu %lu", c->label, cell->count, cell->sum_ns);
 		ck_assert_uint_eq(cell->max_ns, c->count == 0 ? 0 : (c->end - c->begin) * SECOND);
 	}
 	batch_free(&b);
@@ -174,70 +174,52 @@ struct step {
 	uint32_t name, captured; /* DELIVERED: name is pending */
 };
 
+/* clang-format off */
+#define L(corr, flags)       {LAUNCH, corr, flags, 0, 0}
+#define K(corr, flags, name) {KERNEL, corr, flags, name, 0}
+#define G                    {KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_CAP}
+#define D(pending)           {DELIVERED, 0, 0, pending, 0}
+#define W(seconds)           {WAIT, seconds, 0, 0, 0}
+#define KERN                 "ROOT/a/b/kern", CLASS_COMPUTE
+#define CAP                  "ROOT/a/b/<captured_at>/cap/kern", CLASS_COMPUTE
+#define NO_LAUNCH            "ROOT/(no launch)/kern", CLASS_COMPUTE
+
 static const struct join_case {
 	const char *label;
 	struct step step[8];
 	const char *path;
 	uint8_t class;
-	uint64_t count, sum_ns, untimed;
-	uint64_t lost, matched;
+	uint64_t count, sum_ns, untimed, lost, matched;
 } join_cases[] = {
-	{"launch then kernel", {{LAUNCH, 7, 0, 0, 0}, {KERNEL, 7, 0, N_KERN, 0}}, "ROOT/a/b/kern", CLASS_COMPUTE,
-		1, 60, 0, 0, 1},
-	{"kernel overtakes launch", {{KERNEL, 7, 0, N_KERN, 0}, {LAUNCH, 7, 0, 0, 0}}, "ROOT/a/b/kern",
-		CLASS_COMPUTE, 1, 60, 0, 0, 1},
-	{"ids do not match", {{LAUNCH, 7, 0, 0, 0}, {KERNEL, 8, 0, N_KERN, 0}, {WAIT, 6, 0, 0, 0}},
-		"ROOT/(no launch)/kern", CLASS_COMPUTE, 1, 60, 0, 0, 0},
+	{"launch then kernel", {L(7, 0), K(7, 0, N_KERN)}, KERN, 1, 60, 0, 0, 1},
+	{"kernel overtakes launch", {K(7, 0, N_KERN), L(7, 0)}, KERN, 1, 60, 0, 0, 1},
+	{"ids do not match", {L(7, 0), K(8, 0, N_KERN), W(6)}, NO_LAUNCH, 1, 60, 0, 0, 0},
 	{"the second record of an ordinary launch has none",
-		{{LAUNCH, 7, 0, 0, 0}, {KERNEL, 7, 0, N_KERN, 0}, {KERNEL, 7, 0, N_KERN, 0}, {WAIT, 6, 0, 0, 0}},
-		"ROOT/(no launch)/kern", CLASS_COMPUTE, 1, 60, 0, 0, 1},
-	{"comm by name", {{LAUNCH, 7, 0, 0, 0}, {KERNEL, 7, 0, N_NCCL, 0}}, "ROOT/a/b/ncclAllReduce", CLASS_COMM, 1,
-		60, 0, 0, 1},
-	{"an op stands for its kernels", {{LAUNCH, 7, LAUNCH_OP, 0, 0}, {KERNEL, 7, 0, N_KERN, 0}}, "ROOT/a/op",
-		CLASS_COMPUTE, 1, 60, 0, 0, 1},
-	{"copy", {{LAUNCH, 7, LAUNCH_COPY, 0, 0}, {COPY, 7, 0, COPY_H2D, 0}}, "ROOT/a/b/[memcpy HtoD]", CLASS_H2D, 1,
-		60, 0, 0, 1},
-	{"set", {{LAUNCH, 7, LAUNCH_SET, 0, 0}, {SET, 7, 0, 0, 0}}, "ROOT/a/b/[memset]", CLASS_MEMSET, 1, 60, 0, 0, 1},
-	{"untimed", {{LAUNCH, 7, 0, 0, 0}, {KERNEL, 7, GPU_FLAG_UNTIMED, N_KERN, 0}}, "ROOT/a/b/kern", CLASS_COMPUTE,
-		1, 0, 1, 0, 1},
-	{"graph: many records",
-		{{LAUNCH, 7, LAUNCH_GRAPH, 0, 0}, {KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_CAP},
-			{KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_CAP}},
-		"ROOT/a/b/<captured_at>/cap/kern", CLASS_COMPUTE, 2, 120, 0, 0, 1},
-	{"graph: records first",
-		{{KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_CAP}, {KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_CAP},
-			{LAUNCH, 7, LAUNCH_GRAPH, 0, 0}, {KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_CAP}},
-		"ROOT/a/b/<captured_at>/cap/kern", CLASS_COMPUTE, 3, 180, 0, 0, 1},
-	{"graph: captured in an op",
-		{{LAUNCH, 7, LAUNCH_GRAPH, 0, 0}, {KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_OP}},
+		{L(7, 0), K(7, 0, N_KERN), K(7, 0, N_KERN), W(6)}, NO_LAUNCH, 1, 60, 0, 0, 1},
+	{"comm by name", {L(7, 0), K(7, 0, N_NCCL)}, "ROOT/a/b/ncclAllReduce", CLASS_COMM, 1, 60, 0, 0, 1},
+	{"an op stands for its kernels", {L(7, LAUNCH_OP), K(7, 0, N_KERN)},
+		"ROOT/a/op", CLASS_COMPUTE, 1, 60, 0, 0, 1},
+	{"copy", {L(7, LAUNCH_COPY), {COPY, 7, 0, COPY_H2D, 0}},
+		"ROOT/a/b/[memcpy HtoD]", CLASS_H2D, 1, 60, 0, 0, 1},
+	{"set", {L(7, LAUNCH_SET), {SET, 7, 0, 0, 0}}, "ROOT/a/b/[memset]", CLASS_MEMSET, 1, 60, 0, 0, 1},
+	{"untimed", {L(7, 0), K(7, GPU_FLAG_UNTIMED, N_KERN)}, KERN, 1, 0, 1, 0, 1},
+	{"graph: many records", {L(7, LAUNCH_GRAPH), G, G}, CAP, 2, 120, 0, 0, 1},
+	{"graph: records first", {G, G, L(7, LAUNCH_GRAPH), G}, CAP, 3, 180, 0, 0, 1},
+	{"graph: captured in an op", {L(7, LAUNCH_GRAPH), {KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_OP}},
 		"ROOT/a/b/<captured_at>/a/op", CLASS_COMPUTE, 1, 60, 0, 0, 1},
-	{"graph: passed, but not for 5 s",
-		{{LAUNCH, 7, LAUNCH_GRAPH, 0, 0}, {KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_CAP}, {DELIVERED, 0, 0, 0, 0},
-			{DELIVERED, 0, 0, 0, 0}, {WAIT, 4, 0, 0, 0}, {KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_CAP}},
-		"ROOT/a/b/<captured_at>/cap/kern", CLASS_COMPUTE, 2, 120, 0, 0, 1},
+	{"graph: passed, but not for 5 s", {L(7, LAUNCH_GRAPH), G, D(0), D(0), W(4), G}, CAP, 2, 120, 0, 0, 1},
 	{"graph: passed for 5 s: what comes now has no launch",
-		{{LAUNCH, 7, LAUNCH_GRAPH, 0, 0}, {KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_CAP}, {DELIVERED, 0, 0, 0, 0},
-			{DELIVERED, 0, 0, 0, 0}, {WAIT, 6, 0, 0, 0}, {KERNEL, 7, 0, N_KERN, 0}, {WAIT, 6, 0, 0, 0}},
-		"ROOT/(no launch)/kern", CLASS_COMPUTE, 1, 60, 0, 0, 1},
-	{"a flush left nothing, 5 s ago: lost",
-		{{LAUNCH, 7, 0, 0, 0}, {LAUNCH, 9, 0, 0, 0}, {KERNEL, 9, 0, N_KERN, 0}, {DELIVERED, 0, 0, 0, 0},
-			{WAIT, 6, 0, 0, 0}},
-		"ROOT/a/b/kern", CLASS_COMPUTE, 1, 60, 0, 1, 1},
-	{"a flush left one: not lost",
-		{{LAUNCH, 7, 0, 0, 0}, {LAUNCH, 9, 0, 0, 0}, {KERNEL, 9, 0, N_KERN, 0}, {DELIVERED, 0, 0, 1, 0},
-			{WAIT, 6, 0, 0, 0}},
-		"ROOT/a/b/kern", CLASS_COMPUTE, 1, 60, 0, 0, 1},
-	{"the id comes round: the old one is lost",
-		{{LAUNCH, 7, 0, 0, 0}, {LAUNCH, 7, 0, 0, 0}, {KERNEL, 7, 0, N_KERN, 0}}, "ROOT/a/b/kern", CLASS_COMPUTE, 1,
-		60, 0, 1, 1},
+		{L(7, LAUNCH_GRAPH), G, D(0), D(0), W(6), K(7, 0, N_KERN), W(6)}, NO_LAUNCH, 1, 60, 0, 0, 1},
+	{"a flush left nothing, 5 s ago: lost", {L(7, 0), L(9, 0), K(9, 0, N_KERN), D(0), W(6)},
+		KERN, 1, 60, 0, 1, 1},
+	{"a flush left one: not lost", {L(7, 0), L(9, 0), K(9, 0, N_KERN), D(1), W(6)}, KERN, 1, 60, 0, 0, 1},
+	{"the id comes round: the old one is lost", {L(7, 0), L(7, 0), K(7, 0, N_KERN)}, KERN, 1, 60, 0, 1, 1},
 	{"running, then given up: counted, no time",
-		{{LAUNCH, 7, 0, 0, 0}, {KERNEL, 7, GPU_FLAG_RUNNING, N_KERN, 0}, {DELIVERED, 0, 0, 0, 0},
-			{WAIT, 6, 0, 0, 0}},
-		"ROOT/a/b/kern", CLASS_COMPUTE, 1, 0, 1, 0, 1},
+		{L(7, 0), K(7, GPU_FLAG_RUNNING, N_KERN), D(0), W(6)}, KERN, 1, 0, 1, 0, 1},
 	{"running, then done after all: once",
-		{{LAUNCH, 7, 0, 0, 0}, {KERNEL, 7, GPU_FLAG_RUNNING, N_KERN, 0}, {KERNEL, 7, 0, N_KERN, 0}},
-		"ROOT/a/b/kern", CLASS_COMPUTE, 1, 60, 0, 0, 1},
+		{L(7, 0), K(7, GPU_FLAG_RUNNING, N_KERN), K(7, 0, N_KERN)}, KERN, 1, 60, 0, 0, 1},
 };
+/* clang-format on */
 
 static void put_step(const struct step *s, uint64_t *ns)
 {
@@ -248,8 +230,11 @@ static void put_step(const struct step *s, uint64_t *ns)
 		.epoch = 1,
 		.captured = s->captured,
 		.config = UINT32_MAX};
-	struct rec_copy c = {
-		.start = *ns + REAL_AHEAD, .end = *ns + 60 + REAL_AHEAD, .correlation = s->corr, .epoch = 1, .bytes = 4096};
+	struct rec_copy c = {.start = *ns + REAL_AHEAD,
+		.end = *ns + 60 + REAL_AHEAD,
+		.correlation = s->corr,
+		.epoch = 1,
+		.bytes = 4096};
 
 	*ns += 1000;
 	if (s->what == LAUNCH) {
@@ -262,7 +247,8 @@ static void put_step(const struct step *s, uint64_t *ns)
 	if (s->what == KERNEL)
 		lane_put(&gpu, REC_KERNEL, s->flags, s->name, &k, sizeof(k));
 	else if (s->what == COPY || s->what == SET)
-		lane_put(&gpu, s->what == COPY ? REC_COPY : REC_SET, s->flags, s->name, &c, sizeof(c));
+		lane_put(&gpu, s->what == COPY ? REC_COPY : REC_SET, s->flags, s->name, &c,
+			sizeof(c));
 	else if (s->what == DELIVERED)
 		put_delivered(&gpu, *ns, s->name);
 	if (s->what != WAIT) {
@@ -340,8 +326,8 @@ START_TEST(end_closes_everything)
 	ck_assert_uint_eq(b.session.row[0].matched, 1);
 	ck_assert_uint_eq(b.session.row[0].state, SESSION_IS_FINALIZED);
 	for (i = 0; i < b.note.n; i++)
-		told |= strcmp(b.note.row[i].text,
-				"process 101 was killed (signal 9) with 1 scopes open and 2 launches in flight") == 0;
+		told |= strcmp(b.note.row[i].text, "process 101 was killed (signal 9) with 1 "
+						   "scopes open and 2 launches in flight") == 0;
 	ck_assert(told);
 	ck_assert(fold_get_process(f, job.ring, &p));
 	ck_assert(p.ended);
@@ -423,7 +409,8 @@ START_TEST(wants)
 	v->context = c->context;
 	(void)snprintf(v->backend, sizeof(v->backend), "%s", c->backend);
 	fold_take(f, &t);
-	ck_assert_msg(fold_want(f, job.ring) == c->want, "%s: %x", c->label, fold_want(f, job.ring));
+	ck_assert_msg(
+		fold_want(f, job.ring) == c->want, "%s: %x", c->label, fold_want(f, job.ring));
 	verb(VERB_DEACTIVATE, 1, 11 * SECOND);
 	ck_assert_uint_eq(fold_want(f, job.ring), 0);
 }
@@ -651,54 +638,16 @@ START_TEST(busy_is_a_union)
 }
 END_TEST
 
-/* --- losses: in-band and by counter are one */
-
-START_TEST(losses_are_not_counted_twice)
-{
-	struct rec_lost r = {.count = 5, .first = 20, .last = 25};
-	struct ring_counts *c;
-	struct j_drop *d;
-	struct batch b;
-
-	start(1, 10);
-	lane_put(&lane, REC_LOST, 0, LOST_LANE_FULL, &r, sizeof(r));
-	drain(&lane, 30);
-	c = tape_add(&t, J_COUNTS, job.ring, 31, sizeof(*c) + sizeof(*d));
-	d = (struct j_drop *)(c + 1);
-	*d = (struct j_drop){0, 0, 7, 1};
-	c->paths_refused = 4;
-	fold_take(f, &t);
-	b = collect();
-	ck_assert_uint_eq(loss_of(&b, 1, LOST_LANE_FULL), 7);
-	ck_assert_uint_eq(loss_of(&b, 1, LOST_NESTED), 1);
-	ck_assert_uint_eq(loss_of(&b, 1, LOST_PATHS), 4);
-	ck_assert_uint_eq(b.process.row[0].counters[4], 8); /* paths are no drops */
-	batch_free(&b);
-}
-END_TEST
-
-START_TEST(a_loss_before_the_session_is_not_its)
-{
-	struct rec_lost r = {.count = 5, .first = 2, .last = 5};
-	struct batch b;
-
-	start(1, 10);
-	lane_put(&lane, REC_LOST, 0, LOST_LANE_FULL, &r, sizeof(r));
-	drain(&lane, 30);
-	b = collect();
-	ck_assert_uint_eq(loss_of(&b, 1, LOST_LANE_FULL), 0);
-	batch_free(&b);
-}
-END_TEST
-
 START_TEST(a_stepped_clock_is_told)
 {
 	struct batch b;
 
 	start(1, 10);
 	tape_anchor(&t, RING_CLOCK_MONOTONIC, SECOND, SECOND, SECOND + REAL_AHEAD);
-	tape_anchor(&t, RING_CLOCK_MONOTONIC, 2 * SECOND, 2 * SECOND, 2 * SECOND + REAL_AHEAD + 500000);
-	tape_anchor(&t, RING_CLOCK_MONOTONIC, 3 * SECOND, 3 * SECOND, 3 * SECOND + REAL_AHEAD + 5500000);
+	tape_anchor(
+		&t, RING_CLOCK_MONOTONIC, 2 * SECOND, 2 * SECOND, 2 * SECOND + REAL_AHEAD + 500000);
+	tape_anchor(&t, RING_CLOCK_MONOTONIC, 3 * SECOND, 3 * SECOND,
+		3 * SECOND + REAL_AHEAD + 5500000);
 	fold_take(f, &t);
 	b = collect();
 	ck_assert_uint_eq(b.note.n, 1);
@@ -741,7 +690,8 @@ static void see(void *arg, const struct fold_cell *c)
 	struct seen *s = arg;
 	size_t n = strlen(s->text);
 
-	(void)snprintf(s->text + n, sizeof(s->text) - n, "%s=%lu/%lu ", c->path, c->sum_ns, c->count);
+	(void)snprintf(
+		s->text + n, sizeof(s->text) - n, "%s=%lu/%lu ", c->path, c->sum_ns, c->count);
 }
 
 START_TEST(top_merges_processes)
@@ -798,7 +748,8 @@ START_TEST(every_launch_is_somewhere)
 	for (i = 0; i < b.cell.n; i++)
 		stored += b.cell.row[i].class == CLASS_COMPUTE ? b.cell.row[i].count : 0;
 	ck_assert_uint_eq(b.process.row[0].counters[1], launched);
-	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_COMPUTE, "ROOT/a/b/kern")->count + loss_of(&b, 1, LOST_LAUNCHES),
+	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_COMPUTE, "ROOT/a/b/kern")->count +
+				  loss_of(&b, 1, LOST_LAUNCHES),
 		launched);
 	ck_assert_uint_le(stored, b.process.row[0].counters[2]);
 	batch_free(&b);
@@ -829,8 +780,6 @@ int main(void)
 	tcase_add_test(c, only_what_changed_is_collected);
 	tcase_add_test(c, finalized_sessions_are_forgotten);
 	tcase_add_test(c, busy_is_a_union);
-	tcase_add_test(c, losses_are_not_counted_twice);
-	tcase_add_test(c, a_loss_before_the_session_is_not_its);
 	tcase_add_test(c, a_stepped_clock_is_told);
 	tcase_add_test(c, where_and_top);
 	tcase_add_test(c, top_merges_processes);

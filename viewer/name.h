@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: MIT. name.h: names of kernels as people read them: demangled, and without
+ * what says nothing. */
+#ifndef PROTOND_VIEWER_NAME_H
+#define PROTOND_VIEWER_NAME_H
+
+#include <stdbool.h>
+
+#include "profile.h"
+
+struct names; /* opaque: only name.c looks inside */
+
+int names_new(bool full, struct names **ret); /* full: nothing is left out; -ENOMEM */
+void names_free(struct names *n);             /* NULL is fine */
+
+/* Demangles the names of a profile; those not read before are shown as they are. -ENOMEM */
+int names_read(struct names *n, const struct profile *p);
+
+/* What to show for a name; valid until the next call. n may be NULL: the name itself. */
+const char *names_show(struct names *n, const char *name);
+
+/* In place: drops a leading "void ", "(anonymous namespace)::" and the list of parameters. */
+void name_shorten(char *demangled);
+
+#endif
