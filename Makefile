@@ -45,7 +45,7 @@ PKG      := libuv msgpack sqlite3 jansson libpcre2-8
 PKG_CFL   = $(shell pkg-config --cflags $(PKG) 2>/dev/null)
 LIB_WIRE  = $(shell pkg-config --libs msgpack sqlite3 jansson 2>/dev/null) -lm
 LIB_DAEMON = $(shell pkg-config --libs libuv 2>/dev/null) $(LIB_WIRE) -lpthread
-LIB_VIEWER = $(shell pkg-config --libs libpcre2-8 2>/dev/null) $(LIB_WIRE)
+LIB_VIEWER = $(shell pkg-config --libs libpcre2-8 2>/dev/null) $(LIB_WIRE) -l:libstdc++.so.6
 
 # Rooms: what each may include is its -I list, and a crossed line does not compile.
 INC_place     := -Iproto/place

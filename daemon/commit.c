@@ -41,7 +41,7 @@ static void flight_sample(struct protond *p, uint64_t now)
 
 static void commit_on_stored(void *arg, int r, const struct err *e)
 {
-	static struct log_cause cause;
+	static struct log_cause cause, refused;
 	struct commit *c = arg;
 	struct protond *p = c->p;
 	char quoted[600];
@@ -57,6 +57,9 @@ static void commit_on_stored(void *arg, int r, const struct err *e)
 		journal_forget(p->d.journal, p->d.stored_position, flight_bytes(p));
 		rings_stored(p, p->d.stored_position);
 	}
+	if (r == 0 && e != NULL && e->code != 0)
+		log_cause(&refused, LOG_ERR, "rows_refused", "error=%d text=%s", -e->code,
+			log_quote(quoted, sizeof(quoted), e->text));
 	if (c->done != NULL)
 		c->done(c->arg, r, e);
 	free(c);
@@ -176,7 +179,10 @@ void commit_periodic(struct protond *p)
 
 	flight_sample(p, now);
 	prune_if_due(p, now);
-	if (p->commits == 0 && (fold_is_dirty(p->d.fold) || p->commit_failed || ring_waits(p)))
+	/* A store that fails keeps its batches and tries again by itself: one more a second is enough
+	 * to see that it works again, many would only fill the memory. */
+	if (p->commits == 0 && store_queued(p->d.store) < 8 &&
+		(fold_is_dirty(p->d.fold) || p->commit_failed || ring_waits(p)))
 		daemon_commit(&p->d, NULL, NULL);
 }
 

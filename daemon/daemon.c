@@ -290,7 +290,9 @@ void daemon_drain_now(struct daemon *d)
 	bool more;
 
 	for (r = p->rings; r != NULL; r = r->next) {
-		if (r->state != RING_LIVE || !r->adopted || r->unreadable)
+		/* Also of the dead: a session may be finalized before the tick that writes END. */
+		if ((r->state != RING_LIVE && r->state != RING_GONE) || !r->adopted ||
+			r->unreadable || r->reader.lane == NULL)
 			continue;
 		n = drain_ring(r, DRAIN_ALL, &more);
 		if (n < 0) {

@@ -284,6 +284,9 @@ static int replay(struct protond *p, struct err *e)
 	if (gap < 0)
 		log_line(LOG_WARN, "journal_gap", "error=%d from=%llu", -gap,
 			(unsigned long long)p->d.stored_position);
+	if (journal_lost(p->d.journal) > 0)
+		log_line(LOG_WARN, "journal_damaged", "bytes=%llu",
+			(unsigned long long)journal_lost(p->d.journal));
 	return 0;
 }
 

@@ -99,7 +99,7 @@
 	X(NOTE_LOAD,     "SELECT session,process,number,ns,text FROM note WHERE session IN " SQL_LIVE       \
 	                 " OR (session=0 AND process IN " SQL_LOADED ") ORDER BY 1,2,3")                    \
 	X(LANE_LOAD,     "SELECT process,lane,head FROM lane WHERE process IN " SQL_LOADED)                 \
-	X(PENDING_LOAD,  "SELECT process,launches FROM pending WHERE process IN " SQL_LOADED)               \
+	X(PENDING_LOAD,  "SELECT process,launches FROM pending WHERE process=0 OR process IN " SQL_LOADED)               \
 	/* the youngest; the clock starts again at each boot, so it does not say which those are */         \
 	X(ANCHOR_LOAD,   "SELECT clock,monotonic_ns,realtime_ns,error_ns FROM (SELECT * FROM anchor "       \
 	                 "ORDER BY realtime_ns DESC LIMIT 1000) ORDER BY realtime_ns")                      \
@@ -124,7 +124,7 @@
 	"DELETE FROM process WHERE ended_ns IS NOT NULL AND id NOT IN (SELECT process FROM member);"        \
 	"DELETE FROM device WHERE process NOT IN (SELECT id FROM process);"                                 \
 	"DELETE FROM lane WHERE process NOT IN (SELECT id FROM process);"                                   \
-	"DELETE FROM pending WHERE process NOT IN (SELECT id FROM process);"                                \
+	"DELETE FROM pending WHERE process!=0 AND process NOT IN (SELECT id FROM process);"                                \
 	"DELETE FROM loss WHERE session=0 AND process NOT IN (SELECT id FROM process);"                     \
 	"DELETE FROM note WHERE session=0 AND process NOT IN (SELECT id FROM process);"                     \
 	"DELETE FROM anchor WHERE realtime_ns<min("                                                         \

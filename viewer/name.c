@@ -6,6 +6,7 @@
  */
 #include "name.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. name.h: names of kernels as people read them: demangled, and without
- * what says nothing. */
+/* SPDX-License-Identifier: MIT. name.h: names of kernels as people read them: demangled, and
+ * without what says nothing. */
 #ifndef PROTOND_VIEWER_NAME_H
 #define PROTOND_VIEWER_NAME_H
 

@@ -53,8 +53,8 @@ const char *kind_word(uint8_t kind)
 /* --- names
  * ---------------------------------------------------------------------------------------- */
 
-#define NAME_COLUMNS  100 /* where there is no terminal to fill */
-#define NAME_COLUMNS_LEAST 24 /* however little is left of the line */
+#define NAME_COLUMNS       100 /* where there is no terminal to fill */
+#define NAME_COLUMNS_LEAST 24  /* however little is left of the line */
 
 void print_name(struct text *t, const char *name, size_t line, const struct print_options *o)
 {
@@ -65,7 +65,7 @@ void print_name(struct text *t, const char *name, size_t line, const struct prin
 	if (term->width > 0 && !o->full) {
 		used = term_line_width(t, line);
 		room = used + NAME_COLUMNS_LEAST < term->width ? term->width - used
-							      : NAME_COLUMNS_LEAST;
+							       : NAME_COLUMNS_LEAST;
 	}
 	name = names_show(o->names, frame_format(o->format, name, buf, sizeof(buf)));
 	term_name(term, t, name, room);
@@ -229,7 +229,8 @@ static void print_nodes(struct text *t, struct tree_printer *w)
 	}
 }
 
-/* table: o->proton is not set and the numbers stand in columns. */
+static numbers_fn table_numbers;
+
 static int print_nodes_of(struct text *t, const struct view *v, const struct print_options *o,
 	numbers_fn *numbers, const void *arg)
 {
@@ -238,8 +239,12 @@ static int print_nodes_of(struct text *t, const struct view *v, const struct pri
 	int r = w == NULL ? -ENOMEM : order_new(v, o, &order);
 
 	if (r == 0) {
-		*w = (struct tree_printer){
-			.p = v->p, .order = order, .o = o, .numbers = numbers, .arg = arg};
+		*w = (struct tree_printer){.p = v->p,
+			.order = order,
+			.o = o,
+			.numbers = numbers,
+			.arg = arg,
+			.table = numbers == table_numbers};
 		if (text_reserve(&w->prefix, (PROFILE_DEPTH_MAX + 2) * 8) == 0)
 			print_nodes(t, w);
 		text_fini(&w->prefix);
@@ -287,6 +292,108 @@ static int proton_tree(struct text *t, const struct view *v, const struct print_
 	return 0;
 }
 
+/* --- the tree beside a table
+ * ---------------------------------------------------------------------- */
+
+#define GAP "  "
+
+struct table {
+	const struct view *v;
+	double whole; /* of the first column */
+	uint32_t width[VIEW_COLUMNS_MAX];
+	bool counts[VIEW_COLUMNS_MAX]; /* a column of nothing but whole numbers without a unit */
+};
+
+static void table_cell(struct text *t, const struct table *b, uint32_t c, double v)
+{
+	if (isnan(v)) {
+		text_char(t, '-');
+		return;
+	}
+	text_fixed3(t, v);
+	if (b->counts[c] && isfinite(v) && !t->failed)
+		t->n -= strlen(".000");
+}
+
+/* Moves what was written from `from` on to the right end of its column. */
+static void align_right(struct text *t, size_t from, uint32_t width)
+{
+	size_t n = t->n - from;
+
+	if (n >= width || text_reserve(t, width - n) < 0)
+		return;
+	memmove(t->s + from + width - n, t->s + from, n);
+	memset(t->s + from, ' ', width - n);
+	t->n = from + width;
+}
+
+static void table_numbers(struct text *t, const void *arg, uint32_t node, const struct term *term)
+{
+	const struct table *b = arg;
+	size_t from;
+	uint32_t c;
+
+	for (c = 0; c < b->v->n_columns; c++) {
+		term_style(term, t,
+			c > 0 ? STYLE_FAINT : term_heat(fabs(b->v->col[0].v[node] / b->whole)));
+		from = t->n;
+		table_cell(t, b, c, b->v->col[c].v[node]);
+		align_right(t, from, b->width[c]);
+		term_style(term, t, STYLE_PLAIN);
+		text_str(t, GAP);
+	}
+}
+
+static int measure(struct table *b, uint32_t c, uint32_t depth)
+{
+	const struct column *col = &b->v->col[c];
+	const struct profile *p = b->v->p;
+	struct text longest = {0};
+	double least = 0, most = 0;
+	uint32_t i;
+
+	b->counts[c] = col->unit[0] == '\0';
+	for (i = 0; i < p->n_nodes; i++) {
+		if (!b->v->keep[i] || p->node[i].depth >= depth || isnan(col->v[i]))
+			continue;
+		least = col->v[i] < least ? col->v[i] : least;
+		most = col->v[i] > most ? col->v[i] : most;
+		b->counts[c] &= col->v[i] == nearbyint(col->v[i]);
+	}
+	b->width[c] = term_width(col->name);
+	for (i = 0; i < 2; i++) {
+		longest.n = 0;
+		table_cell(&longest, b, c, i == 0 ? least : most);
+		if (longest.n > b->width[c])
+			b->width[c] = (uint32_t)longest.n;
+	}
+	text_fini(&longest);
+	return longest.failed ? -ENOMEM : 0;
+}
+
+static int print_table(struct text *t, const struct view *v, const struct print_options *o)
+{
+	struct table b = {.v = v, .whole = v->n_columns > 0 ? view_total(v, 0) : 0};
+	uint32_t c;
+	size_t from;
+	int r;
+
+	term_style(o->term, t, STYLE_FAINT);
+	for (c = 0; c < v->n_columns; c++) {
+		r = measure(&b, c, o->depth);
+		if (r < 0)
+			return r;
+		if (c > 0)
+			text_str(t, GAP);
+		from = t->n;
+		term_name(o->term, t, v->col[c].name, 0);
+		align_right(t, from, b.width[c]);
+	}
+	term_style(o->term, t, STYLE_PLAIN);
+	text_char(t, '\n');
+	return print_nodes_of(t, v, o, table_numbers, &b);
+}
+
 int print_tree(struct text *t, const struct view *v, const struct print_options *o)
 {
 	return o->proton ? proton_tree(t, v, o) : print_table(t, v, o);
@@ -295,9 +402,15 @@ int print_tree(struct text *t, const struct view *v, const struct print_options 
 /* --- differences
  * ---------------------------------------------------------------------------------- */
 
+struct diff_printer {
+	const struct diff *d;
+	bool proton;
+};
+
 static void diff_numbers(struct text *t, const void *arg, uint32_t node, const struct term *term)
 {
-	const struct diff *d = arg;
+	const struct diff_printer *w = arg;
+	const struct diff *d = w->d;
 	double a = d->after[0][node], b = d->before[0][node], percent = diff_percent(b, a);
 	double delta = d->view->col[0].v[node];
 	bool worse = d->view->col[0].more_is_better ? delta < 0 : delta > 0;
@@ -307,7 +420,7 @@ static void diff_numbers(struct text *t, const void *arg, uint32_t node, const s
 		: worse                    ? STYLE_HOT
 					   : STYLE_MILD);
 	if (isnan(delta))
-		text_str(t, "nan ");
+		text_str(t, w->proton ? "nan " : "- ");
 	else
 		text_fmt(t, "%+.3f ", delta);
 	term_style(term, t, STYLE_PLAIN);
@@ -330,20 +443,21 @@ int print_diff(struct text *t, const struct diff *d, const struct print_options 
 	if (!isnan(percent))
 		text_fmt(t, "  %+.1f%%", percent);
 	text_char(t, '\n');
-	return print_nodes_of(t, d->view, o, diff_numbers, d);
+	return print_nodes_of(
+		t, d->view, o, diff_numbers, &(struct diff_printer){.d = d, .proton = o->proton});
 }
 
 /* --- sorted
  * --------------------------------------------------------------------------------------- */
 
 /* Python's format(v, ".4"): four digits, fixed below 1000 and with at least one decimal. */
-static void python_g4(struct text *t, double v)
+static void python_g4(struct text *t, double v, const char *none)
 {
 	char buf[32];
 	char *dot, *end;
 
 	if (!isfinite(v)) {
-		text_str(t, isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
+		text_str(t, isnan(v) ? none : v > 0 ? "inf" : "-inf");
 		return;
 	}
 	(void)snprintf(buf, sizeof(buf), "%.3e", v);
@@ -372,10 +486,39 @@ static int by_value(const void *a, const void *b, void *key)
 	return x != y ? (x < y ? 1 : -1) : (i > j) - (i < j);
 }
 
+#define SORTED_COLUMNS 100
+
+/* As Proton does: the first hundred characters, then dots. */
+static void sorted_name(struct text *t, const char *node_name, const struct print_options *o)
+{
+	char buf[1024];
+	const char *name =
+		names_show(o->names, frame_format(o->format, node_name, buf, sizeof(buf)));
+	struct text shown = {0};
+	size_t chars = 0, bytes = 0;
+
+	while (name[bytes] != '\0' && (chars < SORTED_COLUMNS || o->full)) {
+		for (bytes++; ((unsigned char)name[bytes] & 0xc0) == 0x80; bytes++)
+			;
+		chars++;
+	}
+	text_add(&shown, name, bytes);
+	text_str(&shown, name[bytes] != '\0' ? "..." : "");
+	text_char(&shown, '\0');
+	if (shown.failed) {
+		t->failed = true;
+		return;
+	}
+	term_name(o->term, t, shown.s, 0);
+	text_fini(&shown);
+	for (chars += name[bytes] != '\0' ? 3 : 0; chars < SORTED_COLUMNS + 5; chars++)
+		text_char(t, ' ');
+	text_char(t, ' ');
+}
+
 int print_sorted(struct text *t, const struct view *v, const struct print_options *o)
 {
 	uint32_t *row = malloc(v->p->n_nodes * sizeof(*row)), n = 0, i;
-	char buf[1024], name[512];
 
 	if (row == NULL)
 		return -ENOMEM;
@@ -386,26 +529,9 @@ int print_sorted(struct text *t, const struct view *v, const struct print_option
 	text_fmt(t, "Sorted kernels by metric %s\n", v->col[0].name);
 	/* The first row is ROOT or ties with it, and is left out, as Proton does. */
 	for (i = 1; i < n && (o->rows == 0 || i <= o->rows); i++) {
-		struct text shown = {0};
-		const char *full =
-			frame_format(o->format, v->p->node[row[i]].name, buf, sizeof(buf));
-		size_t chars = 0, bytes = 0;
-
-		while (full[bytes] != '\0' && chars < 100) {
-			for (bytes++; ((unsigned char)full[bytes] & 0xc0) == 0x80; bytes++)
-				;
-			chars++;
-		}
-		(void)snprintf(name, sizeof(name), "%.*s%s", (int)bytes, full,
-			full[bytes] != '\0' ? "..." : "");
-		term_name(o->term, &shown, name, 0);
-		text_add(t, shown.s, shown.n);
-		for (chars += full[bytes] != '\0' ? 3 : 0; chars < 105; chars++)
-			text_char(t, ' ');
-		text_char(t, ' ');
-		python_g4(t, v->col[0].v[row[i]]);
+		sorted_name(t, v->p->node[row[i]].name, o);
+		python_g4(t, v->col[0].v[row[i]], o->proton ? "nan" : "-");
 		text_char(t, '\n');
-		text_fini(&shown);
 	}
 	free(row);
 	return 0;

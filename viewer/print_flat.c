@@ -62,6 +62,22 @@ static uint32_t row_of(struct flat *f, const char *name)
 	return f->n - 1;
 }
 
+static uint8_t class_by_name(const char *name)
+{
+	static const struct {
+		const char *begin;
+		uint8_t class;
+	} known[] = {{"[memcpy HtoD", CLASS_H2D}, {"[memcpy DtoH", CLASS_D2H},
+		{"[memcpy DtoD", CLASS_D2D}, {"[memcpy PtoP", CLASS_P2P},
+		{"[memset", CLASS_MEMSET}};
+	size_t i;
+
+	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
+		if (strncmp(name, known[i].begin, strlen(known[i].begin)) == 0)
+			return known[i].class;
+	return CLASS_OTHER;
+}
+
 static void add_node(struct flat *f, const struct view *v, uint32_t node, const struct pair *pairs)
 {
 	const struct profile *p = v->p;
@@ -76,6 +92,8 @@ static void add_node(struct flat *f, const struct view *v, uint32_t node, const 
 	row = &f->row[f->of[node]];
 	row->paths++;
 	row->class = f->is_cpu ? CLASS_CPU : p->node[node].class;
+	if (!f->is_cpu && row->class == CLASS_CPU)
+		row->class = class_by_name(row->name); /* a .hatchet file has no classes */
 	for (i = 0; i < 2; i++) {
 		row->sum_ns += number(p, node, pairs[i].time);
 		row->count += number(p, node, pairs[i].count);
@@ -244,8 +262,8 @@ static void print_config(struct text *t, const struct row *r)
 int flat_print(struct text *t, const struct flat *f, const struct print_options *o)
 {
 	const struct row *r;
-	char buf[1024];
 	double ns[5];
+	size_t line;
 	uint32_t i;
 
 	term_style(o->term, t, STYLE_BOLD);
@@ -256,6 +274,7 @@ int flat_print(struct text *t, const struct flat *f, const struct print_options 
 	text_fmt(t, " %s\n", f->is_cpu ? "scope" : "kernel");
 	term_style(o->term, t, STYLE_PLAIN);
 	for (r = f->row; r < f->row + f->n && (o->rows == 0 || r < f->row + o->rows); r++) {
+		line = t->n;
 		term_style(o->term, t, term_heat(r->sum_ns / f->total_ns));
 		text_fmt(t, "%5.1f%% %12.3f", r->sum_ns / f->total_ns * 100, r->sum_ns / 1e6);
 		term_style(o->term, t, STYLE_PLAIN);
@@ -271,11 +290,7 @@ int flat_print(struct text *t, const struct flat *f, const struct print_options 
 		if (o->wide)
 			print_config(t, r);
 		text_char(t, ' ');
-		term_name(o->term, t, frame_format(o->format, r->name, buf, sizeof(buf)),
-			o->term->width > 130 ? o->term->width - 100
-			: o->term->width > 0 ? 40
-					     : 0);
-		text_char(t, '\n');
+		print_name(t, r->name, line, o);
 	}
 	if (r < f->row + f->n)
 		text_fmt(t, "(%u more rows; -n 0 shows all)\n", (unsigned)(f->row + f->n - r));
@@ -302,14 +317,15 @@ static void json_config(struct text *t, const struct profile_config *c)
 void flat_json(struct text *t, const struct flat *f, const struct print_options *o)
 {
 	static const struct envelope_column columns[] = {{"name", "", "string"},
-		{"class", "", "string"}, {"paths", "", "integer"}, {"count", "", "number"},
-		{"sum", "ns", "number"}, {"share", "%", "number"}, {"avg", "ns", "number"},
-		{"min", "ns", "number"}, {"p50", "ns", "number"}, {"p99", "ns", "number"},
-		{"max", "ns", "number"}, {"configs", "", "integer"}, {"grid_x", "", "integer"},
-		{"grid_y", "", "integer"}, {"grid_z", "", "integer"}, {"block_x", "", "integer"},
-		{"block_y", "", "integer"}, {"block_z", "", "integer"},
+		{"display", "", "string"}, {"class", "", "string"}, {"paths", "", "integer"},
+		{"count", "", "number"}, {"sum", "ns", "number"}, {"share", "%", "number"},
+		{"avg", "ns", "number"}, {"min", "ns", "number"}, {"p50", "ns", "number"},
+		{"p99", "ns", "number"}, {"max", "ns", "number"}, {"configs", "", "integer"},
+		{"grid_x", "", "integer"}, {"grid_y", "", "integer"}, {"grid_z", "", "integer"},
+		{"block_x", "", "integer"}, {"block_y", "", "integer"}, {"block_z", "", "integer"},
 		{"registers", "", "integer"}, {"shared", "bytes", "integer"}};
 	const struct row *r;
+	const char *name;
 	char buf[1024];
 	double ns[5];
 	uint32_t i;
@@ -317,7 +333,9 @@ void flat_json(struct text *t, const struct flat *f, const struct print_options 
 	envelope_columns(t, columns, sizeof(columns) / sizeof(columns[0]) - (o->wide ? 0 : 8));
 	for (r = f->row; r < f->row + f->n && (o->rows == 0 || r < f->row + o->rows); r++) {
 		envelope_row(t);
-		envelope_string(t, frame_format(o->format, r->name, buf, sizeof(buf)));
+		name = frame_format(o->format, r->name, buf, sizeof(buf));
+		envelope_string(t, name);
+		envelope_string(t, names_show(o->names, name));
 		envelope_string(t, class_word(r->class));
 		envelope_integer(t, r->paths);
 		envelope_number(t, r->count);

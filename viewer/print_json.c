@@ -187,12 +187,13 @@ void envelope_close(struct text *t, const struct warnings *w)
 
 static const struct envelope_column node_columns[] = {{"id", "", "integer"},
 	{"parent", "", "integer"}, {"depth", "", "integer"}, {"kind", "", "string"},
-	{"name", "", "string"}};
+	{"name", "", "string"}, {"display", "", "string"}};
 #define NODE_COLUMNS (sizeof(node_columns) / sizeof(node_columns[0]))
 
 static void json_node(
 	struct text *t, const struct profile *p, uint32_t node, const struct print_options *o)
 {
+	const char *name;
 	char buf[1024];
 
 	envelope_row(t);
@@ -200,7 +201,9 @@ static void json_node(
 	envelope_integer(t, node == 0 ? -1 : (int64_t)p->node[node].parent);
 	envelope_integer(t, p->node[node].depth);
 	envelope_string(t, kind_word(p->node[node].kind));
-	envelope_string(t, frame_format(o->format, p->node[node].name, buf, sizeof(buf)));
+	name = frame_format(o->format, p->node[node].name, buf, sizeof(buf));
+	envelope_string(t, name);
+	envelope_string(t, names_show(o->names, name));
 }
 
 static bool is_shown(const struct view *v, uint32_t node, const struct print_options *o)

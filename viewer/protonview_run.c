@@ -27,6 +27,7 @@ struct run {
 	struct options o;
 	struct term term;
 	struct print_options print;
+	struct names *names;
 	struct warnings warnings;
 	struct text out;
 	struct err e;
@@ -77,8 +78,14 @@ static int prepare(struct run *run)
 	int r;
 
 	term_init(&run->term, STDOUT_FILENO, given(run, OPT_NO_COLOR) || given(run, OPT_JSON));
-	run->print = (struct print_options){
-		.term = &run->term, .depth = 100, .wide = given(run, OPT_WIDE)};
+	run->print = (struct print_options){.term = &run->term,
+		.depth = 100,
+		.wide = given(run, OPT_WIDE),
+		.proton = given(run, OPT_METRICS),
+		.full = given(run, OPT_FULL_NAMES)};
+	if (names_new(run->print.full, &run->names) < 0)
+		return err_set(&run->e, -ENOMEM, "out of memory");
+	run->print.names = run->names;
 	if (run->o.verb == VERB_flat)
 		run->print.rows = 50;
 	if (given(run, OPT_INCLUDE) && given(run, OPT_EXCLUDE))
@@ -185,6 +192,16 @@ static void pair_free(struct pair *pair)
 	}
 }
 
+/* What both have by default, where the first has less: "a,b" of "a,b" and "a,b,c". */
+static const char *default_of_both(const struct pair *pair)
+{
+	const char *before = view_default(pair->p[0]), *after = view_default(pair->p[1]);
+	size_t n = before == NULL ? 0 : strlen(before);
+
+	return n > 0 && after != NULL && strncmp(after, before, n) == 0 && after[n] == ',' ? before
+											   : after;
+}
+
 static int open_pair(struct run *run, const char *before, const char *after, struct pair *ret)
 {
 	const char *refs[2] = {before, after}, *metrics = run->o.value[OPT_METRICS];
@@ -193,7 +210,7 @@ static int open_pair(struct run *run, const char *before, const char *after, str
 	for (i = 0; i < 2 && r == 0; i++)
 		r = open_source(run, refs[i], true, &ret->p[i]);
 	if (r == 0 && metrics == NULL)
-		metrics = view_default(ret->p[1]);
+		metrics = default_of_both(ret);
 	if (r == 0 && metrics == NULL)
 		return err_set(&run->e, -ENOENT, "%s has no metric", after);
 	for (i = 0; i < 2 && r == 0; i++) {
@@ -211,10 +228,19 @@ static int open_pair(struct run *run, const char *before, const char *after, str
 /* --- verbs
  * ---------------------------------------------------------------------------------------- */
 
+static int read_names(struct run *run, const struct profile *p)
+{
+	int r = names_read(run->names, p);
+
+	return r < 0 ? err_set(&run->e, r, "out of memory") : 0;
+}
+
 static int show_tree(struct run *run, const struct view *v, const struct profile *head)
 {
-	int r = 0;
+	int r = read_names(run, v->p);
 
+	if (r < 0)
+		return r;
 	if (given(run, OPT_JSON)) {
 		envelope_open(&run->out, "tree", head);
 		envelope_tree(&run->out, v, &run->print);
@@ -276,8 +302,10 @@ static int show_flat(struct run *run, const struct view *v)
 {
 	const struct profile *p = v->p;
 	struct flat *f = NULL;
-	int r = flat_new(v, &f);
+	int r = read_names(run, p);
 
+	if (r == 0)
+		r = flat_new(v, &f);
 	if (r < 0 && r != -ENODATA)
 		return err_set(&run->e, r, "out of memory");
 	if (given(run, OPT_JSON)) {
@@ -339,8 +367,9 @@ static void judge(struct run *run, const struct diff *d, double gate)
 	if (!given(run, OPT_GATE) || !diff_gate(d, gate, &node, &percent))
 		return;
 	run->failed_gate = true;
-	term_name(
-		&run->term, &name, node == PROFILE_NONE ? "the total" : d->p->node[node].name, 60);
+	term_name(&run->term, &name,
+		node == PROFILE_NONE ? "the total" : names_show(run->names, d->p->node[node].name),
+		60);
 	warning_add(&run->warnings, "gate failed: %s of %.*s changed by %+.1f%%, allowed is %g%%",
 		d->view->col[0].name, (int)name.n, name.s == NULL ? "" : name.s, percent, gate);
 	text_fini(&name);
@@ -354,6 +383,8 @@ static int run_diff(struct run *run)
 
 	if (r == 0)
 		r = open_pair(run, run->o.args[0], run->o.args[1], &pair);
+	if (r == 0)
+		r = read_names(run, pair.d->p);
 	if (r == 0) {
 		judge(run, pair.d, gate);
 		r = filter(run, pair.d->view);
@@ -566,6 +597,10 @@ static int dispatch(struct run *run)
 		text_str(&run->out, "protonview " PROTOND_BUILD_VERSION "\n");
 		return 0;
 	}
+	if (given(run, OPT_MAN)) {
+		options_man(&run->out);
+		return 0;
+	}
 	if (given(run, OPT_HELP)) {
 		options_help(&run->out, run->o.verb == VERB_tree ? NULL : names[run->o.verb]);
 		return 0;
@@ -598,6 +633,7 @@ int protonview_run(int argc, char **argv)
 			run->e.text[0] != '\0' ? run->e.text : strerror(-r));
 	status = exit_status(run, r);
 	text_fini(&run->out);
+	names_free(run->names);
 	free(run);
 	return status;
 }

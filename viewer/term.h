@@ -32,7 +32,8 @@ enum term_style term_heat(double share); /* of the whole, 0 to 1; NAN: plain */
  * not fit in `width` columns (0: all does) is cut in the middle. */
 void term_name(const struct term *term, struct text *t, const char *name, uint32_t width);
 uint32_t term_width(const char *utf8); /* columns */
-uint32_t term_line_width(const struct text *t, size_t from); /* of what a line has; no style counts */
+uint32_t term_line_width(
+	const struct text *t, size_t from); /* of what a line has; no style counts */
 
 /* Times and bytes for people: "12.4 s", "1.5 GiB"; count with its noun: "2 processes". */
 void term_duration(struct text *t, double ns);

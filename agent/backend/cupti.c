@@ -115,6 +115,7 @@ static uint64_t drain(void)
 	uint64_t n;
 
 	cupti_devices_ask();
+	cupti_pool_grow();
 	n = cupti_pool_drain(cupti_walk);
 
 	if (cupti.api.dropped_records(NULL, 0, &dropped) == CUPTI_OK && dropped > 0)
@@ -194,7 +195,7 @@ static uint64_t cupti_flush(bool force)
 	n = flush_all(force);
 	if (n > 0 && !force)
 		be.stalled = false;
-	/* Three quarters of the buffers are out and nothing comes back: once per stall. */
+	/* Half of the buffers are out, no more can be made and nothing comes back: once per stall. */
 	if (n == 0 && !force && !be.stalled && cupti_pool_pressed()) {
 		be.stalled = true;
 		n = flush_all(true);

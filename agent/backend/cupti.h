@@ -110,9 +110,8 @@ cupti_complete_fn cupti_on_complete; /* [cupti] */
 void cupti_pool_forcing(bool on);
 /* [agent] Calls walk() on each completed buffer, oldest first, then zeroes and returns it. */
 uint64_t cupti_pool_drain(uint64_t (*walk)(const struct cupti_buffer *));
-/* [agent] Makes more buffers when few are free. True: three quarters are out and none can be made.
- */
-bool cupti_pool_pressed(void);
+void cupti_pool_grow(void);    /* [agent] makes more buffers when half of them are out */
+bool cupti_pool_pressed(void); /* [agent] half of them are out and none can be made */
 void cupti_pool_idle(void); /* gives the memory back; while unsubscribed */
 
 /* --- cupti_walk.c: activity records --------------------------------------------------------------

@@ -276,15 +276,19 @@ uint64_t cupti_pool_drain(uint64_t (*walk)(const struct cupti_buffer *))
 	return n;
 }
 
+static bool short_of_free(void)
+{
+	return pool.made != 0 &&
+	       atomic_load_explicit(&pool.out, memory_order_relaxed) >= pool.made / 2;
+}
+
+void cupti_pool_grow(void)
+{
+	if (short_of_free())
+		grow(8);
+}
+
 bool cupti_pool_pressed(void)
 {
-	uint32_t out = atomic_load_explicit(&pool.out, memory_order_relaxed);
-
-	if (pool.made == 0 || out < pool.made / 4 * 3)
-		return false;
-	if (pool.made < pool.cap) {
-		grow(4);
-		return false;
-	}
-	return true;
+	return short_of_free() && pool.made == pool.cap;
 }

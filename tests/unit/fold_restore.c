@@ -34,17 +34,18 @@ static bool fails(void)
 	return true;
 }
 
-void *malloc(size_t n)
+/* Seen by libc too (its reallocarray), though everything else here is hidden. */
+__attribute__((visibility("default"))) void *malloc(size_t n)
 {
 	return fails() ? NULL : __libc_malloc(n);
 }
 
-void *calloc(size_t n, size_t each)
+__attribute__((visibility("default"))) void *calloc(size_t n, size_t each)
 {
 	return fails() ? NULL : __libc_calloc(n, each);
 }
 
-void *realloc(void *p, size_t n)
+__attribute__((visibility("default"))) void *realloc(void *p, size_t n)
 {
 	return fails() ? NULL : __libc_realloc(p, n);
 }
