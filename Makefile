@@ -118,8 +118,10 @@ $(B)/lib/libprotond.so.0: $(call obj,$(SRC_libclient)) libclient/libprotond.map
 	$(CC) -shared $(ALL_LDFLAGS) $(JOB_LDFLAGS) -Wl,-soname,libprotond.so.0 \
 		-Wl,--version-script=libclient/libprotond.map -o $@ $(filter %.o,$^) -ldl -lpthread
 $(B)/lib/libprotond.so: $(B)/lib/libprotond.so.0
+	@mkdir -p $(@D)
 	ln -sf libprotond.so.0 $@
 $(B)/lib/libprotond.a: $(call obj,$(SRC_libclient))
+	@mkdir -p $(@D)
 	@rm -f $@
 	$(AR) rcs $@ $^
 $(B)/lib/libprotond-agent.so.0: $(call obj,$(SRC_agent)) agent/libprotond-agent.map

@@ -17,28 +17,32 @@
 #include "record.h"
 #include "ring.h"
 
-/* --- table.c: the insert-only tables of the ring ------------------------------------------------ */
+/* --- table.c: the insert-only tables of the ring ------------------------------------------------
+ */
 
 /* [any] Ring name id of any bytes; cut and hashed beyond NAME_BYTES_MAX; NAME_OTHER when full. */
 uint32_t agent_name(const char *text, size_t bytes);
-/* [any] Child of a path; the parent's (other) when the table or the parent is full. `name` is a ring
- * name id. */
+/* [any] Child of a path; the parent's (other) when the table or the parent is full. `name` is a
+ * ring name id. */
 uint32_t agent_path_child(uint32_t parent, enum path_kind kind, uint32_t name);
 /* [any] UINT32_MAX when full. */
 uint32_t agent_config(const struct ring_config *c);
 /* [any] Finds by uuid or adds; returns index, UINT16_MAX when full. */
 uint16_t agent_device(const struct ring_device *d);
 
-/* --- lane.c ------------------------------------------------------------------------------------- */
+/* --- lane.c -------------------------------------------------------------------------------------
+ */
 
 /* [any] Writes one complete record into the calling thread's lane. `rec` starts with a header word
- * made with REC_HDR(bytes, type, 0, flags, id): the lap is filled in here. False: dropped, counted. */
+ * made with REC_HDR(bytes, type, 0, flags, id): the lap is filled in here. False: dropped, counted.
+ */
 bool agent_put(const void *rec, uint32_t bytes);
 /* [agent] The same into the agent's own lane, waiting for space (the daemon drains it) until the
  * engine ends. False: ended, or no daemon for 60 s: dropped, counted. */
 bool agent_put_wait(const void *rec, uint32_t bytes);
 
-/* --- scope.c ------------------------------------------------------------------------------------ */
+/* --- scope.c ------------------------------------------------------------------------------------
+ */
 
 /* [any] Where a launch on this thread stands now: op, else state, else scope, else the context's or
  * the main thread's path. *ret_op: the path is an op's. */
@@ -55,10 +59,11 @@ void agent_leave(int saved);
 struct ring_counts *agent_counts(void);
 static inline void agent_count(_Atomic uint64_t *counter, uint64_t n)
 {
-        atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
+	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
-/* --- engine.c ----------------------------------------------------------------------------------- */
+/* --- engine.c -----------------------------------------------------------------------------------
+ */
 
 const struct protond_host *agent_host(void);
 /* [any] The agent's thread has something to drain before the next flush: one futex wake. */
@@ -68,7 +73,8 @@ uint64_t agent_monotonic_ns(void);
  * race with the application's setenv(). Valid for ever. */
 const char *agent_env(const char *name);
 
-/* --- backends: backend/NAME.c, each one const table --------------------------------------------- */
+/* --- backends: backend/NAME.c, each one const table ---------------------------------------------
+ */
 
 #define BACKEND_ABI 1u
 
@@ -76,48 +82,50 @@ enum backend_caps { CAP_KERNEL = 1, CAP_GRAPH = 2, CAP_PC_SAMPLE = 4, CAP_MARKER
 
 /* What a failure says to people: what happened, and what to do. */
 struct backend_error {
-        int32_t code; /* CUptiResult, CUresult or -errno */
-        char text[256];
+	int32_t code; /* CUptiResult, CUresult or -errno */
+	char text[256];
 };
 
 struct backend_status {
-        uint32_t cupti_version, driver_version;
-        char cupti_path[256];
-        bool replay; /* the library plays a recording: the session says so (source=replay) */
+	uint32_t cupti_version, driver_version;
+	char cupti_path[256];
+	bool replay; /* the library plays a recording: the session says so (source=replay) */
 };
 
 /* Verbs are idempotent, on libprotond's thread or the agent's (never both at once: engine.c holds
  * them apart), except launches, which the backend's own callbacks write on application threads. */
 struct backend {
-        uint32_t abi, caps;
-        const char *name;
-        /* Library and driver usable? Loads, but changes nothing in the process. */
-        int (*probe)(struct backend_status *ret, struct backend_error *e);
-        /* Subscribes. armed: graph callbacks only; else launches and activity records too. May be
-         * called to go from armed to on and back. */
-        int (*start)(bool armed, struct backend_error *e);
-        /* [agent] Brings finished activity into the ring: every flush period, and on request.
-         * force: also what is unfinished (once per stall). Returns records written. */
-        uint64_t (*flush)(bool force);
-        uint64_t (*pending)(void); /* launches seen and not yet delivered, as far as it can tell */
-        /* Drains, disables, unsubscribes. finalize: also gives CUPTI's cost back (cuptiFinalize)
-         * where that is safe; *ret_residual says whether a cost is left. */
-        int (*stop)(bool finalize, bool *ret_residual);
-        /* In the process's exit handler, at most timeout_ms: what can still be saved. */
-        void (*exit)(uint32_t timeout_ms);
-        void (*forked)(void); /* in the child: forget everything, touch nothing */
-        /* Subscriptions so far, as in LAUNCH.epoch. NULL: the engine counts successful starts. */
-        uint32_t (*epoch)(void);
-        /* [agent] Only what the vendor's library has handed over by itself, after agent_ring().
-         * Returns records written. NULL: such records wait for the next flush. */
-        uint64_t (*drain)(void);
+	uint32_t abi, caps;
+	const char *name;
+	/* Library and driver usable? Loads, but changes nothing in the process. */
+	int (*probe)(struct backend_status *ret, struct backend_error *e);
+	/* Subscribes. armed: graph callbacks only; else launches and activity records too. May be
+	 * called to go from armed to on and back. */
+	int (*start)(bool armed, struct backend_error *e);
+	/* [agent] Brings finished activity into the ring: every flush period, and on request.
+	 * force: also what is unfinished (once per stall). Returns records written. */
+	uint64_t (*flush)(bool force);
+	uint64_t (*pending)(void); /* launches seen and not yet delivered, as far as it can tell */
+	/* Drains, disables, unsubscribes. finalize: also gives CUPTI's cost back (cuptiFinalize)
+	 * where that is safe; *ret_residual says whether a cost is left. */
+	int (*stop)(bool finalize, bool *ret_residual);
+	/* In the process's exit handler, at most timeout_ms: what can still be saved. */
+	void (*exit)(uint32_t timeout_ms);
+	void (*forked)(void); /* in the child: forget everything, touch nothing */
+	/* Subscriptions so far, as in LAUNCH.epoch. NULL: the engine counts successful starts. */
+	uint32_t (*epoch)(void);
+	/* [agent] Only what the vendor's library has handed over by itself, after agent_ring().
+	 * Returns records written. NULL: such records wait for the next flush. */
+	uint64_t (*drain)(void);
 };
 
 extern const struct backend backend_cupti;
 
-/* --- backend/nvtx.c ----------------------------------------------------------------------------- */
+/* --- backend/nvtx.c -----------------------------------------------------------------------------
+ */
 
-/* NVTX push/pop as scopes. get_export_table: what InitializeInjectionNvtx2 was given. 1: attached. */
+/* NVTX push/pop as scopes. get_export_table: what InitializeInjectionNvtx2 was given. 1: attached.
+ */
 uint32_t nvtx_attach(void *get_export_table);
 
 #endif

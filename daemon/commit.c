@@ -179,8 +179,8 @@ void commit_periodic(struct protond *p)
 
 	flight_sample(p, now);
 	prune_if_due(p, now);
-	/* A store that fails keeps its batches and tries again by itself: one more a second is enough
-	 * to see that it works again, many would only fill the memory. */
+	/* A store that fails keeps its batches and tries again by itself: one more a second is
+	 * enough to see that it works again, many would only fill the memory. */
 	if (p->commits == 0 && store_queued(p->d.store) < 8 &&
 		(fold_is_dirty(p->d.fold) || p->commit_failed || ring_waits(p)))
 		daemon_commit(&p->d, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT. daemon.h: what the rooms of protond share: one loop, one owner.
  *
- * intake ─► ring reader ─► journal ─► fold ─► (collect) ─► store;  control ─► verbs ─► journal ─► fold.
- * Everything here runs on the loop thread. Nothing blocks it.
+ * intake ─► ring reader ─► journal ─► fold ─► (collect) ─► store;  control ─► verbs ─► journal ─►
+ * fold. Everything here runs on the loop thread. Nothing blocks it.
  */
 #ifndef PROTOND_DAEMON_H
 #define PROTOND_DAEMON_H
@@ -39,44 +39,45 @@ enum auto_mode { AUTO_OFF = 0, AUTO_SCOPES = 1, AUTO_SAMPLED = 2, AUTO_FULL = 3 
 /* clang-format on */
 
 struct config {
-#define CONFIG_STR char *
-#define CONFIG_U64 uint64_t
+#define CONFIG_STR              char *
+#define CONFIG_U64              uint64_t
 #define X(key, type, def, help) CONFIG_##type key;
-        CONFIG(X)
+	CONFIG(X)
 #undef X
 };
 
 struct daemon {
-        uv_loop_t loop;
-        struct config config;
-        char runtime[232]; /* resolved directory */
-        int runtime_fd, rings_fd;
-        bool private; /* of one user; ends by itself when idle */
-        struct fold *fold;
-        struct journal *journal;
-        struct store *store;
-        struct intake *intake;
-        struct control *control;
-        uint8_t boot_id[16], store_uuid[16];
-        uint64_t started_mono_ns, stored_position;
-        uint64_t refused_connections, bad_rings; /* for status */
+	uv_loop_t loop;
+	struct config config;
+	char runtime[232]; /* resolved directory */
+	int runtime_fd, rings_fd;
+	bool private; /* of one user; ends by itself when idle */
+	struct fold *fold;
+	struct journal *journal;
+	struct store *store;
+	struct intake *intake;
+	struct control *control;
+	uint8_t boot_id[16], store_uuid[16];
+	uint64_t started_mono_ns, stored_position;
+	uint64_t refused_connections, bad_rings; /* for status */
 };
 
-/* --- daemon.c ----------------------------------------------------------------------------------- */
+/* --- daemon.c -----------------------------------------------------------------------------------
+ */
 
 /* Appends an entry with this payload, applies it, and after the tick's flush lets jobs know what is
  * wanted of them now (intake_wants). -ENOSPC, -ENOMEM. */
 int daemon_apply(struct daemon *d, uint16_t type, const uint8_t ring[16], const void *payload,
-        uint32_t bytes);
+	uint32_t bytes);
 /* Drains all rings of a session's processes now, appends NOW entries and anchors, so that what
  * happened before this call is in the fold. */
 void daemon_drain_now(struct daemon *d);
 /* Collects and submits; done (may be NULL) when the transaction holds. */
 void daemon_commit(struct daemon *d, store_done_fn *done, void *arg);
-/* FINALIZE now, FINALIZED when settled or after timeout_ms, then commit; then done(arg, r, e). Closes
- * with one drain before each. Several may wait at once. */
+/* FINALIZE now, FINALIZED when settled or after timeout_ms, then commit; then done(arg, r, e).
+ * Closes with one drain before each. Several may wait at once. */
 void daemon_finalize(struct daemon *d, const uint8_t session[16], uint32_t timeout_ms,
-        store_done_fn *done, void *arg);
+	store_done_fn *done, void *arg);
 /* Lets jobs know what is wanted now, and calls done(arg, 0, …) when all of uid (0: any) and pid (0:
  * any) do it, or done(arg, -ETIMEDOUT, …). */
 struct settle_who {
@@ -87,7 +88,8 @@ void daemon_settle(struct daemon *d, const struct settle_who *who, uint32_t time
 uint64_t mono_ns(void);
 int64_t real_ns(void);
 
-/* --- intake.c: agent.sock and the rings ----------------------------------------------------------- */
+/* --- intake.c: agent.sock and the rings
+ * ----------------------------------------------------------- */
 
 int intake_new(struct daemon *d, struct intake **ret, struct err *e);
 void intake_free(struct intake *i);
@@ -96,30 +98,33 @@ void intake_wants(struct intake *i);
 uint32_t intake_jobs(const struct intake *i); /* attached or with a ring not yet ended */
 /* Jobs attached that have no ring yet (nothing was wanted of them) are visible here only. */
 typedef void intake_job_fn(void *arg, uint32_t pid, uint32_t uid, const uint8_t ring[16],
-        const char *info, uint32_t info_bytes, uint32_t gpu_state, const char *gpu_text);
+	const char *info, uint32_t info_bytes, uint32_t gpu_state, const char *gpu_text);
 void intake_each_job(const struct intake *i, intake_job_fn *fn, void *arg);
 /* What each thread of a job is in, read from its ring now. Returns how many, at most n. */
 uint32_t intake_now(struct intake *i, const uint8_t ring[16], struct j_now *ret, uint32_t n);
-/* pause: WANT_GPU_PAUSE for the job (pid 0: all jobs of uid; UINT32_MAX uid: any). Returns how many. */
+/* pause: WANT_GPU_PAUSE for the job (pid 0: all jobs of uid; UINT32_MAX uid: any). Returns how
+ * many. */
 uint32_t intake_pause(struct intake *i, uint32_t pid, uint32_t uid, bool pause);
 
-/* --- control.c: control.sock ----------------------------------------------------------------------- */
+/* --- control.c: control.sock
+ * ----------------------------------------------------------------------- */
 
 int control_new(struct daemon *d, struct control **ret, struct err *e);
 void control_free(struct control *c);
 uint32_t control_clients(const struct control *c);
 
-/* --- export.c -------------------------------------------------------------------------------------- */
+/* --- export.c
+ * -------------------------------------------------------------------------------------- */
 
-/* Stored session → text of `format` in a sealed memfd; done on the loop with the descriptor in *ret_fd
- * (the caller closes it) and the size in *ret_bytes. Commits first. */
+/* Stored session → text of `format` in a sealed memfd; done on the loop with the descriptor in
+ * *ret_fd (the caller closes it) and the size in *ret_bytes. Commits first. */
 struct export_result {
-        int fd;
-        uint64_t bytes;
-        char name[128];
+	int fd;
+	uint64_t bytes;
+	char name[128];
 };
 typedef void export_done_fn(void *arg, int r, const struct err *e, const struct export_result *x);
 void export_session(struct daemon *d, const uint8_t session[16], const char *format,
-        export_done_fn *done, void *arg);
+	export_done_fn *done, void *arg);
 
 #endif

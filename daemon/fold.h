@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT. fold.h: the pipeline as a deterministic fold of the journal:
  * drain → correlate → tree, and the sessions that decide what goes where.
  *
- * fold_apply() is the only way in; it does no I/O, reads no clock and no environment, and never fails
- * on a job's bytes: what breaks the ring's laws is counted against that job (LOST_BAD) and skipped.
- * Loop thread only. Everything that grows has a ceiling in fold_limits.
+ * fold_apply() is the only way in; it does no I/O, reads no clock and no environment, and never
+ * fails on a job's bytes: what breaks the ring's laws is counted against that job (LOST_BAD) and
+ * skipped. Loop thread only. Everything that grows has a ceiling in fold_limits.
  */
 #ifndef PROTOND_FOLD_H
 #define PROTOND_FOLD_H
@@ -19,18 +19,18 @@
 
 struct fold;
 
-struct fold_limits {         /* 0: the default */
-        uint32_t nodes;      /* cells per (session, process): 262 144; surplus counts in (other) */
-        uint32_t launches;   /* open launches per process: 1 048 576; the oldest leave, counted */
-        uint32_t sessions;   /* live at once: 1 024 */
-        uint32_t processes;  /* 4 096 */
+struct fold_limits {        /* 0: the default */
+	uint32_t nodes;     /* cells per (session, process): 262 144; surplus counts in (other) */
+	uint32_t launches;  /* open launches per process: 1 048 576; the oldest leave, counted */
+	uint32_t sessions;  /* live at once: 1 024 */
+	uint32_t processes; /* 4 096 */
 };
 
 int fold_new(const struct fold_limits *l, struct fold **ret); /* -ENOMEM */
 void fold_free(struct fold *f);
 
-/* Applies one complete, CRC-checked entry. -ENOMEM: nothing was applied (the daemon ends; the journal
- * has it); -ENOSPC: a ceiling refused a process or session; else 0. */
+/* Applies one complete, CRC-checked entry. -ENOMEM: nothing was applied (the daemon ends; the
+ * journal has it); -ENOSPC: a ceiling refused a process or session; else 0. */
 int fold_apply(struct fold *f, const struct journal_entry *e);
 
 /* What the daemon must ask of a job now: enum ring_want bits. 0 for an unknown ring. */
@@ -38,37 +38,37 @@ uint32_t fold_want(const struct fold *f, const uint8_t ring[16]);
 
 /* Sessions and processes as they stand; pointers are valid until the next fold call. */
 struct fold_session {
-        int64_t id;
-        uint8_t uuid[16], owner[16], token[16];
-        const char *name, *backend, *mode, *hook, *command;
-        uint32_t uid, source, match, pid;
-        int32_t job_number; /* -1 */
-        uint8_t data, context, cpu, gpu;
-        uint8_t state; /* enum session_state */
-        bool gpu_seen;
-        int64_t created_ns;
-        uint64_t active_since_ns; /* monotonic; 0 not active */
-        uint64_t active_ns;       /* closed intervals */
-        uint64_t launches, matched;
-        uint32_t n_processes, n_live;
+	int64_t id;
+	uint8_t uuid[16], owner[16], token[16];
+	const char *name, *backend, *mode, *hook, *command;
+	uint32_t uid, source, match, pid;
+	int32_t job_number; /* -1 */
+	uint8_t data, context, cpu, gpu;
+	uint8_t state; /* enum session_state */
+	bool gpu_seen;
+	int64_t created_ns;
+	uint64_t active_since_ns; /* monotonic; 0 not active */
+	uint64_t active_ns;       /* closed intervals */
+	uint64_t launches, matched;
+	uint32_t n_processes, n_live;
 };
 enum session_state {
-        SESSION_IS_ACTIVE = 1,
-        SESSION_IS_INACTIVE = 2,
-        SESSION_IS_FINALIZING = 3, /* finalize was said; waits for launches in flight */
-        SESSION_IS_FINALIZED = 4,
+	SESSION_IS_ACTIVE = 1,
+	SESSION_IS_INACTIVE = 2,
+	SESSION_IS_FINALIZING = 3, /* finalize was said; waits for launches in flight */
+	SESSION_IS_FINALIZED = 4,
 };
 struct fold_process {
-        int64_t id;
-        uint8_t ring[16], token[16];
-        uint32_t pid, ns_pid, uid;
-        const char *command, *cwd, *gpu_text, *cupti_path, *version;
-        int32_t rank, local_rank, world_size; /* -1 unknown */
-        int64_t started_ns;
-        bool ended;
-        uint32_t end_reason, gpu_state, cupti_version, driver_version;
-        int32_t gpu_code;
-        uint64_t events, launches, open_launches, kernels, drops, agent_ns, delivered_ns;
+	int64_t id;
+	uint8_t ring[16], token[16];
+	uint32_t pid, ns_pid, uid;
+	const char *command, *cwd, *gpu_text, *cupti_path, *version;
+	int32_t rank, local_rank, world_size; /* -1 unknown */
+	int64_t started_ns;
+	bool ended;
+	uint32_t end_reason, gpu_state, cupti_version, driver_version;
+	int32_t gpu_code;
+	uint64_t events, launches, open_launches, kernels, drops, agent_ns, delivered_ns;
 };
 typedef void fold_session_fn(void *arg, const struct fold_session *s);
 typedef void fold_process_fn(void *arg, const struct fold_process *p);
@@ -78,58 +78,64 @@ bool fold_get_session(const struct fold *f, const uint8_t uuid[16], struct fold_
 bool fold_get_process(const struct fold *f, const uint8_t ring[16], struct fold_process *ret);
 bool fold_is_member(const struct fold *f, const uint8_t session[16], const uint8_t ring[16]);
 /* The job's own number → session uuid. */
-bool fold_job_session(const struct fold *f, const uint8_t ring[16], uint32_t number, uint8_t ret_uuid[16]);
+bool fold_job_session(
+	const struct fold *f, const uint8_t ring[16], uint32_t number, uint8_t ret_uuid[16]);
 /* Finalizing, and no launch of it is in flight. */
 bool fold_is_settled(const struct fold *f, const uint8_t session[16]);
 
 /* For `where`: the path in words, root first, "a/b/c"; returns bytes written as snprintf does. */
-int fold_path_text(const struct fold *f, const uint8_t ring[16], uint32_t path, char *buf, size_t n);
+int fold_path_text(
+	const struct fold *f, const uint8_t ring[16], uint32_t path, char *buf, size_t n);
 struct fold_launch {
-        uint64_t mono_ns; /* when it was launched */
-        uint32_t path;
-        const char *name; /* kernel, or "" */
-        bool running;     /* a forced flush found it unfinished */
-        uint32_t device, stream;
+	uint64_t mono_ns; /* when it was launched */
+	uint32_t path;
+	const char *name; /* kernel, or "" */
+	bool running;     /* a forced flush found it unfinished */
+	uint32_t device, stream;
 };
 /* The oldest launches in flight, running ones first; returns how many, at most n. */
-uint32_t fold_open_launches(const struct fold *f, const uint8_t ring[16], struct fold_launch *ret, uint32_t n);
+uint32_t fold_open_launches(
+	const struct fold *f, const uint8_t ring[16], struct fold_launch *ret, uint32_t n);
 /* Clock of a ring → CLOCK_MONOTONIC ns; 0 when unknown. */
 uint64_t fold_mono_ns(const struct fold *f, const uint8_t ring[16], uint64_t clock);
 
 /* For `top`: every cell of a session, merged over processes; sums since the session began. */
 struct fold_cell {
-        const char *path; /* words, valid during the call */
-        uint8_t kind, class;
-        uint64_t count, sum_ns, max_ns;
+	const char *path; /* words, valid during the call */
+	uint8_t kind, class;
+	uint64_t count, sum_ns, max_ns;
 };
 typedef void fold_cell_fn(void *arg, const struct fold_cell *c);
 void fold_top(struct fold *f, const uint8_t session[16], uint32_t n, fold_cell_fn *fn, void *arg);
 
-/* --- to and from the store ------------------------------------------------------------------------
- * A batch is rows, as in schema.h: upserts of whole rows (absolute values, so that a row written twice
- * is the same row). Nodes are named by hash; the store gives them row ids. */
+/* --- to and from the store
+ * ------------------------------------------------------------------------ A batch is rows, as in
+ * schema.h: upserts of whole rows (absolute values, so that a row written twice is the same row).
+ * Nodes are named by hash; the store gives them row ids. */
 
 struct row_process {
-        int64_t id, started_ns, ended_ns; /* ended_ns 0: running */
-        uint8_t ring[16], boot_id[16], parent[16], token[16];
-        uint32_t pid, ns_pid, uid, flags, clock, tsc_khz, n_lanes, lane_bytes;
-        uint64_t pid_start, created_clock, created_monotonic_ns, created_realtime_ns;
-        int32_t rank, local_rank, world_size;
-        uint32_t end_reason, replay, gpu_state, cupti_version, driver_version;
-        int32_t gpu_code;
-        uint64_t agent_ns;
-        char host[64], version[32], gpu_text[256], cupti_path[256], job_id[64];
-        char *command, *exe, *cwd; /* owned by the batch */
-        uint64_t counters[8]; /* events, launches, kernels, delivered_ns, last epochs…: the fold's own */
+	int64_t id, started_ns, ended_ns; /* ended_ns 0: running */
+	uint8_t ring[16], boot_id[16], parent[16], token[16];
+	uint32_t pid, ns_pid, uid, flags, clock, tsc_khz, n_lanes, lane_bytes;
+	uint64_t pid_start, created_clock, created_monotonic_ns, created_realtime_ns;
+	int32_t rank, local_rank, world_size;
+	uint32_t end_reason, replay, gpu_state, cupti_version, driver_version;
+	int32_t gpu_code;
+	uint64_t agent_ns;
+	char host[64], version[32], gpu_text[256], cupti_path[256], job_id[64];
+	char *command, *exe, *cwd; /* owned by the batch */
+	uint64_t counters[8]; /* events, launches, kernels, delivered_ns, last epochs…: the fold's
+				 own */
 };
 struct row_session {
-        int64_t id, created_ns, finalized_ns;
-        uint8_t uuid[16], token[16], owner[16];
-        uint32_t uid, source, match, pid, job_number; /* UINT32_MAX: none */
-        uint8_t data, context, cpu, gpu, state;
-        uint64_t active_ns, launches, matched, daemon_ns;
-        char name[128], backend[32], mode[64], hook[32], command[128];
+	int64_t id, created_ns, finalized_ns;
+	uint8_t uuid[16], token[16], owner[16];
+	uint32_t uid, source, match, pid, job_number; /* UINT32_MAX: none */
+	uint8_t data, context, cpu, gpu, state;
+	uint64_t active_ns, launches, matched, daemon_ns;
+	char name[128], backend[32], mode[64], hook[32], command[128];
 };
+/* clang-format off */
 struct row_member { int64_t session, process; };
 struct row_active { int64_t session; uint64_t begin_ns, end_ns; }; /* end 0: open */
 struct row_segment { int64_t session; uint32_t segment; uint64_t begin_ns, end_ns; };
@@ -157,18 +163,25 @@ struct row_lane { int64_t process; uint32_t lane; uint64_t head; };
 struct row_pending { int64_t process; void *bytes; uint32_t n; }; /* owned; the fold's own encoding */
 struct row_anchor { uint64_t clock, monotonic_ns, realtime_ns, error_ns; };
 
-#define ROWS(X)                                                                                    \
-        X(process) X(session) X(member) X(active) X(segment) X(node) X(cell) X(metric) X(config)   \
-        X(device) X(busy) X(loss) X(note) X(lane) X(pending) X(anchor)
+/* clang-format on */
+
+#define ROWS(X)                                                                                 \
+	X(process)                                                                              \
+	X(session) X(member) X(active) X(segment) X(node) X(cell) X(metric) X(config) X(device) \
+		X(busy) X(loss) X(note) X(lane) X(pending) X(anchor)
 
 struct batch {
-#define X(t) struct { struct row_##t *row; uint32_t n, cap; } t;
-        ROWS(X)
+#define X(t)                         \
+	struct {                     \
+		struct row_##t *row; \
+		uint32_t n, cap;     \
+	} t;
+	ROWS(X)
 #undef X
-        int64_t next_process, next_session; /* counters of ids */
-        uint64_t journal; /* position up to which the rows hold everything */
-        int64_t *deleted; /* session ids to remove */
-        uint32_t n_deleted;
+	int64_t next_process, next_session; /* counters of ids */
+	uint64_t journal;                   /* position up to which the rows hold everything */
+	int64_t *deleted;                   /* session ids to remove */
+	uint32_t n_deleted;
 };
 
 void batch_free(struct batch *b); /* frees what it owns, not b itself; zeroed b is fine */
@@ -180,8 +193,9 @@ ROWS(X)
 /* All rows changed since the last collect; marks them clean. -ENOMEM: nothing was marked. */
 int fold_collect(struct fold *f, struct batch *ret);
 bool fold_is_dirty(const struct fold *f);
-/* Into an empty fold: what store_load() gave (sessions that are not finalized, and all that belongs to
- * them). The rings' tables come again as TABLE entries from the daemon, before any LANE entry. */
+/* Into an empty fold: what store_load() gave (sessions that are not finalized, and all that belongs
+ * to them). The rings' tables come again as TABLE entries from the daemon, before any LANE entry.
+ */
 int fold_restore(struct fold *f, const struct batch *b);
 
 #endif

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT. journal.h: the daemon's own record of everything it took in.
  *
  * Files journal.SEQ in the runtime directory (tmpfs, 0600), SEQ growing; a position is
- * SEQ << 32 | offset. An entry is complete or it does not exist (length and CRC-32C); a torn tail is
- * cut off at open. The fold (fold.h) is a deterministic function of the entries in order: live, an
- * entry is appended first and applied second; after a restart the entries behind the store's position
- * are applied again. A lane's bytes are released to the job only after their entry was appended.
+ * SEQ << 32 | offset. An entry is complete or it does not exist (length and CRC-32C); a torn tail
+ * is cut off at open. The fold (fold.h) is a deterministic function of the entries in order: live,
+ * an entry is appended first and applied second; after a restart the entries behind the store's
+ * position are applied again. A lane's bytes are released to the job only after their entry was
+ * appended.
  */
 #ifndef PROTOND_JOURNAL_H
 #define PROTOND_JOURNAL_H
@@ -35,104 +36,110 @@
 
 enum journal_type {
 #define X(name, number) J_##name = (number),
-        JOURNAL_TYPES(X)
+	JOURNAL_TYPES(X)
 #undef X
-        J_MAX
+		J_MAX
 };
 
 struct journal_entry {
-        uint32_t magic;
-        uint32_t bytes; /* whole entry, a multiple of 8, ≤ JOURNAL_ENTRY_MAX */
-        uint32_t crc;   /* CRC-32C of everything after this field */
-        uint16_t type;  /* enum journal_type */
-        uint16_t pad0;
-        uint64_t mono_ns; /* when it was appended */
-        uint8_t ring[16]; /* whose; zero for VERB, ANCHOR, COST */
-        /* payload follows */
+	uint32_t magic;
+	uint32_t bytes; /* whole entry, a multiple of 8, ≤ JOURNAL_ENTRY_MAX */
+	uint32_t crc;   /* CRC-32C of everything after this field */
+	uint16_t type;  /* enum journal_type */
+	uint16_t pad0;
+	uint64_t mono_ns; /* when it was appended */
+	uint8_t ring[16]; /* whose; zero for VERB, ANCHOR, COST */
+	/* payload follows */
 };
 _Static_assert(sizeof(struct journal_entry) == 40, "journal");
 
 struct j_process {
-        uint8_t boot_id[16], parent[16], token[16];
-        uint32_t pid, ns_pid, uid, clock, tsc_khz; /* pid: the host's, from the socket; 0 unknown */
-        uint32_t n_lanes, lane_bytes, flags;       /* RV_INJECTED, RV_FORKED */
-        uint64_t pid_start;
-        uint64_t created_clock, created_monotonic_ns, created_realtime_ns;
-        uint32_t replay; /* 1: fed by a replay */
-        uint32_t info_bytes;
-        char version[32];
+	uint8_t boot_id[16], parent[16], token[16];
+	uint32_t pid, ns_pid, uid, clock, tsc_khz; /* pid: the host's, from the socket; 0 unknown */
+	uint32_t n_lanes, lane_bytes, flags;       /* RV_INJECTED, RV_FORKED */
+	uint64_t pid_start;
+	uint64_t created_clock, created_monotonic_ns, created_realtime_ns;
+	uint32_t replay; /* 1: fed by a replay */
+	uint32_t info_bytes;
+	char version[32];
 };
 
 enum j_table_which { TABLE_PATHS = 1, TABLE_NAMES = 2, TABLE_CONFIGS = 3, TABLE_DEVICES = 4 };
 struct j_table {
-        uint32_t which, first, n;
-        uint32_t text_bytes; /* NAMES: n × {u32 bytes, text, pad to 4} follows instead of entries */
+	uint32_t which, first, n;
+	uint32_t text_bytes; /* NAMES: n × {u32 bytes, text, pad to 4} follows instead of entries */
 };
 
 struct j_lane {
-        uint32_t lane;
-        uint32_t bytes;
-        uint64_t from; /* position of the first byte; from + bytes is the new head */
-        uint32_t generation, tid;
+	uint32_t lane;
+	uint32_t bytes;
+	uint64_t from; /* position of the first byte; from + bytes is the new head */
+	uint32_t generation, tid;
 };
 
 struct j_drop { /* counters of one lane, absolute */
-        uint32_t lane, pad0;
-        uint64_t full, nested;
+	uint32_t lane, pad0;
+	uint64_t full, nested;
 };
 
 struct j_state {
-        uint32_t gpu; /* enum gpu_state */
-        int32_t code;
-        uint32_t cupti_version, driver_version;
-        char cupti_path[256];
-        char text[256];
+	uint32_t gpu; /* enum gpu_state */
+	int32_t code;
+	uint32_t cupti_version, driver_version;
+	char cupti_path[256];
+	char text[256];
 };
 
 struct j_now { /* one open scope of one thread */
-        uint32_t lane, tid, depth, path;
-        uint64_t begin; /* ring clock; 0 unknown */
+	uint32_t lane, tid, depth, path;
+	uint64_t begin; /* ring clock; 0 unknown */
 };
 
 struct j_end {
-        uint32_t reason; /* enum end_reason */
-        int32_t status;  /* wait status if known, else -1 */
+	uint32_t reason; /* enum end_reason */
+	int32_t status;  /* wait status if known, else -1 */
 };
 enum end_reason { END_EXITED = 1, END_KILLED = 2, END_LOST = 3 };
 
 enum verb {
-        VERB_START = 1,
-        VERB_ACTIVATE = 2,
-        VERB_DEACTIVATE = 3,
-        VERB_FINALIZE = 4,  /* no more time is added; waits for launches in flight */
-        VERB_FINALIZED = 5, /* settled, or waited long enough */
-        VERB_DELETE = 6,
-        VERB_PHASE = 7, /* the next segment begins */
+	VERB_START = 1,
+	VERB_ACTIVATE = 2,
+	VERB_DEACTIVATE = 3,
+	VERB_FINALIZE = 4,  /* no more time is added; waits for launches in flight */
+	VERB_FINALIZED = 5, /* settled, or waited long enough */
+	VERB_DELETE = 6,
+	VERB_PHASE = 7, /* the next segment begins */
 };
-enum match_kind { MATCH_PID = 1, MATCH_TOKEN = 2, MATCH_USER = 3, MATCH_COMMAND = 4, MATCH_RING = 5 };
+enum match_kind {
+	MATCH_PID = 1,
+	MATCH_TOKEN = 2,
+	MATCH_USER = 3,
+	MATCH_COMMAND = 4,
+	MATCH_RING = 5
+};
 enum session_source { SOURCE_JOB = 1, SOURCE_CONTROL = 2, SOURCE_RUN = 3, SOURCE_AUTO = 4 };
 
 struct j_verb {
-        uint32_t verb; /* enum verb */
-        uint32_t uid;  /* owner */
-        uint8_t session[16]; /* uuid */
-        uint8_t ring[16], token[16];
-        uint64_t mono_ns; /* when it takes effect */
-        int64_t realtime_ns;
-        uint32_t source, match, pid; /* START only from here */
-        uint8_t data, context, cpu, gpu; /* gpu: 0 wanted, 1 armed only, 2 none */
-        char name[128], backend[32], mode[64], hook[32], command[128]; /* NUL-terminated */
+	uint32_t verb;       /* enum verb */
+	uint32_t uid;        /* owner */
+	uint8_t session[16]; /* uuid */
+	uint8_t ring[16], token[16];
+	uint64_t mono_ns; /* when it takes effect */
+	int64_t realtime_ns;
+	uint32_t source, match, pid;     /* START only from here */
+	uint8_t data, context, cpu, gpu; /* gpu: 0 wanted, 1 armed only, 2 none */
+	char name[128], backend[32], mode[64], hook[32], command[128]; /* NUL-terminated */
 };
 
 struct j_anchor {
-        uint64_t clock, monotonic_ns, realtime_ns; /* at one instant */
-        uint64_t error_ns;
-        uint32_t ring_clock; /* enum ring_clock that `clock` is */
-        uint32_t pad0;
+	uint64_t clock, monotonic_ns, realtime_ns; /* at one instant */
+	uint64_t error_ns;
+	uint32_t ring_clock; /* enum ring_clock that `clock` is */
+	uint32_t pad0;
 };
 
 struct j_cost {
-        uint64_t cpu_ns; /* of the daemon, since it started */
+	uint64_t cpu_ns; /* of the daemon, since it started */
 };
 
 struct journal;
@@ -141,8 +148,9 @@ struct journal;
 int journal_open(int dir, struct journal **ret, struct err *e);
 void journal_close(struct journal *j); /* NULL is fine; files stay */
 
-/* Calls fn for every entry from `position` on, in order; stops at the first nonzero return and passes
- * it on. A position older than the oldest segment starts there (-ESTALE in *ret_gap, else 0). */
+/* Calls fn for every entry from `position` on, in order; stops at the first nonzero return and
+ * passes it on. A position older than the oldest segment starts there (-ESTALE in *ret_gap, else
+ * 0). */
 typedef int journal_fn(void *arg, const struct journal_entry *e);
 int journal_replay(struct journal *j, uint64_t position, journal_fn *fn, void *arg, int *ret_gap);
 
@@ -151,9 +159,9 @@ int journal_replay(struct journal *j, uint64_t position, journal_fn *fn, void *a
  * journal_flush() writes everything staged since the last flush with one write(). Entries may be
  * applied before the flush, but a lane is released, and a client answered, only after it. */
 int journal_stage(struct journal *j, uint16_t type, const uint8_t ring[16], uint32_t payload,
-        void **ret_payload);
+	void **ret_payload);
 const struct journal_entry *journal_commit(struct journal *j, uint32_t payload); /* may shrink it */
-int journal_flush(struct journal *j); /* -ENOSPC: kept staged, nothing released */
+int journal_flush(struct journal *j);               /* -ENOSPC: kept staged, nothing released */
 uint64_t journal_position(const struct journal *j); /* behind the last flushed entry */
 uint64_t journal_bytes_since(const struct journal *j, uint64_t position);
 /* Removes segments that lie wholly before position, but for the youngest keep_bytes. */

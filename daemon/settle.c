@@ -1,8 +1,9 @@
-/* SPDX-License-Identifier: MIT. settle.c: waiting until jobs do what was last wanted of them, so that
- * whoever started a session may rely on it from the answer on.
+/* SPDX-License-Identifier: MIT. settle.c: waiting until jobs do what was last wanted of them, so
+ * that whoever started a session may rely on it from the answer on.
  *
- * Each WANT and CTL is followed by a PING; a job handles messages in order, so that its PONG says that
- * what came before holds. A job that is stopped, or too old to answer, costs the wait its timeout.
+ * Each WANT and CTL is followed by a PING; a job handles messages in order, so that its PONG says
+ * that what came before holds. A job that is stopped, or too old to answer, costs the wait its
+ * timeout.
  */
 #include "intake.h"
 
@@ -87,7 +88,8 @@ void daemon_settle(struct daemon *d, const struct settle_who *who, uint32_t time
 	intake_wants(d->intake);
 	if (s == NULL || uv_timer_init(&d->loop, &s->timer) < 0) {
 		free(s);
-		done(arg, -ENOMEM, (err_set(&e, -ENOMEM, "no memory to wait for jobs"), &e));
+		(void)err_set(&e, -ENOMEM, "no memory to wait for jobs");
+		done(arg, -ENOMEM, &e);
 		return;
 	}
 	*s = (struct settler){.next = p->settlers,

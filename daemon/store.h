@@ -12,10 +12,10 @@ struct sqlite3;
 struct store;
 struct uv_loop_s; /* uv_loop_t of <uv.h> */
 
-/* Opens or makes the database (0600, WAL, STRICT, application id, migrations by user_version), starts
- * the worker. Words in e: -EBADF not ours, -EPROTO made by a newer version, -EROFS, -ENOSPC, -EUCLEAN
- * corrupt (says where the copy is and what to do). A network file system: -EREMOTE (WAL breaks there;
- * the caller chooses a local path and says so). */
+/* Opens or makes the database (0600, WAL, STRICT, application id, migrations by user_version),
+ * starts the worker. Words in e: -EBADF not ours, -EPROTO made by a newer version, -EROFS, -ENOSPC,
+ * -EUCLEAN corrupt (says where the copy is and what to do). A network file system: -EREMOTE (WAL
+ * breaks there; the caller chooses a local path and says so). */
 int store_open(const char *path, struct uv_loop_s *loop, struct store **ret, struct err *e);
 /* Waits for what was submitted, checkpoints, joins. NULL is fine. */
 void store_close(struct store *s);
@@ -23,28 +23,32 @@ void store_close(struct store *s);
 const char *store_path(const struct store *s);
 void store_uuid(const struct store *s, uint8_t ret[16]); /* made at creation, in meta */
 
-/* Before the loop runs: everything of sessions that are not finalized, processes not ended, counters,
- * anchors, journal position. */
+/* Before the loop runs: everything of sessions that are not finalized, processes not ended,
+ * counters, anchors, journal position. */
 int store_load(struct store *s, struct batch *ret, struct err *e);
 
-/* One transaction with all rows of the batch and its journal position. Takes *take (contents; frees it
- * after). done runs on the loop thread: 0, or -errno with words; on failure the batch was kept and is
- * tried again with the next one, so that nothing is lost; the journal is not forgotten meanwhile. */
+/* One transaction with all rows of the batch and its journal position. Takes *take (contents; frees
+ * it after). done runs on the loop thread: 0, or -errno with words; on failure the batch was kept
+ * and is tried again with the next one, so that nothing is lost; the journal is not forgotten
+ * meanwhile. */
 typedef void store_done_fn(void *arg, int r, const struct err *e);
 void store_submit(struct store *s, struct batch *take, store_done_fn *done, void *arg);
 uint32_t store_queued(const struct store *s); /* batches and calls not yet done */
 
-/* Runs work(db, arg) on the worker, between transactions, after everything submitted before; then done
- * on the loop thread with its result. For listings, exports, deletes, prunes. */
+/* Runs work(db, arg) on the worker, between transactions, after everything submitted before; then
+ * done on the loop thread with its result. For listings, exports, deletes, prunes. */
 typedef int store_work_fn(struct sqlite3 *db, void *arg, struct err *e);
 void store_call(struct store *s, store_work_fn *work, void *arg, store_done_fn *done);
 
 /* Work functions' tools (worker thread). */
-int store_delete_session(struct sqlite3 *db, int64_t id, struct err *e); /* with rows nobody else needs */
-/* Deletes finalized sessions that ended before `before_realtime_ns` (0: none), then the oldest until the
- * file's live pages are below max_bytes (0: none). *ret_n: how many. */
-int store_prune(struct sqlite3 *db, int64_t before_realtime_ns, uint64_t max_bytes, uint32_t *ret_n, struct err *e);
+int store_delete_session(
+	struct sqlite3 *db, int64_t id, struct err *e); /* with rows nobody else needs */
+/* Deletes finalized sessions that ended before `before_realtime_ns` (0: none), then the oldest
+ * until the file's live pages are below max_bytes (0: none). *ret_n: how many. */
+int store_prune(struct sqlite3 *db, int64_t before_realtime_ns, uint64_t max_bytes, uint32_t *ret_n,
+	struct err *e);
 /* One session as a portable file image: sqlite3_malloc64()ed by sqlite3_serialize(). */
-int store_portable(struct sqlite3 *db, int64_t id, unsigned char **ret, int64_t *ret_bytes, struct err *e);
+int store_portable(
+	struct sqlite3 *db, int64_t id, unsigned char **ret, int64_t *ret_bytes, struct err *e);
 
 #endif

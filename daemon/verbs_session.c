@@ -241,7 +241,8 @@ void verb_start(struct request *q)
 	}
 	jobs_each_live(q->d, matching_look, &m);
 	if (v.match == MATCH_PID && (m.n == 0 || !request_may(q, m.uid))) {
-		(void)snprintf(text, sizeof(text), "process %u was not started with protond", v.pid);
+		(void)snprintf(
+			text, sizeof(text), "process %u was not started with protond", v.pid);
 		fail(q, -ESRCH, text,
 			"start it with `protonctl run`, link libprotond, or set the variables that "
 			"`protonctl env` prints");

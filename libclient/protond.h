@@ -16,7 +16,8 @@
  *   - names of any bytes, up to 1 024; a longer one is cut and ends in "~" and a hash;
  *   - more than 65 536 names or paths: the surplus is counted under "(other)";
  *   - more than 256 open scopes: the deeper ones count as the 256th; exits stay balanced;
- *   - more threads than lanes (256 by default): the surplus threads' events are dropped and counted;
+ *   - more threads than lanes (256 by default): the surplus threads' events are dropped and
+ * counted;
  *   - after fork() the child is silent until its own first call, then a process of its own.
  */
 #ifndef PROTOND_H
@@ -33,20 +34,20 @@ extern "C" {
 
 /* What to record. Zero-initialise; 0 and NULL mean the default. Borrowed during the call only. */
 struct protond_options {
-        const char *backend; /* "cupti" (default), "none" */
-        const char *mode;    /* NULL */
-        const char *data;    /* "tree" (default), "trace", "both" */
-        const char *context; /* "shadow" (default), "python" */
-        const char *hook;    /* NULL, "triton" */
-        int cpu_off;         /* 1: scopes cost less and have no CPU time */
+	const char *backend; /* "cupti" (default), "none" */
+	const char *mode;    /* NULL */
+	const char *data;    /* "tree" (default), "trace", "both" */
+	const char *context; /* "shadow" (default), "python" */
+	const char *hook;    /* NULL, "triton" */
+	int cpu_off;         /* 1: scopes cost less and have no CPU time */
 };
 
 /* Starts a session and makes it active. `name` (NULL: "protond") is also the file name, without
- * suffix, that protond_finalize() writes in the caller's directory. A name that is live already gives
- * the existing id and activates it. Waits, at most 10 s, until recording has begun, so that whatever
- * the caller does next is in the session.
- * Returns an id >= 0; -ENOTCONN when no daemon runs (set PROTOND_AUTOSTART=1 to start a private one),
- * -EINVAL for an unknown option value, -EPERM when the daemon refuses, -ETIMEDOUT. */
+ * suffix, that protond_finalize() writes in the caller's directory. A name that is live already
+ * gives the existing id and activates it. Waits, at most 10 s, until recording has begun, so that
+ * whatever the caller does next is in the session. Returns an id >= 0; -ENOTCONN when no daemon
+ * runs (set PROTOND_AUTOSTART=1 to start a private one), -EINVAL for an unknown option value,
+ * -EPERM when the daemon refuses, -ETIMEDOUT. */
 int protond_start(const char *name, const struct protond_options *options);
 
 /* Resumes a session, or PROTOND_ALL. Idempotent. 0, or -ENOENT for an unknown id. Does not wait. */
@@ -63,12 +64,12 @@ int protond_deactivate(int session, int flags);
  * at most 10 s. 0; -ENOENT; -EINVAL unknown format; -ETIMEDOUT; or the file's -errno. */
 int protond_finalize(int session, const char *format);
 
-/* Why the last session function of this thread failed, and what to do; "" after success. Valid until
- * the thread's next session function. */
+/* Why the last session function of this thread failed, and what to do; "" after success. Valid
+ * until the thread's next session function. */
 const char *protond_error(void);
 
-/* The id of a name, for the functions below. Interned once per process; the same text always has the
- * same id. NULL is "". Keep it in a static. 0, "(other)", when 65 535 names are in use. */
+/* The id of a name, for the functions below. Interned once per process; the same text always has
+ * the same id. NULL is "". Keep it in a static. 0, "(other)", when 65 535 names are in use. */
 uint32_t protond_name(const char *name);
 uint32_t protond_name_n(const char *name, uint32_t bytes); /* any bytes, NULs included */
 
@@ -79,13 +80,14 @@ void protond_scope_exit(void);
 void protond_scope_unwind(uint32_t depth);
 uint32_t protond_depth(void); /* open scopes of this thread */
 
-/* A state stands last in the path, below all scopes, whatever is entered inside it. Nested: the inner
- * one is shown, the outer one comes back. At most 16 deep. */
+/* A state stands last in the path, below all scopes, whatever is entered inside it. Nested: the
+ * inner one is shown, the outer one comes back. At most 16 deep. */
 void protond_state_enter(uint32_t name);
 void protond_state_exit(void);
 
 /* An op names the launches inside it: their time is the op's, their own names are not shown.
- * Metrics inside an op are the op's. Ops do not nest: the inner one replaces, its exit ends both. */
+ * Metrics inside an op are the op's. Ops do not nest: the inner one replaces, its exit ends both.
+ */
 void protond_op_enter(uint32_t name);
 void protond_op_exit(void);
 
@@ -98,11 +100,12 @@ uint32_t protond_metric(const char *name_unit_kind);
 void protond_metric_i64(uint32_t metric, int64_t value);
 void protond_metric_u64(uint32_t metric, uint64_t value);
 void protond_metric_f64(uint32_t metric, double value);
-void protond_metric_str(uint32_t metric, const char *value); /* interned: few distinct values only */
+void protond_metric_str(
+	uint32_t metric, const char *value); /* interned: few distinct values only */
 
-/* Where this thread is, to be set in another thread of this process (pools, tasks). 0 is "nowhere of
- * its own": such a thread stands wherever the main thread is. Setting a context hides the scopes that
- * are open now until context_set(0). A context may be set any number of times, anywhere. */
+/* Where this thread is, to be set in another thread of this process (pools, tasks). 0 is "nowhere
+ * of its own": such a thread stands wherever the main thread is. Setting a context hides the scopes
+ * that are open now until context_set(0). A context may be set any number of times, anywhere. */
 uint64_t protond_context_get(void);
 void protond_context_set(uint64_t context);
 
@@ -110,21 +113,21 @@ void protond_context_set(uint64_t context);
 #if defined(__GNUC__) && !defined(__cplusplus)
 static inline void protond__scope_leave(const int *p)
 {
-        (void)p;
-        protond_scope_exit();
+	(void)p;
+	protond_scope_exit();
 }
 #define PROTOND__CAT2(a, b) a##b
 #define PROTOND__CAT(a, b)  PROTOND__CAT2(a, b)
 /* The id is interned once per place; racing threads store the same value. */
-#define PROTOND_SCOPE(literal)                                                                     \
-        static uint32_t PROTOND__CAT(protond__n, __LINE__);                                        \
-        if (__atomic_load_n(&PROTOND__CAT(protond__n, __LINE__), __ATOMIC_RELAXED) == 0)           \
-                __atomic_store_n(&PROTOND__CAT(protond__n, __LINE__), protond_name("" literal),    \
-                        __ATOMIC_RELAXED);                                                         \
-        protond_scope_enter(__atomic_load_n(&PROTOND__CAT(protond__n, __LINE__),                   \
-                __ATOMIC_RELAXED));                                                                \
-        __attribute__((cleanup(protond__scope_leave), unused)) int PROTOND__CAT(protond__s,        \
-                __LINE__) = 0
+#define PROTOND_SCOPE(literal)                                                                  \
+	static uint32_t PROTOND__CAT(protond__n, __LINE__);                                     \
+	if (__atomic_load_n(&PROTOND__CAT(protond__n, __LINE__), __ATOMIC_RELAXED) == 0)        \
+		__atomic_store_n(&PROTOND__CAT(protond__n, __LINE__), protond_name("" literal), \
+			__ATOMIC_RELAXED);                                                      \
+	protond_scope_enter(                                                                    \
+		__atomic_load_n(&PROTOND__CAT(protond__n, __LINE__), __ATOMIC_RELAXED));        \
+	__attribute__((cleanup(protond__scope_leave), unused)) int PROTOND__CAT(                \
+		protond__s, __LINE__) = 0
 #endif
 
 #ifdef __cplusplus
@@ -136,29 +139,29 @@ namespace protond
 class scope
 {
       public:
-        explicit scope(const char *name)
-        {
-                protond_scope_enter(protond_name(name));
-        }
-        explicit scope(uint32_t name)
-        {
-                protond_scope_enter(name);
-        }
-        ~scope()
-        {
-                protond_scope_exit();
-        }
-        scope(const scope &) = delete;
-        scope &operator=(const scope &) = delete;
+	explicit scope(const char *name)
+	{
+		protond_scope_enter(protond_name(name));
+	}
+	explicit scope(uint32_t name)
+	{
+		protond_scope_enter(name);
+	}
+	~scope()
+	{
+		protond_scope_exit();
+	}
+	scope(const scope &) = delete;
+	scope &operator=(const scope &) = delete;
 };
 } // namespace protond
 
 #define PROTOND__CAT2(a, b) a##b
 #define PROTOND__CAT(a, b)  PROTOND__CAT2(a, b)
-#define PROTOND_SCOPE(literal)                                                                     \
-        static const uint32_t PROTOND__CAT(protond__n, __LINE__) = protond_name("" literal);       \
-        const ::protond::scope PROTOND__CAT(protond__s, __LINE__)(                                 \
-                PROTOND__CAT(protond__n, __LINE__))
+#define PROTOND_SCOPE(literal)                                                               \
+	static const uint32_t PROTOND__CAT(protond__n, __LINE__) = protond_name("" literal); \
+	const ::protond::scope PROTOND__CAT(protond__s, __LINE__)(                           \
+		PROTOND__CAT(protond__n, __LINE__))
 #endif
 
 #endif

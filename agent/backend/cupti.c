@@ -195,7 +195,8 @@ static uint64_t cupti_flush(bool force)
 	n = flush_all(force);
 	if (n > 0 && !force)
 		be.stalled = false;
-	/* Half of the buffers are out, no more can be made and nothing comes back: once per stall. */
+	/* Half of the buffers are out, no more can be made and nothing comes back: once per stall.
+	 */
 	if (n == 0 && !force && !be.stalled && cupti_pool_pressed()) {
 		be.stalled = true;
 		n = flush_all(true);

@@ -58,7 +58,7 @@ int cupti_find(uint32_t driver_major, struct cupti_found *ret);
  */
 
 uint16_t cupti_device(uint32_t ordinal); /* [agent] index in the ring's device table */
-void cupti_devices_ask(void);            /* [agent] keeps the facts of all, once they are to be had */
+void cupti_devices_ask(void); /* [agent] keeps the facts of all, once they are to be had */
 
 /* --- cupti_name.c: names by pointer -------------------------------------------------------------
  */
@@ -112,7 +112,7 @@ void cupti_pool_forcing(bool on);
 uint64_t cupti_pool_drain(uint64_t (*walk)(const struct cupti_buffer *));
 void cupti_pool_grow(void);    /* [agent] makes more buffers when half of them are out */
 bool cupti_pool_pressed(void); /* [agent] half of them are out and none can be made */
-void cupti_pool_idle(void); /* gives the memory back; while unsubscribed */
+void cupti_pool_idle(void);    /* gives the memory back; while unsubscribed */
 
 /* --- cupti_walk.c: activity records --------------------------------------------------------------
  */

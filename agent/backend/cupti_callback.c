@@ -223,8 +223,9 @@ static void on_resource(uint32_t cbid, const struct cupti_resource *r)
 		atomic_fetch_add_explicit(&cupti.module, 1, memory_order_release);
 		return;
 	}
-	if (cbid == RES_CONTEXT_CREATED) { /* also lets CUPTI prepare its buffers with the context */
-		agent_ring();              /* cupti_devices_ask(), while the driver still answers */
+	if (cbid ==
+		RES_CONTEXT_CREATED) { /* also lets CUPTI prepare its buffers with the context */
+		agent_ring();          /* cupti_devices_ask(), while the driver still answers */
 		return;
 	}
 	on_graph(cbid, r->descriptor);

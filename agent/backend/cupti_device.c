@@ -7,8 +7,9 @@
 
 #define ORDINALS_MAX 256u
 
-/* A short job's records come when it ends, and then the driver may not answer any more: so the facts
- * are asked as soon as there is a context, and a device enters the table when something ran on it. */
+/* A short job's records come when it ends, and then the driver may not answer any more: so the
+ * facts are asked as soon as there is a context, and a device enters the table when something ran
+ * on it. */
 static struct {
 	uint16_t index[ORDINALS_MAX];
 	bool known[ORDINALS_MAX];

@@ -242,7 +242,8 @@ void cupti_on_complete(void *context, uint32_t stream, uint8_t *buffer, size_t b
 		 */
 	} while (!atomic_compare_exchange_weak_explicit(
 		&pool.completed, &head, i + 1, memory_order_release, memory_order_relaxed));
-	if (head == 0) /* the first since the last drain: at full speed the pool is empty in 10 ms */
+	if (head ==
+		0) /* the first since the last drain: at full speed the pool is empty in 10 ms */
 		agent_ring();
 }
 

@@ -14,12 +14,12 @@
 
 #include <stdint.h>
 
-#define ENGINE_ABI     1u
-#define ENGINE_SONAME  "libprotond-agent.so.0"
-#define ENGINE_SYMBOL  "protond_engine_v1"
-#define STACK_MAX      256u /* deeper scopes are counted, not named; exits stay balanced */
-#define STATES_MAX     16u
-#define NAMES_MAX      65536u /* process-local name ids; 0 is "(other)" */
+#define ENGINE_ABI    1u
+#define ENGINE_SONAME "libprotond-agent.so.0"
+#define ENGINE_SYMBOL "protond_engine_v1"
+#define STACK_MAX     256u /* deeper scopes are counted, not named; exits stay balanced */
+#define STATES_MAX    16u
+#define NAMES_MAX     65536u /* process-local name ids; 0 is "(other)" */
 
 enum session_data { SESSION_TREE = 0, SESSION_TRACE = 1, SESSION_BOTH = 2 };
 enum session_context { SESSION_SHADOW = 0, SESSION_PYTHON = 1 };
@@ -28,89 +28,90 @@ enum session_cpu { SESSION_CPU_ON = 0, SESSION_CPU_OFF = 1 };
 /* A thread, in a block mmapped by libprotond at the thread's first call. Only that thread touches
  * it, except `path`, which other threads load when they follow the main thread. */
 struct pd_frame {
-        uint32_t name;  /* process-local id */
-        uint32_t path;  /* ring path; valid while thread.generation is the engine's */
-        uint64_t begin; /* ring clock, 0 unknown */
+	uint32_t name;  /* process-local id */
+	uint32_t path;  /* ring path; valid while thread.generation is the engine's */
+	uint64_t begin; /* ring clock, 0 unknown */
 };
 
 struct pd_thread {
-        uint32_t bytes;      /* sizeof, as libprotond made it */
-        uint32_t depth;      /* open scopes; frames beyond STACK_MAX are not kept */
-        uint32_t generation; /* the recording that `path` ids belong to; 0 none */
-        uint32_t path;       /* current path; atomic */
-        uint32_t states;     /* open states */
-        uint32_t op;         /* name id of the innermost op; 0: none */
-        uint64_t context;    /* what protond_context_set() gave; 0: follow the main thread */
-        uint32_t base_depth; /* scopes open when context was set: not part of this context */
-        uint32_t tid;
-        uint32_t is_main;
-        uint32_t busy;       /* re-entry guard: the depth of calls into us */
-        void *engine;        /* the engine's own state of this thread */
-        uint32_t state[STATES_MAX];
-        struct pd_frame frame[STACK_MAX];
+	uint32_t bytes;      /* sizeof, as libprotond made it */
+	uint32_t depth;      /* open scopes; frames beyond STACK_MAX are not kept */
+	uint32_t generation; /* the recording that `path` ids belong to; 0 none */
+	uint32_t path;       /* current path; atomic */
+	uint32_t states;     /* open states */
+	uint32_t op;         /* name id of the innermost op; 0: none */
+	uint64_t context;    /* what protond_context_set() gave; 0: follow the main thread */
+	uint32_t base_depth; /* scopes open when context was set: not part of this context */
+	uint32_t tid;
+	uint32_t is_main;
+	uint32_t busy; /* re-entry guard: the depth of calls into us */
+	void *engine;  /* the engine's own state of this thread */
+	uint32_t state[STATES_MAX];
+	struct pd_frame frame[STACK_MAX];
 };
 
 /* What the engine may ask of libprotond. */
 struct protond_host {
-        uint32_t abi, bytes;
-        struct pd_thread *(*thread)(void); /* [any] of the caller; NULL when none can be had */
-        /* [any] Text of a process-local name. Never moves, never freed. */
-        const char *(*name)(uint32_t id, uint32_t *ret_bytes);
-        uint32_t (*intern)(const char *text, uint32_t bytes); /* [any] 0 when the table is full */
-        /* [any] One level of a context handle: its name, and the handle of its parent (0: root). */
-        uint32_t (*context_name)(uint64_t context, uint64_t *ret_parent);
-        /* [agent thread] Says a changed GPU state to the daemon. `state` is enum gpu_state. */
-        void (*gpu_state)(uint32_t state, int32_t code, uint32_t cupti, uint32_t driver,
-                const char *cupti_path, const char *text);
-        const struct pd_thread *(*main_thread)(void); /* [any] NULL until it called */
+	uint32_t abi, bytes;
+	struct pd_thread *(*thread)(void); /* [any] of the caller; NULL when none can be had */
+	/* [any] Text of a process-local name. Never moves, never freed. */
+	const char *(*name)(uint32_t id, uint32_t *ret_bytes);
+	uint32_t (*intern)(const char *text, uint32_t bytes); /* [any] 0 when the table is full */
+	/* [any] One level of a context handle: its name, and the handle of its parent (0: root). */
+	uint32_t (*context_name)(uint64_t context, uint64_t *ret_parent);
+	/* [agent thread] Says a changed GPU state to the daemon. `state` is enum gpu_state. */
+	void (*gpu_state)(uint32_t state, int32_t code, uint32_t cupti, uint32_t driver,
+		const char *cupti_path, const char *text);
+	const struct pd_thread *(*main_thread)(void); /* [any] NULL until it called */
 };
 
 struct engine_open {
-        uint32_t n_lanes, lane_bytes; /* 0: the defaults */
-        uint8_t store[16];
-        uint8_t parent[16];
-        const char *rings_dir; /* NULL or "": memfd */
-        const char *info;      /* NUL-separated KEY=VALUE, info_bytes long */
-        uint32_t info_bytes;
-        int32_t inherit_copy; /* PROTOND_INHERIT=copy */
+	uint32_t n_lanes, lane_bytes; /* 0: the defaults */
+	uint8_t store[16];
+	uint8_t parent[16];
+	const char *rings_dir; /* NULL or "": memfd */
+	const char *info;      /* NUL-separated KEY=VALUE, info_bytes long */
+	uint32_t info_bytes;
+	int32_t inherit_copy; /* PROTOND_INHERIT=copy */
 };
 
 struct session_options {
-        uint32_t backend, mode, hook; /* process-local name ids, 0 none */
-        uint8_t data, context, cpu, pad0;
-        uint64_t flags;
+	uint32_t backend, mode, hook; /* process-local name ids, 0 none */
+	uint8_t data, context, cpu, pad0;
+	uint64_t flags;
 };
 
 struct protond_engine {
-        uint32_t abi, bytes;
-        char version[32];
+	uint32_t abi, bytes;
+	char version[32];
 
-        /* Makes the ring. 0, or -errno and words in text[256]. Once per process. */
-        int (*open)(const struct protond_host *host, const struct engine_open *o, char *text);
-        int (*ring_fd)(uint8_t ret_uuid[16], uint32_t *ret_named);
-        /* Takes the control file (maps it, closes fd). Again after a reconnect. */
-        int (*control)(int fd, uint32_t n_lanes);
-        /* Starts, changes or ends recording. want is enum ring_want bits; 0 ends. Idempotent.
-         * Returns when it holds: GPU on or failed (then gpu_state() was told). */
-        int (*want)(uint32_t want);
-        void (*exit)(void); /* from the exit handler: flush, with a watchdog; then silent */
-        void (*thread_exit)(struct pd_thread *t); /* [any] give the lane back */
+	/* Makes the ring. 0, or -errno and words in text[256]. Once per process. */
+	int (*open)(const struct protond_host *host, const struct engine_open *o, char *text);
+	int (*ring_fd)(uint8_t ret_uuid[16], uint32_t *ret_named);
+	/* Takes the control file (maps it, closes fd). Again after a reconnect. */
+	int (*control)(int fd, uint32_t n_lanes);
+	/* Starts, changes or ends recording. want is enum ring_want bits; 0 ends. Idempotent.
+	 * Returns when it holds: GPU on or failed (then gpu_state() was told). */
+	int (*want)(uint32_t want);
+	void (*exit)(void); /* from the exit handler: flush, with a watchdog; then silent */
+	void (*thread_exit)(struct pd_thread *t); /* [any] give the lane back */
 
-        void (*scope_enter)(struct pd_thread *t, uint32_t name); /* [any] moves depth */
-        void (*scope_exit)(struct pd_thread *t);                 /* [any] depth > 0 holds; moves depth */
-        void (*scope_unwind)(struct pd_thread *t, uint32_t depth); /* [any] */
-        void (*state_changed)(struct pd_thread *t);              /* [any] after state[] or op moved */
-        void (*context_changed)(struct pd_thread *t);            /* [any] */
-        /* [any] name: process-local id of "flops8 (inc)"; type: enum metric_type; bits of the value. */
-        void (*metric)(struct pd_thread *t, uint32_t name, uint32_t type, uint64_t bits);
-        /* [any] verb: enum session_verb; session: the job's own number or SESSION_ALL. */
-        int (*session)(struct pd_thread *t, uint32_t verb, uint32_t session, uint32_t name,
-                const struct session_options *o);
-        /* Waits (at most timeout_ms) until what was launched so far is delivered into the ring. */
-        int (*flush)(uint32_t timeout_ms);
-        uint32_t (*nvtx)(void *get_export_table); /* InitializeInjectionNvtx2 passes through here */
-        /* Before nvtx(), which may come before open(): whose threads and names NVTX ranges are. */
-        void (*host)(const struct protond_host *host);
+	void (*scope_enter)(struct pd_thread *t, uint32_t name); /* [any] moves depth */
+	void (*scope_exit)(struct pd_thread *t); /* [any] depth > 0 holds; moves depth */
+	void (*scope_unwind)(struct pd_thread *t, uint32_t depth); /* [any] */
+	void (*state_changed)(struct pd_thread *t);   /* [any] after state[] or op moved */
+	void (*context_changed)(struct pd_thread *t); /* [any] */
+	/* [any] name: process-local id of "flops8 (inc)"; type: enum metric_type; bits of the
+	 * value. */
+	void (*metric)(struct pd_thread *t, uint32_t name, uint32_t type, uint64_t bits);
+	/* [any] verb: enum session_verb; session: the job's own number or SESSION_ALL. */
+	int (*session)(struct pd_thread *t, uint32_t verb, uint32_t session, uint32_t name,
+		const struct session_options *o);
+	/* Waits (at most timeout_ms) until what was launched so far is delivered into the ring. */
+	int (*flush)(uint32_t timeout_ms);
+	uint32_t (*nvtx)(void *get_export_table); /* InitializeInjectionNvtx2 passes through here */
+	/* Before nvtx(), which may come before open(): whose threads and names NVTX ranges are. */
+	void (*host)(const struct protond_host *host);
 };
 
 typedef const struct protond_engine *protond_engine_fn(void);

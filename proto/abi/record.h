@@ -36,15 +36,15 @@
 
 enum record_type {
 #define X(name, number, bytes) REC_##name = (number),
-        RECORDS(X)
+	RECORDS(X)
 #undef X
-        REC_MAX
+		REC_MAX
 };
 
 #define REC_BYTES_MAX 2040u
-#define REC_HDR(bytes, type, lap, flags, id)                                                       \
-        ((uint64_t)((bytes) >> 3) | (uint64_t)(type) << 8 | (uint64_t)(uint8_t)(lap) << 16 |       \
-                (uint64_t)(flags) << 24 | (uint64_t)(id) << 32)
+#define REC_HDR(bytes, type, lap, flags, id)                                                 \
+	((uint64_t)((bytes) >> 3) | (uint64_t)(type) << 8 | (uint64_t)(uint8_t)(lap) << 16 | \
+		(uint64_t)(flags) << 24 | (uint64_t)(id) << 32)
 #define REC_BYTES(h) ((uint32_t)((h)&0xff) << 3)
 #define REC_TYPE(h)  ((uint8_t)((h) >> 8))
 #define REC_LAP(h)   ((uint8_t)((h) >> 16))
@@ -52,12 +52,13 @@ enum record_type {
 #define REC_ID(h)    ((uint32_t)((h) >> 32))
 
 /* flags of SCOPE */
-#define SCOPE_BEGAN_BEFORE 1u /* entered while nothing was recorded: begin is when recording began */
-#define SCOPE_UNWOUND      2u /* closed by unwind, thread end or exit, not by its own exit */
+#define SCOPE_BEGAN_BEFORE \
+	1u               /* entered while nothing was recorded: begin is when recording began */
+#define SCOPE_UNWOUND 2u /* closed by unwind, thread end or exit, not by its own exit */
 
 struct rec_scope {
-        uint64_t hdr;
-        uint64_t begin, end; /* clock */
+	uint64_t hdr;
+	uint64_t begin, end; /* clock */
 };
 
 /* flags of LAUNCH */
@@ -67,13 +68,13 @@ struct rec_scope {
 #define LAUNCH_SET   8u
 
 struct rec_launch {
-        uint64_t hdr;
-        uint64_t clock;
-        uint32_t correlation;
-        uint32_t name;   /* the kernel's, as far as the callback knows it; or NAME_NONE */
-        uint32_t python; /* path of Python frames, or PATH_ROOT */
-        uint16_t epoch;  /* of this process's CUPTI subscription; ids restart in each */
-        uint16_t api;    /* driver API callback id */
+	uint64_t hdr;
+	uint64_t clock;
+	uint32_t correlation;
+	uint32_t name;   /* the kernel's, as far as the callback knows it; or NAME_NONE */
+	uint32_t python; /* path of Python frames, or PATH_ROOT */
+	uint16_t epoch;  /* of this process's CUPTI subscription; ids restart in each */
+	uint16_t api;    /* driver API callback id */
 };
 
 /* flags of KERNEL, COPY, SET */
@@ -82,79 +83,79 @@ struct rec_launch {
 #define GPU_FLAG_GRAPH   4u /* part of a graph launch */
 
 struct rec_kernel {
-        uint64_t hdr;
-        uint64_t start, end; /* CLOCK_REALTIME ns, as CUPTI gives them */
-        uint32_t correlation;
-        uint16_t epoch;
-        uint16_t device; /* index in the device table */
-        uint32_t context, stream;
-        uint32_t captured; /* path at capture, PATH_ROOT: none or unknown */
-        uint32_t graph_exec;
-        uint32_t config; /* index in the config table, UINT32_MAX: table full */
-        uint32_t pad0;
-        uint64_t graph_node;
+	uint64_t hdr;
+	uint64_t start, end; /* CLOCK_REALTIME ns, as CUPTI gives them */
+	uint32_t correlation;
+	uint16_t epoch;
+	uint16_t device; /* index in the device table */
+	uint32_t context, stream;
+	uint32_t captured; /* path at capture, PATH_ROOT: none or unknown */
+	uint32_t graph_exec;
+	uint32_t config; /* index in the config table, UINT32_MAX: table full */
+	uint32_t pad0;
+	uint64_t graph_node;
 };
 
 enum copy_class { COPY_OTHER = 0, COPY_H2D = 1, COPY_D2H = 2, COPY_D2D = 3, COPY_P2P = 4 };
 
 struct rec_copy { /* COPY and SET */
-        uint64_t hdr;
-        uint64_t start, end;
-        uint32_t correlation;
-        uint16_t epoch;
-        uint16_t device;
-        uint32_t context, stream;
-        uint32_t captured;
-        uint32_t graph_exec;
-        uint8_t kind, src, dst, pad0; /* CUPTI's CUpti_ActivityMemcpyKind and memory kinds */
-        uint32_t peer;                /* P2P: index of the other device */
-        uint64_t bytes;
+	uint64_t hdr;
+	uint64_t start, end;
+	uint32_t correlation;
+	uint16_t epoch;
+	uint16_t device;
+	uint32_t context, stream;
+	uint32_t captured;
+	uint32_t graph_exec;
+	uint8_t kind, src, dst, pad0; /* CUPTI's CUpti_ActivityMemcpyKind and memory kinds */
+	uint32_t peer;                /* P2P: index of the other device */
+	uint64_t bytes;
 };
 
 enum metric_type { METRIC_I64 = 1, METRIC_U64 = 2, METRIC_F64 = 3, METRIC_STR = 4 };
 
 /* flags of METRIC: enum metric_type */
 struct rec_metric {
-        uint64_t hdr;
-        uint64_t clock;
-        uint64_t value; /* bits of the value; STR: a name id */
-        uint32_t name;  /* "flops8 (inc)": what metric_name_parse() in docs/ring.md reads */
-        uint32_t pad0;
+	uint64_t hdr;
+	uint64_t clock;
+	uint64_t value; /* bits of the value; STR: a name id */
+	uint32_t name;  /* "flops8 (inc)": what metric_name_parse() in docs/ring.md reads */
+	uint32_t pad0;
 };
 
 enum session_verb {
-        SESSION_START = 1,
-        SESSION_ACTIVATE = 2,
-        SESSION_DEACTIVATE = 3,
-        SESSION_FINALIZE = 4,
+	SESSION_START = 1,
+	SESSION_ACTIVATE = 2,
+	SESSION_DEACTIVATE = 3,
+	SESSION_FINALIZE = 4,
 };
 #define SESSION_ALL UINT32_MAX
 
 /* flags of SESSION: enum session_verb. Fields from `name` on are read in SESSION_START only. */
 struct rec_session {
-        uint64_t hdr;
-        uint64_t clock;
-        uint32_t name;    /* of the session */
-        uint32_t backend; /* name ids; NAME_NONE: the default */
-        uint32_t mode, hook;
-        uint8_t data, context, cpu, pad0; /* enums of engine.h */
-        uint32_t format;                  /* SESSION_FINALIZE: name id of the format */
-        uint64_t flags;                   /* PROTOND_* flags of the call */
-        uint64_t pad1[2];
+	uint64_t hdr;
+	uint64_t clock;
+	uint32_t name;    /* of the session */
+	uint32_t backend; /* name ids; NAME_NONE: the default */
+	uint32_t mode, hook;
+	uint8_t data, context, cpu, pad0; /* enums of engine.h */
+	uint32_t format;                  /* SESSION_FINALIZE: name id of the format */
+	uint64_t flags;                   /* PROTOND_* flags of the call */
+	uint64_t pad1[2];
 };
 
 struct rec_thread {
-        uint64_t hdr;
-        uint64_t clock;
-        uint32_t tid;
-        uint32_t generation;
+	uint64_t hdr;
+	uint64_t clock;
+	uint32_t tid;
+	uint32_t generation;
 };
 
 struct rec_clock {
-        uint64_t hdr;
-        uint64_t clock;
-        uint64_t monotonic_ns, realtime_ns;
-        uint64_t error; /* half the bracket, in clock units */
+	uint64_t hdr;
+	uint64_t clock;
+	uint64_t monotonic_ns, realtime_ns;
+	uint64_t error; /* half the bracket, in clock units */
 };
 
 /* clang-format off */
@@ -175,44 +176,45 @@ struct rec_clock {
 
 enum lost_cause {
 #define X(name, number, words) LOST_##name = (number),
-        LOST_CAUSES(X)
+	LOST_CAUSES(X)
 #undef X
-        LOST_CAUSE_MAX
+		LOST_CAUSE_MAX
 };
 
 struct rec_lost {
-        uint64_t hdr;
-        uint64_t count;
-        uint64_t first, last; /* clock of the first and the last lost event */
+	uint64_t hdr;
+	uint64_t count;
+	uint64_t first, last; /* clock of the first and the last lost event */
 };
 
 struct rec_delivered {
-        uint64_t hdr;
-        uint64_t clock;  /* all that finished before this has been delivered, but for what `pending` says */
-        uint64_t pending; /* launches without a record, as the agent counts them */
+	uint64_t hdr;
+	uint64_t clock; /* all that finished before this has been delivered, but for what `pending`
+			   says */
+	uint64_t pending; /* launches without a record, as the agent counts them */
 };
 
 /* flags of GPU: enum gpu_state */
 enum gpu_state {
-        GPU_NONE = 0,     /* not subscribed */
-        GPU_ARMED = 1,    /* subscribed, graph callbacks only */
-        GPU_ON = 2,
-        GPU_FAILED = 3,   /* wanted, not to be had: `code`, words in the name */
-        GPU_ASIDE = 4,    /* let go for another tool */
-        GPU_RESIDUAL = 5, /* not subscribed, CUPTI's cost not yet given back */
+	GPU_NONE = 0,  /* not subscribed */
+	GPU_ARMED = 1, /* subscribed, graph callbacks only */
+	GPU_ON = 2,
+	GPU_FAILED = 3,   /* wanted, not to be had: `code`, words in the name */
+	GPU_ASIDE = 4,    /* let go for another tool */
+	GPU_RESIDUAL = 5, /* not subscribed, CUPTI's cost not yet given back */
 };
 
 struct rec_gpu {
-        uint64_t hdr;
-        uint64_t clock;
-        int32_t code;     /* CUptiResult or -errno; 0 */
-        uint32_t version; /* cuptiGetVersion */
-        uint32_t epoch;
-        uint32_t pad0;
+	uint64_t hdr;
+	uint64_t clock;
+	int32_t code;     /* CUptiResult or -errno; 0 */
+	uint32_t version; /* cuptiGetVersion */
+	uint32_t epoch;
+	uint32_t pad0;
 };
 
-#define X(name, number, bytes)                                                                     \
-        _Static_assert((bytes) % 8 == 0 && (bytes) <= REC_BYTES_MAX, "record ABI");
+#define X(name, number, bytes) \
+	_Static_assert((bytes) % 8 == 0 && (bytes) <= REC_BYTES_MAX, "record ABI");
 RECORDS(X)
 #undef X
 _Static_assert(sizeof(struct rec_scope) == 24, "record ABI");

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT. rendezvous.h: how a job and protond meet.
  *
- * agent.sock is a SOCK_SEQPACKET Unix socket: one message, one packet, fixed structs, little-endian.
- * The peer's uid and host pid come from SO_PEERCRED and are the only ones believed. A message that
- * is too short, too long, of an unknown type or out of order closes the connection, with REFUSED and
- * words where possible. A message may grow at its end: a reader takes the prefix that it knows.
+ * agent.sock is a SOCK_SEQPACKET Unix socket: one message, one packet, fixed structs,
+ * little-endian. The peer's uid and host pid come from SO_PEERCRED and are the only ones believed.
+ * A message that is too short, too long, of an unknown type or out of order closes the connection,
+ * with REFUSED and words where possible. A message may grow at its end: a reader takes the prefix
+ * that it knows.
  *
  *   job                                   protond
  *   ATTACH                            ->
@@ -12,9 +13,9 @@
  *   RING + fd                         ->      once the engine is loaded, and after every reconnect
  *                                     <-  CTL + fd     the control file, read-only
  *   EXPORT                            ->
- *                                     <-  EXPORTED + sealed memfd, or with a negative code and words
- *   STATE                             ->      when the GPU state changed
- *   PING (any time)                   <->     answered by PONG once all that came before is done
+ *                                     <-  EXPORTED + sealed memfd, or with a negative code and
+ * words STATE                             ->      when the GPU state changed PING (any time) <->
+ * answered by PONG once all that came before is done
  *
  * Socket names below the runtime directory, which docs/trust.md describes.
  */
@@ -32,106 +33,106 @@
 #define RV_TEXT_MAX    256u
 
 enum rv_type {
-        RV_ATTACH = 1,
-        RV_WELCOME = 2,
-        RV_REFUSED = 3,
-        RV_WANT = 4,
-        RV_RING = 5,
-        RV_CTL = 6,
-        RV_EXPORT = 7,
-        RV_EXPORTED = 8,
-        RV_STATE = 9,
-        RV_PING = 10,
-        RV_PONG = 11,
+	RV_ATTACH = 1,
+	RV_WELCOME = 2,
+	RV_REFUSED = 3,
+	RV_WANT = 4,
+	RV_RING = 5,
+	RV_CTL = 6,
+	RV_EXPORT = 7,
+	RV_EXPORTED = 8,
+	RV_STATE = 9,
+	RV_PING = 10,
+	RV_PONG = 11,
 };
 
 struct rv_head {
-        uint32_t magic;
-        uint16_t type;  /* enum rv_type */
-        uint16_t bytes; /* of the whole message */
+	uint32_t magic;
+	uint16_t type;  /* enum rv_type */
+	uint16_t bytes; /* of the whole message */
 };
 
 enum rv_attach_flags {
-        RV_INJECTED = 1, /* by CUDA_INJECTION64_PATH, NVTX_INJECTION64_PATH or LD_PRELOAD */
-        RV_FORKED = 2,   /* the child of an attached process */
+	RV_INJECTED = 1, /* by CUDA_INJECTION64_PATH, NVTX_INJECTION64_PATH or LD_PRELOAD */
+	RV_FORKED = 2,   /* the child of an attached process */
 };
 
 struct rv_attach {
-        struct rv_head head;
-        uint32_t abi; /* RING_ABI of the library */
-        uint32_t flags;
-        uint32_t pid;       /* in the job's namespace */
-        uint32_t pad0;
-        uint64_t pid_start; /* likewise */
-        uint8_t token[16];  /* PROTOND_TOKEN: which `protonctl run` this belongs to; zero: none */
-        uint8_t parent[16]; /* ring uuid of the parent, if forked */
-        char version[32];   /* of libprotond */
-        char gpu[16];       /* PROTOND_GPU: "", "none", "armed", "on" */
-        /* Followed by the info text: NUL-separated KEY=VALUE, as in the ring's info page. */
+	struct rv_head head;
+	uint32_t abi; /* RING_ABI of the library */
+	uint32_t flags;
+	uint32_t pid; /* in the job's namespace */
+	uint32_t pad0;
+	uint64_t pid_start; /* likewise */
+	uint8_t token[16];  /* PROTOND_TOKEN: which `protonctl run` this belongs to; zero: none */
+	uint8_t parent[16]; /* ring uuid of the parent, if forked */
+	char version[32];   /* of libprotond */
+	char gpu[16];       /* PROTOND_GPU: "", "none", "armed", "on" */
+	/* Followed by the info text: NUL-separated KEY=VALUE, as in the ring's info page. */
 };
 
 struct rv_welcome {
-        struct rv_head head;
-        uint32_t abi;       /* the daemon's RING_ABI */
-        uint32_t want;      /* enum ring_want */
-        uint8_t store[16];  /* goes into the ring's header */
-        char version[32];
-        uint32_t n_lanes, lane_bytes; /* what the daemon wants rings to be; 0: the defaults */
-        char rings[232];              /* directory for named rings; "": use a memfd */
+	struct rv_head head;
+	uint32_t abi;      /* the daemon's RING_ABI */
+	uint32_t want;     /* enum ring_want */
+	uint8_t store[16]; /* goes into the ring's header */
+	char version[32];
+	uint32_t n_lanes, lane_bytes; /* what the daemon wants rings to be; 0: the defaults */
+	char rings[232];              /* directory for named rings; "": use a memfd */
 };
 
 struct rv_refused { /* and any error on the connection */
-        struct rv_head head;
-        int32_t code; /* -errno */
-        uint32_t abi;
-        char text[RV_TEXT_MAX]; /* what happened and what to do, NUL-terminated */
+	struct rv_head head;
+	int32_t code; /* -errno */
+	uint32_t abi;
+	char text[RV_TEXT_MAX]; /* what happened and what to do, NUL-terminated */
 };
 
 struct rv_want {
-        struct rv_head head;
-        uint32_t want;
-        uint32_t pad0;
+	struct rv_head head;
+	uint32_t want;
+	uint32_t pad0;
 };
 
 struct rv_ring {
-        struct rv_head head;
-        uint8_t uuid[16];
-        uint32_t named; /* 1: rings/UUID.ring; 0: memfd. The descriptor travels with either */
-        uint32_t pad0;
+	struct rv_head head;
+	uint8_t uuid[16];
+	uint32_t named; /* 1: rings/UUID.ring; 0: memfd. The descriptor travels with either */
+	uint32_t pad0;
 };
 
 struct rv_ctl {
-        struct rv_head head;
-        int32_t code; /* 0 and a descriptor, or -errno and text */
-        uint32_t n_lanes;
-        char text[RV_TEXT_MAX];
+	struct rv_head head;
+	int32_t code; /* 0 and a descriptor, or -errno and text */
+	uint32_t n_lanes;
+	char text[RV_TEXT_MAX];
 };
 
 struct rv_export {
-        struct rv_head head;
-        uint32_t request; /* echoed */
-        uint32_t session; /* the job's own number */
-        uint32_t phase;
-        uint32_t timeout_ms; /* how long the daemon may wait for launches still in flight */
-        char format[32];     /* "hatchet" */
+	struct rv_head head;
+	uint32_t request; /* echoed */
+	uint32_t session; /* the job's own number */
+	uint32_t phase;
+	uint32_t timeout_ms; /* how long the daemon may wait for launches still in flight */
+	char format[32];     /* "hatchet" */
 };
 
 struct rv_exported {
-        struct rv_head head;
-        uint32_t request;
-        int32_t code; /* 0 and a sealed memfd, or -errno and text */
-        uint64_t bytes;
-        char text[RV_TEXT_MAX];
+	struct rv_head head;
+	uint32_t request;
+	int32_t code; /* 0 and a sealed memfd, or -errno and text */
+	uint64_t bytes;
+	char text[RV_TEXT_MAX];
 };
 
 struct rv_state {
-        struct rv_head head;
-        uint32_t gpu; /* enum gpu_state */
-        int32_t code;
-        uint32_t cupti_version;
-        uint32_t driver_version; /* cuDriverGetVersion; 0: no driver */
-        char cupti_path[256];
-        char text[RV_TEXT_MAX]; /* why not, and what to do */
+	struct rv_head head;
+	uint32_t gpu; /* enum gpu_state */
+	int32_t code;
+	uint32_t cupti_version;
+	uint32_t driver_version; /* cuDriverGetVersion; 0: no driver */
+	char cupti_path[256];
+	char text[RV_TEXT_MAX]; /* why not, and what to do */
 };
 
 _Static_assert(sizeof(struct rv_attach) == 112, "rendezvous ABI");

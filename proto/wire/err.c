@@ -6,13 +6,13 @@
 
 int err_set(struct err *e, int code, const char *fmt, ...)
 {
-        va_list ap;
+	va_list ap;
 
-        if (e != NULL) {
-                e->code = code;
-                va_start(ap, fmt);
-                (void)vsnprintf(e->text, sizeof(e->text), fmt, ap);
-                va_end(ap);
-        }
-        return code;
+	if (e != NULL) {
+		e->code = code;
+		va_start(ap, fmt);
+		(void)vsnprintf(e->text, sizeof(e->text), fmt, ap);
+		va_end(ap);
+	}
+	return code;
 }

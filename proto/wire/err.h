@@ -5,8 +5,8 @@
 #include <errno.h>
 
 struct err {
-        int code; /* -errno; 0: none */
-        char text[512];
+	int code; /* -errno; 0: none */
+	char text[512];
 };
 
 /* Sets both and returns code, so that `return err_set(e, -ENOENT, "no session '%s'", name);` works.
@@ -15,7 +15,7 @@ int err_set(struct err *e, int code, const char *fmt, ...) __attribute__((format
 
 static inline int neg_errno(void)
 {
-        return errno > 0 ? -errno : -EIO;
+	return errno > 0 ? -errno : -EIO;
 }
 
 #endif

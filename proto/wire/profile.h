@@ -1,8 +1,8 @@
-/* SPDX-License-Identifier: MIT. profile.h: one session as a tree of named nodes with metrics: what the
- * viewer shows and the exporters write, whatever it came from.
+/* SPDX-License-Identifier: MIT. profile.h: one session as a tree of named nodes with metrics: what
+ * the viewer shows and the exporters write, whatever it came from.
  *
- * Sources: a session in a store (SQLite), a portable session file (the same schema, one session), or
- * a .hatchet file. All strings are valid UTF-8 and owned by the profile. Single-threaded.
+ * Sources: a session in a store (SQLite), a portable session file (the same schema, one session),
+ * or a .hatchet file. All strings are valid UTF-8 and owned by the profile. Single-threaded.
  */
 #ifndef PROTOND_WIRE_PROFILE_H
 #define PROTOND_WIRE_PROFILE_H
@@ -23,73 +23,76 @@ struct sqlite3;
 enum value_type { VALUE_NONE = 0, VALUE_I64, VALUE_U64, VALUE_F64, VALUE_STR, VALUE_VECTOR };
 
 struct value {
-        uint8_t type; /* enum value_type */
-        uint32_t n;   /* VECTOR: elements */
-        union {
-                int64_t i;
-                uint64_t u;
-                double f;
-                const char *s;   /* owned by the profile */
-                const double *v; /* likewise */
-        };
+	uint8_t type; /* enum value_type */
+	uint32_t n;   /* VECTOR: elements */
+	union {
+		int64_t i;
+		uint64_t u;
+		double f;
+		const char *s;   /* owned by the profile */
+		const double *v; /* likewise */
+	};
 };
 
 /* How a metric adds up. INCLUSIVE: parents show the sum of their subtree. */
 enum metric_kind { KIND_INCLUSIVE = 0, KIND_EXCLUSIVE = 1, KIND_PROPERTY = 2 };
 
 struct profile_metric {
-        const char *name; /* "time (ns)", "count", "cpu_time (ns)", "calls", "flops8", "device_id" */
-        uint8_t kind;     /* enum metric_kind */
+	const char
+		*name; /* "time (ns)", "count", "cpu_time (ns)", "calls", "flops8", "device_id" */
+	uint8_t kind;  /* enum metric_kind */
 };
 
 struct profile_node {
-        const char *name;
-        uint32_t parent, first_child, next_sibling; /* PROFILE_NONE; children in order of first sight */
-        uint32_t depth;                             /* ROOT 0 */
-        uint8_t kind; /* enum node_kind */
-        uint8_t class; /* enum cell_class of a GPU leaf, else 0 */
+	const char *name;
+	uint32_t parent, first_child,
+		next_sibling; /* PROFILE_NONE; children in order of first sight */
+	uint32_t depth;       /* ROOT 0 */
+	uint8_t kind;         /* enum node_kind */
+	uint8_t class;        /* enum cell_class of a GPU leaf, else 0 */
 };
 
 /* As stored in node.kind; the first six are path kinds of the ring. */
 enum node_kind {
-        NODE_ROOT = 0,
-        NODE_SCOPE = 1,
-        NODE_STATE = 2,
-        NODE_OP = 3,
-        NODE_FRAME = 4,
-        NODE_KERNEL = 5,
-        NODE_COPY = 6,     /* "[memcpy HtoD]" and so on */
-        NODE_SET = 7,      /* "[memset]" */
-        NODE_CAPTURED = 8, /* "<captured_at>" */
+	NODE_ROOT = 0,
+	NODE_SCOPE = 1,
+	NODE_STATE = 2,
+	NODE_OP = 3,
+	NODE_FRAME = 4,
+	NODE_KERNEL = 5,
+	NODE_COPY = 6,     /* "[memcpy HtoD]" and so on */
+	NODE_SET = 7,      /* "[memset]" */
+	NODE_CAPTURED = 8, /* "<captured_at>" */
 };
 
 /* As stored in cell.class. */
 enum cell_class {
-        CLASS_CPU = 0, /* scopes: CPU time between enter and exit */
-        CLASS_COMPUTE = 1,
-        CLASS_COMM = 2, /* kernels of NCCL and the like */
-        CLASS_H2D = 3,
-        CLASS_D2H = 4,
-        CLASS_D2D = 5,
-        CLASS_P2P = 6,
-        CLASS_MEMSET = 7,
-        CLASS_OTHER = 8,
-        CLASS_MAX
+	CLASS_CPU = 0, /* scopes: CPU time between enter and exit */
+	CLASS_COMPUTE = 1,
+	CLASS_COMM = 2, /* kernels of NCCL and the like */
+	CLASS_H2D = 3,
+	CLASS_D2H = 4,
+	CLASS_D2D = 5,
+	CLASS_P2P = 6,
+	CLASS_MEMSET = 7,
+	CLASS_OTHER = 8,
+	CLASS_MAX
 };
 
 /* Log-bucket histogram of durations, stored in cell.hist: bucket b counts durations d (ns) with
- * hist_bucket(d) == b; two buckets an octave from 2^5 ns to 2^37 ns, so a quantile is within ±19 %. */
+ * hist_bucket(d) == b; two buckets an octave from 2^5 ns to 2^37 ns, so a quantile is within ±19 %.
+ */
 #define HIST_BUCKETS 64u
 static inline uint32_t hist_bucket(uint64_t ns)
 {
-        uint32_t octave, half;
+	uint32_t octave, half;
 
-        if (ns < 32)
-                return 0;
-        octave = 63u - (uint32_t)__builtin_clzll(ns);
-        half = (uint32_t)(ns >> (octave - 1)) & 1u;
-        octave -= 5;
-        return octave >= HIST_BUCKETS / 2 ? HIST_BUCKETS - 1 : octave * 2 + half;
+	if (ns < 32)
+		return 0;
+	octave = 63u - (uint32_t)__builtin_clzll(ns);
+	half = (uint32_t)(ns >> (octave - 1)) & 1u;
+	octave -= 5;
+	return octave >= HIST_BUCKETS / 2 ? HIST_BUCKETS - 1 : octave * 2 + half;
 }
 /* The geometric middle of a bucket, ns. */
 double hist_middle(uint32_t bucket);
@@ -97,95 +100,102 @@ double hist_middle(uint32_t bucket);
 double hist_quantile(const uint32_t hist[HIST_BUCKETS], double q);
 
 struct profile_device {
-        const char *type; /* "CUDA", "HIP" */
-        const char *id;   /* the number that device_id values name, as text: "0" */
-        const char *name;
-        uint8_t uuid[16];
-        uint32_t arch; /* 90; 0 unknown */
-        const char *arch_text; /* "90", "gfx942" */
-        uint64_t num_sms, clock_khz, memory_clock_khz, bus_width;
-        uint64_t busy_ns; /* some kernel or copy was running, within the active intervals */
+	const char *type; /* "CUDA", "HIP" */
+	const char *id;   /* the number that device_id values name, as text: "0" */
+	const char *name;
+	uint8_t uuid[16];
+	uint32_t arch;         /* 90; 0 unknown */
+	const char *arch_text; /* "90", "gfx942" */
+	uint64_t num_sms, clock_khz, memory_clock_khz, bus_width;
+	uint64_t busy_ns; /* some kernel or copy was running, within the active intervals */
 };
 
 struct profile_loss {
-        uint32_t cause; /* enum lost_cause */
-        uint64_t count;
+	uint32_t cause; /* enum lost_cause */
+	uint64_t count;
 };
 
-/* What the tree is worth. Zero or NULL where the source does not say (a .hatchet file says nothing). */
+/* What the tree is worth. Zero or NULL where the source does not say (a .hatchet file says
+ * nothing). */
 struct profile_head {
-        const char *name, *uuid, *state; /* state: "active", "inactive", "finalized" */
-        const char *source;              /* "live", "replay" or "hatchet" */
-        const char *command;             /* of the first process */
-        uint64_t id;
-        int64_t created_ns;              /* CLOCK_REALTIME */
-        uint64_t duration_ns;            /* of the active intervals, together */
-        uint32_t n_processes;
-        uint64_t launches, matched, unmatched; /* launches with and without a GPU record */
-        double overhead; /* share of one core that the agents and the daemon took; NAN unknown */
-        const char *gpu_why; /* why there is no GPU data and what to do; NULL when there is or none wanted */
-        uint32_t n_losses;
-        struct profile_loss *losses;
-        uint32_t n_notes;
-        const char **notes; /* further words: gaps, killed processes, open scopes */
+	const char *name, *uuid, *state; /* state: "active", "inactive", "finalized" */
+	const char *source;              /* "live", "replay" or "hatchet" */
+	const char *command;             /* of the first process */
+	uint64_t id;
+	int64_t created_ns;   /* CLOCK_REALTIME */
+	uint64_t duration_ns; /* of the active intervals, together */
+	uint32_t n_processes;
+	uint64_t launches, matched, unmatched; /* launches with and without a GPU record */
+	double overhead; /* share of one core that the agents and the daemon took; NAN unknown */
+	const char *gpu_why; /* why there is no GPU data and what to do; NULL when there is or none
+				wanted */
+	uint32_t n_losses;
+	struct profile_loss *losses;
+	uint32_t n_notes;
+	const char **notes; /* further words: gaps, killed processes, open scopes */
 };
 
 /* Shortest and longest of the durations in hist; max < min: none. */
 struct profile_span {
-        uint64_t min_ns, max_ns;
+	uint64_t min_ns, max_ns;
 };
 
 /* How a kernel was launched, `count` times. */
 struct profile_config {
-        uint32_t node;
-        uint32_t grid[3], block[3];
-        uint32_t registers, static_shared, dynamic_shared;
-        uint64_t count;
+	uint32_t node;
+	uint32_t grid[3], block[3];
+	uint32_t registers, static_shared, dynamic_shared;
+	uint64_t count;
 };
 
 struct profile {
-        struct profile_head head;
-        uint32_t n_nodes, n_metrics, n_devices;
-        struct profile_node *node; /* node[0] is ROOT; a parent comes before its children */
-        struct profile_metric *metric;
-        struct value *value; /* [n_nodes * n_metrics], row per node: the node's own values */
-        struct profile_device *device;
-        uint32_t *hist; /* [n_nodes * HIST_BUCKETS] of kernel times (else CPU times), or NULL */
-        struct profile_span *span; /* [n_nodes] of the same times, or NULL */
-        uint32_t n_configs;
-        struct profile_config *config; /* launch configurations, by node; none when lean */
-        struct arena *arena;
+	struct profile_head head;
+	uint32_t n_nodes, n_metrics, n_devices;
+	struct profile_node *node; /* node[0] is ROOT; a parent comes before its children */
+	struct profile_metric *metric;
+	struct value *value; /* [n_nodes * n_metrics], row per node: the node's own values */
+	struct profile_device *device;
+	uint32_t *hist; /* [n_nodes * HIST_BUCKETS] of kernel times (else CPU times), or NULL */
+	struct profile_span *span; /* [n_nodes] of the same times, or NULL */
+	uint32_t n_configs;
+	struct profile_config *config; /* launch configurations, by node; none when lean */
+	struct arena *arena;
 };
 
-static inline const struct value *profile_value(const struct profile *p, uint32_t node, uint32_t metric)
+static inline const struct value *profile_value(
+	const struct profile *p, uint32_t node, uint32_t metric)
 {
-        return &p->value[(size_t)node * p->n_metrics + metric];
+	return &p->value[(size_t)node * p->n_metrics + metric];
 }
 
 /* Which part of a session. Zero-initialised: all of it. */
 struct profile_select {
-        const char *process; /* NULL: all, merged; or a rank ("3") or "pid:1234" */
-        bool one_phase;      /* false: all segments */
-        uint32_t phase;      /* the segment, when one_phase */
-        bool lean;           /* leave out hist, span and config, which a tree does not show */
+	const char *process; /* NULL: all, merged; or a rank ("3") or "pid:1234" */
+	bool one_phase;      /* false: all segments */
+	uint32_t phase;      /* the segment, when one_phase */
+	bool lean;           /* leave out hist, span and config, which a tree does not show */
 };
 
 /* Loads session `id` from an open store. -ENOENT, -ENOMEM, -EBADMSG (words in e). */
 int profile_load(struct sqlite3 *db, int64_t id, const struct profile_select *s,
-        struct profile **ret_profile, struct err *e);
+	struct profile **ret_profile, struct err *e);
 void profile_free(struct profile *p); /* NULL is fine */
 
 /* Building one (the loaders use these; the viewer to make diffs). Strings are copied. */
 struct profile *profile_new(void); /* with ROOT; NULL: out of memory */
-int profile_reserve(struct profile *p, uint32_t nodes); /* room for so many, for speed alone; -ENOMEM */
-uint32_t profile_add_node(struct profile *p, uint32_t parent, const char *name, uint8_t kind); /* PROFILE_NONE: full */
-uint32_t profile_add_metric(struct profile *p, const char *name, uint8_t kind); /* finds or adds; PROFILE_NONE: full */
+int profile_reserve(
+	struct profile *p, uint32_t nodes); /* room for so many, for speed alone; -ENOMEM */
+uint32_t profile_add_node(struct profile *p, uint32_t parent, const char *name,
+	uint8_t kind); /* PROFILE_NONE: full */
+uint32_t profile_add_metric(
+	struct profile *p, const char *name, uint8_t kind); /* finds or adds; PROFILE_NONE: full */
 int profile_set(struct profile *p, uint32_t node, uint32_t metric, struct value v); /* -ENOMEM */
 uint32_t profile_find_metric(const struct profile *p, const char *name); /* exact; PROFILE_NONE */
-const char *profile_text(struct profile *p, const char *text, size_t bytes); /* copied, sanitised UTF-8; NULL: -ENOMEM */
+const char *profile_text(struct profile *p, const char *text,
+	size_t bytes); /* copied, sanitised UTF-8; NULL: -ENOMEM */
 
-/* hatchet.c: Triton Proton's .hatchet, exactly as proton-compat says (root zero hints included). The
- * writer gives one malloc()ed buffer. The reader accepts any file of that shape up to 1 GiB. */
+/* hatchet.c: Triton Proton's .hatchet, exactly as proton-compat says (root zero hints included).
+ * The writer gives one malloc()ed buffer. The reader accepts any file of that shape up to 1 GiB. */
 int hatchet_write(const struct profile *p, char **ret_text, size_t *ret_bytes);
 int hatchet_read(const char *text, size_t bytes, struct profile **ret_profile, struct err *e);
 

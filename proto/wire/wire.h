@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT. wire.h: the control protocol between protond and people's tools.
  *
- * control.sock is a Unix stream socket. A frame is a little-endian u32 length, then that many bytes of
- * one MessagePack-RPC message: request [0, msgid, method, params], response [1, msgid, error, result],
- * notification [2, method, params] (frames of `watch`). params and result are maps with string keys;
- * error is nil or {"code": -errno, "text": words, "next": what to do}. Descriptors (a memfd) travel by
- * SCM_RIGHTS with the first byte of the response that names them ("fd": true).
+ * control.sock is a Unix stream socket. A frame is a little-endian u32 length, then that many bytes
+ * of one MessagePack-RPC message: request [0, msgid, method, params], response [1, msgid, error,
+ * result], notification [2, method, params] (frames of `watch`). params and result are maps with
+ * string keys; error is nil or {"code": -errno, "text": words, "next": what to do}. Descriptors (a
+ * memfd) travel by SCM_RIGHTS with the first byte of the response that names them ("fd": true).
  *
- * The first request is "hello". Bounds: a frame WIRE_FRAME_MAX, depth WIRE_DEPTH_MAX, and per client
- * WIRE_OUT_MAX bytes not yet read; a client beyond one of them is told why, if it can be, and closed.
- * Changes are additive: unknown keys are ignored, missing ones have their default.
+ * The first request is "hello". Bounds: a frame WIRE_FRAME_MAX, depth WIRE_DEPTH_MAX, and per
+ * client WIRE_OUT_MAX bytes not yet read; a client beyond one of them is told why, if it can be,
+ * and closed. Changes are additive: unknown keys are ignored, missing ones have their default.
  */
 #ifndef PROTOND_WIRE_H
 #define PROTOND_WIRE_H
@@ -16,10 +16,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define WIRE_VERSION   1
-#define WIRE_FRAME_MAX (1u << 20)
-#define WIRE_DEPTH_MAX 16u
-#define WIRE_OUT_MAX   (8u << 20)
+#define WIRE_VERSION     1
+#define WIRE_FRAME_MAX   (1u << 20)
+#define WIRE_DEPTH_MAX   16u
+#define WIRE_OUT_MAX     (8u << 20)
 #define WIRE_CLIENTS_MAX 512u /* half of them for one user: every rank's `run` holds one */
 
 /* Every verb: dispatch, help and tests derive from this list.
@@ -48,9 +48,9 @@
 
 enum wire_verb {
 #define X(id, method, who, help) WIRE_##id,
-        WIRE_VERBS(X)
+	WIRE_VERBS(X)
 #undef X
-        WIRE_VERB_MAX
+		WIRE_VERB_MAX
 };
 
 #endif
