@@ -2,6 +2,8 @@
  * into programs that do not link it. */
 #include "doorbell.h"
 
+#include <string.h>
+
 #include "ring.h"
 
 #define SETTLE_MS 2000u
@@ -23,6 +25,17 @@ static void settle(void)
 	}
 }
 
+/* PROTOND_GPU=armed or on: what is captured or launched next must find CUPTI subscribed. */
+static bool wants_gpu(void)
+{
+	bool yes;
+
+	pd_lock(&pd.lock);
+	yes = strcmp(pd.env.gpu, "armed") == 0 || strcmp(pd.env.gpu, "on") == 0;
+	pd_unlock(&pd.lock);
+	return yes;
+}
+
 /* Called by libcuda inside cuInit(). CUPTI is subscribed here, on this thread: another one might
  * have to wait for what cuInit() holds. From now on GPU wishes need not wait for us. */
 PD_EXPORT int InitializeInjection(void)
@@ -33,7 +46,7 @@ PD_EXPORT int InitializeInjection(void)
 
 	if (pd_thread_here() == NULL || pd.inert)
 		return 1;
-	if (pd.has_token)
+	if (pd.has_token || wants_gpu())
 		settle();
 	e = atomic_load_explicit(&HOT->engine, memory_order_acquire);
 	want = atomic_load(&pd.full_want);

@@ -57,7 +57,8 @@ static bool is_metadata(const char *name)
 {
 	size_t n = sizeof(METADATA) - 1;
 
-	return strncmp(name, METADATA, n) == 0 && (name[n] == '\0' || name[n] == ':');
+	return *name == '_' && strncmp(name, METADATA, n) == 0 &&
+	       (name[n] == '\0' || name[n] == ':');
 }
 
 static bool has_value(const struct profile *p, uint32_t node)

@@ -44,13 +44,11 @@ struct names {
 /* --- shortening
  * ----------------------------------------------------------------------------------- */
 
-static void cut_out(char *s, const char *what, size_t keep)
+/* Of each `what`: n bytes from `at` on. */
+static void cut_out(char *s, const char *what, size_t at, size_t n)
 {
-	char *at = s;
-	size_t n = strlen(what);
-
-	while ((at = strstr(at, what)) != NULL)
-		memmove(at + keep, at + n, strlen(at + n) + 1);
+	for (s = strstr(s, what); s != NULL; s = strstr(s, what))
+		memmove(s + at, s + at + n, strlen(s + at + n) + 1);
 }
 
 /* The group of parentheses at the very end: "f<(A)1>(int)" becomes "f<(A)1>". */
@@ -81,9 +79,9 @@ void name_shorten(char *demangled)
 {
 	if (strncmp(demangled, "void ", 5) == 0)
 		memmove(demangled, demangled + 5, strlen(demangled + 5) + 1);
-	cut_out(demangled, ANONYMOUS, 0);
+	cut_out(demangled, ANONYMOUS, 0, sizeof(ANONYMOUS) - 1);
 	cut_parameters(demangled);
-	cut_out(demangled, "> >", 1);
+	cut_out(demangled, "> >", 1, 1); /* the blank */
 }
 
 /* --- the table
@@ -183,7 +181,7 @@ const char *names_show(struct names *n, const char *name)
 		at = n->index_cap > 0 ? *find(n, name) : 0;
 		return at > 0 && n->name[at - 1].shown != NULL ? n->name[at - 1].shown : name;
 	}
-	if (n->full || strncmp(name, "void ", 5) != 0 || strlen(name) > SHOWN_MAX)
+	if (*name != 'v' || n->full || strncmp(name, "void ", 5) != 0 || strlen(name) > SHOWN_MAX)
 		return name;
 	(void)memcpy(n->scratch, name, strlen(name) + 1);
 	name_shorten(n->scratch);

@@ -67,8 +67,9 @@ void print_name(struct text *t, const char *name, size_t line, const struct prin
 		room = used + NAME_COLUMNS_LEAST < term->width ? term->width - used
 							       : NAME_COLUMNS_LEAST;
 	}
-	name = names_show(o->names, frame_format(o->format, name, buf, sizeof(buf)));
-	term_name(term, t, name, room);
+	if (o->format != FRAME_FULL)
+		name = frame_format(o->format, name, buf, sizeof(buf));
+	term_name(term, t, names_show(o->names, name), room);
 	text_char(t, '\n');
 }
 
@@ -171,6 +172,8 @@ struct glyphs {
 static const struct glyphs utf8_glyphs = {"├─ ", "└─ ", "│  ", "   "};
 static const struct glyphs ascii_glyphs = {"|- ", "`- ", "|  ", "   "};
 
+#define FLUSH_BYTES ((size_t)64 << 10)
+
 /* Writes the numbers of one node, before its name or, in a table, before its branches. */
 typedef void numbers_fn(struct text *t, const void *arg, uint32_t node, const struct term *term);
 
@@ -191,6 +194,10 @@ static void print_node(struct text *t, struct tree_printer *w, uint32_t node, ui
 	bool last = w->order->next[node] == PROFILE_NONE;
 	size_t line = t->n;
 
+	if (line >= FLUSH_BYTES && w->o->flush != NULL) {
+		w->o->flush(w->o->flush_arg, t);
+		line = t->n;
+	}
 	if (w->table)
 		w->numbers(t, w->arg, node, w->o->term);
 	w->prefix.n = w->length[depth];

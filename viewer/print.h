@@ -29,6 +29,9 @@ struct print_options {
 	bool proton;    /* metrics were asked for: numbers as Proton's viewer writes them */
 	bool full;      /* names are not cut */
 	struct names *names;
+	/* Takes what a large tree has so far and empties the text; NULL: it all stays in it. */
+	void (*flush)(void *arg, struct text *t);
+	void *flush_arg;
 };
 
 /* A frame's name by the options, cut to what is left of the line that begins at t->s + line. */

@@ -32,6 +32,7 @@ struct run {
 	struct text out;
 	struct err e;
 	bool partial, failed_gate;
+	int write_error; /* of standard output */
 };
 
 typedef int verb_fn(struct run *run); /* 0, or -errno with words in run->e */
@@ -72,6 +73,16 @@ static int parse_sort(struct run *run)
 	return 0;
 }
 
+/* A write that fails ends the output: what comes after it is thrown away. */
+static void flush(void *arg, struct text *t)
+{
+	struct run *run = arg;
+
+	if (run->write_error == 0)
+		run->write_error = term_write(STDOUT_FILENO, t->s, t->n);
+	t->n = 0;
+}
+
 static int prepare(struct run *run)
 {
 	const char *format = run->o.value[OPT_FORMAT];
@@ -86,6 +97,8 @@ static int prepare(struct run *run)
 	if (names_new(run->print.full, &run->names) < 0)
 		return err_set(&run->e, -ENOMEM, "out of memory");
 	run->print.names = run->names;
+	run->print.flush = flush;
+	run->print.flush_arg = run;
 	if (run->o.verb == VERB_flat)
 		run->print.rows = 50;
 	if (given(run, OPT_INCLUDE) && given(run, OPT_EXCLUDE))
@@ -107,6 +120,13 @@ static int prepare(struct run *run)
 /* --- sources and views
  * ---------------------------------------------------------------------------- */
 
+/* Whether more than the default columns is asked for. */
+static bool wants_all(const struct run *run)
+{
+	return run->o.verb == VERB_export || run->o.verb == VERB_flat || given(run, OPT_LIST) ||
+	       given(run, OPT_METRICS);
+}
+
 static int open_source(struct run *run, const char *ref, bool lean, struct profile **ret)
 {
 	struct source_options so = {.db = run->o.value[OPT_DB]};
@@ -116,6 +136,7 @@ static int open_source(struct run *run, const char *ref, bool lean, struct profi
 	so.select.process = run->o.value[OPT_PROCESS];
 	so.select.one_phase = given(run, OPT_PHASE);
 	so.select.lean = lean;
+	so.select.brief = !wants_all(run);
 	r = parse_count(run, OPT_PHASE, "phase", &so.select.phase);
 	if (r == 0)
 		r = source_open(ref, &so, &s, &run->e);
@@ -624,8 +645,10 @@ int protonview_run(int argc, char **argv)
 		r = err_set(&run->e, -ENOMEM, "out of memory");
 	for (i = 0; i < run->warnings.n && !given(run, OPT_JSON); i++)
 		(void)fprintf(stderr, "protonview: warning: %s\n", run->warnings.text[i]);
-	if (r == 0)
-		r = term_write(STDOUT_FILENO, run->out.s, run->out.n);
+	if (r == 0) {
+		flush(run, &run->out);
+		r = run->write_error;
+	}
 	if (r == -EPIPE)
 		r = 0; /* the reader has seen enough */
 	else if (r < 0)

@@ -45,7 +45,8 @@ static struct {
 	_Atomic uint32_t out;         /* not free and not completed */
 	_Atomic bool forcing;         /* FlushAll(1) runs */
 	_Alignas(LINE) uint8_t *base; /* of BUFFERS_MAX buffers, address space only */
-	uint32_t made, cap;
+	_Atomic uint32_t made; /* the agent makes; others only look */
+	uint32_t cap;
 	struct slot slot[BUFFERS_MAX];
 	_Atomic uint32_t spare[SPARES]; /* enum spare_state */
 	uint8_t *spares;                /* SPARES, then the shared one */
@@ -187,7 +188,10 @@ void cupti_on_request(uint8_t **ret_buffer, size_t *ret_bytes, size_t *ret_recor
 		*ret_bytes = SPARE_BYTES;
 		return;
 	}
-	atomic_fetch_add_explicit(&pool.out, 1, memory_order_relaxed);
+	/* Many threads that begin at once: ask for more now, one futex wake, not at the next flush.
+	 */
+	if (atomic_fetch_add_explicit(&pool.out, 1, memory_order_relaxed) + 1 == pool.made / 2)
+		agent_ring();
 	*ret_buffer = bytes_of(i);
 	*ret_bytes = BUFFER_BYTES;
 }

@@ -174,6 +174,7 @@ struct profile_select {
 	bool one_phase;      /* false: all segments */
 	uint32_t phase;      /* the segment, when one_phase */
 	bool lean;           /* leave out hist, span and config, which a tree does not show */
+	bool brief;          /* of our metrics only times, counts, calls and copies */
 };
 
 /* Loads session `id` from an open store. -ENOENT, -ENOMEM, -EBADMSG (words in e). */

@@ -12,20 +12,23 @@
 #include "arena.h"
 
 /* clang-format off */
-/* Of all processes, or of ?2. The first columns are those of a lean load. */
+/* Of all processes, or of ?2. */
 #define ALL " WHERE session = ?1"
 #define ONE " WHERE session = ?1 AND process = ?2"
-#define CELL "SELECT node, device, class, count, sum_ns, bytes, untimed, open, process, segment"
+#define CELL "SELECT node, device, class, count, sum_ns, open, process"
+#define MORE ", bytes, untimed, segment"
 #define HIST ", min_ns, max_ns, hist"
 #define METRIC "SELECT node, name, kind, value, segment FROM metric"
 #define CONFIG "SELECT node, grid_x, grid_y, grid_z, block_x, block_y, block_z, registers,"        \
 	" static_shared, dynamic_shared, count FROM config"
 #define NODE "SELECT id, parent, kind, name FROM node"
 #define STATEMENTS(X) /* each _ONE follows its own kind */                                         \
-	X(CELL, CELL HIST " FROM cell" ALL)                                                        \
-	X(CELL_ONE, CELL HIST " FROM cell" ONE)                                                    \
-	X(LEAN, CELL " FROM cell" ALL)                                                             \
-	X(LEAN_ONE, CELL " FROM cell" ONE)                                                         \
+	X(CELL, CELL MORE HIST " FROM cell" ALL)                                                   \
+	X(CELL_ONE, CELL MORE HIST " FROM cell" ONE)                                               \
+	X(LEAN, CELL MORE " FROM cell" ALL)                                                        \
+	X(LEAN_ONE, CELL MORE " FROM cell" ONE)                                                    \
+	X(BRIEF, CELL " FROM cell" ALL)                                                            \
+	X(BRIEF_ONE, CELL " FROM cell" ONE)                                                        \
 	X(METRIC, METRIC ALL)                                                                      \
 	X(METRIC_ONE, METRIC ONE)                                                                  \
 	X(CONFIG, CONFIG ALL)                                                                      \
@@ -45,60 +48,21 @@ static const char *const statements[] = {
 #undef X
 };
 
-/* The columns that are ours; the flags say which of them this session has. */
-#define COLUMNS(X)                                     \
-	X(TIME, "time (ns)", KIND_INCLUSIVE)           \
-	X(COUNT, "count", KIND_INCLUSIVE)              \
-	X(DEVICE_ID, "device_id", KIND_PROPERTY)       \
-	X(DEVICE_TYPE, "device_type", KIND_PROPERTY)   \
-	X(UNTIMED, "untimed", KIND_INCLUSIVE)          \
-	X(COPY_TIME, "copy_time (ns)", KIND_INCLUSIVE) \
-	X(COPIES, "copies", KIND_INCLUSIVE)            \
-	X(COPY_BYTES, "copy_bytes", KIND_INCLUSIVE)    \
-	X(CPU_TIME, "cpu_time (ns)", KIND_EXCLUSIVE)   \
-	X(CALLS, "calls", KIND_EXCLUSIVE)
-
-enum column {
-#define X(id, name, kind) COL_##id,
-	COLUMNS(X)
-#undef X
-		COL_MAX
-};
-
-/* How much of a node's GPU time each device has. */
-struct share {
-	struct share *next;
-	uint32_t device; /* index in load.device */
-	uint64_t ns;
-};
-
-/* One node of the session as it is read. */
-struct slot {
-	int64_t id, parent;
-	const char *name; /* NULL until its row was read */
-	uint8_t kind, class;
-	bool has_gpu, has_copy, has_cpu;
-	uint32_t local; /* index in profile.node, PROFILE_NONE until added */
-	uint64_t time, count, untimed, copy_time, copies, bytes, cpu, calls;
-	struct profile_span span;
-	uint32_t *hist;
-	struct share *share;
-};
-
-struct user_value {
-	uint32_t slot, metric;
-	struct value v;
-};
-
-struct tree {
-	struct load *l;
-	struct slot *slot;
-	uint32_t n, cap, fetched; /* slots below `fetched` have their row */
-	uint32_t *map;            /* open addressing: slot + 1, 0 empty; map_cap a power of two */
-	uint32_t map_cap;
-	uint32_t column[COL_MAX]; /* metric, PROFILE_NONE: not in this session */
-	struct user_value *user;
-	uint32_t n_user, cap_user;
+/* Of a cell's row, in the order of CELL, MORE and HIST. */
+enum cell_column {
+	CELL_NODE,
+	CELL_DEVICE,
+	CELL_CLASS,
+	CELL_COUNT,
+	CELL_SUM,
+	CELL_OPEN,
+	CELL_PROCESS,
+	CELL_BYTES,
+	CELL_UNTIMED,
+	CELL_SEGMENT,
+	CELL_MIN,
+	CELL_MAX,
+	CELL_HIST
 };
 
 /* --- statements
@@ -176,11 +140,6 @@ static int each_row(struct tree *t, int which, row_fn *row)
 	return more < 0 ? more : r;
 }
 
-static int no_memory(struct tree *t)
-{
-	return err_set(t->l->e, -ENOMEM, "out of memory");
-}
-
 /* --- slots
  * ---------------------------------------------------------------------------------------- */
 
@@ -206,7 +165,7 @@ static int grow(struct tree *t)
 		t->slot = slot;
 	if (slot == NULL || map == NULL) {
 		free(map);
-		return no_memory(t);
+		return load_no_memory(t);
 	}
 	free(t->map);
 	t->map = map;
@@ -230,8 +189,7 @@ static int slot_of(struct tree *t, int64_t id, uint32_t *ret)
 	}
 	at = map_find(t, id);
 	if (*at == 0) {
-		t->slot[t->n] =
-			(struct slot){.id = id, .local = PROFILE_NONE, .span = {UINT64_MAX, 0}};
+		t->slot[t->n] = (struct slot){.id = id, .local = PROFILE_NONE};
 		*at = ++t->n;
 	}
 	*ret = *at - 1;
@@ -244,7 +202,8 @@ static int slot_of(struct tree *t, int64_t id, uint32_t *ret)
 static int add_share(struct tree *t, struct slot *s, sqlite3_stmt *st, uint64_t ns)
 {
 	struct load *l = t->l;
-	int64_t device = sqlite3_column_int64(st, 1), process = sqlite3_column_int64(st, 8);
+	int64_t device = sqlite3_column_int64(st, CELL_DEVICE),
+		process = sqlite3_column_int64(st, CELL_PROCESS);
 	struct share *h;
 	uint32_t i;
 
@@ -259,12 +218,14 @@ static int add_share(struct tree *t, struct slot *s, sqlite3_stmt *st, uint64_t 
 	if (i == l->n_devices)
 		return 0; /* a device without a row: its times count, its name is not known */
 	l->device[i].used = true;
+	if (load_is_brief(l->select))
+		return 0;
 	for (h = s->share; h != NULL && h->device != i; h = h->next)
 		;
 	if (h == NULL) {
 		h = arena_take(l->p->arena, sizeof(*h));
 		if (h == NULL)
-			return no_memory(t);
+			return load_no_memory(t);
 		*h = (struct share){.next = s->share, .device = i};
 		s->share = h;
 	}
@@ -273,63 +234,83 @@ static int add_share(struct tree *t, struct slot *s, sqlite3_stmt *st, uint64_t 
 }
 
 /* Little-endian u32s, trailing zeros cut. */
-static int add_hist(struct tree *t, struct slot *s, sqlite3_stmt *st)
+static void add_hist(uint32_t *hist, sqlite3_stmt *st)
 {
-	const unsigned char *b = sqlite3_column_blob(st, 12);
-	uint32_t n = (uint32_t)sqlite3_column_bytes(st, 12) / 4, i, v;
+	const unsigned char *b = sqlite3_column_blob(st, CELL_HIST);
+	uint32_t n = (uint32_t)sqlite3_column_bytes(st, CELL_HIST) / 4, i, v;
 
-	if (b == NULL)
-		return 0;
-	if (s->hist == NULL)
-		s->hist = arena_take(t->l->p->arena, HIST_BUCKETS * sizeof(*s->hist));
-	if (s->hist == NULL)
-		return no_memory(t);
-	for (i = 0; i < n && i < HIST_BUCKETS; i++, b += 4) {
+	for (i = 0; b != NULL && i < n && i < HIST_BUCKETS; i++, b += 4) {
 		v = (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 |
 		    (uint32_t)b[3] << 24;
-		s->hist[i] = s->hist[i] > UINT32_MAX - v ? UINT32_MAX : s->hist[i] + v;
+		hist[i] = hist[i] > UINT32_MAX - v ? UINT32_MAX : hist[i] + v;
 	}
+}
+
+static int add_durations(struct tree *t, struct slot *s, sqlite3_stmt *st)
+{
+	uint64_t min = load_u64(st, CELL_MIN), max = load_u64(st, CELL_MAX);
+
+	if (s->durations == NULL) {
+		s->durations = arena_take(t->l->p->arena, sizeof(*s->durations));
+		if (s->durations == NULL)
+			return load_no_memory(t);
+		s->durations->span.min_ns = UINT64_MAX;
+	}
+	add_hist(s->durations->hist, st);
+	if (load_u64(st, CELL_COUNT) == 0 && load_u64(st, CELL_OPEN) == 0)
+		return 0;
+	if (min < s->durations->span.min_ns)
+		s->durations->span.min_ns = min;
+	if (max > s->durations->span.max_ns)
+		s->durations->span.max_ns = max;
 	return 0;
 }
 
-static void add_span(struct slot *s, sqlite3_stmt *st)
+static int rare_of(struct tree *t, struct slot *s)
 {
-	uint64_t min = load_u64(st, 10), max = load_u64(st, 11);
-
-	if (load_u64(st, 3) == 0 && load_u64(st, 7) == 0)
-		return;
-	if (min < s->span.min_ns)
-		s->span.min_ns = min;
-	if (max > s->span.max_ns)
-		s->span.max_ns = max;
+	if (s->rare == NULL)
+		s->rare = arena_take(t->l->p->arena, sizeof(*s->rare));
+	return s->rare == NULL ? load_no_memory(t) : 0;
 }
 
-static void add_kernels(struct slot *s, uint64_t count, uint64_t ns, uint64_t untimed)
+static int add_kernels(
+	struct tree *t, struct slot *s, uint64_t count, uint64_t ns, uint64_t untimed)
 {
 	s->has_gpu = true;
 	s->count = load_sum(s->count, count);
 	s->time = load_sum(s->time, ns);
-	s->untimed = load_sum(s->untimed, untimed);
+	if (untimed == 0)
+		return 0;
+	if (rare_of(t, s) < 0)
+		return -ENOMEM;
+	s->rare->untimed = load_sum(s->rare->untimed, untimed);
+	return 0;
 }
 
-static void add_copies(struct slot *s, uint64_t count, uint64_t ns, uint64_t bytes)
+static int add_copies(struct tree *t, struct slot *s, uint64_t count, uint64_t ns, uint64_t bytes)
 {
-	s->has_copy = true;
-	s->copies = load_sum(s->copies, count);
-	s->copy_time = load_sum(s->copy_time, ns);
-	s->bytes = load_sum(s->bytes, bytes);
+	if (rare_of(t, s) < 0)
+		return -ENOMEM;
+	s->rare->has_copy = true;
+	s->rare->copies = load_sum(s->rare->copies, count);
+	s->rare->copy_time = load_sum(s->rare->copy_time, ns);
+	s->rare->bytes = load_sum(s->rare->bytes, bytes);
+	return 0;
 }
 
 static int cell_row(struct tree *t, sqlite3_stmt *st)
 {
-	uint64_t class = load_u64(st, 2), count = load_u64(st, 3), ns = load_u64(st, 4);
+	uint64_t class = load_u64(st, CELL_CLASS), count = load_u64(st, CELL_COUNT),
+		 ns = load_u64(st, CELL_SUM);
+	bool brief = load_is_brief(t->l->select);
 	struct slot *s;
 	uint32_t at;
 	int r;
 
-	if (t->l->select->one_phase && sqlite3_column_int64(st, 9) != (int64_t)t->l->select->phase)
+	if (t->l->select->one_phase &&
+		sqlite3_column_int64(st, CELL_SEGMENT) != (int64_t)t->l->select->phase)
 		return 0;
-	r = slot_of(t, sqlite3_column_int64(st, 0), &at);
+	r = slot_of(t, sqlite3_column_int64(st, CELL_NODE), &at);
 	if (r < 0)
 		return r;
 	s = &t->slot[at];
@@ -337,26 +318,21 @@ static int cell_row(struct tree *t, sqlite3_stmt *st)
 		s->has_cpu = true;
 		s->cpu = load_sum(s->cpu, ns);
 		s->calls = load_sum(s->calls, count);
-		t->l->open_scopes = load_sum(t->l->open_scopes, load_u64(st, 7));
+		t->l->open_scopes = load_sum(t->l->open_scopes, load_u64(st, CELL_OPEN));
 		if (s->class != 0 || t->l->select->lean)
 			return 0; /* the durations shown are the GPU's, where it has any */
-		add_span(s, st);
-		return add_hist(t, s, st);
+		return add_durations(t, s, st);
 	}
-	if (s->class == 0 && s->hist != NULL) { /* CPU durations came first: they make way */
-		memset(s->hist, 0, HIST_BUCKETS * sizeof(*s->hist));
-		s->span = (struct profile_span){UINT64_MAX, 0};
-	}
+	if (s->class == 0 && s->durations != NULL) /* CPU durations came first: they make way */
+		*s->durations = (struct durations){.span = {UINT64_MAX, 0}};
 	s->class = class < CLASS_MAX ? (uint8_t) class : CLASS_OTHER;
 	if (class == CLASS_COMPUTE || class == CLASS_COMM || class >= CLASS_OTHER)
-		add_kernels(s, count, ns, load_u64(st, 6));
+		r = add_kernels(t, s, count, ns, brief ? 0 : load_u64(st, CELL_UNTIMED));
 	else
-		add_copies(s, count, ns, load_u64(st, 5));
-	r = add_share(t, s, st, ns);
-	if (r < 0 || t->l->select->lean)
-		return r;
-	add_span(s, st);
-	return add_hist(t, s, st);
+		r = add_copies(t, s, count, ns, brief ? 0 : load_u64(st, CELL_BYTES));
+	if (r == 0)
+		r = add_share(t, s, st, ns);
+	return r < 0 || t->l->select->lean ? r : add_durations(t, s, st);
 }
 
 /* --- user metrics
@@ -373,7 +349,7 @@ static int user_value(struct tree *t, sqlite3_stmt *st, struct value *ret)
 		return 1;
 	case SQLITE_TEXT:
 		*ret = (struct value){.type = VALUE_STR, .s = load_text(t->l, st, 3)};
-		return ret->s == NULL ? no_memory(t) : 1;
+		return ret->s == NULL ? load_no_memory(t) : 1;
 	default:
 		t->l->skipped_values++;
 		return 0;
@@ -394,7 +370,7 @@ static int metric_row(struct tree *t, sqlite3_stmt *st)
 		cap = t->cap_user == 0 ? 256 : t->cap_user * 2;
 		u = cap > PROFILE_NODES_MAX * 4 ? NULL : realloc(t->user, cap * sizeof(*u));
 		if (u == NULL)
-			return no_memory(t);
+			return load_no_memory(t);
 		t->user = u;
 		t->cap_user = cap;
 	}
@@ -404,7 +380,7 @@ static int metric_row(struct tree *t, sqlite3_stmt *st)
 		return r;
 	name = load_text(t->l, st, 1);
 	if (name == NULL)
-		return no_memory(t);
+		return load_no_memory(t);
 	u->metric = profile_add_metric(
 		t->l->p, name, kind > KIND_PROPERTY ? KIND_EXCLUSIVE : (uint8_t)kind);
 	if (u->metric == PROFILE_NONE)
@@ -414,24 +390,6 @@ static int metric_row(struct tree *t, sqlite3_stmt *st)
 	if (r == 0)
 		t->n_user++;
 	return r;
-}
-
-/* The same metric of the same node from another process or segment. */
-static struct value merged(const struct value *a, const struct value *b, uint8_t kind)
-{
-	struct value sum = *b;
-
-	if (a->type == VALUE_NONE || kind == KIND_PROPERTY || a->type == VALUE_STR ||
-		b->type == VALUE_STR)
-		return sum;
-	if (a->type == VALUE_I64 && b->type == VALUE_I64) {
-		if (!__builtin_add_overflow(a->i, b->i, &sum.i))
-			return sum;
-	}
-	sum.type = VALUE_F64;
-	sum.f = (a->type == VALUE_I64 ? (double)a->i : a->f) +
-		(b->type == VALUE_I64 ? (double)b->i : b->f);
-	return sum;
 }
 
 /* --- nodes
@@ -449,7 +407,7 @@ static int fill_row(struct tree *t, sqlite3_stmt *st)
 	s->parent = sqlite3_column_int64(st, 1);
 	s->kind = kind >= 0 && kind <= UINT8_MAX ? (uint8_t)kind : NODE_SCOPE;
 	s->name = load_text(t->l, st, 3);
-	return s->name == NULL ? no_memory(t) : 0;
+	return s->name == NULL ? load_no_memory(t) : 0;
 }
 
 static int by_number(const void *a, const void *b)
@@ -508,7 +466,7 @@ static int fetch_all(struct tree *t)
 		last = t->n;
 		ids = malloc((last - first) * sizeof(*ids));
 		if (ids == NULL)
-			return no_memory(t);
+			return load_no_memory(t);
 		for (i = first, n = 0; i < last; i++)
 			if (t->slot[i].id != 0)
 				ids[n++] = t->slot[i].id;
@@ -523,6 +481,8 @@ static int fetch_all(struct tree *t)
 				return err_set(t->l->e, -EBADMSG, "the database lacks node %lld",
 					(long long)t->slot[i].id);
 			r = slot_of(t, t->slot[i].parent, &parent);
+			if (r == 0)
+				t->slot[i].up = parent;
 		}
 		first = last;
 	}
@@ -545,7 +505,7 @@ static int add_chain(struct tree *t, uint32_t at)
 			return err_set(
 				t->l->e, -EBADMSG, "the tree is deeper than %u", PROFILE_DEPTH_MAX);
 		chain[n++] = (uint32_t)(s - t->slot);
-		s = &t->slot[*map_find(t, s->parent) - 1];
+		s = &t->slot[s->up];
 	}
 	if (s->local == PROFILE_NONE)
 		s->local = 0;
@@ -553,7 +513,7 @@ static int add_chain(struct tree *t, uint32_t at)
 		s = &t->slot[chain[--n]];
 		s->local = profile_adopt_node(t->l->p, parent, s->name, s->kind);
 		if (s->local == PROFILE_NONE)
-			return no_memory(t);
+			return load_no_memory(t);
 	}
 	return 0;
 }
@@ -572,7 +532,7 @@ static int add_nodes(struct tree *t)
 
 	if (order == NULL || profile_reserve(t->l->p, t->n + 1) < 0) {
 		free(order);
-		return no_memory(t);
+		return load_no_memory(t);
 	}
 	for (i = 0; i < t->n; i++)
 		order[i] = (struct order){t->slot[i].id, i};
@@ -583,122 +543,8 @@ static int add_nodes(struct tree *t)
 	return r;
 }
 
-/* --- values
- * --------------------------------------------------------------------------------------- */
-
-static int add_columns(struct tree *t)
-{
-	static const struct profile_metric columns[COL_MAX] = {
-#define X(id, name, kind) {name, kind},
-		COLUMNS(X)
-#undef X
-	};
-	bool has[COL_MAX] = {false};
-	uint32_t i;
-
-	for (i = 0; i < t->n; i++) {
-		has[COL_TIME] |= t->slot[i].has_gpu;
-		has[COL_COPY_TIME] |= t->slot[i].has_copy;
-		has[COL_CPU_TIME] |= t->slot[i].has_cpu;
-		has[COL_UNTIMED] |= t->slot[i].untimed > 0;
-	}
-	has[COL_COUNT] = has[COL_TIME];
-	has[COL_DEVICE_ID] = has[COL_DEVICE_TYPE] = has[COL_TIME] || has[COL_COPY_TIME];
-	has[COL_COPIES] = has[COL_COPY_BYTES] = has[COL_COPY_TIME];
-	has[COL_CALLS] = has[COL_CPU_TIME];
-	for (i = 0; i < COL_MAX; i++) {
-		t->column[i] = PROFILE_NONE;
-		if (!has[i])
-			continue;
-		t->column[i] = profile_add_metric(t->l->p, columns[i].name, columns[i].kind);
-		if (t->column[i] == PROFILE_NONE)
-			return no_memory(t);
-	}
-	return 0;
-}
-
-static struct value *value_at(struct tree *t, uint32_t node, uint32_t metric)
-{
-	return &t->l->p->value[(size_t)node * t->l->p->n_metrics + metric];
-}
-
-/* A value that the job itself gave under one of our names stays: it is what the job measured. */
-static void put(struct tree *t, const struct slot *s, enum column c, uint64_t v)
-{
-	struct value *at =
-		t->column[c] == PROFILE_NONE ? NULL : value_at(t, s->local, t->column[c]);
-
-	if (at != NULL && at->type == VALUE_NONE)
-		*at = (struct value){.type = VALUE_U64, .u = v};
-}
-
-static void put_device(struct tree *t, const struct slot *s)
-{
-	const struct share *h, *most = s->share;
-	const struct profile_device *d;
-
-	if (most == NULL)
-		return;
-	for (h = most->next; h != NULL; h = h->next)
-		if (h->ns > most->ns)
-			most = h;
-	d = &t->l->p->device[t->l->device[most->device].merged];
-	*value_at(t, s->local, t->column[COL_DEVICE_ID]) =
-		(struct value){.type = VALUE_STR, .s = d->id};
-	*value_at(t, s->local, t->column[COL_DEVICE_TYPE]) =
-		(struct value){.type = VALUE_STR, .s = d->type};
-}
-
-static void put_slot(struct tree *t, const struct slot *s)
-{
-	t->l->p->node[s->local].class = s->class;
-	if (s->has_gpu) {
-		put(t, s, COL_TIME, s->time);
-		put(t, s, COL_COUNT, s->count);
-		if (s->untimed > 0)
-			put(t, s, COL_UNTIMED, s->untimed);
-	}
-	if (s->has_copy) {
-		put(t, s, COL_COPY_TIME, s->copy_time);
-		put(t, s, COL_COPIES, s->copies);
-		put(t, s, COL_COPY_BYTES, s->bytes);
-	}
-	if (s->has_cpu) {
-		put(t, s, COL_CPU_TIME, s->cpu);
-		put(t, s, COL_CALLS, s->calls);
-	}
-	put_device(t, s);
-}
-
-static int put_all(struct tree *t)
-{
-	struct profile *p = t->l->p;
-	struct slot *s;
-	uint32_t i;
-
-	for (i = 0; i < t->n_user; i++) {
-		struct value *v = value_at(t, t->slot[t->user[i].slot].local, t->user[i].metric);
-
-		*v = merged(v, &t->user[i].v, p->metric[t->user[i].metric].kind);
-	}
-	if (!t->l->select->lean) {
-		p->hist = calloc((size_t)p->n_nodes * HIST_BUCKETS, sizeof(*p->hist));
-		p->span = malloc(p->n_nodes * sizeof(*p->span));
-		if (p->hist == NULL || p->span == NULL)
-			return no_memory(t);
-		for (i = 0; i < p->n_nodes; i++)
-			p->span[i] = (struct profile_span){UINT64_MAX, 0};
-	}
-	for (s = t->slot; s < t->slot + t->n; s++) {
-		put_slot(t, s);
-		if (p->span != NULL)
-			p->span[s->local] = s->span;
-		if (p->hist != NULL && s->hist != NULL)
-			memcpy(p->hist + (size_t)s->local * HIST_BUCKETS, s->hist,
-				HIST_BUCKETS * sizeof(*p->hist));
-	}
-	return 0;
-}
+/* --- launch configurations
+ * ------------------------------------------------------------------------ */
 
 static int config_row(struct tree *t, sqlite3_stmt *st)
 {
@@ -711,7 +557,7 @@ static int config_row(struct tree *t, sqlite3_stmt *st)
 	if ((p->n_configs & (p->n_configs - 1)) == 0) {
 		c = realloc(p->config, (p->n_configs == 0 ? 1 : p->n_configs * 2u) * sizeof(*c));
 		if (c == NULL)
-			return no_memory(t);
+			return load_no_memory(t);
 		p->config = c;
 	}
 	c = &p->config[p->n_configs++];
@@ -731,15 +577,15 @@ static int config_row(struct tree *t, sqlite3_stmt *st)
 
 static int load_tree(struct load *l)
 {
+	int r, cells = load_is_brief(l->select) ? SQL_BRIEF : l->select->lean ? SQL_LEAN : SQL_CELL;
 	struct tree t = {.l = l};
 	uint32_t root;
-	int r;
 
 	r = slot_of(&t, 0, &root); /* first, so that ids mostly come in order */
 	if (r == 0)
-		r = each_row(&t, l->select->lean ? SQL_LEAN : SQL_CELL, cell_row);
+		r = each_row(&t, cells, cell_row);
 	if (r == 0)
-		r = add_columns(&t);
+		r = load_columns(&t);
 	if (r == 0)
 		r = each_row(&t, SQL_METRIC, metric_row);
 	if (r == 0)
@@ -749,7 +595,7 @@ static int load_tree(struct load *l)
 	if (r == 0)
 		r = load_head_end(l); /* devices get their numbers */
 	if (r == 0)
-		r = put_all(&t);
+		r = load_values(&t);
 	if (r == 0 && !l->select->lean)
 		r = each_row(&t, SQL_CONFIG, config_row);
 	free(t.slot);

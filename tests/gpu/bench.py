@@ -44,7 +44,7 @@ class Tools:
             return (bare if mode == "L" else self.torch(mode, "none")), env
         if tool == "protond":
             env["PROTOND_RUNTIME_DIR"] = str(self.dir)
-            env["XDG_DATA_HOME"] = str(self.dir / "data")
+            env["PROTOND_DB"] = str(self.dir / "db")
             out = str(self.dir / f"{mode}{self.n}.hatchet")
             job = work if mode == "L" else self.torch(mode, "protond")
             return [str(self.base / "bin/protonctl"), "run", "-o", out, "--", *job], env

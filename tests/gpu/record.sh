@@ -43,23 +43,14 @@ record many -- "$work" many 4 2000
 record graph -- "$work" graph 10
 record copies -- "$work" copies
 record hang PROTOND_STALL_MS=2000 -- "$work" hang 6
-# Captured before the session: armed while it captures, then a session of its own. It says "ready" and
-# waits for a line.
-raw=$room/raw.before
-mkdir -p "$raw"
-coproc JOB { PROTOND_GPU=armed PROTOND_RAW_DUMP=$raw exec "$work" before 10 2>"$raw/err"; }
-job=$JOB_PID
-exec 8<&"${JOB[0]}" 9>&"${JOB[1]}"
-read -r -t 60 _ <&8
-"$dir/bin/protonctl" start before --pid "$job" >>"$raw/err" 2>&1
-echo go >&9
-exec 9>&-
-cat <&8 >"$raw/out"
-wait "$job"
-"$dir/bin/protonctl" finalize before >>"$raw/err" 2>&1
-big=$(ls -S "$raw"/*.cuptidump 2>/dev/null | head -n 1)
+# Captured before the session: armed while it captures, then a session of its own.
+"${PYTHON:-python3}" "$here/before.py" "$dir" "$room/raw.before" >"$room/before.out" 2>&1
+big=$(ls -S "$room/raw.before"/*.cuptidump 2>/dev/null | head -n 1)
 [ -z "$big" ] || gzip -9 -n -c "$big" >"$out/before.cuptidump.gz"
-echo "command: PROTOND_GPU=armed DIR/gpu/work before 10, protonctl start --pid once it was ready" >"$out/before.txt"
+{
+        echo "command: tests/gpu/before.py DIR RAW"
+        printf 'gpu: %s\n' "$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -n 1)"
+} >"$out/before.txt"
 if python3 -c 'import torch' 2>/dev/null; then
         record torch PROTOND_LIB="$dir/lib/libprotond.so.0" -- python3 "$here/torch_work.py" w3 --tool protond --steps 2
 fi

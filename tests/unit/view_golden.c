@@ -22,6 +22,13 @@ static const struct golden {
 	const char *args[12];
 } cases[] = {
 	{"tree_triton", 0, NULL, {G "triton.hatchet"}},
+	{"tree_triton_m", 0, NULL, {G "triton.hatchet", "-m", "gpu_time/ms,gpu_count,cpu_time/ms"}},
+	{"tree_kernels", 0, NULL, {G "kernels.hatchet"}},
+	{"tree_kernels_full", 0, NULL, {G "kernels.hatchet", "--full-names", "-m", "time/us"}},
+	{"flat_kernels", 0, NULL, {"flat", G "kernels.hatchet"}},
+	{"sorted_kernels", 0, NULL, {G "kernels.hatchet", "--print-sorted", "-d", "1"}},
+	{"json_kernels", 0, NULL, {G "kernels.hatchet", "--json", "-i", "_ZN2at"}},
+	{"diff_kernels", 0, NULL, {"diff", G "kernels.hatchet", G "kernels.hatchet"}},
 	{"tree_three", 0, NULL, {"tree", G "three_kernels.hatchet", "-m", "util,byte/s"}},
 	{"sorted_three", 0, NULL,
 		{G "three_kernels.hatchet", "-m", "flop8/s,time/ms", "--print-sorted"}},
@@ -51,6 +58,7 @@ static const struct golden {
 	{"export_session", 0, NULL, {"export", "7", "-o", "-"}},
 	{"help", 0, NULL, {"help"}},
 	{"man", 0, NULL, {"help", "man"}},
+	{"man", 0, NULL, {"--man"}},
 	{NULL, 0, NULL, {"export", "7", "-o", exported}},
 	{NULL, 1, "--force", {"export", "7", "-o", exported}},
 	{NULL, 0, NULL, {"export", "7", "-o", exported, "--force"}},

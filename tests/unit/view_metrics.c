@@ -229,11 +229,28 @@ START_TEST(defaults_and_totals)
 
 	help_train(db);
 	ck_assert_int_eq(profile_load(db, 7, NULL, &p, &e), 0);
-	ck_assert_str_eq(view_default(p), "time/ms,count");
-	v = derive(p, "time/ns,cpu_time/ns,copy_time/ns");
+	ck_assert_str_eq(view_default(p), "gpu_time/ms,gpu_count,cpu_time/ms");
+	v = derive(p, "time/ns,cpu_time/ns,copy_time/ns,gpu_time/ns,gpu_count,gpu_time/%,gpu_time");
 	ck_assert_double_eq(view_total(v, 0), 8000);
 	ck_assert_double_eq(view_total(v, 1), 1500); /* forward's 700 is inside step's */
 	ck_assert_double_eq(view_total(v, 2), 64);
+	ck_assert_double_eq(view_total(v, 3), 8064); /* kernels and copies */
+	ck_assert_str_eq(v->col[3].name, "gpu_time/ns (inc)");
+	ck_assert_double_eq(view_total(v, 4), 23);
+	ck_assert_str_eq(v->col[4].name, "gpu_count (inc)");
+	ck_assert_double_eq(v->col[3].v[help_node(p, "[memcpy HtoD]")], 64);
+	ck_assert_double_eq(v->col[3].v[help_node(p, "step")], 3064);
+	ck_assert(isnan(v->col[0].v[help_node(p, "[memcpy HtoD]")])); /* as it was */
+	ck_assert_double_eq(v->col[5].v[0], 100);
+	ck_assert_str_eq(v->col[6].name, "gpu_time (inc)");
+	view_free(v);
+	profile_free(p);
+	help_exec(db, "DELETE FROM cell WHERE class IN (1, 2, 8)"); /* copies alone are GPU work */
+	ck_assert_int_eq(profile_load(db, 7, NULL, &p, &e), 0);
+	ck_assert_str_eq(view_default(p), "gpu_time/ms,gpu_count,cpu_time/ms");
+	v = derive(p, NULL);
+	ck_assert_double_eq(view_total(v, 0), 64e-6);
+	ck_assert_double_eq(view_total(v, 1), 3);
 	view_free(v);
 	profile_free(p);
 	help_exec(db, "DELETE FROM cell WHERE class > 0; DELETE FROM metric");

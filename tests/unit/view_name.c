@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: MIT. view_name.c: names of kernels as people read them. */
+#include "name.h"
+
+#include <time.h>
+
+#include "view_help.h"
+
+START_TEST(shortening)
+{
+	static const struct {
+		const char *from, *want;
+	} cases[] = {
+		{"void f<4>(float*)", "f<4>"},
+		{"f", "f"},
+		{"", ""},
+		{"void ", ""},
+		{"void (anonymous namespace)::f<(a::b)1>(int (*)(long), float)", "f<(a::b)1>"},
+		{"a::f(b)::{lambda(int)#1}::operator()(int) const",
+			"a::f(b)::{lambda(int)#1}::operator()"},
+		{"a::f<b<c> >(b<c<d> >)", "a::f<b<c>>"},
+		{"a::f<b<c<d> > >()", "a::f<b<c<d>>>"},
+		{"loss (mean)", "loss (mean)"},
+		{"(a)", "(a)"},
+		{"f)", "f)"},
+		{"a::operator()", "a::operator()"},
+		{"f() [clone .cold]", "f() [clone .cold]"},
+	};
+	char buf[128];
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		(void)snprintf(buf, sizeof(buf), "%s", cases[i].from);
+		name_shorten(buf);
+		ck_assert_msg(
+			strcmp(buf, cases[i].want) == 0, "'%s' became '%s'", cases[i].from, buf);
+	}
+}
+END_TEST
+
+/* pair<pair<…>, pair<…>> and so on: its text doubles with every step. */
+static void doubling(char *buf, size_t n, unsigned steps)
+{
+	static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ";
+	size_t at = (size_t)snprintf(buf, n, "_Z1f4pairIiiE");
+	unsigned i;
+
+	for (i = 0; i < steps && at < n; i++)
+		at += (size_t)snprintf(buf + at, n - at, "S_IS%c_S%c_E", digits[i], digits[i]);
+}
+
+START_TEST(names_that_are_too_much)
+{
+	struct profile *p = profile_new();
+	struct timespec begin, end;
+	char bomb[16][512], bomb_text[512];
+	struct names *n;
+	unsigned i;
+
+	doubling(bomb_text, sizeof(bomb_text), 2);
+	(void)profile_add_node(p, 0, bomb_text, NODE_KERNEL);
+	for (i = 0; i < 3; i++) {
+		doubling(bomb[i], sizeof(bomb[i]), 34 + i);
+		(void)profile_add_node(p, 0, bomb[i], NODE_KERNEL);
+	}
+	(void)profile_add_node(p, 0, "_Z3addIfEvPT_", NODE_KERNEL);
+	(void)profile_add_node(p, 0, "_Z", NODE_KERNEL);
+	(void)profile_add_node(p, 0, "_Z3ad\xff", NODE_KERNEL);
+	ck_assert_int_eq(names_new(false, &n), 0);
+	(void)clock_gettime(CLOCK_MONOTONIC, &begin);
+	ck_assert_int_eq(names_read(n, p), 0);
+	(void)clock_gettime(CLOCK_MONOTONIC, &end);
+	ck_assert_int_lt(end.tv_sec - begin.tv_sec, 10); /* and not for ever */
+	ck_assert_str_eq(
+		names_show(n, bomb_text), "f"); /* all else of it is a list of parameters */
+	for (i = 0; i < 3; i++)
+		ck_assert_ptr_eq(names_show(n, bomb[i]), bomb[i]);
+	ck_assert_str_eq(names_show(n, "_Z3addIfEvPT_"), "add<float>"); /* behind them */
+	ck_assert_str_eq(names_show(n, "_Z"), "_Z");
+	ck_assert_str_eq(names_show(n, "_Z5nobody"), "_Z5nobody");
+	ck_assert_str_eq(names_show(NULL, "_Z3addIfEvPT_"), "_Z3addIfEvPT_");
+	names_free(n);
+	profile_free(p);
+}
+END_TEST
+
+START_TEST(whole_names)
+{
+	struct profile *p = profile_new();
+	struct names *n;
+
+	(void)profile_add_node(p, 0, "_Z3addIfEvPT_", NODE_KERNEL);
+	ck_assert_int_eq(names_new(true, &n), 0);
+	ck_assert_int_eq(names_read(n, p), 0);
+	ck_assert_int_eq(names_read(n, p), 0); /* a second time costs nothing */
+	ck_assert_str_eq(names_show(n, "_Z3addIfEvPT_"), "void add<float>(float*)");
+	ck_assert_str_eq(names_show(n, "void f(int)"), "void f(int)");
+	names_free(n);
+	profile_free(p);
+}
+END_TEST
+
+#define TESTS(X) X(shortening) X(names_that_are_too_much) X(whole_names)
+HELP_MAIN("view_name", TESTS)
