@@ -159,7 +159,7 @@ static int on_anchor(struct fold *f, const struct entry *e)
 	if (!ROOM_FOR(f->new_anchor, f->cap_new_anchors, f->n_new_anchors))
 		return -ENOMEM;
 	f->new_anchor[f->n_new_anchors++] =
-		(struct row_anchor){a.clock, a.mono_ns, a.real_ns, a.error_ns};
+		(struct row_anchor){a.clock, a.mono_ns, a.real_ns, a.error_ns, j->ring_clock};
 	anchors_add(j->ring_clock == RING_CLOCK_TSC ? &f->tsc : &f->mono, &a);
 	offset = (int64_t)(a.real_ns - a.mono_ns);
 	if (known && llabs(offset - f->offset_ns) > STEP_NS)

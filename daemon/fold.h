@@ -161,7 +161,7 @@ struct row_loss { int64_t session, process; uint32_t cause; uint64_t count; };
 struct row_note { int64_t session, process; uint32_t number; int64_t ns; char text[256]; };
 struct row_lane { int64_t process; uint32_t lane; uint64_t head; };
 struct row_pending { int64_t process; void *bytes; uint32_t n; }; /* owned; the fold's own encoding */
-struct row_anchor { uint64_t clock, monotonic_ns, realtime_ns, error_ns; };
+struct row_anchor { uint64_t clock, monotonic_ns, realtime_ns, error_ns; uint32_t ring_clock; };
 
 /* clang-format on */
 

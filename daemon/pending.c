@@ -510,7 +510,6 @@ int pending_pack_fold(const struct fold *f, void **ret_bytes, uint32_t *ret_n)
 	put(&k, PENDING_VERSION);
 	put(&k, f->now_ns);
 	put(&k, f->cost_ns);
-	put(&k, (uint64_t)f->offset_ns);
 	return pack_done(&k, ret_bytes, ret_n);
 }
 
@@ -523,6 +522,5 @@ int pending_unpack_fold(struct fold *f, const void *bytes, uint32_t n)
 	f->now_ns = get(&u);
 	f->cost_ns = get(&u);
 	f->cost_known = true;
-	f->offset_ns = (int64_t)get(&u);
 	return u.bad ? -EBADMSG : 0;
 }

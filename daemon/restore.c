@@ -363,8 +363,7 @@ static void restore_rings(struct restore *r)
 /* --- all of it */
 
 /* In the order that they come: by real time, so that those of an earlier boot are forgotten where
- * the clock begins again. The rows do not say which clock they are of: CLOCK_MONOTONIC is equal to
- * itself. */
+ * the clock begins again. */
 static void restore_anchors(struct restore *r)
 {
 	const struct row_anchor *row = r->batch->anchor.row;
@@ -374,7 +373,7 @@ static void restore_anchors(struct restore *r)
 
 	for (i = 0; i < r->batch->anchor.n; i++, row++) {
 		a = (struct anchor){row->clock, row->monotonic_ns, row->realtime_ns, row->error_ns};
-		anchors_add(a.clock == a.mono_ns ? &f->mono : &f->tsc, &a);
+		anchors_add(row->ring_clock == RING_CLOCK_TSC ? &f->tsc : &f->mono, &a);
 		f->offset_ns = (int64_t)(a.real_ns - a.mono_ns);
 	}
 	f->cost_known = false; /* until the pending row says so */

@@ -345,7 +345,8 @@ static int get_pending(struct store_db *d, sqlite3_stmt *q, struct row_pending *
 static int get_anchor(struct store_db *d, sqlite3_stmt *q, struct row_anchor *a)
 {
 	(void)d;
-	*a = (struct row_anchor){get_u64(q, 0), get_u64(q, 1), get_u64(q, 2), get_u64(q, 3)};
+	*a = (struct row_anchor){get_u64(q, 0), get_u64(q, 1), get_u64(q, 2), get_u64(q, 3),
+		(uint32_t)get_u64(q, 4)};
 	return 0;
 }
 

@@ -569,6 +569,7 @@ static int put_anchor(struct store_db *d, const struct row_anchor *a)
 	bind_u64(q, 2, a->monotonic_ns);
 	bind_u64(q, 3, a->realtime_ns);
 	bind_u64(q, 4, a->error_ns);
+	bind_u64(q, 5, a->ring_clock);
 	return run(q);
 }
 

@@ -64,8 +64,8 @@
 	X(LANE_PUT,      "INSERT OR REPLACE INTO lane(process,lane,head) VALUES(?1,?2,?3)")                 \
 	X(PENDING_PUT,   "INSERT OR REPLACE INTO pending(process,launches) VALUES(?1,?2)")                  \
 	X(PENDING_DROP,  "DELETE FROM pending WHERE process=?1")                                            \
-	X(ANCHOR_PUT,    "INSERT OR REPLACE INTO anchor(clock,monotonic_ns,realtime_ns,error_ns) "          \
-	                 "VALUES(?1,?2,?3,?4)")                                                             \
+	X(ANCHOR_PUT,    "INSERT OR REPLACE INTO anchor(clock,monotonic_ns,realtime_ns,error_ns,ring_clock) "          \
+	                 "VALUES(?1,?2,?3,?4,?5)")                                                          \
 	X(PROCESS_LOAD,  "SELECT " PROCESS_COLUMNS(SQL_NAME) "id FROM process WHERE id IN " SQL_LOADED      \
 	                 " ORDER BY id")                                                                    \
 	X(SESSION_LOAD,  "SELECT " SESSION_COLUMNS(SQL_NAME) "id FROM session WHERE state<>'finalized' "    \
@@ -101,7 +101,7 @@
 	X(LANE_LOAD,     "SELECT process,lane,head FROM lane WHERE process IN " SQL_LOADED)                 \
 	X(PENDING_LOAD,  "SELECT process,launches FROM pending WHERE process=0 OR process IN " SQL_LOADED)               \
 	/* the youngest; the clock starts again at each boot, so it does not say which those are */         \
-	X(ANCHOR_LOAD,   "SELECT clock,monotonic_ns,realtime_ns,error_ns FROM (SELECT * FROM anchor "       \
+	X(ANCHOR_LOAD,   "SELECT clock,monotonic_ns,realtime_ns,error_ns,ring_clock FROM (SELECT * FROM anchor "       \
 	                 "ORDER BY realtime_ns DESC LIMIT 1000) ORDER BY realtime_ns")                      \
 	X(NEXT_PROCESS,  "SELECT max(coalesce((SELECT max(id) FROM process),0)+1,"                          \
 	                 "coalesce((SELECT value FROM meta WHERE key='next_process'),1))")                  \

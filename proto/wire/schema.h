@@ -94,8 +94,9 @@
 "CREATE TABLE lane(process INTEGER NOT NULL, lane INTEGER NOT NULL, head INTEGER NOT NULL," \
 "  PRIMARY KEY(process, lane)) STRICT, WITHOUT ROWID;" \
 "CREATE TABLE pending(process INTEGER PRIMARY KEY, launches BLOB NOT NULL) STRICT;" \
-"CREATE TABLE anchor(clock INTEGER PRIMARY KEY, monotonic_ns INTEGER NOT NULL," \
-"  realtime_ns INTEGER NOT NULL, error_ns INTEGER NOT NULL) STRICT;"
+"CREATE TABLE anchor(ring_clock INTEGER NOT NULL, clock INTEGER NOT NULL, monotonic_ns INTEGER NOT NULL," \
+"  realtime_ns INTEGER NOT NULL, error_ns INTEGER NOT NULL," \
+"  PRIMARY KEY(ring_clock, clock)) STRICT, WITHOUT ROWID;"
 /* clang-format on */
 
 #endif
