@@ -11,7 +11,8 @@
 PD_EXPORT int InitializeInjection(void);
 PD_EXPORT int InitializeInjectionNvtx2(void *get_export_table);
 
-static void settle(void)
+/* Until `flag` is `to`, for a while. */
+static void settle(const _Atomic bool *flag, bool to)
 {
 	const uint64_t deadline = pd_now_ms() + SETTLE_MS;
 
@@ -19,7 +20,7 @@ static void settle(void)
 		/* acquire: pairs with the release in pd_changed() */
 		const uint32_t was = atomic_load_explicit(&pd.change, memory_order_acquire);
 
-		if (atomic_load(&pd.settled) || pd_now_ms() >= deadline)
+		if (atomic_load(flag) == to || pd_now_ms() >= deadline)
 			return;
 		pd_wait(&pd.change, was, deadline);
 	}
@@ -47,13 +48,14 @@ PD_EXPORT int InitializeInjection(void)
 	if (pd_thread_here() == NULL || pd.inert)
 		return 1;
 	if (pd.has_token || wants_gpu())
-		settle();
+		settle(&pd.settled, true);
 	e = atomic_load_explicit(&HOT->engine, memory_order_acquire);
 	want = atomic_load(&pd.full_want);
 	if (e != NULL && (want & (WANT_GPU | WANT_GPU_ARMED)) != 0)
 		(void)e->want(want);
 	atomic_store(&pd.injected, true);
 	pd_ring();
+	settle(&pd.held, false); /* what was kept back for us holds, and the gate is up */
 	errno = saved;
 	return 1;
 }

@@ -293,6 +293,7 @@ static void engine_want(uint32_t full)
 	const uint32_t want = gpu_can_wait(full), first = want & ~(GPU_BITS & ~link_.applied);
 
 	atomic_store(&pd.full_want, full);
+	atomic_store(&pd.held, want != full);
 	if ((want & ~(uint32_t)WANT_GPU_PAUSE) == 0)
 		gate_set(false);
 	if (first != link_.applied)
@@ -576,7 +577,7 @@ void link_serve(void)
 {
 	if (!link_.attached)
 		return;
-	if (link_hear())
+	if (link_hear() || (atomic_load(&pd.held) && atomic_load(&pd.injected)))
 		apply();
 	serve_gpu();
 	if (link_.controlled)

@@ -151,6 +151,7 @@ static void forget_parent(struct pd_thread *t)
 	threads.spare = NULL; /* may have been in the middle of a change */
 	atomic_store(&pd.parked, false);
 	atomic_store(&pd.injected, false);
+	atomic_store(&pd.held, false);
 	atomic_store(&pd.local_want, 0);
 	atomic_store(&pd.full_want, 0);
 	atomic_store(&pd.asked, 0);

@@ -2,7 +2,9 @@
  *
  * PROTOND_CUPTI_PATH=STUB PD_REPLAY_DUMP=FILE pd_replay_job [NAME [hatchet]]: opens a session
  * through libprotond, as any job, then plays the dump: the recorded threads enter the recorded
- * scopes and "launch". Ends the session where the recording ended. Exit status 0, 1 on any failure.
+ * scopes and "launch". With a format it ends the session where the recording ended; without, it
+ * ends as the recorded program did: what CUPTI gave only in the exit handler's forced flush comes
+ * then. Exit status 0, 1 on any failure.
  */
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -59,7 +61,7 @@ static void level(void *user, uint32_t to)
 	if (to == 2 && job.session < 0) {
 		job.session = protond_start(job.name, NULL);
 		say("start", job.session);
-	} else if (to < 2 && job.session >= 0) {
+	} else if (to < 2 && job.session >= 0 && job.format != NULL) {
 		say("deactivate", protond_deactivate(job.session, PROTOND_FLUSH));
 		say("finalize", protond_finalize(job.session, job.format));
 		job.session = -1;

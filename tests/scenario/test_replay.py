@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT. The whole path with a GPU that is a recording: real agent, daemon, store and viewer.
+import gzip
+import json
+import pathlib
+import subprocess
+
+import pytest
+
+from conftest import BUILD, WAIT, until
+
+HERE = pathlib.Path(__file__).resolve().parent
+DUMPS = sorted((HERE.parent / "replay/dumps").glob("*.cuptidump.gz"))
+STUB, JOB, EXPECTED = (BUILD / "replay" / n for n in ("libcupti.so.13", "pd_replay_job", "expected"))
+
+pytestmark = pytest.mark.skipif(not JOB.exists(), reason="tests/replay/check.sh builds the stub; it runs first in make check")
+
+
+def play(world, dump, *args, **env):
+    env = {**world.env, "PROTOND_CUPTI_PATH": str(STUB), "PD_REPLAY_DUMP": str(dump),
+           "CUDA_INJECTION64_PATH": str(BUILD / "lib/libprotond.so.0"), **env}
+    return subprocess.run([str(JOB), *args], env=env, capture_output=True, text=True, timeout=WAIT * 4,
+                          cwd=world.home)
+
+
+def expected(dump):
+    """{path: count} of kernels, from the tool that shares no code with the product."""
+    out = subprocess.run([str(EXPECTED), str(dump)], capture_output=True, text=True, check=True).stdout
+    rows = [line.split("\t") for line in out.splitlines() if "\t" in line]
+    return {p: int(n) for p, n, *_ in rows if not p.rsplit("/", 1)[1].startswith("[")}
+
+
+def kernels(world, session):
+    rows = world.sql(
+        "WITH RECURSIVE p(id, path) AS (SELECT id, '' FROM node WHERE parent = 0 UNION ALL"
+        " SELECT n.id, p.path || '/' || n.name FROM node n JOIN p ON n.parent = p.id)"
+        " SELECT p.path, sum(c.count) FROM cell c JOIN p ON p.id = c.node JOIN session s ON"
+        " s.id = c.session WHERE s.name = ? AND c.class IN (1, 2, 8) GROUP BY p.path", session)
+    return dict(rows)
+
+
+@pytest.mark.parametrize("gz", DUMPS, ids=lambda p: p.name.split(".")[0])
+def test_recorded_on_a_gpu(world, gz):
+    dump = world.home / "dump"
+    dump.write_bytes(gzip.decompress(gz.read_bytes()))
+    world.start(PROTOND_AUTO_SESSION="off")
+    r = play(world, dump, "replayed")
+    assert r.returncode == 0, r.stderr
+    until("the session is stored", lambda: world.state("replayed") == "finalized")
+    want = expected(dump)
+    assert kernels(world, "replayed") == want, r.stderr
+    text = world.view("tree", "replayed").stdout
+    assert "source=replay" in text, "a replay is called one wherever it is shown"
+    world.view("export", "replayed", "-o", world.home / "replayed.hatchet")
+    data = json.loads((world.home / "replayed.hatchet").read_text())
+
+    def count(node):
+        return node["metrics"].get("count", 0) + sum(map(count, node["children"]))
+    assert count(data[0]) == sum(want.values())
+
+
+def test_a_graph_captured_while_armed_keeps_its_scopes(world):
+    """Armed before the session, on within it: the way from one to the other must not let go of CUPTI."""
+    dump = world.home / "dump"
+    dump.write_bytes(gzip.decompress((HERE.parent / "replay/dumps/graph.cuptidump.gz").read_bytes()))
+    world.start(PROTOND_AUTO_SESSION="off")
+    r = play(world, dump, "armed", PROTOND_GPU="armed")
+    assert r.returncode == 0, r.stderr
+    until("the session is stored", lambda: world.state("armed") == "finalized")
+    assert kernels(world, "armed") == expected(dump)
+
+
+@pytest.mark.parametrize("code, words", [("39", "another"), ("999", "driver"), ("15", "driver"), ("35", "may not profile")])
+def test_no_gpu_data_says_why(world, code, words):
+    dump = world.home / "dump"
+    dump.write_bytes(gzip.decompress((HERE.parent / "replay/dumps/eager.cuptidump.gz").read_bytes()))
+    env = {"PROTOND_CUPTI_PATH": str(STUB), "PD_REPLAY_DUMP": str(dump), "PD_REPLAY_ERROR": code}
+    r = world.ctl("run", "-n", "none", "--", JOB, "own", env=env, check=False)
+    assert words in r.stderr.lower(), r.stderr
+    assert "add_kernel" not in r.stderr
