@@ -85,7 +85,7 @@ same() { # name, dump
 }
 
 for lib in 10.2 11.1 11.4 11.8 12.4 13.0; do
-        for case in eager threads graph midcapture copies running unload failed; do
+        for case in eager threads graph armed midcapture copies running unload failed; do
                 dump=$out/$case-$lib.cuptidump
                 "$out/gen" "$case" "$lib" "$dump" && drive "$dump"
                 same "$case, records of CUPTI $lib" "$dump"

@@ -360,6 +360,16 @@ static void case_graph(void)
 	resource(RES_EXEC_DESTROY_STARTING, 0, 0, 0, 901);
 }
 
+/* Captured before the session, while armed. */
+static void case_armed(void)
+{
+	capture(1, true);
+	level(2);
+	stand("step");
+	replay(1, 3);
+	flush(false);
+}
+
 /* The session began inside a capture: BeginCapture was not seen. */
 static void case_midcapture(void)
 {
@@ -450,7 +460,7 @@ static const struct {
 } cases[] = {
 	{"eager", case_eager},   {"threads", case_threads}, {"graph", case_graph},
 	{"copies", case_copies}, {"running", case_running}, {"unload", case_unload},
-	{"many", case_many},     {"failed", case_failed},   {"midcapture", case_midcapture},
+	{"many", case_many},     {"failed", case_failed},   {"midcapture", case_midcapture}, {"armed", case_armed},
 };
 /* clang-format on */
 
@@ -510,7 +520,7 @@ int main(int argc, char **argv)
 	header();
 	device(0);
 	device(1);
-	level(2);
+	level(fn == case_armed ? 1 : 2);
 	fn();
 	flush(true);
 	level(0);
