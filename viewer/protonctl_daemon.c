@@ -13,11 +13,13 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "paths.h"
 
+#define RETRY_MS  50 /* between two looks when nothing is heard */
 #define WAIT_MS   5000
 #define LOG_FILE  "protond.log"
 #define LOG_BYTES (1 << 20)
@@ -83,32 +85,54 @@ static void last_words(const char *dir, char *ret, size_t n)
 	(void)fclose(f);
 }
 
-/* Until somebody listens in dir. */
-static int wait_for_socket(int watch_fd, const char *dir, struct rpc **ret, struct err *e)
+struct starting {
+	const char *dir, *path; /* runtime directory; the program */
+	int log_fd, watch_fd;
+	pid_t pid; /* 0: none runs */
+};
+
+static int spawn(struct starting *s, struct err *e)
+{
+	s->pid = fork();
+	if (s->pid == 0)
+		become_daemon(s->path, s->log_fd);
+	if (s->pid > 0)
+		return 0;
+	s->pid = 0;
+	return err_set(e, neg_errno(), "cannot start protond: %s", strerror(errno));
+}
+
+/* Until somebody listens. Ours ends at once when another has the directory: that one answers soon,
+ * or is itself about to end, and then ours is started again. */
+static int wait_for_socket(struct starting *s, struct rpc **ret, struct err *e)
 {
 	const int64_t until = now_ms() + WAIT_MS;
-	struct pollfd p = {.fd = watch_fd, .events = POLLIN};
+	struct pollfd p = {.fd = s->watch_fd, .events = POLLIN};
 	char events[4096];
-	int64_t left;
-	int r;
+	int r = spawn(s, e);
 
-	for (;;) {
-		r = rpc_open_at(dir, ret, e);
+	while (r == 0) {
+		r = rpc_open_at(s->dir, ret, e);
 		if (r != -ENOTCONN)
 			return r;
-		left = until - now_ms();
-		if (left <= 0)
+		if (now_ms() >= until)
 			return -ENOTCONN;
-		if (poll(&p, 1, (int)left) > 0)
-			(void)read(watch_fd, events, sizeof(events));
+		if (poll(&p, 1, RETRY_MS) > 0)
+			(void)read(s->watch_fd, events, sizeof(events));
+		r = 0;
+		if (s->pid > 0 && waitpid(s->pid, NULL, WNOHANG) == s->pid)
+			s->pid = 0;
+		else if (s->pid == 0)
+			r = spawn(s, e);
 	}
+	return r;
 }
 
 static int start_private(struct rpc **ret, struct err *e)
 {
 	char dir[4096], path[4096], words[256];
-	int r, log_fd, watch_fd;
-	pid_t pid;
+	struct starting s = {.dir = dir, .path = path};
+	int r;
 
 	r = paths_private_runtime(dir, sizeof(dir), e);
 	if (r < 0)
@@ -117,31 +141,27 @@ static int start_private(struct rpc **ret, struct err *e)
 		return err_set(e, -ENOENT,
 			"no daemon runs, and there is no protond beside protonctl to start; "
 			"install protond completely, or start one");
-	watch_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
-	if (watch_fd < 0 || inotify_add_watch(watch_fd, dir, IN_CREATE | IN_MOVED_TO) < 0) {
+	s.watch_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+	if (s.watch_fd < 0 || inotify_add_watch(s.watch_fd, dir, IN_CREATE | IN_MOVED_TO) < 0) {
 		r = err_set(e, neg_errno(),
 			"cannot watch %s: %s; raise fs.inotify.max_user_instances", dir,
 			strerror(errno));
-		if (watch_fd >= 0)
-			(void)close(watch_fd);
+		if (s.watch_fd >= 0)
+			(void)close(s.watch_fd);
 		return r;
 	}
-	log_fd = open_log(dir);
-	pid = fork();
-	if (pid == 0)
-		become_daemon(path, log_fd);
-	r = pid < 0 ? err_set(e, neg_errno(), "cannot start protond: %s", strerror(errno))
-		    : wait_for_socket(watch_fd, dir, ret, e);
-	if (r == -ENOTCONN && pid > 0) {
+	s.log_fd = open_log(dir);
+	r = wait_for_socket(&s, ret, e);
+	if (r == -ENOTCONN) {
 		last_words(dir, words, sizeof(words));
 		(void)err_set(e, -ENOTCONN,
 			"protond was started but does not answer in %s%s%s; its words are in "
 			"%s/" LOG_FILE,
 			dir, *words != '\0' ? ": " : "", words, dir);
 	}
-	if (log_fd >= 0)
-		(void)close(log_fd);
-	(void)close(watch_fd);
+	if (s.log_fd >= 0)
+		(void)close(s.log_fd);
+	(void)close(s.watch_fd);
 	return r;
 }
 

@@ -3,9 +3,11 @@
 #include "protonctl.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 static const char *const shared_options[] = {"backend", "context", "data", "hook", "mode", "cpu"};
@@ -270,12 +272,35 @@ int cmd_prune(struct ctl *c)
 	return CTL_OK;
 }
 
+#define END_MS 10000
+
+/* The daemon stores what it has, then ends: the next command must not meet it. */
+static void await_end(int64_t pid)
+{
+	struct pollfd p = {.fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0), .events = POLLIN};
+
+	if (p.fd < 0)
+		return; /* gone, or of another pid namespace */
+	(void)poll(&p, 1, END_MS);
+	(void)close(p.fd);
+}
+
 int cmd_shutdown(struct ctl *c)
 {
 	struct rpc_reply r = {.fd = -1};
+	struct rpc *rpc;
+	int64_t pid;
 
-	if (ctl_ask(c, "stop_daemon", &r) < 0)
+	if (ctl_open(c, &rpc) < 0)
 		return ctl_fail(c);
+	pid = rpc_daemon(rpc)->pid;
+	(void)rpc_begin(rpc, "stop_daemon");
+	if (ctl_call(c, rpc, &r) < 0) {
+		rpc_close(rpc);
+		return ctl_fail(c);
+	}
+	rpc_close(rpc);
+	await_end(pid);
 	if (!ctl_json(c, &r))
 		(void)puts("protond ends; jobs go on and are found again by the next one");
 	rpc_reply_free(&r);

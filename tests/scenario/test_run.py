@@ -145,3 +145,14 @@ def test_delete_and_prune(world):
     world.ctl("delete", "gone")
     assert world.state("gone") is None
     assert world.sql("SELECT count(*) FROM cell") == [(0,)]
+
+
+def test_short_runs_and_restarts_never_leave_an_empty_session(world):
+    """A store that has seen many daemons: each short run is whole, also right after a shutdown."""
+    for i in range(24):
+        r = subprocess.run([str(BUILD / "bin/protonctl"), "run", "-n", f"s{i}", "--", str(BUILD / "tests/job")],
+                           input="repeat 100 a\nquit 0\n", env=world.env, text=True, capture_output=True, timeout=WAIT)
+        assert r.returncode == 0, r.stderr
+        assert world.cells(f"s{i}")["/a"][0] == 100, r.stderr
+        if i % 4 == 3:
+            world.ctl("shutdown")
