@@ -195,6 +195,7 @@ AR_ctl := libdaemon libviewer libwire
 $(UNIT): $(B)/tests/%: tests/unit/%.c $(B)/flags $$(addsuffix .a,$$(addprefix $(B)/ar/,$$(AR_$$(firstword $$(subst _, ,$$*)))))
 	@mkdir -p $(@D)
 	$(CC) -Itests/unit $(INC_agent) $(INC_libclient) $(INC_daemon) $(INC_viewer) $(PKG_CFL) $(ALL_CFLAGS) \
+		-Wno-frame-larger-than -Wno-overlength-strings -Wno-null-dereference \
 		$(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
 		$(LIB_CHECK) $(LIB_DAEMON) $(LIB_VIEWER) -ldl
 

@@ -20,7 +20,8 @@
 	X(FOREGROUND, "foreground", NULL,   "say what happens on standard error, also when private")           \
 	X(CONFIG,     "config",     "FILE", "read FILE instead of the usual configuration")                    \
 	X(VERSION,    "version",    NULL,   "print the version")                                               \
-	X(HELP,       "help",       NULL,   "print this")
+	X(HELP,       "help",       NULL,   "print this")                                                      \
+	X(MAN,        "man",        NULL,   "print the manual page (roff)")
 /* clang-format on */
 
 enum option_id {
@@ -67,6 +68,37 @@ static void print_help(void)
 #undef X
 }
 
+/* Texts of the tables go behind a zero-width escape: a line may begin with a dot. */
+static void print_man(void)
+{
+	size_t i;
+
+	(void)printf(".TH PROTOND 8 \"\" \"protond %s\"\n.SH NAME\n"
+		     "protond \\- the always-on profiler of GPU jobs\n.SH SYNOPSIS\n.B protond\n"
+		     "[options]\n.SH DESCRIPTION\n"
+		     "Drains the rings of the user's jobs (of all users, as a service), joins what "
+		     "the GPU did with the\nscopes that launched it, and keeps the call trees of "
+		     "every session in SQLite. It stays in the\nforeground; a service manager or\n"
+		     ".BR protonctl (1)\nstarts it.\n.SH OPTIONS\n",
+		PROTOND_BUILD_VERSION);
+	for (i = 0; i < ROWS_N; i++)
+		(void)printf(".TP\n.B \\-\\-%s%s%s\n\\&%s\n", rows[i].name,
+			rows[i].argument != NULL ? " " : "",
+			rows[i].argument != NULL ? rows[i].argument : "", rows[i].help);
+	(void)printf(".SH CONFIGURATION\n.I key = value\nlines in\n.I /etc/protond.conf\n"
+		     "(private:\n.IR ~/.config/protond.conf ),\n"
+		     "or variables PROTOND_KEY in upper case.\n");
+#define X(key, type, def, help) \
+	(void)printf(           \
+		".TP\n.B %s\n\\&%s%s%s\n", #key, help, *(def) != '\0' ? "; default " : "", def);
+	CONFIG(X)
+#undef X
+	(void)printf(
+		".SH EXIT STATUS\n0 ended in order or another private protond answers; 1 could not "
+		"start or go on; 2 usage;\n3 another protond holds the directory.\n"
+		".SH SEE ALSO\n.BR protonctl (1),\n.BR protonview (1)\n");
+}
+
 /* Exit status, or -1 to go on. */
 static int parse_options(int argc, char **argv, struct options *o)
 {
@@ -91,6 +123,9 @@ static int parse_options(int argc, char **argv, struct options *o)
 			return 0;
 		} else if (c == OPTION_HELP) {
 			print_help();
+			return 0;
+		} else if (c == OPTION_MAN) {
+			print_man();
 			return 0;
 		} else {
 			(void)fprintf(stderr, "protond: see protond --help\n");

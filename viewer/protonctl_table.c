@@ -125,7 +125,7 @@ const struct command commands[] = {
         {"help", NULL, cmd_help, 0, 1, "[COMMAND]", "this list, or a command's words",
                 NULL, "protonctl help run\n", no_options, false, 0},
         /* Not listed: for the build and for completion. */
-        {"__man", NULL, cmd_man, 0, 0, "", NULL, NULL, "", no_options, false, 0},
+        {"__man", "--man", cmd_man, 0, 0, "", NULL, NULL, "", no_options, false, 0},
         {"__complete", NULL, cmd_complete, 1, 1, "sessions|jobs", NULL, NULL, "", no_options, false, 0},
 };
 /* clang-format on */

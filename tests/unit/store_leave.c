@@ -229,7 +229,7 @@ START_TEST(old_anchors)
 
 	three(&b);
 	for (i = 1; i <= 3000; i++) /* two boots: the clock starts again */
-		*batch_anchor(&b) = (struct row_anchor){i <= 1500 ? 1000000 + i : i, i, i, 1};
+		*batch_anchor(&b) = (struct row_anchor){i <= 1500 ? 1000000 + i : i, i, i, 1, 1};
 	test_store(s, &b);
 	got = test_load(s);
 	ck_assert_uint_eq(got.anchor.n, 1000);

@@ -96,8 +96,8 @@ static void fill_small(struct batch *b)
 	*batch_note(b) = (struct row_note){3, 7, 1, 123, "gap: torch.profiler had CUPTI"};
 	*batch_lane(b) = (struct row_lane){7, 0, 1ull << 40};
 	*batch_lane(b) = (struct row_lane){7, 1023, 8};
-	*batch_anchor(b) = (struct row_anchor){100, 200, 300, 4};
-	*batch_anchor(b) = (struct row_anchor){50, 201, 301, 5};
+	*batch_anchor(b) = (struct row_anchor){100, 200, 300, 4, 1};
+	*batch_anchor(b) = (struct row_anchor){50, 201, 301, 5, 2};
 	*batch_pending(b) = (struct row_pending){7, malloc(5), 5};
 	memcpy(b->pending.row[0].bytes, "\0\1\2\0\3", 5);
 	*batch_pending(b) = (struct row_pending){8, NULL, 0};
