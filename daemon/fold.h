@@ -165,10 +165,11 @@ struct row_anchor { uint64_t clock, monotonic_ns, realtime_ns, error_ns; uint32_
 
 /* clang-format on */
 
-#define ROWS(X)                                                                                 \
-	X(process)                                                                              \
-	X(session) X(member) X(active) X(segment) X(node) X(cell) X(metric) X(config) X(device) \
-		X(busy) X(loss) X(note) X(lane) X(pending) X(anchor)
+#define ROWS(X)                                                                              \
+	X(process)                                                                           \
+	X(session)                                                                           \
+	X(member) X(active) X(segment) X(node) X(cell) X(metric) X(config) X(device) X(busy) \
+		X(loss) X(note) X(lane) X(pending) X(anchor)
 
 struct batch {
 #define X(t)                         \

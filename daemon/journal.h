@@ -49,7 +49,7 @@ struct journal_entry {
 	uint16_t pad0;
 	uint64_t mono_ns; /* when it was appended */
 	uint8_t ring[16]; /* whose; zero for VERB, ANCHOR, COST */
-	/* payload follows */
+			  /* payload follows */
 };
 _Static_assert(sizeof(struct journal_entry) == 40, "journal");
 

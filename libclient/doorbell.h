@@ -76,7 +76,7 @@ struct pd {
 	_Atomic uint32_t asked, answered;
 	_Atomic int32_t answer; /* of the last one answered: 0 or -errno */
 	_Atomic bool settled;   /* the first handshake is over, well or not */
-	_Atomic bool held;    /* GPU wishes that wait for InitializeInjection() */
+	_Atomic bool held;      /* GPU wishes that wait for InitializeInjection() */
 	char words[PD_TEXT];    /* why answer is negative; written before answered is stored */
 
 	_Atomic uint32_t lock; /* of all that follows */

@@ -45,7 +45,7 @@ static struct {
 	_Atomic uint32_t out;         /* not free and not completed */
 	_Atomic bool forcing;         /* FlushAll(1) runs */
 	_Alignas(LINE) uint8_t *base; /* of BUFFERS_MAX buffers, address space only */
-	_Atomic uint32_t made; /* the agent makes; others only look */
+	_Atomic uint32_t made;        /* the agent makes; others only look */
 	uint32_t cap;
 	struct slot slot[BUFFERS_MAX];
 	_Atomic uint32_t spare[SPARES]; /* enum spare_state */
