@@ -163,13 +163,10 @@ struct row_lane { int64_t process; uint32_t lane; uint64_t head; };
 struct row_pending { int64_t process; void *bytes; uint32_t n; }; /* owned; the fold's own encoding */
 struct row_anchor { uint64_t clock, monotonic_ns, realtime_ns, error_ns; uint32_t ring_clock; };
 
+#define ROWS(X)                                                                                  \
+        X(process) X(session) X(member) X(active) X(segment) X(node) X(cell) X(metric) X(config) \
+        X(device) X(busy) X(loss) X(note) X(lane) X(pending) X(anchor)
 /* clang-format on */
-
-#define ROWS(X)                                                                              \
-	X(process)                                                                           \
-	X(session)                                                                           \
-	X(member) X(active) X(segment) X(node) X(cell) X(metric) X(config) X(device) X(busy) \
-		X(loss) X(note) X(lane) X(pending) X(anchor)
 
 struct batch {
 #define X(t)                         \
