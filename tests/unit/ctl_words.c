@@ -86,12 +86,14 @@ static const struct { const char *word[4]; int want; } bad_lines[] = {
 
 START_TEST(bad_line_is_usage)
 {
-	char *argv[5] = {NULL};
+	char *argv[5] = {NULL}, word[4][16];
 	struct ctl c;
 	int i;
 
-	for (i = 0; i < 4 && bad_lines[_i].word[i] != NULL; i++)
-		argv[i] = strdup(bad_lines[_i].word[i]);
+	for (i = 0; i < 4 && bad_lines[_i].word[i] != NULL; i++) {
+		(void)snprintf(word[i], sizeof(word[i]), "%s", bad_lines[_i].word[i]);
+		argv[i] = word[i];
+	}
 	ck_assert_int_eq(parse(&c, bad_lines[_i].word[0], argv), bad_lines[_i].want);
 }
 END_TEST
