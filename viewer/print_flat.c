@@ -295,7 +295,7 @@ int flat_print(struct text *t, const struct flat *f, const struct print_options 
 	if (r < f->row + f->n)
 		text_fmt(t, "(%u more rows; -n 0 shows all)\n", (unsigned)(f->row + f->n - r));
 	if (f->has_hist)
-		text_str(t, "p50 and p99 are within 19% of the true value\n");
+		text_str(t, "p50 and p99 are within 19% of the true value, from 32 ns on\n");
 	return 0;
 }
 

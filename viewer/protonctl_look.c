@@ -58,7 +58,22 @@ static void where_thread(const msgpack_object *t, uint64_t now_ns)
 	}
 }
 
-static void where_launch(const msgpack_object *l, uint64_t now_ns)
+static bool alike(const msgpack_object *a, const msgpack_object *b)
+{
+	static const char *const keys[] = {"kernel", "path"};
+	char x[512], y[512];
+	size_t i;
+
+	for (i = 0; i < 2; i++)
+		if (strcmp(wire_text(a, keys[i], x, sizeof(x)),
+			    wire_text(b, keys[i], y, sizeof(y))) != 0)
+			return false;
+	return wire_get(a, "running") != NULL && wire_get(b, "running") != NULL &&
+	       wire_get(a, "running")->via.boolean == wire_get(b, "running")->via.boolean;
+}
+
+/* more: as many behind it are alike. */
+static void where_launch(const msgpack_object *l, uint64_t now_ns, uint32_t more)
 {
 	const bool running = wire_get(l, "running") != NULL && wire_get(l, "running")->via.boolean;
 
@@ -71,6 +86,8 @@ static void where_launch(const msgpack_object *l, uint64_t now_ns)
 	if (running)
 		(void)printf("  device %lu stream %lu", wire_u64_or(l, "device", 0),
 			wire_u64_or(l, "stream", 0));
+	if (more > 0)
+		(void)printf(", and %u more of it", more);
 	(void)putchar('\n');
 }
 
@@ -101,7 +118,7 @@ static void where_job(const msgpack_object *j, uint64_t now_ns)
 	const int64_t rank = wire_i64_or(j, "rank", -1);
 	const uint64_t flight = wire_u64_or(j, "in_flight", 0);
 	char ended[32];
-	uint32_t i, n;
+	uint32_t i, n, same;
 
 	(void)printf("pid %lu", wire_u64_or(j, "pid", 0));
 	if (rank >= 0)
@@ -128,8 +145,11 @@ static void where_job(const msgpack_object *j, uint64_t now_ns)
 		put_since(now_ns, wire_u64_or(j, "delivered_ns", 0));
 		(void)puts("");
 	}
-	for (i = 0; i < n; i++)
-		where_launch(&list[i], now_ns);
+	for (i = 0; i < n; i += same) {
+		for (same = 1; i + same < n && alike(&list[i], &list[i + same]); same++)
+			;
+		where_launch(&list[i], now_ns, same - 1);
+	}
 }
 
 /* The deepest path a job's first thread is in: what ranks are compared by. */
