@@ -14,12 +14,13 @@
  */
 #include "core.h"
 
+#include "name.h"
+
 #include <string.h>
 #include <sys/mman.h>
 
 #define CHUNK        (64u << 10) /* tables are backed with memory in steps of this */
 #define CONFIG_SLOTS (2 * RING_CONFIGS)
-#define HASH_HEX     16u
 
 /* All ordinary memory of this process. */
 static struct tables {
@@ -60,16 +61,6 @@ static bool backed(uint64_t section, uint64_t limit, uint64_t end, uint64_t *hav
 		return false;
 	*have = to;
 	return true;
-}
-
-static uint64_t fnv(const void *p, size_t n)
-{
-	const unsigned char *b = p;
-	uint64_t h = 0xcbf29ce484222325ull;
-
-	for (size_t i = 0; i < n; i++)
-		h = (h ^ b[i]) * 0x100000001b3ull;
-	return h;
 }
 
 static uint64_t mix(uint64_t h)
@@ -132,7 +123,7 @@ static uint32_t name_insert(uint64_t hash, const char *text, uint32_t bytes, uin
 /* UINT32_MAX: the table is full. */
 static uint32_t name_get(const char *text, uint32_t bytes)
 {
-	const uint64_t hash = fnv(text, bytes);
+	const uint64_t hash = name_hash(text, bytes);
 	uint32_t slot, id = name_find(hash, text, bytes, &slot);
 
 	if (id != UINT32_MAX)
@@ -143,18 +134,6 @@ static uint32_t name_get(const char *text, uint32_t bytes)
 		id = name_insert(hash, text, bytes, slot);
 	agent_unlock(&core.table_lock);
 	return id;
-}
-
-static void name_cut(const char *text, size_t bytes, char ret[NAME_BYTES_MAX])
-{
-	static const char digit[] = "0123456789abcdef";
-	const uint64_t hash = fnv(text, bytes);
-	const uint32_t keep = NAME_BYTES_MAX - HASH_HEX - 1;
-
-	memcpy(ret, text, keep);
-	ret[keep] = '~';
-	for (uint32_t i = 0; i < HASH_HEX; i++)
-		ret[keep + 1 + i] = digit[hash >> (60 - 4 * i) & 15];
 }
 
 uint32_t agent_name(const char *text, size_t bytes)
@@ -193,7 +172,7 @@ uint32_t table_name_of(uint32_t local)
 		return NAME_OTHER;
 	id = agent_name(text, bytes);
 	/* libprotond cuts long names in the same way, where nobody counts. */
-	if (bytes == NAME_BYTES_MAX && text[NAME_BYTES_MAX - HASH_HEX - 1] == '~')
+	if (bytes == NAME_BYTES_MAX && text[NAME_BYTES_MAX - NAME_HASH_HEX - 1] == '~')
 		agent_count(&core.counts->names_cut, 1);
 	if (id != NAME_OTHER)
 		atomic_store_explicit(&tab.local[local], id, memory_order_relaxed);
@@ -361,7 +340,7 @@ uint32_t table_context_path(uint64_t context)
 uint32_t agent_config(const struct ring_config *c)
 {
 	struct ring_config *all = (struct ring_config *)(void *)at(core.at.configs);
-	uint32_t id = UINT32_MAX, n, i = (uint32_t)mix(fnv(c, sizeof(*c)));
+	uint32_t id = UINT32_MAX, n, i = (uint32_t)mix(name_hash(c, sizeof(*c)));
 
 	agent_lock(&core.table_lock);
 	n = atomic_load_explicit(&core.counts->configs, memory_order_relaxed);

@@ -8,13 +8,14 @@
  */
 #include "doorbell.h"
 
+#include "name.h"
+
 #include <string.h>
 
 #include "protond.h"
 #include "ring.h"
 
-#define SLOTS    (2 * NAMES_MAX)
-#define HASH_HEX 16u
+#define SLOTS (2 * NAMES_MAX)
 
 static const char other[] = "(other)";
 #define OTHER_BYTES ((uint32_t)sizeof(other) - 1)
@@ -30,15 +31,6 @@ static _Atomic uint32_t slots[SLOTS]; /* ids; 0: free */
 static _Atomic uint32_t count = NAME_OTHER_OP + 1;
 static char texts[RING_NAME_BYTES];
 static _Atomic uint32_t texts_used;
-
-static uint64_t fnv(const char *p, uint32_t n)
-{
-	uint64_t h = 0xcbf29ce484222325ull;
-
-	for (uint32_t i = 0; i < n; i++)
-		h = (h ^ (unsigned char)p[i]) * 0x100000001b3ull;
-	return h;
-}
 
 static bool same(uint32_t id, uint64_t hash, const char *text, uint32_t bytes)
 {
@@ -72,7 +64,7 @@ static uint32_t entry_make(uint64_t hash, const char *text, uint32_t bytes)
 
 static uint32_t intern(const char *text, uint32_t bytes)
 {
-	const uint64_t hash = fnv(text, bytes);
+	const uint64_t hash = name_hash(text, bytes);
 	uint32_t mine = 0;
 
 	if (bytes == OTHER_BYTES && memcmp(text, other, bytes) == 0)
@@ -96,25 +88,13 @@ static uint32_t intern(const char *text, uint32_t bytes)
 	}
 }
 
-static void cut(const char *text, uint32_t bytes, char ret[NAME_BYTES_MAX])
-{
-	static const char digit[] = "0123456789abcdef";
-	const uint64_t hash = fnv(text, bytes);
-	const uint32_t keep = NAME_BYTES_MAX - HASH_HEX - 1;
-
-	memcpy(ret, text, keep);
-	ret[keep] = '~';
-	for (uint32_t i = 0; i < HASH_HEX; i++)
-		ret[keep + 1 + i] = digit[hash >> (60 - 4 * i) & 15];
-}
-
 uint32_t pd_intern(const char *text, uint32_t bytes)
 {
 	char shorter[NAME_BYTES_MAX];
 
 	if (bytes <= NAME_BYTES_MAX)
 		return intern(text, bytes);
-	cut(text, bytes, shorter);
+	name_cut(text, bytes, shorter);
 	return intern(shorter, NAME_BYTES_MAX);
 }
 
