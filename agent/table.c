@@ -14,7 +14,7 @@
  */
 #include "core.h"
 
-#include "name.h"
+#include "longname.h"
 
 #include <string.h>
 #include <sys/mman.h>

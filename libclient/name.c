@@ -8,7 +8,7 @@
  */
 #include "doorbell.h"
 
-#include "name.h"
+#include "longname.h"
 
 #include <string.h>
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,6 +87,17 @@ static void fork_one(const char *arg)
 		;
 }
 
+static void spawn_one(const char *arg)
+{
+	char *argv[] = {(char *)(uintptr_t)arg, NULL};
+	int status = 0;
+	pid_t pid;
+
+	if (posix_spawn(&pid, arg, NULL, NULL, argv, environ) == 0)
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
+}
+
 static void metric(const char *arg)
 {
 	char name[128], type[8], value[128];
@@ -152,6 +164,8 @@ static void run(char *line, char *ret, size_t n)
 		threads(arg);
 	else if (strcmp(word, "fork") == 0)
 		fork_one(arg);
+	else if (strcmp(word, "spawn") == 0)
+		spawn_one(arg);
 	else if (strcmp(word, "get") == 0)
 		(void)snprintf(ret, n, "%llu", (unsigned long long)protond_context_get());
 	else if (strcmp(word, "set") == 0)

@@ -156,3 +156,38 @@ def test_short_runs_and_restarts_never_leave_an_empty_session(world):
         assert world.cells(f"s{i}")["/a"][0] == 100, r.stderr
         if i % 4 == 3:
             world.ctl("shutdown")
+
+
+def test_ranks_of_one_launch_are_one_session(world):
+    job = BUILD / "tests/job"
+    script = (f"printf 'repeat 10 a\\nquit 0\\n' | RANK=0 WORLD_SIZE=2 {job} & "
+              f"printf 'repeat 20 a\\nquit 0\\n' | RANK=1 WORLD_SIZE=2 {job} & wait")
+    world.ctl("run", "-n", "ranks", "--", "sh", "-c", script)
+    rows = world.sql("SELECT p.rank, p.world_size, sum(c.count) FROM process p JOIN member m ON m.process = p.id"
+                     " JOIN session s ON s.id = m.session JOIN cell c ON c.process = p.id AND c.session = s.id"
+                     " WHERE s.name = 'ranks' GROUP BY p.id ORDER BY p.rank")
+    assert rows == [(0, 2, 10), (1, 2, 20)]
+    assert world.cells("ranks")["/a"][0] == 30, "merged"
+
+
+@pytest.mark.preload
+def test_preloaded_into_a_foreign_program(world):
+    """LD_PRELOAD reaches programs that know nothing of us, shells and their children among them."""
+    world.start()
+    r = subprocess.run(["sh", "-c", "ls / >/dev/null && echo fine; exit 5"],
+                       env={**world.env, "LD_PRELOAD": str(BUILD / "lib/libprotond.so.0")},
+                       capture_output=True, text=True, timeout=WAIT)
+    assert (r.returncode, r.stdout, r.stderr) == (5, "fine\n", "")
+
+
+def test_a_vfork_and_exec_leaves_the_parent_whole(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    job = world.job()
+    until("known", lambda: [j for j in world.ctl_json("jobs")["jobs"] if j["pid"] == job.pid])
+    world.ctl("start", "s", "--pid", job.pid)
+    job.say("enter a")
+    job.say("spawn /bin/true")
+    job.say("repeat 3 b")
+    job.say("exit")
+    world.ctl("finalize", "s")
+    assert {k: v[0] for k, v in world.cells("s").items()} == {"/a": 1, "/a/b": 3}

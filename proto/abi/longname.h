@@ -1,7 +1,7 @@
-/* SPDX-License-Identifier: MIT. name.h: the law of names that are too long, where job and engine
- * keep it. */
-#ifndef PROTOND_ABI_NAME_H
-#define PROTOND_ABI_NAME_H
+/* SPDX-License-Identifier: MIT. longname.h: the law of names that are too long, where job and
+ * engine keep it. */
+#ifndef PROTOND_ABI_LONGNAME_H
+#define PROTOND_ABI_LONGNAME_H
 
 #include <stddef.h>
 #include <string.h>
