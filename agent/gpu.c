@@ -23,6 +23,7 @@ static void tell(enum gpu_state s, const struct backend_error *e)
 	if (core.backend != NULL && s != GPU_NONE)
 		(void)core.backend->probe(&st, &ignored);
 	r.version = st.cupti_version;
+	r.replay = st.replay;
 	r.epoch = core.backend != NULL && core.backend->epoch != NULL ? core.backend->epoch()
 								      : core.epoch;
 	r.hdr = REC_HDR(sizeof(r), REC_GPU, 0, s,

@@ -233,6 +233,7 @@ static void on_gpu(struct drain *d, const uint8_t *record)
 	p->row.gpu_code = r.code;
 	if (r.version != 0)
 		p->row.cupti_version = r.version;
+	p->row.replay |= r.replay == 1;
 	text = name_text(p, REC_ID(r.hdr), &bytes);
 	if (bytes > 0)
 		(void)words_clean(p->row.gpu_text, sizeof(p->row.gpu_text), text, bytes);

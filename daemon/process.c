@@ -277,8 +277,6 @@ void process_state(struct process *p, const struct j_state *s)
 	(void)words_field(
 		r->cupti_path, sizeof(r->cupti_path), s->cupti_path, sizeof(s->cupti_path));
 	(void)words_field(r->gpu_text, sizeof(r->gpu_text), s->text, sizeof(s->text));
-	if (strstr(r->cupti_path, "replay") != NULL || strstr(r->gpu_text, "replay") != NULL)
-		r->replay = 1;
 	p->dirty = true;
 }
 

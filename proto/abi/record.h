@@ -210,7 +210,8 @@ struct rec_gpu {
 	int32_t code;     /* CUptiResult or -errno; 0 */
 	uint32_t version; /* cuptiGetVersion */
 	uint32_t epoch;
-	uint32_t pad0;
+	uint32_t
+		replay; /* 1: the backend's library plays a recording; no time in it was measured */
 };
 
 #define X(name, number, bytes) \
