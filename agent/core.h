@@ -205,10 +205,12 @@ void scope_context_changed(struct pd_thread *t);
 void scope_thread_exit(struct pd_thread *t);
 uint32_t scope_main_snapshot(void); /* the main thread's path, worked out by another thread */
 
-/* --- event.c: metrics and session marks ----------------------------------------------------------
+/* --- event.c: metrics, spans, session marks
+ * --------------------------------------------------------
  */
 
 void event_metric(struct pd_thread *t, uint32_t name, uint32_t type, uint64_t bits);
+void event_span(struct pd_thread *t, uint64_t context, uint64_t begin);
 int event_session(struct pd_thread *t, uint32_t verb, uint32_t session, uint32_t name,
 	const struct session_options *o);
 

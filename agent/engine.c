@@ -213,6 +213,8 @@ EXPORT const struct protond_engine *protond_engine_v1(void)
 		.flush = engine_flush,
 		.nvtx = engine_nvtx,
 		.host = engine_host,
+		.clock = agent_clock,
+		.span = event_span,
 	};
 
 	return &engine;

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. event.c: records that a program asks for by name: metrics and the
- * marks of its sessions. */
+/* SPDX-License-Identifier: MIT. event.c: records that a program asks for by name: metrics, spans
+ * and the marks of its sessions. */
 #include "core.h"
 
 #define SESSION_TRIES 1000 /* of 1 ms: a mark that is lost would lose a session */
@@ -21,6 +21,33 @@ static void metric_put(struct lane *l, const struct rec_metric *m)
 	(void)lane_put(l, &r, sizeof(r));
 }
 
+static void span_put(struct lane *l, uint64_t context, uint64_t begin)
+{
+	struct rec_scope r = {.begin = begin, .end = agent_clock_inline()};
+	const uint32_t before = begin == 0 ? SCOPE_BEGAN_BEFORE : 0;
+
+	if (begin == 0)
+		r.begin = atomic_load_explicit(&HOT->began, memory_order_relaxed);
+	r.hdr = REC_HDR(sizeof(r), REC_SCOPE, 0, before, table_context_path(context));
+	(void)lane_put(l, &r, sizeof(r));
+}
+
+/* With the guard and a lane: true; what is refused is counted. */
+static bool event_in(struct pd_thread *t)
+{
+	if (t->busy != 0 && !guard_heal(t)) {
+		if (t->engine != NULL)
+			lane_nested(t->engine);
+		return false;
+	}
+	guard_in(t);
+	if (t->generation == HOT->generation || scope_sync(t))
+		return true;
+	agent_count(&core.counts->drop_no_lane, 1);
+	guard_out(t);
+	return false;
+}
+
 void event_metric(struct pd_thread *t, uint32_t name, uint32_t type, uint64_t bits)
 {
 	const struct rec_metric m = {.hdr = REC_HDR(0, 0, 0, type, 0), .name = name, .value = bits};
@@ -28,18 +55,23 @@ void event_metric(struct pd_thread *t, uint32_t name, uint32_t type, uint64_t bi
 
 	if (HOT->generation == 0 || (HOT->want & WANT_METRICS) == 0)
 		return;
-	if (t->busy != 0 && !guard_heal(t)) {
-		if (t->engine != NULL)
-			lane_nested(t->engine);
-		errno = e;
-		return;
-	}
-	guard_in(t);
-	if (t->generation != HOT->generation && !scope_sync(t))
-		agent_count(&core.counts->drop_no_lane, 1);
-	else
+	if (event_in(t)) {
 		metric_put(t->engine, &m);
-	guard_out(t);
+		guard_out(t);
+	}
+	errno = e;
+}
+
+void event_span(struct pd_thread *t, uint64_t context, uint64_t begin)
+{
+	const int e = errno;
+
+	if (HOT->generation == 0 || HOT->cpu == CPU_OFF || context == 0)
+		return;
+	if (event_in(t)) {
+		span_put(t->engine, context, begin);
+		guard_out(t);
+	}
 	errno = e;
 }
 

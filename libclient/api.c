@@ -110,6 +110,28 @@ PD_EXPORT void protond_scope_unwind(uint32_t depth)
 		quiet_exit(t);
 }
 
+PD_EXPORT void protond_scope_leave(uint32_t name)
+{
+	const struct pd_thread *t = pd_thread_here();
+	uint32_t i;
+
+	if (t == NULL)
+		return;
+	if (unlikely(t->depth > STACK_MAX)) { /* names are not kept there: exits stay balanced */
+		protond_scope_exit();
+		return;
+	}
+	for (i = t->depth; i > t->base_depth; i--) {
+		if (t->frame[i - 1].name != name)
+			continue;
+		if (likely(i == t->depth))
+			protond_scope_exit();
+		else
+			protond_scope_unwind(i - 1);
+		return;
+	}
+}
+
 PD_EXPORT uint32_t protond_depth(void)
 {
 	const struct pd_thread *t = pd_thread_here();
@@ -227,4 +249,24 @@ PD_EXPORT void protond_context_set(uint64_t context)
 		atomic_load(&HOT->engine)->context_changed(t);
 	else
 		t->generation = 0;
+}
+
+PD_EXPORT uint64_t protond_context_child(uint64_t parent, uint32_t name)
+{
+	return pd_context_child(parent, name);
+}
+
+/* --- spans ----------------------------------------------------------------------------------- */
+
+PD_EXPORT uint64_t protond_span_begin(void)
+{
+	return pd_thread_here() != NULL && pd_gate_on() ? atomic_load(&HOT->engine)->clock() : 0;
+}
+
+PD_EXPORT void protond_span_end(uint64_t context, uint64_t begin)
+{
+	struct pd_thread *t = pd_thread_here();
+
+	if (t != NULL && pd_gate_on())
+		atomic_load(&HOT->engine)->span(t, context, begin);
 }

@@ -76,6 +76,9 @@ uint32_t protond_name_n(const char *name, uint32_t bytes); /* any bytes, NULs in
 /* A scope: everything that happens and is launched until its exit stands below it. */
 void protond_scope_enter(uint32_t name);
 void protond_scope_exit(void);
+/* Closes the innermost open scope of that name and whatever is open inside it; none: ignored. For
+ * languages in which scopes may be left in another order than entered. */
+void protond_scope_leave(uint32_t name);
 /* Closes scopes until `depth` are open. depth >= protond_depth(): nothing. */
 void protond_scope_unwind(uint32_t depth);
 uint32_t protond_depth(void); /* open scopes of this thread */
@@ -108,6 +111,17 @@ void protond_metric_str(
  * that are open now until context_set(0). A context may be set any number of times, anywhere. */
 uint64_t protond_context_get(void);
 void protond_context_set(uint64_t context);
+/* The place below `parent` (0: the root) that scope `name` is; the parent when 65 535 are in use.
+ */
+uint64_t protond_context_child(uint64_t parent, uint32_t name);
+
+/* A span: a scope that is on no thread's stack, for coroutines, fibers and requests that go from
+ * thread to thread. It begins with protond_span_begin() and is recorded once, at its end, by
+ * whatever thread ends it, standing where `context` is. What runs inside it does so between
+ * protond_context_set(context) and protond_context_set(0). protond_span_begin() gives 0 while
+ * nothing is recorded; such a span counts from the start of the recording. */
+uint64_t protond_span_begin(void);
+void protond_span_end(uint64_t context, uint64_t begin);
 
 /* PROTOND_SCOPE("literal"): a scope until the end of the block. */
 #if defined(__GNUC__) && !defined(__cplusplus)

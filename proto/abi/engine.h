@@ -112,6 +112,10 @@ struct protond_engine {
 	uint32_t (*nvtx)(void *get_export_table); /* InitializeInjectionNvtx2 passes through here */
 	/* Before nvtx(), which may come before open(): whose threads and names NVTX ranges are. */
 	void (*host)(const struct protond_host *host);
+	uint64_t (*clock)(void); /* [any] ring clock now */
+	/* [any] A scope that was on no stack: where `context` stands, from `begin` (ring clock; 0:
+	 * before this recording) to now. */
+	void (*span)(struct pd_thread *t, uint64_t context, uint64_t begin);
 };
 
 typedef const struct protond_engine *protond_engine_fn(void);

@@ -112,6 +112,24 @@ static void metric(const char *arg)
 		protond_metric_str(protond_metric(name), value);
 }
 
+/* "child PARENT NAME" and "begin" give a number, "span CONTEXT BEGIN" takes two. */
+static void span(const char *word, const char *arg, char *ret, size_t n)
+{
+	unsigned long long a = 0, b = 0;
+	char *end;
+
+	a = strtoull(arg, &end, 10);
+	if (strcmp(word, "child") == 0) {
+		b = protond_context_child(a, protond_name(end + 1));
+		(void)snprintf(ret, n, "%llu", b);
+	} else if (strcmp(word, "begin") == 0) {
+		(void)snprintf(ret, n, "%llu", (unsigned long long)protond_span_begin());
+	} else {
+		b = strtoull(end, NULL, 10);
+		protond_span_end(a, b);
+	}
+}
+
 static void session(const char *word, const char *arg, char *ret, size_t n)
 {
 	int r;
@@ -144,6 +162,11 @@ static void run(char *line, char *ret, size_t n)
 		protond_scope_exit();
 	else if (strcmp(word, "unwind") == 0)
 		protond_scope_unwind((uint32_t)atoi(arg));
+	else if (strcmp(word, "leave") == 0)
+		protond_scope_leave(protond_name(arg));
+	else if (strcmp(word, "child") == 0 || strcmp(word, "begin") == 0 ||
+		 strcmp(word, "span") == 0)
+		span(word, arg, ret, n);
 	else if (strcmp(word, "depth") == 0)
 		(void)snprintf(ret, n, "%u", protond_depth());
 	else if (strcmp(word, "state") == 0)

@@ -146,7 +146,11 @@ def test_a_daemon_may_come_later(world):
     (["@1 enter t", "enter a", "@1 repeat 2 b", "exit", "@1 exit"], {"/t": 1, "/t/b": 2, "/a": 1}),
     (["enter a", "state s", "repeat 1 b", "unstate", "exit"], {"/a": 1, "/a/b": 1}),
     (["threads 100"], {"/brief": 100}),
-], ids=["unbalanced", "unwind", "other-thread", "follow-main", "own-scope", "state", "threads"])
+    (["enter a", "enter b", "enter c", "leave a", "repeat 1 d", "leave a"],
+     {"/a": 1, "/a/b": 1, "/a/b/c": 1, "/d": 1}),
+    (["enter a", "enter b", "enter a", "leave a", "repeat 1 d", "leave b", "leave c", "leave a"],
+     {"/a": 1, "/a/b": 1, "/a/b/a": 1, "/a/b/d": 1}),
+], ids=["unbalanced", "unwind", "other-thread", "follow-main", "own-scope", "state", "threads", "leave", "leave-same"])
 def test_outcomes(world, lines, want):
     world.start(PROTOND_AUTO_SESSION="off")
     job = world.job()
@@ -155,6 +159,37 @@ def test_outcomes(world, lines, want):
         job.say(line)
     world.ctl("finalize", "s")
     assert {k: v[0] for k, v in world.cells("s").items() if v[0]} == want
+    assert not world.losses("s")
+
+
+def test_spans_stand_where_their_context_is(world):
+    """Two requests whose work takes turns on one thread; one is ended by another thread."""
+    world.start(PROTOND_AUTO_SESSION="off")
+    job = world.job()
+    early = job.say("child 0 early")
+    before = job.say("begin")
+    assert before == "0", "nothing is recorded yet"
+    started(world, "s", job)
+    job.say("enter serve")
+    a = job.say(f"child {job.say('get')} a")
+    b = job.say(f"child {job.say('get')} b")
+    since = {a: job.say("begin"), b: job.say("begin")}
+    for context in (a, b, a):
+        job.say(f"set {context}")
+        job.say("repeat 2 work")
+    job.say("set 0")
+    job.say("repeat 1 between")
+    job.say(f"span {a} {since[a]}")
+    job.say(f"@1 span {b} {since[b]}")
+    job.say(f"span {early} {before}")
+    job.say("span 0 1")
+    job.say("exit")
+    world.ctl("finalize", "s")
+    cells = world.cells("s")
+    assert {k: v[0] for k, v in cells.items() if v[0]} == {
+        "/serve": 1, "/serve/a": 1, "/serve/b": 1, "/serve/a/work": 4, "/serve/b/work": 2,
+        "/serve/between": 1, "/early": 1}
+    assert cells["/serve/a"][1] >= cells["/serve/a/work"][1] and cells["/early"][1] > 0
     assert not world.losses("s")
 
 
@@ -249,7 +284,10 @@ def test_where_names_open_scopes_of_each_thread(world):
     job.say("@1 enter loader")
     text = world.ctl("where").stdout
     assert "epoch" in text and "step" in text and "loader" in text
+    job.say("enter _Z3addIfEvPT_")
+    assert "epoch/step/add<float>  for" in world.ctl("where").stdout, "read as a kernel's name is"
     threads = world.ctl_json("where")["jobs"][0]["threads"]
+    assert any(s["path"] == "epoch/step/_Z3addIfEvPT_" for t in threads for s in t["open"])
     assert {tuple(s["path"] for s in t["open"])[-1] for t in threads if t["open"]} >= {"loader"} or \
         any("loader" in s["path"] for t in threads for s in t["open"])
     job.process.send_signal(signal.SIGSTOP)
