@@ -12,7 +12,7 @@ VERSION   := $(shell sed -n 's/^.define PROTOND_VERSION "\(.*\)"/\1/p' libclient
 
 # What a fresh Debian 12 machine lacks: to build and run, and to check besides.
 APT_BUILD := gcc make pkg-config libc6-dev libuv1-dev libmsgpack-dev libsqlite3-dev libjansson-dev \
-	libpcre2-dev
+	libpcre2-dev python3-dev
 APT_CHECK := g++ clang clang-format libclang-rt-14-dev check python3 python3-pytest pmccabe binutils man-db git
 
 # SAN=address,undefined or SAN=thread builds everything under it, in a folder of its own.
@@ -66,10 +66,10 @@ MAIN_viewer   := viewer/protonctl.c viewer/protonview.c
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 ROOMS := wire libclient agent daemon viewer
 
-.PHONY: all demo check deps deps-check help install uninstall bundle bench gpu-check gpu-bench lint clean tests
+.PHONY: all python demo check deps deps-check help install uninstall bundle bench gpu-check gpu-bench lint clean tests
 .DELETE_ON_ERROR:
 all: $(B)/bin/protond $(B)/bin/protonctl $(B)/bin/protonview $(B)/lib/libprotond.so \
-	$(B)/lib/libprotond-agent.so.0 $(B)/lib/libprotond.a $(B)/bin/protond-demo
+	$(B)/lib/libprotond-agent.so.0 $(B)/lib/libprotond.a $(B)/bin/protond-demo python
 
 help:
 	@echo "make demo       build, run the example program under protonctl run, print its tree"
@@ -139,6 +139,24 @@ $(B)/bin/protond-demo: libclient/example/train.c $(B)/lib/libprotond.so $(B)/fla
 	@mkdir -p $(@D)
 	$(CC) -Ilibclient $(ALL_CFLAGS) $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/../lib' -o $@ $< \
 		-L$(B)/lib -lprotond -lpthread -ldl -lm
+
+# The Python package: one extension on the limited API for CPython 3.8 and later, found beside its
+# sources wherever the package lies: in the build, installed, or in a wheel.
+PY_SRC := $(patsubst libclient/python/%,%,$(wildcard libclient/python/protond/*.py libclient/python/protond/*/*.py))
+PY_DIR := $(B)/lib/protond/python
+PY_INC := $(shell $(PYTHON) -c 'import os, sysconfig; d = sysconfig.get_path("include"); print(d if os.path.exists(d + "/Python.h") else "")' 2>/dev/null)
+PY_EXT := $(if $(PY_INC),$(PY_DIR)/protond/_native.abi3.so)
+python: $(PY_SRC:%=$(PY_DIR)/%) $(PY_EXT)
+ifeq ($(PY_INC),)
+	@echo "the Python package is left out: $(PYTHON) has no Python.h (apt-get install python3-dev)"
+endif
+$(PY_DIR)/%.py: libclient/python/%.py
+	@mkdir -p $(@D)
+	@cp $< $@
+$(PY_DIR)/protond/_native.abi3.so: libclient/python/native.c $(B)/lib/libprotond.so $(B)/flags
+	@mkdir -p $(@D)
+	$(CC) -shared -Ilibclient -isystem $(PY_INC) $(ALL_CFLAGS) -Wno-pedantic -MF $(B)/obj/native.d \
+		$(ALL_LDFLAGS) -Wl,-z,nodelete -Wl,-rpath,'$$ORIGIN/../../..:$$ORIGIN/lib' -o $@ $< -L$(B)/lib -lprotond
 
 # --- the two commands -----------------------------------------------------------------------------
 

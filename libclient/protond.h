@@ -40,6 +40,7 @@ struct protond_options {
 	const char *context; /* "shadow" (default), "python" */
 	const char *hook;    /* NULL, "triton" */
 	int cpu_off;         /* 1: scopes cost less and have no CPU time */
+	int autostart;       /* 1: as PROTOND_AUTOSTART=1, for this call */
 };
 
 /* Starts a session and makes it active. `name` (NULL: "protond") is also the file name, without

@@ -159,11 +159,11 @@ static int ask(uint64_t deadline)
 	return 0;
 }
 
-static bool autostart(void)
+static bool autostart(const struct protond_options *o)
 {
 	const char *s = getenv("PROTOND_AUTOSTART");
 
-	return s != NULL && strcmp(s, "1") == 0;
+	return (o != NULL && o->autostart != 0) || (s != NULL && strcmp(s, "1") == 0);
 }
 
 static int spawn_and_ask(uint64_t deadline)
@@ -173,7 +173,7 @@ static int spawn_and_ask(uint64_t deadline)
 
 	if (r == -ENOENT)
 		return fail(-ENOTCONN,
-			"PROTOND_AUTOSTART=1, but no protond beside the library or in PATH");
+			"no daemon runs, and no protond to start is beside the library or in PATH");
 	if (r < 0)
 		return fail(-ENOTCONN, "cannot start protond: %s", strerror(-r));
 	while (pd_now_ms() < until) {
@@ -186,7 +186,7 @@ static int spawn_and_ask(uint64_t deadline)
 		SPAWN_MS / 1000);
 }
 
-static int record_ask(void)
+static int record_ask(const struct protond_options *options)
 {
 	const uint64_t deadline = pd_now_ms() + START_MS;
 	int r;
@@ -200,7 +200,7 @@ static int record_ask(void)
 	if (r < 0)
 		return fail(r, "cannot start the library's thread: %s", strerror(-r));
 	r = ask(deadline);
-	if (r == -ENOTCONN && autostart())
+	if (r == -ENOTCONN && autostart(options))
 		r = spawn_and_ask(deadline);
 	return r;
 }
@@ -274,7 +274,7 @@ static int start(const char *name, const struct protond_options *options)
 	*s = (struct session){.live = true, .id = next_id, .want = want};
 	(void)snprintf(s->name, sizeof(s->name), "%s", name);
 	want_all();
-	r = record_ask();
+	r = record_ask(options);
 	if (r == 0)
 		r = say(SESSION_START, (uint32_t)s->id, protond_name(name), &o);
 	if (r < 0) {

@@ -112,6 +112,8 @@ bool text_u64(const char *text, uint64_t max, uint64_t *ret);
 
 /* An executable or library of ours: beside us, in ../bin, ../lib and so on. -ENOENT. */
 int self_find(const char *name, char *ret, size_t n);
+/* The folder whose sitecustomize.py names what PyTorch does. -ENOENT: no Python package. */
+int self_find_python(char *ret, size_t n);
 
 /* One variable that turns a process on. */
 struct env_var {

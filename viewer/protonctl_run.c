@@ -142,6 +142,23 @@ static int take_names(struct run *r)
 	return 0;
 }
 
+/* Python reads the folder's sitecustomize.py first of all: it waits for torch to be imported. */
+static void child_python(const struct run *r)
+{
+	const char *hook = ctl_option(r->c, "hook"), *old = getenv("PYTHONPATH");
+	char dir[4096], path[8192];
+
+	if (hook == NULL)
+		hook = "torch";
+	if (strcmp(hook, "none") == 0 || self_find_python(dir, sizeof(dir)) < 0)
+		return;
+	if (snprintf(path, sizeof(path), "%s%s%s", dir, old != NULL && *old != '\0' ? ":" : "",
+		    old != NULL ? old : "") >= (int)sizeof(path))
+		return;
+	(void)setenv("PYTHONPATH", path, 1);
+	(void)setenv("PROTOND_HOOK", hook, 1);
+}
+
 /* The environment of the program. Another tool's injection is left alone, and said. */
 static void child_environment(const struct run *r, const struct env_var *v, size_t n)
 {
@@ -158,6 +175,7 @@ static void child_environment(const struct run *r, const struct env_var *v, size
 			(void)setenv(v[i].name, v[i].value, 1);
 	if (backend == NULL || strcmp(backend, "none") != 0)
 		(void)setenv("PROTOND_GPU", "on", 1);
+	child_python(r);
 }
 
 static _Noreturn void child(

@@ -13,7 +13,7 @@
 /* Where a program or library may lie, seen from our own folder: one build folder, or bin/ and lib/.
  */
 static const char *const folders[] = {"", "../bin/", "../sbin/", "../libexec/protond/", "../lib/",
-	"../lib/x86_64-linux-gnu/", "../lib/aarch64-linux-gnu/", "../lib64/"};
+	"../lib/x86_64-linux-gnu/", "../lib/aarch64-linux-gnu/", "../lib64/", "../"};
 
 int self_find(const char *name, char *ret, size_t n)
 {
@@ -45,6 +45,20 @@ int self_find(const char *name, char *ret, size_t n)
 		free(real);
 		return len < (int)n ? 0 : -ENAMETOOLONG;
 	}
+	return -ENOENT;
+}
+
+int self_find_python(char *ret, size_t n)
+{
+	const char *const places[] = {
+		"protond/python/protond/_run/sitecustomize.py", "_run/sitecustomize.py"};
+	size_t i;
+
+	for (i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		if (self_find(places[i], ret, n) == 0) {
+			*strrchr(ret, '/') = '\0';
+			return 0;
+		}
 	return -ENOENT;
 }
 

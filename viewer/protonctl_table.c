@@ -14,7 +14,7 @@ const struct option_def common_options[] = {
         {'b', "backend", "BACKEND", "what records the GPU: cupti (default) or none", "cupti none"},         \
         {'c', "context", "CONTEXT", "where a launch stands: shadow (scopes, default) or python (stack)", "shadow python"}, \
         {'d', "data",    "DATA",    "what is kept: tree (default), trace or both", "tree trace both"},      \
-        {'k', "hook",    "HOOK",    "metadata of a framework: triton, torch or none (default)", "triton torch none"}, \
+        {'k', "hook",    "HOOK",    "names from a framework: torch (default of run), triton or none", "triton torch none"}, \
         {'m', "mode",    "MODE",    "mode of the backend", NULL},                                           \
         {0,   "cpu",     "on|off",  "time of scopes on the CPU (default on)", "on off"}
 

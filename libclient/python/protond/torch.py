@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: MIT
+"""Names what PyTorch does, with no change to the program.
+
+`protonctl run -- python train.py` installs this when torch is imported (`-k none` forbids);
+`protond.start(hook="torch")` and protond.torch.install() do the same. The tree then has
+
+    step                       from one optimizer step to the next, when a model is trained
+      dataloader               waiting for a batch
+      forward
+        GPT2 / h.0 / attn      modules, by the names that their parents know them by
+      backward                 kernels of autograd's own threads too
+      optimizer.zero_grad, optimizer.step
+      dist.all_reduce, ...     collectives that Python calls
+
+A region that torch.compile has compiled runs as one piece: its modules cannot be seen from outside,
+and its scope is called `NAME (compiled)`.
+
+How it is done: torch's public entry points are wrapped where Python looks them up; no tensor method,
+no operator and no hook of torch's profiler is touched. One call of a module costs one wrapper.
+"""
+import functools
+import sys
+import threading
+import weakref
+
+from . import _api, _watch
+
+_native = _api._native
+_push, _pop, _depth = _native.push, _native.pop, _native.depth
+_installed = False
+
+
+def _never():
+    return False
+
+
+_compiling = _never  # torch.compiler.is_compiling: true while Dynamo traces through a wrapper
+
+
+def _scoped(function, name):
+    """`function` inside a scope; while it is being compiled, as it was."""
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        if _compiling():
+            return function(*args, **kwargs)
+        _push(name)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _pop(name)
+    return wrapper
+
+
+# --- steps ------------------------------------------------------------------------------------
+
+class _Steps(threading.local):
+    """Where this thread is in its training loop.
+
+    A step begins at the first sign of one (a batch is asked of a loader that is known to train,
+    gradients are zeroed, a model runs with gradients on) and lasts until the first sign of the next
+    one after its optimizer has stepped. So all that a loop does belongs to some step, and nothing
+    but `step` need be known of it.
+    """
+    manual = False   # step() is called by the program: nothing is guessed
+    open = False
+    done = False     # its optimizer has stepped
+    depth = 0        # scopes open around it
+    leader = None    # the optimizer whose step ends a step, when there are several: a weak reference
+    loader = None    # the last one that gave a batch
+
+
+_steps = _Steps()
+_optimizers = 0                            # how many were made: a program without one does not train
+_training = weakref.WeakKeyDictionary()    # DataLoader: it gave a batch that was trained on
+
+
+def _step_end():
+    if _steps.open:
+        _steps.open = False
+        if _depth() > _steps.depth:  # else what it stood in has been left, and the step with it
+            _pop("step")
+
+
+def _step_sign(ends_only=False):
+    """A sign that a step begins; or, ends_only, that whatever comes is no part of one."""
+    s = _steps
+    if s.manual:
+        return
+    if s.open and _depth() <= s.depth:
+        s.open = False
+    if s.open:
+        if not s.done or _depth() != s.depth + 1:  # in the middle, or the program has scopes around
+            return
+        _step_end()
+    if not ends_only:
+        s.depth, s.open, s.done = _depth(), True, False
+        _push("step")
+
+
+def _step_done(optimizer):
+    s = _steps
+    leader = s.leader() if s.leader is not None else None
+    if leader is None:
+        s.leader = weakref.ref(optimizer)
+    elif leader is not optimizer:
+        return
+    s.done = True
+    if s.loader is not None:
+        loader = s.loader()
+        if loader is not None:
+            _training[loader] = True
+
+
+def step():
+    """Says that a step begins, and that the one before has ended: from now on nothing is guessed.
+
+    For loops whose steps are not what optimizers say, or that have none (serving, sampling).
+    """
+    _steps.manual = True
+    _step_end()
+    _steps.depth, _steps.open = _depth(), True
+    _push("step")
+
+
+def region(name):
+    """A part of a step by name: protond.scope, for those who look for it here."""
+    return _api.scope(name)
+
+
+# --- modules ----------------------------------------------------------------------------------
+
+def _holds_only(module, torch):
+    return isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict))
+
+
+def _class_name(module):
+    inner = getattr(module, "_orig_mod", None)
+    if inner is not None:
+        return type(inner).__name__ + " (compiled)"
+    return type(module).__name__
+
+
+def _keep_name(module, name):
+    try:
+        module.__dict__["_protond_name"] = name
+    except (AttributeError, TypeError):
+        pass  # a class that is not like others: named at each call
+    return name
+
+
+def _name_children(module, torch, above):
+    for name, child in module._modules.items():
+        if child is None:
+            continue
+        path = f"{above}.{name}" if above else name
+        if _holds_only(child, torch):
+            _name_children(child, torch, path)
+        elif "_protond_name" not in child.__dict__:
+            _keep_name(child, sys.intern(path))
+            _name_children(child, torch, "")
+
+
+def _name_module(module, outermost):
+    """A module that has no name yet is the root of a model, or was made on the fly."""
+    torch = sys.modules["torch"]
+    if outermost:
+        _name_children(module, torch, "")
+    return _keep_name(module, sys.intern(_class_name(module)))
+
+
+def _first_module(module):
+    """Before the outermost module of this thread."""
+    trains = sys.modules["torch"].is_grad_enabled() and _optimizers > 0 and module.training
+    _step_sign(ends_only=not trains)
+
+
+def _patch_modules(torch):
+    enter, leave, call = _native.module_enter, _native.module_leave, torch.nn.Module.__call__
+
+    def __call__(self, *args, **kwargs):
+        depth = enter(self)
+        try:
+            return call(self, *args, **kwargs)
+        finally:
+            leave(depth)
+
+    functools.update_wrapper(__call__, call)
+    del __call__.__wrapped__  # inspect.signature() must not look behind it at every call
+    _native.install_modules(_name_module, _first_module)
+    torch.nn.Module.__call__ = __call__
+    _watch.when_imported("torch._dynamo.variables.nn_module", functools.partial(_tell_dynamo, __call__, call))
+
+
+def _tell_dynamo(ours, theirs, nn_module):
+    """Dynamo goes around a __call__ that it knows to be torch's own; ours is as good."""
+    if getattr(nn_module, "unpatched_nn_module_call", None) is theirs:
+        nn_module.unpatched_nn_module_call = ours
+    try:  # where it traces through our wrapper all the same, nothing is there
+        from torch._dynamo.decorators import substitute_in_graph
+        substitute_in_graph(_native.module_enter, skip_signature_check=True)(lambda module: 0)
+        substitute_in_graph(_native.module_leave, skip_signature_check=True)(lambda depth: None)
+    except (ImportError, TypeError, ValueError) as e:
+        _warn(f"modules inside what torch.compile leaves uncompiled may break its graphs: {e}")
+
+
+def _warn(text):
+    sys.stderr.write(f"protond: {text}\n")
+
+
+# --- everything else ----------------------------------------------------------------------------
+
+def _patch_autograd(torch):
+    torch.autograd.backward = _scoped(torch.autograd.backward, "backward")
+    torch.autograd.grad = _scoped(torch.autograd.grad, "backward")
+
+
+def _optimizer_enters(optimizer, args, kwargs):
+    if not _compiling():
+        _push("optimizer.step")
+
+
+def _optimizer_leaves(optimizer, args, kwargs):
+    if not _compiling():
+        _pop("optimizer.step")
+        _step_done(optimizer)
+
+
+def _wrap_step(cls):
+    """Where torch has no hooks for all optimizers (before 2.0)."""
+    inner = cls.step
+
+    @functools.wraps(inner)
+    def step(self, *args, **kwargs):
+        _push("optimizer.step")
+        try:
+            return inner(self, *args, **kwargs)
+        finally:
+            _pop("optimizer.step")
+            _step_done(self)
+
+    step._protond = True
+    cls.step = step
+
+
+def _patch_optimizers(torch):
+    cls = torch.optim.Optimizer
+    made, zero_grad = cls.__init__, cls.zero_grad
+    optimizer = sys.modules["torch.optim.optimizer"]
+    hooks = hasattr(optimizer, "register_optimizer_step_pre_hook")
+    if hooks:
+        optimizer.register_optimizer_step_pre_hook(_optimizer_enters)
+        optimizer.register_optimizer_step_post_hook(_optimizer_leaves)
+
+    @functools.wraps(made)
+    def __init__(self, *args, **kwargs):
+        global _optimizers
+        _optimizers += 1
+        made(self, *args, **kwargs)
+        if not hooks and not hasattr(type(self).step, "_protond"):
+            _wrap_step(type(self))
+
+    @functools.wraps(zero_grad)
+    def _zero_grad(self, *args, **kwargs):
+        if _compiling():
+            return zero_grad(self, *args, **kwargs)
+        _step_sign()
+        _push("optimizer.zero_grad")
+        try:
+            return zero_grad(self, *args, **kwargs)
+        finally:
+            _pop("optimizer.zero_grad")
+
+    cls.__init__, cls.zero_grad = __init__, _zero_grad
+
+
+def _is_empty(iterator):
+    """Whether it has given all its batches; False where that is not known in advance."""
+    try:
+        return iterator._num_yielded >= len(iterator)
+    except (AttributeError, TypeError):
+        return False
+
+
+def _patch_loaders(torch):
+    data = sys.modules.get("torch.utils.data.dataloader")
+    if data is None:
+        return
+    begin, give = data.DataLoader.__iter__, data._BaseDataLoaderIter.__next__
+    loaders = weakref.WeakKeyDictionary()  # iterator: weak reference to its loader
+
+    @functools.wraps(begin)
+    def __iter__(self):
+        _step_sign(ends_only=not _training.get(self))
+        _push("dataloader")
+        try:
+            iterator = begin(self)
+        finally:
+            _pop("dataloader")
+        loaders[iterator] = weakref.ref(self)
+        return iterator
+
+    @functools.wraps(give)
+    def __next__(self):
+        loader = loaders.get(self)
+        trains = loader is not None and _training.get(loader(), False) and not _is_empty(self)
+        _step_sign(ends_only=not trains)
+        _push("dataloader")
+        try:
+            batch = give(self)
+        except StopIteration:
+            _pop("dataloader")
+            _steps.done = True  # a step that has no batch is none
+            _step_sign(ends_only=True)
+            raise
+        except BaseException:
+            _pop("dataloader")
+            raise
+        _pop("dataloader")
+        _steps.loader = loader
+        return batch
+
+    data.DataLoader.__iter__, data._BaseDataLoaderIter.__next__ = __iter__, __next__
+
+
+_COLLECTIVES = """all_gather all_gather_into_tensor all_gather_object all_reduce all_reduce_coalesced
+    all_to_all all_to_all_single barrier broadcast broadcast_object_list gather gather_object irecv
+    isend recv reduce reduce_scatter reduce_scatter_tensor scatter scatter_object_list send""".split()
+
+
+def _patch_collectives(torch):
+    distributed = sys.modules.get("torch.distributed")
+    c10d = sys.modules.get("torch.distributed.distributed_c10d")
+    for name in _COLLECTIVES:
+        function = getattr(distributed, name, None)
+        if callable(function):
+            wrapper = _scoped(function, "dist." + name)
+            setattr(distributed, name, wrapper)
+            if getattr(c10d, name, None) is function:
+                setattr(c10d, name, wrapper)
+
+
+def _patch_graphs(torch):
+    graph = getattr(getattr(torch, "cuda", None), "CUDAGraph", None)
+    if graph is not None and "replay" in vars(graph):
+        graph.replay = _scoped(graph.replay, "CUDAGraph.replay")
+
+
+_PATCHES = (_patch_modules, _patch_autograd, _patch_optimizers, _patch_loaders, _patch_collectives, _patch_graphs)
+
+
+def _patch(torch):
+    global _compiling
+    _compiling = getattr(getattr(torch, "compiler", None), "is_compiling", _never)
+    for patch in _PATCHES:
+        try:
+            patch(torch)
+        except Exception as e:  # a torch that is not as expected: the rest is named all the same
+            _warn(f"torch {getattr(torch, '__version__', '?')}: {patch.__name__[7:]} are not named: {e!r}")
+
+
+def install():
+    """From now on, or from the import of torch on, what torch does is named. Idempotent."""
+    global _installed
+    if not _installed and _native.version and sys.platform.startswith("linux"):
+        _installed = True
+        _watch.when_imported("torch", _patch)
