@@ -146,13 +146,18 @@ PY_SRC := $(patsubst libclient/python/%,%,$(wildcard libclient/python/protond/*.
 PY_DIR := $(B)/lib/protond/python
 PY_INC := $(shell $(PYTHON) -c 'import os, sysconfig; d = sysconfig.get_path("include"); print(d if os.path.exists(d + "/Python.h") else "")' 2>/dev/null)
 PY_EXT := $(if $(PY_INC),$(PY_DIR)/protond/_native.abi3.so)
-python: $(PY_SRC:%=$(PY_DIR)/%) $(PY_EXT)
+python: $(PY_SRC:%=$(PY_DIR)/%) $(PY_DIR)/protond/_table.py $(PY_EXT)
 ifeq ($(PY_INC),)
 	@echo "the Python package is left out: $(PYTHON) has no Python.h (apt-get install python3-dev)"
 endif
 $(PY_DIR)/%.py: libclient/python/%.py
 	@mkdir -p $(@D)
 	@cp $< $@
+# options.h as Python sees it.
+$(PY_DIR)/protond/_table.py: proto/place/options.h
+	@mkdir -p $(@D)
+	@printf '#include "options.h"\n#define X(n, who, type, def, words, help) (#n, #who, #type, def, words, help),\nOPTIONS = (\nJOB_OPTIONS(X)\n)\n' | \
+		$(CC) -E -P -Iproto/place -x c - | sed 's/), (/),\n    (/g' > $@
 $(PY_DIR)/protond/_native.abi3.so: libclient/python/native.c $(B)/lib/libprotond.so $(B)/flags
 	@mkdir -p $(@D)
 	$(CC) -shared -Ilibclient -isystem $(PY_INC) $(ALL_CFLAGS) -Wno-pedantic -MF $(B)/obj/native.d \

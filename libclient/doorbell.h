@@ -59,7 +59,8 @@ enum export_state { EXPORT_IDLE = 0, EXPORT_ASKED = 1, EXPORT_SENT = 2, EXPORT_D
 
 struct pd {
 	uint32_t pid;          /* whose state this is; 0: nobody's yet */
-	bool inert;            /* a setuid program: no variable is read, no thread runs */
+	bool inert;            /* a setuid program, or disabled: no thread runs */
+	bool disabled;         /* PROTOND_DISABLE=1 */
 	bool forked;           /* this process is the child of one that had woken */
 	bool has_token;        /* started by `protonctl run` */
 	_Atomic bool parked;   /* the parked thread was started */

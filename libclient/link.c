@@ -314,7 +314,7 @@ static void apply(void)
 	want = link_.want | atomic_load(&pd.local_want);
 	if (!link_.attached)
 		return;
-	if (engine() == NULL && want != 0 && !engine_up()) {
+	if (engine() == NULL && (want & ~(uint32_t)WANT_GPU_PAUSE) != 0 && !engine_up()) {
 		pd_host.gpu_state(GPU_FAILED, link_.fault, 0, 0, "", link_.words);
 		link_answer(link_.fault, link_.words);
 		return;

@@ -65,6 +65,12 @@ int protond_deactivate(int session, int flags);
  * at most 10 s. 0; -ENOENT; -EINVAL unknown format; -ETIMEDOUT; or the file's -errno. */
 int protond_finalize(int session, const char *format);
 
+/* Lets go of the GPU's interfaces (CUPTI) in this process, for another tool or for a while without
+ * their cost; scopes go on. protond_gpu_resume() takes them again, after as many calls as there were
+ * pauses. Each waits, at most 2 s, until it holds. 0 (also when nothing is recorded); -ETIMEDOUT. */
+int protond_gpu_pause(void);
+int protond_gpu_resume(void);
+
 /* Why the last session function of this thread failed, and what to do; "" after success. Valid
  * until the thread's next session function. */
 const char *protond_error(void);

@@ -21,6 +21,7 @@
 #define START_MS     10000u
 #define SPAWN_MS     2000u
 #define FLUSH_MS     5000u
+#define PAUSE_MS     2000u
 
 static struct session {
 	bool live;
@@ -29,6 +30,7 @@ static struct session {
 	char name[SESSION_NAME];
 } sessions[SESSIONS_MAX];
 static int32_t next_id;
+static uint32_t pauses; /* protond_gpu_pause() without its resume */
 static _Atomic uint32_t sessions_lock;
 static uint32_t sessions_pid; /* whose they are: a forked child has none */
 
@@ -59,6 +61,7 @@ static void begin(void)
 	pd_lock(&sessions_lock);
 	if (sessions_pid != pd.pid) {
 		memset(sessions, 0, sizeof(sessions));
+		pauses = 0;
 		sessions_pid = pd.pid;
 		next_id = 0;
 	}
@@ -129,7 +132,7 @@ static int options_read(
 
 static void want_all(void)
 {
-	uint32_t want = 0;
+	uint32_t want = pauses > 0 ? (uint32_t)WANT_GPU_PAUSE : 0;
 
 	for (uint32_t i = 0; i < SESSIONS_MAX; i++)
 		want |= sessions[i].live ? sessions[i].want : 0;
@@ -192,7 +195,9 @@ static int record_ask(const struct protond_options *options)
 	int r;
 
 	if (pd.inert)
-		return fail(-EPERM, "a set-user-ID program is not profiled");
+		return fail(-EPERM, "%s",
+			pd.disabled ? "PROTOND_DISABLE is set"
+				    : "a set-user-ID program is not profiled");
 	if (pd_thread_here() == NULL)
 		return fail(-ENOMEM, "no memory");
 	pd_env_read();
@@ -203,6 +208,34 @@ static int record_ask(const struct protond_options *options)
 	if (r == -ENOTCONN && autostart(options))
 		r = spawn_and_ask(deadline);
 	return r;
+}
+
+static int pause_by(int step)
+{
+	const int saved = errno;
+	bool was;
+	int r = 0;
+
+	(void)pd_thread_here();
+	begin();
+	was = pauses > 0;
+	pauses = step < 0 && pauses == 0 ? 0 : pauses + (uint32_t)step;
+	want_all();
+	if (was != (pauses > 0) && atomic_load(&pd.parked))
+		r = ask(pd_now_ms() + PAUSE_MS);
+	end();
+	errno = saved;
+	return r == -ETIMEDOUT ? r : 0;
+}
+
+PD_EXPORT int protond_gpu_pause(void)
+{
+	return pause_by(1);
+}
+
+PD_EXPORT int protond_gpu_resume(void)
+{
+	return pause_by(-1);
 }
 
 /* --- verbs ----------------------------------------------------------------------------------- */

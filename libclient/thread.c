@@ -10,6 +10,7 @@
 #include "doorbell.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
@@ -176,6 +177,7 @@ static void forget_parent(struct pd_thread *t)
 
 static void wake_up(void)
 {
+	const char *disable;
 	char text[PD_TEXT];
 
 	page_prepare();
@@ -185,6 +187,11 @@ static void wake_up(void)
 		threads.have_key = pthread_key_create(&threads.key, thread_gone) == 0;
 	pd.pid = (uint32_t)getpid();
 	pd.inert = getauxval(AT_SECURE) != 0;
+	if (!pd.inert) {
+		disable = getenv("PROTOND_DISABLE");
+		pd.disabled = disable != NULL && disable[0] != '\0' && strcmp(disable, "0") != 0;
+		pd.inert = pd.disabled;
+	}
 	if (!pd.inert && !pd.forked)
 		pd.has_token = pd_token(pd.token);
 	/* release: all of the above; pairs with the acquire of the hot functions */

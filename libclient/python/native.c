@@ -659,6 +659,30 @@ static PyObject *native_finalize(PyObject *m, PyObject *args)
 	return PyLong_FromLong(r);
 }
 
+static PyObject *native_gpu_pause(PyObject *m, PyObject *unused)
+{
+	int r;
+
+	(void)m;
+	(void)unused;
+	Py_BEGIN_ALLOW_THREADS;
+	r = protond_gpu_pause();
+	Py_END_ALLOW_THREADS;
+	return PyLong_FromLong(r);
+}
+
+static PyObject *native_gpu_resume(PyObject *m, PyObject *unused)
+{
+	int r;
+
+	(void)m;
+	(void)unused;
+	Py_BEGIN_ALLOW_THREADS;
+	r = protond_gpu_resume();
+	Py_END_ALLOW_THREADS;
+	return PyLong_FromLong(r);
+}
+
 static PyObject *native_error(PyObject *m, PyObject *unused)
 {
 	const char *text = protond_error();
@@ -724,6 +748,8 @@ static PyMethodDef functions[] = {
 	{"activate", native_activate, METH_VARARGS, NULL},
 	{"deactivate", native_deactivate, METH_VARARGS, NULL},
 	{"finalize", native_finalize, METH_VARARGS, NULL},
+	{"gpu_pause", native_gpu_pause, METH_NOARGS, NULL},
+	{"gpu_resume", native_gpu_resume, METH_NOARGS, NULL},
 	{"error", native_error, METH_NOARGS, NULL},
 	{"name", native_name, METH_O, NULL},
 	{"enter", native_enter, METH_O, NULL},

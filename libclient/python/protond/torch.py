@@ -23,11 +23,14 @@ import sys
 import threading
 import weakref
 
-from . import _api, _watch
+from . import _api, _backward, _options, _watch
 
 _native = _api._native
 _push, _pop, _depth = _native.push, _native.pop, _native.depth
 _installed = False
+_set = {}          # the options, as they were when torch was imported
+_memory = None     # protond.memory, when it is wanted
+_sampler = None    # of GPU work, by steps: _sampling.Sampler
 
 
 def _never():
@@ -65,6 +68,7 @@ class _Steps(threading.local):
     open = False
     done = False     # its optimizer has stepped
     depth = 0        # scopes open around it
+    name = "step"    # of its scope
     leader = None    # the optimizer whose step ends a step, when there are several: a weak reference
     loader = None    # the last one that gave a batch
 
@@ -78,7 +82,15 @@ def _step_end():
     if _steps.open:
         _steps.open = False
         if _depth() > _steps.depth:  # else what it stood in has been left, and the step with it
-            _pop("step")
+            if _memory is not None:
+                _memory.record("step")
+            _pop(_steps.name)
+
+
+def _step_begin():
+    _steps.name = _sampler.next() if _sampler is not None else "step"
+    _steps.depth, _steps.open, _steps.done = _depth(), True, False
+    _push(_steps.name)
 
 
 def _step_sign(ends_only=False):
@@ -93,8 +105,7 @@ def _step_sign(ends_only=False):
             return
         _step_end()
     if not ends_only:
-        s.depth, s.open, s.done = _depth(), True, False
-        _push("step")
+        _step_begin()
 
 
 def _step_done(optimizer):
@@ -118,8 +129,7 @@ def step():
     """
     _steps.manual = True
     _step_end()
-    _steps.depth, _steps.open = _depth(), True
-    _push("step")
+    _step_begin()
 
 
 def region(name):
@@ -172,6 +182,8 @@ def _first_module(module):
     """Before the outermost module of this thread."""
     trains = sys.modules["torch"].is_grad_enabled() and _optimizers > 0 and module.training
     _step_sign(ends_only=not trains)
+    if "protond._ops" in sys.modules:
+        sys.modules["protond._ops"].here()  # this thread may have none yet
 
 
 def _patch_modules(torch):
@@ -184,6 +196,15 @@ def _patch_modules(torch):
         finally:
             leave(depth)
 
+    def call_and_hook(self, *args, **kwargs):
+        depth = enter(self)
+        try:
+            return _backward.call(torch, call, self, _native.name(self._protond_name), args, kwargs)
+        finally:
+            leave(depth)
+
+    if _set["torch_backward"] == "module":
+        __call__ = call_and_hook
     functools.update_wrapper(__call__, call)
     del __call__.__wrapped__  # inspect.signature() must not look behind it at every call
     _native.install_modules(_name_module, _first_module)
@@ -209,9 +230,62 @@ def _warn(text):
 
 # --- everything else ----------------------------------------------------------------------------
 
+def _by_module(torch, function):
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        if _compiling():
+            return function(*args, **kwargs)
+        _backward.begin(torch, args, kwargs)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            _backward.end()
+    return wrapper
+
+
 def _patch_autograd(torch):
-    torch.autograd.backward = _scoped(torch.autograd.backward, "backward")
-    torch.autograd.grad = _scoped(torch.autograd.grad, "backward")
+    for name in ("backward", "grad"):
+        function = getattr(torch.autograd, name)
+        if _set["torch_backward"] == "module":
+            function = _by_module(torch, function)
+        setattr(torch.autograd, name, _scoped(function, "backward"))
+
+
+def _patch_profiler(torch):
+    """torch.profiler needs CUPTI to itself: we step aside while it records the GPU."""
+    profiler = sys.modules.get("torch.autograd.profiler")
+    cuda = getattr(getattr(torch._C, "_autograd", None), "ProfilerActivity", None)
+    cuda = getattr(cuda, "CUDA", None)
+    prepare, disable = getattr(profiler, "_prepare_profiler", None), getattr(profiler, "_disable_profiler", None)
+    if cuda is None or prepare is None or disable is None:
+        return
+    aside = []  # the begin of the time that we see no GPU work
+
+    @functools.wraps(prepare)
+    def _prepare_profiler(config, activities, *rest):
+        if cuda in activities and not aside:
+            aside.append(_native.span_begin())
+            _native.gpu_pause()
+        return prepare(config, activities, *rest)
+
+    @functools.wraps(disable)
+    def _disable_profiler(*args):
+        try:
+            return disable(*args)
+        finally:
+            if aside:
+                gap = _native.context_child(0, _native.name("[GPU not recorded: torch.profiler]"))
+                _native.span_end(gap, aside.pop())
+                _native.gpu_resume()
+
+    profiler._prepare_profiler, profiler._disable_profiler = _prepare_profiler, _disable_profiler
+
+
+def _patch_operators(torch):
+    switches = {name[6:]: on for name, on in _set.items() if name.startswith("torch_")}
+    if any(switches[name] for name in _DETAILS):
+        from . import _ops
+        _ops.enable(torch, switches)
 
 
 def _optimizer_enters(optimizer, args, kwargs):
@@ -345,11 +419,19 @@ def _patch_graphs(torch):
         graph.replay = _scoped(graph.replay, "CUDAGraph.replay")
 
 
-_PATCHES = (_patch_modules, _patch_autograd, _patch_optimizers, _patch_loaders, _patch_collectives, _patch_graphs)
+_DETAILS = ("ops", "shapes", "dtypes", "strides", "scalars", "kwargs", "stack", "sequence", "flops")
+_PATCHES = (_patch_modules, _patch_autograd, _patch_profiler, _patch_operators, _patch_optimizers, _patch_loaders,
+            _patch_collectives, _patch_graphs)
 
 
 def _patch(torch):
-    global _compiling
+    global _compiling, _memory, _sampler
+    _set.update(_options.current())
+    if _set["torch_memory"]:
+        from . import memory as _memory
+    if _set["sample_rate"] < 1:
+        from ._sampling import Sampler
+        _sampler = Sampler(_set["sample_rate"], _set["sample_warmup"], _set["sample_active"], _set["sample_overhead"])
     _compiling = getattr(getattr(torch, "compiler", None), "is_compiling", _never)
     for patch in _PATCHES:
         try:

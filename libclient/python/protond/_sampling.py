@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""GPU work of some steps only: in between CUPTI is switched off, and costs nothing.
+
+Switching on takes milliseconds (docs/benchmarks.md), so whole runs of steps are recorded: a period
+is some steps with CUPTI off, then `warmup` steps that pay for its beginning, then `active` steps.
+Scopes and CPU times go on all the time. Each kind of step has a scope of its own, so no average is
+mixed: `step`, `step (warm-up)`, `step (GPU off)`.
+"""
+import random
+import statistics
+import time
+
+from . import _api
+
+_native = _api._native
+ON, WARMUP, OFF = "step", "step (warm-up)", "step (GPU off)"
+_KEPT = 64  # durations of steps, per kind
+
+
+class Sampler:
+    """rate: share of the steps recorded, 0 to 1; overhead: if > 0, the rate is lowered until
+    recording costs at most this share of the time."""
+
+    def __init__(self, rate, warmup=1, active=10, overhead=0.0, seed=0):
+        if not 0 <= rate <= 1 or warmup < 0 or active < 1 or overhead < 0:
+            raise ValueError("sample_rate is 0 to 1, sample_warmup >= 0, sample_active >= 1, sample_overhead >= 0")
+        self.rate, self.warmup, self.active, self.overhead = rate, warmup, active, overhead
+        self._random = random.Random(seed)  # so that periods do not beat with the program's own
+        self._plan = []                     # kinds of the steps to come, last first
+        self._kind = ON
+        self._since = None
+        self._took = {ON: [], OFF: []}
+        self._off = False
+
+    def _note(self):
+        now = time.monotonic_ns()
+        took = self._took.get(self._kind)
+        if self._since is not None and took is not None:
+            took.append(now - self._since)
+            del took[:-_KEPT]
+        self._since = now
+
+    def rate_now(self):
+        """The rate that holds now: `rate`, or less when recording costs more than it may."""
+        on, off = self._took[ON], self._took[OFF]
+        if self.overhead <= 0 or len(on) < 3 or len(off) < 3:
+            return self.rate
+        cost = statistics.median(on) / max(statistics.median(off), 1) - 1
+        return self.rate if cost <= 0 else min(self.rate, self.overhead / cost)
+
+    def _period(self):
+        rate = self.rate_now()
+        if rate <= 0:
+            return [OFF]
+        off = round(self.active / rate) - self.active - self.warmup if rate < 1 else 0
+        if off <= 0 and rate >= 1:
+            return [ON]
+        off = max(off, 1)
+        before = self._random.randrange(off + 1)
+        return [OFF] * (off - before) + [ON] * self.active + [WARMUP] * self.warmup + [OFF] * before
+
+    def next(self):
+        """The kind of the step that begins, which is its scope's name; switches CUPTI as it says."""
+        self._note()
+        if not self._plan:
+            self._plan = self._period()
+        self._kind = self._plan.pop()
+        if (self._kind == OFF) != self._off:
+            self._off = self._kind == OFF
+            (_native.gpu_pause if self._off else _native.gpu_resume)()
+            self._since = time.monotonic_ns()  # what switching took is no step's
+        return self._kind
+
+    def stop(self):
+        """CUPTI is on again."""
+        if self._off:
+            self._off = False
+            _native.gpu_resume()

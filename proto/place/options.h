@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT. options.h: what can be set for a job: one table for the variables
+ * PROTOND_NAME, the lines `job.name = value` of protond.conf, Python's protond.configure() and
+ * --protond-name arguments, `protonctl help options`, the man page and docs/options.md.
+ *
+ * The daemon's own settings are the CONFIG table of daemon/daemon.h.
+ */
+#ifndef PROTOND_PLACE_OPTIONS_H
+#define PROTOND_PLACE_OPTIONS_H
+
+/* clang-format off */
+/* type: flag (0, 1), int, float, word (one of `words`), words (several, with commas), text.
+ * who: lib (any job, from the environment alone), torch (Python). */
+#define JOB_OPTIONS(X) /* name  who  type  default  words  help */                                                      \
+        X(disable,         lib,   flag,  "0",      "", "1: the library does nothing at all")                            \
+        X(autostart,       lib,   flag,  "",       "", "start a private daemon when a session is started and none runs (C: 0, Python: 1)") \
+        X(runtime_dir,     lib,   text,  "",       "", "directory of sockets and rings; empty: the usual place")        \
+        X(gpu,             lib,   word,  "none",   "none armed on", "armed: graphs captured before a session keep their scopes (keeps other tools out); on: record from the start") \
+        X(inherit,         lib,   word,  "follow", "follow copy", "where a thread without scopes stands: where the main thread is now, or was at the thread's first event (Proton's rule)") \
+        X(cupti_path,      lib,   text,  "",       "", "the libcupti to load, when the process has none")               \
+        X(cupti_buffers,   lib,   int,   "0",      "", "activity buffers of 1 MiB that the pool begins with, 2 to 256; 0: 16")          \
+        X(flush_ms,        lib,   int,   "100",    "", "time between two flushes of finished GPU work, ms")             \
+        X(stall_ms,        lib,   int,   "30000",  "", "time without a delivery after which running kernels are asked for, ms") \
+        X(raw_dump,        lib,   text,  "",       "", "for developers: directory that all of CUPTI's data is written to")                \
+        X(hook,            torch, words, "",       "torch triton none", "frameworks to name (set by `protonctl run -k`)") \
+        X(preset,          torch, word,  "",       "production development debug leak", "several of these at once: see docs/python.md") \
+        X(torch_backward,  torch, word,  "phase",  "phase module", "module: backward work stands under the module it differentiates") \
+        X(torch_ops,       torch, flag,  "0",      "", "a scope for each operator, on all threads")                      \
+        X(torch_shapes,    torch, flag,  "0",      "", "operators of different input shapes are different scopes")       \
+        X(torch_dtypes,    torch, flag,  "0",      "", "operators: Input type")                                          \
+        X(torch_strides,   torch, flag,  "0",      "", "operators: Input Strides")                                       \
+        X(torch_scalars,   torch, flag,  "0",      "", "operators: Concrete Inputs")                                     \
+        X(torch_kwargs,    torch, flag,  "0",      "", "operators: kwinputs")                                            \
+        X(torch_stack,     torch, flag,  "0",      "", "operators: Call stack, FILE:LINE@FUNCTION")                      \
+        X(torch_sequence,  torch, flag,  "0",      "", "operators: Sequence number")                                     \
+        X(torch_flops,     torch, flag,  "0",      "", "flops and bytes of matmul, attention and convolution, for util") \
+        X(torch_memory,    torch, flag,  "0",      "", "allocated, reserved and peak bytes of the allocator, per step")  \
+        X(sample_rate,     torch, float, "1",      "", "share of the steps whose GPU work is recorded; in between CUPTI is off") \
+        X(sample_warmup,   torch, int,   "1",      "", "steps with CUPTI on before those that are recorded: they pay for switching on") \
+        X(sample_active,   torch, int,   "10",     "", "steps recorded in one go")                                        \
+        X(sample_overhead, torch, float, "0",      "", "adaptive: the rate is lowered until recording costs at most this share of the time; 0: off")
+/* clang-format on */
+
+#endif
