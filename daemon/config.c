@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "options.h"
+
 #define CONFIG_FILE_MAX (64u << 10)
 #define CONFIG_LINE_MAX 4096u
 
@@ -68,6 +70,22 @@ static int set(struct config *c, const struct config_key *k, const char *value, 
 	return 0;
 }
 
+/* A line for jobs: their libraries read it (options.h). */
+static bool is_job_option(const char *name)
+{
+	static const char *const names[] = {
+#define X(name, who, type, def, words, help) "job." #name,
+		JOB_OPTIONS(X)
+#undef X
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(names[i], name) == 0)
+			return true;
+	return false;
+}
+
 static const struct config_key *key_of(const char *name)
 {
 	size_t i;
@@ -115,6 +133,8 @@ static int parse_line(struct config *c, char *line, const char *where, struct er
 		return err_set(e, -EINVAL, "%s: no '=' in '%.64s'; write key = value", where, key);
 	*value++ = '\0';
 	key = trim(key);
+	if (is_job_option(key))
+		return 0;
 	k = key_of(key);
 	if (k == NULL)
 		return unknown_key(where, key, e);

@@ -26,4 +26,12 @@ for lib in build/lib/libprotond.so.0 build/lib/libprotond-agent.so.0; do
         [ -z "$extra" ] || say "$lib exports more than its API: $extra"
         printf '%s needs %s\n' "$lib" "$(objdump -T "$lib" | grep -oE 'GLIBC_[0-9.]+' | sort -uV | tail -1)"
 done
+# What can be set stands in one table; the page in docs/ is its copy, and no other variable is read.
+sed -n '/^```$/,/^```$/{/^```$/!p}' docs/options.md | cmp -s - <(build/bin/protonctl help options) ||
+        say "docs/options.md is not what \`protonctl help options\` prints"
+known=$(build/bin/protonctl help options; build/bin/protond --help | sed 's/^  \([a-z_]*\) .*/PROTOND_\U\1/'; echo PROTOND_TOKEN)
+for name in $(git ls-files 'agent/*.[ch]' 'libclient/*.[ch]' 'libclient/*.py' 'daemon/*.[ch]' 'viewer/*.[ch]' 'proto/*.[ch]' |
+        xargs grep -hoE '"PROTOND_[A-Z_]+"' | tr -d '"' | sort -u); do
+        grep -qwF "$name" <<<"$known" || say "$name is read and stands in no table"
+done
 exit $bad

@@ -93,6 +93,11 @@ bool ctl_json(struct ctl *c, const struct rpc_reply *r);
 
 void help_all(FILE *f);
 void help_command(FILE *f, const struct command *cmd);
+
+/* --- protonctl_options.c: what can be set for a job ------------------------------------------- */
+
+void job_options_help(FILE *f);
+void job_options_man(void (*text)(const char *)); /* text() prints what troff must not read */
 void help_did_you_mean(FILE *f, const char *name);
 ctl_fn cmd_help, cmd_completion, cmd_man, cmd_complete;
 

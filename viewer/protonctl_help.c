@@ -116,6 +116,10 @@ int cmd_help(struct ctl *c)
 		help_all(stdout);
 		return CTL_OK;
 	}
+	if (strcmp(c->argv[0], "options") == 0) {
+		job_options_help(stdout);
+		return CTL_OK;
+	}
 	cmd = command_find(c->argv[0]);
 	if (cmd == NULL) {
 		(void)fprintf(stderr, "protonctl: there is no command '%s'.", c->argv[0]);
@@ -190,10 +194,10 @@ int cmd_man(struct ctl *c)
 	man_options(common_options);
 	(void)fputs(".SH EXIT STATUS\n0 ok, 1 not found, 2 usage, 3 daemon unreachable, 4 partial "
 		    "data; run has its\n"
-		    "program's own.\n.SH ENVIRONMENT\n.TP\n.B PROTOND_RUNTIME_DIR\ndirectory of "
-		    "the daemon's sockets\n"
-		    ".SH SEE ALSO\nprotonview(1), protond(8)\n",
+		    "program's own.\n.SH ENVIRONMENT\nFor jobs; the daemon's are in protond(8).\n",
 		stdout);
+	job_options_man(man_text);
+	(void)fputs(".SH SEE ALSO\nprotonview(1), protond(8)\n", stdout);
 	return CTL_OK;
 }
 

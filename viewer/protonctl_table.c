@@ -122,7 +122,7 @@ const struct command commands[] = {
         {"completion", NULL, cmd_completion, 1, 1, "bash|zsh|fish", "a script that completes protonctl's words",
                 NULL, "protonctl completion bash > /usr/share/bash-completion/completions/protonctl\n",
                 no_options, false, 0},
-        {"help", NULL, cmd_help, 0, 1, "[COMMAND]", "this list, or a command's words",
+        {"help", NULL, cmd_help, 0, 1, "[COMMAND|options]", "this list, a command's words, or what can be set",
                 NULL, "protonctl help run\n", no_options, false, 0},
         /* Not listed: for the build and for completion. */
         {"__man", "--man", cmd_man, 0, 0, "", NULL, NULL, "", no_options, false, 0},

@@ -39,6 +39,21 @@ static void put(const char *text, size_t bytes)
 	ck_assert_int_eq(fclose(f), 0);
 }
 
+START_TEST(test_lines_for_jobs)
+{
+	static const char good[] = "job.torch_ops = 1\njob.sample_rate = 0.1\n";
+	static const char bad[] = "job.torch_opps = 1\n";
+	struct err e;
+
+	put(good, sizeof(good) - 1);
+	ck_assert_int_eq(config_load(&c, path, true, &e), 0);
+	config_free(&c);
+	put(bad, sizeof(bad) - 1);
+	ck_assert_int_eq(config_load(&c, path, true, &e), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(e.text, "job.torch_opps"));
+}
+END_TEST
+
 START_TEST(test_defaults)
 {
 	struct err e = {0};
@@ -132,6 +147,7 @@ int main(void)
 	tcase_add_test(t, test_order);
 	tcase_add_loop_test(t, test_bad, 0, (int)(sizeof(bad_cases) / sizeof(bad_cases[0])));
 	tcase_add_test(t, test_bad_sources);
+	tcase_add_test(t, test_lines_for_jobs);
 	srunner_run_all(run, CK_ENV);
 	failed = srunner_ntests_failed(run);
 	srunner_free(run);
