@@ -48,7 +48,7 @@ static int parse_u64(const char *s, uint64_t *ret)
 	return 0;
 }
 
-/* where: "FILE:12" or "PROTOND_AUTO". */
+/* where: "FILE:12" or "PROTOND_DB". */
 static int set(struct config *c, const struct config_key *k, const char *value, const char *where,
 	struct err *e)
 {

@@ -272,29 +272,55 @@ int ring_adopt(struct ring *r, const struct ring_origin *o)
 /* --- life and death
  * ---------------------------------------------------------------------------------- */
 
-/* Field 22; the command in field 2 may hold anything, also blanks and ')'. */
-uint64_t process_start(uint32_t pid)
+/* Fields of /proc/PID/stat, from the third on: `at` is behind the name of the command, which may
+ * hold anything. NULL: no such process, or no such field. */
+static const char *stat_read(uint32_t pid, char buf[1024])
 {
-	char path[40], buf[1024];
-	const char *s;
+	char path[40];
 	ssize_t n;
-	int fd, field;
+	int fd;
 
 	(void)snprintf(path, sizeof(path), "/proc/%u/stat", pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return 0;
-	n = read(fd, buf, sizeof(buf) - 1);
+		return NULL;
+	n = read(fd, buf, 1023);
 	(void)close(fd);
-	if (n <= 0)
-		return 0;
-	buf[n] = '\0';
-	s = strrchr(buf, ')');
-	for (field = 2; s != NULL && field < 22; field++) {
-		s = strchr(s, ' ');
-		s = s != NULL ? s + 1 : NULL;
+	buf[n > 0 ? n : 0] = '\0';
+	return strrchr(buf, ')');
+}
+
+static const char *stat_field(const char *at, int number)
+{
+	int field;
+
+	for (field = 2; at != NULL && field < number; field++) {
+		at = strchr(at, ' ');
+		at = at != NULL ? at + 1 : NULL;
 	}
+	return at;
+}
+
+uint64_t process_start(uint32_t pid)
+{
+	char buf[1024];
+	const char *s = stat_field(stat_read(pid, buf), 22);
+
 	return s != NULL ? strtoull(s, NULL, 10) : 0;
+}
+
+/* How a dead process ended that its parent has not waited for yet. -ENOENT: nobody's to tell. */
+static int zombie_status(uint32_t pid, uint64_t start, int *ret)
+{
+	char buf[1024];
+	const char *at = stat_read(pid, buf), *state = stat_field(at, 3),
+		   *began = stat_field(at, 22), *code = stat_field(at, 52);
+
+	if (state == NULL || *state != 'Z' || began == NULL || code == NULL ||
+		strtoull(began, NULL, 10) != start)
+		return -ENOENT;
+	*ret = (int)strtol(code, NULL, 10);
+	return 0;
 }
 
 static void ring_free(struct ring *r)
@@ -417,6 +443,8 @@ static int how_it_ended(const struct ring *r, struct j_end *ret)
 
 	*ret = (struct j_end){.status = -1};
 	x = exit_status(r, &ret->status);
+	if (x == -EAGAIN && zombie_status(r->pid, r->pid_start, &ret->status) == 0)
+		x = 0;
 	if (x == -EAGAIN && mono_ns() - r->gone_ns < EXIT_NS)
 		return x;
 	if (x == 0)

@@ -141,6 +141,10 @@ void print_head(struct text *t, const struct profile *p, const struct term *term
 	term_name(term, t, h->command == NULL ? "" : h->command, 60);
 	text_char(t, '\n');
 	term_count(t, h->n_processes, "process", "processes");
+	if (h->ranked > 0 && h->rank_min == h->rank_max)
+		text_fmt(t, ", rank %lld", (long long)h->rank_min);
+	else if (h->ranked > 0)
+		text_fmt(t, ", ranks %lld to %lld", (long long)h->rank_min, (long long)h->rank_max);
 	head_devices(t, p, term);
 	head_worth(t, p);
 	if (strcmp(h->source, "replay") == 0)

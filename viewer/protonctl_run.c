@@ -109,12 +109,34 @@ static int take_command(struct run *r)
 	return 0;
 }
 
+/* What names the run: the program; of `python3 -X dev train.py`, the script; of `python3 -m mod`,
+ * the module. */
+static const char *what_runs(int argc, char *const *argv)
+{
+	const char *base = strrchr(argv[0], '/');
+	int i;
+
+	if (strncmp(base != NULL ? base + 1 : argv[0], "python", 6) != 0)
+		return argv[0];
+	for (i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "-m") == 0 && i + 1 < argc)
+			return argv[i + 1];
+		if (strcmp(argv[i], "-X") == 0 || strcmp(argv[i], "-W") == 0)
+			i++;
+		else if (strcmp(argv[i], "-c") == 0 || strcmp(argv[i], "-") == 0)
+			return argv[0];
+		else if (*argv[i] != '-')
+			return argv[i];
+	}
+	return argv[0];
+}
+
 static int default_name(struct run *r)
 {
 	char path[4096];
 	char *base, *dot;
 
-	(void)snprintf(path, sizeof(path), "%s", r->c->argv[0]);
+	(void)snprintf(path, sizeof(path), "%s", what_runs(r->c->argc, r->c->argv));
 	base = basename(path);
 	dot = strrchr(base, '.');
 	if (dot != NULL && dot != base)

@@ -125,6 +125,8 @@ struct profile_head {
 	int64_t created_ns;   /* CLOCK_REALTIME */
 	uint64_t duration_ns; /* of the active intervals, together */
 	uint32_t n_processes;
+	uint32_t ranked;                       /* processes that have a rank, */
+	int64_t rank_min, rank_max;            /* which are these */
 	uint64_t launches, matched, unmatched; /* launches with and without a GPU record */
 	double overhead; /* share of one core that the agents and the daemon took; NAN unknown */
 	const char *gpu_why; /* why there is no GPU data and what to do; NULL when there is or none

@@ -154,17 +154,15 @@ static bool is_selected(const struct profile_select *s, sqlite3_stmt *st)
 	return strcmp(s->process, number) == 0;
 }
 
-static int process_end(struct load *l, sqlite3_stmt *st)
+static void process_rank(struct profile_head *h, sqlite3_stmt *st)
 {
-	const char *reason = (const char *)sqlite3_column_text(st, 7);
-	char text[128];
+	const int64_t rank = sqlite3_column_int64(st, 6);
 
-	if (reason == NULL || (strcmp(reason, "killed") != 0 && strcmp(reason, "lost") != 0))
-		return 0;
-	(void)snprintf(text, sizeof(text), "process %lld %s", sqlite3_column_int64(st, 5),
-		*reason == 'k' ? "was killed: the tree holds what it had recorded until then"
-			       : "was lost: it ended while nothing watched it");
-	return note(l, text);
+	if (sqlite3_column_type(st, 6) == SQLITE_NULL)
+		return;
+	h->rank_min = h->ranked == 0 || rank < h->rank_min ? rank : h->rank_min;
+	h->rank_max = h->ranked == 0 || rank > h->rank_max ? rank : h->rank_max;
+	h->ranked++;
 }
 
 static int process_row(struct load *l, sqlite3_stmt *st)
@@ -204,7 +202,8 @@ static int process_row(struct load *l, sqlite3_stmt *st)
 		l->p->head.command = load_text(l, st, 1);
 	if (l->p->head.command == NULL)
 		return no_memory(l);
-	return process_end(l, st);
+	process_rank(&l->p->head, st);
+	return 0;
 }
 
 static bool is_process(const struct load *l, int64_t id)

@@ -105,7 +105,8 @@ static inline void help_train(sqlite3 *db)
 		"INSERT INTO busy "
 		"VALUES(7,1,0,250000000,1,2),(7,2,0,500000000,1,2),(7,2,1,250000000,1,2);"
 		"INSERT INTO loss VALUES(7,1,1,3),(7,2,1,4),(7,2,11,2);"
-		"INSERT INTO note VALUES(7,1,0,5,'a gap'),(7,2,0,6,'a gap');"
+		"INSERT INTO note VALUES(7,1,0,5,'a gap'),(7,2,0,6,'a gap'),"
+		"(7,2,1,7,'process 4243 was killed (signal 9) with 0 scopes open');"
 		/* session process segment node device class count sum min max bytes untimed open
 		   hist */
 		"INSERT INTO cell VALUES(7,1,0,11,-1,0,2,1000,400,600,0,0,0,NULL),"

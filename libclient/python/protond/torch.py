@@ -70,14 +70,34 @@ class _Steps(threading.local):
     depth = 0        # scopes open around it
     name = "step"    # of its scope
     leader = None    # the optimizer whose step ends a step, when there are several: a weak reference
-    loader = None    # the last one that gave a batch
+    loader = None    # of the last batch: a weak reference to its dataset, and how it was made
 
 
 _steps = _Steps()
 _optimizers = 0                            # how many were made: a program without one does not train
-_training = weakref.WeakKeyDictionary()    # DataLoader: it gave a batch that was trained on
+_training = weakref.WeakKeyDictionary()    # dataset: how the loaders of it were made that trained
 
 
+def _safe(function):
+    """What goes wrong in here must not reach the program: it is said once, and nothing is named."""
+    @functools.wraps(function)
+    def wrapper(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except Exception as e:
+            if not wrapper.said:
+                wrapper.said = True
+                _warn(f"{function.__name__}: {e!r}; some names will be missing")
+            return None
+    wrapper.said = False
+    return wrapper
+
+
+def _warn(text):
+    sys.stderr.write(f"protond: {text}\n")
+
+
+@_safe
 def _step_end():
     if _steps.open:
         _steps.open = False
@@ -93,6 +113,7 @@ def _step_begin():
     _push(_steps.name)
 
 
+@_safe
 def _step_sign(ends_only=False):
     """A sign that a step begins; or, ends_only, that whatever comes is no part of one."""
     s = _steps
@@ -108,6 +129,7 @@ def _step_sign(ends_only=False):
         _step_begin()
 
 
+@_safe
 def _step_done(optimizer):
     s = _steps
     leader = s.leader() if s.leader is not None else None
@@ -117,9 +139,9 @@ def _step_done(optimizer):
         return
     s.done = True
     if s.loader is not None:
-        loader = s.loader()
-        if loader is not None:
-            _training[loader] = True
+        dataset, how = s.loader
+        if dataset() is not None:
+            _training.setdefault(dataset(), set()).add(how)
 
 
 def step():
@@ -172,12 +194,12 @@ def _name_children(module, torch, above):
 
 def _name_module(module, outermost):
     """A module that has no name yet is the root of a model, or was made on the fly."""
-    torch = sys.modules["torch"]
     if outermost:
-        _name_children(module, torch, "")
+        _safe(_name_children)(module, sys.modules["torch"], "")
     return _keep_name(module, sys.intern(_class_name(module)))
 
 
+@_safe
 def _first_module(module):
     """Before the outermost module of this thread."""
     trains = sys.modules["torch"].is_grad_enabled() and _optimizers > 0 and module.training
@@ -222,10 +244,6 @@ def _tell_dynamo(ours, theirs, nn_module):
         substitute_in_graph(_native.module_leave, skip_signature_check=True)(lambda depth: None)
     except (ImportError, TypeError, ValueError) as e:
         _warn(f"modules inside what torch.compile leaves uncompiled may break its graphs: {e}")
-
-
-def _warn(text):
-    sys.stderr.write(f"protond: {text}\n")
 
 
 # --- everything else ----------------------------------------------------------------------------
@@ -347,6 +365,23 @@ def _patch_optimizers(torch):
     cls.__init__, cls.zero_grad = __init__, _zero_grad
 
 
+@_safe
+def _loader(loader):
+    """What tells a loader that trains from one that validates, also when it is made anew for each
+    epoch: its dataset, as a weak reference, and how it was made."""
+    how = (loader.batch_size, type(loader.sampler), loader.drop_last, loader.num_workers)
+    try:
+        return weakref.ref(loader.dataset), how
+    except TypeError:  # a list, say
+        return weakref.ref(loader), how
+
+
+@_safe
+def _trains(loader):
+    dataset = loader[0]() if loader is not None else None
+    return dataset is not None and loader[1] in _training.get(dataset, ())
+
+
 def _is_empty(iterator):
     """Whether it has given all its batches; False where that is not known in advance."""
     try:
@@ -360,24 +395,25 @@ def _patch_loaders(torch):
     if data is None:
         return
     begin, give = data.DataLoader.__iter__, data._BaseDataLoaderIter.__next__
-    loaders = weakref.WeakKeyDictionary()  # iterator: weak reference to its loader
+    loaders = weakref.WeakKeyDictionary()  # iterator: what _loader() says of its loader
 
     @functools.wraps(begin)
     def __iter__(self):
-        _step_sign(ends_only=not _training.get(self))
+        loader = _loader(self)
+        _step_sign(ends_only=not _trains(loader))
         _push("dataloader")
         try:
             iterator = begin(self)
         finally:
             _pop("dataloader")
-        loaders[iterator] = weakref.ref(self)
+        if loader is not None:
+            loaders[iterator] = loader
         return iterator
 
     @functools.wraps(give)
     def __next__(self):
         loader = loaders.get(self)
-        trains = loader is not None and _training.get(loader(), False) and not _is_empty(self)
-        _step_sign(ends_only=not trains)
+        _step_sign(ends_only=not _trains(loader) or _is_empty(self))
         _push("dataloader")
         try:
             batch = give(self)
