@@ -132,6 +132,11 @@ PD_EXPORT void protond_scope_leave(uint32_t name)
 	}
 }
 
+PD_EXPORT int protond_recording(void)
+{
+	return pd_thread_here() != NULL && pd_gate_on();
+}
+
 PD_EXPORT uint32_t protond_depth(void)
 {
 	const struct pd_thread *t = pd_thread_here();

@@ -59,8 +59,9 @@ enum export_state { EXPORT_IDLE = 0, EXPORT_ASKED = 1, EXPORT_SENT = 2, EXPORT_D
 
 struct pd {
 	uint32_t pid;          /* whose state this is; 0: nobody's yet */
-	bool inert;            /* a setuid program, or disabled: no thread runs */
+	bool inert;            /* a setuid program, disabled or second: no thread runs */
 	bool disabled;         /* PROTOND_DISABLE=1 */
+	bool second;           /* another libprotond was here before: all is left to it */
 	bool forked;           /* this process is the child of one that had woken */
 	bool has_token;        /* started by `protonctl run` */
 	_Atomic bool parked;   /* the parked thread was started */
@@ -165,6 +166,8 @@ int pd_bell_make(void);
 /* The engine's table, loaded but not opened; NULL and words. */
 const struct protond_engine *pd_engine_load(char *text);
 const char *pd_own_path(void); /* of this library, "" when it is linked into the program */
+/* `symbol` of the libprotond that was in this process before this one; NULL: this is the first. */
+void *pd_first(const char *symbol);
 
 /* --- info.c ---------------------------------------------------------------------------------- */
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT. load.c: finding the engine: the one already in the process, else
- * the one beside this library, else what the loader finds by its SONAME. One engine per process. */
+ * the one beside this library, else what the loader finds by its SONAME. One engine per process,
+ * and one libprotond that speaks: a wheel's and an injected one of another path may meet. */
 #include "doorbell.h"
 
 #include <dlfcn.h>
@@ -7,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define LIB_SONAME "libprotond.so.0"
 
 /* A program that is linked with both archives has it without loading. */
 extern protond_engine_fn protond_engine_v1 __attribute__((weak));
@@ -22,6 +25,17 @@ const char *pd_own_path(void)
 		strstr(at.dli_fname, "libprotond") != NULL && realpath(at.dli_fname, path) == NULL)
 		path[0] = '\0';
 	return path;
+}
+
+void *pd_first(const char *symbol)
+{
+	void *lib = dlopen(LIB_SONAME, RTLD_NOLOAD | RTLD_NOW | RTLD_LOCAL); /* the oldest */
+	void *there = lib != NULL ? dlsym(lib, symbol) : NULL;
+	Dl_info it, we;
+
+	if (there == NULL || dladdr(there, &it) == 0 || dladdr(&anchor, &we) == 0)
+		return NULL;
+	return it.dli_fbase != we.dli_fbase ? there : NULL;
 }
 
 static void *beside(void)

@@ -65,6 +65,10 @@ int protond_deactivate(int session, int flags);
  * at most 10 s. 0; -ENOENT; -EINVAL unknown format; -ETIMEDOUT; or the file's -errno. */
 int protond_finalize(int session, const char *format);
 
+/* Whether events of this process are recorded now: to spare what only serves a profile. A forked
+ * child, or a program that a session is started on, is recorded some milliseconds later. */
+int protond_recording(void);
+
 /* Lets go of the GPU's interfaces (CUPTI) in this process, for another tool or for a while without
  * their cost; scopes go on. protond_gpu_resume() takes them again, after as many calls as there were
  * pauses. Each waits, at most 2 s, until it holds. 0 (also when nothing is recorded); -ETIMEDOUT. */

@@ -190,7 +190,8 @@ static void wake_up(void)
 	if (!pd.inert) {
 		disable = getenv("PROTOND_DISABLE");
 		pd.disabled = disable != NULL && disable[0] != '\0' && strcmp(disable, "0") != 0;
-		pd.inert = pd.disabled;
+		pd.second = pd.forked ? pd.second : pd_first("InitializeInjection") != NULL;
+		pd.inert = pd.disabled || pd.second;
 	}
 	if (!pd.inert && !pd.forked)
 		pd.has_token = pd_token(pd.token);

@@ -40,8 +40,16 @@ static struct kept kept_name[KEPT], kept_metric[KEPT];
 static PyObject *async_enter, *async_leave; /* called with a name's id */
 static PyObject *decorate, *convert;        /* Python's part: see native_install() */
 
-/* 1: this thread runs an asyncio loop. */
+/* 1: this thread runs an asyncio loop. Then loop_depth is how deep its stack was when its task went
+ * on: what is above was pushed since, by what cannot suspend (a module of torch), and scopes inside
+ * that go on the stack too. */
 static __thread uint32_t in_loop __attribute__((tls_model("initial-exec")));
+static __thread uint32_t loop_depth __attribute__((tls_model("initial-exec")));
+
+/* The name of torch.py's steps, and how many scopes of that name the program itself is in. A scope
+ * is left by name, so the program's and a guessed one may not be open at once. */
+static uint32_t step_id = UINT32_MAX;
+static __thread uint32_t own_steps __attribute__((tls_model("initial-exec")));
 
 /* --- names --------------------------------------------------------------------------------------
  */
@@ -188,9 +196,16 @@ static int put_all(PyObject *metrics)
 		PyErr_SetString(PyExc_TypeError, "metrics is a dict of names and values");
 		return -1;
 	}
-	while (PyDict_Next(metrics, &i, &key, &value))
-		if (put_one(key, value) < 0)
+	while (PyDict_Next(metrics, &i, &key, &value)) {
+		Py_INCREF(key); /* item() of a value may change the dict */
+		Py_INCREF(value);
+		const int r = put_one(key, value);
+
+		Py_DECREF(key);
+		Py_DECREF(value);
+		if (r < 0)
 			return -1;
+	}
 	return 0;
 }
 
@@ -207,19 +222,41 @@ static int call_async(PyObject *fn, uint32_t id)
 	return r != NULL ? 0 : -1;
 }
 
+__attribute__((cold, noinline)) static int loop_enter(uint32_t id)
+{
+	if (protond_depth() <= loop_depth)
+		return call_async(async_enter, id);
+	protond_scope_enter(id);
+	return 0;
+}
+
+__attribute__((cold, noinline)) static int loop_leave(uint32_t id)
+{
+	const uint32_t depth = protond_depth();
+
+	if (depth > loop_depth) {
+		protond_scope_leave(id);
+		if (protond_depth() < depth)
+			return 0;
+	}
+	return call_async(async_leave, id);
+}
+
 static inline int enter(uint32_t id)
 {
 	if (unlikely(in_loop != 0 && async_enter != NULL))
-		return call_async(async_enter, id);
+		return loop_enter(id);
 	protond_scope_enter(id);
+	own_steps += id == step_id;
 	return 0;
 }
 
 static inline int leave(uint32_t id)
 {
 	if (unlikely(in_loop != 0 && async_leave != NULL))
-		return call_async(async_leave, id);
+		return loop_leave(id);
 	protond_scope_leave(id);
+	own_steps -= id == step_id && own_steps > 0;
 	return 0;
 }
 
@@ -373,13 +410,17 @@ static PyObject *module_namer, *module_first; /* name a module; before the outer
 /* How many modules this thread is inside of. */
 static __thread uint32_t modules __attribute__((tls_model("initial-exec")));
 
+/* A class may answer for attributes that it does not have, in any way. */
 static PyObject *name_of_module(PyObject *module)
 {
 	PyObject *name = PyObject_GetAttr(module, module_attribute);
 
-	if (name != NULL || !PyErr_ExceptionMatches(PyExc_AttributeError))
+	if (name != NULL && PyUnicode_Check(name))
 		return name;
+	if (name == NULL && !PyErr_ExceptionMatches(PyExc_Exception))
+		return NULL;
 	PyErr_Clear();
+	Py_XDECREF(name);
 	return PyObject_CallFunctionObjArgs(
 		module_namer, module, modules == 0 ? Py_True : Py_False, NULL);
 }
@@ -486,6 +527,20 @@ static PyObject *native_depth(PyObject *m, PyObject *unused)
 	return PyLong_FromUnsignedLong(protond_depth());
 }
 
+static PyObject *native_own_steps(PyObject *m, PyObject *unused)
+{
+	(void)m;
+	(void)unused;
+	return PyLong_FromUnsignedLong(own_steps);
+}
+
+static PyObject *native_recording(PyObject *m, PyObject *unused)
+{
+	(void)m;
+	(void)unused;
+	return PyBool_FromLong(protond_recording());
+}
+
 static PyObject *native_unwind(PyObject *m, PyObject *depth)
 {
 	const unsigned long n = PyLong_AsUnsignedLong(depth);
@@ -558,6 +613,7 @@ static PyObject *native_context_set(PyObject *m, PyObject *context)
 	if (PyErr_Occurred() != NULL)
 		return NULL;
 	protond_context_set(c);
+	loop_depth = protond_depth();
 	Py_RETURN_NONE;
 }
 
@@ -738,6 +794,7 @@ static PyObject *native_install_modules(PyObject *m, PyObject *args)
 	if (module_attribute == NULL &&
 		(module_attribute = PyUnicode_InternFromString("_protond_name")) == NULL)
 		return NULL;
+	step_id = protond_name("step");
 	replace(&module_namer, namer);
 	replace(&module_first, first);
 	Py_RETURN_NONE;
@@ -757,6 +814,8 @@ static PyMethodDef functions[] = {
 	{"push", native_push, METH_O, NULL},
 	{"pop", native_pop, METH_O, NULL},
 	{"depth", native_depth, METH_NOARGS, NULL},
+	{"own_steps", native_own_steps, METH_NOARGS, NULL},
+	{"recording", native_recording, METH_NOARGS, NULL},
 	{"unwind", native_unwind, METH_O, NULL},
 	{"state_enter", native_state_enter, METH_O, NULL},
 	{"state_exit", native_state_exit, METH_NOARGS, NULL},

@@ -14,13 +14,13 @@ place in the tree. On a platform other than Linux everything here does nothing.
 """
 from ._api import (ALL, DEFAULT_PROFILE_NAME, Error, __version__, activate, context_get, context_set,
                    cpu_timed_scope, deactivate, depth, enter_scope, enter_state, exit_scope, exit_state,
-                   finalize, profile, scope, start, state)
+                   finalize, profile, recording, scope, start, state)
 from ._options import add_arguments, configure, take_arguments
 
 __all__ = ["ALL", "DEFAULT_PROFILE_NAME", "Error", "__version__", "activate", "add_arguments", "configure",
            "context_get", "context_set", "cpu_timed_scope", "deactivate", "depth", "enter_scope", "enter_state",
-           "exit_scope", "exit_state", "finalize", "load_ipython_extension", "profile", "scope", "start", "state",
-           "take_arguments"]
+           "exit_scope", "exit_state", "finalize", "load_ipython_extension", "profile", "recording", "scope",
+           "start", "state", "take_arguments"]
 
 
 def load_ipython_extension(ipython):

@@ -44,8 +44,12 @@ def _disabled():
     return os.environ.get("PROTOND_DISABLE", "") not in ("", "0")
 
 
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_sessions.clear)  # a child has none
+
+
 def _recording():
-    """Whether anything here can be in a session: ours, or that of `protonctl run`."""
+    """Whether anything here is in a session that this process knows of: ours, or that of `protonctl run`."""
     return bool(_sessions) or "PROTOND_TOKEN" in os.environ
 
 
@@ -95,9 +99,15 @@ def finalize(session=None, output_format=""):
     Unknown ids are ignored.
     """
     known = sorted(_sessions) if session is None else [session] if session in _sessions else []
+    failed = None
     for one in known:
+        try:
+            _check(_native.finalize(one, "hatchet" if output_format == "" else output_format))
+        except Error as e:  # it is over all the same, and so are the others
+            failed = failed or e
         _sessions.discard(one)
-        _check(_native.finalize(one, "hatchet" if output_format == "" else output_format))
+    if failed is not None:
+        raise failed
 
 
 def profile(func=None, *, name=None, context="shadow", data="tree", backend=None, mode=None, hook=None):
@@ -139,22 +149,26 @@ class cpu_timed_scope(scope):
         return self
 
     def __exit__(self, *exc):
-        _metrics({"cpu_time (ns)(exc)": time.perf_counter_ns() - self._begins.stack.pop()})
+        begins = self._begins.__dict__.get("stack")
+        if begins:  # else it was entered on another thread
+            _metrics({"cpu_time (ns)(exc)": time.perf_counter_ns() - begins.pop()})
         super().__exit__(*exc)
 
 
 _ids = itertools.count()
-_open = threading.local()  # .stack: (id, name) of enter_scope() and enter_op
+_open = threading.local()  # .stack: (number, name) of enter_scope()
 
 
 def enter_scope(name, *, metrics=None):
-    """Enters a scope; returns its number, or None while there is no session."""
-    if not _recording():
-        return None
-    _enter(name)
-    if metrics:
-        _metrics(metrics)
-    number = next(_ids)
+    """Enters a scope; returns its number, or None while this process knows of no session."""
+    number = next(_ids) if _recording() else None
+    _enter(_native.name(name))
+    try:
+        if metrics:
+            _metrics(metrics)
+    except BaseException:
+        _leave(name)
+        raise
     _open.__dict__.setdefault("stack", []).append((number, name))
     return number
 
@@ -162,7 +176,8 @@ def enter_scope(name, *, metrics=None):
 def exit_scope(name=None, *, metrics=None):
     """Leaves the scope that enter_scope() entered last on this thread; returns its number.
 
-    name: what it must be, else ValueError. IndexError when none is open.
+    name: what it must be, else ValueError. IndexError when none is open. Neither while there is no
+    session.
     """
     stack = _open.__dict__.get("stack", [])
     if not stack and not _recording():
@@ -170,10 +185,12 @@ def exit_scope(name=None, *, metrics=None):
     if not stack:
         raise IndexError("exit_scope(): no scope was entered with enter_scope() on this thread")
     number, entered = stack.pop()
-    if metrics:
-        _metrics(metrics)
-    _leave(entered)
-    if name is not None and name != entered:
+    try:
+        if metrics:
+            _metrics(metrics)
+    finally:
+        _leave(entered)
+    if number is not None and name is not None and name != entered:
         raise ValueError(f"Scope name mismatch: {entered} != {name}")
     return number
 
@@ -181,6 +198,14 @@ def exit_scope(name=None, *, metrics=None):
 def depth():
     """How many scopes are open on this thread."""
     return _native.depth()
+
+
+def recording():
+    """Whether events of this process are recorded now: to spare what only serves a profile.
+
+    A forked child, or a program that a session is started on, is recorded some milliseconds later.
+    """
+    return _native.recording()
 
 
 def context_get():
@@ -241,16 +266,15 @@ def _generator(s, func):
         while True:
             try:
                 with s:
-                    item = step(value)
+                    item = [step(value)]
             except StopIteration as end:
                 return end.value
+            finally:
+                value = None
             try:
-                value = yield item
+                value = yield item.pop()  # what is given is not held on to
                 step = gen.send
-            except GeneratorExit:
-                gen.close()
-                raise
-            except BaseException as e:
+            except BaseException as e:  # GeneratorExit too: it may have something to do, or refuse
                 step, value = gen.throw, e
     return wrapper
 
@@ -259,23 +283,26 @@ def _async_generator(s, func):
     @functools.wraps(func)
     async def wrapper(*args, **kwargs):
         gen = func(*args, **kwargs)
-        step, value = gen.asend, None
+        hooks = sys.get_asyncgen_hooks()
+        sys.set_asyncgen_hooks(None, None)  # the loop ends the wrapper, and that ends this one
         try:
-            while True:
-                try:
-                    with s:
-                        item = await step(value)
-                except StopAsyncIteration:
-                    return
-                try:
-                    value = yield item
-                    step = gen.asend
-                except GeneratorExit:
-                    raise
-                except BaseException as e:
-                    step, value = gen.athrow, e
+            first = gen.asend(None)
         finally:
-            await gen.aclose()
+            sys.set_asyncgen_hooks(*hooks)
+        step, value = (lambda _: first), None
+        while True:
+            try:
+                with s:
+                    item = [await step(value)]
+            except StopAsyncIteration:
+                return
+            finally:
+                value = None
+            try:
+                value = yield item.pop()
+                step = gen.asend
+            except BaseException as e:
+                step, value = gen.athrow, e
     return wrapper
 
 

@@ -17,11 +17,15 @@ start = activate = deactivate = finalize = gpu_pause = gpu_resume = _nothing
 name = context_get = context_child = span_begin = depth = _nothing
 
 
+def recording():
+    return False
+
+
 def _none(*args):
     return None
 
 
-enter = leave = unwind = state_enter = state_exit = op_enter = op_exit = metrics = _none
+enter = leave = push = pop = unwind = state_enter = state_exit = op_enter = op_exit = metrics = _none
 context_set = span_end = loop = install_async = _none
 
 

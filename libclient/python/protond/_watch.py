@@ -1,20 +1,30 @@
 # SPDX-License-Identifier: MIT
 """Calls a function once a module has been imported, without importing it."""
 import sys
+import threading
 
 _waiting = {}  # name of a module: functions
+_search = threading.local()  # .names: what this thread asks the other finders for just now
 
 
 def find_spec(name, path=None, target=None):
-    """The spec of a module that is waited for, as all other finders give it; else None."""
-    functions = _waiting.pop(name, None)  # at once: the search below may come here again
-    if functions is None:
+    """The spec of a module that is waited for, as all other finders give it; else None.
+
+    Whoever asks may only want to know whether there is such a module: nothing is called before it
+    is executed.
+    """
+    if name not in _waiting:
         return None
-    spec = _find(name, path, target)
-    if spec is None:  # not to be had now; maybe later
-        _wait(name, functions)
-    else:
-        _after(spec, functions)
+    names = _search.__dict__.setdefault("names", set())
+    if name in names:  # another tool's finder asks all finders in turn
+        return None
+    names.add(name)
+    try:
+        spec = _find(name, path, target)
+    finally:
+        names.discard(name)
+    if spec is not None:
+        _after(name, spec.loader)
     return spec
 
 
@@ -32,29 +42,43 @@ def _find(name, path, target):
     return None
 
 
-def _after(spec, functions):
-    loader = spec.loader
-    execute = loader.exec_module
+def _after(name, loader):
+    execute = getattr(loader, "exec_module", None)
+    if execute is None or isinstance(loader, type):  # a namespace; or Python's own, one for many modules
+        return
 
     def exec_module(module):
-        del loader.exec_module  # as it was
+        if module.__name__ != name:  # a loader of many modules
+            return execute(module)
+        loader.__dict__.pop("exec_module", None)  # as it was
         execute(module)
-        for function in functions:
-            function(module)
+        imported(name, module)
 
-    loader.exec_module = exec_module
+    try:
+        loader.exec_module = exec_module
+    except AttributeError:
+        pass
 
 
-def _wait(name, functions):
-    _waiting.setdefault(name, []).extend(functions)
-    if _Finder not in sys.meta_path:
-        sys.meta_path.insert(0, _Finder)
+def _call(function, module):
+    try:
+        function(module)
+    except Exception as e:  # the program imports it for reasons of its own
+        sys.stderr.write(f"protond: {module.__name__} is not named: {e!r}\n")
+
+
+def imported(name, module):
+    """Calls what waits for the module, which has just been executed."""
+    for function in _waiting.pop(name, ()):
+        _call(function, module)
 
 
 def when_imported(name, function):
     """Calls function(module) when `name` has been imported: now, if it has been already."""
     module = sys.modules.get(name)
     if module is not None and not getattr(getattr(module, "__spec__", None), "_initializing", False):
-        function(module)
-    else:
-        _wait(name, [function])
+        _call(function, module)
+        return
+    _waiting.setdefault(name, []).append(function)
+    if _Finder not in sys.meta_path:
+        sys.meta_path.insert(0, _Finder)

@@ -117,7 +117,7 @@ def _step_begin():
 def _step_sign(ends_only=False):
     """A sign that a step begins; or, ends_only, that whatever comes is no part of one."""
     s = _steps
-    if s.manual:
+    if s.manual or _native.own_steps():  # the program says itself what a step is
         return
     if s.open and _depth() <= s.depth:
         s.open = False

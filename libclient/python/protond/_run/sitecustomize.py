@@ -5,47 +5,95 @@
 import os
 import sys
 
+_here = os.path.dirname(os.path.abspath(__file__))
+_searching = set()  # threads that ask the other finders for torch just now
+
 
 class _Torch(object):
-    """Gives the import of torch to protond.torch; finds nothing itself."""
+    """Sees the import of torch; finds nothing itself. Stays on sys.meta_path: another thread may be
+    walking along it."""
 
-    @classmethod
-    def find_spec(cls, name, path=None, target=None):
+    @staticmethod
+    def find_spec(name, path=None, target=None):
         if name != "torch":
             return None
-        sys.meta_path.remove(cls)
-        try:
-            from importlib import util
-            here = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-            if "protond" not in sys.modules:
-                spec = util.spec_from_file_location(
-                    "protond", os.path.join(here, "__init__.py"), submodule_search_locations=[here])
-                module = util.module_from_spec(spec)
-                sys.modules["protond"] = module
-                try:
-                    spec.loader.exec_module(module)
-                except BaseException:
-                    sys.modules.pop("protond", None)
-                    raise
-            from protond import _watch, torch
-            torch.install()
-            return _watch.find_spec(name, path, target)
-        except Exception as e:
-            sys.stderr.write("protond: no names from torch: %s\n" % e)
+        thread = _get_ident()
+        if thread in _searching:
             return None
+        _searching.add(thread)
+        try:
+            spec = _find(name, path, target)
+        finally:
+            _searching.discard(thread)
+        loader = getattr(spec, "loader", None)
+        if hasattr(loader, "exec_module") and not isinstance(loader, type):
+            _wrap(loader)
+        return spec
+
+
+def _find(name, path, target):
+    for finder in list(sys.meta_path):
+        find = getattr(finder, "find_spec", None)
+        spec = find(name, path, target) if find is not None else None
+        if spec is not None:
+            return spec
+    return None
+
+
+def _wrap(loader):
+    execute = loader.exec_module
+
+    def exec_module(module):
+        execute(module)
+        if module.__name__ == "torch":
+            loader.__dict__.pop("exec_module", None)
+            _name_it(module)
+
+    try:
+        loader.exec_module = exec_module
+    except AttributeError:
+        pass
+
+
+def _name_it(module):
+    """protond.torch, from beside this folder and with no change to sys.path, takes over."""
+    try:
+        from importlib import util
+        above = os.path.dirname(_here)
+        if "protond" not in sys.modules:
+            spec = util.spec_from_file_location(
+                "protond", os.path.join(above, "__init__.py"), submodule_search_locations=[above])
+            sys.modules["protond"] = util.module_from_spec(spec)
+            try:
+                spec.loader.exec_module(sys.modules["protond"])
+            except BaseException:
+                del sys.modules["protond"]
+                raise
+        from protond import _watch, torch
+        torch.install()  # waits, for the import of torch is not over yet
+        _watch.imported("torch", module)
+    except Exception as e:
+        sys.stderr.write("protond: no names from torch: %s\n" % e)
+
+
+def _wanted():
+    disabled = os.environ.get("PROTOND_DISABLE", "") not in ("", "0")
+    hooks = os.environ.get("PROTOND_HOOK", "").split(",")
+    return "torch" in hooks and os.environ.get("PROTOND_TOKEN") and not disabled
 
 
 def _begin():
-    here = os.path.dirname(os.path.abspath(__file__))
-    sys.path[:] = [p for p in sys.path if os.path.abspath(p) != here]
+    sys.path[:] = [p for p in sys.path if os.path.abspath(p) != _here]
     ours = sys.modules.pop("sitecustomize")
     try:
         import sitecustomize  # noqa: F401
-    except ImportError:
+    except ImportError as e:
+        if getattr(e, "name", "sitecustomize") != "sitecustomize":
+            raise
         sys.modules["sitecustomize"] = ours
-    hooks = os.environ.get("PROTOND_HOOK", "").split(",")
-    if sys.version_info >= (3, 8) and "torch" in hooks and os.environ.get("PROTOND_TOKEN"):
-        sys.meta_path.insert(0, _Torch)
 
 
+if sys.version_info >= (3, 8) and _wanted():
+    from _thread import get_ident as _get_ident
+    sys.meta_path.insert(0, _Torch)
 _begin()

@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: MIT
+"""Times a piece of code, with a warm-up, and names its runs in the tree.
+
+    from protond.timer import Timer
+
+    print(Timer("matmul", sync="events").run(torch.matmul, a, b))
+
+    step = Timer("step", warmup=10, sync="device")
+    for batch in loader:
+        with step:                 # the first 10 are warm-up
+            train(batch)
+    print(step.table())
+
+Works with and without a session, on a GPU or none.
+"""
+from __future__ import annotations
+
+import array
+import functools
+import inspect
+import math
+import time
+from typing import Any, Callable, Dict, List, Optional, Sequence
+
+from . import _api
+
+METRIC = "timer (ns)(exc)"
+SYNCS = ("none", "device", "events")
+
+_now = time.perf_counter_ns
+
+
+def _cuda() -> Optional[Any]:
+    """torch.cuda, where it has a GPU; no GPU is initialised by that."""
+    try:
+        import torch
+    except ImportError:
+        return None
+    return torch.cuda if torch.cuda.is_available() else None
+
+
+def quantile(values: Sequence[float], q: float) -> float:
+    """The q-quantile (0 to 1) of at least one value, in linear interpolation.
+
+    It lies at rank (n - 1) q of the sorted values, the lowest having rank 0; between two ranks on
+    the straight line from one to the other (type 7 of Hyndman and Fan, the default of NumPy).
+    """
+    ordered = sorted(values)
+    rank = (len(ordered) - 1) * q
+    low = math.floor(rank)
+    high = min(low + 1, len(ordered) - 1)
+    return ordered[low] + (ordered[high] - ordered[low]) * (rank - low)
+
+
+class _Host:
+    """The clock of the CPU; with `wait`, that of a CPU that waits for the GPU first."""
+    __slots__ = ("wait", "begin", "end")
+
+    def __init__(self, wait: Optional[Callable[[], None]]) -> None:
+        self.wait = wait
+
+    def start(self) -> None:
+        if self.wait is not None:
+            self.wait()
+        self.begin = _now()
+
+    def stop(self) -> None:
+        if self.wait is not None:
+            self.wait()
+        self.end = _now()
+
+    def ns(self) -> int:
+        return self.end - self.begin
+
+
+class _Events:
+    """A pair of events in the current stream: the GPU's own clock, in steps of about 0.5 us."""
+    __slots__ = ("begin", "end")
+
+    def __init__(self, cuda: Any) -> None:
+        self.begin, self.end = cuda.Event(enable_timing=True), cuda.Event(enable_timing=True)
+
+    def start(self) -> None:
+        self.begin.record()
+
+    def stop(self) -> None:
+        self.end.record()
+
+    def ns(self) -> int:
+        """Waits until the GPU is there."""
+        self.end.synchronize()
+        return round(self.begin.elapsed_time(self.end) * 1e6)
+
+
+class Timer:
+    """Times runs of a function, of a block, or of a decorated function.
+
+    name: the scope that each timed run is, with the metric "timer (ns)(exc)"; those of the warm-up
+        are in a scope "NAME warm-up" and count nowhere. None: the function's name, else "timer".
+    warmup: runs that do not count: of run() those it makes first, of `with` and of a decorated
+        function the first ones. One that raises is no run.
+    repeats: the runs that run() makes and counts.
+    sync: what is measured.
+        "none": the time on the CPU, of which launches are a part and kernels are not.
+        "device": from an idle GPU to an idle GPU, on the CPU's clock (torch.cuda.synchronize()
+            before and after). The same as "none" where torch has no GPU.
+        "events": the time on the GPU between two events of torch.cuda in the current stream, without
+            CUPTI. Idle time of the stream in between is in it, work on other streams is not. run()
+            keeps the stream filled and waits once, in the last run; `with` waits at its end.
+    metrics: what else to record at each timed run, as in protond.scope.
+
+    Results are in seconds, None while there are too few runs. `source` says where they come from:
+    "host clock", "host clock, GPU waited for" or "cuda events".
+
+    Raises ValueError for options that make no sense, protond.Error for "events" where torch has no
+    GPU. A timer is for one thread at a time; 8 bytes are kept for each run.
+    """
+
+    unit = "s"
+
+    def __init__(self, name: Optional[str] = None, warmup: int = 3, repeats: int = 10, sync: str = "none",
+                 metrics: Optional[Dict[str, Any]] = None) -> None:
+        if sync not in SYNCS:
+            raise ValueError(f"sync={sync!r}: use one of {', '.join(SYNCS)}")
+        if warmup < 0 or repeats < 1:
+            raise ValueError(f"warmup={warmup}, repeats={repeats}: at least 0 and 1")
+        self.name, self.warmup, self.repeats, self.sync, self.metrics = name, warmup, repeats, sync, metrics
+        self._cuda = self._find_cuda()
+        self.reset()
+
+    def _find_cuda(self) -> Optional[Any]:
+        cuda = _cuda() if self.sync != "none" else None
+        if cuda is None and self.sync == "events":
+            raise _api.Error('Timer(sync="events") needs a GPU that torch can use (torch.cuda.is_available() says no): '
+                             'use sync="none" for time on the CPU')
+        return cuda
+
+    @property
+    def source(self) -> str:
+        if self._cuda is None:
+            return "host clock"
+        return "cuda events" if self.sync == "events" else "host clock, GPU waited for"
+
+    def reset(self) -> None:
+        """Forgets all runs; the next ones are warm-up again."""
+        self._ns = array.array("q")
+        self._warmed = 0
+        self._open: List[Any] = []  # (scope, clock) of the blocks being run
+
+    # --- running --------------------------------------------------------------------------------
+
+    def _clock(self) -> Any:
+        if self.sync == "events":
+            return _Events(self._cuda)
+        return _Host(self._cuda.synchronize if self._cuda is not None else None)
+
+    def _scope(self, warm: bool) -> Any:
+        name = self.name or "timer"
+        return _api.scope(name + " warm-up") if warm else _api.scope(name, self.metrics)
+
+    def _keep(self, clocks: Sequence[Any]) -> None:
+        """Into the results, and into the scope that this thread is in."""
+        ns = [clock.ns() for clock in reversed(clocks)]  # the last one first: one wait is enough
+        self._ns.extend(reversed(ns))
+        _api._metrics({METRIC: sum(ns)})
+
+    def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> "Timer":
+        """Calls function(*args, **kwargs) warmup + repeats times; returns this timer.
+
+        Runs are added to those there are. An exception of the function ends it and is passed on; with
+        "events" no run of this call counts then.
+        """
+        self._named(function)
+        if self.warmup:
+            with self._scope(True):
+                for _ in range(self.warmup):
+                    function(*args, **kwargs)
+                    self._warmed += 1
+        scope = self._scope(False)
+        waiting: List[_Events] = []
+        for i in range(self.repeats):
+            clock = self._clock()
+            with scope:
+                clock.start()
+                function(*args, **kwargs)
+                clock.stop()
+                if self.sync != "events":
+                    self._keep((clock,))
+                    continue
+                waiting.append(clock)
+                if i == self.repeats - 1:
+                    self._keep(waiting)
+        return self
+
+    def __enter__(self) -> "Timer":
+        warm = self._warmed < self.warmup
+        scope, clock = self._scope(warm), self._clock()
+        scope.__enter__()
+        self._open.append((scope, clock, warm))
+        clock.start()
+        return self
+
+    def __exit__(self, kind: Any, value: Any, traceback: Any) -> None:
+        scope, clock, warm = self._open.pop()
+        try:
+            if kind is not None:
+                return
+            clock.stop()
+            if warm:
+                self._warmed += 1
+            else:
+                self._keep((clock,))
+        finally:
+            scope.__exit__(kind, value, traceback)
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """As a decorator: each call is a run. TypeError for what returns before it has run."""
+        if (inspect.iscoroutinefunction(function) or inspect.isgeneratorfunction(function)
+                or inspect.isasyncgenfunction(function)):
+            raise TypeError(f"{function!r} returns before it has run: use `with timer:` inside")
+        self._named(function)
+
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            with self:
+                return function(*args, **kwargs)
+        return wrapper
+
+    def _named(self, function: Callable[..., Any]) -> None:
+        if self.name is None:
+            self.name = getattr(function, "__qualname__", None) or type(function).__qualname__
+
+    # --- results --------------------------------------------------------------------------------
+
+    @property
+    def n(self) -> int:
+        """How many runs count."""
+        return len(self._ns)
+
+    def samples(self) -> List[float]:
+        """Each run that counts, in the order that they were made, in seconds."""
+        return [ns / 1e9 for ns in self._ns]
+
+    @property
+    def mean(self) -> Optional[float]:
+        return sum(self._ns) / self.n / 1e9 if self._ns else None
+
+    @property
+    def std(self) -> Optional[float]:
+        """The standard deviation of the sample: over n - 1."""
+        if self.n < 2:
+            return None
+        mean = sum(self._ns) / self.n
+        return math.sqrt(sum((ns - mean) ** 2 for ns in self._ns) / (self.n - 1)) / 1e9
+
+    @property
+    def min(self) -> Optional[float]:
+        return min(self._ns) / 1e9 if self._ns else None
+
+    @property
+    def max(self) -> Optional[float]:
+        return max(self._ns) / 1e9 if self._ns else None
+
+    @property
+    def p50(self) -> Optional[float]:
+        """The median: see quantile()."""
+        return quantile(self._ns, 0.5) / 1e9 if self._ns else None
+
+    @property
+    def p99(self) -> Optional[float]:
+        """See quantile(): of fewer than 100 runs it lies between the two slowest."""
+        return quantile(self._ns, 0.99) / 1e9 if self._ns else None
+
+    def as_dict(self) -> Dict[str, Any]:
+        """All of it, fit for JSON; times in seconds."""
+        return {"name": self.name or "timer", "source": self.source, "unit": self.unit, "warmup": self._warmed,
+                "n": self.n, "mean": self.mean, "std": self.std, "min": self.min, "max": self.max,
+                "p50": self.p50, "p99": self.p99}
+
+    def _head(self) -> str:
+        return f"{self.name or 'timer'}: {self.n} runs after {self._warmed} of warm-up, {self.source}"
+
+    def __str__(self) -> str:
+        """One line."""
+        if not self.n:
+            return self._head()
+        times = [f"{key} {_text(getattr(self, key))}" for key in ("mean", "std", "min", "p50", "p99", "max")]
+        return f"{self._head()}: {', '.join(times)}"
+
+    def table(self) -> str:
+        """A line for each result."""
+        rows = [f"  {key:4}  {_text(getattr(self, key)):>10}" for key in ("mean", "std", "min", "p50", "p99", "max")]
+        return "\n".join([self._head(), *rows])
+
+
+def _text(seconds: Optional[float]) -> str:
+    if seconds is None:
+        return "-"
+    for unit, scale in (("s", 1.0), ("ms", 1e3), ("us", 1e6)):
+        if seconds * scale >= 1:
+            return f"{seconds * scale:.4g} {unit}"
+    return f"{seconds * 1e9:.0f} ns"
