@@ -82,9 +82,28 @@ static uint32_t utf8(uint32_t c, char ret[4])
 	return 4;
 }
 
+/* PyTorch's emit_nvtx() puts numbers behind an operator's name, "aten::mm, seq = 17, op_id = 4,
+ * sizes =
+ * ...": each range would be a name of its own. */
+static uint32_t without_numbers(const char *s, uint32_t n)
+{
+	static const char seq[] = ", seq = ", op[] = ", op_id = ";
+	const char *at = s, *end = s + n;
+
+	while ((at = memchr(at, ',', (size_t)(end - at))) != NULL) {
+		const size_t left = (size_t)(end - at);
+
+		if ((left > sizeof(seq) - 1 && memcmp(at, seq, sizeof(seq) - 1) == 0) ||
+			(left > sizeof(op) - 1 && memcmp(at, op, sizeof(op) - 1) == 0))
+			return (uint32_t)(at - s);
+		at++;
+	}
+	return n;
+}
+
 static uint32_t name_a(const char *s)
 {
-	return s != NULL ? core.host->intern(s, (uint32_t)strnlen(s, TEXT_MAX))
+	return s != NULL ? core.host->intern(s, without_numbers(s, (uint32_t)strnlen(s, TEXT_MAX)))
 			 : core.host->intern("", 0);
 }
 

@@ -243,7 +243,7 @@ static const void *export_table(uint32_t id)
 START_TEST(nvtx_ranges)
 {
 	struct seen s[] = {{"a", 0, 0}, {"a/\xc3\xa9t\xc3\xa9", 0, 0}, {"a/ex", 0, 0},
-		{"a/ex/reg", 0, 0}, {NULL, 0, 0}};
+		{"a/ex/reg", 0, 0}, {"a/aten::mm", 0, 0}, {NULL, 0, 0}};
 	const struct {
 		uint16_t version, size;
 		uint32_t pad[3];
@@ -293,10 +293,15 @@ START_TEST(nvtx_ranges)
 	}
 	ck_assert_int_eq(domain_pop(domain), 2);
 	ck_assert_int_eq(pop(), 1);
+	ck_assert_int_eq(push_a("aten::mm, seq = 17, op_id = 4, sizes = [[2, 3], [3, 2]]"), 1);
+	ck_assert_int_eq(pop(), 1);
+	ck_assert_int_eq(push_a("aten::mm, op_id = 5"), 1);
+	ck_assert_int_eq(pop(), 1);
 	ck_assert_int_eq(pop(), 0);
 	(void)view_walk(&t_v, seen_fn, s);
 	for (int i = 0; i < 4; i++)
 		ck_assert_uint_eq(s[i].count, 1);
+	ck_assert_uint_eq(s[4].count, 2);
 	ck_assert_uint_eq(t_e->nvtx(NULL), 0);
 }
 END_TEST
