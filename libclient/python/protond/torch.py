@@ -18,6 +18,7 @@ and its scope is called `NAME (compiled)`.
 How it is done: torch's public entry points are wrapped where Python looks them up; no tensor method,
 no operator and no hook of torch's profiler is touched. One call of a module costs one wrapper.
 """
+import atexit
 import functools
 import sys
 import threading
@@ -481,4 +482,5 @@ def install():
     global _installed
     if not _installed and _native.version and sys.platform.startswith("linux"):
         _installed = True
+        atexit.register(_step_end)
         _watch.when_imported("torch", _patch)
