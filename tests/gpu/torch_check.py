@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: MIT. torch_check.py: what is named without a change to the program, against what torch knows, on a GPU.
+"""torch_check.py DIR [TEST...]: DIR is a build or a bundle. Ends in "N passed, N failed".
+
+Each test is a program of its own under `protonctl run`, in a private runtime directory. The truth comes from
+torch: torch.profiler's events of the same program, autograd's sequence numbers, torch's flop counter.
+"""
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import textwrap
+
+DIR = pathlib.Path(sys.argv[1]).resolve()
+CTL, VIEW = str(DIR / "bin/protonctl"), str(DIR / "bin/protonview")
+score = {"passed": 0, "failed": 0}
+
+MODEL = """
+import json, os, sys, torch, torch.nn as nn
+from torch.nn import functional as F
+class Block(nn.Module):
+    def __init__(self, d):
+        super().__init__()
+        self.norm, self.qkv, self.out = nn.LayerNorm(d), nn.Linear(d, 3 * d), nn.Linear(d, d)
+        self.mlp = nn.Sequential(nn.LayerNorm(d), nn.Linear(d, 4 * d), nn.GELU(), nn.Linear(4 * d, d))
+    def forward(self, x):
+        b, t, d = x.shape
+        q, k, v = self.qkv(self.norm(x)).view(b, t, 3, 4, d // 4).permute(2, 0, 3, 1, 4)
+        x = x + self.out(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, t, d))
+        return x + self.mlp(x)
+class Net(nn.Module):
+    def __init__(self, d=256):
+        super().__init__()
+        self.emb, self.h, self.head = nn.Embedding(1000, d), nn.ModuleList(Block(d) for _ in range(3)), nn.Linear(d, 1000)
+    def forward(self, x):
+        x = self.emb(x)
+        for b in self.h: x = b(x)
+        return self.head(x)
+torch.manual_seed(0)
+net = Net().cuda()
+opt = torch.optim.AdamW(net.parameters())
+ids = torch.randint(0, 1000, (4, 64), device="cuda")
+def step():
+    opt.zero_grad()
+    loss = F.cross_entropy(net(ids).flatten(0, 1), ids.flatten())
+    loss.backward()
+    opt.step()
+"""
+
+
+def check(name, ok, words=""):
+    score["passed" if ok else "failed"] += 1
+    print(("ok    " if ok else "FAIL  ") + name + (f": {words}" if words else ""), flush=True)
+    return ok
+
+
+def room(**more):
+    place = tempfile.mkdtemp(prefix="pdtorch", dir="/dev/shm")
+    return dict(os.environ, PROTOND_RUNTIME_DIR=place, PROTOND_DB=place + "/db", NO_COLOR="1",
+                **{k: str(v) for k, v in more.items()})
+
+
+def run(code, *options, words=(), **more):
+    """(standard output of the program, {path: (kernels, ns)}, words of protonctl, environment)"""
+    env = room(**more)
+    place = pathlib.Path(env["PROTOND_RUNTIME_DIR"])
+    (place / "program.py").write_text(textwrap.dedent(code))
+    r = subprocess.run([CTL, "run", "-n", "x", *options, "--", *(words or (sys.executable,)), place / "program.py"], env=env,
+                       capture_output=True, text=True, timeout=280)
+    subprocess.run([VIEW, "export", "x", "-o", place / "x.hatchet"], env=env, capture_output=True, timeout=60)
+    found = {}
+
+    def walk(node, path):
+        for c in node["children"]:
+            p = path + (c["frame"]["name"],)
+            m = c["metrics"]
+            if m.get("count"):
+                n, ns = found.get(p, (0, 0))
+                found[p] = (n + m["count"], ns + m.get("time (ns)", 0))
+            walk(c, p)
+    try:
+        walk(json.loads((place / "x.hatchet").read_text())[0], ())
+    except OSError:
+        check("a tree was stored", False, f"exit {r.returncode}: {r.stdout[-300:]} {r.stderr[-600:]}")
+    return r.stdout, found, r.stderr, env
+
+
+def view(env, *args):
+    return subprocess.run([VIEW, *args], env=env, capture_output=True, text=True, timeout=60).stdout
+
+
+def kernels(found, *inside):
+    """How many kernels stand below all of these frames."""
+    return sum(n for p, (n, _) in found.items() if all(i in p[:-1] for i in inside) and not p[-1].startswith("["))
+
+
+def named():
+    """A model of transformers, built from its config, trained with no word of ours in the program."""
+    code = """
+        import torch
+        from transformers import GPT2Config, GPT2LMHeadModel
+        net = GPT2LMHeadModel(GPT2Config(n_layer=3, n_embd=256, n_head=4, vocab_size=1000)).cuda()
+        opt = torch.optim.AdamW(net.parameters())
+        ids = torch.randint(0, 1000, (4, 64), device="cuda")
+        for _ in range(10):
+            opt.zero_grad(); net(ids, labels=ids).loss.backward(); opt.step()
+        torch.cuda.synchronize()
+        """
+    _, t, words, env = run(code)
+    if "No module named" in words:
+        return check("transformers is there", False, words[-200:])
+    print(view(env, "tree", "x", "-m", "time/ms,count,cpu_time/ms", "-d", "7"))
+    for part in ("forward", "backward", "optimizer.step", "optimizer.zero_grad"):
+        check(f"named: kernels in step/{part}", kernels(t, "step", part) > 0 or part == "optimizer.zero_grad",
+              str(kernels(t, "step", part)))
+    check("named: modules", kernels(t, "forward", "GPT2LMHeadModel", "transformer", "h.0", "attn") > 0)
+    check("named: unmatched 0, drops 0", " 0 unmatched" in words and "drops 0" in words, words.splitlines()[1] if words else "")
+
+
+def epochs():
+    """Two epochs under scopes of their own: each backward kernel under the right one."""
+    code = MODEL + """
+import protond
+for epoch in ("first", "second"):
+    with protond.scope(epoch):
+        for _ in range(5 if epoch == "first" else 7): step()
+        torch.cuda.synchronize()
+"""
+    _, t, _, _ = run(code, PYTHONPATH=DIR / "lib/protond/python")
+    a, b = kernels(t, "first", "backward"), kernels(t, "second", "backward")
+    check("epochs: backward kernels 5 to 7", a > 0 and a * 7 == b * 5, f"{a}, {b}")
+    check("epochs: none elsewhere", kernels(t, "backward") == a + b, f"{kernels(t, 'backward')}")
+
+
+TRUTH = MODEL + """
+from torch.profiler import profile, ProfilerActivity
+# Which module made the node with a sequence number: torch's own counter, read at each module's two ends.
+number, spans, stack = torch.autograd._get_sequence_nr, [], []
+def before(m, args): stack.append((m, number()))
+def after(m, args, out): spans.append((stack[-1][1], number(), names[stack.pop()[0]]))
+names = {m: n for n, m in net.named_modules()}
+for _ in range(3): step()
+hooks = [h for m in net.modules() if not isinstance(m, nn.ModuleList)
+         for h in (m.register_forward_pre_hook(before), m.register_forward_hook(after))]
+with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as p:
+    step(); torch.cuda.synchronize()
+def module_of(seq):
+    inside = [(b - a, n) for a, b, n in spans if a <= seq < b]
+    return min(inside)[1] if inside else None
+def count(e):
+    return len(e.kernels) + sum(count(c) for c in e.cpu_children)
+found = {}
+for e in p.events():
+    if e.name.startswith("autograd::engine::evaluate_function") and e.cpu_parent is None and "AccumulateGrad" not in e.name:
+        found[module_of(e.sequence_nr)] = found.get(module_of(e.sequence_nr), 0) + count(e)
+print(json.dumps({str(k): v for k, v in found.items() if v}))
+"""
+
+
+def backward_by_module():
+    out = subprocess.run([sys.executable, "-c", TRUTH], capture_output=True, text=True, timeout=250)
+    if out.returncode != 0:
+        return check("truth of the backward", False, out.stderr[-500:])
+    truth = json.loads(out.stdout.splitlines()[-1])
+    steps = 5
+    _, t, _, _ = run(MODEL + f"\nfor _ in range({steps}): step()\ntorch.cuda.synchronize()\n", PROTOND_TORCH_BACKWARD="module")
+    ours = {}
+    for p, (n, _) in t.items():
+        if "backward" in p and not p[-1].startswith("["):
+            inside = p[p.index("backward") + 1:-1]
+            name = ".".join(inside[1:]) if inside and inside[0] == "Net" else str(None)
+            ours[name] = ours.get(name, 0) + n
+    keys = sorted(set(truth) | set(ours))
+    wrong = {k: (truth.get(k, 0) * steps, ours.get(k, 0)) for k in keys if truth.get(k, 0) * steps != ours.get(k, 0)}
+    check("backward by module: kernels per module are torch's", not wrong, f"{len(keys)} modules; (torch, ours): {wrong}")
+
+
+def profiler_inside():
+    """torch.profiler while we record: its counts are those without us; ours come back after it."""
+    code = MODEL + """
+from torch.profiler import profile, ProfilerActivity
+for _ in range(5): step()
+torch.cuda.synchronize()
+with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as p:
+    for _ in range(3): step()
+    torch.cuda.synchronize()
+for _ in range(5): step()
+torch.cuda.synchronize()
+print(json.dumps([sum(1 for e in p.events() if str(e.device_type) == "DeviceType.CUDA"),
+                  sum(1 for e in p.events() if e.name == "aten::addmm")]))
+"""
+    bare = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200)
+    out, t, words, env = run(code)
+    check("torch.profiler inside: its counts without us", bare.stdout == out and bare.stdout != "", f"{bare.stdout.strip()} {out.strip()}")
+    check("torch.profiler inside: the gap has a name", "GPU not recorded: torch.profiler" in view(env, "tree", "x"), words[-300:])
+    five = run(MODEL + "\nfor _ in range(10): step()\ntorch.cuda.synchronize()\n")[1]
+    check("torch.profiler inside: before and after it all is recorded", kernels(t, "step") == kernels(five, "step"),
+          f"{kernels(t, 'step')} of {kernels(five, 'step')}")
+
+
+def profiler_beside():
+    """torch.profiler in a job that carries the variables and is not recorded."""
+    code = MODEL + """
+from torch.profiler import profile, ProfilerActivity
+with profile(activities=[ProfilerActivity.CUDA]) as p:
+    for _ in range(3): step()
+    torch.cuda.synchronize()
+print(sum(1 for e in p.events()))
+"""
+    bare = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=200)
+    env = room(CUDA_INJECTION64_PATH=DIR / "lib/libprotond.so.0", NVTX_INJECTION64_PATH=DIR / "lib/libprotond.so.0")
+    daemon = subprocess.Popen([str(DIR / "bin/protond"), "--private", "--foreground"], env=env, stderr=subprocess.DEVNULL)
+    ours = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=200)
+    daemon.terminate()
+    daemon.wait(30)
+    check("torch.profiler beside an idle job: the same events", bare.stdout == ours.stdout and bare.stdout.strip() not in ("", "0"),
+          f"{bare.stdout.strip()} {ours.stdout.strip()} {ours.stderr[-200:]}")
+
+
+def sampling():
+    code = MODEL + "\nfor _ in range(400): step()\ntorch.cuda.synchronize()\n"
+    _, t, _, env = run(code, PROTOND_SAMPLE_RATE="0.1")
+    on, off = kernels(t, "step"), kernels(t, "step (GPU off)")
+    each = run(MODEL + "\nfor _ in range(40): step()\ntorch.cuda.synchronize()\n")[1]
+    check("sampling: 40 of 400 steps have their kernels", on == kernels(each, "step"), f"{on} of {kernels(each, 'step')}")
+    check("sampling: none in the steps between", off == 0, str(off))
+    print(view(env, "tree", "x", "-d", "2"))
+
+
+def compiled():
+    code = MODEL + """
+import torch._dynamo as d
+net = torch.compile(net)
+for _ in range(5): step()
+torch.cuda.synchronize()
+print(json.dumps([sum(d.utils.counters["graph_break"].values()), d.utils.counters["stats"]["unique_graphs"]]))
+"""
+    bare = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=280)
+    out, t, words, _ = run(code)
+    check("torch.compile: graphs and breaks as without us", bare.stdout == out and out != "",
+          f"{bare.stdout.strip()} {out.strip()} {words[-300:] if out == '' else ''}")
+    check("torch.compile: the scope says so", kernels(t, "forward", "Net (compiled)") > 0)
+
+
+def operators():
+    truth = subprocess.run([sys.executable, "-c", MODEL + """
+from torch.utils.flop_counter import FlopCounterMode
+with FlopCounterMode(display=False) as f: step()
+print(f.get_total_flops())
+"""], capture_output=True, text=True, timeout=200)
+    _, _, _, env = run(MODEL + "\nfor _ in range(3): step()\ntorch.cuda.synchronize()\n", PROTOND_TORCH_FLOPS=1)
+    place = pathlib.Path(env["PROTOND_RUNTIME_DIR"])
+    ours = sum(float(x) for x in re.findall(r'"flops\d+": ?([\d.e+]+)', (place / "x.hatchet").read_text()))
+    check("operators: flops as torch counts them", truth.returncode == 0 and ours == 3 * float(truth.stdout or 0),
+          f"{truth.stdout.strip()} x 3, ours {ours:.0f} {truth.stderr[-200:]}")
+    print(view(env, "tree", "x", "-m", "time/ms,util,tflop32/s", "-d", "5")[:3000])
+
+
+def pause_resume():
+    code = MODEL + """
+step(); torch.cuda.synchronize()
+print("ready", flush=True)
+for word in sys.stdin:
+    for _ in range(10): step()
+    torch.cuda.synchronize()
+    print("done", flush=True)
+"""
+    env = room()
+    place = pathlib.Path(env["PROTOND_RUNTIME_DIR"])
+    (place / "p.py").write_text(code)
+    p = subprocess.Popen([CTL, "run", "-n", "x", "--", sys.executable, place / "p.py"], env=env, stdin=subprocess.PIPE,
+                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    p.stdout.readline()
+
+    def ctl(*args):
+        return subprocess.run([CTL, *args], env=env, capture_output=True, text=True, timeout=60)
+
+    def go():
+        p.stdin.write("go\n")
+        p.stdin.flush()
+        p.stdout.readline()
+    go()
+    print(ctl("pause").stdout, ctl("jobs").stdout)
+    go()
+    print(ctl("resume").stdout, ctl("jobs").stdout)
+    go()
+    _, words = p.communicate(timeout=60)
+    n = run(MODEL + "\nfor _ in range(21): step()\ntorch.cuda.synchronize()\n")[1]
+    subprocess.run([VIEW, "export", "x", "-o", place / "x.hatchet"], env=env, capture_output=True)
+    one = kernels(n, "step") / 21
+    got = sum(int(x) for x in re.findall(r'"count": ?(\d+)', (place / "x.hatchet").read_text()))
+    check("pause and resume: 21 of 31 steps are recorded", abs(got / one - 21) < 0.6, f"{got / one:.2f} steps; {words[-200:]}")
+
+
+def ranks():
+    import torch
+    if torch.cuda.device_count() < 2:
+        return print("one GPU: no test of two ranks")
+    code = MODEL.replace("net = Net().cuda()", """import signal, torch.distributed as dist
+dist.init_process_group("nccl"); rank = dist.get_rank(); torch.cuda.set_device(rank)
+net = nn.parallel.DistributedDataParallel(Net().cuda())""") + """
+for i in range(10):
+    step()
+    if i == 5 and rank == 1 and "PD_DIE" in os.environ: torch.cuda.synchronize(); os.kill(os.getpid(), signal.SIGKILL)
+t = torch.ones(8, device="cuda"); dist.all_reduce(t); torch.cuda.synchronize()
+dist.destroy_process_group()
+"""
+    launch = (sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--monitor-interval", "0.1")
+    _, t, words, env = run(code, words=launch)
+    check("two ranks: one session", "ranks 0 to 1" in words and "2 x " in words, words[:400])
+    a, b = (view(env, "tree", "x", "--process", str(r), "-m", "count") for r in (0, 1))
+    check("two ranks: each has a tree", "backward" in a and "backward" in b)
+    check("two ranks: NCCL below backward", any("backward" in p and "nccl" in p[-1].lower() for p in t))
+    _, t, words, _ = run(code, words=launch, PD_DIE=1)
+    check("two ranks: one killed: its steps are there", "killed (signal 9)" in words and kernels(t, "step") > 0, words[:600])
+
+
+TESTS = (named, epochs, backward_by_module, profiler_inside, profiler_beside, sampling, compiled, operators, pause_resume, ranks)
+
+
+def main():
+    for test in TESTS:
+        if len(sys.argv) > 2 and test.__name__ not in sys.argv[2:]:
+            continue
+        try:
+            test()
+        except Exception as e:  # one broken test does not hide the others
+            check(test.__name__, False, repr(e))
+    print(f"{score['passed']} passed, {score['failed']} failed")
+    return score["failed"] != 0
+
+
+sys.exit(main())
