@@ -13,7 +13,7 @@ VERSION   := $(shell sed -n 's/^.define PROTOND_VERSION "\(.*\)"/\1/p' libclient
 # What a fresh Debian 12 machine lacks: to build and run, and to check besides.
 APT_BUILD := gcc make pkg-config libc6-dev libuv1-dev libmsgpack-dev libsqlite3-dev libjansson-dev \
 	libpcre2-dev python3-dev
-APT_CHECK := g++ clang clang-format libclang-rt-14-dev check python3 python3-pytest pmccabe binutils man-db git
+APT_CHECK := g++ clang clang-format libclang-rt-14-dev check python3 python3-pytest python3-venv python3-pip pmccabe binutils man-db git
 
 # SAN=address,undefined or SAN=thread builds everything under it, in a folder of its own.
 ifneq ($(SAN),)
@@ -66,7 +66,7 @@ MAIN_viewer   := viewer/protonctl.c viewer/protonview.c
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 ROOMS := wire libclient agent daemon viewer
 
-.PHONY: all python demo check deps deps-check help install uninstall bundle bench gpu-check gpu-bench lint clean tests
+.PHONY: all python demo check deps deps-check help install uninstall bundle bundle-tree wheel bench gpu-check gpu-bench lint clean tests
 .DELETE_ON_ERROR:
 all: $(B)/bin/protond $(B)/bin/protonctl $(B)/bin/protonview $(B)/lib/libprotond.so \
 	$(B)/lib/libprotond-agent.so.0 $(B)/lib/libprotond.a $(B)/bin/protond-demo python
@@ -77,6 +77,7 @@ help:
 	@echo "make            build into $(B)/"
 	@echo "make install    DESTDIR= PREFIX=$(PREFIX)     make uninstall    the reverse"
 	@echo "make bundle     a relocatable tree under dist/ that needs no packages where it runs"
+	@echo "make wheel      the same as a Python package for pip, under dist/"
 	@echo "make bench      speed of scopes, pipeline and viewer, against their floors"
 	@echo "make gpu-check  what needs an NVIDIA GPU     make gpu-bench    its speed"
 	@echo "make lint       formatting, warnings of two compilers, shape of the code, symbols"
@@ -145,10 +146,11 @@ $(B)/bin/protond-demo: libclient/example/train.c $(B)/lib/libprotond.so $(B)/fla
 PY_SRC := $(patsubst libclient/python/%,%,$(wildcard libclient/python/protond/*.py libclient/python/protond/*/*.py))
 PY_DIR := $(B)/lib/protond/python
 PY_INC := $(shell $(PYTHON) -c 'import os, sysconfig; d = sysconfig.get_path("include"); print(d if os.path.exists(d + "/Python.h") else "")' 2>/dev/null)
-PY_EXT := $(if $(PY_INC),$(PY_DIR)/protond/_native.abi3.so)
-python: $(PY_SRC:%=$(PY_DIR)/%) $(PY_DIR)/protond/_table.py $(PY_EXT)
+PY_ALL := $(if $(PY_INC),$(PY_SRC) protond/_table.py protond/_native.abi3.so)
+PY_WHY  = $(PYTHON) $(if $(shell command -v $(PYTHON) 2>&1),has no Python.h (apt-get install python3-dev),is not there)
+python: $(PY_ALL:%=$(PY_DIR)/%)
 ifeq ($(PY_INC),)
-	@echo "the Python package is left out: $(PYTHON) has no Python.h (apt-get install python3-dev)"
+	@echo "the Python package is left out: $(PY_WHY); another one may be named: make PYTHON="
 endif
 $(PY_DIR)/%.py: libclient/python/%.py
 	@mkdir -p $(@D)
@@ -158,10 +160,11 @@ $(PY_DIR)/protond/_table.py: proto/place/options.h
 	@mkdir -p $(@D)
 	@printf '#include "options.h"\n#define X(n, who, type, def, words, help) (#n, #who, #type, def, words, help),\nOPTIONS = (\nJOB_OPTIONS(X)\n)\n' | \
 		$(CC) -E -P -Iproto/place -x c - | sed 's/), (/),\n    (/g' > $@
+# Visibility: 3.8's headers do not export the module's entry; all else in it is static.
 $(PY_DIR)/protond/_native.abi3.so: libclient/python/native.c $(B)/lib/libprotond.so $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) -shared -Ilibclient -isystem $(PY_INC) $(ALL_CFLAGS) -Wno-pedantic -MF $(B)/obj/native.d \
-		$(ALL_LDFLAGS) -Wl,-z,nodelete -Wl,-rpath,'$$ORIGIN/../../..:$$ORIGIN/lib' -o $@ $< -L$(B)/lib -lprotond
+	$(CC) -shared -Ilibclient -isystem $(PY_INC) $(ALL_CFLAGS) -Wno-pedantic -fvisibility=default -MF $(B)/obj/native.d \
+		$(ALL_LDFLAGS) -Wl,-z,nodelete -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/lib:$$ORIGIN/../../..' -o $@ $< -L$(B)/lib -lprotond
 
 # --- the two commands -----------------------------------------------------------------------------
 
@@ -237,9 +240,16 @@ D_LIB  := $(DESTDIR)$(PREFIX)/lib
 D_INC  := $(DESTDIR)$(PREFIX)/include
 D_MAN  := $(DESTDIR)$(PREFIX)/share/man
 D_DOC  := $(DESTDIR)$(PREFIX)/share/doc/protond
+D_PY   := $(D_LIB)/protond/python
 BINS   := protond protonctl protonview
 MAN1   := protonctl.1 protonview.1
 MAN8   := protond.8
+
+# Where $(PYTHON) looks for packages under PREFIX: dist-packages if it is Debian's.
+PYTHONDIR ?= $(PREFIX)/lib/$(shell $(PYTHON) -c 'import os, site, sys; \
+	print("python%d.%d/" % sys.version_info[:2] + os.path.basename(site.getsitepackages()[0]))')
+# $(call put_python,FOLDER): the package into FOLDER/protond
+put_python = for f in $(PY_ALL); do install -D -m 644 $(PY_DIR)/$$f $(1)/$$f || exit 1; done
 
 $(B)/man/%.1 $(B)/man/%.8: $(B)/bin/%
 	@mkdir -p $(@D)
@@ -255,28 +265,56 @@ install: all $(MAN1:%=$(B)/man/%) $(MAN8:%=$(B)/man/%)
 	install -m 644 $(MAN1:%=$(B)/man/%) $(D_MAN)/man1
 	install -m 644 $(MAN8:%=$(B)/man/%) $(D_MAN)/man8
 	install -m 644 README.md LICENSE docs/*.md $(D_DOC)
+ifneq ($(PY_INC),)
+	rm -rf $(D_PY)
+	$(call put_python,$(D_PY))
+	install -d $(DESTDIR)$(PYTHONDIR)
+	realpath -sm --relative-to=$(PYTHONDIR) $(PREFIX)/lib/protond/python > $(DESTDIR)$(PYTHONDIR)/protond.pth
+endif
 
 uninstall:
 	rm -f $(BINS:%=$(D_BIN)/%) $(D_LIB)/libprotond.so $(D_LIB)/libprotond.so.0 $(D_LIB)/libprotond-agent.so.0 \
 		$(D_LIB)/libprotond.a $(D_LIB)/pkgconfig/protond.pc $(D_INC)/protond.h $(MAN1:%=$(D_MAN)/man1/%) \
 		$(MAN8:%=$(D_MAN)/man8/%)
-	rm -rf $(D_DOC)
+	rm -rf $(D_DOC) $(D_PY)
+	[ ! -d $(D_LIB)/protond ] || rmdir --ignore-fail-on-non-empty $(D_LIB)/protond
+ifneq ($(PY_INC),)
+	rm -f $(DESTDIR)$(PYTHONDIR)/protond.pth
+endif
 
-# The bundle: our binaries and, in lib/protond/, the libraries they need but for the C library's own.
+# The bundle: what was built and, in lib/protond/, the libraries that it needs but for the C library's
+# own. The wheel is the same, packed by libclient/python/build_backend.py.
+# DT_RPATH: for the libraries' own needs too, and whatever LD_LIBRARY_PATH says.
+RPATH  := -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib/protond'
+TREE   := $(B)/bundle
 BUNDLE := dist/protond-$(VERSION)
+bundle-tree: all
+	@rm -rf $(TREE)
+	@mkdir -p $(TREE)/bin $(TREE)/lib/protond $(TREE)/include $(TREE)/licenses
+	@cp $(BINS:%=$(B)/bin/%) $(B)/bin/protond-demo $(TREE)/bin
+	@cp -P $(B)/lib/libprotond* $(TREE)/lib
+	@$(call put_python,$(TREE)/lib/protond/python)
+	@cp libclient/protond.h $(TREE)/include
+	@cp README.md LICENSE $(TREE)
+	@set -f; libs=$$(ldd $(BINS:%=$(B)/bin/%) | awk '$$2 == "=>" { print $$3 }' | sort -u | \
+		grep -vE '/(ld-linux.*|libc|libm|libdl|libpthread|librt)\.so') && \
+		cp -L $$libs $(TREE)/lib/protond && \
+		dpkg-query -S $$(echo "$$libs" | sed -E 's|^(/usr)?|*|') | sed 's/:.* / /' | while read -r package so; do \
+			cp -L /usr/share/doc/$$package/copyright $(TREE)/licenses/$${so##*/}.txt; \
+		done
+	@for so in $(TREE)/lib/protond/*.so*; do [ -s $(TREE)/licenses/$${so##*/}.txt ] || \
+		echo "$${so##*/}: its licence, which must go along with it, was not found" >&2; done
 bundle: deps
-	$(MAKE) -s B=$(B)/bundle RPATH="-Wl,-rpath,'\$$\$$ORIGIN/../lib/protond'" all
+	@$(MAKE) --no-print-directory -s bundle-tree
 	@rm -rf $(BUNDLE)
-	@mkdir -p $(BUNDLE)/lib/protond
-	@cp -a $(B)/bundle/bin $(BUNDLE)/
-	@cp -a $(B)/bundle/lib/. $(BUNDLE)/lib/
-	@mkdir -p $(BUNDLE)/include && cp libclient/protond.h $(BUNDLE)/include/
-	@cp README.md LICENSE $(BUNDLE)/
-	@for b in $(BINS); do ldd $(B)/bundle/bin/$$b; done | awk '$$2=="=>" {print $$3}' | sort -u | \
-		grep -vE '/(ld-linux.*|libc|libm|libdl|libpthread|librt)\.so' | xargs -I{} cp -L {} $(BUNDLE)/lib/protond/
-	@# a bundled library finds its own neighbours through the binary's run path
+	@mkdir -p dist
+	@cp -a $(TREE) $(BUNDLE)
 	@tar -C dist -czf $(BUNDLE).tar.gz $(notdir $(BUNDLE))
 	@echo "$(BUNDLE).tar.gz: unpack anywhere, run bin/protonctl run -- CMD"
+wheel: deps
+	@$(MAKE) --no-print-directory -s bundle-tree
+	@mkdir -p dist
+	@$(PYTHON) libclient/python/build_backend.py $(TREE) dist
 
 clean:
 	rm -rf build dist

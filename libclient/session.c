@@ -197,6 +197,7 @@ static int record_ask(const struct protond_options *options)
 	if (pd.inert)
 		return fail(-EPERM, "%s",
 			pd.disabled ? "PROTOND_DISABLE is set"
+			: pd.second ? "another libprotond was loaded before this one: use that"
 				    : "a set-user-ID program is not profiled");
 	if (pd_thread_here() == NULL)
 		return fail(-ENOMEM, "no memory");

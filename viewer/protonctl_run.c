@@ -16,7 +16,6 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/pidfd.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -243,7 +242,7 @@ static int fork_child(struct run *r)
 	(void)close(pipes[3]);
 	r->go_fd = pipes[1];
 	r->failed_fd = pipes[2];
-	r->pidfd = pidfd_open(r->pid, 0);
+	r->pidfd = (int)syscall(SYS_pidfd_open, r->pid, 0); /* glibc has it since 2.36 */
 	return r->pidfd < 0 ? err_set(e, neg_errno(), "no pidfd: %s", strerror(errno)) : 0;
 }
 
@@ -299,7 +298,7 @@ static void pass_signals(const struct run *r)
 
 	while (read(r->signal_fd, &s, sizeof(s)) == (ssize_t)sizeof(s))
 		if (s.ssi_code != SI_KERNEL) /* the terminal's went to the whole group */
-			(void)pidfd_send_signal(r->pidfd, (int)s.ssi_signo, NULL, 0);
+			(void)syscall(SYS_pidfd_send_signal, r->pidfd, (int)s.ssi_signo, NULL, 0);
 }
 
 /* The connection says something unasked, or ended: the daemon goes. A private one that crashed is
