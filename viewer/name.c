@@ -35,9 +35,11 @@ struct names {
 	bool full;
 	struct name *name;
 	uint32_t n, cap;
+	uint32_t asked;  /* so many of them had their turn */
 	uint32_t *index; /* by mangled name: name + 1, 0 empty; a power of two of them */
 	uint32_t index_cap;
 	struct arena *arena;
+	struct text path; /* what names_show_path() gave */
 	char scratch[SHOWN_MAX + 1];
 };
 
@@ -108,6 +110,7 @@ void names_free(struct names *n)
 	if (n == NULL)
 		return;
 	arena_free(n->arena);
+	text_fini(&n->path);
 	free(n->name);
 	free(n->index);
 	free(n);
@@ -188,6 +191,21 @@ const char *names_show(struct names *n, const char *name)
 	return n->scratch[0] != '\0' ? n->scratch : name;
 }
 
+const char *names_show_path(struct names *n, const char *path)
+{
+	char *copy = n != NULL ? strdup(path) : NULL, *rest = copy, *name;
+
+	if (copy == NULL)
+		return path;
+	n->path.n = 0;
+	while ((name = strsep(&rest, "/")) != NULL) {
+		text_str(&n->path, names_show(n, name));
+		text_char(&n->path, rest != NULL ? '/' : '\0');
+	}
+	free(copy);
+	return n->path.failed ? path : n->path.s;
+}
+
 /* --- the child
  * ------------------------------------------------------------------------------------ */
 
@@ -255,15 +273,13 @@ static int take(struct names *n, uint32_t *at, int fd)
 	return 0;
 }
 
-int names_read(struct names *n, const struct profile *p)
+int names_demangle(struct names *n)
 {
-	uint32_t at = n->n, i, tries;
+	uint32_t at = n->asked, tries;
 	int fds[2], r = 0;
 	pid_t pid;
 
-	for (i = 0; i < p->n_nodes && r == 0; i++)
-		if (is_mangled(p->node[i].name))
-			r = add(n, p->node[i].name);
+	n->asked = n->n;
 	for (tries = 0; r == 0 && at < n->n && tries < CHILDREN; tries++, at++) {
 		if (pipe2(fds, O_CLOEXEC) < 0)
 			return 0;
@@ -280,4 +296,27 @@ int names_read(struct names *n, const struct profile *p)
 			;
 	}
 	return r;
+}
+
+int names_add(struct names *n, const char *path)
+{
+	char *copy = strdup(path), *rest = copy, *name;
+	int r = copy == NULL ? -ENOMEM : 0;
+
+	while (r == 0 && (name = strsep(&rest, "/")) != NULL)
+		if (is_mangled(name))
+			r = add(n, name);
+	free(copy);
+	return r;
+}
+
+int names_read(struct names *n, const struct profile *p)
+{
+	uint32_t i;
+	int r = 0;
+
+	for (i = 0; i < p->n_nodes && r == 0; i++)
+		if (is_mangled(p->node[i].name))
+			r = add(n, p->node[i].name);
+	return r < 0 ? r : names_demangle(n);
 }

@@ -8,6 +8,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "name.h"
+
 #define ROWS_MAX 5000u
 
 static uint32_t items(const msgpack_object *map, const char *key, const msgpack_object **ret)
@@ -27,6 +29,44 @@ static void put_text_of(const msgpack_object *map, const char *key, size_t colum
 	text_put(stdout, wire_text(map, key, text, sizeof(text)), columns);
 }
 
+/* A path or a kernel's name, as people read it. */
+static void put_name_of(
+	struct names *names, const msgpack_object *map, const char *key, size_t columns)
+{
+	char text[1100];
+
+	text_put(stdout, names_show_path(names, wire_text(map, key, text, sizeof(text))), columns);
+}
+
+/* A text of its own, cut to fit; "" when it is none. */
+static const char *text_of(const msgpack_object *o, char *buf, size_t n)
+{
+	size_t bytes = o->type == MSGPACK_OBJECT_STR ? o->via.str.size : 0;
+
+	bytes = bytes < n - 1 ? bytes : n - 1;
+	memcpy(buf, bytes > 0 ? o->via.str.ptr : "", bytes);
+	buf[bytes] = '\0';
+	return buf;
+}
+
+/* All texts of an answer: which of them are names of kernels is seen by how they begin. */
+static int add_names(struct names *names, const msgpack_object *o)
+{
+	char text[1100];
+	uint32_t i;
+	int r = 0;
+
+	if (o->type == MSGPACK_OBJECT_STR)
+		r = names_add(names, text_of(o, text, sizeof(text)));
+	if (o->type == MSGPACK_OBJECT_ARRAY)
+		for (i = 0; i < o->via.array.size && r == 0; i++)
+			r = add_names(names, &o->via.array.ptr[i]);
+	if (o->type == MSGPACK_OBJECT_MAP)
+		for (i = 0; i < o->via.map.size && r == 0; i++)
+			r = add_names(names, &o->via.map.ptr[i].val);
+	return r;
+}
+
 /* "for 1.20 s", or nothing when it is not known. */
 static void put_since(uint64_t now_ns, uint64_t since_ns)
 {
@@ -43,7 +83,12 @@ static void put_since(uint64_t now_ns, uint64_t since_ns)
 /* --- where
  * ---------------------------------------------------------------------------------------- */
 
-static void where_thread(const msgpack_object *t, uint64_t now_ns)
+struct where {
+	struct names *names;
+	uint64_t now_ns;
+};
+
+static void where_thread(const struct where *w, const msgpack_object *t)
 {
 	const msgpack_object *open = NULL;
 	uint32_t i, n = items(t, "open", &open);
@@ -51,9 +96,9 @@ static void where_thread(const msgpack_object *t, uint64_t now_ns)
 	(void)printf("  thread %lu\n", wire_u64_or(t, "tid", 0));
 	for (i = 0; i < n; i++) {
 		(void)fputs("    ", stdout);
-		put_text_of(&open[i], "path", 100);
+		put_name_of(w->names, &open[i], "path", 100);
 		(void)fputs("  ", stdout);
-		put_since(now_ns, wire_u64_or(&open[i], "since_ns", 0));
+		put_since(w->now_ns, wire_u64_or(&open[i], "since_ns", 0));
 		(void)putchar('\n');
 	}
 }
@@ -73,16 +118,16 @@ static bool alike(const msgpack_object *a, const msgpack_object *b)
 }
 
 /* more: as many behind it are alike. */
-static void where_launch(const msgpack_object *l, uint64_t now_ns, uint32_t more)
+static void where_launch(const struct where *w, const msgpack_object *l, uint32_t more)
 {
 	const bool running = wire_get(l, "running") != NULL && wire_get(l, "running")->via.boolean;
 
 	(void)fputs(running ? "    RUNNING   " : "    in flight ", stdout);
-	put_text_of(l, "kernel", 60);
+	put_name_of(w->names, l, "kernel", 60);
 	(void)fputs("  launched in ", stdout);
-	put_text_of(l, "path", 80);
+	put_name_of(w->names, l, "path", 80);
 	(void)fputs("  ", stdout);
-	put_since(now_ns, wire_u64_or(l, "since_ns", 0));
+	put_since(w->now_ns, wire_u64_or(l, "since_ns", 0));
 	if (running)
 		(void)printf("  device %lu stream %lu", wire_u64_or(l, "device", 0),
 			wire_u64_or(l, "stream", 0));
@@ -97,22 +142,17 @@ static void where_ended(const msgpack_object *j)
 	const uint32_t n = items(j, "notes", &notes);
 	char text[1100];
 	uint32_t i;
-	size_t k;
 
 	if (n == 0)
 		(void)puts("  nothing was open that is known");
 	for (i = 0; i < n; i++) {
-		k = notes[i].type == MSGPACK_OBJECT_STR ? notes[i].via.str.size : 0;
-		k = k < sizeof(text) - 1 ? k : sizeof(text) - 1;
-		memcpy(text, k > 0 ? notes[i].via.str.ptr : "", k);
-		text[k] = '\0';
 		(void)fputs("  ", stdout);
-		text_put(stdout, text, 0);
+		text_put(stdout, text_of(&notes[i], text, sizeof(text)), 0);
 		(void)putchar('\n');
 	}
 }
 
-static void where_job(const msgpack_object *j, uint64_t now_ns)
+static void where_job(const struct where *w, const msgpack_object *j)
 {
 	const msgpack_object *list = NULL;
 	const int64_t rank = wire_i64_or(j, "rank", -1);
@@ -135,20 +175,20 @@ static void where_job(const msgpack_object *j, uint64_t now_ns)
 	if (n == 0)
 		(void)puts("  no scope is open");
 	for (i = 0; i < n; i++)
-		where_thread(&list[i], now_ns);
+		where_thread(w, &list[i]);
 	n = items(j, "launches", &list);
 	if (flight > 0)
 		(void)printf("  %lu launches in flight; last delivery ", flight);
 	if (flight > 0 && wire_u64_or(j, "delivered_ns", 0) == 0)
 		(void)puts("never");
 	else if (flight > 0) {
-		put_since(now_ns, wire_u64_or(j, "delivered_ns", 0));
+		put_since(w->now_ns, wire_u64_or(j, "delivered_ns", 0));
 		(void)puts("");
 	}
 	for (i = 0; i < n; i += same) {
 		for (same = 1; i + same < n && alike(&list[i], &list[i + same]); same++)
 			;
-		where_launch(&list[i], now_ns, same - 1);
+		where_launch(w, &list[i], same - 1);
 	}
 }
 
@@ -167,7 +207,7 @@ static void place_of(const msgpack_object *j, char ret[512])
 }
 
 /* Which ranks stand elsewhere than most: those are what a hang waits for. */
-static void where_differs(const msgpack_object *jobs, uint32_t n)
+static void where_differs(struct names *names, const msgpack_object *jobs, uint32_t n)
 {
 	char place[512], other[512], most[512] = "";
 	uint32_t i, k, same, best = 0;
@@ -188,7 +228,7 @@ static void where_differs(const msgpack_object *jobs, uint32_t n)
 	if (best == n || best == 1)
 		return;
 	(void)printf("%u of %u are in ", best, n);
-	text_put(stdout, *most != '\0' ? most : "no scope", 100);
+	text_put(stdout, *most != '\0' ? names_show_path(names, most) : "no scope", 100);
 	(void)fputs("; elsewhere:", stdout);
 	for (i = 0; i < n; i++) {
 		place_of(&jobs[i], place);
@@ -199,6 +239,26 @@ static void where_differs(const msgpack_object *jobs, uint32_t n)
 	(void)putchar('\n');
 }
 
+/* -errno in c->err. */
+static int where_print(struct ctl *c, const struct rpc_reply *r)
+{
+	struct where w = {.now_ns = wire_u64_or(r->result, "now_ns", 0)};
+	const msgpack_object *jobs = NULL;
+	const uint32_t n = items(r->result, "jobs", &jobs);
+	uint32_t i;
+
+	if (names_new(false, &w.names) < 0 || add_names(w.names, r->result) < 0 ||
+		names_demangle(w.names) < 0) {
+		names_free(w.names);
+		return err_set(&c->err, -ENOMEM, "out of memory");
+	}
+	for (i = 0; i < n; i++)
+		where_job(&w, &jobs[i]);
+	where_differs(w.names, jobs, n);
+	names_free(w.names);
+	return 0;
+}
+
 int cmd_where(struct ctl *c)
 {
 	struct rpc_reply r = {.fd = -1};
@@ -206,7 +266,7 @@ int cmd_where(struct ctl *c)
 	struct rpc *rpc;
 	struct wire_buf *b;
 	uint64_t pid;
-	uint32_t i, n;
+	uint32_t n;
 	int code = ctl_open(c, &rpc);
 
 	if (code < 0)
@@ -221,12 +281,11 @@ int cmd_where(struct ctl *c)
 	if (code < 0)
 		return ctl_fail(c);
 	n = items(r.result, "jobs", &jobs);
-	if (!ctl_json(c, &r)) {
-		for (i = 0; i < n; i++)
-			where_job(&jobs[i], wire_u64_or(r.result, "now_ns", 0));
-		where_differs(jobs, n);
-	}
+	if (!ctl_json(c, &r))
+		code = where_print(c, &r);
 	rpc_reply_free(&r);
+	if (code < 0)
+		return ctl_fail(c);
 	if (n == 0 && !c->json)
 		(void)fprintf(stderr,
 			"protonctl where: %s; `protonctl jobs` lists what is attached\n",
@@ -353,7 +412,7 @@ static const char *class_name(uint64_t class)
 }
 
 /* seconds: what the time is a share of. */
-static void top_rows(struct table *t, double seconds, uint32_t rows)
+static void top_rows(struct table *t, struct names *names, double seconds, uint32_t rows)
 {
 	uint32_t i;
 
@@ -368,7 +427,7 @@ static void top_rows(struct table *t, double seconds, uint32_t rows)
 		(void)printf("%12.3f %7.2f %10lu %10.2f  %-7s ", ns * 1e-6,
 			seconds > 0 ? ns / (seconds * 1e7) : 0.0, count,
 			count > 0 ? ns / (double)count * 1e-3 : 0.0, class_name(w->class));
-		text_put(stdout, w->path, 110);
+		text_put(stdout, names_show_path(names, w->path), 110);
 		(void)putchar('\n');
 	}
 }
@@ -393,8 +452,15 @@ static int top_ask(struct ctl *c, struct rpc *rpc, const char *session, struct r
 	return ctl_call(c, rpc, ret);
 }
 
+/* What one look leaves for the next. */
+struct top {
+	struct names *names;
+	struct table before;
+	uint32_t rows;
+};
+
 /* One look. -errno in c->err. */
-static int top_once(struct ctl *c, struct rpc *rpc, struct table *before, uint32_t rows)
+static int top_once(struct ctl *c, struct rpc *rpc, struct top *top)
 {
 	struct rpc_reply r = {.fd = -1};
 	struct table t;
@@ -405,24 +471,26 @@ static int top_once(struct ctl *c, struct rpc *rpc, struct table *before, uint32
 		rpc_reply_free(&r);
 		return 0;
 	}
-	if (code == 0 && table_take(&r, &t) < 0)
+	if (code == 0 && (add_names(top->names, r.result) < 0 || names_demangle(top->names) < 0 ||
+				 table_take(&r, &t) < 0))
 		code = err_set(&c->err, -ENOMEM, "out of memory");
 	if (code < 0) {
 		rpc_reply_free(&r);
 		return code;
 	}
-	if (before->now_ns != 0)
-		seconds = (double)(t.now_ns - before->now_ns) * 1e-9;
-	table_since(&t, before);
+	if (top->before.now_ns != 0)
+		seconds = (double)(t.now_ns - top->before.now_ns) * 1e-9;
+	table_since(&t, &top->before);
 	if (isatty(STDOUT_FILENO) && seconds > 0)
 		(void)fputs("\033[H\033[J", stdout);
 	top_head(c, &r, seconds);
-	top_rows(&t, seconds > 0 ? seconds : (double)wire_u64_or(r.result, "duration_ns", 0) * 1e-9,
-		rows);
+	if (seconds <= 0)
+		seconds = (double)wire_u64_or(r.result, "duration_ns", 0) * 1e-9;
+	top_rows(&t, top->names, seconds, top->rows);
 	(void)fflush(stdout);
 	qsort(t.row, t.n, sizeof(*t.row), by_name);
-	table_free(before);
-	*before = t;
+	table_free(&top->before);
+	top->before = t;
 	rpc_reply_free(&r);
 	return 0;
 }
@@ -431,7 +499,7 @@ int cmd_top(struct ctl *c)
 {
 	const char *interval = ctl_option(c, "interval"), *lines = ctl_option(c, "lines");
 	const bool once = ctl_option(c, "once") != NULL || c->json;
-	struct table before = {.n = 0};
+	struct top top = {.names = NULL};
 	uint64_t rows = screen_rows();
 	double seconds = interval != NULL ? strtod(interval, NULL) : 1.0;
 	struct pollfd p = {.events = POLLIN};
@@ -445,13 +513,19 @@ int cmd_top(struct ctl *c)
 	if (ctl_open(c, &rpc) < 0)
 		return ctl_fail(c);
 	p.fd = rpc_fd(rpc);
-	do {
-		code = top_once(c, rpc, &before, (uint32_t)rows);
-		if (code == 0 && !once)
-			(void)poll(
-				&p, 1, (int)(seconds * 1e3)); /* the daemon's end is seen at once */
-	} while (code == 0 && !once);
-	table_free(&before);
+	top.rows = (uint32_t)rows;
+	code = names_new(false, &top.names);
+	if (code < 0)
+		(void)err_set(&c->err, code, "out of memory");
+	while (code == 0) {
+		code = top_once(c, rpc, &top);
+		if (once)
+			break;
+		if (code == 0) /* the daemon's end is seen at once */
+			(void)poll(&p, 1, (int)(seconds * 1e3));
+	}
+	names_free(top.names);
+	table_free(&top.before);
 	rpc_close(rpc);
 	return code < 0 ? ctl_fail(c) : CTL_OK;
 }

@@ -69,11 +69,14 @@ static bool is_control(uint32_t c)
 	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
 }
 
-static bool is_plain(const char *s)
+/* Bytes, and columns, of a text that is nothing but printable ASCII; SIZE_MAX: it is not. */
+static size_t plain_bytes(const char *s)
 {
-	for (; *s >= 0x20 && *s < 0x7f; s++)
-		;
-	return *s == '\0';
+	size_t n = 0;
+
+	while (s[n] >= 0x20 && s[n] < 0x7f)
+		n++;
+	return s[n] == '\0' ? n : SIZE_MAX;
 }
 
 static void make_visible(const struct term *term, struct text *t, const char *s)
@@ -150,11 +153,11 @@ static void cut(
 void term_name(const struct term *term, struct text *t, const char *name, uint32_t width)
 {
 	struct text visible = {0};
+	size_t n = plain_bytes(name);
 	char *s;
-	size_t n;
 
-	if (is_plain(name) && (width == 0 || strlen(name) <= width)) {
-		text_str(t, name);
+	if (n <= (width > 0 ? width : SIZE_MAX - 1)) {
+		text_add(t, name, n);
 		return;
 	}
 	make_visible(term, &visible, name);

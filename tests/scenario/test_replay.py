@@ -70,6 +70,20 @@ def test_a_graph_captured_while_armed_keeps_its_scopes(world):
     assert kernels(world, "armed") == want
 
 
+def test_top_shows_kernels_as_people_read_them(world):
+    dump = world.home / "dump"
+    dump.write_bytes(gzip.decompress((HERE.parent / "replay/dumps/eager.cuptidump.gz").read_bytes()))
+    world.start(PROTOND_AUTO_SESSION="off")
+    world.ctl("start", "all", "--all")
+    r = play(world, dump, "replayed")
+    assert r.returncode == 0, r.stderr
+    until("the session is stored", lambda: world.state("replayed") == "finalized")
+    raw = {cell["path"] for cell in world.ctl_json("top", "all")["cells"]}
+    text = world.ctl("top", "--once", "-n", "100", "all").stdout
+    assert any("_Z10add_kernelPf" in path for path in raw), "the answer has names as they are"
+    assert "add_kernel\n" in text and "_Z10add_kernelPf" not in text, text
+
+
 @pytest.mark.parametrize("code, words", [("39", "another"), ("999", "driver"), ("15", "driver"), ("35", "may not profile")])
 def test_no_gpu_data_says_why(world, code, words):
     dump = world.home / "dump"

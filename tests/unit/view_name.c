@@ -99,5 +99,26 @@ START_TEST(whole_names)
 }
 END_TEST
 
-#define TESTS(X) X(shortening) X(names_that_are_too_much) X(whole_names)
+START_TEST(paths)
+{
+	struct names *n;
+
+	ck_assert_int_eq(names_new(false, &n), 0);
+	ck_assert_int_eq(names_add(n, "epoch/_Z3addIfEvPT_/step"), 0);
+	ck_assert_int_eq(names_add(n, "_Z3mulPf"), 0);
+	ck_assert_int_eq(names_demangle(n), 0);
+	ck_assert_str_eq(names_show(n, "_Z3mulPf"), "mul");
+	ck_assert_str_eq(names_show_path(n, "epoch/_Z3addIfEvPT_/step"), "epoch/add<float>/step");
+	ck_assert_str_eq(names_show_path(n, "/_Z3mulPf//void f<1>(int)/"), "/mul//f<1>/");
+	ck_assert_str_eq(names_show_path(n, "_Z3subPf/_Z3mulPf"), "_Z3subPf/mul");
+	ck_assert_str_eq(names_show_path(n, ""), "");
+	ck_assert_int_eq(names_add(n, "a/_Z3subPf"), 0); /* at a later look */
+	ck_assert_int_eq(names_demangle(n), 0);
+	ck_assert_str_eq(names_show_path(n, "_Z3subPf/_Z3mulPf"), "sub/mul");
+	ck_assert_str_eq(names_show_path(NULL, "a/_Z3subPf"), "a/_Z3subPf");
+	names_free(n);
+}
+END_TEST
+
+#define TESTS(X) X(shortening) X(names_that_are_too_much) X(whole_names) X(paths)
 HELP_MAIN("view_name", TESTS)
