@@ -95,9 +95,9 @@ struct durations {
 
 /* One node of the session as it is read: small, for there are many. */
 struct slot {
-	int64_t id, parent;
+	int64_t id;
 	const char *name; /* NULL until its row was read */
-	uint32_t up;      /* the parent's slot, once it has one */
+	uint32_t up;      /* then the parent's slot */
 	uint32_t local;   /* index in profile.node, PROFILE_NONE until added */
 	uint8_t kind, class;
 	bool has_gpu, has_cpu;
@@ -112,11 +112,16 @@ struct user_value {
 	struct value v;
 };
 
+struct tree;
+typedef int take_fn(struct tree *t, sqlite3_value **v);
+
 struct tree {
 	struct load *l;
+	take_fn *row; /* what takes the rows that are being read, and what it said */
+	int r;
 	struct slot *slot;
-	uint32_t n, cap, fetched; /* slots below `fetched` have their row */
-	uint32_t *map;            /* open addressing: slot + 1, 0 empty; map_cap a power of two */
+	uint32_t n, cap;
+	uint32_t *map; /* open addressing: slot + 1, 0 empty; map_cap a power of two */
 	uint32_t map_cap;
 	uint32_t column[COL_MAX]; /* metric, PROFILE_NONE: not in this session */
 	struct user_value *user;

@@ -48,11 +48,10 @@ int text_take(struct text *t, char **ret_s, size_t *ret_n)
 	return 0;
 }
 
-void text_add(struct text *t, const char *s, size_t bytes)
+void text_add_more(struct text *t, const char *s, size_t bytes)
 {
-	if (bytes > t->cap - t->n || t->failed || bytes == 0)
-		if (bytes == 0 || text_reserve(t, bytes) < 0)
-			return;
+	if (text_reserve(t, bytes) < 0)
+		return;
 	memcpy(t->s + t->n, s, bytes);
 	t->n += bytes;
 }

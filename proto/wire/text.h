@@ -22,11 +22,23 @@ int text_reserve(struct text *t, size_t more); /* -ENOMEM */
 int text_take(
 	struct text *t, char **ret_s, size_t *ret_n); /* the caller frees; -ENOMEM; t is empty */
 
-void text_add(struct text *t, const char *s, size_t bytes);
+void text_add_more(struct text *t, const char *s, size_t bytes); /* text_add() that makes room */
 void text_fmt(struct text *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void text_fixed3(struct text *t, double v);    /* as "%.3f", faster */
 void text_json(struct text *t, const char *s); /* quoted and escaped */
 void text_json_f64(struct text *t, double v);  /* shortest that reads back; not finite: null */
+
+static inline void text_add(struct text *t, const char *s, size_t bytes)
+{
+	if (bytes == 0)
+		return;
+	if (bytes > t->cap - t->n || t->failed) {
+		text_add_more(t, s, bytes);
+		return;
+	}
+	memcpy(t->s + t->n, s, bytes);
+	t->n += bytes;
+}
 
 static inline void text_str(struct text *t, const char *s)
 {

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT. view_bench.c: how long `protonviewtree` takes for a large session.
+/* SPDX-License-Identifier: MIT. view_bench.c: how long `protonview tree` takes for a large session.
  *
  * Usage: view_bench PROTONVIEW [NODES [ROUNDS]]. Makes a database by the schema with one session of
  * NODES nodes (100 000), three quarters of them scopes and a quarter kernels, beside a second

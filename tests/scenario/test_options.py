@@ -11,6 +11,7 @@ from conftest import BUILD, until
 
 PYTHON = "/usr/bin/python3"
 HAS_TORCH = subprocess.run([PYTHON, "-c", "import torch"], capture_output=True).returncode == 0
+pytestmark = pytest.mark.preload  # a sanitizer's runtime is not in the interpreter
 needs_torch = pytest.mark.skipif(not HAS_TORCH, reason=f"{PYTHON} has no torch (Debian's python3-torch would do)")
 
 

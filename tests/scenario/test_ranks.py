@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: MIT. Many processes of one run: ranks, workers, kills; one session, seen whole and by rank.
 import sys
 
+import pytest
+
 from conftest import BUILD, until
+
+pytestmark = pytest.mark.preload  # a sanitizer's runtime is not in the interpreter
 
 LAUNCH = """
 import os, subprocess, sys
