@@ -161,10 +161,10 @@ $(PY_DIR)/protond/_table.py: proto/place/options.h
 	@printf '#include "options.h"\n#define X(n, who, type, def, words, help) (#n, #who, #type, def, words, help),\nOPTIONS = (\nJOB_OPTIONS(X)\n)\n' | \
 		$(CC) -E -P -Iproto/place -x c - | sed 's/), (/),\n    (/g' > $@
 # Visibility: 3.8's headers do not export the module's entry; all else in it is static.
-$(PY_DIR)/protond/_native.abi3.so: libclient/python/native.c $(B)/lib/libprotond.so $(B)/flags
+$(PY_DIR)/protond/_native.abi3.so: $(wildcard libclient/python/native*.c) libclient/python/native.h $(B)/lib/libprotond.so $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) -shared -Ilibclient -isystem $(PY_INC) $(ALL_CFLAGS) -Wno-pedantic -fvisibility=default -MF $(B)/obj/native.d \
-		$(ALL_LDFLAGS) -Wl,-z,nodelete -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/lib:$$ORIGIN/../../..' -o $@ $< -L$(B)/lib -lprotond
+	$(CC) -shared -Ilibclient -isystem $(PY_INC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -Wno-pedantic -fvisibility=default \
+		$(ALL_LDFLAGS) -Wl,-z,nodelete -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/lib:$$ORIGIN/../../..' -o $@ $(filter %.c,$^) -L$(B)/lib -lprotond
 
 # --- the two commands -----------------------------------------------------------------------------
 

@@ -70,8 +70,9 @@ int protond_finalize(int session, const char *format);
 int protond_recording(void);
 
 /* Lets go of the GPU's interfaces (CUPTI) in this process, for another tool or for a while without
- * their cost; scopes go on. protond_gpu_resume() takes them again, after as many calls as there were
- * pauses. Each waits, at most 2 s, until it holds. 0 (also when nothing is recorded); -ETIMEDOUT. */
+ * their cost; scopes go on. protond_gpu_resume() takes them again, after as many calls as there
+ * were pauses. Each waits, at most 2 s, until it holds. 0 (also when nothing is recorded);
+ * -ETIMEDOUT. */
 int protond_gpu_pause(void);
 int protond_gpu_resume(void);
 
