@@ -26,10 +26,11 @@ class _Node:
             if above.id == name:
                 parent, context = above.parent, above.context
             above = above.parent
-        if context is None:
-            # The first scope of a task stands where the thread was when the loop was started.
-            above = parent.context if parent is not None else _native.context_get()
-            context = _native.context_child(above, name)
+        if context is None and parent is None:
+            _native.context_set(0)  # the first scope stands where the thread was when its loop was started
+            context = _native.context_child(_native.context_get(), name)
+        elif context is None:
+            context = _native.context_child(parent.context, name)
         self.parent = parent
         self.id = name
         self.context = context
@@ -44,7 +45,7 @@ def _enter(name):
 
 def _leave(name):
     first = node = _node.get()
-    while node is not None and (node.id != name or node.begin is None):
+    while node is not None and node.id != name:
         node = node.parent
     if node is None:  # on the thread's stack, or nowhere
         _native.pop(name)

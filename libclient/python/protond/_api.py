@@ -53,13 +53,14 @@ def _recording():
     return bool(_sessions) or "PROTOND_TOKEN" in os.environ
 
 
-def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, hook=None):
+def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, hook=None, cpu_off=False):
     """Starts a session and makes it active; returns its id, an int >= 0.
 
     name: also the file, without suffix, that finalize() writes ("proton" when None). The name of a
         live session gives its id, and activates it.
     context: "shadow" (scopes) or "python".   data: "tree", "trace" or "both".
     backend: None (the one that this machine has), "cupti", or "none" (CPU scopes only).
+    cpu_off: scopes cost less and have no CPU time.
     mode: None.   hook: None, "torch" (names what PyTorch does: see protond.torch) or "triton".
 
     A daemon is started when none runs, unless PROTOND_AUTOSTART=0. Waits until recording has begun,
@@ -74,7 +75,7 @@ def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, 
         hook = None
     autostart = os.environ.get("PROTOND_AUTOSTART", "1") != "0"
     path = os.fspath(name) if name is not None else DEFAULT_PROFILE_NAME
-    session = _check(_native.start(path, backend, mode, data, context, hook, 0, autostart))
+    session = _check(_native.start(path, backend, mode, data, context, hook, cpu_off, autostart))
     _sessions.add(session)
     return session
 

@@ -1,10 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Calls a function once a module has been imported, without importing it."""
 import sys
-import threading
 
 _waiting = {}  # name of a module: functions
-_search = threading.local()  # .names: what this thread asks the other finders for just now
 
 
 def find_spec(name, path=None, target=None):
@@ -15,14 +13,7 @@ def find_spec(name, path=None, target=None):
     """
     if name not in _waiting:
         return None
-    names = _search.__dict__.setdefault("names", set())
-    if name in names:  # another tool's finder asks all finders in turn
-        return None
-    names.add(name)
-    try:
-        spec = _find(name, path, target)
-    finally:
-        names.discard(name)
+    spec = _find(name, path, target)
     if spec is not None:
         _after(name, spec.loader)
     return spec

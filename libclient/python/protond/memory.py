@@ -42,6 +42,8 @@ from typing import Any, Deque, Dict, List, NamedTuple, Optional, Tuple, Union
 
 from . import _api
 
+_native = _api._native
+
 SAMPLES = 10_000  # kept by default: about 2 MB
 SLOPE_STEPS = 8   # fewer say nothing
 
@@ -177,39 +179,55 @@ def record(where: str = "step") -> None:
 
 
 class scope(_api.scope):
-    """protond.scope with the memory's metrics; just that, while nothing is tracked.
+    """scope(name, metrics=None): protond.scope with the memory's metrics; just that, while nothing is
+    tracked.
 
     A context manager and a decorator; may be nested, and entered again while open.
     """
 
-    def __new__(cls, name: str, metrics: Optional[Dict[str, Any]] = None) -> "scope":
-        return super().__new__(cls, name, metrics)
-
-    def __init__(self, name: str, metrics: Optional[Dict[str, Any]] = None) -> None:
-        self._entered = threading.local()
+    # By thread: the tracker, the number and the depth inside of each entry, innermost last.
+    _entries: Optional[Dict[int, List[Tuple[_Tracker, int, int]]]] = None
 
     def __enter__(self) -> "scope":
-        super().__enter__()
-        begun: Optional[Tuple[_Tracker, int]] = None
+        _enter(self)
         if _tracker is not None:
             with _lock:
-                if _tracker is not None:
-                    _read(_tracker)
-                    begun = (_tracker, next(_tracker.numbers)) if _tracker is not None else None
-                if begun is not None:
-                    begun[0].open[begun[1]] = {}
-        self._entered.__dict__.setdefault("stack", []).append(begun)
+                self._begin()
         return self
 
+    def _begin(self) -> None:
+        if _tracker is None:
+            return
+        _read(_tracker)
+        tracker = _tracker
+        if tracker is None:  # it has just given up
+            return
+        number = next(tracker.numbers)
+        tracker.open[number] = {}
+        if self._entries is None:
+            self._entries = {}
+        self._entries.setdefault(threading.get_ident(), []).append((tracker, number, _native.depth()))
+
     def __exit__(self, *exc: Any) -> None:
-        begun = self._entered.stack.pop()
-        if begun is not None:
-            tracker, number = begun
-            with _lock:
-                read = _read(tracker) if tracker is _tracker else []
-                peaks = tracker.open.pop(number)
-            _put(read, peaks)
-        super().__exit__(*exc)
+        if self._entries:
+            self._end()
+        _exit(self, *exc)
+
+    def _end(self) -> None:
+        with _lock:
+            entries = self._entries.get(threading.get_ident())
+            if not entries:
+                return
+            tracker, number, depth = entries.pop()
+            if not entries:
+                del self._entries[threading.get_ident()]
+            read = _read(tracker) if tracker is _tracker else []
+            peaks = tracker.open.pop(number)
+        _native.unwind(depth)  # what was left open inside is closed: the metrics are this scope's
+        _put(read, peaks)
+
+
+_enter, _exit = _api.scope.__enter__, _api.scope.__exit__
 
 
 # --- what was recorded --------------------------------------------------------------------------

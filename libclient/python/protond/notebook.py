@@ -9,13 +9,14 @@
     for batch in loader:
         ...
 
-What torch does is named (see protond.torch). Nothing is needed before: a cell may be recorded when
-CUDA has been in use for hours. The session stays in the store: `protonview @last` shows it again.
+What torch does is named, from %load_ext on (see protond.torch). Nothing else is needed before: a cell
+may be recorded when CUDA has been in use for hours. The session stays in the store: `protonview @last` shows it again.
 """
 from __future__ import annotations
 
 import argparse
 import ast
+import asyncio
 import itertools
 import json
 import os
@@ -26,12 +27,13 @@ import sys
 import time
 from typing import Any, List, Optional, Tuple
 
-from . import _api, _where
+from . import _api, _where, torch
 
 STORED_S = 10.0
 LOOK_S = 0.01
 
 _Code = Tuple[Optional[Any], Optional[Any]]
+_Stored = Tuple[int, str]  # id and uuid of a session
 _numbers = itertools.count(1)  # of cells that got no name
 
 
@@ -84,28 +86,36 @@ def _compile(shell: Any, text: str) -> _Code:
     return shell.compile(tree, name, "exec") if tree.body else None, last
 
 
+def _in_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
 def _run(shell: Any, code: _Code) -> Any:
+    """Jupyter runs cells in a task; this one suspends nowhere, so its scopes are the thread's own."""
     __tracebackhide__ = True  # IPython leaves such frames out
     statements, last = code
-    if statements is not None:
-        exec(statements, shell.user_ns)
-    return eval(last, shell.user_ns) if last is not None else None
+    in_loop = _in_loop()
+    _api._native.loop(False)
+    try:
+        if statements is not None:
+            exec(statements, shell.user_ns)
+        return eval(last, shell.user_ns) if last is not None else None
+    finally:
+        _api._native.loop(in_loop)
 
 
 # --- the session --------------------------------------------------------------------------------
 
 def _start(name: str, cpu_off: bool) -> Optional[int]:
-    """As protond.start(name, hook="torch"), which has no word for cpu_off."""
-    if _api._disabled():
-        return None
-    from . import torch
-    torch.install()
-    autostart = os.environ.get("PROTOND_AUTOSTART", "1") != "0"
-    session = _api._native.start(name, None, None, "tree", "shadow", None, int(cpu_off), autostart)
-    if _api._check(session) in _api._sessions:
+    live = set(_api._sessions)
+    session = _api.start(name, cpu_off=cpu_off)
+    if session in live:
         raise _usage_error(f"%%protond: a session named {name!r} is being recorded: finalize it, or "
                            "give another name with -n")
-    _api._sessions.add(session)
     return session
 
 
@@ -115,35 +125,36 @@ def _tool(name: str, *args: str) -> "subprocess.CompletedProcess[str]":
                           env={**os.environ, "NO_COLOR": "1"})
 
 
-def _newest(name: str) -> int:
-    """The id of the newest session of that name; 0 when there is none."""
+def _newest(name: str) -> _Stored:
+    """The newest session of that name; (0, "") when there is none."""
     view = _tool("protonview", "sessions", "--json", "--rows", "0")
     if view.returncode != 0:
-        return 0  # no database yet
+        return 0, ""  # no database yet
     answer = json.loads(view.stdout)
     at = {column["name"]: i for i, column in enumerate(answer["columns"])}
-    return max((row[at["id"]] for row in answer["rows"] if row[at["name"]] == name), default=0)
+    found = [(row[at["id"]], row[at["uuid"]]) for row in answer["rows"] if row[at["name"]] == name]
+    return max(found, default=(0, ""))
 
 
-def _stored(name: str, after: int) -> int:
-    """Waits until the session of that name that is newer than `after` is stored whole; its id.
+def _stored(name: str, after: _Stored) -> str:
+    """Waits until the session of that name that is newer than `after` is stored whole; its uuid.
 
     finalize() does not wait for that, and a name alone could be that of an older session.
     """
     end = time.monotonic() + STORED_S
-    number = _newest(name)
-    while number <= after:
+    newest = _newest(name)
+    while newest <= after:
         if time.monotonic() > end:
             raise _api.Error(f"the session {name!r} did not reach the daemon in {STORED_S:.0f} s: "
                              "`protonctl doctor` says what is wrong")
         select.select([], [], [], LOOK_S)
-        number = _newest(name)
-    _tool("protonctl", "finalize", str(number))  # where it fails, what is there is shown
-    return number
+        newest = _newest(name)
+    _tool("protonctl", "finalize", newest[1])  # where it fails, what is there is shown
+    return newest[1]
 
 
-def _print_tree(name: str, after: int, options: argparse.Namespace) -> None:
-    args: List[str] = ["tree", str(_stored(name, after))]
+def _print_tree(name: str, after: _Stored, options: argparse.Namespace) -> None:
+    args: List[str] = ["tree", _stored(name, after)]
     if options.metrics is not None:
         args += ["-m", options.metrics]
     if options.depth is not None:
@@ -159,6 +170,7 @@ def _record(shell: Any, code: _Code, options: argparse.Namespace) -> Any:
     __tracebackhide__ = True
     name = options.name or f"cell-{os.getpid()}-{next(_numbers)}"
     after = _newest(name)
+    torch._step_end()  # no step goes from one cell to another
     session = _start(name, options.cpu_off)
     try:
         return _run(shell, code)
@@ -167,8 +179,9 @@ def _record(shell: Any, code: _Code, options: argparse.Namespace) -> Any:
             _finish(session, name, after, options)
 
 
-def _finish(session: int, name: str, after: int, options: argparse.Namespace) -> None:
+def _finish(session: int, name: str, after: _Stored, options: argparse.Namespace) -> None:
     """Nothing that goes wrong here may take the place of the cell's result, or of its exception."""
+    torch._step_end()
     sys.stdout.flush()
     try:
         _api.finalize(session, None)
@@ -178,7 +191,11 @@ def _finish(session: int, name: str, after: int, options: argparse.Namespace) ->
 
 
 def load(ipython: Any) -> None:
-    """Registers %protond and %%protond with an IPython shell. Called by %load_ext protond."""
+    """Registers %protond and %%protond with an IPython shell, and names what torch does from now on.
+
+    Called by %load_ext protond.
+    """
+    torch.install()
 
     def protond(line: str, cell: Optional[str] = None) -> Any:
         __tracebackhide__ = True

@@ -27,6 +27,7 @@ from . import _api
 METRIC = "timer (ns)(exc)"
 SYNCS = ("none", "device", "events")
 
+_native = _api._native
 _now = time.perf_counter_ns
 
 
@@ -145,7 +146,7 @@ class Timer:
         """Forgets all runs; the next ones are warm-up again."""
         self._ns = array.array("q")
         self._warmed = 0
-        self._open: List[Any] = []  # (scope, clock) of the blocks being run
+        self._open: List[Any] = []  # (scope, clock, warm-up?, depth inside) of the blocks being run
 
     # --- running --------------------------------------------------------------------------------
 
@@ -158,10 +159,11 @@ class Timer:
         name = self.name or "timer"
         return _api.scope(name + " warm-up") if warm else _api.scope(name, self.metrics)
 
-    def _keep(self, clocks: Sequence[Any]) -> None:
-        """Into the results, and into the scope that this thread is in."""
-        ns = [clock.ns() for clock in reversed(clocks)]  # the last one first: one wait is enough
-        self._ns.extend(reversed(ns))
+    def _keep(self, clocks: Sequence[Any], depth: int) -> None:
+        """Into the results, and into the run's scope: what it left open inside is closed first."""
+        ns = [clock.ns() for clock in clocks]
+        self._ns.extend(ns)
+        _native.unwind(depth)
         _api._metrics({METRIC: sum(ns)})
 
     def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> "Timer":
@@ -181,27 +183,28 @@ class Timer:
         for i in range(self.repeats):
             clock = self._clock()
             with scope:
+                depth = _native.depth()
                 clock.start()
                 function(*args, **kwargs)
                 clock.stop()
                 if self.sync != "events":
-                    self._keep((clock,))
+                    self._keep((clock,), depth)
                     continue
                 waiting.append(clock)
                 if i == self.repeats - 1:
-                    self._keep(waiting)
+                    self._keep(waiting, depth)
         return self
 
     def __enter__(self) -> "Timer":
         warm = self._warmed < self.warmup
         scope, clock = self._scope(warm), self._clock()
         scope.__enter__()
-        self._open.append((scope, clock, warm))
+        self._open.append((scope, clock, warm, _native.depth()))
         clock.start()
         return self
 
     def __exit__(self, kind: Any, value: Any, traceback: Any) -> None:
-        scope, clock, warm = self._open.pop()
+        scope, clock, warm, depth = self._open.pop()
         try:
             if kind is not None:
                 return
@@ -209,7 +212,7 @@ class Timer:
             if warm:
                 self._warmed += 1
             else:
-                self._keep((clock,))
+                self._keep((clock,), depth)
         finally:
             scope.__exit__(kind, value, traceback)
 

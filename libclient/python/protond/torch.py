@@ -30,7 +30,6 @@ _native = _api._native
 _push, _pop, _depth = _native.push, _native.pop, _native.depth
 _installed = False
 _set = {}          # the options, as they were when torch was imported
-_memory = None     # protond.memory, when it is wanted
 _sampler = None    # of GPU work, by steps: _sampling.Sampler
 
 
@@ -65,13 +64,18 @@ class _Steps(threading.local):
     one after its optimizer has stepped. So all that a loop does belongs to some step, and nothing
     but `step` need be known of it.
     """
-    manual = False   # step() is called by the program: nothing is guessed
     open = False
     done = False     # its optimizer has stepped
     depth = 0        # scopes open around it
     name = "step"    # of its scope
+    stepping = ()    # frames of the calls of steps of optimizers
     leader = None    # the optimizer whose step ends a step, when there are several: a weak reference
     loader = None    # of the last batch: a weak reference to its dataset, and how it was made
+
+    def __init__(self):
+        # True: nothing is guessed, for step() is called by the program; or autograd made this thread,
+        # and what it computes anew (checkpoints) trains nothing.
+        self.manual = isinstance(threading.current_thread(), threading._DummyThread)
 
 
 _steps = _Steps()
@@ -103,8 +107,10 @@ def _step_end():
     if _steps.open:
         _steps.open = False
         if _depth() > _steps.depth:  # else what it stood in has been left, and the step with it
-            if _memory is not None:
-                _memory.record("step")
+            memory = sys.modules.get("protond.memory")
+            if memory is not None:
+                _native.unwind(_steps.depth + 1)  # the figures are the step's, not of what was left open
+                memory.record("step")
             _pop(_steps.name)
 
 
@@ -118,6 +124,8 @@ def _step_begin():
 def _step_sign(ends_only=False):
     """A sign that a step begins; or, ends_only, that whatever comes is no part of one."""
     s = _steps
+    if s.stepping:
+        _optimizer_failed()
     if s.manual or _native.own_steps():  # the program says itself what a step is
         return
     if s.open and _depth() <= s.depth:
@@ -155,6 +163,12 @@ def step():
     _step_begin()
 
 
+def step_end():
+    """Says that whatever comes is no part of a step, until step() says that one begins."""
+    _steps.manual = True
+    _step_end()
+
+
 def region(name):
     """A part of a step by name: protond.scope, for those who look for it here."""
     return _api.scope(name)
@@ -166,8 +180,9 @@ def _holds_only(module, torch):
     return isinstance(module, (torch.nn.ModuleList, torch.nn.ModuleDict))
 
 
+@_safe
 def _class_name(module):
-    inner = getattr(module, "_orig_mod", None)
+    inner = module.__dict__.get("_modules", {}).get("_orig_mod")
     if inner is not None:
         return type(inner).__name__ + " (compiled)"
     return type(module).__name__
@@ -181,6 +196,7 @@ def _keep_name(module, name):
     return name
 
 
+@_safe
 def _name_children(module, torch, above):
     for name, child in module._modules.items():
         if child is None:
@@ -196,8 +212,8 @@ def _name_children(module, torch, above):
 def _name_module(module, outermost):
     """A module that has no name yet is the root of a model, or was made on the fly."""
     if outermost:
-        _safe(_name_children)(module, sys.modules["torch"], "")
-    return _keep_name(module, sys.intern(_class_name(module)))
+        _name_children(module, sys.modules["torch"], "")
+    return _keep_name(module, sys.intern(_class_name(module) or "module"))
 
 
 @_safe
@@ -309,13 +325,28 @@ def _patch_operators(torch):
 
 def _optimizer_enters(optimizer, args, kwargs):
     if not _compiling():
+        _optimizer_failed()
+        _steps.stepping += (sys._getframe(1),)
         _push("optimizer.step")
 
 
 def _optimizer_leaves(optimizer, args, kwargs):
     if not _compiling():
+        _steps.stepping = _steps.stepping[:-1]
         _pop("optimizer.step")
         _step_done(optimizer)
+
+
+def _optimizer_failed():
+    """torch's hooks are not told of a step that raised: its scope is left when the next sign comes."""
+    while _steps.stepping:
+        frame = sys._getframe(1)
+        while frame is not None and frame is not _steps.stepping[-1]:
+            frame = frame.f_back
+        if frame is not None:  # a closure
+            return
+        _steps.stepping = _steps.stepping[:-1]
+        _pop("optimizer.step")
 
 
 def _wrap_step(cls):
@@ -326,13 +357,21 @@ def _wrap_step(cls):
     def step(self, *args, **kwargs):
         _push("optimizer.step")
         try:
-            return inner(self, *args, **kwargs)
+            out = inner(self, *args, **kwargs)
         finally:
             _pop("optimizer.step")
-            _step_done(self)
+        _step_done(self)
+        return out
 
     step._protond = True
     cls.step = step
+
+
+def _wrap_steps(cls):
+    for sub in cls.__subclasses__():
+        if "step" in vars(sub):
+            _wrap_step(sub)
+        _wrap_steps(sub)
 
 
 def _patch_optimizers(torch):
@@ -343,6 +382,8 @@ def _patch_optimizers(torch):
     if hooks:
         optimizer.register_optimizer_step_pre_hook(_optimizer_enters)
         optimizer.register_optimizer_step_post_hook(_optimizer_leaves)
+    else:
+        _wrap_steps(cls)
 
     @functools.wraps(made)
     def __init__(self, *args, **kwargs):
@@ -462,10 +503,11 @@ _PATCHES = (_patch_modules, _patch_autograd, _patch_profiler, _patch_operators, 
 
 
 def _patch(torch):
-    global _compiling, _memory, _sampler
+    global _compiling, _sampler
     _set.update(_options.current())
     if _set["torch_memory"]:
-        from . import memory as _memory
+        from . import memory
+        memory.track()
     if _set["sample_rate"] < 1:
         from ._sampling import Sampler
         _sampler = Sampler(_set["sample_rate"], _set["sample_warmup"], _set["sample_active"], _set["sample_overhead"])
@@ -484,3 +526,8 @@ def install():
         _installed = True
         atexit.register(_step_end)
         _watch.when_imported("torch", _patch)
+
+
+def installed():
+    """Whether what torch does is named, or will be once it is imported."""
+    return _installed

@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT. Stand-in.
+from .dataloader import DataLoader, Dataset, IterableDataset
