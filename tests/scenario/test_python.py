@@ -120,14 +120,14 @@ def test_decorator_recursion_and_threads(world, python):
         assert fib(4) == 3 and fib.__name__ == "fib" and fib.__doc__ == "doc"
         both = threading.Barrier(2)
 
-        @protond.scope("work")
-        def work(i):
+        @protond.scope("chore")
+        def chore(i):
             both.wait()
             with protond.scope("part"):
                 both.wait()
             assert protond.depth() == 1
 
-        ts = [threading.Thread(target=work, args=(i,)) for i in range(2)]
+        ts = [threading.Thread(target=chore, args=(i,)) for i in range(2)]
         [t.start() for t in ts], [t.join() for t in ts]
 
         class Holder:
@@ -143,7 +143,7 @@ def test_decorator_recursion_and_threads(world, python):
         h = Holder()
         assert h.method(1, y=2) == (h, 1, 2) and Holder.build() is Holder
     """, python)
-    assert got == {"/fib": 1, "/fib/fib": 2, "/fib/fib/fib": 4, "/fib/fib/fib/fib": 2, "/work": 2, "/work/part": 2,
+    assert got == {"/fib": 1, "/fib/fib": 2, "/fib/fib/fib": 4, "/fib/fib/fib/fib": 2, "/chore": 2, "/chore/part": 2,
                    "/method": 1, "/class method": 1}
 
 
@@ -460,8 +460,8 @@ LEAKS = """
     wrong = [(protond.scope,), (protond.scope, 5), (protond.scope, "x", 5), (protond.scope, "\\ud800"),
              (protond.scope("x", {5: 1}).__enter__,), (protond.scope("x", {"m": Fails()}).__enter__,),
              (protond.scope("x", {"m": object()}).__enter__,), (protond.scope("x", {"m": 10 ** 400}).__enter__,),
-             (protond.scope("x", {"m": "\\ud800"}).__enter__,), (reused, 1, 2), (native.enter, 2.0), (native.name, None),
-             (native.metrics, 5), (native.context_set, "x"), (native.context_child, 1), (native.start,),
+             (protond.scope("x", {"m": "\\ud800"}).__enter__,), (reused, 1, 2), (native.enter, 2.0),
+             (native.name, None), (native.metrics, 5), (native.context_set, "x"), (native.context_child, 1), (native.start,),
              (native.unwind, "x"), (native.module_leave, "x"), (protond.activate, 77), (native.install, 1)]
     calls = good + [(swallowed, *call) for call in wrong]
     calls.append((lambda: loop.run_until_complete(task()),))

@@ -272,12 +272,12 @@ import json, protond
 from protond.timer import Timer
 protond.start("timed")
 calls = []
-def work(a, b=0):
+def unit(a, b=0):
     calls.append((a, b))
     with protond.scope("inside"): pass
     if len(calls) > 2: protond.enter_scope("left open")
-run = Timer(warmup=2, repeats=5, metrics={"flops": 10}).run(work, 1, b=2)
-assert calls == [(1, 2)] * 7 and run.name == "work" and run.n == 5
+run = Timer(warmup=2, repeats=5, metrics={"flops": 10}).run(unit, 1, b=2)
+assert calls == [(1, 2)] * 7 and run.name == "unit" and run.n == 5
 
 block = Timer("block", warmup=1)
 for i in range(4):
@@ -307,10 +307,10 @@ protond.finalize(None, None)
 print(json.dumps([round(s * 1e9) for s in run.samples()]))
 """)
     nodes = tree(world, "timed", "calls", "timer", "flops")
-    assert nodes["/work"]["calls"] == 5 and nodes["/work"]["flops (inc)"] == 50
-    assert nodes["/work"]["timer (ns)"] == sum(json.loads(r.stdout))
-    assert nodes["/work warm-up"]["calls"] == 1 and nodes["/work warm-up"]["timer (ns)"] is None
-    assert nodes["/work warm-up/inside"]["calls"] == 2 and nodes["/work/inside"]["calls"] == 5
+    assert nodes["/unit"]["calls"] == 5 and nodes["/unit"]["flops (inc)"] == 50
+    assert nodes["/unit"]["timer (ns)"] == sum(json.loads(r.stdout))
+    assert nodes["/unit warm-up"]["calls"] == 1 and nodes["/unit warm-up"]["timer (ns)"] is None
+    assert nodes["/unit warm-up/inside"]["calls"] == 2 and nodes["/unit/inside"]["calls"] == 5
     assert nodes["/block"]["timer (ns)"] > 0 and nodes["/block/left open"]["timer (ns)"] is None
     assert nodes["/block"]["calls"] == 4 and nodes["/block warm-up"]["calls"] == 2
     assert nodes["/decorated"]["calls"] == 1
