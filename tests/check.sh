@@ -29,14 +29,22 @@ one() { # name, command...: one test
         log=$out/$(printf '%s' "$name" | tr -c 'A-Za-z0-9_.\n' _).log
         if timeout 600 "$@" >"$log" 2>&1 </dev/null; then ok "$name"; else not_ok "$name" "$log"; fi
 }
-# Programs of the Check framework: "97%: Checks: 33, Failures: 1, Errors: 0" has the counts.
+# Programs of the Check framework: "97%: Checks: 33, Failures: 1, Errors: 0" has the counts. As many at
+# once as there are cores.
 unit() { # label, directory, regular expression of names (all)
-        local label=$1 dir=$2 only=${3:-.} src name log line n bad
+        local label=$1 dir=$2 only=${3:-.} src name names=() log line n bad status
         for src in tests/unit/*.c; do
-                name=$(basename "$src" .c) log=$out/$label.$name.log
-                [[ $name =~ $only ]] || continue
-                CK_FORK=yes timeout 300 "$dir/tests/$name" >"$log" 2>&1 </dev/null
-                local status=$?
+                name=$(basename "$src" .c)
+                [[ $name =~ $only ]] && names+=("$name")
+        done
+        for name in "${names[@]}"; do
+                log=$out/$label.$name
+                { CK_FORK=yes CK_TIMEOUT_MULTIPLIER=4 timeout 600 "$dir/tests/$name" >"$log.log" 2>&1 </dev/null; echo $? >"$log.status"; } &
+                while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n; done
+        done
+        wait
+        for name in "${names[@]}"; do
+                log=$out/$label.$name.log status=$(cat "$out/$label.$name.status")
                 line=$(grep -aE '^[0-9]+%: Checks: ' "$log" | tail -n 1)
                 if [ -z "$line" ]; then
                         not_ok "$label/$name: did not report (status $status)" "$log"
@@ -59,7 +67,7 @@ scenario() { # label, build directory, pytest arguments...
         local label=$1 dir=$2 log=$out/$1.log line
         shift 2
         PROTOND_BUILD=$(realpath "$dir") timeout 900 "$PYTHON" -m pytest -q -p no:cacheprovider \
-                tests/scenario "$@" >"$log" 2>&1 </dev/null
+                -n "$(nproc)" --dist loadfile tests/scenario "$@" >"$log" 2>&1 </dev/null
         line=$(grep -aE '(passed|failed|error)' "$log" | tail -n 1)
         local p f
         p=$(grep -oE '[0-9]+ passed' <<<"$line" | cut -d' ' -f1)
