@@ -222,7 +222,7 @@ def context_set(context):
 class state:
     """A state stands last in the path, below all scopes, whatever is entered inside it.
 
-    A context manager, and a decorator of functions. Nested: the inner one is shown, the outer comes
+    A context manager, and a decorator as `scope` is. Nested: the inner one is shown, the outer comes
     back.
     """
     __slots__ = ("name", "_id")
@@ -239,11 +239,7 @@ class state:
         _native.state_exit()
 
     def __call__(self, func):
-        @functools.wraps(func)
-        def wrapper(*args, **kwargs):
-            with self:
-                return func(*args, **kwargs)
-        return wrapper
+        return _decorate(self, func)
 
 
 def enter_state(name):

@@ -15,8 +15,8 @@
 A region that torch.compile has compiled runs as one piece: its modules cannot be seen from outside,
 and its scope is called `NAME (compiled)`.
 
-How it is done: torch's public entry points are wrapped where Python looks them up; no tensor method,
-no operator and no hook of torch's profiler is touched. One call of a module costs one wrapper.
+How it is done: torch's entry points are wrapped where Python looks them up; no tensor method and no
+operator is touched. One call of a module costs one wrapper.
 """
 import atexit
 import functools
@@ -248,11 +248,12 @@ def _patch_modules(torch):
     del __call__.__wrapped__  # inspect.signature() must not look behind it at every call
     _native.install_modules(_name_module, _first_module)
     torch.nn.Module.__call__ = __call__
-    _watch.when_imported("torch._dynamo.variables.nn_module", functools.partial(_tell_dynamo, __call__, call))
+    _watch.when_imported("torch._dynamo", functools.partial(_tell_dynamo, __call__, call))
 
 
-def _tell_dynamo(ours, theirs, nn_module):
+def _tell_dynamo(ours, theirs, dynamo):
     """Dynamo goes around a __call__ that it knows to be torch's own; ours is as good."""
+    nn_module = sys.modules.get("torch._dynamo.variables.nn_module")
     if getattr(nn_module, "unpatched_nn_module_call", None) is theirs:
         nn_module.unpatched_nn_module_call = ours
     try:  # where it traces through our wrapper all the same, nothing is there
