@@ -33,13 +33,14 @@ struct run {
 	struct rpc *rpc;    /* NULL: the daemon is lost */
 	bool ended_orderly; /* the daemon said that it ends */
 	uint32_t restarts;
+	struct launch launch;
 	uint8_t token[16];
 	char dir[4096], name[128], output[4096];
 	char session[40]; /* uuid in hex */
 	int64_t id;
 	char *argv[3 + 4096]; /* the command */
 	pid_t pid;
-	int go_fd, failed_fd; /* our ends: a byte lets the child go; its errno when exec fails */
+	int go_fd, failed_fd; /* our ends: the token lets the child go; its errno when exec fails */
 	int pidfd, signal_fd;
 	sigset_t mask; /* as it was */
 	/* what the daemon said at the end */
@@ -181,14 +182,15 @@ static void child_python(const struct run *r)
 }
 
 /* The environment of the program. Another tool's injection is left alone, and said. */
-static void child_environment(const struct run *r, const struct env_var *v, size_t n)
+static void child_environment(
+	const struct run *r, const uint8_t id[16], const struct env_var *v, size_t n)
 {
 	const char *backend = ctl_option(r->c, "backend");
 	char token[33];
 	size_t i;
 
 	for (i = 0; i < 16; i++)
-		(void)snprintf(token + 2 * i, 3, "%02x", r->token[i]);
+		(void)snprintf(token + 2 * i, 3, "%02x", id[i]);
 	(void)setenv("PROTOND_TOKEN", token, 1);
 	(void)setenv("PROTOND_RUNTIME_DIR", r->dir, 1);
 	for (i = 0; i < n; i++)
@@ -202,13 +204,13 @@ static void child_environment(const struct run *r, const struct env_var *v, size
 static _Noreturn void child(
 	const struct run *r, const struct env_var *v, size_t n, const int pipes[4])
 {
-	char go;
+	uint8_t token[16]; /* not known when we were forked */
 	int e;
 
 	(void)close(pipes[1]); /* or our own end would keep us waiting when the parent is gone */
-	if (read(pipes[0], &go, 1) != 1)
+	if (read(pipes[0], token, sizeof(token)) != sizeof(token))
 		_exit(CTL_RUN_FAILED);
-	child_environment(r, v, n);
+	child_environment(r, token, v, n);
 	(void)sigprocmask(SIG_SETMASK, &r->mask, NULL);
 	(void)execvp(r->argv[0], r->argv);
 	e = errno;
@@ -286,6 +288,27 @@ static int start_session(struct run *r)
 	for (i = 0; code == 0 && i < 16; i++)
 		(void)snprintf(r->session + 2 * i, 3, "%02x", (unsigned char)uuid->via.bin.ptr[i]);
 	rpc_reply_free(&reply);
+	return code;
+}
+
+/* The session of this run, or that of the ranks beside it. */
+static int take_session(struct run *r)
+{
+	struct launch_session *s = &r->launch.session;
+	int code;
+
+	if (launch_join(&r->launch, r->name) == 1) {
+		memcpy(r->token, s->token, sizeof(r->token));
+		memcpy(r->session, s->uuid, sizeof(r->session));
+		r->id = s->id;
+		return 0;
+	}
+	code = start_session(r);
+	memcpy(s->token, r->token, sizeof(r->token));
+	memcpy(s->uuid, r->session, sizeof(r->session));
+	s->id = r->id;
+	if (code == 0)
+		launch_begin(&r->launch);
 	return code;
 }
 
@@ -473,8 +496,16 @@ static void put_json(const struct run *r, int status, bool stored)
 /* Whatever happens here, the program's exit status stands. */
 static void run_end(struct run *r, int status)
 {
-	const int code = finalize(r);
+	int code;
 
+	if (!launch_leave(&r->launch)) {
+		say(r, "session '%s', id %ld, goes on: other ranks of this launch still run",
+			r->name, r->id);
+		if (r->c->json)
+			put_json(r, status, false);
+		return;
+	}
+	code = finalize(r);
 	if (code < 0)
 		ctl_warn(r->c, "the session could not be finalized: %.180s", r->c->err.text);
 	else if (r->output[0] != '\0' && export_file(r->rpc, r->session, r->output,
@@ -509,7 +540,7 @@ static int exec_failed(struct run *r, int e)
 	(void)err_set(&r->c->err, -e, "%s: %s%s", r->argv[0], strerror(e),
 		e == ENOENT ? "; give its path, or see that PATH has it" : "");
 	(void)ctl_fail(r->c);
-	if (r->rpc != NULL) {
+	if (r->rpc != NULL && launch_leave(&r->launch)) {
 		wire_kv_str(rpc_begin(r->rpc, "delete"), "session", r->session);
 		(void)ctl_call(r->c, r->rpc, &reply);
 		rpc_reply_free(&reply);
@@ -533,9 +564,9 @@ int cmd_run(struct ctl *c)
 		return run_fail(&r);
 	}
 	if (take_signals(&r) < 0 || fork_child(&r) < 0 || take_names(&r) < 0 ||
-		start_session(&r) < 0)
+		take_session(&r) < 0)
 		return run_fail(&r);
-	if (write(r.go_fd, "", 1) != 1) {
+	if (write(r.go_fd, r.token, sizeof(r.token)) != sizeof(r.token)) {
 		(void)err_set(
 			&c->err, neg_errno(), "the program did not start: %s", strerror(errno));
 		return run_fail(&r);

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT. Many processes of one run: ranks, workers, kills; one session, seen whole and by rank.
+import subprocess
 import sys
 
 import pytest
 
-from conftest import BUILD, until
+from conftest import BUILD, WAIT, until
 
 pytestmark = pytest.mark.preload  # a sanitizer's runtime is not in the interpreter
 
@@ -88,3 +89,60 @@ def test_a_killed_rank_leaves_what_it_had(world):
     assert count == 2 and opened >= 1, "the forked workers stand in it too"
     assert paths(world, "--process", 1)["/train/step"] == 11
     assert "killed" in world.ctl("jobs", "--all").stdout
+
+
+WAITS = """
+import os, signal, sys
+import protond
+with protond.scope("train"):
+    with protond.scope("step"):
+        pass
+    print("ready", flush=True)
+    sys.stdin.readline()
+    if sys.argv[1:] == ["dies"]:
+        os.kill(os.getppid(), signal.SIGKILL)
+"""
+
+
+def launched(world, rank, *args, namespace="job@1", name=()):
+    """`mpirun protonctl run ...` of one rank, up to where its program waits for a line."""
+    (world.home / "waits.py").write_text(WAITS)
+    env = {**world.env, "PYTHONPATH": str(BUILD / "lib/protond/python"), "PMIX_NAMESPACE": namespace,
+           "PMIX_RANK": str(rank), "OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "3"}
+    p = subprocess.Popen([str(BUILD / "bin/protonctl"), "run", *name, "-b", "none", "--", sys.executable,
+                          str(world.home / "waits.py"), *args], env=env, cwd=world.home, text=True,
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert p.stdout.readline() == "ready\n"
+    return p
+
+
+def ended(p):
+    _, words = p.communicate("\n", timeout=WAIT)
+    return words
+
+
+def test_runs_of_one_launch_are_one_session(world):
+    ranks = [launched(world, rank) for rank in range(3)]
+    other = launched(world, 0, namespace="job@2")
+    assert len(world.ctl_json("sessions")["sessions"]) == 2
+    assert [("goes on" in ended(p), p.returncode) for p in ranks[:2]] == [(True, 0), (True, 0)]
+    words = ended(ranks[2])
+    assert "3 processes, ranks 0 to 2" in words
+    assert "1 process, rank 0" in ended(other)
+    assert {k: v[0] for k, v in world.cells("waits").items()} == {"/train": 4, "/train/step": 4}
+    assert not list(world.dir.glob("launch.*"))
+    again = ended(launched(world, 0))
+    assert "1 process, rank 0" in again, "a launch that has ended is not joined"
+
+
+def test_a_killed_run_holds_up_no_other(world):
+    first, second = launched(world, 0, "dies"), launched(world, 1)
+    ended(first)
+    assert first.returncode == -9
+    words = ended(second)
+    assert "2 processes, ranks 0 to 1" in words
+
+
+def test_names_of_their_own_are_sessions_of_their_own(world):
+    ranks = [launched(world, rank, name=("-n", "rank%q{PMIX_RANK}")) for rank in range(2)]
+    assert all("1 process, rank" in ended(p) for p in ranks)
