@@ -104,11 +104,22 @@ with protond.scope("train"):
 """
 
 
-def launched(world, rank, *args, namespace="job@1", name=()):
+def mpirun(rank, namespace="job@1"):
+    return {"PMIX_NAMESPACE": namespace, "PMIX_RANK": rank, "OMPI_COMM_WORLD_RANK": rank, "OMPI_COMM_WORLD_SIZE": 3}
+
+
+def srun(rank):
+    return {"SLURM_JOB_ID": 7, "SLURM_STEP_ID": 0, "SLURM_PROCID": rank, "SLURM_NTASKS": 2}
+
+
+def torchrun(rank):
+    return {"TORCHELASTIC_RUN_ID": "none", "MASTER_ADDR": "localhost", "MASTER_PORT": 29500, "RANK": rank, "WORLD_SIZE": 2}
+
+
+def launched(world, variables, *args, name=()):
     """`mpirun protonctl run ...` of one rank, up to where its program waits for a line."""
     (world.home / "waits.py").write_text(WAITS)
-    env = {**world.env, "PYTHONPATH": str(BUILD / "lib/protond/python"), "PMIX_NAMESPACE": namespace,
-           "PMIX_RANK": str(rank), "OMPI_COMM_WORLD_RANK": str(rank), "OMPI_COMM_WORLD_SIZE": "3"}
+    env = {**world.env, "PYTHONPATH": str(BUILD / "lib/protond/python"), **{k: str(v) for k, v in variables.items()}}
     p = subprocess.Popen([str(BUILD / "bin/protonctl"), "run", *name, "-b", "none", "--", sys.executable,
                           str(world.home / "waits.py"), *args], env=env, cwd=world.home, text=True,
                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -122,8 +133,8 @@ def ended(p):
 
 
 def test_runs_of_one_launch_are_one_session(world):
-    ranks = [launched(world, rank) for rank in range(3)]
-    other = launched(world, 0, namespace="job@2")
+    ranks = [launched(world, mpirun(rank)) for rank in range(3)]
+    other = launched(world, mpirun(0, "job@2"))
     assert len(world.ctl_json("sessions")["sessions"]) == 2
     assert [("goes on" in ended(p), p.returncode) for p in ranks[:2]] == [(True, 0), (True, 0)]
     words = ended(ranks[2])
@@ -131,12 +142,12 @@ def test_runs_of_one_launch_are_one_session(world):
     assert "1 process, rank 0" in ended(other)
     assert {k: v[0] for k, v in world.cells("waits").items()} == {"/train": 4, "/train/step": 4}
     assert not list(world.dir.glob("launch.*"))
-    again = ended(launched(world, 0))
+    again = ended(launched(world, mpirun(0)))
     assert "1 process, rank 0" in again, "a launch that has ended is not joined"
 
 
 def test_a_killed_run_holds_up_no_other(world):
-    first, second = launched(world, 0, "dies"), launched(world, 1)
+    first, second = launched(world, mpirun(0), "dies"), launched(world, mpirun(1))
     ended(first)
     assert first.returncode == -9
     words = ended(second)
@@ -144,5 +155,11 @@ def test_a_killed_run_holds_up_no_other(world):
 
 
 def test_names_of_their_own_are_sessions_of_their_own(world):
-    ranks = [launched(world, rank, name=("-n", "rank%q{PMIX_RANK}")) for rank in range(2)]
+    ranks = [launched(world, mpirun(rank), name=("-n", "rank%q{PMIX_RANK}")) for rank in range(2)]
     assert all("1 process, rank" in ended(p) for p in ranks)
+
+
+@pytest.mark.parametrize("launcher", [srun, torchrun], ids=lambda f: f.__name__)
+def test_other_launchers_variables(world, launcher):
+    first, second = launched(world, launcher(0)), launched(world, launcher(1))
+    assert "goes on" in ended(first) and "2 processes, ranks 0 to 1" in ended(second)
