@@ -154,7 +154,7 @@ static int ask(uint64_t deadline)
 		if ((int32_t)(done - mine) >= 0)
 			break;
 		if (pd_now_ms() >= deadline)
-			return fail(-ETIMEDOUT, "protond did not answer in %u s", START_MS / 1000);
+			return fail(-ETIMEDOUT, "protond did not answer in time");
 		pd_wait(&pd.change, was, deadline);
 	}
 	if (atomic_load(&pd.answer) < 0)

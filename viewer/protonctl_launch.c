@@ -2,20 +2,22 @@
  * the runs of one launch on a node are one session.
  *
  * A file in the user's own runtime directory, named by what the launcher calls the launch, says
- * which session that is. Whoever finds nobody at it begins the session; each run holds a shared
- * lock on it while its program runs, and whoever is alone at its end stores the session. A run that
- * is killed loses its lock, so it holds up nobody.
+ * which session that is. Each run holds a shared lock on its PRESENT byte while its program runs.
+ * Whoever finds nobody there begins the session; whoever is alone at its end stores it. DOOR is
+ * held by one run at a time, while it comes or goes. A run that is killed loses its locks, so it
+ * holds up nobody.
  */
 #include "protonctl.h"
 
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "place.h"
+
+enum lock_byte { DOOR = 0, PRESENT = 1 };
 
 /* Variables that together name a launch, the same for all its ranks on a node. */
 static const struct launcher {
@@ -67,17 +69,22 @@ static uint64_t launch_key(const char *name)
 	return 0;
 }
 
-/* Locks the file: alone (1), or beside others (0). */
-static int lock(int fd)
+/* how: F_RDLCK or F_WRLCK; command: F_OFD_SETLK, or F_OFD_SETLKW to wait. */
+static int lock(int fd, enum lock_byte at, int how, int command)
 {
+	struct flock l = {
+		.l_type = (short)how, .l_whence = SEEK_SET, .l_start = (off_t)at, .l_len = 1};
 	int r;
 
-	if (flock(fd, LOCK_EX | LOCK_NB) == 0)
-		return 1;
 	do
-		r = flock(fd, LOCK_SH); /* whoever begins the session holds it alone until then */
+		r = fcntl(fd, command, &l);
 	while (r < 0 && errno == EINTR);
 	return r;
+}
+
+static void door_close(int fd)
+{
+	(void)lock(fd, DOOR, F_UNLCK, F_OFD_SETLK);
 }
 
 /* The same file still, and not that of a launch that has ended? */
@@ -92,44 +99,51 @@ int launch_join(struct launch *l, const char *name)
 {
 	const uint64_t key = launch_key(name);
 	char dir[PLACE_PATH_MAX];
-	int alone;
+	ssize_t n;
 
 	l->fd = -1;
 	if (key == 0 || place_private(dir, sizeof(dir)) < 0)
 		return 0;
 	(void)mkdir(dir, 0700);
 	(void)snprintf(l->path, sizeof(l->path), "%s/launch.%016lx", dir, key);
-	for (;;) {
+	do { /* again while it is that of a launch which has just ended */
+		if (l->fd >= 0)
+			(void)close(l->fd);
 		l->fd = open(l->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 		if (l->fd < 0)
 			return 0; /* then each rank is a session of its own */
-		alone = lock(l->fd);
-		if (alone < 0 || (alone == 1 && is_there(l->fd)))
+		if (lock(l->fd, DOOR, F_WRLCK, F_OFD_SETLKW) < 0) {
+			(void)close(l->fd);
+			l->fd = -1;
 			return 0;
-		if (is_there(l->fd) &&
-			pread(l->fd, &l->session, sizeof(l->session), 0) == sizeof(l->session))
-			return 1;
-		(void)close(l->fd); /* it has just ended, or did not come to be: again */
-	}
+		}
+	} while (!is_there(l->fd));
+	if (lock(l->fd, PRESENT, F_WRLCK, F_OFD_SETLK) == 0)
+		return 0; /* nobody is here: what stands in it is of a launch that was killed */
+	n = pread(l->fd, &l->session, sizeof(l->session), 0);
+	(void)lock(l->fd, PRESENT, F_RDLCK, F_OFD_SETLK);
+	door_close(l->fd);
+	return n == sizeof(l->session);
 }
 
 void launch_begin(struct launch *l)
 {
 	if (l->fd < 0)
 		return;
-	if (pwrite(l->fd, &l->session, sizeof(l->session), 0) != sizeof(l->session))
-		(void)unlink(l->path);
-	(void)flock(l->fd, LOCK_SH);
+	(void)pwrite(l->fd, &l->session, sizeof(l->session), 0);
+	(void)lock(l->fd, PRESENT, F_RDLCK, F_OFD_SETLK);
+	door_close(l->fd);
 }
 
 bool launch_leave(struct launch *l)
 {
 	if (l->fd < 0)
 		return true;
-	if (flock(l->fd, LOCK_EX | LOCK_NB) < 0) {
+	(void)lock(l->fd, DOOR, F_WRLCK, F_OFD_SETLKW);
+	if (lock(l->fd, PRESENT, F_WRLCK, F_OFD_SETLK) < 0) {
 		(void)close(l->fd);
 		return false;
 	}
 	(void)unlink(l->path);
-	return true; /* the lock ends with us: whoever comes now waits, and finds no file */
+	return true; /* the door opens when we end: whoever waits at it finds no file, and begins */
 }

@@ -38,25 +38,6 @@ static PyObject *native_state_exit(PyObject *m, PyObject *unused)
 	Py_RETURN_NONE;
 }
 
-static PyObject *native_op_enter(PyObject *m, PyObject *name)
-{
-	uint32_t id;
-
-	(void)m;
-	if (native_take_name(name, &id) < 0)
-		return NULL;
-	protond_op_enter(id);
-	Py_RETURN_NONE;
-}
-
-static PyObject *native_op_exit(PyObject *m, PyObject *unused)
-{
-	(void)m;
-	(void)unused;
-	protond_op_exit();
-	Py_RETURN_NONE;
-}
-
 static PyObject *native_metrics(PyObject *m, PyObject *metrics)
 {
 	(void)m;
@@ -229,8 +210,6 @@ static PyMethodDef functions[] = {
 	{"recording", native_recording, METH_NOARGS, NULL},
 	{"state_enter", native_state_enter, METH_O, NULL},
 	{"state_exit", native_state_exit, METH_NOARGS, NULL},
-	{"op_enter", native_op_enter, METH_O, NULL},
-	{"op_exit", native_op_exit, METH_NOARGS, NULL},
 	{"metrics", native_metrics, METH_O, NULL},
 	{"context_get", native_context_get, METH_NOARGS, NULL},
 	{"context_child", native_context_child, METH_VARARGS, NULL},

@@ -17,6 +17,11 @@ def known(world, job):
     until("the job is known", lambda: [j for j in world.ctl_json("jobs")["jobs"] if j["pid"] == job.pid])
 
 
+def records(world, job):
+    known(world, job)
+    until("it records", lambda: (job.say("repeat 1 tick"), world.ctl_json("jobs")["jobs"][0]["events"])[1])
+
+
 def started(world, name, job, *args):
     known(world, job)
     world.ctl("start", name, "--pid", job.pid, *args)
@@ -34,8 +39,7 @@ def test_automatic_session_of_a_job(world):
     world.start()
     job = world.job()
     job.say("ping")
-    until("the job is known", lambda: [j for j in world.ctl_json("jobs")["jobs"] if j["pid"] == job.pid])
-    until("it records", lambda: (job.say("repeat 1 tick"), world.ctl_json("jobs")["jobs"][0]["events"])[1])
+    records(world, job)
     job.say("enter outer")
     job.say("repeat 1000 inner")
     job.say("exit")
@@ -245,7 +249,7 @@ def test_more_children_than_a_parent_may_have(world):
 def test_fork_makes_a_process_of_its_own(world):
     world.start()
     job = world.job()
-    until("it records", lambda: (job.say("repeat 1 tick"), world.ctl_json("jobs")["jobs"][0]["events"])[1])
+    records(world, job)
     job.say("enter parent")
     job.say("fork child")
     job.say("repeat 2 here")

@@ -25,7 +25,7 @@ def _none(*args):
     return None
 
 
-enter = leave = push = pop = unwind = state_enter = state_exit = op_enter = op_exit = metrics = _none
+enter = leave = push = pop = unwind = state_enter = state_exit = metrics = _none
 context_set = span_end = loop = install_async = _none
 
 

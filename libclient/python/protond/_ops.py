@@ -218,16 +218,3 @@ def here():
     if _options is not None and _threads.mode is None:
         _threads.mode = _make_mode(_torch, _options)
         _threads.mode.__enter__()
-
-
-def disable():
-    """No more on this thread, nor on others from their next module on."""
-    global _options
-    _options = None
-    leave()
-
-
-def leave():
-    if _threads.mode is not None:
-        _threads.mode.__exit__(None, None, None)
-        _threads.mode = None

@@ -70,9 +70,3 @@ class Sampler:
             (_native.gpu_pause if self._off else _native.gpu_resume)()
             self._since = time.monotonic_ns()  # what switching took is no step's
         return self._kind
-
-    def stop(self):
-        """CUPTI is on again."""
-        if self._off:
-            self._off = False
-            _native.gpu_resume()

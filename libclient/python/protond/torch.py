@@ -352,15 +352,11 @@ def _optimizer_failed():
 
 def _wrap_step(cls):
     """Where torch has no hooks for all optimizers (before 2.0)."""
-    inner = cls.step
+    inner = _scoped(cls.step, "optimizer.step")
 
-    @functools.wraps(inner)
+    @functools.wraps(cls.step)
     def step(self, *args, **kwargs):
-        _push("optimizer.step")
-        try:
-            out = inner(self, *args, **kwargs)
-        finally:
-            _pop("optimizer.step")
+        out = inner(self, *args, **kwargs)
         _step_done(self)
         return out
 
@@ -377,7 +373,7 @@ def _wrap_steps(cls):
 
 def _patch_optimizers(torch):
     cls = torch.optim.Optimizer
-    made, zero_grad = cls.__init__, cls.zero_grad
+    made, zero_grad = cls.__init__, _scoped(cls.zero_grad, "optimizer.zero_grad")
     optimizer = sys.modules["torch.optim.optimizer"]
     hooks = hasattr(optimizer, "register_optimizer_step_pre_hook")
     if hooks:
@@ -396,14 +392,9 @@ def _patch_optimizers(torch):
 
     @functools.wraps(zero_grad)
     def _zero_grad(self, *args, **kwargs):
-        if _compiling():
-            return zero_grad(self, *args, **kwargs)
-        _step_sign()
-        _push("optimizer.zero_grad")
-        try:
-            return zero_grad(self, *args, **kwargs)
-        finally:
-            _pop("optimizer.zero_grad")
+        if not _compiling():
+            _step_sign()
+        return zero_grad(self, *args, **kwargs)
 
     cls.__init__, cls.zero_grad = __init__, _zero_grad
 
@@ -437,18 +428,15 @@ def _patch_loaders(torch):
     data = sys.modules.get("torch.utils.data.dataloader")
     if data is None:
         return
-    begin, give = data.DataLoader.__iter__, data._BaseDataLoaderIter.__next__
+    begin = _scoped(data.DataLoader.__iter__, "dataloader")
+    give = _scoped(data._BaseDataLoaderIter.__next__, "dataloader")
     loaders = weakref.WeakKeyDictionary()  # iterator: what _loader() says of its loader
 
     @functools.wraps(begin)
     def __iter__(self):
         loader = _loader(self)
         _step_sign(ends_only=not _trains(loader))
-        _push("dataloader")
-        try:
-            iterator = begin(self)
-        finally:
-            _pop("dataloader")
+        iterator = begin(self)
         if loader is not None:
             loaders[iterator] = loader
         return iterator
@@ -457,18 +445,12 @@ def _patch_loaders(torch):
     def __next__(self):
         loader = loaders.get(self)
         _step_sign(ends_only=not _trains(loader) or _is_empty(self))
-        _push("dataloader")
         try:
             batch = give(self)
         except StopIteration:
-            _pop("dataloader")
             _steps.done = True  # a step that has no batch is none
             _step_sign(ends_only=True)
             raise
-        except BaseException:
-            _pop("dataloader")
-            raise
-        _pop("dataloader")
         _steps.loader = loader
         return batch
 
