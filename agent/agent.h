@@ -47,6 +47,8 @@ bool agent_put_wait(const void *rec, uint32_t bytes);
 /* [any] Where a launch on this thread stands now: op, else state, else scope, else the context's or
  * the main thread's path. *ret_op: the path is an op's. */
 uint32_t agent_where(bool *ret_op);
+/* [any] The path of the caller's stack in its language, where somebody wants it; else PATH_ROOT. */
+uint32_t agent_python(void);
 /* [any] Ring clock now. */
 uint64_t agent_clock(void);
 
@@ -100,15 +102,20 @@ struct backend {
 	/* Library and driver usable? Loads, but changes nothing in the process. */
 	int (*probe)(struct backend_status *ret, struct backend_error *e);
 	/* Subscribes. armed: graph callbacks only; else launches and activity records too. May be
-	 * called to go from armed to on and back. */
-	int (*start)(bool armed, struct backend_error *e);
+	 * called to go from armed to on and back. take: whoever else is subscribed has done, and
+	 * is ended. */
+	int (*start)(bool armed, bool take, struct backend_error *e);
 	/* [agent] Brings finished activity into the ring: every flush period, and on request.
 	 * force: also what is unfinished (once per stall). Returns records written. */
 	uint64_t (*flush)(bool force);
-	uint64_t (*pending)(void); /* launches seen and not yet delivered, as far as it can tell */
+	uint64_t (*pending)(void);  /* launches seen and not yet delivered, as far as it can tell */
+	uint64_t (*launched)(void); /* launches seen; NULL: it does not count them */
 	/* Drains, disables, unsubscribes. finalize: also gives CUPTI's cost back (cuptiFinalize)
 	 * where that is safe; *ret_residual says whether a cost is left. */
 	int (*stop)(bool finalize, bool *ret_residual);
+	/* After a stop that left a cost: gives it back inside the application's next API call.
+	 * Waits for one. False: none came, or it is not safe. NULL: cannot. */
+	bool (*give_back)(void);
 	/* In the process's exit handler, at most timeout_ms: what can still be saved. */
 	void (*exit)(uint32_t timeout_ms);
 	void (*forked)(void); /* in the child: forget everything, touch nothing */

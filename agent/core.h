@@ -104,6 +104,8 @@ struct core {
 	uint32_t epoch;                /* GPU subscriptions so far */
 	const struct backend *backend; /* NULL: none in this build */
 	uint32_t gpu_wanted;           /* enum gpu_state that was last asked for */
+	bool gpu_take;                 /* until the next start */
+	bool gpu_aside;                /* the next stop lets go at once */
 	_Atomic uint32_t gpu;          /* enum gpu_state */
 	_Atomic uint32_t bell;         /* futex: the agent's thread has something to do */
 	_Atomic uint32_t flush_asked, flush_done;
@@ -274,5 +276,6 @@ void worker_delivered(bool force); /* inside: flush, and DELIVERED */
 /* --- gpu.c: GPU states; inside worker_in() --------------------------------------------------- */
 
 void gpu_want(uint32_t want);
+void gpu_give_back(void);
 
 #endif

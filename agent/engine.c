@@ -172,6 +172,20 @@ static int engine_want(uint32_t want)
 	return 0;
 }
 
+static void engine_gpu_hint(uint32_t hints)
+{
+	core.gpu_take |= (hints & GPU_HINT_TAKE) != 0;
+	core.gpu_aside = (hints & GPU_HINT_ASIDE) != 0;
+}
+
+static void engine_gpu_give_back(void)
+{
+	if (HOT->opened == 0 || core.ending_ns != 0 || !worker_in(UINT32_MAX))
+		return;
+	gpu_give_back();
+	worker_out();
+}
+
 static uint32_t engine_nvtx(void *get_export_table)
 {
 	return nvtx_attach(get_export_table);
@@ -215,6 +229,8 @@ EXPORT const struct protond_engine *protond_engine_v1(void)
 		.host = engine_host,
 		.clock = agent_clock,
 		.span = event_span,
+		.gpu_hint = engine_gpu_hint,
+		.gpu_give_back = engine_gpu_give_back,
 	};
 
 	return &engine;

@@ -45,13 +45,14 @@ static void start(bool armed)
 		tell(GPU_FAILED, &e);
 		return;
 	}
-	r = core.backend->start(armed, &e);
+	r = core.backend->start(armed, core.gpu_take, &e);
 	if (r < 0) {
 		if (e.code == 0)
 			e.code = r;
 		tell(GPU_FAILED, &e);
 		return;
 	}
+	core.gpu_take = false;
 	if (was != GPU_ARMED && was != GPU_ON)
 		core.epoch++;
 	tell(armed ? GPU_ARMED : GPU_ON, &e);
@@ -87,8 +88,21 @@ void gpu_want(uint32_t want)
 	if (core.gpu_wanted == (uint32_t)to)
 		return;
 	core.gpu_wanted = to;
+	core.gpu_take = core.gpu_take && to != GPU_NONE;
 	if (to == GPU_ON || to == GPU_ARMED)
 		start(to == GPU_ARMED);
 	else
-		stop(to == GPU_ASIDE);
+		stop(to == GPU_ASIDE && !core.gpu_aside);
+	core.gpu_aside = false;
+}
+
+void gpu_give_back(void)
+{
+	struct backend_error e = {0};
+
+	if (core.gpu_wanted != GPU_ASIDE ||
+		atomic_load_explicit(&core.gpu, memory_order_relaxed) != GPU_RESIDUAL)
+		return;
+	if (core.backend->give_back != NULL && core.backend->give_back())
+		tell(GPU_NONE, &e);
 }

@@ -564,6 +564,17 @@ uint32_t agent_where(bool *ret_op)
 	return where(t, t->engine, ret_op);
 }
 
+uint32_t agent_python(void)
+{
+	uint32_t names[PATH_DEPTH_MAX - 1], i, path = PATH_ROOT;
+
+	if (likely((HOT->want & WANT_PYTHON) == 0) || agent_own != NULL)
+		return PATH_ROOT;
+	for (i = core.host->stack(names, PATH_DEPTH_MAX - 1); i-- > 0;)
+		path = agent_path_child(path, PATH_KIND_FRAME, table_name_of(names[i]));
+	return path;
+}
+
 /* --- the end of a thread --------------------------------------------------------------------- */
 
 void scope_thread_exit(struct pd_thread *t)

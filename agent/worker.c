@@ -23,6 +23,9 @@
 #define EXIT_MS      2000u
 #define FLUSH_NAP_MS 2
 #define NS_PER_MS    1000000ull
+/* A graph's launch is known to be complete when so many flushes have brought nothing more of it:
+ * GRAPH_ROUNDS of the daemon. */
+#define GRAPH_FLUSHES 2u
 
 static struct {
 	uint64_t clock_at;     /* when the last CLOCK was written */
@@ -237,15 +240,28 @@ static bool flushed_once(uint64_t until)
 	}
 }
 
+static uint64_t launched(void)
+{
+	return core.backend->launched != NULL ? core.backend->launched() : 0;
+}
+
+/* What was launched before the call; others may go on launching. */
 int worker_flush(uint32_t timeout_ms)
 {
 	const uint64_t until = agent_monotonic_ns() + timeout_ms * NS_PER_MS;
+	const uint64_t before = gpu_is(GPU_ON) ? launched() : 0;
+	uint32_t more = GRAPH_FLUSHES;
+	uint64_t now;
 
 	while (gpu_is(GPU_ON) && core.ending_ns == 0) {
 		if (!flushed_once(until))
 			return -ETIMEDOUT;
-		if (core.backend->pending() == 0)
-			return 0;
+		now = launched(); /* a launch that failed is taken back */
+		if (core.backend->pending() <= (now > before ? now - before : 0)) {
+			if (more-- == 0)
+				return 0;
+			continue;
+		}
 		if (left_ms(until) == 0)
 			return -ETIMEDOUT;
 		agent_wait(&core.bell, atomic_load(&core.bell), FLUSH_NAP_MS);

@@ -311,6 +311,7 @@ struct export_job {
 	uint64_t serial;
 	uint32_t request;
 	uint8_t session[16];
+	uint32_t phases;
 	char format[32];
 };
 
@@ -352,7 +353,7 @@ static void export_after(void *arg, int r, const struct err *e)
 	if (r < 0)
 		exported(j, r, e, NULL);
 	else
-		export_session(&j->p->d, j->session, j->format, exported, j);
+		export_session(&j->p->d, j->session, j->format, j->phases, exported, j);
 }
 
 static void on_export(struct conn *c, const struct message *m, struct err *e)
@@ -373,7 +374,10 @@ static void on_export(struct conn *c, const struct message *m, struct err *e)
 		(void)err_set(e, -ENOMEM, "no memory for an export");
 		return;
 	}
-	*j = (struct export_job){.p = p, .serial = c->serial, .request = m->export.request};
+	*j = (struct export_job){.p = p,
+		.serial = c->serial,
+		.request = m->export.request,
+		.phases = m->export.phase};
 	(void)snprintf(j->format, sizeof(j->format), "%s", m->export.format);
 	c->exports++;
 	daemon_drain_now(&p->d); /* the job's SESSION record is in its lane, before this message */

@@ -11,7 +11,8 @@
 
 #include "state.h"
 
-#define PASS_BUDGET 65536u /* graph launches looked at in one sweep */
+#define GRAPH_ROUNDS 2u     /* flushes without more of a graph launch: it is complete */
+#define PASS_BUDGET  65536u /* graph launches looked at in one sweep */
 
 struct key {
 	const struct launch *launch;
@@ -425,7 +426,7 @@ static void graphs_pass(struct process *p)
 		next = correlate_next(c, l);
 		if (l->clock >= c->delivered_clock && !epoch_before(l->epoch, c->epoch))
 			break;
-		if (l->round != 0 && c->rounds >= l->round + 2)
+		if (l->round != 0 && c->rounds >= l->round + GRAPH_ROUNDS)
 			move_to(p, l, LIST_PASSED);
 	}
 }
@@ -440,6 +441,15 @@ void correlate_delivered(struct process *p, const struct rec_delivered *r, uint1
 	if (r->pending == 0)
 		c->idle_clock = r->clock;
 	p->delivered_ns = clockmap_ns(&p->clock, r->clock);
+	c->pass_due = true;
+}
+
+void correlate_gpu_off(struct process *p, uint64_t clock)
+{
+	struct correlate *c = &p->correlate;
+
+	c->rounds += GRAPH_ROUNDS;
+	c->delivered_clock = c->idle_clock = clock;
 	c->pass_due = true;
 }
 

@@ -71,6 +71,8 @@ void correlate_fini(struct correlate *c);
 void correlate_launch(struct process *p, const struct rec_launch *r);
 void correlate_gpu(struct process *p, const struct gpu *g);
 void correlate_delivered(struct process *p, const struct rec_delivered *r, uint16_t epoch);
+/* The agent stopped recording the GPU at clock, and has said all before: nothing more comes. */
+void correlate_gpu_off(struct process *p, uint64_t clock);
 void correlate_sweep(struct process *p); /* time has gone on */
 /* The part leaves: what it has in flight is lost, counted. */
 void correlate_detach(struct process *p, struct part *part);

@@ -78,6 +78,7 @@ void daemon_commit(struct daemon *d, store_done_fn *done, void *arg);
  * Closes with one drain before each. Several may wait at once. */
 void daemon_finalize(struct daemon *d, const uint8_t session[16], uint32_t timeout_ms,
 	store_done_fn *done, void *arg);
+#define JOBS_ANSWER_MS 2000u /* so long a client waits for them to do it */
 /* Lets jobs know what is wanted now, and calls done(arg, 0, …) when all of uid (0: any) and pid (0:
  * any) do it, or done(arg, -ETIMEDOUT, …). */
 struct settle_who {
@@ -117,7 +118,8 @@ uint32_t control_clients(const struct control *c);
  * -------------------------------------------------------------------------------------- */
 
 /* Stored session → text of `format` in a sealed memfd; done on the loop with the descriptor in
- * *ret_fd (the caller closes it) and the size in *ret_bytes. Commits first. */
+ * *ret_fd (the caller closes it) and the size in *ret_bytes. Commits first. phases: 0 all, else
+ * that phase, from 1. */
 struct export_result {
 	int fd;
 	uint64_t bytes;
@@ -125,6 +127,6 @@ struct export_result {
 };
 typedef void export_done_fn(void *arg, int r, const struct err *e, const struct export_result *x);
 void export_session(struct daemon *d, const uint8_t session[16], const char *format,
-	export_done_fn *done, void *arg);
+	uint32_t phases, export_done_fn *done, void *arg);
 
 #endif

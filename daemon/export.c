@@ -19,6 +19,7 @@ static const struct export_format {
 	export_write_fn *write;
 } formats[] = {
 	{"hatchet", hatchet_write},
+	{"hatchet_msgpack", hatchet_write_msgpack},
 };
 
 struct export
@@ -26,6 +27,7 @@ struct export
 	struct daemon *d;
 	uint8_t session[16];
 	const struct export_format *format;
+	struct profile_select select;
 	struct export_result result;
 	export_done_fn *done;
 	void *arg;
@@ -80,7 +82,6 @@ fail:
 /* Storage thread. */
 static int export_work(struct sqlite3 *db, void *arg, struct err *e)
 {
-	static const struct profile_select everything;
 	struct export *x = arg;
 	struct profile *p;
 	size_t bytes;
@@ -90,7 +91,7 @@ static int export_work(struct sqlite3 *db, void *arg, struct err *e)
 
 	if (r < 0)
 		return err_set(e, r, "the session is not in the database");
-	r = profile_load(db, id, &everything, &p, e);
+	r = profile_load(db, id, &x->select, &p, e);
 	if (r < 0)
 		return r;
 	r = x->format->write(p, &text, &bytes);
@@ -132,7 +133,7 @@ static void export_fail(export_done_fn *done, void *arg, int r, const char *word
 }
 
 void export_session(struct daemon *d, const uint8_t session[16], const char *format,
-	export_done_fn *done, void *arg)
+	uint32_t phases, export_done_fn *done, void *arg)
 {
 	struct export *x;
 	size_t i;
@@ -142,7 +143,7 @@ void export_session(struct daemon *d, const uint8_t session[16], const char *for
 			break;
 	}
 	if (i == sizeof(formats) / sizeof(formats[0])) {
-		export_fail(done, arg, -EINVAL, "unknown format; \"hatchet\" is the one there is");
+		export_fail(done, arg, -EINVAL, "unknown format: use hatchet or hatchet_msgpack");
 		return;
 	}
 	x = calloc(1, sizeof(*x));
@@ -152,6 +153,7 @@ void export_session(struct daemon *d, const uint8_t session[16], const char *for
 	}
 	x->d = d;
 	x->format = &formats[i];
+	x->select = (struct profile_select){.one_phase = phases > 0, .phase = phases - 1};
 	x->result.fd = -1;
 	x->done = done;
 	x->arg = arg;

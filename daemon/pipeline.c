@@ -229,6 +229,8 @@ static void on_gpu(struct drain *d, const uint8_t *record)
 		loss_bad(p, 1);
 		return;
 	}
+	if (p->row.gpu_state == GPU_ON && REC_FLAGS(r.hdr) != GPU_ON)
+		correlate_gpu_off(p, r.clock);
 	p->row.gpu_state = REC_FLAGS(r.hdr);
 	p->row.gpu_code = r.code;
 	if (r.version != 0)

@@ -499,8 +499,10 @@ void session_record(struct process *p, const struct rec_session *r)
 			session_deactivate(s, &m);
 		else if (verb == SESSION_FINALIZE)
 			session_finalize(s, &m);
+		else if (verb == SESSION_PHASE)
+			session_phase(s, &m);
 	}
-	if (verb == 0 || verb > SESSION_FINALIZE)
+	if (verb == 0 || verb > SESSION_PHASE)
 		loss_bad(p, 1);
 }
 

@@ -485,10 +485,20 @@ static void owner_look(void *arg, const struct live_job *j)
 	}
 }
 
+static void paused_or_resumed(void *arg, int r, const struct err *e)
+{
+	struct request *q = arg;
+	struct wire_buf *b = request_result(q);
+
+	(void)e;
+	wire_kv_u64(b, "jobs", q->session.n_processes);
+	wire_kv_bool(b, "settled", r == 0);
+	request_done(q, NULL);
+}
+
 static void pause_or_resume(struct request *q, bool pause)
 {
 	uint64_t pid = 0;
-	uint32_t n;
 	struct owner o;
 	struct err e;
 
@@ -505,10 +515,11 @@ static void pause_or_resume(struct request *q, bool pause)
 		request_fail(q, &e, "protonctl jobs lists them");
 		return;
 	}
-	n = intake_pause(q->d->intake, (uint32_t)pid,
+	q->session.n_processes = intake_pause(q->d->intake, (uint32_t)pid,
 		q->peer.privileged ? UINT32_MAX : (uint32_t)q->peer.uid, pause);
-	wire_kv_u64(request_result(q), "jobs", n);
-	request_done(q, NULL);
+	daemon_settle(q->d,
+		&(struct settle_who){q->peer.privileged ? 0 : (uint32_t)q->peer.uid, (uint32_t)pid},
+		JOBS_ANSWER_MS, paused_or_resumed, q);
 }
 
 void verb_pause(struct request *q)

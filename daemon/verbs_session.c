@@ -14,7 +14,6 @@
 
 #define FINALIZE_MS     5000u
 #define FINALIZE_MS_MAX 60000u
-#define START_MS        2000u
 
 static const uint8_t no_ring[16];
 
@@ -120,8 +119,8 @@ static const char *start_options(const msgpack_object *params, struct j_verb *v)
 		return "hook: triton, torch or none";
 	if (word_index(params, "source", source_words, &source) < 0)
 		return "source: control or run";
-	if (wire_get_str(params, "mode", v->mode, sizeof(v->mode)) < 0)
-		return "mode: at most 63 bytes";
+	if (wire_get_str(params, "mode", v->mode, sizeof(v->mode)) < 0 || v->mode[0] != '\0')
+		return "mode: there is none yet; PC sampling is not recorded by this version";
 	(void)snprintf(v->backend, sizeof(v->backend), "%s", backend_words[backend]);
 	if (hook != 0)
 		(void)snprintf(v->hook, sizeof(v->hook), "%s", hook_words[hook]);
@@ -266,8 +265,8 @@ void verb_start(struct request *q)
 	}
 	q->session.id = s.id;
 	q->session.n_processes = m.n;
-	daemon_settle(q->d, &(struct settle_who){v.uid, v.match == MATCH_PID ? v.pid : 0}, START_MS,
-		started, q);
+	daemon_settle(q->d, &(struct settle_who){v.uid, v.match == MATCH_PID ? v.pid : 0},
+		JOBS_ANSWER_MS, started, q);
 }
 
 /* --- activate, stop
@@ -432,7 +431,7 @@ static void export_found(struct request *q)
 	}
 	if (q->session.live)
 		daemon_drain_now(q->d);
-	export_session(q->d, q->session.uuid, format, export_on_done, q);
+	export_session(q->d, q->session.uuid, format, 0, export_on_done, q);
 }
 
 void verb_export(struct request *q)

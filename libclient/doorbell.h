@@ -78,10 +78,13 @@ struct pd {
 	_Atomic uint32_t asked, answered;
 	_Atomic int32_t answer; /* of the last one answered: 0 or -errno */
 	_Atomic bool settled;   /* the first handshake is over, well or not */
+	_Atomic uint32_t hints; /* gpu_hint() is due with these */
+	_Atomic bool give_back; /* gpu_give_back() is due */
 	_Atomic bool held;      /* GPU wishes that wait for InitializeInjection() */
 	char words[PD_TEXT];    /* why answer is negative; written before answered is stored */
 
-	_Atomic uint32_t lock; /* of all that follows */
+	_Atomic uint32_t sessions_lock, export_lock; /* in this order */
+	_Atomic uint32_t lock;                       /* of all that follows */
 	/* What the variables said. getenv() is for the application's threads alone: on ours it
 	 * would race with their setenv(). */
 	struct pd_env {
@@ -182,6 +185,8 @@ int pd_spawn_daemon(void); /* a private protond, not our child; 0 when it was st
 /* --- export.c -------------------------------------------------------------------------------- */
 
 /* Asks the daemon for a finished session and writes NAME.FORMAT into the caller's directory. */
+/* phases: 0 all, else one, from 1. A descriptor of the whole text, or -errno and words. */
+int pd_export(uint32_t session, uint32_t phases, const char *format, char *text);
 int pd_export_file(uint32_t session, const char *name, const char *format, char *text);
 
 static inline int pd_neg_errno(void)

@@ -12,7 +12,7 @@
 #define EXPORT_MS 10000u
 #define CHUNK     (64u << 10)
 
-static void export_ask(uint32_t session, const char *format)
+static void export_ask(uint32_t session, uint32_t phases, const char *format)
 {
 	pd_lock(&pd.lock);
 	if (pd.export.fd >= 0)
@@ -21,7 +21,7 @@ static void export_ask(uint32_t session, const char *format)
 	pd.export.state = EXPORT_ASKED;
 	pd.export.request++;
 	pd.export.session = session;
-	pd.export.phase = 0;
+	pd.export.phase = phases;
 	pd.export.timeout_ms = EXPORT_MS / 2;
 	(void)snprintf(pd.export.format, sizeof(pd.export.format), "%s", format);
 	pd_unlock(&pd.lock);
@@ -84,7 +84,7 @@ static int write_all(int fd, const char *p, size_t n)
 
 static int copy(int from, int to)
 {
-	static char buf[CHUNK]; /* one session function at a time */
+	static char buf[CHUNK]; /* under export_lock */
 	off_t at = 0;
 
 	for (;;) {
@@ -121,24 +121,43 @@ static int write_file(int from, const char *path, const char *tmp)
 	return r;
 }
 
+static int export_locked(uint32_t session, uint32_t phases, const char *format, char *text)
+{
+	int fd = -1, r;
+
+	export_ask(session, phases, format);
+	r = export_wait(&fd, text);
+	return r < 0 ? r : fd;
+}
+
+int pd_export(uint32_t session, uint32_t phases, const char *format, char *text)
+{
+	int r;
+
+	pd_lock(&pd.export_lock);
+	r = export_locked(session, phases, format, text);
+	pd_unlock(&pd.export_lock);
+	return r;
+}
+
 int pd_export_file(uint32_t session, const char *name, const char *format, char *text)
 {
 	char path[PATH_MAX], tmp[PATH_MAX];
-	int fd = -1, r;
+	int fd, r = 0;
 
 	if ((size_t)snprintf(path, sizeof(path), "%s.%s", name, format) >= sizeof(path) ||
 		(size_t)snprintf(tmp, sizeof(tmp), "%s.%s.tmp-%d", name, format, (int)getpid()) >=
 			sizeof(tmp))
 		return -ENAMETOOLONG;
-	export_ask(session, format);
-	r = export_wait(&fd, text);
-	if (r == 0) {
-		r = write_file(fd, path, tmp);
-		if (r < 0)
-			(void)snprintf(
-				text, PD_TEXT, "cannot write %.120s: %s", path, strerror(-r));
-	}
+	pd_lock(&pd.export_lock);
+	fd = export_locked(session, 0, format, text);
 	if (fd >= 0)
-		(void)close(fd);
+		r = write_file(fd, path, tmp);
+	pd_unlock(&pd.export_lock);
+	if (fd < 0)
+		return fd;
+	if (r < 0)
+		(void)snprintf(text, PD_TEXT, "cannot write %.120s: %s", path, strerror(-r));
+	(void)close(fd);
 	return r;
 }

@@ -296,6 +296,7 @@ static void engine_want(uint32_t full)
 	atomic_store(&pd.held, want != full);
 	if ((want & ~(uint32_t)WANT_GPU_PAUSE) == 0)
 		gate_set(false);
+	e->gpu_hint(atomic_exchange(&pd.hints, 0));
 	if (first != link_.applied)
 		(void)e->want(first); /* scopes need not wait until CUPTI is up */
 	gate_set((want & ~(uint32_t)WANT_GPU_PAUSE) != 0);
@@ -331,6 +332,8 @@ static void apply(void)
 		return; /* CTL will come */
 	engine_want(want);
 	link_answer(0, "");
+	if (atomic_exchange(&pd.give_back, false))
+		engine()->gpu_give_back();
 }
 
 /* --- what comes ------------------------------------------------------------------------------ */

@@ -35,8 +35,9 @@ extern "C" {
 /* What to record. Zero-initialise; 0 and NULL mean the default. Borrowed during the call only. */
 struct protond_options {
 	const char *backend; /* "cupti" (default), "none" */
-	const char *mode;    /* NULL */
-	const char *data;    /* "tree" (default), "trace", "both" */
+	const char *mode;    /* NULL: there is none yet */
+	const char *data;    /* "tree" (default); "trace" and "both" are refused until there are
+				timelines */
 	const char *context; /* "shadow" (default), "python" */
 	const char *hook;    /* NULL, "triton" */
 	int cpu_off;         /* 1: scopes cost less and have no CPU time */
@@ -61,19 +62,46 @@ int protond_activate(int session);
 int protond_deactivate(int session, int flags);
 
 /* Ends a session, or PROTOND_ALL. format NULL: it is stored, and nothing is written here;
- * "hatchet": also writes NAME.hatchet, as the caller, atomically. Waits until the file is complete,
- * at most 10 s. 0; -ENOENT; -EINVAL unknown format; -ETIMEDOUT; or the file's -errno. */
+ * "hatchet" or "hatchet_msgpack": also writes NAME.FORMAT, as the caller, atomically. Waits until
+ * the file is complete, at most 10 s. 0; -ENOENT; -EINVAL unknown format; -ETIMEDOUT; or the file's
+ * -errno. */
 int protond_finalize(int session, const char *format);
+
+/* Begins the next phase of a session: GPU work belongs to the phase of its launch, a scope to that
+ * of its end. Returns the new phase's number, from 1; -ENOENT. Does not wait. */
+int protond_advance_phase(int session);
+
+/* A session of this process, live or finalized, as it is now: a descriptor of the whole file, which
+ * the caller reads and closes. phase: one of it, or PROTOND_ALL. format as protond_finalize(). GPU
+ * work that CUPTI has not handed over yet is not in it: see protond_flush(). Waits, at most 10 s.
+ * A descriptor >= 0; -ENOENT, -EINVAL, -ETIMEDOUT. */
+int protond_export(int session, int phase, const char *format);
+
+/* Waits, at most timeout_ms, until all GPU work launched so far has been handed over. 0;
+ * -ETIMEDOUT. */
+int protond_flush(int timeout_ms);
+
+/* For language runtimes: what a launch stands in for sessions with context "python". fn is called
+ * on threads that launch, inside the launch, and writes the names (protond_name()) of the thread's
+ * stack, innermost first, at most `cap` of them; returns how many, 0 for a thread that has none:
+ * its launches then stand where its scopes are. NULL ends that. */
+#define PROTOND_STACK_MAX 255
+typedef uint32_t protond_stack_fn(uint32_t *names, uint32_t cap);
+void protond_stack(protond_stack_fn *fn);
 
 /* Whether events of this process are recorded now: to spare what only serves a profile. A forked
  * child, or a program that a session is started on, is recorded some milliseconds later. */
 int protond_recording(void);
 
-/* Lets go of the GPU's interfaces (CUPTI) in this process, for another tool or for a while without
- * their cost; scopes go on. protond_gpu_resume() takes them again, after as many calls as there
- * were pauses. Each waits, at most 2 s, until it holds. 0 (also when nothing is recorded);
- * -ETIMEDOUT. */
-int protond_gpu_pause(void);
+/* Lets go of the GPU's interfaces (CUPTI) in this process, for another tool or for a while; scopes
+ * go on. protond_gpu_resume() takes them again, after as many calls as there were pauses: the other
+ * tool must have done by then, for what it still holds is ended (cuptiFinalize; torch.profiler
+ * never lets go by itself). PROTOND_GIVE_BACK: no other tool is coming; what CUPTI costs while
+ * nobody uses it is given back too (cuptiFinalize), inside the process's next CUDA call, where one
+ * comes within 250 ms and no CUDA graph is alive. Each waits, at most 2 s, until it holds. 0 (also
+ * when nothing is recorded); -ETIMEDOUT. */
+#define PROTOND_GIVE_BACK 1
+int protond_gpu_pause(int flags);
 int protond_gpu_resume(void);
 
 /* Why the last session function of this thread failed, and what to do; "" after success. Valid

@@ -26,12 +26,11 @@
 static struct session {
 	bool live;
 	int32_t id;
-	uint32_t want;
+	uint32_t want, phase;
 	char name[SESSION_NAME];
 } sessions[SESSIONS_MAX];
 static int32_t next_id;
-static uint32_t pauses; /* protond_gpu_pause() without its resume */
-static _Atomic uint32_t sessions_lock;
+static uint32_t pauses;       /* protond_gpu_pause() without its resume */
 static uint32_t sessions_pid; /* whose they are: a forked child has none */
 
 /* --- words ----------------------------------------------------------------------------------- */
@@ -58,7 +57,7 @@ PD_EXPORT const char *protond_error(void)
 static void begin(void)
 {
 	(void)fail(0, "%s", "");
-	pd_lock(&sessions_lock);
+	pd_lock(&pd.sessions_lock);
 	if (sessions_pid != pd.pid) {
 		memset(sessions, 0, sizeof(sessions));
 		pauses = 0;
@@ -69,7 +68,7 @@ static void begin(void)
 
 static void end(void)
 {
-	pd_unlock(&sessions_lock);
+	pd_unlock(&pd.sessions_lock);
 }
 
 /* --- options --------------------------------------------------------------------------------- */
@@ -116,7 +115,11 @@ static int options_read(
 	if (!choose(backend, o->backend, &gpu))
 		return fail(-EINVAL, "unknown backend '%.40s': use cupti or none", o->backend);
 	if (!choose(data, o->data, &ret->data))
-		return fail(-EINVAL, "unknown data '%.40s': use tree, trace or both", o->data);
+		return fail(-EINVAL, "unknown data '%.40s': use tree", o->data);
+	if (ret->data != SESSION_TREE)
+		return fail(-EINVAL, "data '%.40s': timelines are not kept yet: use tree", o->data);
+	if (o->mode != NULL && o->mode[0] != '\0')
+		return fail(-EINVAL, "mode '%.40s': there is none yet", o->mode);
 	if (!choose(context, o->context, &ret->context))
 		return fail(-EINVAL, "unknown context '%.40s': use shadow or python", o->context);
 	if (!choose(hook, o->hook, &hooked))
@@ -211,7 +214,7 @@ static int record_ask(const struct protond_options *options)
 	return r;
 }
 
-static int pause_by(int step)
+static int pause_by(int step, int flags)
 {
 	const int saved = errno;
 	bool was;
@@ -221,22 +224,31 @@ static int pause_by(int step)
 	begin();
 	was = pauses > 0;
 	pauses = step < 0 && pauses == 0 ? 0 : pauses + (uint32_t)step;
+	/* Before the wish, which the parked thread may see at once. Nobody is ended for a recording
+	 * that may come some time. */
+	if (was && pauses == 0 && (atomic_load(&pd.full_want) & WANT_GPU) != 0)
+		atomic_fetch_or(&pd.hints, (uint32_t)GPU_HINT_TAKE);
+	if (!was && pauses > 0)
+		atomic_fetch_or(&pd.hints, (uint32_t)GPU_HINT_ASIDE);
+	if (!was && pauses > 0 && (flags & PROTOND_GIVE_BACK) != 0)
+		atomic_store(&pd.give_back, true);
 	want_all();
-	if (was != (pauses > 0) && atomic_load(&pd.parked))
+	/* A second pause waits too: the first may be giving back. */
+	if ((was != (pauses > 0) || step > 0) && atomic_load(&pd.parked))
 		r = ask(pd_now_ms() + PAUSE_MS);
 	end();
 	errno = saved;
 	return r == -ETIMEDOUT ? r : 0;
 }
 
-PD_EXPORT int protond_gpu_pause(void)
+PD_EXPORT int protond_gpu_pause(int flags)
 {
-	return pause_by(1);
+	return pause_by(1, flags);
 }
 
 PD_EXPORT int protond_gpu_resume(void)
 {
-	return pause_by(-1);
+	return pause_by(-1, 0);
 }
 
 /* --- verbs ----------------------------------------------------------------------------------- */
@@ -382,6 +394,13 @@ PD_EXPORT int protond_deactivate(int session, int flags)
 	return r;
 }
 
+#define UNKNOWN_FORMAT "unknown format '%.40s': use hatchet or hatchet_msgpack"
+
+static bool known_format(const char *format)
+{
+	return strcmp(format, "hatchet") == 0 || strcmp(format, "hatchet_msgpack") == 0;
+}
+
 static int finalize(struct session *s, const char *format)
 {
 	char text[PD_TEXT] = "";
@@ -424,8 +443,8 @@ PD_EXPORT int protond_finalize(int session, const char *format)
 	const int saved = errno;
 	int r;
 
-	if (format != NULL && strcmp(format, "hatchet") != 0)
-		return fail(-EINVAL, "unknown format '%.40s': use hatchet", format);
+	if (format != NULL && !known_format(format))
+		return fail(-EINVAL, UNKNOWN_FORMAT, format);
 	(void)flush(); /* what is still in flight then shows as undelivered */
 	begin();
 	r = finalize_which(session, format);
@@ -434,4 +453,50 @@ PD_EXPORT int protond_finalize(int session, const char *format)
 	end();
 	errno = saved;
 	return r;
+}
+
+PD_EXPORT int protond_advance_phase(int session)
+{
+	const int saved = errno;
+	struct session *s;
+	int r;
+
+	begin();
+	s = find_id(session);
+	if (s == NULL)
+		r = fail(-ENOENT, "no session %d", session);
+	else
+		r = say(SESSION_PHASE, (uint32_t)s->id, 0, NULL);
+	if (r == 0)
+		r = (int)++s->phase;
+	end();
+	errno = saved;
+	return r;
+}
+
+PD_EXPORT int protond_export(int session, int phase, const char *format)
+{
+	const int saved = errno;
+	char text[PD_TEXT] = "";
+	int r;
+
+	if (format == NULL || !known_format(format))
+		return fail(-EINVAL, UNKNOWN_FORMAT, format != NULL ? format : "");
+	begin();
+	r = session < 0 || session >= next_id ? fail(-ENOENT, "no session %d", session) : 0;
+	end(); /* others need not wait for the daemon */
+	if (r == 0)
+		r = pd_export((uint32_t)session, phase < 0 ? 0 : (uint32_t)phase + 1, format, text);
+	if (r < 0 && text[0] != '\0')
+		(void)fail(r, "%s", text);
+	errno = saved;
+	return r;
+}
+
+PD_EXPORT int protond_flush(int timeout_ms)
+{
+	const struct protond_engine *e = atomic_load_explicit(&HOT->engine, memory_order_acquire);
+
+	(void)pd_thread_here();
+	return e != NULL ? e->flush(timeout_ms < 0 ? 0 : (uint32_t)timeout_ms) : 0;
 }

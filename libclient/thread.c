@@ -153,12 +153,16 @@ static void forget_parent(struct pd_thread *t)
 	atomic_store(&pd.parked, false);
 	atomic_store(&pd.injected, false);
 	atomic_store(&pd.held, false);
+	atomic_store(&pd.hints, 0);
+	atomic_store(&pd.give_back, false);
 	atomic_store(&pd.local_want, 0);
 	atomic_store(&pd.full_want, 0);
 	atomic_store(&pd.asked, 0);
 	atomic_store(&pd.answered, 0);
 	atomic_store(&pd.settled, false);
 	atomic_store(&pd.lock, 0);
+	atomic_store(&pd.sessions_lock, 0);
+	atomic_store(&pd.export_lock, 0);
 	pd.export = none;
 	pd.gpu.news = false;
 	pd.forked = true;
@@ -291,6 +295,20 @@ static void host_gpu_state(uint32_t state, int32_t code, uint32_t cupti, uint32_
 	pd_ring();
 }
 
+static _Atomic(protond_stack_fn *) stack_of_runtime;
+
+PD_EXPORT void protond_stack(protond_stack_fn *fn)
+{
+	atomic_store(&stack_of_runtime, fn);
+}
+
+static uint32_t host_stack(uint32_t *names, uint32_t cap)
+{
+	protond_stack_fn *const fn = atomic_load(&stack_of_runtime);
+
+	return fn != NULL ? fn(names, cap) : 0;
+}
+
 const struct protond_host pd_host = {
 	.abi = ENGINE_ABI,
 	.bytes = sizeof(pd_host),
@@ -300,4 +318,5 @@ const struct protond_host pd_host = {
 	.context_name = pd_context_name,
 	.gpu_state = host_gpu_state,
 	.main_thread = host_main,
+	.stack = host_stack,
 };

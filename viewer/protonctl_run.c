@@ -164,21 +164,29 @@ static int take_names(struct run *r)
 	return 0;
 }
 
-/* Python reads the folder's sitecustomize.py first of all: it waits for torch to be imported. */
+/* Python reads the folder's sitecustomize.py first of all: it waits for torch and triton. */
 static void child_python(const struct run *r)
 {
 	const char *hook = ctl_option(r->c, "hook"), *old = getenv("PYTHONPATH");
+	const bool as_proton = ctl_option(r->c, "as-proton") != NULL;
+	const char *context = ctl_option(r->c, "context");
+	const bool stacks = context != NULL && strcmp(context, "python") == 0;
 	char dir[4096], path[8192];
 
 	if (hook == NULL)
 		hook = "torch";
-	if (strcmp(hook, "none") == 0 || self_find_python(dir, sizeof(dir)) < 0)
+	if ((strcmp(hook, "none") == 0 && !as_proton && !stacks) ||
+		self_find_python(dir, sizeof(dir)) < 0)
 		return;
 	if (snprintf(path, sizeof(path), "%s%s%s", dir, old != NULL && *old != '\0' ? ":" : "",
 		    old != NULL ? old : "") >= (int)sizeof(path))
 		return;
 	(void)setenv("PYTHONPATH", path, 1);
 	(void)setenv("PROTOND_HOOK", hook, 1);
+	if (as_proton)
+		(void)setenv("PROTOND_AS_PROTON", "1", 1);
+	if (stacks)
+		(void)setenv("PROTOND_STACKS", "1", 1);
 }
 
 /* The environment of the program. Another tool's injection is left alone, and said. */

@@ -75,6 +75,16 @@ int cmd_activate(struct ctl *c)
 	return change(c, "activate", "records again");
 }
 
+static void say_unsettled(struct ctl *c, const struct rpc_reply *r)
+{
+	bool settled = true;
+
+	(void)wire_get_bool(r->result, "settled", &settled);
+	if (!settled)
+		ctl_warn(c,
+			"not every job has answered yet; `protonctl jobs` shows what each records");
+}
+
 static int pause_or_resume(struct ctl *c, const char *method, const char *done)
 {
 	struct rpc_reply r = {.fd = -1};
@@ -84,8 +94,11 @@ static int pause_or_resume(struct ctl *c, const char *method, const char *done)
 	if (c->argc > 0 && !text_u64(c->argv[0], INT32_MAX, &pid))
 		return ctl_usage(c, "%s is not a pid", c->argv[0]);
 	code = call_one(c, method, "pid", c->argc > 0 ? c->argv[0] : NULL, &r);
-	if (code == CTL_OK && !ctl_json(c, &r))
+	if (code == CTL_OK && !ctl_json(c, &r)) {
 		(void)printf("%lu jobs %s\n", wire_u64_or(r.result, "jobs", 0), done);
+		say_unsettled(c, &r);
+		ctl_warnings(c);
+	}
 	rpc_reply_free(&r);
 	return code;
 }
@@ -143,6 +156,7 @@ int cmd_start(struct ctl *c)
 			" records: id %ld, %lu jobs now. End it with `protonctl finalize %ld`.\n",
 			wire_i64_or(r.result, "id", 0), wire_u64_or(r.result, "jobs", 0),
 			wire_i64_or(r.result, "id", 0));
+		say_unsettled(c, &r);
 	}
 	ctl_warnings(c);
 	rpc_reply_free(&r);

@@ -23,6 +23,7 @@ static const struct option_def run_options[] = {
         {'o', "output", "FILE", "also write FILE, in .hatchet format; takes %h %p %q{VAR}", NULL},
         {0,   "force",  NULL,   "overwrite the output file", NULL},
         SESSION_OPTIONS,
+        {0,   "as-proton", NULL, "`import triton.profiler` and `import proton` give protond", NULL},
         {'q', "quiet",  NULL,   "do not print the tree at the end", NULL},
         {0, NULL, NULL, NULL, NULL},
 };

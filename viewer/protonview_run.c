@@ -109,9 +109,10 @@ static int prepare(struct run *run)
 	if (r == 0)
 		r = parse_sort(run);
 	if (r == 0 && run->o.verb == VERB_export && format != NULL &&
-		strcmp(format, "hatchet") != 0)
-		r = err_set(
-			&run->e, -EINVAL, "export: format '%s' is not known (hatchet is)", format);
+		strcmp(format, "hatchet") != 0 && strcmp(format, "hatchet_msgpack") != 0)
+		r = err_set(&run->e, -EINVAL,
+			"export: format '%s' is not known (hatchet and hatchet_msgpack are)",
+			format);
 	else if (r == 0 && run->o.verb != VERB_export && format != NULL)
 		r = frame_format_parse(format, &run->print.format, &run->e);
 	return r;
@@ -551,7 +552,8 @@ static int write_file(struct run *run, const char *path, const char *text, size_
 
 static int run_export(struct run *run)
 {
-	const char *path = run->o.value[OPT_OUTPUT];
+	const char *path = run->o.value[OPT_OUTPUT], *format = run->o.value[OPT_FORMAT];
+	const bool msgpack = format != NULL && strcmp(format, "hatchet_msgpack") == 0;
 	struct profile *p = NULL;
 	char *text;
 	size_t n;
@@ -564,7 +566,7 @@ static int run_export(struct run *run)
 	r = open_source(run, run->o.args[0], true, &p);
 	if (r < 0)
 		return r;
-	r = hatchet_write(p, &text, &n);
+	r = (msgpack ? hatchet_write_msgpack : hatchet_write)(p, &text, &n);
 	profile_free(p);
 	if (r < 0)
 		return err_set(&run->e, r, "out of memory");

@@ -24,6 +24,7 @@
 static struct {
 	bool forked;
 	bool residual; /* CUPTI was on since the last finalize */
+	bool graphs;   /* there were some when their table was cleared: never finalized again */
 	bool stalled;  /* a forced flush was made and nothing came by itself since */
 	bool told_failure;
 	uint64_t drift; /* launches that no record will answer, known by a forced flush */
@@ -64,13 +65,17 @@ static void set_attribute(uint32_t attribute, uint8_t value)
 	(void)cupti.api.set_attribute(attribute, &bytes, &value); /* unknown to older libraries */
 }
 
-static int subscribe(struct backend_error *e)
+static int subscribe(bool take, struct backend_error *e)
 {
 	int r;
 
 	if (cupti_graph_init() < 0 || cupti_name_init() < 0)
 		return fail(e, -ENOMEM, "no memory for the tables of the CUPTI backend");
 	r = cupti.api.subscribe(&cupti.subscriber, cupti_on_callback, NULL);
+	/* torch.profiler never unsubscribes. */
+	if (r == CUPTI_OTHER_SUBSCRIBER && take && cupti.api.finalize != NULL &&
+		cupti.version >= FINALIZE_VERSION && cupti.api.finalize() == CUPTI_OK)
+		r = cupti.api.subscribe(&cupti.subscriber, cupti_on_callback, NULL);
 	if (r != CUPTI_OK)
 		return cupti_error(e, r, "cuptiSubscribe");
 	atomic_fetch_add_explicit(&cupti.epoch, 1, memory_order_relaxed);
@@ -228,10 +233,11 @@ static void go_none(void)
 {
 	(void)cupti.api.unsubscribe(cupti.subscriber);
 	cupti.subscriber = NULL;
+	be.graphs |= cupti_graph_nodes() > 0;
 	cupti_graph_clear(); /* their ends would go unseen */
 }
 
-static int cupti_start(bool armed, struct backend_error *e)
+static int cupti_start(bool armed, bool take, struct backend_error *e)
 {
 	const enum cupti_level to = armed ? LEVEL_ARMED : LEVEL_ON;
 	enum cupti_level from;
@@ -250,7 +256,7 @@ static int cupti_start(bool armed, struct backend_error *e)
 		return 0;
 	if (from == LEVEL_NONE) {
 		cupti_dump_init();
-		r = subscribe(e);
+		r = subscribe(take, e);
 		if (r < 0)
 			return r;
 	}
@@ -271,7 +277,7 @@ static int cupti_start(bool armed, struct backend_error *e)
 
 static bool finalize(void)
 {
-	if (cupti.api.finalize == NULL || cupti.version < FINALIZE_VERSION ||
+	if (cupti.api.finalize == NULL || cupti.version < FINALIZE_VERSION || be.graphs ||
 		cupti_graph_nodes() > 0)
 		return false;
 	if (!cupti_finalize_in_call(FINALIZE_WAIT_MS))
@@ -300,6 +306,20 @@ static int cupti_stop(bool give_back, bool *ret_residual)
 	}
 	*ret_residual = be.residual && !be.forked;
 	return 0;
+}
+
+/* Whoever pauses on a thread that launches cannot wait for a launch of its own: it has let go, and
+ * this comes after, on our thread. */
+static bool cupti_give_back(void)
+{
+	struct backend_error e;
+
+	if (be.forked || level() != LEVEL_NONE || subscribe(false, &e) < 0)
+		return false;
+	if (finalize())
+		return true;
+	go_none();
+	return false;
 }
 
 /* What may hang in CUPTI runs on a thread of its own, which is left behind when it does. */
@@ -381,8 +401,10 @@ const struct backend backend_cupti = {
 	.flush = cupti_flush,
 	.drain = drain,
 	.pending = cupti_pending,
+	.launched = cupti_launched,
 	.epoch = cupti_epoch,
 	.stop = cupti_stop,
+	.give_back = cupti_give_back,
 	.exit = cupti_exit,
 	.forked = cupti_forked,
 };

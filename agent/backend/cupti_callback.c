@@ -84,7 +84,7 @@ static void put_launch(uint32_t cbid, const struct cupti_callback *d, uint64_t c
 	struct rec_launch r = {.clock = clock,
 		.correlation = d->correlation,
 		.name = d->symbol != NULL && flags == 0 ? cupti_symbol(d->symbol) : NAME_NONE,
-		.python = PATH_ROOT,
+		.python = agent_python(),
 		.epoch = (uint16_t)atomic_load_explicit(&cupti.epoch, memory_order_relaxed),
 		.api = (uint16_t)cbid};
 

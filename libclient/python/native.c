@@ -140,14 +140,55 @@ static PyObject *native_finalize(PyObject *m, PyObject *args)
 	return PyLong_FromLong(r);
 }
 
-static PyObject *native_gpu_pause(PyObject *m, PyObject *unused)
+static PyObject *native_advance_phase(PyObject *m, PyObject *args)
 {
-	int r;
+	int id, r;
 
 	(void)m;
-	(void)unused;
+	if (!PyArg_ParseTuple(args, "i:advance_phase", &id))
+		return NULL;
 	Py_BEGIN_ALLOW_THREADS;
-	r = protond_gpu_pause();
+	r = protond_advance_phase(id);
+	Py_END_ALLOW_THREADS;
+	return PyLong_FromLong(r);
+}
+
+static PyObject *native_export(PyObject *m, PyObject *args)
+{
+	const char *format;
+	int id, phase, r;
+
+	(void)m;
+	if (!PyArg_ParseTuple(args, "iis:export", &id, &phase, &format))
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS;
+	r = protond_export(id, phase, format);
+	Py_END_ALLOW_THREADS;
+	return PyLong_FromLong(r);
+}
+
+static PyObject *native_flush(PyObject *m, PyObject *args)
+{
+	int ms, r;
+
+	(void)m;
+	if (!PyArg_ParseTuple(args, "i:flush", &ms))
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS;
+	r = protond_flush(ms);
+	Py_END_ALLOW_THREADS;
+	return PyLong_FromLong(r);
+}
+
+static PyObject *native_gpu_pause(PyObject *m, PyObject *args)
+{
+	int flags, r;
+
+	(void)m;
+	if (!PyArg_ParseTuple(args, "i:gpu_pause", &flags))
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS;
+	r = protond_gpu_pause(flags);
 	Py_END_ALLOW_THREADS;
 	return PyLong_FromLong(r);
 }
@@ -198,18 +239,42 @@ static PyObject *native_install_async(PyObject *m, PyObject *args)
 	Py_RETURN_NONE;
 }
 
+static PyObject *native_op_enter(PyObject *m, PyObject *name)
+{
+	uint32_t id;
+
+	(void)m;
+	if (native_take_name(name, &id) < 0)
+		return NULL;
+	protond_op_enter(id);
+	Py_RETURN_NONE;
+}
+
+static PyObject *native_op_exit(PyObject *m, PyObject *unused)
+{
+	(void)m;
+	(void)unused;
+	protond_op_exit();
+	Py_RETURN_NONE;
+}
+
 static PyMethodDef functions[] = {
 	{"start", native_start, METH_VARARGS, NULL},
 	{"activate", native_activate, METH_VARARGS, NULL},
 	{"deactivate", native_deactivate, METH_VARARGS, NULL},
 	{"finalize", native_finalize, METH_VARARGS, NULL},
-	{"gpu_pause", native_gpu_pause, METH_NOARGS, NULL},
+	{"advance_phase", native_advance_phase, METH_VARARGS, NULL},
+	{"export", native_export, METH_VARARGS, NULL},
+	{"flush", native_flush, METH_VARARGS, NULL},
+	{"gpu_pause", native_gpu_pause, METH_VARARGS, NULL},
 	{"gpu_resume", native_gpu_resume, METH_NOARGS, NULL},
 	{"error", native_error, METH_NOARGS, NULL},
 	{"name", native_name, METH_O, NULL},
 	{"recording", native_recording, METH_NOARGS, NULL},
 	{"state_enter", native_state_enter, METH_O, NULL},
 	{"state_exit", native_state_exit, METH_NOARGS, NULL},
+	{"op_enter", native_op_enter, METH_O, NULL},
+	{"op_exit", native_op_exit, METH_NOARGS, NULL},
 	{"metrics", native_metrics, METH_O, NULL},
 	{"context_get", native_context_get, METH_NOARGS, NULL},
 	{"context_child", native_context_child, METH_VARARGS, NULL},
@@ -242,9 +307,11 @@ PyMODINIT_FUNC PyInit__native(void)
 	}
 	if (PyModule_AddFunctions(m, native_scope_functions) < 0 ||
 		PyModule_AddFunctions(m, native_torch_functions) < 0 ||
+		PyModule_AddFunctions(m, native_stack_functions) < 0 || native_stack_init() < 0 ||
 		PyModule_AddStringConstant(m, "version", PROTOND_VERSION) < 0 ||
 		PyModule_AddIntConstant(m, "ALL", PROTOND_ALL) < 0 ||
-		PyModule_AddIntConstant(m, "FLUSH", PROTOND_FLUSH) < 0) {
+		PyModule_AddIntConstant(m, "FLUSH", PROTOND_FLUSH) < 0 ||
+		PyModule_AddIntConstant(m, "GIVE_BACK", PROTOND_GIVE_BACK) < 0) {
 		Py_DECREF(m);
 		return NULL;
 	}

@@ -49,6 +49,12 @@ extern PyMethodDef native_scope_functions[];
 
 extern PyMethodDef native_torch_functions[];
 
+/* --- native_stack.c: where launches stand with context="python" ----------------------------------
+ */
+
+extern PyMethodDef native_stack_functions[];
+int native_stack_init(void); /* -1 with an exception set */
+
 static inline void native_replace(PyObject **slot, PyObject *with)
 {
 	PyObject *old = *slot;

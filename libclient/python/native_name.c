@@ -136,7 +136,8 @@ static int put_plain(uint32_t id, PyObject *value, bool *ret_known)
 	return 0;
 }
 
-/* Anything else (a tensor, a NumPy number) is made plain by Python first. */
+/* Anything else (a tensor, a NumPy number, a list) is made plain by Python first: a number, a str,
+ * or a dict of them by names. */
 static int put_one(PyObject *key, PyObject *value)
 {
 	PyObject *plain;
@@ -152,6 +153,11 @@ static int put_one(PyObject *key, PyObject *value)
 	plain = PyObject_CallFunctionObjArgs(native_convert, key, value, NULL);
 	if (plain == NULL)
 		return -1;
+	if (PyDict_Check(plain)) {
+		r = native_put_metrics(plain);
+		Py_DECREF(plain);
+		return r;
+	}
 	r = put_plain(id, plain, &known);
 	Py_DECREF(plain);
 	if (r == 0 && !known)

@@ -50,6 +50,12 @@ struct pd_thread {
 	struct pd_frame frame[STACK_MAX];
 };
 
+enum gpu_hint {
+	GPU_HINT_TAKE = 1,  /* the tool that we paused for has done: what it still holds ends when
+			       we next start (cuptiFinalize) */
+	GPU_HINT_ASIDE = 2, /* the pause: let go at once, whatever cost that leaves */
+};
+
 /* What the engine may ask of libprotond. */
 struct protond_host {
 	uint32_t abi, bytes;
@@ -63,6 +69,8 @@ struct protond_host {
 	void (*gpu_state)(uint32_t state, int32_t code, uint32_t cupti, uint32_t driver,
 		const char *cupti_path, const char *text);
 	const struct pd_thread *(*main_thread)(void); /* [any] NULL until it called */
+	/* [any] The caller's stack in its language, innermost first, as process-local names. */
+	uint32_t (*stack)(uint32_t *names, uint32_t cap);
 };
 
 struct engine_open {
@@ -116,6 +124,11 @@ struct protond_engine {
 	/* [any] A scope that was on no stack: where `context` stands, from `begin` (ring clock; 0:
 	 * before this recording) to now. */
 	void (*span)(struct pd_thread *t, uint64_t context, uint64_t begin);
+	/* Before want(): enum gpu_hint bits. */
+	void (*gpu_hint)(uint32_t hints);
+	/* After want() with PAUSE and GPU_HINT_ASIDE: what is left of their cost, inside the next
+	 * call of the GPU's interface. Waits for one, at most 250 ms. */
+	void (*gpu_give_back)(void);
 };
 
 typedef const struct protond_engine *protond_engine_fn(void);

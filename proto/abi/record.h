@@ -128,6 +128,7 @@ enum session_verb {
 	SESSION_ACTIVATE = 2,
 	SESSION_DEACTIVATE = 3,
 	SESSION_FINALIZE = 4,
+	SESSION_PHASE = 5, /* the next phase begins */
 };
 #define SESSION_ALL UINT32_MAX
 

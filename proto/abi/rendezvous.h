@@ -110,11 +110,11 @@ struct rv_ctl {
 
 struct rv_export {
 	struct rv_head head;
-	uint32_t request; /* echoed */
-	uint32_t session; /* the job's own number */
-	uint32_t phase;
+	uint32_t request;    /* echoed */
+	uint32_t session;    /* the job's own number */
+	uint32_t phase;      /* 0: all of them; else one, counted from 1 */
 	uint32_t timeout_ms; /* how long the daemon may wait for launches still in flight */
-	char format[32];     /* "hatchet" */
+	char format[32];     /* "hatchet", "hatchet_msgpack" */
 };
 
 struct rv_exported {

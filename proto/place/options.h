@@ -22,6 +22,8 @@
         X(stall_ms,        lib,   int,   "30000",  "", "time without a delivery after which running kernels are asked for, ms") \
         X(raw_dump,        lib,   text,  "",       "", "for developers: directory that all of CUPTI's data is written to")                \
         X(hook,            torch, words, "",       "torch triton none", "frameworks to name (set by `protonctl run -k`)") \
+        X(as_proton,       lib,   flag,  "0",      "", "Python: `import triton.profiler` gives protond (set by `protonctl run --as-proton`)") \
+        X(stacks,          lib,   flag,  "0",      "", "Python: stacks can be asked for (set by `protonctl run -c python`; importing protond does it too)") \
         X(preset,          torch, word,  "",       "production development debug leak", "several of these at once: see docs/python.md") \
         X(torch_backward,  torch, word,  "phase",  "phase module", "module: backward work stands under the module it differentiates") \
         X(torch_ops,       torch, flag,  "0",      "", "a scope for each operator, on all threads")                      \

@@ -7,6 +7,7 @@
  * nothing else, tells a reader which metrics parents sum.
  */
 #include <jansson.h>
+#include <msgpack.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -182,18 +183,28 @@ static void put_device(struct text *t, const struct profile_device *d)
 	line(t, 3, "}");
 }
 
+/* free() it. NULL: no memory. */
+static const struct profile_device **sorted_devices(const struct profile *p)
+{
+	const struct profile_device **order = calloc(p->n_devices + 1u, sizeof(*order));
+	uint32_t i;
+
+	for (i = 0; order != NULL && i < p->n_devices; i++)
+		order[i] = &p->device[i];
+	if (order != NULL)
+		qsort(order, p->n_devices, sizeof(*order), by_device);
+	return order;
+}
+
 static int put_devices(struct writer *w)
 {
 	const struct profile *p = w->p;
-	const struct profile_device **order = calloc(p->n_devices + 1u, sizeof(*order));
+	const struct profile_device **order = sorted_devices(p);
 	struct text *t = &w->out;
 	uint32_t i;
 
 	if (order == NULL)
 		return -ENOMEM;
-	for (i = 0; i < p->n_devices; i++)
-		order[i] = &p->device[i];
-	qsort(order, p->n_devices, sizeof(*order), by_device);
 	line(t, 1, "{");
 	for (i = 0; i < p->n_devices; i++) {
 		if (i == 0 || strcmp(order[i]->type, order[i - 1]->type) != 0) {
@@ -248,6 +259,172 @@ int hatchet_write(const struct profile *p, char **ret_text, size_t *ret_bytes)
 	text_str(&w->out, "\n]\n");
 	if (r == 0)
 		r = text_take(&w->out, ret_text, ret_bytes);
+	else
+		text_fini(&w->out);
+	free(w);
+	return r;
+}
+
+/* --- writing MessagePack: [root, devices], a node's keys in the order frame, metrics, children
+ * ----
+ */
+
+static void pack_str(msgpack_packer *k, const char *s)
+{
+	const size_t n = strlen(s);
+
+	(void)msgpack_pack_str(k, n);
+	(void)msgpack_pack_str_body(k, s, n);
+}
+
+static void pack_value(msgpack_packer *k, const struct value *v)
+{
+	uint32_t i;
+
+	switch (v->type) {
+	case VALUE_I64:
+		(void)msgpack_pack_int64(k, v->i);
+		break;
+	case VALUE_U64:
+		(void)msgpack_pack_uint64(k, v->u);
+		break;
+	case VALUE_F64:
+		(void)msgpack_pack_double(k, v->f);
+		break;
+	case VALUE_STR:
+		pack_str(k, v->s);
+		break;
+	default:
+		(void)msgpack_pack_array(k, v->n);
+		for (i = 0; i < v->n; i++)
+			(void)msgpack_pack_double(k, v->v[i]);
+	}
+}
+
+static void pack_metrics(const struct writer *w, msgpack_packer *k, uint32_t node)
+{
+	static const struct value zero = {.type = VALUE_I64};
+	const struct value *v[PROFILE_METRICS_MAX];
+	uint32_t i, m, n = 0;
+
+	for (i = 0; i < w->p->n_metrics; i++) {
+		m = w->order[i];
+		v[i] = profile_value(w->p, node, m);
+		if (v[i]->type == VALUE_NONE && node == 0 && w->hint[m])
+			v[i] = &zero;
+		n += v[i]->type != VALUE_NONE;
+	}
+	(void)msgpack_pack_map(k, n);
+	for (i = 0; i < w->p->n_metrics; i++) {
+		if (v[i]->type == VALUE_NONE)
+			continue;
+		pack_str(k, w->p->metric[w->order[i]].name);
+		pack_value(k, v[i]);
+	}
+}
+
+static void pack_node(const struct writer *w, msgpack_packer *k, uint32_t at)
+{
+	const struct profile_node *node = w->p->node;
+	uint32_t c, n = 0;
+
+	for (c = node[at].first_child; c != PROFILE_NONE; c = node[c].next_sibling)
+		n++;
+	(void)msgpack_pack_map(k, 3);
+	pack_str(k, "frame");
+	(void)msgpack_pack_map(k, 2);
+	pack_str(k, "name");
+	pack_str(k, node[at].name);
+	pack_str(k, "type");
+	pack_str(k, "function");
+	pack_str(k, "metrics");
+	pack_metrics(w, k, at);
+	pack_str(k, "children");
+	(void)msgpack_pack_array(k, n);
+}
+
+/* Children follow their parent's array head: no node has to be closed. */
+static void pack_tree(const struct writer *w, msgpack_packer *k)
+{
+	const struct profile_node *node = w->p->node;
+	uint32_t at = 0;
+
+	for (;;) {
+		pack_node(w, k, at);
+		if (node[at].first_child != PROFILE_NONE) {
+			at = node[at].first_child;
+			continue;
+		}
+		while (at != 0 && node[at].next_sibling == PROFILE_NONE)
+			at = node[at].parent;
+		if (at == 0)
+			return;
+		at = node[at].next_sibling;
+	}
+}
+
+static void pack_device(msgpack_packer *k, const struct profile_device *d)
+{
+	pack_str(k, d->id);
+	(void)msgpack_pack_map(k, 5);
+	pack_str(k, "clock_rate");
+	(void)msgpack_pack_uint64(k, d->clock_khz);
+	pack_str(k, "memory_clock_rate");
+	(void)msgpack_pack_uint64(k, d->memory_clock_khz);
+	pack_str(k, "bus_width");
+	(void)msgpack_pack_uint64(k, d->bus_width);
+	pack_str(k, "arch");
+	pack_str(k, d->arch_text);
+	pack_str(k, "num_sms");
+	(void)msgpack_pack_uint64(k, d->num_sms);
+}
+
+static int pack_devices(const struct profile *p, msgpack_packer *k)
+{
+	const struct profile_device **order = sorted_devices(p);
+	uint32_t i, n, types = 0;
+
+	if (order == NULL)
+		return -ENOMEM;
+	for (i = 0; i < p->n_devices; i++)
+		types += i == 0 || strcmp(order[i]->type, order[i - 1]->type) != 0;
+	(void)msgpack_pack_map(k, types);
+	for (i = 0; i < p->n_devices; i++) {
+		if (i == 0 || strcmp(order[i]->type, order[i - 1]->type) != 0) {
+			for (n = i; n < p->n_devices; n++)
+				if (strcmp(order[n]->type, order[i]->type) != 0)
+					break;
+			pack_str(k, order[i]->type);
+			(void)msgpack_pack_map(k, n - i);
+		}
+		pack_device(k, order[i]);
+	}
+	free(order);
+	return 0;
+}
+
+static int pack_grow(void *t, const char *bytes, size_t n)
+{
+	text_add(t, bytes, n); /* keeps that memory ran out, until text_take() */
+	return 0;
+}
+
+int hatchet_write_msgpack(const struct profile *p, char **ret_bytes, size_t *ret_n)
+{
+	struct writer *w = calloc(1, sizeof(*w));
+	msgpack_packer k;
+	int r;
+
+	if (w == NULL)
+		return -ENOMEM;
+	w->p = p;
+	sort_metrics(w);
+	msgpack_packer_init(&k, &w->out, pack_grow);
+	(void)msgpack_pack_array(&k, 2);
+	pack_tree(w, &k);
+	r = pack_devices(p, &k);
+	if (r == 0)
+		r = text_take(&w->out, ret_bytes, ret_n);
 	else
 		text_fini(&w->out);
 	free(w);

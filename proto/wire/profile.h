@@ -200,6 +200,8 @@ const char *profile_text(struct profile *p, const char *text,
 /* hatchet.c: Triton Proton's .hatchet, exactly as proton-compat says (root zero hints included).
  * The writer gives one malloc()ed buffer. The reader accepts any file of that shape up to 1 GiB. */
 int hatchet_write(const struct profile *p, char **ret_text, size_t *ret_bytes);
+/* The same as MessagePack. */
+int hatchet_write_msgpack(const struct profile *p, char **ret_bytes, size_t *ret_n);
 int hatchet_read(const char *text, size_t bytes, struct profile **ret_profile, struct err *e);
 
 #endif

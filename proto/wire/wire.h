@@ -40,8 +40,8 @@
         X(prune,      "prune",      'O', "{older_than_s?, max_bytes?} → {deleted}")                               \
         X(where,      "where",      'O', "{pid?, session?} → {jobs: [{pid, ring, rank, command, ended, delivered_ns, threads: [{tid, open: [{path, since_ns}]}], launches: [{kernel, path, since_ns, running, device, stream}]}]}") \
         X(top,        "top",        'O', "{session?, n?} → {session, now_ns, cells: [{path, kind, class, count, sum_ns, max_ns}], jobs: [{pid, drops, gpu}]}") \
-        X(pause,      "pause",      'O', "{pid?} → {jobs}  (lets go of CUPTI)")                                   \
-        X(resume,     "resume",     'O', "{pid?} → {jobs}")                                                       \
+        X(pause,      "pause",      'O', "{pid?} → {jobs, settled}  (once they let go of CUPTI, at most 2 s)")     \
+        X(resume,     "resume",     'O', "{pid?} → {jobs, settled}  (once they have it again, at most 2 s)")       \
         X(backends,   "backends",   'A', "{} → {backends: [{name, state, text}]}")                                \
         X(stop_daemon,"stop_daemon",'O', "{} → {}")
 /* clang-format on */

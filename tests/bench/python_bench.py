@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What the Python package costs: scopes, and each thing that protond.torch names.
 
-    python_bench.py BUILD [--rounds N]
+    python_bench.py BUILD [--rounds N] [--only CASE]
 
 Each case is a process of its own under `protonctl run` (or bare), in turns, in an order that turns
 from round to round; medians over rounds, spread in brackets. `floor` is the same loop without a scope.
@@ -138,12 +138,13 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", type=pathlib.Path)
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", default="", help="the cases whose names begin so")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     torch = subprocess.run([sys.executable, "-c", "import torch"], capture_output=True).returncode == 0
     if not torch:
         print("torch cannot be imported: its cases are left out", file=sys.stderr)
-    all_cases, found = list(cases(torch)), {}
+    all_cases, found = [c for c in cases(torch) if c[0].startswith(arguments.only)], {}
     for i in range(arguments.rounds):
         turn = i % len(all_cases)
         for name, program, recorded, env in all_cases[turn:] + all_cases[:turn]:

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT. bench.py: what we cost on a GPU, against the bare run, the floor and the peers, in turns.
-"""bench.py DIR [--rounds N] [--only L,W1,...] [--csv FILE]
+"""bench.py DIR [--rounds N] [--only L,w1,...] [--tools bare,floor,...] [--csv FILE]
 
 L, W1, W2, W3, W4 of the peers' table. One round runs every tool once, in an order that turns from
-round to round, each in a new process; medians, and the 95 % bounds of the median ratio to the bare run
-and to the floor from a bootstrap over rounds.
+round to round, each alone, in a process of its own (a fresh one for L, and for torch every --fresh rounds); medians,
+and the 95 % bounds of the median ratio to the bare run and to the floor from a bootstrap over rounds.
+
+protond, own, proton, kineto enter the workload's scopes by hand; own is a session of the program's own. All others
+do without: bare, floor, and `protonctl run` with what SWITCHES says.
 """
 import argparse
 import os
@@ -14,55 +17,94 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-LABEL = {"L": "ns_per_launch", "W1": "us_per_op", "W2": "us_per_op", "W3": "ms_per_step", "W4": "us_per_replay"}
+UNIT = {"L": "ns", "w1": "us", "w2": "us", "w3": "ms", "w4": "us"}
+OPS = "PROTOND_TORCH_OPS"
+SWITCHES = {"-k none": {}, "-k torch": {}, "backward=module": {"PROTOND_TORCH_BACKWARD": "module"}, "ops": {OPS: "1"},
+            **{"ops, " + x: {OPS: "1", "PROTOND_TORCH_" + x.upper(): "1"}
+               for x in ("shapes", "dtypes", "strides", "scalars", "kwargs", "stack", "sequence", "flops")},
+            **{f"sampled {x} %": {"PROTOND_SAMPLE_RATE": str(x / 100)} for x in (10, 5)}}
 
 
 class Tools:
-    def __init__(self, base):
-        self.base = base
+    def __init__(self, base, steps):
+        self.base, self.steps = base, steps
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="pdbench", dir="/dev/shm"))
         self.dir.chmod(0o700)
         self.n = 0
 
-    def torch(self, mode, tool):
-        return [sys.executable, str(HERE / "torch_work.py"), mode.lower(), "--tool", tool]
+    def torch(self, modes, tool):
+        return [sys.executable, str(HERE / "torch_work.py"), modes, "--tool", tool, "--steps", str(self.steps), "--wait"]
 
-    def command(self, mode, tool):
+    def command(self, modes, tool):
         """(argv, environment) or None when the tool does not do this workload."""
         self.n += 1
-        env = dict(os.environ, PROTOND_LIB=str(self.base / "lib/libprotond.so.0"))
-        work = [str(self.base / "gpu/work"), "loop"]
-        bare = [str(self.base / "gpu/work-bare"), "loop"]
-        if tool == "floor" or tool == "floor+callback":
+        env = dict(os.environ, PYTHONPATH=str(self.base / "lib/protond/python"), PROTOND_RUNTIME_DIR=str(self.dir),
+                   PROTOND_DB=str(self.dir / "db"), PROTOND_LANE_KB="4096")
+        c = modes == "L"
+        job = [str(self.base / "gpu/work-bare"), "loop"] if c else self.torch(modes, "none")
+        run = [str(self.base / "bin/protonctl"), "run", "-o", str(self.dir / f"{self.n}.hatchet"), "-k"]
+        if tool == "bare":
+            return job, env
+        if tool in ("floor", "floor+callback"):
             env["CUDA_INJECTION64_PATH"] = str(self.base / "gpu/libfloor.so")
             if tool == "floor+callback":
                 env["FLOOR_CALLBACK"] = "1"
-            return (bare if mode == "L" else self.torch(mode, "none")), env
-        if tool == "bare":
-            return (bare if mode == "L" else self.torch(mode, "none")), env
+            return job, env
         if tool == "protond":
-            env["PROTOND_RUNTIME_DIR"] = str(self.dir)
-            env["PROTOND_DB"] = str(self.dir / "db")
-            out = str(self.dir / f"{mode}{self.n}.hatchet")
-            job = work if mode == "L" else self.torch(mode, "protond")
-            return [str(self.base / "bin/protonctl"), "run", "-o", out, "--", *job], env
-        if mode == "L":
+            return run + ["none", "--"] + ([str(self.base / "gpu/work"), "loop"] if c else self.torch(modes, "protond")), env
+        if c:
             return None
-        return self.torch(mode, tool) + ["--out", str(self.dir / f"{tool}{self.n}")], env
+        if tool in SWITCHES:
+            return run + ["none" if tool == "-k none" else "torch", "--"] + job, {**env, **SWITCHES[tool]}
+        if tool == "kineto":
+            return self.torch(modes, tool), env  # its trace is not written: hundreds of megabytes
+        if tool == "own":
+            env["PROTOND_AUTOSTART"] = "1"
+        return self.torch(modes, tool) + ["--out", str(self.dir / f"{tool}{self.n}")], env
 
 
-def once(tools, mode, tool):
-    c = tools.command(mode, tool)
-    if c is None:
-        return None
-    r = subprocess.run(c[0], env=c[1], cwd=tools.dir, capture_output=True, text=True, timeout=300)
-    m = re.search(LABEL[mode] + r"=([\d.]+)", r.stdout)
-    if m is None:
-        print(f"# {mode} {tool}: exit {r.returncode}: {r.stderr[-300:]}", file=sys.stderr)
-        return None
-    return float(m.group(1))
+class Job:
+    """A program that works once for each line it gets. The C loop does so once, and ends."""
+
+    def __init__(self, tools, modes, tool):
+        argv, env = tools.command(modes, tool)
+        self.tool, self.place = tool, tools.dir
+        self.err = tempfile.TemporaryFile("w+")
+        self.p = subprocess.Popen(argv, env=env, cwd=tools.dir, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                  stderr=self.err, text=True)
+
+    def until(self, word):
+        lines = []
+        for line in self.p.stdout:
+            if line.strip() == word:
+                break
+            lines.append(line)
+        return {m: float(v) for m, v in re.findall(r"^(ns_per_launch|w\d\w*)=([\d.]+)$", "".join(lines), re.M)}
+
+    def once(self):
+        if self.p.poll() is not None:
+            sys.exit(f"{self.tool}: exit {self.p.returncode}: {self.words()[-2000:]}")
+        self.p.stdin.write("go\n")
+        self.p.stdin.flush()
+        return self.until("done")
+
+    def words(self):
+        self.err.seek(0)
+        return self.err.read()
+
+    def end(self):
+        """Says what does not compare: a failure, and events that were dropped."""
+        self.p.stdin.close()
+        found = self.until("")
+        self.p.wait(300)
+        words = self.words()
+        drops = re.search(r"drops (\d+)", words)
+        if self.p.returncode != 0 or (drops and drops.group(1) != "0"):
+            print(f"# {self.tool}: exit {self.p.returncode} {drops and drops.group()}: {words[-300:]}", file=sys.stderr, flush=True)
+        return found
 
 
 def bounds(a, b):
@@ -79,36 +121,59 @@ def show(mode, got):
     for tool, x in got.items():
         if not x:
             continue
-        line = f"{mode:3} {tool:15} {statistics.median(x):10.2f} {LABEL[mode]:14} ({min(x):.2f}-{max(x):.2f}, {len(x)} rounds)"
+        unit = UNIT.get(mode, "ms")
+        line = f"{mode:10} {tool:15} {statistics.median(x):10.3f} {unit} ({min(x):.3f}-{max(x):.3f}, {len(x)})"
         for other in ("bare", "floor"):
-            if other != tool and got.get(other):
+            if other != tool and got.get(other) and mode in UNIT:
                 low, high = bounds(x, got[other])
                 line += f"  {statistics.median(x) / statistics.median(got[other]):.3f} x {other} [{low:.3f}, {high:.3f}]"
         print(line, flush=True)
 
 
 def main():
-    p = argparse.ArgumentParser()
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("dir", type=pathlib.Path)
     p.add_argument("--rounds", type=int, default=15)
-    p.add_argument("--only", default="L,W1,W3,W4")
-    p.add_argument("--tools", default="bare,floor,floor+callback,protond,proton,kineto")
+    p.add_argument("--seconds", type=float, default=1e9, help="begin no round after so long")
+    p.add_argument("--fresh", type=int, default=5, help="rounds that a torch process lives")
+    p.add_argument("--steps", type=int, default=0)
+    p.add_argument("--only", default="L,w1,w2,w3,w4")
+    p.add_argument("--tools", default="bare,floor,floor+callback,protond,own,proton,kineto")
     p.add_argument("--csv", type=pathlib.Path)
     a = p.parse_args()
-    tools, names = Tools(a.dir.resolve()), a.tools.split(",")
-    rows = ["round,workload,tool,value"]
-    for mode in a.only.split(","):
-        got = {t: [] for t in names}
-        for r in range(a.rounds):
-            order = names[r % len(names):] + names[:r % len(names)]
-            for t in order:
-                v = once(tools, mode, t)
-                if v is not None:
-                    got[t].append(v)
-                    rows.append(f"{r},{mode},{t},{v}")
-        show(mode, got)
-    if a.csv:
-        a.csv.write_text("\n".join(rows) + "\n")
+    tools, names, began = Tools(a.dir.resolve(), a.steps), a.tools.split(";" if ";" in a.tools else ","), time.monotonic()
+    rows, got = ["round,workload,tool,value"], {}
+    torch = ",".join(m for m in a.only.split(",") if m != "L")
+
+    def keep(r, tool, found):
+        for mode, value in found.items():
+            mode = "L" if mode == "ns_per_launch" else mode
+            got.setdefault(mode, {n: [] for n in names})[tool].append(value)
+            rows.append(f'{r},{mode},"{tool}",{value}')
+
+    for r in range(a.rounds):
+        turn = names[r % len(names):] + names[:r % len(names)]
+        if time.monotonic() - began > a.seconds:
+            break
+        for tool in turn if "L" in a.only else ():
+            if tools.command("L", tool):
+                keep(r, tool, Job(tools, "L", tool).end())
+        if torch and r % a.fresh == 0:
+            jobs = {tool: Job(tools, torch, tool) for tool in names}  # torch takes seconds to begin: side by side
+            for job in jobs.values():
+                job.until("ready")
+                job.once()  # models are made, libraries are loaded
+        for tool in turn if torch else ():
+            keep(r, tool, jobs[tool].once())
+        if torch and (r % a.fresh == a.fresh - 1 or r + 1 == a.rounds):
+            for job in jobs.values():
+                job.end()
+        if a.csv:
+            a.csv.write_text("\n".join(rows) + "\n")
+    for mode in got:
+        show(mode, got[mode])
+    subprocess.run([str(tools.base / "bin/protonctl"), "shutdown"], env={**os.environ, "PROTOND_RUNTIME_DIR": str(tools.dir)},
+                   capture_output=True)
 
 
 main()

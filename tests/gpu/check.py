@@ -4,25 +4,24 @@
 Each run is `protonctl run -o FILE.hatchet -- work MODE` in a private runtime directory of its own; the
 file is read as Proton's (tree of frames with "count" and "time (ns)").
 """
+import concurrent.futures
 import json
 import os
 import pathlib
+import random
 import re
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
 import time
 
+from judge import check, judge
+
 DIR = pathlib.Path(sys.argv[1]).resolve()
 KEEP = pathlib.Path(sys.argv[2]).resolve() if len(sys.argv) > 2 else None
 CTL, WORK = str(DIR / "bin/protonctl"), str(DIR / "gpu/work")
-score = {"passed": 0, "failed": 0}
-
-
-def check(name, ok, words=""):
-    score["passed" if ok else "failed"] += 1
-    print(("ok    " if ok else "FAIL  ") + name + (f": {words}" if words else ""), flush=True)
 
 
 def values(text):
@@ -177,6 +176,28 @@ def killed():
           f"{n} stored, {lost_in(words)} said lost, the page says 1000000 and the next ones were on their way")
 
 
+def kills(n=24):
+    """SIGKILL at random instants: rounds of 1 000 launches, counted in the job's page when their GPU work is done."""
+    def one(seed):
+        room, rng = Room(), random.Random(seed)
+        page = room.dir / "page"
+        p = subprocess.Popen([CTL, "run", "-n", "k", "-o", str(room.dir / "k.hatchet"), "--", WORK, "grow", "1000", "1000000"],
+                             env=room.env(WORK_PAGE=page), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        p.stdout.readline()
+        job = int(subprocess.run(["pgrep", "-P", str(p.pid), "-x", "work"], capture_output=True, text=True).stdout.split()[0])
+        time.sleep(rng.uniform(0, 1.5))  # the instant is what is tried
+        os.kill(job, signal.SIGKILL)
+        _, words = p.communicate(timeout=120)
+        counted = struct.unpack("<Q", page.read_bytes()[:8])[0]
+        stored = total(flat(json.loads((room.dir / "k.hatchet").read_text())[0]))[0]
+        return counted, stored, lost_in(words)
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(one, range(n)))
+    wrong = [x for x in found if not 0 <= x[1] + x[2] - x[0] <= 1000]
+    check(f"killed at {n} random instants: stored + said lost is what was launched", not wrong,
+          f"{sum(x[0] for x in found)} counted, {sum(x[2] for x in found)} said lost; (counted, stored, lost): {wrong[:5]}")
+
+
 def hung():
     """A kernel that spins: `where` names it while the job lives."""
     room = Room()
@@ -194,14 +215,4 @@ def hung():
     p.communicate(timeout=200)
 
 
-def main():
-    for test in (eager, graph, copies, timed, many, forced_loss, killed, hung):
-        try:
-            test()
-        except Exception as e:  # one broken test does not hide the others
-            check(test.__name__, False, repr(e))
-    print(f"{score['passed']} passed, {score['failed']} failed")
-    return score["failed"] != 0
-
-
-sys.exit(main())
+judge((eager, graph, copies, timed, many, forced_loss, killed, kills, hung), ())

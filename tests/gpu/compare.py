@@ -44,7 +44,7 @@ def run(argv, **env):
 def main():
     OUT.mkdir(parents=True, exist_ok=True)
     room = tempfile.mkdtemp(prefix="pdcmp", dir="/dev/shm")
-    env = {"PROTOND_RUNTIME_DIR": room, "PROTOND_DB": room + "/db", "PROTOND_LIB": str(DIR / "lib/libprotond.so.0")}
+    env = {"PROTOND_RUNTIME_DIR": room, "PROTOND_DB": room + "/db", "PYTHONPATH": str(DIR / "lib/protond/python")}
     work = [sys.executable, str(HERE / "torch_work.py"), "w3", "--steps", STEPS]
     ctl = [str(DIR / "bin/protonctl"), "run"]
     run([*work, "--tool", "proton", "--out", "w3-proton"])

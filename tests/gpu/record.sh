@@ -52,6 +52,6 @@ big=$(ls -S "$room/raw.before"/*.cuptidump 2>/dev/null | head -n 1)
         printf 'gpu: %s\n' "$(nvidia-smi --query-gpu=name,driver_version --format=csv,noheader | head -n 1)"
 } >"$out/before.txt"
 if python3 -c 'import torch' 2>/dev/null; then
-        record torch PROTOND_LIB="$dir/lib/libprotond.so.0" -- python3 "$here/torch_work.py" w3 --tool protond --steps 2
+        record torch PYTHONPATH="$dir/lib/protond/python" -- python3 "$here/torch_work.py" w3 --tool protond --steps 2
 fi
 ls -l "$out"

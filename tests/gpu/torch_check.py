@@ -13,9 +13,10 @@ import sys
 import tempfile
 import textwrap
 
+from judge import check, judge
+
 DIR = pathlib.Path(sys.argv[1]).resolve()
 CTL, VIEW = str(DIR / "bin/protonctl"), str(DIR / "bin/protonview")
-score = {"passed": 0, "failed": 0}
 
 MODEL = """
 import json, os, sys, torch, torch.nn as nn
@@ -48,12 +49,6 @@ def step():
     loss.backward()
     opt.step()
 """
-
-
-def check(name, ok, words=""):
-    score["passed" if ok else "failed"] += 1
-    print(("ok    " if ok else "FAIL  ") + name + (f": {words}" if words else ""), flush=True)
-    return ok
 
 
 def room(**more):
@@ -155,6 +150,8 @@ found = {}
 for e in p.events():
     if e.name.startswith("autograd::engine::evaluate_function") and e.cpu_parent is None and "AccumulateGrad" not in e.name:
         found[module_of(e.sequence_nr)] = found.get(module_of(e.sequence_nr), 0) + count(e)
+    elif e.name == "aten::ones_like" and e.cpu_parent is None:  # backward() makes the first gradient itself
+        found[None] = found.get(None, 0) + count(e)
 print(json.dumps({str(k): v for k, v in found.items() if v}))
 """
 
@@ -183,11 +180,12 @@ def profiler_inside():
 from torch.profiler import profile, ProfilerActivity
 for _ in range(5): step()
 torch.cuda.synchronize()
-with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as p:
-    for _ in range(3): step()
+for _ in range(3):  # the last one counts: torch.profiler after us after torch.profiler
+    with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as p:
+        for _ in range(3): step()
+        torch.cuda.synchronize()
+    for _ in range(2): step()
     torch.cuda.synchronize()
-for _ in range(5): step()
-torch.cuda.synchronize()
 print(json.dumps([sum(1 for e in p.events() if str(e.device_type) == "DeviceType.CUDA"),
                   sum(1 for e in p.events() if e.name == "aten::addmm")]))
 """
@@ -195,9 +193,44 @@ print(json.dumps([sum(1 for e in p.events() if str(e.device_type) == "DeviceType
     out, t, words, env = run(code)
     check("torch.profiler inside: its counts without us", bare.stdout == out and bare.stdout != "", f"{bare.stdout.strip()} {out.strip()}")
     check("torch.profiler inside: the gap has a name", "GPU not recorded: torch.profiler" in view(env, "tree", "x"), words[-300:])
-    five = run(MODEL + "\nfor _ in range(10): step()\ntorch.cuda.synchronize()\n")[1]
+    five = run(MODEL + "\nfor _ in range(11): step()\ntorch.cuda.synchronize()\n")[1]
     check("torch.profiler inside: before and after it all is recorded", kernels(t, "step") == kernels(five, "step"),
           f"{kernels(t, 'step')} of {kernels(five, 'step')}")
+
+
+def profiler_cycles():
+    """Thirty times torch.profiler and back, with a captured graph; ten times with a thread that launches all the while."""
+    code = MODEL + """
+import threading
+from torch.profiler import profile, ProfilerActivity
+for _ in range(3): step()
+graph, side = torch.cuda.CUDAGraph(), torch.cuda.Stream()
+with torch.no_grad():
+    with torch.cuda.stream(side): net(ids)
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph): net(ids)
+ends, times = threading.Event(), int(os.environ["PD_TIMES"])
+def launch():
+    x, mine = torch.ones(64, device="cuda"), torch.cuda.Stream()
+    with torch.cuda.stream(mine):
+        while not ends.is_set(): x.add_(1)
+if "PD_THREAD" in os.environ: threading.Thread(target=launch, daemon=True).start()
+theirs = []
+for i in range(times):
+    with profile(activities=[ProfilerActivity.CUDA]) as p:
+        step(); graph.replay(); torch.cuda.synchronize()
+    theirs.append(sum(1 for e in p.events() if str(e.device_type) == "DeviceType.CUDA"))
+    step(); graph.replay(); torch.cuda.synchronize()
+ends.set(); torch.cuda.synchronize()
+print(min(theirs))
+"""
+    none, one, many = (run(code, PD_TIMES=n) for n in (1, 2, 30))
+    first, second, last = (kernels(x[1], "step") for x in (none, one, many))
+    check("torch.profiler 30 times: it saw each", none[0] == many[0] != "", f"{none[0].strip()} {many[0].strip()} {many[2][-300:]}")
+    check("torch.profiler 30 times: so did we in between", last - first == 29 * (second - first) > 0, f"{first} {second} {last}")
+    out, t, words, _ = run(code, PD_TIMES=10, PD_THREAD=1)
+    check("torch.profiler 10 times beside a thread that launches", int(out or 0) >= int(none[0]) and
+          kernels(t, "step") >= first + 9 * (second - first), f"{out.strip()} {kernels(t, 'step')} {words[-300:] if not out else ''}")
 
 
 def profiler_beside():
@@ -219,12 +252,41 @@ print(sum(1 for e in p.events()))
           f"{bare.stdout.strip()} {ours.stdout.strip()} {ours.stderr[-200:]}")
 
 
+def taken():
+    """Another tool has CUPTI when our session begins: the job says so, and goes on; the other tool is right."""
+    code = MODEL + """
+import triton.profiler as proton
+proton.start("theirs")
+step(); torch.cuda.synchronize()
+print("ready", flush=True); sys.stdin.readline()
+step(); torch.cuda.synchronize()
+proton.finalize()
+"""
+    env = room(CUDA_INJECTION64_PATH=DIR / "lib/libprotond.so.0", PROTOND_AUTO_SESSION="off")
+    place = env["PROTOND_RUNTIME_DIR"]
+    daemon = subprocess.Popen([str(DIR / "bin/protond"), "--private", "--foreground"], env=env, stderr=subprocess.DEVNULL)
+    p = subprocess.Popen([sys.executable, "-c", code], env=env, cwd=place, text=True,
+                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    p.stdout.readline()
+    said = [subprocess.run([CTL, *w], env=env, capture_output=True, text=True, timeout=60)
+            for w in (("start", "late", "--pid", str(p.pid)), ("jobs",), ("doctor",))]
+    _, errors = p.communicate("go\n", timeout=100)
+    daemon.terminate()
+    daemon.wait(30)
+    words = "".join(r.stdout + r.stderr for r in said)
+    print(words)
+    check("CUPTI is taken: the job's line says by whom", "another" in words.lower(), words[-800:])
+    theirs = json.loads(pathlib.Path(place, "theirs.hatchet").read_text())[0] if p.returncode == 0 else None
+    check("CUPTI is taken: the other tool has its two steps", theirs is not None and theirs["children"] != [], errors[-300:])
+
+
 def sampling():
     code = MODEL + "\nfor _ in range(400): step()\ntorch.cuda.synchronize()\n"
     _, t, _, env = run(code, PROTOND_SAMPLE_RATE="0.1")
     on, off = kernels(t, "step"), kernels(t, "step (GPU off)")
-    each = run(MODEL + "\nfor _ in range(40): step()\ntorch.cuda.synchronize()\n")[1]
-    check("sampling: 40 of 400 steps have their kernels", on == kernels(each, "step"), f"{on} of {kernels(each, 'step')}")
+    first, more = (kernels(run(MODEL + f"\nfor _ in range({n}): step()\ntorch.cuda.synchronize()\n")[1], "step")
+                   for n in (1, 41))  # the first step makes the optimizer's state
+    check("sampling: 40 of 400 steps have their kernels", on == more - first, f"{on} of {more - first}")
     check("sampling: none in the steps between", off == 0, str(off))
     print(view(env, "tree", "x", "-d", "2"))
 
@@ -294,6 +356,27 @@ for word in sys.stdin:
     check("pause and resume: 21 of 31 steps are recorded", abs(got / one - 21) < 0.6, f"{got / one:.2f} steps; {words[-200:]}")
 
 
+def devices():
+    """One process, two GPUs: each kernel counted, and busy time of each."""
+    import torch
+    if torch.cuda.device_count() < 2:
+        return print("one GPU: no test of two devices")
+    code = """
+import torch, protond
+x = [torch.ones(1 << 20, device=f"cuda:{i}") for i in (0, 1)]
+with protond.scope("work"):
+    for _ in range(100):
+        x[0].add_(1); x[1].mul_(2); x[1].mul_(2)
+    for i in (0, 1): torch.cuda.synchronize(i)
+"""
+    _, t, words, env = run(code, "-k", "none", PYTHONPATH=DIR / "lib/protond/python")
+    n = sorted(n for p, (n, _) in t.items() if p[0] == "work")
+    check("two devices: kernels", n == [100, 200], str(n))
+    check("two devices: the head line", "2 x NVIDIA" in words, words[:300])
+    raw = pathlib.Path(env["PROTOND_RUNTIME_DIR"], "x.hatchet").read_text()
+    check("two devices: told apart in the file", '"device_id": "0"' in raw and '"device_id": "1"' in raw, raw[-600:])
+
+
 def ranks():
     import torch
     if torch.cuda.device_count() < 2:
@@ -317,19 +400,5 @@ dist.destroy_process_group()
     check("two ranks: one killed: its steps are there", "killed (signal 9)" in words and kernels(t, "step") > 0, words[:600])
 
 
-TESTS = (named, epochs, backward_by_module, profiler_inside, profiler_beside, sampling, compiled, operators, pause_resume, ranks)
-
-
-def main():
-    for test in TESTS:
-        if len(sys.argv) > 2 and test.__name__ not in sys.argv[2:]:
-            continue
-        try:
-            test()
-        except Exception as e:  # one broken test does not hide the others
-            check(test.__name__, False, repr(e))
-    print(f"{score['passed']} passed, {score['failed']} failed")
-    return score["failed"] != 0
-
-
-sys.exit(main())
+judge((named, epochs, backward_by_module, profiler_inside, profiler_cycles, profiler_beside,
+       taken, sampling, compiled, operators, pause_resume, devices, ranks), sys.argv[2:])

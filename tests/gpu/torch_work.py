@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT. torch_work.py: the peers' torch workloads (W1 to W4), under any profiler or none.
-"""torch_work.py MODE [--tool none|protond|proton|kineto] [--steps N] [--out FILE]
+"""torch_work.py MODE[,MODE...] [--tool none|protond|own|proton|kineto] [--steps N] [--out FILE]
 
 w1  x.add_(1) on 64 floats, eager                   us per op
 w2  the same inside a scope per op                  us per op
@@ -7,13 +7,13 @@ w3  a GPT-2-small-like training step, scopes per layer and phase; steps alternat
     "odd" and "even"                                ms per step
 w4  a CUDA graph of its forward pass, replayed      us per replay
 
---tool protond means scopes through libprotond (ctypes; PROTOND_LIB names the library), which records
-only when a daemon asks for it; with --out also a session of the job's own, written there; proton and kineto start themselves. Prints key=value lines.
+protond: scopes of the package, which record only when somebody asks; with --out, and with own, a session of the
+program's own, written there. proton and kineto start themselves. Prints MODE=VALUE and MODE_stop_ms=VALUE.
 """
 import argparse
 import contextlib
-import ctypes
-import os
+import functools
+import sys
 import time
 
 import torch
@@ -23,37 +23,6 @@ from torch.nn import functional as F
 LAYERS, WIDTH, HEADS, VOCAB, BATCH, LENGTH = 12, 768, 12, 50304, 4, 512
 
 
-class Protond:
-    """Scopes of libprotond; start and stop are a session of the job's own, as Proton's are."""
-
-    def __init__(self):
-        self.lib = ctypes.CDLL(os.environ.get("PROTOND_LIB", "libprotond.so.0"))
-        self.lib.protond_name.restype = ctypes.c_uint32
-        self.lib.protond_error.restype = ctypes.c_void_p
-        self.ids = {}
-
-    @contextlib.contextmanager
-    def scope(self, name):
-        i = self.ids.get(name)
-        if i is None:
-            i = self.ids[name] = self.lib.protond_name(name.encode())
-        self.lib.protond_scope_enter(ctypes.c_uint32(i))
-        try:
-            yield
-        finally:
-            self.lib.protond_scope_exit()
-
-    def start(self, out):
-        if out:
-            self.session = self.lib.protond_start(out.encode(), None)
-            assert self.session >= 0, ctypes.string_at(self.lib.protond_error())
-
-    def stop(self, out):
-        if out:
-            r = self.lib.protond_finalize(self.session, b"hatchet")
-            assert r == 0, ctypes.string_at(self.lib.protond_error())
-
-
 @contextlib.contextmanager
 def no_scope(_name):
     yield
@@ -61,9 +30,11 @@ def no_scope(_name):
 
 def tool_of(name):
     """(scope, start, stop) of a tool."""
-    if name == "protond":
-        p = Protond()
-        return p.scope, p.start, p.stop
+    if name in ("protond", "own"):
+        import protond
+
+        return (protond.scope, lambda out: protond.start(out or "own") if out or name == "own" else None,
+                lambda out: protond.finalize() if out or name == "own" else None)
     if name == "proton":
         import triton.profiler as proton
 
@@ -71,11 +42,19 @@ def tool_of(name):
     if name == "kineto":
         from torch.profiler import ProfilerActivity, profile, record_function
 
-        p = profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU])
-        return record_function, lambda out: p.__enter__(), lambda out: (
-            p.__exit__(None, None, None),
-            p.export_chrome_trace(out) if out else None,
-        )
+        now = []
+
+        def kineto_start(out):
+            now.append(profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]))
+            now[-1].__enter__()
+
+        def kineto_stop(out):
+            p = now.pop()
+            p.__exit__(None, None, None)
+            if out:
+                p.export_chrome_trace(out)
+
+        return record_function, kineto_start, kineto_stop
     return no_scope, lambda out: None, lambda out: None
 
 
@@ -130,12 +109,17 @@ def w1(steps, scope, each=False):
         else:
             x.add_(1)
     torch.cuda.synchronize()
-    return (time.perf_counter() - t) / steps * 1e6, "us_per_op"
+    return (time.perf_counter() - t) / steps * 1e6
+
+
+@functools.lru_cache(maxsize=None)
+def w3_ready(scope):
+    model, ids = model_of(scope)
+    return model, ids, torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=True)
 
 
 def w3(steps, scope):
-    model, ids = model_of(scope)
-    opt = torch.optim.AdamW(model.parameters(), lr=1e-4, foreach=True)
+    model, ids, opt = w3_ready(scope)
 
     def step(i):
         with scope("odd" if i % 2 else "even"):
@@ -155,10 +139,11 @@ def w3(steps, scope):
     for i in range(steps):
         step(i)
     torch.cuda.synchronize()
-    return (time.perf_counter() - t) / steps * 1e3, "ms_per_step"
+    return (time.perf_counter() - t) / steps * 1e3
 
 
-def w4(steps, scope):
+@functools.lru_cache(maxsize=None)
+def w4_ready(scope):
     model, ids = model_of(scope)
     side = torch.cuda.Stream()
     with torch.no_grad(), torch.cuda.stream(side):
@@ -169,32 +154,53 @@ def w4(steps, scope):
     with torch.no_grad(), torch.cuda.graph(graph):
         model(ids)
     torch.cuda.synchronize()
+    return graph, model, ids  # which live as long as the graph
+
+
+def w4(steps, scope):
+    graph, *_ = w4_ready(scope)
     t = time.perf_counter()
     for _ in range(steps):
         with scope("replay"):
             graph.replay()
     torch.cuda.synchronize()
-    return (time.perf_counter() - t) / steps * 1e6, "us_per_replay"
+    return (time.perf_counter() - t) / steps * 1e6
+
+
+WORK = {"w1": (w1, 50000), "w2": (lambda n, s: w1(n, s, True), 30000), "w3": (w3, 40), "w4": (w4, 200)}
+
+
+def work(a, scope, start, stop):
+    modes = a.modes.split(",")
+    for mode in modes:
+        fn, steps = WORK[mode]
+        steps = a.steps or steps
+        out = a.out if a.out is None or len(modes) == 1 else f"{a.out}-{mode}"
+        start(out)
+        fn(max(2, steps // 20), scope)  # warm
+        value = fn(steps, scope)
+        t = time.perf_counter()
+        stop(out)
+        print(f"{mode}={value:.4f}\n{mode}_stop_ms={(time.perf_counter() - t) * 1e3:.1f}", flush=True)
 
 
 def main():
     p = argparse.ArgumentParser()
-    p.add_argument("mode", choices=["w1", "w2", "w3", "w4"])
-    p.add_argument("--tool", default="none", choices=["none", "protond", "proton", "kineto"])
+    p.add_argument("modes")
+    p.add_argument("--tool", default="none", choices=["none", "protond", "own", "proton", "kineto"])
     p.add_argument("--steps", type=int, default=0)
     p.add_argument("--out", default=None)
+    p.add_argument("--wait", action="store_true", help="say when torch is up; work once for each line that comes")
     a = p.parse_args()
     scope, start, stop = tool_of(a.tool)
-    steps = a.steps or {"w1": 100000, "w2": 50000, "w3": 40, "w4": 200}[a.mode]
     torch.zeros(1, device="cuda")
-    start(a.out)
-    fn = {"w1": w1, "w2": lambda n, s: w1(n, s, True), "w3": w3, "w4": w4}[a.mode]
-    fn(max(2, steps // 20), scope)  # warm
-    value, unit = fn(steps, scope)
-    t = time.perf_counter()
-    stop(a.out)
-    print(f"{unit}={value:.3f}")
-    print(f"stop_ms={(time.perf_counter() - t) * 1e3:.1f}")
+    if a.wait:
+        print("ready", flush=True)
+        for _ in sys.stdin:
+            work(a, scope, start, stop)
+            print("done", flush=True)
+    else:
+        work(a, scope, start, stop)
 
 
 if __name__ == "__main__":

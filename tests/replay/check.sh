@@ -123,6 +123,9 @@ for e in 39 999 15 35; do
         else bad "CUPTI error $e" "$out/d.err"; fi
 done
 
+drive "$out/eager-13.0.cuptidump" PD_REPLAY_ERROR=39 DRIVE_TAKE=1
+same "CUPTI taken from one who has done with it" "$out/eager-13.0.cuptidump"
+
 # A dump that is written while another is played must say the same.
 for case in eager threads graph copies running; do
         rm -rf "$out/again" && mkdir "$out/again"

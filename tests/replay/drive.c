@@ -45,7 +45,8 @@ static void level(void *user, uint32_t to)
 
 	(void)user;
 	(void)pthread_mutex_lock(&d.lock);
-	r = to == 0 ? backend_cupti.stop(false, &residual) : backend_cupti.start(to == 1, &e);
+	r = to == 0 ? backend_cupti.stop(false, &residual)
+		    : backend_cupti.start(to == 1, getenv("DRIVE_TAKE") != NULL, &e);
 	(void)pthread_mutex_unlock(&d.lock);
 	if (r < 0) {
 		(void)fprintf(stderr, "drive: start: %d %s\n", e.code, e.text);

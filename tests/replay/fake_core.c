@@ -147,6 +147,11 @@ uint32_t agent_where(bool *ret_op)
 	return me.path;
 }
 
+uint32_t agent_python(void)
+{
+	return PATH_ROOT;
+}
+
 uint64_t agent_monotonic_ns(void)
 {
 	struct timespec t;

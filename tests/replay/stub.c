@@ -213,6 +213,9 @@ API int cuptiSetThreadIdType(uint32_t type)
 API int cuptiFinalize(void);
 API int cuptiFinalize(void)
 {
+	stub_load();
+	if (stub.subscribe_error == CUPTI_OTHER_SUBSCRIBER)
+		stub.subscribe_error = CUPTI_OK; /* whoever that was */
 	return CUPTI_OK;
 }
 

@@ -298,6 +298,8 @@ def sockets():
     return sum(os.readlink(f).startswith("socket:") for f in fds if os.path.lexists(f))
 
 session = protond.start("one", backend="none")
+while threads() != 1:  # a thread has the name of the one that makes it, until it takes its own
+    os.sched_yield()
 before = threads(), sockets()
 other = ctypes.CDLL(sys.argv[1])
 answers = other.InitializeInjection(), other.InitializeInjectionNvtx2(None)

@@ -3,6 +3,7 @@ import mmap
 import os
 import random
 import select
+import signal
 import struct
 import subprocess
 
@@ -142,3 +143,18 @@ def test_a_full_lane_is_counted(world):
     stored, lost = check(world, load)
     assert lost > 0 and stored > 0, "at full speed a 64 KiB lane overflows"
     assert "dropped" in world.view("tree", "s").stdout.lower() or "drops" in world.view("tree", "s").stdout
+
+
+def test_pause_answers_when_jobs_have_done_it_and_says_who_has_not(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    world.ctl("start", "s", "--all")
+    load = Load(world)
+    until("it records", lambda: [j for j in world.ctl_json("jobs")["jobs"] if j["events"]])
+    assert world.ctl_json("pause") == {"jobs": 1, "settled": True}
+    assert world.ctl_json("resume", load.pid) == {"jobs": 1, "settled": True}
+    os.kill(load.pid, signal.SIGSTOP)
+    r = world.ctl("pause", load.pid)
+    assert r.stdout.startswith("1 jobs let go") and "not every job has answered yet" in r.stderr, r
+    os.kill(load.pid, signal.SIGCONT)
+    until("it answers again", lambda: world.ctl_json("resume")["settled"])
+    load.kill()

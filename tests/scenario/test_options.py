@@ -77,7 +77,7 @@ def test_sampling(world):
     python(world, """
         from protond import _sampling
         calls, now = [], [0]
-        _sampling._native = type("N", (), {"gpu_pause": lambda *a: calls.append("off"),
+        _sampling._native = type("N", (), {"gpu_pause": lambda *a: calls.append("off"), "GIVE_BACK": 1,
                                            "gpu_resume": lambda *a: calls.append("on")})()
         _sampling.time = type("T", (), {"monotonic_ns": staticmethod(lambda: now[0])})
         def run(sampler, n, cost):

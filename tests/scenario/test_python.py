@@ -306,7 +306,7 @@ def test_enter_and_exit_scope(world, python):
         try:
             protond.exit_scope("d")
         except ValueError as e:
-            assert str(e) == "Scope name mismatch: c != d", e
+            assert str(e) == "Scope name mismatch: d != c", e
         else:
             raise SystemExit("left")
         assert protond.depth() == 0

@@ -223,7 +223,7 @@ uint32_t intake_pause(struct intake *i, uint32_t pid, uint32_t uid, bool pause)
 }
 
 void export_session(struct daemon *d, const uint8_t session[16], const char *format,
-	export_done_fn *done, void *arg)
+	uint32_t phases, export_done_fn *done, void *arg)
 {
 	struct export_result x = {
 		.fd = memfd_create("x", MFD_CLOEXEC), .bytes = 3, .name = "x.hatchet"};
@@ -231,6 +231,7 @@ void export_session(struct daemon *d, const uint8_t session[16], const char *for
 
 	(void)d;
 	(void)session;
+	(void)phases;
 	if (strcmp(format, "hatchet") != 0) {
 		(void)close(x.fd);
 		done(arg, err_set(&e, -EINVAL, "no format '%s'", format), &e, NULL);

@@ -101,7 +101,7 @@ START_TEST(named_library_must_load)
 	(void)setenv("PROTOND_CUPTI_PATH", "/nonexistent/libcupti.so", 1);
 	ck_assert_int_lt(backend_cupti.probe(&s, &e), 0);
 	ck_assert_ptr_nonnull(strstr(e.text, "PROTOND_CUPTI_PATH"));
-	ck_assert_int_lt(backend_cupti.start(false, &e), 0);
+	ck_assert_int_lt(backend_cupti.start(false, false, &e), 0);
 	ck_assert_uint_eq(backend_cupti.flush(true), 0);
 }
 END_TEST
@@ -132,11 +132,12 @@ START_TEST(real_library)
 		ck_assert_uint_eq(cupti.stride[51], 56);
 		ck_assert_uint_eq(cupti.stride[6], 0); /* removed in 13.0 */
 	}
-	r = backend_cupti.start(false, &e);
+	r = backend_cupti.start(false, false, &e);
 	if (r < 0 && cupti.driver == 0) {
 		ck_assert_int_eq(e.code, CUPTI_UNKNOWN);
 		ck_assert_ptr_nonnull(strstr(e.text, "no usable NVIDIA driver"));
-		ck_assert_int_eq(backend_cupti.start(true, &e), r); /* again: the same answer */
+		ck_assert_int_eq(
+			backend_cupti.start(true, false, &e), r); /* again: the same answer */
 	}
 	ck_assert_int_eq(backend_cupti.stop(false, &residual), 0);
 }
@@ -149,7 +150,7 @@ START_TEST(forked_child_is_silent)
 	bool residual = true;
 
 	backend_cupti.forked();
-	ck_assert_int_lt(backend_cupti.start(false, &e), 0);
+	ck_assert_int_lt(backend_cupti.start(false, false, &e), 0);
 	ck_assert_uint_eq(backend_cupti.flush(true), 0);
 	ck_assert_int_eq(backend_cupti.stop(true, &residual), 0);
 	ck_assert(!residual);

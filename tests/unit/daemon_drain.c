@@ -212,13 +212,15 @@ START_TEST(test_laps)
 			fake_scope(&f, 1, 2 + i % 2, wrote, wrote + 1);
 			wrote++;
 		}
-		ck_assert_int_ge(drain(k % 2 ? DRAIN_TICK : DRAIN_ALL, &more), 0);
-		for (s = seen; s < seen + n_seen; s++) {
-			if (s->type != J_LANE)
-				continue;
-			ck_assert_uint_eq(s->from, at);
-			at += s->bytes;
-		}
+		do { /* a tick has 2 ms, which a busy machine may use up */
+			ck_assert_int_ge(drain(k % 2 ? DRAIN_TICK : DRAIN_ALL, &more), 0);
+			for (s = seen; s < seen + n_seen; s++) {
+				if (s->type != J_LANE)
+					continue;
+				ck_assert_uint_eq(s->from, at);
+				at += s->bytes;
+			}
+		} while (more);
 		ck_assert_uint_eq(at, fake_lane(&f, 1)->tail);
 		ck_assert_uint_eq(ring->reader.lane[1].head, at);
 	}

@@ -284,6 +284,13 @@ HELP void put_delivered(struct kit_lane *l, uint64_t clock, uint64_t pending)
 	lane_put(l, REC_DELIVERED, 0, 1, &r, sizeof(r));
 }
 
+HELP void put_gpu_state(struct kit_lane *l, uint64_t clock, uint16_t state)
+{
+	struct rec_gpu r = {.clock = clock, .epoch = 1};
+
+	lane_put(l, REC_GPU, (uint8_t)state, 0, &r, sizeof(r));
+}
+
 /* --- a fold and what it says */
 
 HELP struct fold *fold_of(const struct fold_limits *l)

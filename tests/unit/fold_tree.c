@@ -300,6 +300,39 @@ START_TEST(launch_decides_the_session)
 }
 END_TEST
 
+/* One launch, in a session of scopes and in one of Python stacks. */
+static const struct python_case {
+	const char *label;
+	uint32_t path, python;
+	uint8_t flags;
+	const char *shadow, *stack;
+} python_cases[] = {
+	{"has a stack", P_AB, P_CAP, 0, "ROOT/a/b/kern", "ROOT/cap/kern"},
+	{"has none", P_AB, PATH_ROOT, 0, "ROOT/a/b/kern", "ROOT/a/b/kern"},
+	{"an op below a stack", P_OP, P_CAP, LAUNCH_OP, "ROOT/a/op", "ROOT/cap/op"},
+};
+
+START_TEST(python_stacks)
+{
+	const struct python_case *c = &python_cases[_i];
+	struct rec_launch r = {
+		.clock = 11 * SECOND, .correlation = 1, .epoch = 1, .python = c->python};
+	struct batch b;
+
+	start(1, 10 * SECOND);
+	tape_verb(&t, VERB_START, 2, 10 * SECOND)->context = 1;
+	fold_take(f, &t);
+	lane_put(&lane, REC_LAUNCH, c->flags, c->path, &r, sizeof(r));
+	drain(&lane, 11 * SECOND);
+	put_kernel(&gpu, N_KERN, 13 * SECOND, 5, 1, 0);
+	drain(&gpu, 14 * SECOND);
+	b = collect();
+	ck_assert_msg(cell_at(&b, 1, 0, CLASS_COMPUTE, c->shadow) != NULL, "%s", c->label);
+	ck_assert_msg(cell_at(&b, 2, 0, CLASS_COMPUTE, c->stack) != NULL, "%s", c->label);
+	batch_free(&b);
+}
+END_TEST
+
 START_TEST(end_closes_everything)
 {
 	const struct j_now now = {0, 1, 0, P_A, 20 * SECOND};
@@ -429,6 +462,31 @@ START_TEST(gpu_stays_on_for_what_is_in_flight)
 	put_kernel(&gpu, N_KERN, 13 * SECOND, 5, 1, 0);
 	drain(&gpu, 14 * SECOND);
 	ck_assert_uint_eq(fold_want(f, job.ring), 0);
+	ck_assert(fold_is_settled(f, uuid));
+}
+END_TEST
+
+/* A graph launch has as many records as it has: two more flushes say that it has them all, or the
+ * end of the recording. */
+START_TEST(graph_is_complete_when_the_gpu_goes_off)
+{
+	const uint8_t uuid[16] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+
+	start(1, 10 * SECOND);
+	put_launch(&lane, P_A, 11 * SECOND, 1, LAUNCH_GRAPH);
+	drain(&lane, 11 * SECOND);
+	put_gpu_state(&gpu, 10 * SECOND, GPU_ON);
+	put_kernel(&gpu, N_KERN, 11 * SECOND, 5, 1, GPU_FLAG_GRAPH);
+	drain(&gpu, 12 * SECOND);
+	verb(VERB_FINALIZE, 1, 12 * SECOND);
+	ck_assert(!fold_is_settled(f, uuid));
+	if (_i == 0) {
+		put_gpu_state(&gpu, 12 * SECOND, GPU_NONE);
+	} else {
+		put_delivered(&gpu, 12 * SECOND, 0);
+		put_delivered(&gpu, 12 * SECOND + 1, 0);
+	}
+	drain(&gpu, 13 * SECOND);
 	ck_assert(fold_is_settled(f, uuid));
 }
 END_TEST
@@ -768,11 +826,13 @@ int main(void)
 	tcase_add_test(c, scopes_open_at_finalize);
 	tcase_add_loop_test(c, join, 0, N(join_cases));
 	tcase_add_test(c, launch_decides_the_session);
+	tcase_add_loop_test(c, python_stacks, 0, sizeof(python_cases) / sizeof(python_cases[0]));
 	tcase_add_test(c, end_closes_everything);
 	tcase_add_test(c, job_session_is_exact);
 	tcase_add_test(c, session_of_another_lane_is_known);
 	tcase_add_loop_test(c, wants, 0, N(want_cases));
 	tcase_add_test(c, gpu_stays_on_for_what_is_in_flight);
+	tcase_add_loop_test(c, graph_is_complete_when_the_gpu_goes_off, 0, 2);
 	tcase_add_loop_test(c, membership, 0, N(match_cases));
 	tcase_add_test(c, metrics);
 	tcase_add_test(c, ceiling_goes_to_other);

@@ -89,6 +89,14 @@ static const struct pd_thread *t_main_thread(void)
 	return t_main;
 }
 
+static uint32_t t_stack_names[4], t_stack_n; /* innermost first */
+
+static uint32_t t_stack(uint32_t *names, uint32_t cap)
+{
+	memcpy(names, t_stack_names, t_stack_n * sizeof(names[0]));
+	return t_stack_n < cap ? t_stack_n : cap;
+}
+
 static const struct protond_host t_host = {
 	.abi = ENGINE_ABI,
 	.bytes = sizeof(t_host),
@@ -98,6 +106,7 @@ static const struct protond_host t_host = {
 	.context_name = t_context_name,
 	.gpu_state = t_gpu_state,
 	.main_thread = t_main_thread,
+	.stack = t_stack,
 };
 
 static const struct protond_engine *t_e;

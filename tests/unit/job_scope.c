@@ -269,6 +269,22 @@ START_TEST(states_and_ops)
 }
 END_TEST
 
+START_TEST(python_stack)
+{
+	ready();
+	t_stack_names[0] = C; /* innermost first */
+	t_stack_names[1] = B;
+	t_stack_names[2] = A;
+	t_stack_n = 3;
+	ck_assert_uint_eq(agent_python(), PATH_ROOT); /* nobody wants it */
+	ck_assert_int_eq(t_e->want(WANT_ALL | WANT_PYTHON), 0);
+	ck_assert_str_eq(view_where(&t_v, agent_python()), "a/b/c");
+	ck_assert_uint_eq(agent_python(), agent_python());
+	t_stack_n = 0;
+	ck_assert_uint_eq(agent_python(), PATH_ROOT); /* a thread without one */
+}
+END_TEST
+
 static uint64_t given;
 
 static void in_context(void)
@@ -504,6 +520,7 @@ static void paths(TCase *c)
 	tcase_add_test(c, inherit_follow);
 	tcase_add_test(c, inherit_copy);
 	tcase_add_test(c, states_and_ops);
+	tcase_add_test(c, python_stack);
 	tcase_add_test(c, contexts);
 	tcase_add_test(c, deeper_than_the_stack);
 	tcase_add_test(c, now_block);

@@ -12,15 +12,31 @@ Scopes, states and metrics cost next to nothing while nothing is recorded, so th
 code. They may be used from any thread, in generators and in asyncio tasks: each task has its own
 place in the tree. On a platform other than Linux everything here does nothing.
 """
-from ._api import (ALL, DEFAULT_PROFILE_NAME, Error, __version__, activate, context_get, context_set,
-                   cpu_timed_scope, deactivate, depth, enter_scope, enter_state, exit_scope, exit_state,
-                   finalize, profile, recording, scope, start, state)
+from ._api import (ALL, DEFAULT_PROFILE_NAME, Error, SessionError, __version__, activate, context_get, context_set,
+                   cpu_timed_scope, deactivate, depth, enter_scope, exit_scope, finalize, profile, recording, scope,
+                   start)
 from ._options import add_arguments, configure, take_arguments
+from . import context, data, mode, specs
+from .specs import max_bps, max_flops
+from .state import enter_state, exit_state, metadata_state, state
 
-__all__ = ["ALL", "DEFAULT_PROFILE_NAME", "Error", "__version__", "activate", "add_arguments", "configure",
-           "context_get", "context_set", "cpu_timed_scope", "deactivate", "depth", "enter_scope", "enter_state",
-           "exit_scope", "exit_state", "finalize", "load_ipython_extension", "profile", "recording", "scope",
-           "start", "state", "take_arguments"]
+__all__ = ["ALL", "DEFAULT_PROFILE_NAME", "Error", "SessionError", "__version__", "activate", "add_arguments",
+           "configure", "context", "context_get", "context_set", "cpu_timed_scope", "data", "deactivate", "depth",
+           "enter_scope", "enter_state", "exit_scope", "exit_state", "finalize", "load_ipython_extension", "max_bps",
+           "max_flops", "metadata_state", "mode", "parse", "profile", "read", "recording", "scope", "specs", "start",
+           "state", "take_arguments"]
+
+
+def read(filename):
+    """viewer.read(): a profile's file as (frames, inclusive metrics, exclusive metrics, devices)."""
+    from . import viewer
+    return viewer.read(filename)
+
+
+def parse(metrics, filename, include=None, exclude=None, threshold=None):
+    """viewer.parse(): a profile's file with derived metrics, as (frames, names of their columns)."""
+    from . import viewer
+    return viewer.parse(metrics, filename, include, exclude, threshold)
 
 
 def load_ipython_extension(ipython):

@@ -1,13 +1,18 @@
 # SPDX-License-Identifier: MIT
 """The calls of protond; `import protond` gives them."""
+import atexit
 import errno
 import functools
 import inspect
 import itertools
+import logging
 import os
+import queue
 import sys
 import threading
 import time
+
+from .flags import flags
 
 if sys.platform.startswith("linux"):
     from . import _native
@@ -18,6 +23,7 @@ __version__ = _native.version
 ALL = _native.ALL
 DEFAULT_PROFILE_NAME = "proton"
 
+logger = logging.getLogger("protond")
 scope = _native.scope
 _enter, _leave, _metrics = _native.enter, _native.leave, _native.metrics
 
@@ -28,7 +34,126 @@ class Error(RuntimeError):
 
 # --- sessions ---------------------------------------------------------------------------------
 
-_sessions = set()  # ids that this process started and has not finalized
+class SessionError(Error, IndexError):
+    """There is no such session, or no such phase of it."""
+
+
+_FORMATS = ("hatchet", "hatchet_msgpack")
+
+
+class _Session:
+    """A session that this process started and has not finalized."""
+
+    def __init__(self, number, name, context, written):
+        self.number, self.name, self.context = number, name, context
+        self.written = written  # the format of phases that are written while it goes on, or None
+        self.lock = threading.Lock()
+        self.phase, self.done = 0, 0  # all phases before `done` are complete
+        self.parts = {0: 0}  # phase: the number that the daemon knows it by; without those cleared
+        self.queue = self.writer = None
+        self.ends = threading.Event()
+
+    def export(self, phase, form):
+        """bytes of a phase, or of all there is (None)."""
+        with self.lock:
+            part = self.parts.get(phase) if phase is not None else _native.ALL
+        if part is None:
+            raise SessionError(f"Phase {phase} has no data.")
+        with open(_check(_native.export(self.number, part, form)), "rb") as f:
+            return f.read()
+
+    def advance(self):
+        with self.lock:
+            part = _check(_native.advance_phase(self.number))
+            self.phase += 1
+            self.parts[self.phase] = part
+            if self.written and self.queue is None:
+                self.queue = queue.SimpleQueue()
+                self.writer = threading.Thread(target=self._write_parts, name="protond parts", daemon=True)
+                self.writer.start()
+            if self.written:
+                self.queue.put(self.phase - 1)
+            return self.phase
+
+    def is_complete(self, phase, wait_ms=5):
+        if phase >= self.phase:
+            return False
+        ends = self.phase
+        if phase >= self.done and _native.flush(wait_ms) == 0:
+            self.done = max(self.done, ends)
+        return phase < self.done
+
+    def clear(self, phase, up_to):
+        with self.lock:
+            for one in [p for p in self.parts if p == phase or (up_to and p < phase)]:
+                if one == self.phase:
+                    self.parts[one] = _check(_native.advance_phase(self.number))
+                else:
+                    del self.parts[one]
+
+    def write(self, phase, form, part=True):
+        name = f"{self.name}.part_{phase}" if part else self.name
+        _write(f"{name}.{form}", self.export(phase, form))
+
+    def _write_parts(self):
+        for phase in iter(self.queue.get, None):
+            try:
+                while not self.ends.is_set() and not self.is_complete(phase, 20):
+                    self.ends.wait(0.2)
+                if self.ends.is_set():
+                    return  # end() writes what is left
+                self.write(phase, self.written)
+                self.clear(phase, False)
+            except (Error, OSError) as e:  # finalize() tries again, and says so to its caller
+                logger.warning("phase %d of %s is not written yet: %s", phase, self.name, e)
+
+    def end(self, form):
+        """Everything is written, and it is stored."""
+        self.ends.set()
+        if self.writer is not None:
+            self.queue.put(None)
+            self.writer.join()
+        whole = self.parts == {0: 0} and self.name not in ("", "-")
+        _check(_native.finalize(self.number, form if whole else None))
+        if whole or form is None:
+            return
+        if self.name in ("", "-"):
+            sys.stdout.flush()
+            sys.stdout.buffer.write(self.export(None, form))
+            sys.stdout.flush()
+            return
+        failed = None
+        for phase in sorted(self.parts):
+            try:
+                self.write(phase, form, part=self.phase > 0)
+            except (Error, OSError) as e:  # the others are written all the same
+                failed = failed or e
+        if failed is not None:
+            raise failed
+
+
+def _write(path, data):
+    """The whole file, or none."""
+    temporary = f"{path}.tmp-{os.getpid()}"
+    try:
+        with open(temporary, "wb") as f:
+            f.write(data)
+        os.replace(temporary, path)
+    except BaseException:
+        try:
+            os.unlink(temporary)
+        except OSError:
+            pass
+        raise
+
+
+_sessions = {}  # id: _Session
+
+
+def _known(session):
+    if session not in _sessions:
+        raise SessionError(f"Session has not been initialized: {session}")
+    return _sessions[session]
 
 
 def _check(code):
@@ -40,8 +165,12 @@ def _check(code):
     raise Error(text)
 
 
+def _set(name):
+    return os.environ.get(name, "").lower() not in ("", "0", "false", "off", "no")
+
+
 def _disabled():
-    return os.environ.get("PROTOND_DISABLE", "") not in ("", "0")
+    return _set("PROTOND_DISABLE") or _set("TRITON_PROTON_DISABLE")
 
 
 if hasattr(os, "register_at_fork"):
@@ -53,36 +182,104 @@ def _recording():
     return bool(_sessions) or "PROTOND_TOKEN" in os.environ
 
 
+_GONE = {"pcsampling": "PC sampling", "instrumentation": "instrumentation inside kernels"}
+
+
+def _options(context, data, backend, mode, hook):
+    """Refuses in words what cannot be; the format of parts that `mode` asks to be written, or None."""
+    if context not in ("shadow", "python"):
+        raise ValueError(f"Unknown context source: {context}: use shadow or python")
+    if data not in ("tree", "trace", "both"):
+        raise ValueError(f"Unknown data: {data}: use tree")
+    if data != "tree":
+        raise ValueError(f"data={data!r}: timelines are not kept yet; use data='tree'")
+    word, _, rest = str(mode or "").partition(":")
+    for gone, words in _GONE.items():
+        if word == gone or backend == gone or backend == "cupti_" + gone:
+            raise ValueError(f"unsupported mode: {gone}: {words} is not recorded by protond yet; leave it out")
+    if backend not in (None, "cupti", "none"):
+        raise ValueError(f"Unknown profiler: {backend}: use cupti, or none for CPU scopes only")
+    if hook not in (None, "triton", "torch") and not hasattr(hook, "enter"):
+        raise ValueError(f"Unsupported hook: {hook}: use triton, torch or a Hook")
+    if word not in ("", "periodic_flushing"):
+        raise ValueError(f"unsupported mode: {word}: use periodic_flushing, or none")
+    key, _, value = rest.partition("=")
+    if rest and (word == "" or key != "format"):
+        raise ValueError(f"unsupported option key: {key}: use periodic_flushing:format=hatchet")
+    if word and (value or "hatchet") not in _FORMATS:
+        raise ValueError(f"unsupported format: {value}: use {' or '.join(_FORMATS)}")
+    return (value or "hatchet") if word else None
+
+
 def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, hook=None, cpu_off=False):
     """Starts a session and makes it active; returns its id, an int >= 0.
 
-    name: also the file, without suffix, that finalize() writes ("proton" when None). The name of a
-        live session gives its id, and activates it.
-    context: "shadow" (scopes) or "python".   data: "tree", "trace" or "both".
+    name: also the file, without suffix, that finalize() writes ("proton" when None; "-" or "":
+        standard output). The name of a live session gives its id, and activates it.
+    context: "shadow" (scopes) or "python".   data: "tree".
     backend: None (the one that this machine has), "cupti", or "none" (CPU scopes only).
+    mode: None, or "periodic_flushing[:format=hatchet|hatchet_msgpack]": see data.advance_phase().
+    hook: None, "triton" (launches are named, and carry metrics, as their launch_metadata says),
+        "torch" (names what PyTorch does: see protond.torch), or a hooks.Hook.
     cpu_off: scopes cost less and have no CPU time.
-    mode: None.   hook: None, "torch" (names what PyTorch does: see protond.torch) or "triton".
 
     A daemon is started when none runs, unless PROTOND_AUTOSTART=0. Waits until recording has begun,
-    at most 10 s. With PROTOND_DISABLE=1 it does nothing and returns None. Raises ValueError for an
-    unknown option, protond.Error when it cannot record.
+    at most 10 s. With PROTOND_DISABLE=1 or TRITON_PROTON_DISABLE=1, and in a script under
+    `python -m protond`, it does nothing and returns None. Raises ValueError for an option that is
+    unknown or not to be had, protond.Error when it cannot record.
     """
-    if _disabled():
+    if _disabled() or flags.command_line:
         return None
+    written = _options(context, data, backend, mode, hook)
     if hook == "torch":
         from . import torch
         torch.install()
-        hook = None
     autostart = os.environ.get("PROTOND_AUTOSTART", "1") != "0"
     path = os.fspath(name) if name is not None else DEFAULT_PROFILE_NAME
-    session = _check(_native.start(path, backend, mode, data, context, hook, cpu_off, autostart))
-    _sessions.add(session)
+    session = _check(_native.start(path or "-", backend, None, data, context, None, cpu_off, autostart))
+    new = session not in _sessions
+    if new:
+        _sessions[session] = _Session(session, path, context, written)
+    elif _hooks():
+        _hooks().activate(session)
+    flags.profiling_on = True
+    if hook not in (None, "torch"):
+        from . import hooks
+        try:
+            hooks.HookManager.register(hooks.LaunchHook() if hook == "triton" else hook, session)
+        except BaseException:
+            if new:
+                finalize(session, None)
+            raise
     return session
+
+
+def _hooks():
+    """The HookManager, where it was ever used."""
+    module = sys.modules.get("protond.hooks")
+    return module and module.HookManager
+
+
+def _with_hooks(session):
+    """Of ours: the hooks of `protonctl run` are not a session's here to switch."""
+    return () if not _hooks() else sorted(_sessions) if session is None else (session,)
+
+
+def _only_one(session, what):
+    if flags.command_line and session not in (None, 0):
+        raise ValueError(f"Only one session can be {what} when running from the command line.")
+    if session is not None:
+        _known(session)
 
 
 def activate(session=None):
     """Resumes a session, or all of this process (None). Idempotent."""
+    if _disabled():
+        return
+    _only_one(session, "activated")
     _check(_native.activate(ALL if session is None else session))
+    for one in _with_hooks(session):
+        _hooks().activate(one)
 
 
 def deactivate(session=None, flushing=False):
@@ -90,23 +287,40 @@ def deactivate(session=None, flushing=False):
 
     flushing: wait, at most 5 s, until all GPU work launched so far is in it.
     """
+    if _disabled():
+        return
+    _only_one(session, "deactivated")
     _check(_native.deactivate(ALL if session is None else session, _native.FLUSH if flushing else 0))
+    for one in _with_hooks(session):
+        _hooks().deactivate(one)
 
 
 def finalize(session=None, output_format=""):
     """Ends a session, or all of this process (None): it is stored, and NAME.hatchet is written.
 
-    output_format: "" or "hatchet"; None stores only. Waits until the file is complete, at most 10 s.
-    Unknown ids are ignored.
+    output_format: "" or "hatchet", "hatchet_msgpack"; None stores only. A session that has begun more
+    phases writes NAME.part_PHASE.hatchet for each that is not cleared. Waits until the files are
+    complete, at most 10 s. Unknown ids are ignored. ValueError for another format: nothing is ended.
     """
+    if flags.command_line:
+        return
+    form = "hatchet" if output_format == "" else output_format
+    if form == "chrome_trace":
+        raise ValueError("Output format not supported: chrome_trace: timelines are not kept yet")
+    if form is not None and form not in _FORMATS:
+        raise ValueError(f"Unknown output format: {form}: use {' or '.join(_FORMATS)}")
     known = sorted(_sessions) if session is None else [session] if session in _sessions else []
-    failed = None
+    failed, manager = None, _hooks()
     for one in known:
-        try:
-            _check(_native.finalize(one, "hatchet" if output_format == "" else output_format))
-        except Error as e:  # it is over all the same, and so are the others
-            failed = failed or e
-        _sessions.discard(one)
+        session = _sessions.pop(one, None)
+        if session is None:  # another thread was faster
+            continue
+        for end in (lambda: session.end(form), lambda: manager and manager.unregister(one)):
+            try:
+                end()
+            except Exception as e:  # it is over all the same, and so are the others; a hook may raise anything
+                failed = failed or e
+    flags.profiling_on = bool(_sessions)
     if failed is not None:
         raise failed
 
@@ -157,42 +371,55 @@ class cpu_timed_scope(scope):
 
 
 _ids = itertools.count()
-_open = threading.local()  # .stack: (number, name) of enter_scope()
+_open = threading.local()  # .stack: (number, name, is an operation) of enter_scope()
 
 
-def enter_scope(name, *, metrics=None):
-    """Enters a scope; returns its number, or None while this process knows of no session."""
+def enter_scope(name, *, triton_op=False, metrics=None):
+    """Enters a scope; returns its number, or None while this process knows of no session.
+
+    triton_op: an operation: it names the launches inside, whose own names are not shown.
+    """
     number = next(_ids) if _recording() else None
-    _enter(_native.name(name))
+    if triton_op:
+        _native.op_enter(name)
+    else:
+        _enter(_native.name(name))
     try:
         if metrics:
             _metrics(metrics)
     except BaseException:
-        _leave(name)
+        _end(name, triton_op)
         raise
-    _open.__dict__.setdefault("stack", []).append((number, name))
+    _open.__dict__.setdefault("stack", []).append((number, name, triton_op))
     return number
 
 
-def exit_scope(name=None, *, metrics=None):
+def _end(name, op):
+    if op:
+        _native.op_exit()
+    else:
+        _leave(name)
+
+
+def exit_scope(name=None, *, triton_op=False, metrics=None):
     """Leaves the scope that enter_scope() entered last on this thread; returns its number.
 
     name: what it must be, else ValueError. IndexError when none is open. Neither while there is no
-    session.
+    session. triton_op is what it was entered with, whatever is said here.
     """
     stack = _open.__dict__.get("stack", [])
     if not stack and not _recording():
         return None
     if not stack:
         raise IndexError("exit_scope(): no scope was entered with enter_scope() on this thread")
-    number, entered = stack.pop()
+    number, entered, op = stack.pop()
     try:
         if metrics:
             _metrics(metrics)
     finally:
-        _leave(entered)
+        _end(entered, op)
     if number is not None and name is not None and name != entered:
-        raise ValueError(f"Scope name mismatch: {entered} != {name}")
+        raise ValueError(f"Scope name mismatch: {name} != {entered}")
     return number
 
 
@@ -217,39 +444,6 @@ def context_get():
 def context_set(context):
     """Puts this thread where context_get() was; 0 ends that."""
     _native.context_set(context)
-
-
-class state:
-    """A state stands last in the path, below all scopes, whatever is entered inside it.
-
-    A context manager, and a decorator as `scope` is. Nested: the inner one is shown, the outer comes
-    back.
-    """
-    __slots__ = ("name", "_id")
-
-    def __init__(self, name):
-        self.name = name
-        self._id = _native.name(name)
-
-    def __enter__(self):
-        _native.state_enter(self._id)
-        return self
-
-    def __exit__(self, *exc):
-        _native.state_exit()
-
-    def __call__(self, func):
-        return _decorate(self, func)
-
-
-def enter_state(name):
-    """Enters a state: see `state`."""
-    _native.state_enter(name)
-
-
-def exit_state():
-    """Leaves the innermost state."""
-    _native.state_exit()
 
 
 # --- what the extension leaves to Python --------------------------------------------------------
@@ -329,15 +523,42 @@ def _decorate(s, func):
     return _function(s, func)
 
 
+_VECTOR_MAX = 64
+
+
+def _elements(name, values):
+    if not 0 < len(values) <= _VECTOR_MAX:
+        raise TypeError(f"metric {name!r}: {len(values)} values: a vector has 1 to {_VECTOR_MAX}")
+    for one in values:
+        if not isinstance(one, (int, float)):
+            raise TypeError(f"metric {name!r}: a vector of {type(one).__name__}: of int and float it may be")
+    base, unit, rest = name.partition(" (")
+    return {f"{base}[{i}]{unit}{rest}": one for i, one in enumerate(values)}
+
+
+def _capturing():
+    """Whether this thread's stream is being captured into a CUDA graph: then nothing on the GPU can be read."""
+    torch = sys.modules.get("torch")
+    return torch is not None and torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
+
+
 def _convert(name, value):
-    """A tensor or a NumPy number as int or float; a tensor on a GPU is waited for."""
-    item = getattr(value, "item", None)
-    if item is None:
+    """What is no int, float or str, as one: a tensor or a NumPy number; of a list, a tuple or a tensor of several
+    a dict of one each, NAME[0], NAME[1], ... A tensor on a GPU is waited for."""
+    if getattr(value, "is_cuda", False) and _capturing():
+        raise TypeError(f"metric {name!r}: a tensor on the GPU cannot be read while a CUDA graph is captured")
+    if isinstance(value, (list, tuple)):
+        return _elements(name, value)
+    if hasattr(value, "tolist") and getattr(value, "shape", ()) not in ((), (1,)):
+        return _elements(name, value.reshape(-1).tolist())
+    if not hasattr(value, "item"):
         raise TypeError(f"metric {name!r}: {type(value).__name__} is no number and no str")
-    return item()
+    return value.item()
 
 
 _native.install(_decorate, _convert)
+_native.stacks(True)
+atexit.register(_native.stacks, False)  # the interpreter has none to show while it ends
 if _native.version and sys.platform.startswith("linux"):
     from . import _aio
     _aio.install()

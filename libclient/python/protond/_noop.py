@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """What the extension offers, where there is none: nothing is recorded."""
+import os
+
 version = "0.1.0"
-ALL, FLUSH = -1, 1
+ALL, FLUSH, GIVE_BACK = -1, 1, 1
 _python = {}
 
 
@@ -13,8 +15,15 @@ def _nothing(*args):
     return 0
 
 
-start = activate = deactivate = finalize = gpu_pause = gpu_resume = _nothing
+start = activate = deactivate = finalize = advance_phase = flush = gpu_pause = gpu_resume = _nothing
 name = context_get = context_child = span_begin = depth = _nothing
+
+
+def export(*args):
+    out, into = os.pipe()
+    os.write(into, b'[{"children": [], "frame": {"name": "ROOT", "type": "function"}, "metrics": {}}, {}]')
+    os.close(into)
+    return out
 
 
 def recording():
@@ -25,8 +34,8 @@ def _none(*args):
     return None
 
 
-enter = leave = push = pop = unwind = state_enter = state_exit = metrics = _none
-context_set = span_end = loop = install_async = _none
+enter = leave = push = pop = unwind = state_enter = state_exit = op_enter = op_exit = metrics = _none
+context_set = span_end = loop = install_async = stacks = _none
 
 
 def error():

@@ -67,6 +67,9 @@ class Sampler:
         self._kind = self._plan.pop()
         if (self._kind == OFF) != self._off:
             self._off = self._kind == OFF
-            (_native.gpu_pause if self._off else _native.gpu_resume)()
+            if self._off:
+                _native.gpu_pause(_native.GIVE_BACK)
+            else:
+                _native.gpu_resume()
             self._since = time.monotonic_ns()  # what switching took is no step's
         return self._kind

@@ -290,8 +290,7 @@ def _patch_autograd(torch):
 def _patch_profiler(torch):
     """torch.profiler needs CUPTI to itself: we step aside while it records the GPU."""
     profiler = sys.modules.get("torch.autograd.profiler")
-    cuda = getattr(getattr(torch._C, "_autograd", None), "ProfilerActivity", None)
-    cuda = getattr(cuda, "CUDA", None)
+    cuda = getattr(getattr(profiler, "ProfilerActivity", None), "CUDA", None)
     prepare, disable = getattr(profiler, "_prepare_profiler", None), getattr(profiler, "_disable_profiler", None)
     if cuda is None or prepare is None or disable is None:
         return
@@ -301,7 +300,7 @@ def _patch_profiler(torch):
     def _prepare_profiler(config, activities, *rest):
         if cuda in activities and not aside:
             aside.append(_native.span_begin())
-            _native.gpu_pause()
+            _native.gpu_pause(0)
         return prepare(config, activities, *rest)
 
     @functools.wraps(disable)

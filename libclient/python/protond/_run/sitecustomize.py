@@ -1,21 +1,22 @@
 # SPDX-License-Identifier: MIT
 # `protonctl run` puts this folder first on PYTHONPATH. It is read by every Python of the run, old
 # ones too, before anything else: it gives way to the sitecustomize that it hides, and waits for
-# torch. Whatever goes wrong here must not touch the program.
+# torch and triton. Whatever goes wrong here must not touch the program.
 import os
 import sys
 
 _here = os.path.dirname(os.path.abspath(__file__))
-_searching = set()  # threads that ask the other finders for torch just now
+_hooks = [h for h in os.environ.get("PROTOND_HOOK", "").split(",") if h in ("torch", "triton")]
+_searching = set()  # threads that ask the other finders for one of them just now
 
 
-class _Torch(object):
-    """Sees the import of torch; finds nothing itself. Stays on sys.meta_path: another thread may be
+class _Waiter(object):
+    """Sees the import of torch and triton; finds nothing itself. Stays on sys.meta_path: another thread may be
     walking along it."""
 
     @staticmethod
     def find_spec(name, path=None, target=None):
-        if name != "torch":
+        if name not in _hooks:
             return None
         thread = _get_ident()
         if thread in _searching:
@@ -45,7 +46,7 @@ def _wrap(loader):
 
     def exec_module(module):
         execute(module)
-        if module.__name__ == "torch":
+        if module.__name__ in _hooks:
             loader.__dict__.pop("exec_module", None)
             _name_it(module)
 
@@ -55,31 +56,54 @@ def _wrap(loader):
         pass
 
 
+def _package():
+    """protond, from beside this folder and with no change to sys.path."""
+    from importlib import util
+    above = os.path.dirname(_here)
+    if "protond" not in sys.modules:
+        spec = util.spec_from_file_location(
+            "protond", os.path.join(above, "__init__.py"), submodule_search_locations=[above])
+        sys.modules["protond"] = util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(sys.modules["protond"])
+        except BaseException:
+            del sys.modules["protond"]
+            raise
+
+
 def _name_it(module):
-    """protond.torch, from beside this folder and with no change to sys.path, takes over."""
+    """protond.torch or protond.hooks takes over."""
     try:
-        from importlib import util
-        above = os.path.dirname(_here)
-        if "protond" not in sys.modules:
-            spec = util.spec_from_file_location(
-                "protond", os.path.join(above, "__init__.py"), submodule_search_locations=[above])
-            sys.modules["protond"] = util.module_from_spec(spec)
-            try:
-                spec.loader.exec_module(sys.modules["protond"])
-            except BaseException:
-                del sys.modules["protond"]
-                raise
+        _package()
+        if module.__name__ == "triton":
+            from protond import hooks
+            hooks.HookManager.register(hooks.LaunchHook(), "run")
+            return
         from protond import _watch, torch
         torch.install()  # waits, for the import of torch is not over yet
         _watch.imported("torch", module)
     except Exception as e:
-        sys.stderr.write("protond: no names from torch: %s\n" % e)
+        sys.stderr.write("protond: no names from %s: %s\n" % (module.__name__, e))
+
+
+def _stacks():
+    try:
+        _package()
+    except Exception as e:
+        sys.stderr.write("protond: launches have no Python stack: %s\n" % e)
+
+
+def _as_proton():
+    try:
+        _package()
+        from protond import _as_proton
+        _as_proton.install()
+    except Exception as e:
+        sys.stderr.write("protond: import triton.profiler is Triton's own: %s\n" % e)
 
 
 def _wanted():
-    disabled = os.environ.get("PROTOND_DISABLE", "") not in ("", "0")
-    hooks = os.environ.get("PROTOND_HOOK", "").split(",")
-    return "torch" in hooks and os.environ.get("PROTOND_TOKEN") and not disabled
+    return os.environ.get("PROTOND_TOKEN") and os.environ.get("PROTOND_DISABLE", "") in ("", "0")
 
 
 def _begin():
@@ -95,5 +119,10 @@ def _begin():
 
 if sys.version_info >= (3, 8) and _wanted():
     from _thread import get_ident as _get_ident
-    sys.meta_path.insert(0, _Torch)
+    if _hooks:
+        sys.meta_path.insert(0, _Waiter)
+    if os.environ.get("PROTOND_STACKS", "") == "1":
+        _stacks()
+    if os.environ.get("PROTOND_AS_PROTON", "") == "1":
+        _as_proton()
 _begin()

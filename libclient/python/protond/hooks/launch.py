@@ -1,0 +1,136 @@
+# SPDX-License-Identifier: MIT
+"""LaunchHook: Triton's kernels under the names and with the metrics that their launch_metadata functions give."""
+from __future__ import annotations
+
+import contextvars
+import numbers
+import re
+import threading
+import weakref
+from typing import Any, Dict, Optional
+
+from .. import _api
+from ..metric import FLOPS_WIDTHS, transform_tensor_metrics
+from ..state import COMPUTE_METADATA_SCOPE_NAME
+from .hook import Hook
+
+# Of this thread's last launch that was named; they stay set after it, and no two launches have the same id.
+op_name: "contextvars.ContextVar[Optional[str]]" = contextvars.ContextVar("op_name", default=None)
+id: "contextvars.ContextVar[Optional[int]]" = contextvars.ContextVar("id", default=None)
+# Whether this thread is between enter() and exit(), and whether it is inside enter().
+enabled: "contextvars.ContextVar[bool]" = contextvars.ContextVar("enabled", default=False)
+in_hook: "contextvars.ContextVar[bool]" = contextvars.ContextVar("in_hook", default=False)
+
+_native = _api._native
+_STATE = _native.name(COMPUTE_METADATA_SCOPE_NAME)
+_OWN_KEYS = ("name", "function", "stream")  # of every launch, put there by Triton
+_NUMBERS = (int, float, numbers.Real)  # the usual ones first: numbers.Real is slow to ask
+
+
+class _Here(threading.local):
+    launch: Any = None  # a weak reference to the metadata of the launch whose operation is open on this thread
+
+
+_here = _Here()
+
+
+def _close() -> None:
+    _here.launch = None
+    enabled.set(False)
+    _native.op_exit()
+
+
+def _lost(launch: Any) -> None:
+    """A launch that failed, or whose hook was taken away meanwhile, has no exit: it ends with its metadata."""
+    if _here.launch is launch:
+        _close()
+
+
+def _metrics(metadata: Dict[str, Any]) -> Dict[str, Any]:
+    given = {}
+    for name, value in metadata.items():
+        if name not in _OWN_KEYS and (isinstance(value, _NUMBERS) or hasattr(value, "data_ptr")):
+            given[name] = value
+    if not given:
+        return given
+    scalars, tensors = transform_tensor_metrics(given)
+    return {**scalars, **tensors}
+
+
+class LaunchHook(Hook):
+    """Names each launch, on the thread that makes it, and records its metrics there. There is one per process.
+
+    The kernel's launch_metadata function runs in the state "__proton_launch_metadata", with whatever
+    it launches. Its "name" stands for the kernel's own; each number that it gives is a metric, also
+    a tensor of one element, which is waited for. A launch that another callback makes between enter()
+    and exit() is named too; the outer launch keeps its metrics, but its kernel then has its own name.
+    Does nothing while nothing is recorded.
+    """
+
+    priority = 100
+    flops_width = FLOPS_WIDTHS
+    _one: Optional["LaunchHook"] = None
+    _include: Optional["re.Pattern[str]"] = None
+    _exclude: Optional["re.Pattern[str]"] = None
+
+    def __new__(cls) -> "LaunchHook":
+        if cls._one is None:
+            cls._one = super().__new__(cls)
+        return cls._one
+
+    def configure(self, *, include: Optional[str] = None, exclude: Optional[str] = None) -> None:
+        """Leaves out kernels that do not match `include`, then those that match `exclude`; None: no such rule.
+
+        Regular expressions, matched from the beginning of the kernel's name and, where its
+        launch_metadata function gives another name, of that name too. launch_metadata is not called
+        for a kernel that its own name leaves out. re.error for a wrong expression.
+        """
+        self._include, self._exclude = (re.compile(rule) if rule else None for rule in (include, exclude))
+
+    def _wanted(self, name: Optional[str]) -> bool:
+        if name is None:
+            return True
+        if self._include is not None and self._include.match(name) is None:
+            return False
+        return self._exclude is None or self._exclude.match(name) is None
+
+    def init_handle(self, module: Any, function: Any, name: str, metadata_group: Dict[str, str], hash: str) -> None:
+        pass
+
+    def activate(self) -> None:
+        pass
+
+    def deactivate(self) -> None:
+        pass
+
+    def enter(self, metadata: Any) -> None:
+        if metadata is None or in_hook.get() or not _native.recording():
+            return
+        if not self._wanted(metadata.data.get("name")):
+            return
+        token = in_hook.set(True)
+        _native.state_enter(_STATE)
+        try:
+            found = metadata.get()
+            metrics = _metrics(found)
+        finally:
+            _native.state_exit()
+            in_hook.reset(token)
+        name = found["name"]
+        if not self._wanted(name):
+            return
+        _native.op_enter(name)
+        _here.launch = weakref.ref(metadata, _lost)
+        op_name.set(name)
+        id.set(next(_api._ids))
+        enabled.set(True)
+        try:
+            _native.metrics(metrics)
+        except BaseException:
+            _close()
+            raise
+
+    def exit(self, metadata: Any) -> None:
+        launch = _here.launch
+        if launch is not None and launch() is metadata:
+            _close()

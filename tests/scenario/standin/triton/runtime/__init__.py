@@ -1,0 +1,2 @@
+# SPDX-License-Identifier: MIT
+from .jit import JITFunction  # noqa: F401

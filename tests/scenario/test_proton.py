@@ -1,0 +1,518 @@
+# SPDX-License-Identifier: MIT. A program that was written for Triton's Proton, with one import changed.
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import textwrap
+
+import pytest
+
+from conftest import WAIT, until
+from test_python import PYTHONS, STANDIN, job, python_env
+
+pytestmark = pytest.mark.preload
+
+
+def run(world, code, *words, env={}, paths=(), check=True):
+    """Standard output of a program that starts its own sessions; its files lie in world.home."""
+    e = {k: v for k, v in python_env(world, *paths, **env).items() if k != "PROTOND_TOKEN"}
+    r = subprocess.run([sys.executable, *words, job(world, "import protond as proton\n" + textwrap.dedent(code))],
+                       env=e, cwd=world.home, capture_output=True, text=True, timeout=WAIT * 4)
+    assert not check or r.returncode == 0, r.stderr
+    return r.stdout if check else r
+
+
+def tree(path):
+    """{path: metrics} of a .hatchet file."""
+    found = {}
+
+    def walk(node, above):
+        for c in node["children"]:
+            p = above + "/" + c["frame"]["name"]
+            found[p] = c["metrics"]
+            walk(c, p)
+    walk(json.loads(path.read_text())[0], "")
+    return found
+
+
+def errors(world, *calls):
+    """["ValueError: words", ...] of calls that fail."""
+    code = "".join(f"""
+try: {call}; print("nothing")
+except Exception as e: print(", ".join(c.__name__ for c in type(e).__mro__[:-3]), "|", e)
+""" for call in calls)
+    return run(world, "import protond.data\n" + code).splitlines()
+
+
+@pytest.mark.parametrize("call, kind, words", [
+    ("proton.start(context='nope')", "ValueError", "Unknown context source: nope"),
+    ("proton.start(data='nope')", "ValueError", "Unknown data: nope"),
+    ("proton.start(data='trace')", "ValueError", "timelines are not kept yet"),
+    ("proton.start(backend='nope')", "ValueError", "Unknown profiler: nope"),
+    ("proton.start(backend='cupti_pcsampling')", "ValueError", "PC sampling is not recorded by protond yet"),
+    ("proton.start(mode='pcsampling:interval=10')", "ValueError", "unsupported mode: pcsampling"),
+    ("proton.start(mode=proton.mode.PCSampling())", "ValueError", "unsupported mode: pcsampling"),
+    ("proton.start(backend='instrumentation')", "ValueError", "unsupported mode: instrumentation"),
+    ("proton.start(mode='periodic_flushing:fmt=hatchet')", "ValueError", "unsupported option key: fmt"),
+    ("proton.start(mode='periodic_flushing:format=x')", "ValueError", "unsupported format: x"),
+    ("proton.start(hook='nope')", "ValueError", "Unsupported hook: nope"),
+    ("proton.activate(7)", "IndexError", "Session has not been initialized: 7"),
+    ("proton.deactivate(7)", "RuntimeError", "Session has not been initialized: 7"),
+    ("proton.data.get(7)", "IndexError", "Session has not been initialized: 7"),
+    ("proton.finalize(output_format='nope')", "ValueError", "Unknown output format: nope"),
+    ("proton.finalize(output_format='chrome_trace')", "ValueError", "Output format not supported: chrome_trace"),
+    ("proton.cpu_timed_scope('a', {'cpu_time': 1})", "ValueError", "The metric name 'cpu_time' is reserved."),
+])
+def test_errors_are_those_of_proton(world, call, kind, words):
+    line, = errors(world, call)
+    found, _, text = line.partition(" | ")
+    assert kind in found and words in text, line
+
+
+def test_a_refused_start_leaves_nothing_behind(world):
+    """Proton's unknown hook raises after its session began, which then goes on."""
+    out = run(world, """
+        try: proton.start("s", backend="none", hook="nope")
+        except ValueError: pass
+        print(proton._api._sessions, proton.recording())
+        proton.finalize(99)  # unknown: ignored
+        """)
+    assert out == "{} 0\n" or out == "{} False\n", out
+
+
+def test_phases_are_read_and_written_by_themselves(world):
+    out = run(world, """
+        from protond import data
+        s = proton.start("s", backend="none")
+        names = lambda p: [c["frame"]["name"] for c in data.get(s, p)[0]["children"]]
+        for phase in range(4):
+            with proton.scope(f"p{phase}", {"n": phase}): pass
+            assert names(phase) == [f"p{phase}"], names(phase)
+            assert not data.is_phase_complete(s, phase)
+            if phase < 3: assert data.advance_phase(s) == phase + 1
+        assert data.is_phase_complete(s, 2) and not data.is_phase_complete(s, 3)
+        data.clear(s, 1, clear_up_to_phase=True)
+        data.clear(s, 3)
+        for gone in (0, 1, 4):
+            try: data.get(s, gone); print("there")
+            except proton.Error as e: print(e)
+        print(names(3))
+        with proton.scope("again"): pass
+        print(names(2), names(3), data.get(None))
+        proton.finalize(s)
+        """)
+    assert out.splitlines() == ["Phase 0 has no data.", "Phase 1 has no data.", "Phase 4 has no data.", "[]",
+                                "['p2'] ['again'] None"]
+    assert sorted(p.name for p in world.home.glob("s.*hat*")) == ["s.part_2.hatchet", "s.part_3.hatchet"]
+    assert set(tree(world.home / "s.part_2.hatchet")) == {"/p2"}
+    assert set(tree(world.home / "s.part_3.hatchet")) == {"/again"}
+    assert {f"/p{i}" for i in range(4)} < set(world.cells("s")), "the daemon remembers what was cleared"
+
+
+def test_a_scope_over_two_phases_counts_where_it_ends(world):
+    out = run(world, """
+        from protond import data
+        s = proton.start("s", backend="none")
+        proton.enter_scope("over")
+        with proton.scope("first"): pass
+        data.advance_phase(s)
+        with proton.cpu_timed_scope("second"): pass
+        proton.exit_scope("over", metrics={"n": 3})
+        flat = lambda n: {n["frame"]["name"]: n["metrics"], **{k: v for c in n["children"] for k, v in flat(c).items()}}
+        one, two = (flat(data.get(s, p)[0]) for p in (0, 1))
+        print(sorted(one), one["over"].get("calls"), sorted(two), two["over"]["calls"], two["over"]["n"], "n" in one["over"])
+        proton.finalize()
+        """)
+    assert out.strip() == "['ROOT', 'first', 'over'] None ['ROOT', 'over', 'second'] 1 3 False", out
+
+
+def test_periodic_flushing_writes_parts_while_it_goes_on(world):
+    out = run(world, """
+        import os, pathlib, time
+        s = proton.start("s", backend="none", mode="periodic_flushing:format=hatchet_msgpack")
+        from protond import data
+        for phase in range(3):
+            with proton.scope(f"p{phase}"): pass
+            data.advance_phase(s)
+        end = time.monotonic() + 20
+        while len(list(pathlib.Path().glob("s.part_*.hatchet_msgpack"))) < 3 and time.monotonic() < end: os.sched_yield()
+        print(sorted(p.name for p in pathlib.Path().glob("s.*hat*")))
+        proton.finalize(output_format="hatchet_msgpack")
+        """)
+    assert out.strip() == str([f"s.part_{i}.hatchet_msgpack" for i in range(3)])
+    assert (world.home / "s.part_3.hatchet_msgpack").exists() and not (world.home / "s.hatchet").exists()
+
+
+def test_periodic_flushing_loses_no_part_at_the_end(world):
+    run(world, """
+        from protond import data
+        for i in range(8):
+            s = proton.start(f"s{i}", backend="none", mode="periodic_flushing")
+            for phase in range(9):
+                with proton.scope(f"p{phase}"): pass
+                data.advance_phase(s)
+            proton.finalize(s)
+        """)
+    for i in range(8):
+        parts = {p.name for p in world.home.glob(f"s{i}.part_*.hatchet")}
+        assert parts == {f"s{i}.part_{phase}.hatchet" for phase in range(10)}, i
+        assert set(tree(world.home / f"s{i}.part_4.hatchet")) == {"/p4"}
+
+
+def test_threads_and_hooks_that_raise_end_every_session(world):
+    out = run(world, """
+        import threading
+        from protond.hooks import Hook
+        class Bad(Hook):
+            needs_triton = False
+            def activate(self): pass
+            def deactivate(self): raise KeyError("bad")
+        proton.start("bad", backend="none", hook=Bad())
+        for name in "ab": proton.start(name, backend="none")
+        try: proton.finalize()
+        except KeyError as e: print("said", e)
+        failed = []
+        def end(s):
+            try: proton.finalize(s)
+            except BaseException as e: failed.append(e)
+        for i in range(10):
+            s = proton.start(f"t{i}", backend="none")
+            threads = [threading.Thread(target=end, args=(s,)) for _ in range(4)]
+            for t in threads: t.start()
+            for t in threads: t.join()
+        s = proton.start("kept", backend="none")
+        try: proton.start("kept", backend="none", hook="triton")
+        except proton.Error as e: print("refused")
+        proton.finalize(s)
+        print(failed)
+        """)
+    assert out.splitlines() == ["said 'bad'", "refused", "[]"]
+    assert {p.name for p in world.home.glob("*.hatchet")} == {
+        "bad.hatchet", "a.hatchet", "b.hatchet", "kept.hatchet", *(f"t{i}.hatchet" for i in range(10))}
+
+
+def test_a_fork_while_another_thread_looks(world):
+    """A child has no session, and must not wait for the parent's threads."""
+    out = run(world, """
+        import os, threading
+        from protond import data
+        s, ends = proton.start("s", backend="none"), threading.Event()
+        def look():
+            while not ends.is_set(): data.get(s)
+        t = threading.Thread(target=look); t.start()
+        for _ in range(20):
+            child = os.fork()
+            if child == 0:
+                proton.deactivate()
+                os._exit(7 if proton.depth() == 0 else 1)
+            assert os.waitpid(child, 0)[1] == 7 << 8
+        ends.set(); t.join()
+        proton.finalize()
+        print("done")
+        """)
+    assert out == "done\n"
+
+
+def test_msgpack_is_the_same_tree(world):
+    pytest.importorskip("msgpack")
+    out = run(world, """
+        import msgpack
+        from protond import data
+        s = proton.start("s", backend="none")
+        for i in range(300):
+            with proton.scope(f"a{i}", {"n": i, "f": 0.5, "big": 2**62, "minus": -i}):
+                with proton.scope("b" * i + "ü"): pass
+        proton.deactivate(s)  # so that nothing changes between the two
+        one, two = data.get(s), msgpack.unpackb(data.get_msgpack(s), raw=False, strict_map_key=False)
+        print(one == two, len(one[0]["children"]))
+        proton.finalize(output_format="hatchet_msgpack")
+        print(msgpack.unpackb(open("s.hatchet_msgpack", "rb").read(), raw=False)[0] == two[0])
+        """)
+    assert out == "True 300\nTrue\n"
+
+
+def test_data_of_a_session_that_was_killed_meanwhile(world):
+    """The daemon dies between two looks: the second one asks the next daemon."""
+    world.start()
+    code = """
+        from protond import data
+        s = proton.start("s", backend="none")
+        with proton.scope("a"): pass
+        print(len(data.get(s)[0]["children"]), flush=True)
+        input()
+        with proton.scope("b"): pass
+        print([c["frame"]["name"] for c in data.get(s)[0]["children"]])
+        """
+    p = subprocess.Popen([sys.executable, job(world, "import protond as proton\n" + textwrap.dedent(code))],
+                         env=python_env(world), cwd=world.home, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert p.stdout.readline() == "1\n"
+    world.stop(signal.SIGKILL)
+    world.start()
+    out, _ = p.communicate("\n", timeout=WAIT * 2)
+    assert out == "['a', 'b']\n"
+
+
+def test_to_standard_output(world):
+    out = run(world, """
+        print("before")
+        s = proton.start("-", backend="none")
+        with proton.scope("a"): pass
+        proton.finalize()
+        print("after")
+        """)
+    first, rest = out.split("\n", 1)
+    body, last = rest.rstrip("\n").rsplit("\n", 1)
+    assert (first, last) == ("before", "after") and json.loads(body)[0]["children"][0]["frame"]["name"] == "a"
+
+
+def test_a_missing_directory_is_said(world):
+    r = run(world, "proton.start('no/such/s', backend='none')\nproton.finalize()", check=False)
+    assert r.returncode != 0 and "no/such/s.hatchet" in r.stderr, r.stderr
+    assert world.state("no/such/s") == "finalized", "and nothing is lost: the daemon has it"
+
+
+def test_depth_ops_and_metadata_state(world):
+    out = run(world, """
+        print(proton.context.depth(), proton.start("s", backend="none"))
+        a = proton.enter_scope("a")
+        b = proton.enter_scope("op", triton_op=True, metrics={"flops": 2.0})
+        print(b - a, proton.context.depth(0))
+        try: proton.exit_scope("a")
+        except ValueError as e: print(e)
+        with proton.metadata_state("k"), proton.cpu_timed_scope("inside"): pass
+        proton.exit_scope("a")
+        print(proton.context.depth())
+        proton.finalize()
+        """)
+    assert out.splitlines() == ["None 0", "1 1", "Scope name mismatch: a != op", "0"]
+    found = tree(world.home / "s.hatchet")
+    assert found["/a/op"]["flops"] == 2.0
+    assert any("inside" in p for p in found)
+
+
+def test_vectors_are_a_metric_for_each_element(world):
+    out = run(world, """
+        class Array:  # as NumPy's and torch's
+            shape = (2, 2)
+            def reshape(self, n): assert n == -1; return self
+            def tolist(self): return [1, 2, 3, 4]
+        proton.start("s", backend="none")
+        for _ in range(2):
+            with proton.scope("a", {"v (bytes)(exc)": [1, 2.5], "w": (7,), "t": Array()}): pass
+        for wrong in ([], [1] * 65, ["x"], [[1]]):
+            try:
+                with proton.scope("wrong", {"v": wrong}): print("entered")
+            except TypeError as e: print(e)
+        print(proton.depth())
+        proton.finalize()
+        """)
+    assert out.splitlines() == ["metric 'v': 0 values: a vector has 1 to 64", "metric 'v': 65 values: a vector has 1 to 64",
+                                "metric 'v': a vector of str: of int and float it may be",
+                                "metric 'v': a vector of list: of int and float it may be", "0"]
+    got = tree(world.home / "s.hatchet")["/a"]
+    assert {k: v for k, v in got.items() if "[" in k} == {
+        "v[0] (bytes)": 2, "v[1] (bytes)": 5.0, "w[0]": 14, "t[0]": 2, "t[1]": 4, "t[2]": 6, "t[3]": 8}
+
+
+def test_disabled(world):
+    out = run(world, """
+        s = proton.start("s", hook="triton")
+        with proton.scope("a", {"n": 1}): pass
+        print(s, proton.data.get(s), proton.enter_scope("x"), proton.exit_scope())
+        proton.activate(); proton.deactivate(); proton.finalize()
+        """, env={"TRITON_PROTON_DISABLE": "1"})
+    assert out == "None None None None\n" and not list(world.home.glob("*.hatchet"))
+
+
+# --- the command line ---------------------------------------------------------------------------
+
+SCRIPT = """
+import sys
+print(sys.argv[1:], __name__, proton.start("mine"))
+with proton.scope("kept"): pass
+proton.deactivate()
+with proton.scope("not kept"): pass
+proton.activate(0)
+try: proton.activate(3)
+except ValueError as e: print(e)
+proton.finalize()  # ends nothing: the command line does
+with proton.scope("late"): pass
+"""
+
+
+@pytest.mark.parametrize("end, status", [("", 0), ("sys.exit(3)", 3), ("raise KeyError('x')", 1), ("sys.exit('bad')", 1)])
+def test_python_m_protond(world, end, status):
+    r = run(world, SCRIPT + end, "-m", "protond", "-n", "cli", "-b", "none", check=False)
+    assert r.returncode == status, r.stderr
+    assert r.stdout.splitlines()[0].endswith("__main__ None")
+    assert "Only one session can be activated when running from the command line." in r.stdout
+    assert set(tree(world.home / "cli.hatchet")) == {"/kept", "/late"}
+    assert not (world.home / "mine.hatchet").exists()
+    assert ("KeyError" in r.stderr) == ("KeyError" in end) and ("bad" in r.stderr) == ("bad" in end)
+
+
+def test_python_m_protond_disabled(world):
+    (world.home / "s.py").write_text("import protond\nprotond.deactivate(0); protond.activate(0)\nprint(protond.data.get(0))")
+    r = subprocess.run([sys.executable, "-m", "protond", "s.py"], env=python_env(world, PROTOND_DISABLE="1"), cwd=world.home,
+                       capture_output=True, text=True, timeout=WAIT)
+    assert (r.returncode, r.stdout) == (0, "None\n"), r.stderr
+
+
+def test_python_m_protond_without_the_script(world):
+    r = subprocess.run([sys.executable, "-m", "protond", "-b", "none", "nothere.py"], env=python_env(world), cwd=world.home,
+                       capture_output=True, text=True, timeout=WAIT)
+    assert r.returncode == 1 and r.stderr.startswith("protond: nothere.py is no file"), r.stderr
+
+
+def test_python_m_protond_pytest(world):
+    (world.home / "test_x.py").write_text("import protond\ndef test_a():\n    with protond.scope('in a test'): pass\n")
+    r = subprocess.run([sys.executable, "-m", "protond", "-n", "t", "-b", "none", "pytest", "-q", "-p", "no:cacheprovider",
+                        "test_x.py"], env=python_env(world), cwd=world.home, capture_output=True, text=True, timeout=WAIT * 4)
+    assert r.returncode == 0 and "1 passed" in r.stdout, r.stdout + r.stderr
+    assert "/in a test" in tree(world.home / "t.hatchet")
+
+
+AS_PROTON = """
+import triton.profiler as proton
+import triton.profiler.hooks, triton.profiler.viewer as viewer
+from triton.profiler.state import COMPUTE_METADATA_SCOPE_NAME
+import proton as other
+from triton.profiler import mode, specs
+import protond
+print(proton is protond is other, viewer is protond.viewer, mode is protond.mode, COMPUTE_METADATA_SCOPE_NAME)
+print(protond.__name__, protond.__spec__.name)
+from triton.profiler.profile import start
+import triton.profiler.scope, proton.hook
+s = start("own", backend="none")
+with proton.scope("a"), proton.state("still a class"): pass
+proton.finalize()
+"""
+
+
+@pytest.mark.parametrize("hook", ["none", "torch"])
+def test_as_proton(world, hook):
+    program = world.home / "p.py"
+    program.write_text(AS_PROTON)
+    r = world.ctl("run", "--as-proton", "-k", hook, "-b", "none", "-n", "s", "--", sys.executable, program,
+                  env=dict(world.env, PYTHONPATH=str(STANDIN), PYTHONDONTWRITEBYTECODE="1"))
+    assert r.stdout.splitlines()[:2] == ["True True True __proton_launch_metadata", "protond protond"], r.stderr
+    assert pathlib.Path(world.home, "own.hatchet").exists() or os.path.exists("own.hatchet")
+
+
+def test_without_it_triton_is_left_alone(world):
+    r = world.ctl("run", "-b", "none", "-n", "s", "--", sys.executable, "-c", "import triton.profiler", check=False,
+                  env=dict(world.env, PYTHONPATH=str(STANDIN), PYTHONDONTWRITEBYTECODE="1"))
+    assert "No module named 'triton.profiler'" in r.stderr
+
+
+def test_hook_triton_under_run(world):
+    """-k triton: launches are named by their launch_metadata, with no word of protond in the program."""
+    program = world.home / "p.py"
+    program.write_text("import triton, sys\nprint('protond.hooks' in sys.modules, len(triton.knobs.runtime.launch_enter_hook.calls))\n")
+    r = world.ctl("run", "-k", "triton", "-b", "none", "-n", "s", "--", sys.executable, program,
+                  env=dict(world.env, PYTHONPATH=str(STANDIN), PYTHONDONTWRITEBYTECODE="1"))
+    assert r.stdout.startswith("True 1"), r.stdout + r.stderr
+
+
+def test_profiles_parts_are_listed_by_phase(world):
+    """protonview --phase shows one of them, also when the program is long gone."""
+    run(world, """
+        s = proton.start("s", backend="none")
+        for i in range(2):
+            with proton.scope(f"p{i}"): pass
+            proton.data.advance_phase(s)
+        proton.finalize(s, None)
+        """)
+    until("it is stored", lambda: world.state("s") == "finalized")
+    assert "p1" in world.view("tree", "s", "--phase", "1").stdout
+    assert "p0" not in world.view("tree", "s", "--phase", "1").stdout
+
+
+# --- context="python" ---------------------------------------------------------------------------
+
+STACKS = """
+import asyncio, sys, traceback
+from protond import _native
+proton.start("s", backend="none", context="python")
+def here():
+    return _native.stack_names(), traceback.extract_stack()
+def generator():
+    yield here()
+async def coroutine():
+    await asyncio.sleep(0)
+    return here()
+class Class:
+    def method(self): return (lambda: here())()
+def deep(n): return deep(n - 1) if n else here()
+exec(compile("def made(): return here()", "a file that is none ü.py", "exec"))
+found = {"plain": here(), "generator": next(generator()), "coroutine": asyncio.run(coroutine()),
+         "method": Class().method(), "deep": deep(60), "made": made(), "again": [here() for _ in range(2)][1]}
+for what, (names, frames) in found.items():
+    with proton.scope(what):
+        for i in reversed(names): _native.push(i)  # names are what scopes have too
+        for i in names: _native.pop(i)
+    print(what + "|" + "|".join(f"{f.filename}:{f.lineno}@{f.name}" for f in frames))
+try:
+    raise KeyError  # a stack that is taken must not disturb an exception on its way
+except KeyError:
+    _native.stack_names()
+    assert sys.exc_info()[0] is KeyError
+print(proton.context.depth(0) == len(traceback.extract_stack()))
+proton.finalize()
+"""
+
+
+@pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS.keys())
+def test_stacks_are_those_of_traceback(world, python):
+    path = job(world, "import protond as proton\n" + STACKS)
+    r = subprocess.run([python, path], env=python_env(world), cwd=world.home, capture_output=True, text=True, timeout=WAIT * 4)
+    assert r.returncode == 0, r.stderr
+    *lines, depth = r.stdout.splitlines()
+    assert depth == "True" and len(lines) == 7
+    paths = sorted(tree_names(json.loads((world.home / "s.hatchet").read_text())[0]))
+    for line in lines:
+        what, *frames = line.split("|")
+        stored = max((p for p in paths if p[:1] == (what,)), key=len)[1:]
+        assert list(stored) == frames, what
+
+
+def tree_names(node, above=()):
+    """Paths of names: those of files have slashes in them."""
+    for c in node["children"]:
+        path = above + (c["frame"]["name"],)
+        yield path
+        yield from tree_names(c, path)
+
+
+@pytest.mark.parametrize("python", PYTHONS.values(), ids=PYTHONS.keys())
+def test_subinterpreters_have_no_stacks(world, python):
+    """There a thread holds the lock by a state that is not its own as far as PyGILState knows: it must not wait."""
+    code = """
+        import sys
+        try:
+            import _xxsubinterpreters as sub
+        except ImportError:
+            print("none here"); sys.exit()
+        from protond import _native
+        assert len(_native.stack_names()) == 1
+        one = sub.create()
+        try:
+            sub.run_string(one, "import sys; sys.path[:] = %r; from protond import _native; assert _native.stack_names() == []" % sys.path)
+        except Exception as e:
+            assert "does not support loading in subinterpreters" in str(e), e
+        sub.destroy(one)
+        print(len(_native.stack_names()))
+        """
+    path = job(world, code)
+    r = subprocess.run([python, path], env=python_env(world), cwd=world.home, capture_output=True, text=True, timeout=WAIT)
+    assert r.returncode == 0 and r.stdout in ("1\n", "none here\n"), r.stdout + r.stderr
+
+
+def test_run_asks_for_stacks(world):
+    program = world.home / "p.py"
+    program.write_text("import sys; print('protond' in sys.modules)")
+    for options, there in (((), "False\n"), (("-c", "python"), "True\n")):
+        r = world.ctl("run", *options, "-k", "none", "-b", "none", "-n", "s", "--", sys.executable, program)
+        assert r.stdout == there
