@@ -166,9 +166,13 @@ static void *worker_main(void *unused)
 
 	(void)unused;
 	(void)pthread_setname_np(pthread_self(), "protond-agent");
-	state.tid = (uint32_t)syscall(SYS_gettid);
-	if (core.agent != NULL)
-		atomic_store_explicit(&core.agent->shared->tid, state.tid, memory_order_relaxed);
+	if (worker_in(UINT32_MAX)) {
+		/* another thread may have been inside first and claimed the lane without it */
+		state.tid = (uint32_t)syscall(SYS_gettid);
+		if (core.agent != NULL)
+			atomic_store_explicit(&core.agent->shared->tid, state.tid, memory_order_relaxed);
+		worker_out();
+	}
 	for (;;) {
 		if (core.ending_ns == 0 && worker_in(UINT32_MAX)) {
 			if (core.ending_ns == 0)
