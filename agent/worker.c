@@ -170,7 +170,8 @@ static void *worker_main(void *unused)
 		/* another thread may have been inside first and claimed the lane without it */
 		state.tid = (uint32_t)syscall(SYS_gettid);
 		if (core.agent != NULL)
-			atomic_store_explicit(&core.agent->shared->tid, state.tid, memory_order_relaxed);
+			atomic_store_explicit(
+				&core.agent->shared->tid, state.tid, memory_order_relaxed);
 		worker_out();
 	}
 	for (;;) {
