@@ -28,7 +28,7 @@ static void span_put(struct lane *l, uint64_t context, uint64_t begin)
 
 	if (begin == 0)
 		r.begin = atomic_load_explicit(&HOT->began, memory_order_relaxed);
-	r.hdr = REC_HDR(sizeof(r), REC_SCOPE, 0, before, table_context_path(context));
+	r.hdr = REC_HDR(sizeof(r), REC_SCOPE, 0, before | SCOPE_SPAN, table_context_path(context));
 	(void)lane_put(l, &r, sizeof(r));
 }
 

@@ -55,6 +55,8 @@ void batch_free(struct batch *b)
 		free(b->metric.row[i].name);
 		free(b->metric.row[i].text);
 	}
+	for (i = 0; i < b->trace.n; i++)
+		free(b->trace.row[i].bytes);
 	for (i = 0; i < b->pending.n; i++)
 		free(b->pending.row[i].bytes);
 #define X(t) free(b->t.row);

@@ -224,6 +224,47 @@ static bool put_losses(struct batch *b, const struct part *part)
 	return true;
 }
 
+static bool put_chunk(struct batch *b, const struct session *s, const struct chunk *c)
+{
+	struct row_trace *r = batch_trace(b);
+
+	if (r == NULL)
+		return false;
+	*r = (struct row_trace){.session = s->row.id,
+		.process = c->process,
+		.first = c->first,
+		.end_ns = c->end_ns,
+		.number = c->number,
+		.events = c->events};
+	if (c->bytes == NULL)
+		return true;
+	r->bytes = malloc(c->n);
+	if (r->bytes == NULL)
+		return false;
+	memcpy(r->bytes, c->bytes, c->n);
+	r->n = c->n;
+	return true;
+}
+
+static bool put_timeline(struct batch *b, const struct part *part)
+{
+	const struct timeline *t = part->timeline;
+	struct chunk open;
+	bool done;
+	uint32_t i;
+
+	for (i = 0; i < t->n_sealed; i++)
+		if (!put_chunk(b, part->session, &t->sealed[i]))
+			return false;
+	if (!t->dirty)
+		return true;
+	if (timeline_open_chunk(part, &open) < 0)
+		return false;
+	done = put_chunk(b, part->session, &open);
+	free(open.bytes);
+	return done;
+}
+
 static bool put_part(struct batch *b, const struct part *part)
 {
 	struct row_member *m;
@@ -234,6 +275,8 @@ static bool put_part(struct batch *b, const struct part *part)
 			return false;
 		*m = (struct row_member){part->session->row.id, part->process->row.id};
 	}
+	if (part->timeline != NULL && !put_timeline(b, part))
+		return false;
 	return put_cells(b, part) && put_metrics(b, part) && put_configs(b, part) &&
 	       put_busy(b, part) && put_losses(b, part);
 }
@@ -292,6 +335,9 @@ static bool put_session(struct batch *b, const struct session *s)
 		note->ns = (int64_t)s->note[i].ns;
 		memcpy(note->text, s->note[i].text, sizeof(note->text));
 	}
+	for (i = 0; i < s->chunks.n_gone; i++)
+		if (!put_chunk(b, s, &s->chunks.gone[i]))
+			return false;
 	for (i = 0; i < s->n_parts; i++)
 		if (!put_part(b, s->part[i]))
 			return false;
@@ -361,6 +407,8 @@ static void clean_part(struct part *part)
 	t->dirty_cells.n = t->dirty_metrics.n = t->dirty_configs.n = 0;
 	for (i = 0; i < t->n_busy; i++)
 		t->busy[i]->dirty = false;
+	if (part->timeline != NULL)
+		timeline_clean(part);
 	part->loss_dirty = part->counted_dirty = 0;
 	part->stored = true;
 }
@@ -394,6 +442,7 @@ static void clean_all(struct fold *f)
 		clean_spans(&s->active);
 		clean_spans(&s->segment);
 		s->notes_stored = s->n_notes;
+		s->chunks.n_gone = 0;
 		s->dirty = false;
 	}
 	f->n_new_anchors = f->n_deleted = 0;

@@ -333,6 +333,7 @@ static void launch_join(struct process *p, struct launch *w, const struct launch
 	l->path = from->path;
 	l->name = from->name;
 	l->python = from->python;
+	l->tid = from->tid;
 	l->flags = from->flags;
 	l->round = 0;
 	l->seen_ns = from->seen_ns;
@@ -355,7 +356,7 @@ static void launch_join(struct process *p, struct launch *w, const struct launch
 	}
 }
 
-void correlate_launch(struct process *p, const struct rec_launch *r)
+void correlate_launch(struct process *p, const struct rec_launch *r, uint32_t tid)
 {
 	struct launch from = {.clock = r->clock,
 		.seen_ns = p->fold->now_ns,
@@ -363,6 +364,7 @@ void correlate_launch(struct process *p, const struct rec_launch *r)
 		.path = REC_ID(r->hdr),
 		.name = r->name,
 		.python = r->python,
+		.tid = tid,
 		.epoch = r->epoch,
 		.flags = REC_FLAGS(r->hdr)};
 	struct launch *l = launch_find(&p->correlate, r->epoch, r->correlation);

@@ -17,7 +17,7 @@ struct process;
 /* A KERNEL, COPY or SET record, in one shape. */
 struct gpu {
 	uint64_t start, end, bytes; /* CLOCK_REALTIME ns */
-	uint32_t correlation, name, captured, config, stream;
+	uint32_t correlation, name, captured, config, stream, context;
 	uint16_t epoch, device;
 	uint8_t type;  /* REC_KERNEL, REC_COPY, REC_SET */
 	uint8_t flags; /* GPU_FLAG_* */
@@ -45,6 +45,7 @@ struct launch {
 	uint32_t next, prev; /* place + 1, oldest first */
 	uint32_t records;    /* place + 1 in gpu[]: records that wait, or RUNNING ones */
 	uint32_t round;      /* DELIVERED records so far when its last record came; 0: none came */
+	uint32_t tid;        /* of the thread that launched */
 };
 
 struct gpu_wait {
@@ -68,7 +69,7 @@ struct correlate {
 };
 
 void correlate_fini(struct correlate *c);
-void correlate_launch(struct process *p, const struct rec_launch *r);
+void correlate_launch(struct process *p, const struct rec_launch *r, uint32_t tid);
 void correlate_gpu(struct process *p, const struct gpu *g);
 void correlate_delivered(struct process *p, const struct rec_delivered *r, uint16_t epoch);
 /* The agent stopped recording the GPU at clock, and has said all before: nothing more comes. */

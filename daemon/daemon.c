@@ -507,9 +507,16 @@ static int open_store(struct protond *p, struct err *e)
 	return r;
 }
 
+/* v × unit, or as much as there is. */
+static uint64_t scaled(uint64_t v, uint64_t unit)
+{
+	return v > UINT64_MAX / unit ? UINT64_MAX : v * unit;
+}
+
 int protond_init(struct protond *p, struct err *e)
 {
 	struct daemon *d = &p->d;
+	struct fold_limits limits;
 	int r;
 
 	p->ok = true;
@@ -525,7 +532,10 @@ int protond_init(struct protond *p, struct err *e)
 		r = err_set(e, -ENOENT, "/proc is not mounted");
 	if (r == 0)
 		r = open_store(p, e);
-	if (r == 0 && fold_new(NULL, &d->fold) < 0)
+	limits = (struct fold_limits){.trace_bytes = scaled(d->config.trace_mb, 1 << 20),
+		.trace_ns = scaled(d->config.trace_s, SECOND_NS)};
+	limits.trace_bytes += limits.trace_bytes == 0; /* 0 would be the default */
+	if (r == 0 && fold_new(&limits, &d->fold) < 0)
 		r = err_set(e, -ENOMEM, "no memory to start");
 	if (r == 0)
 		r = spool_restore(p, e);
@@ -595,6 +605,7 @@ void protond_fini(struct protond *p)
 	struct daemon *d = &p->d;
 	struct finalizer *f;
 
+	export_stop(d);
 	if (d->control != NULL)
 		control_free(d->control);
 	if (d->intake != NULL)

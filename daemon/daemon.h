@@ -34,6 +34,8 @@ enum auto_mode { AUTO_OFF = 0, AUTO_SCOPES = 1, AUTO_SAMPLED = 2, AUTO_FULL = 3 
         X(flight_s,        U64, "0",      "keep at least this many seconds of journal; 0: only what is needed")      \
         X(lanes,           U64, "0",      "lanes of a ring; 0: the library's default")                               \
         X(lane_kb,         U64, "0",      "size of a lane, KiB, a power of two; 0: the library's default")           \
+        X(trace_mb,        U64, "512",    "a session's timeline: the oldest leaves beyond this size")                \
+        X(trace_s,         U64, "0",      "what of a timeline is older than this leaves; 0: at no age")              \
         X(idle_exit_s,     U64, "60",     "a private daemon ends after this long without job and client; 0: never")  \
         X(jobs_per_uid,    U64, "256",    "attached jobs of one user")
 /* clang-format on */
@@ -45,6 +47,8 @@ struct config {
 	CONFIG(X)
 #undef X
 };
+
+struct export;
 
 struct daemon {
 	uv_loop_t loop;
@@ -60,6 +64,7 @@ struct daemon {
 	uint8_t boot_id[16], store_uuid[16];
 	uint64_t started_mono_ns, stored_position;
 	uint64_t refused_connections, bad_rings; /* for status */
+	struct export *exports;                  /* timelines being written */
 };
 
 /* --- daemon.c -----------------------------------------------------------------------------------
@@ -117,9 +122,9 @@ uint32_t control_clients(const struct control *c);
 /* --- export.c
  * -------------------------------------------------------------------------------------- */
 
-/* Stored session → text of `format` in a sealed memfd; done on the loop with the descriptor in
- * *ret_fd (the caller closes it) and the size in *ret_bytes. Commits first. phases: 0 all, else
- * that phase, from 1. */
+/* Stored session → text of `format` in a sealed memfd of at most 1 GiB; done on the loop with the
+ * descriptor in *ret_fd (the caller closes it) and the size in *ret_bytes. Commits first. phases: 0
+ * all, else that phase, from 1. */
 struct export_result {
 	int fd;
 	uint64_t bytes;
@@ -128,5 +133,7 @@ struct export_result {
 typedef void export_done_fn(void *arg, int r, const struct err *e, const struct export_result *x);
 void export_session(struct daemon *d, const uint8_t session[16], const char *format,
 	uint32_t phases, export_done_fn *done, void *arg);
+/* Ends those that are being written; their done() is called. Turns the loop. */
+void export_stop(struct daemon *d);
 
 #endif

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. export.c: a stored session as text in a sealed memfd, made on the
- * storage thread: commit first, then load it as anybody would, then write the format. */
+/* SPDX-License-Identifier: MIT. export.c: a stored session as text in a sealed memfd: commit first,
+ * then load it as anybody would, then write the format; a tree on the storage thread. */
 #include "loop.h"
 
 #include <fcntl.h>
@@ -10,16 +10,21 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "chrome.h"
 #include "profile.h"
+
+#define EXPORT_BYTES_MAX (1ull << 30)
+#define BUSY_MS          2000
 
 /* One list of what can be written. */
 typedef int export_write_fn(const struct profile *p, char **ret_text, size_t *ret_bytes);
 static const struct export_format {
 	const char *name;
-	export_write_fn *write;
+	export_write_fn *write; /* NULL: the timeline, by a thread of its own, for it is long */
 } formats[] = {
 	{"hatchet", hatchet_write},
 	{"hatchet_msgpack", hatchet_write_msgpack},
+	{"chrome_trace", NULL},
 };
 
 struct export
@@ -31,6 +36,12 @@ struct export
 	struct export_result result;
 	export_done_fn *done;
 	void *arg;
+	/* a timeline */
+	uv_work_t work;
+	struct export *next;
+	struct err err;
+	int r, fd;
+	_Atomic bool cancelled;
 };
 
 static int find_session(struct sqlite3 *db, const uint8_t uuid[16], int64_t *ret_id, char name[128])
@@ -53,29 +64,41 @@ static int find_session(struct sqlite3 *db, const uint8_t uuid[16], int64_t *ret
 	return r;
 }
 
-static int sealed_memfd(const char *text, size_t bytes)
+static int memfd_new(void)
 {
 	const int fd = memfd_create("protond-export", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	return fd < 0 ? neg_errno() : fd;
+}
+
+/* Read-only for whoever gets it; from its beginning. */
+static int memfd_seal(int fd)
+{
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0 ||
+		lseek(fd, 0, SEEK_SET) < 0)
+		return neg_errno();
+	return 0;
+}
+
+static int sealed_memfd(const char *text, size_t bytes)
+{
+	const int fd = memfd_new();
 	size_t at = 0;
 	ssize_t n;
-	int r;
+	int r = fd < 0 ? fd : 0;
 
-	if (fd < 0)
-		return neg_errno();
-	while (at < bytes) {
+	while (r == 0 && at < bytes) {
 		n = write(fd, text + at, bytes - at);
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			goto fail;
-		at += (size_t)n;
+		if (n < 0 && errno != EINTR)
+			r = neg_errno();
+		at += n > 0 ? (size_t)n : 0;
 	}
-	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) == 0 &&
-		lseek(fd, 0, SEEK_SET) == 0)
+	if (r == 0)
+		r = memfd_seal(fd);
+	if (r == 0)
 		return fd;
-fail:
-	r = neg_errno();
-	(void)close(fd);
+	if (fd >= 0)
+		(void)close(fd);
 	return r;
 }
 
@@ -114,14 +137,108 @@ static void export_on_done(void *arg, int r, const struct err *e)
 	free(x);
 }
 
+/* --- a timeline: a thread of libuv's and a connection of its own, which hold up nobody */
+
+/* What fwrite() ends in: a ceiling, and an end that can be asked for. */
+static ssize_t timeline_put(void *cookie, const char *bytes, size_t n)
+{
+	struct export *x = cookie;
+	ssize_t done;
+
+	errno = x->cancelled ? ECANCELED : EFBIG;
+	if (x->cancelled || x->result.bytes + n > EXPORT_BYTES_MAX)
+		return 0;
+	done = write(x->fd, bytes, n);
+	x->result.bytes += done > 0 ? (uint64_t)done : 0;
+	return done < 0 ? 0 : done;
+}
+
+static int timeline_write(struct export *x, struct sqlite3 *db, int64_t id)
+{
+	const cookie_io_functions_t io = {.write = timeline_put};
+	FILE *to = fopencookie(x, "w", io);
+	int r;
+
+	if (to == NULL)
+		return err_set(&x->err, -ENOMEM, "no memory for an export");
+	(void)setvbuf(to, NULL, _IONBF, 0);
+	r = chrome_write(db, id, &x->select, to, NULL, &x->err);
+	(void)fclose(to);
+	if (r == -EFBIG)
+		(void)err_set(&x->err, r,
+			"the timeline is over 1 GiB of JSON; protonview export -f chrome_trace -o "
+			"FILE writes it of any length, --phase and --process less of it");
+	if (r == -ECANCELED)
+		(void)err_set(&x->err, r, "protond is ending; the session is stored");
+	return r;
+}
+
+static void timeline_work(uv_work_t *work)
+{
+	struct export *x = (struct export *)((char *)work - offsetof(struct export, work));
+	struct sqlite3 *db = NULL;
+	int64_t id;
+
+	x->r = x->fd = memfd_new();
+	if (x->r < 0)
+		return;
+	if (sqlite3_open_v2(store_path(x->d->store), &db,
+		    SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
+		x->r = err_set(
+			&x->err, -EIO, "the database cannot be read: %s", sqlite3_errmsg(db));
+	} else {
+		(void)sqlite3_busy_timeout(db, BUSY_MS);
+		x->r = find_session(db, x->session, &id, x->result.name);
+		x->r = x->r < 0 ? err_set(&x->err, x->r, "the session is not in the database")
+				: timeline_write(x, db, id);
+	}
+	(void)sqlite3_close(db);
+	if (x->r == 0)
+		x->r = memfd_seal(x->fd);
+}
+
+static void timeline_after(uv_work_t *work, int status)
+{
+	struct export *x = (struct export *)((char *)work - offsetof(struct export, work)), **at;
+
+	for (at = &x->d->exports; *at != x; at = &(*at)->next)
+		;
+	*at = x->next;
+	if (status < 0)
+		x->r = err_set(&x->err, status, "protond is ending; the session is stored");
+	x->result.fd = x->fd;
+	if (x->r < 0 && x->fd >= 0)
+		(void)close(x->fd);
+	if (x->r < 0 && x->err.code == 0)
+		(void)err_set(&x->err, x->r, "the timeline cannot be written: %s", strerror(-x->r));
+	export_on_done(x, x->r, &x->err);
+}
+
+void export_stop(struct daemon *d)
+{
+	struct export *x;
+
+	for (x = d->exports; x != NULL; x = x->next) {
+		x->cancelled = true;
+		(void)uv_cancel((uv_req_t *)&x->work);
+	}
+	while (d->exports != NULL)
+		(void)uv_run(&d->loop, UV_RUN_ONCE);
+}
+
 static void export_on_stored(void *arg, int r, const struct err *e)
 {
 	struct export *x = arg;
 
-	if (r < 0)
+	if (r < 0) {
 		export_on_done(x, r, e);
-	else
+	} else if (x->format->write != NULL) {
 		store_call(x->d->store, export_work, x, export_on_done);
+	} else {
+		x->next = x->d->exports;
+		x->d->exports = x;
+		(void)uv_queue_work(&x->d->loop, &x->work, timeline_work, timeline_after);
+	}
 }
 
 static void export_fail(export_done_fn *done, void *arg, int r, const char *words)
@@ -143,7 +260,8 @@ void export_session(struct daemon *d, const uint8_t session[16], const char *for
 			break;
 	}
 	if (i == sizeof(formats) / sizeof(formats[0])) {
-		export_fail(done, arg, -EINVAL, "unknown format: use hatchet or hatchet_msgpack");
+		export_fail(done, arg, -EINVAL,
+			"unknown format: use hatchet, hatchet_msgpack or chrome_trace");
 		return;
 	}
 	x = calloc(1, sizeof(*x));
@@ -154,7 +272,7 @@ void export_session(struct daemon *d, const uint8_t session[16], const char *for
 	x->d = d;
 	x->format = &formats[i];
 	x->select = (struct profile_select){.one_phase = phases > 0, .phase = phases - 1};
-	x->result.fd = -1;
+	x->result.fd = x->fd = -1;
 	x->done = done;
 	x->arg = arg;
 	memcpy(x->session, session, 16);

@@ -19,6 +19,8 @@ int fold_new(const struct fold_limits *l, struct fold **ret)
 		f->limit = *l;
 	if (f->limit.nodes == 0)
 		f->limit.nodes = 262144;
+	if (f->limit.trace_bytes == 0)
+		f->limit.trace_bytes = 512ull << 20;
 	if (f->limit.launches == 0)
 		f->limit.launches = 1048576;
 	if (f->limit.sessions == 0)

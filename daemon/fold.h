@@ -19,11 +19,13 @@
 
 struct fold;
 
-struct fold_limits {        /* 0: the default */
-	uint32_t nodes;     /* cells per (session, process): 262 144; surplus counts in (other) */
-	uint32_t launches;  /* open launches per process: 1 048 576; the oldest leave, counted */
-	uint32_t sessions;  /* live at once: 1 024 */
-	uint32_t processes; /* 4 096 */
+struct fold_limits {          /* 0: the default */
+	uint32_t nodes;       /* cells per (session, process): 262 144; surplus counts in (other) */
+	uint32_t launches;    /* open launches per process: 1 048 576; the oldest leave, counted */
+	uint32_t sessions;    /* live at once: 1 024 */
+	uint32_t processes;   /* 4 096 */
+	uint64_t trace_bytes; /* of one session's timeline: 512 MiB; the oldest chunks leave */
+	uint64_t trace_ns;    /* chunks older than this leave; 0: at no age */
 };
 
 int fold_new(const struct fold_limits *l, struct fold **ret); /* -ENOMEM */
@@ -159,13 +161,15 @@ struct row_device { int64_t process; uint32_t device; struct ring_device d; };
 struct row_busy { int64_t session, process; uint32_t device; uint64_t busy_ns, first_ns, last_ns; };
 struct row_loss { int64_t session, process; uint32_t cause; uint64_t count; };
 struct row_note { int64_t session, process; uint32_t number; int64_t ns; char text[256]; };
+/* A chunk of a timeline. bytes: owned; NULL: gone (n is 0). store_load() gives n without bytes. */
+struct row_trace { int64_t session, process; uint64_t first, end_ns; uint32_t number, events, n; void *bytes; };
 struct row_lane { int64_t process; uint32_t lane; uint64_t head; };
 struct row_pending { int64_t process; void *bytes; uint32_t n; }; /* owned; the fold's own encoding */
 struct row_anchor { uint64_t clock, monotonic_ns, realtime_ns, error_ns; uint32_t ring_clock; };
 
 #define ROWS(X)                                                                                  \
         X(process) X(session) X(member) X(active) X(segment) X(node) X(cell) X(metric) X(config) \
-        X(device) X(busy) X(loss) X(note) X(lane) X(pending) X(anchor)
+        X(device) X(busy) X(trace) X(loss) X(note) X(lane) X(pending) X(anchor)
 /* clang-format on */
 
 struct batch {

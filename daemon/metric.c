@@ -111,7 +111,7 @@ static void metric_merge(
 	dirty_mark(&part->tree.dirty_metrics, &m->dirty, (uint32_t)(m - part->tree.metric));
 }
 
-void tree_metric(struct part *part, const struct rec_metric *r)
+void tree_metric(struct part *part, const struct lane *lane, const struct rec_metric *r)
 {
 	struct process *p = part->process;
 	uint8_t type = REC_FLAGS(r->hdr);
@@ -127,6 +127,9 @@ void tree_metric(struct part *part, const struct rec_metric *r)
 	key.node = node_of_path(p, REC_ID(r->hdr));
 	key.segment = window_segment(&part->window, r->clock);
 	m = tree_metric_put(part, &key);
-	if (m != NULL)
-		metric_merge(part, m, type, r);
+	if (m == NULL)
+		return;
+	metric_merge(part, m, type, r);
+	if (part->timeline != NULL)
+		timeline_metric(part, lane, m, r);
 }

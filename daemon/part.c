@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "engine.h"
+
 struct part *part_new(struct session *s, struct process *p)
 {
 	struct part *part;
@@ -19,6 +21,13 @@ struct part *part_new(struct session *s, struct process *p)
 	part->cpu = s->row.cpu == 0;
 	part->gpu = s->row.gpu == 0 && strcmp(s->row.backend, "none") != 0;
 	part->python = s->row.context == 1;
+	if (s->row.data != SESSION_TREE) {
+		part->timeline = calloc(1, sizeof(*part->timeline));
+		if (part->timeline == NULL) {
+			free(part);
+			return NULL;
+		}
+	}
 	s->part[s->n_parts++] = part;
 	s->n_processes++;
 	s->dirty = true;
@@ -31,6 +40,7 @@ void part_free(struct part *part)
 		return;
 	window_fini(&part->window);
 	tree_fini(&part->tree);
+	timeline_free(part);
 	free(part);
 }
 
@@ -83,8 +93,10 @@ void part_detach(struct part *part, uint64_t clock)
 
 	for (i = 0; i < p->n_now; i++)
 		if (p->now[i].path < p->n_paths)
-			tree_open_scope(part, p->now[i].path, p->now[i].begin, clock);
+			tree_open_scope(part, &p->lane[p->now[i].lane], p->now[i].path,
+				p->now[i].begin, clock);
 	correlate_detach(p, part);
+	timeline_seal(part);
 	for (i = 0; p->part[i] != part; i++)
 		;
 	memmove(p->part + i, p->part + i + 1, (p->n_parts - i - 1) * sizeof(p->part[0]));
@@ -101,6 +113,8 @@ bool part_is_clean(const struct part *part)
 
 	if (!part->stored || part->tree.dirty_cells.n > 0 || part->tree.dirty_metrics.n > 0 ||
 		part->tree.dirty_configs.n > 0 || part->loss_dirty != 0 || part->counted_dirty != 0)
+		return false;
+	if (part->timeline != NULL && (part->timeline->dirty || part->timeline->n_sealed > 0))
 		return false;
 	for (i = 0; i < part->tree.n_busy; i++)
 		if (part->tree.busy[i]->dirty)

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PENDING_VERSION 1u
+/* 1: without a launch's thread, a record's context and a lane's name */
+#define PENDING_VERSION 2u
 #define PENDING_MAX     (256u << 20)
 
 struct pack {
@@ -53,6 +54,7 @@ static int pack_done(struct pack *k, void **ret_bytes, uint32_t *ret_n)
 
 struct unpack {
 	const uint8_t *at, *end;
+	uint32_t version;
 	bool bad, no_memory;
 };
 
@@ -91,6 +93,12 @@ static uint32_t get_count(struct unpack *u)
 	return u->bad ? 0 : n;
 }
 
+static bool get_version(struct unpack *u)
+{
+	u->version = get32(u);
+	return !u->bad && u->version >= 1 && u->version <= PENDING_VERSION;
+}
+
 /* --- one launch, one record */
 
 static void put_gpu(struct pack *k, const struct gpu *g)
@@ -102,6 +110,7 @@ static void put_gpu(struct pack *k, const struct gpu *g)
 	put(k, g->captured);
 	put(k, g->config);
 	put(k, g->stream);
+	put(k, g->context);
 	put(k, g->device);
 	put(k, g->type);
 	put(k, g->flags);
@@ -118,6 +127,7 @@ static void get_gpu(
 	g->captured = get32(u);
 	g->config = get32(u);
 	g->stream = get32(u);
+	g->context = u->version > 1 ? get32(u) : 0;
 	g->device = (uint16_t)get(u);
 	g->type = (uint8_t)get(u);
 	g->flags = (uint8_t)get(u);
@@ -141,6 +151,7 @@ static void put_launch(struct pack *k, const struct correlate *c, const struct l
 	put(k, l->epoch);
 	put(k, l->flags);
 	put(k, l->round);
+	put(k, l->tid);
 	for (at = l->records; at != 0; at = c->gpu[at - 1].next)
 		n++;
 	put(k, n);
@@ -176,6 +187,7 @@ static void get_launch(struct unpack *u, struct process *p, uint32_t list, uint6
 	l.epoch = (uint16_t)get(u);
 	l.flags = (uint8_t)get(u);
 	l.round = get32(u);
+	l.tid = u->version > 1 ? get32(u) : 0;
 	n = get_count(u);
 	to = u->bad ? NULL : correlate_put(p, &l);
 	u->bad |= to == NULL;
@@ -379,6 +391,7 @@ static void put_lanes(struct pack *k, const struct process *p)
 		put_told(k, &p->lane[i].nested);
 		put(k, p->lane[i].tid);
 		put(k, p->lane[i].generation);
+		put(k, p->lane[i].name);
 	}
 }
 
@@ -396,6 +409,7 @@ static void get_lanes(struct unpack *u, struct process *p)
 		get_told(u, &p->lane[i].nested);
 		p->lane[i].tid = get32(u);
 		p->lane[i].generation = get32(u);
+		p->lane[i].name = u->version > 1 ? get32(u) : NAME_NONE;
 	}
 }
 
@@ -485,7 +499,7 @@ int pending_unpack(struct process *p, const void *bytes, uint32_t n)
 	uint64_t slots = 0;
 	uint32_t i;
 
-	if (get(&u) != PENDING_VERSION)
+	if (!get_version(&u))
 		return -EBADMSG;
 	get_own_anchors(&u, p);
 	for (i = 0; i < LOST_CAUSE_MAX; i++)
@@ -517,7 +531,7 @@ int pending_unpack_fold(struct fold *f, const void *bytes, uint32_t n)
 {
 	struct unpack u = {.at = bytes, .end = (const uint8_t *)bytes + n};
 
-	if (get(&u) != PENDING_VERSION)
+	if (!get_version(&u))
 		return -EBADMSG;
 	f->now_ns = get(&u);
 	f->cost_ns = get(&u);

@@ -72,7 +72,7 @@ static void on_scope(struct drain *d, const uint8_t *record)
 	from = clockmap_ns(&p->clock, r.begin);
 	to = clockmap_ns(&p->clock, r.end);
 	for (i = 0; i < p->n_parts; i++)
-		tree_scope(p->part[i], path, r.begin, r.end, to > from ? to - from : 0);
+		tree_scope(p->part[i], &p->lane[d->lane], &r, to > from ? to - from : 0);
 	if (p->n_now != 0)
 		process_now_left(p, d->lane, path, r.begin);
 }
@@ -87,7 +87,7 @@ static void on_launch(struct drain *d, const uint8_t *record)
 		loss_bad(p, 1);
 		return;
 	}
-	correlate_launch(p, &r);
+	correlate_launch(p, &r, p->lane[d->lane].tid);
 }
 
 /* Times that cannot be: the record counts, without a time. */
@@ -120,6 +120,7 @@ static void on_kernel(struct drain *d, const uint8_t *record)
 		.captured = r.captured,
 		.config = r.config,
 		.stream = r.stream,
+		.context = r.context,
 		.epoch = r.epoch,
 		.device = r.device,
 		.type = REC_KERNEL,
@@ -146,6 +147,7 @@ static void on_copy(struct drain *d, const uint8_t *record)
 		.captured = r.captured,
 		.config = UINT32_MAX,
 		.stream = r.stream,
+		.context = r.context,
 		.epoch = r.epoch,
 		.device = r.device,
 		.type = REC_TYPE(r.hdr),
@@ -170,7 +172,7 @@ static void on_metric(struct drain *d, const uint8_t *record)
 		return;
 	}
 	for (i = 0; i < p->n_parts; i++)
-		tree_metric(p->part[i], &r);
+		tree_metric(p->part[i], &p->lane[d->lane], &r);
 }
 
 static void on_session(struct drain *d, const uint8_t *record)
@@ -186,6 +188,7 @@ static void on_thread(struct drain *d, const uint8_t *record)
 	memcpy(&r, record, sizeof(r));
 	d->process->lane[d->lane].tid = r.tid;
 	d->process->lane[d->lane].generation = r.generation;
+	d->process->lane[d->lane].name = REC_ID(r.hdr);
 }
 
 static void on_clock(struct drain *d, const uint8_t *record)

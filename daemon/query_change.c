@@ -17,6 +17,7 @@ struct change {
 	uint64_t max_bytes; /* prune */
 	uint32_t deleted;   /* prune */
 	int fd;             /* portable: the memfd */
+	bool timeline;      /* portable: with it */
 	int64_t bytes;
 };
 
@@ -137,7 +138,7 @@ static int portable_work(struct sqlite3 *db, void *arg, struct err *e)
 {
 	struct change *c = arg;
 	unsigned char *image = NULL;
-	int r = store_portable(db, c->id, &image, &c->bytes, e);
+	int r = store_portable(db, c->id, c->timeline, &image, &c->bytes, e);
 
 	if (r < 0)
 		return r;
@@ -169,6 +170,8 @@ void query_portable(struct request *q)
 {
 	struct change *c = change_new(q);
 
-	if (c != NULL)
-		store_call(q->d->store, portable_work, c, portable_on_done);
+	if (c == NULL)
+		return;
+	(void)wire_get_bool(q->params, "timeline", &c->timeline); /* no boolean: without it */
+	store_call(q->d->store, portable_work, c, portable_on_done);
 }

@@ -336,6 +336,24 @@ static void restore_small(struct restore *r)
 	}
 }
 
+static void restore_chunks(struct restore *r)
+{
+	const struct row_trace *row = r->batch->trace.row;
+	struct session *s;
+	uint32_t i;
+
+	for (i = 0; i < r->batch->trace.n; i++, row++) {
+		s = session_by_id(r->fold, row->session);
+		if (s != NULL)
+			timeline_put(s, &(struct chunk){.process = row->process,
+						.number = row->number,
+						.first = row->first,
+						.end_ns = row->end_ns,
+						.events = row->events,
+						.n = row->n});
+	}
+}
+
 static void restore_rings(struct restore *r)
 {
 	const struct batch *b = r->batch;
@@ -425,7 +443,7 @@ int fold_restore(struct fold *f, const struct batch *b)
 {
 	static void (*const step[])(struct restore *) = {restore_anchors, restore_owners,
 		restore_spans, restore_members, restore_cells, restore_metrics, restore_configs,
-		restore_small, restore_rings, attach_rest};
+		restore_small, restore_chunks, restore_rings, attach_rest};
 	struct restore r = {.fold = f, .batch = b};
 	uint32_t i;
 	int e = index_nodes(&r);

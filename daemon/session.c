@@ -94,6 +94,7 @@ void session_free(struct session *s)
 	free(s->active.v);
 	free(s->segment.v);
 	free(s->note);
+	chunks_fini(&s->chunks);
 	free(s);
 }
 

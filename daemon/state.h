@@ -16,6 +16,7 @@
 #include "fold.h"
 #include "record.h"
 #include "table.h"
+#include "timeline.h"
 #include "tree.h"
 #include "window.h"
 
@@ -107,8 +108,8 @@ struct told {
 struct lane {
 	uint64_t head;
 	struct told full, nested;
-	uint32_t tid, generation;
-	uint32_t now_first, now_n; /* its frames in process.now */
+	uint32_t tid, generation, name; /* of its thread */
+	uint32_t now_first, now_n;      /* its frames in process.now */
 	bool dirty;
 };
 
@@ -177,6 +178,7 @@ struct session {
 	struct note *note;
 	uint32_t n_notes, cap_notes, notes_stored;
 	uint64_t opened_ns, closed_ns; /* monotonic: active since (0: not); last end */
+	struct chunks chunks;
 };
 
 struct part {
@@ -188,6 +190,7 @@ struct part {
 	uint32_t n_open; /* launches in flight */
 	struct window window;
 	struct tree tree;
+	struct timeline *timeline; /* NULL: none is kept */
 	uint64_t loss[LOST_CAUSE_MAX], counted[NOTE_MAX], counted_ns[NOTE_MAX];
 	uint32_t loss_dirty, counted_dirty; /* bits */
 };
@@ -206,6 +209,7 @@ struct fold {
 	uint32_t n_deleted, cap_deleted, round;
 	uint64_t now_ns;
 	uint64_t cost_ns;
+	uint64_t sealed_bytes; /* of chunks that wait for the next collect */
 	bool cost_known, dirty;
 	bool no_memory; /* for good: the journal has what this fold lacks */
 	bool no_space;  /* during one fold_apply() */

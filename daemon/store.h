@@ -3,6 +3,7 @@
 #ifndef PROTOND_STORE_H
 #define PROTOND_STORE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "err.h"
@@ -47,8 +48,9 @@ int store_delete_session(
  * until the file's live pages are below max_bytes (0: none). *ret_n: how many. */
 int store_prune(struct sqlite3 *db, int64_t before_realtime_ns, uint64_t max_bytes, uint32_t *ret_n,
 	struct err *e);
-/* One session as a portable file image: sqlite3_malloc64()ed by sqlite3_serialize(). */
-int store_portable(
-	struct sqlite3 *db, int64_t id, unsigned char **ret, int64_t *ret_bytes, struct err *e);
+/* One session as a portable file image, with its timeline or without: sqlite3_malloc64()ed by
+ * sqlite3_serialize(). */
+int store_portable(struct sqlite3 *db, int64_t id, bool timeline, unsigned char **ret,
+	int64_t *ret_bytes, struct err *e);
 
 #endif

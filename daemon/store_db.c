@@ -24,7 +24,7 @@
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverlength-strings" /* both compilers take far longer ones */
 /* Step n takes a database from user_version n to n + 1. */
-static const char *const migrations[] = {SCHEMA_V1};
+static const char *const migrations[] = {SCHEMA_V1, SCHEMA_V2};
 #pragma GCC diagnostic pop
 _Static_assert(sizeof(migrations) / sizeof(*migrations) == SCHEMA_VERSION, "one step a version");
 

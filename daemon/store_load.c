@@ -321,6 +321,19 @@ static int get_note(struct store_db *d, sqlite3_stmt *q, struct row_note *n)
 	return 0;
 }
 
+static int get_trace(struct store_db *d, sqlite3_stmt *q, struct row_trace *t)
+{
+	(void)d;
+	*t = (struct row_trace){.session = sqlite3_column_int64(q, 0),
+		.process = sqlite3_column_int64(q, 1),
+		.number = get_u32(q, 2),
+		.first = get_u64(q, 3),
+		.events = get_u32(q, 4),
+		.end_ns = get_u64(q, 5),
+		.n = get_u32(q, 6)};
+	return 0;
+}
+
 static int get_lane(struct store_db *d, sqlite3_stmt *q, struct row_lane *l)
 {
 	(void)d;
@@ -463,7 +476,7 @@ static int load_nodes(struct store_db *d, struct batch *b, struct err *e)
 #define LOADS(X)                                                                                   \
 	X(process, PROCESS) X(session, SESSION) X(member, MEMBER) X(active, ACTIVE)                \
 	X(segment, SEGMENT) X(cell, CELL) X(metric, METRIC) X(config, CONFIG) X(device, DEVICE)    \
-	X(busy, BUSY) X(loss, LOSS) X(note, NOTE) X(lane, LANE) X(pending, PENDING)                \
+	X(busy, BUSY) X(trace, TRACE) X(loss, LOSS) X(note, NOTE) X(lane, LANE) X(pending, PENDING)                \
 	X(anchor, ANCHOR)
 /* clang-format on */
 

@@ -40,6 +40,7 @@ static int copy_rows(sqlite3_stmt *select, sqlite3_stmt *insert)
 struct copy {
 	sqlite3 *from, *to;
 	int64_t session;
+	bool timeline;
 };
 
 static int copy_table(const struct copy *c, const char *table, const char *sql, struct err *e)
@@ -86,15 +87,15 @@ static int copy_all(const struct copy *c, struct err *e)
 	if (!found)
 		return err_set(e, -ENOENT, "no session %lld", (long long)c->session);
 	for (i = 0; r == 0 && i < sizeof(tables) / sizeof(*tables); i++)
-		r = copy_table(c, tables[i].table, tables[i].sql, e);
+		if (c->timeline || strcmp(tables[i].table, "trace") != 0)
+			r = copy_table(c, tables[i].table, tables[i].sql, e);
 	return r;
 }
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverlength-strings"
-static const char schema[] = SCHEMA_V1;
+static const char schema[] = SCHEMA;
 #pragma GCC diagnostic pop
-_Static_assert(SCHEMA_VERSION == 1, "the portable file has the schema of all migrations");
 
 /* The tokens by which `run` finds its session are nobody's business elsewhere. */
 #define BEFORE_SERIALIZE                                               \
@@ -118,9 +119,10 @@ static int fill(const struct copy *c, struct err *e)
 	return r;
 }
 
-int store_portable(sqlite3 *db, int64_t id, unsigned char **ret, int64_t *ret_bytes, struct err *e)
+int store_portable(sqlite3 *db, int64_t id, bool timeline, unsigned char **ret, int64_t *ret_bytes,
+	struct err *e)
 {
-	struct copy c = {.from = db, .session = id};
+	struct copy c = {.from = db, .session = id, .timeline = timeline};
 	sqlite3_int64 bytes = 0;
 	unsigned char *image = NULL;
 	int r, rc = sqlite3_open_v2(":memory:", &c.to,

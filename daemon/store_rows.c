@@ -517,6 +517,31 @@ static int put_busy(struct store_db *d, const struct row_busy *b)
 	return run(q);
 }
 
+/* One that is gone takes those before it along. */
+static int put_trace(struct store_db *d, const struct row_trace *t)
+{
+	sqlite3_stmt *q = d->q[SQL_TRACE_PUT], *drop = d->q[SQL_TRACE_DROP];
+	int rc;
+
+	bind_int(q, 1, t->session);
+	bind_int(q, 2, t->process);
+	bind_int(q, 3, t->number);
+	bind_u64(q, 4, t->first);
+	bind_int(q, 5, t->events);
+	bind_u64(q, 6, t->end_ns);
+	if (t->bytes == NULL)
+		(void)sqlite3_bind_null(q, 7);
+	else
+		(void)sqlite3_bind_blob64(q, 7, t->bytes, t->n, SQLITE_STATIC);
+	rc = run(q);
+	if (rc != SQLITE_OK || t->bytes != NULL)
+		return rc;
+	bind_int(drop, 1, t->session);
+	bind_int(drop, 2, t->process);
+	bind_int(drop, 3, t->number);
+	return run(drop);
+}
+
 static int put_loss(struct store_db *d, const struct row_loss *l)
 {
 	sqlite3_stmt *q = d->q[SQL_LOSS_PUT];

@@ -58,6 +58,10 @@
 	                 "VALUES(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)")                              \
 	X(BUSY_PUT,      "INSERT OR REPLACE INTO busy(session,process,device,busy_ns,first_ns,last_ns) "    \
 	                 "VALUES(?1,?2,?3,?4,?5,?6)")                                                       \
+	X(TRACE_PUT,     "INSERT OR REPLACE INTO trace(session,process,number,first,events,end_ns,bytes) " \
+	                 "VALUES(?1,?2,?3,?4,?5,?6,?7)")                                                    \
+	/* of what is gone the last one tells how much that is */                                           \
+	X(TRACE_DROP,    "DELETE FROM trace WHERE session=?1 AND process=?2 AND number<?3 AND bytes IS NULL") \
 	X(LOSS_PUT,      "INSERT OR REPLACE INTO loss(session,process,cause,count) VALUES(?1,?2,?3,?4)")    \
 	X(NOTE_PUT,      "INSERT OR REPLACE INTO note(session,process,number,ns,text) "                     \
 	                 "VALUES(?1,?2,?3,?4,?5)")                                                          \
@@ -93,6 +97,8 @@
 	                 "memory_clock_khz,bus_width,memory_bytes FROM device WHERE process IN " SQL_LOADED) \
 	X(BUSY_LOAD,     "SELECT session,process,device,busy_ns,first_ns,last_ns FROM busy "                \
 	                 "WHERE session IN " SQL_LIVE)                                                      \
+	X(TRACE_LOAD,    "SELECT session,process,number,first,events,end_ns,coalesce(length(bytes),0) "     \
+	                 "FROM trace WHERE session IN " SQL_LIVE " ORDER BY rowid")                         \
 	/* session 0: what a process lost outside of any session */                                         \
 	X(LOSS_LOAD,     "SELECT session,process,cause,count FROM loss WHERE session IN " SQL_LIVE          \
 	                 " OR (session=0 AND process IN " SQL_LOADED ") ORDER BY 1,2,3")                    \
@@ -114,6 +120,7 @@
 	X("DELETE FROM metric WHERE session=?1")                                                            \
 	X("DELETE FROM config WHERE session=?1")                                                            \
 	X("DELETE FROM busy WHERE session=?1")                                                              \
+	X("DELETE FROM trace WHERE session=?1")                                                             \
 	X("DELETE FROM loss WHERE session=?1")                                                              \
 	X("DELETE FROM note WHERE session=?1")                                                              \
 	X("DELETE FROM active WHERE session=?1")                                                            \
@@ -143,6 +150,7 @@
 	X(metric,  "SELECT * FROM metric WHERE session=?1")                                                 \
 	X(config,  "SELECT * FROM config WHERE session=?1")                                                 \
 	X(busy,    "SELECT * FROM busy WHERE session=?1")                                                   \
+	X(trace,   "SELECT * FROM trace WHERE session=?1 ORDER BY rowid")                                   \
 	X(loss,    "SELECT * FROM loss WHERE session=?1 OR (session=0 AND process IN "                      \
 	           "(SELECT process FROM member WHERE session=?1))")                                        \
 	X(note,    "SELECT * FROM note WHERE session=?1 OR (session=0 AND process IN "                      \

@@ -176,8 +176,11 @@ static void cell_duration(struct tree *t, uint32_t at, uint64_t own_ns)
 
 /* --- scopes */
 
-void tree_scope(struct part *part, uint32_t path, uint64_t begin, uint64_t end, uint64_t own_ns)
+void tree_scope(
+	struct part *part, const struct lane *lane, const struct rec_scope *r, uint64_t own_ns)
 {
+	const uint64_t begin = r->begin, end = r->end;
+	const uint32_t path = REC_ID(r->hdr);
 	struct process *p = part->process;
 	struct tree *t = &part->tree;
 	struct cell key = {.device = DEVICE_NONE, .class = CLASS_CPU}, *c;
@@ -208,9 +211,13 @@ void tree_scope(struct part *part, uint32_t path, uint64_t begin, uint64_t end, 
 		c->count++;
 		cell_duration(t, at, own_ns);
 	}
+	if (part->timeline != NULL)
+		timeline_scope(part, lane, c, begin, end,
+			REC_FLAGS(r->hdr) & (SCOPE_BEGAN_BEFORE | SCOPE_UNWOUND | SCOPE_SPAN));
 }
 
-void tree_open_scope(struct part *part, uint32_t path, uint64_t begin, uint64_t end)
+void tree_open_scope(
+	struct part *part, const struct lane *lane, uint32_t path, uint64_t begin, uint64_t end)
 {
 	struct process *p = part->process;
 	struct cell key = {.device = DEVICE_NONE, .class = CLASS_CPU}, *c;
@@ -231,6 +238,8 @@ void tree_open_scope(struct part *part, uint32_t path, uint64_t begin, uint64_t 
 	dirty_mark(&part->tree.dirty_cells, &c->dirty, at);
 	c->sum_ns = sum(c->sum_ns, ns);
 	c->open++;
+	if (part->timeline != NULL)
+		timeline_scope(part, lane, c, begin, end, TRACE_OPEN);
 }
 
 /* --- what the GPU did */
@@ -402,6 +411,8 @@ void tree_gpu(struct part *part, const struct launch *l, const struct gpu *g)
 		c->sum_ns = sum(c->sum_ns, g->end - g->start);
 		cell_duration(t, at, g->end - g->start);
 		busy_within(part, g);
+		if (part->timeline != NULL)
+			timeline_op(part, l, g, c);
 	} else {
 		c->untimed++;
 	}

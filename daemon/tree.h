@@ -14,6 +14,7 @@
 struct part;
 struct process;
 struct gpu;
+struct lane;
 struct launch;
 
 #define DEVICE_NONE    UINT8_MAX
@@ -103,10 +104,12 @@ static inline void dirty_mark(struct dirty *d, bool *flag, uint32_t at)
 }
 
 /* What the three kinds of events do. */
-void tree_scope(struct part *part, uint32_t path, uint64_t begin, uint64_t end, uint64_t own_ns);
-void tree_open_scope(struct part *part, uint32_t path, uint64_t begin, uint64_t end);
+void tree_scope(
+	struct part *part, const struct lane *lane, const struct rec_scope *r, uint64_t own_ns);
+void tree_open_scope(
+	struct part *part, const struct lane *lane, uint32_t path, uint64_t begin, uint64_t end);
 void tree_gpu(struct part *part, const struct launch *l, const struct gpu *g);
-void tree_metric(struct part *part, const struct rec_metric *m);
+void tree_metric(struct part *part, const struct lane *lane, const struct rec_metric *m);
 
 /* For restore: as they were. NULL, TABLE_NONE: out of memory. */
 uint32_t tree_cell_put(struct part *part, const struct cell *key); /* whatever the ceiling */

@@ -115,9 +115,7 @@ static int options_read(
 	if (!choose(backend, o->backend, &gpu))
 		return fail(-EINVAL, "unknown backend '%.40s': use cupti or none", o->backend);
 	if (!choose(data, o->data, &ret->data))
-		return fail(-EINVAL, "unknown data '%.40s': use tree", o->data);
-	if (ret->data != SESSION_TREE)
-		return fail(-EINVAL, "data '%.40s': timelines are not kept yet: use tree", o->data);
+		return fail(-EINVAL, "unknown data '%.40s': use tree, trace or both", o->data);
 	if (o->mode != NULL && o->mode[0] != '\0')
 		return fail(-EINVAL, "mode '%.40s': there is none yet", o->mode);
 	if (!choose(context, o->context, &ret->context))
@@ -394,11 +392,12 @@ PD_EXPORT int protond_deactivate(int session, int flags)
 	return r;
 }
 
-#define UNKNOWN_FORMAT "unknown format '%.40s': use hatchet or hatchet_msgpack"
+#define UNKNOWN_FORMAT "unknown format '%.40s': use hatchet, hatchet_msgpack or chrome_trace"
 
 static bool known_format(const char *format)
 {
-	return strcmp(format, "hatchet") == 0 || strcmp(format, "hatchet_msgpack") == 0;
+	return strcmp(format, "hatchet") == 0 || strcmp(format, "hatchet_msgpack") == 0 ||
+	       strcmp(format, "chrome_trace") == 0;
 }
 
 static int finalize(struct session *s, const char *format)

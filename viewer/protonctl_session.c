@@ -10,6 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#define EXPORT_TIMEOUT_MS 300000 /* a long timeline takes its time */
+
 static const char *const shared_options[] = {"backend", "context", "data", "hook", "mode", "cpu"};
 
 int session_params(struct ctl *c, struct wire_buf *b)
@@ -22,11 +24,6 @@ int session_params(struct ctl *c, struct wire_buf *b)
 		if (v != NULL)
 			wire_kv_str(b, shared_options[i], v);
 	}
-	v = ctl_option(c, "data");
-	if (v != NULL && strcmp(v, "tree") != 0)
-		ctl_warn(c,
-			"--data %s: this version stores the tree only; timelines are not kept yet",
-			v);
 	return 0;
 }
 
@@ -446,6 +443,24 @@ static int place_file(int from, const char *path, bool force)
 	return r;
 }
 
+/* By what the name ends in. */
+static const char *format_of(const char *path)
+{
+	static const struct {
+		const char *end, *format;
+	} formats[] = {{".hatchet_msgpack", "hatchet_msgpack"}, {".chrome_trace", "chrome_trace"},
+		{".json", "chrome_trace"}};
+	const size_t n = strlen(path);
+	size_t i, k;
+
+	for (i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
+		k = strlen(formats[i].end);
+		if (n > k && strcmp(path + n - k, formats[i].end) == 0)
+			return formats[i].format;
+	}
+	return "hatchet";
+}
+
 int export_file(struct rpc *r, const char *session, const char *path, bool force, struct err *e)
 {
 	struct wire_buf *b = rpc_begin(r, "export");
@@ -453,8 +468,8 @@ int export_file(struct rpc *r, const char *session, const char *path, bool force
 	int code;
 
 	wire_kv_str(b, "session", session);
-	wire_kv_str(b, "format", "hatchet");
-	code = rpc_call(r, RPC_TIMEOUT_MS, &reply, e);
+	wire_kv_str(b, "format", format_of(path));
+	code = rpc_call(r, EXPORT_TIMEOUT_MS, &reply, e);
 	if (code < 0)
 		return code;
 	if (reply.fd < 0)

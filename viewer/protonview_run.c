@@ -109,9 +109,11 @@ static int prepare(struct run *run)
 	if (r == 0)
 		r = parse_sort(run);
 	if (r == 0 && run->o.verb == VERB_export && format != NULL &&
-		strcmp(format, "hatchet") != 0 && strcmp(format, "hatchet_msgpack") != 0)
+		strcmp(format, "hatchet") != 0 && strcmp(format, "hatchet_msgpack") != 0 &&
+		strcmp(format, "chrome_trace") != 0)
 		r = err_set(&run->e, -EINVAL,
-			"export: format '%s' is not known (hatchet and hatchet_msgpack are)",
+			"export: format '%s' is not known (hatchet, hatchet_msgpack and "
+			"chrome_trace are)",
 			format);
 	else if (r == 0 && run->o.verb != VERB_export && format != NULL)
 		r = frame_format_parse(format, &run->print.format, &run->e);
@@ -128,9 +130,20 @@ static bool wants_all(const struct run *run)
 	       given(run, OPT_METRICS);
 }
 
-static int open_source(struct run *run, const char *ref, bool lean, struct profile **ret)
+static void warn_gone(struct run *run, const struct chrome_counts *c)
 {
-	struct source_options so = {.db = run->o.value[OPT_DB]};
+	if (c->gone > 0)
+		warning_add(&run->warnings,
+			"%llu events had left the timeline (trace_mb, trace_s in protond.conf); "
+			"the tree has them",
+			(unsigned long long)c->gone);
+}
+
+/* The profile; or, where `timeline` is given, the timeline, written there. */
+static int open_source(
+	struct run *run, const char *ref, bool lean, FILE *timeline, struct profile **ret)
+{
+	struct source_options so = {.db = run->o.value[OPT_DB], .timeline = timeline};
 	struct source s;
 	int r;
 
@@ -147,7 +160,9 @@ static int open_source(struct run *run, const char *ref, bool lean, struct profi
 		run->partial = true;
 		warning_add(&run->warnings, "%s: the newest changes cannot be read from here", ref);
 	}
-	*ret = s.p;
+	warn_gone(run, &s.counts);
+	if (ret != NULL)
+		*ret = s.p;
 	return 0;
 }
 
@@ -230,7 +245,7 @@ static int open_pair(struct run *run, const char *before, const char *after, str
 	int i, r = 0;
 
 	for (i = 0; i < 2 && r == 0; i++)
-		r = open_source(run, refs[i], true, &ret->p[i]);
+		r = open_source(run, refs[i], true, NULL, &ret->p[i]);
 	if (r == 0 && metrics == NULL)
 		metrics = default_of_both(ret);
 	if (r == 0 && metrics == NULL)
@@ -301,7 +316,7 @@ static int run_tree(struct run *run)
 
 	if (given(run, OPT_DIFF_PROFILE) && !given(run, OPT_LIST))
 		return tree_of_diff(run);
-	r = open_source(run, run->o.args[0], true, &p);
+	r = open_source(run, run->o.args[0], true, NULL, &p);
 	if (r == 0 && given(run, OPT_LIST) && !given(run, OPT_JSON)) {
 		metrics_list(p, &run->out);
 		profile_free(p);
@@ -353,7 +368,7 @@ static int run_flat(struct run *run)
 {
 	struct profile *p = NULL;
 	struct view *v = NULL;
-	int r = open_source(run, run->o.args[0], false, &p);
+	int r = open_source(run, run->o.args[0], false, NULL, &p);
 
 	if (r == 0)
 		r = new_view(run, p, NULL, &v);
@@ -521,61 +536,97 @@ static int run_sessions(struct run *run)
 /* --- export
  * --------------------------------------------------------------------------------------- */
 
-/* Complete or not at all: a temporary file beside it takes its name. */
-static int write_file(struct run *run, const char *path, const char *text, size_t n)
-{
+struct output {
 	char temporary[4096];
-	int fd, r;
+	FILE *file;
+};
 
-	if (snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path) >= (int)sizeof(temporary))
+/* A temporary file beside the target, or standard output. */
+static int output_open(struct run *run, const char *path, struct output *ret)
+{
+	int fd;
+
+	*ret->temporary = '\0';
+	if (strcmp(path, "-") == 0) {
+		ret->file = stdout;
+		return 0;
+	}
+	if (snprintf(ret->temporary, sizeof(ret->temporary), "%s.XXXXXX", path) >=
+		(int)sizeof(ret->temporary))
 		return err_set(&run->e, -ENAMETOOLONG, "%s: the name is too long", path);
-	fd = mkostemp(temporary, O_CLOEXEC);
+	fd = mkostemp(ret->temporary, O_CLOEXEC);
 	if (fd < 0)
 		return err_set(&run->e, -errno, "%s: %s", path, strerror(errno));
-	r = term_write(fd, text, n);
-	/* mkostemp() makes it 0600; the umask's mode is what a plain open() would have given. */
-	mode_t mask = umask(0);
-
-	(void)umask(mask);
-	if (r == 0 && (fchmod(fd, 0666 & ~mask) < 0 || fsync(fd) < 0))
-		r = -errno;
-	if (close(fd) < 0 && r == 0)
-		r = -errno;
-	if (r == 0 && (given(run, OPT_FORCE) ? rename(temporary, path) : link(temporary, path)) < 0)
-		r = -errno;
-	if (r < 0 || !given(run, OPT_FORCE))
-		(void)unlink(temporary);
-	if (r == -EEXIST)
-		return err_set(&run->e, r, "%s exists; --force overwrites it", path);
-	return r < 0 ? err_set(&run->e, r, "%s: %s", path, strerror(-r)) : 0;
+	ret->file = fdopen(fd, "w");
+	if (ret->file != NULL)
+		return 0;
+	(void)close(fd);
+	(void)unlink(ret->temporary);
+	return err_set(&run->e, -ENOMEM, "out of memory");
 }
 
-static int run_export(struct run *run)
+/* Complete or not at all: the temporary file takes the target's name. r: what came before. */
+static int output_close(struct run *run, const char *path, struct output *o, int r)
 {
-	const char *path = run->o.value[OPT_OUTPUT], *format = run->o.value[OPT_FORMAT];
+	const bool is_file = *o->temporary != '\0';
+	const mode_t mask = umask(0);
+
+	(void)umask(mask);
+	if (fflush(o->file) != 0 && r == 0)
+		r = -errno;
+	if (!is_file)
+		return r;
+	/* mkostemp() makes it 0600; the umask's mode is what a plain open() would have given. */
+	if (r == 0 && (fchmod(fileno(o->file), 0666 & ~mask) < 0 || fsync(fileno(o->file)) < 0))
+		r = -errno;
+	if (fclose(o->file) != 0 && r == 0)
+		r = -errno;
+	if (r == 0 &&
+		(given(run, OPT_FORCE) ? rename(o->temporary, path) : link(o->temporary, path)) < 0)
+		r = -errno;
+	if (r < 0 || !given(run, OPT_FORCE))
+		(void)unlink(o->temporary);
+	if (r == -EEXIST)
+		return err_set(&run->e, r, "%s exists; --force overwrites it", path);
+	return r < 0 && run->e.code == 0 ? err_set(&run->e, r, "%s: %s", path, strerror(-r)) : r;
+}
+
+static int export_tree(struct run *run, const char *format, FILE *to)
+{
 	const bool msgpack = format != NULL && strcmp(format, "hatchet_msgpack") == 0;
 	struct profile *p = NULL;
 	char *text;
 	size_t n;
-	int r;
+	int r = open_source(run, run->o.args[0], true, NULL, &p);
 
-	if (path == NULL || *path == '\0')
-		return err_set(&run->e, -EINVAL, "export needs -o FILE (- is standard output)");
-	if (strcmp(path, "-") != 0 && !given(run, OPT_FORCE) && access(path, F_OK) == 0)
-		return err_set(&run->e, -EEXIST, "%s exists; --force overwrites it", path);
-	r = open_source(run, run->o.args[0], true, &p);
 	if (r < 0)
 		return r;
 	r = (msgpack ? hatchet_write_msgpack : hatchet_write)(p, &text, &n);
 	profile_free(p);
 	if (r < 0)
 		return err_set(&run->e, r, "out of memory");
-	if (strcmp(path, "-") == 0)
-		text_add(&run->out, text, n);
-	else
-		r = write_file(run, path, text, n);
+	r = fwrite(text, 1, n, to) == n ? 0 : -errno;
 	free(text);
 	return r;
+}
+
+static int run_export(struct run *run)
+{
+	const char *path = run->o.value[OPT_OUTPUT], *format = run->o.value[OPT_FORMAT];
+	const bool timeline = format != NULL && strcmp(format, "chrome_trace") == 0;
+	struct output o;
+	int r;
+
+	if (path == NULL || *path == '\0')
+		return err_set(&run->e, -EINVAL, "export needs -o FILE (- is standard output)");
+	if (strcmp(path, "-") != 0 && !given(run, OPT_FORCE) && access(path, F_OK) == 0)
+		return err_set(&run->e, -EEXIST, "%s exists; --force overwrites it", path);
+	r = output_open(run, path, &o);
+	if (r < 0)
+		return r;
+	r = timeline ? open_source(run, run->o.args[0], true, o.file, NULL)
+		     : export_tree(run, format, o.file);
+	return output_close(run, path, &o, r);
 }
 
 static int run_help(struct run *run)

@@ -344,16 +344,19 @@ int rpc_fd(const struct rpc *r)
 	return r->fd;
 }
 
-int rpc_sync(
-	const char *ref, char *ret_db, size_t n, int *ret_memfd, int64_t *ret_id, struct err *e)
+int rpc_sync(const char *ref, bool timeline, char *ret_db, size_t n, int *ret_memfd,
+	int64_t *ret_id, struct err *e)
 {
+	struct wire_buf *b;
 	struct rpc *r;
 	struct rpc_reply reply = {.fd = -1};
 	int code = rpc_open(&r, e);
 
 	if (code < 0)
 		return code;
-	wire_kv_str(rpc_begin(r, "sync"), "session", ref != NULL ? ref : "");
+	b = rpc_begin(r, "sync");
+	wire_kv_str(b, "session", ref != NULL ? ref : "");
+	wire_kv_bool(b, "timeline", timeline);
 	code = rpc_call(r, RPC_TIMEOUT_MS, &reply, e);
 	rpc_close(r);
 	if (code < 0)

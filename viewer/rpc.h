@@ -5,6 +5,7 @@
 #ifndef PROTOND_RPC_H
 #define PROTOND_RPC_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "codec.h"
@@ -45,9 +46,10 @@ int rpc_call(struct rpc *r, int timeout_ms, struct rpc_reply *ret, struct err *e
 void rpc_reply_free(struct rpc_reply *r); /* zeroed (fd 0 is not closed) and freed ones are fine */
 
 /* Has the daemon bring a session up to date and says where to read it: a database path and the id
- * in it, or, where the database is another user's, a portable file in *ret_memfd (else -1).
- * -ENOTCONN: no daemon runs, the database is all there is; -ENOENT: no such session. */
-int rpc_sync(
-	const char *ref, char *ret_db, size_t n, int *ret_memfd, int64_t *ret_id, struct err *e);
+ * in it, or, where the database is another user's, a portable file in *ret_memfd (else -1), with
+ * its timeline if asked. -ENOTCONN: no daemon runs, the database is all there is; -ENOENT: no such
+ * session. */
+int rpc_sync(const char *ref, bool timeline, char *ret_db, size_t n, int *ret_memfd,
+	int64_t *ret_id, struct err *e);
 
 #endif

@@ -69,7 +69,9 @@ static int load(sqlite3 *db, const char *ref, const struct source_options *o, st
 	int r;
 
 	r = ref == NULL ? pick_only(db, &id, e) : pick_session(db, ref, &id, e);
-	if (r == 0)
+	if (r == 0 && o->timeline != NULL)
+		r = chrome_write(db, id, &o->select, o->timeline, &ret->counts, e);
+	else if (r == 0)
 		r = profile_load(db, id, &o->select, &ret->p, e);
 	(void)sqlite3_close(db);
 	return r;
@@ -86,6 +88,9 @@ static int load_bytes(const char *what, const char *bytes, size_t n, const struc
 		r = pick_open_image(bytes, n, &db, e);
 		return r < 0 ? r : load(db, NULL, o, ret, e);
 	}
+	if (o->timeline != NULL)
+		return err_set(
+			e, -ENODATA, "%s is no database of protond: it has no timeline", what);
 	if (n > 0 && ((unsigned char)bytes[0] & 0xf0) == 0x90)
 		return err_set(e, -EBADMSG,
 			"%s looks like hatchet_msgpack, which is not read: export it as "
@@ -211,7 +216,7 @@ static int open_session(
 	int memfd = -1, synced, r;
 	sqlite3 *db;
 
-	synced = rpc_sync(ref, path, sizeof(path), &memfd, &id, &daemon);
+	synced = rpc_sync(ref, o->timeline != NULL, path, sizeof(path), &memfd, &id, &daemon);
 	default_db(usual, sizeof(usual));
 	if (synced == 0 && (set == NULL || *set == '\0' || is_same_file(path, usual))) {
 		r = load_synced(path, memfd, id, o, ret, e);
@@ -255,7 +260,7 @@ int source_open_db(const char *db, struct sqlite3 **ret, bool *ret_partial, stru
 	if (db != NULL)
 		return pick_open(db, ret, ret_partial, e);
 	/* For its effect alone: a running daemon stores what it holds. */
-	(void)rpc_sync("@last", path, sizeof(path), &memfd, &id, &ignored);
+	(void)rpc_sync("@last", false, path, sizeof(path), &memfd, &id, &ignored);
 	if (memfd >= 0)
 		(void)close(memfd);
 	return open_default(ret, ret_partial, e);

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "chrome.h"
 #include "profile.h"
 
 struct sqlite3;
@@ -12,11 +13,13 @@ struct sqlite3;
 struct source_options {
 	const char *db; /* read this database and ask no daemon; NULL: the usual one */
 	struct profile_select select;
+	FILE *timeline; /* not NULL: write the timeline there (chrome.h), and load no profile */
 };
 
 struct source {
-	struct profile *p; /* the caller's */
-	bool partial;      /* part of it could not be read */
+	struct profile *p; /* the caller's; NULL: the timeline was written */
+	struct chrome_counts counts;
+	bool partial; /* part of it could not be read */
 };
 
 /* ref: a path, "-" (stdin), or a session. -ENOENT, -EINVAL, -EBADMSG, -ENOTCONN (a daemon that

@@ -55,6 +55,7 @@ enum record_type {
 #define SCOPE_BEGAN_BEFORE \
 	1u               /* entered while nothing was recorded: begin is when recording began */
 #define SCOPE_UNWOUND 2u /* closed by unwind, thread end or exit, not by its own exit */
+#define SCOPE_SPAN    4u /* of a task: it may overlap others of its thread */
 
 struct rec_scope {
 	uint64_t hdr;

@@ -8,7 +8,7 @@
 #define PROTOND_WIRE_SCHEMA_H
 
 #define SCHEMA_APPLICATION_ID 0x50524f54 /* "PROT" */
-#define SCHEMA_VERSION        1          /* user_version: number of migrations applied */
+#define SCHEMA_VERSION        2          /* user_version: number of migrations applied */
 
 /* clang-format off */
 #define SCHEMA_V1 \
@@ -97,6 +97,17 @@
 "CREATE TABLE anchor(ring_clock INTEGER NOT NULL, clock INTEGER NOT NULL, monotonic_ns INTEGER NOT NULL," \
 "  realtime_ns INTEGER NOT NULL, error_ns INTEGER NOT NULL," \
 "  PRIMARY KEY(ring_clock, clock)) STRICT, WITHOUT ROWID;"
+
+/* A session's timeline, in chunks (trace.h); in the order they came. */
+#define SCHEMA_V2 \
+"CREATE TABLE trace(session INTEGER NOT NULL, process INTEGER NOT NULL," \
+"  number INTEGER NOT NULL,"                /* of the chunk, from 0 */ \
+"  first INTEGER NOT NULL,"                 /* events of this session and process before it */ \
+"  events INTEGER NOT NULL, end_ns INTEGER NOT NULL," /* end_ns: when it last grew */ \
+"  bytes BLOB,"                             /* NULL: over a ceiling, gone */ \
+"  PRIMARY KEY(session, process, number)) STRICT;"
+
+#define SCHEMA SCHEMA_V1 SCHEMA_V2
 /* clang-format on */
 
 #endif

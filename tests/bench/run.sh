@@ -11,9 +11,9 @@ flags="-std=c17 -D_GNU_SOURCE -O2 -Iproto/abi -Iproto/wire -Iproto/place -Idaemo
         $CC $flags tests/bench/scope_bench.c -o "$b/bench/scope_bench" -L"$b/lib" -lprotond \
                 -Wl,-rpath,"$b/lib" -lpthread -lm
         $CC $flags $(pkg-config --cflags libuv msgpack) tests/bench/fold_bench.c -o "$b/bench/fold_bench" \
-                "$b/ar/libdaemon.a" "$b/ar/libwire.a" $(pkg-config --libs libuv msgpack sqlite3 jansson) -lpthread -lm
+                "$b/ar/libdaemon.a" "$b/ar/libwire.a" $(pkg-config --libs libuv msgpack sqlite3 libzstd jansson) -lpthread -lm
         $CC $flags $(pkg-config --cflags libuv msgpack check) tests/bench/store_bench.c -o "$b/bench/store_bench" \
-                "$b/ar/libdaemon.a" "$b/ar/libwire.a" $(pkg-config --libs libuv msgpack sqlite3 jansson check) -lpthread -lm
+                "$b/ar/libdaemon.a" "$b/ar/libwire.a" $(pkg-config --libs libuv msgpack sqlite3 libzstd jansson check) -lpthread -lm
         $CC $flags tests/scenario/job.c -o "$b/bench/job" -L"$b/lib" -lprotond -lpthread
         $CC $flags tests/bench/view_bench.c -o "$b/bench/view_bench" $(pkg-config --libs sqlite3) -lm
 }

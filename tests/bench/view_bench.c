@@ -78,7 +78,7 @@ static void make(const char *path, uint32_t nodes)
 
 	must(NULL, sqlite3_open(path, &db));
 	sql(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF");
-	sql(db, SCHEMA_V1);
+	sql(db, SCHEMA);
 	(void)snprintf(text, sizeof(text),
 		"PRAGMA application_id = %d; PRAGMA user_version = %d; BEGIN",
 		SCHEMA_APPLICATION_ID, SCHEMA_VERSION);

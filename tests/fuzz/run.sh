@@ -6,8 +6,8 @@ cd "$(dirname "$0")/../.."
 seconds=${1:-10} only=${2:-}
 mkdir -p build/fuzz
 flags="-std=c17 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined"
-inc="-Idaemon -Iproto/abi -Iproto/wire -Iproto/place -Iviewer $(pkg-config --cflags libuv msgpack jansson sqlite3)"
-libs="$(pkg-config --libs libuv msgpack jansson sqlite3) -lm -lpthread"
+inc="-Idaemon -Iproto/abi -Iproto/wire -Iproto/place -Iviewer $(pkg-config --cflags libuv msgpack jansson sqlite3 libzstd)"
+libs="$(pkg-config --libs libuv msgpack jansson sqlite3 libzstd) -lm -lpthread"
 rooms=$(ls daemon/*.c proto/wire/*.c | grep -v daemon/main.c)
 mkdir -p build/fuzz/obj
 for f in $rooms; do

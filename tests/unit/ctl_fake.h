@@ -373,11 +373,12 @@ int store_prune(struct sqlite3 *db, int64_t before_realtime_ns, uint64_t max_byt
 	return 0;
 }
 
-int store_portable(
-	struct sqlite3 *db, int64_t id, unsigned char **ret, int64_t *ret_bytes, struct err *e)
+int store_portable(struct sqlite3 *db, int64_t id, bool timeline, unsigned char **ret,
+	int64_t *ret_bytes, struct err *e)
 {
 	(void)db;
 	(void)id;
+	(void)timeline;
 	*ret = sqlite3_malloc(4);
 	if (*ret == NULL)
 		return err_set(e, -ENOMEM, "no");
@@ -388,7 +389,7 @@ int store_portable(
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Woverlength-strings"
-static const char schema[] = SCHEMA_V1;
+static const char schema[] = SCHEMA;
 #pragma GCC diagnostic pop
 
 /* --- its life

@@ -221,6 +221,7 @@ static void step_verb(struct world *w)
 		v = tape_verb(&w->tape, VERB_START, (uint8_t)(100 + ++w->n_sessions), w->ns);
 		v->cpu = pick(w, 4) == 0;
 		v->context = (uint8_t)pick(w, 2);
+		v->data = (uint8_t)pick(w, 3);
 		if (pick(w, 3) == 0) {
 			v->match = MATCH_RING;
 			v->source = SOURCE_AUTO;

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 
 #include "fold_help.h"
+#include "trace.h"
 
 enum row_kind {
 #define X(t) ROW_##t,
@@ -158,6 +159,12 @@ HELP void show_busy(struct line *k, struct line *v, const struct row_busy *r)
 	U(r->busy_ns), U(r->first_ns), U(r->last_ns);
 }
 
+HELP void show_trace(struct line *k, struct line *v, const struct row_trace *r)
+{
+	line_add(k, "trace %ld %ld %08u", r->session, r->process, r->number);
+	U(r->first), U(r->events);
+}
+
 HELP void show_loss(struct line *k, struct line *v, const struct row_loss *r)
 {
 	line_add(k, "loss %ld %ld %u", r->session, r->process, r->cause);
@@ -202,6 +209,7 @@ HELP int64_t session_of(enum row_kind kind, const void *row)
 	case ROW_metric:
 	case ROW_config:
 	case ROW_busy:
+	case ROW_trace:
 	case ROW_loss:
 	case ROW_note:
 		if (kind == ROW_session)
@@ -225,6 +233,7 @@ HELP void own(enum row_kind kind, void *to)
 	struct row_node *n = to;
 	struct row_metric *m = to;
 	struct row_pending *g = to;
+	struct row_trace *c = to;
 	void *bytes;
 
 	if (kind == ROW_process) {
@@ -236,6 +245,10 @@ HELP void own(enum row_kind kind, void *to)
 	} else if (kind == ROW_metric) {
 		m->name = must(strdup(m->name));
 		m->text = m->text == NULL ? NULL : must(strdup(m->text));
+	} else if (kind == ROW_trace && c->bytes != NULL) {
+		bytes = must(malloc(c->n));
+		memcpy(bytes, c->bytes, c->n);
+		c->bytes = bytes;
 	} else if (kind == ROW_pending) {
 		bytes = must(malloc(g->n));
 		memcpy(bytes, g->bytes, g->n);
@@ -431,6 +444,100 @@ HELP int by_key(const void *a, const void *b)
 	return strcmp(x->key, y->key);
 }
 
+/* One line an event. */
+HELP void show_chunk(struct line *l, const struct row_trace *r)
+{
+	struct trace_chunk c;
+	struct err e;
+	uint32_t i;
+
+	ck_assert_msg(trace_chunk_read(r->bytes, r->n, &c, &e) == 0, "%s", e.text);
+	ck_assert_uint_eq(c.n[TRACE_N_SCOPES] + c.n[TRACE_N_OPS] + c.n[TRACE_N_METRICS], r->events);
+	for (i = 0; i < c.n[TRACE_N_SCOPES]; i++) {
+		const struct trace_scope *s = &c.scope[i];
+
+		line_add(l, "session %ld process %ld ", r->session, r->process);
+		line_hex(l, c.node[s->node], 4);
+		line_add(l, "scope %lu..%lu thread %u segment %u flags %u\n", s->begin, s->end,
+			c.thread[s->thread].tid, s->segment, s->flags);
+	}
+	for (i = 0; i < c.n[TRACE_N_OPS]; i++) {
+		const struct trace_op *o = &c.op[i];
+		const bool launched = (o->flags & TRACE_UNLAUNCHED) == 0;
+
+		line_add(l, "session %ld process %ld ", r->session, r->process);
+		line_hex(l, c.node[o->node], 4);
+		line_add(l, "op %lu..%lu stream %u launched %lu thread %u segment %u flags %u\n",
+			o->start, o->end, c.stream[o->stream].stream, launched ? o->launched : 0,
+			launched ? c.thread[o->thread].tid : 0, o->segment, o->flags);
+	}
+	for (i = 0; i < c.n[TRACE_N_METRICS]; i++) {
+		line_add(l, "session %ld process %ld ", r->session, r->process);
+		line_hex(l, c.node[c.metric[i].node], 4);
+		line_add(l, "metric %.40s type %u at %lu\n", c.text[c.metric[i].name],
+			c.metric[i].type, c.metric[i].clock);
+	}
+	trace_chunk_fini(&c);
+}
+
+HELP int by_text(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* Takes the chunks out, sorted by key, and gives their events as sorted lines: where one chunk ends
+ * and the next begins is another place after a restart. */
+HELP char **shop_take_timelines(struct shop *s, uint32_t *ret_n, char **ret_text)
+{
+	struct row_trace before = {.session = -1};
+	const struct row_trace *r;
+	struct line l = {0};
+	uint32_t i, n = 0;
+	char **line, *at;
+
+	line_add(&l, "\n");
+	for (i = 0; i < s->n; i++) {
+		if (s->v[i].kind != ROW_trace) {
+			s->v[n++] = s->v[i];
+			continue;
+		}
+		r = s->v[i].row;
+		if (before.session == r->session && before.process == r->process)
+			ck_assert_uint_eq(r->first, before.first + before.events);
+		else
+			ck_assert_uint_eq(r->first, 0);
+		show_chunk(&l, r);
+		before = *r;
+		shop_drop(&s->v[i]);
+	}
+	*ret_text = l.s;
+	for (i = 0, at = l.s; *at != '\0'; at++)
+		i += *at == '\n';
+	line = must(malloc((i + 1) * sizeof(*line)));
+	for (*ret_n = 0, at = strtok(l.s, "\n"); at != NULL; at = strtok(NULL, "\n"))
+		line[(*ret_n)++] = at;
+	qsort(line, *ret_n, sizeof(*line), by_text);
+	s->n = n;
+	return line;
+}
+
+HELP void shop_same_timelines(struct shop *a, struct shop *b, const char *what)
+{
+	char *text[2], **line[2];
+	uint32_t n[2], i;
+
+	line[0] = shop_take_timelines(a, &n[0], &text[0]);
+	line[1] = shop_take_timelines(b, &n[1], &text[1]);
+	for (i = 0; i < n[0] && i < n[1]; i++)
+		ck_assert_msg(strcmp(line[0][i], line[1][i]) == 0, "%s: %s\n%s", what, line[0][i],
+			line[1][i]);
+	ck_assert_uint_eq(n[0], n[1]);
+	free(line[0]);
+	free(line[1]);
+	free(text[0]);
+	free(text[1]);
+}
+
 /* Fails the test at the first row that is not in both, or differs. */
 HELP void shop_same(struct shop *a, struct shop *b, const char *what)
 {
@@ -441,6 +548,7 @@ HELP void shop_same(struct shop *a, struct shop *b, const char *what)
 	shop_sweep(b);
 	qsort(a->v, a->n, sizeof(*a->v), by_key);
 	qsort(b->v, b->n, sizeof(*b->v), by_key);
+	shop_same_timelines(a, b, what);
 	for (i = 0; i < a->n && i < b->n; i++) {
 		c = strcmp(a->v[i].key, b->v[i].key);
 		ck_assert_msg(c >= 0, "%s: only in the first: %s", what, a->v[i].key);

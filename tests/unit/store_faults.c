@@ -57,7 +57,7 @@ START_TEST(newer)
 	ck_assert_ptr_nonnull(strstr(e.text, "newer protond"));
 	ck_assert_ptr_nonnull(strstr(e.text, test_db));
 	ck_assert_ptr_nonnull(strstr(e.text, "mv "));
-	raw("PRAGMA user_version=1"); /* it was left as it was */
+	raw("PRAGMA user_version=2"); /* it was left as it was */
 	store_close(test_open());
 }
 END_TEST
@@ -81,7 +81,7 @@ START_TEST(not_ours)
 	raw("PRAGMA application_id=1234; CREATE TABLE theirs(x)");
 	(void)refused(-EBADF);
 	(void)unlink(test_db);
-	raw("PRAGMA user_version=1");
+	raw("PRAGMA user_version=2");
 	(void)refused(-EBADF);
 	(void)unlink(test_db);
 	ck_assert_int_eq(mkdir(test_db, 0700), 0);

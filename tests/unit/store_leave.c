@@ -251,7 +251,7 @@ static int portable_work(struct sqlite3 *db, void *arg, struct err *e)
 {
 	struct portable *p = arg;
 
-	return store_portable(db, p->id, &p->image, &p->bytes, e);
+	return store_portable(db, p->id, true, &p->image, &p->bytes, e);
 }
 
 static int64_t query_db(sqlite3 *db, const char *sql)

@@ -30,7 +30,7 @@ static inline sqlite3 *help_db(const char *path)
 	char sql[96];
 
 	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
-	help_exec(db, SCHEMA_V1);
+	help_exec(db, SCHEMA);
 	(void)snprintf(sql, sizeof(sql), "PRAGMA application_id = %d; PRAGMA user_version = %d",
 		SCHEMA_APPLICATION_ID, SCHEMA_VERSION);
 	help_exec(db, sql);

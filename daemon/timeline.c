@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: MIT. timeline.c: a session's events one by one, in chunks. */
+#include "timeline.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "state.h"
+
+/* Sealed chunks wait in memory for the store. Where it cannot take them, newer ones are not kept:
+ * their numbers are, so that the gap shows. */
+#define SEALED_BYTES_MAX (64u << 20)
+#define TEXT_BYTES_MAX   1024u
+
+_Static_assert(TRACE_BEGAN_BEFORE == SCOPE_BEGAN_BEFORE && TRACE_UNWOUND == SCOPE_UNWOUND &&
+		       TRACE_SPAN == SCOPE_SPAN && TRACE_OPEN > SCOPE_SPAN,
+	"flags are those of the ring");
+_Static_assert((int)METRIC_I64 == VALUE_I64 && (int)METRIC_U64 == VALUE_U64 &&
+		       (int)METRIC_F64 == VALUE_F64 && (int)METRIC_STR == VALUE_STR,
+	"types are those of the ring");
+
+/* --- what a chunk's lists have */
+
+struct key_arg {
+	const struct timeline_index *index;
+	struct timeline_key key;
+};
+
+static bool key_same(const void *arg, uint32_t at)
+{
+	const struct key_arg *k = arg;
+	const struct timeline_key *have = &k->index->key[at];
+
+	return have->a == k->key.a && have->b == k->key.b && have->c == k->key.c;
+}
+
+static uint32_t key_hash(struct timeline_key k)
+{
+	return table_mix((uint64_t)k.a << 32 | k.b, k.c);
+}
+
+static uint32_t index_find(const struct timeline_index *x, struct timeline_key key)
+{
+	const struct key_arg k = {x, key};
+
+	return table_find(&x->by_key, key_hash(key), key_same, &k);
+}
+
+/* After the chunk's list has it; TABLE_NONE: out of memory, or the key was chosen against the
+ * table (then the list has it twice, which is no harm). */
+static uint32_t index_add(struct part *part, struct timeline_index *x, struct timeline_key key)
+{
+	if (!ROOM_FOR(x->key, x->cap, x->n) ||
+		table_add(&x->by_key, key_hash(key), x->n) == -ENOMEM) {
+		part->process->fold->no_memory = true;
+		return TABLE_NONE;
+	}
+	x->key[x->n] = key;
+	return x->n++;
+}
+
+static void index_clear(struct timeline_index *x)
+{
+	table_fini(&x->by_key);
+	x->n = 0;
+}
+
+static void index_fini(struct timeline_index *x)
+{
+	table_fini(&x->by_key);
+	free(x->key);
+}
+
+/* Places in the chunk's lists; TABLE_NONE: out of memory. */
+static uint32_t place_text(struct part *part, const char *text, uint32_t id, uint32_t what)
+{
+	struct timeline *t = part->timeline;
+	const struct timeline_key key = {id, what, 0};
+	uint32_t at = index_find(&t->text, key);
+
+	if (at != TABLE_NONE)
+		return at;
+	part->process->fold->no_memory |=
+		!trace_pack_text(&t->pack, text, (uint32_t)strnlen(text, TEXT_BYTES_MAX));
+	return index_add(part, &t->text, key);
+}
+
+enum { TEXT_NAME, TEXT_METRIC }; /* whose id it is */
+
+static uint32_t place_name(struct part *part, uint32_t name)
+{
+	uint32_t bytes;
+
+	return place_text(part, name_text(part->process, name, &bytes), name, TEXT_NAME);
+}
+
+static uint32_t place_node(struct part *part, uint32_t node)
+{
+	struct timeline *t = part->timeline;
+	const struct timeline_key key = {node, 0, 0};
+	uint32_t at = index_find(&t->node, key);
+
+	if (at != TABLE_NONE)
+		return at;
+	part->process->fold->no_memory |=
+		!trace_pack_node(&t->pack, part->process->node[node].hash);
+	return index_add(part, &t->node, key);
+}
+
+static uint32_t place_thread(struct part *part, uint32_t tid, uint32_t name)
+{
+	struct timeline *t = part->timeline;
+	const struct timeline_key key = {tid, name, 0};
+	struct trace_thread thread = {tid, TRACE_NONE};
+	uint32_t at = index_find(&t->thread, key);
+
+	if (at != TABLE_NONE)
+		return at;
+	if (name != NAME_NONE && name < part->process->n_names)
+		thread.name = place_name(part, name);
+	part->process->fold->no_memory |= !trace_pack_thread(&t->pack, &thread);
+	return index_add(part, &t->thread, key);
+}
+
+static uint32_t place_stream(struct part *part, const struct gpu *g)
+{
+	struct timeline *t = part->timeline;
+	const struct timeline_key key = {g->device, g->context, g->stream};
+	const struct trace_stream stream = {g->device, g->context, g->stream};
+	uint32_t at = index_find(&t->stream, key);
+
+	if (at != TABLE_NONE)
+		return at;
+	part->process->fold->no_memory |= !trace_pack_stream(&t->pack, &stream);
+	return index_add(part, &t->stream, key);
+}
+
+static uint32_t place_config(struct part *part, uint32_t id)
+{
+	struct timeline *t = part->timeline;
+	const struct timeline_key key = {id, 0, 0};
+	const struct ring_config *c;
+	uint32_t at;
+
+	if (id >= part->process->n_configs)
+		return TRACE_NONE;
+	at = index_find(&t->config, key);
+	if (at != TABLE_NONE)
+		return at;
+	c = &part->process->config[id];
+	part->process->fold->no_memory |= !trace_pack_config(
+		&t->pack, &(struct trace_config){{c->grid[0], c->grid[1], c->grid[2]},
+				  {c->block[0], c->block[1], c->block[2]}, c->registers,
+				  c->static_shared, c->dynamic_shared});
+	return index_add(part, &t->config, key);
+}
+
+/* --- chunks of a session */
+
+void chunks_fini(struct chunks *c)
+{
+	free(c->v);
+	free(c->gone);
+	*c = (struct chunks){0};
+}
+
+static struct part *part_of(const struct session *s, int64_t process)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->n_parts; i++)
+		if (s->part[i]->process->row.id == process)
+			return s->part[i];
+	return NULL;
+}
+
+/* The bytes of a chunk that is not collected yet, if they still wait. */
+static void sealed_drop(struct timeline *t, const struct chunk *c, struct fold *f)
+{
+	uint32_t i;
+
+	for (i = 0; i < t->n_sealed; i++) {
+		if (t->sealed[i].number != c->number)
+			continue;
+		f->sealed_bytes -= t->sealed[i].n;
+		free(t->sealed[i].bytes);
+		memmove(t->sealed + i, t->sealed + i + 1,
+			(t->n_sealed - i - 1) * sizeof(*t->sealed));
+		t->n_sealed--;
+		return;
+	}
+}
+
+static void chunk_gone(struct session *s, const struct chunk *c)
+{
+	struct chunks *all = &s->chunks;
+
+	if (!ROOM_FOR(all->gone, all->cap_gone, all->n_gone)) {
+		s->fold->no_memory = true;
+		return;
+	}
+	all->gone[all->n_gone++] = *c;
+}
+
+/* The oldest leave until the rest is within the ceilings. */
+static void chunks_trim(struct session *s)
+{
+	const struct fold_limits *limit = &s->fold->limit;
+	struct chunks *all = &s->chunks;
+	const struct chunk *c;
+	struct part *part;
+
+	while (all->from < all->n) {
+		c = &all->v[all->from];
+		if (all->bytes <= limit->trace_bytes &&
+			(limit->trace_ns == 0 || s->fold->now_ns <= c->end_ns ||
+				s->fold->now_ns - c->end_ns <= limit->trace_ns))
+			return;
+		part = part_of(s, c->process);
+		if (part != NULL && part->timeline != NULL)
+			sealed_drop(part->timeline, c, s->fold);
+		all->bytes -= c->n;
+		chunk_gone(s, c);
+		all->from++;
+	}
+}
+
+static void chunks_add(struct session *s, const struct chunk *c)
+{
+	struct chunks *all = &s->chunks;
+
+	if (all->from > 0 && all->from >= all->n / 2) {
+		memmove(all->v, all->v + all->from, (all->n - all->from) * sizeof(*all->v));
+		all->n -= all->from;
+		all->from = 0;
+	}
+	if (!ROOM_FOR(all->v, all->cap, all->n)) {
+		s->fold->no_memory = true;
+		return;
+	}
+	all->v[all->n] = *c;
+	all->v[all->n++].bytes = NULL;
+	all->bytes += c->n;
+	chunks_trim(s);
+}
+
+/* --- the chunk that grows */
+
+int timeline_open_chunk(const struct part *part, struct chunk *ret)
+{
+	const struct timeline *t = part->timeline;
+
+	*ret = (struct chunk){.process = part->process->row.id,
+		.number = t->number,
+		.first = t->first,
+		.end_ns = part->process->fold->now_ns,
+		.events = trace_pack_events(&t->pack)};
+	return trace_pack_seal(&t->pack, &ret->bytes, &ret->n);
+}
+
+static void sealed_add(struct part *part, struct chunk *c)
+{
+	struct timeline *t = part->timeline;
+	struct fold *f = part->process->fold;
+
+	if (f->sealed_bytes + c->n > SEALED_BYTES_MAX) {
+		free(c->bytes);
+		chunk_gone(part->session, c);
+		return;
+	}
+	if (!ROOM_FOR(t->sealed, t->cap_sealed, t->n_sealed)) {
+		free(c->bytes);
+		f->no_memory = true;
+		return;
+	}
+	t->sealed[t->n_sealed++] = *c;
+	f->sealed_bytes += c->n;
+	chunks_add(part->session, c);
+}
+
+void timeline_seal(struct part *part)
+{
+	struct timeline *t = part->timeline;
+	struct chunk c;
+
+	if (t == NULL || trace_pack_events(&t->pack) == 0)
+		return;
+	if (timeline_open_chunk(part, &c) < 0) {
+		part->process->fold->no_memory = true;
+		return;
+	}
+	sealed_add(part, &c);
+	t->number++;
+	t->first += c.events;
+	t->dirty = false;
+	trace_pack_clear(&t->pack);
+	index_clear(&t->node);
+	index_clear(&t->thread);
+	index_clear(&t->stream);
+	index_clear(&t->config);
+	index_clear(&t->text);
+}
+
+/* Before an event's places are looked up. */
+static struct timeline *timeline_begin(struct part *part)
+{
+	if (trace_pack_is_full(&part->timeline->pack))
+		timeline_seal(part);
+	return part->timeline;
+}
+
+static void timeline_end(struct part *part, bool packed)
+{
+	part->timeline->dirty = true;
+	part->process->fold->no_memory |= !packed;
+}
+
+/* --- events */
+
+void timeline_scope(struct part *part, const struct lane *lane, const struct cell *cell,
+	uint64_t begin, uint64_t end, uint8_t flags)
+{
+	struct timeline *t = timeline_begin(part);
+	const struct trace_scope s = {.begin = begin,
+		.end = end,
+		.thread = place_thread(part, lane->tid, lane->name),
+		.node = place_node(part, cell->node),
+		.segment = cell->segment,
+		.flags = flags};
+
+	if (!part->process->fold->no_memory)
+		timeline_end(part, trace_pack_scope(&t->pack, &s));
+}
+
+void timeline_op(
+	struct part *part, const struct launch *l, const struct gpu *g, const struct cell *cell)
+{
+	struct timeline *t = timeline_begin(part);
+	const bool launched = l->list != LIST_WAITING;
+	const struct trace_op o = {.launched = l->clock,
+		.start = g->start,
+		.end = g->end,
+		.bytes = g->bytes,
+		.correlation = g->correlation,
+		.thread = launched ? place_thread(part, l->tid, NAME_NONE) : 0,
+		.node = place_node(part, cell->node),
+		.segment = cell->segment,
+		.stream = place_stream(part, g),
+		.config = g->type == REC_KERNEL ? place_config(part, g->config) : TRACE_NONE,
+		.class = cell->class,
+		.flags = (uint8_t)((launched ? 0 : TRACE_UNLAUNCHED) |
+				   ((g->flags & GPU_FLAG_GRAPH) != 0 ? TRACE_GRAPH : 0) |
+				   (launched && l->round != 0 ? TRACE_MORE : 0))};
+
+	if (!part->process->fold->no_memory)
+		timeline_end(part, trace_pack_op(&t->pack, &o));
+}
+
+void timeline_metric(struct part *part, const struct lane *lane, const struct metric *m,
+	const struct rec_metric *r)
+{
+	struct timeline *t = timeline_begin(part);
+	const uint8_t type = REC_FLAGS(r->hdr);
+	const struct trace_metric metric = {.clock = r->clock,
+		.bits = type == METRIC_STR ? place_name(part, (uint32_t)r->value) : r->value,
+		.thread = place_thread(part, lane->tid, lane->name),
+		.node = place_node(part, m->node),
+		.segment = m->segment,
+		.name = place_text(
+			part, part->process->metric_name[m->name].text, m->name, TEXT_METRIC),
+		.type = type};
+
+	if (!part->process->fold->no_memory)
+		timeline_end(part, trace_pack_metric(&t->pack, &metric));
+}
+
+/* --- collect and restore */
+
+void timeline_clean(struct part *part)
+{
+	struct timeline *t = part->timeline;
+	uint32_t i;
+
+	for (i = 0; i < t->n_sealed; i++) {
+		part->process->fold->sealed_bytes -= t->sealed[i].n;
+		free(t->sealed[i].bytes);
+	}
+	t->n_sealed = 0;
+	t->dirty = false;
+}
+
+void timeline_free(struct part *part)
+{
+	struct timeline *t = part->timeline;
+
+	if (t == NULL)
+		return;
+	timeline_clean(part);
+	trace_pack_fini(&t->pack);
+	index_fini(&t->node);
+	index_fini(&t->thread);
+	index_fini(&t->stream);
+	index_fini(&t->config);
+	index_fini(&t->text);
+	free(t->sealed);
+	free(t);
+	part->timeline = NULL;
+}
+
+void timeline_put(struct session *s, const struct chunk *c)
+{
+	struct part *part = part_of(s, c->process);
+	struct timeline *t = part == NULL ? NULL : part->timeline;
+
+	if (t != NULL && c->number >= t->number) {
+		t->number = c->number + 1;
+		t->first = c->first + c->events;
+	}
+	if (c->n > 0)
+		chunks_add(s, c);
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: MIT. chrome.c: a session's timeline as Chrome's trace events: the file,
+ * and each process with its clock and its names. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "chrome_int.h"
+
+#define CLOCK_TSC 1 /* process.clock and anchor.ring_clock: the ring's clock is the TSC */
+#define AROUND_NS "60000000000"
+
+/* clang-format off */
+#define STATEMENTS(X)                                                                              \
+	X(PROCESS, "SELECT pid, rank, command, clock, tsc_khz, created_clock, created_monotonic_ns,"   \
+		" created_realtime_ns FROM process WHERE id=?2 AND ?1=?1")                             \
+	X(BASE, "SELECT min(created_monotonic_ns), min(created_realtime_ns) FROM process"          \
+		" WHERE id IN (SELECT process FROM member WHERE session=?1)")                      \
+	X(ANCHOR, "SELECT clock, monotonic_ns, realtime_ns, error_ns, ring_clock FROM anchor"      \
+		" WHERE realtime_ns BETWEEN (SELECT min(created_realtime_ns)-" AROUND_NS           \
+		" FROM process WHERE id IN (SELECT process FROM member WHERE session=?1))"         \
+		" AND (SELECT coalesce(finalized_ns+" AROUND_NS ",9223372036854775807)"            \
+		" FROM session WHERE id=?1) ORDER BY realtime_ns")                                 \
+	X(DEVICE, "SELECT device, ordinal, name FROM device WHERE process=?2 AND ?1=?1")           \
+	X(DEVICES, "SELECT DISTINCT ordinal, name, arch, num_sms, memory_bytes FROM device"        \
+		" WHERE process IN (SELECT process FROM member WHERE session=?1) ORDER BY ordinal") \
+	X(CHUNK, "SELECT first, events, bytes FROM trace WHERE session=?1 AND process=?2"          \
+		" ORDER BY number")                                                                \
+	X(ANY, "SELECT 1 FROM trace WHERE session=?1")                                             \
+	X(NODE, "SELECT n.name, n.kind, p.hash FROM node n LEFT JOIN node p ON p.id=n.parent"      \
+		" WHERE n.hash=?1")
+/* clang-format on */
+enum {
+#define X(name, sql) SQL_##name,
+	STATEMENTS(X)
+#undef X
+		SQL_N
+};
+static const char *const statements[] = {
+#define X(name, sql) sql,
+	STATEMENTS(X)
+#undef X
+};
+
+/* --- a process */
+
+typedef int row_fn(struct chrome *w, sqlite3_stmt *st);
+
+static int each_row(struct chrome *w, int which, int64_t process, row_fn *row)
+{
+	sqlite3_stmt *st;
+	int more, r = load_prepare(&w->l, statements[which], &st);
+
+	if (r < 0)
+		return r;
+	if (process != 0)
+		(void)sqlite3_bind_int64(st, 2, process);
+	while ((more = load_step(&w->l, st)) > 0) {
+		r = row(w, st);
+		if (r < 0)
+			break;
+	}
+	(void)sqlite3_finalize(st);
+	return more < 0 ? more : r;
+}
+
+static int on_device(struct chrome *w, sqlite3_stmt *st)
+{
+	if (ROOM(w, w->gpu, w->cap_gpus, w->n_gpus) < 0)
+		return -ENOMEM;
+	w->gpu[w->n_gpus] = (struct gpu_seen){.device = sqlite3_column_int64(st, 0),
+		.ordinal = (uint32_t)load_u64(st, 1),
+		.name = load_text(&w->l, st, 2)};
+	if (w->gpu[w->n_gpus].name == NULL)
+		return chrome_no_memory(w);
+	w->n_gpus++;
+	return 0;
+}
+
+static int on_chunk(struct chrome *w, sqlite3_stmt *st)
+{
+	const void *bytes = sqlite3_column_blob(st, 2);
+
+	w->events = load_u64(st, 0) + load_u64(st, 1);
+	if (bytes == NULL)
+		return 0;
+	w->kept += load_u64(st, 1);
+	return chrome_chunk(w, bytes, (size_t)sqlite3_column_bytes(st, 2));
+}
+
+/* Its clock, its names. */
+static int on_process(struct chrome *w, sqlite3_stmt *st)
+{
+	const bool ranked = sqlite3_column_type(st, 1) != SQLITE_NULL;
+	const bool tsc = sqlite3_column_int(st, 3) == CLOCK_TSC;
+	const char *command = load_text(&w->l, st, 2);
+	char words[32];
+
+	w->pid = (int64_t)load_u64(st, 0);
+	w->own_anchor = (struct anchor){load_u64(st, 5), load_u64(st, 6), load_u64(st, 7), 0};
+	w->own = (struct anchors){.v = &w->own_anchor, .n = 1, .cap = 1};
+	clockmap_use(&w->clock,
+		!tsc            ? NULL
+		: w->tsc.n >= 2 ? &w->tsc
+				: &w->own,
+		(uint32_t)load_u64(st, 4));
+	w->wall = w->tsc.n > 0 ? &w->tsc : w->mono.n > 0 ? &w->mono : &w->own;
+	if (command == NULL)
+		return chrome_no_memory(w);
+	if (ranked)
+		(void)snprintf(
+			words, sizeof(words), "rank %lld", (long long)sqlite3_column_int64(st, 1));
+	chrome_metadata(w, "process_name", w->pid, 0, "name", command, 0);
+	if (ranked)
+		chrome_metadata(w, "process_labels", w->pid, 0, "labels", words, 0);
+	chrome_metadata(w, "process_sort_index", w->pid, 0, "sort_index", NULL,
+		ranked ? load_u64(st, 1) : (uint64_t)w->pid);
+	return 0;
+}
+
+static void name_threads(struct chrome *w)
+{
+	char words[48];
+	uint32_t i;
+
+	for (i = 0; i < w->n_threads; i++) {
+		(void)snprintf(words, sizeof(words), "thread %u", w->thread[i].tid);
+		chrome_metadata(w, "thread_name", w->pid, w->thread[i].tid, "name",
+			w->thread[i].name != NULL ? w->thread[i].name : words, 0);
+	}
+}
+
+static void name_gpus(struct chrome *w)
+{
+	const struct lane_set *set;
+	const struct gpu_seen *g;
+	char words[160];
+	uint64_t tid;
+	uint32_t i, k;
+
+	for (i = 0; i < w->n_gpus; i++) {
+		g = &w->gpu[i];
+		if (g->pid == 0)
+			continue; /* it had nothing to do */
+		(void)snprintf(words, sizeof(words), "GPU %u %.100s (of pid %lld)", g->ordinal,
+			g->name, (long long)w->pid);
+		chrome_metadata(w, "process_name", g->pid, 0, "name", words, 0);
+		chrome_metadata(w, "process_sort_index", g->pid, 0, "sort_index", NULL, g->pid);
+	}
+	for (i = 0; i < w->n_lanes; i++) {
+		set = &w->lane[i];
+		g = chrome_gpu(w, set->device);
+		for (k = 0; k < set->n && g != NULL; k++) {
+			tid = k == 0 ? set->stream : (uint64_t)LANE_TID * k + set->stream;
+			(void)snprintf(words, sizeof(words), k == 0 ? "stream %u" : "stream %u, %u",
+				set->stream, k + 1);
+			chrome_metadata(w, "thread_name", g->pid, tid, "name", words, 0);
+			chrome_metadata(w, "thread_sort_index", g->pid, tid, "sort_index", NULL,
+				(uint64_t)set->stream * LANES_MAX + k);
+		}
+	}
+}
+
+static void process_fini(struct chrome *w)
+{
+	while (w->n_lanes > 0)
+		free(w->lane[--w->n_lanes].end);
+	w->n_threads = w->n_held = w->n_gpus = 0;
+}
+
+static int write_process(struct chrome *w, int64_t id)
+{
+	int r = each_row(w, SQL_PROCESS, id, on_process);
+
+	if (r == 0)
+		r = each_row(w, SQL_DEVICE, id, on_device);
+	w->events = w->kept = 0;
+	if (r == 0)
+		r = each_row(w, SQL_CHUNK, id, on_chunk);
+	w->counts.gone += w->events > w->kept ? w->events - w->kept : 0;
+	if (r == 0) {
+		chrome_metrics_left(w, true);
+		name_threads(w);
+		name_gpus(w);
+		r = chrome_flush(w);
+	}
+	process_fini(w);
+	return r;
+}
+
+/* --- the file */
+
+static int on_base(struct chrome *w, sqlite3_stmt *st)
+{
+	w->base_ns = load_u64(st, 0);
+	text_str(&w->out, "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\","
+			  "\"baseTimeNanoseconds\":");
+	chrome_number(&w->out, load_u64(st, 1));
+	return 0;
+}
+
+static int on_anchor(struct chrome *w, sqlite3_stmt *st)
+{
+	const struct anchor a = {
+		load_u64(st, 0), load_u64(st, 1), load_u64(st, 2), load_u64(st, 3)};
+	struct anchors *to = sqlite3_column_int(st, 4) == CLOCK_TSC ? &w->tsc : &w->mono;
+
+	if (ROOM(w, to->v, to->cap, to->n) < 0)
+		return -ENOMEM;
+	anchors_add(to, &a);
+	return 0;
+}
+
+static int on_device_properties(struct chrome *w, sqlite3_stmt *st)
+{
+	const char *name = load_text(&w->l, st, 1);
+	const uint64_t arch = load_u64(st, 2);
+	struct text *t = &w->out;
+
+	if (name == NULL)
+		return chrome_no_memory(w);
+	text_str(t, w->first ? "{" : ",{");
+	w->first = false;
+	text_fmt(t, "\"id\":%" PRIu64 ",\"name\":", load_u64(st, 0));
+	text_json(t, name);
+	text_fmt(t,
+		",\"computeMajor\":%" PRIu64 ",\"computeMinor\":%" PRIu64 ",\"numSms\":%" PRIu64
+		",\"totalGlobalMem\":%" PRIu64 "}",
+		arch / 10, arch % 10, load_u64(st, 3), load_u64(st, 4));
+	return 0;
+}
+
+static int on_any(struct chrome *w, sqlite3_stmt *st)
+{
+	(void)st;
+	w->first = true; /* some chunk is there */
+	return 0;
+}
+
+static int write_all(struct chrome *w)
+{
+	uint32_t i;
+	int r = load_head(&w->l);
+
+	if (r == 0)
+		r = each_row(w, SQL_ANY, 0, on_any);
+	if (r == 0 && !w->first)
+		r = err_set(w->l.e, -ENODATA,
+			"session %lld kept no timeline: record with data=trace "
+			"(`protonctl run -d trace -- CMD`)",
+			(long long)w->l.session);
+	if (r == 0)
+		r = each_row(w, SQL_BASE, 0, on_base);
+	if (r == 0)
+		r = each_row(w, SQL_ANCHOR, 0, on_anchor);
+	if (r == 0) {
+		text_str(&w->out, ",\"traceName\":");
+		text_json(&w->out, w->l.p->head.name);
+		text_str(&w->out, ",\"source\":");
+		text_json(&w->out, w->l.p->head.source);
+		text_str(&w->out, ",\"deviceProperties\":[");
+		r = each_row(w, SQL_DEVICES, 0, on_device_properties);
+		text_str(&w->out, "],\"traceEvents\":[");
+		w->first = true;
+	}
+	if (r == 0 && sqlite3_prepare_v2(w->l.db, statements[SQL_NODE], -1, &w->node_by_hash,
+			      NULL) != SQLITE_OK)
+		r = err_set(w->l.e, -EIO, "the store cannot be read: %s", sqlite3_errmsg(w->l.db));
+	for (i = 0; i < w->l.n_processes && r == 0; i++)
+		r = write_process(w, w->l.process[i].id);
+	text_str(&w->out, "\n],\"eventsGone\":");
+	chrome_number(&w->out, w->counts.gone);
+	text_str(&w->out, "}\n");
+	return r < 0 ? r : chrome_flush(w);
+}
+
+static void writer_fini(struct chrome *w)
+{
+	(void)sqlite3_finalize(w->node_by_hash);
+	text_fini(&w->out);
+	free(w->tsc.v);
+	free(w->mono.v);
+	free(w->known);
+	free(w->known_map);
+	process_fini(w);
+	free(w->lane);
+	free(w->thread);
+	free(w->held);
+	free(w->gpu);
+	free(w->node);
+	free(w->l.process);
+	free(w->l.device);
+	profile_free(w->l.p);
+}
+
+int chrome_write(struct sqlite3 *db, int64_t id, const struct profile_select *s, FILE *to,
+	struct chrome_counts *ret, struct err *e)
+{
+	static const struct profile_select all;
+	struct chrome w = {
+		.l = {.db = db, .session = id, .select = s != NULL ? s : &all, .e = e}, .to = to};
+	const bool own_transaction = sqlite3_get_autocommit(db) != 0;
+	int r = 0;
+
+	w.l.p = profile_new();
+	if (w.l.p == NULL)
+		return err_set(e, -ENOMEM, "out of memory for the timeline");
+	if (own_transaction && sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
+		r = err_set(e, -EIO, "the store cannot be read: %s", sqlite3_errmsg(db));
+	if (r == 0)
+		r = write_all(&w);
+	if (own_transaction)
+		(void)sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+	if (r == 0 && ret != NULL)
+		*ret = w.counts;
+	writer_fini(&w);
+	return r;
+}

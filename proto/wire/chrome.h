@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: MIT. chrome.h: a session's timeline as Chrome's trace events (JSON), as
+ * Perfetto, chrome://tracing and Triton Proton's users read it; docs/trace.md says what is where.
+ *
+ * One chunk is in memory at a time, so a long timeline costs no more than a short one.
+ */
+#ifndef PROTOND_WIRE_CHROME_H
+#define PROTOND_WIRE_CHROME_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "err.h"
+#include "profile.h"
+
+struct chrome_counts {
+	uint64_t scopes, ops, metrics;
+	uint64_t gone; /* events that had left over a ceiling before this was written */
+};
+
+/* Session `id` of an open store, written to `to` (which the caller opens, flushes and closes).
+ * Words in e: -ENOENT no such session, -ENODATA it kept no timeline, -EBADMSG a damaged chunk,
+ * -ENOSPC and other failures to write, -ENOMEM. ret may be NULL. */
+int chrome_write(struct sqlite3 *db, int64_t id, const struct profile_select *s, FILE *to,
+	struct chrome_counts *ret, struct err *e);
+
+#endif

@@ -1,0 +1,639 @@
+/* SPDX-License-Identifier: MIT. chrome_events.c: what a chunk of the timeline has, as Chrome's
+ * trace events.
+ *
+ * Threads and tasks stand under their process; each stream under the GPU as its process sees it, in
+ * as many lanes as it takes that no two operations of one lane overlap, for viewers drop what
+ * overlaps. A launch is a point on its thread, with an arrow to its first operation.
+ */
+#include "chrome_int.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#define GPU_PID     5000000u /* above what Linux gives to processes (2^22), so that GPUs come last */
+#define FLUSH_BYTES (1u << 18)
+#define PENDING_MAX 65536u /* metrics whose scope has not ended */
+#define DEPTH_MAX   2048u
+#define THREADS_MAX 4096u /* named ones of a process */
+#define STREAMS_MAX 4096u /* of a process; further ones share the last one's lanes */
+
+int chrome_no_memory(struct chrome *w)
+{
+	return err_set(w->l.e, -ENOMEM, "out of memory for the timeline");
+}
+
+int chrome_room(struct chrome *w, void **v, uint32_t *cap, uint32_t n, size_t bytes)
+{
+	uint32_t want = *cap == 0 ? 64 : *cap;
+	void *grown;
+
+	while (want <= n)
+		want *= 2;
+	if (want == *cap)
+		return 0;
+	grown = reallocarray(*v, want, bytes);
+	if (grown == NULL)
+		return chrome_no_memory(w);
+	*v = grown;
+	*cap = want;
+	return 0;
+}
+/* --- output */
+
+int chrome_flush(struct chrome *w)
+{
+	if (w->out.failed)
+		return chrome_no_memory(w);
+	if (w->out.n > 0 && fwrite(w->out.s, 1, w->out.n, w->to) != w->out.n)
+		return err_set(
+			w->l.e, neg_errno(), "the timeline cannot be written: %s", strerror(errno));
+	w->out.n = 0;
+	return 0;
+}
+
+void chrome_number(struct text *t, uint64_t v)
+{
+	char buf[24];
+	size_t at = sizeof(buf);
+
+	do {
+		buf[--at] = (char)('0' + v % 10);
+		v /= 10;
+	} while (v > 0);
+	text_add(t, buf + at, sizeof(buf) - at);
+}
+
+/* Microseconds with three decimals: exact. */
+static void micros(struct text *t, uint64_t ns)
+{
+	char rest[4] = {'.', (char)('0' + ns / 100 % 10), (char)('0' + ns / 10 % 10),
+		(char)('0' + ns % 10)};
+
+	chrome_number(t, ns / 1000);
+	text_add(t, rest, sizeof(rest));
+}
+
+static uint64_t since_base(const struct chrome *w, uint64_t mono_ns)
+{
+	return mono_ns > w->base_ns ? mono_ns - w->base_ns : 0;
+}
+
+/* {"ph":P,"cat":C,"name":N,"pid":,"tid":,"ts": */
+static void event(struct chrome *w, const char *ph, const char *cat, const char *name, int64_t pid,
+	uint64_t tid, uint64_t ns)
+{
+	struct text *t = &w->out;
+
+	text_str(t, w->first ? "\n{\"ph\":\"" : ",\n{\"ph\":\"");
+	w->first = false;
+	text_str(t, ph);
+	text_str(t, "\",\"cat\":\"");
+	text_str(t, cat);
+	text_str(t, "\",\"name\":");
+	text_json(t, name);
+	text_str(t, ",\"pid\":");
+	chrome_number(t, (uint64_t)pid);
+	text_str(t, ",\"tid\":");
+	chrome_number(t, tid);
+	text_str(t, ",\"ts\":");
+	micros(t, ns);
+}
+
+void chrome_metadata(struct chrome *w, const char *what, int64_t pid, uint64_t tid, const char *key,
+	const char *words, uint64_t index)
+{
+	struct text *t = &w->out;
+
+	text_str(t, w->first ? "\n{\"ph\":\"M\",\"name\":\"" : ",\n{\"ph\":\"M\",\"name\":\"");
+	w->first = false;
+	text_str(t, what);
+	text_str(t, "\",\"pid\":");
+	chrome_number(t, (uint64_t)pid);
+	text_str(t, ",\"tid\":");
+	chrome_number(t, tid);
+	text_str(t, ",\"args\":{\"");
+	text_str(t, key);
+	text_str(t, "\":");
+	if (words != NULL)
+		text_json(t, words);
+	else
+		chrome_number(t, index);
+	text_str(t, "}}");
+}
+
+/* --- nodes */
+
+static uint32_t *map_at(struct chrome *w, const uint8_t hash[16])
+{
+	uint64_t h;
+	uint32_t i;
+
+	memcpy(&h, hash, sizeof(h));
+	for (i = (uint32_t)h & (w->map_cap - 1); w->known_map[i] != 0;
+		i = (i + 1) & (w->map_cap - 1))
+		if (memcmp(w->known[w->known_map[i] - 1].hash, hash, 16) == 0)
+			break;
+	return &w->known_map[i];
+}
+
+static int map_room(struct chrome *w)
+{
+	uint32_t i, *old = w->known_map;
+
+	if (w->n_known * 2 < w->map_cap)
+		return 0;
+	w->map_cap = w->map_cap == 0 ? 1024 : w->map_cap * 2;
+	w->known_map = calloc(w->map_cap, sizeof(*w->known_map));
+	if (w->known_map == NULL) {
+		free(old);
+		return chrome_no_memory(w);
+	}
+	free(old);
+	for (i = 0; i < w->n_known; i++)
+		*map_at(w, w->known[i].hash) = i + 1;
+	return 0;
+}
+
+/* The row of one node; *ret_parent: its parent's hash, all zero for a root. */
+static int node_read(
+	struct chrome *w, const uint8_t hash[16], struct known *ret, uint8_t ret_parent[16])
+{
+	sqlite3_stmt *q = w->node_by_hash;
+	const char *text = NULL;
+	int rc;
+
+	memset(ret_parent, 0, 16);
+	*ret = (struct known){.parent = PROFILE_NONE, .name = "(unknown)", .kind = NODE_SCOPE};
+	memcpy(ret->hash, hash, 16);
+	(void)sqlite3_bind_blob(q, 1, hash, 16, SQLITE_STATIC);
+	rc = sqlite3_step(q);
+	if (rc == SQLITE_ROW) {
+		text = (const char *)sqlite3_column_text(q, 0);
+		ret->kind = (uint8_t)sqlite3_column_int(q, 1);
+		if (sqlite3_column_bytes(q, 2) == 16)
+			memcpy(ret_parent, sqlite3_column_blob(q, 2), 16);
+	}
+	if (text != NULL)
+		ret->name = profile_text(w->l.p, text, (size_t)sqlite3_column_bytes(q, 0));
+	(void)sqlite3_reset(q);
+	if (ret->name == NULL)
+		return chrome_no_memory(w);
+	return rc == SQLITE_ROW || rc == SQLITE_DONE
+		       ? 0
+		       : err_set(w->l.e, -EIO, "the store cannot be read: %s",
+				 sqlite3_errmsg(w->l.db));
+}
+
+/* The place of a node, with all that stands above it; each is read once. */
+static int node_find(struct chrome *w, const uint8_t hash[16], uint32_t *ret)
+{
+	static const uint8_t none[16];
+	uint8_t at[16], parent[16];
+	uint32_t *slot, below = PROFILE_NONE, depth;
+	struct known k;
+	int r;
+
+	*ret = PROFILE_NONE;
+	memcpy(at, hash, 16);
+	for (depth = 0; depth < DEPTH_MAX; depth++) {
+		if (map_room(w) < 0 || ROOM(w, w->known, w->cap_known, w->n_known) < 0)
+			return -ENOMEM;
+		slot = map_at(w, at);
+		if (*slot != 0) {
+			if (below == PROFILE_NONE)
+				*ret = *slot - 1;
+			else
+				w->known[below].parent = *slot - 1;
+			return 0;
+		}
+		r = node_read(w, at, &k, parent);
+		if (r < 0)
+			return r;
+		w->known[w->n_known] = k;
+		*slot = w->n_known + 1;
+		if (below == PROFILE_NONE)
+			*ret = w->n_known;
+		else
+			w->known[below].parent = w->n_known;
+		below = w->n_known++;
+		if (memcmp(parent, none, 16) == 0)
+			return 0;
+		memcpy(at, parent, 16);
+	}
+	return 0;
+}
+
+/* "call_stack":["ROOT",...]. A cycle, which only a forged file has, ends at DEPTH_MAX. */
+static void call_stack(struct chrome *w, uint32_t node)
+{
+	uint32_t up[DEPTH_MAX], n = 0;
+
+	for (; node != PROFILE_NONE && n < DEPTH_MAX; node = w->known[node].parent)
+		up[n++] = node;
+	text_str(&w->out, "\"call_stack\":[");
+	while (n-- > 0) {
+		text_json(&w->out, w->known[up[n]].name);
+		if (n > 0)
+			text_char(&w->out, ',');
+	}
+	text_char(&w->out, ']');
+}
+
+/* --- metrics of scopes */
+
+static int held_order(const void *a, const void *b)
+{
+	const struct held *x = a, *y = b;
+
+	if (x->tid != y->tid)
+		return x->tid < y->tid ? -1 : 1;
+	if (x->node != y->node)
+		return x->node < y->node ? -1 : 1;
+	return x->clock < y->clock ? -1 : x->clock > y->clock;
+}
+
+static void held_value(struct text *t, const struct held *h)
+{
+	double f;
+
+	text_json(t, h->name);
+	text_char(t, ':');
+	memcpy(&f, &h->bits, sizeof(f));
+	if (h->type == VALUE_STR)
+		text_json(t, h->text);
+	else if (h->type == VALUE_F64)
+		text_json_f64(t, f);
+	else if (h->type == VALUE_I64)
+		text_fmt(t, "%" PRId64, (int64_t)h->bits);
+	else
+		chrome_number(t, h->bits);
+}
+
+/* Those of this thread and node between the two clocks: they belong to this scope. */
+static void scope_metrics(
+	struct chrome *w, uint32_t tid, uint32_t node, uint64_t begin, uint64_t end)
+{
+	const struct held key = {.tid = tid, .node = node, .clock = begin};
+	uint32_t low = 0, high = w->n_held, mid;
+	struct held *h;
+	bool any = false;
+
+	while (low < high) {
+		mid = low + (high - low) / 2;
+		if (held_order(&w->held[mid], &key) < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	for (h = w->held + low;
+		h < w->held + w->n_held && h->tid == tid && h->node == node && h->clock <= end;
+		h++) {
+		if (h->taken)
+			continue;
+		h->taken = true;
+		text_str(&w->out, any ? "," : ",\"metrics\":{");
+		any = true;
+		held_value(&w->out, h);
+	}
+	if (any)
+		text_char(&w->out, '}');
+}
+
+/* The rest waits for its scope; at the end, or over the ceiling, it stands alone. */
+void chrome_metrics_left(struct chrome *w, bool all)
+{
+	struct held *h;
+	uint32_t i, n = 0;
+
+	all |= w->n_held > PENDING_MAX;
+	for (i = 0; i < w->n_held; i++) {
+		h = &w->held[i];
+		if (h->taken)
+			continue;
+		if (!all) {
+			w->held[n++] = *h;
+			continue;
+		}
+		event(w, "i", "metric", w->known[h->node].name, w->pid, h->tid,
+			since_base(w, clockmap_ns(&w->clock, h->clock)));
+		text_str(&w->out, ",\"s\":\"t\",\"args\":{");
+		call_stack(w, h->node);
+		text_str(&w->out, ",\"metrics\":{");
+		held_value(&w->out, h);
+		text_str(&w->out, "}}}");
+	}
+	w->n_held = n;
+}
+
+static int take_metrics(struct chrome *w, const struct trace_chunk *c)
+{
+	const struct trace_metric *m = c->metric;
+	struct held *h;
+	uint32_t i;
+
+	for (i = 0; i < c->n[TRACE_N_METRICS]; i++, m++) {
+		if (ROOM(w, w->held, w->cap_held, w->n_held) < 0)
+			return -ENOMEM;
+		h = &w->held[w->n_held++];
+		*h = (struct held){.clock = m->clock,
+			.tid = c->thread[m->thread].tid,
+			.node = w->node[m->node],
+			.type = m->type,
+			.bits = m->bits,
+			.text = "",
+			.name = profile_text(w->l.p, c->text[m->name], strlen(c->text[m->name]))};
+		if (m->type == VALUE_STR)
+			h->text = profile_text(w->l.p, c->text[m->bits], strlen(c->text[m->bits]));
+		if (h->name == NULL || h->text == NULL)
+			return chrome_no_memory(w);
+	}
+	if (w->n_held > 1)
+		qsort(w->held, w->n_held, sizeof(*w->held), held_order);
+	return 0;
+}
+
+/* --- scopes */
+
+static void scope_args(struct chrome *w, const struct trace_scope *s, uint32_t tid, uint32_t node)
+{
+	struct text *t = &w->out;
+
+	text_str(t, ",\"args\":{");
+	call_stack(w, node);
+	scope_metrics(w, tid, node, s->begin, s->end);
+	if ((s->flags & TRACE_OPEN) != 0)
+		text_str(t, ",\"open\":true");
+	if ((s->flags & TRACE_BEGAN_BEFORE) != 0)
+		text_str(t, ",\"began_before\":true");
+	if ((s->flags & TRACE_UNWOUND) != 0)
+		text_str(t, ",\"unwound\":true");
+	text_str(t, "}}");
+}
+
+static void write_scope(struct chrome *w, const struct trace_chunk *c, const struct trace_scope *s)
+{
+	const uint64_t begin = since_base(w, clockmap_ns(&w->clock, s->begin));
+	const uint64_t end = since_base(w, clockmap_ns(&w->clock, s->end));
+	const uint32_t tid = c->thread[s->thread].tid, node = w->node[s->node];
+	const char *name = w->known[node].name;
+	struct text *t = &w->out;
+
+	if ((s->flags & TRACE_SPAN) == 0) {
+		event(w, "X", "scope", name, w->pid, tid, begin);
+		text_str(t, ",\"dur\":");
+		micros(t, end > begin ? end - begin : 0);
+		scope_args(w, s, tid, node);
+		return;
+	}
+	w->tasks++;
+	event(w, "b", "task", name, w->pid, tid, begin);
+	text_str(t, ",\"id\":");
+	chrome_number(t, w->tasks);
+	scope_args(w, s, tid, node);
+	event(w, "e", "task", name, w->pid, tid, end > begin ? end : begin);
+	text_str(t, ",\"id\":");
+	chrome_number(t, w->tasks);
+	text_char(t, '}');
+}
+
+/* --- what the GPU did */
+
+struct gpu_seen *chrome_gpu(struct chrome *w, uint32_t device)
+{
+	struct gpu_seen *g;
+	uint32_t i;
+
+	for (i = 0; i < w->n_gpus; i++)
+		if (w->gpu[i].device == device)
+			break;
+	if (i == w->n_gpus) { /* no row of it: by its chrome_number */
+		if (ROOM(w, w->gpu, w->cap_gpus, w->n_gpus) < 0)
+			return NULL;
+		w->gpu[w->n_gpus++] =
+			(struct gpu_seen){.device = device, .ordinal = device, .name = ""};
+	}
+	g = &w->gpu[i];
+	if (g->pid == 0)
+		g->pid = GPU_PID + w->gpu_pid++;
+	return g;
+}
+
+/* The first lane of the stream that is free. */
+static int lane_of(
+	struct chrome *w, const struct trace_stream *s, const struct trace_op *o, uint64_t *ret_tid)
+{
+	struct lane_set *set = NULL;
+	uint64_t *grown;
+	uint32_t i;
+
+	for (i = 0; i < w->n_lanes && set == NULL; i++)
+		if (i + 1 == STREAMS_MAX ||
+			(w->lane[i].device == s->device && w->lane[i].stream == s->stream))
+			set = &w->lane[i];
+	if (set == NULL) {
+		if (ROOM(w, w->lane, w->cap_lanes, w->n_lanes) < 0)
+			return -ENOMEM;
+		set = &w->lane[w->n_lanes++];
+		*set = (struct lane_set){.device = s->device, .stream = s->stream};
+	}
+	for (i = 0; i < set->n && i + 1 < LANES_MAX && set->end[i] > o->start; i++)
+		;
+	if (i == set->n) {
+		grown = reallocarray(set->end, i + 1, sizeof(*grown));
+		if (grown == NULL)
+			return chrome_no_memory(w);
+		set->end = grown;
+		set->n++;
+	}
+	set->end[i] = o->end;
+	*ret_tid = i == 0 ? s->stream : (uint64_t)LANE_TID * i + s->stream;
+	return 0;
+}
+
+static const char *op_category(uint8_t class)
+{
+	return trace_is_kernel(class)  ? "kernel"
+	       : class == CLASS_MEMSET ? "gpu_memset"
+				       : "gpu_memcpy";
+}
+
+static void op_args(struct chrome *w, const struct trace_chunk *c, const struct trace_op *o)
+{
+	const struct trace_stream *s = &c->stream[o->stream];
+	const struct trace_config *g;
+	struct text *t = &w->out;
+
+	text_str(t, ",\"args\":{");
+	call_stack(w, w->node[o->node]);
+	text_fmt(t, ",\"device\":%u,\"context\":%u,\"stream\":%u",
+		chrome_gpu(w, s->device)->ordinal, s->context, s->stream);
+	if ((o->flags & TRACE_UNLAUNCHED) == 0)
+		text_fmt(t, ",\"correlation\":%u", o->correlation);
+	if ((o->flags & TRACE_GRAPH) != 0)
+		text_str(t, ",\"graph\":true");
+	if (o->config != TRACE_NONE) {
+		g = &c->config[o->config];
+		text_fmt(t,
+			",\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u],\"registers per thread\":%u,"
+			"\"shared memory\":%" PRIu64,
+			g->grid[0], g->grid[1], g->grid[2], g->block[0], g->block[1], g->block[2],
+			g->registers, (uint64_t)g->static_shared + g->dynamic_shared);
+	}
+	if (!trace_is_kernel(o->class)) {
+		text_fmt(t, ",\"bytes\":%" PRIu64, o->bytes);
+		if (o->end > o->start) {
+			text_str(t, ",\"memory bandwidth (GB/s)\":");
+			text_fixed3(t, (double)o->bytes / (double)(o->end - o->start));
+		}
+	}
+	text_str(t, "}}");
+}
+
+/* The launch, a point on its thread, and the arrow from there. */
+static void write_launch(struct chrome *w, const struct trace_chunk *c, const struct trace_op *o,
+	uint64_t start, int64_t gpu_pid, uint64_t gpu_tid)
+{
+	const uint64_t at = since_base(w, clockmap_ns(&w->clock, o->launched));
+	const uint32_t tid = c->thread[o->thread].tid;
+	struct text *t = &w->out;
+
+	event(w, "X", "launch",
+		(o->flags & TRACE_GRAPH) != 0 ? "launch graph"
+		: trace_is_kernel(o->class)   ? "launch"
+		: o->class == CLASS_MEMSET    ? "memset"
+					      : "memcpy",
+		w->pid, tid, at);
+	text_fmt(t, ",\"dur\":0,\"args\":{\"correlation\":%u}}", o->correlation);
+	w->flows++;
+	event(w, "s", "flow", "launch->kernel", w->pid, tid, at);
+	text_str(t, ",\"id\":");
+	chrome_number(t, w->flows);
+	text_char(t, '}');
+	event(w, "f", "flow", "launch->kernel", gpu_pid, gpu_tid, start > at ? start : at);
+	text_str(t, ",\"id\":");
+	chrome_number(t, w->flows);
+	text_str(t, ",\"bp\":\"e\"}");
+}
+
+static int write_op(struct chrome *w, const struct trace_chunk *c, const struct trace_op *o)
+{
+	const struct trace_stream *s = &c->stream[o->stream];
+	const struct gpu_seen *g = chrome_gpu(w, s->device);
+	const uint64_t real = o->start > CLOCK_NS_MAX ? CLOCK_NS_MAX : o->start;
+	const int64_t mono = (int64_t)real - anchors_offset(w->wall, real);
+	const uint64_t start = since_base(w, mono < 0 ? 0 : (uint64_t)mono);
+	uint64_t tid = 0;
+
+	if (g == NULL || lane_of(w, s, o, &tid) < 0)
+		return -ENOMEM;
+	event(w, "X", op_category(o->class), w->known[w->node[o->node]].name, g->pid, tid, start);
+	text_str(&w->out, ",\"dur\":");
+	micros(&w->out, o->end - o->start);
+	op_args(w, c, o);
+	if ((o->flags & (TRACE_UNLAUNCHED | TRACE_MORE)) == 0)
+		write_launch(w, c, o, start, g->pid, tid);
+	return 0;
+}
+
+/* --- chunks */
+
+static int op_order(const void *a, const void *b)
+{
+	const struct trace_op *x = *(const struct trace_op *const *)a,
+			      *y = *(const struct trace_op *const *)b;
+
+	if (x->stream != y->stream)
+		return x->stream < y->stream ? -1 : 1;
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->end < y->end ? -1 : x->end > y->end;
+}
+
+static int write_ops(struct chrome *w, const struct trace_chunk *c)
+{
+	const struct trace_op **order = calloc((size_t)c->n[TRACE_N_OPS] + 1, sizeof(*order));
+	uint32_t i, n = 0;
+	int r = 0;
+
+	if (order == NULL)
+		return chrome_no_memory(w);
+	for (i = 0; i < c->n[TRACE_N_OPS]; i++)
+		if (!w->l.select->one_phase || c->op[i].segment == w->l.select->phase)
+			order[n++] = &c->op[i];
+	qsort(order, n, sizeof(*order), op_order);
+	for (i = 0; i < n && r == 0; i++) {
+		r = write_op(w, c, order[i]);
+		if (r == 0 && w->out.n > FLUSH_BYTES)
+			r = chrome_flush(w);
+	}
+	w->counts.ops += n;
+	free(order);
+	return r;
+}
+
+static int write_scopes(struct chrome *w, const struct trace_chunk *c)
+{
+	uint32_t i;
+	int r = 0;
+
+	for (i = 0; i < c->n[TRACE_N_SCOPES] && r == 0; i++) {
+		if (w->l.select->one_phase && c->scope[i].segment != w->l.select->phase)
+			continue;
+		write_scope(w, c, &c->scope[i]);
+		w->counts.scopes++;
+		if (w->out.n > FLUSH_BYTES)
+			r = chrome_flush(w);
+	}
+	return r;
+}
+
+static int take_lists(struct chrome *w, const struct trace_chunk *c)
+{
+	const char *name;
+	uint32_t i, k;
+	int r = 0;
+
+	if (ROOM(w, w->node, w->cap_node, c->n[TRACE_N_NODES]) < 0)
+		return -ENOMEM;
+	for (i = 0; i < c->n[TRACE_N_NODES] && r == 0; i++)
+		r = node_find(w, c->node[i], &w->node[i]);
+	for (i = 0; i < c->n[TRACE_N_THREADS] && r == 0; i++) {
+		for (k = 0; k < w->n_threads && w->thread[k].tid != c->thread[i].tid; k++)
+			;
+		if (k == THREADS_MAX)
+			continue;
+		if (k == w->n_threads) {
+			r = ROOM(w, w->thread, w->cap_threads, k);
+			if (r < 0)
+				break;
+			w->thread[w->n_threads++] = (struct named){c->thread[i].tid, NULL};
+		}
+		if (c->thread[i].name == TRACE_NONE || w->thread[k].name != NULL)
+			continue;
+		name = c->text[c->thread[i].name];
+		w->thread[k].name = profile_text(w->l.p, name, strlen(name));
+		if (w->thread[k].name == NULL)
+			r = chrome_no_memory(w);
+	}
+	return r;
+}
+
+int chrome_chunk(struct chrome *w, const void *bytes, size_t n)
+{
+	struct trace_chunk c;
+	int r = trace_chunk_read(bytes, n, &c, w->l.e);
+
+	if (r < 0)
+		return r;
+	r = take_lists(w, &c);
+	if (r == 0)
+		r = take_metrics(w, &c);
+	w->counts.metrics += c.n[TRACE_N_METRICS];
+	if (r == 0)
+		r = write_scopes(w, &c);
+	if (r == 0)
+		r = write_ops(w, &c);
+	chrome_metrics_left(w, false);
+	trace_chunk_fini(&c);
+	return r;
+}
