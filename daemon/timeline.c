@@ -201,7 +201,7 @@ static void chunk_gone(struct session *s, const struct chunk *c)
 	all->gone[all->n_gone++] = *c;
 }
 
-/* The oldest leave until the rest is within the ceilings. */
+/* The oldest leave until the rest is within the ceilings; the newest stays. */
 static void chunks_trim(struct session *s)
 {
 	const struct fold_limits *limit = &s->fold->limit;
@@ -209,7 +209,7 @@ static void chunks_trim(struct session *s)
 	const struct chunk *c;
 	struct part *part;
 
-	while (all->from < all->n) {
+	while (all->from + 1 < all->n) {
 		c = &all->v[all->from];
 		if (all->bytes <= limit->trace_bytes &&
 			(limit->trace_ns == 0 || s->fold->now_ns <= c->end_ns ||

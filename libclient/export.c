@@ -9,8 +9,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#define EXPORT_MS 10000u
-#define CHUNK     (64u << 10)
+#define EXPORT_MS   10000u
+#define TIMELINE_MS 120000u
+#define CHUNK       (64u << 10)
 
 static void export_ask(uint32_t session, uint32_t phases, const char *format)
 {
@@ -45,9 +46,9 @@ static bool export_done(int *ret_code, int *ret_fd, char *text)
 	return done;
 }
 
-static int export_wait(int *ret_fd, char *text)
+static int export_wait(uint32_t timeout_ms, int *ret_fd, char *text)
 {
-	const uint64_t deadline = pd_now_ms() + EXPORT_MS;
+	const uint64_t deadline = pd_now_ms() + timeout_ms;
 	int code = -ETIMEDOUT;
 
 	for (;;) {
@@ -63,7 +64,8 @@ static int export_wait(int *ret_fd, char *text)
 	pd_lock(&pd.lock);
 	pd.export.state = EXPORT_IDLE; /* what comes later is not taken */
 	pd_unlock(&pd.lock);
-	(void)snprintf(text, PD_TEXT, "protond did not deliver the file in %u s", EXPORT_MS / 1000);
+	(void)snprintf(
+		text, PD_TEXT, "protond did not deliver the file in %u s", timeout_ms / 1000);
 	return -ETIMEDOUT;
 }
 
@@ -126,7 +128,7 @@ static int export_locked(uint32_t session, uint32_t phases, const char *format, 
 	int fd = -1, r;
 
 	export_ask(session, phases, format);
-	r = export_wait(&fd, text);
+	r = export_wait(strcmp(format, "chrome_trace") == 0 ? TIMELINE_MS : EXPORT_MS, &fd, text);
 	return r < 0 ? r : fd;
 }
 

@@ -36,8 +36,7 @@ extern "C" {
 struct protond_options {
 	const char *backend; /* "cupti" (default), "none" */
 	const char *mode;    /* NULL: there is none yet */
-	const char *data;    /* "tree" (default); "trace" and "both" are refused until there are
-				timelines */
+	const char *data;    /* "tree" (default); "trace" or "both": a timeline beside it */
 	const char *context; /* "shadow" (default), "python" */
 	const char *hook;    /* NULL, "triton" */
 	int cpu_off;         /* 1: scopes cost less and have no CPU time */
@@ -62,9 +61,10 @@ int protond_activate(int session);
 int protond_deactivate(int session, int flags);
 
 /* Ends a session, or PROTOND_ALL. format NULL: it is stored, and nothing is written here;
- * "hatchet" or "hatchet_msgpack": also writes NAME.FORMAT, as the caller, atomically. Waits until
- * the file is complete, at most 10 s. 0; -ENOENT; -EINVAL unknown format; -ETIMEDOUT; or the file's
- * -errno. */
+ * "hatchet", "hatchet_msgpack" or, of a timeline, "chrome_trace": also writes NAME.FORMAT, as the
+ * caller, atomically. Waits until the file is complete, at most 10 s, for a timeline 120 s. 0;
+ * -ENOENT; -EINVAL unknown format; -ENODATA it kept no timeline; -ETIMEDOUT; or the file's -errno.
+ */
 int protond_finalize(int session, const char *format);
 
 /* Begins the next phase of a session: GPU work belongs to the phase of its launch, a scope to that

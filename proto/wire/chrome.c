@@ -24,6 +24,8 @@
 		" WHERE process IN (SELECT process FROM member WHERE session=?1) ORDER BY ordinal") \
 	X(CHUNK, "SELECT first, events, bytes FROM trace WHERE session=?1 AND process=?2"          \
 		" ORDER BY number")                                                                \
+	X(FIRST, "SELECT bytes, min(number) FROM trace WHERE session=?1 AND bytes IS NOT NULL"     \
+		" GROUP BY process")                                                               \
 	X(ANY, "SELECT 1 FROM trace WHERE session=?1")                                             \
 	X(NODE, "SELECT n.name, n.kind, p.hash FROM node n LEFT JOIN node p ON p.id=n.parent"      \
 		" WHERE n.hash=?1")
@@ -102,7 +104,6 @@ static int on_process(struct chrome *w, sqlite3_stmt *st)
 		: w->tsc.n >= 2 ? &w->tsc
 				: &w->own,
 		(uint32_t)load_u64(st, 4));
-	w->wall = w->tsc.n > 0 ? &w->tsc : w->mono.n > 0 ? &w->mono : &w->own;
 	if (command == NULL)
 		return chrome_no_memory(w);
 	if (ranked)
@@ -190,10 +191,27 @@ static int write_process(struct chrome *w, int64_t id)
 
 static int on_base(struct chrome *w, sqlite3_stmt *st)
 {
-	w->base_ns = load_u64(st, 0);
-	text_str(&w->out, "{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\","
-			  "\"baseTimeNanoseconds\":");
-	chrome_number(&w->out, load_u64(st, 1));
+	w->base_ns = (int64_t)load_u64(st, 0);
+	w->ahead_ns = (int64_t)load_u64(st, 1) - w->base_ns;
+	return 0;
+}
+
+/* A replay's operations ran before its process began. */
+static int on_first(struct chrome *w, sqlite3_stmt *st)
+{
+	struct trace_chunk c;
+	uint32_t i;
+	int64_t at;
+	int r = trace_chunk_read(
+		sqlite3_column_blob(st, 0), (size_t)sqlite3_column_bytes(st, 0), &c, w->l.e);
+
+	if (r < 0)
+		return r;
+	for (i = 0; i < c.n[TRACE_N_OPS]; i++) {
+		at = chrome_real_to_mono(w, c.op[i].start);
+		w->base_ns = at < w->base_ns ? at : w->base_ns;
+	}
+	trace_chunk_fini(&c);
 	return 0;
 }
 
@@ -251,7 +269,14 @@ static int write_all(struct chrome *w)
 		r = each_row(w, SQL_BASE, 0, on_base);
 	if (r == 0)
 		r = each_row(w, SQL_ANCHOR, 0, on_anchor);
+	w->wall = w->tsc.n > 0 ? &w->tsc : &w->mono;
+	if (r == 0)
+		r = each_row(w, SQL_FIRST, 0, on_first);
 	if (r == 0) {
+		text_fmt(&w->out,
+			"{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\","
+			"\"baseTimeNanoseconds\":%" PRId64,
+			w->base_ns + w->ahead_ns);
 		text_str(&w->out, ",\"traceName\":");
 		text_json(&w->out, w->l.p->head.name);
 		text_str(&w->out, ",\"source\":");

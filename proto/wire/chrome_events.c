@@ -12,7 +12,8 @@
 
 #define GPU_PID     5000000u /* above what Linux gives to processes (2^22), so that GPUs come last */
 #define FLUSH_BYTES (1u << 18)
-#define PENDING_MAX 65536u /* metrics whose scope has not ended */
+#define PENDING_MAX 65536u  /* metrics whose scope has not ended */
+#define STEP_NS     1000000 /* a step of CLOCK_REALTIME */
 #define DEPTH_MAX   2048u
 #define THREADS_MAX 4096u /* named ones of a process */
 #define STREAMS_MAX 4096u /* of a process; further ones share the last one's lanes */
@@ -73,9 +74,15 @@ static void micros(struct text *t, uint64_t ns)
 	text_add(t, rest, sizeof(rest));
 }
 
-static uint64_t since_base(const struct chrome *w, uint64_t mono_ns)
+/* Viewers drop what is before 0. */
+static uint64_t since_base(const struct chrome *w, int64_t mono_ns)
 {
-	return mono_ns > w->base_ns ? mono_ns - w->base_ns : 0;
+	return mono_ns > w->base_ns ? (uint64_t)(mono_ns - w->base_ns) : 0;
+}
+
+static uint64_t at_clock(struct chrome *w, uint64_t clock)
+{
+	return since_base(w, (int64_t)clockmap_ns(&w->clock, clock));
 }
 
 /* {"ph":P,"cat":C,"name":N,"pid":,"tid":,"ts": */
@@ -315,7 +322,7 @@ void chrome_metrics_left(struct chrome *w, bool all)
 			continue;
 		}
 		event(w, "i", "metric", w->known[h->node].name, w->pid, h->tid,
-			since_base(w, clockmap_ns(&w->clock, h->clock)));
+			at_clock(w, h->clock));
 		text_str(&w->out, ",\"s\":\"t\",\"args\":{");
 		call_stack(w, h->node);
 		text_str(&w->out, ",\"metrics\":{");
@@ -372,8 +379,8 @@ static void scope_args(struct chrome *w, const struct trace_scope *s, uint32_t t
 
 static void write_scope(struct chrome *w, const struct trace_chunk *c, const struct trace_scope *s)
 {
-	const uint64_t begin = since_base(w, clockmap_ns(&w->clock, s->begin));
-	const uint64_t end = since_base(w, clockmap_ns(&w->clock, s->end));
+	const uint64_t begin = at_clock(w, s->begin);
+	const uint64_t end = at_clock(w, s->end);
 	const uint32_t tid = c->thread[s->thread].tid, node = w->node[s->node];
 	const char *name = w->known[node].name;
 	struct text *t = &w->out;
@@ -418,9 +425,22 @@ struct gpu_seen *chrome_gpu(struct chrome *w, uint32_t device)
 	return g;
 }
 
+/* CLOCK_REALTIME to the ring's time. Each anchor tells the difference of the two to some tens of
+ * nanoseconds, so one of them holds until the clock was set: else neighbours would overlap. */
+int64_t chrome_real_to_mono(struct chrome *w, uint64_t real_ns)
+{
+	const int64_t real = (int64_t)(real_ns > CLOCK_NS_MAX ? CLOCK_NS_MAX : real_ns);
+	const int64_t ahead =
+		w->wall->n > 0 ? anchors_offset(w->wall, (uint64_t)real) : w->ahead_ns;
+
+	if (llabs(ahead - w->ahead_ns) > STEP_NS)
+		w->ahead_ns = ahead;
+	return real - w->ahead_ns;
+}
+
 /* The first lane of the stream that is free. */
-static int lane_of(
-	struct chrome *w, const struct trace_stream *s, const struct trace_op *o, uint64_t *ret_tid)
+static int lane_of(struct chrome *w, const struct trace_stream *s, uint64_t start, uint64_t end,
+	uint64_t *ret_tid)
 {
 	struct lane_set *set = NULL;
 	uint64_t *grown;
@@ -436,7 +456,7 @@ static int lane_of(
 		set = &w->lane[w->n_lanes++];
 		*set = (struct lane_set){.device = s->device, .stream = s->stream};
 	}
-	for (i = 0; i < set->n && i + 1 < LANES_MAX && set->end[i] > o->start; i++)
+	for (i = 0; i < set->n && i + 1 < LANES_MAX && set->end[i] > start; i++)
 		;
 	if (i == set->n) {
 		grown = reallocarray(set->end, i + 1, sizeof(*grown));
@@ -445,7 +465,7 @@ static int lane_of(
 		set->end = grown;
 		set->n++;
 	}
-	set->end[i] = o->end;
+	set->end[i] = end;
 	*ret_tid = i == 0 ? s->stream : (uint64_t)LANE_TID * i + s->stream;
 	return 0;
 }
@@ -493,7 +513,7 @@ static void op_args(struct chrome *w, const struct trace_chunk *c, const struct 
 static void write_launch(struct chrome *w, const struct trace_chunk *c, const struct trace_op *o,
 	uint64_t start, int64_t gpu_pid, uint64_t gpu_tid)
 {
-	const uint64_t at = since_base(w, clockmap_ns(&w->clock, o->launched));
+	const uint64_t at = at_clock(w, o->launched);
 	const uint32_t tid = c->thread[o->thread].tid;
 	struct text *t = &w->out;
 
@@ -519,12 +539,10 @@ static int write_op(struct chrome *w, const struct trace_chunk *c, const struct 
 {
 	const struct trace_stream *s = &c->stream[o->stream];
 	const struct gpu_seen *g = chrome_gpu(w, s->device);
-	const uint64_t real = o->start > CLOCK_NS_MAX ? CLOCK_NS_MAX : o->start;
-	const int64_t mono = (int64_t)real - anchors_offset(w->wall, real);
-	const uint64_t start = since_base(w, mono < 0 ? 0 : (uint64_t)mono);
+	const uint64_t start = since_base(w, chrome_real_to_mono(w, o->start));
 	uint64_t tid = 0;
 
-	if (g == NULL || lane_of(w, s, o, &tid) < 0)
+	if (g == NULL || lane_of(w, s, start, start + (o->end - o->start), &tid) < 0)
 		return -ENOMEM;
 	event(w, "X", op_category(o->class), w->known[w->node[o->node]].name, g->pid, tid, start);
 	text_str(&w->out, ",\"dur\":");

@@ -23,7 +23,7 @@ struct known { /* a node of the store */
 
 struct lane_set { /* of one stream: when each of its lanes is free again */
 	uint32_t device, stream, n;
-	uint64_t *end; /* real ns */
+	uint64_t *end; /* ns since the base */
 };
 
 struct named { /* a thread that had an event */
@@ -52,10 +52,11 @@ struct chrome {
 	FILE *to;
 	bool first;
 	struct chrome_counts counts;
-	uint64_t base_ns;
+	int64_t base_ns; /* of the ring's time: the file's times are differences to it */
 	uint64_t flows, tasks;
 	struct anchors tsc, mono; /* of the session's time, by the clock they were read beside */
 	const struct anchors *wall;
+	int64_t ahead_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
 	sqlite3_stmt *node_by_hash;
 	struct known *known;
 	uint32_t n_known, cap_known, *known_map, map_cap;
@@ -85,6 +86,7 @@ int chrome_room(struct chrome *w, void **v, uint32_t *cap, uint32_t n, size_t by
 #define ROOM(w, v, cap, n) chrome_room((w), (void **)&(v), &(cap), (n), sizeof(*(v)))
 
 /* chrome_events.c */
+int64_t chrome_real_to_mono(struct chrome *w, uint64_t real_ns);
 int chrome_flush(struct chrome *w);
 void chrome_number(struct text *t, uint64_t v);
 /* words, or NULL and a number */

@@ -7,13 +7,16 @@
  * status 1: the target was missed or the law attempted = stored does not hold.
  *
  * Built with -Itests/unit -Idaemon -Iproto/abi -Iproto/wire and the daemon's archive (or its fold
- * alone). FOLD_BENCH_ROUNDS, FOLD_BENCH_SESSIONS change the size.
+ * alone). FOLD_BENCH_ROUNDS, FOLD_BENCH_SESSIONS change the size;
+ * FOLD_BENCH_TIMELINE=1 keeps timelines, too.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "engine.h"
 #include "fold.h"
 #include "record.h"
 #include "ring.h"
@@ -57,7 +60,7 @@ static void apply(struct fold *f, struct journal_entry *take)
 	free(take);
 }
 
-static void begin(struct fold *f, uint32_t sessions)
+static void begin(struct fold *f, uint32_t sessions, bool timeline)
 {
 	struct journal_entry *e = entry(J_PROCESS, sizeof(struct j_process));
 	struct j_process *p = (struct j_process *)(e + 1);
@@ -92,6 +95,7 @@ static void begin(struct fold *f, uint32_t sessions)
 		*v = (struct j_verb){
 			.verb = VERB_START, .uid = 7, .mono_ns = clock_ns, .match = MATCH_USER};
 		v->session[0] = (uint8_t)(i + 1);
+		v->data = timeline ? SESSION_TRACE : SESSION_TREE;
 		apply(f, e);
 	}
 }
@@ -209,7 +213,7 @@ static uint32_t env_number(const char *name, uint32_t otherwise)
 }
 
 /* Every launch has its kernel in a cell, every scope its count. */
-static bool law_holds(struct fold *f, uint64_t launches)
+static bool law_holds(struct fold *f, uint64_t launches, uint64_t *ret_bytes)
 {
 	uint64_t scopes = 0, kernels = 0;
 	struct batch b = {0};
@@ -218,8 +222,10 @@ static bool law_holds(struct fold *f, uint64_t launches)
 
 	if (fold_collect(f, &b) != 0)
 		return false;
-	printf("collect: %u cells, %u nodes in %.1f ms\n", b.cell.n, b.node.n,
+	printf("collect: %u cells, %u nodes, %u chunks in %.1f ms\n", b.cell.n, b.node.n, b.trace.n,
 		1e3 * (cpu_s() - from));
+	for (i = 0; i < b.trace.n; i++)
+		*ret_bytes += b.trace.row[i].n;
 	for (i = 0; i < b.cell.n; i++) {
 		if (b.cell.row[i].session != 1)
 			continue;
@@ -236,6 +242,8 @@ int main(void)
 {
 	uint32_t rounds = env_number("FOLD_BENCH_ROUNDS", 15), corr = 0, i;
 	uint32_t sessions = env_number("FOLD_BENCH_SESSIONS", 1);
+	const bool timeline = env_number("FOLD_BENCH_TIMELINE", 0) != 0;
+	uint64_t bytes = 0;
 	double *rate = must(calloc(rounds, sizeof(*rate)));
 	struct stream app = {0}, gpu = {0};
 	struct fold *f;
@@ -243,24 +251,31 @@ int main(void)
 
 	if (rounds == 0 || fold_new(NULL, &f) != 0)
 		return 2;
-	begin(f, sessions);
+	begin(f, sessions, timeline);
 	stream_begin(&app, 0);
 	stream_begin(&gpu, 1);
 	gpu.e = must(realloc(gpu.e, 2 * ENTRY_MAX));
 	(void)round_rate(f, &app, &gpu, &corr); /* nodes and cells are made */
-	for (i = 0; i < rounds; i++)
+	for (i = 0; i < rounds; i++) {
+		if (timeline)
+			(void)law_holds(f, corr, &bytes); /* as the store would, or chunks pile up */
 		rate[i] = round_rate(f, &app, &gpu, &corr);
+	}
 	qsort(rate, rounds, sizeof(*rate), by_value);
-	printf("fold: %.1f M events/s (median of %u; %.1f to %.1f), %u session(s), %u paths; "
+	printf("fold%s: %.1f M events/s (median of %u; %.1f to %.1f), %u session(s), %u paths; "
 	       "target %.0f\n",
+		timeline ? " with timelines" : "",
 		rate[rounds / 2] / 1e6, rounds, rate[0] / 1e6, rate[rounds - 1] / 1e6, sessions,
 		PATHS, TARGET / 1e6);
-	law = law_holds(f, corr);
+	law = law_holds(f, corr, &bytes);
+	if (timeline)
+		printf("timeline: %.1f bytes for a launch with its kernel and two scopes\n",
+			(double)bytes / corr / sessions);
 	printf("law: attempted = stored %s\n", law ? "holds" : "BROKEN");
 	fold_free(f);
 	free(app.e);
 	free(gpu.e);
-	law = law && (sessions > 1 || rate[rounds / 2] >= TARGET);
+	law = law && (sessions > 1 || timeline || rate[rounds / 2] >= TARGET);
 	free(rate);
 	return law ? 0 : 1;
 }

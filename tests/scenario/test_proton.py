@@ -49,7 +49,7 @@ except Exception as e: print(", ".join(c.__name__ for c in type(e).__mro__[:-3])
 @pytest.mark.parametrize("call, kind, words", [
     ("proton.start(context='nope')", "ValueError", "Unknown context source: nope"),
     ("proton.start(data='nope')", "ValueError", "Unknown data: nope"),
-    ("proton.start(data='trace')", "ValueError", "timelines are not kept yet"),
+    ("proton.start(data='tree', mode='periodic_flushing:format=chrome_trace')", "ValueError", "unsupported format: chrome_trace"),
     ("proton.start(backend='nope')", "ValueError", "Unknown profiler: nope"),
     ("proton.start(backend='cupti_pcsampling')", "ValueError", "PC sampling is not recorded by protond yet"),
     ("proton.start(mode='pcsampling:interval=10')", "ValueError", "unsupported mode: pcsampling"),
@@ -62,7 +62,7 @@ except Exception as e: print(", ".join(c.__name__ for c in type(e).__mro__[:-3])
     ("proton.deactivate(7)", "RuntimeError", "Session has not been initialized: 7"),
     ("proton.data.get(7)", "IndexError", "Session has not been initialized: 7"),
     ("proton.finalize(output_format='nope')", "ValueError", "Unknown output format: nope"),
-    ("proton.finalize(output_format='chrome_trace')", "ValueError", "Output format not supported: chrome_trace"),
+    ("proton.start(), proton.finalize(output_format='chrome_trace')", "ValueError", "Output format not supported: chrome_trace"),
     ("proton.cpu_timed_scope('a', {'cpu_time': 1})", "ValueError", "The metric name 'cpu_time' is reserved."),
 ])
 def test_errors_are_those_of_proton(world, call, kind, words):
@@ -213,6 +213,43 @@ def test_a_fork_while_another_thread_looks(world):
         print("done")
         """)
     assert out == "done\n"
+
+
+def test_timelines(world):
+    """A trace has its tree, too; of a phase there is a part; "both" writes both."""
+    run(world, """
+        import os, protond.data
+        with proton.scope("before"):
+            pass
+        t, b = proton.start("t", backend="none", data="trace"), proton.start("b", backend="none", data="both")
+        with proton.scope("first"), proton.scope("inner", metrics={"flops": 3}):
+            pass
+        assert protond.data.get(t)[0]["children"][0]["frame"]["name"] == "first"
+        proton.data.advance_phase(t)
+        with proton.scope("second"):
+            pass
+        with proton.scope("open"):
+            proton.finalize()
+        written = sorted(n for n in os.listdir() if n.endswith(("_trace", ".hatchet")))
+        assert written == ["b.chrome_trace", "b.hatchet", "t.chrome_trace", "t.part_1.chrome_trace"], written
+        p = proton.start("p", backend="none", data="trace", mode="periodic_flushing")
+        with proton.scope("one"):
+            pass
+        proton.data.advance_phase(p)
+        while not os.path.exists("p.part_0.chrome_trace"):
+            pass
+        proton.finalize(p, "hatchet")
+        assert os.path.exists("p.part_1.hatchet")
+        """)
+
+    def scopes(name):
+        events = json.loads((world.home / name).read_text())["traceEvents"]
+        return {e["name"]: e["args"].get("metrics") for e in events if e.get("cat") == "scope"}
+    assert scopes("t.chrome_trace") == {"first": None, "inner": {"flops": 3}}
+    assert scopes("t.part_1.chrome_trace") == {"second": None, "open": None}
+    assert scopes("b.chrome_trace") == {"first": None, "inner": {"flops": 3}, "second": None, "open": None}
+    assert scopes("p.part_0.chrome_trace") == {"one": None}
+    assert set(tree(world.home / "b.hatchet")) == {"/first", "/first/inner", "/second", "/open"}
 
 
 def test_msgpack_is_the_same_tree(world):

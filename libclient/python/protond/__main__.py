@@ -18,7 +18,7 @@ def _arguments():
     p.add_argument("-b", "--backend", help="cupti or none; left out: what the machine has")
     p.add_argument("-c", "--context", default="shadow", choices=["shadow", "python"])
     p.add_argument("-m", "--mode")
-    p.add_argument("-d", "--data", default="tree", choices=["tree", "trace"])
+    p.add_argument("-d", "--data", default="tree", choices=["tree", "trace", "both"])
     p.add_argument("-k", "--hook", choices=["triton", "torch"])
     p.add_argument("target", metavar="script.py|pytest")
     p.add_argument("arguments", nargs=argparse.REMAINDER)

@@ -38,14 +38,15 @@ class SessionError(Error, IndexError):
     """There is no such session, or no such phase of it."""
 
 
-_FORMATS = ("hatchet", "hatchet_msgpack")
+_FORMATS = ("hatchet", "hatchet_msgpack", "chrome_trace")
+_DEFAULTS = {"tree": ("hatchet",), "trace": ("chrome_trace",), "both": ("hatchet", "chrome_trace")}
 
 
 class _Session:
     """A session that this process started and has not finalized."""
 
-    def __init__(self, number, name, context, written):
-        self.number, self.name, self.context = number, name, context
+    def __init__(self, number, name, context, data, written):
+        self.number, self.name, self.context, self.data = number, name, context, data
         self.written = written  # the format of phases that are written while it goes on, or None
         self.lock = threading.Lock()
         self.phase, self.done = 0, 0  # all phases before `done` are complete
@@ -107,23 +108,31 @@ class _Session:
             except (Error, OSError) as e:  # finalize() tries again, and says so to its caller
                 logger.warning("phase %d of %s is not written yet: %s", phase, self.name, e)
 
-    def end(self, form):
+    def formats(self, form):
+        """The files that finalize(output_format=form) writes."""
+        if form == "chrome_trace" and self.data == "tree":
+            raise ValueError(f"Output format not supported: chrome_trace: session {self.number} keeps no timeline; "
+                             "start it with data='trace' or 'both'")
+        return () if form is None else (form,) if form else _DEFAULTS[self.data]
+
+    def end(self, forms):
         """Everything is written, and it is stored."""
         self.ends.set()
         if self.writer is not None:
             self.queue.put(None)
             self.writer.join()
-        whole = self.parts == {0: 0} and self.name not in ("", "-")
-        _check(_native.finalize(self.number, form if whole else None))
-        if whole or form is None:
+        whole = len(forms) == 1 and self.parts == {0: 0} and self.name not in ("", "-")
+        _check(_native.finalize(self.number, forms[0] if whole else None))
+        if whole:
             return
         if self.name in ("", "-"):
             sys.stdout.flush()
-            sys.stdout.buffer.write(self.export(None, form))
+            for form in forms:
+                sys.stdout.buffer.write(self.export(None, form))
             sys.stdout.flush()
             return
         failed = None
-        for phase in sorted(self.parts):
+        for phase, form in itertools.product(sorted(self.parts), forms):
             try:
                 self.write(phase, form, part=self.phase > 0)
             except (Error, OSError) as e:  # the others are written all the same
@@ -189,10 +198,8 @@ def _options(context, data, backend, mode, hook):
     """Refuses in words what cannot be; the format of parts that `mode` asks to be written, or None."""
     if context not in ("shadow", "python"):
         raise ValueError(f"Unknown context source: {context}: use shadow or python")
-    if data not in ("tree", "trace", "both"):
-        raise ValueError(f"Unknown data: {data}: use tree")
-    if data != "tree":
-        raise ValueError(f"data={data!r}: timelines are not kept yet; use data='tree'")
+    if data not in _DEFAULTS:
+        raise ValueError(f"Unknown data: {data}: use tree, trace or both")
     word, _, rest = str(mode or "").partition(":")
     for gone, words in _GONE.items():
         if word == gone or backend == gone or backend == "cupti_" + gone:
@@ -206,9 +213,12 @@ def _options(context, data, backend, mode, hook):
     key, _, value = rest.partition("=")
     if rest and (word == "" or key != "format"):
         raise ValueError(f"unsupported option key: {key}: use periodic_flushing:format=hatchet")
-    if word and (value or "hatchet") not in _FORMATS:
+    written = value or _DEFAULTS[data][0]
+    if word and written not in _FORMATS:
         raise ValueError(f"unsupported format: {value}: use {' or '.join(_FORMATS)}")
-    return (value or "hatchet") if word else None
+    if word and written == "chrome_trace" and data == "tree":
+        raise ValueError("unsupported format: chrome_trace: data='tree' keeps no timeline; use 'trace' or 'both'")
+    return written if word else None
 
 
 def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, hook=None, cpu_off=False):
@@ -216,9 +226,11 @@ def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, 
 
     name: also the file, without suffix, that finalize() writes ("proton" when None; "-" or "":
         standard output). The name of a live session gives its id, and activates it.
-    context: "shadow" (scopes) or "python".   data: "tree".
+    context: "shadow" (scopes) or "python".
+    data: "tree"; "trace" or "both": the events one by one beside it, for a timeline.
     backend: None (the one that this machine has), "cupti", or "none" (CPU scopes only).
-    mode: None, or "periodic_flushing[:format=hatchet|hatchet_msgpack]": see data.advance_phase().
+    mode: None, or "periodic_flushing[:format=hatchet|hatchet_msgpack|chrome_trace]": see
+        data.advance_phase().
     hook: None, "triton" (launches are named, and carry metrics, as their launch_metadata says),
         "torch" (names what PyTorch does: see protond.torch), or a hooks.Hook.
     cpu_off: scopes cost less and have no CPU time.
@@ -239,7 +251,7 @@ def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, 
     session = _check(_native.start(path or "-", backend, None, data, context, None, cpu_off, autostart))
     new = session not in _sessions
     if new:
-        _sessions[session] = _Session(session, path, context, written)
+        _sessions[session] = _Session(session, path, context, data, written)
     elif _hooks():
         _hooks().activate(session)
     flags.profiling_on = True
@@ -296,26 +308,26 @@ def deactivate(session=None, flushing=False):
 
 
 def finalize(session=None, output_format=""):
-    """Ends a session, or all of this process (None): it is stored, and NAME.hatchet is written.
+    """Ends a session, or all of this process (None): it is stored, and NAME.FORMAT is written.
 
-    output_format: "" or "hatchet", "hatchet_msgpack"; None stores only. A session that has begun more
-    phases writes NAME.part_PHASE.hatchet for each that is not cleared. Waits until the files are
-    complete, at most 10 s. Unknown ids are ignored. ValueError for another format: nothing is ended.
+    output_format: "hatchet", "hatchet_msgpack" or "chrome_trace" (of data="trace" and "both" alone);
+    "": hatchet of a tree, chrome_trace of a trace, both of both; None stores only. A session that has
+    begun more phases writes NAME.part_PHASE.FORMAT for each that is not cleared. Waits until the files
+    are complete, at most 10 s, for a timeline 120 s. Unknown ids are ignored. ValueError for another
+    format: nothing is ended.
     """
     if flags.command_line:
         return
-    form = "hatchet" if output_format == "" else output_format
-    if form == "chrome_trace":
-        raise ValueError("Output format not supported: chrome_trace: timelines are not kept yet")
-    if form is not None and form not in _FORMATS:
-        raise ValueError(f"Unknown output format: {form}: use {' or '.join(_FORMATS)}")
+    if output_format not in (None, "", *_FORMATS):
+        raise ValueError(f"Unknown output format: {output_format}: use {' or '.join(_FORMATS)}")
     known = sorted(_sessions) if session is None else [session] if session in _sessions else []
+    formats = {one: _sessions[one].formats(output_format) for one in known}
     failed, manager = None, _hooks()
     for one in known:
         session = _sessions.pop(one, None)
         if session is None:  # another thread was faster
             continue
-        for end in (lambda: session.end(form), lambda: manager and manager.unregister(one)):
+        for end in (lambda: session.end(formats[one]), lambda: manager and manager.unregister(one)):
             try:
                 end()
             except Exception as e:  # it is over all the same, and so are the others; a hook may raise anything

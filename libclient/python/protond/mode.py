@@ -64,7 +64,7 @@ buffer_types = _by_value(BUFFER_TYPE)
 sampling_strategies = _by_value(SAMPLING_STRATEGY)
 granularities = _by_value(GRANULARITY)
 optimizations = _by_value(Optimize)
-_FORMATS = {name: name for name in (*_api._FORMATS, "chrome_trace")}
+_FORMATS = {name: name for name in _api._FORMATS}
 
 
 def _known(field: str, value: Any, choices: Dict[str, Any]) -> Any:
