@@ -198,7 +198,8 @@ static void chunk_gone(struct session *s, const struct chunk *c)
 		s->fold->no_memory = true;
 		return;
 	}
-	all->gone[all->n_gone++] = *c;
+	all->gone[all->n_gone] = *c;
+	all->gone[all->n_gone++].bytes = NULL;
 }
 
 /* The oldest leave until the rest is within the ceilings; the newest stays. */

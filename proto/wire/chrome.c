@@ -141,8 +141,8 @@ static void name_gpus(struct chrome *w)
 		g = &w->gpu[i];
 		if (g->pid == 0)
 			continue; /* it had nothing to do */
-		(void)snprintf(words, sizeof(words), "GPU %u %.100s (of pid %lld)", g->ordinal,
-			g->name, (long long)w->pid);
+		(void)snprintf(words, sizeof(words), "GPU %u%s%.100s (of pid %lld)", g->ordinal,
+			*g->name != '\0' ? " " : "", g->name, (long long)w->pid);
 		chrome_metadata(w, "process_name", g->pid, 0, "name", words, 0);
 		chrome_metadata(w, "process_sort_index", g->pid, 0, "sort_index", NULL, g->pid);
 	}

@@ -124,7 +124,7 @@ def test_the_wheel_says_what_it_is(wheel, tmp_path):
     assert wheel.name == (f"protond-{version}-cp38-abi3-manylinux_2_{max(map(int, asked))}"
                           f"_{os.uname().machine}.whl")
     libraries = {p.name for p in (tmp_path / "protond/lib/protond").iterdir()}
-    assert {"libuv.so.1", "libsqlite3.so.0", "libmsgpackc.so.2", "libjansson.so.4"} <= libraries
+    assert {"libuv.so.1", "libsqlite3.so.0", "libmsgpackc.so.2", "libjansson.so.4", "libzstd.so.1"} <= libraries
     licences = {p.name: p.read_text() for p in (tmp_path / info / "licenses").iterdir()}
     assert set(licences) == {"LICENSE", *(name + ".txt" for name in libraries)}
     assert all("icense" in text for text in licences.values())

@@ -231,7 +231,7 @@ def test_timelines(world):
         with proton.scope("open"):
             proton.finalize()
         written = sorted(n for n in os.listdir() if n.endswith(("_trace", ".hatchet")))
-        assert written == ["b.chrome_trace", "b.hatchet", "t.chrome_trace", "t.part_1.chrome_trace"], written
+        assert written == ["b.chrome_trace", "b.hatchet", "t.part_0.chrome_trace", "t.part_1.chrome_trace"], written
         p = proton.start("p", backend="none", data="trace", mode="periodic_flushing")
         with proton.scope("one"):
             pass
@@ -245,7 +245,7 @@ def test_timelines(world):
     def scopes(name):
         events = json.loads((world.home / name).read_text())["traceEvents"]
         return {e["name"]: e["args"].get("metrics") for e in events if e.get("cat") == "scope"}
-    assert scopes("t.chrome_trace") == {"first": None, "inner": {"flops": 3}}
+    assert scopes("t.part_0.chrome_trace") == {"first": None, "inner": {"flops": 3}}
     assert scopes("t.part_1.chrome_trace") == {"second": None, "open": None}
     assert scopes("b.chrome_trace") == {"first": None, "inner": {"flops": 3}, "second": None, "open": None}
     assert scopes("p.part_0.chrome_trace") == {"one": None}

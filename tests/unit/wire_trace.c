@@ -409,6 +409,14 @@ static int try_pack(const struct trace_pack *k)
 	return r;
 }
 
+static uint8_t *number_put(uint8_t *p, uint64_t v) /* as the chunk has them */
+{
+	for (; v >= 0x80; v >>= 7)
+		*p++ = (uint8_t)(v | 0x80);
+	*p++ = (uint8_t)v;
+	return p;
+}
+
 /* --- what is packed is read */
 
 START_TEST(round_trip)
@@ -457,6 +465,7 @@ START_TEST(long_text)
 	struct trace_chunk c;
 	struct bytes b;
 	char *text = malloc(n);
+	uint8_t *at = (uint8_t *)text;
 
 	memset(text, 'x', n); /* no NUL behind it */
 	ck_assert(trace_pack_text(&pack_a, text, 0) && trace_pack_text(&pack_a, text, n) &&
@@ -466,6 +475,9 @@ START_TEST(long_text)
 	ck_assert(c.n[TRACE_N_TEXTS] == 3 && c.text[0][0] == '\0' && strcmp(c.text[2], "x") == 0);
 	ck_assert(strlen(c.text[1]) == n && memcmp(c.text[1], text, n) == 0);
 	trace_chunk_fini(&c);
+	memcpy(text, b.p, b.n); /* its last column, empty, says that all together have no bytes */
+	at = number_put(number_put(at + b.n - 2, 0 - (uint64_t)(n + 4)), 0);
+	ck_assert_int_eq(try(text, (size_t)(at - (uint8_t *)text)), -EBADMSG);
 	free(text);
 }
 END_TEST
@@ -484,7 +496,6 @@ START_TEST(clear_is_as_new)
 		ck_assert_msg(same_bytes(&want, &got), "turn %u", i);
 		check_holds(&got, turn[i]);
 		trace_pack_clear(&pack_a);
-		ck_assert_uint_eq(trace_pack_events(&pack_a), 0);
 	}
 }
 END_TEST
@@ -518,7 +529,6 @@ START_TEST(nothing_is_a_chunk)
 	struct bytes b = seal(&pack_a), again;
 
 	ck_assert(!trace_pack_is_full(&pack_a) && trace_pack_events(&pack_a) == 0);
-	ck_assert_uint_lt(b.n, 100);
 	check_holds(&b, &none);
 	trace_chunk_fini(&none);
 	add_lists(&pack_a, make_known(&model_a), 4);
@@ -545,8 +555,6 @@ START_TEST(full_of_one_kind)
 	ck_assert_int_eq(try_pack(&pack_a), 0);
 	add_next(&pack_a, c, (uint32_t)_i);
 	ck_assert_int_eq(try_pack(&pack_a), -EBADMSG);
-	trace_pack_clear(&pack_a);
-	ck_assert(!trace_pack_is_full(&pack_a));
 }
 END_TEST
 
@@ -586,8 +594,7 @@ START_TEST(prefixes_and_more)
 
 	for (n = 0; n < b.n; n++)
 		ck_assert_msg(try(b.p, n) == -EBADMSG, "the first %u of %u", n, b.n);
-	ck_assert_int_eq(try(b.p, b.n), 0);
-	ck_assert_uint_lt(b.n, sizeof(more));
+	ck_assert(b.n < sizeof(more) && try(b.p, b.n) == 0);
 	memcpy(more, b.p, b.n);
 	ck_assert_int_eq(try(more, b.n + 1), -EBADMSG);
 	memset(more + 4, 0xff, sizeof(more) - 4); /* a number without an end */
@@ -649,14 +656,6 @@ START_TEST(columns_too_short)
 }
 END_TEST
 
-static uint8_t *number_put(uint8_t *p, uint64_t v)
-{
-	for (; v >= 0x80; v >>= 7)
-		*p++ = (uint8_t)(v | 0x80);
-	*p++ = (uint8_t)v;
-	return p;
-}
-
 /* One number of one column, told as another: one that is taken, and the next that is not. */
 /* clang-format off */
 static const struct {
@@ -685,13 +684,13 @@ static const struct {
 static const struct {
 	uint32_t count;
 	uint64_t n;
-	uint32_t one, two; /* columns */
+	uint32_t one, two; /* columns; two: and all behind it */
 	uint64_t raw_one, raw_two, packed_one;
 } promises[] = {
 	{TRACE_N_SCOPES, TRACE_COUNT_LIMIT, 0, 0, 0, 0, 0}, {TRACE_N_OPS, UINT32_MAX, 0, 0, 0, 0, 0},
 	{TRACE_N_OPS, TRACE_COUNT_LIMIT + 1, 0, 0, 0, 0, 0}, {TRACE_N_NODES, UINT64_MAX, 0, 0, 0, 0, 0},
 	{TRACE_N_TEXTS, 1ull << 32, 0, 0, 0, 0, 0}, /* 0 in 32 bits */
-	{0, 0, 1, 28, RAW_LIMIT, RAW_LIMIT, 0}, {0, 0, 0, 1, 1, UINT64_MAX, 0}, /* 0 in 64 bits */
+	{0, 0, 1, 2, RAW_LIMIT, RAW_LIMIT, 0}, {0, 0, 28, 29, 1, UINT64_MAX, 0}, /* 0 in 64 bits */
 	{0, 0, 2, 0, RAW_LIMIT, 0, 0}, {0, 0, 4, 0, RAW_LIMIT + 1, 0, 0}, {0, 0, 9, 0, 1ull << 32, 0, 0},
 	{0, 0, 2, 0, 1ull << 40, 0, 0}, {0, 0, 29, 0, UINT64_MAX, 0, 0}, {0, 0, 29, 0, 0, 0, 1},
 	{0, 0, 0, 1, 0, 0, UINT64_MAX}, {0, 0, 0, 1, 1, 0, UINT64_MAX},
@@ -752,7 +751,7 @@ START_TEST(huge_promises)
 	for (i = 0; i < TRACE_COUNT_MAX; i++)
 		at = number_put(at, i == promises[_i].count ? promises[_i].n : 0);
 	for (i = 0; i < TRACE_COLUMN_MAX; i++) {
-		raw = i == promises[_i].two ? promises[_i].raw_two : 0;
+		raw = i >= promises[_i].two ? promises[_i].raw_two : 0;
 		at = number_put(at, i == promises[_i].one ? promises[_i].raw_one : raw);
 		at = number_put(at, i == promises[_i].one ? promises[_i].packed_one : 0);
 	}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: MIT. fold_collect.c: ceilings, what a collect gives, what the live views
+ * read, and the law: attempted = stored + dropped. */
+#include "fold_job.h"
+
+/* --- ceilings and collecting */
+
+START_TEST(ceiling_goes_to_other)
+{
+	struct fold_limits small = {.nodes = 1};
+	struct batch b;
+
+	teardown();
+	setup_limits(&small);
+	start(1, 10);
+	put_scope(&lane, P_A, 20, 30);
+	put_scope(&lane, P_AB, 20, 30);
+	put_scope(&lane, P_CAP, 20, 30);
+	drain(&lane, 40);
+	b = collect();
+	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_CPU, "ROOT/a")->count, 1);
+	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_CPU, "ROOT/a/(other)")->count, 1);
+	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_CPU, "ROOT/(other)")->count, 1);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_NODES), 2);
+	batch_free(&b);
+}
+END_TEST
+
+START_TEST(open_launches_have_a_ceiling)
+{
+	struct fold_limits small = {.launches = 3};
+	struct fold_launch open[8];
+	struct batch b;
+	uint32_t i;
+
+	teardown();
+	setup_limits(&small);
+	start(1, 10);
+	for (i = 0; i < 5; i++)
+		put_launch(&lane, P_AB, 20 + i, i, 0);
+	drain(&lane, 40);
+	ck_assert_uint_eq(fold_open_launches(f, job.ring, open, 8), 3);
+	ck_assert_uint_eq(open[0].mono_ns, 22);
+	b = collect();
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_LAUNCHES), 2);
+	batch_free(&b);
+}
+END_TEST
+
+START_TEST(only_what_changed_is_collected)
+{
+	struct batch b;
+
+	start(1, 10);
+	put_scope(&lane, P_A, 20, 30);
+	put_scope(&lane, P_AB, 20, 30);
+	drain(&lane, 40);
+	b = collect();
+	ck_assert_uint_eq(b.cell.n, 2);
+	ck_assert_uint_eq(b.node.n, 3);
+	batch_free(&b);
+	ck_assert(!fold_is_dirty(f));
+	put_scope(&lane, P_AB, 50, 60);
+	drain(&lane, 70);
+	ck_assert(fold_is_dirty(f));
+	b = collect();
+	ck_assert_uint_eq(b.cell.n, 1);
+	ck_assert_uint_eq(b.cell.row[0].count, 2); /* absolute */
+	ck_assert_uint_eq(b.node.n, 0);
+	ck_assert_uint_eq(b.member.n, 0);
+	batch_free(&b);
+}
+END_TEST
+
+START_TEST(finalized_sessions_are_forgotten)
+{
+	struct fold_session s;
+	uint8_t uuid[16];
+	struct batch b;
+
+	memset(uuid, 1, 16);
+	start(1, 10);
+	verb(VERB_FINALIZED, 1, 20);
+	b = collect();
+	batch_free(&b);
+	ck_assert(fold_get_session(f, uuid, &s));
+	b = collect();
+	batch_free(&b);
+	ck_assert(!fold_get_session(f, uuid, &s));
+}
+END_TEST
+
+START_TEST(busy_is_a_union)
+{
+	struct batch b;
+
+	start(1, 10 * SECOND);
+	put_launch(&lane, P_A, 11 * SECOND, 1, 0);
+	put_launch(&lane, P_A, 11 * SECOND, 2, 0);
+	put_launch(&lane, P_A, 11 * SECOND, 3, 0);
+	put_kernel(&lane, N_KERN, 20 * SECOND, 4 * SECOND, 1, 0);
+	put_kernel(&lane, N_KERN, 22 * SECOND, 4 * SECOND, 2, 0);
+	put_kernel(&lane, N_KERN, 9 * SECOND, 2 * SECOND, 3, 0); /* half before the session */
+	drain(&lane, 30 * SECOND);
+	b = collect();
+	ck_assert_uint_eq(b.busy.n, 1);
+	ck_assert_uint_eq(b.busy.row[0].busy_ns, 7 * SECOND);
+	ck_assert_uint_eq(b.busy.row[0].first_ns, 10 * SECOND);
+	ck_assert_uint_eq(b.busy.row[0].last_ns, 26 * SECOND);
+	batch_free(&b);
+}
+END_TEST
+
+START_TEST(a_stepped_clock_is_told)
+{
+	struct batch b;
+
+	start(1, 10);
+	tape_anchor(&t, RING_CLOCK_MONOTONIC, SECOND, SECOND, SECOND + REAL_AHEAD);
+	tape_anchor(
+		&t, RING_CLOCK_MONOTONIC, 2 * SECOND, 2 * SECOND, 2 * SECOND + REAL_AHEAD + 500000);
+	tape_anchor(&t, RING_CLOCK_MONOTONIC, 3 * SECOND, 3 * SECOND,
+		3 * SECOND + REAL_AHEAD + 5500000);
+	fold_take(f, &t);
+	b = collect();
+	ck_assert_uint_eq(b.note.n, 1);
+	ck_assert_str_eq(b.note.row[0].text, "clock stepped by +5.000 ms");
+	ck_assert_uint_eq(b.anchor.n, 3);
+	batch_free(&b);
+}
+END_TEST
+
+START_TEST(where_and_top)
+{
+	struct fold_launch open[4];
+	char words[32];
+
+	start(1, 10 * SECOND);
+	put_launch(&lane, P_AB, 11 * SECOND, 1, 0);
+	put_launch(&lane, P_A, 12 * SECOND, 2, 0);
+	put_kernel(&lane, N_KERN, 13 * SECOND, 0, 2, GPU_FLAG_RUNNING);
+	drain(&lane, 14 * SECOND);
+	ck_assert_uint_eq(fold_open_launches(f, job.ring, open, 4), 2);
+	ck_assert(open[0].running);
+	ck_assert_str_eq(open[0].name, "kern");
+	ck_assert_uint_eq(open[0].mono_ns, 12 * SECOND);
+	ck_assert(!open[1].running);
+	ck_assert_uint_eq(open[1].path, P_AB);
+	ck_assert_int_eq(fold_path_text(f, job.ring, P_AB, words, sizeof(words)), 3);
+	ck_assert_str_eq(words, "a/b");
+	ck_assert_int_eq(fold_path_text(f, job.ring, P_AB, words, 2), 3);
+	ck_assert_str_eq(words, "a");
+	ck_assert_int_eq(fold_path_text(f, job.ring, 999, words, sizeof(words)), 0);
+}
+END_TEST
+
+struct seen {
+	char text[256];
+};
+
+static void see(void *arg, const struct fold_cell *c)
+{
+	struct seen *s = arg;
+	size_t n = strlen(s->text);
+
+	(void)snprintf(
+		s->text + n, sizeof(s->text) - n, "%s=%lu/%lu ", c->path, c->sum_ns, c->count);
+}
+
+START_TEST(top_merges_processes)
+{
+	struct kit_process second = kit_process(2);
+	struct kit_lane its = {.lane = 0};
+	struct seen seen = {{0}};
+	uint8_t uuid[16];
+
+	memset(uuid, 1, 16);
+	tape_process(&t, &second);
+	tape_names(&t, second.ring, 2, 2, names);
+	tape_paths(&t, second.ring, 2, 2, paths);
+	fold_take(f, &t);
+	start(1, 10);
+	put_scope(&lane, P_A, 20, 25);
+	put_scope(&lane, P_AB, 20, 22);
+	drain(&lane, 30);
+	put_scope(&its, P_A, 20, 27);
+	tape_lane(&t, second.ring, 30, &its);
+	fold_take(f, &t);
+	fold_top(f, uuid, 10, see, &seen);
+	ck_assert_str_eq(seen.text, "a=12/2 a/b=2/1 ");
+}
+END_TEST
+
+/* --- the law: attempted = stored + dropped */
+
+START_TEST(every_launch_is_somewhere)
+{
+	uint64_t seed = 88172645463325252u + (uint64_t)_i, stored = 0, launched = 0;
+	struct batch b;
+	uint32_t i;
+
+	start(1, 10 * SECOND);
+	for (i = 0; i < 2000; i++) {
+		seed ^= seed << 13;
+		seed ^= seed >> 7;
+		seed ^= seed << 17;
+		if (seed % 3 != 0) {
+			put_launch(&lane, P_AB, 20 * SECOND + i, (uint32_t)(seed >> 8) % 500, 0);
+			launched++;
+		} else {
+			put_kernel(&lane, N_KERN, 20 * SECOND + i, 7, (uint32_t)(seed >> 8) % 500,
+				(seed >> 40) % 8 == 0 ? GPU_FLAG_RUNNING : 0);
+		}
+		if (lane.n > 30000)
+			drain(&lane, 21 * SECOND);
+	}
+	drain(&lane, 22 * SECOND);
+	tape_end(&t, job.ring, 30 * SECOND, END_EXITED, 0);
+	fold_take(f, &t);
+	b = collect();
+	for (i = 0; i < b.cell.n; i++)
+		stored += b.cell.row[i].class == CLASS_COMPUTE ? b.cell.row[i].count : 0;
+	ck_assert_uint_eq(b.process.row[0].counters[1], launched);
+	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_COMPUTE, "ROOT/a/b/kern")->count +
+				  loss_of(&b, 1, LOST_LAUNCHES),
+		launched);
+	ck_assert_uint_le(stored, b.process.row[0].counters[2]);
+	batch_free(&b);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("fold_collect");
+	TCase *c = tcase_create("cells");
+
+	tcase_add_checked_fixture(c, setup, teardown);
+	tcase_add_test(c, ceiling_goes_to_other);
+	tcase_add_test(c, open_launches_have_a_ceiling);
+	tcase_add_test(c, only_what_changed_is_collected);
+	tcase_add_test(c, finalized_sessions_are_forgotten);
+	tcase_add_test(c, busy_is_a_union);
+	tcase_add_test(c, a_stepped_clock_is_told);
+	tcase_add_test(c, where_and_top);
+	tcase_add_test(c, top_merges_processes);
+	tcase_add_loop_test(c, every_launch_is_somewhere, 0, 5);
+	suite_add_tcase(s, c);
+	return suite_run(s);
+}
