@@ -258,15 +258,15 @@ int main(void)
 	(void)round_rate(f, &app, &gpu, &corr); /* nodes and cells are made */
 	for (i = 0; i < rounds; i++) {
 		if (timeline)
-			(void)law_holds(f, corr, &bytes); /* as the store would, or chunks pile up */
+			(void)law_holds(
+				f, corr, &bytes); /* as the store would, or chunks pile up */
 		rate[i] = round_rate(f, &app, &gpu, &corr);
 	}
 	qsort(rate, rounds, sizeof(*rate), by_value);
 	printf("fold%s: %.1f M events/s (median of %u; %.1f to %.1f), %u session(s), %u paths; "
 	       "target %.0f\n",
-		timeline ? " with timelines" : "",
-		rate[rounds / 2] / 1e6, rounds, rate[0] / 1e6, rate[rounds - 1] / 1e6, sessions,
-		PATHS, TARGET / 1e6);
+		timeline ? " with timelines" : "", rate[rounds / 2] / 1e6, rounds, rate[0] / 1e6,
+		rate[rounds - 1] / 1e6, sessions, PATHS, TARGET / 1e6);
 	law = law_holds(f, corr, &bytes);
 	if (timeline)
 		printf("timeline: %.1f bytes for a launch with its kernel and two scopes\n",
