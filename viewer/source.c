@@ -91,11 +91,6 @@ static int load_bytes(const char *what, const char *bytes, size_t n, const struc
 	if (o->timeline != NULL)
 		return err_set(
 			e, -ENODATA, "%s is no database of protond: it has no timeline", what);
-	if (n > 0 && ((unsigned char)bytes[0] & 0xf0) == 0x90)
-		return err_set(e, -EBADMSG,
-			"%s looks like hatchet_msgpack, which is not read: export it as "
-			"hatchet (JSON)",
-			what);
 	r = hatchet_read(bytes, n, &ret->p, &why);
 	return r < 0 ? err_set(e, r, "%s: %s", what, why.text) : 0;
 }

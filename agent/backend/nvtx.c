@@ -12,6 +12,7 @@
 #include "../core.h"
 
 #include <string.h>
+#include <strings.h>
 #include <wchar.h>
 
 #define ETID_CALLBACKS 1u
@@ -245,6 +246,21 @@ static bool fill(const struct export_callbacks *e, int module, const struct slot
 	return true;
 }
 
+/* TRITON_ENABLE_NVTX, by Triton's rule: set to none of these words it is off. */
+static bool is_wanted(void)
+{
+	static const char *const on[] = {"1", "true", "yes", "on", "y"};
+	const char *v = agent_env("TRITON_ENABLE_NVTX");
+	size_t i;
+
+	if (v == NULL || *v == '\0')
+		return true;
+	for (i = 0; i < sizeof(on) / sizeof(*on); i++)
+		if (strcasecmp(v, on[i]) == 0)
+			return true;
+	return false;
+}
+
 uint32_t nvtx_attach(void *get_export_table)
 {
 	static const struct slot first[] = {
@@ -265,7 +281,7 @@ uint32_t nvtx_attach(void *get_export_table)
 	const struct export_callbacks *e;
 	bool ok;
 
-	if (get_export_table == NULL || core.host == NULL)
+	if (get_export_table == NULL || core.host == NULL || !is_wanted())
 		return 0;
 	memcpy(&get, &get_export_table, sizeof(get));
 	e = get(ETID_CALLBACKS);

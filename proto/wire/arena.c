@@ -87,7 +87,8 @@ void *arena_take(struct arena *a, size_t bytes)
 
 	if (skip > (size_t)(a->end - a->at))
 		skip = (size_t)(a->end - a->at);
-	a->at += skip;
+	if (skip > 0) /* of a new arena it is NULL, which takes no sum */
+		a->at += skip;
 	return take(a, bytes == 0 ? 1 : bytes);
 }
 

@@ -197,8 +197,9 @@ uint32_t profile_find_metric(const struct profile *p, const char *name); /* exac
 const char *profile_text(struct profile *p, const char *text,
 	size_t bytes); /* copied, sanitised UTF-8; NULL: -ENOMEM */
 
-/* hatchet.c: Triton Proton's .hatchet, exactly as proton-compat says (root zero hints included).
- * The writer gives one malloc()ed buffer. The reader accepts any file of that shape up to 1 GiB. */
+/* hatchet_write.c, hatchet_read.c: Triton Proton's .hatchet, root zero hints included; metrics
+ * NAME[0], NAME[1], … are a list NAME there. The writers give one malloc()ed buffer. The reader
+ * accepts any file of that shape up to 1 GiB, JSON or MessagePack. */
 int hatchet_write(const struct profile *p, char **ret_text, size_t *ret_bytes);
 /* The same as MessagePack. */
 int hatchet_write_msgpack(const struct profile *p, char **ret_bytes, size_t *ret_n);

@@ -193,6 +193,7 @@ bool trace_pack_text(struct trace_pack *k, const char *text, uint32_t bytes)
 {
 	struct trace_column *c = &k->column[TRACE_TEXTS];
 
+	bytes = (uint32_t)strnlen(text, bytes < TRACE_TEXT_MAX ? bytes : TRACE_TEXT_MAX);
 	if (!column_room(c, bytes + 1))
 		return false;
 	memcpy(c->p + c->n, text, bytes);
@@ -361,6 +362,7 @@ static void read_lists(struct columns *c, struct trace_chunk *k)
 		memcpy(k->node, c->at[TRACE_NODES], (size_t)k->n[TRACE_N_NODES] * 16);
 	else
 		c->bad = true;
+	c->at[TRACE_NODES] = c->end[TRACE_NODES];
 	for (i = 0; i < k->n[TRACE_N_TEXTS] && !c->bad; i++) {
 		at = c->at[TRACE_TEXTS];
 		nul = memchr(at, 0, (size_t)(c->end[TRACE_TEXTS] - at));
@@ -417,6 +419,7 @@ static void read_ops(struct columns *c, struct trace_chunk *k, struct trace_last
 		o->segment = get_u32(c, TRACE_OP_SEGMENT);
 		o->stream = get_below(c, TRACE_OP_STREAM, k->n[TRACE_N_STREAMS]);
 		o->class = (uint8_t)get_below(c, TRACE_OP_CLASS, CLASS_MAX);
+		c->bad |= o->class == CLASS_CPU;
 		o->flags = (uint8_t)get_below(c, TRACE_OP_FLAGS, 256);
 		o->start = get_difference(c, TRACE_OP_START, &stream[o->stream].op_end);
 		o->end = stream[o->stream].op_end += get(c, TRACE_OP_LENGTH);
@@ -453,7 +456,8 @@ static void read_metrics(struct columns *c, struct trace_chunk *k, struct trace_
 		m->type = (uint8_t)get_below(c, TRACE_METRIC_TYPE, VALUE_STR + 1);
 		m->clock = get_difference(c, TRACE_METRIC_CLOCK, &thread[m->thread].metric_clock);
 		m->bits = get(c, TRACE_METRIC_BITS);
-		c->bad |= m->type == VALUE_STR && m->bits >= k->n[TRACE_N_TEXTS];
+		c->bad |= m->type == VALUE_NONE ||
+			  (m->type == VALUE_STR && m->bits >= k->n[TRACE_N_TEXTS]);
 	}
 }
 
@@ -462,10 +466,15 @@ static bool read_head(const uint8_t *bytes, size_t n, struct trace_chunk *k,
 	const uint8_t *packed[TRACE_COLUMN_MAX], size_t packed_n[TRACE_COLUMN_MAX],
 	size_t raw_n[TRACE_COLUMN_MAX])
 {
-	const uint8_t *at = bytes + MAGIC_BYTES, *end = bytes + n;
+	const uint8_t *at, *end;
 	uint64_t v, raw = 0;
-	bool bad = n < MAGIC_BYTES || memcmp(bytes, MAGIC, MAGIC_BYTES) != 0;
+	bool bad = false;
 	uint32_t i;
+
+	if (n < MAGIC_BYTES || memcmp(bytes, MAGIC, MAGIC_BYTES) != 0)
+		return false;
+	at = bytes + MAGIC_BYTES;
+	end = bytes + n;
 
 	for (i = 0; i < TRACE_COUNT_MAX && !bad; i++) {
 		v = number_get(&at, end, &bad);
@@ -520,6 +529,7 @@ int trace_chunk_read(const void *bytes, size_t n, struct trace_chunk *ret, struc
 	struct columns c = {.bad = false};
 	struct trace_chunk k = {.memory = NULL};
 	struct trace_last *last;
+	ZSTD_DCtx *z;
 	uint8_t *at;
 	uint32_t i;
 
@@ -528,19 +538,25 @@ int trace_chunk_read(const void *bytes, size_t n, struct trace_chunk *ret, struc
 	for (i = 0; i < TRACE_COLUMN_MAX; i++)
 		raw += raw_n[i];
 	last = calloc((size_t)k.n[TRACE_N_THREADS] + k.n[TRACE_N_STREAMS] + 1, sizeof(*last));
-	if (last == NULL || !chunk_room(&k, raw, &at)) {
+	z = ZSTD_createDCtx();
+	if (last == NULL || z == NULL || !chunk_room(&k, raw, &at)) {
+		(void)ZSTD_freeDCtx(z);
 		free(last);
 		trace_chunk_fini(&k);
 		return err_set(e, -ENOMEM, "out of memory for a chunk of the timeline");
 	}
 	for (i = 0; i < TRACE_COLUMN_MAX && !c.bad; i++) {
-		got = raw_n[i] == 0 ? 0 : ZSTD_decompress(at, raw_n[i], packed[i], packed_n[i]);
+		got = raw_n[i] == 0 ? 0
+				    : ZSTD_decompressDCtx(z, at, raw_n[i], packed[i], packed_n[i]);
 		c.bad = ZSTD_isError(got) || got != raw_n[i];
 		c.at[i] = at;
 		c.end[i] = at += raw_n[i];
 	}
+	(void)ZSTD_freeDCtx(z);
 	if (!c.bad)
 		read_events(&c, &k, last);
+	for (i = 0; i < TRACE_COLUMN_MAX && !c.bad; i++)
+		c.bad = raw_n[i] > 0 && c.at[i] != c.end[i]; /* something is left over */
 	free(last);
 	if (c.bad) {
 		trace_chunk_fini(&k);

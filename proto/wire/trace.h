@@ -19,6 +19,7 @@
 #define TRACE_EVENTS_MAX  16384u     /* of all kinds: then a chunk is full */
 #define TRACE_RAW_MAX     (2u << 20) /* bytes before compression: likewise */
 #define TRACE_COUNT_LIMIT 65536u     /* no list and no kind has more in a chunk that is read */
+#define TRACE_TEXT_MAX    65535u     /* bytes of a text */
 #define TRACE_NONE        UINT32_MAX
 
 /* flags of trace_scope; the first three are those of the ring's SCOPE records */
@@ -133,7 +134,7 @@ bool trace_pack_node(struct trace_pack *k, const uint8_t hash[16]);
 bool trace_pack_thread(struct trace_pack *k, const struct trace_thread *t);
 bool trace_pack_stream(struct trace_pack *k, const struct trace_stream *s);
 bool trace_pack_config(struct trace_pack *k, const struct trace_config *c);
-bool trace_pack_text(struct trace_pack *k, const char *text, uint32_t bytes);
+bool trace_pack_text(struct trace_pack *k, const char *text, uint32_t bytes); /* to a NUL or MAX */
 bool trace_pack_scope(struct trace_pack *k, const struct trace_scope *s);
 bool trace_pack_op(struct trace_pack *k, const struct trace_op *o);
 bool trace_pack_metric(struct trace_pack *k, const struct trace_metric *m);

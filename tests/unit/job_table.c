@@ -2,6 +2,8 @@
  * ranges, which are names from outside. */
 #include "job_engine.h"
 
+#include <sys/wait.h>
+
 static void ready(void)
 {
 	t_open(NULL, true);
@@ -306,6 +308,28 @@ START_TEST(nvtx_ranges)
 }
 END_TEST
 
+/* A program with this environment, for the agent reads it as the kernel has it. */
+START_TEST(nvtx_can_be_off)
+{
+	static const struct {
+		const char *set;
+		int attached;
+	} cases[] = {{"TRITON_ENABLE_NVTX=0", 0}, {"TRITON_ENABLE_NVTX=False", 0},
+		{"TRITON_ENABLE_NVTX=Yes", 1}, {"TRITON_ENABLE_NVTX=", 1}, {"OTHER=0", 1}};
+	const pid_t child = fork();
+	int status = -1;
+
+	if (child == 0) {
+		(void)execle("/proc/self/exe", "job_table", "nvtx", NULL,
+			(const char *const[]){cases[_i].set, NULL});
+		_exit(9);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), cases[_i].attached);
+}
+END_TEST
+
 static void tables(TCase *c)
 {
 	tcase_add_test(c, names_are_interned);
@@ -318,11 +342,22 @@ static void tables(TCase *c)
 	tcase_add_test(c, threads_agree);
 	tcase_add_test(c, surplus_scopes_are_counted);
 	tcase_add_test(c, nvtx_ranges);
+	tcase_add_loop_test(c, nvtx_can_be_off, 0, 5);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	void (*const all[])(TCase *) = {tables, NULL};
+	const void *(*get)(uint32_t) = export_table;
+	void *fn;
+
+	(void)argv;
+	if (argc > 1) { /* nvtx_can_be_off() */
+		t_e = protond_engine_v1();
+		t_e->host(&t_host);
+		memcpy(&fn, &get, sizeof(fn));
+		return (int)t_e->nvtx(fn);
+	}
 
 	return t_suite("job_table", all);
 }

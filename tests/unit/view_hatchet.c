@@ -157,7 +157,7 @@ START_TEST(bad_files_are_refused)
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		e.text[0] = '\0';
 		ck_assert_int_eq(hatchet_read(cases[i], strlen(cases[i]), &p, &e), -EBADMSG);
-		ck_assert_msg(strstr(e.text, "not a .hatchet profile") != NULL, "%s", e.text);
+		ck_assert_msg(strstr(e.text, "not a .hatchet") != NULL, "%s", e.text);
 		ck_assert_ptr_null(p);
 	}
 }
@@ -201,9 +201,197 @@ START_TEST(depth_is_bounded)
 }
 END_TEST
 
-#define TESTS(X)                           \
-	X(written_byte_for_byte)           \
-	X(read_back_is_the_same)           \
-	X(a_session_writes_proton_columns) \
-	X(odd_files_are_read) X(bad_files_are_refused) X(depth_is_bounded)
-HELP_MAIN("view_hatchet", TESTS)
+/* --- MessagePack */
+
+static char *packed(const struct profile *p, size_t *ret_n)
+{
+	char *s = NULL;
+
+	ck_assert_int_eq(hatchet_write_msgpack(p, &s, ret_n), 0);
+	return s;
+}
+
+START_TEST(msgpack_is_the_same_tree)
+{
+	char *s = deep(900), *again, *first, *bytes;
+	const char *text = _i == 0 ? three_lines : s;
+	struct profile *p = read_text(text), *q = NULL;
+	struct err e;
+	size_t n;
+
+	first = write_text(p);
+	bytes = packed(p, &n);
+	ck_assert_msg(hatchet_read(bytes, n, &q, &e) == 0, "%s", e.text);
+	again = write_text(q);
+	ck_assert_str_eq(again, first);
+	profile_free(p);
+	profile_free(q);
+	free(s);
+	free(first);
+	free(again);
+	free(bytes);
+}
+END_TEST
+
+#define KEY(k) "\xa7metrics\x81\xa1m" k
+#define NODE(m)        \
+	"\x91\x82\xa5" \
+	"frame\x81\xa4name\xa1R" KEY(m)
+
+START_TEST(each_type_of_msgpack)
+{
+	static const struct {
+		const char *bytes;
+		size_t n;
+		double want;
+	} cases[] = {
+#define X(m, want) {NODE(m), sizeof(NODE(m)) - 1, want},
+		X("\x7f", 127) X("\xe0", -32) X("\xcc\xff", 255) X("\xcd\x01\x00", 256)
+			X("\xce\xff\xff\xff\xff", 4294967295.0) X(
+				"\xcf\x80\x00\x00\x00\x00\x00\x00\x00", 9223372036854775808.0)
+				X("\xd0\x80", -128) X("\xd1\xff\xfe", -2) X("\xd2\x80\x00\x00\x00",
+					-2147483648.0) X("\xd3\xff\xff\xff\xff\xff\xff\xff\xff", -1)
+					X("\xca\x3f\xc0\x00\x00", 1.5)
+						X("\xcb\x40\x04\x00\x00\x00\x00\x00\x00", 2.5)
+#undef X
+	};
+	struct profile *p = NULL;
+	const struct value *v;
+	struct err e;
+
+	ck_assert_msg(hatchet_read(cases[_i].bytes, cases[_i].n, &p, &e) == 0, "%s", e.text);
+	v = help_value(p, "R", "m");
+	ck_assert_double_eq(v->type == VALUE_I64 ? (double)v->i : v->f, cases[_i].want);
+	profile_free(p);
+}
+END_TEST
+
+START_TEST(bad_msgpack_is_refused)
+{
+	static const struct {
+		const char *bytes;
+		size_t n;
+	} cases[] = {
+#define X(m) {NODE(m), sizeof(NODE(m)) - 1},
+		X("\xc1") X("\xc4\x01z") X("\xc7\x01\x05z")
+			X("\xd4\x05z") /* no such type in a profile */
+		X("\xa2z") X("\xdb\xff\xff\xff\xff")
+			X("\xdd\xff\xff\xff\xff\xc0") /* promises more */
+		X("\xdf\xff\xff\xff\xff\xa1z\xc0") X("\xcf\x01") X("\x81\x01\x02") X("\xa1\xff")
+			X("\xca\x7f\x80\x00\x00") X("\x01\x02") /* infinite; something behind */
+#undef X
+	};
+	struct profile *p = NULL;
+	struct err e = {0};
+
+	ck_assert_int_eq(hatchet_read(cases[_i].bytes, cases[_i].n, &p, &e), -EBADMSG);
+	ck_assert_msg(strstr(e.text, "not a .hatchet_msgpack profile") != NULL, "%s", e.text);
+	ck_assert_ptr_null(p);
+}
+END_TEST
+
+START_TEST(cut_and_damaged_msgpack)
+{
+	struct profile *p = read_text(three_lines), *q;
+	struct err e;
+	char *bytes, *copy;
+	size_t n, i;
+
+	bytes = packed(p, &n);
+	profile_free(p);
+	for (i = 1; i < n; i++) { /* of exact size, so that a sanitizer sees a byte too many */
+		copy = malloc(i);
+		memcpy(copy, bytes, i);
+		ck_assert_int_eq(hatchet_read(copy, i, &q, &e), -EBADMSG);
+		free(copy);
+	}
+	for (i = 0; i < n * 8; i++) {
+		copy = malloc(n);
+		memcpy(copy, bytes, n);
+		copy[i / 8] ^= (char)(1 << i % 8);
+		if (hatchet_read(copy, n, &q, &e) == 0)
+			profile_free(q);
+		free(copy);
+	}
+	memset(bytes, 0x91, n); /* lists in lists */
+	bytes = realloc(bytes, 1 << 20);
+	memset(bytes, 0x91, 1 << 20);
+	ck_assert_int_eq(hatchet_read(bytes, 1 << 20, &q, &e), -EBADMSG);
+	free(bytes);
+}
+END_TEST
+
+/* --- vectors, whose elements are metrics of their own until a file is written */
+
+static void set_metric(struct profile *p, uint32_t node, const char *name, int64_t v)
+{
+	const uint32_t m = profile_add_metric(p, name, KIND_INCLUSIVE);
+
+	ck_assert_int_eq(profile_set(p, node, m, (struct value){.type = VALUE_I64, .i = v}), 0);
+}
+
+START_TEST(elements_are_a_list_in_a_file)
+{
+	struct profile *p = profile_new(), *q;
+	uint32_t a = profile_add_node(p, 0, "a", NODE_SCOPE),
+		 b = profile_add_node(p, 0, "b", NODE_SCOPE);
+	const struct value *v;
+	char *s;
+	int i;
+	static const char *const elements[] = {"v[0] (bytes)", "v[1] (bytes)", "v[2] (bytes)"};
+
+	for (i = 0; i < 3; i++)
+		set_metric(p, a, elements[i], i + 10);
+	set_metric(p, b, elements[0], 20); /* shorter there */
+	set_metric(p, a, "one[0]", 5);
+	set_metric(p, a, "gap[0]", 1); /* these are no vectors: */
+	set_metric(p, a, "gap[2]", 3);
+	set_metric(p, a, "both", 1);
+	set_metric(p, a, "both[0]", 2);
+	set_metric(p, a, "late[0]", 1);
+	set_metric(p, b, "late[1]", 1);
+	set_metric(p, a, "odd[00]", 1);
+	set_metric(p, a, "[0]", 1);
+	s = write_text(p);
+	q = read_text(s);
+	v = help_value(q, "a", "v (bytes)");
+	ck_assert_uint_eq(v->type, VALUE_VECTOR);
+	ck_assert_uint_eq(v->n, 3);
+	ck_assert_double_eq(v->v[2], 12);
+	ck_assert_uint_eq(help_value(q, "b", "v (bytes)")->n, 1);
+	ck_assert_uint_eq(help_value(q, "a", "one")->type, VALUE_VECTOR);
+	ck_assert_ptr_nonnull(
+		strstr(s, "\"v (bytes)\": [\n                        10,\n")); /* whole */
+	ck_assert_uint_eq(help_value(q, "ROOT", "gap")->type + 0u, VALUE_NONE);
+	ck_assert_uint_eq(profile_find_metric(q, "v[0] (bytes)"), PROFILE_NONE);
+	for (i = 0; i < 5; i++) {
+		static const char *const plain[] = {
+			"gap[2]", "both[0]", "late[0]", "odd[00]", "[0]"};
+
+		ck_assert_uint_ne(profile_find_metric(q, plain[i]), PROFILE_NONE);
+	}
+	free(s);
+	profile_free(p);
+	profile_free(q);
+}
+END_TEST
+
+int main(void)
+{
+	Suite *s = suite_create("view_hatchet");
+	TCase *c = tcase_create("files");
+
+	tcase_add_test(c, written_byte_for_byte);
+	tcase_add_test(c, read_back_is_the_same);
+	tcase_add_test(c, a_session_writes_proton_columns);
+	tcase_add_test(c, odd_files_are_read);
+	tcase_add_test(c, bad_files_are_refused);
+	tcase_add_test(c, depth_is_bounded);
+	tcase_add_loop_test(c, msgpack_is_the_same_tree, 0, 2);
+	tcase_add_loop_test(c, each_type_of_msgpack, 0, 12);
+	tcase_add_loop_test(c, bad_msgpack_is_refused, 0, 13);
+	tcase_add_test(c, cut_and_damaged_msgpack);
+	tcase_add_test(c, elements_are_a_list_in_a_file);
+	suite_add_tcase(s, c);
+	return help_run(s);
+}

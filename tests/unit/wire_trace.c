@@ -88,7 +88,7 @@ static void make_lists(struct model *m, uint32_t n)
 static void make_op(struct trace_op *o, uint32_t n)
 {
 	*o = (struct trace_op){any64(), 0, 0, 0, any32(), below(n), below(n), any32(), below(n),
-		TRACE_NONE, (uint8_t)below(CLASS_MAX), (uint8_t)any32()};
+		TRACE_NONE, (uint8_t)(1 + below(CLASS_MAX - 1)), (uint8_t)any32()};
 	any_times(&o->start, &o->end);
 	if (!trace_is_kernel(o->class))
 		o->bytes = any64();
@@ -296,13 +296,13 @@ static bool op_in_range(const uint32_t *n, const struct trace_op *o)
 		(o->config >= n[TRACE_N_CONFIGS] || !trace_is_kernel(o->class)))
 		return false;
 	return o->node < n[TRACE_N_NODES] && o->stream < n[TRACE_N_STREAMS] &&
-	       o->class < CLASS_MAX && o->start <= o->end;
+	       o->class > CLASS_CPU && o->class < CLASS_MAX && o->start <= o->end;
 }
 
 static bool metric_in_range(const uint32_t *n, const struct trace_metric *m)
 {
 	return m->thread < n[TRACE_N_THREADS] && m->node < n[TRACE_N_NODES] &&
-	       m->name < n[TRACE_N_TEXTS] && m->type <= VALUE_STR &&
+	       m->name < n[TRACE_N_TEXTS] && m->type >= VALUE_I64 && m->type <= VALUE_STR &&
 	       (m->type != VALUE_STR || m->bits < n[TRACE_N_TEXTS]);
 }
 
@@ -461,14 +461,15 @@ END_TEST
 
 START_TEST(long_text)
 {
-	const uint32_t n = 1u << 20;
+	const uint32_t n = TRACE_TEXT_MAX;
 	struct trace_chunk c;
 	struct bytes b;
-	char *text = malloc(n);
+	char *text = malloc(n + 1);
 	uint8_t *at = (uint8_t *)text;
 
-	memset(text, 'x', n); /* no NUL behind it */
-	ck_assert(trace_pack_text(&pack_a, text, 0) && trace_pack_text(&pack_a, text, n) &&
+	memset(text, 'x', n + 1); /* no NUL behind it */
+	ck_assert(trace_pack_text(&pack_a, text, 0) &&
+		  trace_pack_text(&pack_a, text, UINT32_MAX) && /* cut */
 		  trace_pack_text(&pack_a, text, 1));
 	b = seal(&pack_a);
 	ck_assert_int_eq(read_exact(b.p, b.n, &c), 0);
@@ -560,10 +561,11 @@ END_TEST
 
 START_TEST(full_of_all_kinds_and_of_bytes)
 {
-	static const char text[4095] = {'t'}; /* and a NUL */
+	char text[4095];
 	const struct trace_chunk *c = make_known(&model_a);
 	uint32_t i;
 
+	memset(text, 't', sizeof(text)); /* a NUL comes behind it */
 	add_lists(&pack_a, c, 4);
 	for (i = 0; i < TRACE_EVENTS_MAX; i++) {
 		ck_assert(!trace_pack_is_full(&pack_a) && trace_pack_events(&pack_a) == i);
@@ -578,8 +580,6 @@ START_TEST(full_of_all_kinds_and_of_bytes)
 	ck_assert(trace_pack_is_full(&pack_a));
 }
 END_TEST
-
-/* --- bytes of nobody's making */
 
 static const struct trace_chunk *some_chunk(int i)
 {
@@ -677,10 +677,10 @@ static const struct {
 	{TRACE_OP_LENGTH, 1, UINT64_MAX - 1000, UINT64_MAX - 999}, /* until the end of 64 bits */
 	{TRACE_METRIC_THREAD, 0, 3, 4}, {TRACE_METRIC_NODE, 0, 3, 4}, {TRACE_METRIC_NAME, 1, 3, 4},
 	{TRACE_METRIC_SEGMENT, 1, UINT32_MAX, 1ull << 32}, {TRACE_METRIC_BITS, 1, 3, 4},
-	{TRACE_METRIC_TYPE, 0, VALUE_I64, VALUE_STR + 1},
+	{TRACE_METRIC_TYPE, 0, VALUE_I64, VALUE_STR + 1}, {TRACE_METRIC_TYPE, 0, VALUE_U64, VALUE_NONE},
+	{TRACE_OP_CLASS, 1, CLASS_OTHER, CLASS_CPU},
 };
 
-/* A head that says more than there is. */
 static const struct {
 	uint32_t count;
 	uint64_t n;
