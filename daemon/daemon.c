@@ -522,6 +522,7 @@ int protond_init(struct protond *p, struct err *e)
 	p->ok = true;
 	d->started_mono_ns = mono_ns();
 	p->spool_ns = d->started_mono_ns;
+	p->drain_ns = DRAIN_NS;
 	p->arena = malloc(DRAIN_BYTES + READER_PIECE);
 	if (p->arena == NULL || uv_loop_init(&d->loop) < 0)
 		return err_set(e, -ENOMEM, "no memory to start");

@@ -326,14 +326,15 @@ int64_t drain_ring(struct ring *r, enum drain_budget budget, bool *ret_more)
 	const bool all = budget == DRAIN_ALL;
 	struct run x = {
 		.r = r,
-		.deadline_ns = all ? UINT64_MAX : mono_ns() + DRAIN_NS,
+		.deadline_ns = all ? UINT64_MAX : mono_ns() + r->p->drain_ns,
 		.bytes_left = all ? UINT64_MAX : DRAIN_BYTES,
 	};
 	bool fresh = false, any = true;
 	int e = 0;
 
 	forget_kept(r);
-	while (e == 0 && !is_spent(&x)) {
+	do { /* one step at least, however late it is: else a busy machine would see nothing at all
+	      */
 		if (r->phase == PHASE_LOOK) {
 			if (fresh)
 				break; /* one whole window that began in this call is enough */
@@ -344,7 +345,7 @@ int64_t drain_ring(struct ring *r, enum drain_budget budget, bool *ret_more)
 			next_phase(r);
 		}
 		e = step(&x);
-	}
+	} while (e == 0 && !is_spent(&x));
 	*ret_more = r->phase != PHASE_LOOK;
 	return e < 0 ? e : (int64_t)x.taken;
 }

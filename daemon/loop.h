@@ -91,6 +91,7 @@ struct protond {
 	uint32_t next_ring;      /* round robin */
 	bool journal_stuck;      /* a flush failed: nothing is drained until one works */
 	uint64_t staged;         /* bytes since the last flush */
+	uint64_t drain_ns;       /* for one ring in one tick: DRAIN_NS; tests take their time */
 
 	/* The arena keeps one window's bytes between scanning and staging. */
 	uint8_t *arena; /* DRAIN_BYTES + READER_PIECE */
