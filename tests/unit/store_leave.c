@@ -88,6 +88,8 @@ static void three(struct batch *b)
 		*batch_active(b) = (struct row_active){id, 1, 2};
 		*batch_segment(b) = (struct row_segment){id, 0, 1, 2};
 		*batch_busy(b) = (struct row_busy){id, id, 0, 1, 1, 2};
+		*batch_trace(b) = (struct row_trace){
+			.session = id, .process = id, .events = 1, .n = 1, .bytes = calloc(1, 1)};
 		*batch_loss(b) = (struct row_loss){id, id, LOST_BAD, 1};
 		*batch_loss(b) = (struct row_loss){0, id, LOST_NO_LANE, 1};
 		*batch_note(b) = (struct row_note){id, id, 1, 1, "note"};
@@ -100,6 +102,7 @@ static void three(struct batch *b)
 	"SELECT (SELECT count(*) FROM session WHERE id=1)+"                                        \
 	"(SELECT count(*) FROM cell WHERE session=1)+(SELECT count(*) FROM metric WHERE "          \
 	"session=1)"                                                                               \
+	"+(SELECT count(*) FROM trace WHERE session=1)"                                            \
 	"+(SELECT count(*) FROM config WHERE session=1)+(SELECT count(*) FROM busy WHERE "         \
 	"session=1)"                                                                               \
 	"+(SELECT count(*) FROM loss WHERE session=1 OR process=1)"                                \
@@ -243,6 +246,7 @@ START_TEST(old_anchors)
 END_TEST
 
 struct portable {
+	bool timeline;
 	int64_t id, bytes;
 	unsigned char *image;
 };
@@ -251,7 +255,7 @@ static int portable_work(struct sqlite3 *db, void *arg, struct err *e)
 {
 	struct portable *p = arg;
 
-	return store_portable(db, p->id, true, &p->image, &p->bytes, e);
+	return store_portable(db, p->id, p->timeline, &p->image, &p->bytes, e);
 }
 
 static int64_t query_db(sqlite3 *db, const char *sql)
@@ -267,7 +271,7 @@ START_TEST(portable)
 {
 	struct store *s = test_open();
 	struct batch b = {0};
-	struct portable p = {.id = 2};
+	struct portable p = {.id = 2, .timeline = _i != 0};
 	struct told t;
 	char path[120];
 	sqlite3 *db;
@@ -308,6 +312,7 @@ START_TEST(portable)
 			     "UNION ALL SELECT count(*) FROM note UNION ALL "
 			     "SELECT count(*) FROM device)"),
 		5);
+	ck_assert_int_eq(query_db(db, "SELECT count(*) FROM trace"), _i);
 	ck_assert_int_eq(query_db(db, "SELECT count(*) FROM loss"), 2);
 	ck_assert_int_eq(query_db(db, "SELECT count(*) FROM meta WHERE key='store_uuid'"), 1);
 	(void)sqlite3_close(db);
@@ -382,7 +387,7 @@ int main(void)
 	tcase_add_test(c, prune_by_age);
 	tcase_add_test(c, prune_by_size);
 	tcase_add_test(c, old_anchors);
-	tcase_add_test(c, portable);
+	tcase_add_loop_test(c, portable, 0, 2);
 	tcase_add_test(c, order);
 	tcase_add_test(c, close_waits);
 	suite_add_tcase(s, c);

@@ -412,6 +412,50 @@ START_TEST(absolute_values_and_positions)
 }
 END_TEST
 
+static void chunk(struct batch *b, uint32_t number, uint32_t bytes)
+{
+	struct row_trace *t = batch_trace(b);
+
+	*t = (struct row_trace){.session = 1,
+		.process = 1,
+		.first = number * 100ull,
+		.end_ns = number,
+		.number = number,
+		.events = 100,
+		.n = bytes,
+		.bytes = bytes > 0 ? malloc(bytes) : NULL};
+	if (bytes > 0)
+		memset(t->bytes, (int)number, bytes);
+}
+
+/* A chunk that grows is one row; one that is gone tells of all before it; a start needs no bytes.
+ */
+START_TEST(chunks)
+{
+	static const struct row_trace want[] = {{1, 1, 200, 2, 2, 100, 5000, NULL},
+		{1, 1, 300, 3, 3, 100, 7, NULL}, {1, 1, 100, 1, 1, 100, 0, NULL}};
+	struct store *s = test_open();
+	struct batch b = {0}, got;
+	uint32_t i;
+
+	test_whole(&b, 1, 1, 1, 3);
+	for (i = 0; i < 4; i++)
+		chunk(&b, i, i == 2 ? 5000 : 100);
+	test_store(s, &b);
+	chunk(&b, 3, 7);
+	chunk(&b, 0, 0);
+	test_store(s, &b);
+	chunk(&b, 1, 0);
+	test_store(s, &b);
+	got = test_load(s);
+	ck_assert_uint_eq(got.trace.n, 3);
+	for (i = 0; i < 3; i++)
+		ck_assert_mem_eq(&got.trace.row[i], &want[i], sizeof(want[i]));
+	batch_free(&got);
+	store_close(s);
+}
+END_TEST
+
 /* A row that refers to a node nobody described keeps its counts; the description may come later,
  * and its parent later still. */
 START_TEST(node_described_late)
@@ -509,6 +553,7 @@ int main(void)
 	tcase_add_test(c, every_table);
 	tcase_add_test(c, empty);
 	tcase_add_test(c, absolute_values_and_positions);
+	tcase_add_test(c, chunks);
 	tcase_add_test(c, node_described_late);
 	tcase_add_test(c, bad_row);
 	tcase_add_test(c, many_nodes);
