@@ -232,6 +232,13 @@ $(SCENARIO:%=$(B)/tests/%): $(B)/tests/%: tests/scenario/%.c $(B)/lib/libprotond
 	@mkdir -p $(@D)
 	$(CC) -Ilibclient $(ALL_CFLAGS) $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/../lib' -o $@ $< \
 		-L$(B)/lib -lprotond -lpthread
+# Preloaded into a daemon; a sanitizer has its own malloc.
+ifeq ($(SAN),)
+tests: $(B)/tests/fault.so
+endif
+$(B)/tests/fault.so: tests/scenario/fault.c $(B)/flags
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -fvisibility=default $(ALL_LDFLAGS) -shared -o $@ $< -ldl
 
 # --- installing -----------------------------------------------------------------------------------
 

@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <uv.h>
 
@@ -265,8 +266,10 @@ static struct item *item_new(void)
 	if (i == NULL) {
 		/* What was to be stored is in the journal: better to start again from there than to
 		 * go on with a hole that the next position would cover up. */
-		(void)fprintf(stderr, "protond: out of memory in the store's queue\n");
-		abort();
+		(void)fprintf(stderr,
+			"protond: out of memory: ends; the journal has everything, and the next "
+			"start goes on\n");
+		_exit(EXIT_FAILURE);
 	}
 	return i;
 }

@@ -97,7 +97,8 @@ int store_errno(sqlite3 *db, int rc)
 
 int store_fail(sqlite3 *db, int rc, struct err *e)
 {
-	const char *path = sqlite3_db_filename(db, "main");
+	const char *path =
+		db == NULL ? NULL : sqlite3_db_filename(db, "main"); /* NULL: no memory */
 	const int code = store_errno(db, rc);
 
 	if (path == NULL || *path == '\0')

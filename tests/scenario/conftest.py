@@ -61,6 +61,7 @@ class World:
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="pt.", dir="/dev/shm"))
         os.chmod(self.dir, 0o700)
         self.home = path
+        path.mkdir(exist_ok=True)
         self.db = path / "store.db"
         self.env = {k: v for k, v in os.environ.items()
                     if not k.startswith(("PROTOND_", "CUDA_INJ", "NVTX_INJ", "XDG_"))}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: MIT. fault.c: preloaded into a daemon, it ends it or fails it at its
+ * n-th step. A step is a call that changes a file or asks for memory.
+ *
+ * PD_FAULT=WHAT:N, PD_FAULT_PAGE=FILE of 4096 bytes: u64[0] counts the file steps, u64[1] the
+ * allocations, u64[2] is 1 once the fault was.
+ *   before:N, after:N    SIGKILL before or after the n-th file step
+ *   space:N, io:N        that step and all later ones fail with ENOSPC, EIO, until u64[3] is not 0
+ *   memory:N             the n-th allocation fails, once
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static _Atomic uint64_t *page; /* NULL: no fault */
+static char what;              /* the first letter of WHAT */
+static uint64_t nth;
+
+static void begin(void)
+{
+	const char *fault = getenv("PD_FAULT"), *path = getenv("PD_FAULT_PAGE");
+	const int fd = fault == NULL || path == NULL ? -1 : open(path, O_RDWR | O_CLOEXEC);
+	void *p = fd < 0 ? MAP_FAILED : mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (fd >= 0)
+		(void)close(fd);
+	if (p == MAP_FAILED)
+		return;
+	what = fault[0];
+	nth = strtoull(strchr(fault, ':') + 1, NULL, 10);
+	page = p;
+}
+
+__attribute__((constructor)) static void first(void)
+{
+	begin();
+}
+
+static void die(void)
+{
+	atomic_store(&page[2], 1);
+	(void)kill(getpid(), SIGKILL);
+}
+
+/* false: the step fails, errno is set. */
+static bool step(uint64_t *ret_n)
+{
+	*ret_n = page == NULL ? 0 : atomic_fetch_add(&page[0], 1) + 1;
+	if (*ret_n == 0)
+		return true;
+	if (what == 'b' && *ret_n == nth)
+		die();
+	if ((what == 's' || what == 'i') && *ret_n >= nth && atomic_load(&page[3]) == 0) {
+		atomic_store(&page[2], 1);
+		errno = what == 's' ? ENOSPC : EIO;
+		return false;
+	}
+	return true;
+}
+
+static void stepped(uint64_t n)
+{
+	if (n != 0 && what == 'a' && n == nth)
+		die();
+}
+
+static void find(const char *name, void *to, size_t n)
+{
+	void *real = dlsym(RTLD_NEXT, name);
+
+	memcpy(to, &real, n);
+}
+
+/* Only calls that change something are steps: `when`. */
+#define STEP(type, name, params, args, when)              \
+	type name params                                  \
+	{                                                 \
+		static __typeof__(&name) real;            \
+		uint64_t n = 0;                           \
+		type r;                                   \
+                                                          \
+		if (real == NULL)                         \
+			find(#name, &real, sizeof(real)); \
+		if ((when) && !step(&n))                  \
+			return (type)-1;                  \
+		r = real args;                            \
+		stepped(n);                               \
+		return r;                                 \
+	}
+
+static bool is_file(int fd) /* an event's descriptor never fails so, and libuv knows it */
+{
+	struct stat st;
+
+	return fd > 2 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+STEP(ssize_t, write, (int fd, const void *p, size_t n_), (fd, p, n_), is_file(fd))
+STEP(ssize_t, pwrite, (int fd, const void *p, size_t n_, off_t at), (fd, p, n_, at), true)
+STEP(ssize_t, pwrite64, (int fd, const void *p, size_t n_, off64_t at), (fd, p, n_, at), true)
+STEP(int, fsync, (int fd), (fd), true)
+STEP(int, fdatasync, (int fd), (fd), true)
+STEP(int, ftruncate, (int fd, off_t n_), (fd, n_), true)
+STEP(int, ftruncate64, (int fd, off64_t n_), (fd, n_), true)
+STEP(int, unlink, (const char *path), (path), true)
+STEP(int, unlinkat, (int dir, const char *path, int flags), (dir, path, flags), true)
+STEP(int, rename, (const char *from, const char *to), (from, to), true)
+
+static bool refused(void)
+{
+	if (page == NULL || atomic_fetch_add(&page[1], 1) + 1 != nth || what != 'm')
+		return false;
+	atomic_store(&page[2], 1);
+	errno = ENOMEM;
+	return true;
+}
+
+/* dlsym() may allocate: glibc's own names need none. */
+extern void *__libc_malloc(size_t n), *__libc_calloc(size_t n, size_t each),
+	*__libc_realloc(void *p, size_t n), *__libc_memalign(size_t align, size_t n);
+
+void *malloc(size_t n)
+{
+	return refused() ? NULL : __libc_malloc(n);
+}
+void *calloc(size_t n, size_t each)
+{
+	return refused() ? NULL : __libc_calloc(n, each);
+}
+void *realloc(void *p, size_t n)
+{
+	return refused() ? NULL : __libc_realloc(p, n);
+}
+void *aligned_alloc(size_t align, size_t n)
+{
+	return refused() ? NULL : __libc_memalign(align, n);
+}

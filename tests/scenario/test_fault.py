@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT. A daemon that is ended or failed at its n-th step: write, sync, cut, unlink, allocation.
+#
+# PD_FAULT_ALL=1 goes through every step there is; else some, spread over all, others each day.
+import datetime
+import json
+import mmap
+import os
+import signal
+import struct
+import subprocess
+
+import pytest
+
+from conftest import BUILD, WAIT, World, until
+
+FAULT = BUILD / "tests/fault.so"
+pytestmark = [pytest.mark.preload, pytest.mark.skipif(not FAULT.exists(), reason="sanitizers bring their own malloc")]
+ROUNDS, EACH = 4, 200
+
+
+class Page:
+    def __init__(self, path):
+        path.write_bytes(bytes(4096))
+        self.path, self.map = path, mmap.mmap(os.open(path, os.O_RDWR), 4096)
+
+    def get(self, at):
+        return struct.unpack_from("<Q", self.map, at * 8)[0]
+
+    def heal(self):
+        struct.pack_into("<Q", self.map, 3 * 8, 1)
+
+
+def alive(world):
+    return world.daemon is not None and world.daemon.poll() is None
+
+
+def start_faulty(world, page, fault):
+    env = {**world.env, "LD_PRELOAD": str(FAULT), "PD_FAULT": fault, "PD_FAULT_PAGE": str(page.path),
+           "PROTOND_AUTO_SESSION": "off"}
+    log = open(world.home / "protond.log", "ab")
+    world.daemon = subprocess.Popen([str(BUILD / "bin/protond"), "--private", "--foreground"], env=env, stdout=log, stderr=log)
+
+
+def stored(world, n):
+    return all(world.cells("s").get(f"/round{i}", [0])[0] == EACH for i in range(n))
+
+
+def drive(world, page):
+    """A job that records under a healthy daemon goes on under this one, and ends; the session is finalized."""
+    for n in range(1, ROUNDS):
+        world.job_.say(f"repeat {EACH} round{n}")
+        until("it is stored, or the daemon is gone, or fails",
+              lambda: stored(world, n + 1) or not alive(world) or page.get(2))
+    world.job_.quit()
+    until("the end is stored", lambda: not alive(world) or page.get(2) or
+          world.sql("SELECT 1 FROM process WHERE ended_ns IS NOT NULL"))
+    world.ctl("finalize", "s", check=False)
+
+
+def run(world, fault):
+    """The page, after what was recorded is whole again."""
+    page = Page(world.home / "page")
+    world.start(PROTOND_AUTO_SESSION="off")
+    world.ctl("start", "s", "--all", "-d", "both")
+    world.job_ = world.job()
+    world.job_.say("start own")
+    world.job_.say(f"repeat {EACH} round0")
+    until("it is stored", lambda: stored(world, 1))
+    world.stop()
+    start_faulty(world, page, fault)
+    drive(world, page)
+    page.heal()
+    if alive(world):
+        world.daemon.terminate()
+    status = world.daemon.wait(WAIT)
+    assert status >= 0 or status in (-signal.SIGKILL, -signal.SIGTERM), f"{fault}: signal {-status}\n{world.log()}"
+    assert status != -signal.SIGKILL or page.get(2), "killed by nobody"
+    world.daemon = None
+    world.start(PROTOND_AUTO_SESSION="off")
+    if world.state("s") != "finalized":
+        world.ctl("finalize", "s")
+    until("the rings of ended jobs are gone", lambda: not list((world.dir / "rings").iterdir()))
+    cells = world.cells("s")
+    assert {k: v[0] for k, v in cells.items()} == {f"/round{n}": EACH for n in range(ROUNDS)}, fault
+    assert world.losses("s") == {}, fault
+    world.view("export", "s", "-f", "chrome_trace", "-o", world.home / "x.json")
+    whole = json.loads((world.home / "x.json").read_text())
+    assert len([e for e in whole["traceEvents"] if e["ph"] == "X"]) == ROUNDS * EACH and whole["eventsGone"] == 0
+    world.stop()
+    return page
+
+
+TOTAL = {}
+
+
+def total(world, kind):
+    """How many steps there are, files' or allocations, when nothing fails."""
+    if not TOTAL:
+        page = run(world, "none:0")
+        assert page.get(0) > 100 and page.get(1) > 1000 and not page.get(2)
+        TOTAL.update(file=page.get(0), memory=page.get(1))
+        world.close()
+    return TOTAL[kind]
+
+
+def some(n, of):
+    """`of` of the numbers from 1 to n, other ones each day; or all."""
+    if os.environ.get("PD_FAULT_ALL"):
+        return range(1, n + 1)
+    apart = max(n // of, 1)
+    return range(1 + datetime.date.today().toordinal() * 7 % apart, n + 1, apart)
+
+
+@pytest.mark.parametrize("fault, kind, of", [
+    ("before", "file", 16), ("after", "file", 16), ("space", "file", 8), ("io", "file", 8), ("memory", "memory", 24)])
+def test_nothing_is_lost_or_double(tmp_path, fault, kind, of):
+    """Ended before or after its n-th step; from there on without space, or with errors; once without memory."""
+    first = World(tmp_path / "first")
+    steps = some(total(first, kind), of)
+    fired = 0
+    for n in steps:
+        world = World(tmp_path / str(n))
+        try:
+            fired += run(world, f"{fault}:{n}").get(2)
+        finally:
+            world.close()
+    assert fired >= len(steps) * 0.9, "the last steps may not come: some are made in some runs alone"
