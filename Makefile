@@ -13,7 +13,7 @@ VERSION   := $(shell sed -n 's/^.define PROTOND_VERSION "\(.*\)"/\1/p' libclient
 # What a fresh Debian 12 machine lacks: to build and run, and to check besides.
 APT_BUILD := gcc make pkg-config libc6-dev libuv1-dev libmsgpack-dev libsqlite3-dev libzstd-dev libjansson-dev \
 	libpcre2-dev python3-dev
-APT_CHECK := g++ clang clang-format libclang-rt-14-dev check python3 python3-pytest python3-pytest-xdist python3-msgpack python3-pandas python3-venv python3-pip pmccabe binutils man-db git
+APT_CHECK := g++ clang clang-format libclang-rt-14-dev check python3 python3-pytest python3-pytest-xdist python3-msgpack python3-pandas python3-venv python3-pip pmccabe binutils man-db git systemd strace
 
 # SAN=address,undefined or SAN=thread builds everything under it, in a folder of its own.
 ifneq ($(SAN),)
@@ -262,6 +262,17 @@ $(B)/man/%.1 $(B)/man/%.8: $(B)/bin/%
 	@mkdir -p $(@D)
 	$< --man > $@
 
+# What systemd reads below PREFIX, and examples for /etc: from : to, with @PREFIX@ filled in.
+SYSTEMD := protond.service:lib/systemd/system/protond.service protond.socket:lib/systemd/system/protond.socket \
+	user/protond.service:lib/systemd/user/protond.service sysusers.conf:lib/sysusers.d/protond.conf \
+	tmpfiles.conf:lib/tmpfiles.d/protond.conf $(foreach f,environment.conf profile.sh \
+	slurm-task-prolog.sh,examples/$(f):share/doc/protond/$(f))
+define put_unit
+	install -d $(DESTDIR)$(PREFIX)/$(dir $(lastword $(subst :, ,$(1))))
+	sed 's|@PREFIX@|$(PREFIX)|' systemd/$(firstword $(subst :, ,$(1))) > $(DESTDIR)$(PREFIX)/$(lastword $(subst :, ,$(1)))
+
+endef
+
 install: all $(MAN1:%=$(B)/man/%) $(MAN8:%=$(B)/man/%)
 	install -d $(D_BIN) $(D_LIB)/pkgconfig $(D_INC) $(D_MAN)/man1 $(D_MAN)/man8 $(D_DOC)
 	install -m 755 $(BINS:%=$(B)/bin/%) $(D_BIN)
@@ -272,6 +283,7 @@ install: all $(MAN1:%=$(B)/man/%) $(MAN8:%=$(B)/man/%)
 	install -m 644 $(MAN1:%=$(B)/man/%) $(D_MAN)/man1
 	install -m 644 $(MAN8:%=$(B)/man/%) $(D_MAN)/man8
 	install -m 644 README.md LICENSE docs/*.md $(D_DOC)
+	$(foreach f,$(SYSTEMD),$(call put_unit,$(f)))
 ifneq ($(PY_INC),)
 	rm -rf $(D_PY)
 	$(call put_python,$(D_PY))
@@ -283,6 +295,7 @@ uninstall:
 	rm -f $(BINS:%=$(D_BIN)/%) $(D_LIB)/libprotond.so $(D_LIB)/libprotond.so.0 $(D_LIB)/libprotond-agent.so.0 \
 		$(D_LIB)/libprotond.a $(D_LIB)/pkgconfig/protond.pc $(D_INC)/protond.h $(MAN1:%=$(D_MAN)/man1/%) \
 		$(MAN8:%=$(D_MAN)/man8/%)
+	rm -f $(foreach f,$(SYSTEMD),$(DESTDIR)$(PREFIX)/$(lastword $(subst :, ,$(f))))
 	rm -rf $(D_DOC) $(D_PY)
 	[ ! -d $(D_LIB)/protond ] || rmdir --ignore-fail-on-non-empty $(D_LIB)/protond
 ifneq ($(PY_INC),)

@@ -66,6 +66,7 @@ struct control {
 	uint32_t handles; /* of the two, not yet closed */
 	int fd, spare_fd; /* spare: given up for a moment when descriptors run out */
 	gid_t group;      /* (gid_t)-1: there is none */
+	bool inherited;   /* the socket is the service manager's: its name stays */
 	struct client *clients;
 	uint32_t n_clients;
 	bool freeing;
@@ -690,7 +691,9 @@ int control_new(struct daemon *d, struct control **ret, struct err *e)
 		return err_set(e, -ENOMEM, "out of memory");
 	control->d = d;
 	control->group = group_id();
-	r = control_listen(d, &control->fd, e);
+	control->fd = home_inherited(RV_CONTROL_SOCK, SOCK_STREAM);
+	control->inherited = control->fd >= 0;
+	r = control->inherited ? 0 : control_listen(d, &control->fd, e);
 	if (r < 0) {
 		free(control);
 		return r;
@@ -711,22 +714,6 @@ int control_new(struct daemon *d, struct control **ret, struct err *e)
 	return 0;
 }
 
-/* The runtime directory was made anew (/run/user/UID goes at the last logout): listens there. */
-int control_relisten(struct control *control, struct err *e)
-{
-	int r, fd, old = control->fd;
-
-	r = control_listen(control->d, &fd, e);
-	if (r < 0)
-		return r;
-	(void)uv_poll_stop(&control->poll);
-	if (dup3(fd, old, O_CLOEXEC) < 0) /* the same number: the loop's handle stays good */
-		r = err_set(e, neg_errno(), "dup3: %s", strerror(errno));
-	(void)close(fd);
-	(void)uv_poll_start(&control->poll, UV_READABLE, control_on_poll);
-	return r;
-}
-
 static void control_on_closed(uv_handle_t *h)
 {
 	struct control *control = h->data;
@@ -744,7 +731,8 @@ void control_free(struct control *control)
 	if (control == NULL || control->freeing)
 		return;
 	control->freeing = true;
-	(void)unlinkat(control->d->runtime_fd, RV_CONTROL_SOCK, 0);
+	if (!control->inherited)
+		(void)unlinkat(control->d->runtime_fd, RV_CONTROL_SOCK, 0);
 	uv_close((uv_handle_t *)&control->poll, control_on_closed);
 	uv_close((uv_handle_t *)&control->sweep, control_on_closed);
 	(void)close(control->fd);

@@ -63,9 +63,6 @@ void request_fail(struct request *q, const struct err *e, const char *next);
 /* The owner, root and the group may. */
 bool request_may(const struct request *q, uint32_t owner);
 
-/* Listens anew in d->runtime_fd, which has changed; clients stay. */
-int control_relisten(struct control *c, struct err *e);
-
 /* One per verb of wire.h. */
 #define X(id, method, who, help) verb_fn verb_##id;
 WIRE_VERBS(X)

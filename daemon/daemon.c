@@ -404,6 +404,10 @@ static void second_on_timer(uv_timer_t *t)
 		spool_scan(p);
 	}
 	idle_check(p, now);
+	if (p->watchdog_ns != 0 && now - p->alive_ns >= p->watchdog_ns / 4) {
+		p->alive_ns = now;
+		home_notify("WATCHDOG=1");
+	}
 }
 
 static void commit_on_timer(uv_timer_t *t)
@@ -523,8 +527,10 @@ int protond_init(struct protond *p, struct err *e)
 	d->started_mono_ns = mono_ns();
 	p->spool_ns = d->started_mono_ns;
 	p->drain_ns = DRAIN_NS;
+	p->watchdog_ns = home_watchdog_ns();
 	p->arena = malloc(DRAIN_BYTES + READER_PIECE);
-	if (p->arena == NULL || uv_loop_init(&d->loop) < 0)
+	p->looping = p->arena != NULL && uv_loop_init(&d->loop) == 0;
+	if (!p->looping)
 		return err_set(e, -ENOMEM, "no memory to start");
 	r = config_auto(&d->config, &p->auto_mode, e);
 	if (r == 0 && init_timers(p) < 0)
@@ -614,10 +620,12 @@ void protond_fini(struct protond *p)
 	rings_free(p);
 	store_close(d->store);
 	d->store = NULL;
-	(void)uv_run(&d->loop, UV_RUN_NOWAIT);
-	uv_walk(&d->loop, close_handle, NULL);
-	(void)uv_run(&d->loop, UV_RUN_DEFAULT);
-	(void)uv_loop_close(&d->loop);
+	if (p->looping) {
+		(void)uv_run(&d->loop, UV_RUN_NOWAIT);
+		uv_walk(&d->loop, close_handle, NULL);
+		(void)uv_run(&d->loop, UV_RUN_DEFAULT);
+		(void)uv_loop_close(&d->loop);
+	}
 	while ((f = p->finalizers) != NULL) {
 		p->finalizers = f->next;
 		free(f);

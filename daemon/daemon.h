@@ -94,6 +94,12 @@ void daemon_settle(struct daemon *d, const struct settle_who *who, uint32_t time
 uint64_t mono_ns(void);
 int64_t real_ns(void);
 
+/* --- home.c */
+
+/* The socket of this name that the service manager listens on for us (sd_listen_fds(3)), close-on-
+ * exec and non-blocking; it is given once. -1: there is none. */
+int home_inherited(const char *name, int type);
+
 /* --- intake.c: agent.sock and the rings
  * ----------------------------------------------------------- */
 

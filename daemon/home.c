@@ -287,6 +287,53 @@ int home_db_local(const struct protond *p, char *ret, size_t n, struct err *e)
 	return r;
 }
 
+/* --- the service manager */
+
+static bool is_bound_to(int fd, const char *name, int type)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNSPEC};
+	socklen_t n = sizeof(a), type_n = sizeof(int);
+	const char *last;
+	int have = 0;
+
+	if (getsockname(fd, (struct sockaddr *)&a, &n) < 0 || a.sun_family != AF_UNIX ||
+		getsockopt(fd, SOL_SOCKET, SO_TYPE, &have, &type_n) < 0 || have != type)
+		return false;
+	a.sun_path[sizeof(a.sun_path) - 1] = '\0';
+	last = strrchr(a.sun_path, '/');
+	return last != NULL && strcmp(last + 1, name) == 0;
+}
+
+int home_inherited(const char *name, int type)
+{
+	const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");
+	static uint64_t given; /* bit per descriptor */
+	const int first = 3;
+	int i, n;
+
+	if (pid == NULL || fds == NULL || strtol(pid, NULL, 10) != (long)getpid())
+		return -1;
+	n = (int)strtol(fds, NULL, 10);
+	for (i = 0; i < n && i < 64; i++) {
+		if ((given & 1ull << i) != 0 || !is_bound_to(first + i, name, type))
+			continue;
+		given |= 1ull << i;
+		(void)fcntl(first + i, F_SETFD, FD_CLOEXEC);
+		(void)fcntl(first + i, F_SETFL, O_NONBLOCK);
+		return first + i;
+	}
+	return -1;
+}
+
+uint64_t home_watchdog_ns(void)
+{
+	const char *pid = getenv("WATCHDOG_PID"), *us = getenv("WATCHDOG_USEC");
+
+	if (us == NULL || (pid != NULL && strtol(pid, NULL, 10) != (long)getpid()))
+		return 0;
+	return strtoull(us, NULL, 10) * 1000;
+}
+
 void home_notify(const char *state)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};

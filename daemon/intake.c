@@ -336,7 +336,9 @@ int intake_new(struct daemon *d, struct intake **ret, struct err *e)
 	if (in == NULL)
 		return err_set(e, -ENOMEM, "no memory to start");
 	in->p = protond_of(d);
-	r = listen_at(in->p, &in->fd, e);
+	in->fd = home_inherited(RV_AGENT_SOCK, SOCK_SEQPACKET);
+	in->inherited = in->fd >= 0;
+	r = in->inherited ? 0 : listen_at(in->p, &in->fd, e);
 	if (r == 0 && uv_poll_init(&d->loop, &in->poll, in->fd) < 0) {
 		(void)close(in->fd);
 		r = err_set(e, -EIO, "the loop does not take agent.sock");
@@ -361,7 +363,8 @@ static void intake_on_closed(uv_handle_t *h)
 /* The lock is still ours: the socket's name cannot be another daemon's. */
 void intake_free(struct intake *in)
 {
-	(void)unlinkat(in->p->d.runtime_fd, RV_AGENT_SOCK, 0);
+	if (!in->inherited)
+		(void)unlinkat(in->p->d.runtime_fd, RV_AGENT_SOCK, 0);
 	while (in->conns != NULL)
 		conn_close(in->conns);
 	in->p->d.intake = NULL;

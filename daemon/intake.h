@@ -39,6 +39,7 @@ struct intake {
 	struct conn *conns;
 	uint32_t n_conns;
 	uint64_t serial;
+	bool inherited; /* the socket is the service manager's: its name stays */
 };
 
 /* One packet. Takes *fd when it has a use for it (then -1). e->code < 0: refuse and close. */

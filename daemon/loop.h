@@ -80,18 +80,20 @@ struct protond {
 	struct daemon d;
 	enum auto_mode auto_mode;
 	bool stopping, ok; /* ok: nothing forced us to end */
+	bool looping;      /* d.loop is initialised */
 	int lock_fd;
 	struct ring *rings;
 	uint32_t n_rings;
 
 	uv_timer_t tick, second, commit_timer;
 	uv_signal_t sig_term, sig_int, sig_hup;
-	uint64_t quiet_since_ns; /* last tick that moved anything */
-	uint64_t idle_since_ns;  /* no job and no client since; 0: there is one */
-	uint32_t next_ring;      /* round robin */
-	bool journal_stuck;      /* a flush failed: nothing is drained until one works */
-	uint64_t staged;         /* bytes since the last flush */
-	uint64_t drain_ns;       /* for one ring in one tick: DRAIN_NS; tests take their time */
+	uint64_t quiet_since_ns;        /* last tick that moved anything */
+	uint64_t idle_since_ns;         /* no job and no client since; 0: there is one */
+	uint64_t watchdog_ns, alive_ns; /* home_watchdog_ns(); when we last said that we live */
+	uint32_t next_ring;             /* round robin */
+	bool journal_stuck;             /* a flush failed: nothing is drained until one works */
+	uint64_t staged;                /* bytes since the last flush */
+	uint64_t drain_ns; /* for one ring in one tick: DRAIN_NS; tests take their time */
 
 	/* The arena keeps one window's bytes between scanning and staging. */
 	uint8_t *arena; /* DRAIN_BYTES + READER_PIECE */
@@ -147,6 +149,7 @@ bool home_answers(const char *runtime);
 /* The rings directory of a user, made if need be; *ret "" when there can be none: a memfd then. */
 void home_rings_of(const struct protond *p, uint32_t uid, char *ret, size_t n);
 void home_notify(const char *state); /* systemd's NOTIFY_SOCKET, if there is one */
+uint64_t home_watchdog_ns(void);     /* so often systemd wants to hear of us; 0: never */
 
 /* --- clock.c
  * ----------------------------------------------------------------------------------------- */

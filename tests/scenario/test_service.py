@@ -1,0 +1,213 @@
+# SPDX-License-Identifier: MIT. As a service: units that systemd takes, its sockets, its watchdog, few privileges.
+import os
+import pathlib
+import re
+import select
+import shutil
+import socket
+import subprocess
+
+import pytest
+
+from conftest import BUILD, WAIT, until
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+NOBODY = 65534
+needs_systemd = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd here")
+needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="another user's job needs root")
+
+
+def filled_in(name, to):
+    """A file of systemd/, as `make install` writes it for the build's folder."""
+    text = (ROOT / "systemd" / name).read_text().replace("@PREFIX@", str(BUILD))
+    path = to / pathlib.Path(name).name
+    path.write_text(text)
+    return path
+
+
+@needs_systemd
+def test_units_are_taken_and_hardened(tmp_path):
+    units = [filled_in(n, tmp_path) for n in ("protond.service", "protond.socket")]
+    r = subprocess.run(["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True)
+    complaints = [line for line in r.stderr.splitlines() if "protond" in line]
+    assert r.returncode == 0 and not complaints, r.stderr
+    out = subprocess.run(["systemd-analyze", "security", "--offline=true", "--threshold=15", units[0]],
+                         capture_output=True, text=True)
+    level = float(re.search(r"exposure level for protond.service: ([0-9.]+)", out.stdout).group(1))
+    assert out.returncode == 0 and level <= 1.5, out.stdout[-500:]
+    (tmp_path / "user").mkdir()
+    user = filled_in("user/protond.service", tmp_path / "user")
+    r = subprocess.run(["systemd-analyze", "verify", "--man=no", "--user", user], capture_output=True, text=True)
+    assert not [line for line in r.stderr.splitlines() if "user/protond.service" in line], r.stderr
+
+
+@needs_systemd
+def test_group_and_folder(tmp_path):
+    (tmp_path / "etc").mkdir()
+    for name in ("sysusers.conf", "tmpfiles.conf"):
+        filled_in(name, tmp_path)
+    subprocess.run(["systemd-sysusers", f"--root={tmp_path}", tmp_path / "sysusers.conf"], check=True, capture_output=True)
+    assert re.search(r"^protond:", (tmp_path / "etc/group").read_text(), re.M)
+    text = (tmp_path / "tmpfiles.conf").read_text().replace("root root", "- -")
+    (tmp_path / "tmpfiles.conf").write_text(text)
+    subprocess.run(["systemd-tmpfiles", f"--root={tmp_path}", "--create", tmp_path / "tmpfiles.conf"], check=True)
+    assert (tmp_path / "run/protond").stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.parametrize("name, run", [
+    ("profile.sh", '. "$1"; env'),
+    ("environment.conf", 'set -a; . "$1"; env'),
+    ("slurm-task-prolog.sh", 'eval "$(sh "$1")"; env')])
+def test_variables_lead_to_the_library(tmp_path, name, run):
+    path = filled_in(f"examples/{name}", tmp_path)
+    env = {"PATH": os.environ["PATH"]}
+
+    def variables(**more):
+        out = subprocess.run(["sh", "-c", run, "sh", path], env={**env, **more}, capture_output=True, text=True, check=True)
+        return dict(line.split("=", 1) for line in out.stdout.splitlines() if "=" in line)
+    got = variables()
+    for key in ("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"):
+        assert pathlib.Path(got[key]).exists()
+    if name != "environment.conf":  # systemd has its own order
+        assert variables(CUDA_INJECTION64_PATH="theirs")["CUDA_INJECTION64_PATH"] == "theirs"
+
+
+class Manager:
+    """What systemd does for a service: it listens, is notified, and starts it again."""
+
+    def __init__(self, world):
+        self.world = world
+        world.dir.chmod(0o755)
+        self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.notify.bind(str(world.dir / "notify"))
+        self.sockets = []
+        for name, kind in (("agent.sock", socket.SOCK_SEQPACKET), ("control.sock", socket.SOCK_STREAM)):
+            s = socket.socket(socket.AF_UNIX, kind)
+            s.bind(str(world.dir / name))
+            os.chmod(world.dir / name, 0o666)
+            s.listen(64)
+            self.sockets.append(s)
+
+    def start(self, *before, watchdog_us=0):
+        env = {**self.world.env, "NOTIFY_SOCKET": str(self.world.dir / "notify"), "PROTOND_AUTO_SESSION": "off",
+               "LISTEN_FDS": "2", **({"WATCHDOG_USEC": str(watchdog_us)} if watchdog_us else {})}
+
+        def inherit():  # as descriptors 3 and 4
+            high = [os.dup2(s.fileno(), 100 + i) for i, s in enumerate(self.sockets)]
+            for i, fd in enumerate(high):
+                os.dup2(fd, 3 + i)
+                os.set_inheritable(3 + i, True)
+        script = 'LISTEN_PID=$$ exec "$@"'
+        with open(self.world.home / "protond.log", "ab") as log:
+            self.world.daemon = subprocess.Popen(
+                ["sh", "-c", script, "sh", *before, str(BUILD / "bin/protond"), "--foreground"], env=env,
+                stdout=log, stderr=log, preexec_fn=inherit, pass_fds=(3, 4))
+        return self.world.daemon
+
+    def told(self):
+        ready, _, _ = select.select([self.notify], [], [], WAIT)
+        assert ready, "nothing was told\n" + self.world.log()
+        return self.notify.recv(100).decode()
+
+
+def test_socket_activation_refuses_nobody(world):
+    m = Manager(world)
+    job = world.job()  # before there is a daemon
+    job.say("enter before")
+    m.start()
+    assert m.told() == "READY=1"
+    world.ctl("start", "s", "--all")
+    job.say("start own")
+    job.say("repeat 10 first")
+    for n in range(3):
+        world.daemon.terminate()
+        assert world.daemon.wait(WAIT) == 0
+        assert m.told() == "STOPPING=1"
+        assert (world.dir / "agent.sock").exists() and (world.dir / "control.sock").exists()
+        waiting = subprocess.Popen([str(BUILD / "bin/protonctl"), "status"], env=world.env, stdout=subprocess.PIPE)
+        job.say(f"repeat 10 away{n}")
+        m.start()
+        assert m.told() == "READY=1"
+        assert waiting.wait(WAIT) == 0, "a tool that came in between is answered"
+    job.quit()
+    world.ctl("finalize", "s")
+    assert {k: v[0] for k, v in world.cells("s").items() if "before" not in k or "/" in k[1:]} == {
+        f"/before/{name}": 10 for name in ("first", "away0", "away1", "away2")}
+
+
+def test_the_watchdog_hears_of_it(world):
+    m = Manager(world)
+    m.start(watchdog_us=2000000)
+    assert m.told() == "READY=1"
+    assert [m.told() for _ in range(2)] == ["WATCHDOG=1"] * 2
+
+
+def test_without_a_watchdog_it_is_silent(world):
+    m = Manager(world)
+    m.start()
+    assert m.told() == "READY=1"
+    world.ctl("status")
+    world.daemon.terminate()
+    assert m.told() == "STOPPING=1"
+
+
+@needs_root
+@pytest.mark.skipif(not shutil.which("setpriv"), reason="no setpriv")
+def test_the_units_privileges_are_enough(world):
+    """With the bounding set of protond.service: another user's job is recorded, killed, and cleaned up."""
+    unit = (ROOT / "systemd/protond.service").read_text()
+    caps = re.search(r"^CapabilityBoundingSet=(.*)$", unit, re.M).group(1).lower().replace("cap_", "+").split()
+    world.home.chmod(0o755)
+    m = Manager(world)
+    m.start("setpriv", f"--bounding-set=-all,{','.join(caps)}", "--no-new-privs")
+    assert m.told() == "READY=1"
+    status = pathlib.Path(f"/proc/{world.daemon.pid}/status").read_text()
+    assert bin(int(re.search(r"^CapEff:\s*(\w+)", status, re.M).group(1), 16)).count("1") == len(caps)
+    world.ctl("start", "s", "--all")
+    for end in ("quit", "kill"):
+        job = world.job(user=NOBODY, group=NOBODY, extra_groups=[])
+        job.say("start own")
+        job.say("repeat 100 " + end)
+        assert list(world.dir.glob(f"rings/u{NOBODY}/*.ring")), "in a folder of that user's"
+        getattr(job, end)()
+    until("the rings are gone", lambda: not list(world.dir.glob(f"rings/u{NOBODY}/*")))
+    world.ctl("finalize", "s")
+    assert {k: v[0] for k, v in world.cells("s").items()} == {"/quit": 100, "/kill": 100}
+
+
+def system_calls(name):
+    """Of a group as SystemCallFilter= has it."""
+    out = subprocess.run(["systemd-analyze", "syscall-filter", "--no-pager", name], capture_output=True, text=True, check=True)
+    found = set()
+    for line in map(str.strip, out.stdout.splitlines()[1:]):
+        found |= system_calls(line) if line.startswith("@") else {line} - {""}
+    return {call for call in found if not call.startswith("#")}
+
+
+@needs_systemd
+@needs_root
+@pytest.mark.skipif(not shutil.which("strace"), reason="no strace")
+def test_the_units_filter_allows_what_it_calls(world):
+    unit = (ROOT / "systemd/protond.service").read_text()
+    allowed = set()
+    for groups in re.findall(r"^SystemCallFilter=(.*)$", unit, re.M):
+        for group in groups.lstrip("~").split():
+            allowed = allowed - system_calls(group) if groups.startswith("~") else allowed | system_calls(group)
+    world.home.chmod(0o755)
+    m = Manager(world)
+    m.start("strace", "-f", "-qq", "-o", str(world.home / "calls"))
+    if world.daemon.poll() is None and select.select([m.notify], [], [], 5)[0] == []:
+        pytest.skip("strace may not trace here")
+    world.ctl("start", "s", "--all", "-d", "both")
+    for end in ("quit", "kill"):
+        job = world.job(user=NOBODY, group=NOBODY, extra_groups=[])
+        job.say("start own")
+        job.say("repeat 1000 " + end)
+        getattr(job, end)()
+    world.ctl("finalize", "s", "-o", world.home / "s.json")
+    for tool in (["jobs"], ["prune", "--max-size", "1M"], ["delete", "s"], ["shutdown"]):
+        world.ctl(*tool)
+    world.daemon.wait(WAIT)
+    world.daemon = None
+    called = set(re.findall(r"^\d+\s+(\w+)\(", (world.home / "calls").read_text(), re.M))
+    assert {"openat", "sendmsg", "pwrite64", "memfd_create"} <= called and not called - allowed
