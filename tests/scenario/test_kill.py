@@ -104,12 +104,13 @@ def test_killed_job_that_recorded_from_its_first_scope(world):
 
 
 def test_killed_daemon_restarts_without_loss_or_double(world):
+    """PD_DAEMON_KILLS: how often."""
     world.start(PROTOND_AUTO_SESSION="off")
     world.ctl("start", "s", "--all")
     world.env["PROTOND_TOKEN"] = "00112233445566778899aabbccddeeff"
     load = Load(world, threads=2, pause_ns=1000000)
-    rng = random.Random(7)
-    for _ in range(8):
+    rng = random.Random(os.environ.get("PD_SEED", 7))
+    for _ in range(int(os.environ.get("PD_DAEMON_KILLS", 8))):
         before = load.truth()
         until("the job goes on", lambda: load.truth() > before + 2000)
         pause(rng.uniform(0, 0.1))
