@@ -57,6 +57,8 @@ class Tools:
             return run + ["none", "--"] + ([str(self.base / "gpu/work"), "loop"] if c else self.torch(modes, "protond")), env
         if c:
             return None
+        if tool == "-d trace":
+            return run + ["none", "-d", "trace", "--"] + job, env
         if tool in SWITCHES:
             return run + ["none" if tool == "-k none" else "torch", "--"] + job, {**env, **SWITCHES[tool]}
         if tool == "kineto":

@@ -377,6 +377,32 @@ with protond.scope("work"):
     check("two devices: told apart in the file", '"device_id": "0"' in raw and '"device_id": "1"' in raw, raw[-600:])
 
 
+def timeline():
+    """The same kernels in tree and timeline, each with its launch before it, and what one takes on disk."""
+    import sqlite3
+    _, t, words, env = run(MODEL + "for _ in range(200): step()\ntorch.cuda.synchronize()\n", "-d", "trace")
+    place = pathlib.Path(env["PROTOND_RUNTIME_DIR"])
+    subprocess.run([VIEW, "export", "x", "-f", "chrome_trace", "-o", place / "x.json"], env=env, timeout=120)
+    events = json.loads((place / "x.json").read_text())["traceEvents"]
+    ops = [e for e in events if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
+    check("timeline: as many operations as the tree", len(ops) == sum(n for n, _ in t.values()) > 10000, f"{len(ops)}")
+    ns = abs(sum(e["dur"] for e in ops) * 1e3 / sum(ns for _, ns in t.values()) - 1)
+    check("timeline: their times", ns < 1e-6, f"apart by {ns:.1e}")
+    ends = {ph: {e["id"]: e["ts"] for e in events if e["ph"] == ph} for ph in "sf"}
+    late = [ends["f"][i] - ts for i, ts in ends["s"].items()]
+    check("timeline: launches come before", ends["s"].keys() == ends["f"].keys() and min(late) > 0,
+          f"{len(late)} launches, {min(late):.1f} us at least")
+    free, apart = {}, True
+    for e in sorted(ops, key=lambda e: e["ts"]):
+        apart &= e["ts"] >= free.get((e["pid"], e["tid"]), 0) - 0.0005
+        free[e["pid"], e["tid"]] = e["ts"] + e["dur"]
+    check("timeline: no two overlap in a lane", apart)
+    bytes_, = sqlite3.connect(env["PROTOND_DB"]).execute("SELECT sum(length(bytes)) FROM trace").fetchone()
+    scopes = sum(e.get("cat") == "scope" for e in events)
+    check("timeline: at most 8 bytes a kernel with its launch", bytes_ / len(ops) <= 8,
+          f"{bytes_ / len(ops):.2f} with {scopes / len(ops):.2f} scopes each")
+
+
 def ranks():
     import torch
     if torch.cuda.device_count() < 2:
@@ -401,4 +427,4 @@ dist.destroy_process_group()
 
 
 judge((named, epochs, backward_by_module, profiler_inside, profiler_cycles, profiler_beside,
-       taken, sampling, compiled, operators, pause_resume, devices, ranks), sys.argv[2:])
+       taken, sampling, compiled, operators, pause_resume, devices, timeline, ranks), sys.argv[2:])
