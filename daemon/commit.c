@@ -173,23 +173,26 @@ static void prune_if_due(struct protond *p, uint64_t now)
 	store_call(p->d.store, prune_work, x, prune_on_done);
 }
 
+/* A store that fails keeps its batches and tries again by itself: one more a second is enough to
+ * see that it works again, many would only fill the memory. The journal has the rest. */
+#define QUEUED_MAX 8u
+
 void commit_periodic(struct protond *p)
 {
 	const uint64_t now = mono_ns();
 
 	flight_sample(p, now);
 	prune_if_due(p, now);
-	/* A store that fails keeps its batches and tries again by itself: one more a second is
-	 * enough to see that it works again, many would only fill the memory. */
-	if (p->commits == 0 && store_queued(p->d.store) < 8 &&
+	if (p->commits == 0 && store_queued(p->d.store) < QUEUED_MAX &&
 		(fold_is_dirty(p->d.fold) || p->commit_failed || ring_waits(p)))
 		daemon_commit(&p->d, NULL, NULL);
 }
 
 void commit_if_large(struct protond *p)
 {
-	if (p->commits == 0 && journal_bytes_since(p->d.journal, p->d.stored_position) >
-				       p->d.config.journal_mb << 20)
+	if (p->commits == 0 && store_queued(p->d.store) < QUEUED_MAX &&
+		journal_bytes_since(p->d.journal, p->d.stored_position) > p->d.config.journal_mb
+										  << 20)
 		daemon_commit(&p->d, NULL, NULL);
 }
 

@@ -65,6 +65,7 @@ struct daemon {
 	uint64_t started_mono_ns, stored_position;
 	uint64_t refused_connections, bad_rings; /* for status */
 	struct export *exports;                  /* timelines being written */
+	bool no_exports;                         /* it ends: no further one is begun */
 };
 
 /* --- daemon.c -----------------------------------------------------------------------------------
@@ -139,7 +140,8 @@ struct export_result {
 typedef void export_done_fn(void *arg, int r, const struct err *e, const struct export_result *x);
 void export_session(struct daemon *d, const uint8_t session[16], const char *format,
 	uint32_t phases, export_done_fn *done, void *arg);
-/* Ends those that are being written; their done() is called. Turns the loop. */
+/* Ends those that are being written, and lets none begin; their done() is called. Turns the loop.
+ */
 void export_stop(struct daemon *d);
 
 #endif

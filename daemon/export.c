@@ -15,6 +15,7 @@
 
 #define EXPORT_BYTES_MAX (1ull << 30)
 #define BUSY_MS          2000
+#define ENDING           "protond is ending; the session is stored"
 
 /* One list of what can be written. */
 typedef int export_write_fn(const struct profile *p, char **ret_text, size_t *ret_bytes);
@@ -169,7 +170,7 @@ static int timeline_write(struct export *x, struct sqlite3 *db, int64_t id)
 			"the timeline is over 1 GiB of JSON; protonview export -f chrome_trace -o "
 			"FILE writes it of any length, --phase and --process less of it");
 	if (r == -ECANCELED)
-		(void)err_set(&x->err, r, "protond is ending; the session is stored");
+		(void)err_set(&x->err, r, ENDING);
 	return r;
 }
 
@@ -205,7 +206,7 @@ static void timeline_after(uv_work_t *work, int status)
 		;
 	*at = x->next;
 	if (status < 0)
-		x->r = err_set(&x->err, status, "protond is ending; the session is stored");
+		x->r = err_set(&x->err, status, ENDING);
 	x->result.fd = x->fd;
 	if (x->r < 0 && x->fd >= 0)
 		(void)close(x->fd);
@@ -218,6 +219,7 @@ void export_stop(struct daemon *d)
 {
 	struct export *x;
 
+	d->no_exports = true;
 	for (x = d->exports; x != NULL; x = x->next) {
 		x->cancelled = true;
 		(void)uv_cancel((uv_req_t *)&x->work);
@@ -230,8 +232,12 @@ static void export_on_stored(void *arg, int r, const struct err *e)
 {
 	struct export *x = arg;
 
+	struct err ending;
+
 	if (r < 0) {
 		export_on_done(x, r, e);
+	} else if (x->d->no_exports) { /* its store may be gone before a thread is done with it */
+		export_on_done(x, err_set(&ending, -ESHUTDOWN, ENDING), &ending);
 	} else if (x->format->write != NULL) {
 		store_call(x->d->store, export_work, x, export_on_done);
 	} else {

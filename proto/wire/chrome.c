@@ -165,6 +165,8 @@ static void process_fini(struct chrome *w)
 	while (w->n_lanes > 0)
 		free(w->lane[--w->n_lanes].end);
 	w->n_threads = w->n_held = w->n_gpus = 0;
+	profile_free(w->texts);
+	w->texts = NULL;
 }
 
 static int write_process(struct chrome *w, int64_t id)
@@ -191,8 +193,10 @@ static int write_process(struct chrome *w, int64_t id)
 
 static int on_base(struct chrome *w, sqlite3_stmt *st)
 {
-	w->base_ns = (int64_t)load_u64(st, 0);
-	w->ahead_ns = (int64_t)load_u64(st, 1) - w->base_ns;
+	const uint64_t mono = load_u64(st, 0), real = load_u64(st, 1);
+
+	w->base_ns = (int64_t)(mono < CLOCK_NS_MAX ? mono : CLOCK_NS_MAX);
+	w->ahead_ns = (int64_t)(real < CLOCK_NS_MAX ? real : CLOCK_NS_MAX) - w->base_ns;
 	return 0;
 }
 
@@ -258,7 +262,8 @@ static int write_all(struct chrome *w)
 	uint32_t i;
 	int r = load_head(&w->l);
 
-	if (r == 0)
+	if (r == 0 && sqlite3_table_column_metadata(w->l.db, NULL, "trace", NULL, NULL, NULL, NULL,
+			      NULL, NULL) == SQLITE_OK) /* a file of schema 1 has no such table */
 		r = each_row(w, SQL_ANY, 0, on_any);
 	if (r == 0 && !w->first)
 		r = err_set(w->l.e, -ENODATA,

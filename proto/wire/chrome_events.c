@@ -16,6 +16,7 @@
 #define STEP_NS     1000000 /* a step of CLOCK_REALTIME */
 #define DEPTH_MAX   2048u
 #define THREADS_MAX 4096u /* named ones of a process */
+#define GPUS_MAX    1024u /* of a process; further ones are the last one */
 #define STREAMS_MAX 4096u /* of a process; further ones share the last one's lanes */
 
 int chrome_no_memory(struct chrome *w)
@@ -126,6 +127,11 @@ void chrome_metadata(struct chrome *w, const char *what, int64_t pid, uint64_t t
 	else
 		chrome_number(t, index);
 	text_str(t, "}}");
+}
+
+static bool is_selected(const struct chrome *w, uint32_t segment)
+{
+	return !w->l.select->one_phase || segment == w->l.select->phase;
 }
 
 /* --- nodes */
@@ -276,6 +282,20 @@ static void held_value(struct text *t, const struct held *h)
 		chrome_number(t, h->bits);
 }
 
+/* The first from here on that no scope has taken. Those in between are not walked over again. */
+static uint32_t held_free(struct chrome *w, uint32_t at)
+{
+	uint32_t to = at, next;
+
+	while (to < w->n_held && w->held[to].free != to)
+		to = w->held[to].free;
+	for (; at < to; at = next) {
+		next = w->held[at].free;
+		w->held[at].free = to;
+	}
+	return to;
+}
+
 /* Those of this thread and node between the two clocks: they belong to this scope. */
 static void scope_metrics(
 	struct chrome *w, uint32_t tid, uint32_t node, uint64_t begin, uint64_t end)
@@ -292,12 +312,11 @@ static void scope_metrics(
 		else
 			high = mid;
 	}
-	for (h = w->held + low;
-		h < w->held + w->n_held && h->tid == tid && h->node == node && h->clock <= end;
-		h++) {
-		if (h->taken)
-			continue;
-		h->taken = true;
+	for (low = held_free(w, low); low < w->n_held; low = held_free(w, low)) {
+		h = &w->held[low];
+		if (h->tid != tid || h->node != node || h->clock > end)
+			break;
+		h->free = low + 1;
 		text_str(&w->out, any ? "," : ",\"metrics\":{");
 		any = true;
 		held_value(&w->out, h);
@@ -315,10 +334,12 @@ void chrome_metrics_left(struct chrome *w, bool all)
 	all |= w->n_held > PENDING_MAX;
 	for (i = 0; i < w->n_held; i++) {
 		h = &w->held[i];
-		if (h->taken)
+		if (h->free != i)
 			continue;
 		if (!all) {
-			w->held[n++] = *h;
+			w->held[n] = *h;
+			w->held[n].free = n;
+			n++;
 			continue;
 		}
 		event(w, "i", "metric", w->known[h->node].name, w->pid, h->tid,
@@ -332,30 +353,79 @@ void chrome_metrics_left(struct chrome *w, bool all)
 	w->n_held = n;
 }
 
+/* What the chunk's metrics are called, clean; each text once. */
+static const char *clean_text(
+	struct chrome *w, const struct trace_chunk *c, const char **clean, uint32_t at)
+{
+	if (clean[at] == NULL)
+		clean[at] = profile_text(w->texts, c->text[at], strlen(c->text[at]));
+	return clean[at];
+}
+
+static int take_metric(struct chrome *w, const struct trace_chunk *c, const struct trace_metric *m,
+	const char **clean)
+{
+	struct held *h;
+
+	if (ROOM(w, w->held, w->cap_held, w->n_held) < 0)
+		return -ENOMEM;
+	h = &w->held[w->n_held];
+	*h = (struct held){.clock = m->clock,
+		.tid = c->thread[m->thread].tid,
+		.node = w->node[m->node],
+		.type = m->type,
+		.bits = m->bits,
+		.text = "",
+		.name = clean_text(w, c, clean, m->name)};
+	if (m->type == VALUE_STR)
+		h->text = clean_text(w, c, clean, (uint32_t)m->bits);
+	if (h->name == NULL || h->text == NULL)
+		return chrome_no_memory(w);
+	w->n_held++;
+	w->counts.metrics++;
+	return 0;
+}
+
 static int take_metrics(struct chrome *w, const struct trace_chunk *c)
 {
-	const struct trace_metric *m = c->metric;
-	struct held *h;
+	const char **clean = calloc((size_t)c->n[TRACE_N_TEXTS] + 1, sizeof(*clean));
+	uint32_t i;
+	int r = 0;
+
+	if (w->texts == NULL)
+		w->texts = profile_new();
+	if (clean == NULL || w->texts == NULL)
+		r = chrome_no_memory(w);
+	for (i = 0; i < c->n[TRACE_N_METRICS] && r == 0; i++)
+		if (is_selected(w, c->metric[i].segment))
+			r = take_metric(w, c, &c->metric[i], clean);
+	free(clean);
+	if (r == 0 && w->n_held > 1)
+		qsort(w->held, w->n_held, sizeof(*w->held), held_order);
+	for (i = 0; i < w->n_held; i++)
+		w->held[i].free = i;
+	return r;
+}
+
+/* The texts of those that wait move on, so that the others' are given back. */
+static int renew_texts(struct chrome *w)
+{
+	struct profile *fresh = profile_new();
 	uint32_t i;
 
-	for (i = 0; i < c->n[TRACE_N_METRICS]; i++, m++) {
-		if (ROOM(w, w->held, w->cap_held, w->n_held) < 0)
-			return -ENOMEM;
-		h = &w->held[w->n_held++];
-		*h = (struct held){.clock = m->clock,
-			.tid = c->thread[m->thread].tid,
-			.node = w->node[m->node],
-			.type = m->type,
-			.bits = m->bits,
-			.text = "",
-			.name = profile_text(w->l.p, c->text[m->name], strlen(c->text[m->name]))};
-		if (m->type == VALUE_STR)
-			h->text = profile_text(w->l.p, c->text[m->bits], strlen(c->text[m->bits]));
-		if (h->name == NULL || h->text == NULL)
-			return chrome_no_memory(w);
+	for (i = 0; fresh != NULL && i < w->n_held; i++) {
+		w->held[i].name = profile_text(fresh, w->held[i].name, strlen(w->held[i].name));
+		w->held[i].text = profile_text(fresh, w->held[i].text, strlen(w->held[i].text));
+		if (w->held[i].name == NULL || w->held[i].text == NULL)
+			break;
 	}
-	if (w->n_held > 1)
-		qsort(w->held, w->n_held, sizeof(*w->held), held_order);
+	if (fresh == NULL || i < w->n_held) {
+		profile_free(fresh);
+		w->n_held = 0;
+		return chrome_no_memory(w);
+	}
+	profile_free(w->texts);
+	w->texts = fresh;
 	return 0;
 }
 
@@ -411,9 +481,9 @@ struct gpu_seen *chrome_gpu(struct chrome *w, uint32_t device)
 	uint32_t i;
 
 	for (i = 0; i < w->n_gpus; i++)
-		if (w->gpu[i].device == device)
+		if (w->gpu[i].device == device || i + 1 == GPUS_MAX)
 			break;
-	if (i == w->n_gpus) { /* no row of it: by its chrome_number */
+	if (i == w->n_gpus) { /* no row of it: by its number */
 		if (ROOM(w, w->gpu, w->cap_gpus, w->n_gpus) < 0)
 			return NULL;
 		w->gpu[w->n_gpus++] =
@@ -576,7 +646,7 @@ static int write_ops(struct chrome *w, const struct trace_chunk *c)
 	if (order == NULL)
 		return chrome_no_memory(w);
 	for (i = 0; i < c->n[TRACE_N_OPS]; i++)
-		if (!w->l.select->one_phase || c->op[i].segment == w->l.select->phase)
+		if (is_selected(w, c->op[i].segment))
 			order[n++] = &c->op[i];
 	qsort(order, n, sizeof(*order), op_order);
 	for (i = 0; i < n && r == 0; i++) {
@@ -595,7 +665,7 @@ static int write_scopes(struct chrome *w, const struct trace_chunk *c)
 	int r = 0;
 
 	for (i = 0; i < c->n[TRACE_N_SCOPES] && r == 0; i++) {
-		if (w->l.select->one_phase && c->scope[i].segment != w->l.select->phase)
+		if (!is_selected(w, c->scope[i].segment))
 			continue;
 		write_scope(w, c, &c->scope[i]);
 		w->counts.scopes++;
@@ -646,12 +716,13 @@ int chrome_chunk(struct chrome *w, const void *bytes, size_t n)
 	r = take_lists(w, &c);
 	if (r == 0)
 		r = take_metrics(w, &c);
-	w->counts.metrics += c.n[TRACE_N_METRICS];
 	if (r == 0)
 		r = write_scopes(w, &c);
 	if (r == 0)
 		r = write_ops(w, &c);
 	chrome_metrics_left(w, false);
+	if (r == 0 && c.n[TRACE_N_METRICS] > 0)
+		r = renew_texts(w);
 	trace_chunk_fini(&c);
 	return r;
 }

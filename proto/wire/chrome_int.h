@@ -35,7 +35,7 @@ struct held { /* a metric whose scope has not been seen */
 	uint64_t clock;
 	uint32_t tid, node; /* node: place in known */
 	uint8_t type;
-	bool taken;
+	uint32_t free; /* its own place; once a scope has taken it, a later one */
 	const char *name, *text;
 	uint64_t bits;
 };
@@ -71,6 +71,7 @@ struct chrome {
 	uint32_t n_lanes, cap_lanes;
 	struct named *thread;
 	uint32_t n_threads, cap_threads;
+	struct profile *texts; /* what the held ones are called */
 	struct held *held;
 	uint32_t n_held, cap_held;
 	struct gpu_seen *gpu;

@@ -226,7 +226,7 @@ def test_timelines(world):
             pass
         assert protond.data.get(t)[0]["children"][0]["frame"]["name"] == "first"
         proton.data.advance_phase(t)
-        with proton.scope("second"):
+        with proton.scope("second", metrics={"bytes": 5}):
             pass
         with proton.scope("open"):
             proton.finalize()
@@ -246,8 +246,10 @@ def test_timelines(world):
         events = json.loads((world.home / name).read_text())["traceEvents"]
         return {e["name"]: e["args"].get("metrics") for e in events if e.get("cat") == "scope"}
     assert scopes("t.part_0.chrome_trace") == {"first": None, "inner": {"flops": 3}}
-    assert scopes("t.part_1.chrome_trace") == {"second": None, "open": None}
-    assert scopes("b.chrome_trace") == {"first": None, "inner": {"flops": 3}, "second": None, "open": None}
+    assert scopes("t.part_1.chrome_trace") == {"second": {"bytes": 5}, "open": None}
+    assert scopes("b.chrome_trace") == {"first": None, "inner": {"flops": 3}, "second": {"bytes": 5}, "open": None}
+    for part in ("t.part_0", "t.part_1", "b"):  # another phase's metrics would stand alone
+        assert '"ph":"i"' not in (world.home / f"{part}.chrome_trace").read_text()
     assert scopes("p.part_0.chrome_trace") == {"one": None}
     assert set(tree(world.home / "b.hatchet")) == {"/first", "/first/inner", "/second", "/open"}
 

@@ -218,6 +218,48 @@ def test_a_tree_has_no_timeline_and_says_so(world):
     assert r.returncode == 1 and "it has no timeline" in r.stderr
 
 
+def test_a_file_of_before_there_were_timelines(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    j = record(world)
+    j.say("repeat 3 a")
+    j.quit()
+    world.ctl("finalize", "s")
+    world.stop()
+    db = sqlite3.connect(world.db)
+    db.executescript("DROP TABLE trace; PRAGMA user_version = 1")
+    db.close()
+    r = world.view("export", "s", "-f", "chrome_trace", "-o", "t.json", check=False)
+    assert r.returncode == 1 and "kept no timeline" in r.stderr
+    assert " a" in world.view("tree", "s").stdout
+    world.start(PROTOND_AUTO_SESSION="off")  # it brings the database up to date
+    world.job().say("start more")
+    assert world.sql("PRAGMA user_version") == [(2,)] and world.sql("SELECT count(*) FROM trace") == [(0,)]
+
+
+def test_many_metrics_in_scopes_within_scopes(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    j = record(world)
+    j.say("enter outer")
+    j.say("metric i 1 early")  # waits for its scope over many chunks
+    for n in range(40):
+        j.say("enter inner")
+        j.say(f"metric i {n} n")
+        j.say(f"metric s text{n} tag")
+        j.say("exit")
+        j.say("repeat 1000 between")
+        until("the lane has room", lambda: world.cells("s").get("/outer/between", [0])[0] == 1000 * (n + 1))
+    j.say("metric i 2 late")
+    j.say("exit")
+    j.quit()
+    world.ctl("finalize", "s")
+    assert world.losses("s") == {}
+    events, _ = timeline(world, "s")
+    inner = [e["args"]["metrics"] for e in of(events, "X", ("scope",)) if e["name"] == "inner"]
+    assert inner == [{"n": n, "tag": f"text{n}"} for n in range(40)]
+    outer, = (e for e in of(events, "X", ("scope",)) if e["name"] == "outer")
+    assert outer["args"]["metrics"] == {"early": 1, "late": 2} and not of(events, "i")
+
+
 def test_run_writes_it_by_the_name_of_the_file(world):
     world.ctl("run", "-d", "both", "-n", "r", "-o", "r.json", "--", BUILD / "bin/protond-demo", env={"PROTOND_AUTO_SESSION": "off"})
     whole = json.loads((world.home / "r.json").read_text())
