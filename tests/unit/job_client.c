@@ -334,7 +334,11 @@ START_TEST(fork_child_is_its_own)
 	FAKE_WAIT(f.have_view);
 	memcpy(parent, f.uuid, 16);
 	protond_scope_enter(protond_name("a"));
+	pthread_mutex_lock(&f.lock); /* else the fake's thread may be inside of Check, whose lock
+					the child would find taken for ever */
 	pid = fork();
+	if (pid != 0)
+		pthread_mutex_unlock(&f.lock);
 	if (pid == 0) {
 		struct fake g;
 		struct seen mine[] = {{"a/child", 0, 0}, {NULL, 0, 0}};
@@ -500,6 +504,12 @@ END_TEST
 
 int main(void)
 {
+	const struct timespec ms = {.tv_nsec = 1000000};
+
+	/* The library's thread began with the program. Check forks for each test, and a sanitizer's
+	 * allocator does not survive a fork while another thread is inside of it. */
+	while (atomic_load(&pd.parked) && !atomic_load(&pd.settled))
+		(void)nanosleep(&ms, NULL);
 	Suite *s = suite_create("job_client");
 	TCase *c = tcase_create("client");
 	SRunner *r;
