@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "chrome.h"
+#include "memfd.h"
 #include "profile.h"
 
 #define EXPORT_BYTES_MAX (1ull << 30)
@@ -65,44 +66,6 @@ static int find_session(struct sqlite3 *db, const uint8_t uuid[16], int64_t *ret
 	return r;
 }
 
-static int memfd_new(void)
-{
-	const int fd = memfd_create("protond-export", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-
-	return fd < 0 ? neg_errno() : fd;
-}
-
-/* Read-only for whoever gets it; from its beginning. */
-static int memfd_seal(int fd)
-{
-	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0 ||
-		lseek(fd, 0, SEEK_SET) < 0)
-		return neg_errno();
-	return 0;
-}
-
-static int sealed_memfd(const char *text, size_t bytes)
-{
-	const int fd = memfd_new();
-	size_t at = 0;
-	ssize_t n;
-	int r = fd < 0 ? fd : 0;
-
-	while (r == 0 && at < bytes) {
-		n = write(fd, text + at, bytes - at);
-		if (n < 0 && errno != EINTR)
-			r = neg_errno();
-		at += n > 0 ? (size_t)n : 0;
-	}
-	if (r == 0)
-		r = memfd_seal(fd);
-	if (r == 0)
-		return fd;
-	if (fd >= 0)
-		(void)close(fd);
-	return r;
-}
-
 /* Storage thread. */
 static int export_work(struct sqlite3 *db, void *arg, struct err *e)
 {
@@ -122,7 +85,7 @@ static int export_work(struct sqlite3 *db, void *arg, struct err *e)
 	profile_free(p);
 	if (r < 0)
 		return err_set(e, r, "the session cannot be written as %s", x->format->name);
-	x->result.fd = sealed_memfd(text, bytes);
+	x->result.fd = memfd_of(text, bytes);
 	x->result.bytes = bytes;
 	free(text);
 	return x->result.fd < 0 ? err_set(e, x->result.fd, "no memory for %zu bytes of %s", bytes,

@@ -2,13 +2,13 @@
  * delete, prune, and one session as a portable file. The work runs on the store's worker. */
 #include "control.h"
 
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <sqlite3.h>
+
+#include "memfd.h"
 
 struct change {
 	struct request *q;
@@ -110,30 +110,6 @@ void query_prune(struct request *q, uint64_t older_than_s, uint64_t max_bytes)
 /* --- portable
  * ------------------------------------------------------------------------------------- */
 
-static int memfd_of(const unsigned char *bytes, int64_t n, int *ret_fd)
-{
-	int r, fd = memfd_create("protond-session", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	ssize_t done;
-	int64_t at = 0;
-
-	if (fd < 0)
-		return neg_errno();
-	while (at < n) {
-		done = write(fd, bytes + at, (size_t)(n - at));
-		if (done <= 0 && errno != EINTR)
-			goto fail;
-		at += done > 0 ? done : 0;
-	}
-	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) < 0)
-		goto fail;
-	*ret_fd = fd;
-	return 0;
-fail:
-	r = neg_errno();
-	(void)close(fd);
-	return r;
-}
-
 static int portable_work(struct sqlite3 *db, void *arg, struct err *e)
 {
 	struct change *c = arg;
@@ -142,7 +118,7 @@ static int portable_work(struct sqlite3 *db, void *arg, struct err *e)
 
 	if (r < 0)
 		return r;
-	r = memfd_of(image, c->bytes, &c->fd);
+	r = c->fd = memfd_of(image, (size_t)c->bytes);
 	sqlite3_free(image);
 	return r < 0 ? err_set(e, r, "no memory for the session's file: %s", strerror(-r)) : 0;
 }

@@ -130,15 +130,6 @@ static bool wants_all(const struct run *run)
 	       given(run, OPT_METRICS);
 }
 
-static void warn_gone(struct run *run, const struct chrome_counts *c)
-{
-	if (c->gone > 0)
-		warning_add(&run->warnings,
-			"%llu events had left the timeline (trace_mb, trace_s in protond.conf); "
-			"the tree has them",
-			(unsigned long long)c->gone);
-}
-
 /* The profile; or, where `timeline` is given, the timeline, written there. */
 static int open_source(
 	struct run *run, const char *ref, bool lean, FILE *timeline, struct profile **ret)
@@ -160,7 +151,11 @@ static int open_source(
 		run->partial = true;
 		warning_add(&run->warnings, "%s: the newest changes cannot be read from here", ref);
 	}
-	warn_gone(run, &s.counts);
+	if (s.gone > 0)
+		warning_add(&run->warnings,
+			"%llu events had left the timeline (trace_mb, trace_s in protond.conf); "
+			"the tree has them",
+			(unsigned long long)s.gone);
 	if (ret != NULL)
 		*ret = s.p;
 	return 0;

@@ -70,7 +70,7 @@ static int load(sqlite3 *db, const char *ref, const struct source_options *o, st
 
 	r = ref == NULL ? pick_only(db, &id, e) : pick_session(db, ref, &id, e);
 	if (r == 0 && o->timeline != NULL)
-		r = chrome_write(db, id, &o->select, o->timeline, &ret->counts, e);
+		r = chrome_write(db, id, &o->select, o->timeline, &ret->gone, e);
 	else if (r == 0)
 		r = profile_load(db, id, &o->select, &ret->p, e);
 	(void)sqlite3_close(db);

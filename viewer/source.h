@@ -18,8 +18,8 @@ struct source_options {
 
 struct source {
 	struct profile *p; /* the caller's; NULL: the timeline was written */
-	struct chrome_counts counts;
-	bool partial; /* part of it could not be read */
+	uint64_t gone;     /* of a timeline: events that had left it */
+	bool partial;      /* part of it could not be read */
 };
 
 /* ref: a path, "-" (stdin), or a session. -ENOENT, -EINVAL, -EBADMSG, -ENOTCONN (a daemon that

@@ -114,7 +114,7 @@ struct rv_export {
 	uint32_t session;    /* the job's own number */
 	uint32_t phase;      /* 0: all of them; else one, counted from 1 */
 	uint32_t timeout_ms; /* how long the daemon may wait for launches still in flight */
-	char format[32];     /* "hatchet", "hatchet_msgpack" */
+	char format[32];     /* "hatchet", "hatchet_msgpack", "chrome_trace" */
 };
 
 struct rv_exported {

@@ -178,7 +178,7 @@ static int write_process(struct chrome *w, int64_t id)
 	w->events = w->kept = 0;
 	if (r == 0)
 		r = each_row(w, SQL_CHUNK, id, on_chunk);
-	w->counts.gone += w->events > w->kept ? w->events - w->kept : 0;
+	w->gone += w->events > w->kept ? w->events - w->kept : 0;
 	if (r == 0) {
 		chrome_metrics_left(w, true);
 		name_threads(w);
@@ -297,7 +297,7 @@ static int write_all(struct chrome *w)
 	for (i = 0; i < w->l.n_processes && r == 0; i++)
 		r = write_process(w, w->l.process[i].id);
 	text_str(&w->out, "\n],\"eventsGone\":");
-	chrome_number(&w->out, w->counts.gone);
+	chrome_number(&w->out, w->gone);
 	text_str(&w->out, "}\n");
 	return r < 0 ? r : chrome_flush(w);
 }
@@ -322,7 +322,7 @@ static void writer_fini(struct chrome *w)
 }
 
 int chrome_write(struct sqlite3 *db, int64_t id, const struct profile_select *s, FILE *to,
-	struct chrome_counts *ret, struct err *e)
+	uint64_t *ret_gone, struct err *e)
 {
 	static const struct profile_select all;
 	struct chrome w = {
@@ -339,8 +339,8 @@ int chrome_write(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 		r = write_all(&w);
 	if (own_transaction)
 		(void)sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
-	if (r == 0 && ret != NULL)
-		*ret = w.counts;
+	if (r == 0 && ret_gone != NULL)
+		*ret_gone = w.gone;
 	writer_fini(&w);
 	return r;
 }

@@ -12,15 +12,11 @@
 #include "err.h"
 #include "profile.h"
 
-struct chrome_counts {
-	uint64_t scopes, ops, metrics;
-	uint64_t gone; /* events that had left over a ceiling before this was written */
-};
-
 /* Session `id` of an open store, written to `to` (which the caller opens, flushes and closes).
  * Words in e: -ENOENT no such session, -ENODATA it kept no timeline, -EBADMSG a damaged chunk,
- * -ENOSPC and other failures to write, -ENOMEM. ret may be NULL. */
+ * -ENOSPC and other failures to write, -ENOMEM. *ret_gone: events that had left over a ceiling
+ * before; may be NULL. */
 int chrome_write(struct sqlite3 *db, int64_t id, const struct profile_select *s, FILE *to,
-	struct chrome_counts *ret, struct err *e);
+	uint64_t *ret_gone, struct err *e);
 
 #endif

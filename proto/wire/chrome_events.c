@@ -382,7 +382,6 @@ static int take_metric(struct chrome *w, const struct trace_chunk *c, const stru
 	if (h->name == NULL || h->text == NULL)
 		return chrome_no_memory(w);
 	w->n_held++;
-	w->counts.metrics++;
 	return 0;
 }
 
@@ -654,7 +653,6 @@ static int write_ops(struct chrome *w, const struct trace_chunk *c)
 		if (r == 0 && w->out.n > FLUSH_BYTES)
 			r = chrome_flush(w);
 	}
-	w->counts.ops += n;
 	free(order);
 	return r;
 }
@@ -668,7 +666,6 @@ static int write_scopes(struct chrome *w, const struct trace_chunk *c)
 		if (!is_selected(w, c->scope[i].segment))
 			continue;
 		write_scope(w, c, &c->scope[i]);
-		w->counts.scopes++;
 		if (w->out.n > FLUSH_BYTES)
 			r = chrome_flush(w);
 	}

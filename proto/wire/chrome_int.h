@@ -51,7 +51,7 @@ struct chrome {
 	struct text out;
 	FILE *to;
 	bool first;
-	struct chrome_counts counts;
+	uint64_t gone;   /* events that are not there any more */
 	int64_t base_ns; /* of the ring's time: the file's times are differences to it */
 	uint64_t flows, tasks;
 	struct anchors tsc, mono; /* of the session's time, by the clock they were read beside */
