@@ -175,7 +175,7 @@ START_TEST(wants_nothing_loads_nothing)
 	ck_assert_uint_eq(HOT->gate, GATE_OFF);
 	fake_want(&f, RECORD);
 	FAKE_WAIT(HOT->gate == GATE_ON);
-	ck_assert_uint_eq(f.rings, 1);
+	FAKE_WAIT(f.rings == 1); /* counted after the answer */
 	fake_want(&f, 0);
 	FAKE_WAIT(HOT->gate == GATE_OFF);
 	fake_stop(&f);
