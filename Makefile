@@ -155,11 +155,11 @@ endif
 $(PY_DIR)/%.py: libclient/python/%.py
 	@mkdir -p $(@D)
 	@cp $< $@
-# options.h as Python sees it.
-$(PY_DIR)/protond/_table.py: proto/place/options.h
+# options.h and formats.h as Python sees them.
+$(PY_DIR)/protond/_table.py: proto/place/options.h proto/place/formats.h
 	@mkdir -p $(@D)
-	@printf '#include "options.h"\n#define X(n, who, type, def, words, help) (#n, #who, #type, def, words, help),\nOPTIONS = (\nJOB_OPTIONS(X)\n)\n' | \
-		$(CC) -E -P -Iproto/place -x c - | sed 's/), (/),\n    (/g' > $@
+	@printf '#include "options.h"\n#include "formats.h"\n---\n#define X(n, who, type, def, words, help) (#n, #who, #type, def, words, help),\n#define F(n) #n,\nOPTIONS = (\nJOB_OPTIONS(X)\n)\nFORMATS = (FORMATS(F))\n' | \
+		$(CC) -E -P -Iproto/place -x c - | sed -e '1,/^---/d' -e 's/), (/),\n    (/g' > $@
 # Visibility: 3.8's headers do not export the module's entry; all else in it is static.
 $(PY_DIR)/protond/_native.abi3.so: $(wildcard libclient/python/native*.c) libclient/python/native.h $(B)/lib/libprotond.so $(B)/flags
 	@mkdir -p $(@D)

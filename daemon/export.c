@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "chrome.h"
+#include "formats.h"
 #include "memfd.h"
 #include "profile.h"
 
@@ -18,22 +19,18 @@
 #define BUSY_MS          2000
 #define ENDING           "protond is ending; the session is stored"
 
-/* One list of what can be written. */
+/* NULL: the timeline, by a thread of its own, for it is long. */
 typedef int export_write_fn(const struct profile *p, char **ret_text, size_t *ret_bytes);
-static const struct export_format {
-	const char *name;
-	export_write_fn *write; /* NULL: the timeline, by a thread of its own, for it is long */
-} formats[] = {
-	{"hatchet", hatchet_write},
-	{"hatchet_msgpack", hatchet_write_msgpack},
-	{"chrome_trace", NULL},
+static export_write_fn *const writers[FORMAT_COUNT] = {
+	[FORMAT_hatchet] = hatchet_write,
+	[FORMAT_hatchet_msgpack] = hatchet_write_msgpack,
 };
 
 struct export
 {
 	struct daemon *d;
 	uint8_t session[16];
-	const struct export_format *format;
+	enum format format;
 	struct profile_select select;
 	struct export_result result;
 	export_done_fn *done;
@@ -81,15 +78,16 @@ static int export_work(struct sqlite3 *db, void *arg, struct err *e)
 	r = profile_load(db, id, &x->select, &p, e);
 	if (r < 0)
 		return r;
-	r = x->format->write(p, &text, &bytes);
+	r = writers[x->format](p, &text, &bytes);
 	profile_free(p);
 	if (r < 0)
-		return err_set(e, r, "the session cannot be written as %s", x->format->name);
+		return err_set(
+			e, r, "the session cannot be written as %s", format_names[x->format]);
 	x->result.fd = memfd_of(text, bytes);
 	x->result.bytes = bytes;
 	free(text);
 	return x->result.fd < 0 ? err_set(e, x->result.fd, "no memory for %zu bytes of %s", bytes,
-					  x->format->name)
+					  format_names[x->format])
 				: 0;
 }
 
@@ -201,7 +199,7 @@ static void export_on_stored(void *arg, int r, const struct err *e)
 		export_on_done(x, r, e);
 	} else if (x->d->no_exports) { /* its store may be gone before a thread is done with it */
 		export_on_done(x, err_set(&ending, -ESHUTDOWN, ENDING), &ending);
-	} else if (x->format->write != NULL) {
+	} else if (writers[x->format] != NULL) {
 		store_call(x->d->store, export_work, x, export_on_done);
 	} else {
 		x->next = x->d->exports;
@@ -222,15 +220,9 @@ void export_session(struct daemon *d, const uint8_t session[16], const char *for
 	uint32_t phases, export_done_fn *done, void *arg)
 {
 	struct export *x;
-	size_t i;
 
-	for (i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
-		if (strcmp(formats[i].name, format) == 0)
-			break;
-	}
-	if (i == sizeof(formats) / sizeof(formats[0])) {
-		export_fail(done, arg, -EINVAL,
-			"unknown format: use hatchet, hatchet_msgpack or chrome_trace");
+	if (format_of(format) == FORMAT_COUNT) {
+		export_fail(done, arg, -EINVAL, "unknown format: use " FORMAT_WORDS);
 		return;
 	}
 	x = calloc(1, sizeof(*x));
@@ -239,7 +231,7 @@ void export_session(struct daemon *d, const uint8_t session[16], const char *for
 		return;
 	}
 	x->d = d;
-	x->format = &formats[i];
+	x->format = format_of(format);
 	x->select = (struct profile_select){.one_phase = phases > 0, .phase = phases - 1};
 	x->result.fd = x->fd = -1;
 	x->done = done;

@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "formats.h"
+
 #define EXPORT_MS   10000u
 #define TIMELINE_MS 120000u
 #define CHUNK       (64u << 10)
@@ -128,7 +130,8 @@ static int export_locked(uint32_t session, uint32_t phases, const char *format, 
 	int fd = -1, r;
 
 	export_ask(session, phases, format);
-	r = export_wait(strcmp(format, "chrome_trace") == 0 ? TIMELINE_MS : EXPORT_MS, &fd, text);
+	r = export_wait(
+		format_of(format) == FORMAT_chrome_trace ? TIMELINE_MS : EXPORT_MS, &fd, text);
 	return r < 0 ? r : fd;
 }
 

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "formats.h"
 #include "protond.h"
 #include "record.h"
 
@@ -392,13 +393,7 @@ PD_EXPORT int protond_deactivate(int session, int flags)
 	return r;
 }
 
-#define UNKNOWN_FORMAT "unknown format '%.40s': use hatchet, hatchet_msgpack or chrome_trace"
-
-static bool known_format(const char *format)
-{
-	return strcmp(format, "hatchet") == 0 || strcmp(format, "hatchet_msgpack") == 0 ||
-	       strcmp(format, "chrome_trace") == 0;
-}
+#define UNKNOWN_FORMAT "unknown format '%.40s': use " FORMAT_WORDS
 
 static int finalize(struct session *s, const char *format)
 {
@@ -442,7 +437,7 @@ PD_EXPORT int protond_finalize(int session, const char *format)
 	const int saved = errno;
 	int r;
 
-	if (format != NULL && !known_format(format))
+	if (format != NULL && format_of(format) == FORMAT_COUNT)
 		return fail(-EINVAL, UNKNOWN_FORMAT, format);
 	(void)flush(); /* what is still in flight then shows as undelivered */
 	begin();
@@ -479,7 +474,7 @@ PD_EXPORT int protond_export(int session, int phase, const char *format)
 	char text[PD_TEXT] = "";
 	int r;
 
-	if (format == NULL || !known_format(format))
+	if (format == NULL || format_of(format) == FORMAT_COUNT)
 		return fail(-EINVAL, UNKNOWN_FORMAT, format != NULL ? format : "");
 	begin();
 	r = session < 0 || session >= next_id ? fail(-ENOENT, "no session %d", session) : 0;

@@ -10,6 +10,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "formats.h"
+
 #define EXPORT_TIMEOUT_MS 300000 /* a long timeline takes its time */
 
 static const char *const shared_options[] = {"backend", "context", "data", "hook", "mode", "cpu"};
@@ -444,21 +446,15 @@ static int place_file(int from, const char *path, bool force)
 }
 
 /* By what the name ends in. */
-static const char *format_of(const char *path)
+static const char *format_of_file(const char *path)
 {
-	static const struct {
-		const char *end, *format;
-	} formats[] = {{".hatchet_msgpack", "hatchet_msgpack"}, {".chrome_trace", "chrome_trace"},
-		{".json", "chrome_trace"}};
-	const size_t n = strlen(path);
-	size_t i, k;
+	const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+	const char *dot = strrchr(name, '.');
+	enum format f = dot != NULL ? format_of(dot + 1) : FORMAT_COUNT;
 
-	for (i = 0; i < sizeof(formats) / sizeof(formats[0]); i++) {
-		k = strlen(formats[i].end);
-		if (n > k && strcmp(path + n - k, formats[i].end) == 0)
-			return formats[i].format;
-	}
-	return "hatchet";
+	if (dot != NULL && strcmp(dot, ".json") == 0)
+		f = FORMAT_chrome_trace; /* what its readers look for */
+	return format_names[f == FORMAT_COUNT ? FORMAT_hatchet : f];
 }
 
 int export_file(struct rpc *r, const char *session, const char *path, bool force, struct err *e)
@@ -468,7 +464,7 @@ int export_file(struct rpc *r, const char *session, const char *path, bool force
 	int code;
 
 	wire_kv_str(b, "session", session);
-	wire_kv_str(b, "format", format_of(path));
+	wire_kv_str(b, "format", format_of_file(path));
 	code = rpc_call(r, EXPORT_TIMEOUT_MS, &reply, e);
 	if (code < 0)
 		return code;

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "err.h"
+#include "formats.h"
 #include "text.h"
 
 #define ON_TREE     1u
@@ -34,7 +35,7 @@
 	X(EXCLUDE,      'e', "exclude",      "REGEX",   ON_VIEWS,    "without frames that match and all below them") \
 	X(THRESHOLD,    't', "threshold",    "N[%]",    ON_TREE,     "only nodes whose first metric is at least N, and their ancestors; N% of the whole") \
 	X(DEPTH,        'd', "depth",        "N",       ON_TREE | ON_DIFF, "show so many generations (100)") \
-	X(FORMAT,       'f', "format",       "F",       ON_SOURCES,  "frames as full, file_function_line, function_line or file_function; of an export: hatchet, hatchet_msgpack or chrome_trace") \
+	X(FORMAT,       'f', "format",       "F",       ON_SOURCES,  "frames as full, file_function_line, function_line or file_function; of an export: " FORMAT_WORDS) \
 	X(SORTED,       0,   "print-sorted", NULL,      ON_TREE,     "after the tree, all nodes sorted by the first metric") \
 	X(DIFF_PROFILE, 0,   "diff-profile", "FILE",    ON_TREE,     "show SOURCE minus FILE") \
 	X(SORT,         's', "sort",         "KEY",     ON_TREE | ON_DIFF, "siblings by value, by name, or as they were first seen (the default)") \

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "formats.h"
 #include "pick.h"
 #include "print.h"
 #include "protonview_options.h"
@@ -109,11 +110,8 @@ static int prepare(struct run *run)
 	if (r == 0)
 		r = parse_sort(run);
 	if (r == 0 && run->o.verb == VERB_export && format != NULL &&
-		strcmp(format, "hatchet") != 0 && strcmp(format, "hatchet_msgpack") != 0 &&
-		strcmp(format, "chrome_trace") != 0)
-		r = err_set(&run->e, -EINVAL,
-			"export: format '%s' is not known (hatchet, hatchet_msgpack and "
-			"chrome_trace are)",
+		format_of(format) == FORMAT_COUNT)
+		r = err_set(&run->e, -EINVAL, "export: format '%s' is not known; use " FORMAT_WORDS,
 			format);
 	else if (r == 0 && run->o.verb != VERB_export && format != NULL)
 		r = frame_format_parse(format, &run->print.format, &run->e);
@@ -588,7 +586,7 @@ static int output_close(struct run *run, const char *path, struct output *o, int
 
 static int export_tree(struct run *run, const char *format, FILE *to)
 {
-	const bool msgpack = format != NULL && strcmp(format, "hatchet_msgpack") == 0;
+	const bool msgpack = format != NULL && format_of(format) == FORMAT_hatchet_msgpack;
 	struct profile *p = NULL;
 	char *text;
 	size_t n;
@@ -608,7 +606,7 @@ static int export_tree(struct run *run, const char *format, FILE *to)
 static int run_export(struct run *run)
 {
 	const char *path = run->o.value[OPT_OUTPUT], *format = run->o.value[OPT_FORMAT];
-	const bool timeline = format != NULL && strcmp(format, "chrome_trace") == 0;
+	const bool timeline = format != NULL && format_of(format) == FORMAT_chrome_trace;
 	struct output o;
 	int r;
 

@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 
+from ._table import FORMATS as _FORMATS
 from .flags import flags
 
 if sys.platform.startswith("linux"):
@@ -38,7 +39,6 @@ class SessionError(Error, IndexError):
     """There is no such session, or no such phase of it."""
 
 
-_FORMATS = ("hatchet", "hatchet_msgpack", "chrome_trace")
 _DEFAULTS = {"tree": ("hatchet",), "trace": ("chrome_trace",), "both": ("hatchet", "chrome_trace")}
 
 

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT. formats.h: what a session can be written as: one table for the
+ * library, Python, the daemon and the tools. A file is NAME.FORMAT unless its caller says
+ * otherwise. */
+#ifndef PROTOND_PLACE_FORMATS_H
+#define PROTOND_PLACE_FORMATS_H
+
+#include <string.h>
+
+#define FORMATS(X) X(hatchet) X(hatchet_msgpack) X(chrome_trace)
+
+/* for messages */
+#define FORMAT_WORDS "hatchet, hatchet_msgpack or chrome_trace"
+
+#define X(name) FORMAT_##name,
+enum format { FORMATS(X) FORMAT_COUNT };
+#undef X
+
+#define X(name) [FORMAT_##name] = #name,
+static const char *const format_names[FORMAT_COUNT] = {FORMATS(X)};
+#undef X
+
+/* FORMAT_COUNT: not known. */
+static inline enum format format_of(const char *name)
+{
+	unsigned f = 0;
+
+	while (f < FORMAT_COUNT && strcmp(format_names[f], name) != 0)
+		f++;
+	return (enum format)f;
+}
+
+#endif
