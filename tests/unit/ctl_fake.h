@@ -4,7 +4,7 @@
 #ifndef CTL_FAKE_H
 #define CTL_FAKE_H
 
-#include <check.h>
+#include "quick.h"
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT. ctl_words.c: protonctl's table, command lines, names and words. */
-#include <check.h>
+#include "quick.h"
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT. cupti_callback.c: what the backend makes of CUPTI's callbacks, and
  * names. */
-#include <check.h>
+#include "quick.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

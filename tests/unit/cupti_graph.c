@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT. cupti_graph.c: graph nodes keep the path of their capture while
  * needed. */
-#include <check.h>
+#include "quick.h"
 #include <pthread.h>
 #include <stdlib.h>
 

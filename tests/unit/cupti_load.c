@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT. cupti_load.c: the choice of the library, the stride oracle, the
  * words. */
-#include <check.h>
+#include "quick.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT. cupti_pool.c: activity buffers go round, and none is lost or given
  * twice. */
-#include <check.h>
+#include "quick.h"
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>

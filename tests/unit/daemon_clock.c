@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT. daemon_clock.c: anchors of clocks that a test moves. */
-#include <check.h>
+#include "quick.h"
 #include <stdlib.h>
 
 #include "loop.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT. daemon_config.c: the configuration's sources, their order, and the
  * words for each mistake. */
-#include <check.h>
+#include "quick.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

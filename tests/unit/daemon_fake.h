@@ -3,7 +3,7 @@
 #ifndef DAEMON_FAKE_H
 #define DAEMON_FAKE_H
 
-#include <check.h>
+#include "quick.h"
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT. daemon_message.c: what a job may say on agent.sock, and what it may
  * not. */
-#include <check.h>
+#include "quick.h"
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>

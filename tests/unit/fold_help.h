@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <check.h>
+#include "quick.h"
 
 #include "fold.h"
 #include "record.h"

@@ -4,7 +4,7 @@
 #define JOB_READ_H
 
 #ifndef JOB_PLAIN
-#include <check.h>
+#include "quick.h"
 #else /* in a program that is no test: check's own end in its reports */
 #define ck_assert(e)             ((e) ? (void)0 : abort())
 #define ck_assert_msg(e, ...)    ck_assert(e)

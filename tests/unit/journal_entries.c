@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT. journal_entries.c: what the journal gives back, from every prefix
  * of a file, from damaged files, after failed writes. */
-#include <check.h>
+#include "quick.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT. journal_kill.c: a writer killed at any instant leaves a journal
  * that has every flushed entry once, in order, and no half of one. */
-#include <check.h>
+#include "quick.h"
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -3,7 +3,7 @@
 #ifndef PROTOND_STORE_HELP_H
 #define PROTOND_STORE_HELP_H
 
-#include <check.h>
+#include "quick.h"
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>

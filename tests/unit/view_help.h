@@ -3,7 +3,7 @@
 #ifndef PROTOND_VIEW_HELP_H
 #define PROTOND_VIEW_HELP_H
 
-#include <check.h>
+#include "quick.h"
 #include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>

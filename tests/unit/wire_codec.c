@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT. wire_codec.c: frames of the control protocol: what is taken, what
  * is refused before an object is built, and that what is written can be read. */
-#include <check.h>
+#include "quick.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT. wire_trace.c: chunks of the timeline: every field that is packed is
  * read again, and bytes that are damaged are refused or keep every place in range. */
-#include <check.h>
+#include "quick.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
