@@ -446,7 +446,7 @@ static void clean_all(struct fold *f)
 		s->dirty = false;
 	}
 	f->n_new_anchors = f->n_deleted = 0;
-	f->dirty = false;
+	f->dirty = f->news = false;
 }
 
 /* Sessions that were final and stored one collect ago: whoever asked for them has had the time. */

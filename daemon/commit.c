@@ -177,6 +177,9 @@ static void prune_if_due(struct protond *p, uint64_t now)
  * see that it works again, many would only fill the memory. The journal has the rest. */
 #define QUEUED_MAX 8u
 
+/* Jobs that do nothing are no reason to write to a disk each second. */
+#define UPKEEP_NS (30 * SECOND_NS)
+
 void commit_periodic(struct protond *p)
 {
 	const uint64_t now = mono_ns();
@@ -184,7 +187,8 @@ void commit_periodic(struct protond *p)
 	flight_sample(p, now);
 	prune_if_due(p, now);
 	if (p->commits == 0 && store_queued(p->d.store) < QUEUED_MAX &&
-		(fold_is_dirty(p->d.fold) || p->commit_failed || ring_waits(p)))
+		(fold_has_news(p->d.fold) || p->commit_failed || ring_waits(p) ||
+			(fold_is_dirty(p->d.fold) && now - p->last_commit_ns > UPKEEP_NS)))
 		daemon_commit(&p->d, NULL, NULL);
 }
 

@@ -173,6 +173,7 @@ static int on_anchor(struct fold *f, const struct entry *e)
 			continue;
 		correlate_sweep(f->process[i]);
 		f->process[i]->dirty = true;
+		f->news = true;
 	}
 	return 0;
 }
@@ -206,17 +207,18 @@ static const struct {
 	entry_fn *apply;
 	uint32_t bytes; /* at least */
 	bool of_ring;   /* of a ring that must be known and not ended */
+	bool upkeep;    /* no news in itself */
 } appliers[J_MAX] = {
-	[J_PROCESS] = {on_process, sizeof(struct j_process),   false},
-	[J_TABLE]   = {on_table,   sizeof(struct j_table),     true},
-	[J_LANE]    = {on_lane,    sizeof(struct j_lane),      true},
-	[J_COUNTS]  = {on_counts,  sizeof(struct ring_counts), true},
-	[J_STATE]   = {on_state,   sizeof(struct j_state),     true},
-	[J_NOW]     = {on_now,     0,                          true},
-	[J_END]     = {on_end,     sizeof(struct j_end),       true},
-	[J_VERB]    = {on_verb,    sizeof(struct j_verb),      false},
-	[J_ANCHOR]  = {on_anchor,  sizeof(struct j_anchor),    false},
-	[J_COST]    = {on_cost,    sizeof(struct j_cost),      false},
+	[J_PROCESS] = {on_process, sizeof(struct j_process),   false, false},
+	[J_TABLE]   = {on_table,   sizeof(struct j_table),     true,  false},
+	[J_LANE]    = {on_lane,    sizeof(struct j_lane),      true,  true},
+	[J_COUNTS]  = {on_counts,  sizeof(struct ring_counts), true,  true},
+	[J_STATE]   = {on_state,   sizeof(struct j_state),     true,  false},
+	[J_NOW]     = {on_now,     0,                          true,  false},
+	[J_END]     = {on_end,     sizeof(struct j_end),       true,  false},
+	[J_VERB]    = {on_verb,    sizeof(struct j_verb),      false, false},
+	[J_ANCHOR]  = {on_anchor,  sizeof(struct j_anchor),    false, true},
+	[J_COST]    = {on_cost,    sizeof(struct j_cost),      false, true},
 };
 /* clang-format on */
 
@@ -232,6 +234,7 @@ int fold_apply(struct fold *f, const struct journal_entry *e)
 	entry.bytes = e->bytes - (uint32_t)sizeof(*e);
 	f->now_ns = e->mono_ns > f->now_ns ? e->mono_ns : f->now_ns;
 	f->dirty = true;
+	f->news |= !appliers[e->type].upkeep;
 	f->no_space = false;
 	if (appliers[e->type].of_ring) {
 		entry.process = process_find(f, e->ring);
@@ -249,6 +252,11 @@ int fold_apply(struct fold *f, const struct journal_entry *e)
 bool fold_is_dirty(const struct fold *f)
 {
 	return f->dirty;
+}
+
+bool fold_has_news(const struct fold *f)
+{
+	return f->news;
 }
 
 /* --- what a job is asked for */

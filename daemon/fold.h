@@ -195,6 +195,9 @@ ROWS(X)
 /* All rows changed since the last collect; marks them clean. -ENOMEM: nothing was marked. */
 int fold_collect(struct fold *f, struct batch *ret);
 bool fold_is_dirty(const struct fold *f);
+/* More than what even an idle job tells each second (its clock, its agent's CPU time) and the
+ * daemon itself (anchors, its cost): that can be stored later. */
+bool fold_has_news(const struct fold *f);
 /* Into an empty fold: what store_load() gave (sessions that are not finalized, and all that belongs
  * to them). The rings' tables come again as TABLE entries from the daemon, before any LANE entry.
  */

@@ -25,7 +25,7 @@ static void loss_now(struct process *p, enum lost_cause cause, uint64_t n)
 
 	if (is_drop(cause))
 		p->drops += n;
-	p->dirty = true;
+	p->dirty = p->fold->news = true;
 	for (i = 0; i < p->n_parts; i++)
 		if (window_is_open(&p->part[i]->window) ||
 			p->part[i]->session->row.state == SESSION_IS_FINALIZING)
@@ -48,7 +48,7 @@ static void loss_span(
 
 	if (is_drop(cause))
 		p->drops += n;
-	p->dirty = true;
+	p->dirty = p->fold->news = true;
 	for (i = 0; i < p->n_parts; i++)
 		if (was_active_in(p->part[i], r->first, r->last))
 			loss_part(p->part[i], cause, n);
@@ -147,6 +147,7 @@ void note_count(struct part *part, enum note_kind kind, uint64_t n)
 		part->counted_ns[kind] = part->session->fold->now_ns;
 	part->counted[kind] += n;
 	part->counted_dirty |= 1u << kind;
+	part->session->fold->news = true;
 }
 
 void note_add(struct session *s, int64_t process, const char *fmt, ...)
@@ -160,6 +161,7 @@ void note_add(struct session *s, int64_t process, const char *fmt, ...)
 		s->fold->no_memory = true;
 		return;
 	}
+	s->fold->news = true;
 	n = &s->note[s->n_notes++];
 	*n = (struct note){.process = process, .ns = s->fold->now_ns};
 	va_start(ap, fmt);

@@ -299,10 +299,12 @@ static void pipeline_sessions(struct drain d)
 static void pipeline_run(struct drain d)
 {
 	const uint8_t *record;
+	bool news = false;
 	uint64_t hdr;
 
 	while ((record = drain_next(&d, &hdr, true)) != NULL) {
 		d.process->events++;
+		news |= REC_TYPE(hdr) != REC_CLOCK;
 		if (REC_TYPE(hdr) >= REC_MAX)
 			d.process->skipped++; /* of a newer agent */
 		else if (REC_BYTES(hdr) < handlers[REC_TYPE(hdr)].bytes)
@@ -310,6 +312,7 @@ static void pipeline_run(struct drain d)
 		else
 			handlers[REC_TYPE(hdr)].handle(&d, record);
 	}
+	d.process->fold->news |= news;
 	correlate_sweep(d.process);
 }
 

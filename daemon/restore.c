@@ -461,6 +461,6 @@ int fold_restore(struct fold *f, const struct batch *b)
 	for (i = 0; i < f->n_sessions; i++)
 		if (f->session[i]->row.id >= f->next_session)
 			f->next_session = f->session[i]->row.id + 1;
-	f->dirty = false;
+	f->dirty = f->news = false;
 	return e;
 }

@@ -209,10 +209,10 @@ struct fold {
 	uint32_t n_deleted, cap_deleted, round;
 	uint64_t now_ns;
 	uint64_t cost_ns;
-	uint64_t sealed_bytes; /* of chunks that wait for the next collect */
-	bool cost_known, dirty;
-	bool no_memory; /* for good: the journal has what this fold lacks */
-	bool no_space;  /* during one fold_apply() */
+	uint64_t sealed_bytes;        /* of chunks that wait for the next collect */
+	bool cost_known, dirty, news; /* news: see fold_has_news() */
+	bool no_memory;               /* for good: the journal has what this fold lacks */
+	bool no_space;                /* during one fold_apply() */
 };
 
 /* --- process.c */

@@ -300,3 +300,31 @@ def test_where_names_open_scopes_of_each_thread(world):
     finally:
         job.process.send_signal(signal.SIGCONT)
     assert os.path.exists(f"/proc/{job.pid}")
+
+
+def test_a_job_that_does_nothing_is_not_written_down_each_second(world):
+    world.start()
+    job = world.job()
+    job.say("ping")
+    records(world, job)
+    job.say("enter x")
+    job.say("exit")
+
+    def position():
+        return world.sql("SELECT value FROM meta WHERE key = 'journal'")[0][0]
+
+    def journal():
+        return sum(f.stat().st_size for f in world.dir.glob("journal.*"))
+    until("the scope is stored", lambda: "/x" in world.cells("job"))
+    last = [position(), journal()]
+
+    def its_clock_alone_came():
+        if position() != last[0]:  # of what came with the scope
+            last[:] = position(), journal()
+        return journal() > last[1] + 1000
+    until("its clock came some times, and nothing was stored", its_clock_alone_came, timeout=20)  # upkeep: after 30 s
+    job.say("enter x")
+    job.say("exit")
+    until("the second is stored", lambda: world.cells("job")["/x"][0] == 2)
+    assert position() > last[0]
+    job.quit()
