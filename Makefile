@@ -13,7 +13,7 @@ VERSION   := $(shell sed -n 's/^.define PROTOND_VERSION "\(.*\)"/\1/p' libclient
 # What a fresh Debian 12 machine lacks: to build and run, and to check besides.
 APT_BUILD := gcc make pkg-config libc6-dev libuv1-dev libmsgpack-dev libsqlite3-dev libzstd-dev libjansson-dev \
 	libpcre2-dev python3-dev
-APT_CHECK := g++ clang clang-format libclang-rt-14-dev check python3 python3-pytest python3-pytest-xdist python3-msgpack python3-pandas python3-venv python3-pip pmccabe binutils man-db git systemd strace
+APT_CHECK := g++ clang clang-format libclang-rt-14-dev check python3 python3-pytest python3-pytest-xdist python3-msgpack python3-pandas python3-venv python3-pip pmccabe binutils man-db git systemd strace valgrind
 
 # SAN=address,undefined or SAN=thread builds everything under it, in a folder of its own.
 ifneq ($(SAN),)
@@ -225,8 +225,17 @@ $(UNIT): $(B)/tests/%: tests/unit/%.c $(B)/flags $$(addsuffix .a,$$(addprefix $(
 		$(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
 		$(LIB_CHECK) $(LIB_DAEMON) $(LIB_VIEWER) -ldl
 
+# Benchmarks: with the library as a job has it, with the daemon's rooms from their archives.
+BENCH := $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
+tests bench: $(BENCH)
+bench: $(B)/tests/job
+$(BENCH): $(B)/bench/%: tests/bench/%.c $(B)/lib/libprotond.so $(B)/ar/libdaemon.a $(B)/ar/libwire.a $(B)/flags
+	@mkdir -p $(@D)
+	$(CC) -Itests/unit $(INC_daemon) -Ilibclient $(PKG_CFL) $(ALL_CFLAGS) -Wno-frame-larger-than $(ALL_LDFLAGS) \
+		-Wl,-rpath,'$$ORIGIN/../lib' -o $@ $< $(filter %.a,$^) -L$(B)/lib -lprotond $(LIB_CHECK) $(LIB_DAEMON) -lm
+
 # Programs that the scenarios drive.
-SCENARIO := job load
+SCENARIO := job load pins
 tests: $(SCENARIO:%=$(B)/tests/%)
 $(SCENARIO:%=$(B)/tests/%): $(B)/tests/%: tests/scenario/%.c $(B)/lib/libprotond.so $(B)/flags
 	@mkdir -p $(@D)

@@ -6,9 +6,8 @@
  * then what the agent's lane has of it. Median of the rounds, on this thread's CPU clock. Exit
  * status 1: the target was missed or the law attempted = stored does not hold.
  *
- * Built with -Itests/unit -Idaemon -Iproto/abi -Iproto/wire and the daemon's archive (or its fold
- * alone). FOLD_BENCH_ROUNDS, FOLD_BENCH_SESSIONS change the size;
- * FOLD_BENCH_TIMELINE=1 keeps timelines, too.
+ * FOLD_BENCH_ROUNDS, FOLD_BENCH_SESSIONS change the size; FOLD_BENCH_TIMELINE=1 keeps timelines,
+ * too.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -183,7 +182,8 @@ static double cpu_s(void)
 	return (double)ts.tv_sec + 1e-9 * (double)ts.tv_nsec;
 }
 
-static double round_rate(struct fold *f, struct stream *app, struct stream *gpu, uint32_t *corr)
+__attribute__((noinline)) static double round_rate(
+	struct fold *f, struct stream *app, struct stream *gpu, uint32_t *corr)
 {
 	double spent = 0, from;
 	uint32_t i;
@@ -263,10 +263,11 @@ int main(void)
 		rate[i] = round_rate(f, &app, &gpu, &corr);
 	}
 	qsort(rate, rounds, sizeof(*rate), by_value);
-	printf("fold%s: %.1f M events/s (median of %u; %.1f to %.1f), %u session(s), %u paths; "
-	       "target %.0f\n",
+	printf("fold%s: %.1f M events/s (median of %u; %.1f to %.1f), %u session(s), %u paths, "
+	       "%u events a round; target %.0f\n",
 		timeline ? " with timelines" : "", rate[rounds / 2] / 1e6, rounds, rate[0] / 1e6,
-		rate[rounds - 1] / 1e6, sessions, PATHS, TARGET / 1e6);
+		rate[rounds - 1] / 1e6, sessions, PATHS, ENTRIES * ((uint32_t)BATCH - 1) * 4,
+		TARGET / 1e6);
 	law = law_holds(f, corr, &bytes);
 	if (timeline)
 		printf("timeline: %.1f bytes for a launch with its kernel and two scopes\n",

@@ -6,7 +6,7 @@
  * of its ratio to the floor of the same round. Drops must be 0: a full lane is cheaper than a
  * working one. A case is one enter and one exit.
  *
- * Built with -Itests/unit -Iproto/abi -Ilibclient, linked with libprotond alone.
+ * Linked with libprotond as a job is.
  * SCOPE_BENCH_ROUNDS, SCOPE_BENCH_THREADS change the size; exit status 1: a target was missed.
  */
 #define JOB_PLAIN

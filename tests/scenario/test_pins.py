@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT. Instructions of the hot paths, counted by valgrind: what a clock on a shared machine cannot tell.
+# A change that costs more on purpose changes the pin, and says why where it is committed.
+import re
+import subprocess
+
+import pytest
+
+from conftest import BUILD, WAIT
+
+pytestmark = pytest.mark.slow  # a sanitizer's instructions are its own
+
+SPARE = 1.03  # another compiler of the same release may choose otherwise here and there
+
+
+def counts(world, toggle, each, *command, **env):
+    """Instructions inside of `toggle`, for each call of `each`."""
+    out = world.home / "callgrind"
+    r = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", f"--toggle-collect={toggle}",
+                        f"--dump-after={each}", *map(str, command)], env={**world.env, **env}, cwd=world.home,
+                       capture_output=True, text=True, timeout=WAIT * 8)
+    assert r.returncode in (0, 1), r.stderr  # 1: a benchmark that is slower here than its goal
+    parts = sorted(world.home.glob("callgrind.*"), key=lambda p: int(p.suffix[1:]))
+    return [int(re.search(r"^totals: (\d+)", p.read_text(), re.M)[1]) for p in parts], r.stdout
+
+
+def pinned(what, got, most):
+    print(f"{what}: {got:.1f} instructions, pinned at {most}")
+    assert most * 0.9 < got, f"{what} takes {got:.1f} instructions: pin that instead of {most}"
+    assert got < most * SPARE, f"{what} takes {got:.1f} instructions, {most} before"
+
+
+def test_scopes(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    got, _ = counts(world, "counted", "counted", BUILD / "tests/pins")
+    assert len(got) == 5
+    for what, instructions, most in zip(("scope, nothing recorded", "scope", "scope in scopes", "metric", "scope, cpu=off"),
+                                        got, (51, 160, 166, 244, 137)):
+        pinned(what, instructions / 1000, most)
+
+
+def test_fold(world):
+    got, out = counts(world, "fold_apply", "round_rate", BUILD / "bench/fold_bench", FOLD_BENCH_ROUNDS="1")
+    events = int(re.search(r"(\d+) events a round", out)[1])
+    pinned("fold, an event", got[1] / events, 545)
