@@ -2,8 +2,8 @@
  *
  *   NONE --start(armed)--> ARMED --start(on)--> ON --stop--> NONE (residual until finalized)
  *
- * The V1 interface: exactly one subscriber in a process. Activity kinds go on before the launch
- * callbacks and off after them, so that at the edges there is an activity record without a launch,
+ * The V1 interface: exactly one subscriber in a process. Activity kinds go on before launches are
+ * told and off after that, so that at the edges there is an activity record without a launch,
  * never a launch that waits for ever. The verbs run on one thread at a time (agent.h).
  */
 #include <errno.h>
@@ -229,12 +229,26 @@ static void go_off(void)
 	cupti_pool_idle();
 }
 
+static void unsubscribe(void)
+{
+	if (cupti.subscriber != NULL)
+		(void)cupti.api.unsubscribe(cupti.subscriber);
+	cupti.subscriber = NULL;
+}
+
 static void go_none(void)
 {
-	(void)cupti.api.unsubscribe(cupti.subscriber);
-	cupti.subscriber = NULL;
+	unsubscribe();
 	be.graphs |= cupti_graph_nodes() > 0;
 	cupti_graph_clear(); /* their ends would go unseen */
+}
+
+/* On to armed: launches are told no more, graphs are. */
+static int go_armed(struct backend_error *e)
+{
+	go_off();
+	unsubscribe();
+	return subscribe(false, e);
 }
 
 static int cupti_start(bool armed, bool take, struct backend_error *e)
@@ -269,9 +283,13 @@ static int cupti_start(bool armed, bool take, struct backend_error *e)
 		cupti_dump_level(to);
 	/* The level first: a callback that comes at once is of the new level. */
 	atomic_store_explicit(&cupti.level, (uint32_t)to, memory_order_relaxed);
+	r = from == LEVEL_ON ? go_armed(e) : 0;
+	if (r < 0) {
+		atomic_store_explicit(&cupti.level, LEVEL_NONE, memory_order_relaxed);
+		go_none();
+		return r;
+	}
 	cupti_enable(from, to);
-	if (from == LEVEL_ON)
-		go_off();
 	return 0;
 }
 
@@ -293,10 +311,10 @@ static int cupti_stop(bool give_back, bool *ret_residual)
 	const enum cupti_level from = level();
 
 	if (from != LEVEL_NONE && !be.forked) {
-		cupti_enable(from, LEVEL_NONE);
+		/* The level first: launches are told no more when the kinds go off. */
+		atomic_store_explicit(&cupti.level, LEVEL_NONE, memory_order_relaxed);
 		if (from == LEVEL_ON)
 			go_off();
-		atomic_store_explicit(&cupti.level, LEVEL_NONE, memory_order_relaxed);
 		if (cupti_dumping) {
 			cupti_dump_level(LEVEL_NONE);
 			cupti_dump_sync();

@@ -73,11 +73,12 @@ int cupti_name_init(void);
 /* --- cupti_callback.c: what the application's threads run ---------------------------------------
  */
 
-cupti_callback_fn cupti_on_callback;                           /* [any] */
-void cupti_enable(enum cupti_level from, enum cupti_level to); /* callbacks of a level */
+cupti_callback_fn cupti_on_callback; /* [any] */
+/* The callbacks of a level; from LEVEL_ON, for a new subscriber. */
+void cupti_enable(enum cupti_level from, enum cupti_level to);
 uint64_t cupti_launched(void); /* launches written, without those known to be without a record */
 /* Unsubscribe and finalize at the end of an API call, as CUPTI wants it. False: no call came within
- * timeout_ms. */
+ * timeout_ms, and the subscriber is still there, to be unsubscribed. */
 bool cupti_finalize_in_call(uint32_t timeout_ms);
 
 /* --- cupti_graph.c: graph nodes and the paths they were captured under ---------------------------

@@ -243,6 +243,7 @@ typedef void cupti_complete_fn(
 	X(subscribe,         "cuptiSubscribe",                    1, (void **, cupti_callback_fn *, void *)) \
 	X(unsubscribe,       "cuptiUnsubscribe",                  1, (void *))                        \
 	X(enable_callback,   "cuptiEnableCallback",               1, (uint32_t, void *, uint32_t, uint32_t)) \
+	X(enable_domain,     "cuptiEnableDomain",                 1, (uint32_t, void *, uint32_t))    \
 	X(activity_enable,   "cuptiActivityEnable",               1, (uint32_t))                      \
 	X(activity_disable,  "cuptiActivityDisable",              1, (uint32_t))                      \
 	X(register_buffers,  "cuptiActivityRegisterCallbacks",    1, (cupti_request_fn *, cupti_complete_fn *)) \

@@ -24,6 +24,9 @@
 
 enum api_flag { API_LAUNCH = 0x10, API_BEGIN = 0x20, API_END = 0x40 };
 enum inside { INSIDE_NO = 0, INSIDE_PUT = 1, INSIDE_WAITING = 2, MADE_NODE = 4 };
+/* While CUPTI is to be taken out `call` is: which attempt it is, this thread's driver calls since
+ * it began, and whether a runtime call is open. */
+enum leaving { IN_RUNTIME = 0x10, DRIVER_CALL = 0x100, ATTEMPT = 0x10000, UNSEEN_CALLS = 8 };
 
 /* clang-format off */
 static const uint8_t api[CBID_MAX] = {
@@ -57,6 +60,7 @@ static struct {
 
 enum finalize { FINALIZE_NO = 0, FINALIZE_WANTED = 1, FINALIZE_RUNS = 2, FINALIZE_DONE = 3 };
 static _Atomic uint32_t finalizing; /* enum finalize */
+static _Atomic uint16_t attempt;    /* goes up with each */
 
 /* A thread's own stripe: one counter would be a cache line that all launching threads fight for. */
 static _Atomic uint64_t *stripe(void)
@@ -149,7 +153,30 @@ static void capture_exit(uint32_t cbid, const struct cupti_callback *d)
 		;
 }
 
-/* At the end of an API call is where CUPTI may be taken out of the process. */
+/* Whether this is the end of a call that is not inside of another. CUPTI keeps account of the calls
+ * that a thread is in; one whose end it does not see stays open for ever, and all later calls of
+ * that thread carry its correlation id (13.0: torch.profiler stops at an assertion). A runtime call
+ * is never inside. A driver call is not when its thread has no runtime call open; one that was open
+ * before we could see it has ended after a few driver calls. */
+static bool outermost_ends(uint32_t domain, uint32_t site)
+{
+	const uint32_t now =
+		(uint32_t)atomic_load_explicit(&attempt, memory_order_relaxed) * ATTEMPT;
+
+	if ((call & ~(ATTEMPT - 1u)) != now)
+		call = now;
+	if (domain == DOMAIN_RUNTIME && site == SITE_ENTER)
+		call |= IN_RUNTIME;
+	if (site == SITE_ENTER)
+		return false;
+	if (domain == DOMAIN_RUNTIME)
+		return true;
+	if ((call & (ATTEMPT - 1u)) < UNSEEN_CALLS * DRIVER_CALL)
+		call += DRIVER_CALL;
+	return (call & IN_RUNTIME) == 0 && (call & (ATTEMPT - 1u)) >= UNSEEN_CALLS * DRIVER_CALL;
+}
+
+/* Where CUPTI may be taken out of the process. */
 static void finalize_here(void)
 {
 	uint32_t want = FINALIZE_WANTED;
@@ -165,13 +192,15 @@ static void finalize_here(void)
 
 static void on_driver(uint32_t cbid, const struct cupti_callback *d)
 {
-	const uint8_t flags = cbid < CBID_MAX ? api[cbid] : 0;
+	uint8_t flags = cbid < CBID_MAX ? api[cbid] : 0;
 
+	if (atomic_load_explicit(&cupti.level, memory_order_relaxed) != LEVEL_ON)
+		flags &= (uint8_t)~API_LAUNCH;
 	if ((flags & API_LAUNCH) != 0 && d->site == SITE_ENTER)
 		launch_enter(cbid, d);
 	else if ((flags & API_LAUNCH) != 0)
 		launch_exit(cbid, d);
-	else if (flags != 0 && d->site == SITE_EXIT)
+	else if ((flags & (API_BEGIN | API_END)) != 0 && d->site == SITE_EXIT)
 		capture_exit(cbid, d);
 }
 
@@ -201,7 +230,7 @@ static void on_graph(uint32_t cbid, const struct cupti_graph *g)
 	if (cupti_dumping)
 		cupti_dump_callback(DOMAIN_RESOURCE, cbid, NULL, &ids);
 	if (cbid == RES_NODE_CREATED) {
-		call |= call != INSIDE_NO ? MADE_NODE : 0;
+		call |= (call & (INSIDE_PUT | INSIDE_WAITING)) != 0 ? MADE_NODE : 0;
 		cupti_node_created(ids.node, ids.graph, agent_where(&op));
 	} else if (cbid == RES_NODE_CLONED) {
 		cupti_node_cloned(ids.node, ids.original, ids.graph);
@@ -251,8 +280,8 @@ void cupti_on_callback(void *user, uint32_t domain, uint32_t cbid, const void *d
 	if (data == NULL)
 		return;
 	if (atomic_load_explicit(&finalizing, memory_order_relaxed) == FINALIZE_WANTED &&
-		domain == DOMAIN_DRIVER) {
-		if (((const struct cupti_callback *)data)->site == SITE_EXIT)
+		(domain == DOMAIN_DRIVER || domain == DOMAIN_RUNTIME)) {
+		if (outermost_ends(domain, ((const struct cupti_callback *)data)->site))
 			finalize_here();
 		return;
 	}
@@ -271,16 +300,16 @@ void cupti_on_callback(void *user, uint32_t domain, uint32_t cbid, const void *d
 	agent_leave(saved);
 }
 
-static void set_driver(bool on, uint8_t which)
+static void set_driver(uint8_t which)
 {
 	uint32_t cbid;
 
 	for (cbid = 0; cbid < CBID_MAX; cbid++)
 		if ((api[cbid] & which) != 0) /* refused: this library is older than the call */
-			(void)cupti.api.enable_callback(on, cupti.subscriber, DOMAIN_DRIVER, cbid);
+			(void)cupti.api.enable_callback(1, cupti.subscriber, DOMAIN_DRIVER, cbid);
 }
 
-static void set_resource(bool on)
+static void set_resource(void)
 {
 	static const uint8_t wanted[] = {RES_CONTEXT_CREATED, RES_MODULE_UNLOAD_STARTING,
 		RES_GRAPH_DESTROY_STARTING, RES_NODE_CREATED, RES_NODE_DESTROY_STARTING,
@@ -291,25 +320,23 @@ static void set_resource(bool on)
 	for (i = 0; i < sizeof(wanted); i++)
 		if (graphs || wanted[i] <= RES_MODULE_UNLOAD_STARTING)
 			(void)cupti.api.enable_callback(
-				on, cupti.subscriber, DOMAIN_RESOURCE, wanted[i]);
-	(void)cupti.api.enable_callback(on, cupti.subscriber, DOMAIN_STATE, STATE_FATAL_ERROR);
+				1, cupti.subscriber, DOMAIN_RESOURCE, wanted[i]);
+	(void)cupti.api.enable_callback(1, cupti.subscriber, DOMAIN_STATE, STATE_FATAL_ERROR);
 }
 
+/* Callbacks go on one by one and off with the subscriber only: one that is switched off while a
+ * thread is inside of its call leaves that call open for ever (13.0), and all later calls of the
+ * thread carry its correlation id: ours match no kernel, torch.profiler stops at an assertion. */
 void cupti_enable(enum cupti_level from, enum cupti_level to)
 {
-	if (from == LEVEL_NONE) {
+	if (from == LEVEL_NONE)
 		atomic_store_explicit(&captures, 0, memory_order_relaxed);
-		set_resource(true);
-		set_driver(true, API_BEGIN | API_END);
+	if (from != LEVEL_ARMED) {
+		set_resource();
+		set_driver(API_BEGIN | API_END);
 	}
-	if (from != LEVEL_ON && to == LEVEL_ON)
-		set_driver(true, API_LAUNCH);
-	if (from == LEVEL_ON && to != LEVEL_ON)
-		set_driver(false, API_LAUNCH);
-	if (to == LEVEL_NONE && from != LEVEL_NONE) {
-		set_driver(false, API_BEGIN | API_END);
-		set_resource(false);
-	}
+	if (to == LEVEL_ON)
+		set_driver(API_LAUNCH);
 }
 
 /* Waits until finalizing is DONE, at most timeout_ms. */
@@ -332,14 +359,14 @@ bool cupti_finalize_in_call(uint32_t timeout_ms)
 	uint32_t want = FINALIZE_WANTED;
 	bool done;
 
+	atomic_fetch_add_explicit(&attempt, 1, memory_order_relaxed);
 	atomic_store_explicit(&finalizing, FINALIZE_WANTED, memory_order_release);
-	set_driver(true, API_LAUNCH);
+	set_driver(API_LAUNCH);
+	(void)cupti.api.enable_domain(1, cupti.subscriber, DOMAIN_RUNTIME);
 	done = finalize_wait(timeout_ms);
 	if (!done && !atomic_compare_exchange_strong_explicit(&finalizing, &want, FINALIZE_NO,
 			     memory_order_acq_rel, memory_order_relaxed))
 		done = finalize_wait(10000); /* one is in it just now */
-	if (!done)
-		set_driver(false, API_LAUNCH);
 	atomic_store_explicit(&finalizing, FINALIZE_NO, memory_order_relaxed);
 	return done;
 }

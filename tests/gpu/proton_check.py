@@ -64,8 +64,8 @@ with proton.cpu_timed_scope("timed"): plus()
 torch.cuda.synchronize()
 proton.finalize()
 from importlib import import_module
-viewer = import_module(proton.__name__ + ".viewer")
 try:
+    viewer = import_module(proton.__name__ + ".viewer")
     frames, metrics = viewer.parse(["time/ms", "tflop16/s"], sys.argv[1] + ".hatchet")
     print("columns", metrics)
 except ImportError as e:
@@ -112,18 +112,36 @@ def launch(n):
 def op(n):
     for _ in range(n): x.add_(1)
 def rss(): return int(open("/proc/self/statm").read().split()[1]) * 4
-bare = best(launch, 500)
-print("bare launch ns", bare)
-proton.start(sys.argv[1], hook="triton")
-none = best(empty, 10000)
-print("scope ns", best(scope, 500) - none); print("scope with a metric ns", best(metric, 500) - none)
-print("launch with the hook, added ns", best(launch, 500) - bare)
-op(100000); torch.cuda.synchronize(); before = rss()
-op(1000000); torch.cuda.synchronize(); print("memory of 1 M launches KiB", rss() - before)
-if hasattr(proton, "data") and proton.__name__ == "protond":
-    t = time.perf_counter_ns(); proton.data.get(0); print("data.get ns", time.perf_counter_ns() - t)
-    t = time.perf_counter_ns(); proton.data.get_msgpack(0); print("data.get_msgpack ns", time.perf_counter_ns() - t)
-t = time.perf_counter_ns(); proton.finalize(); print("finalize ns", time.perf_counter_ns() - t)
+def deep(n, f): return deep(n - 1, f) if n else f()
+def loop(): return best(op, 1000)
+def timed(what, f):
+    t = time.perf_counter_ns(); f(); print(what, "ns", time.perf_counter_ns() - t)
+def session(launches):
+    bare = best(launch, 500); print("bare launch ns", bare)
+    proton.start(sys.argv[1], hook="triton")
+    none = best(empty, 10000)
+    print("scope ns", best(scope, 500) - none); print("scope with a metric ns", best(metric, 500) - none)
+    print("launch with the hook, added ns", best(launch, 500) - bare)
+    op(100000); torch.cuda.synchronize(); before = rss()
+    if launches: op(launches); torch.cuda.synchronize(); print(f"memory of {launches} launches KiB", rss() - before)
+    if proton.__name__ == "protond":
+        timed("data.get", lambda: proton.data.get(0)); timed("data.get_msgpack", lambda: proton.data.get_msgpack(0))
+    timed(f"finalize after {100000 + launches} launches", proton.finalize)
+    for context in ("shadow", "python"):
+        proton.start(sys.argv[1] + context, context=context)
+        for depth in (1, 20): print(f"{context} context, op at depth {depth} ns", deep(depth, loop))
+        proton.finalize()
+    for early in (False, True):
+        it = proton.start(sys.argv[1] + "graph")
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            with proton.scope("captured"): op(200)
+        for _ in range(1000): graph.replay()
+        torch.cuda.synchronize()
+        if early: timed("deactivate after 1000 replays of a graph of 200", lambda: proton.deactivate(it))
+        timed("finalize after that, when deactivated" if early else "finalize after 1000 replays of a graph of 200", proton.finalize)
+print("done", flush=True)
+for i, _ in enumerate(sys.stdin): session(0 if i else 1000000); print("done", flush=True)
 """
 PYTHON_CONTEXT = KERNELS + """
 net = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.GELU()).cuda()
@@ -139,25 +157,24 @@ for _ in range(3): net(torch.ones(4, 64, device="cuda"))
 torch.cuda.synchronize()
 proton.finalize()
 """
-PYTHON_COSTS = COSTS.split("proton.start(")[0] + """
-def deep(n, f): return deep(n - 1, f) if n else f()
-def loop(): return best(op, 1000)
-for context in ("shadow", "python"):
-    proton.start(sys.argv[1] + context, context=context)
-    for depth in (1, 20): print(f"{context} context, op at depth {depth} ns", deep(depth, loop))
-    proton.finalize()
-"""
+COMPILED = PYTHON_CONTEXT.replace(".cuda()\ndef inner", ".cuda()\nnet = torch.compile(net)\ndef inner")
 
 
-def run(tool, code, *args, timeout=250):
-    """(standard output, folder) of a program in a folder of its own."""
+def begin(tool, code, *args, **pipes):
+    """(process, folder) of a program in a folder of its own."""
     place = pathlib.Path(tempfile.mkdtemp(prefix="pdproton", dir="/dev/shm"))
     (place / "p.py").write_text(IMPORT[tool] + code)
     env = dict(os.environ, PYTHONPATH=str(DIR / "lib/protond/python"), PROTOND_RUNTIME_DIR=str(place), PROTOND_DB=str(place / "db"))
-    r = subprocess.run([sys.executable, "p.py", *map(str, args)], cwd=place, env=env, capture_output=True, text=True, timeout=timeout)
-    if r.returncode != 0:
-        check(f"{tool}: the program ends", False, f"exit {r.returncode}: {r.stderr[-700:]}")
-    return r.stdout, place
+    return subprocess.Popen([sys.executable, "p.py", *map(str, args)], cwd=place, env=env, stdout=subprocess.PIPE, text=True, **pipes), place
+
+
+def run(tool, code, *args, timeout=250):
+    """(standard output, folder)"""
+    p, place = begin(tool, code, *args, stderr=subprocess.PIPE)
+    out, err = p.communicate(timeout=timeout)
+    if p.returncode != 0:
+        check(f"{tool}: the program ends", False, f"exit {p.returncode}: {err[-700:]}")
+    return out, place
 
 
 def tree(path):
@@ -194,15 +211,19 @@ def tutorial():
     check("tutorial: viewer.parse", "columns" in out, out[-300:])
 
 
-def python_context():
-    theirs, ours = (tree(run(t, PYTHON_CONTEXT, "t")[1] / "t.hatchet") for t in IMPORT)
+def python_context(code=PYTHON_CONTEXT, name="python context"):
+    theirs, ours = (tree(run(t, code, "t")[1] / "t.hatchet") for t in IMPORT)
 
     def frames(t):  # what we add, and what of a path belongs to one tool's folder
         return {"/".join(f.rsplit("/", 1)[-1] for f in p): m["count"] for p, m in t.items()
                 if m.get("count") and not p[-1].startswith("[mem")}
     a, b = frames(theirs), frames(ours)
     wrong = {k[-200:]: (a.get(k), b.get(k)) for k in sorted(set(a) | set(b)) if a.get(k) != b.get(k)}
-    check("python context: the same stacks and counts", a and not wrong, f"{len(a)} nodes; (Proton, protond): {wrong}")
+    check(f"{name}: the same stacks and counts", a and not wrong, f"{len(a)} nodes; (Proton, protond): {wrong}")
+
+
+def python_compiled():
+    python_context(COMPILED, "python context, torch.compile")
 
 
 def as_proton():
@@ -229,18 +250,29 @@ def on_and_off():
 
 
 def costs():
-    rounds = int(os.environ.get("PD_ROUNDS", "3"))
-    found = {}
-    for i in range(2 * rounds):
-        for tool in list(IMPORT)[::1 if i % 2 else -1]:
-            for line in run(tool, (COSTS, PYTHON_COSTS)[i % 2], "c")[0].splitlines():
+    """Both programs live through all rounds; while one works, the other waits for its line."""
+    found, jobs = {}, {t: begin(t, COSTS, "c", stdin=subprocess.PIPE)[0] for t in IMPORT}
+
+    def until_done(tool):
+        for line in jobs[tool].stdout:
+            if line == "done\n":
+                return
+            if re.search(r" [\d.-]+$", line):
                 what, value = line.rsplit(" ", 1)
-                if what == "bare launch ns" and i % 2:
-                    continue
                 found.setdefault((what, tool), []).append(float(value))
+        check(f"{tool}: costs", False, "ended early")
+    for tool in IMPORT:
+        until_done(tool)
+    for i in range(int(os.environ.get("PD_ROUNDS", "3"))):
+        for tool in list(IMPORT)[::1 if i % 2 else -1]:
+            jobs[tool].stdin.write("go\n")
+            jobs[tool].stdin.flush()
+            until_done(tool)
+    for tool in IMPORT:
+        jobs[tool].communicate(timeout=60)
     for what, tool in sorted(found):
         v = found[what, tool]
-        print(f"{what:34} {tool:8} {statistics.median(v):12.0f} ({min(v):.0f} to {max(v):.0f}, {len(v)})", flush=True)
+        print(f"{what:52} {tool:8} {statistics.median(v):12.0f} ({min(v):.0f} to {max(v):.0f}, {len(v)})", flush=True)
 
 
-judge((tutorial, python_context, as_proton, on_and_off, costs), sys.argv[2:])
+judge((tutorial, python_context, python_compiled, as_proton, on_and_off, costs), sys.argv[2:])

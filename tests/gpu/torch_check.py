@@ -199,7 +199,7 @@ print(json.dumps([sum(1 for e in p.events() if str(e.device_type) == "DeviceType
 
 
 def profiler_cycles():
-    """Thirty times torch.profiler and back, with a captured graph; ten times with a thread that launches all the while."""
+    """Thirty times torch.profiler and back, with a captured graph; ten times with threads that launch all the while."""
     code = MODEL + """
 import threading
 from torch.profiler import profile, ProfilerActivity
@@ -214,7 +214,7 @@ def launch():
     x, mine = torch.ones(64, device="cuda"), torch.cuda.Stream()
     with torch.cuda.stream(mine):
         while not ends.is_set(): x.add_(1)
-if "PD_THREAD" in os.environ: threading.Thread(target=launch, daemon=True).start()
+for _ in range(int(os.environ.get("PD_THREADS", "0"))): threading.Thread(target=launch, daemon=True).start()
 theirs = []
 for i in range(times):
     with profile(activities=[ProfilerActivity.CUDA]) as p:
@@ -228,9 +228,10 @@ print(min(theirs))
     first, second, last = (kernels(x[1], "step") for x in (none, one, many))
     check("torch.profiler 30 times: it saw each", none[0] == many[0] != "", f"{none[0].strip()} {many[0].strip()} {many[2][-300:]}")
     check("torch.profiler 30 times: so did we in between", last - first == 29 * (second - first) > 0, f"{first} {second} {last}")
-    out, t, words, _ = run(code, PD_TIMES=10, PD_THREAD=1)
-    check("torch.profiler 10 times beside a thread that launches", int(out or 0) >= int(none[0]) and
-          kernels(t, "step") >= first + 9 * (second - first), f"{out.strip()} {kernels(t, 'step')} {words[-300:] if not out else ''}")
+    for threads in (1, 4):
+        out, t, words, _ = run(code, PD_TIMES=10, PD_THREADS=threads)
+        check(f"torch.profiler 10 times beside {threads} threads that launch", int(out or 0) >= int(none[0]) and
+              kernels(t, "step") >= first + 9 * (second - first), f"{out.strip()} {kernels(t, 'step')} {words[-300:] if not out else ''}")
 
 
 def profiler_beside():
@@ -385,8 +386,9 @@ def timeline():
     subprocess.run([VIEW, "export", "x", "-f", "chrome_trace", "-o", place / "x.json"], env=env, timeout=120)
     events = json.loads((place / "x.json").read_text())["traceEvents"]
     ops = [e for e in events if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
-    check("timeline: as many operations as the tree", len(ops) == sum(n for n, _ in t.values()) > 10000, f"{len(ops)}")
-    ns = abs(sum(e["dur"] for e in ops) * 1e3 / sum(ns for _, ns in t.values()) - 1)
+    run_ = [e for e in ops if e["cat"] == "kernel"]
+    check("timeline: as many kernels as the tree", len(run_) == sum(n for n, _ in t.values()) > 10000, f"{len(run_)}")
+    ns = abs(sum(e["dur"] for e in run_) * 1e3 / sum(ns for _, ns in t.values()) - 1)
     check("timeline: their times", ns < 1e-6, f"apart by {ns:.1e}")
     ends = {ph: {e["id"]: e["ts"] for e in events if e["ph"] == ph} for ph in "sf"}
     late = [ends["f"][i] - ts for i, ts in ends["s"].items()]
@@ -401,6 +403,39 @@ def timeline():
     scopes = sum(e.get("cat") == "scope" for e in events)
     check("timeline: at most 8 bytes a kernel with its launch", bytes_ / len(ops) <= 8,
           f"{bytes_ / len(ops):.2f} with {scopes / len(ops):.2f} scopes each")
+
+
+def worker():
+    """A worker process that multiprocessing made is killed: what it launched is stored or said lost."""
+    code = """
+import multiprocessing, time, torch, protond
+def work(count):
+    x = torch.zeros(64, device="cuda")
+    while True:
+        with protond.scope("worker"):
+            for _ in range(1000): x.add_(1)
+        torch.cuda.synchronize()
+        count.value += 1000
+if __name__ == "__main__":
+    ctx = multiprocessing.get_context("spawn")
+    count = ctx.Value("q", 0)
+    p = ctx.Process(target=work, args=(count,)); p.start()
+    x = torch.zeros(64, device="cuda")
+    with protond.scope("main"):
+        for _ in range(5000): x.add_(1)
+    while count.value < 50000: time.sleep(0.01)
+    p.kill(); p.join()
+    with protond.scope("after"):
+        for _ in range(100): x.add_(1)
+    torch.cuda.synchronize()
+    print(count.value)
+"""
+    out, t, words, _ = run(code, "-k", "none", PYTHONPATH=DIR / "lib/protond/python")
+    lost = re.search(r"(\d[\d,]*) (?:launches )?unmatched", words)
+    lost = int(lost.group(1).replace(",", "")) if lost else 0
+    n = kernels(t, "worker")
+    check("a worker killed: stored + said lost = launched", 0 <= n + lost - int(out) <= 1000, f"{n} + {lost}, counted {out.strip()}: {words[:300]}")
+    check("a worker killed: the others' launches", (kernels(t, "main"), kernels(t, "after")) == (5000, 100))
 
 
 def ranks():
@@ -427,4 +462,4 @@ dist.destroy_process_group()
 
 
 judge((named, epochs, backward_by_module, profiler_inside, profiler_cycles, profiler_beside,
-       taken, sampling, compiled, operators, pause_resume, devices, timeline, ranks), sys.argv[2:])
+       taken, sampling, compiled, operators, pause_resume, devices, timeline, worker, ranks), sys.argv[2:])

@@ -2,6 +2,7 @@
  * names. */
 #include "quick.h"
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -286,6 +287,114 @@ START_TEST(threads_lose_no_count)
 }
 END_TEST
 
+/* --- taking CUPTI out --- */
+
+static sem_t wanted;
+static _Atomic uint32_t finalized;
+
+static int f_callback(uint32_t on, void *s, uint32_t domain, uint32_t cbid)
+{
+	(void)on, (void)s, (void)domain, (void)cbid;
+	return 0;
+}
+
+static int f_domain(uint32_t on, void *s, uint32_t domain)
+{
+	(void)s;
+	ck_assert_uint_eq(domain, DOMAIN_RUNTIME);
+	if (on != 0)
+		(void)sem_post(&wanted);
+	return 0;
+}
+
+static int f_unsubscribe(void *s)
+{
+	(void)s;
+	return 0;
+}
+
+static int f_finalize(void)
+{
+	atomic_fetch_add(&finalized, 1);
+	return 0;
+}
+
+static void *leaver(void *arg)
+{
+	*(bool *)arg = cupti_finalize_in_call(*(bool *)arg ? 60000 : 1);
+	return NULL;
+}
+
+static pthread_t leave(bool *waits_then_done)
+{
+	pthread_t t;
+
+	cupti.api.enable_callback = f_callback;
+	cupti.api.enable_domain = f_domain;
+	cupti.api.unsubscribe = f_unsubscribe;
+	cupti.api.finalize = f_finalize;
+	atomic_store(&cupti.level, LEVEL_NONE);
+	ck_assert_int_eq(sem_init(&wanted, 0, 0), 0);
+	ck_assert_int_eq(pthread_create(&t, NULL, leaver, waits_then_done), 0);
+	ck_assert_int_eq(sem_wait(&wanted), 0);
+	return t;
+}
+
+static void left(pthread_t t, const bool *done, uint32_t times)
+{
+	ck_assert_int_eq(pthread_join(t, NULL), 0);
+	ck_assert(*done);
+	ck_assert_uint_eq(atomic_load(&finalized), times);
+	core.recs = 0;
+	atomic_store(&cupti.level, LEVEL_ON);
+	api(LAUNCH, 9); /* records as before */
+	ck_assert_uint_eq(fake_records(REC_LAUNCH), 1);
+}
+
+static void runtime(enum cupti_site site)
+{
+	const struct cupti_callback d = {.site = site};
+
+	cupti_on_callback(NULL, DOMAIN_RUNTIME, 211, &d);
+}
+
+/* At the end of a call inside of another, CUPTI would never see the other's end. */
+START_TEST(taken_out_at_the_end_of_an_outermost_call)
+{
+	bool done = true;
+	pthread_t t = leave(&done);
+	int i;
+
+	runtime(SITE_ENTER);
+	for (i = 0; i < 100; i++)
+		api(LAUNCH, 1);
+	ck_assert_uint_eq(atomic_load(&finalized), 0);
+	runtime(SITE_EXIT);
+	left(t, &done, 1);
+
+	done = true; /* the runtime's call had begun before anybody looked */
+	t = leave(&done);
+	driver(LAUNCH, SITE_EXIT, 1, 0);
+	api(LAUNCH, 1);
+	api(LAUNCH, 1);
+	ck_assert_uint_eq(atomic_load(&finalized), 1);
+	runtime(SITE_EXIT);
+	left(t, &done, 2);
+
+	done = true; /* a program without the runtime */
+	t = leave(&done);
+	for (i = 0; i < 16 && atomic_load(&finalized) == 2; i++)
+		api(LAUNCH, 1);
+	left(t, &done, 3);
+
+	done = false; /* nobody calls */
+	t = leave(&done);
+	ck_assert_int_eq(pthread_join(t, NULL), 0);
+	ck_assert(!done);
+	ck_assert_uint_eq(atomic_load(&finalized), 3);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("cupti_callback");
@@ -307,6 +416,7 @@ int main(void)
 	tcase_add_test(t, gone_text_does_not_crash);
 	tcase_add_test(t, crowded_symbols_stay_right);
 	tcase_add_test(t, threads_lose_no_count);
+	tcase_add_test(t, taken_out_at_the_end_of_an_outermost_call);
 	tcase_set_timeout(t, 120);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);
