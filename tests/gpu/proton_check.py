@@ -118,14 +118,14 @@ def timed(what, f):
     t = time.perf_counter_ns(); f(); print(what, "ns", time.perf_counter_ns() - t)
 def session(launches):
     bare = best(launch, 500); print("bare launch ns", bare)
-    proton.start(sys.argv[1], hook="triton")
+    it = proton.start(sys.argv[1], hook="triton")
     none = best(empty, 10000)
     print("scope ns", best(scope, 500) - none); print("scope with a metric ns", best(metric, 500) - none)
     print("launch with the hook, added ns", best(launch, 500) - bare)
     op(100000); torch.cuda.synchronize(); before = rss()
     if launches: op(launches); torch.cuda.synchronize(); print(f"memory of {launches} launches KiB", rss() - before)
     if proton.__name__ == "protond":
-        timed("data.get", lambda: proton.data.get(0)); timed("data.get_msgpack", lambda: proton.data.get_msgpack(0))
+        timed("data.get", lambda: proton.data.get(it)); timed("data.get_msgpack", lambda: proton.data.get_msgpack(it))
     timed(f"finalize after {100000 + launches} launches", proton.finalize)
     for context in ("shadow", "python"):
         proton.start(sys.argv[1] + context, context=context)
