@@ -13,7 +13,7 @@ VERSION   := $(shell sed -n 's/^.define PROTOND_VERSION "\(.*\)"/\1/p' libclient
 # What a fresh Debian 12 machine lacks: to build and run, and to check besides.
 APT_BUILD := gcc make pkg-config libc6-dev libuv1-dev libmsgpack-dev libsqlite3-dev libzstd-dev libjansson-dev \
 	libpcre2-dev python3-dev
-APT_CHECK := g++ clang clang-format libclang-rt-14-dev check python3 python3-pytest python3-pytest-xdist python3-msgpack python3-pandas python3-venv python3-pip pmccabe binutils man-db git systemd strace valgrind
+APT_CHECK := g++ clang clang-format libclang-rt-14-dev check python3 python3-pytest python3-pytest-xdist python3-msgpack python3-pandas python3-venv python3-pip pmccabe binutils man-db git systemd strace valgrind spin tcc
 
 # SAN=address,undefined or SAN=thread builds everything under it, in a folder of its own.
 ifneq ($(SAN),)
@@ -235,17 +235,22 @@ $(BENCH): $(B)/bench/%: tests/bench/%.c $(B)/lib/libprotond.so $(B)/ar/libdaemon
 		-Wl,-rpath,'$$ORIGIN/../lib' -o $@ $< $(filter %.a,$^) -L$(B)/lib -lprotond $(LIB_CHECK) $(LIB_DAEMON) -lm
 
 # Programs that the scenarios drive.
-SCENARIO := job load pins
+SCENARIO := job load pins storm storm_signal storm_fork storm_load storm_limit
 tests: $(SCENARIO:%=$(B)/tests/%)
 $(SCENARIO:%=$(B)/tests/%): $(B)/tests/%: tests/scenario/%.c $(B)/lib/libprotond.so $(B)/flags
 	@mkdir -p $(@D)
 	$(CC) -Ilibclient $(ALL_CFLAGS) $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/../lib' -o $@ $< \
 		-L$(B)/lib -lprotond -lpthread
-# Preloaded into a daemon; a sanitizer has its own malloc.
+# fault.so is preloaded into a daemon, and the others fill a job: a sanitizer has its own malloc, and its
+# own thread-local memory.
+TLS := 8 64 1024
 ifeq ($(SAN),)
-tests: $(B)/tests/fault.so
+tests: $(B)/tests/fault.so $(B)/tests/cut.so $(TLS:%=$(B)/tests/storm_tls%.so)
 endif
-$(B)/tests/fault.so: tests/scenario/fault.c $(B)/flags
+$(TLS:%=$(B)/tests/storm_tls%.so): $(B)/tests/storm_tls%.so: tests/scenario/storm_tls.c $(B)/flags
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -DBYTES=$* -fvisibility=default $(ALL_LDFLAGS) -shared -o $@ $<
+$(B)/tests/fault.so $(B)/tests/cut.so: $(B)/tests/%.so: tests/scenario/%.c $(B)/flags
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -fvisibility=default $(ALL_LDFLAGS) -shared -o $@ $< -ldl
 

@@ -13,6 +13,7 @@
 #define PROTOND_CORE_H
 
 #include <errno.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -141,7 +142,8 @@ static inline uint64_t agent_clock_inline(void)
 /* --- sync.c: futex, and the lock of cold paths ---------------------------------------------------
  */
 
-void agent_lock(_Atomic uint32_t *lock);
+void agent_lock_tables(sigset_t *ret_mask); /* core.table_lock, and no signal meanwhile */
+void agent_unlock_tables(const sigset_t *mask);
 bool agent_lock_for(_Atomic uint32_t *lock, uint32_t timeout_ms);
 void agent_unlock(_Atomic uint32_t *lock);
 void agent_wait(_Atomic uint32_t *word, uint32_t seen, int64_t timeout_ms); /* < 0: for ever */
@@ -151,6 +153,8 @@ void agent_wake(_Atomic uint32_t *word);
  */
 
 int ring_make(const struct engine_open *o, char *text);
+void ring_unmake(void); /* before anybody has seen it: the file too */
+void ring_budget(void); /* when no further lane was to be had: perhaps there is room again */
 /* Backs a range of the ring file with memory, so that a store to it cannot fault. -ENOSPC, -EBADF.
  */
 int ring_back(uint64_t offset, uint64_t bytes);
@@ -171,8 +175,10 @@ uint32_t table_scope(uint32_t parent, uint32_t local, bool *ret_keep);
  */
 
 int lane_init(void);
-struct lane *lane_claim(uint32_t tid, bool own_name); /* [any] NULL: none to be had */
+void lane_fini(void);
+void lane_claim(uint32_t tid, bool own_name, void **ret_lane); /* [any] as it was: none to be had */
 void lane_release(struct lane *l, bool reuse);
+void lane_sweep(void); /* [agent] when there is none left: those whose thread gave none back */
 bool lane_slow(struct lane *l, uint32_t bytes); /* [any] counts a refusal */
 /* [any] Room for a record, after LOST has told what was refused before; counts nothing. */
 bool lane_room(struct lane *l, uint32_t bytes);
@@ -249,6 +255,8 @@ static inline void guard_out(struct pd_thread *t)
 /* [any] The thread is marked as inside. True: whoever was is gone (a longjmp() out of a signal
  * handler), and the mark is taken back. */
 bool guard_heal(struct pd_thread *t);
+/* [any] Counts an event that came while its own thread was inside. */
+void guard_refused(struct pd_thread *t);
 /* [any] With the guard held: t has a lane and paths of this recording. False: it gets no lane. */
 bool scope_sync(struct pd_thread *t);
 

@@ -20,21 +20,26 @@
 
 struct core core = {.fd = -1};
 
-static void wipe(void)
+/* A child forked by a signal handler returns into the call that it interrupted, with the parent's
+ * ring under it. */
+static void in_child(void)
 {
 	memset(&agent_page, 0, sizeof(agent_page));
+	ring_forget();
 }
 
-/* Where the kernel cannot wipe the page at fork(), fork()'s own hook does; a raw clone() is then
- * not covered. */
-static int wipe_on_fork(void)
+/* The kernel wipes the page at fork(), where it can, and fork()'s own hook does the rest; a raw
+ * clone() is not covered by that. */
+static int forget_on_fork(void)
 {
 	static bool hooked;
+	int r = 0;
 
-	if (madvise(&agent_page, sizeof(agent_page), MADV_WIPEONFORK) == 0 || hooked)
-		return 0;
-	hooked = true;
-	return -pthread_atfork(NULL, NULL, wipe);
+	(void)madvise(&agent_page, sizeof(agent_page), MADV_WIPEONFORK);
+	if (!hooked)
+		r = -pthread_atfork(NULL, NULL, in_child);
+	hooked = r == 0;
+	return r;
 }
 
 /* Everything that was the parent's: its ring must not be touched, its threads are not here. */
@@ -82,6 +87,20 @@ static int make(const struct engine_open *o, char *text)
 	return 0;
 }
 
+static int start(char *text)
+{
+	int r;
+
+	generation_set(0);
+	HOT->opened = 1;
+	r = worker_start();
+	if (r < 0) {
+		HOT->opened = 0;
+		(void)snprintf(text, 256, "cannot start the agent's thread: %s", strerror(-r));
+	}
+	return r;
+}
+
 static int engine_open(const struct protond_host *host, const struct engine_open *o, char *text)
 {
 	int r;
@@ -98,17 +117,14 @@ static int engine_open(const struct protond_host *host, const struct engine_open
 	}
 	forget_parent();
 	core.host = host;
-	r = wipe_on_fork();
+	r = forget_on_fork();
 	if (r == 0)
 		r = make(o, text);
-	if (r < 0)
-		return r;
-	generation_set(0);
-	HOT->opened = 1;
-	r = worker_start();
+	if (r == 0)
+		r = start(text);
 	if (r < 0) {
-		HOT->opened = 0;
-		(void)snprintf(text, 256, "cannot start the agent's thread: %s", strerror(-r));
+		lane_fini();
+		ring_unmake();
 	}
 	return r;
 }

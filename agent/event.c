@@ -36,8 +36,7 @@ static void span_put(struct lane *l, uint64_t context, uint64_t begin)
 static bool event_in(struct pd_thread *t)
 {
 	if (t->busy != 0 && !guard_heal(t)) {
-		if (t->engine != NULL)
-			lane_nested(t->engine);
+		guard_refused(t);
 		return false;
 	}
 	guard_in(t);

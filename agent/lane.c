@@ -177,7 +177,8 @@ static struct lane *lane_left(void)
 	return NULL;
 }
 
-static void lane_own(struct lane *l, uint32_t tid, const char *name)
+/* With the lock: the daemon looks no further than one lane beyond the last that has an owner. */
+static void lane_own(struct lane *l, uint32_t tid, uint32_t name)
 {
 	struct ring_lane *s = l->shared;
 	const uint32_t gen = atomic_load_explicit(&s->generation, memory_order_relaxed) + 1;
@@ -189,67 +190,123 @@ static void lane_own(struct lane *l, uint32_t tid, const char *name)
 	atomic_store_explicit(&s->generation, gen, memory_order_relaxed);
 	/* release: tid and generation are the new owner's */
 	atomic_store_explicit(&s->state, LANE_LIVE, memory_order_release);
-	r.hdr = REC_HDR(sizeof(r), REC_THREAD, 0, 0, agent_name(name, strlen(name)));
+	r.hdr = REC_HDR(sizeof(r), REC_THREAD, 0, 0, name);
 	(void)lane_put(l, &r, sizeof(r));
 }
 
-struct lane *lane_claim(uint32_t tid, bool own_name)
+void lane_claim(uint32_t tid, bool own_name, void **ret_lane)
 {
 	char name[16] = "protond";
 	struct lane *l;
+	sigset_t mask;
+	uint32_t id;
 
 	if (core.lanes == NULL)
-		return NULL;
+		return;
 	/* relaxed, both: a wrong guess is set right under the lock or at the next event */
 	if (atomic_load_explicit(&core.n_free, memory_order_relaxed) == 0 &&
 		core.lanes_used >= core.lanes_backed_max)
-		return NULL;
-	agent_lock(&core.table_lock);
+		return;
+	if (own_name)
+		(void)prctl(PR_GET_NAME, name, 0, 0, 0);
+	id = agent_name(name, strlen(name));
+	agent_lock_tables(&mask);
 	l = lane_left();
 	if (l == NULL)
 		l = lane_fresh();
-	agent_unlock(&core.table_lock);
-	if (l == NULL)
-		return NULL;
-	if (own_name)
-		(void)prctl(PR_GET_NAME, name, 0, 0, 0);
-	lane_own(l, tid, name);
-	return l;
+	if (l != NULL) {
+		lane_own(l, tid, id);
+		*ret_lane = l; /* before a handler may jump away with it */
+	}
+	agent_unlock_tables(&mask);
+}
+
+static void lane_free(const struct lane *l)
+{
+	const uint32_t n = atomic_load_explicit(&core.n_free, memory_order_relaxed);
+
+	core.free_lane[n] = l->index;
+	atomic_store_explicit(&core.n_free, n + 1, memory_order_relaxed);
+}
+
+/* A thread that left by the bare system call, or whose last destructor a signal handler with scopes
+ * has outlived. The main thread is never gone before the process. */
+static bool owner_is_gone(const struct lane *l)
+{
+	/* acquire: tid is this owner's; pairs with the release in lane_own() */
+	if (l == core.agent ||
+		atomic_load_explicit(&l->shared->state, memory_order_acquire) != LANE_LIVE)
+		return false;
+	return syscall(SYS_tgkill, getpid(),
+		       atomic_load_explicit(&l->shared->tid, memory_order_relaxed), 0) < 0 &&
+	       errno == ESRCH;
+}
+
+void lane_sweep(void)
+{
+	sigset_t mask;
+
+	if (atomic_load_explicit(&core.n_free, memory_order_relaxed) != 0 ||
+		core.lanes_used < core.lanes_backed_max)
+		return;
+	agent_lock_tables(&mask);
+	for (uint32_t i = 0; i < core.lanes_used; i++) {
+		const struct lane *l = &core.lanes[i];
+
+		if (!owner_is_gone(l))
+			continue;
+		atomic_store_explicit(&l->shared->state, LANE_EXITED, memory_order_release);
+		lane_free(l);
+	}
+	agent_unlock_tables(&mask);
 }
 
 /* The main thread's cache knows scopes at the root, which others stand elsewhere with: not reused.
  */
 void lane_release(struct lane *l, bool reuse)
 {
-	uint32_t n;
+	sigset_t mask;
 
 	/* release: all that this owner wrote, the now block included, is there */
 	atomic_store_explicit(&l->shared->state, LANE_EXITED, memory_order_release);
 	if (!reuse)
 		return;
-	agent_lock(&core.table_lock);
-	n = atomic_load_explicit(&core.n_free, memory_order_relaxed);
-	core.free_lane[n] = l->index;
-	atomic_store_explicit(&core.n_free, n + 1, memory_order_relaxed);
-	agent_unlock(&core.table_lock);
+	agent_lock_tables(&mask);
+	lane_free(l);
+	agent_unlock_tables(&mask);
+}
+
+static uint64_t lanes_bytes(void)
+{
+	return ring_page_up((uint64_t)core.n_lanes * sizeof(struct lane));
+}
+
+static uint64_t all_bytes(void)
+{
+	return lanes_bytes() + (uint64_t)core.n_lanes * sizeof(uint32_t);
 }
 
 int lane_init(void)
 {
-	const uint64_t lanes = ring_page_up((uint64_t)core.n_lanes * sizeof(struct lane));
-	const uint64_t bytes = lanes + (uint64_t)core.n_lanes * sizeof(uint32_t);
-	void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+	void *p = mmap(NULL, all_bytes(), PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (p == MAP_FAILED)
 		return -ENOMEM;
 	core.lanes = p;
-	core.free_lane = (uint32_t *)(void *)((unsigned char *)p + lanes);
+	core.free_lane = (uint32_t *)(void *)((unsigned char *)p + lanes_bytes());
 	core.lanes_used = 0;
 	if (core.n_lanes < core.lanes_backed_max)
 		core.lanes_backed_max = core.n_lanes;
 	atomic_store_explicit(&core.n_free, 0, memory_order_relaxed);
 	return 0;
+}
+
+void lane_fini(void)
+{
+	if (core.lanes != NULL)
+		(void)munmap(core.lanes, all_bytes());
+	core.lanes = NULL;
 }
 
 /* --- what backends write --------------------------------------------------------------------- */

@@ -136,6 +136,21 @@ static uint32_t lane_budget(int fd, uint32_t lane_bytes)
 	return (uint32_t)(budget / lane_bytes);
 }
 
+void ring_budget(void)
+{
+	const uint32_t used = atomic_load_explicit(&core.lanes_used, memory_order_relaxed);
+	const uint64_t all = LANE_BUDGET / core.lane_bytes;
+	uint64_t max = used;
+
+	if (used < atomic_load_explicit(&core.lanes_backed_max, memory_order_relaxed))
+		return;
+	max += lane_budget(core.fd, core.lane_bytes);
+	max = max < all ? max : all;
+	max = max < core.n_lanes ? max : core.n_lanes;
+	if (max > used)
+		atomic_store_explicit(&core.lanes_backed_max, (uint32_t)max, memory_order_relaxed);
+}
+
 int ring_back(uint64_t offset, uint64_t bytes)
 {
 	struct stat st;
@@ -241,14 +256,17 @@ static int map_ctl(void)
 	return 0;
 }
 
-static void undo(void)
+void ring_unmake(void)
 {
+	if (core.ctl != NULL)
+		(void)munmap(core.ctl, core.ctl_bytes);
 	if (core.header != NULL)
 		(void)munmap(core.header, core.at.file_bytes);
 	if (core.fd >= 0 && core.named)
 		(void)unlink(ring_path);
 	if (core.fd >= 0)
 		(void)close(core.fd);
+	core.ctl = NULL;
 	core.header = NULL;
 	core.counts = NULL;
 	core.fd = -1;
@@ -266,6 +284,7 @@ int ring_make(const struct engine_open *o, char *text)
 		return words(text, -EFBIG,
 			"the limit on file sizes (ulimit -f) leaves no room for a ring");
 	core.header = NULL;
+	core.ctl = NULL;
 	core.fd = make_file(o->rings_dir);
 	if (core.fd < 0)
 		return words(text, core.fd, "cannot make the ring");
@@ -276,7 +295,7 @@ int ring_make(const struct engine_open *o, char *text)
 	if (r == 0)
 		r = map_ctl();
 	if (r < 0) {
-		undo();
+		ring_unmake();
 		return words(text, r, "no memory for the ring (is the tmpfs full?)");
 	}
 	return 0;

@@ -208,10 +208,10 @@ __attribute__((cold, noinline)) bool scope_sync(struct pd_thread *t)
 	uint32_t path;
 
 	if (l == NULL) {
-		l = lane_claim(t->tid, true);
+		lane_claim(t->tid, true, &t->engine);
+		l = t->engine;
 		if (l == NULL)
 			return false;
-		t->engine = l;
 		l->inherited = t->is_main != 0 ? PATH_ROOT : follow(NULL);
 	}
 	if (t->base_depth > kept)
@@ -287,10 +287,15 @@ static void enter_with(struct pd_thread *t, struct lane *l, uint32_t name)
 	now_close(n, seq);
 }
 
-/* The handler's scopes are kept like quiet ones; scope_sync() gives them paths if they stay. */
+/* The handler's scopes are kept like quiet ones; scope_sync() gives them paths if they stay,
+ * because the handler jumps away. */
 static void nested_enter(struct pd_thread *t, uint32_t name)
 {
+	const uint32_t depth = t->depth;
+
 	quiet_enter(t, name);
+	if (depth < STACK_MAX && HOT->cpu != CPU_OFF)
+		t->frame[depth].begin = agent_clock_inline();
 	t->generation = 0;
 }
 
@@ -439,8 +444,8 @@ __attribute__((cold, noinline)) static void exit_cold(struct pd_thread *t, uint3
 	if (t->depth == 0)
 		return;
 	if (t->busy != 0 && !guard_heal(t)) {
-		if (t->engine != NULL && HOT->cpu != CPU_OFF)
-			lane_nested(t->engine);
+		if (HOT->cpu != CPU_OFF)
+			guard_refused(t);
 		quiet_exit(t);
 		t->generation = 0;
 	} else if (HOT->generation == 0) {
@@ -577,6 +582,8 @@ uint32_t agent_python(void)
 
 /* --- the end of a thread --------------------------------------------------------------------- */
 
+/* The guard is not given back: a signal handler on this thread would claim another lane for a block
+ * that is done with. libprotond makes a new block for what comes later. */
 void scope_thread_exit(struct pd_thread *t)
 {
 	struct lane *l;
@@ -586,6 +593,7 @@ void scope_thread_exit(struct pd_thread *t)
 	t->busy = 0;
 	if (t->depth > 0)
 		scope_unwind(t, 0);
+	guard_in(t);
 	l = t->engine;
 	t->engine = NULL;
 	t->generation = 0;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT. sync.c: waiting: a futex, and the lock of the engine's cold paths.
- * The lock is one word, so a forked child makes it free by storing 0. */
+ * The lock is one word, so a forked child makes it free by storing 0. The lock of the tables is
+ * held with signals blocked: a handler on the same thread would wait for ever, and one that jumps
+ * away would leave it held for ever. */
 #include "core.h"
 
 #include <limits.h>
@@ -54,9 +56,19 @@ bool agent_lock_for(_Atomic uint32_t *lock, uint32_t timeout_ms)
 	return true;
 }
 
-void agent_lock(_Atomic uint32_t *lock)
+void agent_lock_tables(sigset_t *ret_mask)
 {
-	(void)agent_lock_for(lock, UINT32_MAX);
+	sigset_t all;
+
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_SETMASK, &all, ret_mask);
+	(void)agent_lock_for(&core.table_lock, UINT32_MAX);
+}
+
+void agent_unlock_tables(const sigset_t *mask)
+{
+	agent_unlock(&core.table_lock);
+	(void)pthread_sigmask(SIG_SETMASK, mask, NULL);
 }
 
 void agent_unlock(_Atomic uint32_t *lock)

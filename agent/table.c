@@ -3,9 +3,8 @@
  *
  * An entry is written whole, then the table's count is stored (release), then its id goes into the
  * hash (release). Whoever finds an id finds a complete entry; the daemon reads entries below the
- * count only. Look-ups take no lock; insertion takes core.table_lock, and every thread that may be
- * interrupted by a signal holds its guard then, so a handler never waits for the frame it
- * interrupted. Nothing is ever removed.
+ * count only. Look-ups take no lock; insertion takes core.table_lock, with signals blocked, so a
+ * handler never waits for the frame it interrupted. Nothing is ever removed.
  *
  * Laws (the daemon checks them): parent < own id; depth = parent's + 1 <= PATH_DEPTH_MAX; at most
  * PATH_CHILDREN_MAX children of a path besides its (other); the last PATH_OTHER_RESERVE entries are
@@ -125,14 +124,15 @@ static uint32_t name_get(const char *text, uint32_t bytes)
 {
 	const uint64_t hash = name_hash(text, bytes);
 	uint32_t slot, id = name_find(hash, text, bytes, &slot);
+	sigset_t mask;
 
 	if (id != UINT32_MAX)
 		return id;
-	agent_lock(&core.table_lock);
+	agent_lock_tables(&mask);
 	id = name_find(hash, text, bytes, &slot);
 	if (id == UINT32_MAX)
 		id = name_insert(hash, text, bytes, slot);
-	agent_unlock(&core.table_lock);
+	agent_unlock_tables(&mask);
 	return id;
 }
 
@@ -262,15 +262,16 @@ static uint32_t path_make(uint32_t parent, enum path_kind kind, uint32_t name, b
 static uint32_t path_child(uint32_t parent, enum path_kind kind, uint32_t name, bool *ret_refused)
 {
 	uint32_t slot, id;
+	sigset_t mask;
 
 	if (path_at(parent)->depth >= PATH_DEPTH_MAX)
 		return parent;
 	id = path_find(parent, (uint16_t)kind, name, &slot);
 	if (id != UINT32_MAX)
 		return id;
-	agent_lock(&core.table_lock);
+	agent_lock_tables(&mask);
 	id = path_make(parent, kind, name, ret_refused);
-	agent_unlock(&core.table_lock);
+	agent_unlock_tables(&mask);
 	if (*ret_refused)
 		agent_count(&core.counts->paths_refused, 1);
 	return id;
@@ -341,8 +342,9 @@ uint32_t agent_config(const struct ring_config *c)
 {
 	struct ring_config *all = (struct ring_config *)(void *)at(core.at.configs);
 	uint32_t id = UINT32_MAX, n, i = (uint32_t)mix(name_hash(c, sizeof(*c)));
+	sigset_t mask;
 
-	agent_lock(&core.table_lock);
+	agent_lock_tables(&mask);
 	n = atomic_load_explicit(&core.counts->configs, memory_order_relaxed);
 	for (;; i++) {
 		const uint32_t v = atomic_load_explicit(
@@ -365,7 +367,7 @@ uint32_t agent_config(const struct ring_config *c)
 			&tab.config_hash[i & tab.config_mask], n + 1, memory_order_relaxed);
 		id = n;
 	}
-	agent_unlock(&core.table_lock);
+	agent_unlock_tables(&mask);
 	return id;
 }
 
@@ -374,8 +376,9 @@ uint16_t agent_device(const struct ring_device *d)
 	struct ring_device *all = (struct ring_device *)(void *)at(core.at.devices);
 	uint16_t found = UINT16_MAX;
 	uint32_t n;
+	sigset_t mask;
 
-	agent_lock(&core.table_lock);
+	agent_lock_tables(&mask);
 	n = atomic_load_explicit(&core.counts->devices, memory_order_relaxed);
 	for (uint32_t i = 0; i < n && found == UINT16_MAX; i++)
 		if (memcmp(all[i].uuid, d->uuid, sizeof(d->uuid)) == 0)
@@ -388,7 +391,7 @@ uint16_t agent_device(const struct ring_device *d)
 		atomic_store_explicit(&core.counts->devices, n + 1, memory_order_release);
 		found = (uint16_t)n;
 	}
-	agent_unlock(&core.table_lock);
+	agent_unlock_tables(&mask);
 	return found;
 }
 

@@ -41,8 +41,12 @@ bool worker_in(uint32_t timeout_ms)
 {
 	if (!agent_lock_for(&core.backend_lock, timeout_ms))
 		return false;
-	if (core.agent == NULL)
-		core.agent = lane_claim(state.tid, false);
+	if (core.agent == NULL) {
+		void *l = NULL;
+
+		lane_claim(state.tid, false, &l);
+		core.agent = l;
+	}
 	agent_own = core.agent;
 	return true;
 }
@@ -146,8 +150,11 @@ static void work(void)
 	const uint32_t asked = atomic_load_explicit(&core.flush_asked, memory_order_relaxed);
 
 	if (HOT->generation != 0 &&
-		agent_monotonic_ns() - state.clock_at >= (CLOCK_MS - 1) * NS_PER_MS)
+		agent_monotonic_ns() - state.clock_at >= (CLOCK_MS - 1) * NS_PER_MS) {
 		worker_clock();
+		lane_sweep();
+		ring_budget();
+	}
 	if (gpu_is(GPU_ON) && (since_flush_ms() >= core.flush_ms || asked != core.flush_done))
 		flush_round();
 	else if (gpu_is(GPU_ON))

@@ -75,9 +75,9 @@ static void on_attach(struct conn *c, const struct message *m, struct err *e)
 		return;
 	}
 	if (m->attach.abi >> 16 != RING_ABI >> 16) {
-		(void)err_set(e, -EPROTO,
-			"libprotond has ABI %u, this protond %u; update the older of the two",
-			m->attach.abi >> 16, RING_ABI >> 16);
+		(void)err_set(e, -EPROTO, "libprotond has ABI %u, this protond %u; update %s",
+			m->attach.abi >> 16, RING_ABI >> 16,
+			m->attach.abi > RING_ABI ? "protond" : "the job's libprotond");
 		return;
 	}
 	c->attach = m->attach;
@@ -282,7 +282,9 @@ static void on_ring(struct conn *c, const struct message *m, int *fd, struct err
 			ctl < 0 ? err_set(&words, ctl, "the control file cannot be opened") : 0;
 	}
 	if (reply.code < 0) {
-		p->d.bad_rings++;
+		c->again = reply.code == -ENOSPC || reply.code == -EMFILE ||
+			   reply.code == -ENFILE || reply.code == -ENOMEM;
+		p->d.bad_rings += !c->again;
 		log_line(LOG_WARN, "ring_refused", "pid=%u uid=%u error=%d text=%s", c->pid, c->uid,
 			-reply.code, log_quote(quoted, sizeof(quoted), words.text));
 	} else {

@@ -14,6 +14,7 @@
 struct commit {
 	struct protond *p;
 	uint64_t position;
+	bool staged;         /* it holds what is staged, too */
 	store_done_fn *done; /* may be NULL */
 	void *arg;
 };
@@ -48,10 +49,13 @@ static void commit_on_stored(void *arg, int r, const struct err *e)
 
 	p->commits--;
 	p->commit_failed = r < 0;
+	p->d.store_trouble = r < 0 && e != NULL ? *e : (struct err){0};
 	if (r < 0) {
 		log_cause(&cause, LOG_ERR, "store_failed", "error=%d text=%s", -r,
 			log_quote(quoted, sizeof(quoted), e != NULL ? e->text : ""));
 	} else {
+		if (c->staged && p->stage_stored)
+			protond_unstage(p);
 		if (c->position > p->d.stored_position)
 			p->d.stored_position = c->position;
 		journal_forget(p->d.journal, p->d.stored_position, flight_bytes(p));
@@ -98,8 +102,10 @@ void daemon_commit(struct daemon *d, store_done_fn *done, void *arg)
 	int r;
 
 	put_cost(p);
-	/* The rows must not be ahead of the journal: their position is where a restart goes on. */
-	if (!protond_flush(p)) {
+	/* The rows must not be ahead of the journal: their position is where a restart goes on.
+	 * Where it cannot grow, perhaps because it holds so much that is not stored, what is staged
+	 * waits for this transaction and is never written. */
+	if (!protond_flush(p) && !journal_is_whole(d->journal)) {
 		commit_failed(done, arg, -ENOSPC,
 			"the journal cannot be written: the runtime directory's file system is "
 			"full");
@@ -112,8 +118,13 @@ void daemon_commit(struct daemon *d, store_done_fn *done, void *arg)
 		commit_failed(done, arg, r, "no memory for a transaction");
 		return;
 	}
+	p->stage_stored = p->journal_stuck;
 	batch.journal = journal_position(d->journal);
-	*c = (struct commit){.p = p, .position = batch.journal, .done = done, .arg = arg};
+	*c = (struct commit){.p = p,
+		.position = batch.journal,
+		.staged = p->stage_stored,
+		.done = done,
+		.arg = arg};
 	p->commits++;
 	p->last_commit_ns = mono_ns();
 	store_submit(d->store, &batch, commit_on_stored, c);
@@ -141,7 +152,7 @@ static void prune_on_done(void *arg, int r, const struct err *e)
 }
 
 struct prune {
-	int64_t before_ns;
+	int64_t now_ns, before_ns;
 	uint64_t bytes;
 	uint32_t n;
 };
@@ -149,8 +160,10 @@ struct prune {
 static int prune_work(struct sqlite3 *db, void *arg, struct err *e)
 {
 	struct prune *x = arg;
+	bool lasts;
+	int r = store_clock_lasts(db, x->now_ns, &lasts, e);
 
-	return store_prune(db, x->before_ns, x->bytes, &x->n, e);
+	return r < 0 ? r : store_prune(db, lasts ? x->before_ns : 0, x->bytes, &x->n, e);
 }
 
 /* Retention, once an hour. */
@@ -166,8 +179,9 @@ static void prune_if_due(struct protond *p, uint64_t now)
 	x = calloc(1, sizeof(*x));
 	if (x == NULL)
 		return;
+	x->now_ns = real_ns();
 	if (c->retention_days != 0 && c->retention_days < 100000)
-		x->before_ns = real_ns() - (int64_t)c->retention_days * 86400 * (int64_t)SECOND_NS;
+		x->before_ns = x->now_ns - (int64_t)c->retention_days * 86400 * (int64_t)SECOND_NS;
 	if (c->retention_mb < UINT64_MAX >> 20)
 		x->bytes = c->retention_mb << 20;
 	store_call(p->d.store, prune_work, x, prune_on_done);
@@ -187,7 +201,8 @@ void commit_periodic(struct protond *p)
 	flight_sample(p, now);
 	prune_if_due(p, now);
 	if (p->commits == 0 && store_queued(p->d.store) < QUEUED_MAX &&
-		(fold_has_news(p->d.fold) || p->commit_failed || ring_waits(p) ||
+		(fold_has_news(p->d.fold) || p->commit_failed || p->journal_stuck ||
+			ring_waits(p) ||
 			(fold_is_dirty(p->d.fold) && now - p->last_commit_ns > UPKEEP_NS)))
 		daemon_commit(&p->d, NULL, NULL);
 }

@@ -68,7 +68,7 @@ struct control {
 	gid_t group;      /* (gid_t)-1: there is none */
 	bool inherited;   /* the socket is the service manager's: its name stays */
 	struct client *clients;
-	uint32_t n_clients;
+	uint32_t n_clients, clients_max;
 	bool freeing;
 };
 
@@ -595,7 +595,7 @@ static void control_admit(struct control *control, int fd)
 		refuse(fd, -EPERM, "this protond belongs to another user",
 			"start your own: protonctl run");
 		(void)close(fd);
-	} else if (control->n_clients >= WIRE_CLIENTS_MAX ||
+	} else if (control->n_clients >= control->clients_max ||
 		   clients_of(control, peer.uid) >= CLIENTS_PER_UID ||
 		   client_new(control, fd, &peer) < 0) {
 		control->d->refused_connections++;
@@ -685,11 +685,15 @@ static gid_t group_id(void)
 int control_new(struct daemon *d, struct control **ret, struct err *e)
 {
 	struct control *control = calloc(1, sizeof(*control));
+	uint32_t jobs;
 	int r;
 
 	if (control == NULL)
 		return err_set(e, -ENOMEM, "out of memory");
 	control->d = d;
+	home_descriptors(&jobs, &control->clients_max);
+	if (control->clients_max > WIRE_CLIENTS_MAX)
+		control->clients_max = WIRE_CLIENTS_MAX;
 	control->group = group_id();
 	control->fd = home_inherited(RV_CONTROL_SOCK, SOCK_STREAM);
 	control->inherited = control->fd >= 0;

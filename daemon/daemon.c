@@ -78,28 +78,46 @@ int entry_put(struct protond *p, uint16_t type, const uint8_t ring[16], const vo
 	return entry_end(p, bytes);
 }
 
-bool protond_flush(struct protond *p)
+/* What was drained is durable: the jobs may have the room back. */
+static void release(struct protond *p)
 {
-	static struct log_cause cause;
 	struct ring *r;
-	int x = journal_flush(p->d.journal);
 
-	p->journal_stuck = x < 0;
-	if (x < 0) {
-		log_cause(&cause, LOG_ERR, "journal_full",
-			"error=%d dir=%s next=\"make room there\"", -x, p->d.runtime);
-		return false;
-	}
-	if (p->staged == 0)
-		return true;
 	p->staged = 0;
-	/* What was drained is durable: the jobs may have the room back. */
 	for (r = p->rings; r != NULL; r = r->next) {
 		if (r->state == RING_LIVE)
 			ring_release(r);
 		else if (r->state == RING_ENDED && r->end_position == 0)
 			r->end_position = journal_position(p->d.journal);
 	}
+}
+
+void protond_unstage(struct protond *p)
+{
+	p->stage_stored = p->journal_stuck = false;
+	p->d.journal_trouble = 0;
+	journal_unstage(p->d.journal);
+	release(p);
+	protond_hurry(p);
+}
+
+bool protond_flush(struct protond *p)
+{
+	static struct log_cause cause;
+	int x;
+
+	if (p->stage_stored)
+		return false;
+	x = journal_flush(p->d.journal);
+	p->journal_stuck = x < 0;
+	p->d.journal_trouble = x;
+	if (x < 0) {
+		log_cause(&cause, LOG_ERR, "journal_full",
+			"error=%d dir=%s next=\"make room there\"", -x, p->d.runtime);
+		return false;
+	}
+	if (p->staged != 0)
+		release(p);
 	return true;
 }
 
@@ -343,6 +361,7 @@ static int home_move(struct protond *p, struct err *e)
 			p->d.journal = old;
 			return r;
 		}
+		p->stage_stored = false; /* it goes with the old one */
 		journal_close(old);
 		daemon_commit(&p->d, NULL, NULL);
 	}

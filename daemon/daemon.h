@@ -64,8 +64,12 @@ struct daemon {
 	uint8_t boot_id[16], store_uuid[16];
 	uint64_t started_mono_ns, stored_position;
 	uint64_t refused_connections, bad_rings; /* for status */
-	struct export *exports;                  /* timelines being written */
-	bool no_exports;                         /* it ends: no further one is begun */
+	struct err
+		store_trouble;  /* likewise: why the last transaction failed; code 0: it did not */
+	int journal_trouble;    /* likewise: of the last flush */
+	char refused_text[256]; /* why the last one was */
+	struct export *exports; /* timelines being written */
+	bool no_exports;        /* it ends: no further one is begun */
 };
 
 /* --- daemon.c -----------------------------------------------------------------------------------
@@ -100,6 +104,9 @@ int64_t real_ns(void);
 /* The socket of this name that the service manager listens on for us (sd_listen_fds(3)), close-on-
  * exec and non-blocking; it is given once. -1: there is none. */
 int home_inherited(const char *name, int type);
+
+/* How many descriptors jobs and clients may take; the rest of the limit is our own. */
+void home_descriptors(uint32_t *ret_jobs, uint32_t *ret_clients);
 
 /* --- intake.c: agent.sock and the rings
  * ----------------------------------------------------------- */

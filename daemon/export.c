@@ -3,6 +3,7 @@
 #include "loop.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +18,7 @@
 
 #define EXPORT_BYTES_MAX (1ull << 30)
 #define BUSY_MS          2000
+#define TIMELINES_MAX    4u /* written at once; the others wait */
 #define ENDING           "protond is ending; the session is stored"
 
 /* NULL: the timeline, by a thread of its own, for it is long. */
@@ -36,10 +38,12 @@ struct export
 	export_done_fn *done;
 	void *arg;
 	/* a timeline */
-	uv_work_t work;
+	uv_thread_t thread;
+	uv_async_t async; /* its thread is done */
 	struct export *next;
 	struct err err;
 	int r, fd;
+	bool begun;
 	_Atomic bool cancelled;
 };
 
@@ -99,7 +103,8 @@ static void export_on_done(void *arg, int r, const struct err *e)
 	free(x);
 }
 
-/* --- a timeline: a thread of libuv's and a connection of its own, which hold up nobody */
+/* --- a timeline: a thread and a connection of its own, which hold up nobody. Not a thread of
+ * libuv's pool: that ends the process when there are no threads to be had. */
 
 /* What fwrite() ends in: a ceiling, and an end that can be asked for. */
 static ssize_t timeline_put(void *cookie, const char *bytes, size_t n)
@@ -135,9 +140,8 @@ static int timeline_write(struct export *x, struct sqlite3 *db, int64_t id)
 	return r;
 }
 
-static void timeline_work(uv_work_t *work)
+static void timeline_read(struct export *x)
 {
-	struct export *x = (struct export *)((char *)work - offsetof(struct export, work));
 	struct sqlite3 *db = NULL;
 	int64_t id;
 
@@ -159,21 +163,91 @@ static void timeline_work(uv_work_t *work)
 		x->r = memfd_seal(x->fd);
 }
 
-static void timeline_after(uv_work_t *work, int status)
+static void timeline_work(void *arg)
 {
-	struct export *x = (struct export *)((char *)work - offsetof(struct export, work)), **at;
+	struct export *x = arg;
+
+	timeline_read(x);
+	(void)uv_async_send(&x->async);
+}
+
+static void timeline_on_closed(uv_handle_t *h)
+{
+	free(h->data);
+}
+
+/* Off the list, its thread is over or never was: tells, and gives everything back. */
+static void timeline_end(struct export *x)
+{
+	struct export **at;
 
 	for (at = &x->d->exports; *at != x; at = &(*at)->next)
 		;
 	*at = x->next;
-	if (status < 0)
-		x->r = err_set(&x->err, status, ENDING);
 	x->result.fd = x->fd;
 	if (x->r < 0 && x->fd >= 0)
 		(void)close(x->fd);
 	if (x->r < 0 && x->err.code == 0)
 		(void)err_set(&x->err, x->r, "the timeline cannot be written: %s", strerror(-x->r));
-	export_on_done(x, x->r, &x->err);
+	x->done(x->arg, x->r, &x->err, x->r == 0 ? &x->result : NULL);
+	if (x->begun)
+		uv_close((uv_handle_t *)&x->async, timeline_on_closed);
+	else
+		free(x);
+}
+
+static void timelines_go(struct daemon *d);
+
+static void timeline_on_done(uv_async_t *async)
+{
+	struct export *x = async->data;
+	struct daemon *d = x->d;
+
+	(void)uv_thread_join(&x->thread);
+	timeline_end(x);
+	timelines_go(d);
+}
+
+/* Signals are the loop thread's. */
+static int timeline_begin(struct export *x)
+{
+	sigset_t all, old;
+	int r = uv_async_init(&x->d->loop, &x->async, timeline_on_done);
+
+	if (r < 0)
+		return r;
+	x->begun = true;
+	x->async.data = x;
+	(void)sigfillset(&all);
+	(void)pthread_sigmask(SIG_BLOCK, &all, &old);
+	r = uv_thread_create(&x->thread, timeline_work, x);
+	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	return r;
+}
+
+/* The oldest that waits is the last on the list. */
+static void timelines_go(struct daemon *d)
+{
+	struct export *x, *oldest;
+	uint32_t running;
+
+	do {
+		oldest = NULL;
+		running = 0;
+		for (x = d->exports; x != NULL; x = x->next) {
+			running += x->begun;
+			oldest = x->begun ? oldest : x;
+		}
+		if (oldest == NULL || running >= TIMELINES_MAX)
+			return;
+		oldest->r = d->no_exports ? err_set(&oldest->err, -ESHUTDOWN, ENDING)
+					  : timeline_begin(oldest);
+		if (oldest->r < 0 && oldest->err.code == 0)
+			(void)err_set(&oldest->err, oldest->r,
+				"no thread to write the timeline: %s", uv_strerror(oldest->r));
+		if (oldest->r < 0)
+			timeline_end(oldest);
+	} while (true);
 }
 
 void export_stop(struct daemon *d)
@@ -181,10 +255,8 @@ void export_stop(struct daemon *d)
 	struct export *x;
 
 	d->no_exports = true;
-	for (x = d->exports; x != NULL; x = x->next) {
+	for (x = d->exports; x != NULL; x = x->next)
 		x->cancelled = true;
-		(void)uv_cancel((uv_req_t *)&x->work);
-	}
 	while (d->exports != NULL)
 		(void)uv_run(&d->loop, UV_RUN_ONCE);
 }
@@ -204,7 +276,7 @@ static void export_on_stored(void *arg, int r, const struct err *e)
 	} else {
 		x->next = x->d->exports;
 		x->d->exports = x;
-		(void)uv_queue_work(&x->d->loop, &x->work, timeline_work, timeline_after);
+		timelines_go(x->d);
 	}
 }
 

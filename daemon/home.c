@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -323,6 +324,20 @@ int home_inherited(const char *name, int type)
 		return first + i;
 	}
 	return -1;
+}
+
+#define FDS_OWN 22u /* sockets, loop, journal, database, directories */
+
+void home_descriptors(uint32_t *ret_jobs, uint32_t *ret_clients)
+{
+	struct rlimit l;
+	uint32_t n = 1u << 20, rest;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < n)
+		n = (uint32_t)l.rlim_cur;
+	*ret_clients = n / 8;
+	rest = FDS_OWN + n / 8 + (n / 16 < 32 ? n / 16 : 32); /* what an export takes for a while */
+	*ret_jobs = n > rest ? n - rest : 0;
 }
 
 uint64_t home_watchdog_ns(void)

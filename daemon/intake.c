@@ -96,6 +96,8 @@ void conn_refuse(struct conn *c, const struct err *e)
 	(void)snprintf(m.text, sizeof(m.text), "%.255s", e->text);
 	(void)conn_send(c, &m, sizeof(m), RV_REFUSED, -1);
 	c->in->p->d.refused_connections++;
+	(void)snprintf(
+		c->in->p->d.refused_text, sizeof(c->in->p->d.refused_text), "%.255s", e->text);
 	log_cause(&cause, LOG_WARN, "refused", "pid=%u uid=%u error=%d text=%s", c->pid, c->uid,
 		-e->code, log_quote(quoted, sizeof(quoted), e->text));
 	conn_close(c);
@@ -180,6 +182,8 @@ static bool conn_receive(struct conn *c)
 	(void)take_fds(&m, &fd);
 	if ((m.msg_flags & MSG_TRUNC) != 0)
 		(void)err_set(&e, -EMSGSIZE, "a message is longer than %u bytes", RV_MESSAGE_MAX);
+	else if ((m.msg_flags & MSG_CTRUNC) != 0 && fd < 0)
+		(void)err_set(&e, -EMFILE, "protond is out of descriptors; raise its LimitNOFILE");
 	else if ((m.msg_flags & MSG_CTRUNC) != 0)
 		(void)err_set(&e, -EMSGSIZE, "too many descriptors came with a message");
 	else
@@ -236,6 +240,18 @@ static uint32_t conns_of(const struct intake *in, uint32_t uid)
 	return n;
 }
 
+#define FDS_RING 3u /* ring, control file, pidfd; the connection is one more */
+
+static bool has_descriptors(const struct intake *in, uint32_t more)
+{
+	const struct conn *c;
+	uint64_t n = in->n_conns + FDS_RING * (uint64_t)in->p->n_rings + more;
+
+	for (c = in->conns; c != NULL; c = c->next)
+		n += c->ring == NULL ? FDS_RING : 0;
+	return n <= in->fds;
+}
+
 static void admit(struct intake *in, struct conn *c)
 {
 	const uint64_t cap = in->p->d.config.jobs_per_uid;
@@ -250,11 +266,17 @@ static void admit(struct intake *in, struct conn *c)
 	else if (in->n_conns > CONNS_MAX)
 		(void)err_set(
 			&e, -EMFILE, "%u jobs are attached; this protond takes no more", CONNS_MAX);
+	else if (!has_descriptors(in, 0)) {
+		in->shed = true;
+		(void)err_set(&e, -EMFILE,
+			"this protond has no descriptors for another job; raise its LimitNOFILE");
+	}
 	if (e.code < 0)
 		conn_refuse(c, &e);
 }
 
-static bool accept_one(struct intake *in)
+/* False: no further one now. */
+static bool accept_one(struct intake *in, bool first)
 {
 	static struct log_cause cause;
 	const int fd = accept4(in->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
@@ -263,8 +285,12 @@ static bool accept_one(struct intake *in)
 	struct conn *c;
 
 	if (fd < 0) {
-		if (errno == EMFILE || errno == ENFILE)
+		if (errno == EMFILE || errno == ENFILE) {
+			if (first) /* nobody is just leaving: the loop would turn for nothing */
+				(void)uv_poll_stop(&in->poll);
 			log_cause(&cause, LOG_ERR, "no_descriptors", "jobs=%u", in->n_conns);
+			return false;
+		}
 		return errno == EINTR || errno == ECONNABORTED;
 	}
 	c = calloc(1, sizeof(*c));
@@ -296,7 +322,7 @@ static void intake_on_poll(uv_poll_t *h, int status, int events)
 	int i;
 
 	(void)events;
-	for (i = 0; status >= 0 && i < AT_ONCE && accept_one(in); i++)
+	for (i = 0; status >= 0 && i < AT_ONCE && accept_one(in, i == 0); i++)
 		;
 }
 
@@ -331,11 +357,13 @@ static int listen_at(struct protond *p, int *ret_fd, struct err *e)
 int intake_new(struct daemon *d, struct intake **ret, struct err *e)
 {
 	struct intake *in = calloc(1, sizeof(*in));
+	uint32_t clients;
 	int r;
 
 	if (in == NULL)
 		return err_set(e, -ENOMEM, "no memory to start");
 	in->p = protond_of(d);
+	home_descriptors(&in->fds, &clients);
 	in->fd = home_inherited(RV_AGENT_SOCK, SOCK_SEQPACKET);
 	in->inherited = in->fd >= 0;
 	r = in->inherited ? 0 : listen_at(in->p, &in->fd, e);
@@ -412,6 +440,15 @@ void intake_sweep(struct intake *in, uint64_t now_ns)
 		next = c->next;
 		if (!c->attached && now_ns - c->since_ns > SILENCE_NS)
 			conn_close(c);
+		else if (c->again)
+			c->again = c->want_known = false;
+	}
+	(void)uv_poll_start(&in->poll, UV_READABLE, intake_on_poll);
+	/* Jobs that were refused watch the socket: a change of it makes them try again. */
+	if (in->shed && has_descriptors(in, FDS_RING + 1)) {
+		in->shed = false;
+		(void)fchmodat(
+			in->p->d.runtime_fd, RV_AGENT_SOCK, in->p->d.private ? 0600 : 0666, 0);
 	}
 }
 

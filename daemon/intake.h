@@ -19,6 +19,7 @@ struct conn {
 	uint64_t serial;    /* names it for those who may outlive it */
 	uint64_t since_ns;
 	bool attached, closing, want_known;
+	bool again;                  /* its ring was refused for a while: it is asked once more */
 	uint32_t want;               /* as last said */
 	uint32_t gpu_mask, gpu_more; /* what PROTOND_GPU of the job leaves, and adds */
 	bool gpu_on;                 /* PROTOND_GPU=on: its automatic session has GPU */
@@ -38,6 +39,8 @@ struct intake {
 	int fd;
 	struct conn *conns;
 	uint32_t n_conns;
+	uint32_t fds; /* descriptors that jobs may take */
+	bool shed;    /* a job was refused for want of them: it is called when there are some */
 	uint64_t serial;
 	bool inherited; /* the socket is the service manager's: its name stays */
 };

@@ -579,6 +579,17 @@ int journal_flush(struct journal *j)
 	return 0;
 }
 
+bool journal_is_whole(const struct journal *j)
+{
+	return !j->torn;
+}
+
+void journal_unstage(struct journal *j)
+{
+	j->used = 0;
+	j->making = 0;
+}
+
 uint64_t journal_position(const struct journal *j)
 {
 	return (uint64_t)last(j)->seq << 32 | last(j)->bytes;

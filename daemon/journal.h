@@ -161,7 +161,11 @@ int journal_replay(struct journal *j, uint64_t position, journal_fn *fn, void *a
 int journal_stage(struct journal *j, uint16_t type, const uint8_t ring[16], uint32_t payload,
 	void **ret_payload);
 const struct journal_entry *journal_commit(struct journal *j, uint32_t payload); /* may shrink it */
-int journal_flush(struct journal *j);               /* -ENOSPC: kept staged, nothing released */
+int journal_flush(struct journal *j); /* -ENOSPC: kept staged, nothing released */
+/* A flush failed, and nothing of it is in the file. */
+bool journal_is_whole(const struct journal *j);
+/* Forgets what is staged: the store has it. */
+void journal_unstage(struct journal *j);
 uint64_t journal_position(const struct journal *j); /* behind the last flushed entry */
 uint64_t journal_bytes_since(const struct journal *j, uint64_t position);
 /* Removes segments that lie wholly before position, but for the youngest keep_bytes. */

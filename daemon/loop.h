@@ -92,7 +92,9 @@ struct protond {
 	uint64_t watchdog_ns, alive_ns; /* home_watchdog_ns(); when we last said that we live */
 	uint32_t next_ring;             /* round robin */
 	bool journal_stuck;             /* a flush failed: nothing is drained until one works */
-	uint64_t staged;                /* bytes since the last flush */
+	bool stage_stored; /* what could not be flushed is in a transaction: it is not to be flushed
+			    */
+	uint64_t staged;   /* bytes since the last flush */
 	uint64_t drain_ns; /* for one ring in one tick: DRAIN_NS; tests take their time */
 
 	/* The arena keeps one window's bytes between scanning and staging. */
@@ -183,6 +185,7 @@ int entry_put(struct protond *p, uint16_t type, const uint8_t ring[16], const vo
 	uint32_t bytes);
 /* Writes what is staged; then heads may be told. False: not now (said once). */
 bool protond_flush(struct protond *p);
+void protond_unstage(struct protond *p); /* what is staged is stored: as if it were written */
 void protond_anchor(struct protond *p, uint64_t at_most_every_ns);
 
 /* --- commit.c

@@ -332,8 +332,11 @@ void pipeline_lane(struct process *p, const struct j_lane *l, const uint8_t *byt
 	if (known >= l->bytes)
 		return;
 	lane->head = l->from + l->bytes;
-	lane->tid = l->tid;
-	lane->generation = l->generation;
+	/* Else its THREAD record says it: the header may be its next owner's already. */
+	if (lane->generation == 0) {
+		lane->tid = l->tid;
+		lane->generation = l->generation;
+	}
 	lane->dirty = true;
 	p->dirty = true;
 	process_use_clock(p);

@@ -28,9 +28,9 @@
 #define QUERIES(X)                                                                                   \
         X(BY_ID,   COLUMNS "WHERE id = ?1")                                                          \
         X(BY_TEXT, COLUMNS "WHERE name = ?2 OR (?3 <> '' AND substr(lower(hex(uuid)), 1, length(?3)) = ?3)" \
-                " ORDER BY created_ns DESC, id DESC LIMIT ?4")                                       \
-        X(LAST,    COLUMNS "WHERE uid = ?1 ORDER BY source = 'auto', created_ns DESC, id DESC LIMIT ?4") \
-        X(ALL,     COLUMNS "WHERE ?1 < 0 OR uid = ?1 ORDER BY created_ns DESC, id DESC LIMIT ?4")    \
+                " ORDER BY id DESC LIMIT ?4")                                                        \
+        X(LAST,    COLUMNS "WHERE uid = ?1 ORDER BY source = 'auto', id DESC LIMIT ?4")              \
+        X(ALL,     COLUMNS "WHERE ?1 < 0 OR uid = ?1 ORDER BY id DESC LIMIT ?4")                     \
         X(ENDED,   "SELECT DISTINCT p.id, p.pid, p.rank, p.command, p.end_reason, p.ring, n.text"    \
                 " FROM process p LEFT JOIN note n ON n.process = p.id"\
                 " WHERE p.ended_ns IS NOT NULL AND (?2 < 0 OR p.uid = ?2)"                           \
@@ -244,13 +244,12 @@ static void search_lay_over(void *arg, const struct fold_session *f)
 		*r = live;
 }
 
-/* Newest first; what somebody asked for before what is automatic when `arg` says so. */
+/* Newest first, by id: a clock may have been set back. What somebody asked for before what is
+ * automatic when `arg` says so. */
 static int newest_first(const void *a, const void *b)
 {
 	const struct session_ref *x = a, *y = b;
 
-	if (x->created_ns != y->created_ns)
-		return x->created_ns < y->created_ns ? 1 : -1;
 	if (x->id != y->id)
 		return x->id < y->id ? 1 : -1;
 	return 0;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define ID_MAX (INT64_MAX / 2) /* ids count from 1: a row beyond is none of ours */
+
 struct restore {
 	struct fold *fold;
 	const struct batch *batch;
@@ -80,8 +82,9 @@ static bool restore_process(struct restore *r, const struct row_process *from)
 	struct row_process row = *from;
 	struct process *p;
 
-	if (row.n_lanes == 0 || row.n_lanes > RING_LANES_MAX || !ring_is_pow2(row.lane_bytes) ||
-		row.lane_bytes < RING_LANE_BYTES_MIN || row.lane_bytes > RING_LANE_BYTES_MAX)
+	if (row.id <= 0 || row.id > ID_MAX || row.n_lanes == 0 || row.n_lanes > RING_LANES_MAX ||
+		!ring_is_pow2(row.lane_bytes) || row.lane_bytes < RING_LANE_BYTES_MIN ||
+		row.lane_bytes > RING_LANE_BYTES_MAX)
 		return true;
 	row.command = strdup(from->command == NULL ? "" : from->command);
 	row.exe = strdup(from->exe == NULL ? "" : from->exe);
@@ -406,6 +409,8 @@ static void restore_owners(struct restore *r)
 	for (i = 0; i < b->process.n && !r->fold->no_memory; i++)
 		r->fold->no_memory |= !restore_process(r, &b->process.row[i]);
 	for (i = 0; i < b->session.n && !r->fold->no_memory; i++) {
+		if (b->session.row[i].id <= 0 || b->session.row[i].id > ID_MAX)
+			continue;
 		s = session_new(r->fold, &b->session.row[i]);
 		r->fold->no_memory |= s == NULL;
 		if (s != NULL)
@@ -453,8 +458,8 @@ int fold_restore(struct fold *f, const struct batch *b)
 		e = failed(&r);
 	}
 	table_fini(&r.by_hash);
-	f->next_process = b->next_process > 0 ? b->next_process : 1;
-	f->next_session = b->next_session > 0 ? b->next_session : 1;
+	f->next_process = b->next_process > 0 && b->next_process <= ID_MAX ? b->next_process : 1;
+	f->next_session = b->next_session > 0 && b->next_session <= ID_MAX ? b->next_session : 1;
 	for (i = 0; i < f->n_processes; i++)
 		if (f->process[i]->row.id >= f->next_process)
 			f->next_process = f->process[i]->row.id + 1;

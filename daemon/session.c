@@ -293,6 +293,8 @@ static void session_finalized(struct session *s, const struct moment *m, int64_t
 		span_set_end(s, &s->segment, m->ns);
 	s->row.state = SESSION_IS_FINALIZED;
 	s->row.finalized_ns = real_ns > 0 ? real_ns : (int64_t)mono_to_real(s->fold, m->ns);
+	if (s->row.finalized_ns < s->row.created_ns) /* the clock was set back meanwhile */
+		s->row.finalized_ns = s->row.created_ns + (int64_t)s->row.active_ns;
 	s->dirty = true;
 }
 

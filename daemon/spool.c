@@ -442,28 +442,6 @@ static int commit_now(struct protond *p, struct err *e)
 			: 0;
 }
 
-int spool_restore(struct protond *p, struct err *e)
-{
-	struct ring *r;
-	bool more;
-	int x = restore_rows(p, e);
-
-	if (x == 0)
-		x = spool_journal(p, e);
-	for (r = p->rings; r != NULL && x == 0; r = r->next) {
-		if (r->state != RING_GONE)
-			find_file(r);
-		if (r->reader.lane != NULL && spool_tables(r, &more) == -ENOMEM)
-			x = err_set(e, -ENOMEM, "no memory to start");
-	}
-	if (x == 0)
-		x = replay(p, e);
-	for (r = p->rings; r != NULL && x == 0; r = r->next)
-		take_up(r);
-	p->saw_session = true;
-	return x == 0 ? commit_now(p, e) : x;
-}
-
 /* --- rings that nobody spoke for
  * ------------------------------------------------------------------------------ */
 
@@ -535,7 +513,10 @@ static void remove_orphan(const struct protond *p, const char *name, const uint8
 		(void)unlinkat(p->d.rings_fd, name, 0);
 }
 
-static void scan_dir(struct protond *p, const char *sub, uint32_t *left)
+/* What is done with a ring's file that no ring is known for. */
+typedef void left_fn(struct protond *p, const char *file, const uint8_t uuid[16]);
+
+static void scan_dir(struct protond *p, const char *sub, left_fn *on_left, uint32_t *left)
 {
 	char file[RING_NAME_BYTES_TEXT];
 	uint8_t uuid[16];
@@ -552,11 +533,11 @@ static void scan_dir(struct protond *p, const char *sub, uint32_t *left)
 	while (*left > 0 && (e = readdir(dir)) != NULL) {
 		--*left;
 		if (sub[0] == '\0' && e->d_name[0] == 'u' && strlen(e->d_name) < 12) {
-			scan_dir(p, e->d_name, left);
+			scan_dir(p, e->d_name, on_left, left);
 		} else if (name_uuid(e->d_name, ".ring", uuid) && ring_find(p, uuid) == NULL) {
 			(void)snprintf(file, sizeof(file), "%s%s%.32s", sub,
 				sub[0] != '\0' ? "/" : "", e->d_name);
-			adopt_left(p, file, uuid);
+			on_left(p, file, uuid);
 		} else if (sub[0] == '\0' && name_uuid(e->d_name, ".ctl", uuid)) {
 			remove_orphan(p, e->d_name, uuid);
 		}
@@ -569,5 +550,42 @@ void spool_scan(struct protond *p)
 	uint32_t left = SCAN_MAX;
 
 	if (mono_ns() - p->d.started_mono_ns >= GRACE_NS)
-		scan_dir(p, "", &left);
+		scan_dir(p, "", adopt_left, &left);
+}
+
+/* Killed between the transaction that has a process's END and the removal of its files: to be
+ * taken for a ring that nobody spoke for would count all that is in it once more. */
+static void remove_ended(struct protond *p, const char *file, const uint8_t uuid[16])
+{
+	char path[RING_NAME_BYTES_TEXT + 8];
+
+	if (!store_has_ended(p->d.store, uuid))
+		return;
+	(void)snprintf(path, sizeof(path), "%s.ring", file);
+	(void)unlinkat(p->d.rings_fd, path, 0);
+}
+
+int spool_restore(struct protond *p, struct err *e)
+{
+	uint32_t left = SCAN_MAX;
+	struct ring *r;
+	bool more;
+	int x = restore_rows(p, e);
+
+	if (x == 0)
+		x = spool_journal(p, e);
+	for (r = p->rings; r != NULL && x == 0; r = r->next) {
+		if (r->state != RING_GONE)
+			find_file(r);
+		if (r->reader.lane != NULL && spool_tables(r, &more) == -ENOMEM)
+			x = err_set(e, -ENOMEM, "no memory to start");
+	}
+	if (x == 0)
+		x = replay(p, e);
+	for (r = p->rings; r != NULL && x == 0; r = r->next)
+		take_up(r);
+	if (x == 0)
+		scan_dir(p, "", remove_ended, &left);
+	p->saw_session = true;
+	return x == 0 ? commit_now(p, e) : x;
 }

@@ -325,20 +325,54 @@ static int load_work(sqlite3 *db, void *arg, struct err *e)
 	return store_rows_load(l->db, l->ret, e);
 }
 
+static int wait_for(struct store *s, struct item *i)
+{
+	i->waited = true;
+	uv_mutex_lock(&s->lock);
+	list_add(&s->queue, i);
+	uv_cond_signal(&s->more);
+	while (!i->settled)
+		uv_cond_wait(&s->settled, &s->lock);
+	uv_mutex_unlock(&s->lock);
+	return i->r;
+}
+
 int store_load(struct store *s, struct batch *ret, struct err *e)
 {
 	struct load l = {&s->db, ret};
-	struct item i = {.work = load_work, .work_arg = &l, .waited = true};
+	struct item i = {.work = load_work, .work_arg = &l};
 
-	uv_mutex_lock(&s->lock);
-	list_add(&s->queue, &i);
-	uv_cond_signal(&s->more);
-	while (!i.settled)
-		uv_cond_wait(&s->settled, &s->lock);
-	uv_mutex_unlock(&s->lock);
-	if (i.r < 0)
+	if (wait_for(s, &i) < 0)
 		(void)err_set(e, i.r, "%s", i.err.text);
 	return i.r;
+}
+
+struct ended {
+	struct store_db *db;
+	const uint8_t *ring;
+};
+
+/* 1: yes. */
+static int ended_work(sqlite3 *db, void *arg, struct err *e)
+{
+	const struct ended *x = arg;
+	sqlite3_stmt *q = x->db->q[SQL_PROCESS_ENDED];
+	int rc;
+
+	(void)db;
+	(void)e;
+	(void)sqlite3_bind_blob(q, 1, x->ring, 16, SQLITE_STATIC);
+	rc = sqlite3_step(q);
+	(void)sqlite3_reset(q);
+	return rc == SQLITE_ROW;
+}
+
+bool store_has_ended(struct store *s, const uint8_t ring[16])
+{
+	struct ended x = {&s->db, ring};
+	struct item i = {.work = ended_work, .work_arg = &x};
+
+	return wait_for(s, &i) == 1;
 }
 
 /* --- open, close

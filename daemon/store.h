@@ -27,6 +27,8 @@ void store_uuid(const struct store *s, uint8_t ret[16]); /* made at creation, in
 /* Before the loop runs: everything of sessions that are not finalized, processes not ended,
  * counters, anchors, journal position. */
 int store_load(struct store *s, struct batch *ret, struct err *e);
+/* Likewise: the process of this ring has ended, and all of it is stored. */
+bool store_has_ended(struct store *s, const uint8_t ring[16]);
 
 /* One transaction with all rows of the batch and its journal position. Takes *take (contents; frees
  * it after). done runs on the loop thread: 0, or -errno with words; on failure the batch was kept
@@ -48,6 +50,8 @@ int store_delete_session(
  * until the file's live pages are below max_bytes (0: none). *ret_n: how many. */
 int store_prune(struct sqlite3 *db, int64_t before_realtime_ns, uint64_t max_bytes, uint32_t *ret_n,
 	struct err *e);
+/* *ret: CLOCK_REALTIME has gone on for a day, as far as anybody looked: sessions may be too old. */
+int store_clock_lasts(struct sqlite3 *db, int64_t real_ns, bool *ret, struct err *e);
 /* One session as a portable file image, with its timeline or without: sqlite3_malloc64()ed by
  * sqlite3_serialize(). */
 int store_portable(struct sqlite3 *db, int64_t id, bool timeline, unsigned char **ret,

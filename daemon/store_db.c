@@ -117,6 +117,11 @@ int store_fail(sqlite3 *db, int rc, struct err *e)
 			"is lost "
 			"while the journal has room",
 			path, sqlite3_errmsg(db));
+	if (code == -EROFS)
+		return err_set(e, code,
+			"%s is read-only (%s): let protond write there; nothing is lost while the "
+			"journal has room",
+			path, sqlite3_errmsg(db));
 	if (code == -EBUSY)
 		return err_set(e, code, "%s is locked by another program (%s): close it", path,
 			sqlite3_errmsg(db));
@@ -191,7 +196,10 @@ static int check_directory(const char *path, struct err *e)
 
 static int open_words(const char *path, int code, struct err *e)
 {
-	return err_set(e, code, "cannot open %s for writing: %s", path, strerror(-code));
+	return err_set(e, code,
+		"cannot open %s for writing: %s; let protond write there, or choose another path "
+		"with PROTOND_DB",
+		path, strerror(-code));
 }
 
 /* Opens or makes the file, 0600, and holds it against a second daemon. */
@@ -227,11 +235,13 @@ static int open_locked(const char *path, int *ret_fd, struct err *e)
 /* A file that is not empty says what it is in its first 100 bytes. */
 static int check_header(int fd, const char *path, struct err *e)
 {
+	static const uint8_t none[100];
 	uint8_t h[100] = {0};
 	const ssize_t n = pread(fd, h, sizeof(h), 0);
 	uint32_t id;
 
-	if (n == 0)
+	/* Zeroes: the power went while it was made, and SQLite's journal beside it undoes that. */
+	if (n == 0 || (n == (ssize_t)sizeof(h) && memcmp(h, none, sizeof(h)) == 0))
 		return 0;
 	id = (uint32_t)h[68] << 24 | (uint32_t)h[69] << 16 | (uint32_t)h[70] << 8 | h[71];
 	if (n == (ssize_t)sizeof(h) && memcmp(h, "SQLite format 3", 16) == 0 &&
@@ -358,6 +368,15 @@ static int set_wal(sqlite3 *db, const char *path, struct err *e)
 	"PRAGMA wal_autocheckpoint=4000;PRAGMA journal_size_limit=67108864;PRAGMA "     \
 	"cache_size=-4096"
 
+static bool has_wal(const char *path)
+{
+	char wal[PATH_MAX];
+	struct stat st;
+
+	(void)snprintf(wal, sizeof(wal), "%s-wal", path);
+	return stat(wal, &st) == 0 && st.st_size > 0;
+}
+
 static int set_up(struct store_db *d, struct err *e)
 {
 	int64_t version = 0;
@@ -366,7 +385,10 @@ static int set_up(struct store_db *d, struct err *e)
 
 	(void)sqlite3_busy_timeout(d->db, 5000);
 	(void)sqlite3_extended_result_codes(d->db, 1);
+	(void)sqlite3_db_config(d->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, has_wal(d->path), NULL);
 	r = check_version(d->db, d->path, &version, e);
+	if (r == 0) /* else what is in its WAL is not ours to move */
+		(void)sqlite3_db_config(d->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, NULL);
 	if (r == 0 && version == 0)
 		r = store_exec(d->db, PRAGMAS_FIRST, e);
 	if (r == 0)
@@ -381,6 +403,10 @@ static int set_up(struct store_db *d, struct err *e)
 		if (rc != SQLITE_OK)
 			r = store_fail(d->db, rc, e);
 	}
+	if (r == -EIO && sqlite3_system_errno(d->db) == ENODEV)
+		r = err_set(e, -EREMOTE,
+			"the file system of %s does not map files, which SQLite's WAL needs",
+			d->path);
 	return r;
 }
 
@@ -455,11 +481,14 @@ fail:
 
 void store_db_close(struct store_db *d)
 {
+	int keep = 1;
 	uint32_t i;
 
 	for (i = 0; i < SQL_MAX; i++)
 		(void)sqlite3_finalize(d->q[i]);
 	if (d->db != NULL)
+		(void)sqlite3_db_config(d->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, -1, &keep);
+	if (keep == 0)
 		(void)sqlite3_wal_checkpoint_v2(
 			d->db, NULL, SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
 	(void)sqlite3_close_v2(d->db);

@@ -13,6 +13,8 @@
 
 #include "record.h"
 
+#define ID_MAX (INT64_MAX / 2) /* of processes and sessions, which count from 1 */
+
 /* --- reading
  * ---------------------------------------------------------------------------------------- */
 
@@ -525,6 +527,11 @@ int store_rows_load(struct store_db *d, struct batch *ret, struct err *e)
 		r = load_int(d, SQL_NEXT_PROCESS, &b.next_process, e);
 	if (r == 0)
 		r = load_int(d, SQL_NEXT_SESSION, &b.next_session, e);
+	if (r == 0 && (b.next_process > ID_MAX || b.next_session > ID_MAX))
+		r = err_set(e, -EUCLEAN,
+			"%s is damaged: it has a number that was never given out; move it away "
+			"with `mv %s %s.damaged`",
+			d->path, d->path, d->path);
 	if (r < 0) {
 		batch_free(&b);
 		return r;

@@ -247,9 +247,36 @@ static int next_victim(
 		return r;
 	if (bytes <= max_bytes)
 		return -ENOENT;
-	return first_int(db,
-		"SELECT id FROM session WHERE state='finalized' ORDER BY finalized_ns LIMIT 1", 0,
-		ret, e);
+	return first_int(db, "SELECT id FROM session WHERE state='finalized' ORDER BY id LIMIT 1",
+		0, ret, e);
+}
+
+#define HOUR_NS 3600000000000
+#define DAY_NS  (24 * HOUR_NS)
+
+/* A clock that was set back, or is more than a week ahead of the last look, may be wrong: it is
+ * believed when it has gone on so for a day. */
+int store_clock_lasts(sqlite3 *db, int64_t real_ns, bool *ret, struct err *e)
+{
+	static const char get_seen[] = "SELECT value FROM meta WHERE key='clock_seen'",
+			  get_since[] = "SELECT value FROM meta WHERE key='clock_since'",
+			  set_seen[] =
+				  "INSERT OR REPLACE INTO meta(key,value) VALUES('clock_seen',?1)",
+			  set_since[] =
+				  "INSERT OR REPLACE INTO meta(key,value) VALUES('clock_since',?1)";
+	int64_t seen = 0, since = 0;
+	int r = first_int(db, get_seen, 0, &seen, e);
+
+	if (r == 0)
+		r = first_int(db, get_since, 0, &since, e);
+	if (r == -ENOENT || (r == 0 && (real_ns < seen - HOUR_NS || real_ns > seen + 7 * DAY_NS))) {
+		since = real_ns;
+		r = exec_id(db, set_since, since, e);
+	}
+	if (r == 0)
+		r = exec_id(db, set_seen, real_ns, e);
+	*ret = r == 0 && real_ns - since >= DAY_NS;
+	return r;
 }
 
 /* A transaction each, so that a long prune holds nobody up for long and keeps what it did. */

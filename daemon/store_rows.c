@@ -17,6 +17,8 @@
 #define CACHE_MIN 1024u
 #define CACHE_MAX (256u << 10) /* slots of 24 bytes: 6 MiB */
 
+#define TOUCHED_MAX (1u << 28) /* nodes that are remembered one by one: 32 MiB of bits */
+
 /* --- binding
  * ---------------------------------------------------------------------------------------- */
 
@@ -86,6 +88,10 @@ void store_touch(struct store_db *d, int64_t node)
 	size_t want = d->touched_words == 0 ? 1024 : d->touched_words;
 	uint64_t *grown;
 
+	if (node <= 0 || node > TOUCHED_MAX) { /* ids count from 1: this one is none of ours */
+		d->touched_all = true;
+		return;
+	}
 	while (want <= word)
 		want *= 2;
 	if (want != d->touched_words) {
@@ -721,11 +727,25 @@ static void roll_back(struct store_db *d)
 	cache_clear(&d->cache); /* it may name rows that were never committed */
 }
 
+/* Somebody is told that a session is stored: it must be so after a power cut too. */
+static bool must_last(const struct batch *b)
+{
+	uint32_t i;
+
+	for (i = 0; i < b->session.n; i++)
+		if (b->session.row[i].state == SESSION_IS_FINALIZED)
+			return true;
+	return false;
+}
+
 int store_rows_put(struct store_db *d, const struct batch *b, struct err *e)
 {
+	const bool lasts = must_last(b);
 	int r = 0, rc;
 
 	d->refused = 0;
+	if (lasts)
+		(void)store_exec(d->db, "PRAGMA synchronous=FULL", NULL);
 	rc = run(d->q[SQL_BEGIN]);
 	if (rc == SQLITE_OK)
 		rc = put_rows(d, b);
@@ -737,7 +757,9 @@ int store_rows_put(struct store_db *d, const struct batch *b, struct err *e)
 		r = store_fail(d->db, rc, e);
 	if (r < 0)
 		roll_back(d);
-	else if (d->refused > 0)
+	if (lasts) /* not before: inside of a transaction it does nothing */
+		(void)store_exec(d->db, "PRAGMA synchronous=NORMAL", NULL);
+	if (r == 0 && d->refused > 0)
 		(void)err_set(e, -EBADMSG, "%u rows were refused, the first: %.400s", d->refused,
 			d->refused_err.text);
 	return r;

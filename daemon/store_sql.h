@@ -72,6 +72,7 @@
 	                 "VALUES(?1,?2,?3,?4,?5)")                                                          \
 	X(PROCESS_LOAD,  "SELECT " PROCESS_COLUMNS(SQL_NAME) "id FROM process WHERE id IN " SQL_LOADED      \
 	                 " ORDER BY id")                                                                    \
+	X(PROCESS_ENDED, "SELECT 1 FROM process WHERE ring=?1 AND ended_ns IS NOT NULL")                    \
 	X(SESSION_LOAD,  "SELECT " SESSION_COLUMNS(SQL_NAME) "id FROM session WHERE state<>'finalized' "    \
 	                 "ORDER BY id")                                                                     \
 	X(MEMBER_LOAD,   "SELECT session,process FROM member WHERE session IN " SQL_LIVE)                   \

@@ -128,7 +128,7 @@ static uint64_t file_bytes(const char *path, const char *suffix)
 
 static void status_warnings(struct wire_buf *b, const struct daemon *d, const struct totals *t)
 {
-	char text[320];
+	char text[400];
 
 	wire_str(b, "warnings");
 	wire_array(b);
@@ -150,11 +150,20 @@ static void status_warnings(struct wire_buf *b, const struct daemon *d, const st
 		wire_str(b, text);
 	}
 	if (d->refused_connections > 0) {
-		(void)snprintf(
-			text, sizeof(text), "%lu connections were refused", d->refused_connections);
+		(void)snprintf(text, sizeof(text), "%lu connections were refused, the last: %.250s",
+			d->refused_connections, d->refused_text);
 		wire_str(b, text);
 	}
-	if (store_queued(d->store) > 8)
+	if (d->journal_trouble < 0) {
+		(void)snprintf(text, sizeof(text),
+			"the journal in %s cannot grow (%s): make room there; until then jobs are "
+			"not drained",
+			d->runtime, strerror(-d->journal_trouble));
+		wire_str(b, text);
+	}
+	if (d->store_trouble.code < 0)
+		wire_str(b, d->store_trouble.text);
+	else if (store_queued(d->store) > 8)
 		wire_str(b, "the database does not keep up: is its disk slow or full?");
 	wire_close(b);
 }

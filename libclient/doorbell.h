@@ -62,6 +62,7 @@ struct pd {
 	bool inert;            /* a setuid program, disabled or second: no thread runs */
 	bool disabled;         /* PROTOND_DISABLE=1 */
 	bool second;           /* another libprotond was here before: all is left to it */
+	bool elsewhere;        /* in a namespace of its own: no thread has a block */
 	bool forked;           /* this process is the child of one that had woken */
 	bool has_token;        /* started by `protonctl run` */
 	_Atomic bool parked;   /* the parked thread was started */
@@ -69,7 +70,7 @@ struct pd {
 	uint8_t token[16], parent[16];
 	struct pd_bell {
 		int rd, wr;
-		ino_t ino; /* of wr: the number may have become somebody else's */
+		ino_t ino, rd_ino; /* of wr, rd: the numbers may have become somebody else's */
 	} bell;
 
 	_Atomic uint32_t change;     /* futex: something below has changed */
@@ -169,6 +170,7 @@ int pd_bell_make(void);
 /* The engine's table, loaded but not opened; NULL and words. */
 const struct protond_engine *pd_engine_load(char *text);
 const char *pd_own_path(void); /* of this library, "" when it is linked into the program */
+bool pd_is_elsewhere(void);    /* this library was loaded by dlmopen() */
 /* `symbol` of the libprotond that was in this process before this one; NULL: this is the first. */
 void *pd_first(const char *symbol);
 

@@ -153,16 +153,18 @@ static int connect_to(const char *dir)
 		return -ENOTCONN;
 	link_.sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
 	if (link_.sock < 0 || fstat(link_.sock, &st) < 0)
-		return -ENOTCONN;
+		return pd_neg_errno();
 	link_.ino = st.st_ino;
 	do {
 		r = connect(link_.sock, (const struct sockaddr *)&a, sizeof(a));
 	} while (r < 0 && errno == EINTR);
 	if (r < 0)
-		r = errno == ECONNREFUSED || errno == EAGAIN ? -EAGAIN : -ENOTCONN;
+		r = errno == ECONNREFUSED || errno == EAGAIN ? -EAGAIN
+		    : errno == EACCES                        ? -EACCES
+							     : -ENOTCONN;
 	else if (!peer_is_fit(dir))
 		r = -EPERM;
-	else if (!send_attach())
+	else if (!send_attach() && errno != EPIPE) /* closed already: its words are to be read */
 		r = -EAGAIN;
 	if (r < 0)
 		link_close();
@@ -394,7 +396,7 @@ static int receive(struct message *ret)
 		return -1;
 	do {
 		n = recvmsg(link_.sock, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	} while (n < 0 && errno == EINTR);
+	} while (n < 0 && (errno == EINTR || errno == ECONNRESET)); /* its last words come after */
 	if (n < 0 && errno == EAGAIN)
 		return 0;
 	if (n <= 0)
@@ -419,8 +421,11 @@ static bool on_welcome(struct message *m)
 	w->rings[sizeof(w->rings) - 1] = '\0';
 	if (w->abi >> 16 != RING_ABI >> 16) {
 		link_.refused = true;
-		link_answer(-EPROTO,
-			"protond speaks another version of the ring: update one of the two");
+		link_answer(-EPROTO, w->abi > RING_ABI
+					     ? "protond speaks another version of the ring: update "
+					       "libprotond, and start the program anew"
+					     : "protond speaks another version of the ring: update "
+					       "protond");
 		return false;
 	}
 	link_.attached = true;
@@ -458,8 +463,14 @@ static bool on_ctl(struct message *m)
 	c->text[sizeof(c->text) - 1] = '\0';
 	if (!link_.ring_sent || engine() == NULL)
 		return false;
-	if (c->code < 0 || m->fd < 0) {
-		link_answer(c->code < 0 && c->code > -4096 ? c->code : -EPROTO, c->text);
+	if (c->code >= 0 && m->fd < 0) {
+		c->code = -EMFILE;
+		(void)snprintf(c->text, sizeof(c->text),
+			"no descriptor was left for the daemon's control file (ulimit -n)");
+	}
+	if (c->code < 0) {
+		link_.ring_sent = false; /* offered again with the next question */
+		link_answer(c->code > -4096 ? c->code : -EPROTO, c->text);
 		return true;
 	}
 	r = engine()->control(m->fd, c->n_lanes); /* closes it */

@@ -38,6 +38,18 @@ void *pd_first(const char *symbol)
 	return it.dli_fbase != we.dli_fbase ? there : NULL;
 }
 
+/* In a namespace of its own the library has a libc of its own, and the two give out the same
+ * numbers for a thread's specific data: ours would overwrite the program's. */
+bool pd_is_elsewhere(void)
+{
+	Lmid_t id = LM_ID_BASE;
+	void *map = NULL;
+	Dl_info at;
+
+	return dladdr1(&anchor, &at, &map, RTLD_DL_LINKMAP) != 0 && map != NULL &&
+	       dlinfo(map, RTLD_DI_LMID, &id) == 0 && id != LM_ID_BASE;
+}
+
 static void *beside(void)
 {
 	char path[PATH_MAX];

@@ -31,7 +31,7 @@ static struct {
 	int retry;   /* how often the socket has refused */
 	bool try;    /* something happened: try to connect */
 	bool named;  /* there is one candidate, with a name of any kind */
-} park;
+} park = {.inotify = -1};
 
 /* --- the bell -------------------------------------------------------------------------------- */
 
@@ -43,15 +43,26 @@ static bool is_sock(int fd, ino_t ino)
 	       (ino == 0 || st.st_ino == ino);
 }
 
+/* A parent's, or of a thread that could not be started. */
+static void bell_close(void)
+{
+	if (is_sock(pd.bell.wr, pd.bell.ino))
+		(void)close(pd.bell.wr);
+	if (is_sock(pd.bell.rd, pd.bell.rd_ino))
+		(void)close(pd.bell.rd);
+	pd.bell = (struct pd_bell){-1, -1, 0, 0};
+}
+
 int pd_bell_make(void)
 {
-	struct stat st;
+	struct stat rd, wr;
 	int fd[2];
 
+	bell_close();
 	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fd) < 0 ||
-		fstat(fd[1], &st) < 0)
+		fstat(fd[0], &rd) < 0 || fstat(fd[1], &wr) < 0)
 		return pd_neg_errno();
-	pd.bell = (struct pd_bell){.rd = fd[0], .wr = fd[1], .ino = st.st_ino};
+	pd.bell = (struct pd_bell){fd[0], fd[1], wr.st_ino, rd.st_ino};
 	return 0;
 }
 
@@ -87,11 +98,29 @@ static bool is_inotify(int fd)
 	return n == 18 && memcmp(to, "anon_inode:inotify", 18) == 0;
 }
 
+static void *close_main(void *fd)
+{
+	(void)close((int)(intptr_t)fd);
+	return NULL;
+}
+
+/* By a thread of its own: the kernel lets whoever closes an inotify wait, 10 ms on a quiet machine
+ * and many seconds on a busy one, and the daemon's messages do not. Signals are blocked here. */
 static void unwatch(void)
 {
-	if (is_inotify(park.inotify))
-		(void)close(park.inotify);
+	const int fd = is_inotify(park.inotify) ? park.inotify : -1;
+	pthread_attr_t attr;
+	pthread_t thread;
+
 	park.inotify = -1;
+	if (fd < 0)
+		return;
+	(void)pthread_attr_init(&attr); /* does not fail here on Linux */
+	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	(void)pthread_attr_setstacksize(&attr, STACK_SIZE);
+	if (pthread_create(&thread, &attr, close_main, (void *)(intptr_t)fd) != 0)
+		(void)close(fd);
+	(void)pthread_attr_destroy(&attr);
 }
 
 static void watch_one(const char *dir)
@@ -183,9 +212,14 @@ static void seek(void)
 	park.retry = r == -EAGAIN ? park.retry + 1 : RETRIES;
 	if (park.retry < RETRIES)
 		return;
-	if (r == -EPERM)
+	if (r == -EMFILE || r == -ENFILE)
+		link_answer(r, "no descriptor is left for a connection to protond (ulimit -n)");
+	else if (r == -EPERM)
 		link_answer(-EPERM,
 			"what answers at agent.sock is not a protond of root's or of yours");
+	else if (r == -EACCES)
+		link_answer(-EACCES,
+			"agent.sock is not this user's to open: protonctl doctor says whose it is");
 	else
 		link_answer(-ENOTCONN,
 			"no protond is running here: start one (systemctl start protond, or "
@@ -267,7 +301,7 @@ int pd_park(void)
 		return 0;
 	if (pd.forked)
 		link_forget();
-	park.inotify = -1;
+	unwatch();
 	park.retry = 0;
 	r = pd_bell_make();
 	if (r == 0)

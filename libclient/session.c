@@ -52,6 +52,10 @@ PD_EXPORT const char *protond_error(void)
 {
 	const struct pd_block *b = pd_block_self();
 
+	if (b == NULL && pd.elsewhere)
+		return "libprotond was loaded into a namespace of its own (dlmopen), where it "
+		       "cannot "
+		       "tell its thread data from the program's: load it with dlopen";
 	return b != NULL ? b->error : "no memory";
 }
 

@@ -23,7 +23,7 @@
 
 union pd_page pd_page __attribute__((aligned(4096)));
 __thread struct pd_thread *pd_self __attribute__((tls_model("initial-exec")));
-struct pd pd = {.bell = {-1, -1, 0}, .export = {.fd = -1}};
+struct pd pd = {.bell = {-1, -1, 0, 0}, .export = {.fd = -1}};
 
 static struct {
 	pthread_key_t key;
@@ -188,9 +188,11 @@ static void wake_up(void)
 	if (pd.pid != 0)
 		forget_parent(pd_self);
 	else
+		pd.elsewhere = pd_is_elsewhere();
+	if (pd.pid == 0 && !pd.elsewhere)
 		threads.have_key = pthread_key_create(&threads.key, thread_gone) == 0;
 	pd.pid = (uint32_t)getpid();
-	pd.inert = getauxval(AT_SECURE) != 0;
+	pd.inert = pd.elsewhere || getauxval(AT_SECURE) != 0;
 	if (!pd.inert) {
 		disable = getenv("PROTOND_DISABLE");
 		pd.disabled = disable != NULL && disable[0] != '\0' && strcmp(disable, "0") != 0;
@@ -210,7 +212,8 @@ static void wake_up(void)
 	 */
 	if (pd.has_token && !pd.forked)
 		(void)pd_engine_load(text);
-	(void)pd_park();
+	if (pd_park() < 0)
+		atomic_store(&pd.settled, true); /* nobody is coming: on_load() need not wait */
 }
 
 __attribute__((cold, noinline)) struct pd_thread *pd_thread_cold(void)
@@ -222,7 +225,7 @@ __attribute__((cold, noinline)) struct pd_thread *pd_thread_cold(void)
 	/* One thread wakes the library; others meanwhile go on with their stacks alone. */
 	if (atomic_compare_exchange_strong(&HOT->awake, &seen, WAKING))
 		wake_up();
-	t = pd_self != NULL ? pd_self : thread_make();
+	t = pd_self != NULL ? pd_self : pd.elsewhere ? NULL : thread_make();
 	errno = e;
 	return t;
 }

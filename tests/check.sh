@@ -94,6 +94,8 @@ phase "replay" # builds the stub that a scenario plays recordings through
 one "replay" tests/replay/check.sh build
 phase "scenario"
 scenario scenario build
+phase "models"
+one "models" tests/model/run.sh
 phase "lint"
 one "lint" bash tests/lint.sh
 phase "address and undefined behaviour"

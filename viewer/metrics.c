@@ -293,7 +293,8 @@ static struct column *name_column(
 	struct column *c = &v->col[v->n_columns];
 
 	*c = (struct column){.inclusive = inclusive};
-	(void)snprintf(c->name, sizeof(c->name), "%.100s%s", name, inclusive ? " (inc)" : "");
+	(void)snprintf(c->name, sizeof(c->name), "%.*s%s", (int)text_cut(name, 100), name,
+		inclusive ? " (inc)" : "");
 	(void)snprintf(c->unit, sizeof(c->unit), "%s", unit);
 	return c;
 }
@@ -322,9 +323,11 @@ static int add_raw(struct view *v, const char *request, struct err *e)
 	}
 	c = name_column(v, name, v->p->metric[metric].kind == KIND_INCLUSIVE, "");
 	unit = strchr(name, '(');
-	if (unit != NULL)
-		(void)snprintf(
-			c->unit, sizeof(c->unit), "%.*s", (int)strcspn(unit + 1, ")"), unit + 1);
+	if (unit != NULL) {
+		n = (uint32_t)strcspn(unit + 1, ")");
+		n = n < sizeof(c->unit) ? n : (uint32_t)text_cut(unit + 1, sizeof(c->unit) - 1);
+		(void)snprintf(c->unit, sizeof(c->unit), "%.*s", (int)n, unit + 1);
+	}
 	c->nested = strncmp(name, "cpu_time", 8) == 0 || strcmp(name, "calls") == 0;
 	c->v = numbers;
 	v->n_columns++;

@@ -17,16 +17,16 @@
 /* clang-format off */
 #define STATEMENTS(X)                                                                              \
 	X(BY_ID,   "SELECT id FROM session WHERE id = ?1")                                         \
-	X(BY_NAME, "SELECT id FROM session WHERE name = ?1 ORDER BY created_ns DESC, id DESC LIMIT 1") \
+	X(BY_NAME, "SELECT id FROM session WHERE name = ?1 ORDER BY id DESC LIMIT 1")              \
 	X(BY_UUID, "SELECT id FROM session WHERE lower(hex(uuid)) LIKE ?1 || '%' LIMIT 2")         \
 	X(LAST,    "SELECT id FROM session WHERE source <> 'auto' OR NOT EXISTS"                   \
 		" (SELECT 1 FROM session WHERE source <> 'auto')"                                  \
-		" ORDER BY created_ns DESC, id DESC LIMIT 1 OFFSET ?1")                            \
+		" ORDER BY id DESC LIMIT 1 OFFSET ?1")                                             \
 	X(ONLY,    "SELECT id FROM session LIMIT 2")                                               \
 	X(EACH,    "SELECT s.id, s.created_ns, s.active_ns, lower(hex(s.uuid)), s.name, s.state,"  \
 		" s.source, s.command, s.launches,"                                                \
 		" (SELECT count(*) FROM member m WHERE m.session = s.id)"                          \
-		" FROM session s ORDER BY s.created_ns DESC, s.id DESC")
+		" FROM session s ORDER BY s.id DESC")
 /* clang-format on */
 
 enum {

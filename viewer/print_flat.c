@@ -128,8 +128,10 @@ static void add_configs(struct flat *f)
 {
 	const struct profile_config *c;
 	struct row *row;
+	uint32_t i;
 
-	for (c = f->p->config; c < f->p->config + f->p->n_configs; c++) {
+	for (i = 0; i < f->p->n_configs; i++) {
+		c = &f->p->config[i];
 		if (f->of[c->node] == PROFILE_NONE || f->is_cpu)
 			continue;
 		row = &f->row[f->of[c->node]];

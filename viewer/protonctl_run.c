@@ -461,11 +461,32 @@ static void show_tree(const struct run *r)
 	(void)posix_spawn_file_actions_destroy(&actions);
 }
 
+/* What the daemon complains of: a library of another version is refused there. */
+static void say_warnings(struct run *r)
+{
+	struct rpc_reply reply = {.fd = -1};
+	const msgpack_object *w;
+	struct err e;
+	uint32_t i;
+
+	(void)rpc_begin(r->rpc, "status");
+	if (rpc_call(r->rpc, RPC_TIMEOUT_MS, &reply, &e) < 0)
+		return;
+	w = wire_get(reply.result, "warnings");
+	for (i = 0; w != NULL && w->type == MSGPACK_OBJECT_ARRAY && i < w->via.array.size; i++)
+		if (w->via.array.ptr[i].type == MSGPACK_OBJECT_STR)
+			say(r, "the daemon says: %.*s", (int)w->via.array.ptr[i].via.str.size,
+				w->via.array.ptr[i].via.str.ptr);
+	rpc_reply_free(&reply);
+}
+
 /* Why there is nothing, and what to do, without asking doctor. */
-static void say_why(const struct run *r)
+static void say_why(struct run *r)
 {
 	const char *backend = ctl_option(r->c, "backend");
 
+	if (r->processes == 0)
+		say_warnings(r);
 	if (r->processes == 0)
 		say(r, "no process of this run met protond: the program neither links libprotond "
 		       "(or `import protond`) "
@@ -516,9 +537,12 @@ static void run_end(struct run *r, int status)
 	code = finalize(r);
 	if (code < 0)
 		ctl_warn(r->c, "the session could not be finalized: %.180s", r->c->err.text);
-	else if (r->output[0] != '\0' && export_file(r->rpc, r->session, r->output,
-						 ctl_option(r->c, "force") != NULL, &r->c->err) < 0)
+	else if (r->output[0] != '\0' &&
+		 export_file(r->rpc, r->session, r->output, ctl_option(r->c, "force") != NULL,
+			 &r->c->err) < 0) {
 		ctl_warn(r->c, "%.240s", r->c->err.text);
+		r->output[0] = '\0'; /* not written: said */
+	}
 	if (r->c->json) {
 		put_json(r, status, code == 0);
 		return;

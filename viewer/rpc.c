@@ -290,8 +290,10 @@ int rpc_open_at(const char *dir, struct rpc **ret, struct err *e)
 	r->fd = -1;
 	code = connect_in(dir, &r->fd);
 	if (code == -EACCES || code == -EPERM)
-		(void)err_set(e, code, "%s/" PATHS_CONTROL_SOCK " is not yours to open: %s", dir,
-			strerror(-code));
+		(void)err_set(e, code,
+			"%s/" PATHS_CONTROL_SOCK
+			" is not yours to open: %s; protonctl doctor says whose it is",
+			dir, strerror(-code));
 	else if (code < 0)
 		code = err_set(e, -ENOTCONN, "no protond runs in %s; " START_WORDS, dir);
 	else

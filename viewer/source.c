@@ -29,15 +29,23 @@ static int read_all(int fd, const char *what, char **ret, size_t *ret_bytes, str
 	struct stat st;
 	ssize_t some;
 
-	if (fstat(fd, &st) == 0 && st.st_size > 0 && (size_t)st.st_size < FILE_MAX)
+	if (fstat(fd, &st) == 0 && st.st_size > 0) {
+		if ((size_t)st.st_size > FILE_MAX)
+			return err_set(e, -EFBIG,
+				"%s is over 1 GiB: open the session itself (protonview sessions)",
+				what);
 		cap = (size_t)st.st_size + 1;
+	}
 	for (;;) {
 		if (buf == NULL || n == cap) {
 			cap = buf == NULL ? cap : cap * 2;
 			more = n > FILE_MAX ? NULL : realloc(buf, cap);
 			if (more == NULL) {
 				free(buf);
-				return n > FILE_MAX ? err_set(e, -EFBIG, "%s is over 1 GiB", what)
+				return n > FILE_MAX ? err_set(e, -EFBIG,
+							      "%s is over 1 GiB: open the session "
+							      "itself (protonview sessions)",
+							      what)
 						    : err_set(e, -ENOMEM, "out of memory");
 			}
 			buf = more;
@@ -91,6 +99,9 @@ static int load_bytes(const char *what, const char *bytes, size_t n, const struc
 	if (o->timeline != NULL)
 		return err_set(
 			e, -ENODATA, "%s is no database of protond: it has no timeline", what);
+	if (n == 0)
+		return err_set(e, -EBADMSG,
+			"%s is empty: what wrote it did not come to its end; write it again", what);
 	r = hatchet_read(bytes, n, &ret->p, &why);
 	return r < 0 ? err_set(e, r, "%s: %s", what, why.text) : 0;
 }

@@ -7,6 +7,10 @@
 
 #define CLOCK_TSC 1 /* process.clock and anchor.ring_clock: the ring's clock is the TSC */
 #define AROUND_NS "60000000000"
+/* The session and its oldest process: a clock that is set back makes either the earlier one. */
+#define BOTH                                                                           \
+	"session s, (SELECT min(created_realtime_ns) created_realtime_ns FROM process" \
+	" WHERE id IN (SELECT process FROM member WHERE session=?1)) p WHERE s.id=?1"
 
 /* clang-format off */
 #define STATEMENTS(X)                                                                              \
@@ -15,10 +19,10 @@
 	X(BASE, "SELECT min(created_monotonic_ns), min(created_realtime_ns) FROM process"          \
 		" WHERE id IN (SELECT process FROM member WHERE session=?1)")                      \
 	X(ANCHOR, "SELECT clock, monotonic_ns, realtime_ns, error_ns, ring_clock FROM anchor"      \
-		" WHERE realtime_ns BETWEEN (SELECT min(created_realtime_ns)-" AROUND_NS           \
-		" FROM process WHERE id IN (SELECT process FROM member WHERE session=?1))"         \
-		" AND (SELECT coalesce(finalized_ns+" AROUND_NS ",9223372036854775807)"            \
-		" FROM session WHERE id=?1) ORDER BY realtime_ns")                                 \
+		" WHERE realtime_ns BETWEEN (SELECT min(s.created_ns,p.created_realtime_ns)-" AROUND_NS \
+		" FROM " BOTH ") AND (SELECT"                                                      \
+		" coalesce(max(s.finalized_ns,p.created_realtime_ns)+" AROUND_NS ",9223372036854775807)" \
+		" FROM " BOTH ") ORDER BY realtime_ns")                                            \
 	X(DEVICE, "SELECT device, ordinal, name FROM device WHERE process=?2 AND ?1=?1")           \
 	X(DEVICES, "SELECT DISTINCT ordinal, name, arch, num_sms, memory_bytes FROM device"        \
 		" WHERE process IN (SELECT process FROM member WHERE session=?1) ORDER BY ordinal") \
@@ -97,8 +101,10 @@ static int on_process(struct chrome *w, sqlite3_stmt *st)
 	char words[32];
 
 	w->pid = (int64_t)load_u64(st, 0);
-	w->own_anchor = (struct anchor){load_u64(st, 5), load_u64(st, 6), load_u64(st, 7), 0};
-	w->own = (struct anchors){.v = &w->own_anchor, .n = 1, .cap = 1};
+	w->own_anchor[0] = (struct anchor){load_u64(st, 5), load_u64(st, 6), load_u64(st, 7), 0};
+	w->own = (struct anchors){.v = w->own_anchor, .n = 1, .cap = 2};
+	if (w->tsc.n == 1) /* two make a slope */
+		anchors_add(&w->own, &w->tsc.v[0]);
 	clockmap_use(&w->clock,
 		!tsc            ? NULL
 		: w->tsc.n >= 2 ? &w->tsc
@@ -141,8 +147,9 @@ static void name_gpus(struct chrome *w)
 		g = &w->gpu[i];
 		if (g->pid == 0)
 			continue; /* it had nothing to do */
-		(void)snprintf(words, sizeof(words), "GPU %u%s%.100s (of pid %lld)", g->ordinal,
-			*g->name != '\0' ? " " : "", g->name, (long long)w->pid);
+		(void)snprintf(words, sizeof(words), "GPU %u%s%.*s (of pid %lld)", g->ordinal,
+			*g->name != '\0' ? " " : "", (int)text_cut(g->name, 100), g->name,
+			(long long)w->pid);
 		chrome_metadata(w, "process_name", g->pid, 0, "name", words, 0);
 		chrome_metadata(w, "process_sort_index", g->pid, 0, "sort_index", NULL, g->pid);
 	}

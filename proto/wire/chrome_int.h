@@ -66,7 +66,7 @@ struct chrome {
 	int64_t pid;
 	struct clockmap clock;
 	struct anchors own;
-	struct anchor own_anchor;
+	struct anchor own_anchor[2];
 	struct lane_set *lane;
 	uint32_t n_lanes, cap_lanes;
 	struct named *thread;

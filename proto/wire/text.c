@@ -149,3 +149,14 @@ void text_json_f64(struct text *t, double v)
 		(void)strncat(buf, ".0", sizeof(buf) - strlen(buf) - 1);
 	text_str(t, buf);
 }
+
+size_t text_cut(const char *utf8, size_t most)
+{
+	const size_t n = strnlen(utf8, most + 1);
+
+	if (n <= most)
+		return n;
+	while (most > 0 && ((unsigned char)utf8[most] & 0xc0) == 0x80)
+		most--;
+	return most;
+}

@@ -27,6 +27,8 @@ void text_fmt(struct text *t, const char *fmt, ...) __attribute__((format(printf
 void text_fixed3(struct text *t, double v);    /* as "%.3f", faster */
 void text_json(struct text *t, const char *s); /* quoted and escaped */
 void text_json_f64(struct text *t, double v);  /* shortest that reads back; not finite: null */
+/* Bytes of a name, at most so many, that cut no character in two. */
+size_t text_cut(const char *utf8, size_t most);
 
 static inline void text_add(struct text *t, const char *s, size_t bytes)
 {

@@ -6,8 +6,7 @@
  * then what the agent's lane has of it. Median of the rounds, on this thread's CPU clock. Exit
  * status 1: the target was missed or the law attempted = stored does not hold.
  *
- * FOLD_BENCH_ROUNDS, FOLD_BENCH_SESSIONS change the size; FOLD_BENCH_TIMELINE=1 keeps timelines,
- * too.
+ * FOLD_BENCH_ROUNDS, _SESSIONS, _PATHS change the size; FOLD_BENCH_TIMELINE=1 keeps timelines, too.
  */
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,8 +19,8 @@
 #include "record.h"
 #include "ring.h"
 
-#define PATHS     10000u
-#define NAMES     10002u
+#define PATHS     10000u /* FOLD_BENCH_PATHS */
+#define NAMES     (paths + 2)
 #define LAP       RING_LANE_BYTES
 #define BATCH     (LAP / (32 + 2 * 24)) /* launches in one lap of the application's lane */
 #define ENTRIES   40u                   /* of each lane in a round */
@@ -31,6 +30,7 @@
 
 static const uint8_t ring[16] = {1};
 static uint64_t clock_ns = 1000000000;
+static uint32_t paths;
 static uint64_t order; /* walks over the paths in no order that a cache likes */
 
 static void *must(void *p)
@@ -78,13 +78,13 @@ static void begin(struct fold *f, uint32_t sessions, bool timeline)
 	*t = (struct j_table){TABLE_NAMES, 2, NAMES, NAMES * 20};
 	for (i = 0, at = (uint8_t *)(t + 1); i < NAMES; i++, at += 20) {
 		memcpy(at, &(uint32_t){16}, 4);
-		(void)snprintf((char *)at + 4, 17, "a_name_%09u", i);
+		(void)snprintf((char *)at + 4, 17, "a_name_%09u", i % 1000000000);
 	}
 	apply(f, e);
-	e = entry(J_TABLE, sizeof(*t) + PATHS * sizeof(*path));
+	e = entry(J_TABLE, sizeof(*t) + paths * sizeof(*path));
 	t = (struct j_table *)(e + 1);
-	*t = (struct j_table){TABLE_PATHS, 2, PATHS, 0};
-	for (i = 0, path = (struct ring_path *)(t + 1); i < PATHS; i++)
+	*t = (struct j_table){TABLE_PATHS, 2, paths, 0};
+	for (i = 0, path = (struct ring_path *)(t + 1); i < paths; i++)
 		path[i] = (struct ring_path){i < 10 ? 0 : 2 + i / 10, 2 + i, PATH_KIND_SCOPE,
 			(uint16_t)(i < 10 ? 1 : path[i / 10].depth + 1), 0};
 	apply(f, e);
@@ -154,7 +154,7 @@ static void fill(struct stream *app, struct stream *gpu, uint32_t *corr)
 	stream_open(app);
 	stream_open(gpu);
 	for (i = 0; i < BATCH - 1; i++) {
-		path = 2 + (uint32_t)(order++ * 7919 % PATHS);
+		path = 2 + (uint32_t)(order++ * 7919 % paths);
 		clock_ns += 3000;
 		launch.clock = clock_ns;
 		launch.correlation = ++*corr;
@@ -249,7 +249,8 @@ int main(void)
 	struct fold *f;
 	bool law;
 
-	if (rounds == 0 || fold_new(NULL, &f) != 0)
+	paths = env_number("FOLD_BENCH_PATHS", PATHS);
+	if (rounds == 0 || paths < 100 || fold_new(NULL, &f) != 0)
 		return 2;
 	begin(f, sessions, timeline);
 	stream_begin(&app, 0);
@@ -266,7 +267,7 @@ int main(void)
 	printf("fold%s: %.1f M events/s (median of %u; %.1f to %.1f), %u session(s), %u paths, "
 	       "%u events a round; target %.0f\n",
 		timeline ? " with timelines" : "", rate[rounds / 2] / 1e6, rounds, rate[0] / 1e6,
-		rate[rounds - 1] / 1e6, sessions, PATHS, ENTRIES * ((uint32_t)BATCH - 1) * 4,
+		rate[rounds - 1] / 1e6, sessions, paths, ENTRIES * ((uint32_t)BATCH - 1) * 4,
 		TARGET / 1e6);
 	law = law_holds(f, corr, &bytes);
 	if (timeline)

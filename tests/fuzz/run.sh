@@ -1,34 +1,68 @@
 #!/usr/bin/env bash
-# SPDX-License-Identifier: MIT. run.sh: every fuzzer for some seconds, from its committed corpus.
-# Usage: run.sh SECONDS [NAME]. Findings stay in build/fuzz/NAME-*.
+# SPDX-License-Identifier: MIT. run.sh: every fuzzer for some seconds, from its committed corpus; as many
+# at once as there are cores. Fails when one of them does.
+# Usage: run.sh SECONDS|-runs=N [NAME]. Findings stay in build/fuzz/NAME-*, inputs that reached
+# something new in build/fuzz/corpus-NAME.
 set -eu
 cd "$(dirname "$0")/../.."
-seconds=${1:-10} only=${2:-}
-mkdir -p build/fuzz
-flags="-std=c17 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined"
-inc="-Idaemon -Iproto/abi -Iproto/wire -Iproto/place -Iviewer $(pkg-config --cflags libuv msgpack jansson sqlite3 libzstd)"
-libs="$(pkg-config --libs libuv msgpack jansson sqlite3 libzstd) -lm -lpthread"
-rooms=$(ls daemon/*.c proto/wire/*.c | grep -v daemon/main.c)
+limit=${1:-10} only=${2:-}
+case $limit in -*) ;; *) limit=-max_total_time=$limit ;; esac
 mkdir -p build/fuzz/obj
+flags="-std=c17 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -DPROTOND_BUILD_VERSION=\"fuzz\""
+libraries="libuv msgpack jansson sqlite3 libzstd libpcre2-8"
+# shellcheck disable=SC2086
+inc="-Idaemon -Iproto/abi -Iproto/wire -Iproto/place -Iviewer $(pkg-config --cflags $libraries)"
+# shellcheck disable=SC2086
+libs="$(pkg-config --libs $libraries) -l:libstdc++.so.6 -lm -lpthread"
+rooms=$(ls daemon/*.c proto/wire/*.c viewer/*.c | grep -vE 'daemon/main.c|viewer/(protonctl|protonview).c')
+one_more() { # waits while all cores are taken; a failure is seen by the file that lacks
+        while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n || true; done
+}
+
 for f in $rooms; do
         o=build/fuzz/obj/$(echo "$f" | tr / _).o
-        if [ ! -e "$o" ] || [ -n "$(find daemon proto -newer "$o" -name '*.[ch]' -print -quit)" ]; then
+        if [ ! -e "$o" ] || [ -n "$(find daemon proto viewer -newer "$o" -name '*.[ch]' -print -quit)" ]; then
+                rm -f "$o"
                 # shellcheck disable=SC2086
                 clang $flags -fsanitize=fuzzer-no-link $inc -c -o "$o" "$f" &
-                while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n; done
+                one_more
         fi
 done
 wait
 rm -f build/fuzz/rooms.a
-ar rcs build/fuzz/rooms.a build/fuzz/obj/*.o
+# shellcheck disable=SC2046
+ar rcs build/fuzz/rooms.a $(for f in $rooms; do echo "build/fuzz/obj/$(echo "$f" | tr / _).o"; done)
+
+names=
 for src in tests/fuzz/fuzz_*.c; do
         name=$(basename "$src" .c)
         if [ -n "$only" ] && [ "$only" != "$name" ]; then continue; fi
+        names="$names $name"
+        rm -f "build/fuzz/$name" "build/fuzz/$name.status"
         # shellcheck disable=SC2086
-        clang $flags $inc -o "build/fuzz/$name" "$src" build/fuzz/rooms.a $libs
-        mkdir -p "build/fuzz/corpus-$name" "tests/fuzz/corpus/$name"
-        "build/fuzz/$name" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
-                -artifact_prefix="build/fuzz/$name-" "build/fuzz/corpus-$name" "tests/fuzz/corpus/$name" 2>&1 |
-                grep -aE 'ERROR|SUMMARY|DONE|stat::|Done' || true
-        [ "${PIPESTATUS[0]}" -eq 0 ]
+        clang $flags $inc -o "build/fuzz/$name" "$src" build/fuzz/rooms.a $libs &
+        one_more
 done
+wait
+
+run() { # name
+        local status=0
+        mkdir -p "build/fuzz/corpus-$1" "tests/fuzz/corpus/$1"
+        "build/fuzz/$1" "$limit" -timeout=120 -rss_limit_mb=2048 \
+                -artifact_prefix="build/fuzz/$1-" "build/fuzz/corpus-$1" "tests/fuzz/corpus/$1" \
+                >"build/fuzz/$1.log" 2>&1 </dev/null || status=$?
+        echo "$status" >"build/fuzz/$1.status"
+}
+for name in $names; do
+        run "$name" &
+        one_more
+done
+wait
+bad=0
+for name in $names; do
+        status=$(cat "build/fuzz/$name.status")
+        [ "$status" -eq 0 ] || bad=1
+        echo "$name: status $status, $(grep -aE 'DONE|Done' "build/fuzz/$name.log" | tr '\n' ' ')"
+        [ "$status" -eq 0 ] || grep -aE -A 12 'ERROR|SUMMARY|not true|runtime error' "build/fuzz/$name.log" | head -60
+done
+[ -n "$names" ] && [ "$bad" -eq 0 ]

@@ -204,11 +204,12 @@ START_TEST(references)
 	store_session(2, "new", "aabbccee000000000000000000000002", "run", me, 2000);
 	store_session(3, "auto", "11110000000000000000000000000003", "auto", me, 3000);
 	store_session(4, "theirs", "22220000000000000000000000000004", "run", me + 1, 4000);
-	store_session(5, "1", "33330000000000000000000000000005", "run", me, 500);
-	ck_assert_int_eq(resolved(r, "@last"), 2); /* neither automatic ones nor others' */
-	ck_assert_int_eq(resolved(r, ""), 2);
-	ck_assert_int_eq(resolved(r, "@-1"), 1);
-	ck_assert_int_eq(resolved(r, "@-2"), 5);
+	store_session(
+		5, "1", "33330000000000000000000000000005", "run", me, 500); /* by its clock */
+	ck_assert_int_eq(resolved(r, "@last"), 5); /* neither automatic ones nor others' */
+	ck_assert_int_eq(resolved(r, ""), 5);
+	ck_assert_int_eq(resolved(r, "@-1"), 2);
+	ck_assert_int_eq(resolved(r, "@-2"), 1);
 	ck_assert_int_eq(resolved(r, "old"), 1);
 	ck_assert_int_eq(resolved(r, "1"), 1); /* an id before a name */
 	ck_assert_int_eq(resolved(r, "aabbccee"), 2);
@@ -225,7 +226,7 @@ START_TEST(references)
 	ck_assert_int_eq(started(r, "old"), 100); /* live before stored */
 	ck_assert_int_eq(resolved(r, "old"), 100);
 	ck_assert_int_eq(resolved(r, "@last"), 100);
-	ck_assert_int_eq(resolved(r, "@-1"), 2);
+	ck_assert_int_eq(resolved(r, "@-1"), 5);
 	ck_assert_uint_ge(fake.drains, 2); /* live ones are brought up to date */
 	rpc_close(r);
 }

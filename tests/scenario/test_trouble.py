@@ -1,0 +1,320 @@
+# SPDX-License-Identifier: MIT. What users see when something does not work: docs/troubleshooting.md is held against it.
+import ast
+import os
+import pathlib
+import re
+import resource
+import shlex
+import shutil
+import sqlite3
+import subprocess
+import sys
+
+import pytest
+
+from conftest import BUILD, WAIT, until
+from test_doctor import NOBODY, library, needs_mounts, needs_root
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DOC = (ROOT / "docs/troubleshooting.md").read_text()
+MESSAGES = [m.strip() for m in re.findall(r"^\| ``(.+?)`` \|", DOC, re.M)]
+
+
+def said(text, start):
+    """The message of the page that begins so stands in text."""
+    (message,) = [m for m in MESSAGES if m.startswith(start)]
+    pattern = ".*?".join(map(re.escape, message.split("…")))
+    assert re.search(pattern, text, re.S), f"{message!r} is not in\n{text}"
+
+
+def constants(name):
+    tree = ast.parse((ROOT / "tests/scenario" / name).read_text())
+    return [n.value for n in ast.walk(tree) if isinstance(n, ast.Constant) and isinstance(n.value, str) and len(n.value) > 7]
+
+
+def test_every_message_is_one_that_is_printed():
+    """It is brought about here or in test_skew.py; or other tests do that, or a GPU would be needed, and it stands in the
+    sources."""
+    text = "".join(f.read_text() for room in ("agent", "daemon", "libclient", "proto", "viewer")
+                   for f in sorted((ROOT / room).rglob("*.[chp]*")) if f.suffix in (".c", ".h", ".py"))
+    text = re.sub(r'"\s*"', "", text)
+    here = [c for name in ("test_trouble.py", "test_skew.py") for c in constants(name)]
+    for message in MESSAGES:
+        if not any(message.startswith(c) or message in c for c in here):
+            assert all(part in text for part in message.split("…")), message
+    assert DOC.count("\n| ") == len(MESSAGES) + DOC.count("\n| printed |"), "each line of a table begins with a message"
+    assert len(set(MESSAGES)) == len(MESSAGES) > 40
+    for line in re.findall(r"^\| ``.*", DOC, re.M):
+        assert re.fullmatch(r"\| ``.+`` \| \S.* \| \S.* \|", line), line
+
+
+def run(world, *command, env=None, stdin=""):
+    return subprocess.run([str(BUILD / "bin/protonctl"), "run", "-n", "r", *command], env={**world.env, **(env or {})},
+                          input=stdin, capture_output=True, text=True, timeout=WAIT, cwd=world.home)
+
+
+# --- no GPU data --------------------------------------------------------------------------------
+
+def gpu_words(world, job):
+    assert job.say("start s").startswith("0"), "scopes are recorded all the same"
+    until("the job's words are there", lambda: [j for j in world.ctl_json("jobs")["jobs"] if j["gpu"] == "failed"])
+    return world.ctl("jobs").stdout
+
+
+def test_a_libcupti_that_is_none(world):
+    world.start()
+    said(gpu_words(world, world.job(env={"PROTOND_CUPTI_PATH": "/nonexistent/libcupti.so"})), "PROTOND_CUPTI_PATH holds no")
+
+
+@pytest.mark.preload
+def test_a_libcupti_of_another_kind(world):
+    path = library(world.home / "libcupti.so", "int cuptiGetVersion(unsigned *v) { *v = 26; return 0; }")
+    world.start()
+    said(gpu_words(world, world.job(env={"PROTOND_CUPTI_PATH": path})), "… lacks …")
+
+
+@needs_mounts
+def test_no_libcupti(world):
+    world.start()
+    hidden = "mount -t tmpfs none /usr/local; mount --bind /dev/null /etc/ld.so.cache"
+    if pathlib.Path(BUILD).is_relative_to("/usr/local") or list(pathlib.Path("/usr/lib").glob("*/libcupti.so*")):
+        pytest.skip("a libcupti is where it cannot be hidden")
+    env = dict.fromkeys(("CUDA_HOME", "PROTOND_CUPTI_PATH", "CUPTI_ROOT_PATH", "TRITON_CUPTI_LIB_PATH"), "")
+    job = world.job("unshare", *([] if os.geteuid() == 0 else ["-r"]), "-m", "sh", "-ec", hidden + '; exec "$@"', "sh", env=env)
+    said(gpu_words(world, job), "no libcupti found")
+
+
+def test_another_profilers_injection(world):
+    r = run(world, "--", BUILD / "tests/job", env={"CUDA_INJECTION64_PATH": "/opt/nsight/lib.so"})
+    assert r.returncode == 0
+    said(r.stderr, "… holds another tool")
+
+
+# --- an empty profile ---------------------------------------------------------------------------
+
+def test_nothing_to_see(world):
+    said(world.view("tree", "@last", check=False).stderr, "nothing was recorded yet")
+    r = run(world, "--", BUILD / "tests/job")
+    said(r.stderr, "(nothing was recorded)")
+    said(r.stderr, "no GPU kernels")
+    said(world.view("tree", "@last").stdout, "(nothing was recorded)")
+    said(run(world, "--", "true").stderr, "no process of this run met protond")
+    stranger = subprocess.Popen(["sleep", "60"], env=world.env)
+    said(world.ctl("start", "x", "--pid", stranger.pid, check=False).stderr, "process … was not started")
+    stranger.kill()
+    stranger.wait()
+
+
+def test_turned_off(world):
+    world.start()
+    job = world.job(env={"PROTOND_DISABLE": "1"})
+    said(job.say("start s"), "PROTOND_DISABLE is set")
+
+
+# --- what is not found --------------------------------------------------------------------------
+
+def test_protonctl_alone(world):
+    shutil.copy(BUILD / "bin/protonctl", world.home)
+    def alone():
+        return subprocess.run([world.home / "protonctl", "run", "--", "true"], env=world.env, capture_output=True, text=True)
+    r = alone()
+    assert r.returncode == 125
+    said(r.stderr, "no daemon runs, and there is no protond beside protonctl")
+    world.start()
+    r = alone()
+    assert r.returncode == 0, "the program runs"
+    said(r.stderr, "libprotond.so.0 is nowhere beside protonctl")
+
+
+@pytest.mark.parametrize("engine", [None, "text"])
+def test_the_library_without_its_engine(world, engine):
+    lib = world.home / "lib"
+    lib.mkdir()
+    shutil.copy(BUILD / "lib/libprotond.so.0", lib)
+    if engine:
+        (lib / "libprotond-agent.so.0").write_text(engine)
+    world.start(PROTOND_AUTO_SESSION="off")
+    job = world.job(env={"LD_LIBRARY_PATH": str(lib)})
+    said(job.say("start s"), "cannot load libprotond-agent.so.0")
+    job.say("repeat 10 a")
+    assert job.quit() == 0
+
+
+def test_programs_without_the_library(world):
+    shutil.copy(BUILD / "tests/job", world.home)
+    r = subprocess.run([world.home / "job"], env={"PATH": os.environ["PATH"]}, capture_output=True, text=True)
+    if r.returncode == 0:
+        pytest.skip("the loader has a libprotond")
+    said(r.stderr, "error while loading shared libraries")
+
+
+def python(world, code, path, **env):
+    env = {**{k: v for k, v in world.env.items() if k != "LD_LIBRARY_PATH"}, "PYTHONPATH": str(path), **env}
+    return subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, cwd=world.home).stderr
+
+
+@pytest.mark.preload
+@pytest.mark.skipif(not (BUILD / "lib/protond/python/protond/_native.abi3.so").exists(), reason="no Python package was built")
+def test_packages_that_are_not_whole(world):
+    package = world.home / "site/protond"
+    shutil.copytree(BUILD / "lib/protond/python/protond", package)
+    (world.home / "none").mkdir()
+    said(python(world, "import protond", world.home / "none", PYTHONNOUSERSITE="1"), "No module named 'protond'")
+    said(python(world, "import protond", package.parent), "ImportError: libprotond.so.0")
+    (package / "lib").mkdir()
+    for name in ("libprotond.so.0", "libprotond-agent.so.0"):
+        shutil.copy(BUILD / "lib" / name, package / "lib")
+    said(python(world, "import protond; protond.start('s')", package.parent, PATH="/nonexistent"),
+         "no daemon runs, and no protond to start")
+    said(python(world, "import protond; protond.activate(7)", package.parent), "Session has not been initialized")
+
+
+@pytest.mark.preload
+def test_two_libraries_in_one_process(world):
+    world.start()
+    shutil.copy(BUILD / "lib/libprotond.so.0", world.home)
+    code = """
+import ctypes, sys
+first, second = (ctypes.CDLL(p) for p in sys.argv[1:])
+second.protond_error.restype = ctypes.c_char_p
+print(second.protond_start(b"s", None), second.protond_error().decode())
+"""
+    r = subprocess.run([sys.executable, "-c", code, BUILD / "lib/libprotond.so.0", world.home / "libprotond.so.0"],
+                       env=world.env, capture_output=True, text=True)
+    said(r.stdout, "another libprotond was loaded before this one")
+
+
+# --- not permitted, and the daemon --------------------------------------------------------------
+
+@needs_root
+def test_another_users_daemon(world):
+    world.start()
+    for mode in (0o700, 0o755):
+        world.dir.chmod(mode)
+        r = world.ctl("status", check=False, user=NOBODY)
+        assert r.returncode in (1, 3)
+        said(r.stderr, "…/control.sock is not yours to open")
+        job = world.job(user=NOBODY, group=NOBODY, extra_groups=[])
+        assert job.say("start s").startswith("-")
+        assert job.quit() == 0
+
+
+def protond(world, *options):
+    return subprocess.run([BUILD / "bin/protond", *options], env=world.env, capture_output=True, text=True, timeout=WAIT)
+
+
+def test_where_no_daemon_can_be(world):
+    said(world.ctl("status", check=False).stderr, "no protond runs in …")
+    job = world.job()
+    said(job.say("start s"), "no protond is running here")
+    world.dir.chmod(0o755)
+    r = protond(world, "--private", "--foreground")
+    assert r.returncode == 1
+    said(r.stderr, "… belongs to uid …")
+    world.dir.chmod(0o700)
+    world.start()
+    r = protond(world, "--foreground")
+    assert r.returncode == 3
+    said(r.stderr, "another protond runs in …")
+    assert protond(world, "--private").returncode == 0, "a private one that is not needed says nothing"
+
+
+# --- files --------------------------------------------------------------------------------------
+
+@pytest.fixture
+def stored(world):
+    """A session in a database that no daemon has open."""
+    job = BUILD / "tests/job"
+    assert run(world, "-q", "--", job, stdin="repeat 3 a\n").returncode == 0
+    world.ctl("shutdown")
+    return world
+
+
+def test_files_that_are_no_profiles(stored):
+    world, path = stored, stored.home / "file"
+    world.view("export", "r", "-o", world.home / "whole.hatchet")
+    whole = (world.home / "whole.hatchet").read_bytes()
+    path.write_bytes(b"")
+    r = world.view("tree", path, check=False)
+    assert r.returncode == 1 and re.search("not a .hatchet profile|is empty", r.stderr)
+    for content in (b"hello", b'{"a": 1}', b"\x82", whole[:100], whole[:-3]):
+        path.write_bytes(content)
+        r = world.view("tree", path, check=False)
+        assert r.returncode == 1 and r.stdout == ""
+        said(r.stderr, "…: not a .hatchet profile")
+
+
+def test_databases_that_cannot_be_read(stored):
+    world, path = stored, stored.home / "file.db"
+    for change, start in (("PRAGMA user_version = 99", "… was made by a newer protond"),
+                          ("PRAGMA application_id = 7", "… is no database of protond")):
+        shutil.copy(world.db, path)
+        with sqlite3.connect(path) as db:
+            db.execute(change)
+        db.close()
+        for words in (("tree", path), ("tree", "r", "--db", path)):
+            r = world.view(*words, check=False)
+            assert r.returncode == 1
+            said(r.stderr, start)
+    path.write_bytes(world.db.read_bytes()[:9000])
+    said(world.view("tree", path, check=False).stderr, "… cannot be read")
+
+
+def test_no_room_for_a_ring(world):
+    world.start()
+
+    def limit():
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, 1 << 20))
+    said(world.job(preexec_fn=limit).say("start s"), "the limit on file sizes")
+
+
+@needs_mounts
+def test_a_full_tmpfs(world):
+    """The daemon's directory is on it."""
+    small = world.dir / "small"
+    small.mkdir()
+    inside = f"""
+mount -t tmpfs -o size=1m,mode=700 none {small}
+{shlex.quote(str(BUILD / 'bin/protond'))} --private --foreground 2>/dev/null & daemon=$!
+until {shlex.quote(str(BUILD / 'bin/protonctl'))} status >/dev/null 2>&1; do :; done
+head -c 900k /dev/zero > {small}/fill || true
+echo start s | {shlex.quote(str(BUILD / 'tests/job'))}
+kill $daemon
+wait $daemon
+"""
+    r = subprocess.run(["unshare", *([] if os.geteuid() == 0 else ["-r"]), "-m", "sh", "-c", inside], env={
+        **world.env, "PROTOND_RUNTIME_DIR": str(small)}, capture_output=True, text=True, timeout=WAIT * 2)
+    said(r.stdout, "no memory for the ring")
+
+
+@needs_mounts
+def test_a_full_disk(world):
+    """What was recorded is kept: only the file is missing."""
+    world.start()
+    at = world.home / "full"
+    at.mkdir()
+    inside = f"mount -t tmpfs -o size=4k none {at}; cd {at}; echo > file; exec \"$@\""
+    unshare = ["unshare", *([] if os.geteuid() == 0 else ["-r"]), "-m", "sh", "-ec", inside, "sh"]
+    r = subprocess.run([*unshare, BUILD / "bin/protonctl", "run", "-n", "r", "-o", "r.hatchet", "--", BUILD / "tests/job"],
+                       env=world.env, input="start own\nrepeat 3 a\nhatchet 0\n", capture_output=True, text=True, timeout=WAIT)
+    assert r.returncode == 0, "the program's"
+    said(r.stderr, "… was not written")
+    said(r.stdout, "cannot write …")
+    assert world.cells("r")["/a"][0] == 3
+
+
+# --- sessions -----------------------------------------------------------------------------------
+
+def test_sessions_that_are_not(world):
+    world.start()
+    world.ctl("start", "s", "--all")
+    said(world.ctl("start", "s", "--all", check=False).stderr, "a session of that name is live")
+    world.ctl("finalize", "s")
+    said(world.ctl("activate", "s", check=False).stderr, "that session has been finalized")
+    said(world.ctl("finalize", "nosuch", check=False).stderr, "no session '…'; protonctl")
+    said(world.view("tree", "nosuch", check=False).stderr, "no session '…' (")
+    job = world.job()
+    said(job.say("finalize 7"), "no session …")
+    assert job.say("start s") == "0" and job.say("start s") == "0", "the same one"
+    assert job.say("finalize 0") == "0"
+    said(job.say("finalize 0"), "no session …")

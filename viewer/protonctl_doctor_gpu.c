@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: MIT. protonctl_doctor_gpu.c: the GPU's driver and CUPTI, who may read
+ * counters, and the variables of other tools that take CUPTI or the program's start for themselves.
+ */
+#include "protonctl_doctor.h"
+
+#include <dlfcn.h>
+#include <glob.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define PARAMS "/proc/driver/nvidia/params"
+
+/* --- driver, CUPTI ---------------------------------------------------------------------------- */
+
+static void version_by(void *library, const char *symbol, char *ret, size_t n)
+{
+	int (*version)(uint32_t *);
+	uint32_t v = 0;
+
+	*(void **)(void *)&version = dlsym(library, symbol);
+	if (version != NULL && version(&v) == 0 && v != 0)
+		(void)snprintf(ret, n, "%u", v);
+}
+
+static void driver_version(void *library, char *ret, size_t n)
+{
+	version_by(library, "cuDriverGetVersion", ret, n);
+}
+
+static void cupti_version(void *library, char *ret, size_t n)
+{
+	version_by(library, "cuptiGetVersion", ret, n);
+}
+
+static void look_driver(struct doctor *d)
+{
+	char words[512];
+	unsigned long version;
+
+	if (access("/dev/nvidiactl", F_OK) < 0)
+		found(d, NOTE, "GPU",
+			"CPU scopes are recorded all the same; in a container, give it the GPU "
+			"(--gpus all)",
+			"no NVIDIA device is here (/dev/nvidiactl)");
+	if (!doctor_probe("libcuda.so.1", driver_version, words, sizeof(words))) {
+		found(d, NOTE, "driver",
+			"install the NVIDIA driver, or give the container its libraries",
+			"libcuda.so.1: %.250s", words);
+		return;
+	}
+	version = strtoul(words, NULL, 10);
+	found(d, GOOD, "driver", "", "CUDA %lu.%lu", version / 1000, version % 1000 / 10);
+}
+
+/* The usual places, newest toolkit last. */
+static bool cupti_path(char *ret, size_t n)
+{
+	static const char *const patterns[] = {"/usr/local/cuda/extras/CUPTI/lib64/libcupti.so.*",
+		"/usr/local/cuda/lib64/libcupti.so.*",
+		"/usr/local/cuda-*/extras/CUPTI/lib64/libcupti.so.*",
+		"/usr/lib/x86_64-linux-gnu/libcupti.so.*"};
+	size_t i;
+	glob_t g;
+
+	for (i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
+		if (glob(patterns[i], 0, NULL, &g) == 0) {
+			(void)snprintf(ret, n, "%s", g.gl_pathv[g.gl_pathc - 1]);
+			globfree(&g);
+			return true;
+		}
+	}
+	return false;
+}
+
+static void look_cupti(struct doctor *d)
+{
+	const char *set = getenv("PROTOND_CUPTI_PATH");
+	char words[512], path[4096];
+
+	set = set != NULL && *set != '\0' ? set : NULL;
+	if (set == NULL && doctor_probe("libcupti.so", cupti_version, words, sizeof(words))) {
+		found(d, GOOD, "CUPTI", "", "version %s, by the loader's path", words);
+		return;
+	}
+	if (set != NULL) { /* a job takes this one or none */
+		(void)snprintf(path, sizeof(path), "%s", set);
+	} else if (!cupti_path(path, sizeof(path))) {
+		found(d, NOTE, "CUPTI",
+			"install cuda-cupti (or pip install nvidia-cuda-cupti), or set "
+			"PROTOND_CUPTI_PATH",
+			"libcupti.so is in none of the usual places; a job that brings its own "
+			"(torch does) is recorded with that one");
+		return;
+	}
+	if (doctor_probe(path, cupti_version, words, sizeof(words)))
+		found(d, GOOD, "CUPTI", "", "version %s, %s", words, path);
+	else
+		found(d, BAD, "CUPTI", "reinstall it, or set PROTOND_CUPTI_PATH to one that loads",
+			"%s: %.200s", path, words);
+}
+
+static bool is_admin(void)
+{
+	uint64_t n = 0;
+	FILE *f = fopen("/proc/self/status", "re");
+	char line[256];
+
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL)
+		if (strncmp(line, "CapEff:", 7) == 0)
+			n = strtoull(line + 7, NULL, 16);
+	if (f != NULL)
+		(void)fclose(f);
+	return (n >> 21 & 1) != 0; /* CAP_SYS_ADMIN */
+}
+
+static void look_counters(struct doctor *d)
+{
+	uint64_t admin_only;
+
+	if (!doctor_number(PARAMS, "RmProfilingAdminOnly:", &admin_only))
+		return; /* no driver: said above */
+	if (admin_only == 0)
+		found(d, GOOD, "GPU counters", "", "are open to all users");
+	else if (is_admin())
+		found(d, GOOD, "GPU counters", "", "are for administrators only, and you are one");
+	else
+		found(d, NOTE, "GPU counters",
+			"only PC sampling and counters need it: options nvidia "
+			"NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d on the host, and "
+			"load the module anew; or run with CAP_SYS_ADMIN",
+			"are for administrators only (" PARAMS "); kernels and their times need no "
+			"permission");
+}
+
+void doctor_gpu(struct doctor *d)
+{
+	look_driver(d);
+	look_cupti(d);
+	look_counters(d);
+}
+
+/* --- other tools ------------------------------------------------------------------------------ */
+
+#define HOLDS_CUPTI                                                                          \
+	"it takes CUPTI for itself in the programs it starts: run them without it, or with " \
+	"protonctl run -b none"
+
+/* clang-format off */
+static const struct {
+	const char *name; /* a name, or the beginning of one: "NSYS_*" */
+	const char *text, *mend;
+} others[] = {
+	{"PROTOND_DISABLE", "is set: libprotond does nothing in the programs of this shell",
+		"unset it to record them"},
+	{"TRITON_PROTON_DISABLE", "is set: `import protond` does nothing, as Proton would",
+		"unset it to record Python programs"},
+	{"NSYS_*", "is Nsight Systems'", HOLDS_CUPTI},
+	{"NSYSDK_*", "is Nsight Systems'", HOLDS_CUPTI},
+	{"NV_NSIGHT_*", "is Nsight Compute's", HOLDS_CUPTI},
+	{"NVPROF_ID", "is nvprof's", HOLDS_CUPTI},
+	{"COMPUTE_PROFILE", "turns on the driver's old profiler", "unset it"},
+	{"KINETO_USE_DAEMON", "lets torch's profiler be started from outside, which then wants CUPTI for itself",
+		"unset it if nobody uses it"},
+	{"KINETO_CONFIG", "configures torch's profiler, which may start by itself and then wants CUPTI for itself",
+		"unset it if nobody uses it"},
+};
+/* clang-format on */
+
+static bool is_named(const char *entry, const char *name)
+{
+	const char *star = strchr(name, '*');
+	const size_t n = star != NULL ? (size_t)(star - name) : strlen(name);
+
+	return strncmp(entry, name, n) == 0 && (star != NULL || entry[n] == '=');
+}
+
+/* The first variable of that name. A flag that says 0 is none. */
+static const char *variable(const char *name, size_t *ret_bytes)
+{
+	const char *value;
+	char **e;
+
+	for (e = environ; *e != NULL; e++) {
+		value = strchr(*e, '=');
+		if (value == NULL || !is_named(*e, name) || value[1] == '\0' ||
+			strcmp(value, "=0") == 0)
+			continue;
+		*ret_bytes = (size_t)(value - *e);
+		return *e;
+	}
+	return NULL;
+}
+
+/* A variable that holds one library: ours, another's, or one that is not there. */
+static void look_injection(struct doctor *d, const char *name)
+{
+	const char *v = getenv(name);
+
+	if (v == NULL || *v == '\0')
+		return;
+	if (strstr(v, "libprotond") == NULL)
+		found(d, BAD, name, "unset it to have GPU data from protond",
+			"holds something else: %.200s", v);
+	else if (access(v, R_OK) < 0)
+		found(d, BAD, name, "set it anew: eval \"$(protonctl env)\"", "%.200s: %s", v,
+			strerror(errno));
+	else
+		found(d, GOOD, name, "", "%.200s", v);
+}
+
+void doctor_others(struct doctor *d)
+{
+	const char *v = getenv("LD_PRELOAD");
+	size_t i, n;
+
+	look_injection(d, "CUDA_INJECTION64_PATH");
+	look_injection(d, "NVTX_INJECTION64_PATH");
+	if (v != NULL && *v != '\0')
+		found(d, strstr(v, "libprotond") != NULL ? GOOD : NOTE, "LD_PRELOAD",
+			"nothing, unless it is another profiler", "%.200s", v);
+	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		v = variable(others[i].name, &n);
+		if (v != NULL)
+			found(d, NOTE, "variables", others[i].mend, "%.*s %s",
+				(int)(n < 100 ? n : 100), v, others[i].text);
+	}
+}

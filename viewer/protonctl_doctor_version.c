@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT. protonctl_doctor_version.c: what is installed beside protonctl,
+ * what the loader would take instead, and which versions run: daemon, jobs, tool. */
+#include "protonctl_doctor.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define LIBRARY "libprotond.so.0"
+#define ENGINE  "libprotond-agent.so.0"
+
+/* The engine says its version in a table that begins like this, in every version (engine.h). */
+struct engine_begin {
+	uint32_t abi, bytes;
+	char version[32];
+};
+
+static void engine_version(void *library, char *ret, size_t n)
+{
+	const struct engine_begin *(*table)(void);
+
+	*(void **)(void *)&table = dlsym(library, "protond_engine_v1");
+	if (table != NULL)
+		(void)snprintf(ret, n, "%.31s", table()->version);
+}
+
+/* Of the engine in the same folder as a libprotond: they are installed together. */
+static bool version_beside(const char *library, char *ret, size_t n)
+{
+	const char *slash = strrchr(library, '/');
+	char path[4096];
+
+	if (slash == NULL || snprintf(path, sizeof(path), "%.*s/" ENGINE, (int)(slash - library),
+				     library) >= (int)sizeof(path))
+		return false;
+	return doctor_probe(path, engine_version, ret, n);
+}
+
+static void library_path(void *library, char *ret, size_t n)
+{
+	Dl_info at;
+
+	if (dladdr(dlsym(library, "protond_start"), &at) != 0 && at.dli_fname != NULL)
+		(void)snprintf(ret, n, "%s", at.dli_fname);
+}
+
+static bool is_same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+/* Programs linked with -lprotond get what the loader finds, unless they say where. */
+static void look_loader(struct doctor *d, const char *beside)
+{
+	char path[512], version[512];
+
+	if (!doctor_probe(LIBRARY, library_path, path, sizeof(path))) {
+		if (strncmp(beside, "/usr/", 5) == 0)
+			found(d, NOTE, "loader",
+				"ldconfig, as root; or link programs with -Wl,-rpath",
+				"does not find " LIBRARY " by itself, though it is installed in %s",
+				beside);
+		return;
+	}
+	if (is_same_file(path, beside) || !version_beside(path, version, sizeof(version)))
+		return;
+	found(d, strcmp(version, PROTOND_BUILD_VERSION) == 0 ? GOOD : NOTE, "loader",
+		"remove the older installation, or see LD_LIBRARY_PATH and ldconfig -p",
+		"takes %s, version %s, for programs linked with -lprotond; protonctl "
+		"is " PROTOND_BUILD_VERSION,
+		path, version);
+}
+
+void doctor_beside(struct doctor *d)
+{
+	static const char *const names[] = {"protond", "protonview", LIBRARY, ENGINE};
+	char path[4096], version[512];
+	size_t i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (self_find(names[i], path, sizeof(path)) < 0) {
+			found(d, BAD, names[i], "install protond completely: make install",
+				"nowhere beside protonctl");
+			continue;
+		}
+		if (strcmp(names[i], ENGINE) != 0)
+			found(d, GOOD, names[i], "", "%s", path);
+		else if (!doctor_probe(path, engine_version, version, sizeof(version)))
+			found(d, BAD, names[i], "install protond completely: make install",
+				"%s cannot be loaded: %s", path, version);
+		else
+			found(d, strcmp(version, PROTOND_BUILD_VERSION) == 0 ? GOOD : BAD, names[i],
+				"install one version of all: make install, or pip install",
+				"%s, version %s, protonctl is " PROTOND_BUILD_VERSION, path,
+				version);
+		if (strcmp(names[i], LIBRARY) == 0)
+			look_loader(d, path);
+	}
+}
+
+/* --- what runs -------------------------------------------------------------------------------- */
+
+/* How many jobs run another libprotond than the daemon is, and which. */
+static uint32_t other_jobs(const msgpack_object *jobs, const char *daemon, char *ret, size_t n)
+{
+	char version[32];
+	uint32_t i, others = 0;
+
+	if (jobs == NULL || jobs->type != MSGPACK_OBJECT_ARRAY)
+		return 0;
+	for (i = 0; i < jobs->via.array.size; i++) {
+		(void)wire_text(&jobs->via.array.ptr[i], "version", version, sizeof(version));
+		if (version[0] == '\0' || strcmp(version, daemon) == 0)
+			continue; /* one that records nothing has no version yet */
+		if (others++ == 0)
+			(void)snprintf(ret, n, "%s", version);
+	}
+	return others;
+}
+
+void doctor_versions(struct doctor *d)
+{
+	struct rpc_reply reply = {.fd = -1};
+	char version[32] = "";
+	const char *daemon;
+	uint32_t n;
+	struct err e;
+
+	if (d->rpc == NULL)
+		return;
+	daemon = rpc_daemon(d->rpc)->version;
+	if (strcmp(daemon, PROTOND_BUILD_VERSION) != 0)
+		found(d, NOTE, "versions",
+			"restart protond after an update: systemctl restart protond, or protonctl "
+			"shutdown; jobs go on meanwhile",
+			"protond %s runs, protonctl is " PROTOND_BUILD_VERSION, daemon);
+	(void)rpc_begin(d->rpc, "jobs");
+	if (rpc_call(d->rpc, RPC_TIMEOUT_MS, &reply, &e) < 0)
+		return;
+	n = other_jobs(wire_get(reply.result, "jobs"), daemon, version, sizeof(version));
+	if (n > 0)
+		found(d, NOTE, "versions",
+			"they are recorded all the same; a job gets a new library when it is "
+			"started anew",
+			"%u job(s) run with libprotond %s, protond is %s", n, version, daemon);
+	rpc_reply_free(&reply);
+}
