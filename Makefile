@@ -195,7 +195,7 @@ check: deps-check
 	@CC='$(CC)' MAKE='$(MAKE)' PYTHON='$(PYTHON)' bash tests/check.sh
 
 bench: deps-check all
-	@bash tests/bench/run.sh $(B)
+	@$(PYTHON) tests/bench/run.py $(B)
 gpu-check: all
 	@bash tests/gpu/run.sh check $(B)
 gpu-bench: all

@@ -550,7 +550,7 @@ const char *view_default(const struct profile *p)
 	return NULL;
 }
 
-void metrics_list(const struct profile *p, struct text *t)
+void metrics_list(const struct profile *p, const struct term *term, struct text *t)
 {
 	char bare[256];
 	uint32_t pass, i;
@@ -562,7 +562,9 @@ void metrics_list(const struct profile *p, struct text *t)
 			if ((p->metric[i].kind == KIND_INCLUSIVE) != (pass == 0))
 				continue;
 			bare_name(p->metric[i].name, bare, sizeof(bare));
-			text_fmt(t, "- %s\n", bare);
+			text_str(t, "- ");
+			term_name(term, t, bare, 0);
+			text_str(t, "\n");
 		}
 	}
 }

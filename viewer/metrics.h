@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "profile.h"
+#include "term.h"
 #include "text.h"
 
 #define VIEW_COLUMNS_MAX 16u
@@ -41,8 +42,8 @@ int view_add_column(struct view *v, const struct column *like, double **ret_v); 
  */
 double view_total(const struct view *v, uint32_t column);
 
-void metrics_list(const struct profile *p, struct text *t); /* for -l */
-double value_number(const struct value *v);                 /* NAN: not a number */
+void metrics_list(const struct profile *p, const struct term *term, struct text *t); /* for -l */
+double value_number(const struct value *v); /* NAN: not a number */
 
 /* Peak figures of a device, Proton's; -ENOTSUP with words for an architecture without any. */
 int peak_flops(

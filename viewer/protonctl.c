@@ -27,7 +27,9 @@ int main(int argc, char **argv)
 	}
 	c.cmd = command_find(strcmp(argv[1], "--version") == 0 ? "version" : argv[1]);
 	if (c.cmd == NULL) {
-		(void)fprintf(stderr, "protonctl: there is no command '%s'.", argv[1]);
+		(void)fputs("protonctl: there is no command '", stderr);
+		text_put(stderr, argv[1], 0);
+		(void)fputs("'.", stderr);
 		help_did_you_mean(stderr, argv[1]);
 		return CTL_USAGE;
 	}

@@ -122,7 +122,9 @@ int cmd_help(struct ctl *c)
 	}
 	cmd = command_find(c->argv[0]);
 	if (cmd == NULL) {
-		(void)fprintf(stderr, "protonctl: there is no command '%s'.", c->argv[0]);
+		(void)fputs("protonctl: there is no command '", stderr);
+		text_put(stderr, c->argv[0], 0);
+		(void)fputs("'.", stderr);
 		help_did_you_mean(stderr, c->argv[0]);
 		return CTL_USAGE;
 	}

@@ -311,7 +311,7 @@ static int run_tree(struct run *run)
 		return tree_of_diff(run);
 	r = open_source(run, run->o.args[0], true, NULL, &p);
 	if (r == 0 && given(run, OPT_LIST) && !given(run, OPT_JSON)) {
-		metrics_list(p, &run->out);
+		metrics_list(p, &run->term, &run->out);
 		profile_free(p);
 		return 0;
 	}
@@ -676,6 +676,20 @@ static int dispatch(struct run *run)
 	return r < 0 ? r : verbs[run->o.verb](run);
 }
 
+/* The words may hold an argument, or a name from a job. */
+static void complain(const char *kind, const char *words)
+{
+	struct text t = {0};
+	struct term term;
+
+	term_init(&term, STDERR_FILENO, true);
+	text_fmt(&t, "protonview: %s", kind);
+	term_name(&term, &t, words, 0);
+	text_str(&t, "\n");
+	(void)term_write(STDERR_FILENO, t.s, t.n);
+	text_fini(&t);
+}
+
 int protonview_run(int argc, char **argv)
 {
 	struct run *run = calloc(1, sizeof(*run));
@@ -690,7 +704,7 @@ int protonview_run(int argc, char **argv)
 	if (r == 0 && run->out.failed)
 		r = err_set(&run->e, -ENOMEM, "out of memory");
 	for (i = 0; i < run->warnings.n && !given(run, OPT_JSON); i++)
-		(void)fprintf(stderr, "protonview: warning: %s\n", run->warnings.text[i]);
+		complain("warning: ", run->warnings.text[i]);
 	if (r == 0) {
 		flush(run, &run->out);
 		r = run->write_error;
@@ -698,8 +712,7 @@ int protonview_run(int argc, char **argv)
 	if (r == -EPIPE)
 		r = 0; /* the reader has seen enough */
 	else if (r < 0)
-		(void)fprintf(stderr, "protonview: %s\n",
-			run->e.text[0] != '\0' ? run->e.text : strerror(-r));
+		complain("", run->e.text[0] != '\0' ? run->e.text : strerror(-r));
 	status = exit_status(run, r);
 	text_fini(&run->out);
 	names_free(run->names);

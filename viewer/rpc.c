@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -232,6 +233,20 @@ int rpc_call(struct rpc *r, int timeout_ms, struct rpc_reply *ret, struct err *e
  * ---------------------------------------------------------------------------------- */
 
 /* Through the directory's descriptor: no path is too long for sun_path. */
+/* Root's, our own, or the owner's of the directory: as libprotond asks of agent.sock. */
+static bool peer_is_fit(int fd, int dirfd)
+{
+	struct ucred peer;
+	socklen_t n = sizeof(peer);
+	struct stat st;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) != 0)
+		return false;
+	return peer.uid == 0 || peer.uid == geteuid() ||
+	       (fstat(dirfd, &st) == 0 && st.st_uid == peer.uid);
+}
+
+/* -EPERM: a stranger's socket. */
 static int connect_in(const char *dir, int *ret_fd)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -247,7 +262,9 @@ static int connect_in(const char *dir, int *ret_fd)
 	}
 	(void)snprintf(
 		a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/" PATHS_CONTROL_SOCK, dirfd);
-	r = connect(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 ? neg_errno() : 0;
+	r = connect(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 ? neg_errno()
+	    : peer_is_fit(fd, dirfd)                                ? 0
+								    : -EPERM;
 	(void)close(dirfd);
 	if (r < 0)
 		(void)close(fd);
@@ -289,7 +306,13 @@ int rpc_open_at(const char *dir, struct rpc **ret, struct err *e)
 	(void)snprintf(r->daemon.dir, sizeof(r->daemon.dir), "%s", dir);
 	r->fd = -1;
 	code = connect_in(dir, &r->fd);
-	if (code == -EACCES || code == -EPERM)
+	if (code == -EPERM)
+		(void)err_set(e, code,
+			"what answers at %s/" PATHS_CONTROL_SOCK
+			" is not a protond of root's or of yours; protonctl doctor says whose it "
+			"is",
+			dir);
+	else if (code == -EACCES)
 		(void)err_set(e, code,
 			"%s/" PATHS_CONTROL_SOCK
 			" is not yours to open: %s; protonctl doctor says whose it is",

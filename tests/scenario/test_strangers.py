@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT. Another user beside a service's daemon: sees its own, asks for, changes and deletes
+# nothing else, and learns nothing by the words.
+import json
+import os
+import socket
+import stat
+import subprocess
+
+import pytest
+
+from conftest import BUILD, WAIT, until
+
+NOBODY, OTHER = 65534, 65533
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="two users need root")
+
+
+@pytest.fixture
+def shared(world):
+    """A service's daemon, a job and two sessions of root's, one of them stored."""
+    world.home.chmod(0o755)
+    world.home.parent.chmod(0o755)
+    world.dir.chmod(0o755)
+    log = open(world.home / "protond.log", "ab")
+    world.daemon = subprocess.Popen([str(BUILD / "bin/protond"), "--foreground"], env=world.env, stdout=log, stderr=log)
+    until("it answers", world.answers)
+    world.ctl("start", "stored", "--all")
+    world.root_job = world.job()
+    world.root_job.say("repeat 10 mine")
+    world.ctl("finalize", "stored")
+    world.ctl("start", "secret", "--all")
+    world.root_job.say("repeat 10 mine")
+    yield world
+
+
+def as_stranger(world, *args, name="protonctl", uid=NOBODY):
+    env = {**world.env, "HOME": "/nonexistent", "PROTOND_DB": ""}
+    return subprocess.run([str(BUILD / "bin" / name), *map(str, args)], env=env, user=uid, group=uid, extra_groups=[], cwd="/",
+                          capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+
+
+def sessions(world):
+    return sorted((s["name"], s["state"]) for s in world.ctl_json("sessions")["sessions"])
+
+
+def test_a_stranger_sees_only_its_own(shared):
+    job = shared.job(user=NOBODY, group=NOBODY, extra_groups=[])
+    job.say("start own")
+    job.say("repeat 5 theirs")
+    r = as_stranger(shared, "sessions", "--json")
+    seen = json.loads(r.stdout)["data"]["sessions"]
+    assert {s["uid"] for s in seen} == {NOBODY} and "own" in {s["name"] for s in seen}, r.stderr
+    pids = {j["pid"] for j in json.loads(as_stranger(shared, "jobs", "--all", "--json").stdout)["data"]["jobs"]}
+    assert pids == {job.pid}
+    seen = as_stranger(shared, "where").stdout + as_stranger(shared, "top", "--once").stdout
+    assert str(shared.root_job.pid) not in seen and "mine" not in seen
+    assert "mine" not in as_stranger(shared, "status", "--json").stdout
+    everything = {s["name"] for s in shared.ctl_json("sessions")["sessions"]}
+    assert {"stored", "secret", "own"} <= everything, "root sees all"
+
+
+ATTEMPTS = [("finalize", "secret"), ("stop", "secret"), ("activate", "secret"), ("delete", "stored"), ("delete", "secret"), ("where", "{pid}"),
+            ("start", "x", "--pid", "{pid}"), ("pause", "{pid}"), ("resume", "{pid}"), ("shutdown",)]
+
+
+@pytest.mark.parametrize("attempt", ATTEMPTS, ids=" ".join)
+def test_a_stranger_changes_nothing(shared, attempt):
+    before = sessions(shared)
+    args = [a.format(pid=shared.root_job.pid) for a in attempt]
+    r = as_stranger(shared, *args)
+    assert r.returncode != 0 and r.stderr.strip(), (r.returncode, r.stdout)
+    nothing = as_stranger(shared, *(a.replace("secret", "no_such").replace("stored", "no_such") for a in args))
+    if "secret" in args or "stored" in args:
+        assert nothing.stderr.replace("no_such", args[1]) == r.stderr, "whether there is one is not told either"
+    assert shared.daemon.poll() is None and sessions(shared) == before
+    shared.root_job.say("repeat 7 mine")
+    shared.ctl("finalize", "secret")
+    assert shared.cells("secret")["/mine"][0] == 17 and shared.state("stored") == "finalized"
+
+
+def test_a_stranger_prunes_its_own(shared):
+    job = shared.job(user=NOBODY, group=NOBODY, extra_groups=[])
+    job.say("start own")
+    job.say("repeat 5 theirs")
+    job.quit()
+    until("it is stored", lambda: shared.state("own") == "finalized")
+    as_stranger(shared, "prune", "--older-than", "0")
+    assert shared.state("stored") == "finalized" and ("secret", "active") in sessions(shared)
+
+
+def test_a_strangers_tool_opens_no_database(shared):
+    for source in ("stored", "secret", "@last", "1"):
+        r = as_stranger(shared, "tree", source, name="protonview")
+        assert r.returncode != 0 and "mine" not in r.stdout and r.stderr.strip()
+    r = as_stranger(shared, "--db", shared.db, "tree", "stored", name="protonview")
+    assert r.returncode != 0 and "mine" not in r.stdout
+    for path in (shared.db, *shared.dir.glob("journal.*"), *shared.dir.glob("rings/*.ring")):
+        assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
+
+
+def test_a_name_that_two_users_have(shared):
+    """Each means its own."""
+    job = shared.job(user=NOBODY, group=NOBODY, extra_groups=[])
+    job.say("start secret")
+    job.say("repeat 5 theirs")
+    assert as_stranger(shared, "finalize", "secret").returncode == 0
+    states = {(s["uid"], s["state"]) for s in shared.ctl_json("sessions")["sessions"] if s["name"] == "secret"}
+    assert states == {(0, "active"), (NOBODY, "finalized")}
+
+
+def test_a_stranger_cannot_take_the_sockets_place(world):
+    """A folder that anybody may write in, a link, a socket of another user: nobody talks to what is there."""
+    world.home.chmod(0o755)
+    world.dir.chmod(0o777)
+    fake = "import os, socket, sys, time\nos.setuid(%d)\n" % NOBODY + """
+kinds = {"agent.sock": socket.SOCK_SEQPACKET, "control.sock": socket.SOCK_STREAM}
+held = []
+for name, kind in kinds.items():
+    s = socket.socket(socket.AF_UNIX, kind)
+    s.bind(os.path.join(sys.argv[1], name)); s.listen(8); held.append(s)
+    os.chmod(os.path.join(sys.argv[1], name), 0o777)
+print("ready", flush=True)
+for s in held: s.settimeout(0.1)
+while sys.stdin.readline().strip() != "end": pass
+for s in held:
+    try:
+        while True:
+            c, _ = s.accept()
+            c.settimeout(1)
+            try: print("said", len(c.recv(100)), flush=True)
+            except OSError: pass
+    except OSError: pass
+"""
+    squatter = subprocess.Popen(["/usr/bin/python3", "-c", fake, str(world.dir)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert squatter.stdout.readline() == "ready\n"
+        job = world.job()
+        assert job.say("start s").startswith("-"), "no session of a stranger's"
+        r = world.ctl("status", check=False)
+        assert r.returncode == 1 and "control.sock is not a protond of root's or of yours" in r.stderr, (r.returncode, r.stderr)
+        assert job.say("repeat 3 a") is not None and job.quit() == 0
+    finally:
+        out, _ = squatter.communicate("end\n", timeout=WAIT)
+    assert set(out.split("\n")) <= {"said 0", ""}, "nothing was told to it"
+
+
+def test_a_client_that_reads_nothing_costs_only_itself(shared):
+    """Floods of questions whose answers nobody takes, and connections that say nothing."""
+    silent = []
+    for i in range(300):
+        s = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            s.connect(str(shared.dir / "control.sock"))
+        except OSError:
+            break
+        silent.append(s)
+    hello, ask = b"\x94\x00\x01\xa5hello\x81\xa7version\x01", b"\x94\x00\x02\xa8sessions\x80"
+    greedy = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    greedy.setblocking(False)
+    try:
+        greedy.connect(str(shared.dir / "control.sock"))
+        for _ in range(20000):
+            greedy.send(b"".join(len(m).to_bytes(4, "little") + m for m in (hello, ask)))
+    except OSError:
+        pass
+    shared.root_job.say("repeat 5 mine")
+    for s in silent + [greedy]:
+        s.close()
+    until("the daemon answers", lambda: shared.ctl("status", check=False).returncode == 0)
+    shared.ctl("finalize", "secret")
+    assert shared.cells("secret")["/mine"][0] == 15
