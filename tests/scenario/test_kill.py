@@ -170,3 +170,26 @@ def test_pause_answers_when_jobs_have_done_it_and_says_who_has_not(world):
     os.kill(load.pid, signal.SIGCONT)
     until("it answers again", lambda: world.ctl_json("resume")["settled"])
     load.kill()
+
+
+def test_a_ring_left_behind_is_not_counted_again(world):
+    """Killed between the transaction that has a job's end and the removal of its ring: its file stands there still."""
+    world.start(PROTOND_AUTO_SESSION="off")
+    world.ctl("start", "s", "--all")
+    job = world.job()
+    job.say("start own")
+    job.say("repeat 100 a")
+    (ring,) = (world.dir / "rings").rglob("*.ring")
+    aside = world.dir / "aside"
+    os.link(ring, aside)
+    job.quit()
+    ended(world, job.pid)
+    until("its ring is gone", lambda: not ring.exists())
+    world.daemon.kill()
+    world.daemon.wait(WAIT)
+    os.link(aside, ring)
+    world.start(PROTOND_AUTO_SESSION="off")
+    until("its ring is gone", lambda: not ring.exists())
+    world.ctl("finalize", "s")
+    assert world.cells("s")["/a"][0] == 100
+    assert world.sql("SELECT count(*) FROM process") == [(1,)]

@@ -203,6 +203,55 @@ START_TEST(goes_on_behind_what_is_stored)
 }
 END_TEST
 
+static void put_owner(uint32_t tid, uint32_t generation)
+{
+	struct rec_thread r = {.clock = at, .tid = tid, .generation = generation};
+
+	lane_put(&lane, REC_THREAD, 0, NAME_NONE, &r, sizeof(r));
+}
+
+/* As the lane's header says it when it is drained. */
+static void drain_as(uint32_t tid, uint32_t generation)
+{
+	struct j_lane *j = tape_add(&t, J_LANE, job.ring, at, sizeof(*j) + lane.n);
+
+	*j = (struct j_lane){lane.lane, lane.n, lane.from, generation, tid};
+	memcpy(j + 1, lane.bytes, lane.n);
+	lane.from += lane.n;
+	lane.n = 0;
+}
+
+/* The header of a lane is its next owner's already when the last records of the one before are
+ * drained. */
+START_TEST(scopes_are_their_threads)
+{
+	static const uint32_t owner[] = {100, 200};
+	struct trace_chunk c;
+	struct batch b;
+	struct err e;
+	uint32_t i;
+
+	begin();
+	put_owner(owner[0], 1);
+	put_scope(&lane, P_AB, at, at + 10);
+	drain_as(owner[0], 1);
+	put_scope(&lane, P_AB, at + 20, at + 30);
+	drain_as(owner[1], 2);
+	put_owner(owner[1], 2);
+	put_scope(&lane, P_AB, at + 40, at + 50);
+	drain_as(owner[1], 2);
+	fold_take(f, &t);
+	b = collect();
+	ck_assert_uint_eq(b.trace.n, 1);
+	ck_assert_int_eq(trace_chunk_read(b.trace.row[0].bytes, b.trace.row[0].n, &c, &e), 0);
+	ck_assert_uint_eq(c.n[TRACE_N_SCOPES], 3);
+	for (i = 0; i < 3; i++)
+		ck_assert_uint_eq(c.thread[c.scope[i].thread].tid, owner[i == 2]);
+	trace_chunk_fini(&c);
+	batch_free(&b);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("fold_timeline");
@@ -215,6 +264,7 @@ int main(void)
 	tcase_add_test(c, what_waits_has_a_ceiling);
 	tcase_add_test(c, one_session_keeps_one_and_another_does_not);
 	tcase_add_test(c, goes_on_behind_what_is_stored);
+	tcase_add_test(c, scopes_are_their_threads);
 	suite_add_tcase(s, c);
 	return suite_run(s);
 }
