@@ -21,7 +21,6 @@
 #include "window.h"
 
 #define PARTS_MAX     64u
-#define JOB_SESSIONS  32u /* live sessions that one job may have started itself */
 #define ANCHORS_KEPT  256u
 #define OWN_ANCHORS   16u
 #define NOTES_MAX     256u

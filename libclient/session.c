@@ -17,19 +17,21 @@
 #include "protond.h"
 #include "record.h"
 
-#define SESSIONS_MAX 256u /* live at once */
 #define SESSION_NAME 512u
 #define START_MS     10000u
 #define SPAWN_MS     2000u
 #define FLUSH_MS     5000u
 #define PAUSE_MS     2000u
+#define HELD_MS \
+	2000u /* the daemon keeps a finalized session for a second: its files may be asked for */
 
 static struct session {
 	bool live;
 	int32_t id;
 	uint32_t want, phase;
+	uint64_t held_ms; /* not live: the daemon may have it until then */
 	char name[SESSION_NAME];
-} sessions[SESSIONS_MAX];
+} sessions[JOB_SESSIONS];
 static int32_t next_id;
 static uint32_t pauses;       /* protond_gpu_pause() without its resume */
 static uint32_t sessions_pid; /* whose they are: a forked child has none */
@@ -140,7 +142,7 @@ static void want_all(void)
 {
 	uint32_t want = pauses > 0 ? (uint32_t)WANT_GPU_PAUSE : 0;
 
-	for (uint32_t i = 0; i < SESSIONS_MAX; i++)
+	for (uint32_t i = 0; i < JOB_SESSIONS; i++)
 		want |= sessions[i].live ? sessions[i].want : 0;
 	atomic_store(&pd.local_want, want);
 }
@@ -275,7 +277,7 @@ static int say(uint32_t verb, uint32_t id, uint32_t name, const struct session_o
 
 static struct session *find_name(const char *name)
 {
-	for (uint32_t i = 0; i < SESSIONS_MAX; i++)
+	for (uint32_t i = 0; i < JOB_SESSIONS; i++)
 		if (sessions[i].live && strcmp(sessions[i].name, name) == 0)
 			return &sessions[i];
 	return NULL;
@@ -283,18 +285,24 @@ static struct session *find_name(const char *name)
 
 static struct session *find_id(int id)
 {
-	for (uint32_t i = 0; i < SESSIONS_MAX; i++)
+	for (uint32_t i = 0; i < JOB_SESSIONS; i++)
 		if (sessions[i].live && sessions[i].id == id)
 			return &sessions[i];
 	return NULL;
 }
 
+/* The one that is free first: who starts and finalizes faster than the daemon takes it waits. */
 static struct session *find_free(void)
 {
-	for (uint32_t i = 0; i < SESSIONS_MAX; i++)
-		if (!sessions[i].live)
-			return &sessions[i];
-	return NULL;
+	_Atomic uint32_t never = 0;
+	struct session *s = NULL;
+
+	for (uint32_t i = 0; i < JOB_SESSIONS; i++)
+		if (!sessions[i].live && (s == NULL || sessions[i].held_ms < s->held_ms))
+			s = &sessions[i];
+	while (s != NULL && s->held_ms > pd_now_ms())
+		pd_wait(&never, 0, s->held_ms);
+	return s;
 }
 
 static void drop(struct session *s)
@@ -319,7 +327,7 @@ static int start(const char *name, const struct protond_options *options)
 		return r;
 	s = find_free();
 	if (s == NULL)
-		return fail(-EMFILE, "%u sessions are live: finalize some", SESSIONS_MAX);
+		return fail(-EMFILE, "%u sessions are live: finalize some", JOB_SESSIONS);
 	*s = (struct session){.live = true, .id = next_id, .want = want};
 	(void)snprintf(s->name, sizeof(s->name), "%s", name);
 	want_all();
@@ -410,6 +418,7 @@ static int finalize(struct session *s, const char *format)
 		if (r < 0)
 			(void)fail(r, "%s", text[0] != '\0' ? text : strerror(-r));
 	}
+	s->held_ms = r == 0 && format != NULL ? 0 : pd_now_ms() + HELD_MS;
 	drop(s);
 	return r;
 }
@@ -428,7 +437,7 @@ static int finalize_which(int session, const char *format)
 
 	if (session != PROTOND_ALL)
 		return s != NULL ? finalize(s, format) : fail(-ENOENT, "no session %d", session);
-	for (uint32_t i = 0; i < SESSIONS_MAX; i++) {
+	for (uint32_t i = 0; i < JOB_SESSIONS; i++) {
 		const int one = sessions[i].live ? finalize(&sessions[i], format) : 0;
 
 		r = r < 0 ? r : one;

@@ -131,7 +131,8 @@ enum session_verb {
 	SESSION_FINALIZE = 4,
 	SESSION_PHASE = 5, /* the next phase begins */
 };
-#define SESSION_ALL UINT32_MAX
+#define SESSION_ALL  UINT32_MAX
+#define JOB_SESSIONS 32u /* live ones that one job may have started itself */
 
 /* flags of SESSION: enum session_verb. Fields from `name` on are read in SESSION_START only. */
 struct rec_session {

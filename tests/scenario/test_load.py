@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT. Much at once and for long: memory of daemon and job stay as they are, and attempted is
+# stored + said to be lost, to the last event.
+#
+# A short run of each by default. PD_JOBS=256, PD_SCOPES=720000000 (an hour at 200 000 a second), PD_SESSIONS=10000: how
+# much. PD_PRINT=1 prints what was measured.
+import os
+import re
+import signal
+import time
+
+import pytest
+
+from conftest import until
+from test_kill import LANE_LOSSES, Load
+from test_storm import own_kb, show
+
+JOBS = int(os.environ.get("PD_JOBS", 24))
+SCOPES = int(os.environ.get("PD_SCOPES", 20000000))
+SESSIONS = int(os.environ.get("PD_SESSIONS", 200))
+TOKEN = "00112233445566778899aabbccddeeff"  # the library waits for the daemon: the first scope is recorded
+pytestmark = pytest.mark.slow
+
+
+def stored_and_lost(world):
+    cells, losses = world.cells("s"), world.losses("s")
+    assert set(losses) <= set(LANE_LOSSES), losses
+    return sum(v[0] for k, v in cells.items() if k.endswith("/unit")), sum(losses.values())
+
+
+def cpu_s(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.fixture
+def session(world):
+    world.start(PROTOND_AUTO_SESSION="off", PROTOND_JOBS_PER_UID=max(64, JOBS))
+    world.ctl("start", "s", "--all")
+    world.env["PROTOND_TOKEN"] = TOKEN
+    return world
+
+
+def test_many_jobs_at_once(session):
+    """Two threads each; half of them are killed in the middle."""
+    empty = own_kb(session.daemon.pid)
+    loads = [Load(session, threads=2, pause_ns=20_000_000, tag=f"truth{i}") for i in range(JOBS)]
+    until("all are there", lambda: len(session.ctl_json("jobs")["jobs"]) == JOBS, timeout=120)
+    until("each has worked", lambda: all(load.truth() > 5000 for load in loads), timeout=300)
+    most = own_kb(session.daemon.pid)
+    for load in loads[::2]:
+        load.kill()
+    before = [load.truth() for load in loads[1::2]]
+    until("the others go on", lambda: all(load.truth() > n + 1000 for load, n in zip(loads[1::2], before)), timeout=300)
+    for load in loads[1::2]:
+        os.kill(load.pid, signal.SIGSTOP)  # what they have counted is what they did
+    for load in loads[1::2]:
+        load.kill()
+    until("all rings are gone", lambda: not list((session.dir / "rings").iterdir()), timeout=120)
+    session.ctl("finalize", "s")
+    stored, lost = stored_and_lost(session)
+    did = sum(load.truth() for load in loads)
+    after = own_kb(session.daemon.pid)
+    show(f"{JOBS} jobs: did {did}, stored {stored}, said to be lost {lost}; KiB of the daemon: {empty}, {most} with all, {after} after; "
+         f"{cpu_s(session.daemon.pid):.1f} s of CPU")
+    assert 0 <= stored + lost - did <= 2 * JOBS
+    assert most - empty < 1024 * JOBS and after - empty < 65536
+
+
+def test_full_speed_for_long(session):
+    load = Load(session, threads=2, pause_ns=0)
+    until("a tenth is done", lambda: load.truth() > SCOPES // 10, interval=0.05, timeout=600)
+    early, began = (own_kb(load.pid), own_kb(session.daemon.pid)), time.monotonic()
+    until("all is done", lambda: load.truth() > SCOPES, interval=0.2, timeout=3600)
+    seconds, late = time.monotonic() - began, (own_kb(load.pid), own_kb(session.daemon.pid))
+    share = cpu_s(session.daemon.pid)
+    load.kill()
+    until("its ring is gone", lambda: not list((session.dir / "rings").iterdir()), timeout=120)
+    session.ctl("finalize", "s")
+    stored, lost = stored_and_lost(session)
+    show(f"{load.truth()} scopes, {load.truth() * 0.9 / seconds / 1e6:.1f} M a second; stored {stored}, said to be lost {lost}; "
+         f"KiB (job, daemon) after a tenth {early}, at the end {late}; database {os.stat(session.db).st_size >> 10} KiB; daemon {share:.1f} s of CPU")
+    assert 0 <= stored + lost - load.truth() <= 2
+    assert late[0] - early[0] < 4096 and late[1] - early[1] < 4096
+
+
+def test_many_sessions(world):
+    """Of eight jobs in turn, for one may have 32 in two seconds; then a restart, and the newest one's tree."""
+    world.start(PROTOND_AUTO_SESSION="off", PROTOND_COMMIT_MS=1000)
+    jobs = [world.job() for _ in range(8)]
+    took, memory = [], []
+
+    def sessions(n):
+        t = time.monotonic()
+        for _ in range(n):
+            job = jobs[done[0] % len(jobs)]
+            session_id = job.say(f"start s{done[0]}")
+            job.say("repeat 3 a")
+            assert job.say(f"finalize {session_id}") == "0"
+            done[0] += 1
+        until("they are stored", lambda: world.sql("SELECT count(*) FROM session WHERE state = 'finalized'") == [(done[0],)], timeout=300)
+        took.append((time.monotonic() - t) / n * 1e3)
+        memory.append(own_kb(world.daemon.pid))
+
+    done, tenth = [0], SESSIONS // 10
+    for n in (tenth, SESSIONS - 2 * tenth, tenth):
+        sessions(n)
+    for job in jobs:
+        job.quit()
+    world.stop()
+    t = time.monotonic()
+    world.start(PROTOND_AUTO_SESSION="off")
+    restart = time.monotonic() - t
+    t = time.monotonic()
+    out = world.view("tree", "@last").stdout
+    tree = time.monotonic() - t
+    t = time.monotonic()
+    listed = world.ctl("sessions", "--lines", "0").stdout
+    lists = time.monotonic() - t
+    show(f"{SESSIONS} sessions: {took[0]:.1f} ms each to start, record and store (the first tenth), {took[2]:.1f} ms (the last); KiB of the "
+         f"daemon after a tenth {memory[0]}, at the end {memory[2]}; restart {restart * 1e3:.0f} ms, tree @last {tree * 1e3:.0f} ms, sessions {lists * 1e3:.0f} ms; "
+         f"database {os.stat(world.db).st_size >> 10} KiB")
+    assert re.search(r"(?m)─ a$", out) and len(listed.splitlines()) >= SESSIONS
+    assert memory[2] - memory[0] < 8192
+    world.ctl("prune", "--max-size", "1K")
+    assert world.sql("SELECT count(*) FROM session") == [(0,)]
+
+
+def test_sessions_in_a_burst(world):
+    """Faster than the daemon stores them: start waits, and each has what was done in it."""
+    world.start(PROTOND_AUTO_SESSION="off")
+    job = world.job()
+    for i in range(40):
+        session_id = job.say(f"start s{i}")
+        job.say("repeat 3 a")
+        assert job.say(f"finalize {session_id}") == "0"
+    until("they are stored", lambda: world.sql("SELECT count(*) FROM session WHERE state = 'finalized'") == [(40,)])
+    assert [world.cells(f"s{i}")["/a"][0] for i in range(40)] == [3] * 40
