@@ -11,6 +11,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "closer.h"
+
 #define SECOND_NS  1000000000ull
 #define BUSY_MS    1u   /* between ticks while events flow */
 #define IDLE_MS    10u  /* while jobs record, and nothing comes */
@@ -558,6 +560,8 @@ int protond_init(struct protond *p, struct err *e)
 		r = err_set(e, -ENOENT, "/proc is not mounted");
 	if (r == 0)
 		r = open_store(p, e);
+	if (r == 0 && (closer_new(&p->closer) < 0 || closer_new(&p->stray_closer) < 0))
+		r = err_set(e, -EAGAIN, "no thread to be had");
 	limits = (struct fold_limits){.trace_bytes = scaled(d->config.trace_mb, 1 << 20),
 		.trace_ns = scaled(d->config.trace_s, SECOND_NS)};
 	limits.trace_bytes += limits.trace_bytes == 0; /* 0 would be the default */

@@ -20,6 +20,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "closer.h"
 #include "record.h"
 
 #ifndef SO_PEERPIDFD
@@ -29,6 +30,8 @@
 #define CONNS_MAX  4096u
 #define SILENCE_NS 10000000000ull /* a connection that has not said ATTACH by then is closed */
 #define AT_ONCE    64             /* packets of one job, or new jobs, in one turn of the loop */
+#define FDS_MAX    253            /* the kernel lets no more come with one packet */
+#define FDS_TAKEN  4              /* with more than these a packet is refused */
 
 /* --- sending
  * ---------------------------------------------------------------------------------------- */
@@ -55,10 +58,67 @@ int conn_send(struct conn *c, void *message, uint16_t bytes, enum rv_type type, 
 	return sendmsg(c->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)bytes ? 0 : neg_errno();
 }
 
+struct packet {
+	uint8_t bytes[RV_MESSAGE_MAX + 1]; /* one too many: so that it is seen */
+	ssize_t n;
+	int flags;
+	int fd, n_fds; /* the first descriptor that came, or -1; the others are closed */
+	bool came;     /* with SO_PASSCRED: this is a packet, though it be empty, and not the end */
+};
+
+static void take_fds(const struct conn *c, const struct cmsghdr *h, struct packet *ret)
+{
+	const size_t bytes = h->cmsg_len - CMSG_LEN(0);
+	size_t i;
+	int fd;
+
+	for (i = 0; i + sizeof(int) <= bytes; i += sizeof(int)) {
+		memcpy(&fd, CMSG_DATA(h) + i, sizeof(fd));
+		if (ret->n_fds++ == 0)
+			ret->fd = fd;
+		else
+			closer_take(c->closer, fd);
+	}
+}
+
+/* With room for all descriptors that can come: recvmsg() closes itself what it has no room for. */
+static void packet_receive(const struct conn *c, struct packet *ret)
+{
+	_Alignas(struct cmsghdr) char
+		control[CMSG_SPACE(FDS_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
+	struct iovec v = {ret->bytes, sizeof(ret->bytes)};
+	struct msghdr m = {.msg_iov = &v,
+		.msg_iovlen = 1,
+		.msg_control = control,
+		.msg_controllen = sizeof(control)};
+	struct cmsghdr *h;
+
+	ret->n = recvmsg(c->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	ret->flags = m.msg_flags;
+	ret->fd = -1;
+	ret->n_fds = 0;
+	ret->came = false;
+	for (h = ret->n >= 0 ? CMSG_FIRSTHDR(&m) : NULL; h != NULL; h = CMSG_NXTHDR(&m, h)) {
+		if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS)
+			take_fds(c, h, ret);
+		ret->came = true;
+	}
+}
+
+/* What was not read is received, so that its descriptors are not closed by close(), here. */
 static void conn_on_closed(uv_handle_t *h)
 {
 	struct conn *c = container_of(h, struct conn, poll);
+	const int yes = 1;
+	struct packet packet;
 
+	(void)shutdown(c->fd, SHUT_RD); /* nothing more comes */
+	(void)setsockopt(c->fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes));
+	do {
+		packet_receive(c, &packet);
+		if (packet.fd >= 0)
+			closer_take(c->closer, packet.fd);
+	} while (packet.came);
 	(void)close(c->fd);
 	if (c->pidfd >= 0)
 		(void)close(c->pidfd);
@@ -133,63 +193,27 @@ void conn_ring_gone(struct conn *c)
 /* --- receiving
  * -------------------------------------------------------------------------------------- */
 
-/* Every descriptor that came, but the first, is closed. */
-static int take_fds(struct msghdr *m, int *ret_fd)
-{
-	struct cmsghdr *h;
-	int n = 0;
-
-	*ret_fd = -1;
-	for (h = CMSG_FIRSTHDR(m); h != NULL; h = CMSG_NXTHDR(m, h)) {
-		const size_t bytes = h->cmsg_len - CMSG_LEN(0);
-		size_t i;
-
-		if (h->cmsg_level != SOL_SOCKET || h->cmsg_type != SCM_RIGHTS)
-			continue;
-		for (i = 0; i + sizeof(int) <= bytes; i += sizeof(int), n++) {
-			int fd;
-
-			memcpy(&fd, CMSG_DATA(h) + i, sizeof(fd));
-			if (n == 0)
-				*ret_fd = fd;
-			else
-				(void)close(fd);
-		}
-	}
-	return n;
-}
-
 /* False: nothing more now, or the connection is over. */
 static bool conn_receive(struct conn *c)
 {
-	uint8_t packet[RV_MESSAGE_MAX + 1];
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(4 * sizeof(int))];
-	struct iovec v = {packet, sizeof(packet)};
-	struct msghdr m = {.msg_iov = &v,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control)};
-	const ssize_t n = recvmsg(c->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	struct packet packet;
 	struct err e = {0};
-	int fd;
 
-	if (n < 0 && (errno == EAGAIN || errno == EINTR))
+	packet_receive(c, &packet);
+	if (packet.n < 0 && (errno == EAGAIN || errno == EINTR))
 		return errno == EINTR;
-	if (n <= 0) {
+	if (packet.n <= 0)
 		conn_close(c);
-		return false;
-	}
-	(void)take_fds(&m, &fd);
-	if ((m.msg_flags & MSG_TRUNC) != 0)
+	else if ((packet.flags & MSG_TRUNC) != 0)
 		(void)err_set(&e, -EMSGSIZE, "a message is longer than %u bytes", RV_MESSAGE_MAX);
-	else if ((m.msg_flags & MSG_CTRUNC) != 0 && fd < 0)
+	else if ((packet.flags & MSG_CTRUNC) != 0) /* there was room for all that can come */
 		(void)err_set(&e, -EMFILE, "protond is out of descriptors; raise its LimitNOFILE");
-	else if ((m.msg_flags & MSG_CTRUNC) != 0)
+	else if (packet.n_fds > FDS_TAKEN)
 		(void)err_set(&e, -EMSGSIZE, "too many descriptors came with a message");
 	else
-		intake_message(c, packet, (size_t)n, &fd, &e);
-	if (fd >= 0)
-		(void)close(fd);
+		intake_message(c, packet.bytes, (size_t)packet.n, &packet.fd, &e);
+	if (packet.fd >= 0)
+		closer_take(c->closer, packet.fd);
 	if (e.code < 0 && !c->closing)
 		conn_refuse(c, &e);
 	return !c->closing;
@@ -301,6 +325,7 @@ static bool accept_one(struct intake *in, bool first)
 		return true;
 	}
 	c->in = in;
+	c->closer = in->p->stray_closer;
 	c->fd = fd;
 	c->pidfd = -1;
 	c->uid = cred.uid;

@@ -12,6 +12,7 @@
 struct conn {
 	struct conn *next;
 	struct intake *in;
+	struct closer *closer; /* of what it hands over in vain; outlives the intake */
 	uv_poll_t poll;
 	int fd, pidfd;      /* pidfd: -1 none, or the ring has it */
 	uint32_t uid, pid;  /* of the peer's credentials; pid 0: not in our namespace */

@@ -82,6 +82,10 @@ struct protond {
 	bool stopping, ok; /* ok: nothing forced us to end */
 	bool looping;      /* d.loop is initialised */
 	int lock_fd;
+	/* Of files that were taken for rings, and of what was not: that may be a file of the job's
+	 * own making, whose close() lasts as long as the job likes, and no ring's waits behind it.
+	 */
+	struct closer *closer, *stray_closer;
 	struct ring *rings;
 	uint32_t n_rings;
 

@@ -105,15 +105,23 @@ int reader_check(const struct ring_header *h, uint64_t file_bytes, const struct 
 static int check_file(int fd, const struct reader_expect *x, uint64_t *ret_bytes, struct err *e)
 {
 	struct stat st;
+	struct statx known;
 	struct statfs fs;
 	int flags = fcntl(fd, F_GETFL);
 
 	if (flags < 0 || (flags & O_PATH) != 0 || (flags & O_ACCMODE) == O_WRONLY)
 		return err_set(e, -EBADF, "the ring's descriptor cannot be read from");
+	/* fstat() of a FUSE file waits for whoever serves it, perhaps the job itself. What is known
+	 * of a file is told without waiting, and so is whether it has seals: only memory files do.
+	 */
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &known) < 0)
+		return err_set(e, neg_errno(), "the ring's descriptor cannot be looked at");
+	if (!S_ISREG(known.stx_mode))
+		return err_set(e, -EBADMSG, "the ring is not a regular file");
+	if (!x->any_fs && fcntl(fd, F_GET_SEALS) < 0)
+		return err_set(e, -EMEDIUMTYPE, "the ring is not on a tmpfs");
 	if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
 		return err_set(e, neg_errno(), "the ring's descriptor cannot be looked at");
-	if (!S_ISREG(st.st_mode))
-		return err_set(e, -EBADMSG, "the ring is not a regular file");
 	if (st.st_uid != x->uid)
 		return err_set(e, -EACCES, "the ring's file belongs to uid %u, the job to %u",
 			(unsigned)st.st_uid, x->uid);

@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "closer.h"
 #include "message.h"
 #include "record.h"
 #include "rendezvous.h"
@@ -331,6 +332,10 @@ static void ring_free(struct ring *r)
 		at = &(*at)->next;
 	*at = r->next;
 	r->p->n_rings--;
+	if (r->reader.lane != NULL) { /* its pages go with it, which takes as long as it is large */
+		closer_take(r->p->closer, r->reader.fd);
+		r->reader.fd = -1;
+	}
 	reader_close(&r->reader);
 	if (r->ctl_fd >= 0)
 		(void)close(r->ctl_fd);

@@ -778,7 +778,8 @@ def test_no_memory(world, mib):
 
 @needs_root
 def test_no_threads(world):
-    """Without one for the store it does not start; without one for a timeline that one is not written."""
+    """Without those that it needs all along (the store's, two that close what jobs handed over) it does not start;
+    without one for a timeline that one is not written."""
     world.home.parent.chmod(0o711)
     for path in (world.dir, world.home):
         os.chown(path, STRANGER, STRANGER)
@@ -788,7 +789,9 @@ def test_no_threads(world):
     start_limited(world, (resource.RLIMIT_NPROC, (1, 1)), uid=STRANGER)
     assert world.daemon.wait(WAIT) == 1, world.log()
     assert "cannot start the store's thread: resource temporarily unavailable" in world.log()
-    start_limited(world, (resource.RLIMIT_NPROC, (2, 64)), uid=STRANGER)
+    start_limited(world, (resource.RLIMIT_NPROC, (3, 3)), uid=STRANGER)
+    assert world.daemon.wait(WAIT) == 1 and "no thread to be had" in world.log(), world.log()
+    start_limited(world, (resource.RLIMIT_NPROC, (4, 64)), uid=STRANGER)
     until("control.sock answers", world.answers)
     job = recorder(world, "s")
     job.say("repeat 100 a")
