@@ -176,6 +176,9 @@ static int ring_first(struct conn *c, const struct message *m, int *fd, struct e
 
 	if (fold_get_process(c->in->p->d.fold, m->ring.uuid, &known) && known.ended)
 		return err_set(e, -ESTALE, "this ring was closed; make a new one");
+	if (rings_of(c->in->p, c->uid) >= c->in->p->d.config.jobs_per_uid)
+		return err_set(e, -EMFILE, "uid %u has %llu rings; raise jobs_per_uid", c->uid,
+			(unsigned long long)c->in->p->d.config.jobs_per_uid);
 	r = ring_add(c->in->p, m->ring.uuid);
 	if (r == NULL)
 		return err_set(e, -ENOMEM, "no memory for a ring");
@@ -309,9 +312,11 @@ static void on_ring(struct conn *c, const struct message *m, int *fd, struct err
 
 /* The connection may be gone when the answer is there: it is found again by its number, or not. */
 struct export_job {
+	struct export_job *next; /* while its ring is drained */
 	struct protond *p;
-	uint64_t serial;
-	uint32_t request;
+	uint64_t serial, asked_ns, deadline_ns;
+	uint32_t request, number; /* number: the job's own of the session */
+	uint8_t ring[16];
 	uint8_t session[16];
 	uint32_t phases;
 	char format[32];
@@ -361,10 +366,9 @@ static void export_after(void *arg, int r, const struct err *e)
 static void on_export(struct conn *c, const struct message *m, struct err *e)
 {
 	struct protond *p = c->in->p;
-	const uint32_t ms = m->export.timeout_ms < EXPORT_MS ? m->export.timeout_ms : EXPORT_MS;
+	const uint64_t now = mono_ns(),
+		       ms = m->export.timeout_ms < EXPORT_MS ? m->export.timeout_ms : EXPORT_MS;
 	struct export_job *j;
-	struct fold_session s;
-	struct err words = {0};
 
 	if (c->ring == NULL || c->exports >= EXPORTS_MAX) {
 		(void)err_set(
@@ -378,19 +382,68 @@ static void on_export(struct conn *c, const struct message *m, struct err *e)
 	}
 	*j = (struct export_job){.p = p,
 		.serial = c->serial,
+		.asked_ns = now,
+		.deadline_ns = now + ms * 1000000,
 		.request = m->export.request,
-		.phases = m->export.phase};
+		.number = m->export.session,
+		.phases = m->export.phase,
+		.next = p->exports_asked};
+	memcpy(j->ring, c->ring->uuid, 16);
 	(void)snprintf(j->format, sizeof(j->format), "%s", m->export.format);
 	c->exports++;
-	daemon_drain_now(&p->d); /* the job's SESSION record is in its lane, before this message */
-	if (!fold_job_session(p->d.fold, c->ring->uuid, m->export.session, j->session))
-		exported(j,
-			err_set(&words, -ENOENT, "the job has no session %u", m->export.session),
+	p->exports_asked = j;
+	protond_hurry(p);
+}
+
+static void export_begin(struct export_job *j)
+{
+	struct protond *p = j->p;
+	struct fold_session s;
+	struct err words = {0};
+
+	if (!fold_job_session(p->d.fold, j->ring, j->number, j->session))
+		exported(j, err_set(&words, -ENOENT, "the job has no session %u", j->number),
 			&words, NULL);
 	else if (fold_get_session(p->d.fold, j->session, &s) && s.state == SESSION_IS_FINALIZING)
-		daemon_finalize(&p->d, j->session, ms, export_after, j);
+		finalize_soon(p, j->session, j->deadline_ns, export_after, j);
 	else
 		export_after(j, 0, NULL); /* it goes on, or is stored: as it stands now */
+}
+
+/* The job's SESSION record is in its lane, before the message: what the lanes had by then is in the
+ * fold first. Ticks bring it, in pieces; a drain all at once would hold everybody up. */
+void exports_check(struct protond *p)
+{
+	struct export_job **at = &p->exports_asked, *j, *ready = NULL;
+	const uint64_t now = mono_ns();
+	const struct ring *r;
+
+	while ((j = *at) != NULL) {
+		r = ring_find(p, j->ring);
+		if (r != NULL && !drain_is_past(r, j->asked_ns) && now < j->deadline_ns) {
+			at = &j->next;
+			continue;
+		}
+		*at = j->next;
+		j->next = ready;
+		ready = j;
+	}
+	if (ready != NULL)
+		protond_note(p);
+	while ((j = ready) != NULL) {
+		ready = j->next;
+		export_begin(j);
+	}
+}
+
+void exports_forget(struct protond *p)
+{
+	struct export_job *j;
+
+	while ((j = p->exports_asked) != NULL) {
+		p->exports_asked = j->next;
+		free(j);
+	}
 }
 
 /* --- all of them

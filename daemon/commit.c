@@ -209,9 +209,12 @@ void commit_periodic(struct protond *p)
 
 void commit_if_large(struct protond *p)
 {
-	if (p->commits == 0 && store_queued(p->d.store) < QUEUED_MAX &&
-		journal_bytes_since(p->d.journal, p->d.stored_position) > p->d.config.journal_mb
-										  << 20)
+	const bool large = journal_bytes_since(p->d.journal, p->d.stored_position) >
+			   p->d.config.journal_mb << 20;
+
+	/* New rows are collected a few at a time, so that no collect holds the loop up for long. */
+	if (store_queued(p->d.store) < QUEUED_MAX &&
+		(fold_fresh(p->d.fold) >= FRESH_MAX || (large && p->commits == 0)))
 		daemon_commit(&p->d, NULL, NULL);
 }
 
@@ -238,8 +241,23 @@ bool finalize_is_waiting(const struct protond *p, const uint8_t session[16])
 	return false;
 }
 
-/* True: over, and `done` waits for the transaction. */
-static bool finalize_end(struct protond *p, const struct finalizer *f, uint64_t now, bool *drained)
+/* Of all jobs of the session, and of nobody else's, who may write for ever. */
+static bool is_drained(const struct protond *p, const struct finalizer *f)
+{
+	const struct ring *r;
+
+	for (r = p->rings; r != NULL; r = r->next) {
+		if (!drain_is_past(r, f->asked_ns) &&
+			fold_is_member(p->d.fold, f->session, r->uuid))
+			return false;
+	}
+	return true;
+}
+
+/* True: over, and `done` waits for the transaction. drained: the caller saw to it. *noted: the now
+ * blocks and counts are in the fold, too. */
+static bool finalize_end(
+	struct protond *p, const struct finalizer *f, uint64_t now, bool drained, bool *noted)
 {
 	const bool late = now >= f->deadline_ns;
 	struct fold_session s;
@@ -248,10 +266,11 @@ static bool finalize_end(struct protond *p, const struct finalizer *f, uint64_t 
 		return true;
 	if (now < f->not_before_ns || (!fold_is_settled(p->d.fold, f->session) && !late))
 		return false;
-	if (!*drained) {
-		daemon_drain_now(&p->d);
-		*drained = true;
-	}
+	if (!drained && !late && !is_drained(p, f))
+		return false; /* ticks bring it, in pieces */
+	if (!*noted)
+		protond_note(p);
+	*noted = true;
 	/* What the drain brought may be in flight again. */
 	if (!late && !fold_is_settled(p->d.fold, f->session))
 		return false;
@@ -262,9 +281,10 @@ static void finalize_look(struct protond *p, bool drained)
 {
 	struct finalizer **at = &p->finalizers, *f, *over = NULL;
 	const uint64_t now = mono_ns();
+	bool noted = drained;
 
 	while ((f = *at) != NULL) {
-		if (!finalize_end(p, f, now, &drained)) {
+		if (!finalize_end(p, f, now, drained, &noted)) {
 			at = &f->next;
 			continue;
 		}
@@ -312,23 +332,32 @@ int finalize_add(struct protond *p, const struct finalizer *f)
 	if (copy == NULL)
 		return -ENOMEM;
 	*copy = *f;
+	copy->asked_ns = mono_ns();
 	copy->next = p->finalizers;
 	p->finalizers = copy;
 	protond_hurry(p);
 	return 0;
 }
 
+void finalize_soon(struct protond *p, const uint8_t session[16], uint64_t deadline_ns,
+	store_done_fn *done, void *arg)
+{
+	struct finalizer f = {.deadline_ns = deadline_ns, .done = done, .arg = arg};
+
+	memcpy(f.session, session, 16);
+	if (finalize_add(p, &f) < 0)
+		commit_failed(done, arg, -ENOMEM, "no memory to finalize a session");
+}
+
 void daemon_finalize(struct daemon *d, const uint8_t session[16], uint32_t timeout_ms,
 	store_done_fn *done, void *arg)
 {
 	struct protond *p = protond_of(d);
-	struct finalizer f = {
-		.deadline_ns = mono_ns() + timeout_ms * 1000000ull, .done = done, .arg = arg};
+	const uint64_t deadline = mono_ns() + timeout_ms * 1000000ull;
 	struct fold_session s;
 	int r;
 
 	daemon_drain_now(d);
-	memcpy(f.session, session, 16);
 	if (fold_get_session(d->fold, session, &s) &&
 		(s.state == SESSION_IS_ACTIVE || s.state == SESSION_IS_INACTIVE)) {
 		r = put_verb(p, VERB_FINALIZE, session, s.uid);
@@ -338,9 +367,6 @@ void daemon_finalize(struct daemon *d, const uint8_t session[16], uint32_t timeo
 			return;
 		}
 	}
-	if (finalize_add(p, &f) < 0) {
-		commit_failed(done, arg, -ENOMEM, "no memory to finalize a session");
-		return;
-	}
+	finalize_soon(p, session, deadline, done, arg);
 	finalize_look(p, true);
 }

@@ -6,6 +6,7 @@
 #include "loop.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,16 +14,20 @@
 
 #include "closer.h"
 
-#define SECOND_NS  1000000000ull
-#define BUSY_MS    1u   /* between ticks while events flow */
-#define IDLE_MS    10u  /* while jobs record, and nothing comes */
-#define QUIET_MS   20u  /* and nothing came for seconds: a first burst still fits a lane */
-#define PARKED_MS  100u /* while no job is asked to record */
-#define FLOWING_NS 50000000u
-#define QUIET_NS   5000000000ull
-#define FLOW_BYTES 4096u /* less in one tick (a clock record a second) is no flow */
-#define SPOOL_NS   (10 * SECOND_NS)
-#define STUCK_MS   100u
+#define SECOND_NS    1000000000ull
+#define BUSY_MS      1u   /* between ticks while events flow */
+#define IDLE_MS      10u  /* while jobs record, and nothing comes */
+#define QUIET_MS     20u  /* and nothing came for seconds: a first burst still fits a lane */
+#define PARKED_MS    100u /* while no job is asked to record */
+#define FLOWING_NS   50000000u
+#define QUIET_NS     5000000000ull
+#define FLOW_BYTES   4096u /* less in one tick (a clock record a second) is no flow */
+#define SPOOL_NS     (10 * SECOND_NS)
+#define STUCK_MS     100u
+#define TICK_NS      10000000u /* for all rings; then sockets have their turn */
+#define BEHIND_TIMES 2u        /* journal_mb that are not stored */
+#define BEHIND_NS    32000000u /* between drains of a ring: a piece is to be worth it */
+#define TRIM_BYTES   (16u << 20)
 
 /* --- entries
  * --------------------------------------------------------------------------------------- */
@@ -181,12 +186,13 @@ static uint64_t drain_one(struct ring *r, bool *more)
 	bool ring_more = false;
 	int64_t n;
 
+	if (r->p->behind && mono_ns() - r->taken_ns < BEHIND_NS)
+		return 0;
 	if (r->state == RING_GONE) {
 		ring_gone(r);
-		*more = true; /* until END is written */
-		return FLOW_BYTES;
+		return FLOW_BYTES; /* until END is written */
 	}
-	if (r->state != RING_LIVE || r->unreadable || !r->adopted)
+	if (!r->adopted || r->unreadable)
 		return 0;
 	n = drain_ring(r, DRAIN_TICK, &ring_more);
 	if (n < 0)
@@ -196,23 +202,43 @@ static uint64_t drain_one(struct ring *r, bool *more)
 	return n > 0 ? (uint64_t)n : 0;
 }
 
-/* Each ring once, beginning with another one each time. */
-static uint64_t drain_rings(struct protond *p, bool *more)
+/* Each ring in that state once, beginning with another one each time; at least one, and where the
+ * time is over, the next tick goes on. */
+static uint64_t drain_those(
+	struct protond *p, enum ring_state state, uint32_t *cursor, uint64_t deadline, bool *more)
 {
 	struct ring *first = p->rings, *r, *next;
 	uint64_t moved = 0;
 	uint32_t i, n = p->n_rings;
 
-	for (i = 0; i < p->next_ring && first != NULL; i++)
+	for (i = 0; i < *cursor && first != NULL; i++)
 		first = first->next;
-	if (first == NULL)
+	if (first == NULL) {
 		first = p->rings;
-	p->next_ring = n != 0 ? (p->next_ring + 1) % n : 0;
+		*cursor = 0;
+	}
 	for (r = first; r != NULL && n > 0 && !p->journal_stuck; r = next, n--) {
 		next = r->next != NULL ? r->next : p->rings;
+		if (r->state != state)
+			continue;
 		moved += drain_one(r, more);
+		if (mono_ns() >= deadline) {
+			*cursor += p->n_rings - n; /* this one, and one more below */
+			*more |= n > 1;
+			break;
+		}
 	}
+	*cursor = p->n_rings != 0 ? (*cursor + 1) % p->n_rings : 0;
 	return moved;
+}
+
+/* The living first: what the dead have does not become more. */
+static uint64_t drain_rings(struct protond *p, bool *more)
+{
+	const uint64_t deadline = mono_ns() + TICK_NS;
+	const uint64_t moved = drain_those(p, RING_LIVE, &p->next_ring, deadline, more);
+
+	return moved + drain_those(p, RING_GONE, &p->next_gone, deadline, more);
 }
 
 static bool is_recording(const struct protond *p)
@@ -227,9 +253,19 @@ static bool is_recording(const struct protond *p)
 }
 
 static void tick_on_timer(uv_timer_t *t);
+static void tick_on_idle(uv_idle_t *i);
 
+/* At once is the next turn of the loop: sockets and the store have theirs in between. A timer of 0
+ * ms that is set in a timer's callback has none with libuv 1.44: it runs again before anything
+ * else. */
 static void tick_again(struct protond *p, uint64_t ms)
 {
+	if (ms == 0) {
+		(void)uv_timer_stop(&p->tick);
+		(void)uv_idle_start(&p->again, tick_on_idle);
+		return;
+	}
+	(void)uv_idle_stop(&p->again);
 	uv_update_time(&p->d.loop);
 	(void)uv_timer_start(&p->tick, tick_on_timer, ms, 0);
 }
@@ -248,12 +284,12 @@ static void tick_pace(struct protond *p, bool flows, bool more)
 
 	if (flows)
 		p->quiet_since_ns = now;
-	if (p->n_rings == 0 && p->finalizers == NULL && !p->saw_session)
+	if (p->n_rings == 0 && p->finalizers == NULL && p->exports_asked == NULL && !p->saw_session)
 		return; /* parked until somebody comes */
 	if (p->journal_stuck)
 		tick_again(p, STUCK_MS);
 	else if (more)
-		tick_again(p, 0);
+		tick_again(p, p->behind ? BUSY_MS : 0);
 	else if (now - p->quiet_since_ns < FLOWING_NS)
 		tick_again(p, BUSY_MS);
 	else if (!is_recording(p) && p->finalizers == NULL)
@@ -262,15 +298,12 @@ static void tick_pace(struct protond *p, bool flows, bool more)
 		tick_again(p, now - p->quiet_since_ns < QUIET_NS ? IDLE_MS : QUIET_MS);
 }
 
-static bool gone_only(const struct protond *p, bool more)
+/* Much is journaled, or new, that the store did not take yet. */
+static bool is_behind(const struct protond *p)
 {
-	const struct ring *r;
-
-	for (r = p->rings; r != NULL && more; r = r->next) {
-		if (r->state != RING_GONE && r->phase != 0)
-			return false;
-	}
-	return more;
+	return journal_bytes_since(p->d.journal, p->d.stored_position) / BEHIND_TIMES >
+		       p->d.config.journal_mb << 20 ||
+	       fold_fresh(p->d.fold) >= FRESH_MAX;
 }
 
 static void tick(struct protond *p)
@@ -280,6 +313,7 @@ static void tick(struct protond *p)
 
 	if (p->journal_stuck)
 		(void)protond_flush(p);
+	p->behind = is_behind(p);
 	moved = drain_rings(p, &more);
 	(void)protond_flush(p);
 	if (p->saw_session) {
@@ -287,11 +321,11 @@ static void tick(struct protond *p)
 		sessions_close(p);
 		intake_wants(p->d.intake);
 	}
+	exports_check(p);
 	finalize_check(p);
 	(void)protond_flush(p);
 	commit_if_large(p);
-	tick_pace(p, moved >= FLOW_BYTES,
-		more && !gone_only(p, more)); /* the dead can wait a millisecond */
+	tick_pace(p, moved >= FLOW_BYTES, more);
 }
 
 static void tick_on_timer(uv_timer_t *t)
@@ -302,6 +336,28 @@ static void tick_on_timer(uv_timer_t *t)
 		tick(p);
 }
 
+static void tick_on_idle(uv_idle_t *i)
+{
+	struct protond *p = i->data;
+
+	(void)uv_idle_stop(i);
+	tick_on_timer(&p->tick);
+}
+
+void protond_note(struct protond *p)
+{
+	struct ring *r;
+
+	for (r = p->rings; r != NULL; r = r->next) {
+		if (!drain_goes_on(r))
+			continue;
+		(void)drain_now_block(r);
+		(void)drain_counts(r);
+	}
+	protond_anchor(p, 10000000);
+	(void)protond_flush(p);
+}
+
 void daemon_drain_now(struct daemon *d)
 {
 	struct protond *p = protond_of(d);
@@ -310,20 +366,11 @@ void daemon_drain_now(struct daemon *d)
 	bool more;
 
 	for (r = p->rings; r != NULL; r = r->next) {
-		/* Also of the dead: a session may be finalized before the tick that writes END. */
-		if ((r->state != RING_LIVE && r->state != RING_GONE) || !r->adopted ||
-			r->unreadable || r->reader.lane == NULL)
-			continue;
-		n = drain_ring(r, DRAIN_ALL, &more);
-		if (n < 0) {
+		n = drain_goes_on(r) ? drain_ring(r, DRAIN_ALL, &more) : 0;
+		if (n < 0)
 			ring_failed(r, n);
-			continue;
-		}
-		(void)drain_now_block(r);
-		(void)drain_counts(r);
 	}
-	protond_anchor(p, 10000000);
-	(void)protond_flush(p);
+	protond_note(p);
 }
 
 /* --- the second
@@ -408,6 +455,18 @@ static void idle_check(struct protond *p, uint64_t now)
 		protond_stop(p, "idle");
 }
 
+/* What a large job took goes back to the system, and not only to malloc. Not while a transaction
+ * runs, whose rows lie between what is free. */
+static void trim(struct protond *p)
+{
+	const uint64_t freed = fold_freed(p->d.fold);
+
+	if (freed - p->trimmed < TRIM_BYTES || p->commits != 0)
+		return;
+	p->trimmed = freed;
+	(void)malloc_trim(0);
+}
+
 static void second_on_timer(uv_timer_t *t)
 {
 	struct protond *p = t->data;
@@ -424,6 +483,7 @@ static void second_on_timer(uv_timer_t *t)
 		p->spool_ns = now;
 		spool_scan(p);
 	}
+	trim(p);
 	idle_check(p, now);
 	if (p->watchdog_ns != 0 && now - p->alive_ns >= p->watchdog_ns / 4) {
 		p->alive_ns = now;
@@ -484,6 +544,9 @@ static int init_timers(struct protond *p)
 		r = uv_timer_init(&p->d.loop, timers[i]);
 		timers[i]->data = p;
 	}
+	if (r == 0)
+		r = uv_idle_init(&p->d.loop, &p->again);
+	p->again.data = p;
 	return r;
 }
 
@@ -609,6 +672,7 @@ void protond_stop(struct protond *p, const char *why)
 	log_line(LOG_INFO, "stop", "reason=%s", why);
 	home_notify("STOPPING=1");
 	(void)uv_timer_stop(&p->tick);
+	(void)uv_idle_stop(&p->again);
 	settle_end(p);
 	daemon_drain_now(&p->d);
 	daemon_commit(&p->d, stop_on_stored, p);

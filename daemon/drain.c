@@ -27,7 +27,7 @@
 enum drain_phase { PHASE_LOOK, PHASE_SCAN, PHASE_TABLES, PHASE_FIRST, PHASE_REST };
 
 #define NOW_MAX  ((JOURNAL_ENTRY_MAX - 64u) / (uint32_t)sizeof(struct j_now))
-#define LANE_MAX (READER_PIECE)
+#define LANE_MAX (64u << 10) /* taken in one go: so fine is the budget */
 
 struct run {
 	struct ring *r;
@@ -289,6 +289,19 @@ static void next_phase(struct ring *r)
 {
 	r->cursor = 0;
 	r->phase = r->phase == PHASE_REST ? PHASE_LOOK : r->phase + 1;
+	if (r->phase == PHASE_LOOK)
+		r->whole_ns = r->look_ns;
+}
+
+bool drain_goes_on(const struct ring *r)
+{
+	return (r->state == RING_LIVE || r->state == RING_GONE) && r->adopted && !r->unreadable &&
+	       r->reader.lane != NULL;
+}
+
+bool drain_is_past(const struct ring *r, uint64_t ns)
+{
+	return !drain_goes_on(r) || r->whole_ns > ns;
 }
 
 static int step(struct run *x)
@@ -321,17 +334,28 @@ static void forget_kept(struct ring *r)
 		r->reader.lane[i].kept_bytes = 0;
 }
 
+static void set_budget(struct run *x, enum drain_budget budget)
+{
+	struct ring *r = x->r;
+	const uint64_t now = mono_ns(), ms = (now - r->taken_ns) / 1000000;
+
+	r->taken_ns = now;
+	x->deadline_ns = x->bytes_left = UINT64_MAX;
+	if (budget == DRAIN_ALL)
+		return;
+	x->deadline_ns = now + r->p->drain_ns;
+	x->bytes_left = DRAIN_BYTES;
+	if (r->p->behind && ms < DRAIN_BYTES * 1000ull / BEHIND_BYTES_S)
+		x->bytes_left = ms * BEHIND_BYTES_S / 1000;
+}
+
 int64_t drain_ring(struct ring *r, enum drain_budget budget, bool *ret_more)
 {
-	const bool all = budget == DRAIN_ALL;
-	struct run x = {
-		.r = r,
-		.deadline_ns = all ? UINT64_MAX : mono_ns() + r->p->drain_ns,
-		.bytes_left = all ? UINT64_MAX : DRAIN_BYTES,
-	};
+	struct run x = {.r = r};
 	bool fresh = false, any = true;
 	int e = 0;
 
+	set_budget(&x, budget);
 	forget_kept(r);
 	do { /* one step at least, however late it is: else a busy machine would see nothing at all
 	      */
@@ -339,7 +363,10 @@ int64_t drain_ring(struct ring *r, enum drain_budget budget, bool *ret_more)
 			if (fresh)
 				break; /* one whole window that began in this call is enough */
 			fresh = true;
+			r->look_ns = mono_ns();
 			e = look(r, &any);
+			if (e == 0 && !any)
+				r->whole_ns = r->look_ns;
 			if (e < 0 || !any)
 				break;
 			next_phase(r);
@@ -353,7 +380,8 @@ int64_t drain_ring(struct ring *r, enum drain_budget budget, bool *ret_more)
 /* --- NOW and COUNTS
  * -------------------------------------------------------------------------------------- */
 
-/* The blocks first, then the tables that their paths are in, then the entry. */
+/* The blocks first, then the tables that their paths are in, then the entry; where the tables take
+ * too long, another time. */
 int drain_now_block(struct ring *r)
 {
 	struct reader *f = &r->reader;
@@ -369,8 +397,9 @@ int drain_now_block(struct ring *r)
 	}
 	if (n == 0)
 		return 0;
-	x = drain_tables(r, &more, UINT64_MAX);
-	return x == 0 ? entry_put(r->p, J_NOW, r->uuid, now, n * (uint32_t)sizeof(*now)) : x;
+	x = drain_tables(r, &more, mono_ns() + r->p->drain_ns);
+	return x == 0 && !more ? entry_put(r->p, J_NOW, r->uuid, now, n * (uint32_t)sizeof(*now))
+			       : x;
 }
 
 static uint64_t sum_words(const void *p, size_t bytes)

@@ -249,6 +249,16 @@ int fold_apply(struct fold *f, const struct journal_entry *e)
 	return f->no_space ? -ENOSPC : r;
 }
 
+uint32_t fold_fresh(const struct fold *f)
+{
+	return f->fresh_cells;
+}
+
+uint64_t fold_freed(const struct fold *f)
+{
+	return f->freed;
+}
+
 bool fold_is_dirty(const struct fold *f)
 {
 	return f->dirty;

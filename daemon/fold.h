@@ -198,6 +198,8 @@ bool fold_is_dirty(const struct fold *f);
 /* More than what even an idle job tells each second (its clock, its agent's CPU time) and the
  * daemon itself (anchors, its cost): that can be stored later. */
 bool fold_has_news(const struct fold *f);
+uint32_t fold_fresh(const struct fold *f); /* cells that came since the last collect */
+uint64_t fold_freed(const struct fold *f); /* bytes of processes that were evicted, about */
 /* Into an empty fold: what store_load() gave (sessions that are not finalized, and all that belongs
  * to them). The rings' tables come again as TABLE entries from the daemon, before any LANE entry.
  */

@@ -22,6 +22,8 @@
 #define RING_NAME_BYTES_TEXT 96u
 #define DRAIN_BYTES          (4u << 20) /* per ring and tick */
 #define DRAIN_NS             2000000u   /* likewise */
+#define BEHIND_BYTES_S       (2u << 20) /* per ring and second, while the store is behind */
+#define FRESH_MAX            8192u      /* new cells that are collected at once */
 #define FLUSH_BYTES          (4u << 20) /* staged, at most, between two flushes */
 #define SETTLE_MS            5000u      /* a finalize waits so long for launches in flight */
 
@@ -63,14 +65,17 @@ struct ring {
 	uint64_t counts_sum;   /* of the counters last journaled, to see a change */
 	/* the window: see drain.c */
 	uint8_t phase;
-	uint32_t cursor; /* lane that the phase is at */
-	uint32_t sweeps; /* counts taken */
+	uint32_t cursor;            /* lane that the phase is at */
+	uint32_t sweeps;            /* counts taken */
+	uint64_t taken_ns;          /* when it was last drained: see DRAIN_TICK */
+	uint64_t look_ns, whole_ns; /* when this window began; when the last whole one did */
 };
 
 struct finalizer {
 	struct finalizer *next;
 	uint8_t session[16];
 	uint64_t not_before_ns, deadline_ns;
+	uint64_t asked_ns;   /* what its jobs published before is to be in the fold */
 	bool say;            /* sessions.c: FINALIZE was not said yet */
 	store_done_fn *done; /* may be NULL */
 	void *arg;
@@ -90,11 +95,13 @@ struct protond {
 	uint32_t n_rings;
 
 	uv_timer_t tick, second, commit_timer;
+	uv_idle_t again; /* a tick at once; either this or the timer is set */
 	uv_signal_t sig_term, sig_int, sig_hup;
 	uint64_t quiet_since_ns;        /* last tick that moved anything */
 	uint64_t idle_since_ns;         /* no job and no client since; 0: there is one */
 	uint64_t watchdog_ns, alive_ns; /* home_watchdog_ns(); when we last said that we live */
-	uint32_t next_ring;             /* round robin */
+	uint32_t next_ring, next_gone;  /* round robin: of the living, of the dead */
+	bool behind;                    /* the store does not keep up: see DRAIN_TICK */
 	bool journal_stuck;             /* a flush failed: nothing is drained until one works */
 	bool stage_stored; /* what could not be flushed is in a transaction: it is not to be flushed
 			    */
@@ -112,10 +119,12 @@ struct protond {
 	bool saw_session;   /* a SESSION record was drained since the sessions were looked at */
 
 	struct finalizer *finalizers;
+	struct export_job *exports_asked; /* not begun: see exports_check() */
 	struct settler *settlers;
 	uint32_t commits; /* submitted, not done */
 	bool commit_failed;
 	uint64_t last_commit_ns, pruned_ns, spool_ns;
+	uint64_t trimmed;    /* fold_freed() when malloc gave back to the system */
 	uint64_t flight[64]; /* journal positions, one per flight_s / 64 */
 	uint32_t flight_at;
 	uint64_t flight_ns;
@@ -191,14 +200,18 @@ int entry_put(struct protond *p, uint16_t type, const uint8_t ring[16], const vo
 bool protond_flush(struct protond *p);
 void protond_unstage(struct protond *p); /* what is staged is stored: as if it were written */
 void protond_anchor(struct protond *p, uint64_t at_most_every_ns);
+void protond_note(struct protond *p); /* NOW and COUNTS of all rings, and an anchor */
 
 /* --- commit.c
  * -------------------------------------------------------------------------------------------- */
 
 void commit_periodic(struct protond *p);
 void commit_if_large(struct protond *p);
-void finalize_check(struct protond *p);                              /* settled or overdue ones */
-int finalize_add(struct protond *p, const struct finalizer *f);      /* a copy; -ENOMEM */
+void finalize_check(struct protond *p);                         /* settled or overdue ones */
+int finalize_add(struct protond *p, const struct finalizer *f); /* a copy; -ENOMEM */
+/* Of a session that is finalizing: FINALIZED when settled, or at the deadline. */
+void finalize_soon(struct protond *p, const uint8_t session[16], uint64_t deadline_ns,
+	store_done_fn *done, void *arg);
 void finalize_owner_gone(struct protond *p, const uint8_t ring[16]); /* before its END */
 bool finalize_is_waiting(const struct protond *p, const uint8_t session[16]);
 
@@ -212,6 +225,7 @@ void settle_end(struct protond *p);   /* the daemon ends: nobody waits any more 
  * --------------------------------------------------------------------------------------------- */
 
 struct ring *ring_find(const struct protond *p, const uint8_t uuid[16]);
+uint64_t rings_of(const struct protond *p, uint32_t uid);         /* of those that have not ended */
 struct ring *ring_add(struct protond *p, const uint8_t uuid[16]); /* NULL: no memory */
 /* Opens, checks and starts to drain. fd is taken on success. */
 int ring_open(struct ring *r, int fd, const struct reader_expect *x, struct err *e);
@@ -239,10 +253,17 @@ uint64_t process_start(uint32_t pid); /* /proc/PID/stat, field 22; 0: no such pr
 /* --- drain.c
  * ---------------------------------------------------------------------------------------------- */
 
+/* DRAIN_TICK: DRAIN_BYTES or DRAIN_NS; while the store is behind, no more than BEHIND_BYTES_S since
+ * the last call: whoever writes more drops its own, and is told. */
 enum drain_budget { DRAIN_TICK, DRAIN_ALL };
 /* Takes what the ring has into the journal and the fold, one window at a time. Returns bytes taken;
  * *ret_more: the budget ended before the window. -EIO: its file is unusable. -ENOSPC, -ENOMEM. */
 int64_t drain_ring(struct ring *r, enum drain_budget budget, bool *ret_more);
+/* Something may come of it yet. Of the dead, too: a session may be finalized before the tick that
+ * writes END. */
+bool drain_goes_on(const struct ring *r);
+/* All that was published before that instant is in the fold, or never will be. */
+bool drain_is_past(const struct ring *r, uint64_t ns);
 /* The whole of every table into the fold. */
 int drain_tables(struct ring *r, bool *ret_more, uint64_t deadline_ns);
 int drain_now_block(struct ring *r); /* NOW, if a scope is open */
@@ -257,6 +278,13 @@ void conn_ring_gone(struct conn *c);                  /* its ring is freed */
 void intake_sweep(struct intake *i, uint64_t now_ns); /* once a second */
 uint32_t intake_conns(const struct intake *i);
 int intake_relisten(struct intake *i, struct err *e);
+
+/* --- attach.c
+ * -----------------------------------------------------------------------------------------------
+ */
+
+void exports_check(struct protond *p); /* begins those whose ring is drained up to the asking */
+void exports_forget(struct protond *p);
 
 /* --- spool.c
  * -------------------------------------------------------------------------------------------------

@@ -7,6 +7,8 @@
 
 #include "words.h"
 
+#define ENDED_BYTES (16u << 20) /* of ended processes that are kept for `top` */
+
 struct process *process_find(const struct fold *f, const uint8_t ring[16])
 {
 	uint32_t i;
@@ -237,26 +239,75 @@ int process_adopt(
 	return 0;
 }
 
-void process_evict(struct fold *f, uint32_t keep)
+/* What it takes, its part of each session with it; about. */
+static uint64_t process_bytes(const struct process *p)
 {
-	uint32_t i, k, s, n = 0, ended = 0;
-	struct process *p;
-	bool needed;
+	uint64_t bytes = arena_bytes(p->arena) + p->cap_names * sizeof(*p->name) +
+			 p->cap_paths * sizeof(*p->path) + p->cap_configs * sizeof(*p->config) +
+			 p->cap_nodes * (sizeof(*p->node) + sizeof(*p->last_child)) +
+			 p->cap_children * sizeof(*p->child) + p->row.n_lanes * sizeof(*p->lane);
+	const struct part *part;
+	uint32_t i;
 
-	for (i = 0; i < f->n_processes; i++)
-		ended += f->process[i]->row.ended_ns != 0;
+	for (i = 0; i < p->fold->n_sessions; i++) {
+		part = session_part(p->fold->session[i], p);
+		if (part != NULL)
+			bytes += part->tree.n_cells * sizeof(struct cell_slot) +
+				 part->tree.n_hints * sizeof(struct hint) +
+				 part->tree.cap_metrics * sizeof(struct metric);
+	}
+	return bytes;
+}
+
+static uint32_t count_ended(struct fold *f, uint64_t *ret_bytes)
+{
+	struct process *p;
+	uint32_t i, n = 0;
+
+	*ret_bytes = 0;
 	for (i = 0; i < f->n_processes; i++) {
 		p = f->process[i];
-		needed = p->row.ended_ns == 0 || p->dirty || ended <= keep;
-		for (s = 0; s < f->n_sessions && !needed; s++)
-			for (k = 0; k < f->session[s]->n_parts && !needed; k++)
-				needed = f->session[s]->part[k]->process == p &&
-					 !part_is_clean(f->session[s]->part[k]);
-		if (needed) {
+		if (p->row.ended_ns == 0)
+			continue;
+		if (p->ended_bytes == 0)
+			p->ended_bytes = process_bytes(p);
+		*ret_bytes += p->ended_bytes;
+		n++;
+	}
+	return n;
+}
+
+/* It may change yet, or something of it is to be collected. */
+static bool process_is_needed(const struct fold *f, const struct process *p)
+{
+	const struct part *part;
+	uint32_t s;
+
+	if (p->row.ended_ns == 0 || p->dirty)
+		return true;
+	for (s = 0; s < f->n_sessions; s++) {
+		part = session_part(f->session[s], p);
+		if (part != NULL && !part_is_clean(part))
+			return true;
+	}
+	return false;
+}
+
+void process_evict(struct fold *f, uint32_t keep)
+{
+	uint64_t bytes;
+	uint32_t i, s, n = 0, ended = count_ended(f, &bytes);
+	struct process *p;
+
+	for (i = 0; i < f->n_processes; i++) {
+		p = f->process[i];
+		if ((ended <= keep && bytes <= ENDED_BYTES) || process_is_needed(f, p)) {
 			f->process[n++] = p;
 			continue;
 		}
 		ended--;
+		bytes -= p->ended_bytes;
+		f->freed += p->ended_bytes;
 		for (s = 0; s < f->n_sessions; s++)
 			session_drop_process(f->session[s], p);
 		process_free(p);

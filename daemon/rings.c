@@ -49,6 +49,16 @@ struct ring *ring_find(const struct protond *p, const uint8_t uuid[16])
 	return NULL;
 }
 
+uint64_t rings_of(const struct protond *p, uint32_t uid)
+{
+	const struct ring *r;
+	uint64_t n = 0;
+
+	for (r = p->rings; r != NULL; r = r->next)
+		n += r->uid == uid && r->state != RING_ENDED;
+	return n;
+}
+
 struct ring *ring_add(struct protond *p, const uint8_t uuid[16])
 {
 	struct ring *r = calloc(1, sizeof(*r));
@@ -461,23 +471,26 @@ static int how_it_ended(const struct ring *r, struct j_end *ret)
 	return 0;
 }
 
-/* All that the dead process left. -EAGAIN: there was something, so look again. */
+/* All that the dead process left, a tick's worth at a time. -EAGAIN: there was something, so look
+ * again. */
 static int drain_rest(struct ring *r)
 {
-	bool more;
+	bool more = false;
 	int64_t n;
 	uint32_t i;
 
 	/* As often as a lane that breaks the laws has tries. */
 	for (i = 0; i < READER_BAD_TICKS && !r->unreadable; i++) {
-		n = drain_ring(r, DRAIN_ALL, &more);
+		n = drain_ring(r, DRAIN_TICK, &more);
 		if (n == -ENOSPC || n == -ENOMEM)
 			return (int)n;
-		if (n > 0)
+		if (n > 0 || (n == 0 && more))
 			return -EAGAIN;
 		if (n < 0)
 			r->unreadable = true;
 	}
+	if (!r->unreadable && drain_tables(r, &more, mono_ns() + r->p->drain_ns) == 0 && more)
+		return -EAGAIN;
 	return 0;
 }
 

@@ -22,7 +22,7 @@
 
 #define GRACE_NS 5000000000ull  /* a job that lived through our absence has come back by then */
 #define YOUNG_NS 10000000000ull /* a ring's job says RING within this time of making it */
-#define SCAN_MAX 16384u         /* files looked at in one scan */
+#define SCAN_MAX 2048u /* names of unknown rings, or none of ours, in one scan of a directory */
 
 int spool_tables(struct ring *r, bool *ret_more)
 {
@@ -455,16 +455,6 @@ static bool seems_alive(const struct ring_header *h, uint32_t uid)
 	return stat(path, &st) == 0 && st.st_uid == uid && process_start(h->pid) == h->pid_start;
 }
 
-static uint64_t rings_of(const struct protond *p, uint32_t uid)
-{
-	const struct ring *r;
-	uint64_t n = 0;
-
-	for (r = p->rings; r != NULL; r = r->next)
-		n += r->uid == uid;
-	return n;
-}
-
 static void adopt_left(struct protond *p, const char *file, const uint8_t uuid[16])
 {
 	const struct ring_origin o = {NULL, 0, "unknown"};
@@ -516,8 +506,10 @@ static void remove_orphan(const struct protond *p, const char *name, const uint8
 /* What is done with a ring's file that no ring is known for. */
 typedef void left_fn(struct protond *p, const char *file, const uint8_t uuid[16]);
 
-static void scan_dir(struct protond *p, const char *sub, left_fn *on_left, uint32_t *left)
+static void scan_dir(struct protond *p, const char *sub, left_fn *on_left)
 {
+	uint32_t left = SCAN_MAX; /* of each: whoever fills his own hides nobody else's rings */
+	bool is_ring;
 	char file[RING_NAME_BYTES_TEXT];
 	uint8_t uuid[16];
 	struct dirent *e;
@@ -530,11 +522,16 @@ static void scan_dir(struct protond *p, const char *sub, left_fn *on_left, uint3
 			(void)close(fd);
 		return;
 	}
-	while (*left > 0 && (e = readdir(dir)) != NULL) {
-		--*left;
+	while (left > 0 && (e = readdir(dir)) != NULL) {
 		if (sub[0] == '\0' && e->d_name[0] == 'u' && strlen(e->d_name) < 12) {
-			scan_dir(p, e->d_name, on_left, left);
-		} else if (name_uuid(e->d_name, ".ring", uuid) && ring_find(p, uuid) == NULL) {
+			scan_dir(p, e->d_name, on_left);
+			continue;
+		}
+		is_ring = name_uuid(e->d_name, ".ring", uuid);
+		if ((is_ring || name_uuid(e->d_name, ".ctl", uuid)) && ring_find(p, uuid) != NULL)
+			continue;
+		left--;
+		if (is_ring) {
 			(void)snprintf(file, sizeof(file), "%s%s%.32s", sub,
 				sub[0] != '\0' ? "/" : "", e->d_name);
 			on_left(p, file, uuid);
@@ -547,10 +544,8 @@ static void scan_dir(struct protond *p, const char *sub, left_fn *on_left, uint3
 
 void spool_scan(struct protond *p)
 {
-	uint32_t left = SCAN_MAX;
-
 	if (mono_ns() - p->d.started_mono_ns >= GRACE_NS)
-		scan_dir(p, "", adopt_left, &left);
+		scan_dir(p, "", adopt_left);
 }
 
 /* Killed between the transaction that has a process's END and the removal of its files: to be
@@ -567,7 +562,6 @@ static void remove_ended(struct protond *p, const char *file, const uint8_t uuid
 
 int spool_restore(struct protond *p, struct err *e)
 {
-	uint32_t left = SCAN_MAX;
 	struct ring *r;
 	bool more;
 	int x = restore_rows(p, e);
@@ -585,7 +579,7 @@ int spool_restore(struct protond *p, struct err *e)
 	for (r = p->rings; r != NULL && x == 0; r = r->next)
 		take_up(r);
 	if (x == 0)
-		scan_dir(p, "", remove_ended, &left);
+		scan_dir(p, "", remove_ended);
 	p->saw_session = true;
 	return x == 0 ? commit_now(p, e) : x;
 }

@@ -147,7 +147,8 @@ struct process {
 
 	struct told cause[LOST_CAUSE_MAX]; /* of the whole ring */
 	uint64_t events, launches, kernels, drops, bad, skipped, delivered_ns;
-	uint64_t refused; /* nodes that could not be made; not kept */
+	uint64_t refused;     /* nodes that could not be made; not kept */
+	uint64_t ended_bytes; /* what it takes in memory, once it has ended; not kept */
 };
 
 struct note {
@@ -208,6 +209,8 @@ struct fold {
 	uint32_t n_deleted, cap_deleted, round;
 	uint64_t now_ns;
 	uint64_t cost_ns;
+	uint32_t fresh_cells;         /* since the last collect */
+	uint64_t freed;               /* bytes of evicted processes */
 	uint64_t sealed_bytes;        /* of chunks that wait for the next collect */
 	bool cost_known, dirty, news; /* news: see fold_has_news() */
 	bool no_memory;               /* for good: the journal has what this fold lacks */

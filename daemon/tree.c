@@ -107,6 +107,7 @@ static uint32_t cell_new(struct part *part, const struct cell *key)
 		.class = key->class,
 		.min_ns = UINT64_MAX};
 	t->n_cells++;
+	part->process->fold->fresh_cells++;
 	return at;
 }
 

@@ -19,6 +19,7 @@ struct chunk {
 struct arena {
 	struct chunk *first;
 	unsigned char *at, *end;
+	size_t held;
 };
 
 struct arena *arena_new(void)
@@ -39,6 +40,11 @@ void arena_free(struct arena *a)
 	free(a);
 }
 
+size_t arena_bytes(const struct arena *a)
+{
+	return a->held;
+}
+
 /* A large piece gets a chunk of its own behind the first, so that the first one's rest is not lost.
  */
 static void *take_large(struct arena *a, size_t bytes)
@@ -50,6 +56,7 @@ static void *take_large(struct arena *a, size_t bytes)
 	c = calloc(1, sizeof(*c) + bytes);
 	if (c == NULL)
 		return NULL;
+	a->held += sizeof(*c) + bytes;
 	if (a->first == NULL) {
 		a->first = c;
 		a->at = a->end = c->bytes + bytes;
@@ -71,6 +78,7 @@ static void *take(struct arena *a, size_t bytes)
 		c = calloc(1, sizeof(*c) + CHUNK_BYTES);
 		if (c == NULL)
 			return NULL;
+		a->held += sizeof(*c) + CHUNK_BYTES;
 		c->next = a->first;
 		a->first = c;
 		a->at = c->bytes;

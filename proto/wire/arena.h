@@ -8,6 +8,7 @@ struct arena;
 
 struct arena *arena_new(void);                   /* NULL: out of memory */
 void arena_free(struct arena *a);                /* with everything taken from it; NULL is fine */
+size_t arena_bytes(const struct arena *a);       /* that it holds */
 void *arena_take(struct arena *a, size_t bytes); /* zeroed, 16-byte aligned; NULL: out of memory */
 char *arena_text(
 	struct arena *a, const char *s, size_t bytes); /* copied, NUL-terminated; NULL likewise */

@@ -381,6 +381,43 @@ START_TEST(test_journal_stuck)
 }
 END_TEST
 
+/* What a caller waits for is there with the window that began after it asked, and not before. */
+START_TEST(test_past)
+{
+	const uint64_t asked = mono_ns();
+	bool more;
+
+	fake_scope(&f, 0, 2, 1, 2);
+	ck_assert(!drain_is_past(ring, asked));
+	ck_assert_int_eq(drain_ring(ring, DRAIN_TICK, &more), 24);
+	ck_assert(drain_is_past(ring, asked));
+	ck_assert(!drain_is_past(ring, mono_ns()));
+	ring->unreadable = true;
+	ck_assert(drain_is_past(ring, mono_ns()));
+}
+END_TEST
+
+/* While the store is behind, no ring is taken from faster than at a rate; the rest comes later. */
+START_TEST(test_behind)
+{
+	const uint32_t n = 20000;
+	int64_t taken;
+	uint32_t i;
+	bool more;
+
+	for (i = 0; i < n; i++)
+		fake_scope(&f, 0, 2, i, i + 1);
+	p.behind = true;
+	ring->taken_ns = mono_ns();
+	taken = drain_ring(ring, DRAIN_TICK, &more);
+	ck_assert_int_lt(taken, n * 24);
+	ck_assert(more);
+	p.behind = false;
+	taken += drain_ring(ring, DRAIN_TICK, &more);
+	ck_assert_int_eq(taken, n * 24);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("daemon_drain");
@@ -399,11 +436,13 @@ int main(void)
 	tcase_add_test(t, test_heals);
 	tcase_add_test(t, test_now_and_counts);
 	tcase_add_test(t, test_journal_stuck);
+	tcase_add_test(t, test_past);
 	t = tcase_create("large");
 	suite_add_tcase(s, t);
 	tcase_add_checked_fixture(t, setup_large, teardown);
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, test_budget);
+	tcase_add_test(t, test_behind);
 	srunner_run_all(run, CK_ENV);
 	failed = srunner_ntests_failed(run);
 	srunner_free(run);
