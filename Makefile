@@ -235,11 +235,11 @@ $(BENCH): $(B)/bench/%: tests/bench/%.c $(B)/lib/libprotond.so $(B)/ar/libdaemon
 		-Wl,-rpath,'$$ORIGIN/../lib' -o $@ $< $(filter %.a,$^) -L$(B)/lib -lprotond $(LIB_CHECK) $(LIB_DAEMON) -lm
 
 # Programs that the scenarios drive.
-SCENARIO := job load pins storm storm_signal storm_fork storm_load storm_limit
+SCENARIO := job load liar pins storm storm_signal storm_fork storm_load storm_limit
 tests: $(SCENARIO:%=$(B)/tests/%)
 $(SCENARIO:%=$(B)/tests/%): $(B)/tests/%: tests/scenario/%.c $(B)/lib/libprotond.so $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) -Ilibclient $(ALL_CFLAGS) $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/../lib' -o $@ $< \
+	$(CC) -Ilibclient -Iproto/abi $(ALL_CFLAGS) $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/../lib' -o $@ $< \
 		-L$(B)/lib -lprotond -lpthread
 # fault.so is preloaded into a daemon, and the others fill a job: a sanitizer has its own malloc, and its
 # own thread-local memory.
