@@ -20,7 +20,9 @@
 	X(SESSION, "SELECT name, hex(uuid), state, created_ns, active_ns, launches, matched,"      \
 		" daemon_ns, gpu, command FROM session WHERE id = ?1")                             \
 	X(PROCESS, "SELECT p.id, p.command, p.agent_ns, p.gpu_state, p.gpu_text, p.pid, p.rank,"   \
-		" p.end_reason, p.source, p.boot_id FROM member m JOIN process p ON p.id = m.process" \
+		" p.end_reason, p.source, p.boot_id, coalesce(p.ended_ns,"                         \
+		" CAST((julianday('now') - 2440587.5) * 86400e9 AS INTEGER)) - p.created_realtime_ns" \
+		" FROM member m JOIN process p ON p.id = m.process"                            \
 		" WHERE m.session = ?1 ORDER BY p.id")                                             \
 	X(DEVICE, "SELECT d.process, d.device, d.uuid, d.type, d.name, d.arch, d.num_sms,"         \
 		" d.clock_khz, d.memory_clock_khz, d.bus_width FROM member m"                      \
@@ -186,6 +188,7 @@ static int process_row(struct load *l, sqlite3_stmt *st)
 	q = &l->process[l->n_processes++];
 	*q = (struct load_process){.id = sqlite3_column_int64(st, 0),
 		.agent_ns = (int64_t)load_u64(st, 2),
+		.lived_ns = sqlite3_column_int64(st, 10),
 		/* The daemon writes words with every state; those of failure explain an empty tree.
 		 */
 		.refused = state == 0 || state == 3 || state == 4};
@@ -409,6 +412,25 @@ static int note_row(struct load *l, sqlite3_stmt *st)
 /* --- the whole
  * ------------------------------------------------------------------------------------ */
 
+#define OVERHEAD_MIN_NS 100000000u /* the daemon's share comes in pieces of 1 ms */
+
+/* CPU time for a second of the session, all processes together. An agent's is of all that its
+ * process has lived, of which the session may be a part. */
+static double overhead(const struct load *l)
+{
+	const double duration = (double)l->p->head.duration_ns;
+	double share = (double)l->daemon_ns / duration, lived;
+	uint32_t i;
+
+	if (duration < OVERHEAD_MIN_NS)
+		return (double)NAN;
+	for (i = 0; i < l->n_processes; i++) {
+		lived = (double)l->process[i].lived_ns;
+		share += (double)l->process[i].agent_ns / (lived > duration ? lived : duration);
+	}
+	return share;
+}
+
 int load_head(struct load *l)
 {
 	static const struct {
@@ -417,7 +439,6 @@ int load_head(struct load *l)
 	} steps[] = {{SQL_PROCESS, process_row}, {SQL_DEVICE, device_row}, {SQL_BUSY, busy_row},
 		{SQL_LOSS, loss_row}, {SQL_NOTE, note_row}};
 	struct profile_head *h = &l->p->head;
-	double spent = (double)l->daemon_ns;
 	size_t i;
 	int r;
 
@@ -426,7 +447,6 @@ int load_head(struct load *l)
 		return r;
 	if (h->name == NULL)
 		return err_set(l->e, -ENOENT, "no session with id %lld", (long long)l->session);
-	spent = (double)l->daemon_ns;
 	for (i = 0; i < sizeof(steps) / sizeof(steps[0]) && r == 0; i++)
 		r = each_row(l, steps[i].which, steps[i].row);
 	if (r < 0)
@@ -438,13 +458,10 @@ int load_head(struct load *l)
 	r = each_row(l, l->select->one_phase ? SQL_SEGMENT : SQL_ACTIVE, interval_row);
 	if (r == 0 && h->duration_ns == 0 && !l->select->one_phase)
 		h->duration_ns = (uint64_t)l->active_ns;
-	for (i = 0; i < l->n_processes; i++)
-		spent += (double)l->process[i].agent_ns;
 	if (l->select->process != NULL || l->select->one_phase)
 		h->launches = h->matched = h->unmatched =
 			0; /* counted for all of it, not for the part */
-	h->overhead = h->duration_ns > 0 && !l->select->one_phase ? spent / (double)h->duration_ns
-								  : (double)NAN;
+	h->overhead = l->select->one_phase ? (double)NAN : overhead(l);
 	return r;
 }
 

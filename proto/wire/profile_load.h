@@ -9,7 +9,7 @@
 #include "profile.h"
 
 struct load_process {
-	int64_t id, agent_ns;
+	int64_t id, agent_ns, lived_ns;
 	char why[512]; /* gpu_text */
 	uint8_t boot_id[16];
 	bool refused; /* no GPU data to be had, for the reason in `why` */

@@ -120,7 +120,7 @@ def test_many_sessions(world):
     show(f"{SESSIONS} sessions: {took[0]:.1f} ms each to start, record and store (the first tenth), {took[2]:.1f} ms (the last); KiB of the "
          f"daemon after a tenth {memory[0]}, at the end {memory[2]}; restart {restart * 1e3:.0f} ms, tree @last {tree * 1e3:.0f} ms, sessions {lists * 1e3:.0f} ms; "
          f"database {os.stat(world.db).st_size >> 10} KiB")
-    assert re.search(r"(?m)─ a$", out) and len(listed.splitlines()) >= SESSIONS
+    assert re.search(r"(?m)─ a$", out) and len(listed.splitlines()) > min(SESSIONS, 4096)
     assert memory[2] - memory[0] < 8192
     world.ctl("prune", "--max-size", "1K")
     assert world.sql("SELECT count(*) FROM session") == [(0,)]

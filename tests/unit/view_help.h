@@ -87,6 +87,7 @@ static inline void help_train(sqlite3 *db)
 	help_session(db, 7, "train", "run", "on");
 	help_exec(db,
 		"UPDATE session SET launches = 20, matched = 18 WHERE id = 7;"
+		"UPDATE process SET ended_ns = iif(id = 1, 10000000000, 1000000000);"
 		"INSERT INTO member VALUES(7,1),(7,2);"
 		"INSERT INTO active VALUES(7,1000,400001000),(7,500000000,1100000000);"
 		"INSERT INTO segment VALUES(7,0,1000,500000000),(7,1,500000000,1100000000);"
