@@ -27,10 +27,13 @@
 #define STACK_SIZE (512u << 10)
 
 static struct {
-	int inotify; /* -1: none */
-	int retry;   /* how often the socket has refused */
-	bool try;    /* something happened: try to connect */
-	bool named;  /* there is one candidate, with a name of any kind */
+	int inotify;       /* -1: none */
+	int wd[PLACE_MAX]; /* its watches */
+	unsigned n_wd;
+	int retry;     /* how often the socket has refused */
+	bool watching; /* for a socket */
+	bool try;      /* something happened: try to connect */
+	bool named;    /* there is one candidate, with a name of any kind */
 } park = {.inotify = -1};
 
 /* --- the bell -------------------------------------------------------------------------------- */
@@ -98,45 +101,51 @@ static bool is_inotify(int fd)
 	return n == 18 && memcmp(to, "anon_inode:inotify", 18) == 0;
 }
 
-static void *close_main(void *fd)
-{
-	(void)close((int)(intptr_t)fd);
-	return NULL;
-}
-
-/* By a thread of its own: the kernel lets whoever closes an inotify wait, 10 ms on a quiet machine
- * and many seconds on a busy one, and the daemon's messages do not. Signals are blocked here. */
+/* The descriptor stays: the kernel lets whoever closes an inotify wait, 10 ms on a quiet machine
+ * and many seconds on a busy one, and the daemon's messages do not. */
 static void unwatch(void)
 {
-	const int fd = is_inotify(park.inotify) ? park.inotify : -1;
-	pthread_attr_t attr;
-	pthread_t thread;
+	char buf[4096];
 
+	park.watching = false;
+	if (is_inotify(park.inotify)) {
+		while (park.n_wd > 0)
+			(void)inotify_rm_watch(park.inotify, park.wd[--park.n_wd]);
+		while (read(park.inotify, buf, sizeof(buf)) > 0)
+			;
+	} else {
+		park.inotify = -1;
+	}
+	park.n_wd = 0;
+}
+
+/* A parent's. */
+static void watch_close(void)
+{
+	if (is_inotify(park.inotify))
+		(void)close(park.inotify);
 	park.inotify = -1;
-	if (fd < 0)
-		return;
-	(void)pthread_attr_init(&attr); /* does not fail here on Linux */
-	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	(void)pthread_attr_setstacksize(&attr, STACK_SIZE);
-	if (pthread_create(&thread, &attr, close_main, (void *)(intptr_t)fd) != 0)
-		(void)close(fd);
-	(void)pthread_attr_destroy(&attr);
+	park.n_wd = 0;
+	park.watching = false;
 }
 
 static void watch_one(const char *dir)
 {
+	int wd = inotify_add_watch(park.inotify, dir,
+		IN_CREATE | IN_MOVED_TO | IN_ATTRIB | IN_DELETE_SELF | IN_ONLYDIR);
 	char parent[PLACE_PATH_MAX];
 	char *slash;
 
-	if (inotify_add_watch(park.inotify, dir,
-		    IN_CREATE | IN_MOVED_TO | IN_ATTRIB | IN_DELETE_SELF | IN_ONLYDIR) >= 0)
-		return;
-	(void)snprintf(parent, sizeof(parent), "%s", dir);
-	slash = strrchr(parent, '/');
-	if (slash == NULL || slash == parent)
-		return;
-	*slash = '\0';
-	(void)inotify_add_watch(park.inotify, parent, IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+	if (wd < 0) {
+		(void)snprintf(parent, sizeof(parent), "%s", dir);
+		slash = strrchr(parent, '/');
+		if (slash == NULL || slash == parent)
+			return;
+		*slash = '\0';
+		wd = inotify_add_watch(park.inotify, parent, IN_CREATE | IN_MOVED_TO | IN_ONLYDIR);
+	}
+	if (wd >= 0)
+		park.wd[park.n_wd++] = wd;
 }
 
 static void watch(void)
@@ -144,9 +153,11 @@ static void watch(void)
 	struct place_list l;
 
 	unwatch();
-	park.inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	if (park.inotify < 0)
+		park.inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	if (park.inotify < 0)
 		return;
+	park.watching = true;
 	pd_lock(&pd.lock);
 	l = pd.env.places;
 	pd_unlock(&pd.lock);
@@ -174,7 +185,7 @@ static void on_inotify(void)
 	ssize_t n;
 
 	if (!is_inotify(park.inotify)) {
-		park.inotify = -1;
+		unwatch();
 		park.try = true;
 		return;
 	}
@@ -201,7 +212,7 @@ static void seek(void)
 {
 	int r;
 
-	if (park.inotify < 0)
+	if (!park.watching)
 		watch();
 	park.try = false;
 	r = link_open();
@@ -232,7 +243,7 @@ static int patience_ms(void)
 		return -1;
 	if (park.retry > 0 && park.retry < RETRIES)
 		return 1 << (park.retry - 1);
-	return park.inotify >= 0 ? -1 : POLL_MS;
+	return park.watching ? -1 : POLL_MS;
 }
 
 /* A daemon that ends is looked for at once. One that takes connections and drops them is not asked
@@ -245,7 +256,7 @@ static void lost(void)
 	link_close();
 	park.retry = refused ? RETRIES : lasted ? 0 : park.retry + 1;
 	park.try = park.retry == 0;
-	if (park.inotify < 0)
+	if (!park.watching)
 		watch();
 	if (park.retry >= RETRIES)
 		link_answer(-ENOTCONN, "protond closed the connection: see its log");
@@ -255,7 +266,7 @@ static void turn(void)
 {
 	struct pollfd p[3] = {{.fd = link_.sock, .events = POLLIN},
 		{.fd = pd.bell.rd, .events = POLLIN},
-		{.fd = link_.sock < 0 ? park.inotify : -1, .events = POLLIN}};
+		{.fd = park.watching ? park.inotify : -1, .events = POLLIN}};
 	const int n = poll(p, 3, patience_ms());
 
 	if (n < 0)
@@ -301,7 +312,7 @@ int pd_park(void)
 		return 0;
 	if (pd.forked)
 		link_forget();
-	unwatch();
+	watch_close();
 	park.retry = 0;
 	r = pd_bell_make();
 	if (r == 0)

@@ -10,6 +10,7 @@ import pytest
 
 from conftest import BUILD
 
+pytestmark = pytest.mark.preload
 NAMES = [b"\x1b[2J\x1b[1;1H", b"\x1b]0;title\x07", b"\x9b31m", "\u009b31m".encode(), b"a\nb", b"a\rb\x08\x08", b"\x7f\x00"[:1],
          b"<script>alert(1)</script>&lt;", b'"},{"frame":', b"'; DROP TABLE session; --", b"../../etc/passwd", b"=cmd|' /C calc'!A0",
          b"\xff\xfe", b"\xed\xa0\x80", b"cut \xf0\x9f\x98", "\u202egnp.exe".encode(), "\u2028\u2029".encode(),

@@ -388,7 +388,7 @@ def test_a_limit_is_said_and_costs_nothing(world, sweep):
     done(world, sum(1 for one in got if one is not None and one[0] == 0))
 
 
-@pytest.mark.parametrize("threads, words", [(0, "the library's thread"), (1, "the agent's thread"), (3, None)])
+@pytest.mark.parametrize("threads, words", [(0, "the library's thread"), (1, "the agent's thread"), (2, None)])
 def test_no_more_threads(world, threads, words):
     world.start(PROTOND_AUTO_SESSION="off")
     session, said = limited(world, STORM_THREADS=str(threads))
