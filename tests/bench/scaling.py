@@ -25,7 +25,7 @@ CURVES = {  # what grows: (sizes, what is measured, its unit, what theory says)
     "lanes": ((1, 8, 16, 32, 64), "an idle daemon, one job with so many threads", "% of a core", "linear, flat at first"),
     "jobs": ((1, 4, 16, 64, 256), "an idle daemon", "% of a core", "linear: one pread() a look"),
     "sessions": ((10, 100, 1000, 10000), "`protonview tree @last` beside so many", "ms", "constant"),
-    "sessions, start": ((10, 100, 1000, 10000), "a daemon's start", "ms", "constant"),
+    "sessions, start": ((10, 100, 1000, 10000), "a daemon's start", "ms", "constant, but for 1 us a session"),
 }
 
 

@@ -18,10 +18,11 @@
 
 #include "protond.h"
 
-#define BATCH   5000u /* pairs: 117 KiB, less than half of a lane */
-#define BATCHES 12u   /* of a case in a round */
-#define ROUNDS  31u
-#define THREADS 2u
+#define BATCH       5000u /* pairs: 117 KiB, less than half of a lane */
+#define BATCHES     12u   /* of a case in a round */
+#define ROUNDS      31u
+#define THREADS     2u
+#define THREADS_MAX 64u
 
 enum bench_case { FLOOR, CALLS, RECORDING, NESTED, CPU_OFF, GATE_0, CASES };
 
@@ -218,7 +219,7 @@ static bool report(struct bench *b, unsigned c, unsigned threads)
 static bool run_threads(unsigned threads, unsigned rounds)
 {
 	struct bench *b = calloc(threads, sizeof(*b));
-	pthread_t th[THREADS];
+	pthread_t th[THREADS_MAX];
 	pthread_barrier_t turn;
 	bool ok = true;
 
@@ -273,7 +274,7 @@ int main(void)
 	nap(20);
 	ok = run_threads(1, rounds);
 	if (threads > 1)
-		ok = run_threads(threads < THREADS ? threads : THREADS, rounds) && ok;
+		ok = run_threads(threads < THREADS_MAX ? threads : THREADS_MAX, rounds) && ok;
 	fake_stop(&daemon_);
 	(void)view_walk(&daemon_.v, NULL, NULL);
 	printf("scopes stored %lu, dropped %lu\n", (unsigned long)daemon_.v.n[REC_SCOPE],
