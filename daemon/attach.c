@@ -312,9 +312,8 @@ static void on_ring(struct conn *c, const struct message *m, int *fd, struct err
 
 /* The connection may be gone when the answer is there: it is found again by its number, or not. */
 struct export_job {
-	struct export_job *next; /* while its ring is drained */
 	struct protond *p;
-	uint64_t serial, asked_ns, deadline_ns;
+	uint64_t serial, deadline_ns;
 	uint32_t request, number; /* number: the job's own of the session */
 	uint8_t ring[16];
 	uint8_t session[16];
@@ -363,6 +362,25 @@ static void export_after(void *arg, int r, const struct err *e)
 		export_session(&j->p->d, j->session, j->format, j->phases, exported, j);
 }
 
+/* The job's SESSION record is in its lane, before the message, and by now in the fold. */
+static void export_begin(void *arg, bool ends)
+{
+	struct export_job *j = arg;
+	struct protond *p = j->p;
+	struct fold_session s;
+	struct err words = {0};
+
+	if (ends)
+		free(j);
+	else if (!fold_job_session(p->d.fold, j->ring, j->number, j->session))
+		exported(j, err_set(&words, -ENOENT, "the job has no session %u", j->number),
+			&words, NULL);
+	else if (fold_get_session(p->d.fold, j->session, &s) && s.state == SESSION_IS_FINALIZING)
+		finalize_soon(p, j->session, j->deadline_ns, export_after, j);
+	else
+		export_after(j, 0, NULL); /* it goes on, or is stored: as it stands now */
+}
+
 static void on_export(struct conn *c, const struct message *m, struct err *e)
 {
 	struct protond *p = c->in->p;
@@ -382,68 +400,18 @@ static void on_export(struct conn *c, const struct message *m, struct err *e)
 	}
 	*j = (struct export_job){.p = p,
 		.serial = c->serial,
-		.asked_ns = now,
 		.deadline_ns = now + ms * 1000000,
 		.request = m->export.request,
 		.number = m->export.session,
-		.phases = m->export.phase,
-		.next = p->exports_asked};
+		.phases = m->export.phase};
 	memcpy(j->ring, c->ring->uuid, 16);
 	(void)snprintf(j->format, sizeof(j->format), "%s", m->export.format);
-	c->exports++;
-	p->exports_asked = j;
-	protond_hurry(p);
-}
-
-static void export_begin(struct export_job *j)
-{
-	struct protond *p = j->p;
-	struct fold_session s;
-	struct err words = {0};
-
-	if (!fold_job_session(p->d.fold, j->ring, j->number, j->session))
-		exported(j, err_set(&words, -ENOENT, "the job has no session %u", j->number),
-			&words, NULL);
-	else if (fold_get_session(p->d.fold, j->session, &s) && s.state == SESSION_IS_FINALIZING)
-		finalize_soon(p, j->session, j->deadline_ns, export_after, j);
-	else
-		export_after(j, 0, NULL); /* it goes on, or is stored: as it stands now */
-}
-
-/* The job's SESSION record is in its lane, before the message: what the lanes had by then is in the
- * fold first. Ticks bring it, in pieces; a drain all at once would hold everybody up. */
-void exports_check(struct protond *p)
-{
-	struct export_job **at = &p->exports_asked, *j, *ready = NULL;
-	const uint64_t now = mono_ns();
-	const struct ring *r;
-
-	while ((j = *at) != NULL) {
-		r = ring_find(p, j->ring);
-		if (r != NULL && !drain_is_past(r, j->asked_ns) && now < j->deadline_ns) {
-			at = &j->next;
-			continue;
-		}
-		*at = j->next;
-		j->next = ready;
-		ready = j;
-	}
-	if (ready != NULL)
-		protond_note(p);
-	while ((j = ready) != NULL) {
-		ready = j->next;
-		export_begin(j);
-	}
-}
-
-void exports_forget(struct protond *p)
-{
-	struct export_job *j;
-
-	while ((j = p->exports_asked) != NULL) {
-		p->exports_asked = j->next;
+	if (when_drained(p, j->ring, j->deadline_ns, export_begin, j) < 0) {
 		free(j);
+		(void)err_set(e, -ENOMEM, "no memory for an export");
+		return;
 	}
+	c->exports++;
 }
 
 /* --- all of them

@@ -357,7 +357,6 @@ void daemon_finalize(struct daemon *d, const uint8_t session[16], uint32_t timeo
 	struct fold_session s;
 	int r;
 
-	daemon_drain_now(d);
 	if (fold_get_session(d->fold, session, &s) &&
 		(s.state == SESSION_IS_ACTIVE || s.state == SESSION_IS_INACTIVE)) {
 		r = put_verb(p, VERB_FINALIZE, session, s.uid);
@@ -368,5 +367,4 @@ void daemon_finalize(struct daemon *d, const uint8_t session[16], uint32_t timeo
 		}
 	}
 	finalize_soon(p, session, deadline, done, arg);
-	finalize_look(p, true);
 }

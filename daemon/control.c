@@ -292,6 +292,16 @@ void request_fail(struct request *q, const struct err *e, const char *next)
 	request_end(q, &none);
 }
 
+void request_when_drained(struct request *q, uint32_t timeout_ms, drained_fn *fn)
+{
+	struct err e;
+
+	if (daemon_when_drained(q->d, timeout_ms, fn, q) == 0)
+		return;
+	(void)err_set(&e, -ENOMEM, "out of memory");
+	request_fail(q, &e, "");
+}
+
 bool request_may(const struct request *q, uint32_t owner)
 {
 	return q->peer.privileged || q->peer.uid == owner;

@@ -75,6 +75,9 @@ extern verb_fn *const verb_table[WIRE_VERB_MAX];
 /* Finds params.session among live and stored sessions that the peer may see, then calls then(q)
  * with q->session filled in; or fails the request. Empty or missing: @last. */
 void query_session(struct request *q, verb_fn *then);
+
+/* fn(q, ...) when what jobs did before the question is in the fold, or timeout_ms are over. */
+void request_when_drained(struct request *q, uint32_t timeout_ms, drained_fn *fn);
 /* Looks q->session up anew, by its uuid. */
 void query_again(struct request *q, verb_fn *then);
 /* The live session that a view takes when none is named: the newest that somebody asked for, else

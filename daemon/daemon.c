@@ -284,7 +284,7 @@ static void tick_pace(struct protond *p, bool flows, bool more)
 
 	if (flows)
 		p->quiet_since_ns = now;
-	if (p->n_rings == 0 && p->finalizers == NULL && p->exports_asked == NULL && !p->saw_session)
+	if (p->n_rings == 0 && p->finalizers == NULL && p->drained == NULL && !p->saw_session)
 		return; /* parked until somebody comes */
 	if (p->journal_stuck)
 		tick_again(p, STUCK_MS);
@@ -321,7 +321,7 @@ static void tick(struct protond *p)
 		sessions_close(p);
 		intake_wants(p->d.intake);
 	}
-	exports_check(p);
+	drained_check(p);
 	finalize_check(p);
 	(void)protond_flush(p);
 	commit_if_large(p);
@@ -358,9 +358,9 @@ void protond_note(struct protond *p)
 	(void)protond_flush(p);
 }
 
-void daemon_drain_now(struct daemon *d)
+/* All at once: nobody waits for the loop any more. */
+static void drain_at_end(struct protond *p)
 {
-	struct protond *p = protond_of(d);
 	struct ring *r;
 	int64_t n;
 	bool more;
@@ -674,7 +674,8 @@ void protond_stop(struct protond *p, const char *why)
 	(void)uv_timer_stop(&p->tick);
 	(void)uv_idle_stop(&p->again);
 	settle_end(p);
-	daemon_drain_now(&p->d);
+	drain_at_end(p);
+	drained_end(p);
 	daemon_commit(&p->d, stop_on_stored, p);
 }
 
@@ -699,6 +700,7 @@ void protond_fini(struct protond *p)
 	struct daemon *d = &p->d;
 	struct finalizer *f;
 
+	drained_end(p);
 	export_stop(d);
 	if (d->control != NULL)
 		control_free(d->control);

@@ -79,13 +79,15 @@ struct daemon {
  * wanted of them now (intake_wants). -ENOSPC, -ENOMEM. */
 int daemon_apply(struct daemon *d, uint16_t type, const uint8_t ring[16], const void *payload,
 	uint32_t bytes);
-/* Drains all rings of a session's processes now, appends NOW entries and anchors, so that what
- * happened before this call is in the fold. */
-void daemon_drain_now(struct daemon *d);
+/* Calls fn(arg, false), from a later turn of the loop, when what jobs wrote before this call is in
+ * the fold, with NOW entries and anchors; after timeout_ms, when as much of it is as could be
+ * brought. fn(arg, true): the daemon ends. -ENOMEM. */
+typedef void drained_fn(void *arg, bool ends);
+int daemon_when_drained(struct daemon *d, uint32_t timeout_ms, drained_fn *fn, void *arg);
 /* Collects and submits; done (may be NULL) when the transaction holds. */
 void daemon_commit(struct daemon *d, store_done_fn *done, void *arg);
 /* FINALIZE now, FINALIZED when settled or after timeout_ms, then commit; then done(arg, r, e).
- * Closes with one drain before each. Several may wait at once. */
+ * Several may wait at once. */
 void daemon_finalize(struct daemon *d, const uint8_t session[16], uint32_t timeout_ms,
 	store_done_fn *done, void *arg);
 #define JOBS_ANSWER_MS 2000u /* so long a client waits for them to do it */

@@ -420,7 +420,6 @@ void intake_free(struct intake *in)
 		(void)unlinkat(in->p->d.runtime_fd, RV_AGENT_SOCK, 0);
 	while (in->conns != NULL)
 		conn_close(in->conns);
-	exports_forget(in->p);
 	in->p->d.intake = NULL;
 	uv_close((uv_handle_t *)&in->poll, intake_on_closed);
 }

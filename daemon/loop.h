@@ -119,7 +119,7 @@ struct protond {
 	bool saw_session;   /* a SESSION record was drained since the sessions were looked at */
 
 	struct finalizer *finalizers;
-	struct export_job *exports_asked; /* not begun: see exports_check() */
+	struct drained *drained; /* who waits: drained.c */
 	struct settler *settlers;
 	uint32_t commits; /* submitted, not done */
 	bool commit_failed;
@@ -283,8 +283,15 @@ int intake_relisten(struct intake *i, struct err *e);
  * -----------------------------------------------------------------------------------------------
  */
 
-void exports_check(struct protond *p); /* begins those whose ring is drained up to the asking */
-void exports_forget(struct protond *p);
+/* --- drained.c
+ * -------------------------------------------------------------------------------------------------
+ */
+
+/* As daemon_when_drained(), of one job, or of all (NULL). */
+int when_drained(
+	struct protond *p, const uint8_t ring[16], uint64_t deadline_ns, drained_fn *fn, void *arg);
+void drained_check(struct protond *p); /* calls those that need not wait any longer */
+void drained_end(struct protond *p);   /* calls all: the daemon ends */
 
 /* --- spool.c
  * -------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@
 #define THREAD_ROOM    (4u << 10)
 #define TOP_DEFAULT    200u
 #define TOP_MAX        5000u
+#define LOOK_MS        250u /* beside jobs that write without end: what is there by then */
 
 struct look_job {
 	uint8_t ring[16];
@@ -142,13 +143,14 @@ static void where_job(struct look *l, const struct look_job *j)
 }
 
 /* Live jobs from their rings; what the store knows of ended ones follows, when one was named. */
-static void where_answer(struct request *q)
+static void where_drained(void *arg, bool ends)
 {
+	struct request *q = arg;
 	struct look *l = q->work;
 	struct wire_buf *b;
 	uint32_t i, pid = l->pid;
 
-	daemon_drain_now(q->d);
+	(void)ends;
 	fold_each_process(q->d->fold, look_add, l);
 	b = request_result(q);
 	wire_kv_u64(b, "now_ns", mono_ns());
@@ -164,6 +166,11 @@ static void where_answer(struct request *q)
 	}
 	wire_close(b);
 	request_done(q, NULL);
+}
+
+static void where_answer(struct request *q)
+{
+	request_when_drained(q, LOOK_MS, where_drained);
 }
 
 void verb_where(struct request *q)
@@ -234,20 +241,15 @@ static void top_job(void *arg, const struct fold_process *p)
 	wire_close(b);
 }
 
-static void top_answer(struct request *q)
+static void top_drained(void *arg, bool ends)
 {
+	struct request *q = arg;
 	struct top t = {.q = q};
 	uint64_t n = TOP_DEFAULT;
 	struct wire_buf *b;
-	struct err e;
 
-	if (wire_get_u64(q->params, "n", &n) < 0 || n > TOP_MAX || !q->session.live) {
-		(void)err_set(&e, q->session.live ? -EINVAL : -EALREADY,
-			q->session.live ? "n: at most 5000" : "that session has been finalized");
-		request_fail(q, &e, q->session.live ? "" : "protonview tree shows it");
-		return;
-	}
-	daemon_drain_now(q->d);
+	(void)ends;
+	(void)wire_get_u64(q->params, "n", &n);
 	b = request_result(q);
 	wire_kv_i64(b, "id", q->session.id);
 	wire_kv_str(b, "session", q->session.name);
@@ -263,6 +265,20 @@ static void top_answer(struct request *q)
 	wire_close(b);
 	wire_kv_u64(b, "left_out", t.left_out);
 	request_done(q, NULL);
+}
+
+static void top_answer(struct request *q)
+{
+	uint64_t n = TOP_DEFAULT;
+	struct err e;
+
+	if (wire_get_u64(q->params, "n", &n) < 0 || n > TOP_MAX || !q->session.live) {
+		(void)err_set(&e, q->session.live ? -EINVAL : -EALREADY,
+			q->session.live ? "n: at most 5000" : "that session has been finalized");
+		request_fail(q, &e, q->session.live ? "" : "protonview tree shows it");
+		return;
+	}
+	request_when_drained(q, LOOK_MS, top_drained);
 }
 
 void verb_top(struct request *q)

@@ -14,6 +14,7 @@
 
 #define FINALIZE_MS     5000u
 #define FINALIZE_MS_MAX 60000u
+#define DRAIN_MS        2000u
 
 static const uint8_t no_ring[16];
 
@@ -385,6 +386,14 @@ static void sync_on_done(void *arg, int r, const struct err *e)
 	request_done(q, NULL);
 }
 
+static void sync_drained(void *arg, bool ends)
+{
+	struct request *q = arg;
+
+	(void)ends;
+	daemon_commit(q->d, sync_on_done, q);
+}
+
 static void sync_found(struct request *q)
 {
 	static const struct err none;
@@ -393,8 +402,7 @@ static void sync_found(struct request *q)
 		sync_on_done(q, 0, &none);
 		return;
 	}
-	daemon_drain_now(q->d);
-	daemon_commit(q->d, sync_on_done, q);
+	request_when_drained(q, DRAIN_MS, sync_drained);
 }
 
 void verb_sync(struct request *q)
@@ -421,17 +429,24 @@ static void export_on_done(void *arg, int r, const struct err *e, const struct e
 	request_done(q, &fd);
 }
 
-static void export_found(struct request *q)
+static void export_drained(void *arg, bool ends)
 {
+	struct request *q = arg;
 	char format[32] = "hatchet";
 
-	if (wire_get_str(q->params, "format", format, sizeof(format)) < 0) {
+	(void)ends;
+	if (wire_get_str(q->params, "format", format, sizeof(format)) < 0)
 		fail(q, -EINVAL, "format: a word of at most 31 bytes", "hatchet");
-		return;
-	}
+	else
+		export_session(q->d, q->session.uuid, format, 0, export_on_done, q);
+}
+
+static void export_found(struct request *q)
+{
 	if (q->session.live)
-		daemon_drain_now(q->d);
-	export_session(q->d, q->session.uuid, format, 0, export_on_done, q);
+		request_when_drained(q, DRAIN_MS, export_drained);
+	else
+		export_drained(q, false);
 }
 
 void verb_export(struct request *q)
