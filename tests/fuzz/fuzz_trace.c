@@ -8,6 +8,7 @@
 #include <string.h>
 #include <zstd.h>
 
+#include "../unit/trace_differ.h"
 #include "trace.h"
 
 #define MUST(e)  ((e) ? (void)0 : (void)(fprintf(stderr, "not true: %s\n", #e), abort()))
@@ -80,38 +81,6 @@ static void pack(struct trace_pack *k, const struct trace_chunk *c)
 		MUST(trace_pack_metric(k, &c->metric[i]));
 }
 
-/* clang-format off */
-#define LISTS(X) /* no holes between their fields */                                             \
-	X(NODES, node) X(THREADS, thread) X(STREAMS, stream) X(CONFIGS, config)
-#define FIELDS(X)                                                                                \
-	X(SCOPES, scope, begin) X(SCOPES, scope, end) X(SCOPES, scope, thread)                   \
-	X(SCOPES, scope, node) X(SCOPES, scope, segment) X(SCOPES, scope, flags)                 \
-	X(OPS, op, launched) X(OPS, op, start) X(OPS, op, end) X(OPS, op, bytes)                 \
-	X(OPS, op, correlation) X(OPS, op, thread) X(OPS, op, node) X(OPS, op, segment)          \
-	X(OPS, op, stream) X(OPS, op, config) X(OPS, op, class) X(OPS, op, flags)                \
-	X(METRICS, metric, clock) X(METRICS, metric, bits) X(METRICS, metric, thread)            \
-	X(METRICS, metric, node) X(METRICS, metric, segment) X(METRICS, metric, name)            \
-	X(METRICS, metric, type)
-/* clang-format on */
-
-static void check_same(const struct trace_chunk *a, const struct trace_chunk *b)
-{
-	const uint32_t *n = a->n;
-	uint32_t i;
-
-	MUST(memcmp(n, b->n, sizeof(a->n)) == 0);
-	for (i = 0; i < n[TRACE_N_TEXTS]; i++)
-		MUST(strcmp(a->text[i], b->text[i]) == 0);
-#define X(count, list) MUST(memcmp(a->list, b->list, n[TRACE_N_##count] * sizeof(a->list[0])) == 0);
-	LISTS(X)
-#undef X
-#define X(count, list, field)                    \
-	for (i = 0; i < n[TRACE_N_##count]; i++) \
-		MUST(a->list[i].field == b->list[i].field);
-	FIELDS(X)
-#undef X
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
 	struct trace_pack k = {.raw = 0};
@@ -128,7 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 	pack(&k, &a);
 	MUST(trace_pack_seal(&k, &once, &n_once) == 0);
 	MUST(trace_chunk_read(once, n_once, &b, &e) == 0);
-	check_same(&a, &b);
+	MUST(differ(&a, &b) == NULL);
 	trace_pack_clear(&k);
 	pack(&k, &b);
 	MUST(trace_pack_seal(&k, &twice, &n_twice) == 0);
