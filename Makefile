@@ -304,6 +304,8 @@ ifneq ($(PY_INC),)
 	install -d $(DESTDIR)$(PYTHONDIR)
 	realpath -sm --relative-to=$(PYTHONDIR) $(PREFIX)/lib/protond/python > $(DESTDIR)$(PYTHONDIR)/protond.pth
 endif
+	@echo "installed below $(PREFIX). Where that is not searched: PATH=$(PREFIX)/bin:\$$PATH,"
+	@echo "PYTHONPATH=$(PREFIX)/lib/protond/python, and for programs of yours -Wl,-rpath,$(PREFIX)/lib"
 
 uninstall:
 	rm -f $(BINS:%=$(D_BIN)/%) $(D_LIB)/libprotond.so $(D_LIB)/libprotond.so.0 $(D_LIB)/libprotond-agent.so.0 \

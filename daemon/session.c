@@ -529,8 +529,8 @@ static void note_end(struct session *s, const struct process *p, const struct j_
 		(void)snprintf(why, sizeof(why), "killed (signal %d)", WTERMSIG(e->status));
 	else if (e->reason != END_KILLED)
 		(void)snprintf(why, sizeof(why), "lost");
-	note_add(s, p->row.id, "process %u was %s with %u scopes open and %u launches in flight",
-		p->row.pid, why, open, flying);
+	note_add(s, p->row.id, "process %u was %s with %u scope%s open and %u launch%s in flight",
+		p->row.pid, why, open, open == 1 ? "" : "s", flying, flying == 1 ? "" : "es");
 }
 
 void session_process_ended(struct process *p, const struct j_end *e, uint64_t mono_ns)

@@ -214,10 +214,13 @@ static uint32_t find_raw(const struct profile *p, const char *request)
 	return PROFILE_NONE;
 }
 
-static int unknown_metric(const char *request, struct err *e)
+static int unknown_metric(const struct profile *p, const char *request, struct err *e)
 {
-	return err_set(
-		e, -ENOENT, "metric '%s' is not in this profile; -l lists those that are", request);
+	const bool cpu =
+		find_raw(p, "cpu_time") != PROFILE_NONE && find_raw(p, "time") == PROFILE_NONE;
+
+	return err_set(e, -ENOENT, "metric '%s' is not in this profile%s; -l lists those that are",
+		request, cpu ? ", which has no GPU work (cpu_time/ms is the scopes' own)" : "");
 }
 
 /* Own values, or for an inclusive metric the sums of the kept subtrees. */
@@ -264,7 +267,7 @@ static int new_raw(const struct view *v, const char *request, uint32_t *ret_metr
 
 	find_parts(v->p, request, at);
 	if (at[0] == PROFILE_NONE)
-		return unknown_metric(request, e);
+		return unknown_metric(v->p, request, e);
 	sum = new_numbers(v->p->n_nodes);
 	if (at[1] != PROFILE_NONE)
 		more = new_numbers(v->p->n_nodes);
@@ -374,7 +377,7 @@ static int add_derived(struct view *v, const struct derived *d, struct err *e)
 
 	r = new_raw(v, d->source, NULL, &numbers, e);
 	if (r < 0)
-		return unknown_metric(d->name, e);
+		return unknown_metric(v->p, d->name, e);
 	if (d->how != HOW_TIME) {
 		r = new_raw(v, d->how == HOW_AVERAGE ? "count" : "time", NULL, &by, e);
 		if (r < 0) {

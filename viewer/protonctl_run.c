@@ -146,6 +146,22 @@ static int default_name(struct run *r)
 	return 0;
 }
 
+/* Before the run, not after it. */
+static int check_output(struct run *r)
+{
+	const char *data = ctl_option(r->c, "data"), *dot = strrchr(r->output, '.');
+	struct err *e = &r->c->err;
+	char dir[4096];
+
+	if (dot != NULL && strcmp(dot, ".json") == 0 && (data == NULL || strcmp(data, "tree") == 0))
+		return err_set(
+			e, -EINVAL, "%s would be a timeline: add -d trace, or -d both", r->output);
+	(void)snprintf(dir, sizeof(dir), "%s", r->output);
+	if (access(dirname(dir), W_OK) < 0)
+		return err_set(e, -errno, "%s cannot be written: %s", r->output, strerror(errno));
+	return 0;
+}
+
 static int take_names(struct run *r)
 {
 	const char *name = ctl_option(r->c, "name"), *output = ctl_option(r->c, "output");
@@ -158,10 +174,12 @@ static int take_names(struct run *r)
 		code = expand_name(output, r->pid, r->output, sizeof(r->output), e);
 	if (code < 0)
 		return code;
-	if (r->output[0] != '\0' && ctl_option(r->c, "force") == NULL && lstat(r->output, &st) == 0)
+	if (r->output[0] == '\0')
+		return 0;
+	if (ctl_option(r->c, "force") == NULL && lstat(r->output, &st) == 0)
 		return err_set(e, -EEXIST, "%s is there already; take another name, or --force",
 			r->output);
-	return 0;
+	return check_output(r);
 }
 
 /* Python reads the folder's sitecustomize.py first of all: it waits for torch and triton. */
@@ -481,13 +499,20 @@ static void say_warnings(struct run *r)
 }
 
 /* Why there is nothing, and what to do, without asking doctor. */
-static void say_why(struct run *r)
+static void say_why(struct run *r, int status)
 {
-	const char *backend = ctl_option(r->c, "backend");
+	const char *backend = ctl_option(r->c, "backend"), *off = getenv("PROTOND_DISABLE");
 
 	if (r->processes == 0)
 		say_warnings(r);
-	if (r->processes == 0)
+	if (r->processes == 0 && off != NULL && *off != '\0' && strcmp(off, "0") != 0)
+		say(r, "PROTOND_DISABLE is set: nothing was recorded; unset it");
+	else if (r->processes == 0 && status != 0)
+		say(r,
+			"nothing was recorded: the program ended with status %d before it met "
+			"protond",
+			status);
+	else if (r->processes == 0)
 		say(r, "no process of this run met protond: the program neither links libprotond "
 		       "(or `import protond`) "
 		       "nor uses CUDA or NVTX. Link it with -lprotond, or name its parts with "
@@ -550,7 +575,7 @@ static void run_end(struct run *r, int status)
 	if (code == 0 && ctl_option(r->c, "quiet") == NULL && r->processes > 0)
 		show_tree(r);
 	if (code == 0)
-		say_why(r);
+		say_why(r, status);
 	ctl_warnings(r->c);
 	if (status > 128 && status < 128 + NSIG)
 		say(r, "the program ended on signal %d (%s)", status - 128,

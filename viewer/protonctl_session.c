@@ -87,14 +87,15 @@ static void say_unsettled(struct ctl *c, const struct rpc_reply *r)
 static int pause_or_resume(struct ctl *c, const char *method, const char *done)
 {
 	struct rpc_reply r = {.fd = -1};
-	uint64_t pid;
+	uint64_t pid, n;
 	int code;
 
 	if (c->argc > 0 && !text_u64(c->argv[0], INT32_MAX, &pid))
 		return ctl_usage(c, "%s is not a pid", c->argv[0]);
 	code = call_one(c, method, "pid", c->argc > 0 ? c->argv[0] : NULL, &r);
 	if (code == CTL_OK && !ctl_json(c, &r)) {
-		(void)printf("%lu jobs %s\n", wire_u64_or(r.result, "jobs", 0), done);
+		n = wire_u64_or(r.result, "jobs", 0);
+		(void)printf("%lu job%s %s\n", n, n == 1 ? "" : "s", done);
 		say_unsettled(c, &r);
 		ctl_warnings(c);
 	}

@@ -173,13 +173,14 @@ static void option_help(struct text *t, const struct option_text *o)
 
 static void sources_help(struct text *t)
 {
-	text_str(t, "\nSOURCE is a .hatchet file (- is standard input), a portable session file, "
-		    "or a session:\n"
-		    "its name, its id, the beginning of its uuid, @last for the newest, @-1 for "
-		    "the one before.\n"
-		    "\nExit status: 0 done; 1 not found, or a gate failed; 2 wrong usage; 3 the "
-		    "daemon did not\n"
-		    "answer; 4 a part of the data could not be read.\n");
+	text_str(t,
+		"\nSOURCE is a .hatchet file (- is standard input), a portable session file, "
+		"or a session:\n"
+		"its name, its id, the beginning of its uuid, @last for the newest that somebody\n"
+		"asked for, @-1 for the one before.\n"
+		"\nExit status: 0 done; 1 not found, or a gate failed; 2 wrong usage; 3 the "
+		"daemon did not\n"
+		"answer; 4 a part of the data could not be read.\n");
 }
 
 void options_help(struct text *t, const char *verb)

@@ -174,6 +174,10 @@ static int take_error(const msgpack_object *error, struct err *e)
 
 static int call_failed(const struct rpc *r, int code, struct err *e)
 {
+	if (code == -ETIMEDOUT && r->daemon.pid == 0)
+		return err_set(e, code,
+			"what holds " PATHS_CONTROL_SOCK
+			" did not answer in time: is it stopped? See its log");
 	if (code == -ETIMEDOUT)
 		return err_set(e, code,
 			"protond (pid %ld) did not answer '%s' in time; see its log, or `protonctl "

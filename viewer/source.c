@@ -241,6 +241,7 @@ static int open_session(
 
 int source_open(const char *ref, const struct source_options *o, struct source *ret, struct err *e)
 {
+	struct err other;
 	sqlite3 *db;
 	int r;
 
@@ -249,8 +250,14 @@ int source_open(const char *ref, const struct source_options *o, struct source *
 		r = pick_open(o->db, &db, &ret->partial, e);
 		return r < 0 ? r : load(db, ref, o, ret, e);
 	}
-	if (strcmp(ref, "-") == 0 || (*ref != '@' && access(ref, F_OK) == 0))
-		return open_file(ref, o, ret, e);
+	if (strcmp(ref, "-") == 0 || (*ref != '@' && access(ref, F_OK) == 0)) {
+		r = open_file(ref, o, ret, e);
+		/* A program stands here that its session is named after. */
+		return r != -EBADMSG || strchr(ref, '/') != NULL ||
+				       open_session(ref, o, ret, &other) < 0
+			       ? r
+			       : 0;
+	}
 	if (*ref != '@' && (strchr(ref, '/') != NULL || strstr(ref, ".hatchet") != NULL))
 		return err_set(e, -ENOENT, "%s: no such file", ref);
 	return open_session(ref, o, ret, e);

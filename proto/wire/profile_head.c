@@ -361,6 +361,7 @@ static int interval_row(struct load *l, sqlite3_stmt *st)
 {
 	uint64_t begin = load_u64(st, 0), end = load_u64(st, 1);
 
+	l->has_phase = true;
 	if (sqlite3_column_type(st, 1) == SQLITE_NULL) {
 		end = now_of_boot(l);
 		if (end == 0)
@@ -456,6 +457,9 @@ int load_head(struct load *l)
 			h->name, l->select->process);
 	h->n_processes = l->n_processes;
 	r = each_row(l, l->select->one_phase ? SQL_SEGMENT : SQL_ACTIVE, interval_row);
+	if (r == 0 && l->select->one_phase && !l->has_phase)
+		return err_set(
+			l->e, -ENOENT, "session '%s' has no phase %u", h->name, l->select->phase);
 	if (r == 0 && h->duration_ns == 0 && !l->select->one_phase)
 		h->duration_ns = (uint64_t)l->active_ns;
 	if (l->select->process != NULL || l->select->one_phase)

@@ -36,7 +36,7 @@ struct load {
 	uint32_t n_devices;
 	int64_t daemon_ns, active_ns;
 	uint64_t last_busy_ns; /* monotonic: the newest sign of life */
-	bool gpu_wanted;
+	bool gpu_wanted, has_phase;
 	uint64_t open_scopes, skipped_values;
 };
 

@@ -166,7 +166,7 @@ def test_pause_answers_when_jobs_have_done_it_and_says_who_has_not(world):
     assert world.ctl_json("resume", load.pid) == {"jobs": 1, "settled": True}
     os.kill(load.pid, signal.SIGSTOP)
     r = world.ctl("pause", load.pid)
-    assert r.stdout.startswith("1 jobs let go") and "not every job has answered yet" in r.stderr, r
+    assert r.stdout.startswith("1 job let go") and "not every job has answered yet" in r.stderr, r
     os.kill(load.pid, signal.SIGCONT)
     until("it answers again", lambda: world.ctl_json("resume")["settled"])
     load.kill()

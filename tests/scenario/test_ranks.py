@@ -82,7 +82,7 @@ def test_one_session_of_all_ranks_and_their_workers(world):
 def test_a_killed_rank_leaves_what_it_had(world):
     r = run(world, 3, 1)
     assert r.stdout == "0 -9 0\n"
-    assert "was killed (signal 9) with 1 scopes open" in r.stderr
+    assert "was killed (signal 9) with 1 scope open" in r.stderr
     whole = paths(world)
     assert whole["/train/step"] == 33
     count, _, opened = world.cells("ranks")["/train"]

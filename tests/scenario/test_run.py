@@ -191,3 +191,35 @@ def test_a_vfork_and_exec_leaves_the_parent_whole(world):
     job.say("exit")
     world.ctl("finalize", "s")
     assert {k: v[0] for k, v in world.cells("s").items()} == {"/a": 1, "/a/b": 3}
+
+
+def refused(world, *args):
+    r = world.ctl("run", *args, "--", "touch", "ran", check=False)
+    assert r.returncode != 0 and not (world.home / "ran").exists(), "before the program, not after it"
+    return r.stderr
+
+
+def test_an_output_that_cannot_be_is_refused_at_once(world):
+    assert "No such file or directory" in refused(world, "-o", "/nowhere/x.hatchet")
+    assert "add -d trace" in refused(world, "-o", "x.json")
+    assert "add -d trace" in refused(world, "-o", "x.json", "-d", "tree")
+
+
+def test_why_nothing_was_recorded(world):
+    def words(*command, **env):
+        return world.ctl("run", "--", *command, check=False, env=env).stderr
+    assert "no process of this run met protond" in words("true")
+    failed = words("sh", "-c", "exit 3")
+    assert "ended with status 3 before it met protond" in failed and "Link it" not in failed
+    assert "PROTOND_DISABLE is set" in words(BUILD / "tests/job", PROTOND_DISABLE="1")
+
+
+def test_a_session_named_as_a_program_that_stands_here(world):
+    (world.home / "job").write_bytes((BUILD / "tests/job").read_bytes())
+    (world.home / "job").chmod(0o755)
+    world.ctl("run", "--", "./job")
+    assert "session 1" in world.view("tree", "job").stdout
+    r = world.view("tree", "./job", check=False)
+    assert r.returncode == 1 and "not a .hatchet profile" in r.stderr
+    r = world.view("tree", "1", "--phase", "7", check=False)
+    assert r.returncode == 1 and "has no phase 7" in r.stderr

@@ -39,6 +39,14 @@ def parse(metrics, filename, include=None, exclude=None, threshold=None):
     return viewer.parse(metrics, filename, include, exclude, threshold)
 
 
+def __getattr__(name):
+    """The modules that nobody pays for who does not name them: protond.viewer, protond.torch, ..."""
+    if name in ("callbacks", "hooks", "memory", "notebook", "timer", "torch", "viewer"):
+        from importlib import import_module
+        return import_module("." + name, __name__)
+    raise AttributeError(f"module 'protond' has no attribute '{name}'")
+
+
 def load_ipython_extension(ipython):
     """`%load_ext protond`: the magics %protond and %%protond of notebooks."""
     from . import notebook
