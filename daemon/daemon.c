@@ -482,6 +482,7 @@ static void second_on_timer(uv_timer_t *t)
 	if (now - p->spool_ns >= SPOOL_NS) {
 		p->spool_ns = now;
 		spool_scan(p);
+		sessions_sweep(p);
 	}
 	trim(p);
 	idle_check(p, now);

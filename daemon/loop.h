@@ -81,6 +81,8 @@ struct finalizer {
 	void *arg;
 };
 
+#define ORPHANS_MAX 16u
+
 struct protond {
 	struct daemon d;
 	enum auto_mode auto_mode;
@@ -120,6 +122,10 @@ struct protond {
 
 	struct finalizer *finalizers;
 	struct drained *drained; /* who waits: drained.c */
+	struct orphans {
+		uint8_t uuid[ORPHANS_MAX][16];
+		uint32_t n;
+	} orphans; /* runs without their protonctl, at the last look */
 	struct settler *settlers;
 	uint32_t commits; /* submitted, not done */
 	bool commit_failed;
@@ -309,6 +315,7 @@ int spool_tables(struct ring *r, bool *ret_more); /* its tables into the fold, n
 
 void session_auto(struct ring *r, const char *command); /* starts a job's automatic session */
 void sessions_close(struct protond *p); /* finalizes those whose jobs are gone or asked for it */
+void sessions_sweep(struct protond *p); /* and, twice seen, those that nobody is there to end */
 /* What is wanted of a job that has no ring yet. */
 struct job_face {
 	uint32_t uid, pid;

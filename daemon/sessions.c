@@ -3,6 +3,7 @@
  * yet. */
 #include "loop.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -121,6 +122,15 @@ static void closing_each(void *arg, const struct fold_session *s)
 	c->f[c->n++] = f;
 }
 
+static bool finalize_say(struct protond *p, const struct finalizer *f)
+{
+	struct j_verb v = {.verb = VERB_FINALIZE, .mono_ns = mono_ns(), .realtime_ns = real_ns()};
+
+	memcpy(v.session, f->session, 16);
+	return (!f->say || entry_put(p, J_VERB, NULL, &v, sizeof(v)) >= 0) &&
+	       finalize_add(p, f) == 0;
+}
+
 void sessions_close(struct protond *p)
 {
 	struct closing c = {.p = p};
@@ -131,15 +141,42 @@ void sessions_close(struct protond *p)
 	p->saw_session = false;
 	fold_each_session(p->d.fold, closing_each, &c);
 	for (i = 0; i < c.n; i++) { /* not inside the walk: a verb changes what is walked */
-		struct j_verb v = {
-			.verb = VERB_FINALIZE, .mono_ns = mono_ns(), .realtime_ns = real_ns()};
-
-		memcpy(v.session, c.f[i].session, 16);
-		if ((c.f[i].say && entry_put(p, J_VERB, NULL, &v, sizeof(v)) < 0) ||
-			finalize_add(p, &c.f[i]) < 0)
+		if (!finalize_say(p, &c.f[i]))
 			p->saw_session = true; /* again in the next tick */
 	}
 	free(c.f);
+}
+
+/* A run's session is ended by its protonctl. Where that was killed, nobody else would. */
+static void orphan_each(void *arg, const struct fold_session *s)
+{
+	struct orphans *o = arg;
+
+	if (s->source != SOURCE_RUN || s->pid == 0 || s->n_live > 0 ||
+		(s->state != SESSION_IS_ACTIVE && s->state != SESSION_IS_INACTIVE) ||
+		kill((pid_t)s->pid, 0) == 0 || errno != ESRCH || o->n == ORPHANS_MAX)
+		return;
+	memcpy(o->uuid[o->n++], s->uuid, 16);
+}
+
+void sessions_sweep(struct protond *p)
+{
+	struct orphans now = {0};
+	uint32_t i, k;
+
+	fold_each_session(p->d.fold, orphan_each, &now);
+	for (i = 0; i < now.n; i++) {
+		struct finalizer f = {
+			.deadline_ns = mono_ns() + SETTLE_MS * 1000000ull, .say = true};
+
+		memcpy(f.session, now.uuid[i], 16);
+		for (k = 0; k < p->orphans.n;
+			k++) { /* seen at the last look: another of its runs came not */
+			if (memcmp(p->orphans.uuid[k], now.uuid[i], 16) == 0)
+				(void)finalize_say(p, &f);
+		}
+	}
+	p->orphans = now;
 }
 
 /* --- before there is a ring

@@ -248,6 +248,8 @@ void verb_start(struct request *q)
 			"`protonctl env` prints");
 		return;
 	}
+	if (v.source == SOURCE_RUN && v.match != MATCH_PID)
+		v.pid = (uint32_t)q->peer.pid; /* who will end it */
 	if (v.match == MATCH_PID)
 		v.uid = m.uid; /* root's look at a user's job is that user's to see */
 	if (name_is_taken(q, &v)) {

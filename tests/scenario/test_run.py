@@ -223,3 +223,21 @@ def test_a_session_named_as_a_program_that_stands_here(world):
     assert r.returncode == 1 and "not a .hatchet profile" in r.stderr
     r = world.view("tree", "1", "--phase", "7", check=False)
     assert r.returncode == 1 and "has no phase 7" in r.stderr
+
+
+@pytest.mark.slow
+def test_a_killed_run_leaves_no_session_behind(world):
+    """Its program goes on, and is recorded; when that has ended too, nobody but the daemon would end the session."""
+    world.start()
+    run = subprocess.Popen([str(BUILD / "bin/protonctl"), "run", "-n", "r", "--", str(BUILD / "tests/job")], env=world.env,
+                           stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, bufsize=1)
+    run.stdin.write("repeat 3 a\n")
+    assert run.stdout.readline() == "ok\n"
+    run.kill()
+    run.wait(WAIT)
+    run.stdin.write("repeat 4 a\n")
+    assert run.stdout.readline() == "ok\n"
+    run.stdin.close()
+    until("its session is stored", lambda: world.state("r") == "finalized", timeout=2 * WAIT)
+    assert world.cells("r")["/a"][0] == 7
+    run.stdout.close()
