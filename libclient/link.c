@@ -128,17 +128,11 @@ static bool send_attach(void)
 	return send_with(buf, sizeof(a) + n, -1);
 }
 
-/* Root's, our own, or the owner's of the directory that PROTOND_RUNTIME_DIR names. */
 static bool peer_is_fit(const char *dir)
 {
-	struct ucred peer;
-	socklen_t n = sizeof(peer);
 	struct stat st;
 
-	if (getsockopt(link_.sock, SOL_SOCKET, SO_PEERCRED, &peer, &n) != 0)
-		return false;
-	return peer.uid == 0 || peer.uid == geteuid() ||
-	       (stat(dir, &st) == 0 && st.st_uid == peer.uid);
+	return place_peer_is_fit(link_.sock, stat(dir, &st) == 0 ? &st : NULL);
 }
 
 static int connect_to(const char *dir)

@@ -37,21 +37,6 @@ void found(struct doctor *d, enum grade grade, const char *what, const char *men
 
 /* --- what several of them need ---------------------------------------------------------------- */
 
-/* The name that a process has here. */
-static bool is_protond(int64_t pid)
-{
-	char path[64], comm[32] = "";
-	FILE *f;
-
-	(void)snprintf(path, sizeof(path), "/proc/%ld/comm", (long)pid);
-	f = fopen(path, "re");
-	if (f != NULL && fgets(comm, sizeof(comm), f) == NULL)
-		comm[0] = '\0';
-	if (f != NULL)
-		(void)fclose(f);
-	return strcmp(comm, "protond\n") == 0;
-}
-
 /* The kernel says who called listen(): with socket activation that is the service manager. */
 bool doctor_peer(const struct doctor *d, struct doctor_peer *ret)
 {
@@ -63,7 +48,7 @@ bool doctor_peer(const struct doctor *d, struct doctor_peer *ret)
 		return false;
 	own = rpc_daemon(d->rpc)->pid;
 	*ret = (struct doctor_peer){.pid = u.pid, .uid = u.uid};
-	ret->same = u.pid != 0 && (u.pid == own || is_protond(own));
+	ret->same = u.pid != 0 && (u.pid == own || ctl_is_protond(own));
 	if (ret->same)
 		ret->pid = own;
 	return true;

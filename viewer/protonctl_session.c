@@ -288,8 +288,7 @@ int cmd_prune(struct ctl *c)
 
 #define END_MS 10000
 
-/* The number that a daemon in another pid namespace has for itself is somebody else's here. */
-static bool is_protond(int64_t pid)
+bool ctl_is_protond(int64_t pid)
 {
 	char path[64], comm[32] = "";
 	FILE *f;
@@ -310,7 +309,7 @@ static void await_end(int64_t pid)
 
 	if (p.fd < 0)
 		return; /* gone, or of another pid namespace */
-	if (is_protond(pid))
+	if (ctl_is_protond(pid))
 		(void)poll(&p, 1, END_MS);
 	(void)close(p.fd);
 }

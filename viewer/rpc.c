@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "paths.h"
+#include "place.h"
 
 #define START_WORDS "start one with `protonctl run -- CMD`, or `systemctl enable --now protond`"
 #define HELLO_MS    5000
@@ -237,24 +238,12 @@ int rpc_call(struct rpc *r, int timeout_ms, struct rpc_reply *ret, struct err *e
  * ---------------------------------------------------------------------------------- */
 
 /* Through the directory's descriptor: no path is too long for sun_path. */
-/* Root's, our own, or the owner's of the directory: as libprotond asks of agent.sock. */
-static bool peer_is_fit(int fd, int dirfd)
-{
-	struct ucred peer;
-	socklen_t n = sizeof(peer);
-	struct stat st;
-
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) != 0)
-		return false;
-	return peer.uid == 0 || peer.uid == geteuid() ||
-	       (fstat(dirfd, &st) == 0 && st.st_uid == peer.uid);
-}
-
 /* -EPERM: a stranger's socket. */
 static int connect_in(const char *dir, int *ret_fd)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	int r, fd, dirfd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct stat st;
 
 	if (dirfd < 0)
 		return neg_errno();
@@ -266,9 +255,9 @@ static int connect_in(const char *dir, int *ret_fd)
 	}
 	(void)snprintf(
 		a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/" PATHS_CONTROL_SOCK, dirfd);
-	r = connect(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 ? neg_errno()
-	    : peer_is_fit(fd, dirfd)                                ? 0
-								    : -EPERM;
+	r = connect(fd, (const struct sockaddr *)&a, sizeof(a)) < 0      ? neg_errno()
+	    : place_peer_is_fit(fd, fstat(dirfd, &st) == 0 ? &st : NULL) ? 0
+									 : -EPERM;
 	(void)close(dirfd);
 	if (r < 0)
 		(void)close(fd);

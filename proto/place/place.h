@@ -23,6 +23,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,6 +37,17 @@ struct place_list {
 	char path[PLACE_MAX][PLACE_PATH_MAX];
 	bool own[PLACE_MAX]; /* the user's own: must be closed to others */
 };
+
+/* Who listens behind a socket: root, this user, or whoever the directory belongs to (NULL:
+ * unknown). */
+static inline bool place_peer_is_fit(int sock, const struct stat *dir)
+{
+	struct ucred peer;
+	socklen_t n = sizeof(peer);
+
+	return getsockopt(sock, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0 &&
+	       (peer.uid == 0 || peer.uid == geteuid() || (dir != NULL && dir->st_uid == peer.uid));
+}
 
 static inline bool place_is_dir_of(const char *path, uid_t uid, bool closed)
 {

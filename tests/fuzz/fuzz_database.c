@@ -95,25 +95,6 @@ static void see_timeline(sqlite3 *db, int64_t id, const struct profile_select *s
 	free(o.p);
 }
 
-static void check_tree(const struct profile *p)
-{
-	uint32_t i, m;
-
-	MUST(p->n_nodes >= 1 && p->n_nodes <= PROFILE_NODES_MAX &&
-		p->n_metrics <= PROFILE_METRICS_MAX);
-	MUST(p->node[0].parent == PROFILE_NONE && p->node[0].depth == 0);
-	for (i = 1; i < p->n_nodes; i++) {
-		MUST(p->node[i].parent < i && p->node[i].name != NULL);
-		MUST(p->node[i].depth == p->node[p->node[i].parent].depth + 1);
-		MUST(p->node[i].depth <= PROFILE_DEPTH_MAX);
-		for (m = 0; m < p->n_metrics; m++)
-			MUST(profile_value(p, i, m)->type <= VALUE_VECTOR);
-	}
-	for (i = 0; i < p->n_configs; i++)
-		MUST(p->config[i].node < p->n_nodes);
-	MUST(p->head.name != NULL && p->head.uuid != NULL && p->head.state != NULL);
-}
-
 static void see_hatchet(const struct profile *p)
 {
 	struct profile *q = NULL;
@@ -174,6 +155,7 @@ static void see_profile(sqlite3 *db, int64_t id, const struct profile_select *s,
 	if (r < 0)
 		return;
 	check_tree(p);
+	MUST(p->head.name != NULL && p->head.uuid != NULL && p->head.state != NULL);
 	MUST(names_new(false, &o.names) == 0 && names_read(o.names, p) == 0);
 	MUST(view_new(p, &v) == 0);
 	/* The columns that a session has by itself, or a metric by its name. */

@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz_profile.h"
 #include "record.h"
 #include "schema.h"
 #include "store_int.h"
 #include "trace.h"
 
-#define MUST(e)     ((e) ? (void)0 : (void)(fprintf(stderr, "not true: %s\n", #e), abort()))
 #define TABLES_MAX  20
 #define COLUMNS_MAX 40
 #define LANE_BYTES  RING_LANE_BYTES_MIN

@@ -4,30 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "profile.h"
-
-#define MUST(e) ((e) ? (void)0 : (void)(fprintf(stderr, "not true: %s\n", #e), abort()))
+#include "fuzz_profile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
-
-static void check_tree(const struct profile *p)
-{
-	uint32_t i, m;
-
-	MUST(p->n_nodes >= 1 && p->n_nodes <= PROFILE_NODES_MAX &&
-		p->n_metrics <= PROFILE_METRICS_MAX);
-	MUST(p->node[0].parent == PROFILE_NONE && p->node[0].depth == 0);
-	for (i = 1; i < p->n_nodes; i++) {
-		MUST(p->node[i].parent < i);
-		MUST(p->node[i].depth == p->node[p->node[i].parent].depth + 1);
-		MUST(p->node[i].depth <= PROFILE_DEPTH_MAX && p->node[i].name != NULL);
-		for (m = 0; m < p->n_metrics; m++)
-			MUST(profile_value(p, i, m)->type <= VALUE_VECTOR);
-	}
-	for (i = 0; i < p->n_devices; i++)
-		MUST(p->device[i].type != NULL && p->device[i].id != NULL &&
-			p->device[i].arch_text != NULL);
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 {
@@ -42,6 +21,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 		return 0;
 	}
 	check_tree(p);
+	for (i = 0; i < p->n_devices; i++)
+		MUST(p->device[i].type != NULL && p->device[i].id != NULL &&
+			p->device[i].arch_text != NULL);
 	MUST(hatchet_write(p, &text, &n_text) == 0);
 	MUST(hatchet_read(text, n_text, &q, &e) == 0);
 	MUST(p->n_nodes == q->n_nodes);

@@ -154,12 +154,18 @@ def test_a_job_of_another_ring(world, breaking, newer):
     recorded(world, "beside", {"/b": 10})
 
 
-def test_a_daemon_that_does_not_look(world):
-    """What the library says of itself when the daemon only answers with another number."""
+def listening(world):
+    """An agent.sock of the test's own."""
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     s.bind(str(world.dir / "agent.sock"))
     s.listen()
     s.settimeout(WAIT)
+    return s
+
+
+def test_a_daemon_that_does_not_look(world):
+    """What the library says of itself when the daemon only answers with another number."""
+    s = listening(world)
     job = world.job()
     peer, _ = s.accept()
     attach = peer.recv(8192)
@@ -179,10 +185,7 @@ def test_a_daemon_that_does_not_look(world):
 
 def test_a_daemon_that_says_more(world):
     """Messages may grow at their end, and new ones come in between."""
-    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    s.bind(str(world.dir / "agent.sock"))
-    s.listen()
-    s.settimeout(WAIT)
+    s = listening(world)
     job = world.job()
     peer, _ = s.accept()
     peer.settimeout(WAIT)
