@@ -459,6 +459,7 @@ uint32_t intake_jobs(const struct intake *in)
 
 void intake_sweep(struct intake *in, uint64_t now_ns)
 {
+	struct stat st;
 	struct conn *c, *next;
 
 	for (c = in->conns; c != NULL; c = next) {
@@ -472,8 +473,9 @@ void intake_sweep(struct intake *in, uint64_t now_ns)
 	/* Jobs that were refused watch the socket: a change of it makes them try again. */
 	if (in->shed && has_descriptors(in, FDS_RING + 1)) {
 		in->shed = false;
-		(void)fchmodat(
-			in->p->d.runtime_fd, RV_AGENT_SOCK, in->p->d.private ? 0600 : 0666, 0);
+		if (fstatat(in->p->d.runtime_fd, RV_AGENT_SOCK, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			S_ISSOCK(st.st_mode)) /* the mode that it has, which may be the unit's */
+			(void)fchmodat(in->p->d.runtime_fd, RV_AGENT_SOCK, st.st_mode & 07777, 0);
 	}
 }
 
