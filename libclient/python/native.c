@@ -298,7 +298,7 @@ PyMODINIT_FUNC PyInit__native(void);
 PyMODINIT_FUNC PyInit__native(void)
 {
 	PyObject *m = PyModule_Create(&module);
-	PyObject *type = m != NULL ? PyType_FromSpec(&native_scope_spec) : NULL;
+	PyObject *type = m != NULL ? native_scope_type() : NULL;
 
 	if (type == NULL || PyModule_AddObject(m, "scope", type) < 0) {
 		Py_XDECREF(type);

@@ -40,8 +40,8 @@ int native_put_metrics(PyObject *metrics);
 
 /* Python's: called with a name's id; (scope, function). */
 extern PyObject *native_async_enter, *native_async_leave, *native_decorate;
-extern uint32_t native_step_id; /* of "step": see native_scope.c */
-extern PyType_Spec native_scope_spec;
+extern uint32_t native_step_id;    /* of "step": see native_scope.c */
+PyObject *native_scope_type(void); /* a new reference, or NULL with an exception set */
 extern PyMethodDef native_scope_functions[];
 
 /* --- native_torch.c: modules of torch -----------------------------------------------------------

@@ -4,7 +4,9 @@
  * go to Python (_aio.py), which keeps them in a context variable. */
 #include "native.h"
 
+#include <stddef.h>
 #include <string.h>
+#include <structmember.h>
 
 PyObject *native_async_enter, *native_async_leave, *native_decorate;
 
@@ -67,10 +69,18 @@ static inline int leave(uint32_t id)
 	return 0;
 }
 
+typedef PyObject *vector_call(PyObject *self, PyObject *const *args, size_t n, PyObject *names);
+
 struct scope_object {
-	PyObject_HEAD uint32_t id;
+	PyObject_HEAD vector_call *call;
 	PyObject *name, *metrics; /* metrics: NULL or a dict */
+	uint32_t id;
+	uint32_t is_manager; /* 1: a `with` has asked for its methods */
 };
+
+static PyTypeObject *scope_type;  /* protond.scope */
+static PyTypeObject *vector_type; /* the same, where calls come by scope_vector(), or NULL */
+static vector_call scope_vector;
 
 /* scope(name, metrics=None) */
 static PyObject *scope_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
@@ -82,10 +92,13 @@ static PyObject *scope_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	struct scope_object *s;
 	uint32_t id;
 
-	if (likely(n == 1 && kwargs == NULL))
+	if (likely(kwargs == NULL && (n == 1 || n == 2))) {
 		name = PyTuple_GetItem(args, 0);
-	else if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|O:scope", words, &name, &metrics))
+		metrics = n == 2 ? PyTuple_GetItem(args, 1) : NULL;
+	} else if (!PyArg_ParseTupleAndKeywords(
+			   args, kwargs, "O|O:scope", words, &name, &metrics)) {
 		return NULL;
+	}
 	if (native_id_of(name, &id) < 0)
 		return NULL;
 	if (metrics == Py_None)
@@ -97,6 +110,7 @@ static PyObject *scope_new(PyTypeObject *type, PyObject *args, PyObject *kwargs)
 	s = (struct scope_object *)PyType_GenericAlloc(type, 0);
 	if (s == NULL)
 		return NULL;
+	s->call = scope_vector;
 	s->id = id;
 	Py_INCREF(name);
 	s->name = name;
@@ -143,15 +157,6 @@ static PyObject *scope_exit(PyObject *self, PyObject *const *args, Py_ssize_t n)
 	Py_RETURN_NONE;
 }
 
-static PyObject *scope_call(PyObject *self, PyObject *args, PyObject *kwargs)
-{
-	PyObject *fn;
-
-	if (kwargs != NULL || !PyArg_ParseTuple(args, "O:scope", &fn))
-		return NULL;
-	return PyObject_CallFunctionObjArgs(native_decorate, self, fn, NULL);
-}
-
 static PyObject *scope_get_name(PyObject *self, void *unused)
 {
 	PyObject *name = ((struct scope_object *)self)->name;
@@ -171,10 +176,119 @@ static PyObject *scope_get_metrics(PyObject *self, void *unused)
 	return metrics;
 }
 
-static PyMethodDef scope_methods[] = {
-	{"__enter__", scope_enter, METH_NOARGS, NULL},
-	{"__exit__", FAST(scope_exit), METH_FASTCALL, NULL},
-	{NULL, NULL, 0, NULL},
+/* --- what `with` calls --------------------------------------------------------------------------
+ *
+ * Asking a type's instance for a method makes an object that binds the two: twice for each `with`,
+ * half of what it costs. So the attributes __enter__ and __exit__ of the type are descriptors that
+ * give the scope itself, and the scope, when it is called, tells by the number of arguments what is
+ * meant. What a program derives from scope gets bound methods, for it may define __call__; so does
+ * CPython 3.8, which knows no vectors for such types. */
+
+static PyMethodDef enter_method = {"__enter__", scope_enter, METH_NOARGS, NULL};
+static PyMethodDef exit_method = {"__exit__", FAST(scope_exit), METH_FASTCALL, NULL};
+
+static PyObject *scope_called(PyObject *self, PyObject *const *args, Py_ssize_t n)
+{
+	const uint32_t is_manager = ((struct scope_object *)self)->is_manager;
+
+	if (n == 0 && is_manager != 0)
+		return scope_enter(self, NULL);
+	if (n == 3 && is_manager != 0)
+		return scope_exit(self, args, n);
+	if (n == 1)
+		return PyObject_CallFunctionObjArgs(native_decorate, self, args[0], NULL);
+	PyErr_Format(PyExc_TypeError,
+		"a scope is called with the function that it decorates, not with %zd arguments", n);
+	return NULL;
+}
+
+static PyObject *no_names(void)
+{
+	PyErr_SetString(PyExc_TypeError, "a scope is called without keyword arguments");
+	return NULL;
+}
+
+static PyObject *scope_vector(PyObject *self, PyObject *const *args, size_t n, PyObject *names)
+{
+	if (unlikely(names != NULL && PyTuple_Size(names) > 0))
+		return no_names();
+	return scope_called(
+		self, args, (Py_ssize_t)(n & (SIZE_MAX >> 1))); /* the top bit is a flag */
+}
+
+/* Where calls come by a tuple: CPython 3.8, and derived types before 3.12. */
+static PyObject *scope_call(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	PyObject *all[3] = {NULL, NULL, NULL};
+	const Py_ssize_t n = PyTuple_Size(args);
+	Py_ssize_t i;
+
+	if (kwargs != NULL && PyDict_Size(kwargs) > 0)
+		return no_names();
+	for (i = 0; i < n && i < 3; i++)
+		all[i] = PyTuple_GetItem(args, i);
+	return scope_called(self, all, n);
+}
+
+struct method_object {
+	PyObject_HEAD bool enters; /* __enter__, else __exit__ */
+};
+
+static int check_scope(PyObject *o)
+{
+	if (o != NULL && PyObject_TypeCheck(o, scope_type))
+		return 0;
+	PyErr_SetString(PyExc_TypeError, "not a scope");
+	return -1;
+}
+
+static PyObject *method_get(PyObject *self, PyObject *scope, PyObject *type)
+{
+	const bool enters = ((struct method_object *)self)->enters;
+
+	(void)type;
+	if (likely(scope != NULL && Py_TYPE(scope) == vector_type)) {
+		((struct scope_object *)scope)->is_manager = 1;
+		Py_INCREF(scope);
+		return scope;
+	}
+	if (scope == NULL) {
+		Py_INCREF(self);
+		return self;
+	}
+	if (check_scope(scope) < 0)
+		return NULL;
+	return PyCFunction_NewEx(enters ? &enter_method : &exit_method, scope, NULL);
+}
+
+/* scope.__enter__(s) and scope.__exit__(s, type, value, traceback), as ExitStack calls them. */
+static PyObject *method_call(PyObject *self, PyObject *args, PyObject *kwargs)
+{
+	PyObject *scope = PyTuple_Size(args) > 0 ? PyTuple_GetItem(args, 0) : NULL;
+
+	(void)kwargs;
+	if (check_scope(scope) < 0)
+		return NULL;
+	return ((struct method_object *)self)->enters ? scope_enter(scope, NULL)
+						      : scope_exit(scope, NULL, 0);
+}
+
+static PyType_Slot method_slots[] = {
+	{Py_tp_descr_get, method_get},
+	{Py_tp_call, method_call},
+	{0, NULL},
+};
+
+static PyType_Spec method_spec = {
+	.name = "protond.scope_method",
+	.basicsize = sizeof(struct method_object),
+	.flags = Py_TPFLAGS_DEFAULT,
+	.slots = method_slots,
+};
+
+static PyMemberDef scope_fields[] = {
+	{"__vectorcalloffset__", T_PYSSIZET, offsetof(struct scope_object, call), READONLY, NULL},
+	{NULL, 0, 0, 0, NULL},
 };
 
 static PyGetSetDef scope_members[] = {
@@ -195,18 +309,53 @@ static PyType_Slot scope_slots[] = {
 	{Py_tp_new, scope_new},
 	{Py_tp_dealloc, scope_dealloc},
 	{Py_tp_call, scope_call},
-	{Py_tp_methods, scope_methods},
+	{Py_tp_members, scope_fields},
 	{Py_tp_getset, scope_members},
 	{Py_tp_doc, scope_doc},
 	{0, NULL},
 };
 
-PyType_Spec native_scope_spec = {
+#define HAVE_VECTORCALL                                                          \
+	(1ul << 11) /* in the limited API since 3.12 by name, the same since 3.9 \
+		     */
+
+static PyType_Spec scope_spec = {
 	.name = "protond.scope",
 	.basicsize = sizeof(struct scope_object),
 	.flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
 	.slots = scope_slots,
 };
+
+static int add_method(PyObject *type, PyObject *method_type, const char *name, bool enters)
+{
+	PyObject *method = PyObject_CallObject(method_type, NULL);
+	int r;
+
+	if (method == NULL)
+		return -1;
+	((struct method_object *)method)->enters = enters;
+	r = PyObject_SetAttrString(type, name, method);
+	Py_DECREF(method);
+	return r;
+}
+
+PyObject *native_scope_type(void)
+{
+	const bool has_vectors = strncmp(Py_GetVersion(), "3.8.", 4) != 0;
+	PyObject *method_type = PyType_FromSpec(&method_spec), *type = NULL;
+
+	if (has_vectors)
+		scope_spec.flags |= HAVE_VECTORCALL;
+	if (method_type != NULL)
+		type = PyType_FromSpec(&scope_spec);
+	if (type != NULL && (add_method(type, method_type, "__enter__", true) < 0 ||
+				    add_method(type, method_type, "__exit__", false) < 0))
+		Py_CLEAR(type);
+	Py_XDECREF(method_type);
+	scope_type = (PyTypeObject *)type;
+	vector_type = has_vectors ? scope_type : NULL;
+	return type;
+}
 
 /* --- functions ----------------------------------------------------------------------------------
  */

@@ -487,6 +487,57 @@ def test_nothing_is_leaked(world, python):
     record(world, LEAKS, python)
 
 
+@each_python
+def test_a_scope_is_entered_by_its_methods_and_by_with_only(world, python):
+    """`with` reaches a scope by a shorter way than a bound method's: see native_scope.c."""
+    _, got = record(world, """
+        import contextlib, protond
+
+        class Named(protond.scope):
+            def __call__(self, *args):
+                return "called", args
+
+        class Counted(protond.scope):
+            def __enter__(self):
+                self.entered = protond.depth()
+                return super().__enter__()
+
+            def __exit__(self, *why):
+                self.left = protond.depth()
+                return super().__exit__(*why)
+
+        def fails(f, *args, **names):
+            try:
+                f(*args, **names)
+            except TypeError:
+                return protond.depth() == 0
+        s = protond.scope("never")
+        assert callable(s) and fails(s) and fails(s, 1, 2) and fails(s, None, None, None) and fails(s, func=len)
+        assert fails(Named.__enter__, 5) and fails(protond.scope.__exit__) and fails(vars(protond.scope)["__enter__"].__get__, 5)
+        assert fails(type(vars(protond.scope)["__exit__"])(), 5)
+        with contextlib.ExitStack() as stack:
+            assert stack.enter_context(protond.scope("stack")).name == "stack" and protond.depth() == 1
+        by_hand = protond.scope("hand")
+        assert by_hand.__enter__() is by_hand and protond.depth() == 1
+        by_hand.__exit__(None, None, None)
+        protond.scope.__enter__(by_hand)
+        protond.scope.__exit__(by_hand, None, None, None)
+        with Named("derived") as d:
+            assert protond.depth() == 1 and d(1, 2, 3) == ("called", (1, 2, 3)) and d() == ("called", ())
+        with Counted("counted") as c:
+            assert protond.depth() == 1
+        assert (c.entered, c.left) == (0, 1) and fails(c) and fails(c, 1, 2, 3)
+        with protond.scope("outside") as o:
+            assert o(len)([1]) == 1
+        try:
+            with protond.scope("raises"):
+                raise KeyError
+        except KeyError:
+            assert protond.depth() == 0
+    """, python)
+    assert got == {"/stack": 1, "/hand": 2, "/derived": 1, "/counted": 1, "/outside": 1, "/outside/outside": 1, "/raises": 1}
+
+
 # --- generators ---------------------------------------------------------------------------------
 
 GENERATORS = """
