@@ -119,6 +119,8 @@ static void head_worth(struct text *t, const struct profile *p)
 	text_fmt(t, "  drops %llu", (unsigned long long)lost);
 	if (!isnan(h->overhead))
 		text_fmt(t, "  overhead %.2f%% of a core", h->overhead * 100);
+	if (!isnan(h->recording_cost))
+		text_fmt(t, ", %+.1f%% for a step recorded", h->recording_cost * 100);
 	text_char(t, '\n');
 	for (i = 0; i < h->n_losses; i++)
 		text_fmt(t, "dropped %llu: %s\n", (unsigned long long)h->losses[i].count,

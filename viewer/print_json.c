@@ -110,6 +110,8 @@ void envelope_open(struct text *t, const char *kind, const struct profile *p)
 	drops(t, h);
 	member(t, "overhead");
 	text_json_f64(t, h->overhead);
+	member(t, "recording_cost");
+	text_json_f64(t, h->recording_cost);
 	member_text(t, "gpu_why", h->gpu_why);
 	text_char(t, '}');
 }

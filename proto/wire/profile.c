@@ -113,7 +113,7 @@ struct profile *profile_new(void)
 		return NULL;
 	o->p.arena = arena_new();
 	o->p.value = calloc(1, sizeof(*o->p.value));
-	o->p.head.overhead = __builtin_nan("");
+	o->p.head.overhead = o->p.head.recording_cost = __builtin_nan("");
 	if (o->p.arena == NULL || o->p.value == NULL || profile_reserve(&o->p, 64) < 0) {
 		profile_free(&o->p);
 		return NULL;

@@ -129,6 +129,8 @@ struct profile_head {
 	int64_t rank_min, rank_max;            /* which are these */
 	uint64_t launches, matched, unmatched; /* launches with and without a GPU record */
 	double overhead; /* share of one core that the agents and the daemon took; NAN unknown */
+	double recording_cost; /* what a sampled step takes longer when its GPU work is recorded, as
+				  a share: measured in the job; NAN unknown */
 	const char *gpu_why; /* why there is no GPU data and what to do; NULL when there is or none
 				wanted */
 	uint32_t n_losses;

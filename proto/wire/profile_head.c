@@ -31,6 +31,7 @@
 	X(BUSY, "SELECT process, device, busy_ns, last_ns FROM busy WHERE session = ?1")           \
 	X(ACTIVE, "SELECT begin_ns, end_ns FROM active WHERE session = ?1")                        \
 	X(SEGMENT, "SELECT begin_ns, end_ns FROM segment WHERE session = ?1 AND segment = ?2")     \
+	X(COST, "SELECT process, value FROM metric WHERE session = ?1 AND name = 'recording_cost'") \
 	X(LOSS, "SELECT process, cause, count FROM loss WHERE session = ?1")                       \
 	X(NOTE, "SELECT process, text FROM note WHERE session = ?1 ORDER BY ns, process, number")
 /* clang-format on */
@@ -372,6 +373,19 @@ static int interval_row(struct load *l, sqlite3_stmt *st)
 	return 0;
 }
 
+/* What the Python package measured (_sampling.py); of several processes, the mean. */
+static int cost_row(struct load *l, sqlite3_stmt *st)
+{
+	const double cost = sqlite3_column_double(st, 1);
+
+	if (!isfinite(cost) ||
+		(l->select->process != NULL && !is_process(l, sqlite3_column_int64(st, 0))))
+		return 0;
+	l->cost += cost;
+	l->n_costs++;
+	return 0;
+}
+
 /* --- losses and notes
  * ----------------------------------------------------------------------------- */
 
@@ -438,7 +452,7 @@ int load_head(struct load *l)
 		int which;
 		row_fn *row;
 	} steps[] = {{SQL_PROCESS, process_row}, {SQL_DEVICE, device_row}, {SQL_BUSY, busy_row},
-		{SQL_LOSS, loss_row}, {SQL_NOTE, note_row}};
+		{SQL_COST, cost_row}, {SQL_LOSS, loss_row}, {SQL_NOTE, note_row}};
 	struct profile_head *h = &l->p->head;
 	size_t i;
 	int r;
@@ -466,6 +480,7 @@ int load_head(struct load *l)
 		h->launches = h->matched = h->unmatched =
 			0; /* counted for all of it, not for the part */
 	h->overhead = l->select->one_phase ? (double)NAN : overhead(l);
+	h->recording_cost = l->n_costs > 0 ? l->cost / l->n_costs : (double)NAN;
 	return r;
 }
 

@@ -35,6 +35,8 @@ struct load {
 	struct load_device *device; /* ordered by (process, device) */
 	uint32_t n_devices;
 	int64_t daemon_ns, active_ns;
+	double cost; /* sum of n_costs */
+	uint32_t n_costs;
 	uint64_t last_busy_ns; /* monotonic: the newest sign of life */
 	bool gpu_wanted, has_phase;
 	uint64_t open_scopes, skipped_values;

@@ -6,7 +6,8 @@ round to round, each alone, in a process of its own (a fresh one for L, and for 
 and the 95 % bounds of the median ratio to the bare run and to the floor from a bootstrap over rounds.
 
 protond, own, proton, kineto enter the workload's scopes by hand; own is a session of the program's own. All others
-do without: bare, floor, and `protonctl run` with what SWITCHES says.
+do without: bare, floor, and `protonctl run` with what SWITCHES says. What a sampled run says itself of what recording
+costs is printed beside it, to be compared with `-k torch` against `names only`.
 """
 import argparse
 import os
@@ -20,12 +21,12 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-UNIT = {"L": "ns", "w1": "us", "w2": "us", "w3": "ms", "w4": "us"}
+UNIT = {"L": "ns", "w1": "us", "w2": "us", "w3": "ms", "w4": "us", "says": "%"}
 OPS = "PROTOND_TORCH_OPS"
 SWITCHES = {"-k none": {}, "-k torch": {}, "backward=module": {"PROTOND_TORCH_BACKWARD": "module"}, "ops": {OPS: "1"},
             **{"ops, " + x: {OPS: "1", "PROTOND_TORCH_" + x.upper(): "1"}
                for x in ("shapes", "dtypes", "strides", "scalars", "kwargs", "stack", "sequence", "flops")},
-            **{f"sampled {x} %": {"PROTOND_SAMPLE_RATE": str(x / 100)} for x in (10, 5)}}
+            **{f"sampled {x} %": {"PROTOND_SAMPLE_RATE": str(x / 100)} for x in (50, 10, 5)}}
 
 
 class Tools:
@@ -59,8 +60,10 @@ class Tools:
             return None
         if tool == "-d trace":
             return run + ["none", "-d", "trace", "--"] + job, env
+        if tool == "names only":
+            return run + ["torch", "-b", "none", "--"] + self.torch(modes, "steps"), env
         if tool in SWITCHES:
-            return run + ["none" if tool == "-k none" else "torch", "--"] + job, {**env, **SWITCHES[tool]}
+            return run + ["none" if tool == "-k none" else "torch", "--"] + self.torch(modes, "steps"), {**env, **SWITCHES[tool]}
         if tool == "kineto":
             return self.torch(modes, tool), env  # its trace is not written: hundreds of megabytes
         if tool == "own":
@@ -103,7 +106,9 @@ class Job:
         found = self.until("")
         self.p.wait(300)
         words = self.words()
-        drops = re.search(r"drops (\d+)", words)
+        drops, cost = re.search(r"drops (\d+)", words), re.search(r"(\S+)% for a step recorded", words)
+        if cost:
+            found["says"] = float(cost.group(1))
         if self.p.returncode != 0 or (drops and drops.group(1) != "0"):
             print(f"# {self.tool}: exit {self.p.returncode} {drops and drops.group()}: {words[-300:]}", file=sys.stderr, flush=True)
         return found
@@ -144,7 +149,7 @@ def main():
     p.add_argument("--csv", type=pathlib.Path)
     a = p.parse_args()
     tools, names, began = Tools(a.dir.resolve(), a.steps), a.tools.split(";" if ";" in a.tools else ","), time.monotonic()
-    rows, got = ["round,workload,tool,value"], {}
+    rows, got, jobs = ["round,workload,tool,value"], {}, {}
     torch = ",".join(m for m in a.only.split(",") if m != "L")
 
     def keep(r, tool, found):
@@ -153,6 +158,11 @@ def main():
             got.setdefault(mode, {n: [] for n in names})[tool].append(value)
             rows.append(f'{r},{mode},"{tool}",{value}')
 
+    def end(r):
+        for tool, job in jobs.items():
+            keep(r, tool, job.end())
+        jobs.clear()
+
     for r in range(a.rounds):
         turn = names[r % len(names):] + names[:r % len(names)]
         if time.monotonic() - began > a.seconds:
@@ -160,18 +170,18 @@ def main():
         for tool in turn if "L" in a.only else ():
             if tools.command("L", tool):
                 keep(r, tool, Job(tools, "L", tool).end())
-        if torch and r % a.fresh == 0:
+        if torch and not jobs:
             jobs = {tool: Job(tools, torch, tool) for tool in names}  # torch takes seconds to begin: side by side
             for job in jobs.values():
                 job.until("ready")
                 job.once()  # models are made, libraries are loaded
         for tool in turn if torch else ():
             keep(r, tool, jobs[tool].once())
-        if torch and (r % a.fresh == a.fresh - 1 or r + 1 == a.rounds):
-            for job in jobs.values():
-                job.end()
+        if r % a.fresh == a.fresh - 1:
+            end(r)
         if a.csv:
             a.csv.write_text("\n".join(rows) + "\n")
+    end(a.rounds)
     for mode in got:
         show(mode, got[mode])
     subprocess.run([str(tools.base / "bin/protonctl"), "shutdown"], env={**os.environ, "PROTOND_RUNTIME_DIR": str(tools.dir)},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT. torch_work.py: the peers' torch workloads (W1 to W4), under any profiler or none.
-"""torch_work.py MODE[,MODE...] [--tool none|protond|own|proton|kineto] [--steps N] [--out FILE]
+"""torch_work.py MODE[,MODE...] [--tool none|steps|protond|own|proton|kineto] [--steps N] [--out FILE]
 
 w1  x.add_(1) on 64 floats, eager                   us per op
 w2  the same inside a scope per op                  us per op
@@ -8,7 +8,7 @@ w3  a GPT-2-small-like training step, scopes per layer and phase; steps alternat
 w4  a CUDA graph of its forward pass, replayed      us per replay
 
 protond: scopes of the package, which record only when somebody asks; with --out, and with own, a session of the
-program's own, written there. proton and kineto start themselves. Prints MODE=VALUE and MODE_stop_ms=VALUE.
+program's own, written there. steps: protond.torch.step() every 2 000 operations of w1. proton and kineto start themselves. Prints MODE=VALUE and MODE_stop_ms=VALUE.
 """
 import argparse
 import contextlib
@@ -20,6 +20,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+PART = 2000  # operations of a step of w1
 LAYERS, WIDTH, HEADS, VOCAB, BATCH, LENGTH = 12, 768, 12, 50304, 4, 512
 
 
@@ -56,6 +57,10 @@ def tool_of(name):
 
         return record_function, kineto_start, kineto_stop
     return no_scope, lambda out: None, lambda out: None
+
+
+def step_begins():
+    """Of `steps`: protond.torch.step."""
 
 
 class Block(nn.Module):
@@ -102,12 +107,14 @@ def w1(steps, scope, each=False):
     x = torch.zeros(64, device="cuda")
     torch.cuda.synchronize()
     t = time.perf_counter()
-    for _ in range(steps):
-        if each:
-            with scope("op"):
+    for i in range(0, steps, PART):
+        step_begins()
+        for _ in range(min(PART, steps - i)):
+            if each:
+                with scope("op"):
+                    x.add_(1)
+            else:
                 x.add_(1)
-        else:
-            x.add_(1)
     torch.cuda.synchronize()
     return (time.perf_counter() - t) / steps * 1e6
 
@@ -187,12 +194,16 @@ def work(a, scope, start, stop):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("modes")
-    p.add_argument("--tool", default="none", choices=["none", "protond", "own", "proton", "kineto"])
+    p.add_argument("--tool", default="none", choices=["none", "steps", "protond", "own", "proton", "kineto"])
     p.add_argument("--steps", type=int, default=0)
     p.add_argument("--out", default=None)
     p.add_argument("--wait", action="store_true", help="say when torch is up; work once for each line that comes")
     a = p.parse_args()
     scope, start, stop = tool_of(a.tool)
+    if a.tool == "steps":
+        global step_begins
+        import protond.torch
+        step_begins = protond.torch.step
     torch.zeros(1, device="cuda")
     if a.wait:
         print("ready", flush=True)

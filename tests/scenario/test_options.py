@@ -76,14 +76,17 @@ def test_sampling(world):
     """Kinds of steps, and CUPTI off exactly in between; the clock is the test's own."""
     python(world, """
         from protond import _sampling
-        calls, now = [], [0]
+        calls, now, told = [], [0], []
         _sampling._native = type("N", (), {"gpu_pause": lambda *a: calls.append("off"), "GIVE_BACK": 1,
-                                           "gpu_resume": lambda *a: calls.append("on")})()
+                                           "gpu_resume": lambda *a: calls.append("on"), "metrics": lambda self, m: told.append(m)})()
         _sampling.time = type("T", (), {"monotonic_ns": staticmethod(lambda: now[0])})
         def run(sampler, n, cost):
             kinds = []
             for _ in range(n):
                 kind = sampler.next()
+                before = len(told)
+                sampler.began()
+                assert len(told) == before or kind == "step"
                 assert (kind == _sampling.OFF) == (bool(calls) and calls[-1] == "off")
                 kinds.append(kind)
                 now[0] += 1000 + (cost if kind != _sampling.OFF else 0)
@@ -98,7 +101,8 @@ def test_sampling(world):
         calls.clear()
         s = _sampling.Sampler(0.5, warmup=0, active=5, overhead=0.01)
         run(s, 60, 100)  # 10 % dearer with CUPTI on
-        assert abs(s.rate_now() - 0.1) < 0.001, s.rate_now()
+        assert abs(s.rate_now() - 0.1) < 0.001 and abs(s.cost() - 0.1) < 1e-9, (s.rate_now(), s.cost())
+        assert told[-1] == {"recording_cost (pty)": s.cost()}
         kinds = run(s, 1000, 100)
         assert 80 <= kinds.count("step") <= 120, kinds.count("step")
         calls.clear()

@@ -41,6 +41,28 @@ START_TEST(all_is_merged)
 }
 END_TEST
 
+/* The Python package measures it in each process that samples (_sampling.py). */
+START_TEST(recording_cost_is_the_mean_of_the_processes)
+{
+	sqlite3 *db = help_db(":memory:");
+	struct profile *p;
+
+	help_train(db);
+	p = load(db, 7, (struct profile_select){0});
+	ck_assert_double_nan(p->head.recording_cost);
+	profile_free(p);
+	help_exec(db, "INSERT INTO metric VALUES (7,1,0,11,'recording_cost',2,0.06,1),"
+		      "(7,2,0,11,'recording_cost',2,0.02,1),(7,2,1,11,'recording_cost',2,9e999,1)");
+	p = load(db, 7, (struct profile_select){0});
+	ck_assert_double_eq_tol(p->head.recording_cost, 0.04, 1e-9);
+	profile_free(p);
+	p = load(db, 7, (struct profile_select){.process = "1"});
+	ck_assert_double_eq_tol(p->head.recording_cost, 0.02, 1e-9);
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
 START_TEST(head_says_what_it_is_worth)
 {
 	sqlite3 *db = help_db(":memory:");
@@ -270,13 +292,14 @@ START_TEST(any_row_ids)
 }
 END_TEST
 
-#define TESTS(X)                      \
-	X(all_is_merged)              \
-	X(head_says_what_it_is_worth) \
-	X(devices_are_merged_by_uuid) \
-	X(durations_and_configs)      \
-	X(a_part_is_selected)         \
-	X(why_there_is_no_gpu_data)   \
-	X(own_cpu_time_replaces_ours) \
+#define TESTS(X)                                       \
+	X(all_is_merged)                               \
+	X(head_says_what_it_is_worth)                  \
+	X(recording_cost_is_the_mean_of_the_processes) \
+	X(devices_are_merged_by_uuid)                  \
+	X(durations_and_configs)                       \
+	X(a_part_is_selected)                          \
+	X(why_there_is_no_gpu_data)                    \
+	X(own_cpu_time_replaces_ours)                  \
 	X(bad_trees_are_refused) X(odd_values_are_bounded) X(any_row_ids)
 HELP_MAIN("view_load", TESTS)

@@ -5,6 +5,9 @@ Switching on takes milliseconds (docs/benchmarks.md), so whole runs of steps are
 is some steps with CUPTI off, then `warmup` steps that pay for its beginning, then `active` steps.
 Scopes and CPU times go on all the time. Each kind of step has a scope of its own, so no average is
 mixed: `step`, `step (warm-up)`, `step (GPU off)`.
+
+What recording costs is measured on the way: the steps of a period that were recorded against those
+around them that were not.
 """
 import random
 import statistics
@@ -14,7 +17,9 @@ from . import _api
 
 _native = _api._native
 ON, WARMUP, OFF = "step", "step (warm-up)", "step (GPU off)"
-_KEPT = 64  # durations of steps, per kind
+COST = "recording_cost (pty)"  # a metric of `step`: what recording it costs, as a share of it unrecorded
+_KEPT = 64   # costs, one a period
+_LEAST = 3   # steps of each kind, to compare them
 
 
 class Sampler:
@@ -29,7 +34,9 @@ class Sampler:
         self._plan = []                     # kinds of the steps to come, last first
         self._kind = ON
         self._since = None
-        self._took = {ON: [], OFF: []}
+        self._took = {ON: [], OFF: []}  # ns, of the steps of this period
+        self._costs = []                # of the periods before
+        self._news = None               # metrics for the next step that is recorded
         self._off = False
 
     def _note(self):
@@ -37,16 +44,28 @@ class Sampler:
         took = self._took.get(self._kind)
         if self._since is not None and took is not None:
             took.append(now - self._since)
-            del took[:-_KEPT]
         self._since = now
+
+    def _compare(self):
+        """At the end of a period: a machine that gets slower or faster does so for both kinds."""
+        on, off = self._took[ON], self._took[OFF]
+        if len(on) >= _LEAST and len(off) >= _LEAST:
+            self._costs.append(statistics.median(on) / max(statistics.median(off), 1) - 1)
+            del self._costs[:-_KEPT]
+            self._news = {COST: self.cost()}
+        on.clear()
+        off.clear()
+
+    def cost(self):
+        """What a step takes longer when it is recorded, as a share: the median over periods; None: not known."""
+        return statistics.median(self._costs) if self._costs else None
 
     def rate_now(self):
         """The rate that holds now: `rate`, or less when recording costs more than it may."""
-        on, off = self._took[ON], self._took[OFF]
-        if self.overhead <= 0 or len(on) < 3 or len(off) < 3:
+        cost = self.cost()
+        if self.overhead <= 0 or cost is None or cost <= 0:
             return self.rate
-        cost = statistics.median(on) / max(statistics.median(off), 1) - 1
-        return self.rate if cost <= 0 else min(self.rate, self.overhead / cost)
+        return min(self.rate, self.overhead / cost)
 
     def _period(self):
         rate = self.rate_now()
@@ -63,6 +82,7 @@ class Sampler:
         """The kind of the step that begins, which is its scope's name; switches CUPTI as it says."""
         self._note()
         if not self._plan:
+            self._compare()
             self._plan = self._period()
         self._kind = self._plan.pop()
         if (self._kind == OFF) != self._off:
@@ -73,3 +93,9 @@ class Sampler:
                 _native.gpu_resume()
             self._since = time.monotonic_ns()  # what switching took is no step's
         return self._kind
+
+    def began(self):
+        """The scope of that step is open now."""
+        if self._kind == ON and self._news:
+            _native.metrics(self._news)
+            self._news = None

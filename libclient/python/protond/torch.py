@@ -118,6 +118,8 @@ def _step_begin():
     _steps.name = _sampler.next() if _sampler is not None else "step"
     _steps.depth, _steps.open, _steps.done = _depth(), True, False
     _push(_steps.name)
+    if _sampler is not None:
+        _sampler.began()
 
 
 @_safe
