@@ -3,7 +3,7 @@
 
 L, W1, W2, W3, W4 of the peers' table. One round runs every tool once, in an order that turns from
 round to round, each alone, in a process of its own (a fresh one for L, and for torch every --fresh rounds); medians,
-and the 95 % bounds of the median ratio to the bare run and to the floor from a bootstrap over rounds.
+and the median of the rounds' ratios to the bare run and to the floor with 95 % bounds from a bootstrap over rounds.
 
 protond, own, proton, kineto enter the workload's scopes by hand; own is a session of the program's own. All others
 do without: bare, floor, and `protonctl run` with what SWITCHES says. What a sampled run says itself of what recording
@@ -114,14 +114,11 @@ class Job:
         return found
 
 
-def bounds(a, b):
-    """95 % bounds of median(a) / median(b), by resampling rounds."""
-    rng, out, n = random.Random(1), [], min(len(a), len(b))
-    for _ in range(2000):
-        k = [rng.randrange(n) for _ in range(n)]
-        out.append(statistics.median(a[i] for i in k) / statistics.median(b[i] for i in k))
-    out.sort()
-    return out[50], out[1949]
+def ratio(a, b):
+    """The median of the rounds' ratios, and its 95 % bounds by resampling rounds: the machine's drift is in both."""
+    rng, each = random.Random(1), [x / y for x, y in zip(a, b)]
+    out = sorted(statistics.median(rng.choices(each, k=len(each))) for _ in range(2000))
+    return statistics.median(each), out[50], out[1949]
 
 
 def show(mode, got):
@@ -130,10 +127,9 @@ def show(mode, got):
             continue
         unit = UNIT.get(mode, "ms")
         line = f"{mode:10} {tool:15} {statistics.median(x):10.3f} {unit} ({min(x):.3f}-{max(x):.3f}, {len(x)})"
-        for other in ("bare", "floor"):
+        for other in ("bare", "floor", "names only"):
             if other != tool and got.get(other) and mode in UNIT:
-                low, high = bounds(x, got[other])
-                line += f"  {statistics.median(x) / statistics.median(got[other]):.3f} x {other} [{low:.3f}, {high:.3f}]"
+                line += "  {1:.3f} x {0} [{2:.3f}, {3:.3f}]".format(other, *ratio(x, got[other]))
         print(line, flush=True)
 
 
