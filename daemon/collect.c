@@ -445,7 +445,7 @@ static void clean_all(struct fold *f)
 		s->chunks.n_gone = 0;
 		s->dirty = false;
 	}
-	f->n_new_anchors = f->n_deleted = f->fresh_cells = 0;
+	f->n_new_anchors = f->n_deleted = f->fresh = 0;
 	f->dirty = f->news = false;
 }
 

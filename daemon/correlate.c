@@ -11,8 +11,9 @@
 
 #include "state.h"
 
-#define GRAPH_ROUNDS 2u     /* flushes without more of a graph launch: it is complete */
-#define PASS_BUDGET  65536u /* graph launches looked at in one sweep */
+#define GRAPH_ROUNDS   2u     /* flushes without more of a graph launch: it is complete */
+#define LAUNCHES_LEAST 4096u  /* open ones that a process may have whatever the others take */
+#define PASS_BUDGET    65536u /* graph launches looked at in one sweep */
 
 struct key {
 	const struct launch *launch;
@@ -249,7 +250,9 @@ static struct launch *launch_new(
 	uint32_t at;
 	int r;
 
-	if (c->n_launches - c->list[LIST_FREE].n >= p->fold->limit.launches)
+	if (c->n_launches - c->list[LIST_FREE].n >= p->fold->limit.launches ||
+		(c->n_launches >= LAUNCHES_LEAST && c->list[LIST_FREE].n == 0 &&
+			!process_has_room(p)))
 		launch_give_up(p, oldest(c));
 	at = c->list[LIST_FREE].first != 0 ? c->list[LIST_FREE].first - 1 : c->n_launches;
 	if (!ROOM_FOR(c->launch, c->cap_launches, at)) {

@@ -626,9 +626,11 @@ int protond_init(struct protond *p, struct err *e)
 		r = open_store(p, e);
 	if (r == 0 && (closer_new(&p->closer) < 0 || closer_new(&p->stray_closer) < 0))
 		r = err_set(e, -EAGAIN, "no thread to be had");
-	limits = (struct fold_limits){.trace_bytes = scaled(d->config.trace_mb, 1 << 20),
+	limits = (struct fold_limits){.bytes = scaled(d->config.memory_mb, 1 << 20),
+		.trace_bytes = scaled(d->config.trace_mb, 1 << 20),
 		.trace_ns = scaled(d->config.trace_s, SECOND_NS)};
-	limits.trace_bytes += limits.trace_bytes == 0; /* 0 would be the default */
+	limits.bytes += limits.bytes == 0; /* 0 would be the default */
+	limits.trace_bytes += limits.trace_bytes == 0;
 	if (r == 0 && fold_new(&limits, &d->fold) < 0)
 		r = err_set(e, -ENOMEM, "no memory to start");
 	if (r == 0)

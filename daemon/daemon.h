@@ -37,6 +37,7 @@ enum auto_mode { AUTO_OFF = 0, AUTO_SCOPES = 1, AUTO_SAMPLED = 2, AUTO_FULL = 3 
         X(trace_mb,        U64, "512",    "a session's timeline: the oldest leaves beyond this size")                \
         X(trace_s,         U64, "0",      "what of a timeline is older than this leaves; 0: at no age")              \
         X(idle_exit_s,     U64, "60",     "a private daemon ends after this long without job and client; 0: never")  \
+        X(memory_mb,       U64, "128",    "for the trees of all jobs; what needs more counts in (other), MiB")         \
         X(jobs_per_uid,    U64, "256",    "attached jobs of one user")
 /* clang-format on */
 

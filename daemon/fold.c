@@ -25,6 +25,8 @@ int fold_new(const struct fold_limits *l, struct fold **ret)
 		f->limit.launches = 1048576;
 	if (f->limit.sessions == 0)
 		f->limit.sessions = 1024;
+	if (f->limit.bytes == 0)
+		f->limit.bytes = 128ull << 20;
 	if (f->limit.processes == 0)
 		f->limit.processes = 4096;
 	f->tsc = (struct anchors){.v = f->tsc_anchor, .cap = ANCHORS_KEPT};
@@ -251,7 +253,7 @@ int fold_apply(struct fold *f, const struct journal_entry *e)
 
 uint32_t fold_fresh(const struct fold *f)
 {
-	return f->fresh_cells;
+	return f->fresh;
 }
 
 uint64_t fold_freed(const struct fold *f)

@@ -19,11 +19,13 @@
 
 struct fold;
 
-struct fold_limits {          /* 0: the default */
-	uint32_t nodes;       /* cells per (session, process): 262 144; surplus counts in (other) */
-	uint32_t launches;    /* open launches per process: 1 048 576; the oldest leave, counted */
-	uint32_t sessions;    /* live at once: 1 024 */
-	uint32_t processes;   /* 4 096 */
+struct fold_limits {        /* 0: the default */
+	uint32_t nodes;     /* cells per (session, process): 262 144; surplus counts in (other) */
+	uint32_t launches;  /* open launches per process: 1 048 576; the oldest leave, counted */
+	uint32_t sessions;  /* live at once: 1 024 */
+	uint32_t processes; /* 4 096 */
+	uint64_t bytes; /* tables, trees and open launches of all processes, about: 128 MiB; beyond,
+			   only who has less than an even share of it gets more */
 	uint64_t trace_bytes; /* of one session's timeline: 512 MiB; the oldest chunks leave */
 	uint64_t trace_ns;    /* chunks older than this leave; 0: at no age */
 };
@@ -198,7 +200,7 @@ bool fold_is_dirty(const struct fold *f);
 /* More than what even an idle job tells each second (its clock, its agent's CPU time) and the
  * daemon itself (anchors, its cost): that can be stored later. */
 bool fold_has_news(const struct fold *f);
-uint32_t fold_fresh(const struct fold *f); /* cells that came since the last collect */
+uint32_t fold_fresh(const struct fold *f); /* bytes of rows that came since the last collect */
 uint64_t fold_freed(const struct fold *f); /* bytes of processes that were evicted, about */
 /* Into an empty fold: what store_load() gave (sessions that are not finalized, and all that belongs
  * to them). The rings' tables come again as TABLE entries from the daemon, before any LANE entry.

@@ -21,7 +21,7 @@ struct metric *tree_metric_put(struct part *part, const struct metric *key)
 
 	if (at != TABLE_NONE)
 		return &t->metric[at];
-	if (t->n_metrics >= METRICS_MAX) {
+	if (t->n_metrics >= METRICS_MAX || !process_has_room(part->process)) {
 		loss_part(part, LOST_NODES, 1);
 		return NULL;
 	}
@@ -32,6 +32,7 @@ struct metric *tree_metric_put(struct part *part, const struct metric *key)
 	}
 	switch (table_add(&t->metric_by_key, hash, t->n_metrics)) {
 	case 0:
+		part->process->tree_bytes += sizeof(struct metric);
 		t->metric[t->n_metrics] = *key;
 		return &t->metric[t->n_metrics++];
 	case -ENOMEM:

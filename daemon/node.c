@@ -75,28 +75,26 @@ static bool nodes_grow(struct process *p)
 	return true;
 }
 
-/* Appends a node that is not there yet; refused beyond the ceilings: NODE_NONE. */
+/* Appends a node that is not there yet; refused beyond the ceilings: NODE_NONE. Its name lives as
+ * long as the process. */
 static uint32_t node_append(struct process *p, const struct node *n)
 {
 	uint32_t at = p->n_nodes;
 
 	p->refused++;
-	if (at >= RING_PATHS_MAX + 2 * p->fold->limit.nodes)
+	if (at >= RING_PATHS_MAX + 2 * p->fold->limit.nodes ||
+		(at > NODE_ROOT_AT + 1 && !process_has_room(p)))
 		return NODE_NONE;
 	if (at == p->cap_nodes && !nodes_grow(p)) {
 		p->fold->no_memory = true;
 		return NODE_NONE;
 	}
 	p->node[at] = *n;
-	p->node[at].name = arena_text(p->arena, n->name, n->bytes);
-	if (p->node[at].name == NULL) {
-		p->fold->no_memory = true;
-		return NODE_NONE;
-	}
 	switch (table_add(&p->node_by_hash, hash_low(n->hash), at)) {
 	case 0:
 		p->refused--;
 		p->n_nodes++;
+		p->fold->fresh += (uint32_t)sizeof(struct row_node) + n->bytes;
 		return at;
 	case -ENOMEM:
 		p->fold->no_memory = true;
@@ -124,7 +122,7 @@ bool node_init(struct process *p)
 	struct node n = {.name = "ROOT", .bytes = 4, .kind = NODE_ROOT};
 
 	node_hash(none, NODE_ROOT, "ROOT", 4, n.hash);
-	return node_append(p, &n) == NODE_ROOT_AT;
+	return node_append(p, &n) == NODE_ROOT_AT && node_other(p, NODE_ROOT_AT) != NODE_ROOT_AT;
 }
 
 void node_fini(struct process *p)
@@ -173,6 +171,12 @@ static uint32_t child_find(const struct process *p, const struct child *c)
 	return at == TABLE_NONE ? NODE_NONE : p->child[at].node;
 }
 
+/* There was no room for this name. */
+static bool is_other(const struct process *p, uint32_t name, const char *text)
+{
+	return name != NAME_OTHER && name < WORD_FIRST && text == p->name[NAME_OTHER].text;
+}
+
 uint32_t node_other(struct process *p, uint32_t parent)
 {
 	uint32_t at;
@@ -196,6 +200,10 @@ uint32_t node_child(struct process *p, uint32_t parent, uint8_t kind, uint32_t n
 	if (at != NODE_NONE)
 		return at;
 	text = name_text(p, name, &bytes);
+	if (is_other(p, name, text)) {
+		p->refused++;
+		return node_other(p, parent);
+	}
 	c.node = node_add(p, parent, kind, text, bytes);
 	if (c.node == NODE_NONE)
 		return node_other(p, parent);
@@ -226,6 +234,10 @@ uint32_t node_of_path(struct process *p, uint32_t path)
 	at = p->path[at].node - 1;
 	while (n-- > 0) {
 		text = name_text(p, p->path[up[n]].name, &bytes);
+		if (is_other(p, p->path[up[n]].name, text)) {
+			p->refused++;
+			return node_other(p, at);
+		}
 		at = node_add(p, at, p->path[up[n]].kind, text, bytes);
 		if (at == NODE_NONE)
 			return node_other(p, NODE_ROOT_AT);

@@ -38,6 +38,9 @@ void part_free(struct part *part)
 {
 	if (part == NULL)
 		return;
+	part->process->tree_bytes -= part->tree.n_cells * sizeof(struct cell_slot) +
+				     part->tree.n_metrics * sizeof(struct metric);
+	(void)process_weigh(part->process);
 	window_fini(&part->window);
 	tree_fini(&part->tree);
 	timeline_free(part);

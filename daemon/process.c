@@ -33,6 +33,7 @@ void process_free(struct process *p)
 {
 	if (p == NULL)
 		return;
+	p->fold->held -= p->held;
 	node_fini(p);
 	correlate_fini(&p->correlate);
 	free(p->name);
@@ -239,24 +240,30 @@ int process_adopt(
 	return 0;
 }
 
-/* What it takes, its part of each session with it; about. */
-static uint64_t process_bytes(const struct process *p)
+uint64_t process_weigh(struct process *p)
 {
-	uint64_t bytes = arena_bytes(p->arena) + p->cap_names * sizeof(*p->name) +
-			 p->cap_paths * sizeof(*p->path) + p->cap_configs * sizeof(*p->config) +
-			 p->cap_nodes * (sizeof(*p->node) + sizeof(*p->last_child)) +
-			 p->cap_children * sizeof(*p->child) + p->row.n_lanes * sizeof(*p->lane);
-	const struct part *part;
-	uint32_t i;
+	const struct correlate *c = &p->correlate;
+	const uint64_t bytes =
+		arena_bytes(p->arena) + p->n_names * sizeof(*p->name) +
+		p->n_paths * sizeof(*p->path) + p->n_configs * sizeof(*p->config) +
+		p->n_nodes * (sizeof(*p->node) + sizeof(*p->last_child)) +
+		p->n_children * sizeof(*p->child) + p->row.n_lanes * sizeof(*p->lane) +
+		c->n_launches * sizeof(*c->launch) + c->n_gpu * sizeof(*c->gpu) + p->tree_bytes;
 
-	for (i = 0; i < p->fold->n_sessions; i++) {
-		part = session_part(p->fold->session[i], p);
-		if (part != NULL)
-			bytes += part->tree.n_cells * sizeof(struct cell_slot) +
-				 part->tree.n_hints * sizeof(struct hint) +
-				 part->tree.cap_metrics * sizeof(struct metric);
-	}
+	p->fold->held += bytes - p->held;
+	p->held = bytes;
 	return bytes;
+}
+
+/* Beyond the ceiling an even share is left to each, so that who comes late, and asks for little,
+ * has what it needs. */
+bool process_has_room(struct process *p)
+{
+	const struct fold *f = p->fold;
+	const uint64_t own = process_weigh(p);
+
+	return f->restoring || f->held < f->limit.bytes ||
+	       own < f->limit.bytes / (f->n_processes + 1);
 }
 
 static uint32_t count_ended(struct fold *f, uint64_t *ret_bytes)
@@ -269,9 +276,7 @@ static uint32_t count_ended(struct fold *f, uint64_t *ret_bytes)
 		p = f->process[i];
 		if (p->row.ended_ns == 0)
 			continue;
-		if (p->ended_bytes == 0)
-			p->ended_bytes = process_bytes(p);
-		*ret_bytes += p->ended_bytes;
+		*ret_bytes += process_weigh(p);
 		n++;
 	}
 	return n;
@@ -306,8 +311,8 @@ void process_evict(struct fold *f, uint32_t keep)
 			continue;
 		}
 		ended--;
-		bytes -= p->ended_bytes;
-		f->freed += p->ended_bytes;
+		bytes -= p->held;
+		f->freed += p->held;
 		for (s = 0; s < f->n_sessions; s++)
 			session_drop_process(f->session[s], p);
 		process_free(p);

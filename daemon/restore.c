@@ -60,7 +60,8 @@ static const struct row_node *row_find(const struct restore *r, const uint8_t ha
 static uint32_t node_restore(const struct restore *r, struct process *p, const uint8_t hash[16])
 {
 	const struct row_node *up[2 * PATH_DEPTH_MAX + 8], *row;
-	uint32_t n = 0, at = node_by_hash(p, hash);
+	uint32_t n = 0, at = node_by_hash(p, hash), bytes;
+	const char *text;
 
 	while (at == NODE_NONE) {
 		row = row_find(r, hash);
@@ -70,8 +71,15 @@ static uint32_t node_restore(const struct restore *r, struct process *p, const u
 		hash = row->parent;
 		at = node_by_hash(p, hash);
 	}
-	while (n-- > 0 && at != NODE_NONE)
-		at = node_add(p, at, up[n]->kind, up[n]->name, (uint32_t)strlen(up[n]->name));
+	while (n-- > 0 && at != NODE_NONE) {
+		bytes = (uint32_t)strlen(up[n]->name);
+		text = arena_text(p->arena, up[n]->name, bytes);
+		if (text == NULL) {
+			r->fold->no_memory = true;
+			return NODE_NONE;
+		}
+		at = node_add(p, at, up[n]->kind, text, bytes);
+	}
 	return at;
 }
 
@@ -453,10 +461,12 @@ int fold_restore(struct fold *f, const struct batch *b)
 	uint32_t i;
 	int e = index_nodes(&r);
 
+	f->restoring = true;
 	for (i = 0; i < sizeof(step) / sizeof(step[0]) && e == 0; i++) {
 		step[i](&r);
 		e = failed(&r);
 	}
+	f->restoring = false;
 	table_fini(&r.by_hash);
 	f->next_process = b->next_process > 0 && b->next_process <= ID_MAX ? b->next_process : 1;
 	f->next_session = b->next_session > 0 && b->next_session <= ID_MAX ? b->next_session : 1;

@@ -27,8 +27,11 @@
 #define SPANS_MAX     65536u /* activations and phases of a session */
 #define NOTES_COUNTED 1000u  /* numbers of notes that are counters start here */
 #define NODE_NONE     UINT32_MAX
-#define NODE_ROOT_AT  0u
-#define NOW_MAX       65536u
+#define TABLE_LEAST                                                                  \
+	16384u /* names, and paths, that a process may have whatever the others take \
+		*/
+#define NODE_ROOT_AT 0u
+#define NOW_MAX      65536u
 
 /* clang-format off */
 #define NOTES(X) /* name  words behind the count: kept per session and process */                     \
@@ -147,8 +150,9 @@ struct process {
 
 	struct told cause[LOST_CAUSE_MAX]; /* of the whole ring */
 	uint64_t events, launches, kernels, drops, bad, skipped, delivered_ns;
-	uint64_t refused;     /* nodes that could not be made; not kept */
-	uint64_t ended_bytes; /* what it takes in memory, once it has ended; not kept */
+	uint64_t refused;    /* nodes that could not be made; not kept */
+	uint64_t tree_bytes; /* of its parts' trees; not kept */
+	uint64_t held;       /* what it takes in memory, when it was last weighed; not kept */
 };
 
 struct note {
@@ -209,10 +213,12 @@ struct fold {
 	uint32_t n_deleted, cap_deleted, round;
 	uint64_t now_ns;
 	uint64_t cost_ns;
-	uint32_t fresh_cells;         /* since the last collect */
+	uint32_t fresh;               /* bytes of rows since the last collect */
+	uint64_t held;                /* bytes of all processes, as last weighed */
 	uint64_t freed;               /* bytes of evicted processes */
 	uint64_t sealed_bytes;        /* of chunks that wait for the next collect */
 	bool cost_known, dirty, news; /* news: see fold_has_news() */
+	bool restoring;               /* what was stored is taken back whatever it takes */
 	bool no_memory;               /* for good: the journal has what this fold lacks */
 	bool no_space;                /* during one fold_apply() */
 };
@@ -226,6 +232,8 @@ int process_adopt(
 struct process *process_new(struct fold *f, const struct row_process *row); /* takes its strings */
 void process_free(struct process *p);
 void process_evict(struct fold *f, uint32_t keep); /* ended, stored ones, the oldest first */
+uint64_t process_weigh(struct process *p);         /* bytes that it takes, about */
+bool process_has_room(struct process *p);          /* to grow */
 void process_use_clock(struct process *p);         /* after anchors may have changed */
 void process_state(struct process *p, const struct j_state *s);
 void process_end(struct process *p, const struct j_end *e, uint64_t mono_ns);

@@ -27,6 +27,8 @@ static uint32_t paths_add(struct process *p, const uint8_t *bytes, uint32_t n)
 	uint32_t i, bad = 0;
 
 	for (i = 0; i < n && p->n_paths < RING_PATHS_MAX; i++) {
+		if (p->n_paths >= TABLE_LEAST && !process_has_room(p))
+			break;
 		memcpy(&from, bytes + (size_t)i * sizeof(from), sizeof(from));
 		if (!ROOM_FOR(p->path, p->cap_paths, p->n_paths)) {
 			p->fold->no_memory = true;
@@ -47,10 +49,13 @@ static bool name_put(struct process *p, const uint8_t *text, uint32_t bytes)
 	if (!ROOM_FOR(p->name, p->cap_names, p->n_names))
 		return false;
 	n = &p->name[p->n_names];
-	*n = (struct name){.bytes = (uint32_t)len};
-	n->text = arena_text(p->arena, clean, len);
-	if (n->text == NULL)
-		return false;
+	*n = p->name[NAME_OTHER];
+	if (process_has_room(p)) {
+		*n = (struct name){.bytes = (uint32_t)len};
+		n->text = arena_text(p->arena, clean, len);
+		if (n->text == NULL)
+			return false;
+	}
 	p->name_bytes += bytes;
 	p->n_names++;
 	return true;
@@ -71,6 +76,8 @@ static uint32_t names_add(
 		whole = sizeof(bytes) + (((size_t)bytes + 3) & ~(size_t)3);
 		if (bytes > NAME_BYTES_MAX || whole > left || p->n_names >= RING_NAMES_MAX ||
 			p->name_bytes > RING_NAME_BYTES_MAX)
+			break;
+		if (p->n_names >= TABLE_LEAST && !process_has_room(p))
 			break;
 		if (i >= skip && !name_put(p, at + sizeof(bytes), bytes)) {
 			p->fold->no_memory = true;

@@ -7,6 +7,8 @@
 
 #include "state.h"
 
+#define OTHER_CELLS 4096u /* of ROOT/(other): by segment, device and class */
+
 void tree_fini(struct tree *t)
 {
 	uint32_t i;
@@ -107,7 +109,8 @@ static uint32_t cell_new(struct part *part, const struct cell *key)
 		.class = key->class,
 		.min_ns = UINT64_MAX};
 	t->n_cells++;
-	part->process->fold->fresh_cells++;
+	part->process->tree_bytes += sizeof(struct cell_slot);
+	part->process->fold->fresh += sizeof(struct row_cell);
 	return at;
 }
 
@@ -135,7 +138,11 @@ static uint32_t cell_slow(struct part *part, const struct cell *key)
 
 	if (!hints_reach(part, k.node))
 		return TABLE_NONE;
-	at = cell_find_or_new(part, &k, limit);
+	at = cell_find_or_new(part, &k, 0);
+	if (at == TABLE_NONE && !process_has_room(p)) /* counted already, if the node is that */
+		limit = k.node == node_other(p, NODE_ROOT_AT) ? OTHER_CELLS : 0;
+	if (at == TABLE_NONE)
+		at = cell_find_or_new(part, &k, limit);
 	if (at != TABLE_NONE) {
 		part->tree.hint[k.node].cell = at + 1;
 		return at;
@@ -146,7 +153,7 @@ static uint32_t cell_slow(struct part *part, const struct cell *key)
 	if (at != TABLE_NONE)
 		return at;
 	k.node = node_other(p, NODE_ROOT_AT);
-	return cell_find_or_new(part, &k, 2 * limit + 4096);
+	return cell_find_or_new(part, &k, 2 * limit + OTHER_CELLS);
 }
 
 uint32_t tree_cell(struct part *part, const struct cell *key)

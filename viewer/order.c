@@ -101,7 +101,7 @@ void order_free(struct order *o)
 	X(9, "the name table was full: shown as (other)")                                          \
 	X(10, "records that broke the ring's laws")                                                \
 	X(11, "launches without a GPU record")                                                     \
-	X(12, "tree nodes over the session's ceiling: counted under (other)")
+	X(12, "tree nodes over a ceiling, the session's or memory_mb: counted under (other)")
 /* clang-format on */
 
 const char *loss_words(uint32_t cause)

@@ -174,7 +174,7 @@ struct rec_clock {
         X(NAMES,       9, "the name table was full: shown as (other)")                      \
         X(BAD,        10, "records that broke the ring's laws")                             \
         X(LAUNCHES,   11, "launches without a GPU record")                                  \
-        X(NODES,      12, "tree nodes over the session's ceiling: counted under (other)")
+        X(NODES,      12, "tree nodes over a ceiling, the session's or memory_mb: counted under (other)")
 /* clang-format on */
 
 enum lost_cause {

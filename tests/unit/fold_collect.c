@@ -25,6 +25,67 @@ START_TEST(ceiling_goes_to_other)
 }
 END_TEST
 
+START_TEST(without_memory_all_goes_to_other)
+{
+	struct fold_limits small = {.bytes = 1};
+	struct batch b;
+
+	teardown();
+	setup_limits(&small);
+	start(1, 10);
+	put_scope(&lane, P_A, 20, 30);
+	put_scope(&lane, P_AB, 20, 30);
+	put_launch(&lane, P_AB, 20, 7, 0);
+	drain(&lane, 40);
+	put_kernel(&gpu, N_KERN, 50, 5, 7, 0);
+	drain(&gpu, 60);
+	b = collect();
+	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_CPU, "ROOT/(other)")->count, 2);
+	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_COMPUTE, "ROOT/(other)")->count, 1);
+	ck_assert_uint_eq(b.cell.n, 2);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_NODES), 3);
+	batch_free(&b);
+}
+END_TEST
+
+/* The first takes all there is, with names; what the second needs is less than its share. */
+START_TEST(each_process_has_its_share)
+{
+	static const char *none[] = {"x"};
+	struct fold_limits small = {.bytes = 1 << 20};
+	struct kit_process second = kit_process(2);
+	struct kit_lane other = {.lane = 0};
+	char text[1000];
+	const char *name = text;
+	struct batch b;
+	uint32_t i;
+
+	teardown();
+	setup_limits(&small);
+	for (i = 0; i < 3000; i++) {
+		(void)snprintf(text, sizeof(text), "%0999u", i);
+		tape_names(&t, job.ring, N_NONE + 1 + i, 1, &name);
+	}
+	tape_paths(&t, job.ring, P_CAP + 1, 1,
+		&(struct ring_path){PATH_ROOT, N_NONE + 3000, PATH_KIND_SCOPE, 1, 0});
+	tape_process(&t, &second);
+	tape_names(&t, second.ring, 2, 1, none);
+	tape_paths(&t, second.ring, 2, 1, paths);
+	fold_take(f, &t);
+	start(1, 10);
+	put_scope(&lane, P_CAP + 1, 20, 30);
+	drain(&lane, 40);
+	put_scope(&other, 2, 20, 30);
+	tape_lane(&t, second.ring, 40, &other);
+	fold_take(f, &t);
+	b = collect();
+	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_CPU, "ROOT/(other)")->count, 1);
+	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_CPU, "ROOT/x")->count, 1);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_NODES), 1);
+	batch_free(&b);
+}
+END_TEST
+
 START_TEST(open_launches_have_a_ceiling)
 {
 	struct fold_limits small = {.launches = 3};
@@ -235,6 +296,8 @@ int main(void)
 
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, ceiling_goes_to_other);
+	tcase_add_test(c, without_memory_all_goes_to_other);
+	tcase_add_test(c, each_process_has_its_share);
 	tcase_add_test(c, open_launches_have_a_ceiling);
 	tcase_add_test(c, only_what_changed_is_collected);
 	tcase_add_test(c, finalized_sessions_are_forgotten);
