@@ -32,6 +32,7 @@ struct session_ref {
 	bool live;                         /* the fold has it */
 	uint64_t duration_ns, launches, matched;
 	char name[128];
+	char command[80]; /* the beginning of its first process's; "": not stored yet */
 };
 
 struct client;

@@ -17,6 +17,8 @@
 
 #include <sqlite3.h>
 
+#include "schema.h"
+
 #define ROWS_MAX   4096u
 #define PREFIX_MIN 4u
 #define LAST_MAX   4000u /* < ROWS_MAX */
@@ -24,7 +26,7 @@
 
 /* clang-format off */
 #define COLUMNS "SELECT id, uuid, name, uid, created_ns, state, source, launches, matched, active_ns," \
-                " (SELECT count(*) FROM member m WHERE m.session = s.id) FROM session s "
+                " (SELECT count(*) FROM member m WHERE m.session = s.id), " SCHEMA_SESSION_COMMAND " FROM session s "
 #define QUERIES(X)                                                                                   \
         X(BY_ID,   COLUMNS "WHERE id = ?1")                                                          \
         X(BY_TEXT, COLUMNS "WHERE name = ?2 OR (?3 <> '' AND substr(lower(hex(uuid)), 1, length(?3)) = ?3)" \
@@ -136,6 +138,7 @@ static int search_row(struct search *s, sqlite3_stmt *st)
 	r->matched = (uint64_t)sqlite3_column_int64(st, 8);
 	r->duration_ns = (uint64_t)sqlite3_column_int64(st, 9);
 	r->n_processes = (uint32_t)sqlite3_column_int64(st, 10);
+	copy_text(r->command, sizeof(r->command), sqlite3_column_text(st, 11));
 	return 0;
 }
 
@@ -238,10 +241,12 @@ static void search_lay_over(void *arg, const struct fold_session *f)
 			r = &s->found[i];
 	if (r == NULL)
 		r = search_add(s);
-	if (r == NULL)
+	if (r == NULL) {
 		s->left_out++;
-	else
-		*r = live;
+		return;
+	}
+	memcpy(live.command, r->command, sizeof(live.command));
+	*r = live;
 }
 
 /* Newest first, by id: a clock may have been set back. What somebody asked for before what is
@@ -510,6 +515,7 @@ static void list_item(struct wire_buf *b, const struct session_ref *r)
 	wire_kv_i64(b, "id", r->id);
 	wire_kv_bin(b, "uuid", r->uuid, 16);
 	wire_kv_str(b, "name", r->name);
+	wire_kv_str(b, "command", r->command);
 	wire_kv_str(b, "state", session_state_name(r->state));
 	wire_kv_str(b, "source", session_source_name(r->source));
 	wire_kv_u64(b, "uid", r->uid);

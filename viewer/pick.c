@@ -24,7 +24,7 @@
 		" ORDER BY id DESC LIMIT 1 OFFSET ?1")                                             \
 	X(ONLY,    "SELECT id FROM session LIMIT 2")                                               \
 	X(EACH,    "SELECT s.id, s.created_ns, s.active_ns, lower(hex(s.uuid)), s.name, s.state,"  \
-		" s.source, s.command, s.launches,"                                                \
+		" s.source, " SCHEMA_SESSION_COMMAND ", s.launches, s.matched,"                                                \
 		" (SELECT count(*) FROM member m WHERE m.session = s.id)"                          \
 		" FROM session s ORDER BY s.id DESC")
 /* clang-format on */
@@ -323,7 +323,8 @@ int pick_each(struct sqlite3 *db, pick_fn *fn, void *arg, struct err *e)
 				       .source = column(st, 6),
 				       .command = column(st, 7),
 				       .launches = sqlite3_column_int64(st, 8),
-				       .processes = sqlite3_column_int64(st, 9)});
+				       .matched = sqlite3_column_int64(st, 9),
+				       .processes = sqlite3_column_int64(st, 10)});
 		if (stop < 0)
 			break;
 	}

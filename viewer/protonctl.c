@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT. protonctl.c: the program that controls protond. */
 #include "protonctl.h"
 
+#include <locale.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,7 @@ int main(int argc, char **argv)
 	static struct ctl c;
 	int r;
 
+	(void)setlocale(LC_CTYPE, ""); /* numbers keep their point in every language */
 	(void)signal(SIGPIPE, SIG_DFL);
 	(void)setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* whole lines, also when many write at once */
 	if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {

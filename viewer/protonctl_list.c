@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "json.h"
+#include "sessions.h"
 
 #define BOLD  "\033[1m"
 #define PLAIN "\033[0m"
@@ -64,22 +65,21 @@ static int more_of(struct ctl *c, const struct rpc_reply *r)
 /* --- sessions
  * ------------------------------------------------------------------------------------- */
 
-static void session_line(const msgpack_object *o)
+static void session_row(struct text *t, const struct term *term, const msgpack_object *o)
 {
-	char when[32], took[32], matched[48];
-	const uint64_t launches = wire_u64_or(o, "launches", 0);
+	char name[128], state[16], source[16], command[256];
 
-	text_when(wire_i64_or(o, "created_ns", 0), when);
-	text_duration((double)wire_u64_or(o, "duration_ns", 0) * 1e-9, took);
-	(void)snprintf(matched, sizeof(matched), "%lu", launches);
-	if (wire_u64_or(o, "matched", 0) != launches)
-		(void)snprintf(matched, sizeof(matched), "%lu (%lu open)", launches,
-			launches - wire_u64_or(o, "matched", 0));
-	(void)printf("%5ld ", wire_i64_or(o, "id", 0));
-	column_of(o, "name", 28);
-	column_of(o, "state", 10);
-	column_of(o, "source", 7);
-	(void)printf("%-19s %12s %5lu %s\n", when, took, wire_u64_or(o, "processes", 0), matched);
+	sessions_row(t, term,
+		&(struct pick_row){.id = wire_i64_or(o, "id", 0),
+			.created_ns = wire_i64_or(o, "created_ns", 0),
+			.active_ns = wire_i64_or(o, "duration_ns", 0),
+			.processes = wire_i64_or(o, "processes", 0),
+			.launches = wire_i64_or(o, "launches", 0),
+			.matched = wire_i64_or(o, "matched", 0),
+			.name = wire_text(o, "name", name, sizeof(name)),
+			.state = wire_text(o, "state", state, sizeof(state)),
+			.source = wire_text(o, "source", source, sizeof(source)),
+			.command = wire_text(o, "command", command, sizeof(command))});
 }
 
 int cmd_sessions(struct ctl *c)
@@ -87,6 +87,8 @@ int cmd_sessions(struct ctl *c)
 	const char *lines = ctl_option(c, "lines");
 	struct rpc_reply r = {.fd = -1};
 	uint64_t max = 40;
+	struct text t = {0};
+	struct term term;
 	struct list l;
 	uint32_t i;
 	int code;
@@ -98,12 +100,14 @@ int cmd_sessions(struct ctl *c)
 	code = more_of(c, &r);
 	l = list_of(&r, "sessions");
 	if (!ctl_json(c, &r) && l.n == 0)
-		(void)puts("no session yet; `protonctl run -- CMD` makes one");
+		(void)fputs(SESSIONS_NONE, stdout);
 	else if (!c->json) {
-		head(c, "   ID NAME                         STATE      SOURCE  BEGAN               "
-			"     ACTIVE PROCS LAUNCHES");
+		term_init(&term, STDOUT_FILENO, !c->color);
+		sessions_head(&t, &term);
 		for (i = 0; i < l.n && (max == 0 || i < max); i++)
-			session_line(&l.item[i]);
+			session_row(&t, &term, &l.item[i]);
+		(void)fwrite(t.s, 1, t.n, stdout);
+		text_fini(&t);
 		if (i < l.n)
 			(void)fprintf(stderr, "%u older ones; --lines 0 shows all\n", l.n - i);
 	}

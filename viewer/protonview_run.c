@@ -10,13 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "formats.h"
 #include "pick.h"
 #include "print.h"
 #include "protonview_options.h"
+#include "sessions.h"
 #include "source.h"
 
 #ifndef PROTOND_BUILD_VERSION
@@ -438,34 +438,13 @@ struct listing {
 	uint32_t n;
 };
 
-static void clean(struct text *t, const struct term *term, const char *any_bytes, uint32_t width)
+/* Borrowed for its sanitising: bytes of a database are anybody's. */
+static void clean_string(struct text *t, const char *any_bytes)
 {
-	/* Borrowed for its sanitising: bytes of a database are anybody's. */
 	struct profile *p = profile_new();
-	const char *s = p == NULL ? NULL : profile_text(p, any_bytes, strlen(any_bytes));
 
-	if (s != NULL && term != NULL)
-		term_name(term, t, s, width);
-	else
-		envelope_string(t, s);
+	envelope_string(t, p == NULL ? NULL : profile_text(p, any_bytes, strlen(any_bytes)));
 	profile_free(p);
-}
-
-static void session_text(struct run *run, const struct pick_row *row)
-{
-	time_t s = (time_t)(row->created_ns / 1000000000);
-	struct text *t = &run->out;
-	char when[32] = "";
-	struct tm tm;
-
-	if (localtime_r(&s, &tm) != NULL)
-		(void)strftime(when, sizeof(when), "%F %T", &tm);
-	text_fmt(t, "%5lld  %.8s  %-19s %-10s %-8s %5lld %9lld  ", (long long)row->id, row->uuid,
-		when, row->state, row->source, (long long)row->processes, (long long)row->launches);
-	clean(t, &run->term, row->name, 40);
-	text_str(t, "  ");
-	clean(t, &run->term, row->command, 60);
-	text_char(t, '\n');
 }
 
 static int session_row(void *arg, const struct pick_row *row)
@@ -475,18 +454,19 @@ static int session_row(void *arg, const struct pick_row *row)
 
 	if (l->run->print.rows > 0 && l->n == l->run->print.rows)
 		return -ECANCELED;
-	l->n++;
+	if (l->n++ == 0 && !given(l->run, OPT_JSON))
+		sessions_head(t, &l->run->term);
 	if (!given(l->run, OPT_JSON)) {
-		session_text(l->run, row);
+		sessions_row(t, &l->run->term, row);
 		return 0;
 	}
 	envelope_row(t);
 	envelope_integer(t, row->id);
 	envelope_string(t, row->uuid);
-	clean(t, NULL, row->name, 0);
-	clean(t, NULL, row->state, 0);
-	clean(t, NULL, row->source, 0);
-	clean(t, NULL, row->command, 0);
+	clean_string(t, row->name);
+	clean_string(t, row->state);
+	clean_string(t, row->source);
+	clean_string(t, row->command);
 	envelope_integer(t, row->created_ns);
 	envelope_integer(t, row->active_ns);
 	envelope_integer(t, row->processes);
@@ -512,15 +492,14 @@ static int run_sessions(struct run *run)
 	if (given(run, OPT_JSON)) {
 		envelope_open(&run->out, "sessions", NULL);
 		envelope_columns(&run->out, columns, sizeof(columns) / sizeof(columns[0]));
-	} else {
-		text_fmt(&run->out, "%5s  %-8s  %-19s %-10s %-8s %5s %9s  %s\n", "id", "uuid",
-			"created", "state", "source", "procs", "launches", "name  command");
 	}
 	r = pick_each(db, session_row, &l, &run->e);
 	(void)sqlite3_close(db);
 	if (r == 0 || r == -ECANCELED) {
 		if (given(run, OPT_JSON))
 			envelope_close(&run->out, &run->warnings);
+		else if (l.n == 0)
+			text_str(&run->out, SESSIONS_NONE);
 		return 0;
 	}
 	return r;

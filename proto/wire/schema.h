@@ -108,6 +108,11 @@
 "  PRIMARY KEY(session, process, number)) STRICT;"
 
 #define SCHEMA SCHEMA_V1 SCHEMA_V2
+
+/* What a session s recorded: its first process's command; before there is one, what is waited for. */
+#define SCHEMA_SESSION_COMMAND \
+"coalesce(nullif((SELECT p.command FROM member m JOIN process p ON p.id = m.process" \
+" WHERE m.session = s.id ORDER BY m.process LIMIT 1), ''), s.command)"
 /* clang-format on */
 
 #endif

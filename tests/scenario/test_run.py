@@ -43,6 +43,20 @@ def test_run_writes_hatchet_and_overwrites_nothing(world):
     assert "training" not in r.stdout, "the job was not started"
 
 
+def test_sessions_are_listed_in_one_way(world):
+    """By both tools: with what ran, and before there is one."""
+    world.start()
+    assert world.ctl("sessions").stdout == world.view("sessions").stdout == "no session yet; `protonctl run -- CMD` makes one\n"
+    world.ctl("run", "-q", "-n", "größe", "--", DEMO)
+    world.ctl("run", "-q", "-n", "n" * 100, "--", "true")
+    listed = world.ctl("sessions").stdout
+    assert listed == world.view("sessions").stdout
+    head, empty, demo = listed.splitlines()
+    assert demo[head.index("COMMAND"):].endswith("protond-demo") and "größe" in demo
+    assert empty[head.index("COMMAND"):] == "-" and len(empty.split()[1]) == 24
+    assert world.ctl_json("sessions")["sessions"][1]["command"].endswith("protond-demo")
+
+
 def test_run_delivers_a_signal_once(world):
     script = "trap 'echo got; exit 9' TERM; echo ready; while :; do read x <&0 || sleep 0.01; done"
     p = subprocess.Popen([str(BUILD / "bin/protonctl"), "run", "--", "bash", "-c", script],
