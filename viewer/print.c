@@ -267,44 +267,6 @@ static int print_nodes_of(struct text *t, const struct view *v, const struct pri
 	return r;
 }
 
-struct tree_numbers {
-	const struct view *v;
-	double whole; /* of the first column */
-};
-
-static void tree_numbers(struct text *t, const void *arg, uint32_t node, const struct term *term)
-{
-	const struct tree_numbers *n = arg;
-	uint32_t c;
-
-	for (c = 0; c < n->v->n_columns; c++) {
-		term_style(term, t,
-			c > 0 ? STYLE_FAINT : term_heat(fabs(n->v->col[0].v[node] / n->whole)));
-		text_fixed3(t, n->v->col[c].v[node]);
-		term_style(term, t, STYLE_PLAIN);
-		text_char(t, ' ');
-	}
-}
-
-/* As Proton's viewer prints it: "├─ 1.000 2.000 name", and the metrics' names below. */
-static int proton_tree(struct text *t, const struct view *v, const struct print_options *o)
-{
-	struct tree_numbers n = {.v = v, .whole = v->n_columns > 0 ? view_total(v, 0) : 0};
-	uint32_t c;
-	int r = print_nodes_of(t, v, o, tree_numbers, &n);
-
-	if (r < 0)
-		return r;
-	term_style(o->term, t, STYLE_FAINT);
-	for (c = 0; c < v->n_columns; c++) {
-		text_str(t, c == 0 ? "columns: " : ", ");
-		term_name(o->term, t, v->col[c].name, 0);
-	}
-	term_style(o->term, t, STYLE_PLAIN);
-	text_char(t, '\n');
-	return 0;
-}
-
 /* --- the tree beside a table
  * ---------------------------------------------------------------------- */
 
@@ -384,7 +346,7 @@ static int measure(struct table *b, uint32_t c, uint32_t depth)
 	return longest.failed ? -ENOMEM : 0;
 }
 
-static int print_table(struct text *t, const struct view *v, const struct print_options *o)
+int print_tree(struct text *t, const struct view *v, const struct print_options *o)
 {
 	struct table b = {.v = v, .whole = v->n_columns > 0 ? view_total(v, 0) : 0};
 	uint32_t c;
@@ -407,23 +369,12 @@ static int print_table(struct text *t, const struct view *v, const struct print_
 	return print_nodes_of(t, v, o, table_numbers, &b);
 }
 
-int print_tree(struct text *t, const struct view *v, const struct print_options *o)
-{
-	return o->proton ? proton_tree(t, v, o) : print_table(t, v, o);
-}
-
 /* --- differences
  * ---------------------------------------------------------------------------------- */
 
-struct diff_printer {
-	const struct diff *d;
-	bool proton;
-};
-
 static void diff_numbers(struct text *t, const void *arg, uint32_t node, const struct term *term)
 {
-	const struct diff_printer *w = arg;
-	const struct diff *d = w->d;
+	const struct diff *d = arg;
 	double a = d->after[0][node], b = d->before[0][node], percent = diff_percent(b, a);
 	double delta = d->view->col[0].v[node];
 	bool worse = d->view->col[0].more_is_better ? delta < 0 : delta > 0;
@@ -433,7 +384,7 @@ static void diff_numbers(struct text *t, const void *arg, uint32_t node, const s
 		: worse                    ? STYLE_HOT
 					   : STYLE_MILD);
 	if (isnan(delta))
-		text_str(t, w->proton ? "nan " : "- ");
+		text_str(t, "- ");
 	else
 		text_fmt(t, "%+.3f ", delta);
 	term_style(term, t, STYLE_PLAIN);
@@ -456,21 +407,20 @@ int print_diff(struct text *t, const struct diff *d, const struct print_options 
 	if (!isnan(percent))
 		text_fmt(t, "  %+.1f%%", percent);
 	text_char(t, '\n');
-	return print_nodes_of(
-		t, d->view, o, diff_numbers, &(struct diff_printer){.d = d, .proton = o->proton});
+	return print_nodes_of(t, d->view, o, diff_numbers, d);
 }
 
 /* --- sorted
  * --------------------------------------------------------------------------------------- */
 
 /* Python's format(v, ".4"): four digits, fixed below 1000 and with at least one decimal. */
-static void python_g4(struct text *t, double v, const char *none)
+static void python_g4(struct text *t, double v)
 {
 	char buf[32];
 	char *dot, *end;
 
 	if (!isfinite(v)) {
-		text_str(t, isnan(v) ? none : v > 0 ? "inf" : "-inf");
+		text_str(t, isnan(v) ? "-" : v > 0 ? "inf" : "-inf");
 		return;
 	}
 	(void)snprintf(buf, sizeof(buf), "%.3e", v);
@@ -543,7 +493,7 @@ int print_sorted(struct text *t, const struct view *v, const struct print_option
 	/* The first row is ROOT or ties with it, and is left out, as Proton does. */
 	for (i = 1; i < n && (o->rows == 0 || i <= o->rows); i++) {
 		sorted_name(t, v->p->node[row[i]].name, o);
-		python_g4(t, v->col[0].v[row[i]], o->proton ? "nan" : "-");
+		python_g4(t, v->col[0].v[row[i]]);
 		text_char(t, '\n');
 	}
 	free(row);

@@ -26,7 +26,6 @@ struct print_options {
 	uint32_t depth; /* generations shown */
 	uint32_t rows;  /* of flat and sorted; 0: all */
 	bool wide;      /* flat: launch configurations */
-	bool proton;    /* metrics were asked for: numbers as Proton's viewer writes them */
 	bool full;      /* names are not cut */
 	struct names *names;
 	/* Takes what a large tree has so far and empties the text; NULL: it all stays in it. */

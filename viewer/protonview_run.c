@@ -93,7 +93,6 @@ static int prepare(struct run *run)
 	run->print = (struct print_options){.term = &run->term,
 		.depth = 100,
 		.wide = given(run, OPT_WIDE),
-		.proton = given(run, OPT_METRICS),
 		.full = given(run, OPT_FULL_NAMES)};
 	if (names_new(run->print.full, &run->names) < 0)
 		return err_set(&run->e, -ENOMEM, "out of memory");

@@ -123,7 +123,7 @@ assert cell("--cpu-off -n quiet", "with protond.scope('q', metrics={'n': 1}): pa
     first, second, third, late, fourth = r.stdout.split("---")
     assert "outer" in first and "└─ inner" in first and "cpu_time" in first
     assert "again" in second and "outer" not in second, "a session of the same name, and the new one is shown"
-    assert "deep" not in second and "columns: calls" in second
+    assert "deep" not in second and "calls" in second
     assert "cell-" in third
     assert "third" in late and "again" not in late
     assert r.stdout.count("finalized") == 5, "stored whole before they are shown"

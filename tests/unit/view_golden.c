@@ -22,7 +22,7 @@ static const struct golden {
 	const char *args[12];
 } cases[] = {
 	{"tree_triton", 0, NULL, {G "triton.hatchet"}},
-	{"tree_triton_m", 0, NULL, {G "triton.hatchet", "-m", "gpu_time/ms,gpu_count,cpu_time/ms"}},
+	{"tree_triton", 0, NULL, {G "triton.hatchet", "-m", "gpu_time/ms,gpu_count,cpu_time/ms"}},
 	{"tree_kernels", 0, NULL, {G "kernels.hatchet"}},
 	{"tree_kernels_full", 0, NULL, {G "kernels.hatchet", "--full-names", "-m", "time/us"}},
 	{"flat_kernels", 0, NULL, {"flat", G "kernels.hatchet"}},
