@@ -34,7 +34,7 @@
 	X(INCLUDE,      'i', "include",      "REGEX",   ON_VIEWS,    "only paths through a frame that matches (from its start, as Python's re.match)") \
 	X(EXCLUDE,      'e', "exclude",      "REGEX",   ON_VIEWS,    "without frames that match and all below them") \
 	X(THRESHOLD,    't', "threshold",    "N[%]",    ON_TREE,     "only nodes whose first metric is at least N, and their ancestors; N% of the whole") \
-	X(DEPTH,        'd', "depth",        "N",       ON_TREE | ON_DIFF, "show so many generations (100)") \
+	X(DEPTH,        'd', "depth",        "N",       ON_TREE | ON_DIFF, "show so many generations, of which ROOT is the first (100)") \
 	X(FORMAT,       'f', "format",       "F",       ON_SOURCES,  "frames as full, file_function_line, function_line or file_function; of an export: " FORMAT_WORDS) \
 	X(SORTED,       0,   "print-sorted", NULL,      ON_TREE,     "after the tree, all nodes sorted by the first metric") \
 	X(DIFF_PROFILE, 0,   "diff-profile", "FILE",    ON_TREE,     "show SOURCE minus FILE") \
