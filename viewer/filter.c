@@ -10,6 +10,8 @@
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>
 
+#include "order.h"
+
 #define STEPS_MAX 1000000u /* of matching one name: a pattern may need exponential time */
 
 static int compile(const char *pattern, pcre2_code **ret, struct err *e)
@@ -127,6 +129,26 @@ int filter_threshold(struct view *v, const char *text, struct err *e)
 	keep_upwards(v, hit);
 	free(hit);
 	return 0;
+}
+
+int filter_rows(struct view *v, uint32_t rows, uint32_t *ret_hidden)
+{
+	uint8_t *hit = calloc(v->p->n_nodes, 1);
+	uint32_t n, i, *row = order_by_value(v, &n);
+	const int r = hit == NULL || row == NULL ? -ENOMEM : 0;
+
+	*ret_hidden = 0;
+	for (i = 0; r == 0 && i < n && rows > 0; i++) {
+		hit[row[i]] = 1;
+		rows -= row[i] != 0;
+	}
+	if (r == 0)
+		keep_upwards(v, hit);
+	for (i = 0; r == 0 && i < n; i++)
+		*ret_hidden += !v->keep[row[i]];
+	free(row);
+	free(hit);
+	return r;
 }
 
 bool filter_is_empty(const struct view *v)

@@ -15,6 +15,9 @@ int filter_exclude(
  * whole. */
 int filter_threshold(struct view *v, const char *text, struct err *e);
 
+/* So many nodes beside ROOT: those with the highest first metric, and their ancestors. -ENOMEM. */
+int filter_rows(struct view *v, uint32_t rows, uint32_t *ret_hidden);
+
 bool filter_is_empty(const struct view *v);
 
 /* Proton's frame formats; the result is `name` or lies in buf. -EINVAL from _parse: unknown. */

@@ -79,6 +79,30 @@ int order_new(const struct view *v, const struct print_options *options, struct 
 	return 0;
 }
 
+static int by_first_metric(const void *a, const void *b, void *key)
+{
+	const double *v = key;
+	uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+	double x = v[i], y = v[j];
+
+	if (isnan(x) || isnan(y))
+		return isnan(x) != isnan(y) ? (isnan(x) ? 1 : -1) : (i > j) - (i < j);
+	return x != y ? (x < y ? 1 : -1) : (i > j) - (i < j);
+}
+
+uint32_t *order_by_value(const struct view *v, uint32_t *ret_n)
+{
+	uint32_t *row = malloc(v->p->n_nodes * sizeof(*row)), i;
+
+	*ret_n = 0;
+	for (i = 0; i < v->p->n_nodes && row != NULL; i++)
+		if (v->keep[i])
+			row[(*ret_n)++] = i;
+	if (row != NULL)
+		qsort_r(row, *ret_n, sizeof(*row), by_first_metric, v->col[0].v);
+	return row;
+}
+
 void order_free(struct order *o)
 {
 	if (o == NULL)

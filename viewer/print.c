@@ -438,17 +438,6 @@ static void python_g4(struct text *t, double v)
 		text_str(t, ".0");
 }
 
-static int by_value(const void *a, const void *b, void *key)
-{
-	const double *v = key;
-	uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
-	double x = v[i], y = v[j];
-
-	if (isnan(x) || isnan(y))
-		return isnan(x) != isnan(y) ? (isnan(x) ? 1 : -1) : (i > j) - (i < j);
-	return x != y ? (x < y ? 1 : -1) : (i > j) - (i < j);
-}
-
 #define SORTED_COLUMNS 100
 
 /* As Proton does: the first hundred characters, then dots. */
@@ -481,14 +470,10 @@ static void sorted_name(struct text *t, const char *node_name, const struct prin
 
 int print_sorted(struct text *t, const struct view *v, const struct print_options *o)
 {
-	uint32_t *row = malloc(v->p->n_nodes * sizeof(*row)), n = 0, i;
+	uint32_t n, i, *row = order_by_value(v, &n);
 
 	if (row == NULL)
 		return -ENOMEM;
-	for (i = 0; i < v->p->n_nodes; i++)
-		if (v->keep[i])
-			row[n++] = i;
-	qsort_r(row, n, sizeof(*row), by_value, v->col[0].v);
 	text_fmt(t, "Sorted kernels by metric %s\n", v->col[0].name);
 	/* The first row is ROOT or ties with it, and is left out, as Proton does. */
 	for (i = 1; i < n && (o->rows == 0 || i <= o->rows); i++) {

@@ -27,6 +27,7 @@
 #include "json.h"
 
 #define RESTARTS_MAX 3
+#define TREE_ROWS    "100" /* of the tree at the end: what a terminal can take */
 
 struct run {
 	struct ctl *c;
@@ -461,7 +462,8 @@ static int finalize(struct run *r)
 static void show_tree(const struct run *r)
 {
 	char path[4096], id[24];
-	char *const argv[] = {(char[]){"protonview"}, (char[]){"tree"}, id, NULL};
+	char *const argv[] = {(char[]){"protonview"}, (char[]){"tree"}, (char[]){"-n"},
+		(char[]){TREE_ROWS}, id, NULL};
 	posix_spawn_file_actions_t actions;
 	pid_t pid;
 

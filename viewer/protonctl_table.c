@@ -71,8 +71,9 @@ const struct command commands[] = {
                 "program's (128+N on a signal); 125: protonctl failed before it ran, 126: it cannot be run, 127: it\n"
                 "is not there. A private daemon is started when none runs. `run script.py` and `run pytest ...` need\n"
                 "no python in front. SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed on; Ctrl-C reaches the program\n"
-                "from the terminal. Behind srun, mpirun or torchrun the runs of one launch on a node are one\n"
-                "session, which the last of them stores, unless -n gives each a name of its own.\n",
+                "from the terminal. The tree is of the 100 nodes that took the most; what it leaves out is counted.\n"
+                "Behind srun, mpirun or torchrun the runs of one launch on a node are one session, which the last of\n"
+                "them stores, unless -n gives each a name of its own.\n",
                 "protonctl run -- python train.py\n"
                 "mpirun -np 8 protonctl run -- ./train\n"
                 "protonctl run -n 'rank%q{RANK}' -o 'rank%q{RANK}.hatchet' -- ./train --steps 100\n"

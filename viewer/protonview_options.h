@@ -39,7 +39,7 @@
 	X(SORTED,       0,   "print-sorted", NULL,      ON_TREE,     "after the tree, all nodes sorted by the first metric") \
 	X(DIFF_PROFILE, 0,   "diff-profile", "FILE",    ON_TREE,     "show SOURCE minus FILE") \
 	X(SORT,         's', "sort",         "KEY",     ON_TREE | ON_DIFF, "siblings by value, by name, or as they were first seen (the default)") \
-	X(ROWS,         'n', "rows",         "N",       ON_TREE | ON_FLAT | ON_SESSIONS, "show so many rows of a list; 0: all") \
+	X(ROWS,         'n', "rows",         "N",       ON_TREE | ON_FLAT | ON_SESSIONS, "show so many rows: of a list the first; of a tree the nodes with the most, and what they stand in; 0: all") \
 	X(WIDE,         'w', "wide",         NULL,      ON_FLAT,     "with launch configurations, where the source has them") \
 	X(GATE,         'g', "gate",         "PCT",     ON_DIFF,     "exit with 1 when the total, or a node of more than 1% of it, is worse by more than PCT percent") \
 	X(OUTPUT,       'o', "output",       "FILE",    ON_EXPORT,   "write to FILE; - is standard output") \

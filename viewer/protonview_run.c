@@ -32,6 +32,7 @@ struct run {
 	struct warnings warnings;
 	struct text out;
 	struct err e;
+	uint32_t hidden; /* nodes, by --rows */
 	bool partial, failed_gate;
 	int write_error; /* of standard output */
 };
@@ -181,6 +182,9 @@ static int filter(struct run *run, struct view *v)
 		r = filter_exclude(v, run->o.value[OPT_EXCLUDE], &run->e);
 	if (r == 0 && given(run, OPT_THRESHOLD))
 		r = filter_threshold(v, run->o.value[OPT_THRESHOLD], &run->e);
+	if (r == 0 && run->o.verb == VERB_tree && run->print.rows > 0 && v->n_columns > 0 &&
+		filter_rows(v, run->print.rows, &run->hidden) < 0)
+		r = err_set(&run->e, -ENOMEM, "out of memory");
 	if (r == 0 && filter_is_empty(v))
 		r = err_set(&run->e, -ENOENT, "no node is left by the filters");
 	return r;
@@ -264,6 +268,8 @@ static int read_names(struct run *run, const struct profile *p)
 	return r < 0 ? err_set(&run->e, r, "out of memory") : 0;
 }
 
+#define HIDDEN_WORDS "%u more nodes, with less, are not shown; all: protonview tree "
+
 static int show_tree(struct run *run, const struct view *v, const struct profile *head)
 {
 	int r = read_names(run, v->p);
@@ -271,6 +277,8 @@ static int show_tree(struct run *run, const struct view *v, const struct profile
 	if (r < 0)
 		return r;
 	if (given(run, OPT_JSON)) {
+		if (run->hidden > 0)
+			warning_add(&run->warnings, HIDDEN_WORDS "%s", run->hidden, run->o.args[0]);
 		envelope_open(&run->out, "tree", head);
 		envelope_tree(&run->out, v, &run->print);
 		envelope_close(&run->out, &run->warnings);
@@ -281,6 +289,11 @@ static int show_tree(struct run *run, const struct view *v, const struct profile
 		r = print_tree(&run->out, v, &run->print);
 	else
 		text_str(&run->out, "(nothing was recorded)\n");
+	if (run->hidden > 0) {
+		text_fmt(&run->out, HIDDEN_WORDS, run->hidden);
+		term_name(&run->term, &run->out, run->o.args[0], 0);
+		text_char(&run->out, '\n');
+	}
 	if (r == 0 && v->n_columns > 0 && given(run, OPT_SORTED))
 		r = print_sorted(&run->out, v, &run->print);
 	print_why(&run->out, head, &run->term);

@@ -43,6 +43,22 @@ def test_run_writes_hatchet_and_overwrites_nothing(world):
     assert "training" not in r.stdout, "the job was not started"
 
 
+def test_run_does_not_flood_the_terminal(world):
+    script = """
+import protond
+for i in range(500):
+    with protond.scope(f"s{i}"):
+        pass
+with protond.scope("long"):
+    sum(range(1 << 20))
+"""
+    (world.home / "wide.py").write_text(script)
+    r = world.ctl("run", "wide.py", env={"PYTHONPATH": str(BUILD / "lib/protond/python")})
+    assert r.stderr.count("─ s") == 99 and "─ long" in r.stderr
+    assert "401 more nodes, with less, are not shown; all: protonview tree 1\n" in r.stderr
+    assert world.view("tree", "1").stdout.count("─ s") == 500
+
+
 def test_sessions_are_listed_in_one_way(world):
     """By both tools: with what ran, and before there is one."""
     world.start()

@@ -57,6 +57,16 @@ static const char *kept(const struct view *v)
 
 typedef int filter_fn(struct view *v, const char *text, struct err *e);
 
+static int rows(struct view *v, const char *text, struct err *e)
+{
+	uint32_t hidden, n = (uint32_t)strlen(kept(v));
+	int r = filter_rows(v, (uint32_t)strtoul(text, NULL, 10), &hidden);
+
+	(void)e;
+	ck_assert_uint_eq(hidden, n - strlen(kept(v)));
+	return r;
+}
+
 START_TEST(filters_keep)
 {
 	static const struct {
@@ -84,6 +94,9 @@ START_TEST(filters_keep)
 		{filter_threshold, "1e9", 0, ""},
 		{filter_threshold, "x", -EINVAL, NULL},
 		{filter_threshold, "5x", -EINVAL, NULL},
+		{rows, "1", 0, "04"},
+		{rows, "3", 0, "0145"},
+		{rows, "9", 0, "0123456"},
 	};
 	size_t i;
 
