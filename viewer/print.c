@@ -168,6 +168,143 @@ void print_why(struct text *t, const struct profile *p, const struct term *term)
 	text_char(t, '\n');
 }
 
+/* --- the table beside a tree
+ * ---------------------------------------------------------------------- */
+
+#define GAP "  "
+
+struct table_column {
+	const char *head;
+	const double *v; /* [n_nodes], NAN: none */
+	bool whole;      /* nothing but whole numbers without a unit */
+	bool is_change, is_percent;
+	uint32_t width;
+};
+
+struct table {
+	const struct view *v;
+	const struct diff *d; /* NULL: the view's own columns */
+	double total;         /* of the first column */
+	uint32_t n_columns;
+	struct table_column col[VIEW_COLUMNS_MAX];
+};
+
+static void cell(struct text *t, const struct table_column *c, double v)
+{
+	if (c->is_percent)
+		text_fmt(t, "%+.1f%%", v);
+	else if (c->is_change)
+		text_fmt(t, "%+.3f", v);
+	else
+		text_fixed3(t, v);
+	if (c->whole && isfinite(v) && !t->failed)
+		t->n -= strlen(".000");
+}
+
+/* Why there is no number. */
+static const char *no_cell(const struct table *b, const struct table_column *c, uint32_t node)
+{
+	if (!c->is_percent || b->d->side[node] == (SIDE_BEFORE | SIDE_AFTER))
+		return "-";
+	return b->d->side[node] == SIDE_AFTER ? "new" : "gone";
+}
+
+/* Moves what was written from `from` on to the right end of its column. */
+static void align_right(struct text *t, size_t from, uint32_t width)
+{
+	size_t n = t->n - from;
+
+	if (n >= width || text_reserve(t, width - n) < 0)
+		return;
+	memmove(t->s + from + width - n, t->s + from, n);
+	memset(t->s + from, ' ', width - n);
+	t->n = from + width;
+}
+
+static enum term_style cell_style(const struct table *b, uint32_t c, uint32_t node)
+{
+	const double v = b->v->col[0].v[node];
+
+	if (b->d == NULL && c == 0)
+		return term_heat(fabs(v / b->total));
+	if (b->d == NULL || !b->col[c].is_change || v == 0 || isnan(v))
+		return STYLE_FAINT;
+	return (v > 0) == b->v->col[0].more_is_better ? STYLE_MILD : STYLE_HOT;
+}
+
+static void table_row(struct text *t, const struct table *b, uint32_t node, const struct term *term)
+{
+	const struct table_column *c;
+	size_t from;
+	uint32_t i;
+
+	for (i = 0; i < b->n_columns; i++) {
+		c = &b->col[i];
+		term_style(term, t, cell_style(b, i, node));
+		from = t->n;
+		if (isnan(c->v[node]))
+			text_str(t, no_cell(b, c, node));
+		else
+			cell(t, c, c->v[node]);
+		align_right(t, from, c->width);
+		term_style(term, t, STYLE_PLAIN);
+		text_str(t, GAP);
+	}
+}
+
+static int measure(const struct table *b, struct table_column *c, uint32_t depth)
+{
+	const struct profile *p = b->v->p;
+	struct text longest = {0};
+	double least = 0, most = 0;
+	uint32_t i;
+
+	c->width = term_width(c->head);
+	for (i = 0; i < p->n_nodes; i++) {
+		if (!b->v->keep[i] || p->node[i].depth >= depth)
+			continue;
+		if (isnan(c->v[i])) {
+			const size_t n = strlen(no_cell(b, c, i));
+
+			c->width = n > c->width ? (uint32_t)n : c->width;
+			continue;
+		}
+		least = c->v[i] < least ? c->v[i] : least;
+		most = c->v[i] > most ? c->v[i] : most;
+		c->whole &= c->v[i] == nearbyint(c->v[i]);
+	}
+	for (i = 0; i < 2; i++) {
+		longest.n = 0;
+		cell(&longest, c, i == 0 ? least : most);
+		if (longest.n > c->width)
+			c->width = (uint32_t)longest.n;
+	}
+	text_fini(&longest);
+	return longest.failed ? -ENOMEM : 0;
+}
+
+static int table_head(struct text *t, struct table *b, const struct print_options *o)
+{
+	uint32_t i;
+	size_t from;
+	int r;
+
+	term_style(o->term, t, STYLE_FAINT);
+	for (i = 0; i < b->n_columns; i++) {
+		r = measure(b, &b->col[i], o->depth);
+		if (r < 0)
+			return r;
+		if (i > 0)
+			text_str(t, GAP);
+		from = t->n;
+		term_name(o->term, t, b->col[i].head, 0);
+		align_right(t, from, b->col[i].width);
+	}
+	term_style(o->term, t, STYLE_PLAIN);
+	text_char(t, '\n');
+	return 0;
+}
+
 /* --- the tree
  * ------------------------------------------------------------------------------------- */
 
@@ -180,16 +317,11 @@ static const struct glyphs ascii_glyphs = {"|- ", "`- ", "|  ", "   "};
 
 #define FLUSH_BYTES ((size_t)64 << 10)
 
-/* Writes the numbers of one node, before its name or, in a table, before its branches. */
-typedef void numbers_fn(struct text *t, const void *arg, uint32_t node, const struct term *term);
-
 struct tree_printer {
 	const struct profile *p;
 	const struct order *order;
 	const struct print_options *o;
-	numbers_fn *numbers;
-	const void *arg;
-	bool table;
+	const struct table *table;
 	struct text prefix;
 	size_t length[PROFILE_DEPTH_MAX + 2]; /* of the prefix, by depth */
 };
@@ -204,8 +336,7 @@ static void print_node(struct text *t, struct tree_printer *w, uint32_t node, ui
 		w->o->flush(w->o->flush_arg, t);
 		line = t->n;
 	}
-	if (w->table)
-		w->numbers(t, w->arg, node, w->o->term);
+	table_row(t, w->table, node, w->o->term);
 	w->prefix.n = w->length[depth];
 	text_add(t, w->prefix.s, w->prefix.n);
 	if (depth > 0) {
@@ -213,8 +344,6 @@ static void print_node(struct text *t, struct tree_printer *w, uint32_t node, ui
 		text_str(&w->prefix, last ? g->blank : g->down);
 	}
 	w->length[depth + 1] = w->prefix.n;
-	if (!w->table)
-		w->numbers(t, w->arg, node, w->o->term);
 	print_name(t, w->p->node[node].name, line, w->o);
 }
 
@@ -242,22 +371,16 @@ static void print_nodes(struct text *t, struct tree_printer *w)
 	}
 }
 
-static numbers_fn table_numbers;
-
-static int print_nodes_of(struct text *t, const struct view *v, const struct print_options *o,
-	numbers_fn *numbers, const void *arg)
+static int print_table(struct text *t, struct table *b, const struct print_options *o)
 {
 	struct tree_printer *w = calloc(1, sizeof(*w));
 	struct order *order = NULL;
-	int r = w == NULL ? -ENOMEM : order_new(v, o, &order);
+	int r = w == NULL ? -ENOMEM : order_new(b->v, o, &order);
 
+	if (r == 0)
+		r = table_head(t, b, o);
 	if (r == 0) {
-		*w = (struct tree_printer){.p = v->p,
-			.order = order,
-			.o = o,
-			.numbers = numbers,
-			.arg = arg,
-			.table = numbers == table_numbers};
+		*w = (struct tree_printer){.p = b->v->p, .order = order, .o = o, .table = b};
 		if (text_reserve(&w->prefix, (PROFILE_DEPTH_MAX + 2) * 8) == 0)
 			print_nodes(t, w);
 		text_fini(&w->prefix);
@@ -267,147 +390,51 @@ static int print_nodes_of(struct text *t, const struct view *v, const struct pri
 	return r;
 }
 
-/* --- the tree beside a table
- * ---------------------------------------------------------------------- */
-
-#define GAP "  "
-
-struct table {
-	const struct view *v;
-	double whole; /* of the first column */
-	uint32_t width[VIEW_COLUMNS_MAX];
-	bool counts[VIEW_COLUMNS_MAX]; /* a column of nothing but whole numbers without a unit */
-};
-
-static void table_cell(struct text *t, const struct table *b, uint32_t c, double v)
-{
-	if (isnan(v)) {
-		text_char(t, '-');
-		return;
-	}
-	text_fixed3(t, v);
-	if (b->counts[c] && isfinite(v) && !t->failed)
-		t->n -= strlen(".000");
-}
-
-/* Moves what was written from `from` on to the right end of its column. */
-static void align_right(struct text *t, size_t from, uint32_t width)
-{
-	size_t n = t->n - from;
-
-	if (n >= width || text_reserve(t, width - n) < 0)
-		return;
-	memmove(t->s + from + width - n, t->s + from, n);
-	memset(t->s + from, ' ', width - n);
-	t->n = from + width;
-}
-
-static void table_numbers(struct text *t, const void *arg, uint32_t node, const struct term *term)
-{
-	const struct table *b = arg;
-	size_t from;
-	uint32_t c;
-
-	for (c = 0; c < b->v->n_columns; c++) {
-		term_style(term, t,
-			c > 0 ? STYLE_FAINT : term_heat(fabs(b->v->col[0].v[node] / b->whole)));
-		from = t->n;
-		table_cell(t, b, c, b->v->col[c].v[node]);
-		align_right(t, from, b->width[c]);
-		term_style(term, t, STYLE_PLAIN);
-		text_str(t, GAP);
-	}
-}
-
-static int measure(struct table *b, uint32_t c, uint32_t depth)
-{
-	const struct column *col = &b->v->col[c];
-	const struct profile *p = b->v->p;
-	struct text longest = {0};
-	double least = 0, most = 0;
-	uint32_t i;
-
-	b->counts[c] = col->unit[0] == '\0';
-	for (i = 0; i < p->n_nodes; i++) {
-		if (!b->v->keep[i] || p->node[i].depth >= depth || isnan(col->v[i]))
-			continue;
-		least = col->v[i] < least ? col->v[i] : least;
-		most = col->v[i] > most ? col->v[i] : most;
-		b->counts[c] &= col->v[i] == nearbyint(col->v[i]);
-	}
-	b->width[c] = term_width(col->name);
-	for (i = 0; i < 2; i++) {
-		longest.n = 0;
-		table_cell(&longest, b, c, i == 0 ? least : most);
-		if (longest.n > b->width[c])
-			b->width[c] = (uint32_t)longest.n;
-	}
-	text_fini(&longest);
-	return longest.failed ? -ENOMEM : 0;
-}
-
 int print_tree(struct text *t, const struct view *v, const struct print_options *o)
 {
-	struct table b = {.v = v, .whole = v->n_columns > 0 ? view_total(v, 0) : 0};
-	uint32_t c;
-	size_t from;
-	int r;
+	struct table b = {.v = v, .n_columns = v->n_columns, .total = view_total(v, 0)};
+	uint32_t i;
 
-	term_style(o->term, t, STYLE_FAINT);
-	for (c = 0; c < v->n_columns; c++) {
-		r = measure(&b, c, o->depth);
-		if (r < 0)
-			return r;
-		if (c > 0)
-			text_str(t, GAP);
-		from = t->n;
-		term_name(o->term, t, v->col[c].name, 0);
-		align_right(t, from, b.width[c]);
-	}
-	term_style(o->term, t, STYLE_PLAIN);
-	text_char(t, '\n');
-	return print_nodes_of(t, v, o, table_numbers, &b);
+	for (i = 0; i < v->n_columns; i++)
+		b.col[i] = (struct table_column){.head = v->col[i].name,
+			.v = v->col[i].v,
+			.whole = v->col[i].unit[0] == '\0'};
+	return print_table(t, &b, o);
 }
 
 /* --- differences
  * ---------------------------------------------------------------------------------- */
 
-static void diff_numbers(struct text *t, const void *arg, uint32_t node, const struct term *term)
-{
-	const struct diff *d = arg;
-	double a = d->after[0][node], b = d->before[0][node], percent = diff_percent(b, a);
-	double delta = d->view->col[0].v[node];
-	bool worse = d->view->col[0].more_is_better ? delta < 0 : delta > 0;
-
-	term_style(term, t,
-		delta == 0 || isnan(delta) ? STYLE_FAINT
-		: worse                    ? STYLE_HOT
-					   : STYLE_MILD);
-	if (isnan(delta))
-		text_str(t, "- ");
-	else
-		text_fmt(t, "%+.3f ", delta);
-	term_style(term, t, STYLE_PLAIN);
-	term_style(term, t, STYLE_FAINT);
-	if (d->side[node] == SIDE_AFTER)
-		text_str(t, "new ");
-	else if (d->side[node] == SIDE_BEFORE)
-		text_str(t, "gone ");
-	else if (!isnan(percent))
-		text_fmt(t, "%+.1f%% ", percent);
-	term_style(term, t, STYLE_PLAIN);
-}
-
+/* The totals, and of each node the first metric on both sides. */
 int print_diff(struct text *t, const struct diff *d, const struct print_options *o)
 {
-	double b = d->before_total[0], a = d->after_total[0], percent = diff_percent(b, a);
+	const struct column *first = &d->view->col[0];
+	const double b = d->before_total[0], a = d->after_total[0];
+	const bool whole = first->unit[0] == '\0';
+	const int digits = whole && b == nearbyint(b) && a == nearbyint(a) ? 0 : 3;
+	double *percent = malloc(d->p->n_nodes * sizeof(*percent));
+	struct table table = {.v = d->view,
+		.d = d,
+		.n_columns = 4,
+		.col = {{.head = "before", .v = d->before[0], .whole = whole},
+			{.head = "after", .v = d->after[0], .whole = whole},
+			{.head = "change", .v = first->v, .whole = whole, .is_change = true},
+			{.head = "%", .v = percent, .is_change = true, .is_percent = true}}};
+	uint32_t i;
+	int r;
 
-	term_name(o->term, t, d->view->col[0].name, 0);
-	text_fmt(t, "  %.3f -> %.3f  %+.3f", b, a, a - b);
-	if (!isnan(percent))
-		text_fmt(t, "  %+.1f%%", percent);
+	if (percent == NULL)
+		return -ENOMEM;
+	for (i = 0; i < d->p->n_nodes; i++)
+		percent[i] = diff_percent(d->before[0][i], d->after[0][i]);
+	term_name(o->term, t, first->name, 0);
+	text_fmt(t, "  %.*f -> %.*f  %+.*f", digits, b, digits, a, digits, a - b);
+	if (!isnan(diff_percent(b, a)))
+		text_fmt(t, "  %+.1f%%", diff_percent(b, a));
 	text_char(t, '\n');
-	return print_nodes_of(t, d->view, o, diff_numbers, d);
+	r = print_table(t, &table, o);
+	free(percent);
+	return r;
 }
 
 /* --- sorted

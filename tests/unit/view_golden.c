@@ -32,6 +32,8 @@ static const struct golden {
 	{"sorted_kernels", 0, NULL, {G "kernels.hatchet", "--print-sorted", "-d", "1"}},
 	{"json_kernels", 0, NULL, {G "kernels.hatchet", "--json", "-i", "_ZN2at"}},
 	{"diff_kernels", 0, NULL, {"diff", G "kernels.hatchet", G "kernels.hatchet"}},
+	{"diff_counts", 0, NULL,
+		{"diff", G "slower.hatchet", G "triton.hatchet", "-m", "count", "-d", "3"}},
 	{"tree_three", 0, NULL, {"tree", G "three_kernels.hatchet", "-m", "util,byte/s"}},
 	{"sorted_three", 0, NULL,
 		{G "three_kernels.hatchet", "-m", "flop8/s,time/ms", "--print-sorted"}},
