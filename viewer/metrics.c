@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "guess.h"
+
 #define METADATA "__proton_launch_metadata"
 
 /* Kernels and copies together: of the view alone, no source has them. */
@@ -214,13 +216,50 @@ static uint32_t find_raw(const struct profile *p, const char *request)
 	return PROFILE_NONE;
 }
 
+/* The one or two raw metrics behind a name; [1] PROFILE_NONE: one. */
+static void find_parts(const struct profile *p, const char *request, uint32_t at[2])
+{
+	bool is_time = strcmp(request, GPU_TIME) == 0;
+
+	at[1] = PROFILE_NONE;
+	if (!is_time && strcmp(request, GPU_COUNT) != 0) {
+		at[0] = find_raw(p, request);
+		return;
+	}
+	at[0] = find_raw(p, is_time ? "time" : "count");
+	at[1] = find_raw(p, is_time ? "copy_time" : "copies");
+	if (at[0] != PROFILE_NONE)
+		return;
+	at[0] = at[1];
+	at[1] = PROFILE_NONE;
+}
+
+/* A name that would be right elsewhere is missing here; another one may be mistyped. */
 static int unknown_metric(const struct profile *p, const char *request, struct err *e)
 {
-	const bool cpu =
-		find_raw(p, "cpu_time") != PROFILE_NONE && find_raw(p, "time") == PROFILE_NONE;
+	struct guess g = {.word = request};
+	bool is_known = strcmp(request, "time") == 0 || strcmp(request, "count") == 0;
+	uint32_t at[2], i;
+	char bare[256];
 
-	return err_set(e, -ENOENT, "metric '%s' is not in this profile%s; -l lists those that are",
-		request, cpu ? ", which has no GPU work (cpu_time/ms is the scopes' own)" : "");
+	for (i = 0; i < sizeof(derived) / sizeof(derived[0]); i++) {
+		is_known |= strcmp(request, derived[i].name) == 0;
+		find_parts(p, derived[i].source, at);
+		if (at[0] != PROFILE_NONE)
+			guess_try(&g, derived[i].name);
+	}
+	for (i = 0; i < p->n_metrics; i++) {
+		bare_name(p->metric[i].name, bare, sizeof(bare));
+		guess_try(&g, bare);
+	}
+	if (is_known && find_raw(p, "cpu_time") != PROFILE_NONE &&
+		find_raw(p, "time") == PROFILE_NONE)
+		return err_set(e, -ENOENT,
+			"metric '%s' is not in this profile, which has no GPU work (cpu_time/ms is "
+			"the scopes' own); -l lists those that are",
+			request);
+	return err_set(e, -ENOENT, "metric '%s' is not in this profile; -l lists those that are%s",
+		request, is_known ? "" : g.question);
 }
 
 /* Own values, or for an inclusive metric the sums of the kept subtrees. */
@@ -239,24 +278,6 @@ static void raw_numbers(const struct view *v, uint32_t metric, double *out)
 		parent = p->node[i].parent;
 		out[parent] = isnan(out[parent]) ? out[i] : out[parent] + out[i];
 	}
-}
-
-/* The one or two raw metrics behind a name; [1] PROFILE_NONE: one. */
-static void find_parts(const struct profile *p, const char *request, uint32_t at[2])
-{
-	bool is_time = strcmp(request, GPU_TIME) == 0;
-
-	at[1] = PROFILE_NONE;
-	if (!is_time && strcmp(request, GPU_COUNT) != 0) {
-		at[0] = find_raw(p, request);
-		return;
-	}
-	at[0] = find_raw(p, is_time ? "time" : "count");
-	at[1] = find_raw(p, is_time ? "copy_time" : "copies");
-	if (at[0] != PROFILE_NONE)
-		return;
-	at[0] = at[1];
-	at[1] = PROFILE_NONE;
 }
 
 static int new_raw(const struct view *v, const char *request, uint32_t *ret_metric, double **ret,
@@ -341,12 +362,15 @@ static int add_raw(struct view *v, const char *request, struct err *e)
 static int add_share(struct view *v, const char *request, const char *slash, struct err *e)
 {
 	char name[256];
-	uint32_t metric = 0, i;
+	uint32_t metric = 0, at[2], i;
 	double *numbers, whole = 0;
 	bool inclusive;
 	int r;
 
 	(void)snprintf(name, sizeof(name), "%.*s", (int)(slash - request), request);
+	find_parts(v->p, name, at);
+	if (strcmp(slash, "/%") != 0 && at[0] == PROFILE_NONE)
+		return unknown_metric(v->p, request, e);
 	if (strcmp(slash, "/%") != 0)
 		return err_set(
 			e, -EINVAL, "metric '%s': unsupported unit '%s'", request, slash + 1);

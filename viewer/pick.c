@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "guess.h"
 #include "schema.h"
 
 #define BUSY_MS 2000
@@ -22,6 +23,7 @@
 	X(LAST,    "SELECT id FROM session WHERE source <> 'auto' OR NOT EXISTS"                   \
 		" (SELECT 1 FROM session WHERE source <> 'auto')"                                  \
 		" ORDER BY id DESC LIMIT 1 OFFSET ?1")                                             \
+	X(NAMES,   "SELECT name FROM session ORDER BY id DESC LIMIT 1000")                         \
 	X(ONLY,    "SELECT id FROM session LIMIT 2")                                               \
 	X(EACH,    "SELECT s.id, s.created_ns, s.active_ns, lower(hex(s.uuid)), s.name, s.state,"  \
 		" s.source, " SCHEMA_SESSION_COMMAND ", s.launches, s.matched,"                                                \
@@ -267,8 +269,26 @@ static int find(sqlite3 *db, const char *ref, int64_t *ret_id, struct err *e)
 	return r;
 }
 
+static const char *column(sqlite3_stmt *st, int i)
+{
+	const char *s = (const char *)sqlite3_column_text(st, i);
+
+	return s == NULL ? "" : s;
+}
+
+static void guess_session(sqlite3 *db, struct guess *g)
+{
+	sqlite3_stmt *st = NULL;
+
+	if (sqlite3_prepare_v2(db, statements[SQL_NAMES], -1, &st, NULL) == SQLITE_OK)
+		while (sqlite3_step(st) == SQLITE_ROW)
+			guess_try(g, column(st, 0));
+	(void)sqlite3_finalize(st);
+}
+
 int pick_session(struct sqlite3 *db, const char *ref, int64_t *ret_id, struct err *e)
 {
+	struct guess g = {.word = ref};
 	int64_t back = 0;
 	bool more;
 	int r;
@@ -282,7 +302,9 @@ int pick_session(struct sqlite3 *db, const char *ref, int64_t *ret_id, struct er
 	}
 	if (r != -ENOENT)
 		return r;
-	return err_set(e, r, "no session '%s' (`protonview sessions` lists them)", ref);
+	guess_session(db, &g);
+	return err_set(
+		e, r, "no session '%s' (`protonview sessions` lists them)%s", ref, g.question);
 }
 
 int pick_only(struct sqlite3 *db, int64_t *ret_id, struct err *e)
@@ -296,13 +318,6 @@ int pick_only(struct sqlite3 *db, int64_t *ret_id, struct err *e)
 		return err_set(e, -EINVAL,
 			"the file is a database of many sessions: open one with --db FILE SESSION");
 	return r;
-}
-
-static const char *column(sqlite3_stmt *st, int i)
-{
-	const char *s = (const char *)sqlite3_column_text(st, i);
-
-	return s == NULL ? "" : s;
 }
 
 int pick_each(struct sqlite3 *db, pick_fn *fn, void *arg, struct err *e)

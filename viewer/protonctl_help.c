@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "guess.h"
+
 static bool is_listed(const struct command *cmd)
 {
 	return cmd->help != NULL;
@@ -62,49 +64,16 @@ void help_command(FILE *f, const struct command *cmd)
 	put_options(f, common_options);
 }
 
-/* How many letters to add, drop, change or swap; words over 31 bytes are far from everything. */
-static size_t distance(const char *a, const char *b)
-{
-	static size_t d[33][33];
-	const size_t n = strlen(a), m = strlen(b);
-	size_t i, j, best;
-
-	if (n > 31 || m > 31)
-		return 99;
-	for (i = 0; i <= n; i++) {
-		for (j = 0; j <= m; j++) {
-			if (i == 0 || j == 0) {
-				d[i][j] = i + j;
-				continue;
-			}
-			best = d[i - 1][j - 1] + (a[i - 1] != b[j - 1] ? 1 : 0);
-			best = d[i - 1][j] + 1 < best ? d[i - 1][j] + 1 : best;
-			best = d[i][j - 1] + 1 < best ? d[i][j - 1] + 1 : best;
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1] &&
-				d[i - 2][j - 2] + 1 < best)
-				best = d[i - 2][j - 2] + 1;
-			d[i][j] = best;
-		}
-	}
-	return d[n][m];
-}
-
 void help_did_you_mean(FILE *f, const char *name)
 {
-	const char *best = NULL;
-	size_t i, d, least = 3;
+	struct guess g = {.word = name};
+	size_t i;
 
-	for (i = 0; i < n_commands; i++) {
-		if (!is_listed(&commands[i]))
-			continue;
-		d = distance(name, commands[i].name);
-		if (d < least) {
-			least = d;
-			best = commands[i].name;
-		}
-	}
-	if (best != NULL)
-		(void)fprintf(f, " Did you mean '%s'?", best);
+	for (i = 0; i < n_commands; i++)
+		if (is_listed(&commands[i]))
+			guess_try(&g, commands[i].name);
+	if (g.best[0] != '\0')
+		(void)fprintf(f, " Did you mean '%s'?", g.best);
 	(void)fputs(" `protonctl help` lists the commands.\n", f);
 }
 

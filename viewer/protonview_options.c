@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "guess.h"
+
 #define LONG_BASE 256 /* getopt's value of an option is LONG_BASE + its id */
 
 static const struct option_text {
@@ -41,6 +43,23 @@ static int find_verb(const char *word)
 		if (strcmp(verb_texts[i].name, word) == 0)
 			return i;
 	return -1;
+}
+
+void options_guess(struct guess *g)
+{
+	int i;
+
+	for (i = 0; i < VERB_MAX; i++)
+		guess_try(g, verb_texts[i].name);
+}
+
+static int no_verb(const char *word, struct err *e)
+{
+	struct guess g = {.word = word};
+
+	options_guess(&g);
+	return err_set(e, -EINVAL, "there is no verb '%s'%s (`protonview help` lists them)", word,
+		g.question);
 }
 
 static void tables(char letters[OPT_MAX * 2 + 3], struct option longs[OPT_MAX + 1])
@@ -98,7 +117,8 @@ int options_parse(int argc, char **argv, struct options *ret, struct err *e)
 	const struct verb_text *verb;
 	int c, i, r, first = argc > 1 ? find_verb(argv[1]) : VERB_help;
 
-	*ret = (struct options){.verb = first < 0 ? VERB_tree : (enum verb_id)first};
+	*ret = (struct options){
+		.verb = first < 0 ? VERB_tree : (enum verb_id)first, .implied = first < 0};
 	if (argc > 1 && first >= 0) {
 		argv++;
 		argc--;
@@ -127,6 +147,8 @@ int options_parse(int argc, char **argv, struct options *ret, struct err *e)
 	if (ret->value[OPT_HELP] != NULL || ret->value[OPT_VERSION] != NULL ||
 		ret->value[OPT_MAN] != NULL)
 		return 0;
+	if (ret->implied && ret->n_args > verb->max)
+		return no_verb(ret->args[0], e);
 	if (ret->n_args < verb->min || ret->n_args > verb->max)
 		return err_set(e, -EINVAL, "usage: protonview %s [options] %s (protonview help)",
 			verb->name, verb->args);
@@ -183,10 +205,12 @@ static void sources_help(struct text *t)
 		"answer; 4 a part of the data could not be read.\n");
 }
 
-void options_help(struct text *t, const char *verb)
+int options_help(struct text *t, const char *verb, struct err *e)
 {
 	int only = verb == NULL ? -1 : find_verb(verb), i;
 
+	if (verb != NULL && only < 0)
+		return no_verb(verb, e);
 	if (only >= 0) {
 		text_fmt(t, "usage: protonview %s [options] %s\n\n", verb_texts[only].name,
 			verb_texts[only].args);
@@ -208,6 +232,7 @@ void options_help(struct text *t, const char *verb)
 		if (only < 0 || (option_texts[i].verbs & verb_texts[only].bit) != 0)
 			option_help(t, &option_texts[i]);
 	sources_help(t);
+	return 0;
 }
 
 /* --- the manual page

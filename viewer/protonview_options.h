@@ -71,6 +71,7 @@ enum verb_id {
 
 struct options {
 	enum verb_id verb;
+	bool implied;               /* tree, without the word */
 	const char *value[OPT_MAX]; /* NULL: not given; a flag that was: "" */
 	int n_args;
 	char **args;
@@ -79,7 +80,11 @@ struct options {
 /* argv is rearranged. -EINVAL with words. -h and -V are left to the caller. */
 int options_parse(int argc, char **argv, struct options *ret, struct err *e);
 
-void options_help(struct text *t, const char *verb); /* NULL: all of it */
-void options_man(struct text *t);                    /* protonview(1), roff */
+struct guess;
+void options_guess(struct guess *g); /* tries the verbs */
+
+/* verb NULL: all of it. -EINVAL with words: there is no such verb. */
+int options_help(struct text *t, const char *verb, struct err *e);
+void options_man(struct text *t); /* protonview(1), roff */
 
 #endif

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "formats.h"
+#include "guess.h"
 #include "pick.h"
 #include "print.h"
 #include "protonview_options.h"
@@ -313,6 +314,17 @@ static int tree_of_diff(struct run *run)
 	return r;
 }
 
+/* `protonview session`: a word that is neither a source nor quite a verb. */
+static void guess_verb(struct run *run)
+{
+	struct guess g = {.word = run->o.args[0]};
+
+	options_guess(&g);
+	if (g.best[0] != '\0')
+		(void)err_set(
+			&run->e, -ENOENT, "there is no session or verb '%s'%s", g.word, g.question);
+}
+
 static int run_tree(struct run *run)
 {
 	struct profile *p = NULL;
@@ -322,6 +334,8 @@ static int run_tree(struct run *run)
 	if (given(run, OPT_DIFF_PROFILE) && !given(run, OPT_LIST))
 		return tree_of_diff(run);
 	r = open_source(run, run->o.args[0], true, NULL, &p);
+	if (r == -ENOENT && run->o.implied)
+		guess_verb(run);
 	if (r == 0 && given(run, OPT_LIST) && !given(run, OPT_JSON)) {
 		metrics_list(p, &run->term, &run->out);
 		profile_free(p);
@@ -615,10 +629,11 @@ static int run_export(struct run *run)
 
 static int run_help(struct run *run)
 {
-	if (run->o.n_args > 0 && strcmp(run->o.args[0], "man") == 0)
-		options_man(&run->out);
-	else
-		options_help(&run->out, run->o.n_args > 0 ? run->o.args[0] : NULL);
+	const char *word = run->o.n_args > 0 ? run->o.args[0] : NULL;
+
+	if (word == NULL || strcmp(word, "man") != 0)
+		return options_help(&run->out, word, &run->e);
+	options_man(&run->out);
 	return 0;
 }
 
@@ -660,8 +675,7 @@ static int dispatch(struct run *run)
 		return 0;
 	}
 	if (given(run, OPT_HELP)) {
-		options_help(&run->out, run->o.verb == VERB_tree ? NULL : names[run->o.verb]);
-		return 0;
+		return options_help(&run->out, run->o.implied ? NULL : names[run->o.verb], &run->e);
 	}
 	r = prepare(run);
 	return r < 0 ? r : verbs[run->o.verb](run);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT. guess.h: which known word somebody may have meant. */
+#ifndef PROTOND_VIEWER_GUESS_H
+#define PROTOND_VIEWER_GUESS_H
+
+#include <stddef.h>
+
+struct guess {
+	const char *word;  /* as it was typed */
+	char best[32];     /* "": nothing is near */
+	char question[64]; /* "; did you mean 'best'?", or "" */
+	size_t least;
+};
+
+/* Into one that has its word and is zero else; each word that is known, one by one. */
+void guess_try(struct guess *g, const char *known);
+
+#endif
