@@ -169,6 +169,9 @@ ctl_fn cmd_run, cmd_start, cmd_stop, cmd_activate, cmd_finalize, cmd_pause, cmd_
 int session_params(struct ctl *c, struct wire_buf *b);
 /* Expands %h %p %q{VAR} %%. -EINVAL, -ENAMETOOLONG with words. */
 int expand_name(const char *text, int64_t pid, char *ret, size_t n, struct err *e);
+/* Whether -o FILE can be written, before there is anything to write. -EINVAL, -EEXIST, ... in
+ * c->err. */
+int output_check(struct ctl *c, const char *path);
 /* Exports a session as .hatchet into a file that is complete or not there. `force`: over an old
  * one. */
 int export_file(struct rpc *r, const char *session, const char *path, bool force, struct err *e);

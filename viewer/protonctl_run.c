@@ -19,11 +19,11 @@
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "formats.h"
 #include "json.h"
 
 #define RESTARTS_MAX 3
@@ -147,40 +147,25 @@ static int default_name(struct run *r)
 	return 0;
 }
 
-/* Before the run, not after it. */
-static int check_output(struct run *r)
-{
-	const char *data = ctl_option(r->c, "data"), *dot = strrchr(r->output, '.');
-	struct err *e = &r->c->err;
-	char dir[4096];
-
-	if (dot != NULL && strcmp(dot, ".json") == 0 && (data == NULL || strcmp(data, "tree") == 0))
-		return err_set(
-			e, -EINVAL, "%s would be a timeline: add -d trace, or -d both", r->output);
-	(void)snprintf(dir, sizeof(dir), "%s", r->output);
-	if (access(dirname(dir), W_OK) < 0)
-		return err_set(e, -errno, "%s cannot be written: %s", r->output, strerror(errno));
-	return 0;
-}
-
 static int take_names(struct run *r)
 {
 	const char *name = ctl_option(r->c, "name"), *output = ctl_option(r->c, "output");
+	const char *data = ctl_option(r->c, "data");
 	struct err *e = &r->c->err;
-	struct stat st;
 	int code = name != NULL ? expand_name(name, r->pid, r->name, sizeof(r->name), e)
 				: default_name(r);
 
 	if (code == 0 && output != NULL)
 		code = expand_name(output, r->pid, r->output, sizeof(r->output), e);
-	if (code < 0)
+	if (code == 0 && r->output[0] != '\0')
+		code = output_check(r->c, r->output); /* before the run, not after it */
+	if (code < 0 || r->output[0] == '\0')
 		return code;
-	if (r->output[0] == '\0')
-		return 0;
-	if (ctl_option(r->c, "force") == NULL && lstat(r->output, &st) == 0)
-		return err_set(e, -EEXIST, "%s is there already; take another name, or --force",
-			r->output);
-	return check_output(r);
+	if (format_of_file(r->output) == FORMAT_chrome_trace &&
+		(data == NULL || strcmp(data, "tree") == 0))
+		return err_set(
+			e, -EINVAL, "%s would be a timeline: add -d trace, or -d both", r->output);
+	return 0;
 }
 
 /* Python reads the folder's sitecustomize.py first of all: it waits for torch and triton. */

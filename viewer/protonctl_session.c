@@ -3,6 +3,7 @@
 #include "protonctl.h"
 
 #include <fcntl.h>
+#include <libgen.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,15 +167,22 @@ int cmd_start(struct ctl *c)
 /* --- finalize
  * ------------------------------------------------------------------------------------- */
 
-/* An output file that is there already is refused before anything is done. */
-static int check_output(struct ctl *c, const char *path)
+int output_check(struct ctl *c, const char *path)
 {
+	struct err *e = &c->err;
+	char dir[4096];
 	struct stat st;
 
-	if (path == NULL || ctl_option(c, "force") != NULL || lstat(path, &st) < 0)
-		return 0;
-	return err_set(
-		&c->err, -EEXIST, "%s is there already; take another name, or --force", path);
+	if (format_of_file(path) == FORMAT_COUNT)
+		return err_set(
+			e, -EINVAL, "%s ends in no format that is known: " FORMAT_FILES, path);
+	if (ctl_option(c, "force") == NULL && lstat(path, &st) == 0)
+		return err_set(
+			e, -EEXIST, "%s is there already; take another name, or --force", path);
+	(void)snprintf(dir, sizeof(dir), "%s", path);
+	if (access(dirname(dir), W_OK) < 0)
+		return err_set(e, -errno, "%s cannot be written: %s", path, strerror(errno));
+	return 0;
 }
 
 int cmd_finalize(struct ctl *c)
@@ -189,7 +197,7 @@ int cmd_finalize(struct ctl *c)
 
 	if (timeout != NULL && !text_u64(timeout, 60, &seconds))
 		return ctl_usage(c, "--timeout %s: 0 to 60 seconds", timeout);
-	if (check_output(c, output) < 0 || ctl_open(c, &rpc) < 0)
+	if ((output != NULL && output_check(c, output) < 0) || ctl_open(c, &rpc) < 0)
 		return ctl_fail(c);
 	b = rpc_begin(rpc, "finalize");
 	wire_kv_str(b, "session", c->argv[0]);
@@ -461,18 +469,6 @@ static int place_file(int from, const char *path, bool force)
 	return r;
 }
 
-/* By what the name ends in. */
-static const char *format_of_file(const char *path)
-{
-	const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
-	const char *dot = strrchr(name, '.');
-	enum format f = dot != NULL ? format_of(dot + 1) : FORMAT_COUNT;
-
-	if (dot != NULL && strcmp(dot, ".json") == 0)
-		f = FORMAT_chrome_trace; /* what its readers look for */
-	return format_names[f == FORMAT_COUNT ? FORMAT_hatchet : f];
-}
-
 int export_file(struct rpc *r, const char *session, const char *path, bool force, struct err *e)
 {
 	struct wire_buf *b = rpc_begin(r, "export");
@@ -480,7 +476,7 @@ int export_file(struct rpc *r, const char *session, const char *path, bool force
 	int code;
 
 	wire_kv_str(b, "session", session);
-	wire_kv_str(b, "format", format_of_file(path));
+	wire_kv_str(b, "format", format_names[format_of_file(path)]);
 	code = rpc_call(r, EXPORT_TIMEOUT_MS, &reply, e);
 	if (code < 0)
 		return code;

@@ -2,6 +2,8 @@
  * once: parsing, help, completion and the man page read this. */
 #include "protonctl.h"
 
+#include "formats.h"
+
 /* clang-format off */
 const struct option_def common_options[] = {
         {'h', "help",     NULL, "what this command does, with examples", NULL},
@@ -20,7 +22,7 @@ const struct option_def common_options[] = {
 
 static const struct option_def run_options[] = {
         {'n', "name",   "NAME", "name of the session; %h host, %p pid, %q{VAR} variable (default: the program's)", NULL},
-        {'o', "output", "FILE", "also write FILE (.hatchet; .chrome_trace or .json: the timeline); takes %h %p %q{VAR}", NULL},
+        {'o', "output", "FILE", "also write FILE (" FORMAT_FILES "); takes %h %p %q{VAR}", NULL},
         {0,   "force",  NULL,   "overwrite the output file", NULL},
         SESSION_OPTIONS,
         {0,   "as-proton", NULL, "`import triton.profiler` and `import proton` give protond", NULL},
@@ -35,7 +37,7 @@ static const struct option_def start_options[] = {
         {0, NULL, NULL, NULL, NULL},
 };
 static const struct option_def finalize_options[] = {
-        {'o', "output",  "FILE",    "also write FILE (.hatchet; .chrome_trace or .json: the timeline)", NULL},
+        {'o', "output",  "FILE",    "also write FILE (" FORMAT_FILES ")", NULL},
         {0,   "force",   NULL,      "overwrite the output file", NULL},
         {'t', "timeout", "SECONDS", "how long to wait for launches in flight (default 5)", NULL},
         {0, NULL, NULL, NULL, NULL},

@@ -25,7 +25,7 @@
 	X(flat,     ON_FLAT,     1, 1, "SOURCE", "one row for each kernel, over all its paths")    \
 	X(diff,     ON_DIFF,     2, 2, "BEFORE AFTER", "what changed from one to the other; --gate fails on a regression") \
 	X(sessions, ON_SESSIONS, 0, 0, "", "what the database holds")                              \
-	X(export,   ON_EXPORT,   1, 1, "SOURCE -o FILE", "write a .hatchet file that Proton's viewer reads") \
+	X(export,   ON_EXPORT,   1, 1, "SOURCE -o FILE", "write FILE in the format that its name ends in; Proton's viewer reads .hatchet") \
 	X(help,     ON_HELP,     0, 1, "[VERB|man]", "this text, or the manual page's source")
 
 #define OPTIONS(X) /* id     short long           argument  verbs        help */                   \
@@ -35,14 +35,14 @@
 	X(EXCLUDE,      'e', "exclude",      "REGEX",   ON_VIEWS,    "without frames that match and all below them") \
 	X(THRESHOLD,    't', "threshold",    "N[%]",    ON_TREE,     "only nodes whose first metric is at least N, and their ancestors; N% of the whole") \
 	X(DEPTH,        'd', "depth",        "N",       ON_TREE | ON_DIFF, "show so many generations, of which ROOT is the first (100)") \
-	X(FORMAT,       'f', "format",       "F",       ON_SOURCES,  "frames as full, file_function_line, function_line or file_function; of an export: " FORMAT_WORDS) \
+	X(FORMAT,       'f', "format",       "F",       ON_SOURCES,  "frames as full, file_function_line, function_line or file_function; of an export, where FILE does not end in it: " FORMAT_WORDS) \
 	X(SORTED,       0,   "print-sorted", NULL,      ON_TREE,     "after the tree, all nodes sorted by the first metric") \
 	X(DIFF_PROFILE, 0,   "diff-profile", "FILE",    ON_TREE,     "show SOURCE minus FILE") \
 	X(SORT,         's', "sort",         "KEY",     ON_TREE | ON_DIFF, "siblings by value, by name, or as they were first seen (the default)") \
 	X(ROWS,         'n', "rows",         "N",       ON_TREE | ON_FLAT | ON_SESSIONS, "show so many rows: of a list the first; of a tree the nodes with the most, and what they stand in; 0: all") \
 	X(WIDE,         'w', "wide",         NULL,      ON_FLAT,     "with launch configurations, where the source has them") \
 	X(GATE,         'g', "gate",         "PCT",     ON_DIFF,     "exit with 1 when the total, or a node of more than 1% of it, is worse by more than PCT percent") \
-	X(OUTPUT,       'o', "output",       "FILE",    ON_EXPORT,   "write to FILE; - is standard output") \
+	X(OUTPUT,       'o', "output",       "FILE",    ON_EXPORT,   "write to FILE (" FORMAT_FILES "); - is standard output") \
 	X(FORCE,        0,   "force",        NULL,      ON_EXPORT,   "overwrite FILE") \
 	X(DB,           0,   "db",           "FILE",    ON_ALL,      "read this database; SOURCE is a session in it") \
 	X(PROCESS,      0,   "process",      "P",       ON_SOURCES,  "one process only: a rank, or pid:N") \

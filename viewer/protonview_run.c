@@ -589,9 +589,8 @@ static int output_close(struct run *run, const char *path, struct output *o, int
 	return r < 0 && run->e.code == 0 ? err_set(&run->e, r, "%s: %s", path, strerror(-r)) : r;
 }
 
-static int export_tree(struct run *run, const char *format, FILE *to)
+static int export_tree(struct run *run, enum format format, FILE *to)
 {
-	const bool msgpack = format != NULL && format_of(format) == FORMAT_hatchet_msgpack;
 	struct profile *p = NULL;
 	char *text;
 	size_t n;
@@ -599,7 +598,8 @@ static int export_tree(struct run *run, const char *format, FILE *to)
 
 	if (r < 0)
 		return r;
-	r = (msgpack ? hatchet_write_msgpack : hatchet_write)(p, &text, &n);
+	r = (format == FORMAT_hatchet_msgpack ? hatchet_write_msgpack : hatchet_write)(
+		p, &text, &n);
 	profile_free(p);
 	if (r < 0)
 		return err_set(&run->e, r, "out of memory");
@@ -610,20 +610,27 @@ static int export_tree(struct run *run, const char *format, FILE *to)
 
 static int run_export(struct run *run)
 {
-	const char *path = run->o.value[OPT_OUTPUT], *format = run->o.value[OPT_FORMAT];
-	const bool timeline = format != NULL && format_of(format) == FORMAT_chrome_trace;
+	const char *path = run->o.value[OPT_OUTPUT], *asked = run->o.value[OPT_FORMAT];
+	enum format format;
 	struct output o;
 	int r;
 
 	if (path == NULL || *path == '\0')
 		return err_set(&run->e, -EINVAL, "export needs -o FILE (- is standard output)");
+	format = asked != NULL            ? format_of(asked)
+		 : strcmp(path, "-") == 0 ? FORMAT_hatchet
+					  : format_of_file(path);
+	if (format == FORMAT_COUNT)
+		return err_set(&run->e, -EINVAL,
+			"%s ends in no format that is known: " FORMAT_FILES "; or say it with -f",
+			path);
 	if (strcmp(path, "-") != 0 && !given(run, OPT_FORCE) && access(path, F_OK) == 0)
 		return err_set(&run->e, -EEXIST, "%s exists; --force overwrites it", path);
 	r = output_open(run, path, &o);
 	if (r < 0)
 		return r;
-	r = timeline ? open_source(run, run->o.args[0], true, o.file, NULL)
-		     : export_tree(run, format, o.file);
+	r = format == FORMAT_chrome_trace ? open_source(run, run->o.args[0], true, o.file, NULL)
+					  : export_tree(run, format, o.file);
 	return output_close(run, path, &o, r);
 }
 

@@ -10,6 +10,7 @@
 
 /* for messages */
 #define FORMAT_WORDS "hatchet, hatchet_msgpack or chrome_trace"
+#define FORMAT_FILES ".hatchet, .hatchet_msgpack, or .chrome_trace or .json for the timeline"
 
 #define X(name) FORMAT_##name,
 enum format { FORMATS(X) FORMAT_COUNT };
@@ -27,6 +28,16 @@ static inline enum format format_of(const char *name)
 	while (f < FORMAT_COUNT && strcmp(format_names[f], name) != 0)
 		f++;
 	return (enum format)f;
+}
+
+/* By what the name ends in: .FORMAT, or .json, which readers of timelines look for. */
+static inline enum format format_of_file(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *dot = strrchr(slash != NULL ? slash : path, '.');
+
+	if (dot != NULL && strcmp(dot, ".json") == 0)
+		return FORMAT_chrome_trace;
+	return dot != NULL ? format_of(dot + 1) : FORMAT_COUNT;
 }
 
 #endif

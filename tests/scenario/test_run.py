@@ -233,6 +233,13 @@ def test_an_output_that_cannot_be_is_refused_at_once(world):
     assert "No such file or directory" in refused(world, "-o", "/nowhere/x.hatchet")
     assert "add -d trace" in refused(world, "-o", "x.json")
     assert "add -d trace" in refused(world, "-o", "x.json", "-d", "tree")
+    for name in ("x.foo", "x", "v1.0/x"):
+        assert f"{name} ends in no format that is known: .hatchet, .hatchet_msgpack" in refused(world, "-o", name)
+    world.ctl("run", "-q", "-o", "x.hatchet_msgpack", "--", DEMO)
+    world.view("export", "@last", "-o", "y.hatchet_msgpack")
+    assert (world.home / "x.hatchet_msgpack").read_bytes() == (world.home / "y.hatchet_msgpack").read_bytes()
+    r = world.ctl("finalize", "@last", "-o", "x.foo", check=False)
+    assert r.returncode == 2 and "ends in no format" in r.stderr
 
 
 def test_why_nothing_was_recorded(world):

@@ -69,6 +69,8 @@ static const struct golden {
 	{NULL, 0, NULL, {"export", "7", "-o", exported, "--force"}},
 	{NULL, 2, "-o FILE", {"export", "7"}},
 	{NULL, 2, "not known", {"export", "7", "-o", exported, "-f", "msgpack"}},
+	{NULL, 2, "ends in no format that is known: .hatchet,", {"export", "7", "-o", "x.foo"}},
+	{NULL, 2, "or say it with -f", {"export", "7", "-o", "a.hatchet/x"}},
 	{NULL, 1, "No such file", {"export", "7", "-o", "/nonexistent/x.hatchet"}},
 	{NULL, 1, "no session 'nobody'", {"nobody"}},
 	{NULL, 1, "no session '@-5'", {"@-5"}},
