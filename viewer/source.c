@@ -166,7 +166,7 @@ static int open_default(sqlite3 **ret, bool *ret_partial, struct err *e)
 	char path[PATH_BYTES];
 
 	default_db(path, sizeof(path));
-	if (!is_there(path))
+	if (access(path, F_OK) < 0 && errno == ENOENT)
 		return err_set(e, -ENOENT,
 			"nothing was recorded yet: there is no database at %s (`protonctl run -- "
 			"CMD` records a run)",
@@ -232,6 +232,8 @@ static int open_session(
 		(void)close(memfd); /* of a database that PROTOND_DB does not name */
 	}
 	r = open_default(&db, &ret->partial, e);
+	if (r < 0 && synced == -ENOENT)
+		return err_set(e, synced, "%s", daemon.text); /* it is the daemon that knows */
 	if (r == 0)
 		r = load(db, ref, o, ret, e);
 	if (r < 0 && synced < 0 && synced != -ENOTCONN && synced != -ENOENT)
@@ -268,13 +270,19 @@ int source_open_db(const char *db, struct sqlite3 **ret, bool *ret_partial, stru
 	char path[PATH_BYTES];
 	struct err ignored = {0};
 	int64_t id;
-	int memfd = -1;
+	int memfd = -1, r;
 
 	if (db != NULL)
 		return pick_open(db, ret, ret_partial, e);
 	/* For its effect alone: a running daemon stores what it holds. */
 	(void)rpc_sync("@last", false, path, sizeof(path), &memfd, &id, &ignored);
-	if (memfd >= 0)
-		(void)close(memfd);
-	return open_default(ret, ret_partial, e);
+	r = open_default(ret, ret_partial, e);
+	if (memfd < 0)
+		return r;
+	(void)close(memfd);
+	return r != -ENOENT
+		       ? r
+		       : err_set(e, -EACCES,
+				 "your sessions are in the database of another user's daemon, not "
+				 "yours to read; `protonctl sessions` lists them");
 }

@@ -32,8 +32,8 @@ def shared(world):
     yield world
 
 
-def as_stranger(world, *args, name="protonctl", uid=NOBODY):
-    env = {**world.env, "HOME": "/nonexistent", "PROTOND_DB": ""}
+def as_stranger(world, *args, name="protonctl", uid=NOBODY, db=""):
+    env = {**world.env, "HOME": "/nonexistent", "PROTOND_DB": db}
     return subprocess.run([str(BUILD / "bin" / name), *map(str, args)], env=env, user=uid, group=uid, extra_groups=[], cwd="/",
                           capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
 
@@ -97,6 +97,20 @@ def test_a_strangers_tool_opens_no_database(shared):
     assert r.returncode != 0 and "mine" not in r.stdout
     for path in (shared.db, *shared.dir.glob("journal.*"), *shared.dir.glob("rings/*.ring")):
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0, path
+
+
+def test_a_database_that_is_not_ones_own_is_no_empty_one(shared):
+    listed = as_stranger(shared, "sessions", name="protonview")
+    assert listed.returncode == 1 and "nothing was recorded yet" in listed.stderr
+    shared.job(user=NOBODY, group=NOBODY, extra_groups=[]).say("start own")
+    listed = as_stranger(shared, "sessions", name="protonview")
+    assert listed.returncode == 1 and "not yours to read; `protonctl sessions` lists them" in listed.stderr
+    assert "no session 'nosuch'; protonctl" in as_stranger(shared, "nosuch", name="protonview").stderr
+    assert " own " in as_stranger(shared, "sessions").stdout
+    for mode in (0o755, 0o700):  # the file, and the folder that it is in
+        shared.home.chmod(mode)
+        listed = as_stranger(shared, "sessions", name="protonview", db=str(shared.db))
+        assert listed.returncode == 1 and f"{shared.db}: Permission denied" in listed.stderr
 
 
 def test_a_name_that_two_users_have(shared):
