@@ -25,6 +25,7 @@
 
 #include "formats.h"
 #include "json.h"
+#include "profile.h"
 
 #define RESTARTS_MAX 3
 #define TREE_ROWS    "100" /* of the tree at the end: what a terminal can take */
@@ -504,14 +505,29 @@ static void say_why(struct run *r, int status)
 		       "(or `import protond`) "
 		       "nor uses CUDA or NVTX. Link it with -lprotond, or name its parts with "
 		       "NVTX");
-	else if (r->launches == 0 && (backend == NULL || strcmp(backend, "none") != 0))
-		say(r, "no GPU kernels: %s",
-			r->gpu_text[0] != '\0' ? r->gpu_text
-					       : "the program launched none while it was recorded; "
-						 "`-b none` records CPU scopes alone");
+	else if (r->launches == 0 &&
+		 ctl_option(r->c, "quiet") != NULL && /* else the tree says it */
+		 (backend == NULL || strcmp(backend, "none") != 0))
+		say(r, "no GPU data: %s", r->gpu_text[0] != '\0' ? r->gpu_text : PROFILE_NO_KERNEL);
 	if (r->unmatched > 0)
 		say(r, "%lu of %lu launches have no GPU record; `protonctl where %ld` says which",
 			r->unmatched, r->launches, r->id);
+}
+
+/* In words that work when they are copied: where protonctl is not found by its name, protonview is
+ * neither, and the database may be that of this command alone. */
+static void say_how_to_open(const struct run *r)
+{
+	const char *db = getenv("PROTOND_DB");
+	const bool has_db = db != NULL && *db != '\0';
+	char path[4096];
+
+	if (strchr(program_invocation_name, '/') == NULL ||
+		self_find("protonview", path, sizeof(path)) < 0)
+		(void)snprintf(path, sizeof(path), "protonview");
+	say(r, "session '%s', id %ld%s%s. Open it again: %s%s%s%s tree %ld", r->name, r->id,
+		r->output[0] != '\0' ? ", written to " : "", r->output, has_db ? "PROTOND_DB=" : "",
+		has_db ? db : "", has_db ? " " : "", path, r->id);
 }
 
 static void put_json(const struct run *r, int status, bool stored)
@@ -568,11 +584,7 @@ static void run_end(struct run *r, int status)
 		say(r, "the program ended on signal %d (%s)", status - 128,
 			strsignal(status - 128));
 	if (code == 0 && r->processes > 0)
-		say(r,
-			"session '%s', id %ld%s%s. Open it again: protonview @last, or protonview "
-			"tree %ld",
-			r->name, r->id, r->output[0] != '\0' ? ", written to " : "", r->output,
-			r->id);
+		say_how_to_open(r);
 }
 
 /* The child could not exec: nothing ran, nothing is kept. */

@@ -117,6 +117,9 @@ struct profile_loss {
 
 /* What the tree is worth. Zero or NULL where the source does not say (a .hatchet file says
  * nothing). */
+#define PROFILE_NO_KERNEL \
+	"the program launched no kernel while it was recorded; `-b none` records CPU scopes alone"
+
 struct profile_head {
 	const char *name, *uuid, *state; /* state: "active", "inactive", "finalized" */
 	const char *source;              /* "live", "replay" or "hatchet" */

@@ -507,7 +507,7 @@ int load_head_end(struct load *l)
 	if (r < 0 || !l->gpu_wanted || profile_find_metric(l->p, "count") != PROFILE_NONE ||
 		profile_find_metric(l->p, "copies") != PROFILE_NONE)
 		return r;
-	h->gpu_why = "no kernel was launched while the session was active";
+	h->gpu_why = PROFILE_NO_KERNEL;
 	if (l->n_processes == 0)
 		h->gpu_why = "no process took part in the session";
 	for (i = 0; i < l->n_processes; i++) {

@@ -96,7 +96,9 @@ def test_nothing_to_see(world):
     said(world.view("tree", "@last", check=False).stderr, "nothing was recorded yet")
     r = run(world, "--", BUILD / "tests/job")
     said(r.stderr, "(nothing was recorded)")
-    said(r.stderr, "no GPU kernels")
+    said(r.stderr, "no GPU data")
+    assert r.stderr.count("no GPU") == 1, "once"
+    assert "no GPU data: the program launched no kernel" in run(world, "-q", BUILD / "tests/job").stderr
     said(world.view("tree", "@last").stdout, "(nothing was recorded)")
     said(run(world, "--", "true").stderr, "no process of this run met protond")
     stranger = subprocess.Popen(["sleep", "60"], env=world.env)
