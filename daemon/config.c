@@ -283,7 +283,9 @@ int config_auto(const struct config *c, enum auto_mode *ret, struct err *e)
 	else if (strcmp(c->auto_session, "full") == 0)
 		*ret = AUTO_FULL;
 	else
-		return err_set(e, -EINVAL, "auto_session = '%.64s' is not one of off, scopes, full",
+		return err_set(e, -EINVAL,
+			"auto_session = '%.64s' is not one of off, scopes, full; protond.conf or "
+			"PROTOND_AUTO_SESSION has it",
 			c->auto_session);
 	return 0;
 }

@@ -19,6 +19,7 @@
 	X(PRIVATE,    "private",    NULL,   "the user's own daemon: own directories, ends when idle")          \
 	X(FOREGROUND, "foreground", NULL,   "say what happens on standard error, also when private")           \
 	X(CONFIG,     "config",     "FILE", "read FILE instead of the usual configuration")                    \
+	X(CHECK,      "check",      NULL,   "read the configuration, say what is wrong with it, and end")      \
 	X(VERSION,    "version",    NULL,   "print the version")                                               \
 	X(HELP,       "help",       NULL,   "print this")                                                      \
 	X(MAN,        "man",        NULL,   "print the manual page (roff)")
@@ -42,7 +43,7 @@ static const struct option_row {
 #define ROWS_N (sizeof(rows) / sizeof(rows[0]))
 
 struct options {
-	bool private, foreground;
+	bool private, foreground, check;
 	const char *config;
 };
 
@@ -116,6 +117,8 @@ static int parse_options(int argc, char **argv, struct options *o)
 			o->private = true;
 		} else if (c == OPTION_FOREGROUND) {
 			o->foreground = true;
+		} else if (c == OPTION_CHECK) {
+			o->check = true;
 		} else if (c == OPTION_CONFIG) {
 			o->config = optarg;
 		} else if (c == OPTION_VERSION) {
@@ -210,6 +213,10 @@ int main(int argc, char **argv)
 	daemon.d.private = o.private;
 	if (config_load(&daemon.d.config, o.config, o.private, &e) < 0)
 		return complain(&e, EXIT_USAGE);
+	if (o.check) {
+		config_free(&daemon.d.config);
+		return 0;
+	}
 	raise_files();
 	return run(&daemon);
 }

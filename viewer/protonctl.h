@@ -118,6 +118,9 @@ bool launch_leave(struct launch *l); /* true: nobody else is left, so the sessio
 
 void job_options_help(FILE *f);
 void job_options_man(void (*text)(const char *)); /* text() prints what troff must not read */
+/* Each variable whose value the table does not permit, in words. */
+typedef void job_option_wrong_fn(void *arg, const char *words);
+void job_options_check(job_option_wrong_fn *fn, void *arg);
 void help_did_you_mean(FILE *f, const char *name);
 ctl_fn cmd_help, cmd_completion, cmd_man, cmd_complete;
 

@@ -88,7 +88,8 @@ static void last_words(const char *dir, char *ret, size_t n)
 struct starting {
 	const char *dir, *path; /* runtime directory; the program */
 	int log_fd, watch_fd;
-	pid_t pid; /* 0: none runs */
+	pid_t pid;    /* 0: none runs */
+	bool refused; /* it ended over its settings: another one would, too */
 };
 
 static int spawn(struct starting *s, struct err *e)
@@ -109,7 +110,7 @@ static int wait_for_socket(struct starting *s, struct rpc **ret, struct err *e)
 	const int64_t until = now_ms() + WAIT_MS;
 	struct pollfd p = {.fd = s->watch_fd, .events = POLLIN};
 	char events[4096];
-	int r = spawn(s, e);
+	int status, r = spawn(s, e);
 
 	while (r == 0) {
 		r = rpc_open_at(s->dir, ret, e);
@@ -120,10 +121,14 @@ static int wait_for_socket(struct starting *s, struct rpc **ret, struct err *e)
 		if (poll(&p, 1, RETRY_MS) > 0)
 			(void)read(s->watch_fd, events, sizeof(events));
 		r = 0;
-		if (s->pid > 0 && waitpid(s->pid, NULL, WNOHANG) == s->pid)
+		if (s->pid > 0 && waitpid(s->pid, &status, WNOHANG) == s->pid) {
 			s->pid = 0;
-		else if (s->pid == 0)
+			s->refused = WIFEXITED(status) && WEXITSTATUS(status) == CTL_USAGE;
+		} else if (s->pid == 0) {
 			r = spawn(s, e);
+		}
+		if (s->refused)
+			return -ENOTCONN;
 	}
 	return r;
 }
@@ -152,8 +157,12 @@ static int start_private(struct rpc **ret, struct err *e)
 	}
 	s.log_fd = open_log(dir);
 	r = wait_for_socket(&s, ret, e);
-	if (r == -ENOTCONN) {
+	if (r == -ENOTCONN)
 		last_words(dir, words, sizeof(words));
+	if (s.refused) {
+		(void)err_set(e, -EINVAL, "the daemon does not start: %s", words);
+		r = -EINVAL;
+	} else if (r == -ENOTCONN) {
 		(void)err_set(e, -ENOTCONN,
 			"protond was started but does not answer in %s%s%s; its words are in "
 			"%s/" LOG_FILE,

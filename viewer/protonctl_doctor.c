@@ -165,8 +165,8 @@ static void report(const struct doctor *d)
 int cmd_doctor(struct ctl *c)
 {
 	static doctor_fn *const looks[] = {doctor_runtime, doctor_daemon, doctor_database,
-		doctor_beside, doctor_versions, doctor_kernel, doctor_limits, doctor_container,
-		doctor_logout, doctor_gpu, doctor_others};
+		doctor_beside, doctor_settings, doctor_versions, doctor_kernel, doctor_limits,
+		doctor_container, doctor_logout, doctor_gpu, doctor_others};
 	static struct doctor d;
 	size_t i, bad = 0;
 

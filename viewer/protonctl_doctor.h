@@ -46,8 +46,8 @@ bool doctor_number(const char *path, const char *key, uint64_t *ret);
 typedef void doctor_fn(struct doctor *d);
 /* protonctl_doctor_place.c: directories, sockets, database */
 doctor_fn doctor_runtime, doctor_daemon, doctor_database;
-/* protonctl_doctor_version.c: what is installed, and what runs */
-doctor_fn doctor_beside, doctor_versions;
+/* protonctl_doctor_version.c: what is installed, how it is set, and what runs */
+doctor_fn doctor_beside, doctor_settings, doctor_versions;
 /* protonctl_doctor_system.c: kernel, limits, container, what a logout takes away */
 doctor_fn doctor_kernel, doctor_limits, doctor_container, doctor_logout;
 /* protonctl_doctor_gpu.c: driver, CUPTI, privileges, other tools */

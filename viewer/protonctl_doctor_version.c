@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT. protonctl_doctor_version.c: what is installed beside protonctl,
- * what the loader would take instead, and which versions run: daemon, jobs, tool. */
+ * what the loader would take instead, how it is set, and which versions run: daemon, jobs, tool. */
 #include "protonctl_doctor.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #define LIBRARY "libprotond.so.0"
@@ -100,6 +103,55 @@ void doctor_beside(struct doctor *d)
 		if (strcmp(names[i], LIBRARY) == 0)
 			look_loader(d, path);
 	}
+}
+
+/* --- settings --------------------------------------------------------------------------------- */
+
+static void job_setting(void *arg, const char *words)
+{
+	found(arg, BAD, "variables", "correct it, or unset it", "%s", words);
+}
+
+/* What protond says of its own settings as it would find them now. */
+static void look_daemon_settings(struct doctor *d, const char *protond)
+{
+	char *const argv[] = {
+		(char[]){"protond"}, (char[]){"--private"}, (char[]){"--check"}, NULL};
+	static const char name[] = "protond: ";
+	char words[400] = "";
+	posix_spawn_file_actions_t actions;
+	int pipes[2], status = 0;
+	pid_t pid;
+
+	if (pipe2(pipes, O_CLOEXEC) < 0)
+		return;
+	if (posix_spawn_file_actions_init(&actions) == 0) {
+		(void)posix_spawn_file_actions_adddup2(&actions, pipes[1], STDERR_FILENO);
+		if (posix_spawn(&pid, protond, &actions, NULL, argv, environ) == 0) {
+			(void)waitpid(pid, &status, 0);
+			(void)close(pipes[1]);
+			pipes[1] = -1;
+			(void)read(pipes[0], words, sizeof(words) - 1);
+		}
+		(void)posix_spawn_file_actions_destroy(&actions);
+	}
+	(void)close(pipes[0]);
+	if (pipes[1] >= 0)
+		(void)close(pipes[1]);
+	words[strcspn(words, "\n")] = '\0';
+	if (status != 0)
+		found(d, BAD, "settings", "correct it: no daemon starts with it", "%s",
+			strncmp(words, name, sizeof(name) - 1) == 0 ? words + sizeof(name) - 1
+								    : words);
+}
+
+void doctor_settings(struct doctor *d)
+{
+	char path[4096];
+
+	job_options_check(job_setting, d);
+	if (self_find("protond", path, sizeof(path)) == 0)
+		look_daemon_settings(d, path);
 }
 
 /* --- what runs -------------------------------------------------------------------------------- */

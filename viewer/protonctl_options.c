@@ -2,7 +2,9 @@
  * from the table in options.h. */
 #include "protonctl.h"
 
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "options.h"
 
@@ -65,5 +67,70 @@ void job_options_man(void (*text)(const char *))
 			(void)printf("; %s", job_options[i].words);
 		(void)printf("%s%s\n", *job_options[i].def != '\0' ? "; default " : "",
 			job_options[i].def);
+	}
+}
+
+/* --- values
+ * --------------------------------------------------------------------------------------- */
+
+typedef int compare_fn(const char *, const char *, size_t);
+
+/* Whether `word`, so many bytes, is one of space-separated words. */
+static bool is_one_of(const char *word, size_t n, const char *words, compare_fn *compare)
+{
+	size_t k;
+
+	for (; *words != '\0'; words += k + (words[k] == ' ')) {
+		k = strcspn(words, " ");
+		if (k == n && compare(words, word, n) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* As libprotond and Python read it. */
+static bool is_permitted(const struct job_option *o, const char *value)
+{
+	const char *flags = strcmp(o->who, "lib") == 0 ? "0 1" : "0 1 no yes off on false true";
+	char *end = NULL;
+	size_t n;
+
+	if (strcmp(o->type, "flag") == 0)
+		return is_one_of(value, strlen(value), flags, strncasecmp);
+	if (strcmp(o->type, "int") == 0)
+		return value[strspn(value, "0123456789")] == '\0';
+	if (strcmp(o->type, "float") == 0)
+		return strtod(value, &end) >= 0 && *end == '\0';
+	if (strcmp(o->type, "word") == 0)
+		return is_one_of(value, strlen(value), o->words, strncmp);
+	for (; strcmp(o->type, "words") == 0 && *value != '\0'; value += n + (value[n] == ',')) {
+		n = strcspn(value, ",");
+		if (n > 0 && !is_one_of(value, n, o->words, strncmp))
+			return false;
+	}
+	return true;
+}
+
+void job_options_check(job_option_wrong_fn *fn, void *arg)
+{
+	char name[64], words[256];
+	const char *value;
+	size_t i;
+
+	for (i = 0; i < N; i++) {
+		const struct job_option *o = &job_options[i];
+
+		variable(o->name, name);
+		value = getenv(name);
+		if (value == NULL || *value == '\0' || is_permitted(o, value))
+			continue;
+		(void)snprintf(words, sizeof(words), "%s is '%.64s': it may be %s%s", name, value,
+			strcmp(o->type, "flag") == 0    ? "0 or 1"
+			: strcmp(o->type, "int") == 0   ? "a whole number"
+			: strcmp(o->type, "float") == 0 ? "a number"
+			: strcmp(o->type, "words") == 0 ? "some of, with commas: "
+							: "one of: ",
+			o->words);
+		fn(arg, words);
 	}
 }

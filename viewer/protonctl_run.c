@@ -605,6 +605,15 @@ static int exec_failed(struct run *r, int e)
 	return e == ENOENT ? CTL_RUN_MISSING : CTL_RUN_CANNOT;
 }
 
+static void say_wrong(void *arg, const char *words)
+{
+	const struct run *r = arg;
+
+	if (r->c->json)
+		ctl_warn(r->c, "%s", words);
+	say(r, "warning: %s", words);
+}
+
 int cmd_run(struct ctl *c)
 {
 	static struct run r;
@@ -612,6 +621,7 @@ int cmd_run(struct ctl *c)
 	int status, e = 0;
 
 	r.c = c;
+	job_options_check(say_wrong, &r);
 	if (take_command(&r) < 0 || daemon_ensure(&r.rpc, &started, &c->err) < 0)
 		return run_fail(&r);
 	(void)snprintf(r.dir, sizeof(r.dir), "%s", rpc_daemon(r.rpc)->dir);

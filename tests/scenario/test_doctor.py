@@ -615,6 +615,14 @@ def test_preloaded_libraries(world):
     doctor(world, env={"LD_PRELOAD": f"{BUILD}/lib/libprotond.so.0"}).one("LD_PRELOAD", "ok")
 
 
+def test_wrong_settings(world):
+    found = doctor(world, env={"PROTOND_GPU": "xx", "PROTOND_LANES": "3x"})
+    found.one("variables", "bad", "PROTOND_GPU is 'xx': it may be one of: none armed on", "correct it")
+    found.one("settings", "bad", "PROTOND_LANES: lanes = '3x' is not a whole number", "no daemon starts with it")
+    found = doctor(world)
+    assert found.of("variables") == found.of("settings") == []
+
+
 def test_variables_of_other_tools(world):
     words = {"PROTOND_DISABLE": "libprotond does nothing", "TRITON_PROTON_DISABLE": "`import protond` does nothing",
              "NSYS_PROFILING_SESSION_ID": "is Nsight Systems'", "NSYSDK_X": "is Nsight Systems'",

@@ -233,8 +233,8 @@ def test_a_vfork_and_exec_leaves_the_parent_whole(world):
     assert {k: v[0] for k, v in world.cells("s").items()} == {"/a": 1, "/a/b": 3}
 
 
-def refused(world, *args):
-    r = world.ctl("run", *args, "--", "touch", "ran", check=False)
+def refused(world, *args, **kwargs):
+    r = world.ctl("run", *args, "--", "touch", "ran", check=False, **kwargs)
     assert r.returncode != 0 and not (world.home / "ran").exists(), "before the program, not after it"
     return r.stderr
 
@@ -250,6 +250,23 @@ def test_an_output_that_cannot_be_is_refused_at_once(world):
     assert (world.home / "x.hatchet_msgpack").read_bytes() == (world.home / "y.hatchet_msgpack").read_bytes()
     r = world.ctl("finalize", "@last", "-o", "x.foo", check=False)
     assert r.returncode == 2 and "ends in no format" in r.stderr
+
+
+def test_wrong_variables_are_said_before_the_program_starts(world):
+    wrong = {"PROTOND_GPU": "xx", "PROTOND_FLUSH_MS": "5x", "PROTOND_AUTOSTART": "yes", "PROTOND_SAMPLE_RATE": "-1", "PROTOND_HOOK": "torch,jax"}
+    right = {"PROTOND_INHERIT": "copy", "PROTOND_TORCH_OPS": "Yes", "PROTOND_SAMPLE_OVERHEAD": "0.5", "PROTOND_PRESET": "", "PROTOND_RAW_DUMP": "any"}
+    r = subprocess.run([BUILD / "bin/protonctl", "run", "--", "sh", "-c", "echo begins >&2"], env={**world.env, **wrong, **right},
+                       capture_output=True, text=True, timeout=WAIT)
+    said = r.stderr.split("begins")[0].splitlines()
+    assert said == ["protonctl: warning: " + w for w in (
+        "PROTOND_AUTOSTART is 'yes': it may be 0 or 1", "PROTOND_GPU is 'xx': it may be one of: none armed on",
+        "PROTOND_FLUSH_MS is '5x': it may be a whole number", "PROTOND_HOOK is 'torch,jax': it may be some of, with commas: torch triton none",
+        "PROTOND_SAMPLE_RATE is '-1': it may be a number")]
+    r = world.ctl("run", "--json", "--", "true", env=wrong)
+    assert len([w for w in json.loads(r.stderr)["warnings"] if "it may be" in w]) == len(wrong)
+    world.ctl("shutdown")
+    assert "the daemon does not start: protond: auto_session = 'banana' is not one of off, scopes, full" in refused(world, "-q", env={
+        "PROTOND_AUTO_SESSION": "banana"})
 
 
 def test_why_nothing_was_recorded(world):
