@@ -154,7 +154,7 @@ static void prune_on_done(void *arg, int r, const struct err *e)
 struct prune {
 	int64_t now_ns, before_ns;
 	uint64_t bytes;
-	uint32_t n;
+	struct store_pruned gone;
 };
 
 static int prune_work(struct sqlite3 *db, void *arg, struct err *e)
@@ -163,7 +163,7 @@ static int prune_work(struct sqlite3 *db, void *arg, struct err *e)
 	bool lasts;
 	int r = store_clock_lasts(db, x->now_ns, &lasts, e);
 
-	return r < 0 ? r : store_prune(db, lasts ? x->before_ns : 0, x->bytes, &x->n, e);
+	return r < 0 ? r : store_prune(db, lasts ? x->before_ns : 0, x->bytes, &x->gone, e);
 }
 
 /* Retention, once an hour. */

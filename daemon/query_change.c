@@ -12,12 +12,12 @@
 
 struct change {
 	struct request *q;
-	int64_t id;         /* of the session */
-	int64_t before_ns;  /* prune */
-	uint64_t max_bytes; /* prune */
-	uint32_t deleted;   /* prune */
-	int fd;             /* portable: the memfd */
-	bool timeline;      /* portable: with it */
+	int64_t id;               /* of the session */
+	int64_t before_ns;        /* prune */
+	uint64_t max_bytes;       /* prune */
+	struct store_pruned gone; /* prune */
+	int fd;                   /* portable: the memfd */
+	bool timeline;            /* portable: with it */
 	int64_t bytes;
 };
 
@@ -52,12 +52,15 @@ static void delete_on_done(void *arg, int r, const struct err *e)
 {
 	struct change *c = arg;
 	struct request *q = c->q;
+	struct wire_buf *b;
 
 	if (r < 0 && r != -ENOENT) { /* -ENOENT: it was never stored, or somebody was faster */
 		request_fail(q, e, "protonctl doctor looks at the database");
 		return;
 	}
-	(void)request_result(q);
+	b = request_result(q);
+	wire_kv_i64(b, "id", q->session.id);
+	wire_kv_str(b, "name", q->session.name);
 	request_done(q, NULL);
 }
 
@@ -76,19 +79,31 @@ static int prune_work(struct sqlite3 *db, void *arg, struct err *e)
 {
 	struct change *c = arg;
 
-	return store_prune(db, c->before_ns, c->max_bytes, &c->deleted, e);
+	return store_prune(db, c->before_ns, c->max_bytes, &c->gone, e);
 }
 
 static void prune_on_done(void *arg, int r, const struct err *e)
 {
 	struct change *c = arg;
 	struct request *q = c->q;
+	struct wire_buf *b;
+	uint32_t i;
 
 	if (r < 0) {
 		request_fail(q, e, "protonctl doctor looks at the database");
 		return;
 	}
-	wire_kv_u64(request_result(q), "deleted", c->deleted);
+	b = request_result(q);
+	wire_kv_u64(b, "deleted", c->gone.n);
+	wire_str(b, "sessions");
+	wire_array(b);
+	for (i = 0; i < c->gone.n && i < PRUNED_NAMED; i++) {
+		wire_map(b);
+		wire_kv_i64(b, "id", c->gone.first[i].id);
+		wire_kv_str(b, "name", c->gone.first[i].name);
+		wire_close(b);
+	}
+	wire_close(b);
 	request_done(q, NULL);
 }
 

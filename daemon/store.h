@@ -46,10 +46,19 @@ void store_call(struct store *s, store_work_fn *work, void *arg, store_done_fn *
 /* Work functions' tools (worker thread). */
 int store_delete_session(
 	struct sqlite3 *db, int64_t id, struct err *e); /* with rows nobody else needs */
+/* What a prune deleted: how many, and which the first of them were. */
+#define PRUNED_NAMED 64u
+struct store_pruned {
+	uint32_t n;
+	struct {
+		int64_t id;
+		char name[128];
+	} first[PRUNED_NAMED];
+};
 /* Deletes finalized sessions that ended before `before_realtime_ns` (0: none), then the oldest
- * until the file's live pages are below max_bytes (0: none). *ret_n: how many. */
-int store_prune(struct sqlite3 *db, int64_t before_realtime_ns, uint64_t max_bytes, uint32_t *ret_n,
-	struct err *e);
+ * until the file's live pages are below max_bytes (0: none). */
+int store_prune(struct sqlite3 *db, int64_t before_realtime_ns, uint64_t max_bytes,
+	struct store_pruned *ret, struct err *e);
 /* *ret: CLOCK_REALTIME has gone on for a day, as far as anybody looked: sessions may be too old. */
 int store_clock_lasts(struct sqlite3 *db, int64_t real_ns, bool *ret, struct err *e);
 /* One session as a portable file image, with its timeline or without: sqlite3_malloc64()ed by

@@ -3,6 +3,7 @@
 #include <sqlite3.h>
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include "store_int.h"
@@ -251,6 +252,23 @@ static int next_victim(
 		0, ret, e);
 }
 
+/* It becomes ret->first[ret->n], where there is room. */
+static void name_victim(sqlite3 *db, int64_t id, struct store_pruned *ret)
+{
+	sqlite3_stmt *q = NULL;
+
+	if (ret->n >= PRUNED_NAMED)
+		return;
+	ret->first[ret->n].id = id;
+	ret->first[ret->n].name[0] = '\0';
+	if (sqlite3_prepare_v2(db, "SELECT name FROM session WHERE id=?1", -1, &q, NULL) ==
+			SQLITE_OK &&
+		sqlite3_bind_int64(q, 1, id) == SQLITE_OK && sqlite3_step(q) == SQLITE_ROW)
+		(void)snprintf(ret->first[ret->n].name, sizeof(ret->first[0].name), "%s",
+			(const char *)sqlite3_column_text(q, 0));
+	(void)sqlite3_finalize(q);
+}
+
 #define HOUR_NS 3600000000000
 #define DAY_NS  (24 * HOUR_NS)
 
@@ -280,24 +298,25 @@ int store_clock_lasts(sqlite3 *db, int64_t real_ns, bool *ret, struct err *e)
 }
 
 /* A transaction each, so that a long prune holds nobody up for long and keeps what it did. */
-int store_prune(
-	sqlite3 *db, int64_t before_realtime_ns, uint64_t max_bytes, uint32_t *ret_n, struct err *e)
+int store_prune(sqlite3 *db, int64_t before_realtime_ns, uint64_t max_bytes,
+	struct store_pruned *ret, struct err *e)
 {
-	uint32_t n = 0;
 	int64_t id = 0;
 	int r;
 
+	ret->n = 0;
 	while ((r = next_victim(db, before_realtime_ns, max_bytes, &id, e)) == 0) {
+		name_victim(db, id, ret);
 		r = store_exec(db, "BEGIN IMMEDIATE", e);
 		if (r == 0)
 			r = finish(db, store_drop_session(db, id, e), e);
 		if (r < 0)
 			break;
-		n++;
+		ret->n++;
 	}
 	if (r != -ENOENT)
 		return r;
-	if (n > 0) {
+	if (ret->n > 0) {
 		r = store_exec(db, "BEGIN IMMEDIATE", e);
 		if (r == 0)
 			r = finish(db, store_sweep(db, e), e);
@@ -305,6 +324,5 @@ int store_prune(
 			return r;
 		(void)store_exec(db, "PRAGMA incremental_vacuum", NULL);
 	}
-	*ret_n = n;
 	return 0;
 }

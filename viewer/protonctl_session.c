@@ -229,13 +229,14 @@ int cmd_finalize(struct ctl *c)
 int cmd_delete(struct ctl *c)
 {
 	struct rpc_reply r = {.fd = -1};
+	char name[128];
 	int i, code = CTL_OK;
 
 	for (i = 0; i < c->argc && code == CTL_OK; i++) {
 		code = call_one(c, "delete", "session", c->argv[i], &r);
 		if (code == CTL_OK && !c->json) {
-			text_put(stdout, c->argv[i], 0);
-			(void)puts(" is deleted");
+			text_put(stdout, wire_text(r.result, "name", name, sizeof(name)), 0);
+			(void)printf(", id %ld, is deleted\n", wire_i64_or(r.result, "id", 0));
 		}
 		rpc_reply_free(&r);
 	}
@@ -260,6 +261,23 @@ static bool with_unit(const char *text, const char *units, const uint64_t *facto
 		return false;
 	*ret = v * factors[u - units];
 	return true;
+}
+
+static void say_pruned(const msgpack_object *result)
+{
+	const uint64_t n = wire_u64_or(result, "deleted", 0);
+	const msgpack_object *gone = wire_get(result, "sessions");
+	char name[128];
+	uint32_t i;
+
+	for (i = 0; gone != NULL && gone->type == MSGPACK_OBJECT_ARRAY && i < gone->via.array.size;
+		i++) {
+		const msgpack_object *o = &gone->via.array.ptr[i];
+
+		text_put(stdout, wire_text(o, "name", name, sizeof(name)), 0);
+		(void)printf(", id %ld, is deleted\n", wire_i64_or(o, "id", 0));
+	}
+	(void)printf("%lu session%s deleted\n", n, n == 1 ? " is" : "s are");
 }
 
 int cmd_prune(struct ctl *c)
@@ -289,7 +307,7 @@ int cmd_prune(struct ctl *c)
 	if (code < 0)
 		return ctl_fail(c);
 	if (!ctl_json(c, &r))
-		(void)printf("%lu sessions are deleted\n", wire_u64_or(r.result, "deleted", 0));
+		say_pruned(r.result);
 	rpc_reply_free(&r);
 	return CTL_OK;
 }

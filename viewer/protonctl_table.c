@@ -117,7 +117,7 @@ const struct command commands[] = {
                 NULL, "protonctl backends\n", no_options, false, 0},
         {"doctor", NULL, cmd_doctor, 0, 0, "", "look for what is wrong, and say how to mend it",
                 NULL, "protonctl doctor\n", no_options, false, 0},
-        {"delete", NULL, cmd_delete, 1, -1, "SESSION...", "remove sessions",
+        {"delete", NULL, cmd_delete, 1, -1, "SESSION...", "remove sessions; of one name, the newest",
                 NULL, "protonctl delete slow\n", no_options, false, 's'},
         {"prune", NULL, cmd_prune, 0, 0, "", "remove old sessions",
                 NULL, "protonctl prune --older-than 30d\nprotonctl prune --max-size 2G\n", prune_options, false, 0},

@@ -182,7 +182,10 @@ def test_many_runs_at_once_share_one_daemon(world):
 
 def test_delete_and_prune(world):
     world.ctl("run", "-n", "gone", "--", DEMO)
-    world.ctl("delete", "gone")
+    world.ctl("run", "-n", "gone", "--", DEMO)
+    assert world.ctl("delete", "gone").stdout == "gone, id 2, is deleted\n", "the newest of two"
+    assert world.ctl("prune", "--older-than", "1d").stdout == "0 sessions are deleted\n"
+    assert world.ctl("prune", "--max-size", "1K").stdout == "gone, id 1, is deleted\n1 session is deleted\n"
     assert world.state("gone") is None
     assert world.sql("SELECT count(*) FROM cell") == [(0,)]
 

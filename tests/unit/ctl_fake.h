@@ -366,13 +366,14 @@ int store_delete_session(struct sqlite3 *db, int64_t id, struct err *e)
 	return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : err_set(e, -EIO, "no");
 }
 
-int store_prune(struct sqlite3 *db, int64_t before_realtime_ns, uint64_t max_bytes, uint32_t *ret_n,
-	struct err *e)
+int store_prune(struct sqlite3 *db, int64_t before_realtime_ns, uint64_t max_bytes,
+	struct store_pruned *ret, struct err *e)
 {
 	(void)db;
 	(void)max_bytes;
 	(void)e;
-	*ret_n = before_realtime_ns > 0 ? 2 : 0;
+	*ret = (struct store_pruned){
+		.n = before_realtime_ns > 0 ? 2 : 0, .first = {{7, "old"}, {9, "older"}}};
 	return 0;
 }
 

@@ -399,12 +399,18 @@ START_TEST(prune_and_unknown)
 {
 	struct rpc *r = dial();
 	struct rpc_reply reply;
+	const msgpack_object *gone;
+	char name[16];
 
 	(void)rpc_begin(r, "prune");
 	refused(r, -EINVAL, "older_than_s");
 	wire_kv_u64(rpc_begin(r, "prune"), "older_than_s", 86400);
 	reply = call(r);
 	ck_assert_uint_eq(wire_u64_or(reply.result, "deleted", 0), 2);
+	gone = wire_get(reply.result, "sessions");
+	ck_assert(gone != NULL && gone->via.array.size == 2);
+	ck_assert_int_eq(wire_i64_or(&gone->via.array.ptr[1], "id", 0), 9);
+	ck_assert_str_eq(wire_text(&gone->via.array.ptr[1], "name", name, sizeof(name)), "older");
 	rpc_reply_free(&reply);
 	(void)rpc_begin(r, "frobnicate");
 	refused(r, -ENOSYS, "frobnicate");

@@ -48,23 +48,26 @@ static struct told delete_session(struct store *s, int64_t id)
 struct prune {
 	int64_t before;
 	uint64_t max;
-	uint32_t n;
+	struct store_pruned gone;
 };
 
 static int prune_work(struct sqlite3 *db, void *arg, struct err *e)
 {
 	struct prune *p = arg;
 
-	return store_prune(db, p->before, p->max, &p->n, e);
+	return store_prune(db, p->before, p->max, &p->gone, e);
 }
 
 static uint32_t prune(struct store *s, int64_t before, uint64_t max)
 {
-	struct prune p = {before, max, 77};
+	struct prune p = {before, max, {.n = 77}};
 	struct told t = test_call(s, prune_work, &p);
+	uint32_t i;
 
 	ck_assert_msg(t.r == 0, "%s", t.err.text);
-	return p.n;
+	for (i = 0; i < p.gone.n; i++)
+		ck_assert(p.gone.first[i].id > 0 && p.gone.first[i].name[0] != '\0');
+	return p.gone.n;
 }
 
 /* Sessions 1 (nodes 1..19), 2 (nodes 5..14), both finalized, 3 (nodes 1..4) alive. Every table has
