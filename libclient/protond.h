@@ -64,9 +64,9 @@ int protond_deactivate(int session, int flags);
 
 /* Ends a session, or PROTOND_ALL. format NULL: it is stored, and nothing is written here;
  * "hatchet", "hatchet_msgpack" or, of a timeline, "chrome_trace": also writes NAME.FORMAT, as the
- * caller, atomically. Waits until the file is complete, at most 10 s, for a timeline 120 s. 0;
- * -ENOENT; -EINVAL unknown format; -ENODATA it kept no timeline; -ETIMEDOUT; or the file's -errno.
- */
+ * caller, whole or not at all, over a file of that name. Waits until it is complete, at most 10 s,
+ * for a timeline 120 s. 0; -ENOENT; -EINVAL unknown format; -ENODATA it kept no timeline;
+ * -ETIMEDOUT; or the file's -errno. */
 int protond_finalize(int session, const char *format);
 
 /* Begins the next phase of a session: GPU work belongs to the phase of its launch, a scope to that

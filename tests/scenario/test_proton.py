@@ -337,6 +337,7 @@ def test_vectors_are_lists(world):
             shape = (2, 2)
             def reshape(self, n): assert n == -1; return self
             def tolist(self): return [1, 2, 3, 4]
+        open("s.hatchet", "w").write("an older one, which is overwritten, as Proton does")
         proton.start("s", backend="none")
         for _ in range(2):
             with proton.scope("a", {"v (bytes)(exc)": [1, 2.5], "w": (7,), "t": Array()}): pass

@@ -308,7 +308,7 @@ def deactivate(session=None, flushing=False):
 
 
 def finalize(session=None, output_format=""):
-    """Ends a session, or all of this process (None): it is stored, and NAME.FORMAT is written.
+    """Ends a session, or all of this process (None): it is stored, and NAME.FORMAT is written, over an older one.
 
     output_format: "hatchet", "hatchet_msgpack" or "chrome_trace" (of data="trace" and "both" alone);
     "": hatchet of a tree, chrome_trace of a trace, both of both; None stores only. A session that has
