@@ -577,6 +577,11 @@ const char *view_default(const struct profile *p)
 	return NULL;
 }
 
+const char *metrics_derived(uint32_t i)
+{
+	return i < sizeof(derived) / sizeof(derived[0]) ? derived[i].name : NULL;
+}
+
 void metrics_list(const struct profile *p, const struct term *term, struct text *t)
 {
 	char bare[256];

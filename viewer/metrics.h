@@ -42,6 +42,7 @@ int view_add_column(struct view *v, const struct column *like, double **ret_v); 
  */
 double view_total(const struct view *v, uint32_t column);
 
+const char *metrics_derived(uint32_t i); /* the i-th name that -m may have; NULL: no more */
 void metrics_list(const struct profile *p, const struct term *term, struct text *t); /* for -l */
 double value_number(const struct value *v); /* NAN: not a number */
 

@@ -47,7 +47,9 @@ struct command {
 	const char *examples;
 	const struct option_def *options; /* NULL-terminated; common ones come on top */
 	bool passes;                      /* the first word that is no option ends the options */
-	char completes; /* positional: 's' session, 'j' pid of a job, 'c' command, 0 nothing */
+	/* Positional words: 's' session, 'j' pid of a job, 'b' both, 'c' program, 'h' topic of
+	 * help, 'w' shell, 0 files. */
+	char completes;
 };
 
 extern const struct command commands[];
@@ -69,6 +71,8 @@ struct ctl {
 /* --- protonctl.c
  * ------------------------------------------------------------------------------------ */
 
+/* The i-th option of a command, its own before the common ones; NULL behind the last. */
+const struct option_def *ctl_option_at(const struct command *cmd, size_t i);
 const struct command *command_find(const char *name); /* by name or alias; NULL */
 /* Options into c->value, positional words to the front of argv. Exit code, or -1: go on. */
 int ctl_parse(struct ctl *c, int argc, char **argv);
@@ -122,7 +126,12 @@ void job_options_man(void (*text)(const char *)); /* text() prints what troff mu
 typedef void job_option_wrong_fn(void *arg, const char *words);
 void job_options_check(job_option_wrong_fn *fn, void *arg);
 void help_did_you_mean(FILE *f, const char *name);
-ctl_fn cmd_help, cmd_completion, cmd_man, cmd_complete;
+ctl_fn cmd_help, cmd_man;
+
+/* --- protonctl_complete.c
+ * --------------------------------------------------------------------------- */
+
+ctl_fn cmd_completion, cmd_complete;
 
 /* --- protonctl_text.c
  * ------------------------------------------------------------------------------- */

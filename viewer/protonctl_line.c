@@ -22,8 +22,7 @@ const struct command *command_find(const char *name)
 	return NULL;
 }
 
-/* The i-th option of a command, its own before the common ones; NULL behind the last. */
-static const struct option_def *option_at(const struct command *cmd, size_t i)
+const struct option_def *ctl_option_at(const struct command *cmd, size_t i)
 {
 	size_t own = 0;
 
@@ -39,7 +38,7 @@ const char *ctl_option(const struct ctl *c, const char *name)
 	const struct option_def *o;
 	size_t i;
 
-	for (i = 0; (o = option_at(c->cmd, i)) != NULL; i++)
+	for (i = 0; (o = ctl_option_at(c->cmd, i)) != NULL; i++)
 		if (strcmp(o->name, name) == 0)
 			return c->value[i];
 	return NULL;
@@ -166,7 +165,7 @@ static void getopt_tables(const struct command *cmd, struct option *longs, char 
 
 	shorts[n++] = cmd->passes ? '+' : '-'; /* '-': positional words are handed over in order */
 	shorts[n++] = ':';
-	for (i = 0; (o = option_at(cmd, i)) != NULL && i < CTL_OPTIONS_MAX; i++) {
+	for (i = 0; (o = ctl_option_at(cmd, i)) != NULL && i < CTL_OPTIONS_MAX; i++) {
 		longs[i] = (struct option){.name = o->name,
 			.has_arg = o->arg != NULL ? required_argument : no_argument,
 			.val = (int)(1000 + i)};
@@ -185,7 +184,7 @@ static int place_of_key(const struct command *cmd, int key)
 	const struct option_def *o;
 	size_t i;
 
-	for (i = 0; (o = option_at(cmd, i)) != NULL; i++)
+	for (i = 0; (o = ctl_option_at(cmd, i)) != NULL; i++)
 		if (o->key == key)
 			return (int)i;
 	return -1;

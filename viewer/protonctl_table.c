@@ -106,7 +106,7 @@ const struct command commands[] = {
         {"where", NULL, cmd_where, 0, 1, "[JOB]", "what each rank and thread is in, and since when",
                 "JOB is a pid or a session. Shows open scopes, the oldest launches in flight and the kernel that is\n"
                 "running; of a job that has ended, what it left. Makes no call into the job or the GPU.\n",
-                "protonctl where 4242\nprotonctl where @last\n", no_options, false, 'j'},
+                "protonctl where 4242\nprotonctl where @last\n", no_options, false, 'b'},
         {"top", NULL, cmd_top, 0, 1, "[SESSION]", "what takes the time now",
                 NULL, "protonctl top\nprotonctl top --once @last\n", top_options, false, 's'},
         {"status", NULL, cmd_status, 0, 0, "", "how the daemon is and what it costs",
@@ -125,14 +125,14 @@ const struct command commands[] = {
                 NULL, "protonctl shutdown\n", no_options, false, 0},
         {"version", NULL, cmd_version, 0, 0, "", "versions of this tool and of the daemon",
                 NULL, "protonctl version\n", no_options, false, 0},
-        {"completion", NULL, cmd_completion, 1, 1, "bash|zsh|fish", "a script that completes protonctl's words",
-                NULL, "protonctl completion bash > /usr/share/bash-completion/completions/protonctl\n",
-                no_options, false, 0},
+        {"completion", NULL, cmd_completion, 1, 1, "bash|zsh|fish", "a script that completes the words of protonctl and protonview",
+                NULL, "source <(protonctl completion bash)\nprotonctl completion fish | source\n",
+                no_options, false, 'w'},
         {"help", NULL, cmd_help, 0, 1, "[COMMAND|options]", "this list, a command's words, or what can be set",
-                NULL, "protonctl help run\n", no_options, false, 0},
+                NULL, "protonctl help run\n", no_options, false, 'h'},
         /* Not listed: for the build and for completion. */
         {"__man", "--man", cmd_man, 0, 0, "", NULL, NULL, "", no_options, false, 0},
-        {"__complete", NULL, cmd_complete, 1, 1, "sessions|jobs", NULL, NULL, "", no_options, false, 0},
+        {"__complete", NULL, cmd_complete, 1, -1, "-- WORD...", NULL, NULL, "", no_options, true, 0},
 };
 /* clang-format on */
 

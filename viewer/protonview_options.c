@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "complete.h"
 #include "guess.h"
+#include "metrics.h"
 
 #define LONG_BASE 256 /* getopt's value of an option is LONG_BASE + its id */
 
@@ -233,6 +235,77 @@ int options_help(struct text *t, const char *verb, struct err *e)
 			option_help(t, &option_texts[i]);
 	sources_help(t);
 	return 0;
+}
+
+/* --- completion
+ * ------------------------------------------------------------------------------------- */
+
+/* What the value of an option may be; NULL: any. */
+static const char *words_of(enum option_id id, const struct verb_text *verb)
+{
+	static char metrics[1024];
+	const char *name;
+	size_t n = 0;
+	uint32_t i;
+
+#define X(name) #name " "
+	if (id == OPT_FORMAT && verb->bit == ON_EXPORT)
+		return FORMATS(X);
+#undef X
+	if (id == OPT_FORMAT)
+		return "full file_function_line function_line file_function";
+	if (id == OPT_SORT)
+		return "seen value name";
+	if (id != OPT_METRICS)
+		return NULL;
+	for (i = 0; (name = metrics_derived(i)) != NULL && n < sizeof(metrics); i++)
+		n += (size_t)snprintf(metrics + n, sizeof(metrics) - n, "%s ", name);
+	return metrics;
+}
+
+static bool complete_option(const void *of, size_t i, struct complete_option *ret)
+{
+	const struct verb_text *verb = of;
+	size_t k;
+
+	for (k = 0; k < OPT_MAX; k++) {
+		const struct option_text *o = &option_texts[k];
+
+		if ((o->verbs & verb->bit) == 0 || i-- > 0)
+			continue;
+		*ret = (struct complete_option){o->letter, o->name, o->help, o->argument != NULL,
+			words_of((enum option_id)k, verb)};
+		return true;
+	}
+	return false;
+}
+
+static void put_verbs(const char *begin)
+{
+	int i;
+
+	for (i = 0; i < VERB_MAX; i++)
+		complete_put(begin, verb_texts[i].name, verb_texts[i].help);
+}
+
+void options_complete(int n, char *const *word, void (*sessions)(const char *begin))
+{
+	const char *begin = n > 0 ? word[n - 1] : "";
+	const int first = n > 1 ? find_verb(word[0]) : -1;
+	const struct verb_text *verb = &verb_texts[first < 0 ? VERB_tree : first];
+	int plain;
+
+	if (n == 1 && *begin != '-')
+		put_verbs(begin);
+	if (first >= 0) {
+		word++;
+		n--;
+	}
+	plain = n > 0 ? complete_options(n, word, complete_option, verb, false) : -1;
+	if (plain >= 0 && plain < verb->max && verb->bit != ON_HELP)
+		sessions(begin);
+	else if (plain == 0 && verb->bit == ON_HELP)
+		put_verbs(begin);
 }
 
 /* --- the manual page

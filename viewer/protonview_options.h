@@ -77,6 +77,9 @@ struct options {
 	char **args;
 };
 
+/* What may stand behind these words, for a shell; `sessions` prints those that begin so. */
+void options_complete(int n, char *const *word, void (*sessions)(const char *begin));
+
 /* argv is rearranged. -EINVAL with words. -h and -V are left to the caller. */
 int options_parse(int argc, char **argv, struct options *ret, struct err *e);
 

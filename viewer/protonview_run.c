@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "complete.h"
 #include "formats.h"
 #include "guess.h"
 #include "pick.h"
@@ -702,12 +703,38 @@ static void complain(const char *kind, const char *words)
 	text_fini(&t);
 }
 
+static int complete_row(void *arg, const struct pick_row *row)
+{
+	const char *const *begin = arg;
+
+	complete_put(*begin, row->name, NULL);
+	return 0;
+}
+
+static void complete_sessions(const char *begin)
+{
+	sqlite3 *db;
+	bool partial;
+	struct err e;
+
+	complete_put(begin, "@last", "the newest");
+	if (source_open_db(NULL, &db, &partial, &e) < 0)
+		return;
+	(void)pick_each(db, complete_row, &begin, &e);
+	(void)sqlite3_close(db);
+}
+
 int protonview_run(int argc, char **argv)
 {
-	struct run *run = calloc(1, sizeof(*run));
+	struct run *run;
 	int r, status;
 	uint32_t i;
 
+	if (argc > 3 && strcmp(argv[1], "__complete") == 0) { /* -- WORD... */
+		options_complete(argc - 3, argv + 3, complete_sessions);
+		return EXIT_OK;
+	}
+	run = calloc(1, sizeof(*run));
 	if (run == NULL)
 		return EXIT_NOT;
 	r = options_parse(argc, argv, &run->o, &run->e);

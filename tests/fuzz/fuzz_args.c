@@ -170,6 +170,10 @@ static void view(const uint8_t *p, size_t n)
 
 	words_read(&w, p, n, own_text[1]);
 	words_read(&again, p, n, own_text[1]);
+	if (w.n > 3 && strcmp(w.v[1], "__complete") == 0) {
+		MUST(protonview_run(w.n, w.v) == EXIT_OK);
+		return;
+	}
 	r = options_parse(w.n, w.v, &o, &e);
 	MUST(r == e.code && (r == 0 || (r == -EINVAL && e.text[0] != '\0')));
 	if (r < 0) {

@@ -14,7 +14,7 @@ libraries="libuv msgpack jansson sqlite3 libzstd libpcre2-8"
 inc="-Idaemon -Iproto/abi -Iproto/wire -Iproto/place -Iviewer $(pkg-config --cflags $libraries)"
 # shellcheck disable=SC2086
 libs="$(pkg-config --libs $libraries) -l:libstdc++.so.6 -lm -lpthread"
-rooms=$(ls daemon/*.c proto/wire/*.c viewer/*.c | grep -vE 'daemon/main.c|viewer/(protonctl|protonview).c')
+rooms=$(ls daemon/*.c proto/wire/*.c viewer/*.c | grep -vE 'daemon/main\.c|viewer/(protonctl|protonview)\.c')
 one_more() { # waits while all cores are taken; a failure is seen by the file that lacks
         while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n || true; done
 }

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT. What the shells complete: asked of the programs, and of each shell that is installed.
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import BUILD, WAIT
+
+DEMO = BUILD / "bin/protond-demo"
+
+
+def words(world, program, *typed):
+    return [line.split("\t")[0] for line in world.tool(program, "__complete", "--", *typed).stdout.splitlines()]
+
+
+@pytest.mark.parametrize("typed, want", [
+    (["ru"], ["run"]), (["finalize", "--t"], ["--timeout"]), (["run", "--backend", "c"], ["cupti"]), (["run", "-b", ""], ["cupti", "none"]),
+    (["run", "--data=t"], ["--data=tree", "--data=trace"]), (["run", "--data", "=", "b"], ["both"]),  # as zsh, and as bash splits it
+    (["run", "-k", "triton,to"], ["triton,torch"]), (["run", "-q", ""], ["!command"]), (["run", "--", "py"], ["!command"]),
+    (["run", "python", ""], []), (["run", "python", "--ba"], []), (["run", "-o", ""], []), (["completion", "b"], ["bash"]),
+    (["help", "op"], ["options"]), (["help", "run", ""], []), (["nosuch", ""], []), (["sessions", ""], []), (["__co"], [])])
+def test_words_of_protonctl(world, typed, want):
+    assert words(world, "protonctl", *typed) == want
+
+
+@pytest.mark.parametrize("typed, want", [
+    (["fl"], ["flat"]), (["tree", "--th"], ["--threshold"]), (["x.hatchet", "--print"], ["--print-sorted"]), (["--incl"], ["--include"]),
+    (["diff", "--print"], []), (["tree", "-s", ""], ["seen", "value", "name"]),
+    (["tree", "-m", "time/ms,cpu_time/n"], ["time/ms,cpu_time/ns"]), (["help", "ex"], ["export"])])
+def test_words_of_protonview(world, typed, want):
+    assert words(world, "protonview", *typed) == want
+
+
+def test_words_are_taken(world):
+    """What is offered for an option is what it takes."""
+    world.ctl("run", "-q", "-d", "both", "-n", "s", "--", DEMO)
+    for option in ("-s", "-f"):
+        offered = words(world, "protonview", "tree", option, "")
+        assert offered and all(world.view("tree", "s", option, word) for word in offered)
+    offered = words(world, "protonview", "export", "-f", "")
+    assert len(offered) == 3 and all(world.view("export", "s", "-o", "-", "-f", word).stdout is not None for word in offered if word != "hatchet_msgpack")
+
+
+def test_sessions_and_jobs(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    job = world.job()
+    world.ctl("start", "one", "--pid", job.pid)
+    world.ctl("start", "$(touch ran)", "--pid", job.pid)
+    assert words(world, "protonctl", "finalize", "") == ["@last", "one"], "what a shell would run is left out"
+    assert words(world, "protonctl", "delete", "one", "o") == ["one"]
+    assert words(world, "protonctl", "finalize", "one", "") == []
+    assert words(world, "protonctl", "pause", "") == [str(job.pid)]
+    assert words(world, "protonctl", "where", str(job.pid)[:1]) == [str(job.pid)]
+    world.stop()
+    assert words(world, "protonview", "diff", "o", "on") == ["one"], "of the database, where no daemon runs"
+    assert words(world, "protonview", "o") == ["one"]
+
+
+SHELLS = {
+    "bash": """source <({program} completion bash)
+COMP_WORDS=({typed} ""); COMP_CWORD=$(({n} + 1)); _protond; printf '%s\\n' "${{COMPREPLY[@]}}" """,
+    "zsh": """compdef() {{ :; }}; _files() {{ echo files; }}; _command_names() {{ echo commands; }}
+compadd() {{ print -l $names; }}
+source <({program} completion zsh)
+words=({typed} ""); CURRENT=$(({n} + 2)); _protond""",
+    "fish": """{program} completion fish | source; complete -C '{typed} '""",
+}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_scripts(world, shell):
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell} here")
+    for typed, want in (("protonctl run --backend", ["cupti", "none"]), ("protonview tree --sort", ["seen", "value", "name"]),
+                        ("protonview help", ["diff", "export", "flat", "help", "sessions", "tree"])):
+        code = SHELLS[shell].format(program=BUILD / "bin/protonctl", typed=typed, n=typed.count(" "))
+        r = subprocess.run([shell, "-c", code], env={**world.env, "PATH": f"{BUILD / 'bin'}:{world.env['PATH']}"}, cwd=world.home,
+                           capture_output=True, text=True, timeout=WAIT)
+        assert (r.stderr, sorted(line.split("\t")[0] for line in r.stdout.splitlines())) == ("", sorted(want))
