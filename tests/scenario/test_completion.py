@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, WAIT
+from conftest import BUILD, WAIT, until
 
 DEMO = BUILD / "bin/protond-demo"
 
@@ -44,6 +44,7 @@ def test_words_are_taken(world):
 def test_sessions_and_jobs(world):
     world.start(PROTOND_AUTO_SESSION="off")
     job = world.job()
+    until("known", lambda: [j for j in world.ctl_json("jobs")["jobs"] if j["pid"] == job.pid])
     world.ctl("start", "one", "--pid", job.pid)
     world.ctl("start", "$(touch ran)", "--pid", job.pid)
     assert words(world, "protonctl", "finalize", "") == ["@last", "one"], "what a shell would run is left out"

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT. `protonctl run`, and what every command owes a shell.
 import json
+import pathlib
 import signal
 import socket
 import struct
@@ -10,6 +11,7 @@ import pytest
 from conftest import BUILD, WAIT, until
 
 DEMO = BUILD / "bin/protond-demo"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def test_run_prints_the_tree_on_stderr_and_nothing_else_on_stdout(world):
@@ -44,7 +46,7 @@ def test_run_writes_hatchet_and_overwrites_nothing(world):
 
 
 def test_what_opens_it_again_works_in_another_shell(world):
-    r = subprocess.run(["sh", BUILD.parent / "libclient/example/demo.sh", BUILD], capture_output=True, text=True, timeout=WAIT)
+    r = subprocess.run(["sh", ROOT / "libclient/example/demo.sh", BUILD], capture_output=True, text=True, timeout=WAIT)
     assert r.returncode == 0 and r.stderr.count("no GPU") <= 1, r.stderr
     line = r.stderr.split("Open it again: ")[1].strip()
     assert "forward" in subprocess.run(line, shell=True, capture_output=True, text=True, timeout=WAIT, env={"LC_ALL": "C.UTF-8"}).stdout
@@ -53,6 +55,7 @@ def test_what_opens_it_again_works_in_another_shell(world):
     assert r.stderr.endswith("Open it again: protonview tree 1\n"), r.stderr
 
 
+@pytest.mark.preload
 def test_run_does_not_flood_the_terminal(world):
     script = """
 import protond
