@@ -241,6 +241,11 @@ static int check(const struct config *c, struct err *e)
 {
 	enum auto_mode mode;
 
+	if (c->runtime_dir[0] != '\0' && c->runtime_dir[0] != '/')
+		return err_set(e, -EINVAL,
+			"runtime_dir = '%.200s' does not begin with /; protond.conf or "
+			"PROTOND_RUNTIME_DIR has it",
+			c->runtime_dir);
 	if (c->commit_ms == 0)
 		return err_set(e, -EINVAL, "commit_ms = 0: at least 1");
 	if (c->lanes > RING_LANES_MAX)

@@ -85,9 +85,6 @@ static int resolve(struct protond *p, struct err *e)
 	if (r < 0)
 		return err_set(e, r,
 			"the name of the runtime directory is too long; set PROTOND_RUNTIME_DIR");
-	if (d->runtime[0] != '/')
-		return err_set(e, -EINVAL, "runtime_dir = '%s': give a path that begins with /",
-			d->runtime);
 	return 0;
 }
 

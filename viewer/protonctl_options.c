@@ -103,6 +103,8 @@ static bool is_permitted(const struct job_option *o, const char *value)
 		return strtod(value, &end) >= 0 && *end == '\0';
 	if (strcmp(o->type, "word") == 0)
 		return is_one_of(value, strlen(value), o->words, strncmp);
+	if (strcmp(o->type, "dir") == 0)
+		return value[0] == '/';
 	for (; strcmp(o->type, "words") == 0 && *value != '\0'; value += n + (value[n] == ',')) {
 		n = strcspn(value, ",");
 		if (n > 0 && !is_one_of(value, n, o->words, strncmp))
@@ -128,6 +130,7 @@ void job_options_check(job_option_wrong_fn *fn, void *arg)
 			strcmp(o->type, "flag") == 0    ? "0 or 1"
 			: strcmp(o->type, "int") == 0   ? "a whole number"
 			: strcmp(o->type, "float") == 0 ? "a number"
+			: strcmp(o->type, "dir") == 0   ? "an absolute path"
 			: strcmp(o->type, "words") == 0 ? "some of, with commas: "
 							: "one of: ",
 			o->words);

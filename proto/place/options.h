@@ -8,12 +8,13 @@
 #define PROTOND_PLACE_OPTIONS_H
 
 /* clang-format off */
-/* type: flag (0, 1), int, float, word (one of `words`), words (several, with commas), text.
+/* type: flag (0, 1), int, float, word (one of `words`), words (several, with commas), dir (an absolute
+ * path), text.
  * who: lib (any job, from the environment alone), torch (Python). */
 #define JOB_OPTIONS(X) /* name  who  type  default  words  help */                                                      \
         X(disable,         lib,   flag,  "0",      "", "1: the library does nothing at all")                            \
         X(autostart,       lib,   flag,  "",       "", "start a private daemon when a session is started and none runs (C: 0, Python: 1)") \
-        X(runtime_dir,     lib,   text,  "",       "", "directory of sockets and rings; empty: the usual place")        \
+        X(runtime_dir,     lib,   dir,   "",       "", "directory of sockets and rings; empty: the usual place")        \
         X(gpu,             lib,   word,  "none",   "none armed on", "armed: graphs captured before a session keep their scopes (keeps other tools out); on: record from the start") \
         X(inherit,         lib,   word,  "follow", "follow copy", "where a thread without scopes stands: where the main thread is now, or was at the thread's first event (Proton's rule)") \
         X(cupti_path,      lib,   text,  "",       "", "the libcupti to load, when the process has none")               \

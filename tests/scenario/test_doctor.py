@@ -619,6 +619,8 @@ def test_wrong_settings(world):
     found = doctor(world, env={"PROTOND_GPU": "xx", "PROTOND_LANES": "3x"})
     found.one("variables", "bad", "PROTOND_GPU is 'xx': it may be one of: none armed on", "correct it")
     found.one("settings", "bad", "PROTOND_LANES: lanes = '3x' is not a whole number", "no daemon starts with it")
+    r = world.tool("protond", "--check", env={"PROTOND_RUNTIME_DIR": "here"}, check=False)
+    assert r.returncode == 2 and "runtime_dir = 'here' does not begin with /" in r.stderr
     found = doctor(world)
     assert found.of("variables") == found.of("settings") == []
 

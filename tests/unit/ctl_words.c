@@ -210,6 +210,37 @@ START_TEST(numbers_for_people)
 }
 END_TEST
 
+static void one_wrong(void *arg, const char *words)
+{
+	(void)snprintf(arg, 256, "%s", words);
+}
+
+START_TEST(wrong_variables)
+{
+	static const struct {
+		const char *name, *value, *words; /* words NULL: it is right */
+	} cases[] = {{"PROTOND_RUNTIME_DIR", "here", "an absolute path"},
+		{"PROTOND_RUNTIME_DIR", "/here", NULL}, {"PROTOND_DISABLE", "off", "0 or 1"},
+		{"PROTOND_TORCH_OPS", "off", NULL}, {"PROTOND_GPU", "On", "one of: none armed on"},
+		{"PROTOND_GPU", "", NULL}, {"PROTOND_STALL_MS", "-1", "a whole number"},
+		{"PROTOND_SAMPLE_RATE", "1e-1", NULL}, {"PROTOND_SAMPLE_RATE", "nan", "a number"},
+		{"PROTOND_HOOK", "torch,,triton", NULL},
+		{"PROTOND_HOOK", "torch;triton", "some of"}, {"PROTOND_RAW_DUMP", "x y", NULL}};
+	char words[256];
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		words[0] = '\0';
+		(void)setenv(cases[i].name, cases[i].value, 1);
+		job_options_check(one_wrong, words);
+		ck_assert_msg(cases[i].words == NULL ? words[0] == '\0'
+						     : strstr(words, cases[i].words) != NULL,
+			"%s=%s: %s", cases[i].name, cases[i].value, words);
+		(void)unsetenv(cases[i].name);
+	}
+}
+END_TEST
+
 START_TEST(did_you_mean)
 {
 	static const char *const pairs[][2] = {{"stauts", "'status'"}, {"sesions", "'sessions'"},
@@ -249,6 +280,7 @@ int main(void)
 	tcase_add_loop_test(t, text_is_tame, 0, (int)(sizeof(texts) / sizeof(texts[0])));
 	tcase_add_test(t, json_of_values);
 	tcase_add_test(t, numbers_for_people);
+	tcase_add_test(t, wrong_variables);
 	tcase_add_test(t, did_you_mean);
 	suite_add_tcase(s, t);
 	r = srunner_create(s);

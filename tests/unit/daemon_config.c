@@ -99,6 +99,7 @@ static const struct bad_case {
 	{"lane_kb = 32\n", "a power of two from 64 to 16384"},
 	{"lane_kb = 4294967360\n", "a power of two from 64 to 16384"},
 	{"auto_session = yes\n", "not one of off, scopes, full"},
+	{"runtime_dir = run\n", "runtime_dir = 'run' does not begin with /"},
 };
 
 START_TEST(test_bad)

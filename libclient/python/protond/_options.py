@@ -23,7 +23,7 @@ PRESETS = {
 class Option(NamedTuple):
     name: str
     who: str       # "lib": read by libprotond from the environment; "torch": read here
-    type: str      # flag, int, float, word, words, text
+    type: str      # flag, int, float, word, words, dir, text
     default: str
     words: str     # what a word may be
     help: str
