@@ -380,6 +380,8 @@ static void scope_record(struct lane *l, struct pd_frame f, uint32_t flags)
 {
 	const uint64_t end = agent_clock_inline();
 
+	if (f.begin == FRAME_INHERITED) /* the parent counts it */
+		return;
 	if (lane_reserve(l, sizeof(struct rec_scope)) == NULL)
 		return;
 	if (f.begin == 0) {
@@ -474,7 +476,8 @@ void scope_exit(struct pd_thread *t)
 		return;
 	}
 	if (likely(HOT->cpu == CPU_TSC)) {
-		if (unlikely(l->tail + sizeof(struct rec_scope) > l->limit || f->begin == 0)) {
+		if (unlikely(l->tail + sizeof(struct rec_scope) > l->limit ||
+			     f->begin + 1 <= 1)) { /* 0, or FRAME_INHERITED */
 			exit_held(t);
 			return;
 		}

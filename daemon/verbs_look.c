@@ -86,7 +86,8 @@ static uint32_t where_thread(struct look *l, const struct look_job *j, uint32_t 
 		kv_path(l, j->ring, now[k].path);
 		wire_kv_u64(b, "depth", now[k].depth);
 		wire_kv_u64(b, "since_ns",
-			now[k].begin != 0 ? fold_mono_ns(l->q->d->fold, j->ring, now[k].begin) : 0);
+			now[k].begin + 1 > 1 ? fold_mono_ns(l->q->d->fold, j->ring, now[k].begin)
+					     : 0);
 		wire_close(b);
 	}
 	wire_close(b);

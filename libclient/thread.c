@@ -174,7 +174,7 @@ static void forget_parent(struct pd_thread *t)
 	t->busy = 0;
 	for (uint32_t i = 0; i < t->depth && i < STACK_MAX; i++) {
 		t->frame[i].path = 0;
-		t->frame[i].begin = 0;
+		t->frame[i].begin = FRAME_INHERITED;
 	}
 	thread_is(t);
 }

@@ -30,8 +30,9 @@ enum session_cpu { SESSION_CPU_ON = 0, SESSION_CPU_OFF = 1 };
 struct pd_frame {
 	uint32_t name;  /* process-local id */
 	uint32_t path;  /* ring path; valid while thread.generation is the engine's */
-	uint64_t begin; /* ring clock, 0 unknown */
+	uint64_t begin; /* ring clock; 0 unknown, FRAME_INHERITED */
 };
+#define FRAME_INHERITED UINT64_MAX /* open when this process was forked: a place, without time */
 
 struct pd_thread {
 	uint32_t bytes;      /* sizeof, as libprotond made it */

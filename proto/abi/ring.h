@@ -166,7 +166,8 @@ struct ring_now {
 	uint32_t pad0;
 	struct {
 		_Atomic uint64_t
-			begin; /* ring clock; 0: entered before recording, or no clock wanted */
+			begin; /* ring clock; 0: entered before recording, or no clock
+				  wanted; UINT64_MAX: by the process that forked this one */
 		_Atomic uint32_t path;
 		uint32_t pad0;
 	} frame[NOW_FRAMES]; /* frame[d % NOW_FRAMES] is the scope at depth d */

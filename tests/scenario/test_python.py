@@ -1404,6 +1404,36 @@ def test_forks(world, python):
     assert [v[1] for v in metrics(world).values()] == [1] * 4
 
 
+def test_a_forked_child_adds_nothing_to_the_scopes_it_was_born_in(world):
+    """Whether it leaves them or ends inside: they are its place, and the parent's time."""
+    record(world, """
+        import os, protond
+
+        with protond.scope("outer"):
+            with protond.scope("inner"):
+                pids = [os.fork()]
+                if pids[0] != 0:
+                    pids.append(os.fork())
+                if pids[-1] == 0:
+                    protond.start("own", backend="none")
+                    with protond.scope("work"):
+                        pass
+                if pids == [0]:
+                    protond.finalize(output_format=None)
+                    os._exit(0)
+            if pids[-1] == 0:
+                with protond.scope("after"):
+                    pass
+        if pids[-1] == 0:
+            protond.finalize(output_format=None)
+            os._exit(0)
+        for pid in pids:
+            assert os.waitpid(pid, 0)[1] == 0
+    """)
+    got = {path: (count, still) for path, (count, _, still) in world.cells("s").items()}
+    assert got == {"/outer": (1, 0), "/outer/inner": (1, 0), "/outer/inner/work": (2, 0), "/outer/after": (1, 0)}
+
+
 def test_a_session_is_not_its_forked_childs(world):
     world.start(PROTOND_AUTO_SESSION="off")
     ran(program(world, """

@@ -242,7 +242,7 @@ def test_forks_while_others_are_inside(storm):
     assert not losses and stored["hasty"] <= did.pop("hasty")
     assert {k: stored[k] for k in did} == did
     assert cells["/parent"] == len(jobs), "a child does not leave its parent's scope"
-    assert open_ == {"/parent": open_["/parent"]} and cells["/parent/child"] == did["child"]
+    assert not open_ and cells["/parent/child"] == did["child"]
 
 
 def test_children_of_a_handler_that_interrupted_a_scope(storm):
