@@ -159,6 +159,9 @@ void ring_budget(void); /* when no further lane was to be had: perhaps there is 
  */
 int ring_back(uint64_t offset, uint64_t bytes);
 int ring_control(int fd, uint32_t n_lanes);
+/* Gives a ring that is whole the name by which it is found when its job is dead: one that was
+ * killed before leaves nothing. */
+void ring_name(void);
 void ring_forget(void); /* in a forked child: puts private zeroes where the parent's ring was */
 
 /* --- table.c ------------------------------------------------------------------------------------

@@ -84,6 +84,7 @@ static int make(const struct engine_open *o, char *text)
 	 * magic */
 	atomic_store_explicit(
 		(_Atomic uint64_t *)&core.header->magic, RING_MAGIC, memory_order_release);
+	ring_name();
 	return 0;
 }
 

@@ -87,24 +87,24 @@ static bool on_tmpfs(int fd)
 	return fstatfs(fd, &fs) == 0 && (unsigned long)fs.f_type == TMPFS_MAGIC;
 }
 
-static char ring_path[512]; /* of a named ring */
+static char ring_path[512]; /* of a ring that has a name, or will; "" */
 
-static int make_named(const char *dir, const uint8_t uuid[16])
+static int make_in(const char *dir, const uint8_t uuid[16])
 {
-	size_t n = (size_t)snprintf(ring_path, sizeof(ring_path), "%s/", dir);
-	int fd;
+	const int fd = open(dir, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	size_t n;
 
+	if (fd < 0)
+		return neg_errno();
+	if (!on_tmpfs(fd)) {
+		(void)close(fd);
+		return -EMEDIUMTYPE;
+	}
+	n = (size_t)snprintf(ring_path, sizeof(ring_path), "%s/", dir);
 	for (int i = 0; i < 16; i++)
 		n += (size_t)snprintf(ring_path + n, sizeof(ring_path) - n, "%02x", uuid[i]);
 	(void)snprintf(ring_path + n, sizeof(ring_path) - n, ".ring");
-	fd = open(ring_path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return neg_errno();
-	if (on_tmpfs(fd))
-		return fd;
-	(void)unlink(ring_path);
-	(void)close(fd);
-	return -EMEDIUMTYPE;
+	return fd;
 }
 
 static int make_file(const char *dir)
@@ -112,14 +112,22 @@ static int make_file(const char *dir)
 	int fd = -ENOENT;
 
 	core.named = 0;
+	ring_path[0] = '\0';
 	if (dir != NULL && dir[0] == '/' && strlen(dir) < 400)
-		fd = make_named(dir, core.uuid);
-	if (fd >= 0) {
-		core.named = 1;
+		fd = make_in(dir, core.uuid);
+	if (fd >= 0)
 		return fd;
-	}
 	fd = memfd_create("protond-ring", MFD_CLOEXEC);
 	return fd >= 0 ? fd : neg_errno();
+}
+
+void ring_name(void)
+{
+	char self[32];
+
+	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", core.fd);
+	core.named = ring_path[0] != '\0' &&
+		     linkat(AT_FDCWD, self, AT_FDCWD, ring_path, AT_SYMLINK_FOLLOW) == 0;
 }
 
 /* How many lanes may get memory: a torch worker needs the same tmpfs. */
