@@ -511,11 +511,30 @@ void session_record(struct process *p, const struct rec_session *r)
 
 /* --- the end of a job */
 
+/* ", in 'a/b'": where the thread of the first lane was; "" when it was in no scope. */
+static void last_place(const struct process *p, char ret[160])
+{
+	char text[144], clean[144];
+	uint32_t i, at = UINT32_MAX;
+	size_t n;
+
+	ret[0] = '\0';
+	for (i = 0; i < p->n_now && p->now[i].lane == p->now[0].lane; i++)
+		at = p->now[i].path < p->n_paths ? p->now[i].path : at;
+	if (at == UINT32_MAX)
+		return;
+	n = (size_t)fold_path_text(p->fold, p->row.ring, at, text, sizeof(text));
+	if (n >= sizeof(text))
+		(void)snprintf(text, sizeof(text), ".../%s", p->name[p->path[at].name].text);
+	(void)words_field(clean, sizeof(clean), text, sizeof(text));
+	(void)snprintf(ret, 160, ", in '%s'", clean);
+}
+
 static void note_end(struct session *s, const struct process *p, const struct j_end *e)
 {
 	uint32_t flying = p->correlate.list[LIST_OPEN].n + p->correlate.list[LIST_GRAPH].n;
 	uint32_t i, open = 0;
-	char why[64] = "killed";
+	char why[64] = "killed", place[160];
 
 	for (i = 0; i < p->n_now; i++)
 		open += p->now[i].path < p->n_paths;
@@ -529,8 +548,10 @@ static void note_end(struct session *s, const struct process *p, const struct j_
 		(void)snprintf(why, sizeof(why), "killed (signal %d)", WTERMSIG(e->status));
 	else if (e->reason != END_KILLED)
 		(void)snprintf(why, sizeof(why), "lost");
-	note_add(s, p->row.id, "process %u was %s with %u scope%s open and %u launch%s in flight",
-		p->row.pid, why, open, open == 1 ? "" : "s", flying, flying == 1 ? "" : "es");
+	last_place(p, place);
+	note_add(s, p->row.id, "process %u was %s with %u scope%s open and %u launch%s in flight%s",
+		p->row.pid, why, open, open == 1 ? "" : "s", flying, flying == 1 ? "" : "es",
+		place);
 }
 
 void session_process_ended(struct process *p, const struct j_end *e, uint64_t mono_ns)
