@@ -5,7 +5,9 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static _Atomic int log_level_now = LOG_WARN;
@@ -16,6 +18,19 @@ void log_set_level(enum log_level level)
 	atomic_store_explicit(&log_level_now, (int)level, memory_order_relaxed);
 }
 
+const char *log_priority(enum log_level level)
+{
+	static const char *const priorities[] = {"<3>", "<4>", "<6>", "<7>"};
+	const char *stream = getenv("JOURNAL_STREAM");
+	char ours[48];
+	struct stat st;
+
+	if (stream == NULL || fstat(STDERR_FILENO, &st) < 0)
+		return "";
+	(void)snprintf(ours, sizeof(ours), "%ju:%ju", (uintmax_t)st.st_dev, (uintmax_t)st.st_ino);
+	return strcmp(stream, ours) == 0 ? priorities[level] : "";
+}
+
 static void write_line(enum log_level level, const char *event, const char *rest, uint64_t n)
 {
 	char line[1400], count[40] = "";
@@ -23,8 +38,9 @@ static void write_line(enum log_level level, const char *event, const char *rest
 
 	if (n > 1)
 		(void)snprintf(count, sizeof(count), " n=%llu", (unsigned long long)n);
-	bytes = snprintf(line, sizeof(line) - 1, "protond: level=%s event=%s%s%s%s",
-		level_words[level], event, rest[0] != '\0' ? " " : "", rest, count);
+	bytes = snprintf(line, sizeof(line) - 1, "%sprotond: level=%s event=%s%s%s%s",
+		log_priority(level), level_words[level], event, rest[0] != '\0' ? " " : "", rest,
+		count);
 	if (bytes < 0)
 		return;
 	if ((size_t)bytes > sizeof(line) - 2)

@@ -23,6 +23,10 @@ struct log_cause {
 void log_cause(struct log_cause *c, enum log_level level, const char *event, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
+/* What begins a line of this level for systemd's journal, which takes it off again (sd-daemon(3));
+ * "" where standard error is none. */
+const char *log_priority(enum log_level level);
+
 /* v as a logfmt value in buf: quoted when it must be, control bytes as '?'. Returns buf. */
 const char *log_quote(char *buf, uint32_t n, const char *v);
 

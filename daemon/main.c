@@ -165,15 +165,15 @@ static int other_answers(const struct protond *p)
 		(void)poll(NULL, 0, 20);
 	}
 	(void)fprintf(stderr,
-		"protond: another protond holds %s/lock and does not answer; look at its log, or "
+		"%sprotond: another protond holds %s/lock and does not answer; look at its log, or "
 		"stop it\n",
-		p->d.runtime);
+		log_priority(LOG_ERR), p->d.runtime);
 	return EXIT_RUNNING;
 }
 
 static int complain(const struct err *e, int status)
 {
-	(void)fprintf(stderr, "protond: %s\n", e->text);
+	(void)fprintf(stderr, "%sprotond: %s\n", log_priority(LOG_ERR), e->text);
 	return status;
 }
 
