@@ -433,11 +433,14 @@ static void home_check(struct protond *p)
 
 	if (!home_is_gone(p))
 		return;
-	if (home_move(p, &e) < 0)
-		log_cause(&cause, LOG_ERR, "home_gone", "text=%s",
-			log_quote(quoted, sizeof(quoted), e.text));
-	else
+	if (home_move(p, &e) == 0) {
 		log_line(LOG_WARN, "home_made_again", "dir=%s", p->d.runtime);
+		return;
+	}
+	log_cause(
+		&cause, LOG_ERR, "home_gone", "text=%s", log_quote(quoted, sizeof(quoted), e.text));
+	if (home_is_managed(p)) /* whoever starts us again makes it first */
+		protond_stop(p, "home_gone");
 }
 
 static void idle_check(struct protond *p, uint64_t now)

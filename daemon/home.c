@@ -346,6 +346,11 @@ uint64_t home_watchdog_ns(void)
 	return strtoull(us, NULL, 10) * 1000;
 }
 
+bool home_is_managed(const struct protond *p)
+{
+	return !p->d.private && getenv("NOTIFY_SOCKET") != NULL;
+}
+
 void home_notify(const char *state)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};

@@ -169,6 +169,9 @@ int home_db_local(
 bool home_answers(const char *runtime);
 /* The rings directory of a user, made if need be; *ret "" when there can be none: a memfd then. */
 void home_rings_of(const struct protond *p, uint32_t uid, char *ret, size_t n);
+/* The service: whoever started it starts it again. A private one may have a stranger's variables.
+ */
+bool home_is_managed(const struct protond *p);
 void home_notify(const char *state); /* systemd's NOTIFY_SOCKET, if there is one */
 uint64_t home_watchdog_ns(void);     /* so often systemd wants to hear of us; 0: never */
 
