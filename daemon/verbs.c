@@ -547,7 +547,7 @@ void verb_stop_daemon(struct request *q)
 
 	if (q->peer.uid != 0 && q->peer.uid != geteuid()) {
 		(void)err_set(&e, -EPERM, "only the daemon's user and root may stop it");
-		request_fail(q, &e, "systemctl stop protond");
+		request_fail(q, &e, "systemctl stop protond.socket protond.service");
 		return;
 	}
 	(void)request_result(q);
