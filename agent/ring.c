@@ -117,7 +117,7 @@ static int make_file(const char *dir)
 		fd = make_in(dir, core.uuid);
 	if (fd >= 0)
 		return fd;
-	fd = memfd_create("protond-ring", MFD_CLOEXEC);
+	fd = memfd_create("protond-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	return fd >= 0 ? fd : neg_errno();
 }
 
@@ -233,6 +233,8 @@ static int map_ring(const struct ring_header *h, const struct engine_open *o)
 	core.ino = st.st_ino;
 	if (ftruncate(core.fd, (off_t)h->file_bytes) < 0)
 		return neg_errno();
+	if (!core.named) /* the daemon lets no file that may grow be kept for it */
+		(void)fcntl(core.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
 	r = ring_back(0, core.at.paths);
 	if (r < 0)
 		return r;

@@ -279,6 +279,7 @@ static void on_ring(struct conn *c, const struct message *m, int *fd, struct err
 	reply.code = ring_offered(c, m, fd, &words);
 	if (reply.code == 0) {
 		(void)protond_flush(p);
+		kept_offer(c->ring);
 		ctl = ring_control_fd(c->ring);
 		reply.n_lanes = c->ring->reader.h.n_lanes;
 		reply.code =

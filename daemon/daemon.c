@@ -478,6 +478,7 @@ static void second_on_timer(uv_timer_t *t)
 	if (p->stopping)
 		return;
 	count_rings(p);
+	kept_again(p);
 	intake_sweep(p->d.intake, now);
 	(void)protond_flush(p);
 	intake_wants(p->d.intake);
@@ -491,7 +492,7 @@ static void second_on_timer(uv_timer_t *t)
 	idle_check(p, now);
 	if (p->watchdog_ns != 0 && now - p->alive_ns >= p->watchdog_ns / 4) {
 		p->alive_ns = now;
-		home_notify("WATCHDOG=1");
+		(void)home_notify("WATCHDOG=1", -1);
 	}
 }
 
@@ -653,7 +654,7 @@ int protond_run(struct protond *p)
 
 	log_line(LOG_INFO, "ready", "dir=%s db=%s rings=%u", p->d.runtime,
 		log_quote(db, sizeof(db), store_path(p->d.store)), p->n_rings);
-	home_notify("READY=1");
+	(void)home_notify("READY=1", -1);
 	protond_hurry(p);
 	(void)uv_run(&p->d.loop, UV_RUN_DEFAULT);
 	return p->ok ? 0 : 1;
@@ -676,7 +677,7 @@ void protond_stop(struct protond *p, const char *why)
 		return;
 	p->stopping = true;
 	log_line(LOG_INFO, "stop", "reason=%s", why);
-	home_notify("STOPPING=1");
+	(void)home_notify("STOPPING=1", -1);
 	(void)uv_timer_stop(&p->tick);
 	(void)uv_idle_stop(&p->again);
 	settle_end(p);
@@ -727,6 +728,7 @@ void protond_fini(struct protond *p)
 	}
 	journal_close(d->journal);
 	fold_free(d->fold);
+	free(p->kept);
 	free(p->arena);
 	home_close(p);
 	config_free(&d->config);

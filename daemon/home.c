@@ -287,6 +287,8 @@ int home_db_local(const struct protond *p, char *ret, size_t n, struct err *e)
 
 /* --- the service manager */
 
+#define GIVEN_FIRST 3 /* SD_LISTEN_FDS_START */
+
 static bool is_bound_to(int fd, const char *name, int type)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNSPEC};
@@ -302,17 +304,74 @@ static bool is_bound_to(int fd, const char *name, int type)
 	return last != NULL && strcmp(last + 1, name) == 0;
 }
 
+static bool is_our_pid(const char *variable)
+{
+	const char *pid = getenv(variable);
+
+	return pid != NULL && strtol(pid, NULL, 10) == (long)getpid();
+}
+
+/* How many descriptors, from GIVEN_FIRST on, were handed over when we were started. */
+static int given_n(void)
+{
+	const char *fds = getenv("LISTEN_FDS");
+
+	return fds != NULL && is_our_pid("LISTEN_PID") ? (int)strtol(fds, NULL, 10) : 0;
+}
+
+/* The names, one after the other: *at is behind the one that is returned, of *ret_bytes. */
+static const char *next_name(const char **at, size_t *ret_bytes)
+{
+	const char *name = *at;
+
+	*ret_bytes = strcspn(name, ":");
+	*at += *ret_bytes;
+	*at += **at == ':';
+	return name;
+}
+
+static bool is_kept(const char *name)
+{
+	return strncmp(name, HOME_KEPT, sizeof(HOME_KEPT) - 1) == 0;
+}
+
+void home_kept(home_kept_fn *fn, void *arg)
+{
+	const char *at = getenv("LISTEN_FDNAMES"), *name;
+	const int n = given_n();
+	size_t bytes;
+	int i;
+
+	for (i = 0; i < n && at != NULL && *at != '\0'; i++) {
+		name = next_name(&at, &bytes);
+		if (is_kept(name) && fcntl(GIVEN_FIRST + i, F_SETFD, FD_CLOEXEC) == 0)
+			fn(arg, GIVEN_FIRST + i, name, bytes);
+	}
+}
+
+/* Sockets are the first; their numbers are no other descriptor's, as those of what was kept may be
+ * once it is closed. */
+static int given_sockets(void)
+{
+	const char *at = getenv("LISTEN_FDNAMES");
+	const int n = given_n() < 64 ? given_n() : 64;
+	size_t bytes;
+	int i;
+
+	for (i = 0; i < n && at != NULL && *at != '\0'; i++) {
+		if (is_kept(next_name(&at, &bytes)))
+			return i;
+	}
+	return n;
+}
+
 int home_inherited(const char *name, int type)
 {
-	const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");
 	static uint64_t given; /* bit per descriptor */
-	const int first = 3;
-	int i, n;
+	const int first = GIVEN_FIRST, n = given_sockets();
+	int i;
 
-	if (pid == NULL || fds == NULL || strtol(pid, NULL, 10) != (long)getpid())
-		return -1;
-	n = (int)strtol(fds, NULL, 10);
-	for (i = 0; i < n && i < 64; i++) {
+	for (i = 0; i < n; i++) {
 		if ((given & 1ull << i) != 0 || !is_bound_to(first + i, name, type))
 			continue;
 		given |= 1ull << i;
@@ -351,24 +410,51 @@ bool home_is_managed(const struct protond *p)
 	return !p->d.private && getenv("NOTIFY_SOCKET") != NULL;
 }
 
-void home_notify(const char *state)
+bool home_keeps(const struct protond *p)
 {
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	return getenv("NOTIFY_SOCKET") != NULL &&
+	       (!p->d.private || is_our_pid("WATCHDOG_PID") || is_our_pid("SYSTEMD_EXEC_PID"));
+}
+
+static int notify_address(struct sockaddr_un *ret, socklen_t *ret_bytes)
+{
 	const char *where = getenv("NOTIFY_SOCKET");
-	socklen_t n;
-	int fd;
 
 	if (where == NULL || (where[0] != '/' && where[0] != '@') ||
-		strlen(where) >= sizeof(a.sun_path))
-		return;
-	memcpy(a.sun_path, where, strlen(where));
+		strlen(where) >= sizeof(ret->sun_path))
+		return -ENOENT;
+	*ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+	memcpy(ret->sun_path, where, strlen(where));
 	if (where[0] == '@')
-		a.sun_path[0] = '\0';
-	n = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(where));
-	fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return;
-	(void)sendto(fd, state, strlen(state), MSG_NOSIGNAL | MSG_DONTWAIT,
-		(const struct sockaddr *)&a, n);
-	(void)close(fd);
+		ret->sun_path[0] = '\0';
+	*ret_bytes = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + strlen(where));
+	return 0;
+}
+
+int home_notify(const char *state, int fd)
+{
+	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {0};
+	struct iovec v = {(void *)(uintptr_t)state, strlen(state)};
+	struct sockaddr_un a;
+	struct msghdr m = {.msg_name = &a, .msg_iov = &v, .msg_iovlen = 1};
+	struct cmsghdr *h;
+	int s, r = notify_address(&a, &m.msg_namelen);
+
+	if (r < 0)
+		return r;
+	if (fd >= 0) {
+		m.msg_control = control;
+		m.msg_controllen = sizeof(control);
+		h = CMSG_FIRSTHDR(&m);
+		h->cmsg_level = SOL_SOCKET;
+		h->cmsg_type = SCM_RIGHTS;
+		h->cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(h), &fd, sizeof(int));
+	}
+	s = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	if (s < 0)
+		return neg_errno();
+	r = sendmsg(s, &m, MSG_NOSIGNAL | MSG_DONTWAIT) < 0 ? neg_errno() : 0;
+	(void)close(s);
+	return r;
 }

@@ -55,6 +55,7 @@ struct ring {
 	bool paused, adopted; /* adopted: PROCESS is in the journal */
 	bool gpu_on;          /* its automatic session has GPU */
 	bool unreadable;      /* its file became short: nothing more comes */
+	bool kept, let_go;    /* systemd has it, too; is not to have it any more: kept.c */
 	uint64_t beat_ns;     /* last one written */
 	int pidfd;            /* -1: none */
 	uv_poll_t pid_poll;   /* initialised while polling */
@@ -120,6 +121,7 @@ struct protond {
 	uint64_t cost_ns;   /* as last appended */
 	bool saw_session;   /* a SESSION record was drained since the sessions were looked at */
 
+	struct kept *kept; /* what systemd handed over, until it is known whose it is */
 	struct finalizer *finalizers;
 	struct drained *drained; /* who waits: drained.c */
 	struct orphans {
@@ -172,8 +174,27 @@ void home_rings_of(const struct protond *p, uint32_t uid, char *ret, size_t n);
 /* The service: whoever started it starts it again. A private one may have a stranger's variables.
  */
 bool home_is_managed(const struct protond *p);
-void home_notify(const char *state); /* systemd's NOTIFY_SOCKET, if there is one */
-uint64_t home_watchdog_ns(void);     /* so often systemd wants to hear of us; 0: never */
+/* To systemd's NOTIFY_SOCKET, with a descriptor unless it is -1. -ENOENT: there is none. */
+int home_notify(const char *state, int fd);
+uint64_t home_watchdog_ns(void); /* so often systemd wants to hear of us; 0: never */
+/* systemd keeps descriptors for us. A private one may have a stranger's variables. */
+bool home_keeps(const struct protond *p);
+#define HOME_KEPT "ring-" /* what their names begin with */
+/* Each that came back with a name like that, close-on-exec; it is the callee's. */
+typedef void home_kept_fn(void *arg, int fd, const char *name, size_t bytes);
+void home_kept(home_kept_fn *fn, void *arg);
+
+/* --- kept.c
+ * ------------------------------------------------------------------------------------------ */
+
+void kept_offer(struct ring *r);    /* to systemd, unless it has it or may not have it */
+void kept_again(struct protond *p); /* once a second: what could not be said before */
+/* Of a ring that is stored. False: systemd has let go of it, so that it may be dropped. */
+bool kept_let_go(struct ring *r);
+/* What systemd kept for us, at start: first all of it, then ring by ring, then the rest. */
+int kept_receive(struct protond *p);                      /* -ENOMEM */
+int kept_take(struct protond *p, const uint8_t uuid[16]); /* the caller's; -1: no further */
+void kept_leave(struct protond *p);
 
 /* --- clock.c
  * ----------------------------------------------------------------------------------------- */
@@ -309,7 +330,9 @@ void drained_end(struct protond *p);   /* calls all: the daemon ends */
 int spool_journal(
 	struct protond *p, struct err *e); /* opens the journal, above all that is stored */
 int spool_restore(
-	struct protond *p, struct err *e);        /* store, journal and rings/ of a former life */
+	struct protond *p, struct err *e); /* store, journal and rings/ of a former life */
+/* "32 hex digits" and that suffix, nothing else. */
+bool spool_uuid(const char *name, const char *suffix, uint8_t ret[16]);
 void spool_scan(struct protond *p);               /* rings whose job died before it could say so */
 int spool_tables(struct ring *r, bool *ret_more); /* its tables into the fold, not the journal */
 

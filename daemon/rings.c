@@ -542,7 +542,8 @@ void rings_stored(struct protond *p, uint64_t position)
 			r->closing)
 			continue;
 		remove_files(r);
-		ring_drop(r);
+		if (!kept_let_go(r))
+			ring_drop(r);
 	}
 }
 

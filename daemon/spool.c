@@ -18,6 +18,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "closer.h"
 #include "record.h"
 
 #define GRACE_NS 5000000000ull  /* a job that lived through our absence has come back by then */
@@ -49,8 +50,7 @@ static int hex_of(char c)
 	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
-/* "32 hex digits.SUFFIX" → uuid. */
-static bool name_uuid(const char *name, const char *suffix, uint8_t ret[16])
+bool spool_uuid(const char *name, const char *suffix, uint8_t ret[16])
 {
 	int i, hi, lo;
 
@@ -127,6 +127,19 @@ static int open_memfd_of(const struct ring *r)
 	return fd;
 }
 
+/* As any ring that a job hands over: it is the job's still, which may have changed it since. */
+static bool find_kept(struct ring *r, const struct reader_expect *x)
+{
+	int fd;
+
+	while (!r->kept && (fd = kept_take(r->p, r->uuid)) >= 0) {
+		r->kept = ring_open(r, fd, x, NULL) == 0;
+		if (!r->kept)
+			closer_take(r->p->closer, fd);
+	}
+	return r->kept;
+}
+
 /* Opens a known ring's file, if it can be found. */
 static void find_file(struct ring *r)
 {
@@ -139,6 +152,8 @@ static void find_file(struct ring *r)
 	uint32_t uid;
 	int fd;
 
+	if (find_kept(r, &x))
+		return;
 	file_of(r->uid, r->uuid, r->file);
 	fd = open_ring_file(r->p, r->file, &uid);
 	if (fd < 0) {
@@ -527,15 +542,15 @@ static void scan_dir(struct protond *p, const char *sub, left_fn *on_left)
 			scan_dir(p, e->d_name, on_left);
 			continue;
 		}
-		is_ring = name_uuid(e->d_name, ".ring", uuid);
-		if ((is_ring || name_uuid(e->d_name, ".ctl", uuid)) && ring_find(p, uuid) != NULL)
+		is_ring = spool_uuid(e->d_name, ".ring", uuid);
+		if ((is_ring || spool_uuid(e->d_name, ".ctl", uuid)) && ring_find(p, uuid) != NULL)
 			continue;
 		left--;
 		if (is_ring) {
 			(void)snprintf(file, sizeof(file), "%s%s%.32s", sub,
 				sub[0] != '\0' ? "/" : "", e->d_name);
 			on_left(p, file, uuid);
-		} else if (sub[0] == '\0' && name_uuid(e->d_name, ".ctl", uuid)) {
+		} else if (sub[0] == '\0' && spool_uuid(e->d_name, ".ctl", uuid)) {
 			remove_orphan(p, e->d_name, uuid);
 		}
 	}
@@ -568,6 +583,8 @@ int spool_restore(struct protond *p, struct err *e)
 
 	if (x == 0)
 		x = spool_journal(p, e);
+	if (x == 0 && kept_receive(p) < 0)
+		x = err_set(e, -ENOMEM, "no memory to start");
 	for (r = p->rings; r != NULL && x == 0; r = r->next) {
 		if (r->state != RING_GONE)
 			find_file(r);
@@ -578,8 +595,10 @@ int spool_restore(struct protond *p, struct err *e)
 		x = replay(p, e);
 	for (r = p->rings; r != NULL && x == 0; r = r->next)
 		take_up(r);
-	if (x == 0)
+	if (x == 0) {
+		kept_leave(p);
 		scan_dir(p, "", remove_ended);
+	}
 	p->saw_session = true;
 	return x == 0 ? commit_now(p, e) : x;
 }

@@ -80,7 +80,7 @@ class Manager:
         world.dir.chmod(0o755)
         self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self.notify.bind(str(world.dir / "notify"))
-        self.sockets = []
+        self.sockets, self.kept = [], []
         for name, kind in (("agent.sock", socket.SOCK_SEQPACKET), ("control.sock", socket.SOCK_STREAM)):
             s = socket.socket(socket.AF_UNIX, kind)
             s.bind(str(world.dir / name))
@@ -90,10 +90,13 @@ class Manager:
 
     def start(self, *before, watchdog_us=0):
         env = {**self.world.env, "NOTIFY_SOCKET": str(self.world.dir / "notify"), "PROTOND_AUTO_SESSION": "off",
-               "LISTEN_FDS": "2", **({"WATCHDOG_USEC": str(watchdog_us)} if watchdog_us else {})}
+               "LISTEN_FDS": str(2 + len(self.kept)),
+               "LISTEN_FDNAMES": ":".join(["protond.socket"] * 2 + [name for name, _ in self.kept]),
+               **({"WATCHDOG_USEC": str(watchdog_us)} if watchdog_us else {})}
+        given = [s.fileno() for s in self.sockets] + [fd for _, fd in self.kept]
 
-        def inherit():  # as descriptors 3 and 4
-            high = [os.dup2(s.fileno(), 100 + i) for i, s in enumerate(self.sockets)]
+        def inherit():  # as descriptors from 3 on
+            high = [os.dup2(fd, 100 + i) for i, fd in enumerate(given)]
             for i, fd in enumerate(high):
                 os.dup2(fd, 3 + i)
                 os.set_inheritable(3 + i, True)
@@ -101,13 +104,24 @@ class Manager:
         with open(self.world.home / "protond.log", "ab") as log:
             self.world.daemon = subprocess.Popen(
                 ["sh", "-c", script, "sh", *before, str(BUILD / "bin/protond"), "--foreground"], env=env,
-                stdout=log, stderr=log, preexec_fn=inherit, pass_fds=(3, 4))
+                stdout=log, stderr=log, preexec_fn=inherit, pass_fds=range(3, 3 + len(given)))
         return self.world.daemon
 
     def told(self):
         ready, _, _ = select.select([self.notify], [], [], WAIT)
         assert ready, "nothing was told\n" + self.world.log()
-        return self.notify.recv(100).decode()
+        text, fds, _, _ = socket.recv_fds(self.notify, 200, 1)
+        said = dict(line.split("=", 1) for line in text.decode().split("\n"))
+        if "FDSTORE" in said:
+            self.kept.append((said["FDNAME"], *fds))
+            return f"keep {said['FDNAME']}"
+        assert not fds
+        if "FDSTOREREMOVE" in said:
+            for name, fd in [k for k in self.kept if k[0] == said["FDNAME"]]:
+                os.close(fd)
+                self.kept.remove((name, fd))
+            return f"forget {said['FDNAME']}"
+        return text.decode()
 
 
 def test_socket_activation_refuses_nobody(world):
@@ -173,6 +187,76 @@ def test_the_units_privileges_are_enough(world):
     until("the rings are gone", lambda: not list(world.dir.glob(f"rings/u{NOBODY}/*")))
     world.ctl("finalize", "s")
     assert {k: v[0] for k, v in world.cells("s").items()} == {"/quit": 100, "/kill": 100}
+
+
+def journaled(world, job, line):
+    """Says it, and returns when the daemon has all of it in its journal, and not in the store."""
+    def size():
+        return sum(f.stat().st_size for f in world.dir.glob("journal.*"))
+    for _ in range(2):
+        before = size()
+        job.say(line)
+        until("it is in the journal", lambda: size() > before)
+
+
+@needs_root
+@pytest.mark.skipif(not shutil.which("setpriv"), reason="no setpriv")
+def test_rings_without_a_name_are_kept(world):
+    """Another user's, of whom no folder can be made: neither the job nor /proc helps a daemon that was killed."""
+    world.home.chmod(0o755)
+    world.env["PROTOND_COMMIT_MS"] = "600000"
+    less = ("setpriv", "--bounding-set=-all")
+    m = Manager(world)
+    m.start(*less)
+    assert m.told() == "READY=1"
+    world.ctl("start", "s", "--all")
+    jobs = [world.job(user=NOBODY, group=NOBODY, extra_groups=[]) for _ in range(2)]
+    for job in jobs:
+        job.say("start own")
+    names = {m.told() for _ in jobs}
+    assert all(re.fullmatch("keep ring-[0-9a-f]{32}", name) for name in names) and len(names) == 2
+    for n in range(3):
+        world.ctl("start", f"t{n}", "--all")
+        for job in jobs:
+            job.say("repeat 10 x")  # its words
+        world.ctl("finalize", f"t{n}")  # are in the store, which ends the journal before
+        for job in jobs:
+            journaled(world, job, "repeat 10 x")
+        world.daemon.kill()
+        world.daemon.wait(WAIT)
+        if n == 2:
+            jobs[0].quit()  # while there is no daemon
+            stray = [("ring-" + "0" * 32, "memfd"), ("ring-0123", "memfd"), ("ring-", "/dev/null"),
+                     (m.kept[1][0] + "0", "memfd"), (m.kept[1][0], "twice")]
+            for name, kind in stray:
+                m.kept.append((name, os.memfd_create("protond-ring") if kind == "memfd" else
+                               os.dup(m.kept[1][1]) if kind == "twice" else os.open(kind, os.O_RDONLY)))
+            m.kept.insert(0, (m.kept[0][0], os.memfd_create("protond-ring")))  # what the ring is not
+        m.start(*less)
+        told = []
+        while "READY=1" not in told:
+            told.append(m.told())
+        if n < 2:
+            assert told == ["READY=1"] and len(m.kept) == 2
+    assert set(told) >= {f"forget {name}" for name, kind in stray if kind != "twice"}
+    world.ctl("finalize", "s")
+    while len(m.kept) > 2:  # of the job that ended
+        told.append(m.told())
+    assert len({name for name, _ in m.kept}) == 1
+
+    def memory():
+        folder = f"/proc/{world.daemon.pid}/fd"
+        return [f for f in os.listdir(folder) if "memfd:" in os.path.realpath(f"{folder}/{f}")]
+    until("the living job's is all that is open", lambda: len(memory()) == 1)
+    assert jobs[1].quit() == 0
+    world.ctl("start", "u", "--all")
+    until("it has ended", lambda: not world.ctl_json("jobs")["jobs"])
+    world.ctl("finalize", "u")
+    while m.kept:
+        m.told()
+    assert {k: v[0] for k, v in world.cells("s").items()} == {"/x": 2 * 3 * 30}
+    assert not any(world.losses("s").values())
+    until("nothing of them is left", lambda: not memory() and not list(world.dir.glob("rings/*")))
 
 
 def system_calls(name):

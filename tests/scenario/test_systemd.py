@@ -130,6 +130,12 @@ class Machine(World):
         lines = self.call("journalctl", "--unit=protond", "--output=json").stdout.splitlines()
         return [json.loads(line) for line in lines]
 
+    def sql(self, query, *args):  # nothing outside can name the file
+        script = """import json, sqlite3, sys
+db = sqlite3.connect("file:/var/lib/protond/protond.db?mode=ro", uri=True)
+print(json.dumps(db.execute(sys.argv[1], sys.argv[2:]).fetchall()))"""
+        return json.loads(self.call("/usr/bin/python3", "-c", script, query, *args).stdout)
+
     def close(self):
         for j in self.jobs:
             j.kill()
@@ -205,6 +211,11 @@ def test_the_first_client_starts_it(machine):
         assert machine.show("ActiveState") == "active"
 
 
+def hidden(folder="/run/protond"):
+    """A job that has no file there."""
+    return ("unshare", "--mount", "sh", "-ec", f'mount -t tmpfs -o mode=755 tmpfs {folder}/rings; exec "$@"', "sh")
+
+
 def repeat_while(machine, jobs, want, *how):
     going = subprocess.Popen(machine.inside("systemctl", *how), stderr=subprocess.DEVNULL)
     for name, job in jobs.items():
@@ -215,9 +226,7 @@ def repeat_while(machine, jobs, want, *how):
 
 
 def test_nothing_is_lost_while_it_starts_again(machine):
-    """Also of a job that has no file in /run/protond, the only one whose ring FDSTORE would keep."""
-    hidden = ("unshare", "--mount", "sh", "-ec", 'mount -t tmpfs tmpfs /run/protond/rings; exec "$@"', "sh")
-    jobs = {"named": machine.new_job(USER), "hidden": machine.new_job(USER, *hidden)}
+    jobs = {"named": machine.new_job(USER), "hidden": machine.new_job(USER, *hidden())}
 
     def rings():
         return machine.call("find", "/run/protond/rings", "-name", "*.ring").stdout.split()
@@ -236,16 +245,35 @@ def test_nothing_is_lost_while_it_starts_again(machine):
     assert machine.scopes("kept") == want
 
 
+def kill_while(machine, jobs, want):
+    for name, job in jobs.items():
+        job.say(f"repeat 1000 {name}")
+        want[name] = want.get(name, 0) + 1000
+    pid = machine.show("MainPID")
+    repeat_while(machine, jobs, want, "kill", "-s", "KILL", "protond")
+    return pid
+
+
 def test_nothing_is_lost_when_it_is_killed(machine):
-    jobs, want = {"named": machine.new_job(USER)}, {}
+    """The rings that have no file are kept by systemd, also where their jobs end meanwhile."""
+    jobs, want = {"named": machine.new_job(USER), "hidden": machine.new_job(USER, *hidden())}, {}
     machine.ctl("start", "killed", "--all")
-    for _ in range(2):
-        pid = machine.show("MainPID")
-        repeat_while(machine, jobs, want, "kill", "-s", "KILL", "protond")
+    until("one ring is kept", lambda: machine.show("NFileDescriptorStore") == "1", interval=0.05)
+    for n in range(6):
+        if n >= 3:
+            jobs[f"ends{n}"] = machine.new_job(USER, *hidden())
+        pid = kill_while(machine, jobs, want)
+        if n >= 3:
+            jobs[f"ends{n}"].quit()
+            assert machine.show("MainPID") == "0", "it ended while there was no daemon"
+            machine.jobs.remove(jobs.pop(f"ends{n}"))
         machine.starts_again(pid)
-    machine.attached(1)
+    machine.attached(2)
     machine.ctl("finalize", "killed")
     assert machine.scopes("killed") == want
+    assert not any(machine.losses("killed").values())
+    jobs.pop("hidden").quit()
+    until("nothing is kept", lambda: machine.show("NFileDescriptorStore") == "0", interval=0.05)
 
 
 def test_one_that_hangs_is_ended_by_the_watchdog(machine):
@@ -298,16 +326,20 @@ def test_a_users_own_lasts_without_a_login(machine):
     machine.becomes("active", f"user@{machine.uid}")
     assert variables <= set(machine.call("systemctl", "--user", "show-environment", user=USER).stdout.split("\n"))
     machine.call("systemctl", "--user", "enable", "--now", "protond", user=USER)
-    job = machine.new_job(USER)
+    jobs = [machine.new_job(USER), machine.new_job(USER, *hidden(f"/run/user/{machine.uid}/protond"))]
     machine.ctl("start", "mine", "--all", user=USER)
+    until("one ring is kept", lambda: machine.call(
+        "systemctl", "--user", "show", "-P", "NFileDescriptorStore", "protond", user=USER).stdout == "1\n")
     machine.call("systemctl", "--user", "kill", "-s", "KILL", "protond", user=USER)
-    job.say("repeat 1000 own")
+    for job, scope in zip(jobs, ("own", "ends")):
+        job.say(f"repeat 1000 {scope}")
+    jobs[1].quit()
     machine.attached(1, user=USER)
     status = json.loads(machine.ctl("status", "--json", user=USER).stdout)["data"]
     assert (status["runtime_dir"], status["db"]) == (
         f"/run/user/{machine.uid}/protond", f"/home/{USER}/.local/share/protond/protond.db")
     machine.ctl("finalize", "mine", user=USER)
-    assert machine.scopes("mine", user=USER) == {"own": 1000}
-    job.quit()
+    assert machine.scopes("mine", user=USER) == {"own": 1000, "ends": 1000}
+    jobs[0].quit()
     machine.call("loginctl", "disable-linger", USER)
     machine.becomes("inactive", f"user@{machine.uid}")
