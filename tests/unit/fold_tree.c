@@ -292,8 +292,9 @@ START_TEST(end_closes_everything)
 	ck_assert_uint_eq(b.session.row[0].matched, 1);
 	ck_assert_uint_eq(b.session.row[0].state, SESSION_IS_FINALIZED);
 	for (i = 0; i < b.note.n; i++)
-		told |= strcmp(b.note.row[i].text, "process 101 was killed (signal 9) with 1 "
-						   "scope open and 2 launches in flight, in 'a'") == 0;
+		told |= strcmp(b.note.row[i].text,
+				"process 101 was killed (signal 9) with 1 "
+				"scope open and 2 launches in flight, in 'a'") == 0;
 	ck_assert(told);
 	ck_assert(fold_get_process(f, job.ring, &p));
 	ck_assert(p.ended);
