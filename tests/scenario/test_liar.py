@@ -137,7 +137,7 @@ class Liars:
 
 def batches():
     """Which liars lie together."""
-    yield [("full", seed) for seed in range(8)]  # they would take 1 GiB
+    yield [("full", seed) for seed in range(100, 108)]  # they would take 1 GiB
     seconds = int(os.environ.get("PD_LIAR_SECONDS", 0))
     for i in range(0, 0 if seconds else len(KINDS), AT_ONCE):
         yield [(k, SEED) for k in KINDS[i:i + AT_ONCE]]
