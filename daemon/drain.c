@@ -27,7 +27,7 @@
 enum drain_phase { PHASE_LOOK, PHASE_SCAN, PHASE_TABLES, PHASE_FIRST, PHASE_REST };
 
 #define NOW_MAX  ((JOURNAL_ENTRY_MAX - 64u) / (uint32_t)sizeof(struct j_now))
-#define LANE_MAX (64u << 10) /* taken in one go: so fine is the budget */
+#define LANE_MAX (16u << 10) /* taken in one go: so fine is the budget */
 
 struct run {
 	struct ring *r;
