@@ -24,8 +24,8 @@ struct fold_limits {        /* 0: the default */
 	uint32_t launches;  /* open launches per process: 1 048 576; the oldest leave, counted */
 	uint32_t sessions;  /* live at once: 1 024 */
 	uint32_t processes; /* 4 096 */
-	uint64_t bytes; /* tables, trees and open launches of all processes, about: 128 MiB; beyond,
-			   only who has less than an even share of it gets more */
+	uint64_t bytes; /* tables, trees and open launches of all processes, about: 128 MiB; of one,
+			   half of it; beyond, only who has less than an even share gets more */
 	uint64_t trace_bytes; /* of one session's timeline: 512 MiB; the oldest chunks leave */
 	uint64_t trace_ns;    /* chunks older than this leave; 0: at no age */
 };

@@ -255,14 +255,14 @@ uint64_t process_weigh(struct process *p)
 	return bytes;
 }
 
-/* Beyond the ceiling an even share is left to each, so that who comes late, and asks for little,
- * has what it needs. */
+/* One has half of it at most; and beyond the ceiling an even share is left to each, so that who
+ * comes late, and asks for little, has what it needs. */
 bool process_has_room(struct process *p)
 {
 	const struct fold *f = p->fold;
 	const uint64_t own = process_weigh(p);
 
-	return f->restoring || f->held < f->limit.bytes ||
+	return f->restoring || (f->held < f->limit.bytes && own < f->limit.bytes / 2) ||
 	       own < f->limit.bytes / (f->n_processes + 1);
 }
 
