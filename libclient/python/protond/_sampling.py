@@ -18,8 +18,9 @@ from . import _api
 _native = _api._native
 ON, WARMUP, OFF = "step", "step (warm-up)", "step (GPU off)"
 COST = "recording_cost (pty)"  # a metric of `step`: what recording it costs, as a share of it unrecorded
-_KEPT = 64   # costs, one a period
-_LEAST = 3   # steps of each kind, to compare them
+_KEPT = 64    # costs, one a period
+_STEPS = 256  # durations of steps, the last ones of each kind in a period
+_LEAST = 3    # steps of each kind, to compare them
 
 
 class Sampler:
@@ -44,6 +45,7 @@ class Sampler:
         took = self._took.get(self._kind)
         if self._since is not None and took is not None:
             took.append(now - self._since)
+            del took[:-_STEPS]
         self._since = now
 
     def _compare(self):
