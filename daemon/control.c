@@ -19,6 +19,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "message.h"
 #include "rendezvous.h"
 
 #define CLIENT_MAGIC     0x434c4e54u
@@ -97,24 +98,12 @@ static void out_free(struct out *o)
 /* Sends what can be sent of the first frame: bytes sent, 0 would block, or -errno. */
 static ssize_t out_send(int sock, struct out *o)
 {
-	union {
-		struct cmsghdr align;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = {.bytes = {0}};
+	struct message_fd room = {{0}};
 	struct iovec iov = {.iov_base = o->bytes + o->sent, .iov_len = o->n - o->sent};
 	struct msghdr m = {.msg_iov = &iov, .msg_iovlen = 1};
-	struct cmsghdr *c;
 	ssize_t n;
 
-	if (o->fd >= 0) {
-		m.msg_control = control.bytes;
-		m.msg_controllen = sizeof(control.bytes);
-		c = CMSG_FIRSTHDR(&m);
-		c->cmsg_level = SOL_SOCKET;
-		c->cmsg_type = SCM_RIGHTS;
-		c->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(c), &o->fd, sizeof(int));
-	}
+	message_put_fd(&m, &room, o->fd);
 	do
 		n = sendmsg(sock, &m, MSG_NOSIGNAL | MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);

@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "message.h"
 #include "place.h"
 #include "rendezvous.h"
 
@@ -433,24 +434,15 @@ static int notify_address(struct sockaddr_un *ret, socklen_t *ret_bytes)
 
 int home_notify(const char *state, int fd)
 {
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {0};
+	struct message_fd room = {{0}};
 	struct iovec v = {(void *)(uintptr_t)state, strlen(state)};
 	struct sockaddr_un a;
 	struct msghdr m = {.msg_name = &a, .msg_iov = &v, .msg_iovlen = 1};
-	struct cmsghdr *h;
 	int s, r = notify_address(&a, &m.msg_namelen);
 
 	if (r < 0)
 		return r;
-	if (fd >= 0) {
-		m.msg_control = control;
-		m.msg_controllen = sizeof(control);
-		h = CMSG_FIRSTHDR(&m);
-		h->cmsg_level = SOL_SOCKET;
-		h->cmsg_type = SCM_RIGHTS;
-		h->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(h), &fd, sizeof(int));
-	}
+	message_put_fd(&m, &room, fd);
 	s = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 	if (s < 0)
 		return neg_errno();

@@ -41,20 +41,11 @@ int conn_send(struct conn *c, void *message, uint16_t bytes, enum rv_type type, 
 {
 	struct rv_head head = {RV_MAGIC, (uint16_t)type, bytes};
 	struct iovec v = {message, bytes};
-	_Alignas(struct cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {0};
+	struct message_fd room = {{0}};
 	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1};
-	struct cmsghdr *h;
 
 	memcpy(message, &head, sizeof(head));
-	if (fd >= 0) {
-		m.msg_control = control;
-		m.msg_controllen = sizeof(control);
-		h = CMSG_FIRSTHDR(&m);
-		h->cmsg_level = SOL_SOCKET;
-		h->cmsg_type = SCM_RIGHTS;
-		h->cmsg_len = CMSG_LEN(sizeof(int));
-		memcpy(CMSG_DATA(h), &fd, sizeof(int));
-	}
+	message_put_fd(&m, &room, fd);
 	return sendmsg(c->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)bytes ? 0 : neg_errno();
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT. message.c: the parser of what a job says on agent.sock. Hostile
- * bytes come in; a checked copy goes out. No I/O, no allocation. */
+ * bytes come in; a checked copy goes out. And the descriptor beside an answer. No I/O, no
+ * allocation. */
 #include "message.h"
 
 #include <stdbool.h>
@@ -106,4 +107,19 @@ const char *message_info(const char *info, uint32_t bytes, const char *key)
 		at += (uint32_t)n + 1;
 	}
 	return NULL;
+}
+
+void message_put_fd(struct msghdr *m, struct message_fd *room, int fd)
+{
+	struct cmsghdr *h;
+
+	if (fd < 0)
+		return;
+	m->msg_control = room->bytes;
+	m->msg_controllen = sizeof(room->bytes);
+	h = CMSG_FIRSTHDR(m);
+	h->cmsg_level = SOL_SOCKET;
+	h->cmsg_type = SCM_RIGHTS;
+	h->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(h), &fd, sizeof(int));
 }

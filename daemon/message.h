@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 
 #include "err.h"
 #include "rendezvous.h"
@@ -27,5 +28,11 @@ struct message {
 int message_parse(const void *p, size_t n, struct message *ret, struct err *e);
 /* The value of KEY in NUL-separated KEY=VALUE, or NULL. info[bytes - 1] is NUL. */
 const char *message_info(const char *info, uint32_t bytes, const char *key);
+
+/* Room for one descriptor beside what sendmsg() sends; zeroed. */
+struct message_fd {
+	_Alignas(struct cmsghdr) char bytes[CMSG_SPACE(sizeof(int))];
+};
+void message_put_fd(struct msghdr *m, struct message_fd *room, int fd); /* -1: none */
 
 #endif

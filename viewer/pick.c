@@ -26,7 +26,7 @@
 	X(NAMES,   "SELECT name FROM session ORDER BY id DESC LIMIT 1000")                         \
 	X(ONLY,    "SELECT id FROM session LIMIT 2")                                               \
 	X(EACH,    "SELECT s.id, s.created_ns, s.active_ns, lower(hex(s.uuid)), s.name, s.state,"  \
-		" s.source, " SCHEMA_SESSION_COMMAND ", s.launches, s.matched,"                                                \
+		" s.source, " SCHEMA_SESSION_COMMAND ", s.launches, s.matched,"                  \
 		" (SELECT count(*) FROM member m WHERE m.session = s.id)"                          \
 		" FROM session s ORDER BY s.id DESC")
 /* clang-format on */

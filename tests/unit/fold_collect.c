@@ -9,9 +9,7 @@ START_TEST(ceiling_goes_to_other)
 	struct fold_limits small = {.nodes = 1};
 	struct batch b;
 
-	teardown();
-	setup_limits(&small);
-	start(1, 10);
+	start_small(&small);
 	put_scope(&lane, P_A, 20, 30);
 	put_scope(&lane, P_AB, 20, 30);
 	put_scope(&lane, P_CAP, 20, 30);
@@ -30,9 +28,7 @@ START_TEST(without_memory_all_goes_to_other)
 	struct fold_limits small = {.bytes = 1};
 	struct batch b;
 
-	teardown();
-	setup_limits(&small);
-	start(1, 10);
+	start_small(&small);
 	put_scope(&lane, P_A, 20, 30);
 	put_scope(&lane, P_AB, 20, 30);
 	put_launch(&lane, P_AB, 20, 7, 0);
@@ -93,9 +89,7 @@ START_TEST(open_launches_have_a_ceiling)
 	struct batch b;
 	uint32_t i;
 
-	teardown();
-	setup_limits(&small);
-	start(1, 10);
+	start_small(&small);
 	for (i = 0; i < 5; i++)
 		put_launch(&lane, P_AB, 20 + i, i, 0);
 	drain(&lane, 40);

@@ -51,6 +51,14 @@ HELP void start(uint8_t session, uint64_t ns)
 	fold_take(f, &t);
 }
 
+/* Anew, with ceilings, and recording from 10 ns on. */
+HELP void start_small(const struct fold_limits *l)
+{
+	teardown();
+	setup_limits(l);
+	start(1, 10);
+}
+
 HELP void verb(uint32_t what, uint8_t session, uint64_t ns)
 {
 	(void)tape_verb(&t, what, session, ns);
