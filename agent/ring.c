@@ -233,8 +233,8 @@ static int map_ring(const struct ring_header *h, const struct engine_open *o)
 	core.ino = st.st_ino;
 	if (ftruncate(core.fd, (off_t)h->file_bytes) < 0)
 		return neg_errno();
-	if (ring_path[0] ==
-		'\0') /* a memfd: the daemon lets no file that may grow be kept for it */
+	/* A memfd: the daemon lets no file that may grow be kept for it. */
+	if (ring_path[0] == '\0')
 		(void)fcntl(core.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
 	r = ring_back(0, core.at.paths);
 	if (r < 0)

@@ -170,8 +170,8 @@ void sessions_sweep(struct protond *p)
 			.deadline_ns = mono_ns() + SETTLE_MS * 1000000ull, .say = true};
 
 		memcpy(f.session, now.uuid[i], 16);
-		for (k = 0; k < p->orphans.n;
-			k++) { /* seen at the last look: another of its runs came not */
+		/* Seen at the last look, too: another of its runs came not. */
+		for (k = 0; k < p->orphans.n; k++) {
 			if (memcmp(p->orphans.uuid[k], now.uuid[i], 16) == 0)
 				(void)finalize_say(p, &f);
 		}
