@@ -5,12 +5,19 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "protonctl.h"
+
 void complete_put(const char *begin, const char *word, const char *help)
 {
 	if (strncmp(word, begin, strlen(begin)) != 0 ||
-		word[strcspn(word, " \t\n'\"\\$`!*?[](){}<>|&;~#")] != '\0')
+		word[strcspn(word, " '\"\\$`!*?[](){}<>|&;~#")] != '\0' || !text_is_harmless(word))
 		return;
-	(void)printf(help != NULL ? "%s\t%s\n" : "%s\n", word, help);
+	(void)fputs(word, stdout);
+	if (help != NULL) {
+		(void)fputc('\t', stdout);
+		text_put(stdout, help, 0);
+	}
+	(void)fputc('\n', stdout);
 }
 
 /* What is typed ends in `begin`; `before` is what stands before it in the same word. */

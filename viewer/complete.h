@@ -24,7 +24,7 @@ typedef bool complete_option_fn(const void *of, size_t i, struct complete_option
 int complete_options(
 	int n, char *const *word, complete_option_fn *option, const void *of, bool passes);
 
-/* Where it begins with `begin` and needs no quotes; help NULL: none. */
+/* Where it begins with `begin`, needs no quotes and does nothing to a terminal; help NULL: none. */
 void complete_put(const char *begin, const char *word, const char *help);
 void complete_words(const char *begin, const char *words); /* space-separated */
 

@@ -139,6 +139,7 @@ ctl_fn cmd_completion, cmd_complete;
 /* Text of a job: control characters and bytes that are not UTF-8 are shown as '?', at most n
  * columns (0: all) with "..." at the end. */
 void text_put(FILE *f, const char *text, size_t n);
+bool text_is_harmless(const char *text);    /* text_put() changes nothing of it */
 void text_duration(double s, char ret[32]); /* "1.20 s", "3 min 4 s" */
 void text_bytes(uint64_t n, char ret[32]);
 void text_when(int64_t realtime_ns, char ret[32]); /* local time */

@@ -36,7 +36,6 @@ static void put_asked(struct ctl *c, const char *what, const char *begin)
 		else
 			(void)wire_text(o, "name", name, sizeof(name));
 		(void)wire_text(o, "command", command, sizeof(command));
-		command[strcspn(command, "\t\n\033")] = '\0';
 		complete_put(begin, name, command);
 	}
 	rpc_reply_free(&r);

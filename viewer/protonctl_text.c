@@ -9,6 +9,27 @@
 
 #include "json.h"
 
+/* C0, DEL, C1, or no UTF-8. len: json_utf8() of it. */
+static bool is_hostile(const char *at, size_t len)
+{
+	const unsigned char *c = (const unsigned char *)at;
+
+	return len == 0 || (len == 1 && *c < 0x20) || *c == 0x7f ||
+	       (len == 2 && *c == 0xc2 && c[1] < 0xa0);
+}
+
+bool text_is_harmless(const char *text)
+{
+	size_t bytes = strlen(text), len;
+
+	for (; bytes > 0; text += len, bytes -= len) {
+		len = json_utf8(text, bytes);
+		if (is_hostile(text, len))
+			return false;
+	}
+	return true;
+}
+
 void text_put(FILE *f, const char *text, size_t n)
 {
 	const size_t bytes = strlen(text);
@@ -21,10 +42,8 @@ void text_put(FILE *f, const char *text, size_t n)
 			return;
 		}
 		columns++;
-		if (len == 0 || (len == 1 && (unsigned char)text[i] < 0x20) || text[i] == 0x7f ||
-			(len == 2 && (unsigned char)text[i] == 0xc2 &&
-				(unsigned char)text[i + 1] < 0xa0)) {
-			(void)fputc('?', f); /* C0, DEL, C1, or no UTF-8 */
+		if (is_hostile(text + i, len)) {
+			(void)fputc('?', f);
 			i += len == 0 ? 1 : len;
 			continue;
 		}

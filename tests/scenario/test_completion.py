@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT. What the shells complete: asked of the programs, and of each shell that is installed.
+import contextlib
 import shutil
+import sqlite3
 import subprocess
 
 import pytest
@@ -55,6 +57,10 @@ def test_sessions_and_jobs(world):
     world.stop()
     assert words(world, "protonview", "diff", "o", "on") == ["one"], "of the database, where no daemon runs"
     assert words(world, "protonview", "o") == ["one"]
+    for name in ("one\a", "one\033[31m", "one\u009b31m"):  # of a database that somebody else wrote
+        with contextlib.closing(sqlite3.connect(world.db)) as db, db:
+            db.execute("UPDATE session SET name = ? WHERE name GLOB 'one*'", (name,))
+        assert words(world, "protonview", "o") == [], name
 
 
 SHELLS = {
