@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT. batch.c: the rows that travel between fold and store. Owns the
  * strings that fold.h calls owned. No thread of its own, no I/O. */
+#include "arena.h"
 #include "fold.h"
+#include "table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,6 +40,68 @@ static void *rows_grow(void *row, uint32_t n, uint32_t *cap, size_t row_bytes)
 ROWS(X)
 #undef X
 
+bool batch_hist(
+	struct batch *b, struct row_cell *c, uint32_t first, const uint32_t *count, uint32_t n)
+{
+	uint32_t *grown, cap;
+
+	while (n > 0 && count[n - 1] == 0)
+		n--;
+	for (; n > 0 && *count == 0; n--, first++)
+		count++;
+	if (b->cap_hist - b->n_hist < HIST_BUCKETS) {
+		if (b->cap_hist > UINT32_MAX / 2)
+			return false;
+		cap = b->cap_hist == 0 ? 4 * HIST_BUCKETS : b->cap_hist * 2;
+		grown = reallocarray(b->hist, cap, sizeof(*grown));
+		if (grown == NULL)
+			return false;
+		b->hist = grown;
+		b->cap_hist = cap;
+	}
+	c->hist_first = (uint8_t)first;
+	c->hist_n = (uint8_t)n;
+	c->hist = b->n_hist;
+	memcpy(b->hist + b->n_hist, count, n * sizeof(*count));
+	b->n_hist += n;
+	return true;
+}
+
+uint64_t batch_bytes(const struct batch *b)
+{
+	uint64_t bytes = b->n_hist * sizeof(*b->hist);
+
+#define X(t) bytes += b->t.n * sizeof(struct row_##t);
+	ROWS(X)
+#undef X
+	return bytes;
+}
+
+bool batch_hold(struct batch *b, struct arena *a)
+{
+	if (b->n_held > 0 && b->held[b->n_held - 1] == a)
+		return true;
+	if (!ROOM_FOR(b->held, b->cap_held, b->n_held))
+		return false;
+	b->held[b->n_held++] = arena_hold(a);
+	return true;
+}
+
+const char *batch_text(struct batch *b, const char *s)
+{
+	struct arena *own = NULL;
+
+	if (b->n_held == 0) {
+		own = arena_new();
+		if (own == NULL || !batch_hold(b, own)) {
+			arena_free(own);
+			return NULL;
+		}
+		arena_free(own); /* the batch's alone now */
+	}
+	return arena_text(b->held[0], s, strlen(s));
+}
+
 void batch_free(struct batch *b)
 {
 	uint32_t i;
@@ -49,12 +113,9 @@ void batch_free(struct batch *b)
 		free(b->process.row[i].exe);
 		free(b->process.row[i].cwd);
 	}
-	for (i = 0; i < b->node.n; i++)
-		free(b->node.row[i].name);
-	for (i = 0; i < b->metric.n; i++) {
-		free(b->metric.row[i].name);
-		free(b->metric.row[i].text);
-	}
+	for (i = 0; i < b->n_held; i++)
+		arena_free(b->held[i]);
+	free(b->held);
 	for (i = 0; i < b->trace.n; i++)
 		free(b->trace.row[i].bytes);
 	for (i = 0; i < b->pending.n; i++)
@@ -63,5 +124,6 @@ void batch_free(struct batch *b)
 	ROWS(X)
 #undef X
 	free(b->deleted);
+	free(b->hist);
 	*b = (struct batch){0};
 }

@@ -67,6 +67,8 @@ static bool put_node(struct batch *b, struct process *p, uint32_t at)
 	struct row_node *row;
 	struct node *node;
 
+	if (!batch_hold(b, p->arena))
+		return false;
 	for (; p->node[at].round != p->fold->round; at = p->node[at].parent) {
 		up[n++] = at;
 		if (at == NODE_ROOT_AT)
@@ -81,12 +83,20 @@ static bool put_node(struct batch *b, struct process *p, uint32_t at)
 		if (up[n] != NODE_ROOT_AT)
 			hash_copy(row->parent, p->node[node->parent].hash);
 		row->kind = node->kind;
-		row->name = copy_text(node->name);
-		if (row->name == NULL)
-			return false;
+		row->name = node->name;
 		node->round = p->fold->round;
 	}
 	return true;
+}
+
+static bool put_hist(struct batch *b, struct row_cell *r, const struct cell *c)
+{
+	const uint64_t timed = cell_timed(c);
+	const uint32_t all = timed > UINT32_MAX ? UINT32_MAX : (uint32_t)timed;
+
+	if (c->hist != NULL)
+		return batch_hist(b, r, c->hist->first, c->hist->count, c->hist->n);
+	return batch_hist(b, r, hist_bucket(c->min_ns), &all, 1);
 }
 
 static bool put_cells(struct batch *b, const struct part *part)
@@ -95,12 +105,14 @@ static bool put_cells(struct batch *b, const struct part *part)
 	struct process *p = part->process;
 	const struct cell *c;
 	struct row_cell *r;
+	bool scope;
 	uint32_t i;
 
 	for (i = 0; i < t->dirty_cells.n; i++) {
 		c = tree_at(t, t->dirty_cells.at[i]);
+		scope = c->class == CLASS_CPU;
 		r = batch_cell(b);
-		if (r == NULL || (!c->stored && !put_node(b, p, c->node)))
+		if (r == NULL || (t->dirty_cells.at[i] >= t->n_stored && !put_node(b, p, c->node)))
 			return false;
 		*r = (struct row_cell){.session = part->session->row.id,
 			.process = p->row.id,
@@ -112,10 +124,11 @@ static bool put_cells(struct batch *b, const struct part *part)
 			.min_ns = c->min_ns == UINT64_MAX ? 0 : c->min_ns,
 			.max_ns = c->max_ns,
 			.bytes = c->bytes,
-			.untimed = c->untimed,
-			.open = c->open};
+			.untimed = scope ? 0 : c->untimed,
+			.open = scope ? c->untimed : 0};
 		hash_copy(r->node, p->node[c->node].hash);
-		memcpy(r->hist, tree_hist(t, t->dirty_cells.at[i]), sizeof(r->hist));
+		if (!put_hist(b, r, c))
+			return false;
 	}
 	return true;
 }
@@ -128,6 +141,8 @@ static bool put_metrics(struct batch *b, const struct part *part)
 	struct row_metric *r;
 	uint32_t i;
 
+	if (t->dirty_metrics.n > 0 && !batch_hold(b, p->arena))
+		return false;
 	for (i = 0; i < t->dirty_metrics.n; i++) {
 		m = &t->metric[t->dirty_metrics.at[i]];
 		r = batch_metric(b);
@@ -141,10 +156,8 @@ static bool put_metrics(struct batch *b, const struct part *part)
 			.bits = m->bits,
 			.count = m->count};
 		hash_copy(r->node, p->node[m->node].hash);
-		r->name = copy_text(p->metric_name[m->name].text);
-		r->text = m->type == METRIC_STR ? copy_text(m->text) : NULL;
-		if (r->name == NULL || (m->type == METRIC_STR && r->text == NULL))
-			return false;
+		r->name = p->metric_name[m->name].text;
+		r->text = m->type == METRIC_STR ? m->text : NULL;
 	}
 	return true;
 }
@@ -388,14 +401,11 @@ static bool put_all(struct batch *b, const struct fold *f)
 static void clean_part(struct part *part)
 {
 	struct tree *t = &part->tree;
-	struct cell *c;
 	uint32_t i;
 
-	for (i = 0; i < t->dirty_cells.n; i++) {
-		c = tree_at(t, t->dirty_cells.at[i]);
-		c->dirty = false;
-		c->stored = true;
-	}
+	for (i = 0; i < t->dirty_cells.n; i++)
+		tree_at(t, t->dirty_cells.at[i])->dirty = false;
+	t->n_stored = t->n_cells; /* none is made without being changed */
 	for (i = 0; i < t->dirty_metrics.n; i++) {
 		t->metric[t->dirty_metrics.at[i]].dirty = false;
 		t->metric[t->dirty_metrics.at[i]].stored = true;

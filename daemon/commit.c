@@ -7,16 +7,22 @@
 
 #include <sys/resource.h>
 
-#define HOUR_NS   3600000000000ull
-#define SECOND_NS 1000000000ull
-#define FLIGHTS   (sizeof(((struct protond *)0)->flight) / sizeof(uint64_t))
+#define HOUR_NS     3600000000000ull
+#define SECOND_NS   1000000000ull
+#define COMMITS_MAX 2u
+#define FLIGHTS     (sizeof(((struct protond *)0)->flight) / sizeof(uint64_t))
+
+struct asked { /* who waits for a transaction */
+	struct asked *next;
+	store_done_fn *done;
+	void *arg;
+};
 
 struct commit {
 	struct protond *p;
-	uint64_t position;
-	bool staged;         /* it holds what is staged, too */
-	store_done_fn *done; /* may be NULL */
-	void *arg;
+	uint64_t position, bytes;
+	bool staged; /* it holds what is staged, too */
+	struct asked *asked;
 };
 
 /* Bytes of journal that the flight recorder wants kept although they are stored. */
@@ -40,6 +46,19 @@ static void flight_sample(struct protond *p, uint64_t now)
 	p->flight_at = (p->flight_at + 1) % (uint32_t)FLIGHTS;
 }
 
+static void tell(struct asked *a, int r, const struct err *e)
+{
+	struct asked *next;
+
+	for (; a != NULL; a = next) {
+		next = a->next;
+		a->done(a->arg, r, e);
+		free(a);
+	}
+}
+
+static void commit_begin(struct protond *p);
+
 static void commit_on_stored(void *arg, int r, const struct err *e)
 {
 	static struct log_cause cause, refused;
@@ -48,6 +67,8 @@ static void commit_on_stored(void *arg, int r, const struct err *e)
 	char quoted[600];
 
 	p->commits--;
+	p->waiting -= c->bytes;
+	fold_waiting(p->d.fold, p->waiting);
 	p->commit_failed = r < 0;
 	p->d.store_trouble = r < 0 && e != NULL ? *e : (struct err){0};
 	if (r < 0) {
@@ -64,9 +85,11 @@ static void commit_on_stored(void *arg, int r, const struct err *e)
 	if (r == 0 && e != NULL && e->code != 0)
 		log_cause(&refused, LOG_ERR, "rows_refused", "error=%d text=%s", -e->code,
 			log_quote(quoted, sizeof(quoted), e->text));
-	if (c->done != NULL)
-		c->done(c->arg, r, e);
+	tell(c->asked, r, e);
 	free(c);
+	protond_trim(p);
+	if (p->commit_due && p->commits < COMMITS_MAX)
+		commit_begin(p);
 }
 
 /* The daemon's own CPU time goes with what it was spent on. */
@@ -85,28 +108,31 @@ static void put_cost(struct protond *p)
 		p->cost_ns = cost.cpu_ns;
 }
 
-static void commit_failed(store_done_fn *done, void *arg, int r, const char *words)
+static void tell_failed(struct asked *a, int r, const char *words)
 {
 	struct err e;
 
 	(void)err_set(&e, r, "%s", words);
-	if (done != NULL)
-		done(arg, r, &e);
+	tell(a, r, &e);
 }
 
-void daemon_commit(struct daemon *d, store_done_fn *done, void *arg)
+/* Collects and submits for all who asked so far. */
+static void commit_begin(struct protond *p)
 {
-	struct protond *p = protond_of(d);
+	struct daemon *d = &p->d;
 	struct batch batch = {0};
+	struct asked *asked = p->asked;
 	struct commit *c;
 	int r;
 
+	p->asked = NULL;
+	p->commit_due = false;
 	put_cost(p);
 	/* The rows must not be ahead of the journal: their position is where a restart goes on.
 	 * Where it cannot grow, perhaps because it holds so much that is not stored, what is staged
 	 * waits for this transaction and is never written. */
 	if (!protond_flush(p) && !journal_is_whole(d->journal)) {
-		commit_failed(done, arg, -ENOSPC,
+		tell_failed(asked, -ENOSPC,
 			"the journal cannot be written: the runtime directory's file system is "
 			"full");
 		return;
@@ -115,19 +141,50 @@ void daemon_commit(struct daemon *d, store_done_fn *done, void *arg)
 	r = c != NULL ? fold_collect(d->fold, &batch) : -ENOMEM;
 	if (r < 0) {
 		free(c);
-		commit_failed(done, arg, r, "no memory for a transaction");
+		tell_failed(asked, r, "no memory for a transaction");
 		return;
 	}
 	p->stage_stored = p->journal_stuck;
 	batch.journal = journal_position(d->journal);
 	*c = (struct commit){.p = p,
 		.position = batch.journal,
+		.bytes = batch_bytes(&batch),
 		.staged = p->stage_stored,
-		.done = done,
-		.arg = arg};
+		.asked = asked};
 	p->commits++;
+	p->waiting += c->bytes;
+	fold_waiting(d->fold, p->waiting);
 	p->last_commit_ns = mono_ns();
 	store_submit(d->store, &batch, commit_on_stored, c);
+}
+
+/* One runs and one waits, at most: who asks meanwhile shares the next one, so that a thousand
+ * sessions that end at once are a few transactions. A store that fails keeps its batches and tries
+ * again by itself: it gets few, the journal has the rest. */
+void daemon_commit(struct daemon *d, store_done_fn *done, void *arg)
+{
+	struct protond *p = protond_of(d);
+	struct asked *a = NULL, **last;
+	struct err e = {0};
+
+	if (d->store_trouble.code != 0 && store_queued(d->store) > COMMITS_MAX)
+		e = d->store_trouble;
+	else if (done != NULL && (a = malloc(sizeof(*a))) == NULL)
+		(void)err_set(&e, -ENOMEM, "no memory for a transaction");
+	if (e.code != 0) {
+		if (done != NULL)
+			done(arg, e.code, &e);
+		return;
+	}
+	if (a != NULL) {
+		*a = (struct asked){.done = done, .arg = arg};
+		for (last = &p->asked; *last != NULL; last = &(*last)->next)
+			;
+		*last = a;
+	}
+	p->commit_due = true;
+	if (p->commits < COMMITS_MAX)
+		commit_begin(p);
 }
 
 static bool ring_waits(const struct protond *p)
@@ -187,10 +244,6 @@ static void prune_if_due(struct protond *p, uint64_t now)
 	store_call(p->d.store, prune_work, x, prune_on_done);
 }
 
-/* A store that fails keeps its batches and tries again by itself: one more a second is enough to
- * see that it works again, many would only fill the memory. The journal has the rest. */
-#define QUEUED_MAX 8u
-
 /* Jobs that do nothing are no reason to write to a disk each second. */
 #define UPKEEP_NS (30 * SECOND_NS)
 
@@ -200,7 +253,7 @@ void commit_periodic(struct protond *p)
 
 	flight_sample(p, now);
 	prune_if_due(p, now);
-	if (p->commits == 0 && store_queued(p->d.store) < QUEUED_MAX &&
+	if (p->commits == 0 &&
 		(fold_has_news(p->d.fold) || p->commit_failed || p->journal_stuck ||
 			ring_waits(p) ||
 			(fold_is_dirty(p->d.fold) && now - p->last_commit_ns > UPKEEP_NS)))
@@ -213,7 +266,7 @@ void commit_if_large(struct protond *p)
 			   p->d.config.journal_mb << 20;
 
 	/* New rows are collected a few at a time, so that no collect holds the loop up for long. */
-	if (store_queued(p->d.store) < QUEUED_MAX &&
+	if (p->commits < COMMITS_MAX &&
 		(fold_fresh(p->d.fold) >= FRESH_MAX || (large && p->commits == 0)))
 		daemon_commit(&p->d, NULL, NULL);
 }
@@ -339,6 +392,15 @@ int finalize_add(struct protond *p, const struct finalizer *f)
 	return 0;
 }
 
+static void refuse(store_done_fn *done, void *arg, int r, const char *words)
+{
+	struct err e;
+
+	(void)err_set(&e, r, "%s", words);
+	if (done != NULL)
+		done(arg, r, &e);
+}
+
 void finalize_soon(struct protond *p, const uint8_t session[16], uint64_t deadline_ns,
 	store_done_fn *done, void *arg)
 {
@@ -346,7 +408,7 @@ void finalize_soon(struct protond *p, const uint8_t session[16], uint64_t deadli
 
 	memcpy(f.session, session, 16);
 	if (finalize_add(p, &f) < 0)
-		commit_failed(done, arg, -ENOMEM, "no memory to finalize a session");
+		refuse(done, arg, -ENOMEM, "no memory to finalize a session");
 }
 
 void daemon_finalize(struct daemon *d, const uint8_t session[16], uint32_t timeout_ms,
@@ -361,7 +423,7 @@ void daemon_finalize(struct daemon *d, const uint8_t session[16], uint32_t timeo
 		(s.state == SESSION_IS_ACTIVE || s.state == SESSION_IS_INACTIVE)) {
 		r = put_verb(p, VERB_FINALIZE, session, s.uid);
 		if (r < 0) {
-			commit_failed(done, arg, r,
+			refuse(done, arg, r,
 				"the session cannot be finalized: no room in the journal");
 			return;
 		}

@@ -14,6 +14,7 @@
 #define GRAPH_ROUNDS   2u     /* flushes without more of a graph launch: it is complete */
 #define LAUNCHES_LEAST 4096u  /* open ones that a process may have whatever the others take */
 #define PASS_BUDGET    65536u /* graph launches looked at in one sweep */
+#define SWEEP_BUDGET   4096u  /* launches and records that leave in one: more than a piece brings */
 
 struct key {
 	const struct launch *launch;
@@ -113,11 +114,15 @@ static void move_to(struct process *p, struct launch *l, enum launch_list list)
 
 /* --- records that wait */
 
+/* False: there is no room. */
 static bool gpu_keep(struct process *p, struct launch *l, const struct gpu *g)
 {
 	struct correlate *c = &p->correlate;
 	uint32_t at = c->free_gpu;
 
+	if (c->held_gpu >= p->fold->limit.launches ||
+		(at == 0 && c->n_gpu >= LAUNCHES_LEAST && !process_has_room_in_flight(p)))
+		return false;
 	if (at != 0) {
 		c->free_gpu = c->gpu[at - 1].next;
 	} else {
@@ -203,27 +208,32 @@ static void launch_free(struct process *p, struct launch *l)
 	c->list[LIST_FREE].n++;
 }
 
-/* It leaves without (more) records: what was said to be running counts untimed, else it is lost. */
-static void launch_give_up(struct process *p, struct launch *l)
+/* It leaves without (more) records: what was said to be running counts untimed, else it is lost.
+ * Where the budget is used up before, the rest of it goes next time. */
+static void launch_give_up(struct process *p, struct launch *l, uint32_t *budget)
 {
 	bool matched = l->round != 0;
 	struct gpu g;
 	uint64_t set;
 
-	if (l->list == LIST_WAITING) {
-		while (gpu_take(&p->correlate, l, &g))
-			count_unlaunched(p, l, &g, NULL);
-		launch_free(p, l);
-		return;
-	}
-	if (!matched && l->records != 0) {
+	for (; l->list == LIST_WAITING && *budget > 0 && gpu_take(&p->correlate, l, &g);
+		(*budget)--)
+		count_unlaunched(p, l, &g, NULL);
+	if (!matched && l->list != LIST_WAITING && l->records != 0) {
 		matched = true;
 		count_matched(p, l);
+		l->round = 1;
 	}
-	while (gpu_take(&p->correlate, l, &g))
+	for (; *budget > 0 && gpu_take(&p->correlate, l, &g); (*budget)--)
 		count_in(p, l, &g);
-	for (set = matched ? 0 : l->parts; set != 0; set &= set - 1)
+	if (l->records != 0) {
+		if (l->list != LIST_WAITING)
+			move_to(p, l, LIST_PASSED);
+		return;
+	}
+	for (set = matched || l->list == LIST_WAITING ? 0 : l->parts; set != 0; set &= set - 1)
 		loss_part(p->slot[__builtin_ctzll(set)], LOST_LAUNCHES, 1);
+	*budget -= *budget > 0;
 	launch_free(p, l);
 }
 
@@ -241,19 +251,23 @@ static struct launch *oldest(struct correlate *c)
 	return NULL;
 }
 
-/* A new one in this list; NULL: out of memory, or the table refused the key (counted as bad). */
+/* A new one in this list; NULL: out of memory, no room, or the table refused the key (counted as
+ * bad). */
 static struct launch *launch_new(
 	struct process *p, const struct launch *from, enum launch_list list)
 {
 	struct correlate *c = &p->correlate;
 	struct launch *l;
-	uint32_t at;
+	uint32_t at, left = SWEEP_BUDGET;
 	int r;
 
 	if (c->n_launches - c->list[LIST_FREE].n >= p->fold->limit.launches ||
 		(c->n_launches >= LAUNCHES_LEAST && c->list[LIST_FREE].n == 0 &&
-			!process_has_room(p)))
-		launch_give_up(p, oldest(c));
+			!process_has_room_in_flight(p))) {
+		launch_give_up(p, oldest(c), &left);
+		if (c->list[LIST_FREE].n == 0)
+			return NULL; /* the oldest has many records: some of them left */
+	}
 	at = c->list[LIST_FREE].first != 0 ? c->list[LIST_FREE].first - 1 : c->n_launches;
 	if (!ROOM_FOR(c->launch, c->cap_launches, at)) {
 		p->fold->no_memory = true;
@@ -302,10 +316,8 @@ static void launch_record(struct process *p, struct launch *l, const struct gpu 
 	struct gpu old;
 
 	if ((g->flags & GPU_FLAG_RUNNING) != 0) { /* of an ordinary launch there is one */
-		if (l->records != 0 && !is_graph(l))
+		if ((l->records != 0 && !is_graph(l)) || !gpu_keep(p, l, g))
 			count_unlaunched(p, &(struct launch){.list = LIST_WAITING}, g, NULL);
-		else
-			(void)gpu_keep(p, l, g);
 		return;
 	}
 	if (l->round == 0)
@@ -371,6 +383,7 @@ void correlate_launch(struct process *p, const struct rec_launch *r, uint32_t ti
 		.epoch = r->epoch,
 		.flags = REC_FLAGS(r->hdr)};
 	struct launch *l = launch_find(&p->correlate, r->epoch, r->correlation);
+	uint32_t all = UINT32_MAX;
 	uint64_t set;
 
 	p->launches++;
@@ -380,7 +393,7 @@ void correlate_launch(struct process *p, const struct rec_launch *r, uint32_t ti
 		return;
 	}
 	if (l != NULL) /* the id came round again */
-		launch_give_up(p, l);
+		launch_give_up(p, l, &all);
 	if (launch_new(p, &from, is_graph(&from) ? LIST_GRAPH : LIST_OPEN) != NULL)
 		return;
 	for (set = from.parts; set != 0; set &= set - 1)
@@ -407,9 +420,8 @@ void correlate_gpu(struct process *p, const struct gpu *g)
 		count_unlaunched(p, &from, g, NULL);
 		return;
 	}
-	if (c->held_gpu < p->fold->limit.launches && gpu_keep(p, l, g))
-		return;
-	count_unlaunched(p, &from, g, NULL);
+	if (!gpu_keep(p, l, g))
+		count_unlaunched(p, &from, g, NULL);
 }
 
 /* --- time */
@@ -468,21 +480,24 @@ void correlate_sweep(struct process *p)
 {
 	struct correlate *c = &p->correlate;
 	uint64_t now = p->fold->now_ns;
+	uint32_t left = SWEEP_BUDGET;
 	struct launch *l;
 
 	if (c->pass_due)
 		graphs_pass(p);
 	c->pass_due = false;
-	while ((l = correlate_first(c, LIST_WAITING)) != NULL && now - l->seen_ns >= WAIT_NS)
-		launch_give_up(p, l);
-	while ((l = correlate_first(c, LIST_PASSED)) != NULL && now - l->seen_ns >= WAIT_NS)
-		launch_give_up(p, l);
-	while ((l = correlate_first(c, LIST_OPEN)) != NULL && now - l->seen_ns >= WAIT_NS &&
-		is_lost(c, l))
-		launch_give_up(p, l);
-	while ((l = correlate_first(c, LIST_GRAPH)) != NULL && now - l->seen_ns >= WAIT_NS &&
-		is_lost(c, l) && l->round == 0)
-		launch_give_up(p, l);
+	while (left > 0 && (l = correlate_first(c, LIST_WAITING)) != NULL &&
+		now - l->seen_ns >= WAIT_NS)
+		launch_give_up(p, l, &left);
+	while (left > 0 && (l = correlate_first(c, LIST_PASSED)) != NULL &&
+		now - l->seen_ns >= WAIT_NS)
+		launch_give_up(p, l, &left);
+	while (left > 0 && (l = correlate_first(c, LIST_OPEN)) != NULL &&
+		now - l->seen_ns >= WAIT_NS && is_lost(c, l))
+		launch_give_up(p, l, &left);
+	while (left > 0 && (l = correlate_first(c, LIST_GRAPH)) != NULL &&
+		now - l->seen_ns >= WAIT_NS && is_lost(c, l) && l->round == 0)
+		launch_give_up(p, l, &left);
 }
 
 /* --- the end, of a session or of the job */
@@ -521,13 +536,29 @@ void correlate_detach(struct process *p, struct part *part)
 	part->n_open = 0;
 }
 
+void correlate_leave(struct process *p)
+{
+	struct correlate *c = &p->correlate;
+	uint32_t left = SWEEP_BUDGET;
+	struct launch *l;
+
+	while (left > 0 && (l = oldest(c)) != NULL)
+		launch_give_up(p, l, &left);
+}
+
+bool correlate_has_many(const struct correlate *c)
+{
+	return c->by_key.n > SWEEP_BUDGET || c->held_gpu > SWEEP_BUDGET;
+}
+
 void correlate_end(struct process *p)
 {
 	struct correlate *c = &p->correlate;
+	uint32_t all = UINT32_MAX;
 	struct launch *l;
 
 	while ((l = correlate_first(c, LIST_WAITING)) != NULL)
-		launch_give_up(p, l);
+		launch_give_up(p, l, &all);
 }
 
 /* --- restore */

@@ -77,7 +77,9 @@ void correlate_gpu_off(struct process *p, uint64_t clock);
 void correlate_sweep(struct process *p); /* time has gone on */
 /* The part leaves: what it has in flight is lost, counted. */
 void correlate_detach(struct process *p, struct part *part);
-void correlate_end(struct process *p); /* nothing more comes; before the parts leave */
+void correlate_leave(struct process *p); /* nothing more comes: some of what waits leaves */
+bool correlate_has_many(const struct correlate *c);
+void correlate_end(struct process *p); /* all that waits; before the parts leave */
 
 /* For restore: at the end of its list. NULL: out of memory or refused. */
 struct launch *correlate_put(struct process *p, const struct launch *l);

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,7 +28,7 @@
 #define TICK_NS      10000000u /* for all rings; then sockets have their turn */
 #define BEHIND_TIMES 2u        /* journal_mb that are not stored */
 #define BEHIND_NS    32000000u /* between drains of a ring: a piece is to be worth it */
-#define TRIM_BYTES   (16u << 20)
+#define TRIM_BYTES   (4 << 20)
 
 /* --- entries
  * --------------------------------------------------------------------------------------- */
@@ -458,16 +459,32 @@ static void idle_check(struct protond *p, uint64_t now)
 		protond_stop(p, "idle");
 }
 
-/* What a large job took goes back to the system, and not only to malloc. Not while a transaction
- * runs, whose rows lie between what is free. */
-static void trim(struct protond *p)
+/* Bytes that the system gave us and nothing of ours is in, and a constant: our code. */
+static int64_t unused(void)
 {
-	const uint64_t freed = fold_freed(p->d.fold);
+	const struct mallinfo2 m = mallinfo2();
+	FILE *f = fopen("/proc/self/statm", "re");
+	long pages = 0;
 
-	if (freed - p->trimmed < TRIM_BYTES || p->commits != 0)
+	if (f == NULL)
+		return 0;
+	if (fscanf(f, "%*u %ld", &pages) != 1)
+		pages = 0;
+	(void)fclose(f);
+	return (int64_t)pages * sysconf(_SC_PAGESIZE) - (int64_t)(m.uordblks + m.hblkhd);
+}
+
+/* What jobs took goes back to the system, and not only to malloc. */
+void protond_trim(struct protond *p)
+{
+	const int64_t now = unused();
+
+	if (now < p->trimmed)
+		p->trimmed = now;
+	if (now < p->trimmed + TRIM_BYTES)
 		return;
-	p->trimmed = freed;
 	(void)malloc_trim(0);
+	p->trimmed = unused();
 }
 
 static void second_on_timer(uv_timer_t *t)
@@ -488,7 +505,7 @@ static void second_on_timer(uv_timer_t *t)
 		spool_scan(p);
 		sessions_sweep(p);
 	}
-	trim(p);
+	protond_trim(p);
 	idle_check(p, now);
 	if (p->watchdog_ns != 0 && now - p->alive_ns >= p->watchdog_ns / 4) {
 		p->alive_ns = now;

@@ -37,7 +37,7 @@ enum auto_mode { AUTO_OFF = 0, AUTO_SCOPES = 1, AUTO_SAMPLED = 2, AUTO_FULL = 3 
         X(trace_mb,        U64, "512",    "a session's timeline: the oldest leaves beyond this size")                \
         X(trace_s,         U64, "0",      "what of a timeline is older than this leaves; 0: at no age")              \
         X(idle_exit_s,     U64, "60",     "a private daemon ends after this long without job and client; 0: never")  \
-        X(memory_mb,       U64, "128",    "for the trees of all jobs; what needs more counts in (other), MiB")         \
+        X(memory_mb,       U64, "24",     "for the trees of all jobs; what needs more counts in (other), MiB")         \
         X(jobs_per_uid,    U64, "256",    "attached jobs of one user")
 /* clang-format on */
 
@@ -85,7 +85,7 @@ int daemon_apply(struct daemon *d, uint16_t type, const uint8_t ring[16], const 
  * brought. fn(arg, true): the daemon ends. -ENOMEM. */
 typedef void drained_fn(void *arg, bool ends);
 int daemon_when_drained(struct daemon *d, uint32_t timeout_ms, drained_fn *fn, void *arg);
-/* Collects and submits; done (may be NULL) when the transaction holds. */
+/* All that is in the fold now goes to the store; done (may be NULL) when the transaction holds. */
 void daemon_commit(struct daemon *d, store_done_fn *done, void *arg);
 /* FINALIZE now, FINALIZED when settled or after timeout_ms, then commit; then done(arg, r, e).
  * Several may wait at once. */

@@ -26,7 +26,7 @@ int fold_new(const struct fold_limits *l, struct fold **ret)
 	if (f->limit.sessions == 0)
 		f->limit.sessions = 1024;
 	if (f->limit.bytes == 0)
-		f->limit.bytes = 128ull << 20;
+		f->limit.bytes = 24ull << 20;
 	if (f->limit.processes == 0)
 		f->limit.processes = 4096;
 	f->tsc = (struct anchors){.v = f->tsc_anchor, .cap = ANCHORS_KEPT};
@@ -180,6 +180,15 @@ static int on_anchor(struct fold *f, const struct entry *e)
 	return 0;
 }
 
+static int on_leave(struct fold *f, const struct entry *e)
+{
+	(void)f;
+	process_use_clock(e->process);
+	correlate_leave(e->process);
+	e->process->dirty = true;
+	return 0;
+}
+
 /* The daemon's CPU time since the last such entry, in equal shares to the sessions that record. */
 static int on_cost(struct fold *f, const struct entry *e)
 {
@@ -221,6 +230,7 @@ static const struct {
 	[J_VERB]    = {on_verb,    sizeof(struct j_verb),      false, false},
 	[J_ANCHOR]  = {on_anchor,  sizeof(struct j_anchor),    false, true},
 	[J_COST]    = {on_cost,    sizeof(struct j_cost),      false, true},
+	[J_LEAVE]   = {on_leave,   0,                          true,  false},
 };
 /* clang-format on */
 
@@ -251,14 +261,21 @@ int fold_apply(struct fold *f, const struct journal_entry *e)
 	return f->no_space ? -ENOSPC : r;
 }
 
+bool fold_has_many(const struct fold *f, const uint8_t ring[16])
+{
+	const struct process *p = process_find(f, ring);
+
+	return p != NULL && p->row.ended_ns == 0 && correlate_has_many(&p->correlate);
+}
+
+void fold_waiting(struct fold *f, uint64_t bytes)
+{
+	f->waiting = bytes;
+}
+
 uint32_t fold_fresh(const struct fold *f)
 {
 	return f->fresh;
-}
-
-uint64_t fold_freed(const struct fold *f)
-{
-	return f->freed;
 }
 
 bool fold_is_dirty(const struct fold *f)

@@ -24,8 +24,9 @@ struct fold_limits {        /* 0: the default */
 	uint32_t launches;  /* open launches per process: 1 048 576; the oldest leave, counted */
 	uint32_t sessions;  /* live at once: 1 024 */
 	uint32_t processes; /* 4 096 */
-	uint64_t bytes; /* tables, trees and open launches of all processes, about: 128 MiB; of one,
-			   half of it; beyond, only who has less than an even share gets more */
+	uint64_t bytes;     /* tables, trees, open launches of all processes and rows on their way,
+			       about: 24 MiB; of one,     ¾ of it; beyond, only who has less than an
+			       even     share gets more */
 	uint64_t trace_bytes; /* of one session's timeline: 512 MiB; the oldest chunks leave */
 	uint64_t trace_ns;    /* chunks older than this leave; 0: at no age */
 };
@@ -143,20 +144,21 @@ struct row_session {
 struct row_member { int64_t session, process; };
 struct row_active { int64_t session; uint64_t begin_ns, end_ns; }; /* end 0: open */
 struct row_segment { int64_t session; uint32_t segment; uint64_t begin_ns, end_ns; };
-struct row_node { uint8_t hash[16], parent[16]; uint8_t kind; char *name; }; /* parents first; name owned */
+struct row_node { uint8_t hash[16], parent[16]; uint8_t kind; const char *name; }; /* parents first; name: see batch_hold() */
 struct row_cell {
         int64_t session, process;
         uint32_t segment, device; /* device UINT32_MAX: none; stored as -1 */
         uint8_t node[16], class;
+        uint8_t hist_first, hist_n; /* the buckets [first, first + n) of its histogram, */
+        uint32_t hist;              /* batch.hist[hist] on; all others are 0; n 0: not known */
         uint64_t count, sum_ns, min_ns, max_ns, bytes, untimed, open;
-        uint32_t hist[HIST_BUCKETS];
 };
 struct row_metric {
         int64_t session, process;
         uint32_t segment;
         uint8_t node[16], kind, type; /* enum metric_kind, enum metric_type of record.h */
         uint64_t bits, count;         /* STR: unused, text */
-        char *name, *text;            /* owned */
+        const char *name, *text;      /* see batch_hold() */
 };
 struct row_config { int64_t session, process; uint8_t node[16]; uint32_t config; struct ring_config c; uint64_t count; };
 struct row_device { int64_t process; uint32_t device; struct ring_device d; };
@@ -186,9 +188,21 @@ struct batch {
 	uint64_t journal;                   /* position up to which the rows hold everything */
 	int64_t *deleted;                   /* session ids to remove */
 	uint32_t n_deleted;
+	uint32_t *hist; /* of cells */
+	uint32_t n_hist, cap_hist;
+	struct arena **held; /* where names and texts live; the first may be its own */
+	uint32_t n_held, cap_held;
 };
 
+uint64_t batch_bytes(const struct batch *b); /* of its rows */
 void batch_free(struct batch *b); /* frees what it owns, not b itself; zeroed b is fine */
+/* Buckets [first, first + n) of a cell of b, copied; n ≤ HIST_BUCKETS - first. False: no memory. */
+bool batch_hist(
+	struct batch *b, struct row_cell *c, uint32_t first, const uint32_t *count, uint32_t n);
+/* The arena lives as long as the batch. False: no memory. */
+bool batch_hold(struct batch *b, struct arena *a);
+/* A copy that lives as long as the batch; NULL: no memory. Not in one batch with batch_hold(). */
+const char *batch_text(struct batch *b, const char *s);
 /* Adds a zeroed row and returns it; NULL: out of memory. batch_cell(b) and so on. */
 #define X(t) struct row_##t *batch_##t(struct batch *b);
 ROWS(X)
@@ -196,12 +210,15 @@ ROWS(X)
 
 /* All rows changed since the last collect; marks them clean. -ENOMEM: nothing was marked. */
 int fold_collect(struct fold *f, struct batch *ret);
+/* More is in flight of this ring than one END should have to give up: first some LEAVEs. */
+bool fold_has_many(const struct fold *f, const uint8_t ring[16]);
+/* Bytes of rows that are on their way to the store: they count for the ceiling of memory. */
+void fold_waiting(struct fold *f, uint64_t bytes);
 bool fold_is_dirty(const struct fold *f);
 /* More than what even an idle job tells each second (its clock, its agent's CPU time) and the
  * daemon itself (anchors, its cost): that can be stored later. */
 bool fold_has_news(const struct fold *f);
 uint32_t fold_fresh(const struct fold *f); /* bytes of rows that came since the last collect */
-uint64_t fold_freed(const struct fold *f); /* bytes of processes that were evicted, about */
 /* Into an empty fold: what store_load() gave (sessions that are not finalized, and all that belongs
  * to them). The rings' tables come again as TABLE entries from the daemon, before any LANE entry.
  */

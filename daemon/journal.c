@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #define STAGE_MIN   (256u << 10)
-#define STAGE_KEEP  (4u << 20)  /* a larger buffer is given back after its flush */
+#define STAGE_KEEP  (1u << 20)  /* a larger buffer is given back after its flush */
 #define STAGE_MAX   (64u << 20) /* the most that one flush can hold */
 #define READ_BYTES  (4u << 20)
 #define CRC_FROM    offsetof(struct journal_entry, type)

@@ -31,7 +31,8 @@
         X(END,     7) /* struct j_end: a process is gone, its ring drained */                       \
         X(VERB,    8) /* struct j_verb: a session verb of the control socket or of the daemon */    \
         X(ANCHOR,  9) /* struct j_anchor: what the ring clock is in ns */                           \
-        X(COST,   10) /* struct j_cost: CPU time the daemon took */
+        X(COST,   10) /* struct j_cost: CPU time the daemon took */ \
+        X(LEAVE,  11) /* nothing: the process is dead; some launches in flight leave, before END */
 /* clang-format on */
 
 enum journal_type {

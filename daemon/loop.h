@@ -23,8 +23,8 @@
 #define DRAIN_BYTES          (4u << 20) /* per ring and tick */
 #define DRAIN_NS             2000000u   /* likewise */
 #define BEHIND_BYTES_S       (2u << 20) /* per ring and second, while the store is behind */
-#define FRESH_MAX            (3u << 20) /* bytes of new rows that are collected at once */
-#define FLUSH_BYTES          (4u << 20) /* staged, at most, between two flushes */
+#define FRESH_MAX            (2u << 20) /* bytes of new rows that are collected at once */
+#define FLUSH_BYTES          (1u << 20) /* staged, at most, between two flushes */
 #define SETTLE_MS            5000u      /* a finalize waits so long for launches in flight */
 
 #define container_of(p, type, member) ((type *)(void *)((char *)(p)-offsetof(type, member)))
@@ -130,9 +130,11 @@ struct protond {
 	} orphans; /* runs without their protonctl, at the last look */
 	struct settler *settlers;
 	uint32_t commits; /* submitted, not done */
-	bool commit_failed;
+	uint64_t waiting; /* bytes in them */
+	bool commit_failed, commit_due;
+	struct asked *asked; /* who waits for the next one: commit.c */
 	uint64_t last_commit_ns, pruned_ns, spool_ns;
-	uint64_t trimmed;    /* fold_freed() when malloc gave back to the system */
+	int64_t trimmed;     /* what malloc had left when it last gave back to the system */
 	uint64_t flight[64]; /* journal positions, one per flight_s / 64 */
 	uint32_t flight_at;
 	uint64_t flight_ns;
@@ -218,6 +220,7 @@ void protond_stop(struct protond *p, const char *why);
 void protond_fatal(
 	struct protond *p, const char *why); /* ends without another word to the journal */
 void protond_hurry(struct protond *p);       /* the next tick is now */
+void protond_trim(struct protond *p);        /* what malloc has left goes back to the system */
 
 /* An entry of the journal, or of nothing but the fold while p->replayed is set. begin gives space
  * for `bytes` of payload; end takes as many as were used, and applies it. */

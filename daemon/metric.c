@@ -32,7 +32,8 @@ struct metric *tree_metric_put(struct part *part, const struct metric *key)
 	}
 	switch (table_add(&t->metric_by_key, hash, t->n_metrics)) {
 	case 0:
-		part->process->tree_bytes += sizeof(struct metric);
+		tree_grew(part, sizeof(struct metric));
+		part->process->fold->fresh += sizeof(struct row_metric);
 		t->metric[t->n_metrics] = *key;
 		return &t->metric[t->n_metrics++];
 	case -ENOMEM:

@@ -294,6 +294,7 @@ uint32_t metric_name_add(struct process *p, const char *text, uint32_t bytes)
 	uint64_t h = 14695981039346656037u;
 	uint32_t i, at, hash;
 	const char *copy;
+	int r;
 
 	for (i = 0; i < bytes; i++)
 		h = (h ^ (uint8_t)text[i]) * 1099511628211u;
@@ -306,8 +307,11 @@ uint32_t metric_name_add(struct process *p, const char *text, uint32_t bytes)
 		p->fold->no_memory = true;
 		return TABLE_NONE;
 	}
-	if (table_add(&p->metric_by_text, hash, p->n_metric_names) < 0)
+	r = table_add(&p->metric_by_text, hash, p->n_metric_names);
+	if (r < 0) {
+		p->fold->no_memory |= r == -ENOMEM;
 		return TABLE_NONE;
+	}
 	p->metric_name[p->n_metric_names] = (struct metric_name){copy, bytes};
 	return p->n_metric_names++;
 }

@@ -38,8 +38,7 @@ void part_free(struct part *part)
 {
 	if (part == NULL)
 		return;
-	part->process->tree_bytes -= part->tree.n_cells * sizeof(struct cell_slot) +
-				     part->tree.n_metrics * sizeof(struct metric);
+	part->process->tree_bytes -= part->tree.bytes;
 	(void)process_weigh(part->process);
 	window_fini(&part->window);
 	tree_fini(&part->tree);

@@ -7,7 +7,7 @@
 
 #include "words.h"
 
-#define ENDED_BYTES (16u << 20) /* of ended processes that are kept for `top` */
+#define ENDED_SHARE 4u /* of the ceiling, for ended processes that are kept for `top` */
 
 struct process *process_find(const struct fold *f, const uint8_t ring[16])
 {
@@ -243,27 +243,41 @@ int process_adopt(
 uint64_t process_weigh(struct process *p)
 {
 	const struct correlate *c = &p->correlate;
-	const uint64_t bytes =
-		arena_bytes(p->arena) + p->n_names * sizeof(*p->name) +
-		p->n_paths * sizeof(*p->path) + p->n_configs * sizeof(*p->config) +
-		p->n_nodes * (sizeof(*p->node) + sizeof(*p->last_child)) +
-		p->n_children * sizeof(*p->child) + p->row.n_lanes * sizeof(*p->lane) +
-		c->n_launches * sizeof(*c->launch) + c->n_gpu * sizeof(*c->gpu) + p->tree_bytes;
+	const uint64_t bytes = arena_bytes(p->arena) + p->n_names * sizeof(*p->name) +
+			       p->n_paths * sizeof(*p->path) + p->n_configs * sizeof(*p->config) +
+			       p->n_nodes * (sizeof(*p->node) + sizeof(*p->last_child)) +
+			       p->n_children * sizeof(*p->child) +
+			       p->row.n_lanes * sizeof(*p->lane) +
+			       c->n_launches * sizeof(*c->launch) + c->n_gpu * sizeof(*c->gpu) +
+			       table_bytes(&p->node_by_hash) + table_bytes(&p->child_by_key) +
+			       table_bytes(&c->by_key) + p->tree_bytes;
 
 	p->fold->held += bytes - p->held;
 	p->held = bytes;
 	return bytes;
 }
 
-/* One has half of it at most; and beyond the ceiling an even share is left to each, so that who
- * comes late, and asks for little, has what it needs. */
-bool process_has_room(struct process *p)
+/* One has three quarters of it at most; and beyond the ceiling an even share is left to each, so
+ * that who comes late, and asks for little, has what it needs. */
+static bool has_room(struct process *p, uint64_t more)
 {
 	const struct fold *f = p->fold;
-	const uint64_t own = process_weigh(p);
+	const uint64_t own = process_weigh(p), all = f->held + f->waiting;
 
-	return f->restoring || (f->held < f->limit.bytes && own < f->limit.bytes / 2) ||
+	return f->restoring ||
+	       (all < f->limit.bytes + more && own < f->limit.bytes / 4 * 3 + more) ||
 	       own < f->limit.bytes / (f->n_processes + 1);
+}
+
+bool process_has_room(struct process *p)
+{
+	return has_room(p, 0);
+}
+
+/* For launches in flight a quarter more, so that wide trees do not cost them their kernels. */
+bool process_has_room_in_flight(struct process *p)
+{
+	return has_room(p, p->fold->limit.bytes / 4);
 }
 
 static uint32_t count_ended(struct fold *f, uint64_t *ret_bytes)
@@ -306,13 +320,13 @@ void process_evict(struct fold *f, uint32_t keep)
 
 	for (i = 0; i < f->n_processes; i++) {
 		p = f->process[i];
-		if ((ended <= keep && bytes <= ENDED_BYTES) || process_is_needed(f, p)) {
+		if ((ended <= keep && bytes <= f->limit.bytes / ENDED_SHARE) ||
+			process_is_needed(f, p)) {
 			f->process[n++] = p;
 			continue;
 		}
 		ended--;
 		bytes -= p->held;
-		f->freed += p->held;
 		for (s = 0; s < f->n_sessions; s++)
 			session_drop_process(f->session[s], p);
 		process_free(p);

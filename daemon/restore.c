@@ -227,12 +227,12 @@ static void restore_cells(struct restore *r)
 			part->process->row.id != row->process)
 			part = part_of(r, row->session, row->process);
 		key.node = part == NULL ? NODE_NONE : node_restore(r, part->process, row->node);
-		if (key.node == NODE_NONE || row->class >= CLASS_MAX ||
+		if (key.node == NODE_NONE || row->class >= CLASS_MAX || row->segment >= SPANS_MAX ||
 			(row->device >= RING_DEVICES_MAX && row->device != UINT32_MAX))
 			continue;
-		key.segment = row->segment;
+		key.segment = (uint16_t)row->segment;
 		key.device = row->device == UINT32_MAX ? DEVICE_NONE : (uint8_t)row->device;
-		key.class = row->class;
+		key.class = row->class & 0x7fu;
 		at = tree_cell_put(part, &key);
 		if (at == TABLE_NONE)
 			continue;
@@ -242,10 +242,9 @@ static void restore_cells(struct restore *r)
 		c->min_ns = row->count > row->untimed ? row->min_ns : UINT64_MAX;
 		c->max_ns = row->max_ns;
 		c->bytes = row->bytes;
-		c->untimed = row->untimed;
-		c->open = (uint32_t)row->open;
-		c->stored = true;
-		memcpy(tree_hist(&part->tree, at), row->hist, sizeof(row->hist));
+		c->untimed = row->class == CLASS_CPU ? row->open : row->untimed;
+		tree_hist_put(part, c, row->hist_first, r->batch->hist + row->hist, row->hist_n);
+		part->tree.n_stored = part->tree.n_cells;
 	}
 }
 

@@ -497,10 +497,15 @@ static int drain_rest(struct ring *r)
 /* Called in each tick until END is in the journal; nothing is given up before. */
 void ring_gone(struct ring *r)
 {
+	const uint64_t deadline = mono_ns() + r->p->drain_ns;
 	struct j_end end;
 
 	if (r->reader.lane != NULL && drain_rest(r) < 0)
 		return;
+	while (fold_has_many(r->p->d.fold, r->uuid)) {
+		if (entry_put(r->p, J_LEAVE, r->uuid, "", 0) < 0 || mono_ns() >= deadline)
+			return;
+	}
 	if (how_it_ended(r, &end) < 0)
 		return;
 	finalize_owner_gone(r->p, r->uuid);

@@ -38,7 +38,8 @@
         X(NO_LAUNCH, "GPU records came without their launch: under (no launch)")                      \
         X(WIDENED,   "metric values mixed integers and floats: summed as floats")                     \
         X(TEXT,      "text values of a summed metric were left out: text is for (pty)")               \
-        X(FORGOTTEN, "of the oldest activations forgotten: scopes across them miss that time")
+        X(FORGOTTEN, "of the oldest activations forgotten: scopes across them miss that time")        \
+        X(HIST,      "paths have no quantiles: the daemon's memory_mb is used up")
 /* clang-format on */
 enum note_kind {
 #define X(name, words) NOTE_##name,
@@ -215,7 +216,7 @@ struct fold {
 	uint64_t cost_ns;
 	uint32_t fresh;               /* bytes of rows since the last collect */
 	uint64_t held;                /* bytes of all processes, as last weighed */
-	uint64_t freed;               /* bytes of evicted processes */
+	uint64_t waiting;             /* bytes of rows on their way to the store */
 	uint64_t sealed_bytes;        /* of chunks that wait for the next collect */
 	bool cost_known, dirty, news; /* news: see fold_has_news() */
 	bool restoring;               /* what was stored is taken back whatever it takes */
@@ -234,7 +235,8 @@ void process_free(struct process *p);
 void process_evict(struct fold *f, uint32_t keep); /* ended, stored ones, the oldest first */
 uint64_t process_weigh(struct process *p);         /* bytes that it takes, about */
 bool process_has_room(struct process *p);          /* to grow */
-void process_use_clock(struct process *p);         /* after anchors may have changed */
+bool process_has_room_in_flight(struct process *p);
+void process_use_clock(struct process *p); /* after anchors may have changed */
 void process_state(struct process *p, const struct j_state *s);
 void process_end(struct process *p, const struct j_end *e, uint64_t mono_ns);
 void process_now(struct process *p, const struct j_now *now, uint32_t n);

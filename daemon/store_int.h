@@ -64,9 +64,11 @@ struct store_db {
 	 */
 	uint64_t *touched;
 	size_t touched_words;
-	bool touched_all; /* out of memory for the bits: all count as touched */
-	uint32_t *order;  /* of this batch's cells, by key; NULL: as they come */
-	uint32_t refused; /* rows that no retry could store, in this batch */
+	bool touched_all;            /* out of memory for the bits: all count as touched */
+	struct batch *loading;       /* what the rows that are read go into */
+	const struct batch *storing; /* where the rows that are written come from */
+	uint32_t *order;             /* of this batch's cells, by key; NULL: as they come */
+	uint32_t refused;            /* rows that no retry could store, in this batch */
 	struct err refused_err;
 	char *path;
 	int lock_fd; /* flock()ed; -1: none */

@@ -63,6 +63,14 @@ static char *get_string(sqlite3_stmt *q, int i)
 	return strdup(p == NULL ? "" : (const char *)p);
 }
 
+/* Likewise; it lives as long as the batch that is loaded. */
+static const char *held_string(struct store_db *d, sqlite3_stmt *q, int i)
+{
+	const unsigned char *p = sqlite3_column_text(q, i);
+
+	return batch_text(d->loading, p == NULL ? "" : (const char *)p);
+}
+
 /* --- rows: 0 or -ENOMEM
  * ------------------------------------------------------------------------------ */
 
@@ -203,9 +211,8 @@ static int get_segment(struct store_db *d, sqlite3_stmt *q, struct row_segment *
 
 static int get_cell(struct store_db *d, sqlite3_stmt *q, struct row_cell *c)
 {
-	uint32_t i;
+	uint32_t hist[HIST_BUCKETS], i;
 
-	(void)d;
 	c->session = sqlite3_column_int64(q, 0);
 	c->process = sqlite3_column_int64(q, 1);
 	c->segment = get_u32(q, 2);
@@ -219,10 +226,10 @@ static int get_cell(struct store_db *d, sqlite3_stmt *q, struct row_cell *c)
 	c->bytes = get_u64(q, 10);
 	c->untimed = get_u64(q, 11);
 	c->open = get_u64(q, 12);
-	get_blob(q, 13, c->hist, sizeof(c->hist));
+	get_blob(q, 13, (uint8_t *)hist, sizeof(hist));
 	for (i = 0; i < HIST_BUCKETS; i++)
-		c->hist[i] = le32toh(c->hist[i]);
-	return 0;
+		hist[i] = le32toh(hist[i]);
+	return batch_hist(d->loading, c, 0, hist, HIST_BUCKETS) ? 0 : -ENOMEM;
 }
 
 static int get_metric(struct store_db *d, sqlite3_stmt *q, struct row_metric *m)
@@ -246,11 +253,11 @@ static int get_metric(struct store_db *d, sqlite3_stmt *q, struct row_metric *m)
 		memcpy(&m->bits, &f, sizeof(f));
 	} else {
 		m->type = METRIC_STR;
-		m->text = get_string(q, 6);
+		m->text = held_string(d, q, 6);
 		if (m->text == NULL)
 			return -ENOMEM;
 	}
-	m->name = get_string(q, 4);
+	m->name = held_string(d, q, 4);
 	return m->name == NULL ? -ENOMEM : 0;
 }
 
@@ -381,7 +388,7 @@ struct loaded {
 	uint32_t n, cap;
 };
 
-static int loaded_add(struct loaded *l, sqlite3_stmt *q)
+static int loaded_add(struct store_db *d, struct loaded *l, sqlite3_stmt *q)
 {
 	const uint32_t cap = l->cap == 0 ? 256 : l->cap * 2;
 	struct loaded_node *n;
@@ -398,7 +405,7 @@ static int loaded_add(struct loaded *l, sqlite3_stmt *q)
 		.id = sqlite3_column_int64(q, 0), .parent = sqlite3_column_int64(q, 1)};
 	get_blob(q, 2, n->row.hash, sizeof(n->row.hash));
 	n->row.kind = (uint8_t)get_u32(q, 3);
-	n->row.name = get_string(q, 4);
+	n->row.name = held_string(d, q, 4);
 	if (n->row.name == NULL)
 		return -ENOMEM;
 	l->n++;
@@ -443,7 +450,6 @@ static int loaded_emit(struct loaded *l, uint32_t i, struct batch *b)
 		if (row == NULL)
 			return -ENOMEM;
 		*row = n->row;
-		n->row.name = NULL; /* the batch's now */
 		n->mark = NODE_DONE;
 	}
 	return 0;
@@ -457,14 +463,12 @@ static int load_nodes(struct store_db *d, struct batch *b, struct err *e)
 	uint32_t i;
 
 	while ((rc = sqlite3_step(q)) == SQLITE_ROW && r == 0) {
-		r = loaded_add(&l, q);
+		r = loaded_add(d, &l, q);
 		store_touch(d, sqlite3_column_int64(q, 0));
 	}
 	(void)sqlite3_reset(q);
 	for (i = 0; rc == SQLITE_DONE && r == 0 && i < l.n; i++)
 		r = loaded_emit(&l, i, b);
-	for (i = 0; i < l.n; i++)
-		free(l.node[i].row.name);
 	free(l.node);
 	if (r < 0)
 		return err_set(e, r, "out of memory while loading the store");
@@ -516,13 +520,16 @@ int store_rows_load(struct store_db *d, struct batch *ret, struct err *e)
 {
 	struct batch b = {0};
 	int64_t journal = 0;
-	int r = load_nodes(d, &b, e);
+	int r;
 
+	d->loading = &b;
+	r = load_nodes(d, &b, e);
 #define X(t, T)     \
 	if (r == 0) \
 		r = load_##t(d, &b, e);
 	LOADS(X)
 #undef X
+	d->loading = NULL;
 	if (r == 0)
 		r = load_int(d, SQL_NEXT_PROCESS, &b.next_process, e);
 	if (r == 0)

@@ -15,7 +15,7 @@
 #include "record.h"
 
 #define CACHE_MIN 1024u
-#define CACHE_MAX (256u << 10) /* slots of 24 bytes: 6 MiB */
+#define CACHE_MAX (128u << 10) /* slots of 24 bytes: 3 MiB */
 
 #define TOUCHED_MAX (1u << 28) /* nodes that are remembered one by one: 32 MiB of bits */
 
@@ -202,8 +202,7 @@ static void refuse(struct store_db *d, const char *what, const char *why)
  * counts are kept; the description may still come. */
 static int node_id(struct store_db *d, const uint8_t hash[16], int64_t *ret_id)
 {
-	static const char unknown[] = NODE_UNKNOWN;
-	struct row_node n = {.kind = NODE_SCOPE};
+	struct row_node n = {.kind = NODE_SCOPE, .name = NODE_UNKNOWN};
 	const struct node_slot *s = d->cache.cap == 0 ? NULL : cache_at(&d->cache, hash);
 	int rc;
 
@@ -219,9 +218,7 @@ static int node_id(struct store_db *d, const uint8_t hash[16], int64_t *ret_id)
 	if (rc != SQLITE_NOTFOUND)
 		return rc;
 	memcpy(n.hash, hash, sizeof(n.hash));
-	n.name = strdup(unknown);
-	rc = n.name == NULL ? SQLITE_NOMEM : node_insert(d, &n, 0);
-	free(n.name);
+	rc = node_insert(d, &n, 0);
 	if (rc == SQLITE_OK)
 		refuse(d, "node",
 			"rows refer to a node that was not described: shown as " NODE_UNKNOWN);
@@ -396,16 +393,14 @@ static int put_segment(struct store_db *d, const struct row_segment *g)
 static int put_cell(struct store_db *d, const struct row_cell *c)
 {
 	sqlite3_stmt *q = d->q[SQL_CELL_PUT];
-	uint32_t hist[HIST_BUCKETS], n = HIST_BUCKETS, i;
+	uint32_t hist[HIST_BUCKETS] = {0}, n = c->hist_n == 0 ? 0 : c->hist_first + c->hist_n, i;
 	int64_t node;
 	int rc = node_id(d, c->node, &node);
 
 	if (rc != SQLITE_OK)
 		return rc;
-	while (n > 0 && c->hist[n - 1] == 0)
-		n--;
-	for (i = 0; i < n; i++)
-		hist[i] = htole32(c->hist[i]);
+	for (i = c->hist_first; i < n; i++)
+		hist[i] = htole32(d->storing->hist[c->hist + i - c->hist_first]);
 	bind_int(q, 1, c->session);
 	bind_int(q, 2, c->process);
 	bind_int(q, 3, c->segment);
@@ -684,6 +679,7 @@ static int put_rows(struct store_db *d, const struct batch *b)
 	uint32_t i;
 	int rc = SQLITE_OK;
 
+	d->storing = b;
 #define X(t)                                                           \
 	for (i = 0; rc == SQLITE_OK && i < b->t.n; i++) {              \
 		rc = put_##t(d, &b->t.row[row_at(d, b, b->t.row, i)]); \
@@ -694,6 +690,7 @@ static int put_rows(struct store_db *d, const struct batch *b)
 	}
 	ROWS(X)
 #undef X
+	d->storing = NULL;
 	free(d->order);
 	d->order = NULL;
 	if (rc == SQLITE_OK)

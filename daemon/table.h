@@ -28,6 +28,11 @@ void table_fini(struct table *t);
 int table_add(struct table *t, uint32_t hash, uint32_t at);  /* not there yet; -ENOMEM, -ENOSPC */
 void table_del(struct table *t, uint32_t hash, uint32_t at); /* not there: nothing */
 
+static inline uint64_t table_bytes(const struct table *t)
+{
+	return t->slot == NULL ? 0 : ((uint64_t)t->mask + 1) * sizeof(*t->slot);
+}
+
 typedef bool table_same_fn(const void *arg, uint32_t at);
 
 /* The place whose thing is the same; TABLE_NONE. Inlined, so that `same` is no call. */

@@ -13,10 +13,9 @@ void tree_fini(struct tree *t)
 {
 	uint32_t i;
 
-	for (i = 0; i * CELL_CHUNK < t->n_cells; i++)
-		free(t->chunk[i]);
 	for (i = 0; i < t->n_busy; i++)
 		free(t->busy[i]);
+	arena_free(t->arena);
 	free(t->chunk);
 	free(t->busy);
 	free(t->hint);
@@ -55,6 +54,12 @@ static uint32_t cell_hash(const struct cell *k)
 	return table_mix((uint64_t)k->segment << 32 | k->node, (uint32_t)k->device << 8 | k->class);
 }
 
+void tree_grew(struct part *part, uint64_t bytes)
+{
+	part->tree.bytes += bytes;
+	part->process->tree_bytes += bytes;
+}
+
 static uint32_t no_memory(const struct part *part)
 {
 	part->process->fold->no_memory = true;
@@ -81,6 +86,22 @@ static bool hints_reach(struct part *part, uint32_t node)
 	return true;
 }
 
+/* Zeroed; NULL: out of memory. */
+static void *tree_take(struct tree *t, size_t bytes)
+{
+	if (t->arena == NULL)
+		t->arena = arena_new();
+	return t->arena == NULL ? NULL : arena_take(t->arena, bytes);
+}
+
+static struct cell_chunk *chunk_new(struct part *part)
+{
+	const size_t align = _Alignof(struct cell_chunk);
+	uint8_t *at = tree_take(&part->tree, sizeof(struct cell_chunk) + align - 1);
+
+	return at == NULL ? NULL : (void *)(at + (align - (uintptr_t)at % align) % align);
+}
+
 static uint32_t cell_new(struct part *part, const struct cell *key)
 {
 	struct tree *t = &part->tree;
@@ -89,27 +110,24 @@ static uint32_t cell_new(struct part *part, const struct cell *key)
 
 	if (!ROOM_FOR(t->dirty_cells.at, t->dirty_cells.cap, at))
 		return no_memory(part);
-	if (at % CELL_CHUNK == 0) {
+	if (chunk == t->n_chunks) {
 		if (!ROOM_FOR(t->chunk, t->cap_chunks, chunk))
 			return no_memory(part);
-		t->chunk[chunk] = aligned_alloc(64, sizeof(struct cell_chunk));
+		t->chunk[chunk] = chunk_new(part);
 		if (t->chunk[chunk] == NULL)
 			return no_memory(part);
-		memset(t->chunk[chunk], 0, sizeof(struct cell_chunk));
+		t->n_chunks++;
 	}
 	r = table_add(&t->by_key, cell_hash(key), at);
-	if (r < 0) {
-		if (at % CELL_CHUNK == 0)
-			free(t->chunk[chunk]);
+	if (r < 0)
 		return r == -ENOMEM ? no_memory(part) : TABLE_NONE;
-	}
 	*tree_at(t, at) = (struct cell){.node = key->node,
 		.segment = key->segment,
 		.device = key->device,
 		.class = key->class,
 		.min_ns = UINT64_MAX};
 	t->n_cells++;
-	part->process->tree_bytes += sizeof(struct cell_slot);
+	tree_grew(part, CELL_BYTES);
 	part->process->fold->fresh += sizeof(struct row_cell);
 	return at;
 }
@@ -172,14 +190,103 @@ static uint64_t sum(uint64_t a, uint64_t b)
 	return a + b > INT64_MAX ? INT64_MAX : a + b;
 }
 
-/* One finished thing of this length. */
-static void cell_duration(struct tree *t, uint32_t at, uint64_t own_ns)
-{
-	struct cell *c = tree_at(t, at);
+/* --- histograms. Most cells of a wide tree have durations in one bucket, or in a few side by side.
+ */
 
+static struct hist hist_none; /* n 0, for ever */
+
+/* NULL: out of memory. */
+static struct hist *hist_new(struct part *part, uint32_t first, uint32_t n)
+{
+	const size_t bytes = sizeof(struct hist) + n * sizeof(uint32_t);
+	struct tree *t = &part->tree;
+	struct hist *h;
+
+	h = tree_take(t, bytes);
+	if (h == NULL) {
+		(void)no_memory(part);
+		return NULL;
+	}
+	h->first = (uint8_t)first;
+	h->n = (uint8_t)n;
+	tree_grew(part, bytes);
+	return h;
+}
+
+static uint32_t least32(uint64_t v)
+{
+	return v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
+}
+
+/* Wider, so that `bucket` is in it too. `timed` durations are in it so far. */
+static void hist_widen(struct part *part, struct cell *c, uint32_t bucket, uint64_t timed)
+{
+	const struct hist *old = c->hist;
+	const uint32_t first = old == NULL ? hist_bucket(c->min_ns) : old->first;
+	const uint32_t last = old == NULL ? first : first + old->n - 1u;
+	const uint32_t low = bucket < first ? bucket : first, high = bucket > last ? bucket : last;
+	const uint32_t span = high - low + 1;
+	const uint32_t n = span <= 7 ? 7 : span <= 15 ? 15 : span <= 31 ? 31 : HIST_BUCKETS;
+	const uint32_t spare = (n - span) / 2, from = low > spare ? low - spare : 0;
+	struct hist *h;
+
+	if (!process_has_room(part->process)) {
+		c->hist = &hist_none;
+		note_count(part, NOTE_HIST, 1);
+		return;
+	}
+	h = hist_new(part, from + n > HIST_BUCKETS ? HIST_BUCKETS - n : from, n);
+	if (h == NULL)
+		return;
+	if (old == NULL)
+		h->count[first - h->first] = least32(timed);
+	else
+		memcpy(&h->count[first - h->first], old->count, old->n * sizeof(old->count[0]));
+	c->hist = h;
+}
+
+void tree_hist_put(
+	struct part *part, struct cell *c, uint32_t first, const uint32_t *count, uint32_t n)
+{
+	const uint64_t timed = cell_timed(c);
+
+	if (timed == 0 || (n == 1 && first == hist_bucket(c->min_ns) && count[0] == least32(timed)))
+		return;
+	c->hist = n == 0 ? &hist_none : hist_new(part, first, n);
+	if (n > 0 && c->hist != NULL)
+		memcpy(c->hist->count, count, n * sizeof(*count));
+}
+
+/* One finished thing of this length, which is counted already. */
+static void cell_duration(struct part *part, struct cell *c, uint64_t own_ns)
+{
+	const uint32_t bucket = hist_bucket(own_ns);
+	const uint64_t before = cell_timed(c) - 1;
+	struct hist *h = c->hist;
+
+	if (h == NULL ? before > 0 && bucket != hist_bucket(c->min_ns)
+		      : h->n > 0 && bucket - h->first >= h->n) {
+		hist_widen(part, c, bucket, before);
+		h = c->hist;
+	}
+	if (h != NULL && h->n > 0)
+		h->count[bucket - h->first] += h->count[bucket - h->first] != UINT32_MAX;
 	c->min_ns = own_ns < c->min_ns ? own_ns : c->min_ns;
 	c->max_ns = own_ns > c->max_ns ? own_ns : c->max_ns;
-	tree_hist(t, at)[hist_bucket(own_ns)]++;
+}
+
+static void cell_touch(struct tree *t, struct cell *c, uint32_t at)
+{
+	if (!c->dirty) {
+		c->dirty = true;
+		t->dirty_cells.at[t->dirty_cells.n++] = at;
+	}
+}
+
+/* Fewer than SPANS_MAX. */
+static uint16_t segment_at(const struct part *part, uint64_t clock)
+{
+	return (uint16_t)window_segment(&part->window, clock);
 }
 
 /* --- scopes */
@@ -206,18 +313,18 @@ void tree_scope(
 			return;
 	}
 	key.node = p->path[path].node != 0 ? p->path[path].node - 1 : node_of_path(p, path);
-	key.segment = window_segment(&part->window, end);
+	key.segment = segment_at(part, end);
 	at = tree_cell(part, &key);
 	if (at == TABLE_NONE)
 		return;
 	if (refused != p->refused)
 		loss_part(part, LOST_NODES, 1);
 	c = tree_at(t, at);
-	dirty_mark(&t->dirty_cells, &c->dirty, at);
+	cell_touch(t, c, at);
 	c->sum_ns = sum(c->sum_ns, ns);
 	if (counts) {
 		c->count++;
-		cell_duration(t, at, own_ns);
+		cell_duration(part, c, own_ns);
 	}
 	if (part->timeline != NULL)
 		timeline_scope(part, lane, c, begin, end,
@@ -238,14 +345,14 @@ void tree_open_scope(
 	if (ns == 0)
 		return;
 	key.node = node_of_path(p, path);
-	key.segment = window_segment(&part->window, end);
+	key.segment = segment_at(part, end);
 	at = tree_cell(part, &key);
 	if (at == TABLE_NONE)
 		return;
 	c = tree_at(&part->tree, at);
-	dirty_mark(&part->tree.dirty_cells, &c->dirty, at);
+	cell_touch(&part->tree, c, at);
 	c->sum_ns = sum(c->sum_ns, ns);
-	c->open++;
+	c->untimed++;
 	if (part->timeline != NULL)
 		timeline_scope(part, lane, c, begin, end, TRACE_OPEN);
 }
@@ -400,24 +507,24 @@ void tree_gpu(struct part *part, const struct launch *l, const struct gpu *g)
 	struct process *p = part->process;
 	struct tree *t = &part->tree;
 	uint64_t refused = p->refused;
-	struct cell key = {.device = (uint8_t)g->device, .class = gpu_class(p, l, g)}, *c;
+	struct cell key = {.device = (uint8_t)g->device, .class = gpu_class(p, l, g) & 0x7fu}, *c;
 	bool timed = (g->flags & (GPU_FLAG_RUNNING | GPU_FLAG_UNTIMED)) == 0;
 	uint32_t at;
 
 	key.node = gpu_node(part, l, g);
-	key.segment = window_segment(&part->window, l->clock);
+	key.segment = segment_at(part, l->clock);
 	at = tree_cell(part, &key);
 	if (at == TABLE_NONE)
 		return;
 	if (refused != p->refused)
 		loss_part(part, LOST_NODES, 1);
 	c = tree_at(t, at);
-	dirty_mark(&t->dirty_cells, &c->dirty, at);
+	cell_touch(t, c, at);
 	c->count++;
 	c->bytes = sum(c->bytes, g->bytes);
 	if (timed) {
 		c->sum_ns = sum(c->sum_ns, g->end - g->start);
-		cell_duration(t, at, g->end - g->start);
+		cell_duration(part, c, g->end - g->start);
 		busy_within(part, g);
 		if (part->timeline != NULL)
 			timeline_op(part, l, g, c);

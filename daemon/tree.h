@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "arena.h"
 #include "busy.h"
 #include "profile.h"
 #include "record.h"
@@ -19,26 +20,30 @@ struct launch;
 
 #define DEVICE_NONE    UINT8_MAX
 #define CELL_CHUNK     128u
-#define CONFIGS_A_NODE 8u /* launch configurations told apart for a kernel */
+#define CELL_BYTES     96u /* about: itself, and what points at it */
+#define CONFIGS_A_NODE 8u  /* launch configurations told apart for a kernel */
 #define METRICS_MAX    65536u
+
+/* The histogram of a cell's durations: buckets [first, first + n) of it, all others are 0. */
+struct hist {
+	uint8_t first, n;
+	uint32_t count[];
+};
 
 struct cell {
 	uint64_t count, sum_ns, min_ns, max_ns, bytes; /* min_ns UINT64_MAX: none yet */
-	uint32_t node, segment;
-	uint8_t device, class;
-	bool dirty, stored;
-	uint32_t open; /* scopes open at finalize or end */
-	uint64_t untimed;
+	uint64_t untimed;  /* of the GPU: without times; of CLASS_CPU: open at finalize or end */
+	struct hist *hist; /* NULL: all durations are in the bucket of min_ns; n 0: not known */
+	uint32_t node;
+	uint16_t segment;
+	uint8_t device;
+	uint8_t class : 7, dirty : 1;
 };
 _Static_assert(sizeof(struct cell) == 64, "one cache line");
-
-struct cell_slot { /* side by side: an event touches both, and a page less is a TLB miss less */
-	struct cell cell;
-	uint32_t hist[HIST_BUCKETS];
-};
+_Static_assert(CLASS_MAX <= 1 << 7, "cell.class");
 
 struct cell_chunk { /* never moves, so that growing copies nothing */
-	_Alignas(64) struct cell_slot slot[CELL_CHUNK];
+	_Alignas(64) struct cell cell[CELL_CHUNK];
 };
 
 struct metric {
@@ -65,7 +70,10 @@ struct dirty { /* places of what changed since the last collect; room for all th
 
 struct tree {
 	struct cell_chunk **chunk;
-	uint32_t n_cells, cap_chunks;
+	uint32_t n_cells, n_chunks, cap_chunks;
+	uint32_t n_stored;   /* cells that the store has, the first ones */
+	struct arena *arena; /* of chunks and histograms; NULL: none yet */
+	uint64_t bytes;      /* of all this, about */
 	struct table by_key;
 	struct hint *hint; /* by node */
 	uint32_t n_hints;
@@ -80,15 +88,17 @@ struct tree {
 };
 
 void tree_fini(struct tree *t);
+void tree_grew(struct part *part, uint64_t bytes); /* for the ceiling of memory */
 
 static inline struct cell *tree_at(const struct tree *t, uint32_t at)
 {
-	return &t->chunk[at / CELL_CHUNK]->slot[at % CELL_CHUNK].cell;
+	return &t->chunk[at / CELL_CHUNK]->cell[at % CELL_CHUNK];
 }
 
-static inline uint32_t *tree_hist(const struct tree *t, uint32_t at)
+/* How many durations are in it. */
+static inline uint64_t cell_timed(const struct cell *c)
 {
-	return t->chunk[at / CELL_CHUNK]->slot[at % CELL_CHUNK].hist;
+	return c->class == CLASS_CPU || c->count < c->untimed ? c->count : c->count - c->untimed;
 }
 
 /* Finds or makes, within the session's ceiling: beyond it the parent's (other), then ROOT's, stand
@@ -113,6 +123,8 @@ void tree_metric(struct part *part, const struct lane *lane, const struct rec_me
 
 /* For restore: as they were. NULL, TABLE_NONE: out of memory. */
 uint32_t tree_cell_put(struct part *part, const struct cell *key); /* whatever the ceiling */
+void tree_hist_put(
+	struct part *part, struct cell *c, uint32_t first, const uint32_t *count, uint32_t n);
 struct metric *tree_metric_put(struct part *part, const struct metric *key);
 struct config *tree_config_put(struct part *part, uint32_t node, uint32_t id);
 struct busy *tree_busy(struct part *part, uint32_t device);

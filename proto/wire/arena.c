@@ -1,12 +1,14 @@
-/* SPDX-License-Identifier: MIT. arena.c: memory that is given back all at once. Single-threaded. */
+/* SPDX-License-Identifier: MIT. arena.c: memory that is given back all at once. */
 #include "arena.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK_BYTES ((size_t)256 << 10)
-#define ALIGN       16u
+#define CHUNK_MIN ((size_t)4 << 10)   /* each as large as all before it, */
+#define CHUNK_MAX ((size_t)256 << 10) /* up to this */
+#define ALIGN     16u
 
 struct chunk {
 	struct chunk *next;
@@ -20,18 +22,29 @@ struct arena {
 	struct chunk *first;
 	unsigned char *at, *end;
 	size_t held;
+	atomic_uint owners;
 };
 
 struct arena *arena_new(void)
 {
-	return calloc(1, sizeof(struct arena));
+	struct arena *a = calloc(1, sizeof(*a));
+
+	if (a != NULL)
+		atomic_init(&a->owners, 1);
+	return a;
+}
+
+struct arena *arena_hold(struct arena *a)
+{
+	(void)atomic_fetch_add_explicit(&a->owners, 1, memory_order_relaxed);
+	return a;
 }
 
 void arena_free(struct arena *a)
 {
 	struct chunk *c, *next;
 
-	if (a == NULL)
+	if (a == NULL || atomic_fetch_sub_explicit(&a->owners, 1, memory_order_acq_rel) > 1)
 		return;
 	for (c = a->first; c != NULL; c = next) {
 		next = c->next;
@@ -69,20 +82,23 @@ static void *take_large(struct arena *a, size_t bytes)
 
 static void *take(struct arena *a, size_t bytes)
 {
+	size_t chunk = CHUNK_MIN;
 	struct chunk *c;
 	void *piece;
 
 	if (bytes > (size_t)(a->end - a->at)) {
-		if (bytes > CHUNK_BYTES / 4)
+		while (chunk < a->held && chunk < CHUNK_MAX)
+			chunk *= 2;
+		if (bytes > chunk / 4)
 			return take_large(a, bytes);
-		c = calloc(1, sizeof(*c) + CHUNK_BYTES);
+		c = calloc(1, chunk);
 		if (c == NULL)
 			return NULL;
-		a->held += sizeof(*c) + CHUNK_BYTES;
+		a->held += chunk;
 		c->next = a->first;
 		a->first = c;
 		a->at = c->bytes;
-		a->end = c->bytes + CHUNK_BYTES;
+		a->end = (unsigned char *)c + chunk;
 	}
 	piece = a->at;
 	a->at += bytes;

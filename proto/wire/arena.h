@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT. arena.h: memory that is given back all at once. Single-threaded. */
+/* SPDX-License-Identifier: MIT. arena.h: memory that is given back all at once. One thread takes;
+ * any may hold, read what it was handed, and free. */
 #ifndef PROTOND_WIRE_ARENA_H
 #define PROTOND_WIRE_ARENA_H
 
@@ -6,8 +7,10 @@
 
 struct arena;
 
-struct arena *arena_new(void);                   /* NULL: out of memory */
-void arena_free(struct arena *a);                /* with everything taken from it; NULL is fine */
+struct arena *arena_new(void);             /* NULL: out of memory */
+struct arena *arena_hold(struct arena *a); /* one more owner */
+void arena_free(
+	struct arena *a); /* the last owner's, with everything taken from it; NULL is fine */
 size_t arena_bytes(const struct arena *a);       /* that it holds */
 void *arena_take(struct arena *a, size_t bytes); /* zeroed, 16-byte aligned; NULL: out of memory */
 char *arena_text(

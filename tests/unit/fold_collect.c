@@ -101,6 +101,137 @@ START_TEST(open_launches_have_a_ceiling)
 }
 END_TEST
 
+/* Also those of a graph, whose records share one launch. */
+START_TEST(what_runs_has_a_ceiling)
+{
+	struct fold_limits small = {.launches = 8};
+	struct batch b;
+	uint32_t i;
+
+	start_small(&small);
+	put_launch(&lane, P_AB, 20, 7, LAUNCH_GRAPH);
+	drain(&lane, 30);
+	for (i = 0; i < 20; i++)
+		put_kernel(&gpu, N_KERN, 40 + i, 5, 7, GPU_FLAG_GRAPH | GPU_FLAG_RUNNING);
+	drain(&gpu, 60);
+	tape_end(&t, job.ring, 70, END_KILLED, -1);
+	fold_take(f, &t);
+	b = collect();
+	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_COMPUTE, "ROOT/a/b/kern")->untimed, 8);
+	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_COMPUTE, "ROOT/(no launch)/kern")->untimed, 12);
+	batch_free(&b);
+}
+END_TEST
+
+/* In flight: launches without a record, ones whose kernel runs, and kernels without a launch. */
+static struct batch ended_in_flight(bool leave)
+{
+	uint32_t i;
+
+	start_small(NULL);
+	for (i = 0; i < 3 * 5000; i++) {
+		if (i % 3 < 2)
+			put_launch(&lane, P_AB, 20, i, 0);
+		if (i % 3 > 0)
+			put_kernel(&gpu, N_KERN, 40, 5, i, i % 3 == 1 ? GPU_FLAG_RUNNING : 0);
+		if (i % 100 == 99) {
+			drain(&lane, 30);
+			drain(&gpu, 50);
+		}
+	}
+	ck_assert(fold_has_many(f, job.ring));
+	for (i = 0; leave && fold_has_many(f, job.ring); i++) {
+		(void)tape_add(&t, J_LEAVE, job.ring, 60, 0);
+		fold_take(f, &t);
+	}
+	ck_assert(!leave || (i > 1 && i < 10));
+	tape_end(&t, job.ring, 70, END_KILLED, -1);
+	fold_take(f, &t);
+	ck_assert(!fold_has_many(f, job.ring));
+	return collect();
+}
+
+START_TEST(leaving_and_then_the_end_is_as_the_end)
+{
+	static const char *const words[] = {"ROOT/a/b/kern", "ROOT/(no launch)/kern"};
+	struct batch a = ended_in_flight(false), b;
+	uint32_t i;
+
+	b = ended_in_flight(true);
+	for (i = 0; i < 2; i++) {
+		const struct row_cell *x = cell_at(&a, 1, 0, CLASS_COMPUTE, words[i]);
+		const struct row_cell *y = cell_at(&b, 1, 0, CLASS_COMPUTE, words[i]);
+
+		ck_assert_uint_eq(x->count, 5000);
+		ck_assert_uint_eq(y->count, 5000);
+		ck_assert_uint_eq(x->untimed, y->untimed);
+		ck_assert_uint_eq(x->sum_ns, y->sum_ns);
+	}
+	ck_assert_uint_eq(loss_of(&a, 1, LOST_LAUNCHES), 5000);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_LAUNCHES), 5000);
+	batch_free(&a);
+	batch_free(&b);
+}
+END_TEST
+
+/* --- histograms, which are kept as narrow as they can be */
+
+static void same_hist(const struct batch *b, const struct row_cell *c, const uint32_t *want)
+{
+	uint32_t i, at;
+
+	for (i = 0; i < HIST_BUCKETS; i++) {
+		at = i - c->hist_first;
+		ck_assert_uint_eq(at < c->hist_n ? b->hist[c->hist + at] : 0, want[i]);
+	}
+}
+
+/* Durations of up to 2^_i ns, in any order. */
+START_TEST(histograms_are_exact)
+{
+	uint32_t want[HIST_BUCKETS] = {0}, i;
+	uint64_t random = 88172645463325252u + (uint64_t)_i, ns;
+	struct batch b;
+
+	start(1, 10);
+	for (i = 1; i <= 500; i++) {
+		random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+		ns = (random >> 8) % (1ull << (random % 256 * (uint32_t)_i / 256 + 1));
+		put_scope(&lane, P_A, 20, 20 + ns);
+		want[hist_bucket(ns)]++;
+		if (i % 50 != 0 && i > 3)
+			continue;
+		drain(&lane, 1ull << 50);
+		b = collect();
+		ck_assert_uint_eq(b.cell.n, 1);
+		same_hist(&b, &b.cell.row[0], want);
+		batch_free(&b);
+	}
+}
+END_TEST
+
+START_TEST(without_memory_no_histogram)
+{
+	struct fold_limits small = {.bytes = 1};
+	const struct row_cell *c;
+	struct batch b;
+
+	start_small(&small);
+	put_scope(&lane, P_A, 20, 30);
+	put_scope(&lane, P_A, 20, 4000);
+	put_scope(&lane, P_A, 20, 30);
+	drain(&lane, 5000);
+	b = collect();
+	c = cell_at(&b, 1, 0, CLASS_CPU, "ROOT/(other)");
+	ck_assert_uint_eq(c->count, 3);
+	ck_assert_uint_eq(c->hist_n, 0);
+	ck_assert_uint_eq(b.note.n, 1);
+	ck_assert_str_eq(
+		b.note.row[0].text, "1 paths have no quantiles: the daemon's memory_mb is used up");
+	batch_free(&b);
+}
+END_TEST
+
 START_TEST(only_what_changed_is_collected)
 {
 	struct batch b;
@@ -293,6 +424,10 @@ int main(void)
 	tcase_add_test(c, without_memory_all_goes_to_other);
 	tcase_add_test(c, each_process_has_its_share);
 	tcase_add_test(c, open_launches_have_a_ceiling);
+	tcase_add_test(c, what_runs_has_a_ceiling);
+	tcase_add_test(c, leaving_and_then_the_end_is_as_the_end);
+	tcase_add_loop_test(c, histograms_are_exact, 1, 42);
+	tcase_add_test(c, without_memory_no_histogram);
 	tcase_add_test(c, only_what_changed_is_collected);
 	tcase_add_test(c, finalized_sessions_are_forgotten);
 	tcase_add_test(c, busy_is_a_union);

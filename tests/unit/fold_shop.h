@@ -26,6 +26,7 @@ struct shop {
 	struct shop_row *v;
 	uint32_t n, cap;
 	int64_t next_process, next_session;
+	struct batch own; /* histograms and names of all cells and nodes ever */
 };
 
 struct line { /* key or value as it grows */
@@ -119,6 +120,8 @@ HELP void show_node(struct line *k, struct line *v, const struct row_node *r)
 	U(r->kind), S(r->name);
 }
 
+static const struct batch *shown;
+
 HELP void show_cell(struct line *k, struct line *v, const struct row_cell *r)
 {
 	uint32_t i;
@@ -128,9 +131,8 @@ HELP void show_cell(struct line *k, struct line *v, const struct row_cell *r)
 	line_hex(k, r->node, 16);
 	U(r->count), U(r->sum_ns), U(r->min_ns), U(r->max_ns), U(r->bytes), U(r->untimed),
 		U(r->open);
-	for (i = 0; i < HIST_BUCKETS; i++)
-		if (r->hist[i] != 0)
-			line_add(v, "%u:%u ", i, r->hist[i]);
+	for (i = 0; i < r->hist_n; i++)
+		line_add(v, "%u:%u ", r->hist_first + i, shown->hist[r->hist + i]);
 }
 
 HELP void show_metric(struct line *k, struct line *v, const struct row_metric *r)
@@ -230,8 +232,6 @@ HELP int64_t session_of(enum row_kind kind, const void *row)
 HELP void own(enum row_kind kind, void *to)
 {
 	struct row_process *p = to;
-	struct row_node *n = to;
-	struct row_metric *m = to;
 	struct row_pending *g = to;
 	struct row_trace *c = to;
 	void *bytes;
@@ -240,11 +240,6 @@ HELP void own(enum row_kind kind, void *to)
 		p->command = must(strdup(p->command));
 		p->exe = must(strdup(p->exe));
 		p->cwd = must(strdup(p->cwd));
-	} else if (kind == ROW_node) {
-		n->name = must(strdup(n->name));
-	} else if (kind == ROW_metric) {
-		m->name = must(strdup(m->name));
-		m->text = m->text == NULL ? NULL : must(strdup(m->text));
 	} else if (kind == ROW_trace && c->bytes != NULL) {
 		bytes = must(malloc(c->n));
 		memcpy(bytes, c->bytes, c->n);
@@ -276,6 +271,8 @@ HELP void shop_put_row(
 	struct shop *s, enum row_kind kind, struct line *k, struct line *v, void *row)
 {
 	struct shop_row *at = NULL;
+	struct row_node *n = row;
+	struct row_metric *m = row;
 	uint64_t hash = 14695981039346656037u;
 	uint32_t i;
 
@@ -296,6 +293,12 @@ HELP void shop_put_row(
 		disown(at->kind, at->row);
 	}
 	own(kind, row);
+	if (kind == ROW_node) {
+		n->name = batch_text(&s->own, n->name);
+	} else if (kind == ROW_metric) {
+		m->name = batch_text(&s->own, m->name);
+		m->text = m->text == NULL ? NULL : batch_text(&s->own, m->text);
+	}
 	*at = (struct shop_row){kind, session_of(kind, row), hash, k->s, v->s, row};
 }
 
@@ -380,6 +383,12 @@ HELP void shop_sweep(struct shop *s)
 	free(used);
 }
 
+/* The cell's histogram moves into the shop's. */
+HELP void shop_hist(struct shop *s, const uint32_t *hist, struct row_cell *c)
+{
+	ck_assert(batch_hist(&s->own, c, c->hist_first, hist + c->hist, c->hist_n));
+}
+
 /* One transaction; takes the batch. */
 HELP void shop_put(struct shop *s, struct batch *take)
 {
@@ -387,6 +396,9 @@ HELP void shop_put(struct shop *s, struct batch *take)
 	uint32_t i;
 	void *row;
 
+	shown = &s->own;
+	for (i = 0; i < take->cell.n; i++)
+		shop_hist(s, take->hist, &take->cell.row[i]);
 #define X(t)                                                          \
 	for (i = 0; i < take->t.n; i++) {                             \
 		k = v = (struct line){0};                             \
@@ -434,6 +446,10 @@ HELP struct batch shop_load(const struct shop *s, bool live)
 #undef X
 		}
 	}
+	b.hist = must(malloc(s->own.n_hist * sizeof(*b.hist) + 1));
+	if (s->own.n_hist > 0)
+		memcpy(b.hist, s->own.hist, s->own.n_hist * sizeof(*b.hist));
+	b.n_hist = b.cap_hist = s->own.n_hist;
 	return b;
 }
 
@@ -571,6 +587,7 @@ HELP void shop_free(struct shop *s)
 	for (i = 0; i < s->n; i++)
 		shop_drop(&s->v[i]);
 	free(s->v);
+	batch_free(&s->own);
 	*s = (struct shop){0};
 }
 

@@ -158,7 +158,9 @@ static inline void test_node(struct batch *b, uint32_t n, uint32_t parent)
 	if (parent != UINT32_MAX)
 		test_hash(row->parent, parent);
 	row->kind = parent == UINT32_MAX ? NODE_ROOT : NODE_SCOPE;
-	row->name = strdup(name);
+	row->name = batch_text(b, name);
+	if (row->name == NULL)
+		abort();
 }
 
 static inline struct row_cell *test_cell(struct batch *b, int64_t session, uint32_t node)
@@ -173,7 +175,8 @@ static inline struct row_cell *test_cell(struct batch *b, int64_t session, uint3
 	c->device = UINT32_MAX;
 	c->count = 1;
 	c->sum_ns = c->min_ns = c->max_ns = 100;
-	c->hist[hist_bucket(100)] = 1;
+	if (!batch_hist(b, c, hist_bucket(100), &(uint32_t){1}, 1))
+		abort();
 	return c;
 }
 

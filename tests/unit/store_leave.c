@@ -87,7 +87,7 @@ static void three(struct batch *b)
 		m->session = m->process = c->session = c->process = d->process = id;
 		test_hash(m->node, 1 + (uint32_t)id);
 		test_hash(c->node, 5);
-		m->name = strdup("flops8");
+		m->name = "flops8";
 		*batch_active(b) = (struct row_active){id, 1, 2};
 		*batch_segment(b) = (struct row_segment){id, 0, 1, 2};
 		*batch_busy(b) = (struct row_busy){id, id, 0, 1, 1, 2};
