@@ -364,6 +364,18 @@ static void restore_chunks(struct restore *r)
 	}
 }
 
+/* What was in flight is of a newer version, or damaged. */
+static void tell_unread(struct fold *f, const struct process *p)
+{
+	uint32_t i;
+
+	for (i = 0; i < f->n_sessions; i++)
+		if (session_part(f->session[i], p) != NULL)
+			note_add(f->session[i], p->row.id,
+				"what was open or in flight when the last daemon ended could not "
+				"be read: a newer version wrote it, or it is damaged");
+}
+
 static void restore_rings(struct restore *r)
 {
 	const struct batch *b = r->batch;
@@ -380,8 +392,10 @@ static void restore_rings(struct restore *r)
 		if (b->pending.row[i].process == 0)
 			(void)pending_unpack_fold(
 				r->fold, b->pending.row[i].bytes, b->pending.row[i].n);
-		else if (p != NULL && p->row.ended_ns == 0)
-			(void)pending_unpack(p, b->pending.row[i].bytes, b->pending.row[i].n);
+		else if (p != NULL && p->row.ended_ns == 0 &&
+			pending_unpack(p, b->pending.row[i].bytes, b->pending.row[i].n) ==
+				-EBADMSG)
+			tell_unread(r->fold, p);
 	}
 	for (i = 0; i < r->fold->n_processes; i++)
 		r->fold->process[i]->dirty =

@@ -446,6 +446,35 @@ START_TEST(without_what_is_in_flight_it_differs)
 }
 END_TEST
 
+START_TEST(a_newer_pending_is_told)
+{
+	struct fold *f = fold_of(NULL);
+	uint32_t i, told = 0;
+	struct shop s = {0};
+	struct world w;
+	struct batch b;
+
+	world_make(&w, 2001);
+	play(f, &w.tape, 0, w.tape.n / 2);
+	sell(f, &s);
+	fold_free(f);
+	b = shop_load(&s, false);
+	for (i = 0; i < b.pending.n; i++)
+		((uint8_t *)b.pending.row[i].bytes)[0] = 100;
+	f = fold_of(NULL);
+	ck_assert_int_eq(fold_restore(f, &b), 0);
+	batch_free(&b);
+	ck_assert_int_eq(fold_collect(f, &b), 0);
+	for (i = 0; i < b.note.n; i++)
+		told += strstr(b.note.row[i].text, "could not be read") != NULL;
+	ck_assert_uint_gt(told, 0);
+	batch_free(&b);
+	fold_free(f);
+	shop_free(&s);
+	world_free(&w);
+}
+END_TEST
+
 /* The store's rows are ours, but a damaged file must not end the daemon. */
 START_TEST(damaged_pending_is_survived)
 {
@@ -575,6 +604,7 @@ int main(void)
 	tcase_add_loop_test(c, often_is_as_once, 0, 20);
 	tcase_add_loop_test(c, restored_is_as_never_ended, 0, 40);
 	tcase_add_test(c, without_what_is_in_flight_it_differs);
+	tcase_add_test(c, a_newer_pending_is_told);
 	tcase_add_loop_test(c, damaged_pending_is_survived, 0, 4);
 #ifndef SANITIZED
 	tcase_add_loop_test(c, apply_without_memory, 0, 12);
