@@ -257,22 +257,31 @@ void tree_hist_put(
 		memcpy(c->hist->count, count, n * sizeof(*count));
 }
 
-/* One finished thing of this length, which is counted already. */
-static void cell_duration(struct part *part, struct cell *c, uint64_t own_ns)
+/* Shorter or longer than all before. */
+static __attribute__((noinline)) void cell_reach(struct part *part, struct cell *c, uint64_t own_ns)
 {
 	const uint32_t bucket = hist_bucket(own_ns);
 	const uint64_t before = cell_timed(c) - 1;
-	struct hist *h = c->hist;
 
-	if (h == NULL ? before > 0 && bucket != hist_bucket(c->min_ns)
-		      : h->n > 0 && bucket - h->first >= h->n) {
+	if (c->hist == NULL ? before > 0 && bucket != hist_bucket(c->min_ns)
+			    : c->hist->n > 0 && bucket - c->hist->first >= c->hist->n)
 		hist_widen(part, c, bucket, before);
-		h = c->hist;
-	}
-	if (h != NULL && h->n > 0)
-		h->count[bucket - h->first] += h->count[bucket - h->first] != UINT32_MAX;
 	c->min_ns = own_ns < c->min_ns ? own_ns : c->min_ns;
 	c->max_ns = own_ns > c->max_ns ? own_ns : c->max_ns;
+}
+
+/* One finished thing of this length, which is counted already. */
+static void cell_duration(struct part *part, struct cell *c, uint64_t own_ns)
+{
+	uint32_t at;
+
+	if (own_ns < c->min_ns || own_ns > c->max_ns)
+		cell_reach(part, c, own_ns);
+	if (c->hist == NULL)
+		return;
+	at = hist_bucket(own_ns) - c->hist->first;
+	if (at < c->hist->n) /* else it is not known, or the store gave it with other ends */
+		c->hist->count[at] += c->hist->count[at] != UINT32_MAX;
 }
 
 static void cell_touch(struct tree *t, struct cell *c, uint32_t at)
