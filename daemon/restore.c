@@ -393,8 +393,8 @@ static void restore_rings(struct restore *r)
 			(void)pending_unpack_fold(
 				r->fold, b->pending.row[i].bytes, b->pending.row[i].n);
 		else if (p != NULL && p->row.ended_ns == 0 &&
-			pending_unpack(p, b->pending.row[i].bytes, b->pending.row[i].n) ==
-				-EBADMSG)
+			 pending_unpack(p, b->pending.row[i].bytes, b->pending.row[i].n) ==
+				 -EBADMSG)
 			tell_unread(r->fold, p);
 	}
 	for (i = 0; i < r->fold->n_processes; i++)

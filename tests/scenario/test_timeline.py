@@ -87,8 +87,8 @@ def test_recorded_on_a_gpu(world, gz):
     assert tree and summed(events).keys() == tree.keys()
     for path, (n, ns) in summed(events).items():
         assert n == tree[path][0], path
-        # the tree leaves out what a scope had before its session; clocks are known to some ppm
-        assert ns - tree[path][1] >= -n - ns // 100000, path
+        # the tree leaves out what a scope had before its session; it knew the clock to some 10 ppm, the timeline later
+        assert ns - tree[path][1] >= -n - ns // 20000, path
         assert "[" not in path.rsplit("\x1f", 1)[1] or ns == tree[path][1], path
     for slices in tracks(events, ("scope", "launch")).values():
         assert_nested(slices)
