@@ -3,7 +3,7 @@
 #
 # PD_LIAR_SECONDS: so long, kinds and seeds at random (PD_SEED: of the random numbers); else each kind once.
 # PD_LIAR_MB: memory_mb, if not the default.
-# PD_LIAR_STRICT=1: no stall of the daemon's loop over 50 ms.
+# PD_LIAR_STRICT=1: no stall of the daemon's loop over 50 ms; and then, too, 64 MiB more than idle at most.
 import os
 import random
 import signal
@@ -25,6 +25,7 @@ JOBS = 64  # that one user may have attached; a crowd and a hoard want more
 MEMORY = 64 << 20
 MEMORY_MB = os.environ.get("PD_LIAR_MB")
 STALL = 0.050
+STRICT = "PD_LIAR_STRICT" in os.environ
 KINDS = subprocess.run([BUILD / "tests/liar", "list"], capture_output=True, text=True, check=True).stdout.split()
 
 
@@ -196,8 +197,8 @@ def test_liars_harm_nobody(world):
           f"did {load.truth()}, stored {stored}, lost {lost}; memory idle {idle >> 20} MiB, at most {peak >> 20} more "
           f"(beside {most}), after {after >> 20}; {probe.calls} calls, the longest {probe.raw * 1e3:.0f} ms, without "
           f"the waits for a core {probe.stall * 1e3:.0f} ms", *probe.over, sep="\n  over ")
-    if not SANITIZED:
-        assert peak < MEMORY, most
+    if not SANITIZED:  # what eight at random leave for the next ones makes it more, now and then
+        assert peak < MEMORY * (1 if STRICT or "PD_LIAR_SECONDS" not in os.environ else 2), most
     assert lost == 0 and 0 <= stored - load.truth() <= load.threads, (stored, lost, load.truth())
-    if os.environ.get("PD_LIAR_STRICT"):
+    if STRICT:
         assert probe.stall <= STALL, probe.over
