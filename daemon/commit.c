@@ -88,7 +88,7 @@ static void commit_on_stored(void *arg, int r, const struct err *e)
 	tell(c->asked, r, e);
 	free(c);
 	protond_trim(p);
-	if (p->commit_due && p->commits < COMMITS_MAX)
+	if (p->commit_due && !p->closed && p->commits < COMMITS_MAX)
 		commit_begin(p);
 }
 
@@ -167,7 +167,9 @@ void daemon_commit(struct daemon *d, store_done_fn *done, void *arg)
 	struct asked *a = NULL, **last;
 	struct err e = {0};
 
-	if (d->store_trouble.code != 0 && store_queued(d->store) > COMMITS_MAX)
+	if (p->closed)
+		(void)err_set(&e, -ECANCELED, "protond ends; the journal has it");
+	else if (d->store_trouble.code != 0 && store_queued(d->store) > COMMITS_MAX)
 		e = d->store_trouble;
 	else if (done != NULL && (a = malloc(sizeof(*a))) == NULL)
 		(void)err_set(&e, -ENOMEM, "no memory for a transaction");
@@ -185,6 +187,15 @@ void daemon_commit(struct daemon *d, store_done_fn *done, void *arg)
 	p->commit_due = true;
 	if (p->commits < COMMITS_MAX)
 		commit_begin(p);
+}
+
+void commit_end(struct protond *p)
+{
+	struct asked *asked = p->asked;
+
+	p->closed = true;
+	p->asked = NULL;
+	tell_failed(asked, -ECANCELED, "protond ends; the journal has it");
 }
 
 static bool ring_waits(const struct protond *p)

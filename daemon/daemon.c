@@ -731,6 +731,7 @@ void protond_fini(struct protond *p)
 	if (d->intake != NULL)
 		intake_free(d->intake);
 	rings_free(p);
+	commit_end(p);
 	store_close(d->store);
 	d->store = NULL;
 	if (p->looping) {

@@ -132,6 +132,7 @@ struct protond {
 	uint32_t commits; /* submitted, not done */
 	uint64_t waiting; /* bytes in them */
 	bool commit_failed, commit_due;
+	bool closed;         /* the store takes nothing more */
 	struct asked *asked; /* who waits for the next one: commit.c */
 	uint64_t last_commit_ns, pruned_ns, spool_ns;
 	int64_t trimmed;     /* what malloc had left when it last gave back to the system */
@@ -239,6 +240,7 @@ void protond_note(struct protond *p); /* NOW and COUNTS of all rings, and an anc
  * -------------------------------------------------------------------------------------------- */
 
 void commit_periodic(struct protond *p);
+void commit_end(struct protond *p); /* before the store closes: who waits is told */
 void commit_if_large(struct protond *p);
 void finalize_check(struct protond *p);                         /* settled or overdue ones */
 int finalize_add(struct protond *p, const struct finalizer *f); /* a copy; -ENOMEM */
