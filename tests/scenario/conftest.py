@@ -15,6 +15,10 @@ import pytest
 BUILD = pathlib.Path(os.environ.get("PROTOND_BUILD", "build")).resolve()
 WAIT = 30  # seconds after which an event that never came is a failure
 
+needs_another_user = pytest.mark.skipif(
+    os.geteuid() != 0 or not all(d.stat().st_mode & 0o001 for d in BUILD.parents),
+    reason="another user's programs need root, and a checkout that others may enter (not below /root)")
+
 
 def until(what, test, interval=0.005, timeout=WAIT):
     """Waits for a condition outside this process; there is no event to wait on across SQLite."""

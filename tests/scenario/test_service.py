@@ -9,12 +9,11 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, WAIT, until
+from conftest import BUILD, WAIT, needs_another_user, until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NOBODY = 65534
 needs_systemd = pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd here")
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="another user's job needs root")
 
 
 def filled_in(name, to):
@@ -165,7 +164,7 @@ def test_without_a_watchdog_it_is_silent(world):
     assert m.told() == "STOPPING=1"
 
 
-@needs_root
+@needs_another_user
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="no setpriv")
 def test_the_units_privileges_are_enough(world):
     """With the bounding set of protond.service: another user's job is recorded, killed, and cleaned up."""
@@ -199,7 +198,7 @@ def journaled(world, job, line):
         until("it is in the journal", lambda: size() > before)
 
 
-@needs_root
+@needs_another_user
 @pytest.mark.skipif(not shutil.which("setpriv"), reason="no setpriv")
 def test_rings_without_a_name_are_kept(world):
     """Another user's, of whom no folder can be made: neither the job nor /proc helps a daemon that was killed."""
@@ -269,7 +268,7 @@ def system_calls(name):
 
 
 @needs_systemd
-@needs_root
+@needs_another_user
 @pytest.mark.skipif(not shutil.which("strace"), reason="no strace")
 def test_the_units_filter_allows_what_it_calls(world):
     unit = (ROOT / "systemd/protond.service").read_text()

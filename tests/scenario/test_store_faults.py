@@ -18,7 +18,7 @@ import tempfile
 
 import pytest
 
-from conftest import BUILD, WAIT, World, until
+from conftest import BUILD, WAIT, World, needs_another_user, until
 from test_fault import FAULT, Page
 from test_kill import Load, check, ended
 
@@ -776,7 +776,7 @@ def test_no_memory(world, mib):
     truth_holds(world, "own", did + 100)
 
 
-@needs_root
+@needs_another_user
 def test_no_threads(world):
     """Without those that it needs all along (the store's, two that close what jobs handed over) it does not start;
     without one for a timeline that one is not written."""

@@ -8,10 +8,10 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, WAIT, until
+from conftest import BUILD, WAIT, needs_another_user, until
 
 NOBODY, OTHER = 65534, 65533
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="two users need root")
+pytestmark = needs_another_user
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import sys
 
 import pytest
 
-from conftest import BUILD, WAIT, until
-from test_doctor import NOBODY, library, needs_mounts, needs_root
+from conftest import BUILD, WAIT, needs_another_user, until
+from test_doctor import NOBODY, library, needs_mounts
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOC = (ROOT / "docs/troubleshooting.md").read_text()
@@ -188,7 +188,7 @@ print(second.protond_start(b"s", None), second.protond_error().decode())
 
 # --- not permitted, and the daemon --------------------------------------------------------------
 
-@needs_root
+@needs_another_user
 def test_another_users_daemon(world):
     world.start()
     for mode in (0o700, 0o755):
