@@ -91,8 +91,7 @@ static bool put_node(struct batch *b, struct process *p, uint32_t at)
 
 static bool put_hist(struct batch *b, struct row_cell *r, const struct cell *c)
 {
-	const uint64_t timed = cell_timed(c);
-	const uint32_t all = timed > UINT32_MAX ? UINT32_MAX : (uint32_t)timed;
+	const uint32_t all = hist_count(cell_timed(c));
 
 	if (c->hist != NULL)
 		return batch_hist(b, r, c->hist->first, c->hist->count, c->hist->n);

@@ -67,8 +67,7 @@ static void commit_on_stored(void *arg, int r, const struct err *e)
 	char quoted[600];
 
 	p->commits--;
-	p->waiting -= c->bytes;
-	fold_waiting(p->d.fold, p->waiting);
+	fold_waiting(p->d.fold, -(int64_t)c->bytes);
 	p->commit_failed = r < 0;
 	p->d.store_trouble = r < 0 && e != NULL ? *e : (struct err){0};
 	if (r < 0) {
@@ -152,8 +151,7 @@ static void commit_begin(struct protond *p)
 		.staged = p->stage_stored,
 		.asked = asked};
 	p->commits++;
-	p->waiting += c->bytes;
-	fold_waiting(d->fold, p->waiting);
+	fold_waiting(d->fold, (int64_t)c->bytes);
 	p->last_commit_ns = mono_ns();
 	store_submit(d->store, &batch, commit_on_stored, c);
 }

@@ -268,9 +268,9 @@ bool fold_has_many(const struct fold *f, const uint8_t ring[16])
 	return p != NULL && p->row.ended_ns == 0 && correlate_has_many(&p->correlate);
 }
 
-void fold_waiting(struct fold *f, uint64_t bytes)
+void fold_waiting(struct fold *f, int64_t more)
 {
-	f->waiting = bytes;
+	f->waiting += (uint64_t)more;
 }
 
 uint32_t fold_fresh(const struct fold *f)

@@ -212,8 +212,8 @@ ROWS(X)
 int fold_collect(struct fold *f, struct batch *ret);
 /* More is in flight of this ring than one END should have to give up: first some LEAVEs. */
 bool fold_has_many(const struct fold *f, const uint8_t ring[16]);
-/* Bytes of rows that are on their way to the store: they count for the ceiling of memory. */
-void fold_waiting(struct fold *f, uint64_t bytes);
+/* So many bytes of rows more (less) are on their way to the store: they count for the ceiling. */
+void fold_waiting(struct fold *f, int64_t more);
 bool fold_is_dirty(const struct fold *f);
 /* More than what even an idle job tells each second (its clock, its agent's CPU time) and the
  * daemon itself (anchors, its cost): that can be stored later. */

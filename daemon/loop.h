@@ -130,7 +130,6 @@ struct protond {
 	} orphans; /* runs without their protonctl, at the last look */
 	struct settler *settlers;
 	uint32_t commits; /* submitted, not done */
-	uint64_t waiting; /* bytes in them */
 	bool commit_failed, commit_due;
 	bool closed;         /* the store takes nothing more */
 	struct asked *asked; /* who waits for the next one: commit.c */

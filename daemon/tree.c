@@ -213,11 +213,6 @@ static struct hist *hist_new(struct part *part, uint32_t first, uint32_t n)
 	return h;
 }
 
-static uint32_t least32(uint64_t v)
-{
-	return v > UINT32_MAX ? UINT32_MAX : (uint32_t)v;
-}
-
 /* Wider, so that `bucket` is in it too. `timed` durations are in it so far. */
 static void hist_widen(struct part *part, struct cell *c, uint32_t bucket, uint64_t timed)
 {
@@ -239,7 +234,7 @@ static void hist_widen(struct part *part, struct cell *c, uint32_t bucket, uint6
 	if (h == NULL)
 		return;
 	if (old == NULL)
-		h->count[first - h->first] = least32(timed);
+		h->count[first - h->first] = hist_count(timed);
 	else
 		memcpy(&h->count[first - h->first], old->count, old->n * sizeof(old->count[0]));
 	c->hist = h;
@@ -250,7 +245,8 @@ void tree_hist_put(
 {
 	const uint64_t timed = cell_timed(c);
 
-	if (timed == 0 || (n == 1 && first == hist_bucket(c->min_ns) && count[0] == least32(timed)))
+	if (timed == 0 ||
+		(n == 1 && first == hist_bucket(c->min_ns) && count[0] == hist_count(timed)))
 		return;
 	c->hist = n == 0 ? &hist_none : hist_new(part, first, n);
 	if (n > 0 && c->hist != NULL)

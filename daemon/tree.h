@@ -95,6 +95,12 @@ static inline struct cell *tree_at(const struct tree *t, uint32_t at)
 	return &t->chunk[at / CELL_CHUNK]->cell[at % CELL_CHUNK];
 }
 
+/* As one bucket counts them. */
+static inline uint32_t hist_count(uint64_t durations)
+{
+	return durations > UINT32_MAX ? UINT32_MAX : (uint32_t)durations;
+}
+
 /* How many durations are in it. */
 static inline uint64_t cell_timed(const struct cell *c)
 {
