@@ -31,6 +31,17 @@ def until(what, test, interval=0.005, timeout=WAIT):
         select.select([], [], [], interval)
 
 
+def open_files(pid):
+    """What the descriptors of a process lead to; one that closes meanwhile is none."""
+    found = []
+    for fd in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            found.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+        except FileNotFoundError:
+            pass
+    return found
+
+
 class Job:
     """tests/scenario/job.c: say() returns when the command is done."""
 

@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 
-from conftest import BUILD, WAIT, until
+from conftest import BUILD, WAIT, open_files, until
 from test_kill import LANE_LOSSES, Load, ended
 
 SANITIZED = BUILD.name in ("address", "thread")
@@ -90,13 +90,7 @@ class Probe(threading.Thread):
 
 def descriptors(world):
     """Open ones, but for the database's: SQLite keeps a closed connection's for the next one."""
-    fds, n = f"/proc/{world.daemon.pid}/fd", 0
-    for fd in os.listdir(fds):
-        try:
-            n += not os.readlink(f"{fds}/{fd}").startswith(str(world.db))
-        except FileNotFoundError:
-            pass
-    return n
+    return sum(not f.startswith(str(world.db)) for f in open_files(world.daemon.pid))
 
 
 def memory(world, what):

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, WAIT, needs_another_user, until
+from conftest import BUILD, WAIT, needs_another_user, open_files, until
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 NOBODY = 65534
@@ -244,8 +244,7 @@ def test_rings_without_a_name_are_kept(world):
     assert len({name for name, _ in m.kept}) == 1
 
     def memory():
-        folder = f"/proc/{world.daemon.pid}/fd"
-        return [f for f in os.listdir(folder) if "memfd:" in os.path.realpath(f"{folder}/{f}")]
+        return [f for f in open_files(world.daemon.pid) if "memfd:" in f]
     until("the living job's is all that is open", lambda: len(memory()) == 1)
     assert jobs[1].quit() == 0
     world.ctl("start", "u", "--all")
