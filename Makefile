@@ -200,6 +200,7 @@ gpu-check: all
 	@bash tests/gpu/run.sh check $(B)
 gpu-bench: all
 	@bash tests/gpu/run.sh bench $(B)
+	@bash tests/gpu/run.sh overhead $(B)
 lint: deps-check
 	@bash tests/lint.sh
 

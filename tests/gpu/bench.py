@@ -3,11 +3,12 @@
 
 L, W1, W2, W3, W4 of the peers' table. One round runs every tool once, in an order that turns from
 round to round, each alone, in a process of its own (a fresh one for L, and for torch every --fresh rounds); medians,
-and the median of the rounds' ratios to the bare run and to the floor with 95 % bounds from a bootstrap over rounds.
+and the median of the rounds' ratios to the bare run and to the floor with 95 % bounds from a bootstrap over processes
+and their rounds: two processes of one program differ by more than two rounds of one process.
 
 protond, own, proton, kineto enter the workload's scopes by hand; own is a session of the program's own. All others
 do without: bare, floor, and `protonctl run` with what SWITCHES says. What a sampled run says itself of what recording
-costs is printed beside it, to be compared with `-k torch` against `names only`.
+costs is printed beside it, to be compared with `-k torch` against `names only`; overhead.py does so in one process.
 """
 import argparse
 import os
@@ -26,7 +27,7 @@ OPS = "PROTOND_TORCH_OPS"
 SWITCHES = {"-k none": {}, "-k torch": {}, "backward=module": {"PROTOND_TORCH_BACKWARD": "module"}, "ops": {OPS: "1"},
             **{"ops, " + x: {OPS: "1", "PROTOND_TORCH_" + x.upper(): "1"}
                for x in ("shapes", "dtypes", "strides", "scalars", "kwargs", "stack", "sequence", "flops")},
-            **{f"sampled {x} %": {"PROTOND_SAMPLE_RATE": str(x / 100)} for x in (50, 10, 5)}}
+            **{f"sampled {x} %": {"PROTOND_SAMPLE_RATE": str(x / 100)} for x in (50, 10, 5, 0)}}
 
 
 class Tools:
@@ -114,22 +115,27 @@ class Job:
         return found
 
 
-def ratio(a, b):
-    """The median of the rounds' ratios, and its 95 % bounds by resampling rounds: the machine's drift is in both."""
-    rng, each = random.Random(1), [x / y for x, y in zip(a, b)]
-    out = sorted(statistics.median(rng.choices(each, k=len(each))) for _ in range(2000))
-    return statistics.median(each), out[50], out[1949]
+def ratio(a, b, lived):
+    """{round: value} of two tools, whose processes live for so many rounds: the median of the rounds' ratios, and its
+    95 % bounds by resampling processes and their rounds: the machine's drift is in both sides of each."""
+    rng, each = random.Random(1), {}
+    for r in sorted(a.keys() & b.keys()):
+        each.setdefault(r // lived, []).append(a[r] / b[r])
+    each = list(each.values())
+    out = sorted(statistics.median(x for g in rng.choices(each, k=len(each)) for x in rng.choices(g, k=len(g)))
+                 for _ in range(2000))
+    return statistics.median(x for g in each for x in g), out[50], out[1949]
 
 
-def show(mode, got):
+def show(mode, got, lived):
     for tool, x in got.items():
         if not x:
             continue
-        unit = UNIT.get(mode, "ms")
-        line = f"{mode:10} {tool:15} {statistics.median(x):10.3f} {unit} ({min(x):.3f}-{max(x):.3f}, {len(x)})"
+        unit, each = UNIT.get(mode, "ms"), x.values()
+        line = f"{mode:10} {tool:15} {statistics.median(each):10.3f} {unit} ({min(each):.3f}-{max(each):.3f}, {len(x)})"
         for other in ("bare", "floor", "names only"):
             if other != tool and got.get(other) and mode in UNIT:
-                line += "  {1:.3f} x {0} [{2:.3f}, {3:.3f}]".format(other, *ratio(x, got[other]))
+                line += "  {1:.3f} x {0} [{2:.3f}, {3:.3f}]".format(other, *ratio(x, got[other], lived))
         print(line, flush=True)
 
 
@@ -137,7 +143,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("dir", type=pathlib.Path)
     p.add_argument("--rounds", type=int, default=15)
-    p.add_argument("--seconds", type=float, default=1e9, help="begin no round after so long")
+    p.add_argument("--seconds", type=float, default=1e9, help="begin no process after so long")
     p.add_argument("--fresh", type=int, default=5, help="rounds that a torch process lives")
     p.add_argument("--steps", type=int, default=0)
     p.add_argument("--only", default="L,w1,w2,w3,w4")
@@ -151,7 +157,7 @@ def main():
     def keep(r, tool, found):
         for mode, value in found.items():
             mode = "L" if mode == "ns_per_launch" else mode
-            got.setdefault(mode, {n: [] for n in names})[tool].append(value)
+            got.setdefault(mode, {n: {} for n in names})[tool][r] = value
             rows.append(f'{r},{mode},"{tool}",{value}')
 
     def end(r):
@@ -161,7 +167,7 @@ def main():
 
     for r in range(a.rounds):
         turn = names[r % len(names):] + names[:r % len(names)]
-        if time.monotonic() - began > a.seconds:
+        if time.monotonic() - began > a.seconds and not jobs:
             break
         for tool in turn if "L" in a.only else ():
             if tools.command("L", tool):
@@ -173,13 +179,12 @@ def main():
                 job.once()  # models are made, libraries are loaded
         for tool in turn if torch else ():
             keep(r, tool, jobs[tool].once())
-        if r % a.fresh == a.fresh - 1:
+        if r % a.fresh == a.fresh - 1 or r == a.rounds - 1:
             end(r)
         if a.csv:
             a.csv.write_text("\n".join(rows) + "\n")
-    end(a.rounds)
     for mode in got:
-        show(mode, got[mode])
+        show(mode, got[mode], 1 if mode == "L" else a.fresh)
     subprocess.run([str(tools.base / "bin/protonctl"), "shutdown"], env={**os.environ, "PROTOND_RUNTIME_DIR": str(tools.dir)},
                    capture_output=True)
 

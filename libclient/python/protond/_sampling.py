@@ -7,7 +7,7 @@ Scopes and CPU times go on all the time. Each kind of step has a scope of its ow
 mixed: `step`, `step (warm-up)`, `step (GPU off)`.
 
 What recording costs is measured on the way: the steps of a period that were recorded against those
-around them that were not.
+around them that were not. Their means, for what is flushed now and then costs few steps much.
 """
 import random
 import statistics
@@ -21,6 +21,13 @@ COST = "recording_cost (pty)"  # a metric of `step`: what recording it costs, as
 _KEPT = 64    # costs, one a period
 _STEPS = 256  # durations of steps, the last ones of each kind in a period
 _LEAST = 3    # steps of each kind, to compare them
+_SETTLE = 2   # steps after CUPTI was let go: another thread is still at it (docs/benchmarks.md)
+_WAITED = 3   # times the median: such a step waited for data, wrote a checkpoint, compiled
+
+
+def _mean(took):
+    limit = _WAITED * statistics.median(took)
+    return statistics.fmean(t for t in took if t <= limit)
 
 
 class Sampler:
@@ -39,11 +46,14 @@ class Sampler:
         self._costs = []                # of the periods before
         self._news = None               # metrics for the next step that is recorded
         self._off = False
+        self._settle = 0                # steps to come that are not compared
 
     def _note(self):
         now = time.monotonic_ns()
         took = self._took.get(self._kind)
-        if self._since is not None and took is not None:
+        if self._settle > 0:
+            self._settle -= 1
+        elif self._since is not None and took is not None:
             took.append(now - self._since)
             del took[:-_STEPS]
         self._since = now
@@ -52,7 +62,7 @@ class Sampler:
         """At the end of a period: a machine that gets slower or faster does so for both kinds."""
         on, off = self._took[ON], self._took[OFF]
         if len(on) >= _LEAST and len(off) >= _LEAST:
-            self._costs.append(statistics.median(on) / max(statistics.median(off), 1) - 1)
+            self._costs.append(_mean(on) / max(_mean(off), 1) - 1)
             del self._costs[:-_KEPT]
             self._news = {COST: self.cost()}
         on.clear()
@@ -89,8 +99,10 @@ class Sampler:
         self._kind = self._plan.pop()
         if (self._kind == OFF) != self._off:
             self._off = self._kind == OFF
+            self._settle = 0
             if self._off:
                 _native.gpu_pause(_native.GIVE_BACK)
+                self._settle = _SETTLE
             else:
                 _native.gpu_resume()
             self._since = time.monotonic_ns()  # what switching took is no step's
