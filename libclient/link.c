@@ -165,18 +165,23 @@ static int connect_to(const char *dir)
 	return r;
 }
 
-int link_open(void)
+int link_open(bool own)
 {
 	char dir[PLACE_PATH_MAX];
+	struct place_list l;
 	int r;
 
 	pd_lock(&pd.lock);
-	r = place_pick(&pd.env.places, dir, sizeof(dir));
+	l = pd.env.places;
 	pd_unlock(&pd.lock);
+	r = (own ? place_pick_private : place_pick)(&l, dir, sizeof(dir));
 	if (r < 0)
 		return -ENOTCONN;
 	link_.refused = false;
-	return connect_to(dir);
+	r = connect_to(dir);
+	if (r == 0)
+		link_.own = own;
+	return r;
 }
 
 /* --- the engine ------------------------------------------------------------------------------ */

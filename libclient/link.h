@@ -13,6 +13,7 @@ struct link {
 	uint64_t since_ms; /* when */
 	bool ring_sent;    /* RING is on its way, on this connection */
 	bool controlled;   /* the engine has a control file; stays so over a lost connection */
+	bool own;          /* the last connection was to the user's own */
 	bool refused;      /* until the socket is made anew */
 	int32_t fault;     /* what keeps the engine from recording; 0 */
 	uint32_t heard;    /* the last question that was seen: what an answer is to */
@@ -23,9 +24,10 @@ struct link {
 };
 extern struct link link_;
 
-/* Connects and sends ATTACH. 0; -ENOTCONN: no daemon; -EAGAIN: a socket, and nobody accepts (yet);
- * -EPERM: not a daemon that this process may talk to. */
-int link_open(void);
+/* Connects and sends ATTACH, to the daemon of the place that place_pick() says, or (own) of the
+ * user's own. 0; -ENOTCONN: no daemon; -EAGAIN: a socket, and nobody accepts (yet); -EPERM: not a
+ * daemon that this process may talk to. */
+int link_open(bool own);
 void link_close(void);
 /* Reads what has come. False: the connection is gone. */
 bool link_read(void);

@@ -4,7 +4,8 @@
  * While there is no connection it watches, with inotify, each directory in which an agent.sock may
  * come to be, or the parent of one that does not exist. A socket that is there and refuses is one
  * that is about to listen, or a dead daemon's: it is tried again a few times, then left until it is
- * made anew.
+ * made anew. Behind a dead one of the system's the user's own daemon is found, unless a ring is the
+ * other's already.
  *
  * The application may close descriptors that it does not know: each is looked at before it is used.
  */
@@ -215,12 +216,15 @@ static void seek(void)
 	if (!park.watching)
 		watch();
 	park.try = false;
-	r = link_open();
+	r = link_open(false);
+	if (r != 0)
+		park.retry = r == -EAGAIN ? park.retry + 1 : RETRIES;
+	if (r == -EAGAIN && park.retry >= RETRIES && (link_.own || !link_.controlled))
+		r = link_open(true);
 	if (r == 0) {
 		unwatch();
 		return;
 	}
-	park.retry = r == -EAGAIN ? park.retry + 1 : RETRIES;
 	if (park.retry < RETRIES)
 		return;
 	if (r == -EMFILE || r == -ENFILE)

@@ -4,7 +4,8 @@
  * place from every shell (login, sudo, cron, ssh, srun). In this order:
  *
  *   1. $PROTOND_RUNTIME_DIR, when it is set: nothing else is looked at
- *   2. /run/protond, the system service, when its agent.sock exists
+ *   2. /run/protond, the system service, when its agent.sock exists (and, for whoever finds that
+ *      nobody listens there, what follows)
  *   3. the user's own, the first of these where an agent.sock exists, else the first that can be:
  *      /run/user/UID/protond   when /run/user/UID is the user's
  *      $XDG_RUNTIME_DIR/protond when that is a directory of the user's

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT. A daemon, a job and a store per test, on a directory of their own.
+import fcntl
 import json
 import os
 import pathlib
@@ -165,6 +166,17 @@ class World:
         rows = self.sql("SELECT state FROM session WHERE name = ?", session)
         return rows[0][0] if rows else None
 
+    def unlocked(self):
+        """No daemon lives in the runtime directory."""
+        try:
+            with open(self.dir / "lock") as f:
+                fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            pass
+        except BlockingIOError:
+            return False
+        return True
+
     def close(self):
         for j in self.jobs:
             if j.process.poll() is None:
@@ -172,8 +184,8 @@ class World:
         if self.daemon is not None:
             self.daemon.kill()
             self.daemon.wait(WAIT)
-        else:  # a daemon that `run` started
-            self.ctl("shutdown", check=False)
+        elif self.ctl("shutdown", check=False).returncode == 0:  # a daemon that `run` started
+            until("it has ended", self.unlocked)
         shutil.rmtree(self.dir, ignore_errors=True)
 
 

@@ -637,3 +637,57 @@ def test_variables_of_other_tools(world):
     assert len(found.of("variables")) == len(words)
     for off in ({name: "0" for name in words}, {name: "" for name in words}, {"NVPROF_IDLE": "1", "XNSYS_ID": "1"}):
         assert doctor(world, env=off).of("variables") == []
+
+
+DEAD = """mount -t tmpfs none /run; mount -t tmpfs none /dev/shm; mkdir -m 755 /run/protond
+python3 - <<'END'
+import socket
+for kind, name in (socket.SOCK_SEQPACKET, "agent"), (socket.SOCK_STREAM, "control"):
+    socket.socket(socket.AF_UNIX, kind).bind(f"/run/protond/{name}.sock")
+END
+chmod 666 /run/protond/*.sock; echo ready; exec cat"""
+
+
+@needs_root
+@needs_mounts
+def test_a_dead_services_sockets_hide_no_daemon(world):
+    """A job and the tools find the user's own behind it, and again when that one has come anew."""
+    world.env["PROTOND_RUNTIME_DIR"] = ""  # as if it were not set
+    holder = subprocess.Popen(["unshare", "-m", "sh", "-ec", DEAD], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    inside = ["nsenter", "-t", str(holder.pid), "-m"]
+
+    def ctl(*args):
+        return subprocess.run([*inside, BUILD / "bin/protonctl", *args], env=world.env, capture_output=True, text=True)
+
+    def serve_inside():
+        log = open(world.home / "protond.log", "ab")
+        world.daemon = subprocess.Popen([*inside, BUILD / "bin/protond", "--private", "--foreground"],
+                                        env=world.env, stdout=log, stderr=log)
+        until("it answers", lambda: ctl("status").returncode == 0)
+
+    def attached():
+        return [j["pid"] for j in json.loads(ctl("jobs", "--json").stdout)["data"]["jobs"]]
+    try:
+        assert holder.stdout.readline() == "ready\n"
+        r = ctl("status")
+        assert r.returncode == 3 and "no protond runs in /run/protond" in r.stderr
+        job = world.job(*inside)
+        assert job.say("start mine").startswith("-107 no protond is running here"), "it did wait for the service's"
+        serve_inside()
+        assert ctl("start", "s", "--all").returncode == 0
+        until("the job is found", lambda: attached() == [job.pid])
+        job.say("repeat 7 mine")
+        world.daemon.kill()
+        world.daemon.wait(WAIT)
+        job.say("repeat 5 mine")
+        serve_inside()
+        until("the job is found again", lambda: attached() == [job.pid])
+        assert ctl("finalize", "s").returncode == 0
+        assert {k: v[0] for k, v in world.cells("s").items()} == {"/mine": 12}
+    finally:
+        if world.daemon is not None:
+            world.daemon.kill()
+            world.daemon.wait(WAIT)
+            world.daemon = None
+        holder.stdin.close()
+        holder.wait(WAIT)

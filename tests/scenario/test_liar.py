@@ -2,6 +2,7 @@
 # took, and a well-behaved neighbour loses nothing.
 #
 # PD_LIAR_SECONDS: so long, kinds and seeds at random (PD_SEED: of the random numbers); else each kind once.
+# PD_LIAR_AT_ONCE: that many at most, and not up to eight.
 # PD_LIAR_MB: memory_mb, if not the default.
 # PD_LIAR_STRICT=1: no stall of the daemon's loop over 50 ms; and then, too, 64 MiB more than idle at most.
 import os
@@ -21,6 +22,7 @@ LANE_KB, PAUSE_NS = 1024, 50_000_000  # a pause after 256 scopes of a thread: it
 ROUNDS = 4
 SEED = 6  # of each kind when there is no time given
 AT_ONCE = 4
+AT_MOST = int(os.environ.get("PD_LIAR_AT_ONCE", 8))
 JOBS = 64  # that one user may have attached; a crowd and a hoard want more
 MEMORY = 64 << 20
 MEMORY_MB = os.environ.get("PD_LIAR_MB")
@@ -140,7 +142,7 @@ def batches():
     rng = random.Random(os.environ.get("PD_SEED", 11))
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        yield [(rng.choice(KINDS), rng.randrange(1 << 32)) for _ in range(rng.choice((1, 1, 2, 4, 8)))]
+        yield [(rng.choice(KINDS), rng.randrange(1 << 32)) for _ in range(min(AT_MOST, rng.choice((1, 1, 2, 4, 8))))]
 
 
 def counted(world, pid, table, which):
