@@ -20,10 +20,6 @@ static const uint8_t sigma[10][16] = {
 	{ 6, 15, 14,  9, 11,  3,  0,  8, 12,  2, 13,  7,  1,  4, 10,  5},
 	{10,  2,  8,  4,  7,  6,  1,  5, 15, 11,  9, 14,  3, 12, 13,  0},
 };
-static const uint8_t lanes[8][4] = {
-	{0, 4,  8, 12}, {1, 5,  9, 13}, {2, 6, 10, 14}, {3, 7, 11, 15},
-	{0, 5, 10, 15}, {1, 6, 11, 12}, {2, 7,  8, 13}, {3, 4,  9, 14},
-};
 /* clang-format on */
 
 static uint32_t ror(uint32_t x, int n)
@@ -36,27 +32,22 @@ static uint32_t le32(const uint8_t *p)
 	return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
 
-static void mix(uint32_t v[16], const uint8_t at[4], uint32_t x, uint32_t y)
+static inline void mix(uint32_t *a, uint32_t *b, uint32_t *c, uint32_t *d, uint32_t x, uint32_t y)
 {
-	uint32_t a = v[at[0]], b = v[at[1]], c = v[at[2]], d = v[at[3]];
-
-	a += b + x;
-	d = ror(d ^ a, 16);
-	c += d;
-	b = ror(b ^ c, 12);
-	a += b + y;
-	d = ror(d ^ a, 8);
-	c += d;
-	b = ror(b ^ c, 7);
-	v[at[0]] = a;
-	v[at[1]] = b;
-	v[at[2]] = c;
-	v[at[3]] = d;
+	*a += *b + x;
+	*d = ror(*d ^ *a, 16);
+	*c += *d;
+	*b = ror(*b ^ *c, 12);
+	*a += *b + y;
+	*d = ror(*d ^ *a, 8);
+	*c += *d;
+	*b = ror(*b ^ *c, 7);
 }
 
 static void compress(struct blake2s *b, uint32_t last)
 {
-	uint32_t v[16], m[16], i, k;
+	uint32_t v[16], m[16], i; /* v in registers: its indices are constants */
+	const uint8_t *s;
 
 	for (i = 0; i < 16; i++)
 		m[i] = le32(b->block + 4 * i);
@@ -65,9 +56,17 @@ static void compress(struct blake2s *b, uint32_t last)
 	v[12] ^= (uint32_t)b->n;
 	v[13] ^= (uint32_t)(b->n >> 32);
 	v[14] ^= last;
-	for (i = 0; i < 10; i++)
-		for (k = 0; k < 8; k++)
-			mix(v, lanes[k], m[sigma[i][2 * k]], m[sigma[i][2 * k + 1]]);
+	for (i = 0; i < 10; i++) {
+		s = sigma[i];
+		mix(&v[0], &v[4], &v[8], &v[12], m[s[0]], m[s[1]]);
+		mix(&v[1], &v[5], &v[9], &v[13], m[s[2]], m[s[3]]);
+		mix(&v[2], &v[6], &v[10], &v[14], m[s[4]], m[s[5]]);
+		mix(&v[3], &v[7], &v[11], &v[15], m[s[6]], m[s[7]]);
+		mix(&v[0], &v[5], &v[10], &v[15], m[s[8]], m[s[9]]);
+		mix(&v[1], &v[6], &v[11], &v[12], m[s[10]], m[s[11]]);
+		mix(&v[2], &v[7], &v[8], &v[13], m[s[12]], m[s[13]]);
+		mix(&v[3], &v[4], &v[9], &v[14], m[s[14]], m[s[15]]);
+	}
 	for (i = 0; i < 8; i++)
 		b->h[i] ^= v[i] ^ v[i + 8];
 }

@@ -36,6 +36,16 @@ static size_t char_bytes(const uint8_t *p, size_t n)
 	return want;
 }
 
+/* Eight bytes of ASCII, none of them 0. */
+static bool plain(const uint8_t *p)
+{
+	const uint64_t ones = 0x0101010101010101u, high = ones << 7;
+	uint64_t w;
+
+	memcpy(&w, p, sizeof(w));
+	return ((w | ((w - ones) & ~w)) & high) == 0;
+}
+
 size_t words_clean(char *out, size_t cap, const void *from, size_t n)
 {
 	const uint8_t *p = from;
@@ -43,6 +53,12 @@ size_t words_clean(char *out, size_t cap, const void *from, size_t n)
 	size_t at = 0, i = 0, take, bytes;
 
 	while (i < n) {
+		if (n - i >= 8 && at + 8 < cap && plain(p + i)) {
+			memcpy(out + at, p + i, 8);
+			at += 8;
+			i += 8;
+			continue;
+		}
 		take = char_bytes(p + i, n - i);
 		put = take == 0 ? "\xef\xbf\xbd" : (const char *)(p + i);
 		bytes = take == 0 ? 3 : take;

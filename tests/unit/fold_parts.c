@@ -96,6 +96,27 @@ START_TEST(cleaning)
 }
 END_TEST
 
+/* Eight bytes go at once: whatever stands where, and wherever there is no room any more. */
+START_TEST(cleaning_a_bad_byte_anywhere)
+{
+	static const char bad[] = {'\0', '\x80', '\xff', '\x7f', '\x01'};
+	char in[26], out[64], want[64];
+	const size_t at = (size_t)_i;
+
+	for (size_t b = 0; b < sizeof(bad); b++) {
+		memset(in, 'a', sizeof(in));
+		in[at] = bad[b];
+		(void)snprintf(want, sizeof(want), "%.*s%s%.*s", (int)at, in,
+			b < 3 ? BAD : (const char[]){bad[b], '\0'}, (int)(sizeof(in) - at - 1),
+			in + at + 1);
+		ck_assert_uint_eq(words_clean(out, sizeof(out), in, sizeof(in)), strlen(want));
+		ck_assert_str_eq(out, want);
+		for (size_t cap = 1; cap <= at; cap++)
+			ck_assert_uint_eq(words_clean(out, cap, in, sizeof(in)), cap - 1);
+	}
+}
+END_TEST
+
 START_TEST(cleaning_cuts_between_characters)
 {
 	char out[6];
@@ -412,6 +433,7 @@ int main(void)
 #define N(a) (int)(sizeof(a) / sizeof(a[0]))
 	tcase_add_test(c, hashes);
 	tcase_add_loop_test(c, cleaning, 0, N(clean_cases));
+	tcase_add_loop_test(c, cleaning_a_bad_byte_anywhere, 0, 26);
 	tcase_add_test(c, cleaning_cuts_between_characters);
 	tcase_add_loop_test(c, globs, 0, N(glob_cases));
 	tcase_add_test(c, globs_are_linear);
