@@ -69,11 +69,16 @@ bool batch_hist(
 
 uint64_t batch_bytes(const struct batch *b)
 {
-	uint64_t bytes = b->n_hist * sizeof(*b->hist);
+	uint64_t bytes = b->cap_hist * sizeof(*b->hist);
+	uint32_t i;
 
-#define X(t) bytes += b->t.n * sizeof(struct row_##t);
+#define X(t) bytes += b->t.cap * sizeof(struct row_##t);
 	ROWS(X)
 #undef X
+	for (i = 0; i < b->trace.n; i++)
+		bytes += b->trace.row[i].n;
+	for (i = 0; i < b->pending.n; i++)
+		bytes += b->pending.row[i].n;
 	return bytes;
 }
 

@@ -39,7 +39,7 @@ static bool put_process(struct batch *b, const struct process *p)
 
 	if (!put_process_row(b, p))
 		return false;
-	for (i = 0; i < p->row.n_lanes; i++) {
+	for (i = 0; i < p->cap_lanes; i++) {
 		if (!p->lane[i].dirty)
 			continue;
 		lane = batch_lane(b);
@@ -441,7 +441,7 @@ static void clean_all(struct fold *f)
 	for (i = 0; i < f->n_processes; i++) {
 		p = f->process[i];
 		p->dirty = p->devices_dirty = false;
-		for (k = 0; k < p->row.n_lanes; k++)
+		for (k = 0; k < p->cap_lanes; k++)
 			p->lane[k].dirty = false;
 	}
 	for (i = 0; i < f->n_sessions; i++) {

@@ -152,6 +152,7 @@ static void commit_begin(struct protond *p)
 		.asked = asked};
 	p->commits++;
 	fold_waiting(d->fold, (int64_t)c->bytes);
+	protond_trim(p); /* of the processes that are gone with it */
 	p->last_commit_ns = mono_ns();
 	store_submit(d->store, &batch, commit_on_stored, c);
 }

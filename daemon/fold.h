@@ -194,7 +194,7 @@ struct batch {
 	uint32_t n_held, cap_held;
 };
 
-uint64_t batch_bytes(const struct batch *b); /* of its rows */
+uint64_t batch_bytes(const struct batch *b); /* that it owns, but for names and texts */
 void batch_free(struct batch *b); /* frees what it owns, not b itself; zeroed b is fine */
 /* Buckets [first, first + n) of a cell of b, copied; n ≤ HIST_BUCKETS - first. False: no memory. */
 bool batch_hist(

@@ -261,6 +261,8 @@ void settle_end(struct protond *p);   /* the daemon ends: nobody waits any more 
 struct ring *ring_find(const struct protond *p, const uint8_t uuid[16]);
 uint64_t rings_of(const struct protond *p, uint32_t uid);         /* of those that have not ended */
 struct ring *ring_add(struct protond *p, const uint8_t uuid[16]); /* NULL: no memory */
+/* Heads that the journal brought go into its reader, which may have been opened before. -ENOMEM. */
+int ring_take_heads(struct ring *r);
 /* Opens, checks and starts to drain. fd is taken on success. */
 int ring_open(struct ring *r, int fd, const struct reader_expect *x, struct err *e);
 /* Control file: made, or the old one found; heads and want written. -errno. */

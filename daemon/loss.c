@@ -122,6 +122,8 @@ void loss_counts(struct process *p, const struct ring_counts *c, const struct j_
 			loss_bad(p, 1);
 			continue;
 		}
+		if (!process_lanes(p, d[i].lane + 1))
+			return;
 		loss_counter(p, &p->lane[d[i].lane].full, LOST_LANE_FULL, d[i].full);
 		loss_counter(p, &p->lane[d[i].lane].nested, LOST_NESTED, d[i].nested);
 	}

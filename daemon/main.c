@@ -227,7 +227,7 @@ int main(int argc, char **argv)
 	(void)umask(022);
 	/* Fixed, for malloc would raise it: tables and batches go back to the system when they are
 	 * freed, not when what lies above them is. */
-	(void)mallopt(M_MMAP_THRESHOLD, 128 << 10);
+	(void)mallopt(M_MMAP_THRESHOLD, 32 << 10);
 	log_set_level(o.private && !o.foreground ? LOG_WARN : LOG_INFO);
 	daemon.d.private = o.private;
 	if (config_load(&daemon.d.config, o.config, o.private, &e) < 0)

@@ -380,10 +380,10 @@ static void put_lanes(struct pack *k, const struct process *p)
 {
 	uint32_t i, n = 0;
 
-	for (i = 0; i < p->row.n_lanes; i++)
+	for (i = 0; i < p->cap_lanes; i++)
 		n += !lane_is_plain(&p->lane[i]);
 	put(k, n);
-	for (i = 0; i < p->row.n_lanes; i++) {
+	for (i = 0; i < p->cap_lanes; i++) {
 		if (lane_is_plain(&p->lane[i]))
 			continue;
 		put(k, i);
@@ -403,6 +403,10 @@ static void get_lanes(struct unpack *u, struct process *p)
 		i = get32(u);
 		if (i >= p->row.n_lanes) {
 			u->bad = true;
+			return;
+		}
+		if (!process_lanes(p, i + 1)) {
+			u->no_memory = true;
 			return;
 		}
 		get_told(u, &p->lane[i].full);
@@ -446,9 +450,10 @@ static void get_now(struct unpack *u, struct process *p)
 		now[i].path = get32(u);
 		now[i].begin = get(u);
 		u->bad |= now[i].lane >= p->row.n_lanes;
+		u->no_memory |= !u->bad && !process_lanes(p, now[i].lane + 1);
 	}
 	u->no_memory |= now == NULL;
-	if (!u->bad && now != NULL)
+	if (!u->bad && !u->no_memory)
 		process_now_set(p, now, n); /* takes it */
 	else
 		free(now);

@@ -327,6 +327,8 @@ void pipeline_lane(struct process *p, const struct j_lane *l, const uint8_t *byt
 		loss_bad(p, 1);
 		return;
 	}
+	if (!process_lanes(p, l->lane + 1))
+		return;
 	lane = &p->lane[l->lane];
 	known = lane->head > l->from ? lane->head - l->from : 0; /* applied before */
 	if (known >= l->bytes)

@@ -72,10 +72,9 @@ struct process *process_new(struct fold *f, const struct row_process *row)
 		return NULL;
 	p->fold = f;
 	p->arena = arena_new();
-	p->lane = calloc(row->n_lanes, sizeof(*p->lane));
 	p->own = (struct anchors){.v = p->own_anchor, .cap = OWN_ANCHORS};
 	p->correlate.rounds = 1;
-	if (p->arena == NULL || p->lane == NULL || !tables_init(p) || !node_init(p) ||
+	if (p->arena == NULL || !tables_init(p) || !node_init(p) ||
 		!ROOM_FOR(f->process, f->cap_processes, f->n_processes)) {
 		process_free(p);
 		return NULL;
@@ -86,6 +85,14 @@ struct process *process_new(struct fold *f, const struct row_process *row)
 	f->process[f->n_processes++] = p;
 	process_use_clock(p);
 	return p;
+}
+
+bool process_lanes(struct process *p, uint32_t n)
+{
+	const bool ok = ZEROED_FOR(p->lane, p->cap_lanes, n);
+
+	p->fold->no_memory |= !ok;
+	return ok;
 }
 
 void process_use_clock(struct process *p)
@@ -243,30 +250,31 @@ int process_adopt(
 uint64_t process_weigh(struct process *p)
 {
 	const struct correlate *c = &p->correlate;
-	const uint64_t bytes = arena_bytes(p->arena) + p->n_names * sizeof(*p->name) +
-			       p->n_paths * sizeof(*p->path) + p->n_configs * sizeof(*p->config) +
-			       p->n_nodes * (sizeof(*p->node) + sizeof(*p->last_child)) +
-			       p->n_children * sizeof(*p->child) +
-			       p->row.n_lanes * sizeof(*p->lane) +
-			       c->n_launches * sizeof(*c->launch) + c->n_gpu * sizeof(*c->gpu) +
-			       table_bytes(&p->node_by_hash) + table_bytes(&p->child_by_key) +
-			       table_bytes(&c->by_key) + p->tree_bytes;
+	const uint64_t bytes =
+		arena_bytes(p->arena) + p->cap_names * sizeof(*p->name) +
+		p->cap_paths * sizeof(*p->path) + p->cap_configs * sizeof(*p->config) +
+		p->cap_nodes * (sizeof(*p->node) + sizeof(*p->last_child)) +
+		p->cap_children * sizeof(*p->child) + p->cap_lanes * sizeof(*p->lane) +
+		c->cap_launches * sizeof(*c->launch) + c->cap_gpu * sizeof(*c->gpu) +
+		table_bytes(&p->node_by_hash) + table_bytes(&p->child_by_key) +
+		table_bytes(&c->by_key) + p->tree_bytes;
 
 	p->fold->held += bytes - p->held;
 	p->held = bytes;
 	return bytes;
 }
 
-/* One has three quarters of it at most; and beyond the ceiling an even share is left to each, so
- * that who comes late, and asks for little, has what it needs. */
+/* One has three quarters of it at most. Beyond the ceiling an even share is left to each, so that
+ * who comes late, and asks for little, has what it needs: of a quarter more, and a least each. */
 static bool has_room(struct process *p, uint64_t more)
 {
 	const struct fold *f = p->fold;
 	const uint64_t own = process_weigh(p), all = f->held + f->waiting;
+	const uint64_t most = f->limit.bytes + more, quarter = f->limit.bytes / 4;
 
-	return f->restoring ||
-	       (all < f->limit.bytes + more && own < f->limit.bytes / 4 * 3 + more) ||
-	       own < f->limit.bytes / (f->n_processes + 1);
+	return f->restoring || own < f->limit.bytes / PROCESS_SHARE ||
+	       (all < most && own < 3 * quarter + more) ||
+	       (all < most + quarter && own < f->limit.bytes / (f->n_processes + 1));
 }
 
 bool process_has_room(struct process *p)
@@ -296,13 +304,14 @@ static uint32_t count_ended(struct fold *f, uint64_t *ret_bytes)
 	return n;
 }
 
-/* It may change yet, or something of it is to be collected. */
+/* It may change yet, something of it is to be collected, or rows on their way refer to its names,
+ * which would be there and not be counted. */
 static bool process_is_needed(const struct fold *f, const struct process *p)
 {
 	const struct part *part;
 	uint32_t s;
 
-	if (p->row.ended_ns == 0 || p->dirty)
+	if (p->row.ended_ns == 0 || p->dirty || arena_is_shared(p->arena))
 		return true;
 	for (s = 0; s < f->n_sessions; s++) {
 		part = session_part(f->session[s], p);
@@ -369,7 +378,7 @@ void process_now_set(struct process *p, struct j_now *take, uint32_t n)
 	free(p->now);
 	p->now = take;
 	p->n_now = n;
-	for (i = 0; i < p->row.n_lanes; i++)
+	for (i = 0; i < p->cap_lanes; i++)
 		p->lane[i].now_n = 0;
 	for (i = 0; i < n; i++) {
 		l = &p->lane[take[i].lane];
@@ -389,9 +398,15 @@ void process_now(struct process *p, const struct j_now *now, uint32_t n)
 		p->fold->no_memory = true;
 		return;
 	}
-	for (i = 0; i < n; i++)
-		if (now[i].lane < p->row.n_lanes && now[i].path < p->n_paths)
-			copy[kept++] = now[i];
+	for (i = 0; i < n; i++) {
+		if (now[i].lane >= p->row.n_lanes || now[i].path >= p->n_paths)
+			continue;
+		if (!process_lanes(p, now[i].lane + 1)) {
+			free(copy);
+			return;
+		}
+		copy[kept++] = now[i];
+	}
 	if (kept < n)
 		loss_bad(p, n - kept);
 	process_now_set(p, copy, kept);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "record.h"
+#include "table.h"
 
 #define TMPFS_MAGIC_NUMBER 0x01021994
 #define LANES_AT_ONCE      8u
@@ -149,6 +150,11 @@ int reader_peek(int fd, struct ring_header *ret)
 	return read_all(fd, ret, sizeof(*ret), 0);
 }
 
+int reader_have(struct reader *r, uint32_t n)
+{
+	return ZEROED_FOR(r->lane, r->cap, n) ? 0 : -ENOMEM;
+}
+
 int reader_open(int fd, const struct reader_expect *x, struct reader *ret, struct err *e)
 {
 	struct reader r = {.fd = fd};
@@ -163,9 +169,9 @@ int reader_open(int fd, const struct reader_expect *x, struct reader *ret, struc
 	if (n == 0)
 		n = reader_check(&r.h, file_bytes, x, &r.l, &words);
 	if (n == 0) {
-		r.lane = calloc(r.h.n_lanes, sizeof(*r.lane));
-		if (r.lane == NULL)
-			n = err_set(&words, -ENOMEM, "no memory for a ring");
+		n = reader_have(&r, 1);
+		if (n < 0)
+			n = err_set(&words, n, "no memory for a ring");
 	}
 	if (n < 0) {
 		if (e != NULL)
@@ -221,6 +227,7 @@ static bool take_lane(
 
 int reader_lanes(struct reader *r, bool all, bool *ret_moved)
 {
+	static const struct ring_lane none;
 	struct ring_lane copy[LANES_AT_ONCE];
 	bool moved = false, more = true;
 	uint32_t at, i, n;
@@ -237,6 +244,13 @@ int reader_lanes(struct reader *r, bool all, bool *ret_moved)
 		if (x < 0)
 			return x;
 		for (i = 0; i < n; i++) {
+			if (at + i >= r->cap) {
+				if (memcmp(&copy[i], &none, offsetof(struct ring_lane, now)) == 0)
+					continue; /* never claimed: it takes no memory */
+				x = reader_have(r, at + i + 1);
+				if (x < 0)
+					return x;
+			}
 			if (take_lane(r, &r->lane[at + i], &copy[i], &moved) && at + i >= r->n_seen)
 				r->n_seen = at + i + 1;
 		}

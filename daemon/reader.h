@@ -41,7 +41,8 @@ struct reader {
 	uint32_t n_seen;                         /* lanes [0, n_seen) were claimed at some time */
 	uint32_t names, paths, configs, devices; /* table entries taken so far */
 	uint64_t bad_names;
-	struct reader_lane *lane; /* h.n_lanes */
+	struct reader_lane *lane; /* NULL: not open */
+	uint32_t cap;             /* of it: what is behind was never claimed */
 };
 
 /* What the opener knows about the file from elsewhere. */
@@ -61,7 +62,8 @@ int reader_check(const struct ring_header *h, uint64_t file_bytes, const struct 
 /* Checks the descriptor and its header. Owns fd after success only. Further: -EACCES not the job's
  * file, -EMEDIUMTYPE not on tmpfs, -EIO, -ENOMEM. */
 int reader_open(int fd, const struct reader_expect *x, struct reader *ret, struct err *e);
-void reader_close(struct reader *r); /* zeroed r is fine */
+void reader_close(struct reader *r);           /* zeroed r is fine */
+int reader_have(struct reader *r, uint32_t n); /* lanes [0, n) of those it has; -ENOMEM */
 
 /* The header alone, before anything is known: for the scan of left rings. */
 int reader_peek(int fd, struct ring_header *ret);

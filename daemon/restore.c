@@ -384,7 +384,8 @@ static void restore_rings(struct restore *r)
 
 	for (i = 0; i < b->lane.n; i++) {
 		p = process_by_id(r->fold, b->lane.row[i].process);
-		if (p != NULL && b->lane.row[i].lane < p->row.n_lanes)
+		if (p != NULL && b->lane.row[i].lane < p->row.n_lanes &&
+			process_lanes(p, b->lane.row[i].lane + 1))
 			p->lane[b->lane.row[i].lane].head = b->lane.row[i].head;
 	}
 	for (i = 0; i < b->pending.n; i++) {

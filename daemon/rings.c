@@ -75,18 +75,33 @@ struct ring *ring_add(struct protond *p, const uint8_t uuid[16])
 	return r;
 }
 
+int ring_take_heads(struct ring *r)
+{
+	const uint32_t n = r->n_heads < r->reader.h.n_lanes ? r->n_heads : r->reader.h.n_lanes;
+	struct reader_lane *l;
+	uint32_t i;
+
+	if (reader_have(&r->reader, n) < 0)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		l = &r->reader.lane[i];
+		l->head = l->tail = l->goal = l->first = l->scanned = r->head[i];
+	}
+	r->reader.n_seen = r->reader.n_seen > n ? r->reader.n_seen : n;
+	return 0;
+}
+
 int ring_open(struct ring *r, int fd, const struct reader_expect *x, struct err *e)
 {
-	uint32_t i;
 	int n = reader_open(fd, x, &r->reader, e);
 
 	if (n < 0)
 		return n;
-	for (i = 0; r->head != NULL && i < r->n_heads && i < r->reader.h.n_lanes; i++) {
-		struct reader_lane *l = &r->reader.lane[i];
-
-		l->head = l->tail = l->goal = l->first = l->scanned = r->head[i];
-		r->reader.n_seen = i + 1;
+	n = ring_take_heads(r);
+	if (n < 0) {
+		free(r->reader.lane);
+		r->reader = (struct reader){.fd = -1};
+		return err_set(e, n, "no memory for a ring");
 	}
 	r->uid = x->uid;
 	r->ns_pid = r->reader.h.pid;
@@ -115,12 +130,13 @@ static bool ctl_write(int fd, const void *p, size_t n, uint64_t at)
 }
 
 /* A file of a former life that the job has mapped already, or a new one. */
-static int ctl_file(const struct ring *r, uint64_t bytes)
+static int ctl_file(const struct ring *r, uint64_t bytes, bool *ret_new)
 {
 	char name[RING_NAME_BYTES_TEXT];
 	struct stat st;
 	int fd;
 
+	*ret_new = false;
 	ctl_name(r, name);
 	fd = openat(r->p->d.rings_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	if (fd >= 0) {
@@ -134,6 +150,7 @@ static int ctl_file(const struct ring *r, uint64_t bytes)
 		r->p->d.rings_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
 	if (fd < 0)
 		return neg_errno();
+	*ret_new = true;
 	/* Backed at once: a later pwrite must not find the tmpfs full. */
 	if (fchmod(fd, 0644) == 0 && ftruncate(fd, (off_t)bytes) == 0 &&
 		fallocate(fd, 0, 0, (off_t)bytes) == 0)
@@ -147,20 +164,25 @@ static int ctl_file(const struct ring *r, uint64_t bytes)
 int ring_control_open(struct ring *r)
 {
 	struct ring_ctl c = {.magic = RING_CTL_MAGIC, .abi = RING_ABI};
+	bool is_new;
 	uint32_t i;
 	int fd;
 
 	if (r->ctl_fd >= 0)
 		return 0;
-	fd = ctl_file(r, ring_ctl_bytes(r->reader.h.n_lanes));
+	fd = ctl_file(r, ring_ctl_bytes(r->reader.h.n_lanes), &is_new);
 	if (fd < 0)
 		return fd;
 	for (i = 0; i < r->reader.h.n_lanes; i++) {
-		struct reader_lane *l = &r->reader.lane[i];
+		struct reader_lane *l = i < r->reader.cap ? &r->reader.lane[i] : NULL;
+		const uint64_t head = l != NULL ? l->head : 0;
 
-		if (!ctl_write(fd, &l->head, sizeof(l->head), sizeof(c) + 64ull * i))
+		if (is_new && head == 0)
+			continue;
+		if (!ctl_write(fd, &head, sizeof(head), sizeof(c) + 64ull * i))
 			break;
-		l->told = l->head;
+		if (l != NULL)
+			l->told = head;
 	}
 	r->want = fold_want(r->p->d.fold, r->uuid) & r->gpu_mask;
 	atomic_init(&c.want, r->want);

@@ -308,20 +308,6 @@ static int replay(struct protond *p, struct err *e)
 /* --- after it
  * ---------------------------------------------------------------------------------------------- */
 
-/* Heads that the replay brought go into readers opened before it. */
-static void take_heads(struct ring *r)
-{
-	uint32_t i;
-
-	for (i = 0; i < r->n_heads && r->reader.lane != NULL && i < r->reader.h.n_lanes; i++) {
-		struct reader_lane *l = &r->reader.lane[i];
-
-		l->head = l->tail = l->goal = l->first = l->scanned = r->head[i];
-		if (i >= r->reader.n_seen)
-			r->reader.n_seen = i + 1;
-	}
-}
-
 static void take_up(struct ring *r)
 {
 	bool more;
@@ -336,7 +322,6 @@ static void take_up(struct ring *r)
 		if (r->reader.lane != NULL)
 			x = spool_tables(r, &more);
 	}
-	take_heads(r);
 	if (x == 0 && r->reader.lane != NULL)
 		x = ring_control_open(r);
 	if (x < 0)
@@ -593,8 +578,12 @@ int spool_restore(struct protond *p, struct err *e)
 	}
 	if (x == 0)
 		x = replay(p, e);
-	for (r = p->rings; r != NULL && x == 0; r = r->next)
-		take_up(r);
+	for (r = p->rings; r != NULL && x == 0; r = r->next) {
+		if (r->reader.lane != NULL && ring_take_heads(r) < 0)
+			x = err_set(e, -ENOMEM, "no memory to start");
+		else
+			take_up(r);
+	}
 	if (x == 0) {
 		kept_leave(p);
 		scan_dir(p, "", remove_ended);

@@ -27,11 +27,10 @@
 #define SPANS_MAX     65536u /* activations and phases of a session */
 #define NOTES_COUNTED 1000u  /* numbers of notes that are counters start here */
 #define NODE_NONE     UINT32_MAX
-#define TABLE_LEAST                                                                  \
-	16384u /* names, and paths, that a process may have whatever the others take \
-		*/
-#define NODE_ROOT_AT 0u
-#define NOW_MAX      65536u
+#define PROCESS_SHARE 192u  /* a part of so many that each has, whatever the others take */
+#define TABLE_LEAST   4096u /* and entries of its tables, though without a text */
+#define NODE_ROOT_AT  0u
+#define NOW_MAX       65536u
 
 /* clang-format off */
 #define NOTES(X) /* name  words behind the count: kept per session and process */                     \
@@ -137,7 +136,8 @@ struct process {
 	uint32_t n_nodes, cap_nodes, n_children, cap_children, n_metric_names, cap_metric_names;
 	struct table node_by_hash, child_by_key, metric_by_text;
 
-	struct lane *lane; /* [row.n_lanes] */
+	struct lane *lane;
+	uint32_t cap_lanes; /* nothing came from those behind */
 	struct j_now *now;
 	uint32_t n_now;
 	struct anchor own_anchor[OWN_ANCHORS];
@@ -234,7 +234,9 @@ struct process *process_new(struct fold *f, const struct row_process *row); /* t
 void process_free(struct process *p);
 void process_evict(struct fold *f, uint32_t keep); /* ended, stored ones, the oldest first */
 uint64_t process_weigh(struct process *p);         /* bytes that it takes, about */
-bool process_has_room(struct process *p);          /* to grow */
+bool process_lanes(
+	struct process *p, uint32_t n); /* it has those below n <= row.n_lanes; false: no memory */
+bool process_has_room(struct process *p); /* to grow */
 bool process_has_room_in_flight(struct process *p);
 void process_use_clock(struct process *p); /* after anchors may have changed */
 void process_state(struct process *p, const struct j_state *s);

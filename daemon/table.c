@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define TABLE_START 64u
 #define TABLE_MAX   (1u << 26)
@@ -137,5 +138,18 @@ bool room_for(void **v, uint32_t *cap, uint32_t n, size_t bytes)
 		return false;
 	*v = grown;
 	*cap = want;
+	return true;
+}
+
+bool zeroed_for(void **v, uint32_t *cap, uint32_t n, size_t bytes)
+{
+	uint32_t had;
+
+	while (*cap < n) {
+		had = *cap;
+		if (!room_for(v, cap, had, bytes))
+			return false;
+		memset((char *)*v + had * bytes, 0, (*cap - had) * bytes);
+	}
 	return true;
 }

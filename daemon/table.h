@@ -66,5 +66,8 @@ static inline uint32_t table_mix(uint64_t a, uint64_t b)
 /* Makes room for one more of `bytes` each in *v; false: out of memory, *v stands. */
 bool room_for(void **v, uint32_t *cap, uint32_t n, size_t bytes);
 #define ROOM_FOR(v, cap, n) room_for((void **)&(v), &(cap), (n), sizeof(*(v)))
+/* Makes *v have [0, n), new ones zeroed; false likewise. */
+bool zeroed_for(void **v, uint32_t *cap, uint32_t n, size_t bytes);
+#define ZEROED_FOR(v, cap, n) zeroed_for((void **)&(v), &(cap), (n), sizeof(*(v)))
 
 #endif

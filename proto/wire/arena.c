@@ -58,6 +58,11 @@ size_t arena_bytes(const struct arena *a)
 	return a->held;
 }
 
+bool arena_is_shared(const struct arena *a)
+{
+	return atomic_load_explicit(&a->owners, memory_order_relaxed) > 1;
+}
+
 /* A large piece gets a chunk of its own behind the first, so that the first one's rest is not lost.
  */
 static void *take_large(struct arena *a, size_t bytes)

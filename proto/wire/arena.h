@@ -3,6 +3,7 @@
 #ifndef PROTOND_WIRE_ARENA_H
 #define PROTOND_WIRE_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct arena;
@@ -12,6 +13,7 @@ struct arena *arena_hold(struct arena *a); /* one more owner */
 void arena_free(
 	struct arena *a); /* the last owner's, with everything taken from it; NULL is fine */
 size_t arena_bytes(const struct arena *a);       /* that it holds */
+bool arena_is_shared(const struct arena *a);     /* it has another owner */
 void *arena_take(struct arena *a, size_t bytes); /* zeroed, 16-byte aligned; NULL: out of memory */
 char *arena_text(
 	struct arena *a, const char *s, size_t bytes); /* copied, NUL-terminated; NULL likewise */
