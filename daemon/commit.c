@@ -78,7 +78,7 @@ static void commit_on_stored(void *arg, int r, const struct err *e)
 			protond_unstage(p);
 		if (c->position > p->d.stored_position)
 			p->d.stored_position = c->position;
-		journal_forget(p->d.journal, p->d.stored_position, flight_bytes(p));
+		journal_forget(p->d.journal, p->d.stored_position, flight_bytes(p), p->closer);
 		rings_stored(p, p->d.stored_position);
 	}
 	if (r == 0 && e != NULL && e->code != 0)
@@ -152,7 +152,6 @@ static void commit_begin(struct protond *p)
 		.asked = asked};
 	p->commits++;
 	fold_waiting(d->fold, (int64_t)c->bytes);
-	protond_trim(p); /* of the processes that are gone with it */
 	p->last_commit_ns = mono_ns();
 	store_submit(d->store, &batch, commit_on_stored, c);
 }

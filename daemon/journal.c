@@ -616,7 +616,20 @@ uint64_t journal_lost(const struct journal *j)
 
 /* The segment that position names stays even when position is its end, so that a replay from there
  * can tell "nothing lacks" from "the segment is gone". */
-void journal_forget(struct journal *j, uint64_t position, uint64_t keep_bytes)
+/* Its pages go with the last descriptor: milliseconds for 16 MiB, and not here. */
+static bool forget(const struct journal *j, uint32_t seq, struct closer *closer)
+{
+	const struct segment_name name = segment_name(seq);
+	const int fd = openat(j->dir, name.text, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+	const bool gone = unlinkat(j->dir, name.text, 0) == 0 || errno == ENOENT;
+
+	if (fd >= 0)
+		closer_take(closer, fd);
+	return gone;
+}
+
+void journal_forget(
+	struct journal *j, uint64_t position, uint64_t keep_bytes, struct closer *closer)
 {
 	uint64_t younger = 0;
 	uint32_t i, gone = 0;
@@ -627,7 +640,7 @@ void journal_forget(struct journal *j, uint64_t position, uint64_t keep_bytes)
 		younger += j->seg[i - 1].bytes;
 	}
 	for (; gone < i; gone++) /* oldest first: a crash in between leaves no hole */
-		if (unlinkat(j->dir, segment_name(j->seg[gone].seq).text, 0) < 0 && errno != ENOENT)
+		if (!forget(j, j->seg[gone].seq, closer))
 			break;
 	memmove(j->seg, j->seg + gone, (j->n_seg - gone) * sizeof(*j->seg));
 	j->n_seg -= gone;

@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "closer.h"
 #include "err.h"
 
 #define JOURNAL_MAGIC         0x314e524au /* "JRN1" */
@@ -169,8 +170,10 @@ bool journal_is_whole(const struct journal *j);
 void journal_unstage(struct journal *j);
 uint64_t journal_position(const struct journal *j); /* behind the last flushed entry */
 uint64_t journal_bytes_since(const struct journal *j, uint64_t position);
-/* Removes segments that lie wholly before position, but for the youngest keep_bytes. */
-void journal_forget(struct journal *j, uint64_t position, uint64_t keep_bytes);
+/* Removes segments that lie wholly before position, but for the youngest keep_bytes; `closer`, or
+ * NULL, frees their memory. */
+void journal_forget(
+	struct journal *j, uint64_t position, uint64_t keep_bytes, struct closer *closer);
 /* Bytes that were no complete entries: torn tails cut off at open, damage that a replay skipped. */
 uint64_t journal_lost(const struct journal *j);
 

@@ -351,9 +351,9 @@ START_TEST(segments_and_forget)
 	ck_assert_uint_eq(n, 60);
 	ck_assert_int_eq(gap, 0);
 
-	journal_forget(j, end, 1ull << 40); /* all is wanted */
+	journal_forget(j, end, 1ull << 40, NULL); /* all is wanted */
 	ck_assert_int_eq(faccessat(dir, "journal.1", F_OK, 0), 0);
-	journal_forget(j, middle, 0);
+	journal_forget(j, middle, 0, NULL);
 	ck_assert_int_ne(faccessat(dir, "journal.1", F_OK, 0), 0);
 	ck_assert_int_eq(faccessat(dir, "journal.2", F_OK, 0), 0);
 	journal_close(j);
@@ -367,7 +367,7 @@ START_TEST(segments_and_forget)
 	ck_assert_int_eq(journal_replay(j, 0, count, &n, &gap), 0); /* older than what there is */
 	ck_assert_uint_eq(n, 60);
 	ck_assert_int_eq(gap, -ESTALE);
-	journal_forget(j, end, 20ull << 20); /* the youngest 20 MiB are two segments */
+	journal_forget(j, end, 20ull << 20, NULL); /* the youngest 20 MiB are two segments */
 	oldest = faccessat(dir, "journal.2", F_OK, 0) == 0 ? 2 : 3;
 	ck_assert_uint_eq(oldest, 3);
 	ck_assert_uint_eq(journal_bytes_since(j, end), 0);
