@@ -614,8 +614,6 @@ uint64_t journal_lost(const struct journal *j)
 	return j->lost;
 }
 
-/* The segment that position names stays even when position is its end, so that a replay from there
- * can tell "nothing lacks" from "the segment is gone". */
 /* Its pages go with the last descriptor: milliseconds for 16 MiB, and not here. */
 static bool forget(const struct journal *j, uint32_t seq, struct closer *closer)
 {
@@ -628,6 +626,8 @@ static bool forget(const struct journal *j, uint32_t seq, struct closer *closer)
 	return gone;
 }
 
+/* The segment that position names stays even when position is its end, so that a replay from there
+ * can tell "nothing lacks" from "the segment is gone". */
 void journal_forget(
 	struct journal *j, uint64_t position, uint64_t keep_bytes, struct closer *closer)
 {
