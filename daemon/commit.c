@@ -57,7 +57,7 @@ static void tell(struct asked *a, int r, const struct err *e)
 	}
 }
 
-static void commit_begin(struct protond *p);
+static void commit_soon(struct protond *p);
 
 static void commit_on_stored(void *arg, int r, const struct err *e)
 {
@@ -87,8 +87,8 @@ static void commit_on_stored(void *arg, int r, const struct err *e)
 	tell(c->asked, r, e);
 	free(c);
 	protond_trim(p);
-	if (p->commit_due && !p->closed && p->commits < COMMITS_MAX)
-		commit_begin(p);
+	if (p->commit_due)
+		commit_soon(p);
 }
 
 /* The daemon's own CPU time goes with what it was spent on. */
@@ -156,6 +156,28 @@ static void commit_begin(struct protond *p)
 	store_submit(d->store, &batch, commit_on_stored, c);
 }
 
+bool commit_is_due(const struct protond *p)
+{
+	return p->commit_due && !p->closed && p->commits < COMMITS_MAX;
+}
+
+bool commit_next(struct protond *p)
+{
+	if (!commit_is_due(p))
+		return false;
+	commit_begin(p);
+	return true;
+}
+
+/* In a turn of the loop of its own, if there are turns: a collect takes milliseconds. */
+static void commit_soon(struct protond *p)
+{
+	if (p->stopping || p->d.intake == NULL)
+		(void)commit_next(p);
+	else
+		protond_turn(p);
+}
+
 /* One runs and one waits, at most: who asks meanwhile shares the next one, so that a thousand
  * sessions that end at once are a few transactions. A store that fails keeps its batches and tries
  * again by itself: it gets few, the journal has the rest. */
@@ -183,8 +205,7 @@ void daemon_commit(struct daemon *d, store_done_fn *done, void *arg)
 		*last = a;
 	}
 	p->commit_due = true;
-	if (p->commits < COMMITS_MAX)
-		commit_begin(p);
+	commit_soon(p);
 }
 
 void commit_end(struct protond *p)

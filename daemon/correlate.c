@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT. correlate.c: launches and the GPU's records of them, joined by
  * (epoch, correlation id), whichever comes first.
  *
- * INVARIANT: a key is in at most one of OPEN, GRAPH, PASSED and WAITING. What leaves a list has
- * been counted: in a cell, or as lost. An ordinary launch leaves at its first record.
+ * INVARIANT: a key is in at most one of OPEN, GRAPH, JOINED, PASSED and WAITING. What leaves a list
+ * has been counted: in a cell, or as lost. An ordinary launch leaves at its first record.
  */
 #include "correlate.h"
 
@@ -14,7 +14,6 @@
 #define GRAPH_ROUNDS   2u     /* flushes without more of a graph launch: it is complete */
 #define LAUNCHES_LEAST 4096u  /* open ones that a process may have whatever the others take */
 #define PASS_BUDGET    65536u /* graph launches looked at in one sweep */
-#define SWEEP_BUDGET   4096u  /* launches and records that leave in one: more than a piece brings */
 
 struct key {
 	const struct launch *launch;
@@ -85,7 +84,7 @@ static void list_remove(struct correlate *c, struct launch *l)
 
 static bool is_flying(const struct launch *l)
 {
-	return l->list == LIST_OPEN || l->list == LIST_GRAPH;
+	return l->list == LIST_OPEN || l->list == LIST_GRAPH || l->list == LIST_JOINED;
 }
 
 static bool is_graph(const struct launch *l)
@@ -242,7 +241,8 @@ static void launch_give_up(struct process *p, struct launch *l, uint32_t *budget
 /* The one that leaves when there is no room: the oldest. */
 static struct launch *oldest(struct correlate *c)
 {
-	static const enum launch_list order[] = {LIST_PASSED, LIST_OPEN, LIST_WAITING, LIST_GRAPH};
+	static const enum launch_list order[] = {
+		LIST_PASSED, LIST_JOINED, LIST_OPEN, LIST_WAITING, LIST_GRAPH};
 	uint32_t i;
 
 	for (i = 0; i < sizeof(order) / sizeof(order[0]); i++)
@@ -258,7 +258,7 @@ static struct launch *launch_new(
 {
 	struct correlate *c = &p->correlate;
 	struct launch *l;
-	uint32_t at, left = SWEEP_BUDGET;
+	uint32_t at, left = p->fold->limit.sweep;
 	int r;
 
 	if (c->n_launches - c->list[LIST_FREE].n >= p->fold->limit.launches ||
@@ -335,11 +335,27 @@ static void launch_record(struct process *p, struct launch *l, const struct gpu 
 		move_to(p, l, LIST_PASSED);
 }
 
-/* The records came first: all of them now, in a graph; of an ordinary one the first that has come.
- */
+/* Of a graph: some of those that waited. One that is running counts untimed, as it would later. */
+static void joined_count(struct process *p, struct launch *l, uint32_t *budget)
+{
+	struct gpu g;
+
+	for (; *budget > 0 && gpu_take(&p->correlate, l, &g); (*budget)--) {
+		if (l->round == 0)
+			count_matched(p, l);
+		l->round = p->correlate.rounds;
+		l->seen_ns = p->fold->now_ns;
+		count_in(p, l, &g);
+	}
+	if (l->records == 0)
+		move_to(p, l, LIST_GRAPH);
+}
+
+/* The records came first. A graph may have any number of them; an ordinary launch has one, which
+ * may have been said to be running before. */
 static void launch_join(struct process *p, struct launch *w, const struct launch *from)
 {
-	uint32_t records = w->records, next;
+	uint32_t records = w->records, next, left = p->fold->limit.sweep;
 	struct launch *l = w;
 	struct gpu_wait wait;
 
@@ -352,16 +368,23 @@ static void launch_join(struct process *p, struct launch *w, const struct launch
 	l->flags = from->flags;
 	l->round = 0;
 	l->seen_ns = from->seen_ns;
+	if (is_graph(l)) {
+		move_to(p, l, LIST_JOINED);
+		joined_count(p, l, &left);
+		return;
+	}
 	l->records = 0;
-	move_to(p, l, is_graph(l) ? LIST_GRAPH : LIST_OPEN);
-	while (records != 0) {
+	move_to(p, l, LIST_OPEN);
+	for (; records != 0; left -= left > 0) {
 		wait = p->correlate.gpu[records - 1];
 		next = wait.next;
 		p->correlate.gpu[records - 1].next = p->correlate.free_gpu;
 		p->correlate.free_gpu = records;
 		p->correlate.held_gpu--;
 		records = next;
-		if (l != NULL)
+		if (left == 0)
+			loss_bad(p, 1); /* a lie, and no reason to hold all others up */
+		else if (l != NULL)
 			launch_record(p, l, &wait.gpu);
 		else
 			count_unlaunched(
@@ -383,7 +406,7 @@ void correlate_launch(struct process *p, const struct rec_launch *r, uint32_t ti
 		.epoch = r->epoch,
 		.flags = REC_FLAGS(r->hdr)};
 	struct launch *l = launch_find(&p->correlate, r->epoch, r->correlation);
-	uint32_t all = UINT32_MAX;
+	uint32_t left = p->fold->limit.sweep;
 	uint64_t set;
 
 	p->launches++;
@@ -393,8 +416,9 @@ void correlate_launch(struct process *p, const struct rec_launch *r, uint32_t ti
 		return;
 	}
 	if (l != NULL) /* the id came round again */
-		launch_give_up(p, l, &all);
-	if (launch_new(p, &from, is_graph(&from) ? LIST_GRAPH : LIST_OPEN) != NULL)
+		launch_give_up(p, l, &left);
+	if ((l == NULL || l->list == LIST_FREE) &&
+		launch_new(p, &from, is_graph(&from) ? LIST_GRAPH : LIST_OPEN) != NULL)
 		return;
 	for (set = from.parts; set != 0; set &= set - 1)
 		loss_part(p->slot[__builtin_ctzll(set)], LOST_LAUNCHES, 1);
@@ -480,9 +504,11 @@ void correlate_sweep(struct process *p)
 {
 	struct correlate *c = &p->correlate;
 	uint64_t now = p->fold->now_ns;
-	uint32_t left = SWEEP_BUDGET;
+	uint32_t left = p->fold->limit.sweep;
 	struct launch *l;
 
+	while (left > 0 && (l = correlate_first(c, LIST_JOINED)) != NULL)
+		joined_count(p, l, &left);
 	if (c->pass_due)
 		graphs_pass(p);
 	c->pass_due = false;
@@ -539,16 +565,17 @@ void correlate_detach(struct process *p, struct part *part)
 void correlate_leave(struct process *p)
 {
 	struct correlate *c = &p->correlate;
-	uint32_t left = SWEEP_BUDGET;
+	uint32_t left = p->fold->limit.sweep;
 	struct launch *l;
 
 	while (left > 0 && (l = oldest(c)) != NULL)
 		launch_give_up(p, l, &left);
 }
 
-bool correlate_has_many(const struct correlate *c)
+bool correlate_has_many(const struct process *p)
 {
-	return c->by_key.n > SWEEP_BUDGET || c->held_gpu > SWEEP_BUDGET;
+	return p->correlate.by_key.n > p->fold->limit.sweep ||
+	       p->correlate.held_gpu > p->fold->limit.sweep;
 }
 
 void correlate_end(struct process *p)

@@ -31,8 +31,17 @@ struct gpu {
  *      │ record        ▼
  *      └──► WAITING  PASSED ── 5 s without a record ──► (gone)
  *             │ LAUNCH: joined;  5 s: counted under (no launch)
+ *             └──► JOINED: of a graph, while records that waited are still to be counted ──► GRAPH
  */
-enum launch_list { LIST_OPEN, LIST_GRAPH, LIST_PASSED, LIST_WAITING, LIST_FREE, LIST_MAX };
+enum launch_list {
+	LIST_OPEN,
+	LIST_GRAPH,
+	LIST_JOINED,
+	LIST_PASSED,
+	LIST_WAITING,
+	LIST_FREE,
+	LIST_MAX
+};
 
 struct launch {
 	uint64_t clock;   /* of the launch */
@@ -78,7 +87,11 @@ void correlate_sweep(struct process *p); /* time has gone on */
 /* The part leaves: what it has in flight is lost, counted. */
 void correlate_detach(struct process *p, struct part *part);
 void correlate_leave(struct process *p); /* nothing more comes: some of what waits leaves */
-bool correlate_has_many(const struct correlate *c);
+bool correlate_has_many(const struct process *p);
+static inline bool correlate_is_joining(const struct correlate *c) /* sweeps are to go on */
+{
+	return c->list[LIST_JOINED].n != 0;
+}
 void correlate_end(struct process *p); /* all that waits; before the parts leave */
 
 /* For restore: at the end of its list. NULL: out of memory or refused. */

@@ -198,6 +198,13 @@ static uint64_t drain_one(struct ring *r, bool *more)
 	n = drain_ring(r, DRAIN_TICK, &ring_more);
 	if (n < 0)
 		ring_failed(r, n);
+	if (n > 0 || r->joining)
+		r->joining = fold_is_joining(r->p->d.fold, r->uuid);
+	if (n == 0 && r->joining) {
+		r->counts_sum = 0; /* to be said again: it is an entry that goes on with it */
+		(void)drain_counts(r);
+		*more = true;
+	}
 	/* Half a lane came in one tick: the other half may be full before the next one. */
 	*more |= (ring_more && n >= 0) || n >= r->reader.h.lane_bytes / 2;
 	return n > 0 ? (uint64_t)n : 0;
@@ -307,11 +314,61 @@ static bool is_behind(const struct protond *p)
 	       fold_fresh(p->d.fold) >= FRESH_MAX;
 }
 
+/* Bytes that the system gave us and nothing of ours is in, and a constant: our code. */
+static int64_t unused(void)
+{
+	const struct mallinfo2 m = mallinfo2();
+	FILE *f = fopen("/proc/self/statm", "re");
+	long pages = 0;
+
+	if (f == NULL)
+		return 0;
+	if (fscanf(f, "%*u %ld", &pages) != 1)
+		pages = 0;
+	(void)fclose(f);
+	return (int64_t)pages * sysconf(_SC_PAGESIZE) - (int64_t)(m.uordblks + m.hblkhd);
+}
+
+static bool trim(struct protond *p)
+{
+	int64_t now;
+
+	if (!p->trim_due)
+		return false;
+	p->trim_due = false;
+	now = unused();
+	if (now < p->trimmed)
+		p->trimmed = now;
+	if (now < p->trimmed + TRIM_BYTES)
+		return false;
+	(void)malloc_trim(0);
+	p->trimmed = unused();
+	return true;
+}
+
+void protond_turn(struct protond *p)
+{
+	if (!p->stopping)
+		tick_again(p, 0);
+}
+
+void protond_trim(struct protond *p)
+{
+	p->trim_due = true;
+	protond_turn(p);
+}
+
+/* What takes milliseconds has a turn of the loop for itself, and the rings the one behind it. */
 static void tick(struct protond *p)
 {
 	bool more = false;
 	uint64_t moved;
 
+	p->apart = !p->apart && (trim(p) || commit_next(p));
+	if (p->apart) {
+		tick_again(p, 0);
+		return;
+	}
 	if (p->journal_stuck)
 		(void)protond_flush(p);
 	p->behind = is_behind(p);
@@ -327,6 +384,8 @@ static void tick(struct protond *p)
 	(void)protond_flush(p);
 	commit_if_large(p);
 	tick_pace(p, moved >= FLOW_BYTES, more);
+	if (commit_is_due(p))
+		tick_again(p, 0);
 }
 
 static void tick_on_timer(uv_timer_t *t)
@@ -457,34 +516,6 @@ static void idle_check(struct protond *p, uint64_t now)
 		p->idle_since_ns = now;
 	else if (now - p->idle_since_ns >= s * SECOND_NS)
 		protond_stop(p, "idle");
-}
-
-/* Bytes that the system gave us and nothing of ours is in, and a constant: our code. */
-static int64_t unused(void)
-{
-	const struct mallinfo2 m = mallinfo2();
-	FILE *f = fopen("/proc/self/statm", "re");
-	long pages = 0;
-
-	if (f == NULL)
-		return 0;
-	if (fscanf(f, "%*u %ld", &pages) != 1)
-		pages = 0;
-	(void)fclose(f);
-	return (int64_t)pages * sysconf(_SC_PAGESIZE) - (int64_t)(m.uordblks + m.hblkhd);
-}
-
-/* What jobs took goes back to the system, and not only to malloc. */
-void protond_trim(struct protond *p)
-{
-	const int64_t now = unused();
-
-	if (now < p->trimmed)
-		p->trimmed = now;
-	if (now < p->trimmed + TRIM_BYTES)
-		return;
-	(void)malloc_trim(0);
-	p->trimmed = unused();
 }
 
 static void second_on_timer(uv_timer_t *t)

@@ -23,6 +23,8 @@ int fold_new(const struct fold_limits *l, struct fold **ret)
 		f->limit.trace_bytes = 512ull << 20;
 	if (f->limit.launches == 0)
 		f->limit.launches = 1048576;
+	if (f->limit.sweep == 0)
+		f->limit.sweep = 4096;
 	if (f->limit.sessions == 0)
 		f->limit.sessions = 1024;
 	if (f->limit.bytes == 0)
@@ -98,9 +100,12 @@ static int on_counts(struct fold *f, const struct entry *e)
 {
 	const struct ring_counts *c = e->payload;
 
-	(void)f;
 	loss_counts(e->process, c, (const struct j_drop *)(c + 1),
 		(uint32_t)((e->bytes - sizeof(*c)) / sizeof(struct j_drop)));
+	if (correlate_is_joining(&e->process->correlate)) {
+		correlate_sweep(e->process);
+		f->news = true;
+	}
 	return 0;
 }
 
@@ -261,11 +266,18 @@ int fold_apply(struct fold *f, const struct journal_entry *e)
 	return f->no_space ? -ENOSPC : r;
 }
 
+bool fold_is_joining(const struct fold *f, const uint8_t ring[16])
+{
+	const struct process *p = process_find(f, ring);
+
+	return p != NULL && correlate_is_joining(&p->correlate);
+}
+
 bool fold_has_many(const struct fold *f, const uint8_t ring[16])
 {
 	const struct process *p = process_find(f, ring);
 
-	return p != NULL && p->row.ended_ns == 0 && correlate_has_many(&p->correlate);
+	return p != NULL && p->row.ended_ns == 0 && correlate_has_many(p);
 }
 
 void fold_waiting(struct fold *f, int64_t more)

@@ -22,6 +22,8 @@ struct fold;
 struct fold_limits {        /* 0: the default */
 	uint32_t nodes;     /* cells per (session, process): 262 144; surplus counts in (other) */
 	uint32_t launches;  /* open launches per process: 1 048 576; the oldest leave, counted */
+	uint32_t sweep;     /* of these, and of records that wait: so many leave or are joined at an
+			       entry. 4096, more than one brings */
 	uint32_t sessions;  /* live at once: 1 024 */
 	uint32_t processes; /* 4 096 */
 	uint64_t bytes;     /* tables, trees, open launches of all processes and rows on their way,
@@ -212,6 +214,8 @@ ROWS(X)
 int fold_collect(struct fold *f, struct batch *ret);
 /* More is in flight of this ring than one END should have to give up: first some LEAVEs. */
 bool fold_has_many(const struct fold *f, const uint8_t ring[16]);
+/* Something of it is counted a piece at a time: it is to have entries, though nothing comes. */
+bool fold_is_joining(const struct fold *f, const uint8_t ring[16]);
 /* So many bytes of rows more (less) are on their way to the store: they count for the ceiling. */
 void fold_waiting(struct fold *f, int64_t more);
 bool fold_is_dirty(const struct fold *f);

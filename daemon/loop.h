@@ -20,7 +20,7 @@
 #endif
 
 #define RING_NAME_BYTES_TEXT 96u
-#define DRAIN_BYTES          (4u << 20) /* per ring and tick */
+#define DRAIN_BYTES          (2u << 20) /* per ring and tick */
 #define DRAIN_NS             2000000u   /* likewise */
 #define BEHIND_BYTES_S       (2u << 20) /* per ring and second, while the store is behind */
 #define FRESH_MAX            (2u << 20) /* bytes of new rows that are collected at once */
@@ -64,6 +64,7 @@ struct ring {
 	uint64_t gone_ns;      /* when the process was seen to be dead */
 	uint64_t end_position; /* of the journal, behind END; 0: END is not flushed yet */
 	uint64_t counts_sum;   /* of the counters last journaled, to see a change */
+	bool joining;          /* fold_is_joining() at the last look */
 	/* the window: see drain.c */
 	uint8_t phase;
 	uint32_t cursor;            /* lane that the phase is at */
@@ -130,8 +131,9 @@ struct protond {
 	} orphans; /* runs without their protonctl, at the last look */
 	struct settler *settlers;
 	uint32_t commits; /* submitted, not done */
-	bool commit_failed, commit_due;
-	bool closed;         /* the store takes nothing more */
+	bool commit_failed, commit_due, trim_due;
+	bool apart;  /* the last tick was for a transaction or a trim, and not for the rings */
+	bool closed; /* the store takes nothing more */
 	struct asked *asked; /* who waits for the next one: commit.c */
 	uint64_t last_commit_ns, pruned_ns, spool_ns;
 	int64_t trimmed;     /* what malloc had left when it last gave back to the system */
@@ -220,7 +222,8 @@ void protond_stop(struct protond *p, const char *why);
 void protond_fatal(
 	struct protond *p, const char *why); /* ends without another word to the journal */
 void protond_hurry(struct protond *p);       /* the next tick is now */
-void protond_trim(struct protond *p);        /* what malloc has left goes back to the system */
+void protond_turn(struct protond *p);        /* a tick, in the loop's next turn */
+void protond_trim(struct protond *p); /* soon, what malloc has left goes back to the system */
 
 /* An entry of the journal, or of nothing but the fold while p->replayed is set. begin gives space
  * for `bytes` of payload; end takes as many as were used, and applies it. */
@@ -239,7 +242,9 @@ void protond_note(struct protond *p); /* NOW and COUNTS of all rings, and an anc
  * -------------------------------------------------------------------------------------------- */
 
 void commit_periodic(struct protond *p);
-void commit_end(struct protond *p); /* before the store closes: who waits is told */
+bool commit_is_due(const struct protond *p);
+bool commit_next(struct protond *p); /* begins the one that is due; false: none is */
+void commit_end(struct protond *p);  /* before the store closes: who waits is told */
 void commit_if_large(struct protond *p);
 void finalize_check(struct protond *p);                         /* settled or overdue ones */
 int finalize_add(struct protond *p, const struct finalizer *f); /* a copy; -ENOMEM */

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 1: without a launch's thread, a record's context and a lane's name */
-#define PENDING_VERSION 2u
+/* 1: without a launch's thread, a record's context and a lane's name; 2: without LIST_JOINED */
+#define PENDING_VERSION 3u
 #define PENDING_MAX     (256u << 20)
 
 struct pack {
@@ -225,9 +225,12 @@ static void get_correlate(struct unpack *u, struct process *p, uint64_t slots)
 	c->idle_clock = get(u);
 	c->rounds = get32(u);
 	c->epoch = (uint16_t)get(u);
-	for (list = 0; list < LIST_FREE; list++)
+	for (list = 0; list < LIST_FREE; list++) {
+		if (list == LIST_JOINED && u->version < 3)
+			continue;
 		for (n = get_count(u); n > 0 && !u->bad && !p->fold->no_memory; n--)
 			get_launch(u, p, list, slots);
+	}
 }
 
 /* --- one part */

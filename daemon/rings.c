@@ -69,6 +69,7 @@ struct ring *ring_add(struct protond *p, const uint8_t uuid[16])
 	memcpy(r->uuid, uuid, 16);
 	r->reader.fd = r->ctl_fd = r->pidfd = -1;
 	r->gpu_mask = UINT32_MAX;
+	r->joining = true; /* what is restored may be */
 	r->next = p->rings;
 	p->rings = r;
 	p->n_rings++;

@@ -174,6 +174,69 @@ START_TEST(leaving_and_then_the_end_is_as_the_end)
 }
 END_TEST
 
+/* --- records that came before their launch, many */
+
+static void tell_counts(void)
+{
+	struct ring_counts *c = tape_add(&t, J_COUNTS, job.ring, 60, sizeof(*c));
+
+	*c = (struct ring_counts){0};
+	fold_take(f, &t);
+}
+
+START_TEST(a_graph_is_joined_piece_by_piece)
+{
+	const struct row_cell *c;
+	struct batch b;
+	uint32_t i;
+
+	start_small(NULL);
+	for (i = 0; i < 20000; i++) {
+		put_kernel(&gpu, N_KERN, 40, 5, 7,
+			GPU_FLAG_GRAPH | (i == 9000 ? GPU_FLAG_RUNNING : 0));
+		if (i % 100 == 99)
+			drain(&gpu, 50);
+	}
+	put_launch(&lane, P_AB, 20, 7, LAUNCH_GRAPH);
+	drain(&lane, 50);
+	ck_assert(fold_is_joining(f, job.ring));
+	put_kernel(&gpu, N_KERN, 40, 5, 7, GPU_FLAG_GRAPH); /* between the pieces */
+	put_launch(&lane, P_AB, 20, 8, 0);
+	drain(&gpu, 50);
+	ck_assert(fold_is_joining(f, job.ring));
+	for (i = 0; fold_is_joining(f, job.ring); i++)
+		tell_counts();
+	ck_assert_uint_eq(i, 2);
+	b = collect();
+	c = cell_at(&b, 1, 0, CLASS_COMPUTE, "ROOT/a/b/kern");
+	ck_assert_uint_eq(c->count, 20001);
+	ck_assert_uint_eq(c->untimed, 1);
+	ck_assert_ptr_null(cell_at(&b, 1, 0, CLASS_COMPUTE, "ROOT/(no launch)/kern"));
+	ck_assert_uint_eq(b.session.row[0].matched, 1);
+	batch_free(&b);
+}
+END_TEST
+
+/* An ordinary launch has one record, and a liar's has any number. */
+START_TEST(a_launch_with_many_records_lies)
+{
+	struct batch b;
+	uint32_t i;
+
+	start_small(&(struct fold_limits){.sweep = 100});
+	for (i = 0; i < 150; i++)
+		put_kernel(&gpu, N_KERN, 40, 5, 7, 0);
+	drain(&gpu, 50);
+	put_launch(&lane, P_AB, 20, 7, 0);
+	drain(&lane, 50);
+	b = collect();
+	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_COMPUTE, "ROOT/a/b/kern")->count, 1);
+	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_COMPUTE, "ROOT/(no launch)/kern")->count, 99);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_BAD), 50);
+	batch_free(&b);
+}
+END_TEST
+
 /* --- histograms, which are kept as narrow as they can be */
 
 static void same_hist(const struct batch *b, const struct row_cell *c, const uint32_t *want)
@@ -426,6 +489,8 @@ int main(void)
 	tcase_add_test(c, open_launches_have_a_ceiling);
 	tcase_add_test(c, what_runs_has_a_ceiling);
 	tcase_add_test(c, leaving_and_then_the_end_is_as_the_end);
+	tcase_add_test(c, a_graph_is_joined_piece_by_piece);
+	tcase_add_test(c, a_launch_with_many_records_lies);
 	tcase_add_loop_test(c, histograms_are_exact, 1, 42);
 	tcase_add_test(c, without_memory_no_histogram);
 	tcase_add_test(c, only_what_changed_is_collected);
