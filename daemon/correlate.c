@@ -14,6 +14,7 @@
 #define GRAPH_ROUNDS   2u     /* flushes without more of a graph launch: it is complete */
 #define LAUNCHES_LEAST 4096u  /* open ones that a process may have whatever the others take */
 #define PASS_BUDGET    65536u /* graph launches looked at in one sweep */
+#define RECORDS_MAX    16u    /* of an ordinary launch: it has one, and may have run before */
 
 struct key {
 	const struct launch *launch;
@@ -238,6 +239,11 @@ static void launch_give_up(struct process *p, struct launch *l, uint32_t *budget
 
 /* --- coming in */
 
+void correlate_begin(struct process *p)
+{
+	p->correlate.left = p->fold->limit.sweep;
+}
+
 /* The one that leaves when there is no room: the oldest. */
 static struct launch *oldest(struct correlate *c)
 {
@@ -258,13 +264,13 @@ static struct launch *launch_new(
 {
 	struct correlate *c = &p->correlate;
 	struct launch *l;
-	uint32_t at, left = p->fold->limit.sweep;
+	uint32_t at;
 	int r;
 
 	if (c->n_launches - c->list[LIST_FREE].n >= p->fold->limit.launches ||
 		(c->n_launches >= LAUNCHES_LEAST && c->list[LIST_FREE].n == 0 &&
 			!process_has_room_in_flight(p))) {
-		launch_give_up(p, oldest(c), &left);
+		launch_give_up(p, oldest(c), &c->left);
 		if (c->list[LIST_FREE].n == 0)
 			return NULL; /* the oldest has many records: some of them left */
 	}
@@ -351,11 +357,10 @@ static void joined_count(struct process *p, struct launch *l, uint32_t *budget)
 		move_to(p, l, LIST_GRAPH);
 }
 
-/* The records came first. A graph may have any number of them; an ordinary launch has one, which
- * may have been said to be running before. */
+/* The records came first. A graph may have any number of them. */
 static void launch_join(struct process *p, struct launch *w, const struct launch *from)
 {
-	uint32_t records = w->records, next, left = p->fold->limit.sweep;
+	uint32_t records = w->records, next, n = 0;
 	struct launch *l = w;
 	struct gpu_wait wait;
 
@@ -370,19 +375,19 @@ static void launch_join(struct process *p, struct launch *w, const struct launch
 	l->seen_ns = from->seen_ns;
 	if (is_graph(l)) {
 		move_to(p, l, LIST_JOINED);
-		joined_count(p, l, &left);
+		joined_count(p, l, &p->correlate.left);
 		return;
 	}
 	l->records = 0;
 	move_to(p, l, LIST_OPEN);
-	for (; records != 0; left -= left > 0) {
+	for (; records != 0; n++) {
 		wait = p->correlate.gpu[records - 1];
 		next = wait.next;
 		p->correlate.gpu[records - 1].next = p->correlate.free_gpu;
 		p->correlate.free_gpu = records;
 		p->correlate.held_gpu--;
 		records = next;
-		if (left == 0)
+		if (n >= RECORDS_MAX)
 			loss_bad(p, 1); /* a lie, and no reason to hold all others up */
 		else if (l != NULL)
 			launch_record(p, l, &wait.gpu);
@@ -406,7 +411,6 @@ void correlate_launch(struct process *p, const struct rec_launch *r, uint32_t ti
 		.epoch = r->epoch,
 		.flags = REC_FLAGS(r->hdr)};
 	struct launch *l = launch_find(&p->correlate, r->epoch, r->correlation);
-	uint32_t left = p->fold->limit.sweep;
 	uint64_t set;
 
 	p->launches++;
@@ -416,7 +420,7 @@ void correlate_launch(struct process *p, const struct rec_launch *r, uint32_t ti
 		return;
 	}
 	if (l != NULL) /* the id came round again */
-		launch_give_up(p, l, &left);
+		launch_give_up(p, l, &p->correlate.left);
 	if ((l == NULL || l->list == LIST_FREE) &&
 		launch_new(p, &from, is_graph(&from) ? LIST_GRAPH : LIST_OPEN) != NULL)
 		return;
@@ -594,6 +598,7 @@ struct launch *correlate_put(struct process *p, const struct launch *l)
 {
 	if (l->list >= LIST_FREE || launch_find(&p->correlate, l->epoch, l->correlation) != NULL)
 		return NULL;
+	correlate_begin(p);
 	return launch_new(p, l, l->list);
 }
 

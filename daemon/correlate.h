@@ -75,9 +75,11 @@ struct correlate {
 	uint32_t rounds;          /* DELIVERED records, + 1 */
 	uint16_t epoch;           /* of the last one */
 	bool pass_due;            /* DELIVERED came since the last sweep */
+	uint32_t left; /* records and launches that may yet be joined or leave for this entry */
 };
 
 void correlate_fini(struct correlate *c);
+void correlate_begin(struct process *p); /* an entry with records */
 void correlate_launch(struct process *p, const struct rec_launch *r, uint32_t tid);
 void correlate_gpu(struct process *p, const struct gpu *g);
 void correlate_delivered(struct process *p, const struct rec_delivered *r, uint16_t epoch);

@@ -23,7 +23,7 @@
 #define DRAIN_BYTES          (2u << 20) /* per ring and tick */
 #define DRAIN_NS             2000000u   /* likewise */
 #define BEHIND_BYTES_S       (2u << 20) /* per ring and second, while the store is behind */
-#define FRESH_MAX            (2u << 20) /* bytes of new rows that are collected at once */
+#define FRESH_MAX            (1u << 20) /* bytes of new rows that are collected at once */
 #define FLUSH_BYTES          (1u << 20) /* staged, at most, between two flushes */
 #define SETTLE_MS            5000u      /* a finalize waits so long for launches in flight */
 

@@ -18,27 +18,33 @@ struct pack {
 	bool failed;
 };
 
+/* False: no memory, and none before either. What was packed is void then. */
+static bool pack_grow(struct pack *k)
+{
+	const uint32_t want = k->cap == 0 ? 1024 : k->cap * 2;
+	uint8_t *grown = want > PENDING_MAX ? NULL : realloc(k->p, want);
+
+	if (grown == NULL) {
+		k->failed = true;
+		k->n = 0;
+		return k->cap != 0;
+	}
+	k->p = grown;
+	k->cap = want;
+	return true;
+}
+
 static void put(struct pack *k, uint64_t v)
 {
-	uint8_t *grown;
-	uint32_t want;
+	uint8_t *at;
 
-	if (k->cap - k->n < 10) {
-		want = k->cap == 0 ? 1024 : k->cap * 2;
-		grown = want > PENDING_MAX ? NULL : realloc(k->p, want);
-		if (grown == NULL) {
-			k->failed = true;
-			k->n = 0;
-			if (k->cap == 0)
-				return;
-		} else {
-			k->p = grown;
-			k->cap = want;
-		}
-	}
+	if (k->cap - k->n < 10 && !pack_grow(k))
+		return;
+	at = k->p + k->n;
 	for (; v >= 0x80; v >>= 7)
-		k->p[k->n++] = (uint8_t)(v | 0x80);
-	k->p[k->n++] = (uint8_t)v;
+		*at++ = (uint8_t)(v | 0x80);
+	*at++ = (uint8_t)v;
+	k->n = (uint32_t)(at - k->p);
 }
 
 static int pack_done(struct pack *k, void **ret_bytes, uint32_t *ret_n)

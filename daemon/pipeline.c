@@ -302,6 +302,7 @@ static void pipeline_run(struct drain d)
 	bool news = false;
 	uint64_t hdr;
 
+	correlate_begin(d.process);
 	while ((record = drain_next(&d, &hdr, true)) != NULL) {
 		d.process->events++;
 		news |= REC_TYPE(hdr) != REC_CLOCK;
