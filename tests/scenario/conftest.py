@@ -171,10 +171,10 @@ class World:
         try:
             with open(self.dir / "lock") as f:
                 fcntl.flock(f, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except FileNotFoundError:
-            pass
         except BlockingIOError:
             return False
+        except OSError:
+            pass  # no lock, no daemon
         return True
 
     def close(self):
@@ -184,8 +184,9 @@ class World:
         if self.daemon is not None:
             self.daemon.kill()
             self.daemon.wait(WAIT)
-        elif self.ctl("shutdown", check=False).returncode == 0:  # a daemon that `run` started
-            until("it has ended", self.unlocked)
+        else:
+            self.ctl("shutdown", check=False)  # a daemon that `run` started
+        until("it has ended", self.unlocked)
         shutil.rmtree(self.dir, ignore_errors=True)
 
 

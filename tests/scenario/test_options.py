@@ -81,7 +81,7 @@ def test_sampling(world):
                                            "gpu_resume": lambda *a: calls.append("on"), "metrics": lambda self, m: told.append(m)})()
         _sampling.time = type("T", (), {"monotonic_ns": staticmethod(lambda: now[0])})
         def run(sampler, n, cost):
-            "What recording costs is paid by each fifth step, and letting go by two after it; one waits for data."
+            "What recording costs is paid by the fifth step, a switch by three after it; one waits for data."
             kinds, on, off = [], 0, 0
             for _ in range(n):
                 kind = sampler.next()
@@ -90,8 +90,8 @@ def test_sampling(world):
                 assert len(told) == before or kind == "step"
                 assert (kind == _sampling.OFF) == (bool(calls) and calls[-1] == "off")
                 kinds.append(kind)
-                on, off = (on, off + 1) if kind == _sampling.OFF else (on + 1, 0)
-                now[0] += 1000 + 5 * cost * (off == 0 and on % 5 == 0) + 400 * (0 < off < 3) + 100_000 * (len(kinds) == 22)
+                on, off = (0, off + 1) if kind == _sampling.OFF else (on + 1, 0)
+                now[0] += 1000 + 5 * cost * (off == 0 and on % 5 == 0) + 400 * (0 < off < 4 or 0 < on < 4) + 100_000 * (len(kinds) == 22)
             return kinds
         s = _sampling.Sampler(0.1, warmup=2, active=5)
         kinds = run(s, 1000, 0)
@@ -101,10 +101,13 @@ def test_sampling(world):
         starts = [i % 50 for i in range(1000) if kinds[i] == "step (warm-up)" and kinds[i - 1] != "step (warm-up)"]
         assert len(set(starts)) > 5, "the place within the period is random"
         calls.clear()
-        s = _sampling.Sampler(0.5, warmup=0, active=5, overhead=0.01)
-        run(s, 60, 100)  # 10 % dearer with CUPTI on
+        s = _sampling.Sampler(0.5, warmup=0, active=8, overhead=0.01)
+        run(s, 140, 100)  # 10 % dearer with CUPTI on
         assert abs(s.rate_now() - 0.1) < 0.001 and abs(s.cost() - 0.1) < 1e-9, (s.rate_now(), s.cost())
         assert told[-1] == {"recording_cost (pty)": s.cost()}
+        few = _sampling.Sampler(0.25, warmup=0, active=3)
+        run(few, 60, 0)
+        assert abs(few.cost() - 0.4) < 1e-9, few.cost()  # no others to compare
         kinds = run(s, 1000, 100)
         assert 80 <= kinds.count("step") <= 120, kinds.count("step")
         calls.clear()

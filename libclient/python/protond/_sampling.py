@@ -18,10 +18,10 @@ from . import _api
 _native = _api._native
 ON, WARMUP, OFF = "step", "step (warm-up)", "step (GPU off)"
 COST = "recording_cost (pty)"  # a metric of `step`: what recording it costs, as a share of it unrecorded
-_KEPT = 64    # costs, one a period
+_KEPT = 256   # costs, one a period
 _STEPS = 256  # durations of steps, the last ones of each kind in a period
 _LEAST = 3    # steps of each kind, to compare them
-_SETTLE = 2   # steps after CUPTI was let go: another thread is still at it (docs/benchmarks.md)
+_SETTLE = 3   # steps after a switch, dearer than those that follow (docs/benchmarks.md)
 _WAITED = 3   # times the median: such a step waited for data, wrote a checkpoint, compiled
 
 
@@ -69,8 +69,10 @@ class Sampler:
         off.clear()
 
     def cost(self):
-        """What a step takes longer when it is recorded, as a share: the median over periods; None: not known."""
-        return statistics.median(self._costs) if self._costs else None
+        """What a step takes longer when it is recorded, as a share; None: not known. The interquartile mean over
+        periods: it minds outliers no more than the median does, and varies less."""
+        cut = (len(self._costs) + 1) // 4
+        return statistics.fmean(sorted(self._costs)[cut:len(self._costs) - cut]) if self._costs else None
 
     def rate_now(self):
         """The rate that holds now: `rate`, or less when recording costs more than it may."""
@@ -99,11 +101,11 @@ class Sampler:
         self._kind = self._plan.pop()
         if (self._kind == OFF) != self._off:
             self._off = self._kind == OFF
-            self._settle = 0
+            self._settle = _SETTLE
             if self._off:
                 _native.gpu_pause(_native.GIVE_BACK)
-                self._settle = _SETTLE
             else:
+                self._settle = min(_SETTLE, max(0, self.warmup + self.active - _LEAST))  # few are better than none
                 _native.gpu_resume()
             self._since = time.monotonic_ns()  # what switching took is no step's
         return self._kind
