@@ -198,13 +198,6 @@ static uint64_t drain_one(struct ring *r, bool *more)
 	n = drain_ring(r, DRAIN_TICK, &ring_more);
 	if (n < 0)
 		ring_failed(r, n);
-	if (n > 0 || r->joining)
-		r->joining = fold_is_joining(r->p->d.fold, r->uuid);
-	if (n == 0 && r->joining) {
-		r->counts_sum = 0; /* to be said again: it is an entry that goes on with it */
-		(void)drain_counts(r);
-		*more = true;
-	}
 	/* Half a lane came in one tick: the other half may be full before the next one. */
 	*more |= (ring_more && n >= 0) || n >= r->reader.h.lane_bytes / 2;
 	return n > 0 ? (uint64_t)n : 0;

@@ -349,6 +349,18 @@ static void set_budget(struct run *x, enum drain_budget budget)
 		x->bytes_left = ms * BEHIND_BYTES_S / 1000;
 }
 
+/* Where nothing comes, the counters are said again: an entry is what goes on with the joining. */
+static int join_more(struct ring *r, bool came, bool *ret_more)
+{
+	if (came || r->joining)
+		r->joining = fold_is_joining(r->p->d.fold, r->uuid);
+	if (came || !r->joining)
+		return 0;
+	*ret_more = true;
+	r->counts_sum = 0;
+	return drain_counts(r);
+}
+
 int64_t drain_ring(struct ring *r, enum drain_budget budget, bool *ret_more)
 {
 	struct run x = {.r = r};
@@ -374,6 +386,8 @@ int64_t drain_ring(struct ring *r, enum drain_budget budget, bool *ret_more)
 		e = step(&x);
 	} while (e == 0 && !is_spent(&x));
 	*ret_more = r->phase != PHASE_LOOK;
+	if (e == 0)
+		e = join_more(r, x.taken > 0, ret_more);
 	return e < 0 ? e : (int64_t)x.taken;
 }
 

@@ -169,6 +169,29 @@ static inline void lie_gpu(struct liar *l)
 	(void)put_any(l, 2, one_in(2) ? REC_DELIVERED : REC_GPU);
 }
 
+/* As many records as a lane holds, of a few graphs or of none, and then their launches, some twice.
+ */
+static inline void lie_late(struct liar *l)
+{
+	const uint64_t now = now_ns();
+	const uint8_t flag = one_in(4) ? 0 : GPU_FLAG_GRAPH;
+	const uint64_t ids = 1 + below(4);
+	struct rec_kernel k = {.start = now, .end = now + 1000};
+	struct rec_launch a = {.clock = now};
+
+	do {
+		k.hdr = REC_HDR(sizeof(k), REC_KERNEL, 0, one_in(64) ? odd() : flag, below(NAMES));
+		k.correlation = (uint32_t)below(ids);
+		k.captured = (uint32_t)below(PATHS);
+	} while (put(l, 1, &k, sizeof(k)));
+	for (unsigned i = 0; i < 8; i++) {
+		a.hdr = REC_HDR(
+			sizeof(a), REC_LAUNCH, 0, flag != 0 ? LAUNCH_GRAPH : 0, below(PATHS));
+		a.correlation = (uint32_t)below(ids);
+		(void)put(l, 0, &a, sizeof(a));
+	}
+}
+
 /* First words that break a law, below a tail that says that they are there. */
 static inline void lie_torn(struct liar *l)
 {

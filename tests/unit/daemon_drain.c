@@ -334,6 +334,43 @@ START_TEST(test_budget)
 }
 END_TEST
 
+/* A graph whose records came first is counted a piece at a time: it goes on though nothing comes,
+ * and ends. */
+START_TEST(test_joining)
+{
+	const struct rec_launch launch = {
+		.hdr = REC_HDR(sizeof(launch), REC_LAUNCH, 0, LAUNCH_GRAPH, 2), .correlation = 7};
+	const struct rec_kernel kernel = {
+		.hdr = REC_HDR(sizeof(kernel), REC_KERNEL, 0, GPU_FLAG_GRAPH, 0),
+		.start = 1,
+		.end = 2,
+		.correlation = 7};
+	const struct seen *s[8];
+	uint32_t i;
+	bool more;
+
+	for (i = 0; i < 20000; i++) {
+		fake_put(&f, 1, &kernel, sizeof(kernel));
+		if (i % 1000 == 999)
+			ck_assert_int_gt(drain(DRAIN_ALL, &more), 0);
+	}
+	fake_put(&f, 0, &launch, sizeof(launch));
+	ck_assert_int_gt(drain(DRAIN_TICK, &more), 0);
+	ck_assert(fold_is_joining(p.d.fold, f.h.uuid));
+	for (i = 0; fold_is_joining(p.d.fold, f.h.uuid); i++) {
+		ck_assert_uint_lt(i, 10);
+		more = false;
+		ck_assert_int_eq(drain(DRAIN_TICK, &more), 0);
+		ck_assert(more);
+		ck_assert_uint_eq(pick(J_COUNTS, s, 8), 1);
+	}
+	ck_assert_uint_ge(i, 2);
+	ck_assert_int_eq(drain(DRAIN_TICK, &more), 0);
+	ck_assert(!more);
+	ck_assert_uint_eq(n_seen, 0);
+}
+END_TEST
+
 /* --- NOW, COUNTS
  * ------------------------------------------------------------------------------------------------
  */
@@ -442,6 +479,7 @@ int main(void)
 	tcase_add_checked_fixture(t, setup_large, teardown);
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, test_budget);
+	tcase_add_test(t, test_joining);
 	tcase_add_test(t, test_behind);
 	srunner_run_all(run, CK_ENV);
 	failed = srunner_ntests_failed(run);
