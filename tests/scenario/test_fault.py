@@ -95,9 +95,10 @@ def run(world, fault):
 TOTAL = {}
 
 
-def total(world, kind):
+def total(path, kind):
     """How many steps there are, files' or allocations, when nothing fails."""
     if not TOTAL:
+        world = World(path)
         page = run(world, "none:0")
         assert page.get(0) > 100 and page.get(1) > 1000 and not page.get(2)
         TOTAL.update(file=page.get(0), memory=page.get(1))
@@ -117,8 +118,7 @@ def some(n, of):
     ("before", "file", 16), ("after", "file", 16), ("space", "file", 8), ("io", "file", 8), ("memory", "memory", 24)])
 def test_nothing_is_lost_or_double(tmp_path, fault, kind, of):
     """Ended before or after its n-th step; from there on without space, or with errors; once without memory."""
-    first = World(tmp_path / "first")
-    steps = some(total(first, kind), of)
+    steps = some(total(tmp_path / "first", kind), of)
     fired = 0
     for n in steps:
         world = World(tmp_path / str(n))
