@@ -304,7 +304,7 @@ static bool is_behind(const struct protond *p)
 {
 	return journal_bytes_since(p->d.journal, p->d.stored_position) / BEHIND_TIMES >
 		       p->d.config.journal_mb << 20 ||
-	       fold_fresh(p->d.fold) >= FRESH_MAX;
+	       fold_fresh(p->d.fold) >= 2 * FRESH_MAX;
 }
 
 /* Bytes that the system gave us and nothing of ours is in, and a constant: our code. */
