@@ -349,9 +349,9 @@ static void joined_count(struct process *p, struct launch *l, uint32_t *budget)
 	for (; *budget > 0 && gpu_take(&p->correlate, l, &g); (*budget)--) {
 		if (l->round == 0)
 			count_matched(p, l);
+		count_in(p, l, &g); /* round 0: the first, which brings the launch */
 		l->round = p->correlate.rounds;
 		l->seen_ns = p->fold->now_ns;
-		count_in(p, l, &g);
 	}
 	if (l->records == 0)
 		move_to(p, l, LIST_GRAPH);
