@@ -252,6 +252,32 @@ START_TEST(scopes_are_their_threads)
 }
 END_TEST
 
+/* The first record of a graph brings its launch, also where records came before it. */
+START_TEST(a_launch_comes_once)
+{
+	struct trace_chunk c;
+	struct batch b;
+	struct err e;
+	uint32_t i, firsts = 0;
+
+	begin();
+	for (i = 0; i < 3; i++)
+		put_kernel(&gpu, N_KERN, at + 40 + i, 1, 7, GPU_FLAG_GRAPH);
+	drain(&gpu, at + 50);
+	put_launch(&lane, P_AB, at + 20, 7, LAUNCH_GRAPH);
+	drain(&lane, at + 60);
+	b = collect();
+	ck_assert_uint_eq(b.trace.n, 1);
+	ck_assert_int_eq(trace_chunk_read(b.trace.row[0].bytes, b.trace.row[0].n, &c, &e), 0);
+	ck_assert_uint_eq(c.n[TRACE_N_OPS], 3);
+	for (i = 0; i < 3; i++)
+		firsts += (c.op[i].flags & TRACE_MORE) == 0;
+	ck_assert_uint_eq(firsts, 1);
+	trace_chunk_fini(&c);
+	batch_free(&b);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("fold_timeline");
@@ -265,6 +291,7 @@ int main(void)
 	tcase_add_test(c, one_session_keeps_one_and_another_does_not);
 	tcase_add_test(c, goes_on_behind_what_is_stored);
 	tcase_add_test(c, scopes_are_their_threads);
+	tcase_add_test(c, a_launch_comes_once);
 	suite_add_tcase(s, c);
 	return suite_run(s);
 }
