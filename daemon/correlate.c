@@ -149,7 +149,8 @@ static bool gpu_take(struct correlate *c, struct launch *l, struct gpu *ret)
 	l->records = c->gpu[at - 1].next;
 	c->gpu[at - 1].next = c->free_gpu;
 	c->free_gpu = at;
-	c->held_gpu--;
+	if (--c->held_gpu == 0)
+		c->n_gpu = c->free_gpu = 0; /* the next ones stand in order again */
 	return true;
 }
 
@@ -360,9 +361,9 @@ static void joined_count(struct process *p, struct launch *l, uint32_t *budget)
 /* The records came first. A graph may have any number of them. */
 static void launch_join(struct process *p, struct launch *w, const struct launch *from)
 {
-	uint32_t records = w->records, next, n = 0;
 	struct launch *l = w;
-	struct gpu_wait wait;
+	struct gpu wait[RECORDS_MAX];
+	uint32_t i, n = 0;
 
 	l->clock = from->clock;
 	l->parts = from->parts;
@@ -378,25 +379,27 @@ static void launch_join(struct process *p, struct launch *w, const struct launch
 		joined_count(p, l, &p->correlate.left);
 		return;
 	}
-	l->records = 0;
+	while (n < RECORDS_MAX && gpu_take(&p->correlate, l, &wait[n]))
+		n++;
 	move_to(p, l, LIST_OPEN);
-	for (; records != 0; n++) {
-		wait = p->correlate.gpu[records - 1];
-		next = wait.next;
-		p->correlate.gpu[records - 1].next = p->correlate.free_gpu;
-		p->correlate.free_gpu = records;
-		p->correlate.held_gpu--;
-		records = next;
-		if (n >= RECORDS_MAX)
-			loss_bad(p, 1); /* a lie, and no reason to hold all others up */
-		else if (l != NULL)
-			launch_record(p, l, &wait.gpu);
+	for (i = 0; i < n; i++) {
+		if (l != NULL)
+			launch_record(p, l, &wait[i]);
 		else
-			count_unlaunched(
-				p, &(struct launch){.list = LIST_WAITING}, &wait.gpu, NULL);
+			count_unlaunched(p, &(struct launch){.list = LIST_WAITING}, &wait[i], NULL);
 		if (l != NULL && l->list == LIST_FREE)
 			l = NULL;
 	}
+}
+
+/* More than an ordinary launch can have. */
+static bool has_too_many(const struct correlate *c, const struct launch *l)
+{
+	uint32_t at = l->records, n;
+
+	for (n = 0; at != 0 && n <= RECORDS_MAX; n++)
+		at = c->gpu[at - 1].next;
+	return n > RECORDS_MAX;
 }
 
 void correlate_launch(struct process *p, const struct rec_launch *r, uint32_t tid)
@@ -411,15 +414,17 @@ void correlate_launch(struct process *p, const struct rec_launch *r, uint32_t ti
 		.epoch = r->epoch,
 		.flags = REC_FLAGS(r->hdr)};
 	struct launch *l = launch_find(&p->correlate, r->epoch, r->correlation);
+	bool joins = l != NULL && l->list == LIST_WAITING, lies;
 	uint64_t set;
 
 	p->launches++;
 	from.parts = sessions_at(p, r->clock);
-	if (l != NULL && l->list == LIST_WAITING) {
+	lies = joins && !is_graph(&from) && has_too_many(&p->correlate, l);
+	if (joins && !lies) {
 		launch_join(p, l, &from);
 		return;
 	}
-	if (l != NULL) /* the id came round again */
+	if (l != NULL && !lies) /* the id came round again */
 		launch_give_up(p, l, &p->correlate.left);
 	if ((l == NULL || l->list == LIST_FREE) &&
 		launch_new(p, &from, is_graph(&from) ? LIST_GRAPH : LIST_OPEN) != NULL)

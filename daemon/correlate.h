@@ -90,6 +90,10 @@ void correlate_sweep(struct process *p); /* time has gone on */
 void correlate_detach(struct process *p, struct part *part);
 void correlate_leave(struct process *p); /* nothing more comes: some of what waits leaves */
 bool correlate_has_many(const struct process *p);
+static inline uint32_t correlate_flying(const struct correlate *c) /* may yet get records */
+{
+	return c->list[LIST_OPEN].n + c->list[LIST_GRAPH].n + c->list[LIST_JOINED].n;
+}
 static inline bool correlate_is_joining(const struct correlate *c) /* sweeps are to go on */
 {
 	return c->list[LIST_JOINED].n != 0;

@@ -24,7 +24,7 @@ int fold_new(const struct fold_limits *l, struct fold **ret)
 	if (f->limit.launches == 0)
 		f->limit.launches = 1048576;
 	if (f->limit.sweep == 0)
-		f->limit.sweep = 4096;
+		f->limit.sweep = 2048;
 	if (f->limit.sessions == 0)
 		f->limit.sessions = 1024;
 	if (f->limit.bytes == 0)

@@ -8,13 +8,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* 1: without a launch's thread, a record's context and a lane's name; 2: without LIST_JOINED */
-#define PENDING_VERSION 3u
+/* 1: without a launch's thread, a record's context and a lane's name; 2: without LIST_JOINED;
+ * 3: without put_near(), and records by their number */
+#define PENDING_VERSION 4u
 #define PENDING_MAX     (256u << 20)
+
+struct last { /* what the next one is near to */
+	uint64_t clock, seen_ns, start;
+	uint32_t correlation, tid;
+};
 
 struct pack {
 	uint8_t *p;
 	uint32_t n, cap;
+	struct last last;
 	bool failed;
 };
 
@@ -34,7 +41,7 @@ static bool pack_grow(struct pack *k)
 	return true;
 }
 
-static void put(struct pack *k, uint64_t v)
+static void put_long(struct pack *k, uint64_t v)
 {
 	uint8_t *at;
 
@@ -47,13 +54,42 @@ static void put(struct pack *k, uint64_t v)
 	k->n = (uint32_t)(at - k->p);
 }
 
+/* Most are a byte. */
+static inline void put(struct pack *k, uint64_t v)
+{
+	if (v < 0x80 && k->n < k->cap)
+		k->p[k->n++] = (uint8_t)v;
+	else
+		put_long(k, v);
+}
+
+/* Its difference to the last one, the sign in the lowest bit. */
+static void put_near(struct pack *k, uint64_t v, uint64_t *last)
+{
+	const uint64_t d = v - *last;
+
+	put(k, d << 1 ^ (d >> 63 != 0 ? UINT64_MAX : 0));
+	*last = v;
+}
+
+static void put_near32(struct pack *k, uint32_t v, uint32_t *last)
+{
+	uint64_t wide = *last;
+
+	put_near(k, v, &wide);
+	*last = v;
+}
+
 static int pack_done(struct pack *k, void **ret_bytes, uint32_t *ret_n)
 {
+	void *fitting;
+
 	if (k->failed) {
 		free(k->p);
 		return -ENOMEM;
 	}
-	*ret_bytes = k->p;
+	fitting = realloc(k->p, k->n);
+	*ret_bytes = fitting != NULL ? fitting : k->p;
 	*ret_n = k->n;
 	return 0;
 }
@@ -61,6 +97,7 @@ static int pack_done(struct pack *k, void **ret_bytes, uint32_t *ret_n)
 struct unpack {
 	const uint8_t *at, *end;
 	uint32_t version;
+	struct last last;
 	bool bad, no_memory;
 };
 
@@ -89,6 +126,24 @@ static uint32_t get32(struct unpack *u)
 	return (uint32_t)v;
 }
 
+static uint64_t get_near(struct unpack *u, uint64_t *last)
+{
+	const uint64_t v = get(u);
+
+	if (u->version < 4)
+		return v;
+	*last += v >> 1 ^ ((v & 1) != 0 ? UINT64_MAX : 0);
+	return *last;
+}
+
+static uint32_t get_near32(struct unpack *u, uint32_t *last)
+{
+	uint64_t wide = *last, v = get_near(u, &wide);
+
+	u->bad |= v > UINT32_MAX;
+	return *last = (uint32_t)v;
+}
+
 /* A count of things of at least one byte each. */
 static uint32_t get_count(struct unpack *u)
 {
@@ -109,8 +164,10 @@ static bool get_version(struct unpack *u)
 
 static void put_gpu(struct pack *k, const struct gpu *g)
 {
-	put(k, g->start);
-	put(k, g->end);
+	uint64_t start = g->start;
+
+	put_near(k, g->start, &k->last.start);
+	put_near(k, g->end, &start);
 	put(k, g->bytes);
 	put(k, g->name);
 	put(k, g->captured);
@@ -126,8 +183,10 @@ static void put_gpu(struct pack *k, const struct gpu *g)
 static void get_gpu(
 	struct unpack *u, const struct process *p, const struct launch *l, struct gpu *g)
 {
-	*g = (struct gpu){.start = get(u), .correlation = l->correlation, .epoch = l->epoch};
-	g->end = get(u);
+	uint64_t start = get_near(u, &u->last.start);
+
+	*g = (struct gpu){.start = start, .correlation = l->correlation, .epoch = l->epoch};
+	g->end = get_near(u, &start);
 	g->bytes = get(u);
 	g->name = get32(u);
 	g->captured = get32(u);
@@ -145,24 +204,27 @@ static void get_gpu(
 
 static void put_launch(struct pack *k, const struct correlate *c, const struct launch *l)
 {
-	uint32_t at, n = 0;
+	uint32_t at, next;
 
-	put(k, l->clock);
+	put_near(k, l->clock, &k->last.clock);
 	put(k, l->parts);
-	put(k, l->seen_ns);
-	put(k, l->correlation);
+	put_near(k, l->seen_ns, &k->last.seen_ns);
+	put_near32(k, l->correlation, &k->last.correlation);
 	put(k, l->path);
 	put(k, l->name);
 	put(k, l->python);
 	put(k, l->epoch);
 	put(k, l->flags);
 	put(k, l->round);
-	put(k, l->tid);
-	for (at = l->records; at != 0; at = c->gpu[at - 1].next)
-		n++;
-	put(k, n);
-	for (at = l->records; at != 0; at = c->gpu[at - 1].next)
+	put_near32(k, l->tid, &k->last.tid);
+	for (at = l->records; at != 0; at = next) { /* they lie anywhere: gone through once */
+		next = c->gpu[at - 1].next;
+		if (next != 0)
+			__builtin_prefetch(&c->gpu[next - 1]);
+		put(k, 1);
 		put_gpu(k, &c->gpu[at - 1].gpu);
+	}
+	put(k, 0);
 }
 
 /* gpu_keep() puts in front: turns the chain into the order it was packed in. */
@@ -180,24 +242,24 @@ static void chain_reverse(struct correlate *c, struct launch *l)
 
 static void get_launch(struct unpack *u, struct process *p, uint32_t list, uint64_t slots)
 {
-	struct launch l = {.clock = get(u), .list = (uint8_t)list}, *to;
+	struct launch l = {.clock = get_near(u, &u->last.clock), .list = (uint8_t)list}, *to;
+	const bool old = u->version < 4;
 	struct gpu g;
-	uint32_t n;
+	uint64_t n;
 
 	l.parts = get(u) & slots;
-	l.seen_ns = get(u);
-	l.correlation = get32(u);
+	l.seen_ns = get_near(u, &u->last.seen_ns);
+	l.correlation = get_near32(u, &u->last.correlation);
 	l.path = get32(u);
 	l.name = get32(u);
 	l.python = get32(u);
 	l.epoch = (uint16_t)get(u);
 	l.flags = (uint8_t)get(u);
 	l.round = get32(u);
-	l.tid = u->version > 1 ? get32(u) : 0;
-	n = get_count(u);
+	l.tid = u->version > 1 ? get_near32(u, &u->last.tid) : 0;
 	to = u->bad ? NULL : correlate_put(p, &l);
 	u->bad |= to == NULL;
-	while (n-- > 0 && !u->bad) {
+	for (n = old ? get_count(u) : get(u); n > 0 && !u->bad; n = old ? n - 1 : get(u)) {
 		get_gpu(u, p, &l, &g);
 		if (!u->bad && !correlate_put_gpu(p, to, &g))
 			return;

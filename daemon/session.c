@@ -532,7 +532,7 @@ static void last_place(const struct process *p, char ret[160])
 
 static void note_end(struct session *s, const struct process *p, const struct j_end *e)
 {
-	uint32_t flying = p->correlate.list[LIST_OPEN].n + p->correlate.list[LIST_GRAPH].n;
+	uint32_t flying = correlate_flying(&p->correlate);
 	uint32_t i, open = 0;
 	char why[64] = "killed", place[160];
 

@@ -64,7 +64,7 @@ static void show_process(const struct process *p, struct fold_process *ret)
 		.gpu_code = r->gpu_code,
 		.events = p->events,
 		.launches = p->launches,
-		.open_launches = p->correlate.list[LIST_OPEN].n + p->correlate.list[LIST_GRAPH].n,
+		.open_launches = correlate_flying(&p->correlate),
 		.kernels = p->kernels,
 		.drops = p->drops,
 		.agent_ns = r->agent_ns,

@@ -25,6 +25,7 @@
 #define BATCH     (LAP / (32 + 2 * 24)) /* launches in one lap of the application's lane */
 #define ENTRIES   40u                   /* of each lane in a round */
 #define TARGET    20e6
+#define IN_FLIGHT 100000u
 #define REAL      1000000000000000000ull
 #define ENTRY_MAX (sizeof(struct journal_entry) + sizeof(struct j_lane) + LAP)
 
@@ -238,6 +239,43 @@ static bool law_holds(struct fold *f, uint64_t launches, uint64_t *ret_bytes)
 	return scopes == 2 * launches && kernels == launches;
 }
 
+/* What a transaction writes of launches that wait for their records, and of records that wait for
+ * their launches: of as many, all of it each time. */
+static bool waiting(struct fold *f, struct stream *app, struct stream *gpu, uint32_t *corr)
+{
+	const char *const what[] = {"launches", "and as many records"};
+	struct stream *half[] = {app, gpu};
+	const uint32_t n = (uint32_t)(IN_FLIGHT / (BATCH - 1));
+	struct batch b = {0};
+	uint64_t bytes;
+	uint32_t i, k;
+	double from;
+
+	for (k = 0; k < 2; k++) {
+		for (i = 0; i < n; i++) {
+			fill(app, gpu, corr);
+			if (fold_apply(f, half[k]->e) != 0)
+				return false;
+		}
+		if (fold_collect(f, &b) != 0) /* the cells */
+			return false;
+		batch_free(&b);
+		fill(app, gpu, corr); /* a few more, or nothing would be new */
+		if (fold_apply(f, half[k]->e) != 0)
+			return false;
+		from = cpu_s();
+		if (fold_collect(f, &b) != 0)
+			return false;
+		from = cpu_s() - from;
+		for (bytes = 0, i = 0; i < b.pending.n; i++)
+			bytes += b.pending.row[i].n;
+		printf("in flight: %u %s, %.1f KiB, collected in %.2f ms\n",
+			(n + 1) * (uint32_t)(BATCH - 1), what[k], (double)bytes / 1024, 1e3 * from);
+		batch_free(&b);
+	}
+	return true;
+}
+
 int main(void)
 {
 	uint32_t rounds = env_number("FOLD_BENCH_ROUNDS", 15), corr = 0, i;
@@ -274,6 +312,7 @@ int main(void)
 		printf("timeline: %.1f bytes for a launch with its kernel and two scopes\n",
 			(double)bytes / corr / sessions);
 	printf("law: attempted = stored %s\n", law ? "holds" : "BROKEN");
+	law = waiting(f, &app, &gpu, &corr) && law;
 	fold_free(f);
 	free(app.e);
 	free(gpu.e);

@@ -482,6 +482,109 @@ START_TEST(a_newer_pending_is_told)
 }
 END_TEST
 
+/* One process, and of each kind of what can be in flight something. */
+static void flight_make(struct world *w)
+{
+	const uint64_t ns = 11 * SECOND;
+	const uint8_t *ring;
+	struct kit_lane *l, *gpu;
+	uint32_t i;
+
+	limits = (struct fold_limits){.sweep = 1};
+	*w = (struct world){.seed = 1, .ns = 10 * SECOND};
+	begin_process(w, 0);
+	ring = w->process[0].ring;
+	l = &w->lane[0][0];
+	gpu = &w->lane[0][KIT_LANES - 1];
+	(void)tape_verb(&w->tape, VERB_START, 1, w->ns + 1);
+	for (i = 1; i < 4; i++)
+		put_launch(l, 2 + i, ns + 100 * i, i, 0);
+	put_launch(l, 6, ns + 500, 4, LAUNCH_GRAPH);
+	tape_lane(&w->tape, ring, ns + 600, l);
+	put_kernel(gpu, 8, ns + 600, 70, 4, GPU_FLAG_GRAPH | GPU_FLAG_RUNNING);
+	for (i = 0; i < 3; i++)
+		put_kernel(gpu, 9 + i, ns + 700 - 90 * i, 50, 5, GPU_FLAG_GRAPH);
+	put_kernel(gpu, 9, ns + 800, 50, 6, 0);
+	put_kernel(gpu, 10, ns + 900, 50, 70000, 0);
+	tape_lane(&w->tape, ring, ns + 1000, gpu);
+	put_launch(l, 7, ns + 650, 5, LAUNCH_GRAPH); /* joined, but for one of its records */
+	tape_lane(&w->tape, ring, ns + 1100, l);
+}
+
+static void flight_lands(struct world *w)
+{
+	const uint64_t ns = 12 * SECOND;
+	struct kit_lane *l = &w->lane[0][0], *gpu = &w->lane[0][KIT_LANES - 1];
+	uint32_t i;
+
+	for (i = 1; i < 6; i++)
+		put_kernel(gpu, 8, ns + 100 * i, 60, i, i > 3 ? GPU_FLAG_GRAPH : 0);
+	tape_lane(&w->tape, w->process[0].ring, ns + 700, gpu);
+	put_launch(l, 3, ns + 600, 6, 0);
+	tape_lane(&w->tape, w->process[0].ring, ns + 800, l);
+	tape_end(&w->tape, w->process[0].ring, ns + 900, END_KILLED, 9);
+}
+
+/* What version 3 was, of the process of flight_make(). */
+static const char version_3[] =
+	"030180c8afa02580c8afa02580c8c9c68fb0e30100000000000000000000000000000000000000000000"
+	"00000000000200000000004d010003000000004d0100000101000181c8afa02500000001000000000000"
+	"00000000000100000088e09afd2894e19afd280288e09afd283228320000010003e4dc9afd2801d8e09a"
+	"fd28010300000100004d00c8dd9afd2801d8e09afd28020400000100004d00acde9afd2801d8e09afd28"
+	"030500000100004d0001f4df9afd2801d8e09afd28040600000102004d01d8e0b4a393b0e30100000800"
+	"ffffffff0f070000030500018ae19afd2801cce49afd28050700000102014d01bce1b4a393b0e301eee1"
+	"b4a393b0e301000900ffffffff0f07000003040000020000e8e39afd28060000000100000001a0e2b4a3"
+	"93b0e301d2e2b4a393b0e301000900ffffffff0f0700000300000000e8e39afd28f0a204000000010000"
+	"000184e3b4a393b0e301b6e3b4a393b0e301000a00ffffffff0f070000030000";
+
+START_TEST(an_older_pending_is_read)
+{
+	const uint32_t n = (sizeof(version_3) - 1) / 2;
+	struct world w;
+	struct shop a, b = {0};
+	struct batch load;
+	struct fold *f;
+	uint32_t i, k, half, changed = 0;
+	unsigned int byte;
+	uint8_t *to;
+
+	flight_make(&w);
+	half = w.tape.n;
+	flight_lands(&w);
+	a = at_once(&w.tape);
+	f = fold_of(&limits);
+	play(f, &w.tape, 0, half);
+	sell(f, &b);
+	fold_free(f);
+	load = shop_load(&b, false);
+	for (i = 0; i < load.pending.n; i++) {
+		if (load.pending.row[i].process == 0)
+			continue;
+		changed += load.pending.row[i].n > n / 2; /* as much is in it as then */
+		to = must(malloc(n));
+		for (k = 0; k < n; k++) {
+			ck_assert_int_eq(sscanf(version_3 + 2 * k, "%2x", &byte), 1);
+			to[k] = (uint8_t)byte;
+		}
+		free(load.pending.row[i].bytes);
+		load.pending.row[i].bytes = to;
+		load.pending.row[i].n = n;
+	}
+	ck_assert_uint_eq(changed, 1);
+	f = fold_of(&limits);
+	ck_assert_int_eq(fold_restore(f, &load), 0);
+	batch_free(&load);
+	play(f, &w.tables, 0, w.tables.n);
+	play(f, &w.tape, half, w.tape.n);
+	sell(f, &b);
+	fold_free(f);
+	shop_same(&a, &b, "restored from version 3");
+	shop_free(&a);
+	shop_free(&b);
+	world_free(&w);
+}
+END_TEST
+
 /* The store's rows are ours, but a damaged file must not end the daemon. */
 START_TEST(damaged_pending_is_survived)
 {
@@ -614,6 +717,7 @@ int main(void)
 	tcase_add_loop_test(c, restored_is_as_never_ended, 0, 40);
 	tcase_add_test(c, without_what_is_in_flight_it_differs);
 	tcase_add_test(c, a_newer_pending_is_told);
+	tcase_add_test(c, an_older_pending_is_read);
 	tcase_add_loop_test(c, damaged_pending_is_survived, 0, 4);
 #ifndef SANITIZED
 	tcase_add_loop_test(c, apply_without_memory, 0, 12);
