@@ -4,13 +4,17 @@
 Each process goes through cycles of two parts, in an order that changes. A/B: a few steps with CUPTI let go, as many
 with all recorded, and so on, timed here; each B against the A before and the one after it. And two periods of steps of
 which half are recorded, from which protond works out by itself what recording costs. Two processes of one program
-differ by some points, the parts of one process do not. The threads that launch keep to a core each, and nothing else
-of the process to that core or its neighbour: cores differ by up to half (other tenants' threads), and a thread that
-slept in a switch may wake on another. Each GPU runs a process at a time. Interquartile means in a process, means over
-processes with 95 % bounds from a bootstrap.
+differ by some points, the parts of one process do not.
+
+The host's cores change their pace by up to half (other tenants). So the threads that launch keep to a core each, and
+nothing else of the process to that core or its neighbour (a thread that slept in a switch may wake on another); and
+before each step the same small piece of work is timed: the step's time, for protond as for the A/B, is divided by the
+square root of what that took, which leaves a third of the variance (r = 0.8 of their logarithms, slope 0.5). Each GPU
+runs a process at a time. Interquartile means in a process, means over processes with 95 % bounds from a bootstrap.
 """
 import argparse
 import concurrent.futures
+import math
 import os
 import pathlib
 import queue
@@ -23,8 +27,8 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-WARM, STEPS = 3, 4  # after a switch, not timed, and timed
-PERIODS = 2
+WARM, STEPS = 8, 12  # after a switch, not timed, and timed: recording costs more in the eighth step than in the fourth
+PERIODS = 4
 
 
 def keep_cores(ours, others):
@@ -37,40 +41,61 @@ def keep_cores(ours, others):
             pass  # it has ended
 
 
+def pace():
+    """ns that the same piece of work takes: about 0.3 ms."""
+    t = time.monotonic_ns()
+    for i in range(6000):
+        math.sqrt(i)
+    return time.monotonic_ns() - t
+
+
 def job(mode, seconds):
     """Below `protonctl run -k torch` with a sample rate."""
     import torch_work
 
     import protond.torch
 
-    sampler, rng, ratios, alone = protond.torch._sampler, random.Random(os.getpid()), [], []
+    sampler, rng, usual = protond.torch._sampler, random.Random(os.getpid()), pace()
     cores = sorted(os.sched_getaffinity(0))
     ours = rng.sample(cores[::2], k=2)
     others = [c for c in cores if c & ~1 not in ours]
-    switched, to_keep = None, 0
+    next_of_sampler, took = sampler.next, []  # the times of a turn's steps
+    since, before, off, warm = 0, 0, None, 0
 
-    def step_begins():
-        nonlocal switched, to_keep
-        protond.torch.step()
-        if sampler._off != switched:
-            switched, to_keep = sampler._off, WARM
-        if to_keep:
-            to_keep -= 1
+    def next_step():
+        nonlocal since, before, off, warm
+        end, now = time.monotonic_ns(), pace()
+        if since:
+            steady = round((end - since) / math.sqrt((before + now) / 2 / usual))
+            if not warm:
+                took.append(steady)
+            sampler._since = time.monotonic_ns() - steady
+        warm -= warm > 0
+        kind = next_of_sampler()
+        if sampler._off != off:
+            off, warm = sampler._off, WARM
+        if warm > WARM - 3:  # CUPTI's threads are new
             keep_cores(ours, others)
-            sampler._since = time.monotonic_ns()  # no step's time
+        since = sampler._since = time.monotonic_ns()
+        before = now
+        return kind
 
     def turn(rate, steps):
+        """Mean time of its steps. The last one ends in a synchronization: not counted."""
+        nonlocal since
         sampler.rate = rate
         sampler._plan.clear()
-        fn(WARM * each, torch_work.no_scope)
-        return fn(steps * each, torch_work.no_scope)
+        took.clear()
+        fn((steps + 1) * each, torch_work.no_scope)
+        since, sampler._since = 0, None
+        return statistics.fmean(took)
 
     def compare():
-        took = [turn(i % 2, STEPS) for i in range(5)]
-        ratios.extend(took[i] / statistics.fmean((took[i - 1], took[i + 1])) for i in (1, 3))
-        alone.append(took[2])
+        means = [math.log(turn(i % 2, WARM + STEPS)) for i in range(5)]
+        ratios.extend(means[i] - (means[i - 1] + means[i + 1]) / 2 for i in (1, 3))
 
-    torch_work.step_begins = step_begins
+    sampler.next, ratios = next_step, []
+    torch_work.step_begins = protond.torch.step  # of w1 and w2; w3's optimizer tells
     each = 1 if mode == "w3" else torch_work.PART
     fn, _ = torch_work.WORK[mode]
     fn(WARM * each, torch_work.no_scope)
@@ -79,8 +104,8 @@ def job(mode, seconds):
         for part in rng.sample([compare, lambda: turn(0.5, PERIODS * 2 * sampler.active)], k=2):
             part()
     cut = (len(ratios) + 1) // 4
-    ab = statistics.fmean(sorted(ratios)[cut:len(ratios) - cut]) - 1
-    print(f"says={100 * sampler.cost():.3f} ab={100 * ab:.3f} a={statistics.median(alone):.3f} pairs={len(ratios)}")
+    ab = math.exp(statistics.fmean(sorted(ratios)[cut:len(ratios) - cut])) - 1
+    print(f"says={100 * sampler.cost():.3f} ab={100 * ab:.3f} periods={len(sampler._costs)} pairs={len(ratios)}")
 
 
 def mean(values):
@@ -119,12 +144,12 @@ def main():
                                env=dict(env, CUDA_VISIBLE_DEVICES=gpu), cwd=place, capture_output=True, text=True)
         finally:
             free.put((gpu, its_cores))
-        line = re.search(r"^says=(\S+) ab=(\S+) a=(\S+) pairs=(\d+)$", r.stdout, re.M)
+        line = re.search(r"^says=(\S+) ab=(\S+) periods=(\d+) pairs=(\d+)$", r.stdout, re.M)
         if r.returncode or not line or "drops 0" not in r.stdout + r.stderr:
             raise SystemExit(f"{mode}: exit {r.returncode}: {r.stdout[-1000:]}{r.stderr[-2000:]}")
         return line.groups()
 
-    rows = ["workload,process,says,ab,a,pairs"]
+    rows = ["workload,process,says,ab,periods,pairs"]
     pool = concurrent.futures.ThreadPoolExecutor(gpus)
     for mode in a.only.split(","):
         got = []
