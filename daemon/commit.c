@@ -360,13 +360,14 @@ static bool finalize_end(
 	return put_verb(p, VERB_FINALIZED, f->session, s.uid) != -ENOSPC;
 }
 
-static void finalize_look(struct protond *p, bool drained)
+/* As many as a tick's time is for. False: there may be more. */
+static bool finalize_look(struct protond *p, bool drained)
 {
 	struct finalizer **at = &p->finalizers, *f, *over = NULL;
 	const uint64_t now = mono_ns();
-	bool noted = drained;
+	bool noted = drained, whole;
 
-	while ((f = *at) != NULL) {
+	while ((f = *at) != NULL && (over == NULL || mono_ns() - now < p->drain_ns)) {
 		if (!finalize_end(p, f, now, drained, &noted)) {
 			at = &f->next;
 			continue;
@@ -375,22 +376,24 @@ static void finalize_look(struct protond *p, bool drained)
 		f->next = over;
 		over = f;
 	}
+	whole = f == NULL;
 	while ((f = over) != NULL) { /* off the list first: done may finalize another one */
 		over = f->next;
 		daemon_commit(&p->d, f->done, f->arg);
 		free(f);
 	}
+	return whole;
 }
 
 void finalize_check(struct protond *p)
 {
 	if (p->finalizers != NULL)
-		finalize_look(p, false);
+		(void)finalize_look(p, false);
 }
 
 /* What a job finalized itself is held back for its export: from a dead one none comes, and the
  * session was finalized, not cut off by the end. */
-void finalize_owner_gone(struct protond *p, const uint8_t ring[16])
+bool finalize_owner_gone(struct protond *p, const uint8_t ring[16])
 {
 	struct finalizer *f;
 	struct fold_session s;
@@ -398,14 +401,12 @@ void finalize_owner_gone(struct protond *p, const uint8_t ring[16])
 
 	sessions_close(p);
 	for (f = p->finalizers; f != NULL; f = f->next) {
-		if (f->not_before_ns == 0 || !fold_get_session(p->d.fold, f->session, &s) ||
-			memcmp(s.owner, ring, 16) != 0)
+		if (!fold_get_session(p->d.fold, f->session, &s) || memcmp(s.owner, ring, 16) != 0)
 			continue;
 		f->not_before_ns = 0;
 		any = true;
 	}
-	if (any)
-		finalize_look(p, true);
+	return !any || finalize_look(p, true);
 }
 
 int finalize_add(struct protond *p, const struct finalizer *f)

@@ -15,6 +15,7 @@
 #define LAUNCHES_LEAST 4096u  /* open ones that a process may have whatever the others take */
 #define PASS_BUDGET    65536u /* graph launches looked at in one sweep */
 #define RECORDS_MAX    16u    /* of an ordinary launch: it has one, and may have run before */
+#define DETACH_LEAST   256u   /* records in flight that each part's end counts */
 
 struct key {
 	const struct launch *launch;
@@ -132,9 +133,10 @@ static bool gpu_keep(struct process *p, struct launch *l, const struct gpu *g)
 		}
 		at = ++c->n_gpu;
 	}
-	c->gpu[at - 1] = (struct gpu_wait){*g, l->records};
+	c->gpu[at - 1] = (struct gpu_wait){*g, l->records, correlate_records(c, l->records) + 1};
 	l->records = at;
 	c->held_gpu++;
+	c->waiting += l->list == LIST_WAITING;
 	return true;
 }
 
@@ -149,12 +151,24 @@ static bool gpu_take(struct correlate *c, struct launch *l, struct gpu *ret)
 	l->records = c->gpu[at - 1].next;
 	c->gpu[at - 1].next = c->free_gpu;
 	c->free_gpu = at;
+	c->waiting -= l->list == LIST_WAITING;
 	if (--c->held_gpu == 0)
 		c->n_gpu = c->free_gpu = 0; /* the next ones stand in order again */
 	return true;
 }
 
 /* --- to the trees */
+
+static uint32_t trees(const struct process *p)
+{
+	return p->n_parts == 0 ? 1 : p->n_parts;
+}
+
+/* Of what is left of limit.sweep: a launch or record counts in all trees of the process. */
+static void spend(const struct process *p, uint32_t *budget)
+{
+	*budget -= *budget < trees(p) ? *budget : trees(p);
+}
 
 static void count_in(struct process *p, const struct launch *l, const struct gpu *g)
 {
@@ -218,14 +232,14 @@ static void launch_give_up(struct process *p, struct launch *l, uint32_t *budget
 	uint64_t set;
 
 	for (; l->list == LIST_WAITING && *budget > 0 && gpu_take(&p->correlate, l, &g);
-		(*budget)--)
+		spend(p, budget))
 		count_unlaunched(p, l, &g, NULL);
 	if (!matched && l->list != LIST_WAITING && l->records != 0) {
 		matched = true;
 		count_matched(p, l);
 		l->round = 1;
 	}
-	for (; *budget > 0 && gpu_take(&p->correlate, l, &g); (*budget)--)
+	for (; *budget > 0 && gpu_take(&p->correlate, l, &g); spend(p, budget))
 		count_in(p, l, &g);
 	if (l->records != 0) {
 		if (l->list != LIST_WAITING)
@@ -234,7 +248,7 @@ static void launch_give_up(struct process *p, struct launch *l, uint32_t *budget
 	}
 	for (set = matched || l->list == LIST_WAITING ? 0 : l->parts; set != 0; set &= set - 1)
 		loss_part(p->slot[__builtin_ctzll(set)], LOST_LAUNCHES, 1);
-	*budget -= *budget > 0;
+	spend(p, budget);
 	launch_free(p, l);
 }
 
@@ -347,7 +361,7 @@ static void joined_count(struct process *p, struct launch *l, uint32_t *budget)
 {
 	struct gpu g;
 
-	for (; *budget > 0 && gpu_take(&p->correlate, l, &g); (*budget)--) {
+	for (; *budget > 0 && gpu_take(&p->correlate, l, &g); spend(p, budget)) {
 		if (l->round == 0)
 			count_matched(p, l);
 		count_in(p, l, &g); /* round 0: the first, which brings the launch */
@@ -375,6 +389,7 @@ static void launch_join(struct process *p, struct launch *w, const struct launch
 	l->round = 0;
 	l->seen_ns = from->seen_ns;
 	if (is_graph(l)) {
+		p->correlate.waiting -= correlate_records(&p->correlate, l->records);
 		move_to(p, l, LIST_JOINED);
 		joined_count(p, l, &p->correlate.left);
 		return;
@@ -390,16 +405,6 @@ static void launch_join(struct process *p, struct launch *w, const struct launch
 		if (l != NULL && l->list == LIST_FREE)
 			l = NULL;
 	}
-}
-
-/* More than an ordinary launch can have. */
-static bool has_too_many(const struct correlate *c, const struct launch *l)
-{
-	uint32_t at = l->records, n;
-
-	for (n = 0; at != 0 && n <= RECORDS_MAX; n++)
-		at = c->gpu[at - 1].next;
-	return n > RECORDS_MAX;
 }
 
 void correlate_launch(struct process *p, const struct rec_launch *r, uint32_t tid)
@@ -419,7 +424,8 @@ void correlate_launch(struct process *p, const struct rec_launch *r, uint32_t ti
 
 	p->launches++;
 	from.parts = sessions_at(p, r->clock);
-	lies = joins && !is_graph(&from) && has_too_many(&p->correlate, l);
+	lies = joins && !is_graph(&from) && /* more than an ordinary launch can have */
+	       correlate_records(&p->correlate, l->records) > RECORDS_MAX;
 	if (joins && !lies) {
 		launch_join(p, l, &from);
 		return;
@@ -537,37 +543,58 @@ void correlate_sweep(struct process *p)
 
 /* --- the end, of a session or of the job */
 
+struct gone {
+	uint32_t left;              /* records that may yet be counted in the tree */
+	uint64_t launches, records; /* lost */
+};
+
 /* One launch in flight, of this part alone. */
-static void part_leaves(struct process *p, struct part *part, struct launch *l)
+static void part_leaves(struct process *p, struct part *part, struct launch *l, struct gone *g)
 {
-	uint64_t bit = 1ull << part->slot;
+	const struct correlate *c = &p->correlate;
+	const uint32_t n = correlate_records(c, l->records);
 	uint32_t at;
 
-	if ((l->parts & bit) == 0)
+	if ((l->parts & 1ull << part->slot) == 0)
 		return;
-	if (l->round == 0 && l->records == 0)
-		loss_part(part, LOST_LAUNCHES, 1);
-	if (l->round == 0 && l->records != 0) {
+	l->parts &= ~(1ull << part->slot);
+	g->launches += l->round == 0 && n == 0;
+	if (l->round == 0 && n != 0) {
 		part->session->row.matched++;
 		part->session->dirty = true;
 	}
-	for (at = l->records; at != 0; at = p->correlate.gpu[at - 1].next)
-		tree_gpu(part, l, &p->correlate.gpu[at - 1].gpu);
-	l->parts &= ~bit;
+	if (n > g->left) {
+		g->records += n;
+		return;
+	}
+	g->left -= n;
+	for (at = l->records; at != 0; at = c->gpu[at - 1].next)
+		tree_gpu(part, l, &c->gpu[at - 1].gpu);
 }
 
+/* What it has in flight leaves at once, for it alone: records up to a share of what an entry may
+ * take, beyond which a liar's are lost. */
 void correlate_detach(struct process *p, struct part *part)
 {
 	struct correlate *c = &p->correlate;
+	struct gone g = {.left = p->fold->limit.sweep / part->session->n_parts};
 	struct launch *l;
 	uint32_t list, at;
 
+	g.left = g.left < DETACH_LEAST ? DETACH_LEAST : g.left;
 	for (list = LIST_OPEN; list <= LIST_PASSED; list++)
 		for (l = correlate_first(c, list); l != NULL; l = correlate_next(c, l))
-			part_leaves(p, part, l);
-	for (l = correlate_first(c, LIST_WAITING); l != NULL; l = correlate_next(c, l))
+			part_leaves(p, part, l, &g);
+	if (c->waiting > g.left)
+		g.records += c->waiting;
+	for (l = correlate_first(c, LIST_WAITING); l != NULL && c->waiting <= g.left;
+		l = correlate_next(c, l))
 		for (at = l->records; at != 0; at = c->gpu[at - 1].next)
 			count_unlaunched(p, l, &c->gpu[at - 1].gpu, part);
+	if (g.launches > 0)
+		loss_part(part, LOST_LAUNCHES, g.launches);
+	if (g.records > 0)
+		loss_part(part, LOST_BAD, g.records);
 	part->n_open = 0;
 }
 
@@ -583,8 +610,9 @@ void correlate_leave(struct process *p)
 
 bool correlate_has_many(const struct process *p)
 {
-	return p->correlate.by_key.n > p->fold->limit.sweep ||
-	       p->correlate.held_gpu > p->fold->limit.sweep;
+	const uint32_t many = p->fold->limit.sweep / trees(p);
+
+	return p->correlate.by_key.n > many || p->correlate.held_gpu > many;
 }
 
 void correlate_end(struct process *p)

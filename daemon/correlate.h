@@ -60,12 +60,14 @@ struct launch {
 struct gpu_wait {
 	struct gpu gpu;
 	uint32_t next; /* place + 1 */
+	uint32_t n;    /* records from here to the end of its launch's */
 };
 
 struct correlate {
 	struct launch *launch;
 	struct gpu_wait *gpu;
 	uint32_t n_launches, cap_launches, n_gpu, cap_gpu, free_gpu, held_gpu;
+	uint32_t waiting; /* records held of launches in LIST_WAITING */
 	struct table by_key;
 	struct {
 		uint32_t first, last, n;
@@ -75,7 +77,7 @@ struct correlate {
 	uint32_t rounds;          /* DELIVERED records, + 1 */
 	uint16_t epoch;           /* of the last one */
 	bool pass_due;            /* DELIVERED came since the last sweep */
-	uint32_t left; /* records and launches that may yet be joined or leave for this entry */
+	uint32_t left;            /* of limit.sweep, for this entry */
 };
 
 void correlate_fini(struct correlate *c);
@@ -103,6 +105,11 @@ void correlate_end(struct process *p); /* all that waits; before the parts leave
 /* For restore: at the end of its list. NULL: out of memory or refused. */
 struct launch *correlate_put(struct process *p, const struct launch *l);
 bool correlate_put_gpu(struct process *p, struct launch *l, const struct gpu *g);
+
+static inline uint32_t correlate_records(const struct correlate *c, uint32_t records)
+{
+	return records == 0 ? 0 : c->gpu[records - 1].n;
+}
 
 static inline struct launch *correlate_first(const struct correlate *c, enum launch_list list)
 {

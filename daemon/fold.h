@@ -23,7 +23,7 @@ struct fold_limits {        /* 0: the default */
 	uint32_t nodes;     /* cells per (session, process): 262 144; surplus counts in (other) */
 	uint32_t launches;  /* open launches per process: 1 048 576; the oldest leave, counted */
 	uint32_t sweep;     /* of these, and of records that wait: so many leave or are joined at an
-			       entry. 2048, more than one brings */
+			       entry, each in a tree. 2048 */
 	uint32_t sessions;  /* live at once: 1 024 */
 	uint32_t processes; /* 4 096 */
 	uint64_t bytes;     /* tables, trees, open launches of all processes and rows on their way,

@@ -251,7 +251,8 @@ int finalize_add(struct protond *p, const struct finalizer *f); /* a copy; -ENOM
 /* Of a session that is finalizing: FINALIZED when settled, or at the deadline. */
 void finalize_soon(struct protond *p, const uint8_t session[16], uint64_t deadline_ns,
 	store_done_fn *done, void *arg);
-void finalize_owner_gone(struct protond *p, const uint8_t ring[16]); /* before its END */
+/* Before its END. False: not all of its sessions yet, again in the next tick. */
+bool finalize_owner_gone(struct protond *p, const uint8_t ring[16]);
 bool finalize_is_waiting(const struct protond *p, const uint8_t session[16]);
 
 /* --- settle.c

@@ -235,6 +235,7 @@ static void chain_reverse(struct correlate *c, struct launch *l)
 	for (; at != 0; at = next) {
 		next = c->gpu[at - 1].next;
 		c->gpu[at - 1].next = done;
+		c->gpu[at - 1].n = correlate_records(c, done) + 1;
 		done = at;
 	}
 	l->records = done;

@@ -531,7 +531,8 @@ void ring_gone(struct ring *r)
 	}
 	if (how_it_ended(r, &end) < 0)
 		return;
-	finalize_owner_gone(r->p, r->uuid);
+	if (!finalize_owner_gone(r->p, r->uuid))
+		return;
 	if (r->reader.lane != NULL && !r->unreadable &&
 		(drain_now_block(r) == -ENOSPC || drain_counts(r) == -ENOSPC))
 		return;

@@ -18,6 +18,7 @@ void anchors_add(struct anchors *a, const struct anchor *x)
 		return;
 	if (last != NULL && (x->clock < last->clock || x->mono_ns < last->mono_ns)) {
 		a->n = 0;
+		a->stepped = false;
 		last = NULL;
 	}
 	if (last != NULL && (x->clock == last->clock || x->mono_ns == last->mono_ns))
@@ -29,22 +30,34 @@ void anchors_add(struct anchors *a, const struct anchor *x)
 		memmove(a->v + keep / 2, a->v + keep, (a->cap - keep) * sizeof(*a->v));
 		a->n = a->cap - (keep - keep / 2);
 	}
+	a->stepped |= last != NULL && x->real_ns < last->real_ns;
 	a->v[a->n++] = *x;
 	a->changes++;
 }
 
+/* Not before the middle between it and the one before. */
+static bool is_near(const struct anchors *a, uint32_t i, uint64_t real_ns)
+{
+	return real_ns >= a->v[i].real_ns ||
+	       (real_ns > a->v[i - 1].real_ns &&
+		       real_ns - a->v[i - 1].real_ns > a->v[i].real_ns - real_ns);
+}
+
 int64_t anchors_offset(const struct anchors *a, uint64_t real_ns)
 {
-	uint32_t i;
+	uint32_t low = 0, high, mid;
 
 	if (a->n == 0)
 		return 0;
-	for (i = a->n - 1; i > 0; i--)
-		if (real_ns >= a->v[i].real_ns ||
-			(real_ns > a->v[i - 1].real_ns &&
-				real_ns - a->v[i - 1].real_ns > a->v[i].real_ns - real_ns))
-			break;
-	return (int64_t)(a->v[i].real_ns - a->v[i].mono_ns);
+	for (high = a->n - 1;
+		low < high;) { /* the last near one; where time went back, each is asked */
+		mid = a->stepped ? high : low + (high - low + 1) / 2;
+		if (is_near(a, mid, real_ns))
+			low = mid;
+		else
+			high = mid - 1;
+	}
+	return (int64_t)(a->v[low].real_ns - a->v[low].mono_ns);
 }
 
 void clockmap_use(struct clockmap *m, const struct anchors *a, uint32_t khz)

@@ -23,6 +23,7 @@ struct anchors {
 	struct anchor *v;
 	uint32_t n, cap;
 	uint32_t changes; /* so that a clockmap knows when its piece is stale */
+	bool stepped;     /* real times may go back */
 };
 
 /* Adds at the end. One that goes back in time is of another boot: what was there is forgotten. One

@@ -192,6 +192,29 @@ static inline void lie_late(struct liar *l)
 	}
 }
 
+/* A session of its own ends with as much in flight as there is room for. */
+static inline void lie_leave(struct liar *l)
+{
+	const uint64_t now = now_ns();
+	struct rec_session s = {
+		.hdr = REC_HDR(sizeof(s), REC_SESSION, 0, SESSION_START, l->session),
+		.clock = now,
+		.name = 5};
+	struct rec_kernel k = {.start = now, .end = now + 1000};
+	struct rec_launch a = {.clock = now};
+	bool room = put(l, 0, &s, sizeof(s));
+
+	for (int i = 0; room && i < 1 << 16; i++) {
+		k.hdr = REC_HDR(sizeof(k), REC_KERNEL, 0, 0, below(NAMES));
+		k.correlation = (uint32_t)rnd();
+		a.hdr = REC_HDR(sizeof(a), REC_LAUNCH, 0, 0, below(PATHS));
+		a.correlation = (uint32_t)rnd();
+		room = put(l, 1, &k, sizeof(k)) && put(l, 2, &a, sizeof(a));
+	}
+	s.hdr = REC_HDR(sizeof(s), REC_SESSION, 0, SESSION_FINALIZE, l->session);
+	l->session += one_in(64) && put(l, 0, &s, sizeof(s));
+}
+
 /* First words that break a law, below a tail that says that they are there. */
 static inline void lie_torn(struct liar *l)
 {

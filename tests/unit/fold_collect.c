@@ -126,9 +126,10 @@ END_TEST
 /* In flight: launches without a record, ones whose kernel runs, and kernels without a launch. */
 static struct batch ended_in_flight(bool leave)
 {
+	const struct fold_limits at_once = {.sweep = 100000};
 	uint32_t i;
 
-	start_small(NULL);
+	start_small(leave ? NULL : &at_once);
 	for (i = 0; i < 3 * 5000; i++) {
 		if (i % 3 < 2)
 			put_launch(&lane, P_AB, 20, i, 0);
@@ -139,7 +140,7 @@ static struct batch ended_in_flight(bool leave)
 			drain(&gpu, 50);
 		}
 	}
-	ck_assert(fold_has_many(f, job.ring));
+	ck_assert(fold_has_many(f, job.ring) == leave);
 	for (i = 0; leave && fold_has_many(f, job.ring); i++) {
 		(void)tape_add(&t, J_LEAVE, job.ring, 60, 0);
 		fold_take(f, &t);
@@ -170,6 +171,46 @@ START_TEST(leaving_and_then_the_end_is_as_the_end)
 	ck_assert_uint_eq(loss_of(&a, 1, LOST_LAUNCHES), 5000);
 	ck_assert_uint_eq(loss_of(&b, 1, LOST_LAUNCHES), 5000);
 	batch_free(&a);
+	batch_free(&b);
+}
+END_TEST
+
+/* A session's end counts a few records; what is beyond is said to be lost, by its number. */
+START_TEST(a_session_ends_with_much_in_flight)
+{
+	const struct fold_limits small = {.sweep = 300};
+	const uint32_t waiting = _i == 0 ? 200 : 1000;
+	const struct row_cell *c;
+	struct batch b;
+	uint32_t i;
+
+	start_small(&small);
+	start(2, 10);
+	put_launch(&lane, P_AB, 20, 1, LAUNCH_GRAPH);
+	for (i = 0; i < 1000; i++)
+		put_launch(&lane, P_AB, 20, 10 + i, 0);
+	drain(&lane, 30);
+	for (i = 0; i < 400; i++)
+		put_kernel(&gpu, N_KERN, 40 + i, 5, 1, GPU_FLAG_GRAPH | GPU_FLAG_RUNNING);
+	for (i = 0; i < waiting; i++)
+		put_kernel(&gpu, N_KERN, 40, 5, 2000 + i, 0);
+	drain(&gpu, 50);
+	verb(VERB_FINALIZED, 1, 60);
+	b = collect();
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_LAUNCHES), 1000);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_BAD), 400 + (waiting > 300 ? waiting : 0));
+	c = cell_at(&b, 1, 0, CLASS_COMPUTE, "ROOT/(no launch)/kern");
+	ck_assert_uint_eq(c == NULL ? 0 : c->count, waiting > 300 ? 0 : waiting);
+	ck_assert_uint_eq(loss_of(&b, 2, LOST_LAUNCHES), 0);
+	ck_assert_uint_eq(loss_of(&b, 2, LOST_BAD), 0);
+	batch_free(&b);
+	for (i = 0; i < 1000; i++)
+		put_kernel(&gpu, N_KERN, 50, 5, 10 + i, 0);
+	drain(&gpu, 70);
+	b = collect();
+	ck_assert_uint_eq(b.cell.n, 1); /* of the other session, which goes on */
+	ck_assert_uint_eq(b.cell.row[0].count, 1000);
+	ck_assert_int_eq(b.cell.row[0].session, 2);
 	batch_free(&b);
 }
 END_TEST
@@ -494,6 +535,7 @@ int main(void)
 	tcase_add_test(c, each_process_has_its_share);
 	tcase_add_test(c, open_launches_have_a_ceiling);
 	tcase_add_test(c, what_runs_has_a_ceiling);
+	tcase_add_loop_test(c, a_session_ends_with_much_in_flight, 0, 2);
 	tcase_add_test(c, leaving_and_then_the_end_is_as_the_end);
 	tcase_add_test(c, a_graph_is_joined_piece_by_piece);
 	tcase_add_test(c, a_launch_with_many_records_lies);
