@@ -45,12 +45,11 @@ static bool is_near(const struct anchors *a, uint32_t i, uint64_t real_ns)
 
 int64_t anchors_offset(const struct anchors *a, uint64_t real_ns)
 {
-	uint32_t low = 0, high, mid;
+	uint32_t low = 0, high = a->n - 1, mid;
 
 	if (a->n == 0)
 		return 0;
-	for (high = a->n - 1;
-		low < high;) { /* the last near one; where time went back, each is asked */
+	while (low < high) { /* the last near one; where time went back, each is asked */
 		mid = a->stepped ? high : low + (high - low + 1) / 2;
 		if (is_near(a, mid, real_ns))
 			low = mid;

@@ -424,8 +424,8 @@ typedef void lie_fn(struct liar *l);
 #define LIES(X) /* kind  how it meets the daemon */                                              \
 	X(header, RING) X(counts, RING) X(tails, RING) X(lanes, RING) X(torn, RING)              \
 	X(records, RING) X(times, RING) X(metrics, RING) X(sessions, RING) X(gpu, RING)          \
-	X(late, RING) X(leave, RING) X(paths, RING) X(names, RING) X(now, RING) X(scribble, NEW_RING)           \
-	X(firehose, RING) X(exports, RING) X(full, NEW_RING)                                     \
+	X(late, RING) X(leave, RING) X(paths, RING) X(names, RING) X(now, RING)                  \
+	X(scribble, NEW_RING) X(firehose, RING) X(exports, RING) X(full, NEW_RING)               \
 	X(truncate, NEW_RING) X(grow, NEW_RING) X(hole, NEW_RING) X(replace, NEW_RING)           \
 	X(litter, ATTACHED) X(offer, ATTACHED) X(borrow, ATTACHED) X(linger, ATTACHED)           \
 	X(attach, ALONE) X(junk, ATTACHED) X(flood, ATTACHED) X(deaf, ATTACHED)                  \

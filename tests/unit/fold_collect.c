@@ -192,6 +192,7 @@ START_TEST(a_session_ends_with_much_in_flight)
 	drain(&lane, 30);
 	for (i = 0; i < 400; i++)
 		put_kernel(&gpu, N_KERN, 40 + i, 5, 1, GPU_FLAG_GRAPH | GPU_FLAG_RUNNING);
+	drain(&gpu, 50);
 	for (i = 0; i < waiting; i++)
 		put_kernel(&gpu, N_KERN, 40, 5, 2000 + i, 0);
 	drain(&gpu, 50);

@@ -198,6 +198,7 @@ struct kit_lane {
 
 HELP void lane_raw(struct kit_lane *l, const void *record, uint32_t bytes)
 {
+	ck_assert_uint_le(l->n + bytes, sizeof(l->bytes)); /* else: drain in between */
 	memcpy(l->bytes + l->n, record, bytes);
 	l->n += bytes;
 }

@@ -425,6 +425,39 @@ START_TEST(wall_clock_of_the_nearest_anchor)
 }
 END_TEST
 
+/* Found by halves where the time of day only went on, one by one where it went back, too. */
+START_TEST(wall_clock_against_a_list)
+{
+	struct anchor v[64], x = {.clock = 1};
+	struct anchors a = {.v = v, .cap = 64};
+	uint64_t real, far, least;
+	uint32_t i, k;
+	int64_t want;
+
+	for (i = 0; i < 100; i++) {
+		x.clock = x.mono_ns += 1 + pick(1000);
+		x.real_ns = 100000 + x.mono_ns + i / 10 * 700;
+		if (_i == 1 && i / 10 % 3 == 2)
+			x.real_ns -= 9000;
+		anchors_add(&a, &x);
+	}
+	for (i = 0; i < 20000; i++) {
+		real = 90000 + pick(80000);
+		want = (int64_t)(a.v[0].real_ns - a.v[0].mono_ns);
+		for (k = a.n; k-- > 1;) {
+			far = real - a.v[k - 1].real_ns;
+			least = a.v[k].real_ns - real;
+			if (real >= a.v[k].real_ns || (real > a.v[k - 1].real_ns && far > least)) {
+				want = (int64_t)(a.v[k].real_ns - a.v[k].mono_ns);
+				break;
+			}
+		}
+		ck_assert_int_eq(anchors_offset(&a, real), want);
+	}
+	ck_assert_int_eq(a.stepped, _i);
+}
+END_TEST
+
 int main(void)
 {
 	Suite *s = suite_create("fold_parts");
@@ -448,6 +481,7 @@ int main(void)
 	tcase_add_test(c, clock_pieces);
 	tcase_add_test(c, clock_goes_both_ways);
 	tcase_add_test(c, wall_clock_of_the_nearest_anchor);
+	tcase_add_loop_test(c, wall_clock_against_a_list, 0, 2);
 	suite_add_tcase(s, c);
 	return suite_run(s);
 }
