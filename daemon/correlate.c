@@ -585,8 +585,8 @@ void correlate_detach(struct process *p, struct part *part)
 	for (list = LIST_OPEN; list <= LIST_PASSED; list++)
 		for (l = correlate_first(c, list); l != NULL; l = correlate_next(c, l))
 			part_leaves(p, part, l, &g);
-	if (c->waiting > g.left)
-		g.records += c->waiting;
+	if (part->gpu && c->waiting > g.left)
+		g.records += c->waiting; /* at most: not each ran while it was active */
 	for (l = correlate_first(c, LIST_WAITING); l != NULL && c->waiting <= g.left;
 		l = correlate_next(c, l))
 		for (at = l->records; at != 0; at = c->gpu[at - 1].next)

@@ -2,7 +2,7 @@
 """overhead.py DIR [--only w1,w2,w3] [--processes N] [--seconds S] [--csv FILE]
 
 Each process goes through cycles of two parts, in an order that changes. A/B: a few steps with CUPTI let go, as many
-with all recorded, and so on, timed here; each B against the A before and the one after it. And two periods of steps of
+with all recorded, and so on, timed here; each B against the A before and the one after it. And some periods of steps of
 which half are recorded, from which protond works out by itself what recording costs. Two processes of one program
 differ by some points, the parts of one process do not.
 
@@ -27,7 +27,7 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-WARM, STEPS = 8, 12  # after a switch, not timed, and timed: recording costs more in the eighth step than in the fourth
+WARM, STEPS = 8, 12  # after a switch, not timed, and timed: right after it they differ (docs/benchmarks.md)
 PERIODS = 4
 
 

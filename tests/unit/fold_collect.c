@@ -186,6 +186,8 @@ START_TEST(a_session_ends_with_much_in_flight)
 
 	start_small(&small);
 	start(2, 10);
+	tape_verb(&t, VERB_START, 3, 10)->gpu = 2; /* its scopes alone: loses nothing of a GPU */
+	fold_take(f, &t);
 	put_launch(&lane, P_AB, 20, 1, LAUNCH_GRAPH);
 	for (i = 0; i < 1000; i++)
 		put_launch(&lane, P_AB, 20, 10 + i, 0);
@@ -197,7 +199,9 @@ START_TEST(a_session_ends_with_much_in_flight)
 		put_kernel(&gpu, N_KERN, 40, 5, 2000 + i, 0);
 	drain(&gpu, 50);
 	verb(VERB_FINALIZED, 1, 60);
+	verb(VERB_FINALIZED, 3, 60);
 	b = collect();
+	ck_assert_uint_eq(loss_of(&b, 3, LOST_BAD), 0);
 	ck_assert_uint_eq(loss_of(&b, 1, LOST_LAUNCHES), 1000);
 	ck_assert_uint_eq(loss_of(&b, 1, LOST_BAD), 400 + (waiting > 300 ? waiting : 0));
 	c = cell_at(&b, 1, 0, CLASS_COMPUTE, "ROOT/(no launch)/kern");
