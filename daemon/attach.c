@@ -316,6 +316,7 @@ struct export_job {
 	struct protond *p;
 	uint64_t serial, deadline_ns;
 	uint32_t request, number; /* number: the job's own of the session */
+	uint32_t uid;
 	uint8_t ring[16];
 	uint8_t session[16];
 	uint32_t phases;
@@ -360,7 +361,7 @@ static void export_after(void *arg, int r, const struct err *e)
 	if (r < 0)
 		exported(j, r, e, NULL);
 	else
-		export_session(&j->p->d, j->session, j->format, j->phases, exported, j);
+		export_session(&j->p->d, j->uid, j->session, j->format, j->phases, exported, j);
 }
 
 /* The job's SESSION record is in its lane, before the message, and by now in the fold. */
@@ -402,6 +403,7 @@ static void on_export(struct conn *c, const struct message *m, struct err *e)
 	*j = (struct export_job){.p = p,
 		.serial = c->serial,
 		.deadline_ns = now + ms * 1000000,
+		.uid = c->uid,
 		.request = m->export.request,
 		.number = m->export.session,
 		.phases = m->export.phase};

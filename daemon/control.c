@@ -684,13 +684,12 @@ static gid_t group_id(void)
 int control_new(struct daemon *d, struct control **ret, struct err *e)
 {
 	struct control *control = calloc(1, sizeof(*control));
-	uint32_t jobs;
 	int r;
 
 	if (control == NULL)
 		return err_set(e, -ENOMEM, "out of memory");
 	control->d = d;
-	home_descriptors(&jobs, &control->clients_max);
+	control->clients_max = home_descriptors().clients;
 	if (control->clients_max > WIRE_CLIENTS_MAX)
 		control->clients_max = WIRE_CLIENTS_MAX;
 	control->group = group_id();

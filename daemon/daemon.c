@@ -521,6 +521,7 @@ static void second_on_timer(uv_timer_t *t)
 	count_rings(p);
 	kept_again(p);
 	intake_sweep(p->d.intake, now);
+	memfd_returned(&p->d.lent);
 	(void)protond_flush(p);
 	intake_wants(p->d.intake);
 	home_check(p);
@@ -658,6 +659,7 @@ int protond_init(struct protond *p, struct err *e)
 	p->spool_ns = d->started_mono_ns;
 	p->drain_ns = DRAIN_NS;
 	p->watchdog_ns = home_watchdog_ns();
+	d->lent.max = home_descriptors().lent;
 	p->arena = malloc(DRAIN_BYTES + READER_PIECE);
 	p->looping = p->arena != NULL && uv_loop_init(&d->loop) == 0;
 	if (!p->looping)
@@ -754,6 +756,7 @@ void protond_fini(struct protond *p)
 		control_free(d->control);
 	if (d->intake != NULL)
 		intake_free(d->intake);
+	memfd_forget(&d->lent);
 	rings_free(p);
 	commit_end(p);
 	store_close(d->store);

@@ -14,6 +14,7 @@
 #include "err.h"
 #include "fold.h"
 #include "journal.h"
+#include "memfd.h"
 #include "store.h"
 
 struct intake;
@@ -71,6 +72,7 @@ struct daemon {
 	char refused_text[256]; /* why the last one was */
 	struct export *exports; /* timelines being written */
 	bool no_exports;        /* it ends: no further one is begun */
+	struct lent lent;       /* results that somebody has open */
 };
 
 /* --- daemon.c -----------------------------------------------------------------------------------
@@ -108,8 +110,12 @@ int64_t real_ns(void);
  * exec and non-blocking; it is given once. -1: there is none. */
 int home_inherited(const char *name, int type);
 
-/* How many descriptors jobs and clients may take; the rest of the limit is our own. */
-void home_descriptors(uint32_t *ret_jobs, uint32_t *ret_clients);
+/* How many descriptors jobs, clients and exports that somebody has open may take; the rest of the
+ * limit is our own. */
+struct shares {
+	uint32_t jobs, clients, lent;
+};
+struct shares home_descriptors(void);
 
 /* --- intake.c: agent.sock and the rings
  * ----------------------------------------------------------- */
@@ -139,16 +145,16 @@ uint32_t control_clients(const struct control *c);
 /* --- export.c
  * -------------------------------------------------------------------------------------- */
 
-/* Stored session → text of `format` in a sealed memfd of at most 1 GiB; done on the loop with the
- * descriptor in *ret_fd (the caller closes it) and the size in *ret_bytes. Commits first. phases: 0
- * all, else that phase, from 1. */
+/* Stored session → text of `format` in a sealed memfd of at most 1 GiB, lent to uid; done on the
+ * loop with the descriptor (the caller closes it) and the size in *x. Commits first. phases: 0 all,
+ * else that phase, from 1. */
 struct export_result {
 	int fd;
 	uint64_t bytes;
 	char name[128];
 };
 typedef void export_done_fn(void *arg, int r, const struct err *e, const struct export_result *x);
-void export_session(struct daemon *d, const uint8_t session[16], const char *format,
+void export_session(struct daemon *d, uint32_t uid, const uint8_t session[16], const char *format,
 	uint32_t phases, export_done_fn *done, void *arg);
 /* Ends those that are being written, and lets none begin; their done() is called. Turns the loop.
  */

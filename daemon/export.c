@@ -37,6 +37,7 @@ struct export
 	struct export_result result;
 	export_done_fn *done;
 	void *arg;
+	uint32_t uid; /* who gets it */
 	/* a timeline */
 	uv_thread_t thread;
 	uv_async_t async; /* its thread is done */
@@ -95,12 +96,23 @@ static int export_work(struct sqlite3 *db, void *arg, struct err *e)
 				: 0;
 }
 
+static void export_tell(struct export *x, int r, const struct err *e)
+{
+	struct err words;
+
+	if (r == 0) {
+		r = memfd_lend(&x->d->lent, x->uid, &x->result.fd, &words);
+		if (r < 0)
+			(void)close(x->result.fd);
+		e = &words;
+	}
+	x->done(x->arg, r, e, r == 0 ? &x->result : NULL);
+}
+
 static void export_on_done(void *arg, int r, const struct err *e)
 {
-	struct export *x = arg;
-
-	x->done(x->arg, r, e, r == 0 ? &x->result : NULL);
-	free(x);
+	export_tell(arg, r, e);
+	free(arg);
 }
 
 /* --- a timeline: a thread and a connection of its own, which hold up nobody. Not a thread of
@@ -189,7 +201,7 @@ static void timeline_end(struct export *x)
 		(void)close(x->fd);
 	if (x->r < 0 && x->err.code == 0)
 		(void)err_set(&x->err, x->r, "the timeline cannot be written: %s", strerror(-x->r));
-	x->done(x->arg, x->r, &x->err, x->r == 0 ? &x->result : NULL);
+	export_tell(x, x->r, &x->err);
 	if (x->begun)
 		uv_close((uv_handle_t *)&x->async, timeline_on_closed);
 	else
@@ -288,7 +300,7 @@ static void export_fail(export_done_fn *done, void *arg, int r, const char *word
 	done(arg, r, &e, NULL);
 }
 
-void export_session(struct daemon *d, const uint8_t session[16], const char *format,
+void export_session(struct daemon *d, uint32_t uid, const uint8_t session[16], const char *format,
 	uint32_t phases, export_done_fn *done, void *arg)
 {
 	struct export *x;
@@ -308,6 +320,7 @@ void export_session(struct daemon *d, const uint8_t session[16], const char *for
 	x->result.fd = x->fd = -1;
 	x->done = done;
 	x->arg = arg;
+	x->uid = uid;
 	memcpy(x->session, session, 16);
 	daemon_commit(d, export_on_stored, x);
 }

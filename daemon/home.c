@@ -383,18 +383,23 @@ int home_inherited(const char *name, int type)
 	return -1;
 }
 
-#define FDS_OWN 22u /* sockets, loop, journal, database, directories */
+#define FDS_OWN     22u /* sockets, loop, journal, database, directories */
+#define FDS_EXPORTS 1024u
 
-void home_descriptors(uint32_t *ret_jobs, uint32_t *ret_clients)
+struct shares home_descriptors(void)
 {
 	struct rlimit l;
-	uint32_t n = 1u << 20, rest;
+	uint32_t n = 1u << 20, exports, rest;
+	struct shares s;
 
 	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < n)
 		n = (uint32_t)l.rlim_cur;
-	*ret_clients = n / 8;
-	rest = FDS_OWN + n / 8 + (n / 16 < 32 ? n / 16 : 32); /* what an export takes for a while */
-	*ret_jobs = n > rest ? n - rest : 0;
+	s.clients = n / 8;
+	exports = n / 16 < FDS_EXPORTS ? n / 16 : FDS_EXPORTS;
+	s.lent = exports < 4 ? 2 : exports / 2; /* one in the making takes three */
+	rest = FDS_OWN + s.clients + exports;
+	s.jobs = n > rest ? n - rest : 0;
+	return s;
 }
 
 uint64_t home_watchdog_ns(void)

@@ -373,13 +373,12 @@ static int listen_at(struct protond *p, int *ret_fd, struct err *e)
 int intake_new(struct daemon *d, struct intake **ret, struct err *e)
 {
 	struct intake *in = calloc(1, sizeof(*in));
-	uint32_t clients;
 	int r;
 
 	if (in == NULL)
 		return err_set(e, -ENOMEM, "no memory to start");
 	in->p = protond_of(d);
-	home_descriptors(&in->fds, &clients);
+	in->fds = home_descriptors().jobs;
 	in->fd = home_inherited(RV_AGENT_SOCK, SOCK_SEQPACKET);
 	in->inherited = in->fd >= 0;
 	r = in->inherited ? 0 : listen_at(in->p, &in->fd, e);

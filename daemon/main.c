@@ -224,6 +224,7 @@ int main(int argc, char **argv)
 	if (r >= 0)
 		return r;
 	(void)signal(SIGPIPE, SIG_IGN);
+	(void)signal(SIGIO, SIG_IGN); /* somebody opens what memfd.c has a lease of for a moment */
 	(void)umask(022);
 	/* Fixed, for malloc would raise it: tables and batches go back to the system when they are
 	 * freed, not when what lies above them is. */

@@ -2,11 +2,13 @@
 #include "memfd.h"
 
 #include <fcntl.h>
-#include <stdint.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
-
-#include "err.h"
 
 int memfd_new(void)
 {
@@ -43,4 +45,108 @@ int memfd_of(const void *bytes, size_t n)
 	if (fd >= 0)
 		(void)close(fd);
 	return r;
+}
+
+/* --- given away ------------------------------------------------------------------------------ */
+
+struct lent_one {
+	struct lent_one *next;
+	uint64_t bytes;
+	uint32_t uid;
+	int fd; /* read-only, so that it can have a lease */
+};
+
+/* A write lease is given to who has the file open alone: no other open file, no mapping. */
+static bool is_returned(int fd)
+{
+	if (fcntl(fd, F_SETLEASE, F_WRLCK) < 0)
+		return errno != EAGAIN; /* a kernel without: not kept account of */
+	(void)fcntl(fd, F_SETLEASE, F_UNLCK);
+	return true;
+}
+
+static void forget(struct lent *l, bool all)
+{
+	struct lent_one **at = &l->first, *one;
+
+	while ((one = *at) != NULL) {
+		if (!all && !is_returned(one->fd)) {
+			at = &one->next;
+			continue;
+		}
+		*at = one->next;
+		(void)close(one->fd);
+		free(one);
+		l->n--;
+	}
+}
+
+void memfd_returned(struct lent *l)
+{
+	forget(l, false);
+}
+
+void memfd_forget(struct lent *l)
+{
+	forget(l, true);
+}
+
+static bool may_have(const struct lent *l, uint32_t uid, uint64_t more)
+{
+	const struct lent_one *one;
+	uint32_t n = 0;
+
+	for (one = l->first; one != NULL; one = one->next) {
+		if (one->uid == uid) {
+			n++;
+			more += one->bytes;
+		}
+	}
+	return more <= LENT_BYTES && n < l->max / 2 && l->n < l->max;
+}
+
+/* Opened anew: a lease is refused to what came of memfd_create(), and does not count it. */
+static int open_again(int fd)
+{
+	char path[32];
+	int r;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	r = open(path, O_RDONLY | O_CLOEXEC);
+	return r < 0 ? neg_errno() : r;
+}
+
+int memfd_lend(struct lent *l, uint32_t uid, int *fd, struct err *e)
+{
+	struct lent_one *one;
+	struct stat st;
+	int theirs;
+
+	if (fstat(*fd, &st) < 0)
+		return err_set(e, neg_errno(), "an export cannot be sent: %s", strerror(errno));
+	if (!may_have(l, uid, (uint64_t)st.st_size))
+		memfd_returned(l);
+	if (!may_have(l, uid, (uint64_t)st.st_size))
+		return err_set(e, -EDQUOT,
+			"uid %u has too many exports still open, or over %llu MiB of them; when "
+			"its "
+			"programs close some, ask again",
+			uid, (unsigned long long)(LENT_BYTES >> 20));
+	one = calloc(1, sizeof(*one));
+	if (one == NULL)
+		return err_set(e, -ENOMEM, "no memory for an export");
+	*one = (struct lent_one){.bytes = (uint64_t)st.st_size, .uid = uid, .fd = open_again(*fd)};
+	theirs = one->fd < 0 ? one->fd : open_again(*fd);
+	if (theirs < 0) {
+		if (one->fd >= 0)
+			(void)close(one->fd);
+		free(one);
+		return err_set(e, theirs, "an export cannot be sent: %s", strerror(-theirs));
+	}
+	one->next = l->first;
+	l->first = one;
+	l->n++;
+	(void)close(*fd);
+	*fd = theirs;
+	return 0;
 }

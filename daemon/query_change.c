@@ -143,10 +143,16 @@ static void portable_on_done(void *arg, int r, const struct err *e)
 	struct change *c = arg;
 	struct request *q = c->q;
 	struct wire_buf *b;
+	struct err words;
 	int fd = c->fd;
 
 	if (r < 0) {
 		request_fail(q, e, "protonctl sessions lists what is stored");
+		return;
+	}
+	if (memfd_lend(&q->d->lent, q->peer.uid, &fd, &words) < 0) {
+		(void)close(fd);
+		request_fail(q, &words, LENT_HELP);
 		return;
 	}
 	b = request_result(q);

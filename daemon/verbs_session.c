@@ -419,7 +419,8 @@ static void export_on_done(void *arg, int r, const struct err *e, const struct e
 	int fd;
 
 	if (r < 0) {
-		request_fail(q, e, "protonctl help finalize lists the formats");
+		request_fail(q, e,
+			r == -EDQUOT ? LENT_HELP : "protonctl help finalize lists the formats");
 		return;
 	}
 	fd = x->fd;
@@ -440,7 +441,7 @@ static void export_drained(void *arg, bool ends)
 	if (wire_get_str(q->params, "format", format, sizeof(format)) < 0)
 		fail(q, -EINVAL, "format: a word of at most 31 bytes", "hatchet");
 	else
-		export_session(q->d, q->session.uuid, format, 0, export_on_done, q);
+		export_session(q->d, q->peer.uid, q->session.uuid, format, 0, export_on_done, q);
 }
 
 static void export_found(struct request *q)

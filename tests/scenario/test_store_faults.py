@@ -4,6 +4,7 @@
 # PD_CUT_ALL=1: power cuts after every write there is; else after some, spread over all, others each day.
 import datetime
 import json
+import mmap
 import os
 import pathlib
 import random
@@ -18,7 +19,7 @@ import tempfile
 
 import pytest
 
-from conftest import BUILD, WAIT, World, needs_another_user, until
+from conftest import BUILD, WAIT, World, needs_another_user, open_files, until
 from test_fault import FAULT, Page
 from test_kill import Load, check, ended
 
@@ -746,6 +747,46 @@ def test_no_descriptors(world):
     assert world.losses("own") == {}
     spun = [line for line in world.log().splitlines() if "no_descriptors" in line and "n=1000" in line]
     assert not spun, "the loop turned for a connection that it could not take"
+
+
+def test_exports_that_nobody_closes(world):
+    """With 128 descriptors a user may hold 2 exports; what is closed is nobody's, and the memory free again."""
+    start_limited(world, (resource.RLIMIT_NOFILE, (128, 128)))
+    until("control.sock answers", world.answers)
+    job = recorder(world, "s")
+    job.say("repeat 100 a")
+    client = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    client.settimeout(WAIT)
+    client.connect(str(world.dir / "control.sock"))
+
+    def ask(method, params):
+        m = b"\x94\x00\x01" + bytes([0xa0 + len(method)]) + method + params
+        client.send(len(m).to_bytes(4, "little") + m)
+        said, fds, _, _ = socket.recv_fds(client, 1 << 16, 1)
+        while len(said) < 4 or len(said) < 4 + int.from_bytes(said[:4], "little"):
+            said += client.recv(1 << 16)
+        return fds[0] if fds else said.decode(errors="replace")
+
+    def export():
+        return ask(b"export", b"\x82\xa7session\xa1s\xa6format\xa7hatchet")
+
+    def held():
+        return sum("protond-export" in f for f in open_files(world.daemon.pid))
+    ask(b"hello", b"\x81\xa7version\x01")
+    first, second, refused = export(), export(), export()
+    assert json.loads(os.pread(second, 1 << 16, 0))[0]["children"][0]["frame"]["name"] == "a"
+    with pytest.raises(OSError):
+        os.pwrite(second, b"x", 0)
+    assert "has too many exports still open" in refused and held() == 2, refused
+    with mmap.mmap(first, 0, mmap.MAP_SHARED, mmap.PROT_READ) as mapped:
+        os.close(first)
+        assert "still open" in export() and mapped.find(b'"a"') > 0
+    first = export()
+    os.close(first)
+    os.close(second)
+    until("the daemon has none open", lambda: held() == 0)
+    client.close()
+    job.quit()
 
 
 @preloads

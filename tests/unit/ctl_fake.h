@@ -225,7 +225,7 @@ uint32_t intake_pause(struct intake *i, uint32_t pid, uint32_t uid, bool pause)
 	return 1;
 }
 
-void export_session(struct daemon *d, const uint8_t session[16], const char *format,
+void export_session(struct daemon *d, uint32_t uid, const uint8_t session[16], const char *format,
 	uint32_t phases, export_done_fn *done, void *arg)
 {
 	struct export_result x = {
@@ -233,6 +233,7 @@ void export_session(struct daemon *d, const uint8_t session[16], const char *for
 	struct err e = {.code = 0};
 
 	(void)d;
+	(void)uid;
 	(void)session;
 	(void)phases;
 	if (strcmp(format, "hatchet") != 0) {
