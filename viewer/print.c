@@ -185,6 +185,7 @@ struct table {
 	const struct view *v;
 	const struct diff *d; /* NULL: the view's own columns */
 	double total;         /* of the first column */
+	uint32_t metric;      /* of d: the one that is shown */
 	uint32_t n_columns;
 	struct table_column col[VIEW_COLUMNS_MAX];
 };
@@ -223,13 +224,14 @@ static void align_right(struct text *t, size_t from, uint32_t width)
 
 static enum term_style cell_style(const struct table *b, uint32_t c, uint32_t node)
 {
-	const double v = b->v->col[0].v[node];
+	const struct column *metric = &b->v->col[b->metric];
+	const double v = metric->v[node];
 
 	if (b->d == NULL && c == 0)
 		return term_heat(fabs(v / b->total));
 	if (b->d == NULL || !b->col[c].is_change || v == 0 || isnan(v))
 		return STYLE_FAINT;
-	return (v > 0) == b->v->col[0].more_is_better ? STYLE_MILD : STYLE_HOT;
+	return (v > 0) == metric->more_is_better ? STYLE_MILD : STYLE_HOT;
 }
 
 static void table_row(struct text *t, const struct table *b, uint32_t node, const struct term *term)
@@ -405,20 +407,23 @@ int print_tree(struct text *t, const struct view *v, const struct print_options 
 /* --- differences
  * ---------------------------------------------------------------------------------- */
 
-/* The totals, and of each node the first metric on both sides. */
-int print_diff(struct text *t, const struct diff *d, const struct print_options *o)
+/* The totals, and of each node this metric on both sides. */
+static int print_change(
+	struct text *t, const struct diff *d, uint32_t metric, const struct print_options *o)
 {
-	const struct column *first = &d->view->col[0];
-	const double b = d->before_total[0], a = d->after_total[0];
-	const bool whole = first->unit[0] == '\0';
+	const struct column *it = &d->view->col[metric];
+	const double *before = d->before[metric], *after = d->after[metric];
+	const double b = d->before_total[metric], a = d->after_total[metric];
+	const bool whole = it->unit[0] == '\0';
 	const int digits = whole && b == nearbyint(b) && a == nearbyint(a) ? 0 : 3;
 	double *percent = malloc(d->p->n_nodes * sizeof(*percent));
 	struct table table = {.v = d->view,
 		.d = d,
+		.metric = metric,
 		.n_columns = 4,
-		.col = {{.head = "before", .v = d->before[0], .whole = whole},
-			{.head = "after", .v = d->after[0], .whole = whole},
-			{.head = "change", .v = first->v, .whole = whole, .is_change = true},
+		.col = {{.head = "before", .v = before, .whole = whole},
+			{.head = "after", .v = after, .whole = whole},
+			{.head = "change", .v = it->v, .whole = whole, .is_change = true},
 			{.head = "%", .v = percent, .is_change = true, .is_percent = true}}};
 	uint32_t i;
 	int r;
@@ -426,14 +431,27 @@ int print_diff(struct text *t, const struct diff *d, const struct print_options 
 	if (percent == NULL)
 		return -ENOMEM;
 	for (i = 0; i < d->p->n_nodes; i++)
-		percent[i] = diff_percent(d->before[0][i], d->after[0][i]);
-	term_name(o->term, t, first->name, 0);
+		percent[i] = diff_percent(before[i], after[i]);
+	term_name(o->term, t, it->name, 0);
 	text_fmt(t, "  %.*f -> %.*f  %+.*f", digits, b, digits, a, digits, a - b);
 	if (!isnan(diff_percent(b, a)))
 		text_fmt(t, "  %+.1f%%", diff_percent(b, a));
 	text_char(t, '\n');
 	r = print_table(t, &table, o);
 	free(percent);
+	return r;
+}
+
+int print_diff(struct text *t, const struct diff *d, uint32_t n, const struct print_options *o)
+{
+	uint32_t i;
+	int r = 0;
+
+	for (i = 0; r == 0 && i < n; i++) {
+		if (i > 0)
+			text_char(t, '\n');
+		r = print_change(t, d, i, o);
+	}
 	return r;
 }
 

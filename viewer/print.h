@@ -42,7 +42,8 @@ void print_why(struct text *t, const struct profile *p, const struct term *term)
 
 int print_tree(struct text *t, const struct view *v, const struct print_options *o); /* -ENOMEM */
 int print_sorted(struct text *t, const struct view *v, const struct print_options *o);
-int print_diff(struct text *t, const struct diff *d, const struct print_options *o);
+/* A tree for each of the first n metrics, all in the order of the first. */
+int print_diff(struct text *t, const struct diff *d, uint32_t n, const struct print_options *o);
 
 /* One row for each name on the GPU (else for each scope), over all paths. */
 struct flat;

@@ -94,6 +94,8 @@ int ctl_call(struct ctl *c, struct rpc *r, struct rpc_reply *ret);
 int ctl_ask(struct ctl *c, const char *method, struct rpc_reply *ret);
 /* With --json: the envelope around the answer. True: that is all there is to print. */
 bool ctl_json(struct ctl *c, const struct rpc_reply *r);
+/* With --json: what was deleted, as `prune` says it; sessions: objects, with commas between. */
+void ctl_json_sessions(struct ctl *c, int deleted, const char *sessions);
 
 /* --- protonctl_help.c
  * ------------------------------------------------------------------------------- */

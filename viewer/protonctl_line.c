@@ -136,22 +136,33 @@ int ctl_ask(struct ctl *c, const char *method, struct rpc_reply *ret)
 	return code;
 }
 
-bool ctl_json(struct ctl *c, const struct rpc_reply *r)
+static void json_close(const struct ctl *c)
 {
 	const char *warnings[CTL_WARNINGS_MAX];
 	size_t i;
 
-	if (!c->json)
-		return false;
 	for (i = 0; i < c->n_warnings; i++)
 		warnings[i] = c->warning[i];
-	json_begin(stdout, c->cmd->name);
-	if (r != NULL)
-		json_value(stdout, r->result);
-	else
-		(void)fputs("{}", stdout);
 	json_end(stdout, warnings, c->n_warnings);
+}
+
+bool ctl_json(struct ctl *c, const struct rpc_reply *r)
+{
+	if (!c->json)
+		return false;
+	json_begin(stdout, c->cmd->name);
+	json_value(stdout, r->result);
+	json_close(c);
 	return true;
+}
+
+void ctl_json_sessions(struct ctl *c, int deleted, const char *sessions)
+{
+	if (!c->json)
+		return;
+	json_begin(stdout, c->cmd->name);
+	(void)printf("{\"deleted\":%d,\"sessions\":[%s]}", deleted, sessions);
+	json_close(c);
 }
 
 /* --- command line

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "formats.h"
+#include "json.h"
 
 #define EXPORT_TIMEOUT_MS 300000 /* a long timeline takes its time */
 
@@ -229,19 +230,29 @@ int cmd_finalize(struct ctl *c)
 int cmd_delete(struct ctl *c)
 {
 	struct rpc_reply r = {.fd = -1};
-	char name[128];
+	char name[128], *gone = NULL;
+	size_t bytes;
+	FILE *list = open_memstream(&gone, &bytes);
 	int i, code = CTL_OK;
 
-	for (i = 0; i < c->argc && code == CTL_OK; i++) {
+	for (i = 0; list != NULL && i < c->argc && code == CTL_OK; i++) {
 		code = call_one(c, "delete", "session", c->argv[i], &r);
-		if (code == CTL_OK && !c->json) {
+		if (code == CTL_OK && c->json) {
+			(void)fputs(i > 0 ? "," : "", list);
+			json_value(list, r.result);
+		} else if (code == CTL_OK) {
 			text_put(stdout, wire_text(r.result, "name", name, sizeof(name)), 0);
 			(void)printf(", id %ld, is deleted\n", wire_i64_or(r.result, "id", 0));
 		}
 		rpc_reply_free(&r);
 	}
-	if (code == CTL_OK)
-		(void)ctl_json(c, NULL);
+	if (list == NULL || fclose(list) != 0) {
+		(void)err_set(&c->err, -ENOMEM, "no memory to say what was deleted");
+		code = ctl_fail(c);
+	} else if (code == CTL_OK) {
+		ctl_json_sessions(c, i, gone);
+	}
+	free(gone);
 	return code;
 }
 

@@ -240,6 +240,7 @@ static const char *default_of_both(const struct pair *pair)
 static int open_pair(struct run *run, const char *before, const char *after, struct pair *ret)
 {
 	const char *refs[2] = {before, after}, *metrics = run->o.value[OPT_METRICS];
+	struct err e;
 	int i, r = 0;
 
 	for (i = 0; i < 2 && r == 0; i++)
@@ -250,9 +251,10 @@ static int open_pair(struct run *run, const char *before, const char *after, str
 		return err_set(&run->e, -ENOENT, "%s has no metric", after);
 	for (i = 0; i < 2 && r == 0; i++) {
 		r = new_view(run, ret->p[i], metrics, &ret->v[i]);
-		if (r == -ENOENT)
-			(void)err_set(
-				&run->e, r, "metric list '%s' does not fit '%s'", metrics, refs[i]);
+		if (r == -ENOENT) {
+			e = run->e;
+			(void)err_set(&run->e, r, "%.80s: %s", refs[i], e.text);
+		}
 	}
 	if (r < 0)
 		return r;
@@ -451,7 +453,8 @@ static int run_diff(struct run *run)
 		envelope_diff(&run->out, pair.d, &run->print);
 		envelope_close(&run->out, &run->warnings);
 	} else if (r == 0) {
-		r = print_diff(&run->out, pair.d, &run->print);
+		r = print_diff(&run->out, pair.d,
+			given(run, OPT_METRICS) ? pair.d->view->n_columns : 1, &run->print);
 	}
 	pair_free(&pair);
 	return r;

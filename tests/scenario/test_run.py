@@ -184,12 +184,13 @@ def test_many_runs_at_once_share_one_daemon(world):
 
 
 def test_delete_and_prune(world):
-    world.ctl("run", "-n", "gone", "--", DEMO)
-    world.ctl("run", "-n", "gone", "--", DEMO)
+    for name in ("gone", "gone", "kept", "left"):
+        world.ctl("run", "-n", name, "--", DEMO)
     assert world.ctl("delete", "gone").stdout == "gone, id 2, is deleted\n", "the newest of two"
+    assert world.ctl_json("delete", "gone", "kept") == {"deleted": 2, "sessions": [{"id": 1, "name": "gone"}, {"id": 3, "name": "kept"}]}
     assert world.ctl("prune", "--older-than", "1d").stdout == "0 sessions are deleted\n"
-    assert world.ctl("prune", "--max-size", "1K").stdout == "gone, id 1, is deleted\n1 session is deleted\n"
-    assert world.state("gone") is None
+    assert world.ctl("prune", "--max-size", "1K").stdout == "left, id 4, is deleted\n1 session is deleted\n"
+    assert world.state("left") is None
     assert world.sql("SELECT count(*) FROM cell") == [(0,)]
 
 

@@ -34,6 +34,8 @@ static const struct golden {
 	{"diff_kernels", 0, NULL, {"diff", G "kernels.hatchet", G "kernels.hatchet"}},
 	{"diff_counts", 0, NULL,
 		{"diff", G "slower.hatchet", G "triton.hatchet", "-m", "count", "-d", "3"}},
+	{"diff_metrics", 0, NULL,
+		{"diff", G "slower.hatchet", G "triton.hatchet", "-m", "time/us,count", "-d", "3"}},
 	{"tree_three", 0, NULL, {"tree", G "three_kernels.hatchet", "-m", "util,byte/s"}},
 	{"sorted_three", 0, NULL,
 		{G "three_kernels.hatchet", "-m", "flop8/s,time/ms", "--print-sorted"}},
