@@ -288,7 +288,20 @@ define put_unit
 
 endef
 
-install: all $(MAN1:%=$(B)/man/%) $(MAN8:%=$(B)/man/%)
+# shell:file below PREFIX/share; bash and fish look for one of each command's name
+COMPLETE := bash:bash-completion/completions/protonctl bash:bash-completion/completions/protonview \
+	zsh:zsh/site-functions/_protonctl \
+	fish:fish/vendor_completions.d/protonctl.fish fish:fish/vendor_completions.d/protonview.fish
+D_COMPLETE := $(foreach f,$(COMPLETE),$(DESTDIR)$(PREFIX)/share/$(lastword $(subst :, ,$(f))))
+define put_complete
+	install -D -m 644 $(B)/complete/$(firstword $(subst :, ,$(1))) $(DESTDIR)$(PREFIX)/share/$(lastword $(subst :, ,$(1)))
+
+endef
+$(B)/complete/%: $(B)/bin/protonctl
+	@mkdir -p $(@D)
+	$< completion $* > $@
+
+install: all $(MAN1:%=$(B)/man/%) $(MAN8:%=$(B)/man/%) $(addprefix $(B)/complete/,bash zsh fish)
 	install -d $(D_BIN) $(D_LIB)/pkgconfig $(D_INC) $(D_MAN)/man1 $(D_MAN)/man8 $(D_DOC)
 	install -m 755 $(BINS:%=$(B)/bin/%) $(D_BIN)
 	install -m 644 $(B)/lib/libprotond.so.0 $(B)/lib/libprotond-agent.so.0 $(B)/lib/libprotond.a $(D_LIB)
@@ -298,6 +311,7 @@ install: all $(MAN1:%=$(B)/man/%) $(MAN8:%=$(B)/man/%)
 	install -m 644 $(MAN1:%=$(B)/man/%) $(D_MAN)/man1
 	install -m 644 $(MAN8:%=$(B)/man/%) $(D_MAN)/man8
 	install -m 644 README.md LICENSE docs/*.md $(D_DOC)
+	$(foreach f,$(COMPLETE),$(call put_complete,$(f)))
 	$(foreach f,$(SYSTEMD),$(call put_unit,$(f)))
 ifneq ($(PY_INC),)
 	rm -rf $(D_PY)
@@ -311,7 +325,7 @@ endif
 uninstall:
 	rm -f $(BINS:%=$(D_BIN)/%) $(D_LIB)/libprotond.so $(D_LIB)/libprotond.so.0 $(D_LIB)/libprotond-agent.so.0 \
 		$(D_LIB)/libprotond.a $(D_LIB)/pkgconfig/protond.pc $(D_INC)/protond.h $(MAN1:%=$(D_MAN)/man1/%) \
-		$(MAN8:%=$(D_MAN)/man8/%)
+		$(MAN8:%=$(D_MAN)/man8/%) $(D_COMPLETE)
 	rm -f $(foreach f,$(SYSTEMD),$(DESTDIR)$(PREFIX)/$(lastword $(subst :, ,$(f))))
 	rm -rf $(D_DOC) $(D_PY)
 	[ ! -d $(D_LIB)/protond ] || rmdir --ignore-fail-on-non-empty $(D_LIB)/protond

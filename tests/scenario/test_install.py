@@ -242,6 +242,17 @@ def test_make_install_and_uninstall(tmp_path):
         out = call(sys.executable, "-c", f"import site; site.addsitedir({str(site)!r})\n{PROGRAM}").stdout
         assert out == f"{prefix}/lib/libprotond.so.0\n"
     assert call(prefix / "bin/protonctl", "--version").stdout
+    env = {**ENV, "PATH": f"{prefix}/bin:{ENV['PATH']}"}
+    for program in ("protonctl", "protonview"):
+        ask = f"source {prefix}/share/bash-completion/completions/{program}; COMP_WORDS=({program} vers) COMP_CWORD=1; _protond"
+        found = call("bash", "-c", f"{ask}; complete -p {program}; echo \"${{COMPREPLY[@]}}\"", env=env).stdout
+        assert f"-F _protond {program}" in found and ("version" in found) == (program == "protonctl"), found
+        if shutil.which("zsh"):
+            ask = f"fpath=({prefix}/share/zsh/site-functions $fpath); autoload -Uz compinit; compinit -D -u; print $_comps[{program}]"
+            assert call("zsh", "-fc", ask, env=env).stdout == "_protonctl\n"
+        if shutil.which("fish"):
+            ask = f"set -p fish_complete_path {prefix}/share/fish/vendor_completions.d; complete -C '{program} vers'"
+            assert ("version" in call("fish", "-Nc", ask, env=env).stdout) == (program == "protonctl")
     make("uninstall", f"PREFIX={prefix}", f"PYTHONDIR={other}")
     make("uninstall", f"PREFIX={prefix}")
     assert [p for p in tmp_path.rglob("*") if not p.is_dir() or p.name == "protond"] == []
