@@ -125,7 +125,7 @@ int cmd_start(struct ctl *c)
 	struct rpc_reply r = {.fd = -1};
 	struct wire_buf *b;
 	struct rpc *rpc;
-	uint64_t pid = 0;
+	uint64_t pid = 0, jobs;
 	int code;
 
 	if ((pid_text != NULL) + (match != NULL) + all != 1)
@@ -153,11 +153,12 @@ int cmd_start(struct ctl *c)
 	if (code < 0)
 		return code == -ESRCH && !c->json ? CTL_NOT_FOUND : ctl_fail(c);
 	if (!ctl_json(c, &r)) {
+		jobs = wire_u64_or(r.result, "jobs", 0);
 		text_put(stdout, c->argv[0], 0);
-		(void)printf(
-			" records: id %ld, %lu jobs now. End it with `protonctl finalize %ld`.\n",
-			wire_i64_or(r.result, "id", 0), wire_u64_or(r.result, "jobs", 0),
-			wire_i64_or(r.result, "id", 0));
+		(void)printf(" records: id %ld, %lu job%s now%s. End it with `protonctl finalize "
+			     "%ld`.\n",
+			wire_i64_or(r.result, "id", 0), jobs, jobs == 1 ? "" : "s",
+			jobs == 0 ? ", and those that come" : "", wire_i64_or(r.result, "id", 0));
 		say_unsettled(c, &r);
 	}
 	ctl_warnings(c);

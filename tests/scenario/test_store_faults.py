@@ -13,6 +13,7 @@ import shutil
 import signal
 import socket
 import sqlite3
+import stat
 import struct
 import subprocess
 import tempfile
@@ -716,6 +717,7 @@ def test_no_descriptors(world):
     """32 are enough for one job: the others are told, and come when it has gone."""
     start_limited(world, (resource.RLIMIT_NOFILE, (32, 32)))
     until("control.sock answers", world.answers)
+    (world.dir / "agent.sock").chmod(0o640)  # as a unit may have set it
     job = recorder(world, "s")
     others = [world.job() for _ in range(2)]
     for other in others:
@@ -747,6 +749,7 @@ def test_no_descriptors(world):
     assert world.losses("own") == {}
     spun = [line for line in world.log().splitlines() if "no_descriptors" in line and "n=1000" in line]
     assert not spun, "the loop turned for a connection that it could not take"
+    assert stat.S_IMODE((world.dir / "agent.sock").stat().st_mode) == 0o640, "calling those back has not changed it"
 
 
 def test_exports_that_nobody_closes(world):
