@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT. overhead.py: what a run says that recording costs, against an A/B run of the same process.
-"""overhead.py DIR [--only w1,w2,w3] [--processes N] [--seconds S] [--csv FILE]
+"""overhead.py DIR [--only w1,w2,w3] [--processes N] [--seconds S] [--steps N] [--periods N] [--csv FILE] [--each DIR]
 
 Each process goes through cycles of two parts, in an order that changes. A/B: a few steps with CUPTI let go, as many
 with all recorded, and so on, timed here; each B against the A before and the one after it. And some periods of steps of
@@ -27,8 +27,7 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-WARM, STEPS = 8, 12  # after a switch, not timed, and timed: right after it they differ (docs/benchmarks.md)
-PERIODS = 4
+WARM = 8  # steps after a switch, not timed: right after it they differ (docs/benchmarks.md)
 
 
 def keep_cores(ours, others):
@@ -49,7 +48,7 @@ def pace():
     return time.monotonic_ns() - t
 
 
-def job(mode, seconds):
+def job(mode, a):
     """Below `protonctl run -k torch` with a sample rate."""
     import torch_work
 
@@ -61,19 +60,23 @@ def job(mode, seconds):
     others = [c for c in cores if c & ~1 not in ours]
     next_of_sampler, took = sampler.next, []  # the times of a turn's steps
     since, before, off, warm = 0, 0, None, 0
+    rows, turns, at = ["turn,rate,off,step since the switch,kind,ns,pace ns,ns at a steady pace"], 0, 0
 
     def next_step():
-        nonlocal since, before, off, warm
+        nonlocal since, before, off, warm, at
         end, now = time.monotonic_ns(), pace()
         if since:
             steady = round((end - since) / math.sqrt((before + now) / 2 / usual))
+            if a.each:
+                rows.append(f"{turns},{sampler.rate:g},{off:d},{at},{sampler._kind},{end - since},{now},{steady}")
             if not warm:
                 took.append(steady)
             sampler._since = time.monotonic_ns() - steady
         warm -= warm > 0
         kind = next_of_sampler()
+        at += 1
         if sampler._off != off:
-            off, warm = sampler._off, WARM
+            off, warm, at = sampler._off, WARM, 1
         if warm > WARM - 3:  # CUPTI's threads are new
             keep_cores(ours, others)
         since = sampler._since = time.monotonic_ns()
@@ -82,7 +85,8 @@ def job(mode, seconds):
 
     def turn(rate, steps):
         """Mean time of its steps. The last one ends in a synchronization: not counted."""
-        nonlocal since
+        nonlocal since, turns
+        turns += 1
         sampler.rate = rate
         sampler._plan.clear()
         took.clear()
@@ -91,7 +95,7 @@ def job(mode, seconds):
         return statistics.fmean(took)
 
     def compare():
-        means = [math.log(turn(i % 2, WARM + STEPS)) for i in range(5)]
+        means = [math.log(turn(i % 2, WARM + a.steps)) for i in range(5)]
         ratios.extend(means[i] - (means[i - 1] + means[i + 1]) / 2 for i in (1, 3))
 
     sampler.next, ratios = next_step, []
@@ -99,10 +103,12 @@ def job(mode, seconds):
     each = 1 if mode == "w3" else torch_work.PART
     fn, _ = torch_work.WORK[mode]
     fn(WARM * each, torch_work.no_scope)
-    end = time.monotonic() + seconds
+    end = time.monotonic() + a.seconds
     while time.monotonic() < end:
-        for part in rng.sample([compare, lambda: turn(0.5, PERIODS * 2 * sampler.active)], k=2):
+        for part in rng.sample([compare, lambda: turn(0.5, a.periods * 2 * sampler.active)], k=2):
             part()
+    if a.each:
+        (a.each / f"{mode}-{os.getpid()}.csv").write_text("\n".join(rows) + "\n")
     cut = (len(ratios) + 1) // 4
     ab = math.exp(statistics.fmean(sorted(ratios)[cut:len(ratios) - cut])) - 1
     print(f"says={100 * sampler.cost():.3f} ab={100 * ab:.3f} periods={len(sampler._costs)} pairs={len(ratios)}")
@@ -120,11 +126,14 @@ def main():
     p.add_argument("--only", default="w1,w2,w3")
     p.add_argument("--processes", type=int, default=8)
     p.add_argument("--seconds", type=float, default=30, help="that each lives")
+    p.add_argument("--steps", type=int, default=12, help="of A and of B that are timed")
+    p.add_argument("--periods", type=int, default=4, help="in a cycle")
     p.add_argument("--csv", type=pathlib.Path)
+    p.add_argument("--each", type=pathlib.Path, help="a folder for each process's steps")
     p.add_argument("--job", help=argparse.SUPPRESS)
     a = p.parse_args()
     if a.job:
-        return job(a.job, a.seconds)
+        return job(a.job, a)
     base, place = a.dir.resolve(), pathlib.Path(tempfile.mkdtemp(prefix="pdover", dir="/dev/shm"))
     place.chmod(0o700)
     ctl = str(base / "bin/protonctl")
@@ -140,7 +149,8 @@ def main():
         gpu, its_cores = free.get()
         try:
             r = subprocess.run(["taskset", "-c", its_cores, ctl, "run", "-k", "torch", "--", sys.executable, str(HERE / "overhead.py"),
-                                "--job", mode, "--seconds", str(a.seconds)],
+                                "--job", mode, "--seconds", str(a.seconds), "--steps", str(a.steps), "--periods", str(a.periods),
+                                *(["--each", str(a.each.resolve())] if a.each else [])],
                                env=dict(env, CUDA_VISIBLE_DEVICES=gpu), cwd=place, capture_output=True, text=True)
         finally:
             free.put((gpu, its_cores))
