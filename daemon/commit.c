@@ -7,10 +7,11 @@
 
 #include <sys/resource.h>
 
-#define HOUR_NS     3600000000000ull
-#define SECOND_NS   1000000000ull
-#define COMMITS_MAX 2u
-#define FLIGHTS     (sizeof(((struct protond *)0)->flight) / sizeof(uint64_t))
+#define HOUR_NS      3600000000000ull
+#define SECOND_NS    1000000000ull
+#define COMMITS_MAX  2u
+#define UNDRAINED_NS (60 * SECOND_NS) /* a finalize waits so long for lanes, at most */
+#define FLIGHTS      (sizeof(((struct protond *)0)->flight) / sizeof(uint64_t))
 
 struct asked { /* who waits for a transaction */
 	struct asked *next;
@@ -337,23 +338,26 @@ static bool is_drained(const struct protond *p, const struct finalizer *f)
 	return true;
 }
 
-/* True: over, and `done` waits for the transaction. drained: the caller saw to it. *noted: the now
- * blocks and counts are in the fold, too. */
-static bool finalize_end(
-	struct protond *p, const struct finalizer *f, uint64_t now, bool drained, bool *noted)
+/* True: over, and `done` waits for the transaction. gone: the ring of a dead process, or NULL; all
+ * of it is in the fold. *noted: the now blocks and counts of all others are, too. */
+static bool finalize_end(struct protond *p, const struct finalizer *f, uint64_t now,
+	const uint8_t *gone, bool *noted)
 {
 	const bool late = now >= f->deadline_ns;
 	struct fold_session s;
+	bool whole;
 
 	if (!fold_get_session(p->d.fold, f->session, &s) || s.state == SESSION_IS_FINALIZED)
 		return true;
+	whole = gone != NULL && memcmp(s.owner, gone, 16) == 0;
 	if (now < f->not_before_ns || (!fold_is_settled(p->d.fold, f->session) && !late))
 		return false;
-	if (!drained && !late && !is_drained(p, f))
-		return false; /* ticks bring it, in pieces */
-	if (!*noted)
+	/* Ticks bring it, in pieces. The deadline is for what the GPU has not delivered. */
+	if (!whole && !is_drained(p, f) && now < f->deadline_ns + UNDRAINED_NS)
+		return false;
+	if (!whole && !*noted)
 		protond_note(p);
-	*noted = true;
+	*noted = *noted || !whole;
 	/* What the drain brought may be in flight again. */
 	if (!late && !fold_is_settled(p->d.fold, f->session))
 		return false;
@@ -361,14 +365,14 @@ static bool finalize_end(
 }
 
 /* As many as a tick's time is for. False: there may be more. */
-static bool finalize_look(struct protond *p, bool drained)
+static bool finalize_look(struct protond *p, const uint8_t *gone)
 {
 	struct finalizer **at = &p->finalizers, *f, *over = NULL;
 	const uint64_t now = mono_ns();
-	bool noted = drained, whole;
+	bool noted = false, whole;
 
 	while ((f = *at) != NULL && (over == NULL || mono_ns() - now < p->drain_ns)) {
-		if (!finalize_end(p, f, now, drained, &noted)) {
+		if (!finalize_end(p, f, now, gone, &noted)) {
 			at = &f->next;
 			continue;
 		}
@@ -388,7 +392,7 @@ static bool finalize_look(struct protond *p, bool drained)
 void finalize_check(struct protond *p)
 {
 	if (p->finalizers != NULL)
-		(void)finalize_look(p, false);
+		(void)finalize_look(p, NULL);
 }
 
 /* What a job finalized itself is held back for its export: from a dead one none comes, and the
@@ -406,7 +410,7 @@ bool finalize_owner_gone(struct protond *p, const uint8_t ring[16])
 		f->not_before_ns = 0;
 		any = true;
 	}
-	return !any || finalize_look(p, true);
+	return !any || finalize_look(p, ring);
 }
 
 int finalize_add(struct protond *p, const struct finalizer *f)

@@ -139,11 +139,14 @@ static void active_open(struct session *s, uint64_t ns)
 	uint64_t last_end = s->active.n > 0 ? s->active.v[s->active.n - 1].span.end : 0;
 
 	if (ns <= last_end)
-		ns = last_end + 1; /* a row's key is its begin, and 0 is none */
-	if (s->active.n >= SPANS_MAX)
+		ns = last_end + 1;      /* a row's key is its begin, and 0 is none */
+	if (s->active.n >= SPANS_MAX) { /* as a restart will find it */
+		ns = s->active.v[SPANS_MAX - 1].span.begin;
+		s->row.active_ns -= last_end - ns;
 		span_set_end(s, &s->active, 0);
-	else if (!span_add(s, &s->active, ns))
+	} else if (!span_add(s, &s->active, ns)) {
 		return;
+	}
 	s->opened_ns = ns;
 }
 
@@ -223,7 +226,9 @@ void session_match_process(struct process *p, uint64_t mono_ns)
 		if (f->session[i]->row.state != SESSION_IS_ACTIVE &&
 			f->session[i]->row.state != SESSION_IS_INACTIVE)
 			continue;
-		m.ns = f->session[i]->opened_ns != 0 ? f->session[i]->opened_ns : mono_ns;
+		m.ns = f->session[i]->opened_ns;
+		if (m.ns == 0 || m.ns > mono_ns) /* of another boot, whose clock was ahead */
+			m.ns = mono_ns;
 		if (matches(f->session[i], p))
 			session_join(f->session[i], p, &m);
 	}
@@ -467,7 +472,9 @@ static void job_start(struct process *p, const struct rec_session *r, const stru
 		session_activate(s, m);
 		return;
 	}
-	if (row.job_number < p->n_numbers || own_sessions(p) >= JOB_SESSIONS) {
+	/* One that the job is not in would end with nobody. */
+	if (row.job_number < p->n_numbers || own_sessions(p) >= JOB_SESSIONS ||
+		p->n_parts == PARTS_MAX) {
 		loss_bad(p, 1); /* a number is used once */
 		return;
 	}

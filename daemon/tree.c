@@ -8,6 +8,7 @@
 #include "state.h"
 
 #define OTHER_CELLS 4096u /* of ROOT/(other): by segment, device and class */
+#define LOOK_SPANS  16u   /* of a session's, the latest that a kernel is looked up in */
 
 void tree_fini(struct tree *t)
 {
@@ -454,11 +455,18 @@ static void busy_within(struct part *part, const struct gpu *g)
 	const struct session *s = part->session;
 	uint64_t begin = real_to_mono(part->process, g->start), end = begin + (g->end - g->start);
 	struct busy *b = tree_busy(part, g->device);
+	uint32_t low = 0, high = s->active.n, mid, most = LOOK_SPANS;
 	const struct span *v;
-	uint32_t i;
 
-	for (i = s->active.n; b != NULL && i-- > 0;) {
-		v = &s->active.v[i].span;
+	while (low < high) { /* the first span that begins behind it */
+		mid = low + (high - low) / 2;
+		if (s->active.v[mid].span.begin >= end)
+			high = mid;
+		else
+			low = mid + 1;
+	}
+	while (b != NULL && low-- > 0 && most-- > 0) {
+		v = &s->active.v[low].span;
 		if (v->end != 0 && v->end <= begin)
 			return;
 		busy_add(b, begin > v->begin ? begin : v->begin,
