@@ -68,22 +68,40 @@ bool part_attach(struct part *part)
 		;
 	part->window.first_segment =
 		part->session->segment.n == 0 ? 0 : part->session->segment.n - 1;
-	if (window_segment_add(&part->window, 0) < 0)
-		p->fold->no_memory = true;
+	part_set_segment(part, 0);
 	part_attach_at(part, slot);
 	return true;
+}
+
+static uint64_t window_bytes(const struct window *w)
+{
+	return w->cap_active * sizeof(*w->active) + w->cap_segments * sizeof(*w->segment);
+}
+
+void part_set_segment(struct part *part, uint64_t clock)
+{
+	const uint64_t before = window_bytes(&part->window);
+
+	part->process->dirty = true;
+	if (window_segment_add(&part->window, clock) < 0)
+		part->process->fold->no_memory = true;
+	tree_grew(part, window_bytes(&part->window) - before);
 }
 
 void part_set_active(struct part *part, bool active, uint64_t clock)
 {
 	struct process *p = part->process;
+	const uint64_t before = window_bytes(&part->window);
 	uint64_t forgotten = 0;
 
 	p->dirty = true;
 	if (!active)
 		window_close(&part->window, clock);
-	else if (window_open(&part->window, &p->clock, clock, &forgotten) < 0)
+	else if (window_open(&part->window, &p->clock, clock,
+			 process_has_room(p) ? WINDOW_ACTIVE_MAX : WINDOW_ACTIVE_LEAST,
+			 &forgotten) < 0)
 		p->fold->no_memory = true;
+	tree_grew(part, window_bytes(&part->window) - before);
 	if (forgotten > 0)
 		note_count(part, NOTE_FORGOTTEN, forgotten);
 }

@@ -111,6 +111,36 @@ void session_drop_process(struct session *s, struct process *p)
 	s->n_parts = n;
 }
 
+/* Spans weigh on the process that came first: a job's own sessions have no other. */
+static void spans_grew(struct session *s, uint32_t n)
+{
+	if (s->n_parts > 0)
+		tree_grew(s->part[0], n * sizeof(struct span_row));
+}
+
+static uint32_t spans_of(const struct process *p)
+{
+	const struct session *s;
+	uint32_t i, n = 0;
+
+	for (i = 0; i < p->n_parts; i++) {
+		s = p->part[i]->session;
+		n += s->part[0]->process == p ? s->active.n + s->segment.n : 0;
+	}
+	return n;
+}
+
+static bool has_room_for_span(const struct session *s, const struct spans *spans)
+{
+	struct process *p = s->n_parts > 0 ? s->part[0]->process : NULL;
+	uint32_t n;
+
+	if (p == NULL || spans->n >= SPANS_MAX)
+		return spans->n < SPANS_MAX;
+	n = spans_of(p);
+	return n < SPANS_LEAST || (n < 2 * SPANS_MAX && process_has_room(p));
+}
+
 static bool span_add(struct session *s, struct spans *spans, uint64_t ns)
 {
 	if (!ROOM_FOR(spans->v, spans->cap, spans->n)) {
@@ -119,6 +149,8 @@ static bool span_add(struct session *s, struct spans *spans, uint64_t ns)
 	}
 	spans->v[spans->n++] = (struct span_row){{ns, 0}, true};
 	spans->dirty++;
+	spans_grew(s, 1);
+	s->fold->fresh += (uint32_t)sizeof(struct row_segment);
 	s->dirty = true;
 	return true;
 }
@@ -133,15 +165,15 @@ static void span_set_end(struct session *s, struct spans *spans, uint64_t ns)
 	s->dirty = true;
 }
 
-/* The session's own span begins; beyond SPANS_MAX the last row goes on, over the pause. */
+/* The session's own span begins; without room for it the last row goes on, over the pause. */
 static void active_open(struct session *s, uint64_t ns)
 {
 	uint64_t last_end = s->active.n > 0 ? s->active.v[s->active.n - 1].span.end : 0;
 
 	if (ns <= last_end)
-		ns = last_end + 1;      /* a row's key is its begin, and 0 is none */
-	if (s->active.n >= SPANS_MAX) { /* as a restart will find it */
-		ns = s->active.v[SPANS_MAX - 1].span.begin;
+		ns = last_end + 1; /* a row's key is its begin, and 0 is none */
+	if (s->active.n > 0 && !has_room_for_span(s, &s->active)) {
+		ns = s->active.v[s->active.n - 1].span.begin; /* as a restart will find it */
 		s->row.active_ns -= last_end - ns;
 		span_set_end(s, &s->active, 0);
 	} else if (!span_add(s, &s->active, ns)) {
@@ -312,8 +344,8 @@ static void session_phase(struct session *s, struct moment *m)
 		m->ns = last->span.begin;
 	if (!session_is_current(s))
 		return;
-	if (s->segment.n == 0 || s->segment.n >= SPANS_MAX) {
-		note_add(s, 0, "more than %u phases: the rest is in the last", SPANS_MAX);
+	if (s->segment.n == 0 || !has_room_for_span(s, &s->segment)) {
+		note_add(s, 0, "more than %u phases: the rest is in the last", s->segment.n);
 		return;
 	}
 	span_set_end(s, &s->segment, m->ns);
@@ -322,10 +354,7 @@ static void session_phase(struct session *s, struct moment *m)
 	for (i = 0; i < s->n_parts; i++) {
 		if (!s->part[i]->attached)
 			continue;
-		s->part[i]->process->dirty = true;
-		if (window_segment_add(&s->part[i]->window, moment_clock(m, s->part[i]->process)) <
-			0)
-			s->fold->no_memory = true;
+		part_set_segment(s->part[i], moment_clock(m, s->part[i]->process));
 	}
 }
 

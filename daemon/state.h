@@ -25,6 +25,7 @@
 #define OWN_ANCHORS   16u
 #define NOTES_MAX     256u
 #define SPANS_MAX     65536u /* activations and phases of a session */
+#define SPANS_LEAST   4096u  /* of all sessions that weigh on a job, whatever its room */
 #define NOTES_COUNTED 1000u  /* numbers of notes that are counters start here */
 #define NODE_NONE     UINT32_MAX
 #define PROCESS_SHARE 192u  /* a part of so many that each has, whatever the others take */
@@ -282,6 +283,7 @@ bool part_attach(struct part *part); /* false: the process has PARTS_MAX */
 void part_attach_at(struct part *part, uint8_t slot);
 void part_detach(struct part *part, uint64_t clock); /* open scopes up to clock, launches lost */
 void part_set_active(struct part *part, bool active, uint64_t clock);
+void part_set_segment(struct part *part, uint64_t clock); /* the next one begins */
 bool part_is_clean(const struct part *part);
 
 /* --- session.c */

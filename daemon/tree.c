@@ -82,6 +82,7 @@ static bool hints_reach(struct part *part, uint32_t node)
 		return false;
 	}
 	memset(grown + t->n_hints, 0, (want - t->n_hints) * sizeof(*grown));
+	tree_grew(part, (want - t->n_hints) * sizeof(*grown));
 	t->hint = grown;
 	t->n_hints = want;
 	return true;
@@ -436,6 +437,8 @@ struct busy *tree_busy(struct part *part, uint32_t device)
 	for (i = 0; i < t->n_busy; i++)
 		if (t->busy[i]->device == device)
 			return t->busy[i];
+	if (t->n_busy > 0 && !process_has_room(part->process))
+		return NULL;
 	grown = reallocarray(t->busy, t->n_busy + 1, sizeof(*grown));
 	if (grown != NULL) {
 		t->busy = grown;
@@ -445,6 +448,7 @@ struct busy *tree_busy(struct part *part, uint32_t device)
 		(void)no_memory(part);
 		return NULL;
 	}
+	tree_grew(part, sizeof(**grown));
 	grown[t->n_busy]->device = device;
 	return grown[t->n_busy++];
 }
@@ -489,13 +493,15 @@ struct config *tree_config_put(struct part *part, uint32_t node, uint32_t id)
 		if (last == NULL || c->id > last->id)
 			last = c;
 	}
-	if (n >= CONFIGS_A_NODE)
+	if (n >= CONFIGS_A_NODE || (t->n_configs > 0 && !process_has_room(part->process)))
 		return last; /* which one that is does not hang on the order they came in */
 	if (!ROOM_FOR(t->config, t->cap_configs, t->n_configs) ||
 		!ROOM_FOR(t->dirty_configs.at, t->dirty_configs.cap, t->n_configs)) {
 		(void)no_memory(part);
 		return NULL;
 	}
+	tree_grew(part, sizeof(*c) + sizeof(uint32_t));
+	part->process->fold->fresh += (uint32_t)sizeof(struct row_config);
 	c = &t->config[t->n_configs++];
 	*c = (struct config){.node = node, .id = id, .next = t->hint[node].config};
 	t->hint[node].config = t->n_configs;

@@ -22,10 +22,11 @@ static uint64_t length_ns(struct clockmap *m, const struct interval *v)
 	return to > from ? to - from : 0;
 }
 
-int window_open(struct window *w, struct clockmap *m, uint64_t clock, uint64_t *ret_forgotten)
+int window_open(struct window *w, struct clockmap *m, uint64_t clock, uint32_t most,
+	uint64_t *ret_forgotten)
 {
 	struct interval *last = w->n_active > 0 ? &w->active[w->n_active - 1] : NULL;
-	uint32_t quarter = WINDOW_ACTIVE_MAX / 4;
+	const uint32_t quarter = w->n_active / 4;
 	uint64_t before = 0;
 
 	if (last != NULL && last->end == WINDOW_OPEN)
@@ -34,7 +35,7 @@ int window_open(struct window *w, struct clockmap *m, uint64_t clock, uint64_t *
 		clock = clock < last->end ? last->end : clock;
 		before = last->before_ns + length_ns(m, last);
 	}
-	if (w->n_active == WINDOW_ACTIVE_MAX) {
+	if (w->n_active >= most) {
 		w->n_active -= quarter;
 		memmove(w->active, w->active + quarter, w->n_active * sizeof(*w->active));
 		*ret_forgotten += quarter;

@@ -9,7 +9,8 @@
 
 #include "clockmap.h"
 
-#define WINDOW_ACTIVE_MAX 16384u /* beyond, the oldest quarter is forgotten */
+#define WINDOW_ACTIVE_MAX   16384u /* beyond, the oldest quarter is forgotten */
+#define WINDOW_ACTIVE_LEAST 256u   /* without room for more */
 #define WINDOW_SEGMENTS_MAX \
 	4096u /* beyond, the oldest quarter is: late events go to the oldest kept */
 #define WINDOW_OPEN UINT64_MAX
@@ -27,8 +28,10 @@ struct window {
 };
 
 void window_fini(struct window *w);
-/* Open already: nothing. *ret_forgotten grows by the intervals that had to go. -ENOMEM. */
-int window_open(struct window *w, struct clockmap *m, uint64_t clock, uint64_t *ret_forgotten);
+/* Open already: nothing. With `most` of them the oldest quarter goes, and *ret_forgotten grows by
+ * it. -ENOMEM. */
+int window_open(struct window *w, struct clockmap *m, uint64_t clock, uint32_t most,
+	uint64_t *ret_forgotten);
 void window_close(struct window *w, uint64_t clock);      /* not open: nothing */
 int window_segment_add(struct window *w, uint64_t clock); /* the next one begins; -ENOMEM */
 /* Slow ways of the two below. */

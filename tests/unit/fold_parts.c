@@ -316,7 +316,7 @@ START_TEST(window_against_a_map)
 	clockmap_use(&m, NULL, 0);
 	for (i = 10; i < 2900; i = end + pick(50)) {
 		end = i + pick(60);
-		ck_assert_int_eq(window_open(&w, &m, i, &forgotten), 0);
+		ck_assert_int_eq(window_open(&w, &m, i, WINDOW_ACTIVE_MAX, &forgotten), 0);
 		window_close(&w, end);
 		for (k = i; k < end; k++)
 			on[k] = true;
@@ -341,7 +341,7 @@ START_TEST(window_forgets_the_oldest)
 
 	clockmap_use(&m, NULL, 0);
 	for (i = 1; i <= WINDOW_ACTIVE_MAX + 1; i++) {
-		ck_assert_int_eq(window_open(&w, &m, 10 * i, &forgotten), 0);
+		ck_assert_int_eq(window_open(&w, &m, 10 * i, WINDOW_ACTIVE_MAX, &forgotten), 0);
 		window_close(&w, 10 * i + 4);
 		ck_assert_int_eq(window_segment_add(&w, 10 * i), 0);
 	}
