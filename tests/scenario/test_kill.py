@@ -143,6 +143,47 @@ def test_both_killed(world):
     assert not list((world.dir / "rings").iterdir()), "the rings of ended jobs are gone"
 
 
+@pytest.mark.parametrize("timeout", ["5", "0"])
+def test_a_finalize_waits_for_its_lanes_whoever_else_ends(world, timeout):
+    """Full lanes of one job, and others that end with a session of their own to finalize."""
+    threads, scopes = 24, 9000
+    world.start()
+    job, others = world.job(), [world.job() for _ in range(8)]
+    world.ctl("start", "s", "--pid", job.pid)
+    for other in others:
+        other.say("start own")
+        other.say("repeat 10 x")
+    for i in range(threads):
+        job.say(f"@{i} repeat 1 warm")
+    world.daemon.send_signal(signal.SIGSTOP)
+    for i in range(threads):
+        job.say(f"@{i} repeat {scopes} work")
+    asks = subprocess.Popen([str(BUILD / "bin/protonctl"), "finalize", "s", "-t", timeout], env=world.env, stdout=subprocess.DEVNULL)
+    for other in others:
+        other.process.stdin.write("finalize 0\n")
+        other.process.stdin.flush()
+    world.daemon.send_signal(signal.SIGCONT)
+    for other in others:
+        assert other.process.stdout.readline().startswith("ok")
+        other.kill()
+    assert asks.wait(WAIT) == 0
+    assert world.cells("s")["/work"][0] == threads * scopes and world.losses("s") == {}
+
+
+def test_open_scopes_of_a_job_that_finalizes_and_ends(world):
+    world.start()
+    for i in range(4):
+        job = world.job()
+        job.say(f"start own{i}")
+        job.say("enter main")
+        job.say("repeat 10 x")
+        job.say("finalize 0")
+        job.kill()
+        until("it is stored", lambda: world.state(f"own{i}") == "finalized")
+        cells = world.cells(f"own{i}")
+        assert cells["/main/x"][0] == 10 and cells["/main"][1] > 0 and cells["/main"][2] == 1, cells
+
+
 def test_a_full_lane_is_counted(world):
     world.start(PROTOND_AUTO_SESSION="off", PROTOND_LANE_KB="64")
     world.ctl("start", "s", "--all")
