@@ -496,12 +496,29 @@ static void home_check(struct protond *p)
 		protond_stop(p, "home_gone");
 }
 
+static void awaits_look(void *arg, const struct fold_session *s)
+{
+	*(bool *)arg =
+		*(bool *)arg || (s->source == SOURCE_CONTROL &&
+					(s->match == MATCH_USER || s->match == MATCH_COMMAND) &&
+					s->state == SESSION_IS_ACTIVE);
+}
+
+/* A session that is for jobs to come. */
+static bool awaits_jobs(const struct protond *p)
+{
+	bool found = false;
+
+	fold_each_session(p->d.fold, awaits_look, &found);
+	return found;
+}
+
 static void idle_check(struct protond *p, uint64_t now)
 {
 	const uint64_t s = p->d.config.idle_exit_s;
 	const bool busy = p->n_rings != 0 || intake_jobs(p->d.intake) != 0 ||
 			  control_clients(p->d.control) != 0 || p->finalizers != NULL ||
-			  store_queued(p->d.store) != 0;
+			  store_queued(p->d.store) != 0 || awaits_jobs(p);
 
 	if (busy || !p->d.private || s == 0)
 		p->idle_since_ns = 0;

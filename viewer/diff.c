@@ -177,27 +177,28 @@ double diff_percent(double before, double after)
 	return (after / before - 1) * 100;
 }
 
-static bool weighs(const struct diff *d, uint32_t node)
+static bool weighs(const struct diff *d, uint32_t metric, uint32_t node)
 {
-	return d->before[0][node] > SHARE_LEAST * d->before_total[0] ||
-	       d->after[0][node] > SHARE_LEAST * d->after_total[0];
+	return d->before[metric][node] > SHARE_LEAST * d->before_total[metric] ||
+	       d->after[metric][node] > SHARE_LEAST * d->after_total[metric];
 }
 
-bool diff_gate(const struct diff *d, double percent, uint32_t *ret_node, double *ret_percent)
+bool diff_gate(const struct diff *d, uint32_t metric, double percent, uint32_t *ret_node,
+	double *ret_percent)
 {
-	bool rate = d->view->col[0].more_is_better, found = false;
+	bool rate = d->view->col[metric].more_is_better, found = false;
 	double worst = percent, change;
 	uint32_t i;
 
 	/* A total that was nothing and is something now is worse than any percentage. */
-	change = diff_percent(d->before_total[0], d->after_total[0]);
-	if (isnan(change) && d->before_total[0] == 0 && d->after_total[0] > 0)
+	change = diff_percent(d->before_total[metric], d->after_total[metric]);
+	if (isnan(change) && d->before_total[metric] == 0 && d->after_total[metric] > 0)
 		change = HUGE_VAL;
 	for (i = 0; i <= d->p->n_nodes; i++) {
 		if (i > 0) {
-			if (!weighs(d, i - 1) && !rate)
+			if (!weighs(d, metric, i - 1) && !rate)
 				continue;
-			change = diff_percent(d->before[0][i - 1], d->after[0][i - 1]);
+			change = diff_percent(d->before[metric][i - 1], d->after[metric][i - 1]);
 		} else if (rate) {
 			continue; /* rates do not add up to a total */
 		}

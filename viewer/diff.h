@@ -21,8 +21,9 @@ void diff_free(struct diff *d);
 /* Change in percent of before; NAN when it cannot be said. */
 double diff_percent(double before, double after);
 
-/* The worst regression of the first metric beyond `percent`: the total, or a node that both sides
+/* The worst regression of this metric beyond `percent`: the total, or a node that both sides
  * have and whose share is above 1 % on one of them. *ret_node: PROFILE_NONE for the total. */
-bool diff_gate(const struct diff *d, double percent, uint32_t *ret_node, double *ret_percent);
+bool diff_gate(const struct diff *d, uint32_t metric, double percent, uint32_t *ret_node,
+	double *ret_percent);
 
 #endif

@@ -230,6 +230,10 @@ int ctl_parse(struct ctl *c, int argc, char **argv)
 		help_command(stdout, c->cmd);
 		return CTL_OK;
 	}
+	for (k = 0; k < c->argc && c->cmd->completes != 0; k++) {
+		if (*c->argv[k] == '\0' && strchr("sjb", c->cmd->completes) != NULL)
+			return ctl_usage(c, "an empty word names nothing: is a variable not set?");
+	}
 	if (c->argc < c->cmd->min)
 		return ctl_usage(c, "it needs %s", c->cmd->args);
 	if (c->cmd->max >= 0 && c->argc > c->cmd->max)

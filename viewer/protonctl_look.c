@@ -305,6 +305,7 @@ struct row {
 struct table {
 	struct row *row;
 	uint32_t n;
+	int64_t session;
 	uint64_t now_ns;
 };
 
@@ -477,6 +478,11 @@ static int top_once(struct ctl *c, struct rpc *rpc, struct top *top)
 	if (code < 0) {
 		rpc_reply_free(&r);
 		return code;
+	}
+	t.session = wire_i64_or(r.result, "id", 0);
+	if (top->before.session != t.session) { /* another one: since it began */
+		table_free(&top->before);
+		top->before = (struct table){0};
 	}
 	if (top->before.now_ns != 0)
 		seconds = (double)(t.now_ns - top->before.now_ns) * 1e-9;

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -143,6 +144,9 @@ static int open_source(
 	so.select.lean = lean;
 	so.select.brief = !wants_all(run);
 	r = parse_count(run, OPT_PHASE, "phase", &so.select.phase);
+	if (r == 0 && *ref == '\0')
+		r = err_set(
+			&run->e, -EINVAL, "an empty word is no session: is a variable not set?");
 	if (r == 0)
 		r = source_open(ref, &so, &s, &run->e);
 	if (r < 0)
@@ -417,26 +421,28 @@ static int parse_gate(struct run *run, double *ret)
 }
 
 /* The verdict goes to stderr, or into the envelope. */
-static void judge(struct run *run, const struct diff *d, double gate)
+static void judge(struct run *run, const struct diff *d, uint32_t metric, double gate)
 {
 	struct text name = {0};
 	double percent = 0;
 	uint32_t node = PROFILE_NONE;
 
-	if (!given(run, OPT_GATE) || !diff_gate(d, gate, &node, &percent))
+	if (!diff_gate(d, metric, gate, &node, &percent))
 		return;
 	run->failed_gate = true;
 	term_name(&run->term, &name,
 		node == PROFILE_NONE ? "the total" : names_show(run->names, d->p->node[node].name),
 		60);
 	warning_add(&run->warnings, "gate failed: %s of %.*s changed by %+.1f%%, allowed is %g%%",
-		d->view->col[0].name, (int)name.n, name.s == NULL ? "" : name.s, percent, gate);
+		d->view->col[metric].name, (int)name.n, name.s == NULL ? "" : name.s, percent,
+		gate);
 	text_fini(&name);
 }
 
 static int run_diff(struct run *run)
 {
 	struct pair pair = {0};
+	uint32_t i, n = 0;
 	double gate;
 	int r = parse_gate(run, &gate);
 
@@ -445,7 +451,9 @@ static int run_diff(struct run *run)
 	if (r == 0)
 		r = read_names(run, pair.d->p);
 	if (r == 0) {
-		judge(run, pair.d, gate);
+		n = given(run, OPT_METRICS) ? pair.d->view->n_columns : 1;
+		for (i = 0; i < n && given(run, OPT_GATE); i++)
+			judge(run, pair.d, i, gate);
 		r = filter(run, pair.d->view);
 	}
 	if (r == 0 && given(run, OPT_JSON)) {
@@ -453,8 +461,7 @@ static int run_diff(struct run *run)
 		envelope_diff(&run->out, pair.d, &run->print);
 		envelope_close(&run->out, &run->warnings);
 	} else if (r == 0) {
-		r = print_diff(&run->out, pair.d,
-			given(run, OPT_METRICS) ? pair.d->view->n_columns : 1, &run->print);
+		r = print_diff(&run->out, pair.d, n, &run->print);
 	}
 	pair_free(&pair);
 	return r;
@@ -539,9 +546,18 @@ static int run_sessions(struct run *run)
  * --------------------------------------------------------------------------------------- */
 
 struct output {
-	char temporary[4096];
+	char target[PATH_MAX]; /* behind links */
+	char temporary[PATH_MAX + 8];
 	FILE *file;
 };
+
+/* A device, a pipe: written through, never replaced. */
+static bool is_special(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
 
 /* A temporary file beside the target, or standard output. */
 static int output_open(struct run *run, const char *path, struct output *ret)
@@ -553,9 +569,17 @@ static int output_open(struct run *run, const char *path, struct output *ret)
 		ret->file = stdout;
 		return 0;
 	}
-	if (snprintf(ret->temporary, sizeof(ret->temporary), "%s.XXXXXX", path) >=
-		(int)sizeof(ret->temporary))
+	if (is_special(path)) {
+		ret->file = fopen(path, "we");
+		return ret->file != NULL
+			       ? 0
+			       : err_set(&run->e, -errno, "%s: %s", path, strerror(errno));
+	}
+	if (strlen(path) >= sizeof(ret->target))
 		return err_set(&run->e, -ENAMETOOLONG, "%s: the name is too long", path);
+	if (realpath(path, ret->target) == NULL)
+		(void)snprintf(ret->target, sizeof(ret->target), "%s", path);
+	(void)snprintf(ret->temporary, sizeof(ret->temporary), "%s.XXXXXX", ret->target);
 	fd = mkostemp(ret->temporary, O_CLOEXEC);
 	if (fd < 0)
 		return err_set(&run->e, -errno, "%s: %s", path, strerror(errno));
@@ -576,15 +600,18 @@ static int output_close(struct run *run, const char *path, struct output *o, int
 	(void)umask(mask);
 	if (fflush(o->file) != 0 && r == 0)
 		r = -errno;
-	if (!is_file)
+	if (!is_file) {
+		if (o->file != stdout && fclose(o->file) != 0 && r == 0)
+			r = -errno;
 		return r;
+	}
 	/* mkostemp() makes it 0600; the umask's mode is what a plain open() would have given. */
 	if (r == 0 && (fchmod(fileno(o->file), 0666 & ~mask) < 0 || fsync(fileno(o->file)) < 0))
 		r = -errno;
 	if (fclose(o->file) != 0 && r == 0)
 		r = -errno;
-	if (r == 0 &&
-		(given(run, OPT_FORCE) ? rename(o->temporary, path) : link(o->temporary, path)) < 0)
+	if (r == 0 && (given(run, OPT_FORCE) ? rename(o->temporary, o->target)
+					     : link(o->temporary, o->target)) < 0)
 		r = -errno;
 	if (r < 0 || !given(run, OPT_FORCE))
 		(void)unlink(o->temporary);
@@ -628,7 +655,8 @@ static int run_export(struct run *run)
 		return err_set(&run->e, -EINVAL,
 			"%s ends in no format that is known: " FORMAT_FILES "; or say it with -f",
 			path);
-	if (strcmp(path, "-") != 0 && !given(run, OPT_FORCE) && access(path, F_OK) == 0)
+	if (strcmp(path, "-") != 0 && !given(run, OPT_FORCE) && access(path, F_OK) == 0 &&
+		!is_special(path))
 		return err_set(&run->e, -EEXIST, "%s exists; --force overwrites it", path);
 	r = output_open(run, path, &o);
 	if (r < 0)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT. `protonctl run`, and what every command owes a shell.
 import json
+import os
 import pathlib
 import signal
 import socket
@@ -192,6 +193,45 @@ def test_delete_and_prune(world):
     assert world.ctl("prune", "--max-size", "1K").stdout == "left, id 4, is deleted\n1 session is deleted\n"
     assert world.state("left") is None
     assert world.sql("SELECT count(*) FROM cell") == [(0,)]
+
+
+def test_an_empty_word_names_no_session(world):
+    world.ctl("run", "-n", "kept", "--", DEMO)
+    for verb in ("delete", "finalize", "stop", "activate", "top", "where"):
+        r = world.ctl(verb, "", check=False)
+        assert r.returncode == 2 and "an empty word names nothing" in r.stderr, (verb, r)
+    r = world.view("tree", "", check=False)
+    assert r.returncode == 2 and "an empty word is no session" in r.stderr, r
+    assert world.state("kept") == "finalized"
+
+
+def test_export_writes_through_what_is_no_file(world):
+    world.ctl("run", "-n", "s", "--", DEMO)
+    text = world.view("export", "s", "-f", "hatchet", "-o", "-").stdout
+    device, pipe, link, file = (world.home / n for n in ("device", "pipe", "link.hatchet", "file.hatchet"))
+    os.mkfifo(pipe)
+    device.symlink_to("/dev/null")
+    for force in ([], ["--force"]):
+        reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE, text=True)
+        world.view("export", "s", "-f", "hatchet", "-o", pipe, *force)
+        assert reader.communicate(timeout=WAIT)[0] == text and pipe.is_fifo()
+        world.view("export", "s", "-f", "hatchet", "-o", device, *force)
+        assert device.is_char_device()
+    file.write_text("old")
+    link.symlink_to(file)
+    assert "--force overwrites it" in world.view("export", "s", "-o", link, check=False).stderr
+    world.view("export", "s", "-o", link, "--force")
+    assert link.is_symlink() and file.read_text() == text
+
+
+def test_a_session_for_jobs_to_come_keeps_its_daemon(world):
+    daemon = world.start(PROTOND_IDLE_EXIT_S=1)
+    world.ctl("start", "later", "--all")
+    with pytest.raises(subprocess.TimeoutExpired):
+        daemon.wait(3)
+    world.ctl("finalize", "later")
+    assert daemon.wait(WAIT) == 0
+    world.daemon = None
 
 
 def test_short_runs_and_restarts_never_leave_an_empty_session(world):
