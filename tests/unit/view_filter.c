@@ -187,13 +187,13 @@ START_TEST(differences)
 	ck_assert_double_eq(d->view->col[0].v[help_node(d->p, "c")], -1); /* missing: 0 */
 	ck_assert_double_eq(d->view->col[0].v[help_node(d->p, "d")], 2);
 	ck_assert(isnan(d->after[0][help_node(d->p, "c")]));
-	ck_assert(diff_gate(d, 5, &node, &percent));
+	ck_assert(diff_gate(d, 0, 5, &node, &percent));
 	ck_assert_uint_eq(node, help_node(d->p, "a2"));
 	ck_assert_double_eq_tol(percent, 50, 1e-9);
-	ck_assert(!diff_gate(d, 50, &node, &percent));
+	ck_assert(!diff_gate(d, 0, 50, &node, &percent));
 	diff_free(d);
 	ck_assert_int_eq(diff_new(w, v, &d), 0); /* it became faster: no gate fails but a1's none */
-	ck_assert(!diff_gate(d, 0, &node, &percent));
+	ck_assert(!diff_gate(d, 0, 0, &node, &percent));
 	diff_free(d);
 	view_free(v);
 	view_free(w);
@@ -215,7 +215,7 @@ START_TEST(small_nodes_pass_the_gate)
 	v = derived(p);
 	w = derived(q);
 	ck_assert_int_eq(diff_new(v, w, &d), 0);
-	ck_assert(!diff_gate(d, 5, &node, &percent)); /* doubled, but below 1 % of the whole */
+	ck_assert(!diff_gate(d, 0, 5, &node, &percent)); /* doubled, but below 1 % of the whole */
 	diff_free(d);
 	view_free(v);
 	view_free(w);
