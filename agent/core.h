@@ -98,6 +98,8 @@ struct core {
 	_Atomic uint32_t lanes_used, lanes_backed_max;
 	uint32_t *free_lane; /* a stack of lane numbers */
 	_Atomic uint32_t n_free;
+	_Atomic uint32_t nap; /* the daemon's, for which it was woken */
+	bool wakes;           /* the host has wake() */
 
 	_Atomic uint32_t backend_lock;
 	struct lane *agent;            /* under backend_lock */
@@ -186,6 +188,8 @@ bool lane_slow(struct lane *l, uint32_t bytes); /* [any] counts a refusal */
 /* [any] Room for a record, after LOST has told what was refused before; counts nothing. */
 bool lane_room(struct lane *l, uint32_t bytes);
 bool lane_put(struct lane *l, const void *rec, uint32_t bytes);
+/* [any] Wakes the daemon if it naps and has left so many bytes of the lane. */
+void lane_wake(const struct lane *l, uint64_t least);
 void lane_nested(struct lane *l); /* [any] in a signal handler that interrupted the owner */
 
 static inline uint64_t *lane_reserve(struct lane *l, uint32_t bytes)

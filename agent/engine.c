@@ -107,7 +107,7 @@ static int engine_open(const struct protond_host *host, const struct engine_open
 	int r;
 
 	text[0] = '\0';
-	if (host == NULL || host->abi != ENGINE_ABI || host->bytes < sizeof(*host)) {
+	if (host == NULL || host->abi != ENGINE_ABI || host->bytes < HOST_BYTES_LEAST) {
 		(void)snprintf(
 			text, 256, "libprotond and libprotond-agent are of different versions");
 		return -EPROTO;
@@ -118,6 +118,7 @@ static int engine_open(const struct protond_host *host, const struct engine_open
 	}
 	forget_parent();
 	core.host = host;
+	core.wakes = host->bytes >= sizeof(*host);
 	r = forget_on_fork();
 	if (r == 0)
 		r = make(o, text);
@@ -211,7 +212,7 @@ static uint32_t engine_nvtx(void *get_export_table)
 static void engine_host(const struct protond_host *host)
 {
 	if (core.host == NULL && host != NULL && host->abi == ENGINE_ABI &&
-		host->bytes >= sizeof(*host))
+		host->bytes >= HOST_BYTES_LEAST)
 		core.host = host;
 }
 

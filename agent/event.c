@@ -120,6 +120,8 @@ int event_session(struct pd_thread *t, uint32_t verb, uint32_t session, uint32_t
 		ret = -ENOSPC;
 	else if (!session_put(t->engine, &r))
 		ret = -EAGAIN;
+	else
+		lane_wake(t->engine, 0);
 	guard_out(t);
 	return ret;
 }

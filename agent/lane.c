@@ -6,8 +6,9 @@
  * durable write the record                (plain stores)  ctl.lane[i].head = t  (release, pairs
  * with A) tail += bytes                        (release)
  *
- * Positions count bytes and never wrap. `limit` folds three questions into the one comparison of
- * the hot path: is this the end of the lap, is there room, is there a loss to be told first. A
+ * Positions count bytes and never wrap. `limit` folds four questions into the one comparison of the
+ * hot path: is this the end of the lap, is there room, is there a loss to be told first, is this
+ * the end of a quarter, where a napping daemon is woken. A
  * record that does not fit behind the last one of a lap is preceded by PAD. A thread that dies
  * between the stores has not moved tail: the record never was.
  *
@@ -41,7 +42,7 @@ static bool room(struct lane *l, uint32_t bytes)
 	/* A: the daemon is done with all before head; pairs with its release after the drain */
 	const uint64_t head =
 		atomic_load_explicit(&core.ctl->lane[l->index].head, memory_order_acquire);
-	uint64_t lap_end;
+	uint64_t stop;
 
 	/* A head beyond tail or behind what was said before is not to be believed. */
 	if (head <= l->tail && head > l->head)
@@ -55,8 +56,8 @@ static bool room(struct lane *l, uint32_t bytes)
 		lane_commit(l, (uint32_t)pad);
 	}
 	l->lap = (l->tail / cap & 0xff) << 16;
-	lap_end = (l->tail & ~(cap - 1)) + cap;
-	l->limit = lap_end < l->head + cap ? lap_end : l->head + cap;
+	stop = ((l->tail + bytes - 1) & ~(cap / 4 - 1)) + cap / 4;
+	l->limit = stop < l->head + cap ? stop : l->head + cap;
 	return true;
 }
 
@@ -92,11 +93,26 @@ bool lane_room(struct lane *l, uint32_t bytes)
 	       room(l, bytes);
 }
 
+void lane_wake(const struct lane *l, uint64_t least)
+{
+	uint32_t nap, was = atomic_load_explicit(&core.nap, memory_order_relaxed);
+
+	/* Between our store of tail and this load, as between the daemon's store of nap and its
+	 * look at tails: one of the two sees the other's. */
+	atomic_thread_fence(memory_order_seq_cst);
+	nap = atomic_load_explicit(&core.ctl->nap, memory_order_relaxed);
+	if (nap != 0 && nap != was && l->tail - l->head >= least && core.wakes &&
+		atomic_compare_exchange_strong(&core.nap, &was, nap))
+		core.host->wake();
+}
+
 __attribute__((cold, noinline)) bool lane_slow(struct lane *l, uint32_t bytes)
 {
 	_Atomic uint64_t *n = &l->shared->drop_full;
+	const bool ok = lane_room(l, bytes);
 
-	if (lane_room(l, bytes))
+	lane_wake(l, core.lane_bytes / 8);
+	if (ok)
 		return true;
 	lost_add(&l->full);
 	l->limit = 0;

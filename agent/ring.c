@@ -198,7 +198,7 @@ static void describe(struct ring_header *h, const struct engine_open *o)
 			      o->lane_bytes <= RING_LANE_BYTES_MAX;
 
 	*h = (struct ring_header){
-		.abi = RING_ABI,
+		.abi = core.wakes ? RING_ABI : RING_ABI & 0xffff0000u,
 		.header_bytes = sizeof(*h),
 		.pid = (uint32_t)getpid(),
 		.uid = (uint32_t)geteuid(),

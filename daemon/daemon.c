@@ -16,15 +16,7 @@
 #include "closer.h"
 
 #define SECOND_NS    1000000000ull
-#define BUSY_MS      1u   /* between ticks while events flow */
-#define IDLE_MS      10u  /* while jobs record, and nothing comes */
-#define QUIET_MS     20u  /* and nothing came for seconds: a first burst still fits a lane */
-#define PARKED_MS    100u /* while no job is asked to record */
-#define FLOWING_NS   50000000u
-#define QUIET_NS     5000000000ull
-#define FLOW_BYTES   4096u /* less in one tick (a clock record a second) is no flow */
 #define SPOOL_NS     (10 * SECOND_NS)
-#define STUCK_MS     100u
 #define TICK_NS      10000000u /* for all rings; then sockets have their turn */
 #define BEHIND_TIMES 2u        /* journal_mb that are not stored */
 #define BEHIND_NS    32000000u /* between drains of a ring: a piece is to be worth it */
@@ -242,17 +234,6 @@ static uint64_t drain_rings(struct protond *p, bool *more)
 	return moved + drain_those(p, RING_GONE, &p->next_gone, deadline, more);
 }
 
-static bool is_recording(const struct protond *p)
-{
-	const struct ring *r;
-
-	for (r = p->rings; r != NULL; r = r->next) {
-		if (r->state == RING_LIVE && (r->want & ~(uint32_t)WANT_GPU_PAUSE) != 0)
-			return true;
-	}
-	return false;
-}
-
 static void tick_on_timer(uv_timer_t *t);
 static void tick_on_idle(uv_idle_t *i);
 
@@ -277,26 +258,6 @@ void protond_hurry(struct protond *p)
 		return;
 	p->quiet_since_ns = mono_ns();
 	tick_again(p, 0);
-}
-
-static void tick_pace(struct protond *p, bool flows, bool more)
-{
-	const uint64_t now = mono_ns();
-
-	if (flows)
-		p->quiet_since_ns = now;
-	if (p->n_rings == 0 && p->finalizers == NULL && p->drained == NULL && !p->saw_session)
-		return; /* parked until somebody comes */
-	if (p->journal_stuck)
-		tick_again(p, STUCK_MS);
-	else if (more)
-		tick_again(p, p->behind ? BUSY_MS : 0);
-	else if (now - p->quiet_since_ns < FLOWING_NS)
-		tick_again(p, BUSY_MS);
-	else if (!is_recording(p) && p->finalizers == NULL)
-		tick_again(p, PARKED_MS);
-	else
-		tick_again(p, now - p->quiet_since_ns < QUIET_NS ? IDLE_MS : QUIET_MS);
 }
 
 /* Much is journaled, or new, that the store did not take yet. */
@@ -354,8 +315,8 @@ void protond_trim(struct protond *p)
 /* What takes milliseconds has a turn of the loop for itself, and the rings the one behind it. */
 static void tick(struct protond *p)
 {
-	bool more = false;
-	uint64_t moved;
+	bool works, more = false;
+	uint64_t moved, ms;
 
 	p->apart = !p->apart && (trim(p) || commit_next(p));
 	if (p->apart) {
@@ -366,9 +327,9 @@ static void tick(struct protond *p)
 		(void)protond_flush(p);
 	p->behind = is_behind(p);
 	moved = drain_rings(p, &more);
+	works = p->saw_session; /* somebody does */
 	(void)protond_flush(p);
 	if (p->saw_session) {
-		moved += FLOW_BYTES; /* somebody is at work */
 		sessions_close(p);
 		intake_wants(p->d.intake);
 	}
@@ -376,7 +337,9 @@ static void tick(struct protond *p)
 	finalize_check(p);
 	(void)protond_flush(p);
 	commit_if_large(p);
-	tick_pace(p, moved >= FLOW_BYTES, more);
+	ms = pace_ms(p, moved, works, more);
+	if (ms != PACE_PARKED)
+		tick_again(p, ms);
 	if (commit_is_due(p))
 		tick_again(p, 0);
 }

@@ -102,6 +102,8 @@ struct protond {
 	uv_idle_t again; /* a tick at once; either this or the timer is set */
 	uv_signal_t sig_term, sig_int, sig_hup;
 	uint64_t quiet_since_ns;        /* last tick that moved anything */
+	uint64_t ticked_ns;             /* the last tick */
+	uint32_t nap;                   /* what jobs were told; 0: we look often */
 	uint64_t idle_since_ns;         /* no job and no client since; 0: there is one */
 	uint64_t watchdog_ns, alive_ns; /* home_watchdog_ns(); when we last said that we live */
 	uint32_t next_ring, next_gone;  /* round robin: of the living, of the dead */
@@ -222,7 +224,14 @@ void protond_stop(struct protond *p, const char *why);
 void protond_fatal(
 	struct protond *p, const char *why); /* ends without another word to the journal */
 void protond_hurry(struct protond *p);       /* the next tick is now */
-void protond_turn(struct protond *p);        /* a tick, in the loop's next turn */
+
+#define FLOW_BYTES  4096u /* less in 20 ms (a clock record a second) is no flow */
+#define PACE_PARKED UINT64_MAX
+/* ms until the next tick; PACE_PARKED: when somebody comes. moved: bytes in this one; works: a
+ * session began or ended; more: there is more to be drained. */
+uint64_t pace_ms(struct protond *p, uint64_t moved, bool works, bool more);
+
+void protond_turn(struct protond *p); /* a tick, in the loop's next turn */
 void protond_trim(struct protond *p); /* soon, what malloc has left goes back to the system */
 
 /* An entry of the journal, or of nothing but the fold while p->replayed is set. begin gives space
@@ -283,11 +292,14 @@ struct ring_origin {
 int ring_adopt(struct ring *r, const struct ring_origin *o);
 /* Watches the process; false: it is dead already. Takes pidfd (-1: opened here from r->pid). */
 bool ring_watch(struct ring *r, int pidfd);
-void ring_gone(struct ring *r);    /* last drain, END */
-void ring_drop(struct ring *r);    /* forgets it; its files stay */
-void ring_died(struct ring *r);    /* live or waiting → gone */
-void ring_want(struct ring *r);    /* fold_want into the file and to the job */
-void ring_release(struct ring *r); /* tells heads; after a flush only */
+void ring_gone(struct ring *r); /* last drain, END */
+void ring_drop(struct ring *r); /* forgets it; its files stay */
+void ring_died(struct ring *r); /* live or waiting → gone */
+void ring_want(struct ring *r); /* fold_want into the file and to the job */
+bool ring_is_recording(const struct ring *r);
+bool ring_wakes(const struct ring *r);                   /* its job heeds ring_ctl.nap */
+bool ring_nap(const struct ring *r, uint32_t nap);       /* says it */
+void ring_release(struct ring *r);                       /* tells heads; after a flush only */
 void rings_stored(struct protond *p, uint64_t position); /* frees what has ended before it */
 void rings_free(struct protond *p);
 uint64_t process_start(uint32_t pid); /* /proc/PID/stat, field 22; 0: no such process */

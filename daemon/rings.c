@@ -231,6 +231,21 @@ void ring_release(struct ring *r)
 		r->beat_ns = now;
 }
 
+bool ring_is_recording(const struct ring *r)
+{
+	return r->state == RING_LIVE && (r->want & ~(uint32_t)WANT_GPU_PAUSE) != 0;
+}
+
+bool ring_wakes(const struct ring *r)
+{
+	return r->conn != NULL && r->ctl_fd >= 0 && (r->reader.h.abi & 0xffff) >= RING_ABI_RINGS;
+}
+
+bool ring_nap(const struct ring *r, uint32_t nap)
+{
+	return ctl_write(r->ctl_fd, &nap, sizeof(nap), offsetof(struct ring_ctl, nap));
+}
+
 void ring_want(struct ring *r)
 {
 	uint32_t want;

@@ -81,6 +81,7 @@ struct pd {
 	_Atomic bool settled;   /* the first handshake is over, well or not */
 	_Atomic uint32_t hints; /* gpu_hint() is due with these */
 	_Atomic bool give_back; /* gpu_give_back() is due */
+	_Atomic bool wake;      /* the daemon is to look at the ring */
 	_Atomic bool held;      /* GPU wishes that wait for InitializeInjection() */
 	char words[PD_TEXT];    /* why answer is negative; written before answered is stored */
 

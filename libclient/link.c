@@ -586,6 +586,15 @@ static void serve_export(void)
 		(void)send_with(&m, sizeof(m), -1);
 }
 
+/* Whatever asks a daemon for a PONG makes it look first. */
+static void serve_wake(void)
+{
+	const struct rv_head ping = {RV_MAGIC, RV_PING, sizeof(ping)};
+
+	if (atomic_exchange(&pd.wake, false))
+		(void)send_with(&ping, sizeof(ping), -1);
+}
+
 void link_serve(void)
 {
 	if (!link_.attached)
@@ -593,6 +602,8 @@ void link_serve(void)
 	if (link_hear() || (atomic_load(&pd.held) && atomic_load(&pd.injected)))
 		apply();
 	serve_gpu();
-	if (link_.controlled)
+	if (link_.controlled) {
 		serve_export();
+		serve_wake();
+	}
 }

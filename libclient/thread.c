@@ -155,6 +155,7 @@ static void forget_parent(struct pd_thread *t)
 	atomic_store(&pd.held, false);
 	atomic_store(&pd.hints, 0);
 	atomic_store(&pd.give_back, false);
+	atomic_store(&pd.wake, false);
 	atomic_store(&pd.local_want, 0);
 	atomic_store(&pd.full_want, 0);
 	atomic_store(&pd.asked, 0);
@@ -312,6 +313,12 @@ static uint32_t host_stack(uint32_t *names, uint32_t cap)
 	return fn != NULL ? fn(names, cap) : 0;
 }
 
+static void host_wake(void)
+{
+	atomic_store(&pd.wake, true);
+	pd_ring();
+}
+
 const struct protond_host pd_host = {
 	.abi = ENGINE_ABI,
 	.bytes = sizeof(pd_host),
@@ -322,4 +329,5 @@ const struct protond_host pd_host = {
 	.gpu_state = host_gpu_state,
 	.main_thread = host_main,
 	.stack = host_stack,
+	.wake = host_wake,
 };

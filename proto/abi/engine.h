@@ -7,11 +7,13 @@
  * carry size and version: a side uses a slot only when `bytes` covers it.
  *
  * Threads: the slots marked [any] run on application threads: no lock, malloc, syscall, log or wait
- * after a thread's first event; errno is kept. All others run on libprotond's own thread.
+ * after a thread's first event, but for a wake() (one for each nap of the daemon's); errno is kept.
+ * All others run on libprotond's own thread.
  */
 #ifndef PROTOND_ABI_ENGINE_H
 #define PROTOND_ABI_ENGINE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #define ENGINE_ABI    1u
@@ -72,7 +74,9 @@ struct protond_host {
 	const struct pd_thread *(*main_thread)(void); /* [any] NULL until it called */
 	/* [any] The caller's stack in its language, innermost first, as process-local names. */
 	uint32_t (*stack)(uint32_t *names, uint32_t cap);
+	void (*wake)(void); /* [any] The daemon is to look at the ring. Two system calls. */
 };
+#define HOST_BYTES_LEAST offsetof(struct protond_host, wake) /* a host of 0.1 may end there */
 
 struct engine_open {
 	uint32_t n_lanes, lane_bytes; /* 0: the defaults */

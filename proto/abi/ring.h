@@ -29,7 +29,8 @@
 
 #define RING_MAGIC      0x31474e52544f5250ull /* "PROTRNG1" */
 #define RING_CTL_MAGIC  0x314c5443544f5250ull /* "PROTCTL1" */
-#define RING_ABI        0x00010000u /* major << 16 | minor; a reader needs the same major */
+#define RING_ABI        0x00010001u /* major << 16 | minor; a reader needs the same major */
+#define RING_ABI_RINGS  1u          /* from this minor on: the job heeds ring_ctl.nap */
 #define RING_PAGE       4096u
 #define RING_INFO_BYTES 4096u
 
@@ -207,7 +208,11 @@ struct ring_ctl {
 	uint32_t abi;
 	_Atomic uint32_t want;    /* enum ring_want bits */
 	_Atomic uint64_t beat_ns; /* CLOCK_MONOTONIC of the daemon's last drain */
-	uint64_t pad0[5];
+	/* Not 0: the daemon looks seldom; whoever is at the end of a quarter of its lane, and finds
+	 * an eighth not drained, says PING, once for each value. */
+	_Atomic uint32_t nap;
+	uint32_t pad1;
+	uint64_t pad0[4];
 	struct {
 		_Alignas(64) _Atomic uint64_t head; /* bytes drained and durable in the journal */
 	} lane[];

@@ -6,6 +6,7 @@
 import os
 import re
 import signal
+import struct
 import time
 
 import pytest
@@ -17,6 +18,7 @@ from test_storm import own_kb, show
 JOBS = int(os.environ.get("PD_JOBS", 24))
 SCOPES = int(os.environ.get("PD_SCOPES", 20000000))
 SESSIONS = int(os.environ.get("PD_SESSIONS", 200))
+NAP = 24  # where struct ring_ctl has it
 TOKEN = "00112233445566778899aabbccddeeff"  # the library waits for the daemon: the first scope is recorded
 pytestmark = pytest.mark.slow
 
@@ -31,6 +33,12 @@ def cpu_s(pid):
     with open(f"/proc/{pid}/stat") as f:
         fields = f.read().rsplit(")", 1)[1].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def turns_of(pid):
+    """How often it has slept."""
+    with open(f"/proc/{pid}/status") as f:
+        return int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", f.read(), re.M)[1])
 
 
 @pytest.fixture
@@ -82,6 +90,26 @@ def test_full_speed_for_long(session):
          f"KiB (job, daemon) after a tenth {early}, at the end {late}; database {os.stat(session.db).st_size >> 10} KiB; daemon {share:.1f} s of CPU")
     assert 0 <= stored + lost - load.truth() <= 2
     assert late[0] - early[0] < 4096 and late[1] - early[1] < 4096
+
+
+def test_a_burst_wakes_a_napping_daemon(session):
+    """It looks four times a second; the burst would fill the lane in 50 ms."""
+    load = Load(session, threads=1, pause_ns=1_000_000)
+    until("it works", lambda: load.truth() > 5000)
+    os.kill(load.pid, signal.SIGSTOP)
+    control = next((session.dir / "rings").glob("*.ctl"))
+    until("the daemon naps", lambda: struct.unpack_from("<I", control.read_bytes(), NAP)[0] != 0)
+    turns = [turns_of(session.daemon.pid)]
+    until("it sleeps", lambda: turns.append(turns_of(session.daemon.pid)) or turns[-8:] == [turns[-1]] * 8)
+    before = load.truth()
+    os.kill(load.pid, signal.SIGCONT)
+    until("a burst", lambda: load.truth() > before + 100_000)
+    os.kill(load.pid, signal.SIGSTOP)
+    load.kill()
+    until("its ring is gone", lambda: not list((session.dir / "rings").iterdir()))
+    session.ctl("finalize", "s")
+    stored, lost = stored_and_lost(session)
+    assert lost == 0 and 0 <= stored - load.truth() <= 1, (stored, lost, load.truth())
 
 
 def test_many_sessions(world):

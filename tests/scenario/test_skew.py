@@ -89,7 +89,7 @@ class Other:
 def additive(tmp_path_factory):
     """A release that adds things: every number that may grow has grown."""
     return Other(tmp_path_factory.mktemp("additive"), "7.1.0", {
-        "RING_ABI": ("proto/abi/ring.h", "0x00010000u", "0x00010001u"),
+        "RING_ABI": ("proto/abi/ring.h", "0x00010001u", "0x00010002u"),
         "WIRE_VERSION": ("proto/wire/wire.h", "WIRE_VERSION     1", "WIRE_VERSION     2"),
         "JOURNAL_MAGIC": ("daemon/journal.h", "0x314e524au", "0x324e524au"),
         "PENDING_VERSION": ("daemon/pending.c", "PENDING_VERSION 4u", "PENDING_VERSION 5u")})
@@ -99,7 +99,7 @@ def additive(tmp_path_factory):
 def breaking(tmp_path_factory):
     """A release that lays out the ring and the engine's table anew."""
     return Other(tmp_path_factory.mktemp("breaking"), "8.0.0", {
-        "RING_ABI": ("proto/abi/ring.h", "0x00010000u", "0x00020000u"),
+        "RING_ABI": ("proto/abi/ring.h", "0x00010001u", "0x00020000u"),
         "ENGINE_ABI": ("proto/abi/engine.h", "ENGINE_ABI    1u", "ENGINE_ABI    2u")})
 
 

@@ -97,7 +97,14 @@ static uint32_t t_stack(uint32_t *names, uint32_t cap)
 	return t_stack_n < cap ? t_stack_n : cap;
 }
 
-static const struct protond_host t_host = {
+static unsigned t_wakes;
+
+static void t_wake(void)
+{
+	t_wakes++;
+}
+
+static struct protond_host t_host = {
 	.abi = ENGINE_ABI,
 	.bytes = sizeof(t_host),
 	.thread = t_thread,
@@ -107,6 +114,7 @@ static const struct protond_host t_host = {
 	.gpu_state = t_gpu_state,
 	.main_thread = t_main_thread,
 	.stack = t_stack,
+	.wake = t_wake,
 };
 
 static const struct protond_engine *t_e;

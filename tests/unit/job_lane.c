@@ -127,6 +127,53 @@ static void many(void)
 	pairs(EACH);
 }
 
+static struct ring_ctl *control(void)
+{
+	return (struct ring_ctl *)((uintptr_t)t_v.ctl - offsetof(struct ring_ctl, lane));
+}
+
+/* Not before a quarter's end, and once for each nap, however much comes; a session's record at
+ * once. */
+START_TEST(a_napping_daemon_is_woken)
+{
+	const struct session_options o = {.data = SESSION_TREE};
+
+	ready(&small);
+	ck_assert_uint_eq(t_v.h->abi, RING_ABI);
+	pairs(2000); /* it does not nap */
+	ck_assert_uint_eq(t_wakes, 0);
+	for (uint32_t nap = 1; nap < 8; nap += 2) {
+		(void)view_walk(&t_v, NULL, NULL);
+		control()->nap = nap;
+		pairs(300);
+		ck_assert_uint_eq(t_wakes, nap / 2);
+		pairs(1100); /* an end of a quarter is among them */
+		ck_assert_uint_eq(t_wakes, nap / 2 + 1);
+		pairs(3000); /* the lane is full */
+		ck_assert_uint_eq(t_wakes, nap / 2 + 1);
+	}
+	(void)view_walk(&t_v, NULL, NULL);
+	control()->nap = 9;
+	ck_assert_int_eq(t_e->session(t_thread(), SESSION_START, 1, A, &o), 0);
+	ck_assert_uint_eq(t_wakes, 5);
+	(void)view_walk(&t_v, NULL, NULL);
+	control()->nap = 0;
+	pairs(2000);
+	ck_assert_uint_eq(t_wakes, 5);
+}
+END_TEST
+
+START_TEST(a_host_that_cannot_wake)
+{
+	t_host.bytes = HOST_BYTES_LEAST;
+	ready(&small);
+	ck_assert_uint_eq(t_v.h->abi & 0xffff, 0);
+	control()->nap = 1;
+	pairs(5000);
+	ck_assert_uint_eq(t_wakes, 0);
+}
+END_TEST
+
 START_TEST(conservation)
 {
 	pthread_t r, w[3];
@@ -551,6 +598,8 @@ static void lanes(TCase *c)
 	tcase_add_loop_test(c, every_offset_at_the_wrap, 0, (int)(sizeof(sizes) / sizeof(*sizes)));
 	tcase_add_test(c, full_lane_drops_and_tells);
 	tcase_add_test(c, without_a_daemon_one_lap_is_kept);
+	tcase_add_test(c, a_napping_daemon_is_woken);
+	tcase_add_test(c, a_host_that_cannot_wake);
 	tcase_add_test(c, conservation);
 	tcase_add_test(c, lanes_change_hands);
 	tcase_add_test(c, a_full_lane_is_not_handed_over);
