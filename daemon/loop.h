@@ -55,6 +55,7 @@ struct ring {
 	bool paused, adopted; /* adopted: PROCESS is in the journal */
 	bool gpu_on;          /* its automatic session has GPU */
 	bool unreadable;      /* its file became short: nothing more comes */
+	bool noted;           /* dead: its last now block and counts are in the journal */
 	bool kept, let_go;    /* systemd has it, too; is not to have it any more: kept.c */
 	uint64_t beat_ns;     /* last one written */
 	int pidfd;            /* -1: none */

@@ -546,9 +546,11 @@ void ring_gone(struct ring *r)
 	}
 	if (how_it_ended(r, &end) < 0)
 		return;
-	if (r->reader.lane != NULL && !r->unreadable &&
+	/* Once: its sessions may take some ticks to end. */
+	if (!r->noted && r->reader.lane != NULL && !r->unreadable &&
 		(drain_now_block(r) == -ENOSPC || drain_counts(r) == -ENOSPC))
 		return;
+	r->noted = true;
 	if (!finalize_owner_gone(r->p, r->uuid))
 		return;
 	if (entry_put(r->p, J_END, r->uuid, &end, sizeof(end)) < 0)
