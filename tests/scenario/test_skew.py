@@ -196,7 +196,7 @@ def test_a_daemon_that_says_more(world):
     message, (ring,), _, _ = socket.recv_fds(peer, 8192, 1)
     assert struct.unpack_from("<IHH", message)[1] == 5, "RING"
     header = os.pread(ring, 12, 0)
-    assert header[:8] == b"PROTRNG1" and struct.unpack_from("<I", header, 8) == (0x00010000,)
+    assert header[:8] == b"PROTRNG1" and struct.unpack_from("<I", header, 8) == (0x00010001,)
     os.close(ring)
     is_unharmed(job)
     s.close()
