@@ -2,15 +2,16 @@
 """overhead.py DIR [--only w1,w2,w3] [--processes N] [--seconds S] [--steps N] [--periods N] [--csv FILE] [--each DIR]
 
 Each process goes through cycles of two parts, in an order that changes. A/B: a few steps with CUPTI let go, as many
-with all recorded, and so on, timed here; each B against the A before and the one after it. And some periods of steps of
-which half are recorded, from which protond works out by itself what recording costs. Two processes of one program
-differ by some points, the parts of one process do not.
+with all recorded, and so on, timed here; each B against the A before, and against the one after it (against the mean of
+the two, a slow moment in B weighs more than one in A, and an interquartile mean says too little). And some periods of
+steps of which half are recorded, from which protond works out by itself what recording costs. Two processes of one
+program differ by some points, the parts of one process do not.
 
-The host's cores change their pace by up to half (other tenants). So the threads that launch keep to a core each, and
+The host's cores change their pace by up to half (other tenants). So the threads that launch keep to one core, and
 nothing else of the process to that core or its neighbour (a thread that slept in a switch may wake on another); and
 before each step the same small piece of work is timed: the step's time, for protond as for the A/B, is divided by the
-square root of what that took, which leaves a third of the variance (r = 0.8 of their logarithms, slope 0.5). Each GPU
-runs a process at a time. Interquartile means in a process, means over processes with 95 % bounds from a bootstrap.
+power of what that took that explains most of its variance (r = 0.8 to 0.9 of their logarithms). Each GPU runs a process
+at a time. Interquartile means in a process, means over processes with 95 % bounds from a bootstrap.
 """
 import argparse
 import concurrent.futures
@@ -27,15 +28,16 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
+POWER = {"w1": 0.5, "w2": 0.5, "w3": 0.7}
 WARM = 8  # steps after a switch, not timed: right after it they differ (docs/benchmarks.md)
 
 
 def keep_cores(ours, others):
-    """The launching threads (this one and autograd's) to a core each: a new thread has its maker's, so again and again."""
+    """The launching threads (this one and autograd's, in turns) to one core: a new thread has its maker's, so again and again."""
     for task in map(int, os.listdir("/proc/self/task")):
         try:
             autograd = pathlib.Path(f"/proc/self/task/{task}/comm").read_text().startswith("pt_autograd")
-            os.sched_setaffinity(task, ours[:1] if task == os.getpid() else ours[1:] if autograd else others)
+            os.sched_setaffinity(task, ours if task == os.getpid() or autograd else others)
         except OSError:
             pass  # it has ended
 
@@ -56,7 +58,7 @@ def job(mode, a):
 
     sampler, rng, usual = protond.torch._sampler, random.Random(os.getpid()), pace()
     cores = sorted(os.sched_getaffinity(0))
-    ours = rng.sample(cores[::2], k=2)
+    ours = rng.sample(cores[::2], k=1)
     others = [c for c in cores if c & ~1 not in ours]
     next_of_sampler, took = sampler.next, []  # the times of a turn's steps
     since, before, off, warm = 0, 0, None, 0
@@ -66,7 +68,7 @@ def job(mode, a):
         nonlocal since, before, off, warm, at
         end, now = time.monotonic_ns(), pace()
         if since:
-            steady = round((end - since) / math.sqrt((before + now) / 2 / usual))
+            steady = round((end - since) / ((before + now) / 2 / usual) ** POWER[mode])
             if a.each:
                 rows.append(f"{turns},{sampler.rate:g},{off:d},{at},{sampler._kind},{end - since},{now},{steady}")
             if not warm:
@@ -96,7 +98,7 @@ def job(mode, a):
 
     def compare():
         means = [math.log(turn(i % 2, WARM + a.steps)) for i in range(5)]
-        ratios.extend(means[i] - (means[i - 1] + means[i + 1]) / 2 for i in (1, 3))
+        ratios.extend(means[b] - means[a] for b in (1, 3) for a in (b - 1, b + 1))
 
     sampler.next, ratios = next_step, []
     torch_work.step_begins = protond.torch.step  # of w1 and w2; w3's optimizer tells

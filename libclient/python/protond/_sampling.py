@@ -21,7 +21,7 @@ COST = "recording_cost (pty)"  # a metric of `step`: what recording it costs, as
 _KEPT = 256   # costs, one a period
 _STEPS = 256  # durations of steps, the last ones of each kind in a period
 _LEAST = 3    # steps of each kind, to compare them
-_SETTLE = 3   # steps after a switch, dearer than those that follow (docs/benchmarks.md)
+_SETTLE, _SETTLE_ON = 3, 7  # steps after letting go and after going on: dearer than those that follow (docs/benchmarks.md)
 _WAITED = 3   # times the median: such a step waited for data, wrote a checkpoint, compiled
 
 
@@ -101,11 +101,11 @@ class Sampler:
         self._kind = self._plan.pop()
         if (self._kind == OFF) != self._off:
             self._off = self._kind == OFF
-            self._settle = _SETTLE
             if self._off:
+                self._settle = _SETTLE
                 _native.gpu_pause(_native.GIVE_BACK)
             else:
-                self._settle = min(_SETTLE, max(0, self.warmup + self.active - _LEAST))  # few are better than none
+                self._settle = min(_SETTLE_ON, max(0, self.warmup + self.active - _LEAST))  # few are better than none
                 _native.gpu_resume()
             self._since = time.monotonic_ns()  # what switching took is no step's
         return self._kind
