@@ -7,11 +7,10 @@
 
 #include <sys/resource.h>
 
-#define HOUR_NS      3600000000000ull
-#define SECOND_NS    1000000000ull
-#define COMMITS_MAX  2u
-#define UNDRAINED_NS (60 * SECOND_NS) /* a finalize waits so long for lanes, at most */
-#define FLIGHTS      (sizeof(((struct protond *)0)->flight) / sizeof(uint64_t))
+#define HOUR_NS     3600000000000ull
+#define SECOND_NS   1000000000ull
+#define COMMITS_MAX 2u
+#define FLIGHTS     (sizeof(((struct protond *)0)->flight) / sizeof(uint64_t))
 
 struct asked { /* who waits for a transaction */
 	struct asked *next;
@@ -352,8 +351,9 @@ static bool finalize_end(struct protond *p, const struct finalizer *f, uint64_t 
 	whole = gone != NULL && memcmp(s.owner, gone, 16) == 0;
 	if (now < f->not_before_ns || (!fold_is_settled(p->d.fold, f->session) && !late))
 		return false;
-	/* Ticks bring it, in pieces. The deadline is for what the GPU has not delivered. */
-	if (!whole && !is_drained(p, f) && now < f->deadline_ns + UNDRAINED_NS)
+	/* Ticks bring it, in pieces: no more than was there when it was asked. The deadline is for
+	 * what the GPU has not delivered. */
+	if (!whole && !is_drained(p, f))
 		return false;
 	if (!whole && !*noted)
 		protond_note(p);

@@ -19,7 +19,7 @@ static bool is_drop(enum lost_cause cause)
 }
 
 /* To the sessions that record now, or still wait for the GPU's records. */
-static void loss_now(struct process *p, enum lost_cause cause, uint64_t n)
+void loss_now(struct process *p, enum lost_cause cause, uint64_t n)
 {
 	uint32_t i;
 

@@ -55,10 +55,11 @@ static bool tables_init(struct process *p)
 		return false;
 	p->name[NAME_NONE] = (struct name){.text = ""};
 	p->name[NAME_OTHER] = (struct name){.text = "(other)", .bytes = 7};
-	p->n_names = 2;
+	p->n_names = p->told_names = 2;
 	p->path[PATH_ROOT] = (struct path){.node = NODE_ROOT_AT + 1};
-	p->path[PATH_OTHER] = (struct path){PATH_ROOT, NAME_OTHER, 0, 1, PATH_KIND_SCOPE, false};
-	p->n_paths = 2;
+	p->path[PATH_OTHER] = (struct path){
+		.parent = PATH_ROOT, .name = NAME_OTHER, .depth = 1, .kind = PATH_KIND_SCOPE};
+	p->n_paths = p->told_paths = 2;
 	return true;
 }
 
@@ -399,13 +400,15 @@ void process_now(struct process *p, const struct j_now *now, uint32_t n)
 		return;
 	}
 	for (i = 0; i < n; i++) {
-		if (now[i].lane >= p->row.n_lanes || now[i].path >= p->n_paths)
+		copy[kept] = now[i];
+		copy[kept].path = table_path(p, now[i].path);
+		if (now[i].lane >= p->row.n_lanes || copy[kept].path == TABLE_NONE)
 			continue;
 		if (!process_lanes(p, now[i].lane + 1)) {
 			free(copy);
 			return;
 		}
-		copy[kept++] = now[i];
+		kept++;
 	}
 	if (kept < n)
 		loss_bad(p, n - kept);

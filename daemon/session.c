@@ -457,7 +457,8 @@ static bool job_row(struct process *p, const struct rec_session *r, struct row_s
 	if (r->data > SESSION_BOTH || r->context > SESSION_PYTHON || r->cpu > SESSION_CPU_OFF)
 		return false;
 	for (i = 0; i < sizeof(text) / sizeof(text[0]); i++) {
-		if (text[i].name >= p->n_names)
+		text[i].name = table_name(p, text[i].name);
+		if (text[i].name == TABLE_NONE)
 			return false;
 		from = name_text(p, text[i].name, &bytes);
 		(void)words_clean(text[i].to, text[i].cap, from, bytes);

@@ -77,7 +77,8 @@ struct path {
 	uint32_t node; /* place + 1; 0: not needed yet */
 	uint16_t depth;
 	uint8_t kind;
-	bool bad; /* broke a law: stands for ROOT/(other) */
+	bool bad : 1;     /* broke a law: stands for ROOT/(other) */
+	bool surplus : 1; /* there was no room for it: stands for ROOT/(other) */
 };
 
 struct node {
@@ -127,6 +128,7 @@ struct process {
 	struct ring_config *config;
 	struct ring_device *device;
 	uint32_t n_names, cap_names, n_paths, cap_paths, n_configs, cap_configs, n_devices;
+	uint32_t told_paths, told_names; /* that its tables had: the surplus is (other) */
 	uint64_t name_bytes;
 	bool devices_dirty;
 
@@ -246,11 +248,29 @@ void process_now(struct process *p, const struct j_now *now, uint32_t n);
 void process_now_set(struct process *p, struct j_now *take, uint32_t n); /* lanes are in range */
 void process_now_left(struct process *p, uint32_t lane, uint32_t path, uint64_t begin);
 void process_table(struct process *p, const struct j_table *t, const uint8_t *bytes, uint32_t n);
+uint32_t table_surplus(struct process *p, enum lost_cause cause, uint32_t id, uint32_t told);
+
+/* The id, (other) for what there was no room for, counted, or TABLE_NONE: the tables never had it.
+ */
+static inline uint32_t table_path(struct process *p, uint32_t path)
+{
+	if (__builtin_expect(path < p->n_paths && !p->path[path].surplus, 1))
+		return path;
+	return table_surplus(p, LOST_PATHS, path, p->told_paths);
+}
+
+static inline uint32_t table_name(struct process *p, uint32_t name)
+{
+	if (__builtin_expect(name < p->n_names, 1))
+		return name;
+	return table_surplus(p, LOST_NAMES, name, p->told_names);
+}
 uint64_t real_to_mono(const struct process *p, uint64_t real_ns);
 uint64_t mono_to_real(const struct fold *f, uint64_t mono_ns);
 
 /* --- loss.c: nothing is lost silently */
 void loss_bad(struct process *p, uint64_t n);
+void loss_now(struct process *p, enum lost_cause cause, uint64_t n);
 void loss_part(struct part *part, enum lost_cause cause, uint64_t n);
 void loss_told(struct process *p, uint32_t lane, const struct rec_lost *r);
 void loss_counts(

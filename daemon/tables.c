@@ -6,51 +6,67 @@
 
 #include "words.h"
 
-/* What breaks a law keeps its id, so that later ids hold, and stands for ROOT/(other). */
+#define CATCH_UP 65536u /* entries that had no room once, a time */
+
+/* What breaks a law keeps its id, so that later ids hold, and stands for ROOT/(other). What stands
+ * below a path that had no room has none. */
 static bool path_check(const struct process *p, const struct ring_path *from, struct path *ret)
 {
-	uint32_t id = p->n_paths;
-	bool ok = from->parent < id && from->name < p->n_names && from->kind > PATH_KIND_ROOT &&
-		  from->kind < PATH_KIND_KERNEL && from->depth <= PATH_DEPTH_MAX &&
-		  from->depth == p->path[from->parent].depth + 1;
+	const uint32_t id = p->n_paths;
+	const bool ok = from->parent < id && from->name < p->told_names &&
+			from->kind > PATH_KIND_ROOT && from->kind < PATH_KIND_KERNEL &&
+			from->depth > 0 && from->depth <= PATH_DEPTH_MAX;
+	const struct path *parent = ok ? &p->path[from->parent] : NULL;
 
-	*ret = (struct path){PATH_ROOT, NAME_OTHER, 0, 1, PATH_KIND_SCOPE, true};
-	if (ok)
-		*ret = (struct path){
-			from->parent, from->name, 0, from->depth, (uint8_t)from->kind, false};
-	return ok;
+	*ret = p->path[PATH_OTHER];
+	ret->surplus = ok && parent->surplus;
+	ret->bad = !ok || (!parent->surplus && from->depth != parent->depth + 1);
+	if (!ret->bad && !ret->surplus)
+		*ret = (struct path){.parent = from->parent,
+			.name = from->name < p->n_names ? from->name : NAME_OTHER,
+			.depth = from->depth,
+			.kind = (uint8_t)from->kind};
+	return !ret->bad;
 }
 
-static uint32_t paths_add(struct process *p, const uint8_t *bytes, uint32_t n)
+/* From `first` on; what is known is left alone, what had no room before is the surplus. */
+static uint32_t paths_add(struct process *p, uint32_t first, const uint8_t *bytes, uint32_t n)
 {
+	const uint32_t start = p->n_paths;
 	struct ring_path from;
-	uint32_t i, bad = 0;
+	uint32_t bad = 0;
 
-	for (i = 0; i < n && p->n_paths < RING_PATHS_MAX; i++) {
-		if (p->n_paths >= TABLE_LEAST && !process_has_room(p))
+	for (; p->n_paths < first + n; p->n_paths++) {
+		if ((p->n_paths >= TABLE_LEAST && !process_has_room(p)) ||
+			(p->n_paths < first && p->n_paths - start >= CATCH_UP))
 			break;
-		memcpy(&from, bytes + (size_t)i * sizeof(from), sizeof(from));
 		if (!ROOM_FOR(p->path, p->cap_paths, p->n_paths)) {
 			p->fold->no_memory = true;
-			return bad;
+			break;
 		}
+		if (p->n_paths < first) {
+			p->path[p->n_paths] = p->path[PATH_OTHER];
+			p->path[p->n_paths].surplus = true;
+			continue;
+		}
+		memcpy(&from, bytes + (size_t)(p->n_paths - first) * sizeof(from), sizeof(from));
 		bad += !path_check(p, &from, &p->path[p->n_paths]);
-		p->n_paths++;
 	}
-	return bad + (n - i);
+	return bad;
 }
 
 static bool name_put(struct process *p, const uint8_t *text, uint32_t bytes)
 {
 	char clean[3 * NAME_BYTES_MAX + 1];
 	struct name *n;
-	size_t len = words_clean(clean, sizeof(clean), text, bytes);
+	size_t len;
 
 	if (!ROOM_FOR(p->name, p->cap_names, p->n_names))
 		return false;
 	n = &p->name[p->n_names];
 	*n = p->name[NAME_OTHER];
-	if (process_has_room(p)) {
+	if (text != NULL && process_has_room(p)) {
+		len = words_clean(clean, sizeof(clean), text, bytes);
 		*n = (struct name){.bytes = (uint32_t)len};
 		n->text = arena_text(p->arena, clean, len);
 		if (n->text == NULL)
@@ -61,25 +77,35 @@ static bool name_put(struct process *p, const uint8_t *text, uint32_t bytes)
 	return true;
 }
 
-/* n × {u32 bytes, text, pad to 4}, of which the first `skip` are known. Returns how many were bad.
- */
-static uint32_t names_add(
-	struct process *p, const uint8_t *at, uint32_t n, uint32_t skip, size_t left)
+static bool name_has_room(struct process *p)
 {
+	return p->n_names < TABLE_LEAST || process_has_room(p);
+}
+
+/* n × {u32 bytes, text, pad to 4}, from `first` on. Returns how many were bad. */
+static uint32_t names_add(
+	struct process *p, uint32_t first, const uint8_t *at, uint32_t n, size_t left)
+{
+	const uint32_t start = p->n_names;
 	uint32_t i, bytes;
 	size_t whole;
 
+	while (p->n_names < first && p->n_names - start < CATCH_UP && name_has_room(p)) {
+		if (!name_put(p, NULL, 0)) {
+			p->fold->no_memory = true;
+			return 0;
+		}
+	}
 	for (i = 0; i < n; i++) {
 		if (left < sizeof(bytes))
 			break;
 		memcpy(&bytes, at, sizeof(bytes));
 		whole = sizeof(bytes) + (((size_t)bytes + 3) & ~(size_t)3);
-		if (bytes > NAME_BYTES_MAX || whole > left || p->n_names >= RING_NAMES_MAX ||
-			p->name_bytes > RING_NAME_BYTES_MAX)
+		if (bytes > NAME_BYTES_MAX || whole > left || p->name_bytes > RING_NAME_BYTES_MAX)
 			break;
-		if (p->n_names >= TABLE_LEAST && !process_has_room(p))
-			break;
-		if (i >= skip && !name_put(p, at + sizeof(bytes), bytes)) {
+		if (p->n_names < first || (first + i >= p->n_names && !name_has_room(p)))
+			return 0;
+		if (first + i >= p->n_names && !name_put(p, at + sizeof(bytes), bytes)) {
 			p->fold->no_memory = true;
 			return 0;
 		}
@@ -127,25 +153,29 @@ static uint32_t devices_add(struct process *p, const uint8_t *bytes, uint32_t n)
 	return n - i;
 }
 
-/* The known count and entry size of a table; false: no such table. */
-static bool table_shape(
-	const struct process *p, uint32_t which, uint32_t *ret_known, size_t *ret_bytes)
+/* The count, the most, and the entry size of a table; false: no such table. */
+static bool table_shape(struct process *p, uint32_t which, uint32_t *ret_told, uint32_t *ret_most,
+	size_t *ret_bytes)
 {
 	switch ((enum j_table_which)which) {
 	case TABLE_PATHS:
-		*ret_known = p->n_paths;
+		*ret_told = p->told_paths;
+		*ret_most = RING_PATHS_MAX;
 		*ret_bytes = sizeof(struct ring_path);
 		return true;
 	case TABLE_NAMES:
-		*ret_known = p->n_names;
+		*ret_told = p->told_names;
+		*ret_most = RING_NAMES_MAX;
 		*ret_bytes = 0;
 		return true;
 	case TABLE_CONFIGS:
-		*ret_known = p->n_configs;
+		*ret_told = p->n_configs;
+		*ret_most = RING_CONFIGS_MAX;
 		*ret_bytes = sizeof(struct ring_config);
 		return true;
 	case TABLE_DEVICES:
-		*ret_known = p->n_devices;
+		*ret_told = p->n_devices;
+		*ret_most = RING_DEVICES_MAX;
 		*ret_bytes = sizeof(struct ring_device);
 		return true;
 	}
@@ -154,26 +184,37 @@ static bool table_shape(
 
 void process_table(struct process *p, const struct j_table *t, const uint8_t *bytes, uint32_t n)
 {
-	uint32_t known, skip, bad;
+	const uint32_t first = t->first;
+	uint32_t told, most, skip, bad;
 	size_t each;
 
-	if (!table_shape(p, t->which, &known, &each) || t->first > known ||
+	if (!table_shape(p, t->which, &told, &most, &each) || first > told || t->n > most - first ||
 		(uint64_t)t->n * each > n) {
 		loss_bad(p, 1);
 		return;
 	}
-	skip = known - t->first;
+	skip = told - first;
 	if (skip >= t->n)
 		return;
-	bytes += skip * each;
-	if (t->which == TABLE_PATHS)
-		bad = paths_add(p, bytes, t->n - skip);
-	else if (t->which == TABLE_NAMES)
-		bad = names_add(p, bytes, t->n, skip, n < t->text_bytes ? n : t->text_bytes);
-	else if (t->which == TABLE_CONFIGS)
-		bad = configs_add(p, bytes, t->n - skip);
+	if (t->which == TABLE_PATHS) {
+		bad = paths_add(p, first, bytes, t->n);
+		p->told_paths = first + t->n;
+	} else if (t->which == TABLE_NAMES) {
+		bad = names_add(p, first, bytes, t->n, n < t->text_bytes ? n : t->text_bytes);
+		p->told_names = first + t->n - bad;
+	} else if (t->which == TABLE_CONFIGS)
+		bad = configs_add(p, bytes + skip * each, t->n - skip);
 	else
-		bad = devices_add(p, bytes, t->n - skip);
+		bad = devices_add(p, bytes + skip * each, t->n - skip);
 	if (bad != 0)
 		loss_bad(p, bad);
+}
+
+uint32_t table_surplus(struct process *p, enum lost_cause cause, uint32_t id, uint32_t told)
+{
+	_Static_assert((int)PATH_OTHER == (int)NAME_OTHER, "one id for both");
+	if (id >= told)
+		return TABLE_NONE;
+	loss_now(p, cause, 1);
+	return PATH_OTHER;
 }

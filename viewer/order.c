@@ -121,8 +121,8 @@ void order_free(struct order *o)
 	X(5, "no activity buffer was free")                                                        \
 	X(6, "CUPTI gave no usable times")                                                         \
 	X(7, "records of a kind that this agent cannot walk")                                      \
-	X(8, "the path table was full: counted under (other)")                                     \
-	X(9, "the name table was full: shown as (other)")                                          \
+	X(8, "there was no room for the path: counted under (other)")                              \
+	X(9, "there was no room for the name: shown as (other)")                                   \
 	X(10, "records that broke the ring's laws")                                                \
 	X(11, "launches without a GPU record")                                                     \
 	X(12, "tree nodes over a ceiling, the session's or memory_mb: counted under (other)")

@@ -50,6 +50,7 @@ enum record_type {
 #define REC_LAP(h)   ((uint8_t)((h) >> 16))
 #define REC_FLAGS(h) ((uint8_t)((h) >> 24))
 #define REC_ID(h)    ((uint32_t)((h) >> 32))
+#define REC_WITH_ID(h, id) (((h)&UINT32_MAX) | (uint64_t)(id) << 32)
 
 /* flags of SCOPE */
 #define SCOPE_BEGAN_BEFORE \
@@ -170,8 +171,8 @@ struct rec_clock {
         X(GPU_REFUSED, 5, "no activity buffer was free")                                    \
         X(GPU_INVALID, 6, "CUPTI gave no usable times")                                     \
         X(GPU_UNKNOWN, 7, "records of a kind that this agent cannot walk")                  \
-        X(PATHS,       8, "the path table was full: counted under (other)")                 \
-        X(NAMES,       9, "the name table was full: shown as (other)")                      \
+        X(PATHS,       8, "there was no room for the path: counted under (other)")          \
+        X(NAMES,       9, "there was no room for the name: shown as (other)")               \
         X(BAD,        10, "records that broke the ring's laws")                             \
         X(LAUNCHES,   11, "launches without a GPU record")                                  \
         X(NODES,      12, "tree nodes over a ceiling, the session's or memory_mb: counted under (other)")

@@ -38,11 +38,16 @@ static struct batch collect(void)
 	return b;
 }
 
-static uint64_t count_of(const struct batch *b)
+static uint64_t count_at(const struct batch *b, const char *path)
 {
-	const struct row_cell *c = cell_at(b, 1, 0, CLASS_CPU, "ROOT/a");
+	const struct row_cell *c = cell_at(b, 1, 0, CLASS_CPU, path);
 
 	return c == NULL ? 0 : c->count;
+}
+
+static uint64_t count_of(const struct batch *b)
+{
+	return count_at(b, "ROOT/a");
 }
 
 /* --- one bad record between two good ones. skip: the rest of the entry cannot be believed */
@@ -370,6 +375,57 @@ START_TEST(names_that_lie)
 }
 END_TEST
 
+#define WIDE 30000u
+
+/* While other jobs take all the memory there is, paths are the surplus, and said to be; what comes
+ * when there is room again is known. */
+START_TEST(paths_without_room)
+{
+	static struct ring_path wide[WIDE];
+	const struct ring_path later[] = {
+		{PATH_ROOT, 2, PATH_KIND_SCOPE, 1, 0}, /* known */
+		{3 + WIDE, 3, PATH_KIND_SCOPE, 2, 0},  /* below one that is not */
+	};
+	const uint32_t first = 4, last = first + WIDE;
+	char words[16];
+	struct batch b;
+
+	for (uint32_t i = 0; i < WIDE; i++)
+		wide[i] = (struct ring_path){PATH_ROOT, 3, PATH_KIND_SCOPE, 1, 0};
+	fold_waiting(f, 1 << 30);
+	tape_paths(&t, job.ring, first, WIDE, wide);
+	fold_take(f, &t);
+	put_scope(&lane, last - 1, 20, 30);
+	put_launch(&lane, last - 1, 20, 1, 0);
+	tape_lane(&t, job.ring, 40, &lane);
+	fold_take(f, &t);
+	fold_waiting(f, -(1 << 30));
+	tape_paths(&t, job.ring, last, 2, later);
+	fold_take(f, &t);
+	put_scope(&lane, first, 20, 30);
+	put_scope(&lane, last, 20, 30);
+	put_scope(&lane, last + 1, 20, 30);
+	put_scope(&lane, last - 1, 20, 30);
+	tape_lane(&t, job.ring, 40, &lane);
+	fold_take(f, &t);
+	(void)fold_path_text(f, job.ring, last, words, sizeof(words));
+	ck_assert_str_eq(words, "a");
+	b = collect();
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_PATHS), 4);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_BAD), 0);
+	ck_assert_uint_eq(count_at(&b, "ROOT/(other)"), 3);
+	ck_assert_uint_eq(count_of(&b), 1);
+	ck_assert_uint_eq(count_at(&b, "ROOT/b"), 1);
+	batch_free(&b);
+	put_scope(&lane, last + 2, 20, 30); /* no table had it */
+	tape_lane(&t, job.ring, 40, &lane);
+	fold_take(f, &t);
+	b = collect();
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_BAD), 1);
+	batch_free(&b);
+}
+END_TEST
+
 /* Names that differ in bytes but not in words are one node: a row is never written twice. */
 START_TEST(equal_words_are_one_node)
 {
@@ -537,6 +593,7 @@ int main(void)
 	tcase_add_test(c, depth_has_an_end);
 	tcase_add_test(c, tables_are_idempotent);
 	tcase_add_test(c, names_that_lie);
+	tcase_add_test(c, paths_without_room);
 	tcase_add_test(c, equal_words_are_one_node);
 	tcase_add_test(c, times_of_a_liar);
 	tcase_add_test(c, losses_are_not_counted_twice);
