@@ -377,7 +377,7 @@ static void launch_join(struct process *p, struct launch *w, const struct launch
 {
 	struct launch *l = w;
 	struct gpu wait[RECORDS_MAX];
-	uint32_t i, n = 0;
+	uint32_t n = 0;
 
 	l->clock = from->clock;
 	l->parts = from->parts;
@@ -397,11 +397,11 @@ static void launch_join(struct process *p, struct launch *w, const struct launch
 	while (n < RECORDS_MAX && gpu_take(&p->correlate, l, &wait[n]))
 		n++;
 	move_to(p, l, LIST_OPEN);
-	for (i = 0; i < n; i++) {
+	while (n-- > 0) { /* the oldest first: it was running, then it was done */
 		if (l != NULL)
-			launch_record(p, l, &wait[i]);
+			launch_record(p, l, &wait[n]);
 		else
-			count_unlaunched(p, &(struct launch){.list = LIST_WAITING}, &wait[i], NULL);
+			count_unlaunched(p, &(struct launch){.list = LIST_WAITING}, &wait[n], NULL);
 		if (l != NULL && l->list == LIST_FREE)
 			l = NULL;
 	}

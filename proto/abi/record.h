@@ -45,11 +45,11 @@ enum record_type {
 #define REC_HDR(bytes, type, lap, flags, id)                                                 \
 	((uint64_t)((bytes) >> 3) | (uint64_t)(type) << 8 | (uint64_t)(uint8_t)(lap) << 16 | \
 		(uint64_t)(flags) << 24 | (uint64_t)(id) << 32)
-#define REC_BYTES(h) ((uint32_t)((h)&0xff) << 3)
-#define REC_TYPE(h)  ((uint8_t)((h) >> 8))
-#define REC_LAP(h)   ((uint8_t)((h) >> 16))
-#define REC_FLAGS(h) ((uint8_t)((h) >> 24))
-#define REC_ID(h)    ((uint32_t)((h) >> 32))
+#define REC_BYTES(h)       ((uint32_t)((h)&0xff) << 3)
+#define REC_TYPE(h)        ((uint8_t)((h) >> 8))
+#define REC_LAP(h)         ((uint8_t)((h) >> 16))
+#define REC_FLAGS(h)       ((uint8_t)((h) >> 24))
+#define REC_ID(h)          ((uint32_t)((h) >> 32))
 #define REC_WITH_ID(h, id) (((h)&UINT32_MAX) | (uint64_t)(id) << 32)
 
 /* flags of SCOPE */

@@ -115,8 +115,9 @@ struct step {
 #define W(seconds)           {WAIT, seconds, 0, 0, 0}
 #define KERN                 "ROOT/a/b/kern", CLASS_COMPUTE
 #define CAP                  "ROOT/a/b/<captured_at>/cap/kern", CLASS_COMPUTE
-#define NO_LAUNCH            "ROOT/(no launch)/kern", CLASS_COMPUTE
+#define NO_LAUNCH            no_launch, CLASS_COMPUTE
 
+static const char no_launch[] = "ROOT/(no launch)/kern";
 static const struct join_case {
 	const char *label;
 	struct step step[8];
@@ -151,6 +152,8 @@ static const struct join_case {
 		{L(7, 0), K(7, GPU_FLAG_RUNNING, N_KERN), D(0), W(6)}, KERN, 1, 0, 1, 0, 1},
 	{"running, then done after all: once",
 		{L(7, 0), K(7, GPU_FLAG_RUNNING, N_KERN), K(7, 0, N_KERN)}, KERN, 1, 60, 0, 0, 1},
+	{"running, then done, then launched: once",
+		{K(7, GPU_FLAG_RUNNING, N_KERN), K(7, 0, N_KERN), L(7, 0)}, KERN, 1, 60, 0, 0, 1},
 };
 /* clang-format on */
 
@@ -210,6 +213,9 @@ START_TEST(join)
 	ck_assert_msg(cell->count == c->count, "%s: count %lu", c->label, cell->count);
 	ck_assert_msg(cell->sum_ns == c->sum_ns, "%s: sum %lu", c->label, cell->sum_ns);
 	ck_assert_msg(cell->untimed == c->untimed, "%s: untimed", c->label);
+	ck_assert_msg(strcmp(c->path, no_launch) == 0 ||
+			      cell_at(&b, 1, 0, CLASS_COMPUTE, no_launch) == NULL,
+		"%s: one more", c->label);
 	ck_assert_msg(loss_of(&b, 1, LOST_LAUNCHES) == c->lost, "%s: lost", c->label);
 	ck_assert_msg(b.session.row[0].matched == c->matched, "%s: matched", c->label);
 	batch_free(&b);
