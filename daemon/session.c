@@ -405,9 +405,13 @@ int session_verb(struct fold *f, const struct j_verb *v)
 	struct session *s = session_find(f, v->session);
 	struct moment m = {.ns = v->mono_ns > CLOCK_NS_MAX ? CLOCK_NS_MAX : v->mono_ns};
 	struct row_session row = {0};
+	struct process *p;
 
 	if (v->verb == VERB_START && s == NULL) {
 		row_of_verb(&row, v);
+		p = row.match == MATCH_RING ? process_find(f, row.owner) : NULL;
+		if (p != NULL && p->n_parts == PARTS_MAX)
+			return -ENOSPC; /* it would end with nobody */
 		return session_start(f, &row, &m);
 	}
 	if (s == NULL)

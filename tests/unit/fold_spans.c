@@ -139,10 +139,18 @@ END_TEST
 START_TEST(a_session_without_a_member_is_refused)
 {
 	uint8_t uuid[16];
+	struct fold_session x;
+	struct j_verb *automatic;
 	struct batch b;
 
 	for (uint32_t i = 0; i < PARTS_MAX; i++)
 		start((uint8_t)(100 + i), SECOND + i);
+	automatic = tape_verb(&t, VERB_START, 9, 2 * SECOND);
+	automatic->match = MATCH_RING;
+	memcpy(automatic->ring, job.ring, 16);
+	ck_assert_int_eq(fold_apply(f, t.entry[0]), -ENOSPC);
+	ck_assert(!fold_get_session(f, automatic->session, &x));
+	tape_free(&t);
 	put_verb(SESSION_START, 0, 2 * SECOND);
 	flush();
 	ck_assert(!fold_job_session(f, job.ring, 0, uuid));
