@@ -169,16 +169,25 @@ static void raise_files(void)
 		(void)close(fd);
 }
 
-/* 64 ranks start a private daemon each: one gets the lock, the others are content when it answers.
- */
-static int other_answers(const struct protond *p)
+static int complain(const struct err *e, int status)
 {
-	int i;
+	(void)fprintf(stderr, "%sprotond: %s\n", log_priority(LOG_ERR), e->text);
+	return status;
+}
+
+/* 64 ranks start a private daemon each: one gets the lock, the others are content when it answers.
+ * When it ends instead, the next one has the lock. */
+static int other_answers(struct protond *p, struct err *e)
+{
+	int i, r;
 
 	for (i = 0; i < 250; i++) {
 		if (home_answers(p->d.runtime))
 			return 0;
 		(void)poll(NULL, 0, 20);
+		r = home_open(p, e);
+		if (r != -EBUSY)
+			return r < 0 ? complain(e, 1) : 0;
 	}
 	(void)fprintf(stderr,
 		"%sprotond: another protond holds %s/lock and does not answer; look at its log, or "
@@ -187,19 +196,13 @@ static int other_answers(const struct protond *p)
 	return EXIT_RUNNING;
 }
 
-static int complain(const struct err *e, int status)
-{
-	(void)fprintf(stderr, "%sprotond: %s\n", log_priority(LOG_ERR), e->text);
-	return status;
-}
-
 static int run(struct protond *p)
 {
 	struct err e = {0};
 	int r = home_open(p, &e);
 
 	if (r == -EBUSY && p->d.private)
-		r = other_answers(p);
+		r = other_answers(p, &e);
 	else if (r == -EBUSY)
 		r = complain(&e, EXIT_RUNNING);
 	else if (r < 0)

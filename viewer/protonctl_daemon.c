@@ -19,8 +19,8 @@
 
 #include "paths.h"
 
-#define RETRY_MS  50 /* between two looks when nothing is heard */
-#define WAIT_MS   5000
+#define RETRY_MS  50   /* between two looks when nothing is heard */
+#define WAIT_MS   6000 /* a daemon that finds another's lock says after 5 s that nobody answers */
 #define LOG_FILE  "protond.log"
 #define LOG_BYTES (1 << 20)
 
@@ -32,7 +32,7 @@ static int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-static int open_log(const char *dir)
+static int open_log(const char *dir, off_t *ret_end)
 {
 	char path[4352];
 	struct stat st;
@@ -41,8 +41,11 @@ static int open_log(const char *dir)
 	if (snprintf(path, sizeof(path), "%s/" LOG_FILE, dir) >= (int)sizeof(path))
 		return -1;
 	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
-	if (fd >= 0 && fstat(fd, &st) == 0 && st.st_size > LOG_BYTES)
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) == 0 && st.st_size > LOG_BYTES)
 		(void)ftruncate(fd, 0);
+	*ret_end = lseek(fd, 0, SEEK_END);
 	return fd;
 }
 
@@ -65,32 +68,59 @@ static _Noreturn void become_daemon(const char *path, int log_fd)
 		_exit(125);
 	(void)close_range(3, ~0U, 0);
 	(void)execv(path, argv);
-	_exit(errno == ENOENT ? 127 : 126);
-}
-
-/* The last line of the log, for the error's words. */
-static void last_words(const char *dir, char *ret, size_t n)
-{
-	char path[4352], line[320];
-	FILE *f;
-
-	ret[0] = '\0';
-	if (snprintf(path, sizeof(path), "%s/" LOG_FILE, dir) >= (int)sizeof(path))
-		return;
-	f = fopen(path, "re");
-	if (f == NULL)
-		return;
-	while (fgets(line, sizeof(line), f) != NULL)
-		(void)snprintf(ret, n, "%.*s", (int)strcspn(line, "\n"), line);
-	(void)fclose(f);
+	(void)dprintf(2, "protond: %s cannot be run: %s\n", path, strerror(errno));
+	_exit(126);
 }
 
 struct starting {
 	const char *dir, *path; /* runtime directory; the program */
 	int log_fd, watch_fd;
-	pid_t pid;    /* 0: none runs */
-	bool refused; /* it ended over its settings: another one would, too */
+	off_t log_begin; /* what stands before it in the log is of earlier daemons */
+	pid_t pid;       /* 0: none runs */
+	int status;      /* of the one that ended; 0: another has the directory */
 };
+
+/* Its last complaint, for the error's words. */
+static void last_words(const struct starting *s, char *ret, size_t n)
+{
+	char path[4352], line[1400];
+	FILE *f;
+
+	ret[0] = '\0';
+	if (snprintf(path, sizeof(path), "%s/" LOG_FILE, s->dir) >= (int)sizeof(path))
+		return;
+	f = fopen(path, "re");
+	if (f == NULL)
+		return;
+	(void)fseeko(f, s->log_begin, SEEK_SET);
+	while (fgets(line, sizeof(line), f) != NULL)
+		if (strstr(line, " level=info ") == NULL)
+			(void)snprintf(ret, n, "%.*s", (int)strcspn(line, "\n"), line);
+	(void)fclose(f);
+}
+
+/* Ours ended, or nobody answers. */
+static int say_why(const struct starting *s, struct err *e)
+{
+	const bool by_signal = WIFSIGNALED(s->status);
+	char words[448];
+
+	last_words(s, words, sizeof(words));
+	if (s->status == 0)
+		return err_set(e, -ENOTCONN,
+			"protond was started but does not answer in %.200s%s%.200s; its words are "
+			"in %.200s/" LOG_FILE,
+			s->dir, *words != '\0' ? ": " : "", words, s->dir);
+	if (WIFEXITED(s->status) && *words != '\0')
+		return err_set(e, WEXITSTATUS(s->status) == CTL_USAGE ? -EINVAL : -ENOTCONN,
+			"the daemon does not start: %s", words);
+	return err_set(e, -ENOTCONN,
+		"the daemon does not start: it ended %s %d%s%.200s; `protond --private "
+		"--foreground` shows what it does",
+		by_signal ? "on signal" : "with status",
+		by_signal ? WTERMSIG(s->status) : WEXITSTATUS(s->status),
+		*words != '\0' ? ": " : ", without a word", words);
+}
 
 static int spawn(struct starting *s, struct err *e)
 {
@@ -103,39 +133,35 @@ static int spawn(struct starting *s, struct err *e)
 	return err_set(e, neg_errno(), "cannot start protond: %s", strerror(errno));
 }
 
-/* Until somebody listens. Ours ends at once when another has the directory: that one answers soon,
- * or is itself about to end, and then ours is started again. */
+/* Until somebody listens. Ours ends in peace when another answers; where that one is about to end,
+ * ours is started again. One that ends otherwise would do so again. */
 static int wait_for_socket(struct starting *s, struct rpc **ret, struct err *e)
 {
 	const int64_t until = now_ms() + WAIT_MS;
 	struct pollfd p = {.fd = s->watch_fd, .events = POLLIN};
-	char events[4096];
-	int status, r = spawn(s, e);
+	char events[1024];
+	int r = spawn(s, e);
 
 	while (r == 0) {
 		r = rpc_open_at(s->dir, ret, e);
 		if (r != -ENOTCONN)
 			return r;
-		if (now_ms() >= until)
-			return -ENOTCONN;
+		if (s->status != 0 || now_ms() >= until)
+			return say_why(s, e);
 		if (poll(&p, 1, RETRY_MS) > 0)
 			(void)read(s->watch_fd, events, sizeof(events));
 		r = 0;
-		if (s->pid > 0 && waitpid(s->pid, &status, WNOHANG) == s->pid) {
-			s->pid = 0;
-			s->refused = WIFEXITED(status) && WEXITSTATUS(status) == CTL_USAGE;
-		} else if (s->pid == 0) {
+		if (s->pid == 0)
 			r = spawn(s, e);
-		}
-		if (s->refused)
-			return -ENOTCONN;
+		else if (waitpid(s->pid, &s->status, WNOHANG) == s->pid)
+			s->pid = 0;
 	}
 	return r;
 }
 
 static int start_private(struct rpc **ret, struct err *e)
 {
-	char dir[4096], path[4096], words[256];
+	char dir[4096], path[4096];
 	struct starting s = {.dir = dir, .path = path};
 	int r;
 
@@ -155,19 +181,8 @@ static int start_private(struct rpc **ret, struct err *e)
 			(void)close(s.watch_fd);
 		return r;
 	}
-	s.log_fd = open_log(dir);
+	s.log_fd = open_log(dir, &s.log_begin);
 	r = wait_for_socket(&s, ret, e);
-	if (r == -ENOTCONN)
-		last_words(dir, words, sizeof(words));
-	if (s.refused) {
-		(void)err_set(e, -EINVAL, "the daemon does not start: %s", words);
-		r = -EINVAL;
-	} else if (r == -ENOTCONN) {
-		(void)err_set(e, -ENOTCONN,
-			"protond was started but does not answer in %s%s%s; its words are in "
-			"%s/" LOG_FILE,
-			dir, *words != '\0' ? ": " : "", words, dir);
-	}
 	if (s.log_fd >= 0)
 		(void)close(s.log_fd);
 	(void)close(s.watch_fd);

@@ -2,10 +2,12 @@
 import json
 import os
 import pathlib
+import shutil
 import signal
 import socket
 import struct
 import subprocess
+import time
 
 import pytest
 
@@ -314,6 +316,35 @@ def test_wrong_variables_are_said_before_the_program_starts(world):
     world.ctl("shutdown")
     assert "the daemon does not start: protond: auto_session = 'banana' is not one of off, scopes, full" in refused(world, "-q", env={
         "PROTOND_AUTO_SESSION": "banana"})
+
+
+def test_a_daemon_that_does_not_start_says_why_at_once(world):
+    began = time.monotonic()
+    words = refused(world, env={"PROTOND_DB": "/nonexistent/x.db"})
+    assert words == ("protonctl run: the daemon does not start: protond: /nonexistent: No such file or directory; "
+                     "make it with `mkdir -p -m 700 /nonexistent`\n")
+    assert time.monotonic() - began < 3
+    (world.home / "no.db").write_text("not a database")
+    words = refused(world, env={"PROTOND_DB": str(world.home / "no.db")})
+    assert "is not a database of protond" in words and "choose another path with PROTOND_DB" in words
+    ps = [subprocess.Popen([BUILD / "bin/protonctl", "run", "true"], env={**world.env, "PROTOND_DB": "/nonexistent/x.db"},
+                           stderr=subprocess.PIPE, text=True) for _ in range(8)]
+    assert all("mkdir -p -m 700 /nonexistent" in p.communicate(timeout=WAIT)[1] and p.returncode == 125 for p in ps), "each of the ranks"
+    assert time.monotonic() - began < 5
+
+
+@pytest.mark.parametrize("protond, want", [
+    ("#!/bin/sh\nkill -SEGV $$\n", "it ended on signal 11, without a word; `protond --private --foreground` shows what it does"),
+    ("#!/bin/sh\nexit 9\n", "it ended with status 9, without a word"),
+    ("#!/nonexistent\n", "bin/protond cannot be run: No such file or directory")])
+def test_an_earlier_daemons_words_are_not_this_ones(world, protond, want):
+    (world.home / "bin").mkdir()
+    shutil.copy(BUILD / "bin/protonctl", world.home / "bin")
+    (world.home / "bin/protond").write_text(protond)
+    (world.home / "bin/protond").chmod(0o755)
+    (world.dir / "protond.log").write_text("protond: no space to write\n")
+    r = subprocess.run([world.home / "bin/protonctl", "run", "--", "true"], env=world.env, capture_output=True, text=True, timeout=WAIT)
+    assert r.returncode == 125 and want in r.stderr and "no space" not in r.stderr
 
 
 def test_why_nothing_was_recorded(world):
