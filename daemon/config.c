@@ -4,6 +4,7 @@
 
 #include <ctype.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -260,6 +261,29 @@ static int check(const struct config *c, struct err *e)
 	return config_auto(c, &mode, e);
 }
 
+/* The variable's is of the directory where it was set. */
+static int complete_db(struct config *c, struct err *e)
+{
+	char here[PATH_MAX], path[2 * PATH_MAX];
+
+	if (c->db[0] == '\0' || c->db[0] == '/')
+		return 0;
+	if (getcwd(here, sizeof(here)) == NULL)
+		return err_set(e, neg_errno(), "PROTOND_DB = '%.200s': no directory to be in: %s",
+			c->db, strerror(errno));
+	(void)snprintf(path, sizeof(path), "%s/%s", here, c->db);
+	return set(c, key_of("db"), path, "PROTOND_DB", e);
+}
+
+/* A file is read from anywhere. */
+static int check_db(const struct config *c, struct err *e)
+{
+	if (c->db[0] == '\0' || c->db[0] == '/')
+		return 0;
+	return err_set(
+		e, -EINVAL, "db = '%.200s' does not begin with /; protond.conf has it", c->db);
+}
+
 int config_load(struct config *c, const char *file, bool private, struct err *e)
 {
 	size_t i;
@@ -271,7 +295,11 @@ int config_load(struct config *c, const char *file, bool private, struct err *e)
 	if (r == 0)
 		r = file != NULL ? read_file(c, file, true, e) : read_usual(c, private, e);
 	if (r == 0)
+		r = check_db(c, e);
+	if (r == 0)
 		r = read_variables(c, e);
+	if (r == 0)
+		r = complete_db(c, e);
 	if (r == 0)
 		r = check(c, e);
 	if (r < 0)

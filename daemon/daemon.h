@@ -26,7 +26,7 @@ enum auto_mode { AUTO_OFF = 0, AUTO_SCOPES = 1, AUTO_SAMPLED = 2, AUTO_FULL = 3 
 /* One table: protond.conf keys, PROTOND_* variables (upper case), --help, protond(8). */
 #define CONFIG(X) /* key            type  default            what */                                                \
         X(runtime_dir,     STR, "",       "directory of sockets, rings and journal; empty: the usual place")         \
-        X(db,              STR, "",       "database file; empty: the usual place")                                   \
+        X(db,              STR, "",       "database file, an absolute path (PROTOND_DB may be relative); empty: the usual place") \
         X(auto_session,    STR, "scopes", "automatic session of each job: off, scopes, full")                        \
         X(retention_days,  U64, "30",     "finalized sessions older than this are deleted; 0: never")                \
         X(retention_mb,    U64, "2048",   "the oldest sessions are deleted beyond this size; 0: never")              \

@@ -333,6 +333,22 @@ def test_a_daemon_that_does_not_start_says_why_at_once(world):
     assert time.monotonic() - began < 5
 
 
+def test_a_relative_database_is_where_it_was_typed(world):
+    here = {"PROTOND_DB": "foo.db"}
+    r = world.ctl("run", "-q", "-n", "s", "--", DEMO, env=here)
+    path = world.home / "foo.db"
+    assert path.exists() and not os.path.exists("/foo.db") and f"PROTOND_DB={path} " in r.stderr
+    assert f"database   {path} " in world.ctl("status").stdout
+    for _ in ("the daemon's", "the file's"):
+        assert "epoch" in world.view("tree", "s", env=here).stdout
+        world.ctl("shutdown", check=False)
+    gone = world.home / "gone"
+    gone.mkdir()
+    r = subprocess.run(["sh", "-c", 'cd "$1" && rmdir "$1" && "$0" run -- touch ran', BUILD / "bin/protonctl", gone],
+                       env={**world.env, **here}, capture_output=True, text=True, timeout=WAIT)
+    assert r.returncode == 125 and "give its whole path" in r.stderr, r
+
+
 @pytest.mark.parametrize("protond, want", [
     ("#!/bin/sh\nkill -SEGV $$\n", "it ended on signal 11, without a word; `protond --private --foreground` shows what it does"),
     ("#!/bin/sh\nexit 9\n", "it ended with status 9, without a word"),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT. daemon_config.c: the configuration's sources, their order, and the
  * words for each mistake. */
 #include "quick.h"
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,6 +84,20 @@ START_TEST(test_order)
 }
 END_TEST
 
+START_TEST(test_a_variables_db_is_of_where_it_was_set)
+{
+	char want[PATH_MAX + 16];
+	struct err e = {0};
+
+	put("", 0);
+	ck_assert_ptr_nonnull(getcwd(want, PATH_MAX));
+	(void)strcat(want, "/a/foo.db");
+	ck_assert_int_eq(setenv("PROTOND_DB", "a/foo.db", 1), 0);
+	ck_assert_msg(config_load(&c, path, true, &e) == 0, "%s", e.text);
+	ck_assert_str_eq(c.db, want);
+}
+END_TEST
+
 static const struct bad_case {
 	const char *text, *words; /* words: what the message must have */
 } bad_cases[] = {
@@ -99,6 +114,7 @@ static const struct bad_case {
 	{"lane_kb = 32\n", "a power of two from 64 to 16384"},
 	{"lane_kb = 4294967360\n", "a power of two from 64 to 16384"},
 	{"auto_session = yes\n", "not one of off, scopes, full"},
+	{"db = foo.db\n", "db = 'foo.db' does not begin with /"},
 	{"runtime_dir = run\n", "runtime_dir = 'run' does not begin with /"},
 };
 
@@ -146,6 +162,7 @@ int main(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, test_defaults);
 	tcase_add_test(t, test_order);
+	tcase_add_test(t, test_a_variables_db_is_of_where_it_was_set);
 	tcase_add_loop_test(t, test_bad, 0, (int)(sizeof(bad_cases) / sizeof(bad_cases[0])));
 	tcase_add_test(t, test_bad_sources);
 	tcase_add_test(t, test_lines_for_jobs);
