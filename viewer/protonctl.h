@@ -78,6 +78,7 @@ const struct command *command_find(const char *name); /* by name or alias; NULL 
 int ctl_parse(struct ctl *c, int argc, char **argv);
 /* The value of an option, "" for a given flag, NULL when not given. */
 const char *ctl_option(const struct ctl *c, const char *name);
+int ctl_exit_code(int code); /* of -errno */
 /* Says c->err (as JSON where asked for) and gives its exit code. */
 int ctl_fail(struct ctl *c);
 int ctl_usage(struct ctl *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -94,8 +95,10 @@ int ctl_call(struct ctl *c, struct rpc *r, struct rpc_reply *ret);
 int ctl_ask(struct ctl *c, const char *method, struct rpc_reply *ret);
 /* With --json: the envelope around the answer. True: that is all there is to print. */
 bool ctl_json(struct ctl *c, const struct rpc_reply *r);
-/* With --json: what was deleted, as `prune` says it; sessions: objects, with commas between. */
-void ctl_json_sessions(struct ctl *c, int deleted, const char *sessions);
+/* With --json: what was deleted, as `prune` says it, and what was not; objects, with commas
+ * between.
+ */
+void ctl_json_deleted(struct ctl *c, int n, const char *sessions, const char *failed);
 
 /* --- protonctl_help.c
  * ------------------------------------------------------------------------------- */

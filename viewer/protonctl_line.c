@@ -47,7 +47,7 @@ const char *ctl_option(const struct ctl *c, const char *name)
 /* --- words
  * ---------------------------------------------------------------------------------------- */
 
-static int exit_code(int code)
+int ctl_exit_code(int code)
 {
 	switch (code) {
 	case -ENOTCONN:
@@ -70,7 +70,7 @@ int ctl_fail(struct ctl *c)
 		text_put(stderr, c->err.text, 0);
 		(void)fputc('\n', stderr);
 	}
-	return exit_code(c->err.code);
+	return ctl_exit_code(c->err.code);
 }
 
 int ctl_usage(struct ctl *c, const char *fmt, ...)
@@ -156,12 +156,12 @@ bool ctl_json(struct ctl *c, const struct rpc_reply *r)
 	return true;
 }
 
-void ctl_json_sessions(struct ctl *c, int deleted, const char *sessions)
+void ctl_json_deleted(struct ctl *c, int n, const char *sessions, const char *failed)
 {
 	if (!c->json)
 		return;
 	json_begin(stdout, c->cmd->name);
-	(void)printf("{\"deleted\":%d,\"sessions\":[%s]}", deleted, sessions);
+	(void)printf("{\"deleted\":%d,\"sessions\":[%s],\"failed\":[%s]}", n, sessions, failed);
 	json_close(c);
 }
 

@@ -228,33 +228,76 @@ int cmd_finalize(struct ctl *c)
 /* --- delete, prune, shutdown
  * -------------------------------------------------------------------------- */
 
-int cmd_delete(struct ctl *c)
+struct deletion {
+	struct ctl *c;
+	struct rpc *rpc;
+	FILE *gone, *failed; /* lists of the envelope */
+	int n_gone, n_failed;
+	int status; /* of the last that failed; CTL_UNREACHABLE stays */
+};
+
+static void delete_failed(struct deletion *d, const char *session)
+{
+	const struct err *e = &d->c->err;
+
+	d->n_failed++;
+	if (d->status != CTL_UNREACHABLE)
+		d->status = ctl_exit_code(e->code);
+	if (!d->c->json || d->c->argc == 1) {
+		(void)ctl_fail(d->c);
+		return;
+	}
+	(void)fputs(d->n_failed > 1 ? ",{\"session\":" : "{\"session\":", d->failed);
+	json_text(d->failed, session, strlen(session));
+	(void)fprintf(d->failed, ",\"code\":%d,\"text\":", e->code);
+	json_text(d->failed, e->text, strlen(e->text));
+	(void)fputc('}', d->failed);
+}
+
+static void delete_one(struct deletion *d, const char *session)
 {
 	struct rpc_reply r = {.fd = -1};
-	char name[128], *gone = NULL;
-	size_t bytes;
-	FILE *list = open_memstream(&gone, &bytes);
-	int i, code = CTL_OK;
+	char name[128];
 
-	for (i = 0; list != NULL && i < c->argc && code == CTL_OK; i++) {
-		code = call_one(c, "delete", "session", c->argv[i], &r);
-		if (code == CTL_OK && c->json) {
-			(void)fputs(i > 0 ? "," : "", list);
-			json_value(list, r.result);
-		} else if (code == CTL_OK) {
-			text_put(stdout, wire_text(r.result, "name", name, sizeof(name)), 0);
-			(void)printf(", id %ld, is deleted\n", wire_i64_or(r.result, "id", 0));
-		}
-		rpc_reply_free(&r);
+	wire_kv_str(rpc_begin(d->rpc, "delete"), "session", session);
+	if (d->status == CTL_UNREACHABLE || ctl_call(d->c, d->rpc, &r) < 0) {
+		delete_failed(d, session);
+		return;
 	}
-	if (list == NULL || fclose(list) != 0) {
+	if (d->c->json) {
+		(void)fputs(d->n_gone > 0 ? "," : "", d->gone);
+		json_value(d->gone, r.result);
+	} else {
+		text_put(stdout, wire_text(r.result, "name", name, sizeof(name)), 0);
+		(void)printf(", id %ld, is deleted\n", wire_i64_or(r.result, "id", 0));
+	}
+	d->n_gone++;
+	rpc_reply_free(&r);
+}
+
+int cmd_delete(struct ctl *c)
+{
+	struct deletion d = {.c = c};
+	char *gone = NULL, *failed = NULL;
+	size_t bytes;
+	int i;
+
+	if (ctl_open(c, &d.rpc) < 0)
+		return ctl_fail(c);
+	d.gone = open_memstream(&gone, &bytes);
+	d.failed = open_memstream(&failed, &bytes);
+	for (i = 0; d.gone != NULL && d.failed != NULL && i < c->argc; i++)
+		delete_one(&d, c->argv[i]);
+	rpc_close(d.rpc);
+	if (d.gone == NULL || fclose(d.gone) != 0 || d.failed == NULL || fclose(d.failed) != 0) {
 		(void)err_set(&c->err, -ENOMEM, "no memory to say what was deleted");
-		code = ctl_fail(c);
-	} else if (code == CTL_OK) {
-		ctl_json_sessions(c, i, gone);
+		d.status = ctl_fail(c);
+	} else if (c->argc > 1 || d.n_failed == 0) {
+		ctl_json_deleted(c, d.n_gone, gone, failed);
 	}
 	free(gone);
-	return code;
+	free(failed);
+	return d.status;
 }
 
 /* A number and a unit letter: "30d", "2G". */

@@ -118,7 +118,9 @@ const struct command commands[] = {
         {"doctor", NULL, cmd_doctor, 0, 0, "", "look for what is wrong, and say how to mend it",
                 NULL, "protonctl doctor\n", no_options, false, 0},
         {"delete", NULL, cmd_delete, 1, -1, "SESSION...", "remove sessions; of one name, the newest",
-                NULL, "protonctl delete slow\n", no_options, false, 's'},
+                "All are tried: the exit status is not 0 when one could not be deleted, and --json lists under `failed`\n"
+                "which, and why.\n",
+                "protonctl delete slow\nprotonctl delete 7 8 9\n", no_options, false, 's'},
         {"prune", NULL, cmd_prune, 0, 0, "", "remove old sessions",
                 NULL, "protonctl prune --older-than 30d\nprotonctl prune --max-size 2G\n", prune_options, false, 0},
         {"shutdown", NULL, cmd_shutdown, 0, 0, "", "end the daemon; jobs go on, and are found again by the next",

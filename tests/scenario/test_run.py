@@ -190,11 +190,28 @@ def test_delete_and_prune(world):
     for name in ("gone", "gone", "kept", "left"):
         world.ctl("run", "-n", name, "--", DEMO)
     assert world.ctl("delete", "gone").stdout == "gone, id 2, is deleted\n", "the newest of two"
-    assert world.ctl_json("delete", "gone", "kept") == {"deleted": 2, "sessions": [{"id": 1, "name": "gone"}, {"id": 3, "name": "kept"}]}
+    assert world.ctl_json("delete", "gone", "kept") == {"deleted": 2, "sessions": [{"id": 1, "name": "gone"}, {"id": 3, "name": "kept"}], "failed": []}
     assert world.ctl("prune", "--older-than", "1d").stdout == "0 sessions are deleted\n"
     assert world.ctl("prune", "--max-size", "1K").stdout == "left, id 4, is deleted\n1 session is deleted\n"
     assert world.state("left") is None
     assert world.sql("SELECT count(*) FROM cell") == [(0,)]
+
+
+def test_delete_goes_on_after_a_name_that_is_unknown(world):
+    for name in "abcde":
+        world.ctl("run", "-q", "-n", name, "--", "true")
+    r = world.ctl("delete", "a", "nosuch", "b", check=False)
+    assert r.returncode == 1 and r.stdout == "a, id 1, is deleted\nb, id 2, is deleted\n"
+    assert r.stderr == "protonctl delete: no session 'nosuch'; protonctl sessions lists what there is\n"
+    r = world.ctl("delete", "--json", "c", "nosuch", "d", "neither", check=False)
+    assert r.returncode == 1 and r.stderr == ""
+    data = json.loads(r.stdout)["data"]
+    assert data["deleted"] == 2 and data["sessions"] == [{"id": 3, "name": "c"}, {"id": 4, "name": "d"}]
+    assert [(f["session"], f["code"], f["text"][:18]) for f in data["failed"]] == [
+        ("nosuch", -2, "no session 'nosuch"), ("neither", -2, "no session 'neithe")]
+    r = world.ctl("delete", "--json", "nosuch", check=False)
+    assert r.returncode == 1 and json.loads(r.stdout)["error"]["code"] == -2, "as of any command"
+    assert [s["name"] for s in world.ctl_json("sessions")["sessions"]] == ["e"]
 
 
 def test_an_empty_word_names_no_session(world):
