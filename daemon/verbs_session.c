@@ -470,11 +470,32 @@ static void delete_on_commit(void *arg, int r, const struct err *e)
 		query_delete(q);
 }
 
+/* What is deleted while it lives is lost, and whoever waits for its end finds none. */
+static void delete_live_refused(struct request *q)
+{
+	const struct session_ref *s = &q->session;
+	char text[192];
+
+	(void)snprintf(text, sizeof(text), "session '%s' %s", s->name,
+		s->state == SESSION_IS_ACTIVE ? "is still recording" : "has not been finalized");
+	fail(q, -EBUSY, text, "finalize it first, or protonctl delete --force");
+}
+
 static void delete_found(struct request *q)
 {
+	const struct session_ref *s = &q->session;
+	bool force = false;
 	int r;
 
-	if (!q->session.live) {
+	if (wire_get_bool(q->params, "force", &force) < 0) {
+		fail(q, -EINVAL, "force: true or false", "protonctl help delete");
+		return;
+	}
+	if (s->live && s->state != SESSION_IS_FINALIZED && !force) {
+		delete_live_refused(q);
+		return;
+	}
+	if (!s->live) {
 		query_delete(q);
 		return;
 	}

@@ -591,13 +591,16 @@ static void run_end(struct run *r, int status)
 static int exec_failed(struct run *r, int e)
 {
 	struct rpc_reply reply = {.fd = -1};
+	struct wire_buf *b;
 
 	(void)waitpid(r->pid, NULL, 0);
 	(void)err_set(&r->c->err, -e, "%s: %s%s", r->argv[0], strerror(e),
 		e == ENOENT ? "; give its path, or see that PATH has it" : "");
 	(void)ctl_fail(r->c);
 	if (r->rpc != NULL && launch_leave(&r->launch)) {
-		wire_kv_str(rpc_begin(r->rpc, "delete"), "session", r->session);
+		b = rpc_begin(r->rpc, "delete");
+		wire_kv_str(b, "session", r->session);
+		wire_kv_bool(b, "force", true);
 		(void)ctl_call(r->c, r->rpc, &reply);
 		rpc_reply_free(&reply);
 	}

@@ -256,10 +256,12 @@ static void delete_failed(struct deletion *d, const char *session)
 
 static void delete_one(struct deletion *d, const char *session)
 {
+	struct wire_buf *b = rpc_begin(d->rpc, "delete");
 	struct rpc_reply r = {.fd = -1};
 	char name[128];
 
-	wire_kv_str(rpc_begin(d->rpc, "delete"), "session", session);
+	wire_kv_str(b, "session", session);
+	wire_kv_bool(b, "force", ctl_option(d->c, "force") != NULL);
 	if (d->status == CTL_UNREACHABLE || ctl_call(d->c, d->rpc, &r) < 0) {
 		delete_failed(d, session);
 		return;

@@ -60,6 +60,10 @@ static const struct option_def env_options[] = {
         {'s', "shell", "SHELL", "sh, csh or json (default: sh)", "sh csh json"},
         {0, NULL, NULL, NULL, NULL},
 };
+static const struct option_def delete_options[] = {
+        {'f', "force", NULL, "also what is not finalized: it records no more, and is lost", NULL},
+        {0, NULL, NULL, NULL, NULL},
+};
 static const struct option_def prune_options[] = {
         {0, "older-than", "AGE",  "sessions that ended longer ago: 30d, 12h, 90m", NULL},
         {0, "max-size",   "SIZE", "then the oldest, until the database is below: 2G, 500M", NULL},
@@ -120,7 +124,7 @@ const struct command commands[] = {
         {"delete", NULL, cmd_delete, 1, -1, "SESSION...", "remove sessions; of one name, the newest",
                 "All are tried: the exit status is not 0 when one could not be deleted, and --json lists under `failed`\n"
                 "which, and why.\n",
-                "protonctl delete slow\nprotonctl delete 7 8 9\n", no_options, false, 's'},
+                "protonctl delete slow\nprotonctl delete 7 8 9\n", delete_options, false, 's'},
         {"prune", NULL, cmd_prune, 0, 0, "", "remove old sessions",
                 NULL, "protonctl prune --older-than 30d\nprotonctl prune --max-size 2G\n", prune_options, false, 0},
         {"shutdown", NULL, cmd_shutdown, 0, 0, "", "end the daemon; jobs go on, and are found again by the next",

@@ -36,7 +36,7 @@
         X(finalize,   "finalize",   'O', "{session, timeout_ms?} → {id, uuid, launches, unmatched}  (after it is stored)") \
         X(sync,       "sync",       'O', "{session} → {id, uuid, db} or, for another uid's daemon, {id, fd: portable file}") \
         X(export,     "export",     'O', "{session, format} → {fd, bytes, name}")                                 \
-        X(delete,     "delete",     'O', "{session} → {}")                                                        \
+        X(delete,     "delete",     'O', "{session, force?} → {id, name}  (-EBUSY before it is finalized, unless forced)") \
         X(prune,      "prune",      'O', "{older_than_s?, max_bytes?} → {deleted}")                               \
         X(where,      "where",      'O', "{pid?, session?} → {jobs: [{pid, ring, rank, command, ended, delivered_ns, threads: [{tid, open: [{path, since_ns}]}], launches: [{kernel, path, since_ns, running, device, stream}]}]}") \
         X(top,        "top",        'O', "{session?, n?} → {session, now_ns, cells: [{path, kind, class, count, sum_ns, max_ns}], jobs: [{pid, drops, gpu}]}") \

@@ -214,6 +214,24 @@ def test_delete_goes_on_after_a_name_that_is_unknown(world):
     assert [s["name"] for s in world.ctl_json("sessions")["sessions"]] == ["e"]
 
 
+def test_what_still_records_is_deleted_by_force_alone(world):
+    world.start()
+    for name in "abc":
+        world.ctl("start", name, "--all")
+    world.ctl("stop", "b")
+    world.ctl("finalize", "c")
+    r = world.ctl("delete", "a", "b", "c", check=False)
+    assert r.returncode == 1 and r.stdout == "c, id 3, is deleted\n"
+    assert r.stderr == ("protonctl delete: session 'a' is still recording; finalize it first, or protonctl delete --force\n"
+                        "protonctl delete: session 'b' has not been finalized; finalize it first, or protonctl delete --force\n")
+    world.ctl("delete", "a", "-f")
+    world.ctl("finalize", "b")
+    world.ctl("delete", "b")
+    assert world.ctl_json("sessions")["sessions"] == []
+    world.ctl("run", "-n", "nothing ran", "/nonexistent/program", check=False)
+    assert world.ctl_json("sessions")["sessions"] == []
+
+
 def test_an_empty_word_names_no_session(world):
     world.ctl("run", "-n", "kept", "--", DEMO)
     for verb in ("delete", "finalize", "stop", "activate", "top", "where"):

@@ -311,6 +311,7 @@ def test_sessions_that_are_not(world):
     world.start()
     world.ctl("start", "s", "--all")
     said(world.ctl("start", "s", "--all", check=False).stderr, "a session of that name is live")
+    said(world.ctl("delete", "s", check=False).stderr, "session '…' is still recording")
     world.ctl("finalize", "s")
     said(world.ctl("activate", "s", check=False).stderr, "that session has been finalized")
     said(world.ctl("finalize", "nosuch", check=False).stderr, "no session '…'; protonctl")

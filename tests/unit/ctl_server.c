@@ -125,6 +125,7 @@ START_TEST(session_lives)
 {
 	struct rpc *r = dial();
 	struct rpc_reply reply;
+	struct wire_buf *b;
 	int64_t id = started(r, "one");
 
 	ck_assert_int_eq(id, 100);
@@ -139,6 +140,11 @@ START_TEST(session_lives)
 	rpc_reply_free(&reply);
 	ck_assert_int_eq(fake.live[0].state, SESSION_IS_ACTIVE);
 	wire_kv_str(rpc_begin(r, "delete"), "session", "100");
+	refused(r, -EBUSY, "session 'one' is still recording; finalize it first");
+	ck_assert_uint_eq(fake.n_live, 1);
+	b = rpc_begin(r, "delete");
+	wire_kv_str(b, "session", "100");
+	wire_kv_bool(b, "force", true);
 	reply = call(r);
 	rpc_reply_free(&reply);
 	ck_assert_uint_eq(fake.n_live, 0);
