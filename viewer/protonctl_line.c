@@ -63,8 +63,9 @@ int ctl_exit_code(int code)
 
 int ctl_fail(struct ctl *c)
 {
-	if (c->json)
-		json_error(stdout, c->cmd->name, c->err.code, c->err.text);
+	if (c->json) /* standard output of `run` is the program's */
+		json_error(
+			c->cmd->passes ? stderr : stdout, c->cmd->name, c->err.code, c->err.text);
 	else {
 		(void)fprintf(stderr, "protonctl %s: ", c->cmd->name);
 		text_put(stderr, c->err.text, 0);
@@ -82,8 +83,10 @@ int ctl_usage(struct ctl *c, const char *fmt, ...)
 	va_end(ap);
 	c->err.code = -EINVAL;
 	(void)ctl_fail(c);
-	(void)fprintf(stderr, "Usage: protonctl %s [options] %s\nSee `protonctl help %s`.\n",
-		c->cmd->name, c->cmd->args, c->cmd->name);
+	if (!c->json)
+		(void)fprintf(stderr,
+			"Usage: protonctl %s [options] %s\nSee `protonctl help %s`.\n",
+			c->cmd->name, c->cmd->args, c->cmd->name);
 	return c->cmd->passes ? CTL_RUN_FAILED
 			      : CTL_USAGE; /* below 125 it would be the program's */
 }

@@ -7,7 +7,7 @@
 /* clang-format off */
 const struct option_def common_options[] = {
         {'h', "help",     NULL, "what this command does, with examples", NULL},
-        {0,   "json",     NULL, "one JSON envelope on standard output", NULL},
+        {0,   "json",     NULL, "one JSON envelope on standard output; of `run`, the last line of standard error", NULL},
         {0,   "no-color", NULL, "plain text; so does NO_COLOR", NULL},
         {0,   NULL,       NULL, NULL, NULL},
 };
@@ -73,13 +73,14 @@ static const struct option_def no_options[] = {{0, NULL, NULL, NULL, NULL}};
 
 const struct command commands[] = {
         {"run", NULL, cmd_run, 1, -1, "[--] CMD...", "record one run of a program and print its tree",
-                "The program's output is its own; what protonctl says goes to standard error. The exit status is the\n"
-                "program's (128+N on a signal); 125: protonctl failed before it ran, 126: it cannot be run, 127: it\n"
-                "is not there. A private daemon is started when none runs. `run script.py` and `run pytest ...` need\n"
-                "no python in front. SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed on; Ctrl-C reaches the program\n"
-                "from the terminal. The tree is of the 100 nodes that took the most; what it leaves out is counted.\n"
-                "Behind srun, mpirun or torchrun the runs of one launch on a node are one session, which the last of\n"
-                "them stores, unless -n gives each a name of its own.\n",
+                "The program's output is its own; what protonctl says goes to standard error, with --json as its last\n"
+                "line: `protonctl run --json -- CMD 2>&1 >/dev/null | tail -n 1`. The exit status is the program's\n"
+                "(128+N on a signal); 125: protonctl failed before it ran, 126: it cannot be run, 127: it is not there.\n"
+                "A private daemon is started when none runs. `run script.py` and `run pytest ...` need no python in\n"
+                "front. SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed on; Ctrl-C reaches the program from the\n"
+                "terminal. The tree is of the 100 nodes that took the most; what it leaves out is counted. Behind srun,\n"
+                "mpirun or torchrun the runs of one launch on a node are one session, which the last of them stores,\n"
+                "unless -n gives each a name of its own.\n",
                 "protonctl run -- python train.py\n"
                 "mpirun -np 8 protonctl run -- ./train\n"
                 "protonctl run -n 'rank%q{RANK}' -o 'rank%q{RANK}.hatchet' -- ./train --steps 100\n"

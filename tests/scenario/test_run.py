@@ -175,6 +175,16 @@ def test_json_everywhere(world, verb):
     assert json.loads(r.stdout)["protond"] == "1"
 
 
+@pytest.mark.parametrize("words, status, what", [
+    (["--", "sh", "-c", "echo out; echo err >&2; exit 3"], 3, "data"), (["--", "/nonexistent/program"], 127, "error"),
+    (["-o", "x.foo", "--", "true"], 125, "error"), ([], 125, "error")])
+def test_the_json_of_run_is_the_last_line_of_stderr(world, words, status, what):
+    r = world.ctl("run", "--json", *words, check=False)
+    *err, envelope = r.stderr.splitlines()
+    assert r.returncode == status and what in json.loads(envelope)
+    assert (r.stdout, err) == (("out\n", ["err"]) if what == "data" else ("", []))
+
+
 def test_many_runs_at_once_share_one_daemon(world):
     ps = [subprocess.Popen([str(BUILD / "bin/protonctl"), "run", "-n", f"r{i}", "--", str(DEMO)],
                            env=world.env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
