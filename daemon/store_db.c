@@ -113,9 +113,9 @@ int store_fail(sqlite3 *db, int rc, struct err *e)
 			path, sqlite3_errmsg(db), path, path, path);
 	if (code == -ENOSPC)
 		return err_set(e, code,
-			"no space to write %s (%s): free some, or run `protonctl prune`; nothing "
-			"is lost "
-			"while the journal has room",
+			"no space for the database: make room on its disk (some; then `protonctl "
+			"prune --older-than 7d` makes more); nothing is lost while the journal has "
+			"room; it is %s (%s)",
 			path, sqlite3_errmsg(db));
 	if (code == -EROFS)
 		return err_set(e, code,

@@ -64,7 +64,7 @@ struct ctl {
 	char **argv;
 	bool json, color;
 	struct err err;
-	char warning[CTL_WARNINGS_MAX][256];
+	char warning[CTL_WARNINGS_MAX][640]; /* a daemon's words, and ours */
 	size_t n_warnings;
 };
 

@@ -564,11 +564,11 @@ static void run_end(struct run *r, int status)
 	}
 	code = finalize(r);
 	if (code < 0)
-		ctl_warn(r->c, "the session could not be finalized: %.180s", r->c->err.text);
+		ctl_warn(r->c, "the session could not be finalized: %s", r->c->err.text);
 	else if (r->output[0] != '\0' &&
 		 export_file(r->rpc, r->session, r->output, ctl_option(r->c, "force") != NULL,
 			 &r->c->err) < 0) {
-		ctl_warn(r->c, "%.240s", r->c->err.text);
+		ctl_warn(r->c, "%s", r->c->err.text);
 		r->output[0] = '\0'; /* not written: said */
 	}
 	if (r->c->json) {

@@ -163,7 +163,7 @@ void rpc_reply_free(struct rpc_reply *r)
 /* The daemon's error, as ours. */
 static int take_error(const msgpack_object *error, struct err *e)
 {
-	char text[320], next[160];
+	char text[sizeof(e->text)], next[160];
 	int64_t code = wire_i64_or(error, "code", -EPROTO);
 
 	(void)wire_text(error, "text", text, sizeof(text));

@@ -305,6 +305,31 @@ def test_a_full_disk(world):
     assert world.cells("r")["/a"][0] == 3
 
 
+@needs_mounts
+def test_a_full_disk_of_the_database(world):
+    """The words are whole, also behind others, and the command in them is one."""
+    inside = """
+mount -t tmpfs -o size=400k,mode=700 none $1
+"$2/protond" --private --foreground 2>/dev/null & daemon=$!
+until "$2/protonctl" status >/dev/null 2>&1; do :; done
+head -c 1M /dev/zero > $1/fill
+"$2/protonctl" run -q -- "$3"
+PATH=$2:$PATH
+$4 && echo valid
+kill $daemon
+wait $daemon
+"""
+    at = world.home / ("long" * 20)
+    at.mkdir()
+    (command,) = [re.search("`(.*)`", m).group(1) for m in MESSAGES if m.startswith("no space for the database")]
+    r = subprocess.run(["unshare", *([] if os.geteuid() == 0 else ["-r"]), "-m", "sh", "-c", inside, "sh", at, BUILD / "bin",
+                        BUILD / "bin/protond-demo", command], env={**world.env, "PROTOND_DB": str(at / "store.db")},
+                       capture_output=True, text=True, timeout=WAIT * 2)
+    said(r.stderr, "no space for the database")
+    assert "warning: the session could not be finalized: no space for the database: " in r.stderr and f"it is {at}/store.db (" in r.stderr
+    assert r.stdout.endswith("0 sessions are deleted\nvalid\n"), r
+
+
 # --- sessions -----------------------------------------------------------------------------------
 
 def test_sessions_that_are_not(world):
