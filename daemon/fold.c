@@ -7,8 +7,7 @@
 
 #include "state.h"
 
-#define STEP_NS 1000000        /* a step of CLOCK_REALTIME that is told */
-#define BOOT_NS 60000000000ull /* CLOCK_MONOTONIC goes back so far at a boot alone */
+#define STEP_NS 1000000 /* a step of CLOCK_REALTIME that is told */
 
 int fold_new(const struct fold_limits *l, struct fold **ret)
 {
@@ -170,8 +169,11 @@ static int on_anchor(struct fold *f, const struct entry *e)
 		return -ENOMEM;
 	f->new_anchor[f->n_new_anchors++] =
 		(struct row_anchor){a.clock, a.mono_ns, a.real_ns, a.error_ns, j->ring_clock};
-	if (a.mono_ns + BOOT_NS < f->now_ns)
-		f->now_ns = a.mono_ns; /* of another boot */
+	if (a.mono_ns + BOOT_NS < f->now_ns) {
+		for (i = 0; i < f->n_sessions; i++)
+			session_boot(f->session[i], a.mono_ns);
+		f->now_ns = a.mono_ns;
+	}
 	anchors_add(j->ring_clock == RING_CLOCK_TSC ? &f->tsc : &f->mono, &a);
 	offset = (int64_t)(a.real_ns - a.mono_ns);
 	if (known && llabs(offset - f->offset_ns) > STEP_NS)

@@ -117,10 +117,13 @@ static bool restore_process(struct restore *r, const struct row_process *from)
 	return true;
 }
 
-static int by_begin(const void *a, const void *b)
+/* The one that is open is the last: those of another boot may seem to come after it. */
+static int by_time(const void *a, const void *b)
 {
 	const struct span_row *x = a, *y = b;
 
+	if ((x->span.end == 0) != (y->span.end == 0))
+		return x->span.end == 0 ? 1 : -1;
 	return x->span.begin < y->span.begin ? -1 : x->span.begin > y->span.begin;
 }
 
@@ -161,7 +164,7 @@ static void restore_spans(struct restore *r)
 	for (i = 0; i < r->fold->n_sessions; i++) {
 		s = r->fold->session[i];
 		if (s->active.n > 1)
-			qsort(s->active.v, s->active.n, sizeof(*s->active.v), by_begin);
+			qsort(s->active.v, s->active.n, sizeof(*s->active.v), by_time);
 		if (s->active.n > 0 && s->active.v[s->active.n - 1].span.end == 0)
 			s->opened_ns = s->active.v[s->active.n - 1].span.begin;
 		if (s->active.n > 0)

@@ -170,7 +170,7 @@ static void active_open(struct session *s, uint64_t ns)
 {
 	uint64_t last_end = s->active.n > 0 ? s->active.v[s->active.n - 1].span.end : 0;
 
-	if (ns <= last_end)
+	if (ns <= last_end && last_end - ns < BOOT_NS)
 		ns = last_end + 1; /* a row's key is its begin, and 0 is none */
 	if (s->active.n > 0 && !has_room_for_span(s, &s->active)) {
 		ns = s->active.v[s->active.n - 1].span.begin; /* as a restart will find it */
@@ -189,6 +189,21 @@ static void active_close(struct session *s, uint64_t ns)
 	s->row.active_ns += ns - s->opened_ns;
 	s->opened_ns = 0;
 	s->closed_ns = ns;
+}
+
+void session_boot(struct session *s, uint64_t ns)
+{
+	struct spans *a = &s->active;
+	const bool active = s->opened_ns != 0;
+
+	if (active)
+		active_close(s, s->fold->now_ns);
+	if (a->n > a->dirty) { /* the others are stored */
+		memmove(a->v, a->v + (a->n - a->dirty), a->dirty * sizeof(*a->v));
+		a->n = a->dirty;
+	}
+	if (active && span_add(s, a, ns))
+		s->opened_ns = ns;
 }
 
 static void session_switch(struct session *s, bool active, const struct moment *m)

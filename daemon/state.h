@@ -21,6 +21,7 @@
 #include "window.h"
 
 #define PARTS_MAX     64u
+#define BOOT_NS       60000000000ull /* CLOCK_MONOTONIC goes back so far at a boot alone */
 #define ANCHORS_KEPT  256u
 #define OWN_ANCHORS   16u
 #define NOTES_MAX     256u
@@ -314,6 +315,8 @@ void session_free(struct session *s);
 int session_verb(struct fold *f, const struct j_verb *v);
 void session_record(struct process *p, const struct rec_session *r);
 void session_drop_process(struct session *s, struct process *p); /* its part, clean, is forgotten */
+/* The machine booted: it goes on at `ns` of the new clock. */
+void session_boot(struct session *s, uint64_t ns);
 void session_match_process(
 	struct process *p, uint64_t mono_ns); /* a new one: which sessions is it in? */
 void session_process_ended(struct process *p, const struct j_end *e, uint64_t mono_ns);

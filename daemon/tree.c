@@ -453,7 +453,15 @@ struct busy *tree_busy(struct part *part, uint32_t device)
 	return grown[t->n_busy++];
 }
 
-/* Within the session's active spans; what was launched in one may run on behind it. */
+/* What was launched in a span may run on behind it. */
+static void busy_span(struct busy *b, const struct span *v, uint64_t begin, uint64_t end)
+{
+	busy_add(
+		b, begin > v->begin ? begin : v->begin, v->end == 0 || end < v->end ? end : v->end);
+}
+
+/* Within the session's active spans. The last may be of this boot, and those before it of others.
+ */
 static void busy_within(struct part *part, const struct gpu *g)
 {
 	const struct session *s = part->session;
@@ -462,6 +470,13 @@ static void busy_within(struct part *part, const struct gpu *g)
 	uint32_t low = 0, high = s->active.n, mid, most = LOOK_SPANS;
 	const struct span *v;
 
+	if (b == NULL || high == 0)
+		return;
+	v = &s->active.v[--high].span;
+	if (v->begin < end)
+		busy_span(b, v, begin, end);
+	if (v->begin <= begin)
+		return;
 	while (low < high) { /* the first span that begins behind it */
 		mid = low + (high - low) / 2;
 		if (s->active.v[mid].span.begin >= end)
@@ -469,12 +484,11 @@ static void busy_within(struct part *part, const struct gpu *g)
 		else
 			low = mid + 1;
 	}
-	while (b != NULL && low-- > 0 && most-- > 0) {
+	while (low-- > 0 && most-- > 0) {
 		v = &s->active.v[low].span;
 		if (v->end != 0 && v->end <= begin)
 			return;
-		busy_add(b, begin > v->begin ? begin : v->begin,
-			v->end == 0 || end < v->end ? end : v->end);
+		busy_span(b, v, begin, end);
 	}
 }
 

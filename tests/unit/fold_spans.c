@@ -53,10 +53,29 @@ static void boot_anchor(uint64_t ns)
 	fold_take(f, &t);
 }
 
+/* What the store gets, after a kernel of 500 ns, of a process's GPU time; 0: nothing new. */
+static uint64_t busy_after(const uint8_t ring[16], uint32_t correlation, uint64_t ns)
+{
+	struct kit_lane l = {.lane = correlation}; /* not that of the scopes */
+	struct batch b;
+	uint64_t busy;
+
+	put_launch(&l, P_A, ns, correlation, 0);
+	put_kernel(&l, N_KERN, ns + 11 * DAY, 500, correlation, 0);
+	tape_lane(&t, ring, ns + SECOND, &l);
+	fold_take(f, &t);
+	b = collect();
+	busy = b.busy.n > 0 ? b.busy.row[0].busy_ns : 0;
+	batch_free(&b);
+	return busy;
+}
+
 START_TEST(a_standing_session_outlives_a_boot)
 {
 	struct shop s = {0};
-	struct kit_process later;
+	struct kit_process later, again;
+	struct fold_session x;
+	uint8_t uuid[16];
 	struct kit_lane l = {0};
 	struct batch b;
 
@@ -72,7 +91,22 @@ START_TEST(a_standing_session_outlives_a_boot)
 	b = collect();
 	ck_assert_uint_eq(b.cell.n, 1);
 	ck_assert_uint_eq(b.cell.row[0].count, 1000);
-	batch_free(&b);
+	ck_assert_uint_eq(b.active.n, 2);
+	shop_put(&s, &b);
+	ck_assert_uint_eq(busy_after(later.ring, 1, 85 * SECOND), 500);
+	restart(&s); /* and not at a boot */
+	again = job_after_boot(3, 90 * SECOND);
+	ck_assert_uint_eq(busy_after(again.ring, 2, 95 * SECOND), 500);
+	(void)tape_verb(&t, VERB_DEACTIVATE, 1, 100 * SECOND);
+	(void)tape_verb(&t, VERB_ACTIVATE, 1, 110 * SECOND);
+	fold_take(f, &t);
+	ck_assert_uint_eq(busy_after(again.ring, 3, 115 * SECOND), 1000);
+	ck_assert_uint_eq(busy_after(again.ring, 1, 105 * SECOND), 0);
+	(void)tape_verb(&t, VERB_DEACTIVATE, 1, 120 * SECOND);
+	fold_take(f, &t);
+	memset(uuid, 1, sizeof(uuid));
+	ck_assert(fold_get_session(f, uuid, &x));
+	ck_assert_uint_eq(x.active_ns, 1 + 60 * SECOND); /* and 50 to 100, 110 to 120 */
 	shop_free(&s);
 }
 END_TEST
