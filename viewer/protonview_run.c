@@ -3,19 +3,17 @@
 #include "protonview_run.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "complete.h"
 #include "formats.h"
 #include "guess.h"
+#include "output.h"
 #include "pick.h"
 #include "print.h"
 #include "protonview_options.h"
@@ -545,81 +543,6 @@ static int run_sessions(struct run *run)
 /* --- export
  * --------------------------------------------------------------------------------------- */
 
-struct output {
-	char target[PATH_MAX]; /* behind links */
-	char temporary[PATH_MAX + 8];
-	FILE *file;
-};
-
-/* A device, a pipe: written through, never replaced. */
-static bool is_special(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
-}
-
-/* A temporary file beside the target, or standard output. */
-static int output_open(struct run *run, const char *path, struct output *ret)
-{
-	int fd;
-
-	*ret->temporary = '\0';
-	if (strcmp(path, "-") == 0) {
-		ret->file = stdout;
-		return 0;
-	}
-	if (is_special(path)) {
-		ret->file = fopen(path, "we");
-		return ret->file != NULL
-			       ? 0
-			       : err_set(&run->e, -errno, "%s: %s", path, strerror(errno));
-	}
-	if (strlen(path) >= sizeof(ret->target))
-		return err_set(&run->e, -ENAMETOOLONG, "%s: the name is too long", path);
-	if (realpath(path, ret->target) == NULL)
-		(void)snprintf(ret->target, sizeof(ret->target), "%s", path);
-	(void)snprintf(ret->temporary, sizeof(ret->temporary), "%s.XXXXXX", ret->target);
-	fd = mkostemp(ret->temporary, O_CLOEXEC);
-	if (fd < 0)
-		return err_set(&run->e, -errno, "%s: %s", path, strerror(errno));
-	ret->file = fdopen(fd, "w");
-	if (ret->file != NULL)
-		return 0;
-	(void)close(fd);
-	(void)unlink(ret->temporary);
-	return err_set(&run->e, -ENOMEM, "out of memory");
-}
-
-/* Complete or not at all: the temporary file takes the target's name. r: what came before. */
-static int output_close(struct run *run, const char *path, struct output *o, int r)
-{
-	const bool is_file = *o->temporary != '\0';
-	const mode_t mask = umask(0);
-
-	(void)umask(mask);
-	if (fflush(o->file) != 0 && r == 0)
-		r = -errno;
-	if (!is_file) {
-		if (o->file != stdout && fclose(o->file) != 0 && r == 0)
-			r = -errno;
-		return r;
-	}
-	/* mkostemp() makes it 0600; the umask's mode is what a plain open() would have given. */
-	if (r == 0 && (fchmod(fileno(o->file), 0666 & ~mask) < 0 || fsync(fileno(o->file)) < 0))
-		r = -errno;
-	if (fclose(o->file) != 0 && r == 0)
-		r = -errno;
-	if (r == 0 && (given(run, OPT_FORCE) ? rename(o->temporary, o->target)
-					     : link(o->temporary, o->target)) < 0)
-		r = -errno;
-	if (r < 0 || !given(run, OPT_FORCE))
-		(void)unlink(o->temporary);
-	if (r == -EEXIST)
-		return err_set(&run->e, r, "%s exists; --force overwrites it", path);
-	return r < 0 && run->e.code == 0 ? err_set(&run->e, r, "%s: %s", path, strerror(-r)) : r;
-}
-
 static int export_tree(struct run *run, enum format format, FILE *to)
 {
 	struct profile *p = NULL;
@@ -656,14 +579,14 @@ static int run_export(struct run *run)
 			"%s ends in no format that is known: " FORMAT_FILES "; or say it with -f",
 			path);
 	if (strcmp(path, "-") != 0 && !given(run, OPT_FORCE) && access(path, F_OK) == 0 &&
-		!is_special(path))
+		!output_is_special(path))
 		return err_set(&run->e, -EEXIST, "%s exists; --force overwrites it", path);
-	r = output_open(run, path, &o);
+	r = output_open(path, &o, &run->e);
 	if (r < 0)
 		return r;
 	r = format == FORMAT_chrome_trace ? open_source(run, run->o.args[0], true, o.file, NULL)
 					  : export_tree(run, format, o.file);
-	return output_close(run, path, &o, r);
+	return output_close(path, &o, given(run, OPT_FORCE), r, &run->e);
 }
 
 static int run_help(struct run *run)

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT. output.c: a file that is complete or not there. */
+#include "output.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+bool output_is_special(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
+int output_open(const char *path, struct output *ret, struct err *e)
+{
+	int fd;
+
+	*ret->temporary = '\0';
+	if (strcmp(path, "-") == 0) {
+		ret->file = stdout;
+		return 0;
+	}
+	if (output_is_special(path)) {
+		ret->file = fopen(path, "we");
+		return ret->file != NULL ? 0 : err_set(e, -errno, "%s: %s", path, strerror(errno));
+	}
+	if (strlen(path) >= sizeof(ret->target))
+		return err_set(e, -ENAMETOOLONG, "%s: the name is too long", path);
+	if (realpath(path, ret->target) == NULL)
+		(void)snprintf(ret->target, sizeof(ret->target), "%s", path);
+	(void)snprintf(ret->temporary, sizeof(ret->temporary), "%s.XXXXXX", ret->target);
+	fd = mkostemp(ret->temporary, O_CLOEXEC);
+	if (fd < 0)
+		return err_set(e, -errno, "%s: %s", path, strerror(errno));
+	ret->file = fdopen(fd, "w");
+	if (ret->file != NULL)
+		return 0;
+	(void)close(fd);
+	(void)unlink(ret->temporary);
+	return err_set(e, -ENOMEM, "out of memory");
+}
+
+int output_close(const char *path, struct output *o, bool force, int r, struct err *e)
+{
+	const bool is_file = *o->temporary != '\0';
+	const mode_t mask = umask(0);
+
+	(void)umask(mask);
+	if (fflush(o->file) != 0 && r == 0)
+		r = -errno;
+	if (!is_file) {
+		if (o->file != stdout && fclose(o->file) != 0 && r == 0)
+			r = -errno;
+		return r;
+	}
+	/* mkostemp() makes it 0600; the umask's mode is what a plain open() would have given. */
+	if (r == 0 && (fchmod(fileno(o->file), 0666 & ~mask) < 0 || fsync(fileno(o->file)) < 0))
+		r = -errno;
+	if (fclose(o->file) != 0 && r == 0)
+		r = -errno;
+	if (r == 0 && (force ? rename(o->temporary, o->target) : link(o->temporary, o->target)) < 0)
+		r = -errno;
+	if (r < 0 || !force)
+		(void)unlink(o->temporary);
+	if (r == -EEXIST)
+		return err_set(e, r, "%s exists; --force overwrites it", path);
+	return r < 0 && e->code == 0 ? err_set(e, r, "%s: %s", path, strerror(-r)) : r;
+}
