@@ -64,10 +64,11 @@ static int no_verb(const char *word, struct err *e)
 		g.question);
 }
 
-static void tables(char letters[OPT_MAX * 2 + 3], struct option longs[OPT_MAX + 1])
+static void tables(char letters[OPT_MAX * 2 + 4], struct option longs[OPT_MAX + 1])
 {
 	int i, n = 0;
 
+	letters[n++] = '-'; /* words that are no options are handed over, too */
 	letters[n++] = ':'; /* a missing argument is told from an unknown option */
 	for (i = 0; i < OPT_MAX; i++) {
 		longs[i] = (struct option){.name = option_texts[i].name,
@@ -104,27 +105,45 @@ static int set_option(struct options *o, int c, const char *arg, const char *wor
 		return err_set(e, -EINVAL, "option '%s' needs an argument", word);
 	if (c == '?' || id < 0)
 		return err_set(e, -EINVAL, "unknown option '%s'", word);
-	if ((option_texts[id].verbs & verb_texts[o->verb].bit) == 0)
-		return err_set(e, -EINVAL, "option --%s does not go with '%s'",
-			option_texts[id].name, verb_texts[o->verb].name);
 	o->value[id] = arg != NULL ? arg : "";
 	return 0;
+}
+
+/* Once the verb is known: options may stand before it. */
+static int check_options(const struct options *o, struct err *e)
+{
+	int i;
+
+	for (i = 0; i < OPT_MAX; i++)
+		if (o->value[i] != NULL && (option_texts[i].verbs & verb_texts[o->verb].bit) == 0)
+			return err_set(e, -EINVAL, "option --%s does not go with '%s'",
+				option_texts[i].name, verb_texts[o->verb].name);
+	return 0;
+}
+
+/* The first word that is no option may be the verb. */
+static void take_word(struct options *o, char *word)
+{
+	const int verb = o->implied && o->n_args == 0 ? find_verb(word) : -1;
+
+	if (verb < 0) {
+		o->args[o->n_args++] = word;
+		return;
+	}
+	o->verb = (enum verb_id)verb;
+	o->implied = false;
 }
 
 int options_parse(int argc, char **argv, struct options *ret, struct err *e)
 {
 	static char proton_diff[] = "--diff-profile"; /* Proton spells it with one dash, too */
 	struct option longs[OPT_MAX + 1];
-	char letters[OPT_MAX * 2 + 3];
+	char letters[OPT_MAX * 2 + 4];
 	const struct verb_text *verb;
-	int c, i, r, first = argc > 1 ? find_verb(argv[1]) : VERB_help;
+	int c, i, r;
 
 	*ret = (struct options){
-		.verb = first < 0 ? VERB_tree : (enum verb_id)first, .implied = first < 0};
-	if (argc > 1 && first >= 0) {
-		argv++;
-		argc--;
-	}
+		.verb = argc > 1 ? VERB_tree : VERB_help, .implied = argc > 1, .args = argv};
 	for (i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
 		if (strcmp(argv[i], "-diff") == 0)
 			argv[i] = proton_diff;
@@ -137,14 +156,21 @@ int options_parse(int argc, char **argv, struct options *ret, struct err *e)
 		c = getopt_long(argc, argv, letters, longs, NULL);
 		if (c == -1)
 			break;
+		if (c == 1) {
+			take_word(ret, optarg);
+			continue;
+		}
 		if (c == '?' || c == ':')
 			word = argv[optind - 1] != NULL ? argv[optind - 1] : word;
 		r = set_option(ret, c, optarg, word, e);
 		if (r < 0)
 			return r;
 	}
-	ret->args = argv + optind;
-	ret->n_args = argc - optind;
+	while (optind < argc) /* behind -- */
+		ret->args[ret->n_args++] = argv[optind++];
+	r = check_options(ret, e);
+	if (r < 0)
+		return r;
 	verb = &verb_texts[ret->verb];
 	if (ret->value[OPT_HELP] != NULL || ret->value[OPT_VERSION] != NULL ||
 		ret->value[OPT_MAN] != NULL)
@@ -288,20 +314,46 @@ static void put_verbs(const char *begin)
 		complete_put(begin, verb_texts[i].name, verb_texts[i].help);
 }
 
+static bool takes_value(const char *word)
+{
+	int i;
+
+	for (i = 0; i < OPT_MAX; i++)
+		if (option_texts[i].argument != NULL &&
+			(word[1] == '-' ? strcmp(word + 2, option_texts[i].name) == 0
+					: word[1] == option_texts[i].letter && word[2] == '\0'))
+			return true;
+	return false;
+}
+
+/* Where the verb stands, or would: the first word that is no option; n: nowhere. */
+static int verb_place(int n, char *const *word)
+{
+	int i;
+
+	for (i = 0; i < n && strcmp(word[i], "--") != 0; i++) {
+		if (word[i][0] != '-' || word[i][1] == '\0')
+			return i;
+		if (takes_value(word[i])) /* bash: --name = value */
+			i += i + 1 < n && strcmp(word[i + 1], "=") == 0 ? 2 : 1;
+	}
+	return n;
+}
+
 void options_complete(int n, char *const *word, void (*sessions)(const char *begin))
 {
 	const char *begin = n > 0 ? word[n - 1] : "";
-	const int first = n > 1 ? find_verb(word[0]) : -1;
+	const int at = verb_place(n, word), first = at < n - 1 ? find_verb(word[at]) : -1;
 	const struct verb_text *verb = &verb_texts[first < 0 ? VERB_tree : first];
 	int plain;
 
-	if (n == 1 && *begin != '-')
+	if (n > 0 && at == n - 1) {
 		put_verbs(begin);
-	if (first >= 0) {
-		word++;
-		n--;
+		sessions(begin);
+		return;
 	}
 	plain = n > 0 ? complete_options(n, word, complete_option, verb, false) : -1;
+	plain -= first >= 0; /* the verb itself */
 	if (plain >= 0 && plain < verb->max && verb->bit != ON_HELP)
 		sessions(begin);
 	else if (plain == 0 && verb->bit == ON_HELP)

@@ -28,7 +28,9 @@ def test_words_of_protonctl(world, typed, want):
 @pytest.mark.parametrize("typed, want", [
     (["fl"], ["flat"]), (["tree", "--th"], ["--threshold"]), (["x.hatchet", "--print"], ["--print-sorted"]), (["--incl"], ["--include"]),
     (["diff", "--print"], []), (["tree", "-s", ""], ["seen", "value", "name"]),
-    (["tree", "-m", "time/ms,cpu_time/n"], ["time/ms,cpu_time/ns"]), (["help", "ex"], ["export"])])
+    (["tree", "-m", "time/ms,cpu_time/n"], ["time/ms,cpu_time/ns"]), (["help", "ex"], ["export"]),
+    (["--json", "fl"], ["flat"]), (["-m", "count", "fl"], ["flat"]), (["--db", "=", "x", "fl"], ["flat"]),
+    (["--json", "diff", "--ga"], ["--gate"]), (["-m", "count", "x", "fl"], []), (["--", "fl"], [])])
 def test_words_of_protonview(world, typed, want):
     assert words(world, "protonview", *typed) == want
 

@@ -335,6 +335,11 @@ START_TEST(options)
 		{{"pv", "diff", "a", "b", "--gate", "5"}, 0, VERB_diff, OPT_GATE, "5"},
 		{{"pv", "flat", "f", "-w"}, 0, VERB_flat, OPT_WIDE, ""},
 		{{"pv", "tree", "--", "-l"}, 0, VERB_tree, OPT_LIST, NULL},
+		{{"pv", "--json", "flat", "f"}, 0, VERB_flat, OPT_JSON, ""},
+		{{"pv", "-m", "count", "tree", "f"}, 0, VERB_tree, OPT_METRICS, "count"},
+		{{"pv", "--gate", "5", "diff", "a", "b"}, 0, VERB_diff, OPT_GATE, "5"},
+		{{"pv", "-m", "flat", "f"}, 0, VERB_tree, OPT_METRICS, "flat"},
+		{{"pv", "--json", "--", "flat"}, 0, VERB_tree, OPT_JSON, ""},
 		{{"pv", "-h"}, 0, VERB_tree, OPT_HELP, ""},
 		{{"pv"}, 0, VERB_help, OPT_HELP, NULL},
 		{{"pv", "f", "g"}, -EINVAL, 0, 0, NULL},
@@ -343,6 +348,8 @@ START_TEST(options)
 		{{"pv", "f", "-m"}, -EINVAL, 0, 0, NULL},
 		{{"pv", "f", "--gate", "5"}, -EINVAL, 0, 0, NULL},
 		{{"pv", "sessions", "-l"}, -EINVAL, 0, 0, NULL},
+		{{"pv", "-l", "sessions"}, -EINVAL, 0, 0, NULL},
+		{{"pv", "--json", "flat"}, -EINVAL, 0, 0, NULL},
 	};
 	struct options o;
 	struct err e;

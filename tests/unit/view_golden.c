@@ -29,6 +29,8 @@ static const struct golden {
 	{"json_rows", 0, NULL, {G "frames.hatchet", "-n", "2", "--json"}},
 	{"tree_kernels", 0, NULL, {G "kernels.hatchet", "-n", "12"}},
 	{"flat_kernels", 0, NULL, {"flat", G "kernels.hatchet"}},
+	{"flat_kernels", 0, NULL, {"--no-color", "flat", G "kernels.hatchet"}},
+	{NULL, 2, "option --list does not go with 'flat'", {"-l", "flat", G "kernels.hatchet"}},
 	{"sorted_kernels", 0, NULL, {G "kernels.hatchet", "--print-sorted", "-d", "1"}},
 	{"json_kernels", 0, NULL, {G "kernels.hatchet", "--json", "-i", "_ZN2at"}},
 	{"diff_kernels", 0, NULL, {"diff", G "kernels.hatchet", G "kernels.hatchet"}},
