@@ -82,9 +82,6 @@ int ctl_exit_code(int code); /* of -errno */
 /* Says c->err (as JSON where asked for) and gives its exit code. */
 int ctl_fail(struct ctl *c);
 int ctl_usage(struct ctl *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* By its name here: the number that a daemon in another pid namespace has for itself is somebody
- * else's. */
-bool ctl_is_protond(int64_t pid);
 void ctl_warn(struct ctl *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Prints the warnings to stderr; with --json they are in the envelope instead. */
 void ctl_warnings(const struct ctl *c);

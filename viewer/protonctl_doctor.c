@@ -48,7 +48,7 @@ bool doctor_peer(const struct doctor *d, struct doctor_peer *ret)
 		return false;
 	own = rpc_daemon(d->rpc)->pid;
 	*ret = (struct doctor_peer){.pid = u.pid, .uid = u.uid};
-	ret->same = u.pid != 0 && (u.pid == own || ctl_is_protond(own));
+	ret->same = u.pid != 0 && (u.pid == own || rpc_daemon_state(own) != 0);
 	if (ret->same)
 		ret->pid = own;
 	return true;

@@ -371,20 +371,6 @@ int cmd_prune(struct ctl *c)
 
 #define END_MS 10000
 
-bool ctl_is_protond(int64_t pid)
-{
-	char path[64], comm[32] = "";
-	FILE *f;
-
-	(void)snprintf(path, sizeof(path), "/proc/%ld/comm", (long)pid);
-	f = fopen(path, "re");
-	if (f != NULL && fgets(comm, sizeof(comm), f) == NULL)
-		comm[0] = '\0';
-	if (f != NULL)
-		(void)fclose(f);
-	return strcmp(comm, "protond\n") == 0;
-}
-
 /* The daemon stores what it has, then ends: the next command must not meet it. */
 static void await_end(int64_t pid)
 {
@@ -392,7 +378,7 @@ static void await_end(int64_t pid)
 
 	if (p.fd < 0)
 		return; /* gone, or of another pid namespace */
-	if (ctl_is_protond(pid))
+	if (rpc_daemon_state(pid) != 0)
 		(void)poll(&p, 1, END_MS);
 	(void)close(p.fd);
 }

@@ -129,6 +129,14 @@ static bool wants_all(const struct run *run)
 	       given(run, OPT_METRICS);
 }
 
+/* What was opened is not all that there is. */
+static void note_parts(struct run *run, const struct source *s)
+{
+	run->partial |= s->partial || s->away.code != 0;
+	if (s->away.code != 0)
+		warning_add(&run->warnings, "%s; what is shown was stored before", s->away.text);
+}
+
 /* The profile; or, where `timeline` is given, the timeline, written there. */
 static int open_source(
 	struct run *run, const char *ref, bool lean, FILE *timeline, struct profile **ret)
@@ -149,10 +157,9 @@ static int open_source(
 		r = source_open(ref, &so, &s, &run->e);
 	if (r < 0)
 		return r;
-	if (s.partial) {
-		run->partial = true;
+	note_parts(run, &s);
+	if (s.partial)
 		warning_add(&run->warnings, "%s: the newest changes cannot be read from here", ref);
-	}
 	if (s.gone > 0)
 		warning_add(&run->warnings,
 			"%llu events had left the timeline (trace_mb, trace_s in protond.conf); "
@@ -517,13 +524,13 @@ static int run_sessions(struct run *run)
 		{"active", "ns", "integer"}, {"processes", "", "integer"},
 		{"launches", "", "integer"}};
 	struct listing l = {.run = run};
+	struct source how;
 	sqlite3 *db;
-	bool partial = false;
-	int r = source_open_db(run->o.value[OPT_DB], &db, &partial, &run->e);
+	int r = source_open_db(run->o.value[OPT_DB], &db, &how, &run->e);
 
 	if (r < 0)
 		return r;
-	run->partial = partial;
+	note_parts(run, &how);
 	if (given(run, OPT_JSON)) {
 		envelope_open(&run->out, "sessions", NULL);
 		envelope_columns(&run->out, columns, sizeof(columns) / sizeof(columns[0]));
@@ -667,12 +674,12 @@ static int complete_row(void *arg, const struct pick_row *row)
 
 static void complete_sessions(const char *begin)
 {
+	struct source how;
 	sqlite3 *db;
-	bool partial;
 	struct err e;
 
 	complete_put(begin, "@last", "the newest");
-	if (source_open_db(NULL, &db, &partial, &e) < 0)
+	if (source_open_db(NULL, &db, &how, &e) < 0)
 		return;
 	(void)pick_each(db, complete_row, &begin, &e);
 	(void)sqlite3_close(db);

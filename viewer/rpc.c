@@ -17,6 +17,7 @@
 
 #define START_WORDS "start one with `protonctl run -- CMD`, or `systemctl enable --now protond`"
 #define HELLO_MS    5000
+#define NOTICE_MS   1000 /* of silence, before people are told what is waited for */
 
 #ifndef PROTOND_BUILD_VERSION
 #define PROTOND_BUILD_VERSION "unknown"
@@ -173,12 +174,75 @@ static int take_error(const msgpack_object *error, struct err *e)
 	return err_set(e, (int)code, "%s%s%s", text, *next != '\0' ? "; " : "", next);
 }
 
+char rpc_daemon_state(int64_t pid)
+{
+	char path[64], state = 0;
+	FILE *f;
+
+	(void)snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)pid);
+	f = fopen(path, "re");
+	if (f == NULL || fscanf(f, "%*d (protond) %c", &state) != 1)
+		state = 0;
+	if (f != NULL)
+		(void)fclose(f);
+	return state;
+}
+
+static bool is_stopped(char state)
+{
+	return state == 'T' || state == 't';
+}
+
+/* Who listens, where that is a protond that can be seen from here; else 0. */
+static long peer(int fd, char *ret_state)
+{
+	struct ucred peer = {0};
+	socklen_t n = sizeof(peer);
+
+	*ret_state = 0;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &n) == 0)
+		*ret_state = rpc_daemon_state(peer.pid);
+	return *ret_state != 0 ? (long)peer.pid : 0;
+}
+
+/* The one thing that is said while a call is under way. */
+static void say_waiting(int fd)
+{
+	char state;
+	const long pid = peer(fd, &state);
+
+	(void)fprintf(stderr, "%s: ", program_invocation_short_name);
+	if (pid != 0)
+		(void)fprintf(stderr, "protond (pid %ld)%s", pid,
+			is_stopped(state) ? " is stopped and" : "");
+	else
+		(void)fputs("what holds " PATHS_CONTROL_SOCK, stderr);
+	(void)fprintf(stderr, " does not answer; waiting up to %d s\n", HELLO_MS / 1000);
+}
+
+/* No answer even to hello. */
+static int no_hello(const struct rpc *r, struct err *e)
+{
+	char state;
+	const long pid = peer(r->fd, &state);
+
+	if (pid == 0)
+		return err_set(e, -ETIMEDOUT,
+			"what holds " PATHS_CONTROL_SOCK " did not answer in time: is it stopped? "
+			"protonctl doctor says whose it is");
+	if (is_stopped(state))
+		return err_set(e, -ETIMEDOUT,
+			"protond (pid %ld) is stopped: `kill -CONT %ld` lets it go on", pid, pid);
+	return err_set(e, -ETIMEDOUT,
+		"protond (pid %ld) did not answer in time; see its log, or end it: the next one "
+		"goes on where it was",
+		pid);
+}
+
 static int call_failed(const struct rpc *r, int code, struct err *e)
 {
 	if (code == -ETIMEDOUT && r->daemon.pid == 0)
-		return err_set(e, code,
-			"what holds " PATHS_CONTROL_SOCK
-			" did not answer in time: is it stopped? See its log");
+		return no_hello(r, e);
 	if (code == -ETIMEDOUT)
 		return err_set(e, code,
 			"protond (pid %ld) did not answer '%s' in time; see its log, or `protonctl "
@@ -211,6 +275,7 @@ static int recv_reply(struct rpc *r, int64_t until_ms, struct rpc_reply *ret, st
 int rpc_call(struct rpc *r, int timeout_ms, struct rpc_reply *ret, struct err *e)
 {
 	const int64_t until_ms = now_ms() + timeout_ms;
+	const bool is_hello = r->daemon.pid == 0; /* which any daemon answers at once */
 	struct rpc_reply reply = {.fd = -1};
 	int sent, code = wire_frame_end(&r->out);
 
@@ -219,6 +284,8 @@ int rpc_call(struct rpc *r, int timeout_ms, struct rpc_reply *ret, struct err *e
 	sent = send_all(r->fd, r->out.bytes, r->out.n, until_ms);
 	if (sent == -ETIMEDOUT)
 		return call_failed(r, sent, e);
+	if (is_hello && wait_for(r->fd, POLLIN, now_ms() + NOTICE_MS) == -ETIMEDOUT)
+		say_waiting(r->fd);
 	/* A daemon that refuses says why before it closes: read also when sending failed. */
 	code = recv_reply(r, until_ms, &reply, e);
 	if (code == 0 && reply.msg.type == WIRE_RESPONSE && reply.msg.error != NULL)

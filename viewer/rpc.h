@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT. rpc.h: a tool's connection to protond: call, wait, take the answer.
  *
- * Blocking, with a timeout per call. Words in err say what happened and what to do next.
+ * Blocking, with a timeout per call; a daemon that is slow to say hello is waited for in words.
+ * Words in err say what happened and what to do next.
  */
 #ifndef PROTOND_RPC_H
 #define PROTOND_RPC_H
@@ -37,6 +38,10 @@ int rpc_open_at(const char *dir, struct rpc **ret, struct err *e);
 void rpc_close(struct rpc *r); /* NULL is fine */
 const struct rpc_daemon *rpc_daemon(const struct rpc *r);
 int rpc_fd(const struct rpc *r); /* to poll: readable without a call means that the daemon went */
+
+/* Of a process that is a protond by its name here, its state as in /proc ('T': stopped); 0: it is
+ * not. The number that a daemon in another pid namespace has for itself is somebody else's. */
+char rpc_daemon_state(int64_t pid);
 
 /* Begins a request; its params map is open in the buffer that is returned. */
 struct wire_buf *rpc_begin(struct rpc *r, const char *method);

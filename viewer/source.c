@@ -238,6 +238,8 @@ static int open_session(
 		r = load(db, ref, o, ret, e);
 	if (r < 0 && synced < 0 && synced != -ENOTCONN && synced != -ENOENT)
 		return err_set(e, -ENOTCONN, "%s", daemon.text);
+	if (synced == -ETIMEDOUT)
+		ret->away = daemon;
 	return r;
 }
 
@@ -265,18 +267,20 @@ int source_open(const char *ref, const struct source_options *o, struct source *
 	return open_session(ref, o, ret, e);
 }
 
-int source_open_db(const char *db, struct sqlite3 **ret, bool *ret_partial, struct err *e)
+int source_open_db(const char *db, struct sqlite3 **ret, struct source *ret_how, struct err *e)
 {
 	char path[PATH_BYTES];
-	struct err ignored = {0};
+	struct err daemon = {0};
 	int64_t id;
 	int memfd = -1, r;
 
+	*ret_how = (struct source){0};
 	if (db != NULL)
-		return pick_open(db, ret, ret_partial, e);
+		return pick_open(db, ret, &ret_how->partial, e);
 	/* For its effect alone: a running daemon stores what it holds. */
-	(void)rpc_sync("@last", false, path, sizeof(path), &memfd, &id, &ignored);
-	r = open_default(ret, ret_partial, e);
+	if (rpc_sync("@last", false, path, sizeof(path), &memfd, &id, &daemon) == -ETIMEDOUT)
+		ret_how->away = daemon;
+	r = open_default(ret, &ret_how->partial, e);
 	if (memfd < 0)
 		return r;
 	(void)close(memfd);

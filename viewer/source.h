@@ -20,13 +20,15 @@ struct source {
 	struct profile *p; /* the caller's; NULL: the timeline was written */
 	uint64_t gone;     /* of a timeline: events that had left it */
 	bool partial;      /* part of it could not be read */
+	struct err away;   /* code not 0: the daemon did not answer, this is from its database */
 };
 
 /* ref: a path, "-" (stdin), or a session. -ENOENT, -EINVAL, -EBADMSG, -ENOTCONN (a daemon that
  * holds the session did not answer). */
 int source_open(const char *ref, const struct source_options *o, struct source *ret, struct err *e);
 
-/* The database itself, for listings; brought up to date by the daemon when one runs. */
-int source_open_db(const char *db, struct sqlite3 **ret, bool *ret_partial, struct err *e);
+/* The database itself, for listings; brought up to date by the daemon when one runs. *ret_how: how
+ * much of it that is. */
+int source_open_db(const char *db, struct sqlite3 **ret, struct source *ret_how, struct err *e);
 
 #endif

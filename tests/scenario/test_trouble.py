@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: MIT. What users see when something does not work: docs/troubleshooting.md is held against it.
 import ast
+import json
 import os
 import pathlib
 import re
 import resource
 import shlex
 import shutil
+import signal
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -346,3 +349,47 @@ def test_sessions_that_are_not(world):
     assert job.say("start s") == "0" and job.say("start s") == "0", "the same one"
     assert job.say("finalize 0") == "0"
     said(job.say("finalize 0"), "no session …")
+
+
+# --- a daemon that does not answer --------------------------------------------------------------
+
+def ask(world, *command):
+    """It has said that it waits, and still does."""
+    asks = subprocess.Popen([str(BUILD / "bin" / command[0]), *command[1:]], env=world.env, stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    said(asks.stderr.readline(), "protond (pid …) is stopped and does not answer")
+    assert asks.poll() is None
+    return asks
+
+
+def test_a_stopped_daemon(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    job = world.job()
+    job.say("start s")
+    job.say("repeat 10 a")
+    assert "a" in world.view("tree", "s").stdout
+    world.daemon.send_signal(signal.SIGSTOP)
+    asks = [ask(world, *c) for c in (("protonctl", "status"), ("protonview", "tree", "nobody"), ("protonview", "tree", "s"),
+                                     ("protonview", "sessions", "--json"))]
+    for tool, status in zip(asks, (3, 3, 4, 4)):
+        out, err = tool.communicate(timeout=WAIT)
+        assert tool.returncode == status, (out, err)
+        if "warnings" in out:
+            err = json.loads(out)["warnings"][0]
+        said(err, "protond (pid …) is stopped: ")
+        assert f"kill -CONT {world.daemon.pid}" in err
+        if status == 4:
+            assert "a" in out and "what is shown was stored before" in err
+    late = ask(world, "protonctl", "status")
+    world.daemon.send_signal(signal.SIGCONT)
+    assert late.wait(WAIT) == 0
+
+
+def test_what_listens_but_is_no_daemon(world):
+    with socket.socket(socket.AF_UNIX) as silent:
+        silent.bind(str(world.dir / "control.sock"))
+        silent.listen()
+        r = world.ctl("status", check=False)
+    assert r.returncode == 3
+    said(r.stderr, "what holds control.sock did not answer")
+    assert "what holds control.sock does not answer; waiting up to 5 s" in r.stderr
