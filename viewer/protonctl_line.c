@@ -55,6 +55,7 @@ int ctl_exit_code(int code)
 	case -EPROTO:
 		return CTL_UNREACHABLE;
 	case -EINVAL:
+	case -ENOTUNIQ:
 		return CTL_USAGE;
 	default:
 		return CTL_NOT_FOUND;

@@ -236,6 +236,8 @@ static int open_session(
 		return err_set(e, synced, "%s", daemon.text); /* it is the daemon that knows */
 	if (r == 0)
 		r = load(db, ref, o, ret, e);
+	if (r < 0 && (synced == -EINVAL || synced == -ENOTUNIQ))
+		return err_set(e, -EINVAL, "%s", daemon.text); /* it is the word that is wrong */
 	if (r < 0 && synced < 0 && synced != -ENOTCONN && synced != -ENOENT)
 		return err_set(e, -ENOTCONN, "%s", daemon.text);
 	if (synced == -ETIMEDOUT)

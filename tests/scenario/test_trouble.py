@@ -351,6 +351,28 @@ def test_sessions_that_are_not(world):
     said(job.say("finalize 0"), "no session …")
 
 
+def test_a_word_that_is_no_session(world):
+    """Both tools end as each other does, and protonview does with and without a daemon."""
+    world.start(PROTOND_AUTO_SESSION="off")
+    job = world.job()
+    for name in ("one", "two"):
+        job.say("start " + name)
+    world.ctl("finalize", "one")
+    world.ctl("finalize", "two")
+    world.stop()
+    db = sqlite3.connect(world.db)
+    for i, name in enumerate(("one", "two")):
+        db.execute("UPDATE session SET uuid = ? WHERE name = ?", (bytes([0xab, 0xcd, *[i] * 14]), name))
+    db.commit()
+    db.close()
+    wrong = {"@foo": 2, "@-x": 2, "abcd": 2, "@-99": 1, "nobody": 1}
+    assert {w: world.view("tree", w, check=False).returncode for w in wrong} == wrong
+    world.start(PROTOND_AUTO_SESSION="off")
+    assert {w: world.view("tree", w, check=False).returncode for w in wrong} == wrong
+    assert {w: world.ctl("finalize", w, check=False).returncode for w in wrong} == wrong
+    said(world.view("tree", "@foo", check=False).stderr, "not a session reference")
+
+
 # --- a daemon that does not answer --------------------------------------------------------------
 
 def ask(world, *command):
