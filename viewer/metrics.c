@@ -177,8 +177,7 @@ double value_number(const struct value *v)
 	}
 }
 
-/* "Time (ns)" → "time": what stands before the unit, lower case, trimmed. */
-static void bare_name(const char *name, char *buf, size_t n)
+void metric_bare(const char *name, char *buf, size_t n)
 {
 	size_t len = strcspn(name, "("), i;
 
@@ -195,6 +194,17 @@ static void bare_name(const char *name, char *buf, size_t n)
 	buf[len] = '\0';
 }
 
+void metric_unit(const char *name, char *buf, size_t n)
+{
+	const char *unit = strchr(name, '(');
+	const size_t len = unit == NULL ? 0 : strcspn(unit + 1, ")");
+
+	*buf = '\0';
+	if (unit != NULL)
+		(void)snprintf(
+			buf, n, "%.*s", (int)(len < n ? len : text_cut(unit + 1, n - 1)), unit + 1);
+}
+
 /* Inclusive ones first, as Proton looks. */
 static uint32_t find_raw(const struct profile *p, const char *request)
 {
@@ -208,7 +218,7 @@ static uint32_t find_raw(const struct profile *p, const char *request)
 		for (i = 0; i < p->n_metrics; i++) {
 			if ((p->metric[i].kind == KIND_INCLUSIVE) != (pass == 0))
 				continue;
-			bare_name(p->metric[i].name, bare, sizeof(bare));
+			metric_bare(p->metric[i].name, bare, sizeof(bare));
 			if (strcmp(lower, p->metric[i].name) == 0 || strcmp(lower, bare) == 0)
 				return i;
 		}
@@ -249,7 +259,7 @@ static int unknown_metric(const struct profile *p, const char *request, struct e
 			guess_try(&g, derived[i].name);
 	}
 	for (i = 0; i < p->n_metrics; i++) {
-		bare_name(p->metric[i].name, bare, sizeof(bare));
+		metric_bare(p->metric[i].name, bare, sizeof(bare));
 		guess_try(&g, bare);
 	}
 	if (is_known && find_raw(p, "cpu_time") != PROFILE_NONE &&
@@ -327,7 +337,7 @@ static struct column *name_column(
 static int add_raw(struct view *v, const char *request, struct err *e)
 {
 	uint32_t metric = 0, i, n = 0;
-	const char *name, *unit;
+	const char *name;
 	struct column *c;
 	double *numbers;
 	int r;
@@ -346,12 +356,7 @@ static int add_raw(struct view *v, const char *request, struct err *e)
 			request);
 	}
 	c = name_column(v, name, v->p->metric[metric].kind == KIND_INCLUSIVE, "");
-	unit = strchr(name, '(');
-	if (unit != NULL) {
-		n = (uint32_t)strcspn(unit + 1, ")");
-		n = n < sizeof(c->unit) ? n : (uint32_t)text_cut(unit + 1, sizeof(c->unit) - 1);
-		(void)snprintf(c->unit, sizeof(c->unit), "%.*s", (int)n, unit + 1);
-	}
+	metric_unit(name, c->unit, sizeof(c->unit));
 	c->nested = strncmp(name, "cpu_time", 8) == 0 || strcmp(name, "calls") == 0;
 	c->v = numbers;
 	v->n_columns++;
@@ -582,8 +587,25 @@ const char *metrics_derived(uint32_t i)
 	return i < sizeof(derived) / sizeof(derived[0]) ? derived[i].name : NULL;
 }
 
+const char *metric_shape(const struct profile *p, uint32_t metric)
+{
+	const char *shape = "number";
+	uint32_t i;
+
+	for (i = 0; i < p->n_nodes; i++) {
+		const struct value *v = profile_value(p, i, metric);
+
+		if (!isnan(value_number(v)))
+			return "number";
+		if (v->type >= VALUE_STR)
+			shape = v->type == VALUE_STR ? "text" : "list";
+	}
+	return shape;
+}
+
 void metrics_list(const struct profile *p, const struct term *term, struct text *t)
 {
+	const char *shape;
 	char bare[256];
 	uint32_t pass, i;
 
@@ -593,9 +615,12 @@ void metrics_list(const struct profile *p, const struct term *term, struct text 
 		for (i = 0; i < p->n_metrics; i++) {
 			if ((p->metric[i].kind == KIND_INCLUSIVE) != (pass == 0))
 				continue;
-			bare_name(p->metric[i].name, bare, sizeof(bare));
+			shape = metric_shape(p, i);
+			metric_bare(p->metric[i].name, bare, sizeof(bare));
 			text_str(t, "- ");
 			term_name(term, t, bare, 0);
+			if (strcmp(shape, "number") != 0)
+				text_fmt(t, " (%s, not for -m)", shape);
 			text_str(t, "\n");
 		}
 	}

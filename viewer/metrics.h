@@ -42,6 +42,11 @@ int view_add_column(struct view *v, const struct column *like, double **ret_v); 
  */
 double view_total(const struct view *v, uint32_t column);
 
+/* Of a raw metric, by its name: "Time (ns)" is "time", what -m asks for, and its unit "ns". */
+void metric_bare(const char *name, char *buf, size_t n);
+void metric_unit(const char *name, char *buf, size_t n);
+/* "number"; of what -m cannot show, "text" or "list". */
+const char *metric_shape(const struct profile *p, uint32_t metric);
 const char *metrics_derived(uint32_t i); /* the i-th name that -m may have; NULL: no more */
 void metrics_list(const struct profile *p, const struct term *term, struct text *t); /* for -l */
 double value_number(const struct value *v); /* NAN: not a number */

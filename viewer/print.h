@@ -66,6 +66,7 @@ void envelope_integer(struct text *t, int64_t v);
 void envelope_number(struct text *t, double v);
 void envelope_close(struct text *t, const struct warnings *w);
 void envelope_tree(struct text *t, const struct view *v, const struct print_options *o);
+void envelope_metrics(struct text *t, const struct profile *p); /* for -l */
 void envelope_diff(struct text *t, const struct diff *d, const struct print_options *o);
 
 const char *class_word(uint8_t class); /* "compute", "h2d" */

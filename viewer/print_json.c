@@ -184,6 +184,28 @@ void envelope_close(struct text *t, const struct warnings *w)
 	text_str(t, "]}\n");
 }
 
+void envelope_metrics(struct text *t, const struct profile *p)
+{
+	static const struct envelope_column columns[] = {{"name", "", "string"},
+		{"unit", "", "string"}, {"kind", "", "string"}, {"shape", "", "string"}};
+	static const char *const kinds[] = {[KIND_INCLUSIVE] = "inclusive",
+		[KIND_EXCLUSIVE] = "exclusive",
+		[KIND_PROPERTY] = "property"};
+	char name[256], unit[64];
+	uint32_t i;
+
+	envelope_columns(t, columns, sizeof(columns) / sizeof(columns[0]));
+	for (i = 0; i < p->n_metrics; i++) {
+		metric_bare(p->metric[i].name, name, sizeof(name));
+		metric_unit(p->metric[i].name, unit, sizeof(unit));
+		envelope_row(t);
+		envelope_string(t, name);
+		envelope_string(t, unit);
+		envelope_string(t, kinds[p->metric[i].kind]);
+		envelope_string(t, metric_shape(p, i));
+	}
+}
+
 /* --- trees
  * ---------------------------------------------------------------------------------------- */
 

@@ -337,6 +337,17 @@ static void guess_verb(struct run *run)
 			&run->e, -ENOENT, "there is no session or verb '%s'%s", g.word, g.question);
 }
 
+static void show_list(struct run *run, const struct profile *p)
+{
+	if (!given(run, OPT_JSON)) {
+		metrics_list(p, &run->term, &run->out);
+		return;
+	}
+	envelope_open(&run->out, "metrics", p);
+	envelope_metrics(&run->out, p);
+	envelope_close(&run->out, &run->warnings);
+}
+
 static int run_tree(struct run *run)
 {
 	struct profile *p = NULL;
@@ -348,8 +359,8 @@ static int run_tree(struct run *run)
 	r = open_source(run, run->o.args[0], true, NULL, &p);
 	if (r == -ENOENT && run->o.implied)
 		guess_verb(run);
-	if (r == 0 && given(run, OPT_LIST) && !given(run, OPT_JSON)) {
-		metrics_list(p, &run->term, &run->out);
+	if (r == 0 && given(run, OPT_LIST)) {
+		show_list(run, p);
 		profile_free(p);
 		return 0;
 	}

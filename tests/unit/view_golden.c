@@ -44,6 +44,8 @@ static const struct golden {
 	{"tree_three", 0, NULL, {"tree", G "three_kernels.hatchet", "-m", "util,byte/s"}},
 	{"sorted_three", 0, NULL,
 		{G "three_kernels.hatchet", "-m", "flop8/s,time/ms", "--print-sorted"}},
+	{"list_frames", 0, NULL, {"-l", G "frames.hatchet"}},
+	{"json_list", 0, NULL, {"-l", "--json", G "frames.hatchet"}},
 	{"list_three", 0, NULL, {"-l", G "three_kernels.hatchet"}},
 	{"frames", 0, NULL, {G "frames.hatchet", "-f", "file_function", "-s", "value"}},
 	{"frames_depth", 0, NULL, {G "frames.hatchet", "-d", "2", "-m", "time/us"}},
