@@ -441,6 +441,8 @@ def test_print_tree(viewer, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "341796875000000.000 0.614 ROOT" and lines[4] == ""
     assert lines[5:] == (GOLDEN / "sorted_three.txt").read_text().splitlines()[5:], "this list is protonview's, too"
+    viewer.print_tree(*viewer.parse(["util"], THREE), print_sorted=True)
+    assert capsys.readouterr().out.splitlines()[5:] == (GOLDEN / "sorted_util.txt").read_text().splitlines()[5:]
     viewer.print_tree(*viewer.parse(["time/ns"], hatchet(a_tree())), depth=3)
     assert capsys.readouterr().out == """145.000 ROOT
 ├─ 110.000 a

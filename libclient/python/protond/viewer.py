@@ -696,6 +696,8 @@ def print_tree(gf: GraphFrame, metrics: Sequence[str], depth: int = 100, format:
     if print_sorted:
         print(f"Sorted kernels by metric {metrics[0]}")
         pairs = list(zip(gf.dataframe[metrics[0]].tolist(), gf.dataframe["name"].tolist()))
+        if pairs and not _is_number(pairs[0][0]):  # Proton leaves the first row out, for ROOT: this ROOT is the last
+            pairs.insert(0, (math.inf, pairs.pop(0)[1]))
         pairs.sort(key=lambda pair: -pair[0] if _is_number(pair[0]) else math.inf)
         for value, name in pairs[1:]:
             print(f"{name[:100] + '...' if len(name) > 100 else name:105} {float(value):.4}")
