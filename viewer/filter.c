@@ -151,6 +151,21 @@ int filter_rows(struct view *v, uint32_t rows, uint32_t *ret_hidden)
 	return r;
 }
 
+uint32_t filter_cut(const struct view *v, uint32_t depth, uint32_t *ret_deepest)
+{
+	uint32_t n = 0, i;
+
+	*ret_deepest = 0;
+	for (i = 0; i < v->p->n_nodes; i++) {
+		if (!v->keep[i])
+			continue;
+		n += v->p->node[i].depth >= depth;
+		if (v->p->node[i].depth >= *ret_deepest)
+			*ret_deepest = v->p->node[i].depth + 1;
+	}
+	return n;
+}
+
 bool filter_is_empty(const struct view *v)
 {
 	return !v->keep[0];

@@ -18,6 +18,9 @@ int filter_threshold(struct view *v, const char *text, struct err *e);
 /* So many nodes beside ROOT: those with the highest first metric, and their ancestors. -ENOMEM. */
 int filter_rows(struct view *v, uint32_t rows, uint32_t *ret_hidden);
 
+/* How many nodes that are kept stand deeper than so many generations; *ret_deepest: of how many the
+ * tree is. */
+uint32_t filter_cut(const struct view *v, uint32_t depth, uint32_t *ret_deepest);
 bool filter_is_empty(const struct view *v);
 
 /* Proton's frame formats; the result is `name` or lies in buf. -EINVAL from _parse: unknown. */

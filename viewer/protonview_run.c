@@ -281,6 +281,23 @@ static int read_names(struct run *run, const struct profile *p)
 	return r < 0 ? err_set(&run->e, r, "out of memory") : 0;
 }
 
+/* What the depth cuts that nobody asked for: in the envelope, or the last line of the tree. */
+static void note_depth(struct run *run, const struct view *v)
+{
+	uint32_t deepest, n = filter_cut(v, run->print.depth, &deepest);
+	char words[128];
+
+	if (n == 0 || given(run, OPT_DEPTH))
+		return;
+	(void)snprintf(words, sizeof(words),
+		"%u more nodes, deeper than %u generations, are not shown; -d %u shows all", n,
+		run->print.depth, deepest);
+	if (given(run, OPT_JSON))
+		warning_add(&run->warnings, "%s", words);
+	else
+		text_fmt(&run->out, "%s\n", words);
+}
+
 #define HIDDEN_WORDS "%u more nodes, with less, are not shown; all: protonview tree "
 
 static int show_tree(struct run *run, const struct view *v, const struct profile *head)
@@ -292,6 +309,7 @@ static int show_tree(struct run *run, const struct view *v, const struct profile
 	if (given(run, OPT_JSON)) {
 		if (run->hidden > 0)
 			warning_add(&run->warnings, HIDDEN_WORDS "%s", run->hidden, run->o.args[0]);
+		note_depth(run, v);
 		envelope_open(&run->out, "tree", head);
 		envelope_tree(&run->out, v, &run->print);
 		envelope_close(&run->out, &run->warnings);
@@ -307,6 +325,7 @@ static int show_tree(struct run *run, const struct view *v, const struct profile
 		term_name(&run->term, &run->out, run->o.args[0], 0);
 		text_char(&run->out, '\n');
 	}
+	note_depth(run, v);
 	if (r == 0 && v->n_columns > 0 && given(run, OPT_SORTED))
 		r = print_sorted(&run->out, v, &run->print);
 	print_why(&run->out, head, &run->term);
@@ -473,11 +492,13 @@ static int run_diff(struct run *run)
 		r = filter(run, pair.d->view);
 	}
 	if (r == 0 && given(run, OPT_JSON)) {
+		note_depth(run, pair.d->view);
 		envelope_open(&run->out, "diff", pair.p[1]);
 		envelope_diff(&run->out, pair.d, &run->print);
 		envelope_close(&run->out, &run->warnings);
 	} else if (r == 0) {
 		r = print_diff(&run->out, pair.d, n, &run->print);
+		note_depth(run, pair.d->view);
 	}
 	pair_free(&pair);
 	return r;
