@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "guess.h"
+#include "profile.h"
 #include "schema.h"
 
 #define BUSY_MS 2000
@@ -27,7 +28,10 @@
 	X(ONLY,    "SELECT id FROM session LIMIT 2")                                               \
 	X(EACH,    "SELECT s.id, s.created_ns, s.active_ns, lower(hex(s.uuid)), s.name, s.state,"  \
 		" s.source, " SCHEMA_SESSION_COMMAND ", s.launches, s.matched,"                  \
-		" (SELECT count(*) FROM member m WHERE m.session = s.id)"                          \
+		" (SELECT count(*) FROM member m WHERE m.session = s.id),"                         \
+		" (SELECT max(begin_ns) FROM active a WHERE a.session = s.id AND end_ns IS NULL)," \
+		" (SELECT p.boot_id FROM member m JOIN process p ON p.id = m.process"              \
+		" WHERE m.session = s.id ORDER BY p.id LIMIT 1)"                                   \
 		" FROM session s ORDER BY s.id DESC")
 /* clang-format on */
 
@@ -320,6 +324,22 @@ int pick_only(struct sqlite3 *db, int64_t *ret_id, struct err *e)
 	return r;
 }
 
+/* The closed intervals, and the open one up to now; -1: it began in another boot. */
+static int64_t active_ns(sqlite3_stmt *st)
+{
+	const int64_t closed = sqlite3_column_int64(st, 2), begin = sqlite3_column_int64(st, 11);
+	uint64_t now = 0;
+
+	if (sqlite3_column_type(st, 11) == SQLITE_NULL)
+		return closed;
+	if (sqlite3_column_bytes(st, 12) == 16)
+		now = profile_now(sqlite3_column_blob(st, 12));
+	return begin > 0 && now > (uint64_t)begin && now < INT64_MAX / 2 && closed >= 0 &&
+			       closed < INT64_MAX / 2
+		       ? closed + (int64_t)now - begin
+		       : -1;
+}
+
 int pick_each(struct sqlite3 *db, pick_fn *fn, void *arg, struct err *e)
 {
 	sqlite3_stmt *st = NULL;
@@ -331,7 +351,7 @@ int pick_each(struct sqlite3 *db, pick_fn *fn, void *arg, struct err *e)
 			break;
 		stop = fn(arg, &(struct pick_row){.id = sqlite3_column_int64(st, 0),
 				       .created_ns = sqlite3_column_int64(st, 1),
-				       .active_ns = sqlite3_column_int64(st, 2),
+				       .active_ns = active_ns(st),
 				       .uuid = column(st, 3),
 				       .name = column(st, 4),
 				       .state = column(st, 5),

@@ -24,7 +24,8 @@ int pick_session(struct sqlite3 *db, const char *ref, int64_t *ret_id, struct er
 int pick_only(struct sqlite3 *db, int64_t *ret_id, struct err *e);
 
 struct pick_row {
-	int64_t id, created_ns, active_ns, processes, launches, matched;
+	int64_t id, created_ns, processes, launches, matched;
+	int64_t active_ns; /* until now, of one that is live; -1: not known */
 	const char *uuid, *name, *state, *source, *command; /* valid during the call; any bytes */
 };
 typedef int pick_fn(void *arg, const struct pick_row *row);

@@ -542,7 +542,10 @@ static int session_row(void *arg, const struct pick_row *row)
 	clean_string(t, row->source);
 	clean_string(t, row->command);
 	envelope_integer(t, row->created_ns);
-	envelope_integer(t, row->active_ns);
+	if (row->active_ns >= 0)
+		envelope_integer(t, row->active_ns);
+	else
+		envelope_string(t, NULL);
 	envelope_integer(t, row->processes);
 	envelope_integer(t, row->launches);
 	return 0;

@@ -46,11 +46,12 @@ static void column(struct text *t, const struct term *term, const char *any_byte
 void sessions_row(struct text *t, const struct term *term, const struct pick_row *row)
 {
 	const size_t line = t->n;
-	char when[32], active[32];
+	char when[32], active[32] = "-";
 	uint32_t used;
 
 	text_when(row->created_ns, when);
-	text_duration((double)row->active_ns * 1e-9, active);
+	if (row->active_ns >= 0)
+		text_duration((double)row->active_ns * 1e-9, active);
 	text_fmt(t, "%5lld ", (long long)row->id);
 	column(t, term, row->name, 24);
 	column(t, term, row->state, 10);

@@ -188,6 +188,8 @@ struct profile_select {
 int profile_load(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	struct profile **ret_profile, struct err *e);
 void profile_free(struct profile *p); /* NULL is fine */
+/* CLOCK_MONOTONIC; 0 of another boot, whose clock nobody can read any more. */
+uint64_t profile_now(const uint8_t boot_id[16]);
 
 /* Building one (the loaders use these; the viewer to make diffs). Strings are copied. */
 struct profile *profile_new(void); /* with ROOT; NULL: out of memory */

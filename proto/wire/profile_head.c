@@ -329,8 +329,7 @@ static int merge_devices(struct load *l)
 /* --- duration
  * ------------------------------------------------------------------------------------- */
 
-/* 0 when the session ran in another boot, whose clock nobody can read any more. */
-static uint64_t now_of_boot(const struct load *l)
+uint64_t profile_now(const uint8_t boot_id[16])
 {
 	char text[64], hex[3] = "";
 	uint8_t id[16] = {0};
@@ -339,11 +338,8 @@ static uint64_t now_of_boot(const struct load *l)
 	size_t i, at = 0;
 	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
 
-	if (fd < 0 || l->n_processes == 0) {
-		if (fd >= 0)
-			(void)close(fd);
+	if (fd < 0)
 		return 0;
-	}
 	n = read(fd, text, sizeof(text));
 	(void)close(fd);
 	for (i = 0; n > 0 && i + 1 < (size_t)n && at < sizeof(id); i++) {
@@ -352,8 +348,7 @@ static uint64_t now_of_boot(const struct load *l)
 		memcpy(hex, text + i++, 2);
 		id[at++] = (uint8_t)strtoul(hex, NULL, 16);
 	}
-	if (memcmp(id, l->process[0].boot_id, sizeof(id)) != 0 ||
-		clock_gettime(CLOCK_MONOTONIC, &ts) < 0)
+	if (memcmp(id, boot_id, sizeof(id)) != 0 || clock_gettime(CLOCK_MONOTONIC, &ts) < 0)
 		return 0;
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
@@ -364,7 +359,7 @@ static int interval_row(struct load *l, sqlite3_stmt *st)
 
 	l->has_phase = true;
 	if (sqlite3_column_type(st, 1) == SQLITE_NULL) {
-		end = now_of_boot(l);
+		end = l->n_processes > 0 ? profile_now(l->process[0].boot_id) : 0;
 		if (end == 0)
 			end = l->last_busy_ns;
 	}

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: MIT. What protonview says of what it does not show.
+import contextlib
 import json
+import sqlite3
+
+from conftest import until
 
 
 def chain(path, generations):
@@ -24,3 +28,30 @@ def test_a_tree_that_is_cut_says_so(world):
     assert "not shown" not in world.view(deep, "-d", 5).stdout, "it was asked for"
     assert world.view(fits).stdout.splitlines()[-1].endswith(" leaf")
     assert json.loads(world.view(fits, "--json").stdout)["warnings"] == []
+
+
+def test_how_long_a_live_session_is_active(world):
+    def active(name):
+        said = json.loads(world.view("sessions", "--json").stdout)
+        names = [c["name"] for c in said["columns"]]
+        (row,) = [dict(zip(names, row)) for row in said["rows"] if row[names.index("name")] == name]
+        return row["active"]
+
+    world.start(PROTOND_AUTO_SESSION="off")
+    job = world.job()
+    job.say("start s")
+    job.say("repeat 10 a")
+    first = active("s")
+    assert 0 < first <= active("s") <= world.ctl_json("sessions")["sessions"][0]["duration_ns"]
+    assert "0.0 us" not in world.view("sessions").stdout
+    world.ctl("stop", "s")
+    assert active("s") == active("s") > first, "closed intervals"
+    world.ctl("activate", "s")
+    until("it is longer", lambda: active("s") > 2 * first)
+    world.daemon.kill()
+    world.daemon.wait()
+    world.daemon = None
+    with contextlib.closing(sqlite3.connect(world.db)) as db, db:
+        db.execute("UPDATE process SET boot_id = zeroblob(16)")
+    assert active("s") is None, "of another boot"
+    assert " - " in world.view("sessions").stdout.splitlines()[1]
