@@ -30,10 +30,10 @@
 
 #define OPTIONS(X) /* id     short long           argument  verbs        help */                   \
 	X(LIST,         'l', "list",         NULL,      ON_TREE,     "list the metrics of the source and do nothing else") \
-	X(METRICS,      'm', "metrics",      "M,...",   ON_TREE | ON_DIFF, "metrics to show: time/ms, avg_time/us, cpu_time/s, count, time/%, util, tflop16/s, gbyte/s, or any that -l lists") \
+	X(METRICS,      'm', "metrics",      "M,...",   ON_TREE | ON_DIFF, "metrics to show: time/ms, avg_time/us, cpu_time/s, count, time/%, util, tflop16/s, gbyte/s, or any that -l lists; X/% is of ROOT's X, of an exclusive X (cpu_time) of the sum over all nodes, as in Proton") \
 	X(INCLUDE,      'i', "include",      "REGEX",   ON_VIEWS,    "only paths through a frame that matches (from its start, as Python's re.match)") \
 	X(EXCLUDE,      'e', "exclude",      "REGEX",   ON_VIEWS,    "without frames that match and all below them") \
-	X(THRESHOLD,    't', "threshold",    "N[%]",    ON_TREE,     "only nodes whose first metric is at least N, and their ancestors; N% of the whole") \
+	X(THRESHOLD,    't', "threshold",    "N[%]",    ON_TREE,     "only nodes whose first metric is at least N, and their ancestors; N% is of ROOT's value, of an exclusive metric of the sum over all nodes, but of cpu_time and calls of the outermost scopes' sum") \
 	X(DEPTH,        'd', "depth",        "N",       ON_TREE | ON_DIFF, "show so many generations, of which ROOT is the first (100)") \
 	X(FORMAT,       'f', "format",       "F",       ON_SOURCES,  "frames as full, file_function_line, function_line or file_function; of an export, where FILE does not end in it: " FORMAT_WORDS) \
 	X(SORTED,       0,   "print-sorted", NULL,      ON_TREE,     "after the tree, all nodes sorted by the first metric") \

@@ -46,6 +46,7 @@ static const struct golden {
 		{G "three_kernels.hatchet", "-m", "flop8/s,time/ms", "--print-sorted"}},
 	{"sorted_cpu", 0, NULL, {"@last", "-m", "cpu_time/ms", "--print-sorted"}},
 	{"sorted_util", 0, NULL, {G "three_kernels.hatchet", "-m", "util", "--print-sorted"}},
+	{"threshold_cpu", 0, NULL, {"@last", "-m", "cpu_time/us,cpu_time/%", "-t", "40%"}},
 	{"list_frames", 0, NULL, {"-l", G "frames.hatchet"}},
 	{"json_list", 0, NULL, {"-l", "--json", G "frames.hatchet"}},
 	{"list_three", 0, NULL, {"-l", G "three_kernels.hatchet"}},
