@@ -45,8 +45,8 @@
 	X(OUTPUT,       'o', "output",       "FILE",    ON_EXPORT,   "write to FILE (" FORMAT_FILES "); - is standard output") \
 	X(FORCE,        0,   "force",        NULL,      ON_EXPORT,   "overwrite FILE") \
 	X(DB,           0,   "db",           "FILE",    ON_ALL,      "read this database; SOURCE is a session in it") \
-	X(PROCESS,      0,   "process",      "P",       ON_SOURCES,  "one process only: a rank, or pid:N") \
-	X(PHASE,        0,   "phase",        "N",       ON_SOURCES,  "one phase (segment) only") \
+	X(PROCESS,      0,   "process",      "P",       ON_SOURCES,  "one process of a session only: a rank, or pid:N") \
+	X(PHASE,        0,   "phase",        "N",       ON_SOURCES,  "one phase (segment) of a session only") \
 	X(JSON,         0,   "json",         NULL,      ON_VIEWS | ON_SESSIONS, "JSON on standard output") \
 	X(FULL_NAMES,   0,   "full-names",   NULL,      ON_VIEWS,    "kernels' names whole: with their parameters, and not cut to the line (100 columns where there is no terminal)") \
 	X(NO_COLOR,     0,   "no-color",     NULL,      ON_ALL,      "no colours (as the variable NO_COLOR)") \

@@ -103,7 +103,16 @@ static int load_bytes(const char *what, const char *bytes, size_t n, const struc
 		return err_set(e, -EBADMSG,
 			"%s is empty: what wrote it did not come to its end; write it again", what);
 	r = hatchet_read(bytes, n, &ret->p, &why);
-	return r < 0 ? err_set(e, r, "%s: %s", what, why.text) : 0;
+	if (r < 0)
+		return err_set(e, r, "%s: %s", what, why.text);
+	if (o->select.process == NULL && !o->select.one_phase)
+		return 0;
+	profile_free(ret->p);
+	ret->p = NULL;
+	return err_set(e, -EINVAL,
+		"%s is a .hatchet file, with processes and phases merged: --process and --phase "
+		"are for sessions (`protonview export` takes them)",
+		what);
 }
 
 static int open_file(

@@ -106,6 +106,12 @@ static const struct golden {
 	{NULL, 2, "unknown option '--what'", {G "triton.hatchet", "--what"}},
 	{NULL, 1, "not a .hatchet profile", {"Makefile"}},
 	{NULL, 1, "no process '9'", {"7", "--process", "9"}},
+	{NULL, 2, "--process and --phase are for sessions", {G "frames.hatchet", "--process", "0"}},
+	{NULL, 2, "is a .hatchet file", {"flat", G "frames.hatchet", "--phase", "0"}},
+	{NULL, 2, "is a .hatchet file",
+		{"diff", G "frames.hatchet", "@last", "--process", "0", "-m", "count"}},
+	{NULL, 2, "is a .hatchet file",
+		{"export", G "frames.hatchet", "--process", "0", "-o", "-"}},
 	{NULL, 2, "many sessions", {database}},
 };
 
