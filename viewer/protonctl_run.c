@@ -25,6 +25,7 @@
 
 #include "formats.h"
 #include "json.h"
+#include "paths.h"
 #include "profile.h"
 
 #define RESTARTS_MAX 3
@@ -515,13 +516,16 @@ static void say_why(struct run *r, int status)
 }
 
 /* In words that work when they are copied: where protonctl is not found by its name, protonview is
- * neither, and the database may be that of this command alone. */
+ * neither, and the daemon's database may be one that protonview does not look for. */
 static void say_how_to_open(const struct run *r)
 {
-	const char *db = getenv("PROTOND_DB");
-	const bool has_db = db != NULL && *db != '\0';
+	const char *db = rpc_daemon(r->rpc)->db, *set = getenv("PROTOND_DB");
+	const bool is_own = *db != '\0' && rpc_daemon(r->rpc)->uid == geteuid();
 	char path[4096];
+	bool has_db;
 
+	has_db = is_own && ((set != NULL && *set != '\0') ||
+				   (paths_db(0, path, sizeof(path)) == 0 && strcmp(path, db) != 0));
 	if (strchr(program_invocation_name, '/') == NULL ||
 		self_find("protonview", path, sizeof(path)) < 0)
 		(void)snprintf(path, sizeof(path), "protonview");

@@ -10,14 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "paths.h"
 #include "pick.h"
 #include "rpc.h"
 
 #define FILE_MAX   ((size_t)1 << 30)
 #define PATH_BYTES 4096
 #define MAGIC      "SQLite format 3"
-#define SYSTEM_DB  "/var/lib/protond/protond.db"
-#define PRIVATE_DB "protond/protond.db"
 
 /* --- files
  * ---------------------------------------------------------------------------------------- */
@@ -145,29 +144,25 @@ static int open_file(
 /* --- databases
  * ------------------------------------------------------------------------------------ */
 
-static bool is_there(const char *path)
-{
-	struct stat st;
-
-	return stat(path, &st) == 0 && S_ISREG(st.st_mode);
-}
-
-/* $PROTOND_DB, else the user's own, else the system's where the user has none. */
+/* $PROTOND_DB, which may be relative; else where a daemon of the user's, or the service, keeps it:
+ * the first place that has it, else the first. Anybody can put a file where the second is. */
 static void default_db(char *buf, size_t n)
 {
-	const char *set = getenv("PROTOND_DB"), *data = getenv("XDG_DATA_HOME"),
-		   *home = getenv("HOME");
+	const char *set = getenv("PROTOND_DB");
+	struct stat st;
+	uint32_t i;
 
 	if (set != NULL && *set != '\0') {
 		(void)snprintf(buf, n, "%s", set);
 		return;
 	}
-	if (data != NULL && *data == '/')
-		(void)snprintf(buf, n, "%s/" PRIVATE_DB, data);
-	else
-		(void)snprintf(buf, n, "%s/.local/share/" PRIVATE_DB, home == NULL ? "" : home);
-	if (!is_there(buf) && access(SYSTEM_DB, R_OK) == 0)
-		(void)snprintf(buf, n, "%s", SYSTEM_DB);
+	for (i = 0; paths_db(i, buf, n) == 0; i++) {
+		if (stat(buf, &st) == 0 && S_ISREG(st.st_mode) && access(buf, R_OK) == 0 &&
+			(i != 1 || st.st_uid == geteuid()))
+			return;
+	}
+	if (paths_db(0, buf, n) < 0)
+		*buf = '\0';
 }
 
 static int open_default(sqlite3 **ret, bool *ret_partial, struct err *e)

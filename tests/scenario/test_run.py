@@ -58,6 +58,17 @@ def test_what_opens_it_again_works_in_another_shell(world):
     assert r.stderr.endswith("Open it again: protonview tree 1\n"), r.stderr
 
 
+@pytest.mark.parametrize("set_db", ["", "/elsewhere.db"])
+def test_what_opens_it_again_names_the_daemons_database(world, set_db):
+    """A daemon that runs already keeps its own, whatever the variable says now."""
+    world.ctl("run", "-q", "--", DEMO)
+    r = world.ctl("run", "-q", "--", DEMO, env={"PROTOND_DB": set_db and str(world.home) + set_db})
+    line = r.stderr.split("Open it again: ")[1].strip()
+    world.ctl("shutdown")
+    assert "forward" in subprocess.run(line, shell=True, capture_output=True, text=True, timeout=WAIT, env={"LC_ALL": "C.UTF-8", **{
+        k: world.env[k] for k in ("HOME", "XDG_DATA_HOME", "PROTOND_RUNTIME_DIR") if k in world.env}}).stdout
+
+
 @pytest.mark.preload
 def test_run_does_not_flood_the_terminal(world):
     script = """
