@@ -193,7 +193,9 @@ static int spawn_and_ask(uint64_t deadline)
 		/* the parked thread sees the socket when it is made, and says so by `change` */
 		pd_wait(&pd.change, atomic_load(&pd.change), pd_now_ms() + 20);
 	}
-	return fail(-ENOTCONN, "a private protond was started and did not open its socket in %u s",
+	return fail(-ENOTCONN,
+		"a private protond was started and did not open its socket in %u s; `protond "
+		"--private --foreground` says why",
 		SPAWN_MS / 1000);
 }
 
