@@ -5,13 +5,15 @@
  * thread did after that call, knowing of it, must come after that record in the journal. Lanes are
  * read one after the other, so a window is made of two looks at all tails:
  *
- *   first look    goal = tail: the window's events end here
- *   second look   made when the first is complete: a SESSION record that came before an event below
- *                 some goal was published before that event, hence before the first look at that
- * event's lane ended, hence is below the second look's tail of its own lane scan          walk each
- * lane up to the second look; `first` = end of its last SESSION record tables        read after the
- * scan: every id in the window is below their counts; journaled before drain         lanes up to
- * `first`, then all lanes up to goal
+ * - First look: goal = tail. The window's events end here.
+ * - Second look, made when the first is complete. A SESSION record that came before an event below
+ *   some goal was published before that event, hence before the first look at that event's lane
+ *   ended, hence is below the second look's tail of its own lane.
+ * - Scan: each lane is walked up to the second look; `first` is the end of its last SESSION record.
+ * - Tables are read after the scan, so that every id in the window is below their counts, and are
+ *   journaled before.
+ * - Lanes up to `first`, in pieces that end with a SESSION record, in the order of those.
+ * - All lanes up to goal.
  *
  * A window that does not fit the tick's budget (4 MiB or 2 ms) goes on in the next tick, so that a
  * firehose starves nobody. The scan keeps the bytes in an arena when they fit; what is kept was
@@ -105,7 +107,7 @@ static int look(struct ring *r, bool *ret_any)
 		struct reader_lane *l = &f->lane[i];
 
 		l->goal = l->quarantined ? l->head : l->tail;
-		l->first = l->scanned = l->head;
+		l->first = l->next = l->scanned = l->head;
 		*ret_any |= l->goal > l->head || (l->bad & READER_BAD_TAIL) != 0;
 	}
 	if (x < 0 || !*ret_any)
@@ -262,6 +264,42 @@ static int take_piece(struct run *x, uint32_t lane, uint64_t upto)
 	return r->p->staged > FLUSH_BYTES && !protond_flush(r->p) ? -ENOSPC : 0;
 }
 
+/* --- SESSION records, in the order of their clocks
+ * --------------------------------------------------------------------- */
+
+/* Where the lane's next one ends, or the last that is not later than `until`. What cannot be walked
+ * is taken as it is, and found to be bad there. */
+static int find_next(struct run *x, uint32_t lane, uint64_t until)
+{
+	const struct reader *f = &x->r->reader;
+	struct reader_lane *l = &f->lane[lane];
+	const bool kept = l->kept_bytes >= l->first - l->head;
+	struct reader_sessions s;
+	uint64_t at;
+	uint8_t *from;
+	uint32_t n;
+	int e;
+
+	l->next = l->first;
+	l->next_clock = 0;
+	for (at = l->head; at < l->first; at += s.reached) {
+		n = (uint32_t)least(l->first - at, READER_PIECE);
+		from = x->r->p->arena + (kept ? l->kept + (at - l->head) : DRAIN_BYTES);
+		e = kept ? 0 : reader_copy(f, lane, at, n, from);
+		if (e < 0)
+			return e;
+		spend(x, kept ? 0 : n / 4);
+		s = reader_sessions(from, n, at, f->h.lane_bytes, until);
+		if (s.end != 0) {
+			l->next = at + s.end;
+			l->next_clock = s.clock;
+		}
+		if (s.end != 0 || s.reached == 0)
+			break;
+	}
+	return 0;
+}
+
 /* --- phases
  * ---------------------------------------------------------------------------------------------- */
 
@@ -270,7 +308,6 @@ static int step_lane(struct run *x)
 {
 	struct ring *r = x->r;
 	struct reader_lane *l = &r->reader.lane[r->cursor];
-	const uint64_t upto = r->phase == PHASE_FIRST ? l->first : l->goal;
 	int e;
 
 	if (r->phase == PHASE_SCAN) {
@@ -278,11 +315,11 @@ static int step_lane(struct run *x)
 		r->cursor++;
 		return e;
 	}
-	if (l->head >= upto || l->quarantined) {
+	if (l->head >= l->goal || l->quarantined) {
 		r->cursor++;
 		return 0;
 	}
-	return take_piece(x, r->cursor, upto);
+	return take_piece(x, r->cursor, l->goal);
 }
 
 static void next_phase(struct ring *r)
@@ -291,6 +328,39 @@ static void next_phase(struct ring *r)
 	r->phase = r->phase == PHASE_REST ? PHASE_LOOK : r->phase + 1;
 	if (r->phase == PHASE_LOOK)
 		r->whole_ns = r->look_ns;
+}
+
+/* A session that one thread starts another may end, and use: its records stand in two lanes, and
+ * all that is before the one below must not be taken before the other. */
+static int step_first(struct run *x)
+{
+	struct ring *r = x->r;
+	struct reader_lane *l, *best = NULL;
+	uint64_t second = UINT64_MAX;
+	uint32_t i;
+	int e = 0;
+
+	for (i = 0; e == 0 && i < r->reader.n_seen; i++) {
+		l = &r->reader.lane[i];
+		if (l->head >= l->first || l->quarantined)
+			continue;
+		if (r->cursor == i && l->head < l->next)
+			return take_piece(x, i, l->next);
+		if (l->next <= l->head)
+			e = find_next(x, i, 0);
+		if (best == NULL || l->next_clock < best->next_clock) {
+			second = best != NULL ? best->next_clock : second;
+			best = l;
+		} else if (l->next_clock < second) {
+			second = l->next_clock;
+		}
+	}
+	if (e == 0 && best == NULL)
+		next_phase(r);
+	if (e < 0 || best == NULL)
+		return e;
+	r->cursor = (uint32_t)(best - r->reader.lane);
+	return find_next(x, r->cursor, second);
 }
 
 bool drain_goes_on(const struct ring *r)
@@ -318,6 +388,8 @@ static int step(struct run *x)
 		next_phase(r);
 		return 0;
 	}
+	if (r->phase == PHASE_FIRST)
+		return step_first(x);
 	if (r->cursor < r->reader.n_seen)
 		return step_lane(x);
 	next_phase(r);

@@ -16,9 +16,9 @@ struct drain {
 	uint8_t lap;                     /* as its records say it */
 };
 
-/* The next record, its header copied; NULL: no more. A broken one ends the walk, counted if
- * `count`. */
-static inline const uint8_t *drain_next(struct drain *d, uint64_t *ret_hdr, bool count)
+/* The next record, its header copied; NULL: no more. A broken one ends the walk,
+ * counted. */
+static inline const uint8_t *drain_next(struct drain *d, uint64_t *ret_hdr)
 {
 	const uint8_t *record;
 	uint32_t bytes;
@@ -33,8 +33,7 @@ static inline const uint8_t *drain_next(struct drain *d, uint64_t *ret_hdr, bool
 		/* It does not cross the lap, or what was drained; its lap byte is this lap's. */
 		if (bytes == 0 || bytes > d->left || bytes > (uint64_t)(d->end - record) ||
 			REC_LAP(hdr) != d->lap) {
-			if (count)
-				loss_bad(d->process, 1);
+			loss_bad(d->process, 1);
 			d->at = d->end;
 			return NULL;
 		}
@@ -196,10 +195,13 @@ static void on_metric(struct drain *d, const uint8_t *record)
 		tree_metric(p->part[i], &p->lane[d->lane], &r);
 }
 
+/* What other threads recorded after it, knowing of it, is in a later entry: see drain.c. */
 static void on_session(struct drain *d, const uint8_t *record)
 {
-	(void)d; /* done before the lane's other records: see pipeline_lane() */
-	(void)record;
+	struct rec_session r;
+
+	memcpy(&r, record, sizeof(r));
+	session_record(d->process, &r);
 }
 
 static void on_thread(struct drain *d, const uint8_t *record)
@@ -300,23 +302,6 @@ static const struct {
 	[REC_GPU] = {sizeof(struct rec_gpu), on_gpu},
 };
 
-/* What begins or ends a session must be known before the events around it, in any lane: the daemon
- * brings entries with such records first in a tick, and here they come first in their entry. What
- * stands before or behind one is then told by its clock. */
-static void pipeline_sessions(struct drain d)
-{
-	struct rec_session r;
-	const uint8_t *record;
-	uint64_t hdr;
-
-	while ((record = drain_next(&d, &hdr, false)) != NULL) {
-		if (REC_TYPE(hdr) != REC_SESSION || REC_BYTES(hdr) < sizeof(r))
-			continue;
-		memcpy(&r, record, sizeof(r));
-		session_record(d.process, &r);
-	}
-}
-
 /* drain → correlate → tree. */
 static void pipeline_run(struct drain d)
 {
@@ -325,7 +310,7 @@ static void pipeline_run(struct drain d)
 	uint64_t hdr;
 
 	correlate_begin(d.process);
-	while ((record = drain_next(&d, &hdr, true)) != NULL) {
+	while ((record = drain_next(&d, &hdr)) != NULL) {
 		d.process->events++;
 		news |= REC_TYPE(hdr) != REC_CLOCK;
 		if (REC_TYPE(hdr) >= REC_MAX)
@@ -369,6 +354,5 @@ void pipeline_lane(struct process *p, const struct j_lane *l, const uint8_t *byt
 	d.lap = (uint8_t)((l->from + known) / d.lane_bytes);
 	d.at = bytes + known;
 	d.end = bytes + l->bytes;
-	pipeline_sessions(d);
 	pipeline_run(d);
 }

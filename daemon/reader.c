@@ -330,6 +330,31 @@ struct reader_walk reader_walk(
 	return w;
 }
 
+struct reader_sessions reader_sessions(
+	const void *p, uint32_t bytes, uint64_t from, uint32_t lane_bytes, uint64_t until)
+{
+	struct reader_sessions s = {0};
+	const uint8_t *b = p;
+	uint64_t h[2] = {0};
+	uint32_t n;
+
+	while (bytes - s.reached >= 8) {
+		memcpy(h, b + s.reached, bytes - s.reached < sizeof(h) ? 8 : sizeof(h));
+		n = record_length(h[0], from + s.reached, lane_bytes);
+		if (n == 0 || n > bytes - s.reached)
+			break;
+		if (REC_TYPE(h[0]) == REC_SESSION && n >= sizeof(struct rec_session)) {
+			if (s.end != 0 && h[1] > until)
+				break;
+			s.clock = s.end == 0 ? h[1] : s.clock;
+			s.end = s.reached + n;
+		}
+		s.reached += n;
+	}
+	s.reached = s.end != 0 ? s.end : s.reached;
+	return s;
+}
+
 /* --- V11: tables
  * ---------------------------------------------------------------------------------- */
 

@@ -25,7 +25,9 @@ struct reader_lane {
 	uint64_t tail;  /* newest lawful one seen */
 	uint64_t goal;  /* end of the window being drained; head: nothing to do */
 	uint64_t first; /* end of the last SESSION record in the window; up to here before others */
-	uint64_t scanned; /* the window was looked through up to here */
+	uint64_t next;  /* of those, end of the ones to be taken now; head: not looked for */
+	uint64_t next_clock; /* when the first of them was */
+	uint64_t scanned;    /* the window was looked through up to here */
 	uint64_t drop_full, drop_nested;
 	uint32_t tid, generation, state;
 	uint32_t kept,
@@ -84,6 +86,16 @@ struct reader_walk {
 /* Walks a private copy of bytes that stand at position `from`. upto: in bytes. */
 struct reader_walk reader_walk(
 	const void *p, uint32_t bytes, uint64_t from, uint32_t lane_bytes, uint32_t upto);
+
+/* In the same bytes: the first SESSION record, and those after it that are not later than `until`.
+ */
+struct reader_sessions {
+	uint32_t end;     /* of the last of them; 0: there is none */
+	uint32_t reached; /* as above; up to `end` when there is one */
+	uint64_t clock;   /* of the first */
+};
+struct reader_sessions reader_sessions(
+	const void *p, uint32_t bytes, uint64_t from, uint32_t lane_bytes, uint64_t until);
 
 int reader_counts(const struct reader *r, struct ring_counts *ret);                      /* -EIO */
 int reader_info(const struct reader *r, char ret[RING_INFO_BYTES], uint32_t *ret_bytes); /* -EIO */

@@ -497,19 +497,30 @@ static bool job_row(struct process *p, const struct rec_session *r, struct row_s
 	return true;
 }
 
-static uint32_t own_sessions(const struct process *p)
+/* How many are the job's own; *ret_ended: the oldest that only waits for what the GPU still has. */
+static uint32_t own_sessions(const struct process *p, struct session **ret_ended)
 {
+	struct session *s;
 	uint32_t i, n = 0;
 
-	for (i = 0; i < p->n_parts; i++)
-		n += p->part[i]->session->row.source == SOURCE_JOB;
+	*ret_ended = NULL;
+	for (i = 0; i < p->n_parts; i++) {
+		s = p->part[i]->session;
+		if (s->row.source != SOURCE_JOB)
+			continue;
+		n++;
+		if (s->row.state == SESSION_IS_FINALIZING &&
+			(*ret_ended == NULL || s->row.job_number < (*ret_ended)->row.job_number))
+			*ret_ended = s;
+	}
 	return n;
 }
 
 static void job_start(struct process *p, const struct rec_session *r, const struct moment *m)
 {
 	struct row_session row = {0};
-	struct session *s;
+	struct session *s, *ended;
+	uint32_t n;
 	int e;
 
 	if (!job_row(p, r, &row) || row.job_number == SESSION_ALL) {
@@ -521,9 +532,14 @@ static void job_start(struct process *p, const struct rec_session *r, const stru
 		session_activate(s, m);
 		return;
 	}
+	/* The job cannot know how late the daemon is: what it has ended makes room. */
+	n = own_sessions(p, &ended);
+	if (ended != NULL && (n >= JOB_SESSIONS || p->n_parts == PARTS_MAX)) {
+		session_finalized(ended, m, 0);
+		n--;
+	}
 	/* One that the job is not in would end with nobody. */
-	if (row.job_number < p->n_numbers || own_sessions(p) >= JOB_SESSIONS ||
-		p->n_parts == PARTS_MAX) {
+	if (row.job_number < p->n_numbers || n >= JOB_SESSIONS || p->n_parts == PARTS_MAX) {
 		loss_bad(p, 1); /* a number is used once */
 		return;
 	}

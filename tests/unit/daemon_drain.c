@@ -201,6 +201,44 @@ START_TEST(test_session_first)
 END_TEST
 
 /* Many laps, never a byte twice and never one missing. */
+/* One thread starts what another ends, and they take turns: in the order in which they did so,
+ * whatever their lanes are, also where the arena has none of it. */
+START_TEST(test_sessions_in_order)
+{
+	static const struct {
+		uint32_t lane, bytes;
+	} want[] = {{7, 24 + 64}, {2, 24 + 64}, {7, 64}, {5, 64 + 24 + 64}, {2, 24 + 64}, {2, 24}};
+	const struct seen *l[8];
+	bool more = false;
+
+	for (uint32_t lane = 0; lane < 8; lane++)
+		fake_scope(&f, lane, 2, 1, 2);
+	(void)drain(DRAIN_TICK, &more); /* the tables, too, which no tick without time would take */
+	fake_scope(&f, 2, 2, 1, 2);
+	fake_session(&f, 2, SESSION_FINALIZE, 0, 2, 60);
+	fake_scope(&f, 2, 2, 81, 82);
+	fake_session(&f, 2, SESSION_FINALIZE, 1, 2, 90);
+	fake_scope(&f, 2, 2, 91, 92);
+	fake_session(&f, 5, SESSION_ACTIVATE, 1, 2, 75);
+	fake_scope(&f, 5, 2, 76, 77);
+	fake_session(&f, 5, SESSION_PHASE, 1, 2, 80);
+	fake_scope(&f, 7, 2, 1, 2);
+	fake_session(&f, 7, SESSION_START, 0, 2, 50);
+	fake_session(&f, 7, SESSION_START, 1, 2, 70);
+	if (_i == 1)
+		p.drain_ns = 0; /* one step a tick */
+	do {
+		ck_assert_int_ge(drain_ring(ring, DRAIN_TICK, &more), 0);
+	} while (more);
+	look();
+	ck_assert_uint_eq(pick(J_LANE, l, 8), sizeof(want) / sizeof(want[0]));
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		ck_assert_uint_eq(l[i]->lane, want[i].lane);
+		ck_assert_uint_eq(l[i]->bytes, want[i].bytes);
+	}
+}
+END_TEST
+
 START_TEST(test_laps)
 {
 	struct seen *s;
@@ -467,6 +505,7 @@ int main(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, test_tables_before_lanes);
 	tcase_add_test(t, test_session_first);
+	tcase_add_loop_test(t, test_sessions_in_order, 0, 2);
 	tcase_add_test(t, test_laps);
 	tcase_add_test(t, test_quarantine);
 	tcase_add_test(t, test_bad_tail);

@@ -539,6 +539,28 @@ START_TEST(a_job_cannot_start_sessions_without_end)
 }
 END_TEST
 
+/* As it may be where the daemon was away: each is ended before the next, and none of it known yet.
+ */
+START_TEST(ended_sessions_make_room)
+{
+	struct batch b;
+	uint32_t i;
+
+	for (i = 0; i < 100; i++) {
+		put_session(&lane, SESSION_START, i, 20 + 10 * i, 2);
+		put_scope(&lane, 2, 22 + 10 * i, 24 + 10 * i);
+		put_session(&lane, SESSION_FINALIZE, i, 25 + 10 * i, 2);
+	}
+	tape_lane(&t, job.ring, 2000, &lane);
+	fold_take(f, &t);
+	b = collect();
+	ck_assert_uint_eq(b.session.n, 1 + 100);
+	ck_assert_uint_eq(b.cell.n, 1 + 100);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_BAD), 0);
+	batch_free(&b);
+}
+END_TEST
+
 START_TEST(ceilings_refuse)
 {
 	struct fold_limits small = {.sessions = 1, .processes = 1};
@@ -599,6 +621,7 @@ int main(void)
 	tcase_add_test(c, losses_are_not_counted_twice);
 	tcase_add_test(c, a_loss_before_the_session_is_not_its);
 	tcase_add_test(c, a_job_cannot_start_sessions_without_end);
+	tcase_add_test(c, ended_sessions_make_room);
 	tcase_add_test(c, ceilings_refuse);
 	tcase_add_test(c, an_ended_process_makes_room);
 	suite_add_tcase(s, c);
