@@ -15,6 +15,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "keep.h"
+
 #define LANE_BUDGET (64ull << 20)
 
 static int neg_errno(void)
@@ -91,7 +93,7 @@ static char ring_path[512]; /* of a ring that has a name, or will; "" */
 
 static int make_in(const char *dir, const uint8_t uuid[16])
 {
-	const int fd = open(dir, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600);
+	const int fd = fd_keep(open(dir, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600));
 	size_t n;
 
 	if (fd < 0)
@@ -117,7 +119,7 @@ static int make_file(const char *dir)
 		fd = make_in(dir, core.uuid);
 	if (fd >= 0)
 		return fd;
-	fd = memfd_create("protond-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	fd = fd_keep(memfd_create("protond-ring", MFD_CLOEXEC | MFD_ALLOW_SEALING));
 	return fd >= 0 ? fd : neg_errno();
 }
 

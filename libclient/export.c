@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "formats.h"
+#include "keep.h"
 
 #define EXPORT_MS   10000u
 #define TIMELINE_MS 120000u
@@ -110,7 +111,7 @@ static int copy(int from, int to)
 
 static int write_file(int from, const char *path, const char *tmp)
 {
-	const int fd = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	const int fd = fd_keep(open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
 	int r;
 
 	if (fd < 0)

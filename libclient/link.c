@@ -19,6 +19,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "keep.h"
 #include "protond.h"
 #include "record.h"
 
@@ -145,7 +146,7 @@ static int connect_to(const char *dir)
 			sizeof(a.sun_path) ||
 		strlen(dir) > 96)
 		return -ENOTCONN;
-	link_.sock = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	link_.sock = fd_keep(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 	if (link_.sock < 0 || fstat(link_.sock, &st) < 0)
 		return pd_neg_errno();
 	link_.ino = st.st_ino;
@@ -400,7 +401,7 @@ static int receive(struct message *ret)
 		return 0;
 	if (n <= 0)
 		return -1;
-	ret->fd = take_fds(&m);
+	ret->fd = fd_keep(take_fds(&m));
 	ret->bytes = (size_t)n;
 	if ((m.msg_flags & MSG_TRUNC) != 0 || ret->bytes < sizeof(struct rv_head) ||
 		ret->u.head.magic != RV_MAGIC || ret->u.head.bytes != ret->bytes) {

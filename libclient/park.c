@@ -11,6 +11,8 @@
  */
 #include "link.h"
 
+#include "keep.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
@@ -60,12 +62,19 @@ static void bell_close(void)
 int pd_bell_make(void)
 {
 	struct stat rd, wr;
-	int fd[2];
+	int fd[2], r;
 
 	bell_close();
-	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fd) < 0 ||
-		fstat(fd[0], &rd) < 0 || fstat(fd[1], &wr) < 0)
+	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fd) < 0)
 		return pd_neg_errno();
+	fd[0] = fd_keep(fd[0]);
+	fd[1] = fd_keep(fd[1]);
+	if (fstat(fd[0], &rd) < 0 || fstat(fd[1], &wr) < 0) {
+		r = pd_neg_errno();
+		(void)close(fd[0]);
+		(void)close(fd[1]);
+		return r;
+	}
 	pd.bell = (struct pd_bell){fd[0], fd[1], wr.st_ino, rd.st_ino};
 	return 0;
 }
@@ -155,7 +164,7 @@ static void watch(void)
 
 	unwatch();
 	if (park.inotify < 0)
-		park.inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+		park.inotify = fd_keep(inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
 	if (park.inotify < 0)
 		return;
 	park.watching = true;

@@ -16,6 +16,7 @@
 
 #include "cupti.h"
 #include "cupti_dump.h"
+#include "keep.h"
 
 #define OUT_BYTES    (4u << 20)
 #define STRINGS      65536u /* power of two */
@@ -138,7 +139,7 @@ void cupti_dump_init(void)
 		dump.fixups == NULL)
 		return;
 	(void)snprintf(path, sizeof(path), "%s/%d.cuptidump", dir, (int)getpid());
-	dump.fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+	dump.fd = fd_keep(open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
 	if (dump.fd < 0)
 		return;
 	memcpy(h.stride, cupti.stride, sizeof(h.stride));

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT. Programs that treat their descriptors and threads in ways of their own: the library is a
+# guest there, and neither spoils what they do nor is spoilt by it.
+import json
+import subprocess
+import sys
+
+import pytest
+
+from conftest import BUILD, WAIT
+
+PACKAGE = BUILD / "lib/protond/python"
+pytestmark = pytest.mark.preload  # a sanitizer's runtime is not in the interpreter
+needs_python = pytest.mark.skipif(not (PACKAGE / "protond/_native.abi3.so").exists(),
+                                  reason="the Python package was not built: no Python.h")
+
+
+def python(world, code):
+    """Runs a program that imports protond and leaves what it has to say, as JSON, in `out`."""
+    path, out = world.home / "program.py", world.home / "out.json"
+    path.write_text(f"import fcntl, json, os, sys, time\nout = open({str(out)!r}, 'w', "
+                    "opener=lambda p, f: fcntl.fcntl(os.open(p, f), fcntl.F_DUPFD_CLOEXEC, 200))\n" + code)
+    r = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=WAIT, cwd=world.home,
+                       stdin=subprocess.DEVNULL, env={**world.env, "PYTHONPATH": str(PACKAGE)})
+    assert r.returncode == 0, f"{r.returncode}\n{r.stdout}{r.stderr}"
+    return json.loads(out.read_text())
+
+
+@needs_python
+def test_standard_streams_that_were_closed(world):
+    """What is printed after that goes nowhere, and not into a file of the library's."""
+    world.start(PROTOND_AUTO_SESSION="off")
+    said = python(world, """
+import protond
+for fd in range(3):
+    os.close(fd)
+protond.start("job", backend="none")
+taken = [fd for fd in range(3) if os.path.lexists(f"/proc/self/fd/{fd}")]
+for i in range(100):
+    with protond.scope("work"):
+        pass
+    for fd in range(3):
+        try:
+            os.write(fd, b"words of the program\\n" * 100)
+        except OSError:
+            pass
+protond.finalize()
+json.dump(taken, out)
+out.close()
+""")
+    assert said == []
+    assert world.cells("job")["/work"][0] == 100
