@@ -6,8 +6,10 @@
  * parents and are left alone. Attached once, for good: while nothing is recorded a push costs what
  * a scope costs then.
  *
- * A pop closes a scope only if a push of NVTX's own is open on this thread. Registered strings are
- * interned when they are registered; their handle is the name's id.
+ * A pop closes a scope only if a push of NVTX's own is open on this thread: each push leaves a mark
+ * of where it stands. One whose scope was closed by others, because they left what it stood in,
+ * only takes its mark away. Registered strings are interned when they are registered; their handle
+ * is the name's id.
  */
 #include "../core.h"
 
@@ -54,7 +56,15 @@ struct attributes { /* nvtxEventAttributes_t, version 1 and later */
 	} message;
 };
 
-static __thread uint32_t pushed __attribute__((tls_model("initial-exec")));
+#define MARKS     16u /* deeper pushes are only counted */
+#define NAME_BITS 16
+#define MARK_TOP  UINT16_MAX /* as a depth: beyond what a mark can say */
+_Static_assert(NAMES_MAX <= 1u << NAME_BITS && STACK_MAX < MARK_TOP, "a mark is one word");
+
+static __thread struct {
+	uint32_t pushed;
+	uint32_t mark[MARKS]; /* the depth that the scope was entered at, and its name */
+} ranges __attribute__((tls_model("initial-exec")));
 
 /* --- names -------------------------------------------------------------------------------------
  */
@@ -148,11 +158,23 @@ static uint32_t name_of(const struct attributes *a)
 static int push(uint32_t name)
 {
 	struct pd_thread *t = core.host->thread();
+	uint32_t depth;
 
 	if (t == NULL)
 		return NO_PUSH;
+	depth = t->depth < MARK_TOP ? t->depth : MARK_TOP;
+	if (ranges.pushed < MARKS)
+		ranges.mark[ranges.pushed] = depth << NAME_BITS | name;
 	scope_enter_unsure(t, name);
-	return (int)pushed++;
+	return (int)ranges.pushed++;
+}
+
+/* Is the scope of the mark open? Of one that the stack did not keep only its depth is known. */
+static bool is_open(const struct pd_thread *t, uint32_t mark)
+{
+	const uint32_t depth = mark >> NAME_BITS, name = mark & ((1u << NAME_BITS) - 1);
+
+	return t->depth > depth && (depth >= STACK_MAX || t->frame[depth].name == name);
 }
 
 static int push_ex(const struct attributes *a)
@@ -174,10 +196,12 @@ static int pop(void)
 {
 	struct pd_thread *t = core.host->thread();
 
-	if (t == NULL || pushed == 0)
+	if (t == NULL || ranges.pushed == 0)
 		return NO_PUSH;
-	scope_exit_unsure(t);
-	return (int)--pushed;
+	ranges.pushed--;
+	if (ranges.pushed >= MARKS || is_open(t, ranges.mark[ranges.pushed]))
+		scope_exit_unsure(t);
+	return (int)ranges.pushed;
 }
 
 static int domain_push_ex(const void *domain, const struct attributes *a)

@@ -308,6 +308,58 @@ START_TEST(nvtx_ranges)
 }
 END_TEST
 
+static void unwind(uint32_t depth)
+{
+	t_e->scope_unwind(t_thread(), depth);
+}
+
+/* Scopes are left by name or by depth: ranges that were open in them are closed then, and their
+ * pops, which come all the same, close nothing else. */
+START_TEST(nvtx_ranges_that_were_unwound)
+{
+	struct seen s[] = {{"b", 0, 0}, {"b/in b", 0, 0}, {"in b", 0, 0}, {NULL, 0, 0}};
+	const void *(*get)(uint32_t) = export_table;
+	int (*push_a)(const char *), (*pop)(void);
+	uint32_t a = t_new("a"), b = t_new("b"), in_b = t_new("in b");
+	void *fn;
+
+	ready();
+	memcpy(&fn, &get, sizeof(fn));
+	ck_assert_uint_eq(t_e->nvtx(fn), 1);
+	memcpy(&push_a, &slots[0][9], sizeof(fn));
+	memcpy(&pop, &slots[0][11], sizeof(fn));
+	t_enter(a);
+	ck_assert_int_eq(push_a("over the end of a"), 0);
+	unwind(0);
+	t_enter(b);
+	ck_assert_int_eq(pop(), 0);
+	ck_assert_uint_eq(t_thread()->depth, 1);
+	t_enter(in_b);
+	t_exit();
+	ck_assert_int_eq(push_a("outer"), 0);
+	ck_assert_int_eq(push_a("inner"), 1);
+	unwind(1);
+	t_enter(in_b); /* where "outer" was */
+	ck_assert_int_eq(push_a("last"), 2);
+	ck_assert_int_eq(pop(), 2);
+	ck_assert_uint_eq(t_thread()->depth, 2);
+	ck_assert_int_eq(pop(), 1);
+	ck_assert_int_eq(pop(), 0);
+	ck_assert_int_eq(pop(), -2);
+	ck_assert_uint_eq(t_thread()->depth, 2);
+	for (int i = 0; i < 20; i++) /* deeper than there are marks */
+		ck_assert_int_eq(push_a("deep"), i);
+	for (int i = 20; i-- > 0;)
+		ck_assert_int_eq(pop(), i);
+	ck_assert_uint_eq(t_thread()->depth, 2);
+	unwind(0);
+	(void)view_walk(&t_v, seen_fn, s);
+	ck_assert_uint_eq(s[0].count, 1);
+	ck_assert_uint_eq(s[1].count, 2);
+	ck_assert_uint_eq(s[2].count, 0);
+}
+END_TEST
+
 /* A program with this environment, for the agent reads it as the kernel has it. */
 START_TEST(nvtx_can_be_off)
 {
@@ -342,6 +394,7 @@ static void tables(TCase *c)
 	tcase_add_test(c, threads_agree);
 	tcase_add_test(c, surplus_scopes_are_counted);
 	tcase_add_test(c, nvtx_ranges);
+	tcase_add_test(c, nvtx_ranges_that_were_unwound);
 	tcase_add_loop_test(c, nvtx_can_be_off, 0, 5);
 }
 
