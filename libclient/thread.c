@@ -102,6 +102,10 @@ static void thread_is(struct pd_thread *t)
 {
 	t->tid = (uint32_t)syscall(SYS_gettid);
 	t->is_main = t->tid == (uint32_t)getpid();
+}
+
+static void main_is(struct pd_thread *t)
+{
 	if (t->is_main != 0)
 		/* release: the block is filled; pairs with the acquire in main_thread() */
 		atomic_store_explicit(&threads.main, t, memory_order_release);
@@ -120,6 +124,7 @@ static struct pd_thread *thread_make(void)
 		return pd_self;
 	}
 	pd_self = &b->t;
+	main_is(pd_self); /* not before: a block that was put back is another thread's next */
 	if (threads.have_key)
 		(void)pthread_setspecific(threads.key, b);
 	return &b->t;
@@ -178,6 +183,7 @@ static void forget_parent(struct pd_thread *t)
 		t->frame[i].begin = FRAME_INHERITED;
 	}
 	thread_is(t);
+	main_is(t);
 }
 
 static void wake_up(void)

@@ -2,6 +2,10 @@
  * way of a job, in one process. */
 #include "job_daemon.h"
 
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include "doorbell.h"
@@ -480,6 +484,62 @@ START_TEST(context_across_threads)
 }
 END_TEST
 
+static bool interrupt;
+
+/* In libc's place: a thread that asks for its number, as the first call does, is interrupted. */
+long syscall(long number, ...)
+{
+	static long (*real)(long, ...);
+	void *next;
+	va_list list;
+	long a[6];
+
+	va_start(list, number);
+	for (int i = 0; i < 6; i++)
+		a[i] = va_arg(list, long);
+	va_end(list);
+	if (real == NULL) {
+		next = dlsym(RTLD_NEXT, "syscall");
+		memcpy(&real, &next, sizeof(real));
+	}
+	if (number == SYS_gettid && interrupt) {
+		interrupt = false;
+		(void)raise(SIGUSR1);
+	}
+	return real(number, a[0], a[1], a[2], a[3], a[4], a[5]);
+}
+
+static void scope_of_handler(int sig)
+{
+	(void)sig;
+	scope("handler");
+}
+
+static void *another(void *main)
+{
+	scope("another");
+	ck_assert_ptr_ne(pd_self, main);
+	ck_assert_ptr_eq(pd_host.main_thread(), main);
+	return NULL;
+}
+
+START_TEST(a_handler_inside_the_main_threads_first_call)
+{
+	const struct sigaction sa = {.sa_handler = scope_of_handler};
+	pthread_t th;
+
+	place(0);
+	ck_assert_int_eq(sigaction(SIGUSR1, &sa, NULL), 0);
+	interrupt = true;
+	scope("a");
+	ck_assert(!interrupt);
+	ck_assert_ptr_eq(pd_host.main_thread(), pd_self);
+	ck_assert_int_eq(pthread_create(&th, NULL, another, pd_self), 0);
+	ck_assert_int_eq(pthread_join(th, NULL), 0);
+	done();
+}
+END_TEST
+
 START_TEST(descriptors_closed_by_the_program)
 {
 	struct seen s[] = {{"a", 0, 0}, {NULL, 0, 0}};
@@ -531,6 +591,7 @@ int main(void)
 	tcase_add_test(c, ten_thousand_threads);
 	tcase_add_test(c, more_threads_than_lanes);
 	tcase_add_test(c, context_across_threads);
+	tcase_add_test(c, a_handler_inside_the_main_threads_first_call);
 	tcase_add_test(c, descriptors_closed_by_the_program);
 	suite_add_tcase(s, c);
 	r = srunner_create(s);
