@@ -98,8 +98,9 @@ struct core {
 	_Atomic uint32_t lanes_used, lanes_backed_max;
 	uint32_t *free_lane; /* a stack of lane numbers */
 	_Atomic uint32_t n_free;
-	_Atomic uint32_t nap; /* the daemon's, for which it was woken */
-	bool wakes;           /* the host has wake() */
+	_Atomic bool lanes_none; /* none could be had, and none was given back since */
+	_Atomic uint32_t nap;    /* the daemon's, for which it was woken */
+	bool wakes;              /* the host has wake() */
 
 	_Atomic uint32_t backend_lock;
 	struct lane *agent;            /* under backend_lock */
@@ -184,6 +185,8 @@ void lane_fini(void);
 void lane_claim(uint32_t tid, bool own_name, void **ret_lane); /* [any] as it was: none to be had */
 void lane_release(struct lane *l, bool reuse);
 void lane_sweep(void); /* [agent] when there is none left: those whose thread gave none back */
+/* Before it nobody asks for a lane after one could not be had: there may be room again. */
+void lane_retry(void);
 bool lane_slow(struct lane *l, uint32_t bytes); /* [any] counts a refusal */
 /* [any] Room for a record, after LOST has told what was refused before; counts nothing. */
 bool lane_room(struct lane *l, uint32_t bytes);

@@ -168,6 +168,7 @@ static void record_want(uint32_t want)
 	atomic_store_explicit(&HOT->cpu, cpu, memory_order_relaxed);
 	atomic_store_explicit(&HOT->main_path, scope_main_snapshot(), memory_order_relaxed);
 	core.generation++;
+	lane_retry();
 	generation_set(core.generation);
 	worker_clock();
 }

@@ -219,9 +219,8 @@ void lane_claim(uint32_t tid, bool own_name, void **ret_lane)
 
 	if (core.lanes == NULL)
 		return;
-	/* relaxed, both: a wrong guess is set right under the lock or at the next event */
-	if (atomic_load_explicit(&core.n_free, memory_order_relaxed) == 0 &&
-		core.lanes_used >= core.lanes_backed_max)
+	/* relaxed: a wrong guess is set right under the lock or at the next event */
+	if (atomic_load_explicit(&core.lanes_none, memory_order_relaxed))
 		return;
 	if (own_name)
 		(void)prctl(PR_GET_NAME, name, 0, 0, 0);
@@ -233,6 +232,8 @@ void lane_claim(uint32_t tid, bool own_name, void **ret_lane)
 	if (l != NULL) {
 		lane_own(l, tid, id);
 		*ret_lane = l; /* before a handler may jump away with it */
+	} else {
+		atomic_store_explicit(&core.lanes_none, true, memory_order_relaxed);
 	}
 	agent_unlock_tables(&mask);
 }
@@ -243,6 +244,12 @@ static void lane_free(const struct lane *l)
 
 	core.free_lane[n] = l->index;
 	atomic_store_explicit(&core.n_free, n + 1, memory_order_relaxed);
+	lane_retry();
+}
+
+void lane_retry(void)
+{
+	atomic_store_explicit(&core.lanes_none, false, memory_order_relaxed);
 }
 
 /* A thread that left by the bare system call, or whose last destructor a signal handler with scopes
@@ -315,6 +322,7 @@ int lane_init(void)
 	if (core.n_lanes < core.lanes_backed_max)
 		core.lanes_backed_max = core.n_lanes;
 	atomic_store_explicit(&core.n_free, 0, memory_order_relaxed);
+	lane_retry();
 	return 0;
 }
 

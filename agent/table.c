@@ -26,8 +26,9 @@ static struct tables {
 	_Atomic uint32_t *name_hash, *path_hash, *config_hash; /* id + 1; 0: free */
 	_Atomic uint32_t *local;                               /* process-local name -> ring name */
 	_Atomic uint32_t *context;                             /* context handle -> path + 1 */
-	uint16_t *children;                                    /* of each path */
+	_Atomic uint16_t *children;                            /* of each path */
 	uint32_t name_mask, path_mask, config_mask;
+	_Atomic bool paths_full; /* but for (other)s */
 	uint64_t paths_backed, names_backed, bytes_backed, configs_backed, devices_backed;
 	uint64_t mapped_bytes;
 	void *mapped;
@@ -219,8 +220,17 @@ static uint32_t path_insert(const struct ring_path *e, uint32_t limit, uint32_t 
 	return id;
 }
 
-/* With the lock: where a child goes that has no place of its own. Below an (other) in a full table
- * it is that one itself, so that surplus costs no more entries than there are parents. */
+/* Where a child goes that has no place of its own, UINT32_MAX: an (other) yet to be made. Below an
+ * (other) in a full table it is that one itself, so that surplus costs no more entries than there
+ * are parents. */
+static uint32_t path_other_find(uint32_t parent, uint32_t *ret_slot)
+{
+	const uint32_t id = path_find(parent, PATH_KIND_SCOPE, NAME_OTHER, ret_slot);
+
+	return id == UINT32_MAX && path_at(parent)->name == NAME_OTHER ? parent : id;
+}
+
+/* With the lock. */
 static uint32_t path_other(uint32_t parent)
 {
 	const struct ring_path *p = path_at(parent);
@@ -228,14 +238,22 @@ static uint32_t path_other(uint32_t parent)
 		.name = NAME_OTHER,
 		.kind = PATH_KIND_SCOPE,
 		.depth = (uint16_t)(p->depth + 1)};
-	uint32_t slot, id = path_find(parent, PATH_KIND_SCOPE, NAME_OTHER, &slot);
+	uint32_t slot, id = path_other_find(parent, &slot);
 
 	if (id != UINT32_MAX)
 		return id;
-	if (p->name == NAME_OTHER)
-		return parent;
 	id = path_insert(&e, core.header->path_cap, slot);
 	return id != UINT32_MAX ? id : PATH_OTHER;
+}
+
+/* Is there no place for one more child? Once so, always so. */
+static bool path_full(uint32_t parent)
+{
+	/* acquire, both: all that took a place can be found; pair with the releases in path_make()
+	 */
+	return atomic_load_explicit(&tab.children[parent], memory_order_acquire) >=
+		       PATH_CHILDREN_MAX ||
+	       atomic_load_explicit(&tab.paths_full, memory_order_acquire);
 }
 
 static uint32_t path_make(uint32_t parent, enum path_kind kind, uint32_t name, bool *ret_refused)
@@ -249,14 +267,27 @@ static uint32_t path_make(uint32_t parent, enum path_kind kind, uint32_t name, b
 
 	if (id != UINT32_MAX)
 		return id;
-	if (tab.children[parent] < PATH_CHILDREN_MAX) {
+	if (!path_full(parent))
 		id = path_insert(&e, limit, slot);
-		tab.children[parent] = (uint16_t)(tab.children[parent] + (id != UINT32_MAX));
-	}
-	if (id != UINT32_MAX)
+	if (id != UINT32_MAX) {
+		atomic_fetch_add_explicit(&tab.children[parent], 1, memory_order_release);
 		return id;
+	}
+	if (atomic_load_explicit(&core.counts->paths, memory_order_relaxed) >= limit)
+		atomic_store_explicit(&tab.paths_full, true, memory_order_release);
 	*ret_refused = true;
 	return path_other(parent);
+}
+
+/* Without the lock, for a loop may ask for such a child each time: where it goes that cannot have a
+ * place. UINT32_MAX: it has one, may get one, or an (other) is yet to be made. */
+static uint32_t path_surplus(uint32_t parent, enum path_kind kind, uint32_t name)
+{
+	uint32_t slot;
+
+	if (!path_full(parent) || path_find(parent, (uint16_t)kind, name, &slot) != UINT32_MAX)
+		return UINT32_MAX;
+	return path_other_find(parent, &slot);
 }
 
 static uint32_t path_child(uint32_t parent, enum path_kind kind, uint32_t name, bool *ret_refused)
@@ -269,9 +300,13 @@ static uint32_t path_child(uint32_t parent, enum path_kind kind, uint32_t name, 
 	id = path_find(parent, (uint16_t)kind, name, &slot);
 	if (id != UINT32_MAX)
 		return id;
-	agent_lock_tables(&mask);
-	id = path_make(parent, kind, name, ret_refused);
-	agent_unlock_tables(&mask);
+	id = path_surplus(parent, kind, name);
+	*ret_refused = id != UINT32_MAX;
+	if (!*ret_refused) {
+		agent_lock_tables(&mask);
+		id = path_make(parent, kind, name, ret_refused);
+		agent_unlock_tables(&mask);
+	}
 	if (*ret_refused)
 		agent_count(&core.counts->paths_refused, 1);
 	return id;
@@ -433,7 +468,7 @@ static int table_map(void)
 	tab.config_hash = tab.path_hash + paths;
 	tab.local = tab.config_hash + configs;
 	tab.context = tab.local + NAMES_MAX;
-	tab.children = (uint16_t *)(void *)(w + words * sizeof(uint32_t));
+	tab.children = (_Atomic uint16_t *)(void *)(w + words * sizeof(uint32_t));
 	return 0;
 }
 

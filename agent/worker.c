@@ -154,6 +154,7 @@ static void work(void)
 		worker_clock();
 		lane_sweep();
 		ring_budget();
+		lane_retry();
 	}
 	if (gpu_is(GPU_ON) && (since_flush_ms() >= core.flush_ms || asked != core.flush_done))
 		flush_round();

@@ -246,6 +246,37 @@ START_TEST(more_threads_than_lanes)
 }
 END_TEST
 
+static void ten_without_locks(void)
+{
+	sigset_t mask;
+
+	t_enter(A); /* asks, in vain */
+	t_exit();
+	agent_lock_tables(&mask); /* whoever asks for it now waits for ever */
+	ten();
+	agent_unlock_tables(&mask);
+}
+
+/* With a lane left over that is full a claim fails under the lock: once, until something changes.
+ */
+START_TEST(no_lane_is_asked_for_once)
+{
+	const struct engine_open three = {.n_lanes = 3, .lane_bytes = RING_LANE_BYTES_MIN};
+
+	ready(&three); /* the agent's, the main thread's */
+	pairs(5);
+	t_run(fills);
+	ck_assert(agent_lock_for(&core.backend_lock, UINT32_MAX)); /* no periodic work */
+	t_run(ten_without_locks);
+	ck_assert_uint_eq(t_v.c->drop_no_lane, 11);
+	(void)view_walk(&t_v, NULL, NULL); /* now there is room */
+	lane_retry();
+	t_run(ten);
+	ck_assert_uint_eq(t_v.c->drop_no_lane, 11);
+	agent_unlock(&core.backend_lock);
+}
+END_TEST
+
 /* A tmpfs of 2 MiB: the ring's tables fit, a few lanes do, and then there is no SIGBUS. */
 START_TEST(full_tmpfs)
 {
@@ -604,6 +635,7 @@ static void lanes(TCase *c)
 	tcase_add_test(c, lanes_change_hands);
 	tcase_add_test(c, a_full_lane_is_not_handed_over);
 	tcase_add_test(c, more_threads_than_lanes);
+	tcase_add_test(c, no_lane_is_asked_for_once);
 	tcase_add_test(c, full_tmpfs);
 	tcase_add_test(c, no_room_for_a_ring);
 	tcase_add_test(c, a_smaller_ring_under_a_limit);

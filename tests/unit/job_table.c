@@ -90,6 +90,42 @@ START_TEST(too_many_children)
 }
 END_TEST
 
+/* Once a parent, or the table, is full, what finds no place takes no lock. */
+START_TEST(surplus_takes_no_lock)
+{
+	uint32_t parent, beside, other, n;
+	sigset_t mask;
+
+	ready();
+	parent = agent_path_child(PATH_ROOT, PATH_KIND_SCOPE, agent_name("p", 1));
+	beside = agent_path_child(PATH_ROOT, PATH_KIND_SCOPE, agent_name("q", 1));
+	for (uint32_t i = 0; i < PATH_CHILDREN_MAX; i++)
+		n = agent_path_child(parent, PATH_KIND_SCOPE, named("step", i));
+	other = agent_path_child(parent, PATH_KIND_SCOPE, agent_name("x", 1));
+	agent_lock_tables(&mask); /* whoever asks for it now waits for ever */
+	ck_assert_uint_eq(agent_path_child(parent, PATH_KIND_SCOPE, agent_name("q", 1)), other);
+	ck_assert_uint_eq(agent_path_child(parent, PATH_KIND_STATE, NAME_NONE), other);
+	ck_assert_uint_eq(
+		agent_path_child(parent, PATH_KIND_SCOPE, named("step", PATH_CHILDREN_MAX - 1)), n);
+	agent_unlock_tables(&mask);
+	ck_assert_uint_eq(t_v.c->paths_refused, 3);
+	for (n = beside; t_v.c->paths_refused == 3; n = parent)
+		for (uint32_t i = 0; i < PATH_CHILDREN_MAX && t_v.c->paths_refused == 3; i++) {
+			const uint32_t at = agent_path_child(n, PATH_KIND_SCOPE, named("step", i));
+
+			parent = i == 0 ? at : parent;
+		}
+	other = agent_path_child(beside, PATH_KIND_STATE, NAME_NONE);
+	ck_assert_str_eq(view_where(&t_v, other), "q/(other)");
+	ck_assert_uint_eq(agent_path_child(other, PATH_KIND_STATE, NAME_NONE), other);
+	agent_lock_tables(&mask);
+	ck_assert_uint_eq(agent_path_child(beside, PATH_KIND_OP, NAME_NONE), other);
+	ck_assert_uint_eq(agent_path_child(other, PATH_KIND_OP, NAME_NONE), other);
+	agent_unlock_tables(&mask);
+	view_check_tables(&t_v);
+}
+END_TEST
+
 START_TEST(paths_for_ever)
 {
 	uint32_t p = PATH_ROOT, last = 0;
@@ -388,6 +424,7 @@ static void tables(TCase *c)
 	tcase_add_test(c, names_for_ever);
 	tcase_add_test(c, text_runs_out);
 	tcase_add_test(c, too_many_children);
+	tcase_add_test(c, surplus_takes_no_lock);
 	tcase_add_test(c, paths_for_ever);
 	tcase_add_test(c, deepest);
 	tcase_add_test(c, configurations_and_devices);
