@@ -165,6 +165,7 @@ int ring_control(int fd, uint32_t n_lanes);
 /* Gives a ring that is whole the name by which it is found when its job is dead: one that was
  * killed before leaves nothing. */
 void ring_name(void);
+bool ring_reopen(void); /* the application has closed its descriptor: another, by its name */
 void ring_forget(void); /* in a forked child: puts private zeroes where the parent's ring was */
 
 /* --- table.c ------------------------------------------------------------------------------------

@@ -135,7 +135,7 @@ static int engine_ring_fd(uint8_t ret_uuid[16], uint32_t *ret_named)
 {
 	if (HOT->opened == 0)
 		return -ENOTCONN;
-	if (ring_back(0, RING_PAGE) < 0)
+	if (ring_back(0, RING_PAGE) == -EBADF && !ring_reopen())
 		return -EBADF;
 	memcpy(ret_uuid, core.uuid, 16);
 	*ret_named = core.named;

@@ -132,6 +132,24 @@ void ring_name(void)
 		     linkat(AT_FDCWD, self, AT_FDCWD, ring_path, AT_SYMLINK_FOLLOW) == 0;
 }
 
+bool ring_reopen(void)
+{
+	const int fd = core.named ? fd_keep(open(ring_path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)) : -1;
+	struct stat st;
+	sigset_t mask;
+
+	if (fd < 0)
+		return false;
+	if (fstat(fd, &st) < 0 || st.st_dev != core.dev || st.st_ino != core.ino) {
+		(void)close(fd);
+		return false;
+	}
+	agent_lock_tables(&mask); /* with it the tables grow */
+	core.fd = fd;             /* the old number is the application's */
+	agent_unlock_tables(&mask);
+	return true;
+}
+
 /* How many lanes may get memory: a torch worker needs the same tmpfs. */
 static uint32_t lane_budget(int fd, uint32_t lane_bytes)
 {

@@ -157,6 +157,7 @@ uint64_t pd_now_ms(void);
 void pd_lock(_Atomic uint32_t *lock);
 void pd_unlock(_Atomic uint32_t *lock);
 void pd_changed(void);
+void pd_wake(_Atomic uint32_t *word); /* whoever waits for it */
 /* Until *word differs from seen or deadline (pd_now_ms()) has passed. */
 void pd_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline);
 

@@ -268,7 +268,8 @@ static bool send_ring(void)
 
 	if (fd < 0) {
 		(void)snprintf(link_.words, sizeof(link_.words),
-			"the program has closed the ring's descriptor");
+			"the program has closed libprotond's descriptors (closefrom(), "
+			"close_range()): let it do so before it is recorded, and start it anew");
 		link_.fault = fd;
 		return false;
 	}

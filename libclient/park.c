@@ -8,6 +8,8 @@
  * other's already.
  *
  * The application may close descriptors that it does not know: each is looked at before it is used.
+ * One that closes the bell wakes the thread, which then makes nothing anew, lest it take a number
+ * that the application is just about to take: it sleeps until somebody asks for something.
  */
 #include "link.h"
 
@@ -28,6 +30,7 @@
 #define POLL_MS    30000 /* only where inotify cannot be had */
 #define LASTED_MS  1000  /* a connection that held as long was a good one */
 #define STACK_SIZE (512u << 10)
+#define BELL_LEAST 60 /* the end that is polled, if there may be as many */
 
 static struct {
 	int inotify;       /* -1: none */
@@ -59,15 +62,28 @@ static void bell_close(void)
 	pd.bell = (struct pd_bell){-1, -1, 0, 0};
 }
 
+/* poll() looks a number up anew whenever it is woken: this one is not at once another file's when
+ * the application has closed all and opens its own. Below 64 the table of descriptors need not
+ * grow. */
+static int bell_far(int fd)
+{
+	const int far = fcntl(fd, F_DUPFD_CLOEXEC, BELL_LEAST);
+
+	if (far < 0)
+		return fd_keep(fd);
+	(void)close(fd);
+	return far;
+}
+
 int pd_bell_make(void)
 {
 	struct stat rd, wr;
 	int fd[2], r;
 
 	bell_close();
-	if (socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fd) < 0)
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fd) < 0)
 		return pd_neg_errno();
-	fd[0] = fd_keep(fd[0]);
+	fd[0] = bell_far(fd[0]);
 	fd[1] = fd_keep(fd[1]);
 	if (fstat(fd[0], &rd) < 0 || fstat(fd[1], &wr) < 0) {
 		r = pd_neg_errno();
@@ -86,7 +102,14 @@ void pd_ring(void)
 	if (is_sock(pd.bell.wr, pd.bell.ino))
 		(void)send(pd.bell.wr, "!", 1,
 			MSG_NOSIGNAL | MSG_DONTWAIT); /* full: it rings already */
+	else
+		pd_wake(&pd.asked);
 	errno = e;
+}
+
+static bool bell_is_there(void)
+{
+	return is_sock(pd.bell.rd, pd.bell.rd_ino) && is_sock(pd.bell.wr, pd.bell.ino);
 }
 
 static void bell_hush(void)
@@ -275,6 +298,21 @@ static void lost(void)
 		link_answer(-ENOTCONN, "protond closed the connection: see its log");
 }
 
+/* The application has closed the bell, and most likely all there was. */
+static void bell_lost(void)
+{
+	link_close();
+	unwatch();
+	while (!link_hear())
+		pd_wait(&pd.asked, link_.heard, pd_now_ms() + POLL_MS);
+	if (pd_bell_make() < 0)
+		link_answer(-EMFILE,
+			"the program has closed libprotond's descriptors, and no other "
+			"can be had (ulimit -n)");
+	park.try = true;
+	park.retry = 0;
+}
+
 static void turn(void)
 {
 	struct pollfd p[3] = {{.fd = link_.sock, .events = POLLIN},
@@ -286,9 +324,7 @@ static void turn(void)
 		return;
 	if (n == 0)
 		park.try = true;
-	if ((p[1].revents & (POLLNVAL | POLLERR | POLLHUP)) != 0)
-		pd.bell.rd = -1; /* closed by the application: from here on it cannot be rung */
-	else if (p[1].revents != 0)
+	if (p[1].revents != 0 && bell_is_there())
 		bell_hush();
 	if (p[2].revents != 0)
 		on_inotify();
@@ -305,7 +341,10 @@ static void *park_main(void *unused)
 		if (link_.sock < 0 && (link_hear() || park.try))
 			seek();
 		link_serve();
-		turn();
+		if (bell_is_there())
+			turn();
+		else
+			bell_lost();
 	}
 	return NULL;
 }

@@ -16,7 +16,7 @@ uint64_t pd_now_ms(void)
 	return (uint64_t)ts.tv_sec * 1000u + (uint64_t)ts.tv_nsec / 1000000u;
 }
 
-static void wake(_Atomic uint32_t *word)
+void pd_wake(_Atomic uint32_t *word)
 {
 	const int e = errno;
 
@@ -40,7 +40,7 @@ void pd_changed(void)
 {
 	/* release: what changed is written; pairs with the acquire loads of `change` */
 	atomic_fetch_add_explicit(&pd.change, 1, memory_order_release);
-	wake(&pd.change);
+	pd_wake(&pd.change);
 }
 
 void pd_lock(_Atomic uint32_t *lock)
@@ -59,5 +59,5 @@ void pd_unlock(_Atomic uint32_t *lock)
 {
 	/* release: pairs with the acquires in pd_lock() */
 	if (atomic_exchange_explicit(lock, 0, memory_order_release) == 2)
-		wake(lock);
+		pd_wake(lock);
 }

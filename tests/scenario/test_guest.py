@@ -18,7 +18,7 @@ def python(world, code):
     """Runs a program that imports protond and leaves what it has to say, as JSON, in `out`."""
     path, out = world.home / "program.py", world.home / "out.json"
     path.write_text(f"import fcntl, json, os, sys, time\nout = open({str(out)!r}, 'w', "
-                    "opener=lambda p, f: fcntl.fcntl(os.open(p, f), fcntl.F_DUPFD_CLOEXEC, 200))\n" + code)
+                    "opener=lambda p, f: fcntl.fcntl(os.open(p, f), fcntl.F_DUPFD_CLOEXEC, 300))\n" + code)
     r = subprocess.run([sys.executable, str(path)], capture_output=True, text=True, timeout=WAIT, cwd=world.home,
                        stdin=subprocess.DEVNULL, env={**world.env, "PYTHONPATH": str(PACKAGE)})
     assert r.returncode == 0, f"{r.returncode}\n{r.stdout}{r.stderr}"
@@ -49,3 +49,31 @@ out.close()
 """)
     assert said == []
     assert world.cells("job")["/work"][0] == 100
+
+
+@needs_python
+@pytest.mark.parametrize("auto", ["scopes", "off"])
+def test_all_descriptors_closed_by_the_program(world, auto):
+    """As closefrom() does. What the program opens then is its own, and the next start() is as any other."""
+    world.start(PROTOND_AUTO_SESSION=auto)
+    said = python(world, """
+import protond
+with protond.scope("before"):
+    pass
+os.closerange(3, 200)
+pipes = [os.pipe() for _ in range(10)]
+began = time.monotonic()
+protond.start("job", backend="none")
+for i in range(1000):
+    with protond.scope("work"):
+        pass
+protond.finalize()
+took = time.monotonic() - began
+for i, (r, w) in enumerate(pipes):
+    os.write(w, b"%d" % i)
+json.dump([took, [os.read(r, 10).decode() for r, w in pipes]], out)
+out.close()
+""")
+    assert said[1] == [str(i) for i in range(10)]
+    assert said[0] < 5, "it does not wait for what cannot come"
+    assert world.cells("job")["/work"][0] == 1000 and not world.losses("job")
