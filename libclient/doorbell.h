@@ -82,6 +82,7 @@ struct pd {
 	_Atomic uint32_t hints; /* gpu_hint() is due with these */
 	_Atomic bool give_back; /* gpu_give_back() is due */
 	_Atomic bool wake;      /* the daemon is to look at the ring */
+	_Atomic bool main_gone; /* the main thread has ended */
 	_Atomic bool held;      /* GPU wishes that wait for InitializeInjection() */
 	char words[PD_TEXT];    /* why answer is negative; written before answered is stored */
 
@@ -166,6 +167,7 @@ void pd_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline);
 int pd_park(void);  /* starts it; idempotent */
 void pd_ring(void); /* the bell: it looks at pd */
 int pd_bell_make(void);
+void pd_end_with_program(void); /* end.c: ends the process if only our threads are left */
 
 /* --- load.c ---------------------------------------------------------------------------------- */
 

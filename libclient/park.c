@@ -28,6 +28,7 @@
 
 #define RETRIES    10    /* of a socket that refuses: 1 ms, 2 ms, ... 512 ms */
 #define POLL_MS    30000 /* only where inotify cannot be had */
+#define LOOK_MS    1000  /* after the main thread: whether the program is over */
 #define LASTED_MS  1000  /* a connection that held as long was a good one */
 #define STACK_SIZE (512u << 10)
 #define BELL_LEAST 60 /* the end that is polled, if there may be as many */
@@ -273,6 +274,7 @@ static void seek(void)
 			"protonctl run), or set PROTOND_AUTOSTART=1");
 }
 
+/* -1: for ever. */
 static int patience_ms(void)
 {
 	if (link_.sock >= 0)
@@ -280,6 +282,14 @@ static int patience_ms(void)
 	if (park.retry > 0 && park.retry < RETRIES)
 		return 1 << (park.retry - 1);
 	return park.watching ? -1 : POLL_MS;
+}
+
+/* Once the main thread has ended somebody must see when the others have. */
+static int until_look_ms(int patience)
+{
+	const bool look = atomic_load(&pd.main_gone);
+
+	return look && (patience < 0 || patience > LOOK_MS) ? LOOK_MS : patience;
 }
 
 /* A daemon that ends is looked for at once. One that takes connections and drops them is not asked
@@ -303,8 +313,11 @@ static void bell_lost(void)
 {
 	link_close();
 	unwatch();
-	while (!link_hear())
-		pd_wait(&pd.asked, link_.heard, pd_now_ms() + POLL_MS);
+	while (!link_hear()) {
+		pd_wait(&pd.asked, link_.heard, pd_now_ms() + (uint64_t)until_look_ms(POLL_MS));
+		if (atomic_load(&pd.main_gone))
+			pd_end_with_program();
+	}
 	if (pd_bell_make() < 0)
 		link_answer(-EMFILE,
 			"the program has closed libprotond's descriptors, and no other "
@@ -318,11 +331,11 @@ static void turn(void)
 	struct pollfd p[3] = {{.fd = link_.sock, .events = POLLIN},
 		{.fd = pd.bell.rd, .events = POLLIN},
 		{.fd = park.watching ? park.inotify : -1, .events = POLLIN}};
-	const int n = poll(p, 3, patience_ms());
+	const int patience = patience_ms(), n = poll(p, 3, until_look_ms(patience));
 
 	if (n < 0)
 		return;
-	if (n == 0)
+	if (n == 0 && patience >= 0)
 		park.try = true;
 	if (p[1].revents != 0 && bell_is_there())
 		bell_hush();
@@ -341,6 +354,8 @@ static void *park_main(void *unused)
 		if (link_.sock < 0 && (link_hear() || park.try))
 			seek();
 		link_serve();
+		if (atomic_load(&pd.main_gone))
+			pd_end_with_program();
 		if (bell_is_there())
 			turn();
 		else

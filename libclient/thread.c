@@ -78,6 +78,13 @@ static void block_put(struct pd_block *b)
 	spare_leave();
 }
 
+/* From here on the process may have to be ended by us: see end.c. */
+static void main_gone(void)
+{
+	atomic_store(&pd.main_gone, true);
+	pd_ring();
+}
+
 /* The end of a thread. A call that comes later still, from another destructor, makes a new block.
  */
 static void thread_gone(void *p)
@@ -85,6 +92,10 @@ static void thread_gone(void *p)
 	struct pd_block *b = p;
 	const struct protond_engine *e = atomic_load_explicit(&HOT->engine, memory_order_acquire);
 
+	if (p == &threads) { /* the main thread, which never called */
+		main_gone();
+		return;
+	}
 	if (pd_self != &b->t) /* a forked child's view of a thread that is not there */
 		return;
 	if (e != NULL)
@@ -96,6 +107,8 @@ static void thread_gone(void *p)
 	pd_self = NULL;
 	if (b->t.is_main == 0)
 		block_put(b);
+	else
+		main_gone();
 }
 
 static void thread_is(struct pd_thread *t)
@@ -157,6 +170,7 @@ static void forget_parent(struct pd_thread *t)
 	threads.spare = NULL; /* may have been in the middle of a change */
 	atomic_store(&pd.parked, false);
 	atomic_store(&pd.injected, false);
+	atomic_store(&pd.main_gone, false);
 	atomic_store(&pd.held, false);
 	atomic_store(&pd.hints, 0);
 	atomic_store(&pd.give_back, false);
@@ -198,6 +212,8 @@ static void wake_up(void)
 		pd.elsewhere = pd_is_elsewhere();
 	if (pd.pid == 0 && !pd.elsewhere)
 		threads.have_key = pthread_key_create(&threads.key, thread_gone) == 0;
+	if (threads.have_key && pd_self == NULL && syscall(SYS_gettid) == getpid())
+		(void)pthread_setspecific(threads.key, &threads); /* until it has a block */
 	pd.pid = (uint32_t)getpid();
 	pd.inert = pd.elsewhere || getauxval(AT_SECURE) != 0;
 	if (!pd.inert) {

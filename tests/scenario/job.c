@@ -74,6 +74,22 @@ static void threads(const char *arg)
 			pthread_join(t, NULL);
 }
 
+static void *outlive(void *main_thread)
+{
+	pthread_join(*(pthread_t *)main_thread, NULL);
+	return brief((void *)(uintptr_t) "after main");
+}
+
+static void outlived(void)
+{
+	static pthread_t self;
+	pthread_t t;
+
+	self = pthread_self();
+	if (pthread_create(&t, NULL, outlive, &self) == 0)
+		pthread_exit(NULL);
+}
+
 static void fork_one(const char *arg)
 {
 	int status = 0;
@@ -193,6 +209,8 @@ static void run(char *line, char *ret, size_t n)
 		(void)snprintf(ret, n, "%llu", (unsigned long long)protond_context_get());
 	else if (strcmp(word, "set") == 0)
 		protond_context_set(strtoull(arg, NULL, 10));
+	else if (strcmp(word, "outlived") == 0)
+		outlived(); /* never answered */
 	else if (strcmp(word, "quit") == 0)
 		exit(atoi(arg));
 	else if (strcmp(word, "_exit") == 0)

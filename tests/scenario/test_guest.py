@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from conftest import BUILD, WAIT
+from conftest import BUILD, WAIT, until
 
 PACKAGE = BUILD / "lib/protond/python"
 pytestmark = pytest.mark.preload  # a sanitizer's runtime is not in the interpreter
@@ -77,3 +77,31 @@ out.close()
     assert said[1] == [str(i) for i in range(10)]
     assert said[0] < 5, "it does not wait for what cannot come"
     assert world.cells("job")["/work"][0] == 1000 and not world.losses("job")
+
+
+@pytest.mark.parametrize("lines", [[], ["start own", "repeat 3 before"]], ids=["never_called", "called"])
+@pytest.mark.parametrize("daemon", [True, False])
+def test_a_main_thread_that_ends_before_the_others(world, daemon, lines):
+    """main() ends by pthread_exit(): the process ends with the program's last thread, and not before."""
+    if daemon:
+        world.start(PROTOND_AUTO_SESSION="off")
+    job = world.job()
+    for line in lines if daemon else lines[1:]:
+        job.say(line)
+    job.process.stdin.write("outlived\n")
+    job.process.stdin.flush()
+    assert job.process.wait(WAIT) == 0
+    if daemon and lines:
+        until("it is stored", lambda: world.state("own") == "finalized")
+        assert {k: v[0] for k, v in world.cells("own").items() if k} == {"/before": 3, "/after main": 1}
+
+
+def test_a_thread_that_outlives_main_for_long(world):
+    """While it is there the process is: the library's threads alone end it."""
+    job = world.job()
+    job.say("@1 ping")
+    job.process.stdin.write("outlived\n")
+    job.process.stdin.flush()
+    with pytest.raises(subprocess.TimeoutExpired):
+        job.process.wait(3)
+    job.kill()
