@@ -9,12 +9,14 @@
 
 #include "cupti.h"
 
-#define FIRSTS 8192u /* power of two */
+#define FIRSTS 2048u /* power of two */
+#define WAYS   4u
 
-/* Launches of which one call gives many records: the ids seen last, so that each counts once. An id
- * that was pushed out counts again, which makes `pending` smaller than it is, never larger. */
+/* Launches of which one call gives many records: the ids seen last, the newest first in each row,
+ * so that each counts once. An id that was pushed out counts again, which makes `pending` smaller
+ * than it is, never larger; but no more are delivered than were launched. */
 static struct {
-	uint32_t id[FIRSTS];
+	uint32_t id[FIRSTS][WAYS];
 	uint64_t delivered;
 } firsts;
 
@@ -47,15 +49,27 @@ static uint16_t epoch(void)
 	return (uint16_t)atomic_load_explicit(&cupti.epoch, memory_order_relaxed);
 }
 
+/* True: it is there, and is the first now. */
+static bool seen(uint32_t correlation)
+{
+	uint32_t *row = firsts.id[correlation & (FIRSTS - 1)];
+	uint32_t at = 0;
+	bool known;
+
+	if (row[0] == correlation)
+		return true;
+	while (at < WAYS - 1 && row[at] != correlation)
+		at++;
+	known = row[at] == correlation;
+	memmove(row + 1, row, at * sizeof(*row));
+	row[0] = correlation;
+	return known;
+}
+
 static void count_first(uint32_t correlation, bool shared)
 {
-	uint32_t *seen = &firsts.id[correlation & (FIRSTS - 1)];
-
-	if (shared && *seen == correlation)
-		return;
-	if (shared)
-		*seen = correlation;
-	firsts.delivered++;
+	if (!shared || !seen(correlation))
+		firsts.delivered++;
 }
 
 uint64_t cupti_delivered(void)
@@ -244,5 +258,7 @@ uint64_t cupti_walk(const struct cupti_buffer *b)
 		}
 		n += put_record(b->bytes + at, kind, b);
 	}
+	if (firsts.delivered > cupti_launched())
+		firsts.delivered = cupti_launched();
 	return n;
 }

@@ -263,6 +263,47 @@ START_TEST(crowded_symbols_stay_right)
 }
 END_TEST
 
+/* n kernels of each of `ids` launches of a graph, in turns; the ids are `apart`. */
+static void deliver(uint32_t n, uint32_t ids, uint32_t apart)
+{
+	static uint8_t bytes[1u << 20];
+	const uint32_t kind = KIND_CONCURRENT_KERNEL, stride = 216;
+	const uint64_t start = 1000, end = 1001, node = 7;
+	struct cupti_buffer b = {.bytes = bytes, .valid = (size_t)n * ids * stride};
+
+	cupti.stride[kind] = stride;
+	for (uint32_t i = 0; i < n * ids; i++) {
+		const uint32_t id = 100 + i % ids * apart;
+		uint8_t *p = bytes + (size_t)i * stride;
+
+		memcpy(p, &kind, sizeof(kind));
+		memcpy(p + K_CORRELATION, &id, sizeof(id));
+		memcpy(p + K_START, &start, sizeof(start));
+		memcpy(p + K_END, &end, sizeof(end));
+		memcpy(p + K_GRAPH_NODE, &node, sizeof(node));
+	}
+	(void)cupti_walk(&b);
+}
+
+/* However the ids of graphs that run at the same time fall, each launch counts once; and what is
+ * counted more than once, for there are too many, does not hide launches to come. */
+START_TEST(graphs_side_by_side_count_once)
+{
+	static const struct {
+		uint32_t ids, apart;
+	} cases[] = {{2, 8192}, {4, 8192}, {4, 2048}, {3, 1}, {9, 8192}};
+	const uint32_t ids = cases[_i].ids;
+
+	for (uint32_t i = 0; i < ids; i++)
+		api(GRAPH_LAUNCH, 100 + i * cases[_i].apart);
+	deliver(100, ids, cases[_i].apart);
+	ck_assert_uint_eq(cupti_delivered(), ids);
+	for (uint32_t i = 0; i < 50; i++)
+		api(LAUNCH, 200000 + i);
+	ck_assert_uint_eq(cupti_launched() - cupti_delivered(), 50);
+}
+END_TEST
+
 #define PER_THREAD 20000u
 static void *launcher(void *arg)
 {
@@ -415,6 +456,7 @@ int main(void)
 	tcase_add_test(t, names_follow_modules);
 	tcase_add_test(t, gone_text_does_not_crash);
 	tcase_add_test(t, crowded_symbols_stay_right);
+	tcase_add_loop_test(t, graphs_side_by_side_count_once, 0, 5);
 	tcase_add_test(t, threads_lose_no_count);
 	tcase_add_test(t, taken_out_at_the_end_of_an_outermost_call);
 	tcase_set_timeout(t, 120);
