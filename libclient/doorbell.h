@@ -96,6 +96,7 @@ struct pd {
 		bool injected;        /* one of the loading variables names us */
 		bool await_injection; /* cuInit() will call InitializeInjection() */
 		bool inherit_copy;
+		bool autostart;
 		uint32_t info_bytes;
 		char info[RING_INFO_BYTES - 96];
 	} env;
@@ -186,7 +187,8 @@ bool pd_token(uint8_t ret[16]);
 
 /* --- spawn.c --------------------------------------------------------------------------------- */
 
-int pd_spawn_daemon(void); /* a private protond, not our child; 0 when it was started */
+void pd_spawn_env_read(void); /* under pd.lock: what a daemon would be started with */
+int pd_spawn_daemon(void);    /* a private protond, not our child; 0 when it was started */
 
 /* --- export.c -------------------------------------------------------------------------------- */
 

@@ -195,12 +195,14 @@ void pd_env_read(void)
 	static const char *const loading[] = {
 		"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "LD_PRELOAD"};
 	const char *gpu = getenv("PROTOND_GPU"), *inherit = getenv("PROTOND_INHERIT");
+	const char *autostart = getenv("PROTOND_AUTOSTART");
 	struct pd_env *e = &pd.env;
 
 	pd_lock(&pd.lock);
 	place_candidates(&e->places);
 	(void)snprintf(e->gpu, sizeof(e->gpu), "%s", gpu != NULL ? gpu : "");
 	e->inherit_copy = inherit != NULL && strcmp(inherit, "copy") == 0;
+	e->autostart = autostart != NULL && strcmp(autostart, "1") == 0;
 	e->injected = false;
 	for (size_t i = 0; i < sizeof(loading) / sizeof(*loading); i++) {
 		const char *v = getenv(loading[i]);
@@ -211,5 +213,6 @@ void pd_env_read(void)
 			e->await_injection = us;
 	}
 	e->info_bytes = info(e->info, sizeof(e->info));
+	pd_spawn_env_read();
 	pd_unlock(&pd.lock);
 }

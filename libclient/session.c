@@ -9,10 +9,10 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "binding.h"
 #include "formats.h"
 #include "protond.h"
 #include "record.h"
@@ -172,9 +172,12 @@ static int ask(uint64_t deadline)
 
 static bool autostart(const struct protond_options *o)
 {
-	const char *s = getenv("PROTOND_AUTOSTART");
+	bool by_env;
 
-	return (o != NULL && o->autostart != 0) || (s != NULL && strcmp(s, "1") == 0);
+	pd_lock(&pd.lock);
+	by_env = pd.env.autostart;
+	pd_unlock(&pd.lock);
+	return by_env || (o != NULL && o->autostart != 0);
 }
 
 static int spawn_and_ask(uint64_t deadline)
@@ -199,7 +202,7 @@ static int spawn_and_ask(uint64_t deadline)
 		SPAWN_MS / 1000);
 }
 
-static int record_ask(const struct protond_options *options)
+static int record_ask(const struct protond_options *options, bool env_read)
 {
 	const uint64_t deadline = pd_now_ms() + START_MS;
 	int r;
@@ -211,7 +214,8 @@ static int record_ask(const struct protond_options *options)
 				    : "a set-user-ID program is not profiled");
 	if (pd_thread_here() == NULL)
 		return fail(-ENOMEM, "no memory");
-	pd_env_read();
+	if (!env_read)
+		pd_env_read();
 	r = pd_park();
 	if (r < 0)
 		return fail(r, "cannot start the library's thread: %s", strerror(-r));
@@ -313,7 +317,7 @@ static void drop(struct session *s)
 	want_all();
 }
 
-static int start(const char *name, const struct protond_options *options)
+static int start(const char *name, const struct protond_options *options, bool env_read)
 {
 	struct session_options o;
 	struct session *s = find_name(name);
@@ -333,7 +337,7 @@ static int start(const char *name, const struct protond_options *options)
 	*s = (struct session){.live = true, .id = next_id, .want = want};
 	(void)snprintf(s->name, sizeof(s->name), "%s", name);
 	want_all();
-	r = record_ask(options);
+	r = record_ask(options, env_read);
 	if (r == 0)
 		r = say(SESSION_START, (uint32_t)s->id, protond_name(name), &o);
 	if (r < 0) {
@@ -344,7 +348,7 @@ static int start(const char *name, const struct protond_options *options)
 	return s->id;
 }
 
-PD_EXPORT int protond_start(const char *name, const struct protond_options *options)
+static int start_any(const char *name, const struct protond_options *options, bool env_read)
 {
 	const int saved = errno;
 	int r;
@@ -354,11 +358,30 @@ PD_EXPORT int protond_start(const char *name, const struct protond_options *opti
 	(void)pd_thread_here();
 	begin();
 	r = strlen(name) < SESSION_NAME - 16
-		    ? start(name, options)
+		    ? start(name, options, env_read)
 		    : fail(-EINVAL, "a session's name has at most %u bytes", SESSION_NAME - 17);
 	end();
 	errno = saved;
 	return r;
+}
+
+PD_EXPORT int protond_start(const char *name, const struct protond_options *options)
+{
+	return start_any(name, options, false);
+}
+
+PD_EXPORT int protond_start_by_env_read(const char *name, const struct protond_options *options)
+{
+	return start_any(name, options, true);
+}
+
+PD_EXPORT void protond_env_read(void)
+{
+	const int saved = errno;
+
+	if (pd_thread_here() != NULL && !pd.inert)
+		pd_env_read();
+	errno = saved;
 }
 
 /* `all` with no session at all is fine: there is nothing to do. */

@@ -12,7 +12,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -74,19 +73,28 @@ static bool is_ours(const char *var)
 	return false;
 }
 
-static void clean_env(char *ret[ENV_MAX])
+static char *read_env[ENV_MAX]; /* under pd.lock. setenv() frees no text that it replaces */
+
+void pd_spawn_env_read(void)
 {
 	size_t n = 0;
 
 	for (char **e = environ; e != NULL && *e != NULL && n + 1 < ENV_MAX; e++)
 		if (!is_ours(*e))
-			ret[n++] = *e;
-	ret[n] = NULL;
+			read_env[n++] = *e;
+	read_env[n] = NULL;
 }
 
-static bool in_path(char *ret, size_t n)
+static const char *path_of(char **env)
 {
-	const char *p = getenv("PATH");
+	while (*env != NULL && strncmp(*env, "PATH=", 5) != 0)
+		env++;
+	return *env != NULL ? *env + 5 : NULL;
+}
+
+static bool in_path(char **env, char *ret, size_t n)
+{
+	const char *p = path_of(env);
 
 	while (p != NULL && *p != '\0') {
 		const size_t len = strcspn(p, ":");
@@ -100,7 +108,7 @@ static bool in_path(char *ret, size_t n)
 	return false;
 }
 
-static bool find(char *ret, size_t n)
+static bool find(char **env, char *ret, size_t n)
 {
 	const char *own = pd_own_path(), *slash = strrchr(own, '/');
 
@@ -108,7 +116,7 @@ static bool find(char *ret, size_t n)
 		(size_t)snprintf(ret, n, "%.*s/../bin/protond", (int)(slash - own), own) < n &&
 		access(ret, X_OK) == 0)
 		return true;
-	return in_path(ret, n);
+	return in_path(env, ret, n);
 }
 
 int pd_spawn_daemon(void)
@@ -121,9 +129,11 @@ int pd_spawn_daemon(void)
 	sigset_t all, old;
 	int pid, status = 0;
 
-	if (!find(path, sizeof(path)))
+	pd_lock(&pd.lock);
+	memcpy(env, read_env, sizeof(env));
+	pd_unlock(&pd.lock);
+	if (!find(env, path, sizeof(path)))
 		return -ENOENT;
-	clean_env(env);
 	(void)sigfillset(&all);
 	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
 	pid = clone(middle_main, stacks[0] + STACK, CLONE_VM | CLONE_VFORK, &j);

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -125,7 +124,7 @@ void cupti_dump_init(void)
 		.cupti_version = cupti.version,
 		.driver_version = cupti.driver,
 		.flags = cupti.replay ? DUMP_OF_REPLAY : 0};
-	const char *dir = getenv("PROTOND_RAW_DUMP");
+	const char *dir = agent_env("PROTOND_RAW_DUMP");
 	char path[512];
 
 	if (dump.fd >= 0 || dir == NULL || dir[0] == '\0')

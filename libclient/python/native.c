@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "binding.h"
+
 static PyObject *native_name(PyObject *m, PyObject *text)
 {
 	uint32_t id;
@@ -94,8 +96,9 @@ static PyObject *native_start(PyObject *m, PyObject *args)
 	if (!PyArg_ParseTuple(args, "szzzzzii:start", &name, &o.backend, &o.mode, &o.data,
 		    &o.context, &o.hook, &o.cpu_off, &o.autostart))
 		return NULL;
+	protond_env_read(); /* os.environ changes with the lock held */
 	Py_BEGIN_ALLOW_THREADS;
-	r = protond_start(name, &o);
+	r = protond_start_by_env_read(name, &o);
 	Py_END_ALLOW_THREADS;
 	return PyLong_FromLong(r);
 }
