@@ -337,24 +337,34 @@ def finalize(session=None, output_format=""):
         raise failed
 
 
+class _Calls:
+    """A profiled function's: its session is active while one of them runs."""
+
+    def __init__(self, options):
+        self.options, self.open = options, 0
+        self.lock = threading.RLock()  # a generator may be collected, and closed, under it
+
+    def __enter__(self):
+        with self.lock:
+            self.session = start(**self.options)
+            self.open += 1
+
+    def __exit__(self, *exc):
+        with self.lock:
+            self.open -= 1
+            if self.open == 0 and self.session is not None:
+                deactivate(self.session)
+
+
 def profile(func=None, *, name=None, context="shadow", data="tree", backend=None, mode=None, hook=None):
     """Decorator, with or without arguments: records each call of the function into a session.
 
-    The session is paused after each call, also one that raises; finalize() ends it.
+    Of functions, coroutine functions, generators and asynchronous generators: of these two what each
+    resumption does. The session is paused when no call runs, also after one that raises; finalize()
+    ends it.
     """
-    if func is None:
-        return functools.partial(profile, name=name, context=context, data=data, backend=backend,
-                                 mode=mode, hook=hook)
-
-    @functools.wraps(func)
-    def wrapper(*args, **kwargs):
-        session = start(name, context=context, data=data, backend=backend, mode=mode, hook=hook)
-        try:
-            return func(*args, **kwargs)
-        finally:
-            if session is not None:
-                deactivate(session)
-    return wrapper
+    options = {"name": name, "context": context, "data": data, "backend": backend, "mode": mode, "hook": hook}
+    return functools.partial(profile, **options) if func is None else _decorate(_Calls(options), func)
 
 
 # --- scopes -----------------------------------------------------------------------------------
@@ -526,6 +536,8 @@ def _function(s, func):
 
 
 def _decorate(s, func):
+    if isinstance(func, (classmethod, staticmethod)):
+        return type(func)(_decorate(s, func.__func__))
     if inspect.iscoroutinefunction(func):
         return _coroutine(s, func)
     if inspect.isasyncgenfunction(func):
