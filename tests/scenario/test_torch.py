@@ -667,6 +667,41 @@ def test_installed_before_torch_is_imported(world, kind):
     assert got == {"/forward": 1, "/forward/Linear": 1} and "protond: " not in r.stderr
 
 
+def test_a_torch_profiler_that_cannot_be_prepared(world):
+    """The GPU is ours again, unless another profile has it: that one's end gives it back."""
+    record(world, """
+        import sys, types
+        profiler = types.ModuleType("torch.autograd.profiler")
+        def prepare(config, activities):
+            if config is None:
+                raise RuntimeError("no kineto")
+        profiler.ProfilerActivity = types.SimpleNamespace(CUDA=1)
+        profiler._prepare_profiler, profiler._disable_profiler = prepare, lambda: None
+        sys.modules["torch.autograd.profiler"] = profiler
+        import protond.torch
+        log, native = [], protond.torch._native
+        class Native:
+            def __getattr__(self, name):
+                if name.startswith("gpu_"):
+                    log.append(name)
+                return getattr(native, name)
+        protond.torch._native = Native()
+        protond.torch.install()
+        import torch
+        def fails():
+            try:
+                profiler._prepare_profiler(None, {1})
+            except RuntimeError as e:
+                return str(e) == "no kineto"
+        assert fails() and fails() and log == ["gpu_pause", "gpu_resume"] * 2, log
+        log.clear()
+        profiler._prepare_profiler("config", {1})
+        assert fails() and log == ["gpu_pause"], log
+        profiler._disable_profiler()
+        assert log == ["gpu_pause", "gpu_resume"], log
+    """, hook="none", paths=(STANDIN,))
+
+
 def test_what_cannot_be_wrapped_leaves_the_rest(world):
     r, got = record(world, """
         import torch

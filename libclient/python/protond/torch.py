@@ -298,22 +298,31 @@ def _patch_profiler(torch):
         return
     aside = []  # the begin of the time that we see no GPU work
 
+    def come_back():
+        if aside:
+            gap = _native.context_child(0, _native.name("[GPU not recorded: torch.profiler]"))
+            _native.span_end(gap, aside.pop())
+            _native.gpu_resume()
+
     @functools.wraps(prepare)
     def _prepare_profiler(config, activities, *rest):
-        if cuda in activities and not aside:
+        first = cuda in activities and not aside
+        if first:
             aside.append(_native.span_begin())
             _native.gpu_pause(0)
-        return prepare(config, activities, *rest)
+        try:
+            return prepare(config, activities, *rest)
+        except BaseException:  # nobody disables what was not prepared
+            if first:
+                come_back()
+            raise
 
     @functools.wraps(disable)
     def _disable_profiler(*args):
         try:
             return disable(*args)
         finally:
-            if aside:
-                gap = _native.context_child(0, _native.name("[GPU not recorded: torch.profiler]"))
-                _native.span_end(gap, aside.pop())
-                _native.gpu_resume()
+            come_back()
 
     profiler._prepare_profiler, profiler._disable_profiler = _prepare_profiler, _disable_profiler
 
