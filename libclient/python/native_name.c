@@ -4,12 +4,10 @@
  * reference to it: literals are the same object each time. */
 #include "native.h"
 
-#include <string.h>
+#include <math.h>
 
 #define KEPT     1024u /* names known by address */
 #define KEPT_LEN 1024  /* longer ones are not held on to */
-
-typedef uint32_t intern_fn(const char *text, uint32_t bytes);
 
 struct kept {
 	PyObject *text; /* owned */
@@ -22,9 +20,20 @@ PyObject *native_convert;
 /* --- names --------------------------------------------------------------------------------------
  */
 
-static int intern(PyObject *text, intern_fn *fn, uint32_t *ret)
+/* As the bytes that it was made of; what no bytes are made to, half of a pair, is spelt out. */
+static PyObject *encode(PyObject *text)
 {
 	PyObject *bytes = PyUnicode_AsEncodedString(text, "utf-8", "surrogateescape");
+
+	if (bytes != NULL || !PyErr_ExceptionMatches(PyExc_UnicodeEncodeError))
+		return bytes;
+	PyErr_Clear();
+	return PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace");
+}
+
+static int intern(PyObject *text, uint32_t *ret)
+{
+	PyObject *bytes = encode(text);
 	char *p;
 	Py_ssize_t n;
 
@@ -32,13 +41,13 @@ static int intern(PyObject *text, intern_fn *fn, uint32_t *ret)
 		Py_XDECREF(bytes);
 		return -1;
 	}
-	*ret = fn(p, n < INT32_MAX ? (uint32_t)n : INT32_MAX);
+	*ret = protond_name_n(p, n < INT32_MAX ? (uint32_t)n : INT32_MAX);
 	Py_DECREF(bytes);
 	return 0;
 }
 
 /* The id of a string; -1 with an exception set. */
-static int lookup(PyObject *text, struct kept *table, intern_fn *fn, uint32_t *ret)
+static int lookup(PyObject *text, struct kept *table, uint32_t *ret)
 {
 	struct kept *k = &table[((uintptr_t)text >> 4) % KEPT];
 	PyObject *old;
@@ -51,7 +60,7 @@ static int lookup(PyObject *text, struct kept *table, intern_fn *fn, uint32_t *r
 		PyErr_Format(PyExc_TypeError, "a name is a str, not %R", Py_TYPE(text));
 		return -1;
 	}
-	if (intern(text, fn, ret) < 0)
+	if (intern(text, ret) < 0)
 		return -1;
 	if (PyUnicode_GetLength(text) <= KEPT_LEN) {
 		old = k->text;
@@ -62,20 +71,9 @@ static int lookup(PyObject *text, struct kept *table, intern_fn *fn, uint32_t *r
 	return 0;
 }
 
-static uint32_t metric_n(const char *text, uint32_t bytes)
-{
-	char name[1024];
-
-	if (bytes >= sizeof(name))
-		bytes = sizeof(name) - 1;
-	memcpy(name, text, bytes);
-	name[bytes] = '\0';
-	return protond_metric(name);
-}
-
 int native_id_of(PyObject *text, uint32_t *ret)
 {
-	return lookup(text, kept_name, protond_name_n, ret);
+	return lookup(text, kept_name, ret);
 }
 
 /* A name, as a str or as the id that name() gave. */
@@ -95,6 +93,7 @@ static int put_number(uint32_t id, PyObject *value)
 {
 	int overflow = 0;
 	const long long i = PyLong_AsLongLongAndOverflow(value, &overflow);
+	double d;
 
 	if (overflow == 0) {
 		if (i == -1 && PyErr_Occurred() != NULL)
@@ -102,17 +101,20 @@ static int put_number(uint32_t id, PyObject *value)
 		protond_metric_i64(id, i);
 		return 0;
 	}
-	const double d = PyLong_AsDouble(value);
-
-	if (PyErr_Occurred() != NULL)
-		return -1;
+	d = PyLong_AsDouble(value);
+	if (PyErr_Occurred() != NULL) {
+		if (!PyErr_ExceptionMatches(PyExc_OverflowError))
+			return -1;
+		PyErr_Clear();
+		d = overflow > 0 ? HUGE_VAL : -HUGE_VAL;
+	}
 	protond_metric_f64(id, d);
 	return 0;
 }
 
 static int put_text(uint32_t id, PyObject *value)
 {
-	PyObject *bytes = PyUnicode_AsEncodedString(value, "utf-8", "surrogateescape");
+	PyObject *bytes = encode(value);
 	const char *p = bytes != NULL ? PyBytes_AsString(bytes) : NULL;
 
 	if (p != NULL)
@@ -145,7 +147,7 @@ static int put_one(PyObject *key, PyObject *value)
 	bool known;
 	int r;
 
-	if (lookup(key, kept_metric, metric_n, &id) < 0)
+	if (lookup(key, kept_metric, &id) < 0)
 		return -1;
 	r = put_plain(id, value, &known);
 	if (known)

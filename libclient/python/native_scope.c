@@ -176,6 +176,18 @@ static PyObject *scope_get_metrics(PyObject *self, void *unused)
 	return metrics;
 }
 
+/* For copy and pickle. */
+static PyObject *scope_getnewargs(PyObject *self, PyObject *unused)
+{
+	PyObject *name = scope_get_name(self, NULL), *metrics = scope_get_metrics(self, NULL);
+	PyObject *args = PyTuple_Pack(2, name, metrics);
+
+	(void)unused;
+	Py_DECREF(name);
+	Py_DECREF(metrics);
+	return args;
+}
+
 /* --- what `with` calls --------------------------------------------------------------------------
  *
  * Asking a type's instance for a method makes an object that binds the two: twice for each `with`,
@@ -291,6 +303,11 @@ static PyMemberDef scope_fields[] = {
 	{NULL, 0, 0, 0, NULL},
 };
 
+static PyMethodDef scope_methods[] = {
+	{"__getnewargs__", scope_getnewargs, METH_NOARGS, NULL},
+	{NULL, NULL, 0, NULL},
+};
+
 static PyGetSetDef scope_members[] = {
 	{"name", scope_get_name, NULL, "The scope's name.", NULL},
 	{"metrics", scope_get_metrics, NULL, "What is recorded at each entry, or None.", NULL},
@@ -310,6 +327,7 @@ static PyType_Slot scope_slots[] = {
 	{Py_tp_dealloc, scope_dealloc},
 	{Py_tp_call, scope_call},
 	{Py_tp_members, scope_fields},
+	{Py_tp_methods, scope_methods},
 	{Py_tp_getset, scope_members},
 	{Py_tp_doc, scope_doc},
 	{0, NULL},

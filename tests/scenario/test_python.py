@@ -177,26 +177,26 @@ def test_exceptions_leave_scopes(world, python):
         class Item:
             def item(self):
                 raise error
-        for metrics in ({"m": Item()}, {"m": object()}, {5: 1}, {"m": 10 ** 400}, {"m": "\\ud800"}):
+        for metrics in ({"m": Item()}, {"m": object()}, {5: 1}):
             try:
                 with protond.scope("wrong metric", metrics):
                     raise SystemExit("entered")
-            except (KeyError, TypeError, OverflowError, UnicodeEncodeError):
+            except (KeyError, TypeError):
                 pass
             try:
                 protond.enter_scope("wrong metric", metrics=metrics)
-            except (KeyError, TypeError, OverflowError, UnicodeEncodeError):
+            except (KeyError, TypeError):
                 pass
             protond.enter_scope("wrong at exit")
             try:
                 protond.exit_scope(metrics=metrics)
-            except (KeyError, TypeError, OverflowError, UnicodeEncodeError):
+            except (KeyError, TypeError):
                 pass
         assert protond.depth() == 0
         with protond.scope("after"):
             pass
     """, python)
-    assert got == {"/outer": 1, "/outer/inner": 1, "/raises": 1, "/wrong metric": 10, "/wrong at exit": 5, "/after": 1}
+    assert got == {"/outer": 1, "/outer/inner": 1, "/raises": 1, "/wrong metric": 6, "/wrong at exit": 3, "/after": 1}
 
 
 @each_python
@@ -393,7 +393,7 @@ def test_context_on_other_threads(world, python):
 
 
 LEAKS = """
-    import asyncio, gc, sys, protond
+    import asyncio, copy, gc, sys, protond
     from protond import _native as native
     N = 3000
     SLACK = 300  # the table of names holds on to some
@@ -456,11 +456,11 @@ LEAKS = """
             (inside, lambda: protond.scope(name="x" * 3000)), (protond.scope(name)(len), ()), (list, generator()),
             (lambda: list(generator()),), (numbered,), (module_call, module), (lambda: module_call(Module()),),
             (module_call, Odd()), (module_call, Refuses()), (lambda: (reused.name, reused.metrics),),
-            (lambda: native.span_end(native.context_child(0, 7), native.span_begin()),)]
-    wrong = [(protond.scope,), (protond.scope, 5), (protond.scope, "x", 5), (protond.scope, "\\ud800"),
+            (lambda: native.span_end(native.context_child(0, 7), native.span_begin()),), (copy.copy, reused),
+            (inside, lambda: protond.scope("\\ud800", {"m": 10 ** 400, "\\udfff": "\\ud800"}))]
+    wrong = [(protond.scope,), (protond.scope, 5), (protond.scope, "x", 5),
              (protond.scope("x", {5: 1}).__enter__,), (protond.scope("x", {"m": Fails()}).__enter__,),
-             (protond.scope("x", {"m": object()}).__enter__,), (protond.scope("x", {"m": 10 ** 400}).__enter__,),
-             (protond.scope("x", {"m": "\\ud800"}).__enter__,), (reused, 1, 2), (native.enter, 2.0),
+             (protond.scope("x", {"m": object()}).__enter__,), (reused, 1, 2), (native.enter, 2.0),
              (native.name, None), (native.metrics, 5), (native.context_set, "x"), (native.context_child, 1), (native.start,),
              (native.unwind, "x"), (native.module_leave, "x"), (protond.activate, 77), (native.install, 1)]
     calls = good + [(swallowed, *call) for call in wrong]

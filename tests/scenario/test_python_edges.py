@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT. The Python package where a program does what few do.
-import textwrap
+import math
 
 import pytest
 
-from test_python import each_python, metrics, program, ran, tree
+from test_python import CPU, INC, PTY, each_python, metrics, program, ran, record, tree
 
 pytestmark = pytest.mark.preload
 
@@ -114,3 +114,49 @@ def test_decorated_static_and_class_methods(world, python):
             assert M.static(-1) == M().static(-1) == 1
             assert M.a(1) == M().a(1) == M.b(1) == M().b(1) == ("M", 1)
     """, python))
+
+
+# --- names and values ---------------------------------------------------------------------------
+
+@each_python
+def test_no_name_and_no_number_raises(world, python):
+    record(world, r"""
+        import protond
+        with protond.scope("half \ud800 pair", metrics={"half \ud800": 1, "text (pty)": "\udc80 \udfff \ud800"}):
+            pass
+        with protond.scope("caf\udcc3\udca9"):       # bytes of a file's name, as Python gives them
+            pass
+        with protond.scope("big", metrics={"up": 10 ** 400, "down": -10 ** 400}):
+            pass
+        with protond.scope("long", metrics={"k" * 1023 + "A": 1, "k" * 1023 + "B": 2, "k" * 2000 + "A": 3, "k" * 2000 + "B": 4}):
+            pass
+        with protond.scope("zero", metrics={"k\0A": 1, "k\0B": 2}):
+            pass
+    """, python)
+    assert tree(world) == {r"/half \ud800 pair": 1, "/café": 1, "/big": 1, "/long": 1, "/zero": 1}
+    got = metrics(world)
+    half = r"/half \ud800 pair"
+    assert got[half, r"half \ud800"] == (INC, 1, 1) and got[half, "text"] == (PTY, r"\udc80 \udfff \ud800", 1)
+    assert (got["/big", "up"][1], got["/big", "down"][1]) == (math.inf, -math.inf)
+    assert sorted(v[1] for k, v in got.items() if k[0] == "/long") == [1, 2, 3, 4]
+    assert sorted(v[1] for k, v in got.items() if k[0] == "/zero") == [1, 2]
+
+
+@each_python
+def test_copies_of_scopes(world, python):
+    record(world, """
+        import copy, pickle, protond
+        class Mine(protond.scope):
+            pass
+        mine = Mine("mine", {"n": 1})
+        mine.colour = "red"
+        for s in protond.scope("plain"), protond.scope("full", {"n": [1]}), protond.cpu_timed_scope("timed"), mine:
+            with s:
+                for c in copy.copy(s), copy.deepcopy(s), pickle.loads(pickle.dumps(s)):
+                    assert type(c) is type(s) and (c.name, c.metrics) == (s.name, s.metrics)
+                    assert getattr(c, "colour", None) == getattr(s, "colour", None)
+            with c:
+                pass
+    """, python)
+    assert tree(world) == {"/plain": 2, "/full": 2, "/timed": 2, "/mine": 2}
+    assert metrics(world)["/timed", CPU][2] == 2

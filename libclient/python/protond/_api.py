@@ -380,6 +380,12 @@ class cpu_timed_scope(scope):
     def __init__(self, name, metrics=None):
         self._begins = threading.local()
 
+    def __getstate__(self):  # for copy and pickle: a copy is not open
+        return {k: v for k, v in self.__dict__.items() if k != "_begins"}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state, _begins=threading.local())
+
     def __enter__(self):
         super().__enter__()
         self._begins.__dict__.setdefault("stack", []).append(time.perf_counter_ns())

@@ -53,6 +53,9 @@ class scope:
     def __init__(self, name, metrics=None):
         pass
 
+    def __getnewargs__(self):
+        return self.name, self.metrics
+
     def __enter__(self):
         return self
 
