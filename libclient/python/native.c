@@ -2,6 +2,7 @@
  * CPython 3.8 and later. Here: states, contexts, spans, sessions, and the module. */
 #include "native.h"
 
+#include <dlfcn.h>
 #include <string.h>
 
 #include "binding.h"
@@ -217,13 +218,41 @@ static PyObject *native_error(PyObject *m, PyObject *unused)
 	return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
 }
 
-/* install(native_decorate, native_convert): decorate(scope, function), convert(name, value). */
+/* --- the module ----------------------------------------------------------------------------------
+ */
+
+/* What Python gives us to call belongs to an interpreter and ends with it: the first one that comes
+ * is served, others (subinterpreters) are refused. -1 with an exception set. */
+static int claim(void)
+{
+	static int64_t owner = -1;
+	PyInterpreterState *(*here)(void);
+	void *f = dlsym(RTLD_DEFAULT, "PyInterpreterState_Get"); /* in the limited API since 3.9 */
+	int64_t id;
+
+	f = f != NULL ? f : dlsym(RTLD_DEFAULT, "_PyInterpreterState_Get");
+	if (f == NULL)
+		return 0;
+	memcpy(&here, &f, sizeof(f));
+	id = PyInterpreterState_GetID(here());
+	owner = owner < 0 ? id : owner;
+	if (owner == id)
+		return 0;
+	PyErr_SetString(PyExc_ImportError,
+		"protond serves one interpreter of a process, the first that imports it, and this "
+		"is another one");
+	return -1;
+}
+
+/* install(native_decorate, native_convert): decorate(scope, function), convert(name, value).
+ * CPython may have copied the module for another interpreter, which PyInit__native() does not see.
+ */
 static PyObject *native_install(PyObject *m, PyObject *args)
 {
 	PyObject *d, *c;
 
 	(void)m;
-	if (!PyArg_ParseTuple(args, "OO:install", &d, &c))
+	if (!PyArg_ParseTuple(args, "OO:install", &d, &c) || claim() < 0)
 		return NULL;
 	native_replace(&native_decorate, d);
 	native_replace(&native_convert, c);
@@ -300,7 +329,7 @@ PyMODINIT_FUNC PyInit__native(void);
 
 PyMODINIT_FUNC PyInit__native(void)
 {
-	PyObject *m = PyModule_Create(&module);
+	PyObject *m = claim() == 0 ? PyModule_Create(&module) : NULL;
 	PyObject *type = m != NULL ? native_scope_type() : NULL;
 
 	if (type == NULL || PyModule_AddObject(m, "scope", type) < 0) {

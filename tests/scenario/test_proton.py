@@ -544,7 +544,7 @@ def test_subinterpreters_have_no_stacks(world, python):
         try:
             sub.run_string(one, "import sys; sys.path[:] = %r; from protond import _native; assert _native.stack_names() == []" % sys.path)
         except Exception as e:
-            assert "does not support loading in subinterpreters" in str(e), e
+            assert "does not support loading in subinterpreters" in str(e) or "one interpreter" in str(e), e
         sub.destroy(one)
         print(len(_native.stack_names()))
         """

@@ -160,3 +160,46 @@ def test_copies_of_scopes(world, python):
     """, python)
     assert tree(world) == {"/plain": 2, "/full": 2, "/timed": 2, "/mine": 2}
     assert metrics(world)["/timed", CPU][2] == 2
+
+
+# --- interpreters -------------------------------------------------------------------------------
+
+@each_python
+def test_a_second_interpreter_is_refused_and_disturbs_nothing(world, python):
+    _, got = record(world, """
+        import asyncio, sys, protond
+        try:
+            import _interpreters as interpreters      # 3.13
+            make = lambda: interpreters.create("legacy")
+        except ImportError:
+            import _xxsubinterpreters as interpreters
+            make = interpreters.create if sys.version_info < (3, 12) else lambda: interpreters.create(isolated=False)
+
+        async def task():
+            with protond.scope("task"):
+                await asyncio.sleep(0)
+
+        def all_of_it():
+            asyncio.run(task())
+            assert protond.scope("function")(abs)(-1) == 1
+            with protond.scope("metrics", {"x": [1, 2]}):
+                pass
+        all_of_it()
+        for _ in range(2):
+            one = make()
+            failed = interpreters.run_string(one, '''if True:
+                try:
+                    import protond
+                except ImportError as e:
+                    assert "one interpreter" in str(e), e
+                else:
+                    raise SystemExit("imported")
+            ''')
+            assert not failed, failed             # 3.13 returns what others raise
+            all_of_it()
+            interpreters.destroy(one)
+            all_of_it()
+        open("over", "w").close()
+    """, python)
+    assert got == {"/task": 5, "/function": 5, "/metrics": 5}
+    assert (world.home / "over").exists()
