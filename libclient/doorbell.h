@@ -77,14 +77,15 @@ struct pd {
 	_Atomic uint32_t local_want; /* for sessions of this process */
 	_Atomic uint32_t full_want;  /* what the engine is to do, GPU bits that wait included */
 	_Atomic uint32_t asked, answered;
-	_Atomic int32_t answer; /* of the last one answered: 0 or -errno */
-	_Atomic bool settled;   /* the first handshake is over, well or not */
-	_Atomic uint32_t hints; /* gpu_hint() is due with these */
-	_Atomic bool give_back; /* gpu_give_back() is due */
-	_Atomic bool wake;      /* the daemon is to look at the ring */
-	_Atomic bool main_gone; /* the main thread has ended */
-	_Atomic bool held;      /* GPU wishes that wait for InitializeInjection() */
-	char words[PD_TEXT];    /* why answer is negative; written before answered is stored */
+	_Atomic int32_t answer;    /* of the last one answered: 0 or -errno */
+	_Atomic uint64_t alone_ms; /* no daemon was to be had since then; 0: there is one */
+	_Atomic bool settled;      /* the first handshake is over, well or not */
+	_Atomic uint32_t hints;    /* gpu_hint() is due with these */
+	_Atomic bool give_back;    /* gpu_give_back() is due */
+	_Atomic bool wake;         /* the daemon is to look at the ring */
+	_Atomic bool main_gone;    /* the main thread has ended */
+	_Atomic bool held;         /* GPU wishes that wait for InitializeInjection() */
+	char words[PD_TEXT];       /* why answer is negative; written before answered is stored */
 
 	_Atomic uint32_t sessions_lock, export_lock; /* in this order */
 	_Atomic uint32_t lock;                       /* of all that follows */
@@ -193,9 +194,14 @@ int pd_spawn_daemon(void);    /* a private protond, not our child; 0 when it was
 /* --- export.c -------------------------------------------------------------------------------- */
 
 /* Asks the daemon for a finished session and writes NAME.FORMAT into the caller's directory. */
-/* phases: 0 all, else one, from 1. A descriptor of the whole text, or -errno and words. */
-int pd_export(uint32_t session, uint32_t phases, const char *format, char *text);
-int pd_export_file(uint32_t session, const char *name, const char *format, char *text);
+struct pd_ask {
+	uint32_t session, phases; /* phases: 0 all, else one, from 1 */
+	const char *format;
+	bool impatient; /* the daemon has just left somebody unanswered: it is given a moment */
+};
+/* A descriptor of the whole text, or -errno and words. */
+int pd_export(const struct pd_ask *ask, char *text);
+int pd_export_file(const struct pd_ask *ask, const char *name, char *text);
 
 static inline int pd_neg_errno(void)
 {

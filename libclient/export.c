@@ -14,9 +14,11 @@
 
 #define EXPORT_MS   10000u
 #define TIMELINE_MS 120000u
+#define ALONE_MS    2000u /* without any daemon; one may be starting anew */
+#define MOMENT_MS   200u
 #define CHUNK       (64u << 10)
 
-static void export_ask(uint32_t session, uint32_t phases, const char *format)
+static void export_ask(const struct pd_ask *ask)
 {
 	pd_lock(&pd.lock);
 	if (pd.export.fd >= 0)
@@ -24,10 +26,10 @@ static void export_ask(uint32_t session, uint32_t phases, const char *format)
 	pd.export.fd = -1;
 	pd.export.state = EXPORT_ASKED;
 	pd.export.request++;
-	pd.export.session = session;
-	pd.export.phase = phases;
+	pd.export.session = ask->session;
+	pd.export.phase = ask->phases;
 	pd.export.timeout_ms = EXPORT_MS / 2;
-	(void)snprintf(pd.export.format, sizeof(pd.export.format), "%s", format);
+	(void)snprintf(pd.export.format, sizeof(pd.export.format), "%s", ask->format);
 	pd_unlock(&pd.lock);
 	pd_ring();
 }
@@ -49,9 +51,15 @@ static bool export_done(int *ret_code, int *ret_fd, char *text)
 	return done;
 }
 
+static uint64_t sooner(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 static int export_wait(uint32_t timeout_ms, int *ret_fd, char *text)
 {
-	const uint64_t deadline = pd_now_ms() + timeout_ms;
+	const uint64_t begin = pd_now_ms();
+	uint64_t alone = 0, deadline;
 	int code = -ETIMEDOUT;
 
 	for (;;) {
@@ -60,6 +68,10 @@ static int export_wait(uint32_t timeout_ms, int *ret_fd, char *text)
 
 		if (export_done(&code, ret_fd, text))
 			return code;
+		alone = atomic_load(&pd.alone_ms);
+		deadline = begin + timeout_ms;
+		if (alone != 0)
+			deadline = sooner(deadline, (alone > begin ? alone : begin) + ALONE_MS);
 		if (pd_now_ms() >= deadline)
 			break;
 		pd_wait(&pd.change, was, deadline);
@@ -67,8 +79,14 @@ static int export_wait(uint32_t timeout_ms, int *ret_fd, char *text)
 	pd_lock(&pd.lock);
 	pd.export.state = EXPORT_IDLE; /* what comes later is not taken */
 	pd_unlock(&pd.lock);
-	(void)snprintf(
-		text, PD_TEXT, "protond did not deliver the file in %u s", timeout_ms / 1000);
+	if (alone != 0) {
+		(void)snprintf(text, PD_TEXT,
+			"protond has ended, and no other one is here: there "
+			"is nobody to deliver the file");
+		return -ENOTCONN;
+	}
+	(void)snprintf(text, PD_TEXT, "protond did not deliver the file in %u s",
+		(timeout_ms + 999) / 1000);
 	return -ETIMEDOUT;
 }
 
@@ -126,28 +144,29 @@ static int write_file(int from, const char *path, const char *tmp)
 	return r;
 }
 
-static int export_locked(uint32_t session, uint32_t phases, const char *format, char *text)
+static int export_locked(const struct pd_ask *ask, char *text)
 {
+	const bool timeline = format_of(ask->format) == FORMAT_chrome_trace;
 	int fd = -1, r;
 
-	export_ask(session, phases, format);
-	r = export_wait(
-		format_of(format) == FORMAT_chrome_trace ? TIMELINE_MS : EXPORT_MS, &fd, text);
+	export_ask(ask);
+	r = export_wait(ask->impatient ? MOMENT_MS : timeline ? TIMELINE_MS : EXPORT_MS, &fd, text);
 	return r < 0 ? r : fd;
 }
 
-int pd_export(uint32_t session, uint32_t phases, const char *format, char *text)
+int pd_export(const struct pd_ask *ask, char *text)
 {
 	int r;
 
 	pd_lock(&pd.export_lock);
-	r = export_locked(session, phases, format, text);
+	r = export_locked(ask, text);
 	pd_unlock(&pd.export_lock);
 	return r;
 }
 
-int pd_export_file(uint32_t session, const char *name, const char *format, char *text)
+int pd_export_file(const struct pd_ask *ask, const char *name, char *text)
 {
+	const char *format = ask->format;
 	char path[PATH_MAX], tmp[PATH_MAX];
 	int fd, r = 0;
 
@@ -156,7 +175,7 @@ int pd_export_file(uint32_t session, const char *name, const char *format, char 
 			sizeof(tmp))
 		return -ENAMETOOLONG;
 	pd_lock(&pd.export_lock);
-	fd = export_locked(session, 0, format, text);
+	fd = export_locked(ask, text);
 	if (fd >= 0)
 		r = write_file(fd, path, tmp);
 	pd_unlock(&pd.export_lock);

@@ -430,6 +430,7 @@ static bool on_welcome(struct message *m)
 		return false;
 	}
 	link_.attached = true;
+	atomic_store(&pd.alone_ms, 0);
 	link_.since_ms = pd_now_ms();
 	link_.welcome = *w;
 	link_.want = w->want;

@@ -241,6 +241,14 @@ static void on_inotify(void)
 
 /* --- the loop -------------------------------------------------------------------------------- */
 
+static void give_up(int code, const char *words)
+{
+	uint64_t none = 0;
+
+	(void)atomic_compare_exchange_strong(&pd.alone_ms, &none, pd_now_ms());
+	link_answer(code, words);
+}
+
 /* Watches first, then tries: a socket made in between is seen by the one or the other. */
 static void seek(void)
 {
@@ -261,15 +269,15 @@ static void seek(void)
 	if (park.retry < RETRIES)
 		return;
 	if (r == -EMFILE || r == -ENFILE)
-		link_answer(r, "no descriptor is left for a connection to protond (ulimit -n)");
+		give_up(r, "no descriptor is left for a connection to protond (ulimit -n)");
 	else if (r == -EPERM)
-		link_answer(-EPERM,
+		give_up(-EPERM,
 			"what answers at agent.sock is not a protond of root's or of yours");
 	else if (r == -EACCES)
-		link_answer(-EACCES,
+		give_up(-EACCES,
 			"agent.sock is not this user's to open: protonctl doctor says whose it is");
 	else
-		link_answer(-ENOTCONN,
+		give_up(-ENOTCONN,
 			"no protond is running here: start one (systemctl start protond, or "
 			"protonctl run), or set PROTOND_AUTOSTART=1");
 }
@@ -305,7 +313,7 @@ static void lost(void)
 	if (!park.watching)
 		watch();
 	if (park.retry >= RETRIES)
-		link_answer(-ENOTCONN, "protond closed the connection: see its log");
+		give_up(-ENOTCONN, "protond closed the connection: see its log");
 }
 
 /* The application has closed the bell, and most likely all there was. */

@@ -65,8 +65,9 @@ int protond_deactivate(int session, int flags);
 /* Ends a session, or PROTOND_ALL. format NULL: it is stored, and nothing is written here;
  * "hatchet", "hatchet_msgpack" or, of a timeline, "chrome_trace": also writes NAME.FORMAT, as the
  * caller, whole or not at all, over a file of that name. Waits until it is complete, at most 10 s,
- * for a timeline 120 s. 0; -ENOENT; -EINVAL unknown format; -ENODATA it kept no timeline;
- * -ETIMEDOUT; or the file's -errno. */
+ * for a timeline 120 s; 2 s where no daemon is any more; of PROTOND_ALL the rest is hardly waited
+ * for once a daemon has left one unanswered. 0; -ENOENT; -EINVAL unknown format; -ENODATA it kept
+ * no timeline; -ETIMEDOUT; -ENOTCONN no daemon; or the file's -errno. */
 int protond_finalize(int session, const char *format);
 
 /* Begins the next phase of a session: GPU work belongs to the phase of its launch, a scope to that
@@ -76,7 +77,7 @@ int protond_advance_phase(int session);
 /* A session of this process, live or finalized, as it is now: a descriptor of the whole file, which
  * the caller reads and closes. phase: one of it, or PROTOND_ALL. format as protond_finalize(). GPU
  * work that CUPTI has not handed over yet is not in it: see protond_flush(). Waits, at most 10 s.
- * A descriptor >= 0; -ENOENT, -EINVAL, -ETIMEDOUT. */
+ * A descriptor >= 0; -ENOENT, -EINVAL, -ETIMEDOUT, -ENOTCONN. */
 int protond_export(int session, int phase, const char *format);
 
 /* Waits, at most timeout_ms, until all GPU work launched so far has been handed over. 0;

@@ -432,14 +432,16 @@ PD_EXPORT int protond_deactivate(int session, int flags)
 
 #define UNKNOWN_FORMAT "unknown format '%.40s': use " FORMAT_WORDS
 
-static int finalize(struct session *s, const char *format)
+static int finalize(struct session *s, const char *format, bool impatient)
 {
+	const struct pd_ask ask = {
+		.session = (uint32_t)s->id, .format = format, .impatient = impatient};
 	char text[PD_TEXT] = "";
 	int r = say(
 		SESSION_FINALIZE, (uint32_t)s->id, format != NULL ? protond_name(format) : 0, NULL);
 
 	if (r == 0 && format != NULL) {
-		r = pd_export_file((uint32_t)s->id, s->name, format, text);
+		r = pd_export_file(&ask, s->name, text);
 		if (r < 0)
 			(void)fail(r, "%s", text[0] != '\0' ? text : strerror(-r));
 	}
@@ -455,22 +457,24 @@ static void want_less(void)
 	pd_ring();
 }
 
-static int finalize_which(int session, const char *format)
+static int finalize_which(int session, const char *format, bool impatient)
 {
 	struct session *s = find_id(session);
 	int r = 0;
 
 	if (session != PROTOND_ALL)
-		return s != NULL ? finalize(s, format) : fail(-ENOENT, "no session %d", session);
+		return s != NULL ? finalize(s, format, impatient)
+				 : fail(-ENOENT, "no session %d", session);
 	for (uint32_t i = 0; i < JOB_SESSIONS; i++) {
-		const int one = sessions[i].live ? finalize(&sessions[i], format) : 0;
+		const int one = sessions[i].live ? finalize(&sessions[i], format, impatient) : 0;
 
+		impatient = impatient || one == -ETIMEDOUT || one == -ENOTCONN;
 		r = r < 0 ? r : one;
 	}
 	return r;
 }
 
-PD_EXPORT int protond_finalize(int session, const char *format)
+PD_EXPORT int protond_finalize_by(int session, const char *format, int impatient)
 {
 	const int saved = errno;
 	int r;
@@ -479,12 +483,17 @@ PD_EXPORT int protond_finalize(int session, const char *format)
 		return fail(-EINVAL, UNKNOWN_FORMAT, format);
 	(void)flush(); /* what is still in flight then shows as undelivered */
 	begin();
-	r = finalize_which(session, format);
+	r = finalize_which(session, format, impatient != 0);
 	if (sessions_pid == pd.pid && next_id > 0)
 		want_less();
 	end();
 	errno = saved;
 	return r;
+}
+
+PD_EXPORT int protond_finalize(int session, const char *format)
+{
+	return protond_finalize_by(session, format, 0);
 }
 
 PD_EXPORT int protond_advance_phase(int session)
@@ -506,8 +515,12 @@ PD_EXPORT int protond_advance_phase(int session)
 	return r;
 }
 
-PD_EXPORT int protond_export(int session, int phase, const char *format)
+PD_EXPORT int protond_export_by(int session, int phase, const char *format, int impatient)
 {
+	const struct pd_ask ask = {.session = (uint32_t)session,
+		.phases = phase < 0 ? 0 : (uint32_t)phase + 1,
+		.format = format,
+		.impatient = impatient != 0};
 	const int saved = errno;
 	char text[PD_TEXT] = "";
 	int r;
@@ -518,11 +531,16 @@ PD_EXPORT int protond_export(int session, int phase, const char *format)
 	r = session < 0 || session >= next_id ? fail(-ENOENT, "no session %d", session) : 0;
 	end(); /* others need not wait for the daemon */
 	if (r == 0)
-		r = pd_export((uint32_t)session, phase < 0 ? 0 : (uint32_t)phase + 1, format, text);
+		r = pd_export(&ask, text);
 	if (r < 0 && text[0] != '\0')
 		(void)fail(r, "%s", text);
 	errno = saved;
 	return r;
+}
+
+PD_EXPORT int protond_export(int session, int phase, const char *format)
+{
+	return protond_export_by(session, phase, format, 0);
 }
 
 PD_EXPORT int protond_flush(int timeout_ms)

@@ -180,6 +180,7 @@ static void forget_parent(struct pd_thread *t)
 	atomic_store(&pd.asked, 0);
 	atomic_store(&pd.answered, 0);
 	atomic_store(&pd.settled, false);
+	atomic_store(&pd.alone_ms, 0);
 	atomic_store(&pd.lock, 0);
 	atomic_store(&pd.sessions_lock, 0);
 	atomic_store(&pd.export_lock, 0);

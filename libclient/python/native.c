@@ -133,13 +133,13 @@ static PyObject *native_deactivate(PyObject *m, PyObject *args)
 static PyObject *native_finalize(PyObject *m, PyObject *args)
 {
 	const char *format;
-	int id, r;
+	int id, impatient = 0, r;
 
 	(void)m;
-	if (!PyArg_ParseTuple(args, "iz:finalize", &id, &format))
+	if (!PyArg_ParseTuple(args, "iz|p:finalize", &id, &format, &impatient))
 		return NULL;
 	Py_BEGIN_ALLOW_THREADS;
-	r = protond_finalize(id, format);
+	r = protond_finalize_by(id, format, impatient);
 	Py_END_ALLOW_THREADS;
 	return PyLong_FromLong(r);
 }
@@ -160,13 +160,13 @@ static PyObject *native_advance_phase(PyObject *m, PyObject *args)
 static PyObject *native_export(PyObject *m, PyObject *args)
 {
 	const char *format;
-	int id, phase, r;
+	int id, phase, impatient = 0, r;
 
 	(void)m;
-	if (!PyArg_ParseTuple(args, "iis:export", &id, &phase, &format))
+	if (!PyArg_ParseTuple(args, "iis|p:export", &id, &phase, &format, &impatient))
 		return NULL;
 	Py_BEGIN_ALLOW_THREADS;
-	r = protond_export(id, phase, format);
+	r = protond_export_by(id, phase, format, impatient);
 	Py_END_ALLOW_THREADS;
 	return PyLong_FromLong(r);
 }

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: MIT. The Python package where a program does what few do.
 import math
+import signal
+import subprocess
+import sys
 
 import pytest
 
-from test_python import CPU, INC, PTY, each_python, metrics, program, ran, record, tree
+from conftest import WAIT
+from test_python import CPU, INC, PTY, each_python, job, metrics, program, python_env, ran, record, tree
 
 pytestmark = pytest.mark.preload
 
@@ -203,3 +207,37 @@ def test_a_second_interpreter_is_refused_and_disturbs_nothing(world, python):
     """, python)
     assert got == {"/task": 5, "/function": 5, "/metrics": 5}
     assert (world.home / "over").exists()
+
+
+# --- a daemon that is gone ----------------------------------------------------------------------
+
+@pytest.mark.parametrize("how, least, most, word", [(signal.SIGKILL, 1.5, 6, "nobody"), (signal.SIGSTOP, 9, 14, "10 s")],
+                         ids=["killed", "stopped"])
+def test_finalize_without_a_daemon_waits_once(world, how, least, most, word):
+    """For one of the sessions, and the shorter the surer it is that nobody will answer; the program goes on."""
+    world.start(PROTOND_AUTO_SESSION="off")
+    p = subprocess.Popen([sys.executable, job(world, """
+        import time, protond
+        for i in range(4):
+            protond.start(f"s{i}", backend="none", data="trace" if i and SLOW else "tree")
+        protond.data.advance_phase(0)
+        input("up\\n")
+        begin = time.monotonic()
+        try:
+            protond.finalize()
+        except protond.Error as e:
+            print(time.monotonic() - begin, e)
+    """.replace("SLOW", str(how == signal.SIGKILL)))], env=python_env(world, PROTOND_AUTOSTART="0"), cwd=world.home,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    try:
+        assert p.stdout.readline() == "up\n"
+        world.daemon.send_signal(how)
+        if how == signal.SIGKILL:
+            world.daemon.wait(WAIT)
+            world.daemon = None
+        seconds, words = p.communicate("\n", WAIT)[0].split(" ", 1)
+    finally:
+        p.kill()
+        if world.daemon is not None:
+            world.daemon.send_signal(signal.SIGCONT)
+    assert least < float(seconds) < most and word in words, (seconds, words)

@@ -54,13 +54,13 @@ class _Session:
         self.queue = self.writer = None
         self.ends = threading.Event()
 
-    def export(self, phase, form):
+    def export(self, phase, form, impatient=False):
         """bytes of a phase, or of all there is (None)."""
         with self.lock:
             part = self.parts.get(phase) if phase is not None else _native.ALL
         if part is None:
             raise SessionError(f"Phase {phase} has no data.")
-        with open(_check(_native.export(self.number, part, form)), "rb") as f:
+        with open(_check(_native.export(self.number, part, form, impatient)), "rb") as f:
             return f.read()
 
     def advance(self):
@@ -92,9 +92,9 @@ class _Session:
                 else:
                     del self.parts[one]
 
-    def write(self, phase, form, part=True):
+    def write(self, phase, form, part=True, impatient=False):
         name = f"{self.name}.part_{phase}" if part else self.name
-        _write(f"{name}.{form}", self.export(phase, form))
+        _write(f"{name}.{form}", self.export(phase, form, impatient))
 
     def _write_parts(self):
         for phase in iter(self.queue.get, None):
@@ -115,28 +115,29 @@ class _Session:
                              "start it with data='trace' or 'both'")
         return () if form is None else (form,) if form else _DEFAULTS[self.data]
 
-    def end(self, forms):
-        """Everything is written, and it is stored."""
+    def end(self, forms, impatient):
+        """Everything is written, and it is stored. impatient: a daemon that does not answer is not waited for."""
         self.ends.set()
         if self.writer is not None:
             self.queue.put(None)
             self.writer.join()
         whole = len(forms) == 1 and self.parts == {0: 0} and self.name not in ("", "-")
-        _check(_native.finalize(self.number, forms[0] if whole else None))
+        _check(_native.finalize(self.number, forms[0] if whole else None, impatient))
         if whole:
             return
         if self.name in ("", "-"):
             sys.stdout.flush()
             for form in forms:
-                sys.stdout.buffer.write(self.export(None, form))
+                sys.stdout.buffer.write(self.export(None, form, impatient))
             sys.stdout.flush()
             return
         failed = None
         for phase, form in itertools.product(sorted(self.parts), forms):
             try:
-                self.write(phase, form, part=self.phase > 0)
+                self.write(phase, form, self.phase > 0, impatient)
             except (Error, OSError) as e:  # the others are written all the same
                 failed = failed or e
+                impatient = impatient or _unanswered(e)
         if failed is not None:
             raise failed
 
@@ -171,7 +172,13 @@ def _check(code):
     text = _native.error() or os.strerror(-code)
     if code == -errno.EINVAL:
         raise ValueError(text)
-    raise Error(text)
+    error = Error(text)
+    error.code = -code
+    raise error
+
+
+def _unanswered(e):
+    return getattr(e, "code", None) in (errno.ETIMEDOUT, errno.ENOTCONN)
 
 
 def _set(name):
@@ -313,7 +320,8 @@ def finalize(session=None, output_format=""):
     output_format: "hatchet", "hatchet_msgpack" or "chrome_trace" (of data="trace" and "both" alone);
     "": hatchet of a tree, chrome_trace of a trace, both of both; None stores only. A session that has
     begun more phases writes NAME.part_PHASE.FORMAT for each that is not cleared. Waits until the files
-    are complete, at most 10 s, for a timeline 120 s. Unknown ids are ignored. ValueError for another
+    are complete, at most 10 s, for a timeline 120 s; 2 s where no daemon is any more. Once a daemon has not
+    answered, the other files are hardly waited for. Unknown ids are ignored. ValueError for another
     format: nothing is ended.
     """
     if flags.command_line:
@@ -322,16 +330,17 @@ def finalize(session=None, output_format=""):
         raise ValueError(f"Unknown output format: {output_format}: use {' or '.join(_FORMATS)}")
     known = sorted(_sessions) if session is None else [session] if session in _sessions else []
     formats = {one: _sessions[one].formats(output_format) for one in known}
-    failed, manager = None, _hooks()
+    failed, impatient, manager = None, False, _hooks()
     for one in known:
         session = _sessions.pop(one, None)
         if session is None:  # another thread was faster
             continue
-        for end in (lambda: session.end(formats[one]), lambda: manager and manager.unregister(one)):
+        for end in (lambda: session.end(formats[one], impatient), lambda: manager and manager.unregister(one)):
             try:
                 end()
             except Exception as e:  # it is over all the same, and so are the others; a hook may raise anything
                 failed = failed or e
+                impatient = impatient or _unanswered(e)
     flags.profiling_on = bool(_sessions)
     if failed is not None:
         raise failed
