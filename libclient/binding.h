@@ -12,9 +12,15 @@ void protond_env_read(void); /* does not wait */
 /* As protond_start(), by what the last protond_env_read() found. */
 int protond_start_by_env_read(const char *name, const struct protond_options *options);
 
-/* As protond_finalize() and protond_export(); impatient: the daemon has just left such a call
- * unanswered, and is given a moment only. */
-int protond_finalize_by(int session, const char *format, int impatient);
-int protond_export_by(int session, int phase, const char *format, int impatient);
+enum protond_ask_how {
+	ASK_IMPATIENT = 1, /* the daemon has just left a call unanswered: it is given a moment */
+	ASK_INTERRUPTIBLE = 2, /* -EINTR after a signal's handler has run on this thread, ... */
+	ASK_RESUMED = 4 /* ... and the call is to be made again with this, to go on waiting */
+};
+
+/* As protond_finalize() of one session and protond_export(). A finalize that was interrupted and is
+ * not to go on is to be resumed with no format. */
+int protond_finalize_by(int session, const char *format, int how);
+int protond_export_by(int session, int phase, const char *format, int how);
 
 #endif

@@ -104,6 +104,7 @@ struct pd {
 	struct pd_export {
 		uint32_t state; /* enum export_state */
 		uint32_t request, session, phase, timeout_ms;
+		uint64_t begin_ms;
 		char format[32];
 		int32_t code;
 		int fd;
@@ -161,8 +162,9 @@ void pd_lock(_Atomic uint32_t *lock);
 void pd_unlock(_Atomic uint32_t *lock);
 void pd_changed(void);
 void pd_wake(_Atomic uint32_t *word); /* whoever waits for it */
-/* Until *word differs from seen or deadline (pd_now_ms()) has passed. */
-void pd_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline);
+/* Until *word differs from seen or deadline (pd_now_ms()) has passed; or (true) a signal's handler
+ * has run on this thread. */
+bool pd_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline);
 
 /* --- park.c: the parked thread; link.c: its connection --------------------------------------- */
 
@@ -197,7 +199,7 @@ int pd_spawn_daemon(void);    /* a private protond, not our child; 0 when it was
 struct pd_ask {
 	uint32_t session, phases; /* phases: 0 all, else one, from 1 */
 	const char *format;
-	bool impatient; /* the daemon has just left somebody unanswered: it is given a moment */
+	int how; /* enum protond_ask_how */
 };
 /* A descriptor of the whole text, or -errno and words. */
 int pd_export(const struct pd_ask *ask, char *text);

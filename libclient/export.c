@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "binding.h"
 #include "formats.h"
 #include "keep.h"
 
@@ -18,14 +19,26 @@
 #define MOMENT_MS   200u
 #define CHUNK       (64u << 10)
 
+/* Another thread may have asked for something else meanwhile. */
+static bool is_asked(const struct pd_ask *ask)
+{
+	return pd.export.state != EXPORT_IDLE && pd.export.session == ask->session &&
+	       pd.export.phase == ask->phases && strcmp(pd.export.format, ask->format) == 0;
+}
+
 static void export_ask(const struct pd_ask *ask)
 {
 	pd_lock(&pd.lock);
+	if ((ask->how & ASK_RESUMED) != 0 && is_asked(ask)) {
+		pd_unlock(&pd.lock);
+		return;
+	}
 	if (pd.export.fd >= 0)
 		(void)close(pd.export.fd);
 	pd.export.fd = -1;
 	pd.export.state = EXPORT_ASKED;
 	pd.export.request++;
+	pd.export.begin_ms = pd_now_ms();
 	pd.export.session = ask->session;
 	pd.export.phase = ask->phases;
 	pd.export.timeout_ms = EXPORT_MS / 2;
@@ -56,9 +69,9 @@ static uint64_t sooner(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-static int export_wait(uint32_t timeout_ms, int *ret_fd, char *text)
+static int export_wait(uint32_t timeout_ms, bool interruptible, int *ret_fd, char *text)
 {
-	const uint64_t begin = pd_now_ms();
+	const uint64_t begin = pd.export.begin_ms; /* export_lock is held */
 	uint64_t alone = 0, deadline;
 	int code = -ETIMEDOUT;
 
@@ -74,7 +87,8 @@ static int export_wait(uint32_t timeout_ms, int *ret_fd, char *text)
 			deadline = sooner(deadline, (alone > begin ? alone : begin) + ALONE_MS);
 		if (pd_now_ms() >= deadline)
 			break;
-		pd_wait(&pd.change, was, deadline);
+		if (pd_wait(&pd.change, was, deadline) && interruptible)
+			return -EINTR;
 	}
 	pd_lock(&pd.lock);
 	pd.export.state = EXPORT_IDLE; /* what comes later is not taken */
@@ -147,10 +161,13 @@ static int write_file(int from, const char *path, const char *tmp)
 static int export_locked(const struct pd_ask *ask, char *text)
 {
 	const bool timeline = format_of(ask->format) == FORMAT_chrome_trace;
+	const uint32_t ms = (ask->how & ASK_IMPATIENT) != 0 ? MOMENT_MS
+			    : timeline                      ? TIMELINE_MS
+							    : EXPORT_MS;
 	int fd = -1, r;
 
 	export_ask(ask);
-	r = export_wait(ask->impatient ? MOMENT_MS : timeline ? TIMELINE_MS : EXPORT_MS, &fd, text);
+	r = export_wait(ms, (ask->how & ASK_INTERRUPTIBLE) != 0, &fd, text);
 	return r < 0 ? r : fd;
 }
 

@@ -432,16 +432,19 @@ PD_EXPORT int protond_deactivate(int session, int flags)
 
 #define UNKNOWN_FORMAT "unknown format '%.40s': use " FORMAT_WORDS
 
-static int finalize(struct session *s, const char *format, bool impatient)
+static int finalize(struct session *s, const char *format, int how)
 {
-	const struct pd_ask ask = {
-		.session = (uint32_t)s->id, .format = format, .impatient = impatient};
+	const struct pd_ask ask = {.session = (uint32_t)s->id, .format = format, .how = how};
 	char text[PD_TEXT] = "";
-	int r = say(
-		SESSION_FINALIZE, (uint32_t)s->id, format != NULL ? protond_name(format) : 0, NULL);
+	int r = 0;
 
+	if ((how & ASK_RESUMED) == 0)
+		r = say(SESSION_FINALIZE, (uint32_t)s->id,
+			format != NULL ? protond_name(format) : 0, NULL);
 	if (r == 0 && format != NULL) {
 		r = pd_export_file(&ask, s->name, text);
+		if (r == -EINTR)
+			return r;
 		if (r < 0)
 			(void)fail(r, "%s", text[0] != '\0' ? text : strerror(-r));
 	}
@@ -457,33 +460,34 @@ static void want_less(void)
 	pd_ring();
 }
 
-static int finalize_which(int session, const char *format, bool impatient)
+static int finalize_which(int session, const char *format, int how)
 {
 	struct session *s = find_id(session);
 	int r = 0;
 
 	if (session != PROTOND_ALL)
-		return s != NULL ? finalize(s, format, impatient)
+		return s != NULL ? finalize(s, format, how)
 				 : fail(-ENOENT, "no session %d", session);
 	for (uint32_t i = 0; i < JOB_SESSIONS; i++) {
-		const int one = sessions[i].live ? finalize(&sessions[i], format, impatient) : 0;
+		const int one = sessions[i].live ? finalize(&sessions[i], format, how) : 0;
 
-		impatient = impatient || one == -ETIMEDOUT || one == -ENOTCONN;
+		how |= one == -ETIMEDOUT || one == -ENOTCONN ? ASK_IMPATIENT : 0;
 		r = r < 0 ? r : one;
 	}
 	return r;
 }
 
-PD_EXPORT int protond_finalize_by(int session, const char *format, int impatient)
+PD_EXPORT int protond_finalize_by(int session, const char *format, int how)
 {
 	const int saved = errno;
 	int r;
 
 	if (format != NULL && format_of(format) == FORMAT_COUNT)
 		return fail(-EINVAL, UNKNOWN_FORMAT, format);
-	(void)flush(); /* what is still in flight then shows as undelivered */
+	if ((how & ASK_RESUMED) == 0)
+		(void)flush(); /* what is still in flight then shows as undelivered */
 	begin();
-	r = finalize_which(session, format, impatient != 0);
+	r = finalize_which(session, format, how);
 	if (sessions_pid == pd.pid && next_id > 0)
 		want_less();
 	end();
@@ -515,12 +519,12 @@ PD_EXPORT int protond_advance_phase(int session)
 	return r;
 }
 
-PD_EXPORT int protond_export_by(int session, int phase, const char *format, int impatient)
+PD_EXPORT int protond_export_by(int session, int phase, const char *format, int how)
 {
 	const struct pd_ask ask = {.session = (uint32_t)session,
 		.phases = phase < 0 ? 0 : (uint32_t)phase + 1,
 		.format = format,
-		.impatient = impatient != 0};
+		.how = how};
 	const int saved = errno;
 	char text[PD_TEXT] = "";
 	int r;

@@ -24,16 +24,18 @@ void pd_wake(_Atomic uint32_t *word)
 	errno = e;
 }
 
-void pd_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline)
+bool pd_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline)
 {
 	const uint64_t now = pd_now_ms(), left = deadline > now ? deadline - now : 0;
 	const struct timespec ts = {
 		.tv_sec = (time_t)(left / 1000), .tv_nsec = (long)(left % 1000) * 1000000};
 	const int e = errno;
+	bool signalled = false;
 
-	if (left != 0)
-		(void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &ts, NULL, 0);
+	if (left != 0 && syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, &ts, NULL, 0) < 0)
+		signalled = errno == EINTR;
 	errno = e;
+	return signalled;
 }
 
 void pd_changed(void)

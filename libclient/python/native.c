@@ -3,6 +3,7 @@
 #include "native.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <string.h>
 
 #include "binding.h"
@@ -133,14 +134,24 @@ static PyObject *native_deactivate(PyObject *m, PyObject *args)
 static PyObject *native_finalize(PyObject *m, PyObject *args)
 {
 	const char *format;
-	int id, impatient = 0, r;
+	int id, impatient = 0, how, r;
 
 	(void)m;
 	if (!PyArg_ParseTuple(args, "iz|p:finalize", &id, &format, &impatient))
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS;
-	r = protond_finalize_by(id, format, impatient);
-	Py_END_ALLOW_THREADS;
+	how = ASK_INTERRUPTIBLE | (impatient ? ASK_IMPATIENT : 0);
+	do {
+		Py_BEGIN_ALLOW_THREADS;
+		r = protond_finalize_by(id, format, how);
+		Py_END_ALLOW_THREADS;
+		how |= ASK_RESUMED;
+	} while (r == -EINTR && PyErr_CheckSignals() == 0);
+	if (r == -EINTR) {
+		Py_BEGIN_ALLOW_THREADS;
+		(void)protond_finalize_by(id, NULL, how); /* it is over all the same */
+		Py_END_ALLOW_THREADS;
+		return NULL;
+	}
 	return PyLong_FromLong(r);
 }
 
@@ -160,14 +171,20 @@ static PyObject *native_advance_phase(PyObject *m, PyObject *args)
 static PyObject *native_export(PyObject *m, PyObject *args)
 {
 	const char *format;
-	int id, phase, impatient = 0, r;
+	int id, phase, impatient = 0, how, r;
 
 	(void)m;
 	if (!PyArg_ParseTuple(args, "iis|p:export", &id, &phase, &format, &impatient))
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS;
-	r = protond_export_by(id, phase, format, impatient);
-	Py_END_ALLOW_THREADS;
+	how = ASK_INTERRUPTIBLE | (impatient ? ASK_IMPATIENT : 0);
+	do {
+		Py_BEGIN_ALLOW_THREADS;
+		r = protond_export_by(id, phase, format, how);
+		Py_END_ALLOW_THREADS;
+		how |= ASK_RESUMED;
+	} while (r == -EINTR && PyErr_CheckSignals() == 0);
+	if (r == -EINTR)
+		return NULL;
 	return PyLong_FromLong(r);
 }
 

@@ -3,6 +3,7 @@ import math
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -241,3 +242,54 @@ def test_finalize_without_a_daemon_waits_once(world, how, least, most, word):
         if world.daemon is not None:
             world.daemon.send_signal(signal.SIGCONT)
     assert least < float(seconds) < most and word in words, (seconds, words)
+
+
+def test_finalize_is_interrupted_by_signals(world):
+    """Ctrl-C ends the wait at once; a handler that returns does not, nor does it begin anew."""
+    world.start(PROTOND_AUTO_SESSION="off")
+    p = subprocess.Popen([sys.executable, job(world, """
+        import signal, time, protond
+        ticks = []
+        signal.signal(signal.SIGALRM, lambda *a: ticks.append(protond.recording()))
+        def wait(session):
+            begin = time.monotonic()
+            try:
+                protond.finalize(session)
+            except protond.Error as e:
+                print("Error", time.monotonic() - begin, len(ticks), flush=True)
+            except KeyboardInterrupt:
+                print("KeyboardInterrupt", time.monotonic() - begin, len(ticks), flush=True)
+        one, two, three = (protond.start(name, backend="none") for name in ("one", "two", "three"))
+        input("up\\n")
+        wait(one)
+        signal.setitimer(signal.ITIMER_REAL, 0.02, 0.02)
+        wait(two)
+        input("down\\n")
+        wait(three)
+        again = protond.start("one", backend="none")
+        with protond.scope("again"):
+            pass
+        wait(again)
+    """)], env=python_env(world, PROTOND_AUTOSTART="0"), cwd=world.home,
+        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def told():
+        word, seconds, ticks = p.stdout.readline().split()
+        return word, float(seconds), int(ticks)
+    try:
+        assert p.stdout.readline() == "up\n"
+        world.daemon.send_signal(signal.SIGSTOP)
+        print(file=p.stdin, flush=True)
+        time.sleep(1)
+        p.send_signal(signal.SIGINT)
+        word, seconds, _ = told()
+        assert word == "KeyboardInterrupt" and seconds < 4
+        word, seconds, ticks = told()
+        assert word == "Error" and 9 < seconds < 14 and ticks > 50
+        assert p.stdout.readline() == "down\n"
+        world.daemon.send_signal(signal.SIGCONT)
+        assert p.communicate("\n", WAIT)[0] == ""
+    finally:
+        p.kill()
+        world.daemon.send_signal(signal.SIGCONT)
+    assert (world.home / "three.hatchet").exists() and "again" in (world.home / "one.hatchet").read_text()

@@ -321,7 +321,7 @@ def finalize(session=None, output_format=""):
     "": hatchet of a tree, chrome_trace of a trace, both of both; None stores only. A session that has
     begun more phases writes NAME.part_PHASE.FORMAT for each that is not cleared. Waits until the files
     are complete, at most 10 s, for a timeline 120 s; 2 s where no daemon is any more. Once a daemon has not
-    answered, the other files are hardly waited for. Unknown ids are ignored. ValueError for another
+    answered, the other files are hardly waited for. Ctrl-C ends the wait, and that session. Unknown ids are ignored. ValueError for another
     format: nothing is ended.
     """
     if flags.command_line:
