@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: MIT. Programs that treat their descriptors and threads in ways of their own: the library is a
 # guest there, and neither spoils what they do nor is spoilt by it.
 import json
+import shutil
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -77,6 +79,37 @@ out.close()
     assert said[1] == [str(i) for i in range(10)]
     assert said[0] < 5, "it does not wait for what cannot come"
     assert world.cells("job")["/work"][0] == 1000 and not world.losses("job")
+
+
+@needs_python
+def test_a_ring_without_a_name_is_gone_with_its_descriptor(world):
+    """Where no tmpfs is for a file the ring is a memfd, and nobody can open it again: said at once."""
+    folder = tempfile.mkdtemp(prefix="pt.", dir="/var/tmp")
+    world.env["PROTOND_RUNTIME_DIR"] = folder
+    try:
+        if subprocess.check_output(["stat", "-f", "-c", "%T", folder], text=True).strip() == "tmpfs":
+            pytest.skip("every folder is on a tmpfs")
+        world.start()
+        said = python(world, """
+import protond
+with protond.scope("before"):
+    pass
+while not any("memfd:protond-ring" in line for line in open("/proc/self/maps")):
+    time.sleep(0.01)
+os.closerange(3, 200)
+pipes = [os.pipe() for _ in range(10)]
+began = time.monotonic()
+try:
+    protond.start("job", backend="none")
+except protond.Error as e:
+    json.dump([str(e), time.monotonic() - began], out)
+out.close()
+""")
+        assert said[0].startswith("the program has closed libprotond's descriptors (closefrom(), close_range()): let it")
+        assert said[1] < 5
+    finally:
+        world.stop()
+        shutil.rmtree(folder)
 
 
 @pytest.mark.parametrize("lines", [[], ["start own", "repeat 3 before"]], ids=["never_called", "called"])
