@@ -179,13 +179,8 @@ static PyObject *scope_get_metrics(PyObject *self, void *unused)
 /* For copy and pickle. */
 static PyObject *scope_getnewargs(PyObject *self, PyObject *unused)
 {
-	PyObject *name = scope_get_name(self, NULL), *metrics = scope_get_metrics(self, NULL);
-	PyObject *args = PyTuple_Pack(2, name, metrics);
-
 	(void)unused;
-	Py_DECREF(name);
-	Py_DECREF(metrics);
-	return args;
+	return Py_BuildValue("(NN)", scope_get_name(self, NULL), scope_get_metrics(self, NULL));
 }
 
 /* --- what `with` calls --------------------------------------------------------------------------
