@@ -100,11 +100,13 @@ void pd_ring(void)
 {
 	const int e = errno;
 
-	if (is_sock(pd.bell.wr, pd.bell.ino))
+	if (is_sock(pd.bell.wr, pd.bell.ino)) {
 		(void)send(pd.bell.wr, "!", 1,
 			MSG_NOSIGNAL | MSG_DONTWAIT); /* full: it rings already */
-	else
+	} else { /* the application closed it: whatever this is for, it is asked */
+		atomic_fetch_add_explicit(&pd.asked, 1, memory_order_release);
 		pd_wake(&pd.asked);
+	}
 	errno = e;
 }
 

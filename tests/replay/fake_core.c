@@ -188,6 +188,11 @@ struct ring_counts *agent_counts(void)
 	return &core.counts;
 }
 
+const char *agent_env(const char *name)
+{
+	return getenv(name);
+}
+
 const struct protond_host *agent_host(void)
 {
 	return NULL;
