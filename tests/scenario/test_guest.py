@@ -100,7 +100,8 @@ os.closerange(3, 200)
 pipes = [os.pipe() for _ in range(10)]
 began = time.monotonic()
 try:
-    protond.start("job", backend="none")
+    for name in "first", "second", "third":  # while nobody has noticed yet the daemon still reads the ring
+        protond.start(name, backend="none")
 except protond.Error as e:
     json.dump([str(e), time.monotonic() - began], out)
 out.close()
