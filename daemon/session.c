@@ -170,7 +170,7 @@ static void active_open(struct session *s, uint64_t ns)
 {
 	uint64_t last_end = s->active.n > 0 ? s->active.v[s->active.n - 1].span.end : 0;
 
-	if (ns <= last_end && last_end - ns < BOOT_NS)
+	if (ns <= last_end && (s->row.source == SOURCE_JOB || last_end - ns < BOOT_NS))
 		ns = last_end + 1; /* a row's key is its begin, and 0 is none */
 	if (s->active.n > 0 && !has_room_for_span(s, &s->active)) {
 		ns = s->active.v[s->active.n - 1].span.begin; /* as a restart will find it */
@@ -346,7 +346,9 @@ static void session_finalized(struct session *s, const struct moment *m, int64_t
 	s->row.state = SESSION_IS_FINALIZED;
 	s->row.finalized_ns = real_ns > 0 ? real_ns : (int64_t)mono_to_real(s->fold, m->ns);
 	if (s->row.finalized_ns < s->row.created_ns) /* the clock was set back meanwhile */
-		s->row.finalized_ns = s->row.created_ns + (int64_t)s->row.active_ns;
+		s->row.finalized_ns = s->row.active_ns < (uint64_t)(INT64_MAX - s->row.created_ns)
+					      ? s->row.created_ns + (int64_t)s->row.active_ns
+					      : INT64_MAX;
 	s->dirty = true;
 }
 
@@ -553,7 +555,8 @@ static void job_start(struct process *p, const struct rec_session *r, const stru
 
 void session_record(struct process *p, const struct rec_session *r)
 {
-	struct moment m = {clockmap_ns(&p->clock, r->clock), p, r->clock};
+	const uint64_t ns = clockmap_ns(&p->clock, r->clock);
+	struct moment m = {ns > CLOCK_NS_MAX ? CLOCK_NS_MAX : ns, p, r->clock};
 	uint32_t number = REC_ID(r->hdr), i;
 	uint8_t verb = REC_FLAGS(r->hdr);
 	struct session *s;

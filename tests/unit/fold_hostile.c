@@ -480,6 +480,36 @@ END_TEST
 
 /* --- losses: in-band and by counter are one */
 
+/* A session that begins at the end of time, was active for longer still, and ends before. */
+START_TEST(sessions_of_a_liar)
+{
+	struct batch b;
+	uint32_t i;
+
+	tape_anchor(&t, RING_CLOCK_MONOTONIC, 10, 10, 10 + REAL_AHEAD);
+	put_session(&lane, SESSION_START, 0, UINT64_MAX / 4, 2);
+	put_session(&lane, SESSION_FINALIZE, 0, UINT64_MAX, 2);
+	put_session(&lane, SESSION_START, 1, 20, 2);
+	for (i = 0; i < 8; i++) {
+		put_session(&lane, SESSION_DEACTIVATE, 1, UINT64_MAX, 2);
+		put_session(&lane, SESSION_ACTIVATE, 1, 20, 2);
+	}
+	for (i = 2; i < 40; i++)
+		put_session(&lane, SESSION_START, i, 20 + i, 2);
+	tape_lane(&t, job.ring, 200, &lane);
+	fold_take(f, &t);
+	b = collect();
+	ck_assert_uint_eq(b.session.n, 1 + 33);
+	for (i = 0; i < b.session.n; i++) {
+		ck_assert_uint_le(b.session.row[i].active_ns, INT64_MAX);
+		ck_assert_int_ge(b.session.row[i].created_ns, 0);
+		ck_assert(b.session.row[i].finalized_ns == 0 ||
+			  b.session.row[i].finalized_ns >= b.session.row[i].created_ns);
+	}
+	batch_free(&b);
+}
+END_TEST
+
 START_TEST(losses_are_not_counted_twice)
 {
 	struct rec_lost r = {.count = 5, .first = 20, .last = 25};
@@ -618,6 +648,7 @@ int main(void)
 	tcase_add_test(c, paths_without_room);
 	tcase_add_test(c, equal_words_are_one_node);
 	tcase_add_test(c, times_of_a_liar);
+	tcase_add_test(c, sessions_of_a_liar);
 	tcase_add_test(c, losses_are_not_counted_twice);
 	tcase_add_test(c, a_loss_before_the_session_is_not_its);
 	tcase_add_test(c, a_job_cannot_start_sessions_without_end);
