@@ -113,8 +113,8 @@ struct core {
 	_Atomic uint32_t gpu;          /* enum gpu_state */
 	_Atomic uint32_t bell;         /* futex: the agent's thread has something to do */
 	_Atomic uint32_t flush_asked, flush_done;
-	_Atomic uint64_t ending_ns; /* when the exit handler gives up; 0: not ending */
-	uint32_t flush_ms, stall_ms;
+	_Atomic uint64_t ending_ns;          /* when the exit handler gives up; 0: not ending */
+	_Atomic uint32_t flush_ms, stall_ms; /* of its thread; tests change them later */
 };
 extern struct core core;
 
