@@ -269,7 +269,9 @@ static int complete_db(struct config *c, struct err *e)
 	if (c->db[0] == '\0' || c->db[0] == '/')
 		return 0;
 	if (getcwd(here, sizeof(here)) == NULL)
-		return err_set(e, neg_errno(), "PROTOND_DB = '%.200s': no directory to be in: %s",
+		return err_set(e, neg_errno(),
+			"PROTOND_DB is '%.200s', and there is no directory to be in: %s; give its "
+			"whole path",
 			c->db, strerror(errno));
 	(void)snprintf(path, sizeof(path), "%s/%s", here, c->db);
 	return set(c, key_of("db"), path, "PROTOND_DB", e);

@@ -240,6 +240,8 @@ int main(int argc, char **argv)
 		config_free(&daemon.d.config);
 		return 0;
 	}
+	if (o.private)
+		(void)chdir("/"); /* it was started anywhere, and keeps no folder busy */
 	raise_files();
 	return run(&daemon);
 }

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT. protonctl.c: the program that controls protond. */
 #include "protonctl.h"
 
-#include <limits.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -14,25 +13,6 @@ static bool wants_color(const struct ctl *c)
 
 	return ctl_option(c, "no-color") == NULL && (no == NULL || *no == '\0') && term != NULL &&
 	       strcmp(term, "dumb") != 0 && isatty(STDOUT_FILENO);
-}
-
-/* A relative PROTOND_DB is of where it was typed; the daemon that is started is elsewhere. */
-static int complete_db(struct ctl *c)
-{
-	const char *db = getenv("PROTOND_DB");
-	char here[PATH_MAX], path[2 * PATH_MAX];
-
-	if (db == NULL || *db == '\0' || *db == '/')
-		return 0;
-	if (getcwd(here, sizeof(here)) == NULL)
-		return err_set(&c->err, neg_errno(),
-			"PROTOND_DB is '%.200s', and there is no directory to be in: %s; give its "
-			"whole path",
-			db, strerror(errno));
-	(void)snprintf(path, sizeof(path), "%s/%s", here, db);
-	return setenv("PROTOND_DB", path, 1) < 0
-		       ? err_set(&c->err, neg_errno(), "PROTOND_DB: %s", strerror(errno))
-		       : 0;
 }
 
 int main(int argc, char **argv)
@@ -58,10 +38,6 @@ int main(int argc, char **argv)
 	r = ctl_parse(&c, argc - 1, argv + 1);
 	if (r >= 0)
 		return r;
-	if (complete_db(&c) < 0) {
-		r = ctl_fail(&c);
-		return c.cmd->passes ? CTL_RUN_FAILED : r;
-	}
 	c.color = wants_color(&c);
 	r = c.cmd->run(&c);
 	if (fflush(stdout) != 0 && r == CTL_OK) {

@@ -64,7 +64,7 @@ static _Noreturn void become_daemon(const char *path, int log_fd)
 	(void)sigemptyset(&none);
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	if (null_fd < 0 || dup2(null_fd, 0) < 0 || dup2(null_fd, 1) < 0 ||
-		dup2(log_fd >= 0 ? log_fd : null_fd, 2) < 0 || chdir("/") < 0)
+		dup2(log_fd >= 0 ? log_fd : null_fd, 2) < 0)
 		_exit(125);
 	(void)close_range(3, ~0U, 0);
 	(void)execv(path, argv);
