@@ -16,8 +16,7 @@ struct drain {
 	uint8_t lap;                     /* as its records say it */
 };
 
-/* The next record, its header copied; NULL: no more. A broken one ends the walk,
- * counted. */
+/* The next record, its header copied; NULL: no more. A broken one ends the walk, counted. */
 static inline const uint8_t *drain_next(struct drain *d, uint64_t *ret_hdr)
 {
 	const uint8_t *record;
