@@ -60,7 +60,6 @@ def test_killed_job(world, round_):
     load = Load(world)
     rng = random.Random(round_)
     until("it records", lambda: [j for j in world.ctl_json("jobs")["jobs"] if j["events"]])
-    base = None
     pause(rng.uniform(0.01, 0.3))  # the instant is the random variable of this test
     load.kill()
     ended(world, load.pid)
@@ -71,7 +70,6 @@ def test_killed_job(world, round_):
     # Scopes before the engine was loaded are the job's alone: no more than it did, and no hole after.
     assert stored + lost <= load.truth() + load.threads
     assert stored > 0
-    del base
 
 
 def test_killed_job_that_recorded_from_its_first_scope(world):
