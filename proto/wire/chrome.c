@@ -321,6 +321,7 @@ static void writer_fini(struct chrome *w)
 	free(w->lane);
 	free(w->thread);
 	free(w->held);
+	free(w->taken);
 	free(w->gpu);
 	free(w->node);
 	free(w->l.process);

@@ -265,12 +265,20 @@ static int held_order(const void *a, const void *b)
 	return x->clock < y->clock ? -1 : x->clock > y->clock;
 }
 
+/* By name, then as they were set. */
+static int taken_order(const void *a, const void *b, void *of)
+{
+	const uint32_t i = *(const uint32_t *)a, j = *(const uint32_t *)b;
+	const struct held *held = of;
+	const int r = strcmp(held[i].name, held[j].name);
+
+	return r != 0 ? r : (i > j) - (i < j);
+}
+
 static void held_value(struct text *t, const struct held *h)
 {
 	double f;
 
-	text_json(t, h->name);
-	text_char(t, ':');
 	memcpy(&f, &h->bits, sizeof(f));
 	if (h->type == VALUE_STR)
 		text_json(t, h->text);
@@ -296,14 +304,37 @@ static uint32_t held_free(struct chrome *w, uint32_t at)
 	return to;
 }
 
+/* "name":value, of n places in held; what was set more than once: a list, in that order. */
+static void taken_values(struct chrome *w, uint32_t n)
+{
+	struct text *t = &w->out;
+	uint32_t at, next, i;
+
+	qsort_r(w->taken, n, sizeof(*w->taken), taken_order, w->held);
+	for (at = 0; at < n; at = next) {
+		const char *name = w->held[w->taken[at]].name;
+
+		for (next = at + 1; next < n; next++)
+			if (strcmp(w->held[w->taken[next]].name, name) != 0)
+				break;
+		text_str(t, at > 0 ? "," : "");
+		text_json(t, name);
+		text_str(t, next - at > 1 ? ":[" : ":");
+		for (i = at; i < next; i++) {
+			text_str(t, i > at ? "," : "");
+			held_value(t, &w->held[w->taken[i]]);
+		}
+		text_str(t, next - at > 1 ? "]" : "");
+	}
+}
+
 /* Those of this thread and node between the two clocks: they belong to this scope. */
 static void scope_metrics(
 	struct chrome *w, uint32_t tid, uint32_t node, uint64_t begin, uint64_t end)
 {
 	const struct held key = {.tid = tid, .node = node, .clock = begin};
-	uint32_t low = 0, high = w->n_held, mid;
+	uint32_t low = 0, high = w->n_held, n = 0, mid;
 	struct held *h;
-	bool any = false;
 
 	while (low < high) {
 		mid = low + (high - low) / 2;
@@ -317,12 +348,13 @@ static void scope_metrics(
 		if (h->tid != tid || h->node != node || h->clock > end)
 			break;
 		h->free = low + 1;
-		text_str(&w->out, any ? "," : ",\"metrics\":{");
-		any = true;
-		held_value(&w->out, h);
+		w->taken[n++] = low;
 	}
-	if (any)
-		text_char(&w->out, '}');
+	if (n == 0)
+		return;
+	text_str(&w->out, ",\"metrics\":{");
+	taken_values(w, n);
+	text_char(&w->out, '}');
 }
 
 /* The rest waits for its scope; at the end, or over the ceiling, it stands alone. */
@@ -347,6 +379,8 @@ void chrome_metrics_left(struct chrome *w, bool all)
 		text_str(&w->out, ",\"s\":\"t\",\"args\":{");
 		call_stack(w, h->node);
 		text_str(&w->out, ",\"metrics\":{");
+		text_json(&w->out, h->name);
+		text_char(&w->out, ':');
 		held_value(&w->out, h);
 		text_str(&w->out, "}}}");
 	}
@@ -399,6 +433,8 @@ static int take_metrics(struct chrome *w, const struct trace_chunk *c)
 		if (is_selected(w, c->metric[i].segment))
 			r = take_metric(w, c, &c->metric[i], clean);
 	free(clean);
+	if (r == 0)
+		r = ROOM(w, w->taken, w->cap_taken, w->n_held);
 	if (r == 0 && w->n_held > 1)
 		qsort(w->held, w->n_held, sizeof(*w->held), held_order);
 	for (i = 0; i < w->n_held; i++)

@@ -74,6 +74,8 @@ struct chrome {
 	struct profile *texts; /* what the held ones are called */
 	struct held *held;
 	uint32_t n_held, cap_held;
+	uint32_t *taken; /* those that the scope at hand took: places in held */
+	uint32_t cap_taken;
 	struct gpu_seen *gpu;
 	uint32_t n_gpus, cap_gpus;
 	/* of the chunk at hand */

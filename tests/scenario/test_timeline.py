@@ -13,12 +13,18 @@ from test_replay import DUMPS, JOB, play
 needs_replay = pytest.mark.skipif(not JOB.exists(), reason="tests/replay/check.sh builds the stub")
 
 
+def unique(pairs):
+    """A reader keeps one of two values of one name."""
+    assert len({name for name, _ in pairs}) == len(pairs), pairs
+    return dict(pairs)
+
+
 def timeline(world, session, *args):
     """The traceEvents of a session, and the rest of the file."""
     out = world.home / f"{session.lstrip('@')}.chrome_trace"
     world.view("export", session, "-f", "chrome_trace", "-o", out, "--force", *args)
     text = out.read_text()
-    whole = json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+    whole = json.loads(text, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"), object_pairs_hook=unique)
     return whole.pop("traceEvents"), whole
 
 
@@ -258,6 +264,18 @@ def test_many_metrics_in_scopes_within_scopes(world):
     assert inner == [{"n": n, "tag": f"text{n}"} for n in range(40)]
     outer, = (e for e in of(events, "X", ("scope",)) if e["name"] == "outer")
     assert outer["args"]["metrics"] == {"early": 1, "late": 2} and not of(events, "i")
+
+
+def test_a_metric_that_is_set_more_than_once_in_a_scope(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    j = record(world)
+    j.say("enter a")
+    for metric in ("i 3 n (inc)", "s one tag", "f 0.5 x", "i 4 n (inc)", "s two tag"):
+        j.say("metric " + metric)
+    j.say("exit")
+    world.ctl("finalize", "s")
+    scope, = of(timeline(world, "s")[0], "X", ("scope",))
+    assert scope["args"]["metrics"] == {"n": [3, 4], "tag": ["one", "two"], "x": 0.5}
 
 
 def test_run_writes_it_by_the_name_of_the_file(world):
