@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,6 +15,46 @@ bool output_is_special(const char *path)
 	struct stat st;
 
 	return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+}
+
+/* --- a signal that ends the program leaves no half of a file */
+
+static const char *_Atomic half; /* its path; NULL: there is none */
+
+static void on_ending(int sig)
+{
+	if (half != NULL)
+		(void)unlink(half);
+	(void)signal(sig, SIG_DFL);
+	(void)raise(sig);
+}
+
+/* What is ignored stays so. */
+static void watch_endings(void)
+{
+	static const int endings[] = {SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+	struct sigaction now;
+	size_t i;
+
+	for (i = 0; i < sizeof(endings) / sizeof(endings[0]); i++)
+		if (sigaction(endings[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL)
+			(void)signal(endings[i], on_ending);
+}
+
+/* --- the file */
+
+/* Never over another file: by a link, else, where a file system has none, once nothing is there. */
+static int place(const char *from, const char *to)
+{
+	if (link(from, to) == 0) {
+		(void)unlink(from);
+		return 0;
+	}
+	if (errno != EPERM && errno != EOPNOTSUPP && errno != ENOSYS)
+		return -errno;
+	if (access(to, F_OK) == 0)
+		return -EEXIST;
+	return rename(from, to) < 0 ? -errno : 0;
 }
 
 int output_open(const char *path, struct output *ret, struct err *e)
@@ -36,11 +78,14 @@ int output_open(const char *path, struct output *ret, struct err *e)
 	fd = mkostemp(ret->temporary, O_CLOEXEC);
 	if (fd < 0)
 		return err_set(e, -errno, "%s: %s", path, strerror(errno));
+	half = ret->temporary;
+	watch_endings();
 	ret->file = fdopen(fd, "w");
 	if (ret->file != NULL)
 		return 0;
 	(void)close(fd);
 	(void)unlink(ret->temporary);
+	half = NULL;
 	return err_set(e, -ENOMEM, "out of memory");
 }
 
@@ -62,10 +107,13 @@ int output_close(const char *path, struct output *o, bool force, int r, struct e
 		r = -errno;
 	if (fclose(o->file) != 0 && r == 0)
 		r = -errno;
-	if (r == 0 && (force ? rename(o->temporary, o->target) : link(o->temporary, o->target)) < 0)
-		r = -errno;
-	if (r < 0 || !force)
+	if (r == 0 && force)
+		r = rename(o->temporary, o->target) < 0 ? -errno : 0;
+	else if (r == 0)
+		r = place(o->temporary, o->target);
+	if (r < 0)
 		(void)unlink(o->temporary);
+	half = NULL;
 	if (r == -EEXIST)
 		return err_set(e, r, "%s exists; --force overwrites it", path);
 	return r < 0 && e->code == 0 ? err_set(e, r, "%s: %s", path, strerror(-r)) : r;

@@ -13,6 +13,7 @@
 
 #include "formats.h"
 #include "json.h"
+#include "output.h"
 
 #define EXPORT_TIMEOUT_MS 300000 /* a long timeline takes its time */
 
@@ -478,56 +479,29 @@ int expand_name(const char *text, int64_t pid, char *ret, size_t n, struct err *
 	return 0;
 }
 
-static int copy_fd(int from, int to)
+static int copy_fd(int from, FILE *to)
 {
-	char buf[8192];
-	ssize_t n, k, done;
+	char buf[4096];
+	ssize_t n;
 
 	if (lseek(from, 0, SEEK_SET) < 0)
 		return neg_errno();
 	while ((n = read(from, buf, sizeof(buf))) != 0) {
 		if (n < 0 && errno == EINTR)
 			continue;
-		if (n < 0)
+		if (n < 0 || fwrite(buf, 1, (size_t)n, to) != (size_t)n)
 			return neg_errno();
-		for (done = 0; done < n; done += k) {
-			k = write(to, buf + done, (size_t)(n - done));
-			if (k < 0 && errno == EINTR)
-				k = 0;
-			if (k < 0)
-				return neg_errno();
-		}
 	}
 	return 0;
 }
 
-/* A file beside the target, then its name: never half a file, never over another one unasked. */
 static int place_file(int from, const char *path, bool force)
 {
-	char beside[4096];
-	int r, fd;
+	struct err words = {0};
+	struct output o;
+	int r = output_open(path, &o, &words);
 
-	if (snprintf(beside, sizeof(beside), "%s.XXXXXX", path) >= (int)sizeof(beside))
-		return -ENAMETOOLONG;
-	fd = mkostemp(beside, O_CLOEXEC);
-	if (fd < 0)
-		return neg_errno();
-	r = copy_fd(from, fd);
-	if (r == 0) {
-		const mode_t mask = umask(0);
-
-		(void)umask(mask);
-		(void)fchmod(fd, 0666 & ~mask);
-	}
-	if (close(fd) < 0 && r == 0)
-		r = neg_errno();
-	if (r == 0 && renameat2(AT_FDCWD, beside, AT_FDCWD, path, force ? 0 : RENAME_NOREPLACE) < 0)
-		r = neg_errno();
-	if (r == -EINVAL && !force) /* a file system without RENAME_NOREPLACE */
-		r = link(beside, path) < 0 ? neg_errno() : 0;
-	if (r < 0 || access(beside, F_OK) == 0)
-		(void)unlink(beside);
-	return r;
+	return r < 0 ? r : output_close(path, &o, force, copy_fd(from, o.file), &words);
 }
 
 int export_file(struct rpc *r, const char *session, const char *path, bool force, struct err *e)

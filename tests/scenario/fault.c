@@ -213,6 +213,13 @@ STEP(int, rename, (const char *from, const char *to), (from, to), true, under(fr
 	if (real == NULL)              \
 	find(#name, &real, sizeof(real))
 
+/* FAT, and many a network's file system, have none. */
+int link(const char *from, const char *to)
+{
+	errno = EPERM;
+	return under(from) ? -1 : linkat(AT_FDCWD, from, AT_FDCWD, to, 0);
+}
+
 int statfs(const char *path, struct statfs *ret)
 {
 	REAL(statfs);

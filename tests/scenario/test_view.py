@@ -1,9 +1,14 @@
 # SPDX-License-Identifier: MIT. What protonview says of what it does not show.
 import contextlib
 import json
+import signal
 import sqlite3
+import subprocess
 
-from conftest import until
+import pytest
+
+from conftest import BUILD, WAIT, until
+from test_fault import FAULT
 
 
 def chain(path, generations):
@@ -55,3 +60,53 @@ def test_how_long_a_live_session_is_active(world):
         db.execute("UPDATE process SET boot_id = zeroblob(16)")
     assert active("s") is None, "of another boot"
     assert " - " in world.view("sessions").stdout.splitlines()[1]
+
+
+def leave(world, but):
+    return {p.name for p in world.home.iterdir()} - {p.name for p in but}
+
+
+def test_an_export_that_is_ended_leaves_nothing(world):
+    before = set(world.home.iterdir())
+    for sig in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        with subprocess.Popen([BUILD / "bin/protonview", "export", "-", "-o", "x.hatchet"], stdin=subprocess.PIPE, cwd=world.home,
+                              env=world.env) as p:
+            until("it writes", lambda: leave(world, before))
+            p.send_signal(sig)
+            assert p.wait(WAIT) == -sig
+        assert leave(world, before) == set()
+
+
+@pytest.mark.preload
+@pytest.mark.skipif(not FAULT.exists(), reason="sanitizers bring their own malloc")
+def test_an_export_where_there_are_no_hard_links(world):
+    source, out = chain(world.home / "source.hatchet", 3), world.home / "out.hatchet"
+    before = set(world.home.iterdir())
+    env = {"LD_PRELOAD": str(FAULT), "PD_FAULT_ON": str(world.home)}
+    world.view("export", source, "-o", out, env=env)
+    first = out.read_text()
+    json.loads(first)
+    with subprocess.Popen([BUILD / "bin/protonview", "export", "-", "-o", out.name, "--force"], stdin=subprocess.PIPE, cwd=world.home,
+                          env={**world.env, **env}) as p:
+        p.communicate(source.read_bytes())
+    assert p.returncode == 0
+    out.unlink()
+    with subprocess.Popen([BUILD / "bin/protonview", "export", "-", "-o", out.name], stdin=subprocess.PIPE, stderr=subprocess.PIPE,
+                          cwd=world.home, env={**world.env, **env}) as p:
+        until("it writes", lambda: leave(world, before))
+        out.write_text("of another")
+        _, words = p.communicate(source.read_bytes())
+    assert p.returncode == 1 and b"exists; --force overwrites it" in words
+    assert out.read_text() == "of another" and leave(world, before) == {out.name}
+
+
+def test_what_protonctl_overwrites_is_what_a_link_leads_to(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    target, link = world.home / "old.hatchet", world.home / "link.hatchet"
+    target.write_text("old")
+    link.symlink_to(target.name)
+    j = world.job()
+    j.say("start s")
+    j.say("repeat 1 a")
+    world.ctl("finalize", "s", "-o", link, "--force")
+    assert link.is_symlink() and json.loads(target.read_text())[0]["children"]
