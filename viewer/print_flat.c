@@ -21,7 +21,7 @@ struct flat {
 	const struct profile *p;
 	struct row *row;
 	uint32_t n;
-	double total_ns;
+	double total_ns; /* of scopes: of those that stand in no other */
 	bool is_cpu, has_hist;
 	uint32_t *hist;  /* of all rows */
 	uint32_t *of;    /* [n_nodes]: row, PROFILE_NONE */
@@ -78,7 +78,9 @@ static uint8_t class_by_name(const char *name)
 	return CLASS_OTHER;
 }
 
-static void add_node(struct flat *f, const struct view *v, uint32_t node, const struct pair *pairs)
+/* inside: in a scope that has a row; its time holds this one's. */
+static void add_node(
+	struct flat *f, const struct view *v, uint32_t node, const struct pair *pairs, bool inside)
 {
 	const struct profile *p = v->p;
 	struct row *row;
@@ -97,7 +99,7 @@ static void add_node(struct flat *f, const struct view *v, uint32_t node, const 
 	for (i = 0; i < 2; i++) {
 		row->sum_ns += number(p, node, pairs[i].time);
 		row->count += number(p, node, pairs[i].count);
-		f->total_ns += number(p, node, pairs[i].time);
+		f->total_ns += f->is_cpu && inside ? 0 : number(p, node, pairs[i].time);
 	}
 	/* A node with GPU work keeps durations of that alone. */
 	if (f->is_cpu && p->node[node].class != CLASS_CPU)
@@ -165,14 +167,19 @@ static void choose(const struct profile *p, struct flat *f, struct pair pairs[2]
 
 static int fill(struct flat *f, const struct view *v, const struct pair *pairs)
 {
-	uint32_t i;
+	uint8_t *inside = calloc(v->p->n_nodes, 1);
+	uint32_t i, parent;
 
-	for (i = 0; i < v->p->n_nodes; i++) {
+	if (inside == NULL)
+		return -ENOMEM;
+	f->of[0] = PROFILE_NONE; /* a .hatchet's ROOT has zeros that are hints, not work */
+	for (i = 1; i < v->p->n_nodes; i++) {
+		parent = v->p->node[i].parent;
+		inside[i] = inside[parent] || f->of[parent] != PROFILE_NONE;
 		f->of[i] = PROFILE_NONE;
-		if (i == 0)
-			continue; /* a .hatchet's ROOT has zeros that are hints, not work */
-		add_node(f, v, i, pairs);
+		add_node(f, v, i, pairs, inside[i]);
 	}
+	free(inside);
 	if (v->p->hist != NULL) {
 		f->hist = calloc((size_t)f->n * HIST_BUCKETS + 1, sizeof(*f->hist));
 		if (f->hist == NULL)
@@ -234,6 +241,12 @@ static double quantile(const struct row *r, double q)
 	return v > (double)r->max_ns ? (double)r->max_ns : v;
 }
 
+/* NAN: nothing took any time. */
+static double share(const struct flat *f, const struct row *r)
+{
+	return f->total_ns != 0 ? r->sum_ns / f->total_ns : (double)NAN;
+}
+
 static void times(const struct row *r, double ret_ns[5])
 {
 	bool span = r->min_ns <= r->max_ns;
@@ -277,8 +290,12 @@ int flat_print(struct text *t, const struct flat *f, const struct print_options 
 	term_style(o->term, t, STYLE_PLAIN);
 	for (r = f->row; r < f->row + f->n && (o->rows == 0 || r < f->row + o->rows); r++) {
 		line = t->n;
-		term_style(o->term, t, term_heat(r->sum_ns / f->total_ns));
-		text_fmt(t, "%5.1f%% %12.3f", r->sum_ns / f->total_ns * 100, r->sum_ns / 1e6);
+		term_style(o->term, t, term_heat(share(f, r)));
+		if (isnan(share(f, r)))
+			text_fmt(t, "%6s", "-");
+		else
+			text_fmt(t, "%5.1f%%", share(f, r) * 100);
+		text_fmt(t, " %12.3f", r->sum_ns / 1e6);
 		term_style(o->term, t, STYLE_PLAIN);
 		text_fmt(t, " %10.0f", r->count);
 		times(r, ns);
@@ -342,7 +359,7 @@ void flat_json(struct text *t, const struct flat *f, const struct print_options 
 		envelope_integer(t, r->paths);
 		envelope_number(t, r->count);
 		envelope_number(t, r->sum_ns);
-		envelope_number(t, r->sum_ns / f->total_ns * 100);
+		envelope_number(t, share(f, r) * 100);
 		times(r, ns);
 		for (i = 0; i < 5; i++)
 			envelope_number(t, ns[i]);

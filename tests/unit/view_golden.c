@@ -68,6 +68,8 @@ static const struct golden {
 	{"tree_session", 0, NULL, {portable}},
 	{"tree_session", 0, NULL, {"@last"}},
 	{"tree_rank", 0, NULL, {"@last", "--process", "1", "--phase", "0"}},
+	{"flat_scopes", 0, NULL, {"flat", G "scopes.hatchet"}},
+	{"flat_zero", 0, NULL, {"flat", G "zero.hatchet"}},
 	{"flat_session", 0, NULL, {"flat", "@last", "--wide"}},
 	{"json_session", 0, NULL, {"flat", "@last", "--wide", "--json"}},
 	{"sessions", 0, NULL, {"sessions"}},
