@@ -7,10 +7,13 @@
 
 #define SHARE_LEAST 0.01 /* a node below this share of both sides says nothing */
 
-/* Union nodes by (parent, name); siblings of one name are matched in order. */
+/* Union nodes by (parent, name); siblings of one name are matched in order: they stand in a ring,
+ * in which the index leads to the one that a side took last. */
 struct index {
 	uint32_t *slot; /* node + 1; 0 empty */
-	uint32_t cap;   /* power of two */
+	uint32_t *
+		twin; /* [nodes]: the next one of that parent and name, behind the last the first */
+	uint32_t cap; /* of slot; power of two */
 };
 
 static uint32_t hash(uint32_t parent, const char *name)
@@ -28,29 +31,34 @@ static int index_new(struct index *x, uint32_t nodes)
 	while (x->cap / 2 < nodes)
 		x->cap *= 2;
 	x->slot = calloc(x->cap, sizeof(*x->slot));
-	return x->slot == NULL ? -ENOMEM : 0;
+	x->twin = malloc(nodes * sizeof(*x->twin));
+	return x->slot == NULL || x->twin == NULL ? -ENOMEM : 0;
 }
 
 /* The first node of that parent and name that `side` has not taken; else a new one. */
 static uint32_t take(struct diff *d, struct index *x, uint32_t parent,
 	const struct profile_node *like, uint8_t side)
 {
-	uint32_t at = hash(parent, like->name) & (x->cap - 1), node;
+	uint32_t at = hash(parent, like->name) & (x->cap - 1), last = PROFILE_NONE, node;
 
 	for (; x->slot[at] != 0; at = (at + 1) & (x->cap - 1)) {
-		node = x->slot[at] - 1;
-		if ((d->side[node] & side) == 0 && d->p->node[node].parent == parent &&
-			strcmp(d->p->node[node].name, like->name) == 0)
+		last = x->slot[at] - 1;
+		if (d->p->node[last].parent == parent &&
+			strcmp(d->p->node[last].name, like->name) == 0)
 			break;
+		last = PROFILE_NONE;
 	}
-	if (x->slot[at] == 0) {
+	node = last != PROFILE_NONE ? x->twin[last] : PROFILE_NONE;
+	if (node == PROFILE_NONE || (d->side[node] & side) != 0) {
 		node = profile_add_node(d->p, parent, like->name, like->kind);
 		if (node == PROFILE_NONE)
 			return node;
 		d->p->node[node].class = like->class;
-		x->slot[at] = node + 1;
+		x->twin[node] = last != PROFILE_NONE ? x->twin[last] : node;
+		if (last != PROFILE_NONE)
+			x->twin[last] = node;
 	}
-	node = x->slot[at] - 1;
+	x->slot[at] = node + 1;
 	d->side[node] |= side;
 	return node;
 }
@@ -147,6 +155,7 @@ out:
 	free(a);
 	free(b);
 	free(x.slot);
+	free(x.twin);
 	if (r < 0)
 		diff_free(d);
 	else

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT. What protonview says of what it does not show.
 import contextlib
 import json
+import resource
 import signal
 import sqlite3
 import subprocess
@@ -110,3 +111,31 @@ def test_what_protonctl_overwrites_is_what_a_link_leads_to(world):
     j.say("repeat 1 a")
     world.ctl("finalize", "s", "-o", link, "--force")
     assert link.is_symlink() and json.loads(target.read_text())[0]["children"]
+
+
+def siblings(path, *children):
+    nodes = [{"frame": {"name": name}, "metrics": {"count": n}} for name, n in children]
+    path.write_text(json.dumps([{"frame": {"name": "ROOT"}, "metrics": {"count": 0}, "children": nodes}, {}]))
+    return path
+
+
+def test_siblings_of_one_name_are_compared_in_order(world):
+    before = siblings(world.home / "before.hatchet", ("a", 1), ("b", 2), ("a", 3))
+    after = siblings(world.home / "after.hatchet", ("a", 10), ("a", 30), ("c", 5), ("a", 7))
+
+    def diff(*files):
+        said = json.loads(world.view("diff", *files, "--json").stdout)
+        return [tuple(row[4:5] + row[6:8]) for row in said["rows"][1:]]
+
+    assert diff(before, after) == [("a", 1, 10), ("a", 3, 30), ("c", None, 5), ("a", None, 7), ("b", 2, None)]
+    assert diff(after, before) == [("a", 10, 1), ("b", None, 2), ("a", 30, 3), ("c", 5, None), ("a", 7, None)]
+
+
+def test_siblings_of_one_name_take_no_longer_than_others(world):
+    def took(name):
+        many = siblings(world.home / f"{name}.hatchet", *((name.format(n), 1) for n in range(100_000)))
+        begin = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+        world.view("diff", many, many, "-d", 1)
+        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - begin
+
+    assert took("n") < 4 * took("n{}")
