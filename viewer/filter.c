@@ -11,6 +11,7 @@
 #include <pcre2.h>
 
 #include "order.h"
+#include "text.h"
 
 #define STEPS_MAX 1000000u /* of matching one name: a pattern may need exponential time */
 
@@ -212,7 +213,8 @@ const char *frame_format(enum frame_format f, const char *name, char *buf, size_
 	case FRAME_FILE_FUNCTION:
 		if (at == NULL || at < file)
 			return file;
-		(void)snprintf(buf, n, "%.*s@%s", (int)strcspn(file, ":@"), file, at + 1);
+		if (snprintf(buf, n, "%.*s@%s", (int)strcspn(file, ":@"), file, at + 1) >= (int)n)
+			buf[text_cut(buf, n - 2)] = '\0'; /* no part of a character */
 		return buf;
 	case FRAME_FULL:
 	default:

@@ -7,17 +7,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "json.h"
 #include "order.h"
 
 void warning_add(struct warnings *w, const char *fmt, ...)
 {
 	va_list ap;
+	size_t bytes;
+	char *s;
 
 	if (w->n == sizeof(w->text) / sizeof(w->text[0]))
 		return;
+	s = w->text[w->n++];
 	va_start(ap, fmt);
-	(void)vsnprintf(w->text[w->n++], sizeof(w->text[0]), fmt, ap);
+	(void)vsnprintf(s, sizeof(w->text[0]), fmt, ap);
 	va_end(ap);
+	for (; *s != '\0'; s += bytes) { /* an argument may be any bytes, and cut anywhere */
+		bytes = json_utf8(s, strlen(s));
+		if (bytes > 0)
+			continue;
+		*s = '?';
+		bytes = 1;
+	}
 }
 
 const char *class_word(uint8_t class)

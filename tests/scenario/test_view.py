@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT. What protonview says of what it does not show.
 import contextlib
 import json
+import os
 import resource
 import signal
 import sqlite3
@@ -139,3 +140,12 @@ def test_siblings_of_one_name_take_no_longer_than_others(world):
         return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - begin
 
     assert took("n") < 4 * took("n{}")
+
+
+def test_json_is_utf8_whatever_the_file_is_called(world):
+    for name in (b"\xff\xc3.hatchet", "é".encode() * 110 + b".hatchet", b"x" + "é".encode() * 110 + b".hatchet"):
+        path = os.fsencode(world.home) + b"/" + name
+        os.rename(os.fsencode(chain(world.home / "plain.hatchet", 5)), path)
+        r = subprocess.run([BUILD / "bin/protonview", "tree", name, "-n", "1", "--json"], env=world.env, cwd=world.home, capture_output=True,
+                           timeout=WAIT, check=True)
+        assert json.loads(r.stdout.decode())["warnings"][0].startswith("3 more nodes")

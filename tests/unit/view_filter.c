@@ -135,6 +135,11 @@ START_TEST(a_hard_pattern_ends)
 }
 END_TEST
 
+#define E10 "éééééééééé"
+#define E30 E10 E10 E10
+#define E31 E30 "é"
+#define E32 E31 "é"
+
 START_TEST(frames)
 {
 	static const struct {
@@ -150,6 +155,8 @@ START_TEST(frames)
 			"test.py@foo"},
 		{FRAME_FILE_FUNCTION, "kernel_1_1_1", "kernel_1_1_1"},
 		{FRAME_FUNCTION_LINE, "kernel_1_1_1", "kernel_1_1_1"},
+		{FRAME_FILE_FUNCTION, "p/" E32 ".py:1@f", E31},
+		{FRAME_FILE_FUNCTION, "p/x" E32 ".py:1@f", "x" E30},
 	};
 	enum frame_format f = FRAME_FULL;
 	char buf[64];
