@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT. hatchet_read.c: Triton Proton's .hatchet, of JSON or of
  * MessagePack, whichever the bytes are. No I/O. */
 #include <jansson.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +53,7 @@ static int find_metrics(struct reader *r, json_t *metrics, bool root)
 static int set_vector(struct reader *r, uint32_t node, uint32_t metric, const json_t *v)
 {
 	size_t n = json_array_size(v), i;
+	const json_t *element;
 	double *numbers;
 	int ret;
 
@@ -60,8 +62,10 @@ static int set_vector(struct reader *r, uint32_t node, uint32_t metric, const js
 	numbers = malloc((n + 1) * sizeof(*numbers));
 	if (numbers == NULL)
 		return err_set(r->e, -ENOMEM, "out of memory");
-	for (i = 0; i < n; i++)
-		numbers[i] = json_number_value(json_array_get(v, i));
+	for (i = 0; i < n; i++) {
+		element = json_array_get(v, i);
+		numbers[i] = json_is_number(element) ? json_number_value(element) : (double)NAN;
+	}
 	ret = profile_set(r->p, node, metric,
 		(struct value){.type = VALUE_VECTOR, .n = (uint32_t)n, .v = numbers});
 	free(numbers);
@@ -309,12 +313,18 @@ static json_t *unpack_map(struct packed *k, uint64_t n)
 	return map;
 }
 
+/* JSON has nothing that is not finite: where it stands there is no value, as in its files. */
+static json_t *unpack_real(double v)
+{
+	return isfinite(v) ? json_real(v) : json_null();
+}
+
 static json_t *unpack_f64(uint64_t bits)
 {
 	double f;
 
 	memcpy(&f, &bits, sizeof(f));
-	return json_real(f); /* NULL: not finite, which JSON has not either */
+	return unpack_real(f);
 }
 
 static json_t *unpack_f32(uint64_t bits)
@@ -323,7 +333,7 @@ static json_t *unpack_f32(uint64_t bits)
 	float f;
 
 	memcpy(&f, &low, sizeof(f));
-	return json_real((double)f);
+	return unpack_real((double)f);
 }
 
 static json_t *unpack_unsigned(uint64_t v)
