@@ -577,7 +577,8 @@ const char *view_default(const struct profile *p)
 	if (cpu)
 		return find_raw(p, "calls") != PROFILE_NONE ? "cpu_time/ms,calls" : "cpu_time/ms";
 	for (i = 0; i < p->n_metrics; i++)
-		if (p->metric[i].kind != KIND_PROPERTY && strchr(p->metric[i].name, ',') == NULL)
+		if (p->metric[i].kind != KIND_PROPERTY && strchr(p->metric[i].name, ',') == NULL &&
+			strcmp(metric_shape(p, i), "number") == 0)
 			return p->metric[i].name;
 	return NULL;
 }

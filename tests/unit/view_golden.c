@@ -115,6 +115,7 @@ static const struct golden {
 	{NULL, 2, "is a .hatchet file",
 		{"export", G "frames.hatchet", "--process", "0", "-o", "-"}},
 	{NULL, 2, "many sessions", {database}},
+	{"tree_list_first", 0, NULL, {G "units.hatchet"}},
 };
 
 static void remove_all(void)
