@@ -246,6 +246,20 @@ static const char *default_of_both(const struct pair *pair)
 											   : after;
 }
 
+/* "lat" may be "lat (ms)" on one side and "lat (us)" on the other. */
+static int same_units(struct run *run, const struct pair *pair)
+{
+	const struct column *a = pair->v[0]->col, *b = pair->v[1]->col;
+	uint32_t i;
+
+	for (i = 0; i < pair->v[0]->n_columns; i++)
+		if (strcmp(a[i].unit, b[i].unit) != 0)
+			return err_set(&run->e, -EINVAL,
+				"'%.40s' before and '%.40s' after are of two units: no difference",
+				a[i].name, b[i].name);
+	return 0;
+}
+
 static int open_pair(struct run *run, const char *before, const char *after, struct pair *ret)
 {
 	const char *refs[2] = {before, after}, *metrics = run->o.value[OPT_METRICS];
@@ -265,6 +279,8 @@ static int open_pair(struct run *run, const char *before, const char *after, str
 			(void)err_set(&run->e, r, "%.80s: %s", refs[i], e.text);
 		}
 	}
+	if (r == 0)
+		r = same_units(run, ret);
 	if (r < 0)
 		return r;
 	r = diff_new(ret->v[0], ret->v[1], &ret->d);

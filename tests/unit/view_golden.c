@@ -116,6 +116,8 @@ static const struct golden {
 		{"export", G "frames.hatchet", "--process", "0", "-o", "-"}},
 	{NULL, 2, "many sessions", {database}},
 	{"tree_list_first", 0, NULL, {G "units.hatchet"}},
+	{NULL, 2, "'lat (ms)' before and 'lat (us)' after are of two units",
+		{"diff", G "units.hatchet", G "units_us.hatchet", "-m", "lat", "--gate", "5"}},
 };
 
 static void remove_all(void)
