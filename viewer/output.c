@@ -100,6 +100,9 @@ int output_close(const char *path, struct output *o, bool force, int r, struct e
 	if (!is_file) {
 		if (o->file != stdout && fclose(o->file) != 0 && r == 0)
 			r = -errno;
+		if (r < 0 && e->code == 0)
+			(void)err_set(e, r, "%s: %s", o->file == stdout ? "standard output" : path,
+				strerror(-r));
 		return r;
 	}
 	/* mkostemp() makes it 0600; the umask's mode is what a plain open() would have given. */

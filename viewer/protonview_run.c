@@ -762,7 +762,9 @@ int protonview_run(int argc, char **argv)
 	}
 	if (r == -EPIPE)
 		r = 0; /* the reader has seen enough */
-	else if (r < 0)
+	else if (r < 0 && r == run->write_error)
+		(void)err_set(&run->e, r, "standard output: %s", strerror(-r));
+	if (r < 0)
 		complain("", run->e.text[0] != '\0' ? run->e.text : strerror(-r));
 	status = exit_status(run, r);
 	text_fini(&run->out);

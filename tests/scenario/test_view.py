@@ -149,3 +149,12 @@ def test_json_is_utf8_whatever_the_file_is_called(world):
         r = subprocess.run([BUILD / "bin/protonview", "tree", name, "-n", "1", "--json"], env=world.env, cwd=world.home, capture_output=True,
                            timeout=WAIT, check=True)
         assert json.loads(r.stdout.decode())["warnings"][0].startswith("3 more nodes")
+
+
+def test_an_output_that_is_full_is_named(world):
+    source = chain(world.home / "source.hatchet", 5)
+    for args, what in ((["tree", source], "standard output"), (["tree", source, "--json"], "standard output"), (["help"], "standard output"),
+                       (["export", source, "-o", "-"], "standard output"), (["export", source, "-f", "hatchet", "-o", "/dev/full"], "/dev/full")):
+        with open("/dev/full", "wb") as full:
+            r = subprocess.run([BUILD / "bin/protonview", *args], env=world.env, stdout=full, stderr=subprocess.PIPE, text=True, timeout=WAIT)
+        assert r.returncode == 1 and r.stderr == f"protonview: {what}: No space left on device\n"
