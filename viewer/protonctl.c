@@ -15,14 +15,11 @@ static bool wants_color(const struct ctl *c)
 	       strcmp(term, "dumb") != 0 && isatty(STDOUT_FILENO);
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	static struct ctl c;
 	int r;
 
-	(void)setlocale(LC_CTYPE, ""); /* numbers keep their point in every language */
-	(void)signal(SIGPIPE, SIG_DFL);
-	(void)setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* whole lines, also when many write at once */
 	if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
 		help_all(argc < 2 ? stderr : stdout);
 		return argc < 2 ? CTL_USAGE : CTL_OK;
@@ -39,8 +36,18 @@ int main(int argc, char **argv)
 	if (r >= 0)
 		return r;
 	c.color = wants_color(&c);
-	r = c.cmd->run(&c);
-	if (fflush(stdout) != 0 && r == CTL_OK) {
+	return c.cmd->run(&c);
+}
+
+int main(int argc, char **argv)
+{
+	int r;
+
+	(void)setlocale(LC_CTYPE, ""); /* numbers keep their point in every language */
+	(void)signal(SIGPIPE, SIG_DFL);
+	(void)setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* whole lines, also when many write at once */
+	r = run(argc, argv);
+	if ((fflush(stdout) != 0 || ferror(stdout)) && r == CTL_OK) {
 		(void)fprintf(stderr, "protonctl: standard output: %s\n", strerror(errno));
 		r = CTL_PARTIAL;
 	}

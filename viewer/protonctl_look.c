@@ -525,7 +525,7 @@ int cmd_top(struct ctl *c)
 		(void)err_set(&c->err, code, "out of memory");
 	while (code == 0) {
 		code = top_once(c, rpc, &top);
-		if (once)
+		if (once || ferror(stdout))
 			break;
 		if (code == 0) /* the daemon's end is seen at once */
 			(void)poll(&p, 1, (int)(seconds * 1e3));

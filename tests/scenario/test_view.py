@@ -158,3 +158,14 @@ def test_an_output_that_is_full_is_named(world):
         with open("/dev/full", "wb") as full:
             r = subprocess.run([BUILD / "bin/protonview", *args], env=world.env, stdout=full, stderr=subprocess.PIPE, text=True, timeout=WAIT)
         assert r.returncode == 1 and r.stderr == f"protonview: {what}: No space left on device\n"
+
+
+def test_protonctl_tells_of_an_output_that_is_full(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    j = world.job()
+    j.say("start s")
+    j.say("repeat 1 a")
+    for args in (["sessions"], ["top", "--once"], ["top"], ["finalize", "--help"], ["help"]):
+        with open("/dev/full", "wb") as full:
+            r = subprocess.run([BUILD / "bin/protonctl", *args], env=world.env, stdout=full, stderr=subprocess.PIPE, text=True, timeout=WAIT)
+        assert r.returncode == 4 and r.stderr == "protonctl: standard output: No space left on device\n"
