@@ -224,13 +224,14 @@ static const char *no_cell(const struct table *b, const struct table_column *c, 
 /* Moves what was written from `from` on to the right end of its column. */
 static void align_right(struct text *t, size_t from, uint32_t width)
 {
-	size_t n = t->n - from;
+	const size_t n = t->n - from;
+	const uint32_t used = term_line_width(t, from), pad = used < width ? width - used : 0;
 
-	if (n >= width || text_reserve(t, width - n) < 0)
+	if (pad == 0 || text_reserve(t, pad) < 0)
 		return;
-	memmove(t->s + from + width - n, t->s + from, n);
-	memset(t->s + from, ' ', width - n);
-	t->n = from + width;
+	memmove(t->s + from + pad, t->s + from, n);
+	memset(t->s + from, ' ', pad);
+	t->n += pad;
 }
 
 static enum term_style cell_style(const struct table *b, uint32_t c, uint32_t node)
@@ -265,16 +266,17 @@ static void table_row(struct text *t, const struct table *b, uint32_t node, cons
 	}
 }
 
-static int measure(const struct table *b, struct table_column *c, uint32_t depth)
+static int measure(const struct table *b, struct table_column *c, const struct print_options *o)
 {
 	const struct profile *p = b->v->p;
 	struct text longest = {0};
 	double least = 0, most = 0;
 	uint32_t i;
 
-	c->width = term_width(c->head);
+	term_name(o->term, &longest, c->head, 0);
+	c->width = term_line_width(&longest, 0);
 	for (i = 0; i < p->n_nodes; i++) {
-		if (!b->v->keep[i] || p->node[i].depth >= depth)
+		if (!b->v->keep[i] || p->node[i].depth >= o->depth)
 			continue;
 		if (isnan(c->v[i])) {
 			const size_t n = strlen(no_cell(b, c, i));
@@ -304,7 +306,7 @@ static int table_head(struct text *t, struct table *b, const struct print_option
 
 	term_style(o->term, t, STYLE_FAINT);
 	for (i = 0; i < b->n_columns; i++) {
-		r = measure(b, &b->col[i], o->depth);
+		r = measure(b, &b->col[i], o);
 		if (r < 0)
 			return r;
 		if (i > 0)

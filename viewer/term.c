@@ -114,15 +114,15 @@ uint32_t term_width(const char *utf8)
 
 uint32_t term_line_width(const struct text *t, size_t from)
 {
+	const char *at = t->s + from, *end = t->s + t->n;
 	uint32_t w = 0;
-	size_t i;
 
-	for (i = from; i < t->n; i++) {
-		if (t->s[i] == '\033')
-			while (i + 1 < t->n && t->s[i] != 'm')
-				i++;
+	while (at < end) {
+		if (*at != '\033')
+			w += char_width(next_char(&at));
 		else
-			w += ((unsigned char)t->s[i] & 0xc0) != 0x80;
+			while (at < end && *at++ != 'm')
+				;
 	}
 	return w;
 }

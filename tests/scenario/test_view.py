@@ -169,3 +169,24 @@ def test_protonctl_tells_of_an_output_that_is_full(world):
         with open("/dev/full", "wb") as full:
             r = subprocess.run([BUILD / "bin/protonctl", *args], env=world.env, stdout=full, stderr=subprocess.PIPE, text=True, timeout=WAIT)
         assert r.returncode == 4 and r.stderr == "protonctl: standard output: No space left on device\n"
+
+
+def test_columns_stand_under_their_heads(world):
+    """A character may be two bytes, or two columns, or be written as six."""
+    source = world.home / "wide.hatchet"
+    source.write_text(json.dumps([{"frame": {"name": "ROOT"}, "metrics": {"größe": 0, "n": 0},
+                                   "children": [{"frame": {"name": "a"}, "metrics": {"größe": 12345678, "n": 10 ** 9}}]}, {}]))
+    for locale in ("C.UTF-8", "C"):
+        head, *rows = world.view(source, "-m", "größe,n", env={"LC_ALL": locale}).stdout.splitlines()
+        ends = [head.index("(inc)") + 5, head.rindex("(inc)") + 5]
+        for row in rows:
+            assert [row.index("12345678") + 8, row.index("1000000000") + 10] == ends, (head, rows)
+    world.start(PROTOND_AUTO_SESSION="off")
+    j = world.job()
+    for name in ("plain", "训练"):
+        j.say("start " + name)
+        world.ctl("finalize", name)
+    for tool in (world.ctl, world.view):
+        head, *rows = tool("sessions").stdout.splitlines()
+        at = head.index("STATE")
+        assert sorted(row.index("finalized") for row in rows) == [at - 2, at], "two characters are two columns wide"
