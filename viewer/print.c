@@ -528,16 +528,14 @@ static void sorted_name(struct text *t, const char *node_name, const struct prin
 
 int print_sorted(struct text *t, const struct view *v, const struct print_options *o)
 {
-	uint32_t n, out, shown = 0, i, *row = order_by_value(v, &n);
+	uint32_t n, shown = 0, i, *row = order_by_value(v, &n);
 
 	if (row == NULL)
 		return -ENOMEM;
 	text_fmt(t, "Sorted kernels by metric %s\n", v->col[0].name);
-	/* Proton leaves the first row out, for ROOT. A ROOT without a value is the last one. */
-	out = isnan(v->col[0].v[0]) ? 0 : row[0];
 	for (i = 0; i < n && (o->rows == 0 || shown < o->rows); i++) {
-		if (row[i] == out)
-			continue;
+		if (row[i] == 0)
+			continue; /* ROOT is no kernel */
 		sorted_name(t, v->p->node[row[i]].name, o);
 		python_g4(t, v->col[0].v[row[i]]);
 		text_char(t, '\n');

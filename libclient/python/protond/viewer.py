@@ -690,16 +690,14 @@ def format_frames(gf: GraphFrame, format: Optional[str]) -> GraphFrame:
 
 def print_tree(gf: GraphFrame, metrics: Sequence[str], depth: int = 100, format: Optional[str] = None,
                print_sorted: bool = False) -> None:
-    """Prints the tree with these columns; then, with print_sorted, all nodes but the first by the first one."""
+    """Prints the tree with these columns; then, with print_sorted, all nodes but ROOT by the first one."""
     gf = format_frames(gf, format)
     print(gf.tree(metrics, expand_name=True, depth=depth))
     if print_sorted:
         print(f"Sorted kernels by metric {metrics[0]}")
-        pairs = list(zip(gf.dataframe[metrics[0]].tolist(), gf.dataframe["name"].tolist()))
-        if pairs and not _is_number(pairs[0][0]):  # Proton leaves the first row out, for ROOT: this ROOT is the last
-            pairs.insert(0, (math.inf, pairs.pop(0)[1]))
+        pairs = list(zip(gf.dataframe[metrics[0]].tolist(), gf.dataframe["name"].tolist()))[1:]
         pairs.sort(key=lambda pair: -pair[0] if _is_number(pair[0]) else math.inf)
-        for value, name in pairs[1:]:
+        for value, name in pairs:
             print(f"{name[:100] + '...' if len(name) > 100 else name:105} {float(value):.4}")
     if "bytes (inc)" in metrics and any(value < 0 for value in gf.dataframe["bytes (inc)"].tolist()):
         print("Warning: Negative byte values: a counter of the job has most likely overflowed\n")
