@@ -428,6 +428,8 @@ static int print_change(
 	const double *before = d->before[metric], *after = d->after[metric];
 	const double b = d->before_total[metric], a = d->after_total[metric];
 	const bool whole = it->unit[0] == '\0';
+	/* util is a share, of which there is no sum. */
+	const bool has_total = !isnan(a - b) && (it->inclusive || !it->more_is_better);
 	const int digits = whole && b == nearbyint(b) && a == nearbyint(a) ? 0 : 3;
 	double *percent = malloc(d->p->n_nodes * sizeof(*percent));
 	struct table table = {.v = d->view,
@@ -446,8 +448,9 @@ static int print_change(
 	for (i = 0; i < d->p->n_nodes; i++)
 		percent[i] = diff_percent(before[i], after[i]);
 	term_name(o->term, t, it->name, 0);
-	text_fmt(t, "  %.*f -> %.*f  %+.*f", digits, b, digits, a, digits, a - b);
-	if (!isnan(diff_percent(b, a)))
+	if (has_total)
+		text_fmt(t, "  %.*f -> %.*f  %+.*f", digits, b, digits, a, digits, a - b);
+	if (has_total && !isnan(diff_percent(b, a)))
 		text_fmt(t, "  %+.1f%%", diff_percent(b, a));
 	text_char(t, '\n');
 	r = print_table(t, &table, o);

@@ -45,6 +45,8 @@ static const struct golden {
 	{"sorted_three", 0, NULL,
 		{G "three_kernels.hatchet", "-m", "flop8/s,time/ms", "--print-sorted"}},
 	{"sorted_cpu", 0, NULL, {"@last", "-m", "cpu_time/ms", "--print-sorted"}},
+	{"diff_util", 0, NULL,
+		{"diff", G "three_kernels.hatchet", G "three_kernels.hatchet", "-m", "util"}},
 	{"sorted_util", 0, NULL, {G "three_kernels.hatchet", "-m", "util", "--print-sorted"}},
 	{"threshold_cpu", 0, NULL, {"@last", "-m", "cpu_time/us,cpu_time/%", "-t", "40%"}},
 	{"list_frames", 0, NULL, {"-l", G "frames.hatchet"}},
