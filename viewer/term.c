@@ -5,9 +5,12 @@
 #include <langinfo.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 #include <wchar.h>
+
+#include "json.h"
 
 void term_init(struct term *term, int fd, bool no_color)
 {
@@ -86,6 +89,10 @@ static void make_visible(const struct term *term, struct text *t, const char *s)
 
 	while (*s != '\0') {
 		from = s;
+		if (json_utf8(s, strnlen(s, 4)) == 0) { /* an argument may be any bytes */
+			text_fmt(t, "\\x%02x", (unsigned char)*s++);
+			continue;
+		}
 		c = next_char(&s);
 		if (c < 0x80 && is_control(c))
 			text_fmt(t, "\\x%02x", c);

@@ -190,3 +190,10 @@ def test_columns_stand_under_their_heads(world):
         head, *rows = tool("sessions").stdout.splitlines()
         at = head.index("STATE")
         assert sorted(row.index("finalized") for row in rows) == [at - 2, at], "two characters are two columns wide"
+
+
+def test_words_about_an_argument_of_any_bytes(world):
+    for name, shown in ((b"\xc1\x9b2J.hatchet", "\\xc1\\x9b2J.hatchet"), (b"\xff\xc3.hatchet", "\\xff\\xc3.hatchet"),
+                        ("é".encode()[:1] + "é".encode() + b".hatchet", "\\xc3é.hatchet")):
+        r = subprocess.run([BUILD / "bin/protonview", name], env=world.env, cwd=world.home, capture_output=True, timeout=WAIT, check=False)
+        assert r.returncode == 1 and r.stderr.decode() == f"protonview: {shown}: no such file\n"
