@@ -2,7 +2,6 @@
 import contextlib
 import json
 import os
-import resource
 import signal
 import sqlite3
 import subprocess
@@ -131,15 +130,6 @@ def test_siblings_of_one_name_are_compared_in_order(world):
     assert diff(before, after) == [("a", 1, 10), ("a", 3, 30), ("c", None, 5), ("a", None, 7), ("b", 2, None)]
     assert diff(after, before) == [("a", 10, 1), ("b", None, 2), ("a", 30, 3), ("c", 5, None), ("a", 7, None)]
 
-
-def test_siblings_of_one_name_take_no_longer_than_others(world):
-    def took(name):
-        many = siblings(world.home / f"{name}.hatchet", *((name.format(n), 1) for n in range(100_000)))
-        begin = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
-        world.view("diff", many, many, "-d", 1)
-        return resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - begin
-
-    assert took("n") < 4 * took("n{}")
 
 
 def test_json_is_utf8_whatever_the_file_is_called(world):
