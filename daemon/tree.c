@@ -331,7 +331,7 @@ void tree_scope(
 	c->sum_ns = sum(c->sum_ns, ns);
 	if (counts) {
 		c->count++;
-		cell_duration(part, c, own_ns);
+		cell_duration(part, c, ns);
 	}
 	if (part->timeline != NULL)
 		timeline_scope(part, lane, c, begin, end,
