@@ -410,16 +410,12 @@ static int set_up(struct store_db *d, struct err *e)
 	return r;
 }
 
-/* SQL: protond_touched(node.id). */
-static void sql_touched(sqlite3_context *c, int n, sqlite3_value **v)
+/* SQL: protond_forget_nodes(). */
+static void sql_forget_nodes(sqlite3_context *c, int n, sqlite3_value **v)
 {
-	const struct store_db *d = sqlite3_user_data(c);
-	const uint64_t id = (uint64_t)sqlite3_value_int64(v[0]);
-	const bool known = id / 64 < d->touched_words;
-
 	(void)n;
-	sqlite3_result_int(
-		c, d->touched_all || (known && (d->touched[id / 64] >> (id % 64) & 1) != 0));
+	(void)v;
+	store_forget_nodes(sqlite3_user_data(c));
 }
 
 int store_meta_int(struct store_db *d, const char *key, int64_t *ret)
@@ -436,16 +432,14 @@ int store_meta_int(struct store_db *d, const char *key, int64_t *ret)
 	return r;
 }
 
-/* Nodes that a delete of the last run left because that run might have needed them. */
+/* What a prune that did not come to its end left. */
 static int sweep_leftovers(struct store_db *d, struct err *e)
 {
 	int64_t due;
 
 	if (store_meta_int(d, "sweep", &due) < 0)
 		return 0;
-	if (store_sweep(d->db, e) < 0)
-		return e->code;
-	return store_exec(d->db, "DELETE FROM meta WHERE key='sweep'", e);
+	return store_sweep(d->db, e);
 }
 
 int store_db_open(const char *path, struct store_db *ret, struct err *e)
@@ -467,8 +461,8 @@ int store_db_open(const char *path, struct store_db *ret, struct err *e)
 	}
 	rc = sqlite3_open_v2(path, &d->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
 	if (rc == SQLITE_OK)
-		rc = sqlite3_create_function(d->db, "protond_touched", 1,
-			SQLITE_UTF8 | SQLITE_DIRECTONLY, d, sql_touched, NULL, NULL);
+		rc = sqlite3_create_function(d->db, "protond_forget_nodes", 0,
+			SQLITE_UTF8 | SQLITE_DIRECTONLY, d, sql_forget_nodes, NULL, NULL);
 	r = rc == SQLITE_OK ? set_up(d, e) : store_fail(d->db, rc, e);
 	if (r == 0)
 		r = sweep_leftovers(d, e);
@@ -495,7 +489,6 @@ void store_db_close(struct store_db *d)
 	if (d->lock_fd >= 0)
 		(void)close(d->lock_fd);
 	free(d->cache.slot);
-	free(d->touched);
 	free(d->path);
 	*d = (struct store_db){.lock_fd = -1};
 }

@@ -59,12 +59,6 @@ struct store_db {
 	sqlite3 *db;
 	sqlite3_stmt *q[SQL_MAX];
 	struct node_cache cache;
-	/* Bit per node id: rows of this run referred to it. The fold knows these nodes and will not
-	 * describe them again, so they stay while the daemon runs, whatever sessions are deleted.
-	 */
-	uint64_t *touched;
-	size_t touched_words;
-	bool touched_all;            /* out of memory for the bits: all count as touched */
 	struct batch *loading;       /* what the rows that are read go into */
 	const struct batch *storing; /* where the rows that are written come from */
 	uint32_t *order;             /* of this batch's cells, by key; NULL: as they come */
@@ -85,7 +79,7 @@ int store_meta_int(struct store_db *d, const char *key, int64_t *ret); /* -ENOEN
 
 /* store_rows.c: one batch, one transaction */
 int store_rows_put(struct store_db *d, const struct batch *b, struct err *e);
-void store_touch(struct store_db *d, int64_t node);
+void store_forget_nodes(struct store_db *d); /* the cache: some may be gone */
 
 /* store_load.c */
 int store_rows_load(struct store_db *d, struct batch *ret, struct err *e);

@@ -462,10 +462,8 @@ static int load_nodes(struct store_db *d, struct batch *b, struct err *e)
 	int rc, r = 0;
 	uint32_t i;
 
-	while ((rc = sqlite3_step(q)) == SQLITE_ROW && r == 0) {
+	while ((rc = sqlite3_step(q)) == SQLITE_ROW && r == 0)
 		r = loaded_add(d, &l, q);
-		store_touch(d, sqlite3_column_int64(q, 0));
-	}
 	(void)sqlite3_reset(q);
 	for (i = 0; rc == SQLITE_DONE && r == 0 && i < l.n; i++)
 		r = loaded_emit(&l, i, b);

@@ -148,15 +148,16 @@ static int sweep_nodes(sqlite3 *db, struct used *u, struct err *e)
 	if (rc != SQLITE_OK)
 		return store_fail(db, rc, e);
 	r = store_exec(
-		db, "DELETE FROM node WHERE NOT protond_used(id) AND NOT protond_touched(id)", e);
+		db, "DELETE FROM node WHERE NOT protond_used(id);SELECT protond_forget_nodes()", e);
 	(void)sqlite3_create_function(
 		db, "protond_used", 1, SQLITE_UTF8, NULL, NULL, NULL, NULL); /* u goes away */
 	return r;
 }
 
 /* What no session refers to any more: ended processes and what hangs on them, nodes, old anchors.
- * It reads every cell once, so it runs once for many deletes. Nodes that this run of the daemon
- * touched stay until the next open, which the mark in meta asks for. */
+ * It reads every cell once, so it runs once for many deletes; a mark in meta, set with the first of
+ * them, is there until then. A node goes with its last row though the job may come back to it: the
+ * fold describes a node with each row that is new. */
 int store_sweep(sqlite3 *db, struct err *e)
 {
 	struct used u = {0};
@@ -166,7 +167,7 @@ int store_sweep(sqlite3 *db, struct err *e)
 		r = sweep_nodes(db, &u, e);
 	free(u.bits);
 	if (r == 0)
-		r = store_exec(db, "INSERT OR REPLACE INTO meta(key,value) VALUES('sweep',1)", e);
+		r = store_exec(db, "DELETE FROM meta WHERE key='sweep'", e);
 	return r;
 }
 

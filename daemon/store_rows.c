@@ -17,8 +17,6 @@
 #define CACHE_MIN 1024u
 #define CACHE_MAX (128u << 10) /* slots of 24 bytes: 3 MiB */
 
-#define TOUCHED_MAX (1u << 28) /* nodes that are remembered one by one: 32 MiB of bits */
-
 /* --- binding
  * ---------------------------------------------------------------------------------------- */
 
@@ -82,31 +80,6 @@ static int run(sqlite3_stmt *q)
 /* --- nodes
  * ------------------------------------------------------------------------------------------ */
 
-void store_touch(struct store_db *d, int64_t node)
-{
-	const size_t word = (size_t)node / 64;
-	size_t want = d->touched_words == 0 ? 1024 : d->touched_words;
-	uint64_t *grown;
-
-	if (node <= 0 || node > TOUCHED_MAX) { /* ids count from 1: this one is none of ours */
-		d->touched_all = true;
-		return;
-	}
-	while (want <= word)
-		want *= 2;
-	if (want != d->touched_words) {
-		grown = reallocarray(d->touched, want, sizeof(*grown));
-		if (grown == NULL) {
-			d->touched_all = true;
-			return;
-		}
-		memset(grown + d->touched_words, 0, (want - d->touched_words) * sizeof(*grown));
-		d->touched = grown;
-		d->touched_words = want;
-	}
-	d->touched[word] |= 1ull << (node % 64);
-}
-
 /* The slot of a hash, or the free one where it belongs. Keys are hashes already. */
 static struct node_slot *cache_at(const struct node_cache *c, const uint8_t hash[16])
 {
@@ -158,10 +131,10 @@ static void cache_add(struct node_cache *c, const uint8_t hash[16], int64_t id)
 	s->id = id;
 }
 
-static void cache_clear(struct node_cache *c)
+void store_forget_nodes(struct store_db *d)
 {
-	free(c->slot);
-	*c = (struct node_cache){0};
+	free(d->cache.slot);
+	d->cache = (struct node_cache){0};
 }
 
 /* SQLITE_NOTFOUND: no such node. */
@@ -177,7 +150,6 @@ static int node_select(struct store_db *d, const uint8_t hash[16], int64_t *ret_
 	(void)sqlite3_reset(q);
 	if (rc != SQLITE_ROW)
 		return rc == SQLITE_DONE ? SQLITE_NOTFOUND : rc;
-	store_touch(d, *ret_id);
 	return SQLITE_OK;
 }
 
@@ -721,7 +693,7 @@ static void roll_back(struct store_db *d)
 {
 	if (sqlite3_get_autocommit(d->db) == 0)
 		(void)sqlite3_exec(d->db, "ROLLBACK", NULL, NULL, NULL);
-	cache_clear(&d->cache); /* it may name rows that were never committed */
+	store_forget_nodes(d); /* it may name rows that were never committed */
 }
 
 /* Somebody is told that a session is stored: it must be so after a power cut too. */

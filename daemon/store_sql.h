@@ -117,6 +117,7 @@
 
 /* SQL that runs seldom, so it is prepared when it is needed; ?1 is a session or a process. */
 #define STORE_DROP_SESSION(X)                                                                               \
+	X("INSERT OR REPLACE INTO meta(key,value) VALUES('sweep',?1)")                                      \
 	X("DELETE FROM cell WHERE session=?1")                                                              \
 	X("DELETE FROM metric WHERE session=?1")                                                            \
 	X("DELETE FROM config WHERE session=?1")                                                            \

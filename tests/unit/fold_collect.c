@@ -123,6 +123,39 @@ START_TEST(what_runs_has_a_ceiling)
 }
 END_TEST
 
+static bool has_node(const struct batch *b, const char *name)
+{
+	uint32_t i;
+
+	for (i = 0; i < b->node.n; i++)
+		if (strcmp(b->node.row[i].name, name) == 0)
+			return true;
+	return false;
+}
+
+/* The store deletes a node with the last session that has it. */
+START_TEST(a_node_is_described_to_each_session)
+{
+	struct batch b;
+	uint8_t id;
+
+	start_small(NULL);
+	for (id = 1; id <= 3; id++) {
+		if (id > 1)
+			start(id, id * 100u);
+		put_scope(&lane, P_AB, id * 100u + 20, id * 100u + 30);
+		drain(&lane, id * 100u + 40);
+		b = collect();
+		ck_assert(has_node(&b, "ROOT") && has_node(&b, "a") && has_node(&b, "b"));
+		ck_assert_ptr_nonnull(cell_at(&b, id, 0, CLASS_CPU, "ROOT/a/b"));
+		batch_free(&b);
+		verb(VERB_FINALIZED, id, id * 100u + 50);
+		b = collect();
+		batch_free(&b);
+	}
+}
+END_TEST
+
 /* In flight: launches without a record, ones whose kernel runs, and kernels without a launch. */
 static struct batch ended_in_flight(bool leave)
 {
@@ -538,6 +571,7 @@ int main(void)
 	tcase_add_test(c, ceiling_goes_to_other);
 	tcase_add_test(c, without_memory_all_goes_to_other);
 	tcase_add_test(c, each_process_has_its_share);
+	tcase_add_test(c, a_node_is_described_to_each_session);
 	tcase_add_test(c, open_launches_have_a_ceiling);
 	tcase_add_test(c, what_runs_has_a_ceiling);
 	tcase_add_loop_test(c, a_session_ends_with_much_in_flight, 0, 2);
