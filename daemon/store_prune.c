@@ -200,13 +200,16 @@ int store_delete_session(sqlite3 *db, int64_t id, struct err *e)
 }
 
 /* The first column of the first row; -ENOENT: there is none. */
-static int first_int(sqlite3 *db, const char *sql, int64_t p1, int64_t *ret, struct err *e)
+static int first_int(
+	sqlite3 *db, const char *sql, int64_t p1, int64_t p2, int64_t *ret, struct err *e)
 {
 	sqlite3_stmt *q = NULL;
 	int rc = sqlite3_prepare_v2(db, sql, -1, &q, NULL);
 
 	if (rc == SQLITE_OK && sqlite3_bind_parameter_count(q) > 0)
 		rc = sqlite3_bind_int64(q, 1, p1);
+	if (rc == SQLITE_OK && sqlite3_bind_parameter_count(q) > 1)
+		rc = sqlite3_bind_int64(q, 2, p2);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_step(q);
 	if (rc == SQLITE_ROW)
@@ -220,37 +223,14 @@ static int first_int(sqlite3 *db, const char *sql, int64_t p1, int64_t *ret, str
 static int live_bytes(sqlite3 *db, uint64_t *ret, struct err *e)
 {
 	int64_t pages = 0, free_pages = 0, page = 0;
-	int r = first_int(db, "PRAGMA page_count", 0, &pages, e);
+	int r = first_int(db, "PRAGMA page_count", 0, 0, &pages, e);
 
 	if (r == 0)
-		r = first_int(db, "PRAGMA freelist_count", 0, &free_pages, e);
+		r = first_int(db, "PRAGMA freelist_count", 0, 0, &free_pages, e);
 	if (r == 0)
-		r = first_int(db, "PRAGMA page_size", 0, &page, e);
+		r = first_int(db, "PRAGMA page_size", 0, 0, &page, e);
 	*ret = (uint64_t)(pages - free_pages) * (uint64_t)page;
 	return r;
-}
-
-/* The next session to go, -ENOENT: enough have gone. */
-static int next_victim(
-	sqlite3 *db, int64_t before_realtime_ns, uint64_t max_bytes, int64_t *ret, struct err *e)
-{
-	uint64_t bytes = 0;
-	int r = -ENOENT;
-
-	if (before_realtime_ns != 0)
-		r = first_int(db,
-			"SELECT id FROM session WHERE state='finalized' AND finalized_ns<?1 "
-			"ORDER BY finalized_ns LIMIT 1",
-			before_realtime_ns, ret, e);
-	if (r != -ENOENT || max_bytes == 0)
-		return r;
-	r = live_bytes(db, &bytes, e);
-	if (r < 0)
-		return r;
-	if (bytes <= max_bytes)
-		return -ENOENT;
-	return first_int(db, "SELECT id FROM session WHERE state='finalized' ORDER BY id LIMIT 1",
-		0, ret, e);
 }
 
 /* It becomes ret->first[ret->n], where there is room. */
@@ -284,10 +264,10 @@ int store_clock_lasts(sqlite3 *db, int64_t real_ns, bool *ret, struct err *e)
 			  set_since[] =
 				  "INSERT OR REPLACE INTO meta(key,value) VALUES('clock_since',?1)";
 	int64_t seen = 0, since = 0;
-	int r = first_int(db, get_seen, 0, &seen, e);
+	int r = first_int(db, get_seen, 0, 0, &seen, e);
 
 	if (r == 0)
-		r = first_int(db, get_since, 0, &since, e);
+		r = first_int(db, get_since, 0, 0, &since, e);
 	if (r == -ENOENT || (r == 0 && (real_ns < seen - HOUR_NS || real_ns > seen + 7 * DAY_NS))) {
 		since = real_ns;
 		r = exec_id(db, set_since, since, e);
@@ -298,32 +278,81 @@ int store_clock_lasts(sqlite3 *db, int64_t real_ns, bool *ret, struct err *e)
 	return r;
 }
 
-/* A transaction each, so that a long prune holds nobody up for long and keeps what it did. */
+/* A transaction each, so that a long prune keeps what it did. */
+static int drop(sqlite3 *db, int64_t id, struct store_pruned *ret, struct err *e)
+{
+	int r;
+
+	name_victim(db, id, ret);
+	r = store_exec(db, "BEGIN IMMEDIATE", e);
+	if (r == 0)
+		r = finish(db, store_drop_session(db, id, e), e);
+	if (r == 0)
+		ret->n++;
+	return r;
+}
+
+static int sweep(sqlite3 *db, struct err *e)
+{
+	const int r = store_exec(db, "BEGIN IMMEDIATE", e);
+
+	return r < 0 ? r : finish(db, store_sweep(db, e), e);
+}
+
+static int prune_old(
+	sqlite3 *db, int64_t before_realtime_ns, struct store_pruned *ret, struct err *e)
+{
+	static const char next[] = "SELECT id FROM session WHERE id>?1 AND state='finalized' "
+				   "AND finalized_ns<?2 ORDER BY id LIMIT 1";
+	int64_t id = 0;
+	int r = 0;
+
+	while (r == 0) {
+		r = first_int(db, next, id, before_realtime_ns, &id, e);
+		if (r == 0)
+			r = drop(db, id, ret, e);
+	}
+	if (r == -ENOENT)
+		r = ret->n > 0 ? sweep(db, e) : 0;
+	return r;
+}
+
+/* What a session alone referred to goes with the sweep, which reads every cell: one for each
+ * sixteenth of the sessions that are left, so no more than that go in vain. */
+static int prune_large(sqlite3 *db, uint64_t max_bytes, struct store_pruned *ret, struct err *e)
+{
+	int64_t id = 0, left = 0, unswept = 0;
+	uint64_t bytes = 0;
+	int r = first_int(
+		db, "SELECT count(*) FROM session WHERE state='finalized'", 0, 0, &left, e);
+
+	while (r == 0 && (r = live_bytes(db, &bytes, e)) == 0 && bytes > max_bytes && left > 0) {
+		r = first_int(db,
+			"SELECT id FROM session WHERE id>?1 AND state='finalized' ORDER BY id "
+			"LIMIT 1",
+			id, 0, &id, e);
+		if (r == 0)
+			r = drop(db, id, ret, e);
+		left--;
+		if (r == 0 && ++unswept > left / 16) {
+			unswept = 0;
+			r = sweep(db, e);
+		}
+	}
+	return r == 0 && unswept > 0 ? sweep(db, e) : r;
+}
+
 int store_prune(sqlite3 *db, int64_t before_realtime_ns, uint64_t max_bytes,
 	struct store_pruned *ret, struct err *e)
 {
-	int64_t id = 0;
-	int r;
+	int r = 0;
 
 	ret->n = 0;
-	while ((r = next_victim(db, before_realtime_ns, max_bytes, &id, e)) == 0) {
-		name_victim(db, id, ret);
-		r = store_exec(db, "BEGIN IMMEDIATE", e);
-		if (r == 0)
-			r = finish(db, store_drop_session(db, id, e), e);
-		if (r < 0)
-			break;
-		ret->n++;
-	}
-	if (r != -ENOENT)
-		return r;
-	if (ret->n > 0) {
-		r = store_exec(db, "BEGIN IMMEDIATE", e);
-		if (r == 0)
-			r = finish(db, store_sweep(db, e), e);
-		if (r < 0)
-			return r;
+	if (before_realtime_ns != 0)
+		r = prune_old(db, before_realtime_ns, ret, e);
+	if (r == 0 && max_bytes != 0)
+		r = prune_large(db, max_bytes, ret, e);
+	if (r == 0 && ret->n > 0)
 		(void)store_exec(db, "PRAGMA incremental_vacuum", NULL);
-	}
-	return 0;
+	return r;
 }

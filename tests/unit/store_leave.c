@@ -199,10 +199,12 @@ START_TEST(prune_by_age)
 }
 END_TEST
 
+#define LIVE                                                       \
+	"SELECT (p.page_count-f.freelist_count)*s.page_size FROM " \
+	"pragma_page_count p,pragma_freelist_count f,pragma_page_size s"
+
 START_TEST(prune_by_size)
 {
-	static const char live[] = "SELECT (p.page_count-f.freelist_count)*s.page_size FROM "
-				   "pragma_page_count p,pragma_freelist_count f,pragma_page_size s";
 	struct store *s = test_open();
 	struct batch b = {0};
 	int64_t id, before, after;
@@ -212,9 +214,9 @@ START_TEST(prune_by_size)
 		test_whole(&b, id, id == 1 ? 1 : 4, 1, 2000);
 		test_store(s, &b);
 	}
-	before = query(s, live);
+	before = query(s, LIVE);
 	n = prune(s, 0, (uint64_t)before / 2);
-	after = query(s, live);
+	after = query(s, LIVE);
 	ck_assert_int_le(after, before / 2);
 	ck_assert_int_gt(after, before / 4); /* not more than needed */
 	ck_assert_uint_ge(n, 9);
@@ -223,6 +225,29 @@ START_TEST(prune_by_size)
 	ck_assert_int_eq(query(s, "SELECT count(*) FROM session WHERE id=1"), 1);
 	ck_assert_int_eq(query(s, "SELECT freelist_count FROM pragma_freelist_count"), 0);
 	ck_assert_uint_eq(prune(s, 0, 1), 19 - n); /* what lives stays, whatever the size */
+	store_close(s);
+}
+END_TEST
+
+/* What a session alone refers to counts as its own: nodes that no other has, its processes. */
+START_TEST(prune_by_size_of_nodes)
+{
+	struct store *s = test_open();
+	struct batch b = {0};
+	int64_t before;
+	uint32_t id, n;
+
+	for (id = 1; id <= 64; id++) {
+		test_whole(&b, id, 4, id * 1000, id * 1000 + 500);
+		test_store(s, &b);
+	}
+	before = query(s, LIVE);
+	n = prune(s, 0, (uint64_t)before / 2);
+	ck_assert_int_le(query(s, LIVE), before / 2);
+	ck_assert_uint_ge(n, 30);
+	ck_assert_uint_le(n, 44); /* an index of hashes frees few whole pages */
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM node"), 1 + (64 - n) * 500);
+	ck_assert_int_eq(query(s, DANGLING), 0);
 	store_close(s);
 }
 END_TEST
@@ -390,6 +415,7 @@ int main(void)
 	tcase_add_test(c, deleted_in_batch);
 	tcase_add_test(c, prune_by_age);
 	tcase_add_test(c, prune_by_size);
+	tcase_add_test(c, prune_by_size_of_nodes);
 	tcase_add_test(c, old_anchors);
 	tcase_add_loop_test(c, portable, 0, 2);
 	tcase_add_test(c, order);
