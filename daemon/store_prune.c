@@ -174,9 +174,35 @@ int store_sweep(sqlite3 *db, struct err *e)
 /* --- the contract
  * ---------------------------------------------------------------------------------------- */
 
-/* Ends a transaction by what became of it. */
-static int finish(sqlite3 *db, int r, struct err *e)
+typedef int step_fn(sqlite3 *db, int64_t id, struct err *e);
+
+static int drop_and_sweep(sqlite3 *db, int64_t id, struct err *e)
 {
+	const int r = store_drop_session(db, id, e);
+
+	return r < 0 ? r : store_sweep(db, e);
+}
+
+static int sweep(sqlite3 *db, int64_t id, struct err *e)
+{
+	(void)id;
+	return store_sweep(db, e);
+}
+
+static int vacuum(sqlite3 *db, int64_t pages, struct err *e)
+{
+	char sql[64];
+
+	(void)snprintf(sql, sizeof(sql), "PRAGMA incremental_vacuum(%lld)", (long long)pages);
+	return store_exec(db, sql, e);
+}
+
+static int transact_once(sqlite3 *db, step_fn *step, int64_t id, struct err *e)
+{
+	int r = store_exec(db, "BEGIN IMMEDIATE", e);
+
+	if (r == 0)
+		r = step(db, id, e);
 	if (r == 0)
 		r = store_exec(db, "COMMIT", e);
 	if (r < 0 && sqlite3_get_autocommit(db) == 0)
@@ -184,18 +210,15 @@ static int finish(sqlite3 *db, int r, struct err *e)
 	return r;
 }
 
-int store_delete_session(sqlite3 *db, int64_t id, struct err *e)
+/* On a full disk the WAL cannot grow; once what it has is in the database, it begins anew in the
+ * room that it has. */
+static int transact(sqlite3 *db, step_fn *step, int64_t id, struct err *e)
 {
-	int r = store_exec(db, "BEGIN IMMEDIATE", e);
+	int r = transact_once(db, step, id, e);
 
-	if (r < 0)
-		return r;
-	r = store_drop_session(db, id, e);
-	if (r == 0)
-		r = store_sweep(db, e);
-	r = finish(db, r, e);
-	if (r == 0)
-		(void)store_exec(db, "PRAGMA incremental_vacuum", NULL);
+	if (r == -ENOSPC && sqlite3_wal_checkpoint_v2(
+				    db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL) == SQLITE_OK)
+		r = transact_once(db, step, id, e);
 	return r;
 }
 
@@ -218,6 +241,31 @@ static int first_int(
 	if (rc == SQLITE_ROW)
 		return 0;
 	return rc == SQLITE_DONE ? -ENOENT : store_fail(db, rc, e);
+}
+
+#define VACUUM_PAGES 250
+
+/* Freed pages go back to the file system, a few a transaction: of one for all of them the WAL would
+ * take up as much as is moved, where there may be no more room. */
+static void give_back(sqlite3 *db)
+{
+	int64_t n = 0;
+
+	if (first_int(db, "PRAGMA freelist_count", 0, 0, &n, NULL) < 0)
+		return;
+	while (n > 0 && transact(db, vacuum, VACUUM_PAGES, NULL) == 0)
+		n -= VACUUM_PAGES;
+	/* The file is cut when the last of these is in it. */
+	(void)sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
+}
+
+int store_delete_session(sqlite3 *db, int64_t id, struct err *e)
+{
+	const int r = transact(db, drop_and_sweep, id, e);
+
+	if (r == 0)
+		give_back(db);
+	return r;
 }
 
 static int live_bytes(sqlite3 *db, uint64_t *ret, struct err *e)
@@ -284,19 +332,10 @@ static int drop(sqlite3 *db, int64_t id, struct store_pruned *ret, struct err *e
 	int r;
 
 	name_victim(db, id, ret);
-	r = store_exec(db, "BEGIN IMMEDIATE", e);
-	if (r == 0)
-		r = finish(db, store_drop_session(db, id, e), e);
+	r = transact(db, store_drop_session, id, e);
 	if (r == 0)
 		ret->n++;
 	return r;
-}
-
-static int sweep(sqlite3 *db, struct err *e)
-{
-	const int r = store_exec(db, "BEGIN IMMEDIATE", e);
-
-	return r < 0 ? r : finish(db, store_sweep(db, e), e);
 }
 
 static int prune_old(
@@ -313,7 +352,7 @@ static int prune_old(
 			r = drop(db, id, ret, e);
 	}
 	if (r == -ENOENT)
-		r = ret->n > 0 ? sweep(db, e) : 0;
+		r = ret->n > 0 ? transact(db, sweep, 0, e) : 0;
 	return r;
 }
 
@@ -336,10 +375,10 @@ static int prune_large(sqlite3 *db, uint64_t max_bytes, struct store_pruned *ret
 		left--;
 		if (r == 0 && ++unswept > left / 16) {
 			unswept = 0;
-			r = sweep(db, e);
+			r = transact(db, sweep, 0, e);
 		}
 	}
-	return r == 0 && unswept > 0 ? sweep(db, e) : r;
+	return r == 0 && unswept > 0 ? transact(db, sweep, 0, e) : r;
 }
 
 int store_prune(sqlite3 *db, int64_t before_realtime_ns, uint64_t max_bytes,
@@ -353,6 +392,6 @@ int store_prune(sqlite3 *db, int64_t before_realtime_ns, uint64_t max_bytes,
 	if (r == 0 && max_bytes != 0)
 		r = prune_large(db, max_bytes, ret, e);
 	if (r == 0 && ret->n > 0)
-		(void)store_exec(db, "PRAGMA incremental_vacuum", NULL);
+		give_back(db);
 	return r;
 }

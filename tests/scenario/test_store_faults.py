@@ -659,6 +659,28 @@ def test_a_full_tmpfs(small):
     assert 0 <= units + others + lost.get(1, 0) + lost.get(3, 0) - did <= 3 * len(loads), (units, others, lost, did)
 
 
+def test_a_prune_on_a_full_disk(small):
+    """It needs the room of one session's delete, and gives back what it freed."""
+    world = small
+    world.db = world.dir / "store.db"
+    world.env["PROTOND_DB"] = str(world.db)
+    made(world)
+    sqlite(world.db, "PRAGMA journal_mode = WAL", "BEGIN",
+           "WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 1299) INSERT INTO session "
+           "SELECT i, randomblob(16), 's' || i, uid, source, backend, mode, hook, data, context, cpu, state, match, NULL, NULL, NULL, pid, "
+           "command, gpu, created_ns, iif(i % 2, finalized_ns, 1), active_ns, 0, 0, 0 FROM n, session WHERE name = 's'",
+           "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) INSERT INTO cell "
+           "SELECT id, 1, 0, (SELECT min(id) FROM node), i, 1, 1, 1, 1, 1, 0, 0, 0, zeroblob(60) FROM n, session WHERE id >= 1000",
+           "COMMIT")
+    size = os.path.getsize(world.db)
+    world.start(PROTOND_AUTO_SESSION="off", PROTOND_RETENTION_DAYS="0")
+    with open(world.dir / "filler", "wb") as f:
+        os.posix_fallocate(f.fileno(), 0, (free_kb(world.dir) - 2048) << 10)
+    assert "150 sessions are deleted" in world.ctl("prune", "--older-than", "1d").stdout
+    assert os.path.getsize(world.db) < size * 0.6
+    assert free_kb(world.dir) > 4096
+
+
 @preloads
 def test_a_ring_that_cannot_be_taken_now(world):
     """The journal cannot be written when the job offers its ring: it is told, and asked again when there is room."""
