@@ -49,7 +49,7 @@ static const char *const statements[] = {
 /* --- opening
  * -------------------------------------------------------------------------------------- */
 
-static int pragma(sqlite3 *db, const char *sql, int64_t *ret)
+static int number(sqlite3 *db, const char *sql, int64_t *ret)
 {
 	sqlite3_stmt *st;
 	int r = sqlite3_prepare_v2(db, sql, -1, &st, NULL);
@@ -62,21 +62,28 @@ static int pragma(sqlite3 *db, const char *sql, int64_t *ret)
 	return r == SQLITE_ROW ? 0 : r;
 }
 
-/* The file may come from anywhere: nothing in its schema is run, nothing is believed. */
+/* Columns that are expressions, of virtual tables too. */
+#define COMPUTED                                                              \
+	"SELECT count(*) FROM sqlite_schema s, pragma_table_xinfo(s.name) x " \
+	"WHERE s.type = 'table' AND x.hidden <> 0"
+
+/* The file may come from anywhere: nothing in its schema is run, nothing is believed. A view in the
+ * place of a table would be a program, which need not end. */
 static int check(sqlite3 *db, const char *what, struct err *e)
 {
-	int64_t application = 0, version = 0;
+	int64_t application = 0, version = 0, computed = 0;
 	int r;
 
 	(void)sqlite3_busy_timeout(db, BUSY_MS);
 	(void)sqlite3_db_config(db, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
 	(void)sqlite3_db_config(db, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+	(void)sqlite3_db_config(db, SQLITE_DBCONFIG_ENABLE_VIEW, 0, NULL);
 	(void)sqlite3_exec(db,
 		"PRAGMA cell_size_check = ON; PRAGMA mmap_size = 0; PRAGMA cache_size = -2048",
 		NULL, NULL, NULL);
-	r = pragma(db, "PRAGMA application_id", &application);
+	r = number(db, "PRAGMA application_id", &application);
 	if (r == 0)
-		r = pragma(db, "PRAGMA user_version", &version);
+		r = number(db, "PRAGMA user_version", &version);
 	if (r == SQLITE_CANTOPEN || r == SQLITE_READONLY_DIRECTORY)
 		return -EAGAIN; /* a WAL needs files beside it that cannot be made here */
 	if (r != 0)
@@ -88,6 +95,14 @@ static int check(sqlite3 *db, const char *what, struct err *e)
 			"%s was made by a newer protond (schema %lld, this program knows %d): use "
 			"its protonview",
 			what, (long long)version, SCHEMA_VERSION);
+	r = number(db, COMPUTED, &computed);
+	if (r != 0)
+		return err_set(e, -EBADMSG, "%s cannot be read: %s", what, sqlite3_errmsg(db));
+	if (computed > 0)
+		return err_set(e, -EBADMSG,
+			"%s cannot be read: it has columns that are computed, which no protond "
+			"makes",
+			what);
 	return 0;
 }
 

@@ -439,14 +439,16 @@ START_TEST(only_our_databases)
 	static const struct {
 		const char *sql, *words;
 	} cases[] = {{"PRAGMA application_id = 5", "no database of protond"},
-		{"PRAGMA user_version = 99", "newer protond"}};
+		{"PRAGMA user_version = 99", "newer protond"},
+		{"ALTER TABLE cell ADD COLUMN x INTEGER AS (length(hex(zeroblob(400000000))))",
+			"computed"}};
 	char path[64];
 	struct err e;
 	sqlite3 *db;
 	bool partial;
 	size_t i;
 
-	for (i = 0; i < 2; i++) {
+	for (i = 0; i < 3; i++) {
 		help_temporary(path);
 		db = help_db(path);
 		help_exec(db, cases[i].sql);
@@ -461,7 +463,29 @@ START_TEST(only_our_databases)
 }
 END_TEST
 
+/* It would have rows for ever. */
+START_TEST(a_view_is_not_run)
+{
+	char path[64];
+	struct err e;
+	sqlite3 *db;
+	bool partial;
+
+	help_temporary(path);
+	db = help_db(path);
+	help_exec(db, "DROP TABLE session");
+	help_exec(db, "CREATE VIEW session AS WITH RECURSIVE n(id, name) AS "
+		      "(SELECT 1, 'a' UNION ALL SELECT id + 1, 'a' FROM n) SELECT id, name FROM n");
+	sqlite3_close(db);
+	ck_assert_int_eq(pick_open(path, &db, &partial, &e), 0);
+	ck_assert_int_eq(pick_session(db, "b", &(int64_t){0}, &e), -EBADMSG);
+	sqlite3_close(db);
+	(void)unlink(path);
+}
+END_TEST
+
 #define TESTS(X)                      \
+	X(a_view_is_not_run)          \
 	X(filters_keep)               \
 	X(a_hard_pattern_ends)        \
 	X(frames)                     \
