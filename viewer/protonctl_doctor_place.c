@@ -24,6 +24,8 @@
 #define ROOM_BAD     (64 * MIB) /* what a container has, unless it is told otherwise */
 #define ROOM_NOTE    (256 * MIB)
 #define DB_ROOM      (256 * MIB)
+#define DB_LARGE     (64 * MIB) /* of which something is to be had */
+#define PRUNE_ROOM   (4 * MIB)  /* what the delete of a usual session needs */
 
 /* --- the runtime directory -------------------------------------------------------------------- */
 
@@ -307,9 +309,28 @@ static bool may_keep(struct doctor *d, const char *db)
 	return true;
 }
 
+/* A prune needs room itself, and makes none where the database is not what takes it. */
+static void disk_mend(const char *db, uint64_t room, char *ret, size_t n)
+{
+	struct stat st;
+	const uint64_t bytes = stat(db, &st) == 0 ? (uint64_t)st.st_size : 0;
+	const unsigned long half = (unsigned long)(bytes / 2 / MIB);
+
+	if (bytes < DB_LARGE)
+		(void)snprintf(ret, n, "make room on its disk");
+	else if (room < PRUNE_ROOM)
+		(void)snprintf(ret, n,
+			"make room on its disk (4 MiB); then `protonctl prune --max-size %luM` "
+			"makes more",
+			half);
+	else
+		(void)snprintf(ret, n, "protonctl prune --max-size %luM, or make room", half);
+}
+
 void doctor_database(struct doctor *d)
 {
-	char db[4096] = "", path[4096], free_text[32];
+	char db[4096] = "", path[4096], free_text[32], mend[128];
+	uint64_t room;
 	struct doctor_peer peer;
 	struct statvfs vfs;
 	struct statfs fs;
@@ -330,10 +351,11 @@ void doctor_database(struct doctor *d)
 		return;
 	if (statvfs(path, &vfs) < 0)
 		return;
-	text_bytes((uint64_t)vfs.f_bavail * vfs.f_frsize, free_text);
-	if ((uint64_t)vfs.f_bavail * vfs.f_frsize < DB_ROOM)
-		found(d, BAD, "database's disk", "protonctl prune --max-size 1G, or make room",
-			"only %s free for %s", free_text, db);
+	room = (uint64_t)vfs.f_bavail * vfs.f_frsize;
+	text_bytes(room, free_text);
+	disk_mend(db, room, mend, sizeof(mend));
+	if (room < DB_ROOM)
+		found(d, BAD, "database's disk", mend, "only %s free for %s", free_text, db);
 	else
 		found(d, GOOD, "database", "", "%s (%s free)", db, free_text);
 }

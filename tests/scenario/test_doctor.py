@@ -237,6 +237,19 @@ def test_a_database_that_cannot_grow(world, mount, what, words):
     doctor(world, env={"PROTOND_DB": str(folder / "new/x.db")}, mounts=mount.format(folder)).one(what, "bad", words)
 
 
+@needs_mounts
+@pytest.mark.parametrize("size, large, words", [
+    (1, 0, "^make room on its disk$"),
+    (1, 100, r"^make room on its disk \(4 MiB\); then `protonctl prune --max-size 50M` makes more$"),
+    (16, 100, "^protonctl prune --max-size 50M, or make room$")])
+def test_room_for_the_database(world, size, large, words):
+    """What it says to do can be done: a prune needs room itself, and a small database has none to give."""
+    folder = world.dir / "data"
+    folder.mkdir()
+    doctor(world, env={"PROTOND_DB": str(folder / "x.db")}, mounts=f"mount -t tmpfs -o size={size}m none {folder} && "
+           f"truncate -s {large}M {folder}/x.db").one("database's disk", "bad", "only", words)
+
+
 # --- what is installed, and what runs -----------------------------------------------------------
 
 @pytest.fixture
