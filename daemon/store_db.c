@@ -19,6 +19,7 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
+#include "paths.h"
 #include "schema.h"
 
 #pragma GCC diagnostic push
@@ -138,38 +139,6 @@ int store_exec(sqlite3 *db, const char *sql, struct err *e)
 /* --- the file
  * --------------------------------------------------------------------------------------- */
 
-/* WAL needs shared memory and locks that hold between processes: file systems that live on another
- * machine or in another process do not give them. */
-bool store_fs_is_remote(long magic)
-{
-	static const uint32_t remote[] = {
-		0x6969,     /* NFS */
-		0x517b,     /* SMB */
-		0xff534d42, /* CIFS */
-		0xfe534d42, /* SMB2 */
-		0x65735546, /* FUSE: sshfs, gluster and their like */
-		0x0bd00bd0, /* Lustre */
-		0x47504653, /* GPFS */
-		0x00c36400, /* Ceph */
-		0x5346414f, /* AFS */
-		0x6b414653, /* kAFS */
-		0x73757245, /* Coda */
-		0x19830326, /* BeeGFS */
-		0xaad7aaea, /* PanFS */
-		0x01021997, /* 9p */
-		0x01161970, /* GFS2 */
-		0x7461636f, /* OCFS2 */
-		0x564c,     /* NCP */
-		0x20030528, /* OrangeFS */
-	};
-	size_t i;
-
-	for (i = 0; i < sizeof(remote) / sizeof(*remote); i++)
-		if ((uint32_t)magic == remote[i])
-			return true;
-	return false;
-}
-
 /* Before anything is created: where would the file be? */
 static int check_directory(const char *path, struct err *e)
 {
@@ -185,7 +154,7 @@ static int check_directory(const char *path, struct err *e)
 	if (statfs(dir, &fs) < 0)
 		return err_set(e, neg_errno(), "%s: %s; make it with `mkdir -p -m 700 %s`", dir,
 			strerror(errno), dir);
-	if (store_fs_is_remote(fs.f_type))
+	if (paths_fs_is_remote(fs.f_type))
 		return err_set(e, -EREMOTE,
 			"%s is on a network or FUSE file system (type 0x%lx), where SQLite's WAL "
 			"breaks: "
@@ -216,7 +185,7 @@ static int open_locked(const char *path, int *ret_fd, struct err *e)
 	else if (!S_ISREG(st.st_mode))
 		r = err_set(
 			e, -EBADF, "%s is not a file: choose another path with PROTOND_DB", path);
-	else if (store_fs_is_remote(fs.f_type)) /* a link may lead elsewhere */
+	else if (paths_fs_is_remote(fs.f_type)) /* a link may lead elsewhere */
 		r = err_set(e, -EREMOTE, "%s is on a network or FUSE file system", path);
 	else if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		r = err_set(e, errno == EWOULDBLOCK ? -EBUSY : neg_errno(),

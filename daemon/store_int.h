@@ -71,7 +71,6 @@ struct store_db {
 /* store_db.c: opening, migrating, the words for failures */
 int store_db_open(const char *path, struct store_db *ret, struct err *e);
 void store_db_close(struct store_db *d); /* checkpoints; half-opened is fine */
-bool store_fs_is_remote(long magic);     /* of statfs() */
 int store_errno(sqlite3 *db, int rc);
 int store_fail(sqlite3 *db, int rc, struct err *e); /* words and -errno of a failed call */
 int store_exec(sqlite3 *db, const char *sql, struct err *e);

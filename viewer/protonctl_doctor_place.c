@@ -257,19 +257,6 @@ void doctor_daemon(struct doctor *d)
 
 /* --- the database ----------------------------------------------------------------------------- */
 
-static bool is_network(long type)
-{
-	/* NFS, SMB, SMB2, CIFS, Ceph, FUSE, AFS, 9P, Lustre, GPFS, BeeGFS */
-	static const long types[] = {0x6969, 0x517b, 0xfe534d42, 0xff534d42, 0x00c36400, 0x65735546,
-		0x5346414f, 0x01021997, 0x0bd00bd0, 0x47504653, 0x19830326};
-	size_t i;
-
-	for (i = 0; i < sizeof(types) / sizeof(types[0]); i++)
-		if (type == types[i])
-			return true;
-	return false;
-}
-
 /* The nearest folder of a path that exists. */
 static void existing(char *path)
 {
@@ -341,7 +328,7 @@ void doctor_database(struct doctor *d)
 		return;
 	(void)snprintf(path, sizeof(path), "%s", db);
 	existing(path);
-	if (statfs(path, &fs) == 0 && is_network((long)fs.f_type))
+	if (statfs(path, &fs) == 0 && paths_fs_is_remote((long)fs.f_type))
 		found(d, NOTE, "database", "set PROTOND_DB to a file on a local disk",
 			"%s is on a network file system, where SQLite's WAL does not work; protond "
 			"takes local disk instead",

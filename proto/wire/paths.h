@@ -3,6 +3,7 @@
 #ifndef PROTOND_WIRE_PATHS_H
 #define PROTOND_WIRE_PATHS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,5 +22,6 @@ int paths_private_runtime(char *ret, size_t n, struct err *e);
 /* The i-th database to look for, best first; it need not exist. -ENOENT: no more. PROTOND_DB, when
  * set, is the only one. */
 int paths_db(uint32_t i, char *ret, size_t n);
+bool paths_fs_is_remote(long magic); /* of statfs(): no database can be there */
 
 #endif

@@ -390,6 +390,16 @@ def test_a_file_system_without_wal(world, slot, value, there):
     assert not there or world.db.read_bytes() == was
 
 
+@preloads
+def test_doctor_knows_these_file_systems(world):
+    """All that the daemon leaves, as OCFS2."""
+    faults = Faults(world)
+    faults.put(TYPE, 0x7461636f)
+    world.db.touch(0o600)
+    world.env.update(faults.env())
+    assert "is on a network file system" in world.ctl("doctor", check=False).stdout
+
+
 # --- the database
 
 
