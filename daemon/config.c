@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "options.h"
+#include "paths.h"
 
 #define CONFIG_FILE_MAX (64u << 10)
 #define CONFIG_LINE_MAX 4096u
@@ -264,16 +265,17 @@ static int check(const struct config *c, struct err *e)
 /* The variable's is of the directory where it was set. */
 static int complete_db(struct config *c, struct err *e)
 {
-	char here[PATH_MAX], path[2 * PATH_MAX];
+	char path[2 * PATH_MAX];
+	int r;
 
-	if (c->db[0] == '\0' || c->db[0] == '/')
+	if (c->db[0] == '\0')
 		return 0;
-	if (getcwd(here, sizeof(here)) == NULL)
-		return err_set(e, neg_errno(),
+	r = paths_whole(c->db, path, sizeof(path));
+	if (r < 0)
+		return err_set(e, r,
 			"PROTOND_DB is '%.200s', and there is no directory to be in: %s; give its "
 			"whole path",
-			c->db, strerror(errno));
-	(void)snprintf(path, sizeof(path), "%s/%s", here, c->db);
+			c->db, strerror(-r));
 	return set(c, key_of("db"), path, "PROTOND_DB", e);
 }
 

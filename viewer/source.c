@@ -144,18 +144,13 @@ static int open_file(
 /* --- databases
  * ------------------------------------------------------------------------------------ */
 
-/* $PROTOND_DB, which may be relative; else where a daemon of the user's, or the service, keeps it:
- * the first place that has it, else the first. Anybody can put a file where the second is. */
+/* $PROTOND_DB; else where a daemon of the user's, or the service, keeps it: the first place that
+ * has it, else the first. Anybody can put a file where the second is. */
 static void default_db(char *buf, size_t n)
 {
-	const char *set = getenv("PROTOND_DB");
 	struct stat st;
 	uint32_t i;
 
-	if (set != NULL && *set != '\0') {
-		(void)snprintf(buf, n, "%s", set);
-		return;
-	}
 	for (i = 0; paths_db(i, buf, n) == 0; i++) {
 		if (stat(buf, &st) == 0 && S_ISREG(st.st_mode) && access(buf, R_OK) == 0 &&
 			(i != 1 || st.st_uid == geteuid()))

@@ -3,6 +3,7 @@
  * proto/place/place.h. */
 #include "paths.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -65,14 +66,25 @@ int paths_private_runtime(char *ret, size_t n, struct err *e)
 	return 0;
 }
 
+int paths_whole(const char *path, char *ret, size_t n)
+{
+	char here[PATH_MAX];
+
+	if (*path == '/')
+		return put(path, ret, n);
+	if (getcwd(here, sizeof(here)) == NULL)
+		return -errno;
+	return snprintf(ret, n, "%s/%s", here, path) < (int)n ? 0 : -ENAMETOOLONG;
+}
+
 int paths_db(uint32_t i, char *ret, size_t n)
 {
-	const char *set = variable("PROTOND_DB"), *xdg = variable("XDG_DATA_HOME"),
+	const char *set = getenv("PROTOND_DB"), *xdg = variable("XDG_DATA_HOME"),
 		   *home = variable("HOME");
 	int k;
 
-	if (set != NULL)
-		return i == 0 ? put(set, ret, n) : -ENOENT;
+	if (set != NULL && *set != '\0')
+		return i == 0 ? paths_whole(set, ret, n) : -ENOENT;
 	switch (i) {
 	case 0:
 		if (xdg != NULL)

@@ -398,6 +398,7 @@ def test_a_relative_database_is_where_it_was_typed(world):
     for _ in ("the daemon's", "the file's"):
         assert "epoch" in world.view("tree", "s", env=here).stdout
         world.ctl("shutdown", check=False)
+    assert f" {path} (" in world.ctl("doctor", env=here, check=False).stdout
     gone = world.home / "gone"
     gone.mkdir()
     r = subprocess.run(["sh", "-c", 'cd "$1" && rmdir "$1" && "$0" run -- touch ran', BUILD / "bin/protonctl", gone],
