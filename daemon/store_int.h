@@ -64,6 +64,7 @@ struct store_db {
 	uint32_t *order;             /* of this batch's cells, by key; NULL: as they come */
 	uint32_t refused;            /* rows that no retry could store, in this batch */
 	struct err refused_err;
+	uint32_t anchors_left; /* to store until they are thinned */
 	char *path;
 	int lock_fd; /* flock()ed; -1: none */
 };

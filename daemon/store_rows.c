@@ -17,6 +17,8 @@
 #define CACHE_MIN 1024u
 #define CACHE_MAX (128u << 10) /* slots of 24 bytes: 3 MiB */
 
+#define THIN_EVERY 4096u /* anchors: an hour's */
+
 /* --- binding
  * ---------------------------------------------------------------------------------------- */
 
@@ -689,6 +691,18 @@ static int drop_sessions(struct store_db *d, const struct batch *b, struct err *
 	return b->n_deleted > 0 ? store_sweep(d->db, e) : 0;
 }
 
+/* Who never deletes a session keeps no more anchors for it: pieces of the clock grow longer with
+ * age, as they do in memory (anchors_add()). */
+static int thin_anchors(struct store_db *d, const struct batch *b, struct err *e)
+{
+	if (d->anchors_left > b->anchor.n) {
+		d->anchors_left -= b->anchor.n;
+		return 0;
+	}
+	d->anchors_left = THIN_EVERY;
+	return store_exec(d->db, STORE_THIN, e);
+}
+
 static void roll_back(struct store_db *d)
 {
 	if (sqlite3_get_autocommit(d->db) == 0)
@@ -720,6 +734,8 @@ int store_rows_put(struct store_db *d, const struct batch *b, struct err *e)
 		rc = put_rows(d, b);
 	if (rc == SQLITE_OK)
 		r = drop_sessions(d, b, e);
+	if (rc == SQLITE_OK && r == 0)
+		r = thin_anchors(d, b, e);
 	if (rc == SQLITE_OK && r == 0)
 		rc = run(d->q[SQL_COMMIT]);
 	if (rc != SQLITE_OK)

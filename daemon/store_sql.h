@@ -140,6 +140,11 @@
 	"coalesce((SELECT min(created_ns) FROM session),9223372036854775807),"                              \
 	"coalesce((SELECT min(started_ns) FROM process),9223372036854775807),"                              \
 	"coalesce((SELECT realtime_ns FROM anchor ORDER BY realtime_ns DESC LIMIT 1 OFFSET 999),0));"
+/* Of more than 65 536 anchors, a day's, every second one of the older half. */
+#define STORE_THIN                                                                                          \
+	"DELETE FROM anchor WHERE (SELECT count(*) FROM anchor)>65536 AND (ring_clock,clock) IN "           \
+	"(SELECT ring_clock,clock FROM (SELECT ring_clock,clock,row_number() OVER (ORDER BY realtime_ns) i " \
+	"FROM anchor) WHERE i<=32768 AND i%2=0)"
 /* Rows of a portable file, in this order; ?1 is the session. */
 #define STORE_PORTABLE(X)                                                                                   \
 	X(session, "SELECT * FROM session WHERE id=?1")                                                     \

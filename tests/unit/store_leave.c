@@ -274,6 +274,27 @@ START_TEST(old_anchors)
 }
 END_TEST
 
+START_TEST(anchors_have_a_ceiling)
+{
+	struct store *s = test_open();
+	struct batch b = {0};
+	uint64_t i;
+
+	three(&b);
+	for (i = 1; i <= 70000; i++)
+		*batch_anchor(&b) = (struct row_anchor){i, i, i, 1, 1};
+	test_store(s, &b);
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM anchor"), 70000 - 16384);
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM anchor WHERE clock<=32768"), 16384);
+	ck_assert_int_eq(query(s, "SELECT min(clock) FROM anchor"), 1);
+	for (i = 70001; i <= 74096; i++) /* below the ceiling all stay */
+		*batch_anchor(&b) = (struct row_anchor){i, i, i, 1, 1};
+	test_store(s, &b);
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM anchor"), 74096 - 16384);
+	store_close(s);
+}
+END_TEST
+
 struct portable {
 	bool timeline;
 	int64_t id, bytes;
@@ -417,6 +438,7 @@ int main(void)
 	tcase_add_test(c, prune_by_size);
 	tcase_add_test(c, prune_by_size_of_nodes);
 	tcase_add_test(c, old_anchors);
+	tcase_add_test(c, anchors_have_a_ceiling);
 	tcase_add_loop_test(c, portable, 0, 2);
 	tcase_add_test(c, order);
 	tcase_add_test(c, close_waits);
