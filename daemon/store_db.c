@@ -332,10 +332,11 @@ static int set_wal(sqlite3 *db, const char *path, struct err *e)
 /* Before the first table exists, or it has no effect: pages of deleted sessions go back to the
  * disk. */
 #define PRAGMAS_FIRST "PRAGMA auto_vacuum=INCREMENTAL"
+/* secure_delete, which Debian's SQLite is built with, writes every page of a deleted timeline. */
 #define PRAGMAS                                                                         \
 	"PRAGMA synchronous=NORMAL;PRAGMA temp_store=MEMORY;PRAGMA trusted_schema=OFF;" \
 	"PRAGMA wal_autocheckpoint=4000;PRAGMA journal_size_limit=67108864;PRAGMA "     \
-	"cache_size=-4096"
+	"cache_size=-4096;PRAGMA secure_delete=OFF"
 
 static bool has_wal(const char *path)
 {

@@ -104,10 +104,11 @@ static const char schema[] = SCHEMA;
 
 static int fill(const struct copy *c, struct err *e)
 {
-	char text[96];
+	char text[128];
 	int r;
 
-	(void)snprintf(text, sizeof(text), "PRAGMA application_id=%d;PRAGMA user_version=%d;BEGIN",
+	(void)snprintf(text, sizeof(text),
+		"PRAGMA secure_delete=ON;PRAGMA application_id=%d;PRAGMA user_version=%d;BEGIN",
 		SCHEMA_APPLICATION_ID, SCHEMA_VERSION);
 	r = store_exec(c->to, text, e);
 	if (r == 0)
