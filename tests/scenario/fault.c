@@ -12,9 +12,10 @@
  * Whatever WHAT is, a test may change these at any time:
  *   u64[4]    nanoseconds that CLOCK_REALTIME is off
  *   u64[5]    what ails the files whose names begin with PD_FAULT_ON: 1: read-only; else so many
- *             nanoseconds each write and each sync of them takes, or as long as this does not
- * change u64[6]    the type of file system that they are said to be on; 0: the truth u64[7]    1:
- * they cannot be mapped and u64[8] says how many calls wait for u64[5] now.
+ *             nanoseconds each write and each sync of them takes, or until this changes
+ *   u64[6]    the type of file system that they are said to be on; 0: the truth
+ *   u64[7]    1: they cannot be mapped
+ * and u64[8] says how many calls wait for u64[5] now. They have no hard links.
  */
 #include <dlfcn.h>
 #include <errno.h>

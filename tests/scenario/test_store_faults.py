@@ -691,6 +691,15 @@ def test_a_prune_on_a_full_disk(small):
     assert free_kb(world.dir) > 4096
 
 
+def test_a_prune_that_fails_half_way(world):
+    made(world)
+    sqlite(world.db, "UPDATE session SET finalized_ns = 1",
+           "CREATE TRIGGER t BEFORE DELETE ON session WHEN old.name = 'own' BEGIN SELECT RAISE(FAIL, 'not this one'); END")
+    world.start(PROTOND_AUTO_SESSION="off", PROTOND_RETENTION_DAYS="0")
+    r = world.ctl("prune", "--older-than", "1d", check=False)
+    assert r.returncode and "1 deleted, then: " in r.stderr and "not this one" in r.stderr, r
+
+
 @preloads
 def test_a_ring_that_cannot_be_taken_now(world):
     """The journal cannot be written when the job offers its ring: it is told, and asked again when there is room."""
