@@ -57,11 +57,12 @@ static void begin(void)
 	page = p;
 }
 
-/* Without memory two functions of others end the process themselves, while it starts: glibc's group
- * lookup (an assertion, and a NULL) and libuv's first loop (an abort). That is no end of ours. */
+/* Without memory functions of others end the process themselves: glibc's group lookup (an
+ * assertion, and a NULL), libuv's first loop, and libuv where its table of descriptors grows (an
+ * abort). That is no end of ours. */
 static void on_end(int sig)
 {
-	static const char *const theirs[] = {"getgrnam_r", "uv_loop_init"};
+	static const char *const theirs[] = {"getgrnam_r", "uv_loop_init", "uv_poll_start"};
 	void *at[64];
 	const int n = backtrace(at, 64);
 	Dl_info info;
