@@ -243,10 +243,6 @@ static void take_up(struct copy *c)
 	batch_free(&more);
 	batch_free(&b);
 	fold_free(f);
-	free(c->store.touched);
-	c->store.touched = NULL;
-	c->store.touched_words = 0;
-	c->store.touched_all = false;
 }
 
 /* --- the game */

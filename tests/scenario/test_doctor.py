@@ -14,7 +14,7 @@ import textwrap
 
 import pytest
 
-from conftest import BUILD, WAIT, until
+from conftest import BUILD, WAIT, needs_another_user, until
 from test_service import Manager
 
 NOBODY, SOMEBODY = 65534, 54321  # a system's user, as logind counts, and a person
@@ -486,7 +486,7 @@ def test_a_user_namespace(world):
     assert job.say("start s").startswith("0"), "and is served"
 
 
-@needs_root
+@needs_another_user
 @needs_mounts
 def test_a_user_namespace_in_which_a_user_is_the_same(world):
     """Though root, who the daemon is, is nobody there."""
