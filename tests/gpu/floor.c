@@ -5,6 +5,9 @@
  * buffers, a flush every 100 ms on a thread, buffers zeroed and given back unread. FLOOR_CALLBACK=1
  * adds an empty callback at driver launches. FLOOR_CUPTI names the library. No code of the agent in
  * it but its numbers of CUPTI.
+ *
+ * Loaded otherwise, it is switched: floor_on() (0: it is), floor_off(), and floor_is_gone() once a
+ * call of the runtime has ended in which CUPTI was taken out of the process.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -29,6 +32,9 @@ static _Atomic uint32_t done;
 static _Atomic uint32_t length[BUFFERS];
 static uint8_t spill[BYTES];
 static _Atomic uint64_t spilled, buffers;
+static void *subscriber;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
+static int on, leaving;
 
 static void push(uint32_t i)
 {
@@ -90,18 +96,30 @@ static void *flusher(void *arg)
 
 	for (;;) {
 		(void)nanosleep(&t, NULL);
-		(void)cupti.flush_all(0);
-		recycle();
+		(void)pthread_mutex_lock(&lock);
+		if (on) {
+			(void)cupti.flush_all(0);
+			recycle();
+		}
+		(void)pthread_mutex_unlock(&lock);
 	}
 	return arg;
 }
 
-static void nothing(void *user, uint32_t domain, uint32_t cbid, const void *d)
+/* Nothing, but at the end of a call of the runtime that floor_off() waits for. */
+static void on_call(void *user, uint32_t domain, uint32_t cbid, const void *d)
 {
 	(void)user;
-	(void)domain;
 	(void)cbid;
-	(void)d;
+	if (domain != DOMAIN_RUNTIME || ((const struct cupti_callback *)d)->site != SITE_EXIT)
+		return;
+	(void)pthread_mutex_lock(&lock);
+	if (leaving) {
+		(void)cupti.unsubscribe(subscriber);
+		(void)cupti.finalize();
+		leaving = 0;
+	}
+	(void)pthread_mutex_unlock(&lock);
 }
 
 static int load(void)
@@ -111,6 +129,8 @@ static int load(void)
 	void *h = named != NULL ? dlopen(named, RTLD_NOW) : NULL, *p;
 	size_t i;
 
+	for (i = 0; h == NULL && i < sizeof(names) / sizeof(names[0]); i++)
+		h = dlopen(names[i], RTLD_NOW | RTLD_NOLOAD);
 	for (i = 0; h == NULL && i < sizeof(names) / sizeof(names[0]); i++)
 		h = dlopen(names[i], RTLD_NOW);
 	if (h == NULL)
@@ -132,36 +152,88 @@ __attribute__((destructor)) static void tell(void)
 			(unsigned long long)buffers, (unsigned long long)spilled);
 }
 
-__attribute__((visibility("default"))) int InitializeInjection(void);
+static const uint32_t kinds[] = {KIND_MEMCPY, KIND_MEMSET, KIND_CONCURRENT_KERNEL};
+#define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
-int InitializeInjection(void)
+/* Once. */
+static int prepare(void)
 {
-	static const uint32_t kinds[] = {KIND_MEMCPY, KIND_MEMSET, KIND_CONCURRENT_KERNEL};
-	uint8_t one = 1;
-	size_t bytes = 1, i;
 	pthread_t thread;
-	void *subscriber;
 
-	if (!load() || cupti.subscribe(&subscriber, nothing, NULL) != CUPTI_OK) {
-		(void)fprintf(stderr, "floor: no CUPTI\n");
+	if (pool != NULL)
 		return 1;
-	}
+	if (!load())
+		return 0;
 	pool = mmap(NULL, (size_t)BUFFERS * BYTES, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	if (pool == MAP_FAILED)
-		return 1;
-	for (i = 0; i < BUFFERS; i++)
-		push((uint32_t)i);
+		return 0;
+	for (uint32_t i = 0; i < BUFFERS; i++)
+		push(i);
+	return pthread_create(&thread, NULL, flusher, NULL) == 0;
+}
+
+#define EXPORT __attribute__((visibility("default")))
+EXPORT int floor_on(void);
+EXPORT void floor_off(void);
+EXPORT int floor_is_gone(void);
+EXPORT int InitializeInjection(void);
+
+int floor_on(void)
+{
+	uint8_t one = 1;
+	size_t bytes = 1, i;
+	int r;
+
+	if (!prepare())
+		return -1;
+	r = cupti.subscribe(&subscriber, on_call, NULL);
+	if (r != CUPTI_OK)
+		return r;
 	(void)cupti.set_attribute(ATTR_ZEROED_OUT, &bytes, &one);
 	(void)cupti.set_attribute(ATTR_PER_THREAD, &bytes, &one);
 	(void)cupti.register_buffers(request, complete);
-	for (i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+	for (i = 0; i < N_KINDS; i++)
 		(void)cupti.activity_enable(kinds[i]);
 	if (getenv("FLOOR_CALLBACK") != NULL) {
 #define X(name, cbid, flags) (void)cupti.enable_callback(1, subscriber, DOMAIN_DRIVER, cbid);
 		LAUNCH_CBIDS(X)
 #undef X
 	}
-	(void)pthread_create(&thread, NULL, flusher, NULL);
+	(void)pthread_mutex_lock(&lock);
+	on = 1;
+	(void)pthread_mutex_unlock(&lock);
+	return 0;
+}
+
+void floor_off(void)
+{
+	size_t i;
+
+	for (i = 0; i < N_KINDS; i++)
+		(void)cupti.activity_disable(kinds[i]);
+	(void)pthread_mutex_lock(&lock);
+	(void)cupti.flush_all(1);
+	recycle();
+	on = 0;
+	leaving = 1;
+	(void)pthread_mutex_unlock(&lock);
+	(void)cupti.enable_domain(1, subscriber, DOMAIN_RUNTIME);
+}
+
+int floor_is_gone(void)
+{
+	int gone;
+
+	(void)pthread_mutex_lock(&lock);
+	gone = !on && !leaving;
+	(void)pthread_mutex_unlock(&lock);
+	return gone;
+}
+
+int InitializeInjection(void)
+{
+	if (floor_on() != 0)
+		(void)fprintf(stderr, "floor: no CUPTI\n");
 	return 1;
 }

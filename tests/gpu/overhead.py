@@ -1,11 +1,12 @@
-# SPDX-License-Identifier: MIT. overhead.py: what a run says that recording costs, against an A/B run of the same process.
-"""overhead.py DIR [--only w1,w2,w3] [--processes N] [--seconds S] [--steps N] [--periods N] [--csv FILE] [--each DIR]
+# SPDX-License-Identifier: MIT. overhead.py: what a run says that recording costs, and what it costs over the floor.
+"""overhead.py DIR [--floor] [--only w1,w2,w3] [--processes N] [--seconds S] [--steps N] [--periods N] [--csv FILE] [--each DIR]
 
 Each process goes through cycles of two parts, in an order that changes. A/B: a few steps with CUPTI let go, as many
 with all recorded, and so on, timed here; each B against the A before, and against the one after it (against the mean of
 the two, a slow moment in B weighs more than one in A, and an interquartile mean says too little). And some periods of
 steps of which half are recorded, from which protond works out by itself what recording costs. Two processes of one
-program differ by some points, the parts of one process do not.
+program differ by some points, the parts of one process do not. --floor: A has the floor's CUPTI (libfloor.so), B has
+protond's and, but in W1, the workload's scopes; the difference is what the goals of the torch workloads are about.
 
 The host's cores change their pace by up to half (other tenants). So the threads that launch keep to one core, and
 nothing else of the process to that core or its neighbour (a thread that slept in a switch may wake on another); and
@@ -15,6 +16,9 @@ at a time. Interquartile means in a process, means over processes with 95 % boun
 """
 import argparse
 import concurrent.futures
+import contextlib
+import ctypes
+import json
 import math
 import os
 import pathlib
@@ -50,70 +54,169 @@ def pace():
     return time.monotonic_ns() - t
 
 
-def job(mode, a):
+class Pace:
+    """How long steps take, as it were at a steady pace."""
+
+    def __init__(self, mode):
+        self.power, self.usual, self.since, self.before = POWER[mode], pace(), 0, 0
+
+    def ends(self):
+        """(ns, pace ns, ns at a steady pace) of the step that ends here; None: none does."""
+        end, now = time.monotonic_ns(), pace()
+        took, around = end - self.since, (self.before + now) / 2
+        out = (took, now, round(took / (around / self.usual) ** self.power)) if self.since else None
+        self.before = now
+        return out
+
+    def begins(self):
+        self.since = time.monotonic_ns()
+        return self.since
+
+
+class Cores:
+    """One for what launches, and nothing else beside it."""
+
+    def __init__(self, rng):
+        cores = sorted(os.sched_getaffinity(0))
+        self.ours = rng.sample(cores[::2], k=1)
+        self.others = [c for c in cores if c & ~1 not in self.ours]
+
+    def keep(self):
+        keep_cores(self.ours, self.others)
+
+
+def pairs(turn, ratios):
+    """A, B, A, B, A: each B against each A beside it."""
+    means = [math.log(turn(i % 2)) for i in range(5)]
+    ratios.extend(means[b] - means[a] for b in (1, 3) for a in (b - 1, b + 1))
+
+
+def percent(ratios):
+    cut = (len(ratios) + 1) // 4
+    return 100 * (math.exp(statistics.fmean(sorted(ratios)[cut:len(ratios) - cut])) - 1)
+
+
+def said(mode, a):
     """Below `protonctl run -k torch` with a sample rate."""
     import torch_work
 
     import protond.torch
 
-    sampler, rng, usual = protond.torch._sampler, random.Random(os.getpid()), pace()
-    cores = sorted(os.sched_getaffinity(0))
-    ours = rng.sample(cores[::2], k=1)
-    others = [c for c in cores if c & ~1 not in ours]
-    next_of_sampler, took = sampler.next, []  # the times of a turn's steps
-    since, before, off, warm = 0, 0, None, 0
+    sampler, rng, clock = protond.torch._sampler, random.Random(os.getpid()), Pace(mode)
+    cores, next_of_sampler, took = Cores(rng), sampler.next, []  # the times of a turn's steps
+    off, warm = None, 0
     rows, turns, at = ["turn,rate,off,step since the switch,kind,ns,pace ns,ns at a steady pace"], 0, 0
 
     def next_step():
-        nonlocal since, before, off, warm, at
-        end, now = time.monotonic_ns(), pace()
-        if since:
-            steady = round((end - since) / ((before + now) / 2 / usual) ** POWER[mode])
+        nonlocal off, warm, at
+        step = clock.ends()
+        if step:
             if a.each:
-                rows.append(f"{turns},{sampler.rate:g},{off:d},{at},{sampler._kind},{end - since},{now},{steady}")
+                rows.append(f"{turns},{sampler.rate:g},{off:d},{at},{sampler._kind},{step[0]},{step[1]},{step[2]}")
             if not warm:
-                took.append(steady)
-            sampler._since = time.monotonic_ns() - steady
+                took.append(step[2])
+            sampler._since = time.monotonic_ns() - step[2]
         warm -= warm > 0
         kind = next_of_sampler()
         at += 1
         if sampler._off != off:
             off, warm, at = sampler._off, WARM, 1
         if warm > WARM - 3:  # CUPTI's threads are new
-            keep_cores(ours, others)
-        since = sampler._since = time.monotonic_ns()
-        before = now
+            cores.keep()
+        sampler._since = clock.begins()
         return kind
 
-    def turn(rate, steps):
+    def turn(rate, steps=WARM + a.steps):
         """Mean time of its steps. The last one ends in a synchronization: not counted."""
-        nonlocal since, turns
+        nonlocal turns
         turns += 1
         sampler.rate = rate
         sampler._plan.clear()
         took.clear()
         fn((steps + 1) * each, torch_work.no_scope)
-        since, sampler._since = 0, None
+        clock.since, sampler._since = 0, None
         return statistics.fmean(took)
 
-    def compare():
-        means = [math.log(turn(i % 2, WARM + a.steps)) for i in range(5)]
-        ratios.extend(means[b] - means[a] for b in (1, 3) for a in (b - 1, b + 1))
-
     sampler.next, ratios = next_step, []
-    torch_work.step_begins = protond.torch.step  # of w1 and w2; w3's optimizer tells
+    if mode != "w3":  # whose optimizer tells
+        torch_work.step_begins = protond.torch.step
     each = 1 if mode == "w3" else torch_work.PART
     fn, _ = torch_work.WORK[mode]
     fn(WARM * each, torch_work.no_scope)
     end = time.monotonic() + a.seconds
     while time.monotonic() < end:
-        for part in rng.sample([compare, lambda: turn(0.5, a.periods * 2 * sampler.active)], k=2):
+        for part in rng.sample([lambda: pairs(turn, ratios), lambda: turn(0.5, a.periods * 2 * sampler.active)], k=2):
             part()
     if a.each:
         (a.each / f"{mode}-{os.getpid()}.csv").write_text("\n".join(rows) + "\n")
-    cut = (len(ratios) + 1) // 4
-    ab = math.exp(statistics.fmean(sorted(ratios)[cut:len(ratios) - cut])) - 1
-    print(f"says={100 * sampler.cost():.3f} ab={100 * ab:.3f} periods={len(sampler._costs)} pairs={len(ratios)}")
+    return {"says": 100 * sampler.cost(), "ab": percent(ratios), "pairs": len(ratios)}
+
+
+def over_floor(mode, a):
+    """Below `protonctl run -k none`. What is on has let go of CUPTI before the other takes it."""
+    import torch
+    import torch_work
+
+    import protond
+
+    native, floor, clock = protond._api._native, ctypes.CDLL(str(a.dir / "gpu/libfloor.so")), Pace(mode)
+    cores, took, warm, nothing = Cores(random.Random(os.getpid())), [], 0, contextlib.nullcontext()
+    enter = [lambda name: nothing]
+    each = 1 if mode == "w3" else torch_work.PART
+    fn, _ = torch_work.WORK[mode]
+
+    def step_begins():
+        nonlocal warm
+        step = clock.ends()
+        if step and warm <= 0:
+            took.append(step[2])
+        warm -= 1
+        if warm > WARM - 3:
+            cores.keep()
+        clock.begins()
+
+    def steps(n):
+        nonlocal warm
+        warm = WARM + 1
+        took.clear()
+        fn(n * each, scope)
+        clock.since = 0
+
+    def scope(name):
+        return enter[0](name)
+
+    def until(done, what):
+        for _ in range(100):
+            if done():
+                return
+            torch.cuda.current_stream().query()
+            steps(1)
+        raise SystemExit(f"{what} does not come to pass")
+
+    def turn(protonds):
+        if protonds:
+            native.gpu_resume()
+        else:
+            until(lambda: floor.floor_on() == 0, "the floor")
+        enter[0] = protond.scope if protonds else lambda name: nothing
+        steps(WARM + a.steps + 1)
+        mean = statistics.fmean(took)
+        if protonds:
+            native.gpu_pause(native.GIVE_BACK)
+            steps(3)
+        else:
+            floor.floor_off()
+            until(floor.floor_is_gone, "the floor's end")
+        return mean
+
+    torch_work.step_begins, ratios = step_begins, []
+    steps(WARM)
+    native.gpu_pause(native.GIVE_BACK)
+    steps(3)
+    end = time.monotonic() + a.seconds
+    while time.monotonic() < end:
+        pairs(turn, ratios)
+    return {"over": percent(ratios), "pairs": len(ratios)}
 
 
 def mean(values):
@@ -125,6 +228,7 @@ def mean(values):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("dir", type=pathlib.Path, nargs="?")
+    p.add_argument("--floor", action="store_true", help="what protond costs over the floor")
     p.add_argument("--only", default="w1,w2,w3")
     p.add_argument("--processes", type=int, default=8)
     p.add_argument("--seconds", type=float, default=30, help="that each lives")
@@ -135,12 +239,15 @@ def main():
     p.add_argument("--job", help=argparse.SUPPRESS)
     a = p.parse_args()
     if a.job:
-        return job(a.job, a)
+        print("result=" + json.dumps((over_floor if a.floor else said)(a.job, a)))
+        return
     base, place = a.dir.resolve(), pathlib.Path(tempfile.mkdtemp(prefix="pdover", dir="/dev/shm"))
     place.chmod(0o700)
     ctl = str(base / "bin/protonctl")
     env = dict(os.environ, PYTHONPATH=str(base / "lib/protond/python"), PROTOND_RUNTIME_DIR=str(place),
-               PROTOND_DB=str(place / "db"), PROTOND_LANE_KB="4096", PROTOND_SAMPLE_RATE="0.5")
+               PROTOND_DB=str(place / "db"), PROTOND_LANE_KB="4096")
+    if not a.floor:
+        env["PROTOND_SAMPLE_RATE"] = "0.5"
     gpus = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True).stdout.count("GPU ")
     free, cores = queue.SimpleQueue(), sorted(os.sched_getaffinity(0))
     share = len(cores) // gpus
@@ -150,29 +257,33 @@ def main():
     def process(mode):
         gpu, its_cores = free.get()
         try:
-            r = subprocess.run(["taskset", "-c", its_cores, ctl, "run", "-k", "torch", "--", sys.executable, str(HERE / "overhead.py"),
-                                "--job", mode, "--seconds", str(a.seconds), "--steps", str(a.steps), "--periods", str(a.periods),
+            r = subprocess.run(["taskset", "-c", its_cores, ctl, "run", "-k", "none" if a.floor else "torch", "--", sys.executable,
+                                str(HERE / "overhead.py"), str(base), "--job", mode, "--seconds", str(a.seconds),
+                                "--steps", str(a.steps), "--periods", str(a.periods), *(["--floor"] if a.floor else []),
                                 *(["--each", str(a.each.resolve())] if a.each else [])],
                                env=dict(env, CUDA_VISIBLE_DEVICES=gpu), cwd=place, capture_output=True, text=True)
         finally:
             free.put((gpu, its_cores))
-        line = re.search(r"^says=(\S+) ab=(\S+) periods=(\d+) pairs=(\d+)$", r.stdout, re.M)
+        line = re.search(r"^result=(.*)$", r.stdout, re.M)
         if r.returncode or not line or "drops 0" not in r.stdout + r.stderr:
             raise SystemExit(f"{mode}: exit {r.returncode}: {r.stdout[-1000:]}{r.stderr[-2000:]}")
-        return line.groups()
+        return json.loads(line.group(1))
 
-    rows = ["workload,process,says,ab,periods,pairs"]
+    rows = ["workload,process," + ("over,pairs" if a.floor else "says,ab,pairs")]
     pool = concurrent.futures.ThreadPoolExecutor(gpus)
     for mode in a.only.split(","):
         got = []
-        for i, values in enumerate(pool.map(process, [mode] * a.processes)):
-            got.append(tuple(map(float, values)))
-            rows.append(",".join([mode, str(i), *values]))
+        for i, found in enumerate(pool.map(process, [mode] * a.processes)):
+            got.append(found)
+            rows.append(",".join(map(str, [mode, i, *found.values()])))
             if a.csv:
                 a.csv.write_text("\n".join(rows) + "\n")
-        says, ab = [g[0] for g in got], [g[1] for g in got]
-        print(f"{mode}: it says {mean(says)} %, A/B {mean(ab)} %, difference {mean([x - y for x, y in zip(says, ab)])}: "
-              f"{len(got)} processes, {sum(g[3] for g in got):.0f} pairs", flush=True)
+        n = f"{len(got)} processes, {sum(g['pairs'] for g in got)} pairs"
+        if a.floor:
+            print(f"{mode}: {mean([g['over'] for g in got])} % over the floor: {n}", flush=True)
+            continue
+        says, ab = [g["says"] for g in got], [g["ab"] for g in got]
+        print(f"{mode}: it says {mean(says)} %, A/B {mean(ab)} %, difference {mean([x - y for x, y in zip(says, ab)])}: {n}", flush=True)
     subprocess.run([ctl, "shutdown"], env=env, capture_output=True)
 
 
