@@ -230,7 +230,7 @@ static void sources_help(struct text *t)
 		"asked for, @-1 for the one before.\n"
 		"\nExit status: 0 done; 1 not found, or a gate failed; 2 wrong usage; 3 the "
 		"daemon did not\n"
-		"answer; 4 a part of the data could not be read.\n");
+		"answer; 4 a part of the data could not be read, or not be printed.\n");
 }
 
 int options_help(struct text *t, const char *verb, struct err *e)

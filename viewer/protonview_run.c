@@ -644,7 +644,10 @@ static int run_export(struct run *run)
 		return r;
 	r = format == FORMAT_chrome_trace ? open_source(run, run->o.args[0], true, o.file, NULL)
 					  : export_tree(run, format, o.file);
-	return output_close(path, &o, given(run, OPT_FORCE), r, &run->e);
+	r = output_close(path, &o, given(run, OPT_FORCE), r, &run->e);
+	if (strcmp(path, "-") == 0 && ferror(stdout))
+		run->write_error = r;
+	return r;
 }
 
 static int run_help(struct run *run)
@@ -666,6 +669,8 @@ static int exit_status(const struct run *run, int r)
 		return EXIT_USAGE;
 	if (r == -ENOTCONN || r == -ETIMEDOUT)
 		return EXIT_DAEMON;
+	if (r < 0 && r == run->write_error)
+		return EXIT_PARTIAL;
 	if (r < 0 || run->failed_gate)
 		return EXIT_NOT;
 	return run->partial ? EXIT_PARTIAL : EXIT_OK;
