@@ -87,13 +87,13 @@ static void prune_on_done(void *arg, int r, const struct err *e)
 	struct change *c = arg;
 	struct request *q = c->q;
 	struct wire_buf *b;
-	struct err words = *e;
+	struct err partly;
 	uint32_t i;
 
 	if (r < 0) {
-		if (c->gone.n > 0)
-			(void)err_set(&words, r, "%u deleted, then: %.400s", c->gone.n, e->text);
-		request_fail(q, &words, "protonctl doctor looks at the database");
+		(void)err_set(&partly, r, "%u deleted, then: %.400s", c->gone.n, e->text);
+		request_fail(
+			q, c->gone.n > 0 ? &partly : e, "protonctl doctor looks at the database");
 		return;
 	}
 	b = request_result(q);

@@ -185,6 +185,9 @@ void *pd_first(const char *symbol);
 /* --- info.c ---------------------------------------------------------------------------------- */
 
 void pd_env_read(void); /* on a thread of the application's */
+#define PD_STAT 1024
+/* A field, from 3 on, of /proc/self/stat, in buf with what follows it; NULL: none. */
+const char *pd_stat(char buf[PD_STAT], int field);
 uint64_t pd_start_time(void);
 bool pd_token(uint8_t ret[16]);
 

@@ -160,20 +160,25 @@ static uint32_t info(char *buf, uint32_t bytes)
 	return at;
 }
 
-/* Field 22 of /proc/self/stat; the command name (field 2) may hold anything. */
-uint64_t pd_start_time(void)
+const char *pd_stat(char buf[PD_STAT], int field)
 {
-	char buf[1024];
-	const size_t n = slurp("/proc/self/stat", buf, sizeof(buf) - 1);
 	const char *p;
 
-	buf[n] = '\0';
-	p = strrchr(buf, ')');
-	for (int field = 2; p != NULL && field < 22; field++) {
+	buf[slurp("/proc/self/stat", buf, PD_STAT - 1)] = '\0';
+	p = strrchr(buf, ')'); /* the command name, field 2, may hold anything */
+	for (int at = 2; p != NULL && at < field; at++) {
 		p = strchr(p, ' ');
 		p = p != NULL ? p + 1 : NULL;
 	}
-	return p != NULL ? strtoull(p, NULL, 10) : 0;
+	return p;
+}
+
+uint64_t pd_start_time(void)
+{
+	char buf[PD_STAT];
+	const char *ticks = pd_stat(buf, 22);
+
+	return ticks != NULL ? strtoull(ticks, NULL, 10) : 0;
 }
 
 bool pd_token(uint8_t ret[16])

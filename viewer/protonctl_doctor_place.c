@@ -340,9 +340,10 @@ void doctor_database(struct doctor *d)
 		return;
 	room = (uint64_t)vfs.f_bavail * vfs.f_frsize;
 	text_bytes(room, free_text);
-	disk_mend(db, room, mend, sizeof(mend));
-	if (room < DB_ROOM)
-		found(d, BAD, "database's disk", mend, "only %s free for %s", free_text, db);
-	else
+	if (room >= DB_ROOM) {
 		found(d, GOOD, "database", "", "%s (%s free)", db, free_text);
+		return;
+	}
+	disk_mend(db, room, mend, sizeof(mend));
+	found(d, BAD, "database's disk", mend, "only %s free for %s", free_text, db);
 }

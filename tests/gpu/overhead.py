@@ -36,16 +36,6 @@ POWER = {"w1": 0.5, "w2": 0.5, "w3": 0.7}
 WARM = 8  # steps after a switch, not timed: right after it they differ (docs/benchmarks.md)
 
 
-def keep_cores(ours, others):
-    """The launching threads (this one and autograd's, in turns) to one core: a new thread has its maker's, so again and again."""
-    for task in map(int, os.listdir("/proc/self/task")):
-        try:
-            autograd = pathlib.Path(f"/proc/self/task/{task}/comm").read_text().startswith("pt_autograd")
-            os.sched_setaffinity(task, ours if task == os.getpid() or autograd else others)
-        except OSError:
-            pass  # it has ended
-
-
 def pace():
     """ns that the same piece of work takes: about 0.3 ms."""
     t = time.monotonic_ns()
@@ -74,7 +64,7 @@ class Pace:
 
 
 class Cores:
-    """One for what launches, and nothing else beside it."""
+    """One for the threads that launch (this one and autograd's, in turns), and nothing else beside it."""
 
     def __init__(self, rng):
         cores = sorted(os.sched_getaffinity(0))
@@ -82,7 +72,13 @@ class Cores:
         self.others = [c for c in cores if c & ~1 not in self.ours]
 
     def keep(self):
-        keep_cores(self.ours, self.others)
+        """Again and again: a new thread has its maker's."""
+        for task in map(int, os.listdir("/proc/self/task")):
+            try:
+                autograd = pathlib.Path(f"/proc/self/task/{task}/comm").read_text().startswith("pt_autograd")
+                os.sched_setaffinity(task, self.ours if task == os.getpid() or autograd else self.others)
+            except OSError:
+                pass  # it has ended
 
 
 def pairs(turn, ratios):
@@ -138,8 +134,7 @@ def said(mode, a):
         return statistics.fmean(took)
 
     sampler.next, ratios = next_step, []
-    if mode != "w3":  # whose optimizer tells
-        torch_work.step_begins = protond.torch.step
+    torch_work.step_begins = protond.torch.step  # of w1 and w2; w3's optimizer tells
     each = 1 if mode == "w3" else torch_work.PART
     fn, _ = torch_work.WORK[mode]
     fn(WARM * each, torch_work.no_scope)
@@ -161,9 +156,18 @@ def over_floor(mode, a):
 
     native, floor, clock = protond._api._native, ctypes.CDLL(str(a.dir / "gpu/libfloor.so")), Pace(mode)
     cores, took, warm, nothing = Cores(random.Random(os.getpid())), [], 0, contextlib.nullcontext()
-    enter = [lambda name: nothing]
     each = 1 if mode == "w3" else torch_work.PART
     fn, _ = torch_work.WORK[mode]
+
+    def quiet(_name):
+        return nothing
+
+    enter = quiet
+
+    def scope(name):
+        if name in ("odd", "even"):  # a step of w3; w1 and w2 say so
+            step_begins()
+        return enter(name)
 
     def step_begins():
         nonlocal warm
@@ -182,9 +186,6 @@ def over_floor(mode, a):
         fn(n * each, scope)
         clock.since = 0
 
-    def scope(name):
-        return enter[0](name)
-
     def until(done, what):
         for _ in range(100):
             if done():
@@ -194,20 +195,21 @@ def over_floor(mode, a):
         raise SystemExit(f"{what} does not come to pass")
 
     def turn(protonds):
+        nonlocal enter
         if protonds:
             native.gpu_resume()
         else:
             until(lambda: floor.floor_on() == 0, "the floor")
-        enter[0] = protond.scope if protonds else lambda name: nothing
+        enter = protond.scope if protonds else quiet
         steps(WARM + a.steps + 1)
-        mean = statistics.fmean(took)
+        value = statistics.fmean(took)
         if protonds:
             native.gpu_pause(native.GIVE_BACK)
             steps(3)
         else:
             floor.floor_off()
             until(floor.floor_is_gone, "the floor's end")
-        return mean
+        return value
 
     torch_work.step_begins, ratios = step_begins, []
     steps(WARM)

@@ -129,7 +129,6 @@ def w3(steps, scope):
     model, ids, opt = w3_ready(scope)
 
     def step(i):
-        step_begins()
         with scope("odd" if i % 2 else "even"):
             with scope("forward"):
                 logits = model(ids)
