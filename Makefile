@@ -230,9 +230,10 @@ $(UNIT): $(B)/tests/%: tests/unit/%.c $(B)/flags $$(addsuffix .a,$$(addprefix $(
 BENCH := $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
 tests bench: $(BENCH)
 bench: $(B)/tests/job
+$(B)/bench/launch_bench: $(B)/ar/libagent.a
 $(BENCH): $(B)/bench/%: tests/bench/%.c $(B)/lib/libprotond.so $(B)/ar/libdaemon.a $(B)/ar/libwire.a $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) -Itests/unit $(INC_daemon) -Ilibclient $(PKG_CFL) $(ALL_CFLAGS) -Wno-frame-larger-than $(ALL_LDFLAGS) \
+	$(CC) -Itests/unit $(INC_agent) $(INC_daemon) -Ilibclient $(PKG_CFL) $(ALL_CFLAGS) -Wno-frame-larger-than $(ALL_LDFLAGS) \
 		-Wl,-rpath,'$$ORIGIN/../lib' -o $@ $< $(filter %.a,$^) -L$(B)/lib -lprotond $(LIB_CHECK) $(LIB_DAEMON) -lm
 
 # Programs that the scenarios drive.

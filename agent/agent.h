@@ -47,8 +47,14 @@ bool agent_put_wait(const void *rec, uint32_t bytes);
 /* [any] Where a launch on this thread stands now: op, else state, else scope, else the context's or
  * the main thread's path. *ret_op: the path is an op's. */
 uint32_t agent_where(bool *ret_op);
-/* [any] The path of the caller's stack in its language, where somebody wants it; else PATH_ROOT. */
-uint32_t agent_python(void);
+/* [any] Writes and counts a LAUNCH record of where the thread stands. flags: LAUNCH_ bits but
+ * LAUNCH_OP; clock 0: now. Not between agent_enter() and agent_leave(). False: already inside of
+ * us, counted as such. */
+bool agent_launch(uint32_t flags, uint32_t correlation, uint32_t name, uint16_t epoch, uint16_t api,
+	uint64_t clock);
+void agent_launch_failed(void); /* [any] takes one back: no activity will answer it */
+/* [any] Launches so far, less those that failed. What the caller's own thread launched is in it. */
+uint64_t agent_launched(void);
 /* [any] Ring clock now. */
 uint64_t agent_clock(void);
 

@@ -27,6 +27,16 @@
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
+/* The builtin asks for a line that is only read, unless told of a newer CPU. */
+static inline void prefetch_to_write(const void *p)
+{
+#if defined(__x86_64__)
+	__asm__("prefetchw %0" : : "m"(*(const char *)p));
+#else
+	__builtin_prefetch(p, 1);
+#endif
+}
+
 #define AGENT_WANT_RECORD (~(uint32_t)WANT_GPU_PAUSE) /* any of these: paths move */
 #define CACHE_BITS        10
 #define CACHE_SLOTS       (1u << CACHE_BITS)
@@ -71,8 +81,9 @@ struct lane {
 	uint64_t mask; /* lane_bytes - 1 */
 	uint64_t lap;  /* bits 16..23 of each header */
 	struct ring_lane *shared;
-	uint32_t base_path; /* of a thread's own context; PATH_ROOT: none */
-	uint64_t head;      /* as last read */
+	_Atomic uint64_t launches; /* by its owners; others load it */
+	uint32_t base_path;        /* of a thread's own context; PATH_ROOT: none */
+	uint64_t head;             /* as last read */
 	uint32_t index;
 	uint32_t inherited; /* PROTOND_INHERIT=copy: the main thread's path at the first event */
 	bool backed;
@@ -98,9 +109,10 @@ struct core {
 	_Atomic uint32_t lanes_used, lanes_backed_max;
 	uint32_t *free_lane; /* a stack of lane numbers */
 	_Atomic uint32_t n_free;
-	_Atomic bool lanes_none; /* none could be had, and none was given back since */
-	_Atomic uint32_t nap;    /* the daemon's, for which it was woken */
-	bool wakes;              /* the host has wake() */
+	_Atomic bool lanes_none;   /* none could be had, and none was given back since */
+	_Atomic uint64_t launches; /* what no lane counts, less those that failed: modulo 2^64 */
+	_Atomic uint32_t nap;      /* the daemon's, for which it was woken */
+	bool wakes;                /* the host has wake() */
 
 	_Atomic uint32_t backend_lock;
 	struct lane *agent;            /* under backend_lock */
@@ -118,8 +130,10 @@ struct core {
 };
 extern struct core core;
 
-/* The lane that agent_put() uses on a thread that runs the backend: core.agent; else NULL. */
-extern __thread struct lane *agent_own __attribute__((tls_model("initial-exec")));
+/* This thread runs the backend: what it writes goes into core.agent. */
+extern __thread bool agent_on_backend __attribute__((tls_model("initial-exec")));
+/* host->thread() of a thread that launches; NULL: not yet asked for, or it runs the backend. */
+extern __thread struct pd_thread *agent_self __attribute__((tls_model("initial-exec")));
 
 /* --- clock.c ------------------------------------------------------------------------------------
  */
@@ -223,6 +237,8 @@ void scope_state_changed(struct pd_thread *t);
 void scope_context_changed(struct pd_thread *t);
 void scope_thread_exit(struct pd_thread *t);
 uint32_t scope_main_snapshot(void); /* the main thread's path, worked out by another thread */
+/* [any] The path of the caller's stack in its language, where somebody wants it; else PATH_ROOT. */
+uint32_t scope_python(void);
 
 /* --- event.c: metrics, spans, session marks
  * --------------------------------------------------------

@@ -57,7 +57,8 @@ static void forget_parent(void)
 	 */
 	if (ring_back(0, 0) != -EBADF)
 		(void)close(core.fd);
-	agent_own = NULL;
+	agent_on_backend = false;
+	agent_self = NULL;
 	memset(&core, 0, sizeof(core));
 	core.fd = -1;
 	core.host = host;

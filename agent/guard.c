@@ -70,7 +70,7 @@ bool agent_enter(int *saved)
 	*saved = errno;
 	if (HOT->opened == 0)
 		return false;
-	if (agent_own != NULL) /* inside the backend, which called its library, which called back */
+	if (agent_on_backend) /* inside the backend, which called its library, which called back */
 		return true;
 	t = core.host->thread();
 	if (t == NULL)
@@ -86,7 +86,7 @@ bool agent_enter(int *saved)
 
 void agent_leave(int saved)
 {
-	struct pd_thread *t = agent_own == NULL ? core.host->thread() : NULL;
+	struct pd_thread *t = !agent_on_backend ? core.host->thread() : NULL;
 
 	if (t != NULL)
 		guard_out(t);

@@ -26,7 +26,7 @@
 
 #define REUSE_TRIES 8u /* free lanes looked at for one with room for a THREAD record */
 
-__thread struct lane *agent_own __attribute__((tls_model("initial-exec")));
+__thread bool agent_on_backend __attribute__((tls_model("initial-exec")));
 
 static struct ring_lane *shared_at(uint32_t i)
 {
@@ -337,10 +337,10 @@ void lane_fini(void)
 
 bool agent_put(const void *rec, uint32_t bytes)
 {
+	struct lane *l = agent_on_backend ? core.agent : NULL;
 	struct pd_thread *t;
-	struct lane *l = agent_own;
 
-	if (l == NULL) {
+	if (!agent_on_backend) {
 		t = core.host->thread();
 		if (t != NULL && t->generation != HOT->generation)
 			(void)scope_sync(t);
@@ -358,7 +358,7 @@ bool agent_put(const void *rec, uint32_t bytes)
 /* Waits in short naps: the daemon drains by itself and has no way to say so. */
 bool agent_put_wait(const void *rec, uint32_t bytes)
 {
-	struct lane *l = agent_own != NULL ? agent_own : core.agent;
+	struct lane *l = core.agent;
 	uint64_t since = 0, head;
 
 	if (l == NULL) {

@@ -17,6 +17,7 @@
 #include <string.h>
 
 union agent_page agent_page __attribute__((aligned(RING_PAGE)));
+__thread struct pd_thread *agent_self __attribute__((tls_model("initial-exec")));
 
 typedef uint64_t __attribute__((may_alias)) pair; /* two words in one store, little-endian */
 
@@ -562,7 +563,7 @@ void scope_context_changed(struct pd_thread *t)
 
 uint32_t agent_where(bool *ret_op)
 {
-	struct pd_thread *t = agent_own == NULL ? core.host->thread() : NULL;
+	struct pd_thread *t = !agent_on_backend ? core.host->thread() : NULL;
 
 	*ret_op = false;
 	if (t == NULL || HOT->generation == 0)
@@ -572,15 +573,93 @@ uint32_t agent_where(bool *ret_op)
 	return where(t, t->engine, ret_op);
 }
 
-uint32_t agent_python(void)
+uint32_t scope_python(void)
 {
 	uint32_t names[PATH_DEPTH_MAX - 1], i, path = PATH_ROOT;
 
-	if (likely((HOT->want & WANT_PYTHON) == 0) || agent_own != NULL)
+	if (likely((HOT->want & WANT_PYTHON) == 0) || agent_on_backend)
 		return PATH_ROOT;
 	for (i = core.host->stack(names, PATH_DEPTH_MAX - 1); i-- > 0;)
 		path = agent_path_child(path, PATH_KIND_FRAME, table_name_of(names[i]));
 	return path;
+}
+
+/* --- launches -------------------------------------------------------------------------------- */
+
+__attribute__((cold, noinline)) static bool launch_cold(
+	uint32_t flags, const struct rec_launch *known)
+{
+	struct rec_launch r = *known;
+	bool op = false;
+	uint32_t path;
+	int saved;
+
+	if (!agent_enter(&saved))
+		return false;
+	if (!agent_on_backend)
+		agent_self = core.host->thread();
+	path = agent_where(&op);
+	r.hdr = REC_HDR(sizeof(r), REC_LAUNCH, 0, flags | (op ? LAUNCH_OP : 0), path);
+	r.clock = r.clock != 0 ? r.clock : agent_clock_inline();
+	r.python = scope_python();
+	(void)agent_put(&r, sizeof(r)); /* refused: counted; its activity still comes */
+	agent_count(&core.launches, 1);
+	agent_leave(saved);
+	return true;
+}
+
+static inline void launch_write(struct lane *l, const struct rec_launch r)
+{
+	*(struct rec_launch *)(void *)(l->data + (l->tail & l->mask)) = r;
+	lane_commit(l, sizeof(r));
+	prefetch_to_write(l->data + ((l->tail + 64) & l->mask)); /* for the launch after the next */
+	/* only the owner writes it */
+	atomic_store_explicit(&l->launches,
+		atomic_load_explicit(&l->launches, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+/* Between two launches a program runs through megabytes of other code, so that what counts here is
+ * cache lines, its own and those of what it reads. A forked child, where HOT is wiped, has a clock
+ * that is not the TSC. */
+__attribute__((hot)) bool agent_launch(uint32_t flags, uint32_t correlation, uint32_t name,
+	uint16_t epoch, uint16_t api, uint64_t clock)
+{
+	struct pd_thread *t = agent_self;
+	struct rec_launch r = {.clock = clock,
+		.correlation = correlation,
+		.name = name,
+		.epoch = epoch,
+		.api = api};
+	struct lane *l;
+
+	if (unlikely(t == NULL || (t->busy | (t->generation ^ HOT->match)) != 0))
+		return launch_cold(flags, &r);
+	guard_in(t);
+	l = t->engine;
+	if (unlikely(HOT->tsc == 0 || (HOT->want & WANT_PYTHON) != 0 || marked(t) ||
+		     l->tail + sizeof(r) > l->limit)) {
+		guard_out(t);
+		return launch_cold(flags, &r);
+	}
+	r.hdr = REC_HDR(sizeof(r), REC_LAUNCH, 0, flags, stand(t, l)) | l->lap;
+	r.clock = clock != 0 ? clock : agent_tsc();
+	launch_write(l, r);
+	guard_out(t);
+	return true;
+}
+
+void agent_launch_failed(void)
+{
+	atomic_fetch_sub_explicit(&core.launches, 1, memory_order_relaxed);
+}
+
+uint64_t agent_launched(void)
+{
+	uint64_t n = atomic_load_explicit(&core.launches, memory_order_relaxed);
+
+	for (uint32_t i = 0; i < core.lanes_used; i++)
+		n += atomic_load_explicit(&core.lanes[i].launches, memory_order_relaxed);
+	return n;
 }
 
 /* --- the end of a thread --------------------------------------------------------------------- */
@@ -591,6 +670,7 @@ void scope_thread_exit(struct pd_thread *t)
 {
 	struct lane *l;
 
+	agent_self = NULL;
 	if (HOT->opened == 0)
 		return;
 	t->busy = 0;

@@ -47,13 +47,14 @@ bool worker_in(uint32_t timeout_ms)
 		lane_claim(state.tid, false, &l);
 		core.agent = l;
 	}
-	agent_own = core.agent;
+	agent_on_backend = true;
+	agent_self = NULL;
 	return true;
 }
 
 void worker_out(void)
 {
-	agent_own = NULL;
+	agent_on_backend = false;
 	agent_unlock(&core.backend_lock);
 }
 

@@ -130,7 +130,7 @@ static uint64_t drain(void)
 
 static uint64_t cupti_pending(void)
 {
-	uint64_t launched = cupti_launched(), gone = cupti_delivered() + be.drift;
+	uint64_t launched = agent_launched(), gone = cupti_delivered() + be.drift;
 
 	return launched > gone ? launched - gone : 0;
 }
@@ -142,9 +142,9 @@ static uint32_t cupti_epoch(void)
 
 static uint64_t flush_all(bool force)
 {
-	uint64_t before = cupti_launched(), done, n;
+	uint64_t before = agent_launched(), done, n;
 
-	if (cupti_dumping)
+	if (cupti.dumping)
 		cupti_dump_flush(force, true);
 	if (force)
 		cupti_pool_forcing(true);
@@ -152,7 +152,7 @@ static uint64_t flush_all(bool force)
 	if (force)
 		cupti_pool_forcing(false);
 	n = drain();
-	if (cupti_dumping) {
+	if (cupti.dumping) {
 		cupti_dump_flush(force, false);
 		cupti_dump_sync();
 	}
@@ -279,7 +279,7 @@ static int cupti_start(bool armed, bool take, struct backend_error *e)
 		go_none();
 	if (r < 0)
 		return r;
-	if (cupti_dumping)
+	if (cupti.dumping)
 		cupti_dump_level(to);
 	/* The level first: a callback that comes at once is of the new level. */
 	atomic_store_explicit(&cupti.level, (uint32_t)to, memory_order_relaxed);
@@ -315,7 +315,7 @@ static int cupti_stop(bool give_back, bool *ret_residual)
 		atomic_store_explicit(&cupti.level, LEVEL_NONE, memory_order_relaxed);
 		if (from == LEVEL_ON)
 			go_off();
-		if (cupti_dumping) {
+		if (cupti.dumping) {
 			cupti_dump_level(LEVEL_NONE);
 			cupti_dump_sync();
 		}
@@ -382,7 +382,7 @@ static void cupti_exit(uint32_t timeout_ms)
 		&cupti.level, LEVEL_NONE, memory_order_relaxed); /* callbacks fall silent */
 	if (sem_init(&last.done, 0, 0) != 0)
 		return;
-	if (cupti_dumping)
+	if (cupti.dumping)
 		cupti_dump_flush(true, true);
 	cupti_pool_forcing(true);
 	if (last_thread() && clock_gettime(CLOCK_REALTIME, &until) == 0) {
@@ -396,7 +396,7 @@ static void cupti_exit(uint32_t timeout_ms)
 			;
 	}
 	(void)cupti_pool_drain(cupti_walk);
-	if (cupti_dumping) {
+	if (cupti.dumping) {
 		cupti_dump_flush(true, false);
 		cupti_dump_level(LEVEL_NONE);
 		cupti_dump_sync();
@@ -406,7 +406,7 @@ static void cupti_exit(uint32_t timeout_ms)
 static void cupti_forked(void)
 {
 	be.forked = true; /* CUPTI in a forked child hangs: nothing of it is called again */
-	cupti_dumping = false;
+	cupti.dumping = false;
 	atomic_store_explicit(&cupti.level, LEVEL_NONE, memory_order_relaxed);
 }
 
@@ -419,7 +419,7 @@ const struct backend backend_cupti = {
 	.flush = cupti_flush,
 	.drain = drain,
 	.pending = cupti_pending,
-	.launched = cupti_launched,
+	.launched = agent_launched,
 	.epoch = cupti_epoch,
 	.stop = cupti_stop,
 	.give_back = cupti_give_back,

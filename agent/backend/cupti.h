@@ -15,8 +15,19 @@
 
 enum cupti_level { LEVEL_NONE = 0, LEVEL_ARMED = 1, LEVEL_ON = 2 };
 
-/* The process's one CUPTI. Written by the control verbs, which never run together. */
+/* The process's one CUPTI. Written by the control verbs, which never run together, but for
+ * captures, finalizing, module and failed, which callbacks write too. */
 struct cupti {
+	/* what each callback reads: one cache line */
+	_Alignas(64) _Atomic uint32_t level; /* enum cupti_level */
+	_Atomic uint32_t epoch;              /* subscriptions so far */
+	_Atomic uint32_t
+		module; /* modules unloaded so far: a name pointer is good within one value */
+	_Atomic uint32_t finalizing;  /* enum finalize of cupti_callback.c */
+	_Atomic int32_t captures;     /* open in the process, as far as seen */
+	_Atomic bool dumping;         /* PROTOND_RAW_DUMP */
+	struct cupti_symbol *symbols; /* see cupti_name.c */
+
 	struct cupti_api api;
 	struct cuda_api cuda;
 	uint32_t version;          /* cuptiGetVersion */
@@ -25,10 +36,6 @@ struct cupti {
 	char path[256];            /* of the library */
 	uint16_t stride[KIND_MAX]; /* bytes of a record of each kind; 0: unknown to the library */
 	void *subscriber;
-	_Atomic uint32_t level; /* enum cupti_level; callbacks load it */
-	_Atomic uint32_t epoch; /* subscriptions so far */
-	_Atomic uint32_t
-		module; /* modules unloaded so far: a name pointer is good within one value */
 	_Atomic int32_t failed; /* CUPTI's fatal error, once */
 };
 extern struct cupti cupti;
@@ -63,7 +70,28 @@ void cupti_devices_ask(void); /* [agent] keeps the facts of all, once they are t
 /* --- cupti_name.c: names by pointer -------------------------------------------------------------
  */
 
-uint32_t cupti_symbol(const char *symbol); /* [any] valid now, in a launch */
+#define SYMBOLS 16384u /* power of two */
+struct cupti_symbol {
+	_Atomic uintptr_t key;
+	_Atomic uint64_t value; /* cupti.module << 32 | ring name; 0: not yet */
+};
+static inline uint32_t cupti_slot(uintptr_t key, uint32_t slots)
+{
+	return (uint32_t)((uint64_t)key * 0x9e3779b97f4a7c15ull >> 32) & (slots - 1);
+}
+uint32_t cupti_symbol(const char *symbol); /* [any] inside agent_enter(); valid now, in a launch */
+/* [any] The same of one that was asked for before and stands in its own slot; else NAME_NONE. */
+static inline uint32_t cupti_symbol_known(const char *symbol)
+{
+	const struct cupti_symbol *s = &cupti.symbols[cupti_slot((uintptr_t)symbol, SYMBOLS)];
+	/* Acquire: an unload that this launch follows has moved it. */
+	const uint32_t module = atomic_load_explicit(&cupti.module, memory_order_acquire);
+	const uint64_t v = atomic_load_explicit(&s->value, memory_order_relaxed);
+
+	if (atomic_load_explicit(&s->key, memory_order_relaxed) != (uintptr_t)symbol)
+		return NAME_NONE;
+	return v >> 32 == module ? (uint32_t)v : NAME_NONE;
+}
 uint32_t cupti_kernel_name(
 	const char *name, uint32_t gen); /* [agent] gen: cupti.module at delivery */
 /* [agent] Copies text that may be gone; bytes copied, 0 when unreadable. Ends in a NUL. */
@@ -76,7 +104,6 @@ int cupti_name_init(void);
 cupti_callback_fn cupti_on_callback; /* [any] */
 /* The callbacks of a level; from LEVEL_ON, for a new subscriber. */
 void cupti_enable(enum cupti_level from, enum cupti_level to);
-uint64_t cupti_launched(void); /* launches written, without those known to be without a record */
 /* Unsubscribe and finalize at the end of an API call, as CUPTI wants it. False: no call came within
  * timeout_ms, and the subscriber is still there, to be unsubscribed. */
 bool cupti_finalize_in_call(uint32_t timeout_ms);
@@ -135,7 +162,6 @@ bool cupti_path_step(uint32_t path, struct cupti_step *ret); /* false: PATH_ROOT
 /* --- cupti_dump.c: PROTOND_RAW_DUMP
  * --------------------------------------------------------------- */
 
-extern bool cupti_dumping;
 void cupti_dump_init(void);
 uint64_t cupti_dump_seq(void); /* [any] */
 struct cupti_dump_ids {

@@ -19,9 +19,6 @@
 
 #include "cupti.h"
 
-#define STRIPES 64u /* power of two */
-#define LINE    64u
-
 enum api_flag { API_LAUNCH = 0x10, API_BEGIN = 0x20, API_END = 0x40 };
 enum inside { INSIDE_NO = 0, INSIDE_PUT = 1, INSIDE_WAITING = 2, MADE_NODE = 4 };
 /* While CUPTI is to be taken out `call` is: which attempt it is, this thread's driver calls since
@@ -52,60 +49,46 @@ static const uint8_t api[CBID_MAX] = {
  * together may have 16 of initial-exec storage. */
 static _Thread_local __attribute__((tls_model("initial-exec"))) uint32_t call;
 
-static _Atomic int32_t captures; /* open in the process, as far as seen */
-
-static struct {
-	_Alignas(LINE) _Atomic uint64_t n;
-} launched[STRIPES];
-
 enum finalize { FINALIZE_NO = 0, FINALIZE_WANTED = 1, FINALIZE_RUNS = 2, FINALIZE_DONE = 3 };
-static _Atomic uint32_t finalizing; /* enum finalize */
-static _Atomic uint16_t attempt;    /* goes up with each */
+static _Atomic uint16_t attempt; /* goes up with each */
 
-/* A thread's own stripe: one counter would be a cache line that all launching threads fight for. */
-static _Atomic uint64_t *stripe(void)
+/* False: refused, and counted as such. */
+__attribute__((cold, noinline)) static bool look_for(const char *symbol, uint32_t *ret_name)
 {
-	uint64_t at = (uint64_t)(uintptr_t)&call;
+	int saved;
 
-	return &launched[(at * 0x9e3779b97f4a7c15ull) >> 58 & (STRIPES - 1)].n;
+	if (!agent_enter(&saved))
+		return false;
+	*ret_name = cupti_symbol(symbol);
+	agent_leave(saved);
+	return true;
 }
 
-uint64_t cupti_launched(void)
+__attribute__((hot)) static bool put_launch(
+	uint32_t cbid, const struct cupti_callback *d, uint64_t clock)
 {
-	uint64_t n = 0;
-	uint32_t i;
+	const uint32_t flags = api[cbid] & (LAUNCH_GRAPH | LAUNCH_COPY | LAUNCH_SET);
+	uint32_t name = NAME_NONE;
 
-	for (i = 0; i < STRIPES; i++)
-		n += atomic_load_explicit(&launched[i].n, memory_order_relaxed);
-	return n;
+	if (d->symbol != NULL && flags == 0) {
+		name = cupti_symbol_known(d->symbol);
+		if (name == NAME_NONE && !look_for(d->symbol, &name))
+			return false;
+	}
+	return agent_launch(flags, d->correlation, name,
+		(uint16_t)atomic_load_explicit(&cupti.epoch, memory_order_relaxed), (uint16_t)cbid,
+		clock);
 }
 
-static void put_launch(uint32_t cbid, const struct cupti_callback *d, uint64_t clock)
+__attribute__((hot, noinline)) static void launch_enter(
+	uint32_t cbid, const struct cupti_callback *d)
 {
-	uint32_t flags = api[cbid] & (LAUNCH_GRAPH | LAUNCH_COPY | LAUNCH_SET);
-	bool op = false;
-	uint32_t path = agent_where(&op);
-	struct rec_launch r = {.clock = clock,
-		.correlation = d->correlation,
-		.name = d->symbol != NULL && flags == 0 ? cupti_symbol(d->symbol) : NAME_NONE,
-		.python = agent_python(),
-		.epoch = (uint16_t)atomic_load_explicit(&cupti.epoch, memory_order_relaxed),
-		.api = (uint16_t)cbid};
-
-	r.hdr = REC_HDR(sizeof(r), REC_LAUNCH, 0, flags | (op ? LAUNCH_OP : 0), path);
-	(void)agent_put(&r, sizeof(r)); /* refused: counted by the lane; its activity still comes */
-	atomic_fetch_add_explicit(stripe(), 1, memory_order_relaxed);
-}
-
-static void launch_enter(uint32_t cbid, const struct cupti_callback *d)
-{
-	if (atomic_load_explicit(&captures, memory_order_relaxed) > 0) {
+	if (atomic_load_explicit(&cupti.captures, memory_order_relaxed) > 0) {
 		call = INSIDE_WAITING;
 		*d->correlation_data = agent_clock();
 		return;
 	}
-	call = INSIDE_PUT;
-	put_launch(cbid, d, agent_clock());
+	call = put_launch(cbid, d, 0) ? INSIDE_PUT : INSIDE_NO;
 }
 
 static int32_t returned(const struct cupti_callback *d)
@@ -125,31 +108,31 @@ static void launch_exit(uint32_t cbid, const struct cupti_callback *d)
 
 	call = INSIDE_NO;
 	if ((was & INSIDE_WAITING) != 0 && launches)
-		put_launch(cbid, d, *d->correlation_data);
+		(void)put_launch(cbid, d, *d->correlation_data);
 	if ((was & INSIDE_PUT) == 0 || launches)
 		return;
 	/* Nothing was launched: it failed, or it was captured and we had not seen the capture
 	 * begin. */
-	atomic_fetch_sub_explicit(stripe(), 1, memory_order_relaxed);
+	agent_launch_failed();
 	if ((was & MADE_NODE) != 0)
 		(void)atomic_compare_exchange_strong_explicit(
-			&captures, &none, 1, memory_order_relaxed, memory_order_relaxed);
+			&cupti.captures, &none, 1, memory_order_relaxed, memory_order_relaxed);
 }
 
 static void capture_exit(uint32_t cbid, const struct cupti_callback *d)
 {
-	int32_t r = returned(d), n = atomic_load_explicit(&captures, memory_order_relaxed);
+	int32_t r = returned(d), n = atomic_load_explicit(&cupti.captures, memory_order_relaxed);
 
 	if ((api[cbid] & API_BEGIN) != 0) {
 		if (r == CUDA_OK)
-			atomic_fetch_add_explicit(&captures, 1, memory_order_relaxed);
+			atomic_fetch_add_explicit(&cupti.captures, 1, memory_order_relaxed);
 		return;
 	}
 	if (r == CUDA_INVALID_VALUE || r == CUDA_INVALID_HANDLE || r == CUDA_ILLEGAL_STATE ||
 		r == CUDA_CAPTURE_UNMATCHED || r == CUDA_CAPTURE_WRONG_THREAD)
 		return; /* nothing ended; any other error ends a capture that was invalid */
-	while (n > 0 && !atomic_compare_exchange_weak_explicit(
-				&captures, &n, n - 1, memory_order_relaxed, memory_order_relaxed))
+	while (n > 0 && !atomic_compare_exchange_weak_explicit(&cupti.captures, &n, n - 1,
+				memory_order_relaxed, memory_order_relaxed))
 		;
 }
 
@@ -181,13 +164,13 @@ static void finalize_here(void)
 {
 	uint32_t want = FINALIZE_WANTED;
 
-	if (!atomic_compare_exchange_strong_explicit(
-		    &finalizing, &want, FINALIZE_RUNS, memory_order_acq_rel, memory_order_relaxed))
+	if (!atomic_compare_exchange_strong_explicit(&cupti.finalizing, &want, FINALIZE_RUNS,
+		    memory_order_acq_rel, memory_order_relaxed))
 		return;
 	(void)cupti.api.unsubscribe(cupti.subscriber);
 	(void)cupti.api.finalize();
 	/* Release: pairs with the acquire in cupti_finalize_in_call(). */
-	atomic_store_explicit(&finalizing, FINALIZE_DONE, memory_order_release);
+	atomic_store_explicit(&cupti.finalizing, FINALIZE_DONE, memory_order_release);
 }
 
 static void on_driver(uint32_t cbid, const struct cupti_callback *d)
@@ -227,7 +210,7 @@ static void on_graph(uint32_t cbid, const struct cupti_graph *g)
 	if (g == NULL)
 		return;
 	graph_ids(cbid, g, &ids);
-	if (cupti_dumping)
+	if (cupti.dumping)
 		cupti_dump_callback(DOMAIN_RESOURCE, cbid, NULL, &ids);
 	if (cbid == RES_NODE_CREATED) {
 		call |= (call & (INSIDE_PUT | INSIDE_WAITING)) != 0 ? MADE_NODE : 0;
@@ -246,7 +229,7 @@ static void on_graph(uint32_t cbid, const struct cupti_graph *g)
 static void on_resource(uint32_t cbid, const struct cupti_resource *r)
 {
 	if (cbid == RES_MODULE_UNLOAD_STARTING) {
-		if (cupti_dumping)
+		if (cupti.dumping)
 			cupti_dump_callback(DOMAIN_RESOURCE, cbid, NULL, NULL);
 		/* Release: pairs with the acquire in value_of() of cupti_name.c. */
 		atomic_fetch_add_explicit(&cupti.module, 1, memory_order_release);
@@ -272,32 +255,70 @@ static void on_state(uint32_t cbid, const struct cupti_state *s)
 	atomic_store_explicit(&cupti.level, LEVEL_NONE, memory_order_relaxed);
 }
 
-void cupti_on_callback(void *user, uint32_t domain, uint32_t cbid, const void *data)
+static void on_call(uint32_t cbid, const struct cupti_callback *d)
 {
 	int saved;
 
-	(void)user;
+	if (cupti.dumping && agent_enter(&saved)) {
+		cupti_dump_callback(DOMAIN_DRIVER, cbid, d, NULL);
+		agent_leave(saved);
+	}
+	on_driver(cbid, d);
+}
+
+__attribute__((cold, noinline)) static void on_other(
+	uint32_t domain, uint32_t cbid, const void *data)
+{
+	int saved;
+
 	if (data == NULL)
 		return;
-	if (atomic_load_explicit(&finalizing, memory_order_relaxed) == FINALIZE_WANTED &&
+	if (atomic_load_explicit(&cupti.finalizing, memory_order_relaxed) == FINALIZE_WANTED &&
 		(domain == DOMAIN_DRIVER || domain == DOMAIN_RUNTIME)) {
 		if (outermost_ends(domain, ((const struct cupti_callback *)data)->site))
 			finalize_here();
 		return;
 	}
-	if (atomic_load_explicit(&cupti.level, memory_order_relaxed) == LEVEL_NONE ||
-		!agent_enter(&saved))
+	if (atomic_load_explicit(&cupti.level, memory_order_relaxed) == LEVEL_NONE)
 		return;
 	if (domain == DOMAIN_DRIVER) {
-		if (cupti_dumping)
-			cupti_dump_callback(domain, cbid, data, NULL);
-		on_driver(cbid, data);
-	} else if (domain == DOMAIN_RESOURCE) {
-		on_resource(cbid, data);
-	} else if (domain == DOMAIN_STATE) {
-		on_state(cbid, data);
+		on_call(cbid, data);
+	} else if (agent_enter(&saved)) {
+		if (domain == DOMAIN_RESOURCE)
+			on_resource(cbid, data);
+		else if (domain == DOMAIN_STATE)
+			on_state(cbid, data);
+		agent_leave(saved);
 	}
-	agent_leave(saved);
+}
+
+/* Launches are recorded, and that is all. */
+static bool usual(void)
+{
+	return atomic_load_explicit(&cupti.level, memory_order_relaxed) == LEVEL_ON &&
+	       atomic_load_explicit(&cupti.finalizing, memory_order_relaxed) == FINALIZE_NO &&
+	       !atomic_load_explicit(&cupti.dumping, memory_order_relaxed);
+}
+
+/* Launches here, all else and all that is out of the ordinary in on_other(): see agent_launch(). */
+__attribute__((hot)) void cupti_on_callback(
+	void *user, uint32_t domain, uint32_t cbid, const void *data)
+{
+	const struct cupti_callback *d = data;
+
+	(void)user;
+	if (domain == DOMAIN_DRIVER && cbid < CBID_MAX && d != NULL && usual() &&
+		(api[cbid] & API_LAUNCH) != 0) {
+		if (d->site == SITE_ENTER) {
+			launch_enter(cbid, d);
+			return;
+		}
+		if (call == INSIDE_PUT && returned(d) == CUDA_OK) {
+			call = INSIDE_NO;
+			return;
+		}
+	}
+	on_other(domain, cbid, data);
 }
 
 static void set_driver(uint8_t which)
@@ -330,7 +351,7 @@ static void set_resource(void)
 void cupti_enable(enum cupti_level from, enum cupti_level to)
 {
 	if (from == LEVEL_NONE)
-		atomic_store_explicit(&captures, 0, memory_order_relaxed);
+		atomic_store_explicit(&cupti.captures, 0, memory_order_relaxed);
 	if (from != LEVEL_ARMED) {
 		set_resource();
 		set_driver(API_BEGIN | API_END);
@@ -347,7 +368,7 @@ static bool finalize_wait(uint32_t timeout_ms)
 
 	for (i = 0; i < timeout_ms; i++) {
 		/* Acquire: pairs with the release in finalize_here(). */
-		if (atomic_load_explicit(&finalizing, memory_order_acquire) == FINALIZE_DONE)
+		if (atomic_load_explicit(&cupti.finalizing, memory_order_acquire) == FINALIZE_DONE)
 			return true;
 		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &ms, NULL);
 	}
@@ -360,13 +381,13 @@ bool cupti_finalize_in_call(uint32_t timeout_ms)
 	bool done;
 
 	atomic_fetch_add_explicit(&attempt, 1, memory_order_relaxed);
-	atomic_store_explicit(&finalizing, FINALIZE_WANTED, memory_order_release);
+	atomic_store_explicit(&cupti.finalizing, FINALIZE_WANTED, memory_order_release);
 	set_driver(API_LAUNCH);
 	(void)cupti.api.enable_domain(1, cupti.subscriber, DOMAIN_RUNTIME);
 	done = finalize_wait(timeout_ms);
-	if (!done && !atomic_compare_exchange_strong_explicit(&finalizing, &want, FINALIZE_NO,
+	if (!done && !atomic_compare_exchange_strong_explicit(&cupti.finalizing, &want, FINALIZE_NO,
 			     memory_order_acq_rel, memory_order_relaxed))
 		done = finalize_wait(10000); /* one is in it just now */
-	atomic_store_explicit(&finalizing, FINALIZE_NO, memory_order_relaxed);
+	atomic_store_explicit(&cupti.finalizing, FINALIZE_NO, memory_order_relaxed);
 	return done;
 }

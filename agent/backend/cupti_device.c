@@ -82,7 +82,7 @@ static uint16_t find(uint32_t ordinal)
 
 	if (memcmp(d.uuid, zero, sizeof(zero)) == 0) /* the table finds by uuid: make one up */
 		(void)snprintf((char *)d.uuid, sizeof(d.uuid), "ordinal-%u", ordinal);
-	if (cupti_dumping)
+	if (cupti.dumping)
 		cupti_dump_device(&d);
 	return agent_device(&d);
 }

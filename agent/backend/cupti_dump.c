@@ -25,8 +25,6 @@
 #define FIXUPS_MAX   16384u /* a buffer holds fewer records */
 _Static_assert(PATH_DEPTH_MAX <= DUMP_LEVELS_MAX, "the reader's bound");
 
-bool cupti_dumping;
-
 static struct {
 	_Atomic uint64_t seq;
 	atomic_flag lock;
@@ -68,7 +66,7 @@ static void write_out(const uint8_t *p, size_t bytes)
 			continue;
 		if (n <= 0) { /* the disk is full: what stands in the file is whole chunks, and
 				 stays */
-			cupti_dumping = false;
+			cupti.dumping = false;
 			return;
 		}
 		p += n;
@@ -143,7 +141,7 @@ void cupti_dump_init(void)
 		return;
 	memcpy(h.stride, cupti.stride, sizeof(h.stride));
 	append(&h, sizeof(h));
-	cupti_dumping = true;
+	cupti.dumping = true;
 }
 
 static uint64_t hash_of(const char *text, size_t bytes)

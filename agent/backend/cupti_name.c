@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT. cupti_name.c: ring names of kernels, found by the address of their
  * text, so that a launch compares one word and hashes no string.
  *
- * Two tables. The launching threads share `symbols`: insert-only, a key is set once (CAS) and its
- * value, (generation << 32 | name), is replaced when a module was unloaded since, because then the
- * address may hold another name. Racing threads store the same value. The agent's thread has
+ * Two tables. The launching threads share cupti.symbols: insert-only, a key is set once (CAS) and
+ * its value, (generation << 32 | name), is replaced when a module was unloaded since, because then
+ * the address may hold another name. Racing threads store the same value. The agent's thread has
  * `names` for the pointers in activity records. Those may be stale by the time they are read: the
  * text is copied by process_vm_readv(), which fails where a load would crash the job.
  */
@@ -15,24 +15,17 @@
 
 #include "cupti.h"
 
-#define SYMBOLS      16384u /* power of two */
 #define SYMBOL_PROBE 8u
 #define NAMES        65536u /* power of two */
 #define NAMES_FULL   (NAMES / 4 * 3)
 #define NAME_PEEK    8192u /* a longer kernel name ends here, before it is cut and hashed */
 #define PEEK_PAGE    4096u
 
-struct symbol {
-	_Atomic uintptr_t key;
-	_Atomic uint64_t value; /* 0: not yet */
-};
-
 struct name {
 	uintptr_t key;
 	uint32_t gen, id;
 };
 
-static struct symbol *symbols;
 static struct name *names;
 static uint32_t n_names;
 
@@ -45,19 +38,14 @@ static void *table_new(size_t bytes)
 
 int cupti_name_init(void)
 {
-	if (symbols == NULL)
-		symbols = table_new(SYMBOLS * sizeof(*symbols));
+	if (cupti.symbols == NULL)
+		cupti.symbols = table_new(SYMBOLS * sizeof(*cupti.symbols));
 	if (names == NULL)
 		names = table_new(NAMES * sizeof(*names));
-	return symbols != NULL && names != NULL ? 0 : -ENOMEM;
+	return cupti.symbols != NULL && names != NULL ? 0 : -ENOMEM;
 }
 
-static uint32_t slot_of(uintptr_t key, uint32_t slots)
-{
-	return (uint32_t)(((uint64_t)key * 0x9e3779b97f4a7c15ull) >> 32) & (slots - 1);
-}
-
-static uint32_t value_of(struct symbol *s, const char *symbol)
+static uint32_t value_of(struct cupti_symbol *s, const char *symbol)
 {
 	/* Acquire: an unload that this launch follows has moved the generation. */
 	uint32_t gen = atomic_load_explicit(&cupti.module, memory_order_acquire);
@@ -73,11 +61,11 @@ static uint32_t value_of(struct symbol *s, const char *symbol)
 
 uint32_t cupti_symbol(const char *symbol)
 {
-	uint32_t i = slot_of((uintptr_t)symbol, SYMBOLS), k;
+	uint32_t i = cupti_slot((uintptr_t)symbol, SYMBOLS), k;
 	uintptr_t key;
 
 	for (k = 0; k < SYMBOL_PROBE; k++) {
-		struct symbol *s = &symbols[(i + k) & (SYMBOLS - 1)];
+		struct cupti_symbol *s = &cupti.symbols[(i + k) & (SYMBOLS - 1)];
 
 		key = atomic_load_explicit(&s->key, memory_order_relaxed);
 		if (key == 0 &&
@@ -132,7 +120,7 @@ size_t cupti_peek(const char *text, char *buf, size_t bytes)
 
 static struct name *name_slot(uintptr_t key)
 {
-	uint32_t i = slot_of(key, NAMES);
+	uint32_t i = cupti_slot(key, NAMES);
 
 	while (names[i].key != 0 && names[i].key != key)
 		i = (i + 1) & (NAMES - 1);

@@ -246,7 +246,7 @@ uint64_t cupti_walk(const struct cupti_buffer *b)
 	uint64_t at, n = 0;
 	uint32_t kind, plain, stride;
 
-	if (cupti_dumping)
+	if (cupti.dumping)
 		cupti_dump_buffer(b);
 	for (at = 0; at + 8 <= b->valid; at += stride) {
 		kind = get32(b->bytes, at);
@@ -258,7 +258,7 @@ uint64_t cupti_walk(const struct cupti_buffer *b)
 		}
 		n += put_record(b->bytes + at, kind, b);
 	}
-	if (firsts.delivered > cupti_launched())
-		firsts.delivered = cupti_launched();
+	if (firsts.delivered > agent_launched())
+		firsts.delivered = agent_launched();
 	return n;
 }

@@ -44,6 +44,7 @@ def main(build, out):
     python = sys.executable
     benches = [
         ("scopes in the job", [build / "bench/scope_bench"]),
+        ("a launch in the job", [build / "bench/launch_bench"]),
         ("a scope under other tracers", [python, HERE / "peers.py", build]),
         ("drain, correlate, tree", [build / "bench/fold_bench"]),
         ("store: cells in one transaction", [build / "bench/store_bench"]),

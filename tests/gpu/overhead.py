@@ -6,7 +6,8 @@ with all recorded, and so on, timed here; each B against the A before, and again
 the two, a slow moment in B weighs more than one in A, and an interquartile mean says too little). And some periods of
 steps of which half are recorded, from which protond works out by itself what recording costs. Two processes of one
 program differ by some points, the parts of one process do not. --floor: A has the floor's CUPTI (libfloor.so), B has
-protond's and, but in W1, the workload's scopes; the difference is what the goals of the torch workloads are about.
+protond's and, but in W1 and L, the workload's scopes; the difference is what the goals are about. l: L, the launches of
+empty kernels from C, with --floor only.
 
 The host's cores change their pace by up to half (other tenants). So the threads that launch keep to one core, and
 nothing else of the process to that core or its neighbour (a thread that slept in a switch may wake on another); and
@@ -32,7 +33,7 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-POWER = {"w1": 0.5, "w2": 0.5, "w3": 0.7}
+POWER = {"l": 0.5, "w1": 0.5, "w2": 0.5, "w3": 0.7}
 WARM = 8  # steps after a switch, not timed: right after it they differ (docs/benchmarks.md)
 
 
@@ -82,9 +83,10 @@ class Cores:
 
 
 def pairs(turn, ratios):
-    """A, B, A, B, A: each B against each A beside it."""
+    """A, B, A, B, A: each B against each A beside it. Returns the A's."""
     means = [math.log(turn(i % 2)) for i in range(5)]
     ratios.extend(means[b] - means[a] for b in (1, 3) for a in (b - 1, b + 1))
+    return [math.exp(m) for m in means[::2]]
 
 
 def percent(ratios):
@@ -147,6 +149,22 @@ def said(mode, a):
     return {"says": 100 * sampler.cost(), "ab": percent(ratios), "pairs": len(ratios)}
 
 
+def empty_kernels(base):
+    """L, in steps as w1's."""
+    import torch
+    import torch_work
+
+    lib = ctypes.CDLL(str(base / "gpu/libloop.so"))
+
+    def work(n, _scope):
+        for _ in range(0, n, torch_work.PART):
+            torch_work.step_begins()
+            if lib.launch_empty(ctypes.c_long(torch_work.PART)) != 0:
+                raise SystemExit("a launch failed")
+        torch.cuda.synchronize()
+    return work
+
+
 def over_floor(mode, a):
     """Below `protonctl run -k none`. What is on has let go of CUPTI before the other takes it."""
     import torch
@@ -157,7 +175,8 @@ def over_floor(mode, a):
     native, floor, clock = protond._api._native, ctypes.CDLL(str(a.dir / "gpu/libfloor.so")), Pace(mode)
     cores, took, warm, nothing = Cores(random.Random(os.getpid())), [], 0, contextlib.nullcontext()
     each = 1 if mode == "w3" else torch_work.PART
-    fn, _ = torch_work.WORK[mode]
+    fn = empty_kernels(a.dir) if mode == "l" else torch_work.WORK[mode][0]
+    floors = []
 
     def quiet(_name):
         return nothing
@@ -217,8 +236,9 @@ def over_floor(mode, a):
     steps(3)
     end = time.monotonic() + a.seconds
     while time.monotonic() < end:
-        pairs(turn, ratios)
-    return {"over": percent(ratios), "pairs": len(ratios)}
+        floors += pairs(turn, ratios)
+    floor_ns = statistics.median(floors) / each
+    return {"over": percent(ratios), "ns": floor_ns * percent(ratios) / 100, "floor ns": floor_ns, "pairs": len(ratios)}
 
 
 def mean(values):
@@ -240,6 +260,8 @@ def main():
     p.add_argument("--each", type=pathlib.Path, help="a folder for each process's steps")
     p.add_argument("--job", help=argparse.SUPPRESS)
     a = p.parse_args()
+    if "l" in a.only.split(",") and not a.floor:
+        p.error("l goes with --floor")
     if a.job:
         print("result=" + json.dumps((over_floor if a.floor else said)(a.job, a)))
         return
@@ -271,7 +293,7 @@ def main():
             raise SystemExit(f"{mode}: exit {r.returncode}: {r.stdout[-1000:]}{r.stderr[-2000:]}")
         return json.loads(line.group(1))
 
-    rows = ["workload,process," + ("over,pairs" if a.floor else "says,ab,pairs")]
+    rows = ["workload,process," + ("over,ns,floor ns,pairs" if a.floor else "says,ab,pairs")]
     pool = concurrent.futures.ThreadPoolExecutor(gpus)
     for mode in a.only.split(","):
         got = []
@@ -282,7 +304,8 @@ def main():
                 a.csv.write_text("\n".join(rows) + "\n")
         n = f"{len(got)} processes, {sum(g['pairs'] for g in got)} pairs"
         if a.floor:
-            print(f"{mode}: {mean([g['over'] for g in got])} % over the floor: {n}", flush=True)
+            print(f"{mode}: {mean([g['over'] for g in got])} % over the floor, {mean([g['ns'] for g in got])} ns of "
+                  f"{mean([g['floor ns'] for g in got])}: {n}", flush=True)
             continue
         says, ab = [g["says"] for g in got], [g["ab"] for g in got]
         print(f"{mode}: it says {mean(says)} %, A/B {mean(ab)} %, difference {mean([x - y for x, y in zip(says, ab)])}: {n}", flush=True)

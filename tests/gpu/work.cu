@@ -10,11 +10,12 @@
  *   many THREADS N  N launches over THREADS threads, a stream each, a scope per 100
  *   eager           3 streams, 4 threads, three kernels, nested scopes
  *   graph N         one graph captured here (2 layers and a loss), replayed N times in scopes
- *   before N        the same; captured, then "ready" on stdout and a line awaited on stdin, then
- * replayed copies          copies of each direction and memsets timed N         N kernels of some
- * ms on one stream between two CUDA events hang S          a kernel that spins S seconds, 1 000
- * behind it on its stream, 1 000 beside it burst N         N launches with no pause, for forced
- * loss grow N R        R rounds of N launches, memory of the process after each
+ *   before N        the same; captured, then "ready" on stdout and a line awaited on stdin, then replayed
+ *   copies          copies of each direction and memsets
+ *   timed N         N kernels of some ms on one stream between two CUDA events
+ *   hang S          a kernel that spins S seconds, 1 000 behind it on its stream, 1 000 beside it
+ *   burst N         N launches with no pause, for forced loss
+ *   grow N R        R rounds of N launches, memory of the process after each
  */
 #include <cstdint>
 #include <cstdio>

@@ -44,6 +44,7 @@ static struct {
 	struct stored *rec;
 	size_t recs;
 	struct ring_counts counts;
+	_Atomic uint64_t launches;
 } core = {.names = 2, .paths = 2};
 
 static _Thread_local struct {
@@ -147,11 +148,6 @@ uint32_t agent_where(bool *ret_op)
 	return me.path;
 }
 
-uint32_t agent_python(void)
-{
-	return PATH_ROOT;
-}
-
 uint64_t agent_monotonic_ns(void)
 {
 	struct timespec t;
@@ -177,6 +173,35 @@ void agent_leave(int saved)
 {
 	me.busy = false;
 	errno = saved;
+}
+
+bool agent_launch(uint32_t flags, uint32_t correlation, uint32_t name, uint16_t epoch, uint16_t api,
+	uint64_t clock)
+{
+	struct rec_launch r = {.clock = clock != 0 ? clock : agent_clock(),
+		.correlation = correlation,
+		.name = name,
+		.epoch = epoch,
+		.api = api};
+	bool op;
+	const uint32_t path = agent_where(&op);
+
+	if (me.busy)
+		return false;
+	r.hdr = REC_HDR(sizeof(r), REC_LAUNCH, 0, flags | (op ? LAUNCH_OP : 0), path);
+	(void)store(&r, sizeof(r));
+	agent_count(&core.launches, 1);
+	return true;
+}
+
+void agent_launch_failed(void)
+{
+	(void)atomic_fetch_sub(&core.launches, 1);
+}
+
+uint64_t agent_launched(void)
+{
+	return core.launches;
 }
 
 void agent_ring(void)

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT. Instructions of the hot paths, counted by valgrind: what a clock on a shared machine cannot tell.
 # A change that costs more on purpose changes the pin, and says why where it is committed.
+import gzip
 import re
 import subprocess
 
 import pytest
 
 from conftest import BUILD, WAIT
+from test_replay import HERE, JOB, STUB
 
 pytestmark = pytest.mark.slow  # a sanitizer's instructions are its own
 
@@ -13,13 +15,13 @@ SPARE = 1.03  # another compiler of the same release may choose otherwise here a
 
 
 def counts(world, toggle, each, *command, **env):
-    """Instructions inside of `toggle`, for each call of `each`."""
+    """Instructions inside of `toggle`, for each call of `each`; without it, of the run."""
     out = world.home / "callgrind"
     r = subprocess.run(["valgrind", "--tool=callgrind", f"--callgrind-out-file={out}", f"--toggle-collect={toggle}",
-                        f"--dump-after={each}", *map(str, command)], env={**world.env, **env}, cwd=world.home,
+                        *([f"--dump-after={each}"] if each else []), *map(str, command)], env={**world.env, **env}, cwd=world.home,
                        capture_output=True, text=True, timeout=WAIT * 8)
     assert r.returncode in (0, 1), r.stderr  # 1: a benchmark that is slower here than its goal
-    parts = sorted(world.home.glob("callgrind.*"), key=lambda p: int(p.suffix[1:]))
+    parts = sorted(world.home.glob("callgrind.*"), key=lambda p: int(p.suffix[1:])) if each else [out]
     return [int(re.search(r"^totals: (\d+)", p.read_text(), re.M)[1]) for p in parts], r.stdout
 
 
@@ -42,3 +44,12 @@ def test_fold(world):
     got, out = counts(world, "fold_apply", "round_rate", BUILD / "bench/fold_bench", FOLD_BENCH_ROUNDS="1")
     events = int(re.search(r"(\d+) events a round", out)[1])
     pinned("fold, an event", got[1] / events, 545)
+
+
+def test_launch(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    dump = world.home / "dump"
+    dump.write_bytes(gzip.decompress((HERE.parent / "replay/dumps/many.cuptidump.gz").read_bytes()))
+    (got,), _ = counts(world, "cupti_on_callback", None, JOB, "many", PROTOND_CUPTI_PATH=str(STUB), PD_REPLAY_DUMP=str(dump),
+                       CUDA_INJECTION64_PATH=str(BUILD / "lib/libprotond.so.0"))
+    pinned("launch, ENTER and EXIT", got / 2003, 212)

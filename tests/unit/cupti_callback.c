@@ -93,7 +93,7 @@ START_TEST(one_record_per_launch)
 		ck_assert_uint_ne(l->clock, 0);
 		ck_assert_str_eq(fake_name(l->name), i == 0 ? "a_kernel" : "");
 	}
-	ck_assert_uint_eq(cupti_launched(), 5);
+	ck_assert_uint_eq(agent_launched(), 5);
 	api(1, 7);    /* not a launch */
 	api(5000, 8); /* of a newer library */
 	ck_assert_uint_eq(core.recs, 5);
@@ -124,7 +124,7 @@ START_TEST(captured_launches_are_none)
 	driver(LAUNCH, SITE_ENTER, 6, 0); /* no capture is open: at once */
 	ck_assert_uint_eq(fake_records(REC_LAUNCH), 2);
 	driver(LAUNCH, SITE_EXIT, 6, 0);
-	ck_assert_uint_eq(cupti_launched(), 2);
+	ck_assert_uint_eq(agent_launched(), 2);
 }
 END_TEST
 
@@ -149,7 +149,7 @@ START_TEST(unseen_capture_costs_one_launch)
 	captured(2, 502);
 	captured(3, 503);
 	ck_assert_uint_eq(fake_records(REC_LAUNCH), 1);
-	ck_assert_uint_eq(cupti_launched(), 0); /* and nobody waits for it */
+	ck_assert_uint_eq(agent_launched(), 0); /* and nobody waits for it */
 	api(END, 4);
 	driver(LAUNCH, SITE_ENTER, 5, 0);
 	ck_assert_uint_eq(fake_records(REC_LAUNCH), 2);
@@ -161,7 +161,7 @@ START_TEST(failed_launch_is_not_pending)
 	driver(LAUNCH, SITE_ENTER, 1, 0);
 	driver(LAUNCH, SITE_EXIT, 1, 700);
 	ck_assert_uint_eq(fake_records(REC_LAUNCH), 1);
-	ck_assert_uint_eq(cupti_launched(), 0);
+	ck_assert_uint_eq(agent_launched(), 0);
 }
 END_TEST
 
@@ -300,7 +300,7 @@ START_TEST(graphs_side_by_side_count_once)
 	ck_assert_uint_eq(cupti_delivered(), ids);
 	for (uint32_t i = 0; i < 50; i++)
 		api(LAUNCH, 200000 + i);
-	ck_assert_uint_eq(cupti_launched() - cupti_delivered(), 50);
+	ck_assert_uint_eq(agent_launched() - cupti_delivered(), 50);
 }
 END_TEST
 
@@ -323,7 +323,7 @@ START_TEST(threads_lose_no_count)
 		ck_assert_int_eq(pthread_create(&t[i], NULL, launcher, NULL), 0);
 	for (i = 0; i < 4; i++)
 		(void)pthread_join(t[i], NULL);
-	ck_assert_uint_eq(cupti_launched(), 4 * PER_THREAD);
+	ck_assert_uint_eq(agent_launched(), 4 * PER_THREAD);
 	ck_assert_uint_eq(fake_records(REC_LAUNCH), 4 * PER_THREAD);
 }
 END_TEST

@@ -276,12 +276,12 @@ START_TEST(python_stack)
 	t_stack_names[1] = B;
 	t_stack_names[2] = A;
 	t_stack_n = 3;
-	ck_assert_uint_eq(agent_python(), PATH_ROOT); /* nobody wants it */
+	ck_assert_uint_eq(scope_python(), PATH_ROOT); /* nobody wants it */
 	ck_assert_int_eq(t_e->want(WANT_ALL | WANT_PYTHON), 0);
-	ck_assert_str_eq(view_where(&t_v, agent_python()), "a/b/c");
-	ck_assert_uint_eq(agent_python(), agent_python());
+	ck_assert_str_eq(view_where(&t_v, scope_python()), "a/b/c");
+	ck_assert_uint_eq(scope_python(), scope_python());
 	t_stack_n = 0;
-	ck_assert_uint_eq(agent_python(), PATH_ROOT); /* a thread without one */
+	ck_assert_uint_eq(scope_python(), PATH_ROOT); /* a thread without one */
 }
 END_TEST
 
