@@ -134,7 +134,9 @@ END_TEST
 START_TEST(without_the_tsc)
 {
 	ready(NULL);
+	ck_assert(worker_in(1000)); /* the agent's thread reads it, too */
 	HOT->tsc = 0;
+	worker_out();
 	for (uint32_t i = 0; i < 2; i++) {
 		const uint64_t before = agent_monotonic_ns();
 
@@ -198,13 +200,16 @@ END_TEST
 /* From a destructor that runs after the library's own. */
 static void after_the_end(void)
 {
+	struct pd_thread *old = t_thread();
+
 	ck_assert(launch(1));
-	t_e->thread_exit(t_thread());
-	t_self->generation = HOT->generation; /* another thread's by now: not to be touched */
-	t_self->busy = 0;
+	t_e->thread_exit(old);
+	old->generation = HOT->generation; /* another thread's by now: not to be touched */
+	old->busy = 0;
 	t_self = NULL;
 	ck_assert(launch(2));
 	ck_assert_uint_eq(t_thread()->generation, HOT->generation);
+	free(old);
 }
 
 START_TEST(thread_that_has_ended)
@@ -269,6 +274,7 @@ START_TEST(full_lane)
 }
 END_TEST
 
+#ifndef __SANITIZE_THREAD__ /* it calls a handler without a signal's frame: see guard.c */
 static volatile sig_atomic_t handled;
 
 static void handler_records(int sig)
@@ -285,25 +291,29 @@ static void handler_records(int sig)
  * before it is not behind it. The reader checks each record's lap and place. */
 START_TEST(handlers_between)
 {
-	const struct itimerval often = {{0, 50}, {0, 50}}, never = {{0, 0}, {0, 0}};
+	const struct itimerval never = {{0, 0}, {0, 0}};
 	uint64_t n = 0;
 
 	ready(&small);
 	ck_assert(launch(0));
 	(void)signal(SIGALRM, handler_records);
-	(void)setitimer(ITIMER_REAL, &often, NULL);
-	while (handled < 3000) {
-		for (int i = 0; i < 2000; i++, n++)
+	for (int i = 0; i < 5000; i++) {
+		const struct itimerval once = {.it_value = {.tv_usec = 1 + i % 60}};
+
+		(void)setitimer(ITIMER_REAL, &once, NULL);
+		for (int k = 0; k < 2000; k++, n++)
 			(void)launch(0);
 		(void)view_walk(&t_v, NULL, NULL);
 	}
 	(void)setitimer(ITIMER_REAL, &never, NULL);
 	(void)view_walk(&t_v, NULL, NULL);
+	ck_assert_int_gt(handled, 1000);
 	ck_assert_uint_eq(t_v.n[REC_LAUNCH] + t_v.n[REC_SCOPE] + view_dropped(&t_v),
 		n + 1 + 256 * (uint64_t)handled);
 	ck_assert_uint_gt(t_v.n[REC_LAUNCH], n / 2);
 }
 END_TEST
+#endif
 
 START_TEST(no_lane_left)
 {
@@ -372,7 +382,9 @@ static void refused(TCase *c)
 {
 	tcase_add_test(c, handler_inside_the_engine);
 	tcase_add_test(c, full_lane);
+#ifndef __SANITIZE_THREAD__
 	tcase_add_test(c, handlers_between);
+#endif
 	tcase_add_test(c, no_lane_left);
 	tcase_add_test(c, forked_child);
 	tcase_add_test(c, errno_is_kept);
