@@ -45,8 +45,7 @@ static const uint8_t api[CBID_MAX] = {
 };
 /* clang-format on */
 
-/* What the thread's current call is: enum inside, and MADE_NODE. 4 bytes: all of this library
- * together may have 16 of initial-exec storage. */
+/* What the thread's current call is: enum inside, and MADE_NODE. */
 static _Thread_local __attribute__((tls_model("initial-exec"))) uint32_t call;
 
 enum finalize { FINALIZE_NO = 0, FINALIZE_WANTED = 1, FINALIZE_RUNS = 2, FINALIZE_DONE = 3 };

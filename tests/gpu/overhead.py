@@ -7,7 +7,7 @@ the two, a slow moment in B weighs more than one in A, and an interquartile mean
 steps of which half are recorded, from which protond works out by itself what recording costs. Two processes of one
 program differ by some points, the parts of one process do not. --floor: A has the floor's CUPTI (libfloor.so), B has
 protond's and, but in W1 and L, the workload's scopes; the difference is what the goals are about. l: L, the launches of
-empty kernels from C, with --floor only.
+empty kernels from C, with --floor only. FLOOR_CALLBACK=1 gives the floor an empty callback.
 
 The host's cores change their pace by up to half (other tenants). So the threads that launch keep to one core, and
 nothing else of the process to that core or its neighbour (a thread that slept in a switch may wake on another); and
@@ -219,7 +219,7 @@ def over_floor(mode, a):
             native.gpu_resume()
         else:
             until(lambda: floor.floor_on() == 0, "the floor")
-        enter = protond.scope if protonds else quiet
+        enter = protond.scope if protonds and not a.no_scopes else quiet
         steps(WARM + a.steps + 1)
         value = statistics.fmean(took)
         if protonds:
@@ -251,6 +251,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("dir", type=pathlib.Path, nargs="?")
     p.add_argument("--floor", action="store_true", help="what protond costs over the floor")
+    p.add_argument("--no-scopes", action="store_true", help="with --floor: protond's CUPTI alone")
     p.add_argument("--only", default="w1,w2,w3")
     p.add_argument("--processes", type=int, default=8)
     p.add_argument("--seconds", type=float, default=30, help="that each lives")
@@ -283,7 +284,7 @@ def main():
         try:
             r = subprocess.run(["taskset", "-c", its_cores, ctl, "run", "-k", "none" if a.floor else "torch", "--", sys.executable,
                                 str(HERE / "overhead.py"), str(base), "--job", mode, "--seconds", str(a.seconds),
-                                "--steps", str(a.steps), "--periods", str(a.periods), *(["--floor"] if a.floor else []),
+                                "--steps", str(a.steps), "--periods", str(a.periods), *(["--floor"] if a.floor else []), *(["--no-scopes"] if a.no_scopes else []),
                                 *(["--each", str(a.each.resolve())] if a.each else [])],
                                env=dict(env, CUDA_VISIBLE_DEVICES=gpu), cwd=place, capture_output=True, text=True)
         finally:
