@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT. overhead.py: what a run says that recording costs, and what it costs over the floor.
-"""overhead.py DIR [--floor] [--only w1,w2,w3] [--processes N] [--seconds S] [--steps N] [--periods N] [--csv FILE] [--each DIR]
+"""overhead.py DIR [--floor] [--beside callback,records] [--only w1,w2,w3] [--processes N] [--seconds S] [--steps N] [--periods N] [--csv FILE] [--each DIR]
 
 Each process goes through cycles of two parts, in an order that changes. A/B: a few steps with CUPTI let go, as many
 with all recorded, and so on, timed here; each B against the A before, and against the one after it (against the mean of
@@ -7,7 +7,8 @@ the two, a slow moment in B weighs more than one in A, and an interquartile mean
 steps of which half are recorded, from which protond works out by itself what recording costs. Two processes of one
 program differ by some points, the parts of one process do not. --floor: A has the floor's CUPTI (libfloor.so), B has
 protond's and, but in W1 and L, the workload's scopes; the difference is what the goals are about. l: L, the launches of
-empty kernels from C, with --floor only. FLOOR_CALLBACK=1 gives the floor an empty callback.
+empty kernels from C, with --floor only. --beside: the floor also with an empty callback at each launch, and with CUPTI's
+own record of it (which needs no callback).
 
 The host's cores change their pace by up to half (other tenants). So the threads that launch keep to one core, and
 nothing else of the process to that core or its neighbour (a thread that slept in a switch may wake on another); and
@@ -34,6 +35,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 POWER = {"l": 0.5, "w1": 0.5, "w2": 0.5, "w3": 0.7}
+BESIDE = {"a": 0, "callback": 1, "records": 2}  # floor.c
 WARM = 8  # steps after a switch, not timed: right after it they differ (docs/benchmarks.md)
 
 
@@ -82,10 +84,12 @@ class Cores:
                 pass  # it has ended
 
 
-def pairs(turn, ratios):
-    """A, B, A, B, A: each B against each A beside it. Returns the A's."""
-    means = [math.log(turn(i % 2)) for i in range(5)]
-    ratios.extend(means[b] - means[a] for b in (1, 3) for a in (b - 1, b + 1))
+def pairs(turn, ratios, kinds=("b", "b")):
+    """A, B, A, B, A: each B against each A beside it, into the ratios of its kind. Returns the A's."""
+    means = [math.log(turn("a"))]
+    for kind in kinds:
+        means += math.log(turn(kind)), math.log(turn("a"))
+        ratios[kind] += means[-2] - means[-3], means[-2] - means[-1]
     return [math.exp(m) for m in means[::2]]
 
 
@@ -135,18 +139,21 @@ def said(mode, a):
         clock.since, sampler._since = 0, None
         return statistics.fmean(took)
 
-    sampler.next, ratios = next_step, []
+    def ab(kind):
+        return turn(float(kind == "b"))
+
+    sampler.next, ratios = next_step, {"b": []}
     torch_work.step_begins = protond.torch.step  # of w1 and w2; w3's optimizer tells
     each = 1 if mode == "w3" else torch_work.PART
     fn, _ = torch_work.WORK[mode]
     fn(WARM * each, torch_work.no_scope)
     end = time.monotonic() + a.seconds
     while time.monotonic() < end:
-        for part in rng.sample([lambda: pairs(turn, ratios), lambda: turn(0.5, a.periods * 2 * sampler.active)], k=2):
+        for part in rng.sample([lambda: pairs(ab, ratios), lambda: turn(0.5, a.periods * 2 * sampler.active)], k=2):
             part()
     if a.each:
         (a.each / f"{mode}-{os.getpid()}.csv").write_text("\n".join(rows) + "\n")
-    return {"says": 100 * sampler.cost(), "ab": percent(ratios), "pairs": len(ratios)}
+    return {"says": 100 * sampler.cost(), "ab": percent(ratios["b"]), "pairs": len(ratios["b"])}
 
 
 def empty_kernels(base):
@@ -213,13 +220,14 @@ def over_floor(mode, a):
             steps(1)
         raise SystemExit(f"{what} does not come to pass")
 
-    def turn(protonds):
+    def turn(kind):
         nonlocal enter
+        protonds = kind == "b"
         if protonds:
             native.gpu_resume()
         else:
-            until(lambda: floor.floor_on() == 0, "the floor")
-        enter = protond.scope if protonds and not a.no_scopes else quiet
+            until(lambda: floor.floor_on(BESIDE[kind]) == 0, "the floor")
+        enter = protond.scope if protonds else quiet
         steps(WARM + a.steps + 1)
         value = statistics.fmean(took)
         if protonds:
@@ -230,15 +238,19 @@ def over_floor(mode, a):
             until(floor.floor_is_gone, "the floor's end")
         return value
 
-    torch_work.step_begins, ratios = step_begins, []
+    torch_work.step_begins, rng = step_begins, random.Random(os.getpid())
+    kinds = ["b", *(a.beside.split(",") if a.beside else ["b"])]
+    ratios = {kind: [] for kind in kinds}
     steps(WARM)
     native.gpu_pause(native.GIVE_BACK)
     steps(3)
     end = time.monotonic() + a.seconds
     while time.monotonic() < end:
-        floors += pairs(turn, ratios)
+        floors += pairs(turn, ratios, rng.sample(kinds, k=len(kinds)))
     floor_ns = statistics.median(floors) / each
-    return {"over": percent(ratios), "ns": floor_ns * percent(ratios) / 100, "floor ns": floor_ns, "pairs": len(ratios)}
+    over = {kind: percent(r) for kind, r in ratios.items()}
+    return {"over": over["b"], "ns": floor_ns * over["b"] / 100, "floor ns": floor_ns, "pairs": len(ratios["b"]),
+            **{kind: over[kind] for kind in over if kind != "b"}}
 
 
 def mean(values):
@@ -251,7 +263,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("dir", type=pathlib.Path, nargs="?")
     p.add_argument("--floor", action="store_true", help="what protond costs over the floor")
-    p.add_argument("--no-scopes", action="store_true", help="with --floor: protond's CUPTI alone")
+    p.add_argument("--beside", default="", help="with --floor: what CUPTI takes for a callback, or a record, of each launch")
     p.add_argument("--only", default="w1,w2,w3")
     p.add_argument("--processes", type=int, default=8)
     p.add_argument("--seconds", type=float, default=30, help="that each lives")
@@ -261,8 +273,11 @@ def main():
     p.add_argument("--each", type=pathlib.Path, help="a folder for each process's steps")
     p.add_argument("--job", help=argparse.SUPPRESS)
     a = p.parse_args()
-    if "l" in a.only.split(",") and not a.floor:
-        p.error("l goes with --floor")
+    if not a.floor and (a.beside or "l" in a.only.split(",")):
+        p.error("l and --beside go with --floor")
+    beside = a.beside.split(",") if a.beside else []
+    if not set(beside) <= BESIDE.keys() - {"a"}:
+        p.error("--beside is of callback and records")
     if a.job:
         print("result=" + json.dumps((over_floor if a.floor else said)(a.job, a)))
         return
@@ -284,7 +299,7 @@ def main():
         try:
             r = subprocess.run(["taskset", "-c", its_cores, ctl, "run", "-k", "none" if a.floor else "torch", "--", sys.executable,
                                 str(HERE / "overhead.py"), str(base), "--job", mode, "--seconds", str(a.seconds),
-                                "--steps", str(a.steps), "--periods", str(a.periods), *(["--floor"] if a.floor else []), *(["--no-scopes"] if a.no_scopes else []),
+                                "--steps", str(a.steps), "--periods", str(a.periods), *(["--floor"] if a.floor else []), "--beside", a.beside,
                                 *(["--each", str(a.each.resolve())] if a.each else [])],
                                env=dict(env, CUDA_VISIBLE_DEVICES=gpu), cwd=place, capture_output=True, text=True)
         finally:
@@ -294,7 +309,7 @@ def main():
             raise SystemExit(f"{mode}: exit {r.returncode}: {r.stdout[-1000:]}{r.stderr[-2000:]}")
         return json.loads(line.group(1))
 
-    rows = ["workload,process," + ("over,ns,floor ns,pairs" if a.floor else "says,ab,pairs")]
+    rows = ["workload,process," + (",".join(["over,ns,floor ns,pairs", *beside]) if a.floor else "says,ab,pairs")]
     pool = concurrent.futures.ThreadPoolExecutor(gpus)
     for mode in a.only.split(","):
         got = []
@@ -307,6 +322,9 @@ def main():
         if a.floor:
             print(f"{mode}: {mean([g['over'] for g in got])} % over the floor, {mean([g['ns'] for g in got])} ns of "
                   f"{mean([g['floor ns'] for g in got])}: {n}", flush=True)
+            for kind in beside:
+                print(f"    the floor with a {kind.removesuffix('s')} of each launch: {mean([g[kind] for g in got])} %; "
+                      f"protond over that {mean([g['over'] - g[kind] for g in got])} points", flush=True)
             continue
         says, ab = [g["says"] for g in got], [g["ab"] for g in got]
         print(f"{mode}: it says {mean(says)} %, A/B {mean(ab)} %, difference {mean([x - y for x, y in zip(says, ab)])}: {n}", flush=True)
