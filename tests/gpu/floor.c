@@ -7,8 +7,7 @@
  * it but its numbers of CUPTI.
  *
  * Loaded otherwise, it is switched: floor_on() (0: it is), floor_off(), and floor_is_gone() once a
- * call of the runtime has ended in which CUPTI was taken out of the process. What it does beside is
- * said there: nothing, the empty callback, or instead CUPTI's own records of driver launches.
+ * call of the runtime has ended in which CUPTI was taken out of the process.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -33,7 +32,6 @@ static _Atomic uint32_t done;
 static _Atomic uint32_t length[BUFFERS];
 static uint8_t spill[BYTES];
 static _Atomic uint64_t spilled, buffers;
-static int (*driver_api)(uint32_t cbid, uint8_t enable);
 static void *subscriber;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of what follows */
 static int on, leaving;
@@ -144,8 +142,6 @@ static int load(void)
 		return 0;
 	CUPTI_SYMBOLS(X)
 #undef X
-	p = dlsym(h, "cuptiActivityEnableDriverApi");
-	memcpy(&driver_api, &p, sizeof(p));
 	return 1;
 }
 
@@ -156,7 +152,6 @@ __attribute__((destructor)) static void tell(void)
 			(unsigned long long)buffers, (unsigned long long)spilled);
 }
 
-enum beside { BESIDE_NOTHING = 0, BESIDE_CALLBACK = 1, BESIDE_RECORDS = 2 };
 static const uint32_t kinds[] = {KIND_MEMCPY, KIND_MEMSET, KIND_CONCURRENT_KERNEL};
 #define N_KINDS (sizeof(kinds) / sizeof(kinds[0]))
 
@@ -179,28 +174,12 @@ static int prepare(void)
 }
 
 #define EXPORT __attribute__((visibility("default")))
-EXPORT int floor_on(int beside);
+EXPORT int floor_on(int callback);
 EXPORT void floor_off(void);
 EXPORT int floor_is_gone(void);
 EXPORT int InitializeInjection(void);
 
-/* False: CUPTI knows not one of them. */
-static int look_at_launches(int beside)
-{
-	int n = 0;
-
-	if (beside == BESIDE_RECORDS && driver_api == NULL)
-		return 0;
-#define X(name, cbid, flags)                                    \
-	n += (beside == BESIDE_RECORDS ? driver_api(cbid, 1)    \
-				       : cupti.enable_callback( \
-						 1, subscriber, DOMAIN_DRIVER, cbid)) == CUPTI_OK;
-	LAUNCH_CBIDS(X)
-#undef X
-	return n != 0;
-}
-
-int floor_on(int beside)
+int floor_on(int callback)
 {
 	uint8_t one = 1;
 	size_t bytes = 1, i;
@@ -216,8 +195,11 @@ int floor_on(int beside)
 	(void)cupti.register_buffers(request, complete);
 	for (i = 0; i < N_KINDS; i++)
 		(void)cupti.activity_enable(kinds[i]);
-	if (beside != BESIDE_NOTHING && !look_at_launches(beside))
-		return -1;
+	if (callback) {
+#define X(name, cbid, flags) (void)cupti.enable_callback(1, subscriber, DOMAIN_DRIVER, cbid);
+		LAUNCH_CBIDS(X)
+#undef X
+	}
 	(void)pthread_mutex_lock(&lock);
 	on = 1;
 	(void)pthread_mutex_unlock(&lock);
@@ -251,7 +233,7 @@ int floor_is_gone(void)
 
 int InitializeInjection(void)
 {
-	if (floor_on(getenv("FLOOR_CALLBACK") != NULL ? BESIDE_CALLBACK : BESIDE_NOTHING) != 0)
+	if (floor_on(getenv("FLOOR_CALLBACK") != NULL) != 0)
 		(void)fprintf(stderr, "floor: no CUPTI\n");
 	return 1;
 }

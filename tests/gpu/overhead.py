@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT. overhead.py: what a run says that recording costs, and what it costs over the floor.
-"""overhead.py DIR [--floor] [--beside callback,records] [--only w1,w2,w3] [--processes N] [--seconds S] [--steps N] [--periods N] [--csv FILE] [--each DIR]
+"""overhead.py DIR [--floor] [--callback] [--only w1,w2,w3] [--processes N] [--seconds S] [--steps N] [--periods N] [--csv FILE] [--each DIR]
 
 Each process goes through cycles of two parts, in an order that changes. A/B: a few steps with CUPTI let go, as many
 with all recorded, and so on, timed here; each B against the A before, and against the one after it (against the mean of
@@ -7,8 +7,7 @@ the two, a slow moment in B weighs more than one in A, and an interquartile mean
 steps of which half are recorded, from which protond works out by itself what recording costs. Two processes of one
 program differ by some points, the parts of one process do not. --floor: A has the floor's CUPTI (libfloor.so), B has
 protond's and, but in W1 and L, the workload's scopes; the difference is what the goals are about. l: L, the launches of
-empty kernels from C, with --floor only. --beside: the floor also with an empty callback at each launch, and with CUPTI's
-own record of it (which needs no callback).
+empty kernels from C, with --floor only. --callback: and the floor with an empty callback at each launch.
 
 The host's cores change their pace by up to half (other tenants). So the threads that launch keep to one core, and
 nothing else of the process to that core or its neighbour (a thread that slept in a switch may wake on another); and
@@ -35,7 +34,6 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 POWER = {"l": 0.5, "w1": 0.5, "w2": 0.5, "w3": 0.7}
-BESIDE = {"a": 0, "callback": 1, "records": 2}  # floor.c
 WARM = 8  # steps after a switch, not timed: right after it they differ (docs/benchmarks.md)
 
 
@@ -226,7 +224,7 @@ def over_floor(mode, a):
         if protonds:
             native.gpu_resume()
         else:
-            until(lambda: floor.floor_on(BESIDE[kind]) == 0, "the floor")
+            until(lambda: floor.floor_on(kind == "callback") == 0, "the floor")
         enter = protond.scope if protonds else quiet
         steps(WARM + a.steps + 1)
         value = statistics.fmean(took)
@@ -239,7 +237,7 @@ def over_floor(mode, a):
         return value
 
     torch_work.step_begins, rng = step_begins, random.Random(os.getpid())
-    kinds = ["b", *(a.beside.split(",") if a.beside else ["b"])]
+    kinds = ["b", "callback" if a.callback else "b"]
     ratios = {kind: [] for kind in kinds}
     steps(WARM)
     native.gpu_pause(native.GIVE_BACK)
@@ -263,7 +261,7 @@ def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("dir", type=pathlib.Path, nargs="?")
     p.add_argument("--floor", action="store_true", help="what protond costs over the floor")
-    p.add_argument("--beside", default="", help="with --floor: what CUPTI takes for a callback, or a record, of each launch")
+    p.add_argument("--callback", action="store_true", help="with --floor: and what CUPTI takes to call back at each launch")
     p.add_argument("--only", default="w1,w2,w3")
     p.add_argument("--processes", type=int, default=8)
     p.add_argument("--seconds", type=float, default=30, help="that each lives")
@@ -273,11 +271,8 @@ def main():
     p.add_argument("--each", type=pathlib.Path, help="a folder for each process's steps")
     p.add_argument("--job", help=argparse.SUPPRESS)
     a = p.parse_args()
-    if not a.floor and (a.beside or "l" in a.only.split(",")):
-        p.error("l and --beside go with --floor")
-    beside = a.beside.split(",") if a.beside else []
-    if not set(beside) <= BESIDE.keys() - {"a"}:
-        p.error("--beside is of callback and records")
+    if not a.floor and (a.callback or "l" in a.only.split(",")):
+        p.error("l and --callback go with --floor")
     if a.job:
         print("result=" + json.dumps((over_floor if a.floor else said)(a.job, a)))
         return
@@ -299,7 +294,7 @@ def main():
         try:
             r = subprocess.run(["taskset", "-c", its_cores, ctl, "run", "-k", "none" if a.floor else "torch", "--", sys.executable,
                                 str(HERE / "overhead.py"), str(base), "--job", mode, "--seconds", str(a.seconds),
-                                "--steps", str(a.steps), "--periods", str(a.periods), *(["--floor"] if a.floor else []), "--beside", a.beside,
+                                "--steps", str(a.steps), "--periods", str(a.periods), *(["--floor"] if a.floor else []), *(["--callback"] if a.callback else []),
                                 *(["--each", str(a.each.resolve())] if a.each else [])],
                                env=dict(env, CUDA_VISIBLE_DEVICES=gpu), cwd=place, capture_output=True, text=True)
         finally:
@@ -309,7 +304,7 @@ def main():
             raise SystemExit(f"{mode}: exit {r.returncode}: {r.stdout[-1000:]}{r.stderr[-2000:]}")
         return json.loads(line.group(1))
 
-    rows = ["workload,process," + (",".join(["over,ns,floor ns,pairs", *beside]) if a.floor else "says,ab,pairs")]
+    rows = ["workload,process," + ("over,ns,floor ns,pairs" + ",callback" * a.callback if a.floor else "says,ab,pairs")]
     pool = concurrent.futures.ThreadPoolExecutor(gpus)
     for mode in a.only.split(","):
         got = []
@@ -322,9 +317,9 @@ def main():
         if a.floor:
             print(f"{mode}: {mean([g['over'] for g in got])} % over the floor, {mean([g['ns'] for g in got])} ns of "
                   f"{mean([g['floor ns'] for g in got])}: {n}", flush=True)
-            for kind in beside:
-                print(f"    the floor with a {kind.removesuffix('s')} of each launch: {mean([g[kind] for g in got])} %; "
-                      f"protond over that {mean([g['over'] - g[kind] for g in got])} points", flush=True)
+            if a.callback:
+                print(f"    an empty callback at each launch: {mean([g['callback'] for g in got])} % over the floor; "
+                      f"protond over that {mean([g['over'] - g['callback'] for g in got])} points", flush=True)
             continue
         says, ab = [g["says"] for g in got], [g["ab"] for g in got]
         print(f"{mode}: it says {mean(says)} %, A/B {mean(ab)} %, difference {mean([x - y for x, y in zip(says, ab)])}: {n}", flush=True)
