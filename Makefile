@@ -211,6 +211,7 @@ LIB_CHECK = $(shell pkg-config --libs check 2>/dev/null)
 tests: all $(UNIT)
 AR_job := libagent liblibclient
 AR_cupti := libagent liblibclient
+AR_step := libagent liblibclient
 AR_fold := libdaemon libwire
 AR_store := libdaemon libwire
 AR_journal := libdaemon libwire

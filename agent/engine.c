@@ -25,6 +25,8 @@ struct core core = {.fd = -1};
 static void in_child(void)
 {
 	memset(&agent_page, 0, sizeof(agent_page));
+	agent_on_backend = false;
+	agent_self = NULL;
 	ring_forget();
 }
 
@@ -69,6 +71,7 @@ static int make(const struct engine_open *o, char *text)
 {
 	int r;
 
+	generation_set(0); /* before tsc: a forked child's threads may be in agent_launch() */
 	HOT->tsc = agent_tsc_usable();
 	HOT->inherit_copy = o->inherit_copy != 0;
 	r = ring_make(o, text);

@@ -77,7 +77,8 @@ static bool lost_tell(struct lane *l, struct lost *x, enum lost_cause cause)
 		return true;
 	if (!room(l, sizeof(*r)))
 		return false;
-	*x = (struct lost){0};
+	/* What a signal handler has added since stays, for the next LOST. */
+	(void)__atomic_fetch_sub(&x->count, told.count, __ATOMIC_RELAXED);
 	r = (struct rec_lost *)(void *)(l->data + (l->tail & (core.lane_bytes - 1)));
 	*r = (struct rec_lost){.hdr = REC_HDR(sizeof(*r), REC_LOST, 0, 0, cause) | l->lap,
 		.count = told.count,

@@ -586,10 +586,25 @@ uint32_t scope_python(void)
 
 /* --- launches -------------------------------------------------------------------------------- */
 
+/* With the guard held, or without a thread. What a launch counts up and its failure counts down is
+ * one counter: a sum that is read meanwhile is then wrong by what is under way, and no more. */
+static void launches_add(struct pd_thread *t, uint64_t n)
+{
+	struct lane *l = t != NULL ? t->engine : NULL;
+
+	if (l != NULL) /* only the owner writes it */
+		atomic_store_explicit(&l->launches,
+			atomic_load_explicit(&l->launches, memory_order_relaxed) + n,
+			memory_order_relaxed);
+	else
+		agent_count(&core.launches, n);
+}
+
 __attribute__((cold, noinline)) static bool launch_cold(
 	uint32_t flags, const struct rec_launch *known)
 {
 	struct rec_launch r = *known;
+	struct pd_thread *t = NULL;
 	bool op = false;
 	uint32_t path;
 	int saved;
@@ -597,13 +612,13 @@ __attribute__((cold, noinline)) static bool launch_cold(
 	if (!agent_enter(&saved))
 		return false;
 	if (!agent_on_backend)
-		agent_self = core.host->thread();
+		agent_self = t = core.host->thread();
 	path = agent_where(&op);
 	r.hdr = REC_HDR(sizeof(r), REC_LAUNCH, 0, flags | (op ? LAUNCH_OP : 0), path);
 	r.clock = r.clock != 0 ? r.clock : agent_clock_inline();
 	r.python = scope_python();
 	(void)agent_put(&r, sizeof(r)); /* refused: counted; its activity still comes */
-	agent_count(&core.launches, 1);
+	launches_add(t, 1);
 	agent_leave(saved);
 	return true;
 }
@@ -650,7 +665,15 @@ __attribute__((hot)) bool agent_launch(uint32_t flags, uint32_t correlation, uin
 
 void agent_launch_failed(void)
 {
-	atomic_fetch_sub_explicit(&core.launches, 1, memory_order_relaxed);
+	struct pd_thread *t = agent_self;
+
+	if (t != NULL && t->busy == 0) {
+		guard_in(t);
+		launches_add(t, UINT64_MAX);
+		guard_out(t);
+	} else {
+		launches_add(NULL, UINT64_MAX);
+	}
 }
 
 uint64_t agent_launched(void)
@@ -670,13 +693,15 @@ void scope_thread_exit(struct pd_thread *t)
 {
 	struct lane *l;
 
-	agent_self = NULL;
-	if (HOT->opened == 0)
+	if (HOT->opened == 0) {
+		agent_self = NULL;
 		return;
+	}
 	t->busy = 0;
 	if (t->depth > 0)
 		scope_unwind(t, 0);
 	guard_in(t);
+	agent_self = NULL; /* not before: a handler that launches keeps it again */
 	l = t->engine;
 	t->engine = NULL;
 	t->generation = 0;

@@ -127,16 +127,18 @@ static void main_is(struct pd_thread *t)
 static struct pd_thread *thread_make(void)
 {
 	struct pd_block *b = block_take();
+	struct pd_thread *seen = NULL;
 
 	if (b == NULL)
 		return NULL;
 	b->t.bytes = sizeof(b->t);
 	thread_is(&b->t);
-	if (pd_self != NULL) { /* a signal handler was quicker */
+	/* One instruction: the engine keeps what a signal handler that was quicker was given. */
+	if (!__atomic_compare_exchange_n(
+		    &pd_self, &seen, &b->t, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
 		block_put(b);
-		return pd_self;
+		return seen;
 	}
-	pd_self = &b->t;
 	main_is(pd_self); /* not before: a block that was put back is another thread's next */
 	if (threads.have_key)
 		(void)pthread_setspecific(threads.key, b);

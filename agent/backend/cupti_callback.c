@@ -9,6 +9,7 @@
  *   inside: NO      not in a call that launches
  *           PUT     in one; LAUNCH was written at ENTER
  *           WAITING in one; LAUNCH is written at EXIT, unless the call made a node
+ *   REFUSED: a signal handler's call, which came while we were inside; what it interrupted stays
  *
  * A capture that began before we subscribed is unseen; the first node made inside a PUT call shows
  * it, and that one launch stays without a record, which is counted out of `pending`.
@@ -20,7 +21,7 @@
 #include "cupti.h"
 
 enum api_flag { API_LAUNCH = 0x10, API_BEGIN = 0x20, API_END = 0x40 };
-enum inside { INSIDE_NO = 0, INSIDE_PUT = 1, INSIDE_WAITING = 2, MADE_NODE = 4 };
+enum inside { INSIDE_NO = 0, INSIDE_PUT = 1, INSIDE_WAITING = 2, MADE_NODE = 4, REFUSED = 8 };
 /* While CUPTI is to be taken out `call` is: which attempt it is, this thread's driver calls since
  * it began, and whether a runtime call is open. */
 enum leaving { IN_RUNTIME = 0x10, DRIVER_CALL = 0x100, ATTEMPT = 0x10000, UNSEEN_CALLS = 8 };
@@ -87,7 +88,10 @@ __attribute__((hot, noinline)) static void launch_enter(
 		*d->correlation_data = agent_clock();
 		return;
 	}
-	call = put_launch(cbid, d, 0) ? INSIDE_PUT : INSIDE_NO;
+	if (put_launch(cbid, d, 0))
+		call = INSIDE_PUT;
+	else
+		call |= REFUSED;
 }
 
 static int32_t returned(const struct cupti_callback *d)
@@ -105,6 +109,10 @@ static void launch_exit(uint32_t cbid, const struct cupti_callback *d)
 	const bool launches = (was & MADE_NODE) == 0 && returned(d) == CUDA_OK;
 	int32_t none = 0;
 
+	if ((was & REFUSED) != 0) {
+		call = was & ~(uint32_t)REFUSED;
+		return;
+	}
 	call = INSIDE_NO;
 	if ((was & INSIDE_WAITING) != 0 && launches)
 		(void)put_launch(cbid, d, *d->correlation_data);

@@ -196,6 +196,25 @@ START_TEST(reentry_is_refused)
 }
 END_TEST
 
+/* A handler's launch that is refused leaves alone what is known of the call that it interrupted. */
+START_TEST(refused_call_inside_of_another)
+{
+	int saved;
+
+	setup();
+	driver(LAUNCH, SITE_ENTER, 1, 0);
+	ck_assert(agent_enter(&saved)); /* in the callback of the node */
+	api(LAUNCH, 2);
+	agent_leave(saved);
+	resource(RES_NODE_CREATED, 11, 0, 1);
+	driver(LAUNCH, SITE_EXIT, 1, 0);
+	ck_assert_uint_eq(agent_launched(), 0);
+	ck_assert_int_eq(cupti.captures, 1);
+	api(LAUNCH, 3); /* waits until it is known to be none, and is one */
+	ck_assert_uint_eq(agent_launched(), 1);
+}
+END_TEST
+
 START_TEST(fatal_error_silences)
 {
 	const struct cupti_state s = {.result = 12};
@@ -449,6 +468,7 @@ int main(void)
 	tcase_add_test(t, captured_launches_are_none);
 	tcase_add_test(t, failed_end_does_not_end);
 	tcase_add_test(t, unseen_capture_costs_one_launch);
+	tcase_add_test(t, refused_call_inside_of_another);
 	tcase_add_test(t, failed_launch_is_not_pending);
 	tcase_add_test(t, nodes_keep_their_path);
 	tcase_add_test(t, reentry_is_refused);

@@ -116,6 +116,28 @@ START_TEST(thread_that_follows)
 }
 END_TEST
 
+/* In the counter that has it: who sums them up meanwhile is wrong by what is under way, no more. */
+START_TEST(failed_ones_are_taken_back_where_they_were_counted)
+{
+	const struct lane *l;
+
+	ready(NULL);
+	for (uint32_t i = 0; i < 3; i++)
+		ck_assert(launch(i));
+	l = t_thread()->engine;
+	ck_assert_uint_eq(l->launches, 3);
+	agent_launch_failed();
+	agent_launch_failed();
+	ck_assert_uint_eq(l->launches, 1);
+	ck_assert_uint_eq(core.launches, 0);
+	t_thread()->busy = guard_mark(); /* it was a handler's */
+	agent_launch_failed();
+	t_thread()->busy = 0;
+	ck_assert_uint_eq(l->launches, 1);
+	ck_assert_uint_eq(agent_launched(), 0);
+}
+END_TEST
+
 /* The next recording has other paths for the same scopes. */
 START_TEST(next_recording)
 {
@@ -370,6 +392,7 @@ static void written(TCase *c)
 {
 	tcase_add_test(c, where_the_thread_stands);
 	tcase_add_test(c, thread_that_follows);
+	tcase_add_test(c, failed_ones_are_taken_back_where_they_were_counted);
 	tcase_add_test(c, next_recording);
 	tcase_add_test(c, without_the_tsc);
 	tcase_add_test(c, clock_that_was_read_before);
