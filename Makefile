@@ -283,10 +283,10 @@ $(B)/man/%.1 $(B)/man/%.8: $(B)/bin/%
 SYSTEMD := protond.service:lib/systemd/system/protond.service protond.socket:lib/systemd/system/protond.socket \
 	user/protond.service:lib/systemd/user/protond.service sysusers.conf:lib/sysusers.d/protond.conf \
 	tmpfiles.conf:lib/tmpfiles.d/protond.conf $(foreach f,environment.conf profile.sh \
-	slurm-task-prolog.sh,examples/$(f):share/doc/protond/$(f))
+	slurm-task-prolog.sh container.env,examples/$(f):share/doc/protond/$(f))
 define put_unit
 	install -d $(DESTDIR)$(PREFIX)/$(dir $(lastword $(subst :, ,$(1))))
-	sed 's|@PREFIX@|$(PREFIX)|' systemd/$(firstword $(subst :, ,$(1))) > $(DESTDIR)$(PREFIX)/$(lastword $(subst :, ,$(1)))
+	sed 's|@PREFIX@|$(PREFIX)|g' systemd/$(firstword $(subst :, ,$(1))) > $(DESTDIR)$(PREFIX)/$(lastword $(subst :, ,$(1)))
 
 endef
 

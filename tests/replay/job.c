@@ -4,13 +4,18 @@
  * through libprotond, as any job, then plays the dump: the recorded threads enter the recorded
  * scopes and "launch". With a format it ends the session where the recording ended; without, it
  * ends as the recorded program did: what CUPTI gave only in the exit handler's forced flush comes
- * then. Exit status 0, 1 on any failure.
+ * then. PD_REPLAY_FORK: the first thread in a scope forks a child there, which has a session and a
+ * scope of its own, "child". Exit status 0, 1 on any failure.
  */
 #include <dlfcn.h>
 #include <inttypes.h>
+#include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "protond.h"
 #include "replay.h"
@@ -19,7 +24,49 @@ static struct {
 	const char *name, *format;
 	int session;
 	int failed;
-} job;
+	bool forks;
+	pthread_mutex_t fork_lock;
+} job = {.fork_lock = PTHREAD_MUTEX_INITIALIZER};
+
+static void say(const char *what, int r)
+{
+	if (r >= 0)
+		return;
+	(void)fprintf(stderr, "pd_replay_job: %s: %s (%s)\n", what, strerror(-r), protond_error());
+	job.failed = 1;
+}
+
+static void child(void)
+{
+	int session = protond_start("child", NULL);
+
+	say("start", session);
+	protond_scope_enter(protond_name("child"));
+	protond_scope_exit();
+	say("deactivate", protond_deactivate(session, PROTOND_FLUSH));
+	say("finalize", protond_finalize(session, NULL));
+	exit(job.failed);
+}
+
+/* While the others go on. */
+static void fork_once(void)
+{
+	int status = -1;
+	pid_t pid = -1;
+
+	(void)pthread_mutex_lock(&job.fork_lock);
+	if (job.forks) {
+		job.forks = false;
+		pid = fork();
+		if (pid == 0)
+			child();
+		if (waitpid(pid, &status, 0) != pid || status != 0) {
+			(void)fprintf(stderr, "pd_replay_job: the child ended with %#x\n", status);
+			job.failed = 1;
+		}
+	}
+	(void)pthread_mutex_unlock(&job.fork_lock);
+}
 
 static void enter(void *user, enum replay_step kind, const char *name)
 {
@@ -32,6 +79,8 @@ static void enter(void *user, enum replay_step kind, const char *name)
 		protond_op_enter(id);
 	else
 		protond_scope_enter(id);
+	if (kind == REPLAY_SCOPE)
+		fork_once();
 }
 
 static void leave(void *user, enum replay_step kind)
@@ -43,14 +92,6 @@ static void leave(void *user, enum replay_step kind)
 		protond_op_exit();
 	else
 		protond_scope_exit();
-}
-
-static void say(const char *what, int r)
-{
-	if (r >= 0)
-		return;
-	(void)fprintf(stderr, "pd_replay_job: %s: %s (%s)\n", what, strerror(-r), protond_error());
-	job.failed = 1;
 }
 
 /* The recorded agent went armed or on or off here. Armed is the environment's: PROTOND_GPU=armed.
@@ -94,6 +135,7 @@ int main(int argc, char **argv)
 	job.name = argc > 1 ? argv[1] : "replay";
 	job.format = argc > 2 ? argv[2] : NULL;
 	job.session = -1;
+	job.forks = getenv("PD_REPLAY_FORK") != NULL;
 	if (p == NULL) {
 		(void)fprintf(stderr, "pd_replay_job: PROTOND_CUPTI_PATH is not the replay stub\n");
 		return 1;

@@ -2,12 +2,13 @@
  *
  * The functions that the agent uses, with CUPTI's own error codes: 999 without a driver, 39 for a
  * second subscriber, 21 for an unknown kind. The dump's machine is what the driver's functions
- * tell. play.c drives it.
+ * tell. play.c drives it. In a forked child the real one hangs; this one ends the child.
  */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "stub.h"
 
@@ -19,6 +20,7 @@ API const int pd_replay_cupti = 1; /* tells the agent what it has loaded */
 struct stub stub = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pid_t loaded_in;
 
 static void load(void)
 {
@@ -31,6 +33,7 @@ static void load(void)
 	const char *path = getenv("PD_REPLAY_DUMP"), *v;
 	size_t i;
 
+	loaded_in = getpid();
 	stub.dump.header.cupti_version = 130001;
 	stub.dump.header.driver_version = 13000;
 	for (i = 0; i < sizeof(defaults) / sizeof(defaults[0]); i++)
@@ -48,6 +51,10 @@ static void load(void)
 void stub_load(void)
 {
 	(void)pthread_once(&once, load);
+	if (getpid() == loaded_in)
+		return;
+	(void)fprintf(stderr, "replay: CUPTI was called in a forked child\n");
+	abort();
 }
 
 API int cuptiGetVersion(uint32_t *ret);
@@ -85,6 +92,7 @@ API int cuptiUnsubscribe(void *subscriber)
 {
 	int r = CUPTI_INVALID_PARAMETER;
 
+	stub_load();
 	(void)pthread_mutex_lock(&stub.lock);
 	if (subscriber == &stub && stub.callback != NULL) {
 		stub.callback = NULL;
@@ -98,6 +106,7 @@ API int cuptiUnsubscribe(void *subscriber)
 API int cuptiEnableCallback(uint32_t on, void *subscriber, uint32_t domain, uint32_t cbid);
 API int cuptiEnableCallback(uint32_t on, void *subscriber, uint32_t domain, uint32_t cbid)
 {
+	stub_load();
 	if (subscriber != &stub || domain >= STUB_DOMAINS || cbid >= DRIVER_CBIDS)
 		return CUPTI_INVALID_PARAMETER;
 	(void)pthread_mutex_lock(&stub.lock);

@@ -422,7 +422,8 @@ for step in range(3):
     with protond.scope("step"):
         gpu.alloc(200); gpu.free(200 - step)
         memory.record()
-memory.record("eval")
+memory.record("eval\\n\\x1b]0;x\\x07\\udc80")
+memory.record("=cmd|' /C calc'!A0")
 @memory.scope("decorated")
 def f():
     gpu.alloc(5)
@@ -435,7 +436,7 @@ samples = memory.timeline()
 assert [(s.step, s.device, s.allocated, s.reserved, s.peak, s.where) for s in samples] == [
     # the first step's is all since track()
     (1, 0, 110, 1000, 810, "step"), (2, 0, 111, 1000, 310, "step"), (3, 0, 113, 1000, 311, "step"),
-    (3, 0, 113, 1000, 113, "eval")], samples
+    (3, 0, 113, 1000, 113, "eval\\n\\x1b]0;x\\x07\\udc80"), (3, 0, 113, 1000, 113, "=cmd|' /C calc'!A0")], samples
 assert all(a.time_ns <= b.time_ns for a, b in zip(samples, samples[1:]))
 memory.to_csv("memory.csv")
 protond.finalize(None, None)
@@ -450,8 +451,9 @@ protond.finalize(None, None)
     assert row("/step") == (113, 1000, 311), "a property: the last step's"
     assert row("/decorated") == (118, 1000, 118)
     assert row("/nothing yet") == row("/untracked") == (None, None, None)
-    lines = (world.home / "memory.csv").read_text().split()
-    assert lines[0] == "time_ns,step,device,allocated,reserved,peak,where" and len(lines) == 5
+    lines = (world.home / "memory.csv").read_text().splitlines()
+    assert lines[0] == "time_ns,step,device,allocated,reserved,peak,where" and len(lines) == 6
+    assert lines[4].endswith(r",eval\n\x1b]0;x\x07\udc80") and lines[5].endswith(",'=cmd|' /C calc'!A0")
     assert lines[3].endswith(",3,0,113,1000,311,step")
 
 

@@ -72,6 +72,23 @@ def test_a_graph_captured_while_armed_keeps_its_scopes(world):
     assert kernels(world, "armed") == want
 
 
+@pytest.mark.parametrize("name", ["many", "graph", "torch"])
+def test_a_fork_inside_a_scope(world, name):
+    """CUPTI is on and other threads launch. The child never calls it, where the stub would end it; the parent goes on."""
+    dump = world.home / "dump"
+    dump.write_bytes(gzip.decompress((HERE.parent / f"replay/dumps/{name}.cuptidump.gz").read_bytes()))
+    world.start(PROTOND_AUTO_SESSION="off")
+    world.ctl("start", "all", "--all")
+    r = play(world, dump, "replayed", PD_REPLAY_FORK="1", CUDA_INJECTION64_PATH="")  # so that it is asked for GPU at once
+    assert r.returncode == 0, r.stderr
+    until("both are stored", lambda: [world.state(s) for s in ("replayed", "child")] == ["finalized"] * 2)
+    assert kernels(world, "replayed") == expected(dump)
+    (path, (count, _, _)), = world.cells("child").items()
+    assert path.endswith("/child") and count == 1
+    assert not world.losses("child") and not world.losses("replayed")
+    assert "a forked child has no CUPTI" in world.view("tree", "child").stdout
+
+
 def test_top_shows_kernels_as_people_read_them(world):
     dump = world.home / "dump"
     dump.write_bytes(gzip.decompress((HERE.parent / "replay/dumps/eager.cuptidump.gz").read_bytes()))

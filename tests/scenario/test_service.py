@@ -56,7 +56,8 @@ def test_group_and_folder(tmp_path):
 @pytest.mark.parametrize("name, run", [
     ("profile.sh", '. "$1"; env'),
     ("environment.conf", 'set -a; . "$1"; env'),
-    ("slurm-task-prolog.sh", 'eval "$(sh "$1")"; env')])
+    # Slurm takes lines of this form and passes over all others.
+    ("slurm-task-prolog.sh", r"""eval "$(sh "$1" | grep -Ex 'export [A-Za-z0-9_]+=[^ "'"'"'$]+')"; env""")])
 def test_variables_lead_to_the_library(tmp_path, name, run):
     path = filled_in(f"examples/{name}", tmp_path)
     env = {"PATH": os.environ["PATH"]}
@@ -69,6 +70,30 @@ def test_variables_lead_to_the_library(tmp_path, name, run):
         assert pathlib.Path(got[key]).exists()
     if name != "environment.conf":  # systemd has its own order
         assert variables(CUDA_INJECTION64_PATH="theirs")["CUDA_INJECTION64_PATH"] == "theirs"
+
+
+def may_contain():
+    return os.geteuid() == 0 and subprocess.run(["unshare", "-m", "-p", "-u", "-i", "-f", "true"], capture_output=True).returncode == 0
+
+
+@pytest.mark.skipif(not may_contain(), reason="no namespaces may be made here (unshare)")
+def test_a_container(world, tmp_path):
+    """Mounts, pids, host name and shared memory of its own, and of ours what the file says: the socket's folder."""
+    lines = [line for line in filled_in("examples/container.env", tmp_path).read_text().splitlines() if line[0] != "#"]
+    env = dict(line.split("=", 1) for line in lines)  # as docker and podman take them: nothing is quoted or expanded
+    assert all(pathlib.Path(env[key]).exists() for key in ("CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"))
+    world.start()
+    inside = """mount -t tmpfs none /run; mkdir /run/protond; mount --bind "$0" /run/protond; mount -t tmpfs none /dev/shm
+exec env -i """ + " ".join(lines) + ' "$@"'
+    job = world.job("unshare", "-m", "-p", "-u", "-i", "-f", "sh", "-ec", inside, world.dir)
+    job.say("start s")
+    job.say("enter inside")
+    job.say("exit")
+    assert job.quit() == 0
+    until("it is stored", lambda: world.state("s") == "finalized")
+    assert world.cells("s")["/inside"][0] == 1 and not world.losses("s")
+    (pid, inner), = world.sql("SELECT pid, ns_pid FROM process")
+    assert inner == 1 != pid
 
 
 class Manager:

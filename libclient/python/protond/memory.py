@@ -238,12 +238,21 @@ def timeline() -> List[Sample]:
         return list(_samples)
 
 
+def _csv_text(text: str) -> str:
+    """For a terminal and for spreadsheets, which compute a cell that begins like a formula."""
+    text = "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+    return "'" + text if text[:1] in ("=", "+", "-", "@") else text
+
+
 def to_csv(path: Union[str, "os.PathLike[str]"]) -> None:
-    """Writes timeline() as CSV with a head; the columns are those of Sample. Raises OSError."""
+    """Writes timeline() as CSV with a head; the columns are those of Sample. Raises OSError.
+
+    In `where`, what cannot be printed is an escape (\\n), and an apostrophe stands before "=", "+", "-" and "@".
+    """
     with open(path, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(Sample._fields)
-        writer.writerows(timeline())
+        writer.writerows(s._replace(where=_csv_text(s.where)) for s in timeline())
 
 
 def slope(device: Optional[int] = None) -> Optional[Slope]:
