@@ -211,6 +211,8 @@ static void run(char *line, char *ret, size_t n)
 		protond_context_set(strtoull(arg, NULL, 10));
 	else if (strcmp(word, "outlived") == 0)
 		outlived(); /* never answered */
+	else if (strcmp(word, "exec") == 0)
+		(void)execl("/proc/self/exe", "job", "execed", NULL); /* which answers */
 	else if (strcmp(word, "quit") == 0)
 		exit(atoi(arg));
 	else if (strcmp(word, "_exit") == 0)
@@ -260,10 +262,13 @@ static void on_thread(unsigned n, const char *line, char *ret, size_t size)
 	memmove(ret, ret + (got > 2 ? 3 : 2), strlen(ret + (got > 2 ? 3 : 2)) + 1);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	char line[512], ret[512];
 
+	(void)argv;
+	if (argc > 1)
+		answer(stdout, "");
 	while (fgets(line, sizeof(line), stdin) != NULL) {
 		line[strcspn(line, "\n")] = '\0';
 		if (line[0] == '@') {

@@ -279,6 +279,26 @@ def test_every_way_to_end_keeps_what_was_published(world, end, status):
     assert cells["/open"][2] == 1 and cells["/open"][0] == 0
 
 
+def test_exec_ends_what_was_before(world):
+    """The same pid, since the same time: another program, with a ring of its own."""
+    world.start()
+    job = world.job()
+    job.say("start before")
+    job.say("enter open")
+    job.say("exec")
+    job.say("start after")
+    job.say("repeat 3 new")
+    until("what was before is over", lambda: world.state("before") == "finalized")
+    assert job.process.poll() is None
+    assert world.cells("before")["/open"][0::2] == (0, 1) and not world.losses("before")
+    until("its ring is gone", lambda: len(list((world.dir / "rings").rglob("*.ring"))) == 1)
+    until("it is stored", lambda: world.sql("SELECT pid, ended_ns IS NULL FROM process ORDER BY id")
+          == [(job.pid, 0), (job.pid, 1)])
+    assert job.quit() == 0
+    until("all is over", lambda: world.state("after") == "finalized")
+    assert world.cells("after")["/new"][0] == 3
+
+
 def test_where_names_open_scopes_of_each_thread(world):
     world.start(PROTOND_AUTO_SESSION="off")
     job = world.job()
