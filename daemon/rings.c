@@ -536,6 +536,7 @@ static int drain_rest(struct ring *r)
 void ring_gone(struct ring *r)
 {
 	const uint64_t deadline = mono_ns() + r->p->drain_ns;
+	struct fold_process did = {0};
 	struct j_end end;
 
 	if (r->reader.lane != NULL && drain_rest(r) < 0)
@@ -555,8 +556,11 @@ void ring_gone(struct ring *r)
 		return;
 	if (entry_put(r->p, J_END, r->uuid, &end, sizeof(end)) < 0)
 		return;
-	log_line(LOG_INFO, "job_ended", "pid=%u reason=%u status=%d", r->pid, end.reason,
-		end.status);
+	(void)fold_get_process(r->p->d.fold, r->uuid, &did);
+	log_line(did.drops > 0 ? LOG_WARN : LOG_INFO, "job_ended",
+		"process=%lld pid=%u reason=%u status=%d events=%llu dropped=%llu",
+		(long long)did.id, r->pid, end.reason, end.status, (unsigned long long)did.events,
+		(unsigned long long)did.drops);
 	r->state = RING_ENDED;
 	r->end_position = 0; /* known after the flush */
 	r->p->saw_session = true;

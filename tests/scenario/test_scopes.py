@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT. Scopes from a job to a stored tree, and every outcome protond.h promises.
 import os
+import re
 import signal
 
 import pytest
@@ -275,6 +276,7 @@ def test_every_way_to_end_keeps_what_was_published(world, end, status):
         "SELECT 1 FROM process WHERE pid = ? AND end_reason IS NOT NULL", job.pid))
     world.ctl("finalize", "s")
     cells = world.cells("s")
+    assert re.search(rf" event=job_ended process=\d+ pid={job.pid} reason=\d status=-?\d+ events=50\d dropped=0\n", world.log())
     assert cells["/done"][0] == 500
     assert cells["/open"][2] == 1 and cells["/open"][0] == 0
 
