@@ -106,6 +106,7 @@ scenario asan-scenario build/address -m "not slow and not preload"
 phase "threads"
 one "build, thread sanitizer" "$MAKE" "$jobs" -s CC=gcc SAN=thread CFLAGS="-O1 -g" tests
 unit tsan build/thread "^(cupti|job|store|journal|ctl_server|daemon_evil|daemon_drain)" # those with threads
+scenario tsan-scenario build/thread -m "not slow and not preload" -k "test_timeline or test_ranks or test_scopes"
 phase "fuzz"
 one "fuzz" bash tests/fuzz/run.sh "${FUZZ_SECONDS:-10}"
 
