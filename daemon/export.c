@@ -242,6 +242,7 @@ static void timelines_go(struct daemon *d)
 {
 	struct export *x, *oldest;
 	uint32_t running;
+	int r;
 
 	do {
 		oldest = NULL;
@@ -252,13 +253,15 @@ static void timelines_go(struct daemon *d)
 		}
 		if (oldest == NULL || running >= TIMELINES_MAX)
 			return;
-		oldest->r = d->no_exports ? err_set(&oldest->err, -ESHUTDOWN, ENDING)
-					  : timeline_begin(oldest);
-		if (oldest->r < 0 && oldest->err.code == 0)
-			(void)err_set(&oldest->err, oldest->r,
-				"no thread to write the timeline: %s", uv_strerror(oldest->r));
-		if (oldest->r < 0)
-			timeline_end(oldest);
+		r = d->no_exports ? err_set(&oldest->err, -ESHUTDOWN, ENDING)
+				  : timeline_begin(oldest);
+		if (r == 0)
+			continue; /* from here on it is the thread's */
+		if (oldest->err.code == 0)
+			(void)err_set(&oldest->err, r, "no thread to write the timeline: %s",
+				uv_strerror(r));
+		oldest->r = r;
+		timeline_end(oldest);
 	} while (true);
 }
 

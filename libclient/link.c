@@ -212,7 +212,7 @@ static void gate_set(bool on)
 {
 	const struct protond_engine *e = engine();
 
-	if (on && e != NULL) {
+	if (on && e != NULL && HOT->enter == NULL) { /* once: they are read while the gate is on */
 		HOT->enter = e->scope_enter;
 		HOT->leave = e->scope_exit;
 	}

@@ -188,6 +188,9 @@ class World:
             self.ctl("shutdown", check=False)  # a daemon that `run` started
         until("it has ended", self.unlocked)
         shutil.rmtree(self.dir, ignore_errors=True)
+        for log in self.home.glob("protond.log"):
+            said = log.read_text(errors="replace")
+            assert "Sanitizer" not in said and "runtime error: " not in said, said[-8000:]
 
 
 @pytest.fixture
