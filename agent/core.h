@@ -38,6 +38,7 @@ static inline void prefetch_to_write(const void *p)
 }
 
 #define AGENT_WANT_RECORD (~(uint32_t)WANT_GPU_PAUSE) /* any of these: paths move */
+#define GENERATION_SYNCS  (UINT32_MAX - 1)            /* no recording's: scope_sync() is at it */
 #define CACHE_BITS        10
 #define CACHE_SLOTS       (1u << CACHE_BITS)
 #define CONTEXTS_MAX      65536u

@@ -201,20 +201,12 @@ static void now_write(struct lane *l, const struct pd_thread *t)
 	now_close(n, seq);
 }
 
-__attribute__((cold, noinline)) bool scope_sync(struct pd_thread *t)
+/* All of the stack as it is now, which a signal handler may change meanwhile. */
+static void sync_stack(struct pd_thread *t, struct lane *l)
 {
-	const uint32_t generation = HOT->generation;
 	const uint32_t kept = t->depth < STACK_MAX ? t->depth : STACK_MAX;
-	struct lane *l = t->engine;
 	uint32_t path;
 
-	if (l == NULL) {
-		lane_claim(t->tid, true, &t->engine);
-		l = t->engine;
-		if (l == NULL)
-			return false;
-		l->inherited = t->is_main != 0 ? PATH_ROOT : follow(NULL);
-	}
 	if (t->base_depth > kept)
 		t->base_depth = kept;
 	l->base_path = table_context_path(t->context);
@@ -228,8 +220,27 @@ __attribute__((cold, noinline)) bool scope_sync(struct pd_thread *t)
 	}
 	path_set(t, top_path(t, l));
 	now_write(l, t);
-	/* release: path belongs to this generation; pairs with the acquire in follow() */
-	__atomic_store_n(&t->generation, generation, __ATOMIC_RELEASE);
+}
+
+__attribute__((cold, noinline)) bool scope_sync(struct pd_thread *t)
+{
+	const uint32_t generation = HOT->generation;
+	uint32_t meanwhile;
+
+	if (t->engine == NULL) {
+		lane_claim(t->tid, true, &t->engine);
+		if (t->engine == NULL)
+			return false;
+		((struct lane *)t->engine)->inherited = t->is_main != 0 ? PATH_ROOT : follow(NULL);
+	}
+	do {
+		meanwhile = GENERATION_SYNCS;
+		__atomic_store_n(&t->generation, meanwhile, __ATOMIC_RELAXED);
+		sync_stack(t, t->engine);
+		/* Unless a handler's scope made it 0. Release: path belongs to this generation;
+		 * pairs with the acquire in follow() */
+	} while (!__atomic_compare_exchange_n(
+		&t->generation, &meanwhile, generation, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 	return true;
 }
 

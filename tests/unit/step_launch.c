@@ -143,9 +143,41 @@ START_TEST(launch_while_a_loss_is_told)
 }
 END_TEST
 
-/* --- a thread's begin and end ----------------------------------------------------------------- */
+/* --- a scope that a handler leaves open while a thread's stack is worked out -------------------
+ */
 
-static long at; /* -1: no thread has so many */
+static uint32_t last_path;
+
+static void last_fn(void *unused, const struct view *v, uint32_t lane, const uint64_t *rec)
+{
+	(void)unused;
+	(void)v;
+	(void)lane;
+	if (REC_TYPE(*rec) == REC_LAUNCH)
+		last_path = REC_ID(*rec);
+}
+
+static void leave_open(void)
+{
+	t_enter(B);
+}
+
+static long at; /* 0: the call has fewer instructions */
+
+static void *first_event(void *unused)
+{
+	(void)t_thread();
+	if (!step(at, leave_open, launch))
+		at = -1;
+	launch();
+	(void)view_walk(&t_v, last_fn, NULL);
+	ck_assert_str_eq(view_where(&t_v, last_path), at > 0 ? "a/b" : "a");
+	t_e->thread_exit(t_thread());
+	free(t_self);
+	return unused;
+}
+
+/* --- a thread's begin and end ----------------------------------------------------------------- */
 
 static void thread_ends(void)
 {
@@ -157,7 +189,7 @@ static void *ending(void *unused)
 	t_enter(B);
 	launch();
 	if (!step(at, launch, thread_ends))
-		at = -2;
+		at = -1;
 	ck_assert_ptr_null(agent_self); /* what it was goes now */
 	free(t_self);
 	return unused;
@@ -166,7 +198,7 @@ static void *ending(void *unused)
 static void *beginning(void *unused)
 {
 	if (!step(at, launch, (void (*)(void))pd_host.thread))
-		at = -2;
+		at = -1;
 	launch();
 	ck_assert_ptr_eq(agent_self, pd_self); /* the one that scopes have */
 	return unused;
@@ -176,7 +208,7 @@ static void each_of_a_thread(void *(*main_of)(void *))
 {
 	pthread_t thread;
 
-	for (at = 1; at > 0; at++) {
+	for (at = 1; at > 0; at += at > 0) {
 		ck_assert_int_eq(pthread_create(&thread, NULL, main_of, NULL), 0);
 		ck_assert_int_eq(pthread_join(thread, NULL), 0);
 		(void)view_walk(&t_v, NULL, NULL);
@@ -184,6 +216,15 @@ static void each_of_a_thread(void *(*main_of)(void *))
 	}
 	ck_assert_int_gt(stepping.n, 60);
 }
+
+START_TEST(scope_left_open_in_the_first_event)
+{
+	ready(NULL);
+	t_enter(A);
+	launch();
+	each_of_a_thread(first_event);
+}
+END_TEST
 
 START_TEST(launch_while_the_thread_ends)
 {
@@ -247,6 +288,7 @@ static void tests(TCase *c)
 {
 	tcase_add_test(c, launch_in_a_launch);
 	tcase_add_test(c, launch_while_a_loss_is_told);
+	tcase_add_test(c, scope_left_open_in_the_first_event);
 	tcase_add_test(c, launch_while_the_thread_ends);
 	tcase_add_test(c, launch_while_the_thread_begins);
 	tcase_add_test(c, launch_while_a_child_opens);
