@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT. load.c: scopes as fast as asked, with the truth in a page of its
  * own.
  *
- * Usage: load TRUTH THREADS PAUSE_NS. TRUTH is a file of 4096 bytes; thread i counts at u64[i] how
- * many scopes it has entered and left, stored after the exit returned; a SIGKILL cannot undo that.
+ * Usage: load TRUTH THREADS PAUSE_NS BATCH. TRUTH is a file of 4096 bytes; thread i counts at
+ * u64[8 * i] the scopes that it is done with, stored after the exit returned, and behind that the
+ * ones it has begun, stored before the enter is called; a SIGKILL cannot undo either. After each
+ * BATCH scopes of a thread there is a pause.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -16,8 +18,13 @@
 
 #include <protond.h>
 
-static _Atomic uint64_t *truth;
+/* A cache line each: to wait for another thread's would be most of what a scope takes. */
+static struct truth {
+	_Alignas(64) _Atomic uint64_t done;
+	_Atomic uint64_t begun;
+} *truth;
 static long pause_ns;
+static uint64_t batch;
 
 static void *work(void *p)
 {
@@ -31,10 +38,12 @@ static void *work(void *p)
 	inner = protond_name("unit");
 	protond_scope_enter(outer);
 	for (uint64_t n = 1;; n++) {
+		/* Before the record: the agent publishes that with a release. */
+		atomic_store_explicit(&truth[me].begun, n, memory_order_relaxed);
 		protond_scope_enter(inner);
 		protond_scope_exit();
-		atomic_store_explicit(&truth[me], n, memory_order_release);
-		if (pause_ns > 0 && n % 256 == 0)
+		atomic_store_explicit(&truth[me].done, n, memory_order_release);
+		if (pause_ns > 0 && n % batch == 0)
 			nanosleep(&ts, NULL);
 	}
 	return NULL;
@@ -42,7 +51,7 @@ static void *work(void *p)
 
 int main(int argc, char **argv)
 {
-	int fd = argc == 4 ? open(argv[1], O_RDWR | O_CREAT, 0600) : -1;
+	int fd = argc == 5 ? open(argv[1], O_RDWR | O_CREAT, 0600) : -1;
 	unsigned threads;
 	pthread_t t;
 
@@ -51,7 +60,8 @@ int main(int argc, char **argv)
 	truth = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	threads = (unsigned)atoi(argv[2]);
 	pause_ns = atol(argv[3]);
-	if (truth == MAP_FAILED || threads == 0 || threads > 512)
+	batch = strtoull(argv[4], NULL, 10);
+	if (truth == MAP_FAILED || threads == 0 || threads > 4096 / sizeof(*truth) || batch == 0)
 		return 2;
 	for (uintptr_t i = 1; i < threads; i++)
 		if (pthread_create(&t, NULL, work, (void *)i) != 0)
