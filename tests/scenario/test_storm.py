@@ -175,6 +175,9 @@ def test_speed_while_the_daemon_is_killed_and_comes_back(storm):
         show(f"{name:>18}: p50 {at['p50']} p99 {at['p99']} p99.9 {at['p999']} max {at['max']} ns of {at['n']}")
     show(f"did {did}, stored {cells['/inner']}, lost {losses}")
     assert did == cells["/inner"] + sum(losses.values()) and set(losses) == {1}
+    # Half of all scopes: a busy machine does not reach those. A refused one takes as long as one that is recorded.
+    before, without, after = (at["p50"] for at in lines[1:4])
+    assert max(without, after) <= 3 * before + 100, (before, without, after)
 
 
 # --- signals ---------------------------------------------------------------------------------------------------------
