@@ -15,6 +15,7 @@
  *             nanoseconds each write and each sync of them takes, or until this changes
  *   u64[6]    the type of file system that they are said to be on; 0: the truth
  *   u64[7]    1: they cannot be mapped
+ *   u64[9]    1: SIGKILL before it reserves space in a file: a new job's ring was offered
  * and u64[8] says how many calls wait for u64[5] now. They have no hard links.
  */
 #include <dlfcn.h>
@@ -36,7 +37,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { OFF_BY = 4, AILS, TYPE, UNMAPPED, WAITING };
+enum { OFF_BY = 4, AILS, TYPE, UNMAPPED, WAITING, END_AT_RING };
 
 static _Atomic uint64_t *page; /* NULL: no fault */
 static char what;              /* the first letter of WHAT */
@@ -205,7 +206,18 @@ STEP(int, ftruncate, (int fd, off_t n_), (fd, n_), true, under_fd(fd))
 STEP(int, ftruncate64, (int fd, off64_t n_), (fd, n_), true, under_fd(fd))
 STEP(int, unlink, (const char *path), (path), true, under(path))
 STEP(int, unlinkat, (int dir, const char *path, int flags), (dir, path, flags), true, false)
-STEP(int, rename, (const char *from, const char *to), (from, to), true, under(from))
+STEP(int, renameat, (int dir, const char *from, int to_dir, const char *to),
+	(dir, from, to_dir, to), true, false)
+
+static bool reserves(void)
+{
+	if (said(END_AT_RING) != 0)
+		die();
+	return true;
+}
+
+STEP(int, fallocate, (int fd, int mode, off_t at, off_t n_), (fd, mode, at, n_), reserves(),
+	under_fd(fd))
 
 /* --- what it is told of its surroundings */
 

@@ -1,4 +1,5 @@
-# SPDX-License-Identifier: MIT. A daemon that is ended or failed at its n-th step: write, sync, cut, unlink, allocation.
+# SPDX-License-Identifier: MIT. A daemon that is ended or failed at its n-th step: write, sync, cut, reservation, rename,
+# unlink, allocation.
 #
 # PD_FAULT_ALL=1 goes through every step there is; else some, spread over all, others each day.
 import datetime
@@ -27,17 +28,20 @@ class Page:
     def get(self, at):
         return struct.unpack_from("<Q", self.map, at * 8)[0]
 
+    def put(self, at, value):
+        struct.pack_into("<Q", self.map, at * 8, value % 2**64)
+
     def heal(self):
-        struct.pack_into("<Q", self.map, 3 * 8, 1)
+        self.put(3, 1)
 
 
 def alive(world):
     return world.daemon is not None and world.daemon.poll() is None
 
 
-def start_faulty(world, page, fault):
+def start_faulty(world, page, fault, **more):
     env = {**world.env, "LD_PRELOAD": str(FAULT), "PD_FAULT": fault, "PD_FAULT_PAGE": str(page.path),
-           "PROTOND_AUTO_SESSION": "off"}
+           "PROTOND_AUTO_SESSION": "off", **more}
     with open(world.home / "protond.log", "ab") as log:
         world.daemon = subprocess.Popen([str(BUILD / "bin/protond"), "--private", "--foreground"], env=env,
                                         stdout=log, stderr=log)
@@ -107,11 +111,11 @@ def total(path, kind):
 
 
 def some(n, of):
-    """`of` of the numbers from 1 to n, other ones each day; or all."""
+    """`of` of the numbers from 1 to n, or a few more, other ones each day until all were there; or all at once."""
     if os.environ.get("PD_FAULT_ALL"):
         return range(1, n + 1)
     apart = max(n // of, 1)
-    return range(1 + datetime.date.today().toordinal() * 7 % apart, n + 1, apart)
+    return range(1 + datetime.date.today().toordinal() % apart, n + 1, apart)
 
 
 @pytest.mark.parametrize("fault, kind, of", [
@@ -127,3 +131,37 @@ def test_nothing_is_lost_or_double(tmp_path, fault, kind, of):
         finally:
             world.close()
     assert fired >= len(steps) * 0.9 - 1, "the last steps may not come: some are made in some runs alone"
+
+
+def test_ended_before_each_step_of_its_start(world):
+    """Killed with a round in its journal alone, started again and ended before its n-th step, until it gets to answer."""
+    env = {"PROTOND_AUTO_SESSION": "off", "PROTOND_COMMIT_MS": "3600000",
+           "PROTOND_LANES": "4",  # a lane is a step
+           "PROTOND_LANE_KB": "64"}  # a round is more than one holds: what was drained of it is in the journal and nowhere else
+    lots, lot = 4, 1000
+    world.start(**env)
+    world.ctl("start", "s", "--all")
+    job = world.job()
+    job.say("start own")
+    rounds, answered = 0, False
+    while not answered:
+        rounds += 1
+        for _ in range(lots):
+            before = world.ctl_json("jobs")["jobs"][0]["events"]
+            job.say(f"repeat {lot} round{rounds}")
+            until("it is drained", lambda: world.ctl_json("jobs")["jobs"][0]["events"] >= before + lot)
+        world.daemon.kill()
+        world.daemon.wait(WAIT)
+        page = Page(world.home / "page")
+        start_faulty(world, page, f"before:{rounds}", **env)
+        until("it ends, or answers", lambda: not alive(world) or world.ctl("status", check=False).returncode == 0)
+        answered = alive(world)
+        assert answered or page.get(2), "killed by nobody"
+        world.daemon.kill()
+        world.daemon.wait(WAIT)
+        world.start(**env)
+    assert rounds > 20, "it reads the journal, says whose it is, tells the job how far it has read, and stores what it read"
+    job.quit()
+    world.ctl("finalize", "s")
+    assert {k: v[0] for k, v in world.cells("s").items()} == {f"/round{n + 1}": lots * lot for n in range(rounds)}
+    assert world.losses("s") == {}

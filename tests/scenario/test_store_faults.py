@@ -69,9 +69,6 @@ class Faults(Page):
         super().__init__(world.home / "page")
         self.on = world.db
 
-    def put(self, at, value):
-        struct.pack_into("<Q", self.map, at * 8, value % 2**64)
-
     def env(self, **more):
         return {"LD_PRELOAD": str(FAULT), "PD_FAULT": "none:0", "PD_FAULT_PAGE": str(self.path),
                 "PD_FAULT_ON": str(self.on), **more}
