@@ -9,6 +9,7 @@ import os
 import random
 import signal
 import socket
+import stat
 import struct
 import subprocess
 import threading
@@ -198,3 +199,51 @@ def test_liars_harm_nobody(world):
     assert lost == 0 and load.truth() <= stored <= load.begun(), (stored, lost, load.each())
     if STRICT:
         assert probe.stall <= STALL, probe.over
+
+
+def odd_files(rings, outside):
+    """What is no ring, under names of rings, and a control file that belongs to no ring."""
+    def name(i, suffix=".ring"):
+        return rings / f"{i:032x}{suffix}"
+    outside.mkdir()
+    os.mkfifo(outside / name(1).name)
+    (rings / "u1").symlink_to(outside)  # as if it were the folder of a user's rings
+    os.mkfifo(name(2))
+    os.mkfifo(outside / "fifo")
+    name(3).symlink_to(outside / "fifo")
+    (outside / "other").write_text("of another user")
+    if os.geteuid() == 0:
+        os.chown(outside / "other", 1, 1)
+        os.mknod(name(4), 0o600 | stat.S_IFCHR, os.makedev(1, 5))  # /dev/zero
+    name(5).symlink_to(outside / "other")
+    name(6).mkdir()
+    name(7).touch()
+    os.truncate(name(7), 1 << 40)
+    name(8, ".ctl").touch()
+    return name(8, ".ctl")
+
+
+def test_files_that_are_no_rings(world):
+    """The daemon looks what lies in rings/, ten seconds after it began: it hangs at none, follows no link, and goes on."""
+    world.start(PROTOND_AUTO_SESSION="off")
+    outside = world.home / "outside"
+    orphan = odd_files(world.dir / "rings", outside)
+    files = descriptors(world)
+    # To open a FIFO for writing waits until somebody opens it for reading.
+    through_links = [subprocess.Popen(["sh", "-c", ': >"$1"', "sh", f]) for f in outside.iterdir() if f.is_fifo()]
+    try:
+        until("it has looked: the control file that belongs to no ring is gone", lambda: not orphan.exists())
+        world.ctl("status")  # it has seen the rest, too
+        assert [p.poll() for p in through_links] == [None, None], "no link is followed"
+    finally:
+        for p in through_links:
+            p.kill()
+            p.wait(WAIT)
+    until("nothing is held open", lambda: descriptors(world) <= files)
+    world.ctl("start", "s", "--all")
+    job = world.job()
+    job.say("start own")
+    job.say("repeat 100 a")
+    job.quit()
+    until("it is stored", lambda: world.state("own") == "finalized")
+    assert world.cells("own")["/a"][0] == 100
