@@ -4,6 +4,7 @@ import json
 import os
 import socket
 import stat
+import struct
 import subprocess
 
 import pytest
@@ -21,7 +22,8 @@ def shared(world):
     world.home.parent.chmod(0o755)
     world.dir.chmod(0o755)
     log = open(world.home / "protond.log", "ab")
-    world.daemon = subprocess.Popen([str(BUILD / "bin/protond"), "--foreground"], env=world.env, stdout=log, stderr=log)
+    world.daemon = subprocess.Popen([str(BUILD / "bin/protond"), "--foreground"], stdout=log, stderr=log,
+                                    env={**world.env, "PROTOND_AUTO_SESSION": "off"})
     until("it answers", world.answers)
     world.ctl("start", "stored", "--all")
     world.root_job = world.job()
@@ -76,6 +78,66 @@ def test_a_stranger_changes_nothing(shared, attempt):
     shared.root_job.say("repeat 7 mine")
     shared.ctl("finalize", "secret")
     assert shared.cells("secret")["/mine"][0] == 17 and shared.state("stored") == "finalized"
+
+
+def data(world, *args):
+    r = as_stranger(world, *args, "--json")
+    assert r.returncode == 0, r
+    return json.loads(r.stdout)["data"]
+
+
+def test_a_strangers_top(shared):
+    job = shared.job(user=NOBODY, group=NOBODY, extra_groups=[])
+    job.say("start own")
+    job.say("repeat 5 theirs")
+    for args in (["own"], []):
+        seen = data(shared, "top", *args, "--once")
+        assert [j["pid"] for j in seen["jobs"]] == [job.pid] and [c["path"] for c in seen["cells"]] == ["theirs"], seen
+    everyone = {j["pid"] for j in shared.ctl_json("top", "own", "--once")["jobs"]}
+    assert everyone == {job.pid, shared.root_job.pid}, "root sees all"
+    secret, none = (as_stranger(shared, "top", name, "--once", "--json") for name in ("secret", "no_such"))
+    assert secret.returncode == 1 and secret.stdout == none.stdout.replace("no_such", "secret"), secret
+
+
+def test_a_job_without_a_ring_is_not_shown_to_a_stranger(shared):
+    shared.ctl("finalize", "secret")
+    idle = shared.job()
+    until("root sees it", lambda: idle.pid in [j["pid"] for j in shared.ctl_json("jobs")["jobs"]])
+    assert [j for j in shared.ctl_json("jobs")["jobs"] if j["pid"] == idle.pid and "ring" not in j], "it has none"
+    assert data(shared, "jobs", "--all")["jobs"] == []
+
+
+def want(world):
+    """What the daemon wants of root's job: the word of the control file (struct ring_ctl, proto/abi/ring.h)."""
+    (ring,) = [j["ring"] for j in world.ctl_json("jobs")["jobs"] if j["pid"] == world.root_job.pid]
+    return struct.unpack_from("<I", (world.dir / f"rings/{ring}.ctl").read_bytes(), 12)[0]
+
+
+def test_a_stranger_pauses_only_its_own(shared):
+    before = want(shared)
+    for verb in ("pause", "resume"):
+        assert data(shared, verb)["jobs"] == 0 and want(shared) == before
+    assert shared.ctl_json("pause")["jobs"] == 1 and want(shared) != before, "root's job has something to lose"
+    paused = want(shared)
+    assert data(shared, "resume")["jobs"] == 0
+    assert as_stranger(shared, "resume", shared.root_job.pid).returncode != 0
+    assert want(shared) == paused
+
+
+def test_a_stranger_records_only_its_own(shared):
+    before = want(shared)
+    assert data(shared, "start", "none", "--all")["jobs"] == 0
+    job = shared.job(user=NOBODY, group=NOBODY, extra_groups=[])
+    until("it is attached", lambda: data(shared, "jobs")["jobs"])
+    assert data(shared, "start", "x", "--all")["jobs"] == 1
+    job.say("repeat 5 theirs")
+    shared.root_job.say("repeat 7 mine")
+    assert want(shared) == before
+    assert data(shared, "finalize", "x")
+    shared.ctl("finalize", "secret")
+    assert set(shared.cells("x")) == {"/theirs"} and shared.cells("secret")["/mine"][0] == 17
+    uids = shared.sql("SELECT p.uid FROM process p JOIN member m ON m.process = p.id JOIN session s ON s.id = m.session WHERE s.name = 'x'")
+    assert uids == [(NOBODY,)]
 
 
 def test_a_stranger_deletes_its_own(shared):
@@ -184,3 +246,4 @@ def test_a_client_that_reads_nothing_costs_only_itself(shared):
     until("the daemon answers", lambda: shared.ctl("status", check=False).returncode == 0)
     shared.ctl("finalize", "secret")
     assert shared.cells("secret")["/mine"][0] == 15
+
