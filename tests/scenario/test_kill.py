@@ -1,15 +1,19 @@
 # SPDX-License-Identifier: MIT. SIGKILL on either side: nothing published is lost, nothing counts twice.
 import mmap
 import os
+import pathlib
 import random
 import select
 import signal
 import struct
 import subprocess
+import sys
+import time
 
 import pytest
 
-from conftest import BUILD, WAIT, until
+from conftest import BUILD, WAIT, World, until
+from test_doctor import needs_mounts
 
 LANE_LOSSES = (1, 2, 3)  # lane full, nested, no lane
 
@@ -271,3 +275,58 @@ def test_a_ring_left_behind_is_not_counted_again(world):
     world.ctl("finalize", "s")
     assert world.cells("s")["/a"][0] == 100
     assert world.sql("SELECT count(*) FROM process") == [(1,)]
+
+
+def ticks(pid):
+    """When a process began: clock ticks since boot, the 22nd word of its stat."""
+    with open(f"/proc/{pid}/stat") as f:
+        return int(f.read().rsplit(")")[-1].split()[19])
+
+
+def of_nobody(rings, ring):
+    """A second ring of the same process, made long ago, which no daemon heard of: proto/abi/ring.h has the offsets."""
+    copy = rings / f"{1:032x}.ring"
+    subprocess.run(["cp", "--sparse=always", ring, copy], check=True)
+    with open(copy, "r+b") as f:
+        f.seek(16)
+        f.write(bytes.fromhex(copy.stem))
+        f.seek(152)  # created_monotonic_ns
+        f.write(struct.pack("<Q", 1))
+
+
+def number_given_again(path):
+    """In a pid namespace of its own, where the last number that was given can be set."""
+    world = World(pathlib.Path(path))
+    try:
+        world.start(PROTOND_AUTO_SESSION="off")
+        job, rings = world.job(), world.dir / "rings"
+        job.say("start own")
+        job.say("repeat 100 a")
+        world.daemon.kill()
+        world.daemon.wait(WAIT)
+        job.say("repeat 100 a")  # only its ring has them
+        of_nobody(rings, *rings.glob("*.ring"))
+        began = ticks(job.pid)
+        job.kill()
+        until("the clock ticks", lambda: time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK") > began + 1)
+        with open("/proc/sys/kernel/ns_last_pid", "w") as f:
+            f.write(str(job.pid - 1))
+        other = subprocess.Popen(["sleep", "1000"])
+        assert other.pid == job.pid
+        world.start(PROTOND_AUTO_SESSION="off")
+        until("both rings are drained and gone", lambda: not list(rings.glob("*.ring")))
+        assert other.poll() is None
+        assert world.sql("SELECT pid, end_reason IS NULL FROM process") == [(job.pid, False)] * 2
+        assert world.sql("SELECT count FROM cell") == [(200,)] * 2, "of either, all that is in it"
+        other.kill()
+        other.wait(WAIT)
+    finally:
+        world.close()
+
+
+@needs_mounts
+def test_a_process_under_a_dead_jobs_number(tmp_path):
+    """While no daemon lived, the job ended and its number was given to another process: that is not the job."""
+    subprocess.run(["unshare", *([] if os.geteuid() == 0 else ["-r"]), "-pf", "--mount-proc", sys.executable, "-c",
+                    "import sys, test_kill; test_kill.number_given_again(sys.argv[1])", tmp_path],
+                   cwd=pathlib.Path(__file__).parent, env={**os.environ, "PROTOND_BUILD": str(BUILD)}, check=True, timeout=WAIT * 2)
