@@ -7,6 +7,7 @@
 # PD_LIAR_STRICT=1: no stall of the daemon's loop over 50 ms; and then, too, 64 MiB more than idle at most.
 import os
 import random
+import select
 import signal
 import socket
 import stat
@@ -247,3 +248,25 @@ def test_files_that_are_no_rings(world):
     job.quit()
     until("it is stored", lambda: world.state("own") == "finalized")
     assert world.cells("own")["/a"][0] == 100
+
+
+def test_connections_that_say_nothing(world):
+    """At most jobs_per_uid of a user; the next is told why; and who has not said what he is in ten seconds has to go."""
+    world.start(PROTOND_AUTO_SESSION="off", PROTOND_JOBS_PER_UID=8)
+    files = descriptors(world)
+    flood = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(20)]
+    for s in flood:
+        s.settimeout(WAIT)
+        s.connect(str(world.dir / "agent.sock"))
+    why = f"uid {os.geteuid()} has 8 jobs attached; raise jobs_per_uid"
+    for s in flood[8:]:
+        assert s.recv(4096)[16:].rstrip(b"\0").decode() == why  # struct rv_refused, proto/abi/rendezvous.h
+        assert s.recv(4096) == b""
+    assert select.select(flood[:8], [], [], 0)[0] == [], "these may speak still"
+    job = world.job()
+    assert why in job.say("start own")
+    assert f"connections were refused, the last: {why}" in world.ctl("status").stdout
+    for s in flood[:8]:
+        assert s.recv(4096) == b""
+    until("their descriptors are closed", lambda: descriptors(world) <= files)
+    assert job.say("start own") == "0"

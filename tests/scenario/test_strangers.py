@@ -12,6 +12,7 @@ import pytest
 from conftest import BUILD, WAIT, needs_another_user, until
 
 NOBODY, OTHER = 65534, 65533
+JOBS = 8  # that one user may have attached
 pytestmark = needs_another_user
 
 
@@ -23,7 +24,7 @@ def shared(world):
     world.dir.chmod(0o755)
     log = open(world.home / "protond.log", "ab")
     world.daemon = subprocess.Popen([str(BUILD / "bin/protond"), "--foreground"], stdout=log, stderr=log,
-                                    env={**world.env, "PROTOND_AUTO_SESSION": "off"})
+                                    env={**world.env, "PROTOND_AUTO_SESSION": "off", "PROTOND_JOBS_PER_UID": str(JOBS)})
     until("it answers", world.answers)
     world.ctl("start", "stored", "--all")
     world.root_job = world.job()
@@ -219,6 +220,26 @@ for s in held:
     finally:
         out, _ = squatter.communicate("end\n", timeout=WAIT)
     assert set(out.split("\n")) <= {"said 0", ""}, "nothing was told to it"
+
+
+def test_a_strangers_connections_are_its_own_trouble(shared):
+    """As many as a user may have, saying nothing."""
+    fake = """
+import socket, sys
+held = [socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) for _ in range(int(sys.argv[2]))]
+for s in held: s.connect(sys.argv[1])
+print("ready", flush=True)
+sys.stdin.read()
+"""
+    flood = subprocess.Popen(["/usr/bin/python3", "-c", fake, str(shared.dir / "agent.sock"), str(JOBS)], stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, text=True, user=NOBODY, group=NOBODY, extra_groups=[])
+    try:
+        assert flood.stdout.readline() == "ready\n"
+        theirs = shared.job(user=NOBODY, group=NOBODY, extra_groups=[])
+        assert f"uid {NOBODY} has {JOBS} jobs attached; raise jobs_per_uid" in theirs.say("start own")
+        assert shared.job().say("start own") == "0", "root's"
+    finally:
+        flood.communicate(timeout=WAIT)
 
 
 def test_a_client_that_reads_nothing_costs_only_itself(shared):
