@@ -7,6 +7,7 @@ import subprocess
 import pytest
 
 from conftest import BUILD, WAIT, until
+from test_trouble import said
 
 HERE = pathlib.Path(__file__).resolve().parent
 DUMPS = sorted((HERE.parent / "replay/dumps").glob("*.cuptidump.gz"))
@@ -103,11 +104,20 @@ def test_top_shows_kernels_as_people_read_them(world):
     assert "add_kernel\n" in text and "_Z10add_kernelPf" not in text, text
 
 
-@pytest.mark.parametrize("code, words", [("39", "another"), ("999", "driver"), ("15", "driver"), ("35", "may not profile")])
-def test_no_gpu_data_says_why(world, code, words):
+def run(world, **env):
     dump = world.home / "dump"
     dump.write_bytes(gzip.decompress((HERE.parent / "replay/dumps/eager.cuptidump.gz").read_bytes()))
-    env = {"PROTOND_CUPTI_PATH": str(STUB), "PD_REPLAY_DUMP": str(dump), "PD_REPLAY_ERROR": code}
-    r = world.ctl("run", "-n", "none", "--", JOB, "own", env=env, check=False)
-    assert words in r.stderr.lower(), r.stderr
-    assert "add_kernel" not in r.stderr
+    env = {"PROTOND_CUPTI_PATH": str(STUB), "PD_REPLAY_DUMP": str(dump), **env}
+    return world.ctl("run", "-n", "none", "--", JOB, "own", env=env, check=False).stderr
+
+
+@pytest.mark.parametrize("code, words", [("39", "another tool holds CUPTI in this process"), ("999", "no usable NVIDIA driver here"),
+                                         ("15", "the driver is too old for this CUPTI"), ("35", "this user may not profile the GPU")])
+def test_no_gpu_data_says_why(world, code, words):
+    err = run(world, PD_REPLAY_ERROR=code)
+    said(err, words)
+    assert "add_kernel" not in err
+
+
+def test_launches_without_a_record(world):
+    said(run(world, PD_REPLAY_FAULT="drop"), "… of … launches have no GPU record")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT. What users see when something does not work: docs/troubleshooting.md is held against it.
 import ast
+import fcntl
 import json
 import os
 import pathlib
@@ -191,6 +192,15 @@ print(second.protond_start(b"s", None), second.protond_error().decode())
 
 # --- not permitted, and the daemon --------------------------------------------------------------
 
+@needs_mounts
+def test_a_job_of_another_user_namespace(world):
+    """It takes itself for another user than the kernel says that it is."""
+    world.start(PROTOND_AUTO_SESSION="off")
+    job = world.job("unshare", "--user", "--map-user=7")
+    said(job.say("start s"), "the ring says uid")
+    assert job.quit() == 0
+
+
 @needs_another_user
 def test_another_users_daemon(world):
     world.start()
@@ -224,6 +234,38 @@ def test_where_no_daemon_can_be(world):
     assert protond(world, "--private").returncode == 0, "a private one that is not needed says nothing"
 
 
+def test_a_lock_that_nobody_lets_go(world):
+    with open(world.dir / "lock", "w") as f:
+        fcntl.flock(f, fcntl.LOCK_EX)
+        r = run(world, "--", "true")
+    assert r.returncode == 125
+    said(r.stderr, "the daemon does not start: …")
+    said(r.stderr, "another protond holds …/lock and does not answer")
+
+
+def test_a_daemon_that_never_comes(world):
+    (world.home / "bin").mkdir()
+    shutil.copy(BUILD / "bin/protonctl", world.home / "bin")
+    (world.home / "bin/protond").write_text("#!/bin/sh\necho $$ >pid\nexec sleep 1000\n")
+    (world.home / "bin/protond").chmod(0o755)
+    r = subprocess.run([world.home / "bin/protonctl", "run", "--", "true"], env=world.env, capture_output=True, text=True,
+                       timeout=WAIT, cwd=world.home)
+    os.kill(int((world.home / "pid").read_text()), signal.SIGKILL)
+    assert r.returncode == 125
+    said(r.stderr, "protond was started but does not answer in …; its words are in …")
+
+
+def test_events_that_were_dropped(world):
+    world.start(PROTOND_AUTO_SESSION="off", PROTOND_LANE_KB=64)
+    job = world.job()
+    job.say("start s")
+    world.daemon.send_signal(signal.SIGSTOP)
+    job.say("repeat 100000 a")
+    world.daemon.send_signal(signal.SIGCONT)
+    until("it has counted", lambda: world.ctl_json("jobs")["jobs"][0]["drops"])
+    said(world.ctl("status").stdout, "… events were dropped")
+
+
 # --- files --------------------------------------------------------------------------------------
 
 @pytest.fixture
@@ -247,6 +289,17 @@ def test_files_that_are_no_profiles(stored):
         r = world.view("tree", path, check=False)
         assert r.returncode == 1 and r.stdout == ""
         said(r.stderr, "…: not a .hatchet profile")
+
+
+def test_a_file_that_is_too_large(world):
+    path = world.home / "x.hatchet"
+    path.touch()
+    os.truncate(path, 1025 << 20)
+    r = world.view("tree", path, check=False)
+    assert r.returncode == 1 and r.stdout == ""
+    said(r.stderr, "… is over 1 GiB")
+    with open(path) as f:
+        assert "over 1 GiB" in world.view("tree", "-", check=False, stdin=f).stderr
 
 
 def test_databases_that_cannot_be_read(stored):
@@ -407,11 +460,20 @@ def test_a_stopped_daemon(world):
     assert late.wait(WAIT) == 0
 
 
-def test_what_listens_but_is_no_daemon(world):
-    with socket.socket(socket.AF_UNIX) as silent:
-        silent.bind(str(world.dir / "control.sock"))
-        silent.listen()
-        r = world.ctl("status", check=False)
+@pytest.mark.parametrize("name", ["python", "protond"])
+def test_what_listens_but_does_not_answer(world, name):
+    """This process does: it is taken for a daemon by its name."""
+    comm = pathlib.Path("/proc/self/comm")
+    was = comm.read_text()
+    comm.write_text(name)
+    try:
+        with socket.socket(socket.AF_UNIX) as silent:
+            silent.bind(str(world.dir / "control.sock"))
+            silent.listen()
+            r = world.ctl("status", check=False)
+    finally:
+        comm.write_text(was)
     assert r.returncode == 3
-    said(r.stderr, "what holds control.sock did not answer")
-    assert "what holds control.sock does not answer; waiting up to 5 s" in r.stderr
+    said(r.stderr, "protond (pid …) did not answer in time" if name == "protond" else "what holds control.sock did not answer")
+    who = f"protond (pid {os.getpid()})" if name == "protond" else "what holds control.sock"
+    assert f"{who} does not answer; waiting up to 5 s" in r.stderr and f"{who} did not answer in time" in r.stderr
