@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT. Names of any bytes, from a job to everywhere that shows them: what reaches a terminal
 # moves no cursor and sets no title, and what is JSON is JSON.
 import json
+import os
 import re
 import subprocess
 import sys
@@ -88,3 +89,46 @@ def test_names_are_whole_in_json(recorded):
     assert plain <= {e["name"] for e in events}
     code, out, words = tool(recorded, "protonview", "n.hatchet", "--json")
     assert code == 0 and json.loads(out), words
+
+
+FILES = [b"a\nb", b"a\rb", b"\x1b[2J\x1b]0;title\x07", b"\xff\xfe", "\u009b31m".encode(), b"-rf", b"%s%n", b"' ;$(id)", b".", b"x" * 200]
+NO_FILES = {b"x" * 300: "File name too long", b"no/such": "No such file or directory", b"folder": "Is a directory", b"waits": "File exists"}
+FINALIZE = """
+import ctypes, os, sys
+lib = ctypes.CDLL(sys.argv[1])
+lib.protond_error.restype = ctypes.c_char_p
+os.symlink("victim", "linked.hatchet")
+os.symlink("victim", f"waits.hatchet.tmp-{os.getpid()}")
+os.mkdir("folder.hatchet")
+for name in %r:
+    s = lib.protond_start(name, None)
+    lib.protond_scope_enter(ctypes.c_uint32(lib.protond_name(b"a")))
+    lib.protond_scope_exit()
+    print(name.hex(), s, lib.protond_finalize(s, b"hatchet"), lib.protond_error().decode())
+""" % [*FILES, b"../above", b"linked", *NO_FILES]
+
+
+def test_a_sessions_name_is_its_files(world):
+    """As the caller writes it, a path, too; one file, whole, through no link; or no file, and words."""
+    world.start(PROTOND_AUTO_SESSION="off")
+    at = world.home / "at"
+    at.mkdir()
+    (at / "victim").write_text("as it was")
+    r = subprocess.run([sys.executable, "-c", FINALIZE, BUILD / "lib/libprotond.so.0"], cwd=at, env=world.env, capture_output=True,
+                       text=True, timeout=60)
+    assert r.returncode == 0, r.stderr
+    said = {bytes.fromhex(line.split()[0]): line.split(" ", 3)[1:] for line in r.stdout.splitlines()}
+    for name in [*FILES, b"../above", b"linked"]:
+        assert said[name][1] == "0", said[name]
+        assert names_in(json.loads(open(bytes(at) + b"/" + name + b".hatchet").read())[0]) == {"a"}
+    for name, why in NO_FILES.items():
+        assert int(said[name][1]) < 0 and said[name][2].startswith("cannot write ") and said[name][2].endswith(why), said[name]
+    (waits,) = at.glob("waits.*")  # ours
+    assert {f.encode("utf-8", "surrogateescape") for f in os.listdir(at)} == {
+        b"victim", b"folder.hatchet", waits.name.encode(), *(n + b".hatchet" for n in [*FILES, b"linked"])}
+    assert (at / "victim").read_text() == "as it was" and not (at / "linked.hatchet").is_symlink()
+    assert len(world.ctl_json("sessions")["sessions"]) == len(said), "without a file, too, it is stored"
+    for args in (["protonctl", "sessions"], ["protonview", "sessions"]):
+        code, out, words = tool(world, *args)
+        assert code == 0 and len(out.splitlines()) == 1 + len(said)
+        is_safe(out)
