@@ -11,6 +11,12 @@ mkdir -p "$out"
 passed=0 failed=0
 jobs=-j$(nproc)
 started=$SECONDS
+# Why a scenario may be skipped (a regular expression): what a machine need not have. One that is skipped for
+# anything else has failed, lest it vanish unseen.
+may_skip='no torch|torch is not installed|IPython is not installed|could not import .(msgpack|pandas)'
+may_skip+='|no (bash|zsh|fish) here|no Python 3\.12 here|Python 2\.7 has no -I|no container here'
+may_skip+='|numbers of system calls|protond is installed here|the loader has a libprotond|a libcupti is where it cannot be hidden'
+[ "$(id -u)" -eq 0 ] || may_skip+='|root|another user|may be mounted here|may be made here|can be mounted here'
 # Tests talk to their own daemon only, whatever the caller's shell is set to.
 unset PROTOND_RUNTIME_DIR PROTOND_DB PROTOND_TOKEN PROTOND_GPU CUDA_INJECTION64_PATH NVTX_INJECTION64_PATH
 
@@ -64,9 +70,9 @@ unit() { # label, directory, regular expression of names (all)
         done
 }
 scenario() { # label, build directory, pytest arguments...
-        local label=$1 dir=$2 log=$out/$1.log line
+        local label=$1 dir=$2 log=$out/$1.log line vanished
         shift 2
-        PROTOND_BUILD=$(realpath "$dir") timeout 900 "$PYTHON" -m pytest -q -p no:cacheprovider \
+        PROTOND_BUILD=$(realpath "$dir") timeout 900 "$PYTHON" -m pytest -q -rs -p no:cacheprovider \
                 -n "$(nproc)" --dist loadfile tests/scenario "$@" >"$log" 2>&1 </dev/null
         line=$(grep -aE '(passed|failed|error)' "$log" | tail -n 1)
         local p f
@@ -79,6 +85,11 @@ scenario() { # label, build directory, pytest arguments...
                 grep -aE '^(FAILED|ERROR|E  )' "$log" | head -30 | sed 's/^/      | /'
         else
                 printf 'ok    %s: %s\n' "$label" "$line"
+        fi
+        vanished=$(grep -a '^SKIPPED ' "$log" | grep -avE "py:[0-9]+: .*($may_skip)" | sed 's/^/      | /')
+        if [ -n "$vanished" ]; then
+                failed=$((failed + 1))
+                printf 'FAIL  %s: skipped, and may not be here\n%s\n' "$label" "$vanished"
         fi
 }
 phase() {
@@ -102,6 +113,7 @@ phase "address and undefined behaviour"
 one "build, sanitizers" "$MAKE" "$jobs" -s CC=gcc SAN=address,undefined CFLAGS="-O1 -g" tests
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
 unit asan build/address
+may_skip+='|what is installed is the plain build|tests/replay/check.sh builds the stub'
 scenario asan-scenario build/address -m "not slow and not preload"
 phase "threads"
 one "build, thread sanitizer" "$MAKE" "$jobs" -s CC=gcc SAN=thread CFLAGS="-O1 -g" tests
