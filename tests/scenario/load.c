@@ -19,10 +19,12 @@
 #include <protond.h>
 
 /* A cache line each: to wait for another thread's would be most of what a scope takes. */
-static struct truth {
+struct truth {
 	_Alignas(64) _Atomic uint64_t done;
 	_Atomic uint64_t begun;
-} *truth;
+};
+
+static struct truth *truth;
 static long pause_ns;
 static uint64_t batch;
 
