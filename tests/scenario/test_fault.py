@@ -39,6 +39,9 @@ def alive(world):
     return world.daemon is not None and world.daemon.poll() is None
 
 
+END_AT_RING = 9  # where fault.c has it
+
+
 def start_faulty(world, page, fault, **more):
     env = {**world.env, "LD_PRELOAD": str(FAULT), "PD_FAULT": fault, "PD_FAULT_PAGE": str(page.path),
            "PROTOND_AUTO_SESSION": "off", **more}
@@ -165,3 +168,23 @@ def test_ended_before_each_step_of_its_start(world):
     world.ctl("finalize", "s")
     assert {k: v[0] for k, v in world.cells("s").items()} == {f"/round{n + 1}": lots * lot for n in range(rounds)}
     assert world.losses("s") == {}
+
+
+def test_a_ring_that_nobody_spoke_for(world):
+    """Daemon and job die before the ring is adopted: the next daemon finds it, and it does not stay for ever."""
+    page = Page(world.home / "page")
+    start_faulty(world, page, "none:0")
+    until("control.sock answers", lambda: world.answers())
+    world.ctl("start", "s", "--all")
+    page.put(END_AT_RING, 1)
+    job = world.job(env={"PROTOND_TOKEN": "00112233445566778899aabbccddeeff"})
+    job.say("repeat 1 a")
+    assert world.daemon.wait(WAIT) == -signal.SIGKILL
+    job.kill()
+    rings = world.dir / "rings"
+    assert len(list(rings.rglob("*.ring"))) == 1 and world.sql("SELECT 1 FROM process") == []
+    world.start(PROTOND_AUTO_SESSION="off")
+    until("it is found", lambda: f"event=ring_found pid={job.pid}" in world.log())
+    until("its files are gone", lambda: not [f for f in rings.rglob("*") if not f.is_dir()])
+    until("its end is stored", lambda: world.sql(
+        "SELECT pid FROM process WHERE end_reason IS NOT NULL") == [(job.pid,)])

@@ -166,16 +166,23 @@ def test_killed_daemon_restarts_without_loss_or_double(world):
     check(world, load)
 
 
-def test_both_killed(world):
+@pytest.mark.parametrize("first", ["daemon", "job", "neither"])
+def test_both_killed(world, first):
+    """The daemon, and the job once it went on without; the job, and the daemon before or after it saw that; both at once."""
     world.start(PROTOND_AUTO_SESSION="off")
     world.ctl("start", "s", "--all")
     world.env["PROTOND_TOKEN"] = "00112233445566778899aabbccddeeff"
     load = Load(world, threads=2, pause_ns=1000000)
     until("it has worked", lambda: load.truth() > 10000)
+    if first == "job":
+        load.kill()
+    elif first == "neither":
+        load.process.kill()
     world.daemon.kill()
     world.daemon.wait(WAIT)
-    before = load.truth()
-    until("the job goes on", lambda: load.truth() > before)
+    if first == "daemon":
+        before = load.truth()
+        until("the job goes on", lambda: load.truth() > before)
     load.kill()
     world.start(PROTOND_AUTO_SESSION="off")
     ended(world, load.pid)
