@@ -72,7 +72,7 @@ def test_many_jobs_at_once(session):
     show(f"{JOBS} jobs: did {did}, stored {stored}, said to be lost {lost}; KiB of the daemon: {empty}, {most} with all, {after} after; "
          f"{cpu_s(session.daemon.pid):.1f} s of CPU")
     assert did <= stored + lost <= sum(load.begun() for load in loads)
-    assert most - empty < 1024 * JOBS and after - empty < 65536
+    assert most - empty < 4096 + 128 * JOBS and after - empty < 4096 + 64 * JOBS, "a job was measured at 60 KiB"
 
 
 def test_full_speed_for_long(session):
@@ -149,7 +149,8 @@ def test_many_sessions(world):
          f"daemon after a tenth {memory[0]}, at the end {memory[2]}; restart {restart * 1e3:.0f} ms, tree @last {tree * 1e3:.0f} ms, sessions {lists * 1e3:.0f} ms; "
          f"database {os.stat(world.db).st_size >> 10} KiB")
     assert re.search(r"(?m)─ a$", out) and len(listed.splitlines()) > min(SESSIONS, 4096)
-    assert memory[2] - memory[0] < 8192
+    # Up to 1 700 KiB more were measured whatever the number: what is freed is given back now and then.
+    assert memory[2] - memory[0] < min(3072 + 4 * (SESSIONS - tenth), 8192), "KiB; 4 kept of each session would be too much"
     world.ctl("prune", "--max-size", "1K")
     assert world.sql("SELECT count(*) FROM session") == [(0,)]
 
