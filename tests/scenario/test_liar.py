@@ -4,7 +4,7 @@
 # PD_LIAR_SECONDS: so long, kinds and seeds at random (PD_SEED: of the random numbers); else each kind once.
 # PD_LIAR_AT_ONCE: that many at most, and not up to eight.
 # PD_LIAR_MB: memory_mb, if not the default.
-# PD_LIAR_STRICT=1: no stall of the daemon's loop over 50 ms; and then, too, 64 MiB more than idle at most.
+# PD_LIAR_STRICT=1: not one stall of the daemon's loop over 50 ms, and not just few; and then, too, 64 MiB more than idle at most.
 import os
 import random
 import select
@@ -194,10 +194,12 @@ def test_liars_harm_nobody(world):
     print(f"{liars.n} liars met the daemon {liars.met} times and were sent away {liars.refused} times; the neighbour "
           f"did {load.truth()}, stored {stored}, lost {lost}; memory idle {idle >> 20} MiB, at most {peak >> 20} more "
           f"(beside {most}), after {after >> 20}; {probe.calls} calls, the longest {probe.raw * 1e3:.0f} ms, without "
-          f"the waits for a core {probe.stall * 1e3:.0f} ms", *probe.over, sep="\n  over ")
+          f"the waits for a core {probe.stall * 1e3:.0f} ms, {len(probe.over)} over {STALL * 1e3:.0f} ms", *probe.over, sep="\n  over ")
     if not SANITIZED:  # what eight at random leave for the next ones makes it more, now and then
         assert peak < MEMORY * (1 if STRICT or "PD_LIAR_SECONDS" not in os.environ else 2), most
     assert lost == 0 and load.truth() <= stored <= load.begun(), (stored, lost, load.each())
+    if not SANITIZED:  # a disk or a kernel may hold it up now and then; a loop that stalls by itself does it at each liar
+        assert len(probe.over) <= 4 + probe.calls * 0.02, probe.over
     if STRICT:
         assert probe.stall <= STALL, probe.over
 
