@@ -81,7 +81,8 @@ scenario() { # label, build directory, pytest arguments...
                 printf 'ok    %s: %s\n' "$label" "$line"
         fi
         # What this machine lacks is said, so that nothing vanishes unseen.
-        sed -nE "s|^SKIPPED (\\[[0-9]+\\]) (tests/scenario/)?([^ ]+): (.*)|skip  $label: \\1 \\3: \\4|p" "$log"
+        sed -nE 's/^SKIPPED \[([0-9]+)\] [^ ]+: /\1 /p' "$log" | awk -v of="$label" \
+                '{ n = $1; $1 = ""; skipped[$0] += n } END { for (why in skipped) print "skip  " of ": " skipped[why] ":" why }'
 }
 phase() {
         printf -- '--- %s (%ss)\n' "$1" $((SECONDS - started))
