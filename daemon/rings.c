@@ -471,7 +471,7 @@ static int exit_status(const struct ring *r, int *ret)
 }
 
 /* Without that word: a process that left by its exit handler gave its main thread's lane back. One
- * that did not, or that died inside a scope, was killed (or called _exit: the same to us). */
+ * that did not and was inside a scope was killed (or called _exit there: the same to us). */
 static bool left_by_exit(const struct ring *r)
 {
 	bool main_exited = false, open = false;

@@ -44,13 +44,13 @@ struct protond_options {
 };
 
 /* Starts a session and makes it active. `name` (NULL: "protond") is also the file name, without
- * suffix, that protond_finalize() writes in the caller's directory. A name that is live already
- * gives the existing id and activates it. Waits, at most 10 s, until recording has begun, so that
- * whatever the caller does next is in the session. A process has 32 sessions at most, those counted
- * that it finalized without a file in the last two seconds: then this waits for the oldest of them.
- * Returns an id >= 0; -EMFILE when all are live; -ENOTCONN when no daemon runs (set
- * PROTOND_AUTOSTART=1 to start a private one), -EINVAL for an unknown option value, -EPERM when the
- * daemon refuses, -ETIMEDOUT. */
+ * suffix, that protond_finalize() writes, as a path from the caller's directory. A name that is
+ * live already gives the existing id and activates it. Waits, at most 10 s, until recording has
+ * begun, so that whatever the caller does next is in the session. A process has 32 sessions at
+ * most, those counted that it finalized without a file in the last two seconds: then this waits for
+ * the oldest of them. Returns an id >= 0; -EMFILE when all are live; -ENOTCONN when no daemon runs
+ * (set PROTOND_AUTOSTART=1 to start a private one), -EINVAL for an unknown option value, -EPERM
+ * when the daemon refuses, -ETIMEDOUT. */
 int protond_start(const char *name, const struct protond_options *options);
 
 /* Resumes a session, or PROTOND_ALL. Idempotent. 0, or -ENOENT for an unknown id. Does not wait. */
