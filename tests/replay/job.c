@@ -5,11 +5,14 @@
  * scopes and "launch". With a format it ends the session where the recording ended; without, it
  * ends as the recorded program did: what CUPTI gave only in the exit handler's forced flush comes
  * then. PD_REPLAY_FORK: the first thread in a scope forks a child there, which has a session and a
- * scope of its own, "child". Exit status 0, 1 on any failure.
+ * scope of its own, "child". PD_REPLAY_STOP=N: it stops (SIGSTOP) where it leaves its n-th scope.
+ * Exit status 0, 1 on any failure.
  */
 #include <dlfcn.h>
 #include <inttypes.h>
 #include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +28,7 @@ static struct {
 	int session;
 	int failed;
 	bool forks;
+	_Atomic int stop_in; /* scopes */
 	pthread_mutex_t fork_lock;
 } job = {.fork_lock = PTHREAD_MUTEX_INITIALIZER};
 
@@ -92,6 +96,8 @@ static void leave(void *user, enum replay_step kind)
 		protond_op_exit();
 	else
 		protond_scope_exit();
+	if (kind == REPLAY_SCOPE && atomic_fetch_sub(&job.stop_in, 1) == 1)
+		(void)kill(getpid(), SIGSTOP);
 }
 
 /* The recorded agent went armed or on or off here. Armed is the environment's: PROTOND_GPU=armed.
@@ -136,6 +142,7 @@ int main(int argc, char **argv)
 	job.format = argc > 2 ? argv[2] : NULL;
 	job.session = -1;
 	job.forks = getenv("PD_REPLAY_FORK") != NULL;
+	job.stop_in = getenv("PD_REPLAY_STOP") != NULL ? atoi(getenv("PD_REPLAY_STOP")) : 0;
 	if (p == NULL) {
 		(void)fprintf(stderr, "pd_replay_job: PROTOND_CUPTI_PATH is not the replay stub\n");
 		return 1;

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT. The whole path with a GPU that is a recording: real agent, daemon, store and viewer.
 import gzip
 import json
+import os
 import pathlib
+import signal
 import subprocess
 
 import pytest
@@ -88,6 +90,33 @@ def test_a_fork_inside_a_scope(world, name):
     assert path.endswith("/child") and count == 1
     assert not world.losses("child") and not world.losses("replayed")
     assert "a forked child has no CUPTI" in world.view("tree", "child").stdout
+
+
+@pytest.mark.parametrize("name, scopes", [("many", 1), ("torch", 3), ("graph", 6)])
+def test_a_daemon_killed_between_launches_and_their_kernels(world, name, scopes):
+    """The job is stopped where launches wait for their records: one daemon has the one half, the next one the other."""
+    dump = world.home / "dump"
+    dump.write_bytes(gzip.decompress((HERE.parent / f"replay/dumps/{name}.cuptidump.gz").read_bytes()))
+    world.start(PROTOND_AUTO_SESSION="off")
+    world.ctl("start", "all", "--all")
+    env = {**world.env, "PROTOND_CUPTI_PATH": str(STUB), "PD_REPLAY_DUMP": str(dump), "PD_REPLAY_STOP": str(scopes)}
+    job = subprocess.Popen([str(JOB), "replayed"], env=env, stderr=subprocess.PIPE, text=True, cwd=world.home)
+
+    def waiting():
+        return [j["in_flight"] for j in world.ctl_json("where")["jobs"] if j["pid"] == job.pid and j["in_flight"] > 0]
+    try:
+        until("it has stopped, launches wait", lambda: os.waitid(os.P_PID, job.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) and waiting())
+        before = waiting()
+        world.daemon.kill()
+        world.daemon.wait(WAIT)
+        world.start(PROTOND_AUTO_SESSION="off")
+        until("as many wait", lambda: waiting() == before)
+    finally:
+        job.send_signal(signal.SIGCONT)
+        err = job.communicate(timeout=WAIT)[1]
+    assert job.returncode == 0, err
+    until("it is stored", lambda: world.state("replayed") == "finalized")
+    assert kernels(world, "replayed") == expected(dump) and not world.losses("replayed")
 
 
 def test_top_shows_kernels_as_people_read_them(world):
