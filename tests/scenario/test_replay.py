@@ -92,12 +92,13 @@ def test_a_fork_inside_a_scope(world, name):
     assert "a forked child has no CUPTI" in world.view("tree", "child").stdout
 
 
+@pytest.mark.parametrize("kept", ["journal", "pending"])
 @pytest.mark.parametrize("name, scopes", [("many", 1), ("torch", 3), ("graph", 6)])
-def test_a_daemon_killed_between_launches_and_their_kernels(world, name, scopes):
+def test_a_daemon_killed_between_launches_and_their_kernels(world, name, scopes, kept):
     """The job is stopped where launches wait for their records: one daemon has the one half, the next one the other."""
     dump = world.home / "dump"
     dump.write_bytes(gzip.decompress((HERE.parent / f"replay/dumps/{name}.cuptidump.gz").read_bytes()))
-    world.start(PROTOND_AUTO_SESSION="off")
+    world.start(PROTOND_AUTO_SESSION="off", PROTOND_COMMIT_MS=20 if kept == "pending" else 3600000)
     world.ctl("start", "all", "--all")
     env = {**world.env, "PROTOND_CUPTI_PATH": str(STUB), "PD_REPLAY_DUMP": str(dump), "PD_REPLAY_STOP": str(scopes)}
     job = subprocess.Popen([str(JOB), "replayed"], env=env, stderr=subprocess.PIPE, text=True, cwd=world.home)
@@ -107,6 +108,8 @@ def test_a_daemon_killed_between_launches_and_their_kernels(world, name, scopes)
     try:
         until("it has stopped, launches wait", lambda: os.waitid(os.P_PID, job.pid, os.WSTOPPED | os.WNOHANG | os.WNOWAIT) and waiting())
         before = waiting()
+        if kept == "pending":
+            until("the store has them", lambda: world.sql("SELECT 1 FROM pending"))
         world.daemon.kill()
         world.daemon.wait(WAIT)
         world.start(PROTOND_AUTO_SESSION="off")
