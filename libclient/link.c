@@ -148,7 +148,7 @@ static int connect_to(const char *dir)
 		return -ENOTCONN;
 	link_.sock = fd_keep(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
 	if (link_.sock < 0 || fstat(link_.sock, &st) < 0)
-		return pd_neg_errno();
+		return errno == EBUSY ? -EAGAIN : pd_neg_errno(); /* fd_keep(): soon again */
 	link_.ino = st.st_ino;
 	do {
 		r = connect(link_.sock, (const struct sockaddr *)&a, sizeof(a));

@@ -68,11 +68,11 @@ static void bell_close(void)
  * grow. */
 static int bell_far(int fd)
 {
-	const int far = fcntl(fd, F_DUPFD_CLOEXEC, BELL_LEAST);
+	const int kept = fd_keep(fd), far = fcntl(kept, F_DUPFD_CLOEXEC, BELL_LEAST);
 
-	if (far < 0)
-		return fd_keep(fd);
-	(void)close(fd);
+	if (kept < 0 || far < 0)
+		return kept;
+	(void)close(kept);
 	return far;
 }
 

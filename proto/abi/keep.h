@@ -7,16 +7,26 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/* Takes fd. The same file at 3 or above; -1 and errno, as for an fd that is none. */
+/* Takes fd, which exec() closes. The same file at 3 or above; -1 and errno, as for an fd that is
+ * none. EBUSY: another thread's dup2() has taken the number since, as a shell's does that redirects
+ * an output and has closed it first. That one exec() does not close, and nor do we. */
 static inline int fd_keep(int fd)
 {
-	int high, e;
+	int high, flags, e;
 
 	if (fd < 0 || fd > 2)
 		return fd;
 	high = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	e = errno;
-	(void)close(fd);
+	flags = fcntl(fd, F_GETFD);
+	if (flags >= 0 && (flags & FD_CLOEXEC) == 0) {
+		if (high >= 0)
+			(void)close(high);
+		high = -1;
+		e = EBUSY;
+	} else {
+		(void)close(fd);
+	}
 	errno = e;
 	return high;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT. job_lane.c: tests of lanes: wrap, losses, hand-over, full tmpfs,
  * and that nothing is lost uncounted. */
 #include "job_engine.h"
+#include "keep.h"
 
 #include <fcntl.h>
 #include <sched.h>
@@ -32,6 +33,25 @@ static void balance(uint64_t attempted)
 	ck_assert_uint_eq(t_v.n[REC_SCOPE] + view_dropped(&t_v), attempted);
 	view_check_tables(&t_v);
 }
+
+/* A number below 3 that another thread's dup2() took from us since is not ours to close. */
+START_TEST(low_descriptors)
+{
+	int pipes[2], fd;
+
+	ck_assert_int_eq(pipe(pipes), 0);
+	(void)close(0);
+	ck_assert_int_eq(open("/dev/null", O_RDONLY | O_CLOEXEC), 0);
+	fd = fd_keep(0);
+	ck_assert_int_ge(fd, 3);
+	ck_assert_int_eq(fcntl(0, F_GETFD), -1);
+	ck_assert_int_eq(dup2(pipes[0], 0), 0); /* no O_CLOEXEC: an application's */
+	ck_assert_int_eq(fd_keep(0), -1);
+	ck_assert_int_eq(errno, EBUSY);
+	ck_assert_int_eq(fcntl(0, F_GETFD), 0);
+	ck_assert_int_eq(fd_keep(fd), fd);
+}
+END_TEST
 
 /* 64 KiB is no multiple of 24: every lap ends in a pad, or not, in turn; 300 laps pass the 8 bits
  * of the lap number. The reader checks each record's lap and place. */
@@ -625,6 +645,7 @@ END_TEST
 
 static void lanes(TCase *c)
 {
+	tcase_add_test(c, low_descriptors);
 	tcase_add_test(c, wraps);
 	tcase_add_loop_test(c, every_offset_at_the_wrap, 0, (int)(sizeof(sizes) / sizeof(*sizes)));
 	tcase_add_test(c, full_lane_drops_and_tells);
