@@ -44,6 +44,7 @@ PD_EXPORT int InitializeInjection(void)
 {
 	const int saved = errno;
 	const struct protond_engine *e;
+	const bool awake = pd_thread_here() != NULL; /* and second is known */
 	uint32_t want;
 	void *first = pd.second ? pd_first(__func__) : NULL;
 	int (*fn)(void);
@@ -53,7 +54,7 @@ PD_EXPORT int InitializeInjection(void)
 		errno = saved;
 		return fn();
 	}
-	if (pd_thread_here() == NULL || pd.inert)
+	if (!awake || pd.inert)
 		return 1;
 	if (pd.has_token || wants_gpu())
 		settle(&pd.settled, true);
@@ -74,6 +75,7 @@ PD_EXPORT int InitializeInjectionNvtx2(void *get_export_table)
 {
 	const int saved = errno;
 	const struct protond_engine *e;
+	const bool awake = pd_thread_here() != NULL;
 	char text[PD_TEXT];
 	void *first = pd.second ? pd_first(__func__) : NULL;
 	int (*fn)(void *), ok = 0;
@@ -83,7 +85,7 @@ PD_EXPORT int InitializeInjectionNvtx2(void *get_export_table)
 		errno = saved;
 		return fn(get_export_table);
 	}
-	if (pd_thread_here() != NULL && !pd.inert) {
+	if (awake && !pd.inert) {
 		e = pd_engine_load(text);
 		if (e != NULL) {
 			e->host(&pd_host);

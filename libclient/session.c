@@ -205,6 +205,7 @@ static int spawn_and_ask(uint64_t deadline)
 static int record_ask(const struct protond_options *options, bool env_read)
 {
 	const uint64_t deadline = pd_now_ms() + START_MS;
+	const struct pd_thread *t = pd_thread_here(); /* which wakes the library */
 	int r;
 
 	if (pd.inert)
@@ -212,7 +213,7 @@ static int record_ask(const struct protond_options *options, bool env_read)
 			pd.disabled ? "PROTOND_DISABLE is set"
 			: pd.second ? "another libprotond was loaded before this one: use that"
 				    : "a set-user-ID program is not profiled");
-	if (pd_thread_here() == NULL)
+	if (t == NULL)
 		return fail(-ENOMEM, "no memory");
 	if (!env_read)
 		pd_env_read();

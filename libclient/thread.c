@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT. thread.c: waking up in a process, and the blocks of its threads.
  *
- * The library wakes in its constructor, or at the first call if that comes before it. In a forked
- * child the page is zero, so the child's first call wakes it again, as a process of its own: what
- * the parent's threads held is forgotten, the caller keeps its open scopes.
+ * The library wakes in its constructor, or at the first call: if that comes before it, or if the
+ * library was only preloaded. In a forked child the page is zero, so the child's first call wakes
+ * it again, as a process of its own: what the parent's threads held is forgotten, the caller keeps
+ * its open scopes.
  *
  * A block is made at a thread's first call and put away at its end. The main thread's is never
  * given to another thread: others follow it.
@@ -264,6 +265,16 @@ struct pd_block *pd_block_self(void)
 			 : NULL;
 }
 
+/* That reaches shells and all they start. A shell that redirects closes an output and duplicates
+ * onto the number, which a thread beside it that opens anything takes in between: the shell's
+ * dup2() fails (EBUSY) or replaces what is about to be closed, and the output is lost. */
+static bool only_preloaded(void)
+{
+	const char *v = getenv("LD_PRELOAD");
+
+	return v != NULL && strstr(v, "libprotond") != NULL && getenv("PROTOND_TOKEN") == NULL;
+}
+
 /* Under `protonctl run` the first scope is to be recorded, so the program waits for the handshake.
  */
 __attribute__((constructor)) static void on_load(void)
@@ -272,7 +283,7 @@ __attribute__((constructor)) static void on_load(void)
 	uint64_t deadline;
 	uint32_t seen = ASLEEP;
 
-	if (atomic_compare_exchange_strong(&HOT->awake, &seen, WAKING))
+	if (!only_preloaded() && atomic_compare_exchange_strong(&HOT->awake, &seen, WAKING))
 		wake_up();
 	if (!pd.inert && pd.has_token) {
 		deadline = pd_now_ms() + WAIT_HANDSHAKE_MS;

@@ -364,5 +364,6 @@ PyMODINIT_FUNC PyInit__native(void)
 		Py_DECREF(m);
 		return NULL;
 	}
+	(void)protond_depth(); /* wakes a library that was only preloaded: `start` finds us */
 	return m;
 }

@@ -7,6 +7,7 @@ import signal
 import socket
 import struct
 import subprocess
+import sys
 import time
 
 import pytest
@@ -321,12 +322,19 @@ def test_ranks_of_one_launch_are_one_session(world):
 
 @pytest.mark.preload
 def test_preloaded_into_a_foreign_program(world):
-    """LD_PRELOAD reaches programs that know nothing of us, shells and their children among them."""
+    """LD_PRELOAD reaches programs that know nothing of us, shells and their children among them: no thread of ours is
+    there, and opens what a shell that redirects takes for its output. Who imports or calls us is found."""
     world.start()
-    r = subprocess.run(["sh", "-c", "ls / >/dev/null && echo fine; exit 5"],
-                       env={**world.env, "LD_PRELOAD": str(BUILD / "lib/libprotond.so.0")},
-                       capture_output=True, text=True, timeout=WAIT)
-    assert (r.returncode, r.stdout, r.stderr) == (5, "fine\n", "")
+    env = {**world.env, "LD_PRELOAD": str(BUILD / "lib/libprotond.so.0"), "PYTHONPATH": str(BUILD / "lib/protond/python")}
+    r = subprocess.run(["sh", "-c", "ls /proc/self/maps /proc/$$/task >out; grep -c libprotond.so /proc/self/maps; "
+                        "wc -l <out; exit 5"], env=env, cwd=world.home, capture_output=True, text=True, timeout=WAIT)
+    maps, lines = map(int, r.stdout.split())
+    assert (r.returncode, r.stderr) == (5, "") and maps > 0 and lines == len(["maps", "", "task:", "one thread"])
+    assert "event=attached" not in world.log()
+    p = subprocess.Popen([sys.executable, "-c", "import protond; input()"], env=env, stdin=subprocess.PIPE)
+    until("known", lambda: [j for j in world.ctl_json("jobs")["jobs"] if j["pid"] == p.pid])
+    p.communicate(b"\n", timeout=WAIT)
+    assert p.returncode == 0
 
 
 def test_a_vfork_and_exec_leaves_the_parent_whole(world):
