@@ -16,9 +16,12 @@
  *   - names of any bytes, up to 1 024; a longer one is cut and ends in "~" and a hash;
  *   - more than 65 536 names or paths: the surplus is counted under "(other)";
  *   - more than 256 open scopes: the deeper ones count as the 256th; exits stay balanced;
- *   - more threads than lanes (256 by default): the surplus threads' events are dropped and
- * counted;
- *   - after fork() the child is silent until its own first call, then a process of its own.
+ *   - more threads than lanes (256 by default): the events of the surplus are counted as lost;
+ *   - after fork() the child is silent until its own first call, then a process of its own;
+ *   - so is a program in which the library is only preloaded (LD_PRELOAD).
+ *
+ * The library has a thread that opens files and sockets beside the program's. Redirect with dup2()
+ * alone, onto the open number: after a close() the number may be another's.
  */
 #ifndef PROTOND_H
 #define PROTOND_H
