@@ -20,7 +20,7 @@
 struct intake;
 struct control;
 
-enum auto_mode { AUTO_OFF = 0, AUTO_SCOPES = 1, AUTO_SAMPLED = 2, AUTO_FULL = 3 };
+enum auto_mode { AUTO_OFF, AUTO_SCOPES, AUTO_FULL };
 
 /* clang-format off */
 /* One table: protond.conf keys, PROTOND_* variables (upper case), --help, protond(8). */

@@ -181,15 +181,23 @@ int pd_export(const struct pd_ask *ask, char *text)
 	return r;
 }
 
+/* A name of the file's folder, which is no longer than the file's may be. */
+static int temporary(const char *path, char tmp[PATH_MAX])
+{
+	const char *slash = strrchr(path, '/'), *base = slash != NULL ? slash + 1 : path;
+	const int n = snprintf(
+		tmp, PATH_MAX, "%.*s%.200s.tmp-%d", (int)(base - path), path, base, (int)getpid());
+
+	return n < PATH_MAX ? 0 : -ENAMETOOLONG;
+}
+
 int pd_export_file(const struct pd_ask *ask, const char *name, char *text)
 {
-	const char *format = ask->format;
 	char path[PATH_MAX], tmp[PATH_MAX];
 	int fd, r = 0;
 
-	if ((size_t)snprintf(path, sizeof(path), "%s.%s", name, format) >= sizeof(path) ||
-		(size_t)snprintf(tmp, sizeof(tmp), "%s.%s.tmp-%d", name, format, (int)getpid()) >=
-			sizeof(tmp))
+	if (snprintf(path, sizeof(path), "%s.%s", name, ask->format) >= PATH_MAX ||
+		temporary(path, tmp) < 0)
 		return -ENAMETOOLONG;
 	pd_lock(&pd.export_lock);
 	fd = export_locked(ask, text);

@@ -59,6 +59,7 @@ static int place(const char *from, const char *to)
 
 int output_open(const char *path, struct output *ret, struct err *e)
 {
+	const char *base;
 	int fd;
 
 	*ret->temporary = '\0';
@@ -74,7 +75,10 @@ int output_open(const char *path, struct output *ret, struct err *e)
 		return err_set(e, -ENAMETOOLONG, "%s: the name is too long", path);
 	if (realpath(path, ret->target) == NULL)
 		(void)snprintf(ret->target, sizeof(ret->target), "%s", path);
-	(void)snprintf(ret->temporary, sizeof(ret->temporary), "%s.XXXXXX", ret->target);
+	base = strrchr(ret->target, '/');
+	base = base != NULL ? base + 1 : ret->target;
+	(void)snprintf(ret->temporary, sizeof(ret->temporary), "%.*s%.200s.XXXXXX",
+		(int)(base - ret->target), ret->target, base);
 	fd = mkostemp(ret->temporary, O_CLOEXEC);
 	if (fd < 0)
 		return err_set(e, -errno, "%s: %s", path, strerror(errno));

@@ -85,13 +85,16 @@ def test_names_are_whole_in_json(recorded):
         assert code == 0, words
         json.loads(out)
     assert tool(recorded, "protonview", "export", "n", "-f", "chrome_trace", "-o", "n.json")[0] == 0
+    longest = "l" * (255 - len(".json")) + ".json"
+    assert tool(recorded, "protonview", "export", "n", "-f", "chrome_trace", "-o", longest)[0] == 0
+    assert (recorded.home / longest).read_bytes() == (recorded.home / "n.json").read_bytes()
     events = json.loads((recorded.home / "n.json").read_text())["traceEvents"]
     assert plain <= {e["name"] for e in events}
     code, out, words = tool(recorded, "protonview", "n.hatchet", "--json")
     assert code == 0 and json.loads(out), words
 
 
-FILES = [b"a\nb", b"a\rb", b"\x1b[2J\x1b]0;title\x07", b"\xff\xfe", "\u009b31m".encode(), b"-rf", b"%s%n", b"' ;$(id)", b".", b"x" * 200]
+FILES = [b"a\nb", b"a\rb", b"\x1b[2J\x1b]0;title\x07", b"\xff\xfe", "\u009b31m".encode(), b"-rf", b"%s%n", b"' ;$(id)", b".", b"x" * (255 - len(".hatchet"))]
 NO_FILES = {b"x" * 300: "File name too long", b"no/such": "No such file or directory", b"folder": "Is a directory", b"waits": "File exists"}
 FINALIZE = """
 import ctypes, os, sys

@@ -111,6 +111,18 @@ def test_phases_are_read_and_written_by_themselves(world):
     assert {f"/p{i}" for i in range(4)} < set(world.cells("s")), "the daemon remembers what was cleared"
 
 
+def test_the_longest_names_of_parts(world):
+    name = "l" * (255 - len(".part_0.hatchet"))
+    run(world, f"""
+        s = proton.start("{name}", backend="none")
+        with proton.scope("a"): pass
+        proton.data.advance_phase(s)
+        with proton.scope("b"): pass
+        proton.finalize(s)
+        """)
+    assert sorted(p.name for p in world.home.glob("l*")) == [f"{name}.part_{i}.hatchet" for i in range(2)]
+
+
 def test_a_scope_over_two_phases_counts_where_it_ends(world):
     out = run(world, """
         from protond import data

@@ -144,7 +144,8 @@ class _Session:
 
 def _write(path, data):
     """The whole file, or none."""
-    temporary = f"{path}.tmp-{os.getpid()}"
+    folder, name = os.path.split(os.fsencode(path))
+    temporary = os.path.join(folder, name[:200] + b".tmp-%d" % os.getpid())  # no longer than a name may be
     try:
         with open(temporary, "wb") as f:
             f.write(data)
