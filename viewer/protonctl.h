@@ -87,6 +87,10 @@ void ctl_warn(struct ctl *c, const char *fmt, ...) __attribute__((format(printf,
 void ctl_warnings(const struct ctl *c);
 /* 0, or -errno in c->err. */
 int ctl_open(struct ctl *c, struct rpc **ret);
+#define CTL_DB_WORDS 4200
+/* "PROTOND_DB=FILE ", for words that name a command of protonview's, where that may look for
+ * another database than the daemon's; "" */
+void ctl_db_words(const struct rpc *rpc, char *buf, size_t n);
 int ctl_call(struct ctl *c, struct rpc *r, struct rpc_reply *ret);
 /* Opens, calls `method` with no further params, closes. 0, or -errno in c->err. */
 int ctl_ask(struct ctl *c, const char *method, struct rpc_reply *ret);

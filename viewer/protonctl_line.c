@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "json.h"
+#include "paths.h"
 
 const struct command *command_find(const char *name)
 {
@@ -120,6 +121,19 @@ void ctl_warnings(const struct ctl *c)
 int ctl_open(struct ctl *c, struct rpc **ret)
 {
 	return rpc_open(ret, &c->err);
+}
+
+void ctl_db_words(const struct rpc *rpc, char *buf, size_t n)
+{
+	const char *db = rpc_daemon(rpc)->db, *set = getenv("PROTOND_DB");
+	char usual[4096];
+
+	*buf = '\0';
+	if (*db == '\0' || rpc_daemon(rpc)->uid != geteuid())
+		return; /* not for this user to open */
+	if ((set != NULL && *set != '\0') ||
+		(paths_db(0, usual, sizeof(usual)) == 0 && strcmp(usual, db) != 0))
+		(void)snprintf(buf, n, "PROTOND_DB=%s ", db);
 }
 
 int ctl_call(struct ctl *c, struct rpc *r, struct rpc_reply *ret)

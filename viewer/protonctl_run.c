@@ -38,7 +38,7 @@ struct run {
 	uint32_t restarts;
 	struct launch launch;
 	uint8_t token[16];
-	char dir[4096], name[128], output[4096];
+	char dir[4096], name[128], output[4096], db[CTL_DB_WORDS];
 	char session[40]; /* uuid in hex */
 	int64_t id;
 	char *argv[3 + 4096]; /* the command */
@@ -460,6 +460,7 @@ static void show_tree(const struct run *r)
 	}
 	(void)snprintf(id, sizeof(id), "%ld", r->id);
 	(void)setenv("PROTOND_RUNTIME_DIR", r->dir, 1);
+	(void)unsetenv("PROTOND_DB"); /* the daemon's own, whatever it says */
 	if (posix_spawn_file_actions_init(&actions) != 0)
 		return;
 	(void)posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
@@ -519,19 +520,13 @@ static void say_why(struct run *r, int status)
  * neither, and the daemon's database may be one that protonview does not look for. */
 static void say_how_to_open(const struct run *r)
 {
-	const char *db = rpc_daemon(r->rpc)->db, *set = getenv("PROTOND_DB");
-	const bool is_own = *db != '\0' && rpc_daemon(r->rpc)->uid == geteuid();
 	char path[4096];
-	bool has_db;
 
-	has_db = is_own && ((set != NULL && *set != '\0') ||
-				   (paths_db(0, path, sizeof(path)) == 0 && strcmp(path, db) != 0));
 	if (strchr(program_invocation_name, '/') == NULL ||
 		self_find("protonview", path, sizeof(path)) < 0)
 		(void)snprintf(path, sizeof(path), "protonview");
-	say(r, "session '%s', id %ld%s%s. Open it again: %s%s%s%s tree %ld", r->name, r->id,
-		r->output[0] != '\0' ? ", written to " : "", r->output, has_db ? "PROTOND_DB=" : "",
-		has_db ? db : "", has_db ? " " : "", path, r->id);
+	say(r, "session '%s', id %ld%s%s. Open it again: %s%s tree %ld", r->name, r->id,
+		r->output[0] != '\0' ? ", written to " : "", r->output, r->db, path, r->id);
 }
 
 static void put_json(const struct run *r, int status, bool stored)
@@ -632,6 +627,7 @@ int cmd_run(struct ctl *c)
 	if (take_command(&r) < 0 || daemon_ensure(&r.rpc, &started, &c->err) < 0)
 		return run_fail(&r);
 	(void)snprintf(r.dir, sizeof(r.dir), "%s", rpc_daemon(r.rpc)->dir);
+	ctl_db_words(r.rpc, r.db, sizeof(r.db));
 	if (getrandom(r.token, sizeof(r.token), 0) != (ssize_t)sizeof(r.token)) {
 		(void)err_set(&c->err, -EIO, "no random bytes");
 		return run_fail(&r);

@@ -195,7 +195,7 @@ int cmd_finalize(struct ctl *c)
 	struct rpc *rpc;
 	struct wire_buf *b;
 	uint64_t seconds = 5;
-	char id[24];
+	char id[24], db[CTL_DB_WORDS];
 	int code;
 
 	if (timeout != NULL && !text_u64(timeout, 60, &seconds))
@@ -207,6 +207,7 @@ int cmd_finalize(struct ctl *c)
 	wire_kv_u64(b, "timeout_ms", seconds * 1000);
 	code = rpc_call(rpc, (int)(seconds * 1000) + RPC_TIMEOUT_MS, &r, &c->err);
 	(void)snprintf(id, sizeof(id), "%ld", code == 0 ? wire_i64_or(r.result, "id", 0) : 0);
+	ctl_db_words(rpc, db, sizeof(db));
 	if (code == 0 && output != NULL)
 		code = export_file(rpc, id, output, ctl_option(c, "force") != NULL, &c->err);
 	rpc_close(rpc);
@@ -217,10 +218,10 @@ int cmd_finalize(struct ctl *c)
 	if (!ctl_json(c, &r)) {
 		text_put(stdout, c->argv[0], 0);
 		(void)printf(" is stored: id %s, %lu launches, %lu without a GPU record%s%s. Open "
-			     "it with `protonview tree %s`.\n",
+			     "it with `%sprotonview tree %s`.\n",
 			id, wire_u64_or(r.result, "launches", 0),
 			wire_u64_or(r.result, "unmatched", 0), output != NULL ? ", in " : "",
-			output != NULL ? output : "", id);
+			output != NULL ? output : "", db, id);
 	}
 	rpc_reply_free(&r);
 	return CTL_OK;

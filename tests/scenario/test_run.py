@@ -70,6 +70,19 @@ def test_what_opens_it_again_names_the_daemons_database(world, set_db):
         k: world.env[k] for k in ("HOME", "XDG_DATA_HOME", "PROTOND_RUNTIME_DIR") if k in world.env}}).stdout
 
 
+def test_the_tree_of_a_run_is_the_daemons(world):
+    """Not what the database of $PROTOND_DB has under the same number."""
+    other = {"PROTOND_DB": str(world.home / "other.db")}
+    world.ctl("run", "-q", "-n", "before", "--", DEMO, env=other)
+    world.ctl("shutdown")
+    world.start()
+    r = world.ctl("run", "-n", "after", "--", DEMO, env=other)
+    assert "after  session 1 " in r.stderr and "before" not in r.stderr
+    world.ctl("start", "again", "--all")
+    words = world.ctl("finalize", "again", env=other).stdout
+    assert f"`PROTOND_DB={world.db} protonview tree 2`" in words
+
+
 @pytest.mark.preload
 def test_run_does_not_flood_the_terminal(world):
     script = """
