@@ -33,7 +33,7 @@ enum auto_mode { AUTO_OFF, AUTO_SCOPES, AUTO_FULL };
         X(commit_ms,       U64, "1000",   "longest time between two transactions, ms")                               \
         X(journal_mb,      U64, "64",     "journal since the last transaction that forces one, MiB")                 \
         X(flight_s,        U64, "0",      "keep at least this many seconds of journal; 0: only what is needed")      \
-        X(lanes,           U64, "0",      "lanes of a ring; 0: the library's default")                               \
+        X(lanes,           U64, "0",      "lanes of a ring, 64 MiB of them at most; 0: the library's default")       \
         X(lane_kb,         U64, "0",      "size of a lane, KiB, a power of two; 0: the library's default")           \
         X(trace_mb,        U64, "512",    "a session's timeline: the oldest leaves beyond this size")                \
         X(trace_s,         U64, "0",      "what of a timeline is older than this leaves; 0: at no age")              \

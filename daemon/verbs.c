@@ -134,8 +134,8 @@ static void status_warnings(struct wire_buf *b, const struct daemon *d, const st
 	wire_array(b);
 	if (t->drops > 0) {
 		(void)snprintf(text, sizeof(text),
-			"%lu events were dropped; protonctl jobs says by whom: give the daemon CPU "
-			"time or the ring more lane_kb",
+			"%lu events were dropped; protonctl jobs --all says by whom, the tree of "
+			"its session why",
 			t->drops);
 		wire_str(b, text);
 	}

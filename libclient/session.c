@@ -192,7 +192,7 @@ static int spawn_and_ask(uint64_t deadline)
 		return fail(-ENOTCONN, "cannot start protond: %s", strerror(-r));
 	while (pd_now_ms() < until) {
 		if (ask(deadline) == 0)
-			return 0;
+			return fail(0, "%s", ""); /* not what was said before there was one */
 		/* the parked thread sees the socket when it is made, and says so by `change` */
 		pd_wait(&pd.change, atomic_load(&pd.change), pd_now_ms() + 20);
 	}

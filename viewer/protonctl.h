@@ -96,6 +96,9 @@ int ctl_call(struct ctl *c, struct rpc *r, struct rpc_reply *ret);
 int ctl_ask(struct ctl *c, const char *method, struct rpc_reply *ret);
 /* With --json: the envelope around the answer. True: that is all there is to print. */
 bool ctl_json(struct ctl *c, const struct rpc_reply *r);
+/* With --json: a list of that key, and how many more there are. */
+void ctl_json_list(
+	struct ctl *c, const char *key, const msgpack_object *item, uint32_t n, uint64_t more);
 /* With --json: what was deleted, as `prune` says it, and what was not; objects, with commas
  * between.
  */

@@ -174,6 +174,21 @@ bool ctl_json(struct ctl *c, const struct rpc_reply *r)
 	return true;
 }
 
+void ctl_json_list(
+	struct ctl *c, const char *key, const msgpack_object *item, uint32_t n, uint64_t more)
+{
+	uint32_t i;
+
+	json_begin(stdout, c->cmd->name);
+	(void)printf("{\"%s\":[", key);
+	for (i = 0; i < n; i++) {
+		(void)fputs(i > 0 ? "," : "", stdout);
+		json_value(stdout, &item[i]);
+	}
+	(void)printf("],\"more\":%lu}", more);
+	json_close(c);
+}
+
 void ctl_json_deleted(struct ctl *c, int n, const char *sessions, const char *failed)
 {
 	if (!c->json)

@@ -90,7 +90,7 @@ int cmd_sessions(struct ctl *c)
 	struct text t = {0};
 	struct term term;
 	struct list l;
-	uint32_t i;
+	uint32_t i, n;
 	int code;
 
 	if (lines != NULL && !text_u64(lines, UINT32_MAX, &max))
@@ -99,12 +99,15 @@ int cmd_sessions(struct ctl *c)
 		return ctl_fail(c);
 	code = more_of(c, &r);
 	l = list_of(&r, "sessions");
-	if (!ctl_json(c, &r) && l.n == 0)
+	n = max == 0 || l.n < max ? l.n : (uint32_t)max;
+	if (c->json && lines != NULL)
+		ctl_json_list(c, "sessions", l.item, n, l.n - n + wire_u64_or(r.result, "more", 0));
+	else if (!ctl_json(c, &r) && l.n == 0)
 		(void)fputs(SESSIONS_NONE, stdout);
 	else if (!c->json) {
 		term_init(&term, STDOUT_FILENO, !c->color);
 		sessions_head(&t, &term);
-		for (i = 0; i < l.n && (max == 0 || i < max); i++)
+		for (i = 0; i < n; i++)
 			session_row(&t, &term, &l.item[i]);
 		(void)fwrite(t.s, 1, t.n, stdout);
 		text_fini(&t);

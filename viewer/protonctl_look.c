@@ -259,24 +259,44 @@ static int where_print(struct ctl *c, const struct rpc_reply *r)
 	return 0;
 }
 
+/* A number is a pid, else a session's id. */
+static int where_ask(struct ctl *c, struct rpc *rpc, struct rpc_reply *ret)
+{
+	const char *job = c->argc > 0 ? c->argv[0] : NULL;
+	const msgpack_object *jobs = NULL;
+	struct rpc_reply session = {.fd = -1};
+	struct wire_buf *b = rpc_begin(rpc, "where");
+	uint64_t pid;
+	const bool is_number = job != NULL && text_u64(job, INT32_MAX, &pid);
+	int code;
+
+	if (is_number)
+		wire_kv_u64(b, "pid", pid);
+	else if (job != NULL)
+		wire_kv_str(b, "session", job);
+	code = ctl_call(c, rpc, ret);
+	if (code < 0 || !is_number || items(ret->result, "jobs", &jobs) > 0)
+		return code;
+	wire_kv_str(rpc_begin(rpc, "where"), "session", job);
+	code = ctl_call(c, rpc, &session);
+	if (code < 0)
+		return code == -ENOENT ? 0 : code;
+	rpc_reply_free(ret);
+	*ret = session;
+	return 0;
+}
+
 int cmd_where(struct ctl *c)
 {
 	struct rpc_reply r = {.fd = -1};
 	const msgpack_object *jobs = NULL;
 	struct rpc *rpc;
-	struct wire_buf *b;
-	uint64_t pid;
 	uint32_t n;
 	int code = ctl_open(c, &rpc);
 
 	if (code < 0)
 		return ctl_fail(c);
-	b = rpc_begin(rpc, "where");
-	if (c->argc > 0 && text_u64(c->argv[0], INT32_MAX, &pid))
-		wire_kv_u64(b, "pid", pid);
-	else if (c->argc > 0)
-		wire_kv_str(b, "session", c->argv[0]);
-	code = ctl_call(c, rpc, &r);
+	code = where_ask(c, rpc, &r);
 	rpc_close(rpc);
 	if (code < 0)
 		return ctl_fail(c);
@@ -289,7 +309,8 @@ int cmd_where(struct ctl *c)
 	if (n == 0 && !c->json)
 		(void)fprintf(stderr,
 			"protonctl where: %s; `protonctl jobs` lists what is attached\n",
-			c->argc > 0 ? "no such job" : "no job is recorded");
+			c->argc > 0 ? "no such job or session, or nothing is left of it"
+				    : "no job is recorded");
 	return n == 0 ? CTL_NOT_FOUND : CTL_OK;
 }
 

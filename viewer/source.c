@@ -209,6 +209,12 @@ static bool is_same_file(const char *a, const char *b)
 	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+/* NULL: of a timeline, which says itself up to when it is. */
+static bool is_live(const struct profile *p)
+{
+	return p != NULL && p->head.state != NULL && strcmp(p->head.state, "finalized") != 0;
+}
+
 /* The daemon first, so that a running session is up to date; the database alone when there is none,
  * or when it knows no such session. */
 static int open_session(
@@ -239,7 +245,7 @@ static int open_session(
 		return err_set(e, -EINVAL, "%s", daemon.text); /* it is the word that is wrong */
 	if (r < 0 && synced < 0 && synced != -ENOTCONN && synced != -ENOENT)
 		return err_set(e, -ENOTCONN, "%s", daemon.text);
-	if (synced == -ETIMEDOUT)
+	if (synced == -ETIMEDOUT || (synced == -ENOTCONN && r == 0 && is_live(ret->p)))
 		ret->away = daemon;
 	return r;
 }

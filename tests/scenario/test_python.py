@@ -1305,7 +1305,9 @@ def test_without_a_daemon(world):
 def test_autostart(world):
     ran(program(world, """
         import protond
+        from protond import _native
         protond.start("s", backend="none")
+        assert _native.error() == "", "no word of the time before there was a daemon"
         with protond.scope("x"):
             pass
         protond.finalize()

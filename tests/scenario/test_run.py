@@ -111,7 +111,10 @@ def test_sessions_are_listed_in_one_way(world):
     head, empty, demo = listed.splitlines()
     assert demo[head.index("COMMAND"):].endswith("protond-demo") and "größe" in demo
     assert empty[head.index("COMMAND"):] == "-" and len(empty.split()[1]) == 24
-    assert world.ctl_json("sessions")["sessions"][1]["command"].endswith("protond-demo")
+    both = world.ctl_json("sessions")["sessions"]
+    assert both[1]["command"].endswith("protond-demo")
+    assert world.ctl_json("sessions", "-n", 1) == {"sessions": both[:1], "more": 1}
+    assert world.ctl_json("sessions", "-n", 0) == {"sessions": both, "more": 0}
 
 
 def test_run_delivers_a_signal_once(world):

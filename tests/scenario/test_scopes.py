@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from conftest import until
+from conftest import WAIT, until
 
 ENOENT, ENOTCONN, EINVAL = -2, -107, -22
 
@@ -316,12 +316,36 @@ def test_where_names_open_scopes_of_each_thread(world):
     assert any(s["path"] == "epoch/step/_Z3addIfEvPT_" for t in threads for s in t["open"])
     assert {tuple(s["path"] for s in t["open"])[-1] for t in threads if t["open"]} >= {"loader"} or \
         any("loader" in s["path"] for t in threads for s in t["open"])
+    (session,) = world.ctl_json("sessions")["sessions"]
+    for ref in (job.pid, session["id"], "s", session["uuid"][:8]):
+        assert [j["pid"] for j in world.ctl_json("where", ref)["jobs"]] == [job.pid], ref
+    r = world.ctl("where", 1 << 30, check=False)
+    assert r.returncode == 1 and "no such job or session" in r.stderr
     job.process.send_signal(signal.SIGSTOP)
     try:
         assert "step" in world.ctl("where").stdout, "a stopped job answers too"
     finally:
         job.process.send_signal(signal.SIGCONT)
     assert os.path.exists(f"/proc/{job.pid}")
+
+
+def test_a_live_session_is_shown_without_its_daemon(world):
+    """As it was stored last, which is said; a finalized one is whole."""
+    world.start(PROTOND_AUTO_SESSION="off")
+    job = world.job()
+    started(world, "s", job)
+    job.say("repeat 3 a")
+    world.view("tree", "s")  # stored
+    assert world.stop(signal.SIGKILL) == -signal.SIGKILL
+    r = world.view("tree", "s", check=False)
+    assert r.returncode == 4 and "─ a" in r.stdout
+    assert f"no protond runs in {world.dir}" in r.stderr and "what is shown was stored before" in r.stderr
+    world.start()
+    world.ctl("finalize", "s")
+    world.ctl("shutdown")
+    world.daemon.wait(WAIT)
+    world.daemon = None
+    assert world.view("tree", "s").stderr == ""
 
 
 def test_a_job_that_does_nothing_is_not_written_down_each_second(world):
