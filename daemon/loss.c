@@ -54,8 +54,13 @@ static void loss_span(
 			loss_part(p->part[i], cause, n);
 }
 
+/* Without the tables of a ring that is gone nothing says what its records mean. */
 void loss_bad(struct process *p, uint64_t n)
 {
+	if (p->bare) {
+		loss_now(p, LOST_LANE_FULL, n);
+		return;
+	}
 	p->bad += n;
 	loss_now(p, LOST_BAD, n);
 }

@@ -113,6 +113,7 @@ static bool restore_process(struct restore *r, const struct row_process *from)
 	p->bad = row.counters[5];
 	p->skipped = row.counters[6];
 	p->n_numbers = (uint32_t)row.counters[7];
+	p->bare = true;
 	p->dirty = false;
 	return true;
 }

@@ -190,9 +190,11 @@ void process_table(struct process *p, const struct j_table *t, const uint8_t *by
 
 	if (!table_shape(p, t->which, &told, &most, &each) || first > told || t->n > most - first ||
 		(uint64_t)t->n * each > n) {
-		loss_bad(p, 1);
+		if (!p->bare) /* else it follows what the ring had */
+			loss_bad(p, 1);
 		return;
 	}
+	p->bare = p->bare && t->which != TABLE_PATHS;
 	skip = told - first;
 	if (skip >= t->n)
 		return;

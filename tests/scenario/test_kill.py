@@ -337,3 +337,33 @@ def test_a_process_under_a_dead_jobs_number(tmp_path):
     subprocess.run(["unshare", *([] if os.geteuid() == 0 else ["-r"]), "-pf", "--mount-proc", sys.executable, "-c",
                     "import sys, test_kill; test_kill.number_given_again(sys.argv[1])", tmp_path],
                    cwd=pathlib.Path(__file__).parent, env={**os.environ, "PROTOND_BUILD": str(BUILD)}, check=True, timeout=WAIT * 2)
+
+
+def test_a_ring_without_a_name_that_is_gone(world, tmp_path):
+    """Outside of a tmpfs a ring is the job's alone, and the names of its records are there. What was in the journal and
+    not in the store when both were killed is said to be lost to the daemon's absence; what is stored stays."""
+    disk = tmp_path / "run"
+    disk.mkdir(0o700)
+    if os.stat(disk).st_dev == os.stat("/dev/shm").st_dev or \
+            subprocess.run(["stat", "-f", "-c", "%T", disk], capture_output=True, text=True).stdout.strip() == "tmpfs":
+        pytest.skip("there is no directory outside of a tmpfs")
+    world.env["PROTOND_RUNTIME_DIR"] = str(disk)
+    world.start(PROTOND_AUTO_SESSION="off", PROTOND_COMMIT_MS=600_000)
+    load = Load(world)
+    until("known", lambda: world.ctl_json("jobs")["jobs"])
+    world.ctl("start", "s", "--pid", load.pid)
+    until("some", lambda: world.ctl_json("status")["events"] > 10_000)
+    world.view("tree", "s")  # stored up to here
+    before = sum(n for n, _, _ in world.cells("s").values())
+    until("more", lambda: world.ctl_json("status")["events"] > 100_000)
+    os.kill(load.pid, signal.SIGSTOP)
+    at = world.ctl_json("status")["events"]
+    assert world.stop(signal.SIGKILL) == -signal.SIGKILL
+    load.kill()
+    world.start()
+    ended(world, load.pid)
+    world.ctl("finalize", "s")
+    losses = world.losses("s")
+    stored = sum(n for n, _, _ in world.cells("s").values())
+    assert set(losses) == {1} and stored == before < at, losses
+    assert at - 20 < stored + losses[1] <= load.begun(), "all that was read; a few events are no scopes"
