@@ -422,9 +422,17 @@ static void on_export(struct conn *c, const struct message *m, struct err *e)
 
 static void on_state(struct conn *c, const struct message *m, struct err *e)
 {
+	struct daemon *d = &c->in->p->d;
+
 	if (!c->attached) {
 		(void)err_set(e, -EPROTO, "STATE comes after ATTACH");
 		return;
+	}
+	/* No engine, or no room for a ring; said with each question. */
+	if (c->ring == NULL && m->state.gpu == GPU_FAILED && c->state.gpu != GPU_FAILED) {
+		d->unable_jobs++;
+		(void)snprintf(d->unable_text, sizeof(d->unable_text), "pid %u: %.230s", c->pid,
+			m->state.text);
 	}
 	c->state = m->state;
 	c->state_known = true;

@@ -65,14 +65,14 @@ struct daemon {
 	struct control *control;
 	uint8_t boot_id[16], store_uuid[16];
 	uint64_t started_mono_ns, stored_position;
-	uint64_t refused_connections, bad_rings; /* for status */
+	uint64_t refused_connections, bad_rings, unable_jobs; /* for status */
 	struct err
-		store_trouble;  /* likewise: why the last transaction failed; code 0: it did not */
-	int journal_trouble;    /* likewise: of the last flush */
-	char refused_text[256]; /* why the last one was */
-	struct export *exports; /* timelines being written */
-	bool no_exports;        /* it ends: no further one is begun */
-	struct lent lent;       /* results that somebody has open */
+		store_trouble; /* likewise: why the last transaction failed; code 0: it did not */
+	int journal_trouble;   /* likewise: of the last flush */
+	char refused_text[256], unable_text[256]; /* why the last one was */
+	struct export *exports;                   /* timelines being written */
+	bool no_exports;                          /* it ends: no further one is begun */
+	struct lent lent;                         /* results that somebody has open */
 };
 
 /* --- daemon.c -----------------------------------------------------------------------------------

@@ -149,6 +149,11 @@ static void status_warnings(struct wire_buf *b, const struct daemon *d, const st
 			"%lu rings broke the ring's laws and were refused", d->bad_rings);
 		wire_str(b, text);
 	}
+	if (d->unable_jobs > 0) {
+		(void)snprintf(text, sizeof(text), "%lu job%s could not record, the last: %.250s",
+			d->unable_jobs, d->unable_jobs == 1 ? "" : "s", d->unable_text);
+		wire_str(b, text);
+	}
 	if (d->refused_connections > 0) {
 		(void)snprintf(text, sizeof(text), "%lu connections were refused, the last: %.250s",
 			d->refused_connections, d->refused_text);

@@ -416,7 +416,8 @@ static void top_head(const struct ctl *c, const struct rpc_reply *r, double seco
 		drops += wire_u64_or(&jobs[i], "drops", 0);
 	(void)fputs("session ", stdout);
 	put_text_of(r->result, "session", 40);
-	(void)printf(" (id %ld)  %u jobs  drops %lu  ", wire_i64_or(r->result, "id", 0), n, drops);
+	(void)printf(" (id %ld)  %u job%s  drops %lu  ", wire_i64_or(r->result, "id", 0), n,
+		n == 1 ? "" : "s", drops);
 	if (seconds > 0)
 		(void)printf("last %.1f s\n", seconds);
 	else

@@ -400,13 +400,30 @@ static bool is_ours(const msgpack_object *job, int64_t id)
 	return false;
 }
 
-/* What the run's processes say of their GPU. */
+/* The daemon may not know of an end that was just now. */
+static bool is_running(const msgpack_object *job)
+{
+	char ended[16];
+	struct pollfd p = {.fd = -1, .events = POLLIN};
+	bool running = false;
+
+	if (*wire_text(job, "ended", ended, sizeof(ended)) == '\0')
+		p.fd = (int)syscall(SYS_pidfd_open, (pid_t)wire_u64_or(job, "pid", 0), 0);
+	if (p.fd >= 0) {
+		running = poll(&p, 1, 0) == 0;
+		(void)close(p.fd);
+	}
+	return running;
+}
+
+/* What the run's processes say of their GPU, and whether one goes on. */
 static void look_at_jobs(struct run *r)
 {
 	struct rpc_reply reply = {.fd = -1};
 	const msgpack_object *jobs;
 	struct err e;
-	uint32_t i;
+	uint32_t i, n = 0;
+	uint64_t pid = 0;
 
 	wire_kv_bool(rpc_begin(r->rpc, "jobs"), "all", true);
 	if (rpc_call(r->rpc, RPC_TIMEOUT_MS, &reply, &e) < 0)
@@ -420,8 +437,17 @@ static void look_at_jobs(struct run *r)
 			continue;
 		if (r->gpu_text[0] == '\0')
 			(void)wire_text(j, "gpu_text", r->gpu_text, sizeof(r->gpu_text));
+		if (is_running(j)) {
+			pid = wire_u64_or(j, "pid", 0);
+			n++;
+		}
 	}
 	rpc_reply_free(&reply);
+	if (n > 0)
+		ctl_warn(r->c,
+			"%u process%s of this run (pid %lu%s) outlive%s CMD: what comes from now "
+			"on is not in this session",
+			n, n == 1 ? "" : "es", pid, n == 1 ? "" : " and others", n == 1 ? "s" : "");
 }
 
 static int finalize(struct run *r)
@@ -470,7 +496,7 @@ static void show_tree(const struct run *r)
 }
 
 /* What the daemon complains of: a library of another version is refused there. */
-static void say_warnings(struct run *r)
+static bool say_warnings(struct run *r)
 {
 	struct rpc_reply reply = {.fd = -1};
 	const msgpack_object *w;
@@ -479,13 +505,14 @@ static void say_warnings(struct run *r)
 
 	(void)rpc_begin(r->rpc, "status");
 	if (rpc_call(r->rpc, RPC_TIMEOUT_MS, &reply, &e) < 0)
-		return;
+		return false;
 	w = wire_get(reply.result, "warnings");
 	for (i = 0; w != NULL && w->type == MSGPACK_OBJECT_ARRAY && i < w->via.array.size; i++)
 		if (w->via.array.ptr[i].type == MSGPACK_OBJECT_STR)
 			say(r, "the daemon says: %.*s", (int)w->via.array.ptr[i].via.str.size,
 				w->via.array.ptr[i].via.str.ptr);
 	rpc_reply_free(&reply);
+	return i > 0;
 }
 
 /* Why there is nothing, and what to do, without asking doctor. */
@@ -493,8 +520,8 @@ static void say_why(struct run *r, int status)
 {
 	const char *backend = ctl_option(r->c, "backend"), *off = getenv("PROTOND_DISABLE");
 
-	if (r->processes == 0)
-		say_warnings(r);
+	const bool warned = r->processes == 0 && say_warnings(r);
+
 	if (r->processes == 0 && off != NULL && *off != '\0' && strcmp(off, "0") != 0)
 		say(r, "PROTOND_DISABLE is set: nothing was recorded; unset it");
 	else if (r->processes == 0 && status != 0)
@@ -503,10 +530,11 @@ static void say_why(struct run *r, int status)
 			"protond",
 			status);
 	else if (r->processes == 0)
-		say(r, "no process of this run met protond: the program neither links libprotond "
-		       "(or `import protond`) "
-		       "nor uses CUDA or NVTX. Link it with -lprotond, or name its parts with "
-		       "NVTX");
+		say(r,
+			"no process of this run met protond%s: the program neither links "
+			"libprotond (or `import protond`) nor uses CUDA or NVTX. Link it with "
+			"-lprotond, or name its parts with NVTX",
+			warned ? ", if not for that" : "");
 	else if (r->launches == 0 &&
 		 ctl_option(r->c, "quiet") != NULL && /* else the tree says it */
 		 (backend == NULL || strcmp(backend, "none") != 0))

@@ -83,6 +83,26 @@ def test_the_tree_of_a_run_is_the_daemons(world):
     assert f"`PROTOND_DB={world.db} protonview tree 2`" in words
 
 
+def test_a_process_that_outlives_its_run(world):
+    r = world.ctl("run", "-b", "none", "--", "sh", "-c", f"{BUILD}/tests/load {world.home}/t 1 1000000 1 "
+                  f">out 2>&1 & echo $!; until grep -q running out; do :; done; until [ $({BUILD}/bin/protonctl jobs | wc -l) = 2 ]; do :; done")
+    pid = int(r.stdout)
+    os.kill(pid, signal.SIGTERM)
+    assert f"1 process of this run (pid {pid}) outlives CMD: what comes from now on is not in this session" in r.stderr
+    assert "CMD" not in world.ctl("run", "-b", "none", "--", DEMO).stderr
+
+
+@pytest.mark.skipif(BUILD.name in ("address", "thread"), reason="the archive's code is instrumented")
+def test_an_engine_that_is_not_found_is_said(world):
+    (world.home / "x.c").write_text('#include "protond.h"\nint main(void) { protond_scope_enter(protond_name("x")); return 0; }')
+    subprocess.run(["cc", "-I", ROOT / "libclient", world.home / "x.c", BUILD / "lib/libprotond.a", "-o", world.home / "x",
+                    "-lpthread", "-ldl"], check=True)
+    words = world.ctl("run", "--", world.home / "x", env={"LD_LIBRARY_PATH": ""}).stderr
+    assert "the daemon says: 1 job could not record, the last: pid " in words
+    assert "cannot load libprotond-agent.so.0 beside libprotond" in words and "met protond, if not for that" in words
+    assert "─ x" in world.ctl("run", "--", world.home / "x").stderr, "the loader finds it"
+
+
 @pytest.mark.preload
 def test_run_does_not_flood_the_terminal(world):
     script = """
