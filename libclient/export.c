@@ -95,11 +95,13 @@ static int export_wait(uint32_t timeout_ms, bool interruptible, int *ret_fd, cha
 	pd_unlock(&pd.lock);
 	if (alone != 0) {
 		(void)snprintf(text, PD_TEXT,
-			"protond has ended, and no other one is here: there "
-			"is nobody to deliver the file");
+			"protond has ended, and no other one is here to deliver the file: "
+			"`protonview export` writes it once one runs again");
 		return -ENOTCONN;
 	}
-	(void)snprintf(text, PD_TEXT, "protond did not deliver the file in %u s",
+	(void)snprintf(text, PD_TEXT,
+		"protond did not deliver the file in %u s; `protonview export` writes it once it "
+		"answers",
 		(timeout_ms + 999) / 1000);
 	return -ETIMEDOUT;
 }

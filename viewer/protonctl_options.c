@@ -99,8 +99,11 @@ static bool is_permitted(const struct job_option *o, const char *value)
 		return is_one_of(value, strlen(value), flags, strncasecmp);
 	if (strcmp(o->type, "int") == 0)
 		return value[strspn(value, "0123456789")] == '\0';
-	if (strcmp(o->type, "float") == 0)
-		return strtod(value, &end) >= 0 && *end == '\0';
+	if (strcmp(o->type, "share") == 0) {
+		const double share = strtod(value, &end);
+
+		return share >= 0 && share <= 1 && *end == '\0';
+	}
 	if (strcmp(o->type, "word") == 0)
 		return is_one_of(value, strlen(value), o->words, strncmp);
 	if (strcmp(o->type, "dir") == 0)
@@ -129,7 +132,7 @@ void job_options_check(job_option_wrong_fn *fn, void *arg)
 		(void)snprintf(words, sizeof(words), "%s is '%.64s': it may be %s%s", name, value,
 			strcmp(o->type, "flag") == 0    ? "0 or 1"
 			: strcmp(o->type, "int") == 0   ? "a whole number"
-			: strcmp(o->type, "float") == 0 ? "a number"
+			: strcmp(o->type, "share") == 0 ? "0 to 1"
 			: strcmp(o->type, "dir") == 0   ? "an absolute path"
 			: strcmp(o->type, "words") == 0 ? "some of, with commas: "
 							: "one of: ",

@@ -8,7 +8,7 @@
 #define PROTOND_PLACE_OPTIONS_H
 
 /* clang-format off */
-/* type: flag (0, 1), int, float, word (one of `words`), words (several, with commas), dir (an absolute
+/* type: flag (0, 1), int (0 and up), share (0 to 1), word (one of `words`), words (several, with commas), dir (an absolute
  * path), text.
  * who: lib (any job, from the environment alone), torch (Python). */
 #define JOB_OPTIONS(X) /* name  who  type  default  words  help */                                                      \
@@ -37,10 +37,10 @@
         X(torch_sequence,  torch, flag,  "0",      "", "operators: Sequence number")                                     \
         X(torch_flops,     torch, flag,  "0",      "", "flops and bytes of matmul, attention and convolution, for util") \
         X(torch_memory,    torch, flag,  "0",      "", "allocated, reserved and peak bytes of the allocator, per step")  \
-        X(sample_rate,     torch, float, "1",      "", "share of the steps whose GPU work is recorded; in between CUPTI is off") \
+        X(sample_rate,     torch, share, "1",      "", "share of the steps whose GPU work is recorded; in between CUPTI is off") \
         X(sample_warmup,   torch, int,   "1",      "", "steps with CUPTI on before those that are recorded: they pay for switching on") \
         X(sample_active,   torch, int,   "10",     "", "steps recorded in one go")                                        \
-        X(sample_overhead, torch, float, "0",      "", "adaptive: the rate is lowered until recording costs at most this share of the time; 0: off")
+        X(sample_overhead, torch, share, "0",      "", "adaptive: the rate is lowered until recording costs at most this share of the time; 0: off")
 /* clang-format on */
 
 #endif

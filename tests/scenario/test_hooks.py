@@ -272,12 +272,19 @@ def test_without_triton(world, python):
         HookManager.unregister()
         assert counts.active == 0
         try:
+            protond.start("t", backend="none", hook="triton")
+        except protond.Error as e:
+            assert "needs Triton 3.5 or later" in str(e)
+        else:
+            raise SystemExit("started")
+        try:
             InstrumentationHook("default")
         except NotImplementedError as e:
             assert "does not record inside kernels yet" in str(e)
         else:
             raise SystemExit("made")
     """, python)
+    assert world.state("t") is None, "nothing had begun"
 
 
 # --- LaunchHook ---------------------------------------------------------------------------------

@@ -43,6 +43,9 @@ def test_later_sources_win(world):
 @pytest.mark.parametrize("where, words", [
     ({"PROTOND_TORCH_OPS": "maybe"}, ["PROTOND_TORCH_OPS", "maybe", "neither 0 nor 1"]),
     ({"PROTOND_SAMPLE_RATE": "x"}, ["PROTOND_SAMPLE_RATE", "no number"]),
+    ({"PROTOND_SAMPLE_RATE": "7"}, ["PROTOND_SAMPLE_RATE", "'7': 0 to 1"]),
+    ({"PROTOND_SAMPLE_OVERHEAD": "nan"}, ["PROTOND_SAMPLE_OVERHEAD", "'nan': 0 to 1"]),
+    ({"PROTOND_SAMPLE_ACTIVE": "-1"}, ["PROTOND_SAMPLE_ACTIVE", "'-1': 0 or more"]),
     ({"PROTOND_TORCH_BACKWARD": "both"}, ["PROTOND_TORCH_BACKWARD", "phase, module"]),
     ({"PROTOND_HOOK": "jax,torch"}, ["PROTOND_HOOK", "torch, triton, none"]),
 ])

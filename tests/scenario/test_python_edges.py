@@ -212,7 +212,7 @@ def test_a_second_interpreter_is_refused_and_disturbs_nothing(world, python):
 
 # --- a daemon that is gone ----------------------------------------------------------------------
 
-@pytest.mark.parametrize("how, least, most, word", [(signal.SIGKILL, 1.5, 6, "nobody"), (signal.SIGSTOP, 9, 14, "10 s")],
+@pytest.mark.parametrize("how, least, most, word", [(signal.SIGKILL, 1.5, 6, "no other one is here"), (signal.SIGSTOP, 9, 14, "10 s")],
                          ids=["killed", "stopped"])
 def test_finalize_without_a_daemon_waits_once(world, how, least, most, word):
     """For one of the sessions, and the shorter the surer it is that nobody will answer; the program goes on."""

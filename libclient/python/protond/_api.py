@@ -254,6 +254,10 @@ def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, 
     if hook == "torch":
         from . import torch
         torch.install()
+    elif hook is not None:
+        from . import hooks
+        hook = hooks.LaunchHook() if hook == "triton" else hook
+        hooks.HookManager.check(hook)
     autostart = os.environ.get("PROTOND_AUTOSTART", "1") != "0"
     path = os.fspath(name) if name is not None else DEFAULT_PROFILE_NAME
     session = _check(_native.start(path or "-", backend, None, data, context, None, cpu_off, autostart))
@@ -264,9 +268,8 @@ def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, 
         _hooks().activate(session)
     flags.profiling_on = True
     if hook not in (None, "torch"):
-        from . import hooks
         try:
-            hooks.HookManager.register(hooks.LaunchHook() if hook == "triton" else hook, session)
+            hooks.HookManager.register(hook, session)
         except BaseException:
             if new:
                 finalize(session, None)

@@ -23,7 +23,7 @@ PRESETS = {
 class Option(NamedTuple):
     name: str
     who: str       # "lib": read by libprotond from the environment; "torch": read here
-    type: str      # flag, int, float, word, words, dir, text
+    type: str      # flag, int, share, word, words, dir, text
     default: str
     words: str     # what a word may be
     help: str
@@ -36,11 +36,14 @@ class Option(NamedTuple):
             if isinstance(value, bool) or text.lower() in _FLAGS:
                 return bool(value) if isinstance(value, bool) else _FLAGS[text.lower()]
             raise ValueError(f"{where}: {text!r} is neither 0 nor 1")
-        if self.type in ("int", "float"):
+        if self.type in ("int", "share"):
             try:
-                return int(text) if self.type == "int" else float(text)
+                number = int(text) if self.type == "int" else float(text)
             except ValueError:
                 raise ValueError(f"{where}: {text!r} is no number") from None
+            if not 0 <= number <= (1 if self.type == "share" else number):
+                raise ValueError(f"{where}: {text!r}: {'0 to 1' if self.type == 'share' else '0 or more'}")
+            return number
         if self.type == "word" and text and text not in words:
             raise ValueError(f"{where}: {text!r} is none of: {', '.join(words)}")
         if self.type == "words" and any(one not in words for one in text.split(",") if one):

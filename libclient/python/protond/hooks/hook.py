@@ -75,12 +75,17 @@ class HookManager:
 
     # --- sessions ---------------------------------------------------------------------------------
 
+    @staticmethod
+    def check(hook: Hook) -> None:
+        """protond.Error where the hook needs a Triton that is not there."""
+        if getattr(hook, "needs_triton", True):
+            _runtime()
+
     @classmethod
     def register(cls, hook: Hook, session: int) -> None:
-        """Gives a session a hook, active. protond.Error where the hook needs a Triton that is not there."""
+        """Gives a session a hook, active. protond.Error as check()."""
         with cls._lock:
-            if getattr(hook, "needs_triton", True):
-                _runtime()
+            cls.check(hook)
             cls._start(hook)
             cls.session_hooks[session][hook] = True
 
