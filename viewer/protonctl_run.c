@@ -45,7 +45,8 @@ struct run {
 	pid_t pid;
 	int go_fd, failed_fd; /* our ends: the token lets the child go; its errno when exec fails */
 	int pidfd, signal_fd;
-	sigset_t mask; /* as it was */
+	sigset_t mask;           /* as it was */
+	struct rpc_reply before; /* its status when the run began */
 	/* what the daemon said at the end */
 	uint64_t processes, launches, unmatched, kernels;
 	char gpu_text[256];
@@ -495,31 +496,65 @@ static void show_tree(const struct run *r)
 	(void)posix_spawn_file_actions_destroy(&actions);
 }
 
-/* What the daemon complains of: a library of another version is refused there. */
+static void ask_status(struct run *r, struct rpc_reply *ret)
+{
+	struct err e;
+
+	(void)rpc_begin(r->rpc, "status");
+	(void)rpc_call(r->rpc, RPC_TIMEOUT_MS, ret, &e);
+}
+
+/* Strings; how many. */
+static uint32_t warnings_of(const struct rpc_reply *status, const msgpack_object **ret)
+{
+	const msgpack_object *w =
+		status->result != NULL ? wire_get(status->result, "warnings") : NULL;
+	uint32_t i;
+
+	if (w == NULL || w->type != MSGPACK_OBJECT_ARRAY)
+		return 0;
+	*ret = w->via.array.ptr;
+	for (i = 0; i < w->via.array.size && (*ret)[i].type == MSGPACK_OBJECT_STR; i++)
+		;
+	return i;
+}
+
+static bool was_there_before(const struct run *r, const msgpack_object *warning)
+{
+	const msgpack_object *w;
+	const uint32_t n = warnings_of(&r->before, &w);
+	uint32_t i;
+
+	for (i = 0; i < n && !msgpack_object_equal(w[i], *warning); i++)
+		;
+	return i < n;
+}
+
+/* What the daemon complains of since the run began: a library of another version is refused
+ * there. */
 static bool say_warnings(struct run *r)
 {
 	struct rpc_reply reply = {.fd = -1};
 	const msgpack_object *w;
-	struct err e;
-	uint32_t i;
+	bool said = false;
+	uint32_t i, n;
 
-	(void)rpc_begin(r->rpc, "status");
-	if (rpc_call(r->rpc, RPC_TIMEOUT_MS, &reply, &e) < 0)
-		return false;
-	w = wire_get(reply.result, "warnings");
-	for (i = 0; w != NULL && w->type == MSGPACK_OBJECT_ARRAY && i < w->via.array.size; i++)
-		if (w->via.array.ptr[i].type == MSGPACK_OBJECT_STR)
-			say(r, "the daemon says: %.*s", (int)w->via.array.ptr[i].via.str.size,
-				w->via.array.ptr[i].via.str.ptr);
+	ask_status(r, &reply);
+	n = warnings_of(&reply, &w);
+	for (i = 0; i < n; i++) {
+		if (was_there_before(r, &w[i]))
+			continue;
+		say(r, "the daemon says: %.*s", (int)w[i].via.str.size, w[i].via.str.ptr);
+		said = true;
+	}
 	rpc_reply_free(&reply);
-	return i > 0;
+	return said;
 }
 
 /* Why there is nothing, and what to do, without asking doctor. */
 static void say_why(struct run *r, int status)
 {
 	const char *backend = ctl_option(r->c, "backend"), *off = getenv("PROTOND_DISABLE");
-
 	const bool warned = r->processes == 0 && say_warnings(r);
 
 	if (r->processes == 0 && off != NULL && *off != '\0' && strcmp(off, "0") != 0)
@@ -656,6 +691,8 @@ int cmd_run(struct ctl *c)
 		return run_fail(&r);
 	(void)snprintf(r.dir, sizeof(r.dir), "%s", rpc_daemon(r.rpc)->dir);
 	ctl_db_words(r.rpc, r.db, sizeof(r.db));
+	r.before.fd = -1;
+	ask_status(&r, &r.before);
 	if (getrandom(r.token, sizeof(r.token), 0) != (ssize_t)sizeof(r.token)) {
 		(void)err_set(&c->err, -EIO, "no random bytes");
 		return run_fail(&r);
@@ -674,6 +711,7 @@ int cmd_run(struct ctl *c)
 	(void)close(r.failed_fd);
 	status = wait_child(&r);
 	run_end(&r, status);
+	rpc_reply_free(&r.before);
 	rpc_close(r.rpc);
 	return status;
 }

@@ -100,6 +100,7 @@ def test_an_engine_that_is_not_found_is_said(world):
     words = world.ctl("run", "--", world.home / "x", env={"LD_LIBRARY_PATH": ""}).stderr
     assert "the daemon says: 1 job could not record, the last: pid " in words
     assert "cannot load libprotond-agent.so.0 beside libprotond" in words and "met protond, if not for that" in words
+    assert "the daemon says" not in world.ctl("run", "--", "true").stderr, "it was another run's"
     assert "─ x" in world.ctl("run", "--", world.home / "x").stderr, "the loader finds it"
 
 
@@ -414,7 +415,7 @@ def test_wrong_variables_are_said_before_the_program_starts(world):
     assert said == ["protonctl: warning: " + w for w in (
         "PROTOND_AUTOSTART is 'yes': it may be 0 or 1", "PROTOND_GPU is 'xx': it may be one of: none armed on",
         "PROTOND_FLUSH_MS is '5x': it may be a whole number", "PROTOND_HOOK is 'torch,jax': it may be some of, with commas: torch triton none",
-        "PROTOND_SAMPLE_RATE is '-1': it may be a number")]
+        "PROTOND_SAMPLE_RATE is '-1': it may be 0 to 1")]
     r = world.ctl("run", "--json", "--", "true", env=wrong)
     assert len([w for w in json.loads(r.stderr)["warnings"] if "it may be" in w]) == len(wrong)
     world.ctl("shutdown")
