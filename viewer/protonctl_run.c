@@ -401,14 +401,15 @@ static bool is_ours(const msgpack_object *job, int64_t id)
 	return false;
 }
 
-/* The daemon may not know of an end that was just now. */
-static bool is_running(const msgpack_object *job)
+/* The daemon may not know yet of an end. Its pids are ours in one pid namespace only. */
+static bool is_running(const struct run *r, const msgpack_object *job)
 {
 	char ended[16];
 	struct pollfd p = {.fd = -1, .events = POLLIN};
 	bool running = false;
 
-	if (*wire_text(job, "ended", ended, sizeof(ended)) == '\0')
+	if (*wire_text(job, "ended", ended, sizeof(ended)) == '\0' &&
+		rpc_daemon_state(rpc_daemon(r->rpc)->pid) != 0)
 		p.fd = (int)syscall(SYS_pidfd_open, (pid_t)wire_u64_or(job, "pid", 0), 0);
 	if (p.fd >= 0) {
 		running = poll(&p, 1, 0) == 0;
@@ -438,7 +439,7 @@ static void look_at_jobs(struct run *r)
 			continue;
 		if (r->gpu_text[0] == '\0')
 			(void)wire_text(j, "gpu_text", r->gpu_text, sizeof(r->gpu_text));
-		if (is_running(j)) {
+		if (is_running(r, j)) {
 			pid = wire_u64_or(j, "pid", 0);
 			n++;
 		}
