@@ -223,8 +223,8 @@ START_TEST(wrong_variables)
 		{"PROTOND_RUNTIME_DIR", "/here", NULL}, {"PROTOND_DISABLE", "off", "0 or 1"},
 		{"PROTOND_TORCH_OPS", "off", NULL}, {"PROTOND_GPU", "On", "one of: none armed on"},
 		{"PROTOND_GPU", "", NULL}, {"PROTOND_STALL_MS", "-1", "a whole number"},
-		{"PROTOND_SAMPLE_RATE", "1e-1", NULL}, {"PROTOND_SAMPLE_RATE", "nan", "a number"},
-		{"PROTOND_HOOK", "torch,,triton", NULL},
+		{"PROTOND_SAMPLE_RATE", "1e-1", NULL}, {"PROTOND_SAMPLE_RATE", "nan", "0 to 1"},
+		{"PROTOND_SAMPLE_RATE", "1.5", "0 to 1"}, {"PROTOND_HOOK", "torch,,triton", NULL},
 		{"PROTOND_HOOK", "torch;triton", "some of"}, {"PROTOND_RAW_DUMP", "x y", NULL}};
 	char words[256];
 	size_t i;
