@@ -431,6 +431,7 @@ static void on_state(struct conn *c, const struct message *m, struct err *e)
 	/* No engine, or no room for a ring; said with each question. */
 	if (c->ring == NULL && m->state.gpu == GPU_FAILED && c->state.gpu != GPU_FAILED) {
 		d->unable_jobs++;
+		d->unable_uid = c->uid;
 		(void)snprintf(d->unable_text, sizeof(d->unable_text), "pid %u: %.230s", c->pid,
 			m->state.text);
 	}

@@ -70,6 +70,7 @@ struct daemon {
 		store_trouble; /* likewise: why the last transaction failed; code 0: it did not */
 	int journal_trouble;   /* likewise: of the last flush */
 	char refused_text[256], unable_text[256]; /* why the last one was */
+	uint32_t unable_uid;                      /* whose that was: the words are the job's */
 	struct export *exports;                   /* timelines being written */
 	bool no_exports;                          /* it ends: no further one is begun */
 	struct lent lent;                         /* results that somebody has open */

@@ -126,8 +126,9 @@ static uint64_t file_bytes(const char *path, const char *suffix)
 	return (uint64_t)st.st_size;
 }
 
-static void status_warnings(struct wire_buf *b, const struct daemon *d, const struct totals *t)
+static void status_warnings(const struct request *q, struct wire_buf *b, const struct totals *t)
 {
+	const struct daemon *d = q->d;
 	char text[400];
 
 	wire_str(b, "warnings");
@@ -149,7 +150,7 @@ static void status_warnings(struct wire_buf *b, const struct daemon *d, const st
 			"%lu rings broke the ring's laws and were refused", d->bad_rings);
 		wire_str(b, text);
 	}
-	if (d->unable_jobs > 0) {
+	if (d->unable_jobs > 0 && request_may(q, d->unable_uid)) {
 		(void)snprintf(text, sizeof(text), "%lu job%s could not record, the last: %.250s",
 			d->unable_jobs, d->unable_jobs == 1 ? "" : "s", d->unable_text);
 		wire_str(b, text);
@@ -206,7 +207,7 @@ void verb_status(struct request *q)
 	for (i = 0; i <= GPU_RESIDUAL; i++)
 		wire_kv_u64(b, gpu_name(i), t.gpu[i]);
 	wire_close(b);
-	status_warnings(b, d, &t);
+	status_warnings(q, b, &t);
 	request_done(q, NULL);
 }
 

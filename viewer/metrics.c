@@ -265,9 +265,8 @@ static int unknown_metric(const struct profile *p, const char *request, struct e
 	if (is_known && find_raw(p, "cpu_time") != PROFILE_NONE &&
 		find_raw(p, "time") == PROFILE_NONE)
 		return err_set(e, -ENOENT,
-			"metric '%s' is not in this profile, which has no kernel (cpu_time/ms is "
-			"the "
-			"scopes' own); -l lists those that are",
+			"metric '%s' is not in this profile, which has no kernel (the scopes' "
+			"own is cpu_time/ms); -l lists those that are",
 			request);
 	return err_set(e, -ENOENT, "metric '%s' is not in this profile; -l lists those that are%s",
 		request, is_known ? "" : g.question);

@@ -76,9 +76,8 @@ static void look_room(struct doctor *d, const char *dir)
 	if (statfs(dir, &fs) == 0 && fs.f_type != TMPFS)
 		found(d, NOTE, "tmpfs",
 			"set PROTOND_RUNTIME_DIR to a directory in /dev/shm or /run",
-			"%s is not in a tmpfs: rings then have no name, so of a job that ends "
-			"while "
-			"the daemon is gone what was not stored is lost",
+			"%s is not in a tmpfs: rings have no name there, so what is not stored of "
+			"a job that ends while there is no daemon is lost",
 			dir);
 	if (statvfs(dir, &vfs) < 0 || vfs.f_blocks == 0) /* 0: no limit */
 		return;

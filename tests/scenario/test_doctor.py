@@ -142,7 +142,7 @@ def test_no_tmpfs(world):
     at.mkdir(mode=0o700)
     if ROOT:
         found = doctor(world, env={"PROTOND_RUNTIME_DIR": str(at)}, mounts=f"mount -t ramfs -o mode=700 none {at}")
-        found.one("tmpfs", "note", "rings then have no name", "/dev/shm")
+        found.one("tmpfs", "note", "rings have no name there", "/dev/shm")
     assert doctor(world).of("tmpfs") == []
 
 

@@ -2,10 +2,12 @@
 # nothing else, and learns nothing by the words.
 import json
 import os
+import shutil
 import socket
 import stat
 import struct
 import subprocess
+import sys
 
 import pytest
 
@@ -106,6 +108,18 @@ def test_a_job_without_a_ring_is_not_shown_to_a_stranger(shared):
     until("root sees it", lambda: idle.pid in [j["pid"] for j in shared.ctl_json("jobs")["jobs"]])
     assert [j for j in shared.ctl_json("jobs")["jobs"] if j["pid"] == idle.pid and "ring" not in j], "it has none"
     assert data(shared, "jobs", "--all")["jobs"] == []
+
+
+@pytest.mark.preload
+def test_a_job_that_could_not_record_is_not_shown_to_a_stranger(shared):
+    """What is said of it are the job's words."""
+    alone = shared.home / "libprotond.so.0"
+    shutil.copy(BUILD / "lib/libprotond.so.0", alone)
+    code = "import ctypes, sys; ctypes.CDLL(sys.argv[1]); sys.stdin.read()"
+    job = subprocess.Popen([sys.executable, "-c", code, alone], env={**shared.env, "LD_LIBRARY_PATH": ""}, stdin=subprocess.PIPE)
+    until("it has said so", lambda: f"1 job could not record, the last: pid {job.pid}: cannot load" in shared.ctl("status").stdout)
+    assert "could not record" not in as_stranger(shared, "status").stdout
+    job.communicate(timeout=WAIT)
 
 
 def want(world):
