@@ -227,5 +227,8 @@ uint32_t fold_fresh(const struct fold *f); /* bytes of rows that came since the 
  * to them). The rings' tables come again as TABLE entries from the daemon, before any LANE entry.
  */
 int fold_restore(struct fold *f, const struct batch *b);
+/* The journal was applied: up to here records of a restored process whose ring is gone, and with it
+ * the tables, are lost by nobody's fault. */
+void fold_replayed(struct fold *f);
 
 #endif

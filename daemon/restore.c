@@ -497,3 +497,11 @@ int fold_restore(struct fold *f, const struct batch *b)
 	f->dirty = f->news = false;
 	return e;
 }
+
+void fold_replayed(struct fold *f)
+{
+	uint32_t i;
+
+	for (i = 0; i < f->n_processes; i++)
+		f->process[i]->bare = false;
+}

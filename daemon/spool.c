@@ -296,6 +296,7 @@ static int replay(struct protond *p, struct err *e)
 	if (r < 0)
 		return err_set(e, r, "the journal in %s cannot be replayed: %s", p->d.runtime,
 			strerror(-r));
+	fold_replayed(p->d.fold);
 	if (gap < 0)
 		log_line(LOG_WARN, "journal_gap", "error=%d from=%llu", -gap,
 			(unsigned long long)p->d.stored_position);

@@ -132,7 +132,7 @@ struct process {
 	uint32_t told_paths, told_names; /* that its tables had: the surplus is (other) */
 	uint64_t name_bytes;
 	bool devices_dirty;
-	bool bare; /* restored, and its ring's tables have not come: the ring is gone; not kept */
+	bool bare; /* until fold_replayed(): its ring's paths have not come again; not kept */
 
 	struct node *node;
 	struct last_child *last_child; /* [cap_nodes] */

@@ -195,6 +195,13 @@ bool pd_token(uint8_t ret[16])
 	return true;
 }
 
+bool pd_is_named_in(const char *variable)
+{
+	const char *v = getenv(variable);
+
+	return v != NULL && strstr(v, "libprotond") != NULL;
+}
+
 void pd_env_read(void)
 {
 	static const char *const loading[] = {
@@ -210,8 +217,7 @@ void pd_env_read(void)
 	e->autostart = autostart != NULL && strcmp(autostart, "1") == 0;
 	e->injected = false;
 	for (size_t i = 0; i < sizeof(loading) / sizeof(*loading); i++) {
-		const char *v = getenv(loading[i]);
-		const bool us = v != NULL && strstr(v, "libprotond") != NULL;
+		const bool us = pd_is_named_in(loading[i]);
 
 		e->injected = e->injected || us;
 		if (i == 0)

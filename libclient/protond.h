@@ -20,7 +20,7 @@
  *   - after fork() the child is silent until its own first call, then a process of its own;
  *   - so is a program in which the library is only preloaded (LD_PRELOAD).
  *
- * The library meets the daemon beside the program, in about a millisecond. What comes before that
+ * The library meets the daemon beside the program, in a few milliseconds. What comes before that
  * is in a session of protonctl run, or that protond_start() began, and in no other.
  *
  * It has a thread that opens files and sockets beside the program's. Redirect with dup2()

@@ -270,9 +270,9 @@ struct pd_block *pd_block_self(void)
  * dup2() fails (EBUSY) or replaces what is about to be closed, and the output is lost. */
 static bool only_preloaded(void)
 {
-	const char *v = getenv("LD_PRELOAD");
+	uint8_t token[16];
 
-	return v != NULL && strstr(v, "libprotond") != NULL && getenv("PROTOND_TOKEN") == NULL;
+	return pd_is_named_in("LD_PRELOAD") && !pd_token(token);
 }
 
 /* Under `protonctl run` the first scope is to be recorded, so the program waits for the handshake.

@@ -31,7 +31,7 @@ static const struct option_def run_options[] = {
 };
 static const struct option_def start_options[] = {
         {'p', "pid",   "PID",  "this job", NULL},
-        {'a', "all",   NULL,   "all jobs of yours, also those to come, from about a millisecond after they begin", NULL},
+        {'a', "all",   NULL,   "all jobs of yours, also those to come, from a few milliseconds after they begin", NULL},
         {0,   "match", "GLOB", "jobs of yours whose command line matches, also those to come", NULL},
         SESSION_OPTIONS,
         {0, NULL, NULL, NULL, NULL},

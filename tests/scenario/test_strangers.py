@@ -117,9 +117,11 @@ def test_a_job_that_could_not_record_is_not_shown_to_a_stranger(shared):
     shutil.copy(BUILD / "lib/libprotond.so.0", alone)
     code = "import ctypes, sys; ctypes.CDLL(sys.argv[1]); sys.stdin.read()"
     job = subprocess.Popen([sys.executable, "-c", code, alone], env={**shared.env, "LD_LIBRARY_PATH": ""}, stdin=subprocess.PIPE)
-    until("it has said so", lambda: f"1 job could not record, the last: pid {job.pid}: cannot load" in shared.ctl("status").stdout)
-    assert "could not record" not in as_stranger(shared, "status").stdout
-    job.communicate(timeout=WAIT)
+    try:
+        until("it has said so", lambda: f"1 job could not record, the last: pid {job.pid}: cannot load" in shared.ctl("status").stdout)
+        assert "could not record" not in as_stranger(shared, "status").stdout
+    finally:
+        job.communicate(timeout=WAIT)
 
 
 def want(world):
