@@ -446,7 +446,8 @@ static void on_ping(struct conn *c)
 {
 	struct rv_head pong = {0};
 
-	protond_hurry(c->in->p); /* it has something that it wants to be seen */
+	c->in->p->nap = 0; /* it wakes us once for each */
+	protond_hurry(c->in->p);
 	(void)conn_send(c, &pong, sizeof(pong), RV_PONG, -1);
 }
 

@@ -73,7 +73,10 @@ extern verb_fn *const verb_table[WIRE_VERB_MAX];
 /* --- query.c: what is asked of the fold and the store together ---------------------------------
  */
 
-/* Finds params.session among live and stored sessions that the peer may see, then calls then(q)
+#define LOOK_MS 250u /* beside jobs that write without end: what is there by then */
+
+/* Waits until what jobs wrote before is in the fold, as LOOK_MS allows: a job's own session may be
+ * meant. Finds params.session among live and stored ones that the peer may see, then calls then(q)
  * with q->session filled in; or fails the request. Empty or missing: @last. */
 void query_session(struct request *q, verb_fn *then);
 

@@ -49,7 +49,7 @@ struct ring {
 	uint64_t *head; /* [RING_LANES_MAX] known before the file is open, or NULL */
 	uint32_t n_heads;
 	int ctl_fd;           /* -1: none */
-	uint32_t want;        /* what the control file says */
+	uint32_t want, nap;   /* what the control file says */
 	uint32_t gpu_mask;    /* bits that the job's PROTOND_GPU leaves */
 	uint32_t gpu_more;    /* bits that it adds */
 	bool paused, adopted; /* adopted: PROCESS is in the journal */
@@ -104,7 +104,7 @@ struct protond {
 	uv_signal_t sig_term, sig_int, sig_hup;
 	uint64_t quiet_since_ns;        /* last tick that moved anything */
 	uint64_t ticked_ns;             /* the last tick */
-	uint32_t nap;                   /* what jobs were told; 0: we look often */
+	uint32_t nap, last_nap;         /* what jobs are told, or were; 0: we look often */
 	uint64_t idle_since_ns;         /* no job and no client since; 0: there is one */
 	uint64_t watchdog_ns, alive_ns; /* home_watchdog_ns(); when we last said that we live */
 	uint32_t next_ring, next_gone;  /* round robin: of the living, of the dead */
@@ -299,7 +299,7 @@ void ring_died(struct ring *r); /* live or waiting → gone */
 void ring_want(struct ring *r); /* fold_want into the file and to the job */
 bool ring_is_recording(const struct ring *r);
 bool ring_wakes(const struct ring *r);                   /* its job heeds ring_ctl.nap */
-bool ring_nap(const struct ring *r, uint32_t nap);       /* says it */
+bool ring_nap(struct ring *r, uint32_t nap);             /* says it */
 void ring_release(struct ring *r);                       /* tells heads; after a flush only */
 void rings_stored(struct protond *p, uint64_t position); /* frees what has ended before it */
 void rings_free(struct protond *p);

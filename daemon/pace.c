@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT. pace.c: how soon the rings are looked at again.
  *
- * Each millisecond while events flow, then more and more seldom. After seconds without, and when
- * all jobs can wake us, four times a second: a job that comes to the end of a quarter of its lane
- * sees in the control file that we nap, and says PING (agent/lane.c: lane_wake()).
+ * Each millisecond while events flow, then more and more seldom. Four times a second when no job is
+ * asked to record, or after seconds without events, if all jobs can wake us: one that starts a
+ * session, or comes to the end of a quarter of its lane, sees in the control file that we nap, and
+ * says PING (agent/lane.c: lane_wake()).
  */
 #include <stdatomic.h>
 
@@ -11,8 +12,8 @@
 #define BUSY_MS    1u   /* while events flow */
 #define IDLE_MS    10u  /* while jobs record, and nothing comes */
 #define QUIET_MS   20u  /* and nothing came for seconds: a first burst still fits a lane */
-#define NAP_MS     250u /* and all jobs wake us */
-#define PARKED_MS  100u /* while no job is asked to record */
+#define NAP_MS     250u /* all jobs wake us */
+#define PARKED_MS  100u /* no job is asked to record, and not all wake us */
 #define STUCK_MS   100u
 #define FLOWING_NS 50000000u
 #define QUIET_NS   5000000000ull
@@ -43,32 +44,45 @@ static bool may_nap(const struct protond *p)
 	if (p->finalizers != NULL || p->drained != NULL)
 		return false;
 	for (r = p->rings; r != NULL; r = r->next) {
-		if (r->state != RING_ENDED &&
-			(r->state != RING_LIVE || (ring_is_recording(r) && !ring_wakes(r))))
+		if (r->state != RING_ENDED && (r->state != RING_LIVE || !ring_wakes(r)))
 			return false;
 	}
 	return true;
 }
 
-/* Nothing comes. What came before a job could see that we nap is in the tick behind this one. */
-static uint64_t quiet_ms(struct protond *p)
+/* Another one than any that a job was told, also by a daemon before this one. */
+static uint32_t next_nap(struct protond *p)
 {
-	const struct ring *r;
+	uint32_t ret = (uint32_t)(mono_ns() / 1000000) | 1;
+
+	if (ret == p->last_nap)
+		ret += 2;
+	p->last_nap = ret;
+	return ret;
+}
+
+/* Nothing comes. What came before a job could see that we nap is in the tick behind this one. */
+static uint64_t quiet_ms(struct protond *p, uint64_t else_ms)
+{
+	bool told = false;
+	struct ring *r;
 
 	if (!may_nap(p)) {
 		p->nap = 0;
-		return QUIET_MS;
+		return else_ms;
 	}
-	if (p->nap != 0)
-		return NAP_MS;
-	p->nap = (uint32_t)(mono_ns() / 1000000) | 1;
-	for (r = p->rings; r != NULL && p->nap != 0; r = r->next) {
-		if (ring_is_recording(r) && !ring_nap(r, p->nap))
-			p->nap = 0;
+	if (p->nap == 0)
+		p->nap = next_nap(p);
+	for (r = p->rings; r != NULL; r = r->next) {
+		if (r->state != RING_LIVE || r->nap == p->nap)
+			continue;
+		if (!ring_nap(r, p->nap))
+			return else_ms;
+		told = true;
 	}
 	/* Pairs with the one in lane_wake(): a job that did not see it, we see at work. */
 	atomic_thread_fence(memory_order_seq_cst);
-	return QUIET_MS;
+	return told ? QUIET_MS : NAP_MS;
 }
 
 uint64_t pace_ms(struct protond *p, uint64_t moved, bool works, bool more)
@@ -76,10 +90,10 @@ uint64_t pace_ms(struct protond *p, uint64_t moved, bool works, bool more)
 	const uint64_t now = mono_ns();
 	const bool flows = is_flow(p, moved, now);
 
-	if (flows || works)
+	if (flows || works) {
 		p->quiet_since_ns = now;
-	if (now - p->quiet_since_ns < QUIET_NS)
 		p->nap = 0;
+	}
 	if (p->n_rings == 0 && p->finalizers == NULL && p->drained == NULL && !p->saw_session)
 		return PACE_PARKED;
 	if (p->journal_stuck)
@@ -89,6 +103,6 @@ uint64_t pace_ms(struct protond *p, uint64_t moved, bool works, bool more)
 	if (now - p->quiet_since_ns < FLOWING_NS)
 		return BUSY_MS;
 	if (!is_recording(p) && p->finalizers == NULL)
-		return PARKED_MS;
-	return now - p->quiet_since_ns < QUIET_NS ? IDLE_MS : quiet_ms(p);
+		return quiet_ms(p, PARKED_MS);
+	return now - p->quiet_since_ns < QUIET_NS ? IDLE_MS : quiet_ms(p, QUIET_MS);
 }

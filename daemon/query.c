@@ -434,6 +434,14 @@ static int search_parse(struct search *s, const char *text)
 	return 0;
 }
 
+static void search_drained(void *arg, bool ends)
+{
+	struct search *s = arg;
+
+	(void)ends;
+	store_call(s->q->d->store, search_work, s, search_on_done);
+}
+
 void query_session(struct request *q, verb_fn *then)
 {
 	struct search *s = calloc(1, sizeof(*s));
@@ -455,7 +463,8 @@ void query_session(struct request *q, verb_fn *then)
 		search_free(s);
 		return;
 	}
-	store_call(q->d->store, search_work, s, search_on_done);
+	if (daemon_when_drained(q->d, LOOK_MS, search_drained, s) < 0)
+		search_drained(s, false); /* with what is known */
 }
 
 void query_again(struct request *q, verb_fn *then)

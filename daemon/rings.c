@@ -241,9 +241,12 @@ bool ring_wakes(const struct ring *r)
 	return r->conn != NULL && r->ctl_fd >= 0 && (r->reader.h.abi & 0xffff) >= RING_ABI_RINGS;
 }
 
-bool ring_nap(const struct ring *r, uint32_t nap)
+bool ring_nap(struct ring *r, uint32_t nap)
 {
-	return ctl_write(r->ctl_fd, &nap, sizeof(nap), offsetof(struct ring_ctl, nap));
+	if (!ctl_write(r->ctl_fd, &nap, sizeof(nap), offsetof(struct ring_ctl, nap)))
+		return false;
+	r->nap = nap;
+	return true;
 }
 
 void ring_want(struct ring *r)

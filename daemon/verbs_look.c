@@ -13,7 +13,6 @@
 #define THREAD_ROOM    (4u << 10)
 #define TOP_DEFAULT    200u
 #define TOP_MAX        5000u
-#define LOOK_MS        250u /* beside jobs that write without end: what is there by then */
 
 struct look_job {
 	uint8_t ring[16];
@@ -169,9 +168,9 @@ static void where_drained(void *arg, bool ends)
 	request_done(q, NULL);
 }
 
-static void where_answer(struct request *q)
+static void where_found(struct request *q)
 {
-	request_when_drained(q, LOOK_MS, where_drained);
+	where_drained(q, false);
 }
 
 void verb_where(struct request *q)
@@ -191,9 +190,9 @@ void verb_where(struct request *q)
 	l->of_session = wire_get(q->params, "session") != NULL;
 	q->work = l;
 	if (l->of_session)
-		query_session(q, where_answer);
+		query_session(q, where_found);
 	else
-		where_answer(q);
+		request_when_drained(q, LOOK_MS, where_drained);
 }
 
 /* --- top
@@ -242,15 +241,19 @@ static void top_job(void *arg, const struct fold_process *p)
 	wire_close(b);
 }
 
-static void top_drained(void *arg, bool ends)
+static void top_answer(struct request *q)
 {
-	struct request *q = arg;
 	struct top t = {.q = q};
 	uint64_t n = TOP_DEFAULT;
 	struct wire_buf *b;
+	struct err e;
 
-	(void)ends;
-	(void)wire_get_u64(q->params, "n", &n);
+	if (wire_get_u64(q->params, "n", &n) < 0 || n > TOP_MAX || !q->session.live) {
+		(void)err_set(&e, q->session.live ? -EINVAL : -EALREADY,
+			q->session.live ? "n: at most 5000" : "that session has been finalized");
+		request_fail(q, &e, q->session.live ? "" : "protonview tree shows it");
+		return;
+	}
 	b = request_result(q);
 	wire_kv_i64(b, "id", q->session.id);
 	wire_kv_str(b, "session", q->session.name);
@@ -268,32 +271,24 @@ static void top_drained(void *arg, bool ends)
 	request_done(q, NULL);
 }
 
-static void top_answer(struct request *q)
+static void top_newest(void *arg, bool ends)
 {
-	uint64_t n = TOP_DEFAULT;
+	struct request *q = arg;
 	struct err e;
 
-	if (wire_get_u64(q->params, "n", &n) < 0 || n > TOP_MAX || !q->session.live) {
-		(void)err_set(&e, q->session.live ? -EINVAL : -EALREADY,
-			q->session.live ? "n: at most 5000" : "that session has been finalized");
-		request_fail(q, &e, q->session.live ? "" : "protonview tree shows it");
+	(void)ends;
+	if (query_newest_live(q, &q->session) == 0) {
+		top_answer(q);
 		return;
 	}
-	request_when_drained(q, LOOK_MS, top_drained);
+	(void)err_set(&e, -ENOENT, "no session is live");
+	request_fail(q, &e, "protonctl run -- CMD, or protonctl start NAME --all");
 }
 
 void verb_top(struct request *q)
 {
-	struct err e;
-
-	if (wire_get(q->params, "session") != NULL) {
+	if (wire_get(q->params, "session") != NULL)
 		query_session(q, top_answer);
-		return;
-	}
-	if (query_newest_live(q, &q->session) < 0) {
-		(void)err_set(&e, -ENOENT, "no session is live");
-		request_fail(q, &e, "protonctl run -- CMD, or protonctl start NAME --all");
-		return;
-	}
-	top_answer(q);
+	else
+		request_when_drained(q, LOOK_MS, top_newest);
 }

@@ -41,6 +41,11 @@ def turns_of(pid):
         return int(re.search(r"^voluntary_ctxt_switches:\s*(\d+)", f.read(), re.M)[1])
 
 
+def asleep(pid):
+    turns = [turns_of(pid)]
+    until("it sleeps", lambda: turns.append(turns_of(pid)) or turns[-8:] == [turns[-1]] * 8)
+
+
 @pytest.fixture
 def session(world):
     world.start(PROTOND_AUTO_SESSION="off", PROTOND_JOBS_PER_UID=max(64, JOBS))
@@ -99,8 +104,7 @@ def test_a_burst_wakes_a_napping_daemon(session):
     os.kill(load.pid, signal.SIGSTOP)
     control = next((session.dir / "rings").glob("*.ctl"))
     until("the daemon naps", lambda: struct.unpack_from("<I", control.read_bytes(), NAP)[0] != 0)
-    turns = [turns_of(session.daemon.pid)]
-    until("it sleeps", lambda: turns.append(turns_of(session.daemon.pid)) or turns[-8:] == [turns[-1]] * 8)
+    asleep(session.daemon.pid)
     before = load.truth()
     os.kill(load.pid, signal.SIGCONT)
     until("a burst", lambda: load.truth() > before + 100_000)
@@ -110,6 +114,33 @@ def test_a_burst_wakes_a_napping_daemon(session):
     session.ctl("finalize", "s")
     stored, lost = stored_and_lost(session)
     assert lost == 0 and load.truth() <= stored <= load.begun(), (stored, lost, load.each())
+
+
+def test_a_session_of_its_own_wakes_a_napping_daemon(world):
+    """Nobody records, and the daemon looks seldom: who starts a session is not to wait, nor to fill its lanes meanwhile.
+    That a session's record wakes who naps: tests/unit/job_lane.c."""
+    world.start(PROTOND_AUTO_SESSION="off")
+    one, other = world.job(), world.job()
+    naps = [0]
+
+    def nap():
+        files = list((world.dir / "rings").glob("*.ctl"))
+        now = {struct.unpack_from("<I", f.read_bytes(), NAP)[0] for f in files}
+        return len(files) == 2 and len(now) == 1 and naps[-1] not in now and naps.append(now.pop()) is None
+
+    for job in (one, other):
+        assert job.say("start s") == "0" and job.say("finalize 0").split()[0] == "0"
+    until("both are told, by the same number", nap)
+    for i, name in enumerate(["s0", "@last", "s2", "@last"]):
+        asleep(world.daemon.pid)
+        assert one.say(f"start s{i}") == f"{i + 1}"
+        one.say("repeat 10 a")
+        if i > 1:
+            assert world.ctl_json("top", "--once")["session"] == f"s{i}"
+        world.ctl("finalize", name)  # who asks after a start means also what was just started
+        assert world.state(f"s{i}") == "finalized" and world.cells(f"s{i}")["/a"][0] == 10
+        until("both are told anew", nap)
+    assert len(set(naps)) == len(naps)
 
 
 def test_many_sessions(world):
