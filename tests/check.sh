@@ -66,7 +66,7 @@ unit() { # label, directory, regular expression of names (all)
 scenario() { # label, build directory, pytest arguments...
         local label=$1 dir=$2 log=$out/$1.log line
         shift 2
-        PROTOND_BUILD=$(realpath "$dir") timeout 900 "$PYTHON" -m pytest -q -rs -p no:cacheprovider \
+        PROTOND_BUILD=$(realpath "$dir") timeout 900 "$PYTHON" -m pytest -q -rfEs -p no:cacheprovider \
                 -n "$(nproc)" --dist loadfile tests/scenario "$@" >"$log" 2>&1 </dev/null
         line=$(grep -aE '(passed|failed|error)' "$log" | tail -n 1)
         local p f

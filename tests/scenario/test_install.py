@@ -324,6 +324,7 @@ protond.finalize(session, output_format=None)
     assert before[0] == 1 and before == after
     assert answers[0] == 1
     assert len(world.ctl_json("jobs", "--all")["jobs"]) == 1
+    until("the session is finalized", lambda: world.state("one") == "finalized")  # the mark alone does not wait
     assert world.cells("one")["/outer"][0] == 1
 
 
