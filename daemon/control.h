@@ -75,7 +75,7 @@ extern verb_fn *const verb_table[WIRE_VERB_MAX];
 
 #define LOOK_MS 250u /* beside jobs that write without end: what is there by then */
 
-/* Waits until what jobs wrote before is in the fold, as LOOK_MS allows: a job's own session may be
+/* Waits as LOOK_MS allows until what jobs wrote before is in the fold: a job's own session may be
  * meant. Finds params.session among live and stored ones that the peer may see, then calls then(q)
  * with q->session filled in; or fails the request. Empty or missing: @last. */
 void query_session(struct request *q, verb_fn *then);

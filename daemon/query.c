@@ -60,6 +60,7 @@ struct search {
 	char name[128];  /* BY_TEXT */
 	char prefix[33]; /* BY_TEXT: of the uuid in hex, or "" */
 	bool fell_back;  /* an id that was not there is tried as a name */
+	store_done_fn *done;
 	uint32_t n, cap, left_out;
 	struct session_ref *found;
 };
@@ -342,6 +343,22 @@ static void search_free(struct search *s)
 	free(s);
 }
 
+static void search_drained(void *arg, bool ends)
+{
+	struct search *s = arg;
+
+	(void)ends;
+	store_call(s->q->d->store, search_work, s, s->done);
+}
+
+/* Behind what jobs wrote before: one may have started a session just now. */
+static void search_begin(struct search *s, store_done_fn *done)
+{
+	s->done = done;
+	if (daemon_when_drained(s->q->d, LOOK_MS, search_drained, s) < 0)
+		search_drained(s, false); /* with what is known */
+}
+
 static void search_on_done(void *arg, int r, const struct err *e)
 {
 	struct search *s = arg;
@@ -434,14 +451,6 @@ static int search_parse(struct search *s, const char *text)
 	return 0;
 }
 
-static void search_drained(void *arg, bool ends)
-{
-	struct search *s = arg;
-
-	(void)ends;
-	store_call(s->q->d->store, search_work, s, search_on_done);
-}
-
 void query_session(struct request *q, verb_fn *then)
 {
 	struct search *s = calloc(1, sizeof(*s));
@@ -463,8 +472,7 @@ void query_session(struct request *q, verb_fn *then)
 		search_free(s);
 		return;
 	}
-	if (daemon_when_drained(q->d, LOOK_MS, search_drained, s) < 0)
-		search_drained(s, false); /* with what is known */
+	search_begin(s, search_on_done);
 }
 
 void query_again(struct request *q, verb_fn *then)
@@ -573,7 +581,7 @@ void query_list(struct request *q)
 	s->q = q;
 	s->query = Q_ALL;
 	s->number = q->peer.privileged ? -1 : (int64_t)q->peer.uid;
-	store_call(q->d->store, search_work, s, list_on_done);
+	search_begin(s, list_on_done);
 }
 
 /* --- what ended jobs left

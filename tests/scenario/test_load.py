@@ -135,6 +135,8 @@ def test_a_session_of_its_own_wakes_a_napping_daemon(world):
         asleep(world.daemon.pid)
         assert one.say(f"start s{i}") == f"{i + 1}"
         one.say("repeat 10 a")
+        if i == 1:
+            assert world.ctl_json("sessions")["sessions"][0]["name"] == "s1"
         if i > 1:
             assert world.ctl_json("top", "--once")["session"] == f"s{i}"
         world.ctl("finalize", name)  # who asks after a start means also what was just started
