@@ -285,15 +285,16 @@ static void on_set(struct drain *d, const uint8_t *record)
 static const struct {
 	uint32_t bytes;
 	record_fn *handle;
+	bool event; /* what the program or the GPU did; the others are about the recording */
 } handlers[REC_MAX] = {
 	[REC_PAD] = {8, on_pad},
-	[REC_SCOPE] = {sizeof(struct rec_scope), on_scope},
-	[REC_LAUNCH] = {sizeof(struct rec_launch), on_launch},
-	[REC_KERNEL] = {sizeof(struct rec_kernel), on_kernel},
-	[REC_COPY] = {sizeof(struct rec_copy), on_copy},
-	[REC_SET] = {sizeof(struct rec_copy), on_set},
-	[REC_METRIC] = {sizeof(struct rec_metric), on_metric},
-	[REC_SESSION] = {sizeof(struct rec_session), on_session},
+	[REC_SCOPE] = {sizeof(struct rec_scope), on_scope, true},
+	[REC_LAUNCH] = {sizeof(struct rec_launch), on_launch, true},
+	[REC_KERNEL] = {sizeof(struct rec_kernel), on_kernel, true},
+	[REC_COPY] = {sizeof(struct rec_copy), on_copy, true},
+	[REC_SET] = {sizeof(struct rec_copy), on_set, true},
+	[REC_METRIC] = {sizeof(struct rec_metric), on_metric, true},
+	[REC_SESSION] = {sizeof(struct rec_session), on_session, true},
 	[REC_THREAD] = {sizeof(struct rec_thread), on_thread},
 	[REC_CLOCK] = {sizeof(struct rec_clock), on_clock},
 	[REC_LOST] = {sizeof(struct rec_lost), on_lost},
@@ -310,11 +311,13 @@ static void pipeline_run(struct drain d)
 
 	correlate_begin(d.process);
 	while ((record = drain_next(&d, &hdr)) != NULL) {
-		d.process->events++;
 		news |= REC_TYPE(hdr) != REC_CLOCK;
-		if (REC_TYPE(hdr) >= REC_MAX)
+		if (REC_TYPE(hdr) >= REC_MAX) {
 			d.process->skipped++; /* of a newer agent */
-		else if (REC_BYTES(hdr) < handlers[REC_TYPE(hdr)].bytes)
+			continue;
+		}
+		d.process->events += handlers[REC_TYPE(hdr)].event;
+		if (REC_BYTES(hdr) < handlers[REC_TYPE(hdr)].bytes)
 			loss_bad(d.process, 1);
 		else
 			handlers[REC_TYPE(hdr)].handle(&d, record);

@@ -310,6 +310,25 @@ static void engine_want(uint32_t full)
 	link_.applied = want;
 }
 
+static void serve_gpu(void)
+{
+	struct rv_state m = {.head = HEAD(RV_STATE, m)};
+	bool news;
+
+	pd_lock(&pd.lock);
+	news = pd.gpu.news;
+	pd.gpu.news = false;
+	m.gpu = pd.gpu.state;
+	m.code = pd.gpu.code;
+	m.cupti_version = pd.gpu.cupti;
+	m.driver_version = pd.gpu.driver;
+	memcpy(m.cupti_path, pd.gpu.path, sizeof(m.cupti_path));
+	memcpy(m.text, pd.gpu.text, sizeof(m.text));
+	pd_unlock(&pd.lock);
+	if (news)
+		(void)send_with(&m, sizeof(m), -1);
+}
+
 static void apply(void)
 {
 	uint32_t want;
@@ -320,6 +339,7 @@ static void apply(void)
 		return;
 	if (engine() == NULL && (want & ~(uint32_t)WANT_GPU_PAUSE) != 0 && !engine_up()) {
 		pd_host.gpu_state(GPU_FAILED, link_.fault, 0, 0, "", link_.words);
+		serve_gpu(); /* before the program goes on, and may be over */
 		link_answer(link_.fault, link_.words);
 		return;
 	}
@@ -550,25 +570,6 @@ bool link_read(void)
 }
 
 /* --- what is waiting ------------------------------------------------------------------------- */
-
-static void serve_gpu(void)
-{
-	struct rv_state m = {.head = HEAD(RV_STATE, m)};
-	bool news;
-
-	pd_lock(&pd.lock);
-	news = pd.gpu.news;
-	pd.gpu.news = false;
-	m.gpu = pd.gpu.state;
-	m.code = pd.gpu.code;
-	m.cupti_version = pd.gpu.cupti;
-	m.driver_version = pd.gpu.driver;
-	memcpy(m.cupti_path, pd.gpu.path, sizeof(m.cupti_path));
-	memcpy(m.text, pd.gpu.text, sizeof(m.text));
-	pd_unlock(&pd.lock);
-	if (news)
-		(void)send_with(&m, sizeof(m), -1);
-}
 
 static void serve_export(void)
 {
