@@ -287,7 +287,7 @@ static const struct {
 	record_fn *handle;
 	bool event; /* what the program or the GPU did; the others are about the recording */
 } handlers[REC_MAX] = {
-	[REC_PAD] = {8, on_pad},
+	[REC_PAD] = {8, on_pad, false},
 	[REC_SCOPE] = {sizeof(struct rec_scope), on_scope, true},
 	[REC_LAUNCH] = {sizeof(struct rec_launch), on_launch, true},
 	[REC_KERNEL] = {sizeof(struct rec_kernel), on_kernel, true},
@@ -295,11 +295,11 @@ static const struct {
 	[REC_SET] = {sizeof(struct rec_copy), on_set, true},
 	[REC_METRIC] = {sizeof(struct rec_metric), on_metric, true},
 	[REC_SESSION] = {sizeof(struct rec_session), on_session, true},
-	[REC_THREAD] = {sizeof(struct rec_thread), on_thread},
-	[REC_CLOCK] = {sizeof(struct rec_clock), on_clock},
-	[REC_LOST] = {sizeof(struct rec_lost), on_lost},
-	[REC_DELIVERED] = {sizeof(struct rec_delivered), on_delivered},
-	[REC_GPU] = {sizeof(struct rec_gpu), on_gpu},
+	[REC_THREAD] = {sizeof(struct rec_thread), on_thread, false},
+	[REC_CLOCK] = {sizeof(struct rec_clock), on_clock, false},
+	[REC_LOST] = {sizeof(struct rec_lost), on_lost, false},
+	[REC_DELIVERED] = {sizeof(struct rec_delivered), on_delivered, false},
+	[REC_GPU] = {sizeof(struct rec_gpu), on_gpu, false},
 };
 
 /* drain → correlate → tree. */
