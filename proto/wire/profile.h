@@ -17,7 +17,7 @@ struct sqlite3;
 
 #define PROFILE_NODES_MAX   (4u << 20)
 #define PROFILE_METRICS_MAX 1024u
-#define PROFILE_DEPTH_MAX   1024u
+#define PROFILE_DEPTH_MAX   1000u /* two levels of JSON each, of the 2 048 that jansson reads */
 #define PROFILE_NONE        UINT32_MAX
 
 enum value_type { VALUE_NONE = 0, VALUE_I64, VALUE_U64, VALUE_F64, VALUE_STR, VALUE_VECTOR };

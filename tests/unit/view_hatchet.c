@@ -211,6 +211,34 @@ static char *packed(const struct profile *p, size_t *ret_n)
 	return s;
 }
 
+START_TEST(the_deepest_tree_is_read_back)
+{
+	struct profile *p = profile_new(), *q = NULL;
+	const uint32_t vec = profile_add_metric(p, "vec", KIND_INCLUSIVE);
+	static const double two[] = {1, 2};
+	struct err e = {0};
+	uint32_t at = 0;
+	char *s;
+	size_t n;
+
+	while (p->node[at].depth < PROFILE_DEPTH_MAX)
+		at = profile_add_node(p, at, "d", NODE_SCOPE);
+	ck_assert_int_eq(
+		profile_set(p, at, vec, (struct value){.type = VALUE_VECTOR, .n = 2, .v = two}), 0);
+	s = write_text(p);
+	q = read_text(s);
+	ck_assert_uint_eq(q->n_nodes, p->n_nodes);
+	profile_free(q);
+	free(s);
+	ck_assert_int_eq(hatchet_write_msgpack(p, &s, &n), 0);
+	ck_assert_msg(hatchet_read(s, n, &q, &e) == 0, "%s", e.text);
+	ck_assert_uint_eq(q->n_nodes, p->n_nodes);
+	profile_free(q);
+	free(s);
+	profile_free(p);
+}
+END_TEST
+
 START_TEST(msgpack_is_the_same_tree)
 {
 	char *s = deep(900), *again, *first, *bytes;
@@ -429,6 +457,7 @@ int main(void)
 	tcase_add_test(c, odd_files_are_read);
 	tcase_add_test(c, bad_files_are_refused);
 	tcase_add_test(c, depth_is_bounded);
+	tcase_add_test(c, the_deepest_tree_is_read_back);
 	tcase_add_loop_test(c, msgpack_is_the_same_tree, 0, 2);
 	tcase_add_loop_test(c, each_type_of_msgpack, 0, 12);
 	tcase_add_loop_test(c, bad_msgpack_is_refused, 0, 12);
