@@ -47,24 +47,43 @@ LIB_WIRE  = $(shell pkg-config --libs msgpack sqlite3 libzstd jansson 2>/dev/nul
 LIB_DAEMON = $(shell pkg-config --libs libuv 2>/dev/null) $(LIB_WIRE) -lpthread
 LIB_VIEWER = $(shell pkg-config --libs libpcre2-8 2>/dev/null) $(LIB_WIRE) -l:libstdc++.so.6
 
-# Rooms: what each may include is its -I list, and a crossed line does not compile.
-INC_place     := -Iproto/place
-INC_wire      := -Iproto/wire -Iproto/place
-INC_libclient := -Ilibclient -Iproto/abi -Iproto/place
-INC_agent     := -Iagent -Iagent/backend -Iproto/abi
-INC_daemon    := -Idaemon -Iproto/abi -Iproto/wire -Iproto/place
-INC_viewer    := -Iviewer -Iproto/wire -Iproto/place
+# Rooms: what each may include is its -I list, and a crossed line does not compile. Every folder is a
+# room and an archive; docs/changing.md says what belongs where.
+INC_proto/base        := -Iproto/base
+INC_proto/place       := -Iproto/place -Iproto/base
+INC_proto/wire        := -Iproto/wire -Iproto/terms -Iproto/base
+INC_proto/session     := -Iproto/session -Iproto/terms -Iproto/base
+INC_proto/export      := -Iproto/export $(INC_proto/session)
+INC_libclient         := -Ilibclient -Iproto/terms -Iproto/abi -Iproto/place
+INC_agent             := -Iagent -Iproto/terms -Iproto/abi
+INC_agent/backend/cupti := -Iagent/backend/cupti $(INC_agent)
+INC_agent/backend/nvtx  := -Iagent/backend/nvtx $(INC_agent)
+IN_DAEMON := -Idaemon -Idaemon/os -Idaemon/jobs -Idaemon/journal -Idaemon/fold -Idaemon/store -Idaemon/query \
+	-Idaemon/control -Iproto/abi -Iproto/export -Iproto/wire -Iproto/place $(INC_proto/session)
+INC_daemon            := $(IN_DAEMON)
+INC_daemon/os         := $(IN_DAEMON)
+INC_daemon/jobs       := $(IN_DAEMON)
+INC_daemon/journal    := $(IN_DAEMON)
+INC_daemon/fold       := $(IN_DAEMON)
+INC_daemon/store      := $(IN_DAEMON)
+INC_daemon/query      := $(IN_DAEMON)
+INC_daemon/control    := $(IN_DAEMON)
+IN_VIEWER := -Iviewer/common -Iviewer/analysis -Iproto/export -Iproto/wire -Iproto/place $(INC_proto/session)
+INC_viewer/common     := $(IN_VIEWER) -Iviewer/ctl
+INC_viewer/analysis   := $(IN_VIEWER) -Iviewer/view
+INC_viewer/ctl        := -Iviewer/ctl $(IN_VIEWER)
+INC_viewer/view       := -Iviewer/view $(IN_VIEWER) -Iviewer/ctl
 
-SRC_wire      := $(wildcard proto/wire/*.c)
-SRC_libclient := $(wildcard libclient/*.c)
-SRC_agent     := $(wildcard agent/*.c agent/backend/*.c)
-SRC_daemon    := $(wildcard daemon/*.c)
-SRC_viewer    := $(wildcard viewer/*.c)
-MAIN_daemon   := daemon/main.c
-MAIN_viewer   := viewer/protonctl.c viewer/protonview.c
+R_PROTO  := proto/base proto/place proto/wire proto/session proto/export
+R_AGENT  := agent agent/backend/cupti agent/backend/nvtx
+R_DAEMON := daemon daemon/os daemon/jobs daemon/journal daemon/fold daemon/store daemon/query daemon/control
+R_VIEWER := viewer/common viewer/analysis viewer/ctl viewer/view
+ROOMS    := $(R_PROTO) libclient $(R_AGENT) $(R_DAEMON) $(R_VIEWER)
+# Each has main(), and is in no archive.
+MAIN     := daemon/main.c viewer/ctl/protonctl.c viewer/view/protonview.c
 
-obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
-ROOMS := wire libclient agent daemon viewer
+obj  = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(1:%=%/*.c)))
+ar   = $(1:%=$(B)/ar/%.a)
 
 .PHONY: all python demo check deps deps-check help install uninstall bundle bundle-tree wheel bench gpu-check gpu-bench lint clean tests
 .DELETE_ON_ERROR:
@@ -85,16 +104,9 @@ help:
 
 # --- objects and archives -------------------------------------------------------------------------
 
-define room
-$(B)/obj/$(1)/%.o: $(1)/%.c $(B)/flags
-	@mkdir -p $$(@D)
-	$$(CC) $$(INC_$(2)) $(3) $$(ALL_CFLAGS) -c -o $$@ $$<
-endef
-$(eval $(call room,proto/wire,wire,$$(PKG_CFL)))
-$(eval $(call room,libclient,libclient))
-$(eval $(call room,agent,agent))
-$(eval $(call room,daemon,daemon,$$(PKG_CFL)))
-$(eval $(call room,viewer,viewer,$$(PKG_CFL)))
+$(B)/obj/%.o: %.c $(B)/flags
+	@mkdir -p $(@D)
+	$(CC) $(INC_$(*D)) $(PKG_CFL) $(ALL_CFLAGS) -c -o $@ $<
 
 # A change of compiler or flags rebuilds.
 $(B)/flags: FORCE
@@ -102,40 +114,40 @@ $(B)/flags: FORCE
 	@echo '$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS)' | cmp -s - $@ || echo '$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS)' > $@
 FORCE:
 
-$(B)/ar/lib%.a:
-	@mkdir -p $(@D)
-	@rm -f $@
-	$(AR) rcs $@ $^
-$(B)/ar/libwire.a: $(call obj,$(SRC_wire))
-$(B)/ar/liblibclient.a: $(call obj,$(SRC_libclient))
-$(B)/ar/libagent.a: $(call obj,$(SRC_agent))
-$(B)/ar/libdaemon.a: $(call obj,$(filter-out $(MAIN_daemon),$(SRC_daemon)))
-$(B)/ar/libviewer.a: $(call obj,$(filter-out $(MAIN_viewer),$(SRC_viewer)))
+define archive
+$(B)/ar/$(1).a: $(filter-out $(MAIN:%.c=$(B)/obj/%.o),$(call obj,$(1)))
+	@mkdir -p $$(@D)
+	@rm -f $$@
+	$$(AR) rcs $$@ $$^
+endef
+$(foreach r,$(ROOMS),$(eval $(call archive,$(r))))
 
 # --- what is shipped ------------------------------------------------------------------------------
 
-$(B)/lib/libprotond.so.0: $(call obj,$(SRC_libclient)) libclient/libprotond.map
+$(B)/lib/libprotond.so.0: $(call obj,libclient) libclient/libprotond.map
 	@mkdir -p $(@D)
 	$(CC) -shared $(ALL_LDFLAGS) $(JOB_LDFLAGS) -Wl,-soname,libprotond.so.0 \
 		-Wl,--version-script=libclient/libprotond.map -o $@ $(filter %.o,$^) -ldl -lpthread
 $(B)/lib/libprotond.so: $(B)/lib/libprotond.so.0
 	@mkdir -p $(@D)
 	ln -sf libprotond.so.0 $@
-$(B)/lib/libprotond.a: $(call obj,$(SRC_libclient))
+$(B)/lib/libprotond.a: $(call obj,libclient)
 	@mkdir -p $(@D)
 	@rm -f $@
 	$(AR) rcs $@ $^
-$(B)/lib/libprotond-agent.so.0: $(call obj,$(SRC_agent)) agent/libprotond-agent.map
+$(B)/lib/libprotond-agent.so.0: $(call obj,$(R_AGENT)) agent/libprotond-agent.map
 	@mkdir -p $(@D)
 	$(CC) -shared $(ALL_LDFLAGS) $(JOB_LDFLAGS) -Wl,-soname,libprotond-agent.so.0 \
 		-Wl,--version-script=agent/libprotond-agent.map -o $@ $(filter %.o,$^) -ldl -lpthread
 
-$(B)/bin/protond: $(call obj,$(MAIN_daemon)) $(B)/ar/libdaemon.a $(B)/ar/libwire.a
+$(B)/bin/protond: $(B)/obj/daemon/main.o $(call ar,$(R_DAEMON) $(R_PROTO))
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) $(RPATH) -o $@ $^ $(LIB_DAEMON)
-$(B)/bin/protonctl $(B)/bin/protonview: $(B)/bin/%: $(B)/obj/viewer/%.o $(B)/ar/libviewer.a $(B)/ar/libwire.a
+	$(CC) $(ALL_LDFLAGS) $(RPATH) -o $@ -Wl,--start-group $^ -Wl,--end-group $(LIB_DAEMON)
+$(B)/bin/protonctl: $(B)/obj/viewer/ctl/protonctl.o
+$(B)/bin/protonview: $(B)/obj/viewer/view/protonview.o
+$(B)/bin/protonctl $(B)/bin/protonview: $(call ar,$(R_VIEWER) $(R_PROTO))
 	@mkdir -p $(@D)
-	$(CC) $(ALL_LDFLAGS) $(RPATH) -o $@ $^ $(LIB_VIEWER)
+	$(CC) $(ALL_LDFLAGS) $(RPATH) -o $@ -Wl,--start-group $^ -Wl,--end-group $(LIB_VIEWER)
 $(B)/bin/protond-demo: libclient/example/train.c $(B)/lib/libprotond.so $(B)/flags
 	@mkdir -p $(@D)
 	$(CC) -Ilibclient $(ALL_CFLAGS) $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/../lib' -o $@ $< \
@@ -156,10 +168,10 @@ $(PY_DIR)/%.py: libclient/python/%.py
 	@mkdir -p $(@D)
 	@cp $< $@
 # options.h and formats.h as Python sees them.
-$(PY_DIR)/protond/_table.py: proto/place/options.h proto/place/formats.h
+$(PY_DIR)/protond/_table.py: proto/terms/options.h proto/terms/formats.h
 	@mkdir -p $(@D)
 	@printf '#include "options.h"\n#include "formats.h"\n---\n#define X(n, who, type, def, words, help) (#n, #who, #type, def, words, help),\n#define F(n) #n,\nOPTIONS = (\nJOB_OPTIONS(X)\n)\nFORMATS = (FORMATS(F))\n' | \
-		$(CC) -E -P -Iproto/place -x c - | sed -e '1,/^---/d' -e 's/), (/),\n    (/g' > $@
+		$(CC) -E -P -Iproto/terms -x c - | sed -e '1,/^---/d' -e 's/), (/),\n    (/g' > $@
 # Visibility: 3.8's headers do not export the module's entry; all else in it is static.
 $(PY_DIR)/protond/_native.abi3.so: $(wildcard libclient/python/native*.c) libclient/python/native.h $(B)/lib/libprotond.so $(B)/flags
 	@mkdir -p $(@D)
@@ -209,20 +221,21 @@ lint: deps-check
 UNIT := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/*.c))
 LIB_CHECK = $(shell pkg-config --libs check 2>/dev/null)
 tests: all $(UNIT)
-AR_job := libagent liblibclient
-AR_cupti := libagent liblibclient
-AR_step := libagent liblibclient
-AR_fold := libdaemon libwire
-AR_store := libdaemon libwire
-AR_journal := libdaemon libwire
-AR_daemon := libdaemon libwire
-AR_wire := libwire
-AR_view := libviewer libwire
-AR_ctl := libdaemon libviewer libwire
+AR_job     := libclient $(R_AGENT)
+AR_cupti   := $(AR_job)
+AR_step    := $(AR_job)
+AR_fold    := $(R_DAEMON) $(R_PROTO)
+AR_store   := $(AR_fold)
+AR_journal := $(AR_fold)
+AR_daemon  := $(AR_fold)
+AR_wire    := $(R_PROTO)
+AR_view    := $(R_VIEWER) $(R_PROTO)
+AR_ctl     := $(R_DAEMON) $(R_VIEWER) $(R_PROTO)
+INC_tests  := $(sort $(foreach r,$(ROOMS),$(INC_$(r))))
 .SECONDEXPANSION:
-$(UNIT): $(B)/tests/%: tests/unit/%.c $(B)/flags $$(addsuffix .a,$$(addprefix $(B)/ar/,$$(AR_$$(firstword $$(subst _, ,$$*)))))
+$(UNIT): $(B)/tests/%: tests/unit/%.c $(B)/flags $$(call ar,$$(AR_$$(firstword $$(subst _, ,$$*))))
 	@mkdir -p $(@D)
-	$(CC) -Itests/unit $(INC_agent) $(INC_libclient) $(INC_daemon) $(INC_viewer) $(PKG_CFL) $(ALL_CFLAGS) \
+	$(CC) -Itests/unit $(INC_tests) $(PKG_CFL) $(ALL_CFLAGS) \
 		-Wno-frame-larger-than -Wno-overlength-strings -Wno-null-dereference \
 		$(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
 		$(LIB_CHECK) $(LIB_DAEMON) $(LIB_VIEWER) -ldl
@@ -231,11 +244,11 @@ $(UNIT): $(B)/tests/%: tests/unit/%.c $(B)/flags $$(addsuffix .a,$$(addprefix $(
 BENCH := $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
 tests bench: $(BENCH)
 bench: $(B)/tests/job
-$(B)/bench/launch_bench: $(B)/ar/libagent.a
-$(BENCH): $(B)/bench/%: tests/bench/%.c $(B)/lib/libprotond.so $(B)/ar/libdaemon.a $(B)/ar/libwire.a $(B)/flags
+$(B)/bench/launch_bench: $(call ar,$(R_AGENT))
+$(BENCH): $(B)/bench/%: tests/bench/%.c $(B)/lib/libprotond.so $(call ar,$(R_DAEMON) $(R_PROTO)) $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) -Itests/unit $(INC_agent) $(INC_daemon) -Ilibclient $(PKG_CFL) $(ALL_CFLAGS) -Wno-frame-larger-than $(ALL_LDFLAGS) \
-		-Wl,-rpath,'$$ORIGIN/../lib' -o $@ $< $(filter %.a,$^) -L$(B)/lib -lprotond $(LIB_CHECK) $(LIB_DAEMON) -lm
+	$(CC) -Itests/unit $(INC_tests) $(PKG_CFL) $(ALL_CFLAGS) -Wno-frame-larger-than $(ALL_LDFLAGS) \
+		-Wl,-rpath,'$$ORIGIN/../lib' -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -L$(B)/lib -lprotond $(LIB_CHECK) $(LIB_DAEMON) -lm
 
 # Programs that the scenarios drive.
 SCENARIO := job load liar pins storm storm_signal storm_fork storm_load storm_limit
@@ -372,4 +385,4 @@ wheel: deps
 clean:
 	rm -rf build dist
 
--include $(wildcard $(B)/obj/*/*.d $(B)/obj/*/*/*.d $(B)/tests/*.d $(B)/bin/*.d)
+-include $(wildcard $(B)/obj/*/*.d $(B)/obj/*/*/*.d $(B)/obj/*/*/*/*.d $(B)/tests/*.d $(B)/bin/*.d)

@@ -11,10 +11,10 @@ mkdir -p build/fuzz/obj
 flags="-std=c17 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -DPROTOND_BUILD_VERSION=\"fuzz\""
 libraries="libuv msgpack jansson sqlite3 libzstd libpcre2-8"
 # shellcheck disable=SC2086
-inc="-Idaemon -Iproto/abi -Iproto/wire -Iproto/place -Iviewer $(pkg-config --cflags $libraries)"
+inc="$(printf -- '-I%s ' proto/* daemon daemon/*/ viewer/*/) $(pkg-config --cflags $libraries)"
 # shellcheck disable=SC2086
 libs="$(pkg-config --libs $libraries) -l:libstdc++.so.6 -lm -lpthread"
-rooms=$(ls daemon/*.c proto/wire/*.c viewer/*.c | grep -vE 'daemon/main\.c|viewer/(protonctl|protonview)\.c')
+rooms=$(git ls-files 'daemon/*.c' 'proto/*.c' 'viewer/*.c' | grep -vE 'daemon/main\.c|/(protonctl|protonview)\.c')
 one_more() { # waits while all cores are taken; a failure is seen by the file that lacks
         while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n || true; done
 }

@@ -18,7 +18,7 @@
 #include <sys/mman.h>
 #include <time.h>
 
-#include "../../agent/backend/cupti_abi.h"
+#include "../../agent/backend/cupti/cupti_abi.h"
 #include "../../proto/abi/record.h"
 
 #define BUFFERS 32u

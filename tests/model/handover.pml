@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT. handover.pml: a lane that goes from thread to thread while the
  * daemon drains it: lane_claim(), lane_own(), lane_release() of agent/lane.c; what the daemon makes
- * of it in daemon/reader.c and daemon/pipeline.c.
+ * of it in daemon/jobs/reader.c and daemon/fold/pipeline.c.
  *
  * Claim: each record of each thread is read once, in order, as that thread's; a tail never goes
  * back; a lane of a thread that runs says so, one of a thread that has ended says that; all of it

@@ -6,7 +6,7 @@
 #include <cuda.h>
 #include <cupti.h>
 
-#include "../../agent/backend/cupti_abi.h"
+#include "../../agent/backend/cupti/cupti_abi.h"
 #include "../../proto/abi/record.h"
 
 #define SAME(a, b)            _Static_assert((size_t)(a) == (size_t)(b), #a " is " #b)

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../agent/backend/cupti.h"
+#include "../../agent/backend/cupti/cupti.h"
 
 #define PATHS   65536u
 #define CONFIGS 4096u

@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../../agent/backend/cupti_abi.h"
-#include "../../agent/backend/cupti_dump.h"
+#include "../../agent/backend/cupti/cupti_abi.h"
+#include "../../agent/backend/cupti/cupti_dump.h"
 #include "../../proto/abi/ring.h"
 
 #define BUFFER_BYTES (1u << 20)

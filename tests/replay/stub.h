@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../../agent/backend/cupti_abi.h"
+#include "../../agent/backend/cupti/cupti_abi.h"
 #include "../../proto/abi/ring.h"
 #include "dump.h"
 

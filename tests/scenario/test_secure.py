@@ -27,7 +27,8 @@ def program():
     path.chmod(0o755)
     flags = shlex.split((BUILD / "flags").read_text())
     subprocess.run([*flags, f"-I{HERE.parents[1] / 'libclient'}", "-o", path / "job", HERE / "job.c",
-                    "-Wl,-u,protond_engine_v1", BUILD / "lib/libprotond.a", BUILD / "ar/libagent.a",
+                    "-Wl,-u,protond_engine_v1", BUILD / "lib/libprotond.a",
+                    *sorted((BUILD / "ar").glob("agent*.a")), *sorted((BUILD / "ar/agent").rglob("*.a")),
                     "-lpthread", "-ldl"], check=True, cwd=path)
     yield path / "job"
     shutil.rmtree(path)

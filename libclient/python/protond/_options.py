@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Settings of a job, by the table of proto/place/options.h.
+"""Settings of a job, by the table of proto/terms/options.h.
 
 What holds, later before earlier: the default; `job.NAME = value` in /etc/protond.conf and in
 $XDG_CONFIG_HOME/protond.conf; the variable PROTOND_NAME; the preset's; configure().

@@ -2,7 +2,7 @@
 """Peak figures of GPUs: what `util` measures kernels against.
 
 They are those of Triton Proton, so that `util` means the same in both, and those of protonview
-(viewer/metrics_peak.c). protond knows no architecture that Proton does not: CUDA 80, 89, 90 and 100,
+(viewer/analysis/metrics_peak.c). protond knows no architecture that Proton does not: CUDA 80, 89, 90 and 100,
 HIP gfx90a, gfx942 and gfx950. Only the bytes of CUDA devices are known whatever their architecture is.
 
 Clocks are in kHz, as a .hatchet file has them (1980000 is 1.98 GHz) and as Proton's arithmetic takes

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "../agent.h"
+#include "agent.h"
 #include "cupti_abi.h"
 
 enum cupti_level { LEVEL_NONE = 0, LEVEL_ARMED = 1, LEVEL_ON = 2 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT. cupti_path.c: a ring path read back as text, for the raw dump.
  * Reads the engine's own tables; entries never change once their id is out. Any thread. */
-#include "../core.h"
+#include "core.h"
 #include "cupti.h"
 
 bool cupti_path_step(uint32_t path, struct cupti_step *ret)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT. err.h: an error with words for people, owned by the caller. */
-#ifndef PROTOND_WIRE_ERR_H
-#define PROTOND_WIRE_ERR_H
+#ifndef PROTOND_BASE_ERR_H
+#define PROTOND_BASE_ERR_H
 
 #include <errno.h>
 

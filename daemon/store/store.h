@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT. store.h: SQLite on a thread of its own. Only store.c speaks SQL of
- * the daemon; reading a session as a tree is proto/wire/profile.c's. */
+ * the daemon; reading a session as a tree is proto/session/profile.c's. */
 #ifndef PROTOND_STORE_H
 #define PROTOND_STORE_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT. chrome_int.h: what the two files that write Chrome's trace events
  * share: chrome.c reads a session and its processes, chrome_events.c writes what a chunk has. */
-#ifndef PROTOND_WIRE_CHROME_INT_H
-#define PROTOND_WIRE_CHROME_INT_H
+#ifndef PROTOND_EXPORT_CHROME_INT_H
+#define PROTOND_EXPORT_CHROME_INT_H
 
 #include <stdlib.h>
 

@@ -11,7 +11,7 @@
  * only takes its mark away. Registered strings are interned when they are registered; their handle
  * is the name's id.
  */
-#include "../core.h"
+#include "core.h"
 
 #include <string.h>
 #include <strings.h>

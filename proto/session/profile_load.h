@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT. profile_load.h: what the three files that read a store share.
  * profile_head.c reads what a session is, profile_load.c what it measured, profile_put.c makes that
  * values. */
-#ifndef PROTOND_WIRE_PROFILE_LOAD_H
-#define PROTOND_WIRE_PROFILE_LOAD_H
+#ifndef PROTOND_SESSION_PROFILE_LOAD_H
+#define PROTOND_SESSION_PROFILE_LOAD_H
 
 #include <sqlite3.h>
 

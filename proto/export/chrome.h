@@ -3,8 +3,8 @@
  *
  * One chunk is in memory at a time, so a long timeline costs no more than a short one.
  */
-#ifndef PROTOND_WIRE_CHROME_H
-#define PROTOND_WIRE_CHROME_H
+#ifndef PROTOND_EXPORT_CHROME_H
+#define PROTOND_EXPORT_CHROME_H
 
 #include <stdint.h>
 #include <stdio.h>

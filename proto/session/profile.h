@@ -4,8 +4,8 @@
  * Sources: a session in a store (SQLite), a portable session file (the same schema, one session),
  * or a .hatchet file. All strings are valid UTF-8 and owned by the profile. Single-threaded.
  */
-#ifndef PROTOND_WIRE_PROFILE_H
-#define PROTOND_WIRE_PROFILE_H
+#ifndef PROTOND_SESSION_PROFILE_H
+#define PROTOND_SESSION_PROFILE_H
 
 #include <stdbool.h>
 #include <stddef.h>

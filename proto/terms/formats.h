@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT. formats.h: what a session can be written as: one table for the
  * library, Python, the daemon and the tools. A file is NAME.FORMAT unless its caller says
  * otherwise. */
-#ifndef PROTOND_PLACE_FORMATS_H
-#define PROTOND_PLACE_FORMATS_H
+#ifndef PROTOND_TERMS_FORMATS_H
+#define PROTOND_TERMS_FORMATS_H
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT. arena.h: memory that is given back all at once. One thread takes;
  * any may hold, read what it was handed, and free. */
-#ifndef PROTOND_WIRE_ARENA_H
-#define PROTOND_WIRE_ARENA_H
+#ifndef PROTOND_BASE_ARENA_H
+#define PROTOND_BASE_ARENA_H
 
 #include <stdbool.h>
 #include <stddef.h>

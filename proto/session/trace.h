@@ -6,8 +6,8 @@
  * configurations and texts, so that it is read without any other chunk.
  * Single-threaded. A reader believes no byte.
  */
-#ifndef PROTOND_WIRE_TRACE_H
-#define PROTOND_WIRE_TRACE_H
+#ifndef PROTOND_SESSION_TRACE_H
+#define PROTOND_SESSION_TRACE_H
 
 #include <stdbool.h>
 #include <stddef.h>

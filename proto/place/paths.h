@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT. paths.h: where people's tools find protond's sockets and database.
  */
-#ifndef PROTOND_WIRE_PATHS_H
-#define PROTOND_WIRE_PATHS_H
+#ifndef PROTOND_PLACE_PATHS_H
+#define PROTOND_PLACE_PATHS_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -4,8 +4,8 @@
  * Times: *_ns is CLOCK_REALTIME in session and process, CLOCK_MONOTONIC of the boot elsewhere.
  * A portable file holds one session, the rows it refers to, and the same user_version.
  */
-#ifndef PROTOND_WIRE_SCHEMA_H
-#define PROTOND_WIRE_SCHEMA_H
+#ifndef PROTOND_SESSION_SCHEMA_H
+#define PROTOND_SESSION_SCHEMA_H
 
 #define SCHEMA_APPLICATION_ID 0x50524f54 /* "PROT" */
 #define SCHEMA_VERSION        2          /* user_version: number of migrations applied */

@@ -4,8 +4,8 @@
  *
  * The daemon's own settings are the CONFIG table of daemon/daemon.h.
  */
-#ifndef PROTOND_PLACE_OPTIONS_H
-#define PROTOND_PLACE_OPTIONS_H
+#ifndef PROTOND_TERMS_OPTIONS_H
+#define PROTOND_TERMS_OPTIONS_H
 
 /* clang-format off */
 /* type: flag (0, 1), int (0 and up), share (0 to 1), word (one of `words`), words (several, with commas), dir (an absolute

@@ -3,8 +3,8 @@
  * Zero-initialise; a failed allocation is remembered, so that only text_take() or `failed` is
  * checked.
  */
-#ifndef PROTOND_WIRE_TEXT_H
-#define PROTOND_WIRE_TEXT_H
+#ifndef PROTOND_BASE_TEXT_H
+#define PROTOND_BASE_TEXT_H
 
 #include <stdbool.h>
 #include <stddef.h>
