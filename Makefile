@@ -255,7 +255,7 @@ SCENARIO := job load liar pins storm storm_signal storm_fork storm_load storm_li
 tests: $(SCENARIO:%=$(B)/tests/%)
 $(SCENARIO:%=$(B)/tests/%): $(B)/tests/%: tests/scenario/%.c $(B)/lib/libprotond.so $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) -Ilibclient -Iproto/abi $(ALL_CFLAGS) $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/../lib' -o $@ $< \
+	$(CC) -Ilibclient -Iproto/abi -Iproto/terms $(ALL_CFLAGS) $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/../lib' -o $@ $< \
 		-L$(B)/lib -lprotond -lpthread
 # fault.so is preloaded into a daemon, and the others fill a job: a sanitizer has its own malloc, and its
 # own thread-local memory.

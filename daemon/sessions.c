@@ -62,7 +62,8 @@ void session_auto(struct ring *r, const char *command)
 		.data = SESSION_TREE,
 		.context = SESSION_SHADOW,
 		.cpu = SESSION_CPU_ON,
-		.gpu = p->auto_mode == AUTO_FULL || r->gpu_on ? 0 : 2,
+		.gpu = p->auto_mode == AUTO_FULL || r->gpu_on ? SESSION_GPU_WANTED
+							      : SESSION_GPU_NONE,
 	};
 	struct run_of run = {.r = r};
 	int x;
@@ -74,7 +75,8 @@ void session_auto(struct ring *r, const char *command)
 	if (getrandom(v.session, sizeof(v.session), 0) != (ssize_t)sizeof(v.session))
 		return;
 	command_name(command, v.name, sizeof(v.name));
-	(void)snprintf(v.backend, sizeof(v.backend), "%s", v.gpu == 0 ? "cupti" : "none");
+	(void)snprintf(
+		v.backend, sizeof(v.backend), "%s", v.gpu == SESSION_GPU_WANTED ? "cupti" : "none");
 	x = entry_put(p, J_VERB, NULL, &v, sizeof(v));
 	if (x < 0)
 		log_cause(&cause, LOG_WARN, "no_auto_session", "pid=%u error=%d", r->pid, -x);
@@ -217,7 +219,7 @@ static void wanting_each(void *arg, const struct fold_session *s)
 	w->want |= WANT_SCOPES | WANT_METRICS;
 	if (s->cpu == SESSION_CPU_ON)
 		w->want |= WANT_CPU_TIME;
-	if (s->gpu == 0 && strcmp(s->backend, "none") != 0)
+	if (s->gpu == SESSION_GPU_WANTED && strcmp(s->backend, "none") != 0)
 		w->want |= WANT_GPU;
 	if (s->gpu == 1)
 		w->want |= WANT_GPU_ARMED;

@@ -105,7 +105,4 @@ struct live_job {
 typedef void live_job_fn(void *arg, const struct live_job *j);
 void jobs_each_live(const struct daemon *d, live_job_fn *fn, void *arg);
 
-const char *session_state_name(uint8_t state);
-const char *session_source_name(uint32_t source);
-
 #endif

@@ -25,14 +25,6 @@ verb_fn *const verb_table[WIRE_VERB_MAX] = {
 #undef X
 };
 
-static const char *const gpu_names[] = {"none", "armed", "on", "failed", "aside", "residual"};
-static const char *const end_names[] = {"", "exited", "killed", "lost"};
-
-static const char *gpu_name(uint32_t state)
-{
-	return state < sizeof(gpu_names) / sizeof(gpu_names[0]) ? gpu_names[state] : "";
-}
-
 static void kv_text(struct wire_buf *b, const char *key, const char *text)
 {
 	wire_str(b, key);
@@ -205,7 +197,7 @@ void verb_status(struct request *q)
 	wire_str(b, "gpu");
 	wire_map(b);
 	for (i = 0; i <= GPU_RESIDUAL; i++)
-		wire_kv_u64(b, gpu_name(i), t.gpu[i]);
+		wire_kv_u64(b, term_word(&term_gpu_states, i, ""), t.gpu[i]);
 	wire_close(b);
 	status_warnings(q, b, &t);
 	request_done(q, NULL);
@@ -274,7 +266,7 @@ static void job_of_fold(void *arg, const struct fold_process *p)
 	wire_kv_i64(b, "world_size", p->world_size);
 	wire_kv_i64(b, "started_ns", p->started_ns);
 	wire_kv_str(b, "version", p->version);
-	wire_kv_str(b, "gpu", gpu_name(p->gpu_state));
+	wire_kv_str(b, "gpu", term_word(&term_gpu_states, p->gpu_state, ""));
 	wire_kv_i64(b, "gpu_code", p->gpu_code);
 	kv_text(b, "gpu_text", p->gpu_text);
 	wire_kv_u64(b, "cupti_version", p->cupti_version);
@@ -284,7 +276,7 @@ static void job_of_fold(void *arg, const struct fold_process *p)
 	wire_kv_u64(b, "launches", p->launches);
 	wire_kv_u64(b, "kernels", p->kernels);
 	wire_kv_u64(b, "drops", p->drops);
-	wire_kv_str(b, "ended", p->ended && p->end_reason < 4 ? end_names[p->end_reason] : NULL);
+	wire_kv_str(b, "ended", p->ended ? term_word(&term_end_reasons, p->end_reason, "") : NULL);
 	job_sessions(l, ring);
 	wire_close(b);
 }
@@ -335,7 +327,7 @@ static void job_of_intake(void *arg, uint32_t pid, uint32_t uid, const uint8_t r
 	wire_kv_str(b, "cwd", info_value(info, info_bytes, "cwd", text, sizeof(text)));
 	info_value(info, info_bytes, "rank", text, sizeof(text));
 	wire_kv_i64(b, "rank", *text != '\0' ? strtol(text, NULL, 10) : -1);
-	wire_kv_str(b, "gpu", gpu_name(gpu_state));
+	wire_kv_str(b, "gpu", term_word(&term_gpu_states, gpu_state, ""));
 	kv_text(b, "gpu_text", gpu_text);
 	wire_kv_u64(b, "events", 0);
 	wire_str(b, "sessions");

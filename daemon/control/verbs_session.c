@@ -60,33 +60,26 @@ static void answer(struct request *q, int r, const char *what)
 /* --- start
  * ---------------------------------------------------------------------------------------- */
 
-/* A word of a fixed list → its place. */
+/* A word of a list → its number; unchanged when there is none. */
 static int word_index(
-	const msgpack_object *params, const char *key, const char *const *words, uint8_t *ret)
+	const msgpack_object *params, const char *key, const struct term_list *l, uint8_t *ret)
 {
 	char text[32] = "";
-	uint8_t i;
+	uint32_t i;
 
 	if (wire_get_str(params, key, text, sizeof(text)) < 0)
 		return -EINVAL;
 	if (*text == '\0')
 		return 0;
-	for (i = 0; words[i] != NULL; i++)
-		if (strcmp(words[i], text) == 0) {
-			*ret = i;
-			return 0;
-		}
-	return -EINVAL;
+	i = term_number(l, text, UINT32_MAX);
+	if (i == UINT32_MAX)
+		return -EINVAL;
+	*ret = (uint8_t)i;
+	return 0;
 }
 
-static const char *const data_words[] = {"tree", "trace", "both", NULL};
-static const char *const context_words[] = {"shadow", "python", NULL};
-static const char *const cpu_words[] = {"on", "off", NULL};
-static const char *const gpu_words[] = {"on", "armed", "none", NULL};
-static const char *const backend_words[] = {"cupti", "none", NULL};
-static const char *const hook_words[] = {"none", "triton", "torch", NULL};
-static const char *const source_words[] = {"control", "run", NULL};
-
+static const char *const backend_words[] = {"cupti", "none"};
+static const struct term_list backends = {backend_words, 2};
 static bool name_is_good(const char *name)
 {
 	const unsigned char *p;
@@ -102,32 +95,33 @@ static bool name_is_good(const char *name)
 /* What is recorded and how. NULL: fine; else which parameter is wrong, and what it may be. */
 static const char *start_options(const msgpack_object *params, struct j_verb *v)
 {
-	uint8_t backend = 0, hook = 0, source = 0;
+	uint8_t backend = 0, hook = 0, source = SOURCE_CONTROL;
 
 	if (wire_get_str(params, "name", v->name, sizeof(v->name)) < 0 || !name_is_good(v->name))
 		return "name: 1 to 127 bytes, no control characters, not beginning with @";
-	if (word_index(params, "data", data_words, &v->data) < 0)
+	if (word_index(params, "data", &term_session_datas, &v->data) < 0)
 		return "data: tree, trace or both";
-	if (word_index(params, "context", context_words, &v->context) < 0)
+	if (word_index(params, "context", &term_session_contexts, &v->context) < 0)
 		return "context: shadow or python";
-	if (word_index(params, "cpu", cpu_words, &v->cpu) < 0)
+	if (word_index(params, "cpu", &term_session_cpus, &v->cpu) < 0)
 		return "cpu: on or off";
-	if (word_index(params, "gpu", gpu_words, &v->gpu) < 0)
+	if (word_index(params, "gpu", &term_session_gpus, &v->gpu) < 0)
 		return "gpu: on, armed or none";
-	if (word_index(params, "backend", backend_words, &backend) < 0)
+	if (word_index(params, "backend", &backends, &backend) < 0)
 		return "backend: cupti or none";
-	if (word_index(params, "hook", hook_words, &hook) < 0)
+	if (word_index(params, "hook", &term_session_hooks, &hook) < 0)
 		return "hook: triton, torch or none";
-	if (word_index(params, "source", source_words, &source) < 0)
+	if (word_index(params, "source", &term_session_sources, &source) < 0 ||
+		(source != SOURCE_CONTROL && source != SOURCE_RUN))
 		return "source: control or run";
 	if (wire_get_str(params, "mode", v->mode, sizeof(v->mode)) < 0 || v->mode[0] != '\0')
 		return "mode: there is none yet; PC sampling is not recorded by this version";
 	(void)snprintf(v->backend, sizeof(v->backend), "%s", backend_words[backend]);
 	if (hook != 0)
-		(void)snprintf(v->hook, sizeof(v->hook), "%s", hook_words[hook]);
+		(void)snprintf(v->hook, sizeof(v->hook), "%s", term_session_hooks.word[hook]);
 	if (backend == 1)
-		v->gpu = 2;
-	v->source = source == 1 ? SOURCE_RUN : SOURCE_CONTROL;
+		v->gpu = SESSION_GPU_NONE;
+	v->source = source;
 	return NULL;
 }
 

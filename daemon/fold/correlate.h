@@ -19,10 +19,10 @@ struct gpu {
 	uint64_t start, end, bytes; /* CLOCK_REALTIME ns */
 	uint32_t correlation, name, captured, config, stream, context;
 	uint16_t epoch, device;
-	uint8_t type;  /* REC_KERNEL, REC_COPY, REC_SET */
+	uint8_t type;  /* of the record, enum record_type */
 	uint8_t flags; /* GPU_FLAG_* */
-	uint8_t copy;  /* enum copy_class */
-	uint8_t pad0;
+	uint8_t id;    /* of the record's header, where that tells classes apart */
+	uint8_t class; /* enum cell_class of these two; COMPUTE may be COMM, by its name */
 };
 
 /*           LAUNCH                      first record (ordinary)
@@ -56,6 +56,9 @@ struct launch {
 	uint32_t round;      /* DELIVERED records so far when its last record came; 0: none came */
 	uint32_t tid;        /* of the thread that launched */
 };
+
+/* CLASS_CPU: no record of GPU work is of this type and id. */
+uint8_t gpu_class_of(uint8_t type, uint32_t id);
 
 struct gpu_wait {
 	struct gpu gpu;

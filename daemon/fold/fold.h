@@ -59,12 +59,6 @@ struct fold_session {
 	uint64_t launches, matched;
 	uint32_t n_processes, n_live;
 };
-enum session_state {
-	SESSION_IS_ACTIVE = 1,
-	SESSION_IS_INACTIVE = 2,
-	SESSION_IS_FINALIZING = 3, /* finalize was said; waits for launches in flight */
-	SESSION_IS_FINALIZED = 4,
-};
 struct fold_process {
 	int64_t id;
 	uint8_t ring[16], token[16];

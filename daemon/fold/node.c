@@ -12,6 +12,9 @@ static const char *const word_text[] = {
 #define X(name, text) text,
 	WORDS(X)
 #undef X
+#define X(name, n, word, record, id, node, leaf, ...) [WORD_CLASS - WORD_FIRST + (n)] = (leaf),
+		GPU_CLASSES(X)
+#undef X
 };
 
 /* In the key of child: the subtree below <captured_at> for a whole captured path. */

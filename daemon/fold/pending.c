@@ -177,7 +177,7 @@ static void put_gpu(struct pack *k, const struct gpu *g)
 	put(k, g->device);
 	put(k, g->type);
 	put(k, g->flags);
-	put(k, g->copy);
+	put(k, g->id);
 }
 
 static void get_gpu(
@@ -196,9 +196,9 @@ static void get_gpu(
 	g->device = (uint16_t)get(u);
 	g->type = (uint8_t)get(u);
 	g->flags = (uint8_t)get(u);
-	g->copy = (uint8_t)get(u);
-	u->bad |= g->device >= RING_DEVICES_MAX || g->copy > COPY_P2P || g->type < REC_KERNEL ||
-		  g->type > REC_SET;
+	g->id = (uint8_t)get(u);
+	g->class = gpu_class_of(g->type, g->id);
+	u->bad |= g->device >= RING_DEVICES_MAX || g->class == CLASS_CPU;
 	(void)p; /* name and path ids are judged when used: the tables come after this */
 }
 

@@ -137,7 +137,8 @@ static void on_kernel(struct drain *d, const uint8_t *record)
 		.context = r.context,
 		.epoch = r.epoch,
 		.device = r.device,
-		.type = REC_KERNEL,
+		.type = REC_TYPE(r.hdr),
+		.class = gpu_class_of(REC_TYPE(r.hdr), 0),
 		.flags = REC_FLAGS(r.hdr)};
 	gpu_check_time(p, &g);
 	correlate_gpu(p, &g);
@@ -148,9 +149,13 @@ static void on_copy(struct drain *d, const uint8_t *record)
 	struct process *p = d->process;
 	struct rec_copy r;
 	struct gpu g;
+	uint8_t class;
 
 	memcpy(&r, record, sizeof(r));
-	if (REC_ID(r.hdr) > COPY_P2P || r.device >= RING_DEVICES_MAX || r.bytes > INT64_MAX) {
+	if (REC_TYPE(r.hdr) != REC_COPY)
+		r.hdr &= UINT32_MAX; /* its id says nothing */
+	class = gpu_class_of(REC_TYPE(r.hdr), REC_ID(r.hdr));
+	if (class == CLASS_CPU || r.device >= RING_DEVICES_MAX || r.bytes > INT64_MAX) {
 		loss_bad(p, 1);
 		return;
 	}
@@ -166,7 +171,8 @@ static void on_copy(struct drain *d, const uint8_t *record)
 		.device = r.device,
 		.type = REC_TYPE(r.hdr),
 		.flags = REC_FLAGS(r.hdr),
-		.copy = (uint8_t)REC_ID(r.hdr)};
+		.id = (uint8_t)REC_ID(r.hdr),
+		.class = class};
 	gpu_check_time(p, &g);
 	correlate_gpu(p, &g);
 }
@@ -273,33 +279,16 @@ static void on_pad(struct drain *d, const uint8_t *record)
 	(void)record;
 }
 
-static void on_set(struct drain *d, const uint8_t *record)
-{
-	struct rec_copy r;
-
-	memcpy(&r, record, sizeof(r));
-	r.hdr &= UINT32_MAX; /* its id says nothing */
-	on_copy(d, (const uint8_t *)&r);
-}
-
 static const struct {
 	uint32_t bytes;
 	record_fn *handle;
 	bool event; /* what the program or the GPU did; the others are about the recording */
 } handlers[REC_MAX] = {
-	[REC_PAD] = {8, on_pad, false},
-	[REC_SCOPE] = {sizeof(struct rec_scope), on_scope, true},
-	[REC_LAUNCH] = {sizeof(struct rec_launch), on_launch, true},
-	[REC_KERNEL] = {sizeof(struct rec_kernel), on_kernel, true},
-	[REC_COPY] = {sizeof(struct rec_copy), on_copy, true},
-	[REC_SET] = {sizeof(struct rec_copy), on_set, true},
-	[REC_METRIC] = {sizeof(struct rec_metric), on_metric, true},
-	[REC_SESSION] = {sizeof(struct rec_session), on_session, true},
-	[REC_THREAD] = {sizeof(struct rec_thread), on_thread, false},
-	[REC_CLOCK] = {sizeof(struct rec_clock), on_clock, false},
-	[REC_LOST] = {sizeof(struct rec_lost), on_lost, false},
-	[REC_DELIVERED] = {sizeof(struct rec_delivered), on_delivered, false},
-	[REC_GPU] = {sizeof(struct rec_gpu), on_gpu, false},
+/* clang-format off */
+#define X(name, number, bytes, layout, event) [number] = {sizeof(struct rec_##layout), on_##layout, event},
+	RECORDS(X)
+#undef X
+	/* clang-format on */
 };
 
 /* drain → correlate → tree. */

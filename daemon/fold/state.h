@@ -52,9 +52,7 @@ enum note_kind {
 /* Names that no ring has; ids beside the ring's own. */
 /* clang-format off */
 #define WORDS(X)                                                                                      \
-        X(ROOT, "ROOT") X(OTHER, "(other)") X(NO_LAUNCH, "(no launch)") X(CAPTURED, "<captured_at>")  \
-        X(SET, "[memset]") X(COPY, "[memcpy]") X(H2D, "[memcpy HtoD]") X(D2H, "[memcpy DtoH]")        \
-        X(D2D, "[memcpy DtoD]") X(P2P, "[memcpy PtoP]")
+        X(ROOT, "ROOT") X(OTHER, "(other)") X(NO_LAUNCH, "(no launch)") X(CAPTURED, NODE_CAPTURED_NAME)
 /* clang-format on */
 #define WORD_FIRST 0x40000000
 enum word {
@@ -62,7 +60,8 @@ enum word {
 #define X(name, text) WORD_##name,
 	WORDS(X)
 #undef X
-		WORD_END
+		WORD_CLASS, /* + enum cell_class: the leaf of its work */
+	WORD_END = WORD_CLASS + CLASS_MAX,
 };
 
 struct name {

@@ -346,7 +346,8 @@ void timeline_op(
 		.node = place_node(part, cell->node),
 		.segment = cell->segment,
 		.stream = place_stream(part, g),
-		.config = g->type == REC_KERNEL ? place_config(part, g->config) : TRACE_NONE,
+		.config =
+			gpu_class_is_kernel(g->class) ? place_config(part, g->config) : TRACE_NONE,
 		.class = cell->class,
 		.flags = (uint8_t)((launched ? 0 : TRACE_UNLAUNCHED) |
 				   ((g->flags & GPU_FLAG_GRAPH) != 0 ? TRACE_GRAPH : 0) |

@@ -384,11 +384,6 @@ static uint32_t kernel_name(const struct process *p, const struct launch *l, con
  * kernels. */
 static uint32_t gpu_node(struct part *part, const struct launch *l, const struct gpu *g)
 {
-	static const uint32_t copies[] = {[COPY_OTHER] = WORD_COPY,
-		[COPY_H2D] = WORD_H2D,
-		[COPY_D2H] = WORD_D2H,
-		[COPY_D2D] = WORD_D2D,
-		[COPY_P2P] = WORD_P2P};
 	struct process *p = part->process;
 	bool python = part->python && l->python != PATH_ROOT, op = (l->flags & LAUNCH_OP) != 0;
 	uint32_t path = known_path(p, python ? l->python : l->path), node, captured;
@@ -404,10 +399,8 @@ static uint32_t gpu_node(struct part *part, const struct launch *l, const struct
 		node = node_captured(p, node, captured);
 		op = p->path[captured].kind == PATH_KIND_OP;
 	}
-	if (g->type == REC_COPY)
-		return node_child(p, node, NODE_COPY, copies[g->copy]);
-	if (g->type == REC_SET)
-		return node_child(p, node, NODE_SET, WORD_SET);
+	if (!gpu_class_is_kernel(g->class))
+		return node_child(p, node, gpu_classes[g->class].node, WORD_CLASS + g->class);
 	if (op)
 		return node;
 	return node_kernel(p, node, kernel_name(p, l, g));
@@ -415,16 +408,8 @@ static uint32_t gpu_node(struct part *part, const struct launch *l, const struct
 
 static uint8_t gpu_class(struct process *p, const struct launch *l, const struct gpu *g)
 {
-	static const uint8_t copies[] = {[COPY_OTHER] = CLASS_OTHER,
-		[COPY_H2D] = CLASS_H2D,
-		[COPY_D2H] = CLASS_D2H,
-		[COPY_D2D] = CLASS_D2D,
-		[COPY_P2P] = CLASS_P2P};
-
-	if (g->type == REC_COPY)
-		return copies[g->copy];
-	if (g->type == REC_SET)
-		return CLASS_MEMSET;
+	if (!gpu_class_is_kernel(g->class))
+		return g->class;
 	return name_class(p, kernel_name(p, l, g));
 }
 
@@ -564,7 +549,7 @@ void tree_gpu(struct part *part, const struct launch *l, const struct gpu *g)
 	} else {
 		c->untimed++;
 	}
-	if (g->type == REC_KERNEL && g->config < p->n_configs)
+	if (gpu_class_is_kernel(g->class) && g->config < p->n_configs)
 		config_count(part, c->node, g->config);
 	part->session->gpu_seen = true;
 }

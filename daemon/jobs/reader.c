@@ -283,7 +283,7 @@ int reader_copy(const struct reader *r, uint32_t lane, uint64_t from, uint32_t b
  * ------------------------------------------------------------------------------ */
 
 static const uint8_t record_bytes[REC_MAX] = {
-#define X(name, number, bytes) [number] = (bytes),
+#define X(name, number, bytes, ...) [number] = (bytes),
 	RECORDS(X)
 #undef X
 };

@@ -16,6 +16,7 @@
 
 #include "closer.h"
 #include "err.h"
+#include "session_terms.h"
 
 #define JOURNAL_MAGIC         0x314e524au /* "JRN1" */
 #define JOURNAL_SEGMENT_BYTES (16u << 20)
@@ -101,7 +102,6 @@ struct j_end {
 	uint32_t reason; /* enum end_reason */
 	int32_t status;  /* wait status if known, else -1 */
 };
-enum end_reason { END_EXITED = 1, END_KILLED = 2, END_LOST = 3 };
 
 enum verb {
 	VERB_START = 1,
@@ -112,15 +112,6 @@ enum verb {
 	VERB_DELETE = 6,
 	VERB_PHASE = 7, /* the next segment begins */
 };
-enum match_kind {
-	MATCH_PID = 1,
-	MATCH_TOKEN = 2,
-	MATCH_USER = 3,
-	MATCH_COMMAND = 4,
-	MATCH_RING = 5
-};
-enum session_source { SOURCE_JOB = 1, SOURCE_CONTROL = 2, SOURCE_RUN = 3, SOURCE_AUTO = 4 };
-
 struct j_verb {
 	uint32_t verb;       /* enum verb */
 	uint32_t uid;        /* owner */
@@ -129,7 +120,7 @@ struct j_verb {
 	uint64_t mono_ns; /* when it takes effect */
 	int64_t realtime_ns;
 	uint32_t source, match, pid;     /* START only from here */
-	uint8_t data, context, cpu, gpu; /* gpu: 0 wanted, 1 armed only, 2 none */
+	uint8_t data, context, cpu, gpu; /* enums of session_terms.h */
 	char name[128], backend[32], mode[64], hook[32], command[128]; /* NUL-terminated */
 };
 

@@ -65,29 +65,6 @@ struct search {
 	struct session_ref *found;
 };
 
-static const char *const state_names[] = {"", "active", "inactive", "finalizing", "finalized"};
-static const char *const source_names[] = {"", "job", "control", "run", "auto"};
-
-const char *session_state_name(uint8_t state)
-{
-	return state < sizeof(state_names) / sizeof(state_names[0]) ? state_names[state] : "";
-}
-
-const char *session_source_name(uint32_t source)
-{
-	return source < sizeof(source_names) / sizeof(source_names[0]) ? source_names[source] : "";
-}
-
-static uint8_t name_index(const char *const *names, size_t n, const unsigned char *text)
-{
-	size_t i;
-
-	for (i = 1; text != NULL && i < n; i++)
-		if (strcmp(names[i], (const char *)text) == 0)
-			return (uint8_t)i;
-	return 0;
-}
-
 /* --- on the worker
  * -------------------------------------------------------------------------------- */
 
@@ -131,10 +108,9 @@ static int search_row(struct search *s, sqlite3_stmt *st)
 	copy_text(r->name, sizeof(r->name), sqlite3_column_text(st, 2));
 	r->uid = (uint32_t)sqlite3_column_int64(st, 3);
 	r->created_ns = sqlite3_column_int64(st, 4);
-	r->state = name_index(state_names, sizeof(state_names) / sizeof(state_names[0]),
-		sqlite3_column_text(st, 5));
-	r->source = name_index(source_names, sizeof(source_names) / sizeof(source_names[0]),
-		sqlite3_column_text(st, 6));
+	r->state = (uint8_t)term_number(
+		&term_session_states, (const char *)sqlite3_column_text(st, 5), 0);
+	r->source = term_number(&term_session_sources, (const char *)sqlite3_column_text(st, 6), 0);
 	r->launches = (uint64_t)sqlite3_column_int64(st, 7);
 	r->matched = (uint64_t)sqlite3_column_int64(st, 8);
 	r->duration_ns = (uint64_t)sqlite3_column_int64(st, 9);
@@ -533,8 +509,8 @@ static void list_item(struct wire_buf *b, const struct session_ref *r)
 	wire_kv_bin(b, "uuid", r->uuid, 16);
 	wire_kv_str(b, "name", r->name);
 	wire_kv_str(b, "command", r->command);
-	wire_kv_str(b, "state", session_state_name(r->state));
-	wire_kv_str(b, "source", session_source_name(r->source));
+	wire_kv_str(b, "state", term_word(&term_session_states, r->state, ""));
+	wire_kv_str(b, "source", term_word(&term_session_sources, r->source, ""));
 	wire_kv_u64(b, "uid", r->uid);
 	wire_kv_i64(b, "created_ns", r->created_ns);
 	wire_kv_u64(b, "duration_ns", r->duration_ns);

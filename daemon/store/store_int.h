@@ -33,17 +33,6 @@ enum session_column {
 		S_id
 };
 
-/* Words stored for numbers; the number is the index. */
-struct store_words {
-	const char *const *word;
-	uint32_t n;
-};
-extern const struct store_words store_words_end_reason, store_words_source, store_words_data,
-	store_words_context, store_words_cpu, store_words_gpu, store_words_state,
-	store_words_device;
-const char *store_word(const struct store_words *w, uint32_t i); /* "unknown" beyond the end */
-uint32_t store_word_find(const struct store_words *w, const char *word); /* 0: none */
-
 /* Node hash → row id. Bounded: emptied when it is full. */
 struct node_slot {
 	uint8_t hash[16];

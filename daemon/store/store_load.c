@@ -33,9 +33,9 @@ static int32_t get_maybe(sqlite3_stmt *q, int i)
 	return sqlite3_column_type(q, i) == SQLITE_NULL ? -1 : (int32_t)sqlite3_column_int64(q, i);
 }
 
-static uint32_t get_word(sqlite3_stmt *q, int i, const struct store_words *w)
+static uint32_t get_word(sqlite3_stmt *q, int i, const struct term_list *w)
 {
-	return store_word_find(w, (const char *)sqlite3_column_text(q, i));
+	return term_number(w, (const char *)sqlite3_column_text(q, i), 0);
 }
 
 static void get_blob(sqlite3_stmt *q, int i, void *ret, size_t cap)
@@ -124,7 +124,7 @@ static int get_process(struct store_db *d, sqlite3_stmt *q, struct row_process *
 	get_text(q, P_job_id, p->job_id, sizeof(p->job_id));
 	get_text(q, P_source, source, sizeof(source));
 	p->replay = strcmp(source, "replay") == 0;
-	p->end_reason = get_word(q, P_end_reason, &store_words_end_reason);
+	p->end_reason = get_word(q, P_end_reason, &term_end_reasons);
 	p->command = get_string(q, P_command);
 	p->exe = get_string(q, P_exe);
 	p->cwd = get_string(q, P_cwd);
@@ -167,12 +167,12 @@ static int get_session(struct store_db *d, sqlite3_stmt *q, struct row_session *
 	get_text(q, S_command, s->command, sizeof(s->command));
 	get_text(q, S_match, match, sizeof(match));
 	s->match = match_parse(match);
-	s->source = get_word(q, S_source, &store_words_source);
-	s->data = (uint8_t)get_word(q, S_data, &store_words_data);
-	s->context = (uint8_t)get_word(q, S_context, &store_words_context);
-	s->cpu = (uint8_t)get_word(q, S_cpu, &store_words_cpu);
-	s->gpu = (uint8_t)get_word(q, S_gpu, &store_words_gpu);
-	s->state = (uint8_t)get_word(q, S_state, &store_words_state);
+	s->source = get_word(q, S_source, &term_session_sources);
+	s->data = (uint8_t)get_word(q, S_data, &term_session_datas);
+	s->context = (uint8_t)get_word(q, S_context, &term_session_contexts);
+	s->cpu = (uint8_t)get_word(q, S_cpu, &term_session_cpus);
+	s->gpu = (uint8_t)get_word(q, S_gpu, &term_session_gpus);
+	s->state = (uint8_t)get_word(q, S_state, &term_session_states);
 	s->uid = get_u32(q, S_uid);
 	s->pid = get_u32(q, S_pid);
 	s->job_number = sqlite3_column_type(q, S_job_number) == SQLITE_NULL
@@ -290,7 +290,7 @@ static int get_device(struct store_db *d, sqlite3_stmt *q, struct row_device *v)
 	v->device = get_u32(q, 1);
 	get_blob(q, 2, v->d.uuid, sizeof(v->d.uuid));
 	v->d.ordinal = get_u32(q, 3);
-	v->d.type = get_word(q, 4, &store_words_device);
+	v->d.type = get_word(q, 4, &term_device_types);
 	get_text(q, 5, v->d.name, sizeof(v->d.name));
 	get_text(q, 6, pci, sizeof(pci));
 	(void)sscanf(pci, "%x:%x:%x", &v->d.pci_domain, &v->d.pci_bus, &v->d.pci_device);

@@ -246,8 +246,8 @@ static void bind_process_1(sqlite3_stmt *q, const struct row_process *p)
 	if (p->end_reason == 0)
 		(void)sqlite3_bind_null(q, P_end_reason + 1);
 	else
-		bind_string(
-			q, P_end_reason + 1, store_word(&store_words_end_reason, p->end_reason));
+		bind_string(q, P_end_reason + 1,
+			term_word(&term_end_reasons, p->end_reason, "unknown"));
 }
 
 static void bind_process_2(sqlite3_stmt *q, const struct row_process *p)
@@ -309,15 +309,15 @@ static int put_session(struct store_db *d, const struct row_session *s)
 	bind_uuid(q, S_uuid + 1, s->uuid);
 	bind_text(q, S_name + 1, s->name, sizeof(s->name));
 	bind_int(q, S_uid + 1, s->uid);
-	bind_string(q, S_source + 1, store_word(&store_words_source, s->source));
+	bind_string(q, S_source + 1, term_word(&term_session_sources, s->source, "unknown"));
 	bind_text(q, S_backend + 1, s->backend, sizeof(s->backend));
 	bind_text(q, S_mode + 1, s->mode, sizeof(s->mode));
 	bind_text(q, S_hook + 1, s->hook, sizeof(s->hook));
-	bind_string(q, S_data + 1, store_word(&store_words_data, s->data));
-	bind_string(q, S_context + 1, store_word(&store_words_context, s->context));
-	bind_string(q, S_cpu + 1, store_word(&store_words_cpu, s->cpu));
-	bind_string(q, S_gpu + 1, store_word(&store_words_gpu, s->gpu));
-	bind_string(q, S_state + 1, store_word(&store_words_state, s->state));
+	bind_string(q, S_data + 1, term_word(&term_session_datas, s->data, "unknown"));
+	bind_string(q, S_context + 1, term_word(&term_session_contexts, s->context, "unknown"));
+	bind_string(q, S_cpu + 1, term_word(&term_session_cpus, s->cpu, "unknown"));
+	bind_string(q, S_gpu + 1, term_word(&term_session_gpus, s->gpu, "unknown"));
+	bind_string(q, S_state + 1, term_word(&term_session_states, s->state, "unknown"));
 	bind_string(q, S_match + 1, match);
 	bind_maybe_uuid(q, S_token + 1, s->token);
 	bind_maybe_uuid(q, S_owner + 1, s->owner);
@@ -467,7 +467,7 @@ static int put_device(struct store_db *d, const struct row_device *v)
 	bind_int(q, 2, v->device);
 	bind_uuid(q, 3, v->d.uuid);
 	bind_int(q, 4, v->d.ordinal);
-	bind_string(q, 5, store_word(&store_words_device, v->d.type));
+	bind_string(q, 5, term_word(&term_device_types, v->d.type, "unknown"));
 	bind_text(q, 6, v->d.name, sizeof(v->d.name));
 	bind_string(q, 7, pci);
 	bind_int(q, 8, v->d.arch);

@@ -16,16 +16,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "session_terms.h"
+
 #define ENGINE_ABI    1u
 #define ENGINE_SONAME "libprotond-agent.so.0"
 #define ENGINE_SYMBOL "protond_engine_v1"
 #define STACK_MAX     256u /* deeper scopes are counted, not named; exits stay balanced */
 #define STATES_MAX    16u
 #define NAMES_MAX     65536u /* process-local name ids; 0 is "(other)" */
-
-enum session_data { SESSION_TREE = 0, SESSION_TRACE = 1, SESSION_BOTH = 2 };
-enum session_context { SESSION_SHADOW = 0, SESSION_PYTHON = 1 };
-enum session_cpu { SESSION_CPU_ON = 0, SESSION_CPU_OFF = 1 };
 
 /* A thread, in a block mmapped by libprotond at the thread's first call. Only that thread touches
  * it, except `path`, which other threads load when they follow the main thread. */

@@ -17,28 +17,35 @@
 
 #include <stdint.h>
 
+#include "gpu_terms.h"
+#include "loss_terms.h"
+#include "session_terms.h"
+
 /* clang-format off */
-#define RECORDS(X) /* name    number  bytes  what the header's id is */                    \
-        X(PAD,        0,  0)  /* bytes to the end of the lap */                            \
-        X(SCOPE,      1, 24)  /* path: one scope, written at its exit */                   \
-        X(LAUNCH,     2, 32)  /* path: the launching thread's */                           \
-        X(KERNEL,     3, 64)  /* name: the kernel's symbol */                              \
-        X(COPY,       4, 64)  /* enum copy_class */                                        \
-        X(SET,        5, 64)  /* 0 */                                                      \
-        X(METRIC,     6, 32)  /* path */                                                   \
-        X(SESSION,    7, 64)  /* the job's own number of the session */                    \
-        X(THREAD,     8, 24)  /* name: of the thread that now owns the lane */             \
-        X(CLOCK,      9, 40)  /* 0 */                                                      \
-        X(LOST,      10, 32)  /* enum lost_cause */                                        \
-        X(DELIVERED, 11, 24)  /* epoch */                                                  \
-        X(GPU,       12, 32)  /* name: words for people, or NAME_NONE */
+/* layout: struct rec_layout, which others of the same layout share. event: what the program or the GPU
+ * did; the others are about the recording. */
+#define RECORDS(X) /* name    number  bytes  layout  event, what the header's id is */          \
+        X(PAD,        0,  8, pad,       false) /* bytes to the end of the lap */                 \
+        X(SCOPE,      1, 24, scope,     true)  /* path: one scope, written at its exit */        \
+        X(LAUNCH,     2, 32, launch,    true)  /* path: the launching thread's */                \
+        X(KERNEL,     3, 64, kernel,    true)  /* name: the kernel's symbol */                   \
+        X(COPY,       4, 64, copy,      true)  /* enum copy_class */                             \
+        X(SET,        5, 64, copy,      true)  /* 0 */                                           \
+        X(METRIC,     6, 32, metric,    true)  /* path */                                        \
+        X(SESSION,    7, 64, session,   true)  /* the job's own number of the session */         \
+        X(THREAD,     8, 24, thread,    false) /* name: of the thread that now owns the lane */  \
+        X(CLOCK,      9, 40, clock,     false) /* 0 */                                           \
+        X(LOST,      10, 32, lost,      false) /* enum lost_cause */                             \
+        X(DELIVERED, 11, 24, delivered, false) /* epoch */                                       \
+        X(GPU,       12, 32, gpu,       false) /* name: words for people, or NAME_NONE */
 /* clang-format on */
 
 enum record_type {
-#define X(name, number, bytes) REC_##name = (number),
+#define X(name, number, bytes, layout, event) REC_##name = (number),
 	RECORDS(X)
 #undef X
-		REC_MAX
+		REC_MAX,
+	REC_NONE = UINT8_MAX, /* none: of what no record brings by itself */
 };
 
 #define REC_BYTES_MAX 2040u
@@ -51,6 +58,10 @@ enum record_type {
 #define REC_FLAGS(h)       ((uint8_t)((h) >> 24))
 #define REC_ID(h)          ((uint32_t)((h) >> 32))
 #define REC_WITH_ID(h, id) (((h)&UINT32_MAX) | (uint64_t)(id) << 32)
+
+struct rec_pad {
+	uint64_t hdr;
+};
 
 /* flags of SCOPE */
 #define SCOPE_BEGAN_BEFORE \
@@ -162,29 +173,6 @@ struct rec_clock {
 	uint64_t error; /* half the bracket, in clock units */
 };
 
-/* clang-format off */
-#define LOST_CAUSES(X) /* name     number  words for people */                              \
-        X(LANE_FULL,   1, "the lane was full: the daemon did not keep up or was away")      \
-        X(NESTED,      2, "inside a signal handler that interrupted the agent")             \
-        X(NO_LANE,     3, "the thread got no lane: too many threads or too little tmpfs")   \
-        X(GPU_DROPPED, 4, "CUPTI dropped records")                                          \
-        X(GPU_REFUSED, 5, "no activity buffer was free")                                    \
-        X(GPU_INVALID, 6, "CUPTI gave no usable times")                                     \
-        X(GPU_UNKNOWN, 7, "records of a kind that this agent cannot walk")                  \
-        X(PATHS,       8, "there was no room for the path: counted under (other)")          \
-        X(NAMES,       9, "there was no room for the name: shown as (other)")               \
-        X(BAD,        10, "records that broke the ring's laws")                             \
-        X(LAUNCHES,   11, "launches without a GPU record")                                  \
-        X(NODES,      12, "tree nodes over a ceiling, the session's or memory_mb: counted under (other)")
-/* clang-format on */
-
-enum lost_cause {
-#define X(name, number, words) LOST_##name = (number),
-	LOST_CAUSES(X)
-#undef X
-		LOST_CAUSE_MAX
-};
-
 struct rec_lost {
 	uint64_t hdr;
 	uint64_t count;
@@ -199,15 +187,6 @@ struct rec_delivered {
 };
 
 /* flags of GPU: enum gpu_state */
-enum gpu_state {
-	GPU_NONE = 0,  /* not subscribed */
-	GPU_ARMED = 1, /* subscribed, graph callbacks only */
-	GPU_ON = 2,
-	GPU_FAILED = 3,   /* wanted, not to be had: `code`, words in the name */
-	GPU_ASIDE = 4,    /* let go for another tool */
-	GPU_RESIDUAL = 5, /* not subscribed, CUPTI's cost not yet given back */
-};
-
 struct rec_gpu {
 	uint64_t hdr;
 	uint64_t clock;
@@ -218,20 +197,11 @@ struct rec_gpu {
 		replay; /* 1: the backend's library plays a recording; no time in it was measured */
 };
 
-#define X(name, number, bytes) \
-	_Static_assert((bytes) % 8 == 0 && (bytes) <= REC_BYTES_MAX, "record ABI");
+#define X(name, number, bytes, layout, event)                                        \
+	_Static_assert(sizeof(struct rec_##layout) == (bytes) && (bytes) % 8 == 0 && \
+			       (bytes) <= REC_BYTES_MAX,                             \
+		"record ABI");
 RECORDS(X)
 #undef X
-_Static_assert(sizeof(struct rec_scope) == 24, "record ABI");
-_Static_assert(sizeof(struct rec_launch) == 32, "record ABI");
-_Static_assert(sizeof(struct rec_kernel) == 64, "record ABI");
-_Static_assert(sizeof(struct rec_copy) == 64, "record ABI");
-_Static_assert(sizeof(struct rec_metric) == 32, "record ABI");
-_Static_assert(sizeof(struct rec_session) == 64, "record ABI");
-_Static_assert(sizeof(struct rec_thread) == 24, "record ABI");
-_Static_assert(sizeof(struct rec_clock) == 40, "record ABI");
-_Static_assert(sizeof(struct rec_lost) == 32, "record ABI");
-_Static_assert(sizeof(struct rec_delivered) == 24, "record ABI");
-_Static_assert(sizeof(struct rec_gpu) == 32, "record ABI");
 
 #endif

@@ -575,13 +575,6 @@ static int lane_of(struct chrome *w, const struct trace_stream *s, uint64_t star
 	return 0;
 }
 
-static const char *op_category(uint8_t class)
-{
-	return trace_is_kernel(class)  ? "kernel"
-	       : class == CLASS_MEMSET ? "gpu_memset"
-				       : "gpu_memcpy";
-}
-
 static void op_args(struct chrome *w, const struct trace_chunk *c, const struct trace_op *o)
 {
 	const struct trace_stream *s = &c->stream[o->stream];
@@ -604,7 +597,7 @@ static void op_args(struct chrome *w, const struct trace_chunk *c, const struct 
 			g->grid[0], g->grid[1], g->grid[2], g->block[0], g->block[1], g->block[2],
 			g->registers, (uint64_t)g->static_shared + g->dynamic_shared);
 	}
-	if (!trace_is_kernel(o->class)) {
+	if (!gpu_class_is_kernel(o->class)) {
 		text_fmt(t, ",\"bytes\":%" PRIu64, o->bytes);
 		if (o->end > o->start) {
 			text_str(t, ",\"memory bandwidth (GB/s)\":");
@@ -623,10 +616,7 @@ static void write_launch(struct chrome *w, const struct trace_chunk *c, const st
 	struct text *t = &w->out;
 
 	event(w, "X", "launch",
-		(o->flags & TRACE_GRAPH) != 0 ? "launch graph"
-		: trace_is_kernel(o->class)   ? "launch"
-		: o->class == CLASS_MEMSET    ? "memset"
-					      : "memcpy",
+		(o->flags & TRACE_GRAPH) != 0 ? "launch graph" : gpu_classes[o->class].launch,
 		w->pid, tid, at);
 	text_fmt(t, ",\"dur\":0,\"args\":{\"correlation\":%u}}", o->correlation);
 	w->flows++;
@@ -649,7 +639,8 @@ static int write_op(struct chrome *w, const struct trace_chunk *c, const struct 
 
 	if (g == NULL || lane_of(w, s, start, start + (o->end - o->start), &tid) < 0)
 		return -ENOMEM;
-	event(w, "X", op_category(o->class), w->known[w->node[o->node]].name, g->pid, tid, start);
+	event(w, "X", gpu_classes[o->class].trace, w->known[w->node[o->node]].name, g->pid, tid,
+		start);
 	text_str(&w->out, ",\"dur\":");
 	micros(&w->out, o->end - o->start);
 	op_args(w, c, o);

@@ -137,7 +137,7 @@ static int visit(struct reader *r, json_t *node, uint32_t parent, uint32_t *ret_
 	/* The file names no kinds: a leaf with GPU time is a kernel. */
 	if (json_array_size(children) == 0 && json_object_get(metrics, "time (ns)") != NULL)
 		kind = NODE_KERNEL;
-	else if (strcmp(text, "<captured_at>") == 0)
+	else if (strcmp(text, NODE_CAPTURED_NAME) == 0)
 		kind = NODE_CAPTURED;
 	*ret_at = profile_add_node(r->p, parent, text, kind);
 	if (*ret_at == PROFILE_NONE)

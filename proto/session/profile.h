@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "err.h"
+#include "gpu_terms.h"
 
 struct sqlite3;
 
@@ -50,33 +51,6 @@ struct profile_node {
 	uint32_t depth;       /* ROOT 0 */
 	uint8_t kind;         /* enum node_kind */
 	uint8_t class;        /* enum cell_class of a GPU leaf, else 0 */
-};
-
-/* As stored in node.kind; the first six are path kinds of the ring. */
-enum node_kind {
-	NODE_ROOT = 0,
-	NODE_SCOPE = 1,
-	NODE_STATE = 2,
-	NODE_OP = 3,
-	NODE_FRAME = 4,
-	NODE_KERNEL = 5,
-	NODE_COPY = 6,     /* "[memcpy HtoD]" and so on */
-	NODE_SET = 7,      /* "[memset]" */
-	NODE_CAPTURED = 8, /* "<captured_at>" */
-};
-
-/* As stored in cell.class. */
-enum cell_class {
-	CLASS_CPU = 0, /* scopes: CPU time between enter and exit */
-	CLASS_COMPUTE = 1,
-	CLASS_COMM = 2, /* kernels of NCCL and the like */
-	CLASS_H2D = 3,
-	CLASS_D2H = 4,
-	CLASS_D2D = 5,
-	CLASS_P2P = 6,
-	CLASS_MEMSET = 7,
-	CLASS_OTHER = 8,
-	CLASS_MAX
 };
 
 /* Log-bucket histogram of durations, stored in cell.hist: bucket b counts durations d (ns) with

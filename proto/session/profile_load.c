@@ -381,8 +381,8 @@ static int cell_row(struct tree *t, sqlite3_value **v)
 	}
 	if (s->class == 0 && s->durations != NULL) /* CPU durations came first: they make way */
 		*s->durations = (struct durations){.span = {UINT64_MAX, 0}};
-	s->class = class < CLASS_MAX ? (uint8_t) class : CLASS_OTHER;
-	if (class == CLASS_COMPUTE || class == CLASS_COMM || class >= CLASS_OTHER)
+	s->class = gpu_class_known(class);
+	if (gpu_classes[s->class].counts == COUNTS_KERNEL)
 		r = add_kernels(t, s, count, ns, brief ? 0 : value_u64(v[CELL_UNTIMED]));
 	else
 		r = add_copies(t, s, count, ns, brief ? 0 : value_u64(v[CELL_BYTES]));

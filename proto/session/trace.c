@@ -232,7 +232,7 @@ bool trace_pack_op(struct trace_pack *k, const struct trace_op *o)
 	put(k, TRACE_OP_START, fold_sign(o->start - stream->op_end));
 	put(k, TRACE_OP_LENGTH, o->end - o->start);
 	stream->op_end = o->end;
-	if (trace_is_kernel(o->class))
+	if (gpu_class_is_kernel(o->class))
 		put(k, TRACE_OP_CONFIG, o->config == TRACE_NONE ? 0 : (uint64_t)o->config + 1);
 	else
 		put(k, TRACE_OP_BYTES, o->bytes);
@@ -425,7 +425,7 @@ static void read_ops(struct columns *c, struct trace_chunk *k, struct trace_last
 		o->end = stream[o->stream].op_end += get(c, TRACE_OP_LENGTH);
 		c->bad |= o->end < o->start;
 		o->config = TRACE_NONE;
-		if (trace_is_kernel(o->class)) {
+		if (gpu_class_is_kernel(o->class)) {
 			config = get_below(c, TRACE_OP_CONFIG, (uint64_t)k->n[TRACE_N_CONFIGS] + 1);
 			o->config = config == 0 ? TRACE_NONE : config - 1;
 		} else {

@@ -50,11 +50,6 @@ struct trace_op {             /* a kernel, copy or set, with its launch */
 	uint8_t flags;
 };
 
-static inline bool trace_is_kernel(uint8_t class) /* else a copy or a set, with bytes */
-{
-	return class == CLASS_COMPUTE || class == CLASS_COMM;
-}
-
 struct trace_metric {
 	uint64_t clock; /* ring clock */
 	uint64_t bits;  /* of the value; STR: a text */

@@ -91,7 +91,7 @@ static void make_op(struct trace_op *o, uint32_t n)
 	*o = (struct trace_op){any64(), 0, 0, 0, any32(), below(n), below(n), any32(), below(n),
 		TRACE_NONE, (uint8_t)(1 + below(CLASS_MAX - 1)), (uint8_t)any32()};
 	any_times(&o->start, &o->end);
-	if (!trace_is_kernel(o->class))
+	if (!gpu_class_is_kernel(o->class))
 		o->bytes = any64();
 	else if (below(3) > 0)
 		o->config = below(n);
@@ -155,7 +155,7 @@ static const struct trace_chunk *make_known(struct model *m)
 /* What an op does not have is full of nonsense, and none of it arrives. */
 static bool add_op(struct trace_pack *k, struct trace_op o)
 {
-	if (trace_is_kernel(o.class))
+	if (gpu_class_is_kernel(o.class))
 		o.bytes = 0x5a5a5a5a5a;
 	else
 		o.config = 0x5a5a5a;
@@ -294,7 +294,7 @@ static bool op_in_range(const uint32_t *n, const struct trace_op *o)
 	if (launched ? o->thread >= n[TRACE_N_THREADS] : o->thread != TRACE_NONE)
 		return false;
 	if (o->config != TRACE_NONE &&
-		(o->config >= n[TRACE_N_CONFIGS] || !trace_is_kernel(o->class)))
+		(o->config >= n[TRACE_N_CONFIGS] || !gpu_class_is_kernel(o->class)))
 		return false;
 	return o->node < n[TRACE_N_NODES] && o->stream < n[TRACE_N_STREAMS] &&
 	       o->class > CLASS_CPU && o->class < CLASS_MAX && o->start <= o->end;

@@ -111,32 +111,3 @@ void order_free(struct order *o)
 	free(o->next);
 	free(o);
 }
-
-/* clang-format off */
-#define LOSSES(X)                                                                                  \
-	X(1, "the lane was full: the daemon did not keep up or was away")                          \
-	X(2, "inside a signal handler that interrupted the agent")                                 \
-	X(3, "the thread got no lane: too many threads or too little tmpfs")                       \
-	X(4, "CUPTI dropped records")                                                              \
-	X(5, "no activity buffer was free")                                                        \
-	X(6, "CUPTI gave no usable times")                                                         \
-	X(7, "records of a kind that this agent cannot walk")                                      \
-	X(8, "there was no room for the path: counted under (other)")                              \
-	X(9, "there was no room for the name: shown as (other)")                                   \
-	X(10, "records that broke the ring's laws")                                                \
-	X(11, "launches without a GPU record")                                                     \
-	X(12, "tree nodes over a ceiling, the session's or memory_mb: counted under (other)")
-/* clang-format on */
-
-const char *loss_words(uint32_t cause)
-{
-	static const char *const words[] = {
-#define X(cause, text) [cause] = text,
-		LOSSES(X)
-#undef X
-	};
-
-	return cause < sizeof(words) / sizeof(words[0]) && words[cause] != NULL
-		       ? words[cause]
-		       : "for a cause unknown here";
-}

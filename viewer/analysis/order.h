@@ -20,6 +20,5 @@ uint32_t *order_by_value(const struct view *v, uint32_t *ret_n);
 
 /* What a loss was, in words; the causes are numbered in proto/abi/record.h, which this room does
  * not see: a test keeps the two lists equal. */
-const char *loss_words(uint32_t cause);
 
 #endif

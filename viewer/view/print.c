@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT. print.c: trees as screens: the head, the tree, the sorted list. */
 #include "print.h"
 
+#include "loss_terms.h"
+
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -33,32 +35,13 @@ void warning_add(struct warnings *w, const char *fmt, ...)
 
 const char *class_word(uint8_t class)
 {
-	static const char *const words[CLASS_MAX] = {[CLASS_CPU] = "cpu",
-		[CLASS_COMPUTE] = "compute",
-		[CLASS_COMM] = "comm",
-		[CLASS_H2D] = "h2d",
-		[CLASS_D2H] = "d2h",
-		[CLASS_D2D] = "d2d",
-		[CLASS_P2P] = "p2p",
-		[CLASS_MEMSET] = "memset",
-		[CLASS_OTHER] = "other"};
-
-	return class < CLASS_MAX ? words[class] : "other";
+	return gpu_classes[gpu_class_known(class)].word;
 }
 
 const char *kind_word(uint8_t kind)
 {
-	static const char *const words[] = {[NODE_ROOT] = "root",
-		[NODE_SCOPE] = "scope",
-		[NODE_STATE] = "state",
-		[NODE_OP] = "op",
-		[NODE_FRAME] = "frame",
-		[NODE_KERNEL] = "kernel",
-		[NODE_COPY] = "copy",
-		[NODE_SET] = "set",
-		[NODE_CAPTURED] = "captured"};
-
-	return kind < sizeof(words) / sizeof(words[0]) ? words[kind] : "other";
+	return kind < sizeof(node_kind_words) / sizeof(node_kind_words[0]) ? node_kind_words[kind]
+									   : "other";
 }
 
 /* --- names

@@ -62,22 +62,6 @@ static uint32_t row_of(struct flat *f, const char *name)
 	return f->n - 1;
 }
 
-static uint8_t class_by_name(const char *name)
-{
-	static const struct {
-		const char *begin;
-		uint8_t class;
-	} known[] = {{"[memcpy HtoD", CLASS_H2D}, {"[memcpy DtoH", CLASS_D2H},
-		{"[memcpy DtoD", CLASS_D2D}, {"[memcpy PtoP", CLASS_P2P},
-		{"[memset", CLASS_MEMSET}};
-	size_t i;
-
-	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
-		if (strncmp(name, known[i].begin, strlen(known[i].begin)) == 0)
-			return known[i].class;
-	return CLASS_OTHER;
-}
-
 /* inside: in a scope that has a row; its time holds this one's. */
 static void add_node(
 	struct flat *f, const struct view *v, uint32_t node, const struct pair *pairs, bool inside)
@@ -95,7 +79,7 @@ static void add_node(
 	row->paths++;
 	row->class = f->is_cpu ? CLASS_CPU : p->node[node].class;
 	if (!f->is_cpu && row->class == CLASS_CPU)
-		row->class = class_by_name(row->name); /* a .hatchet file has no classes */
+		row->class = gpu_class_of_leaf(row->name); /* a .hatchet file has no classes */
 	for (i = 0; i < 2; i++) {
 		row->sum_ns += number(p, node, pairs[i].time);
 		row->count += number(p, node, pairs[i].count);

@@ -7,6 +7,8 @@
 #include "order.h"
 #include "print.h"
 
+#include "loss_terms.h"
+
 static char last(const struct text *t)
 {
 	return t->n > 0 ? t->s[t->n - 1] : '\0';

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: MIT. gpu_terms.h: the kinds of GPU work and of tree nodes: what each is
+ * called and counted as, wherever it is stored, shown or written. Anybody may include it.
+ *
+ * A new kind of GPU event is a row of GPU_CLASSES here, a row of RECORDS (proto/abi/record.h) if no
+ * record carries it yet, and the vendor's walker that writes that record.
+ */
+#ifndef PROTOND_TERMS_GPU_TERMS_H
+#define PROTOND_TERMS_GPU_TERMS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* clang-format off */
+/* What a node of a tree is: node.kind of the database. The first six are path kinds of the ring. */
+#define NODE_KINDS(X) /* name  number  word */ \
+        X(ROOT,     0, "root")                 \
+        X(SCOPE,    1, "scope")                \
+        X(STATE,    2, "state")                \
+        X(OP,       3, "op")                   \
+        X(FRAME,    4, "frame")                \
+        X(KERNEL,   5, "kernel")               \
+        X(COPY,     6, "copy")                 \
+        X(SET,      7, "set")                  \
+        X(CAPTURED, 8, "captured") /* below it: what was captured into a graph, and where */
+/* clang-format on */
+
+enum node_kind {
+#define X(name, number, word) NODE_##name = (number),
+	NODE_KINDS(X)
+#undef X
+};
+
+static const char *const node_kind_words[] = {
+#define X(name, number, word) [number] = (word),
+	NODE_KINDS(X)
+#undef X
+};
+
+#define NODE_CAPTURED_NAME "<captured_at>"
+
+/* clang-format off */
+/* The classes of what a tree counts: cell.class of the database, trace_op.class of a timeline.
+ * word:   in lists and --json
+ * record: that brings it, REC_name of proto/abi/record.h, and its id there where one record brings
+ *         several classes (enum copy_class). COMM is a KERNEL that its name gives away.
+ * node:   kind of its leaf in the tree, and the leaf's name; "": the kernel's own
+ * trace, launch: a Chrome trace's category of the event, and its word for the launch
+ * counts: as which columns: CPU (cpu_time, calls), KERNEL (time, count), COPY (copies, bytes too) */
+#define GPU_CLASSES(X) /* name  n  word    record  id  node    leaf             trace         launch    counts */ \
+        X(CPU,     0, "cpu",     NONE,   0, SCOPE,  "",              "scope",      "",       CPU)    \
+        X(COMPUTE, 1, "compute", KERNEL, 0, KERNEL, "",              "kernel",     "launch", KERNEL) \
+        X(COMM,    2, "comm",    NONE,   0, KERNEL, "",              "kernel",     "launch", KERNEL) \
+        X(H2D,     3, "h2d",     COPY,   1, COPY,   "[memcpy HtoD]", "gpu_memcpy", "memcpy", COPY)   \
+        X(D2H,     4, "d2h",     COPY,   2, COPY,   "[memcpy DtoH]", "gpu_memcpy", "memcpy", COPY)   \
+        X(D2D,     5, "d2d",     COPY,   3, COPY,   "[memcpy DtoD]", "gpu_memcpy", "memcpy", COPY)   \
+        X(P2P,     6, "p2p",     COPY,   4, COPY,   "[memcpy PtoP]", "gpu_memcpy", "memcpy", COPY)   \
+        X(MEMSET,  7, "memset",  SET,    0, SET,    "[memset]",      "gpu_memset", "memset", COPY)   \
+        X(OTHER,   8, "other",   COPY,   0, COPY,   "[memcpy]",      "gpu_memcpy", "memcpy", KERNEL)
+/* clang-format on */
+
+enum cell_class {
+#define X(name, n, ...) CLASS_##name = (n),
+	GPU_CLASSES(X)
+#undef X
+		CLASS_MAX
+};
+
+enum gpu_counts { COUNTS_CPU, COUNTS_KERNEL, COUNTS_COPY };
+
+struct gpu_class {
+	const char *word, *leaf, *trace, *launch;
+	uint8_t node;   /* enum node_kind */
+	uint8_t counts; /* enum gpu_counts */
+};
+
+static const struct gpu_class gpu_classes[CLASS_MAX] = {
+#define X(name, n, word, record, id, node, leaf, trace, launch, counts) \
+	[n] = {word, leaf, trace, launch, NODE_##node, COUNTS_##counts},
+	GPU_CLASSES(X)
+#undef X
+};
+
+/* enum cell_class of a number out of a file. */
+static inline uint8_t gpu_class_known(uint64_t n)
+{
+	return (uint8_t)(n < CLASS_MAX ? n : CLASS_OTHER);
+}
+
+static inline bool gpu_class_is_kernel(uint8_t class)
+{
+	return gpu_classes[class].node == NODE_KERNEL;
+}
+
+/* By the name of a leaf: Proton and others put more words before the bracket. CLASS_OTHER: none. */
+static inline uint8_t gpu_class_of_leaf(const char *name)
+{
+	uint8_t c;
+	size_t n;
+
+	for (c = 0; c < CLASS_MAX; c++) {
+		n = strlen(gpu_classes[c].leaf);
+		if (n > 0 && c != CLASS_OTHER && strncmp(name, gpu_classes[c].leaf, n - 1) == 0)
+			return c;
+	}
+	return CLASS_OTHER;
+}
+
+#endif

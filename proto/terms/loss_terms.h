@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT. loss_terms.h: the causes of loss: nothing is lost silently. Anybody
+ * may include it. A new cause is a row here and the place that counts it. */
+#ifndef PROTOND_TERMS_LOSS_TERMS_H
+#define PROTOND_TERMS_LOSS_TERMS_H
+
+#include <stdint.h>
+
+/* clang-format off */
+/* The numbers stand in LOST records and in loss.cause of the database. */
+#define LOST_CAUSES(X) /* name     number  words for people */                              \
+        X(LANE_FULL,   1, "the lane was full: the daemon did not keep up or was away")      \
+        X(NESTED,      2, "inside a signal handler that interrupted the agent")             \
+        X(NO_LANE,     3, "the thread got no lane: too many threads or too little tmpfs")   \
+        X(GPU_DROPPED, 4, "CUPTI dropped records")                                          \
+        X(GPU_REFUSED, 5, "no activity buffer was free")                                    \
+        X(GPU_INVALID, 6, "CUPTI gave no usable times")                                     \
+        X(GPU_UNKNOWN, 7, "records of a kind that this agent cannot walk")                  \
+        X(PATHS,       8, "there was no room for the path: counted under (other)")          \
+        X(NAMES,       9, "there was no room for the name: shown as (other)")               \
+        X(BAD,        10, "records that broke the ring's laws")                             \
+        X(LAUNCHES,   11, "launches without a GPU record")                                  \
+        X(NODES,      12, "tree nodes over a ceiling, the session's or memory_mb: counted under (other)")
+/* clang-format on */
+
+enum lost_cause {
+#define X(name, number, words) LOST_##name = (number),
+	LOST_CAUSES(X)
+#undef X
+		LOST_CAUSE_MAX
+};
+
+/* For people. */
+static inline const char *loss_words(uint32_t cause)
+{
+	switch (cause) {
+#define X(name, number, words) \
+	case number:           \
+		return words;
+		LOST_CAUSES(X)
+#undef X
+	default:
+		return "for a cause unknown to this version";
+	}
+}
+
+#endif

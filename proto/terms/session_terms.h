@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: MIT. session_terms.h: the words and numbers of sessions, jobs and their
+ * GPU: one list each, for records, journal, database, wire and people. Anybody may include it.
+ *
+ * A number stands in records, the journal and the fold; its word in the database, on the wire and
+ * on screens. Neither ever changes; a new one is a row.
+ */
+#ifndef PROTOND_TERMS_SESSION_TERMS_H
+#define PROTOND_TERMS_SESSION_TERMS_H
+
+#include <stdint.h>
+#include <string.h>
+
+/* clang-format off */
+#define SESSION_STATES(X) /* name  number  word */                                           \
+        X(ACTIVE,     1, "active")                                                           \
+        X(INACTIVE,   2, "inactive")                                                         \
+        X(FINALIZING, 3, "finalizing") /* finalize was said; waits for launches in flight */ \
+        X(FINALIZED,  4, "finalized")
+#define SESSION_SOURCES(X) /* who asked for it */ \
+        X(JOB, 1, "job") X(CONTROL, 2, "control") X(RUN, 3, "run") X(AUTO, 4, "auto")
+#define SESSION_DATAS(X)    X(TREE, 0, "tree") X(TRACE, 1, "trace") X(BOTH, 2, "both")
+#define SESSION_CONTEXTS(X) X(SHADOW, 0, "shadow") X(PYTHON, 1, "python")
+#define SESSION_CPUS(X)     X(ON, 0, "on") X(OFF, 1, "off")
+#define SESSION_GPUS(X)     X(WANTED, 0, "on") X(ARMED, 1, "armed") X(NONE, 2, "none")
+#define SESSION_HOOKS(X)    X(NONE, 0, "none") X(TRITON, 1, "triton") X(TORCH, 2, "torch")
+/* Which jobs are in it. A word that ends in a colon goes on with what is matched. */
+#define SESSION_MATCHES(X) \
+        X(PID, 1, "pid:") X(TOKEN, 2, "token") X(USER, 3, "all") X(COMMAND, 4, "command:") X(RING, 5, "ring")
+/* How a process ended. */
+#define END_REASONS(X) X(EXITED, 1, "exited") X(KILLED, 2, "killed") X(LOST, 3, "lost")
+#define GPU_STATES(X)                                                                \
+        X(NONE,     0, "none")     /* not subscribed */                              \
+        X(ARMED,    1, "armed")    /* subscribed, graph callbacks only */            \
+        X(ON,       2, "on")                                                         \
+        X(FAILED,   3, "failed")   /* wanted, not to be had: with a code and words */ \
+        X(ASIDE,    4, "aside")    /* let go for another tool */                     \
+        X(RESIDUAL, 5, "residual") /* not subscribed, the vendor's library still costs */
+#define DEVICE_TYPES(X) X(CUDA, 1, "CUDA") X(HIP, 2, "HIP")
+/* clang-format on */
+
+enum session_state {
+#define X(name, number, word) SESSION_IS_##name = (number),
+	SESSION_STATES(X)
+#undef X
+};
+enum session_source {
+#define X(name, number, word) SOURCE_##name = (number),
+	SESSION_SOURCES(X)
+#undef X
+};
+enum session_data {
+#define X(name, number, word) SESSION_##name = (number),
+	SESSION_DATAS(X)
+#undef X
+};
+enum session_context {
+#define X(name, number, word) SESSION_##name = (number),
+	SESSION_CONTEXTS(X)
+#undef X
+};
+enum session_cpu {
+#define X(name, number, word) SESSION_CPU_##name = (number),
+	SESSION_CPUS(X)
+#undef X
+};
+enum session_gpu {
+#define X(name, number, word) SESSION_GPU_##name = (number),
+	SESSION_GPUS(X)
+#undef X
+};
+enum match_kind {
+#define X(name, number, word) MATCH_##name = (number),
+	SESSION_MATCHES(X)
+#undef X
+};
+enum end_reason {
+#define X(name, number, word) END_##name = (number),
+	END_REASONS(X)
+#undef X
+};
+enum gpu_state {
+#define X(name, number, word) GPU_##name = (number),
+	GPU_STATES(X)
+#undef X
+};
+
+/* A list as its words by number; NULL where it has none. */
+struct term_list {
+	const char *const *word;
+	uint32_t n;
+};
+#define X(name, number, text) [number] = (text),
+/* clang-format off */
+#define TERM_LIST(list, LIST)                                      \
+        static const char *const list##_word[] = {LIST(X)};        \
+        static const struct term_list list = {list##_word, sizeof(list##_word) / sizeof(*list##_word)}
+TERM_LIST(term_session_states, SESSION_STATES);
+TERM_LIST(term_session_sources, SESSION_SOURCES);
+TERM_LIST(term_session_datas, SESSION_DATAS);
+TERM_LIST(term_session_contexts, SESSION_CONTEXTS);
+TERM_LIST(term_session_cpus, SESSION_CPUS);
+TERM_LIST(term_session_gpus, SESSION_GPUS);
+TERM_LIST(term_session_hooks, SESSION_HOOKS);
+TERM_LIST(term_session_matches, SESSION_MATCHES);
+TERM_LIST(term_end_reasons, END_REASONS);
+TERM_LIST(term_gpu_states, GPU_STATES);
+TERM_LIST(term_device_types, DEVICE_TYPES);
+/* clang-format on */
+#undef X
+#undef TERM_LIST
+
+/* The word of a number, or `other` where the list has none. */
+static inline const char *term_word(const struct term_list *l, uint32_t number, const char *other)
+{
+	return number < l->n && l->word[number] != NULL ? l->word[number] : other;
+}
+
+/* The number of a word, or `other`; NULL is no word. */
+static inline uint32_t term_number(const struct term_list *l, const char *word, uint32_t other)
+{
+	uint32_t i;
+
+	for (i = 0; word != NULL && i < l->n; i++)
+		if (l->word[i] != NULL && strcmp(l->word[i], word) == 0)
+			return i;
+	return other;
+}
+
+#endif
