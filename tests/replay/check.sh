@@ -50,7 +50,7 @@ if [ -e "$top/lib/libprotond.so" ]; then # for scenarios that play a dump throug
                 -Wl,-rpath,"$(realpath "$top/lib")" 2>"$out/job.log"; then ok "pd_replay_job builds"; else bad "pd_replay_job" "$out/job.log"; fi
 fi
 if [ -r "$CUDA_HOME/include/cupti.h" ]; then
-        if $CC -std=c17 -D_GNU_SOURCE -I"$CUDA_HOME/include" -fsyntax-only tests/replay/abi.c 2>"$out/abi.log"; then
+        if $CC -std=c17 -D_GNU_SOURCE -I"$CUDA_HOME/include" -Iproto/terms -fsyntax-only tests/replay/abi.c 2>"$out/abi.log"; then
                 ok "our numbers of CUPTI are those of its headers"
         else bad "our numbers of CUPTI differ from its headers" "$out/abi.log"; fi
 else

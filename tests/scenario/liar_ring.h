@@ -49,7 +49,7 @@ static inline bool put(const struct liar *l, uint64_t lane, const void *rec, uin
 static inline uint32_t bytes_of(unsigned type)
 {
 	static const uint8_t bytes[] = {
-#define X(name, number, b) [number] = (b),
+#define X(name, number, b, ...) [number] = (b),
 		RECORDS(X)
 #undef X
 	};
