@@ -231,11 +231,13 @@ AR_daemon  := $(AR_fold)
 AR_wire    := $(R_PROTO)
 AR_view    := $(R_VIEWER) $(R_PROTO)
 AR_ctl     := $(R_DAEMON) $(R_VIEWER) $(R_PROTO)
-INC_tests  := $(sort $(foreach r,$(ROOMS),$(INC_$(r))))
+# The rooms that a test links are those that it may include.
+room_of  = $(AR_$(firstword $(subst _, ,$(1))))
+inc_of   = $(sort $(foreach r,$(call room_of,$(1)),$(INC_$(r))))
 .SECONDEXPANSION:
-$(UNIT): $(B)/tests/%: tests/unit/%.c $(B)/flags $$(call ar,$$(AR_$$(firstword $$(subst _, ,$$*))))
+$(UNIT): $(B)/tests/%: tests/unit/%.c $(B)/flags $$(call ar,$$(call room_of,$$*))
 	@mkdir -p $(@D)
-	$(CC) -Itests/unit $(INC_tests) $(PKG_CFL) $(ALL_CFLAGS) \
+	$(CC) -Itests/unit $(call inc_of,$*) $(PKG_CFL) $(ALL_CFLAGS) \
 		-Wno-frame-larger-than -Wno-overlength-strings -Wno-null-dereference \
 		$(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
 		$(LIB_CHECK) $(LIB_DAEMON) $(LIB_VIEWER) -ldl
@@ -247,7 +249,7 @@ bench: $(B)/tests/job
 $(B)/bench/launch_bench: $(call ar,$(R_AGENT))
 $(BENCH): $(B)/bench/%: tests/bench/%.c $(B)/lib/libprotond.so $(call ar,$(R_DAEMON) $(R_PROTO)) $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) -Itests/unit $(INC_tests) $(PKG_CFL) $(ALL_CFLAGS) -Wno-frame-larger-than $(ALL_LDFLAGS) \
+	$(CC) -Itests/unit $(sort $(foreach r,$(R_AGENT) libclient daemon,$(INC_$(r)))) $(PKG_CFL) $(ALL_CFLAGS) -Wno-frame-larger-than $(ALL_LDFLAGS) \
 		-Wl,-rpath,'$$ORIGIN/../lib' -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -L$(B)/lib -lprotond $(LIB_CHECK) $(LIB_DAEMON) -lm
 
 # Programs that the scenarios drive.

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: MIT. clock.c: what the ring clock is in nanoseconds. An anchor is three
  * clocks read at nearly one instant, and by how much they may be apart. */
-#include "loop.h"
+#include "ring_clock.h"
 
 #include <time.h>
+
+#include "loop.h"
+
 #if defined(__x86_64__)
 #include <x86intrin.h>
 #endif

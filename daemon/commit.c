@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT. commit.c: from the fold into the store: when a transaction is due,
  * and what waits for one (finalized sessions, ended rings, clients). */
-#include "loop.h"
+#include "commit.h"
 
 #include <stdlib.h>
 #include <string.h>
-
 #include <sys/resource.h>
+
+#include "entry.h"
+#include "kept.h"
+#include "log.h"
+#include "loop.h"
+#include "retain.h"
+#include "rings.h"
+#include "turn.h"
 
 #define HOUR_NS     3600000000000ull
 #define SECOND_NS   1000000000ull
@@ -228,52 +235,6 @@ static bool ring_waits(const struct protond *p)
 	return false;
 }
 
-static void prune_on_done(void *arg, int r, const struct err *e)
-{
-	char quoted[600];
-
-	if (r < 0)
-		log_line(LOG_WARN, "prune_failed", "error=%d text=%s", -r,
-			log_quote(quoted, sizeof(quoted), e->text));
-	free(arg);
-}
-
-struct prune {
-	int64_t now_ns, before_ns;
-	uint64_t bytes;
-	struct store_pruned gone;
-};
-
-static int prune_work(struct sqlite3 *db, void *arg, struct err *e)
-{
-	struct prune *x = arg;
-	bool lasts;
-	int r = store_clock_lasts(db, x->now_ns, &lasts, e);
-
-	return r < 0 ? r : store_prune(db, lasts ? x->before_ns : 0, x->bytes, &x->gone, e);
-}
-
-/* Retention, once an hour. */
-static void prune_if_due(struct protond *p, uint64_t now)
-{
-	const struct config *c = &p->d.config;
-	struct prune *x;
-
-	if ((c->retention_days == 0 && c->retention_mb == 0) ||
-		(p->pruned_ns != 0 && now - p->pruned_ns < HOUR_NS))
-		return;
-	p->pruned_ns = now;
-	x = calloc(1, sizeof(*x));
-	if (x == NULL)
-		return;
-	x->now_ns = real_ns();
-	if (c->retention_days != 0 && c->retention_days < 100000)
-		x->before_ns = x->now_ns - (int64_t)c->retention_days * 86400 * (int64_t)SECOND_NS;
-	if (c->retention_mb < UINT64_MAX >> 20)
-		x->bytes = c->retention_mb << 20;
-	store_call(p->d.store, prune_work, x, prune_on_done);
-}
-
 /* Jobs that do nothing are no reason to write to a disk each second. */
 #define UPKEEP_NS (30 * SECOND_NS)
 
@@ -282,7 +243,7 @@ void commit_periodic(struct protond *p)
 	const uint64_t now = mono_ns();
 
 	flight_sample(p, now);
-	prune_if_due(p, now);
+	retain_if_due(p, now);
 	if (p->commits == 0 &&
 		(fold_has_news(p->d.fold) || p->commit_failed || p->journal_stuck ||
 			ring_waits(p) ||
@@ -299,169 +260,4 @@ void commit_if_large(struct protond *p)
 	if (p->commits < COMMITS_MAX &&
 		(fold_fresh(p->d.fold) >= FRESH_MAX || (large && p->commits == 0)))
 		daemon_commit(&p->d, NULL, NULL);
-}
-
-/* --- finalize
- * ------------------------------------------------------------------------------------- */
-
-static int put_verb(struct protond *p, enum verb verb, const uint8_t session[16], uint32_t uid)
-{
-	struct j_verb v = {
-		.verb = verb, .uid = uid, .mono_ns = mono_ns(), .realtime_ns = real_ns()};
-
-	memcpy(v.session, session, 16);
-	return daemon_apply(&p->d, J_VERB, NULL, &v, sizeof(v));
-}
-
-bool finalize_is_waiting(const struct protond *p, const uint8_t session[16])
-{
-	const struct finalizer *f;
-
-	for (f = p->finalizers; f != NULL; f = f->next) {
-		if (memcmp(f->session, session, 16) == 0)
-			return true;
-	}
-	return false;
-}
-
-/* Of all jobs of the session, and of nobody else's, who may write for ever. */
-static bool is_drained(const struct protond *p, const struct finalizer *f)
-{
-	const struct ring *r;
-
-	for (r = p->rings; r != NULL; r = r->next) {
-		if (!drain_is_past(r, f->asked_ns) &&
-			fold_is_member(p->d.fold, f->session, r->uuid))
-			return false;
-	}
-	return true;
-}
-
-/* True: over, and `done` waits for the transaction. gone: the ring of a dead process, or NULL; all
- * of it is in the fold. *noted: the now blocks and counts of all others are, too. */
-static bool finalize_end(struct protond *p, const struct finalizer *f, uint64_t now,
-	const uint8_t *gone, bool *noted)
-{
-	const bool late = now >= f->deadline_ns;
-	struct fold_session s;
-	bool whole;
-
-	if (!fold_get_session(p->d.fold, f->session, &s) || s.state == SESSION_IS_FINALIZED)
-		return true;
-	whole = gone != NULL && memcmp(s.owner, gone, 16) == 0;
-	if (now < f->not_before_ns || (!fold_is_settled(p->d.fold, f->session) && !late))
-		return false;
-	/* Ticks bring it, in pieces: no more than was there when it was asked. The deadline is for
-	 * what the GPU has not delivered. */
-	if (!whole && !is_drained(p, f))
-		return false;
-	if (!whole && !*noted)
-		protond_note(p);
-	*noted = *noted || !whole;
-	/* What the drain brought may be in flight again. */
-	if (!late && !fold_is_settled(p->d.fold, f->session))
-		return false;
-	return put_verb(p, VERB_FINALIZED, f->session, s.uid) != -ENOSPC;
-}
-
-/* As many as a tick's time is for. False: there may be more. */
-static bool finalize_look(struct protond *p, const uint8_t *gone)
-{
-	struct finalizer **at = &p->finalizers, *f, *over = NULL;
-	const uint64_t now = mono_ns();
-	bool noted = false, whole;
-
-	while ((f = *at) != NULL && (over == NULL || mono_ns() - now < p->drain_ns)) {
-		if (!finalize_end(p, f, now, gone, &noted)) {
-			at = &f->next;
-			continue;
-		}
-		*at = f->next;
-		f->next = over;
-		over = f;
-	}
-	whole = f == NULL;
-	while ((f = over) != NULL) { /* off the list first: done may finalize another one */
-		over = f->next;
-		daemon_commit(&p->d, f->done, f->arg);
-		free(f);
-	}
-	return whole;
-}
-
-void finalize_check(struct protond *p)
-{
-	if (p->finalizers != NULL)
-		(void)finalize_look(p, NULL);
-}
-
-/* What a job finalized itself is held back for its export: from a dead one none comes, and the
- * session was finalized, not cut off by the end. */
-bool finalize_owner_gone(struct protond *p, const uint8_t ring[16])
-{
-	struct finalizer *f;
-	struct fold_session s;
-	bool any = false;
-
-	sessions_close(p);
-	for (f = p->finalizers; f != NULL; f = f->next) {
-		if (!fold_get_session(p->d.fold, f->session, &s) || memcmp(s.owner, ring, 16) != 0)
-			continue;
-		f->not_before_ns = 0;
-		any = true;
-	}
-	return !any || finalize_look(p, ring);
-}
-
-int finalize_add(struct protond *p, const struct finalizer *f)
-{
-	struct finalizer *copy = malloc(sizeof(*copy));
-
-	if (copy == NULL)
-		return -ENOMEM;
-	*copy = *f;
-	copy->asked_ns = mono_ns();
-	copy->next = p->finalizers;
-	p->finalizers = copy;
-	protond_hurry(p);
-	return 0;
-}
-
-static void refuse(store_done_fn *done, void *arg, int r, const char *words)
-{
-	struct err e;
-
-	(void)err_set(&e, r, "%s", words);
-	if (done != NULL)
-		done(arg, r, &e);
-}
-
-void finalize_soon(struct protond *p, const uint8_t session[16], uint64_t deadline_ns,
-	store_done_fn *done, void *arg)
-{
-	struct finalizer f = {.deadline_ns = deadline_ns, .done = done, .arg = arg};
-
-	memcpy(f.session, session, 16);
-	if (finalize_add(p, &f) < 0)
-		refuse(done, arg, -ENOMEM, "no memory to finalize a session");
-}
-
-void daemon_finalize(struct daemon *d, const uint8_t session[16], uint32_t timeout_ms,
-	store_done_fn *done, void *arg)
-{
-	struct protond *p = protond_of(d);
-	const uint64_t deadline = mono_ns() + timeout_ms * 1000000ull;
-	struct fold_session s;
-	int r;
-
-	if (fold_get_session(d->fold, session, &s) &&
-		(s.state == SESSION_IS_ACTIVE || s.state == SESSION_IS_INACTIVE)) {
-		r = put_verb(p, VERB_FINALIZE, session, s.uid);
-		if (r < 0) {
-			refuse(done, arg, r,
-				"the session cannot be finalized: no room in the journal");
-			return;
-		}
-	}
-	finalize_soon(p, session, deadline, done, arg);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT. config.c: the configuration: the CONFIG table's defaults, then a
  * file of `key = value` lines, then PROTOND_KEY variables. */
-#include "loop.h"
+#include "config.h"
 
 #include <ctype.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT. daemon.c: protond's loop: the tick that drains, the second that
- * keeps house, entries on their way into journal and fold, the beginning and the end.
+ * keeps house, the beginning and the end.
  *
  * The product in one function is tick(): rings → journal → fold → heads told → what jobs should do.
  */
@@ -14,6 +14,29 @@
 #include <unistd.h>
 
 #include "closer.h"
+#include "commit.h"
+#include "config.h"
+#include "conn.h"
+#include "drain.h"
+#include "drained.h"
+#include "entry.h"
+#include "exited.h"
+#include "finalize.h"
+#include "home.h"
+#include "intake.h"
+#include "kept.h"
+#include "leave.h"
+#include "log.h"
+#include "own_sessions.h"
+#include "pace.h"
+#include "retain.h"
+#include "ring_clock.h"
+#include "ring_ctl.h"
+#include "rings.h"
+#include "settle.h"
+#include "spool.h"
+#include "turn.h"
+#include "wants.h"
 
 #define SECOND_NS    1000000000ull
 #define SPOOL_NS     (10 * SECOND_NS)
@@ -21,149 +44,6 @@
 #define BEHIND_TIMES 2u        /* journal_mb that are not stored */
 #define BEHIND_NS    32000000u /* between drains of a ring: a piece is to be worth it */
 #define TRIM_BYTES   (4 << 20)
-
-/* --- entries
- * --------------------------------------------------------------------------------------- */
-
-int entry_begin(
-	struct protond *p, uint16_t type, const uint8_t ring[16], uint32_t bytes, void **ret)
-{
-	static const uint8_t nobody[16];
-	struct journal_entry *e = p->replayed;
-
-	if (e == NULL)
-		return p->journal_stuck ? -ENOSPC
-					: journal_stage(p->d.journal, type,
-						  ring != NULL ? ring : nobody, bytes, ret);
-	if (bytes > JOURNAL_ENTRY_MAX - sizeof(*e))
-		return -EMSGSIZE;
-	*e = (struct journal_entry){.magic = JOURNAL_MAGIC, .type = type, .mono_ns = mono_ns()};
-	if (ring != NULL)
-		memcpy(e->ring, ring, 16);
-	*ret = e + 1;
-	return 0;
-}
-
-int entry_end(struct protond *p, uint32_t bytes)
-{
-	const struct journal_entry *e = p->replayed;
-	int r;
-
-	if (e == NULL) {
-		e = journal_commit(p->d.journal, bytes);
-		if (e == NULL)
-			return -EMSGSIZE;
-		p->staged += e->bytes;
-	} else {
-		const uint32_t whole = (uint32_t)sizeof(*e) + ((bytes + 7) & ~7u);
-
-		memset((uint8_t *)(p->replayed + 1) + bytes, 0, whole - sizeof(*e) - bytes);
-		p->replayed->bytes = whole;
-	}
-	r = fold_apply(p->d.fold, e);
-	if (r == -ENOMEM)
-		protond_fatal(p, "out_of_memory");
-	return r;
-}
-
-int entry_put(struct protond *p, uint16_t type, const uint8_t ring[16], const void *payload,
-	uint32_t bytes)
-{
-	void *to;
-	int r = entry_begin(p, type, ring, bytes, &to);
-
-	if (r < 0)
-		return r;
-	memcpy(to, payload, bytes);
-	return entry_end(p, bytes);
-}
-
-/* What was drained is durable: the jobs may have the room back. */
-static void release(struct protond *p)
-{
-	struct ring *r;
-
-	p->staged = 0;
-	for (r = p->rings; r != NULL; r = r->next) {
-		if (r->state == RING_LIVE)
-			ring_release(r);
-		else if (r->state == RING_ENDED && r->end_position == 0)
-			r->end_position = journal_position(p->d.journal);
-	}
-}
-
-void protond_unstage(struct protond *p)
-{
-	p->stage_stored = p->journal_stuck = false;
-	p->d.journal_trouble = 0;
-	journal_unstage(p->d.journal);
-	release(p);
-	protond_hurry(p);
-}
-
-bool protond_flush(struct protond *p)
-{
-	static struct log_cause cause;
-	int x;
-
-	if (p->stage_stored)
-		return false;
-	x = journal_flush(p->d.journal);
-	p->journal_stuck = x < 0;
-	p->d.journal_trouble = x;
-	if (x < 0) {
-		log_cause(&cause, LOG_ERR, "journal_full",
-			"error=%d dir=%s next=\"make room there\"", -x, p->d.runtime);
-		return false;
-	}
-	if (p->staged != 0)
-		release(p);
-	return true;
-}
-
-int daemon_apply(struct daemon *d, uint16_t type, const uint8_t ring[16], const void *payload,
-	uint32_t bytes)
-{
-	struct protond *p = protond_of(d);
-	int r = entry_put(p, type, ring, payload, bytes);
-
-	if (r < 0)
-		return r;
-	p->saw_session = true;
-	if (!protond_flush(p))
-		return -ENOSPC;
-	if (d->intake != NULL)
-		intake_wants(d->intake);
-	return 0;
-}
-
-static bool uses_tsc(const struct protond *p)
-{
-	const struct ring *r;
-
-	for (r = p->rings; r != NULL; r = r->next) {
-		if (r->reader.lane != NULL && r->reader.h.clock == RING_CLOCK_TSC)
-			return true;
-	}
-	return false;
-}
-
-void protond_anchor(struct protond *p, uint64_t at_most_every_ns)
-{
-	const uint64_t now = mono_ns();
-	const bool tsc = uses_tsc(p);
-	struct j_anchor a;
-
-	if (p->anchor_ns != 0 && now - p->anchor_ns < at_most_every_ns)
-		return;
-	clock_anchor(
-		tsc ? &clock_tsc : &clock_mono, tsc ? RING_CLOCK_TSC : RING_CLOCK_MONOTONIC, &a);
-	if (entry_put(p, J_ANCHOR, NULL, &a, sizeof(a)) == 0)
-		p->anchor_ns = now;
-}
-
-/* --- the tick
- * --------------------------------------------------------------------------------------- */
 
 static void ring_failed(struct ring *r, int64_t error)
 {
@@ -182,7 +62,7 @@ static uint64_t drain_one(struct ring *r, bool *more)
 	if (r->p->behind && mono_ns() - r->taken_ns < BEHIND_NS)
 		return 0;
 	if (r->state == RING_GONE) {
-		ring_gone(r);
+		ring_leave(r);
 		return FLOW_BYTES; /* until END is written */
 	}
 	if (!r->adopted || r->unreadable)
@@ -234,32 +114,6 @@ static uint64_t drain_rings(struct protond *p, bool *more)
 	return moved + drain_those(p, RING_GONE, &p->next_gone, deadline, more);
 }
 
-static void tick_on_timer(uv_timer_t *t);
-static void tick_on_idle(uv_idle_t *i);
-
-/* At once is the next turn of the loop: sockets and the store have theirs in between. A timer of 0
- * ms that is set in a timer's callback has none with libuv 1.44: it runs again before anything
- * else. */
-static void tick_again(struct protond *p, uint64_t ms)
-{
-	if (ms == 0) {
-		(void)uv_timer_stop(&p->tick);
-		(void)uv_idle_start(&p->again, tick_on_idle);
-		return;
-	}
-	(void)uv_idle_stop(&p->again);
-	uv_update_time(&p->d.loop);
-	(void)uv_timer_start(&p->tick, tick_on_timer, ms, 0);
-}
-
-void protond_hurry(struct protond *p)
-{
-	if (p->stopping)
-		return;
-	p->quiet_since_ns = mono_ns();
-	tick_again(p, 0);
-}
-
 /* Much is journaled, or new, that the store did not take yet. */
 static bool is_behind(const struct protond *p)
 {
@@ -300,27 +154,17 @@ static bool trim(struct protond *p)
 	return true;
 }
 
-void protond_turn(struct protond *p)
-{
-	if (!p->stopping)
-		tick_again(p, 0);
-}
-
-void protond_trim(struct protond *p)
-{
-	p->trim_due = true;
-	protond_turn(p);
-}
-
 /* What takes milliseconds has a turn of the loop for itself, and the rings the one behind it. */
 static void tick(struct protond *p)
 {
 	bool works, more = false;
 	uint64_t moved, ms;
 
+	if (p->d.intake == NULL) /* not yet: the start ends with a tick */
+		return;
 	p->apart = !p->apart && (trim(p) || commit_next(p));
 	if (p->apart) {
-		tick_again(p, 0);
+		turn_in(p, 0);
 		return;
 	}
 	if (p->journal_stuck)
@@ -331,47 +175,17 @@ static void tick(struct protond *p)
 	(void)protond_flush(p);
 	if (p->saw_session) {
 		sessions_close(p);
-		intake_wants(p->d.intake);
+		wants_tell(p);
 	}
 	drained_check(p);
-	finalize_check(p);
+	(void)finalize_check(p, NULL);
 	(void)protond_flush(p);
 	commit_if_large(p);
 	ms = pace_ms(p, moved, works, more);
 	if (ms != PACE_PARKED)
-		tick_again(p, ms);
+		turn_in(p, ms);
 	if (commit_is_due(p))
-		tick_again(p, 0);
-}
-
-static void tick_on_timer(uv_timer_t *t)
-{
-	struct protond *p = t->data;
-
-	if (!p->stopping && p->d.intake != NULL) /* not yet: the start ends with a tick */
-		tick(p);
-}
-
-static void tick_on_idle(uv_idle_t *i)
-{
-	struct protond *p = i->data;
-
-	(void)uv_idle_stop(i);
-	tick_on_timer(&p->tick);
-}
-
-void protond_note(struct protond *p)
-{
-	struct ring *r;
-
-	for (r = p->rings; r != NULL; r = r->next) {
-		if (!drain_goes_on(r))
-			continue;
-		(void)drain_now_block(r);
-		(void)drain_counts(r);
-	}
-	protond_anchor(p, 10000000);
-	(void)protond_flush(p);
+		turn_in(p, 0);
 }
 
 /* All at once: nobody waits for the loop any more. */
@@ -386,11 +200,8 @@ static void drain_at_end(struct protond *p)
 		if (n < 0)
 			ring_failed(r, n);
 	}
-	protond_note(p);
+	drain_note(p);
 }
-
-/* --- the second
- * --------------------------------------------------------------------------------------- */
 
 static void count_rings(struct protond *p)
 {
@@ -503,7 +314,7 @@ static void second_on_timer(uv_timer_t *t)
 	intake_sweep(p->d.intake, now);
 	memfd_returned(&p->d.lent);
 	(void)protond_flush(p);
-	intake_wants(p->d.intake);
+	wants_tell(p);
 	home_check(p);
 	if (now - p->spool_ns >= SPOOL_NS) {
 		p->spool_ns = now;
@@ -525,9 +336,6 @@ static void commit_on_timer(uv_timer_t *t)
 	if (!p->stopping)
 		commit_periodic(p);
 }
-
-/* --- beginning and end
- * ----------------------------------------------------------------------------------- */
 
 static void on_signal(uv_signal_t *s, int number)
 {
@@ -635,6 +443,7 @@ int protond_init(struct protond *p, struct err *e)
 	int r;
 
 	p->ok = true;
+	p->on_tick = tick;
 	d->started_mono_ns = mono_ns();
 	p->spool_ns = d->started_mono_ns;
 	p->drain_ns = DRAIN_NS;
@@ -707,15 +516,6 @@ void protond_stop(struct protond *p, const char *why)
 	drain_at_end(p);
 	drained_end(p);
 	daemon_commit(&p->d, stop_on_stored, p);
-}
-
-void protond_fatal(struct protond *p, const char *why)
-{
-	log_line(LOG_ERR, "fatal",
-		"reason=%s next=\"the journal has everything; the next start goes on\"", why);
-	p->ok = false;
-	p->stopping = true;
-	uv_stop(&p->d.loop);
 }
 
 static void close_handle(uv_handle_t *h, void *arg)

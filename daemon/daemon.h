@@ -123,8 +123,6 @@ struct shares home_descriptors(void);
 
 int intake_new(struct daemon *d, struct intake **ret, struct err *e);
 void intake_free(struct intake *i);
-/* Sends WANT, and writes `want` into the control files, where fold_want() changed. */
-void intake_wants(struct intake *i);
 uint32_t intake_jobs(const struct intake *i); /* attached or with a ring not yet ended */
 /* Jobs attached that have no ring yet (nothing was wanted of them) are visible here only. */
 typedef void intake_job_fn(void *arg, uint32_t pid, uint32_t uid, const uint8_t ring[16],

@@ -1,9 +1,14 @@
 /* SPDX-License-Identifier: MIT. drained.c: who waits until what jobs have written by now is in the
  * fold. Ticks bring it, in pieces: a drain all at once would hold everybody up. */
-#include "loop.h"
+#include "drained.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "drain.h"
+#include "loop.h"
+#include "rings.h"
+#include "turn.h"
 
 struct drained {
 	struct drained *next;
@@ -55,7 +60,7 @@ void drained_check(struct protond *p)
 		last = &w->next;
 	}
 	if (ready != NULL)
-		protond_note(p);
+		drain_note(p);
 	call_all(ready, false);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT. home.c: where this protond lives: its runtime directory, the lock
  * that keeps two of them apart, the directories of rings, the database's place. docs/trust.md says
  * who may write where. */
-#include "loop.h"
+#include "home.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -14,6 +14,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "loop.h"
 #include "message.h"
 #include "place.h"
 #include "rendezvous.h"

@@ -13,6 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "config.h"
+#include "home.h"
+#include "log.h"
+
 #define FILES_AT_ONCE 16384u /* 4 096 jobs */
 #define EXIT_USAGE    2
 #define EXIT_RUNNING  3

@@ -5,9 +5,13 @@
  * that what came before holds. A job that is stopped, or too old to answer, costs the wait its
  * timeout.
  */
-#include "intake.h"
+#include "settle.h"
 
 #include <stdlib.h>
+
+#include "conn.h"
+#include "loop.h"
+#include "want.h"
 
 struct settler {
 	struct settler *next;
@@ -30,7 +34,7 @@ static bool is_settled(const struct settler *s)
 
 	for (c = s->p->d.intake != NULL ? s->p->d.intake->conns : NULL; c != NULL; c = c->next) {
 		if (concerns(s, c) &&
-			(c->pings != c->pongs || (c->ring == NULL && conn_wanted(c) != 0)))
+			(c->pings != c->pongs || (c->ring == NULL && want_of_conn(c) != 0)))
 			return false;
 	}
 	return true;
@@ -77,16 +81,13 @@ void settle_end(struct protond *p)
 		finish(p->settlers, -ECANCELED);
 }
 
-void daemon_settle(struct daemon *d, const struct settle_who *who, uint32_t timeout_ms,
+void settle_wait(struct protond *p, const struct settle_who *who, uint32_t timeout_ms,
 	store_done_fn *done, void *arg)
 {
-	struct protond *p = protond_of(d);
 	struct settler *s = calloc(1, sizeof(*s));
 	struct err e;
 
-	(void)protond_flush(p);
-	intake_wants(d->intake);
-	if (s == NULL || uv_timer_init(&d->loop, &s->timer) < 0) {
+	if (s == NULL || uv_timer_init(&p->d.loop, &s->timer) < 0) {
 		free(s);
 		(void)err_set(&e, -ENOMEM, "no memory to wait for jobs");
 		done(arg, -ENOMEM, &e);

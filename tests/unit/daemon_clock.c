@@ -2,7 +2,7 @@
 #include "quick.h"
 #include <stdlib.h>
 
-#include "loop.h"
+#include "ring_clock.h"
 #include "ring.h"
 
 /* Every read takes `step` ns; at read number `late` an interrupt takes 50 µs more. */

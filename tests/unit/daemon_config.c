@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "loop.h"
+#include "config.h"
 
 static struct config c;
 static char path[64];

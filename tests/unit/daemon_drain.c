@@ -6,7 +6,12 @@
 
 #include "daemon_fake.h"
 #include "engine.h"
+#include "adopt.h"
+#include "drain.h"
+#include "entry.h"
+#include "log.h"
 #include "loop.h"
+#include "rings.h"
 
 static struct protond p;
 static struct ring *ring;

@@ -11,6 +11,10 @@
 #include <sys/wait.h>
 
 #include "daemon_fake.h"
+#include "config.h"
+#include "exited.h"
+#include "home.h"
+#include "log.h"
 #include "loop.h"
 #include "rendezvous.h"
 

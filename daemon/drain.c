@@ -15,21 +15,26 @@
  * - Lanes up to `first`, in pieces that end with a SESSION record, in the order of those.
  * - All lanes up to goal.
  *
- * A window that does not fit the tick's budget (4 MiB or 2 ms) goes on in the next tick, so that a
- * firehose starves nobody. The scan keeps the bytes in an arena when they fit; what is kept was
- * checked there; what is read again is checked again. Either way only checked private copies are
- * journaled.
+ * A window that does not fit the tick's budget (DRAIN_BYTES or DRAIN_NS) goes on in the next tick,
+ * so that a firehose starves nobody. The scan keeps the bytes in an arena when they fit; what is
+ * kept was checked there; what is read again is checked again. Either way only checked private
+ * copies are journaled.
  */
-#include "loop.h"
+#include "drain.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "entry.h"
+#include "log.h"
+#include "loop.h"
 #include "record.h"
+#include "rings.h"
 
 enum drain_phase { PHASE_LOOK, PHASE_SCAN, PHASE_TABLES, PHASE_FIRST, PHASE_REST };
 
-#define NOW_MAX  ((JOURNAL_ENTRY_MAX - 64u) / (uint32_t)sizeof(struct j_now))
-#define LANE_MAX (16u << 10) /* taken in one go: so fine is the budget */
+#define NOW_ENTRY_MAX ((JOURNAL_ENTRY_MAX - 64u) / (uint32_t)sizeof(struct j_now))
+#define LANE_MAX      (16u << 10) /* taken in one go: so fine is the budget */
 
 struct run {
 	struct ring *r;
@@ -51,9 +56,6 @@ static uint64_t least(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
 }
-
-/* --- lanes that break the laws -------------------------------------------------------------------
- */
 
 /* The lane is never read again; its loss is said in-band, where the lane ends for us. */
 static int quarantine(struct ring *r, uint32_t lane)
@@ -92,9 +94,6 @@ static int broke(struct ring *r, uint32_t lane)
 	return l->bad >= READER_BAD_TICKS && !l->quarantined ? quarantine(r, lane) : 0;
 }
 
-/* --- the two looks
- * -------------------------------------------------------------------------------- */
-
 static int look(struct ring *r, bool *ret_any)
 {
 	struct reader *f = &r->reader;
@@ -120,9 +119,6 @@ static int look(struct ring *r, bool *ret_any)
 	}
 	return x;
 }
-
-/* --- the scan
- * -------------------------------------------------------------------------------------- */
 
 /* One piece of a lane. -EBADMSG: a law is broken at `scanned`. */
 static int scan_piece(struct run *x, struct reader_lane *l, uint32_t lane, uint64_t *goal)
@@ -178,9 +174,6 @@ static int scan_lane(struct run *x, uint32_t lane)
 	return 0;
 }
 
-/* --- tables
- * ------------------------------------------------------------------------------------------ */
-
 int drain_tables(struct ring *r, bool *ret_more, uint64_t deadline_ns)
 {
 	static const enum j_table_which order[] = {
@@ -209,9 +202,6 @@ int drain_tables(struct ring *r, bool *ret_more, uint64_t deadline_ns)
 	}
 	return x;
 }
-
-/* --- taking
- * ------------------------------------------------------------------------------------------- */
 
 /* [head, upto) or a piece of it, as checked bytes at `to`. Returns how many; 0: the law is broken.
  */
@@ -264,9 +254,6 @@ static int take_piece(struct run *x, uint32_t lane, uint64_t upto)
 	return r->p->staged > FLUSH_BYTES && !protond_flush(r->p) ? -ENOSPC : 0;
 }
 
-/* --- SESSION records, in the order of their clocks
- * --------------------------------------------------------------------- */
-
 /* Where the lane's next one ends, or the last that is not later than `until`. What cannot be walked
  * is taken as it is, and found to be bad there. */
 static int find_next(struct run *x, uint32_t lane, uint64_t until)
@@ -299,9 +286,6 @@ static int find_next(struct run *x, uint32_t lane, uint64_t until)
 	}
 	return 0;
 }
-
-/* --- phases
- * ---------------------------------------------------------------------------------------------- */
 
 /* One lane's worth of the current phase. */
 static int step_lane(struct run *x)
@@ -463,9 +447,6 @@ int64_t drain_ring(struct ring *r, enum drain_budget budget, bool *ret_more)
 	return e < 0 ? e : (int64_t)x.taken;
 }
 
-/* --- NOW and COUNTS
- * -------------------------------------------------------------------------------------- */
-
 /* The blocks first, then the tables that their paths are in, then the entry; where the tables take
  * too long, another time. */
 int drain_now_block(struct ring *r)
@@ -479,7 +460,7 @@ int drain_now_block(struct ring *r)
 	forget_kept(r);
 	for (i = 0; i < f->n_seen; i++) {
 		if (f->lane[i].state == LANE_LIVE)
-			n += reader_now(f, i, now + n, NOW_MAX - n);
+			n += reader_now(f, i, now + n, NOW_ENTRY_MAX - n);
 	}
 	if (n == 0)
 		return 0;
@@ -533,4 +514,32 @@ int drain_counts(struct ring *r)
 		return 0;
 	r->counts_sum = sum;
 	return entry_end(r->p, bytes);
+}
+
+int drain_tables_again(struct ring *r, bool *ret_more)
+{
+	struct protond *p = r->p;
+	int x;
+
+	p->replayed = malloc(JOURNAL_ENTRY_MAX);
+	if (p->replayed == NULL)
+		return -ENOMEM;
+	x = drain_tables(r, ret_more, UINT64_MAX);
+	free(p->replayed);
+	p->replayed = NULL;
+	return x;
+}
+
+void drain_note(struct protond *p)
+{
+	struct ring *r;
+
+	for (r = p->rings; r != NULL; r = r->next) {
+		if (!drain_goes_on(r))
+			continue;
+		(void)drain_now_block(r);
+		(void)drain_counts(r);
+	}
+	protond_anchor(p, 10000000);
+	(void)protond_flush(p);
 }

@@ -8,7 +8,7 @@
  * are told after the entry is flushed. The control files get these heads, and only then are jobs
  * let in.
  */
-#include "loop.h"
+#include "spool.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -18,51 +18,21 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "adopt.h"
 #include "closer.h"
+#include "drain.h"
+#include "entry.h"
+#include "exited.h"
+#include "kept.h"
+#include "log.h"
+#include "loop.h"
 #include "record.h"
+#include "ring_ctl.h"
+#include "rings.h"
 
 #define GRACE_NS 5000000000ull  /* a job that lived through our absence has come back by then */
 #define YOUNG_NS 10000000000ull /* a ring's job says RING within this time of making it */
 #define SCAN_MAX 2048u /* names of unknown rings, or none of ours, in one scan of a directory */
-
-int spool_tables(struct ring *r, bool *ret_more)
-{
-	struct protond *p = r->p;
-	int x;
-
-	/* Not journaled: the ring has them as long as the journal would. */
-	p->replayed = malloc(JOURNAL_ENTRY_MAX);
-	if (p->replayed == NULL)
-		return -ENOMEM;
-	x = drain_tables(r, ret_more, UINT64_MAX);
-	free(p->replayed);
-	p->replayed = NULL;
-	return x;
-}
-
-/* --- names
- * ------------------------------------------------------------------------------------------ */
-
-static int hex_of(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-bool spool_uuid(const char *name, const char *suffix, uint8_t ret[16])
-{
-	int i, hi, lo;
-
-	for (i = 0; i < 16; i++) {
-		hi = hex_of(name[2 * i]);
-		lo = hi >= 0 ? hex_of(name[2 * i + 1]) : -1;
-		if (lo < 0)
-			return false;
-		ret[i] = (uint8_t)(hi << 4 | lo);
-	}
-	return strcmp(name + 32, suffix) == 0;
-}
 
 /* The only opening of a file by a name that a job may have made: no link is followed, a FIFO does
  * not hang. The directories above are ours, or uUID/, checked by its owner. */
@@ -82,17 +52,6 @@ static int open_ring_file(const struct protond *p, const char *file, uint32_t *r
 	}
 	*ret_uid = st.st_uid;
 	return fd;
-}
-
-static void file_of(uint32_t uid, const uint8_t uuid[16], char ret[RING_NAME_BYTES_TEXT])
-{
-	size_t n = 0;
-	int i;
-
-	if (uid != (uint32_t)geteuid())
-		n = (size_t)snprintf(ret, RING_NAME_BYTES_TEXT, "u%u/", uid);
-	for (i = 0; i < 16; i++)
-		n += (size_t)snprintf(ret + n, RING_NAME_BYTES_TEXT - n, "%02x", uuid[i]);
 }
 
 /* A memfd has no name to find it by, but its job still has it open, and /proc shows that to those
@@ -154,7 +113,7 @@ static void find_file(struct ring *r)
 
 	if (find_kept(r, &x))
 		return;
-	file_of(r->uid, r->uuid, r->file);
+	ring_name(r->uid, r->uuid, r->file);
 	fd = open_ring_file(r->p, r->file, &uid);
 	if (fd < 0) {
 		r->file[0] = '\0';
@@ -167,9 +126,6 @@ static void find_file(struct ring *r)
 	(void)close(fd);
 	r->file[0] = '\0';
 }
-
-/* --- store and journal
- * ---------------------------------------------------------------------------------- */
 
 static int heads_room(struct ring *r)
 {
@@ -306,22 +262,19 @@ static int replay(struct protond *p, struct err *e)
 	return 0;
 }
 
-/* --- after it
- * ---------------------------------------------------------------------------------------------- */
-
 static void take_up(struct ring *r)
 {
 	bool more;
 	int x = 0;
 
 	if (r->state == RING_ENDED)
-		file_of(r->uid, r->uuid, r->file); /* to be removed */
+		ring_name(r->uid, r->uuid, r->file); /* to be removed */
 	if (r->state == RING_ENDED || r->state == RING_GONE)
 		return;
 	if (r->reader.lane == NULL) {
 		find_file(r); /* its PROCESS was in the journal, and so were its tables */
 		if (r->reader.lane != NULL)
-			x = spool_tables(r, &more);
+			x = drain_tables_again(r, &more);
 	}
 	if (x == 0 && r->reader.lane != NULL)
 		x = ring_control_open(r);
@@ -332,9 +285,6 @@ static void take_up(struct ring *r)
 	log_line(LOG_INFO, "ring_taken_up", "pid=%u lanes=%u file=%d live=%d", r->pid, r->n_heads,
 		r->reader.lane != NULL, r->state != RING_GONE);
 }
-
-/* --- whose journal is it?
- * -------------------------------------------------------------------------- */
 
 static uint32_t last_segment(const struct protond *p, uint64_t *ret_bytes)
 {
@@ -443,9 +393,6 @@ static int commit_now(struct protond *p, struct err *e)
 			: 0;
 }
 
-/* --- rings that nobody spoke for
- * ------------------------------------------------------------------------------ */
-
 /* By its own word, which is all there is: a process of that number, start time and owner lives. */
 static bool seems_alive(const struct ring_header *h, uint32_t uid)
 {
@@ -528,15 +475,16 @@ static void scan_dir(struct protond *p, const char *sub, left_fn *on_left)
 			scan_dir(p, e->d_name, on_left);
 			continue;
 		}
-		is_ring = spool_uuid(e->d_name, ".ring", uuid);
-		if ((is_ring || spool_uuid(e->d_name, ".ctl", uuid)) && ring_find(p, uuid) != NULL)
+		is_ring = ring_name_uuid(e->d_name, ".ring", uuid);
+		if ((is_ring || ring_name_uuid(e->d_name, ".ctl", uuid)) &&
+			ring_find(p, uuid) != NULL)
 			continue;
 		left--;
 		if (is_ring) {
 			(void)snprintf(file, sizeof(file), "%s%s%.32s", sub,
 				sub[0] != '\0' ? "/" : "", e->d_name);
 			on_left(p, file, uuid);
-		} else if (sub[0] == '\0' && spool_uuid(e->d_name, ".ctl", uuid)) {
+		} else if (sub[0] == '\0' && ring_name_uuid(e->d_name, ".ctl", uuid)) {
 			remove_orphan(p, e->d_name, uuid);
 		}
 	}
@@ -574,7 +522,7 @@ int spool_restore(struct protond *p, struct err *e)
 	for (r = p->rings; r != NULL && x == 0; r = r->next) {
 		if (r->state != RING_GONE)
 			find_file(r);
-		if (r->reader.lane != NULL && spool_tables(r, &more) == -ENOMEM)
+		if (r->reader.lane != NULL && drain_tables_again(r, &more) == -ENOMEM)
 			x = err_set(e, -ENOMEM, "no memory to start");
 	}
 	if (x == 0)

@@ -1,13 +1,25 @@
-/* SPDX-License-Identifier: MIT. intake.h: a connection of agent.sock, between intake.c (sockets)
- * and attach.c (what the messages do). */
-#ifndef PROTOND_DAEMON_INTAKE_H
-#define PROTOND_DAEMON_INTAKE_H
+/* SPDX-License-Identifier: MIT. conn.h: a job's connection to agent.sock: what it said, and sending
+ * to it. For the loop. Loop thread.
+ *
+ * A connection is not a process: it may close while the job lives on, and come again.
+ */
+#ifndef PROTOND_DAEMON_CONN_H
+#define PROTOND_DAEMON_CONN_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <sys/socket.h>
+#include <sys/types.h>
 
-#include "loop.h"
+#include <uv.h>
+
 #include "message.h"
 #include "rendezvous.h"
+
+struct closer;
+struct intake;
+struct protond;
+struct ring;
 
 struct conn {
 	struct conn *next;
@@ -46,13 +58,23 @@ struct intake {
 	bool inherited; /* the socket is the service manager's: its name stays */
 };
 
-/* One packet. Takes *fd when it has a use for it (then -1). e->code < 0: refuse and close. */
-void intake_message(struct conn *c, const void *packet, size_t n, int *fd, struct err *e);
-uint32_t conn_wanted(const struct conn *c); /* of a job without a ring */
+#define CONN_FDS_MAX 253 /* the kernel lets no more come with one packet */
 
-void conn_ping(struct conn *c);
+struct packet {
+	uint8_t bytes[RV_MESSAGE_MAX + 1]; /* one too many: so that it is seen */
+	ssize_t n;
+	int flags;
+	int fd, n_fds; /* the first descriptor that came, or -1; the others are closed */
+	bool came;     /* with SO_PASSCRED: this is a packet, though it be empty, and not the end */
+};
+
+void conn_receive(const struct conn *c, struct packet *ret);
+/* Fills in the head. fd: -1 none; stays the caller's. -EAGAIN: the job does not read. */
 int conn_send(struct conn *c, void *message, uint16_t bytes, enum rv_type type, int fd);
-void conn_refuse(struct conn *c, const struct err *e);
+void conn_ping(struct conn *c); /* the job handles what came before, then answers */
+void conn_want(struct conn *c, uint32_t want);
+void conn_refuse(struct conn *c, const struct err *e); /* says why, and closes */
 void conn_close(struct conn *c);
+struct conn *conn_by_serial(const struct protond *p, uint64_t serial); /* NULL: it is gone */
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT. attach.c: what the messages of a job do: ATTACH, RING, EXPORT,
  * STATE, PING. intake.c has the sockets, message.c the parser, rings.c what becomes of a ring. */
-#include "intake.h"
+#include "attach.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -9,29 +9,26 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "adopt.h"
+#include "conn.h"
+#include "drain.h"
+#include "drained.h"
+#include "entry.h"
+#include "finalize.h"
+#include "home.h"
+#include "kept.h"
+#include "log.h"
+#include "loop.h"
 #include "record.h"
+#include "ring_ctl.h"
+#include "rings.h"
+#include "settle.h"
+#include "turn.h"
+#include "want.h"
+#include "wants.h"
 
 #define EXPORTS_MAX 16u /* of one job, not answered yet */
 #define EXPORT_MS   10000u
-
-/* --- ATTACH
- * ------------------------------------------------------------------------------------------ */
-
-uint32_t conn_wanted(const struct conn *c)
-{
-	const char *command = message_info(c->info, c->info_bytes, "command");
-	const struct job_face j = {
-		.uid = c->uid,
-		.pid = c->pid,
-		.token = c->attach.token,
-		.command = command != NULL ? command : "",
-	};
-	uint32_t want = want_before_ring(c->in->p, &j) | c->gpu_more;
-
-	if (c->gpu_on && c->in->p->auto_mode != AUTO_OFF)
-		want |= WANT_GPU;
-	return want & c->gpu_mask;
-}
 
 static void read_gpu(struct conn *c)
 {
@@ -85,7 +82,7 @@ static void on_attach(struct conn *c, const struct message *m, struct err *e)
 	memcpy(c->info, m->info, sizeof(c->info));
 	read_gpu(c);
 	ring_sizes(p, &w);
-	c->want = w.want = conn_wanted(c);
+	c->want = w.want = want_of_conn(c);
 	c->want_known = true;
 	memcpy(w.store, p->d.store_uuid, 16);
 	(void)snprintf(w.version, sizeof(w.version), "%s", PROTOND_BUILD_VERSION);
@@ -97,9 +94,6 @@ static void on_attach(struct conn *c, const struct message *m, struct err *e)
 	c->attached = true;
 	log_line(LOG_INFO, "attached", "pid=%u uid=%u want=%u", c->pid, c->uid, w.want);
 }
-
-/* --- RING
- * --------------------------------------------------------------------------------------------- */
 
 /* The file's name below rings/, if it has one there: what is found again after a restart, and
  * removed after the end. */
@@ -231,7 +225,7 @@ static int ring_again(
 		if (n < 0)
 			return n;
 		*fd = -1;
-		n = spool_tables(r, &more);
+		n = drain_tables_again(r, &more);
 		if (n < 0)
 			return err_set(e, n, "the ring's tables cannot be read");
 	}
@@ -308,9 +302,6 @@ static void on_ring(struct conn *c, const struct message *m, int *fd, struct err
 	protond_hurry(p);
 }
 
-/* --- EXPORT
- * -------------------------------------------------------------------------------------------- */
-
 /* The connection may be gone when the answer is there: it is found again by its number, or not. */
 struct export_job {
 	struct protond *p;
@@ -322,17 +313,6 @@ struct export_job {
 	uint32_t phases;
 	char format[32];
 };
-
-static struct conn *conn_by_serial(const struct protond *p, uint64_t serial)
-{
-	struct conn *c;
-
-	for (c = p->d.intake != NULL ? p->d.intake->conns : NULL; c != NULL; c = c->next) {
-		if (c->serial == serial)
-			return c;
-	}
-	return NULL;
-}
 
 static void exported(void *arg, int r, const struct err *e, const struct export_result *x)
 {
@@ -417,9 +397,6 @@ static void on_export(struct conn *c, const struct message *m, struct err *e)
 	c->exports++;
 }
 
-/* --- all of them
- * ------------------------------------------------------------------------------------------ */
-
 static void on_state(struct conn *c, const struct message *m, struct err *e)
 {
 	struct daemon *d = &c->in->p->d;
@@ -458,7 +435,7 @@ static void on_pong(struct conn *c)
 	settle_check(c->in->p);
 }
 
-void intake_message(struct conn *c, const void *packet, size_t n, int *fd, struct err *e)
+void attach_message(struct conn *c, const void *packet, size_t n, int *fd, struct err *e)
 {
 	struct message m;
 

@@ -1,7 +1,7 @@
-/* SPDX-License-Identifier: MIT. sessions.c: what the daemon itself does to sessions: a job's
+/* SPDX-License-Identifier: MIT. own_sessions.c: what the daemon itself does to sessions: a job's
  * automatic one, the end of those whose jobs are gone, and what is wanted of a job that has no ring
  * yet. */
-#include "loop.h"
+#include "own_sessions.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -10,7 +10,11 @@
 #include <sys/random.h>
 
 #include "engine.h"
-#include "words.h"
+#include "entry.h"
+#include "finalize.h"
+#include "log.h"
+#include "loop.h"
+#include "rings.h"
 
 #define HOLD_NS 1000000000ull /* a job that finalizes may ask for the export next */
 
@@ -81,9 +85,6 @@ void session_auto(struct ring *r, const char *command)
 	if (x < 0)
 		log_cause(&cause, LOG_WARN, "no_auto_session", "pid=%u error=%d", r->pid, -x);
 }
-
-/* --- endings
- * ----------------------------------------------------------------------------------------- */
 
 /* Sessions that stood for particular jobs end with them; those of a user, a token or a pattern may
  * see another job yet, and end when somebody says so. */
@@ -181,60 +182,20 @@ void sessions_sweep(struct protond *p)
 	p->orphans = now;
 }
 
-/* --- before there is a ring
- * ---------------------------------------------------------------------------- */
-
-struct wanting {
-	const struct job_face *j;
-	uint32_t want;
-};
-
-static bool matches(const struct fold_session *s, const struct job_face *j)
+/* What a job finalized itself is held back for its export: from a dead one none comes, and the
+ * session was finalized, not cut off by the end. */
+bool sessions_owner_gone(struct protond *p, const uint8_t ring[16])
 {
-	static const uint8_t none[16];
+	struct finalizer *f;
+	struct fold_session s;
+	bool any = false;
 
-	if (s->uid != j->uid && s->uid != 0)
-		return false;
-	switch ((enum match_kind)s->match) {
-	case MATCH_PID:
-		return s->pid == j->pid && j->pid != 0;
-	case MATCH_TOKEN:
-		return memcmp(s->token, j->token, 16) == 0 && memcmp(j->token, none, 16) != 0;
-	case MATCH_USER:
-		return true;
-	case MATCH_COMMAND:
-		return words_match(s->command, j->command);
-	case MATCH_RING:
-	default:
-		return false;
+	sessions_close(p);
+	for (f = p->finalizers; f != NULL; f = f->next) {
+		if (!fold_get_session(p->d.fold, f->session, &s) || memcmp(s.owner, ring, 16) != 0)
+			continue;
+		f->not_before_ns = 0;
+		any = true;
 	}
-}
-
-static void wanting_each(void *arg, const struct fold_session *s)
-{
-	struct wanting *w = arg;
-
-	if (s->state != SESSION_IS_ACTIVE || !matches(s, w->j))
-		return;
-	w->want |= WANT_SCOPES | WANT_METRICS;
-	if (s->cpu == SESSION_CPU_ON)
-		w->want |= WANT_CPU_TIME;
-	if (s->gpu == SESSION_GPU_WANTED && strcmp(s->backend, "none") != 0)
-		w->want |= WANT_GPU;
-	if (s->gpu == 1)
-		w->want |= WANT_GPU_ARMED;
-	if (s->context == SESSION_PYTHON)
-		w->want |= WANT_PYTHON;
-}
-
-uint32_t want_before_ring(const struct protond *p, const struct job_face *j)
-{
-	struct wanting w = {.j = j};
-
-	if (p->auto_mode != AUTO_OFF)
-		w.want = WANT_SCOPES | WANT_CPU_TIME | WANT_METRICS;
-	if (p->auto_mode == AUTO_FULL)
-		w.want |= WANT_GPU;
-	fold_each_session(p->d.fold, wanting_each, &w);
-	return w.want;
+	return !any || finalize_check(p, ring);
 }

@@ -5,9 +5,12 @@
  * session, or comes to the end of a quarter of its lane, sees in the control file that we nap, and
  * says PING (agent/lane.c: lane_wake()).
  */
+#include "pace.h"
+
 #include <stdatomic.h>
 
 #include "loop.h"
+#include "ring_ctl.h"
 
 #define BUSY_MS    1u   /* while events flow */
 #define IDLE_MS    10u  /* while jobs record, and nothing comes */

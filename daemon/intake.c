@@ -20,8 +20,17 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "attach.h"
 #include "closer.h"
-#include "record.h"
+#include "conn.h"
+#include "drain.h"
+#include "entry.h"
+#include "exited.h"
+#include "home.h"
+#include "log.h"
+#include "loop.h"
+#include "rings.h"
+#include "wants.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
@@ -30,167 +39,15 @@
 #define CONNS_MAX  4096u
 #define SILENCE_NS 10000000000ull /* a connection that has not said ATTACH by then is closed */
 #define AT_ONCE    64             /* packets of one job, or new jobs, in one turn of the loop */
-#define FDS_MAX    253            /* the kernel lets no more come with one packet */
 #define FDS_TAKEN  4              /* with more than these a packet is refused */
 
-/* --- sending
- * ---------------------------------------------------------------------------------------- */
-
-/* -EAGAIN: the job does not read. */
-int conn_send(struct conn *c, void *message, uint16_t bytes, enum rv_type type, int fd)
-{
-	struct rv_head head = {RV_MAGIC, (uint16_t)type, bytes};
-	struct iovec v = {message, bytes};
-	struct message_fd room = {{0}};
-	struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1};
-
-	memcpy(message, &head, sizeof(head));
-	message_put_fd(&m, &room, fd);
-	return sendmsg(c->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL) == (ssize_t)bytes ? 0 : neg_errno();
-}
-
-struct packet {
-	uint8_t bytes[RV_MESSAGE_MAX + 1]; /* one too many: so that it is seen */
-	ssize_t n;
-	int flags;
-	int fd, n_fds; /* the first descriptor that came, or -1; the others are closed */
-	bool came;     /* with SO_PASSCRED: this is a packet, though it be empty, and not the end */
-};
-
-static void take_fds(const struct conn *c, const struct cmsghdr *h, struct packet *ret)
-{
-	const size_t bytes = h->cmsg_len - CMSG_LEN(0);
-	size_t i;
-	int fd;
-
-	for (i = 0; i + sizeof(int) <= bytes; i += sizeof(int)) {
-		memcpy(&fd, CMSG_DATA(h) + i, sizeof(fd));
-		if (ret->n_fds++ == 0)
-			ret->fd = fd;
-		else
-			closer_take(c->closer, fd);
-	}
-}
-
-/* With room for all descriptors that can come: recvmsg() closes itself what it has no room for. */
-static void packet_receive(const struct conn *c, struct packet *ret)
-{
-	_Alignas(struct cmsghdr) char
-		control[CMSG_SPACE(FDS_MAX * sizeof(int)) + CMSG_SPACE(sizeof(struct ucred))];
-	struct iovec v = {ret->bytes, sizeof(ret->bytes)};
-	struct msghdr m = {.msg_iov = &v,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control)};
-	struct cmsghdr *h;
-
-	ret->n = recvmsg(c->fd, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	ret->flags = m.msg_flags;
-	ret->fd = -1;
-	ret->n_fds = 0;
-	ret->came = false;
-	for (h = ret->n >= 0 ? CMSG_FIRSTHDR(&m) : NULL; h != NULL; h = CMSG_NXTHDR(&m, h)) {
-		if (h->cmsg_level == SOL_SOCKET && h->cmsg_type == SCM_RIGHTS)
-			take_fds(c, h, ret);
-		ret->came = true;
-	}
-}
-
-/* What was not read is received, so that its descriptors are not closed by close(), here. */
-static void conn_on_closed(uv_handle_t *h)
-{
-	struct conn *c = container_of(h, struct conn, poll);
-	const int yes = 1;
-	struct packet packet;
-
-	(void)shutdown(c->fd, SHUT_RD); /* nothing more comes */
-	(void)setsockopt(c->fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes));
-	do {
-		packet_receive(c, &packet);
-		if (packet.fd >= 0)
-			closer_take(c->closer, packet.fd);
-	} while (packet.came);
-	(void)close(c->fd);
-	if (c->pidfd >= 0)
-		(void)close(c->pidfd);
-	free(c);
-}
-
-void conn_close(struct conn *c)
-{
-	struct intake *in = c->in;
-	struct conn **at = &in->conns;
-
-	if (c->closing)
-		return;
-	c->closing = true;
-	while (*at != c)
-		at = &(*at)->next;
-	*at = c->next;
-	in->n_conns--;
-	if (c->ring != NULL) {
-		c->ring->conn = NULL;
-		/* Nothing else says when such a job ends. */
-		if (c->ring->pidfd < 0 && c->ring->pid == 0)
-			ring_died(c->ring);
-	}
-	uv_close((uv_handle_t *)&c->poll, conn_on_closed);
-	settle_check(in->p);
-}
-
-void conn_refuse(struct conn *c, const struct err *e)
-{
-	static struct log_cause cause;
-	struct rv_refused m = {.code = e->code, .abi = RING_ABI};
-	char quoted[600];
-
-	(void)snprintf(m.text, sizeof(m.text), "%.255s", e->text);
-	(void)conn_send(c, &m, sizeof(m), RV_REFUSED, -1);
-	c->in->p->d.refused_connections++;
-	(void)snprintf(
-		c->in->p->d.refused_text, sizeof(c->in->p->d.refused_text), "%.255s", e->text);
-	log_cause(&cause, LOG_WARN, "refused", "pid=%u uid=%u error=%d text=%s", c->pid, c->uid,
-		-e->code, log_quote(quoted, sizeof(quoted), e->text));
-	conn_close(c);
-}
-
-/* The job handles what came before, then answers. */
-void conn_ping(struct conn *c)
-{
-	struct rv_head m;
-
-	if (conn_send(c, &m, sizeof(m), RV_PING, -1) == 0)
-		c->pings++;
-}
-
-void conn_want(struct conn *c, uint32_t want)
-{
-	struct rv_want m = {.want = want};
-
-	if (!c->attached || c->closing || (c->want_known && c->want == want))
-		return;
-	if (conn_send(c, &m, sizeof(m), RV_WANT, -1) < 0)
-		return; /* said again in a second */
-	c->want = want;
-	c->want_known = true;
-	conn_ping(c);
-}
-
-void conn_ring_gone(struct conn *c)
-{
-	c->ring = NULL;
-}
-
-/* --- receiving
- * -------------------------------------------------------------------------------------- */
-
 /* False: nothing more now, or the connection is over. */
-static bool conn_receive(struct conn *c)
+static bool hear(struct conn *c)
 {
 	struct packet packet;
 	struct err e = {0};
 
-	packet_receive(c, &packet);
+	conn_receive(c, &packet);
 	if (packet.n < 0 && (errno == EAGAIN || errno == EINTR))
 		return errno == EINTR;
 	if (packet.n <= 0)
@@ -202,7 +59,7 @@ static bool conn_receive(struct conn *c)
 	else if (packet.n_fds > FDS_TAKEN)
 		(void)err_set(&e, -EMSGSIZE, "too many descriptors came with a message");
 	else
-		intake_message(c, packet.bytes, (size_t)packet.n, &packet.fd, &e);
+		attach_message(c, packet.bytes, (size_t)packet.n, &packet.fd, &e);
 	if (packet.fd >= 0)
 		closer_take(c->closer, packet.fd);
 	if (e.code < 0 && !c->closing)
@@ -220,12 +77,9 @@ static void conn_on_poll(uv_poll_t *h, int status, int events)
 		conn_close(c);
 		return;
 	}
-	for (i = 0; i < AT_ONCE && conn_receive(c); i++)
+	for (i = 0; i < AT_ONCE && hear(c); i++)
 		;
 }
-
-/* --- accepting
- * --------------------------------------------------------------------------------------- */
 
 /* Who connected, so that the number cannot have been given to another meanwhile: the kernel's own
  * pidfd, or one opened from the number while the peer is seen to hold the connection. */
@@ -341,9 +195,6 @@ static void intake_on_poll(uv_poll_t *h, int status, int events)
 	for (i = 0; status >= 0 && i < AT_ONCE && accept_one(in, i == 0); i++)
 		;
 }
-
-/* --- the room's contract
- * -------------------------------------------------------------------------------- */
 
 static int listen_at(struct protond *p, int *ret_fd, struct err *e)
 {
@@ -466,19 +317,6 @@ void intake_sweep(struct intake *in, uint64_t now_ns)
 		if (fstatat(in->p->d.runtime_fd, RV_AGENT_SOCK, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 			S_ISSOCK(st.st_mode)) /* the mode that it has, which may be the unit's */
 			(void)fchmodat(in->p->d.runtime_fd, RV_AGENT_SOCK, st.st_mode & 07777, 0);
-	}
-}
-
-void intake_wants(struct intake *in)
-{
-	struct ring *r;
-	struct conn *c;
-
-	for (r = in->p->rings; r != NULL; r = r->next)
-		ring_want(r);
-	for (c = in->conns; c != NULL; c = c->next) {
-		if (c->attached && c->ring == NULL)
-			conn_want(c, conn_wanted(c));
 	}
 }
 

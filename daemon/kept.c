@@ -13,7 +13,7 @@
  * It is the job's file, and process 1 must not suffer by it: what it gets is memory (reader_open)
  * that cannot grow (sealed), so that closing it takes no longer than RING_FILE_MAX lasts.
  */
-#include "loop.h"
+#include "kept.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,6 +22,11 @@
 #include <sys/stat.h>
 
 #include "closer.h"
+#include "home.h"
+#include "log.h"
+#include "loop.h"
+#include "ring_ctl.h"
+#include "rings.h"
 
 #define NAME_BYTES 64u
 
@@ -88,7 +93,7 @@ static int forget_name(const char *name)
 }
 
 /* Its pages are freed by who closes it last: that is to be us, so we do it some time after this. */
-bool kept_let_go(struct ring *r)
+static bool let_go(struct ring *r)
 {
 	char name[NAME_BYTES];
 
@@ -99,9 +104,6 @@ bool kept_let_go(struct ring *r)
 	r->let_go = true;
 	return true;
 }
-
-/* --- at start
- * ---------------------------------------------------------------------------------------------- */
 
 static struct kept_fd *room_for_one(struct protond *p)
 {
@@ -133,7 +135,7 @@ static void receive(void *arg, int fd, const char *name, size_t bytes)
 
 	if (bytes < sizeof(whole))
 		memcpy(whole, name, bytes);
-	if (!spool_uuid(whole + sizeof(HOME_KEPT) - 1, "", k.uuid)) { /* not our name, or cut */
+	if (!ring_name_uuid(whole + sizeof(HOME_KEPT) - 1, "", k.uuid)) { /* not our name, or cut */
 		(void)forget_name(whole);
 		closer_take(to->p->closer, fd);
 		return;
@@ -198,9 +200,6 @@ void kept_leave(struct protond *p)
 	p->kept = NULL;
 }
 
-/* --- once a second
- * ------------------------------------------------------------------------------------------- */
-
 void kept_again(struct protond *p)
 {
 	struct ring *r, *next;
@@ -211,9 +210,35 @@ void kept_again(struct protond *p)
 		kept_leave(p);
 	for (r = p->rings; r != NULL; r = next) {
 		next = r->next;
-		if (r->let_go && !r->closing && !kept_let_go(r))
+		if (r->let_go && !r->closing && !let_go(r))
 			ring_drop(r);
 	}
 	for (r = p->rings; r != NULL && offer(r); r = r->next)
 		;
+}
+
+static void remove_files(const struct ring *r)
+{
+	char ring[RING_NAME_BYTES_TEXT + 8];
+
+	ring_control_remove(r);
+	if (r->file[0] == '\0')
+		return;
+	(void)snprintf(ring, sizeof(ring), "%s.ring", r->file);
+	(void)unlinkat(r->p->d.rings_fd, ring, 0);
+}
+
+void rings_stored(struct protond *p, uint64_t position)
+{
+	struct ring *r, *next;
+
+	for (r = p->rings; r != NULL; r = next) {
+		next = r->next;
+		if (r->state != RING_ENDED || r->end_position == 0 || r->end_position > position ||
+			r->closing)
+			continue;
+		remove_files(r);
+		if (!let_go(r))
+			ring_drop(r);
+	}
 }

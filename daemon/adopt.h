@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT. adopt.h: a ring becomes a process of the fold. For the loop. */
+#ifndef PROTOND_DAEMON_ADOPT_H
+#define PROTOND_DAEMON_ADOPT_H
+
+#include <stdint.h>
+
+struct ring;
+
+struct ring_origin {
+	const uint8_t *token; /* NULL: none */
+	uint32_t flags;
+	const char *version;
+};
+/* PROCESS, an anchor and the automatic session; once. -errno. */
+int ring_adopt(struct ring *r, const struct ring_origin *o);
+
+#endif

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: MIT. drain.h: from a ring's lanes and tables into the journal and the
+ * fold. For the loop. */
+#ifndef PROTOND_DAEMON_DRAIN_H
+#define PROTOND_DAEMON_DRAIN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct protond;
+struct ring;
+
+#define DRAIN_BYTES    (2u << 20) /* per ring and tick */
+#define DRAIN_NS       2000000u   /* likewise */
+#define BEHIND_BYTES_S (2u << 20) /* per ring and second, while the store is behind */
+#define FLUSH_BYTES    (1u << 20) /* staged, at most, between two flushes */
+
+/* DRAIN_TICK: DRAIN_BYTES or DRAIN_NS; while the store is behind, no more than BEHIND_BYTES_S since
+ * the last call: whoever writes more drops its own, and is told. */
+enum drain_budget { DRAIN_TICK, DRAIN_ALL };
+/* Takes what the ring has into the journal and the fold, one window at a time. Returns bytes taken;
+ * *ret_more: the budget ended before the window. -EIO: its file is unusable. -ENOSPC, -ENOMEM. */
+int64_t drain_ring(struct ring *r, enum drain_budget budget, bool *ret_more);
+/* Something may come of it yet. Of the dead, too: a session may be finalized before the tick that
+ * writes END. */
+bool drain_goes_on(const struct ring *r);
+/* All that was published before that instant is in the fold, or never will be. */
+bool drain_is_past(const struct ring *r, uint64_t ns);
+/* The whole of every table into the fold. */
+int drain_tables(struct ring *r, bool *ret_more, uint64_t deadline_ns);
+/* Likewise, and not into the journal: the ring has them as long as the journal would. */
+int drain_tables_again(struct ring *r, bool *ret_more);
+int drain_now_block(struct ring *r); /* NOW, if a scope is open */
+int drain_counts(struct ring *r);    /* COUNTS, if they changed */
+void drain_note(struct protond *p);  /* NOW and COUNTS of all rings, and an anchor */
+
+#endif

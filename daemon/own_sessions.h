@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: MIT. own_sessions.h: what the daemon itself does to sessions: a job's
+ * automatic one, and the end of those whose jobs are gone. For the loop. */
+#ifndef PROTOND_DAEMON_OWN_SESSIONS_H
+#define PROTOND_DAEMON_OWN_SESSIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct protond;
+struct ring;
+
+void session_auto(struct ring *r, const char *command); /* starts a job's automatic session */
+void sessions_close(struct protond *p); /* finalizes those whose jobs are gone or asked for it */
+void sessions_sweep(struct protond *p); /* and, twice seen, those that nobody is there to end */
+/* Before its END. False: not all of its sessions have ended yet, again in the next tick. */
+bool sessions_owner_gone(struct protond *p, const uint8_t ring[16]);
+
+#endif

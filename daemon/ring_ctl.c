@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: MIT. ring_ctl.c: the control file beside each ring. */
+#include "ring_ctl.h"
+
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "loop.h"
+
+#define BEAT_NS 100000000u
+
+static void ctl_name(const struct ring *r, char ret[RING_NAME_BYTES_TEXT])
+{
+	size_t n = 0;
+	int i;
+
+	for (i = 0; i < 16; i++)
+		n += (size_t)snprintf(ret + n, RING_NAME_BYTES_TEXT - n, "%02x", r->uuid[i]);
+	(void)snprintf(ret + n, RING_NAME_BYTES_TEXT - n, ".ctl");
+}
+
+static bool ctl_write(int fd, const void *p, size_t n, uint64_t at)
+{
+	/* A pwrite of an aligned word stores it at once; pairs with the job's acquire of the same
+	 * word. */
+	return pwrite(fd, p, n, (off_t)at) == (ssize_t)n;
+}
+
+/* A file of a former life that the job has mapped already, or a new one. */
+static int ctl_file(const struct ring *r, uint64_t bytes, bool *ret_new)
+{
+	char name[RING_NAME_BYTES_TEXT];
+	struct stat st;
+	int fd;
+
+	*ret_new = false;
+	ctl_name(r, name);
+	fd = openat(r->p->d.rings_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (fd >= 0) {
+		if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+			st.st_nlink == 1 && (uint64_t)st.st_size == bytes)
+			return fd;
+		(void)close(fd);
+		(void)unlinkat(r->p->d.rings_fd, name, 0);
+	}
+	fd = openat(
+		r->p->d.rings_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	if (fd < 0)
+		return neg_errno();
+	*ret_new = true;
+	/* Backed at once: a later pwrite must not find the tmpfs full. */
+	if (fchmod(fd, 0644) == 0 && ftruncate(fd, (off_t)bytes) == 0 &&
+		fallocate(fd, 0, 0, (off_t)bytes) == 0)
+		return fd;
+	bytes = (uint64_t)neg_errno();
+	(void)unlinkat(r->p->d.rings_fd, name, 0);
+	(void)close(fd);
+	return (int)(int64_t)bytes;
+}
+
+int ring_control_open(struct ring *r)
+{
+	struct ring_ctl c = {.magic = RING_CTL_MAGIC, .abi = RING_ABI};
+	bool is_new;
+	uint32_t i;
+	int fd;
+
+	if (r->ctl_fd >= 0)
+		return 0;
+	fd = ctl_file(r, ring_ctl_bytes(r->reader.h.n_lanes), &is_new);
+	if (fd < 0)
+		return fd;
+	for (i = 0; i < r->reader.h.n_lanes; i++) {
+		struct reader_lane *l = i < r->reader.cap ? &r->reader.lane[i] : NULL;
+		const uint64_t head = l != NULL ? l->head : 0;
+
+		if (is_new && head == 0)
+			continue;
+		if (!ctl_write(fd, &head, sizeof(head), sizeof(c) + 64ull * i))
+			break;
+		if (l != NULL)
+			l->told = head;
+	}
+	r->want = fold_want(r->p->d.fold, r->uuid) & r->gpu_mask;
+	atomic_init(&c.want, r->want);
+	atomic_init(&c.beat_ns, mono_ns());
+	/* Without the magic, then with it: nobody has it before it is whole, but for a job that
+	 * mapped the same file in the daemon's former life, and that only sees equal or newer
+	 * heads. */
+	if (i < r->reader.h.n_lanes || !ctl_write(fd, (const char *)&c + 8, sizeof(c) - 8, 8) ||
+		!ctl_write(fd, &c, 8, 0)) {
+		i = (uint32_t)errno;
+		(void)close(fd);
+		return i != 0 ? -(int)i : -EIO;
+	}
+	r->ctl_fd = fd;
+	return 0;
+}
+
+int ring_control_fd(const struct ring *r)
+{
+	char path[40];
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", r->ctl_fd);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd >= 0 ? fd : neg_errno();
+}
+
+void ring_release(struct ring *r)
+{
+	const uint64_t now = mono_ns();
+	uint32_t i;
+
+	if (r->ctl_fd < 0)
+		return;
+	for (i = 0; i < r->reader.n_seen; i++) {
+		struct reader_lane *l = &r->reader.lane[i];
+
+		if (l->told != l->head && !l->quarantined &&
+			ctl_write(r->ctl_fd, &l->head, sizeof(l->head),
+				sizeof(struct ring_ctl) + 64ull * i))
+			l->told = l->head;
+	}
+	if (now - r->beat_ns >= BEAT_NS &&
+		ctl_write(r->ctl_fd, &now, sizeof(now), offsetof(struct ring_ctl, beat_ns)))
+		r->beat_ns = now;
+}
+
+bool ring_is_recording(const struct ring *r)
+{
+	return r->state == RING_LIVE && (r->want & ~(uint32_t)WANT_GPU_PAUSE) != 0;
+}
+
+bool ring_wakes(const struct ring *r)
+{
+	return r->conn != NULL && r->ctl_fd >= 0 && (r->reader.h.abi & 0xffff) >= RING_ABI_RINGS;
+}
+
+bool ring_nap(struct ring *r, uint32_t nap)
+{
+	if (!ctl_write(r->ctl_fd, &nap, sizeof(nap), offsetof(struct ring_ctl, nap)))
+		return false;
+	r->nap = nap;
+	return true;
+}
+
+bool ring_say_want(struct ring *r, uint32_t want)
+{
+	if (want != r->want && r->ctl_fd >= 0 &&
+		ctl_write(r->ctl_fd, &want, sizeof(want), offsetof(struct ring_ctl, want)))
+		r->want = want;
+	return r->want == want;
+}
+
+void ring_control_remove(const struct ring *r)
+{
+	char name[RING_NAME_BYTES_TEXT];
+
+	ctl_name(r, name);
+	(void)unlinkat(r->p->d.rings_fd, name, 0);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: MIT. want.c: what is wanted of a job. */
+#include "want.h"
+
+#include <string.h>
+
+#include "conn.h"
+#include "loop.h"
+#include "rings.h"
+#include "words.h"
+
+/* What a session may match a job by. */
+struct job_face {
+	uint32_t uid, pid;
+	const uint8_t *token;
+	const char *command;
+};
+
+struct wanting {
+	const struct job_face *j;
+	uint32_t want;
+};
+
+static bool matches(const struct fold_session *s, const struct job_face *j)
+{
+	static const uint8_t none[16];
+
+	if (s->uid != j->uid && s->uid != 0)
+		return false;
+	switch ((enum match_kind)s->match) {
+	case MATCH_PID:
+		return s->pid == j->pid && j->pid != 0;
+	case MATCH_TOKEN:
+		return memcmp(s->token, j->token, 16) == 0 && memcmp(j->token, none, 16) != 0;
+	case MATCH_USER:
+		return true;
+	case MATCH_COMMAND:
+		return words_match(s->command, j->command);
+	case MATCH_RING:
+	default:
+		return false;
+	}
+}
+
+static void wanting_each(void *arg, const struct fold_session *s)
+{
+	struct wanting *w = arg;
+
+	if (s->state != SESSION_IS_ACTIVE || !matches(s, w->j))
+		return;
+	w->want |= WANT_SCOPES | WANT_METRICS;
+	if (s->cpu == SESSION_CPU_ON)
+		w->want |= WANT_CPU_TIME;
+	if (s->gpu == SESSION_GPU_WANTED && strcmp(s->backend, "none") != 0)
+		w->want |= WANT_GPU;
+	if (s->gpu == SESSION_GPU_ARMED)
+		w->want |= WANT_GPU_ARMED;
+	if (s->context == SESSION_PYTHON)
+		w->want |= WANT_PYTHON;
+}
+
+static uint32_t want_before_ring(const struct protond *p, const struct job_face *j)
+{
+	struct wanting w = {.j = j};
+
+	if (p->auto_mode != AUTO_OFF)
+		w.want = WANT_SCOPES | WANT_CPU_TIME | WANT_METRICS;
+	if (p->auto_mode == AUTO_FULL)
+		w.want |= WANT_GPU;
+	fold_each_session(p->d.fold, wanting_each, &w);
+	return w.want;
+}
+
+uint32_t want_of_conn(const struct conn *c)
+{
+	const char *command = message_info(c->info, c->info_bytes, "command");
+	const struct job_face j = {
+		.uid = c->uid,
+		.pid = c->pid,
+		.token = c->attach.token,
+		.command = command != NULL ? command : "",
+	};
+	uint32_t want = want_before_ring(c->in->p, &j) | c->gpu_more;
+
+	if (c->gpu_on && c->in->p->auto_mode != AUTO_OFF)
+		want |= WANT_GPU;
+	return want & c->gpu_mask;
+}
+
+uint32_t want_of_ring(const struct ring *r)
+{
+	const uint32_t want = (fold_want(r->p->d.fold, r->uuid) | r->gpu_more) & r->gpu_mask;
+
+	return r->paused ? (want & ~(uint32_t)(WANT_GPU | WANT_GPU_ARMED)) | WANT_GPU_PAUSE : want;
+}

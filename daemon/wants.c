@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: MIT. wants.c: telling jobs what is wanted of them. */
+#include "wants.h"
+
+#include "conn.h"
+#include "loop.h"
+#include "ring_ctl.h"
+#include "want.h"
+
+void ring_want(struct ring *r)
+{
+	uint32_t want;
+
+	if (r->state != RING_LIVE || !r->adopted)
+		return;
+	want = want_of_ring(r);
+	(void)ring_say_want(r, want); /* else again at the next look */
+	if (r->conn != NULL)
+		conn_want(r->conn, want);
+}
+
+void wants_tell(struct protond *p)
+{
+	struct ring *r;
+	struct conn *c;
+
+	if (p->d.intake == NULL)
+		return;
+	for (r = p->rings; r != NULL; r = r->next)
+		ring_want(r);
+	for (c = p->d.intake->conns; c != NULL; c = c->next) {
+		if (c->attached && c->ring == NULL)
+			conn_want(c, want_of_conn(c));
+	}
+}
