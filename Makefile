@@ -61,8 +61,8 @@ INC_agent/backend/nvtx  := -Iagent/backend/nvtx $(INC_agent)
 IN_DAEMON := -Idaemon -Idaemon/os -Idaemon/jobs -Idaemon/journal -Idaemon/fold -Idaemon/store -Idaemon/query \
 	-Idaemon/control -Iproto/abi -Iproto/export -Iproto/wire -Iproto/place $(INC_proto/session)
 INC_daemon            := $(IN_DAEMON)
-INC_daemon/os         := $(IN_DAEMON)
-INC_daemon/jobs       := $(IN_DAEMON)
+INC_daemon/os         := -Idaemon/os -Iproto/abi -Iproto/terms -Iproto/base
+INC_daemon/jobs       := -Idaemon/jobs -Idaemon/journal $(INC_daemon/os)
 INC_daemon/journal    := $(IN_DAEMON)
 INC_daemon/fold       := $(IN_DAEMON)
 INC_daemon/store      := $(IN_DAEMON)
@@ -104,14 +104,16 @@ help:
 
 # --- objects and archives -------------------------------------------------------------------------
 
-$(B)/obj/%.o: %.c $(B)/flags
+$(B)/obj/%.o: %.c $(B)/flags $(B)/rooms
 	@mkdir -p $(@D)
 	$(CC) $(INC_$(*D)) $(PKG_CFL) $(ALL_CFLAGS) -c -o $@ $<
 
-# A change of compiler or flags rebuilds.
+# A change of compiler, flags or rooms rebuilds. $(call keep,text): into $@ where it is another.
+keep = @mkdir -p $(@D); echo '$(1)' | cmp -s - $@ || echo '$(1)' > $@
 $(B)/flags: FORCE
-	@mkdir -p $(B)
-	@echo '$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS)' | cmp -s - $@ || echo '$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS)' > $@
+	$(call keep,$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS))
+$(B)/rooms: FORCE
+	$(call keep,$(foreach r,$(ROOMS),$(r): $(INC_$(r))))
 FORCE:
 
 define archive
