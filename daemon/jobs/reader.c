@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "record.h"
+#include "table.h"
 
 #define TMPFS_MAGIC_NUMBER 0x01021994
 #define LANES_AT_ONCE      8u

@@ -4,8 +4,8 @@
  * Keys come from jobs, so that a probe has a bound: an insert that would probe further than
  * TABLE_PROBES is refused, and costs the one who chose the keys.
  */
-#ifndef PROTOND_TABLE_H
-#define PROTOND_TABLE_H
+#ifndef PROTOND_BASE_TABLE_H
+#define PROTOND_BASE_TABLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
