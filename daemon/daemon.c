@@ -29,6 +29,7 @@
 #include "log.h"
 #include "own_sessions.h"
 #include "pace.h"
+#include "poison.h"
 #include "retain.h"
 #include "ring_clock.h"
 #include "ring_ctl.h"
@@ -555,6 +556,7 @@ void protond_fini(struct protond *p)
 	fold_free(d->fold);
 	free(p->kept);
 	free(p->arena);
+	poison_close(p);
 	home_close(p);
 	config_free(&d->config);
 }

@@ -5,6 +5,7 @@
 
 #include "log.h"
 #include "loop.h"
+#include "poison.h"
 #include "ring_clock.h"
 #include "ring_ctl.h"
 #include "turn.h"
@@ -44,7 +45,7 @@ int entry_end(struct protond *p, uint32_t bytes)
 		memset((uint8_t *)(p->replayed + 1) + bytes, 0, whole - sizeof(*e) - bytes);
 		p->replayed->bytes = whole;
 	}
-	r = fold_apply(p->d.fold, e);
+	r = poison_apply(p, e);
 	if (r == -ENOMEM)
 		protond_fatal(p, "out_of_memory");
 	return r;

@@ -26,6 +26,7 @@
 #include "kept.h"
 #include "log.h"
 #include "loop.h"
+#include "poison.h"
 #include "record.h"
 #include "ring_ctl.h"
 #include "rings.h"
@@ -237,7 +238,7 @@ static int replay_note(struct protond *p, const struct journal_entry *e)
 static int replay_entry(void *arg, const struct journal_entry *e)
 {
 	struct protond *p = arg;
-	int r = fold_apply(p->d.fold, e);
+	int r = poison_apply(p, e);
 
 	if (r == -ENOMEM)
 		return r;
@@ -369,6 +370,7 @@ int spool_journal(struct protond *p, struct err *e)
 	r = claim_journal(p);
 	if (r < 0)
 		return err_set(e, r, "%s/store: %s", p->d.runtime, strerror(-r));
+	poison_open(p);
 	return journal_open(p->d.runtime_fd, &p->d.journal, e);
 }
 

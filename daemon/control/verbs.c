@@ -142,6 +142,13 @@ static void status_warnings(const struct request *q, struct wire_buf *b, const s
 			"%lu rings broke the ring's laws and were refused", d->bad_rings);
 		wire_str(b, text);
 	}
+	if (d->skipped_entries > 0) {
+		(void)snprintf(text, sizeof(text),
+			"%lu entries of the journal are left out, for each had ended protond twice; "
+			"please report it: its log says which",
+			d->skipped_entries);
+		wire_str(b, text);
+	}
 	if (d->unable_jobs > 0 && request_may(q, d->unable_uid)) {
 		(void)snprintf(text, sizeof(text), "%lu job%s could not record, the last: %.250s",
 			d->unable_jobs, d->unable_jobs == 1 ? "" : "s", d->unable_text);

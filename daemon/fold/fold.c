@@ -271,6 +271,13 @@ int fold_apply(struct fold *f, const struct journal_entry *e)
 	return f->no_space ? -ENOSPC : r;
 }
 
+uint32_t fold_lane_bytes(const struct fold *f, const uint8_t ring[16])
+{
+	const struct process *p = process_find(f, ring);
+
+	return p != NULL ? p->row.lane_bytes : 0;
+}
+
 bool fold_is_joining(const struct fold *f, const uint8_t ring[16])
 {
 	const struct process *p = process_find(f, ring);

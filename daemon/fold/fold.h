@@ -81,6 +81,7 @@ bool fold_is_member(const struct fold *f, const uint8_t session[16], const uint8
 /* The job's own number → session uuid. */
 bool fold_job_session(
 	const struct fold *f, const uint8_t ring[16], uint32_t number, uint8_t ret_uuid[16]);
+uint32_t fold_lane_bytes(const struct fold *f, const uint8_t ring[16]); /* 0: not known */
 /* Finalizing, and no launch of it is in flight. */
 bool fold_is_settled(const struct fold *f, const uint8_t session[16]);
 

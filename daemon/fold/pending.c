@@ -10,7 +10,8 @@
 
 /* 1: without a launch's thread, a record's context and a lane's name; 2: without LIST_JOINED;
  * 3: without put_near(), and records by their number */
-#define PENDING_VERSION 4u
+#define PENDING_VERSION 5u
+#define CAUSES_BEFORE_5  13u /* causes of loss that were packed without their number */
 #define PENDING_MAX     (256u << 20)
 
 struct last { /* what the next one is near to */
@@ -544,6 +545,7 @@ int pending_pack(const struct process *p, void **ret_bytes, uint32_t *ret_n)
 		put(&k, p->own.v[i].real_ns);
 		put(&k, p->own.v[i].error_ns);
 	}
+	put(&k, LOST_CAUSE_MAX);
 	for (i = 0; i < LOST_CAUSE_MAX; i++)
 		put_told(&k, &p->cause[i]);
 	put_lanes(&k, p);
@@ -573,14 +575,16 @@ static void get_own_anchors(struct unpack *u, struct process *p)
 int pending_unpack(struct process *p, const void *bytes, uint32_t n)
 {
 	struct unpack u = {.at = bytes, .end = (const uint8_t *)bytes + n};
+	struct told of_newer;
 	uint64_t slots = 0;
-	uint32_t i;
+	uint32_t i, n_causes;
 
 	if (!get_version(&u))
 		return -EBADMSG;
 	get_own_anchors(&u, p);
-	for (i = 0; i < LOST_CAUSE_MAX; i++)
-		get_told(&u, &p->cause[i]);
+	n_causes = u.version < 5 ? CAUSES_BEFORE_5 : get_count(&u);
+	for (i = 0; i < n_causes; i++)
+		get_told(&u, i < LOST_CAUSE_MAX ? &p->cause[i] : &of_newer);
 	get_lanes(&u, p);
 	get_now(&u, p);
 	for (i = get_count(&u); i > 0 && !u.bad; i--)

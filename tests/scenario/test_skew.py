@@ -88,7 +88,7 @@ def additive(tmp_path_factory):
         "RING_ABI": ("proto/abi/ring.h", "0x00010001u", "0x00010002u"),
         "WIRE_VERSION": ("proto/wire/wire.h", "WIRE_VERSION     1", "WIRE_VERSION     2"),
         "JOURNAL_MAGIC": ("daemon/journal/journal.h", "0x314e524au", "0x324e524au"),
-        "PENDING_VERSION": ("daemon/fold/pending.c", "PENDING_VERSION 4u", "PENDING_VERSION 5u")})
+        "PENDING_VERSION": ("daemon/fold/pending.c", "PENDING_VERSION 5u", "PENDING_VERSION 6u")})
 
 
 @pytest.fixture(scope="module")
