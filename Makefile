@@ -93,6 +93,8 @@ all: $(B)/bin/protond $(B)/bin/protonctl $(B)/bin/protonview $(B)/lib/libprotond
 help:
 	@echo "make demo       build, run the example program under protonctl run, print its tree"
 	@echo "make check      build and pass every test (ends in 'N passed, N failed')"
+	@echo "           T='fold_tree test_run.py lint': these of them (tests/README.md)"
+	@echo "make check-long what takes long, within 90 minutes"
 	@echo "make            build into $(B)/"
 	@echo "make install    DESTDIR= PREFIX=$(PREFIX)     make uninstall    the reverse"
 	@echo "make bundle     a relocatable tree under dist/ that needs no packages where it runs"
@@ -206,7 +208,7 @@ demo: deps
 	@sh libclient/example/demo.sh $(B)
 
 check: deps-check
-	@CC='$(CC)' MAKE='$(MAKE)' PYTHON='$(PYTHON)' bash tests/check.sh
+	@set -f; CC='$(CC)' MAKE='$(MAKE)' PYTHON='$(PYTHON)' SAN='$(SAN)' bash tests/check.sh $(T)
 
 bench: deps-check all
 	@$(PYTHON) tests/bench/run.py $(B)
@@ -218,175 +220,8 @@ gpu-bench: all
 lint: deps-check
 	@bash tests/lint.sh
 
-# --- unit tests: the prefix of a test's name says which rooms it links -----------------------------
-
-UNIT := $(patsubst tests/unit/%.c,$(B)/tests/%,$(wildcard tests/unit/*.c))
-LIB_CHECK = $(shell pkg-config --libs check 2>/dev/null)
-tests: all $(UNIT)
-AR_job     := libclient $(R_AGENT)
-AR_cupti   := $(AR_job)
-AR_step    := $(AR_job)
-AR_fold    := $(R_DAEMON) $(R_PROTO)
-AR_store   := $(AR_fold)
-AR_journal := $(AR_fold)
-AR_daemon  := $(AR_fold)
-AR_wire    := $(R_PROTO)
-AR_view    := $(R_VIEWER) $(R_PROTO)
-AR_ctl     := $(R_DAEMON) $(R_VIEWER) $(R_PROTO)
-# The rooms that a test links are those that it may include.
-room_of  = $(AR_$(firstword $(subst _, ,$(1))))
-inc_of   = $(sort $(foreach r,$(call room_of,$(1)),$(INC_$(r))))
-.SECONDEXPANSION:
-$(UNIT): $(B)/tests/%: tests/unit/%.c $(B)/flags $$(call ar,$$(call room_of,$$*))
-	@mkdir -p $(@D)
-	$(CC) -Itests/unit $(call inc_of,$*) $(PKG_CFL) $(ALL_CFLAGS) \
-		-Wno-frame-larger-than -Wno-overlength-strings -Wno-null-dereference \
-		$(ALL_LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
-		$(LIB_CHECK) $(LIB_DAEMON) $(LIB_VIEWER) -ldl
-
-# Benchmarks: with the library as a job has it, with the daemon's rooms from their archives.
-BENCH := $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
-tests bench: $(BENCH)
-bench: $(B)/tests/job
-$(B)/bench/launch_bench: $(call ar,$(R_AGENT))
-$(BENCH): $(B)/bench/%: tests/bench/%.c $(B)/lib/libprotond.so $(call ar,$(R_DAEMON) $(R_PROTO)) $(B)/flags
-	@mkdir -p $(@D)
-	$(CC) -Itests/unit $(sort $(foreach r,$(R_AGENT) libclient daemon,$(INC_$(r)))) $(PKG_CFL) $(ALL_CFLAGS) -Wno-frame-larger-than $(ALL_LDFLAGS) \
-		-Wl,-rpath,'$$ORIGIN/../lib' -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -L$(B)/lib -lprotond $(LIB_CHECK) $(LIB_DAEMON) -lm
-
-# Programs that the scenarios drive.
-SCENARIO := job load liar pins storm storm_signal storm_fork storm_load storm_limit
-tests: $(SCENARIO:%=$(B)/tests/%)
-$(SCENARIO:%=$(B)/tests/%): $(B)/tests/%: tests/scenario/%.c $(B)/lib/libprotond.so $(B)/flags
-	@mkdir -p $(@D)
-	$(CC) -Ilibclient -Iproto/abi -Iproto/terms $(ALL_CFLAGS) $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/../lib' -o $@ $< \
-		-L$(B)/lib -lprotond -lpthread
-# fault.so is preloaded into a daemon, and the others fill a job: a sanitizer has its own malloc, and its
-# own thread-local memory.
-TLS := 8 64 1024
-ifeq ($(SAN),)
-tests: $(B)/tests/fault.so $(B)/tests/cut.so $(TLS:%=$(B)/tests/storm_tls%.so)
-endif
-$(TLS:%=$(B)/tests/storm_tls%.so): $(B)/tests/storm_tls%.so: tests/scenario/storm_tls.c $(B)/flags
-	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -DBYTES=$* -fvisibility=default $(ALL_LDFLAGS) -shared -o $@ $<
-$(B)/tests/fault.so $(B)/tests/cut.so: $(B)/tests/%.so: tests/scenario/%.c $(B)/flags
-	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -fvisibility=default $(ALL_LDFLAGS) -shared -o $@ $< -ldl
-
-# --- installing -----------------------------------------------------------------------------------
-
-D_BIN  := $(DESTDIR)$(PREFIX)/bin
-D_LIB  := $(DESTDIR)$(PREFIX)/lib
-D_INC  := $(DESTDIR)$(PREFIX)/include
-D_MAN  := $(DESTDIR)$(PREFIX)/share/man
-D_DOC  := $(DESTDIR)$(PREFIX)/share/doc/protond
-D_PY   := $(D_LIB)/protond/python
-BINS   := protond protonctl protonview
-MAN1   := protonctl.1 protonview.1
-MAN8   := protond.8
-
-# Where $(PYTHON) looks for packages under PREFIX: dist-packages if it is Debian's.
-PYTHONDIR ?= $(PREFIX)/lib/$(shell $(PYTHON) -c 'import os, site, sys; \
-	print("python%d.%d/" % sys.version_info[:2] + os.path.basename(site.getsitepackages()[0]))')
-# $(call put_python,FOLDER): the package into FOLDER/protond
-put_python = for f in $(PY_ALL); do install -D -m 644 $(PY_DIR)/$$f $(1)/$$f || exit 1; done
-
-$(B)/man/%.1 $(B)/man/%.8: $(B)/bin/%
-	@mkdir -p $(@D)
-	$< --man > $@
-
-# What systemd reads below PREFIX, and examples for /etc: from : to, with @PREFIX@ filled in.
-SYSTEMD := protond.service:lib/systemd/system/protond.service protond.socket:lib/systemd/system/protond.socket \
-	user/protond.service:lib/systemd/user/protond.service sysusers.conf:lib/sysusers.d/protond.conf \
-	tmpfiles.conf:lib/tmpfiles.d/protond.conf $(foreach f,environment.conf profile.sh \
-	slurm-task-prolog.sh container.env,examples/$(f):share/doc/protond/$(f))
-define put_unit
-	install -d $(DESTDIR)$(PREFIX)/$(dir $(lastword $(subst :, ,$(1))))
-	sed 's|@PREFIX@|$(PREFIX)|g' systemd/$(firstword $(subst :, ,$(1))) > $(DESTDIR)$(PREFIX)/$(lastword $(subst :, ,$(1)))
-
-endef
-
-# shell:file below PREFIX/share; bash and fish look for one of each command's name
-COMPLETE := bash:bash-completion/completions/protonctl bash:bash-completion/completions/protonview \
-	zsh:zsh/site-functions/_protonctl \
-	fish:fish/vendor_completions.d/protonctl.fish fish:fish/vendor_completions.d/protonview.fish
-D_COMPLETE := $(foreach f,$(COMPLETE),$(DESTDIR)$(PREFIX)/share/$(lastword $(subst :, ,$(f))))
-define put_complete
-	install -D -m 644 $(B)/complete/$(firstword $(subst :, ,$(1))) $(DESTDIR)$(PREFIX)/share/$(lastword $(subst :, ,$(1)))
-
-endef
-$(B)/complete/%: $(B)/bin/protonctl
-	@mkdir -p $(@D)
-	$< completion $* > $@
-
-install: all $(MAN1:%=$(B)/man/%) $(MAN8:%=$(B)/man/%) $(addprefix $(B)/complete/,bash zsh fish)
-	install -d $(D_BIN) $(D_LIB)/pkgconfig $(D_INC) $(D_MAN)/man1 $(D_MAN)/man8 $(D_DOC)
-	install -m 755 $(BINS:%=$(B)/bin/%) $(D_BIN)
-	install -m 644 $(B)/lib/libprotond.so.0 $(B)/lib/libprotond-agent.so.0 $(B)/lib/libprotond.a $(D_LIB)
-	ln -sf libprotond.so.0 $(D_LIB)/libprotond.so
-	install -m 644 libclient/protond.h $(D_INC)
-	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' libclient/protond.pc.in > $(D_LIB)/pkgconfig/protond.pc
-	install -m 644 $(MAN1:%=$(B)/man/%) $(D_MAN)/man1
-	install -m 644 $(MAN8:%=$(B)/man/%) $(D_MAN)/man8
-	install -m 644 README.md LICENSE docs/*.md $(D_DOC)
-	$(foreach f,$(COMPLETE),$(call put_complete,$(f)))
-	$(foreach f,$(SYSTEMD),$(call put_unit,$(f)))
-ifneq ($(PY_INC),)
-	rm -rf $(D_PY)
-	$(call put_python,$(D_PY))
-	install -d $(DESTDIR)$(PYTHONDIR)
-	realpath -sm --relative-to=$(PYTHONDIR) $(PREFIX)/lib/protond/python > $(DESTDIR)$(PYTHONDIR)/protond.pth
-endif
-	@echo "installed below $(PREFIX). Where that is not searched: PATH=$(PREFIX)/bin:\$$PATH,"
-	@echo "PYTHONPATH=$(PREFIX)/lib/protond/python, and for programs of yours -Wl,-rpath,$(PREFIX)/lib"
-
-uninstall:
-	rm -f $(BINS:%=$(D_BIN)/%) $(D_LIB)/libprotond.so $(D_LIB)/libprotond.so.0 $(D_LIB)/libprotond-agent.so.0 \
-		$(D_LIB)/libprotond.a $(D_LIB)/pkgconfig/protond.pc $(D_INC)/protond.h $(MAN1:%=$(D_MAN)/man1/%) \
-		$(MAN8:%=$(D_MAN)/man8/%) $(D_COMPLETE)
-	rm -f $(foreach f,$(SYSTEMD),$(DESTDIR)$(PREFIX)/$(lastword $(subst :, ,$(f))))
-	rm -rf $(D_DOC) $(D_PY)
-	[ ! -d $(D_LIB)/protond ] || rmdir --ignore-fail-on-non-empty $(D_LIB)/protond
-ifneq ($(PY_INC),)
-	rm -f $(DESTDIR)$(PYTHONDIR)/protond.pth
-endif
-
-# The bundle: what was built and, in lib/protond/, the libraries that it needs but for the C library's
-# own. The wheel is the same, packed by libclient/python/build_backend.py.
-# DT_RPATH: for the libraries' own needs too, and whatever LD_LIBRARY_PATH says.
-RPATH  := -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib/protond'
-TREE   := $(B)/bundle
-BUNDLE := dist/protond-$(VERSION)
-bundle-tree: all
-	@rm -rf $(TREE)
-	@mkdir -p $(TREE)/bin $(TREE)/lib/protond $(TREE)/include $(TREE)/licenses
-	@cp $(BINS:%=$(B)/bin/%) $(B)/bin/protond-demo $(TREE)/bin
-	@cp -P $(B)/lib/libprotond* $(TREE)/lib
-	@$(call put_python,$(TREE)/lib/protond/python)
-	@cp libclient/protond.h $(TREE)/include
-	@cp README.md LICENSE $(TREE)
-	@set -f; libs=$$(ldd $(BINS:%=$(B)/bin/%) | awk '$$2 == "=>" { print $$3 }' | sort -u | \
-		grep -vE '/(ld-linux.*|libc|libm|libdl|libpthread|librt)\.so') && \
-		cp -L $$libs $(TREE)/lib/protond && \
-		dpkg-query -S $$(echo "$$libs" | sed -E 's|^(/usr)?|*|') | sed 's/:.* / /' | while read -r package so; do \
-			cp -L /usr/share/doc/$$package/copyright $(TREE)/licenses/$${so##*/}.txt; \
-		done
-	@for so in $(TREE)/lib/protond/*.so*; do [ -s $(TREE)/licenses/$${so##*/}.txt ] || \
-		echo "$${so##*/}: its licence, which must go along with it, was not found" >&2; done
-bundle: deps
-	@$(MAKE) --no-print-directory -s bundle-tree
-	@rm -rf $(BUNDLE)
-	@mkdir -p dist
-	@cp -a $(TREE) $(BUNDLE)
-	@tar -C dist -czf $(BUNDLE).tar.gz $(notdir $(BUNDLE))
-	@echo "$(BUNDLE).tar.gz: unpack anywhere, run bin/protonctl run -- CMD"
-wheel: deps
-	@$(MAKE) --no-print-directory -s bundle-tree
-	@mkdir -p dist
-	@$(PYTHON) libclient/python/build_backend.py $(TREE) dist
-
 clean:
 	rm -rf build dist
 
+include systemd/install.mk tests/tests.mk
 -include $(wildcard $(B)/obj/*/*.d $(B)/obj/*/*/*.d $(B)/obj/*/*/*/*.d $(B)/tests/*.d $(B)/bin/*.d)

@@ -60,7 +60,7 @@ struct protond {
 	bool saw_session;   /* a SESSION record was drained since the sessions were looked at */
 
 	struct poison *poison; /* mapped, or NULL */
-	struct kept *kept; /* what systemd handed over, until it is known whose it is */
+	struct kept *kept;     /* what systemd handed over, until it is known whose it is */
 	struct finalizer *finalizers;
 	struct drained *drained; /* who waits: drained.c */
 	struct orphans {

@@ -183,9 +183,10 @@ static int complain(const struct err *e, int status)
  * When it ends instead, the next one has the lock. */
 static int other_answers(struct protond *p, struct err *e)
 {
-	int i, r;
+	const uint64_t until = uv_hrtime() + 5000000000ull; /* protonctl's WAIT_MS has one more */
+	int r;
 
-	for (i = 0; i < 250; i++) {
+	while (uv_hrtime() < until) {
 		if (home_answers(p->d.runtime))
 			return 0;
 		(void)poll(NULL, 0, 20);

@@ -1,50 +1,108 @@
 #!/usr/bin/env bash
-# SPDX-License-Identifier: MIT. check.sh: every test, one summary. Called by `make check`.
+# SPDX-License-Identifier: MIT. check.sh: tests and one summary, "N passed, N failed"; exits 1 when anything
+# failed. `make check` calls it, tests/README.md says more.
 #
-# Each part writes its log under build/check/ and adds to the two counters; a part that cannot run its
-# tool fails by name. Ends in "N passed, N failed" and exits 1 when anything failed.
+# check.sh           every test; with SAN=... the unit tests and scenarios under that sanitizer
+# check.sh WORD...   some tests: an unknown word is told which there are
+# check.sh --long    what takes long
+#
+# Every test: two lanes run side by side. In front is what waits or looks at a clock, unit tests and
+# scenarios; behind are compilers, lint, recordings and models, which get what the front leaves of the
+# processors. Each part writes its log under build/check/; a part that cannot run its tool fails by name.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-MAKE=${MAKE:-make} PYTHON=${PYTHON:-/usr/bin/python3} CC=${CC:-cc}
+MAKE=${MAKE:-make} SAN=${SAN:-} fuzz_seconds=${FUZZ_SECONDS:-10}
+export CC=${CC:-cc} PYTHON=${PYTHON:-/usr/bin/python3}
 out=build/check
-mkdir -p "$out"
-passed=0 failed=0
-jobs=-j$(nproc)
+cores=$(nproc)
+workers=$((2 * cores)) # most tests wait more than they compute
 started=$SECONDS
-# Tests talk to their own daemon only, whatever the caller's shell is set to.
+mkdir -p "$out" && : >"$out/counts" || exit 1
+# Tests talk to their own daemon only, whatever the caller's shell is set to; make is told all it needs here.
 unset PROTOND_RUNTIME_DIR PROTOND_DB PROTOND_TOKEN PROTOND_GPU CUDA_INJECTION64_PATH NVTX_INJECTION64_PATH
+unset MAKEFLAGS MFLAGS MAKELEVEL
+export -n SAN
+export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
+export TSAN_OPTIONS=atexit_sleep_ms=50 # else a second in each forked test and each command
 
-ok() {
-        passed=$((passed + 1))
+# --- counting and running -------------------------------------------------------------------------
+
+ok() { # words, tests passed (1)
+        echo "${2:-1} 0" >>"$out/counts"
         printf 'ok    %s\n' "$1"
 }
-not_ok() { # name, log
-        failed=$((failed + 1))
-        printf 'FAIL  %s (%s)\n' "$1" "$2"
-        tail -n 25 "$2" | sed 's/^/      | /'
+not_ok() { # words, log, tests passed (0), failed (1), what is worth showing of the log (its end)
+        local file=$out/words.$BASHPID
+        echo "${3:-0} ${4:-1}" >>"$out/counts"
+        {
+                printf 'FAIL  %s (%s)\n' "$1" "$2"
+                { [ -n "${5:-}" ] && grep -aE "$5" "$2" | head -n 30 | grep . || tail -n 25 "$2"; } | sed 's/^/      | /'
+        } >"$file"
+        cat "$file" # at once: the lanes share the terminal
+        rm -f "$file"
 }
+phase() {
+        printf -- '--- %s (%ss)\n' "$1" $((SECONDS - started))
+}
+end() {
+        awk -v s=$((SECONDS - started)) '{ p += $1; f += $2 } END {
+                print "--- " s " s"; print p + 0 " passed, " f + 0 " failed"; exit f > 0 || p == 0 }' "$out/counts"
+}
+
+child= behind=
+run() { # seconds, log, command...
+        timeout "$1" "${@:3}" >"$2" 2>&1 </dev/null &
+        child=$!
+        wait "$child"
+        local status=$?
+        child=
+        return $status
+}
+stop() { # a signal is for all that runs; timeout passes it on to all that it started
+        trap - EXIT
+        [ -z "$behind" ] || kill "$behind" 2>/dev/null
+        [ -z "$child" ] || kill "$child" 2>/dev/null
+        exit 130
+}
+trap stop INT TERM
+look() { # sets took: seconds since the last look, of the clock and of what this lane ran
+        local now=${EPOCHREALTIME/./} cpu file=$out/times.$BASHPID
+        times >"$file"
+        cpu=$(tail -n 1 "$file" | awk '{ gsub(/[ms]/, " "); print $1 * 60 + $2 + $3 * 60 + $4 }')
+        rm -f "$file"
+        took=$(awk "BEGIN { printf \"%.0f s, CPU %.0f s\", ($now - ${looked:-0}) / 1e6, $cpu - ${used:-0} }")
+        looked=$now used=$cpu
+}
+
+# --- kinds of tests -------------------------------------------------------------------------------
+
 one() { # name, command...: one test
         local name=$1 log
-        shift
         log=$out/$(printf '%s' "$name" | tr -c 'A-Za-z0-9_.\n' _).log
-        if timeout 600 "$@" >"$log" 2>&1 </dev/null; then ok "$name"; else not_ok "$name" "$log"; fi
+        look
+        if ! run "${limit:-900}" "$log" "${@:2}"; then
+                not_ok "$name" "$log"
+                return 1
+        fi
+        look
+        ok "$name ($took)"
 }
-# Programs of the Check framework: "97%: Checks: 33, Failures: 1, Errors: 0" has the counts. As many at
-# once as there are cores.
-unit() { # label, directory, regular expression of names (all)
-        local label=$1 dir=$2 only=${3:-.} src name names=() log line n bad status
-        for src in tests/unit/*.c; do
-                name=$(basename "$src" .c)
-                [[ $name =~ $only ]] && names+=("$name")
-        done
-        for name in "${names[@]}"; do
-                log=$out/$label.$name
-                { CK_FORK=yes CK_TIMEOUT_MULTIPLIER=4 timeout 600 "$dir/tests/$name" >"$log.log" 2>&1 </dev/null; echo $? >"$log.status"; } &
-                while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n; done
-        done
-        wait
-        for name in "${names[@]}"; do
-                log=$out/$label.$name.log status=$(cat "$out/$label.$name.status")
+build() { # name, make's arguments...
+        one "$1" "$MAKE" "-j$cores" -s CC=gcc "${@:2}"
+}
+# Programs of the Check framework: "97%: Checks: 33, Failures: 1, Errors: 0" has the counts.
+unit() { # label, folder, names...
+        local label=$1 dir=$2 name log line n bad status
+        shift 2
+        look
+        rm -f "$out/$label".*
+        printf '%s\n' "$@" >"$out/$label.names"
+        # shellcheck disable=SC2016
+        CK_FORK=yes CK_TIMEOUT_MULTIPLIER=4 run 1800 "$out/$label.log" xargs -a "$out/$label.names" -P "$workers" -I{} sh -c \
+                'timeout 600 "$2/tests/{}" >"$1.{}.log" 2>&1 </dev/null; echo $? >"$1.{}.status"' sh "$out/$label" "$dir"
+        for name in "$@"; do
+                log=$out/$label.$name.log status=$(cat "$out/$label.$name.status" 2>/dev/null)
+                [ -e "$log" ] || : >"$log"
                 line=$(grep -aE '^[0-9]+%: Checks: ' "$log" | tail -n 1)
                 if [ -z "$line" ]; then
                         not_ok "$label/$name: did not report (status $status)" "$log"
@@ -53,66 +111,186 @@ unit() { # label, directory, regular expression of names (all)
                 n=$(sed -E 's/.*Checks: ([0-9]+),.*/\1/' <<<"$line")
                 bad=$(sed -E 's/.*Failures: ([0-9]+), Errors: ([0-9]+).*/\1+\2/' <<<"$line")
                 bad=$((bad))
-                passed=$((passed + n - bad)) failed=$((failed + bad))
                 if [ "$bad" -gt 0 ] || [ "$status" -ne 0 ] || [ "$n" -eq 0 ]; then
-                        [ "$bad" -gt 0 ] || failed=$((failed + 1))
-                        printf 'FAIL  %s/%s: %s (status %s, %s)\n' "$label" "$name" "$line" "$status" "$log"
-                        grep -aE '^tests/|ERROR|runtime error|SUMMARY' "$log" | head -20 | sed 's/^/      | /'
+                        not_ok "$label/$name: $line (status $status)" "$log" $((n - bad)) $((bad > 0 ? bad : 1)) \
+                                '^tests/|ERROR|runtime error|SUMMARY'
                 else
-                        printf 'ok    %s/%s: %s\n' "$label" "$name" "$n"
+                        ok "$label/$name: $n" "$n"
                 fi
         done
+        look
+        echo "      $label: $took"
 }
-scenario() { # label, build directory, pytest arguments...
-        local label=$1 dir=$2 log=$out/$1.log line
-        shift 2
-        PROTOND_BUILD=$(realpath "$dir") timeout 900 "$PYTHON" -m pytest -q -rfEs -p no:cacheprovider \
-                -n "$(nproc)" --dist loadfile tests/scenario "$@" >"$log" 2>&1 </dev/null
+scenario() { # label, folder, pytest's arguments...
+        local label=$1 dir=$2 log=$out/$1.log line p f
+        look
+        PROTOND_BUILD=$(realpath "$dir") run "${limit:-900}" "$log" "$PYTHON" -m pytest -q -rfEs -p no:cacheprovider \
+                -n "$workers" --dist loadgroup "${@:3}"
+        look
         line=$(grep -aE '(passed|failed|error)' "$log" | tail -n 1)
-        local p f
         p=$(grep -oE '[0-9]+ passed' <<<"$line" | cut -d' ' -f1)
         f=$(grep -oE '[0-9]+ (failed|error)' <<<"$line" | awk '{s+=$1} END {print s+0}')
-        passed=$((passed + ${p:-0})) failed=$((failed + f))
         if [ -z "$p" ] || [ "$f" -gt 0 ]; then
-                [ -n "$p" ] || [ "$f" -gt 0 ] || failed=$((failed + 1))
-                printf 'FAIL  %s: %s (%s)\n' "$label" "${line:-no result}" "$log"
-                grep -aE '^(FAILED|ERROR|E  )' "$log" | head -30 | sed 's/^/      | /'
+                not_ok "$label: ${line:-no result}" "$log" "${p:-0}" $((f > 0 ? f : 1)) '^(FAILED|ERROR|E  )'
         else
-                printf 'ok    %s: %s\n' "$label" "$line"
+                ok "$label: $line ($took)" "$p"
         fi
         # What this machine lacks is said, so that nothing vanishes unseen.
         sed -nE 's/^SKIPPED \[([0-9]+)\] [^ ]+: /\1 /p' "$log" | awk -v of="$label" \
                 '{ n = $1; $1 = ""; skipped[$0] += n } END { for (why in skipped) print "skip  " of ": " skipped[why] ":" why }'
 }
-phase() {
-        printf -- '--- %s (%ss)\n' "$1" $((SECONDS - started))
+
+# --- which there are ------------------------------------------------------------------------------
+
+names() { # folder, pattern, ending: of the files there
+        find "tests/$1" -maxdepth 1 -name "$2$3" -printf '%f\n' | sed "s/\\$3\$//" | sort
+}
+# Those that take long come first, and the others beside them.
+first='step_launch ctl_server job_client job_lane fold_restore journal_kill fold_spans'
+mapfile -t units < <(printf '%s\n' $first; names unit '*' .c | grep -vxE "main|${first// /|}")
+mapfile -t files < <(names scenario 'test_*' .py)
+mapfile -t fuzzers < <(names fuzz 'fuzz_*' .c)
+mapfile -t threaded < <(printf '%s\n' "${units[@]}" | grep -E '^(cupti|job|store|journal|ctl_server|daemon_evil|daemon_drain)')
+
+plain() { # unit, scenario and what they need, without a sanitizer
+        tree=build label='' make_with=(WERROR=-Werror) pytest_with=()
+}
+sanitized() { # SAN=
+        tree=build/${1%%,*} label=${1%%,*}- make_with=(SAN="$1" CFLAGS="-O1 -g") pytest_with=(-m "not slow and not preload")
+        case $1 in address*) label=asan- ;; thread) label=tsan- ;; esac
+}
+targets() { # names of unit tests, as make's in this tree
+        local name
+        for name in "$@"; do printf '%s\n' "$tree/tests/$name"; done
 }
 
-phase "build"
-one "build, gcc, -Werror" "$MAKE" "$jobs" -s CC=gcc WERROR=-Werror tests
-[ "$failed" -eq 0 ] || { echo "$passed passed, $failed failed"; exit 1; }
-phase "unit"
-unit unit build
-phase "replay" # builds the stub that a scenario plays recordings through
-one "replay" tests/replay/check.sh build
-phase "scenario"
-scenario scenario build
-phase "models"
-one "models" tests/model/run.sh
-phase "lint"
-one "lint" bash tests/lint.sh
-phase "address and undefined behaviour"
-one "build, sanitizers" "$MAKE" "$jobs" -s CC=gcc SAN=address,undefined CFLAGS="-O1 -g" tests
-export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
-unit asan build/address
-scenario asan-scenario build/address -m "not slow and not preload"
-phase "threads"
-one "build, thread sanitizer" "$MAKE" "$jobs" -s CC=gcc SAN=thread CFLAGS="-O1 -g" tests
-unit tsan build/thread "^(cupti|job|store|journal|ctl_server|daemon_evil|daemon_drain)" # those with threads
-scenario tsan-scenario build/thread -m "not slow and not preload" -k "test_timeline or test_ranks or test_scopes"
-phase "fuzz"
-one "fuzz" bash tests/fuzz/run.sh "${FUZZ_SECONDS:-10}"
+# --- some of them ---------------------------------------------------------------------------------
 
-echo "--- $((SECONDS - started)) s"
-echo "$passed passed, $failed failed"
-[ "$failed" -eq 0 ]
+has() { # word, words...
+        local word=$1
+        shift
+        case " $* " in *" $word "*) return 0 ;; *) return 1 ;; esac
+}
+some() { # words
+        local word file need=() unit=() scenario=() fuzz=() other=()
+        for word in "$@"; do
+                file=${word##tests/*/} # a path will do, too
+                if has "${file%.c}" "${units[@]}"; then
+                        unit+=("${file%.c}")
+                elif has "${file%.c}" "${fuzzers[@]}"; then
+                        fuzz+=("${file%.c}")
+                elif file=${word#tests/scenario/} && has "$(sed -E 's/(\.py)?(::.*)?$//' <<<"$file")" "${files[@]}"; then
+                        scenario+=("tests/scenario/$(sed -E 's/^([a-z0-9_]+)(\.py)?/\1.py/' <<<"$file")")
+                else
+                        case $word in
+                        unit) unit+=("${units[@]}") ;;
+                        scenario) scenario+=(tests/scenario) ;;
+                        fuzz) fuzz+=("${fuzzers[@]}") ;;
+                        lint | models | replay) other+=("$word") ;;
+                        *)
+                                {
+                                        echo "no test is called $word. Those that are:"
+                                        printf '%s\n' "all of a kind: unit scenario fuzz lint models replay" "unit: ${units[*]}" \
+                                                "fuzz: ${fuzzers[*]}" "scenario (FILE.py, FILE.py::TEST): ${files[*]}" | fold -s -w 110 | sed 's/^/    /'
+                                } >&2
+                                exit 2
+                                ;;
+                        esac
+                fi
+        done
+        if [ -n "$SAN" ]; then sanitized "$SAN"; else plain; fi
+        [ "${#unit[@]}" -eq 0 ] || mapfile -t need < <(targets "${unit[@]}")
+        [ "${#scenario[@]}" -eq 0 ] || need+=(tests-scenario)
+        if has lint "${other[@]}" || has replay "${other[@]}"; then need+=(all); fi
+        [ "${#need[@]}" -eq 0 ] || build "${label}build" "${make_with[@]}" "${need[@]}" || return
+        if [ "${#scenario[@]}" -gt 0 ] && [ -z "$SAN" ] && ! has replay "${other[@]}" && grep -rqs replay "${scenario[@]%%::*}"; then
+                one "${label}stub of CUPTI" tests/replay/check.sh "$tree" build
+        fi
+        [ "${#unit[@]}" -eq 0 ] || unit "${label}unit" "$tree" "${unit[@]}"
+        for word in "${other[@]}"; do
+                case $word in
+                lint) one lint bash tests/lint.sh ;;
+                models) one models tests/model/run.sh ;;
+                replay) one "${label}replay" env CHECK_SAN="$SAN" tests/replay/check.sh "$tree" ;;
+                esac
+        done
+        for word in "${fuzz[@]}"; do one "$word" bash tests/fuzz/run.sh "$fuzz_seconds" "$word"; done
+        case ${#scenario[@]}${scenario[*]} in 1*::*) workers=0 ;; esac # pytest-xdist does not say that there is no such test
+        [ "${#scenario[@]}" -eq 0 ] || scenario "${label}scenario" "$tree" "${pytest_with[@]}" "${scenario[@]}"
+}
+
+# --- all of them ----------------------------------------------------------------------------------
+
+# What computes. A tenth of a processor that all want, and all that is left.
+work_behind() {
+        trap '[ -z "$child" ] || kill "$child"; exit 1' TERM
+        trap 'echo "end 1" >&3' EXIT
+        renice -n 10 -p "$BASHPID" >/dev/null
+        limit=1800
+        sanitized address,undefined
+        mapfile -t need < <(targets "${units[@]}")
+        build "build, sanitizers" "${make_with[@]}" tests-scenario "${need[@]}"
+        echo "asan $?" >&3
+        one "replay" tests/replay/check.sh build play
+        sanitized thread
+        mapfile -t need < <(targets "${threaded[@]}")
+        build "build, thread sanitizer" "${make_with[@]}" tests-scenario "${need[@]}"
+        echo "tsan $?" >&3
+        one "lint" bash tests/lint.sh
+        one "models" tests/model/run.sh
+        one "build, fuzzers" bash tests/fuzz/run.sh build
+        echo "fuzz $?" >&3
+}
+declare -A came
+await() { # what work_behind() has done, and well
+        local what status
+        while [ -z "${came[$1]:-}" ] && [ -z "${came[end]:-}" ] && read -r what status <&3; do came[$what]=$status; done
+        [ "${came[$1]:-1}" -eq 0 ]
+}
+every() {
+        phase "build"
+        plain
+        build "build, gcc, -Werror" "${make_with[@]}" tests && one "stub of CUPTI" tests/replay/check.sh build build || return
+        rm -f "$out/behind"
+        mkfifo "$out/behind" && exec 3<>"$out/behind"
+        work_behind &
+        behind=$!
+        phase "unit"
+        unit unit build "${units[@]}"
+        phase "scenario; behind it what computes"
+        scenario scenario build tests/scenario
+        phase "address and undefined behaviour"
+        if await asan; then
+                sanitized address,undefined
+                unit asan "$tree" "${units[@]}"
+                scenario asan-scenario "$tree" "${pytest_with[@]}" tests/scenario
+        fi
+        phase "threads"
+        if await tsan; then
+                sanitized thread
+                unit tsan "$tree" "${threaded[@]}"
+                scenario tsan-scenario "$tree" "${pytest_with[@]}" tests/scenario -k "test_timeline or test_ranks or test_scopes"
+        fi
+        await end
+        behind=
+        phase "fuzz"
+        if [ "${came[fuzz]:-1}" -eq 0 ]; then one "fuzz" bash tests/fuzz/run.sh "$fuzz_seconds"; fi
+}
+
+# --- what takes long ------------------------------------------------------------------------------
+
+# Each has its seconds: an hour and a half in all, by hand or by night.
+long() {
+        local start=(PD_SEED="$(date +%j)") # other random numbers each day
+        plain
+        build "build, gcc, -Werror" "${make_with[@]}" tests-scenario || return
+        phase "every step of the daemon, each failing in turn"
+        PD_FAULT_ALL=1 limit=1200 scenario faults build tests/scenario/test_fault.py
+}
+
+case ${1:-} in
+--long) long ;;
+'') if [ -n "$SAN" ]; then some unit scenario; else every; fi ;;
+*) some "$@" ;;
+esac
+end

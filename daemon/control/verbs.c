@@ -144,7 +144,8 @@ static void status_warnings(const struct request *q, struct wire_buf *b, const s
 	}
 	if (d->skipped_entries > 0) {
 		(void)snprintf(text, sizeof(text),
-			"%lu entries of the journal are left out, for each had ended protond twice; "
+			"%lu entries of the journal are left out, for each had ended protond "
+			"twice; "
 			"please report it: its log says which",
 			d->skipped_entries);
 		wire_str(b, text);

@@ -11,7 +11,7 @@
 /* 1: without a launch's thread, a record's context and a lane's name; 2: without LIST_JOINED;
  * 3: without put_near(), and records by their number */
 #define PENDING_VERSION 5u
-#define CAUSES_BEFORE_5  13u /* causes of loss that were packed without their number */
+#define CAUSES_BEFORE_5 13u /* causes of loss that were packed without their number */
 #define PENDING_MAX     (256u << 20)
 
 struct last { /* what the next one is near to */

@@ -7,8 +7,7 @@
 #ifndef PROTOND_BASE_MUST_H
 #define PROTOND_BASE_MUST_H
 
-#define MUST(e) \
-	(__builtin_expect(!(e), 0) ? must_fail(#e, __FILE__, __LINE__, __func__) : (void)0)
+#define MUST(e) (__builtin_expect(!(e), 0) ? must_fail(#e, __FILE__, __LINE__, __func__) : (void)0)
 
 /* Says on standard error what did not hold and where, then aborts: systemd starts the daemon again,
  * and the journal and the database have what it knew. */

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT. run.sh: every fuzzer for some seconds, from its committed corpus; as many
 # at once as there are cores. Fails when one of them does.
-# Usage: run.sh SECONDS|-runs=N [NAME]. Findings stay in build/fuzz/NAME-*, inputs that reached
-# something new in build/fuzz/corpus-NAME.
+# Usage: run.sh SECONDS|-runs=N|build [NAME]; `build` runs none. Findings stay in build/fuzz/NAME-*, inputs
+# that reached something new in build/fuzz/corpus-NAME.
 set -eu
 cd "$(dirname "$0")/../.."
 limit=${1:-10} only=${2:-}
-case $limit in -*) ;; *) limit=-max_total_time=$limit ;; esac
+case $limit in -* | build) ;; *) limit=-max_total_time=$limit ;; esac
 mkdir -p build/fuzz/obj
 flags="-std=c17 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -DPROTOND_BUILD_VERSION=\"fuzz\""
 libraries="libuv msgpack jansson sqlite3 libzstd libpcre2-8"
@@ -29,21 +29,32 @@ for f in $rooms; do
         fi
 done
 wait
-rm -f build/fuzz/rooms.a
-# shellcheck disable=SC2046
-ar rcs build/fuzz/rooms.a $(for f in $rooms; do echo "build/fuzz/obj/$(echo "$f" | tr / _).o"; done)
+objects=$(for f in $rooms; do echo "build/fuzz/obj/$(echo "$f" | tr / _).o"; done)
+# shellcheck disable=SC2086
+if [ ! -e build/fuzz/rooms.a ] || [ "$(ar t build/fuzz/rooms.a | sort)" != "$(basename -a $objects | sort)" ] ||
+        [ -n "$(find $objects -newer build/fuzz/rooms.a)" ]; then
+        rm -f build/fuzz/rooms.a
+        ar rcs build/fuzz/rooms.a $objects
+fi
 
 names=
 for src in tests/fuzz/fuzz_*.c; do
         name=$(basename "$src" .c)
         if [ -n "$only" ] && [ "$only" != "$name" ]; then continue; fi
         names="$names $name"
-        rm -f "build/fuzz/$name" "build/fuzz/$name.status"
+        rm -f "build/fuzz/$name.status"
+        if [ -e "build/fuzz/$name" ] && [ -z "$(find build/fuzz/rooms.a tests/fuzz/*.[ch] daemon proto viewer -newer "build/fuzz/$name" \
+                -name '*.[cha]' -print -quit)" ]; then continue; fi
+        rm -f "build/fuzz/$name"
         # shellcheck disable=SC2086
         clang $flags $inc -o "build/fuzz/$name" "$src" build/fuzz/rooms.a $libs &
         one_more
 done
 wait
+if [ "$limit" = build ]; then
+        for name in $names; do [ -x "build/fuzz/$name" ] || exit 1; done
+        exit
+fi
 
 run() { # name
         local status=0

@@ -203,3 +203,13 @@ def world(tmp_path):
 def pytest_configure(config):
     config.addinivalue_line("markers", "slow: many rounds; left out under sanitizers")
     config.addinivalue_line("markers", "preload: loads the agent into a foreign program")
+    config.addinivalue_line("markers", "long: takes over four seconds, so that it is begun before others")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """For pytest-xdist: each test goes to whoever is free, but a file whose tests share something that was built."""
+    for item in items:
+        if any(d.scope == "module" for defs in item._fixtureinfo.name2fixturedefs.values() for d in defs):
+            item.add_marker(pytest.mark.xdist_group(item.module.__name__))
+    items.sort(key=lambda item: not any(item.get_closest_marker(m) for m in ("xdist_group", "long")))

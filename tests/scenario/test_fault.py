@@ -170,6 +170,7 @@ def test_ended_before_each_step_of_its_start(world):
     assert world.losses("s") == {}
 
 
+@pytest.mark.long
 def test_a_ring_that_nobody_spoke_for(world):
     """Daemon and job die before the ring is adopted: the next daemon finds it, and it does not stay for ever."""
     page = Page(world.home / "page")

@@ -331,6 +331,7 @@ def number_given_again(path):
         world.close()
 
 
+@pytest.mark.long
 @needs_mounts
 def test_a_process_under_a_dead_jobs_number(tmp_path):
     """While no daemon lived, the job ended and its number was given to another process: that is not the job."""

@@ -16,6 +16,8 @@ import subprocess
 import threading
 import time
 
+import pytest
+
 from conftest import BUILD, WAIT, open_files, until
 from test_kill import LANE_LOSSES, Load, ended
 
@@ -158,6 +160,7 @@ def left(world, pid):
             not world.sql("SELECT 1 FROM process WHERE ended_ns IS NULL AND pid != ?", pid))
 
 
+@pytest.mark.long
 def test_liars_harm_nobody(world):
     world.start(PROTOND_AUTO_SESSION="scopes", PROTOND_TRACE_MB=16, PROTOND_JOBS_PER_UID=JOBS,
                 PROTOND_LANE_KB=LANE_KB, **({"PROTOND_MEMORY_MB": MEMORY_MB} if MEMORY_MB else {}))
@@ -226,6 +229,7 @@ def odd_files(rings, outside):
     return name(8, ".ctl")
 
 
+@pytest.mark.long
 def test_files_that_are_no_rings(world):
     """The daemon looks what lies in rings/, ten seconds after it began: it hangs at none, follows no link, and goes on."""
     world.start(PROTOND_AUTO_SESSION="off")
@@ -252,6 +256,7 @@ def test_files_that_are_no_rings(world):
     assert world.cells("own")["/a"][0] == 100
 
 
+@pytest.mark.long
 def test_connections_that_say_nothing(world):
     """At most jobs_per_uid of a user; the next is told why; and who has not said what he is in ten seconds has to go."""
     world.start(PROTOND_AUTO_SESSION="off", PROTOND_JOBS_PER_UID=8)

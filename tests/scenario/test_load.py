@@ -97,6 +97,7 @@ def test_full_speed_for_long(session):
     assert late[0] - early[0] < 4096 and late[1] - early[1] < 4096
 
 
+@pytest.mark.long
 def test_a_burst_wakes_a_napping_daemon(session):
     """It looks four times a second; the burst would fill the lane in 50 ms."""
     load = Load(session, threads=1, pause_ns=1_000_000)

@@ -40,6 +40,7 @@ def test_scopes(world):
         pinned(what, instructions / 1000, most)
 
 
+@pytest.mark.long
 def test_fold(world):
     got, out = counts(world, "fold_apply", "round_rate", BUILD / "bench/fold_bench", FOLD_BENCH_ROUNDS="1")
     events = int(re.search(r"(\d+) events a round", out)[1])

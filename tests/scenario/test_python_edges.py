@@ -212,6 +212,7 @@ def test_a_second_interpreter_is_refused_and_disturbs_nothing(world, python):
 
 # --- a daemon that is gone ----------------------------------------------------------------------
 
+@pytest.mark.long
 @pytest.mark.parametrize("how, least, most, word", [(signal.SIGKILL, 1.5, 6, "no other one is here"), (signal.SIGSTOP, 9, 14, "10 s")],
                          ids=["killed", "stopped"])
 def test_finalize_without_a_daemon_waits_once(world, how, least, most, word):
@@ -244,6 +245,7 @@ def test_finalize_without_a_daemon_waits_once(world, how, least, most, word):
     assert least < float(seconds) < most and word in words, (seconds, words)
 
 
+@pytest.mark.long
 def test_finalize_is_interrupted_by_signals(world):
     """Ctrl-C ends the wait at once; a handler that returns does not, nor does it begin anew."""
     world.start(PROTOND_AUTO_SESSION="off")

@@ -324,6 +324,7 @@ def test_export_writes_through_what_is_no_file(world):
     assert link.is_symlink() and file.read_text() == text
 
 
+@pytest.mark.long
 def test_a_session_for_jobs_to_come_keeps_its_daemon(world):
     daemon = world.start(PROTOND_IDLE_EXIT_S=1)
     world.ctl("start", "later", "--all")
@@ -489,6 +490,7 @@ def test_a_session_named_as_a_program_that_stands_here(world):
     assert r.returncode == 1 and "has no phase 7" in r.stderr
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_killed_run_leaves_no_session_behind(world):
     """Its program goes on, and is recorded; when that has ended too, nobody but the daemon would end the session."""

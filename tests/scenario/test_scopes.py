@@ -348,6 +348,7 @@ def test_a_live_session_is_shown_without_its_daemon(world):
     assert world.view("tree", "s").stderr == ""
 
 
+@pytest.mark.long
 def test_a_job_that_does_nothing_is_not_written_down_each_second(world):
     world.start()
     job = world.job()

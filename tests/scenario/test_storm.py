@@ -232,6 +232,7 @@ def test_handlers_that_jump_out_of_their_scopes(storm, stack):
 
 # --- forks -----------------------------------------------------------------------------------------------------------
 
+@pytest.mark.long
 def test_forks_while_others_are_inside(storm):
     """Children that leave, are killed and become other programs; each is whole, and so is who made them."""
     jobs = [Storm(storm, "storm_fork", how, many(18)) for how in ("forks", "thread") * 4]

@@ -234,6 +234,7 @@ def test_where_no_daemon_can_be(world):
     assert protond(world, "--private").returncode == 0, "a private one that is not needed says nothing"
 
 
+@pytest.mark.long
 def test_a_lock_that_nobody_lets_go(world):
     with open(world.dir / "lock", "w") as f:
         fcntl.flock(f, fcntl.LOCK_EX)
@@ -243,6 +244,7 @@ def test_a_lock_that_nobody_lets_go(world):
     said(r.stderr, "another protond holds …/lock and does not answer")
 
 
+@pytest.mark.long
 def test_a_daemon_that_never_comes(world):
     (world.home / "bin").mkdir()
     shutil.copy(BUILD / "bin/protonctl", world.home / "bin")
@@ -437,6 +439,7 @@ def ask(world, *command):
     return asks
 
 
+@pytest.mark.long
 def test_a_stopped_daemon(world):
     world.start(PROTOND_AUTO_SESSION="off")
     job = world.job()
@@ -460,6 +463,7 @@ def test_a_stopped_daemon(world):
     assert late.wait(WAIT) == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["python", "protond"])
 def test_what_listens_but_does_not_answer(world, name):
     """This process does: it is taken for a daemon by its name."""

@@ -660,20 +660,14 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, daemon_ends_with_clients);
 }
 
-int main(void)
+Suite *suite(void)
 {
 	Suite *s = suite_create("ctl_server");
 	TCase *t = tcase_create("all");
-	SRunner *r;
-	int failed;
 
 	tcase_add_checked_fixture(t, fake_start_daemon, fake_stop_daemon);
 	tcase_set_timeout(t, 60);
 	add_tests(t);
 	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed == 0 ? 0 : 1;
+	return s;
 }

@@ -264,12 +264,10 @@ START_TEST(did_you_mean)
 }
 END_TEST
 
-int main(void)
+Suite *suite(void)
 {
 	Suite *s = suite_create("ctl_words");
 	TCase *t = tcase_create("all");
-	SRunner *r;
-	int failed;
 
 	tcase_add_loop_test(t, table_is_whole, 0, (int)n_commands);
 	tcase_add_test(t, line_of_run);
@@ -283,9 +281,5 @@ int main(void)
 	tcase_add_test(t, wrong_variables);
 	tcase_add_test(t, did_you_mean);
 	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed == 0 ? 0 : 1;
+	return s;
 }

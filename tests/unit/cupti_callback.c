@@ -455,12 +455,10 @@ START_TEST(taken_out_at_the_end_of_an_outermost_call)
 }
 END_TEST
 
-int main(void)
+Suite *suite(void)
 {
 	Suite *s = suite_create("cupti_callback");
 	TCase *t = tcase_create("callback");
-	SRunner *r;
-	int failed;
 
 	tcase_add_checked_fixture(t, setup, NULL);
 	tcase_add_test(t, one_record_per_launch);
@@ -481,9 +479,5 @@ int main(void)
 	tcase_add_test(t, taken_out_at_the_end_of_an_outermost_call);
 	tcase_set_timeout(t, 120);
 	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return s;
 }

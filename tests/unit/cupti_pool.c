@@ -168,12 +168,10 @@ START_TEST(many_threads)
 }
 END_TEST
 
-int main(void)
+Suite *suite(void)
 {
 	Suite *s = suite_create("cupti_pool");
 	TCase *t = tcase_create("pool");
-	SRunner *r;
-	int failed;
 
 	tcase_add_checked_fixture(t, setup, NULL);
 	tcase_add_test(t, comes_zeroed_and_in_order);
@@ -184,9 +182,5 @@ int main(void)
 	tcase_add_test(t, many_threads);
 	tcase_set_timeout(t, 60);
 	suite_add_tcase(s, t);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return s;
 }

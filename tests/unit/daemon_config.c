@@ -151,12 +151,10 @@ START_TEST(test_bad_sources)
 }
 END_TEST
 
-int main(void)
+Suite *suite(void)
 {
 	Suite *s = suite_create("daemon_config");
 	TCase *t = tcase_create("config");
-	SRunner *run = srunner_create(s);
-	int failed;
 
 	suite_add_tcase(s, t);
 	tcase_add_checked_fixture(t, setup, teardown);
@@ -166,8 +164,5 @@ int main(void)
 	tcase_add_loop_test(t, test_bad, 0, (int)(sizeof(bad_cases) / sizeof(bad_cases[0])));
 	tcase_add_test(t, test_bad_sources);
 	tcase_add_test(t, test_lines_for_jobs);
-	srunner_run_all(run, CK_ENV);
-	failed = srunner_ntests_failed(run);
-	srunner_free(run);
-	return failed != 0;
+	return s;
 }

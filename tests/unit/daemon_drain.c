@@ -4,10 +4,10 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "daemon_fake.h"
-#include "engine.h"
 #include "adopt.h"
+#include "daemon_fake.h"
 #include "drain.h"
+#include "engine.h"
 #include "entry.h"
 #include "log.h"
 #include "loop.h"
@@ -498,12 +498,10 @@ START_TEST(test_behind)
 }
 END_TEST
 
-int main(void)
+Suite *suite(void)
 {
 	Suite *s = suite_create("daemon_drain");
 	TCase *t = tcase_create("drain");
-	SRunner *run = srunner_create(s);
-	int failed;
 
 	suite_add_tcase(s, t);
 	tcase_add_checked_fixture(t, setup, teardown);
@@ -525,8 +523,5 @@ int main(void)
 	tcase_add_test(t, test_budget);
 	tcase_add_test(t, test_joining);
 	tcase_add_test(t, test_behind);
-	srunner_run_all(run, CK_ENV);
-	failed = srunner_ntests_failed(run);
-	srunner_free(run);
-	return failed != 0;
+	return s;
 }

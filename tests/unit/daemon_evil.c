@@ -10,8 +10,8 @@
 #include <sys/un.h>
 #include <sys/wait.h>
 
-#include "daemon_fake.h"
 #include "config.h"
+#include "daemon_fake.h"
 #include "exited.h"
 #include "home.h"
 #include "log.h"
@@ -432,20 +432,15 @@ START_TEST(test_refused_rings)
 }
 END_TEST
 
-int main(void)
+Suite *suite(void)
 {
 	Suite *s = suite_create("daemon_evil");
 	TCase *t = tcase_create("evil");
-	SRunner *run = srunner_create(s);
-	int failed;
 
 	suite_add_tcase(s, t);
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_set_timeout(t, 120);
 	tcase_add_test(t, test_neighbour);
 	tcase_add_test(t, test_refused_rings);
-	srunner_run_all(run, CK_ENV);
-	failed = srunner_ntests_failed(run);
-	srunner_free(run);
-	return failed != 0;
+	return s;
 }

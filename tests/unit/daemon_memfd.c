@@ -112,20 +112,15 @@ START_TEST(test_held)
 }
 END_TEST
 
-int main(void)
+Suite *suite(void)
 {
 	Suite *s = suite_create("daemon_memfd");
 	TCase *t = tcase_create("memfd");
-	SRunner *run = srunner_create(s);
-	int failed;
 
 	suite_add_tcase(s, t);
 	tcase_add_checked_fixture(t, begin, end);
 	tcase_add_test(t, test_bytes_of_a_user);
 	tcase_add_test(t, test_number);
 	tcase_add_test(t, test_held);
-	srunner_run_all(run, CK_ENV);
-	failed = srunner_ntests_failed(run);
-	srunner_free(run);
-	return failed != 0;
+	return s;
 }

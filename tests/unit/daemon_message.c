@@ -116,20 +116,15 @@ START_TEST(test_info)
 }
 END_TEST
 
-int main(void)
+Suite *suite(void)
 {
 	Suite *s = suite_create("daemon_message");
 	TCase *t = tcase_create("message");
-	SRunner *run = srunner_create(s);
-	int failed;
 
 	suite_add_tcase(s, t);
 	tcase_add_loop_test(t, test_parse, 0, (int)(sizeof(cases) / sizeof(cases[0])));
 	tcase_add_test(t, test_magic);
 	tcase_add_test(t, test_texts_end);
 	tcase_add_test(t, test_info);
-	srunner_run_all(run, CK_ENV);
-	failed = srunner_ntests_failed(run);
-	srunner_free(run);
-	return failed != 0;
+	return s;
 }

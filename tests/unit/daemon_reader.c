@@ -408,12 +408,10 @@ START_TEST(test_now)
 }
 END_TEST
 
-int main(void)
+Suite *suite(void)
 {
 	Suite *s = suite_create("daemon_reader");
 	TCase *t = tcase_create("reader");
-	SRunner *run = srunner_create(s);
-	int failed;
 
 	suite_add_tcase(s, t);
 	tcase_add_loop_test(
@@ -428,8 +426,5 @@ int main(void)
 	tcase_add_test(t, test_tables);
 	tcase_add_test(t, test_info);
 	tcase_add_test(t, test_now);
-	srunner_run_all(run, CK_ENV);
-	failed = srunner_ntests_failed(run);
-	srunner_free(run);
-	return failed != 0;
+	return s;
 }

@@ -562,7 +562,7 @@ START_TEST(every_launch_is_somewhere)
 }
 END_TEST
 
-int main(void)
+Suite *suite(void)
 {
 	Suite *s = suite_create("fold_collect");
 	TCase *c = tcase_create("cells");
@@ -588,5 +588,5 @@ int main(void)
 	tcase_add_test(c, top_merges_processes);
 	tcase_add_loop_test(c, every_launch_is_somewhere, 0, 5);
 	suite_add_tcase(s, c);
-	return suite_run(s);
+	return s;
 }

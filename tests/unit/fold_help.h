@@ -374,15 +374,4 @@ HELP uint64_t loss_of(const struct batch *b, int64_t session, uint32_t cause)
 	return n;
 }
 
-HELP int suite_run(Suite *s)
-{
-	SRunner *r = srunner_create(s);
-	int failed;
-
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
-}
-
 #endif

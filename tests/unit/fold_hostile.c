@@ -630,7 +630,7 @@ START_TEST(an_ended_process_makes_room)
 }
 END_TEST
 
-int main(void)
+Suite *suite(void)
 {
 	Suite *s = suite_create("fold_hostile");
 	TCase *c = tcase_create("laws");
@@ -656,5 +656,5 @@ int main(void)
 	tcase_add_test(c, ceilings_refuse);
 	tcase_add_test(c, an_ended_process_makes_room);
 	suite_add_tcase(s, c);
-	return suite_run(s);
+	return s;
 }

@@ -707,7 +707,7 @@ START_TEST(restore_without_memory)
 END_TEST
 #endif
 
-int main(void)
+Suite *suite(void)
 {
 	Suite *s = suite_create("fold_restore");
 	TCase *c = tcase_create("property");
@@ -725,5 +725,5 @@ int main(void)
 	tcase_add_loop_test(c, restore_without_memory, 0, 12);
 #endif
 	suite_add_tcase(s, c);
-	return suite_run(s);
+	return s;
 }

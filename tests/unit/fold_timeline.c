@@ -278,7 +278,7 @@ START_TEST(a_launch_comes_once)
 }
 END_TEST
 
-int main(void)
+Suite *suite(void)
 {
 	Suite *s = suite_create("fold_timeline");
 	TCase *c = tcase_create("chunks");
@@ -293,5 +293,5 @@ int main(void)
 	tcase_add_test(c, scopes_are_their_threads);
 	tcase_add_test(c, a_launch_comes_once);
 	suite_add_tcase(s, c);
-	return suite_run(s);
+	return s;
 }

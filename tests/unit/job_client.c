@@ -561,7 +561,7 @@ START_TEST(descriptors_closed_by_the_program)
 }
 END_TEST
 
-int main(void)
+Suite *suite(void)
 {
 	const struct timespec ms = {.tv_nsec = 1000000};
 
@@ -571,8 +571,6 @@ int main(void)
 		(void)nanosleep(&ms, NULL);
 	Suite *s = suite_create("job_client");
 	TCase *c = tcase_create("client");
-	SRunner *r;
-	int failed;
 
 	tcase_set_timeout(c, 60);
 	tcase_add_test(c, no_daemon);
@@ -594,9 +592,5 @@ int main(void)
 	tcase_add_test(c, a_handler_inside_the_main_threads_first_call);
 	tcase_add_test(c, descriptors_closed_by_the_program);
 	suite_add_tcase(s, c);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
+	return s;
 }

@@ -675,7 +675,7 @@ static void worker(TCase *c)
 	tcase_add_test(c, the_exit_handler_ends);
 }
 
-int main(void)
+Suite *suite(void)
 {
 	void (*const all[])(TCase *) = {lanes, worker, NULL};
 

@@ -413,7 +413,7 @@ static void refused(TCase *c)
 	tcase_add_test(c, errno_is_kept);
 }
 
-int main(void)
+Suite *suite(void)
 {
 	void (*const all[])(TCase *) = {written, refused, NULL};
 

@@ -536,7 +536,7 @@ static void rest(TCase *c)
 	tcase_add_test(c, session_marks);
 }
 
-int main(void)
+Suite *suite(void)
 {
 	void (*const all[])(TCase *) = {paths, rest, NULL};
 

@@ -510,12 +510,10 @@ START_TEST(foreign_names)
 }
 END_TEST
 
-int main(void)
+Suite *suite(void)
 {
 	Suite *s = suite_create("journal_entries");
 	TCase *c = tcase_create("journal");
-	SRunner *r;
-	int failed;
 
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_set_timeout(c, 120);
@@ -532,9 +530,5 @@ int main(void)
 	tcase_add_test(c, two_daemons);
 	tcase_add_test(c, foreign_names);
 	suite_add_tcase(s, c);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed == 0 ? 0 : 1;
+	return s;
 }

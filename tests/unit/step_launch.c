@@ -293,7 +293,7 @@ static void tests(TCase *c)
 	tcase_add_test(c, launch_while_the_thread_begins);
 	tcase_add_test(c, launch_while_a_child_opens);
 }
-int main(void)
+Suite *suite(void)
 {
 	void (*const all[])(TCase *) = {tests, NULL};
 

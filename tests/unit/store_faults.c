@@ -452,12 +452,10 @@ START_TEST(killed)
 }
 END_TEST
 
-int main(void)
+Suite *suite(void)
 {
 	Suite *s = suite_create("store_faults");
 	TCase *c = tcase_create("faults");
-	SRunner *r;
-	int failed;
 
 	tcase_add_checked_fixture(c, test_setup, test_teardown);
 	tcase_set_timeout(c, 120);
@@ -475,9 +473,5 @@ int main(void)
 	tcase_add_test(c, closed_without_space);
 	tcase_add_test(c, killed);
 	suite_add_tcase(s, c);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed == 0 ? 0 : 1;
+	return s;
 }

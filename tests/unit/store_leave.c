@@ -423,12 +423,10 @@ START_TEST(close_waits)
 }
 END_TEST
 
-int main(void)
+Suite *suite(void)
 {
 	Suite *s = suite_create("store_leave");
 	TCase *c = tcase_create("leave");
-	SRunner *r;
-	int failed;
 
 	tcase_add_checked_fixture(c, test_setup, test_teardown);
 	tcase_set_timeout(c, 120);
@@ -443,9 +441,5 @@ int main(void)
 	tcase_add_test(c, order);
 	tcase_add_test(c, close_waits);
 	suite_add_tcase(s, c);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed == 0 ? 0 : 1;
+	return s;
 }

@@ -553,12 +553,10 @@ START_TEST(many_nodes)
 }
 END_TEST
 
-int main(void)
+Suite *suite(void)
 {
 	Suite *s = suite_create("store_round_trip");
 	TCase *c = tcase_create("store");
-	SRunner *r;
-	int failed;
 
 	tcase_add_checked_fixture(c, test_setup, test_teardown);
 	tcase_set_timeout(c, 120);
@@ -570,9 +568,5 @@ int main(void)
 	tcase_add_test(c, bad_row);
 	tcase_add_test(c, many_nodes);
 	suite_add_tcase(s, c);
-	r = srunner_create(s);
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed == 0 ? 0 : 1;
+	return s;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT. view_filter.c: filters, frame formats, differences, screens. */
 #include "diff.h"
 #include "filter.h"
+#include "loss_terms.h" /* proto/abi: the losses' numbers */
 #include "order.h"
 #include "pick.h"
 #include "print.h"
 #include "protonview_options.h"
-#include "record.h" /* proto/abi: the losses' numbers */
 #include "view_help.h"
 
 /* ROOT ─ a (10) ─ a1 (4), a2 (6);  ROOT ─ b (20) ─ a1 (20);  ROOT ─ c (1) */
@@ -494,4 +494,4 @@ END_TEST
 	X(twins_are_matched_in_order) \
 	X(names_are_harmless)         \
 	X(losses_have_the_same_words) X(options) X(references) X(only_our_databases)
-HELP_MAIN("view_filter", TESTS)
+HELP_SUITE("view_filter", TESTS)

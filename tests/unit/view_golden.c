@@ -244,4 +244,4 @@ START_TEST(command_lines)
 END_TEST
 
 #define TESTS(X) X(command_lines)
-HELP_MAIN("view_golden", TESTS)
+HELP_SUITE("view_golden", TESTS)

@@ -446,7 +446,7 @@ START_TEST(elements_are_a_list_in_a_file)
 }
 END_TEST
 
-int main(void)
+Suite *suite(void)
 {
 	Suite *s = suite_create("view_hatchet");
 	TCase *c = tcase_create("files");
@@ -466,5 +466,5 @@ int main(void)
 	tcase_add_test(c, cut_and_damaged_msgpack);
 	tcase_add_test(c, elements_are_a_list_in_a_file);
 	suite_add_tcase(s, c);
-	return help_run(s);
+	return s;
 }

@@ -157,19 +157,8 @@ static inline const struct value *help_value(
 	return profile_value(p, help_node(p, node), m);
 }
 
-static inline int help_run(Suite *s)
-{
-	SRunner *r = srunner_create(s);
-	int failed;
-
-	srunner_run_all(r, CK_NORMAL);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed != 0;
-}
-
-#define HELP_MAIN(name, TESTS)                 \
-	int main(void)                         \
+#define HELP_SUITE(name, TESTS)                \
+	Suite *suite(void)                     \
 	{                                      \
 		Suite *s = suite_create(name); \
 		TCase *t = tcase_create(name); \
@@ -177,7 +166,7 @@ static inline int help_run(Suite *s)
 		TESTS(HELP_ADD)                \
 		tcase_set_timeout(t, 60);      \
 		suite_add_tcase(s, t);         \
-		return help_run(s);            \
+		return s;                      \
 	}
 #define HELP_ADD(test) tcase_add_test(t, test);
 

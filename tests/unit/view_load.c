@@ -302,4 +302,4 @@ END_TEST
 	X(why_there_is_no_gpu_data)                    \
 	X(own_cpu_time_replaces_ours)                  \
 	X(bad_trees_are_refused) X(odd_values_are_bounded) X(any_row_ids)
-HELP_MAIN("view_load", TESTS)
+HELP_SUITE("view_load", TESTS)

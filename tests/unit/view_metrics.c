@@ -270,4 +270,4 @@ END_TEST
 	X(peak_figures)       \
 	X(util_without_bytes) \
 	X(requests_that_fail) X(launch_metadata_is_left_out) X(defaults_and_totals)
-HELP_MAIN("view_metrics", TESTS)
+HELP_SUITE("view_metrics", TESTS)

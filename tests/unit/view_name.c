@@ -121,4 +121,4 @@ START_TEST(paths)
 END_TEST
 
 #define TESTS(X) X(shortening) X(names_that_are_too_much) X(whole_names) X(paths)
-HELP_MAIN("view_name", TESTS)
+HELP_SUITE("view_name", TESTS)

@@ -180,4 +180,4 @@ END_TEST
 	X(values_survive_growth) \
 	X(metrics_are_bounded)   \
 	X(quantiles_are_near) X(arena_pieces_are_apart) X(numbers_are_as_printf)
-HELP_MAIN("view_profile", TESTS)
+HELP_SUITE("view_profile", TESTS)

@@ -219,12 +219,10 @@ START_TEST(every_verb_is_found)
 }
 END_TEST
 
-int main(void)
+Suite *suite(void)
 {
 	Suite *s = suite_create("wire_codec");
 	TCase *t = tcase_create("all");
-	SRunner *r = srunner_create(s);
-	int failed;
 
 	tcase_add_loop_test(t, check_table, 0, (int)(sizeof(checks) / sizeof(checks[0])));
 	tcase_add_loop_test(t, message_table, 0, (int)(sizeof(messages) / sizeof(messages[0])));
@@ -235,8 +233,5 @@ int main(void)
 	tcase_add_test(t, writing_too_deep_fails);
 	tcase_add_test(t, every_verb_is_found);
 	suite_add_tcase(s, t);
-	srunner_run_all(r, CK_ENV);
-	failed = srunner_ntests_failed(r);
-	srunner_free(r);
-	return failed == 0 ? 0 : 1;
+	return s;
 }

@@ -57,6 +57,25 @@ static int place(const char *from, const char *to)
 	return rename(from, to) < 0 ? -errno : 0;
 }
 
+/* No signal comes between the file and its being known. */
+static int make(char *temporary)
+{
+	sigset_t all, before;
+	int fd;
+
+	(void)sigfillset(&all);
+	(void)sigprocmask(SIG_BLOCK, &all, &before);
+	fd = mkostemp(temporary, O_CLOEXEC);
+	if (fd < 0) {
+		fd = -errno;
+	} else {
+		half = temporary;
+		watch_endings();
+	}
+	(void)sigprocmask(SIG_SETMASK, &before, NULL);
+	return fd;
+}
+
 int output_open(const char *path, struct output *ret, struct err *e)
 {
 	const char *base;
@@ -79,11 +98,9 @@ int output_open(const char *path, struct output *ret, struct err *e)
 	base = base != NULL ? base + 1 : ret->target;
 	(void)snprintf(ret->temporary, sizeof(ret->temporary), "%.*s%.200s.XXXXXX",
 		(int)(base - ret->target), ret->target, base);
-	fd = mkostemp(ret->temporary, O_CLOEXEC);
+	fd = make(ret->temporary);
 	if (fd < 0)
-		return err_set(e, -errno, "%s: %s", path, strerror(errno));
-	half = ret->temporary;
-	watch_endings();
+		return err_set(e, fd, "%s: %s", path, strerror(-fd));
 	ret->file = fdopen(fd, "w");
 	if (ret->file != NULL)
 		return 0;

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT. tests.mk: how unit tests, benchmarks and programs of scenarios are built. Included by the
+# Makefile.
+
+check-long: deps-check
+	@CC='$(CC)' MAKE='$(MAKE)' PYTHON='$(PYTHON)' bash tests/check.sh --long
+
+# --- unit tests: the prefix of a test's name says which rooms it links
+
+# Each has a suite(), and main.c runs it.
+UNIT := $(patsubst tests/unit/%.c,$(B)/tests/%,$(filter-out %/main.c,$(wildcard tests/unit/*.c)))
+LIB_CHECK = $(shell pkg-config --libs check 2>/dev/null)
+.PHONY: tests-scenario check-long
+tests: all $(UNIT)
+AR_job     := libclient $(R_AGENT)
+AR_cupti   := $(AR_job)
+AR_step    := $(AR_job)
+AR_fold    := $(R_DAEMON) $(R_PROTO)
+AR_store   := $(AR_fold)
+AR_journal := $(AR_fold)
+AR_daemon  := $(AR_fold)
+AR_wire    := $(R_PROTO)
+AR_view    := $(R_VIEWER) $(R_PROTO)
+AR_ctl     := $(R_DAEMON) $(R_VIEWER) $(R_PROTO)
+# The rooms that a test links are those that it may include.
+room_of  = $(AR_$(firstword $(subst _, ,$(1))))
+inc_of   = $(sort $(foreach r,$(call room_of,$(1)),$(INC_$(r))))
+$(B)/tests/main.o: tests/unit/main.c $(B)/flags
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -c -o $@ $<
+.SECONDEXPANSION:
+$(UNIT): $(B)/tests/%: tests/unit/%.c $(B)/tests/main.o $(B)/flags $$(call ar,$$(call room_of,$$*))
+	@mkdir -p $(@D)
+	$(CC) -Itests/unit $(call inc_of,$*) $(PKG_CFL) $(ALL_CFLAGS) \
+		-Wno-frame-larger-than -Wno-overlength-strings -Wno-null-dereference \
+		$(ALL_LDFLAGS) -o $@ $< $(B)/tests/main.o -Wl,--start-group $(filter %.a,$^) -Wl,--end-group \
+		$(LIB_CHECK) $(LIB_DAEMON) $(LIB_VIEWER) -ldl $(LD_$*)
+# What it says is poison ends the daemon: fold_apply() is its own.
+LD_daemon_poison := -Wl,--wrap=fold_apply
+
+# Benchmarks: with the library as a job has it, with the daemon's rooms from their archives.
+BENCH := $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
+tests bench: $(BENCH)
+bench: $(B)/tests/job
+$(B)/bench/launch_bench: $(call ar,$(R_AGENT))
+$(BENCH): $(B)/bench/%: tests/bench/%.c $(B)/lib/libprotond.so $(call ar,$(R_DAEMON) $(R_PROTO)) $(B)/flags
+	@mkdir -p $(@D)
+	$(CC) -Itests/unit $(sort $(foreach r,$(R_AGENT) libclient daemon,$(INC_$(r)))) $(PKG_CFL) $(ALL_CFLAGS) -Wno-frame-larger-than $(ALL_LDFLAGS) \
+		-Wl,-rpath,'$$ORIGIN/../lib' -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group -L$(B)/lib -lprotond $(LIB_CHECK) $(LIB_DAEMON) -lm
+
+# Programs that the scenarios drive: with what is shipped, all that they need.
+tests: tests-scenario
+tests-scenario: all
+SCENARIO := job load liar pins storm storm_signal storm_fork storm_load storm_limit
+tests-scenario: $(SCENARIO:%=$(B)/tests/%)
+$(SCENARIO:%=$(B)/tests/%): $(B)/tests/%: tests/scenario/%.c $(B)/lib/libprotond.so $(B)/flags
+	@mkdir -p $(@D)
+	$(CC) -Ilibclient -Iproto/abi -Iproto/terms $(ALL_CFLAGS) $(ALL_LDFLAGS) -Wl,-rpath,'$$ORIGIN/../lib' -o $@ $< \
+		-L$(B)/lib -lprotond -lpthread
+# fault.so is preloaded into a daemon, and the others fill a job: a sanitizer has its own malloc, and its
+# own thread-local memory.
+TLS := 8 64 1024
+ifeq ($(SAN),)
+tests-scenario: $(B)/tests/fault.so $(B)/tests/cut.so $(TLS:%=$(B)/tests/storm_tls%.so)
+endif
+$(TLS:%=$(B)/tests/storm_tls%.so): $(B)/tests/storm_tls%.so: tests/scenario/storm_tls.c $(B)/flags
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -DBYTES=$* -fvisibility=default $(ALL_LDFLAGS) -shared -o $@ $<
+$(B)/tests/fault.so $(B)/tests/cut.so: $(B)/tests/%.so: tests/scenario/%.c $(B)/flags
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -fvisibility=default $(ALL_LDFLAGS) -shared -o $@ $< -ldl

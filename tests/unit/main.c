@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT. main.c: runs the suite() of a unit test program, which it is linked
+ * into. CK_VERBOSITY=verbose names each test. */
+#include <stdlib.h>
+
+#include "quick.h"
+
+int main(void)
+{
+	SRunner *r = srunner_create(suite());
+	int failed;
+
+	srunner_run_all(r, CK_ENV);
+	failed = srunner_ntests_failed(r);
+	srunner_free(r);
+	return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
