@@ -73,6 +73,8 @@ static void commit_on_stored(void *arg, int r, const struct err *e)
 	struct protond *p = c->p;
 	char quoted[600];
 
+	MUST_LOOP(p);
+	MUST(p->commits > 0 && p->commits <= COMMITS_MAX);
 	p->commits--;
 	fold_waiting(p->d.fold, -(int64_t)c->bytes);
 	p->commit_failed = r < 0;
@@ -133,6 +135,7 @@ static void commit_begin(struct protond *p)
 
 	p->asked = NULL;
 	p->commit_due = false;
+	MUST(p->commits < COMMITS_MAX && !p->closed);
 	put_cost(p);
 	/* The rows must not be ahead of the journal: their position is where a restart goes on.
 	 * Where it cannot grow, perhaps because it holds so much that is not stored, what is staged

@@ -71,6 +71,8 @@ static void conn_on_closed(uv_handle_t *h)
 	const int yes = 1;
 	struct packet packet;
 
+	MUST(c->magic == CONN_IS_ALIVE && c->closing);
+	c->magic = 0;
 	(void)shutdown(c->fd, SHUT_RD); /* nothing more comes */
 	(void)setsockopt(c->fd, SOL_SOCKET, SO_PASSCRED, &yes, sizeof(yes));
 	do {
@@ -89,6 +91,8 @@ void conn_close(struct conn *c)
 	struct intake *in = c->in;
 	struct conn **at = &in->conns;
 
+	MUST(c->magic == CONN_IS_ALIVE);
+	MUST_LOOP(in->p);
 	if (c->closing)
 		return;
 	c->closing = true;

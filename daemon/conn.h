@@ -21,7 +21,10 @@ struct intake;
 struct protond;
 struct ring;
 
+#define CONN_IS_ALIVE 0x4e4e4f43u /* "CONN"; 0 when it is freed */
+
 struct conn {
+	uint32_t magic;
 	struct conn *next;
 	struct intake *in;
 	struct closer *closer; /* of what it hands over in vain; outlives the intake */

@@ -443,6 +443,7 @@ int protond_init(struct protond *p, struct err *e)
 	struct fold_limits limits;
 	int r;
 
+	p->thread = pthread_self();
 	p->ok = true;
 	p->on_tick = tick;
 	d->started_mono_ns = mono_ns();

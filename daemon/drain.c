@@ -423,6 +423,8 @@ int64_t drain_ring(struct ring *r, enum drain_budget budget, bool *ret_more)
 	bool fresh = false, any = true;
 	int e = 0;
 
+	MUST(r->magic == RING_IS_ALIVE && r->adopted && r->reader.lane != NULL);
+	MUST(r->state == RING_LIVE || r->state == RING_GONE);
 	set_budget(&x, budget);
 	forget_kept(r);
 	do { /* one step at least, however late it is: else a busy machine would see nothing at all

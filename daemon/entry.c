@@ -16,6 +16,8 @@ int entry_begin(
 	static const uint8_t nobody[16];
 	struct journal_entry *e = p->replayed;
 
+	MUST_LOOP(p);
+	p->begun = true;
 	if (e == NULL)
 		return p->journal_stuck ? -ENOSPC
 					: journal_stage(p->d.journal, type,
@@ -34,6 +36,8 @@ int entry_end(struct protond *p, uint32_t bytes)
 	const struct journal_entry *e = p->replayed;
 	int r;
 
+	MUST(p->begun);
+	p->begun = false;
 	if (e == NULL) {
 		e = journal_commit(p->d.journal, bytes);
 		if (e == NULL)
@@ -91,6 +95,7 @@ bool protond_flush(struct protond *p)
 	static struct log_cause cause;
 	int x;
 
+	MUST_LOOP(p);
 	if (p->stage_stored)
 		return false;
 	x = journal_flush(p->d.journal);

@@ -73,6 +73,7 @@ static void conn_on_poll(uv_poll_t *h, int status, int events)
 	int i;
 
 	(void)events;
+	MUST(c->magic == CONN_IS_ALIVE && !c->closing);
 	if (status < 0) {
 		conn_close(c);
 		return;
@@ -169,6 +170,7 @@ static bool accept_one(struct intake *in, bool first)
 		(void)close(fd);
 		return true;
 	}
+	c->magic = CONN_IS_ALIVE;
 	c->in = in;
 	c->closer = in->p->stray_closer;
 	c->fd = fd;

@@ -79,6 +79,7 @@ void ring_leave(struct ring *r)
 	struct fold_process did = {0};
 	struct j_end end;
 
+	MUST(r->magic == RING_IS_ALIVE && r->state == RING_GONE);
 	if (r->reader.lane != NULL && drain_rest(r) < 0)
 		return;
 	while (fold_has_many(r->p->d.fold, r->uuid)) {

@@ -8,7 +8,10 @@
 #ifndef PROTOND_DAEMON_LOOP_H
 #define PROTOND_DAEMON_LOOP_H
 
+#include <pthread.h>
+
 #include "daemon.h"
+#include "must.h"
 
 #ifndef PROTOND_BUILD_VERSION
 #define PROTOND_BUILD_VERSION "unknown"
@@ -16,11 +19,19 @@
 
 #define container_of(p, type, member) ((type *)(void *)((char *)(p)-offsetof(type, member)))
 #define ORPHANS_MAX                   16u
+/* The rooms' contracts, asserted where they meet (must.h):
+ * - all of it on the loop's thread;
+ * - a handle's callback finds what it was made for, not yet freed (magics);
+ * - entry_end() after entry_begin(); a lane is drained after its PROCESS is in the journal; END
+ * after the last drain; a ring is opened once;
+ * - at most COMMITS_MAX transactions are under way, each told once. */
+#define MUST_LOOP(p) MUST(pthread_equal((p)->thread, pthread_self()))
 
 struct ring;
 
 struct protond {
 	struct daemon d;
+	pthread_t thread; /* the loop's: protond_init() */
 	enum auto_mode auto_mode;
 	bool stopping, ok; /* ok: nothing forced us to end */
 	bool looping;      /* d.loop is initialised */
@@ -46,6 +57,7 @@ struct protond {
 	bool journal_stuck;             /* a flush failed: nothing is drained until one works */
 	bool stage_stored; /* what could not be flushed is in a transaction: it is not to be flushed
 			    */
+	bool begun;        /* entry_begin() was called, and not yet entry_end() */
 	uint64_t staged;   /* bytes since the last flush */
 	uint64_t drain_ns; /* for one ring in one tick: DRAIN_NS; tests take their time */
 

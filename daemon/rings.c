@@ -50,6 +50,7 @@ struct ring *ring_add(struct protond *p, const uint8_t uuid[16])
 
 	if (r == NULL)
 		return NULL;
+	r->magic = RING_IS_ALIVE;
 	r->p = p;
 	memcpy(r->uuid, uuid, 16);
 	r->reader.fd = r->ctl_fd = r->pidfd = -1;
@@ -79,8 +80,10 @@ int ring_take_heads(struct ring *r)
 
 int ring_open(struct ring *r, int fd, const struct reader_expect *x, struct err *e)
 {
-	int n = reader_open(fd, x, &r->reader, e);
+	int n;
 
+	MUST(r->magic == RING_IS_ALIVE && r->reader.lane == NULL && !r->closing);
+	n = reader_open(fd, x, &r->reader, e);
 	if (n < 0)
 		return n;
 	n = ring_take_heads(r);
@@ -99,6 +102,9 @@ static void ring_free(struct ring *r)
 {
 	struct ring **at = &r->p->rings;
 
+	MUST(r->magic == RING_IS_ALIVE && r->conn == NULL);
+	MUST_LOOP(r->p);
+	r->magic = 0;
 	while (*at != r)
 		at = &(*at)->next;
 	*at = r->next;
@@ -137,6 +143,7 @@ void ring_drop(struct ring *r)
 
 void ring_died(struct ring *r)
 {
+	MUST(r->magic == RING_IS_ALIVE);
 	if (r->state != RING_LIVE && r->state != RING_WAITING)
 		return;
 	r->state = RING_GONE;

@@ -21,7 +21,10 @@ struct conn;
 
 enum ring_state { RING_WAITING, RING_LIVE, RING_GONE, RING_ENDED };
 
+#define RING_IS_ALIVE 0x474e4952u /* "RING"; 0 when it is freed */
+
 struct ring {
+	uint32_t magic;
 	struct ring *next;
 	struct protond *p;
 	enum ring_state state;

@@ -14,6 +14,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "must.h"
 #include "record.h"
 #include "table.h"
 
@@ -233,6 +234,7 @@ int reader_lanes(struct reader *r, bool all, bool *ret_moved)
 	uint32_t at, i, n;
 	int x;
 
+	MUST(r->lane != NULL && r->fd >= 0); /* reader_open() gave it */
 	/* Lanes are claimed from below: a look at the one beyond the last claimed finds the next,
 	 * and the sweep with `all` what that misses. */
 	for (at = 0; at < r->h.n_lanes && (all || more); at += n) {
@@ -271,8 +273,7 @@ int reader_copy(const struct reader *r, uint32_t lane, uint64_t from, uint32_t b
 	const uint32_t n = bytes < size - offset ? bytes : size - offset;
 	int x;
 
-	if (lane >= r->h.n_lanes || bytes > size)
-		return -EINVAL;
+	MUST(lane < r->h.n_lanes && bytes <= size);
 	x = read_all(r->fd, to, n, base + offset);
 	if (x == 0 && n < bytes)
 		x = read_all(r->fd, (uint8_t *)to + n, bytes - n, base);
@@ -537,7 +538,8 @@ uint32_t reader_now(const struct reader *r, uint32_t lane, struct j_now *ret, ui
 	struct ring_now now;
 	uint32_t depth, d, k = 0;
 
-	if (lane >= r->h.n_lanes || copy_now(r, lane, &now) < 0)
+	MUST(lane < r->h.n_lanes);
+	if (copy_now(r, lane, &now) < 0)
 		return 0;
 	depth = atomic_load_explicit(&now.depth, memory_order_relaxed);
 	for (d = depth > NOW_FRAMES ? depth - NOW_FRAMES : 0; d < depth && k < n; d++, k++) {

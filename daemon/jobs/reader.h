@@ -2,6 +2,9 @@
  * byte copied before it is looked at, every number bounded. docs/ring.md has the rules V1-V15.
  *
  * Nothing here writes, and nothing here knows journal, fold or sockets.
+ *
+ * Contract (must.h): an open reader has lanes and a descriptor; a lane's number, and how much of it
+ * is copied at once, are the caller's to bound. What stands in the file is checked, never asserted.
  */
 #ifndef PROTOND_DAEMON_READER_H
 #define PROTOND_DAEMON_READER_H

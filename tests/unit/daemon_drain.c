@@ -39,6 +39,7 @@ static void setup_sized(uint32_t lane_bytes)
 	struct err e = {0};
 
 	memset(&p, 0, sizeof(p));
+	p.thread = pthread_self();
 	looked = 0;
 	(void)snprintf(dir, sizeof(dir), "/dev/shm/protond-drain-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(dir));

@@ -200,6 +200,7 @@ START_TEST(an_entry_that_killed_two_daemons_at_work_is_left_out)
 	struct err e = {0};
 
 	p.d.runtime_fd = open(dir, O_RDONLY | O_DIRECTORY);
+	p.thread = pthread_self();
 	p.d.rings_fd = -1;
 	p.drain_ns = 3600ull * 1000000000u;
 	p.arena = malloc(DRAIN_BYTES + READER_PIECE);
