@@ -55,9 +55,10 @@ INC_proto/wire        := -Iproto/wire -Iproto/terms -Iproto/base
 INC_proto/session     := -Iproto/session -Iproto/terms -Iproto/base
 INC_proto/export      := -Iproto/export $(INC_proto/session)
 INC_libclient         := -Ilibclient -Iproto/terms -Iproto/abi -Iproto/place
-INC_agent             := -Iagent -Iproto/terms -Iproto/abi
-INC_agent/backend/cupti := -Iagent/backend/cupti $(INC_agent)
-INC_agent/backend/nvtx  := -Iagent/backend/nvtx $(INC_agent)
+INC_agent             := -Iagent -Iagent/backend -Iproto/terms -Iproto/abi
+# A backend sees of the engine what agent/backend/agent.h says; its folder is its room.
+R_BACKEND := $(patsubst %/,%,$(sort $(dir $(wildcard agent/backend/*/*.c))))
+$(foreach r,$(R_BACKEND),$(eval INC_$(r) := -I$(r) -Iagent/backend -Iproto/terms -Iproto/abi))
 IN_DAEMON := -Idaemon -Idaemon/os -Idaemon/jobs -Idaemon/journal -Idaemon/fold -Idaemon/store -Idaemon/query \
 	-Idaemon/control -Iproto/abi -Iproto/export -Iproto/wire -Iproto/place $(INC_proto/session)
 INC_daemon            := $(IN_DAEMON)
@@ -75,7 +76,7 @@ INC_viewer/ctl        := -Iviewer/ctl $(IN_VIEWER)
 INC_viewer/view       := -Iviewer/view $(IN_VIEWER) -Iviewer/ctl
 
 R_PROTO  := proto/base proto/place proto/wire proto/session proto/export
-R_AGENT  := agent agent/backend/cupti agent/backend/nvtx
+R_AGENT  := agent $(R_BACKEND)
 R_DAEMON := daemon daemon/os daemon/jobs daemon/journal daemon/fold daemon/store daemon/query daemon/control
 R_VIEWER := viewer/common viewer/analysis viewer/ctl viewer/view
 ROOMS    := $(R_PROTO) libclient $(R_AGENT) $(R_DAEMON) $(R_VIEWER)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT. clock.c: the ring clock: the raw TSC where it is one clock for all
  * CPUs, else CLOCK_MONOTONIC. Nothing is calibrated here; CLOCK records let the daemon convert. */
-#include "core.h"
+#include "clock.h"
 
 #include <fcntl.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #if defined(__x86_64__)
 #include <cpuid.h>

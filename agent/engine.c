@@ -5,20 +5,27 @@
  * says what is recorded. In a forked child the page of agent_hot is zero: nothing is recorded, and
  * the child's own open() starts over with a ring of its own.
  */
-#include "core.h"
-
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "agent.h"
+#include "clock.h"
+#include "event.h"
+#include "gpu.h"
+#include "lane.h"
+#include "registry.h"
+#include "ring_file.h"
+#include "scope.h"
+#include "table.h"
+#include "worker.h"
+
 #ifndef PROTOND_BUILD_VERSION
 #define PROTOND_BUILD_VERSION "0.1.0"
 #endif
 #define EXPORT __attribute__((visibility("default")))
-
-struct core core = {.fd = -1};
 
 /* A child forked by a signal handler returns into the call that it interrupted, with the parent's
  * ring under it. */
@@ -122,7 +129,7 @@ static int engine_open(const struct protond_host *host, const struct engine_open
 	}
 	forget_parent();
 	core.host = host;
-	core.wakes = host->bytes >= sizeof(*host);
+	core.wakes = HOST_HAS(host, wake);
 	r = forget_on_fork();
 	if (r == 0)
 		r = make(o, text);
@@ -211,7 +218,9 @@ static void engine_gpu_give_back(void)
 
 static uint32_t engine_nvtx(void *get_export_table)
 {
-	return nvtx_attach(get_export_table);
+	const struct backend *b = registry_marker();
+
+	return b != NULL && core.host != NULL ? b->attach(core.host, get_export_table) : 0;
 }
 
 static void engine_host(const struct protond_host *host)

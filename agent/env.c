@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT. env.c: the variables that the program was started with, read from
  * the kernel's copy. */
-#include "core.h"
-
+#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#include "agent.h"
 
 #define ENV_MAX (1u << 20)
 

@@ -1,6 +1,15 @@
 /* SPDX-License-Identifier: MIT. event.c: records that a program asks for by name: metrics, spans
  * and the marks of its sessions. */
-#include "core.h"
+#include "event.h"
+
+#include "agent.h"
+#include "clock.h"
+#include "guard.h"
+#include "lane.h"
+#include "record.h"
+#include "scope.h"
+#include "sync.h"
+#include "table.h"
 
 #define SESSION_TRIES 1000 /* of 1 ms: a mark that is lost would lose a session */
 

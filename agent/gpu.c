@@ -1,37 +1,38 @@
-/* SPDX-License-Identifier: MIT. gpu.c: the state of the GPU backend: none, armed, on; and what is
- * said of it.
+/* SPDX-License-Identifier: MIT. gpu.c: the state of the GPU backend: none, armed, on.
  *
  *            want ARMED                want GPU
- *   NONE ---------------> ARMED <----------------> ON      a start that fails: FAILED, with words,
- *     ^                     |                      |       until something else is wanted
- *     +---------------------+----------------------+       no want; PAUSE also gives CUPTI's cost
- * back
+ *   NONE ---------------> ARMED <----------------> ON
+ *     ^                     |                      |
+ *     +---------------------+----------------------+      no want; PAUSE also gives back what the
+ *                                                         vendor's library costs
+ *
+ * A start that fails: FAILED, with words, until something else is wanted. A backend that knows no
+ * graphs has nothing to be armed for.
  */
+#include "gpu.h"
+
+#include <stdio.h>
+
+#include "agent.h"
 #include "core.h"
-
-#include <string.h>
-
-extern const struct backend backend_cupti __attribute__((weak));
+#include "registry.h"
+#include "worker.h"
 
 static void tell(enum gpu_state s, const struct backend_error *e)
 {
+	const struct backend *b = core.backend;
 	struct backend_status st = {0};
-	struct rec_gpu r = {.clock = agent_clock(), .code = e->code};
 	struct backend_error ignored;
 
 	atomic_store_explicit(&core.gpu, s, memory_order_relaxed);
-	if (core.backend != NULL && s != GPU_NONE)
-		(void)core.backend->probe(&st, &ignored);
-	r.version = st.cupti_version;
-	r.replay = st.replay;
-	r.epoch = core.backend != NULL && core.backend->epoch != NULL ? core.backend->epoch()
-								      : core.epoch;
-	r.hdr = REC_HDR(sizeof(r), REC_GPU, 0, s,
-		e->text[0] != '\0' ? agent_name(e->text, strlen(e->text)) : NAME_NONE);
-	(void)agent_put_wait(&r, sizeof(r));
-	if (core.host->gpu_state != NULL)
-		core.host->gpu_state(
-			s, e->code, st.cupti_version, st.driver_version, st.cupti_path, e->text);
+	if (b != NULL && s != GPU_NONE)
+		(void)b->probe(&st, &ignored);
+	if (b != NULL)
+		st.gpu.vendor = b->term->vendor;
+	st.gpu.state = (uint16_t)s;
+	st.gpu.code = e->code;
+	(void)snprintf(st.gpu.words, sizeof(st.gpu.words), "%s", e->text);
+	agent_report(&st, b != NULL && b->epoch != NULL ? b->epoch() : core.epoch);
 }
 
 static void start(bool armed)
@@ -73,17 +74,23 @@ static void stop(bool finalize)
 		tell(residual ? GPU_RESIDUAL : GPU_NONE, &e);
 }
 
+/* A build without a backend says so when it fails to start one. */
+static bool can_arm(void)
+{
+	return core.backend == NULL || (core.backend->term->caps & CAP_GRAPH) != 0;
+}
+
 void gpu_want(uint32_t want)
 {
 	enum gpu_state to = GPU_NONE;
 
-	if (core.backend == NULL && &backend_cupti != NULL)
-		core.backend = &backend_cupti;
+	if (core.backend == NULL)
+		core.backend = registry_gpu();
 	if ((want & WANT_GPU_PAUSE) != 0)
 		to = GPU_ASIDE; /* stands for "none, and give the cost back" */
 	else if ((want & WANT_GPU) != 0)
 		to = GPU_ON;
-	else if ((want & WANT_GPU_ARMED) != 0)
+	else if ((want & WANT_GPU_ARMED) != 0 && can_arm())
 		to = GPU_ARMED;
 	if (core.gpu_wanted == (uint32_t)to)
 		return;

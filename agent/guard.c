@@ -8,9 +8,13 @@
  * by its address: there the mark is believed. A mark that was made on the alternate stack is
  * nobody's once the thread is back on its own.
  */
-#include "core.h"
+#include "guard.h"
 
 #include <signal.h>
+
+#include "agent.h"
+#include "clock.h"
+#include "lane.h"
 
 #define SIGNAL_FRAME 768 /* x86-64: 128 red zone, 304 ucontext, 128 siginfo, at least 576 fpu */
 
@@ -91,14 +95,4 @@ void agent_leave(int saved)
 	if (t != NULL)
 		guard_out(t);
 	errno = saved;
-}
-
-struct ring_counts *agent_counts(void)
-{
-	return core.counts;
-}
-
-const struct protond_host *agent_host(void)
-{
-	return core.host;
 }

@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: MIT. lane.c: lanes: one per thread, one writer each, read by the daemon.
  *
- *   owner                                           daemon
- *   tail + bytes > limit? lane_slow()               t = tail              (pread, then acquire
- * fence) h = ctl.lane[i].head           (acquire, A)   read [head, t), check the copy, make it
- * durable write the record                (plain stores)  ctl.lane[i].head = t  (release, pairs
- * with A) tail += bytes                        (release)
+ *   owner                                       daemon
+ *   tail + bytes > limit? lane_slow()           t = tail                   (pread, acquire fence)
+ *     h = ctl.lane[i].head      (acquire, A)    read [head, t), check the copy, make it durable
+ *   write the record            (plain stores)  ctl.lane[i].head = t       (release, pairs with A)
+ *   tail += bytes               (release)
  *
  * Positions count bytes and never wrap. `limit` folds four questions into the one comparison of the
  * hot path: is this the end of the lap, is there room, is there a loss to be told first, is this
- * the end of a quarter, where a napping daemon is woken. A
- * record that does not fit behind the last one of a lap is preceded by PAD. A thread that dies
- * between the stores has not moved tail: the record never was.
+ * the end of a quarter, where a napping daemon is woken. A record that does not fit behind the last
+ * one of a lap is preceded by PAD. A thread that dies between the stores has not moved tail: the
+ * record never was.
  *
  * A full lane refuses the newest record and counts it; what was refused is told by LOST as soon as
  * there is room. A lane outlives its thread: the next thread goes on at the same tail, after a
  * THREAD record.
  */
-#include "core.h"
+#include "lane.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -24,9 +24,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define REUSE_TRIES 8u /* free lanes looked at for one with room for a THREAD record */
+#include "agent.h"
+#include "clock.h"
+#include "record.h"
+#include "ring_file.h"
+#include "sync.h"
 
-__thread bool agent_on_backend __attribute__((tls_model("initial-exec")));
+#define REUSE_TRIES 8u /* free lanes looked at for one with room for a THREAD record */
 
 static struct ring_lane *shared_at(uint32_t i)
 {
@@ -145,8 +149,7 @@ bool lane_put(struct lane *l, const void *rec, uint32_t bytes)
 	return true;
 }
 
-/* --- claiming -----------------------------------------------------------------------------------
- */
+/* --- claiming --------------------------------------------------------------------------------- */
 
 /* With the lock. Backed before the first store: a full tmpfs must not fault the job. */
 static struct lane *lane_fresh(void)
@@ -332,51 +335,4 @@ void lane_fini(void)
 	if (core.lanes != NULL)
 		(void)munmap(core.lanes, all_bytes());
 	core.lanes = NULL;
-}
-
-/* --- what backends write --------------------------------------------------------------------- */
-
-bool agent_put(const void *rec, uint32_t bytes)
-{
-	struct lane *l = agent_on_backend ? core.agent : NULL;
-	struct pd_thread *t;
-
-	if (!agent_on_backend) {
-		t = core.host->thread();
-		if (t != NULL && t->generation != HOT->generation)
-			(void)scope_sync(t);
-		l = t != NULL ? t->engine : NULL;
-	}
-	if (l == NULL) {
-		agent_count(&core.counts->drop_no_lane, 1);
-		return false;
-	}
-	return lane_put(l, rec, bytes);
-}
-
-#define PUT_WAIT_NS 60000000000ull
-
-/* Waits in short naps: the daemon drains by itself and has no way to say so. */
-bool agent_put_wait(const void *rec, uint32_t bytes)
-{
-	struct lane *l = core.agent;
-	uint64_t since = 0, head;
-
-	if (l == NULL) {
-		agent_count(&core.counts->drop_no_lane, 1);
-		return false;
-	}
-	head = l->head;
-	while (unlikely(l->tail + bytes > l->limit) && !lane_room(l, bytes)) {
-		const uint64_t now = agent_monotonic_ns();
-
-		if (since == 0 || l->head != head) {
-			since = now;
-			head = l->head;
-		}
-		if (now - since > PUT_WAIT_NS || (core.ending_ns != 0 && now > core.ending_ns))
-			break;
-		agent_wait(&core.flush_done, atomic_load(&core.flush_done), 1);
-	}
-	return lane_put(l, rec, bytes);
 }

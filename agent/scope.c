@@ -10,16 +10,15 @@
  * the stack of name ids moves.
  *
  * A thread with neither scope nor context of its own has path PATH_ROOT, which means for the main
- * thread the root and for all others "where the main thread is": follow(), one load per event.
+ * thread the root and for all others "where the main thread is": scope_follow(), one load an event.
  */
-#include "core.h"
+#include "scope.h"
 
-#include <string.h>
-
-union agent_page agent_page __attribute__((aligned(RING_PAGE)));
-__thread struct pd_thread *agent_self __attribute__((tls_model("initial-exec")));
-
-typedef uint64_t __attribute__((may_alias)) pair; /* two words in one store, little-endian */
+#include "agent.h"
+#include "clock.h"
+#include "guard.h"
+#include "record.h"
+#include "table.h"
 
 static inline void depth_set(struct pd_thread *t, uint32_t depth)
 {
@@ -45,20 +44,10 @@ static inline void frame_push(struct pd_thread *t, uint32_t name, uint32_t path,
 
 static inline void path_set(struct pd_thread *t, uint32_t path)
 {
-	__atomic_store_n(&t->path, path, __ATOMIC_RELAXED); /* follow() reads it */
+	__atomic_store_n(&t->path, path, __ATOMIC_RELAXED); /* scope_follow() reads it */
 }
 
-/* Inside a state or an op? */
-static inline bool marked(const struct pd_thread *t)
-{
-	const pair *both = (const pair *)(const void *)&t->states;
-
-	_Static_assert(
-		offsetof(struct pd_thread, op) == offsetof(struct pd_thread, states) + 4, "pair");
-	return *both != 0;
-}
-
-/* --- the now block: a seqlock with one writer ------------------------------------------------ */
+/* --- the now block: a seqlock with one writer ------------------------------------------------- */
 
 /* seq and depth are one word, so that the odd seq costs no store of its own. seq is read back from
  * the ring: nobody else writes there, and a wrong one would only mislead the reader. */
@@ -96,10 +85,9 @@ static inline void now_at(struct lane *l, uint32_t depth, uint32_t path)
 	now_close(n, now_open(n, depth, path));
 }
 
-/* --- paths ----------------------------------------------------------------------------------- */
+/* --- paths ------------------------------------------------------------------------------------ */
 
-/* Where the main thread is, as others see it. */
-static uint32_t follow(const struct lane *l)
+uint32_t scope_follow(const struct lane *l)
 {
 	const struct pd_thread *m = atomic_load_explicit(&HOT->main, memory_order_relaxed);
 
@@ -115,15 +103,6 @@ static uint32_t follow(const struct lane *l)
 	if (__atomic_load_n(&m->generation, __ATOMIC_ACQUIRE) == HOT->generation)
 		return __atomic_load_n(&m->path, __ATOMIC_RELAXED);
 	return atomic_load_explicit(&HOT->main_path, memory_order_relaxed);
-}
-
-static uint32_t stand(const struct pd_thread *t, const struct lane *l)
-{
-	const uint32_t path = t->path;
-
-	if (unlikely(path == PATH_ROOT) && t->is_main == 0)
-		return follow(l);
-	return path;
 }
 
 static uint32_t child_cold(uint32_t parent, uint32_t name, struct path_slot *s)
@@ -155,7 +134,7 @@ static uint32_t child(const struct pd_thread *t, uint32_t parent, uint32_t name)
 /* With states and op: where a launch or a metric stands. */
 static uint32_t where(const struct pd_thread *t, const struct lane *l, bool *ret_op)
 {
-	uint32_t path = stand(t, l);
+	uint32_t path = scope_stand(t, l);
 
 	*ret_op = false;
 	if (t->states > 0) {
@@ -175,7 +154,7 @@ static uint32_t shown(const struct pd_thread *t, const struct lane *l, uint32_t 
 {
 	bool op;
 
-	if (unlikely(marked(t)))
+	if (unlikely(scope_marked(t)))
 		return where(t, l, &op);
 	return path;
 }
@@ -188,7 +167,7 @@ static uint32_t top_path(const struct pd_thread *t, const struct lane *l)
 	return kept > t->base_depth ? t->frame[kept - 1].path : l->base_path;
 }
 
-/* --- a thread's first event, and after anything that made its paths unsure ------------------- */
+/* --- a thread's first event, and after anything that made its paths unsure -------------------- */
 
 static void now_write(struct lane *l, const struct pd_thread *t)
 {
@@ -210,7 +189,7 @@ static void sync_stack(struct pd_thread *t, struct lane *l)
 	if (t->base_depth > kept)
 		t->base_depth = kept;
 	l->base_path = table_context_path(t->context);
-	path = t->is_main != 0 ? PATH_ROOT : follow(l);
+	path = t->is_main != 0 ? PATH_ROOT : scope_follow(l);
 	for (uint32_t i = 0; i < kept; i++) {
 		if (i == t->base_depth && t->context != 0)
 			path = l->base_path;
@@ -231,14 +210,15 @@ __attribute__((cold, noinline)) bool scope_sync(struct pd_thread *t)
 		lane_claim(t->tid, true, &t->engine);
 		if (t->engine == NULL)
 			return false;
-		((struct lane *)t->engine)->inherited = t->is_main != 0 ? PATH_ROOT : follow(NULL);
+		((struct lane *)t->engine)->inherited =
+			t->is_main != 0 ? PATH_ROOT : scope_follow(NULL);
 	}
 	do {
 		meanwhile = GENERATION_SYNCS;
 		__atomic_store_n(&t->generation, meanwhile, __ATOMIC_RELAXED);
 		sync_stack(t, t->engine);
 		/* Unless a handler's scope made it 0. Release: path belongs to this generation;
-		 * pairs with the acquire in follow() */
+		 * pairs with the acquire in scope_follow() */
 	} while (!__atomic_compare_exchange_n(
 		&t->generation, &meanwhile, generation, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED));
 	return true;
@@ -263,7 +243,7 @@ uint32_t scope_main_snapshot(void)
 	return path;
 }
 
-/* --- the stack while nothing is recorded ----------------------------------------------------- */
+/* --- the stack while nothing is recorded ------------------------------------------------------ */
 
 static void quiet_enter(struct pd_thread *t, uint32_t name)
 {
@@ -282,12 +262,12 @@ static void quiet_exit(struct pd_thread *t)
 		t->base_depth = depth;
 }
 
-/* --- enter ----------------------------------------------------------------------------------- */
+/* --- enter ------------------------------------------------------------------------------------ */
 
 static void enter_with(struct pd_thread *t, struct lane *l, uint32_t name)
 {
 	const uint32_t depth = t->depth;
-	const uint32_t path = child(t, stand(t, l), name);
+	const uint32_t path = child(t, scope_stand(t, l), name);
 	const uint64_t begin = HOT->cpu != CPU_OFF ? agent_clock_inline() : 0;
 	struct ring_now *n = &l->shared->now;
 	uint32_t seq;
@@ -355,7 +335,8 @@ void scope_enter(struct pd_thread *t, uint32_t name)
 	}
 	guard_in(t);
 	s = cache_slot(l, parent, name);
-	if (unlikely(s->name != name || s->parent != parent || marked(t) || depth >= STACK_MAX)) {
+	if (unlikely(s->name != name || s->parent != parent || scope_marked(t) ||
+		     depth >= STACK_MAX)) {
 		enter_held(t, name);
 		return;
 	}
@@ -375,7 +356,7 @@ void scope_enter(struct pd_thread *t, uint32_t name)
 	guard_out(t);
 }
 
-/* --- exit ------------------------------------------------------------------------------------ */
+/* --- exit ------------------------------------------------------------------------------------- */
 
 static inline void scope_write(
 	struct lane *l, const struct pd_frame *f, uint64_t end, uint32_t flags)
@@ -483,7 +464,7 @@ void scope_exit(struct pd_thread *t)
 		return;
 	}
 	guard_in(t);
-	if (unlikely(depth >= STACK_MAX || depth < t->base_depth || marked(t))) {
+	if (unlikely(depth >= STACK_MAX || depth < t->base_depth || scope_marked(t))) {
 		exit_held(t);
 		return;
 	}
@@ -505,7 +486,7 @@ void scope_exit(struct pd_thread *t)
 	guard_out(t);
 }
 
-void scope_enter_unsure(struct pd_thread *t, uint32_t name)
+void agent_scope_enter(struct pd_thread *t, uint32_t name)
 {
 	if (HOT->opened != 0)
 		scope_enter(t, name);
@@ -513,7 +494,7 @@ void scope_enter_unsure(struct pd_thread *t, uint32_t name)
 		quiet_enter(t, name);
 }
 
-void scope_exit_unsure(struct pd_thread *t)
+void agent_scope_exit(struct pd_thread *t)
 {
 	if (HOT->opened != 0)
 		scope_exit(t);
@@ -527,7 +508,7 @@ void scope_unwind(struct pd_thread *t, uint32_t depth)
 		exit_cold(t, SCOPE_UNWOUND);
 }
 
-/* --- states, ops, contexts ------------------------------------------------------------------- */
+/* --- states, ops, contexts -------------------------------------------------------------------- */
 
 /* Runs `act` with the guard held and paths of this recording, or not at all: what it does is done
  * again by scope_sync(). */
@@ -580,7 +561,7 @@ uint32_t agent_where(bool *ret_op)
 	if (t == NULL || HOT->generation == 0)
 		return PATH_ROOT;
 	if (unlikely(t->generation != HOT->generation) && !scope_sync(t))
-		return t->is_main != 0 ? PATH_ROOT : follow(NULL);
+		return t->is_main != 0 ? PATH_ROOT : scope_follow(NULL);
 	return where(t, t->engine, ret_op);
 }
 
@@ -595,108 +576,7 @@ uint32_t scope_python(void)
 	return path;
 }
 
-/* --- launches -------------------------------------------------------------------------------- */
-
-/* With the guard held, or without a thread. What a launch counts up and its failure counts down is
- * one counter: a sum that is read meanwhile is then wrong by what is under way, and no more. */
-static void launches_add(struct pd_thread *t, uint64_t n)
-{
-	struct lane *l = t != NULL ? t->engine : NULL;
-
-	if (l != NULL) /* only the owner writes it */
-		atomic_store_explicit(&l->launches,
-			atomic_load_explicit(&l->launches, memory_order_relaxed) + n,
-			memory_order_relaxed);
-	else
-		agent_count(&core.launches, n);
-}
-
-__attribute__((cold, noinline)) static bool launch_cold(
-	uint32_t flags, const struct rec_launch *known)
-{
-	struct rec_launch r = *known;
-	struct pd_thread *t = NULL;
-	bool op = false;
-	uint32_t path;
-	int saved;
-
-	if (!agent_enter(&saved))
-		return false;
-	if (!agent_on_backend)
-		agent_self = t = core.host->thread();
-	path = agent_where(&op);
-	r.hdr = REC_HDR(sizeof(r), REC_LAUNCH, 0, flags | (op ? LAUNCH_OP : 0), path);
-	r.clock = r.clock != 0 ? r.clock : agent_clock_inline();
-	r.python = scope_python();
-	(void)agent_put(&r, sizeof(r)); /* refused: counted; its activity still comes */
-	launches_add(t, 1);
-	agent_leave(saved);
-	return true;
-}
-
-static inline void launch_write(struct lane *l, const struct rec_launch r)
-{
-	*(struct rec_launch *)(void *)(l->data + (l->tail & l->mask)) = r;
-	lane_commit(l, sizeof(r));
-	prefetch_to_write(l->data + ((l->tail + 64) & l->mask)); /* for the launch after the next */
-	/* only the owner writes it */
-	atomic_store_explicit(&l->launches,
-		atomic_load_explicit(&l->launches, memory_order_relaxed) + 1, memory_order_relaxed);
-}
-
-/* Between two launches a program runs through megabytes of other code, so that what counts here is
- * cache lines, its own and those of what it reads. A forked child, where HOT is wiped, has a clock
- * that is not the TSC. */
-__attribute__((hot)) bool agent_launch(uint32_t flags, uint32_t correlation, uint32_t name,
-	uint16_t epoch, uint16_t api, uint64_t clock)
-{
-	struct pd_thread *t = agent_self;
-	struct rec_launch r = {.clock = clock,
-		.correlation = correlation,
-		.name = name,
-		.epoch = epoch,
-		.api = api};
-	struct lane *l;
-
-	if (unlikely(t == NULL || (t->busy | (t->generation ^ HOT->match)) != 0))
-		return launch_cold(flags, &r);
-	guard_in(t);
-	l = t->engine;
-	if (unlikely(HOT->tsc == 0 || (HOT->want & WANT_PYTHON) != 0 || marked(t) ||
-		     l->tail + sizeof(r) > l->limit)) {
-		guard_out(t);
-		return launch_cold(flags, &r);
-	}
-	r.hdr = REC_HDR(sizeof(r), REC_LAUNCH, 0, flags, stand(t, l)) | l->lap;
-	r.clock = clock != 0 ? clock : agent_tsc();
-	launch_write(l, r);
-	guard_out(t);
-	return true;
-}
-
-void agent_launch_failed(void)
-{
-	struct pd_thread *t = agent_self;
-
-	if (t != NULL && t->busy == 0) {
-		guard_in(t);
-		launches_add(t, UINT64_MAX);
-		guard_out(t);
-	} else {
-		launches_add(NULL, UINT64_MAX);
-	}
-}
-
-uint64_t agent_launched(void)
-{
-	uint64_t n = atomic_load_explicit(&core.launches, memory_order_relaxed);
-
-	for (uint32_t i = 0; i < core.lanes_used; i++)
-		n += atomic_load_explicit(&core.lanes[i].launches, memory_order_relaxed);
-	return n;
-}
-
-/* --- the end of a thread --------------------------------------------------------------------- */
+/* --- the end of a thread ---------------------------------------------------------------------- */
 
 /* The guard is not given back: a signal handler on this thread would claim another lane for a block
  * that is done with. libprotond makes a new block for what comes later. */

@@ -2,13 +2,18 @@
  * The lock is one word, so a forked child makes it free by storing 0. The lock of the tables is
  * held with signals blocked: a handler on the same thread would wait for ever, and one that jumps
  * away would leave it held for ever. */
-#include "core.h"
+#include "sync.h"
 
+#include <errno.h>
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "agent.h"
+#include "core.h"
 
 #define SPINS 64
 

@@ -11,12 +11,16 @@
  * (other)s only. What finds no place goes to an (other) and is counted. A child of a path at the
  * deepest level is that path itself.
  */
-#include "core.h"
-
-#include "longname.h"
+#include "table.h"
 
 #include <string.h>
 #include <sys/mman.h>
+
+#include "agent.h"
+#include "core.h"
+#include "longname.h"
+#include "ring_file.h"
+#include "sync.h"
 
 #define CHUNK        (64u << 10) /* tables are backed with memory in steps of this */
 #define CONFIG_SLOTS (2 * RING_CONFIGS)
@@ -34,30 +38,30 @@ static struct tables {
 	void *mapped;
 } tab;
 
-static unsigned char *at(uint64_t offset)
+static unsigned char *section(uint64_t offset)
 {
 	return (unsigned char *)core.header + offset;
 }
 
 static struct ring_path *path_at(uint32_t id)
 {
-	return (struct ring_path *)(void *)at(core.at.paths) + id;
+	return (struct ring_path *)(void *)section(core.at.paths) + id;
 }
 
 static struct ring_name *name_at(uint32_t id)
 {
-	return (struct ring_name *)(void *)at(core.at.names) + id;
+	return (struct ring_name *)(void *)section(core.at.names) + id;
 }
 
 /* Memory under [0, end) of a section; what is backed once stays so. */
-static bool backed(uint64_t section, uint64_t limit, uint64_t end, uint64_t *have)
+static bool back(uint64_t from, uint64_t limit, uint64_t end, uint64_t *have)
 {
 	uint64_t to = (end + CHUNK - 1) / CHUNK * CHUNK;
 
 	if (end <= *have)
 		return true;
 	to = to < limit ? to : limit;
-	if (to < end || ring_back(section + *have, to - *have) < 0)
+	if (to < end || ring_back(from + *have, to - *have) < 0)
 		return false;
 	*have = to;
 	return true;
@@ -70,15 +74,14 @@ static uint64_t mix(uint64_t h)
 	return h ^ h >> 29;
 }
 
-/* --- names --------------------------------------------------------------------------------------
- */
+/* --- names ------------------------------------------------------------------------------------ */
 
 static bool name_is(uint32_t id, uint64_t hash, const char *text, uint32_t bytes)
 {
 	const struct ring_name *n = name_at(id);
 
 	return n->hash == hash && n->bytes == bytes &&
-	       memcmp(at(core.at.bytes) + n->offset, text, bytes) == 0;
+	       memcmp(section(core.at.bytes) + n->offset, text, bytes) == 0;
 }
 
 /* The id, or UINT32_MAX and in *ret_slot where it would go. */
@@ -106,11 +109,11 @@ static uint32_t name_insert(uint64_t hash, const char *text, uint32_t bytes, uin
 
 	if (id >= core.header->name_cap || bytes > core.header->name_bytes_cap - used)
 		return UINT32_MAX;
-	if (!backed(core.at.names, core.at.configs - core.at.names, entry, &tab.names_backed) ||
-		!backed(core.at.bytes, core.at.data - core.at.bytes, used + (uint64_t)bytes,
+	if (!back(core.at.names, core.at.configs - core.at.names, entry, &tab.names_backed) ||
+		!back(core.at.bytes, core.at.data - core.at.bytes, used + (uint64_t)bytes,
 			&tab.bytes_backed))
 		return UINT32_MAX;
-	memcpy(at(core.at.bytes) + used, text, bytes);
+	memcpy(section(core.at.bytes) + used, text, bytes);
 	*name_at(id) = (struct ring_name){.offset = used, .bytes = bytes, .hash = hash};
 	/* release, both: the entry is complete; pairs with the daemon's acquire of the counts */
 	atomic_store_explicit(&c->name_bytes, used + bytes, memory_order_release);
@@ -180,8 +183,7 @@ uint32_t table_name_of(uint32_t local)
 	return id;
 }
 
-/* --- paths --------------------------------------------------------------------------------------
- */
+/* --- paths ------------------------------------------------------------------------------------ */
 
 static uint32_t path_find(uint32_t parent, uint16_t kind, uint32_t name, uint32_t *ret_slot)
 {
@@ -209,7 +211,7 @@ static uint32_t path_insert(const struct ring_path *e, uint32_t limit, uint32_t 
 	const uint32_t id = atomic_load_explicit(&c->paths, memory_order_relaxed);
 
 	if (id >= limit ||
-		!backed(core.at.paths, core.at.names - core.at.paths,
+		!back(core.at.paths, core.at.names - core.at.paths,
 			(uint64_t)(id + 1) * sizeof(struct ring_path), &tab.paths_backed))
 		return UINT32_MAX;
 	*path_at(id) = *e;
@@ -321,6 +323,22 @@ uint32_t agent_path_child(uint32_t parent, enum path_kind kind, uint32_t name)
 	return path_child(parent < n ? parent : PATH_ROOT, kind, name, &refused);
 }
 
+bool agent_path_step(uint32_t path, struct agent_step *ret)
+{
+	const struct ring_path *p;
+	const struct ring_name *n;
+
+	if (core.header == NULL || path == PATH_ROOT || path >= core.header->path_cap)
+		return false;
+	p = path_at(path);
+	n = name_at(p->name);
+	*ret = (struct agent_step){.parent = p->parent,
+		.kind = p->kind,
+		.text = (const char *)section(core.at.bytes) + n->offset,
+		.bytes = n->bytes};
+	return true;
+}
+
 uint32_t table_scope(uint32_t parent, uint32_t local, bool *ret_keep)
 {
 	const uint32_t name = table_name_of(local);
@@ -331,8 +349,7 @@ uint32_t table_scope(uint32_t parent, uint32_t local, bool *ret_keep)
 	return path;
 }
 
-/* --- contexts -----------------------------------------------------------------------------------
- */
+/* --- contexts --------------------------------------------------------------------------------- */
 
 /* A context may be longer than a path may be deep: its outermost levels are kept. */
 uint32_t table_context_path(uint64_t context)
@@ -370,12 +387,11 @@ uint32_t table_context_path(uint64_t context)
 	return path;
 }
 
-/* --- configurations and devices ------------------------------------------------------------------
- */
+/* --- configurations and devices --------------------------------------------------------------- */
 
 uint32_t agent_config(const struct ring_config *c)
 {
-	struct ring_config *all = (struct ring_config *)(void *)at(core.at.configs);
+	struct ring_config *all = (struct ring_config *)(void *)section(core.at.configs);
 	uint32_t id = UINT32_MAX, n, i = (uint32_t)mix(name_hash(c, sizeof(*c)));
 	sigset_t mask;
 
@@ -393,7 +409,7 @@ uint32_t agent_config(const struct ring_config *c)
 		}
 	}
 	if (id == UINT32_MAX && n < core.header->config_cap &&
-		backed(core.at.configs, core.at.devices - core.at.configs,
+		back(core.at.configs, core.at.devices - core.at.configs,
 			(uint64_t)(n + 1) * sizeof(*c), &tab.configs_backed)) {
 		all[n] = *c;
 		/* release: pairs with the daemon's acquire of the count */
@@ -408,7 +424,7 @@ uint32_t agent_config(const struct ring_config *c)
 
 uint16_t agent_device(const struct ring_device *d)
 {
-	struct ring_device *all = (struct ring_device *)(void *)at(core.at.devices);
+	struct ring_device *all = (struct ring_device *)(void *)section(core.at.devices);
 	uint16_t found = UINT16_MAX;
 	uint32_t n;
 	sigset_t mask;
@@ -419,7 +435,7 @@ uint16_t agent_device(const struct ring_device *d)
 		if (memcmp(all[i].uuid, d->uuid, sizeof(d->uuid)) == 0)
 			found = (uint16_t)i;
 	if (found == UINT16_MAX && n < core.header->device_cap &&
-		backed(core.at.devices, core.at.bytes - core.at.devices,
+		back(core.at.devices, core.at.bytes - core.at.devices,
 			(uint64_t)(n + 1) * sizeof(*d), &tab.devices_backed)) {
 		all[n] = *d;
 		/* release: pairs with the daemon's acquire of the count */
@@ -430,8 +446,7 @@ uint16_t agent_device(const struct ring_device *d)
 	return found;
 }
 
-/* --- making -------------------------------------------------------------------------------------
- */
+/* --- making ----------------------------------------------------------------------------------- */
 
 static uint32_t slots_for(uint32_t cap)
 {

@@ -8,14 +8,21 @@
  * that finished after it; so after stall_ms without a delivery while launches are pending one
  * forced flush is made. One: what it returns unfinished is never returned again.
  */
-#include "core.h"
+#include "worker.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "agent.h"
+#include "clock.h"
+#include "lane.h"
+#include "ring_file.h"
+#include "sync.h"
 
 #define FLUSH_MS     100u
 #define STALL_MS     30000u
@@ -35,7 +42,7 @@ static struct {
 	uint32_t tid;
 } state;
 
-/* --- inside ---------------------------------------------------------------------------------- */
+/* --- inside ----------------------------------------------------------------------------------- */
 
 bool worker_in(uint32_t timeout_ms)
 {
@@ -128,7 +135,7 @@ static int64_t left_ms(uint64_t until)
 	return now >= until ? 0 : (int64_t)((until - now) / NS_PER_MS + 1);
 }
 
-/* --- the thread ------------------------------------------------------------------------------ */
+/* --- the thread ------------------------------------------------------------------------------- */
 
 static uint64_t since_flush_ms(void)
 {
@@ -229,7 +236,7 @@ int worker_start(void)
 	return -r;
 }
 
-/* --- asked from outside ---------------------------------------------------------------------- */
+/* --- asked from outside ----------------------------------------------------------------------- */
 
 void agent_ring(void)
 {

@@ -128,16 +128,16 @@ static void end_predecessor(const struct ring *r)
 
 static int put_state(struct conn *c)
 {
-	const struct rv_state *s = &c->state;
+	const struct gpu_report *s = &c->state.gpu;
 	struct j_state j = {
-		.gpu = s->gpu,
+		.gpu = s->state,
 		.code = s->code,
-		.cupti_version = s->cupti_version,
+		.library_version = s->library_version,
 		.driver_version = s->driver_version,
 	};
 
-	memcpy(j.cupti_path, s->cupti_path, sizeof(j.cupti_path));
-	memcpy(j.text, s->text, sizeof(j.text));
+	memcpy(j.path, s->path, sizeof(j.path));
+	memcpy(j.words, s->words, sizeof(j.words));
 	return entry_put(c->in->p, J_STATE, c->ring->uuid, &j, sizeof(j));
 }
 
@@ -406,11 +406,12 @@ static void on_state(struct conn *c, const struct message *m, struct err *e)
 		return;
 	}
 	/* No engine, or no room for a ring; said with each question. */
-	if (c->ring == NULL && m->state.gpu == GPU_FAILED && c->state.gpu != GPU_FAILED) {
+	if (c->ring == NULL && m->state.gpu.state == GPU_FAILED &&
+		c->state.gpu.state != GPU_FAILED) {
 		d->unable_jobs++;
 		d->unable_uid = c->uid;
 		(void)snprintf(d->unable_text, sizeof(d->unable_text), "pid %u: %.230s", c->pid,
-			m->state.text);
+			m->state.gpu.words);
 	}
 	c->state = m->state;
 	c->state_known = true;

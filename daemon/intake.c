@@ -328,8 +328,8 @@ void intake_each_job(const struct intake *in, intake_job_fn *fn, void *arg)
 
 	for (c = in->conns; c != NULL; c = c->next) {
 		if (c->attached && c->ring == NULL)
-			fn(arg, c->pid, c->uid, NULL, c->info, c->info_bytes, c->state.gpu,
-				c->state.text);
+			fn(arg, c->pid, c->uid, NULL, c->info, c->info_bytes, c->state.gpu.state,
+				c->state.gpu.words);
 	}
 }
 

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT. api.c: the hot functions of protond.h: ask the gate, move this
  * thread's stack or call the engine. */
-#include "doorbell.h"
+#include "thread.h"
 
 #include <string.h>
 
+#include "name.h"
 #include "protond.h"
 #include "record.h"
 
-/* --- scopes -------------------------------------------------------------------------------------
- */
+/* --- scopes ----------------------------------------------------------------------------------- */
 
 typedef uint64_t __attribute__((may_alias)) pd_pair; /* name and path of a frame, little-endian */
 
@@ -144,7 +144,7 @@ PD_EXPORT uint32_t protond_depth(void)
 	return t != NULL ? t->depth : 0;
 }
 
-/* --- states and ops -------------------------------------------------------------------------- */
+/* --- states and ops --------------------------------------------------------------------------- */
 
 static void states_moved(struct pd_thread *t)
 {
@@ -194,7 +194,7 @@ PD_EXPORT void protond_op_exit(void)
 	states_moved(t);
 }
 
-/* --- metrics --------------------------------------------------------------------------------- */
+/* --- metrics ---------------------------------------------------------------------------------- */
 
 static void metric(uint32_t id, uint32_t type, uint64_t bits)
 {
@@ -227,7 +227,7 @@ PD_EXPORT void protond_metric_str(uint32_t id, const char *value)
 	metric(id, METRIC_STR, protond_name(value));
 }
 
-/* --- contexts -------------------------------------------------------------------------------- */
+/* --- contexts --------------------------------------------------------------------------------- */
 
 PD_EXPORT uint64_t protond_context_get(void)
 {
@@ -261,7 +261,7 @@ PD_EXPORT uint64_t protond_context_child(uint64_t parent, uint32_t name)
 	return pd_context_child(parent, name);
 }
 
-/* --- spans ----------------------------------------------------------------------------------- */
+/* --- spans ------------------------------------------------------------------------------------ */
 
 PD_EXPORT uint64_t protond_span_begin(void)
 {

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: MIT. context.c: places that a thread can be set to: a trie of (parent,
  * name), insert-only, lock-free. A handle is the number of its node; 0 is the root, "nowhere of its
  * own". Made as name.c's table. */
+#include "name.h"
+
 #include "doorbell.h"
 
-#define CONTEXTS_MAX 65536u
-#define SLOTS        (2 * CONTEXTS_MAX)
+#define SLOTS (2 * CONTEXTS_MAX)
 
 static struct node {
 	uint32_t parent, name;

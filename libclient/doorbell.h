@@ -1,11 +1,14 @@
-/* SPDX-License-Identifier: MIT. doorbell.h: libprotond's own state, shared by its files and by
- * nothing else.
+/* SPDX-License-Identifier: MIT. doorbell.h: libprotond's own state, and nothing that acts on it.
+ * The files of libclient include it.
  *
  *   pd_page     one page, MADV_WIPEONFORK: in a forked child it is 0, so the first call there wakes
  *               the library anew. `gate` is all that a hot function asks
  *   pd_thread   a thread's block (engine.h); only that thread writes it
  *   pd          what API calls and the parked thread say to each other
- *   (park.c)    what is the parked thread's alone: the connection
+ *   (link.h)    what is the parked thread's alone: the connection
+ *
+ * The files stand in layers; each uses those before it: doorbell, futex, name, context, load, autostart,
+ * info, end, link, park, thread, export, session, api, inject.
  */
 #ifndef PROTOND_DOORBELL_H
 #define PROTOND_DOORBELL_H
@@ -24,6 +27,8 @@
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 #define PD_EXPORT   __attribute__((visibility("default")))
+/* Of this library alone, so that no look at it goes by way of a table of addresses. */
+#define PD_OWN __attribute__((visibility("hidden")))
 
 #ifndef PROTOND_BUILD_VERSION
 #define PROTOND_BUILD_VERSION "0.1.0"
@@ -42,10 +47,10 @@ struct pd_hot {
 extern union pd_page {
 	struct pd_hot hot;
 	unsigned char bytes[4096];
-} pd_page;
+} pd_page PD_OWN;
 #define HOT (&pd_page.hot)
 
-extern __thread struct pd_thread *pd_self __attribute__((tls_model("initial-exec")));
+extern __thread struct pd_thread *pd_self __attribute__((tls_model("initial-exec"))) PD_OWN;
 
 #define PD_TEXT 256u
 
@@ -112,102 +117,17 @@ struct pd {
 	} export;
 	struct pd_gpu {
 		bool news;
-		uint32_t state, cupti, driver;
-		int32_t code;
-		char path[256], text[PD_TEXT];
+		struct gpu_report report;
 	} gpu;
 };
-extern struct pd pd;
-
-/* --- thread.c: waking, threads -------------------------------------------------------------------
- */
-
-/* [any] The caller's block: wakes the library if need be; NULL when there is no memory. errno kept.
- */
-struct pd_thread *pd_thread_cold(void);
-struct pd_block *pd_block_self(void); /* NULL as above */
-extern const struct protond_host pd_host;
-
-static inline struct pd_thread *pd_thread_here(void)
-{
-	struct pd_thread *t = pd_self;
-
-	/* acquire: pairs with the release in gate_set(): behind GATE_ON stand the engine's
-	 * functions */
-	if (likely(t != NULL) &&
-		likely(atomic_load_explicit(&HOT->gate, memory_order_acquire) != GATE_WAKE))
-		return t;
-	return pd_thread_cold();
-}
+extern struct pd pd PD_OWN;
 
 static inline bool pd_gate_on(void)
 {
-	/* acquire: as above */
+	/* acquire: pairs with the release in gate_set(): behind GATE_ON stand the engine's
+	 * functions */
 	return atomic_load_explicit(&HOT->gate, memory_order_acquire) == GATE_ON;
 }
-
-/* --- name.c, context.c: process-local tables; lock-free -------------------------------------- */
-
-#define NAME_OTHER_OP 1u /* "(other)" where 0 means none */
-
-uint32_t pd_intern(const char *text, uint32_t bytes);
-const char *pd_name(uint32_t id, uint32_t *ret_bytes);
-uint64_t pd_context_child(uint64_t parent, uint32_t name);
-uint32_t pd_context_name(uint64_t context, uint64_t *ret_parent);
-
-/* --- wait.c ---------------------------------------------------------------------------------- */
-
-uint64_t pd_now_ms(void);
-void pd_lock(_Atomic uint32_t *lock);
-void pd_unlock(_Atomic uint32_t *lock);
-void pd_changed(void);
-void pd_wake(_Atomic uint32_t *word); /* whoever waits for it */
-/* Until *word differs from seen or deadline (pd_now_ms()) has passed; or (true) a signal's handler
- * has run on this thread. */
-bool pd_wait(_Atomic uint32_t *word, uint32_t seen, uint64_t deadline);
-
-/* --- park.c: the parked thread; link.c: its connection --------------------------------------- */
-
-int pd_park(void);  /* starts it; idempotent */
-void pd_ring(void); /* the bell: it looks at pd */
-int pd_bell_make(void);
-void pd_end_with_program(void); /* end.c: ends the process if only our threads are left */
-
-/* --- load.c ---------------------------------------------------------------------------------- */
-
-/* The engine's table, loaded but not opened; NULL and words. */
-const struct protond_engine *pd_engine_load(char *text);
-const char *pd_own_path(void); /* of this library, "" when it is linked into the program */
-bool pd_is_elsewhere(void);    /* this library was loaded by dlmopen() */
-/* `symbol` of the libprotond that was in this process before this one; NULL: this is the first. */
-void *pd_first(const char *symbol);
-
-/* --- info.c ---------------------------------------------------------------------------------- */
-
-void pd_env_read(void); /* on a thread of the application's */
-#define PD_STAT 1024
-/* A field, from 3 on, of /proc/self/stat, in buf with what follows it; NULL: none. */
-const char *pd_stat(char buf[PD_STAT], int field);
-uint64_t pd_start_time(void);
-bool pd_token(uint8_t ret[16]);
-bool pd_is_named_in(const char *variable); /* this library, in LD_PRELOAD or CUDA's variables */
-
-/* --- spawn.c --------------------------------------------------------------------------------- */
-
-void pd_spawn_env_read(void); /* under pd.lock: what a daemon would be started with */
-int pd_spawn_daemon(void);    /* a private protond, not our child; 0 when it was started */
-
-/* --- export.c -------------------------------------------------------------------------------- */
-
-/* Asks the daemon for a finished session and writes NAME.FORMAT into the caller's directory. */
-struct pd_ask {
-	uint32_t session, phases; /* phases: 0 all, else one, from 1 */
-	const char *format;
-	int how; /* enum protond_ask_how */
-};
-/* A descriptor of the whole text, or -errno and words. */
-int pd_export(const struct pd_ask *ask, char *text);
-int pd_export_file(const struct pd_ask *ask, const char *name, char *text);
 
 static inline int pd_neg_errno(void)
 {

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT. end.c: the end of a program whose main() ended by pthread_exit().
  * Its process ends with its last thread, in exit(0): but that would be one of ours, which never
  * end. Parked thread. */
-#include "doorbell.h"
+#include "end.h"
 
 #include <stdlib.h>
+
+#include "doorbell.h"
+#include "info.h"
 
 /* The engine's thread is made and never ended by this one. /proc/self is of the main thread, which
  * is still listed when it has ended. */

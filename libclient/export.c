@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT. export.c: a finished session as a file of the caller's: asked of
  * the daemon, written by us, whole or not at all. */
-#include "doorbell.h"
+#include "export.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -11,7 +11,10 @@
 
 #include "binding.h"
 #include "formats.h"
+#include "futex.h"
 #include "keep.h"
+#include "park.h"
+#include "thread.h"
 
 #define EXPORT_MS   10000u
 #define TIMELINE_MS 120000u

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT. info.c: what a job says about itself: command, directory, host,
  * rank. */
-#include "doorbell.h"
+#include "info.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,6 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "autostart.h"
+#include "doorbell.h"
+#include "futex.h"
 #include "rendezvous.h"
 
 #define VALUE_MAX 2048u

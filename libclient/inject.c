@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: MIT. inject.c: the two doors by which CUDA and NVTX load this library
  * into programs that do not link it. In one that has another copy (a wheel's, say, and the variable
  * names an installed one) the call is handed on to that. */
-#include "doorbell.h"
+#include "thread.h"
 
 #include <string.h>
 
+#include "futex.h"
+#include "load.h"
+#include "park.h"
 #include "ring.h"
 
 #define SETTLE_MS 2000u

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT. link.c: what the parked thread and protond say to each other, and
  * what the engine is told then.
  *
- *   ATTACH -> WELCOME: want == 0: done, nothing is loaded
- *                      want != 0: load and open the engine, RING + fd -> CTL + fd: control(),
- * want(), gate up WANT:              want(), gate up or down connection lost:   what is recorded
- * goes on into the ring; the next daemon gets ATTACH and RING again, with the same ring
+ *   ATTACH -> WELCOME   want == 0: done, nothing is loaded
+ *                       want != 0: load and open the engine,
+ *                                  RING + fd -> CTL + fd: control(), want(), gate up
+ *   WANT                want(), gate up or down
+ *   connection lost     what is recorded goes on into the ring; the next daemon gets ATTACH and
+ *                       RING again, with the same ring
  *
  * Whatever the daemon says that is not understood ends the connection, not the job.
  */
@@ -19,7 +21,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "futex.h"
+#include "info.h"
 #include "keep.h"
+#include "load.h"
 #include "protond.h"
 #include "record.h"
 
@@ -33,8 +38,7 @@ static const struct protond_engine *engine(void)
 	return atomic_load_explicit(&HOT->engine, memory_order_acquire);
 }
 
-/* --- the socket ---------------------------------------------------------------------------------
- */
+/* --- the socket ------------------------------------------------------------------------------- */
 
 static bool ours(void)
 {
@@ -185,7 +189,7 @@ int link_open(bool own)
 	return r;
 }
 
-/* --- the engine ------------------------------------------------------------------------------ */
+/* --- the engine ------------------------------------------------------------------------------- */
 
 bool link_hear(void)
 {
@@ -252,7 +256,7 @@ static bool engine_up(void)
 	o.inherit_copy = env.inherit_copy;
 	memcpy(o.store, link_.welcome.store, 16);
 	memcpy(o.parent, pd.parent, 16);
-	link_.fault = e->open(&pd_host, &o, link_.words);
+	link_.fault = e->open(link_.host, &o, link_.words);
 	if (link_.fault < 0)
 		return false;
 	atomic_store_explicit(&HOT->engine, e, memory_order_release);
@@ -318,15 +322,20 @@ static void serve_gpu(void)
 	pd_lock(&pd.lock);
 	news = pd.gpu.news;
 	pd.gpu.news = false;
-	m.gpu = pd.gpu.state;
-	m.code = pd.gpu.code;
-	m.cupti_version = pd.gpu.cupti;
-	m.driver_version = pd.gpu.driver;
-	memcpy(m.cupti_path, pd.gpu.path, sizeof(m.cupti_path));
-	memcpy(m.text, pd.gpu.text, sizeof(m.text));
+	m.gpu = pd.gpu.report;
 	pd_unlock(&pd.lock);
 	if (news)
 		(void)send_with(&m, sizeof(m), -1);
+}
+
+/* At once: the program goes on now, and may be over soon. */
+static void tell_fault(void)
+{
+	struct gpu_report r = {.state = GPU_FAILED, .code = link_.fault};
+
+	(void)snprintf(r.words, sizeof(r.words), "%s", link_.words);
+	link_.host->gpu_report(&r);
+	serve_gpu();
 }
 
 static void apply(void)
@@ -338,8 +347,7 @@ static void apply(void)
 	if (!link_.attached)
 		return;
 	if (engine() == NULL && (want & ~(uint32_t)WANT_GPU_PAUSE) != 0 && !engine_up()) {
-		pd_host.gpu_state(GPU_FAILED, link_.fault, 0, 0, "", link_.words);
-		serve_gpu(); /* before the program goes on, and may be over */
+		tell_fault();
 		link_answer(link_.fault, link_.words);
 		return;
 	}
@@ -359,7 +367,7 @@ static void apply(void)
 		engine()->gpu_give_back();
 }
 
-/* --- what comes ------------------------------------------------------------------------------ */
+/* --- what comes ------------------------------------------------------------------------------- */
 
 struct message {
 	union {
@@ -569,7 +577,7 @@ bool link_read(void)
 	return ok;
 }
 
-/* --- what is waiting ------------------------------------------------------------------------- */
+/* --- what is waiting -------------------------------------------------------------------------- */
 
 static void serve_export(void)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT. link.h: the parked thread's connection to protond: the thread alone
- * touches it. */
+ * touches it. link.c and park.c include it. */
 #ifndef PROTOND_LINK_H
 #define PROTOND_LINK_H
 
@@ -7,7 +7,8 @@
 #include "rendezvous.h"
 
 struct link {
-	int sock;          /* -1: none */
+	const struct protond_host *host; /* what the engine may ask */
+	int sock;                        /* -1: none */
 	ino_t ino;         /* of sock: the application may have closed it and own the number now */
 	bool attached;     /* WELCOME came */
 	uint64_t since_ms; /* when */

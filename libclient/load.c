@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT. load.c: finding the engine: the one already in the process, else
  * the one beside this library, else what the loader finds by its SONAME. One engine per process,
  * and one libprotond that speaks: a wheel's and an injected one of another path may meet. */
-#include "doorbell.h"
+#include "load.h"
 
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "doorbell.h"
 
 #define LIB_SONAME "libprotond.so.0"
 

@@ -6,12 +6,12 @@
  * same text, its own id is left unused. So a signal handler, or a child forked in the middle, finds
  * the table whole. Ids 0 and 1 are "(other)".
  */
-#include "doorbell.h"
-
-#include "longname.h"
+#include "name.h"
 
 #include <string.h>
 
+#include "doorbell.h"
+#include "longname.h"
 #include "protond.h"
 #include "ring.h"
 

@@ -11,9 +11,7 @@
  * One that closes the bell wakes the thread, which then makes nothing anew, lest it take a number
  * that the application is just about to take: it sleeps until somebody asks for something.
  */
-#include "link.h"
-
-#include "keep.h"
+#include "park.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -25,6 +23,11 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "end.h"
+#include "futex.h"
+#include "keep.h"
+#include "link.h"
 
 #define RETRIES    10    /* of a socket that refuses: 1 ms, 2 ms, ... 512 ms */
 #define POLL_MS    30000 /* only where inotify cannot be had */
@@ -43,7 +46,7 @@ static struct {
 	bool named;    /* there is one candidate, with a name of any kind */
 } park = {.inotify = -1};
 
-/* --- the bell -------------------------------------------------------------------------------- */
+/* --- the bell --------------------------------------------------------------------------------- */
 
 static bool is_sock(int fd, ino_t ino)
 {
@@ -123,7 +126,7 @@ static void bell_hush(void)
 		;
 }
 
-/* --- watching -------------------------------------------------------------------------------- */
+/* --- watching --------------------------------------------------------------------------------- */
 
 static bool is_inotify(int fd)
 {
@@ -241,7 +244,7 @@ static void on_inotify(void)
 	park.retry = 0;
 }
 
-/* --- the loop -------------------------------------------------------------------------------- */
+/* --- the loop --------------------------------------------------------------------------------- */
 
 static void give_up(int code, const char *words)
 {
@@ -375,7 +378,7 @@ static void *park_main(void *unused)
 }
 
 /* Signals are the application's: this thread takes none. */
-int pd_park(void)
+int pd_park(const struct protond_host *host)
 {
 	pthread_attr_t attr;
 	sigset_t all, old;
@@ -389,6 +392,7 @@ int pd_park(void)
 		return 0;
 	if (pd.forked)
 		link_forget();
+	link_.host = host;
 	watch_close();
 	park.retry = 0;
 	r = pd_bell_make();

@@ -5,15 +5,20 @@
  * order with what the caller does. From start to finalize the process asks for what the session
  * needs, whether or not the daemon also does.
  */
-#include "doorbell.h"
+#include "thread.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "autostart.h"
 #include "binding.h"
+#include "export.h"
 #include "formats.h"
+#include "futex.h"
+#include "info.h"
+#include "park.h"
 #include "protond.h"
 #include "record.h"
 
@@ -36,7 +41,7 @@ static int32_t next_id;
 static uint32_t pauses;       /* protond_gpu_pause() without its resume */
 static uint32_t sessions_pid; /* whose they are: a forked child has none */
 
-/* --- words ----------------------------------------------------------------------------------- */
+/* --- words ------------------------------------------------------------------------------------ */
 
 __attribute__((format(printf, 2, 3))) static int fail(int code, const char *format, ...)
 {
@@ -78,7 +83,7 @@ static void end(void)
 	pd_unlock(&pd.sessions_lock);
 }
 
-/* --- options --------------------------------------------------------------------------------- */
+/* --- options ---------------------------------------------------------------------------------- */
 
 struct choice {
 	const char *word;
@@ -136,7 +141,7 @@ static int options_read(
 	return 0;
 }
 
-/* --- asking the parked thread ---------------------------------------------------------------- */
+/* --- asking the parked thread ----------------------------------------------------------------- */
 
 static void want_all(void)
 {
@@ -217,7 +222,7 @@ static int record_ask(const struct protond_options *options, bool env_read)
 		return fail(-ENOMEM, "no memory");
 	if (!env_read)
 		pd_env_read();
-	r = pd_park();
+	r = pd_park(&pd_host);
 	if (r < 0)
 		return fail(r, "cannot start the library's thread: %s", strerror(-r));
 	r = ask(deadline);
@@ -263,7 +268,7 @@ PD_EXPORT int protond_gpu_resume(void)
 	return pause_by(-1, 0);
 }
 
-/* --- verbs ----------------------------------------------------------------------------------- */
+/* --- verbs ------------------------------------------------------------------------------------ */
 
 static int say(uint32_t verb, uint32_t id, uint32_t name, const struct session_options *o)
 {

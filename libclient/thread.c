@@ -8,9 +8,10 @@
  * A block is made at a thread's first call and put away at its end. The main thread's is never
  * given to another thread: others follow it.
  */
-#include "doorbell.h"
+#include "thread.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
@@ -18,13 +19,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "futex.h"
+#include "info.h"
+#include "load.h"
+#include "name.h"
+#include "park.h"
 #include "protond.h"
 
 #define WAIT_HANDSHAKE_MS 1000u
-
-union pd_page pd_page __attribute__((aligned(4096)));
-__thread struct pd_thread *pd_self __attribute__((tls_model("initial-exec")));
-struct pd pd = {.bell = {-1, -1, 0, 0}, .export = {.fd = -1}};
 
 static struct {
 	pthread_key_t key;
@@ -34,7 +36,7 @@ static struct {
 	struct pd_thread *_Atomic main;
 } threads;
 
-/* --- blocks ---------------------------------------------------------------------------------- */
+/* --- blocks ----------------------------------------------------------------------------------- */
 
 static bool spare_try(void)
 {
@@ -80,7 +82,7 @@ static void block_put(struct pd_block *b)
 }
 
 /* From here on the process may have to be ended by us: see end.c. */
-static void main_gone(void)
+static void main_ends(void)
 {
 	atomic_store(&pd.main_gone, true);
 	pd_ring();
@@ -94,7 +96,7 @@ static void thread_gone(void *p)
 	const struct protond_engine *e = atomic_load_explicit(&HOT->engine, memory_order_acquire);
 
 	if (p == &threads) { /* the main thread, which never called */
-		main_gone();
+		main_ends();
 		return;
 	}
 	if (pd_self != &b->t) /* a forked child's view of a thread that is not there */
@@ -109,7 +111,7 @@ static void thread_gone(void *p)
 	if (b->t.is_main == 0)
 		block_put(b);
 	else
-		main_gone();
+		main_ends();
 }
 
 static void thread_is(struct pd_thread *t)
@@ -146,7 +148,7 @@ static struct pd_thread *thread_make(void)
 	return &b->t;
 }
 
-/* --- waking ---------------------------------------------------------------------------------- */
+/* --- waking ----------------------------------------------------------------------------------- */
 
 static void page_wipe(void)
 {
@@ -239,7 +241,7 @@ static void wake_up(void)
 	 */
 	if (pd.has_token && !pd.forked)
 		(void)pd_engine_load(text);
-	if (pd_park() < 0)
+	if (pd_park(&pd_host) < 0)
 		atomic_store(&pd.settled, true); /* nobody is coming: on_load() need not wait */
 }
 
@@ -299,7 +301,7 @@ __attribute__((constructor)) static void on_load(void)
 	errno = e;
 }
 
-/* --- what the engine may ask ----------------------------------------------------------------- */
+/* --- what the engine may ask ------------------------------------------------------------------ */
 
 static struct pd_thread *host_thread(void)
 {
@@ -312,27 +314,26 @@ static const struct pd_thread *host_main(void)
 	return atomic_load_explicit(&threads.main, memory_order_acquire);
 }
 
-static void copy_text(char *to, size_t n, const char *from)
-{
-	const size_t len = from != NULL ? strnlen(from, n - 1) : 0;
-
-	memcpy(to, from != NULL ? from : "", len);
-	to[len] = '\0';
-}
-
-static void host_gpu_state(uint32_t state, int32_t code, uint32_t cupti, uint32_t driver,
-	const char *path, const char *text)
+static void host_gpu_report(const struct gpu_report *r)
 {
 	pd_lock(&pd.lock);
 	pd.gpu.news = true;
-	pd.gpu.state = state;
-	pd.gpu.code = code;
-	pd.gpu.cupti = cupti;
-	pd.gpu.driver = driver;
-	copy_text(pd.gpu.path, sizeof(pd.gpu.path), path);
-	copy_text(pd.gpu.text, sizeof(pd.gpu.text), text);
+	pd.gpu.report = *r;
 	pd_unlock(&pd.lock);
 	pd_ring();
+}
+
+static void host_gpu_state(uint32_t state, int32_t code, uint32_t library, uint32_t driver,
+	const char *path, const char *words)
+{
+	struct gpu_report r = {.state = (uint16_t)state,
+		.code = code,
+		.library_version = library,
+		.driver_version = driver};
+
+	(void)snprintf(r.path, sizeof(r.path), "%s", path != NULL ? path : "");
+	(void)snprintf(r.words, sizeof(r.words), "%s", words != NULL ? words : "");
+	host_gpu_report(&r);
 }
 
 static _Atomic(protond_stack_fn *) stack_of_runtime;
@@ -366,4 +367,5 @@ const struct protond_host pd_host = {
 	.main_thread = host_main,
 	.stack = host_stack,
 	.wake = host_wake,
+	.gpu_report = host_gpu_report,
 };

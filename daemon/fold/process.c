@@ -352,11 +352,10 @@ void process_state(struct process *p, const struct j_state *s)
 
 	r->gpu_state = s->gpu;
 	r->gpu_code = s->code;
-	r->cupti_version = s->cupti_version;
+	r->cupti_version = s->library_version;
 	r->driver_version = s->driver_version;
-	(void)words_field(
-		r->cupti_path, sizeof(r->cupti_path), s->cupti_path, sizeof(s->cupti_path));
-	(void)words_field(r->gpu_text, sizeof(r->gpu_text), s->text, sizeof(s->text));
+	(void)words_field(r->cupti_path, sizeof(r->cupti_path), s->path, sizeof(s->path));
+	(void)words_field(r->gpu_text, sizeof(r->gpu_text), s->words, sizeof(s->words));
 	p->dirty = true;
 }
 

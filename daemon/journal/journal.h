@@ -88,9 +88,9 @@ struct j_drop { /* counters of one lane, absolute */
 struct j_state {
 	uint32_t gpu; /* enum gpu_state */
 	int32_t code;
-	uint32_t cupti_version, driver_version;
-	char cupti_path[256];
-	char text[256];
+	uint32_t library_version, driver_version;
+	char path[256];
+	char words[256];
 };
 
 struct j_now { /* one open scope of one thread */

@@ -43,8 +43,8 @@ static void end_texts(struct message *m)
 		END_TEXT(m->export.format);
 		break;
 	case RV_STATE:
-		END_TEXT(m->state.cupti_path);
-		END_TEXT(m->state.text);
+		END_TEXT(m->state.gpu.path);
+		END_TEXT(m->state.gpu.words);
 		break;
 	default:
 		break;

@@ -235,8 +235,7 @@ static PyObject *native_error(PyObject *m, PyObject *unused)
 	return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "replace");
 }
 
-/* --- the module ----------------------------------------------------------------------------------
- */
+/* --- the module ------------------------------------------------------------------------------- */
 
 /* What Python gives us to call belongs to an interpreter and ends with it: the first one that comes
  * is served, others (subinterpreters) are refused. -1 with an exception set. */

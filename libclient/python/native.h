@@ -21,11 +21,10 @@
 #define likely(x)   __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-#pragma GCC visibility push(hidden) /* the headers of 3.8 leave the module's entry to the default \
-				     */
+/* The headers of 3.8 leave the module's entry to the default */
+#pragma GCC visibility push(hidden)
 
-/* --- native_name.c: names and metrics ----------------------------------------------------------
- */
+/* --- native_name.c: names and metrics --------------------------------------------------------- */
 
 extern PyObject *native_convert; /* Python's: (name, value) -> int, float or str */
 
@@ -35,8 +34,7 @@ int native_id_of(PyObject *text, uint32_t *ret); /* of a str alone */
 /* Records {"name (unit) (kind)": value} on the current scope. -1 with an exception set. */
 int native_put_metrics(PyObject *metrics);
 
-/* --- native_scope.c: scopes of threads and of asyncio's tasks -----------------------------------
- */
+/* --- native_scope.c: scopes of threads and of asyncio's tasks --------------------------------- */
 
 /* Python's: called with a name's id; (scope, function). */
 extern PyObject *native_async_enter, *native_async_leave, *native_decorate;
@@ -44,13 +42,11 @@ extern uint32_t native_step_id;    /* of "step": see native_scope.c */
 PyObject *native_scope_type(void); /* a new reference, or NULL with an exception set */
 extern PyMethodDef native_scope_functions[];
 
-/* --- native_torch.c: modules of torch -----------------------------------------------------------
- */
+/* --- native_torch.c: modules of torch --------------------------------------------------------- */
 
 extern PyMethodDef native_torch_functions[];
 
-/* --- native_stack.c: where launches stand with context="python" ----------------------------------
- */
+/* --- native_stack.c: where launches stand with context="python" ------------------------------- */
 
 extern PyMethodDef native_stack_functions[];
 int native_stack_init(void); /* -1 with an exception set */

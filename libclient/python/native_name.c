@@ -17,8 +17,7 @@ struct kept {
 static struct kept kept_name[KEPT], kept_metric[KEPT];
 PyObject *native_convert;
 
-/* --- names --------------------------------------------------------------------------------------
- */
+/* --- names ------------------------------------------------------------------------------------ */
 
 /* As the bytes that it was made of; what no bytes are made to, half of a pair, is spelt out. */
 static PyObject *encode(PyObject *text)
@@ -86,8 +85,7 @@ int native_take_name(PyObject *o, uint32_t *ret)
 	return native_id_of(o, ret);
 }
 
-/* --- metrics ------------------------------------------------------------------------------------
- */
+/* --- metrics ---------------------------------------------------------------------------------- */
 
 static int put_number(uint32_t id, PyObject *value)
 {

@@ -328,7 +328,7 @@ static PyType_Slot scope_slots[] = {
 	{0, NULL},
 };
 
-#define HAVE_VECTORCALL                                                          \
+#define HAVE_VECTORCALL \
 	(1ul << 11) /* in the limited API since 3.12 by name, the same since 3.9 \
 		     */
 
@@ -370,8 +370,7 @@ PyObject *native_scope_type(void)
 	return type;
 }
 
-/* --- functions ----------------------------------------------------------------------------------
- */
+/* --- functions -------------------------------------------------------------------------------- */
 
 static PyObject *native_enter(PyObject *m, PyObject *name)
 {

@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include "session_terms.h"
+#include "gpu_report.h"
 
 #define ENGINE_ABI    1u
 #define ENGINE_SONAME "libprotond-agent.so.0"
@@ -24,6 +25,7 @@
 #define STACK_MAX     256u /* deeper scopes are counted, not named; exits stay balanced */
 #define STATES_MAX    16u
 #define NAMES_MAX     65536u /* process-local name ids; 0 is "(other)" */
+#define CONTEXTS_MAX  65536u /* context handles; 0 is the root */
 
 /* A thread, in a block mmapped by libprotond at the thread's first call. Only that thread touches
  * it, except `path`, which other threads load when they follow the main thread. */
@@ -53,7 +55,7 @@ struct pd_thread {
 
 enum gpu_hint {
 	GPU_HINT_TAKE = 1,  /* the tool that we paused for has done: what it still holds ends when
-			       we next start (cuptiFinalize) */
+			       we next start */
 	GPU_HINT_ASIDE = 2, /* the pause: let go at once, whatever cost that leaves */
 };
 
@@ -66,15 +68,18 @@ struct protond_host {
 	uint32_t (*intern)(const char *text, uint32_t bytes); /* [any] 0 when the table is full */
 	/* [any] One level of a context handle: its name, and the handle of its parent (0: root). */
 	uint32_t (*context_name)(uint64_t context, uint64_t *ret_parent);
-	/* [agent thread] Says a changed GPU state to the daemon. `state` is enum gpu_state. */
-	void (*gpu_state)(uint32_t state, int32_t code, uint32_t cupti, uint32_t driver,
-		const char *cupti_path, const char *text);
+	/* [agent thread] The fields of gpu_report(), for an engine of 0.1. */
+	void (*gpu_state)(uint32_t state, int32_t code, uint32_t library, uint32_t driver,
+		const char *path, const char *words);
 	const struct pd_thread *(*main_thread)(void); /* [any] NULL until it called */
 	/* [any] The caller's stack in its language, innermost first, as process-local names. */
 	uint32_t (*stack)(uint32_t *names, uint32_t cap);
 	void (*wake)(void); /* [any] The daemon is to look at the ring. Two system calls. */
+	/* [agent thread] Says a changed GPU state to the daemon. */
+	void (*gpu_report)(const struct gpu_report *r);
 };
-#define HOST_BYTES_LEAST offsetof(struct protond_host, wake) /* a host of 0.1 may end there */
+#define HOST_BYTES_LEAST  offsetof(struct protond_host, wake) /* a host of 0.1 may end there */
+#define HOST_HAS(h, slot) ((h)->bytes >= offsetof(struct protond_host, slot) + sizeof((h)->slot))
 
 struct engine_open {
 	uint32_t n_lanes, lane_bytes; /* 0: the defaults */

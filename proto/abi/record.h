@@ -120,7 +120,7 @@ struct rec_copy { /* COPY and SET */
 	uint32_t context, stream;
 	uint32_t captured;
 	uint32_t graph_exec;
-	uint8_t kind, src, dst, pad0; /* CUPTI's CUpti_ActivityMemcpyKind and memory kinds */
+	uint8_t kind, src, dst, pad0; /* enum copy_kind; enum memory_kind, both */
 	uint32_t peer;                /* P2P: index of the other device */
 	uint64_t bytes;
 };

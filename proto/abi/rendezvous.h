@@ -13,9 +13,9 @@
  *   RING + fd                         ->      once the engine is loaded, and after every reconnect
  *                                     <-  CTL + fd     the control file, read-only
  *   EXPORT                            ->
- *                                     <-  EXPORTED + sealed memfd, or with a negative code and
- * words STATE                             ->      when the GPU state changed PING (any time) <->
- * answered by PONG once all that came before is done
+ *                                     <-  EXPORTED + sealed memfd, or a negative code and words
+ *   STATE                             ->      when the GPU state changed
+ *   PING (any time)                   <->     answered by PONG once all that came before is done
  *
  * Socket names below the runtime directory, which docs/trust.md describes.
  */
@@ -23,6 +23,8 @@
 #define PROTOND_ABI_RENDEZVOUS_H
 
 #include <stdint.h>
+
+#include "gpu_report.h"
 
 #define RV_AGENT_SOCK   "agent.sock"
 #define RV_CONTROL_SOCK "control.sock"
@@ -127,12 +129,7 @@ struct rv_exported {
 
 struct rv_state {
 	struct rv_head head;
-	uint32_t gpu; /* enum gpu_state */
-	int32_t code;
-	uint32_t cupti_version;
-	uint32_t driver_version; /* cuDriverGetVersion; 0: no driver */
-	char cupti_path[256];
-	char text[RV_TEXT_MAX]; /* why not, and what to do */
+	struct gpu_report gpu;
 };
 
 _Static_assert(sizeof(struct rv_attach) == 112, "rendezvous ABI");

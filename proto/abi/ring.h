@@ -166,8 +166,7 @@ struct ring_now {
 	_Atomic uint32_t path;  /* current path id */
 	uint32_t pad0;
 	struct {
-		_Atomic uint64_t
-			begin; /* ring clock; 0: entered before recording, or no clock
+		_Atomic uint64_t begin; /* ring clock; 0: entered before recording, or no clock
 				  wanted; UINT64_MAX: by the process that forked this one */
 		_Atomic uint32_t path;
 		uint32_t pad0;

@@ -11,7 +11,8 @@
 
 #include <x86intrin.h>
 
-#include "cupti.h"
+#include "cupti_callback.h"
+#include "cupti_name.h"
 
 #define ROUNDS   15
 #define BLOCK    128u /* bytes of code: two cache lines */

@@ -43,8 +43,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 	} else if (m.type == RV_EXPORT) {
 		MUST(memchr(m.export.format, '\0', sizeof(m.export.format)) != NULL);
 	} else if (m.type == RV_STATE) {
-		MUST(memchr(m.state.text, '\0', sizeof(m.state.text)) != NULL);
-		MUST(memchr(m.state.cupti_path, '\0', sizeof(m.state.cupti_path)) != NULL);
+		MUST(memchr(m.state.gpu.words, '\0', sizeof(m.state.gpu.words)) != NULL);
+		MUST(memchr(m.state.gpu.path, '\0', sizeof(m.state.gpu.path)) != NULL);
 	} else {
 		MUST(m.type == RV_RING || m.type == RV_PING || m.type == RV_PONG);
 	}

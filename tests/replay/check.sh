@@ -24,9 +24,9 @@ bad() { # what, file with words
         [ -z "${2:-}" ] || tail -n 12 "$2" | sed 's/^/      | /'
 }
 
-flags="-std=c17 -D_GNU_SOURCE -fvisibility=hidden -O1 -g -Wall -Wextra -Iproto/terms -Iproto/abi -Iagent"
+flags="-std=c17 -D_GNU_SOURCE -fvisibility=hidden -O1 -g -Wall -Wextra -Iproto/terms -Iproto/abi -Iagent/backend"
 [ -z "${CHECK_SAN:-}" ] || flags="$flags -fsanitize=$CHECK_SAN -fno-omit-frame-pointer -fno-sanitize-recover=undefined"
-backend=$(ls agent/backend/cupti/*.c | grep -v cupti_path.c)
+backend=$(ls agent/backend/cupti/*.c)
 build() {
         # shellcheck disable=SC2086
         {

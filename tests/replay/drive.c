@@ -92,7 +92,7 @@ static void tell(const struct replay_told *t, const struct backend_status *s)
 		" copies=%" PRIu64 " sets=%" PRIu64 " unanswered=%" PRIu64 " running=%" PRIu64
 		" untimed=%" PRIu64 " dropped=%" PRIu64 " refused=%" PRIu64 " invalid=%" PRIu64
 		" unknown=%" PRIu64 " pending=%" PRIu64 "\n",
-		s->replay, s->cupti_version, t->callbacks, t->skipped, t->records, t->dropped,
+		s->replay, s->gpu.library_version, t->callbacks, t->skipped, t->records, t->dropped,
 		t->unwalked, fake_records(REC_LAUNCH), fake_records(REC_KERNEL),
 		fake_records(REC_COPY), fake_records(REC_SET), fake_unanswered(),
 		fake_flagged(GPU_FLAG_RUNNING), fake_flagged(GPU_FLAG_UNTIMED), c->gpu_dropped,

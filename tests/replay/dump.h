@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "../../agent/backend/cupti/cupti_dump.h"
+#include "../../agent/backend/cupti/cupti_dump_file.h"
 
 struct dump_item {
 	enum dump_type type;

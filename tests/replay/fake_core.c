@@ -9,8 +9,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "../../agent/backend/cupti/cupti.h"
-
 #define PATHS   65536u
 #define CONFIGS 4096u
 #define DEVICES 64u
@@ -218,18 +216,25 @@ const char *agent_env(const char *name)
 	return getenv(name);
 }
 
-const struct protond_host *agent_host(void)
-{
-	return NULL;
-}
-
-bool cupti_path_step(uint32_t path, struct cupti_step *ret)
+bool agent_path_step(uint32_t path, struct agent_step *ret)
 {
 	if (path < 2)
 		return false;
-	*ret = (struct cupti_step){core.path[path].parent, core.path[path].kind,
+	*ret = (struct agent_step){core.path[path].parent, core.path[path].kind,
 		core.name[core.path[path].name], core.name_bytes[core.path[path].name]};
 	return true;
+}
+
+void agent_report(const struct backend_status *s, uint32_t epoch)
+{
+	const struct rec_gpu r = {.hdr = REC_HDR(sizeof(r), REC_GPU, 0, s->gpu.state,
+					  agent_name(s->gpu.words, strlen(s->gpu.words))),
+		.code = s->gpu.code,
+		.version = s->gpu.library_version,
+		.epoch = epoch,
+		.replay = s->replay};
+
+	(void)store(&r, sizeof(r));
 }
 
 void fake_enter(enum path_kind kind, const char *name)

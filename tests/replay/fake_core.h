@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "../../agent/agent.h"
+#include "../../agent/backend/agent.h"
 
 void fake_enter(enum path_kind kind, const char *name); /* on the calling thread */
 void fake_exit(void);

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "../../agent/backend/cupti/cupti_abi.h"
-#include "../../agent/backend/cupti/cupti_dump.h"
+#include "../../agent/backend/cupti/cupti_dump_file.h"
 #include "../../proto/abi/ring.h"
 
 #define BUFFER_BYTES (1u << 20)

@@ -52,7 +52,8 @@ class Other:
 
     def compile(self, room):
         (self.path / "obj" / room).mkdir()
-        include = [f"-I{d}" for d in sorted({h.parent for h in self.path.rglob("*.h")})]
+        own = sorted({h.parent for r in (room, "proto") for h in (self.path / r).rglob("*.h")})
+        include = [f"-I{d}" for d in own]
         return subprocess.Popen([*self.cc, *include, "-c", *self.sources(room)], cwd=self.path / "obj" / room)
 
     def link(self, room):
@@ -60,7 +61,8 @@ class Other:
         ours = sorted((self.path / "obj" / room).glob("*.o"))
         left_out = {o.name for o in ours} | {"protonview.o"}
         objects = ours + [o for o in sorted((BUILD / "obj" / room).rglob("*.o"))
-                          if o.name not in left_out and "example" not in o.parts]
+                          if o.name not in left_out and "example" not in o.parts
+                          and (ROOT / o.relative_to(BUILD / "obj")).with_suffix(".c").exists()]  # not of a file that moved
         if room in ("libclient", "agent"):
             name = "libprotond" if room == "libclient" else "libprotond-agent"
             return subprocess.Popen([*self.ld, "-shared", "-Wl,-z,nodelete", f"-Wl,-soname,{name}.so.0",

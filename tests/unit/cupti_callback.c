@@ -7,6 +7,12 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "cupti_callback.h"
+#include "cupti_graph.h"
+#include "cupti_name.h"
+#include "cupti_peek.h"
+#include "cupti_walk.h"
+
 #include "../replay/fake_core.c" /* the engine's core, for the backend alone */
 
 enum cbid { LAUNCH = 307, GRAPH_LAUNCH = 514, H2D = 277, SET8 = 216, BEGIN = 539, END = 497 };

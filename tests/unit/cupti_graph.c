@@ -4,6 +4,8 @@
 #include <pthread.h>
 #include <stdlib.h>
 
+#include "cupti_graph.h"
+
 #include "../replay/fake_core.c" /* the engine's core, for the backend alone */
 
 static void setup(void)

@@ -4,6 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cupti_find.h"
+#include "cupti_load.h"
+#include "cupti_state.h"
+
 #include "../replay/fake_core.c" /* the engine's core, for the backend alone */
 
 /* clang-format off */

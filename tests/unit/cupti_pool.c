@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cupti_pool.h"
+
 #include "../replay/fake_core.c" /* the engine's core, for the backend alone */
 
 #define BUFFER (1u << 20)

@@ -225,7 +225,7 @@ static void one_mischief(struct fake *f, int fd)
 	int fds[16], i;
 	struct rv_export x = {
 		.request = 1, .session = (uint32_t)random_u64() % 3, .format = "hatchet"};
-	struct rv_state s = {.gpu = (uint32_t)random_u64()};
+	struct rv_state s = {.gpu = {.state = (uint16_t)random_u64()}};
 	struct rv_ring r = {0};
 
 	switch (random_u64() % 9) {
@@ -245,7 +245,7 @@ static void one_mischief(struct fake *f, int fd)
 		say(fd, &x, sizeof(x), RV_EXPORT, NULL, 0);
 		break;
 	case 4:
-		memset(s.text, 'x', sizeof(s.text));
+		memset(s.gpu.words, 'x', sizeof(s.gpu.words));
 		say(fd, &s, sizeof(s), RV_STATE, NULL, 0);
 		break;
 	case 5:

@@ -92,8 +92,8 @@ START_TEST(test_texts_end)
 	ck_assert_str_eq(m.info, "xxxxx");
 	make(RV_STATE, sizeof(struct rv_state));
 	ck_assert_int_eq(message_parse(packet, sizeof(struct rv_state), &m, &e), 0);
-	ck_assert_uint_eq(strlen(m.state.text), sizeof(m.state.text) - 1);
-	ck_assert_uint_eq(strlen(m.state.cupti_path), sizeof(m.state.cupti_path) - 1);
+	ck_assert_uint_eq(strlen(m.state.gpu.words), sizeof(m.state.gpu.words) - 1);
+	ck_assert_uint_eq(strlen(m.state.gpu.path), sizeof(m.state.gpu.path) - 1);
 	make(RV_EXPORT, sizeof(struct rv_export));
 	ck_assert_int_eq(message_parse(packet, sizeof(struct rv_export), &m, &e), 0);
 	ck_assert_uint_eq(strlen(m.export.format), sizeof(m.export.format) - 1);

@@ -270,7 +270,7 @@ static void step_other(struct world *w, uint32_t p)
 		s = tape_add(&w->tape, J_STATE, w->process[p].ring, w->ns, sizeof(*s));
 		s->gpu = GPU_ON;
 		s->code = (int32_t)pick(w, 40);
-		(void)snprintf(s->text, sizeof(s->text), "state %u", pick(w, 10));
+		(void)snprintf(s->words, sizeof(s->words), "state %u", pick(w, 10));
 		break;
 	default:
 		w->ns += pick(w, 4) == 0 ? 3 * SECOND : 100000; /* things time out */

@@ -9,7 +9,9 @@
 #include <sys/wait.h>
 
 #include "doorbell.h"
+#include "park.h"
 #include "protond.h"
+#include "thread.h"
 
 #define RECORD ((uint32_t)(WANT_SCOPES | WANT_CPU_TIME | WANT_METRICS))
 

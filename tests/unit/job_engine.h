@@ -6,8 +6,15 @@
 #include <pthread.h>
 #include <sys/syscall.h>
 
+#include "agent.h"
+#include "clock.h"
 #include "core.h"
+#include "guard.h"
 #include "job_read.h"
+#include "lane.h"
+#include "scope.h"
+#include "sync.h"
+#include "worker.h"
 
 #define WANT_ALL ((uint32_t)(WANT_SCOPES | WANT_CPU_TIME | WANT_METRICS))
 
@@ -72,16 +79,12 @@ static uint32_t t_context_name(uint64_t c, uint64_t *ret_parent)
 	return t_context[c % 1024].name;
 }
 
-static void t_gpu_state(uint32_t state, int32_t code, uint32_t cupti, uint32_t driver,
-	const char *path, const char *text)
+static void t_gpu_report(const struct gpu_report *r)
 {
-	t_gpu.state = state;
-	t_gpu.code = code;
+	t_gpu.state = r->state;
+	t_gpu.code = r->code;
 	t_gpu.calls++;
-	(void)snprintf(t_gpu.text, sizeof(t_gpu.text), "%s", text);
-	(void)cupti;
-	(void)driver;
-	(void)path;
+	(void)snprintf(t_gpu.text, sizeof(t_gpu.text), "%s", r->words);
 }
 
 static const struct pd_thread *t_main_thread(void)
@@ -111,10 +114,10 @@ static struct protond_host t_host = {
 	.name = t_name,
 	.intern = t_intern,
 	.context_name = t_context_name,
-	.gpu_state = t_gpu_state,
 	.main_thread = t_main_thread,
 	.stack = t_stack,
 	.wake = t_wake,
+	.gpu_report = t_gpu_report,
 };
 
 static const struct protond_engine *t_e;

@@ -414,7 +414,7 @@ static struct {
 static int b_probe(struct backend_status *ret, struct backend_error *e)
 {
 	(void)e;
-	*ret = (struct backend_status){.cupti_version = 26};
+	*ret = (struct backend_status){.gpu = {.library_version = 26}};
 	return 0;
 }
 
@@ -478,9 +478,7 @@ static uint64_t b_drain(void)
 	return 0;
 }
 
-static struct backend b_table = {.abi = BACKEND_ABI,
-	.caps = CAP_KERNEL,
-	.name = "test",
+static struct backend b_table = {.term = &backend_terms[BACKEND_cupti],
 	.probe = b_probe,
 	.start = b_start,
 	.flush = b_flush,

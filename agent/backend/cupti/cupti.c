@@ -15,9 +15,17 @@
 #include <string.h>
 #include <time.h>
 
-#include "cupti.h"
+#include "agent.h"
+#include "cupti_callback.h"
+#include "cupti_device.h"
+#include "cupti_dump.h"
+#include "cupti_graph.h"
+#include "cupti_load.h"
+#include "cupti_name.h"
+#include "cupti_pool.h"
+#include "cupti_state.h"
+#include "cupti_walk.h"
 
-#define CONTEXTS_MAX     16u
 #define FINALIZE_WAIT_MS 250u
 #define FINALIZE_VERSION 24u /* 12.6: before it, finalize with graphs alive crashed */
 
@@ -44,15 +52,19 @@ static int fail(struct backend_error *e, int32_t code, const char *words)
 	return code < 0 ? code : -EIO;
 }
 
+static void describe(struct backend_status *ret)
+{
+	*ret = (struct backend_status){
+		.gpu = {.library_version = cupti.version, .driver_version = cupti.driver},
+		.replay = cupti.replay};
+	(void)snprintf(ret->gpu.path, sizeof(ret->gpu.path), "%s", cupti.path);
+}
+
 static int cupti_probe(struct backend_status *ret, struct backend_error *e)
 {
 	int r = be.forked ? fail(e, -ECHILD, "a forked child has no CUPTI") : cupti_load(e);
 
-	memset(ret, 0, sizeof(*ret));
-	ret->cupti_version = cupti.version;
-	ret->driver_version = cupti.driver;
-	ret->replay = cupti.replay;
-	(void)snprintf(ret->cupti_path, sizeof(ret->cupti_path), "%s", cupti.path);
+	describe(ret);
 	if (r == 0 && cupti.driver == 0 && !cupti.replay)
 		return cupti_error(e, CUPTI_UNKNOWN, "the driver");
 	return r;
@@ -167,21 +179,18 @@ static uint64_t flush_all(bool force)
 static void tell_failure(void)
 {
 	const int32_t code = atomic_load_explicit(&cupti.failed, memory_order_relaxed);
-	static const char words[] = "CUPTI had a fatal error and left the process; scopes go on. "
-				    "Restart the job for GPU data";
-	struct rec_gpu r = {.clock = agent_clock(),
-		.code = code,
-		.version = cupti.version,
-		.epoch = atomic_load_explicit(&cupti.epoch, memory_order_relaxed)};
-	const struct protond_host *h = agent_host();
+	struct backend_status s;
 
 	if (code == 0 || be.told_failure)
 		return;
 	be.told_failure = true;
-	r.hdr = REC_HDR(sizeof(r), REC_GPU, 0, GPU_FAILED, agent_name(words, sizeof(words) - 1));
-	(void)agent_put_wait(&r, sizeof(r));
-	if (h != NULL && h->gpu_state != NULL)
-		h->gpu_state(GPU_FAILED, code, cupti.version, cupti.driver, cupti.path, words);
+	describe(&s);
+	s.gpu.state = GPU_FAILED;
+	s.gpu.code = code;
+	(void)snprintf(s.gpu.words, sizeof(s.gpu.words), "%s",
+		"CUPTI had a fatal error and left the process; scopes go on. "
+		"Restart the job for GPU data");
+	agent_report(&s, cupti_epoch());
 }
 
 static uint64_t cupti_flush(bool force)
@@ -293,7 +302,7 @@ static int cupti_start(bool armed, bool take, struct backend_error *e)
 	return 0;
 }
 
-static bool finalize(void)
+static bool take_out(void)
 {
 	if (cupti.api.finalize == NULL || cupti.version < FINALIZE_VERSION || be.graphs ||
 		cupti_graph_nodes() > 0)
@@ -319,7 +328,7 @@ static int cupti_stop(bool give_back, bool *ret_residual)
 			cupti_dump_level(LEVEL_NONE);
 			cupti_dump_sync();
 		}
-		if (!give_back || !finalize())
+		if (!give_back || !take_out())
 			go_none();
 	}
 	*ret_residual = be.residual && !be.forked;
@@ -334,7 +343,7 @@ static bool cupti_give_back(void)
 
 	if (be.forked || level() != LEVEL_NONE || subscribe(false, &e) < 0)
 		return false;
-	if (finalize())
+	if (take_out())
 		return true;
 	go_none();
 	return false;
@@ -411,9 +420,7 @@ static void cupti_forked(void)
 }
 
 const struct backend backend_cupti = {
-	.abi = BACKEND_ABI,
-	.caps = CAP_KERNEL | CAP_GRAPH,
-	.name = "cupti",
+	.term = &backend_terms[BACKEND_cupti],
 	.probe = cupti_probe,
 	.start = cupti_start,
 	.flush = cupti_flush,

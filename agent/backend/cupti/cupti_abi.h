@@ -45,6 +45,27 @@ enum cupti_kind {
 	KIND_MEMCPY_PEER = 22,
 	KIND_MAX = 64,
 };
+enum cupti_copy {
+	CUPTI_COPY_HTOD = 1,
+	CUPTI_COPY_DTOH = 2,
+	CUPTI_COPY_HTOA = 3,
+	CUPTI_COPY_ATOH = 4,
+	CUPTI_COPY_ATOA = 5,
+	CUPTI_COPY_ATOD = 6,
+	CUPTI_COPY_DTOA = 7,
+	CUPTI_COPY_DTOD = 8,
+	CUPTI_COPY_HTOH = 9,
+	CUPTI_COPY_PTOP = 10,
+};
+enum cupti_memory {
+	CUPTI_MEMORY_PAGEABLE = 1,
+	CUPTI_MEMORY_PINNED = 2,
+	CUPTI_MEMORY_DEVICE = 3,
+	CUPTI_MEMORY_ARRAY = 4,
+	CUPTI_MEMORY_MANAGED = 5,
+	CUPTI_MEMORY_DEVICE_STATIC = 6,
+	CUPTI_MEMORY_MANAGED_STATIC = 7,
+};
 /* CUPTI sets this bit in a record's kind until start and end are filled in (measured). */
 #define KIND_INCOMPLETE 0x80000000u
 

@@ -18,7 +18,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "cupti.h"
+#include "cupti_callback.h"
+#include "cupti_dump.h"
+#include "cupti_graph.h"
+#include "cupti_name.h"
 
 enum api_flag { API_LAUNCH = 0x10, API_BEGIN = 0x20, API_END = 0x40 };
 enum inside { INSIDE_NO = 0, INSIDE_PUT = 1, INSIDE_WAITING = 2, MADE_NODE = 4, REFUSED = 8 };

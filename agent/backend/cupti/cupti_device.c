@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cupti.h"
+#include "cupti_device.h"
+#include "cupti_dump.h"
+#include "cupti_state.h"
 
 #define ORDINALS_MAX 256u
 

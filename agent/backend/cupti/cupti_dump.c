@@ -13,8 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cupti.h"
 #include "cupti_dump.h"
+#include "cupti_dump_file.h"
+#include "cupti_peek.h"
 #include "keep.h"
 
 #define OUT_BYTES    (4u << 20)
@@ -205,12 +206,12 @@ static uint32_t kind_of(uint32_t path_kind)
 /* Locked. Where the thread stands, from the root down. */
 static void steps_of(struct steps *s)
 {
-	struct cupti_step at;
+	struct agent_step at;
 	struct dump_step swap;
 	bool op;
 	uint32_t i, path = agent_where(&op);
 
-	for (s->n = 0; s->n < PATH_DEPTH_MAX && cupti_path_step(path, &at); path = at.parent)
+	for (s->n = 0; s->n < PATH_DEPTH_MAX && agent_path_step(path, &at); path = at.parent)
 		s->step[s->n++] =
 			(struct dump_step){kind_of(at.kind), string_id(at.text, at.bytes)};
 	for (i = 0; i < s->n / 2; i++) {

@@ -7,13 +7,14 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cupti.h"
+#include "cupti_find.h"
 
 #define MAJOR_NEWEST 13u
 

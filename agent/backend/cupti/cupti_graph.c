@@ -18,7 +18,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "cupti.h"
+#include "agent.h"
+#include "cupti_graph.h"
 
 #define NODES   (1u << 20)
 #define GRAPHS  (1u << 16)

@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cupti.h"
-
-struct cupti cupti;
+#include "cupti_find.h"
+#include "cupti_load.h"
+#include "cupti_state.h"
 
 #define ORACLE_BYTES 4096u
 

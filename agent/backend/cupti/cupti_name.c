@@ -4,22 +4,20 @@
  * Two tables. The launching threads share cupti.symbols: insert-only, a key is set once (CAS) and
  * its value, (generation << 32 | name), is replaced when a module was unloaded since, because then
  * the address may hold another name. Racing threads store the same value. The agent's thread has
- * `names` for the pointers in activity records. Those may be stale by the time they are read: the
- * text is copied by process_vm_readv(), which fails where a load would crash the job.
+ * `names` for the pointers in activity records. Those may be stale by the time they are read:
+ * cupti_peek().
  */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/uio.h>
-#include <unistd.h>
 
-#include "cupti.h"
+#include "cupti_name.h"
+#include "cupti_peek.h"
 
 #define SYMBOL_PROBE 8u
 #define NAMES        65536u /* power of two */
 #define NAMES_FULL   (NAMES / 4 * 3)
 #define NAME_PEEK    8192u /* a longer kernel name ends here, before it is cut and hashed */
-#define PEEK_PAGE    4096u
 
 struct name {
 	uintptr_t key;
@@ -76,46 +74,6 @@ uint32_t cupti_symbol(const char *symbol)
 			return value_of(s, symbol);
 	}
 	return agent_name(symbol, strnlen(symbol, NAME_PEEK)); /* crowded: right, only slower */
-}
-
-/* One page's worth at most. Bytes copied; 0: unreadable. */
-static size_t peek_page(const char *text, char *buf, size_t bytes)
-{
-	struct iovec to = {.iov_base = buf, .iov_len = bytes};
-	struct iovec from = {.iov_len = bytes};
-	ssize_t n;
-
-	memcpy(&from.iov_base, &text, sizeof(text)); /* iov_base is not const */
-	n = process_vm_readv(getpid(), &to, 1, &from, 1, 0);
-	if (n > 0)
-		return (size_t)n;
-	if (n < 0 && (errno == ENOSYS || errno == EPERM)) {
-		memcpy(buf, text,
-			bytes); /* forbidden here (seccomp): trust the module to be loaded */
-		return bytes;
-	}
-	return 0;
-}
-
-size_t cupti_peek(const char *text, char *buf, size_t bytes)
-{
-	size_t have = 0, want, got;
-	const char *nul;
-
-	while (have + 1 < bytes) {
-		want = PEEK_PAGE - ((uintptr_t)(text + have) & (PEEK_PAGE - 1));
-		if (want > bytes - 1 - have)
-			want = bytes - 1 - have;
-		got = peek_page(text + have, buf + have, want);
-		nul = got > 0 ? memchr(buf + have, '\0', got) : NULL;
-		if (nul != NULL)
-			return (size_t)(nul - buf);
-		have += got;
-		if (got < want)
-			break;
-	}
-	buf[have] = '\0';
-	return have;
 }
 
 static struct name *name_slot(uintptr_t key)

@@ -20,7 +20,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "cupti.h"
+#include "cupti_dump.h"
+#include "cupti_pool.h"
 
 #define BUFFER_BYTES    (1u << 20)
 #define BUFFERS_DEFAULT 16u

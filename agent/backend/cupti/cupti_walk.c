@@ -7,7 +7,13 @@
  */
 #include <string.h>
 
-#include "cupti.h"
+#include "copy.h"
+#include "cupti_device.h"
+#include "cupti_dump.h"
+#include "cupti_graph.h"
+#include "cupti_name.h"
+#include "cupti_state.h"
+#include "cupti_walk.h"
 
 #define FIRSTS 2048u /* power of two */
 #define WAYS   4u
@@ -141,13 +147,35 @@ static bool put_kernel(const uint8_t *p, uint32_t kind, const struct cupti_buffe
 	return agent_put_wait(&r, sizeof(r));
 }
 
+/* Our numbers are CUPTI's. */
+#define SAME(ours, cuptis) _Static_assert((int)(ours) == (int)(cuptis), #ours)
+SAME(COPY_KIND_HOST_DEVICE, CUPTI_COPY_HTOD);
+SAME(COPY_KIND_DEVICE_HOST, CUPTI_COPY_DTOH);
+SAME(COPY_KIND_HOST_ARRAY, CUPTI_COPY_HTOA);
+SAME(COPY_KIND_ARRAY_HOST, CUPTI_COPY_ATOH);
+SAME(COPY_KIND_ARRAY_ARRAY, CUPTI_COPY_ATOA);
+SAME(COPY_KIND_ARRAY_DEVICE, CUPTI_COPY_ATOD);
+SAME(COPY_KIND_DEVICE_ARRAY, CUPTI_COPY_DTOA);
+SAME(COPY_KIND_DEVICE_DEVICE, CUPTI_COPY_DTOD);
+SAME(COPY_KIND_HOST_HOST, CUPTI_COPY_HTOH);
+SAME(COPY_KIND_PEER, CUPTI_COPY_PTOP);
+SAME(MEMORY_PAGEABLE, CUPTI_MEMORY_PAGEABLE);
+SAME(MEMORY_PINNED, CUPTI_MEMORY_PINNED);
+SAME(MEMORY_DEVICE, CUPTI_MEMORY_DEVICE);
+SAME(MEMORY_ARRAY, CUPTI_MEMORY_ARRAY);
+SAME(MEMORY_MANAGED, CUPTI_MEMORY_MANAGED);
+SAME(MEMORY_DEVICE_STATIC, CUPTI_MEMORY_DEVICE_STATIC);
+SAME(MEMORY_MANAGED_STATIC, CUPTI_MEMORY_MANAGED_STATIC);
+
 static enum copy_class class_of(uint8_t kind)
 {
-	/* by CUpti_ActivityMemcpyKind; arrays count as device memory */
-	static const uint8_t classes[] = {COPY_OTHER, COPY_H2D, COPY_D2H, COPY_H2D, COPY_D2H,
-		COPY_D2D, COPY_D2D, COPY_D2D, COPY_D2D, COPY_OTHER, COPY_P2P};
+	static const uint8_t classes[COPY_KIND_MAX] = {
+#define X(name, number, class) [number] = COPY_##class,
+		COPY_KINDS(X)
+#undef X
+	};
 
-	return kind < sizeof(classes) ? (enum copy_class)classes[kind] : COPY_OTHER;
+	return kind < COPY_KIND_MAX ? (enum copy_class)classes[kind] : COPY_OTHER;
 }
 
 /* Where the graph fields of a record stand, and from which stride. */

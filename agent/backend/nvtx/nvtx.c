@@ -11,11 +11,11 @@
  * only takes its mark away. Registered strings are interned when they are registered; their handle
  * is the name's id.
  */
-#include "core.h"
-
 #include <string.h>
 #include <strings.h>
 #include <wchar.h>
+
+#include "agent.h"
 
 #define ETID_CALLBACKS 1u
 #define MODULE_CORE    1
@@ -56,6 +56,8 @@ struct attributes { /* nvtxEventAttributes_t, version 1 and later */
 	} message;
 };
 
+static const struct protond_host *host; /* whose threads and names ranges are */
+
 #define MARKS     16u /* deeper pushes are only counted */
 #define NAME_BITS 16
 #define MARK_TOP  UINT16_MAX /* as a depth: beyond what a mark can say */
@@ -66,8 +68,7 @@ static __thread struct {
 	uint32_t mark[MARKS]; /* the depth that the scope was entered at, and its name */
 } ranges __attribute__((tls_model("initial-exec")));
 
-/* --- names -------------------------------------------------------------------------------------
- */
+/* --- names ------------------------------------------------------------------------------------ */
 
 static uint32_t utf8(uint32_t c, char ret[4])
 {
@@ -114,8 +115,8 @@ static uint32_t without_numbers(const char *s, uint32_t n)
 
 static uint32_t name_a(const char *s)
 {
-	return s != NULL ? core.host->intern(s, without_numbers(s, (uint32_t)strnlen(s, TEXT_MAX)))
-			 : core.host->intern("", 0);
+	return s != NULL ? host->intern(s, without_numbers(s, (uint32_t)strnlen(s, TEXT_MAX)))
+			 : host->intern("", 0);
 }
 
 static uint32_t name_w(const wchar_t *s)
@@ -125,7 +126,7 @@ static uint32_t name_w(const wchar_t *s)
 
 	while (s != NULL && *s != L'\0' && n + 4 <= sizeof(text))
 		n += utf8((uint32_t)*s++, text + n);
-	return core.host->intern(text, n);
+	return host->intern(text, n);
 }
 
 /* A handle is 2 * id + 1: never NULL, and not to be mistaken for a pointer of somebody else's. */
@@ -139,7 +140,7 @@ static uint32_t name_registered(const void *handle)
 static uint32_t name_of(const struct attributes *a)
 {
 	if (a == NULL || a->bytes < sizeof(*a))
-		return core.host->intern("", 0);
+		return host->intern("", 0);
 	switch (a->message_type) {
 	case MESSAGE_ASCII:
 		return name_a(a->message.ascii);
@@ -148,16 +149,15 @@ static uint32_t name_of(const struct attributes *a)
 	case MESSAGE_REGISTERED:
 		return name_registered(a->message.registered);
 	default:
-		return core.host->intern("", 0);
+		return host->intern("", 0);
 	}
 }
 
-/* --- what the slots are set to -------------------------------------------------------------------
- */
+/* --- what the slots are set to ---------------------------------------------------------------- */
 
 static int push(uint32_t name)
 {
-	struct pd_thread *t = core.host->thread();
+	struct pd_thread *t = host->thread();
 	uint32_t depth;
 
 	if (t == NULL)
@@ -165,7 +165,7 @@ static int push(uint32_t name)
 	depth = t->depth < MARK_TOP ? t->depth : MARK_TOP;
 	if (ranges.pushed < MARKS)
 		ranges.mark[ranges.pushed] = depth << NAME_BITS | name;
-	scope_enter_unsure(t, name);
+	agent_scope_enter(t, name);
 	return (int)ranges.pushed++;
 }
 
@@ -194,13 +194,13 @@ static int push_w(const wchar_t *s)
 
 static int pop(void)
 {
-	struct pd_thread *t = core.host->thread();
+	struct pd_thread *t = host->thread();
 
 	if (t == NULL || ranges.pushed == 0)
 		return NO_PUSH;
 	ranges.pushed--;
 	if (ranges.pushed >= MARKS || is_open(t, ranges.mark[ranges.pushed]))
-		scope_exit_unsure(t);
+		agent_scope_exit(t);
 	return (int)ranges.pushed;
 }
 
@@ -244,8 +244,7 @@ static const void *domain_w(const wchar_t *s)
 	return handle_of(name_w(s));
 }
 
-/* --- attaching ----------------------------------------------------------------------------------
- */
+/* --- attaching -------------------------------------------------------------------------------- */
 
 struct slot {
 	unsigned at;
@@ -285,7 +284,7 @@ static bool is_wanted(void)
 	return false;
 }
 
-uint32_t nvtx_attach(void *get_export_table)
+static uint32_t nvtx_attach(const struct protond_host *whose, void *get_export_table)
 {
 	static const struct slot first[] = {
 		SLOT(CORE_PUSH_EX, push_ex),
@@ -305,12 +304,18 @@ uint32_t nvtx_attach(void *get_export_table)
 	const struct export_callbacks *e;
 	bool ok;
 
-	if (get_export_table == NULL || core.host == NULL || !is_wanted())
+	if (get_export_table == NULL || !is_wanted())
 		return 0;
 	memcpy(&get, &get_export_table, sizeof(get));
 	e = get(ETID_CALLBACKS);
 	if (e == NULL || e->bytes < sizeof(*e) || e->table == NULL)
 		return 0;
+	host = whose; /* before a slot is set */
 	ok = fill(e, MODULE_CORE, first, sizeof(first) / sizeof(*first));
 	return (uint32_t)(fill(e, MODULE_CORE2, second, sizeof(second) / sizeof(*second)) && ok);
 }
+
+const struct backend backend_nvtx = {
+	.term = &backend_terms[BACKEND_nvtx],
+	.attach = nvtx_attach,
+};

@@ -1,11 +1,11 @@
-/* SPDX-License-Identifier: MIT. spawn.c: PROTOND_AUTOSTART=1: starts a private protond that is no
+/* SPDX-License-Identifier: MIT. autostart.c: PROTOND_AUTOSTART=1: starts a private protond that is no
  * child of ours, with neither SIGCHLD nor a zombie for the application to find.
  *
  * Two steps of clone(CLONE_VM | CLONE_VFORK): no page is copied, no fork hook of the application
  * runs, and between the clone and exec only system calls are made. The first child has no exit
  * signal, so only we can wait for it; the second is orphaned at once.
  */
-#include "doorbell.h"
+#include "autostart.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -16,6 +16,10 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "doorbell.h"
+#include "futex.h"
+#include "load.h"
 
 #define STACK   16384u
 #define ENV_MAX 4096u

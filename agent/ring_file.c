@@ -1,6 +1,6 @@
-/* SPDX-License-Identifier: MIT. ring.c: the ring file: made, backed with memory piece by piece, and
- * joined with the daemon's control file. Cold paths only; see ring.h for the layout. */
-#include "core.h"
+/* SPDX-License-Identifier: MIT. ring_file.c: the ring file: made, backed with memory piece by piece,
+ * and joined with the daemon's control file. Cold paths only; see ring.h for the layout. */
+#include "ring_file.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -15,7 +15,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "clock.h"
+#include "core.h"
 #include "keep.h"
+#include "sync.h"
 
 #define LANE_BUDGET (64ull << 20)
 

@@ -1,12 +1,14 @@
-/* SPDX-License-Identifier: MIT. wait.c: a futex, and a lock of one word for the cold paths; a
+/* SPDX-License-Identifier: MIT. futex.c: a futex, and a lock of one word for the cold paths; a
  * forked child frees it by storing 0. */
-#include "doorbell.h"
+#include "futex.h"
 
 #include <limits.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "doorbell.h"
 
 uint64_t pd_now_ms(void)
 {

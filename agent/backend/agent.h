@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. agent.h: what the rooms of the engine share: the ring's tables, the
- * lanes, and what a backend may ask for.
+/* SPDX-License-Identifier: MIT. agent.h: what a backend may use of the engine, and what it gives in
+ * return: struct backend. Backends include it and no other header of the engine.
  *
  * [any]: on any application thread: no malloc, lock, syscall, log or wait; errno kept. (The first
  * event of a thread claims a lane, the first use of a name or path inserts it: those may make a
@@ -9,44 +9,54 @@
 #ifndef PROTOND_AGENT_H
 #define PROTOND_AGENT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "backends.h"
 #include "engine.h"
+#include "gpu_report.h"
 #include "record.h"
 #include "ring.h"
 
-/* --- table.c: the insert-only tables of the ring ------------------------------------------------
- */
+/* --- the tables of the ring, insert-only ------------------------------------------------------ */
 
 /* [any] Ring name id of any bytes; cut and hashed beyond NAME_BYTES_MAX; NAME_OTHER when full. */
 uint32_t agent_name(const char *text, size_t bytes);
 /* [any] Child of a path; the parent's (other) when the table or the parent is full. `name` is a
  * ring name id. */
 uint32_t agent_path_child(uint32_t parent, enum path_kind kind, uint32_t name);
+struct agent_step {
+	uint32_t parent, kind; /* kind: enum path_kind */
+	const char *text;
+	uint32_t bytes;
+};
+/* [any] A path's last level, read back. False: PATH_ROOT. */
+bool agent_path_step(uint32_t path, struct agent_step *ret);
 /* [any] UINT32_MAX when full. */
 uint32_t agent_config(const struct ring_config *c);
 /* [any] Finds by uuid or adds; returns index, UINT16_MAX when full. */
 uint16_t agent_device(const struct ring_device *d);
 
-/* --- lane.c -------------------------------------------------------------------------------------
- */
-
-/* [any] Writes one complete record into the calling thread's lane. `rec` starts with a header word
- * made with REC_HDR(bytes, type, 0, flags, id): the lap is filled in here. False: dropped, counted.
- */
-bool agent_put(const void *rec, uint32_t bytes);
-/* [agent] The same into the agent's own lane, waiting for space (the daemon drains it) until the
- * engine ends. False: ended, or no daemon for 60 s: dropped, counted. */
-bool agent_put_wait(const void *rec, uint32_t bytes);
-
-/* --- scope.c ------------------------------------------------------------------------------------
- */
+/* --- where a thread stands -------------------------------------------------------------------- */
 
 /* [any] Where a launch on this thread stands now: op, else state, else scope, else the context's or
  * the main thread's path. *ret_op: the path is an op's. */
 uint32_t agent_where(bool *ret_op);
+/* [any] A scope of the program's. May come before the engine is open, and in a forked child. */
+void agent_scope_enter(struct pd_thread *t, uint32_t name);
+void agent_scope_exit(struct pd_thread *t);
+
+/* --- records ---------------------------------------------------------------------------------- */
+
+/* [any] Writes one complete record into the calling thread's lane. `rec` starts with a header word
+ * made with REC_HDR(bytes, type, 0, flags, id): the lap is filled in here. False: dropped, and
+ * counted. */
+bool agent_put(const void *rec, uint32_t bytes);
+/* [agent] The same into the agent's own lane, waiting for space (the daemon drains it) until the
+ * engine ends. False: ended, or no daemon for 60 s: dropped, counted. */
+bool agent_put_wait(const void *rec, uint32_t bytes);
 /* [any] Writes and counts a LAUNCH record of where the thread stands. flags: LAUNCH_ bits but
  * LAUNCH_OP; clock 0: now. Not between agent_enter() and agent_leave(). False: already inside of
  * us, counted as such. */
@@ -55,11 +65,16 @@ bool agent_launch(uint32_t flags, uint32_t correlation, uint32_t name, uint16_t 
 void agent_launch_failed(void); /* [any] takes one back: no activity will answer it */
 /* [any] Launches so far, less those that failed. What the caller's own thread launched is in it. */
 uint64_t agent_launched(void);
-/* [any] Ring clock now. */
-uint64_t agent_clock(void);
 
-/* [any] Guard against re-entry (signals, CUPTI inside us). False: already inside; count and leave.
- * Saves errno in *saved; agent_leave restores it. */
+struct backend_status {
+	struct gpu_report gpu;
+	bool replay; /* the library plays a recording: the session says so (source=replay) */
+};
+/* [agent] Tells the ring and the daemon. */
+void agent_report(const struct backend_status *s, uint32_t epoch);
+
+/* [any] Guard against re-entry (signals, the vendor's library inside us). False: already inside;
+ * count and leave. Saves errno in *saved; agent_leave restores it. */
 bool agent_enter(int *saved);
 void agent_leave(int saved);
 
@@ -70,54 +85,48 @@ static inline void agent_count(_Atomic uint64_t *counter, uint64_t n)
 	atomic_fetch_add_explicit(counter, n, memory_order_relaxed);
 }
 
-/* --- engine.c -----------------------------------------------------------------------------------
- */
+/* --- the rest --------------------------------------------------------------------------------- */
 
-const struct protond_host *agent_host(void);
+uint64_t agent_clock(void); /* [any] ring clock now */
+uint64_t agent_monotonic_ns(void);
 /* [any] The agent's thread has something to drain before the next flush: one futex wake. */
 void agent_ring(void);
-uint64_t agent_monotonic_ns(void);
 /* A variable as the program was started with it, NULL if unset: getenv() on a thread of ours would
  * race with the application's setenv(). Valid for ever. */
 const char *agent_env(const char *name);
 
-/* --- backends: backend/NAME.c, each one const table ---------------------------------------------
- */
-
-#define BACKEND_ABI 1u
-
-enum backend_caps { CAP_KERNEL = 1, CAP_GRAPH = 2, CAP_PC_SAMPLE = 4, CAP_MARKER = 8 };
+/* --- what a backend gives --------------------------------------------------------------------- */
 
 /* What a failure says to people: what happened, and what to do. */
 struct backend_error {
-	int32_t code; /* CUptiResult, CUresult or -errno */
+	int32_t code; /* the vendor's, or -errno */
 	char text[256];
 };
 
-struct backend_status {
-	uint32_t cupti_version, driver_version;
-	char cupti_path[256];
-	bool replay; /* the library plays a recording: the session says so (source=replay) */
-};
-
-/* Verbs are idempotent, on libprotond's thread or the agent's (never both at once: engine.c holds
+/* Verbs are idempotent, on libprotond's thread or the agent's (never both at once: worker.c holds
  * them apart), except launches, which the backend's own callbacks write on application threads. */
 struct backend {
-	uint32_t abi, caps;
-	const char *name;
-	/* Library and driver usable? Loads, but changes nothing in the process. */
+	const struct backend_term *term; /* its row of BACKENDS */
+
+	/* CAP_MARKER: table: what the vendor's loader gave to the injected library. 1: attached. */
+	uint32_t (*attach)(const struct protond_host *host, void *table);
+
+	/* CAP_KERNEL, all that follow. */
+
+	/* Library and driver usable? Loads, but changes nothing in the process. Fills *ret but for
+	 * state, code and words. */
 	int (*probe)(struct backend_status *ret, struct backend_error *e);
-	/* Subscribes. armed: graph callbacks only; else launches and activity records too. May be
-	 * called to go from armed to on and back. take: whoever else is subscribed has done, and
-	 * is ended. */
+	/* Subscribes. armed (CAP_GRAPH): graph callbacks only; else launches and activity records
+	 * too. May be called to go from armed to on and back. take: whoever else is subscribed has
+	 * done, and is ended. */
 	int (*start)(bool armed, bool take, struct backend_error *e);
 	/* [agent] Brings finished activity into the ring: every flush period, and on request.
 	 * force: also what is unfinished (once per stall). Returns records written. */
 	uint64_t (*flush)(bool force);
 	uint64_t (*pending)(void);  /* launches seen and not yet delivered, as far as it can tell */
 	uint64_t (*launched)(void); /* launches seen; NULL: it does not count them */
-	/* Drains, disables, unsubscribes. finalize: also gives CUPTI's cost back (cuptiFinalize)
-	 * where that is safe; *ret_residual says whether a cost is left. */
+	/* Drains, disables, unsubscribes. finalize: also gives the library's cost back where that
+	 * is safe; *ret_residual says whether a cost is left. */
 	int (*stop)(bool finalize, bool *ret_residual);
 	/* After a stop that left a cost: gives it back inside the application's next API call.
 	 * Waits for one. False: none came, or it is not safe. NULL: cannot. */
@@ -132,13 +141,8 @@ struct backend {
 	uint64_t (*drain)(void);
 };
 
-extern const struct backend backend_cupti;
-
-/* --- backend/nvtx.c -----------------------------------------------------------------------------
- */
-
-/* NVTX push/pop as scopes. get_export_table: what InitializeInjectionNvtx2 was given. 1: attached.
- */
-uint32_t nvtx_attach(void *get_export_table);
+#define X(name, vendor, caps, injection) extern const struct backend backend_##name;
+BACKENDS(X)
+#undef X
 
 #endif

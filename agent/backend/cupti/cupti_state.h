@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT. cupti_state.h: the process's one CUPTI, and nothing that acts
+ * on it. The files of agent/backend/cupti include it.
+ *
+ * [any], [agent] as in agent.h. [cupti]: on a thread of CUPTI's or wherever it calls its buffer
+ * callbacks: no lock, malloc, system call or CUPTI call.
+ *
+ * The files stand in layers; each uses those before it: state, peek, find, load, name, graph, dump,
+ * device, pool, walk, callback, cupti.
+ */
+#ifndef PROTOND_CUPTI_STATE_H
+#define PROTOND_CUPTI_STATE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "agent.h"
+#include "cupti_abi.h"
+
+enum cupti_level { LEVEL_NONE = 0, LEVEL_ARMED = 1, LEVEL_ON = 2 };
+
+/* The process's one CUPTI. Written by the control verbs, which never run together, but for
+ * captures, finalizing, module and failed, which callbacks write too. */
+struct cupti {
+	/* what each callback reads: one cache line */
+	_Alignas(64) _Atomic uint32_t level; /* enum cupti_level */
+	_Atomic uint32_t epoch;              /* subscriptions so far */
+	_Atomic uint32_t
+		module; /* modules unloaded so far: a name pointer is good within one value */
+	_Atomic uint32_t finalizing;  /* enum finalize of cupti_callback.c */
+	_Atomic int32_t captures;     /* open in the process, as far as seen */
+	_Atomic bool dumping;         /* PROTOND_RAW_DUMP */
+	struct cupti_symbol *symbols; /* see cupti_name.c */
+
+	struct cupti_api api;
+	struct cuda_api cuda;
+	uint32_t version;          /* cuptiGetVersion */
+	uint32_t driver;           /* cuDriverGetVersion, 0 unknown */
+	bool loaded, replay;       /* replay: the library is a stub that plays a recording */
+	char path[256];            /* of the library */
+	uint16_t stride[KIND_MAX]; /* bytes of a record of each kind; 0: unknown to the library */
+	void *subscriber;
+	_Atomic int32_t failed; /* CUPTI's fatal error, once */
+};
+extern struct cupti cupti __attribute__((visibility("hidden")));
+
+/* What CUPTI has filled and given back. */
+struct cupti_buffer {
+	uint8_t *bytes;
+	uint64_t valid;
+	uint64_t seq;    /* of the raw dump */
+	uint32_t module; /* cupti.module when it was completed */
+	bool forced;     /* completed while a forced flush ran */
+};
+
+#endif

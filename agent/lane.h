@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: MIT. lane.h: lanes as their owners see them. The engine's files include
+ * it; a backend writes by agent_put() and agent_launch(). */
+#ifndef PROTOND_AGENT_LANE_H
+#define PROTOND_AGENT_LANE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core.h"
+#include "ring.h"
+
+#define CACHE_BITS  10
+#define CACHE_SLOTS (1u << CACHE_BITS)
+
+struct path_slot {
+	uint32_t parent, name; /* name: process-local; 0: empty */
+	uint32_t path;
+	uint32_t pad0;
+};
+
+/* Drops of one cause that were not yet said in-band. */
+struct lost {
+	uint64_t count, first, last;
+};
+
+/* A lane as its owner sees it: ordinary memory of this process. */
+struct lane {
+	_Alignas(64) uint64_t tail; /* mirror of shared->tail */
+	uint64_t limit;             /* a record that would end beyond it takes the slow path */
+	unsigned char *data;
+	uint64_t mask; /* lane_bytes - 1 */
+	uint64_t lap;  /* bits 16..23 of each header */
+	struct ring_lane *shared;
+	_Atomic uint64_t launches; /* by its owners; others load it */
+	uint32_t base_path;        /* of a thread's own context; PATH_ROOT: none */
+	uint64_t head;             /* as last read */
+	uint32_t index;
+	uint32_t inherited; /* PROTOND_INHERIT=copy: the main thread's path at the first event */
+	bool backed;
+	struct lost full, nested;
+	struct path_slot cache[CACHE_SLOTS]; /* stays good when the lane changes hands */
+};
+
+int lane_init(void);
+void lane_fini(void);
+void lane_claim(uint32_t tid, bool own_name, void **ret_lane); /* [any] as it was: none to be had */
+void lane_release(struct lane *l, bool reuse);
+void lane_sweep(void); /* [agent] when there is none left: those whose thread gave none back */
+/* Before it nobody asks for a lane after one could not be had: there may be room again. */
+void lane_retry(void);
+bool lane_slow(struct lane *l, uint32_t bytes); /* [any] counts a refusal */
+/* [any] Room for a record, after LOST has told what was refused before; counts nothing. */
+bool lane_room(struct lane *l, uint32_t bytes);
+bool lane_put(struct lane *l, const void *rec, uint32_t bytes);
+/* [any] Wakes the daemon if it naps and has left so many bytes of the lane. */
+void lane_wake(const struct lane *l, uint64_t least);
+void lane_nested(struct lane *l); /* [any] in a signal handler that interrupted the owner */
+
+static inline uint64_t *lane_reserve(struct lane *l, uint32_t bytes)
+{
+	if (unlikely(l->tail + bytes > l->limit) && !lane_slow(l, bytes))
+		return NULL;
+	return (uint64_t *)(void *)(l->data + (l->tail & l->mask));
+}
+
+static inline void lane_commit(struct lane *l, uint32_t bytes)
+{
+	l->tail += bytes;
+	/* Publishes the record; pairs with the daemon's acquire fence after it has read tail. */
+	atomic_store_explicit(&l->shared->tail, l->tail, memory_order_release);
+}
+
+#endif

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: MIT. launch.c: what a backend writes: launches, on the threads that make
+ * them, and records of finished work, on the agent's own. */
+#include <string.h>
+
+#include "agent.h"
+#include "clock.h"
+#include "guard.h"
+#include "lane.h"
+#include "scope.h"
+#include "sync.h"
+#include "table.h"
+
+#define PUT_WAIT_NS 60000000000ull
+
+/* --- records ---------------------------------------------------------------------------------- */
+
+bool agent_put(const void *rec, uint32_t bytes)
+{
+	struct lane *l = agent_on_backend ? core.agent : NULL;
+	struct pd_thread *t;
+
+	if (!agent_on_backend) {
+		t = core.host->thread();
+		if (t != NULL && t->generation != HOT->generation)
+			(void)scope_sync(t);
+		l = t != NULL ? t->engine : NULL;
+	}
+	if (l == NULL) {
+		agent_count(&core.counts->drop_no_lane, 1);
+		return false;
+	}
+	return lane_put(l, rec, bytes);
+}
+
+/* Waits in short naps: the daemon drains by itself and has no way to say so. */
+bool agent_put_wait(const void *rec, uint32_t bytes)
+{
+	struct lane *l = core.agent;
+	uint64_t since = 0, head;
+
+	if (l == NULL) {
+		agent_count(&core.counts->drop_no_lane, 1);
+		return false;
+	}
+	head = l->head;
+	while (unlikely(l->tail + bytes > l->limit) && !lane_room(l, bytes)) {
+		const uint64_t now = agent_monotonic_ns();
+
+		if (since == 0 || l->head != head) {
+			since = now;
+			head = l->head;
+		}
+		if (now - since > PUT_WAIT_NS || (core.ending_ns != 0 && now > core.ending_ns))
+			break;
+		agent_wait(&core.flush_done, atomic_load(&core.flush_done), 1);
+	}
+	return lane_put(l, rec, bytes);
+}
+
+/* --- launches --------------------------------------------------------------------------------- */
+
+/* The builtin asks for a line that is only read, unless told of a newer CPU. */
+static inline void prefetch_to_write(const void *p)
+{
+#if defined(__x86_64__)
+	__asm__("prefetchw %0" : : "m"(*(const char *)p));
+#else
+	__builtin_prefetch(p, 1);
+#endif
+}
+
+/* With the guard held, or without a thread. What a launch counts up and its failure counts down is
+ * one counter: a sum that is read meanwhile is then wrong by what is under way, and no more. */
+static void launches_add(struct pd_thread *t, uint64_t n)
+{
+	struct lane *l = t != NULL ? t->engine : NULL;
+
+	if (l != NULL) /* only the owner writes it */
+		atomic_store_explicit(&l->launches,
+			atomic_load_explicit(&l->launches, memory_order_relaxed) + n,
+			memory_order_relaxed);
+	else
+		agent_count(&core.launches, n);
+}
+
+__attribute__((cold, noinline)) static bool launch_cold(
+	uint32_t flags, const struct rec_launch *known)
+{
+	struct rec_launch r = *known;
+	struct pd_thread *t = NULL;
+	bool op = false;
+	uint32_t path;
+	int saved;
+
+	if (!agent_enter(&saved))
+		return false;
+	if (!agent_on_backend)
+		agent_self = t = core.host->thread();
+	path = agent_where(&op);
+	r.hdr = REC_HDR(sizeof(r), REC_LAUNCH, 0, flags | (op ? LAUNCH_OP : 0), path);
+	r.clock = r.clock != 0 ? r.clock : agent_clock_inline();
+	r.python = scope_python();
+	(void)agent_put(&r, sizeof(r)); /* refused: counted; its activity still comes */
+	launches_add(t, 1);
+	agent_leave(saved);
+	return true;
+}
+
+static inline void launch_write(struct lane *l, const struct rec_launch r)
+{
+	*(struct rec_launch *)(void *)(l->data + (l->tail & l->mask)) = r;
+	lane_commit(l, sizeof(r));
+	prefetch_to_write(l->data + ((l->tail + 64) & l->mask)); /* for the launch after the next */
+	/* only the owner writes it */
+	atomic_store_explicit(&l->launches,
+		atomic_load_explicit(&l->launches, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+/* Between two launches a program runs through megabytes of other code, so that what counts here is
+ * cache lines, its own and those of what it reads. A forked child, where HOT is wiped, has a clock
+ * that is not the TSC. */
+__attribute__((hot)) bool agent_launch(uint32_t flags, uint32_t correlation, uint32_t name,
+	uint16_t epoch, uint16_t api, uint64_t clock)
+{
+	struct pd_thread *t = agent_self;
+	struct rec_launch r = {.clock = clock,
+		.correlation = correlation,
+		.name = name,
+		.epoch = epoch,
+		.api = api};
+	struct lane *l;
+
+	if (unlikely(t == NULL || (t->busy | (t->generation ^ HOT->match)) != 0))
+		return launch_cold(flags, &r);
+	guard_in(t);
+	l = t->engine;
+	if (unlikely(HOT->tsc == 0 || (HOT->want & WANT_PYTHON) != 0 || scope_marked(t) ||
+		     l->tail + sizeof(r) > l->limit)) {
+		guard_out(t);
+		return launch_cold(flags, &r);
+	}
+	r.hdr = REC_HDR(sizeof(r), REC_LAUNCH, 0, flags, scope_stand(t, l)) | l->lap;
+	r.clock = clock != 0 ? clock : agent_tsc();
+	launch_write(l, r);
+	guard_out(t);
+	return true;
+}
+
+void agent_launch_failed(void)
+{
+	struct pd_thread *t = agent_self;
+
+	if (t != NULL && t->busy == 0) {
+		guard_in(t);
+		launches_add(t, UINT64_MAX);
+		guard_out(t);
+	} else {
+		launches_add(NULL, UINT64_MAX);
+	}
+}
+
+uint64_t agent_launched(void)
+{
+	uint64_t n = atomic_load_explicit(&core.launches, memory_order_relaxed);
+
+	for (uint32_t i = 0; i < core.lanes_used; i++)
+		n += atomic_load_explicit(&core.lanes[i].launches, memory_order_relaxed);
+	return n;
+}
