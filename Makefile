@@ -69,11 +69,10 @@ INC_daemon/fold       := $(IN_DAEMON)
 INC_daemon/store      := $(IN_DAEMON)
 INC_daemon/query      := $(IN_DAEMON)
 INC_daemon/control    := $(IN_DAEMON)
-IN_VIEWER := -Iviewer/common -Iviewer/analysis -Iproto/export -Iproto/wire -Iproto/place $(INC_proto/session)
-INC_viewer/common     := $(IN_VIEWER) -Iviewer/ctl
-INC_viewer/analysis   := $(IN_VIEWER) -Iviewer/view
-INC_viewer/ctl        := -Iviewer/ctl $(IN_VIEWER)
-INC_viewer/view       := -Iviewer/view $(IN_VIEWER) -Iviewer/ctl
+INC_viewer/common     := -Iviewer/common -Iproto/export -Iproto/wire -Iproto/place $(INC_proto/session)
+INC_viewer/analysis   := -Iviewer/analysis $(INC_proto/session)
+INC_viewer/ctl        := -Iviewer/ctl -Iviewer/analysis $(INC_viewer/common)
+INC_viewer/view       := -Iviewer/view -Iviewer/analysis $(INC_viewer/common)
 
 R_PROTO  := proto/base proto/place proto/wire proto/session proto/export
 R_AGENT  := agent $(R_BACKEND)
@@ -175,7 +174,7 @@ $(PY_DIR)/%.py: libclient/python/%.py
 # options.h and formats.h as Python sees them.
 $(PY_DIR)/protond/_table.py: proto/terms/options.h proto/terms/formats.h
 	@mkdir -p $(@D)
-	@printf '#include "options.h"\n#include "formats.h"\n---\n#define X(n, who, type, def, words, help) (#n, #who, #type, def, words, help),\n#define F(n) #n,\nOPTIONS = (\nJOB_OPTIONS(X)\n)\nFORMATS = (FORMATS(F))\n' | \
+	@printf '#include "options.h"\n#include "formats.h"\n---\n#define X(n, who, type, def, words, help) (#n, #who, #type, def, words, help),\n#define F(n, ...) #n,\nOPTIONS = (\nJOB_OPTIONS(X)\n)\nFORMATS = (FORMATS(F))\n' | \
 		$(CC) -E -P -Iproto/terms -x c - | sed -e '1,/^---/d' -e 's/), (/),\n    (/g' > $@
 # Visibility: 3.8's headers do not export the module's entry; all else in it is static.
 $(PY_DIR)/protond/_native.abi3.so: $(wildcard libclient/python/native*.c) libclient/python/native.h $(B)/lib/libprotond.so $(B)/flags

@@ -11,8 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "chrome.h"
-#include "formats.h"
+#include "export_format.h"
 #include "memfd.h"
 #include "profile.h"
 
@@ -21,18 +20,11 @@
 #define TIMELINES_MAX    4u /* written at once; the others wait */
 #define ENDING           "protond is ending; the session is stored"
 
-/* NULL: the timeline, by a thread of its own, for it is long. */
-typedef int export_write_fn(const struct profile *p, char **ret_text, size_t *ret_bytes);
-static export_write_fn *const writers[FORMAT_COUNT] = {
-	[FORMAT_hatchet] = hatchet_write,
-	[FORMAT_hatchet_msgpack] = hatchet_write_msgpack,
-};
-
 struct export
 {
 	struct daemon *d;
 	uint8_t session[16];
-	enum format format;
+	const struct export_format *format;
 	struct profile_select select;
 	struct export_result result;
 	export_done_fn *done;
@@ -83,16 +75,15 @@ static int export_work(struct sqlite3 *db, void *arg, struct err *e)
 	r = profile_load(db, id, &x->select, &p, e);
 	if (r < 0)
 		return r;
-	r = writers[x->format](p, &text, &bytes);
+	r = x->format->tree(p, &text, &bytes);
 	profile_free(p);
 	if (r < 0)
-		return err_set(
-			e, r, "the session cannot be written as %s", format_names[x->format]);
+		return err_set(e, r, "the session cannot be written as %s", x->format->name);
 	x->result.fd = memfd_of(text, bytes);
 	x->result.bytes = bytes;
 	free(text);
 	return x->result.fd < 0 ? err_set(e, x->result.fd, "no memory for %zu bytes of %s", bytes,
-					  format_names[x->format])
+					  x->format->name)
 				: 0;
 }
 
@@ -141,12 +132,14 @@ static int timeline_write(struct export *x, struct sqlite3 *db, int64_t id)
 	if (to == NULL)
 		return err_set(&x->err, -ENOMEM, "no memory for an export");
 	(void)setvbuf(to, NULL, _IONBF, 0);
-	r = chrome_write(db, id, &x->select, to, NULL, &x->err);
+	r = x->format->timeline(db, id, &x->select, to, NULL, &x->err);
 	(void)fclose(to);
 	if (r == -EFBIG)
 		(void)err_set(&x->err, r,
-			"the timeline is over 1 GiB of JSON; protonview export -f chrome_trace -o "
-			"FILE writes it of any length, --phase and --process less of it");
+			"the timeline is over 1 GiB of JSON; protonview export -f %s -o FILE "
+			"writes it "
+			"of any length, --phase and --process less of it",
+			x->format->name);
 	if (r == -ECANCELED)
 		(void)err_set(&x->err, r, ENDING);
 	return r;
@@ -286,7 +279,7 @@ static void export_on_stored(void *arg, int r, const struct err *e)
 		export_on_done(x, r, e);
 	} else if (x->d->no_exports) { /* its store may be gone before a thread is done with it */
 		export_on_done(x, err_set(&ending, -ESHUTDOWN, ENDING), &ending);
-	} else if (writers[x->format] != NULL) {
+	} else if (x->format->timeline == NULL) {
 		store_call(x->d->store, export_work, x, export_on_done);
 	} else {
 		x->next = x->d->exports;
@@ -318,7 +311,7 @@ void export_session(struct daemon *d, uint32_t uid, const uint8_t session[16], c
 		return;
 	}
 	x->d = d;
-	x->format = format_of(format);
+	x->format = &export_formats[format_of(format)];
 	x->select = (struct profile_select){.one_phase = phases > 0, .phase = phases - 1};
 	x->result.fd = x->fd = -1;
 	x->done = done;

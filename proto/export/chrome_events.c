@@ -193,7 +193,7 @@ static int node_read(
 		return chrome_no_memory(w);
 	return rc == SQLITE_ROW || rc == SQLITE_DONE
 		       ? 0
-		       : err_set(w->l.e, -EIO, "the store cannot be read: %s",
+		       : err_set(w->l.e, -EIO, "the database cannot be read: %s",
 				 sqlite3_errmsg(w->l.db));
 }
 

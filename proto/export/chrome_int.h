@@ -5,9 +5,9 @@
 
 #include <stdlib.h>
 
-#include "chrome.h"
 #include "clockmap.h"
-#include "profile_load.h"
+#include "export_format.h"
+#include "profile_rows.h"
 #include "text.h"
 #include "trace.h"
 

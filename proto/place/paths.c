@@ -51,17 +51,16 @@ int paths_private_runtime(char *ret, size_t n, struct err *e)
 
 	if (r < 0)
 		return err_set(e, r,
-			"there is no directory of yours for sockets (what is there is another's or "
-			"open to others); "
-			"set PROTOND_RUNTIME_DIR to one");
+			"no directory for sockets: those that exist belong to somebody else or are "
+			"open to others; set PROTOND_RUNTIME_DIR to one of your own");
 	if (mkdir(ret, 0700) < 0 &&
 		errno != EEXIST) /* its parents are there, or it is not ours to make */
 		return err_set(e, neg_errno(),
-			"%s cannot be made: %s; set PROTOND_RUNTIME_DIR to a directory of yours",
+			"cannot create %s: %s; set PROTOND_RUNTIME_DIR to a directory of your own",
 			ret, strerror(errno));
 	if (lstat(ret, &st) < 0 || !S_ISDIR(st.st_mode) || st.st_uid != geteuid())
 		return err_set(e, -EPERM,
-			"%s is not a directory of yours; remove it, or set PROTOND_RUNTIME_DIR",
+			"%s is not a directory of your own; remove it, or set PROTOND_RUNTIME_DIR",
 			ret);
 	return 0;
 }

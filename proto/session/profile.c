@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "arena.h"
-#include "profile_load.h"
 
 #define VALUES_MAX ((size_t)64 << 20)
 

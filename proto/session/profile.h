@@ -171,19 +171,13 @@ int profile_reserve(
 	struct profile *p, uint32_t nodes); /* room for so many, for speed alone; -ENOMEM */
 uint32_t profile_add_node(struct profile *p, uint32_t parent, const char *name,
 	uint8_t kind); /* PROFILE_NONE: full */
+/* The same with a name that the profile owns already. */
+uint32_t profile_adopt_node(struct profile *p, uint32_t parent, const char *owned, uint8_t kind);
 uint32_t profile_add_metric(
 	struct profile *p, const char *name, uint8_t kind); /* finds or adds; PROFILE_NONE: full */
 int profile_set(struct profile *p, uint32_t node, uint32_t metric, struct value v); /* -ENOMEM */
 uint32_t profile_find_metric(const struct profile *p, const char *name); /* exact; PROFILE_NONE */
 const char *profile_text(struct profile *p, const char *text,
 	size_t bytes); /* copied, sanitised UTF-8; NULL: -ENOMEM */
-
-/* hatchet_write.c, hatchet_read.c: Triton Proton's .hatchet, root zero hints included; metrics
- * NAME[0], NAME[1], … are a list NAME there. The writers give one malloc()ed buffer. The reader
- * accepts any file of that shape up to 1 GiB, JSON or MessagePack. */
-int hatchet_write(const struct profile *p, char **ret_text, size_t *ret_bytes);
-/* The same as MessagePack. */
-int hatchet_write_msgpack(const struct profile *p, char **ret_bytes, size_t *ret_n);
-int hatchet_read(const char *text, size_t bytes, struct profile **ret_profile, struct err *e);
 
 #endif

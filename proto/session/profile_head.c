@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "arena.h"
-#include "profile_load.h"
+#include "profile_head.h"
 
 #define PROCESSES_MAX 65536u
 #define DEVICES_MAX   65536u
@@ -462,8 +462,9 @@ int load_head(struct load *l)
 	if (r < 0)
 		return r;
 	if (l->select->process != NULL && l->n_processes == 0)
-		return err_set(l->e, -ENOENT, "session '%s' has no process '%s' (a rank, or pid:N)",
-			h->name, l->select->process);
+		return err_set(l->e, -ENOENT,
+			"session '%s' has no process '%s'; give a rank, or pid:N", h->name,
+			l->select->process);
 	h->n_processes = l->n_processes;
 	r = each_row(l, l->select->one_phase ? SQL_SEGMENT : SQL_ACTIVE, interval_row);
 	if (r == 0 && l->select->one_phase && !l->has_phase)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT. profile_put.c: what was read of a stored session becomes the values
  * of a profile. */
+#include "profile_put.h"
+
 #include <stdlib.h>
 #include <string.h>
-
-#include "profile_load.h"
 
 /* The same metric of the same node from another process or segment. */
 static struct value merged(const struct value *a, const struct value *b, uint8_t kind)

@@ -534,7 +534,7 @@ int trace_chunk_read(const void *bytes, size_t n, struct trace_chunk *ret, struc
 	uint32_t i;
 
 	if (!read_head(bytes, n, &k, packed, packed_n, raw_n))
-		return err_set(e, -EBADMSG, "a chunk of the timeline is damaged: its head");
+		return err_set(e, -EBADMSG, "a chunk of the timeline is damaged: bad header");
 	for (i = 0; i < TRACE_COLUMN_MAX; i++)
 		raw += raw_n[i];
 	last = calloc((size_t)k.n[TRACE_N_THREADS] + k.n[TRACE_N_STREAMS] + 1, sizeof(*last));

@@ -19,18 +19,7 @@
 #include "wire.h"
 
 #define WIRE_REQUEST_MAX (64u << 10) /* what the daemon reads of one request */
-#define WIRE_OBJECTS_MAX (1u << 18)  /* objects in one frame */
 #define WIRE_HEADER      4u          /* the length before a frame */
-
-/* --- verbs
- * ---------------------------------------------------------------------------------------- */
-
-struct wire_verb_info {
-	const char *method, *help;
-	char who; /* 'A' or 'O', as WIRE_VERBS says */
-};
-extern const struct wire_verb_info wire_verbs[WIRE_VERB_MAX];
-int wire_verb_find(const char *method, size_t bytes); /* enum wire_verb, or -ENOENT */
 
 /* --- writing
  * -------------------------------------------------------------------------------------- */
@@ -83,12 +72,6 @@ int wire_frame_end(struct wire_buf *b);
 
 /* --- reading
  * -------------------------------------------------------------------------------------- */
-
-/* Length of the frame that starts with these four bytes. */
-uint32_t wire_frame_bytes(const void *header);
-
-/* Walks one object that must fill p[0..n) exactly. 0; -EBADMSG; -E2BIG too deep or too many. */
-int wire_check(const void *p, size_t n);
 
 enum wire_type { WIRE_REQUEST = 0, WIRE_RESPONSE = 1, WIRE_NOTIFICATION = 2 };
 

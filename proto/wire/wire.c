@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT. wire.c: the table of verbs, and the bounded check of a frame. */
 #include "wire.h"
 
+#include <errno.h>
+#include <stdbool.h>
 #include <string.h>
-
-#include "codec.h"
 
 const struct wire_verb_info wire_verbs[WIRE_VERB_MAX] = {
 #define X(id, method, who, help) {method, help, who},

@@ -19,6 +19,7 @@
 #define WIRE_VERSION     1
 #define WIRE_FRAME_MAX   (1u << 20)
 #define WIRE_DEPTH_MAX   16u
+#define WIRE_OBJECTS_MAX (1u << 18) /* in one frame */
 #define WIRE_OUT_MAX     (8u << 20)
 #define WIRE_CLIENTS_MAX 512u /* half of them for one user: every rank's `run` holds one */
 
@@ -52,5 +53,18 @@ enum wire_verb {
 #undef X
 		WIRE_VERB_MAX
 };
+
+struct wire_verb_info {
+	const char *method, *help;
+	char who; /* 'A' or 'O', as WIRE_VERBS says */
+};
+extern const struct wire_verb_info wire_verbs[WIRE_VERB_MAX];
+int wire_verb_find(const char *method, size_t bytes); /* enum wire_verb, or -ENOENT */
+
+/* Length of the frame that starts with these four bytes. */
+uint32_t wire_frame_bytes(const void *header);
+
+/* Walks one object that must fill p[0..n) exactly. 0; -EBADMSG; -E2BIG too deep or too many. */
+int wire_check(const void *p, size_t n);
 
 #endif

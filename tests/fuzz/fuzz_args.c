@@ -14,7 +14,10 @@
 #include <unistd.h>
 
 #include "pick.h"
-#include "protonctl.h"
+#include "protonctl_file.h"
+#include "protonctl_help.h"
+#include "protonctl_session.h"
+#include "protonctl_table.h"
 #include "protonview_options.h"
 #include "protonview_run.h"
 
@@ -39,7 +42,7 @@ static const struct view_option {
 #undef X
 };
 static const char *const view_verbs[] = {
-#define X(name, bit, min, max, args, help) #name,
+#define X(name, min, max, args, help) #name,
 	VERBS(X)
 #undef X
 };
@@ -68,10 +71,10 @@ static void own_make(void)
 	const struct option_def *o;
 	size_t i;
 
-	for (i = 0; i < n_commands; i++) {
-		own_add(own_text[0], "", commands[i].name);
-		own_add(own_text[0], "", commands[i].alias);
-		for (o = commands[i].options; o->name != NULL; o++)
+	for (i = 0; commands[i] != NULL; i++) {
+		own_add(own_text[0], "", commands[i]->name);
+		own_add(own_text[0], "", commands[i]->alias);
+		for (o = commands[i]->options; o->name != NULL; o++)
 			own_add(own_text[0], "--", o->name);
 	}
 	own_add(own_text[0], "--", "help");
@@ -190,13 +193,13 @@ static void view(const uint8_t *p, size_t n)
 
 static bool may_run(const struct command *c)
 {
-	static ctl_fn *const harmless[] = {cmd_stop, cmd_activate, cmd_finalize, cmd_pause,
-		cmd_resume, cmd_sessions, cmd_jobs, cmd_where, cmd_top, cmd_status, cmd_delete,
-		cmd_prune, cmd_start, cmd_help, cmd_completion, cmd_complete};
+	static const char *const harmless[] = {"stop", "activate", "finalize", "pause", "resume",
+		"sessions", "jobs", "where", "top", "status", "delete", "prune", "start", "help",
+		"completion", "__complete"};
 	size_t i;
 
 	for (i = 0; i < N(harmless); i++)
-		if (harmless[i] == c->run)
+		if (strcmp(harmless[i], c->name) == 0)
 			return true;
 	return false;
 }
@@ -212,7 +215,7 @@ static void session_words(struct ctl *c)
 
 	wire_buf_init(&b, WIRE_FRAME_MAX);
 	wire_map(&b);
-	MUST(session_params(c, &b) == 0);
+	session_params(c, &b);
 	wire_close(&b);
 	wire_buf_free(&b);
 	if (name == NULL)
@@ -228,18 +231,18 @@ static void ctl(const uint8_t *p, size_t n)
 	int r;
 
 	words_read(&w, p, n, own_text[0]);
-	c = (struct ctl){.cmd = w.n > 1 ? command_find(w.v[1]) : NULL};
+	c = (struct ctl){.table = commands, .cmd = w.n > 1 ? command_find(commands, w.v[1]) : NULL};
 	if (c.cmd == NULL) {
-		help_did_you_mean(stderr, w.n > 1 ? w.v[1] : "");
+		help_unknown(stderr, commands, w.n > 1 ? w.v[1] : "");
 		return;
 	}
 	getopt_anew();
 	r = ctl_parse(&c, w.n - 1, w.v + 1);
-	MUST(r == -1 || r == CTL_OK || r == (c.cmd->passes ? CTL_RUN_FAILED : CTL_USAGE));
-	if (r >= 0)
+	MUST(r == CTL_GO || r == CTL_HELP || r == (c.cmd->passes ? CTL_RUN_FAILED : CTL_USAGE));
+	if (r != CTL_GO)
 		return;
 	MUST(c.argc >= c.cmd->min && (c.cmd->max < 0 || c.argc <= c.cmd->max));
-	if (c.cmd->run == cmd_run || c.cmd->run == cmd_start)
+	if (strcmp(c.cmd->name, "run") == 0 || strcmp(c.cmd->name, "start") == 0)
 		session_words(&c);
 	if (may_run(c.cmd)) {
 		r = c.cmd->run(&c);

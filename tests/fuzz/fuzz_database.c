@@ -11,7 +11,7 @@
 #include <jansson.h>
 #include <unistd.h>
 
-#include "chrome.h"
+#include "export_format.h"
 #include "fuzz_database.h"
 #include "pick.h"
 #include "print.h"
@@ -87,7 +87,7 @@ static void see_timeline(sqlite3 *db, int64_t id, const struct profile_select *s
 	int r;
 
 	MUST(f != NULL);
-	r = chrome_write(db, id, s, f, &gone, &e);
+	r = chrome_trace_write(db, id, s, f, &gone, &e);
 	MUST(fclose(f) == 0);
 	MUST(r == e.code && r <= 0 && (r == 0 || e.text[0] != '\0'));
 	if (r == 0)
@@ -103,12 +103,12 @@ static void see_hatchet(const struct profile *p)
 	size_t n;
 
 	MUST(hatchet_write(p, &text, &n) == 0);
-	MUST(hatchet_read(text, n, &q, &e) == 0);
+	MUST(export_read(text, n, &q, &e) == 0);
 	MUST(p->n_nodes == q->n_nodes);
 	profile_free(q);
 	free(text);
-	MUST(hatchet_write_msgpack(p, &text, &n) == 0);
-	MUST(hatchet_read(text, n, &q, &e) == 0);
+	MUST(hatchet_msgpack_write(p, &text, &n) == 0);
+	MUST(export_read(text, n, &q, &e) == 0);
 	profile_free(q);
 	free(text);
 }
@@ -131,10 +131,10 @@ static void see_screens(struct view *v, const struct print_options *o, uint8_t w
 	check_json(t.s, t.n);
 	t.n = 0;
 	if ((what & SEE_FLAT) != 0 && flat_new(v, &flat) == 0) {
-		(void)flat_print(&t, flat, o);
+		print_flat(&t, flat, o);
 		t.n = 0;
 		envelope_open(&t, "flat", v->p);
-		flat_json(&t, flat, o);
+		envelope_flat(&t, flat, o);
 		envelope_close(&t, &w);
 		check_json(t.s, t.n);
 	}

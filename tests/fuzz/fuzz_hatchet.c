@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "export_format.h"
 #include "fuzz_profile.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
@@ -16,7 +17,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 	size_t n_text, n_again;
 	uint32_t i;
 
-	if (hatchet_read((const char *)bytes, n, &p, &e) < 0) {
+	if (export_read((const char *)bytes, n, &p, &e) < 0) {
 		MUST(e.code < 0 && e.text[0] != '\0' && p == NULL);
 		return 0;
 	}
@@ -25,7 +26,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
 		MUST(p->device[i].type != NULL && p->device[i].id != NULL &&
 			p->device[i].arch_text != NULL);
 	MUST(hatchet_write(p, &text, &n_text) == 0);
-	MUST(hatchet_read(text, n_text, &q, &e) == 0);
+	MUST(export_read(text, n_text, &q, &e) == 0);
 	MUST(p->n_nodes == q->n_nodes);
 	for (i = 0; i < p->n_nodes; i++)
 		MUST(p->node[i].parent == q->node[i].parent &&

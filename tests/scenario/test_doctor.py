@@ -112,7 +112,7 @@ def test_a_services_directory_that_is_closed(world):
 @needs_root
 def test_a_directory_of_another_user(world):
     os.chown(world.dir, NOBODY, NOBODY)
-    doctor(world).one("runtime directory", "bad", "not a directory of yours", "PROTOND_RUNTIME_DIR")
+    doctor(world).one("runtime directory", "bad", "not a directory of your own", "PROTOND_RUNTIME_DIR")
     os.chown(world.dir, 0, 0)
     serve(world)
     os.chown(world.dir, NOBODY, NOBODY)
@@ -155,7 +155,7 @@ GROUPS = """
 @needs_root
 @needs_mounts
 @pytest.mark.parametrize("member, now, mode, words", [
-    ("", "", 0o660, "^usermod -aG ringers nobody, and log in anew$"),
+    ("", "", 0o660, "^usermod -aG ringers nobody, then log in again$"),
     ("nobody", "", 0o660, "newgrp ringers"),
     ("nobody", "4242", 0o600, "SocketMode=0666"),
     ("nobody", "4242", 0o660, None)])
@@ -187,7 +187,7 @@ def test_no_daemon_and_one_that_was_killed(world):
     serve(world)
     doctor(world).one("daemon", "ok", rf"pid {world.daemon.pid}, in {world.dir}")
     world.stop(signal.SIGKILL)
-    doctor(world).one("daemon", "note", f"the sockets in {world.dir} are of one that was killed")
+    doctor(world).one("daemon", "note", f"the sockets in {world.dir} belong to one that was killed")
     (world.dir / "control.sock").unlink()
     (world.dir / "control.sock").write_text("")
     assert doctor(world).of("daemon", "ok") == []
@@ -239,9 +239,9 @@ def test_a_database_that_cannot_grow(world, mount, what, words):
 
 @needs_mounts
 @pytest.mark.parametrize("size, large, words", [
-    (1, 0, "^make room on its disk$"),
-    (1, 100, r"^make room on its disk \(4 MiB\); then `protonctl prune --max-size 50M` makes more$"),
-    (16, 100, "^protonctl prune --max-size 50M, or make room$")])
+    (1, 0, "^free space on its disk$"),
+    (1, 100, r"^free 4 MiB on its disk; then `protonctl prune --max-size 50M` frees more$"),
+    (16, 100, "^protonctl prune --max-size 50M, or free space otherwise$")])
 def test_room_for_the_database(world, size, large, words):
     """What it says to do can be done: a prune needs room itself, and a small database has none to give."""
     folder = world.dir / "data"
@@ -278,8 +278,8 @@ def test_the_loader_takes_another_version(world, other):
 @pytest.mark.parametrize("lacks, what, words", [
     ("", "libprotond-agent.so.0", r"version \d+\.\d+\.9, protonctl is"),
     ("text", "libprotond-agent.so.0", "cannot be loaded: .*(file too short|invalid ELF header)"),
-    ("lib", "libprotond.so.0", "nowhere beside protonctl"),
-    ("bin/protond", "protond", "nowhere beside protonctl")])
+    ("lib", "libprotond.so.0", "not found beside protonctl"),
+    ("bin/protond", "protond", "not found beside protonctl")])
 def test_an_installation_that_is_not_whole(world, other, lacks, what, words):
     top = other.parent
     (top / "bin").mkdir()
@@ -351,14 +351,14 @@ def test_descriptors(world, files, grade):
     if grade is None:
         assert found.of("open files") == []
     else:
-        found.one("open files", grade, rf"{files} descriptors: the daemon has room for {(files - 32) // 4} jobs", "ulimit -Hn")
+        found.one("open files", grade, rf"{files} descriptors: enough for a daemon with {(files - 32) // 4} jobs", "ulimit -Hn")
     serve(world)
     assert doctor(world, preexec_fn=limit).of("open files") == [], "this daemon has its own"
     resource.prlimit(world.daemon.pid, resource.RLIMIT_NOFILE, (432, 432))
-    doctor(world).one("open files", "note", "432 descriptors: the daemon has room for 100 jobs", "LimitNOFILE=")
+    doctor(world).one("open files", "note", "432 descriptors: enough for a daemon with 100 jobs", "LimitNOFILE=")
 
 
-@pytest.mark.parametrize("mib, grade, words", [(1, "bad", "no ring can be made"), (32, "note", "fewer lanes"), (80, None, "")])
+@pytest.mark.parametrize("mib, grade, words", [(1, "bad", "too little for a ring"), (32, "note", "fewer lanes"), (80, None, "")])
 def test_size_of_files(world, mib, grade, words):
     def limit():
         resource.setrlimit(resource.RLIMIT_FSIZE, (mib << 20, mib << 20))
@@ -412,7 +412,7 @@ def test_a_container(world, top, more, by):
     if by is None:
         assert found.of("container") == []
     else:
-        found.one("container", "note", re.escape(f"({by}), and no daemon is to be reached"), "-v /run/protond:/run/protond")
+        found.one("container", "note", re.escape(f"({by}), and no daemon can be reached"), "-v /run/protond:/run/protond")
 
 
 def in_a_container():
@@ -423,7 +423,7 @@ def in_a_container():
 def test_a_daemon_in_the_same_container(world):
     serve(world)
     found = doctor(world)
-    found.one("container", "ok", "the daemon is in it too")
+    found.one("container", "ok", "the daemon is inside, too")
     assert not found.of("pid namespace") and not found.of("user namespace")
 
 
@@ -448,7 +448,7 @@ def test_a_daemon_outside_of_the_container(world):
     found.one("pid namespace", "ok", "the daemon is outside")
     assert not found.of("user namespace") and not found.of("runtime directory", "note")
     if in_a_container():
-        found.one("container", "ok", "the daemon is outside of it")
+        found.one("container", "ok", "the daemon is outside")
     job = world.job("unshare", "-p", "-f")
     job.say("start s")
     (listed,) = world.ctl_json("jobs")["jobs"]
@@ -463,7 +463,7 @@ def test_a_daemon_in_another_container(world):
                                  env=world.env, stdout=log, stderr=log)
     try:
         until("control.sock answers", world.answers)
-        doctor(world).one("pid namespace", "note", r"its pid there is 1, here \d{2,}\)", "--pid=host")
+        doctor(world).one("pid namespace", "note", r"its pid is 1 there, \d{2,} here\)", "--pid=host")
         job = world.job()
         job.say("start s")
         assert [j["pid"] for j in world.ctl_json("jobs")["jobs"]] == [0], "it cannot tell them apart"
@@ -478,7 +478,7 @@ def test_a_user_namespace(world):
     world.env["PROTOND_AUTO_SESSION"] = "off"  # nothing is wanted of the job before it asks
     serve(world)
     found = doctor(world, "unshare", "-U")
-    found.one("user namespace", "bad", r"outside of this one \(uid 0 there, 65534 from here\)", "--userns=host")
+    found.one("user namespace", "bad", r"outside this one \(its uid is 0 there, 65534 here\)", "--userns=host")
     job = world.job("unshare", "-U")
     assert job.say("start s").startswith("-74 "), "the daemon does refuse its ring"
     assert doctor(world, "unshare", "-U", "-r").of("user namespace") == [], "uid 0 is uid 0 there"
@@ -508,7 +508,7 @@ def test_a_directory_that_has_two_names(world):
     assert doctor(world, mounts=mounts, env=env).of("runtime directory", "note") == [], "it is the same one"
     mounts += "\nmount -t tmpfs none /dev/shm"
     found = doctor(world, mounts=mounts, env=env)
-    found.one("runtime directory", "note", f"is {at} here and {world.dir} for the daemon: rings have no name", "same place")
+    found.one("runtime directory", "note", f"is {at} here and {world.dir} for the daemon, so rings have no name", "same place")
     job = world.job("unshare", "-m", "sh", "-ec", mounts + '\nexec "$@"', "sh", env=env)
     assert job.say("start s").startswith("0")
     assert list(world.dir.glob("rings/*.ring")) == [], "and so it is"
@@ -612,7 +612,7 @@ def test_a_driver(world):
 
 
 @pytest.mark.parametrize("value, grade, words", [
-    ("/opt/nsight/lib.so", "bad", "holds something else: /opt/nsight/lib.so"),
+    ("/opt/nsight/lib.so", "bad", "names another tool: /opt/nsight/lib.so"),
     ("/gone/libprotond.so.0", "bad", "/gone/libprotond.so.0: No such file"),
     (f"{BUILD}/lib/libprotond.so.0", "ok", "libprotond.so.0")])
 def test_injected_libraries(world, value, grade, words):
@@ -630,7 +630,7 @@ def test_preloaded_libraries(world):
 
 def test_wrong_settings(world):
     found = doctor(world, env={"PROTOND_GPU": "xx", "PROTOND_LANES": "3x"})
-    found.one("variables", "bad", "PROTOND_GPU is 'xx': it may be one of: none armed on", "correct it")
+    found.one("variables", "bad", "PROTOND_GPU is 'xx'; it must be one of: none armed on", "correct it")
     found.one("settings", "bad", "PROTOND_LANES: lanes = '3x' is not a whole number", "no daemon starts with it")
     r = world.tool("protond", "--check", env={"PROTOND_RUNTIME_DIR": "here"}, check=False)
     assert r.returncode == 2 and "runtime_dir = 'here' does not begin with /" in r.stderr

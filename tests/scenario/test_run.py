@@ -88,7 +88,7 @@ def test_a_process_that_outlives_its_run(world):
                   f">out 2>&1 & echo $!; until grep -q running out; do :; done; until [ $({BUILD}/bin/protonctl jobs | wc -l) = 2 ]; do :; done")
     pid = int(r.stdout)
     os.kill(pid, signal.SIGTERM)
-    assert f"1 process of this run (pid {pid}) outlives CMD: what comes from now on is not in this session" in r.stderr
+    assert f"1 process of this run (pid {pid}) outlives CMD; nothing recorded from now on is in this session" in r.stderr
     assert "CMD" not in world.ctl("run", "-b", "none", "--", DEMO).stderr
 
 
@@ -99,7 +99,7 @@ def test_an_engine_that_is_not_found_is_said(world):
                     "-lpthread", "-ldl"], check=True)
     words = world.ctl("run", "--", world.home / "x", env={"LD_LIBRARY_PATH": ""}).stderr
     assert "the daemon says: 1 job could not record, the last: pid " in words
-    assert "cannot load libprotond-agent.so.0 beside libprotond" in words and "met protond, if not for that" in words
+    assert "cannot load libprotond-agent.so.0 beside libprotond" in words and "reached protond: unless that is why" in words
     assert "the daemon says" not in world.ctl("run", "--", "true").stderr, "it was another run's"
     assert "─ x" in world.ctl("run", "--", world.home / "x").stderr, "the loader finds it"
 
@@ -151,7 +151,7 @@ def test_run_delivers_a_signal_once(world):
 
 def test_run_says_why_there_is_nothing(world):
     r = world.ctl("run", "--", "true")
-    assert "no process of this run met protond" in r.stderr and "-lprotond" in r.stderr
+    assert "no process of this run reached protond" in r.stderr and "-lprotond" in r.stderr
 
 
 @pytest.mark.parametrize("tool, args, status", [
@@ -299,9 +299,9 @@ def test_an_empty_word_names_no_session(world):
     world.ctl("run", "-n", "kept", "--", DEMO)
     for verb in ("delete", "finalize", "stop", "activate", "top", "where"):
         r = world.ctl(verb, "", check=False)
-        assert r.returncode == 2 and "an empty word names nothing" in r.stderr, (verb, r)
+        assert r.returncode == 2 and "empty name; is a shell variable unset?" in r.stderr, (verb, r)
     r = world.view("tree", "", check=False)
-    assert r.returncode == 2 and "an empty word is no session" in r.stderr, r
+    assert r.returncode == 2 and "empty session name; is a shell variable unset?" in r.stderr, r
     assert world.state("kept") == "finalized"
 
 
@@ -399,12 +399,12 @@ def test_an_output_that_cannot_be_is_refused_at_once(world):
     assert "add -d trace" in refused(world, "-o", "x.json")
     assert "add -d trace" in refused(world, "-o", "x.json", "-d", "tree")
     for name in ("x.foo", "x", "v1.0/x"):
-        assert f"{name} ends in no format that is known: .hatchet, .hatchet_msgpack" in refused(world, "-o", name)
+        assert f"{name}: unknown format; the name must end in .hatchet, .hatchet_msgpack" in refused(world, "-o", name)
     world.ctl("run", "-q", "-o", "x.hatchet_msgpack", "--", DEMO)
     world.view("export", "@last", "-o", "y.hatchet_msgpack")
     assert (world.home / "x.hatchet_msgpack").read_bytes() == (world.home / "y.hatchet_msgpack").read_bytes()
     r = world.ctl("finalize", "@last", "-o", "x.foo", check=False)
-    assert r.returncode == 2 and "ends in no format" in r.stderr
+    assert r.returncode == 2 and "unknown format" in r.stderr
 
 
 def test_wrong_variables_are_said_before_the_program_starts(world):
@@ -414,11 +414,11 @@ def test_wrong_variables_are_said_before_the_program_starts(world):
                        capture_output=True, text=True, timeout=WAIT)
     said = r.stderr.split("begins")[0].splitlines()
     assert said == ["protonctl: warning: " + w for w in (
-        "PROTOND_AUTOSTART is 'yes': it may be 0 or 1", "PROTOND_GPU is 'xx': it may be one of: none armed on",
-        "PROTOND_FLUSH_MS is '5x': it may be a whole number", "PROTOND_HOOK is 'torch,jax': it may be some of, with commas: torch triton none",
-        "PROTOND_SAMPLE_RATE is '-1': it may be 0 to 1")]
+        "PROTOND_AUTOSTART is 'yes'; it must be 0 or 1", "PROTOND_GPU is 'xx'; it must be one of: none armed on",
+        "PROTOND_FLUSH_MS is '5x'; it must be a whole number", "PROTOND_HOOK is 'torch,jax'; it must be some of, with commas: torch triton none",
+        "PROTOND_SAMPLE_RATE is '-1'; it must be 0 to 1")]
     r = world.ctl("run", "--json", "--", "true", env=wrong)
-    assert len([w for w in json.loads(r.stderr)["warnings"] if "it may be" in w]) == len(wrong)
+    assert len([w for w in json.loads(r.stderr)["warnings"] if "it must be" in w]) == len(wrong)
     world.ctl("shutdown")
     assert "the daemon does not start: protond: auto_session = 'banana' is not one of off, scopes, full" in refused(world, "-q", env={
         "PROTOND_AUTO_SESSION": "banana"})
@@ -457,8 +457,8 @@ def test_a_relative_database_is_where_it_was_typed(world):
 
 
 @pytest.mark.parametrize("protond, want", [
-    ("#!/bin/sh\nkill -SEGV $$\n", "it ended on signal 11, without a word; `protond --private --foreground` shows what it does"),
-    ("#!/bin/sh\nexit 9\n", "it ended with status 9, without a word"),
+    ("#!/bin/sh\nkill -SEGV $$\n", "it ended on signal 11, without a message; `protond --private --foreground` shows why"),
+    ("#!/bin/sh\nexit 9\n", "it ended with status 9, without a message"),
     ("#!/nonexistent\n", "bin/protond cannot be run: No such file or directory")])
 def test_an_earlier_daemons_words_are_not_this_ones(world, protond, want):
     (world.home / "bin").mkdir()
@@ -473,9 +473,9 @@ def test_an_earlier_daemons_words_are_not_this_ones(world, protond, want):
 def test_why_nothing_was_recorded(world):
     def words(*command, **env):
         return world.ctl("run", "--", *command, check=False, env=env).stderr
-    assert "no process of this run met protond" in words("true")
+    assert "no process of this run reached protond" in words("true")
     failed = words("sh", "-c", "exit 3")
-    assert "ended with status 3 before it met protond" in failed and "Link it" not in failed
+    assert "ended with status 3 before it reached protond" in failed and "Link it" not in failed
     assert "PROTOND_DISABLE is set" in words(BUILD / "tests/job", PROTOND_DISABLE="1")
 
 

@@ -344,7 +344,7 @@ def test_a_request_that_the_daemon_does_not_know(world):
 
 
 @pytest.mark.parametrize("answer, status, words", [
-    ([1, None, None, {"version": 0}], 3, "speaks no protocol that this tool knows; install one version of both: protonctl version"),
+    ([1, None, None, {"version": 0}], 3, "and this tool have no protocol in common; install one version of both (`protonctl version` shows them)"),
     ([1, None, {"code": -38, "text": "no method 'hello'", "next": "update protonctl"}, None], None, "no method 'hello'; update protonctl"),
     ([1, None, None, {"version": 7, "daemon": "9.9", "pid": 1, "more": {"a": [None]}}], 0, "9.9")])
 def test_a_daemon_that_answers_otherwise(world, answer, status, words):

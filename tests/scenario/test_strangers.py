@@ -180,10 +180,10 @@ def test_a_strangers_tool_opens_no_database(shared):
 
 def test_a_database_that_is_not_ones_own_is_no_empty_one(shared):
     listed = as_stranger(shared, "sessions", name="protonview")
-    assert listed.returncode == 1 and "nothing was recorded yet" in listed.stderr
+    assert listed.returncode == 1 and "nothing has been recorded yet" in listed.stderr
     shared.job(user=NOBODY, group=NOBODY, extra_groups=[]).say("start own")
     listed = as_stranger(shared, "sessions", name="protonview")
-    assert listed.returncode == 1 and "not yours to read; `protonctl sessions` lists them" in listed.stderr
+    assert listed.returncode == 1 and "which you may not read; `protonctl sessions` lists them" in listed.stderr
     assert "no session 'nosuch'; protonctl" in as_stranger(shared, "nosuch", name="protonview").stderr
     assert " own " in as_stranger(shared, "sessions").stdout
     for mode in (0o755, 0o700):  # the file, and the folder that it is in
@@ -231,7 +231,7 @@ for s in held:
         job = world.job()
         assert job.say("start s").startswith("-"), "no session of a stranger's"
         r = world.ctl("status", check=False)
-        assert r.returncode == 1 and "control.sock is not a protond of root's or of yours" in r.stderr, (r.returncode, r.stderr)
+        assert r.returncode == 1 and "control.sock is neither root's protond nor your own" in r.stderr, (r.returncode, r.stderr)
         assert job.say("repeat 3 a") is not None and job.quit() == 0
     finally:
         out, _ = squatter.communicate("end\n", timeout=WAIT)

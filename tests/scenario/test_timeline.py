@@ -215,10 +215,10 @@ def test_a_tree_has_no_timeline_and_says_so(world):
     world.ctl("start", "t", "--all")
     world.job().say("start own")
     r = world.ctl("finalize", "t", "-o", "t.chrome_trace", check=False)
-    assert r.returncode != 0 and "kept no timeline" in r.stderr and "-d trace" in r.stderr
+    assert r.returncode != 0 and "has no timeline" in r.stderr and "-d trace" in r.stderr
     assert not (world.home / "t.chrome_trace").exists()
     r = world.view("export", "t", "-f", "chrome_trace", "-o", "t.json", check=False)
-    assert r.returncode == 1 and "kept no timeline" in r.stderr
+    assert r.returncode == 1 and "has no timeline" in r.stderr
     world.view("export", "t", "-o", "t.hatchet")
     r = world.view("export", "t.hatchet", "-f", "chrome_trace", "-o", "t.json", check=False)
     assert r.returncode == 1 and "it has no timeline" in r.stderr
@@ -235,7 +235,7 @@ def test_a_file_of_before_there_were_timelines(world):
     db.executescript("DROP TABLE trace; PRAGMA user_version = 1")
     db.close()
     r = world.view("export", "s", "-f", "chrome_trace", "-o", "t.json", check=False)
-    assert r.returncode == 1 and "kept no timeline" in r.stderr
+    assert r.returncode == 1 and "has no timeline" in r.stderr
     assert " a" in world.view("tree", "s").stdout
     world.start(PROTOND_AUTO_SESSION="off")  # it brings the database up to date
     world.job().say("start more")

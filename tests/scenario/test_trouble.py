@@ -91,20 +91,20 @@ def test_no_libcupti(world):
 def test_another_profilers_injection(world):
     r = run(world, "--", BUILD / "tests/job", env={"CUDA_INJECTION64_PATH": "/opt/nsight/lib.so"})
     assert r.returncode == 0
-    said(r.stderr, "… holds another tool")
+    said(r.stderr, "… names another tool")
 
 
 # --- an empty profile ---------------------------------------------------------------------------
 
 def test_nothing_to_see(world):
-    said(world.view("tree", "@last", check=False).stderr, "nothing was recorded yet")
+    said(world.view("tree", "@last", check=False).stderr, "nothing has been recorded yet")
     r = run(world, "--", BUILD / "tests/job")
     said(r.stderr, "(nothing was recorded)")
     said(r.stderr, "no GPU data")
     assert r.stderr.count("no GPU") == 1, "once"
     assert "no GPU data: the program launched no kernel" in run(world, "-q", BUILD / "tests/job").stderr
     said(world.view("tree", "@last").stdout, "(nothing was recorded)")
-    said(run(world, "--", "true").stderr, "no process of this run met protond")
+    said(run(world, "--", "true").stderr, "no process of this run reached protond")
     stranger = subprocess.Popen(["sleep", "60"], env=world.env)
     said(world.ctl("start", "x", "--pid", stranger.pid, check=False).stderr, "process … was not started")
     stranger.kill()
@@ -125,11 +125,11 @@ def test_protonctl_alone(world):
         return subprocess.run([world.home / "protonctl", "run", "--", "true"], env=world.env, capture_output=True, text=True)
     r = alone()
     assert r.returncode == 125
-    said(r.stderr, "no daemon runs, and there is no protond beside protonctl")
+    said(r.stderr, "no daemon is running, and there is no protond beside protonctl")
     world.start()
     r = alone()
     assert r.returncode == 0, "the program runs"
-    said(r.stderr, "libprotond.so.0 is nowhere beside protonctl")
+    said(r.stderr, "libprotond.so.0 was not found beside protonctl")
 
 
 @pytest.mark.parametrize("engine", [None, "text"])
@@ -208,7 +208,7 @@ def test_another_users_daemon(world):
         world.dir.chmod(mode)
         r = world.ctl("status", check=False, user=NOBODY)
         assert r.returncode in (1, 3)
-        said(r.stderr, "…/control.sock is not yours to open")
+        said(r.stderr, "…/control.sock may not be opened by you")
         job = world.job(user=NOBODY, group=NOBODY, extra_groups=[])
         assert job.say("start s").startswith("-")
         assert job.quit() == 0
@@ -254,7 +254,7 @@ def test_a_daemon_that_never_comes(world):
                        timeout=WAIT, cwd=world.home)
     os.kill(int((world.home / "pid").read_text()), signal.SIGKILL)
     assert r.returncode == 125
-    said(r.stderr, "protond was started but does not answer in …; its words are in …")
+    said(r.stderr, "protond was started but does not answer in …; see its log, …")
 
 
 def test_events_that_were_dropped(world):
@@ -307,7 +307,7 @@ def test_a_file_that_is_too_large(world):
 def test_databases_that_cannot_be_read(stored):
     world, path = stored, stored.home / "file.db"
     for change, start in (("PRAGMA user_version = 99", "… was made by a newer protond"),
-                          ("PRAGMA application_id = 7", "… is no database of protond")):
+                          ("PRAGMA application_id = 7", "… is not a protond database")):
         shutil.copy(world.db, path)
         with sqlite3.connect(path) as db:
             db.execute(change)
@@ -454,7 +454,7 @@ def test_a_stopped_daemon(world):
         assert tool.returncode == status, (out, err)
         if "warnings" in out:
             err = json.loads(out)["warnings"][0]
-        said(err, "protond (pid …) is stopped: ")
+        said(err, "protond (pid …) is stopped; ")
         assert f"kill -CONT {world.daemon.pid}" in err
         if status == 4:
             assert "a" in out and "what is shown was stored before" in err

@@ -5,22 +5,26 @@
 #include <unistd.h>
 
 #include "codec.h"
+#include "human.h"
 #include "json.h"
-#include "protonctl.h"
+#include "protonctl_file.h"
+#include "protonctl_help.h"
+#include "protonctl_options.h"
+#include "protonctl_table.h"
 
 /* --- the table
  * ------------------------------------------------------------------------------------- */
 
 START_TEST(table_is_whole)
 {
-	const struct command *c = &commands[_i];
+	const struct command *c = commands[_i];
 	const struct option_def *o, *p;
 	size_t n = 0, k;
 
 	ck_assert(c->help == NULL ||
 		  (c->examples[0] != '\0' && c->examples[strlen(c->examples) - 1] == '\n'));
-	ck_assert_ptr_eq(command_find(c->name), c); /* no name twice */
-	ck_assert(c->alias == NULL || command_find(c->alias) == c);
+	ck_assert_ptr_eq(command_find(commands, c->name), c); /* no name twice */
+	ck_assert(c->alias == NULL || command_find(commands, c->alias) == c);
 	for (o = c->options; o->name != NULL; o++, n++) {
 		for (p = c->options; p != o; p++)
 			ck_assert(
@@ -39,7 +43,7 @@ static int parse(struct ctl *c, const char *name, char **argv)
 {
 	int argc = 0;
 
-	*c = (struct ctl){.cmd = command_find(name)};
+	*c = (struct ctl){.table = commands, .cmd = command_find(commands, name)};
 	while (argv[argc] != NULL)
 		argc++;
 	return ctl_parse(c, argc, argv);
@@ -251,25 +255,34 @@ START_TEST(did_you_mean)
 
 	for (i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
 		f = open_memstream(&got, &n);
-		help_did_you_mean(f, pairs[i][0]);
+		help_unknown(f, commands, pairs[i][0]);
 		(void)fclose(f);
 		ck_assert_msg(strstr(got, pairs[i][1]) != NULL, "%s: %s", pairs[i][0], got);
 		free(got);
 	}
 	f = open_memstream(&got, &n);
-	help_did_you_mean(f, "something else entirely, and long");
+	help_unknown(f, commands, "something else entirely, and long");
 	(void)fclose(f);
 	ck_assert_ptr_null(strstr(got, "mean"));
 	free(got);
 }
 END_TEST
 
+static int n_commands(void)
+{
+	int n = 0;
+
+	while (commands[n] != NULL)
+		n++;
+	return n;
+}
+
 Suite *suite(void)
 {
 	Suite *s = suite_create("ctl_words");
 	TCase *t = tcase_create("all");
 
-	tcase_add_loop_test(t, table_is_whole, 0, (int)n_commands);
+	tcase_add_loop_test(t, table_is_whole, 0, n_commands());
 	tcase_add_test(t, line_of_run);
 	tcase_add_test(t, line_of_start);
 	tcase_add_loop_test(

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT. view_filter.c: filters, frame formats, differences, screens. */
 #include "diff.h"
+#include "export_format.h"
 #include "filter.h"
 #include "loss_terms.h" /* proto/abi: the losses' numbers */
+#include "frame.h"
 #include "order.h"
 #include "pick.h"
 #include "print.h"
@@ -242,7 +244,7 @@ START_TEST(twins_are_matched_in_order)
 	struct diff *d;
 	struct err e;
 
-	ck_assert_int_eq(hatchet_read(text, sizeof(text) - 1, &p, &e), 0);
+	ck_assert_int_eq(export_read(text, sizeof(text) - 1, &p, &e), 0);
 	v = derived(p);
 	ck_assert_int_eq(diff_new(v, v, &d), 0);
 	ck_assert_uint_eq(d->p->n_nodes, 3);
@@ -438,7 +440,7 @@ START_TEST(only_our_databases)
 {
 	static const struct {
 		const char *sql, *words;
-	} cases[] = {{"PRAGMA application_id = 5", "no database of protond"},
+	} cases[] = {{"PRAGMA application_id = 5", "not a protond database"},
 		{"PRAGMA user_version = 99", "newer protond"},
 		{"ALTER TABLE cell ADD COLUMN x INTEGER AS (length(hex(zeroblob(400000000))))",
 			"computed"}};

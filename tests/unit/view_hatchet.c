@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT. view_hatchet.c: .hatchet files, written and read. */
+#include "export_format.h"
 #include "view_help.h"
 
 static char *write_text(const struct profile *p)
@@ -16,7 +17,7 @@ static struct profile *read_text(const char *s)
 	struct profile *p = NULL;
 	struct err e = {0};
 
-	ck_assert_msg(hatchet_read(s, strlen(s), &p, &e) == 0, "%s", e.text);
+	ck_assert_msg(export_read(s, strlen(s), &p, &e) == 0, "%s", e.text);
 	return p;
 }
 
@@ -156,7 +157,7 @@ START_TEST(bad_files_are_refused)
 
 	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		e.text[0] = '\0';
-		ck_assert_int_eq(hatchet_read(cases[i], strlen(cases[i]), &p, &e), -EBADMSG);
+		ck_assert_int_eq(export_read(cases[i], strlen(cases[i]), &p, &e), -EBADMSG);
 		ck_assert_msg(strstr(e.text, "not a .hatchet") != NULL, "%s", e.text);
 		ck_assert_ptr_null(p);
 	}
@@ -196,7 +197,7 @@ START_TEST(depth_is_bounded)
 	free(s);
 	free(t);
 	s = deep(100000);
-	ck_assert_int_eq(hatchet_read(s, strlen(s), &p, &e), -EBADMSG);
+	ck_assert_int_eq(export_read(s, strlen(s), &p, &e), -EBADMSG);
 	free(s);
 }
 END_TEST
@@ -207,7 +208,7 @@ static char *packed(const struct profile *p, size_t *ret_n)
 {
 	char *s = NULL;
 
-	ck_assert_int_eq(hatchet_write_msgpack(p, &s, ret_n), 0);
+	ck_assert_int_eq(hatchet_msgpack_write(p, &s, ret_n), 0);
 	return s;
 }
 
@@ -230,8 +231,8 @@ START_TEST(the_deepest_tree_is_read_back)
 	ck_assert_uint_eq(q->n_nodes, p->n_nodes);
 	profile_free(q);
 	free(s);
-	ck_assert_int_eq(hatchet_write_msgpack(p, &s, &n), 0);
-	ck_assert_msg(hatchet_read(s, n, &q, &e) == 0, "%s", e.text);
+	ck_assert_int_eq(hatchet_msgpack_write(p, &s, &n), 0);
+	ck_assert_msg(export_read(s, n, &q, &e) == 0, "%s", e.text);
 	ck_assert_uint_eq(q->n_nodes, p->n_nodes);
 	profile_free(q);
 	free(s);
@@ -249,7 +250,7 @@ START_TEST(msgpack_is_the_same_tree)
 
 	first = write_text(p);
 	bytes = packed(p, &n);
-	ck_assert_msg(hatchet_read(bytes, n, &q, &e) == 0, "%s", e.text);
+	ck_assert_msg(export_read(bytes, n, &q, &e) == 0, "%s", e.text);
 	again = write_text(q);
 	ck_assert_str_eq(again, first);
 	profile_free(p);
@@ -287,7 +288,7 @@ START_TEST(each_type_of_msgpack)
 	const struct value *v;
 	struct err e;
 
-	ck_assert_msg(hatchet_read(cases[_i].bytes, cases[_i].n, &p, &e) == 0, "%s", e.text);
+	ck_assert_msg(export_read(cases[_i].bytes, cases[_i].n, &p, &e) == 0, "%s", e.text);
 	v = help_value(p, "R", "m");
 	ck_assert_double_eq(v->type == VALUE_I64 ? (double)v->i : v->f, cases[_i].want);
 	profile_free(p);
@@ -312,7 +313,7 @@ START_TEST(bad_msgpack_is_refused)
 	struct profile *p = NULL;
 	struct err e = {0};
 
-	ck_assert_int_eq(hatchet_read(cases[_i].bytes, cases[_i].n, &p, &e), -EBADMSG);
+	ck_assert_int_eq(export_read(cases[_i].bytes, cases[_i].n, &p, &e), -EBADMSG);
 	ck_assert_msg(strstr(e.text, "not a .hatchet_msgpack profile") != NULL, "%s", e.text);
 	ck_assert_ptr_null(p);
 }
@@ -335,7 +336,7 @@ START_TEST(what_is_not_finite_is_no_value)
 	text = write_text(p);
 	bytes = packed(p, &n);
 	profile_free(p);
-	ck_assert_msg(hatchet_read(bytes, n, &q, &e) == 0, "%s", e.text);
+	ck_assert_msg(export_read(bytes, n, &q, &e) == 0, "%s", e.text);
 	p = read_text(text);
 	for (i = 1; i <= 3; i++) {
 		ck_assert_uint_eq(profile_value(p, i, 0)->type, VALUE_NONE);
@@ -372,21 +373,21 @@ START_TEST(cut_and_damaged_msgpack)
 	for (i = 1; i < n; i++) { /* of exact size, so that a sanitizer sees a byte too many */
 		copy = malloc(i);
 		memcpy(copy, bytes, i);
-		ck_assert_int_eq(hatchet_read(copy, i, &q, &e), -EBADMSG);
+		ck_assert_int_eq(export_read(copy, i, &q, &e), -EBADMSG);
 		free(copy);
 	}
 	for (i = 0; i < n * 8; i++) {
 		copy = malloc(n);
 		memcpy(copy, bytes, n);
 		copy[i / 8] ^= (char)(1 << i % 8);
-		if (hatchet_read(copy, n, &q, &e) == 0)
+		if (export_read(copy, n, &q, &e) == 0)
 			profile_free(q);
 		free(copy);
 	}
 	memset(bytes, 0x91, n); /* lists in lists */
 	bytes = realloc(bytes, 1 << 20);
 	memset(bytes, 0x91, 1 << 20);
-	ck_assert_int_eq(hatchet_read(bytes, 1 << 20, &q, &e), -EBADMSG);
+	ck_assert_int_eq(export_read(bytes, 1 << 20, &q, &e), -EBADMSG);
 	free(bytes);
 }
 END_TEST
@@ -446,6 +447,27 @@ START_TEST(elements_are_a_list_in_a_file)
 }
 END_TEST
 
+/* A row of FORMATS is a format that works, and that people are told of. */
+START_TEST(each_format_is_whole)
+{
+	const enum format i = (enum format)_i;
+	const struct export_format *f = &export_formats[i];
+	char file[64];
+
+	ck_assert_str_eq(f->name, format_names[i]);
+	ck_assert((f->tree == NULL) != (f->timeline == NULL));
+	ck_assert((f->timeline != NULL) == format_needs_timeline(i));
+	ck_assert((f->sniff == NULL) == (f->read == NULL));
+	ck_assert_ptr_nonnull(strstr(FORMAT_WORDS, f->name));
+	snprintf(file, sizeof(file), "x.y/z.%s", f->name);
+	ck_assert_ptr_nonnull(strstr(FORMAT_FILES, file + 5));
+	ck_assert_uint_eq(format_of(f->name), i);
+	ck_assert_uint_eq(format_of_file(file), i);
+	snprintf(file, sizeof(file), "x.%s", f->also);
+	ck_assert_uint_eq(format_of_file(file), *f->also != '\0' ? i : FORMAT_COUNT);
+}
+END_TEST
+
 Suite *suite(void)
 {
 	Suite *s = suite_create("view_hatchet");
@@ -465,6 +487,7 @@ Suite *suite(void)
 	tcase_add_test(c, a_hole_in_a_vector_is_no_zero);
 	tcase_add_test(c, cut_and_damaged_msgpack);
 	tcase_add_test(c, elements_are_a_list_in_a_file);
+	tcase_add_loop_test(c, each_format_is_whole, 0, FORMAT_COUNT);
 	suite_add_tcase(s, c);
 	return s;
 }

@@ -221,8 +221,8 @@ START_TEST(bad_trees_are_refused)
 	} cases[] = {
 		{"UPDATE node SET parent = 13 WHERE id = 11", "deeper"},
 		{"UPDATE node SET parent = 12 WHERE id = 12", "deeper"},
-		{"DELETE FROM node WHERE id = 12", "lacks node 12"},
-		{"DELETE FROM node WHERE id = 13", "lacks node 13"},
+		{"DELETE FROM node WHERE id = 12", "node 12 is missing"},
+		{"DELETE FROM node WHERE id = 13", "node 13 is missing"},
 		{"DROP TABLE cell", "no such table"},
 		{"DROP TABLE node", "no such table"},
 	};

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT. view_metrics.c: derived metrics, against Proton's golden numbers.
  */
+#include "export_format.h"
 #include "metrics.h"
+#include "metrics_peak.h"
 #include "view_help.h"
 
 static struct profile *read_file(const char *path)
@@ -14,7 +16,7 @@ static struct profile *read_file(const char *path)
 	ck_assert_msg(f != NULL, "%s", path);
 	n = fread(buf, 1, 1 << 20, f);
 	(void)fclose(f);
-	ck_assert_msg(hatchet_read(buf, n, &p, &e) == 0, "%s", e.text);
+	ck_assert_msg(export_read(buf, n, &p, &e) == 0, "%s", e.text);
 	free(buf);
 	return p;
 }
@@ -135,7 +137,7 @@ static struct profile *one_kernel(const char *metric, double value, const char *
 		"s\",\"num_sms\":132,"
 		"\"clock_rate\":1980000,\"memory_clock_rate\":3201000,\"bus_width\":6144}}}]",
 		metric, value, arch);
-	ck_assert_int_eq(hatchet_read(text, strlen(text), &p, &e), 0);
+	ck_assert_int_eq(export_read(text, strlen(text), &p, &e), 0);
 	return p;
 }
 
@@ -172,7 +174,7 @@ START_TEST(requests_that_fail)
 		{"flops8", "90", "TIME/MS", -EINVAL, "'MS'"},
 		{"flops8", "90", "", -EINVAL, "empty"},
 		{"flops8", "90", "time/ms,", -EINVAL, "empty"},
-		{"flops8", "90", "device_id", -EINVAL, "no single number"},
+		{"flops8", "90", "device_id", -EINVAL, "not a single number"},
 		{"flops8", "86", "util", -ENOTSUP, "'86'"},
 		{"flops", "90", "util", -ENOENT, "flops8"}, /* plain flops have no width */
 	};

@@ -1,9 +1,7 @@
-/* SPDX-License-Identifier: MIT. filter.c: which nodes of a view stay, and how a frame is written.
- */
+/* SPDX-License-Identifier: MIT. filter.c: which nodes of a view stay. */
 #include "filter.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +9,6 @@
 #include <pcre2.h>
 
 #include "order.h"
-#include "text.h"
 
 #define STEPS_MAX 1000000u /* of matching one name: a pattern may need exponential time */
 
@@ -56,7 +53,9 @@ static int match_names(const struct view *v, const char *pattern, uint8_t *hit, 
 			limits);
 		if (m < 0 && m != PCRE2_ERROR_NOMATCH)
 			r = err_set(e, -EINVAL,
-				"regular expression '%s' takes too much work on a name", pattern);
+				"regular expression '%s' takes too long to match a name; simplify "
+				"it",
+				pattern);
 		hit[i] = m >= 0;
 	}
 	pcre2_match_data_free(md);
@@ -117,7 +116,7 @@ int filter_threshold(struct view *v, const char *text, struct err *e)
 	uint32_t i;
 
 	if (end == text || (*end != '\0' && strcmp(end, "%") != 0) || isnan(least))
-		return err_set(e, -EINVAL, "-t '%s' is no number", text);
+		return err_set(e, -EINVAL, "-t '%s' is not a number", text);
 	if (least == 0 || v->n_columns == 0)
 		return 0;
 	if (*end == '%')
@@ -170,54 +169,4 @@ uint32_t filter_cut(const struct view *v, uint32_t depth, uint32_t *ret_deepest)
 bool filter_is_empty(const struct view *v)
 {
 	return !v->keep[0];
-}
-
-/* --- frames
- * --------------------------------------------------------------------------------------- */
-
-int frame_format_parse(const char *text, enum frame_format *ret, struct err *e)
-{
-	static const char *const names[] = {[FRAME_FULL] = "full",
-		[FRAME_FILE_FUNCTION_LINE] = "file_function_line",
-		[FRAME_FUNCTION_LINE] = "function_line",
-		[FRAME_FILE_FUNCTION] = "file_function"};
-	unsigned i;
-
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		if (strcmp(text, names[i]) == 0) {
-			*ret = (enum frame_format)i;
-			return 0;
-		}
-	}
-	return err_set(e, -EINVAL,
-		"-f '%s' is none of full, file_function_line, function_line, file_function", text);
-}
-
-static const char *after(const char *s, char c)
-{
-	const char *last = strrchr(s, c);
-
-	return last == NULL ? s : last + 1;
-}
-
-/* A Python frame is "dir/file:line@function". */
-const char *frame_format(enum frame_format f, const char *name, char *buf, size_t n)
-{
-	const char *file = after(name, '/'), *at = strrchr(name, '@');
-
-	switch (f) {
-	case FRAME_FILE_FUNCTION_LINE:
-		return file;
-	case FRAME_FUNCTION_LINE:
-		return after(name, ':');
-	case FRAME_FILE_FUNCTION:
-		if (at == NULL || at < file)
-			return file;
-		if (snprintf(buf, n, "%.*s@%s", (int)strcspn(file, ":@"), file, at + 1) >= (int)n)
-			buf[text_cut(buf, n - 2)] = '\0'; /* no part of a character */
-		return buf;
-	case FRAME_FULL:
-	default:
-		return name;
-	}
 }

@@ -1,5 +1,4 @@
-/* SPDX-License-Identifier: MIT. filter.h: which nodes of a view stay, and how a frame is written.
- */
+/* SPDX-License-Identifier: MIT. filter.h: which nodes of a view stay. */
 #ifndef PROTOND_VIEWER_FILTER_H
 #define PROTOND_VIEWER_FILTER_H
 
@@ -22,15 +21,5 @@ int filter_rows(struct view *v, uint32_t rows, uint32_t *ret_hidden);
  * tree is. */
 uint32_t filter_cut(const struct view *v, uint32_t depth, uint32_t *ret_deepest);
 bool filter_is_empty(const struct view *v);
-
-/* Proton's frame formats; the result is `name` or lies in buf. -EINVAL from _parse: unknown. */
-enum frame_format {
-	FRAME_FULL,
-	FRAME_FILE_FUNCTION_LINE,
-	FRAME_FUNCTION_LINE,
-	FRAME_FILE_FUNCTION
-};
-int frame_format_parse(const char *text, enum frame_format *ret, struct err *e);
-const char *frame_format(enum frame_format f, const char *name, char *buf, size_t n);
 
 #endif

@@ -9,6 +9,8 @@
 #include <string.h>
 
 #include "guess.h"
+#include "metrics_peak.h"
+#include "text.h"
 
 #define METADATA "__proton_launch_metadata"
 
@@ -265,10 +267,10 @@ static int unknown_metric(const struct profile *p, const char *request, struct e
 	if (is_known && find_raw(p, "cpu_time") != PROFILE_NONE &&
 		find_raw(p, "time") == PROFILE_NONE)
 		return err_set(e, -ENOENT,
-			"metric '%s' is not in this profile, which has no kernel (the scopes' "
-			"own is cpu_time/ms); -l lists those that are",
+			"this profile has no kernels and so no metric '%s'; scopes have "
+			"cpu_time/ms, and -l lists what else there is",
 			request);
-	return err_set(e, -ENOENT, "metric '%s' is not in this profile; -l lists those that are%s",
+	return err_set(e, -ENOENT, "this profile has no metric '%s'; -l lists those it has%s",
 		request, is_known ? "" : g.question);
 }
 
@@ -352,8 +354,8 @@ static int add_raw(struct view *v, const char *request, struct err *e)
 		if (profile_value(v->p, i, metric)->type < VALUE_STR)
 			continue;
 		free(numbers);
-		return err_set(e, -EINVAL, "metric '%s' is no single number: it cannot be a column",
-			request);
+		return err_set(e, -EINVAL,
+			"metric '%s' is not a single number, so it cannot be a column", request);
 	}
 	c = name_column(v, name, v->p->metric[metric].kind == KIND_INCLUSIVE, "");
 	metric_unit(name, c->unit, sizeof(c->unit));
@@ -377,8 +379,7 @@ static int add_share(struct view *v, const char *request, const char *slash, str
 	if (strcmp(slash, "/%") != 0 && at[0] == PROFILE_NONE)
 		return unknown_metric(v->p, request, e);
 	if (strcmp(slash, "/%") != 0)
-		return err_set(
-			e, -EINVAL, "metric '%s': unsupported unit '%s'", request, slash + 1);
+		return err_set(e, -EINVAL, "metric '%s': unknown unit '%s'", request, slash + 1);
 	r = new_raw(v, name, &metric, &numbers, e);
 	if (r < 0)
 		return r;
@@ -511,8 +512,8 @@ static int add_util(struct view *v, struct err *e)
 		any |= profile_find_metric(v->p, flops[i].name) != PROFILE_NONE;
 	if (!any)
 		return err_set(e, -ENOENT,
-			"util needs metrics flops8, flops16, flops32, flops64 or bytes, of which "
-			"this profile has none");
+			"util needs one of the metrics flops8, flops16, flops32, flops64 and "
+			"bytes; this profile has none of them");
 	r = new_raw(v, "time", NULL, &numbers, e);
 	if (r < 0)
 		return err_set(e, r, "util needs 'time', which is not in this profile");
@@ -556,7 +557,7 @@ int view_derive(struct view *v, const char *list, struct err *e)
 	for (; r == 0 && list != NULL; list = list[n] == ',' ? list + n + 1 : NULL) {
 		n = strcspn(list, ",");
 		if (n == 0 || n >= sizeof(request))
-			return err_set(e, -EINVAL, "-m: an empty or overlong name in the list");
+			return err_set(e, -EINVAL, "-m: a name in the list is empty or too long");
 		(void)snprintf(request, sizeof(request), "%.*s", (int)n, list);
 		r = add_metric(v, request, e);
 	}
@@ -602,27 +603,4 @@ const char *metric_shape(const struct profile *p, uint32_t metric)
 			shape = v->type == VALUE_STR ? "text" : "list";
 	}
 	return shape;
-}
-
-void metrics_list(const struct profile *p, const struct term *term, struct text *t)
-{
-	const char *shape;
-	char bare[256];
-	uint32_t pass, i;
-
-	for (pass = 0; pass < 2; pass++) {
-		text_str(t, pass == 0 ? "Available inclusive metrics:\n"
-				      : "Available exclusive metrics:\n");
-		for (i = 0; i < p->n_metrics; i++) {
-			if ((p->metric[i].kind == KIND_INCLUSIVE) != (pass == 0))
-				continue;
-			shape = metric_shape(p, i);
-			metric_bare(p->metric[i].name, bare, sizeof(bare));
-			text_str(t, "- ");
-			term_name(term, t, bare, 0);
-			if (strcmp(shape, "number") != 0)
-				text_fmt(t, " (%s, not for -m)", shape);
-			text_str(t, "\n");
-		}
-	}
 }

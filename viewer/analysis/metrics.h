@@ -6,9 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "err.h"
 #include "profile.h"
-#include "term.h"
-#include "text.h"
 
 #define VIEW_COLUMNS_MAX 16u
 
@@ -47,13 +46,7 @@ void metric_bare(const char *name, char *buf, size_t n);
 void metric_unit(const char *name, char *buf, size_t n);
 /* "number"; of what -m cannot show, "text" or "list". */
 const char *metric_shape(const struct profile *p, uint32_t metric);
-const char *metrics_derived(uint32_t i); /* the i-th name that -m may have; NULL: no more */
-void metrics_list(const struct profile *p, const struct term *term, struct text *t); /* for -l */
+const char *metrics_derived(uint32_t i);    /* the i-th name that -m may have; NULL: no more */
 double value_number(const struct value *v); /* NAN: not a number */
-
-/* Peak figures of a device, Proton's; -ENOTSUP with words for an architecture without any. */
-int peak_flops(
-	const struct profile_device *d, uint32_t width_bits, double *ret_per_s, struct err *e);
-int peak_bytes(const struct profile_device *d, double *ret_per_s, struct err *e);
 
 #endif

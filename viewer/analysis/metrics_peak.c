@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT. metrics_peak.c: peak arithmetic and memory rates of devices, with
  * the figures that Proton uses, so that `util` means the same in both. */
-#include <string.h>
+#include "metrics_peak.h"
 
-#include "metrics.h"
+#include <string.h>
 
 static double hertz(const struct profile_device *d)
 {

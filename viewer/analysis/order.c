@@ -34,7 +34,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Links the kept children of one node; buf has room for all of them. */
-static void link_children(const struct view *v, enum print_sort sort, uint32_t parent,
+static void link_children(const struct view *v, enum order_sort sort, uint32_t parent,
 	struct child *buf, struct order *o)
 {
 	const struct profile_node *node = v->p->node;
@@ -52,7 +52,7 @@ static void link_children(const struct view *v, enum print_sort sort, uint32_t p
 		o->next[buf[i].node] = i + 1 < n ? buf[i + 1].node : PROFILE_NONE;
 }
 
-int order_new(const struct view *v, const struct print_options *options, struct order **ret)
+int order_new(const struct view *v, enum order_sort sort, struct order **ret)
 {
 	uint32_t n = v->p->n_nodes, i;
 	struct order *o = calloc(1, sizeof(*o));
@@ -70,7 +70,7 @@ int order_new(const struct view *v, const struct print_options *options, struct 
 	o->next[0] = PROFILE_NONE;
 	for (i = 0; i < n; i++) {
 		if (v->keep[i])
-			link_children(v, options->sort, i, buf, o);
+			link_children(v, sort, i, buf, o);
 		else
 			o->first[i] = ORDER_DROPPED;
 	}

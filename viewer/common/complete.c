@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "protonctl.h"
+#include "human.h"
 
 void complete_put(const char *begin, const char *word, const char *help)
 {

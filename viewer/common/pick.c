@@ -89,20 +89,18 @@ static int check(sqlite3 *db, const char *what, struct err *e)
 	if (r != 0)
 		return err_set(e, -EBADMSG, "%s cannot be read: %s", what, sqlite3_errmsg(db));
 	if (application != SCHEMA_APPLICATION_ID)
-		return err_set(e, -EBADMSG, "%s is no database of protond", what);
+		return err_set(e, -EBADMSG, "%s is not a protond database", what);
 	if (version > SCHEMA_VERSION)
 		return err_set(e, -EBADMSG,
-			"%s was made by a newer protond (schema %lld, this program knows %d): use "
-			"its protonview",
+			"%s was made by a newer protond (schema %lld, this program knows %d); use "
+			"that version's protonview",
 			what, (long long)version, SCHEMA_VERSION);
 	r = number(db, COMPUTED, &computed);
 	if (r != 0)
 		return err_set(e, -EBADMSG, "%s cannot be read: %s", what, sqlite3_errmsg(db));
 	if (computed > 0)
 		return err_set(e, -EBADMSG,
-			"%s cannot be read: it has columns that are computed, which no protond "
-			"makes",
-			what);
+			"%s is refused: it has computed columns, which protond never makes", what);
 	return 0;
 }
 
@@ -240,8 +238,8 @@ static int parse_relative(const char *ref, int64_t *ret, struct err *e)
 		if (errno == 0 && *end == '\0')
 			return 0;
 	}
-	return err_set(
-		e, -EINVAL, "'%s' is no session: @last is the newest, @-1 the one before it", ref);
+	return err_set(e, -EINVAL,
+		"'%s' is not a session; @last is the newest, @-1 the one before it", ref);
 }
 
 static bool is_number(const char *s)
@@ -282,7 +280,7 @@ static int find(sqlite3 *db, const char *ref, int64_t *ret_id, struct err *e)
 	r = first_id(db, SQL_BY_UUID, uuid, 0, &id, &more, e);
 	if (r == 0 && more)
 		return err_set(e, -EINVAL,
-			"'%s' begins the uuid of more than one session: give more of it", ref);
+			"more than one session's uuid begins with '%s'; give more of it", ref);
 	if (r == 0)
 		*ret_id = id;
 	return r;
@@ -332,10 +330,10 @@ int pick_only(struct sqlite3 *db, int64_t *ret_id, struct err *e)
 	int r = first_id(db, SQL_ONLY, NULL, 0, ret_id, &more, e);
 
 	if (r == -ENOENT)
-		return err_set(e, r, "the file holds no session");
+		return err_set(e, r, "there is no session in the file");
 	if (r == 0 && more)
 		return err_set(e, -EINVAL,
-			"the file is a database of many sessions: open one with --db FILE SESSION");
+			"the file holds many sessions; open one with --db FILE SESSION");
 	return r;
 }
 

@@ -228,14 +228,15 @@ static int no_hello(const struct rpc *r, struct err *e)
 
 	if (pid == 0)
 		return err_set(e, -ETIMEDOUT,
-			"what holds " PATHS_CONTROL_SOCK " did not answer in time: is it stopped? "
-			"protonctl doctor says whose it is");
+			"what holds " PATHS_CONTROL_SOCK " did not answer in time; is it stopped? "
+							 "`protonctl doctor` says whose it is");
 	if (is_stopped(state))
 		return err_set(e, -ETIMEDOUT,
-			"protond (pid %ld) is stopped: `kill -CONT %ld` lets it go on", pid, pid);
+			"protond (pid %ld) is stopped; `kill -CONT %ld` lets it continue", pid,
+			pid);
 	return err_set(e, -ETIMEDOUT,
 		"protond (pid %ld) did not answer in time; see its log, or end it: the next one "
-		"goes on where it was",
+		"continues where it stopped",
 		pid);
 }
 
@@ -262,7 +263,8 @@ static int recv_reply(struct rpc *r, int64_t until_ms, struct rpc_reply *ret, st
 		return call_failed(r, code, e);
 	n = wire_frame_bytes(header);
 	if (n == 0 || n > WIRE_FRAME_MAX)
-		return err_set(e, -EPROTO, "protond sent a message of %u bytes; is it protond?", n);
+		return err_set(e, -EPROTO,
+			"what answered sent a message of %u bytes; is it really protond?", n);
 	ret->bytes = malloc(n);
 	if (ret->bytes == NULL)
 		return err_set(e, -ENOMEM, "out of memory");
@@ -291,7 +293,10 @@ int rpc_call(struct rpc *r, int timeout_ms, struct rpc_reply *ret, struct err *e
 	if (code == 0 && reply.msg.type == WIRE_RESPONSE && reply.msg.error != NULL)
 		code = take_error(reply.msg.error, e);
 	else if (code == 0 && (reply.msg.type != WIRE_RESPONSE || reply.msg.msgid != r->msgid))
-		code = err_set(e, -EPROTO, "protond answered something else than '%s'", r->method);
+		code = err_set(e, -EPROTO,
+			"protond's answer does not fit the request '%s'; `protonctl version` shows "
+			"both versions",
+			r->method);
 	if (code < 0) {
 		rpc_reply_free(&reply);
 		return code;
@@ -348,8 +353,8 @@ static int hello(struct rpc *r, struct err *e)
 	r->daemon.uid = (uint32_t)wire_u64_or(reply.result, "uid", UINT32_MAX);
 	if (wire_u64_or(reply.result, "version", 0) < 1)
 		code = err_set(e, -EPROTO,
-			"the daemon in %s speaks no protocol that this tool knows; "
-			"install one version of both: protonctl version",
+			"the daemon in %s and this tool have no protocol in common; install one "
+			"version of both (`protonctl version` shows them)",
 			r->daemon.dir);
 	rpc_reply_free(&reply);
 	return code;
@@ -369,13 +374,13 @@ int rpc_open_at(const char *dir, struct rpc **ret, struct err *e)
 	if (code == -EPERM)
 		(void)err_set(e, code,
 			"what answers at %s/" PATHS_CONTROL_SOCK
-			" is not a protond of root's or of yours; protonctl doctor says whose it "
+			" is neither root's protond nor your own; `protonctl doctor` says whose it "
 			"is",
 			dir);
 	else if (code == -EACCES)
 		(void)err_set(e, code,
 			"%s/" PATHS_CONTROL_SOCK
-			" is not yours to open: %s; protonctl doctor says whose it is",
+			" may not be opened by you: %s; `protonctl doctor` says whose it is",
 			dir, strerror(-code));
 	else if (code < 0)
 		code = err_set(e, -ENOTCONN, "no protond runs in %s; " START_WORDS, dir);

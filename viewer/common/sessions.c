@@ -3,8 +3,8 @@
 
 #include <stdio.h>
 
+#include "human.h"
 #include "profile.h"
-#include "protonctl.h"
 
 #define HEAD                                                                                  \
 	"   ID NAME                     STATE      SOURCE  BEGAN                     ACTIVE " \

@@ -31,7 +31,8 @@ static int read_all(int fd, const char *what, char **ret, size_t *ret_bytes, str
 	if (fstat(fd, &st) == 0 && st.st_size > 0) {
 		if ((size_t)st.st_size > FILE_MAX)
 			return err_set(e, -EFBIG,
-				"%s is over 1 GiB: open the session itself (protonview sessions)",
+				"%s is over 1 GiB; open the session itself instead (`protonview "
+				"sessions` lists them)",
 				what);
 		cap = (size_t)st.st_size + 1;
 	}
@@ -42,8 +43,9 @@ static int read_all(int fd, const char *what, char **ret, size_t *ret_bytes, str
 			if (more == NULL) {
 				free(buf);
 				return n > FILE_MAX ? err_set(e, -EFBIG,
-							      "%s is over 1 GiB: open the session "
-							      "itself (protonview sessions)",
+							      "%s is over 1 GiB; open the session "
+							      "itself instead (`protonview "
+							      "sessions` lists them)",
 							      what)
 						    : err_set(e, -ENOMEM, "out of memory");
 			}
@@ -77,7 +79,7 @@ static int load(sqlite3 *db, const char *ref, const struct source_options *o, st
 
 	r = ref == NULL ? pick_only(db, &id, e) : pick_session(db, ref, &id, e);
 	if (r == 0 && o->timeline != NULL)
-		r = chrome_write(db, id, &o->select, o->timeline, &ret->gone, e);
+		r = o->timeline(db, id, &o->select, o->to, &ret->gone, e);
 	else if (r == 0)
 		r = profile_load(db, id, &o->select, &ret->p, e);
 	(void)sqlite3_close(db);
@@ -97,11 +99,11 @@ static int load_bytes(const char *what, const char *bytes, size_t n, const struc
 	}
 	if (o->timeline != NULL)
 		return err_set(
-			e, -ENODATA, "%s is no database of protond: it has no timeline", what);
+			e, -ENODATA, "%s is not a protond database, so it has no timeline", what);
 	if (n == 0)
 		return err_set(e, -EBADMSG,
-			"%s is empty: what wrote it did not come to its end; write it again", what);
-	r = hatchet_read(bytes, n, &ret->p, &why);
+			"%s is empty: what wrote it did not finish; write it again", what);
+	r = export_read(bytes, n, &ret->p, &why);
 	if (r < 0)
 		return err_set(e, r, "%s: %s", what, why.text);
 	if (o->select.process == NULL && !o->select.one_phase)
@@ -109,8 +111,8 @@ static int load_bytes(const char *what, const char *bytes, size_t n, const struc
 	profile_free(ret->p);
 	ret->p = NULL;
 	return err_set(e, -EINVAL,
-		"%s is a .hatchet file, with processes and phases merged: --process and --phase "
-		"are for sessions (`protonview export` takes them)",
+		"%s is a .hatchet file, in which processes and phases are merged; --process and "
+		"--phase need a session (`protonview export` takes them)",
 		what);
 }
 
@@ -167,8 +169,8 @@ static int open_default(sqlite3 **ret, bool *ret_partial, struct err *e)
 	default_db(path, sizeof(path));
 	if (access(path, F_OK) < 0 && errno == ENOENT)
 		return err_set(e, -ENOENT,
-			"nothing was recorded yet: there is no database at %s (`protonctl run -- "
-			"CMD` records a run)",
+			"nothing has been recorded yet: there is no database at %s; `protonctl run "
+			"-- CMD` records a run",
 			path);
 	return pick_open(path, ret, ret_partial, e);
 }
@@ -291,9 +293,8 @@ int source_open_db(const char *db, struct sqlite3 **ret, struct source *ret_how,
 	if (memfd < 0)
 		return r;
 	(void)close(memfd);
-	return r != -ENOENT
-		       ? r
-		       : err_set(e, -EACCES,
-				 "your sessions are in the database of another user's daemon, not "
-				 "yours to read; `protonctl sessions` lists them");
+	return r != -ENOENT ? r
+			    : err_set(e, -EACCES,
+				      "your sessions are in another user's database, which you may "
+				      "not read; `protonctl sessions` lists them");
 }

@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "chrome.h"
+#include "export_format.h"
 #include "profile.h"
 
 struct sqlite3;
@@ -13,7 +13,8 @@ struct sqlite3;
 struct source_options {
 	const char *db; /* read this database and ask no daemon; NULL: the usual one */
 	struct profile_select select;
-	FILE *timeline; /* not NULL: write the timeline there (chrome.h), and load no profile */
+	export_timeline_fn *timeline; /* not NULL: load no profile, write the timeline so, */
+	FILE *to;                     /* there */
 };
 
 struct source {

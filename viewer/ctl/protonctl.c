@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT. protonctl.c: the program that controls protond. */
-#include "protonctl.h"
-
 #include <locale.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "protonctl_help.h"
+#include "protonctl_line.h"
+#include "protonctl_table.h"
 
 static bool wants_color(const struct ctl *c)
 {
@@ -17,24 +20,23 @@ static bool wants_color(const struct ctl *c)
 
 static int run(int argc, char **argv)
 {
-	static struct ctl c;
+	static struct ctl c = {.table = commands};
 	int r;
 
 	if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-		help_all(argc < 2 ? stderr : stdout);
+		help_all(argc < 2 ? stderr : stdout, commands);
 		return argc < 2 ? CTL_USAGE : CTL_OK;
 	}
-	c.cmd = command_find(strcmp(argv[1], "--version") == 0 ? "version" : argv[1]);
+	c.cmd = command_find(commands, strcmp(argv[1], "--version") == 0 ? "version" : argv[1]);
 	if (c.cmd == NULL) {
-		(void)fputs("protonctl: there is no command '", stderr);
-		text_put(stderr, argv[1], 0);
-		(void)fputs("'.", stderr);
-		help_did_you_mean(stderr, argv[1]);
+		help_unknown(stderr, commands, argv[1]);
 		return CTL_USAGE;
 	}
 	r = ctl_parse(&c, argc - 1, argv + 1);
-	if (r >= 0)
-		return r;
+	if (r == CTL_HELP)
+		help_command(stdout, c.cmd);
+	if (r != CTL_GO)
+		return r == CTL_HELP ? CTL_OK : r;
 	c.color = wants_color(&c);
 	return c.cmd->run(&c);
 }

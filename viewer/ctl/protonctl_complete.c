@@ -1,35 +1,46 @@
 /* SPDX-License-Identifier: MIT. protonctl_complete.c: completion of protonctl's words, from the
  * table. */
+#include <stdio.h>
 #include <string.h>
 
 #include "complete.h"
-#include "protonctl.h"
+#include "protonctl_answer.h"
+#include "protonctl_call.h"
 
-int cmd_completion(struct ctl *c)
+static int cmd_completion(struct ctl *c)
 {
 	const char *script = complete_script(c->argv[0]);
 
 	if (script == NULL)
-		return ctl_usage(c, "no completion for '%s': bash, zsh or fish", c->argv[0]);
+		return ctl_usage(c, "no completion for '%s'; use bash, zsh or fish", c->argv[0]);
 	(void)fputs(script, stdout);
 	return CTL_OK;
 }
+
+const struct command command_completion = {.name = "completion",
+	.run = cmd_completion,
+	.min = 1,
+	.max = 1,
+	.args = "bash|zsh|fish",
+	.help = "a script that completes the words of protonctl and protonview",
+	.examples = "source <(protonctl completion bash)\nprotonctl completion fish | source\n",
+	.options = no_options,
+	.completes = 'w'};
 
 /* Sessions, or the pids of jobs; silent when there is no daemon. */
 static void put_asked(struct ctl *c, const char *what, const char *begin)
 {
 	const bool jobs = strcmp(what, "jobs") == 0;
 	struct rpc_reply r = {.fd = -1};
-	const msgpack_object *list;
+	const msgpack_object *list = NULL;
 	char name[128], command[256];
-	uint32_t i;
+	uint32_t i, n;
 
 	if (ctl_ask(c, what, &r) < 0)
 		return;
-	list = wire_get(r.result, what);
-	for (i = 0; list != NULL && list->type == MSGPACK_OBJECT_ARRAY && i < list->via.array.size;
-		i++) {
-		const msgpack_object *o = &list->via.array.ptr[i];
+	n = answer_items(r.result, what, &list);
+	for (i = 0; i < n; i++) {
+		const msgpack_object *o = &list[i];
 
 		if (jobs)
 			(void)snprintf(name, sizeof(name), "%lu", wire_u64_or(o, "pid", 0));
@@ -41,13 +52,11 @@ static void put_asked(struct ctl *c, const char *what, const char *begin)
 	rpc_reply_free(&r);
 }
 
-static void put_commands(const char *begin)
+static void put_commands(const struct command *const *table, const char *begin)
 {
-	size_t i;
-
-	for (i = 0; i < n_commands; i++)
-		if (commands[i].help != NULL)
-			complete_put(begin, commands[i].name, commands[i].help);
+	for (; *table != NULL; table++)
+		if ((*table)->help != NULL)
+			complete_put(begin, (*table)->name, (*table)->help);
 }
 
 static bool option_of(const void *of, size_t i, struct complete_option *ret)
@@ -59,14 +68,14 @@ static bool option_of(const void *of, size_t i, struct complete_option *ret)
 	return o != NULL;
 }
 
-int cmd_complete(struct ctl *c)
+static int cmd_complete(struct ctl *c)
 {
 	const char *begin = c->argv[c->argc - 1];
-	const struct command *cmd = command_find(c->argv[0]);
+	const struct command *cmd = command_find(c->table, c->argv[0]);
 	int plain;
 
 	if (c->argc == 1)
-		put_commands(begin);
+		put_commands(c->table, begin);
 	if (c->argc == 1 || cmd == NULL)
 		return CTL_OK;
 	plain = complete_options(c->argc - 1, c->argv + 1, option_of, cmd, cmd->passes);
@@ -84,7 +93,7 @@ int cmd_complete(struct ctl *c)
 		put_asked(c, "jobs", begin);
 		break;
 	case 'h':
-		put_commands(begin);
+		put_commands(c->table, begin);
 		complete_put(begin, "options", "what can be set for a job");
 		break;
 	case 'w':
@@ -99,3 +108,12 @@ int cmd_complete(struct ctl *c)
 	}
 	return CTL_OK;
 }
+
+const struct command command_complete = {.name = "__complete",
+	.run = cmd_complete,
+	.min = 1,
+	.max = -1,
+	.args = "-- WORD...",
+	.examples = "",
+	.options = no_options,
+	.passes = true};

@@ -1,6 +1,5 @@
-/* SPDX-License-Identifier: MIT. protonctl_doctor.c: looks for what keeps protond from working here,
- * and says for each finding how to mend it. Changes nothing but for making the runtime directory
- * that protond would make. Here: the order, and the report. */
+/* SPDX-License-Identifier: MIT. protonctl_doctor.c: what several checks of `protonctl doctor` need.
+ */
 #include "protonctl_doctor.h"
 
 #include <dlfcn.h>
@@ -8,13 +7,12 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include "json.h"
 
 #define PROBE_MS 10000
 
@@ -34,8 +32,6 @@ void found(struct doctor *d, enum grade grade, const char *what, const char *men
 	va_end(ap);
 	(void)snprintf(f->mend, sizeof(f->mend), "%s", grade != GOOD ? mend : "");
 }
-
-/* --- what several of them need ---------------------------------------------------------------- */
 
 /* The kernel says who called listen(): with socket activation that is the service manager. */
 bool doctor_peer(const struct doctor *d, struct doctor_peer *ret)
@@ -117,76 +113,4 @@ bool doctor_probe(const char *library, doctor_probe_fn *fn, char *ret, size_t n)
 	}
 	(void)snprintf(ret, n, "%s", line + 1);
 	return line[0] == '+';
-}
-
-/* --- report ----------------------------------------------------------------------------------- */
-
-static void report_json(const struct doctor *d)
-{
-	static const char *const grades[] = {"ok", "note", "bad"};
-	size_t i;
-
-	json_begin(stdout, "doctor");
-	(void)fputs("{\"findings\":[", stdout);
-	for (i = 0; i < d->n; i++) {
-		const struct finding *f = &d->finding[i];
-
-		(void)printf("%s{\"grade\":\"%s\",\"what\":", i > 0 ? "," : "", grades[f->grade]);
-		json_text(stdout, f->what, strlen(f->what));
-		(void)fputs(",\"text\":", stdout);
-		json_text(stdout, f->text, strlen(f->text));
-		(void)fputs(",\"mend\":", stdout);
-		json_text(stdout, f->mend, strlen(f->mend));
-		(void)putchar('}');
-	}
-	(void)fputs("]}", stdout);
-	json_end(stdout, NULL, 0);
-}
-
-static void report(const struct doctor *d)
-{
-	static const char *const marks[] = {"ok  ", "note", "BAD "};
-	size_t i;
-
-	for (i = 0; i < d->n; i++) {
-		const struct finding *f = &d->finding[i];
-
-		(void)printf("%s  %-22s ", marks[f->grade], f->what);
-		text_put(stdout, f->text, 0);
-		(void)putchar('\n');
-		if (f->mend[0] != '\0') {
-			(void)printf("      %-22s → ", "");
-			text_put(stdout, f->mend, 0);
-			(void)putchar('\n');
-		}
-	}
-}
-
-int cmd_doctor(struct ctl *c)
-{
-	static doctor_fn *const looks[] = {doctor_runtime, doctor_daemon, doctor_database,
-		doctor_beside, doctor_settings, doctor_versions, doctor_kernel, doctor_limits,
-		doctor_container, doctor_logout, doctor_gpu, doctor_others};
-	static struct doctor d;
-	size_t i, bad = 0;
-
-	d.c = c;
-	d.status.fd = -1;
-	if (rpc_open(&d.rpc, &d.why) < 0)
-		d.rpc = NULL;
-	if (d.rpc != NULL) {
-		(void)rpc_begin(d.rpc, "status");
-		(void)rpc_call(d.rpc, RPC_TIMEOUT_MS, &d.status, &d.why);
-	}
-	for (i = 0; i < sizeof(looks) / sizeof(looks[0]); i++)
-		looks[i](&d);
-	for (i = 0; i < d.n; i++)
-		bad += d.finding[i].grade == BAD ? 1 : 0;
-	if (c->json)
-		report_json(&d);
-	else
-		report(&d);
-	rpc_reply_free(&d.status);
-	rpc_close(d.rpc);
-	return bad > 0 ? CTL_NOT_FOUND : CTL_OK;
 }

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. protonctl_doctor.h: what the files of `protonctl doctor` share: the
- * findings, and the daemon that was asked. */
+/* SPDX-License-Identifier: MIT. protonctl_doctor.h: the checks of `protonctl doctor`, and what they
+ * share: the findings, and the daemon that was asked. For protonctl_doctor*.c. */
 #ifndef PROTOND_PROTONCTL_DOCTOR_H
 #define PROTOND_PROTONCTL_DOCTOR_H
 
@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "protonctl.h"
+#include "err.h"
+#include "rpc.h"
 
 #define FINDINGS_MAX 64
 
@@ -20,7 +21,6 @@ struct finding {
 };
 
 struct doctor {
-	struct ctl *c;
 	struct rpc *rpc;         /* NULL: no daemon answers, for the reason in `why` */
 	struct err why;          /* likewise */
 	struct rpc_reply status; /* the daemon's; .result NULL: none */
@@ -42,16 +42,24 @@ bool doctor_peer(const struct doctor *d, struct doctor_peer *ret);
 /* A number behind `key` at the beginning of a line of a file. False: no such file or line. */
 bool doctor_number(const char *path, const char *key, uint64_t *ret);
 
-/* Each looks at a few things and adds what it found. */
+/* clang-format off */
+/* In the order of the report. A check is a function doctor_NAME() in a file and its row here. */
+#define CHECKS(X) \
+	/* protonctl_doctor_place.c: directories, sockets, database */ \
+	X(runtime) X(daemon) X(database) \
+	/* protonctl_doctor_version.c: what is installed, how it is set, and what runs */ \
+	X(beside) X(settings) X(versions) \
+	/* protonctl_doctor_system.c: kernel, limits, container, what a logout takes away */ \
+	X(kernel) X(limits) X(container) X(logout) \
+	/* protonctl_doctor_gpu.c: driver, CUPTI, privileges, other tools */ \
+	X(gpu) X(others)
+/* clang-format on */
+
+/* Looks at a few things and adds what it found. */
 typedef void doctor_fn(struct doctor *d);
-/* protonctl_doctor_place.c: directories, sockets, database */
-doctor_fn doctor_runtime, doctor_daemon, doctor_database;
-/* protonctl_doctor_version.c: what is installed, how it is set, and what runs */
-doctor_fn doctor_beside, doctor_settings, doctor_versions;
-/* protonctl_doctor_system.c: kernel, limits, container, what a logout takes away */
-doctor_fn doctor_kernel, doctor_limits, doctor_container, doctor_logout;
-/* protonctl_doctor_gpu.c: driver, CUPTI, privileges, other tools */
-doctor_fn doctor_gpu, doctor_others;
+#define X(name) doctor_fn doctor_##name;
+CHECKS(X)
+#undef X
 
 /* dlopen in a child: a library may do anything when it is loaded. fn runs there with the library's
  * handle and writes its answer; "" is none. False: it did not load, or gave no answer: why stands

@@ -40,9 +40,9 @@ static void look_driver(struct doctor *d)
 
 	if (access("/dev/nvidiactl", F_OK) < 0)
 		found(d, NOTE, "GPU",
-			"CPU scopes are recorded all the same; in a container, give it the GPU "
-			"(--gpus all)",
-			"no NVIDIA device is here (/dev/nvidiactl)");
+			"CPU scopes are recorded without one; a container gets the GPU by --gpus "
+			"all",
+			"there is no NVIDIA device (/dev/nvidiactl)");
 	if (!doctor_probe("libcuda.so.1", driver_version, words, sizeof(words))) {
 		found(d, NOTE, "driver",
 			"install the NVIDIA driver, or give the container its libraries",
@@ -89,8 +89,8 @@ static void look_cupti(struct doctor *d)
 		found(d, NOTE, "CUPTI",
 			"install cuda-cupti (or pip install nvidia-cuda-cupti), or set "
 			"PROTOND_CUPTI_PATH",
-			"libcupti.so is in none of the usual places; a job that brings its own "
-			"(torch does) is recorded with that one");
+			"libcupti.so is in none of the usual places; a job that brings its own, as "
+			"torch does, uses that one");
 		return;
 	}
 	if (doctor_probe(path, cupti_version, words, sizeof(words)))
@@ -126,9 +126,9 @@ static void look_counters(struct doctor *d)
 		found(d, GOOD, "GPU counters", "", "are for administrators only, and you are one");
 	else
 		found(d, NOTE, "GPU counters",
-			"only PC sampling and counters need it: options nvidia "
-			"NVreg_RestrictProfilingToAdminUsers=0 in /etc/modprobe.d on the host, and "
-			"load the module anew; or run with CAP_SYS_ADMIN",
+			"only PC sampling and counters need them: on the host put `options nvidia "
+			"NVreg_RestrictProfilingToAdminUsers=0` into /etc/modprobe.d and reload "
+			"the module, or run with CAP_SYS_ADMIN",
 			"are for administrators only (" PARAMS "); kernels and their times need no "
 			"permission");
 }
@@ -201,9 +201,9 @@ static void look_injection(struct doctor *d, const char *name)
 		return;
 	if (strstr(v, "libprotond") == NULL)
 		found(d, BAD, name, "unset it to have GPU data from protond",
-			"holds something else: %.200s", v);
+			"names another tool: %.200s", v);
 	else if (access(v, R_OK) < 0)
-		found(d, BAD, name, "set it anew: eval \"$(protonctl env)\"", "%.200s: %s", v,
+		found(d, BAD, name, "set it again: eval \"$(protonctl env)\"", "%.200s: %s", v,
 			strerror(errno));
 	else
 		found(d, GOOD, name, "", "%.200s", v);
@@ -218,7 +218,7 @@ void doctor_others(struct doctor *d)
 	look_injection(d, "NVTX_INJECTION64_PATH");
 	if (v != NULL && *v != '\0')
 		found(d, strstr(v, "libprotond") != NULL ? GOOD : NOTE, "LD_PRELOAD",
-			"nothing, unless it is another profiler", "%.200s", v);
+			"nothing to do, unless it is another profiler", "%.200s", v);
 	for (i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
 		v = variable(others[i].name, &n);
 		if (v != NULL)

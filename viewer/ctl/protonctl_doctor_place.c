@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "human.h"
 #include "paths.h"
 
 #define TMPFS 0x01021994
@@ -48,8 +49,8 @@ static bool look_dir(struct doctor *d, const char *what, const char *dir, const 
 		return true; /* made when it is needed */
 	(void)snprintf(mend, sizeof(mend), "chmod %s %s", mode, dir);
 	if (!S_ISDIR(st.st_mode))
-		found(d, BAD, what, "remove it, or set PROTOND_RUNTIME_DIR", "%s is no directory",
-			dir);
+		found(d, BAD, what, "remove it, or set PROTOND_RUNTIME_DIR",
+			"%s is not a directory", dir);
 	else if (st.st_uid != owner[0] && st.st_uid != owner[1])
 		found(d, BAD, what, "remove it, or set PROTOND_RUNTIME_DIR",
 			"%s belongs to uid %u and the daemon is uid %u", dir, (unsigned)st.st_uid,
@@ -76,8 +77,8 @@ static void look_room(struct doctor *d, const char *dir)
 	if (statfs(dir, &fs) == 0 && fs.f_type != TMPFS)
 		found(d, NOTE, "tmpfs",
 			"set PROTOND_RUNTIME_DIR to a directory in /dev/shm or /run",
-			"%s is not in a tmpfs: rings have no name there, so what is not stored of "
-			"a job that ends while there is no daemon is lost",
+			"%s is not in a tmpfs, so rings have no name there: of a job that ends "
+			"while no daemon runs, what is not stored yet is lost",
 			dir);
 	if (statvfs(dir, &vfs) < 0 || vfs.f_blocks == 0) /* 0: no limit */
 		return;
@@ -152,7 +153,8 @@ static void look_socket(struct doctor *d, const char *dir, const char *name)
 	if (lstat(path, &st) < 0)
 		return;
 	if (!S_ISSOCK(st.st_mode)) {
-		found(d, BAD, name, "remove it, and start protond again", "%s is no socket", path);
+		found(d, BAD, name, "remove it, and start protond again", "%s is not a socket",
+			path);
 		return;
 	}
 	if (access(path, W_OK) == 0)
@@ -160,11 +162,11 @@ static void look_socket(struct doctor *d, const char *dir, const char *name)
 	g = (st.st_mode & 020) != 0 ? getgrgid(st.st_gid) : NULL;
 	if (g != NULL && in_group_later(g, user))
 		(void)snprintf(mend, sizeof(mend),
-			"log in anew, or: newgrp %s (%s is in it, this session is older than that)",
+			"log in again, or run newgrp %s (%s is in it, but this login is older)",
 			g->gr_name, user);
 	else if (g != NULL)
-		(void)snprintf(
-			mend, sizeof(mend), "usermod -aG %s %s, and log in anew", g->gr_name, user);
+		(void)snprintf(mend, sizeof(mend), "usermod -aG %s %s, then log in again",
+			g->gr_name, user);
 	else
 		(void)snprintf(mend, sizeof(mend),
 			"systemctl edit protond.socket: SocketMode=0666, or 0660 and SocketGroup=");
@@ -208,8 +210,8 @@ static void no_daemon(struct doctor *d)
 	for (i = 0; paths_runtime(i, dir, sizeof(dir)) == 0; i++)
 		if (is_stale(dir))
 			found(d, NOTE, "daemon",
-				"start one there, and it takes up what was left; or remove them",
-				"the sockets in %s are of one that was killed", dir);
+				"start one there, which takes over what is left; or remove them",
+				"the sockets in %s belong to one that was killed", dir);
 }
 
 /* What the daemon complains about. */
@@ -220,7 +222,7 @@ static void look_warnings(struct doctor *d)
 	uint32_t i;
 
 	(void)snprintf(log, sizeof(log),
-		"its log says of each why: journalctl -u protond, or %s/protond.log", d->dir);
+		"its log says why: journalctl -u protond, or %s/protond.log", d->dir);
 	for (i = 0; w != NULL && w->type == MSGPACK_OBJECT_ARRAY && i < w->via.array.size; i++) {
 		const msgpack_object *o = &w->via.array.ptr[i];
 
@@ -241,8 +243,8 @@ void doctor_daemon(struct doctor *d)
 		look_socket(d, dir, PATHS_CONTROL_SOCK);
 		look_socket(d, dir, PATHS_AGENT_SOCK);
 		if (d->n == 0)
-			found(d, BAD, "daemon", "see who may pass through its folders: namei -l",
-				"%s", d->why.text);
+			found(d, BAD, "daemon", "see who may enter its folders: namei -l", "%s",
+				d->why.text);
 		return;
 	}
 	if (d->rpc == NULL) {
@@ -276,7 +278,7 @@ static bool may_keep(struct doctor *d, const char *db)
 	existing(folder);
 	if (access(folder, W_OK | X_OK) < 0) {
 		found(d, BAD, "database", "make its folder yours, or set PROTOND_DB",
-			"no file can be made in %s: %s", folder, strerror(errno));
+			"no file can be created in %s: %s", folder, strerror(errno));
 		return false;
 	}
 	if (stat(db, &st) < 0)
@@ -304,14 +306,14 @@ static void disk_mend(const char *db, uint64_t room, char *ret, size_t n)
 	const unsigned long half = (unsigned long)(bytes / 2 / MIB);
 
 	if (bytes < DB_LARGE)
-		(void)snprintf(ret, n, "make room on its disk");
+		(void)snprintf(ret, n, "free space on its disk");
 	else if (room < PRUNE_ROOM)
 		(void)snprintf(ret, n,
-			"make room on its disk (4 MiB); then `protonctl prune --max-size %luM` "
-			"makes more",
+			"free 4 MiB on its disk; then `protonctl prune --max-size %luM` frees more",
 			half);
 	else
-		(void)snprintf(ret, n, "protonctl prune --max-size %luM, or make room", half);
+		(void)snprintf(
+			ret, n, "protonctl prune --max-size %luM, or free space otherwise", half);
 }
 
 void doctor_database(struct doctor *d)
@@ -331,7 +333,7 @@ void doctor_database(struct doctor *d)
 	if (statfs(path, &fs) == 0 && paths_fs_is_remote((long)fs.f_type))
 		found(d, NOTE, "database", "set PROTOND_DB to a file on a local disk",
 			"%s is on a network file system, where SQLite's WAL does not work; protond "
-			"takes local disk instead",
+			"uses local disk instead",
 			db);
 	if ((d->rpc == NULL || (peer.uid == geteuid() && rpc_daemon(d->rpc)->uid == geteuid())) &&
 		!may_keep(d, db))

@@ -19,6 +19,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "human.h"
+
 #define OVERLAY         0x794c7630
 #define MIB             ((uint64_t)1 << 20)
 #define FILES_OF_JOB    4 /* socket, pidfd, ring, control file */
@@ -91,7 +93,7 @@ void doctor_limits(struct doctor *d)
 		found(d, jobs == 0 ? BAD : NOTE, "open files",
 			"raise the hard limit: ulimit -Hn, LimitNOFILE= of the service, docker run "
 			"--ulimit nofile=4096",
-			"%lu descriptors: the daemon has room for %lu jobs", (unsigned long)files,
+			"%lu descriptors: enough for a daemon with %lu jobs", (unsigned long)files,
 			(unsigned long)jobs);
 	if (getrlimit(RLIMIT_FSIZE, &l) < 0 || l.rlim_cur == RLIM_INFINITY ||
 		l.rlim_cur >= RING_WHOLE)
@@ -99,9 +101,10 @@ void doctor_limits(struct doctor *d)
 	text_bytes(l.rlim_cur, size);
 	found(d, l.rlim_cur < RING_LEAST ? BAD : NOTE, "file size",
 		"ulimit -f unlimited, in the shell that starts the job",
-		l.rlim_cur < RING_LEAST ? "%s (ulimit -f): no ring can be made, nothing is recorded"
-					: "%s (ulimit -f): rings have fewer lanes, so fewer "
-					  "threads of a job are recorded",
+		l.rlim_cur < RING_LEAST
+			? "%s (ulimit -f): too little for a ring, so nothing is recorded"
+			: "%s (ulimit -f): rings have fewer lanes, so fewer "
+			  "threads of a job are recorded",
 		size);
 }
 
@@ -170,26 +173,26 @@ static bool look_across(struct doctor *d)
 		return false;
 	if (peer.uid != rpc_daemon(d->rpc)->uid && !uid_is_itself())
 		found(d, BAD, "user namespace",
-			"run the container with the host's (--userns=host), or use a daemon in it: "
+			"run the container in the host's (--userns=host), or use a daemon inside: "
 			"PROTOND_RUNTIME_DIR=/dev/shm/protond protonctl run",
-			"the daemon is outside of this one (uid %u there, %u from here), and "
-			"uid %u is another there: it refuses the rings of such jobs",
+			"the daemon is outside this one (its uid is %u there, %u here), where our "
+			"uid %u is somebody else's: it refuses rings of jobs from here",
 			rpc_daemon(d->rpc)->uid, peer.uid, (unsigned)geteuid());
 	if (is_elsewhere(d, dir, sizeof(dir)))
 		found(d, NOTE, "runtime directory", "mount it at the same place in both",
-			"is %s here and %s for the daemon: rings have no name, so what is killed "
+			"is %s here and %s for the daemon, so rings have no name: what is killed "
 			"together with the daemon is lost",
 			d->dir, dir);
 	if (peer.pid == 0)
 		found(d, GOOD, "pid namespace", "",
-			"the daemon is outside: `protonctl jobs` has its numbers of processes, and "
-			"`start --pid` takes them");
+			"the daemon is outside: `protonctl jobs` shows pids as the daemon sees "
+			"them, and `start --pid` takes those");
 	else if (!peer.same)
 		found(d, NOTE, "pid namespace",
-			"run the daemon outside of the container, or give it the host's: docker "
-			"run --pid=host",
-			"the daemon is in another one (its pid there is %ld, here %ld): it cannot "
-			"tell jobs from here apart by pid, and takes one for ended when its "
+			"run the daemon outside the container, or give it the host's: docker run "
+			"--pid=host",
+			"the daemon is in another one (its pid is %ld there, %ld here): it cannot "
+			"tell jobs from here apart by pid, and considers one ended when its "
 			"connection closes",
 			(long)rpc_daemon(d->rpc)->pid, (long)peer.pid);
 	return !peer.same;
@@ -204,12 +207,12 @@ void doctor_container(struct doctor *d)
 		return;
 	if (d->rpc != NULL)
 		found(d, GOOD, "container", "", "this is one (%s), and the daemon is %s", by,
-			across ? "outside of it" : "in it too");
+			across ? "outside" : "inside, too");
 	else
 		found(d, NOTE, "container",
-			"to be seen by the host's: docker run -v /run/protond:/run/protond; else "
-			"`protonctl run` starts one in here",
-			"this is one (%s), and no daemon is to be reached from it", by);
+			"to use the host's: docker run -v /run/protond:/run/protond; or `protonctl "
+			"run` starts one in here",
+			"this is one (%s), and no daemon can be reached from it", by);
 }
 
 /* --- logout ----------------------------------------------------------------------------------- */
@@ -325,13 +328,13 @@ void doctor_logout(struct doctor *d)
 		(void)snprintf(mend, sizeof(mend),
 			"%s, or RemoveIPC=no in /etc/systemd/logind.conf", enable);
 		found(d, NOTE, "logout", mend,
-			"logind removes what %s has in /dev/shm at the last logout (RemoveIPC), "
-			"rings of jobs that go on too",
+			"at the last logout logind removes what %s has in /dev/shm (RemoveIPC), "
+			"also the rings of jobs that go on",
 			user);
 	}
 	if (logind("KillUserProcesses", false))
 		found(d, NOTE, "logout", enable,
-			"logind ends the processes of %s at logout (KillUserProcesses): private "
-			"daemon and jobs",
+			"at logout logind ends the processes of %s (KillUserProcesses), private "
+			"daemon and jobs included",
 			user);
 }

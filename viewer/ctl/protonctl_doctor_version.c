@@ -11,6 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "protonctl_options.h"
+#include "protonctl_self.h"
+
 #define LIBRARY "libprotond.so.0"
 #define ENGINE  "libprotond-agent.so.0"
 
@@ -87,7 +90,7 @@ void doctor_beside(struct doctor *d)
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (self_find(names[i], path, sizeof(path)) < 0) {
 			found(d, BAD, names[i], "install protond completely: make install",
-				"nowhere beside protonctl");
+				"not found beside protonctl");
 			continue;
 		}
 		if (strcmp(names[i], ENGINE) != 0)
@@ -97,7 +100,7 @@ void doctor_beside(struct doctor *d)
 				"%s cannot be loaded: %s", path, version);
 		else
 			found(d, strcmp(version, PROTOND_BUILD_VERSION) == 0 ? GOOD : BAD, names[i],
-				"install one version of all: make install, or pip install",
+				"install one version of everything: make install, or pip install",
 				"%s, version %s, protonctl is " PROTOND_BUILD_VERSION, path,
 				version);
 		if (strcmp(names[i], LIBRARY) == 0)
@@ -140,7 +143,7 @@ static void look_daemon_settings(struct doctor *d, const char *protond)
 		(void)close(pipes[1]);
 	words[strcspn(words, "\n")] = '\0';
 	if (status != 0)
-		found(d, BAD, "settings", "correct it: no daemon starts with it", "%s",
+		found(d, BAD, "settings", "correct it; no daemon starts with it", "%s",
 			strncmp(words, name, sizeof(name) - 1) == 0 ? words + sizeof(name) - 1
 								    : words);
 }
@@ -196,8 +199,7 @@ void doctor_versions(struct doctor *d)
 	n = other_jobs(wire_get(reply.result, "jobs"), daemon, version, sizeof(version));
 	if (n > 0)
 		found(d, NOTE, "versions",
-			"they are recorded all the same; a job gets a new library when it is "
-			"started anew",
+			"they are recorded; a job gets the new library when it is started again",
 			"%u job(s) run with libprotond %s, protond is %s", n, version, daemon);
 	rpc_reply_free(&reply);
 }

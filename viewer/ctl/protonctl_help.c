@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT. protonctl_help.c: help and the man page, from the table. */
-#include "protonctl.h"
+#include "protonctl_help.h"
 
 #include <string.h>
 
 #include "guess.h"
+#include "human.h"
+#include "protonctl_options.h"
 
 static bool is_listed(const struct command *cmd)
 {
@@ -22,19 +24,17 @@ static void put_options(FILE *f, const struct option_def *o)
 	}
 }
 
-void help_all(FILE *f)
+void help_all(FILE *f, const struct command *const *table)
 {
-	size_t i;
-
 	(void)fputs("protonctl: record what programs do, and look at it while they run.\n\n"
 		    "  protonctl run -- python train.py     record a run, print its tree\n"
 		    "  protonctl jobs                       what protond sees\n"
 		    "  protonview tree @last                open the last session again\n\n"
 		    "Commands:\n",
 		f);
-	for (i = 0; i < n_commands; i++)
-		if (is_listed(&commands[i]))
-			(void)fprintf(f, "  %-11s %s\n", commands[i].name, commands[i].help);
+	for (; *table != NULL; table++)
+		if (is_listed(*table))
+			(void)fprintf(f, "  %-11s %s\n", (*table)->name, (*table)->help);
 	(void)fputs("\nSessions are named by their name, id, the beginning of their uuid, @last, "
 		    "or @-1 for the\n"
 		    "one before. `protonctl help COMMAND` says more. Exit codes: 0 ok, 1 not "
@@ -63,42 +63,50 @@ void help_command(FILE *f, const struct command *cmd)
 	put_options(f, common_options);
 }
 
-void help_did_you_mean(FILE *f, const char *name)
+void help_unknown(FILE *f, const struct command *const *table, const char *name)
 {
 	struct guess g = {.word = name};
-	size_t i;
 
-	for (i = 0; i < n_commands; i++)
-		if (is_listed(&commands[i]))
-			guess_try(&g, commands[i].name);
+	(void)fputs("protonctl: there is no command '", f);
+	text_put(f, name, 0);
+	(void)fputs("'.", f);
+	for (; *table != NULL; table++)
+		if (is_listed(*table))
+			guess_try(&g, (*table)->name);
 	if (g.best[0] != '\0')
 		(void)fprintf(f, " Did you mean '%s'?", g.best);
 	(void)fputs(" `protonctl help` lists the commands.\n", f);
 }
 
-int cmd_help(struct ctl *c)
+static int cmd_help(struct ctl *c)
 {
 	const struct command *cmd;
 
 	if (c->argc == 0) {
-		help_all(stdout);
+		help_all(stdout, c->table);
 		return CTL_OK;
 	}
 	if (strcmp(c->argv[0], "options") == 0) {
 		job_options_help(stdout);
 		return CTL_OK;
 	}
-	cmd = command_find(c->argv[0]);
+	cmd = command_find(c->table, c->argv[0]);
 	if (cmd == NULL) {
-		(void)fputs("protonctl: there is no command '", stderr);
-		text_put(stderr, c->argv[0], 0);
-		(void)fputs("'.", stderr);
-		help_did_you_mean(stderr, c->argv[0]);
+		help_unknown(stderr, c->table, c->argv[0]);
 		return CTL_USAGE;
 	}
 	help_command(stdout, cmd);
 	return CTL_OK;
 }
+
+const struct command command_help = {.name = "help",
+	.run = cmd_help,
+	.max = 1,
+	.args = "[COMMAND|options]",
+	.help = "this list, a command's words, or what can be set",
+	.examples = "protonctl help run\n",
+	.options = no_options,
+	.completes = 'h'};
 
 /* --- the man page
  * --------------------------------------------------------------------------------- */
@@ -135,29 +143,28 @@ static void man_options(const struct option_def *o)
 	}
 }
 
-int cmd_man(struct ctl *c)
+static int cmd_man(struct ctl *c)
 {
-	size_t i;
+	const struct command *const *at;
 
-	(void)c;
 	(void)fputs(".TH PROTONCTL 1 \"\" \"protond " PROTOND_BUILD_VERSION "\"\n.SH NAME\n"
 		    "protonctl \\- record what programs do, and look at it while they run\n.SH "
 		    "SYNOPSIS\n"
 		    ".B protonctl\n.I command\n[options]\n.SH COMMANDS\n",
 		stdout);
-	for (i = 0; i < n_commands; i++) {
-		if (!is_listed(&commands[i]))
+	for (at = c->table; *at != NULL; at++) {
+		if (!is_listed(*at))
 			continue;
-		(void)printf(".SS %s %s\n", commands[i].name, commands[i].args);
-		man_text(commands[i].help);
+		(void)printf(".SS %s %s\n", (*at)->name, (*at)->args);
+		man_text((*at)->help);
 		(void)fputs(".\n", stdout);
-		if (commands[i].alias != NULL)
-			(void)printf("Also: %s.\n", commands[i].alias);
-		if (commands[i].more != NULL)
-			man_text(commands[i].more);
-		man_options(commands[i].options);
+		if ((*at)->alias != NULL)
+			(void)printf("Also: %s.\n", (*at)->alias);
+		if ((*at)->more != NULL)
+			man_text((*at)->more);
+		man_options((*at)->options);
 		(void)fputs(".PP\n.nf\n", stdout);
-		man_text(commands[i].examples);
+		man_text((*at)->examples);
 		(void)fputs(".fi\n", stdout);
 	}
 	(void)fputs(".SH COMMON OPTIONS\n", stdout);
@@ -170,3 +177,10 @@ int cmd_man(struct ctl *c)
 	(void)fputs(".SH SEE ALSO\nprotonview(1), protond(8)\n", stdout);
 	return CTL_OK;
 }
+
+const struct command command_man = {.name = "__man",
+	.alias = "--man",
+	.run = cmd_man,
+	.args = "",
+	.examples = "",
+	.options = no_options};

@@ -7,9 +7,10 @@
  * held by one run at a time, while it comes or goes. A run that is killed loses its locks, so it
  * holds up nobody.
  */
-#include "protonctl.h"
+#include "protonctl_launch.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

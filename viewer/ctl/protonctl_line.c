@@ -1,25 +1,30 @@
-/* SPDX-License-Identifier: MIT. protonctl_line.c: a command line of protonctl, what it calls, what
- * it says.
- */
-#include "protonctl.h"
+/* SPDX-License-Identifier: MIT. protonctl_line.c: a command line of protonctl, and what it says. */
+#include "protonctl_line.h"
 
 #include <getopt.h>
 #include <stdarg.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
+#include "human.h"
 #include "json.h"
-#include "paths.h"
 
-const struct command *command_find(const char *name)
+/* clang-format off */
+const struct option_def common_options[] = {
+	{'h', "help",     NULL, "what this command does, with examples", NULL},
+	{0,   "json",     NULL, "one JSON envelope on standard output; of `run`, the last line of standard error", NULL},
+	{0,   "no-color", NULL, "plain text; so does NO_COLOR", NULL},
+	{0,   NULL,       NULL, NULL, NULL},
+};
+const struct option_def no_options[] = {{0, NULL, NULL, NULL, NULL}};
+/* clang-format on */
+
+const struct command *command_find(const struct command *const *table, const char *name)
 {
-	size_t i;
-
-	for (i = 0; i < n_commands; i++)
-		if (strcmp(commands[i].name, name) == 0 ||
-			(commands[i].alias != NULL && strcmp(commands[i].alias, name) == 0))
-			return &commands[i];
+	for (; *table != NULL; table++)
+		if (strcmp((*table)->name, name) == 0 ||
+			((*table)->alias != NULL && strcmp((*table)->alias, name) == 0))
+			return *table;
 	return NULL;
 }
 
@@ -45,8 +50,7 @@ const char *ctl_option(const struct ctl *c, const char *name)
 	return NULL;
 }
 
-/* --- words
- * ---------------------------------------------------------------------------------------- */
+/* --- words */
 
 int ctl_exit_code(int code)
 {
@@ -115,91 +119,7 @@ void ctl_warnings(const struct ctl *c)
 	}
 }
 
-/* --- calls
- * ---------------------------------------------------------------------------------------- */
-
-int ctl_open(struct ctl *c, struct rpc **ret)
-{
-	return rpc_open(ret, &c->err);
-}
-
-void ctl_db_words(const struct rpc *rpc, char *buf, size_t n)
-{
-	const char *db = rpc_daemon(rpc)->db, *set = getenv("PROTOND_DB");
-	char usual[4096];
-
-	*buf = '\0';
-	if (*db == '\0' || rpc_daemon(rpc)->uid != geteuid())
-		return; /* not for this user to open */
-	if ((set != NULL && *set != '\0') ||
-		(paths_db(0, usual, sizeof(usual)) == 0 && strcmp(usual, db) != 0))
-		(void)snprintf(buf, n, "PROTOND_DB=%s ", db);
-}
-
-int ctl_call(struct ctl *c, struct rpc *r, struct rpc_reply *ret)
-{
-	return rpc_call(r, RPC_TIMEOUT_MS, ret, &c->err);
-}
-
-int ctl_ask(struct ctl *c, const char *method, struct rpc_reply *ret)
-{
-	struct rpc *r;
-	int code = ctl_open(c, &r);
-
-	if (code < 0)
-		return code;
-	(void)rpc_begin(r, method);
-	code = ctl_call(c, r, ret);
-	rpc_close(r);
-	return code;
-}
-
-static void json_close(const struct ctl *c)
-{
-	const char *warnings[CTL_WARNINGS_MAX];
-	size_t i;
-
-	for (i = 0; i < c->n_warnings; i++)
-		warnings[i] = c->warning[i];
-	json_end(stdout, warnings, c->n_warnings);
-}
-
-bool ctl_json(struct ctl *c, const struct rpc_reply *r)
-{
-	if (!c->json)
-		return false;
-	json_begin(stdout, c->cmd->name);
-	json_value(stdout, r->result);
-	json_close(c);
-	return true;
-}
-
-void ctl_json_list(
-	struct ctl *c, const char *key, const msgpack_object *item, uint32_t n, uint64_t more)
-{
-	uint32_t i;
-
-	json_begin(stdout, c->cmd->name);
-	(void)printf("{\"%s\":[", key);
-	for (i = 0; i < n; i++) {
-		(void)fputs(i > 0 ? "," : "", stdout);
-		json_value(stdout, &item[i]);
-	}
-	(void)printf("],\"more\":%lu}", more);
-	json_close(c);
-}
-
-void ctl_json_deleted(struct ctl *c, int n, const char *sessions, const char *failed)
-{
-	if (!c->json)
-		return;
-	json_begin(stdout, c->cmd->name);
-	(void)printf("{\"deleted\":%d,\"sessions\":[%s],\"failed\":[%s]}", n, sessions, failed);
-	json_close(c);
-}
-
-/* --- command line
- * ---------------------------------------------------------------------------------- */
+/* --- parsing */
 
 /* getopt's view of the tables: long options with a value of 1000 + place, and the short string. */
 static void getopt_tables(const struct command *cmd, struct option *longs, char *shorts)
@@ -253,23 +173,21 @@ int ctl_parse(struct ctl *c, int argc, char **argv)
 		if (k == ':')
 			return ctl_usage(c, "%s needs a value", argv[optind - 1]);
 		if (place < 0 || k == '?')
-			return ctl_usage(c, "there is no option %s", argv[optind - 1]);
+			return ctl_usage(c, "unknown option %s", argv[optind - 1]);
 		c->value[place] = optarg != NULL ? optarg : "";
 	}
 	while (optind < argc)
 		c->argv[c->argc++] = argv[optind++];
 	c->json = ctl_option(c, "json") != NULL;
-	if (ctl_option(c, "help") != NULL) {
-		help_command(stdout, c->cmd);
-		return CTL_OK;
-	}
+	if (ctl_option(c, "help") != NULL)
+		return CTL_HELP;
 	for (k = 0; k < c->argc && c->cmd->completes != 0; k++) {
 		if (*c->argv[k] == '\0' && strchr("sjb", c->cmd->completes) != NULL)
-			return ctl_usage(c, "an empty word names nothing: is a variable not set?");
+			return ctl_usage(c, "empty name; is a shell variable unset?");
 	}
 	if (c->argc < c->cmd->min)
-		return ctl_usage(c, "it needs %s", c->cmd->args);
+		return ctl_usage(c, "missing argument: %s", c->cmd->args);
 	if (c->cmd->max >= 0 && c->argc > c->cmd->max)
-		return ctl_usage(c, "'%s' is one word too many", c->argv[c->cmd->max]);
-	return -1;
+		return ctl_usage(c, "unexpected argument '%s'", c->argv[c->cmd->max]);
+	return CTL_GO;
 }

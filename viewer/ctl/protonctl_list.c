@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT. protonctl_list.c: the commands that show what the daemon knows:
  * sessions, jobs, status, backends, version. */
-#include "protonctl.h"
-
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "human.h"
 #include "json.h"
+#include "protonctl_answer.h"
+#include "protonctl_call.h"
+#include "protonctl_self.h"
 #include "sessions.h"
 
 #define BOLD  "\033[1m"
@@ -19,11 +22,10 @@ struct list {
 
 static struct list list_of(const struct rpc_reply *r, const char *key)
 {
-	const msgpack_object *o = wire_get(r->result, key);
+	struct list l = {.n = 0};
 
-	if (o == NULL || o->type != MSGPACK_OBJECT_ARRAY)
-		return (struct list){.n = 0};
-	return (struct list){.item = o->via.array.ptr, .n = o->via.array.size};
+	l.n = answer_items(r->result, key, &l.item);
+	return l;
 }
 
 static void head(const struct ctl *c, const char *words)
@@ -58,7 +60,7 @@ static int more_of(struct ctl *c, const struct rpc_reply *r)
 
 	if (more == 0)
 		return CTL_OK;
-	ctl_warn(c, "%lu more did not fit into one answer", more);
+	ctl_warn(c, "%lu more did not fit into one reply", more);
 	return CTL_PARTIAL;
 }
 
@@ -82,7 +84,7 @@ static void session_row(struct text *t, const struct term *term, const msgpack_o
 			.command = wire_text(o, "command", command, sizeof(command))});
 }
 
-int cmd_sessions(struct ctl *c)
+static int cmd_sessions(struct ctl *c)
 {
 	const char *lines = ctl_option(c, "lines");
 	struct rpc_reply r = {.fd = -1};
@@ -112,12 +114,27 @@ int cmd_sessions(struct ctl *c)
 		(void)fwrite(t.s, 1, t.n, stdout);
 		text_fini(&t);
 		if (i < l.n)
-			(void)fprintf(stderr, "%u older ones; --lines 0 shows all\n", l.n - i);
+			(void)fprintf(stderr,
+				"%u older sessions are not shown; --lines 0 shows all\n", l.n - i);
 	}
 	ctl_warnings(c);
 	rpc_reply_free(&r);
 	return code;
 }
+
+/* clang-format off */
+static const struct option_def sessions_options[] = {
+	{'n', "lines", "N", "at most the N newest (default 40; 0: all)", NULL},
+	{0, NULL, NULL, NULL, NULL},
+};
+/* clang-format on */
+
+const struct command command_sessions = {.name = "sessions",
+	.run = cmd_sessions,
+	.args = "",
+	.help = "list what has been and is recorded",
+	.examples = "protonctl sessions\nprotonctl sessions --json | jq '.data.sessions[0]'\n",
+	.options = sessions_options};
 
 /* --- jobs
  * ----------------------------------------------------------------------------------------- */
@@ -148,7 +165,7 @@ static void job_line(const msgpack_object *o)
 	}
 }
 
-int cmd_jobs(struct ctl *c)
+static int cmd_jobs(struct ctl *c)
 {
 	struct rpc_reply r = {.fd = -1};
 	struct rpc *rpc;
@@ -166,8 +183,8 @@ int cmd_jobs(struct ctl *c)
 	code = more_of(c, &r);
 	l = list_of(&r, "jobs");
 	if (!ctl_json(c, &r) && l.n == 0) {
-		(void)puts("no job is attached; start one with `protonctl run -- CMD`, or turn a "
-			   "shell on with:");
+		(void)puts("no job is attached; start one with `protonctl run -- CMD`, or enable a "
+			   "shell with:");
 		env_line(stdout, NULL);
 	} else if (!c->json) {
 		head(c, "     PID  RANK STATE   GPU            EVENTS   KERNELS  DROPS COMMAND     "
@@ -179,6 +196,20 @@ int cmd_jobs(struct ctl *c)
 	rpc_reply_free(&r);
 	return code;
 }
+
+/* clang-format off */
+static const struct option_def jobs_options[] = {
+	{'a', "all", NULL, "also jobs that have ended", NULL},
+	{0, NULL, NULL, NULL, NULL},
+};
+/* clang-format on */
+
+const struct command command_jobs = {.name = "jobs",
+	.run = cmd_jobs,
+	.args = "",
+	.help = "list the jobs that protond sees",
+	.examples = "protonctl jobs\nprotonctl jobs --all\n",
+	.options = jobs_options};
 
 /* --- status
  * ---------------------------------------------------------------------------------------- */
@@ -215,18 +246,13 @@ static void status_print(const struct rpc_reply *r)
 		wire_u64_or(o, "on", 0), wire_u64_or(o, "armed", 0), wire_u64_or(o, "failed", 0),
 		wire_u64_or(o, "aside", 0), wire_u64_or(o, "residual", 0));
 	for (i = 0; i < w.n; i++) {
-		size_t n = w.item[i].type == MSGPACK_OBJECT_STR ? w.item[i].via.str.size : 0;
-
-		n = n < sizeof(text) - 1 ? n : sizeof(text) - 1;
-		memcpy(text, n > 0 ? w.item[i].via.str.ptr : "", n);
-		text[n] = '\0';
 		(void)fputs("warning    ", stdout);
-		text_put(stdout, text, 0);
+		text_put(stdout, answer_text(&w.item[i], text, sizeof(text)), 0);
 		(void)putchar('\n');
 	}
 }
 
-int cmd_status(struct ctl *c)
+static int cmd_status(struct ctl *c)
 {
 	struct rpc_reply r = {.fd = -1};
 
@@ -238,7 +264,14 @@ int cmd_status(struct ctl *c)
 	return CTL_OK;
 }
 
-int cmd_backends(struct ctl *c)
+const struct command command_status = {.name = "status",
+	.run = cmd_status,
+	.args = "",
+	.help = "how the daemon is and what it costs",
+	.examples = "protonctl status\n",
+	.options = no_options};
+
+static int cmd_backends(struct ctl *c)
 {
 	struct rpc_reply r = {.fd = -1};
 	struct list l;
@@ -259,8 +292,15 @@ int cmd_backends(struct ctl *c)
 	return CTL_OK;
 }
 
+const struct command command_backends = {.name = "backends",
+	.run = cmd_backends,
+	.args = "",
+	.help = "what can record here",
+	.examples = "protonctl backends\n",
+	.options = no_options};
+
 /* Works without a daemon: then only this tool's version is known. */
-int cmd_version(struct ctl *c)
+static int cmd_version(struct ctl *c)
 {
 	struct rpc *rpc;
 	const struct rpc_daemon *d = NULL;
@@ -289,3 +329,10 @@ int cmd_version(struct ctl *c)
 		rpc_close(rpc);
 	return CTL_OK;
 }
+
+const struct command command_version = {.name = "version",
+	.run = cmd_version,
+	.args = "",
+	.help = "versions of this tool and of the daemon",
+	.examples = "protonctl version\n",
+	.options = no_options};

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT. protonctl_options.c: what can be set for a job, as people read it,
  * from the table in options.h. */
-#include "protonctl.h"
+#include "protonctl_options.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -129,7 +130,7 @@ void job_options_check(job_option_wrong_fn *fn, void *arg)
 		value = getenv(name);
 		if (value == NULL || *value == '\0' || is_permitted(o, value))
 			continue;
-		(void)snprintf(words, sizeof(words), "%s is '%.64s': it may be %s%s", name, value,
+		(void)snprintf(words, sizeof(words), "%s is '%.64s'; it must be %s%s", name, value,
 			strcmp(o->type, "flag") == 0    ? "0 or 1"
 			: strcmp(o->type, "int") == 0   ? "a whole number"
 			: strcmp(o->type, "share") == 0 ? "0 to 1"

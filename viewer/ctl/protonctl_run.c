@@ -6,14 +6,13 @@
  * the program from the terminal; one that somebody sends to us is passed on, once. What happens to
  * the daemon does not touch the program, nor its exit status.
  */
-#include "protonctl.h"
-
 #include <fcntl.h>
 #include <libgen.h>
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -24,9 +23,17 @@
 #include <unistd.h>
 
 #include "formats.h"
+#include "human.h"
 #include "json.h"
-#include "paths.h"
 #include "profile.h"
+#include "protonctl_answer.h"
+#include "protonctl_call.h"
+#include "protonctl_daemon.h"
+#include "protonctl_file.h"
+#include "protonctl_launch.h"
+#include "protonctl_options.h"
+#include "protonctl_self.h"
+#include "protonctl_session.h"
 
 #define RESTARTS_MAX 3
 #define TREE_ROWS    "100" /* of the tree at the end: what a terminal can take */
@@ -164,10 +171,10 @@ static int take_names(struct run *r)
 		code = output_check(r->c, r->output); /* before the run, not after it */
 	if (code < 0 || r->output[0] == '\0')
 		return code;
-	if (format_of_file(r->output) == FORMAT_chrome_trace &&
+	if (format_needs_timeline(format_of_file(r->output)) &&
 		(data == NULL || strcmp(data, "tree") == 0))
 		return err_set(
-			e, -EINVAL, "%s would be a timeline: add -d trace, or -d both", r->output);
+			e, -EINVAL, "%s needs a timeline; add -d trace or -d both", r->output);
 	return 0;
 }
 
@@ -245,8 +252,8 @@ static int fork_child(struct run *r)
 	for (i = 0; i < n; i++)
 		if (v[i].taken)
 			ctl_warn(r->c,
-				"%s holds another tool (%.100s): it is kept, and GPU data may be "
-				"missing; unset it to use protond",
+				"%s names another tool (%.100s) and is left alone, so GPU data may "
+				"be missing; unset it to use protond",
 				v[i].name, getenv(v[i].name));
 	if (pipe2(pipes, O_CLOEXEC) < 0 || pipe2(pipes + 2, O_CLOEXEC) < 0)
 		return err_set(e, neg_errno(), "no pipe: %s", strerror(errno));
@@ -292,14 +299,16 @@ static int start_session(struct run *r)
 	wire_kv_str(b, "name", r->name);
 	wire_kv_str(b, "source", "run");
 	wire_kv_bin(b, "token", r->token, sizeof(r->token));
-	(void)session_params(r->c, b);
+	session_params(r->c, b);
 	code = ctl_call(r->c, r->rpc, &reply);
 	if (code < 0)
 		return code;
 	r->id = wire_i64_or(reply.result, "id", 0);
 	uuid = wire_get(reply.result, "uuid");
 	if (uuid == NULL || uuid->type != MSGPACK_OBJECT_BIN || uuid->via.bin.size != 16)
-		code = err_set(&r->c->err, -EPROTO, "protond's answer to 'start' has no uuid");
+		code = err_set(&r->c->err, -EPROTO,
+			"protond's answer to 'start' has no uuid; `protonctl version` shows both "
+			"versions");
 	for (i = 0; code == 0 && i < 16; i++)
 		(void)snprintf(r->session + 2 * i, 3, "%02x", (unsigned char)uuid->via.bin.ptr[i]);
 	rpc_reply_free(&reply);
@@ -350,8 +359,8 @@ static void daemon_gone(struct run *r)
 	rpc_close(r->rpc);
 	r->rpc = NULL;
 	if (r->ended_orderly) {
-		say(r, "the daemon was ended while the program runs; what it does until one runs "
-		       "again may be lost");
+		say(r, "the daemon was stopped while the program is running; what the program does "
+		       "until a daemon runs again may be lost");
 		return;
 	}
 	if (r->restarts++ < RESTARTS_MAX && daemon_ensure(&r->rpc, &started, &r->c->err) == 0)
@@ -447,8 +456,8 @@ static void look_at_jobs(struct run *r)
 	rpc_reply_free(&reply);
 	if (n > 0)
 		ctl_warn(r->c,
-			"%u process%s of this run (pid %lu%s) outlive%s CMD: what comes from now "
-			"on is not in this session",
+			"%u process%s of this run (pid %lu%s) outlive%s CMD; nothing recorded from "
+			"now on is in this session",
 			n, n == 1 ? "" : "es", pid, n == 1 ? "" : " and others", n == 1 ? "s" : "");
 }
 
@@ -559,18 +568,18 @@ static void say_why(struct run *r, int status)
 	const bool warned = r->processes == 0 && say_warnings(r);
 
 	if (r->processes == 0 && off != NULL && *off != '\0' && strcmp(off, "0") != 0)
-		say(r, "PROTOND_DISABLE is set: nothing was recorded; unset it");
+		say(r, "nothing was recorded: PROTOND_DISABLE is set; unset it");
 	else if (r->processes == 0 && status != 0)
 		say(r,
-			"nothing was recorded: the program ended with status %d before it met "
+			"nothing was recorded: the program ended with status %d before it reached "
 			"protond",
 			status);
 	else if (r->processes == 0)
 		say(r,
-			"no process of this run met protond%s: the program neither links "
-			"libprotond (or `import protond`) nor uses CUDA or NVTX. Link it with "
+			"no process of this run reached protond: %sthe program neither links "
+			"libprotond (or `import protond`) nor uses CUDA or NVTX; link it with "
 			"-lprotond, or name its parts with NVTX",
-			warned ? ", if not for that" : "");
+			warned ? "unless that is why, " : "");
 	else if (r->launches == 0 &&
 		 ctl_option(r->c, "quiet") != NULL && /* else the tree says it */
 		 (backend == NULL || strcmp(backend, "none") != 0))
@@ -595,11 +604,6 @@ static void say_how_to_open(const struct run *r)
 
 static void put_json(const struct run *r, int status, bool stored)
 {
-	const char *warnings[CTL_WARNINGS_MAX];
-	size_t i;
-
-	for (i = 0; i < r->c->n_warnings; i++)
-		warnings[i] = r->c->warning[i];
 	json_begin(stderr, "run");
 	(void)fprintf(stderr, "{\"id\":%ld,\"uuid\":\"%s\",\"name\":", r->id, r->session);
 	json_text(stderr, r->name, strlen(r->name));
@@ -610,7 +614,7 @@ static void put_json(const struct run *r, int status, bool stored)
 		r->kernels);
 	json_text(stderr, r->gpu_text, strlen(r->gpu_text));
 	(void)fputc('}', stderr);
-	json_end(stderr, warnings, r->c->n_warnings);
+	ctl_json_end(r->c, stderr);
 }
 
 /* Whatever happens here, the program's exit status stands. */
@@ -658,7 +662,7 @@ static int exec_failed(struct run *r, int e)
 
 	(void)waitpid(r->pid, NULL, 0);
 	(void)err_set(&r->c->err, -e, "%s: %s%s", r->argv[0], strerror(e),
-		e == ENOENT ? "; give its path, or see that PATH has it" : "");
+		e == ENOENT ? "; give its path, or add its folder to PATH" : "");
 	(void)ctl_fail(r->c);
 	if (r->rpc != NULL && launch_leave(&r->launch)) {
 		b = rpc_begin(r->rpc, "delete");
@@ -680,7 +684,7 @@ static void say_wrong(void *arg, const char *words)
 	say(r, "warning: %s", words);
 }
 
-int cmd_run(struct ctl *c)
+static int cmd_run(struct ctl *c)
 {
 	static struct run r;
 	bool started;
@@ -695,7 +699,7 @@ int cmd_run(struct ctl *c)
 	r.before.fd = -1;
 	ask_status(&r, &r.before);
 	if (getrandom(r.token, sizeof(r.token), 0) != (ssize_t)sizeof(r.token)) {
-		(void)err_set(&c->err, -EIO, "no random bytes");
+		(void)err_set(&c->err, -EIO, "the system gave no random bytes");
 		return run_fail(&r);
 	}
 	if (take_signals(&r) < 0 || fork_child(&r) < 0 || take_names(&r) < 0 ||
@@ -716,3 +720,39 @@ int cmd_run(struct ctl *c)
 	rpc_close(r.rpc);
 	return status;
 }
+
+/* clang-format off */
+static const struct option_def run_options[] = {
+	{'n', "name",   "NAME", "name of the session; %h host, %p pid, %q{VAR} variable (default: the program's)", NULL},
+	{'o', "output", "FILE", "also write FILE (" FORMAT_FILES "); takes %h %p %q{VAR}", NULL},
+	{0,   "force",  NULL,   "overwrite the output file", NULL},
+	SESSION_OPTIONS,
+	{0,   "as-proton", NULL, "`import triton.profiler` and `import proton` give protond", NULL},
+	{'q', "quiet",  NULL,   "do not print the tree at the end", NULL},
+	{0, NULL, NULL, NULL, NULL},
+};
+
+const struct command command_run = {.name = "run",
+	.run = cmd_run,
+	.min = 1,
+	.max = -1,
+	.args = "[--] CMD...",
+	.help = "record one run of a program and print its tree",
+	.more =
+		"The program's output is its own; what protonctl says goes to standard error, with --json as its last\n"
+		"line: `protonctl run --json -- CMD 2>&1 >/dev/null | tail -n 1`. The exit status is the program's\n"
+		"(128+N on a signal); 125: protonctl failed before it ran, 126: it cannot be run, 127: it is not there.\n"
+		"A private daemon is started when none runs. `run script.py` and `run pytest ...` need no python in\n"
+		"front. SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed on; Ctrl-C reaches the program from the\n"
+		"terminal. The tree is of the 100 nodes that took the most; what it leaves out is counted. Behind srun,\n"
+		"mpirun or torchrun the runs of one launch on a node are one session, which the last of them stores,\n"
+		"unless -n gives each a name of its own.\n",
+	.examples =
+		"protonctl run -- python train.py\n"
+		"mpirun -np 8 protonctl run -- ./train\n"
+		"protonctl run -n 'rank%q{RANK}' -o 'rank%q{RANK}.hatchet' -- ./train --steps 100\n"
+		"protonctl run -b none pytest tests/\n",
+	.options = run_options,
+	.passes = true,
+	.completes = 'c'};
+/* clang-format on */

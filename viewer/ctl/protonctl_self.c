@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT. protonctl_self.c: what lies beside this program, and the variables
  * that turn other programs on. */
-#include "protonctl.h"
+#include "protonctl_self.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "json.h"
+#include "protonctl_call.h"
 
 #define LIBRARY "libprotond.so.0"
 
@@ -78,8 +79,8 @@ size_t env_vars(const char *dir, struct env_var ret[ENV_VARS_MAX], struct err *e
 
 	if (self_find(LIBRARY, library, sizeof(library)) < 0) {
 		(void)err_set(e, -ENOENT,
-			LIBRARY
-			" is nowhere beside protonctl; install protond completely (make install)");
+			LIBRARY " was not found beside protonctl; install protond completely (make "
+				"install)");
 		return 0;
 	}
 	if (dir != NULL && *dir != '\0') {
@@ -140,12 +141,12 @@ static void env_dir(struct ctl *c, char *ret, size_t n)
 		(void)snprintf(ret, n, "%s", rpc_daemon(r)->dir);
 		rpc_close(r);
 	} else
-		ctl_warn(c, "no daemon runs now; jobs find one that is started later");
+		ctl_warn(c, "no daemon is running; jobs will find one that is started later");
 }
 
-int cmd_env(struct ctl *c)
+static int cmd_env(struct ctl *c)
 {
-	const char *shell = ctl_option(c, "shell"), *warnings[CTL_WARNINGS_MAX];
+	const char *shell = ctl_option(c, "shell");
 	struct env_var v[ENV_VARS_MAX];
 	char dir[4096];
 	size_t i, n;
@@ -153,7 +154,7 @@ int cmd_env(struct ctl *c)
 	if (shell == NULL)
 		shell = c->json ? "json" : "sh";
 	if (strcmp(shell, "sh") != 0 && strcmp(shell, "csh") != 0 && strcmp(shell, "json") != 0)
-		return ctl_usage(c, "--shell %s: sh, csh or json", shell);
+		return ctl_usage(c, "--shell %s: use sh, csh or json", shell);
 	env_dir(c, dir, sizeof(dir));
 	n = env_vars(dir, v, &c->err);
 	if (n == 0)
@@ -161,17 +162,15 @@ int cmd_env(struct ctl *c)
 	for (i = 0; i < n; i++)
 		if (v[i].taken)
 			ctl_warn(c,
-				"%s holds another tool (%.100s): it is left out here; unset it to "
+				"%s names another tool (%.100s) and is left out here; unset it to "
 				"use protond",
 				v[i].name, getenv(v[i].name));
 	if (strcmp(shell, "json") == 0) {
-		for (i = 0; i < c->n_warnings; i++)
-			warnings[i] = c->warning[i];
 		if (c->json)
 			json_begin(stdout, c->cmd->name);
 		put_json(v, n);
 		if (c->json)
-			json_end(stdout, warnings, c->n_warnings);
+			ctl_json_end(c, stdout);
 		else
 			(void)putchar('\n');
 	} else
@@ -181,3 +180,17 @@ int cmd_env(struct ctl *c)
 	ctl_warnings(c);
 	return CTL_OK;
 }
+
+/* clang-format off */
+static const struct option_def env_options[] = {
+	{'s', "shell", "SHELL", "sh, csh or json (default: sh)", "sh csh json"},
+	{0, NULL, NULL, NULL, NULL},
+};
+/* clang-format on */
+
+const struct command command_env = {.name = "env",
+	.run = cmd_env,
+	.args = "",
+	.help = "the variables that turn a shell, a container or a batch job on",
+	.examples = "eval \"$(protonctl env)\"\nprotonctl env --shell json\n",
+	.options = env_options};

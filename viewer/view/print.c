@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "json.h"
-#include "order.h"
 
 void warning_add(struct warnings *w, const char *fmt, ...)
 {
@@ -373,7 +372,7 @@ static int print_table(struct text *t, struct table *b, const struct print_optio
 {
 	struct tree_printer *w = calloc(1, sizeof(*w));
 	struct order *order = NULL;
-	int r = w == NULL ? -ENOMEM : order_new(b->v, o, &order);
+	int r = w == NULL ? -ENOMEM : order_new(b->v, o->sort, &order);
 
 	if (r == 0)
 		r = table_head(t, b, o);
@@ -529,4 +528,29 @@ int print_sorted(struct text *t, const struct view *v, const struct print_option
 	}
 	free(row);
 	return 0;
+}
+
+/* --- metrics */
+
+void print_metrics(struct text *t, const struct profile *p, const struct term *term)
+{
+	const char *shape;
+	char bare[256];
+	uint32_t pass, i;
+
+	for (pass = 0; pass < 2; pass++) {
+		text_str(t, pass == 0 ? "Available inclusive metrics:\n"
+				      : "Available exclusive metrics:\n");
+		for (i = 0; i < p->n_metrics; i++) {
+			if ((p->metric[i].kind == KIND_INCLUSIVE) != (pass == 0))
+				continue;
+			shape = metric_shape(p, i);
+			metric_bare(p->metric[i].name, bare, sizeof(bare));
+			text_str(t, "- ");
+			term_name(term, t, bare, 0);
+			if (strcmp(shape, "number") != 0)
+				text_fmt(t, " (%s, not for -m)", shape);
+			text_str(t, "\n");
+		}
+	}
 }

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "order.h"
-#include "print.h"
+#include "print_json.h"
 
 #include "loss_terms.h"
 

@@ -29,7 +29,7 @@ static const struct verb_text {
 	int min, max;
 	const char *args, *help;
 } verb_texts[VERB_MAX] = {
-#define X(name, bit, min, max, args, help) {#name, bit, min, max, args, help},
+#define X(name, min, max, args, help) {#name, ON_##name, min, max, args, help},
 	VERBS(X)
 #undef X
 };
@@ -60,8 +60,8 @@ static int no_verb(const char *word, struct err *e)
 	struct guess g = {.word = word};
 
 	options_guess(&g);
-	return err_set(e, -EINVAL, "there is no verb '%s'%s (`protonview help` lists them)", word,
-		g.question);
+	return err_set(
+		e, -EINVAL, "unknown verb '%s'%s (`protonview help` lists them)", word, g.question);
 }
 
 static void tables(char letters[OPT_MAX * 2 + 4], struct option longs[OPT_MAX + 1])
@@ -274,8 +274,8 @@ static const char *words_of(enum option_id id, const struct verb_text *verb)
 	size_t n = 0;
 	uint32_t i;
 
-#define X(name) #name " "
-	if (id == OPT_FORMAT && verb->bit == ON_EXPORT)
+#define X(name, ...) #name " "
+	if (id == OPT_FORMAT && verb->bit == ON_export)
 		return FORMATS(X);
 #undef X
 	if (id == OPT_FORMAT)
@@ -354,9 +354,9 @@ void options_complete(int n, char *const *word, void (*sessions)(const char *beg
 	}
 	plain = n > 0 ? complete_options(n, word, complete_option, verb, false) : -1;
 	plain -= first >= 0; /* the verb itself */
-	if (plain >= 0 && plain < verb->max && verb->bit != ON_HELP)
+	if (plain >= 0 && plain < verb->max && verb->bit != ON_help)
 		sessions(begin);
-	else if (plain == 0 && verb->bit == ON_HELP)
+	else if (plain == 0 && verb->bit == ON_help)
 		put_verbs(begin);
 }
 

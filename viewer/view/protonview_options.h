@@ -9,50 +9,58 @@
 #include "formats.h"
 #include "text.h"
 
-#define ON_TREE     1u
-#define ON_FLAT     2u
-#define ON_DIFF     4u
-#define ON_SESSIONS 8u
-#define ON_EXPORT   16u
-#define ON_HELP     32u
-#define ON_VIEWS    (ON_TREE | ON_FLAT | ON_DIFF)
-#define ON_SOURCES  (ON_VIEWS | ON_EXPORT)
-#define ON_ALL      (ON_SOURCES | ON_SESSIONS)
-
 /* clang-format off */
-#define VERBS(X) /* verb    bit          args  what is given, help */                              \
-	X(tree,     ON_TREE,     1, 1, "SOURCE", "the tree of scopes and kernels (also without the word `tree`)") \
-	X(flat,     ON_FLAT,     1, 1, "SOURCE", "one row for each kernel, over all its paths")    \
-	X(diff,     ON_DIFF,     2, 2, "BEFORE AFTER", "what changed from one to the other; --gate fails on a regression") \
-	X(sessions, ON_SESSIONS, 0, 0, "", "what the database holds")                              \
-	X(export,   ON_EXPORT,   1, 1, "SOURCE -o FILE", "write FILE in the format that its name ends in; Proton's viewer reads .hatchet") \
-	X(help,     ON_HELP,     0, 1, "[VERB|man]", "this text, or the manual page's source")
+/* A verb is verb_NAME() in protonview_NAME.c, and a row here. */
+#define VERBS(X) /* verb    args  what is given, help */ \
+	X(tree,     1, 1, "SOURCE", "the tree of scopes and kernels (also without the word `tree`)") \
+	X(flat,     1, 1, "SOURCE", "one row for each kernel, over all its paths") \
+	X(diff,     2, 2, "BEFORE AFTER", "what changed from one to the other; --gate fails on a regression") \
+	X(sessions, 0, 0, "", "what the database holds") \
+	X(export,   1, 1, "SOURCE -o FILE", "write FILE in the format that its name ends in; Proton's viewer reads .hatchet") \
+	X(help,     0, 1, "[VERB|man]", "this text, or the manual page's source")
+
+enum verb_id {
+#define X(name, min, max, args, help) VERB_##name,
+	VERBS(X)
+#undef X
+	VERB_MAX
+};
+
+/* Which verbs an option goes with. */
+enum {
+#define X(name, min, max, args, help) ON_##name = 1 << VERB_##name,
+	VERBS(X)
+#undef X
+	ON_VIEWS = ON_tree | ON_flat | ON_diff,
+	ON_SOURCES = ON_VIEWS | ON_export,
+	ON_ALL = ON_SOURCES | ON_sessions,
+};
 
 #define OPTIONS(X) /* id     short long           argument  verbs        help */                   \
-	X(LIST,         'l', "list",         NULL,      ON_TREE,     "list the metrics of the source and do nothing else") \
-	X(METRICS,      'm', "metrics",      "M,...",   ON_TREE | ON_DIFF, "metrics to show: time/ms, avg_time/us, cpu_time/s, count, time/%, util, tflop16/s, gbyte/s, or any that -l lists; X/% is of ROOT's X, of an exclusive X (cpu_time) of the sum over all nodes, as in Proton") \
+	X(LIST,         'l', "list",         NULL,      ON_tree,     "list the metrics of the source and do nothing else") \
+	X(METRICS,      'm', "metrics",      "M,...",   ON_tree | ON_diff, "metrics to show: time/ms, avg_time/us, cpu_time/s, count, time/%, util, tflop16/s, gbyte/s, or any that -l lists; X/% is of ROOT's X, of an exclusive X (cpu_time) of the sum over all nodes, as in Proton") \
 	X(INCLUDE,      'i', "include",      "REGEX",   ON_VIEWS,    "only paths through a frame that matches (from its start, as Python's re.match)") \
 	X(EXCLUDE,      'e', "exclude",      "REGEX",   ON_VIEWS,    "without frames that match and all below them") \
-	X(THRESHOLD,    't', "threshold",    "N[%]",    ON_TREE,     "only nodes whose first metric is at least N, and their ancestors; N% is of ROOT's value, of an exclusive metric of the sum over all nodes, but of cpu_time and calls of the outermost scopes' sum") \
-	X(DEPTH,        'd', "depth",        "N",       ON_TREE | ON_DIFF, "show so many generations, of which ROOT is the first (100)") \
+	X(THRESHOLD,    't', "threshold",    "N[%]",    ON_tree,     "only nodes whose first metric is at least N, and their ancestors; N% is of ROOT's value, of an exclusive metric of the sum over all nodes, but of cpu_time and calls of the outermost scopes' sum") \
+	X(DEPTH,        'd', "depth",        "N",       ON_tree | ON_diff, "show so many generations, of which ROOT is the first (100)") \
 	X(FORMAT,       'f', "format",       "F",       ON_SOURCES,  "frames as full, file_function_line, function_line or file_function; of an export, where FILE does not end in it: " FORMAT_WORDS) \
-	X(SORTED,       0,   "print-sorted", NULL,      ON_TREE,     "after the tree, all nodes sorted by the first metric") \
-	X(DIFF_PROFILE, 0,   "diff-profile", "FILE",    ON_TREE,     "show SOURCE minus FILE") \
-	X(SORT,         's', "sort",         "KEY",     ON_TREE | ON_DIFF, "siblings by value, by name, or as they were first seen (the default)") \
-	X(ROWS,         'n', "rows",         "N",       ON_TREE | ON_FLAT | ON_SESSIONS, "show so many rows: of a list the first; of a tree the nodes with the most, and what they stand in; 0: all") \
-	X(WIDE,         'w', "wide",         NULL,      ON_FLAT,     "with launch configurations, where the source has them") \
-	X(GATE,         'g', "gate",         "PCT",     ON_DIFF,     "exit with 1 when the total, or a node of more than 1% of it, is worse by more than PCT percent") \
-	X(OUTPUT,       'o', "output",       "FILE",    ON_EXPORT,   "write to FILE (" FORMAT_FILES "); - is standard output") \
-	X(FORCE,        0,   "force",        NULL,      ON_EXPORT,   "overwrite FILE") \
+	X(SORTED,       0,   "print-sorted", NULL,      ON_tree,     "after the tree, all nodes sorted by the first metric") \
+	X(DIFF_PROFILE, 0,   "diff-profile", "FILE",    ON_tree,     "show SOURCE minus FILE") \
+	X(SORT,         's', "sort",         "KEY",     ON_tree | ON_diff, "siblings by value, by name, or as they were first seen (the default)") \
+	X(ROWS,         'n', "rows",         "N",       ON_tree | ON_flat | ON_sessions, "show so many rows: of a list the first; of a tree the nodes with the most, and what they stand in; 0: all") \
+	X(WIDE,         'w', "wide",         NULL,      ON_flat,     "with launch configurations, where the source has them") \
+	X(GATE,         'g', "gate",         "PCT",     ON_diff,     "exit with 1 when the total, or a node of more than 1% of it, is worse by more than PCT percent") \
+	X(OUTPUT,       'o', "output",       "FILE",    ON_export,   "write to FILE (" FORMAT_FILES "); - is standard output") \
+	X(FORCE,        0,   "force",        NULL,      ON_export,   "overwrite FILE") \
 	X(DB,           0,   "db",           "FILE",    ON_ALL,      "read this database; SOURCE is a session in it") \
 	X(PROCESS,      0,   "process",      "P",       ON_SOURCES,  "one process of a session only: a rank, or pid:N") \
 	X(PHASE,        0,   "phase",        "N",       ON_SOURCES,  "one phase (segment) of a session only") \
-	X(JSON,         0,   "json",         NULL,      ON_VIEWS | ON_SESSIONS, "JSON on standard output") \
+	X(JSON,         0,   "json",         NULL,      ON_VIEWS | ON_sessions, "JSON on standard output") \
 	X(FULL_NAMES,   0,   "full-names",   NULL,      ON_VIEWS,    "kernels' names whole: with their parameters, and not cut to the line (100 columns where there is no terminal)") \
 	X(NO_COLOR,     0,   "no-color",     NULL,      ON_ALL,      "no colours (as the variable NO_COLOR)") \
-	X(HELP,         'h', "help",         NULL,      ON_ALL | ON_HELP, "this text") \
-	X(MAN,          0,   "man",          NULL,      ON_ALL | ON_HELP, "the manual page's source") \
-	X(VERSION,      'V', "version",      NULL,      ON_ALL | ON_HELP, "the version")
+	X(HELP,         'h', "help",         NULL,      ON_ALL | ON_help, "this text") \
+	X(MAN,          0,   "man",          NULL,      ON_ALL | ON_help, "the manual page's source") \
+	X(VERSION,      'V', "version",      NULL,      ON_ALL | ON_help, "the version")
 /* clang-format on */
 
 enum option_id {
@@ -60,13 +68,6 @@ enum option_id {
 	OPTIONS(X)
 #undef X
 		OPT_MAX
-};
-
-enum verb_id {
-#define X(name, bit, min, max, args, help) VERB_##name,
-	VERBS(X)
-#undef X
-		VERB_MAX
 };
 
 struct options {

@@ -1,8 +1,8 @@
-/* SPDX-License-Identifier: MIT. protonctl_text.c: numbers, times and other people's text for a
- * terminal. Names and command lines come from jobs: no escape sequence of theirs gets through. */
-#include "protonctl.h"
+/* SPDX-License-Identifier: MIT. human.c: numbers, times and other people's text for a terminal. */
+#include "human.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -1,9 +1,10 @@
-/* SPDX-License-Identifier: MIT. chrome.c: a session's timeline as Chrome's trace events: the file,
+/* SPDX-License-Identifier: MIT. chrome_trace.c: the format chrome_trace: the file,
  * and each process with its clock and its names. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "chrome_int.h"
+#include "profile_head.h"
 
 #define CLOCK_TSC 1 /* process.clock and anchor.ring_clock: the ring's clock is the TSC */
 #define AROUND_NS "60000000000"
@@ -274,8 +275,8 @@ static int write_all(struct chrome *w)
 		r = each_row(w, SQL_ANY, 0, on_any);
 	if (r == 0 && !w->first)
 		r = err_set(w->l.e, -ENODATA,
-			"session %lld kept no timeline: record with data=trace "
-			"(`protonctl run -d trace -- CMD`)",
+			"session %lld has no timeline; record one with `protonctl run -d trace -- "
+			"CMD`",
 			(long long)w->l.session);
 	if (r == 0)
 		r = each_row(w, SQL_BASE, 0, on_base);
@@ -300,7 +301,8 @@ static int write_all(struct chrome *w)
 	}
 	if (r == 0 && sqlite3_prepare_v2(w->l.db, statements[SQL_NODE], -1, &w->node_by_hash,
 			      NULL) != SQLITE_OK)
-		r = err_set(w->l.e, -EIO, "the store cannot be read: %s", sqlite3_errmsg(w->l.db));
+		r = err_set(
+			w->l.e, -EIO, "the database cannot be read: %s", sqlite3_errmsg(w->l.db));
 	for (i = 0; i < w->l.n_processes && r == 0; i++)
 		r = write_process(w, w->l.process[i].id);
 	text_str(&w->out, "\n],\"eventsGone\":");
@@ -329,7 +331,7 @@ static void writer_fini(struct chrome *w)
 	profile_free(w->l.p);
 }
 
-int chrome_write(struct sqlite3 *db, int64_t id, const struct profile_select *s, FILE *to,
+int chrome_trace_write(struct sqlite3 *db, int64_t id, const struct profile_select *s, FILE *to,
 	uint64_t *ret_gone, struct err *e)
 {
 	static const struct profile_select all;
@@ -342,7 +344,7 @@ int chrome_write(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	if (w.l.p == NULL)
 		return err_set(e, -ENOMEM, "out of memory for the timeline");
 	if (own_transaction && sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
-		r = err_set(e, -EIO, "the store cannot be read: %s", sqlite3_errmsg(db));
+		r = err_set(e, -EIO, "the database cannot be read: %s", sqlite3_errmsg(db));
 	if (r == 0)
 		r = write_all(&w);
 	if (own_transaction)

@@ -1,6 +1,6 @@
-/* SPDX-License-Identifier: MIT. guess.h: which known word somebody may have meant. */
-#ifndef PROTOND_VIEWER_GUESS_H
-#define PROTOND_VIEWER_GUESS_H
+/* SPDX-License-Identifier: MIT. guess.h: which known word somebody may have meant. Pure. */
+#ifndef PROTOND_BASE_GUESS_H
+#define PROTOND_BASE_GUESS_H
 
 #include <stddef.h>
 

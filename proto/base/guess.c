@@ -10,7 +10,7 @@
 /* How many letters to add, drop, change or swap. */
 static size_t distance(const char *a, const char *b)
 {
-	static size_t d[WORD_MAX + 2][WORD_MAX + 2];
+	size_t d[WORD_MAX + 1][WORD_MAX + 1];
 	const size_t n = strlen(a), m = strlen(b);
 	size_t i, j, best;
 

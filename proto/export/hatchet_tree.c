@@ -1,15 +1,10 @@
-/* SPDX-License-Identifier: MIT. hatchet_read.c: Triton Proton's .hatchet, of JSON or of
- * MessagePack, whichever the bytes are. No I/O. */
-#include <jansson.h>
+/* SPDX-License-Identifier: MIT. hatchet_tree.c: the tree in a .hatchet file, of JSON or
+ * MessagePack. No I/O. */
+#include "hatchet_tree.h"
+
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "profile.h"
-
-#define FILE_MAX  ((size_t)1 << 30)
-#define DEPTH_MAX (2u * PROFILE_DEPTH_MAX + 64) /* of lists and maps */
 
 struct reader {
 	struct profile *p;
@@ -242,222 +237,14 @@ static int read_devices(struct reader *r, json_t *types)
 	return 0;
 }
 
-/* --- MessagePack, into what a JSON parser gives. By hand: msgpack-c takes 32 levels, a tree has
- * hundreds. Every element takes a byte at least, so what a length promises costs nothing until it
- * is there. */
-
-struct packed {
-	const uint8_t *at, *end;
-	uint32_t depth;
-	bool no_memory;
-};
-
-static uint64_t big_endian(struct packed *k, uint32_t bytes)
-{
-	uint64_t v = 0;
-
-	for (; bytes > 0; bytes--)
-		v = v << 8 | *k->at++;
-	return v;
-}
-
-static json_t *made(struct packed *k, json_t *v)
-{
-	k->no_memory |= v == NULL;
-	return v;
-}
-
-static json_t *unpack(struct packed *k);
-
-static json_t *unpack_text(struct packed *k, uint64_t n)
-{
-	json_t *v;
-
-	if (n > (uint64_t)(k->end - k->at))
-		return NULL;
-	v = json_stringn((const char *)k->at, (size_t)n); /* NULL: no UTF-8, or no memory */
-	k->at += n;
-	return v;
-}
-
-static json_t *unpack_list(struct packed *k, uint64_t n)
-{
-	json_t *list = made(k, json_array()), *v;
-
-	while (list != NULL && n-- > 0) {
-		v = unpack(k);
-		if (v == NULL || json_array_append_new(list, v) < 0) {
-			k->no_memory |= v != NULL;
-			json_decref(list);
-			return NULL;
-		}
-	}
-	return list;
-}
-
-static json_t *unpack_map(struct packed *k, uint64_t n)
-{
-	json_t *map = made(k, json_object()), *key, *v;
-
-	while (map != NULL && n-- > 0) {
-		key = unpack(k);
-		v = json_is_string(key) ? unpack(k) : NULL;
-		if (v == NULL || json_object_setn_new_nocheck(map, json_string_value(key),
-					 json_string_length(key), v) < 0) {
-			k->no_memory |= v != NULL;
-			json_decref(map);
-			map = NULL;
-		}
-		json_decref(key);
-	}
-	return map;
-}
-
-/* JSON has nothing that is not finite: where it stands there is no value, as in its files. */
-static json_t *unpack_real(double v)
-{
-	return isfinite(v) ? json_real(v) : json_null();
-}
-
-static json_t *unpack_f64(uint64_t bits)
-{
-	double f;
-
-	memcpy(&f, &bits, sizeof(f));
-	return unpack_real(f);
-}
-
-static json_t *unpack_f32(uint64_t bits)
-{
-	const uint32_t low = (uint32_t)bits;
-	float f;
-
-	memcpy(&f, &low, sizeof(f));
-	return unpack_real((double)f);
-}
-
-static json_t *unpack_unsigned(uint64_t v)
-{
-	return v > INT64_MAX ? json_real((double)v) : json_integer((json_int_t)v);
-}
-
-/* The types with a length or a value of 1, 2, 4 or 8 bytes behind them. */
-static json_t *unpack_wide(struct packed *k, uint8_t type)
-{
-	static const struct {
-		uint8_t first, bytes; /* of the first of a row of types, each twice as wide */
-	} rows[] = {{0xca, 4}, {0xcc, 1}, {0xd0, 1}, {0xd9, 1}, {0xdc, 2}, {0xde, 2}};
-	static const uint8_t last[] = {0xcb, 0xcf, 0xd3, 0xdb, 0xdd, 0xdf};
-	uint32_t i, bytes;
-	uint64_t v;
-
-	for (i = 0; i < sizeof(last) && type > last[i]; i++)
-		;
-	if (i == sizeof(last) || type < rows[i].first)
-		return NULL;
-	bytes = (uint32_t)rows[i].bytes << (type - rows[i].first);
-	if (bytes > (uint64_t)(k->end - k->at))
-		return NULL;
-	v = big_endian(k, bytes);
-	switch (i) {
-	case 0:
-		return bytes == 4 ? unpack_f32(v) : unpack_f64(v);
-	case 1:
-		return unpack_unsigned(v);
-	case 2: /* the sign stands in the highest of its bits */
-		return json_integer((json_int_t)(v << (64 - 8 * bytes)) >> (64 - 8 * bytes));
-	case 3:
-		return unpack_text(k, v);
-	case 4:
-		return unpack_list(k, v);
-	default:
-		return unpack_map(k, v);
-	}
-}
-
-/* NULL: no such type, cut off, too deep, or out of memory. */
-static json_t *unpack(struct packed *k)
-{
-	json_t *v = NULL;
-	uint8_t type;
-
-	if (k->at == k->end || k->depth == DEPTH_MAX)
-		return NULL;
-	k->depth++;
-	type = *k->at++;
-	if (type < 0x80)
-		v = json_integer(type);
-	else if (type >= 0xe0)
-		v = json_integer((int8_t)type);
-	else if (type >= 0xc4)
-		v = unpack_wide(k, type);
-	else if (type >= 0xc2)
-		v = json_boolean(type == 0xc3);
-	else if (type == 0xc0)
-		v = json_null();
-	else if (type >= 0xa0 && type < 0xc0)
-		v = unpack_text(k, type & 0x1f);
-	else if (type >= 0x90 && type < 0xa0)
-		v = unpack_list(k, type & 0xf);
-	else if (type < 0x90)
-		v = unpack_map(k, type & 0xf);
-	k->depth--;
-	return v;
-}
-
-static bool is_msgpack(const char *bytes, size_t n)
-{
-	const uint8_t first = n > 0 ? (uint8_t)*bytes : 0;
-
-	return (first & 0xf0) == 0x90 || first == 0xdc || first == 0xdd; /* a list */
-}
-
-static int parse_msgpack(const char *bytes, size_t n, json_t **ret, struct err *e)
-{
-	struct packed k = {.at = (const uint8_t *)bytes, .end = (const uint8_t *)bytes + n};
-
-	*ret = unpack(&k);
-	if (*ret != NULL && k.at == k.end)
-		return 0;
-	json_decref(*ret);
-	if (k.no_memory)
-		return err_set(e, -ENOMEM, "out of memory");
-	return err_set(e, -EBADMSG, "not a .hatchet_msgpack profile: byte %zu of %zu",
-		(size_t)(k.at - (const uint8_t *)bytes), n);
-}
-
 /* --- the file */
 
-static int parse(const char *text, size_t bytes, json_t **ret, struct err *e)
+int hatchet_tree_read(json_t *file, struct profile **ret_profile, struct err *e)
 {
-	json_error_t je;
+	struct reader r = {.e = e, .p = profile_new(), .index = json_object()};
+	json_t *root = json_array_get(file, 0);
+	int ret = 0;
 
-	*ret = json_loadb(text, bytes, JSON_ALLOW_NUL, &je);
-	/* An unsigned count above 2^63: read again, whole numbers as doubles. */
-	if (*ret == NULL && json_error_code(&je) == json_error_numeric_overflow)
-		*ret = json_loadb(text, bytes, JSON_ALLOW_NUL | JSON_DECODE_INT_AS_REAL, &je);
-	if (*ret == NULL && json_error_code(&je) == json_error_out_of_memory)
-		return err_set(e, -ENOMEM, "out of memory");
-	if (*ret == NULL)
-		return err_set(
-			e, -EBADMSG, "not a .hatchet profile: %s (line %d)", je.text, je.line);
-	return 0;
-}
-
-int hatchet_read(const char *text, size_t bytes, struct profile **ret_profile, struct err *e)
-{
-	struct reader r = {.e = e};
-	json_t *file, *root;
-	int ret;
-
-	if (bytes > FILE_MAX)
-		return err_set(e, -EFBIG, "a .hatchet file over 1 GiB is not read");
-	ret = (is_msgpack(text, bytes) ? parse_msgpack : parse)(text, bytes, &file, e);
-	if (ret < 0)
-		return ret;
-	root = json_array_get(file, 0);
-	r.p = profile_new();
-	r.index = json_object();
 	if (r.p == NULL || r.index == NULL)
 		ret = err_set(e, -ENOMEM, "out of memory");
 	else if (!json_is_object(root))
@@ -465,7 +252,7 @@ int hatchet_read(const char *text, size_t bytes, struct profile **ret_profile, s
 	if (ret == 0)
 		ret = walk(&r, root);
 	if (ret == 0 && profile_reserve(r.p, r.n_nodes) < 0)
-		ret = err_set(e, -ENOMEM, "nodes × metrics are too many");
+		ret = err_set(e, -ENOMEM, "out of memory for so many nodes and metrics");
 	r.adding = true;
 	if (ret == 0)
 		ret = walk(&r, root);

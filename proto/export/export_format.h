@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: MIT. export_format.h: foreign formats, one table of them. A format is a
+ * file here and a row of FORMATS (proto/terms/formats.h), which declares its functions:
+ * NAME_write(), and where it is read back NAME_sniff() and NAME_read(). One that is missing does
+ * not link. */
+#ifndef PROTOND_EXPORT_EXPORT_FORMAT_H
+#define PROTOND_EXPORT_EXPORT_FORMAT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "err.h"
+#include "formats.h"
+#include "profile.h"
+
+struct sqlite3;
+
+/* A tree, into one malloc()ed buffer. -ENOMEM. */
+typedef int export_tree_fn(const struct profile *p, char **ret_text, size_t *ret_bytes);
+/* The timeline of session `id` of an open store, to a file which the caller opens, flushes and
+ * closes. *ret_gone, which may be NULL: events that had left the store over a ceiling before. Words
+ * in e: -ENOENT no such session, -ENODATA it kept no timeline, -EBADMSG a damaged chunk, -ENOSPC
+ * and other failures to write, -ENOMEM. */
+typedef int export_timeline_fn(struct sqlite3 *db, int64_t id, const struct profile_select *s,
+	FILE *to, uint64_t *ret_gone, struct err *e);
+/* Whether bytes begin like a file of this format. */
+typedef bool export_sniff_fn(const char *bytes, size_t n);
+/* The profile in a file. Whatever the bytes are: -EBADMSG, -EFBIG over 1 GiB, -ENOMEM, with words.
+ */
+typedef int export_read_fn(const char *bytes, size_t n, struct profile **ret, struct err *e);
+
+struct export_format {
+	const char *name, *also;      /* what a file's name ends in; also: "" nothing else */
+	export_tree_fn *tree;         /* how it is written: from a tree, */
+	export_timeline_fn *timeline; /* or from a timeline; the other is NULL */
+	export_sniff_fn *sniff;       /* NULL, both: it is not read back */
+	export_read_fn *read;
+};
+extern const struct export_format export_formats[FORMAT_COUNT];
+
+/* A file of whichever of the formats its bytes are. */
+export_read_fn export_read;
+
+#define FROM_TREE(name)     export_tree_fn name##_write;
+#define FROM_TIMELINE(name) export_timeline_fn name##_write;
+#define READ_BACK(name)               \
+	export_sniff_fn name##_sniff; \
+	export_read_fn name##_read;
+#define READ_NOT(name)
+#define X(name, from, read, also) FROM_##from(name) READ_##read(name)
+FORMATS(X)
+#undef X
+#undef FROM_TREE
+#undef FROM_TIMELINE
+#undef READ_BACK
+#undef READ_NOT
+
+#endif

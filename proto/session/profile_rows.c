@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: MIT. profile_rows.c: rows of a store. */
+#include "profile_rows.h"
+
+uint64_t load_sum(uint64_t a, uint64_t b)
+{
+	return a > UINT64_MAX - b ? UINT64_MAX : a + b;
+}
+
+uint64_t load_u64(sqlite3_stmt *st, int column)
+{
+	int64_t v = sqlite3_column_int64(st, column);
+
+	return v < 0 ? 0 : (uint64_t)v;
+}
+
+const char *load_text(struct load *l, sqlite3_stmt *st, int column)
+{
+	const char *s = (const char *)sqlite3_column_text(st, column);
+
+	return profile_text(l->p, s == NULL ? "" : s, (size_t)sqlite3_column_bytes(st, column));
+}
+
+int load_db_error(struct load *l)
+{
+	int code = sqlite3_errcode(l->db);
+
+	if (code == SQLITE_NOMEM)
+		return err_set(l->e, -ENOMEM, "out of memory");
+	return err_set(l->e, -EBADMSG, "the database cannot be read: %s", sqlite3_errmsg(l->db));
+}
+
+int load_prepare(struct load *l, const char *sql, sqlite3_stmt **ret)
+{
+	if (sqlite3_prepare_v2(l->db, sql, -1, ret, NULL) != SQLITE_OK)
+		return load_db_error(l);
+	if (sqlite3_bind_parameter_count(*ret) >= 1)
+		(void)sqlite3_bind_int64(*ret, 1, l->session);
+	return 0;
+}
+
+int load_step(struct load *l, sqlite3_stmt *st)
+{
+	switch (sqlite3_step(st)) {
+	case SQLITE_ROW:
+		return 1;
+	case SQLITE_DONE:
+		return 0;
+	default:
+		return load_db_error(l);
+	}
+}

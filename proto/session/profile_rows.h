@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: MIT. profile_rows.h: a session of a store being read, row by row: what
+ * the loaders of a profile and the writers of a timeline share. */
+#ifndef PROTOND_SESSION_PROFILE_ROWS_H
+#define PROTOND_SESSION_PROFILE_ROWS_H
+
+#include <sqlite3.h>
+
+#include "profile.h"
+
+struct load_process {
+	int64_t id, agent_ns, lived_ns;
+	char why[512]; /* gpu_text */
+	uint8_t boot_id[16];
+	bool refused; /* no GPU data to be had, for the reason in `why` */
+};
+
+/* A device as one process sees it. */
+struct load_device {
+	int64_t process, device;
+	struct profile_device d;
+	uint64_t busy_ns;
+	bool used;
+	uint32_t merged; /* index in profile.device */
+};
+
+struct load {
+	sqlite3 *db;
+	int64_t session;
+	const struct profile_select *select;
+	struct profile *p;
+	struct err *e;
+	struct load_process *process; /* those selected */
+	uint32_t n_processes;
+	struct load_device *device; /* ordered by (process, device) */
+	uint32_t n_devices;
+	int64_t daemon_ns, active_ns;
+	double cost; /* sum of n_costs */
+	uint32_t n_costs;
+	uint64_t last_busy_ns; /* monotonic: the newest sign of life */
+	bool gpu_wanted, has_phase;
+	uint64_t open_scopes, skipped_values;
+};
+
+/* The rows of one statement. Parameters: ?1 session, ?2 process where it has one. */
+int load_prepare(struct load *l, const char *sql, sqlite3_stmt **ret);
+int load_step(struct load *l, sqlite3_stmt *st); /* 1 a row, 0 the end, -errno */
+int load_db_error(struct load *l); /* why the store cannot be read: -errno with words */
+uint64_t load_u64(sqlite3_stmt *st, int column); /* negative: 0 */
+const char *load_text(
+	struct load *l, sqlite3_stmt *st, int column); /* in the profile; NULL: -ENOMEM */
+uint64_t load_sum(uint64_t a, uint64_t b);             /* saturating */
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT. flat.h: one row for each name, over all the paths it stands on:
+ * what runs on the GPU, else the scopes. */
+#ifndef PROTOND_VIEWER_FLAT_H
+#define PROTOND_VIEWER_FLAT_H
+
+#include "metrics.h"
+
+struct flat_row {
+	const char *name;
+	uint8_t class; /* enum cell_class */
+	uint32_t paths, configs;
+	double count, sum_ns;
+	double share; /* of all rows, of scopes of those that stand in no other; NAN: no time at all
+		       */
+	double avg_ns, min_ns, p50_ns, p99_ns, max_ns; /* NAN: not known */
+	const struct profile_config *config;           /* the most frequent one; NULL: not known */
+};
+
+struct flat {
+	struct flat_row *row; /* by sum_ns, the highest first */
+	uint32_t n;
+	bool is_cpu;   /* the rows are scopes */
+	bool has_hist; /* p50 and p99 are known, within what the buckets allow */
+};
+
+/* Borrows the profile's strings. -ENOMEM; -ENODATA: no times at all. */
+int flat_new(const struct view *v, struct flat **ret);
+void flat_free(struct flat *f); /* NULL is fine */
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT. protonctl_doctor_report.c: doctor: looks for what keeps protond
+ * from working here, and says for each finding how to mend it. Changes nothing but for making the
+ * runtime directory that protond would make. Here: the order, and the report. */
+#include <stdio.h>
+#include <string.h>
+
+#include "human.h"
+#include "json.h"
+#include "protonctl_call.h"
+#include "protonctl_doctor.h"
+
+static void report_json(const struct doctor *d)
+{
+	static const char *const grades[] = {"ok", "note", "bad"};
+	size_t i;
+
+	json_begin(stdout, "doctor");
+	(void)fputs("{\"findings\":[", stdout);
+	for (i = 0; i < d->n; i++) {
+		const struct finding *f = &d->finding[i];
+
+		(void)printf("%s{\"grade\":\"%s\",\"what\":", i > 0 ? "," : "", grades[f->grade]);
+		json_text(stdout, f->what, strlen(f->what));
+		(void)fputs(",\"text\":", stdout);
+		json_text(stdout, f->text, strlen(f->text));
+		(void)fputs(",\"mend\":", stdout);
+		json_text(stdout, f->mend, strlen(f->mend));
+		(void)putchar('}');
+	}
+	(void)fputs("]}", stdout);
+	json_end(stdout, NULL, 0);
+}
+
+static void report(const struct doctor *d)
+{
+	static const char *const marks[] = {"ok  ", "note", "BAD "};
+	size_t i;
+
+	for (i = 0; i < d->n; i++) {
+		const struct finding *f = &d->finding[i];
+
+		(void)printf("%s  %-22s ", marks[f->grade], f->what);
+		text_put(stdout, f->text, 0);
+		(void)putchar('\n');
+		if (f->mend[0] != '\0') {
+			(void)printf("      %-22s → ", "");
+			text_put(stdout, f->mend, 0);
+			(void)putchar('\n');
+		}
+	}
+}
+
+static int cmd_doctor(struct ctl *c)
+{
+	static doctor_fn *const looks[] = {
+#define X(name) doctor_##name,
+		CHECKS(X)
+#undef X
+	};
+	static struct doctor d;
+	size_t i, bad = 0;
+
+	d.status.fd = -1;
+	if (rpc_open(&d.rpc, &d.why) < 0)
+		d.rpc = NULL;
+	if (d.rpc != NULL) {
+		(void)rpc_begin(d.rpc, "status");
+		(void)rpc_call(d.rpc, RPC_TIMEOUT_MS, &d.status, &d.why);
+	}
+	for (i = 0; i < sizeof(looks) / sizeof(looks[0]); i++)
+		looks[i](&d);
+	for (i = 0; i < d.n; i++)
+		bad += d.finding[i].grade == BAD ? 1 : 0;
+	if (c->json)
+		report_json(&d);
+	else
+		report(&d);
+	rpc_reply_free(&d.status);
+	rpc_close(d.rpc);
+	return bad > 0 ? CTL_NOT_FOUND : CTL_OK;
+}
+
+const struct command command_doctor = {.name = "doctor",
+	.run = cmd_doctor,
+	.args = "",
+	.help = "look for what is wrong, and say how to mend it",
+	.examples = "protonctl doctor\n",
+	.options = no_options};

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT. protonctl_file.h: the file that a session is written to. For `run`
+ * and `finalize`. */
+#ifndef PROTOND_PROTONCTL_FILE_H
+#define PROTOND_PROTONCTL_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "protonctl_line.h"
+#include "rpc.h"
+
+/* Expands %h %p %q{VAR} %%. -EINVAL, -ENAMETOOLONG with words. */
+int expand_name(const char *text, int64_t pid, char *ret, size_t n, struct err *e);
+/* Whether -o FILE can be written, before there is anything to write. -EINVAL, -EEXIST, ... in
+ * c->err. */
+int output_check(struct ctl *c, const char *path);
+/* Exports a session as .hatchet into a file that is complete or not there. `force`: over an old
+ * one. */
+int export_file(struct rpc *r, const char *session, const char *path, bool force, struct err *e);
+
+#endif

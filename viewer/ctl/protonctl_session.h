@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: MIT. protonctl_session.h: what a session is started with. For `run` and
+ * `start`. */
+#ifndef PROTOND_PROTONCTL_SESSION_H
+#define PROTOND_PROTONCTL_SESSION_H
+
+#include "codec.h"
+#include "protonctl_line.h"
+
+/* clang-format off */
+#define SESSION_OPTIONS \
+	{'b', "backend", "BACKEND", "what records the GPU: cupti (default) or none", "cupti none"}, \
+	{'c', "context", "CONTEXT", "where a launch stands: shadow (scopes, default) or python (stack)", "shadow python"}, \
+	{'d', "data",    "DATA",    "what is kept: tree (default), trace or both", "tree trace both"}, \
+	{'k', "hook",    "HOOK",    "names from a framework: torch (default of run), triton or none", "triton torch none"}, \
+	{'m', "mode",    "MODE",    "mode of the backend", NULL}, \
+	{0,   "cpu",     "on|off",  "time of scopes on the CPU (default on)", "on off"}
+/* clang-format on */
+
+/* Those that were given, into the open params. */
+void session_params(const struct ctl *c, struct wire_buf *b);
+
+#endif

@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: MIT. protonctl_top.c: top: what takes the time now. */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "human.h"
+#include "protonctl_answer.h"
+#include "protonctl_call.h"
+
+#define ROWS_MAX 5000u
+
+/* A row: one path's sums, and what they were at the look before. */
+struct row {
+	char *path;
+	uint64_t class, count, sum_ns, max_ns, was_count, was_ns;
+};
+
+struct table {
+	struct row *row;
+	uint32_t n;
+	int64_t session;
+	uint64_t now_ns;
+};
+
+static void table_free(struct table *t)
+{
+	uint32_t i;
+
+	for (i = 0; i < t->n; i++)
+		free(t->row[i].path);
+	free(t->row);
+	*t = (struct table){.n = 0};
+}
+
+static int by_name(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+	const int d = strcmp(x->path, y->path);
+
+	if (d != 0)
+		return d;
+	return x->class < y->class ? -1 : x->class > y->class ? 1 : 0;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+	const uint64_t dx = x->sum_ns - x->was_ns, dy = y->sum_ns - y->was_ns;
+
+	return dx < dy ? 1 : dx > dy ? -1 : 0;
+}
+
+static int table_take(const struct rpc_reply *r, struct table *ret)
+{
+	const msgpack_object *cells = NULL;
+	const uint32_t n = answer_items(r->result, "cells", &cells);
+	struct table t = {.now_ns = wire_u64_or(r->result, "now_ns", 0)};
+	char path[1100];
+	uint32_t i;
+
+	t.row = calloc(n > 0 ? n : 1, sizeof(*t.row));
+	for (i = 0; t.row != NULL && i < n; i++) {
+		struct row *w = &t.row[i];
+
+		w->path = strdup(wire_text(&cells[i], "path", path, sizeof(path)));
+		if (w->path == NULL)
+			break;
+		t.n = i + 1;
+		w->class = wire_u64_or(&cells[i], "class", 0);
+		w->count = wire_u64_or(&cells[i], "count", 0);
+		w->sum_ns = wire_u64_or(&cells[i], "sum_ns", 0);
+		w->max_ns = wire_u64_or(&cells[i], "max_ns", 0);
+	}
+	if (t.row == NULL || t.n < n) {
+		table_free(&t);
+		return -ENOMEM;
+	}
+	qsort(t.row, t.n, sizeof(*t.row), by_name);
+	*ret = t;
+	return 0;
+}
+
+/* Sums of the look before, for the deltas. A session that shrank (another one) counts from zero. */
+static void table_since(struct table *t, const struct table *before)
+{
+	const struct row *w;
+	uint32_t i;
+
+	for (i = 0; i < t->n; i++) {
+		w = before->n == 0 ? NULL
+				   : bsearch(&t->row[i], before->row, before->n,
+					     sizeof(*before->row), by_name);
+		if (w == NULL || w->sum_ns > t->row[i].sum_ns || w->count > t->row[i].count)
+			continue;
+		t->row[i].was_count = w->count;
+		t->row[i].was_ns = w->sum_ns;
+	}
+}
+
+static void top_head(const struct ctl *c, const struct rpc_reply *r, double seconds)
+{
+	const msgpack_object *jobs = NULL;
+	const uint32_t n = answer_items(r->result, "jobs", &jobs);
+	uint64_t drops = 0;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		drops += wire_u64_or(&jobs[i], "drops", 0);
+	(void)fputs("session ", stdout);
+	answer_put(r->result, "session", 40);
+	(void)printf(" (id %ld)  %u job%s  drops %lu  ", wire_i64_or(r->result, "id", 0), n,
+		n == 1 ? "" : "s", drops);
+	if (seconds > 0)
+		(void)printf("last %.1f s\n", seconds);
+	else
+		(void)puts("since it began");
+	(void)printf("%s%12s %7s %10s %10s  %-7s SCOPE OR KERNEL%s\n", c->color ? "\033[1m" : "",
+		"TIME ms", "%", "CALLS", "MEAN us", "CLASS", c->color ? "\033[0m" : "");
+}
+
+static const char *class_name(uint64_t class)
+{
+	static const char *const names[] = {
+		"cpu", "compute", "comm", "h2d", "d2h", "d2d", "p2p", "memset", "other"};
+
+	return class < sizeof(names) / sizeof(names[0]) ? names[class] : "?";
+}
+
+/* seconds: what the time is a share of. */
+static void top_rows(struct table *t, struct names *names, double seconds, uint32_t rows)
+{
+	uint32_t i;
+
+	qsort(t->row, t->n, sizeof(*t->row), by_time);
+	for (i = 0; i < t->n && i < rows; i++) {
+		const struct row *w = &t->row[i];
+		const double ns = (double)(w->sum_ns - w->was_ns);
+		const uint64_t count = w->count - w->was_count;
+
+		if (count == 0 && ns <= 0)
+			continue;
+		(void)printf("%12.3f %7.2f %10lu %10.2f  %-7s ", ns * 1e-6,
+			seconds > 0 ? ns / (seconds * 1e7) : 0.0, count,
+			count > 0 ? ns / (double)count * 1e-3 : 0.0, class_name(w->class));
+		text_put(stdout, names_show_path(names, w->path), 110);
+		(void)putchar('\n');
+	}
+}
+
+/* Rows that the terminal has below the two lines of the head. */
+static uint32_t screen_rows(void)
+{
+	struct winsize w;
+
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) < 0 || w.ws_row < 6)
+		return 40;
+	return w.ws_row - 4u;
+}
+
+static int top_ask(struct ctl *c, struct rpc *rpc, const char *session, struct rpc_reply *ret)
+{
+	struct wire_buf *b = rpc_begin(rpc, "top");
+
+	if (session != NULL)
+		wire_kv_str(b, "session", session);
+	wire_kv_u64(b, "n", ROWS_MAX / 2);
+	return ctl_call(c, rpc, ret);
+}
+
+/* What one look leaves for the next. */
+struct top {
+	struct names *names;
+	struct table before;
+	uint32_t rows;
+};
+
+/* One look. -errno in c->err. */
+static int top_once(struct ctl *c, struct rpc *rpc, struct top *top)
+{
+	struct rpc_reply r = {.fd = -1};
+	struct table t;
+	double seconds = 0;
+	int code = top_ask(c, rpc, c->argc > 0 ? c->argv[0] : NULL, &r);
+
+	if (code == 0 && ctl_json(c, &r)) {
+		rpc_reply_free(&r);
+		return 0;
+	}
+	if (code == 0 && (answer_names(top->names, r.result) < 0 ||
+				 names_demangle(top->names) < 0 || table_take(&r, &t) < 0))
+		code = err_set(&c->err, -ENOMEM, "out of memory");
+	if (code < 0) {
+		rpc_reply_free(&r);
+		return code;
+	}
+	t.session = wire_i64_or(r.result, "id", 0);
+	if (top->before.session != t.session) { /* another one: since it began */
+		table_free(&top->before);
+		top->before = (struct table){0};
+	}
+	if (top->before.now_ns != 0)
+		seconds = (double)(t.now_ns - top->before.now_ns) * 1e-9;
+	table_since(&t, &top->before);
+	if (isatty(STDOUT_FILENO) && seconds > 0)
+		(void)fputs("\033[H\033[J", stdout);
+	top_head(c, &r, seconds);
+	if (seconds <= 0)
+		seconds = (double)wire_u64_or(r.result, "duration_ns", 0) * 1e-9;
+	top_rows(&t, top->names, seconds, top->rows);
+	(void)fflush(stdout);
+	qsort(t.row, t.n, sizeof(*t.row), by_name);
+	table_free(&top->before);
+	top->before = t;
+	rpc_reply_free(&r);
+	return 0;
+}
+
+static int cmd_top(struct ctl *c)
+{
+	const char *interval = ctl_option(c, "interval"), *lines = ctl_option(c, "lines");
+	const bool once = ctl_option(c, "once") != NULL || c->json;
+	struct top top = {.names = NULL};
+	uint64_t rows = screen_rows();
+	double seconds = interval != NULL ? strtod(interval, NULL) : 1.0;
+	struct pollfd p = {.events = POLLIN};
+	struct rpc *rpc;
+	int code;
+
+	if (!(seconds >= 0.1 && seconds <= 3600))
+		return ctl_usage(c, "--interval %s: give 0.1 to 3600 seconds", interval);
+	if (lines != NULL && (!text_u64(lines, ROWS_MAX, &rows) || rows == 0))
+		return ctl_usage(c, "--lines %s: give 1 to %u", lines, ROWS_MAX);
+	if (ctl_open(c, &rpc) < 0)
+		return ctl_fail(c);
+	p.fd = rpc_fd(rpc);
+	top.rows = (uint32_t)rows;
+	code = names_new(false, &top.names);
+	if (code < 0)
+		(void)err_set(&c->err, code, "out of memory");
+	while (code == 0) {
+		code = top_once(c, rpc, &top);
+		if (once || ferror(stdout))
+			break;
+		if (code == 0) /* the daemon's end is seen at once */
+			(void)poll(&p, 1, (int)(seconds * 1e3));
+	}
+	names_free(top.names);
+	table_free(&top.before);
+	rpc_close(rpc);
+	return code < 0 ? ctl_fail(c) : CTL_OK;
+}
+
+/* clang-format off */
+static const struct option_def top_options[] = {
+	{'i', "interval", "SECONDS", "between two looks (default 1)", NULL},
+	{'n', "lines",    "N",       "rows (default: what the terminal has)", NULL},
+	{'1', "once",     NULL,      "one table of everything so far, then end", NULL},
+	{0, NULL, NULL, NULL, NULL},
+};
+/* clang-format on */
+
+const struct command command_top = {.name = "top",
+	.run = cmd_top,
+	.max = 1,
+	.args = "[SESSION]",
+	.help = "what takes the time now",
+	.examples = "protonctl top\nprotonctl top --once @last\n",
+	.options = top_options,
+	.completes = 's'};

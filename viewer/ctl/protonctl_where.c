@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: MIT. protonctl_where.c: where: what each rank and thread of a job is in.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "human.h"
+#include "protonctl_answer.h"
+#include "protonctl_call.h"
+
+/* A path or a kernel's name, as people read it. */
+static void put_name_of(
+	struct names *names, const msgpack_object *map, const char *key, size_t columns)
+{
+	char text[1100];
+
+	text_put(stdout, names_show_path(names, wire_text(map, key, text, sizeof(text))), columns);
+}
+
+/* "for 1.20 s", or nothing when it is not known. */
+static void put_since(uint64_t now_ns, uint64_t since_ns)
+{
+	char took[32];
+
+	if (since_ns == 0 || now_ns < since_ns) {
+		(void)fputs("since before it was recorded", stdout);
+		return;
+	}
+	text_duration((double)(now_ns - since_ns) * 1e-9, took);
+	(void)printf("for %s", took);
+}
+
+struct where {
+	struct names *names;
+	uint64_t now_ns;
+};
+
+static void where_thread(const struct where *w, const msgpack_object *t)
+{
+	const msgpack_object *open = NULL;
+	uint32_t i, n = answer_items(t, "open", &open);
+
+	(void)printf("  thread %lu\n", wire_u64_or(t, "tid", 0));
+	for (i = 0; i < n; i++) {
+		(void)fputs("    ", stdout);
+		put_name_of(w->names, &open[i], "path", 100);
+		(void)fputs("  ", stdout);
+		put_since(w->now_ns, wire_u64_or(&open[i], "since_ns", 0));
+		(void)putchar('\n');
+	}
+}
+
+static bool alike(const msgpack_object *a, const msgpack_object *b)
+{
+	static const char *const keys[] = {"kernel", "path"};
+	char x[512], y[512];
+	size_t i;
+
+	for (i = 0; i < 2; i++)
+		if (strcmp(wire_text(a, keys[i], x, sizeof(x)),
+			    wire_text(b, keys[i], y, sizeof(y))) != 0)
+			return false;
+	return wire_get(a, "running") != NULL && wire_get(b, "running") != NULL &&
+	       wire_get(a, "running")->via.boolean == wire_get(b, "running")->via.boolean;
+}
+
+/* more: as many behind it are alike. */
+static void where_launch(const struct where *w, const msgpack_object *l, uint32_t more)
+{
+	const bool running = wire_get(l, "running") != NULL && wire_get(l, "running")->via.boolean;
+
+	(void)fputs(running ? "    RUNNING   " : "    in flight ", stdout);
+	put_name_of(w->names, l, "kernel", 60);
+	(void)fputs("  launched in ", stdout);
+	put_name_of(w->names, l, "path", 80);
+	(void)fputs("  ", stdout);
+	put_since(w->now_ns, wire_u64_or(l, "since_ns", 0));
+	if (running)
+		(void)printf("  device %lu stream %lu", wire_u64_or(l, "device", 0),
+			wire_u64_or(l, "stream", 0));
+	if (more > 0)
+		(void)printf(", and %u more of it", more);
+	(void)putchar('\n');
+}
+
+static void where_ended(const msgpack_object *j)
+{
+	const msgpack_object *notes = NULL;
+	const uint32_t n = answer_items(j, "notes", &notes);
+	char text[1100];
+	uint32_t i;
+
+	if (n == 0)
+		(void)puts("  nothing was open that is known");
+	for (i = 0; i < n; i++) {
+		(void)fputs("  ", stdout);
+		text_put(stdout, answer_text(&notes[i], text, sizeof(text)), 0);
+		(void)putchar('\n');
+	}
+}
+
+static void where_job(const struct where *w, const msgpack_object *j)
+{
+	const msgpack_object *list = NULL;
+	const int64_t rank = wire_i64_or(j, "rank", -1);
+	const uint64_t flight = wire_u64_or(j, "in_flight", 0);
+	char ended[32];
+	uint32_t i, n, same;
+
+	(void)printf("pid %lu", wire_u64_or(j, "pid", 0));
+	if (rank >= 0)
+		(void)printf(", rank %ld", rank);
+	(void)fputs(*wire_text(j, "ended", ended, sizeof(ended)) != '\0' ? ", " : "", stdout);
+	(void)printf("%s: ", ended);
+	answer_put(j, "command", 80);
+	(void)putchar('\n');
+	if (*ended != '\0') {
+		where_ended(j);
+		return;
+	}
+	n = answer_items(j, "threads", &list);
+	if (n == 0)
+		(void)puts("  no scope is open");
+	for (i = 0; i < n; i++)
+		where_thread(w, &list[i]);
+	n = answer_items(j, "launches", &list);
+	if (flight > 0)
+		(void)printf("  %lu launches in flight; last delivery ", flight);
+	if (flight > 0 && wire_u64_or(j, "delivered_ns", 0) == 0)
+		(void)puts("never");
+	else if (flight > 0) {
+		put_since(w->now_ns, wire_u64_or(j, "delivered_ns", 0));
+		(void)puts("");
+	}
+	for (i = 0; i < n; i += same) {
+		for (same = 1; i + same < n && alike(&list[i], &list[i + same]); same++)
+			;
+		where_launch(w, &list[i], same - 1);
+	}
+}
+
+/* The deepest path a job's first thread is in: what ranks are compared by. */
+static void place_of(const msgpack_object *j, char ret[512])
+{
+	const msgpack_object *t = NULL, *open = NULL;
+	uint32_t n;
+
+	ret[0] = '\0';
+	if (answer_items(j, "threads", &t) == 0)
+		return;
+	n = answer_items(&t[0], "open", &open);
+	if (n > 0)
+		(void)wire_text(&open[n - 1], "path", ret, 512);
+}
+
+/* Which ranks stand elsewhere than most: those are what a hang waits for. */
+static void where_differs(struct names *names, const msgpack_object *jobs, uint32_t n)
+{
+	char place[512], other[512], most[512] = "";
+	uint32_t i, k, same, best = 0;
+
+	if (n < 2 || n > 256)
+		return;
+	for (i = 0; i < n; i++) {
+		place_of(&jobs[i], place);
+		for (same = 0, k = 0; k < n; k++) {
+			place_of(&jobs[k], other);
+			same += strcmp(place, other) == 0 ? 1 : 0;
+		}
+		if (same > best) {
+			best = same;
+			memcpy(most, place, sizeof(most));
+		}
+	}
+	if (best == n || best == 1)
+		return;
+	(void)printf("%u of %u are in ", best, n);
+	text_put(stdout, *most != '\0' ? names_show_path(names, most) : "no scope", 100);
+	(void)fputs("; elsewhere:", stdout);
+	for (i = 0; i < n; i++) {
+		place_of(&jobs[i], place);
+		if (strcmp(place, most) != 0)
+			(void)printf(" pid %lu (rank %ld)", wire_u64_or(&jobs[i], "pid", 0),
+				wire_i64_or(&jobs[i], "rank", -1));
+	}
+	(void)putchar('\n');
+}
+
+/* -errno in c->err. */
+static int where_print(struct ctl *c, const struct rpc_reply *r)
+{
+	struct where w = {.now_ns = wire_u64_or(r->result, "now_ns", 0)};
+	const msgpack_object *jobs = NULL;
+	const uint32_t n = answer_items(r->result, "jobs", &jobs);
+	uint32_t i;
+
+	if (names_new(false, &w.names) < 0 || answer_names(w.names, r->result) < 0 ||
+		names_demangle(w.names) < 0) {
+		names_free(w.names);
+		return err_set(&c->err, -ENOMEM, "out of memory");
+	}
+	for (i = 0; i < n; i++)
+		where_job(&w, &jobs[i]);
+	where_differs(w.names, jobs, n);
+	names_free(w.names);
+	return 0;
+}
+
+/* A number is a pid, else a session's id. */
+static int where_ask(struct ctl *c, struct rpc *rpc, struct rpc_reply *ret)
+{
+	const char *job = c->argc > 0 ? c->argv[0] : NULL;
+	const msgpack_object *jobs = NULL;
+	struct rpc_reply session = {.fd = -1};
+	struct wire_buf *b = rpc_begin(rpc, "where");
+	uint64_t pid;
+	const bool is_number = job != NULL && text_u64(job, INT32_MAX, &pid);
+	int code;
+
+	if (is_number)
+		wire_kv_u64(b, "pid", pid);
+	else if (job != NULL)
+		wire_kv_str(b, "session", job);
+	code = ctl_call(c, rpc, ret);
+	if (code < 0 || !is_number || answer_items(ret->result, "jobs", &jobs) > 0)
+		return code;
+	wire_kv_str(rpc_begin(rpc, "where"), "session", job);
+	code = ctl_call(c, rpc, &session);
+	if (code < 0)
+		return code == -ENOENT ? 0 : code;
+	rpc_reply_free(ret);
+	*ret = session;
+	return 0;
+}
+
+static int cmd_where(struct ctl *c)
+{
+	struct rpc_reply r = {.fd = -1};
+	const msgpack_object *jobs = NULL;
+	struct rpc *rpc;
+	uint32_t n;
+	int code = ctl_open(c, &rpc);
+
+	if (code < 0)
+		return ctl_fail(c);
+	code = where_ask(c, rpc, &r);
+	rpc_close(rpc);
+	if (code < 0)
+		return ctl_fail(c);
+	n = answer_items(r.result, "jobs", &jobs);
+	if (!ctl_json(c, &r))
+		code = where_print(c, &r);
+	rpc_reply_free(&r);
+	if (code < 0)
+		return ctl_fail(c);
+	if (n == 0 && !c->json)
+		(void)fprintf(stderr,
+			"protonctl where: %s; `protonctl jobs` lists what is attached\n",
+			c->argc > 0 ? "no such job or session, or nothing is left of it"
+				    : "no job is being recorded");
+	return n == 0 ? CTL_NOT_FOUND : CTL_OK;
+}
+
+/* clang-format off */
+const struct command command_where = {.name = "where",
+	.run = cmd_where,
+	.max = 1,
+	.args = "[JOB]",
+	.help = "what each rank and thread is in, and since when",
+	.more =
+		"JOB is a pid or a session. Shows open scopes, the oldest launches in flight and the kernel that is\n"
+		"running; of a job that has ended, what it left. Makes no call into the job or the GPU.\n",
+	.examples =
+		"protonctl where 4242\n"
+		"protonctl where @last\n",
+	.options = no_options,
+	.completes = 'b'};
+/* clang-format on */

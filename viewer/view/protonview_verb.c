@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: MIT. protonview_verb.c: what protonview's verbs share: source → view →
+ * filters. */
+#include "protonview_verb.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "filter.h"
+
+bool run_given(const struct run *run, enum option_id id)
+{
+	return run->o.value[id] != NULL;
+}
+
+int run_count(struct run *run, enum option_id id, const char *name, uint32_t *ret)
+{
+	const char *s = run->o.value[id];
+	unsigned long v;
+	char *end;
+
+	if (s == NULL)
+		return 0;
+	errno = 0;
+	v = strtoul(s, &end, 10);
+	if (*s < '0' || *s > '9' || *end != '\0' || errno != 0 || v > UINT32_MAX)
+		return err_set(&run->e, -EINVAL, "--%s '%s' is not a number", name, s);
+	*ret = (uint32_t)v;
+	return 0;
+}
+
+/* Whether more than the default columns is asked for. */
+static bool wants_all(const struct run *run)
+{
+	return run->o.verb == VERB_export || run->o.verb == VERB_flat || run_given(run, OPT_LIST) ||
+	       run_given(run, OPT_METRICS);
+}
+
+void run_note_parts(struct run *run, const struct source *s)
+{
+	run->partial |= s->partial || s->away.code != 0;
+	if (s->away.code != 0)
+		warning_add(&run->warnings, "%s; what is shown was stored before", s->away.text);
+}
+
+int run_source_by(struct run *run, const char *ref, struct source_options *o, struct source *ret)
+{
+	int r;
+
+	o->db = run->o.value[OPT_DB];
+	o->select.process = run->o.value[OPT_PROCESS];
+	o->select.one_phase = run_given(run, OPT_PHASE);
+	o->select.brief = !wants_all(run);
+	r = run_count(run, OPT_PHASE, "phase", &o->select.phase);
+	if (r == 0 && *ref == '\0')
+		r = err_set(&run->e, -EINVAL, "empty session name; is a shell variable unset?");
+	if (r == 0)
+		r = source_open(ref, o, ret, &run->e);
+	if (r < 0)
+		return r;
+	run_note_parts(run, ret);
+	if (ret->partial)
+		warning_add(&run->warnings, "%s: the newest changes cannot be read from here", ref);
+	if (ret->gone > 0)
+		warning_add(&run->warnings,
+			"%llu events had left the timeline (trace_mb and trace_s in protond.conf "
+			"bound it); the tree counts them",
+			(unsigned long long)ret->gone);
+	return 0;
+}
+
+int run_source(struct run *run, const char *ref, bool lean, struct profile **ret)
+{
+	struct source_options o = {.select.lean = lean};
+	struct source s;
+	int r = run_source_by(run, ref, &o, &s);
+
+	if (r == 0)
+		*ret = s.p;
+	return r;
+}
+
+static void warn_negative(struct run *run, const struct profile *p)
+{
+	uint32_t bytes = profile_find_metric(p, "bytes"), i;
+
+	for (i = 0; bytes != PROFILE_NONE && i < p->n_nodes; i++) {
+		if (!(value_number(profile_value(p, i, bytes)) < 0))
+			continue;
+		warning_add(&run->warnings, "Negative byte values detected, this is usually the "
+					    "result of a datatype overflow");
+		return;
+	}
+}
+
+int run_filter(struct run *run, struct view *v)
+{
+	int r = 0;
+
+	if (run_given(run, OPT_INCLUDE))
+		r = filter_include(v, run->o.value[OPT_INCLUDE], &run->e);
+	if (r == 0 && run_given(run, OPT_EXCLUDE))
+		r = filter_exclude(v, run->o.value[OPT_EXCLUDE], &run->e);
+	if (r == 0 && run_given(run, OPT_THRESHOLD))
+		r = filter_threshold(v, run->o.value[OPT_THRESHOLD], &run->e);
+	if (r == 0 && run->o.verb == VERB_tree && run->print.rows > 0 && v->n_columns > 0 &&
+		filter_rows(v, run->print.rows, &run->hidden) < 0)
+		r = err_set(&run->e, -ENOMEM, "out of memory");
+	if (r == 0 && filter_is_empty(v))
+		r = err_set(&run->e, -ENOENT, "the filters leave no nodes");
+	return r;
+}
+
+int run_view(struct run *run, const struct profile *p, const char *metrics, struct view **ret)
+{
+	struct view *v;
+	int r = view_new(p, &v);
+
+	if (r < 0)
+		return err_set(&run->e, r, "out of memory");
+	warn_negative(run, p);
+	r = view_derive(v, metrics, &run->e);
+	if (r < 0)
+		view_free(v);
+	else
+		*ret = v;
+	return r;
+}
+
+int run_names(struct run *run, const struct profile *p)
+{
+	int r = names_read(run->names, p);
+
+	return r < 0 ? err_set(&run->e, r, "out of memory") : 0;
+}
+
+void run_note_depth(struct run *run, const struct view *v)
+{
+	uint32_t deepest, n = filter_cut(v, run->print.depth, &deepest);
+	char words[128];
+
+	if (n == 0 || run_given(run, OPT_DEPTH))
+		return;
+	(void)snprintf(words, sizeof(words),
+		"%u more nodes, deeper than %u generations, are not shown; -d %u shows all", n,
+		run->print.depth, deepest);
+	if (run_given(run, OPT_JSON))
+		warning_add(&run->warnings, "%s", words);
+	else
+		text_fmt(&run->out, "%s\n", words);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT. protonview_verb.h: one run of protonview, and what its verbs share:
+ * source, view, filters, names. For protonview_*.c. */
+#ifndef PROTOND_VIEWER_PROTONVIEW_VERB_H
+#define PROTOND_VIEWER_PROTONVIEW_VERB_H
+
+#include "print.h"
+#include "protonview_options.h"
+#include "source.h"
+
+/* One run of the program. */
+struct run {
+	struct options o;
+	struct term term;
+	struct print_options print;
+	struct names *names;
+	struct warnings warnings;
+	struct text out;
+	struct err e;
+	uint32_t hidden; /* nodes, by --rows */
+	bool partial, failed_gate;
+	int write_error; /* of standard output */
+};
+
+#define X(name, min, max, args, help) int verb_##name(struct run *run);
+VERBS(X) /* each 0, or -errno with words in run->e */
+#undef X
+
+bool run_given(const struct run *run, enum option_id id);
+/* The number that an option was given; *ret stays without it. -EINVAL with words. */
+int run_count(struct run *run, enum option_id id, const char *name, uint32_t *ret);
+
+/* What was opened is not all that there is. */
+void run_note_parts(struct run *run, const struct source *s);
+/* A source by the command line's options, and by what the caller set in *o. */
+int run_source_by(struct run *run, const char *ref, struct source_options *o, struct source *ret);
+/* Its profile; lean: without what only `flat` shows. */
+int run_source(struct run *run, const char *ref, bool lean, struct profile **ret);
+/* metrics NULL: those that are shown by default. */
+int run_view(struct run *run, const struct profile *p, const char *metrics, struct view **ret);
+int run_filter(struct run *run, struct view *v);
+int run_names(struct run *run, const struct profile *p); /* demangles them */
+/* What the depth cuts that nobody asked for: in the envelope, or the last line of the tree. */
+void run_note_depth(struct run *run, const struct view *v);
+
+#endif
