@@ -13,7 +13,8 @@
  * record never was.
  *
  * A full lane refuses the newest record and counts it; what was refused is told by LOST as soon as
- * there is room. A lane outlives its thread: the next thread goes on at the same tail, after a
+ * there is room. A lane outlives its thread: the next thread takes one that was left and is at
+ * least half empty, else a fresh one, else the emptiest, and goes on at the same tail, after a
  * THREAD record.
  */
 #include "lane.h"
@@ -30,7 +31,6 @@
 #include "ring_file.h"
 #include "sync.h"
 
-#define REUSE_TRIES 8u /* free lanes looked at for one with room for a THREAD record */
 
 static struct ring_lane *shared_at(uint32_t i)
 {
@@ -178,23 +178,63 @@ static struct lane *lane_fresh(void)
 	return l;
 }
 
-/* With the lock: a lane that another thread left, with room for a THREAD record. */
-static struct lane *lane_left(void)
+/* With the lock, of a lane without an owner: bytes that the daemon is done with. */
+static uint64_t space(struct lane *l)
+{
+	/* A: as in room() */
+	const uint64_t head =
+		atomic_load_explicit(&core.ctl->lane[l->index].head, memory_order_acquire);
+
+	if (head <= l->tail && head > l->head)
+		l->head = head;
+	return core.lane_bytes - (l->tail - l->head);
+}
+
+/* With the lock: where in free_lane is one with `least` bytes free, the latest left first; else the
+ * emptiest. n_free: there is none. */
+static uint32_t lane_emptiest(uint64_t least, bool *ret_enough)
 {
 	const uint32_t n = atomic_load_explicit(&core.n_free, memory_order_relaxed);
-	const uint32_t tries = n < REUSE_TRIES ? n : REUSE_TRIES;
+	uint32_t best = n;
+	uint64_t most = 0;
 
-	for (uint32_t i = 0; i < tries; i++) {
-		const uint32_t at = n - 1 - i, index = core.free_lane[at];
-		struct lane *l = &core.lanes[index];
+	*ret_enough = false;
+	for (uint32_t i = n; i-- > 0 && !*ret_enough;) {
+		const uint64_t bytes = space(&core.lanes[core.free_lane[i]]);
 
-		if (!lane_room(l, sizeof(struct rec_thread)))
+		if (best != n && bytes <= most)
 			continue;
-		core.free_lane[at] = core.free_lane[n - 1];
-		atomic_store_explicit(&core.n_free, n - 1, memory_order_relaxed);
-		return l;
+		best = i;
+		most = bytes;
+		*ret_enough = bytes >= least;
 	}
-	return NULL;
+	return best;
+}
+
+/* With the lock: a lane that another thread left, if the new owner can say THREAD there. */
+static struct lane *lane_left(uint32_t at)
+{
+	const uint32_t n = atomic_load_explicit(&core.n_free, memory_order_relaxed);
+	struct lane *l = at < n ? &core.lanes[core.free_lane[at]] : NULL;
+
+	if (l == NULL || !lane_room(l, sizeof(struct rec_thread)))
+		return NULL;
+	core.free_lane[at] = core.free_lane[n - 1];
+	atomic_store_explicit(&core.n_free, n - 1, memory_order_relaxed);
+	return l;
+}
+
+/* With the lock: one that was left and is at least half empty, else a fresh one, else any. A full
+ * one would cost its next owner events while others stand by. */
+static struct lane *lane_next(void)
+{
+	bool enough;
+	const uint32_t at = lane_emptiest(core.lane_bytes / 2, &enough);
+	struct lane *l = enough ? lane_left(at) : lane_fresh();
+
+	if (l == NULL)
+		l = enough ? lane_fresh() : lane_left(at);
+	return l;
 }
 
 /* With the lock: the daemon looks no further than one lane beyond the last that has an owner. */
@@ -230,9 +270,7 @@ void lane_claim(uint32_t tid, bool own_name, void **ret_lane)
 		(void)prctl(PR_GET_NAME, name, 0, 0, 0);
 	id = agent_name(name, strlen(name));
 	agent_lock_tables(&mask);
-	l = lane_left();
-	if (l == NULL)
-		l = lane_fresh();
+	l = lane_next();
 	if (l != NULL) {
 		lane_own(l, tid, id);
 		*ret_lane = l; /* before a handler may jump away with it */

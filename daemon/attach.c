@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT. attach.c: what the messages of a job do: ATTACH, RING, EXPORT,
- * STATE, PING. intake.c has the sockets, message.c the parser, rings.c what becomes of a ring. */
+ * SESSION, STATE, PING. intake.c has the sockets, message.c the parser, rings.c what becomes of a
+ * ring. */
 #include "attach.h"
 
 #include <fcntl.h>
@@ -26,9 +27,12 @@
 #include "turn.h"
 #include "want.h"
 #include "wants.h"
+#include "words.h"
 
 #define EXPORTS_MAX 16u /* of one job, not answered yet */
 #define EXPORT_MS   10000u
+#define ASKS_MAX    (2 * JOB_SESSIONS) /* likewise */
+#define ASK_MS      2000u
 
 static void read_gpu(struct conn *c)
 {
@@ -397,23 +401,102 @@ static void on_export(struct conn *c, const struct message *m, struct err *e)
 	c->exports++;
 }
 
+struct ask_job {
+	struct protond *p;
+	uint64_t serial, deadline_ns;
+	uint32_t uid, request, number; /* as of struct export_job */
+	uint8_t ring[16];
+};
+
+/* Its START is in a lane, before the message, and by now in the fold: or it could not be brought.
+ */
+static int asked(const struct ask_job *j, struct err *e)
+{
+	const struct fold *f = j->p->d.fold;
+	const int code = fold_job_refused(f, j->ring, j->number);
+	uint8_t session[16];
+
+	if (code < 0)
+		return fold_refused_words(f, j->uid, code, e);
+	if (fold_job_session(f, j->ring, j->number, session))
+		return 0;
+	if (mono_ns() >= j->deadline_ns)
+		return err_set(e, -EAGAIN, "protond is behind with the job's events");
+	return err_set(e, -ENOENT, "the session's start did not reach protond");
+}
+
+static void ask_answer(void *arg, bool ends)
+{
+	struct ask_job *j = arg;
+	struct conn *c = ends ? NULL : conn_by_serial(j->p, j->serial);
+	struct rv_session_is m = {.request = j->request};
+	struct err words = {0};
+
+	if (c != NULL) {
+		m.code = asked(j, &words);
+		(void)snprintf(m.text, sizeof(m.text), "%.255s", words.text);
+		c->asks--;
+		if (conn_send(c, &m, sizeof(m), RV_SESSION_IS, -1) < 0)
+			conn_close(c);
+	}
+	free(j);
+}
+
+static void on_session(struct conn *c, const struct message *m, struct err *e)
+{
+	struct protond *p = c->in->p;
+	struct ask_job *j;
+
+	if (c->asks >= ASKS_MAX) {
+		(void)err_set(e, -EPROTO, "SESSION: at most %u at once", ASKS_MAX);
+		return;
+	}
+	if (c->ring == NULL) { /* refused for a while, on a new connection */
+		struct rv_session_is no = {.request = m->session.request, .code = -EAGAIN};
+
+		if (conn_send(c, &no, sizeof(no), RV_SESSION_IS, -1) < 0)
+			conn_close(c);
+		return;
+	}
+	j = calloc(1, sizeof(*j));
+	if (j != NULL) {
+		*j = (struct ask_job){.p = p,
+			.serial = c->serial,
+			.deadline_ns = mono_ns() + ASK_MS * 1000000ull,
+			.uid = c->uid,
+			.request = m->session.request,
+			.number = m->session.session};
+		memcpy(j->ring, c->ring->uuid, 16);
+	}
+	if (j == NULL || when_drained(p, j->ring, j->deadline_ns, ask_answer, j) < 0) {
+		free(j);
+		(void)err_set(e, -ENOMEM, "no memory for a question");
+		return;
+	}
+	c->asks++;
+}
+
 static void on_state(struct conn *c, const struct message *m, struct err *e)
 {
 	struct daemon *d = &c->in->p->d;
+	struct rv_state s = m->state;
 
 	if (!c->attached) {
 		(void)err_set(e, -EPROTO, "STATE comes after ATTACH");
 		return;
 	}
+	(void)words_plain(
+		s.gpu.words, sizeof(s.gpu.words), m->state.gpu.words, sizeof(m->state.gpu.words));
+	(void)words_plain(
+		s.gpu.path, sizeof(s.gpu.path), m->state.gpu.path, sizeof(m->state.gpu.path));
 	/* No engine, or no room for a ring; said with each question. */
-	if (c->ring == NULL && m->state.gpu.state == GPU_FAILED &&
-		c->state.gpu.state != GPU_FAILED) {
+	if (c->ring == NULL && s.gpu.state == GPU_FAILED && c->state.gpu.state != GPU_FAILED) {
 		d->unable_jobs++;
 		d->unable_uid = c->uid;
 		(void)snprintf(d->unable_text, sizeof(d->unable_text), "pid %u: %.230s", c->pid,
-			m->state.gpu.words);
+			s.gpu.words);
 	}
-	c->state = m->state;
+	c->state = s;
 	c->state_known = true;
 	if (c->ring != NULL && c->ring->adopted)
 		(void)put_state(c);
@@ -451,6 +534,9 @@ void attach_message(struct conn *c, const void *packet, size_t n, int *fd, struc
 		break;
 	case RV_EXPORT:
 		on_export(c, &m, e);
+		break;
+	case RV_SESSION:
+		on_session(c, &m, e);
 		break;
 	case RV_STATE:
 		on_state(c, &m, e);

@@ -11,6 +11,7 @@
 #include "loop.h"
 #include "rings.h"
 #include "settle.h"
+#include "words.h"
 
 /* -EAGAIN: the job does not read. */
 int conn_send(struct conn *c, void *message, uint16_t bytes, enum rv_type type, int fd)
@@ -119,8 +120,9 @@ void conn_refuse(struct conn *c, const struct err *e)
 	(void)snprintf(m.text, sizeof(m.text), "%.255s", e->text);
 	(void)conn_send(c, &m, sizeof(m), RV_REFUSED, -1);
 	c->in->p->d.refused_connections++;
-	(void)snprintf(
-		c->in->p->d.refused_text, sizeof(c->in->p->d.refused_text), "%.255s", e->text);
+	c->in->p->d.refused_uid = c->uid;
+	(void)words_plain(c->in->p->d.refused_text, sizeof(c->in->p->d.refused_text), e->text,
+		sizeof(e->text));
 	log_cause(&cause, LOG_WARN, "refused", "pid=%u uid=%u error=%d text=%s", c->pid, c->uid,
 		-e->code, log_quote(quoted, sizeof(quoted), e->text));
 	conn_close(c);

@@ -42,9 +42,9 @@ struct conn {
 	struct rv_attach attach;
 	struct rv_state state; /* as last said, or zero */
 	bool state_known;
-	struct ring *ring;     /* borrowed */
-	uint32_t exports;      /* not answered yet */
-	uint32_t pings, pongs; /* sent, answered: see settle.c */
+	struct ring *ring;      /* borrowed */
+	uint32_t exports, asks; /* not answered yet: EXPORT, SESSION */
+	uint32_t pings, pongs;  /* sent, answered: see settle.c */
 	uint32_t info_bytes;
 	char info[MESSAGE_INFO_MAX + 1];
 };

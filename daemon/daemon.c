@@ -222,28 +222,30 @@ static void count_rings(struct protond *p)
 	}
 }
 
-/* Everything that stood in the old directory, made in the new one: a journal that goes on above the
- * old one's positions, and sockets. What the old journal held alone is stored at once. */
-static int home_move(struct protond *p, struct err *e)
+/* A journal in the new directory, that goes on above the old one's positions. */
+static int journal_move(struct protond *p, struct err *e)
 {
+	const uint64_t stored = p->d.stored_position;
 	struct journal *old = p->d.journal;
-	bool is_new;
-	int r = home_again(p, &is_new, e);
+	int r;
 
-	if (r == 0 && is_new) {
-		(void)protond_flush(p);
-		p->d.stored_position = journal_position(old);
-		r = spool_journal(p, e);
-		if (r < 0) {
-			p->d.journal = old;
-			return r;
-		}
-		p->stage_stored = false; /* it goes with the old one */
-		journal_close(old);
-		daemon_commit(&p->d, NULL, NULL);
+	p->d.stored_position = journal_position(old);
+	r = spool_journal(p, e);
+	if (r < 0) {
+		p->d.journal = old;
+		p->d.stored_position = stored;
+		return r;
 	}
-	if (r == 0)
-		r = intake_relisten(p->d.intake, e);
+	p->stage_stored = p->journal_stuck = p->adrift = false; /* they go with the old one */
+	journal_close(old);
+	daemon_commit(&p->d, NULL, NULL);
+	return 0;
+}
+
+static int sockets_move(struct protond *p, struct err *e)
+{
+	int r = intake_relisten(p->d.intake, e);
+
 	if (r < 0)
 		return r;
 	control_free(p->d.control); /* first: it removes the socket's name */
@@ -253,18 +255,40 @@ static int home_move(struct protond *p, struct err *e)
 	return r;
 }
 
+/* Everything that stood in the old directory, made in the new one. What the old journal holds alone
+ * is stored at once. Sockets are made though the journal has no place: somebody may ask why. */
+static int home_move(struct protond *p, struct err *e)
+{
+	bool is_new = false;
+	int r = home_is_gone(p) ? home_again(p, &is_new, e) : 0, x = 0;
+
+	if (r < 0)
+		return r;
+	if (is_new) {
+		p->adrift = true;
+		daemon_commit(&p->d, NULL, NULL);
+	}
+	if (p->adrift)
+		x = journal_move(p, e);
+	if (home_is_gone(p))
+		r = sockets_move(p, x < 0 ? NULL : e);
+	return x < 0 ? x : r;
+}
+
 static void home_check(struct protond *p)
 {
 	static struct log_cause cause;
 	struct err e = {0};
 	char quoted[600];
 
-	if (!home_is_gone(p))
+	if (!home_is_gone(p) && !p->adrift)
 		return;
 	if (home_move(p, &e) == 0) {
+		p->d.home_trouble = (struct err){0};
 		log_line(LOG_WARN, "home_made_again", "dir=%s", p->d.runtime);
 		return;
 	}
+	p->d.home_trouble = e;
 	log_cause(
 		&cause, LOG_ERR, "home_gone", "text=%s", log_quote(quoted, sizeof(quoted), e.text));
 	if (home_is_managed(p)) /* whoever starts us again makes it first */
@@ -437,6 +461,16 @@ static uint64_t scaled(uint64_t v, uint64_t unit)
 	return v > UINT64_MAX / unit ? UINT64_MAX : v * unit;
 }
 
+/* Of one user. 0: the fold's own, a quarter. */
+static uint32_t session_share(const struct daemon *d)
+{
+	const uint64_t n = d->config.sessions_per_uid;
+
+	if (n == 0)
+		return d->private ? UINT32_MAX : 0;
+	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
 int protond_init(struct protond *p, struct err *e)
 {
 	struct daemon *d = &p->d;
@@ -466,7 +500,8 @@ int protond_init(struct protond *p, struct err *e)
 		r = err_set(e, -EAGAIN, "no thread to be had");
 	limits = (struct fold_limits){.bytes = scaled(d->config.memory_mb, 1 << 20),
 		.trace_bytes = scaled(d->config.trace_mb, 1 << 20),
-		.trace_ns = scaled(d->config.trace_s, SECOND_NS)};
+		.trace_ns = scaled(d->config.trace_s, SECOND_NS),
+		.sessions_per_uid = session_share(d)};
 	limits.bytes += limits.bytes == 0; /* 0 would be the default */
 	limits.trace_bytes += limits.trace_bytes == 0;
 	if (r == 0 && fold_new(&limits, &d->fold) < 0)

@@ -39,7 +39,8 @@ enum auto_mode { AUTO_OFF, AUTO_SCOPES, AUTO_FULL };
         X(trace_s,         U64, "0",      "what of a timeline is older than this leaves; 0: at no age")              \
         X(idle_exit_s,     U64, "60",     "a private daemon ends after this long without job and client; 0: never")  \
         X(memory_mb,       U64, "24",     "for the trees of all jobs; what needs more counts in (other), MiB")         \
-        X(jobs_per_uid,    U64, "256",    "attached jobs of one user")
+        X(jobs_per_uid,    U64, "256",    "attached jobs of one user")                                               \
+        X(sessions_per_uid, U64, "0",    "sessions of one user that are not finalized; 0: a quarter of all 1024, of a private daemon all")
 /* clang-format on */
 
 struct config {
@@ -67,10 +68,11 @@ struct daemon {
 	uint64_t started_mono_ns, stored_position;
 	uint64_t refused_connections, bad_rings, unable_jobs, skipped_entries; /* for status */
 	struct err
-		store_trouble; /* likewise: why the last transaction failed; code 0: it did not */
-	int journal_trouble;   /* likewise: of the last flush */
+		store_trouble;   /* likewise: why the last transaction failed; code 0: it did not */
+	int journal_trouble;     /* likewise: of the last flush */
+	struct err home_trouble; /* likewise: why there is no journal in the directory */
 	char refused_text[256], unable_text[256]; /* why the last one was */
-	uint32_t unable_uid;                      /* whose that was: the words are the job's */
+	uint32_t refused_uid, unable_uid;         /* whose that was: he may read the words */
 	struct export *exports;                   /* timelines being written */
 	bool no_exports;                          /* it ends: no further one is begun */
 	struct lent lent;                         /* results that somebody has open */

@@ -98,6 +98,15 @@ bool protond_flush(struct protond *p)
 	MUST_LOOP(p);
 	if (p->stage_stored)
 		return false;
+	/* Nobody would find it there after a crash: the store takes what is staged, and only then
+	 * the jobs have the room back. */
+	if (p->adrift && p->staged != 0) {
+		p->journal_stuck = true;
+		if (!p->stopping)
+			p->commit_due = true;
+		protond_turn(p);
+		return false;
+	}
 	x = journal_flush(p->d.journal);
 	p->journal_stuck = x < 0;
 	p->d.journal_trouble = x;

@@ -55,6 +55,7 @@ struct protond {
 	uint32_t next_ring, next_gone;  /* round robin: of the living, of the dead */
 	bool behind;                    /* the store does not keep up: see DRAIN_TICK */
 	bool journal_stuck;             /* a flush failed: nothing is drained until one works */
+	bool adrift; /* the journal's directory is gone, and it has no place in the new one yet */
 	bool stage_stored; /* what could not be flushed is in a transaction: it is not to be flushed
 			    */
 	bool begun;        /* entry_begin() was called, and not yet entry_end() */

@@ -352,7 +352,7 @@ int spool_journal(struct protond *p, struct err *e)
 	const uint32_t stored = (uint32_t)(p->d.stored_position >> 32);
 	const bool ours = is_our_journal(p);
 	const uint32_t next = (last > stored ? last : stored) + 1;
-	char name[24];
+	char name[24] = "";
 	int fd, r;
 
 	if ((!ours && last != 0) || ((uint64_t)last << 32) + bytes < p->d.stored_position) {
@@ -368,6 +368,8 @@ int spool_journal(struct protond *p, struct err *e)
 		p->d.stored_position = (uint64_t)next << 32;
 	}
 	r = claim_journal(p);
+	if (r < 0 && name[0] != '\0') /* else there would be one more after each try */
+		(void)unlinkat(p->d.runtime_fd, name, 0);
 	if (r < 0)
 		return err_set(e, r, "%s/store: %s", p->d.runtime, strerror(-r));
 	poison_open(p);

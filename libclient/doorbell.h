@@ -22,6 +22,7 @@
 
 #include "engine.h"
 #include "place.h"
+#include "record.h"
 #include "ring.h"
 
 #define likely(x)   __builtin_expect(!!(x), 1)
@@ -60,6 +61,7 @@ struct pd_block {
 	char error[PD_TEXT];
 };
 
+/* Of a question that the parked thread asks the daemon. */
 enum export_state { EXPORT_IDLE = 0, EXPORT_ASKED = 1, EXPORT_SENT = 2, EXPORT_DONE = 3 };
 
 struct pd {
@@ -82,7 +84,6 @@ struct pd {
 	_Atomic uint32_t local_want; /* for sessions of this process */
 	_Atomic uint32_t full_want;  /* what the engine is to do, GPU bits that wait included */
 	_Atomic uint32_t asked, answered;
-	_Atomic int32_t answer;    /* of the last one answered: 0 or -errno */
 	_Atomic uint64_t alone_ms; /* no daemon was to be had since then; 0: there is one */
 	_Atomic bool settled;      /* the first handshake is over, well or not */
 	_Atomic uint32_t hints;    /* gpu_hint() is due with these */
@@ -90,10 +91,11 @@ struct pd {
 	_Atomic bool wake;         /* the daemon is to look at the ring */
 	_Atomic bool main_gone;    /* the main thread has ended */
 	_Atomic bool held;         /* GPU wishes that wait for InitializeInjection() */
-	char words[PD_TEXT];       /* why answer is negative; written before answered is stored */
 
 	_Atomic uint32_t sessions_lock, export_lock; /* in this order */
 	_Atomic uint32_t lock;                       /* of all that follows */
+	int32_t answer;      /* of the last question answered: 0 or -errno; before `answered` */
+	char words[PD_TEXT]; /* why it is negative */
 	/* What the variables said. getenv() is for the application's threads alone: on ours it
 	 * would race with their setenv(). */
 	struct pd_env {
@@ -115,6 +117,12 @@ struct pd {
 		int fd;
 		char text[PD_TEXT];
 	} export;
+	struct pd_began {       /* has the daemon begun it? One for each slot of session.c */
+		uint32_t state; /* enum export_state */
+		uint32_t request, session;
+		int32_t code;
+		char text[PD_TEXT];
+	} began[JOB_SESSIONS];
 	struct pd_gpu {
 		bool news;
 		struct gpu_report report;

@@ -56,9 +56,12 @@ void link_close(void)
 	link_.attached = false;
 	link_.ring_sent = false;
 	pd_lock(&pd.lock);
+	/* asked again of the next daemon, while somebody waits */
 	if (pd.export.state == EXPORT_SENT)
-		pd.export.state =
-			EXPORT_ASKED; /* asked again of the next daemon, while somebody waits */
+		pd.export.state = EXPORT_ASKED;
+	for (uint32_t i = 0; i < JOB_SESSIONS; i++)
+		if (pd.began[i].state == EXPORT_SENT)
+			pd.began[i].state = EXPORT_ASKED;
 	pd_unlock(&pd.lock);
 }
 
@@ -203,9 +206,11 @@ void link_answer(int code, const char *words)
 	const uint32_t asked = link_.heard;
 
 	if (atomic_load(&pd.answered) != asked) {
+		pd_lock(&pd.lock);
 		(void)snprintf(pd.words, sizeof(pd.words), "%s", words);
-		atomic_store(&pd.answer, code);
-		/* release: answer and words; pairs with the acquire in pd_ask() */
+		pd.answer = code;
+		pd_unlock(&pd.lock);
+		/* release: answer and words; pairs with the acquire in ask() */
 		atomic_store_explicit(&pd.answered, asked, memory_order_release);
 	}
 	atomic_store(&pd.settled, true);
@@ -377,6 +382,7 @@ struct message {
 		struct rv_want want;
 		struct rv_ctl ctl;
 		struct rv_exported exported;
+		struct rv_session_is session_is;
 		unsigned char bytes[RV_MESSAGE_MAX];
 	} u;
 	size_t bytes;
@@ -532,6 +538,26 @@ static bool on_exported(struct message *m)
 	return true;
 }
 
+static bool on_session_is(struct message *m)
+{
+	const struct rv_session_is *x = &m->u.session_is;
+
+	pd_lock(&pd.lock);
+	for (uint32_t i = 0; i < JOB_SESSIONS; i++) {
+		struct pd_began *b = &pd.began[i];
+
+		if (b->state != EXPORT_SENT || b->request != x->request)
+			continue;
+		b->state = EXPORT_DONE;
+		b->code = x->code < 0 && x->code > -4096 ? x->code : 0;
+		(void)snprintf(b->text, sizeof(b->text), "%.*s",
+			(int)strnlen(x->text, sizeof(x->text)), x->text);
+	}
+	pd_unlock(&pd.lock);
+	pd_changed();
+	return true;
+}
+
 static bool on_ping(struct message *m)
 {
 	const struct rv_head pong = {RV_MAGIC, RV_PONG, sizeof(pong)};
@@ -550,6 +576,7 @@ static const struct incoming {
 	{RV_WANT, sizeof(struct rv_want), on_want},
 	{RV_CTL, sizeof(struct rv_ctl), on_ctl},
 	{RV_EXPORTED, sizeof(struct rv_exported), on_exported},
+	{RV_SESSION_IS, sizeof(struct rv_session_is), on_session_is},
 	{RV_PING, sizeof(struct rv_head), on_ping},
 };
 
@@ -598,6 +625,39 @@ static void serve_export(void)
 		(void)send_with(&m, sizeof(m), -1);
 }
 
+/* The next that is asked about. An older daemon does not know the question, and leaves it open. */
+static bool next_began(struct rv_session *ret)
+{
+	const bool knows = (link_.welcome.abi & 0xffff) >= RING_ABI_ASKS;
+	bool found = false, open = false;
+
+	pd_lock(&pd.lock);
+	for (uint32_t i = 0; i < JOB_SESSIONS && !found; i++) {
+		struct pd_began *b = &pd.began[i];
+
+		if (b->state != EXPORT_ASKED)
+			continue;
+		found = knows;
+		open = !knows;
+		b->state = knows ? EXPORT_SENT : EXPORT_DONE;
+		b->code = knows ? 0 : -EAGAIN;
+		ret->request = b->request;
+		ret->session = b->session;
+	}
+	pd_unlock(&pd.lock);
+	if (open)
+		pd_changed();
+	return found;
+}
+
+static void serve_began(void)
+{
+	struct rv_session m = {.head = HEAD(RV_SESSION, m)};
+
+	while (next_began(&m) && send_with(&m, sizeof(m), -1))
+		;
+}
+
 /* Whatever asks a daemon for a PONG makes it look first. */
 static void serve_wake(void)
 {
@@ -618,4 +678,6 @@ void link_serve(void)
 		serve_export();
 		serve_wake();
 	}
+	if (link_.controlled && link_.ring_sent)
+		serve_began();
 }

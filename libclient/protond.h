@@ -54,9 +54,12 @@ struct protond_options {
  * live already gives the existing id and activates it. Waits, at most 10 s, until recording has
  * begun, so that whatever the caller does next is in the session. A process has 32 sessions at
  * most, those counted that it finalized without a file in the last two seconds: then this waits for
- * the oldest of them. Returns an id >= 0; -EMFILE when all are live; -ENOTCONN when no daemon runs
- * (set PROTOND_AUTOSTART=1 to start a private one), -EINVAL for an unknown option value, -EPERM
- * when the daemon refuses, -ETIMEDOUT. */
+ * the oldest of them. Returns an id >= 0; -EMFILE when all are live; -EDQUOT when this user has as
+ * many sessions as the daemon lets one user have, -ENOSPC when it has no room for another at all;
+ * -ENOTCONN when no daemon runs (set PROTOND_AUTOSTART=1 to start a private one), -EINVAL for an
+ * unknown option value, -EPERM when the daemon refuses, -ETIMEDOUT. Where the daemon does not say
+ * in 2 s that it has begun the session, protond_finalize() asks once more, and returns what
+ * protond_start() would have. */
 int protond_start(const char *name, const struct protond_options *options);
 
 /* Resumes a session, or PROTOND_ALL. Idempotent. 0, or -ENOENT for an unknown id. Does not wait. */

@@ -4,6 +4,9 @@
  * A session is a number of this process and a name. Its verbs are records in the caller's lane, in
  * order with what the caller does. From start to finalize the process asks for what the session
  * needs, whether or not the daemon also does.
+ *
+ * The lock guards the table of sessions and the order of their records. Nobody holds it while
+ * waiting for the daemon: a slot that somebody waits over is STARTING or ENDING, and is his alone.
  */
 #include "thread.h"
 
@@ -27,14 +30,18 @@
 #define SPAWN_MS     2000u
 #define FLUSH_MS     5000u
 #define PAUSE_MS     2000u
+#define BEGAN_MS     2000u
 #define HELD_MS \
 	2000u /* the daemon keeps a finalized session for a second: its files may be asked for */
 
+enum slot { SLOT_FREE, SLOT_STARTING, SLOT_LIVE, SLOT_ENDING };
+
 static struct session {
-	bool live;
-	int32_t id;
+	enum slot slot;
+	int32_t id; /* from LIVE on */
 	uint32_t want, phase;
-	uint64_t held_ms; /* not live: the daemon may have it until then */
+	bool unsure;      /* the daemon has not said that it has begun it */
+	uint64_t held_ms; /* FREE: the daemon may have it until then */
 	char name[SESSION_NAME];
 } sessions[JOB_SESSIONS];
 static int32_t next_id;
@@ -66,21 +73,34 @@ PD_EXPORT const char *protond_error(void)
 	return b != NULL ? b->error : "no memory";
 }
 
+static void lock(void)
+{
+	pd_lock(&pd.sessions_lock);
+}
+
+static void unlock(void)
+{
+	pd_unlock(&pd.sessions_lock);
+}
+
+/* Until something has changed since `was`, or the deadline has passed. */
+static void wait_unlocked(uint32_t was, uint64_t deadline)
+{
+	unlock();
+	(void)pd_wait(&pd.change, was, deadline);
+	lock();
+}
+
 static void begin(void)
 {
 	(void)fail(0, "%s", "");
-	pd_lock(&pd.sessions_lock);
+	lock();
 	if (sessions_pid != pd.pid) {
 		memset(sessions, 0, sizeof(sessions));
 		pauses = 0;
 		sessions_pid = pd.pid;
 		next_id = 0;
 	}
-}
-
-static void end(void)
-{
-	pd_unlock(&pd.sessions_lock);
 }
 
 /* --- options ---------------------------------------------------------------------------------- */
@@ -148,11 +168,24 @@ static void want_all(void)
 	uint32_t want = pauses > 0 ? (uint32_t)WANT_GPU_PAUSE : 0;
 
 	for (uint32_t i = 0; i < JOB_SESSIONS; i++)
-		want |= sessions[i].live ? sessions[i].want : 0;
+		want |= sessions[i].slot != SLOT_FREE ? sessions[i].want : 0;
 	atomic_store(&pd.local_want, want);
 }
 
-/* Until what is wanted now is recorded, or cannot be. */
+/* Of the last question that was answered, which says of ours, too, what it says. */
+static int answer(void)
+{
+	char words[PD_TEXT];
+	int r;
+
+	pd_lock(&pd.lock);
+	r = pd.answer;
+	memcpy(words, pd.words, sizeof(words));
+	pd_unlock(&pd.lock);
+	return r < 0 ? fail(r, "%s", words) : 0;
+}
+
+/* Until what is wanted now is recorded, or cannot be. Without the lock. */
 static int ask(uint64_t deadline)
 {
 	/* release: local_want is written; pairs with the acquire in link_serve() */
@@ -170,9 +203,7 @@ static int ask(uint64_t deadline)
 			return fail(-ETIMEDOUT, "protond did not answer in time");
 		pd_wait(&pd.change, was, deadline);
 	}
-	if (atomic_load(&pd.answer) < 0)
-		return fail(atomic_load(&pd.answer), "%s", pd.words);
-	return 0;
+	return answer();
 }
 
 static bool autostart(const struct protond_options *o)
@@ -207,9 +238,8 @@ static int spawn_and_ask(uint64_t deadline)
 		SPAWN_MS / 1000);
 }
 
-static int record_ask(const struct protond_options *options, bool env_read)
+static int record_ask(const struct protond_options *options, bool env_read, uint64_t deadline)
 {
-	const uint64_t deadline = pd_now_ms() + START_MS;
 	const struct pd_thread *t = pd_thread_here(); /* which wakes the library */
 	int r;
 
@@ -234,7 +264,7 @@ static int record_ask(const struct protond_options *options, bool env_read)
 static int pause_by(int step, int flags)
 {
 	const int saved = errno;
-	bool was;
+	bool was, waits;
 	int r = 0;
 
 	(void)pd_thread_here();
@@ -251,9 +281,10 @@ static int pause_by(int step, int flags)
 		atomic_store(&pd.give_back, true);
 	want_all();
 	/* A second pause waits too: the first may be giving back. */
-	if ((was != (pauses > 0) || step > 0) && atomic_load(&pd.parked))
+	waits = (was != (pauses > 0) || step > 0) && atomic_load(&pd.parked);
+	unlock();
+	if (waits)
 		r = ask(pd_now_ms() + PAUSE_MS);
-	end();
 	errno = saved;
 	return r == -ETIMEDOUT ? r : 0;
 }
@@ -268,7 +299,64 @@ PD_EXPORT int protond_gpu_resume(void)
 	return pause_by(-1, 0);
 }
 
-/* --- verbs ------------------------------------------------------------------------------------ */
+/* What no session of ours wants any more is given up; nobody waits for it. */
+static void want_less(void)
+{
+	atomic_fetch_add_explicit(&pd.asked, 1, memory_order_release);
+	pd_ring();
+}
+
+/* --- has the daemon begun it? ---------------------------------------------------------------- */
+
+static void began_ask(struct pd_began *b, int32_t id)
+{
+	static uint32_t last;
+
+	pd_lock(&pd.lock);
+	b->state = EXPORT_ASKED;
+	b->request = ++last;
+	b->session = (uint32_t)id;
+	pd_unlock(&pd.lock);
+	pd_ring();
+}
+
+static bool began_done(struct pd_began *b, bool too_late, int *ret_code, char *text)
+{
+	bool done;
+
+	pd_lock(&pd.lock);
+	done = b->state == EXPORT_DONE;
+	*ret_code = done ? b->code : -EAGAIN;
+	memcpy(text, b->text, PD_TEXT);
+	if (done || too_late)
+		b->state = EXPORT_IDLE;
+	pd_unlock(&pd.lock);
+	return done || too_late;
+}
+
+/* *s is ours. 0; -EAGAIN: it cannot say; or why the daemon has not begun it. Without the lock. */
+static int began(struct session *s)
+{
+	struct pd_began *b = &pd.began[s - sessions];
+	const uint64_t deadline = pd_now_ms() + BEGAN_MS;
+	char text[PD_TEXT];
+	int r;
+
+	began_ask(b, s->id);
+	for (;;) {
+		/* acquire: pairs with the release in pd_changed() */
+		const uint32_t was = atomic_load_explicit(&pd.change, memory_order_acquire);
+
+		if (began_done(
+			    b, atomic_load(&pd.alone_ms) != 0 || pd_now_ms() >= deadline, &r, text))
+			break;
+		pd_wait(&pd.change, was, deadline);
+	}
+	s->unsure = r == -EAGAIN;
+	return r < 0 && r != -EAGAIN ? fail(r, "%s", text) : r;
+}
+
+/* --- verbs ----------------------------------------------------------------------------------- */
 
 static int say(uint32_t verb, uint32_t id, uint32_t name, const struct session_options *o)
 {
@@ -287,10 +375,12 @@ static int say(uint32_t verb, uint32_t id, uint32_t name, const struct session_o
 	return 0;
 }
 
+/* Live, or about to be. */
 static struct session *find_name(const char *name)
 {
 	for (uint32_t i = 0; i < JOB_SESSIONS; i++)
-		if (sessions[i].live && strcmp(sessions[i].name, name) == 0)
+		if ((sessions[i].slot == SLOT_LIVE || sessions[i].slot == SLOT_STARTING) &&
+			strcmp(sessions[i].name, name) == 0)
 			return &sessions[i];
 	return NULL;
 }
@@ -298,60 +388,111 @@ static struct session *find_name(const char *name)
 static struct session *find_id(int id)
 {
 	for (uint32_t i = 0; i < JOB_SESSIONS; i++)
-		if (sessions[i].live && sessions[i].id == id)
+		if (sessions[i].slot == SLOT_LIVE && sessions[i].id == id)
 			return &sessions[i];
 	return NULL;
 }
 
-/* The one that is free first: who starts and finalizes faster than the daemon takes it waits. */
-static struct session *find_free(void)
+/* The slot that the daemon has let go of, or lets go of first. *ret_until: when that is, or the
+ * deadline where only slots that are just ending come in question. NULL and 0: there is none. */
+static struct session *find_free(uint64_t deadline, uint64_t *ret_until)
 {
-	_Atomic uint32_t never = 0;
 	struct session *s = NULL;
+	bool ending = false;
 
-	for (uint32_t i = 0; i < JOB_SESSIONS; i++)
-		if (!sessions[i].live && (s == NULL || sessions[i].held_ms < s->held_ms))
+	for (uint32_t i = 0; i < JOB_SESSIONS; i++) {
+		ending |= sessions[i].slot == SLOT_ENDING;
+		if (sessions[i].slot == SLOT_FREE &&
+			(s == NULL || sessions[i].held_ms < s->held_ms))
 			s = &sessions[i];
-	while (s != NULL && s->held_ms > pd_now_ms())
-		pd_wait(&never, 0, s->held_ms);
+	}
+	*ret_until = s != NULL ? s->held_ms : ending ? deadline : 0;
 	return s;
 }
 
 static void drop(struct session *s)
 {
-	s->live = false;
+	s->slot = SLOT_FREE;
 	want_all();
+	pd_changed(); /* somebody may wait for the slot */
+}
+
+/* The live session of that name, or a free slot. Whoever starts and finalizes faster than the
+ * daemon takes it waits, and so does who starts what another thread is just starting. */
+static int find_slot(const char *name, uint64_t deadline, struct session **ret)
+{
+	for (;;) {
+		/* acquire: pairs with the release in pd_changed() */
+		const uint32_t was = atomic_load_explicit(&pd.change, memory_order_acquire);
+		uint64_t until = deadline;
+
+		*ret = find_name(name);
+		if (*ret != NULL && (*ret)->slot == SLOT_LIVE)
+			return 0;
+		if (*ret == NULL)
+			*ret = find_free(deadline, &until);
+		if (until == 0 && *ret == NULL)
+			return fail(-EMFILE, "%u sessions are live: finalize some", JOB_SESSIONS);
+		if (*ret != NULL && (*ret)->slot == SLOT_FREE && until <= pd_now_ms())
+			return 0;
+		if (pd_now_ms() >= deadline)
+			return fail(-ETIMEDOUT, "other threads are still starting or ending "
+						"sessions of this process");
+		wait_unlocked(was, until < deadline ? until : deadline);
+	}
+}
+
+/* *s is ours, STARTING. The number is taken together with the record that says it: the daemon takes
+ * numbers in their order. */
+static int start_at(struct session *s, const struct protond_options *options,
+	const struct session_options *o, bool env_read, uint64_t deadline)
+{
+	int r;
+
+	want_all();
+	unlock();
+	r = record_ask(options, env_read, deadline);
+	lock();
+	if (r == 0)
+		r = say(SESSION_START, (uint32_t)next_id, protond_name(s->name), o);
+	if (r < 0) {
+		drop(s);
+		return r;
+	}
+	s->id = next_id++;
+	unlock();
+	r = began(s);
+	lock();
+	if (r < 0 && !s->unsure) {
+		drop(s);
+		want_less();
+		return r;
+	}
+	s->slot = SLOT_LIVE;
+	pd_changed();
+	return s->id;
 }
 
 static int start(const char *name, const struct protond_options *options, bool env_read)
 {
+	const uint64_t deadline = pd_now_ms() + START_MS;
 	struct session_options o;
-	struct session *s = find_name(name);
+	struct session *s;
 	uint32_t want = 0;
-	int r;
+	int r = find_slot(name, deadline, &s);
 
-	if (s != NULL) {
+	if (r < 0)
+		return r;
+	if (s->slot == SLOT_LIVE) {
 		r = say(SESSION_ACTIVATE, (uint32_t)s->id, 0, NULL);
 		return r < 0 ? r : s->id;
 	}
 	r = options_read(options, &o, &want);
 	if (r < 0)
 		return r;
-	s = find_free();
-	if (s == NULL)
-		return fail(-EMFILE, "%u sessions are live: finalize some", JOB_SESSIONS);
-	*s = (struct session){.live = true, .id = next_id, .want = want};
+	*s = (struct session){.slot = SLOT_STARTING, .want = want};
 	(void)snprintf(s->name, sizeof(s->name), "%s", name);
-	want_all();
-	r = record_ask(options, env_read);
-	if (r == 0)
-		r = say(SESSION_START, (uint32_t)s->id, protond_name(name), &o);
-	if (r < 0) {
-		drop(s);
-		return r;
-	}
-	next_id++;
-	return s->id;
+	return start_at(s, options, &o, env_read, deadline);
 }
 
 static int start_any(const char *name, const struct protond_options *options, bool env_read)
@@ -366,7 +507,7 @@ static int start_any(const char *name, const struct protond_options *options, bo
 	r = strlen(name) < SESSION_NAME - 16
 		    ? start(name, options, env_read)
 		    : fail(-EINVAL, "a session's name has at most %u bytes", SESSION_NAME - 17);
-	end();
+	unlock();
 	errno = saved;
 	return r;
 }
@@ -409,7 +550,7 @@ PD_EXPORT int protond_activate(int session)
 
 	begin();
 	r = on_one(session, SESSION_ACTIVATE, NULL);
-	end();
+	unlock();
 	errno = saved;
 	return r;
 }
@@ -429,7 +570,7 @@ PD_EXPORT int protond_deactivate(int session, int flags)
 
 	begin();
 	r = on_one(session, SESSION_DEACTIVATE, &o);
-	end();
+	unlock();
 	if (r == 0 && (flags & PROTOND_FLUSH) != 0 && flush() < 0)
 		r = fail(-ETIMEDOUT, "some launches were not delivered in %u s", FLUSH_MS / 1000);
 	errno = saved;
@@ -438,46 +579,62 @@ PD_EXPORT int protond_deactivate(int session, int flags)
 
 #define UNKNOWN_FORMAT "unknown format '%.40s': use " FORMAT_WORDS
 
+/* The file, while others go on. */
+static int finalize_file(struct session *s, const struct pd_ask *ask)
+{
+	char text[PD_TEXT] = "";
+	int r;
+
+	unlock();
+	r = pd_export_file(ask, s->name, text);
+	lock();
+	if (r < 0 && r != -EINTR)
+		(void)fail(r, "%s", text[0] != '\0' ? text : strerror(-r));
+	return r;
+}
+
 static int finalize(struct session *s, const char *format, int how)
 {
 	const struct pd_ask ask = {.session = (uint32_t)s->id, .format = format, .how = how};
-	char text[PD_TEXT] = "";
 	int r = 0;
 
-	if ((how & ASK_RESUMED) == 0)
+	s->slot = SLOT_ENDING;
+	if (s->unsure && (how & (ASK_RESUMED | ASK_IMPATIENT)) == 0) {
+		unlock();
+		r = began(s);
+		lock();
+		r = s->unsure ? 0 : r;
+	}
+	if (r == 0 && (how & ASK_RESUMED) == 0)
 		r = say(SESSION_FINALIZE, (uint32_t)s->id,
 			format != NULL ? protond_name(format) : 0, NULL);
-	if (r == 0 && format != NULL) {
-		r = pd_export_file(&ask, s->name, text);
-		if (r == -EINTR)
-			return r;
-		if (r < 0)
-			(void)fail(r, "%s", text[0] != '\0' ? text : strerror(-r));
+	if (r == 0 && format != NULL)
+		r = finalize_file(s, &ask);
+	if (r == -EINTR) {
+		s->slot = SLOT_LIVE; /* to be resumed */
+		return r;
 	}
 	s->held_ms = r == 0 && format != NULL ? 0 : pd_now_ms() + HELD_MS;
 	drop(s);
 	return r;
 }
 
-/* What no session of ours wants any more is given up; nobody waits for it. */
-static void want_less(void)
-{
-	atomic_fetch_add_explicit(&pd.asked, 1, memory_order_release);
-	pd_ring();
-}
-
 static int finalize_which(int session, const char *format, int how)
 {
 	struct session *s = find_id(session);
+	const int32_t before = next_id; /* others may start some meanwhile */
 	int r = 0;
 
 	if (session != PROTOND_ALL)
 		return s != NULL ? finalize(s, format, how)
 				 : fail(-ENOENT, "no session %d", session);
 	for (uint32_t i = 0; i < JOB_SESSIONS; i++) {
-		const int one = sessions[i].live ? finalize(&sessions[i], format, how) : 0;
+		const bool is_live = sessions[i].slot == SLOT_LIVE && sessions[i].id < before;
+		const int one = is_live ? finalize(&sessions[i], format, how) : 0;
 
-		how |= one == -ETIMEDOUT || one == -ENOTCONN ? ASK_IMPATIENT : 0;
+		how |= one == -ETIMEDOUT || one == -ENOTCONN || (is_live && sessions[i].unsure)
+			       ? ASK_IMPATIENT
+			       : 0;
 		r = r < 0 ? r : one;
 	}
 	return r;
@@ -496,7 +653,7 @@ PD_EXPORT int protond_finalize_by(int session, const char *format, int how)
 	r = finalize_which(session, format, how);
 	if (sessions_pid == pd.pid && next_id > 0)
 		want_less();
-	end();
+	unlock();
 	errno = saved;
 	return r;
 }
@@ -520,7 +677,7 @@ PD_EXPORT int protond_advance_phase(int session)
 		r = say(SESSION_PHASE, (uint32_t)s->id, 0, NULL);
 	if (r == 0)
 		r = (int)++s->phase;
-	end();
+	unlock();
 	errno = saved;
 	return r;
 }
@@ -539,7 +696,7 @@ PD_EXPORT int protond_export_by(int session, int phase, const char *format, int 
 		return fail(-EINVAL, UNKNOWN_FORMAT, format != NULL ? format : "");
 	begin();
 	r = session < 0 || session >= next_id ? fail(-ENOENT, "no session %d", session) : 0;
-	end(); /* others need not wait for the daemon */
+	unlock(); /* others need not wait for the daemon */
 	if (r == 0)
 		r = pd_export(&ask, text);
 	if (r < 0 && text[0] != '\0')

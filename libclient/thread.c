@@ -190,6 +190,7 @@ static void forget_parent(struct pd_thread *t)
 	atomic_store(&pd.sessions_lock, 0);
 	atomic_store(&pd.export_lock, 0);
 	pd.export = none;
+	memset(pd.began, 0, sizeof(pd.began));
 	pd.gpu.news = false;
 	pd.forked = true;
 	if (t == NULL)

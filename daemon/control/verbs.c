@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "record.h"
+#include "words.h"
 
 #define ITEM_ROOM   8192u /* no further item of a list when less than this is left */
 #define TEXT_SHOWN  1024u
@@ -54,10 +55,11 @@ void verb_hello(struct request *q)
 }
 
 struct totals {
+	const struct request *q;
 	uint32_t sessions, processes;
 	uint64_t events, drops, kernels, agent_ns;
 	uint32_t gpu[GPU_RESIDUAL + 1];
-	char gpu_text[256];
+	char gpu_text[256]; /* of one that the peer may see */
 };
 
 static void totals_session(void *arg, const struct fold_session *s)
@@ -80,7 +82,7 @@ static void totals_process(void *arg, const struct fold_process *p)
 	t->processes++;
 	if (p->gpu_state <= GPU_RESIDUAL)
 		t->gpu[p->gpu_state]++;
-	if (p->gpu_state == GPU_FAILED && p->gpu_text != NULL)
+	if (p->gpu_state == GPU_FAILED && p->gpu_text != NULL && request_may(t->q, p->uid))
 		(void)snprintf(t->gpu_text, sizeof(t->gpu_text), "%s", p->gpu_text);
 }
 
@@ -118,6 +120,20 @@ static uint64_t file_bytes(const char *path, const char *suffix)
 	return (uint64_t)st.st_size;
 }
 
+static void sessions_refused(const struct request *q, struct wire_buf *b)
+{
+	const struct fold_refused r = fold_refused(q->d->fold);
+	struct err e = {0};
+	char text[400];
+
+	if (r.n == 0)
+		return;
+	(void)fold_refused_words(q->d->fold, r.uid, r.code, &e);
+	(void)snprintf(text, sizeof(text), "%lu session%s refused, the last: %.250s", r.n,
+		r.n == 1 ? " was" : "s were", request_may(q, r.uid) ? e.text : "another user's");
+	wire_str(b, text);
+}
+
 static void status_warnings(const struct request *q, struct wire_buf *b, const struct totals *t)
 {
 	const struct daemon *d = q->d;
@@ -133,8 +149,8 @@ static void status_warnings(const struct request *q, struct wire_buf *b, const s
 		wire_str(b, text);
 	}
 	if (t->gpu[GPU_FAILED] > 0) {
-		(void)snprintf(text, sizeof(text), "%u job(s) without GPU data: %s",
-			t->gpu[GPU_FAILED], t->gpu_text);
+		(void)snprintf(text, sizeof(text), "%u job(s) without GPU data%s%s",
+			t->gpu[GPU_FAILED], t->gpu_text[0] != '\0' ? ": " : "", t->gpu_text);
 		wire_str(b, text);
 	}
 	if (d->bad_rings > 0) {
@@ -155,9 +171,20 @@ static void status_warnings(const struct request *q, struct wire_buf *b, const s
 			d->unable_jobs, d->unable_jobs == 1 ? "" : "s", d->unable_text);
 		wire_str(b, text);
 	}
+	sessions_refused(q, b);
 	if (d->refused_connections > 0) {
-		(void)snprintf(text, sizeof(text), "%lu connections were refused, the last: %.250s",
-			d->refused_connections, d->refused_text);
+		const bool may = d->refused_text[0] != '\0' && request_may(q, d->refused_uid);
+
+		(void)snprintf(text, sizeof(text), "%lu connections were refused%s%.250s",
+			d->refused_connections, may ? ", the last: " : "",
+			may ? d->refused_text : "");
+		wire_str(b, text);
+	}
+	if (d->home_trouble.code < 0) {
+		(void)snprintf(text, sizeof(text),
+			"the journal has no place (%.200s): remove what is in its way; until then "
+			"jobs are drained into the database",
+			d->home_trouble.text);
 		wire_str(b, text);
 	}
 	if (d->journal_trouble < 0) {
@@ -178,7 +205,7 @@ void verb_status(struct request *q)
 {
 	const struct daemon *d = q->d;
 	const char *db = store_path(d->store);
-	struct totals t = {.sessions = 0};
+	struct totals t = {.q = q};
 	struct wire_buf *b = request_result(q);
 	uint32_t i;
 
@@ -312,6 +339,15 @@ static const char *info_value(
 	return buf;
 }
 
+static void kv_info(struct wire_buf *b, const char *key, const char *info, uint32_t bytes)
+{
+	char text[TEXT_SHOWN], clean[TEXT_SHOWN];
+
+	(void)info_value(info, bytes, key, text, sizeof(text));
+	(void)words_field(clean, sizeof(clean), text, sizeof(text));
+	wire_kv_str(b, key, clean);
+}
+
 /* A job that has no ring yet: nothing is recorded of it. */
 static void job_of_intake(void *arg, uint32_t pid, uint32_t uid, const uint8_t ring[16],
 	const char *info, uint32_t info_bytes, uint32_t gpu_state, const char *gpu_text)
@@ -331,8 +367,8 @@ static void job_of_intake(void *arg, uint32_t pid, uint32_t uid, const uint8_t r
 	wire_map(b);
 	wire_kv_u64(b, "pid", pid);
 	wire_kv_u64(b, "uid", uid);
-	wire_kv_str(b, "command", info_value(info, info_bytes, "command", text, sizeof(text)));
-	wire_kv_str(b, "cwd", info_value(info, info_bytes, "cwd", text, sizeof(text)));
+	kv_info(b, "command", info, info_bytes);
+	kv_info(b, "cwd", info, info_bytes);
 	info_value(info, info_bytes, "rank", text, sizeof(text));
 	wire_kv_i64(b, "rank", *text != '\0' ? strtol(text, NULL, 10) : -1);
 	wire_kv_str(b, "gpu", term_word(&term_gpu_states, gpu_state, ""));
@@ -427,6 +463,8 @@ void verb_sessions(struct request *q)
  * ------------------------------------------------------------------------------------- */
 
 struct cupti_seen {
+	const struct request *q;
+	bool may; /* the words are of a job that the peer may see */
 	uint32_t version, driver, state;
 	char path[256], text[256];
 };
@@ -435,15 +473,22 @@ static void cupti_look(void *arg, const struct fold_process *p)
 {
 	struct cupti_seen *c = arg;
 
-	if (p->cupti_version == 0 && p->gpu_state != GPU_FAILED)
+	const bool may = request_may(c->q, p->uid);
+
+	if ((p->cupti_version == 0 && p->gpu_state != GPU_FAILED) || (c->may && !may))
 		return;
-	if (c->version != 0 && p->cupti_version == 0)
+	if (c->may == may && c->version != 0 && p->cupti_version == 0)
 		return; /* one job that works says more than one that does not */
 	c->version = p->cupti_version;
 	c->driver = p->driver_version;
 	c->state = p->gpu_state;
-	(void)snprintf(c->path, sizeof(c->path), "%s", p->cupti_path != NULL ? p->cupti_path : "");
-	(void)snprintf(c->text, sizeof(c->text), "%s", p->gpu_text != NULL ? p->gpu_text : "");
+	c->may = may;
+	(void)snprintf(
+		c->path, sizeof(c->path), "%s", may && p->cupti_path != NULL ? p->cupti_path : "");
+	(void)snprintf(c->text, sizeof(c->text), "%s",
+		!may                  ? "of another user's job"
+		: p->gpu_text != NULL ? p->gpu_text
+				      : "");
 }
 
 static void backend_item(struct wire_buf *b, const char *name, const char *state, const char *text)
@@ -458,7 +503,7 @@ static void backend_item(struct wire_buf *b, const char *name, const char *state
 /* The daemon itself loads no vendor library: it says what its jobs found. */
 void verb_backends(struct request *q)
 {
-	struct cupti_seen c = {.version = 0};
+	struct cupti_seen c = {.q = q};
 	struct wire_buf *b = request_result(q);
 	char text[640];
 
@@ -466,8 +511,8 @@ void verb_backends(struct request *q)
 	wire_str(b, "backends");
 	wire_array(b);
 	if (c.version != 0) {
-		(void)snprintf(
-			text, sizeof(text), "CUPTI %u, driver %u, %s", c.version, c.driver, c.path);
+		(void)snprintf(text, sizeof(text), "CUPTI %u, driver %u%s%s", c.version, c.driver,
+			c.path[0] != '\0' ? ", " : "", c.path);
 		backend_item(b, "cupti", c.state == GPU_FAILED ? "failed" : "works",
 			c.state == GPU_FAILED ? c.text : text);
 	} else if (c.state == GPU_FAILED) {

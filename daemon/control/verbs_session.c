@@ -218,8 +218,21 @@ static void started(void *arg, int r, const struct err *e)
 	request_done(q, NULL);
 }
 
+static void start_failed(struct request *q, uint32_t uid, int r, bool refused)
+{
+	struct err e;
+
+	if (!refused) {
+		answer(q, r < 0 ? r : -ENOSPC, "start");
+		return;
+	}
+	(void)fold_refused_words(q->d->fold, uid, r, &e);
+	request_fail(q, &e, "protonctl sessions lists them; sessions_per_uid in protond.conf");
+}
+
 void verb_start(struct request *q)
 {
+	const uint64_t refused = fold_refused(q->d->fold).n;
 	struct j_verb v = {.verb = VERB_START, .uid = (uint32_t)q->peer.uid};
 	struct matching m = {.v = &v};
 	struct fold_session s;
@@ -257,7 +270,7 @@ void verb_start(struct request *q)
 	memcpy(q->session.uuid, v.session, 16);
 	(void)snprintf(q->session.name, sizeof(q->session.name), "%s", v.name);
 	if (r < 0 || !fold_get_session(q->d->fold, v.session, &s)) {
-		answer(q, r < 0 ? r : -ENOSPC, "start");
+		start_failed(q, v.uid, r, fold_refused(q->d->fold).n != refused);
 		return;
 	}
 	q->session.id = s.id;

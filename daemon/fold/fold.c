@@ -27,6 +27,10 @@ int fold_new(const struct fold_limits *l, struct fold **ret)
 		f->limit.sweep = 2048;
 	if (f->limit.sessions == 0)
 		f->limit.sessions = 1024;
+	if (f->limit.sessions_per_uid == 0)
+		f->limit.sessions_per_uid = f->limit.sessions / 4;
+	if (f->limit.sessions_per_uid == 0)
+		f->limit.sessions_per_uid = 1;
 	if (f->limit.bytes == 0)
 		f->limit.bytes = 24ull << 20;
 	if (f->limit.processes == 0)

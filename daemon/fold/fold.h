@@ -19,16 +19,18 @@
 
 struct fold;
 
-struct fold_limits {        /* 0: the default */
-	uint32_t nodes;     /* cells per (session, process): 262 144; surplus counts in (other) */
-	uint32_t launches;  /* open launches per process: 1 048 576; the oldest leave, counted */
-	uint32_t sweep;     /* of these, and of records that wait: so many leave or are joined at an
-			       entry, each in a tree. 2048 */
-	uint32_t sessions;  /* live at once: 1 024 */
-	uint32_t processes; /* 4 096 */
-	uint64_t bytes;     /* tables, trees, open launches of all processes and rows on their way,
-			       about: 24 MiB; of one,     ¾ of it; beyond, only who has less than an
-			       even     share gets more */
+struct fold_limits {       /* 0: the default */
+	uint32_t nodes;    /* cells per (session, process): 262 144; surplus counts in (other) */
+	uint32_t launches; /* open launches per process: 1 048 576; the oldest leave, counted */
+	uint32_t sweep;    /* of these, and of records that wait: so many leave or are joined at an
+			      entry, each in a tree. 2048 */
+	uint32_t sessions; /* live at once: 1 024 */
+	uint32_t sessions_per_uid; /* not finalized, of one user: a quarter of `sessions`; as many:
+				      there is one user, and nothing is kept for others */
+	uint32_t processes;        /* 4 096 */
+	uint64_t bytes; /* tables, trees, open launches of all processes and rows on their way,
+			   about: 24 MiB; of one,     ¾ of it; beyond, only who has less than an
+			   even     share gets more */
 	uint64_t trace_bytes; /* of one session's timeline: 512 MiB; the oldest chunks leave */
 	uint64_t trace_ns;    /* chunks older than this leave; 0: at no age */
 };
@@ -37,7 +39,8 @@ int fold_new(const struct fold_limits *l, struct fold **ret); /* -ENOMEM */
 void fold_free(struct fold *f);
 
 /* Applies one complete, CRC-checked entry. -ENOMEM: nothing was applied (the daemon ends; the
- * journal has it); -ENOSPC: a ceiling refused a process or session; else 0. */
+ * journal has it); -ENOSPC: a ceiling refused a process or session; -EDQUOT, -EMFILE: its user or
+ * its process has as many sessions as may be; else 0. */
 int fold_apply(struct fold *f, const struct journal_entry *e);
 
 /* What the daemon must ask of a job now: enum ring_want bits. 0 for an unknown ring. */
@@ -82,6 +85,19 @@ bool fold_is_member(const struct fold *f, const uint8_t session[16], const uint8
 bool fold_job_session(
 	const struct fold *f, const uint8_t ring[16], uint32_t number, uint8_t ret_uuid[16]);
 uint32_t fold_lane_bytes(const struct fold *f, const uint8_t ring[16]); /* 0: not known */
+/* 0, or why the job's START of that number was refused: -EDQUOT, -ENOSPC, -EMFILE. Of the last few
+ * only, and not over a restart. */
+int fold_job_refused(const struct fold *f, const uint8_t ring[16], uint32_t number);
+/* Sessions that there was no room for since this fold was made, and of the last one: whose it was
+ * to be, and why (as above). */
+struct fold_refused {
+	uint64_t n;
+	uint32_t uid;
+	int code;
+};
+struct fold_refused fold_refused(const struct fold *f);
+/* That code in words, with what to do. Returns it. */
+int fold_refused_words(const struct fold *f, uint32_t uid, int code, struct err *e);
 /* Finalizing, and no launch of it is in flight. */
 bool fold_is_settled(const struct fold *f, const uint8_t session[16]);
 

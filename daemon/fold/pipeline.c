@@ -270,7 +270,7 @@ static void on_gpu(struct drain *d, const uint8_t *record)
 	p->row.replay |= r.replay == 1;
 	text = name_text(p, name, &bytes);
 	if (bytes > 0)
-		(void)words_clean(p->row.gpu_text, sizeof(p->row.gpu_text), text, bytes);
+		(void)words_plain(p->row.gpu_text, sizeof(p->row.gpu_text), text, bytes);
 }
 
 static void on_pad(struct drain *d, const uint8_t *record)

@@ -194,7 +194,7 @@ static void row_fill(struct row_process *r, const struct j_process *j)
 	r->created_realtime_ns = j->created_realtime_ns;
 	r->replay = j->replay;
 	r->started_ns = (int64_t)(j->created_realtime_ns & INT64_MAX);
-	(void)words_field(r->version, sizeof(r->version), j->version, sizeof(j->version));
+	(void)words_plain(r->version, sizeof(r->version), j->version, sizeof(j->version));
 }
 
 static void row_info(struct row_process *r, const char *info, uint32_t n)
@@ -354,8 +354,8 @@ void process_state(struct process *p, const struct j_state *s)
 	r->gpu_code = s->code;
 	r->cupti_version = s->library_version;
 	r->driver_version = s->driver_version;
-	(void)words_field(r->cupti_path, sizeof(r->cupti_path), s->path, sizeof(s->path));
-	(void)words_field(r->gpu_text, sizeof(r->gpu_text), s->words, sizeof(s->words));
+	(void)words_plain(r->cupti_path, sizeof(r->cupti_path), s->path, sizeof(s->path));
+	(void)words_plain(r->gpu_text, sizeof(r->gpu_text), s->words, sizeof(s->words));
 	p->dirty = true;
 }
 

@@ -281,15 +281,69 @@ void session_match_process(struct process *p, uint64_t mono_ns)
 	}
 }
 
+/* --- ceilings */
+
+/* A user has his share and no more. Where little is left of all, whoever has little comes first:
+ * what is finalized stays until it is stored, so that many can be had for a moment. */
+static int user_room(const struct fold *f, uint32_t uid)
+{
+	const uint32_t all = f->limit.sessions, share = f->limit.sessions_per_uid;
+	uint32_t i, held = 0, current = 0;
+
+	for (i = 0; i < f->n_sessions; i++) {
+		if (f->session[i]->row.uid != uid)
+			continue;
+		held++;
+		current += session_is_current(f->session[i]);
+	}
+	if (share >= all) /* there is one user */
+		return f->n_sessions < all ? 0 : -ENOSPC;
+	if (current >= share)
+		return -EDQUOT;
+	if (f->n_sessions >= all || (f->n_sessions >= all - all / 8 && held >= all / 16))
+		return -ENOSPC;
+	return 0;
+}
+
+static int refused(struct fold *f, uint32_t uid, int code)
+{
+	f->refused = (struct fold_refused){f->refused.n + 1, uid, code};
+	return code;
+}
+
+struct fold_refused fold_refused(const struct fold *f)
+{
+	return f->refused;
+}
+
+int fold_refused_words(const struct fold *f, uint32_t uid, int code, struct err *e)
+{
+	if (code == -EDQUOT)
+		return err_set(e, code,
+			"user %u has %u sessions that are not finalized, the most one user may "
+			"have; finalize some: protonctl finalize NAME",
+			uid, f->limit.sessions_per_uid);
+	if (code == -EMFILE)
+		return err_set(e, code,
+			"the process is in %u sessions, or has %u of its own, the most it may; "
+			"finalize some",
+			PARTS_MAX, JOB_SESSIONS);
+	return err_set(e, code,
+		"there is no room for another session: of all users together there may be %u; "
+		"finalize some: protonctl finalize NAME",
+		f->limit.sessions);
+}
+
 /* --- verbs, whoever says them */
 
 static int session_start(struct fold *f, struct row_session *row, const struct moment *m)
 {
 	struct session *s;
 	uint32_t i;
+	int r = user_room(f, row->uid);
 
-	if (f->n_sessions >= f->limit.sessions)
-		return -ENOSPC;
+	if (r < 0)
+		return refused(f, row->uid, r);
 	row->id = f->next_session;
 	row->state = SESSION_IS_ACTIVE;
 	s = session_new(f, row);
@@ -428,7 +482,7 @@ int session_verb(struct fold *f, const struct j_verb *v)
 		row_of_verb(&row, v);
 		p = row.match == MATCH_RING ? process_find(f, row.owner) : NULL;
 		if (p != NULL && p->n_parts == PARTS_MAX)
-			return -ENOSPC; /* it would end with nobody */
+			return refused(f, row.uid, -EMFILE); /* it would end with nobody */
 		return session_start(f, &row, &m);
 	}
 	if (s == NULL)
@@ -518,6 +572,23 @@ static uint32_t own_sessions(const struct process *p, struct session **ret_ended
 	return n;
 }
 
+static void job_refused(struct process *p, uint32_t number, int code)
+{
+	p->refused_start[p->n_refused_starts++ % REFUSED_KEPT] =
+		(struct refused_start){number, code};
+}
+
+int fold_job_refused(const struct fold *f, const uint8_t ring[16], uint32_t number)
+{
+	const struct process *p = process_find(f, ring);
+	uint32_t i;
+
+	for (i = 0; p != NULL && i < p->n_refused_starts && i < REFUSED_KEPT; i++)
+		if (p->refused_start[i].number == number)
+			return p->refused_start[i].code;
+	return 0;
+}
+
 static void job_start(struct process *p, const struct rec_session *r, const struct moment *m)
 {
 	struct row_session row = {0};
@@ -540,9 +611,14 @@ static void job_start(struct process *p, const struct rec_session *r, const stru
 		session_finalized(ended, m, 0);
 		n--;
 	}
-	/* One that the job is not in would end with nobody. */
-	if (row.job_number < p->n_numbers || n >= JOB_SESSIONS || p->n_parts == PARTS_MAX) {
+	if (row.job_number < p->n_numbers) {
 		loss_bad(p, 1); /* a number is used once */
+		return;
+	}
+	/* One that the job is not in would end with nobody. */
+	if (n >= JOB_SESSIONS || p->n_parts == PARTS_MAX) {
+		job_refused(p, row.job_number, refused(p->fold, row.uid, -EMFILE));
+		loss_bad(p, 1);
 		return;
 	}
 	row.created_ns = (int64_t)mono_to_real(p->fold, m->ns);
@@ -551,6 +627,8 @@ static void job_start(struct process *p, const struct rec_session *r, const stru
 	p->fold->no_space |= e == -ENOSPC;
 	if (e == 0)
 		p->n_numbers = row.job_number + 1;
+	else if (e != -ENOMEM)
+		job_refused(p, row.job_number, e);
 }
 
 void session_record(struct process *p, const struct rec_session *r)

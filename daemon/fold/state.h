@@ -21,6 +21,7 @@
 #include "window.h"
 
 #define PARTS_MAX     64u
+#define REFUSED_KEPT  8u             /* sessions that a job was refused: it asks at once */
 #define BOOT_NS       60000000000ull /* CLOCK_MONOTONIC goes back so far at a boot alone */
 #define ANCHORS_KEPT  256u
 #define OWN_ANCHORS   16u
@@ -151,6 +152,11 @@ struct process {
 	struct part *part[PARTS_MAX]; /* dense: those that take events */
 	struct part *slot[PARTS_MAX]; /* by slot */
 	uint32_t n_parts, n_numbers;  /* n_numbers: the job's own sessions so far */
+	struct refused_start {
+		uint32_t number;
+		int code;
+	} refused_start[REFUSED_KEPT]; /* the last ones of these; not kept */
+	uint32_t n_refused_starts;
 	struct correlate correlate;
 
 	struct told cause[LOST_CAUSE_MAX]; /* of the whole ring */
@@ -214,6 +220,7 @@ struct fold {
 	struct row_anchor *new_anchor;
 	uint32_t n_new_anchors, cap_new_anchors;
 	int64_t next_process, next_session, offset_ns;
+	struct fold_refused refused; /* not kept */
 	int64_t *deleted;
 	uint32_t n_deleted, cap_deleted, round;
 	uint64_t now_ns;

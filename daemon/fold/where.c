@@ -128,7 +128,7 @@ bool fold_job_session(
 {
 	const struct process *p = process_find(f, ring);
 
-	if (p == NULL || number >= p->n_numbers)
+	if (p == NULL || number >= p->n_numbers || fold_job_refused(f, ring, number) < 0)
 		return false;
 	session_number_uuid(ring, number, ret_uuid);
 	return true;

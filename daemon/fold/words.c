@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "profile.h"
+#include "utf8.h"
 
 /* Bytes of the valid UTF-8 character at p, 0 when it is none. */
 static size_t char_bytes(const uint8_t *p, size_t n)
@@ -46,22 +47,35 @@ static bool plain(const uint8_t *p)
 	return ((w | ((w - ones) & ~w)) & high) == 0;
 }
 
-size_t words_clean(char *out, size_t cap, const void *from, size_t n)
+/* Eight bytes, none of them below a blank or DEL. */
+static bool printable(const uint8_t *p)
+{
+	size_t i;
+	bool yes = true;
+
+	for (i = 0; i < 8; i++)
+		yes &= p[i] >= 0x20 && p[i] != 0x7f;
+	return yes;
+}
+
+static size_t clean(char *out, size_t cap, const void *from, size_t n, bool controls)
 {
 	const uint8_t *p = from;
 	const char *put;
 	size_t at = 0, i = 0, take, bytes;
+	bool bad;
 
 	while (i < n) {
-		if (n - i >= 8 && at + 8 < cap && plain(p + i)) {
+		if (n - i >= 8 && at + 8 < cap && plain(p + i) && (controls || printable(p + i))) {
 			memcpy(out + at, p + i, 8);
 			at += 8;
 			i += 8;
 			continue;
 		}
 		take = char_bytes(p + i, n - i);
-		put = take == 0 ? "\xef\xbf\xbd" : (const char *)(p + i);
-		bytes = take == 0 ? 3 : take;
+		bad = take == 0 || (!controls && utf8_is_control(utf8_code(p + i, take)));
+		put = bad ? "\xef\xbf\xbd" : (const char *)(p + i);
+		bytes = bad ? 3 : take;
 		if (at + bytes >= cap)
 			break;
 		memcpy(out + at, put, bytes);
@@ -72,9 +86,19 @@ size_t words_clean(char *out, size_t cap, const void *from, size_t n)
 	return at;
 }
 
+size_t words_clean(char *out, size_t cap, const void *from, size_t n)
+{
+	return clean(out, cap, from, n, true);
+}
+
 size_t words_field(char *out, size_t cap, const char *from, size_t max)
 {
 	return words_clean(out, cap, from, strnlen(from, max));
+}
+
+size_t words_plain(char *out, size_t cap, const char *from, size_t max)
+{
+	return clean(out, cap, from, strnlen(from, max), false);
 }
 
 /* Is c in the set behind '['? *ret_next: behind its ']'. Without a ']' the '[' is itself. */

@@ -14,6 +14,7 @@ static const struct message_form {
 	{RV_ATTACH, sizeof(struct rv_attach), true},
 	{RV_RING, sizeof(struct rv_ring), false},
 	{RV_EXPORT, sizeof(struct rv_export), false},
+	{RV_SESSION, sizeof(struct rv_session), false},
 	{RV_STATE, sizeof(struct rv_state), false},
 	{RV_PING, sizeof(struct rv_head), false},
 	{RV_PONG, sizeof(struct rv_head), false},

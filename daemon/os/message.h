@@ -12,11 +12,12 @@
 #define MESSAGE_INFO_MAX 4096u
 
 struct message {
-	uint16_t type; /* enum rv_type: ATTACH, RING, EXPORT, STATE, PING or PONG */
+	uint16_t type; /* enum rv_type: ATTACH, RING, EXPORT, SESSION, STATE, PING or PONG */
 	union {        /* every text in it ends in NUL */
 		struct rv_attach attach;
 		struct rv_ring ring;
 		struct rv_export export;
+		struct rv_session session;
 		struct rv_state state;
 	};
 	uint32_t info_bytes; /* ATTACH: ends in NUL unless 0 */

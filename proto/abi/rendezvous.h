@@ -13,9 +13,11 @@
  *   RING + fd                         ->      once the engine is loaded, and after every reconnect
  *                                     <-  CTL + fd     the control file, read-only
  *   EXPORT                            ->
- *                                     <-  EXPORTED + sealed memfd, or a negative code and words
+ *                                     <-  EXPORTED + sealed memfd, or -errno and words
+ *   SESSION                           ->      after its START went into a lane
+ *                                     <-  SESSION_IS: 0, or -errno and words
  *   STATE                             ->      when the GPU state changed
- *   PING (any time)                   <->     answered by PONG once all that came before is done
+ *   PING (any time)                  <->      answered by PONG once all before it is done
  *
  * Socket names below the runtime directory, which docs/trust.md describes.
  */
@@ -46,6 +48,8 @@ enum rv_type {
 	RV_STATE = 9,
 	RV_PING = 10,
 	RV_PONG = 11,
+	RV_SESSION = 12, /* to a daemon from RING_ABI_ASKS on */
+	RV_SESSION_IS = 13,
 };
 
 struct rv_head {
@@ -127,6 +131,20 @@ struct rv_exported {
 	char text[RV_TEXT_MAX];
 };
 
+/* Has the daemon begun it? */
+struct rv_session {
+	struct rv_head head;
+	uint32_t request; /* echoed */
+	uint32_t session; /* the job's own number */
+};
+
+struct rv_session_is {
+	struct rv_head head;
+	uint32_t request;
+	int32_t code; /* 0, or -errno and text; -EAGAIN: not known yet */
+	char text[RV_TEXT_MAX];
+};
+
 struct rv_state {
 	struct rv_head head;
 	struct gpu_report gpu;
@@ -137,6 +155,8 @@ _Static_assert(sizeof(struct rv_welcome) == 304, "rendezvous ABI");
 _Static_assert(sizeof(struct rv_refused) == 272, "rendezvous ABI");
 _Static_assert(sizeof(struct rv_export) == 56, "rendezvous ABI");
 _Static_assert(sizeof(struct rv_exported) == 280, "rendezvous ABI");
+_Static_assert(sizeof(struct rv_session) == 16, "rendezvous ABI");
+_Static_assert(sizeof(struct rv_session_is) == 272, "rendezvous ABI");
 _Static_assert(sizeof(struct rv_state) == 536, "rendezvous ABI");
 
 /* Keys of the info text. */

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "utf8.h"
+
 void text_fini(struct text *t)
 {
 	free(t->s);
@@ -99,29 +101,45 @@ void text_fixed3(struct text *t, double v)
 	text_add(t, buf + at, sizeof(buf) - at);
 }
 
+static void json_escape(struct text *t, uint32_t code)
+{
+	static const char escape[] = "\"\"\\\\\bb\ff\nn\rr\tt"; /* pairs: byte, letter */
+	const char *e;
+
+	for (e = escape; *e != '\0' && (uint32_t)*e != code; e += 2)
+		;
+	if (*e == '\0') {
+		text_fmt(t, "\\u%04x", code);
+		return;
+	}
+	text_char(t, '\\');
+	text_char(t, e[1]);
+}
+
+/* Whoever prints it to a terminal sees the same value, and the terminal obeys nothing of it. */
 void text_json(struct text *t, const char *s)
 {
-	static const char hex[] = "0123456789abcdef";
-	static const char escape[] = "\"\"\\\\\bb\ff\nn\rr\tt"; /* pairs: byte, letter */
-	const char *run = s, *e;
-	char u[6] = "\\u00";
+	const char *run = s;
+	uint32_t code;
+	size_t len;
 
 	text_char(t, '"');
-	for (; *s != '\0'; s++) {
-		if ((unsigned char)*s >= 0x20 && *s != '"' && *s != '\\')
-			continue;
-		text_add(t, run, (size_t)(s - run));
-		run = s + 1;
-		for (e = escape; *e != '\0' && *e != *s; e += 2)
-			;
-		if (*e != '\0') {
-			text_char(t, '\\');
-			text_char(t, e[1]);
+	while (*s != '\0') {
+		if ((unsigned char)*s >= 0x20 && (unsigned char)*s < 0x7f && *s != '"' &&
+			*s != '\\') {
+			s++;
 			continue;
 		}
-		u[4] = hex[(unsigned char)*s >> 4];
-		u[5] = hex[*s & 15];
-		text_add(t, u, sizeof(u));
+		len = utf8_bytes(s, strnlen(s, 4));
+		code = len == 0 ? 0xfffd : utf8_code(s, len);
+		if (len > 1 && !utf8_is_control(code)) {
+			s += len;
+			continue;
+		}
+		text_add(t, run, (size_t)(s - run));
+		s += len == 0 ? 1 : len;
+		run = s;
+		json_escape(t, code);
 	}
 	text_add(t, run, (size_t)(s - run));
 	text_char(t, '"');

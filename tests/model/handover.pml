@@ -6,8 +6,8 @@
  * back; a lane of a thread that runs says so, one of a thread that has ended says that; all of it
  * however the process is killed, with all its threads at once.
  *
- * A record is one cell. A thread claims a lane (one that was left, else a fresh one, else none),
- * writes THREAD and RECORDS more, and gives the lane back.
+ * A record is one cell. A thread claims a lane (one that was left and has room, or a fresh one, or
+ * none; which of several the product takes is no matter of order: here there is one), writes THREAD and RECORDS more, and gives the lane back.
  *
  * Memory: each thread's stores to the ring become visible later, in any order; a release store, and
  * giving back the lock, wait for those before. What only the process sees (struct lane, the stack

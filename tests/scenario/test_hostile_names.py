@@ -3,13 +3,18 @@
 import json
 import os
 import re
+import shutil
+import socket
+import sqlite3
+import struct
 import subprocess
 import sys
+import threading
 import unicodedata
 
 import pytest
 
-from conftest import BUILD
+from conftest import BUILD, until
 
 pytestmark = pytest.mark.preload
 NAMES = [b"\x1b[2J\x1b[1;1H", b"\x1b]0;title\x07", b"\x9b31m", "\u009b31m".encode(), b"a\nb", b"a\rb\x08\x08", b"\x7f\x00"[:1],
@@ -92,6 +97,177 @@ def test_names_are_whole_in_json(recorded):
     assert plain <= {e["name"] for e in events}
     code, out, words = tool(recorded, "protonview", "n.hatchet", "--json")
     assert code == 0 and json.loads(out), words
+
+
+EVIL = "\x1b]0;x\x07\u202e\u009b31m\x7f\u2066\u2028\u200f"
+
+
+def is_harmless(world, name, *args):
+    """Whatever it makes of it: nothing of it is obeyed, and JSON is JSON."""
+    code, out, words = tool(world, name, *args)
+    for text in (out, words):
+        assert not set(EVIL.replace("]0;", "").replace("31m", "").replace("x", "")) & set(text), (args, text)
+        is_safe(text)
+    assert code in (0, 1, 2, 3, 4), (code, words)
+    if "--json" in args and code in (0, 4):
+        json.loads(out.splitlines()[-1])
+    return out + words
+
+
+def text_columns(db):
+    return [(t, c[1]) for (t,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall()
+            for c in db.execute(f"PRAGMA table_info({t})").fetchall() if c[2] in ("TEXT", "ANY")]
+
+
+VIEWS = [["tree", "n"], ["flat", "n"], ["n", "--print-sorted"], ["n", "-l"], ["sessions"], ["diff", "n", "n"], ["tree", "n", "--wide"],
+         ["tree", "n", "-m", "tag,flops,time/ms"], ["flat", "n", "--cpu"], ["tree", "n", "--gate", "1", "-m", "count"],
+         ["export", "n", "-o", "-", "-f", "hatchet"], ["export", "n", "-o", "-", "-f", "chrome_trace"], ["tree", "1"], ["tree", "nosuch"]]
+
+
+def as_file(rows):
+    """What Proton writes, hostile wherever there is a text."""
+    return [{"frame": {"name": "ROOT", "type": "function"}, "metrics": {"count": 0, "time (ns)": 0},
+             "children": [{"frame": {"name": "k" + EVIL, "type": "function" + EVIL},
+                           "metrics": {"count": rows, "time (ns)": 5, "device_id": "0" + EVIL, "device_type": "CUDA" + EVIL, "m" + EVIL: 1.5,
+                                       "t" + EVIL + " (pty)": EVIL}, "children": []}]},
+            {"CUDA" + EVIL: {"0" + EVIL: {"clock_rate": 1, "memory_clock_rate": 1, "bus_width": 1, "arch": "80" + EVIL, "num_sms": 1}}}]
+
+
+def test_a_hostile_database(recorded):
+    """Each text of each table in turn, then all of them: somebody else's file is looked at."""
+    job = recorded.job()
+    for line in ("start live", "repeat 3 a", "metric s x tag (pty)", "metric i 3 flops"):
+        job.say(line)
+    until("all is stored", lambda: recorded.cells("live"))
+    recorded.stop()
+    job.kill()
+    db = sqlite3.connect(recorded.db)
+    columns = text_columns(db)
+    assert len(columns) > 25
+    db.execute("INSERT OR REPLACE INTO note SELECT session, process, 0, 1, 'a note' FROM member")
+    db.execute("INSERT OR IGNORE INTO device SELECT id, 0, x'00', 0, 'CUDA', 'device', 'pci', 90, 1, 1, 1, 1, 1 FROM process")
+    db.execute("UPDATE session SET gpu = 'on', name = 'n'")
+    db.execute("UPDATE process SET gpu_state = 3, gpu_text = 'why'")
+    db.commit()
+    db.close()
+    recorded.env["PROTOND_DB"] = str(recorded.home / "evil.db")
+    shown = ""
+    for changed in [[c] for c in columns] + [columns]:
+        for f in recorded.home.glob("evil.db*"):
+            f.unlink()
+        shutil.copy(recorded.db, recorded.home / "evil.db")
+        db = sqlite3.connect(recorded.home / "evil.db")
+        db.execute("PRAGMA ignore_check_constraints = 1")
+        for table, column in changed:
+            if (table, column) != ("meta", "key"):
+                db.execute(f"UPDATE {table} SET {column} = {column} || ? WHERE typeof({column}) = 'text'", (EVIL,))
+        db.commit()
+        db.close()
+        for view in VIEWS if len(changed) == 1 else [[w if w != "n" else "1" for w in v] for v in VIEWS]:
+            for more in ([], ["--json"]):
+                shown += is_harmless(recorded, "protonview", *view, *more)
+    assert "\\u202e" in shown and "\\u009b" in shown and "\\x1b" in shown, "kept, in words"
+
+
+def test_a_hostile_file(recorded):
+    for i in (1, 2):
+        (recorded.home / f"evil{i}.hatchet").write_text(json.dumps(as_file(i)))
+    file = "evil1.hatchet"
+    for view in ([file], [file, "-l"], [file, "--print-sorted"], ["flat", file], ["diff", file, "evil2.hatchet"], [file, "-m", "util"], [file, "-m", "m" + EVIL],
+                 [file, "-m", "no" + EVIL], [file, "--diff-profile", "evil2.hatchet"], ["diff", file, "evil2.hatchet", "--gate", "1"],
+                 ["diff", file, "evil2.hatchet", "-m", "m" + EVIL, "--gate", "1"], [file, "-m", "m" + EVIL, "--print-sorted"],
+                 [file, "-i", "(" + EVIL], ["no" + EVIL], [EVIL], ["--" + EVIL], ["tree", file, "--sort", EVIL], ["export", file, "-o", EVIL],
+                 ["export", file, "-o", "-", "-f", "hatchet"], ["--db", EVIL, "sessions"], ["help", EVIL]):
+        for more in ([], ["--json"]):
+            is_harmless(recorded, "protonview", *view, *more)
+
+
+def pack(value):
+    """MessagePack, as much as a daemon needs."""
+    if isinstance(value, bool) or value is None:
+        return {None: b"\xc0", False: b"\xc2", True: b"\xc3"}[value]
+    if isinstance(value, int):
+        return b"\xd3" + value.to_bytes(8, "big", signed=True)
+    if isinstance(value, float):
+        return b"\xcb" + struct.pack(">d", value)
+    if isinstance(value, str):
+        return b"\xdb" + len(value.encode()).to_bytes(4, "big") + value.encode()
+    if isinstance(value, bytes):
+        return b"\xc6" + len(value).to_bytes(4, "big") + value
+    if isinstance(value, list):
+        return b"\xdd" + len(value).to_bytes(4, "big") + b"".join(map(pack, value))
+    return b"\xdf" + len(value).to_bytes(4, "big") + b"".join(pack(k) + pack(v) for k, v in value.items())
+
+
+def evil_answers():
+    """Of each verb, the keys of docs/protocol.md."""
+    text, uuid = "t" + EVIL, bytes(16)
+    job = {"pid": 1, "ring": uuid, "uid": 0, "command": text, "cwd": text, "rank": 0, "world_size": 1, "started_ns": 1, "version": text, "gpu": text,
+           "gpu_code": 1, "gpu_text": text, "cupti_version": 1, "driver_version": 1, "cupti_path": text, "events": 1, "launches": 1, "kernels": 1,
+           "drops": 1, "ended": text, "sessions": [1], "delivered_ns": 1, "in_flight": 1, "notes": [text],
+           "threads": [{"tid": 1, "open": [{"path": text, "depth": 1, "since_ns": 1}]}]}
+    where = {**job, "launches": [{"kernel": text, "path": text, "since_ns": 1, "running": True, "device": 0, "stream": 1}]}
+    session = {"id": 1, "uuid": uuid, "name": text, "command": text, "state": text, "source": text, "uid": 0, "created_ns": 1, "duration_ns": 1,
+               "processes": 1, "launches": 9, "matched": 1}
+    return {"hello": {"version": 1, "daemon": text, "pid": 1, "store": uuid, "db": text, "uid": os.geteuid(), "private": True},
+            "status": {"daemon": text, "pid": 1, "private": True, "uptime_s": 1.0, "jobs": 1, "sessions": 1, "clients": 1, "events": 1, "kernels": 1,
+                       "journal_bytes": 1, "rss_bytes": 1, "cpu_s": 1.0, "agents_cpu_s": 1.0, "drops": 1, "runtime_dir": text, "db": text,
+                       "db_bytes": 1, "auto_session": text, "gpu": {"failed" + EVIL: 1, "on": 1}, "warnings": [text]},
+            "jobs": {"jobs": [job], "more": 1}, "sessions": {"sessions": [session], "more": 1}, "where": {"now_ns": 2, "left_out": 1, "jobs": [where]},
+            "top": {"id": 1, "session": text, "now_ns": 2, "duration_ns": 1, "jobs": [job], "left_out": 1,
+                    "cells": [{"path": text, "kind": 1, "class": 0, "count": 1, "sum_ns": 1, "max_ns": 1}]},
+            "start": {"id": 1, "uuid": uuid, "name": text, "jobs": 1, "settled": False}, "activate": {}, "stop": {},
+            "finalize": {"id": 1, "uuid": uuid, "name": text, "processes": 1, "launches": 9, "unmatched": 8, "db": text},
+            "delete": {"id": 1, "name": text}, "prune": {"deleted": 1, "sessions": [{"id": 1, "name": text}]},
+            "pause": {"jobs": 1, "settled": False}, "resume": {"jobs": 1, "settled": False},
+            "backends": {"backends": [{"name": text, "state": text, "text": text}]}, "sync": {"id": 1, "uuid": uuid, "db": text}}
+
+
+def serve_evil(listening, fails):
+    """Connection after connection; `fails`: each verb but hello gives an error."""
+    answers = {k: pack(v) for k, v in evil_answers().items()}
+    while True:
+        try:
+            peer, _ = listening.accept()
+        except OSError:
+            return
+        with peer, peer.makefile("rb") as f:
+            while len(size := f.read(4)) == 4:
+                message = f.read(int.from_bytes(size, "little"))
+                method = max((m for m in answers if m.encode() in message[:40]), key=len, default="status")
+                error, result = pack(None), answers[method]
+                if fails and method != "hello":
+                    error, result = pack({"code": -1, "text": "e" + EVIL, "next": "n" + EVIL}), pack(None)
+                number = message[2:]
+                number = number[:1] if number[0] < 0x80 else number[:{0xcc: 2, 0xcd: 3, 0xce: 5, 0xcf: 9}[number[0]]]
+                reply = b"\x94\x01" + number + error + result
+                try:
+                    peer.sendall(len(reply).to_bytes(4, "little") + reply)
+                except OSError:
+                    break
+
+
+@pytest.mark.parametrize("fails", [False, True], ids=["answers", "errors"])
+def test_a_hostile_daemon(world, fails):
+    """Of this user, or root's: still it only passes on what jobs say."""
+    listening = socket.socket(socket.AF_UNIX)
+    listening.bind(str(world.dir / "control.sock"))
+    listening.listen(64)
+    thread = threading.Thread(target=serve_evil, args=(listening, fails), daemon=True)
+    thread.start()
+    shown = ""
+    try:
+        for args in (["status"], ["jobs", "--all"], ["sessions"], ["where"], ["where", "1"], ["top", "--once"], ["backends"], ["start", "x", "--all"],
+                     ["activate", "x"], ["stop", "x"], ["finalize", "x"], ["delete", "x"], ["prune", "--older-than", "1d"], ["pause"], ["resume"],
+                     ["doctor"], ["version"], ["complete", "sessions"], ["start", EVIL, "--all"], ["finalize", EVIL], [EVIL], ["help", EVIL],
+                     ["status", "--" + EVIL], ["prune", "--older-than", EVIL], ["start", "x", "--pid", EVIL]):
+            for more in ([], ["--json"]):
+                shown += is_harmless(world, "protonctl", *args, *more)
+    finally:
+        listening.shutdown(socket.SHUT_RDWR)
+        listening.close()
+        thread.join(30)
+    assert "\\u202e" in shown and "\\u009b" in shown
 
 
 FILES = [b"a\nb", b"a\rb", b"\x1b[2J\x1b]0;title\x07", b"\xff\xfe", "\u009b31m".encode(), b"-rf", b"%s%n", b"' ;$(id)", b".", b"x" * (255 - len(".hatchet"))]

@@ -87,7 +87,7 @@ class Other:
 def additive(tmp_path_factory):
     """A release that adds things: every number that may grow has grown."""
     return Other(tmp_path_factory.mktemp("additive"), "7.1.0", {
-        "RING_ABI": ("proto/abi/ring.h", "0x00010001u", "0x00010002u"),
+        "RING_ABI": ("proto/abi/ring.h", "0x00010002u", "0x00010003u"),
         "WIRE_VERSION": ("proto/wire/wire.h", "WIRE_VERSION     1", "WIRE_VERSION     2"),
         "JOURNAL_MAGIC": ("daemon/journal/journal.h", "0x314e524au", "0x324e524au"),
         "PENDING_VERSION": ("daemon/fold/pending.c", "PENDING_VERSION 5u", "PENDING_VERSION 6u")})
@@ -97,7 +97,7 @@ def additive(tmp_path_factory):
 def breaking(tmp_path_factory):
     """A release that lays out the ring and the engine's table anew."""
     return Other(tmp_path_factory.mktemp("breaking"), "8.0.0", {
-        "RING_ABI": ("proto/abi/ring.h", "0x00010001u", "0x00020000u"),
+        "RING_ABI": ("proto/abi/ring.h", "0x00010002u", "0x00020000u"),
         "ENGINE_ABI": ("proto/abi/engine.h", "ENGINE_ABI    1u", "ENGINE_ABI    2u")})
 
 
@@ -194,7 +194,7 @@ def test_a_daemon_that_says_more(world):
     message, (ring,), _, _ = socket.recv_fds(peer, 8192, 1)
     assert struct.unpack_from("<IHH", message)[1] == 5, "RING"
     header = os.pread(ring, 12, 0)
-    assert header[:8] == b"PROTRNG1" and struct.unpack_from("<I", header, 8) == (0x00010001,)
+    assert header[:8] == b"PROTRNG1" and struct.unpack_from("<I", header, 8) == (0x00010002,)
     os.close(ring)
     is_unharmed(job)
     s.close()

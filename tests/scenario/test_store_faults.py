@@ -934,6 +934,40 @@ def test_logout_with_a_running_job(world, and_itself):
     assert world.stop() == 0
 
 
+@pytest.mark.parametrize("killed", [False, True], ids=["goes_on", "killed"])
+def test_a_new_directory_that_takes_no_journal(world, killed):
+    """It is tried until it works; nothing that a job wrote meanwhile is in the journal of the removed directory alone."""
+    world.start(PROTOND_AUTO_SESSION="off", PROTOND_COMMIT_MS=3600000)
+    world.env["PROTOND_TOKEN"] = TOKEN
+    job = recorder(world, "s")
+    job.say("repeat 100 before")
+    world.daemon.send_signal(signal.SIGSTOP)
+    log_out(world, True)
+    (world.dir / "store").mkdir(parents=True)
+    world.dir.chmod(0o700)
+    world.daemon.send_signal(signal.SIGCONT)
+    until("it is said", lambda: "the journal has no place" in world.ctl("status", check=False).stdout)
+    assert f"the journal has no place ({world.dir}/store: Is a directory)" in world.ctl("status").stdout
+    job.say("repeat 100 meanwhile")
+    until("it is stored", lambda: counts(world, "s").get("meanwhile") == 100)
+    assert len(list(world.dir.glob("journal.*"))) == 0, "each try cleans up"
+    if killed:
+        world.stop(signal.SIGKILL)
+    (world.dir / "store").rmdir()
+    if killed:
+        world.start(PROTOND_AUTO_SESSION="off")
+    else:
+        until("it works", lambda: "event=home_made_again" in world.log())
+        assert world.log().count("event=home_gone") == 1
+        assert "the journal has no place" not in world.ctl("status").stdout
+    assert not [f for f in open_files(world.daemon.pid) if "/journal." in f and "deleted" in f]
+    job.say("repeat 100 after")
+    assert job.quit() == 0
+    world.ctl("finalize", "s")
+    assert counts(world, "s") == {"before": 100, "meanwhile": 100, "after": 100} and world.losses("s") == {}
+    assert world.stop() == 0
+
+
 def test_logout_and_the_end_of_the_daemon(world):
     """What was stored is there, nothing twice, and the job is found again."""
     world.start(PROTOND_AUTO_SESSION="off")

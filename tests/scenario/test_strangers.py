@@ -2,7 +2,9 @@
 # nothing else, and learns nothing by the words.
 import json
 import os
+import re
 import shutil
+import signal
 import socket
 import stat
 import struct
@@ -12,10 +14,19 @@ import sys
 import pytest
 
 from conftest import BUILD, WAIT, needs_another_user, until
+from test_doctor import library
 
 NOBODY, OTHER = 65534, 65533
 JOBS = 8  # that one user may have attached
 pytestmark = needs_another_user
+
+
+def serve(world):
+    with open(world.home / "protond.log", "ab") as log:
+        world.daemon = subprocess.Popen([str(BUILD / "bin/protond"), "--foreground"], stdout=log, stderr=log,
+                                        env={**world.env, "PROTOND_AUTO_SESSION": "off", "PROTOND_JOBS_PER_UID": str(JOBS),
+                                             "PROTOND_SESSIONS_PER_UID": "4"})
+    until("it answers", world.answers)
 
 
 @pytest.fixture
@@ -24,10 +35,8 @@ def shared(world):
     world.home.chmod(0o755)
     world.home.parent.chmod(0o755)
     world.dir.chmod(0o755)
-    log = open(world.home / "protond.log", "ab")
-    world.daemon = subprocess.Popen([str(BUILD / "bin/protond"), "--foreground"], stdout=log, stderr=log,
-                                    env={**world.env, "PROTOND_AUTO_SESSION": "off", "PROTOND_JOBS_PER_UID": str(JOBS)})
-    until("it answers", world.answers)
+    world.serve = lambda: serve(world)
+    world.serve()
     world.ctl("start", "stored", "--all")
     world.root_job = world.job()
     world.root_job.say("repeat 10 mine")
@@ -122,6 +131,56 @@ def test_a_job_that_could_not_record_is_not_shown_to_a_stranger(shared):
         assert "could not record" not in as_stranger(shared, "status").stdout
     finally:
         job.communicate(timeout=WAIT)
+
+
+def answer(world, method):
+    """The bytes of the daemon's answer, as they come."""
+    s = socket.socket(socket.AF_UNIX)
+    s.settimeout(WAIT)
+    s.connect(str(world.dir / "control.sock"))
+    with s, s.makefile("rb") as f:
+        for message in (b"\x94\x00\x01\xa5hello\x81\xa7version\x01", b"\x94\x00\x02" + bytes([0xa0 + len(method)]) + method + b"\x80"):
+            s.sendall(len(message).to_bytes(4, "little") + message)
+            got = f.read(int.from_bytes(f.read(4), "little"))
+    return got
+
+
+def test_what_a_job_says_of_its_gpu_is_for_its_owner(shared):
+    """Others see that there is such a job. And no byte of it reaches a terminal that would obey it."""
+    path = library(shared.home / "private\x1b]0;x\x07\u202e\x9b\x7f.so", "int cuptiGetVersion(unsigned *v) { *v = 26; return 0; }")
+    shared.root_job.quit()
+    assert shared.job(env={"PROTOND_CUPTI_PATH": path}).say("start own").startswith("0")
+    until("its words are there", lambda: [j for j in shared.ctl_json("jobs")["jobs"] if j["gpu"] == "failed"])
+    until("the other job is over", lambda: len(shared.ctl_json("jobs")["jobs"]) == 1)
+    for verb in ("status", "jobs"):
+        raw = answer(shared, verb.encode())
+        assert b"/private\xef\xbf\xbd]0;x" in raw, "root sees it"
+        for hostile in (b"\x1b", b"\x07", b"\x7f", "\u202e".encode(), "\x9b".encode()):
+            assert hostile not in raw, (verb, hostile, raw)
+    r = as_stranger(shared, "status", "--json")
+    assert r.returncode == 0 and "/private" not in r.stdout and "lacks" not in r.stdout, r.stdout
+    assert "1 job(s) without GPU data" in as_stranger(shared, "status").stdout
+    (cupti, _) = data(shared, "backends")["backends"]
+    assert cupti == {"name": "cupti", "state": "failed", "text": "of another user's job"}
+    assert shared.ctl_json("backends")["backends"][0]["text"] != cupti["text"], "root sees it"
+
+
+REFUSED = """
+import socket, struct, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.connect(sys.argv[1])
+s.send(struct.pack("<IHH", 0x31565250, 777, 8))
+s.recv(8192)
+"""
+
+
+def test_why_a_connection_was_refused_is_for_its_owner(shared):
+    subprocess.run(["/usr/bin/python3", "-c", REFUSED, str(shared.dir / "agent.sock")], check=True, timeout=WAIT,
+                   user=NOBODY, group=NOBODY, extra_groups=[])
+    words = "1 connections were refused, the last: a message of type 777"
+    assert words in shared.ctl("status").stdout and words in as_stranger(shared, "status").stdout
+    theirs = as_stranger(shared, "status", uid=OTHER).stdout
+    assert "1 connections were refused" in theirs and "777" not in theirs
 
 
 def want(world):
@@ -256,6 +315,40 @@ sys.stdin.read()
         assert shared.job().say("start own") == "0", "root's"
     finally:
         flood.communicate(timeout=WAIT)
+
+
+SHARE = f"user {NOBODY} has 4 sessions that are not finalized, the most one user may have; finalize some: protonctl finalize NAME"
+
+
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])
+def test_a_strangers_sessions_leave_room_for_others(shared, sig):
+    """As many as a user may have, however they are started, and over a restart; what is too much is told to who asks."""
+    job = shared.job(user=NOBODY, group=NOBODY, extra_groups=[])
+    assert job.say("start by_job") == "0"
+    for i in range(3):
+        assert as_stranger(shared, "start", f"s{i}", "--all").returncode == 0
+    for restarted in (False, True):
+        if restarted:
+            assert shared.stop(sig) in (0, -sig)
+            shared.serve()
+            until("the job is back", lambda: job.pid in [j["pid"] for j in shared.ctl_json("jobs")["jobs"]])
+        r = as_stranger(shared, "start", "surplus", "--all")
+        assert r.returncode == 1 and SHARE in r.stderr, r
+        assert job.say("start surplus") == f"-122 {SHARE}"
+        assert job.say("finalize 1").startswith("-2 "), "there is none"
+        assert job.say("activate 0") == "0"
+        for status in (shared.ctl("status"), as_stranger(shared, "status")):  # a journal that is replayed counts again
+            assert re.search(rf"[2-9] sessions were refused, the last: {SHARE}", status.stdout), status.stdout
+        assert "the last: another user's" in as_stranger(shared, "status", uid=OTHER).stdout
+        assert as_stranger(shared, "start", f"other{restarted}", "--all", uid=OTHER).returncode == 0
+        assert shared.root_job.say(f"start root_job{restarted}") == str(int(restarted))
+    assert as_stranger(shared, "finalize", "s0").returncode == 0
+    number = job.say("start surplus")
+    assert int(number) > 0
+    job.say("repeat 5 theirs")
+    assert job.say(f"finalize {number}") == "0"
+    until("it is stored", lambda: shared.state("surplus") == "finalized")
+    assert shared.cells("surplus")["/theirs"][0] == 5
 
 
 def test_a_client_that_reads_nothing_costs_only_itself(shared):

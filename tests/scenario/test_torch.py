@@ -351,6 +351,29 @@ def test_epochs_with_loaders_and_validation(world, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+def test_tensors_as_datasets(world, kind):
+    """They compare element by element. One that is gone is not taken for another in its place."""
+    assert names(world, kind, """
+        net, optimizer = small()
+        training, validation = torch.zeros(4, 2), torch.zeros(2, 2)
+        for epoch in range(3):
+            for _ in torch.utils.data.DataLoader(training, batch_size=1):
+                train(net, optimizer)
+            with torch.no_grad():
+                for _ in torch.utils.data.DataLoader(validation, batch_size=1):
+                    net(x())
+        from protond import torch as ours
+        assert len(ours._training) == 1
+        del training, _
+        import gc
+        ours._steps.loader = None
+        gc.collect()
+        assert len(ours._training) == 0
+    """) == {**steps(12), "/step/dataloader": 3 * 4 - 1 + 2, "/dataloader": 1 + 1 + 3 + 3 * 4 + 0,
+             "/forward": 6, "/forward/Sequential": 6, "/forward/Sequential/0": 6}
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_gradients_of_several_batches(world, kind):
     assert names(world, kind, """
         net, optimizer = small()

@@ -44,6 +44,7 @@ static struct fake {
 	uv_async_t stop, kick;
 	struct call *calls, **calls_last;
 	struct fold_session live[FAKE_SESSIONS];
+	struct fold_refused refused;
 	char names[FAKE_SESSIONS][128];
 	uint32_t n_live;
 	store_done_fn *finalize_done; /* one finalize waits until somebody says resume */
@@ -252,6 +253,18 @@ void fold_each_session(const struct fold *f, fold_session_fn *fn, void *arg)
 	(void)f;
 	for (i = 0; i < fake.n_live; i++)
 		fn(arg, &fake.live[i]);
+}
+
+struct fold_refused fold_refused(const struct fold *f)
+{
+	(void)f;
+	return fake.refused;
+}
+
+int fold_refused_words(const struct fold *f, uint32_t uid, int code, struct err *e)
+{
+	(void)f;
+	return err_set(e, code, "user %u has 256 sessions", uid);
 }
 
 void fold_each_process(const struct fold *f, fold_process_fn *fn, void *arg)

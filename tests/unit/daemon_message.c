@@ -41,6 +41,8 @@ static const struct parse_case {
 		-EMSGSIZE},
 	{"export", RV_EXPORT, sizeof(struct rv_export), sizeof(struct rv_export), 0},
 	{"export too short", RV_EXPORT, 12, 12, -EMSGSIZE},
+	{"session", RV_SESSION, sizeof(struct rv_session), sizeof(struct rv_session), 0},
+	{"session too short", RV_SESSION, 12, 12, -EMSGSIZE},
 	{"state", RV_STATE, sizeof(struct rv_state), sizeof(struct rv_state), 0},
 	{"ping", RV_PING, sizeof(struct rv_head), sizeof(struct rv_head), 0},
 	{"what only the daemon says", RV_WELCOME, sizeof(struct rv_welcome),

@@ -609,6 +609,107 @@ START_TEST(ceilings_refuse)
 }
 END_TEST
 
+static int started(struct fold *to, uint8_t session, uint32_t uid)
+{
+	struct j_verb *v = tape_verb(&t, VERB_START, session, 10u + session);
+	int r;
+
+	v->uid = uid;
+	r = fold_apply(to, t.entry[0]);
+	tape_free(&t);
+	return r;
+}
+
+static void ended(struct fold *to, uint8_t session)
+{
+	(void)tape_verb(&t, VERB_FINALIZED, session, 100u + session);
+	fold_take(to, &t);
+}
+
+/* By whatever way they came, and over a restart. */
+START_TEST(a_user_has_a_share_of_the_sessions)
+{
+	const struct fold_limits small = {.sessions = 8};
+	struct fold_session s;
+	uint8_t third[16];
+	struct fold *next;
+	struct batch b;
+
+	fold_free(f);
+	f = fold_of(&small);
+	ck_assert_int_eq(started(f, 1, UID), 0);
+	ck_assert_int_eq(started(f, 2, UID), 0);
+	ck_assert_int_eq(started(f, 3, UID), -EDQUOT);
+	ck_assert_int_eq(started(f, 4, UID + 1), 0);
+	memset(third, 3, sizeof(third));
+	ck_assert(!fold_get_session(f, third, &s));
+	ck_assert_uint_eq(fold_refused(f).n, 1);
+	ck_assert_uint_eq(fold_refused(f).uid, UID);
+	b = collect();
+	next = fold_of(&small);
+	ck_assert_int_eq(fold_restore(next, &b), 0);
+	batch_free(&b);
+	ck_assert_int_eq(started(next, 3, UID), -EDQUOT);
+	ended(next, 1);
+	ck_assert_int_eq(started(next, 3, UID), 0); /* what is finalized does not count */
+	fold_free(next);
+}
+END_TEST
+
+START_TEST(a_job_is_told_of_its_share)
+{
+	struct fold_limits small = {.sessions = 8};
+	struct err e = {0};
+	uint8_t uuid[16];
+
+	fold_free(f);
+	f = fold_of(&small);
+	tape_process(&t, &job);
+	tape_names(&t, job.ring, 2, 2, names);
+	fold_take(f, &t);
+	ck_assert_int_eq(started(f, 1, UID), 0);
+	put_session(&lane, SESSION_START, 0, 20, 2);
+	put_session(&lane, SESSION_START, 1, 21, 2);
+	tape_lane(&t, job.ring, 30, &lane);
+	fold_take(f, &t); /* the lane is taken, whatever became of that */
+	ck_assert_int_eq(fold_job_refused(f, job.ring, 0), 0);
+	ck_assert_int_eq(fold_job_refused(f, job.ring, 1), -EDQUOT);
+	ck_assert(fold_job_session(f, job.ring, 0, uuid));
+	ck_assert(!fold_job_session(f, job.ring, 1, uuid));
+	ended(f, 1);
+	put_session(&lane, SESSION_START, 2, 40, 2);
+	tape_lane(&t, job.ring, 50, &lane);
+	fold_take(f, &t);
+	ck_assert(fold_job_session(f, job.ring, 2, uuid));
+	ck_assert(!fold_job_session(f, job.ring, 1, uuid));
+	ck_assert_int_eq(fold_refused_words(f, UID, -EDQUOT, &e), -EDQUOT);
+	ck_assert_str_eq(e.text,
+		"user 1000 has 2 sessions that are not finalized, the most one user may have; "
+		"finalize some: protonctl finalize NAME");
+}
+END_TEST
+
+/* Whoever starts and ends sessions faster than they are stored leaves some to those who have few.
+ */
+START_TEST(the_last_sessions_are_for_who_has_few)
+{
+	const struct fold_limits small = {.sessions = 32};
+	uint8_t i;
+
+	fold_free(f);
+	f = fold_of(&small);
+	for (i = 1; i <= 28; i++) {
+		ck_assert_int_eq(started(f, i, UID), 0);
+		ended(f, i);
+	}
+	ck_assert_int_eq(started(f, 40, UID), -ENOSPC);
+	ck_assert_int_eq(started(f, 41, UID + 1), 0);
+	ck_assert_int_eq(started(f, 42, UID + 1), 0);
+	ck_assert_int_eq(started(f, 43, UID + 1), -ENOSPC);
+	ck_assert_int_eq(started(f, 44, UID + 2), 0);
+}
+END_TEST
+
 START_TEST(an_ended_process_makes_room)
 {
 	struct fold_limits small = {.processes = 1};
@@ -654,6 +755,9 @@ Suite *suite(void)
 	tcase_add_test(c, a_job_cannot_start_sessions_without_end);
 	tcase_add_test(c, ended_sessions_make_room);
 	tcase_add_test(c, ceilings_refuse);
+	tcase_add_test(c, a_user_has_a_share_of_the_sessions);
+	tcase_add_test(c, a_job_is_told_of_its_share);
+	tcase_add_test(c, the_last_sessions_are_for_who_has_few);
 	tcase_add_test(c, an_ended_process_makes_room);
 	suite_add_tcase(s, c);
 	return s;

@@ -96,6 +96,31 @@ START_TEST(cleaning)
 }
 END_TEST
 
+static const struct clean_case plain_cases[] = {
+	{"plain text, \xc3\xa9", 14, "plain text, \xc3\xa9"},
+	{"a\x1b]0;x\x07 b", 10, "a" BAD "]0;x" BAD " b"},
+	{"\x7f", 1, BAD},
+	{"\xc2\x9b", 2, BAD},        /* CSI */
+	{"\xc2\xa0", 2, "\xc2\xa0"}, /* the first behind C1 */
+	{"\xe2\x80\xae"
+	 "abc",
+		6, BAD "abc"}, /* U+202E */
+	{"\xe2\x81\xa6", 3, BAD},
+	{"\xe2\x80\xa8", 3, BAD},
+	{"\xff\n", 2, BAD BAD},
+	{"eight by\x01", 9, "eight by" BAD},
+};
+
+START_TEST(cleaning_of_what_is_only_read)
+{
+	const struct clean_case *c = &plain_cases[_i];
+	char out[64];
+
+	ck_assert_uint_eq(words_plain(out, sizeof(out), c->in, c->n), strlen(c->want));
+	ck_assert_str_eq(out, c->want);
+}
+END_TEST
+
 /* Eight bytes go at once: whatever stands where, and wherever there is no room any more. */
 START_TEST(cleaning_a_bad_byte_anywhere)
 {
@@ -466,6 +491,7 @@ Suite *suite(void)
 #define N(a) (int)(sizeof(a) / sizeof(a[0]))
 	tcase_add_test(c, hashes);
 	tcase_add_loop_test(c, cleaning, 0, N(clean_cases));
+	tcase_add_loop_test(c, cleaning_of_what_is_only_read, 0, N(plain_cases));
 	tcase_add_loop_test(c, cleaning_a_bad_byte_anywhere, 0, 26);
 	tcase_add_test(c, cleaning_cuts_between_characters);
 	tcase_add_loop_test(c, globs, 0, N(glob_cases));

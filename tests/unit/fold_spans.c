@@ -182,7 +182,7 @@ START_TEST(a_session_without_a_member_is_refused)
 	automatic = tape_verb(&t, VERB_START, 9, 2 * SECOND);
 	automatic->match = MATCH_RING;
 	memcpy(automatic->ring, job.ring, 16);
-	ck_assert_int_eq(fold_apply(f, t.entry[0]), -ENOSPC);
+	ck_assert_int_eq(fold_apply(f, t.entry[0]), -EMFILE);
 	ck_assert(!fold_get_session(f, automatic->session, &x));
 	tape_free(&t);
 	put_verb(SESSION_START, 0, 2 * SECOND);

@@ -279,6 +279,131 @@ START_TEST(exports)
 }
 END_TEST
 
+/* --- a daemon that has no room for a session ------------------------------------------------- */
+
+START_TEST(no_room)
+{
+	place(0);
+	f.began = -EDQUOT;
+	fake_start(&f);
+	ck_assert_int_eq(protond_start("s", &none), -EDQUOT);
+	ck_assert_str_eq(protond_error(), "number 0: no");
+	ck_assert_int_eq(protond_activate(0), -ENOENT);
+	FAKE_WAIT(HOT->gate == GATE_OFF); /* nothing is recorded for it */
+	f.began = 0;
+	ck_assert_int_eq(protond_start("s", &none), 1);
+	ck_assert_int_eq(protond_finalize(1, NULL), 0);
+	ck_assert_uint_eq(f.began_asks, 2);
+	fake_stop(&f);
+	done();
+}
+END_TEST
+
+/* It did not say in time: at the end it does. */
+START_TEST(no_room_is_said_later)
+{
+	place(0);
+	f.began = 1;
+	fake_start(&f);
+	ck_assert_int_eq(protond_start("s", &none), 0);
+	ck_assert_str_eq(protond_error(), "");
+	f.began = -EDQUOT;
+	ck_assert_int_eq(protond_finalize(0, NULL), -EDQUOT);
+	ck_assert_str_eq(protond_error(), "number 0: no");
+	f.began = 1;
+	ck_assert_int_eq(protond_start("s", &none), 1);
+	ck_assert_int_eq(protond_finalize(PROTOND_ALL, NULL), 0); /* nor now: nobody knows */
+	fake_stop(&f);
+	done();
+}
+END_TEST
+
+/* --- a daemon that does not answer ----------------------------------------------------------- */
+
+static _Atomic int waited_for = 1; /* what the call gave that waits for the daemon */
+
+static void *start_other(void *p)
+{
+	waited_for = protond_start("other", &none);
+	return p;
+}
+
+static void *finalize_first(void *p)
+{
+	waited_for = protond_finalize(0, "hatchet");
+	return p;
+}
+
+static const struct meanwhile_case {
+	const char *label;
+	void *(*fn)(void *);
+	bool first; /* a session is live before */
+	int gives;
+} meanwhile_cases[] = {
+	{"start", start_other, false, 0},
+	{"finalize", finalize_first, true, -ENOENT},
+};
+
+/* No call that does not wait waits for one that does. */
+START_TEST(meanwhile)
+{
+	const struct meanwhile_case *c = &meanwhile_cases[_i];
+	pthread_t th;
+
+	place(RECORD);
+	f.mute = !c->first;
+	fake_start(&f);
+	if (c->first) {
+		ck_assert_int_eq(protond_start("s", &none), 0);
+		ck_assert_int_eq(protond_start("t", &none), 1);
+		f.mute = true;
+	}
+	waited_for = 1;
+	ck_assert_int_eq(pthread_create(&th, NULL, c->fn, NULL), 0);
+	FAKE_WAIT(c->first ? f.exports == 1 : f.attached == 1);
+	ck_assert_int_eq(protond_activate(1), c->first ? 0 : -ENOENT);
+	ck_assert_int_eq(protond_deactivate(1, 0), c->first ? 0 : -ENOENT);
+	ck_assert_int_eq(protond_advance_phase(1), c->first ? 1 : -ENOENT);
+	ck_assert_int_eq(protond_finalize(1, NULL), c->first ? 0 : -ENOENT);
+	ck_assert_int_eq(waited_for, 1); /* still */
+	fake_speak(&f, c->first ? 'x' : 'a');
+	ck_assert_int_eq(pthread_join(th, NULL), 0);
+	ck_assert_int_eq(waited_for, c->gives);
+	fake_stop(&f);
+	done();
+}
+END_TEST
+
+static void *start_same(void *p)
+{
+	*(int *)p = protond_start("same", &none);
+	return NULL;
+}
+
+/* Each of the threads gets the same session, whoever began it. */
+START_TEST(one_name_from_many_threads)
+{
+	pthread_t th[4];
+	int id[4];
+
+	place(RECORD);
+	f.mute = true;
+	fake_start(&f);
+	(void)protond_depth(); /* wakes, in this process that check has forked */
+	for (unsigned i = 0; i < 4; i++)
+		ck_assert_int_eq(pthread_create(&th[i], NULL, start_same, &id[i]), 0);
+	FAKE_WAIT(f.attached == 1);
+	fake_speak(&f, 'a');
+	for (unsigned i = 0; i < 4; i++) {
+		ck_assert_int_eq(pthread_join(th[i], NULL), 0);
+		ck_assert_int_eq(id[i], 0);
+	}
+	ck_assert_int_eq(protond_start("next", &none), 1);
+	fake_stop(&f);
+	done();
+}
+END_TEST
+
 /* --- hostile or odd messages ----------------------------------------------------------------- */
 
 static const struct odd_case {
@@ -584,6 +709,11 @@ Suite *suite(void)
 	tcase_add_test(c, daemon_restarts);
 	tcase_add_test(c, refused);
 	tcase_add_test(c, exports);
+	tcase_add_loop_test(
+		c, meanwhile, 0, (int)(sizeof(meanwhile_cases) / sizeof(*meanwhile_cases)));
+	tcase_add_test(c, no_room);
+	tcase_add_test(c, no_room_is_said_later);
+	tcase_add_test(c, one_name_from_many_threads);
 	tcase_add_loop_test(c, odd_message, 0, (int)(sizeof(odd) / sizeof(*odd)));
 #ifndef __SANITIZE_THREAD__
 	tcase_add_test(c, fork_child_is_its_own);

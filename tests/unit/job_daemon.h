@@ -20,12 +20,15 @@ struct fake {
 	pthread_t thread;
 	_Atomic uint32_t want;
 	_Atomic bool stop, hold;    /* hold: heads stay where they are */
+	_Atomic bool mute;          /* WELCOME and EXPORTED wait for fake_speak() */
 	bool named;                 /* rings as files */
 	uint32_t lanes, lane_bytes; /* as the daemon wishes them */
 	_Atomic uint32_t attached, rings, exports, states, pongs;
 	struct rv_attach attach;
 	char info[4096];
 	struct rv_export export;
+	_Atomic int began;           /* answer to a SESSION; 1: none */
+	_Atomic uint32_t began_asks; /* how many came */
 	struct rv_state state;
 	uint8_t uuid[16];
 	int ctl_fd; /* kept over a restart, as the daemon's file would be */
@@ -99,7 +102,7 @@ static inline void fake_on_ring(struct fake *f, const struct rv_ring *r, int fd)
 	f->rings++;
 }
 
-static inline void fake_on_attach(struct fake *f, const unsigned char *p, size_t n)
+static inline void fake_welcome(struct fake *f)
 {
 	struct rv_welcome w = {.head = FAKE_HEAD(RV_WELCOME, w),
 		.abi = RING_ABI,
@@ -107,19 +110,25 @@ static inline void fake_on_attach(struct fake *f, const unsigned char *p, size_t
 		.version = "fake",
 		.n_lanes = f->lanes,
 		.lane_bytes = f->lane_bytes};
+
+	memset(w.store, 0x5a, sizeof(w.store));
+	if (f->named)
+		(void)snprintf(w.rings, sizeof(w.rings), "%s", f->dir);
+	fake_send(f, &w, sizeof(w), -1);
+}
+
+static inline void fake_on_attach(struct fake *f, const unsigned char *p, size_t n)
+{
 	struct rv_refused no = {
 		.head = FAKE_HEAD(RV_REFUSED, no), .code = f->refuse, .text = "not you"};
 
 	memcpy(&f->attach, p, sizeof(f->attach));
 	memset(f->info, 0, sizeof(f->info));
 	memcpy(f->info, p + sizeof(f->attach), n - sizeof(f->attach));
-	memset(w.store, 0x5a, sizeof(w.store));
-	if (f->named)
-		(void)snprintf(w.rings, sizeof(w.rings), "%s", f->dir);
 	if (f->refuse != 0)
 		fake_send(f, &no, sizeof(no), -1);
-	else
-		fake_send(f, &w, sizeof(w), -1);
+	else if (!f->mute)
+		fake_welcome(f);
 	f->attached++;
 }
 
@@ -128,6 +137,9 @@ static inline void fake_on_export(struct fake *f)
 	struct rv_exported x = {.head = FAKE_HEAD(RV_EXPORTED, x), .request = f->export.request};
 	int fd = -1;
 
+	f->exports++;
+	if (f->mute)
+		return;
 	if (f->answer != NULL) {
 		fd = memfd_create("export", MFD_CLOEXEC);
 		x.bytes = strlen(f->answer);
@@ -139,7 +151,17 @@ static inline void fake_on_export(struct fake *f)
 	fake_send(f, &x, sizeof(x), fd);
 	if (fd >= 0)
 		(void)close(fd);
-	f->exports++;
+}
+
+static inline void fake_on_session(struct fake *f, const struct rv_session *s)
+{
+	struct rv_session_is x = {
+		.head = FAKE_HEAD(RV_SESSION_IS, x), .request = s->request, .code = f->began};
+
+	f->began_asks++;
+	(void)snprintf(x.text, sizeof(x.text), "number %u: no", s->session);
+	if (x.code <= 0)
+		fake_send(f, &x, sizeof(x), -1);
 }
 
 static inline bool fake_read(struct fake *f)
@@ -175,6 +197,12 @@ static inline bool fake_read(struct fake *f)
 		memcpy(&f->export, buf, sizeof(f->export));
 		fake_on_export(f);
 	}
+	if (h.type == RV_SESSION) {
+		struct rv_session s;
+
+		memcpy(&s, buf, sizeof(s));
+		fake_on_session(f, &s);
+	}
 	if (h.type == RV_STATE) {
 		memcpy(&f->state, buf, sizeof(f->state));
 		f->states++;
@@ -193,6 +221,16 @@ static inline void fake_drain(struct fake *f)
 	pthread_mutex_unlock(&f->lock);
 }
 
+static inline void fake_on_bell(struct fake *f, char c)
+{
+	if (c == 'w')
+		fake_send_want(f);
+	if (c == 'a')
+		fake_welcome(f);
+	if (c == 'x')
+		fake_on_export(f);
+}
+
 static inline void *fake_main(void *p)
 {
 	struct fake *f = p;
@@ -209,8 +247,8 @@ static inline void *fake_main(void *p)
 			(void)close(f->conn);
 			f->conn = -1;
 		}
-		if (w[2].revents != 0 && read(f->bell[0], &c, 1) == 1 && c == 'w' && f->conn >= 0)
-			fake_send_want(f);
+		if (w[2].revents != 0 && read(f->bell[0], &c, 1) == 1 && f->conn >= 0)
+			fake_on_bell(f, c);
 		fake_drain(f);
 	}
 	return NULL;
@@ -225,6 +263,13 @@ static inline void fake_want(struct fake *f, uint32_t want)
 {
 	f->want = want;
 	fake_ring(f, 'w');
+}
+
+/* What it was silent about: 'a' an ATTACH, 'x' an EXPORT. */
+static inline void fake_speak(struct fake *f, char c)
+{
+	f->mute = false;
+	fake_ring(f, c);
 }
 
 /* Opens the socket and serves. The directory is made by fake_place(). */

@@ -220,19 +220,77 @@ static void ten(void)
 	pairs(10);
 }
 
-START_TEST(lanes_change_hands)
+static uint32_t lanes_used(void)
 {
 	uint32_t used = 0;
 
+	for (uint32_t i = 0; i < t_v.h->n_lanes; i++)
+		used += view_lane(&t_v, i)->generation != 0;
+	return used;
+}
+
+START_TEST(lanes_change_hands)
+{
 	ready(&small);
-	for (int i = 0; i < 200; i++)
+	for (int i = 0; i < 200; i++) {
 		t_run(ten);
+		if (i % 50 == 0)
+			(void)view_walk(&t_v, NULL, NULL);
+	}
 	balance(2000);
 	ck_assert_uint_eq(view_dropped(&t_v), 0);
 	ck_assert_uint_eq(t_v.n[REC_THREAD], 201); /* and the agent's */
-	for (uint32_t i = 0; i < t_v.h->n_lanes; i++)
-		used += view_lane(&t_v, i)->generation != 0;
-	ck_assert_uint_eq(used, 2);
+	ck_assert_uint_eq(lanes_used(), 2);
+}
+END_TEST
+
+#define EIGHTH (RING_LANE_BYTES_MIN / 24 / 8)
+
+static void two_eighths(void)
+{
+	pairs(2 * EIGHTH);
+}
+
+static void five_eighths(void)
+{
+	pairs(5 * EIGHTH);
+}
+
+static void seven_eighths(void)
+{
+	pairs(7 * EIGHTH);
+}
+
+/* While the daemon is behind, threads that come and go spread over the lanes. */
+START_TEST(a_half_full_lane_waits_for_the_daemon)
+{
+	ready(&small);
+	for (uint32_t i = 1; i <= 4; i++) { /* nobody reads */
+		t_run(five_eighths);
+		ck_assert_uint_eq(lanes_used(), 1 + i);
+	}
+	balance(4ull * 5 * EIGHTH);
+	ck_assert_uint_eq(view_dropped(&t_v), 0);
+	t_run(five_eighths);
+	t_run(two_eighths); /* there is an emptier one than that which was left last */
+	t_run(five_eighths);
+	balance(4ull * 5 * EIGHTH + 12ull * EIGHTH);
+	ck_assert_uint_eq(view_dropped(&t_v), 0);
+	ck_assert_uint_eq(lanes_used(), 5);
+}
+END_TEST
+
+/* Where all lanes have had an owner. */
+START_TEST(the_emptiest_lane_is_handed_over)
+{
+	const struct engine_open three = {.n_lanes = 3, .lane_bytes = RING_LANE_BYTES_MIN};
+
+	ready(&three); /* one is the agent's */
+	t_run(five_eighths);
+	t_run(seven_eighths);
+	t_run(two_eighths);
+	balance(14ull * EIGHTH);
+	ck_assert_uint_eq(view_dropped(&t_v), 0);
 }
 END_TEST
 
@@ -652,6 +710,8 @@ static void lanes(TCase *c)
 	tcase_add_test(c, a_host_that_cannot_wake);
 	tcase_add_test(c, conservation);
 	tcase_add_test(c, lanes_change_hands);
+	tcase_add_test(c, a_half_full_lane_waits_for_the_daemon);
+	tcase_add_test(c, the_emptiest_lane_is_handed_over);
 	tcase_add_test(c, a_full_lane_is_not_handed_over);
 	tcase_add_test(c, more_threads_than_lanes);
 	tcase_add_test(c, no_lane_is_asked_for_once);

@@ -8,14 +8,12 @@
 #include <time.h>
 
 #include "json.h"
+#include "utf8.h"
 
-/* C0, DEL, C1, or no UTF-8. len: json_utf8() of it. */
+/* A terminal would obey it, or it is no UTF-8. len: json_utf8() of it. */
 static bool is_hostile(const char *at, size_t len)
 {
-	const unsigned char *c = (const unsigned char *)at;
-
-	return len == 0 || (len == 1 && *c < 0x20) || *c == 0x7f ||
-	       (len == 2 && *c == 0xc2 && c[1] < 0xa0);
+	return len == 0 || utf8_is_control(utf8_code(at, len));
 }
 
 bool text_is_harmless(const char *text)

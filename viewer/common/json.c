@@ -4,34 +4,11 @@
 #include <math.h>
 #include <string.h>
 
-/* Whether a code point may be written with this many bytes: no overlong form, no surrogate. */
-static bool code_is_good(uint32_t code, size_t len)
-{
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-
-	return code >= least[len] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
-}
+#include "utf8.h"
 
 size_t json_utf8(const char *text, size_t n)
 {
-	const unsigned char *p = (const unsigned char *)text;
-	size_t len, i;
-	uint32_t code;
-
-	if (n == 0 || (p[0] >= 0x80 && p[0] < 0xc0) || p[0] >= 0xf8)
-		return 0;
-	if (p[0] < 0x80)
-		return 1;
-	len = p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : 2;
-	if (len > n)
-		return 0;
-	code = p[0] & (0x7fu >> len);
-	for (i = 1; i < len; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-		code = code << 6 | (p[i] & 0x3fu);
-	}
-	return code_is_good(code, len) ? len : 0;
+	return utf8_bytes(text, n);
 }
 
 static void put_byte(FILE *f, unsigned char c)
@@ -60,6 +37,7 @@ static void put_byte(FILE *f, unsigned char c)
 void json_text(FILE *f, const char *text, size_t n)
 {
 	size_t i = 0, len;
+	uint32_t code;
 
 	(void)fputc('"', f);
 	while (i < n) {
@@ -70,7 +48,11 @@ void json_text(FILE *f, const char *text, size_t n)
 		} else if (len == 1) {
 			put_byte(f, (unsigned char)text[i++]);
 		} else {
-			(void)fwrite(text + i, 1, len, f);
+			code = utf8_code(text + i, len);
+			if (utf8_is_control(code))
+				(void)fprintf(f, "\\u%04x", code);
+			else
+				(void)fwrite(text + i, 1, len, f);
 			i += len;
 		}
 	}

@@ -11,6 +11,7 @@
 #include <wchar.h>
 
 #include "json.h"
+#include "utf8.h"
 
 void term_init(struct term *term, int fd, bool no_color)
 {
@@ -65,13 +66,6 @@ static uint32_t next_char(const char **at)
 	return c;
 }
 
-/* Would move the cursor, hide text or turn its direction. */
-static bool is_control(uint32_t c)
-{
-	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
-	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
-}
-
 /* Bytes, and columns, of a text that is nothing but printable ASCII; SIZE_MAX: it is not. */
 static size_t plain_bytes(const char *s)
 {
@@ -94,9 +88,9 @@ static void make_visible(const struct term *term, struct text *t, const char *s)
 			continue;
 		}
 		c = next_char(&s);
-		if (c < 0x80 && is_control(c))
+		if (c < 0x80 && utf8_is_control(c))
 			text_fmt(t, "\\x%02x", c);
-		else if (is_control(c) || (c >= 0x80 && !term->utf8))
+		else if (utf8_is_control(c) || (c >= 0x80 && !term->utf8))
 			text_fmt(t, c > 0xffff ? "\\U%08x" : "\\u%04x", c);
 		else
 			text_add(t, from, (size_t)(s - from));

@@ -90,9 +90,12 @@ static void head_devices(struct text *t, const struct profile *p, const struct t
 	text_fmt(t, "  GPU busy %.1f%% idle %.1f%%", share, 100 - share);
 	if (p->n_devices == 1)
 		return;
-	for (i = 0; i < p->n_devices; i++)
-		text_fmt(t, "%s%s %.1f%%", i == 0 ? " (" : ", ", p->device[i].id,
+	for (i = 0; i < p->n_devices; i++) {
+		text_str(t, i == 0 ? " (" : ", ");
+		term_name(term, t, p->device[i].id, 0);
+		text_fmt(t, " %.1f%%",
 			(double)p->device[i].busy_ns / (double)p->head.duration_ns * 100);
+	}
 	text_char(t, ')');
 }
 
@@ -130,7 +133,9 @@ void print_head(struct text *t, const struct profile *p, const struct term *term
 	term_style(term, t, STYLE_BOLD);
 	term_name(term, t, h->name, 0);
 	term_style(term, t, STYLE_PLAIN);
-	text_fmt(t, "  session %llu  %s  ", (unsigned long long)h->id, h->state);
+	text_fmt(t, "  session %llu  ", (unsigned long long)h->id);
+	term_name(term, t, h->state, 0);
+	text_str(t, "  ");
 	term_duration(t, (double)h->duration_ns);
 	text_str(t, "  ");
 	term_name(term, t, h->command == NULL ? "" : h->command, 60);
@@ -517,7 +522,9 @@ int print_sorted(struct text *t, const struct view *v, const struct print_option
 
 	if (row == NULL)
 		return -ENOMEM;
-	text_fmt(t, "Sorted kernels by metric %s\n", v->col[0].name);
+	text_str(t, "Sorted kernels by metric ");
+	term_name(o->term, t, v->col[0].name, 0);
+	text_char(t, '\n');
 	for (i = 0; i < n && (o->rows == 0 || shown < o->rows); i++) {
 		if (row[i] == 0)
 			continue; /* ROOT is no kernel */

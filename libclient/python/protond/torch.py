@@ -80,7 +80,31 @@ class _Steps(threading.local):
 
 _steps = _Steps()
 _optimizers = 0                            # how many were made: a program without one does not train
-_training = weakref.WeakKeyDictionary()    # dataset: how the loaders of it were made that trained
+_training = {}                             # _Same(dataset): how the loaders of it were made that trained
+
+
+class _Same(weakref.ref):
+    """Equal to what refers to the very same object, whatever that makes of == (a tensor compares
+    element by element, others do it at length, or not at all)."""
+    __slots__ = ("id",)
+
+    def __new__(cls, o):
+        self = super().__new__(cls, o, _forget)
+        self.id = id(o)
+        return self
+
+    def __init__(self, o):
+        super().__init__(o, _forget)
+
+    def __eq__(self, other):
+        return self is other or (self.id == other.id and self() is not None and self() is other())
+
+    def __hash__(self):
+        return self.id
+
+
+def _forget(dataset):
+    _training.pop(dataset, None)
 
 
 def _safe(function):
@@ -152,7 +176,7 @@ def _step_done(optimizer):
     if s.loader is not None:
         dataset, how = s.loader
         if dataset() is not None:
-            _training.setdefault(dataset(), set()).add(how)
+            _training.setdefault(dataset, set()).add(how)
 
 
 def step():
@@ -415,22 +439,21 @@ def _loader(loader):
     epoch: its dataset, as a weak reference, and how it was made."""
     how = (loader.batch_size, type(loader.sampler), loader.drop_last, loader.num_workers)
     try:
-        return weakref.ref(loader.dataset), how
+        return _Same(loader.dataset), how
     except TypeError:  # a list, say
-        return weakref.ref(loader), how
+        return _Same(loader), how
 
 
 @_safe
 def _trains(loader):
-    dataset = loader[0]() if loader is not None else None
-    return dataset is not None and loader[1] in _training.get(dataset, ())
+    return loader is not None and loader[1] in _training.get(loader[0], ())
 
 
 def _is_empty(iterator):
     """Whether it has given all its batches; False where that is not known in advance."""
     try:
         return iterator._num_yielded >= len(iterator)
-    except (AttributeError, TypeError):
+    except Exception:  # a sampler of the program's says what it likes
         return False
 
 

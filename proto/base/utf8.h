@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: MIT. utf8.h: the characters of other people's text, and which of them a
+ * terminal would obey. Pure. */
+#ifndef PROTOND_WIRE_UTF8_H
+#define PROTOND_WIRE_UTF8_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Would move the cursor, hide text or turn its direction: C0, DEL, C1, marks and overrides of
+ * direction, line and paragraph separators, characters of no width. */
+static inline bool utf8_is_control(uint32_t c)
+{
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
+	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
+}
+
+/* Bytes of the character at p, of which n may be read; 0: it is no valid one. */
+static inline size_t utf8_bytes(const void *p, size_t n)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	const unsigned char *s = p;
+	size_t len, i;
+	uint32_t code;
+
+	if (n == 0 || (s[0] >= 0x80 && s[0] < 0xc0) || s[0] >= 0xf8)
+		return 0;
+	if (s[0] < 0x80)
+		return 1;
+	len = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
+	if (len > n)
+		return 0;
+	code = s[0] & (0x7fu >> len);
+	for (i = 1; i < len; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		code = code << 6 | (s[i] & 0x3fu);
+	}
+	/* no overlong form, no surrogate */
+	return code >= least[len] && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff) ? len : 0;
+}
+
+/* Of the valid character of `len` bytes, 1 to 4, at p. */
+static inline uint32_t utf8_code(const void *p, size_t len)
+{
+	const unsigned char *s = p;
+	uint32_t c = len == 1 ? s[0] : s[0] & (0x7fu >> len);
+	size_t i;
+
+	for (i = 1; i < len; i++)
+		c = c << 6 | (s[i] & 0x3fu);
+	return c;
+}
+
+#endif
