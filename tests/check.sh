@@ -279,13 +279,30 @@ every() {
 
 # --- what takes long ------------------------------------------------------------------------------
 
-# Each has its seconds: an hour and a half in all, by hand or by night.
+# The limits together are an hour and a half.
 long() {
-        local start=(PD_SEED="$(date +%j)") # other random numbers each day
+        export PD_SEED=${PD_SEED:-$(date +%y%j)} # other random numbers each day
+        phase "build; PD_SEED=$PD_SEED"
         plain
-        build "build, gcc, -Werror" "${make_with[@]}" tests-scenario || return
-        phase "every step of the daemon, each failing in turn"
-        PD_FAULT_ALL=1 limit=1200 scenario faults build tests/scenario/test_fault.py
+        limit=300 build "build, gcc, -Werror" "${make_with[@]}" tests-scenario || return
+        phase "each step of the daemon fails in turn"
+        PD_FAULT_ALL=1 limit=1800 scenario every-fault build tests/scenario/test_fault.py
+        phase "the power is cut at each write"
+        PD_CUT_ALL=1 limit=500 scenario every-cut build tests/scenario/test_store_faults.py -k power_cut
+        phase "jobs and daemons are killed"
+        PD_KILLS=2000 PD_DAEMON_KILLS=1000 limit=500 scenario kills build tests/scenario/test_kill.py \
+                -k "first_scope or killed_daemon"
+        phase "much at once"
+        PD_STORM=10 limit=400 scenario storm build tests/scenario/test_storm.py
+        PD_JOBS=256 PD_SCOPES=720000000 PD_SESSIONS=10000 limit=400 scenario load build tests/scenario/test_load.py
+        phase "liars"
+        PD_LIAR_SECONDS=240 limit=320 scenario liars build tests/scenario/test_liar.py -k harm_nobody
+        sanitized address,undefined
+        limit=300 build "build, sanitizers" "${make_with[@]}" tests-scenario &&
+                PD_LIAR_SECONDS=240 limit=320 scenario asan-liars "$tree" tests/scenario/test_liar.py -k harm_nobody
+        phase "fuzz"
+        local n=${#fuzzers[@]}
+        limit=560 one "fuzz" bash tests/fuzz/run.sh $((400 * (cores < n ? cores : n) / n))
 }
 
 case ${1:-} in
