@@ -171,10 +171,10 @@ endif
 $(PY_DIR)/%.py: libclient/python/%.py
 	@mkdir -p $(@D)
 	@cp $< $@
-# options.h and formats.h as Python sees them.
-$(PY_DIR)/protond/_table.py: proto/terms/options.h proto/terms/formats.h
+# options.h, formats.h and backends.h as Python sees them.
+$(PY_DIR)/protond/_table.py: proto/terms/options.h proto/terms/formats.h proto/terms/backends.h
 	@mkdir -p $(@D)
-	@printf '#include "options.h"\n#include "formats.h"\n---\n#define X(n, who, type, def, words, help) (#n, #who, #type, def, words, help),\n#define F(n, ...) #n,\nOPTIONS = (\nJOB_OPTIONS(X)\n)\nFORMATS = (FORMATS(F))\n' | \
+	@printf '#include "options.h"\n#include "formats.h"\n#include "backends.h"\n---\n#define X(n, who, type, def, words, help) (#n, #who, #type, def, words, help),\n#define F(n, ...) #n,\n#define B(n, ...) #n,\nOPTIONS = (\nJOB_OPTIONS(X)\n)\nFORMATS = (FORMATS(F))\nBACKENDS = (GPU_BACKENDS(B))\n' | \
 		$(CC) -E -P -Iproto/terms -x c - | sed -e '1,/^---/d' -e 's/), (/),\n    (/g' > $@
 # Visibility: 3.8's headers do not export the module's entry; all else in it is static.
 $(PY_DIR)/protond/_native.abi3.so: $(wildcard libclient/python/native*.c) libclient/python/native.h $(B)/lib/libprotond.so $(B)/flags

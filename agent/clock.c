@@ -16,7 +16,7 @@ static uint64_t clock_ns(clockid_t id)
 {
 	struct timespec ts;
 
-	(void)clock_gettime(id, &ts);
+	clock_gettime(id, &ts);
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
@@ -48,7 +48,7 @@ bool agent_tsc_usable(void)
 	if (fd < 0)
 		return false;
 	n = read(fd, source, sizeof(source) - 1);
-	(void)close(fd);
+	close(fd);
 	return n >= 4 && memcmp(source, "tsc\n", 4) == 0;
 #else
 	return false;

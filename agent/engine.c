@@ -65,7 +65,7 @@ static void forget_parent(void)
 	/* The descriptor is the parent's ring: but the number may be the application's own by now.
 	 */
 	if (ring_back(0, 0) != -EBADF)
-		(void)close(core.fd);
+		close(core.fd);
 	agent_on_backend = false;
 	agent_self = NULL;
 	memset(&core, 0, sizeof(core));
@@ -88,7 +88,7 @@ static int make(const struct engine_open *o, char *text)
 	if (r == 0)
 		r = lane_init();
 	if (r < 0) {
-		(void)snprintf(text, 256, "no memory for the ring's tables (is the tmpfs full?)");
+		snprintf(text, 256, "no memory for the ring's tables (is the tmpfs full?)");
 		return r;
 	}
 	/* release: all of the header and the first entries; pairs with the daemon's acquire of
@@ -108,7 +108,7 @@ static int start(char *text)
 	r = worker_start();
 	if (r < 0) {
 		HOT->opened = 0;
-		(void)snprintf(text, 256, "cannot start the agent's thread: %s", strerror(-r));
+		snprintf(text, 256, "cannot start the agent's thread: %s", strerror(-r));
 	}
 	return r;
 }
@@ -119,12 +119,11 @@ static int engine_open(const struct protond_host *host, const struct engine_open
 
 	text[0] = '\0';
 	if (host == NULL || host->abi != ENGINE_ABI || host->bytes < HOST_BYTES_LEAST) {
-		(void)snprintf(
-			text, 256, "libprotond and libprotond-agent are of different versions");
+		snprintf(text, 256, "libprotond and libprotond-agent are of different versions");
 		return -EPROTO;
 	}
 	if (HOT->opened != 0) {
-		(void)snprintf(text, 256, "another libprotond in this process has the agent");
+		snprintf(text, 256, "another libprotond in this process has the agent");
 		return -EALREADY;
 	}
 	forget_parent();
@@ -151,11 +150,6 @@ static int engine_ring_fd(uint8_t ret_uuid[16], uint32_t *ret_named)
 	memcpy(ret_uuid, core.uuid, 16);
 	*ret_named = core.named;
 	return core.fd;
-}
-
-static int engine_control(int fd, uint32_t n_lanes)
-{
-	return ring_control(fd, n_lanes);
 }
 
 /* A new recording when it begins, and when scopes begin to be timed: scopes that are open then were
@@ -245,7 +239,7 @@ EXPORT const struct protond_engine *protond_engine_v1(void)
 		.version = PROTOND_BUILD_VERSION,
 		.open = engine_open,
 		.ring_fd = engine_ring_fd,
-		.control = engine_control,
+		.control = ring_control,
 		.want = engine_want,
 		.exit = worker_exit,
 		.thread_exit = scope_thread_exit,

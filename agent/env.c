@@ -26,7 +26,7 @@ static size_t slurp(char *buf, size_t n)
 			break;
 		have += (size_t)got;
 	}
-	(void)close(fd);
+	close(fd);
 	return have;
 }
 
@@ -46,7 +46,7 @@ static const char *copy(void)
 	(void)slurp(mine, ENV_MAX - 2); /* two NULs end it, whatever was read */
 	if (atomic_compare_exchange_strong(&kept, &seen, (const char *)mine))
 		return mine;
-	(void)munmap(mine, ENV_MAX);
+	munmap(mine, ENV_MAX);
 	return seen;
 }
 

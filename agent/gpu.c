@@ -31,7 +31,7 @@ static void tell(enum gpu_state s, const struct backend_error *e)
 		st.gpu.vendor = b->term->vendor;
 	st.gpu.state = (uint16_t)s;
 	st.gpu.code = e->code;
-	(void)snprintf(st.gpu.words, sizeof(st.gpu.words), "%s", e->text);
+	snprintf(st.gpu.words, sizeof(st.gpu.words), "%s", e->text);
 	agent_report(&st, b != NULL && b->epoch != NULL ? b->epoch() : core.epoch);
 }
 

@@ -82,7 +82,7 @@ static bool lost_tell(struct lane *l, struct lost *x, enum lost_cause cause)
 	if (!room(l, sizeof(*r)))
 		return false;
 	/* What a signal handler has added since stays, for the next LOST. */
-	(void)__atomic_fetch_sub(&x->count, told.count, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(&x->count, told.count, __ATOMIC_RELAXED);
 	r = (struct rec_lost *)(void *)(l->data + (l->tail & (core.lane_bytes - 1)));
 	*r = (struct rec_lost){.hdr = REC_HDR(sizeof(*r), REC_LOST, 0, 0, cause) | l->lap,
 		.count = told.count,
@@ -371,6 +371,6 @@ int lane_init(void)
 void lane_fini(void)
 {
 	if (core.lanes != NULL)
-		(void)munmap(core.lanes, all_bytes());
+		munmap(core.lanes, all_bytes());
 	core.lanes = NULL;
 }

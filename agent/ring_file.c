@@ -29,7 +29,7 @@ static int neg_errno(void)
 
 static int words(char *text, int code, const char *what)
 {
-	(void)snprintf(text, 256, "%s: %s", what, strerror(-code));
+	snprintf(text, 256, "%s: %s", what, strerror(-code));
 	return code;
 }
 
@@ -44,7 +44,7 @@ static size_t read_file(const char *path, char *buf, size_t n)
 	do {
 		got = read(fd, buf, n - 1);
 	} while (got < 0 && errno == EINTR);
-	(void)close(fd);
+	close(fd);
 	if (got <= 0)
 		return 0;
 	buf[got] = '\0';
@@ -102,13 +102,13 @@ static int make_in(const char *dir, const uint8_t uuid[16])
 	if (fd < 0)
 		return neg_errno();
 	if (!on_tmpfs(fd)) {
-		(void)close(fd);
+		close(fd);
 		return -EMEDIUMTYPE;
 	}
 	n = (size_t)snprintf(ring_path, sizeof(ring_path), "%s/", dir);
 	for (int i = 0; i < 16; i++)
 		n += (size_t)snprintf(ring_path + n, sizeof(ring_path) - n, "%02x", uuid[i]);
-	(void)snprintf(ring_path + n, sizeof(ring_path) - n, ".ring");
+	snprintf(ring_path + n, sizeof(ring_path) - n, ".ring");
 	return fd;
 }
 
@@ -130,7 +130,7 @@ void ring_name(void)
 {
 	char self[32];
 
-	(void)snprintf(self, sizeof(self), "/proc/self/fd/%d", core.fd);
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", core.fd);
 	core.named = ring_path[0] != '\0' &&
 		     linkat(AT_FDCWD, self, AT_FDCWD, ring_path, AT_SYMLINK_FOLLOW) == 0;
 }
@@ -144,7 +144,7 @@ bool ring_reopen(void)
 	if (fd < 0)
 		return false;
 	if (fstat(fd, &st) < 0 || st.st_dev != core.dev || st.st_ino != core.ino) {
-		(void)close(fd);
+		close(fd);
 		return false;
 	}
 	agent_lock_tables(&mask); /* with it the tables grow */
@@ -293,13 +293,13 @@ static int map_ctl(void)
 void ring_unmake(void)
 {
 	if (core.ctl != NULL)
-		(void)munmap(core.ctl, core.ctl_bytes);
+		munmap(core.ctl, core.ctl_bytes);
 	if (core.header != NULL)
-		(void)munmap(core.header, core.at.file_bytes);
+		munmap(core.header, core.at.file_bytes);
 	if (core.fd >= 0 && core.named)
 		(void)unlink(ring_path);
 	if (core.fd >= 0)
-		(void)close(core.fd);
+		close(core.fd);
 	core.ctl = NULL;
 	core.header = NULL;
 	core.counts = NULL;
@@ -361,7 +361,7 @@ int ring_control(int fd, uint32_t n_lanes)
 		goto out;
 	r = map_over(fd);
 out:
-	(void)close(fd);
+	close(fd);
 	return r;
 }
 

@@ -65,15 +65,15 @@ void agent_lock_tables(sigset_t *ret_mask)
 {
 	sigset_t all;
 
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, ret_mask);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, ret_mask);
 	(void)agent_lock_for(&core.table_lock, UINT32_MAX);
 }
 
 void agent_unlock_tables(const sigset_t *mask)
 {
 	agent_unlock(&core.table_lock);
-	(void)pthread_sigmask(SIG_SETMASK, mask, NULL);
+	pthread_sigmask(SIG_SETMASK, mask, NULL);
 }
 
 void agent_unlock(_Atomic uint32_t *lock)

@@ -467,7 +467,7 @@ static int table_map(void)
 	unsigned char *w;
 
 	if (tab.mapped != NULL)
-		(void)munmap(tab.mapped, tab.mapped_bytes);
+		munmap(tab.mapped, tab.mapped_bytes);
 	memset(&tab, 0, sizeof(tab));
 	w = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
 		-1, 0);

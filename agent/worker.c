@@ -181,7 +181,7 @@ static void *worker_main(void *unused)
 	uint32_t seen = atomic_load(&core.bell);
 
 	(void)unused;
-	(void)pthread_setname_np(pthread_self(), "protond-agent");
+	pthread_setname_np(pthread_self(), "protond-agent");
 	if (worker_in(UINT32_MAX)) {
 		/* another thread may have been inside first and claimed the lane without it */
 		state.tid = (uint32_t)syscall(SYS_gettid);
@@ -227,12 +227,12 @@ int worker_start(void)
 	r = pthread_attr_init(&attr);
 	if (r != 0)
 		return -r;
-	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
 	r = pthread_create(&thread, &attr, worker_main, NULL);
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-	(void)pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
 	return -r;
 }
 

@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backends.h"
 #include "doorbell.h"
 #include "futex.h"
 #include "load.h"
@@ -51,8 +52,8 @@ static int daemon_main(void *p)
 #ifdef SYS_close_range
 	(void)syscall(SYS_close_range, 3u, ~0u, 0u);
 #endif
-	(void)sigemptyset(&none);
-	(void)sigprocmask(SIG_SETMASK, &none, NULL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
 	(void)execve(j->path, j->argv, j->env);
 	_exit(127);
 }
@@ -68,8 +69,13 @@ static int middle_main(void *p)
 /* The daemon must not be loaded with us, nor belong to our run. */
 static bool is_ours(const char *var)
 {
-	static const char *const drop[] = {"LD_PRELOAD=", "CUDA_INJECTION64_PATH=",
-		"NVTX_INJECTION64_PATH=", "PROTOND_TOKEN=", "PROTOND_AUTOSTART="};
+	/* clang-format off */
+	static const char *const drop[] = {
+#define X(name, vendor, caps, injection) injection "=",
+		BACKENDS(X)
+#undef X
+		"LD_PRELOAD=", "PROTOND_TOKEN=", "PROTOND_AUTOSTART="};
+	/* clang-format on */
 
 	for (size_t i = 0; i < sizeof(drop) / sizeof(*drop); i++)
 		if (strncmp(var, drop[i], strlen(drop[i])) == 0)
@@ -138,11 +144,11 @@ int pd_spawn_daemon(void)
 	pd_unlock(&pd.lock);
 	if (!find(env, path, sizeof(path)))
 		return -ENOENT;
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pid = clone(middle_main, stacks[0] + STACK, CLONE_VM | CLONE_VFORK, &j);
 	while (pid > 0 && waitpid(pid, &status, __WALL) < 0 && errno == EINTR)
 		;
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0 ? 0 : -EAGAIN;
 }

@@ -37,7 +37,7 @@ static void export_ask(const struct pd_ask *ask)
 		return;
 	}
 	if (pd.export.fd >= 0)
-		(void)close(pd.export.fd);
+		close(pd.export.fd);
 	pd.export.fd = -1;
 	pd.export.state = EXPORT_ASKED;
 	pd.export.request++;
@@ -45,7 +45,7 @@ static void export_ask(const struct pd_ask *ask)
 	pd.export.session = ask->session;
 	pd.export.phase = ask->phases;
 	pd.export.timeout_ms = EXPORT_MS / 2;
-	(void)snprintf(pd.export.format, sizeof(pd.export.format), "%s", ask->format);
+	snprintf(pd.export.format, sizeof(pd.export.format), "%s", ask->format);
 	pd_unlock(&pd.lock);
 	pd_ring();
 }
@@ -97,12 +97,12 @@ static int export_wait(uint32_t timeout_ms, bool interruptible, int *ret_fd, cha
 	pd.export.state = EXPORT_IDLE; /* what comes later is not taken */
 	pd_unlock(&pd.lock);
 	if (alone != 0) {
-		(void)snprintf(text, PD_TEXT,
+		snprintf(text, PD_TEXT,
 			"protond has ended, and no other one is here to deliver the file: "
 			"`protonview export` writes it once one runs again");
 		return -ENOTCONN;
 	}
-	(void)snprintf(text, PD_TEXT,
+	snprintf(text, PD_TEXT,
 		"protond did not deliver the file in %u s; `protonview export` writes it once it "
 		"answers",
 		(timeout_ms + 999) / 1000);
@@ -212,7 +212,7 @@ int pd_export_file(const struct pd_ask *ask, const char *name, char *text)
 	if (fd < 0)
 		return fd;
 	if (r < 0)
-		(void)snprintf(text, PD_TEXT, "cannot write %.120s: %s", path, strerror(-r));
-	(void)close(fd);
+		snprintf(text, PD_TEXT, "cannot write %.120s: %s", path, strerror(-r));
+	close(fd);
 	return r;
 }

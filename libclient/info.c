@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "autostart.h"
+#include "backends.h"
 #include "doorbell.h"
 #include "futex.h"
 #include "rendezvous.h"
@@ -31,7 +32,7 @@ static size_t slurp(const char *path, char *buf, size_t n)
 			break;
 		have += (size_t)got;
 	}
-	(void)close(fd);
+	close(fd);
 	return have;
 }
 
@@ -111,10 +112,10 @@ static void get_env(const char *names, char *ret, size_t n)
 		const size_t len = strcspn(names, " ");
 		const char *v;
 
-		(void)snprintf(one, sizeof(one), "%.*s", (int)len, names);
+		snprintf(one, sizeof(one), "%.*s", (int)len, names);
 		v = getenv(one);
 		if (v != NULL && v[0] != '\0') {
-			(void)snprintf(ret, n, "%s", v);
+			snprintf(ret, n, "%s", v);
 			return;
 		}
 		names += len;
@@ -207,24 +208,24 @@ bool pd_is_named_in(const char *variable)
 
 void pd_env_read(void)
 {
-	static const char *const loading[] = {
-		"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "LD_PRELOAD"};
 	const char *gpu = getenv("PROTOND_GPU"), *inherit = getenv("PROTOND_INHERIT");
 	const char *autostart = getenv("PROTOND_AUTOSTART");
 	struct pd_env *e = &pd.env;
 
 	pd_lock(&pd.lock);
 	place_candidates(&e->places);
-	(void)snprintf(e->gpu, sizeof(e->gpu), "%s", gpu != NULL ? gpu : "");
+	snprintf(e->gpu, sizeof(e->gpu), "%s", gpu != NULL ? gpu : "");
 	e->inherit_copy = inherit != NULL && strcmp(inherit, "copy") == 0;
 	e->autostart = autostart != NULL && strcmp(autostart, "1") == 0;
-	e->injected = false;
-	for (size_t i = 0; i < sizeof(loading) / sizeof(*loading); i++) {
-		const bool us = pd_is_named_in(loading[i]);
+	e->injected = pd_is_named_in("LD_PRELOAD");
+	e->await_injection = false;
+	for (size_t i = 0; i < BACKEND_COUNT; i++) {
+		const struct backend_term *b = &backend_terms[i];
 
-		e->injected = e->injected || us;
-		if (i == 0)
-			e->await_injection = us;
+		if (!pd_is_named_in(b->injection))
+			continue;
+		e->injected = true;
+		e->await_injection |= (b->caps & CAP_KERNEL) != 0;
 	}
 	e->info_bytes = info(e->info, sizeof(e->info));
 	pd_spawn_env_read();

@@ -12,6 +12,6 @@ void pd_env_read(void); /* on a thread of the application's */
 const char *pd_stat(char buf[PD_STAT], int field);
 uint64_t pd_start_time(void);
 bool pd_token(uint8_t ret[16]);
-bool pd_is_named_in(const char *variable); /* this library, in LD_PRELOAD or CUDA's variables */
+bool pd_is_named_in(const char *variable); /* this library, in LD_PRELOAD or its like */
 
 #endif

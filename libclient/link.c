@@ -51,7 +51,7 @@ static bool ours(void)
 void link_close(void)
 {
 	if (ours())
-		(void)close(link_.sock);
+		close(link_.sock);
 	link_.sock = -1;
 	link_.attached = false;
 	link_.ring_sent = false;
@@ -68,7 +68,7 @@ void link_close(void)
 void link_forget(void)
 {
 	if (ours())
-		(void)close(link_.sock);
+		close(link_.sock);
 	link_ = (struct link){.sock = -1};
 	/* heard 0, as asked and answered begin in the child */
 }
@@ -276,7 +276,7 @@ static bool send_ring(void)
 	const int fd = engine()->ring_fd(m.uuid, &m.named);
 
 	if (fd < 0) {
-		(void)snprintf(link_.words, sizeof(link_.words),
+		snprintf(link_.words, sizeof(link_.words),
 			"the program has closed libprotond's descriptors (closefrom(), "
 			"close_range()): let it do so before it is recorded, and start it anew");
 		link_.fault = fd;
@@ -287,7 +287,7 @@ static bool send_ring(void)
 	return link_.ring_sent;
 }
 
-/* With an injection that cuInit() will call, the GPU waits for it: CUPTI must be subscribed there,
+/* With an injection that cuInit() will call, the GPU waits for it: it must be subscribed to there,
  * on that thread, and a program that never uses CUDA never loads it. */
 static uint32_t gpu_can_wait(uint32_t want)
 {
@@ -310,7 +310,7 @@ static void engine_want(uint32_t full)
 		gate_set(false);
 	e->gpu_hint(atomic_exchange(&pd.hints, 0));
 	if (first != link_.applied)
-		(void)e->want(first); /* scopes need not wait until CUPTI is up */
+		(void)e->want(first); /* scopes need not wait for the GPU */
 	gate_set((want & ~(uint32_t)WANT_GPU_PAUSE) != 0);
 	atomic_store(&pd.settled, true);
 	pd_changed();
@@ -338,7 +338,7 @@ static void tell_fault(void)
 {
 	struct gpu_report r = {.state = GPU_FAILED, .code = link_.fault};
 
-	(void)snprintf(r.words, sizeof(r.words), "%s", link_.words);
+	snprintf(r.words, sizeof(r.words), "%s", link_.words);
 	link_.host->gpu_report(&r);
 	serve_gpu();
 }
@@ -406,7 +406,7 @@ static int take_fds(struct msghdr *m)
 			if (first < 0)
 				first = fd;
 			else
-				(void)close(fd);
+				close(fd);
 		}
 	}
 	return first;
@@ -441,7 +441,7 @@ static int receive(struct message *ret)
 	if ((m.msg_flags & MSG_TRUNC) != 0 || ret->bytes < sizeof(struct rv_head) ||
 		ret->u.head.magic != RV_MAGIC || ret->u.head.bytes != ret->bytes) {
 		if (ret->fd >= 0)
-			(void)close(ret->fd);
+			close(ret->fd);
 		return -1;
 	}
 	return 1;
@@ -501,7 +501,7 @@ static bool on_ctl(struct message *m)
 		return false;
 	if (c->code >= 0 && m->fd < 0) {
 		c->code = -EMFILE;
-		(void)snprintf(c->text, sizeof(c->text),
+		snprintf(c->text, sizeof(c->text),
 			"no descriptor was left for the daemon's control file (ulimit -n)");
 	}
 	if (c->code < 0) {
@@ -530,7 +530,7 @@ static bool on_exported(struct message *m)
 		pd.export.code = x->code < 0 ? x->code : m->fd >= 0 ? 0 : -EPROTO;
 		pd.export.fd = m->fd;
 		m->fd = -1;
-		(void)snprintf(pd.export.text, sizeof(pd.export.text), "%.*s",
+		snprintf(pd.export.text, sizeof(pd.export.text), "%.*s",
 			(int)strnlen(x->text, sizeof(x->text)), x->text);
 	}
 	pd_unlock(&pd.lock);
@@ -599,7 +599,7 @@ bool link_read(void)
 			return false;
 		ok = dispatch(&m);
 		if (m.fd >= 0)
-			(void)close(m.fd);
+			close(m.fd);
 	}
 	return ok;
 }

@@ -59,7 +59,7 @@ static void *beside(void)
 
 	if (slash == NULL || (size_t)(slash + 1 - own) + sizeof(ENGINE_SONAME) > sizeof(path))
 		return NULL;
-	(void)snprintf(path, sizeof(path), "%.*s%s", (int)(slash + 1 - own), own, ENGINE_SONAME);
+	snprintf(path, sizeof(path), "%.*s%s", (int)(slash + 1 - own), own, ENGINE_SONAME);
 	return dlopen(path, RTLD_NOW | RTLD_LOCAL);
 }
 
@@ -77,7 +77,7 @@ static protond_engine_fn *engine_find(char *text)
 	symbol = lib != NULL ? dlsym(lib, ENGINE_SYMBOL) : NULL;
 	if (symbol == NULL) {
 		why = dlerror();
-		(void)snprintf(text, PD_TEXT, "cannot load %s beside libprotond: %s", ENGINE_SONAME,
+		snprintf(text, PD_TEXT, "cannot load %s beside libprotond: %s", ENGINE_SONAME,
 			why != NULL ? why : "it has no " ENGINE_SYMBOL);
 		return NULL;
 	}
@@ -98,7 +98,7 @@ const struct protond_engine *pd_engine_load(char *text)
 		return NULL;
 	e = fn();
 	if (e->abi != ENGINE_ABI || e->bytes < sizeof(*e)) {
-		(void)snprintf(text, PD_TEXT, "%s is of another version: reinstall protond",
+		snprintf(text, PD_TEXT, "%s is of another version: reinstall protond",
 			ENGINE_SONAME);
 		return NULL;
 	}

@@ -60,9 +60,9 @@ static bool is_sock(int fd, ino_t ino)
 static void bell_close(void)
 {
 	if (is_sock(pd.bell.wr, pd.bell.ino))
-		(void)close(pd.bell.wr);
+		close(pd.bell.wr);
 	if (is_sock(pd.bell.rd, pd.bell.rd_ino))
-		(void)close(pd.bell.rd);
+		close(pd.bell.rd);
 	pd.bell = (struct pd_bell){-1, -1, 0, 0};
 }
 
@@ -75,7 +75,7 @@ static int bell_far(int fd)
 
 	if (kept < 0 || far < 0)
 		return kept;
-	(void)close(kept);
+	close(kept);
 	return far;
 }
 
@@ -91,8 +91,8 @@ int pd_bell_make(void)
 	fd[1] = fd_keep(fd[1]);
 	if (fstat(fd[0], &rd) < 0 || fstat(fd[1], &wr) < 0) {
 		r = pd_neg_errno();
-		(void)close(fd[0]);
-		(void)close(fd[1]);
+		close(fd[0]);
+		close(fd[1]);
 		return r;
 	}
 	pd.bell = (struct pd_bell){fd[0], fd[1], wr.st_ino, rd.st_ino};
@@ -135,7 +135,7 @@ static bool is_inotify(int fd)
 
 	if (fd < 0)
 		return false;
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	n = readlink(link, to, sizeof(to));
 	return n == 18 && memcmp(to, "anon_inode:inotify", 18) == 0;
 }
@@ -162,7 +162,7 @@ static void unwatch(void)
 static void watch_close(void)
 {
 	if (is_inotify(park.inotify))
-		(void)close(park.inotify);
+		close(park.inotify);
 	park.inotify = -1;
 	park.n_wd = 0;
 	park.watching = false;
@@ -176,7 +176,7 @@ static void watch_one(const char *dir)
 	char *slash;
 
 	if (wd < 0) {
-		(void)snprintf(parent, sizeof(parent), "%s", dir);
+		snprintf(parent, sizeof(parent), "%s", dir);
 		slash = strrchr(parent, '/');
 		if (slash == NULL || slash == parent)
 			return;
@@ -361,7 +361,7 @@ static void turn(void)
 static void *park_main(void *unused)
 {
 	(void)unused;
-	(void)pthread_setname_np(pthread_self(), "protond");
+	pthread_setname_np(pthread_self(), "protond");
 	park.try = true;
 	for (;;) {
 		if (link_.sock < 0 && (link_hear() || park.try))
@@ -402,13 +402,13 @@ int pd_park(const struct protond_host *host)
 		atomic_store(&pd.parked, false);
 		return r;
 	}
-	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	(void)pthread_attr_setstacksize(&attr, STACK_SIZE);
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attr, STACK_SIZE);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
 	r = -pthread_create(&thread, &attr, park_main, NULL);
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-	(void)pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
 	if (r < 0)
 		atomic_store(&pd.parked, false);
 	return r;

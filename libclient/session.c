@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "autostart.h"
+#include "backends.h"
 #include "binding.h"
 #include "export.h"
 #include "formats.h"
@@ -57,7 +58,7 @@ __attribute__((format(printf, 2, 3))) static int fail(int code, const char *form
 
 	va_start(ap, format);
 	if (b != NULL)
-		(void)vsnprintf(b->error, sizeof(b->error), format, ap);
+		vsnprintf(b->error, sizeof(b->error), format, ap);
 	va_end(ap);
 	return code;
 }
@@ -130,7 +131,13 @@ static uint32_t optional(const char *s)
 static int options_read(
 	const struct protond_options *o, struct session_options *ret, uint32_t *ret_want)
 {
-	static const struct choice backend[] = {{"cupti", 1}, {"none", 0}, {NULL, 0}};
+	/* clang-format off */
+	static const struct choice backend[] = {
+#define X(name, vendor, caps, injection) {#name, 1},
+		GPU_BACKENDS(X)
+#undef X
+		{"none", 0}, {NULL, 0}};
+	/* clang-format on */
 	static const struct choice data[] = {{"tree", SESSION_TREE}, {"trace", SESSION_TRACE},
 		{"both", SESSION_BOTH}, {NULL, 0}};
 	static const struct choice context[] = {
@@ -145,7 +152,7 @@ static int options_read(
 		.hook = optional(o->hook),
 		.cpu = o->cpu_off != 0 ? SESSION_CPU_OFF : SESSION_CPU_ON};
 	if (!choose(backend, o->backend, &gpu))
-		return fail(-EINVAL, "unknown backend '%.40s': use cupti or none", o->backend);
+		return fail(-EINVAL, "unknown backend '%.40s': use " BACKEND_WORDS, o->backend);
 	if (!choose(data, o->data, &ret->data))
 		return fail(-EINVAL, "unknown data '%.40s': use tree, trace or both", o->data);
 	if (o->mode != NULL && o->mode[0] != '\0')

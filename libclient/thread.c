@@ -73,7 +73,7 @@ static struct pd_block *block_take(void)
 static void block_put(struct pd_block *b)
 {
 	if (!spare_try()) {
-		(void)munmap(b, sizeof(*b));
+		munmap(b, sizeof(*b));
 		return;
 	}
 	b->next = threads.spare;
@@ -332,8 +332,8 @@ static void host_gpu_state(uint32_t state, int32_t code, uint32_t library, uint3
 		.library_version = library,
 		.driver_version = driver};
 
-	(void)snprintf(r.path, sizeof(r.path), "%s", path != NULL ? path : "");
-	(void)snprintf(r.words, sizeof(r.words), "%s", words != NULL ? words : "");
+	snprintf(r.path, sizeof(r.path), "%s", path != NULL ? path : "");
+	snprintf(r.words, sizeof(r.words), "%s", words != NULL ? words : "");
 	host_gpu_report(&r);
 }
 

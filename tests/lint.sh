@@ -26,6 +26,12 @@ for lib in build/lib/libprotond.so.0 build/lib/libprotond-agent.so.0; do
         [ -z "$extra" ] || say "$lib exports more than its API: $extra"
         printf '%s needs %s\n' "$lib" "$(objdump -T "$lib" | grep -oE 'GLIBC_[0-9.]+' | sort -uV | tail -1)"
 done
+# What loads libprotond into programs stands in one table; the examples name all of it.
+for name in $(grep -oE '"[A-Z0-9_]+_(PATH|LIBRARIES)"' proto/terms/backends.h | tr -d '"'); do
+        for f in systemd/examples/*; do
+                grep -q "$name" "$f" || say "$f does not name $name of proto/terms/backends.h"
+        done
+done
 # What can be set stands in one table; the page in docs/ is its copy, and no other variable is read.
 sed -n '/^```$/,/^```$/{/^```$/!p}' docs/options.md | cmp -s - <(build/bin/protonctl help options) ||
         say "docs/options.md is not what \`protonctl help options\` prints"

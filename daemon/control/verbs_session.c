@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "backends.h"
 #include "engine.h"
 
 #define FINALIZE_MS     5000u
@@ -78,8 +79,16 @@ static int word_index(
 	return 0;
 }
 
-static const char *const backend_words[] = {"cupti", "none"};
-static const struct term_list backends = {backend_words, 2};
+/* clang-format off */
+static const char *const backend_words[] = {
+#define X(name, vendor, caps, injection) #name,
+	GPU_BACKENDS(X)
+#undef X
+	"none"};
+/* clang-format on */
+static const struct term_list backends = {
+	backend_words, sizeof(backend_words) / sizeof(backend_words[0])};
+
 static bool name_is_good(const char *name)
 {
 	const unsigned char *p;
@@ -108,7 +117,7 @@ static const char *start_options(const msgpack_object *params, struct j_verb *v)
 	if (word_index(params, "gpu", &term_session_gpus, &v->gpu) < 0)
 		return "gpu: on, armed or none";
 	if (word_index(params, "backend", &backends, &backend) < 0)
-		return "backend: cupti or none";
+		return "backend: " BACKEND_WORDS;
 	if (word_index(params, "hook", &term_session_hooks, &hook) < 0)
 		return "hook: triton, torch or none";
 	if (word_index(params, "source", &term_session_sources, &source) < 0 ||
@@ -119,7 +128,7 @@ static const char *start_options(const msgpack_object *params, struct j_verb *v)
 	(void)snprintf(v->backend, sizeof(v->backend), "%s", backend_words[backend]);
 	if (hook != 0)
 		(void)snprintf(v->hook, sizeof(v->hook), "%s", term_session_hooks.word[hook]);
-	if (backend == 1)
+	if (backend == backends.n - 1)
 		v->gpu = SESSION_GPU_NONE;
 	v->source = source;
 	return NULL;

@@ -9,7 +9,7 @@
  *   bits 24..31  flags, by type
  *   bits 32..63  id, by type
  *
- * `clock` fields are raw ring clock (header.clock); CUPTI's start and end are CLOCK_REALTIME ns.
+ * `clock` fields are raw ring clock (header.clock); the GPU's start and end are CLOCK_REALTIME ns.
  * An unknown type is skipped by its length and counted.
  */
 #ifndef PROTOND_ABI_RECORD_H
@@ -86,7 +86,7 @@ struct rec_launch {
 	uint32_t correlation;
 	uint32_t name;   /* the kernel's, as far as the callback knows it; or NAME_NONE */
 	uint32_t python; /* path of Python frames, or PATH_ROOT */
-	uint16_t epoch;  /* of this process's CUPTI subscription; ids restart in each */
+	uint16_t epoch;  /* of this process's subscriptions; ids restart in each */
 	uint16_t api;    /* driver API callback id */
 };
 
@@ -97,7 +97,7 @@ struct rec_launch {
 
 struct rec_kernel {
 	uint64_t hdr;
-	uint64_t start, end; /* CLOCK_REALTIME ns, as CUPTI gives them */
+	uint64_t start, end; /* CLOCK_REALTIME ns, as the vendor's library gives them */
 	uint32_t correlation;
 	uint16_t epoch;
 	uint16_t device; /* index in the device table */
@@ -190,8 +190,8 @@ struct rec_delivered {
 struct rec_gpu {
 	uint64_t hdr;
 	uint64_t clock;
-	int32_t code;     /* CUptiResult or -errno; 0 */
-	uint32_t version; /* cuptiGetVersion */
+	int32_t code;     /* the vendor's, or -errno; 0 */
+	uint32_t version; /* of the vendor's library */
 	uint32_t epoch;
 	uint32_t
 		replay; /* 1: the backend's library plays a recording; no time in it was measured */

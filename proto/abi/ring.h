@@ -108,7 +108,7 @@ struct ring_counts {
 	_Atomic uint64_t names_refused; /* names that became "(other)": the table was full */
 	_Atomic uint64_t names_cut;
 	_Atomic uint64_t drop_no_lane; /* events of threads that got no lane */
-	_Atomic uint64_t gpu_dropped;  /* records that CUPTI says it dropped */
+	_Atomic uint64_t gpu_dropped;  /* records that the vendor's library dropped */
 	_Atomic uint64_t gpu_refused;  /* buffer requests answered by the discard buffer */
 	_Atomic uint64_t gpu_invalid;  /* records without usable times */
 	_Atomic uint64_t gpu_unknown;  /* bytes of kinds that could not be walked */
@@ -199,7 +199,7 @@ enum ring_want {
 	WANT_METRICS = 4,
 	WANT_GPU = 8,
 	WANT_GPU_ARMED = 16, /* subscribe for graph captures, record nothing */
-	WANT_GPU_PAUSE = 32, /* let go of CUPTI altogether */
+	WANT_GPU_PAUSE = 32, /* let go of the GPU altogether */
 	WANT_PYTHON = 64,    /* Python stacks at launches */
 };
 

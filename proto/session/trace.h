@@ -41,9 +41,9 @@ struct trace_scope {
 
 struct trace_op {             /* a kernel, copy or set, with its launch */
 	uint64_t launched;    /* ring clock */
-	uint64_t start, end;  /* CLOCK_REALTIME ns, as CUPTI gives them */
+	uint64_t start, end;  /* CLOCK_REALTIME ns, as the vendor's library gives them */
 	uint64_t bytes;       /* copies and sets */
-	uint32_t correlation; /* CUPTI's; the kernels of one graph launch share it */
+	uint32_t correlation; /* the vendor's; the kernels of one graph launch share it */
 	uint32_t thread, node, segment, stream;
 	uint32_t config; /* kernels; TRACE_NONE: not known */
 	uint8_t class;   /* enum cell_class */

@@ -18,10 +18,19 @@ enum backend_caps {
 };
 
 /* clang-format off */
-/* injection: the variable by which the vendor's loader brings libprotond into a program, or "". */
-#define BACKENDS(X) /* name  vendor  caps            injection */            \
-        X(cupti, NVIDIA, CAP_KERNEL | CAP_GRAPH, "CUDA_INJECTION64_PATH") \
+/* injection: the variable by which the vendor's loader brings libprotond into a program, or "". It
+ * then knocks at a door of libclient/inject.c; recording with a CAP_KERNEL waits for that. */
+#define GPU_BACKENDS(X) /* name  vendor  caps                  injection */ \
+        X(cupti, NVIDIA, CAP_KERNEL | CAP_GRAPH, "CUDA_INJECTION64_PATH")
+#define MARKER_BACKENDS(X) \
         X(nvtx,  NVIDIA, CAP_MARKER,             "NVTX_INJECTION64_PATH")
+#define BACKENDS(X) GPU_BACKENDS(X) MARKER_BACKENDS(X)
+
+/* What a session can ask for: "cupti none", and for messages "cupti or none". */
+#define BACKEND_AND_(name, vendor, caps, injection) #name " "
+#define BACKEND_OR_(name, vendor, caps, injection)  #name " or "
+#define BACKEND_CHOICES GPU_BACKENDS(BACKEND_AND_) "none"
+#define BACKEND_WORDS   GPU_BACKENDS(BACKEND_OR_) "none"
 /* clang-format on */
 
 enum backend_id {

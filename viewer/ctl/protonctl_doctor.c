@@ -14,6 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "backends.h"
+
 #define PROBE_MS 10000
 
 void found(struct doctor *d, enum grade grade, const char *what, const char *mend, const char *fmt,
@@ -74,7 +76,8 @@ static _Noreturn void probe_child(const char *library, doctor_probe_fn *fn, int 
 	char line[512] = "-";
 	void *h;
 
-	(void)setenv("CUDA_INJECTION64_PATH", "", 1);
+	for (size_t i = 0; i < BACKEND_COUNT; i++)
+		(void)setenv(backend_terms[i].injection, "", 1);
 	(void)setenv("PROTOND_DISABLE", "1", 1);
 	h = dlopen(library, RTLD_NOW | RTLD_LOCAL);
 	if (h == NULL)

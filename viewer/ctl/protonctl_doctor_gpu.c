@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backends.h"
+
 #define PARAMS "/proc/driver/nvidia/params"
 
 /* --- driver, CUPTI ---------------------------------------------------------------------------- */
@@ -214,8 +216,8 @@ void doctor_others(struct doctor *d)
 	const char *v = getenv("LD_PRELOAD");
 	size_t i, n;
 
-	look_injection(d, "CUDA_INJECTION64_PATH");
-	look_injection(d, "NVTX_INJECTION64_PATH");
+	for (i = 0; i < BACKEND_COUNT; i++)
+		look_injection(d, backend_terms[i].injection);
 	if (v != NULL && *v != '\0')
 		found(d, strstr(v, "libprotond") != NULL ? GOOD : NOTE, "LD_PRELOAD",
 			"nothing to do, unless it is another profiler", "%.200s", v);

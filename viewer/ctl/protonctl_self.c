@@ -87,8 +87,9 @@ size_t env_vars(const char *dir, struct env_var ret[ENV_VARS_MAX], struct err *e
 		env_add(&ret[n], "PROTOND_RUNTIME_DIR", dir);
 		ret[n++].taken = false; /* ours to set */
 	}
-	env_add(&ret[n++], "CUDA_INJECTION64_PATH", library);
-	env_add(&ret[n++], "NVTX_INJECTION64_PATH", library);
+	for (size_t i = 0; i < BACKEND_COUNT; i++)
+		if (backend_terms[i].injection[0] != '\0')
+			env_add(&ret[n++], backend_terms[i].injection, library);
 	return n;
 }
 

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "backends.h"
 #include "err.h"
 
 /* An executable or library of ours: beside us, in ../bin, ../lib and so on. -ENOENT. */
@@ -20,7 +21,7 @@ struct env_var {
 	char value[2048];
 	bool taken; /* the environment has another value, of another tool */
 };
-#define ENV_VARS_MAX 4
+#define ENV_VARS_MAX (BACKEND_COUNT + 2)
 /* The variables for jobs of the daemon in `dir`. Returns how many; 0 with words when the library is
  * nowhere. */
 size_t env_vars(const char *dir, struct env_var ret[ENV_VARS_MAX], struct err *e);

@@ -3,12 +3,13 @@
 #ifndef PROTOND_PROTONCTL_SESSION_H
 #define PROTOND_PROTONCTL_SESSION_H
 
+#include "backends.h"
 #include "codec.h"
 #include "protonctl_line.h"
 
 /* clang-format off */
 #define SESSION_OPTIONS \
-	{'b', "backend", "BACKEND", "what records the GPU: cupti (default) or none", "cupti none"}, \
+	{'b', "backend", "BACKEND", "what records the GPU: cupti (default) or none", BACKEND_CHOICES}, \
 	{'c', "context", "CONTEXT", "where a launch stands: shadow (scopes, default) or python (stack)", "shadow python"}, \
 	{'d', "data",    "DATA",    "what is kept: tree (default), trace or both", "tree trace both"}, \
 	{'k', "hook",    "HOOK",    "names from a framework: torch (default of run), triton or none", "triton torch none"}, \

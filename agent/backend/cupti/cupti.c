@@ -48,7 +48,7 @@ static enum cupti_level level(void)
 static int fail(struct backend_error *e, int32_t code, const char *words)
 {
 	e->code = code;
-	(void)snprintf(e->text, sizeof(e->text), "%s", words);
+	snprintf(e->text, sizeof(e->text), "%s", words);
 	return code < 0 ? code : -EIO;
 }
 
@@ -57,7 +57,7 @@ static void describe(struct backend_status *ret)
 	*ret = (struct backend_status){
 		.gpu = {.library_version = cupti.version, .driver_version = cupti.driver},
 		.replay = cupti.replay};
-	(void)snprintf(ret->gpu.path, sizeof(ret->gpu.path), "%s", cupti.path);
+	snprintf(ret->gpu.path, sizeof(ret->gpu.path), "%s", cupti.path);
 }
 
 static int cupti_probe(struct backend_status *ret, struct backend_error *e)
@@ -187,7 +187,7 @@ static void tell_failure(void)
 	describe(&s);
 	s.gpu.state = GPU_FAILED;
 	s.gpu.code = code;
-	(void)snprintf(s.gpu.words, sizeof(s.gpu.words), "%s",
+	snprintf(s.gpu.words, sizeof(s.gpu.words), "%s",
 		"CUPTI had a fatal error and left the process; scopes go on. "
 		"Restart the job for GPU data");
 	agent_report(&s, cupti_epoch());
@@ -221,14 +221,9 @@ static uint64_t cupti_flush(bool force)
 
 static int go_on(struct backend_error *e)
 {
-	int r;
-
 	if (cupti_pool_init() < 0)
 		return fail(e, -ENOMEM, "no memory for CUPTI's activity buffers");
-	r = kinds_on(e);
-	if (r < 0)
-		return r;
-	return 0;
+	return kinds_on(e);
 }
 
 static void go_off(void)
@@ -359,7 +354,7 @@ static void *last_flush(void *arg)
 {
 	(void)arg;
 	(void)cupti.api.flush_all(1);
-	(void)sem_post(&last.done);
+	sem_post(&last.done);
 	return NULL;
 }
 
@@ -372,12 +367,12 @@ static bool last_thread(void)
 
 	if (pthread_attr_init(&attr) != 0)
 		return false;
-	(void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_SETMASK, &all, &old);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
 	ok = pthread_create(&thread, &attr, last_flush, NULL) == 0;
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
-	(void)pthread_attr_destroy(&attr);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_attr_destroy(&attr);
 	return ok;
 }
 

@@ -83,7 +83,7 @@ static uint16_t find(uint32_t ordinal)
 	struct ring_device d = facts_of(ordinal);
 
 	if (memcmp(d.uuid, zero, sizeof(zero)) == 0) /* the table finds by uuid: make one up */
-		(void)snprintf((char *)d.uuid, sizeof(d.uuid), "ordinal-%u", ordinal);
+		snprintf((char *)d.uuid, sizeof(d.uuid), "ordinal-%u", ordinal);
 	if (cupti.dumping)
 		cupti_dump_device(&d);
 	return agent_device(&d);

@@ -44,7 +44,7 @@ static void lock(void)
 {
 	/* Acquire: pairs with the release in unlock(). */
 	while (atomic_flag_test_and_set_explicit(&dump.lock, memory_order_acquire))
-		(void)sched_yield();
+		sched_yield();
 }
 
 static void unlock(void)
@@ -136,7 +136,7 @@ void cupti_dump_init(void)
 	if (dump.out == NULL || dump.hash == NULL || dump.id == NULL || dump.tids == NULL ||
 		dump.fixups == NULL)
 		return;
-	(void)snprintf(path, sizeof(path), "%s/%d.cuptidump", dir, (int)getpid());
+	snprintf(path, sizeof(path), "%s/%d.cuptidump", dir, (int)getpid());
 	dump.fd = fd_keep(open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
 	if (dump.fd < 0)
 		return;
@@ -225,7 +225,7 @@ static uint64_t realtime_ns(void)
 {
 	struct timespec t;
 
-	(void)clock_gettime(CLOCK_REALTIME, &t);
+	clock_gettime(CLOCK_REALTIME, &t);
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
@@ -309,7 +309,7 @@ void cupti_dump_buffer(const struct cupti_buffer *b)
 	append(copy, b->valid);
 	chunk_end(bytes);
 	unlock();
-	(void)munmap(copy, b->valid + 1);
+	munmap(copy, b->valid + 1);
 }
 
 /* A chunk of one fixed struct. */

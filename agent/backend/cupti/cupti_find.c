@@ -50,7 +50,7 @@ static bool keep(struct cupti_found *f, void *handle, const char *path)
 	if (handle == NULL)
 		return false;
 	f->handle = handle;
-	(void)snprintf(f->path, sizeof(f->path), "%.255s", path);
+	snprintf(f->path, sizeof(f->path), "%.255s", path);
 	return true;
 }
 
@@ -93,9 +93,9 @@ static bool try_dir(struct search *s, const char *dir)
 				best = i;
 		done[best] = true;
 		if (dir[0] == '\0')
-			(void)snprintf(path, sizeof(path), "%s", sonames[best].soname);
+			snprintf(path, sizeof(path), "%s", sonames[best].soname);
 		else
-			(void)snprintf(path, sizeof(path), "%s/%s", dir, sonames[best].soname);
+			snprintf(path, sizeof(path), "%s/%s", dir, sonames[best].soname);
 		if (dir[0] != '\0' && access(path, R_OK) != 0)
 			continue;
 		if (keep(s->found, dlopen(path, RTLD_NOW | RTLD_LOCAL), path))
@@ -111,7 +111,7 @@ static bool try_sub(struct search *s, const char *what, const char *sub)
 
 	if (what == NULL || what[0] == '\0')
 		return false;
-	(void)snprintf(dir, sizeof(dir), "%s%s", what, sub);
+	snprintf(dir, sizeof(dir), "%s%s", what, sub);
 	return try_dir(s, dir);
 }
 
@@ -145,10 +145,10 @@ static bool each_mapped(bool (*fn)(struct search *, const char *), struct search
 		path[strcspn(path, "\n")] = '\0';
 		if (strcmp(path, last) == 0)
 			continue;
-		(void)snprintf(last, sizeof(last), "%s", path);
+		snprintf(last, sizeof(last), "%s", path);
 		hit = fn(s, path);
 	}
-	(void)fclose(f);
+	fclose(f);
 	return hit;
 }
 

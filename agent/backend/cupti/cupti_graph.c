@@ -67,7 +67,7 @@ static void lock(void)
 	/* Acquire: pairs with the release in unlock(). */
 	while (atomic_flag_test_and_set_explicit(&map.lock, memory_order_acquire))
 		if (++n % SPINS == 0)
-			(void)sched_yield(); /* its holder was preempted */
+			sched_yield(); /* its holder was preempted */
 }
 
 static void unlock(void)

@@ -26,7 +26,7 @@ static int say(struct backend_error *e, int32_t code, int r, const char *fmt, ..
 
 	e->code = code;
 	va_start(ap, fmt);
-	(void)vsnprintf(e->text, sizeof(e->text), fmt, ap);
+	vsnprintf(e->text, sizeof(e->text), fmt, ap);
 	va_end(ap);
 	return r;
 }
@@ -149,7 +149,7 @@ static void path_keep(const char *path)
 	memcpy(&p, &cupti.api.get_version, sizeof(p));
 	if (dladdr(p, &info) != 0 && info.dli_fname != NULL)
 		path = info.dli_fname;
-	(void)snprintf(cupti.path, sizeof(cupti.path), "%s", path);
+	snprintf(cupti.path, sizeof(cupti.path), "%s", path);
 }
 
 static int strides_load(struct backend_error *e)

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-from ._table import FORMATS as _FORMATS
+from ._table import BACKENDS as _BACKENDS, FORMATS as _FORMATS
 from .flags import flags
 
 if sys.platform.startswith("linux"):
@@ -212,8 +212,8 @@ def _options(context, data, backend, mode, hook):
     for gone, words in _GONE.items():
         if word == gone or backend == gone or backend == "cupti_" + gone:
             raise ValueError(f"unsupported mode: {gone}: {words} is not recorded by protond yet; leave it out")
-    if backend not in (None, "cupti", "none"):
-        raise ValueError(f"Unknown profiler: {backend}: use cupti, or none for CPU scopes only")
+    if backend not in (None, "none", *_BACKENDS):
+        raise ValueError(f"Unknown profiler: {backend}: use {', '.join(_BACKENDS)}, or none for CPU scopes only")
     if hook not in (None, "triton", "torch") and not hasattr(hook, "enter"):
         raise ValueError(f"Unsupported hook: {hook}: use triton, torch or a Hook")
     if word not in ("", "periodic_flushing"):
