@@ -78,8 +78,7 @@ struct daemon {
 	struct lent lent;                         /* results that somebody has open */
 };
 
-/* --- daemon.c -----------------------------------------------------------------------------------
- */
+/* --- daemon.c --- */
 
 /* Appends an entry with this payload, applies it, and after the tick's flush lets jobs know what is
  * wanted of them now (intake_wants). -ENOSPC, -ENOMEM. */
@@ -120,8 +119,7 @@ struct shares {
 };
 struct shares home_descriptors(void);
 
-/* --- intake.c: agent.sock and the rings
- * ----------------------------------------------------------- */
+/* --- intake.c: agent.sock and the rings --- */
 
 int intake_new(struct daemon *d, struct intake **ret, struct err *e);
 void intake_free(struct intake *i);
@@ -136,15 +134,13 @@ uint32_t intake_now(struct intake *i, const uint8_t ring[16], struct j_now *ret,
  * many. */
 uint32_t intake_pause(struct intake *i, uint32_t pid, uint32_t uid, bool pause);
 
-/* --- control.c: control.sock
- * ----------------------------------------------------------------------- */
+/* --- control.c: control.sock --- */
 
 int control_new(struct daemon *d, struct control **ret, struct err *e);
 void control_free(struct control *c);
 uint32_t control_clients(const struct control *c);
 
-/* --- export.c
- * -------------------------------------------------------------------------------------- */
+/* --- export.c --- */
 
 /* Stored session → text of `format` in a sealed memfd of at most 1 GiB, lent to uid; done on the
  * loop with the descriptor (the caller closes it) and the size in *x. Commits first. phases: 0 all,

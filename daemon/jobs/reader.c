@@ -48,8 +48,7 @@ static int read_all(int fd, void *to, size_t bytes, uint64_t at)
 	return 0;
 }
 
-/* --- V1-V4: the header ---------------------------------------------------------------------------
- */
+/* --- V1-V4: the header --- */
 
 static bool is_zero(const uint8_t id[16])
 {
@@ -192,8 +191,7 @@ void reader_close(struct reader *r)
 	*r = (struct reader){.fd = -1};
 }
 
-/* --- V6: tails
- * ------------------------------------------------------------------------------------ */
+/* --- V6: tails --- */
 
 static bool tail_is_lawful(const struct reader *r, const struct reader_lane *l, uint64_t tail)
 {
@@ -280,8 +278,7 @@ int reader_copy(const struct reader *r, uint32_t lane, uint64_t from, uint32_t b
 	return x;
 }
 
-/* --- V7-V10: records
- * ------------------------------------------------------------------------------ */
+/* --- V7-V10: records --- */
 
 static const uint8_t record_bytes[REC_MAX] = {
 #define X(name, number, bytes, ...) [number] = (bytes),
@@ -356,8 +353,7 @@ struct reader_sessions reader_sessions(
 	return s;
 }
 
-/* --- V11: tables
- * ---------------------------------------------------------------------------------- */
+/* --- V11: tables --- */
 
 int reader_counts(const struct reader *r, struct ring_counts *ret)
 {
@@ -504,8 +500,7 @@ int reader_table(struct reader *r, enum j_table_which which, const struct reader
 	return 0;
 }
 
-/* --- the now block
- * -------------------------------------------------------------------------------- */
+/* --- the now block --- */
 
 /* A copy that no write ran through, if there is one in a few tries. A thread that died inside an
  * update leaves seq odd for ever: then its last state but for the innermost frame is what we have.

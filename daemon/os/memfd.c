@@ -47,7 +47,7 @@ int memfd_of(const void *bytes, size_t n)
 	return r;
 }
 
-/* --- given away ------------------------------------------------------------------------------ */
+/* --- given away --- */
 
 struct lent_one {
 	struct lent_one *next;
