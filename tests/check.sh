@@ -290,7 +290,7 @@ long() {
         phase "the power is cut at each write"
         PD_CUT_ALL=1 limit=500 scenario every-cut build tests/scenario/test_store_faults.py -k power_cut
         phase "jobs and daemons are killed"
-        PD_KILLS=2000 PD_DAEMON_KILLS=1000 limit=500 scenario kills build tests/scenario/test_kill.py \
+        PD_KILLS=1000 PD_DAEMON_KILLS=500 limit=500 scenario kills build tests/scenario/test_kill.py \
                 -k "first_scope or killed_daemon"
         phase "much at once"
         PD_STORM=10 limit=400 scenario storm build tests/scenario/test_storm.py

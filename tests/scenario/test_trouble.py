@@ -19,6 +19,9 @@ import pytest
 from conftest import BUILD, WAIT, needs_another_user, until
 from test_doctor import NOBODY, library, needs_mounts
 
+# Who may mount is root of a namespace, and a job that says that it is another user than it is has no ring.
+HIMSELF = "" if os.geteuid() == 0 else f"unshare --user --map-user={os.getuid()} --map-group={os.getgid()}"
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOC = (ROOT / "docs/troubleshooting.md").read_text()
 MESSAGES = [m.strip() for m in re.findall(r"^\| ``(.+?)`` \|", DOC, re.M)]
@@ -84,7 +87,7 @@ def test_no_libcupti(world):
     if pathlib.Path(BUILD).is_relative_to("/usr/local") or list(pathlib.Path("/usr/lib").glob("*/libcupti.so*")):
         pytest.skip("a libcupti is where it cannot be hidden")
     env = dict.fromkeys(("CUDA_HOME", "PROTOND_CUPTI_PATH", "CUPTI_ROOT_PATH", "TRITON_CUPTI_LIB_PATH"), "")
-    job = world.job("unshare", *([] if os.geteuid() == 0 else ["-r"]), "-m", "sh", "-ec", hidden + '; exec "$@"', "sh", env=env)
+    job = world.job("unshare", *([] if os.geteuid() == 0 else ["-r"]), "-m", "sh", "-ec", hidden + f'; exec {HIMSELF} "$@"', "sh", env=env)
     said(gpu_words(world, job), "no libcupti found")
 
 
@@ -353,7 +356,7 @@ def test_a_full_disk(world):
     world.start()
     at = world.home / "full"
     at.mkdir()
-    inside = f"mount -t tmpfs -o size=4k none {at}; cd {at}; echo > file; exec \"$@\""
+    inside = f"mount -t tmpfs -o size=4k none {at}; cd {at}; echo > file; exec {HIMSELF} \"$@\""
     unshare = ["unshare", *([] if os.geteuid() == 0 else ["-r"]), "-m", "sh", "-ec", inside, "sh"]
     r = subprocess.run([*unshare, BUILD / "bin/protonctl", "run", "-n", "r", "-o", "r.hatchet", "--", BUILD / "tests/job"],
                        env=world.env, input="start own\nrepeat 3 a\nhatchet 0\n", capture_output=True, text=True, timeout=WAIT)
