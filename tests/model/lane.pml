@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT. lane.pml: one lane: its owner (agent/lane.c) and the daemon
- * (daemon/jobs/reader.c, daemon/jobs/drain.c). docs/ring.md has the protocol.
+ * (daemon/jobs/reader.c, daemon/drain.c). docs/ring.md has the protocol.
  *
  * Claim: every published record is read exactly once, whole and in order; a refused one is counted,
  * and what LOST records tell is never more; the owner may be killed at any step.

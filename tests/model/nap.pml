@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT. nap.pml: a daemon that looks seldom is woken (daemon/jobs/pace.c,
+/* SPDX-License-Identifier: MIT. nap.pml: a daemon that looks seldom is woken (daemon/pace.c,
  * agent/lane.c: lane_wake()). The job stores tail and then, at the end of a quarter, looks whether
  * the daemon naps; the daemon says that it does, looks at tails once more, and sleeps.
  *

@@ -2,7 +2,7 @@
  * none (the daemon looks at tails by its timer); wishes and questions do:
  *
  *   LINK   a program asks (libclient/session.c: ask(), want_less()), another thread has news
- *          (pd_ring() alone), the daemon wants (daemon/jobs/intake.c: conn_want(), PING and PONG), a
+ *          (pd_ring() alone), the daemon wants (daemon/intake.c: conn_want(), PING and PONG), a
  *          thread enters scopes (api.c); the parked thread serves them all (park.c, link.c)
  *   FIRST  the first calls in a process, or in a forked child, where the gate is GATE_WAKE
  *          (thread.c: pd_thread_cold(), wake_up())

@@ -10,8 +10,7 @@
  */
 #include "liar_ring.h"
 
-/* --- lies about a file --------------------------------------------------------------------------
- */
+/* --- lies about a file --- */
 
 static void lie_truncate(struct liar *l)
 {
@@ -269,8 +268,7 @@ static void lie_linger(struct liar *l)
 	(void)close(two[1]);
 }
 
-/* --- lies on the socket -------------------------------------------------------------------------
- */
+/* --- lies on the socket --- */
 
 static void lie_attach(struct liar *l)
 {
@@ -413,8 +411,7 @@ static void lie_hoard(struct liar *l)
 		;
 }
 
-/* --- all of them --------------------------------------------------------------------------------
- */
+/* --- all of them --- */
 
 enum meets { ALONE, ATTACHED, RING, NEW_RING }; /* NEW_RING: another one for each round */
 

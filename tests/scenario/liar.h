@@ -70,8 +70,7 @@ __attribute__((noreturn)) static inline void leave(int status)
 	_exit(status);
 }
 
-/* --- numbers ------------------------------------------------------------------------------------
- */
+/* --- numbers --- */
 
 static inline uint64_t rnd(void)
 {
@@ -155,8 +154,7 @@ static inline void who_am_i(void)
 	}
 }
 
-/* --- agent.sock ---------------------------------------------------------------------------------
- */
+/* --- agent.sock --- */
 
 static inline int dial(void)
 {
@@ -264,8 +262,7 @@ static inline bool nudge(const struct liar *l)
 	return true;
 }
 
-/* --- a lawful ring ------------------------------------------------------------------------------
- */
+/* --- a lawful ring --- */
 
 static inline struct ring_counts *counts_of(const struct liar *l)
 {

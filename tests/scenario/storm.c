@@ -41,7 +41,7 @@ static void work(void)
 	protond_scope_exit();
 }
 
-/* --- born ------------------------------------------------------------------------------------ */
+/* --- born --- */
 
 static void *short_life(void *p)
 {
@@ -104,7 +104,7 @@ static int born_main(char **argv)
 	return 0;
 }
 
-/* --- alive ----------------------------------------------------------------------------------- */
+/* --- alive --- */
 
 static pthread_barrier_t inside, leave;
 
@@ -148,7 +148,7 @@ static int alive_main(char **argv)
 	return 0;
 }
 
-/* --- mute ------------------------------------------------------------------------------------ */
+/* --- mute --- */
 
 static void *leave_mute(void *p)
 {
@@ -186,7 +186,7 @@ static int mute_main(char **argv)
 	return 0;
 }
 
-/* --- speed ----------------------------------------------------------------------------------- */
+/* --- speed --- */
 
 /* Of one phase; the last bucket has all that took longer. */
 struct times {

@@ -41,7 +41,7 @@ static void scopes(uint32_t name, unsigned n)
 	}
 }
 
-/* --- what the others do meanwhile ------------------------------------------------------------ */
+/* --- what the others do meanwhile --- */
 
 static void *brief(void *p)
 {
@@ -71,7 +71,7 @@ static void *busy(void *p)
 	return p;
 }
 
-/* --- a child --------------------------------------------------------------------------------- */
+/* --- a child --- */
 
 static void recorded(void)
 {
@@ -170,7 +170,7 @@ static void storm(bool side)
 	(void)pthread_join(other, NULL);
 }
 
-/* --- children of a handler ------------------------------------------------------------------- */
+/* --- children of a handler --- */
 
 static volatile sig_atomic_t born, is_child;
 static _Atomic uint64_t

@@ -41,7 +41,7 @@ static _Atomic uint64_t threads_did, handlers_did, jumps, torn;
 static __thread volatile sig_atomic_t calling, may_jump;
 static __thread sigjmp_buf back;
 
-/* --- timers and stacks ----------------------------------------------------------------------- */
+/* --- timers and stacks --- */
 
 static timer_t timer_of(pid_t tid, int sig)
 {
@@ -116,7 +116,7 @@ static void both(void *(*fn)(void *))
 		(void)pthread_join(t[i], NULL);
 }
 
-/* --- handlers -------------------------------------------------------------------------------- */
+/* --- handlers --- */
 
 static void has_scopes(int sig)
 {
@@ -143,7 +143,7 @@ static void leaves(int sig)
 	siglongjmp(back, 1);
 }
 
-/* --- inside ---------------------------------------------------------------------------------- */
+/* --- inside --- */
 
 static void *inside(void *p)
 {
@@ -171,7 +171,7 @@ static void *inside(void *p)
 	return NULL;
 }
 
-/* --- dying ----------------------------------------------------------------------------------- */
+/* --- dying --- */
 
 static void *three_scopes(void *p)
 {
@@ -207,7 +207,7 @@ static void dying(void)
 	atomic_fetch_add(&threads_did, rounds / THREADS * THREADS * 3);
 }
 
-/* --- jump ------------------------------------------------------------------------------------ */
+/* --- jump --- */
 
 static void work_until_thrown(int sig)
 {

@@ -52,8 +52,7 @@ static struct fake {
 	_Atomic uint32_t drains, commits;
 } fake;
 
-/* --- what the rooms beyond control would give
- * ------------------------------------------------------ */
+/* --- what the rooms beyond control would give --- */
 
 uint64_t mono_ns(void)
 {
@@ -410,8 +409,7 @@ int store_portable(struct sqlite3 *db, int64_t id, bool timeline, unsigned char 
 static const char schema[] = SCHEMA;
 #pragma GCC diagnostic pop
 
-/* --- its life
- * ------------------------------------------------------------------------------------- */
+/* --- its life --- */
 
 static void fake_on_kick(uv_async_t *a)
 {

@@ -107,8 +107,7 @@ static int64_t resolved(struct rpc *r, const char *ref)
 	return id;
 }
 
-/* --- verbs
- * ---------------------------------------------------------------------------------------- */
+/* --- verbs --- */
 
 START_TEST(hello_says_who)
 {
@@ -427,8 +426,7 @@ START_TEST(prune_and_unknown)
 }
 END_TEST
 
-/* --- clients that cost only themselves
- * --------------------------------------------------------------- */
+/* --- clients that cost only themselves --- */
 
 /* clang-format off */
 #define BYTES(s) (s), sizeof(s) - 1

@@ -12,8 +12,7 @@
 #include "protonctl_options.h"
 #include "protonctl_table.h"
 
-/* --- the table
- * ------------------------------------------------------------------------------------- */
+/* --- the table --- */
 
 START_TEST(table_is_whole)
 {
@@ -102,8 +101,7 @@ START_TEST(bad_line_is_usage)
 }
 END_TEST
 
-/* --- names
- * ----------------------------------------------------------------------------------------- */
+/* --- names --- */
 
 /* clang-format off */
 static const struct { const char *text, *want; int code; } names[] = {
@@ -132,8 +130,7 @@ START_TEST(name_expands)
 }
 END_TEST
 
-/* --- other people's text
- * ---------------------------------------------------------------------------- */
+/* --- other people's text --- */
 
 /* clang-format off */
 static const struct { const char *text; size_t n; const char *want; } texts[] = {

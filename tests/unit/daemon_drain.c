@@ -151,8 +151,7 @@ static uint32_t pick(uint16_t type, const struct seen **ret, uint32_t n)
 	return k;
 }
 
-/* --- what comes, and in which order
- * --------------------------------------------------------------- */
+/* --- what comes, and in which order --- */
 
 START_TEST(test_tables_before_lanes)
 {
@@ -273,8 +272,7 @@ START_TEST(test_laps)
 }
 END_TEST
 
-/* --- lanes that lie
- * -------------------------------------------------------------------------------------- */
+/* --- lanes that lie --- */
 
 /* A good part, then a record that breaks a law: the good part comes, the lane gets its tries, is
  * then given up and counted, and its neighbour never notices. */
@@ -337,9 +335,7 @@ START_TEST(test_heals)
 }
 END_TEST
 
-/* --- budget
- * --------------------------------------------------------------------------------------------------
- */
+/* --- budget --- */
 
 /* Twenty full lanes are more than one tick may take, in a window that is finished in later ticks; a
  * START at the very end of the last lane still comes before what the others recorded. */
@@ -415,9 +411,7 @@ START_TEST(test_joining)
 }
 END_TEST
 
-/* --- NOW, COUNTS
- * ------------------------------------------------------------------------------------------------
- */
+/* --- NOW, COUNTS --- */
 
 START_TEST(test_now_and_counts)
 {

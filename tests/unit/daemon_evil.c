@@ -35,8 +35,7 @@ static uint64_t random_u64(void)
 	return seed;
 }
 
-/* --- the daemon
- * -------------------------------------------------------------------------------------- */
+/* --- the daemon --- */
 
 static int run_daemon(void)
 {
@@ -109,8 +108,7 @@ static void teardown(void)
 	(void)!system(command);
 }
 
-/* --- what a job says
- * ---------------------------------------------------------------------------------- */
+/* --- what a job says --- */
 
 static void say(int fd, void *m, size_t bytes, enum rv_type type, const int *fds, size_t n_fds)
 {
@@ -200,8 +198,7 @@ static bool meet(struct fake *f, int fd, struct rv_ctl *ctl, int *ret_ctl)
 	return hear(fd, RV_CTL, ctl, sizeof(*ctl), ret_ctl);
 }
 
-/* --- mischief
- * ------------------------------------------------------------------------------------------- */
+/* --- mischief --- */
 
 static void scribble(struct fake *f)
 {
@@ -301,8 +298,7 @@ static void evil_job(uint64_t number)
 	_exit(0);
 }
 
-/* --- the good one
- * ------------------------------------------------------------------------------------------ */
+/* --- the good one --- */
 
 static uint64_t told_head(int ctl, uint32_t lane)
 {

@@ -20,8 +20,7 @@ static struct reader_expect expect_all(void)
 		.boot_id = fake_boot};
 }
 
-/* --- V2-V4: one field wrong
- * ------------------------------------------------------------------------ */
+/* --- V2-V4: one field wrong --- */
 
 #define FIELD(f) offsetof(struct ring_header, f), sizeof(((struct ring_header *)0)->f)
 static const struct header_case {
@@ -95,8 +94,7 @@ START_TEST(test_header_zero_uuid)
 }
 END_TEST
 
-/* --- V1, V2: the file
- * --------------------------------------------------------------------------------- */
+/* --- V1, V2: the file --- */
 
 static int open_fd(int fd, const struct reader_expect *x)
 {
@@ -157,8 +155,7 @@ START_TEST(test_truncated_later)
 }
 END_TEST
 
-/* --- V6: tails
- * ------------------------------------------------------------------------------------------ */
+/* --- V6: tails --- */
 
 START_TEST(test_tails)
 {
@@ -229,8 +226,7 @@ START_TEST(test_lanes_found)
 }
 END_TEST
 
-/* --- V8-V10: records
- * -------------------------------------------------------------------------------------- */
+/* --- V8-V10: records --- */
 
 #define W(bytes, type, lap) REC_HDR(bytes, type, lap, 0, 5)
 static const struct walk_case {
@@ -302,8 +298,7 @@ START_TEST(test_walk_session)
 }
 END_TEST
 
-/* --- V11: tables
- * ------------------------------------------------------------------------------------------- */
+/* --- V11: tables --- */
 
 START_TEST(test_tables)
 {
@@ -374,8 +369,7 @@ START_TEST(test_info)
 }
 END_TEST
 
-/* --- the now block
- * -------------------------------------------------------------------------------------------- */
+/* --- the now block --- */
 
 START_TEST(test_now)
 {

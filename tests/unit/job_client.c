@@ -66,7 +66,7 @@ static void scope(const char *name)
 	protond_scope_exit();
 }
 
-/* --- alone ----------------------------------------------------------------------------------- */
+/* --- alone --- */
 
 START_TEST(no_daemon)
 {
@@ -142,7 +142,7 @@ START_TEST(names)
 }
 END_TEST
 
-/* --- with a daemon --------------------------------------------------------------------------- */
+/* --- with a daemon --- */
 
 START_TEST(daemon_wants)
 {
@@ -279,7 +279,7 @@ START_TEST(exports)
 }
 END_TEST
 
-/* --- a daemon that has no room for a session ------------------------------------------------- */
+/* --- a daemon that has no room for a session --- */
 
 START_TEST(no_room)
 {
@@ -318,7 +318,7 @@ START_TEST(no_room_is_said_later)
 }
 END_TEST
 
-/* --- a daemon that does not answer ----------------------------------------------------------- */
+/* --- a daemon that does not answer --- */
 
 static _Atomic int waited_for = 1; /* what the call gave that waits for the daemon */
 
@@ -404,7 +404,7 @@ START_TEST(one_name_from_many_threads)
 }
 END_TEST
 
-/* --- hostile or odd messages ----------------------------------------------------------------- */
+/* --- hostile or odd messages --- */
 
 static const struct odd_case {
 	const char *label;
@@ -448,7 +448,7 @@ START_TEST(odd_message)
 }
 END_TEST
 
-/* --- fork ------------------------------------------------------------------------------------ */
+/* --- fork --- */
 
 #ifndef __SANITIZE_THREAD__ /* which loses count of threads in a child that makes some */
 START_TEST(fork_child_is_its_own)
@@ -505,7 +505,7 @@ START_TEST(fork_child_is_its_own)
 END_TEST
 #endif
 
-/* --- threads --------------------------------------------------------------------------------- */
+/* --- threads --- */
 
 static void *short_life(void *p)
 {
@@ -574,7 +574,7 @@ START_TEST(more_threads_than_lanes)
 }
 END_TEST
 
-/* --- the rest -------------------------------------------------------------------------------- */
+/* --- the rest --- */
 
 static uint64_t context;
 

@@ -129,7 +129,7 @@ START_TEST(without_a_daemon_one_lap_is_kept)
 }
 END_TEST
 
-/* --- with a reader at the same time ---------------------------------------------------------- */
+/* --- with a reader at the same time --- */
 
 static _Atomic bool over;
 
@@ -213,7 +213,7 @@ START_TEST(conservation)
 }
 END_TEST
 
-/* --- hand-over ------------------------------------------------------------------------------- */
+/* --- hand-over --- */
 
 static void ten(void)
 {
@@ -309,7 +309,7 @@ START_TEST(a_full_lane_is_not_handed_over)
 }
 END_TEST
 
-/* --- no room --------------------------------------------------------------------------------- */
+/* --- no room --- */
 
 START_TEST(more_threads_than_lanes)
 {
@@ -459,7 +459,7 @@ START_TEST(hostile_control)
 }
 END_TEST
 
-/* --- the agent's own lane, the backend ------------------------------------------------------- */
+/* --- the agent's own lane, the backend --- */
 
 static struct {
 	_Atomic uint32_t starts, stops, flushes, forced, drains;

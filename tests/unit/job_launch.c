@@ -243,7 +243,7 @@ START_TEST(thread_that_has_ended)
 }
 END_TEST
 
-/* --- what is refused ------------------------------------------------------------------------- */
+/* --- what is refused --- */
 
 static bool nested;
 

@@ -419,7 +419,7 @@ START_TEST(metric_records)
 }
 END_TEST
 
-/* --- signals --------------------------------------------------------------------------------- */
+/* --- signals --- */
 
 static void in_handler(int sig)
 {
@@ -477,7 +477,7 @@ START_TEST(guard_heals)
 }
 END_TEST
 
-/* --- errno, fork ----------------------------------------------------------------------------- */
+/* --- errno, fork --- */
 
 START_TEST(errno_is_kept)
 {

@@ -194,7 +194,7 @@ START_TEST(configurations_and_devices)
 }
 END_TEST
 
-/* --- several threads at the same tables ------------------------------------------------------ */
+/* --- several threads at the same tables --- */
 
 enum { SAME = 3000 };
 static uint32_t got[4][SAME];
@@ -224,7 +224,7 @@ START_TEST(threads_agree)
 }
 END_TEST
 
-/* --- scopes that find the tables full: counted each time ------------------------------------- */
+/* --- scopes that find the tables full: counted each time --- */
 
 START_TEST(surplus_scopes_are_counted)
 {
@@ -252,7 +252,7 @@ START_TEST(surplus_scopes_are_counted)
 }
 END_TEST
 
-/* --- NVTX ------------------------------------------------------------------------------------ */
+/* --- NVTX --- */
 
 static void (*slots[2][17])(void);
 static void (**table[2][17])(void);

@@ -63,7 +63,7 @@ static bool step(long at, void (*handler)(void), void (*call)(void))
 	return stepping.done;
 }
 
-/* --- a launch --------------------------------------------------------------------------------- */
+/* --- a launch --- */
 
 static uint32_t A, B;
 static uint64_t asked, said; /* launches, and those that were said to be written */
@@ -143,8 +143,7 @@ START_TEST(launch_while_a_loss_is_told)
 }
 END_TEST
 
-/* --- a scope that a handler leaves open while a thread's stack is worked out -------------------
- */
+/* --- a scope that a handler leaves open while a thread's stack is worked out --- */
 
 static uint32_t last_path;
 
@@ -177,7 +176,7 @@ static void *first_event(void *unused)
 	return unused;
 }
 
-/* --- a thread's begin and end ----------------------------------------------------------------- */
+/* --- a thread's begin and end --- */
 
 static void thread_ends(void)
 {
@@ -243,7 +242,7 @@ START_TEST(launch_while_the_thread_begins)
 }
 END_TEST
 
-/* --- a forked child --------------------------------------------------------------------------- */
+/* --- a forked child --- */
 
 static long unopened;
 
