@@ -11,7 +11,7 @@ int err_set(struct err *e, int code, const char *fmt, ...)
 	if (e != NULL) {
 		e->code = code;
 		va_start(ap, fmt);
-		(void)vsnprintf(e->text, sizeof(e->text), fmt, ap);
+		vsnprintf(e->text, sizeof(e->text), fmt, ap);
 		va_end(ap);
 	}
 	return code;

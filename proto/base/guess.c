@@ -41,6 +41,6 @@ void guess_try(struct guess *g, const char *known)
 	if (d > DISTANCE_MAX || d >= strlen(g->word) || (g->best[0] != '\0' && d >= g->least))
 		return;
 	g->least = d;
-	(void)snprintf(g->best, sizeof(g->best), "%s", known);
-	(void)snprintf(g->question, sizeof(g->question), "; did you mean '%s'?", known);
+	snprintf(g->best, sizeof(g->best), "%s", known);
+	snprintf(g->question, sizeof(g->question), "; did you mean '%s'?", known);
 }

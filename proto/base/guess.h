@@ -11,7 +11,7 @@ struct guess {
 	size_t least;
 };
 
-/* Into one that has its word and is zero else; each word that is known, one by one. */
+/* Call it with each known word; g has its own word and is zero otherwise. */
 void guess_try(struct guess *g, const char *known);
 
 #endif

@@ -2,8 +2,7 @@
  * its tools. Not for the agent or the library: a job is never ended by us.
  *
  * MUST(e) is about what we control: who calls, in which state, on which thread, who owns what. What
- * comes from a job, a client, a file or the network is checked and refused instead.
- */
+ * comes from a job, a client, a file or the network is checked and refused instead. */
 #ifndef PROTOND_BASE_MUST_H
 #define PROTOND_BASE_MUST_H
 

@@ -2,8 +2,7 @@
  * the owner's array. Owns the slots, never the things. Single-threaded.
  *
  * Keys come from jobs, so that a probe has a bound: an insert that would probe further than
- * TABLE_PROBES is refused, and costs the one who chose the keys.
- */
+ * TABLE_PROBES is refused, and costs the one who chose the keys. */
 #ifndef PROTOND_BASE_TABLE_H
 #define PROTOND_BASE_TABLE_H
 

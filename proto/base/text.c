@@ -69,7 +69,7 @@ void text_fmt(struct text *t, const char *fmt, ...)
 	if (n < 0 || text_reserve(t, (size_t)n + 1) < 0)
 		return;
 	va_start(ap, fmt);
-	(void)vsnprintf(t->s + t->n, (size_t)n + 1, fmt, ap);
+	vsnprintf(t->s + t->n, (size_t)n + 1, fmt, ap);
 	va_end(ap);
 	t->n += (size_t)n;
 }
@@ -159,7 +159,7 @@ void text_json_f64(struct text *t, double v)
 		return;
 	}
 	for (digits = 15; digits <= 17; digits++) {
-		(void)snprintf(buf, sizeof(buf), "%.*g", digits, v);
+		snprintf(buf, sizeof(buf), "%.*g", digits, v);
 		if (strtod(buf, NULL) == v)
 			break;
 	}

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT. text.h: a growing text: JSON, screens, files. Single-threaded.
  *
  * Zero-initialise; a failed allocation is remembered, so that only text_take() or `failed` is
- * checked.
- */
+ * checked. */
 #ifndef PROTOND_BASE_TEXT_H
 #define PROTOND_BASE_TEXT_H
 

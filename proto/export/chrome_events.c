@@ -3,8 +3,7 @@
  *
  * Threads and tasks stand under their process; each stream under the GPU as its process sees it, in
  * as many lanes as it takes that no two operations of one lane overlap, for viewers drop what
- * overlaps. A launch is a point on its thread, with an arrow to its first operation.
- */
+ * overlaps. A launch is a point on its thread, with an arrow to its first operation. */
 #include "chrome_int.h"
 
 #include <inttypes.h>

@@ -1,5 +1,6 @@
-/* SPDX-License-Identifier: MIT. chrome_int.h: what the two files that write Chrome's trace events
- * share: chrome.c reads a session and its processes, chrome_events.c writes what a chunk has. */
+/* SPDX-License-Identifier: MIT. chrome_int.h: what the two files that write Chrome's trace
+ * events share: chrome_trace.c reads a session and its processes, chrome_events.c writes what a
+ * chunk has. */
 #ifndef PROTOND_EXPORT_CHROME_INT_H
 #define PROTOND_EXPORT_CHROME_INT_H
 

@@ -114,8 +114,7 @@ static int on_process(struct chrome *w, sqlite3_stmt *st)
 	if (command == NULL)
 		return chrome_no_memory(w);
 	if (ranked)
-		(void)snprintf(
-			words, sizeof(words), "rank %lld", (long long)sqlite3_column_int64(st, 1));
+		snprintf(words, sizeof(words), "rank %lld", (long long)sqlite3_column_int64(st, 1));
 	chrome_metadata(w, "process_name", w->pid, 0, "name", command, 0);
 	if (ranked)
 		chrome_metadata(w, "process_labels", w->pid, 0, "labels", words, 0);
@@ -130,7 +129,7 @@ static void name_threads(struct chrome *w)
 	uint32_t i;
 
 	for (i = 0; i < w->n_threads; i++) {
-		(void)snprintf(words, sizeof(words), "thread %u", w->thread[i].tid);
+		snprintf(words, sizeof(words), "thread %u", w->thread[i].tid);
 		chrome_metadata(w, "thread_name", w->pid, w->thread[i].tid, "name",
 			w->thread[i].name != NULL ? w->thread[i].name : words, 0);
 	}
@@ -148,7 +147,7 @@ static void name_gpus(struct chrome *w)
 		g = &w->gpu[i];
 		if (g->pid == 0)
 			continue; /* it had nothing to do */
-		(void)snprintf(words, sizeof(words), "GPU %u%s%.*s (of pid %lld)", g->ordinal,
+		snprintf(words, sizeof(words), "GPU %u%s%.*s (of pid %lld)", g->ordinal,
 			*g->name != '\0' ? " " : "", (int)text_cut(g->name, 100), g->name,
 			(long long)w->pid);
 		chrome_metadata(w, "process_name", g->pid, 0, "name", words, 0);
@@ -159,7 +158,7 @@ static void name_gpus(struct chrome *w)
 		g = chrome_gpu(w, set->device);
 		for (k = 0; k < set->n && g != NULL; k++) {
 			tid = k == 0 ? set->stream : (uint64_t)LANE_TID * k + set->stream;
-			(void)snprintf(words, sizeof(words), k == 0 ? "stream %u" : "stream %u, %u",
+			snprintf(words, sizeof(words), k == 0 ? "stream %u" : "stream %u, %u",
 				set->stream, k + 1);
 			chrome_metadata(w, "thread_name", g->pid, tid, "name", words, 0);
 			chrome_metadata(w, "thread_sort_index", g->pid, tid, "sort_index", NULL,

@@ -25,8 +25,7 @@ typedef int export_timeline_fn(struct sqlite3 *db, int64_t id, const struct prof
 	FILE *to, uint64_t *ret_gone, struct err *e);
 /* Whether bytes begin like a file of this format. */
 typedef bool export_sniff_fn(const char *bytes, size_t n);
-/* The profile in a file. Whatever the bytes are: -EBADMSG, -EFBIG over 1 GiB, -ENOMEM, with words.
- */
+/* The profile in a file. Believes no byte. -EBADMSG, -EFBIG over 1 GiB, -ENOMEM, with words. */
 typedef int export_read_fn(const char *bytes, size_t n, struct profile **ret, struct err *e);
 
 struct export_format {

@@ -5,8 +5,7 @@
  * "\n" node: {"children": [...], "frame": {"name", "type": "function"}, "metrics": {name: value}}
  *
  * Four spaces an indent, keys sorted by byte. ROOT carries a 0 for each inclusive metric: that, and
- * nothing else, tells a reader which metrics parents sum.
- */
+ * nothing else, tells a reader which metrics parents sum. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -17,8 +17,8 @@ static void pack_str(msgpack_packer *k, const char *s)
 {
 	const size_t n = strlen(s);
 
-	(void)msgpack_pack_str(k, n);
-	(void)msgpack_pack_str_body(k, s, n);
+	msgpack_pack_str(k, n);
+	msgpack_pack_str_body(k, s, n);
 }
 
 static void pack_value(msgpack_packer *k, const struct value *v)
@@ -27,21 +27,21 @@ static void pack_value(msgpack_packer *k, const struct value *v)
 
 	switch (v->type) {
 	case VALUE_I64:
-		(void)msgpack_pack_int64(k, v->i);
+		msgpack_pack_int64(k, v->i);
 		break;
 	case VALUE_U64:
-		(void)msgpack_pack_uint64(k, v->u);
+		msgpack_pack_uint64(k, v->u);
 		break;
 	case VALUE_F64:
-		(void)msgpack_pack_double(k, v->f);
+		msgpack_pack_double(k, v->f);
 		break;
 	case VALUE_STR:
 		pack_str(k, v->s);
 		break;
 	default:
-		(void)msgpack_pack_array(k, v->n);
+		msgpack_pack_array(k, v->n);
 		for (i = 0; i < v->n; i++)
-			(void)msgpack_pack_double(k, v->v[i]);
+			msgpack_pack_double(k, v->v[i]);
 	}
 }
 
@@ -53,7 +53,7 @@ static void pack_column(const struct hatchet_writer *w, msgpack_packer *k,
 	uint32_t i;
 
 	if (c->owned != NULL)
-		(void)msgpack_pack_array(k, n);
+		msgpack_pack_array(k, n);
 	for (i = 0; i < n; i++)
 		pack_value(k, profile_value(w->p, node, w->element[c->first + i]));
 	if (n == 0)
@@ -67,7 +67,7 @@ static void pack_metrics(const struct hatchet_writer *w, msgpack_packer *k, uint
 
 	for (c = w->column; c < w->column + w->n_columns; c++)
 		n += hatchet_has(w, c, node);
-	(void)msgpack_pack_map(k, n);
+	msgpack_pack_map(k, n);
 	for (c = w->column; c < w->column + w->n_columns; c++) {
 		if (!hatchet_has(w, c, node))
 			continue;
@@ -83,9 +83,9 @@ static void pack_node(const struct hatchet_writer *w, msgpack_packer *k, uint32_
 
 	for (c = node[at].first_child; c != PROFILE_NONE; c = node[c].next_sibling)
 		n++;
-	(void)msgpack_pack_map(k, 3);
+	msgpack_pack_map(k, 3);
 	pack_str(k, "frame");
-	(void)msgpack_pack_map(k, 2);
+	msgpack_pack_map(k, 2);
 	pack_str(k, "name");
 	pack_str(k, node[at].name);
 	pack_str(k, "type");
@@ -93,7 +93,7 @@ static void pack_node(const struct hatchet_writer *w, msgpack_packer *k, uint32_
 	pack_str(k, "metrics");
 	pack_metrics(w, k, at);
 	pack_str(k, "children");
-	(void)msgpack_pack_array(k, n);
+	msgpack_pack_array(k, n);
 }
 
 /* Children follow their parent's array head: no node has to be closed. */
@@ -119,17 +119,17 @@ static void pack_tree(const struct hatchet_writer *w, msgpack_packer *k)
 static void pack_device(msgpack_packer *k, const struct profile_device *d)
 {
 	pack_str(k, d->id);
-	(void)msgpack_pack_map(k, 5);
+	msgpack_pack_map(k, 5);
 	pack_str(k, "clock_rate");
-	(void)msgpack_pack_uint64(k, d->clock_khz);
+	msgpack_pack_uint64(k, d->clock_khz);
 	pack_str(k, "memory_clock_rate");
-	(void)msgpack_pack_uint64(k, d->memory_clock_khz);
+	msgpack_pack_uint64(k, d->memory_clock_khz);
 	pack_str(k, "bus_width");
-	(void)msgpack_pack_uint64(k, d->bus_width);
+	msgpack_pack_uint64(k, d->bus_width);
 	pack_str(k, "arch");
 	pack_str(k, d->arch_text);
 	pack_str(k, "num_sms");
-	(void)msgpack_pack_uint64(k, d->num_sms);
+	msgpack_pack_uint64(k, d->num_sms);
 }
 
 static int pack_devices(const struct profile *p, msgpack_packer *k)
@@ -141,14 +141,14 @@ static int pack_devices(const struct profile *p, msgpack_packer *k)
 		return -ENOMEM;
 	for (i = 0; i < p->n_devices; i++)
 		types += i == 0 || strcmp(order[i]->type, order[i - 1]->type) != 0;
-	(void)msgpack_pack_map(k, types);
+	msgpack_pack_map(k, types);
 	for (i = 0; i < p->n_devices; i++) {
 		if (i == 0 || strcmp(order[i]->type, order[i - 1]->type) != 0) {
 			for (n = i; n < p->n_devices; n++)
 				if (strcmp(order[n]->type, order[i]->type) != 0)
 					break;
 			pack_str(k, order[i]->type);
-			(void)msgpack_pack_map(k, n - i);
+			msgpack_pack_map(k, n - i);
 		}
 		pack_device(k, order[i]);
 	}
@@ -171,7 +171,7 @@ int hatchet_msgpack_write(const struct profile *p, char **ret_bytes, size_t *ret
 	if (w == NULL)
 		return -ENOMEM;
 	msgpack_packer_init(&k, &w->out, pack_grow);
-	(void)msgpack_pack_array(&k, 2);
+	msgpack_pack_array(&k, 2);
 	pack_tree(w, &k);
 	r = pack_devices(p, &k);
 	if (r == 0)
@@ -180,7 +180,9 @@ int hatchet_msgpack_write(const struct profile *p, char **ret_bytes, size_t *ret
 	return r;
 }
 
-/* --- MessagePack, into what a JSON parser gives. By hand: msgpack-c takes 32 levels, a tree has
+/* --- reading */
+
+/* Into what a JSON parser gives. By hand: msgpack-c takes 32 levels, a tree has
  * hundreds. Every element takes a byte at least, so what a length promises costs nothing until it
  * is there. */
 

@@ -200,9 +200,9 @@ static int read_device(struct reader *r, const char *type, const char *id, const
 		p->device = d;
 	}
 	if (json_is_string(arch))
-		(void)snprintf(text, sizeof(text), "%s", json_string_value(arch));
+		snprintf(text, sizeof(text), "%s", json_string_value(arch));
 	else if (json_is_integer(arch))
-		(void)snprintf(text, sizeof(text), "%lld", (long long)json_integer_value(arch));
+		snprintf(text, sizeof(text), "%lld", (long long)json_integer_value(arch));
 	d = &p->device[p->n_devices];
 	*d = (struct profile_device){.type = profile_text(p, type, strlen(type)),
 		.id = profile_text(p, id, strlen(id)),

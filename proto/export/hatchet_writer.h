@@ -25,7 +25,7 @@ struct hatchet_writer {
 struct hatchet_writer *hatchet_writer_new(const struct profile *p); /* NULL: out of memory */
 void hatchet_writer_free(struct hatchet_writer *w);
 
-/* How many of a column's elements the node has; they are the first ones. */
+/* How many of a column's elements the node has: always the first so many. */
 uint32_t hatchet_elements(
 	const struct hatchet_writer *w, const struct hatchet_column *c, uint32_t node);
 /* Whether the node shows the column, be it as a hint. */

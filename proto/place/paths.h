@@ -19,7 +19,7 @@
 int paths_runtime(uint32_t i, char *ret, size_t n);
 /* Where a private daemon of this user lives, made (0700, owner checked) when it is not there. */
 int paths_private_runtime(char *ret, size_t n, struct err *e);
-/* A relative path is of the directory that we are in. -errno of getcwd(), -ENAMETOOLONG. */
+/* Makes a path absolute. -errno of getcwd(), -ENAMETOOLONG. */
 int paths_whole(const char *path, char *ret, size_t n);
 /* The i-th database to look for, best first; it need not exist. -ENOENT: no more. PROTOND_DB, when
  * set, is the only one. */

@@ -13,8 +13,7 @@
  *
  * A directory of the user's own counts only when it is a real directory (no link), owned by the
  * user and closed to all others, or when it does not exist yet. Nothing is created here.
- * A caller that runs with AT_SECURE must not call this: it reads variables.
- */
+ * A caller that runs with AT_SECURE must not call this: it reads variables. */
 #ifndef PROTOND_PLACE_H
 #define PROTOND_PLACE_H
 

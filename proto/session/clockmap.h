@@ -2,8 +2,7 @@
  * CLOCK_MONOTONIC: straight pieces between anchors, and beyond them at the slope of the last ones.
  * Pure.
  *
- * Whatever a job says its clock is, the results lie in [0, CLOCK_NS_MAX].
- */
+ * Whatever a job says its clock is, the results lie in [0, CLOCK_NS_MAX]. */
 #ifndef PROTOND_CLOCKMAP_H
 #define PROTOND_CLOCKMAP_H
 

@@ -2,8 +2,7 @@
  * the viewer shows and the exporters write, whatever it came from.
  *
  * Sources: a session in a store (SQLite), a portable session file (the same schema, one session),
- * or a .hatchet file. All strings are valid UTF-8 and owned by the profile. Single-threaded.
- */
+ * or a .hatchet file. All strings are valid UTF-8 and owned by the profile. Single-threaded. */
 #ifndef PROTOND_SESSION_PROFILE_H
 #define PROTOND_SESSION_PROFILE_H
 

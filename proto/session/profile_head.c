@@ -74,8 +74,7 @@ static int no_memory(struct load *l)
 	return err_set(l->e, -ENOMEM, "out of memory");
 }
 
-/* --- session
- * -------------------------------------------------------------------------------------- */
+/* --- session */
 
 static void lower(const char *text)
 {
@@ -137,8 +136,7 @@ static int note(struct load *l, const char *text)
 	return 0;
 }
 
-/* --- processes
- * ------------------------------------------------------------------------------------ */
+/* --- processes */
 
 /* "pid:N" or a rank. */
 static bool is_selected(const struct profile_select *s, sqlite3_stmt *st)
@@ -148,12 +146,12 @@ static bool is_selected(const struct profile_select *s, sqlite3_stmt *st)
 	if (s->process == NULL)
 		return true;
 	if (strncmp(s->process, "pid:", 4) == 0) {
-		(void)snprintf(number, sizeof(number), "%lld", sqlite3_column_int64(st, 5));
+		snprintf(number, sizeof(number), "%lld", sqlite3_column_int64(st, 5));
 		return strcmp(s->process + 4, number) == 0;
 	}
 	if (sqlite3_column_type(st, 6) == SQLITE_NULL)
 		return false;
-	(void)snprintf(number, sizeof(number), "%lld", sqlite3_column_int64(st, 6));
+	snprintf(number, sizeof(number), "%lld", sqlite3_column_int64(st, 6));
 	return strcmp(s->process, number) == 0;
 }
 
@@ -196,7 +194,7 @@ static int process_row(struct load *l, sqlite3_stmt *st)
 	why = load_text(l, st, 4);
 	if (why == NULL)
 		return no_memory(l);
-	(void)snprintf(q->why, sizeof(q->why), "%s", why);
+	snprintf(q->why, sizeof(q->why), "%s", why);
 	if (sqlite3_column_bytes(st, 9) == (int)sizeof(q->boot_id))
 		memcpy(q->boot_id, sqlite3_column_blob(st, 9), sizeof(q->boot_id));
 	source = (const char *)sqlite3_column_text(st, 8);
@@ -220,8 +218,7 @@ static bool is_process(const struct load *l, int64_t id)
 	return false;
 }
 
-/* --- devices
- * -------------------------------------------------------------------------------------- */
+/* --- devices */
 
 static int device_row(struct load *l, sqlite3_stmt *st)
 {
@@ -251,7 +248,7 @@ static int device_row(struct load *l, sqlite3_stmt *st)
 			.bus_width = load_u64(st, 9)}};
 	if (sqlite3_column_bytes(st, 2) == (int)sizeof(d->d.uuid))
 		memcpy(d->d.uuid, sqlite3_column_blob(st, 2), sizeof(d->d.uuid));
-	(void)snprintf(arch, sizeof(arch), "%u", d->d.arch);
+	snprintf(arch, sizeof(arch), "%u", d->d.arch);
 	d->d.arch_text = profile_text(l->p, arch, strlen(arch));
 	if (d->d.type == NULL || d->d.name == NULL || d->d.arch_text == NULL)
 		return no_memory(l);
@@ -309,7 +306,7 @@ static int merge_devices(struct load *l)
 		if (same == NULL) {
 			d = &p->device[p->n_devices];
 			*d = l->device[i].d;
-			(void)snprintf(id, sizeof(id), "%u", p->n_devices);
+			snprintf(id, sizeof(id), "%u", p->n_devices);
 			d->id = profile_text(p, id, strlen(id));
 			if (d->id == NULL)
 				return no_memory(l);
@@ -326,8 +323,7 @@ static int merge_devices(struct load *l)
 	return 0;
 }
 
-/* --- duration
- * ------------------------------------------------------------------------------------- */
+/* --- duration */
 
 uint64_t profile_now(const uint8_t boot_id[16])
 {
@@ -381,8 +377,7 @@ static int cost_row(struct load *l, sqlite3_stmt *st)
 	return 0;
 }
 
-/* --- losses and notes
- * ----------------------------------------------------------------------------- */
+/* --- losses and notes */
 
 static int loss_row(struct load *l, sqlite3_stmt *st)
 {
@@ -419,8 +414,7 @@ static int note_row(struct load *l, sqlite3_stmt *st)
 	return note(l, text);
 }
 
-/* --- the whole
- * ------------------------------------------------------------------------------------ */
+/* --- the whole */
 
 #define OVERHEAD_MIN_NS 100000000u /* the daemon's share comes in pieces of 1 ms */
 
@@ -488,15 +482,14 @@ int load_head_end(struct load *l)
 	int r = merge_devices(l);
 
 	if (r == 0 && l->open_scopes > 0) {
-		(void)snprintf(text, sizeof(text),
+		snprintf(text, sizeof(text),
 			"%llu scope%s still open at the end: timed, not counted",
 			(unsigned long long)l->open_scopes,
 			l->open_scopes == 1 ? " was" : "s were");
 		r = note(l, text);
 	}
 	if (r == 0 && l->skipped_values > 0) {
-		(void)snprintf(text, sizeof(text),
-			"%llu metric values of an unknown type were skipped",
+		snprintf(text, sizeof(text), "%llu metric values of an unknown type were skipped",
 			(unsigned long long)l->skipped_values);
 		r = note(l, text);
 	}

@@ -2,8 +2,7 @@
  * devices and segments merged unless one is selected. Reads in one transaction, so that a daemon
  * may write.
  *
- *   cells ──► slots (one a node, by row id) ──► the node rows and their ancestors ──► profile
- */
+ *   cells ──► slots (one a node, by row id) ──► the node rows and their ancestors ──► profile */
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,8 +69,7 @@ enum cell_column {
 #define SLOTS_FIRST 131072u
 #define MAP_FIRST   16384u
 
-/* --- statements
- * ----------------------------------------------------------------------------------- */
+/* --- statements */
 
 /* Rows are not stepped to one by one: every statement has one aggregate of ours, which is called
  * with each of them. 100 000 cells take 19 ms this way, and 25 ms with sqlite3_column_int64(). */
@@ -143,8 +141,7 @@ static const char *value_text(struct load *l, sqlite3_value *v) /* in the profil
 	return profile_text(l->p, s == NULL ? "" : s, (size_t)sqlite3_value_bytes(v));
 }
 
-/* --- slots
- * ---------------------------------------------------------------------------------------- */
+/* --- slots */
 
 /* Row ids mostly follow each other: sixteen neighbours share a cache line of the map. A line that
  * is taken by others is left with a step that is odd, so that in the end every place is tried. */
@@ -203,8 +200,7 @@ static int slot_of(struct tree *t, int64_t id, uint32_t *ret)
 	return 0;
 }
 
-/* --- cells
- * ---------------------------------------------------------------------------------------- */
+/* --- cells */
 
 static int add_share(struct tree *t, struct slot *s, sqlite3_value **v, uint64_t ns)
 {
@@ -342,8 +338,7 @@ static int cell_row(struct tree *t, sqlite3_value **v)
 	return r < 0 || t->l->select->lean ? r : add_durations(t, s, v);
 }
 
-/* --- user metrics
- * --------------------------------------------------------------------------------- */
+/* --- user metrics */
 
 static int user_value(struct tree *t, sqlite3_value **v, struct value *ret)
 {
@@ -399,8 +394,7 @@ static int metric_row(struct tree *t, sqlite3_value **v)
 	return r;
 }
 
-/* --- nodes
- * ---------------------------------------------------------------------------------------- */
+/* --- nodes */
 
 static int fill_row(struct tree *t, sqlite3_value **v)
 {
@@ -528,8 +522,7 @@ static int add_nodes(struct tree *t)
 	return r;
 }
 
-/* --- launch configurations
- * ------------------------------------------------------------------------ */
+/* --- launch configurations */
 
 static int config_row(struct tree *t, sqlite3_value **v)
 {
@@ -557,8 +550,7 @@ static int config_row(struct tree *t, sqlite3_value **v)
 	return 0;
 }
 
-/* --- the whole
- * ------------------------------------------------------------------------------------ */
+/* --- the whole */
 
 static int load_tree(struct load *l)
 {

@@ -67,7 +67,7 @@ static void put(struct tree *t, const struct slot *s, enum column c, uint64_t v)
 	struct value *at =
 		t->column[c] == PROFILE_NONE ? NULL : value_at(t, s->local, t->column[c]);
 
-	/* Not read where it can be nothing yet: a page that is only written is mapped once. */
+	/* Not read where nothing can be yet: a page that is only written is mapped once. */
 	if (at != NULL && (t->n_user == 0 || at->type == VALUE_NONE))
 		*at = (struct value){.type = VALUE_U64, .u = v};
 }

@@ -2,8 +2,7 @@
  * what the daemon answers with; docs/store.md explains the keys.
  *
  * Times: *_ns is CLOCK_REALTIME in session and process, CLOCK_MONOTONIC of the boot elsewhere.
- * A portable file holds one session, the rows it refers to, and the same user_version.
- */
+ * A portable file holds one session, the rows it refers to, and the same user_version. */
 #ifndef PROTOND_SESSION_SCHEMA_H
 #define PROTOND_SESSION_SCHEMA_H
 

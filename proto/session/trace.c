@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT. trace.c: a session's timeline, in chunks of columns.
  *
  * A chunk: "PTC1", the counts, then each column: its bytes before and after compression, and the
- * bytes. Numbers are of 7 bits a byte, low first; differences have their sign in bit 0.
- */
+ * bytes. Numbers are of 7 bits a byte, low first; differences have their sign in bit 0. */
 #include "trace.h"
 
 #include <stdlib.h>

@@ -4,8 +4,7 @@
  *
  * A chunk names its nodes by hash and carries its own lists of threads, streams, launch
  * configurations and texts, so that it is read without any other chunk.
- * Single-threaded. A reader believes no byte.
- */
+ * Single-threaded. A reader believes no byte. */
 #ifndef PROTOND_SESSION_TRACE_H
 #define PROTOND_SESSION_TRACE_H
 

@@ -7,8 +7,7 @@
 #define CONTAINER_HEAD \
 	5u /* array32 and map32: always this form, so that the count can be filled in */
 
-/* --- writing
- * -------------------------------------------------------------------------------------- */
+/* --- writing */
 
 void wire_buf_init(struct wire_buf *b, size_t max)
 {
@@ -117,7 +116,7 @@ void wire_nil(struct wire_buf *b)
 {
 	msgpack_packer pk = packer(b);
 
-	(void)msgpack_pack_nil(&pk);
+	msgpack_pack_nil(&pk);
 }
 
 void wire_bool(struct wire_buf *b, bool v)
@@ -131,29 +130,29 @@ void wire_u64(struct wire_buf *b, uint64_t v)
 {
 	msgpack_packer pk = packer(b);
 
-	(void)msgpack_pack_uint64(&pk, v);
+	msgpack_pack_uint64(&pk, v);
 }
 
 void wire_i64(struct wire_buf *b, int64_t v)
 {
 	msgpack_packer pk = packer(b);
 
-	(void)msgpack_pack_int64(&pk, v);
+	msgpack_pack_int64(&pk, v);
 }
 
 void wire_f64(struct wire_buf *b, double v)
 {
 	msgpack_packer pk = packer(b);
 
-	(void)msgpack_pack_double(&pk, v);
+	msgpack_pack_double(&pk, v);
 }
 
 void wire_strn(struct wire_buf *b, const char *s, size_t n)
 {
 	msgpack_packer pk = packer(b);
 
-	(void)msgpack_pack_str(&pk, n);
-	(void)msgpack_pack_str_body(&pk, s, n);
+	msgpack_pack_str(&pk, n);
+	msgpack_pack_str_body(&pk, s, n);
 }
 
 void wire_str(struct wire_buf *b, const char *s)
@@ -168,8 +167,8 @@ void wire_bin(struct wire_buf *b, const void *p, size_t n)
 {
 	msgpack_packer pk = packer(b);
 
-	(void)msgpack_pack_bin(&pk, n);
-	(void)msgpack_pack_bin_body(&pk, p, n);
+	msgpack_pack_bin(&pk, n);
+	msgpack_pack_bin_body(&pk, p, n);
 }
 
 void wire_raw(struct wire_buf *b, const char *packed, size_t n, uint32_t n_values)
@@ -273,8 +272,7 @@ int wire_frame_end(struct wire_buf *b)
 	return 0;
 }
 
-/* --- reading
- * -------------------------------------------------------------------------------------- */
+/* --- reading */
 
 static bool is_u32(const msgpack_object *o)
 {

@@ -4,8 +4,7 @@
  * kept here, so they cannot be wrong. A buffer that would pass its ceiling fails for good and says
  * so at wire_frame_end(). Reading checks the whole frame (depth, number of objects, every length
  * against the bytes that are there, no ext types, nothing behind the message) before an object is
- * built. Single-threaded; no I/O.
- */
+ * built. Single-threaded; no I/O. */
 #ifndef PROTOND_WIRE_CODEC_H
 #define PROTOND_WIRE_CODEC_H
 
@@ -21,8 +20,7 @@
 #define WIRE_REQUEST_MAX (64u << 10) /* what the daemon reads of one request */
 #define WIRE_HEADER      4u          /* the length before a frame */
 
-/* --- writing
- * -------------------------------------------------------------------------------------- */
+/* --- writing */
 
 struct wire_buf {
 	char *bytes; /* owned */
@@ -70,8 +68,7 @@ void wire_failure(struct wire_buf *b, uint32_t msgid, const struct err *e, const
 /* Fills in the length. 0; -EMSGSIZE over the ceiling; -ENOMEM. */
 int wire_frame_end(struct wire_buf *b);
 
-/* --- reading
- * -------------------------------------------------------------------------------------- */
+/* --- reading */
 
 enum wire_type { WIRE_REQUEST = 0, WIRE_RESPONSE = 1, WIRE_NOTIFICATION = 2 };
 

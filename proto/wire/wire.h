@@ -8,8 +8,7 @@
  *
  * The first request is "hello". Bounds: a frame WIRE_FRAME_MAX, depth WIRE_DEPTH_MAX, and per
  * client WIRE_OUT_MAX bytes not yet read; a client beyond one of them is told why, if it can be,
- * and closed. Changes are additive: unknown keys are ignored, missing ones have their default.
- */
+ * and closed. Changes are additive: unknown keys are ignored, missing ones have their default. */
 #ifndef PROTOND_WIRE_H
 #define PROTOND_WIRE_H
 

@@ -2,8 +2,8 @@
 #include "diff.h"
 #include "export_format.h"
 #include "filter.h"
-#include "loss_terms.h" /* proto/abi: the losses' numbers */
 #include "frame.h"
+#include "loss_terms.h"
 #include "order.h"
 #include "pick.h"
 #include "print.h"

@@ -5,15 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define SHARE_LEAST 0.01 /* a node below this share of both sides says nothing */
+#define SHARE_LEAST 0.01 /* a node below this share on both sides is not judged */
 
-/* Union nodes by (parent, name); siblings of one name are matched in order: they stand in a ring,
- * in which the index leads to the one that a side took last. */
+/* Finds union nodes by (parent, name). Siblings of one name are matched in order: they form a
+ * ring, and the index points to the one taken last. */
 struct index {
 	uint32_t *slot; /* node + 1; 0 empty */
-	uint32_t *
-		twin; /* [nodes]: the next one of that parent and name, behind the last the first */
-	uint32_t cap; /* of slot; power of two */
+	uint32_t *twin; /* [nodes]: the next node of that parent and name; of the last, the first */
+	uint32_t cap;   /* of slot; power of two */
 };
 
 static uint32_t hash(uint32_t parent, const char *name)

@@ -18,7 +18,7 @@ struct diff {
 int diff_new(const struct view *before, const struct view *after, struct diff **ret); /* -ENOMEM */
 void diff_free(struct diff *d);
 
-/* Change in percent of before; NAN when it cannot be said. */
+/* The change in percent of before; NAN: undefined. */
 double diff_percent(double before, double after);
 
 /* The worst regression of this metric beyond `percent`: the total, or a node that both sides

@@ -4,8 +4,8 @@
 
 #include "metrics.h"
 
-/* Python's re.match() on the name: anchored at its start. A filter changes what is shown, no value.
- * -EINVAL: the pattern is wrong, or too much work for a name. */
+/* Python's re.match() on the name: anchored at its start. A filter changes which nodes are
+ * shown, never a value. -EINVAL: the pattern is wrong, or takes too long to match a name. */
 int filter_include(struct view *v, const char *pattern, struct err *e); /* paths through a match */
 int filter_exclude(
 	struct view *v, const char *pattern, struct err *e); /* without matches and below */
@@ -14,11 +14,12 @@ int filter_exclude(
  * whole. */
 int filter_threshold(struct view *v, const char *text, struct err *e);
 
-/* So many nodes beside ROOT: those with the highest first metric, and their ancestors. -ENOMEM. */
+/* Keeps so many nodes besides ROOT, those with the highest first metric, and their ancestors.
+ * -ENOMEM. */
 int filter_rows(struct view *v, uint32_t rows, uint32_t *ret_hidden);
 
-/* How many nodes that are kept stand deeper than so many generations; *ret_deepest: of how many the
- * tree is. */
+/* How many kept nodes lie below the first `depth` generations; *ret_deepest: how many
+ * generations there are. */
 uint32_t filter_cut(const struct view *v, uint32_t depth, uint32_t *ret_deepest);
 bool filter_is_empty(const struct view *v);
 

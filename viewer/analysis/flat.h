@@ -10,7 +10,7 @@ struct flat_row {
 	uint8_t class; /* enum cell_class */
 	uint32_t paths, configs;
 	double count, sum_ns;
-	double share; /* of all rows, of scopes of those that stand in no other; NAN: no time at all
+	double share; /* of all rows' time, for scopes of the outermost ones'; NAN: no time at all
 		       */
 	double avg_ns, min_ns, p50_ns, p99_ns, max_ns; /* NAN: not known */
 	const struct profile_config *config;           /* the most frequent one; NULL: not known */

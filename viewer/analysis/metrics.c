@@ -14,7 +14,7 @@
 
 #define METADATA "__proton_launch_metadata"
 
-/* Kernels and copies together: of the view alone, no source has them. */
+/* Kernels and copies together: computed by the view, in no source. */
 #define GPU_TIME  "gpu_time"
 #define GPU_COUNT "gpu_count"
 
@@ -54,8 +54,7 @@ static const struct { const char *name; uint32_t width; } flops[] = {
 };
 /* clang-format on */
 
-/* --- the view
- * ------------------------------------------------------------------------------------- */
+/* --- the view */
 
 static bool is_metadata(const char *name)
 {
@@ -162,8 +161,7 @@ double view_total(const struct view *v, uint32_t column)
 	return sum;
 }
 
-/* --- raw metrics
- * ---------------------------------------------------------------------------------- */
+/* --- raw metrics */
 
 double value_number(const struct value *v)
 {
@@ -203,7 +201,7 @@ void metric_unit(const char *name, char *buf, size_t n)
 
 	*buf = '\0';
 	if (unit != NULL)
-		(void)snprintf(
+		snprintf(
 			buf, n, "%.*s", (int)(len < n ? len : text_cut(unit + 1, n - 1)), unit + 1);
 }
 
@@ -213,7 +211,7 @@ static uint32_t find_raw(const struct profile *p, const char *request)
 	char lower[256], bare[256];
 	uint32_t i, pass;
 
-	(void)snprintf(lower, sizeof(lower), "%s", request);
+	snprintf(lower, sizeof(lower), "%s", request);
 	for (i = 0; lower[i] != '\0'; i++)
 		lower[i] = (char)tolower((unsigned char)lower[i]);
 	for (pass = 0; pass < 2; pass++) {
@@ -246,7 +244,7 @@ static void find_parts(const struct profile *p, const char *request, uint32_t at
 	at[1] = PROFILE_NONE;
 }
 
-/* A name that would be right elsewhere is missing here; another one may be mistyped. */
+/* A known name is missing from this profile; any other may be mistyped. */
 static int unknown_metric(const struct profile *p, const char *request, struct err *e)
 {
 	struct guess g = {.word = request};
@@ -329,9 +327,9 @@ static struct column *name_column(
 	struct column *c = &v->col[v->n_columns];
 
 	*c = (struct column){.inclusive = inclusive};
-	(void)snprintf(c->name, sizeof(c->name), "%.*s%s", (int)text_cut(name, 100), name,
+	snprintf(c->name, sizeof(c->name), "%.*s%s", (int)text_cut(name, 100), name,
 		inclusive ? " (inc)" : "");
-	(void)snprintf(c->unit, sizeof(c->unit), "%s", unit);
+	snprintf(c->unit, sizeof(c->unit), "%s", unit);
 	return c;
 }
 
@@ -374,7 +372,7 @@ static int add_share(struct view *v, const char *request, const char *slash, str
 	bool inclusive;
 	int r;
 
-	(void)snprintf(name, sizeof(name), "%.*s", (int)(slash - request), request);
+	snprintf(name, sizeof(name), "%.*s", (int)(slash - request), request);
 	find_parts(v->p, name, at);
 	if (strcmp(slash, "/%") != 0 && at[0] == PROFILE_NONE)
 		return unknown_metric(v->p, request, e);
@@ -395,8 +393,7 @@ static int add_share(struct view *v, const char *request, const char *slash, str
 	return 0;
 }
 
-/* --- derived metrics
- * ------------------------------------------------------------------------------ */
+/* --- derived metrics */
 
 static int add_derived(struct view *v, const struct derived *d, struct err *e)
 {
@@ -558,7 +555,7 @@ int view_derive(struct view *v, const char *list, struct err *e)
 		n = strcspn(list, ",");
 		if (n == 0 || n >= sizeof(request))
 			return err_set(e, -EINVAL, "-m: a name in the list is empty or too long");
-		(void)snprintf(request, sizeof(request), "%.*s", (int)n, list);
+		snprintf(request, sizeof(request), "%.*s", (int)n, list);
 		r = add_metric(v, request, e);
 	}
 	return r;

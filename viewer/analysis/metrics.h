@@ -37,11 +37,11 @@ int view_derive(struct view *v, const char *list, struct err *e);
 const char *view_default(const struct profile *p); /* NULL: the profile has no metric */
 int view_add_column(struct view *v, const struct column *like, double **ret_v); /* NANs */
 
-/* The whole of a column: ROOT's value, or the sum of an exclusive one (nested: of its outermost).
- */
+/* A column's total: ROOT's value, or the sum of an exclusive column (of a nested one: over its
+ * outermost scopes). */
 double view_total(const struct view *v, uint32_t column);
 
-/* Of a raw metric, by its name: "Time (ns)" is "time", what -m asks for, and its unit "ns". */
+/* Parts of a raw metric's name: of "Time (ns)", "time", which -m takes, and the unit "ns". */
 void metric_bare(const char *name, char *buf, size_t n);
 void metric_unit(const char *name, char *buf, size_t n);
 /* "number"; of what -m cannot show, "text" or "list". */

@@ -20,7 +20,4 @@ void order_free(struct order *o); /* NULL is fine */
 /* The kept nodes by their first metric, the highest first; the caller's. NULL: out of memory. */
 uint32_t *order_by_value(const struct view *v, uint32_t *ret_n);
 
-/* What a loss was, in words; the causes are numbered in proto/abi/record.h, which this room does
- * not see: a test keeps the two lists equal. */
-
 #endif

@@ -12,12 +12,12 @@ void complete_put(const char *begin, const char *word, const char *help)
 	if (strncmp(word, begin, strlen(begin)) != 0 ||
 		word[strcspn(word, " '\"\\$`!*?[](){}<>|&;~#")] != '\0' || !text_is_harmless(word))
 		return;
-	(void)fputs(word, stdout);
+	fputs(word, stdout);
 	if (help != NULL) {
-		(void)fputc('\t', stdout);
+		fputc('\t', stdout);
 		text_put(stdout, help, 0);
 	}
-	(void)fputc('\n', stdout);
+	fputc('\n', stdout);
 }
 
 /* What is typed ends in `begin`; `before` is what stands before it in the same word. */
@@ -31,7 +31,7 @@ static void put_words(const char *before, size_t n, const char *begin, const cha
 		if (k >= strlen(begin) && strncmp(words, begin, strlen(begin)) == 0 &&
 			snprintf(word, sizeof(word), "%.*s%.*s", (int)n, before, (int)k, words) <
 				(int)sizeof(word))
-			(void)puts(word);
+			puts(word);
 	}
 }
 
@@ -104,14 +104,13 @@ int complete_options(
 		return -1;
 	}
 	for (k = 0; option(of, k, &o); k++) {
-		(void)snprintf(name, sizeof(name), "--%s", o.name);
+		snprintf(name, sizeof(name), "--%s", o.name);
 		complete_put(typed, name, o.help);
 	}
 	return -1;
 }
 
-/* --- scripts
- * -------------------------------------------------------------------------------------- */
+/* --- scripts */
 
 static const char bash[] =
 	"_protond() {\n"

@@ -18,17 +18,19 @@ struct complete_option {
 /* The i-th option of what is being typed; false: there are no more. */
 typedef bool complete_option_fn(const void *of, size_t i, struct complete_option *ret);
 
-/* word[0] to word[n - 1] are what is typed, the last of them up to the cursor. Prints options and
- * their values. Returns how many words before the last are no options where it is none either; -1:
- * nothing is left to print. passes: the first such word ends the options. */
+/* word[0] to word[n - 1] are what is typed, the last of them up to the cursor. Prints options
+ * and their values. -1: the last word is an option or an option's value, and what it may be was
+ * printed. Else returns how many of the words before it are not options. passes: the first word
+ * that is not an option ends the options. */
 int complete_options(
 	int n, char *const *word, complete_option_fn *option, const void *of, bool passes);
 
-/* Where it begins with `begin`, needs no quotes and does nothing to a terminal; help NULL: none. */
+/* Prints the word if it begins with `begin`, needs no quotes and is harmless to a terminal. help
+ * NULL: none. */
 void complete_put(const char *begin, const char *word, const char *help);
 void complete_words(const char *begin, const char *words); /* space-separated */
 
-/* The script of both programs for bash, zsh or fish; NULL: of another shell. */
+/* The completion script of both programs for bash, zsh or fish; NULL: not such a shell. */
 const char *complete_script(const char *shell);
 
 #endif

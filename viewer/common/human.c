@@ -36,16 +36,16 @@ void text_put(FILE *f, const char *text, size_t n)
 	while (i < bytes) {
 		len = json_utf8(text + i, bytes - i);
 		if (n > 3 && columns >= n - 3 && bytes - i > 3) {
-			(void)fputs("...", f);
+			fputs("...", f);
 			return;
 		}
 		columns++;
 		if (is_hostile(text + i, len)) {
-			(void)fputc('?', f);
+			fputc('?', f);
 			i += len == 0 ? 1 : len;
 			continue;
 		}
-		(void)fwrite(text + i, 1, len, f);
+		fwrite(text + i, 1, len, f);
 		i += len;
 	}
 }
@@ -55,17 +55,17 @@ void text_duration(double s, char ret[32])
 	if (s < 0)
 		s = 0;
 	if (s < 1e-3)
-		(void)snprintf(ret, 32, "%.1f us", s * 1e6);
+		snprintf(ret, 32, "%.1f us", s * 1e6);
 	else if (s < 1)
-		(void)snprintf(ret, 32, "%.1f ms", s * 1e3);
+		snprintf(ret, 32, "%.1f ms", s * 1e3);
 	else if (s < 120)
-		(void)snprintf(ret, 32, "%.2f s", s);
+		snprintf(ret, 32, "%.2f s", s);
 	else if (s < 7200)
-		(void)snprintf(ret, 32, "%d min %d s", (int)(s / 60), (int)s % 60);
+		snprintf(ret, 32, "%d min %d s", (int)(s / 60), (int)s % 60);
 	else if (s < 172800)
-		(void)snprintf(ret, 32, "%d h %d min", (int)(s / 3600), (int)(s / 60) % 60);
+		snprintf(ret, 32, "%d h %d min", (int)(s / 3600), (int)(s / 60) % 60);
 	else
-		(void)snprintf(ret, 32, "%.0f days", s / 86400);
+		snprintf(ret, 32, "%.0f days", s / 86400);
 }
 
 void text_bytes(uint64_t n, char ret[32])
@@ -78,7 +78,7 @@ void text_bytes(uint64_t n, char ret[32])
 		v /= 1024;
 		i++;
 	}
-	(void)snprintf(ret, 32, i == 0 ? "%.0f %s" : "%.1f %s", v, units[i]);
+	snprintf(ret, 32, i == 0 ? "%.0f %s" : "%.1f %s", v, units[i]);
 }
 
 void text_when(int64_t realtime_ns, char ret[32])
@@ -87,7 +87,7 @@ void text_when(int64_t realtime_ns, char ret[32])
 	struct tm tm;
 
 	if (localtime_r(&t, &tm) == NULL || strftime(ret, 32, "%Y-%m-%d %H:%M:%S", &tm) == 0)
-		(void)snprintf(ret, 32, "?");
+		snprintf(ret, 32, "?");
 }
 
 bool text_u64(const char *text, uint64_t max, uint64_t *ret)

@@ -2,8 +2,7 @@
  *
  * A mangled name of 300 bytes can stand for gigabytes of text, and the C++ runtime's demangler sets
  * no limit. So a child process demangles, with little processor time for each name: what is too
- * much ends the child, that name stays as it is, and another child goes on behind it.
- */
+ * much ends the child, that name stays as it is, and another child goes on behind it. */
 #include "name.h"
 
 #include <fcntl.h>
@@ -43,8 +42,7 @@ struct names {
 	char scratch[SHOWN_MAX + 1];
 };
 
-/* --- shortening
- * ----------------------------------------------------------------------------------- */
+/* --- shortening */
 
 /* Of each `what`: n bytes from `at` on. */
 static void cut_out(char *s, const char *what, size_t at, size_t n)
@@ -86,8 +84,7 @@ void name_shorten(char *demangled)
 	cut_out(demangled, "> >", 1, 1); /* the blank */
 }
 
-/* --- the table
- * ------------------------------------------------------------------------------------ */
+/* --- the table */
 
 int names_new(bool full, struct names **ret)
 {
@@ -186,7 +183,7 @@ const char *names_show(struct names *n, const char *name)
 	}
 	if (*name != 'v' || n->full || strncmp(name, "void ", 5) != 0 || strlen(name) > SHOWN_MAX)
 		return name;
-	(void)memcpy(n->scratch, name, strlen(name) + 1);
+	memcpy(n->scratch, name, strlen(name) + 1);
 	name_shorten(n->scratch);
 	return n->scratch[0] != '\0' ? n->scratch : name;
 }
@@ -206,8 +203,7 @@ const char *names_show_path(struct names *n, const char *path)
 	return n->path.failed ? path : n->path.s;
 }
 
-/* --- the child
- * ------------------------------------------------------------------------------------ */
+/* --- the child */
 
 /* Writes the answer for each name from `at` on, with a NUL behind it; "" is "as it is". */
 static void child(const struct names *n, uint32_t at, int fd)

@@ -93,10 +93,10 @@ int output_open(const char *path, struct output *ret, struct err *e)
 	if (strlen(path) >= sizeof(ret->target))
 		return err_set(e, -ENAMETOOLONG, "%s: the name is too long", path);
 	if (realpath(path, ret->target) == NULL)
-		(void)snprintf(ret->target, sizeof(ret->target), "%s", path);
+		snprintf(ret->target, sizeof(ret->target), "%s", path);
 	base = strrchr(ret->target, '/');
 	base = base != NULL ? base + 1 : ret->target;
-	(void)snprintf(ret->temporary, sizeof(ret->temporary), "%.*s%.200s.XXXXXX",
+	snprintf(ret->temporary, sizeof(ret->temporary), "%.*s%.200s.XXXXXX",
 		(int)(base - ret->target), ret->target, base);
 	fd = make(ret->temporary);
 	if (fd < 0)
@@ -122,7 +122,7 @@ int output_close(const char *path, struct output *o, bool force, int r, struct e
 		if (o->file != stdout && fclose(o->file) != 0 && r == 0)
 			r = -errno;
 		if (r < 0 && e->code == 0)
-			(void)err_set(e, r, "%s: %s", o->file == stdout ? "standard output" : path,
+			err_set(e, r, "%s: %s", o->file == stdout ? "standard output" : path,
 				strerror(-r));
 		return r;
 	}

@@ -18,8 +18,8 @@ struct output {
 bool output_is_special(const char *path);
 /* A temporary file beside the target, or standard output ("-"). */
 int output_open(const char *path, struct output *ret, struct err *e);
-/* The temporary file takes the target's name; force: also over an old file. r: what came before; a
- * failure leaves nothing. */
+/* The temporary file takes the target's name; force: replaces an old file. r < 0: an earlier
+ * failure, which leaves no file and is returned. */
 int output_close(const char *path, struct output *o, bool force, int r, struct err *e);
 
 #endif

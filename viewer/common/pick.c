@@ -46,8 +46,7 @@ static const char *const statements[] = {
 #undef X
 };
 
-/* --- opening
- * -------------------------------------------------------------------------------------- */
+/* --- opening */
 
 static int number(sqlite3 *db, const char *sql, int64_t *ret)
 {
@@ -158,7 +157,7 @@ int pick_open(const char *path, struct sqlite3 **ret, bool *ret_partial, struct 
 	r = open_as(path, false, ret, e);
 	if (r != -EAGAIN)
 		return r;
-	(void)snprintf(wal, sizeof(wal), "%s-wal", path);
+	snprintf(wal, sizeof(wal), "%s-wal", path);
 	*ret_partial = stat(wal, &st) == 0 && st.st_size > 0;
 	r = open_as(path, true, ret, e);
 	return r == -EAGAIN ? err_set(e, -EBADMSG, "%s cannot be opened", path) : r;
@@ -196,8 +195,7 @@ int pick_open_image(const void *image, size_t bytes, struct sqlite3 **ret, struc
 	return r;
 }
 
-/* --- which session
- * -------------------------------------------------------------------------------- */
+/* --- which session */
 
 /* The first id of a statement; *ret_more: there is a second. */
 static int first_id(sqlite3 *db, int which, const char *text, int64_t number, int64_t *ret_id,

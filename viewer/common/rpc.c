@@ -39,8 +39,7 @@ static int64_t now_ms(void)
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
-/* --- bytes
- * ---------------------------------------------------------------------------------------- */
+/* --- bytes */
 
 /* Waits until the socket is ready for `events`. */
 static int wait_for(int fd, short events, int64_t until_ms)
@@ -139,12 +138,11 @@ static int recv_all(int fd, char *p, size_t n, int64_t until_ms, int *ret_fd)
 	return 0;
 }
 
-/* --- calls
- * ---------------------------------------------------------------------------------------- */
+/* --- calls */
 
 struct wire_buf *rpc_begin(struct rpc *r, const char *method)
 {
-	(void)snprintf(r->method, sizeof(r->method), "%s", method);
+	snprintf(r->method, sizeof(r->method), "%s", method);
 	wire_request(&r->out, ++r->msgid, method);
 	wire_map(&r->out);
 	return &r->out;
@@ -167,8 +165,8 @@ static int take_error(const msgpack_object *error, struct err *e)
 	char text[sizeof(e->text)], next[160];
 	int64_t code = wire_i64_or(error, "code", -EPROTO);
 
-	(void)wire_text(error, "text", text, sizeof(text));
-	(void)wire_text(error, "next", next, sizeof(next));
+	wire_text(error, "text", text, sizeof(text));
+	wire_text(error, "next", next, sizeof(next));
 	if (code >= 0 || code < -4095)
 		code = -EPROTO;
 	return err_set(e, (int)code, "%s%s%s", text, *next != '\0' ? "; " : "", next);
@@ -179,7 +177,7 @@ char rpc_daemon_state(int64_t pid)
 	char path[64], state = 0;
 	FILE *f;
 
-	(void)snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)pid);
+	snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)pid);
 	f = fopen(path, "re");
 	if (f == NULL || fscanf(f, "%*d (protond) %c", &state) != 1)
 		state = 0;
@@ -211,13 +209,13 @@ static void say_waiting(int fd)
 	char state;
 	const long pid = peer(fd, &state);
 
-	(void)fprintf(stderr, "%s: ", program_invocation_short_name);
+	fprintf(stderr, "%s: ", program_invocation_short_name);
 	if (pid != 0)
-		(void)fprintf(stderr, "protond (pid %ld)%s", pid,
+		fprintf(stderr, "protond (pid %ld)%s", pid,
 			is_stopped(state) ? " is stopped and" : "");
 	else
-		(void)fputs("what holds " PATHS_CONTROL_SOCK, stderr);
-	(void)fprintf(stderr, " does not answer; waiting up to %d s\n", HELLO_MS / 1000);
+		fputs("what holds " PATHS_CONTROL_SOCK, stderr);
+	fprintf(stderr, " does not answer; waiting up to %d s\n", HELLO_MS / 1000);
 }
 
 /* No answer even to hello. */
@@ -229,7 +227,7 @@ static int no_hello(const struct rpc *r, struct err *e)
 	if (pid == 0)
 		return err_set(e, -ETIMEDOUT,
 			"what holds " PATHS_CONTROL_SOCK " did not answer in time; is it stopped? "
-							 "`protonctl doctor` says whose it is");
+			"`protonctl doctor` says whose it is");
 	if (is_stopped(state))
 		return err_set(e, -ETIMEDOUT,
 			"protond (pid %ld) is stopped; `kill -CONT %ld` lets it continue", pid,
@@ -306,8 +304,7 @@ int rpc_call(struct rpc *r, int timeout_ms, struct rpc_reply *ret, struct err *e
 	return 0;
 }
 
-/* --- connections
- * ---------------------------------------------------------------------------------- */
+/* --- connections */
 
 /* Through the directory's descriptor: no path is too long for sun_path. */
 /* -EPERM: a stranger's socket. */
@@ -325,8 +322,7 @@ static int connect_in(const char *dir, int *ret_fd)
 		(void)close(dirfd);
 		return r;
 	}
-	(void)snprintf(
-		a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/" PATHS_CONTROL_SOCK, dirfd);
+	snprintf(a.sun_path, sizeof(a.sun_path), "/proc/self/fd/%d/" PATHS_CONTROL_SOCK, dirfd);
 	r = connect(fd, (const struct sockaddr *)&a, sizeof(a)) < 0      ? neg_errno()
 	    : place_peer_is_fit(fd, fstat(dirfd, &st) == 0 ? &st : NULL) ? 0
 									 : -EPERM;
@@ -347,8 +343,8 @@ static int hello(struct rpc *r, struct err *e)
 	code = rpc_call(r, HELLO_MS, &reply, e);
 	if (code < 0)
 		return code;
-	(void)wire_text(reply.result, "daemon", r->daemon.version, sizeof(r->daemon.version));
-	(void)wire_text(reply.result, "db", r->daemon.db, sizeof(r->daemon.db));
+	wire_text(reply.result, "daemon", r->daemon.version, sizeof(r->daemon.version));
+	wire_text(reply.result, "db", r->daemon.db, sizeof(r->daemon.db));
 	r->daemon.pid = wire_i64_or(reply.result, "pid", 0);
 	r->daemon.uid = (uint32_t)wire_u64_or(reply.result, "uid", UINT32_MAX);
 	if (wire_u64_or(reply.result, "version", 0) < 1)
@@ -368,17 +364,17 @@ int rpc_open_at(const char *dir, struct rpc **ret, struct err *e)
 	if (r == NULL)
 		return err_set(e, -ENOMEM, "out of memory");
 	wire_buf_init(&r->out, WIRE_REQUEST_MAX + WIRE_HEADER);
-	(void)snprintf(r->daemon.dir, sizeof(r->daemon.dir), "%s", dir);
+	snprintf(r->daemon.dir, sizeof(r->daemon.dir), "%s", dir);
 	r->fd = -1;
 	code = connect_in(dir, &r->fd);
 	if (code == -EPERM)
-		(void)err_set(e, code,
+		err_set(e, code,
 			"what answers at %s/" PATHS_CONTROL_SOCK
 			" is neither root's protond nor your own; `protonctl doctor` says whose it "
 			"is",
 			dir);
 	else if (code == -EACCES)
-		(void)err_set(e, code,
+		err_set(e, code,
 			"%s/" PATHS_CONTROL_SOCK
 			" may not be opened by you: %s; `protonctl doctor` says whose it is",
 			dir, strerror(-code));
@@ -454,7 +450,7 @@ int rpc_sync(const char *ref, bool timeline, char *ret_db, size_t n, int *ret_me
 	*ret_id = wire_i64_or(reply.result, "id", 0);
 	*ret_memfd = reply.fd;
 	reply.fd = -1;
-	(void)wire_text(reply.result, "db", ret_db, n);
+	wire_text(reply.result, "db", ret_db, n);
 	if (*ret_memfd < 0 && *ret_db == '\0')
 		code = err_set(e, -EPROTO, "protond's answer to 'sync' names no database");
 	rpc_reply_free(&reply);

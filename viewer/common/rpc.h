@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT. rpc.h: a tool's connection to protond: call, wait, take the answer.
  *
  * Blocking, with a timeout per call; a daemon that is slow to say hello is waited for in words.
- * Words in err say what happened and what to do next.
- */
+ * Words in err say what happened and what to do next. */
 #ifndef PROTOND_RPC_H
 #define PROTOND_RPC_H
 
@@ -37,16 +36,17 @@ int rpc_open(struct rpc **ret, struct err *e);
 int rpc_open_at(const char *dir, struct rpc **ret, struct err *e);
 void rpc_close(struct rpc *r); /* NULL is fine */
 const struct rpc_daemon *rpc_daemon(const struct rpc *r);
-int rpc_fd(const struct rpc *r); /* to poll: readable without a call means that the daemon went */
+int rpc_fd(
+	const struct rpc *r); /* to poll: readable outside a call means that the daemon has gone */
 
-/* Of a process that is a protond by its name here, its state as in /proc ('T': stopped); 0: it is
- * not. The number that a daemon in another pid namespace has for itself is somebody else's. */
+/* The state in /proc ('T': stopped) of the process with this pid, if its name is protond; else
+ * 0. A daemon in another pid namespace has a pid there that is another process's here. */
 char rpc_daemon_state(int64_t pid);
 
 /* Begins a request; its params map is open in the buffer that is returned. */
 struct wire_buf *rpc_begin(struct rpc *r, const char *method);
-/* Sends it and waits. 0 and an answer to be freed; or what the daemon's error says: code, and words
- * with what to do; -ENOTCONN when the daemon went away. */
+/* Sends it and waits. 0 and a reply to free; else the daemon's error, code and words; -ENOTCONN:
+ * it went away. */
 int rpc_call(struct rpc *r, int timeout_ms, struct rpc_reply *ret, struct err *e);
 void rpc_reply_free(struct rpc_reply *r); /* zeroed (fd 0 is not closed) and freed ones are fine */
 

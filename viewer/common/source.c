@@ -18,8 +18,7 @@
 #define PATH_BYTES 4096
 #define MAGIC      "SQLite format 3"
 
-/* --- files
- * ---------------------------------------------------------------------------------------- */
+/* --- files */
 
 static int read_all(int fd, const char *what, char **ret, size_t *ret_bytes, struct err *e)
 {
@@ -143,11 +142,10 @@ static int open_file(
 	return r;
 }
 
-/* --- databases
- * ------------------------------------------------------------------------------------ */
+/* --- databases */
 
-/* $PROTOND_DB; else where a daemon of the user's, or the service, keeps it: the first place that
- * has it, else the first. Anybody can put a file where the second is. */
+/* $PROTOND_DB; else the first of the usual places that has a database, a private daemon's or the
+ * service's, else the first of them. Anybody can put a file in the second: it must be ours. */
 static void default_db(char *buf, size_t n)
 {
 	struct stat st;
@@ -188,7 +186,7 @@ static int load_synced(const char *path, int memfd, int64_t id, const struct sou
 		r = pick_open(path, &db, &ret->partial, e);
 		if (r < 0)
 			return r;
-		(void)snprintf(ref, sizeof(ref), "%lld", (long long)id);
+		snprintf(ref, sizeof(ref), "%lld", (long long)id);
 		return load(db, ref, o, ret, e);
 	}
 	(void)lseek(memfd, 0, SEEK_SET);
@@ -211,7 +209,7 @@ static bool is_same_file(const char *a, const char *b)
 	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* NULL: of a timeline, which says itself up to when it is. */
+/* p is NULL for a timeline, which says itself how far it reaches. */
 static bool is_live(const struct profile *p)
 {
 	return p != NULL && p->head.state != NULL && strcmp(p->head.state, "finalized") != 0;
@@ -265,7 +263,7 @@ int source_open(const char *ref, const struct source_options *o, struct source *
 	}
 	if (strcmp(ref, "-") == 0 || (*ref != '@' && access(ref, F_OK) == 0)) {
 		r = open_file(ref, o, ret, e);
-		/* A program stands here that its session is named after. */
+		/* The file is a program that a session is named after. */
 		return r != -EBADMSG || strchr(ref, '/') != NULL ||
 				       open_session(ref, o, ret, &other) < 0
 			       ? r
@@ -286,7 +284,7 @@ int source_open_db(const char *db, struct sqlite3 **ret, struct source *ret_how,
 	*ret_how = (struct source){0};
 	if (db != NULL)
 		return pick_open(db, ret, &ret_how->partial, e);
-	/* For its effect alone: a running daemon stores what it holds. */
+	/* Only so that a running daemon stores what it holds. */
 	if (rpc_sync("@last", false, path, sizeof(path), &memfd, &id, &daemon) == -ETIMEDOUT)
 		ret_how->away = daemon;
 	r = open_default(ret, &ret_how->partial, e);

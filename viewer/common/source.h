@@ -28,8 +28,8 @@ struct source {
  * holds the session did not answer). */
 int source_open(const char *ref, const struct source_options *o, struct source *ret, struct err *e);
 
-/* The database itself, for listings; brought up to date by the daemon when one runs. *ret_how: how
- * much of it that is. */
+/* The database itself, for listings; brought up to date by the daemon when one runs. *ret_how:
+ * whether that is all of it. */
 int source_open_db(const char *db, struct sqlite3 **ret, struct source *ret_how, struct err *e);
 
 #endif

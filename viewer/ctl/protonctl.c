@@ -45,12 +45,12 @@ int main(int argc, char **argv)
 {
 	int r;
 
-	(void)setlocale(LC_CTYPE, ""); /* numbers keep their point in every language */
+	setlocale(LC_CTYPE, ""); /* numbers keep their point in every language */
 	(void)signal(SIGPIPE, SIG_DFL);
 	(void)setvbuf(stderr, NULL, _IOLBF, BUFSIZ); /* whole lines, also when many write at once */
 	r = run(argc, argv);
 	if ((fflush(stdout) != 0 || ferror(stdout)) && r == CTL_OK) {
-		(void)fprintf(stderr, "protonctl: standard output: %s\n", strerror(errno));
+		fprintf(stderr, "protonctl: standard output: %s\n", strerror(errno));
 		r = CTL_PARTIAL;
 	}
 	return r;

@@ -9,7 +9,7 @@
 
 /* How many a list of that key has; *ret: the first. 0 leaves *ret alone. */
 uint32_t answer_items(const msgpack_object *map, const char *key, const msgpack_object **ret);
-/* A text of its own, cut to fit; "" when it is none. Returns buf. */
+/* The text itself, cut to fit; "" if it is not a text. Returns buf. */
 const char *answer_text(const msgpack_object *o, char *buf, size_t n);
 /* To standard output, harmless; columns 0: all of it. */
 void answer_put(const msgpack_object *map, const char *key, size_t columns);

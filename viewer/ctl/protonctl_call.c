@@ -24,7 +24,7 @@ void ctl_db_words(const struct rpc *rpc, char *buf, size_t n)
 		return; /* not for this user to open */
 	if ((set != NULL && *set != '\0') ||
 		(paths_db(0, usual, sizeof(usual)) == 0 && strcmp(usual, db) != 0))
-		(void)snprintf(buf, n, "PROTOND_DB=%s ", db);
+		snprintf(buf, n, "PROTOND_DB=%s ", db);
 }
 
 int ctl_call(struct ctl *c, struct rpc *r, struct rpc_reply *ret)
@@ -71,11 +71,11 @@ void ctl_json_list(
 	uint32_t i;
 
 	json_begin(stdout, c->cmd->name);
-	(void)printf("{\"%s\":[", key);
+	printf("{\"%s\":[", key);
 	for (i = 0; i < n; i++) {
-		(void)fputs(i > 0 ? "," : "", stdout);
+		fputs(i > 0 ? "," : "", stdout);
 		json_value(stdout, &item[i]);
 	}
-	(void)printf("],\"more\":%lu}", more);
+	printf("],\"more\":%lu}", more);
 	ctl_json_end(c, stdout);
 }

@@ -15,8 +15,8 @@ int ctl_call(struct ctl *c, struct rpc *r, struct rpc_reply *ret);
 /* Opens, calls `method` with no further params, closes. 0, or -errno in c->err. */
 int ctl_ask(struct ctl *c, const char *method, struct rpc_reply *ret);
 #define CTL_DB_WORDS 4200
-/* "PROTOND_DB=FILE ", for words that name a command of protonview's, where that may look for
- * another database than the daemon's; "" */
+/* "PROTOND_DB=FILE ", to put before a protonview command that would look for another database
+ * than the daemon's; else "" */
 void ctl_db_words(const struct rpc *rpc, char *buf, size_t n);
 
 /* With --json: the envelope around the answer. True: that is all there is to print. */

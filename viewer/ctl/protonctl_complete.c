@@ -13,7 +13,7 @@ static int cmd_completion(struct ctl *c)
 
 	if (script == NULL)
 		return ctl_usage(c, "no completion for '%s'; use bash, zsh or fish", c->argv[0]);
-	(void)fputs(script, stdout);
+	fputs(script, stdout);
 	return CTL_OK;
 }
 
@@ -43,10 +43,10 @@ static void put_asked(struct ctl *c, const char *what, const char *begin)
 		const msgpack_object *o = &list[i];
 
 		if (jobs)
-			(void)snprintf(name, sizeof(name), "%lu", wire_u64_or(o, "pid", 0));
+			snprintf(name, sizeof(name), "%lu", wire_u64_or(o, "pid", 0));
 		else
-			(void)wire_text(o, "name", name, sizeof(name));
-		(void)wire_text(o, "command", command, sizeof(command));
+			wire_text(o, "name", name, sizeof(name));
+		wire_text(o, "command", command, sizeof(command));
 		complete_put(begin, name, command);
 	}
 	rpc_reply_free(&r);
@@ -101,7 +101,7 @@ static int cmd_complete(struct ctl *c)
 		break;
 	case 'c':
 		if (plain == 0)
-			(void)puts(COMPLETE_COMMAND);
+			puts(COMPLETE_COMMAND);
 		break;
 	default:
 		break;

@@ -3,8 +3,7 @@
  *
  * Many may try at once (64 ranks under one scheduler): each starts one, the daemons' own lock lets
  * one of them live, and every protonctl connects to that. The socket appears by rename when it
- * listens, so waiting for its name in the directory is enough.
- */
+ * listens, so waiting for its name in the directory is enough. */
 #include "protonctl_daemon.h"
 
 #include <fcntl.h>
@@ -54,7 +53,7 @@ static int open_log(const char *dir, off_t *ret_end)
 	return fd;
 }
 
-/* In the child: nothing of ours goes along. */
+/* In the child: passes on nothing of ours. */
 static _Noreturn void become_daemon(const char *path, int log_fd)
 {
 	char *const argv[] = {
@@ -73,7 +72,7 @@ static _Noreturn void become_daemon(const char *path, int log_fd)
 		_exit(125);
 	(void)close_range(3, ~0U, 0);
 	(void)execv(path, argv);
-	(void)dprintf(2, "protond: %s cannot be run: %s\n", path, strerror(errno));
+	dprintf(2, "protond: %s cannot be run: %s\n", path, strerror(errno));
 	_exit(126);
 }
 
@@ -100,7 +99,7 @@ static void last_words(const struct starting *s, char *ret, size_t n)
 	(void)fseeko(f, s->log_begin, SEEK_SET);
 	while (fgets(line, sizeof(line), f) != NULL)
 		if (strstr(line, " level=info ") == NULL)
-			(void)snprintf(ret, n, "%.*s", (int)strcspn(line, "\n"), line);
+			snprintf(ret, n, "%.*s", (int)strcspn(line, "\n"), line);
 	(void)fclose(f);
 }
 
@@ -138,8 +137,8 @@ static int spawn(struct starting *s, struct err *e)
 	return err_set(e, neg_errno(), "cannot start protond: %s", strerror(errno));
 }
 
-/* Until somebody listens. Ours ends in peace when another answers; where that one is about to end,
- * ours is started again. One that ends otherwise would do so again. */
+/* Until somebody listens. Our daemon ends with status 0 when another one answers; if that one
+ * was about to end, ours is started again. One that fails would fail again. */
 static int wait_for_socket(struct starting *s, struct rpc **ret, struct err *e)
 {
 	const int64_t until = now_ms() + WAIT_MS;
@@ -239,7 +238,7 @@ static int cmd_shutdown(struct ctl *c)
 	rpc_close(rpc);
 	await_end(pid);
 	if (!ctl_json(c, &r))
-		(void)puts("protond has ended; jobs go on, and the next one finds them again");
+		puts("protond has ended; jobs go on, and the next one finds them again");
 	rpc_reply_free(&r);
 	return CTL_OK;
 }

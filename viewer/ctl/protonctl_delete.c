@@ -27,11 +27,11 @@ static void delete_failed(struct deletion *d, const char *session)
 		(void)ctl_fail(d->c);
 		return;
 	}
-	(void)fputs(d->n_failed > 1 ? ",{\"session\":" : "{\"session\":", d->failed);
+	fputs(d->n_failed > 1 ? ",{\"session\":" : "{\"session\":", d->failed);
 	json_text(d->failed, session, strlen(session));
-	(void)fprintf(d->failed, ",\"code\":%d,\"text\":", e->code);
+	fprintf(d->failed, ",\"code\":%d,\"text\":", e->code);
 	json_text(d->failed, e->text, strlen(e->text));
-	(void)fputc('}', d->failed);
+	fputc('}', d->failed);
 }
 
 static void delete_one(struct deletion *d, const char *session)
@@ -47,11 +47,11 @@ static void delete_one(struct deletion *d, const char *session)
 		return;
 	}
 	if (d->c->json) {
-		(void)fputs(d->n_gone > 0 ? "," : "", d->gone);
+		fputs(d->n_gone > 0 ? "," : "", d->gone);
 		json_value(d->gone, r.result);
 	} else {
 		text_put(stdout, wire_text(r.result, "name", name, sizeof(name)), 0);
-		(void)printf(", id %ld, is deleted\n", wire_i64_or(r.result, "id", 0));
+		printf(", id %ld, is deleted\n", wire_i64_or(r.result, "id", 0));
 	}
 	d->n_gone++;
 	rpc_reply_free(&r);
@@ -63,7 +63,7 @@ static void put_json(struct ctl *c, int n, const char *sessions, const char *fai
 	if (!c->json)
 		return;
 	json_begin(stdout, c->cmd->name);
-	(void)printf("{\"deleted\":%d,\"sessions\":[%s],\"failed\":[%s]}", n, sessions, failed);
+	printf("{\"deleted\":%d,\"sessions\":[%s],\"failed\":[%s]}", n, sessions, failed);
 	ctl_json_end(c, stdout);
 }
 
@@ -82,7 +82,7 @@ static int cmd_delete(struct ctl *c)
 		delete_one(&d, c->argv[i]);
 	rpc_close(d.rpc);
 	if (d.gone == NULL || fclose(d.gone) != 0 || d.failed == NULL || fclose(d.failed) != 0) {
-		(void)err_set(&c->err, -ENOMEM, "out of memory while listing what was deleted");
+		err_set(&c->err, -ENOMEM, "out of memory while listing what was deleted");
 		d.status = ctl_fail(c);
 	} else if (c->argc > 1 || d.n_failed == 0) {
 		put_json(c, d.n_gone, gone, failed);
@@ -144,9 +144,9 @@ static void say_pruned(const msgpack_object *result)
 		const msgpack_object *o = &gone->via.array.ptr[i];
 
 		text_put(stdout, wire_text(o, "name", name, sizeof(name)), 0);
-		(void)printf(", id %ld, is deleted\n", wire_i64_or(o, "id", 0));
+		printf(", id %ld, is deleted\n", wire_i64_or(o, "id", 0));
 	}
-	(void)printf("%lu session%s deleted\n", n, n == 1 ? " is" : "s are");
+	printf("%lu session%s deleted\n", n, n == 1 ? " is" : "s are");
 }
 
 static int cmd_prune(struct ctl *c)

@@ -30,9 +30,9 @@ void found(struct doctor *d, enum grade grade, const char *what, const char *men
 	f->grade = grade;
 	f->what = what;
 	va_start(ap, fmt);
-	(void)vsnprintf(f->text, sizeof(f->text), fmt, ap);
+	vsnprintf(f->text, sizeof(f->text), fmt, ap);
 	va_end(ap);
-	(void)snprintf(f->mend, sizeof(f->mend), "%s", grade != GOOD ? mend : "");
+	snprintf(f->mend, sizeof(f->mend), "%s", grade != GOOD ? mend : "");
 }
 
 /* The kernel says who called listen(): with socket activation that is the service manager. */
@@ -81,13 +81,13 @@ static _Noreturn void probe_child(const char *library, doctor_probe_fn *fn, int 
 	(void)setenv("PROTOND_DISABLE", "1", 1);
 	h = dlopen(library, RTLD_NOW | RTLD_LOCAL);
 	if (h == NULL)
-		(void)snprintf(line, sizeof(line), "-%.500s", dlerror());
+		snprintf(line, sizeof(line), "-%.500s", dlerror());
 	else
 		fn(h, line + 1, sizeof(line) - 1);
 	if (h != NULL)
 		line[0] = line[1] != '\0' ? '+' : '-';
 	if (h != NULL && line[1] == '\0')
-		(void)snprintf(line, sizeof(line), "-it does not work");
+		snprintf(line, sizeof(line), "-it does not work");
 	(void)write(to, line, strlen(line) + 1);
 	_exit(0);
 }
@@ -108,12 +108,12 @@ bool doctor_probe(const char *library, doctor_probe_fn *fn, char *ret, size_t n)
 	(void)close(pipes[1]);
 	p.fd = pipes[0];
 	if (pid > 0 && poll(&p, 1, PROBE_MS) > 0 && read(pipes[0], line, sizeof(line) - 1) <= 0)
-		(void)snprintf(line, sizeof(line), "-it ends the process that loads it");
+		snprintf(line, sizeof(line), "-it ends the process that loads it");
 	(void)close(pipes[0]);
 	if (pid > 0) {
 		(void)kill(pid, SIGKILL);
 		(void)waitpid(pid, NULL, 0);
 	}
-	(void)snprintf(ret, n, "%s", line + 1);
+	snprintf(ret, n, "%s", line + 1);
 	return line[0] == '+';
 }

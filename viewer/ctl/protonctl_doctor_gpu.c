@@ -13,7 +13,7 @@
 
 #define PARAMS "/proc/driver/nvidia/params"
 
-/* --- driver, CUPTI ---------------------------------------------------------------------------- */
+/* --- driver, CUPTI */
 
 static void version_by(void *library, const char *symbol, char *ret, size_t n)
 {
@@ -22,7 +22,7 @@ static void version_by(void *library, const char *symbol, char *ret, size_t n)
 
 	*(void **)(void *)&version = dlsym(library, symbol);
 	if (version != NULL && version(&v) == 0 && v != 0)
-		(void)snprintf(ret, n, "%u", v);
+		snprintf(ret, n, "%u", v);
 }
 
 static void driver_version(void *library, char *ret, size_t n)
@@ -67,7 +67,7 @@ static bool cupti_path(char *ret, size_t n)
 
 	for (i = 0; i < sizeof(patterns) / sizeof(patterns[0]); i++) {
 		if (glob(patterns[i], 0, NULL, &g) == 0) {
-			(void)snprintf(ret, n, "%s", g.gl_pathv[g.gl_pathc - 1]);
+			snprintf(ret, n, "%s", g.gl_pathv[g.gl_pathc - 1]);
 			globfree(&g);
 			return true;
 		}
@@ -86,7 +86,7 @@ static void look_cupti(struct doctor *d)
 		return;
 	}
 	if (set != NULL) { /* a job takes this one or none */
-		(void)snprintf(path, sizeof(path), "%s", set);
+		snprintf(path, sizeof(path), "%s", set);
 	} else if (!cupti_path(path, sizeof(path))) {
 		found(d, NOTE, "CUPTI",
 			"install cuda-cupti (or pip install nvidia-cuda-cupti), or set "
@@ -142,7 +142,7 @@ void doctor_gpu(struct doctor *d)
 	look_counters(d);
 }
 
-/* --- other tools ------------------------------------------------------------------------------ */
+/* --- other tools */
 
 #define HOLDS_CUPTI                                                                          \
 	"it takes CUPTI for itself in the programs it starts: run them without it, or with " \

@@ -28,7 +28,7 @@
 #define DB_LARGE     (64 * MIB) /* of which something is to be had */
 #define PRUNE_ROOM   (4 * MIB)  /* what the delete of a usual session needs */
 
-/* --- the runtime directory -------------------------------------------------------------------- */
+/* --- the runtime directory */
 
 static bool is_private(const struct doctor *d)
 {
@@ -37,7 +37,7 @@ static bool is_private(const struct doctor *d)
 	return d->rpc == NULL || p == NULL || p->type != MSGPACK_OBJECT_BOOLEAN || p->via.boolean;
 }
 
-/* The directory, and rings/ in it, have the same law. False: said. */
+/* The same law holds for the directory and for rings/ in it. False: broken, and said. */
 static bool look_dir(struct doctor *d, const char *what, const char *dir, const uint32_t owner[2])
 {
 	const bool private = is_private(d);
@@ -47,7 +47,7 @@ static bool look_dir(struct doctor *d, const char *what, const char *dir, const 
 
 	if (lstat(dir, &st) < 0)
 		return true; /* made when it is needed */
-	(void)snprintf(mend, sizeof(mend), "chmod %s %s", mode, dir);
+	snprintf(mend, sizeof(mend), "chmod %s %s", mode, dir);
 	if (!S_ISDIR(st.st_mode))
 		found(d, BAD, what, "remove it, or set PROTOND_RUNTIME_DIR",
 			"%s is not a directory", dir);
@@ -85,7 +85,7 @@ static void look_room(struct doctor *d, const char *dir)
 	room = (uint64_t)vfs.f_bavail * vfs.f_frsize;
 	text_bytes(room, free_text);
 	text_bytes((uint64_t)vfs.f_blocks * vfs.f_frsize, total);
-	(void)snprintf(mend, sizeof(mend), "%s; or set lanes and lane_kb in protond.conf",
+	snprintf(mend, sizeof(mend), "%s; or set lanes and lane_kb in protond.conf",
 		strncmp(dir, "/dev/shm/", 9) == 0 ? "in a container: docker run --shm-size=1g; "
 						    "else mount -o remount,size=1g /dev/shm"
 						  : "enlarge the tmpfs: mount -o remount,size=1g");
@@ -111,7 +111,7 @@ void doctor_runtime(struct doctor *d)
 	if (doctor_peer(d, &peer)) {
 		owner[0] = rpc_daemon(d->rpc)->uid; /* or, in another user namespace: */
 		owner[1] = peer.uid;
-		(void)snprintf(d->dir, sizeof(d->dir), "%s", rpc_daemon(d->rpc)->dir);
+		snprintf(d->dir, sizeof(d->dir), "%s", rpc_daemon(d->rpc)->dir);
 	} else if (d->why.code == -EACCES || d->why.code == -EPERM) {
 		return; /* a service's: what stands there is said of its sockets */
 	} else if (paths_private_runtime(d->dir, sizeof(d->dir), &e) < 0) {
@@ -120,14 +120,14 @@ void doctor_runtime(struct doctor *d)
 			"set PROTOND_RUNTIME_DIR to a directory of yours in a tmpfs", "%s", e.text);
 		return;
 	}
-	(void)snprintf(rings, sizeof(rings), "%.4090s/rings", d->dir);
+	snprintf(rings, sizeof(rings), "%.4090s/rings", d->dir);
 	if (look_dir(d, "runtime directory", d->dir, owner) &&
 		look_dir(d, "runtime directory", rings, owner))
 		found(d, GOOD, "runtime directory", "", "%s", d->dir);
 	look_room(d, d->dir);
 }
 
-/* --- the sockets and the daemon --------------------------------------------------------------- */
+/* --- the sockets and the daemon */
 
 /* In the database of groups: what the next login will have. */
 static bool in_group_later(const struct group *g, const char *user)
@@ -140,7 +140,7 @@ static bool in_group_later(const struct group *g, const char *user)
 	return false;
 }
 
-/* A socket that we may not write to cannot be connected to. */
+/* Whoever may not write to a socket cannot connect to it. */
 static void look_socket(struct doctor *d, const char *dir, const char *name)
 {
 	const struct passwd *pw = getpwuid(geteuid());
@@ -149,7 +149,7 @@ static void look_socket(struct doctor *d, const char *dir, const char *name)
 	char path[4400], mend[300];
 	struct stat st;
 
-	(void)snprintf(path, sizeof(path), "%s/%s", dir, name);
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	if (lstat(path, &st) < 0)
 		return;
 	if (!S_ISSOCK(st.st_mode)) {
@@ -161,20 +161,20 @@ static void look_socket(struct doctor *d, const char *dir, const char *name)
 		return;
 	g = (st.st_mode & 020) != 0 ? getgrgid(st.st_gid) : NULL;
 	if (g != NULL && in_group_later(g, user))
-		(void)snprintf(mend, sizeof(mend),
+		snprintf(mend, sizeof(mend),
 			"log in again, or run newgrp %s (%s is in it, but this login is older)",
 			g->gr_name, user);
 	else if (g != NULL)
-		(void)snprintf(mend, sizeof(mend), "usermod -aG %s %s, then log in again",
-			g->gr_name, user);
+		snprintf(mend, sizeof(mend), "usermod -aG %s %s, then log in again", g->gr_name,
+			user);
 	else
-		(void)snprintf(mend, sizeof(mend),
+		snprintf(mend, sizeof(mend),
 			"systemctl edit protond.socket: SocketMode=0666, or 0660 and SocketGroup=");
 	found(d, BAD, name, mend, "%s may not be opened by %s (mode %04o, group %s)", path, user,
 		(unsigned)(st.st_mode & 07777), g != NULL ? g->gr_name : "without right");
 }
 
-/* A name that nobody listens behind: a daemon was killed. */
+/* A socket that nobody listens on: a daemon was killed. */
 static bool is_stale(const char *dir)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
@@ -221,8 +221,8 @@ static void look_warnings(struct doctor *d)
 	char log[4400];
 	uint32_t i;
 
-	(void)snprintf(log, sizeof(log),
-		"its log says why: journalctl -u protond, or %s/protond.log", d->dir);
+	snprintf(log, sizeof(log), "its log says why: journalctl -u protond, or %s/protond.log",
+		d->dir);
 	for (i = 0; w != NULL && w->type == MSGPACK_OBJECT_ARRAY && i < w->via.array.size; i++) {
 		const msgpack_object *o = &w->via.array.ptr[i];
 
@@ -257,7 +257,7 @@ void doctor_daemon(struct doctor *d)
 	look_warnings(d);
 }
 
-/* --- the database ----------------------------------------------------------------------------- */
+/* --- the database */
 
 /* The nearest folder of a path that exists. */
 static void existing(char *path)
@@ -272,7 +272,7 @@ static bool may_keep(struct doctor *d, const char *db)
 	char folder[4096], mend[512];
 	struct stat st;
 
-	(void)snprintf(folder, sizeof(folder), "%s", db);
+	snprintf(folder, sizeof(folder), "%s", db);
 	if (strrchr(folder, '/') != NULL && strrchr(folder, '/') != folder)
 		*strrchr(folder, '/') = '\0';
 	existing(folder);
@@ -284,21 +284,21 @@ static bool may_keep(struct doctor *d, const char *db)
 	if (stat(db, &st) < 0)
 		return true;
 	if (st.st_uid != geteuid() || access(db, R_OK | W_OK) < 0) {
-		(void)snprintf(mend, sizeof(mend), "chown %u %.400s, or set PROTOND_DB",
+		snprintf(mend, sizeof(mend), "chown %u %.400s, or set PROTOND_DB",
 			(unsigned)geteuid(), db);
 		found(d, BAD, "database", mend, "%s belongs to uid %u, mode %03o", db,
 			(unsigned)st.st_uid, (unsigned)(st.st_mode & 0777));
 		return false;
 	}
 	if ((st.st_mode & 077) != 0) {
-		(void)snprintf(mend, sizeof(mend), "chmod 600 %.400s", db);
+		snprintf(mend, sizeof(mend), "chmod 600 %.400s", db);
 		found(d, NOTE, "database", mend, "%s can be read by others (mode %03o)", db,
 			(unsigned)(st.st_mode & 0777));
 	}
 	return true;
 }
 
-/* A prune needs room itself, and makes none where the database is not what takes it. */
+/* A prune needs room itself, and frees none if the database is not what fills the disk. */
 static void disk_mend(const char *db, uint64_t room, char *ret, size_t n)
 {
 	struct stat st;
@@ -306,14 +306,13 @@ static void disk_mend(const char *db, uint64_t room, char *ret, size_t n)
 	const unsigned long half = (unsigned long)(bytes / 2 / MIB);
 
 	if (bytes < DB_LARGE)
-		(void)snprintf(ret, n, "free space on its disk");
+		snprintf(ret, n, "free space on its disk");
 	else if (room < PRUNE_ROOM)
-		(void)snprintf(ret, n,
+		snprintf(ret, n,
 			"free 4 MiB on its disk; then `protonctl prune --max-size %luM` frees more",
 			half);
 	else
-		(void)snprintf(
-			ret, n, "protonctl prune --max-size %luM, or free space otherwise", half);
+		snprintf(ret, n, "protonctl prune --max-size %luM, or free space otherwise", half);
 }
 
 void doctor_database(struct doctor *d)
@@ -325,10 +324,10 @@ void doctor_database(struct doctor *d)
 	struct statfs fs;
 
 	if (doctor_peer(d, &peer))
-		(void)snprintf(db, sizeof(db), "%s", rpc_daemon(d->rpc)->db);
+		snprintf(db, sizeof(db), "%s", rpc_daemon(d->rpc)->db);
 	else if (paths_db(0, db, sizeof(db)) < 0)
 		return;
-	(void)snprintf(path, sizeof(path), "%s", db);
+	snprintf(path, sizeof(path), "%s", db);
 	existing(path);
 	if (statfs(path, &fs) == 0 && paths_fs_is_remote((long)fs.f_type))
 		found(d, NOTE, "database", "set PROTOND_DB to a file on a local disk",

@@ -15,19 +15,19 @@ static void report_json(const struct doctor *d)
 	size_t i;
 
 	json_begin(stdout, "doctor");
-	(void)fputs("{\"findings\":[", stdout);
+	fputs("{\"findings\":[", stdout);
 	for (i = 0; i < d->n; i++) {
 		const struct finding *f = &d->finding[i];
 
-		(void)printf("%s{\"grade\":\"%s\",\"what\":", i > 0 ? "," : "", grades[f->grade]);
+		printf("%s{\"grade\":\"%s\",\"what\":", i > 0 ? "," : "", grades[f->grade]);
 		json_text(stdout, f->what, strlen(f->what));
-		(void)fputs(",\"text\":", stdout);
+		fputs(",\"text\":", stdout);
 		json_text(stdout, f->text, strlen(f->text));
-		(void)fputs(",\"mend\":", stdout);
+		fputs(",\"mend\":", stdout);
 		json_text(stdout, f->mend, strlen(f->mend));
-		(void)putchar('}');
+		putchar('}');
 	}
-	(void)fputs("]}", stdout);
+	fputs("]}", stdout);
 	json_end(stdout, NULL, 0);
 }
 
@@ -39,13 +39,13 @@ static void report(const struct doctor *d)
 	for (i = 0; i < d->n; i++) {
 		const struct finding *f = &d->finding[i];
 
-		(void)printf("%s  %-22s ", marks[f->grade], f->what);
+		printf("%s  %-22s ", marks[f->grade], f->what);
 		text_put(stdout, f->text, 0);
-		(void)putchar('\n');
+		putchar('\n');
 		if (f->mend[0] != '\0') {
-			(void)printf("      %-22s → ", "");
+			printf("      %-22s → ", "");
 			text_put(stdout, f->mend, 0);
-			(void)putchar('\n');
+			putchar('\n');
 		}
 	}
 }

@@ -30,7 +30,7 @@
 #define RING_WHOLE      (72 * MIB)
 #define UID_SYSTEM      999 /* logind takes nothing away from users up to it */
 
-/* --- the kernel ------------------------------------------------------------------------------- */
+/* --- the kernel */
 
 /* What a call gave is not needed; that it gave something is. */
 static bool gives(struct doctor *d, enum grade grade, int fd, const char *mend, const char *words)
@@ -61,7 +61,7 @@ void doctor_kernel(struct doctor *d)
 		found(d, GOOD, "kernel", "", "Linux %s", u.release);
 }
 
-/* --- limits ----------------------------------------------------------------------------------- */
+/* --- limits */
 
 /* The daemon raises its own to what it may; of one that runs /proc says it. 0: unlimited. */
 static uint64_t files_of_daemon(const struct doctor *d)
@@ -72,7 +72,7 @@ static uint64_t files_of_daemon(const struct doctor *d)
 	uint64_t n;
 
 	if (doctor_peer(d, &peer) && peer.pid > 0) {
-		(void)snprintf(path, sizeof(path), "/proc/%ld/limits", (long)peer.pid);
+		snprintf(path, sizeof(path), "/proc/%ld/limits", (long)peer.pid);
 		if (doctor_number(path, "Max open files", &n))
 			return n;
 	}
@@ -108,7 +108,7 @@ void doctor_limits(struct doctor *d)
 		size);
 }
 
-/* --- containers ------------------------------------------------------------------------------- */
+/* --- containers */
 
 /* By what it is seen, or NULL. */
 static const char *container(void)
@@ -141,7 +141,7 @@ static bool is_elsewhere(const struct doctor *d, char *ret, size_t n)
 {
 	struct stat x, y;
 
-	(void)wire_text(d->status.result, "runtime_dir", ret, n);
+	wire_text(d->status.result, "runtime_dir", ret, n);
 	if (ret[0] == '\0' || strcmp(ret, d->dir) == 0)
 		return false;
 	return stat(ret, &x) < 0 || stat(d->dir, &y) < 0 || x.st_dev != y.st_dev ||
@@ -215,7 +215,7 @@ void doctor_container(struct doctor *d)
 			"this is one (%s), and no daemon can be reached from it", by);
 }
 
-/* --- logout ----------------------------------------------------------------------------------- */
+/* --- logout */
 
 static void take_setting(const char *path, const char *key, bool *ret)
 {
@@ -257,12 +257,12 @@ static bool next_drop_in(char last[256], char ret[512])
 			if (strcmp(name, last) <= 0 ||
 				(least[0] != '\0' && strcmp(name, least) >= 0))
 				continue;
-			(void)snprintf(least, sizeof(least), "%s", name);
-			(void)snprintf(ret, 512, "%s", g.gl_pathv[k]);
+			snprintf(least, sizeof(least), "%s", name);
+			snprintf(ret, 512, "%s", g.gl_pathv[k]);
 		}
 		globfree(&g);
 	}
-	(void)snprintf(last, 256, "%s", least);
+	snprintf(last, 256, "%s", least);
 	return least[0] != '\0';
 }
 
@@ -275,7 +275,7 @@ static bool logind(const char *key, bool fallback)
 	bool value = fallback;
 	size_t i;
 
-	(void)snprintf(comment, sizeof(comment), "#%s", key);
+	snprintf(comment, sizeof(comment), "#%s", key);
 	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++)
 		take_setting(files[i], comment, &value);
 	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++)
@@ -290,7 +290,7 @@ static bool exists_in(const char *dir, const char *sub)
 	char path[4352];
 	struct stat st;
 
-	(void)snprintf(path, sizeof(path), "%s%s", dir, sub);
+	snprintf(path, sizeof(path), "%s%s", dir, sub);
 	return lstat(path, &st) == 0;
 }
 
@@ -301,7 +301,7 @@ static bool unit_enabled(void)
 	const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
 	char dir[4096];
 
-	(void)snprintf(dir, sizeof(dir), "%s/.config", home != NULL ? home : "");
+	snprintf(dir, sizeof(dir), "%s/.config", home != NULL ? home : "");
 	return exists_in("/etc", unit) || exists_in(xdg != NULL && *xdg == '/' ? xdg : dir, unit);
 }
 
@@ -312,12 +312,12 @@ void doctor_logout(struct doctor *d)
 	struct doctor_peer peer;
 
 	if (pw != NULL)
-		(void)snprintf(user, sizeof(user), "%.60s", pw->pw_name);
+		snprintf(user, sizeof(user), "%.60s", pw->pw_name);
 	else
-		(void)snprintf(user, sizeof(user), "%u", (unsigned)geteuid());
+		snprintf(user, sizeof(user), "%u", (unsigned)geteuid());
 	if (exists_in("/var/lib/systemd/linger/", user))
 		return; /* this user is never logged out */
-	(void)snprintf(enable, sizeof(enable), "loginctl enable-linger %s", user);
+	snprintf(enable, sizeof(enable), "loginctl enable-linger %s", user);
 	if (unit_enabled())
 		found(d, NOTE, "logout", enable,
 			"the user service protond.service ends with the last logout of %s", user);
@@ -325,8 +325,8 @@ void doctor_logout(struct doctor *d)
 		geteuid() <= UID_SYSTEM || access("/run/systemd/users", F_OK) < 0)
 		return;
 	if (strncmp(d->dir, "/dev/shm/", 9) == 0 && logind("RemoveIPC", true)) {
-		(void)snprintf(mend, sizeof(mend),
-			"%s, or RemoveIPC=no in /etc/systemd/logind.conf", enable);
+		snprintf(mend, sizeof(mend), "%s, or RemoveIPC=no in /etc/systemd/logind.conf",
+			enable);
 		found(d, NOTE, "logout", mend,
 			"at the last logout logind removes what %s has in /dev/shm (RemoveIPC), "
 			"also the rings of jobs that go on",

@@ -29,7 +29,7 @@ static void engine_version(void *library, char *ret, size_t n)
 
 	*(void **)(void *)&table = dlsym(library, "protond_engine_v1");
 	if (table != NULL)
-		(void)snprintf(ret, n, "%.31s", table()->version);
+		snprintf(ret, n, "%.31s", table()->version);
 }
 
 /* Of the engine in the same folder as a libprotond: they are installed together. */
@@ -49,7 +49,7 @@ static void library_path(void *library, char *ret, size_t n)
 	Dl_info at;
 
 	if (dladdr(dlsym(library, "protond_start"), &at) != 0 && at.dli_fname != NULL)
-		(void)snprintf(ret, n, "%s", at.dli_fname);
+		snprintf(ret, n, "%s", at.dli_fname);
 }
 
 static bool is_same_file(const char *a, const char *b)
@@ -108,7 +108,7 @@ void doctor_beside(struct doctor *d)
 	}
 }
 
-/* --- settings --------------------------------------------------------------------------------- */
+/* --- settings */
 
 static void job_setting(void *arg, const char *words)
 {
@@ -157,7 +157,7 @@ void doctor_settings(struct doctor *d)
 		look_daemon_settings(d, path);
 }
 
-/* --- what runs -------------------------------------------------------------------------------- */
+/* --- what runs */
 
 /* How many jobs run another libprotond than the daemon is, and which. */
 static uint32_t other_jobs(const msgpack_object *jobs, const char *daemon, char *ret, size_t n)
@@ -168,11 +168,11 @@ static uint32_t other_jobs(const msgpack_object *jobs, const char *daemon, char 
 	if (jobs == NULL || jobs->type != MSGPACK_OBJECT_ARRAY)
 		return 0;
 	for (i = 0; i < jobs->via.array.size; i++) {
-		(void)wire_text(&jobs->via.array.ptr[i], "version", version, sizeof(version));
+		wire_text(&jobs->via.array.ptr[i], "version", version, sizeof(version));
 		if (version[0] == '\0' || strcmp(version, daemon) == 0)
 			continue; /* one that records nothing has no version yet */
 		if (others++ == 0)
-			(void)snprintf(ret, n, "%s", version);
+			snprintf(ret, n, "%s", version);
 	}
 	return others;
 }

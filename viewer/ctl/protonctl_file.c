@@ -25,7 +25,8 @@ static bool append(char *ret, size_t n, const char *text, size_t bytes)
 	return true;
 }
 
-/* One %-item at p (behind the '%'): how many bytes it is long, 0: none, and its text. */
+/* The %-item at p, which is behind the '%': returns its length in bytes, 0 if there is none, and
+ * writes its text. */
 static size_t expand_item(const char *p, int64_t pid, char *text, size_t n)
 {
 	const char *end, *v;
@@ -34,15 +35,15 @@ static size_t expand_item(const char *p, int64_t pid, char *text, size_t n)
 	text[0] = '\0';
 	switch (*p) {
 	case '%':
-		(void)snprintf(text, n, "%%");
+		snprintf(text, n, "%%");
 		return 1;
 	case 'h':
 		if (gethostname(text, n) < 0)
-			(void)snprintf(text, n, "localhost");
+			snprintf(text, n, "localhost");
 		text[n - 1] = '\0';
 		return 1;
 	case 'p':
-		(void)snprintf(text, n, "%ld", (long)pid);
+		snprintf(text, n, "%ld", (long)pid);
 		return 1;
 	case 'q':
 		end = strchr(p, '}');
@@ -51,7 +52,7 @@ static size_t expand_item(const char *p, int64_t pid, char *text, size_t n)
 		memcpy(name, p + 2, (size_t)(end - p) - 2);
 		name[end - p - 2] = '\0';
 		v = getenv(name);
-		(void)snprintf(text, n, "%s", v != NULL ? v : "");
+		snprintf(text, n, "%s", v != NULL ? v : "");
 		return (size_t)(end - p) + 1;
 	default:
 		return 0;
@@ -96,7 +97,7 @@ int output_check(struct ctl *c, const char *path)
 	if (ctl_option(c, "force") == NULL && lstat(path, &st) == 0)
 		return err_set(
 			e, -EEXIST, "%s already exists; choose another name, or use --force", path);
-	(void)snprintf(dir, sizeof(dir), "%s", path);
+	snprintf(dir, sizeof(dir), "%s", path);
 	if (access(dirname(dir), W_OK) < 0)
 		return err_set(e, -errno, "%s cannot be written: %s", path, strerror(errno));
 	return 0;
@@ -144,7 +145,7 @@ int export_file(struct rpc *r, const char *session, const char *path, bool force
 		code = place_file(reply.fd, path, force);
 	rpc_reply_free(&reply);
 	if (code < 0 && code != -EPROTO)
-		(void)err_set(e, code,
+		err_set(e, code,
 			"%s was not written: %s; the session is stored, and `protonview export %s "
 			"-o FILE` writes it",
 			path, strerror(-code), session);

@@ -15,8 +15,8 @@ int expand_name(const char *text, int64_t pid, char *ret, size_t n, struct err *
 /* Whether -o FILE can be written, before there is anything to write. -EINVAL, -EEXIST, ... in
  * c->err. */
 int output_check(struct ctl *c, const char *path);
-/* Exports a session as .hatchet into a file that is complete or not there. `force`: over an old
- * one. */
+/* Exports a session in the format of the file's name; the file is complete or not there. force:
+ * replaces an old one. */
 int export_file(struct rpc *r, const char *session, const char *path, bool force, struct err *e);
 
 #endif

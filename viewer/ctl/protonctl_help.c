@@ -17,29 +17,29 @@ static void put_options(FILE *f, const struct option_def *o)
 	char left[64];
 
 	for (; o->name != NULL; o++) {
-		(void)snprintf(left, sizeof(left), "%c%c%s--%s%s%s", o->key != 0 ? '-' : ' ',
+		snprintf(left, sizeof(left), "%c%c%s--%s%s%s", o->key != 0 ? '-' : ' ',
 			o->key != 0 ? o->key : ' ', o->key != 0 ? ", " : "  ", o->name,
 			o->arg != NULL ? " " : "", o->arg != NULL ? o->arg : "");
-		(void)fprintf(f, "  %-26s %s\n", left, o->help);
+		fprintf(f, "  %-26s %s\n", left, o->help);
 	}
 }
 
 void help_all(FILE *f, const struct command *const *table)
 {
-	(void)fputs("protonctl: record what programs do, and look at it while they run.\n\n"
-		    "  protonctl run -- python train.py     record a run, print its tree\n"
-		    "  protonctl jobs                       what protond sees\n"
-		    "  protonview tree @last                open the last session again\n\n"
-		    "Commands:\n",
+	fputs("protonctl: record what programs do, and look at it while they run.\n\n"
+	      "  protonctl run -- python train.py     record a run, print its tree\n"
+	      "  protonctl jobs                       what protond sees\n"
+	      "  protonview tree @last                open the last session again\n\n"
+	      "Commands:\n",
 		f);
 	for (; *table != NULL; table++)
 		if (is_listed(*table))
-			(void)fprintf(f, "  %-11s %s\n", (*table)->name, (*table)->help);
-	(void)fputs("\nSessions are named by their name, id, the beginning of their uuid, @last, "
-		    "or @-1 for the\n"
-		    "one before. `protonctl help COMMAND` says more. Exit codes: 0 ok, 1 not "
-		    "found, 2 usage,\n"
-		    "3 daemon unreachable, 4 partial data.\n",
+			fprintf(f, "  %-11s %s\n", (*table)->name, (*table)->help);
+	fputs("\nSessions are named by their name, id, the beginning of their uuid, @last, "
+	      "or @-1 for the\n"
+	      "one before. `protonctl help COMMAND` says more. Exit codes: 0 ok, 1 not "
+	      "found, 2 usage,\n"
+	      "3 daemon unreachable, 4 partial data.\n",
 		f);
 }
 
@@ -47,18 +47,18 @@ void help_command(FILE *f, const struct command *cmd)
 {
 	const char *line = cmd->examples, *end;
 
-	(void)fprintf(f, "protonctl %s: %s.\n\nExamples:\n", cmd->name,
+	fprintf(f, "protonctl %s: %s.\n\nExamples:\n", cmd->name,
 		cmd->help != NULL ? cmd->help : "");
 	for (; *line != '\0'; line = end + 1) {
 		end = strchr(line, '\n');
-		(void)fprintf(f, "  %.*s\n", (int)(end - line), line);
+		fprintf(f, "  %.*s\n", (int)(end - line), line);
 	}
-	(void)fprintf(f, "\nUsage: protonctl %s [options] %s\n", cmd->name, cmd->args);
+	fprintf(f, "\nUsage: protonctl %s [options] %s\n", cmd->name, cmd->args);
 	if (cmd->alias != NULL)
-		(void)fprintf(f, "       (also: protonctl %s)\n", cmd->alias);
+		fprintf(f, "       (also: protonctl %s)\n", cmd->alias);
 	if (cmd->more != NULL)
-		(void)fprintf(f, "\n%s", cmd->more);
-	(void)fputs("\nOptions:\n", f);
+		fprintf(f, "\n%s", cmd->more);
+	fputs("\nOptions:\n", f);
 	put_options(f, cmd->options);
 	put_options(f, common_options);
 }
@@ -67,15 +67,15 @@ void help_unknown(FILE *f, const struct command *const *table, const char *name)
 {
 	struct guess g = {.word = name};
 
-	(void)fputs("protonctl: there is no command '", f);
+	fputs("protonctl: there is no command '", f);
 	text_put(f, name, 0);
-	(void)fputs("'.", f);
+	fputs("'.", f);
 	for (; *table != NULL; table++)
 		if (is_listed(*table))
 			guess_try(&g, (*table)->name);
 	if (g.best[0] != '\0')
-		(void)fprintf(f, " Did you mean '%s'?", g.best);
-	(void)fputs(" `protonctl help` lists the commands.\n", f);
+		fprintf(f, " Did you mean '%s'?", g.best);
+	fputs(" `protonctl help` lists the commands.\n", f);
 }
 
 static int cmd_help(struct ctl *c)
@@ -108,8 +108,7 @@ const struct command command_help = {.name = "help",
 	.options = no_options,
 	.completes = 'h'};
 
-/* --- the man page
- * --------------------------------------------------------------------------------- */
+/* --- the man page */
 
 /* troff reads '-' as a hyphen, '\' as its own, and a dot or quote at the beginning as a request. */
 static void man_text(const char *text)
@@ -118,11 +117,11 @@ static void man_text(const char *text)
 
 	for (; *text != '\0'; text++) {
 		if (begins && (*text == '.' || *text == '\''))
-			(void)fputs("\\&", stdout);
+			fputs("\\&", stdout);
 		if (*text == '-' || *text == '\\')
-			(void)fputs(*text == '-' ? "\\-" : "\\e", stdout);
+			fputs(*text == '-' ? "\\-" : "\\e", stdout);
 		else
-			(void)putchar(*text);
+			putchar(*text);
 		begins = *text == '\n';
 	}
 }
@@ -130,16 +129,16 @@ static void man_text(const char *text)
 static void man_options(const struct option_def *o)
 {
 	for (; o->name != NULL; o++) {
-		(void)fputs(".TP\n.B ", stdout);
+		fputs(".TP\n.B ", stdout);
 		if (o->key != 0)
-			(void)printf("\\-%c, ", o->key);
-		(void)fputs("\\-\\-", stdout);
+			printf("\\-%c, ", o->key);
+		fputs("\\-\\-", stdout);
 		man_text(o->name);
 		if (o->arg != NULL)
-			(void)printf(" \\fI%s\\fR", o->arg);
-		(void)putchar('\n');
+			printf(" \\fI%s\\fR", o->arg);
+		putchar('\n');
 		man_text(o->help);
-		(void)putchar('\n');
+		putchar('\n');
 	}
 }
 
@@ -147,34 +146,34 @@ static int cmd_man(struct ctl *c)
 {
 	const struct command *const *at;
 
-	(void)fputs(".TH PROTONCTL 1 \"\" \"protond " PROTOND_BUILD_VERSION "\"\n.SH NAME\n"
-		    "protonctl \\- record what programs do, and look at it while they run\n.SH "
-		    "SYNOPSIS\n"
-		    ".B protonctl\n.I command\n[options]\n.SH COMMANDS\n",
+	fputs(".TH PROTONCTL 1 \"\" \"protond " PROTOND_BUILD_VERSION "\"\n.SH NAME\n"
+	      "protonctl \\- record what programs do, and look at it while they run\n.SH "
+	      "SYNOPSIS\n"
+	      ".B protonctl\n.I command\n[options]\n.SH COMMANDS\n",
 		stdout);
 	for (at = c->table; *at != NULL; at++) {
 		if (!is_listed(*at))
 			continue;
-		(void)printf(".SS %s %s\n", (*at)->name, (*at)->args);
+		printf(".SS %s %s\n", (*at)->name, (*at)->args);
 		man_text((*at)->help);
-		(void)fputs(".\n", stdout);
+		fputs(".\n", stdout);
 		if ((*at)->alias != NULL)
-			(void)printf("Also: %s.\n", (*at)->alias);
+			printf("Also: %s.\n", (*at)->alias);
 		if ((*at)->more != NULL)
 			man_text((*at)->more);
 		man_options((*at)->options);
-		(void)fputs(".PP\n.nf\n", stdout);
+		fputs(".PP\n.nf\n", stdout);
 		man_text((*at)->examples);
-		(void)fputs(".fi\n", stdout);
+		fputs(".fi\n", stdout);
 	}
-	(void)fputs(".SH COMMON OPTIONS\n", stdout);
+	fputs(".SH COMMON OPTIONS\n", stdout);
 	man_options(common_options);
-	(void)fputs(".SH EXIT STATUS\n0 ok, 1 not found, 2 usage, 3 daemon unreachable, 4 partial "
-		    "data; run has its\n"
-		    "program's own.\n.SH ENVIRONMENT\nFor jobs; the daemon's are in protond(8).\n",
+	fputs(".SH EXIT STATUS\n0 ok, 1 not found, 2 usage, 3 daemon unreachable, 4 partial "
+	      "data; run has its\n"
+	      "program's own.\n.SH ENVIRONMENT\nFor jobs; the daemon's are in protond(8).\n",
 		stdout);
 	job_options_man(man_text);
-	(void)fputs(".SH SEE ALSO\nprotonview(1), protond(8)\n", stdout);
+	fputs(".SH SEE ALSO\nprotonview(1), protond(8)\n", stdout);
 	return CTL_OK;
 }
 

@@ -9,7 +9,7 @@
 
 void help_all(FILE *f, const struct command *const *table);
 void help_command(FILE *f, const struct command *cmd);
-/* There is no such verb; which one may be meant. */
+/* Says that there is no such verb, and which one may be meant. */
 void help_unknown(FILE *f, const struct command *const *table, const char *name);
 
 #endif

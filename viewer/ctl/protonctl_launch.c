@@ -5,8 +5,7 @@
  * which session that is. Each run holds a shared lock on its PRESENT byte while its program runs.
  * Whoever finds nobody there begins the session; whoever is alone at its end stores it. DOOR is
  * held by one run at a time, while it comes or goes. A run that is killed loses its locks, so it
- * holds up nobody.
- */
+ * holds up nobody. */
 #include "protonctl_launch.h"
 
 #include <fcntl.h>
@@ -53,8 +52,7 @@ static bool launched_by(const struct launcher *l)
 	return is_set(l->rank);
 }
 
-/* 0: no launcher that is known. Runs that were given names of their own are sessions of their own.
- */
+/* 0: no known launcher. Runs with names of their own are sessions of their own. */
 static uint64_t launch_key(const char *name)
 {
 	uint64_t h = 0xcbf29ce484222325u;
@@ -88,7 +86,7 @@ static void door_close(int fd)
 	(void)lock(fd, DOOR, F_UNLCK, F_OFD_SETLK);
 }
 
-/* The same file still, and not that of a launch that has ended? */
+/* Still the same file, not that of a launch that has ended? */
 static bool is_there(int fd)
 {
 	struct stat st;
@@ -106,7 +104,7 @@ int launch_join(struct launch *l, const char *name)
 	if (key == 0 || place_private(dir, sizeof(dir)) < 0)
 		return 0;
 	(void)mkdir(dir, 0700);
-	(void)snprintf(l->path, sizeof(l->path), "%s/launch.%016lx", dir, key);
+	snprintf(l->path, sizeof(l->path), "%s/launch.%016lx", dir, key);
 	do { /* again while it is that of a launch which has just ended */
 		if (l->fd >= 0)
 			(void)close(l->fd);

@@ -73,9 +73,9 @@ int ctl_fail(struct ctl *c)
 		json_error(
 			c->cmd->passes ? stderr : stdout, c->cmd->name, c->err.code, c->err.text);
 	else {
-		(void)fprintf(stderr, "protonctl %s: ", c->cmd->name);
+		fprintf(stderr, "protonctl %s: ", c->cmd->name);
 		text_put(stderr, c->err.text, 0);
-		(void)fputc('\n', stderr);
+		fputc('\n', stderr);
 	}
 	return ctl_exit_code(c->err.code);
 }
@@ -85,13 +85,12 @@ int ctl_usage(struct ctl *c, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	(void)vsnprintf(c->err.text, sizeof(c->err.text), fmt, ap);
+	vsnprintf(c->err.text, sizeof(c->err.text), fmt, ap);
 	va_end(ap);
 	c->err.code = -EINVAL;
 	(void)ctl_fail(c);
 	if (!c->json)
-		(void)fprintf(stderr,
-			"Usage: protonctl %s [options] %s\nSee `protonctl help %s`.\n",
+		fprintf(stderr, "Usage: protonctl %s [options] %s\nSee `protonctl help %s`.\n",
 			c->cmd->name, c->cmd->args, c->cmd->name);
 	return c->cmd->passes ? CTL_RUN_FAILED
 			      : CTL_USAGE; /* below 125 it would be the program's */
@@ -104,7 +103,7 @@ void ctl_warn(struct ctl *c, const char *fmt, ...)
 	if (c->n_warnings == CTL_WARNINGS_MAX)
 		return;
 	va_start(ap, fmt);
-	(void)vsnprintf(c->warning[c->n_warnings++], sizeof(c->warning[0]), fmt, ap);
+	vsnprintf(c->warning[c->n_warnings++], sizeof(c->warning[0]), fmt, ap);
 	va_end(ap);
 }
 
@@ -113,9 +112,9 @@ void ctl_warnings(const struct ctl *c)
 	size_t i;
 
 	for (i = 0; i < c->n_warnings && !c->json; i++) {
-		(void)fputs("protonctl: warning: ", stderr);
+		fputs("protonctl: warning: ", stderr);
 		text_put(stderr, c->warning[i], 0);
-		(void)fputc('\n', stderr);
+		fputc('\n', stderr);
 	}
 }
 

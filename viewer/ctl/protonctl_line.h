@@ -77,7 +77,7 @@ int ctl_parse(struct ctl *c, int argc, char **argv);
 /* The value of an option, "" for a given flag, NULL when not given. */
 const char *ctl_option(const struct ctl *c, const char *name);
 int ctl_exit_code(int code); /* of -errno */
-/* Says c->err (as JSON where asked for) and gives its exit code. */
+/* Prints c->err, as JSON if asked to; returns its exit code. */
 int ctl_fail(struct ctl *c);
 int ctl_usage(struct ctl *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void ctl_warn(struct ctl *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

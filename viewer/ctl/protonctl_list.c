@@ -30,7 +30,7 @@ static struct list list_of(const struct rpc_reply *r, const char *key)
 
 static void head(const struct ctl *c, const char *words)
 {
-	(void)printf(c->color ? BOLD "%s" PLAIN "\n" : "%s\n", words);
+	printf(c->color ? BOLD "%s" PLAIN "\n" : "%s\n", words);
 }
 
 /* Text in a column, padded. */
@@ -44,7 +44,7 @@ static void column(const char *text, int width)
 		text_put(f, text, (size_t)width);
 		(void)fclose(f);
 	}
-	(void)printf("%-*s ", width, cell);
+	printf("%-*s ", width, cell);
 }
 
 static void column_of(const msgpack_object *o, const char *key, int width)
@@ -64,8 +64,7 @@ static int more_of(struct ctl *c, const struct rpc_reply *r)
 	return CTL_PARTIAL;
 }
 
-/* --- sessions
- * ------------------------------------------------------------------------------------- */
+/* --- sessions */
 
 static void session_row(struct text *t, const struct term *term, const msgpack_object *o)
 {
@@ -105,17 +104,17 @@ static int cmd_sessions(struct ctl *c)
 	if (c->json && lines != NULL)
 		ctl_json_list(c, "sessions", l.item, n, l.n - n + wire_u64_or(r.result, "more", 0));
 	else if (!ctl_json(c, &r) && l.n == 0)
-		(void)fputs(SESSIONS_NONE, stdout);
+		fputs(SESSIONS_NONE, stdout);
 	else if (!c->json) {
 		term_init(&term, STDOUT_FILENO, !c->color);
 		sessions_head(&t, &term);
 		for (i = 0; i < n; i++)
 			session_row(&t, &term, &l.item[i]);
-		(void)fwrite(t.s, 1, t.n, stdout);
+		fwrite(t.s, 1, t.n, stdout);
 		text_fini(&t);
 		if (i < l.n)
-			(void)fprintf(stderr,
-				"%u older sessions are not shown; --lines 0 shows all\n", l.n - i);
+			fprintf(stderr, "%u older sessions are not shown; --lines 0 shows all\n",
+				l.n - i);
 	}
 	ctl_warnings(c);
 	rpc_reply_free(&r);
@@ -136,8 +135,7 @@ const struct command command_sessions = {.name = "sessions",
 	.examples = "protonctl sessions\nprotonctl sessions --json | jq '.data.sessions[0]'\n",
 	.options = sessions_options};
 
-/* --- jobs
- * ----------------------------------------------------------------------------------------- */
+/* --- jobs */
 
 static void job_line(const msgpack_object *o)
 {
@@ -147,21 +145,21 @@ static void job_line(const msgpack_object *o)
 	uint32_t i;
 
 	if (rank >= 0)
-		(void)snprintf(rank_text, sizeof(rank_text), "%ld", rank);
-	(void)printf("%8lu %5s ", wire_u64_or(o, "pid", 0), rank_text);
+		snprintf(rank_text, sizeof(rank_text), "%ld", rank);
+	printf("%8lu %5s ", wire_u64_or(o, "pid", 0), rank_text);
 	column(*wire_text(o, "ended", text, sizeof(text)) != '\0' ? text : "runs", 7);
 	column_of(o, "gpu", 8);
-	(void)printf("%12lu %9lu %6lu ", wire_u64_or(o, "events", 0), wire_u64_or(o, "kernels", 0),
+	printf("%12lu %9lu %6lu ", wire_u64_or(o, "events", 0), wire_u64_or(o, "kernels", 0),
 		wire_u64_or(o, "drops", 0));
 	column_of(o, "command", 40);
 	for (i = 0; s != NULL && s->type == MSGPACK_OBJECT_ARRAY && i < s->via.array.size; i++)
 		if (s->via.array.ptr[i].type == MSGPACK_OBJECT_POSITIVE_INTEGER)
-			(void)printf("%s%lu", i > 0 ? "," : "", s->via.array.ptr[i].via.u64);
-	(void)putchar('\n');
+			printf("%s%lu", i > 0 ? "," : "", s->via.array.ptr[i].via.u64);
+	putchar('\n');
 	if (*wire_text(o, "gpu_text", text, sizeof(text)) != '\0') {
-		(void)fputs("               ", stdout);
+		fputs("               ", stdout);
 		text_put(stdout, text, 0);
-		(void)putchar('\n');
+		putchar('\n');
 	}
 }
 
@@ -183,8 +181,8 @@ static int cmd_jobs(struct ctl *c)
 	code = more_of(c, &r);
 	l = list_of(&r, "jobs");
 	if (!ctl_json(c, &r) && l.n == 0) {
-		(void)puts("no job is attached; start one with `protonctl run -- CMD`, or enable a "
-			   "shell with:");
+		puts("no job is attached; start one with `protonctl run -- CMD`, or enable a "
+		     "shell with:");
 		env_line(stdout, NULL);
 	} else if (!c->json) {
 		head(c, "     PID  RANK STATE   GPU            EVENTS   KERNELS  DROPS COMMAND     "
@@ -211,8 +209,7 @@ const struct command command_jobs = {.name = "jobs",
 	.examples = "protonctl jobs\nprotonctl jobs --all\n",
 	.options = jobs_options};
 
-/* --- status
- * ---------------------------------------------------------------------------------------- */
+/* --- status */
 
 static void status_print(const struct rpc_reply *r)
 {
@@ -222,33 +219,32 @@ static void status_print(const struct rpc_reply *r)
 	const double up = wire_f64_or(o, "uptime_s", 0), cpu = wire_f64_or(o, "cpu_s", 0);
 	uint32_t i;
 
-	(void)printf("daemon     protond %s, pid %ld, up ", wire_text(o, "daemon", text, 32),
+	printf("daemon     protond %s, pid %ld, up ", wire_text(o, "daemon", text, 32),
 		wire_i64_or(o, "pid", 0));
 	text_duration(up, a);
-	(void)puts(a);
-	(void)printf("runtime    %s\n", wire_text(o, "runtime_dir", text, sizeof(text)));
+	puts(a);
+	printf("runtime    %s\n", wire_text(o, "runtime_dir", text, sizeof(text)));
 	text_bytes(wire_u64_or(o, "db_bytes", 0), a);
-	(void)printf("database   %s (%s)\n", wire_text(o, "db", text, sizeof(text)), a);
-	(void)printf("jobs       %lu attached, %lu sessions live, automatic sessions: %s\n",
+	printf("database   %s (%s)\n", wire_text(o, "db", text, sizeof(text)), a);
+	printf("jobs       %lu attached, %lu sessions live, automatic sessions: %s\n",
 		wire_u64_or(o, "jobs", 0), wire_u64_or(o, "sessions", 0),
 		wire_text(o, "auto_session", text, sizeof(text)));
-	(void)printf("recorded   %lu events, %lu kernels; dropped: %lu\n",
-		wire_u64_or(o, "events", 0), wire_u64_or(o, "kernels", 0),
-		wire_u64_or(o, "drops", 0));
+	printf("recorded   %lu events, %lu kernels; dropped: %lu\n", wire_u64_or(o, "events", 0),
+		wire_u64_or(o, "kernels", 0), wire_u64_or(o, "drops", 0));
 	text_bytes(wire_u64_or(o, "rss_bytes", 0), a);
 	text_bytes(wire_u64_or(o, "journal_bytes", 0), b);
-	(void)printf("cost       %.2f %% of a core since it began (%.2f s; agents in jobs %.2f s), "
-		     "%s of memory, %s of journal not stored\n",
+	printf("cost       %.2f %% of a core since it began (%.2f s; agents in jobs %.2f s), "
+	       "%s of memory, %s of journal not stored\n",
 		up > 0 ? 100 * cpu / up : 0.0, cpu, wire_f64_or(o, "agents_cpu_s", 0), a, b);
 	o = wire_get(o, "gpu");
-	(void)printf("GPU        on in %lu jobs, armed in %lu, failed in %lu, aside in %lu, with "
-		     "CUPTI residual in %lu\n",
+	printf("GPU        on in %lu jobs, armed in %lu, failed in %lu, aside in %lu, with "
+	       "CUPTI residual in %lu\n",
 		wire_u64_or(o, "on", 0), wire_u64_or(o, "armed", 0), wire_u64_or(o, "failed", 0),
 		wire_u64_or(o, "aside", 0), wire_u64_or(o, "residual", 0));
 	for (i = 0; i < w.n; i++) {
-		(void)fputs("warning    ", stdout);
+		fputs("warning    ", stdout);
 		text_put(stdout, answer_text(&w.item[i], text, sizeof(text)), 0);
-		(void)putchar('\n');
+		putchar('\n');
 	}
 }
 
@@ -285,7 +281,7 @@ static int cmd_backends(struct ctl *c)
 		column_of(&l.item[i], "name", 8);
 		column_of(&l.item[i], "state", 8);
 		text_put(stdout, wire_text(&l.item[i], "text", text, sizeof(text)), 0);
-		(void)putchar('\n');
+		putchar('\n');
 	}
 	(void)ctl_json(c, &r);
 	rpc_reply_free(&r);
@@ -309,21 +305,20 @@ static int cmd_version(struct ctl *c)
 		d = rpc_daemon(rpc);
 	if (c->json) {
 		json_begin(stdout, c->cmd->name);
-		(void)printf("{\"protonctl\":\"" PROTOND_BUILD_VERSION
-			     "\",\"wire\":%d,\"protond\":",
+		printf("{\"protonctl\":\"" PROTOND_BUILD_VERSION "\",\"wire\":%d,\"protond\":",
 			WIRE_VERSION);
 		if (d != NULL)
 			json_text(stdout, d->version, strlen(d->version));
 		else
-			(void)fputs("null", stdout);
-		(void)putchar('}');
+			fputs("null", stdout);
+		putchar('}');
 		json_end(stdout, NULL, 0);
 	} else {
-		(void)puts("protonctl " PROTOND_BUILD_VERSION);
+		puts("protonctl " PROTOND_BUILD_VERSION);
 		if (d != NULL)
-			(void)printf("protond   %s (pid %ld, %s)\n", d->version, d->pid, d->dir);
+			printf("protond   %s (pid %ld, %s)\n", d->version, d->pid, d->dir);
 		else
-			(void)puts("protond   none runs");
+			puts("protond   none runs");
 	}
 	if (d != NULL)
 		rpc_close(rpc);

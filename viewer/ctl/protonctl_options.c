@@ -32,23 +32,23 @@ static void put(FILE *f, const struct job_option *o)
 	char name[64];
 
 	variable(o->name, name);
-	(void)fprintf(f, "  %-24s %s%s%s%s%s\n", name, o->help, *o->words != '\0' ? "; " : "",
-		o->words, *o->def != '\0' ? "; default " : "", o->def);
+	fprintf(f, "  %-24s %s%s%s%s%s\n", name, o->help, *o->words != '\0' ? "; " : "", o->words,
+		*o->def != '\0' ? "; default " : "", o->def);
 }
 
 void job_options_help(FILE *f)
 {
 	size_t i;
 
-	(void)fputs("What can be set for a job.\n\nThe library's, variables:\n\n", f);
+	fputs("What can be set for a job.\n\nThe library's, variables:\n\n", f);
 	for (i = 0; i < N; i++)
 		if (strcmp(job_options[i].who, "lib") == 0)
 			put(f, &job_options[i]);
-	(void)fputs("\nThe Python package's: variables; `job.name = value` lines in "
-		    "/etc/protond.conf or "
-		    "~/.config/protond.conf;\nprotond.configure(name=value); --protond-name VALUE "
-		    "where a "
-		    "program calls protond.add_arguments():\n\n",
+	fputs("\nThe Python package's: variables; `job.name = value` lines in "
+	      "/etc/protond.conf or "
+	      "~/.config/protond.conf;\nprotond.configure(name=value); --protond-name VALUE "
+	      "where a "
+	      "program calls protond.add_arguments():\n\n",
 		f);
 	for (i = 0; i < N; i++)
 		if (strcmp(job_options[i].who, "lib") != 0)
@@ -62,17 +62,16 @@ void job_options_man(void (*text)(const char *))
 
 	for (i = 0; i < N; i++) {
 		variable(job_options[i].name, name);
-		(void)printf(".TP\n.B %s\n", name);
+		printf(".TP\n.B %s\n", name);
 		text(job_options[i].help);
 		if (*job_options[i].words != '\0')
-			(void)printf("; %s", job_options[i].words);
-		(void)printf("%s%s\n", *job_options[i].def != '\0' ? "; default " : "",
+			printf("; %s", job_options[i].words);
+		printf("%s%s\n", *job_options[i].def != '\0' ? "; default " : "",
 			job_options[i].def);
 	}
 }
 
-/* --- values
- * --------------------------------------------------------------------------------------- */
+/* --- values */
 
 typedef int compare_fn(const char *, const char *, size_t);
 
@@ -130,7 +129,7 @@ void job_options_check(job_option_wrong_fn *fn, void *arg)
 		value = getenv(name);
 		if (value == NULL || *value == '\0' || is_permitted(o, value))
 			continue;
-		(void)snprintf(words, sizeof(words), "%s is '%.64s'; it must be %s%s", name, value,
+		snprintf(words, sizeof(words), "%s is '%.64s'; it must be %s%s", name, value,
 			strcmp(o->type, "flag") == 0    ? "0 or 1"
 			: strcmp(o->type, "int") == 0   ? "a whole number"
 			: strcmp(o->type, "share") == 0 ? "0 to 1"

@@ -4,8 +4,7 @@
  * The child is forked first and waits at a pipe: its pid is known for %p, and it runs only once the
  * session records. Standard output is the program's alone. A signal that the terminal sends reaches
  * the program from the terminal; one that somebody sends to us is passed on, once. What happens to
- * the daemon does not touch the program, nor its exit status.
- */
+ * the daemon does not touch the program, nor its exit status. */
 #include <fcntl.h>
 #include <libgen.h>
 #include <poll.h>
@@ -67,13 +66,13 @@ static void say(const struct run *r, const char *fmt, ...)
 	va_list ap;
 
 	va_start(ap, fmt);
-	(void)vsnprintf(text, sizeof(text), fmt, ap);
+	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
 	if (r->c->json)
 		return; /* the envelope says it */
-	(void)fputs("protonctl: ", stderr);
+	fputs("protonctl: ", stderr);
 	text_put(stderr, text, 0);
-	(void)fputc('\n', stderr);
+	fputc('\n', stderr);
 }
 
 static int run_fail(struct run *r)
@@ -87,8 +86,7 @@ static int run_fail(struct run *r)
 	return CTL_RUN_FAILED;
 }
 
-/* --- before
- * --------------------------------------------------------------------------------------- */
+/* --- before */
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -147,13 +145,12 @@ static int default_name(struct run *r)
 	char path[4096];
 	char *base, *dot;
 
-	(void)snprintf(path, sizeof(path), "%s", what_runs(r->c->argc, r->c->argv));
+	snprintf(path, sizeof(path), "%s", what_runs(r->c->argc, r->c->argv));
 	base = basename(path);
 	dot = strrchr(base, '.');
 	if (dot != NULL && dot != base)
 		*dot = '\0';
-	(void)snprintf(
-		r->name, sizeof(r->name), "%s", *base != '\0' && *base != '@' ? base : "run");
+	snprintf(r->name, sizeof(r->name), "%s", *base != '\0' && *base != '@' ? base : "run");
 	return 0;
 }
 
@@ -212,7 +209,7 @@ static void child_environment(
 	size_t i;
 
 	for (i = 0; i < 16; i++)
-		(void)snprintf(token + 2 * i, 3, "%02x", id[i]);
+		snprintf(token + 2 * i, 3, "%02x", id[i]);
 	(void)setenv("PROTOND_TOKEN", token, 1);
 	(void)setenv("PROTOND_RUNTIME_DIR", r->dir, 1);
 	for (i = 0; i < n; i++)
@@ -310,7 +307,7 @@ static int start_session(struct run *r)
 			"protond's answer to 'start' has no uuid; `protonctl version` shows both "
 			"versions");
 	for (i = 0; code == 0 && i < 16; i++)
-		(void)snprintf(r->session + 2 * i, 3, "%02x", (unsigned char)uuid->via.bin.ptr[i]);
+		snprintf(r->session + 2 * i, 3, "%02x", (unsigned char)uuid->via.bin.ptr[i]);
 	rpc_reply_free(&reply);
 	return code;
 }
@@ -336,8 +333,7 @@ static int take_session(struct run *r)
 	return code;
 }
 
-/* --- while it runs
- * ---------------------------------------------------------------------------------- */
+/* --- while it runs */
 
 static void pass_signals(const struct run *r)
 {
@@ -348,8 +344,8 @@ static void pass_signals(const struct run *r)
 			(void)syscall(SYS_pidfd_send_signal, r->pidfd, (int)s.ssi_signo, NULL, 0);
 }
 
-/* The connection says something unasked, or ended: the daemon goes. A private one that crashed is
- * started again: the ring, the journal and the store let it go on where it was. */
+/* The daemon said something unasked, or the connection ended: it goes. A private one that
+ * crashed is started again: ring, journal and store let it continue where it stopped. */
 static void daemon_gone(struct run *r)
 {
 	char byte;
@@ -393,8 +389,7 @@ static int wait_child(struct run *r)
 	return s.si_code == CLD_EXITED ? s.si_status : 128 + s.si_status;
 }
 
-/* --- after
- * ---------------------------------------------------------------------------------------- */
+/* --- after */
 
 static bool is_ours(const msgpack_object *job, int64_t id)
 {
@@ -410,7 +405,8 @@ static bool is_ours(const msgpack_object *job, int64_t id)
 	return false;
 }
 
-/* The daemon may not know yet of an end. Its pids are ours in one pid namespace only. */
+/* The daemon may not know yet that a process ended. Its pids are ours only in the same pid
+ * namespace. */
 static bool is_running(const struct run *r, const msgpack_object *job)
 {
 	char ended[16];
@@ -447,7 +443,7 @@ static void look_at_jobs(struct run *r)
 		if (!is_ours(j, r->id))
 			continue;
 		if (r->gpu_text[0] == '\0')
-			(void)wire_text(j, "gpu_text", r->gpu_text, sizeof(r->gpu_text));
+			wire_text(j, "gpu_text", r->gpu_text, sizeof(r->gpu_text));
 		if (is_running(r, j)) {
 			pid = wire_u64_or(j, "pid", 0);
 			n++;
@@ -495,7 +491,7 @@ static void show_tree(const struct run *r)
 		say(r, "there is no protonview beside protonctl to show the tree");
 		return;
 	}
-	(void)snprintf(id, sizeof(id), "%ld", r->id);
+	snprintf(id, sizeof(id), "%ld", r->id);
 	(void)setenv("PROTOND_RUNTIME_DIR", r->dir, 1);
 	(void)unsetenv("PROTOND_DB"); /* the daemon's own, whatever it says */
 	if (posix_spawn_file_actions_init(&actions) != 0)
@@ -597,7 +593,7 @@ static void say_how_to_open(const struct run *r)
 
 	if (strchr(program_invocation_name, '/') == NULL ||
 		self_find("protonview", path, sizeof(path)) < 0)
-		(void)snprintf(path, sizeof(path), "protonview");
+		snprintf(path, sizeof(path), "protonview");
 	say(r, "session '%s', id %ld%s%s. Open it again: %s%s tree %ld", r->name, r->id,
 		r->output[0] != '\0' ? ", written to " : "", r->output, r->db, path, r->id);
 }
@@ -605,15 +601,15 @@ static void say_how_to_open(const struct run *r)
 static void put_json(const struct run *r, int status, bool stored)
 {
 	json_begin(stderr, "run");
-	(void)fprintf(stderr, "{\"id\":%ld,\"uuid\":\"%s\",\"name\":", r->id, r->session);
+	fprintf(stderr, "{\"id\":%ld,\"uuid\":\"%s\",\"name\":", r->id, r->session);
 	json_text(stderr, r->name, strlen(r->name));
-	(void)fprintf(stderr,
+	fprintf(stderr,
 		",\"status\":%d,\"stored\":%s,\"processes\":%lu,\"launches\":%lu,\"unmatched\":%lu,"
 		"\"kernels\":%lu,\"gpu_text\":",
 		status, stored ? "true" : "false", r->processes, r->launches, r->unmatched,
 		r->kernels);
 	json_text(stderr, r->gpu_text, strlen(r->gpu_text));
-	(void)fputc('}', stderr);
+	fputc('}', stderr);
 	ctl_json_end(r->c, stderr);
 }
 
@@ -661,7 +657,7 @@ static int exec_failed(struct run *r, int e)
 	struct wire_buf *b;
 
 	(void)waitpid(r->pid, NULL, 0);
-	(void)err_set(&r->c->err, -e, "%s: %s%s", r->argv[0], strerror(e),
+	err_set(&r->c->err, -e, "%s: %s%s", r->argv[0], strerror(e),
 		e == ENOENT ? "; give its path, or add its folder to PATH" : "");
 	(void)ctl_fail(r->c);
 	if (r->rpc != NULL && launch_leave(&r->launch)) {
@@ -694,20 +690,19 @@ static int cmd_run(struct ctl *c)
 	job_options_check(say_wrong, &r);
 	if (take_command(&r) < 0 || daemon_ensure(&r.rpc, &started, &c->err) < 0)
 		return run_fail(&r);
-	(void)snprintf(r.dir, sizeof(r.dir), "%s", rpc_daemon(r.rpc)->dir);
+	snprintf(r.dir, sizeof(r.dir), "%s", rpc_daemon(r.rpc)->dir);
 	ctl_db_words(r.rpc, r.db, sizeof(r.db));
 	r.before.fd = -1;
 	ask_status(&r, &r.before);
 	if (getrandom(r.token, sizeof(r.token), 0) != (ssize_t)sizeof(r.token)) {
-		(void)err_set(&c->err, -EIO, "the system gave no random bytes");
+		err_set(&c->err, -EIO, "the system gave no random bytes");
 		return run_fail(&r);
 	}
 	if (take_signals(&r) < 0 || fork_child(&r) < 0 || take_names(&r) < 0 ||
 		take_session(&r) < 0)
 		return run_fail(&r);
 	if (write(r.go_fd, r.token, sizeof(r.token)) != sizeof(r.token)) {
-		(void)err_set(
-			&c->err, neg_errno(), "the program did not start: %s", strerror(errno));
+		err_set(&c->err, neg_errno(), "the program did not start: %s", strerror(errno));
 		return run_fail(&r);
 	}
 	(void)close(r.go_fd);

@@ -68,7 +68,7 @@ static void env_add(struct env_var *v, const char *name, const char *value)
 	const char *now = getenv(name);
 
 	v->name = name;
-	(void)snprintf(v->value, sizeof(v->value), "%s", value);
+	snprintf(v->value, sizeof(v->value), "%s", value);
 	v->taken = now != NULL && *now != '\0' && strcmp(now, value) != 0;
 }
 
@@ -78,7 +78,7 @@ size_t env_vars(const char *dir, struct env_var ret[ENV_VARS_MAX], struct err *e
 	size_t n = 0;
 
 	if (self_find(LIBRARY, library, sizeof(library)) < 0) {
-		(void)err_set(e, -ENOENT,
+		err_set(e, -ENOENT,
 			LIBRARY " was not found beside protonctl; install protond completely (make "
 				"install)");
 		return 0;
@@ -97,25 +97,25 @@ static void put_var(FILE *f, const struct env_var *v, bool csh)
 {
 	const char *p;
 
-	(void)fprintf(f, csh ? "setenv %s '" : "export %s='", v->name);
+	fprintf(f, csh ? "setenv %s '" : "export %s='", v->name);
 	for (p = v->value; *p != '\0'; p++)
 		if (*p == '\'')
-			(void)fputs("'\\''", f);
+			fputs("'\\''", f);
 		else
-			(void)fputc(*p, f);
-	(void)fputs(csh ? "';\n" : "'\n", f);
+			fputc(*p, f);
+	fputs(csh ? "';\n" : "'\n", f);
 }
 
 static void put_json(const struct env_var *v, size_t n)
 {
 	size_t i;
 
-	(void)putchar('{');
+	putchar('{');
 	for (i = 0; i < n; i++) {
-		(void)printf("%s\"%s\":", i > 0 ? "," : "", v[i].name);
+		printf("%s\"%s\":", i > 0 ? "," : "", v[i].name);
 		json_text(stdout, v[i].value, strlen(v[i].value));
 	}
-	(void)putchar('}');
+	putchar('}');
 }
 
 void env_line(FILE *f, const char *dir)
@@ -124,12 +124,12 @@ void env_line(FILE *f, const char *dir)
 	struct err e;
 
 	if (env_vars(dir, v, &e) == 0)
-		(void)fprintf(f, "%s\n", e.text);
+		fprintf(f, "%s\n", e.text);
 	else
-		(void)fputs("eval \"$(protonctl env)\"\n", f);
+		fputs("eval \"$(protonctl env)\"\n", f);
 }
 
-/* The directory that jobs must be told: a private daemon's, where it is not found without. */
+/* The directory that jobs must be told: a private daemon's that they would not find. */
 static void env_dir(struct ctl *c, char *ret, size_t n)
 {
 	const char *set = getenv("PROTOND_RUNTIME_DIR");
@@ -137,9 +137,9 @@ static void env_dir(struct ctl *c, char *ret, size_t n)
 
 	ret[0] = '\0';
 	if (set != NULL && *set != '\0')
-		(void)snprintf(ret, n, "%s", set);
+		snprintf(ret, n, "%s", set);
 	else if (ctl_open(c, &r) == 0) {
-		(void)snprintf(ret, n, "%s", rpc_daemon(r)->dir);
+		snprintf(ret, n, "%s", rpc_daemon(r)->dir);
 		rpc_close(r);
 	} else
 		ctl_warn(c, "no daemon is running; jobs will find one that is started later");
@@ -173,7 +173,7 @@ static int cmd_env(struct ctl *c)
 		if (c->json)
 			ctl_json_end(c, stdout);
 		else
-			(void)putchar('\n');
+			putchar('\n');
 	} else
 		for (i = 0; i < n; i++)
 			if (!v[i].taken)

@@ -25,7 +25,7 @@ void session_params(const struct ctl *c, struct wire_buf *b)
 	}
 }
 
-/* A call whose only parameter is a session or a pid: 0, exit code printed else. */
+/* A call whose only parameter is a session or a pid. Exit code; what failed was said. */
 static int call_one(struct ctl *c, const char *method, const char *key, const char *value,
 	struct rpc_reply *ret)
 {
@@ -53,7 +53,7 @@ static int change(struct ctl *c, const char *method, const char *done)
 
 	if (code == CTL_OK && !ctl_json(c, &r)) {
 		text_put(stdout, c->argv[0], 0);
-		(void)printf(" %s\n", done);
+		printf(" %s\n", done);
 	}
 	rpc_reply_free(&r);
 	return code;
@@ -112,7 +112,7 @@ static int pause_or_resume(struct ctl *c, const char *method, const char *done)
 	code = call_one(c, method, "pid", c->argc > 0 ? c->argv[0] : NULL, &r);
 	if (code == CTL_OK && !ctl_json(c, &r)) {
 		n = wire_u64_or(r.result, "jobs", 0);
-		(void)printf("%lu job%s %s\n", n, n == 1 ? "" : "s", done);
+		printf("%lu job%s %s\n", n, n == 1 ? "" : "s", done);
 		say_unsettled(c, &r);
 		ctl_warnings(c);
 	}
@@ -149,8 +149,7 @@ const struct command command_resume = {.name = "resume",
 	.options = no_options,
 	.completes = 'j'};
 
-/* --- start
- * ---------------------------------------------------------------------------------------- */
+/* --- start */
 
 static int cmd_start(struct ctl *c)
 {
@@ -180,7 +179,7 @@ static int cmd_start(struct ctl *c)
 	code = ctl_call(c, rpc, &r);
 	if (code == -ESRCH && !c->json) {
 		(void)ctl_fail(c);
-		(void)fputs("To make a shell's programs visible from now on:\n  ", stderr);
+		fputs("To make a shell's programs visible from now on:\n  ", stderr);
 		env_line(stderr, rpc_daemon(rpc)->dir);
 	}
 	rpc_close(rpc);
@@ -189,8 +188,8 @@ static int cmd_start(struct ctl *c)
 	if (!ctl_json(c, &r)) {
 		jobs = wire_u64_or(r.result, "jobs", 0);
 		text_put(stdout, c->argv[0], 0);
-		(void)printf(" records: id %ld, %lu job%s now%s. End it with `protonctl finalize "
-			     "%ld`.\n",
+		printf(" records: id %ld, %lu job%s now%s. End it with `protonctl finalize "
+		       "%ld`.\n",
 			wire_i64_or(r.result, "id", 0), jobs, jobs == 1 ? "" : "s",
 			jobs == 0 ? ", and those that come" : "", wire_i64_or(r.result, "id", 0));
 		say_unsettled(c, &r);
@@ -224,8 +223,7 @@ const struct command command_start = {.name = "start",
 	.options = start_options};
 /* clang-format on */
 
-/* --- finalize
- * ------------------------------------------------------------------------------------- */
+/* --- finalize */
 
 static int cmd_finalize(struct ctl *c)
 {
@@ -245,7 +243,7 @@ static int cmd_finalize(struct ctl *c)
 	wire_kv_str(b, "session", c->argv[0]);
 	wire_kv_u64(b, "timeout_ms", seconds * 1000);
 	code = rpc_call(rpc, (int)(seconds * 1000) + RPC_TIMEOUT_MS, &r, &c->err);
-	(void)snprintf(id, sizeof(id), "%ld", code == 0 ? wire_i64_or(r.result, "id", 0) : 0);
+	snprintf(id, sizeof(id), "%ld", code == 0 ? wire_i64_or(r.result, "id", 0) : 0);
 	ctl_db_words(rpc, db, sizeof(db));
 	if (code == 0 && output != NULL)
 		code = export_file(rpc, id, output, ctl_option(c, "force") != NULL, &c->err);
@@ -256,8 +254,8 @@ static int cmd_finalize(struct ctl *c)
 	}
 	if (!ctl_json(c, &r)) {
 		text_put(stdout, c->argv[0], 0);
-		(void)printf(" is stored: id %s, %lu launches, %lu without a GPU record%s%s. Open "
-			     "it with `%sprotonview tree %s`.\n",
+		printf(" is stored: id %s, %lu launches, %lu without a GPU record%s%s. Open "
+		       "it with `%sprotonview tree %s`.\n",
 			id, wire_u64_or(r.result, "launches", 0),
 			wire_u64_or(r.result, "unmatched", 0), output != NULL ? ", in " : "",
 			output != NULL ? output : "", db, id);

@@ -6,6 +6,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "gpu_terms.h"
 #include "human.h"
 #include "protonctl_answer.h"
 #include "protonctl_call.h"
@@ -109,24 +110,16 @@ static void top_head(const struct ctl *c, const struct rpc_reply *r, double seco
 
 	for (i = 0; i < n; i++)
 		drops += wire_u64_or(&jobs[i], "drops", 0);
-	(void)fputs("session ", stdout);
+	fputs("session ", stdout);
 	answer_put(r->result, "session", 40);
-	(void)printf(" (id %ld)  %u job%s  drops %lu  ", wire_i64_or(r->result, "id", 0), n,
+	printf(" (id %ld)  %u job%s  drops %lu  ", wire_i64_or(r->result, "id", 0), n,
 		n == 1 ? "" : "s", drops);
 	if (seconds > 0)
-		(void)printf("last %.1f s\n", seconds);
+		printf("last %.1f s\n", seconds);
 	else
-		(void)puts("since it began");
-	(void)printf("%s%12s %7s %10s %10s  %-7s SCOPE OR KERNEL%s\n", c->color ? "\033[1m" : "",
+		puts("since it began");
+	printf("%s%12s %7s %10s %10s  %-7s SCOPE OR KERNEL%s\n", c->color ? "\033[1m" : "",
 		"TIME ms", "%", "CALLS", "MEAN us", "CLASS", c->color ? "\033[0m" : "");
-}
-
-static const char *class_name(uint64_t class)
-{
-	static const char *const names[] = {
-		"cpu", "compute", "comm", "h2d", "d2h", "d2d", "p2p", "memset", "other"};
-
-	return class < sizeof(names) / sizeof(names[0]) ? names[class] : "?";
 }
 
 /* seconds: what the time is a share of. */
@@ -142,11 +135,12 @@ static void top_rows(struct table *t, struct names *names, double seconds, uint3
 
 		if (count == 0 && ns <= 0)
 			continue;
-		(void)printf("%12.3f %7.2f %10lu %10.2f  %-7s ", ns * 1e-6,
+		printf("%12.3f %7.2f %10lu %10.2f  %-7s ", ns * 1e-6,
 			seconds > 0 ? ns / (seconds * 1e7) : 0.0, count,
-			count > 0 ? ns / (double)count * 1e-3 : 0.0, class_name(w->class));
+			count > 0 ? ns / (double)count * 1e-3 : 0.0,
+			gpu_classes[gpu_class_known(w->class)].word);
 		text_put(stdout, names_show_path(names, w->path), 110);
-		(void)putchar('\n');
+		putchar('\n');
 	}
 }
 
@@ -205,7 +199,7 @@ static int top_once(struct ctl *c, struct rpc *rpc, struct top *top)
 		seconds = (double)(t.now_ns - top->before.now_ns) * 1e-9;
 	table_since(&t, &top->before);
 	if (isatty(STDOUT_FILENO) && seconds > 0)
-		(void)fputs("\033[H\033[J", stdout);
+		fputs("\033[H\033[J", stdout);
 	top_head(c, &r, seconds);
 	if (seconds <= 0)
 		seconds = (double)wire_u64_or(r.result, "duration_ns", 0) * 1e-9;
@@ -239,7 +233,7 @@ static int cmd_top(struct ctl *c)
 	top.rows = (uint32_t)rows;
 	code = names_new(false, &top.names);
 	if (code < 0)
-		(void)err_set(&c->err, code, "out of memory");
+		err_set(&c->err, code, "out of memory");
 	while (code == 0) {
 		code = top_once(c, rpc, &top);
 		if (once || ferror(stdout))

@@ -22,11 +22,11 @@ static void put_since(uint64_t now_ns, uint64_t since_ns)
 	char took[32];
 
 	if (since_ns == 0 || now_ns < since_ns) {
-		(void)fputs("since before it was recorded", stdout);
+		fputs("since before it was recorded", stdout);
 		return;
 	}
 	text_duration((double)(now_ns - since_ns) * 1e-9, took);
-	(void)printf("for %s", took);
+	printf("for %s", took);
 }
 
 struct where {
@@ -39,13 +39,13 @@ static void where_thread(const struct where *w, const msgpack_object *t)
 	const msgpack_object *open = NULL;
 	uint32_t i, n = answer_items(t, "open", &open);
 
-	(void)printf("  thread %lu\n", wire_u64_or(t, "tid", 0));
+	printf("  thread %lu\n", wire_u64_or(t, "tid", 0));
 	for (i = 0; i < n; i++) {
-		(void)fputs("    ", stdout);
+		fputs("    ", stdout);
 		put_name_of(w->names, &open[i], "path", 100);
-		(void)fputs("  ", stdout);
+		fputs("  ", stdout);
 		put_since(w->now_ns, wire_u64_or(&open[i], "since_ns", 0));
-		(void)putchar('\n');
+		putchar('\n');
 	}
 }
 
@@ -68,18 +68,18 @@ static void where_launch(const struct where *w, const msgpack_object *l, uint32_
 {
 	const bool running = wire_get(l, "running") != NULL && wire_get(l, "running")->via.boolean;
 
-	(void)fputs(running ? "    RUNNING   " : "    in flight ", stdout);
+	fputs(running ? "    RUNNING   " : "    in flight ", stdout);
 	put_name_of(w->names, l, "kernel", 60);
-	(void)fputs("  launched in ", stdout);
+	fputs("  launched in ", stdout);
 	put_name_of(w->names, l, "path", 80);
-	(void)fputs("  ", stdout);
+	fputs("  ", stdout);
 	put_since(w->now_ns, wire_u64_or(l, "since_ns", 0));
 	if (running)
-		(void)printf("  device %lu stream %lu", wire_u64_or(l, "device", 0),
+		printf("  device %lu stream %lu", wire_u64_or(l, "device", 0),
 			wire_u64_or(l, "stream", 0));
 	if (more > 0)
-		(void)printf(", and %u more of it", more);
-	(void)putchar('\n');
+		printf(", and %u more of it", more);
+	putchar('\n');
 }
 
 static void where_ended(const msgpack_object *j)
@@ -90,11 +90,11 @@ static void where_ended(const msgpack_object *j)
 	uint32_t i;
 
 	if (n == 0)
-		(void)puts("  nothing was open that is known");
+		puts("  nothing was open that is known");
 	for (i = 0; i < n; i++) {
-		(void)fputs("  ", stdout);
+		fputs("  ", stdout);
 		text_put(stdout, answer_text(&notes[i], text, sizeof(text)), 0);
-		(void)putchar('\n');
+		putchar('\n');
 	}
 }
 
@@ -106,30 +106,30 @@ static void where_job(const struct where *w, const msgpack_object *j)
 	char ended[32];
 	uint32_t i, n, same;
 
-	(void)printf("pid %lu", wire_u64_or(j, "pid", 0));
+	printf("pid %lu", wire_u64_or(j, "pid", 0));
 	if (rank >= 0)
-		(void)printf(", rank %ld", rank);
-	(void)fputs(*wire_text(j, "ended", ended, sizeof(ended)) != '\0' ? ", " : "", stdout);
-	(void)printf("%s: ", ended);
+		printf(", rank %ld", rank);
+	fputs(*wire_text(j, "ended", ended, sizeof(ended)) != '\0' ? ", " : "", stdout);
+	printf("%s: ", ended);
 	answer_put(j, "command", 80);
-	(void)putchar('\n');
+	putchar('\n');
 	if (*ended != '\0') {
 		where_ended(j);
 		return;
 	}
 	n = answer_items(j, "threads", &list);
 	if (n == 0)
-		(void)puts("  no scope is open");
+		puts("  no scope is open");
 	for (i = 0; i < n; i++)
 		where_thread(w, &list[i]);
 	n = answer_items(j, "launches", &list);
 	if (flight > 0)
-		(void)printf("  %lu launches in flight; last delivery ", flight);
+		printf("  %lu launches in flight; last delivery ", flight);
 	if (flight > 0 && wire_u64_or(j, "delivered_ns", 0) == 0)
-		(void)puts("never");
+		puts("never");
 	else if (flight > 0) {
 		put_since(w->now_ns, wire_u64_or(j, "delivered_ns", 0));
-		(void)puts("");
+		puts("");
 	}
 	for (i = 0; i < n; i += same) {
 		for (same = 1; i + same < n && alike(&list[i], &list[i + same]); same++)
@@ -149,7 +149,7 @@ static void place_of(const msgpack_object *j, char ret[512])
 		return;
 	n = answer_items(&t[0], "open", &open);
 	if (n > 0)
-		(void)wire_text(&open[n - 1], "path", ret, 512);
+		wire_text(&open[n - 1], "path", ret, 512);
 }
 
 /* Which ranks stand elsewhere than most: those are what a hang waits for. */
@@ -173,16 +173,16 @@ static void where_differs(struct names *names, const msgpack_object *jobs, uint3
 	}
 	if (best == n || best == 1)
 		return;
-	(void)printf("%u of %u are in ", best, n);
+	printf("%u of %u are in ", best, n);
 	text_put(stdout, *most != '\0' ? names_show_path(names, most) : "no scope", 100);
-	(void)fputs("; elsewhere:", stdout);
+	fputs("; elsewhere:", stdout);
 	for (i = 0; i < n; i++) {
 		place_of(&jobs[i], place);
 		if (strcmp(place, most) != 0)
-			(void)printf(" pid %lu (rank %ld)", wire_u64_or(&jobs[i], "pid", 0),
+			printf(" pid %lu (rank %ld)", wire_u64_or(&jobs[i], "pid", 0),
 				wire_i64_or(&jobs[i], "rank", -1));
 	}
-	(void)putchar('\n');
+	putchar('\n');
 }
 
 /* -errno in c->err. */
@@ -253,8 +253,7 @@ static int cmd_where(struct ctl *c)
 	if (code < 0)
 		return ctl_fail(c);
 	if (n == 0 && !c->json)
-		(void)fprintf(stderr,
-			"protonctl where: %s; `protonctl jobs` lists what is attached\n",
+		fprintf(stderr, "protonctl where: %s; `protonctl jobs` lists what is attached\n",
 			c->argc > 0 ? "no such job or session, or nothing is left of it"
 				    : "no job is being recorded");
 	return n == 0 ? CTL_NOT_FOUND : CTL_OK;

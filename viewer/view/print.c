@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT. print.c: trees as screens: the head, the tree, the sorted list. */
 #include "print.h"
 
-#include "loss_terms.h"
-
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -10,6 +8,7 @@
 #include <string.h>
 
 #include "json.h"
+#include "loss_terms.h"
 
 void warning_add(struct warnings *w, const char *fmt, ...)
 {
@@ -21,7 +20,7 @@ void warning_add(struct warnings *w, const char *fmt, ...)
 		return;
 	s = w->text[w->n++];
 	va_start(ap, fmt);
-	(void)vsnprintf(s, sizeof(w->text[0]), fmt, ap);
+	vsnprintf(s, sizeof(w->text[0]), fmt, ap);
 	va_end(ap);
 	for (; *s != '\0'; s += bytes) { /* an argument may be any bytes, and cut anywhere */
 		bytes = json_utf8(s, strlen(s));
@@ -43,8 +42,7 @@ const char *kind_word(uint8_t kind)
 									   : "other";
 }
 
-/* --- names
- * ---------------------------------------------------------------------------------------- */
+/* --- names */
 
 #define NAME_COLUMNS       100 /* where there is no terminal to fill */
 #define NAME_COLUMNS_LEAST 24  /* however little is left of the line */
@@ -66,8 +64,7 @@ void print_name(struct text *t, const char *name, size_t line, const struct prin
 	text_char(t, '\n');
 }
 
-/* --- what the tree is worth
- * ----------------------------------------------------------------------- */
+/* --- what the tree is worth */
 
 static void head_devices(struct text *t, const struct profile *p, const struct term *term)
 {
@@ -166,8 +163,7 @@ void print_why(struct text *t, const struct profile *p, const struct term *term)
 	text_char(t, '\n');
 }
 
-/* --- the table beside a tree
- * ---------------------------------------------------------------------- */
+/* --- the table beside a tree */
 
 #define GAP "  "
 
@@ -307,8 +303,7 @@ static int table_head(struct text *t, struct table *b, const struct print_option
 	return 0;
 }
 
-/* --- the tree
- * ------------------------------------------------------------------------------------- */
+/* --- the tree */
 
 struct glyphs {
 	const char *child, *last, *down, *blank;
@@ -404,8 +399,7 @@ int print_tree(struct text *t, const struct view *v, const struct print_options 
 	return print_table(t, &b, o);
 }
 
-/* --- differences
- * ---------------------------------------------------------------------------------- */
+/* --- differences */
 
 /* The totals, and of each node this metric on both sides. */
 static int print_change(
@@ -458,8 +452,7 @@ int print_diff(struct text *t, const struct diff *d, uint32_t n, const struct pr
 	return r;
 }
 
-/* --- sorted
- * --------------------------------------------------------------------------------------- */
+/* --- sorted */
 
 /* Python's format(v, ".4"): four digits, fixed below 1000 and with at least one decimal. */
 static void python_g4(struct text *t, double v)
@@ -471,7 +464,7 @@ static void python_g4(struct text *t, double v)
 		text_str(t, isnan(v) ? "-" : v > 0 ? "inf" : "-inf");
 		return;
 	}
-	(void)snprintf(buf, sizeof(buf), "%.3e", v);
+	snprintf(buf, sizeof(buf), "%.3e", v);
 	end = strchr(buf, 'e');
 	if (v != 0 && (strtol(end + 1, NULL, 10) >= 3 || strtol(end + 1, NULL, 10) < -4)) {
 		for (dot = end; dot[-1] == '0'; dot--)
@@ -480,7 +473,7 @@ static void python_g4(struct text *t, double v)
 		text_str(t, end);
 		return;
 	}
-	(void)snprintf(buf, sizeof(buf), "%.4g", v);
+	snprintf(buf, sizeof(buf), "%.4g", v);
 	text_str(t, buf);
 	if (strchr(buf, '.') == NULL)
 		text_str(t, ".0");

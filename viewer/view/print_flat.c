@@ -20,12 +20,11 @@ static void print_config(struct text *t, const struct flat_row *r)
 	char grid[48] = "-", block[48] = "-", more[24] = "";
 
 	if (c != NULL) {
-		(void)snprintf(grid, sizeof(grid), "%u,%u,%u", c->grid[0], c->grid[1], c->grid[2]);
-		(void)snprintf(
-			block, sizeof(block), "%u,%u,%u", c->block[0], c->block[1], c->block[2]);
+		snprintf(grid, sizeof(grid), "%u,%u,%u", c->grid[0], c->grid[1], c->grid[2]);
+		snprintf(block, sizeof(block), "%u,%u,%u", c->block[0], c->block[1], c->block[2]);
 	}
 	if (r->configs > 1)
-		(void)snprintf(more, sizeof(more), "+%u", r->configs - 1);
+		snprintf(more, sizeof(more), "+%u", r->configs - 1);
 	text_fmt(t, " %13s %11s %4u %7u %4s", grid, block, c == NULL ? 0 : c->registers,
 		c == NULL ? 0 : c->static_shared + c->dynamic_shared, more);
 }

@@ -4,10 +4,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "loss_terms.h"
 #include "order.h"
 #include "print_json.h"
-
-#include "loss_terms.h"
 
 static char last(const struct text *t)
 {
@@ -208,8 +207,7 @@ void envelope_metrics(struct text *t, const struct profile *p)
 	}
 }
 
-/* --- trees
- * ---------------------------------------------------------------------------------------- */
+/* --- trees */
 
 static const struct envelope_column node_columns[] = {{"id", "", "integer"},
 	{"parent", "", "integer"}, {"depth", "", "integer"}, {"kind", "", "string"},
@@ -268,8 +266,8 @@ void envelope_diff(struct text *t, const struct diff *d, const struct print_opti
 		columns[i] = node_columns[i];
 	for (c = 0; c < d->view->n_columns; c++) {
 		for (s = 0; s < 3; s++) {
-			(void)snprintf(names[c * 3 + s], sizeof(names[0]), "%s %s",
-				d->view->col[c].name, sides[s]);
+			snprintf(names[c * 3 + s], sizeof(names[0]), "%s %s", d->view->col[c].name,
+				sides[s]);
 			columns[n++] = (struct envelope_column){
 				names[c * 3 + s], d->view->col[c].unit, "number"};
 		}

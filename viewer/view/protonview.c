@@ -8,7 +8,7 @@
 int main(int argc, char **argv)
 {
 	/* Characters only: numbers keep their point in every language. */
-	(void)setlocale(LC_CTYPE, "");
+	setlocale(LC_CTYPE, "");
 	/* A short life with large arrays: memory is taken in large steps and none is given back. */
 	(void)mallopt(M_TOP_PAD, 16 << 20);
 	(void)mallopt(M_TRIM_THRESHOLD, 1 << 30);

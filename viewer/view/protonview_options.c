@@ -34,8 +34,7 @@ static const struct verb_text {
 #undef X
 };
 
-/* --- parsing
- * -------------------------------------------------------------------------------------- */
+/* --- parsing */
 
 static int find_verb(const char *word)
 {
@@ -68,8 +67,8 @@ static void tables(char letters[OPT_MAX * 2 + 4], struct option longs[OPT_MAX + 
 {
 	int i, n = 0;
 
-	letters[n++] = '-'; /* words that are no options are handed over, too */
-	letters[n++] = ':'; /* a missing argument is told from an unknown option */
+	letters[n++] = '-'; /* hand over words that are not options, too */
+	letters[n++] = ':'; /* tell a missing argument from an unknown option */
 	for (i = 0; i < OPT_MAX; i++) {
 		longs[i] = (struct option){.name = option_texts[i].name,
 			.has_arg =
@@ -183,8 +182,7 @@ int options_parse(int argc, char **argv, struct options *ret, struct err *e)
 	return 0;
 }
 
-/* --- help
- * ----------------------------------------------------------------------------------------- */
+/* --- help */
 
 static void wrap(struct text *t, const char *s, unsigned indent, unsigned width)
 {
@@ -263,8 +261,7 @@ int options_help(struct text *t, const char *verb, struct err *e)
 	return 0;
 }
 
-/* --- completion
- * ------------------------------------------------------------------------------------- */
+/* --- completion */
 
 /* What the value of an option may be; NULL: any. */
 static const char *words_of(enum option_id id, const struct verb_text *verb)
@@ -360,8 +357,7 @@ void options_complete(int n, char *const *word, void (*sessions)(const char *beg
 		put_verbs(begin);
 }
 
-/* --- the manual page
- * ------------------------------------------------------------------------------ */
+/* --- the manual page */
 
 static void roff(struct text *t, const char *s)
 {

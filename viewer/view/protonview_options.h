@@ -78,7 +78,8 @@ struct options {
 	char **args;
 };
 
-/* What may stand behind these words, for a shell; `sessions` prints those that begin so. */
+/* Prints what may follow these words, for a shell; `sessions` prints the sessions that begin
+ * with a text. */
 void options_complete(int n, char *const *word, void (*sessions)(const char *begin));
 
 /* argv is rearranged. -EINVAL with words. -h and -V are left to the caller. */

@@ -14,7 +14,7 @@ void pair_free(struct pair *pair)
 	}
 }
 
-/* What both have by default, where the first has less: "a,b" of "a,b" and "a,b,c". */
+/* The default metrics that both have: "a,b" of "a,b" and "a,b,c". */
 static const char *default_of_both(const struct pair *pair)
 {
 	const char *before = view_default(pair->p[0]), *after = view_default(pair->p[1]);
@@ -55,7 +55,7 @@ int pair_open(struct run *run, const char *before, const char *after, struct pai
 		r = run_view(run, ret->p[i], metrics, &ret->v[i]);
 		if (r == -ENOENT) {
 			e = run->e;
-			(void)err_set(&run->e, r, "%.80s: %s", refs[i], e.text);
+			err_set(&run->e, r, "%.80s: %s", refs[i], e.text);
 		}
 	}
 	if (r == 0)

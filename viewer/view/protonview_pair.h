@@ -12,7 +12,7 @@ struct pair {
 	struct diff *d;
 };
 
-/* Into one that is zero, which is freed whatever comes. */
+/* *ret is zero before; free it whatever this returns. */
 int pair_open(struct run *run, const char *before, const char *after, struct pair *ret);
 void pair_free(struct pair *pair);
 

@@ -171,7 +171,7 @@ int protonview_run(int argc, char **argv)
 	if (r == -EPIPE)
 		r = 0; /* the reader has seen enough */
 	else if (r < 0 && r == run->write_error)
-		(void)err_set(&run->e, r, "standard output: %s", strerror(-r));
+		err_set(&run->e, r, "standard output: %s", strerror(-r));
 	if (r < 0)
 		complain("", run->e.text[0] != '\0' ? run->e.text : strerror(-r));
 	status = exit_status(run, r);

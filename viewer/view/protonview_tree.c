@@ -60,8 +60,7 @@ static void guess_verb(struct run *run)
 
 	options_guess(&g);
 	if (g.best[0] != '\0')
-		(void)err_set(
-			&run->e, -ENOENT, "there is no session or verb '%s'%s", g.word, g.question);
+		err_set(&run->e, -ENOENT, "there is no session or verb '%s'%s", g.word, g.question);
 }
 
 static void show_list(struct run *run, const struct profile *p)

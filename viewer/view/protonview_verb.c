@@ -141,7 +141,7 @@ void run_note_depth(struct run *run, const struct view *v)
 
 	if (n == 0 || run_given(run, OPT_DEPTH))
 		return;
-	(void)snprintf(words, sizeof(words),
+	snprintf(words, sizeof(words),
 		"%u more nodes, deeper than %u generations, are not shown; -d %u shows all", n,
 		run->print.depth, deepest);
 	if (run_given(run, OPT_JSON))

@@ -29,7 +29,7 @@ bool run_given(const struct run *run, enum option_id id);
 /* The number that an option was given; *ret stays without it. -EINVAL with words. */
 int run_count(struct run *run, enum option_id id, const char *name, uint32_t *ret);
 
-/* What was opened is not all that there is. */
+/* Notes it when what was opened is not all there is. */
 void run_note_parts(struct run *run, const struct source *s);
 /* A source by the command line's options, and by what the caller set in *o. */
 int run_source_by(struct run *run, const char *ref, struct source_options *o, struct source *ret);
@@ -39,7 +39,7 @@ int run_source(struct run *run, const char *ref, bool lean, struct profile **ret
 int run_view(struct run *run, const struct profile *p, const char *metrics, struct view **ret);
 int run_filter(struct run *run, struct view *v);
 int run_names(struct run *run, const struct profile *p); /* demangles them */
-/* What the depth cuts that nobody asked for: in the envelope, or the last line of the tree. */
+/* Says what the default depth cuts off: in the envelope, or below the tree. */
 void run_note_depth(struct run *run, const struct view *v);
 
 #endif
