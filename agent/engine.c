@@ -152,8 +152,8 @@ static int engine_ring_fd(uint8_t ret_uuid[16], uint32_t *ret_named)
 	return core.fd;
 }
 
-/* A new recording when it begins, and when scopes begin to be timed: scopes that are open then were
- * entered before. */
+/* A recording begins anew when there was none and when scopes begin to be timed: scopes that are
+ * open then count as entered before it. */
 static void record_want(uint32_t want)
 {
 	const uint32_t old = atomic_load_explicit(&HOT->want, memory_order_relaxed);

@@ -24,7 +24,8 @@ struct lost {
 	uint64_t count, first, last;
 };
 
-/* A lane as its owner sees it: ordinary memory of this process. */
+/* A lane as its owner sees it: ordinary memory of this process, written by the thread that owns the
+ * lane. It changes hands under core.table_lock. */
 struct lane {
 	_Alignas(64) uint64_t tail; /* mirror of shared->tail */
 	uint64_t limit;             /* a record that would end beyond it takes the slow path */
@@ -44,10 +45,12 @@ struct lane {
 
 int lane_init(void);
 void lane_fini(void);
-void lane_claim(uint32_t tid, bool own_name, void **ret_lane); /* [any] as it was: none to be had */
+/* [any] *ret_lane stays as it was when no lane is to be had. */
+void lane_claim(uint32_t tid, bool own_name, void **ret_lane);
 void lane_release(struct lane *l, bool reuse);
-void lane_sweep(void); /* [agent] when there is none left: those whose thread gave none back */
-/* Before it nobody asks for a lane after one could not be had: there may be room again. */
+/* [agent] When none is left: takes back those whose thread ended without giving its own back. */
+void lane_sweep(void);
+/* After a refusal nobody asks for a lane until this is called: there may be room again. */
 void lane_retry(void);
 bool lane_slow(struct lane *l, uint32_t bytes); /* [any] counts a refusal */
 /* [any] Room for a record, after LOST has told what was refused before; counts nothing. */

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: MIT. launch.c: what a backend writes: launches, on the threads that make
  * them, and records of finished work, on the agent's own. */
-#include <string.h>
-
 #include "agent.h"
 #include "clock.h"
 #include "guard.h"
 #include "lane.h"
 #include "scope.h"
 #include "sync.h"
-#include "table.h"
 
 #define PUT_WAIT_NS 60000000000ull
 

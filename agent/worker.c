@@ -6,7 +6,7 @@
  *
  * A flush every flush_ms. Behind one unfinished kernel an ordinary flush may hold back everything
  * that finished after it; so after stall_ms without a delivery while launches are pending one
- * forced flush is made. One: what it returns unfinished is never returned again.
+ * forced flush is made. Only one: what it returns unfinished is never returned again.
  */
 #include "worker.h"
 

@@ -8,8 +8,8 @@
  * other's already.
  *
  * The application may close descriptors that it does not know: each is looked at before it is used.
- * One that closes the bell wakes the thread, which then makes nothing anew, lest it take a number
- * that the application is just about to take: it sleeps until somebody asks for something.
+ * A program that closes the bell wakes the thread, which then opens nothing, lest it take a number
+ * that the program is just about to use: it sleeps until somebody asks for something.
  */
 #include "park.h"
 

@@ -268,9 +268,9 @@ struct pd_block *pd_block_self(void)
 			 : NULL;
 }
 
-/* That reaches shells and all they start. A shell that redirects closes an output and duplicates
- * onto the number, which a thread beside it that opens anything takes in between: the shell's
- * dup2() fails (EBUSY) or replaces what is about to be closed, and the output is lost. */
+/* LD_PRELOAD reaches shells and all that they start. A shell that redirects closes an output and
+ * duplicates onto the number, which a thread beside it that opens anything takes in between: the
+ * shell's dup2() fails (EBUSY) or replaces what is about to be closed, and the output is lost. */
 static bool only_preloaded(void)
 {
 	uint8_t token[16];
