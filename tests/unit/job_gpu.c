@@ -137,7 +137,7 @@ static void all(TCase *c)
 	tcase_add_test(c, without_graphs_nothing_is_armed);
 }
 
-int main(void)
+Suite *suite(void)
 {
 	void (*const cases[])(TCase *) = {all, NULL};
 
