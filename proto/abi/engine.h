@@ -16,8 +16,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "session_terms.h"
 #include "gpu_report.h"
+#include "session_terms.h"
 
 #define ENGINE_ABI    1u
 #define ENGINE_SONAME "libprotond-agent.so.0"
