@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "closer.h"
 #include "entry.h"
 #include "kept.h"
 #include "log.h"
@@ -66,6 +67,11 @@ static void tell(struct asked *a, int r, const struct err *e)
 
 static void commit_soon(struct protond *p);
 
+static void close_later(void *closer, int fd)
+{
+	closer_take(closer, fd);
+}
+
 static void commit_on_stored(void *arg, int r, const struct err *e)
 {
 	static struct log_cause cause, refused;
@@ -87,7 +93,8 @@ static void commit_on_stored(void *arg, int r, const struct err *e)
 			protond_unstage(p);
 		if (c->position > p->d.stored_position)
 			p->d.stored_position = c->position;
-		journal_forget(p->d.journal, p->d.stored_position, flight_bytes(p), p->closer);
+		journal_forget(p->d.journal, p->d.stored_position, flight_bytes(p), close_later,
+			p->closer);
 		rings_stored(p, p->d.stored_position);
 	}
 	if (r == 0 && e != NULL && e->code != 0)

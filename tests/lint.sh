@@ -32,6 +32,13 @@ for name in $(grep -oE '"[A-Z0-9_]+_(PATH|LIBRARIES)"' proto/terms/backends.h | 
                 grep -q "$name" "$f" || say "$f does not name $name of proto/terms/backends.h"
         done
 done
+# The fold is a function of the journal's entries: beside its own rooms it asks for memory and text,
+# and nobody for the time, a file, a socket or a variable.
+asks=$(comm -23 <(nm -u build/ar/daemon/fold.a | awk 'NF == 2 { print $2 }' | sort -u) \
+        <(nm --defined-only build/ar/daemon/fold.a build/ar/proto/{session,base}.a |
+                awk 'NF == 3 && $3 !~ /^profile_/ { print $3 }' | sort -u) |
+        grep -vxE '([mc]|re)alloc|reallocarray|free|(mem|str)[a-z]+|qsort|v?snprintf|__ctype_b_loc|__.*_chk(_fail)?')
+[ -z "$asks" ] || say "daemon/fold asks the world: $asks"
 # What can be set stands in one table; the page in docs/ is its copy, and no other variable is read.
 sed -n '/^```$/,/^```$/{/^```$/!p}' docs/options.md | cmp -s - <(build/bin/protonctl help options) ||
         say "docs/options.md is not what \`protonctl help options\` prints"

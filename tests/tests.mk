@@ -18,6 +18,7 @@ AR_fold    := $(R_DAEMON) $(R_PROTO)
 AR_store   := $(AR_fold)
 AR_journal := $(AR_fold)
 AR_daemon  := $(AR_fold)
+AR_alone   := daemon/fold daemon/journal proto/session proto/base
 AR_wire    := $(R_PROTO)
 AR_view    := $(R_VIEWER) $(R_PROTO)
 AR_ctl     := $(R_DAEMON) $(R_VIEWER) $(R_PROTO)
@@ -36,6 +37,9 @@ $(UNIT): $(B)/tests/%: tests/unit/%.c $(B)/tests/main.o $(B)/flags $$(call ar,$$
 		$(LIB_CHECK) $(LIB_DAEMON) $(LIB_VIEWER) -ldl $(LD_$*)
 # What it says is poison ends the daemon: fold_apply() is its own.
 LD_daemon_poison := -Wl,--wrap=fold_apply
+# The fold needs no event loop and no database: a test that has neither.
+$(B)/tests/alone_fold: private LIB_DAEMON = $(shell pkg-config --libs libzstd 2>/dev/null) -lm
+$(B)/tests/alone_fold: private LIB_VIEWER :=
 
 # Benchmarks: with the library as a job has it, with the daemon's rooms from their archives.
 BENCH := $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))

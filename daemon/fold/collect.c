@@ -1,11 +1,28 @@
 /* SPDX-License-Identifier: MIT. collect.c: all that changed since the last time, as rows with
  * absolute values. In two passes: rows are made while everything stays dirty; only when all of them
  * stand is it marked clean, so that a failed allocation loses nothing. */
-#include "state.h"
+#include "fold.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "arena.h"
+#include "busy.h"
+#include "cells.h"
+#include "chunks.h"
+#include "life.h"
+#include "loss.h"
+#include "node.h"
+#include "nodehash.h"
+#include "part.h"
+#include "pending.h"
+#include "process.h"
+#include "record.h"
+#include "session.h"
+#include "state.h"
+#include "timeline.h"
+#include "verb.h"
 
 #define ENDED_KEPT 64u /* ended processes kept in memory, for `top` */
 
@@ -165,7 +182,7 @@ static bool put_configs(struct batch *b, const struct part *part)
 {
 	const struct tree *t = &part->tree;
 	struct process *p = part->process;
-	const struct config *c;
+	const struct launch_config *c;
 	struct row_config *r;
 	uint32_t i;
 
@@ -478,6 +495,8 @@ int fold_collect(struct fold *f, struct batch *ret)
 {
 	struct batch b = {0};
 
+	MUST_FOLD(f);
+	MUST(!f->restoring);
 	f->round++; /* also after a failure: nodes named in that batch are not stored */
 	if (f->no_memory || !put_all(&b, f)) {
 		batch_free(&b);

@@ -9,7 +9,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fold.h"
+#include "gpu_terms.h"
+#include "loss.h"
+#include "part.h"
+#include "process.h"
+#include "record.h"
+#include "session.h"
 #include "state.h"
+#include "tree.h"
 
 uint8_t gpu_class_of(uint8_t type, uint32_t id)
 {
@@ -53,7 +61,7 @@ static uint32_t key_hash(uint32_t correlation)
 	return table_mix(correlation >> 3, 0) << 3 | (correlation & 7);
 }
 
-static struct launch *launch_find(struct correlate *c, uint16_t epoch, uint32_t correlation)
+static struct launch *launch_find(struct flight *c, uint16_t epoch, uint32_t correlation)
 {
 	struct key k = {c->launch, correlation, epoch};
 	uint32_t at = table_find(&c->by_key, key_hash(correlation), launch_same, &k);
@@ -61,17 +69,17 @@ static struct launch *launch_find(struct correlate *c, uint16_t epoch, uint32_t 
 	return at == TABLE_NONE ? NULL : &c->launch[at];
 }
 
-void correlate_fini(struct correlate *c)
+void correlate_fini(struct flight *c)
 {
 	free(c->launch);
 	free(c->gpu);
 	table_fini(&c->by_key);
-	*c = (struct correlate){.rounds = 1};
+	*c = (struct flight){.rounds = 1};
 }
 
 /* --- lists */
 
-static void list_append(struct correlate *c, struct launch *l, enum launch_list list)
+static void list_append(struct flight *c, struct launch *l, enum launch_list list)
 {
 	uint32_t at = (uint32_t)(l - c->launch) + 1;
 
@@ -86,7 +94,7 @@ static void list_append(struct correlate *c, struct launch *l, enum launch_list 
 	c->list[list].n++;
 }
 
-static void list_remove(struct correlate *c, struct launch *l)
+static void list_remove(struct flight *c, struct launch *l)
 {
 	enum launch_list list = l->list;
 
@@ -124,8 +132,8 @@ static void move_to(struct process *p, struct launch *l, enum launch_list list)
 {
 	if (is_flying(l))
 		parts_open(p, l, UINT32_MAX); /* − 1 */
-	list_remove(&p->correlate, l);
-	list_append(&p->correlate, l, list);
+	list_remove(&p->flight, l);
+	list_append(&p->flight, l, list);
 	if (is_flying(l))
 		parts_open(p, l, 1);
 }
@@ -135,7 +143,7 @@ static void move_to(struct process *p, struct launch *l, enum launch_list list)
 /* False: there is no room. */
 static bool gpu_keep(struct process *p, struct launch *l, const struct gpu *g)
 {
-	struct correlate *c = &p->correlate;
+	struct flight *c = &p->flight;
 	uint32_t at = c->free_gpu;
 
 	if (c->held_gpu >= p->fold->limit.launches ||
@@ -150,7 +158,7 @@ static bool gpu_keep(struct process *p, struct launch *l, const struct gpu *g)
 		}
 		at = ++c->n_gpu;
 	}
-	c->gpu[at - 1] = (struct gpu_wait){*g, l->records, correlate_records(c, l->records) + 1};
+	c->gpu[at - 1] = (struct gpu_wait){*g, l->records, flight_records(c, l->records) + 1};
 	l->records = at;
 	c->held_gpu++;
 	c->waiting += l->list == LIST_WAITING;
@@ -158,7 +166,7 @@ static bool gpu_keep(struct process *p, struct launch *l, const struct gpu *g)
 }
 
 /* Takes the newest of its records. */
-static bool gpu_take(struct correlate *c, struct launch *l, struct gpu *ret)
+static bool gpu_take(struct flight *c, struct launch *l, struct gpu *ret)
 {
 	uint32_t at = l->records;
 
@@ -228,7 +236,7 @@ static void count_unlaunched(struct process *p, const struct launch *waiting, co
 
 static void launch_free(struct process *p, struct launch *l)
 {
-	struct correlate *c = &p->correlate;
+	struct flight *c = &p->flight;
 
 	table_del(&c->by_key, key_hash(l->correlation), (uint32_t)(l - c->launch));
 	if (is_flying(l))
@@ -248,7 +256,7 @@ static void launch_give_up(struct process *p, struct launch *l, uint32_t *budget
 	struct gpu g;
 	uint64_t set;
 
-	for (; l->list == LIST_WAITING && *budget > 0 && gpu_take(&p->correlate, l, &g);
+	for (; l->list == LIST_WAITING && *budget > 0 && gpu_take(&p->flight, l, &g);
 		spend(p, budget))
 		count_unlaunched(p, l, &g, NULL);
 	if (!matched && l->list != LIST_WAITING && l->records != 0) {
@@ -256,7 +264,7 @@ static void launch_give_up(struct process *p, struct launch *l, uint32_t *budget
 		count_matched(p, l);
 		l->round = 1;
 	}
-	for (; *budget > 0 && gpu_take(&p->correlate, l, &g); spend(p, budget))
+	for (; *budget > 0 && gpu_take(&p->flight, l, &g); spend(p, budget))
 		count_in(p, l, &g);
 	if (l->records != 0) {
 		if (l->list != LIST_WAITING)
@@ -273,11 +281,11 @@ static void launch_give_up(struct process *p, struct launch *l, uint32_t *budget
 
 void correlate_begin(struct process *p)
 {
-	p->correlate.left = p->fold->limit.sweep;
+	p->flight.left = p->fold->limit.sweep;
 }
 
 /* The one that leaves when there is no room: the oldest. */
-static struct launch *oldest(struct correlate *c)
+static struct launch *oldest(struct flight *c)
 {
 	static const enum launch_list order[] = {
 		LIST_PASSED, LIST_JOINED, LIST_OPEN, LIST_WAITING, LIST_GRAPH};
@@ -294,7 +302,7 @@ static struct launch *oldest(struct correlate *c)
 static struct launch *launch_new(
 	struct process *p, const struct launch *from, enum launch_list list)
 {
-	struct correlate *c = &p->correlate;
+	struct flight *c = &p->flight;
 	struct launch *l;
 	uint32_t at;
 	int r;
@@ -302,7 +310,9 @@ static struct launch *launch_new(
 	if (c->n_launches - c->list[LIST_FREE].n >= p->fold->limit.launches ||
 		(c->n_launches >= LAUNCHES_LEAST && c->list[LIST_FREE].n == 0 &&
 			!process_has_room_in_flight(p))) {
-		launch_give_up(p, oldest(c), &c->left);
+		l = oldest(c);
+		MUST(l != NULL); /* a ceiling is reached by those that are there */
+		launch_give_up(p, l, &c->left);
 		if (c->list[LIST_FREE].n == 0)
 			return NULL; /* the oldest has many records: some of them left */
 	}
@@ -362,12 +372,12 @@ static void launch_record(struct process *p, struct launch *l, const struct gpu 
 		count_matched(p, l);
 	count_in(p, l, g);
 	if (!is_graph(l)) {
-		while (gpu_take(&p->correlate, l, &old)) /* it was running; now it is done */
+		while (gpu_take(&p->flight, l, &old)) /* it was running; now it is done */
 			;
 		launch_free(p, l);
 		return;
 	}
-	l->round = p->correlate.rounds;
+	l->round = p->flight.rounds;
 	l->seen_ns = p->fold->now_ns;
 	if (l->list == LIST_PASSED) /* keeps that list in the order of its times */
 		move_to(p, l, LIST_PASSED);
@@ -378,11 +388,11 @@ static void joined_count(struct process *p, struct launch *l, uint32_t *budget)
 {
 	struct gpu g;
 
-	for (; *budget > 0 && gpu_take(&p->correlate, l, &g); spend(p, budget)) {
+	for (; *budget > 0 && gpu_take(&p->flight, l, &g); spend(p, budget)) {
 		if (l->round == 0)
 			count_matched(p, l);
 		count_in(p, l, &g); /* round 0: the first, which brings the launch */
-		l->round = p->correlate.rounds;
+		l->round = p->flight.rounds;
 		l->seen_ns = p->fold->now_ns;
 	}
 	if (l->records == 0)
@@ -406,12 +416,12 @@ static void launch_join(struct process *p, struct launch *w, const struct launch
 	l->round = 0;
 	l->seen_ns = from->seen_ns;
 	if (is_graph(l)) {
-		p->correlate.waiting -= correlate_records(&p->correlate, l->records);
+		p->flight.waiting -= flight_records(&p->flight, l->records);
 		move_to(p, l, LIST_JOINED);
-		joined_count(p, l, &p->correlate.left);
+		joined_count(p, l, &p->flight.left);
 		return;
 	}
-	while (n < RECORDS_MAX && gpu_take(&p->correlate, l, &wait[n]))
+	while (n < RECORDS_MAX && gpu_take(&p->flight, l, &wait[n]))
 		n++;
 	move_to(p, l, LIST_OPEN);
 	while (n-- > 0) { /* the oldest first: it was running, then it was done */
@@ -435,20 +445,20 @@ void correlate_launch(struct process *p, const struct rec_launch *r, uint32_t ti
 		.tid = tid,
 		.epoch = r->epoch,
 		.flags = REC_FLAGS(r->hdr)};
-	struct launch *l = launch_find(&p->correlate, r->epoch, r->correlation);
+	struct launch *l = launch_find(&p->flight, r->epoch, r->correlation);
 	bool joins = l != NULL && l->list == LIST_WAITING, lies;
 	uint64_t set;
 
 	p->launches++;
 	from.parts = sessions_at(p, r->clock);
 	lies = joins && !is_graph(&from) && /* more than an ordinary launch can have */
-	       correlate_records(&p->correlate, l->records) > RECORDS_MAX;
+	       flight_records(&p->flight, l->records) > RECORDS_MAX;
 	if (joins && !lies) {
 		launch_join(p, l, &from);
 		return;
 	}
 	if (l != NULL && !lies) /* the id came round again */
-		launch_give_up(p, l, &p->correlate.left);
+		launch_give_up(p, l, &p->flight.left);
 	if ((l == NULL || l->list == LIST_FREE) &&
 		launch_new(p, &from, is_graph(&from) ? LIST_GRAPH : LIST_OPEN) != NULL)
 		return;
@@ -458,7 +468,7 @@ void correlate_launch(struct process *p, const struct rec_launch *r, uint32_t ti
 
 void correlate_gpu(struct process *p, const struct gpu *g)
 {
-	struct correlate *c = &p->correlate;
+	struct flight *c = &p->flight;
 	struct launch *l = launch_find(c, g->epoch, g->correlation);
 	struct launch from = {.correlation = g->correlation,
 		.epoch = g->epoch,
@@ -491,12 +501,12 @@ static bool epoch_before(uint16_t a, uint16_t b)
 /* Graph launches that are complete: two flushes since their last record brought nothing more. */
 static void graphs_pass(struct process *p)
 {
-	struct correlate *c = &p->correlate;
+	struct flight *c = &p->flight;
 	struct launch *l, *next;
 	uint32_t budget = PASS_BUDGET;
 
-	for (l = correlate_first(c, LIST_GRAPH); l != NULL && budget-- > 0; l = next) {
-		next = correlate_next(c, l);
+	for (l = flight_first(c, LIST_GRAPH); l != NULL && budget-- > 0; l = next) {
+		next = flight_next(c, l);
 		if (l->clock >= c->delivered_clock && !epoch_before(l->epoch, c->epoch))
 			break;
 		if (l->round != 0 && c->rounds >= l->round + GRAPH_ROUNDS)
@@ -506,7 +516,7 @@ static void graphs_pass(struct process *p)
 
 void correlate_delivered(struct process *p, const struct rec_delivered *r, uint16_t epoch)
 {
-	struct correlate *c = &p->correlate;
+	struct flight *c = &p->flight;
 
 	c->rounds++;
 	c->epoch = epoch;
@@ -519,7 +529,7 @@ void correlate_delivered(struct process *p, const struct rec_delivered *r, uint1
 
 void correlate_gpu_off(struct process *p, uint64_t clock)
 {
-	struct correlate *c = &p->correlate;
+	struct flight *c = &p->flight;
 
 	c->rounds += GRAPH_ROUNDS;
 	c->delivered_clock = c->idle_clock = clock;
@@ -527,33 +537,33 @@ void correlate_gpu_off(struct process *p, uint64_t clock)
 }
 
 /* Nothing of it can come any more: a flush that left nothing pending lies behind it. */
-static bool is_lost(const struct correlate *c, const struct launch *l)
+static bool is_lost(const struct flight *c, const struct launch *l)
 {
 	return l->clock < c->idle_clock || epoch_before(l->epoch, c->epoch);
 }
 
 void correlate_sweep(struct process *p)
 {
-	struct correlate *c = &p->correlate;
+	struct flight *c = &p->flight;
 	uint64_t now = p->fold->now_ns;
 	uint32_t left = p->fold->limit.sweep;
 	struct launch *l;
 
-	while (left > 0 && (l = correlate_first(c, LIST_JOINED)) != NULL)
+	while (left > 0 && (l = flight_first(c, LIST_JOINED)) != NULL)
 		joined_count(p, l, &left);
 	if (c->pass_due)
 		graphs_pass(p);
 	c->pass_due = false;
-	while (left > 0 && (l = correlate_first(c, LIST_WAITING)) != NULL &&
+	while (left > 0 && (l = flight_first(c, LIST_WAITING)) != NULL &&
 		now - l->seen_ns >= WAIT_NS)
 		launch_give_up(p, l, &left);
-	while (left > 0 && (l = correlate_first(c, LIST_PASSED)) != NULL &&
+	while (left > 0 && (l = flight_first(c, LIST_PASSED)) != NULL &&
 		now - l->seen_ns >= WAIT_NS)
 		launch_give_up(p, l, &left);
-	while (left > 0 && (l = correlate_first(c, LIST_OPEN)) != NULL &&
+	while (left > 0 && (l = flight_first(c, LIST_OPEN)) != NULL &&
 		now - l->seen_ns >= WAIT_NS && is_lost(c, l))
 		launch_give_up(p, l, &left);
-	while (left > 0 && (l = correlate_first(c, LIST_GRAPH)) != NULL &&
+	while (left > 0 && (l = flight_first(c, LIST_GRAPH)) != NULL &&
 		now - l->seen_ns >= WAIT_NS && is_lost(c, l) && l->round == 0)
 		launch_give_up(p, l, &left);
 }
@@ -568,8 +578,8 @@ struct gone {
 /* One launch in flight, of this part alone. */
 static void part_leaves(struct process *p, struct part *part, struct launch *l, struct gone *g)
 {
-	const struct correlate *c = &p->correlate;
-	const uint32_t n = correlate_records(c, l->records);
+	const struct flight *c = &p->flight;
+	const uint32_t n = flight_records(c, l->records);
 	uint32_t at;
 
 	if ((l->parts & 1ull << part->slot) == 0)
@@ -593,19 +603,20 @@ static void part_leaves(struct process *p, struct part *part, struct launch *l, 
  * take, beyond which a liar's are lost. */
 void correlate_detach(struct process *p, struct part *part)
 {
-	struct correlate *c = &p->correlate;
+	struct flight *c = &p->flight;
 	struct gone g = {.left = p->fold->limit.sweep / part->session->n_parts};
 	struct launch *l;
 	uint32_t list, at;
 
+	MUST(part->attached && p->slot[part->slot] == part);
 	g.left = g.left < DETACH_LEAST ? DETACH_LEAST : g.left;
 	for (list = LIST_OPEN; list <= LIST_PASSED; list++)
-		for (l = correlate_first(c, list); l != NULL; l = correlate_next(c, l))
+		for (l = flight_first(c, list); l != NULL; l = flight_next(c, l))
 			part_leaves(p, part, l, &g);
 	if (part->gpu && c->waiting > g.left)
 		g.records += c->waiting; /* at most: not each ran while it was active */
-	for (l = correlate_first(c, LIST_WAITING); l != NULL && c->waiting <= g.left;
-		l = correlate_next(c, l))
+	for (l = flight_first(c, LIST_WAITING); l != NULL && c->waiting <= g.left;
+		l = flight_next(c, l))
 		for (at = l->records; at != 0; at = c->gpu[at - 1].next)
 			count_unlaunched(p, l, &c->gpu[at - 1].gpu, part);
 	if (g.launches > 0)
@@ -617,7 +628,7 @@ void correlate_detach(struct process *p, struct part *part)
 
 void correlate_leave(struct process *p)
 {
-	struct correlate *c = &p->correlate;
+	struct flight *c = &p->flight;
 	uint32_t left = p->fold->limit.sweep;
 	struct launch *l;
 
@@ -629,24 +640,25 @@ bool correlate_has_many(const struct process *p)
 {
 	const uint32_t many = p->fold->limit.sweep / trees(p);
 
-	return p->correlate.by_key.n > many || p->correlate.held_gpu > many;
+	return p->flight.by_key.n > many || p->flight.held_gpu > many;
 }
 
 void correlate_end(struct process *p)
 {
-	struct correlate *c = &p->correlate;
+	struct flight *c = &p->flight;
 	uint32_t all = UINT32_MAX;
 	struct launch *l;
 
-	while ((l = correlate_first(c, LIST_WAITING)) != NULL)
+	while ((l = flight_first(c, LIST_WAITING)) != NULL)
 		launch_give_up(p, l, &all);
+	MUST(c->waiting == 0);
 }
 
 /* --- restore */
 
 struct launch *correlate_put(struct process *p, const struct launch *l)
 {
-	if (l->list >= LIST_FREE || launch_find(&p->correlate, l->epoch, l->correlation) != NULL)
+	if (l->list >= LIST_FREE || launch_find(&p->flight, l->epoch, l->correlation) != NULL)
 		return NULL;
 	correlate_begin(p);
 	return launch_new(p, l, l->list);

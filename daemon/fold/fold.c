@@ -5,7 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "correlate.h"
+#include "life.h"
+#include "loss.h"
+#include "now.h"
+#include "part.h"
+#include "pipeline.h"
+#include "process.h"
+#include "record.h"
+#include "session.h"
 #include "state.h"
+#include "tables.h"
+#include "verb.h"
 
 #define STEP_NS 1000000 /* a step of CLOCK_REALTIME that is told */
 
@@ -38,6 +49,7 @@ int fold_new(const struct fold_limits *l, struct fold **ret)
 	f->tsc = (struct anchors){.v = f->tsc_anchor, .cap = ANCHORS_KEPT};
 	f->mono = (struct anchors){.v = f->mono_anchor, .cap = ANCHORS_KEPT};
 	f->cost_known = true; /* it counts from 0 */
+	f->magic = FOLD_MAGIC;
 	f->next_process = 1;
 	f->next_session = 1;
 	f->round = 1;
@@ -51,14 +63,18 @@ void fold_free(struct fold *f)
 
 	if (f == NULL)
 		return;
+	MUST_FOLD(f);
+	f->ending = true;
 	for (i = 0; i < f->n_sessions; i++)
 		session_free(f->session[i]);
 	for (i = 0; i < f->n_processes; i++)
 		process_free(f->process[i]);
+	MUST(f->held == 0 && f->sealed_bytes == 0);
 	free(f->session);
 	free(f->process);
 	free(f->new_anchor);
 	free(f->deleted);
+	f->magic = 0;
 	free(f);
 }
 
@@ -106,7 +122,7 @@ static int on_counts(struct fold *f, const struct entry *e)
 
 	loss_counts(e->process, c, (const struct j_drop *)(c + 1),
 		(uint32_t)((e->bytes - sizeof(*c)) / sizeof(struct j_drop)));
-	if (correlate_is_joining(&e->process->correlate)) {
+	if (flight_is_joining(&e->process->flight)) {
 		correlate_sweep(e->process);
 		f->news = true;
 	}
@@ -185,7 +201,7 @@ static int on_anchor(struct fold *f, const struct entry *e)
 	f->offset_ns = offset;
 	use_clocks(f);
 	for (i = 0; i < f->n_processes; i++) {
-		if (f->process[i]->row.ended_ns != 0 || f->process[i]->correlate.by_key.n == 0)
+		if (f->process[i]->row.ended_ns != 0 || f->process[i]->flight.by_key.n == 0)
 			continue;
 		correlate_sweep(f->process[i]);
 		f->process[i]->dirty = true;
@@ -253,6 +269,10 @@ int fold_apply(struct fold *f, const struct journal_entry *e)
 	struct entry entry = {.head = e, .payload = e + 1};
 	int r;
 
+	MUST_FOLD(f);
+	/* Who calls has checked it, or made it: an entry that is still being made has no magic. */
+	MUST(e->magic == JOURNAL_MAGIC && e->bytes >= sizeof(*e) && e->bytes <= JOURNAL_ENTRY_MAX);
+	MUST(e->bytes % 8 == 0 && (uintptr_t)e % 8 == 0);
 	if (f->no_memory)
 		return -ENOMEM;
 	if (e->type == 0 || e->type >= J_MAX || e->bytes < sizeof(*e) + appliers[e->type].bytes)
@@ -286,7 +306,7 @@ bool fold_is_joining(const struct fold *f, const uint8_t ring[16])
 {
 	const struct process *p = process_find(f, ring);
 
-	return p != NULL && correlate_is_joining(&p->correlate);
+	return p != NULL && flight_is_joining(&p->flight);
 }
 
 bool fold_has_many(const struct fold *f, const uint8_t ring[16])
@@ -298,21 +318,26 @@ bool fold_has_many(const struct fold *f, const uint8_t ring[16])
 
 void fold_waiting(struct fold *f, int64_t more)
 {
+	MUST_FOLD(f);
+	MUST(more >= 0 || f->waiting >= -(uint64_t)more);
 	f->waiting += (uint64_t)more;
 }
 
 uint32_t fold_fresh(const struct fold *f)
 {
+	MUST_FOLD(f);
 	return f->fresh;
 }
 
 bool fold_is_dirty(const struct fold *f)
 {
+	MUST_FOLD(f);
 	return f->dirty;
 }
 
 bool fold_has_news(const struct fold *f)
 {
+	MUST_FOLD(f);
 	return f->news;
 }
 

@@ -4,6 +4,13 @@
  * fold_apply() is the only way in; it does no I/O, reads no clock and no environment, and never
  * fails on a job's bytes: what breaks the ring's laws is counted against that job (LOST_BAD) and
  * skipped. Loop thread only. Everything that grows has a ceiling in fold_limits.
+ *
+ * Contract, asserted (MUST): a fold that was made and is not freed. fold_apply() gets an entry that
+ * journal_commit() or journal_replay() gave, whole and 8-byte aligned; what is in it is not
+ * believed. fold_restore() fills an empty fold. fold_waiting() takes back no more than it was told.
+ * Inside: a part is detached before it is freed, and its process is freed after it; a session that
+ * was forgotten is not used; slots and node, path and lane numbers that one file hands to another
+ * are in range; and when all is freed, no byte is still counted.
  */
 #ifndef PROTOND_FOLD_H
 #define PROTOND_FOLD_H
@@ -12,28 +19,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "ceilings.h"
 #include "err.h"
 #include "journal.h"
 #include "profile.h"
 #include "ring.h"
 
 struct fold;
-
-struct fold_limits {       /* 0: the default */
-	uint32_t nodes;    /* cells per (session, process): 262 144; surplus counts in (other) */
-	uint32_t launches; /* open launches per process: 1 048 576; the oldest leave, counted */
-	uint32_t sweep;    /* of these, and of records that wait: so many leave or are joined at an
-			      entry, each in a tree. 2048 */
-	uint32_t sessions; /* live at once: 1 024 */
-	uint32_t sessions_per_uid; /* not finalized, of one user: a quarter of `sessions`; as many:
-				      there is one user, and nothing is kept for others */
-	uint32_t processes;        /* 4 096 */
-	uint64_t bytes; /* tables, trees, open launches of all processes and rows on their way,
-			   about: 24 MiB; of one,     ¾ of it; beyond, only who has less than an
-			   even     share gets more */
-	uint64_t trace_bytes; /* of one session's timeline: 512 MiB; the oldest chunks leave */
-	uint64_t trace_ns;    /* chunks older than this leave; 0: at no age */
-};
 
 int fold_new(const struct fold_limits *l, struct fold **ret); /* -ENOMEM */
 void fold_free(struct fold *f);
@@ -88,13 +80,7 @@ uint32_t fold_lane_bytes(const struct fold *f, const uint8_t ring[16]); /* 0: no
 /* 0, or why the job's START of that number was refused: -EDQUOT, -ENOSPC, -EMFILE. Of the last few
  * only, and not over a restart. */
 int fold_job_refused(const struct fold *f, const uint8_t ring[16], uint32_t number);
-/* Sessions that there was no room for since this fold was made, and of the last one: whose it was
- * to be, and why (as above). */
-struct fold_refused {
-	uint64_t n;
-	uint32_t uid;
-	int code;
-};
+/* Of sessions: as in ceilings.h. */
 struct fold_refused fold_refused(const struct fold *f);
 /* That code in words, with what to do. Returns it. */
 int fold_refused_words(const struct fold *f, uint32_t uid, int code, struct err *e);

@@ -1,13 +1,24 @@
 /* SPDX-License-Identifier: MIT. loss.c: what was lost, why, and in which sessions; and what else
  * people must know to believe a tree. */
-#include "state.h"
+#include "loss.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "fold.h"
+#include "journal.h"
+#include "part.h"
+#include "process.h"
+#include "record.h"
+#include "ring.h"
+#include "session.h"
+#include "state.h"
+
 void loss_part(struct part *part, enum lost_cause cause, uint64_t n)
 {
+	MUST_PART(part);
+	MUST(cause > 0 && cause < LOST_CAUSE_MAX);
 	part->loss[cause] += n;
 	part->loss_dirty |= 1u << cause;
 }
@@ -23,6 +34,7 @@ void loss_now(struct process *p, enum lost_cause cause, uint64_t n)
 {
 	uint32_t i;
 
+	MUST_PROCESS(p);
 	if (is_drop(cause))
 		p->drops += n;
 	p->dirty = p->fold->news = true;
@@ -150,6 +162,8 @@ const char *note_words(enum note_kind kind)
 
 void note_count(struct part *part, enum note_kind kind, uint64_t n)
 {
+	MUST_PART(part);
+	MUST(kind < NOTE_MAX);
 	if (part->counted[kind] == 0)
 		part->counted_ns[kind] = part->session->fold->now_ns;
 	part->counted[kind] += n;
@@ -162,6 +176,7 @@ void note_add(struct session *s, int64_t process, const char *fmt, ...)
 	struct note *n;
 	va_list ap;
 
+	MUST_SESSION(s);
 	if (s->n_notes >= NOTES_MAX)
 		return;
 	if (!ROOM_FOR(s->note, s->cap_notes, s->n_notes)) {

@@ -1,8 +1,18 @@
 /* SPDX-License-Identifier: MIT. metric.c: values that a job gives to its scopes: summed, or the
  * last one holds. */
-#include "state.h"
+#include "metric.h"
 
 #include <string.h>
+
+#include "cells.h"
+#include "fold.h"
+#include "loss.h"
+#include "node.h"
+#include "part.h"
+#include "process.h"
+#include "record.h"
+#include "state.h"
+#include "timeline.h"
 
 static bool metric_same(const void *arg, uint32_t at)
 {
@@ -32,7 +42,7 @@ struct metric *tree_metric_put(struct part *part, const struct metric *key)
 	}
 	switch (table_add(&t->metric_by_key, hash, t->n_metrics)) {
 	case 0:
-		tree_grew(part, sizeof(struct metric));
+		part_grew(part, sizeof(struct metric));
 		part->process->fold->fresh += sizeof(struct row_metric);
 		t->metric[t->n_metrics] = *key;
 		return &t->metric[t->n_metrics++];

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: MIT. node.c: the nodes of one process: ring paths, kernels below them,
  * and what else the fold names. A node is made when the first event needs it. */
-#include "state.h"
+#include "node.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "arena.h"
+#include "fold.h"
 #include "nodehash.h"
+#include "process.h"
+#include "profile.h"
+#include "ring.h"
+#include "session_terms.h"
+#include "state.h"
 #include "words.h"
 
 static const char *const word_text[] = {
@@ -114,6 +121,7 @@ uint32_t node_add(
 	struct node n = {.name = name, .bytes = bytes, .parent = parent, .kind = kind};
 	uint32_t at;
 
+	MUST(parent < p->n_nodes);
 	node_hash(p->node[parent].hash, kind, name, bytes, n.hash);
 	at = node_by_hash(p, n.hash);
 	return at != TABLE_NONE ? at : node_append(p, &n);
@@ -184,6 +192,7 @@ uint32_t node_other(struct process *p, uint32_t parent)
 {
 	uint32_t at;
 
+	MUST(parent < p->n_nodes);
 	if (p->node[parent].other != 0)
 		return p->node[parent].other - 1;
 	at = node_add(p, parent, NODE_SCOPE, word_text[WORD_OTHER - WORD_FIRST],
@@ -231,6 +240,7 @@ uint32_t node_of_path(struct process *p, uint32_t path)
 	uint32_t up[PATH_DEPTH_MAX + 1], n = 0, at, bytes;
 	const char *text;
 
+	MUST(path < p->n_paths);
 	for (at = path; p->path[at].node == 0; at = p->path[at].parent)
 		up[n++] = at; /* depth ≤ PATH_DEPTH_MAX holds for every entry, and ROOT has its node
 			       */
@@ -256,6 +266,7 @@ uint32_t node_captured(struct process *p, uint32_t below, uint32_t path)
 
 	if (at != NODE_NONE)
 		return at;
+	MUST(path < p->n_paths);
 	at = node_child(p, below, NODE_CAPTURED, WORD_CAPTURED);
 	for (i = path; i != PATH_ROOT; i = p->path[i].parent)
 		up[n++] = i;
@@ -325,6 +336,7 @@ uint32_t metric_name_of(struct process *p, uint32_t name, uint8_t *ret_kind)
 	struct metric_words w;
 	uint32_t at;
 
+	MUST(name < p->n_names);
 	if (n->metric == 0) {
 		words_metric(n->text, &w);
 		at = metric_name_add(p, w.name, (uint32_t)w.n);
@@ -335,4 +347,62 @@ uint32_t metric_name_of(struct process *p, uint32_t name, uint8_t *ret_kind)
 	}
 	*ret_kind = n->metric_kind;
 	return n->metric - 1;
+}
+
+/* --- in words --- */
+
+struct room { /* of snprintf's kind */
+	char *buf;
+	size_t n, at;
+};
+
+static void room_add(struct room *r, const char *text, size_t bytes)
+{
+	size_t left = r->at < r->n ? r->n - r->at : 0;
+
+	if (left > 1) {
+		left = bytes < left - 1 ? bytes : left - 1;
+		memcpy(r->buf + r->at, text, left);
+		r->buf[r->at + left] = '\0';
+	}
+	r->at += bytes;
+}
+
+size_t node_path_text(const struct process *p, uint32_t path, char *buf, size_t n)
+{
+	uint32_t up[PATH_DEPTH_MAX + 1], depth = 0, bytes;
+	struct room r = {buf, n, 0};
+	const char *text;
+
+	MUST(path < p->n_paths);
+	if (n > 0)
+		*buf = '\0';
+	for (; path != PATH_ROOT; path = p->path[path].parent)
+		up[depth++] = path;
+	while (depth-- > 0) {
+		text = name_text(p, p->path[up[depth]].name, &bytes);
+		if (r.at > 0)
+			room_add(&r, "/", 1);
+		room_add(&r, text, bytes);
+	}
+	return r.at;
+}
+
+size_t node_text(const struct process *p, uint32_t node, char *buf, size_t n)
+{
+	uint32_t up[2 * PATH_DEPTH_MAX + 8], depth = 0;
+	struct room r = {buf, n, 0};
+
+	MUST(node < p->n_nodes);
+	if (n > 0)
+		*buf = '\0';
+	for (; node != NODE_ROOT_AT && depth < sizeof(up) / sizeof(up[0]);
+		node = p->node[node].parent)
+		up[depth++] = node;
+	while (depth-- > 0) {
+		if (r.at > 0)
+			room_add(&r, "/", 1);
+		room_add(&r, p->node[up[depth]].name, p->node[up[depth]].bytes);
+	}
+	return r.at;
 }

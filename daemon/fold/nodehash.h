@@ -7,6 +7,7 @@
 #ifndef PROTOND_NODEHASH_H
 #define PROTOND_NODEHASH_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,5 +24,21 @@ void blake2s_done(struct blake2s *b, uint8_t ret[16]);
 
 void node_hash(
 	const uint8_t parent[16], uint8_t kind, const char *name, size_t bytes, uint8_t ret[16]);
+
+/* Of names of 16 bytes: hashes, uuids, tokens. */
+static inline void hash_copy(uint8_t to[16], const uint8_t from[16])
+{
+	__builtin_memcpy(to, from, 16);
+}
+static inline bool hash_same(const uint8_t a[16], const uint8_t b[16])
+{
+	return __builtin_memcmp(a, b, 16) == 0;
+}
+static inline bool hash_is_zero(const uint8_t a[16])
+{
+	static const uint8_t zero[16];
+
+	return hash_same(a, zero);
+}
 
 #endif

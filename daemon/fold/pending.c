@@ -3,10 +3,23 @@
  * clock, open scopes, counters already charged. Numbers of 7 bits a byte, low first; a version in
  * front.
  */
-#include "state.h"
+#include "pending.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "correlate.h"
+#include "fold.h"
+#include "loss_terms.h"
+#include "member.h"
+#include "now.h"
+#include "part.h"
+#include "process.h"
+#include "record.h"
+#include "ring.h"
+#include "session.h"
+#include "state.h"
+#include "tree.h"
 
 /* 1: without a launch's thread, a record's context and a lane's name; 2: without LIST_JOINED;
  * 3: without put_near(), and records by their number */
@@ -203,7 +216,7 @@ static void get_gpu(
 	(void)p; /* name and path ids are judged when used: the tables come after this */
 }
 
-static void put_launch(struct pack *k, const struct correlate *c, const struct launch *l)
+static void put_launch(struct pack *k, const struct flight *c, const struct launch *l)
 {
 	uint32_t at, next;
 
@@ -229,14 +242,14 @@ static void put_launch(struct pack *k, const struct correlate *c, const struct l
 }
 
 /* gpu_keep() puts in front: turns the chain into the order it was packed in. */
-static void chain_reverse(struct correlate *c, struct launch *l)
+static void chain_reverse(struct flight *c, struct launch *l)
 {
 	uint32_t at = l->records, done = 0, next;
 
 	for (; at != 0; at = next) {
 		next = c->gpu[at - 1].next;
 		c->gpu[at - 1].next = done;
-		c->gpu[at - 1].n = correlate_records(c, done) + 1;
+		c->gpu[at - 1].n = flight_records(c, done) + 1;
 		done = at;
 	}
 	l->records = done;
@@ -267,10 +280,10 @@ static void get_launch(struct unpack *u, struct process *p, uint32_t list, uint6
 			return;
 	}
 	if (to != NULL)
-		chain_reverse(&p->correlate, to);
+		chain_reverse(&p->flight, to);
 }
 
-static void put_correlate(struct pack *k, const struct correlate *c)
+static void put_correlate(struct pack *k, const struct flight *c)
 {
 	const struct launch *l;
 	uint32_t list;
@@ -281,14 +294,14 @@ static void put_correlate(struct pack *k, const struct correlate *c)
 	put(k, c->epoch);
 	for (list = 0; list < LIST_FREE; list++) {
 		put(k, c->list[list].n);
-		for (l = correlate_first(c, list); l != NULL; l = correlate_next(c, l))
+		for (l = flight_first(c, list); l != NULL; l = flight_next(c, l))
 			put_launch(k, c, l);
 	}
 }
 
 static void get_correlate(struct unpack *u, struct process *p, uint64_t slots)
 {
-	struct correlate *c = &p->correlate;
+	struct flight *c = &p->flight;
 	uint32_t list, n;
 
 	c->delivered_clock = get(u);
@@ -513,7 +526,7 @@ static void get_now(struct unpack *u, struct process *p)
 	uint32_t n = get_count(u), i;
 	struct j_now *now;
 
-	if (n == 0 || n > NOW_MAX)
+	if (n == 0 || n > NOW_SCOPES_MAX)
 		return;
 	now = calloc(n, sizeof(*now));
 	for (i = 0; i < n && now != NULL && !u->bad; i++) {
@@ -553,7 +566,7 @@ int pending_pack(const struct process *p, void **ret_bytes, uint32_t *ret_n)
 	put(&k, p->n_parts);
 	for (i = 0; i < p->n_parts; i++)
 		put_part(&k, p->part[i]);
-	put_correlate(&k, &p->correlate);
+	put_correlate(&k, &p->flight);
 	return pack_done(&k, ret_bytes, ret_n);
 }
 

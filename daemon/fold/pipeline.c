@@ -2,10 +2,24 @@
  * one lane. Nothing here believes a byte: a record that breaks a law is counted (LOST_BAD) and
  * skipped, and where even its length breaks one, so is the rest of the entry.
  */
-#include "state.h"
+#include "pipeline.h"
 
 #include <string.h>
 
+#include "correlate.h"
+#include "journal.h"
+#include "loss.h"
+#include "metric.h"
+#include "node.h"
+#include "now.h"
+#include "part.h"
+#include "process.h"
+#include "record.h"
+#include "ring.h"
+#include "state.h"
+#include "tables.h"
+#include "tree.h"
+#include "verb.h"
 #include "words.h"
 
 /* The lane whose records are at hand. */
@@ -321,6 +335,7 @@ void pipeline_lane(struct process *p, const struct j_lane *l, const uint8_t *byt
 	struct lane *lane;
 	uint64_t known;
 
+	MUST_PROCESS(p);
 	if (p->row.ended_ns != 0 || l->lane >= p->row.n_lanes || l->from % 8 != 0 ||
 		l->bytes % 8 != 0 || l->from > INT64_MAX) {
 		loss_bad(p, 1);

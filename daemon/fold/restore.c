@@ -1,9 +1,27 @@
 /* SPDX-License-Identifier: MIT. restore.c: a fold as the store last saw it. What refers to a
  * session or process that did not come along is left out. */
-#include "state.h"
+#include "fold.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "arena.h"
+#include "life.h"
+#include "loss.h"
+#include "member.h"
+#include "metric.h"
+#include "node.h"
+#include "nodehash.h"
+#include "part.h"
+#include "pending.h"
+#include "process.h"
+#include "record.h"
+#include "ring.h"
+#include "session.h"
+#include "state.h"
+#include "timeline.h"
+#include "tree.h"
+#include "verb.h"
 
 #define ID_MAX (INT64_MAX / 2) /* ids count from 1: a row beyond is none of ours */
 
@@ -286,7 +304,7 @@ static void restore_metrics(struct restore *r)
 static void restore_configs(struct restore *r)
 {
 	const struct row_config *row = r->batch->config.row;
-	struct config *c;
+	struct launch_config *c;
 	struct part *part;
 	uint32_t i, node;
 
@@ -479,6 +497,8 @@ int fold_restore(struct fold *f, const struct batch *b)
 	uint32_t i;
 	int e = index_nodes(&r);
 
+	MUST_FOLD(f);
+	MUST(f->n_processes == 0 && f->n_sessions == 0);
 	f->restoring = true;
 	for (i = 0; i < sizeof(step) / sizeof(step[0]) && e == 0; i++) {
 		step[i](&r);
@@ -502,6 +522,7 @@ void fold_replayed(struct fold *f)
 {
 	uint32_t i;
 
+	MUST_FOLD(f);
 	for (i = 0; i < f->n_processes; i++)
 		f->process[i]->bare = false;
 }

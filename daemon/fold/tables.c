@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: MIT. tables.c: a ring's insert-only tables, checked once, when an entry
  * is copied. The same entries may come again, from any point: what is known is left alone. */
-#include "state.h"
+#include "tables.h"
 
 #include <string.h>
 
+#include "arena.h"
+#include "journal.h"
+#include "loss.h"
+#include "ring.h"
+#include "state.h"
 #include "words.h"
 
-#define CATCH_UP 65536u /* entries that had no room once, a time */
+#define TABLE_LEAST 4096u  /* entries of its tables that each has, though without a text */
+#define CATCH_UP    65536u /* entries that had no room once, a time */
 
 /* What breaks a law keeps its id, so that later ids hold, and stands for ROOT/(other). What stands
  * below a path that had no room has none. */
@@ -188,6 +194,7 @@ void process_table(struct process *p, const struct j_table *t, const uint8_t *by
 	uint32_t told, most, skip, bad;
 	size_t each;
 
+	MUST_PROCESS(p);
 	if (!table_shape(p, t->which, &told, &most, &each) || first > told || t->n > most - first ||
 		(uint64_t)t->n * each > n) {
 		if (!p->bare) /* else it follows what the ring had */

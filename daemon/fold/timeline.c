@@ -4,6 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cells.h"
+#include "chunks.h"
+#include "flight.h"
+#include "fold.h"
+#include "node.h"
+#include "part.h"
+#include "process.h"
+#include "record.h"
+#include "ring.h"
+#include "session.h"
 #include "state.h"
 
 /* Sealed chunks wait in memory for the store. Where it cannot take them, newer ones are not kept:
@@ -383,6 +393,7 @@ void timeline_clean(struct part *part)
 	uint32_t i;
 
 	for (i = 0; i < t->n_sealed; i++) {
+		MUST(part->process->fold->sealed_bytes >= t->sealed[i].n);
 		part->process->fold->sealed_bytes -= t->sealed[i].n;
 		free(t->sealed[i].bytes);
 	}
@@ -413,6 +424,7 @@ void timeline_put(struct session *s, const struct chunk *c)
 	struct part *part = part_of(s, c->process);
 	struct timeline *t = part == NULL ? NULL : part->timeline;
 
+	MUST_SESSION(s);
 	if (t != NULL && c->number >= t->number) {
 		t->number = c->number + 1;
 		t->first = c->first + c->events;

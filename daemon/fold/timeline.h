@@ -15,6 +15,8 @@
 #include "trace.h"
 
 struct cell;
+struct chunk;
+struct chunks;
 struct gpu;
 struct lane;
 struct launch;
@@ -23,41 +25,6 @@ struct part;
 struct rec_metric;
 struct rec_scope;
 struct session;
-
-struct timeline_key {
-	uint32_t a, b, c;
-};
-
-struct timeline_index { /* what a chunk's list has, in its order */
-	struct table by_key;
-	struct timeline_key *key;
-	uint32_t n, cap;
-};
-
-struct chunk {
-	int64_t process;
-	uint64_t first, end_ns; /* events of the process before it; monotonic: when it last grew */
-	uint32_t number, events, n;
-	void *bytes; /* [n], owned until it is collected; then NULL */
-};
-
-struct timeline {
-	struct trace_pack pack;
-	struct timeline_index node, thread, stream, config, text;
-	struct chunk *sealed; /* not yet collected */
-	uint32_t n_sealed, cap_sealed;
-	uint32_t number; /* of the chunk that grows */
-	uint64_t first;
-	bool dirty;
-};
-
-/* The chunks of a session that are kept, oldest first, and those that left since the last collect.
- */
-struct chunks {
-	struct chunk *v, *gone;
-	uint32_t from, n, cap, n_gone, cap_gone; /* kept: v[from] to v[n - 1] */
-	uint64_t bytes;
-};
 
 void timeline_free(struct part *part); /* none: nothing */
 void chunks_fini(struct chunks *c);

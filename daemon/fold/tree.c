@@ -5,7 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cells.h"
+#include "flight.h"
+#include "fold.h"
+#include "loss.h"
+#include "node.h"
+#include "part.h"
+#include "process.h"
+#include "profile.h"
+#include "record.h"
+#include "session.h"
 #include "state.h"
+#include "timeline.h"
 
 #define OTHER_CELLS 4096u /* of ROOT/(other): by segment, device and class */
 #define LOOK_SPANS  16u   /* of a session's, the latest that a kernel is looked up in */
@@ -55,12 +66,6 @@ static uint32_t cell_hash(const struct cell *k)
 	return table_mix((uint64_t)k->segment << 32 | k->node, (uint32_t)k->device << 8 | k->class);
 }
 
-void tree_grew(struct part *part, uint64_t bytes)
-{
-	part->tree.bytes += bytes;
-	part->process->tree_bytes += bytes;
-}
-
 static uint32_t no_memory(const struct part *part)
 {
 	part->process->fold->no_memory = true;
@@ -76,13 +81,14 @@ static bool hints_reach(struct part *part, uint32_t node)
 
 	if (node < t->n_hints)
 		return true;
+	MUST(node < part->process->n_nodes);
 	grown = reallocarray(t->hint, want, sizeof(*grown));
 	if (grown == NULL) {
 		(void)no_memory(part);
 		return false;
 	}
 	memset(grown + t->n_hints, 0, (want - t->n_hints) * sizeof(*grown));
-	tree_grew(part, (want - t->n_hints) * sizeof(*grown));
+	part_grew(part, (want - t->n_hints) * sizeof(*grown));
 	t->hint = grown;
 	t->n_hints = want;
 	return true;
@@ -129,7 +135,7 @@ static uint32_t cell_new(struct part *part, const struct cell *key)
 		.class = key->class,
 		.min_ns = UINT64_MAX};
 	t->n_cells++;
-	tree_grew(part, CELL_BYTES);
+	part_grew(part, CELL_BYTES);
 	part->process->fold->fresh += sizeof(struct row_cell);
 	return at;
 }
@@ -176,7 +182,9 @@ static uint32_t cell_slow(struct part *part, const struct cell *key)
 	return cell_find_or_new(part, &k, 2 * limit + OTHER_CELLS);
 }
 
-uint32_t tree_cell(struct part *part, const struct cell *key)
+/* Finds or makes, within the session's ceiling: beyond it the parent's (other), then ROOT's, stand
+ * in, counted. TABLE_NONE: out of memory, or of everything. */
+static uint32_t tree_cell(struct part *part, const struct cell *key)
 {
 	const struct tree *t = &part->tree;
 	uint32_t at = key->node < t->n_hints ? t->hint[key->node].cell : 0;
@@ -211,7 +219,7 @@ static struct hist *hist_new(struct part *part, uint32_t first, uint32_t n)
 	}
 	h->first = (uint8_t)first;
 	h->n = (uint8_t)n;
-	tree_grew(part, bytes);
+	part_grew(part, bytes);
 	return h;
 }
 
@@ -433,7 +441,7 @@ struct busy *tree_busy(struct part *part, uint32_t device)
 		(void)no_memory(part);
 		return NULL;
 	}
-	tree_grew(part, sizeof(**grown));
+	part_grew(part, sizeof(**grown));
 	grown[t->n_busy]->device = device;
 	return grown[t->n_busy++];
 }
@@ -477,10 +485,10 @@ static void busy_within(struct part *part, const struct gpu *g)
 	}
 }
 
-struct config *tree_config_put(struct part *part, uint32_t node, uint32_t id)
+struct launch_config *tree_config_put(struct part *part, uint32_t node, uint32_t id)
 {
 	struct tree *t = &part->tree;
-	struct config *last = NULL, *c;
+	struct launch_config *last = NULL, *c;
 	uint32_t at, n = 0;
 
 	if (!hints_reach(part, node))
@@ -499,10 +507,10 @@ struct config *tree_config_put(struct part *part, uint32_t node, uint32_t id)
 		(void)no_memory(part);
 		return NULL;
 	}
-	tree_grew(part, sizeof(*c) + sizeof(uint32_t));
+	part_grew(part, sizeof(*c) + sizeof(uint32_t));
 	part->process->fold->fresh += (uint32_t)sizeof(struct row_config);
 	c = &t->config[t->n_configs++];
-	*c = (struct config){.node = node, .id = id, .next = t->hint[node].config};
+	*c = (struct launch_config){.node = node, .id = id, .next = t->hint[node].config};
 	t->hint[node].config = t->n_configs;
 	return c;
 }
@@ -511,8 +519,9 @@ static void config_count(struct part *part, uint32_t node, uint32_t id)
 {
 	struct tree *t = &part->tree;
 	uint32_t at = node < t->n_hints ? t->hint[node].config : 0;
-	struct config *c = at != 0 && t->config[at - 1].id == id ? &t->config[at - 1]
-								 : tree_config_put(part, node, id);
+	struct launch_config *c = at != 0 && t->config[at - 1].id == id
+					  ? &t->config[at - 1]
+					  : tree_config_put(part, node, id);
 
 	if (c == NULL)
 		return;

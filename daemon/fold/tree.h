@@ -1,138 +1,33 @@
-/* SPDX-License-Identifier: MIT. tree.h: what one session holds of one process: cells by (node,
- * segment, device, class), metrics, launch configurations, GPU busy time. Owns them. */
+/* SPDX-License-Identifier: MIT. tree.h: what one session holds of one process: what
+ * scopes and GPU work add to its cells. */
 #ifndef PROTOND_TREE_H
 #define PROTOND_TREE_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
-#include "arena.h"
-#include "busy.h"
-#include "profile.h"
-#include "record.h"
-#include "table.h"
-
-struct part;
-struct process;
+struct busy;
+struct cell;
 struct gpu;
 struct lane;
 struct launch;
-
-#define DEVICE_NONE    UINT8_MAX
-#define CELL_CHUNK     128u
-#define CELL_BYTES     96u /* about: itself, and what points at it */
-#define CONFIGS_A_NODE 8u  /* launch configurations told apart for a kernel */
-#define METRICS_MAX    65536u
-
-/* The histogram of a cell's durations: buckets [first, first + n) of it, all others are 0. */
-struct hist {
-	uint8_t first, n;
-	uint32_t count[];
-};
-
-struct cell {
-	uint64_t count, sum_ns, min_ns, max_ns, bytes; /* min_ns UINT64_MAX: none yet */
-	uint64_t untimed;  /* of the GPU: without times; of CLASS_CPU: open at finalize or end */
-	struct hist *hist; /* NULL: all durations are in the bucket of min_ns; n 0: not known */
-	uint32_t node;
-	uint16_t segment;
-	uint8_t device;
-	uint8_t class : 7, dirty : 1;
-};
-_Static_assert(sizeof(struct cell) == 64, "one cache line");
-_Static_assert(CLASS_MAX <= 1 << 7, "cell.class");
-
-struct cell_chunk { /* never moves, so that growing copies nothing */
-	_Alignas(64) struct cell cell[CELL_CHUNK];
-};
-
-struct metric {
-	uint32_t node, segment, name; /* name: of process.metric_name */
-	uint8_t kind, type;
-	bool dirty, stored;
-	uint64_t bits, count;
-	const char *text; /* STR: in the process's arena */
-};
-
-struct config {
-	uint64_t count;
-	uint32_t node, id, next; /* next: place + 1 of the node's next one */
-	bool dirty, stored;
-};
-
-struct hint { /* of a node: the cell used last, the newest configuration; place + 1 */
-	uint32_t cell, config;
-};
-
-struct dirty { /* places of what changed since the last collect; room for all there are */
-	uint32_t *at, n, cap;
-};
-
-struct tree {
-	struct cell_chunk **chunk;
-	uint32_t n_cells, n_chunks, cap_chunks;
-	uint32_t n_stored;   /* cells that the store has, the first ones */
-	struct arena *arena; /* of chunks and histograms; NULL: none yet */
-	uint64_t bytes;      /* of all this, about */
-	struct table by_key;
-	struct hint *hint; /* by node */
-	uint32_t n_hints;
-	struct metric *metric;
-	uint32_t n_metrics, cap_metrics;
-	struct table metric_by_key;
-	struct config *config;
-	uint32_t n_configs, cap_configs;
-	struct dirty dirty_cells, dirty_metrics, dirty_configs;
-	struct busy **busy;
-	uint32_t n_busy;
-};
+struct launch_config;
+struct part;
+struct rec_scope;
+struct tree;
 
 void tree_fini(struct tree *t);
-void tree_grew(struct part *part, uint64_t bytes); /* for the ceiling of memory */
 
-static inline struct cell *tree_at(const struct tree *t, uint32_t at)
-{
-	return &t->chunk[at / CELL_CHUNK]->cell[at % CELL_CHUNK];
-}
-
-/* As one bucket counts them. */
-static inline uint32_t hist_count(uint64_t durations)
-{
-	return durations > UINT32_MAX ? UINT32_MAX : (uint32_t)durations;
-}
-
-/* How many durations are in it. */
-static inline uint64_t cell_timed(const struct cell *c)
-{
-	return c->class == CLASS_CPU || c->count < c->untimed ? c->count : c->count - c->untimed;
-}
-
-/* Finds or makes, within the session's ceiling: beyond it the parent's (other), then ROOT's, stand
- * in, counted. TABLE_NONE: out of memory, or of everything. */
-uint32_t tree_cell(struct part *part, const struct cell *key);
-
-static inline void dirty_mark(struct dirty *d, bool *flag, uint32_t at)
-{
-	if (!*flag) {
-		*flag = true;
-		d->at[d->n++] = at;
-	}
-}
-
-/* What the three kinds of events do. */
 void tree_scope(
 	struct part *part, const struct lane *lane, const struct rec_scope *r, uint64_t own_ns);
 void tree_open_scope(
 	struct part *part, const struct lane *lane, uint32_t path, uint64_t begin, uint64_t end);
 void tree_gpu(struct part *part, const struct launch *l, const struct gpu *g);
-void tree_metric(struct part *part, const struct lane *lane, const struct rec_metric *m);
 
 /* For restore: as they were. NULL, TABLE_NONE: out of memory. */
 uint32_t tree_cell_put(struct part *part, const struct cell *key); /* whatever the ceiling */
 void tree_hist_put(
 	struct part *part, struct cell *c, uint32_t first, const uint32_t *count, uint32_t n);
-struct metric *tree_metric_put(struct part *part, const struct metric *key);
-struct config *tree_config_put(struct part *part, uint32_t node, uint32_t id);
+struct launch_config *tree_config_put(struct part *part, uint32_t node, uint32_t id);
 struct busy *tree_busy(struct part *part, uint32_t device);
 
 #endif

@@ -1,9 +1,20 @@
 /* SPDX-License-Identifier: MIT. where.c: questions about the fold as it stands: sessions,
  * processes, what is in flight, what took longest. Changes nothing. */
-#include "state.h"
+#include "fold.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "cells.h"
+#include "node.h"
+#include "nodehash.h"
+#include "part.h"
+#include "process.h"
+#include "ring.h"
+#include "session.h"
+#include "state.h"
+
+#define TEXT_BYTES (64u << 10) /* of a path in words: the rest is cut */
 
 static void show_session(const struct session *s, struct fold_session *ret)
 {
@@ -64,7 +75,7 @@ static void show_process(const struct process *p, struct fold_process *ret)
 		.gpu_code = r->gpu_code,
 		.events = p->events,
 		.launches = p->launches,
-		.open_launches = correlate_flying(&p->correlate),
+		.open_launches = flight_open(&p->flight),
 		.kernels = p->kernels,
 		.drops = p->drops,
 		.agent_ns = r->agent_ns,
@@ -78,6 +89,7 @@ void fold_each_session(const struct fold *f, fold_session_fn *fn, void *arg)
 	struct fold_session s;
 	uint32_t i;
 
+	MUST_FOLD(f);
 	for (i = 0; i < f->n_sessions; i++) {
 		show_session(f->session[i], &s);
 		fn(arg, &s);
@@ -89,6 +101,7 @@ void fold_each_process(const struct fold *f, fold_process_fn *fn, void *arg)
 	struct fold_process p;
 	uint32_t i;
 
+	MUST_FOLD(f);
 	for (i = 0; i < f->n_processes; i++) {
 		show_process(f->process[i], &p);
 		fn(arg, &p);
@@ -145,68 +158,20 @@ uint64_t fold_mono_ns(const struct fold *f, const uint8_t ring[16], uint64_t clo
 	return clockmap_ns(&m, clock);
 }
 
-/* --- paths in words */
-
-struct room { /* of snprintf's kind */
-	char *buf;
-	size_t n, at;
-};
-
-static void room_add(struct room *r, const char *text, size_t bytes)
-{
-	size_t left = r->at < r->n ? r->n - r->at : 0;
-
-	if (left > 1) {
-		left = bytes < left - 1 ? bytes : left - 1;
-		memcpy(r->buf + r->at, text, left);
-		r->buf[r->at + left] = '\0';
-	}
-	r->at += bytes;
-}
-
 int fold_path_text(const struct fold *f, const uint8_t ring[16], uint32_t path, char *buf, size_t n)
 {
 	const struct process *p = process_find(f, ring);
-	uint32_t up[PATH_DEPTH_MAX + 1], depth = 0, bytes;
-	struct room r = {buf, n, 0};
-	const char *text;
 
 	if (n > 0)
 		*buf = '\0';
-	if (p == NULL || path >= p->n_paths)
-		return 0;
-	for (; path != PATH_ROOT; path = p->path[path].parent)
-		up[depth++] = path;
-	while (depth-- > 0) {
-		text = name_text(p, p->path[up[depth]].name, &bytes);
-		if (r.at > 0)
-			room_add(&r, "/", 1);
-		room_add(&r, text, bytes);
-	}
-	return (int)r.at;
-}
-
-static void node_text(const struct process *p, uint32_t node, struct room *r)
-{
-	uint32_t up[2 * PATH_DEPTH_MAX + 8], depth = 0;
-
-	for (; node != NODE_ROOT_AT && depth < sizeof(up) / sizeof(up[0]);
-		node = p->node[node].parent)
-		up[depth++] = node;
-	r->at = 0;
-	r->buf[0] = '\0';
-	while (depth-- > 0) {
-		if (r->at > 0)
-			room_add(r, "/", 1);
-		room_add(r, p->node[up[depth]].name, p->node[up[depth]].bytes);
-	}
+	return p == NULL || path >= p->n_paths ? 0 : (int)node_path_text(p, path, buf, n);
 }
 
 /* --- what is in flight */
 
 static void show_launch(const struct process *p, const struct launch *l, struct fold_launch *ret)
 {
-	const struct gpu *g = l->records != 0 ? &p->correlate.gpu[l->records - 1].gpu : NULL;
+	const struct gpu *g = l->records != 0 ? &p->flight.gpu[l->records - 1].gpu : NULL;
 	uint32_t name = g != NULL && g->name != NAME_NONE ? g->name : l->name, bytes;
 	struct clockmap m = p->clock;
 
@@ -224,26 +189,27 @@ uint32_t fold_open_launches(
 	const struct fold *f, const uint8_t ring[16], struct fold_launch *ret, uint32_t n)
 {
 	const struct process *p = process_find(f, ring);
-	const struct correlate *c;
+	const struct flight *c;
 	const struct launch *l, *g;
 	uint32_t got = 0, list;
 
+	MUST(ret != NULL || n == 0);
 	if (p == NULL)
 		return 0;
-	c = &p->correlate;
+	c = &p->flight;
 	for (list = LIST_OPEN; list <= LIST_GRAPH; list++)
-		for (l = correlate_first(c, list); l != NULL && got < n; l = correlate_next(c, l))
+		for (l = flight_first(c, list); l != NULL && got < n; l = flight_next(c, l))
 			if (l->records != 0)
 				show_launch(p, l, &ret[got++]);
-	l = correlate_first(c, LIST_OPEN);
-	g = correlate_first(c, LIST_GRAPH);
+	l = flight_first(c, LIST_OPEN);
+	g = flight_first(c, LIST_GRAPH);
 	while (got < n && (l != NULL || g != NULL)) { /* both are in order: the older of the two */
 		const struct launch **next =
 			g == NULL || (l != NULL && l->clock <= g->clock) ? &l : &g;
 
 		if ((*next)->records == 0)
 			show_launch(p, *next, &ret[got++]);
-		*next = correlate_next(c, *next);
+		*next = flight_next(c, *next);
 	}
 	return got;
 }
@@ -325,22 +291,22 @@ static uint32_t top_merge(struct top *v, uint32_t n)
 void fold_top(struct fold *f, const uint8_t session[16], uint32_t n, fold_cell_fn *fn, void *arg)
 {
 	const struct session *s = session_find(f, session);
-	struct room r = {.n = 64u << 10};
+	char *text;
 	struct fold_cell cell;
 	struct top *v;
 	uint32_t have = 0, i;
 
 	v = s == NULL ? NULL : top_all(s, &have);
-	r.buf = v == NULL ? NULL : malloc(r.n);
-	if (r.buf != NULL) {
+	text = v == NULL ? NULL : malloc(TEXT_BYTES);
+	if (text != NULL) {
 		have = top_merge(v, have);
 		for (i = 0; i < have && i < n; i++) {
-			node_text(v[i].process, v[i].node, &r);
-			cell = (struct fold_cell){r.buf, v[i].process->node[v[i].node].kind,
+			(void)node_text(v[i].process, v[i].node, text, TEXT_BYTES);
+			cell = (struct fold_cell){text, v[i].process->node[v[i].node].kind,
 				v[i].class, v[i].count, v[i].sum_ns, v[i].max_ns};
 			fn(arg, &cell);
 		}
 	}
-	free(r.buf);
+	free(text);
 	free(v);
 }

@@ -25,12 +25,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#define STAGE_MIN   (256u << 10)
-#define STAGE_KEEP  (1u << 20)  /* a larger buffer is given back after its flush */
-#define STAGE_MAX   (64u << 20) /* the most that one flush can hold */
-#define READ_BYTES  (4u << 20)
-#define CRC_FROM    offsetof(struct journal_entry, type)
-#define NAME_PREFIX "journal."
+#include "must.h"
+
+#define STAGE_MIN    (256u << 10)
+#define STAGE_KEEP   (1u << 20)  /* a larger buffer is given back after its flush */
+#define STAGE_MAX    (64u << 20) /* the most that one flush can hold */
+#define READ_BYTES   (4u << 20)
+#define CRC_FROM     offsetof(struct journal_entry, type)
+#define NAME_PREFIX  "journal."
+#define MUST_OPEN(j) MUST((j) != NULL && (j)->magic == OPEN_MAGIC && (j)->n_seg > 0)
+#define OPEN_MAGIC   0x4c4e524au /* "JRNL"; of a journal that is closed it is not */
 
 _Static_assert(READ_BYTES >= 2 * JOURNAL_ENTRY_MAX, "an entry always fits the reader's window");
 
@@ -40,9 +44,11 @@ struct segment {
 };
 
 struct journal {
+	uint32_t magic;
 	int dir, fd;         /* fd: the last segment */
 	struct segment *seg; /* seq ascending; the last is appended to */
 	uint32_t n_seg, cap_seg;
+	bool walked;   /* by a replay: nothing may change */
 	bool torn;     /* bytes of a failed flush may stand behind the last segment's end */
 	uint64_t lost; /* bytes cut off or skipped because they were no entries */
 	uint8_t *stage;
@@ -324,6 +330,18 @@ static int segment_resume(struct journal *j)
 /* --- the contract -------------------------------------------------------------------------------
  */
 
+static void journal_free(struct journal *j)
+{
+	if (j->fd >= 0)
+		(void)close(j->fd);
+	if (j->dir >= 0)
+		(void)close(j->dir);
+	free(j->seg);
+	free(j->stage);
+	j->magic = 0;
+	free(j);
+}
+
 static int open_failed(struct journal *j, int r, struct err *e)
 {
 	const struct segment_name name = segment_name(j->n_seg > 0 ? last(j)->seq : 1);
@@ -337,7 +355,7 @@ static int open_failed(struct journal *j, int r, struct err *e)
 	else
 		(void)err_set(e, r, "cannot open %s in the runtime directory: %s", name.text,
 			strerror(-r));
-	journal_close(j);
+	journal_free(j);
 	return r;
 }
 
@@ -357,6 +375,7 @@ int journal_open(int dir, struct journal **ret, struct err *e)
 		r = j->n_seg == 0 ? segment_begin(j, 1) : segment_resume(j);
 	if (r < 0)
 		return open_failed(j, r, e);
+	j->magic = OPEN_MAGIC;
 	*ret = j;
 	return 0;
 }
@@ -365,13 +384,9 @@ void journal_close(struct journal *j)
 {
 	if (j == NULL)
 		return;
-	if (j->fd >= 0)
-		(void)close(j->fd);
-	if (j->dir >= 0)
-		(void)close(j->dir);
-	free(j->seg);
-	free(j->stage);
-	free(j);
+	MUST_OPEN(j);
+	MUST(!j->walked);
+	journal_free(j);
 }
 
 struct replay {
@@ -432,26 +447,29 @@ int journal_replay(struct journal *j, uint64_t position, journal_fn *fn, void *a
 	const uint32_t seq = (uint32_t)(position >> 32), n = j->n_seg;
 	struct replay p = {fn, arg, 0};
 	uint32_t i, expect = seq == 0 ? 1 : seq;
-	int k;
+	int k = 0;
 
+	MUST_OPEN(j);
+	MUST(!j->walked && fn != NULL && ret_gap != NULL);
 	if (position > journal_position(j)) {
 		k = replay_leap(j, seq);
 		if (k == 0)
 			*ret_gap = -ESTALE;
 		return k;
 	}
-	for (i = 0; i < n; i++) {
+	j->walked = true;
+	for (i = 0; i < n && k == 0; i++) {
 		if (j->seg[i].seq < seq)
 			continue;
 		if (j->seg[i].seq != expect)
 			replay_gap(&p, -ESTALE);
 		expect = j->seg[i].seq + 1;
 		k = replay_segment(j, i, j->seg[i].seq == seq ? (uint32_t)position : 0, &p);
-		if (k != 0)
-			return k;
 	}
-	*ret_gap = p.gap;
-	return 0;
+	j->walked = false;
+	if (k == 0)
+		*ret_gap = p.gap;
+	return k;
 }
 
 /* Room for `need` bytes behind what is committed. */
@@ -486,6 +504,8 @@ int journal_stage(struct journal *j, uint16_t type, const uint8_t ring[16], uint
 	struct timespec t;
 	int r;
 
+	MUST_OPEN(j);
+	MUST(!j->walked && type != 0 && ret_payload != NULL);
 	if (payload > JOURNAL_ENTRY_MAX - sizeof(*e))
 		return -EMSGSIZE;
 	j->making = 0;
@@ -494,8 +514,7 @@ int journal_stage(struct journal *j, uint16_t type, const uint8_t ring[16], uint
 		return r;
 	t = now();
 	e = (struct journal_entry *)(void *)(j->stage + j->used);
-	*e = (struct journal_entry){
-		.magic = JOURNAL_MAGIC, .bytes = entry_bytes(payload), .type = type};
+	*e = (struct journal_entry){.bytes = entry_bytes(payload), .type = type};
 	e->mono_ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 	if (ring != NULL)
 		memcpy(e->ring, ring, sizeof(e->ring));
@@ -508,9 +527,10 @@ const struct journal_entry *journal_commit(struct journal *j, uint32_t payload)
 {
 	struct journal_entry *e;
 
-	if (j->making == 0 || payload > j->making - sizeof(*e))
-		return NULL;
+	MUST_OPEN(j);
+	MUST(j->making != 0 && payload <= j->making - sizeof(*e));
 	e = (struct journal_entry *)(void *)(j->stage + j->used);
+	e->magic = JOURNAL_MAGIC; /* not before: nobody takes an unfinished one for an entry */
 	e->bytes = entry_bytes(payload);
 	memset((uint8_t *)(e + 1) + payload, 0, e->bytes - sizeof(*e) - payload);
 	e->crc = entry_crc(e);
@@ -551,6 +571,8 @@ int journal_flush(struct journal *j)
 	uint8_t *small;
 	int r = 0;
 
+	MUST_OPEN(j);
+	MUST(!j->walked && j->used <= j->cap);
 	if (j->used == 0)
 		return 0;
 	if (last(j)->bytes > 0 && last(j)->bytes + j->used > JOURNAL_SEGMENT_BYTES) {
@@ -586,12 +608,14 @@ bool journal_is_whole(const struct journal *j)
 
 void journal_unstage(struct journal *j)
 {
+	MUST_OPEN(j);
 	j->used = 0;
 	j->making = 0;
 }
 
 uint64_t journal_position(const struct journal *j)
 {
+	MUST_OPEN(j);
 	return (uint64_t)last(j)->seq << 32 | last(j)->bytes;
 }
 
@@ -614,33 +638,37 @@ uint64_t journal_lost(const struct journal *j)
 	return j->lost;
 }
 
-/* Its pages go with the last descriptor: milliseconds for 16 MiB, and not here. */
-static bool forget(const struct journal *j, uint32_t seq, struct closer *closer)
+static bool forget(const struct journal *j, uint32_t seq, journal_close_fn *close_fn, void *arg)
 {
 	const struct segment_name name = segment_name(seq);
 	const int fd = openat(j->dir, name.text, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
 	const bool gone = unlinkat(j->dir, name.text, 0) == 0 || errno == ENOENT;
 
-	if (fd >= 0)
-		closer_take(closer, fd);
+	if (fd >= 0 && close_fn != NULL)
+		close_fn(arg, fd);
+	else if (fd >= 0)
+		(void)close(fd);
 	return gone;
 }
 
 /* The segment that position names stays even when position is its end, so that a replay from there
  * can tell "nothing lacks" from "the segment is gone". */
-void journal_forget(
-	struct journal *j, uint64_t position, uint64_t keep_bytes, struct closer *closer)
+void journal_forget(struct journal *j, uint64_t position, uint64_t keep_bytes,
+	journal_close_fn *close_fn, void *arg)
 {
 	uint64_t younger = 0;
 	uint32_t i, gone = 0;
 
+	MUST_OPEN(j);
+	MUST(!j->walked);
 	for (i = j->n_seg; i > 0; i--) {
 		if (j->seg[i - 1].seq < position >> 32 && younger >= keep_bytes)
 			break;
 		younger += j->seg[i - 1].bytes;
 	}
+	MUST(i < j->n_seg);      /* the last one is appended to */
 	for (; gone < i; gone++) /* oldest first: a crash in between leaves no hole */
-		if (!forget(j, j->seg[gone].seq, closer))
+		if (!forget(j, j->seg[gone].seq, close_fn, arg))
 			break;
 	memmove(j->seg, j->seg + gone, (j->n_seg - gone) * sizeof(*j->seg));
 	j->n_seg -= gone;

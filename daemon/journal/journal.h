@@ -6,6 +6,11 @@
  * an entry is appended first and applied second; after a restart the entries behind the store's
  * position are applied again. A lane's bytes are released to the job only after their entry was
  * appended.
+ *
+ * Contract, asserted (MUST): one thread. A journal that is open. Staged, then committed, then
+ * applied: an entry has its magic from journal_commit() on. A commit is of what was staged last, and
+ * no longer than that. While journal_replay() calls, nothing is staged, flushed, forgotten or closed.
+ * What stands in the files is nobody's promise: it is checked, cut off or skipped, and counted.
  */
 #ifndef PROTOND_JOURNAL_H
 #define PROTOND_JOURNAL_H
@@ -14,7 +19,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "closer.h"
 #include "err.h"
 #include "session_terms.h"
 
@@ -161,10 +165,12 @@ bool journal_is_whole(const struct journal *j);
 void journal_unstage(struct journal *j);
 uint64_t journal_position(const struct journal *j); /* behind the last flushed entry */
 uint64_t journal_bytes_since(const struct journal *j, uint64_t position);
-/* Removes segments that lie wholly before position, but for the youngest keep_bytes; `closer`, or
- * NULL, frees their memory. */
-void journal_forget(
-	struct journal *j, uint64_t position, uint64_t keep_bytes, struct closer *closer);
+/* Closes fd, at once or later, on whatever thread. */
+typedef void journal_close_fn(void *arg, int fd);
+/* Removes segments that lie wholly before position, but for the youngest keep_bytes. Their memory
+ * goes with their last descriptor, milliseconds for each: `close_fn` may put that off; NULL: here. */
+void journal_forget(struct journal *j, uint64_t position, uint64_t keep_bytes,
+	journal_close_fn *close_fn, void *arg);
 /* Bytes that were no complete entries: torn tails cut off at open, damage that a replay skipped. */
 uint64_t journal_lost(const struct journal *j);
 

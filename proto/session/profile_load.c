@@ -75,7 +75,7 @@ enum cell_column {
  * with each of them. 100 000 cells take 19 ms this way, and 25 ms with sqlite3_column_int64(). */
 static void take(sqlite3_context *c, int n, sqlite3_value **v)
 {
-	struct tree *t = sqlite3_user_data(c);
+	struct tree_load *t = sqlite3_user_data(c);
 
 	(void)n;
 	t->r = t->row(t, v);
@@ -89,13 +89,13 @@ static void take_end(sqlite3_context *c)
 }
 
 /* With NULL for t: nobody calls it any more, and it is gone. */
-static int take_register(sqlite3 *db, struct tree *t)
+static int take_register(sqlite3 *db, struct tree_load *t)
 {
 	return sqlite3_create_function(db, "take", -1, SQLITE_UTF8 | SQLITE_DIRECTONLY, t, NULL,
 		t != NULL ? take : NULL, t != NULL ? take_end : NULL);
 }
 
-static int take_all(struct tree *t, sqlite3_stmt *st, take_fn *row)
+static int take_all(struct tree_load *t, sqlite3_stmt *st, take_fn *row)
 {
 	int r;
 
@@ -109,7 +109,7 @@ static int take_all(struct tree *t, sqlite3_stmt *st, take_fn *row)
 }
 
 /* Each row of the selected processes; all processes go in one pass. */
-static int each_row(struct tree *t, int which, take_fn *row)
+static int each_row(struct tree_load *t, int which, take_fn *row)
 {
 	struct load *l = t->l;
 	bool one = l->select->process != NULL;
@@ -145,7 +145,7 @@ static const char *value_text(struct load *l, sqlite3_value *v) /* in the profil
 
 /* Row ids mostly follow each other: sixteen neighbours share a cache line of the map. A line that
  * is taken by others is left with a step that is odd, so that in the end every place is tried. */
-static uint32_t *map_find(const struct tree *t, int64_t id)
+static uint32_t *map_find(const struct tree_load *t, int64_t id)
 {
 	uint64_t line = ((uint64_t)id >> 4) * 0x9e3779b97f4a7c15u >> 32;
 	uint32_t at = (uint32_t)(line << 4 | ((uint64_t)id & 15)) & (t->map_cap - 1);
@@ -155,7 +155,7 @@ static uint32_t *map_find(const struct tree *t, int64_t id)
 	return &t->map[at];
 }
 
-static int grow_slots(struct tree *t)
+static int grow_slots(struct tree_load *t)
 {
 	uint32_t cap = t->cap == 0 ? SLOTS_FIRST : t->cap * 2;
 	struct slot *slot = realloc(t->slot, cap * sizeof(*slot));
@@ -167,7 +167,7 @@ static int grow_slots(struct tree *t)
 	return 0;
 }
 
-static int grow_map(struct tree *t)
+static int grow_map(struct tree_load *t)
 {
 	uint32_t cap = t->map_cap == 0 ? MAP_FIRST : t->map_cap * 4, i;
 	uint32_t *map = calloc(cap, sizeof(*map));
@@ -182,7 +182,7 @@ static int grow_map(struct tree *t)
 	return 0;
 }
 
-static int slot_of(struct tree *t, int64_t id, uint32_t *ret)
+static int slot_of(struct tree_load *t, int64_t id, uint32_t *ret)
 {
 	uint32_t *at;
 
@@ -202,7 +202,7 @@ static int slot_of(struct tree *t, int64_t id, uint32_t *ret)
 
 /* --- cells */
 
-static int add_share(struct tree *t, struct slot *s, sqlite3_value **v, uint64_t ns)
+static int add_share(struct tree_load *t, struct slot *s, sqlite3_value **v, uint64_t ns)
 {
 	struct load *l = t->l;
 	int64_t device = sqlite3_value_int64(v[CELL_DEVICE]),
@@ -249,7 +249,7 @@ static void add_hist(uint32_t *hist, sqlite3_value **v)
 	}
 }
 
-static int add_durations(struct tree *t, struct slot *s, sqlite3_value **v)
+static int add_durations(struct tree_load *t, struct slot *s, sqlite3_value **v)
 {
 	uint64_t min = value_u64(v[CELL_MIN]), max = value_u64(v[CELL_MAX]);
 
@@ -269,7 +269,7 @@ static int add_durations(struct tree *t, struct slot *s, sqlite3_value **v)
 	return 0;
 }
 
-static int rare_of(struct tree *t, struct slot *s)
+static int rare_of(struct tree_load *t, struct slot *s)
 {
 	if (s->rare == NULL)
 		s->rare = arena_take(t->l->p->arena, sizeof(*s->rare));
@@ -277,7 +277,7 @@ static int rare_of(struct tree *t, struct slot *s)
 }
 
 static int add_kernels(
-	struct tree *t, struct slot *s, uint64_t count, uint64_t ns, uint64_t untimed)
+	struct tree_load *t, struct slot *s, uint64_t count, uint64_t ns, uint64_t untimed)
 {
 	s->has_gpu = true;
 	s->count = load_sum(s->count, count);
@@ -290,7 +290,8 @@ static int add_kernels(
 	return 0;
 }
 
-static int add_copies(struct tree *t, struct slot *s, uint64_t count, uint64_t ns, uint64_t bytes)
+static int add_copies(
+	struct tree_load *t, struct slot *s, uint64_t count, uint64_t ns, uint64_t bytes)
 {
 	if (rare_of(t, s) < 0)
 		return -ENOMEM;
@@ -301,7 +302,7 @@ static int add_copies(struct tree *t, struct slot *s, uint64_t count, uint64_t n
 	return 0;
 }
 
-static int cell_row(struct tree *t, sqlite3_value **v)
+static int cell_row(struct tree_load *t, sqlite3_value **v)
 {
 	uint64_t class = value_u64(v[CELL_CLASS]), count = value_u64(v[CELL_COUNT]),
 		 ns = value_u64(v[CELL_SUM]);
@@ -340,7 +341,7 @@ static int cell_row(struct tree *t, sqlite3_value **v)
 
 /* --- user metrics */
 
-static int user_value(struct tree *t, sqlite3_value **v, struct value *ret)
+static int user_value(struct tree_load *t, sqlite3_value **v, struct value *ret)
 {
 	switch (sqlite3_value_type(v[3])) {
 	case SQLITE_INTEGER:
@@ -358,7 +359,7 @@ static int user_value(struct tree *t, sqlite3_value **v, struct value *ret)
 	}
 }
 
-static int metric_row(struct tree *t, sqlite3_value **v)
+static int metric_row(struct tree_load *t, sqlite3_value **v)
 {
 	uint64_t kind = value_u64(v[2]);
 	struct user_value *u;
@@ -396,7 +397,7 @@ static int metric_row(struct tree *t, sqlite3_value **v)
 
 /* --- nodes */
 
-static int fill_row(struct tree *t, sqlite3_value **v)
+static int fill_row(struct tree_load *t, sqlite3_value **v)
 {
 	int64_t kind = sqlite3_value_int64(v[2]);
 	uint32_t at = *map_find(t, sqlite3_value_int64(v[0])), up;
@@ -416,7 +417,7 @@ static int fill_row(struct tree *t, sqlite3_value **v)
 }
 
 /* Reads the rows of slots [first, last): in one scan where their ids lie close together. */
-static int fetch(struct tree *t, uint32_t first, uint32_t last)
+static int fetch(struct tree_load *t, uint32_t first, uint32_t last)
 {
 	int64_t least = INT64_MAX, most = INT64_MIN;
 	uint32_t i, n = last - first;
@@ -442,7 +443,7 @@ static int fetch(struct tree *t, uint32_t first, uint32_t last)
 
 /* All slots but ROOT's, which is the first, get their row; parents get slots, until every chain
  * ends at ROOT. */
-static int fetch_all(struct tree *t)
+static int fetch_all(struct tree_load *t)
 {
 	uint32_t round, first = 1, last, i;
 	int r = 0;
@@ -469,7 +470,7 @@ static bool is_root(const struct slot *s)
 }
 
 /* Adds slot `at` and what stands above it. */
-static int add_chain(struct tree *t, uint32_t at)
+static int add_chain(struct tree_load *t, uint32_t at)
 {
 	uint32_t chain[PROFILE_DEPTH_MAX + 1], n = 0, parent;
 	struct slot *s;
@@ -501,7 +502,7 @@ static int by_id(const void *a, const void *b, void *slots)
 }
 
 /* In the order of row ids, which is the order of first sight; slots mostly have it already. */
-static int add_nodes(struct tree *t)
+static int add_nodes(struct tree_load *t)
 {
 	uint32_t *order = malloc(t->n * sizeof(*order)), i, sorted = 1;
 	int r;
@@ -524,7 +525,7 @@ static int add_nodes(struct tree *t)
 
 /* --- launch configurations */
 
-static int config_row(struct tree *t, sqlite3_value **v)
+static int config_row(struct tree_load *t, sqlite3_value **v)
 {
 	struct profile *p = t->l->p;
 	uint32_t *at = map_find(t, sqlite3_value_int64(v[0])), i;
@@ -555,7 +556,7 @@ static int config_row(struct tree *t, sqlite3_value **v)
 static int load_tree(struct load *l)
 {
 	int r, cells = load_is_brief(l->select) ? SQL_BRIEF : l->select->lean ? SQL_LEAN : SQL_CELL;
-	struct tree t = {.l = l};
+	struct tree_load t = {.l = l};
 	uint32_t root;
 
 	if (take_register(l->db, &t) != SQLITE_OK)

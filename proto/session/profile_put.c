@@ -23,7 +23,7 @@ static struct value merged(const struct value *a, const struct value *b, uint8_t
 	return sum;
 }
 
-int load_columns(struct tree *t)
+int load_columns(struct tree_load *t)
 {
 	static const struct profile_metric columns[COL_MAX] = {
 #define X(id, name, kind) {name, kind},
@@ -56,13 +56,13 @@ int load_columns(struct tree *t)
 	return 0;
 }
 
-static struct value *value_at(struct tree *t, uint32_t node, uint32_t metric)
+static struct value *value_at(struct tree_load *t, uint32_t node, uint32_t metric)
 {
 	return &t->l->p->value[(size_t)node * t->l->p->n_metrics + metric];
 }
 
 /* A value that the job itself gave under one of our names stays: it is what the job measured. */
-static void put(struct tree *t, const struct slot *s, enum column c, uint64_t v)
+static void put(struct tree_load *t, const struct slot *s, enum column c, uint64_t v)
 {
 	struct value *at =
 		t->column[c] == PROFILE_NONE ? NULL : value_at(t, s->local, t->column[c]);
@@ -72,7 +72,7 @@ static void put(struct tree *t, const struct slot *s, enum column c, uint64_t v)
 		*at = (struct value){.type = VALUE_U64, .u = v};
 }
 
-static void put_device(struct tree *t, const struct slot *s)
+static void put_device(struct tree_load *t, const struct slot *s)
 {
 	const struct share *h, *most = s->share;
 	const struct profile_device *d;
@@ -89,7 +89,7 @@ static void put_device(struct tree *t, const struct slot *s)
 		(struct value){.type = VALUE_STR, .s = d->type};
 }
 
-static void put_slot(struct tree *t, const struct slot *s)
+static void put_slot(struct tree_load *t, const struct slot *s)
 {
 	t->l->p->node[s->local].class = s->class;
 	if (s->has_gpu) {
@@ -110,7 +110,7 @@ static void put_slot(struct tree *t, const struct slot *s)
 	put_device(t, s);
 }
 
-int load_values(struct tree *t)
+int load_values(struct tree_load *t)
 {
 	struct profile *p = t->l->p;
 	struct slot *s;

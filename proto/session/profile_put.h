@@ -63,10 +63,10 @@ struct user_value {
 	struct value v;
 };
 
-struct tree;
-typedef int take_fn(struct tree *t, sqlite3_value **v);
+struct tree_load;
+typedef int take_fn(struct tree_load *t, sqlite3_value **v);
 
-struct tree {
+struct tree_load {
 	struct load *l;
 	take_fn *row; /* what takes the rows that are being read, and what it said */
 	int r;
@@ -79,8 +79,11 @@ struct tree {
 	uint32_t n_user, cap_user;
 };
 
-int load_columns(struct tree *t); /* our metrics, those that the session has */
-int load_values(struct tree *t);  /* of every node */
+/* --- profile_put.c
+ * ------------------------------------------------------------------------------------ */
+
+int load_columns(struct tree_load *t); /* our metrics, those that the session has */
+int load_values(struct tree_load *t);  /* of every node */
 
 /* Whether only what the default columns need is read: the rows of cells then end with process. */
 static inline bool load_is_brief(const struct profile_select *s)
@@ -88,7 +91,7 @@ static inline bool load_is_brief(const struct profile_select *s)
 	return s->brief && s->lean && !s->one_phase;
 }
 
-static inline int load_no_memory(struct tree *t)
+static inline int load_no_memory(struct tree_load *t)
 {
 	return err_set(t->l->e, -ENOMEM, "out of memory");
 }

@@ -46,6 +46,7 @@ static struct journal_entry *entry(uint16_t type, size_t bytes)
 	size_t whole = sizeof(struct journal_entry) + ((bytes + 7) & ~(size_t)7);
 	struct journal_entry *e = must(calloc(1, whole));
 
+	e->magic = JOURNAL_MAGIC;
 	e->type = type;
 	e->bytes = (uint32_t)whole;
 	e->mono_ns = clock_ns;
@@ -119,7 +120,7 @@ static struct j_lane *stream_lane(struct stream *s)
 
 static void stream_open(struct stream *s)
 {
-	*s->e = (struct journal_entry){.type = J_LANE, .mono_ns = clock_ns};
+	*s->e = (struct journal_entry){.magic = JOURNAL_MAGIC, .type = J_LANE, .mono_ns = clock_ns};
 	memcpy(s->e->ring, ring, 16);
 	*stream_lane(s) = (struct j_lane){.lane = s->lane, .from = s->position};
 }

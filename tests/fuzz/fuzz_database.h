@@ -84,7 +84,10 @@ static int apply(
 	int r;
 
 	MUST(e != NULL);
-	*e = (struct journal_entry){.type = type, .bytes = (uint32_t)whole, .mono_ns = ns += 1000};
+	*e = (struct journal_entry){.magic = JOURNAL_MAGIC,
+		.type = type,
+		.bytes = (uint32_t)whole,
+		.mono_ns = ns += 1000};
 	if (ring != NULL)
 		memcpy(e->ring, ring, 16);
 	memcpy(e + 1, payload, bytes);

@@ -30,6 +30,7 @@ static int apply(struct game *g, uint8_t type, uint8_t ring, const void *payload
 	int r;
 
 	MUST(e != NULL);
+	e->magic = JOURNAL_MAGIC;
 	e->type = type;
 	e->bytes = (uint32_t)whole;
 	e->mono_ns = g->ns;

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT. fold_spans.c: when sessions were active, over boots and beyond the
  * ceilings. */
 #include "fold_shop.h"
+#include "process.h"
+#include "session.h"
 #include "state.h"
 
 #include "fold_job.h" /* last: its globals */

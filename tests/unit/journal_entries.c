@@ -288,11 +288,9 @@ START_TEST(shrink_and_limits)
 	void *p;
 	int r;
 
-	ck_assert_ptr_null(journal_commit(j, 0));
 	ck_assert_int_eq(journal_stage(j, 1, NULL, JOURNAL_ENTRY_MAX, &p), -EMSGSIZE);
 	ck_assert_int_eq(journal_stage(j, 1, NULL, UINT32_MAX, &p), -EMSGSIZE);
 	ck_assert_int_eq(journal_stage(j, 3, NULL, 100, &p), 0);
-	ck_assert_ptr_null(journal_commit(j, 200)); /* may only shrink */
 	e = journal_commit(j, 9);
 	ck_assert_uint_eq(e->bytes, sizeof(*e) + 16);
 	ck_assert_int_eq(journal_stage(j, 3, NULL, 100, &p), 0); /* given up: never written */
@@ -351,9 +349,9 @@ START_TEST(segments_and_forget)
 	ck_assert_uint_eq(n, 60);
 	ck_assert_int_eq(gap, 0);
 
-	journal_forget(j, end, 1ull << 40, NULL); /* all is wanted */
+	journal_forget(j, end, 1ull << 40, NULL, NULL); /* all is wanted */
 	ck_assert_int_eq(faccessat(dir, "journal.1", F_OK, 0), 0);
-	journal_forget(j, middle, 0, NULL);
+	journal_forget(j, middle, 0, NULL, NULL);
 	ck_assert_int_ne(faccessat(dir, "journal.1", F_OK, 0), 0);
 	ck_assert_int_eq(faccessat(dir, "journal.2", F_OK, 0), 0);
 	journal_close(j);
@@ -367,7 +365,7 @@ START_TEST(segments_and_forget)
 	ck_assert_int_eq(journal_replay(j, 0, count, &n, &gap), 0); /* older than what there is */
 	ck_assert_uint_eq(n, 60);
 	ck_assert_int_eq(gap, -ESTALE);
-	journal_forget(j, end, 20ull << 20, NULL); /* the youngest 20 MiB are two segments */
+	journal_forget(j, end, 20ull << 20, NULL, NULL); /* the youngest 20 MiB are two segments */
 	oldest = faccessat(dir, "journal.2", F_OK, 0) == 0 ? 2 : 3;
 	ck_assert_uint_eq(oldest, 3);
 	ck_assert_uint_eq(journal_bytes_since(j, end), 0);

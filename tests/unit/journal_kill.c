@@ -134,7 +134,7 @@ static void round_of(int dir, uint32_t seed, struct told *told, uint64_t *positi
 	ck_assert_uint_le(s.next, atomic_load(&told->staged) + 1);
 	*torn += journal_lost(j) > 0;
 	*position = journal_position(j);
-	journal_forget(j, *position, 0, NULL);
+	journal_forget(j, *position, 0, NULL, NULL);
 	ck_assert_int_eq(journal_replay(j, *position, nothing, NULL, &gap), 0);
 	journal_close(j);
 	atomic_store(&told->staged, s.next);

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: MIT. loss.h: nothing is lost silently. */
+#ifndef PROTOND_LOSS_H
+#define PROTOND_LOSS_H
+
+#include <stdint.h>
+
+#include "loss_terms.h"
+#include "notes.h"
+
+struct j_drop;
+struct part;
+struct process;
+struct rec_lost;
+struct ring_counts;
+struct session;
+
+void loss_bad(struct process *p, uint64_t n);
+void loss_now(struct process *p, enum lost_cause cause, uint64_t n);
+void loss_part(struct part *part, enum lost_cause cause, uint64_t n);
+void loss_told(struct process *p, uint32_t lane, const struct rec_lost *r);
+void loss_counts(
+	struct process *p, const struct ring_counts *c, const struct j_drop *d, uint32_t n);
+
+void note_count(struct part *part, enum note_kind kind, uint64_t n);
+void note_add(struct session *s, int64_t process, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+const char *note_words(enum note_kind kind);
+
+#endif

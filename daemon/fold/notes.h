@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: MIT. notes.h: what else people must know to believe a tree: sentences
+ * of a session, and counts kept per session and process, whose words stand behind the number. A new
+ * count is a row here and the place that calls note_count(). */
+#ifndef PROTOND_NOTES_H
+#define PROTOND_NOTES_H
+
+#include <stdint.h>
+
+#define NOTES_MAX     256u
+#define NOTES_COUNTED 1000u /* numbers of notes that are counts start here */
+
+/* clang-format off */
+#define NOTES(X) /* name  words behind the count */                     \
+        X(NO_LAUNCH, "GPU records came without their launch: under (no launch)")                      \
+        X(WIDENED,   "metric values mixed integers and floats: summed as floats")                     \
+        X(TEXT,      "text values of a summed metric were left out: text is for (pty)")               \
+        X(FORGOTTEN, "of the oldest activations forgotten: scopes across them miss that time")        \
+        X(HIST,      "paths have no quantiles: the daemon's memory_mb is used up")
+/* clang-format on */
+enum note_kind {
+#define X(name, words) NOTE_##name,
+	NOTES(X)
+#undef X
+		NOTE_MAX
+};
+
+struct note {
+	int64_t process;
+	uint64_t ns;
+	char text[256];
+};
+
+#endif

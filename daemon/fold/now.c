@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: MIT. now.c: what each thread of a process is in, as its lanes said last. */
+#include "now.h"
+
+#include <stdlib.h>
+
+#include "fold.h"
+#include "loss.h"
+#include "process.h"
+#include "record.h"
+#include "state.h"
+#include "tables.h"
+
+static int now_by_lane(const void *a, const void *b)
+{
+	const struct j_now *x = a, *y = b;
+
+	if (x->lane != y->lane)
+		return x->lane < y->lane ? -1 : 1;
+	return x->depth < y->depth ? -1 : x->depth > y->depth;
+}
+
+void process_now_set(struct process *p, struct j_now *take, uint32_t n)
+{
+	struct lane *l;
+	uint32_t i;
+
+	MUST_PROCESS(p);
+	MUST(n <= NOW_SCOPES_MAX && (take != NULL || n == 0));
+	if (n > 1)
+		qsort(take, n, sizeof(*take), now_by_lane);
+	free(p->now);
+	p->now = take;
+	p->n_now = n;
+	for (i = 0; i < p->cap_lanes; i++)
+		p->lane[i].now_n = 0;
+	for (i = 0; i < n; i++) {
+		MUST(take[i].lane < p->cap_lanes);
+		l = &p->lane[take[i].lane];
+		l->now_first = l->now_n == 0 ? i : l->now_first;
+		l->now_n += l->now_n < NOW_FRAMES;
+	}
+	p->dirty = true;
+}
+
+void process_now(struct process *p, const struct j_now *now, uint32_t n)
+{
+	struct j_now *copy = NULL;
+	uint32_t i, kept = 0;
+
+	n = n > NOW_SCOPES_MAX ? NOW_SCOPES_MAX : n;
+	if (n > 0 && (copy = calloc(n, sizeof(*copy))) == NULL) {
+		p->fold->no_memory = true;
+		return;
+	}
+	for (i = 0; i < n; i++) {
+		copy[kept] = now[i];
+		copy[kept].path = table_path(p, now[i].path);
+		if (now[i].lane >= p->row.n_lanes || copy[kept].path == TABLE_NONE)
+			continue;
+		if (!process_lanes(p, now[i].lane + 1)) {
+			free(copy);
+			return;
+		}
+		kept++;
+	}
+	if (kept < n)
+		loss_bad(p, n - kept);
+	process_now_set(p, copy, kept);
+}
+
+void process_now_left(struct process *p, uint32_t lane, uint32_t path, uint64_t begin)
+{
+	struct lane *l = &p->lane[lane];
+	struct j_now *frame;
+	uint32_t i;
+
+	for (i = l->now_n; i-- > 0;) { /* the innermost is left first */
+		frame = &p->now[l->now_first + i];
+		if (frame->path == path && (frame->begin == begin || frame->begin == 0)) {
+			frame->path = UINT32_MAX;
+			return;
+		}
+	}
+}
+
+void process_now_forget(struct process *p)
+{
+	free(p->now);
+	p->now = NULL;
+	p->n_now = 0;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT. now.h: what each thread of a process is in. */
+#ifndef PROTOND_NOW_H
+#define PROTOND_NOW_H
+
+#include <stdint.h>
+
+struct j_now;
+struct process;
+
+#define NOW_SCOPES_MAX 65536u /* of one process */
+
+void process_now(struct process *p, const struct j_now *now, uint32_t n);
+void process_now_set(struct process *p, struct j_now *take, uint32_t n); /* its lanes are there */
+void process_now_left(struct process *p, uint32_t lane, uint32_t path, uint64_t begin);
+void process_now_forget(struct process *p);
+
+#endif

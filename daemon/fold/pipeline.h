@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: MIT. pipeline.h: drain → correlate → tree. */
+#ifndef PROTOND_PIPELINE_H
+#define PROTOND_PIPELINE_H
+
+#include <stdint.h>
+
+struct j_lane;
+struct process;
+
+void pipeline_lane(struct process *p, const struct j_lane *l, const uint8_t *bytes); /* l->bytes */
+
+#endif

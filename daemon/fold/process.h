@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: MIT. process.h: a process whose ring was adopted: its tables, nodes,
+ * lanes, and what of it is in flight. process.c has what the rooms above it ask of its state: who it
+ * is, how much room it has, what its clock says. life.c makes and ends it. */
+#ifndef PROTOND_PROCESS_H
+#define PROTOND_PROCESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "clockmap.h"
+#include "flight.h"
+#include "fold.h"
+#include "loss_terms.h"
+#include "must.h"
+#include "table.h"
+
+struct arena;
+struct part;
+
+#define PROCESS_MAGIC 0x434f5250u /* "PROC" */
+#define PARTS_MAX     64u
+#define REFUSED_KEPT  8u /* sessions that a job was refused: it asks at once */
+#define OWN_ANCHORS   16u
+
+struct name {
+	const char *text; /* clean, in the arena */
+	uint32_t bytes;
+	uint32_t metric;     /* place + 1 in metric_name; 0: not read yet */
+	uint8_t metric_kind; /* enum metric_kind */
+	uint8_t class;       /* as a kernel: enum cell_class; 0: not looked at yet */
+};
+
+struct path {
+	uint32_t parent, name;
+	uint32_t node; /* place + 1; 0: not needed yet */
+	uint16_t depth;
+	uint8_t kind;
+	bool bad : 1;     /* broke a law: stands for ROOT/(other) */
+	bool surplus : 1; /* there was no room for it: stands for ROOT/(other) */
+};
+
+struct node {
+	uint8_t hash[16];
+	const char *name; /* in the arena */
+	uint32_t bytes, parent;
+	uint32_t round; /* the collect that last wrote it */
+	uint32_t other; /* place + 1 of its (other) */
+	uint8_t kind;
+};
+
+struct child { /* (parent, kind, name id) → node, so that no event hashes text */
+	uint32_t parent, name, node;
+	uint8_t kind;
+};
+
+struct last_child {          /* of a node: the kernel found last below it */
+	uint32_t name, node; /* node: place + 1 */
+};
+
+struct metric_name {
+	const char *text;
+	uint32_t bytes;
+};
+
+/* A loss that is told both in-band and by an absolute counter: the larger one holds. */
+struct told {
+	uint64_t told, charged; /* charged: to the sessions so far */
+};
+
+struct lane {
+	uint64_t head;
+	struct told full, nested;
+	uint32_t tid, generation, name; /* of its thread */
+	uint32_t now_first, now_n;      /* its frames in process.now */
+	bool dirty;
+};
+
+struct process {
+	struct fold *fold;
+	struct row_process row; /* command, exe, cwd owned; counters filled in at collect */
+	bool dirty;
+	uint32_t magic;
+
+	struct arena *arena;
+	struct name *name;
+	struct path *path;
+	struct ring_config *config;
+	struct ring_device *device;
+	uint32_t n_names, cap_names, n_paths, cap_paths, n_configs, cap_configs, n_devices;
+	uint32_t told_paths, told_names; /* that its tables had: the surplus is (other) */
+	uint64_t name_bytes;
+	bool devices_dirty;
+	bool bare; /* until fold_replayed(): its ring's paths have not come again; not kept */
+
+	struct node *node;
+	struct last_child *last_child; /* [cap_nodes] */
+	struct child *child;
+	struct metric_name *metric_name;
+	uint32_t n_nodes, cap_nodes, n_children, cap_children, n_metric_names, cap_metric_names;
+	struct table node_by_hash, child_by_key, metric_by_text;
+
+	struct lane *lane;
+	uint32_t cap_lanes; /* nothing came from those behind */
+	struct j_now *now;
+	uint32_t n_now;
+	struct anchor own_anchor[OWN_ANCHORS];
+	struct anchors own;
+	struct clockmap clock;
+
+	struct part *part[PARTS_MAX]; /* dense: those that take events */
+	struct part *slot[PARTS_MAX]; /* by slot */
+	uint32_t n_parts, n_numbers;  /* n_numbers: the job's own sessions so far */
+	struct refused_start {
+		uint32_t number;
+		int code;
+	} refused_start[REFUSED_KEPT]; /* the last ones of these; not kept */
+	uint32_t n_refused_starts;
+	struct flight flight;
+
+	struct told cause[LOST_CAUSE_MAX]; /* of the whole ring */
+	uint64_t events, launches, kernels, drops, bad, skipped, delivered_ns;
+	uint64_t refused;    /* nodes that could not be made; not kept */
+	uint64_t tree_bytes; /* of its parts' trees; not kept */
+	uint64_t held;       /* what it takes in memory, when it was last weighed; not kept */
+};
+
+#define MUST_PROCESS(p) MUST((p) != NULL && (p)->magic == PROCESS_MAGIC)
+
+/* The newest of this ring, ended ones too; NULL. */
+struct process *process_find(const struct fold *f, const uint8_t ring[16]);
+struct process *process_by_id(const struct fold *f, int64_t id);
+uint64_t process_weigh(struct process *p); /* bytes that it takes, about */
+/* It has those below n <= row.n_lanes; false: out of memory. */
+bool process_lanes(struct process *p, uint32_t n);
+bool process_has_room(struct process *p); /* to grow */
+bool process_has_room_in_flight(struct process *p);
+
+void process_use_clock(struct process *p); /* after anchors may have changed */
+uint64_t real_to_mono(const struct process *p, uint64_t real_ns);
+uint64_t mono_to_real(const struct fold *f, uint64_t mono_ns);
+
+#endif
