@@ -31,7 +31,6 @@
 #include "ring_file.h"
 #include "sync.h"
 
-
 static struct ring_lane *shared_at(uint32_t i)
 {
 	return (struct ring_lane *)(void *)((unsigned char *)core.header + core.at.lanes) + i;
