@@ -13,6 +13,7 @@
 #include "loop.h"
 #include "retain.h"
 #include "rings.h"
+#include "sink.h"
 #include "turn.h"
 
 #define HOUR_NS     3600000000000ull
@@ -170,7 +171,7 @@ static void commit_begin(struct protond *p)
 	p->commits++;
 	fold_waiting(d->fold, (int64_t)c->bytes);
 	p->last_commit_ns = mono_ns();
-	store_submit(d->store, &batch, commit_on_stored, c);
+	sinks_put(d->sinks, &batch, commit_on_stored, c);
 }
 
 bool commit_is_due(const struct protond *p)

@@ -4,6 +4,7 @@
  * The product in one function is tick(): rings → journal → fold → heads told → what jobs should do.
  */
 #include "loop.h"
+#include "sink.h"
 
 #include <fcntl.h>
 #include <malloc.h>
@@ -434,6 +435,18 @@ static int read_boot_id(uint8_t ret[16])
 	return 0;
 }
 
+#define SINKS_CLOSE_MS 2000u
+
+static void sink_say(void *arg, const struct sink_state *s)
+{
+	char quoted[600];
+
+	(void)arg;
+	log_line(LOG_WARN, "sink_gap", "sink=%s gaps=%llu lost=%llu queued=%u text=%s", s->name,
+		(unsigned long long)s->gaps, (unsigned long long)s->lost, s->queued,
+		log_quote(quoted, sizeof(quoted), s->last.text));
+}
+
 static int open_store(struct protond *p, struct err *e)
 {
 	struct daemon *d = &p->d;
@@ -450,6 +463,8 @@ static int open_store(struct protond *p, struct err *e)
 			log_line(LOG_WARN, "db_moved", "reason=network_file_system db=%s",
 				log_quote(quoted, sizeof(quoted), path));
 	}
+	if (r == 0)
+		r = sinks_open(d->store, NULL, 0, sink_say, NULL, &d->sinks, e);
 	if (r == 0)
 		store_uuid(d->store, d->store_uuid);
 	return r;
@@ -576,6 +591,8 @@ void protond_fini(struct protond *p)
 	memfd_forget(&d->lent);
 	rings_free(p);
 	commit_end(p);
+	(void)sinks_close(d->sinks, SINKS_CLOSE_MS); /* who is left behind ends with the process */
+	d->sinks = NULL;
 	store_close(d->store);
 	d->store = NULL;
 	if (p->looping) {

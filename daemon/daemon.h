@@ -62,6 +62,7 @@ struct daemon {
 	struct fold *fold;
 	struct journal *journal;
 	struct store *store;
+	struct sinks *sinks; /* the store, and whoever else gets what is collected */
 	struct intake *intake;
 	struct control *control;
 	uint8_t boot_id[16], store_uuid[16];

@@ -47,6 +47,23 @@ static bool put_process_row(struct batch *b, const struct process *p)
 	return r->command != NULL && r->exe != NULL && r->cwd != NULL;
 }
 
+static void device_row(struct row_device *r, const struct ring_device *d)
+{
+	*r = (struct row_device){.ordinal = d->ordinal,
+		.type = d->type,
+		.pci_domain = d->pci_domain,
+		.pci_bus = d->pci_bus,
+		.pci_device = d->pci_device,
+		.arch = d->arch,
+		.num_sms = d->num_sms,
+		.clock_khz = d->clock_khz,
+		.memory_clock_khz = d->memory_clock_khz,
+		.bus_width = d->bus_width,
+		.memory_bytes = d->memory_bytes};
+	hash_copy(r->uuid, d->uuid);
+	memcpy(r->name, d->name, sizeof(r->name));
+}
+
 static bool put_process(struct batch *b, const struct process *p)
 {
 	struct row_pending *pending;
@@ -68,7 +85,9 @@ static bool put_process(struct batch *b, const struct process *p)
 		device = batch_device(b);
 		if (device == NULL)
 			return false;
-		*device = (struct row_device){p->row.id, i, p->device[i]};
+		device_row(device, &p->device[i]);
+		device->process = p->row.id;
+		device->device = i;
 	}
 	pending = batch_pending(b);
 	if (pending == NULL)
@@ -178,6 +197,19 @@ static bool put_metrics(struct batch *b, const struct part *part)
 	return true;
 }
 
+static void config_row(struct row_config *r, const struct ring_config *c)
+{
+	*r = (struct row_config){.grid_x = c->grid[0],
+		.grid_y = c->grid[1],
+		.grid_z = c->grid[2],
+		.block_x = c->block[0],
+		.block_y = c->block[1],
+		.block_z = c->block[2],
+		.registers = c->registers,
+		.static_shared = c->static_shared,
+		.dynamic_shared = c->dynamic_shared};
+}
+
 static bool put_configs(struct batch *b, const struct part *part)
 {
 	const struct tree *t = &part->tree;
@@ -193,11 +225,11 @@ static bool put_configs(struct batch *b, const struct part *part)
 		r = batch_config(b);
 		if (r == NULL || (!c->stored && !put_node(b, p, c->node)))
 			return false;
-		*r = (struct row_config){.session = part->session->row.id,
-			.process = p->row.id,
-			.config = c->id,
-			.c = p->config[c->id],
-			.count = c->count};
+		config_row(r, &p->config[c->id]);
+		r->session = part->session->row.id;
+		r->process = p->row.id;
+		r->config = c->id;
+		r->count = c->count;
 		hash_copy(r->node, p->node[c->node].hash);
 	}
 	return true;

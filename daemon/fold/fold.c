@@ -188,7 +188,7 @@ static int on_anchor(struct fold *f, const struct entry *e)
 	if (!ROOM_FOR(f->new_anchor, f->cap_new_anchors, f->n_new_anchors))
 		return -ENOMEM;
 	f->new_anchor[f->n_new_anchors++] =
-		(struct row_anchor){a.clock, a.mono_ns, a.real_ns, a.error_ns, j->ring_clock};
+		(struct row_anchor){j->ring_clock, a.clock, a.mono_ns, a.real_ns, a.error_ns};
 	if (a.mono_ns + BOOT_NS < f->now_ns) {
 		for (i = 0; i < f->n_sessions; i++)
 			session_boot(f->session[i], a.mono_ns);

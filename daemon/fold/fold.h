@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "batch.h"
 #include "ceilings.h"
 #include "err.h"
 #include "journal.h"
@@ -112,100 +113,7 @@ struct fold_cell {
 typedef void fold_cell_fn(void *arg, const struct fold_cell *c);
 void fold_top(struct fold *f, const uint8_t session[16], uint32_t n, fold_cell_fn *fn, void *arg);
 
-/* --- to and from the store
- * ------------------------------------------------------------------------ A batch is rows, as in
- * schema.h: upserts of whole rows (absolute values, so that a row written twice is the same row).
- * Nodes are named by hash; the store gives them row ids. */
-
-struct row_process {
-	int64_t id, started_ns, ended_ns; /* ended_ns 0: running */
-	uint8_t ring[16], boot_id[16], parent[16], token[16];
-	uint32_t pid, ns_pid, uid, flags, clock, tsc_khz, n_lanes, lane_bytes;
-	uint64_t pid_start, created_clock, created_monotonic_ns, created_realtime_ns;
-	int32_t rank, local_rank, world_size;
-	uint32_t end_reason, replay, gpu_state, cupti_version, driver_version;
-	int32_t gpu_code;
-	uint64_t agent_ns;
-	char host[64], version[32], gpu_text[256], cupti_path[256], job_id[64];
-	char *command, *exe, *cwd; /* owned by the batch */
-	uint64_t counters[8]; /* events, launches, kernels, delivered_ns, last epochs…: the fold's
-				 own */
-};
-struct row_session {
-	int64_t id, created_ns, finalized_ns;
-	uint8_t uuid[16], token[16], owner[16];
-	uint32_t uid, source, match, pid, job_number; /* UINT32_MAX: none */
-	uint8_t data, context, cpu, gpu, state;
-	uint64_t active_ns, launches, matched, daemon_ns;
-	char name[128], backend[32], mode[64], hook[32], command[128];
-};
-/* clang-format off */
-struct row_member { int64_t session, process; };
-struct row_active { int64_t session; uint64_t begin_ns, end_ns; }; /* end 0: open */
-struct row_segment { int64_t session; uint32_t segment; uint64_t begin_ns, end_ns; };
-struct row_node { uint8_t hash[16], parent[16]; uint8_t kind; const char *name; }; /* parents first; name: see batch_hold() */
-struct row_cell {
-        int64_t session, process;
-        uint32_t segment, device; /* device UINT32_MAX: none; stored as -1 */
-        uint8_t node[16], class;
-        uint8_t hist_first, hist_n; /* the buckets [first, first + n) of its histogram, */
-        uint32_t hist;              /* batch.hist[hist] on; all others are 0; n 0: not known */
-        uint64_t count, sum_ns, min_ns, max_ns, bytes, untimed, open;
-};
-struct row_metric {
-        int64_t session, process;
-        uint32_t segment;
-        uint8_t node[16], kind, type; /* enum metric_kind, enum metric_type of record.h */
-        uint64_t bits, count;         /* STR: unused, text */
-        const char *name, *text;      /* see batch_hold() */
-};
-struct row_config { int64_t session, process; uint8_t node[16]; uint32_t config; struct ring_config c; uint64_t count; };
-struct row_device { int64_t process; uint32_t device; struct ring_device d; };
-struct row_busy { int64_t session, process; uint32_t device; uint64_t busy_ns, first_ns, last_ns; };
-struct row_loss { int64_t session, process; uint32_t cause; uint64_t count; };
-struct row_note { int64_t session, process; uint32_t number; int64_t ns; char text[256]; };
-/* A chunk of a timeline. bytes: owned; NULL: gone (n is 0). store_load() gives n without bytes. */
-struct row_trace { int64_t session, process; uint64_t first, end_ns; uint32_t number, events, n; void *bytes; };
-struct row_lane { int64_t process; uint32_t lane; uint64_t head; };
-struct row_pending { int64_t process; void *bytes; uint32_t n; }; /* owned; the fold's own encoding */
-struct row_anchor { uint64_t clock, monotonic_ns, realtime_ns, error_ns; uint32_t ring_clock; };
-
-#define ROWS(X)                                                                                  \
-        X(process) X(session) X(member) X(active) X(segment) X(node) X(cell) X(metric) X(config) \
-        X(device) X(busy) X(trace) X(loss) X(note) X(lane) X(pending) X(anchor)
-/* clang-format on */
-
-struct batch {
-#define X(t)                         \
-	struct {                     \
-		struct row_##t *row; \
-		uint32_t n, cap;     \
-	} t;
-	ROWS(X)
-#undef X
-	int64_t next_process, next_session; /* counters of ids */
-	uint64_t journal;                   /* position up to which the rows hold everything */
-	int64_t *deleted;                   /* session ids to remove */
-	uint32_t n_deleted;
-	uint32_t *hist; /* of cells */
-	uint32_t n_hist, cap_hist;
-	struct arena **held; /* where names and texts live; the first may be its own */
-	uint32_t n_held, cap_held;
-};
-
-uint64_t batch_bytes(const struct batch *b); /* that it owns, but for names and texts */
-void batch_free(struct batch *b); /* frees what it owns, not b itself; zeroed b is fine */
-/* Buckets [first, first + n) of a cell of b, copied; n ≤ HIST_BUCKETS - first. False: no memory. */
-bool batch_hist(
-	struct batch *b, struct row_cell *c, uint32_t first, const uint32_t *count, uint32_t n);
-/* The arena lives as long as the batch. False: no memory. */
-bool batch_hold(struct batch *b, struct arena *a);
-/* A copy that lives as long as the batch; NULL: no memory. Not in one batch with batch_hold(). */
-const char *batch_text(struct batch *b, const char *s);
-/* Adds a zeroed row and returns it; NULL: out of memory. batch_cell(b) and so on. */
-#define X(t) struct row_##t *batch_##t(struct batch *b);
-ROWS(X)
-#undef X
+/* --- to and from the store: rows, as in tables.h --- */
 
 /* All rows changed since the last collect; marks them clean. -ENOMEM: nothing was marked. */
 int fold_collect(struct fold *f, struct batch *ret);

@@ -9,7 +9,8 @@
  * prune may be what makes room)
  *
  * INVARIANT: an item is in at most one of queue and kept, and told exactly once. It is freed by
- * whoever comes second: the loop that told done(), or the worker that settled it.
+ * whoever comes second: the loop that told done(), or the worker that settled it. The worker reads
+ * a batch that others may read too, and lets go of it when it is stored.
  */
 #include "store.h"
 
@@ -23,15 +24,21 @@
 
 #include <uv.h>
 
+#include "sink.h"
 #include "store_int.h"
 
 #define RETRY_NS 1000000000u
 
+#define STORE_MAGIC 0x53544f52u
+#define ITEM_MAGIC  0x4954454du
+#define WAKE_MAGIC  0x57414b45u
+
 struct item {
-	struct item *next;      /* in queue or kept */
-	struct item *next_told; /* in finished */
-	struct batch batch;
-	store_work_fn *work; /* NULL: store the batch */
+	uint32_t magic;
+	struct item *next;         /* in queue or kept */
+	struct item *next_told;    /* in finished */
+	const struct batch *batch; /* NULL once it is stored */
+	store_work_fn *work;       /* NULL: store the batch */
 	void *work_arg;
 	store_done_fn *done; /* NULL: nobody asks */
 	void *arg;
@@ -47,15 +54,21 @@ struct list {
 
 /* The handle outlives the store: libuv gives it back in a later turn of the loop. */
 struct wake {
+	uint32_t magic;
 	uv_async_t async;
 	struct store *store;
 };
 
 struct store {
+	uint32_t magic;
+	pthread_t loop;     /* whose thread opened it */
 	struct store_db db; /* the worker's while it runs */
 	uint8_t uuid[16];
 	struct wake *wake;
 	uint32_t untold; /* loop thread: the loop is kept alive while there are any */
+	uint64_t stored; /* likewise: batches told to be */
+	struct err last; /* likewise: the last failure */
+	bool closing;    /* likewise: nothing is submitted any more */
 	uv_thread_t thread;
 	_Atomic uint32_t n_items;
 
@@ -65,6 +78,13 @@ struct store {
 	struct err refused;                /* rows refused in a batch that had been told already */
 	bool stopping;
 };
+
+/* Every call from outside, but for those that any thread may make. */
+static void check(const struct store *s)
+{
+	MUST(s != NULL && s->magic == STORE_MAGIC);
+	MUST(pthread_equal(s->loop, pthread_self()));
+}
 
 static void list_init(struct list *l)
 {
@@ -100,17 +120,19 @@ static void told_add(struct list *l, struct item *i)
 
 static void item_free(struct store *s, struct item *i)
 {
-	batch_free(&i->batch);
+	MUST(i->magic == ITEM_MAGIC);
+	batch_unref(i->batch);
+	i->magic = 0;
 	free(i);
 	(void)atomic_fetch_sub(&s->n_items, 1);
 }
 
-/* --- worker
- * ------------------------------------------------------------------------------------------ */
+/* --- worker --- */
 
 /* Hands an item to the loop. The lock is held. */
 static void tell(struct store *s, struct item *i)
 {
+	MUST(i->magic == ITEM_MAGIC && !i->told && !i->waited);
 	told_add(&s->finished, i);
 	(void)uv_async_send(&s->wake->async);
 }
@@ -129,13 +151,14 @@ static int store_kept(struct store *s, struct err *e)
 		if (i == NULL)
 			return 0;
 		*e = (struct err){0};
-		r = store_rows_put(&s->db, &i->batch, e);
+		r = store_rows_put(&s->db, i->batch, e);
 		if (r < 0)
 			return r;
 		uv_mutex_lock(&s->lock);
 		(void)list_take(&s->kept);
 		if (e->code != 0)
 			s->refused = *e;
+		MUST(!i->settled);
 		i->settled = true;
 		told = i->told;
 		uv_mutex_unlock(&s->lock);
@@ -151,9 +174,11 @@ static void work_batch(struct store *s, struct item *i, int late, const struct e
 	if (late < 0)
 		i->err = *why;
 	else
-		i->r = store_rows_put(&s->db, &i->batch, &i->err);
-	if (i->r == 0)
-		batch_free(&i->batch);
+		i->r = store_rows_put(&s->db, i->batch, &i->err);
+	if (i->r == 0) {
+		batch_unref(i->batch);
+		i->batch = NULL;
+	}
 	uv_mutex_lock(&s->lock);
 	i->settled = i->r == 0;
 	if (i->r < 0)
@@ -206,6 +231,8 @@ static void worker(void *arg)
 	bool end = false;
 	int late;
 
+	MUST(s->magic == STORE_MAGIC);
+	s->db.owner = pthread_self();
 	(void)pthread_setname_np(pthread_self(), "protond-store");
 	while (!end) {
 		i = next_item(s, &end);
@@ -217,8 +244,7 @@ static void worker(void *arg)
 	}
 }
 
-/* --- loop
- * -------------------------------------------------------------------------------------------- */
+/* --- loop --- */
 
 static void deliver(struct store *s)
 {
@@ -231,7 +257,12 @@ static void deliver(struct store *s)
 	uv_mutex_unlock(&s->lock);
 	for (; i != NULL; i = next) {
 		next = i->next_told;
+		MUST(i->magic == ITEM_MAGIC && !i->told && s->untold > 0);
 		s->untold--;
+		if (i->work == NULL && i->r == 0)
+			s->stored++;
+		if (i->work == NULL && i->r < 0)
+			s->last = i->err;
 		if (i->done != NULL)
 			i->done(i->arg, i->r, &i->err);
 		uv_mutex_lock(&s->lock);
@@ -247,8 +278,10 @@ static void on_wake(uv_async_t *async)
 {
 	struct wake *w = async->data;
 
+	MUST(w->magic == WAKE_MAGIC);
 	if (w->store == NULL)
 		return;
+	check(w->store);
 	deliver(w->store);
 	if (w->store->untold == 0)
 		uv_unref((uv_handle_t *)async);
@@ -259,23 +292,29 @@ static void on_wake_closed(uv_handle_t *h)
 	free(h->data);
 }
 
+/* What was to be stored is in the journal: better to start again from there than to go on with a
+ * hole that the next position would cover up. */
+static _Noreturn void no_memory(void)
+{
+	(void)fprintf(stderr, "protond: out of memory: ends; the journal has everything, and the "
+			      "next start goes on\n");
+	_exit(EXIT_FAILURE);
+}
+
 static struct item *item_new(void)
 {
 	struct item *i = calloc(1, sizeof(*i));
 
-	if (i == NULL) {
-		/* What was to be stored is in the journal: better to start again from there than to
-		 * go on with a hole that the next position would cover up. */
-		(void)fprintf(stderr,
-			"protond: out of memory: ends; the journal has everything, and the next "
-			"start goes on\n");
-		_exit(EXIT_FAILURE);
-	}
+	if (i == NULL)
+		no_memory();
+	i->magic = ITEM_MAGIC;
 	return i;
 }
 
 static void enqueue(struct store *s, struct item *i)
 {
+	check(s);
+	MUST(!s->closing);
 	(void)atomic_fetch_add(&s->n_items, 1);
 	if (s->untold++ == 0)
 		uv_ref((uv_handle_t *)&s->wake->async);
@@ -285,26 +324,53 @@ static void enqueue(struct store *s, struct item *i)
 	uv_mutex_unlock(&s->lock);
 }
 
-void store_submit(struct store *s, struct batch *take, store_done_fn *done, void *arg)
+const struct batch *store_share(struct batch *take)
+{
+	const struct batch *b = batch_share(take);
+
+	if (b == NULL)
+		no_memory();
+	return b;
+}
+
+void store_put(struct store *s, const struct batch *shared, store_done_fn *done, void *arg)
 {
 	struct item *i = item_new();
 
-	i->batch = *take;
-	*take = (struct batch){0};
+	i->batch = batch_ref(shared);
 	i->done = done;
 	i->arg = arg;
 	enqueue(s, i);
+}
+
+void store_submit(struct store *s, struct batch *take, store_done_fn *done, void *arg)
+{
+	const struct batch *b = store_share(take);
+
+	store_put(s, b, done, arg);
+	batch_unref(b);
 }
 
 void store_call(struct store *s, store_work_fn *work, void *arg, store_done_fn *done)
 {
 	struct item *i = item_new();
 
+	MUST(work != NULL);
 	i->work = work;
 	i->work_arg = arg;
 	i->done = done;
 	i->arg = arg;
 	enqueue(s, i);
+}
+
+void store_state(const struct store *s, struct sink_state *ret)
+{
+	check(s);
+	*ret = (struct sink_state){.name = "sqlite",
+		.must_have = true,
+		.queued = store_queued(s),
+		.put = s->stored,
+		.last = s->last};
 }
 
 uint32_t store_queued(const struct store *s)
@@ -327,6 +393,9 @@ static int load_work(sqlite3 *db, void *arg, struct err *e)
 
 static int wait_for(struct store *s, struct item *i)
 {
+	check(s);
+	MUST(!s->closing);
+	i->magic = ITEM_MAGIC;
 	i->waited = true;
 	uv_mutex_lock(&s->lock);
 	list_add(&s->queue, i);
@@ -375,8 +444,7 @@ bool store_has_ended(struct store *s, const uint8_t ring[16])
 	return wait_for(s, &i) == 1;
 }
 
-/* --- open, close
- * ---------------------------------------------------------------------------------------- */
+/* --- open, close --- */
 
 static int read_uuid(struct store *s, struct err *e)
 {
@@ -416,6 +484,7 @@ static int wake_new(struct store *s, uv_loop_t *loop)
 
 	if (w == NULL)
 		return -ENOMEM;
+	w->magic = WAKE_MAGIC;
 	w->store = s;
 	w->async.data = w;
 	r = uv_async_init(loop, &w->async, on_wake);
@@ -433,6 +502,7 @@ static void store_free(struct store *s)
 {
 	struct item *i;
 
+	s->db.owner = pthread_self();
 	while ((i = list_take(&s->kept)) != NULL)
 		item_free(s, i);
 	if (s->wake != NULL) {
@@ -443,6 +513,7 @@ static void store_free(struct store *s)
 	uv_cond_destroy(&s->settled);
 	uv_cond_destroy(&s->more);
 	uv_mutex_destroy(&s->lock);
+	s->magic = 0;
 	free(s);
 }
 
@@ -453,6 +524,8 @@ int store_open(const char *path, uv_loop_t *loop, struct store **ret, struct err
 
 	if (s == NULL)
 		return err_set(e, -ENOMEM, "out of memory");
+	s->magic = STORE_MAGIC;
+	s->loop = pthread_self();
 	r = store_db_open(path, &s->db, e);
 	if (r < 0) {
 		free(s);
@@ -485,6 +558,8 @@ void store_close(struct store *s)
 {
 	if (s == NULL)
 		return;
+	check(s);
+	s->closing = true;
 	uv_mutex_lock(&s->lock);
 	s->stopping = true;
 	uv_cond_signal(&s->more);

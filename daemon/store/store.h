@@ -1,13 +1,22 @@
-/* SPDX-License-Identifier: MIT. store.h: SQLite on a thread of its own. Only store.c speaks SQL of
- * the daemon; reading a session as a tree is proto/session/profile.c's. */
+/* SPDX-License-Identifier: MIT. store.h: SQLite on a thread of its own. daemon/store alone speaks
+ * SQL for the daemon; reading a session as a tree is proto/session/profile.c's.
+ *
+ * CONTRACT. A caller that breaks it ends the daemon (MUST); what a file or a disk does is -errno.
+ *   thread     all of store_* on the thread that opened it (the loop's), except store_queued() and
+ *              store_path(); what takes a struct sqlite3 runs in a store_work_fn, on the worker
+ *   state      nothing is submitted or called after store_close() began, not by a done() either
+ *   told       done() runs once for each submit and call, on the loop thread
+ *   ownership  a batch that was submitted is read-only: nobody adds to it; *take is empty
+ *   handles    what crosses a void * of libuv or SQLite has a magic
+ */
 #ifndef PROTOND_STORE_H
 #define PROTOND_STORE_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "batch.h"
 #include "err.h"
-#include "fold.h"
 
 struct sqlite3;
 struct store;
@@ -36,7 +45,13 @@ bool store_has_ended(struct store *s, const uint8_t ring[16]);
  * meanwhile. */
 typedef void store_done_fn(void *arg, int r, const struct err *e);
 void store_submit(struct store *s, struct batch *take, store_done_fn *done, void *arg);
+/* The same in two steps, for a batch that others get, too: takes *take, and the caller is an owner;
+ * one more owner, until it is stored. Without memory both end the daemon: the journal has it. */
+const struct batch *store_share(struct batch *take);
+void store_put(struct store *s, const struct batch *shared, store_done_fn *done, void *arg);
 uint32_t store_queued(const struct store *s); /* batches and calls not yet done */
+struct sink_state;
+void store_state(const struct store *s, struct sink_state *ret); /* as the first of the sinks */
 
 /* Runs work(db, arg) on the worker, between transactions, after everything submitted before; then
  * done on the loop thread with its result. For listings, exports, deletes, prunes. */

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT. store_db.c: the database file: found, locked, checked, migrated,
+/* SPDX-License-Identifier: MIT. store_db.c: the database file: found, locked, checked, mended,
  * and its failures in words. The opener's thread, then the worker's; never two at once.
  *
  * The lock is a flock() on the database file itself. SQLite's own locks are fcntl() locks, which
@@ -19,15 +19,8 @@
 #include <sys/statfs.h>
 #include <unistd.h>
 
-#include "paths.h"
 #include "schema.h"
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Woverlength-strings" /* both compilers take far longer ones */
-/* Step n takes a database from user_version n to n + 1. */
-static const char *const migrations[] = {SCHEMA_V1, SCHEMA_V2};
-#pragma GCC diagnostic pop
-_Static_assert(sizeof(migrations) / sizeof(*migrations) == SCHEMA_VERSION, "one step a version");
+#include "text.h"
 
 static const char *const sql_text[SQL_MAX] = {
 #define X(name, text) [SQL_##name] = text,
@@ -35,8 +28,7 @@ static const char *const sql_text[SQL_MAX] = {
 #undef X
 };
 
-/* --- failures in words
- * ---------------------------------------------------------------------------- */
+/* --- failures in words --- */
 
 /* What the system said of the database file or, more often, of its WAL. */
 static int last_errno(sqlite3 *db, int of_which)
@@ -136,8 +128,7 @@ int store_exec(sqlite3 *db, const char *sql, struct err *e)
 	return rc == SQLITE_OK ? 0 : store_fail(db, rc, e);
 }
 
-/* --- the file
- * --------------------------------------------------------------------------------------- */
+/* --- the file --- */
 
 /* Before anything is created: where would the file be? */
 static int check_directory(const char *path, struct err *e)
@@ -154,7 +145,7 @@ static int check_directory(const char *path, struct err *e)
 	if (statfs(dir, &fs) < 0)
 		return err_set(e, neg_errno(), "%s: %s; make it with `mkdir -p -m 700 %s`", dir,
 			strerror(errno), dir);
-	if (paths_fs_is_remote(fs.f_type))
+	if (schema_fs_is_remote(fs.f_type))
 		return err_set(e, -EREMOTE,
 			"%s is on a network or FUSE file system (type 0x%lx), where SQLite's WAL "
 			"breaks: "
@@ -185,7 +176,7 @@ static int open_locked(const char *path, int *ret_fd, struct err *e)
 	else if (!S_ISREG(st.st_mode))
 		r = err_set(
 			e, -EBADF, "%s is not a file: choose another path with PROTOND_DB", path);
-	else if (paths_fs_is_remote(fs.f_type)) /* a link may lead elsewhere */
+	else if (schema_fs_is_remote(fs.f_type)) /* a link may lead elsewhere */
 		r = err_set(e, -EREMOTE, "%s is on a network or FUSE file system", path);
 	else if (flock(fd, LOCK_EX | LOCK_NB) < 0)
 		r = err_set(e, errno == EWOULDBLOCK ? -EBUSY : neg_errno(),
@@ -228,8 +219,7 @@ static int check_header(int fd, const char *path, struct err *e)
 		path, path, path);
 }
 
-/* --- the schema
- * ------------------------------------------------------------------------------------- */
+/* --- the schema --- */
 
 static int query_int(sqlite3 *db, const char *sql, int64_t *ret, struct err *e)
 {
@@ -289,25 +279,31 @@ static int set_uuid(sqlite3 *db, struct err *e)
 	return rc == SQLITE_DONE ? 0 : store_fail(db, rc, e);
 }
 
-static int migrate(sqlite3 *db, int64_t version, struct err *e)
+/* Makes what a fresh or an older database lacks, in one transaction. Versions up to this one differ
+ * by nothing else; a step that is more (rows that change) goes between BEGIN and COMMIT. */
+static int mend(sqlite3 *db, int64_t version, struct err *e)
 {
-	char text[96];
-	int r = 0;
+	char commit[96];
+	bool lacks;
+	int r, rc = schema_mend(db, true, &lacks);
 
-	for (; r == 0 && version < SCHEMA_VERSION; version++) {
-		(void)snprintf(text, sizeof(text),
-			"PRAGMA application_id=%d;PRAGMA user_version=%d;COMMIT",
-			SCHEMA_APPLICATION_ID, (int)version + 1);
-		r = store_exec(db, "BEGIN IMMEDIATE", e);
-		if (r == 0)
-			r = store_exec(db, migrations[version], e);
-		if (r == 0 && version == 0)
-			r = set_uuid(db, e);
-		if (r == 0)
-			r = store_exec(db, text, e);
-		if (r < 0)
-			(void)store_exec(db, "ROLLBACK", NULL);
-	}
+	if (rc != SQLITE_OK)
+		return store_fail(db, rc, e);
+	if (!lacks && version == SCHEMA_VERSION)
+		return 0;
+	(void)snprintf(commit, sizeof(commit),
+		"PRAGMA application_id=%d;PRAGMA user_version=%d;COMMIT", SCHEMA_APPLICATION_ID,
+		SCHEMA_VERSION);
+	r = store_exec(db, "BEGIN IMMEDIATE", e);
+	rc = r == 0 ? schema_mend(db, false, &lacks) : SQLITE_OK;
+	if (rc != SQLITE_OK)
+		r = store_fail(db, rc, e);
+	if (r == 0 && version == 0)
+		r = set_uuid(db, e);
+	if (r == 0)
+		r = store_exec(db, commit, e);
+	if (r < 0)
+		(void)store_exec(db, "ROLLBACK", NULL);
 	return r;
 }
 
@@ -328,6 +324,84 @@ static int set_wal(sqlite3 *db, const char *path, struct err *e)
 	(void)sqlite3_finalize(q);
 	return r;
 }
+
+/* --- statements --- */
+
+int store_prepare_text(sqlite3 *db, struct text *take, sqlite3_stmt **ret)
+{
+	char *sql;
+	size_t n;
+	int rc;
+
+	if (text_take(take, &sql, &n) < 0)
+		return SQLITE_NOMEM;
+	rc = sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, ret, NULL);
+	free(sql);
+	return rc;
+}
+
+struct upsert {
+	const char *by, *where; /* NULL: none, the row is replaced */
+};
+
+static void put_text(struct text *t, enum table_id table, const struct upsert *up)
+{
+	const struct schema_table *to = &schema_tables[table];
+	uint32_t i;
+
+	text_fmt(t, "INSERT %sINTO %s(", up->by == NULL ? "OR REPLACE " : "", to->name);
+	schema_names(t, table);
+	text_str(t, ") VALUES(?");
+	for (i = 1; i < to->n_columns; i++)
+		text_str(t, ",?");
+	text_char(t, ')');
+	if (up->by == NULL)
+		return;
+	text_fmt(t, " ON CONFLICT(%s) DO UPDATE SET ", up->by);
+	for (i = 1; i < to->n_columns; i++)
+		text_fmt(t, "%s[%s]=excluded.[%s]", i == 1 ? "" : ",", to->column[i].name,
+			to->column[i].name);
+	text_str(t, up->where);
+}
+
+static int prepare_table(struct store_db *d, enum table_id t)
+{
+	static const struct upsert upserts[TABLE_MAX] = {
+#define X(t, by, where) [TABLE_##t] = {by, where},
+		STORE_UPSERTS(X)
+#undef X
+	};
+	static const char *const loads[TABLE_MAX] = {
+#define X(t, from) [TABLE_##t] = (from),
+		STORE_LOADS(X)
+#undef X
+	};
+	struct text put = {0}, load = {0};
+	int rc, late;
+
+	put_text(&put, t, &upserts[t]);
+	rc = store_prepare_text(d->db, &put, &d->put[t]);
+	text_str(&load, "SELECT ");
+	schema_select(&load, t);
+	text_fmt(&load, " %s", loads[t]);
+	late = store_prepare_text(d->db, &load, &d->load[t]);
+	return rc != SQLITE_OK ? rc : late;
+}
+
+int store_prepare(struct store_db *d)
+{
+	int i, rc, first = SQLITE_OK;
+
+	for (i = 0; i < SQL_MAX + TABLE_MAX; i++) {
+		rc = i < SQL_MAX ? sqlite3_prepare_v3(d->db, sql_text[i], -1,
+					   SQLITE_PREPARE_PERSISTENT, &d->q[i], NULL)
+				 : prepare_table(d, (enum table_id)(i - SQL_MAX));
+		first = first == SQLITE_OK ? rc : first;
+	}
+	return first;
+}
+
+/* --- open, close --- */
 
 /* Before the first table exists, or it has no effect: pages of deleted sessions go back to the
  * disk. */
@@ -350,8 +424,7 @@ static bool has_wal(const char *path)
 static int set_up(struct store_db *d, struct err *e)
 {
 	int64_t version = 0;
-	uint32_t i;
-	int r, rc;
+	int r, rc = SQLITE_OK;
 
 	(void)sqlite3_busy_timeout(d->db, 5000);
 	(void)sqlite3_extended_result_codes(d->db, 1);
@@ -366,13 +439,11 @@ static int set_up(struct store_db *d, struct err *e)
 	if (r == 0)
 		r = store_exec(d->db, PRAGMAS, e);
 	if (r == 0)
-		r = migrate(d->db, version, e);
-	for (i = 0; r == 0 && i < SQL_MAX; i++) {
-		rc = sqlite3_prepare_v3(
-			d->db, sql_text[i], -1, SQLITE_PREPARE_PERSISTENT, &d->q[i], NULL);
-		if (rc != SQLITE_OK)
-			r = store_fail(d->db, rc, e);
-	}
+		r = mend(d->db, version, e);
+	if (r == 0)
+		rc = store_prepare(d);
+	if (rc != SQLITE_OK)
+		r = store_fail(d->db, rc, e);
 	if (r == -EIO && sqlite3_system_errno(d->db) == ENODEV)
 		r = err_set(e, -EREMOTE,
 			"the file system of %s does not map files, which SQLite's WAL needs",
@@ -385,7 +456,7 @@ static void sql_forget_nodes(sqlite3_context *c, int n, sqlite3_value **v)
 {
 	(void)n;
 	(void)v;
-	store_forget_nodes(sqlite3_user_data(c));
+	store_forget_nodes(store_db_from(sqlite3_user_data(c)));
 }
 
 int store_meta_int(struct store_db *d, const char *key, int64_t *ret)
@@ -417,7 +488,7 @@ int store_db_open(const char *path, struct store_db *ret, struct err *e)
 	struct store_db *d = ret;
 	int rc, r = check_directory(path, e);
 
-	*d = (struct store_db){.lock_fd = -1};
+	*d = (struct store_db){.magic = STORE_DB_MAGIC, .owner = pthread_self(), .lock_fd = -1};
 	if (r == 0)
 		r = open_locked(path, &d->lock_fd, e);
 	if (r == 0)
@@ -450,6 +521,10 @@ void store_db_close(struct store_db *d)
 
 	for (i = 0; i < SQL_MAX; i++)
 		(void)sqlite3_finalize(d->q[i]);
+	for (i = 0; i < TABLE_MAX; i++) {
+		(void)sqlite3_finalize(d->put[i]);
+		(void)sqlite3_finalize(d->load[i]);
+	}
 	if (d->db != NULL)
 		(void)sqlite3_db_config(d->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, -1, &keep);
 	if (keep == 0)

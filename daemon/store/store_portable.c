@@ -5,23 +5,7 @@
 
 #include "schema.h"
 #include "store_int.h"
-
-#define COLUMNS_MAX 64
-
-/* "INSERT INTO t VALUES(?,?,?)" for the columns of a SELECT *. */
-static int insert_like(sqlite3 *to, const char *table, int columns, sqlite3_stmt **ret)
-{
-	char sql[64 + 2 * COLUMNS_MAX];
-	int i, n;
-
-	if (columns > COLUMNS_MAX)
-		return SQLITE_INTERNAL;
-	n = snprintf(sql, sizeof(sql), "INSERT INTO %s VALUES(?", table);
-	for (i = 1; i < columns; i++)
-		n += snprintf(sql + n, sizeof(sql) - (size_t)n, ",?");
-	(void)snprintf(sql + n, sizeof(sql) - (size_t)n, ")");
-	return sqlite3_prepare_v2(to, sql, -1, ret, NULL);
-}
+#include "text.h"
 
 static int copy_rows(sqlite3_stmt *select, sqlite3_stmt *insert)
 {
@@ -43,35 +27,76 @@ struct copy {
 	bool timeline;
 };
 
-static int copy_table(const struct copy *c, const char *table, const char *sql, struct err *e)
+struct portable {
+	enum table_id table;
+	const char *from;
+};
+
+/* "SELECT names FROM …" and "INSERT INTO table(names) VALUES(?,?)": by name, for tables that were
+ * mended have their columns in another order. */
+static int prepare_copy(const struct copy *c, const struct portable *p, sqlite3_stmt **ret_select,
+	sqlite3_stmt **ret_insert)
+{
+	struct text select = {0}, insert = {0};
+	int i, rc;
+
+	text_str(&select, "SELECT ");
+	schema_names(&select, p->table);
+	text_fmt(&select, " %s", p->from);
+	rc = store_prepare_text(c->from, &select, ret_select);
+	text_fmt(&insert, "INSERT INTO %s(", schema_tables[p->table].name);
+	schema_names(&insert, p->table);
+	text_str(&insert, ") VALUES(?");
+	for (i = 1; rc == SQLITE_OK && i < sqlite3_column_count(*ret_select); i++)
+		text_str(&insert, ",?");
+	text_char(&insert, ')');
+	if (rc == SQLITE_OK)
+		return store_prepare_text(c->to, &insert, ret_insert);
+	text_fini(&insert);
+	return rc;
+}
+
+static int copy_table(const struct copy *c, const struct portable *p, struct err *e)
 {
 	sqlite3_stmt *select = NULL, *insert = NULL;
-	int rc = sqlite3_prepare_v2(c->from, sql, -1, &select, NULL);
+	int rc = prepare_copy(c, p, &select, &insert);
 
 	if (rc == SQLITE_OK)
 		rc = sqlite3_bind_int64(select, 1, c->session);
 	if (rc == SQLITE_OK)
-		rc = insert_like(c->to, table, sqlite3_column_count(select), &insert);
-	if (rc == SQLITE_OK)
 		rc = copy_rows(select, insert);
 	if (rc != SQLITE_OK)
 		(void)err_set(e, store_errno(c->from, rc),
-			"cannot write the portable file (table %s): %s; %s", table,
-			sqlite3_errmsg(c->from), sqlite3_errmsg(c->to));
+			"cannot write the portable file (table %s): %s; %s",
+			schema_tables[p->table].name, sqlite3_errmsg(c->from),
+			sqlite3_errmsg(c->to));
 	(void)sqlite3_finalize(select);
 	(void)sqlite3_finalize(insert);
 	return rc == SQLITE_OK ? 0 : store_errno(c->from, rc);
 }
 
+static int copy_uuid(const struct copy *c, struct err *e)
+{
+	sqlite3_stmt *select = NULL, *insert = NULL;
+	int rc = sqlite3_prepare_v2(
+		c->from, "SELECT key,value FROM meta WHERE key='store_uuid'", -1, &select, NULL);
+
+	if (rc == SQLITE_OK)
+		rc = sqlite3_prepare_v2(
+			c->to, "INSERT INTO meta(key,value) VALUES(?,?)", -1, &insert, NULL);
+	if (rc == SQLITE_OK)
+		rc = copy_rows(select, insert);
+	(void)sqlite3_finalize(select);
+	(void)sqlite3_finalize(insert);
+	return rc == SQLITE_OK ? 0 : store_fail(c->from, rc, e);
+}
+
 static int copy_all(const struct copy *c, struct err *e)
 {
-	static const struct {
-		const char *table, *sql;
-	} tables[] = {
-#define X(table, sql) {#table, sql},
+	static const struct portable tables[] = {
+#define X(table, from) {TABLE_##table, from},
 		STORE_PORTABLE(X)
 #undef X
-			{"meta", "SELECT * FROM meta WHERE key='store_uuid' AND ?1=?1"},
 	};
 	sqlite3_stmt *q = NULL;
 	bool found;
@@ -87,15 +112,10 @@ static int copy_all(const struct copy *c, struct err *e)
 	if (!found)
 		return err_set(e, -ENOENT, "no session %lld", (long long)c->session);
 	for (i = 0; r == 0 && i < sizeof(tables) / sizeof(*tables); i++)
-		if (c->timeline || strcmp(tables[i].table, "trace") != 0)
-			r = copy_table(c, tables[i].table, tables[i].sql, e);
-	return r;
+		if (c->timeline || tables[i].table != TABLE_trace)
+			r = copy_table(c, &tables[i], e);
+	return r == 0 ? copy_uuid(c, e) : r;
 }
-
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Woverlength-strings"
-static const char schema[] = SCHEMA;
-#pragma GCC diagnostic pop
 
 /* The tokens by which `run` finds its session are nobody's business elsewhere. */
 #define BEFORE_SERIALIZE                                               \
@@ -105,14 +125,16 @@ static const char schema[] = SCHEMA;
 static int fill(const struct copy *c, struct err *e)
 {
 	char text[128];
-	int r;
+	bool fresh;
+	int r, rc;
 
 	(void)snprintf(text, sizeof(text),
 		"PRAGMA secure_delete=ON;PRAGMA application_id=%d;PRAGMA user_version=%d;BEGIN",
 		SCHEMA_APPLICATION_ID, SCHEMA_VERSION);
 	r = store_exec(c->to, text, e);
-	if (r == 0)
-		r = store_exec(c->to, schema, e);
+	rc = r == 0 ? schema_mend(c->to, false, &fresh) : SQLITE_OK;
+	if (rc != SQLITE_OK)
+		r = store_fail(c->to, rc, e);
 	if (r == 0)
 		r = copy_all(c, e);
 	if (r == 0)

@@ -21,8 +21,7 @@ static int exec_id(sqlite3 *db, const char *sql, int64_t id, struct err *e)
 	return rc == SQLITE_DONE ? 0 : store_fail(db, rc, e);
 }
 
-/* --- one session
- * --------------------------------------------------------------------------------------- */
+/* --- one session --- */
 
 int store_drop_session(sqlite3 *db, int64_t id, struct err *e)
 {
@@ -43,8 +42,7 @@ int store_drop_session(sqlite3 *db, int64_t id, struct err *e)
 	return sqlite3_changes(db) > 0 ? 0 : err_set(e, -ENOENT, "no session %lld", (long long)id);
 }
 
-/* --- the sweep
- * ----------------------------------------------------------------------------------------- */
+/* --- the sweep --- */
 
 /* One bit per node id: somebody refers to it, or to a node below it. */
 struct used {
@@ -171,8 +169,7 @@ int store_sweep(sqlite3 *db, struct err *e)
 	return r;
 }
 
-/* --- the contract
- * ---------------------------------------------------------------------------------------- */
+/* --- the contract --- */
 
 typedef int step_fn(sqlite3 *db, int64_t id, struct err *e);
 

@@ -19,6 +19,7 @@
 
 #include "gpu_terms.h"
 #include "loss_terms.h"
+#include "metric_terms.h"
 #include "session_terms.h"
 
 /* clang-format off */
@@ -124,8 +125,6 @@ struct rec_copy { /* COPY and SET */
 	uint32_t peer;                /* P2P: index of the other device */
 	uint64_t bytes;
 };
-
-enum metric_type { METRIC_I64 = 1, METRIC_U64 = 2, METRIC_F64 = 3, METRIC_STR = 4 };
 
 /* flags of METRIC: enum metric_type */
 struct rec_metric {

@@ -103,35 +103,3 @@ int paths_db(uint32_t i, char *ret, size_t n)
 	}
 	return k < (int)n ? 0 : -ENAMETOOLONG;
 }
-
-/* WAL needs shared memory and locks that hold between processes: file systems that live on another
- * machine or in another process do not give them. */
-bool paths_fs_is_remote(long magic)
-{
-	static const uint32_t remote[] = {
-		0x6969,     /* NFS */
-		0x517b,     /* SMB */
-		0xff534d42, /* CIFS */
-		0xfe534d42, /* SMB2 */
-		0x65735546, /* FUSE: sshfs, gluster and their like */
-		0x0bd00bd0, /* Lustre */
-		0x47504653, /* GPFS */
-		0x00c36400, /* Ceph */
-		0x5346414f, /* AFS */
-		0x6b414653, /* kAFS */
-		0x73757245, /* Coda */
-		0x19830326, /* BeeGFS */
-		0xaad7aaea, /* PanFS */
-		0x01021997, /* 9p */
-		0x01161970, /* GFS2 */
-		0x7461636f, /* OCFS2 */
-		0x564c,     /* NCP */
-		0x20030528, /* OrangeFS */
-	};
-	size_t i;
-
-	for (i = 0; i < sizeof(remote) / sizeof(*remote); i++)
-		if ((uint32_t)magic == remote[i])
-			return true;
-	return false;
-}

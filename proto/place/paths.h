@@ -24,6 +24,5 @@ int paths_whole(const char *path, char *ret, size_t n);
 /* The i-th database to look for, best first; it need not exist. -ENOENT: no more. PROTOND_DB, when
  * set, is the only one. */
 int paths_db(uint32_t i, char *ret, size_t n);
-bool paths_fs_is_remote(long magic); /* of statfs(): no database can be there */
 
 #endif

@@ -12,6 +12,7 @@
 
 #include "err.h"
 #include "gpu_terms.h"
+#include "tables.h"
 
 struct sqlite3;
 
@@ -94,6 +95,7 @@ struct profile_loss {
 	"the program launched no kernel while it was recorded; `-b none` records CPU scopes alone"
 
 struct profile_head {
+	struct row_session row;          /* as stored; zeroes of a .hatchet file */
 	const char *name, *uuid, *state; /* state: "active", "inactive", "finalized" */
 	const char *source;              /* "live", "replay" or "hatchet" */
 	const char *command;             /* of the first process */

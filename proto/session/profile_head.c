@@ -10,6 +10,10 @@
 
 #include "arena.h"
 #include "profile_head.h"
+#include "rows.h"
+#include "schema.h"
+#include "session_terms.h"
+#include "text.h"
 
 #define PROCESSES_MAX 65536u
 #define DEVICES_MAX   65536u
@@ -17,8 +21,6 @@
 
 /* clang-format off */
 #define STATEMENTS(X)                                                                              \
-	X(SESSION, "SELECT name, hex(uuid), state, created_ns, active_ns, launches, matched,"      \
-		" daemon_ns, gpu, command FROM session WHERE id = ?1")                             \
 	X(PROCESS, "SELECT p.id, p.command, p.agent_ns, p.gpu_state, p.gpu_text, p.pid, p.rank,"   \
 		" p.end_reason, p.source, p.boot_id, coalesce(p.ended_ns,"                         \
 		" CAST((julianday('now') - 2440587.5) * 86400e9 AS INTEGER)) - p.created_realtime_ns" \
@@ -76,40 +78,68 @@ static int no_memory(struct load *l)
 
 /* --- session */
 
-static void lower(const char *text)
+static const char *hex_text(struct profile *p, const uint8_t uuid[16])
 {
-	char *s;
+	char hex[33];
+	int i;
 
-	/* Ours: load_text() made the copy a moment ago. */
-	for (s = (char *)(uintptr_t)text; *s != '\0'; s++)
-		if (*s >= 'A' && *s <= 'Z')
-			*s = (char)(*s - 'A' + 'a');
+	for (i = 0; i < 16; i++)
+		(void)snprintf(hex + 2 * i, 3, "%02x", uuid[i]);
+	return profile_text(p, hex, 32);
 }
 
-static int session_row(struct load *l, sqlite3_stmt *st)
+/* As load_u64() reads a number: the database holds it signed. */
+static uint64_t not_negative(uint64_t v)
+{
+	return v > INT64_MAX ? 0 : v;
+}
+
+static int session_head(struct load *l)
 {
 	struct profile_head *h = &l->p->head;
-	const char *gpu;
+	const struct row_session *row = &h->row;
 
 	h->id = (uint64_t)l->session;
-	h->name = load_text(l, st, 0);
-	h->uuid = load_text(l, st, 1);
-	h->state = load_text(l, st, 2);
-	h->created_ns = sqlite3_column_int64(st, 3);
-	l->active_ns = (int64_t)load_u64(st, 4);
-	h->launches = load_u64(st, 5);
-	h->matched = load_u64(st, 6);
+	h->name = profile_text(l->p, row->name, strlen(row->name));
+	h->uuid = hex_text(l->p, row->uuid);
+	h->state = term_word(&term_session_states, row->state, "unknown");
+	h->created_ns = row->created_ns;
+	l->active_ns = (int64_t)not_negative(row->active_ns);
+	h->launches = not_negative(row->launches);
+	h->matched = not_negative(row->matched);
 	h->unmatched = h->launches > h->matched ? h->launches - h->matched : 0;
-	l->daemon_ns = (int64_t)load_u64(st, 7);
-	gpu = load_text(l, st, 8);
-	h->command = load_text(l, st, 9);
+	l->daemon_ns = (int64_t)not_negative(row->daemon_ns);
+	h->command = profile_text(l->p, row->command, strlen(row->command));
 	h->source = "live";
-	if (h->name == NULL || h->uuid == NULL || h->state == NULL || gpu == NULL ||
-		h->command == NULL)
+	l->gpu_wanted = row->gpu == SESSION_GPU_WANTED;
+	return h->name == NULL || h->uuid == NULL || h->command == NULL ? no_memory(l) : 0;
+}
+
+static int load_session(struct load *l)
+{
+	struct row_io x = {0};
+	struct text sql = {0};
+	sqlite3_stmt *st;
+	char *select;
+	size_t n;
+	int r;
+
+	text_str(&sql, "SELECT ");
+	schema_select(&sql, TABLE_session);
+	text_str(&sql, " FROM session WHERE id = ?1");
+	if (text_take(&sql, &select, &n) < 0)
 		return no_memory(l);
-	lower(h->uuid);
-	l->gpu_wanted = strcmp(gpu, "on") == 0;
-	return 0;
+	r = load_prepare(l, select, &st);
+	free(select);
+	if (r < 0)
+		return r;
+	r = load_step(l, st);
+	if (r > 0)
+		r = row_get_session(&x, st, &l->p->head.row) < 0 ? no_memory(l) : session_head(l);
+	else if (r == 0)
+		r = err_set(l->e, -ENOENT, "no session with id %lld", (long long)l->session);
+	(void)sqlite3_finalize(st);
+	return r;
 }
 
 static int note(struct load *l, const char *text)
@@ -446,11 +476,9 @@ int load_head(struct load *l)
 	size_t i;
 	int r;
 
-	r = each_row(l, SQL_SESSION, session_row);
+	r = load_session(l);
 	if (r < 0)
 		return r;
-	if (h->name == NULL)
-		return err_set(l->e, -ENOENT, "no session with id %lld", (long long)l->session);
 	for (i = 0; i < sizeof(steps) / sizeof(steps[0]) && r == 0; i++)
 		r = each_row(l, steps[i].which, steps[i].row);
 	if (r < 0)

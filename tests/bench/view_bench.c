@@ -42,8 +42,11 @@ static void fill(sqlite3 *db, int session, uint32_t base, uint32_t nodes)
 	must(db,
 		sqlite3_prepare_v2(db, "INSERT INTO node VALUES(?1,?2,?3,?4,?5)", -1, &node, NULL));
 	must(db, sqlite3_prepare_v2(db,
-			 "INSERT INTO cell VALUES(?1,1,0,?2,?3,?4,?5,?6,1000,90000,0,0,0,?7)", -1,
-			 &cell, NULL));
+			 "INSERT INTO "
+			 "cell(session,process,segment,node,device,class,count,sum_ns,min_ns,"
+			 "max_ns,bytes,untimed,open,hist) "
+			 "VALUES(?1,1,0,?2,?3,?4,?5,?6,1000,90000,0,0,0,?7)",
+			 -1, &cell, NULL));
 	for (i = 1; i <= nodes; i++) {
 		leaf = i > nodes / 4 * 3;
 		(void)snprintf(name, sizeof(name),
@@ -75,18 +78,28 @@ static void make(const char *path, uint32_t nodes)
 {
 	sqlite3 *db;
 	char text[96];
+	bool fresh;
 
 	must(NULL, sqlite3_open(path, &db));
 	sql(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = OFF");
-	sql(db, SCHEMA);
+	must(db, schema_mend(db, false, &fresh));
 	(void)snprintf(text, sizeof(text),
 		"PRAGMA application_id = %d; PRAGMA user_version = %d; BEGIN",
 		SCHEMA_APPLICATION_ID, SCHEMA_VERSION);
 	sql(db, text);
-	sql(db, "INSERT INTO process "
+	sql(db, "INSERT INTO "
+		"process(id,ring,host,boot_id,pid,pid_start,ns_pid,uid,parent,token,command,"
+		"exe,cwd,job_id,rank,local_rank,world_size,started_ns,ended_ns,end_reason,source,"
+		"version,gpu_state,gpu_code,gpu_text,cupti_version,driver_version,cupti_path,agent_"
+		"ns,"
+		"flags,clock,tsc_khz,n_lanes,lane_bytes,created_clock,created_monotonic_ns,"
+		"created_realtime_ns,counters) "
 		"VALUES(1,x'01','h',x'00',1,1,1,1,NULL,NULL,'cmd','exe','cwd',NULL,NULL,"
 		"NULL,NULL,1,NULL,NULL,'live','1',2,0,'',0,0,'',1000,0,0,0,1,1,0,0,0,x'');"
-		"INSERT INTO session SELECT value, CAST('uuid' || value AS BLOB), 'bench' || "
+		"INSERT INTO session(id,uuid,name,uid,source,backend,mode,hook,data,context,"
+		"cpu,state,match,token,owner,job_number,pid,command,gpu,created_ns,finalized_ns,"
+		"active_ns,launches,matched,daemon_ns) SELECT value, CAST('uuid' || value AS "
+		"BLOB), 'bench' || "
 		"value, 1, 'run',"
 		" 'cupti','','','tree','shadow','on','finalized','all',NULL,NULL,NULL,1,'cmd','on',"
 		"value,NULL,"

@@ -12,6 +12,7 @@
 #include "record.h"
 #include "schema.h"
 #include "store_int.h"
+#include "text.h"
 #include "trace.h"
 
 #define TABLES_MAX  20
@@ -241,13 +242,15 @@ static void cut_keys(char *text)
 	}
 }
 
-#pragma GCC diagnostic ignored "-Woverlength-strings"
-static sqlite3 *db_new(bool strict, const char *schema, int version)
+static sqlite3 *db_new(bool strict, int version)
 {
-	char *text = strdup(schema), pragma[96];
+	struct text schema = {0};
+	char *text, pragma[96];
 	sqlite3 *db;
+	size_t n;
 
-	MUST(text != NULL && sqlite3_open(":memory:", &db) == SQLITE_OK);
+	schema_text(&schema, (uint32_t)version);
+	MUST(text_take(&schema, &text, &n) == 0 && sqlite3_open(":memory:", &db) == SQLITE_OK);
 	cut(text, ", WITHOUT ROWID"); /* each row is found by its number */
 	if (!strict) {
 		cut(text, " STRICT");
@@ -327,32 +330,23 @@ static void rows_copy(struct copy *c, sqlite3 *from)
 	}
 }
 
-static const char *const store_text[SQL_MAX] = {
-#define X(name, text) [SQL_##name] = text,
-	STORE_SQL(X)
-#undef X
-};
-
 /* As store_db_open() does; where keys lack, what writes by them cannot be prepared. */
 static void store_make(struct store_db *d, sqlite3 *db)
 {
 	static char path[] = "fuzz.db";
-	uint32_t i;
 
-	*d = (struct store_db){.db = db, .path = path, .lock_fd = -1};
-	for (i = 0; i < SQL_MAX; i++)
-		(void)sqlite3_prepare_v2(db, store_text[i], -1, &d->q[i], NULL);
+	*d = (struct store_db){.magic = STORE_DB_MAGIC, .owner = pthread_self(), .db = db, .path = path, .lock_fd = -1};
+	(void)store_prepare(d);
 }
 
 static void copies_make(void)
 {
-	static const char *const schemas[COPIES] = {SCHEMA, SCHEMA, SCHEMA_V1};
 	struct fold *f = fold_with_a_job();
 	struct batch b = {0};
 	static struct store_db store;
 	struct err e = {0};
 	sqlite3_int64 bytes;
-	sqlite3 *base = db_new(true, SCHEMA, SCHEMA_VERSION);
+	sqlite3 *base = db_new(true, SCHEMA_VERSION);
 	int i;
 
 	store_make(&store, base);
@@ -360,7 +354,7 @@ static void copies_make(void)
 	batch_free(&b);
 	fold_free(f);
 	for (i = 0; i < COPIES; i++) {
-		copies[i].db = db_new(i == COPY_STRICT, schemas[i], i == COPY_OLD ? 1 : 2);
+		copies[i].db = db_new(i == COPY_STRICT, i == COPY_OLD ? 1 : 2);
 		tables_list(&copies[i]);
 		rows_copy(&copies[i], base);
 		store_make(&copies[i].store, copies[i].db);

@@ -65,7 +65,8 @@ def test_recorded_on_a_gpu(world, gz):
 
 def test_a_graph_captured_while_armed_keeps_its_scopes(world):
     """Armed before the session, on within it: the way from one to the other must not let go of CUPTI."""
-    dump = BUILD / "replay/armed-13.0.cuptidump"  # synthetic: tests/replay/gen.c
+    dump = world.home / "armed.cuptidump"
+    subprocess.run([BUILD / "replay/gen", "armed", "13.0", dump], check=True, timeout=WAIT)
     world.start(PROTOND_AUTO_SESSION="off")
     r = play(world, dump, "armed", PROTOND_GPU="armed")
     assert r.returncode == 0, r.stderr

@@ -9,8 +9,8 @@
 #include "trace.h"
 
 enum row_kind {
-#define X(t) ROW_##t,
-	ROWS(X)
+#define X(t, key, options) ROW_##t,
+	TABLES(X)
 #undef X
 };
 
@@ -146,13 +146,14 @@ HELP void show_config(struct line *k, struct line *v, const struct row_config *r
 {
 	line_add(k, "config %ld %ld %u ", r->session, r->process, r->config);
 	line_hex(k, r->node, 16);
-	U(r->count), U(r->c.grid[0]);
+	U(r->count), U(r->grid_x);
 }
 
 HELP void show_device(struct line *k, struct line *v, const struct row_device *r)
 {
 	line_add(k, "device %ld %u", r->process, r->device);
-	line_hex(v, &r->d, sizeof(r->d));
+	line_hex(v, r->uuid, 16);
+	U(r->ordinal), U(r->type), U(r->pci_bus), U(r->arch), U(r->memory_bytes), S(r->name);
 }
 
 HELP void show_busy(struct line *k, struct line *v, const struct row_busy *r)
@@ -256,12 +257,12 @@ HELP void disown(enum row_kind kind, void *row)
 	struct batch b = {0};
 
 	switch (kind) {
-#define X(t)                   \
+#define X(t, key, options)     \
 	case ROW_##t:          \
 		b.t.row = row; \
 		b.t.n = 1;     \
 		break;
-		ROWS(X)
+		TABLES(X)
 #undef X
 	}
 	batch_free(&b);
@@ -399,7 +400,7 @@ HELP void shop_put(struct shop *s, struct batch *take)
 	shown = &s->own;
 	for (i = 0; i < take->cell.n; i++)
 		shop_hist(s, take->hist, &take->cell.row[i]);
-#define X(t)                                                          \
+#define X(t, key, options)                                            \
 	for (i = 0; i < take->t.n; i++) {                             \
 		k = v = (struct line){0};                             \
 		show_##t(&k, &v, &take->t.row[i]);                    \
@@ -407,7 +408,7 @@ HELP void shop_put(struct shop *s, struct batch *take)
 		memcpy(row, &take->t.row[i], sizeof(take->t.row[i])); \
 		shop_put_row(s, ROW_##t, &k, &v, row);                \
 	}
-	ROWS(X)
+	TABLES(X)
 #undef X
 	for (i = 0; i < take->n_deleted; i++)
 		shop_delete(s, take->deleted[i]);
@@ -435,14 +436,14 @@ HELP struct batch shop_load(const struct shop *s, bool live)
 		if (skip)
 			continue;
 		switch (s->v[i].kind) {
-#define X(t)                                              \
+#define X(t, key, options)                                \
 	case ROW_##t: {                                   \
 		struct row_##t *to = must(batch_##t(&b)); \
 		memcpy(to, s->v[i].row, sizeof(*to));     \
 		own(ROW_##t, to);                         \
 		break;                                    \
 	}
-			ROWS(X)
+			TABLES(X)
 #undef X
 		}
 	}

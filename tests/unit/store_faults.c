@@ -15,7 +15,7 @@
 
 #include <sqlite3.h>
 
-#include "paths.h"
+#include "schema.h"
 #include "store_int.h"
 
 static struct err refused(int want)
@@ -152,17 +152,17 @@ END_TEST
 
 START_TEST(network_file_systems)
 {
-	ck_assert(paths_fs_is_remote(0x6969));
-	ck_assert(paths_fs_is_remote(0x65735546));
-	ck_assert(paths_fs_is_remote((long)0xff534d42));
-	ck_assert(paths_fs_is_remote((int)0xff534d42)); /* as a 32-bit field may give it */
-	ck_assert(paths_fs_is_remote(0x0bd00bd0));
-	ck_assert(paths_fs_is_remote(0x47504653));
-	ck_assert(!paths_fs_is_remote(0x01021994)); /* tmpfs */
-	ck_assert(!paths_fs_is_remote(0xef53));     /* ext */
-	ck_assert(!paths_fs_is_remote(0x58465342)); /* xfs */
-	ck_assert(!paths_fs_is_remote(0x9123683e)); /* btrfs */
-	ck_assert(!paths_fs_is_remote(0x794c7630)); /* overlay */
+	ck_assert(schema_fs_is_remote(0x6969));
+	ck_assert(schema_fs_is_remote(0x65735546));
+	ck_assert(schema_fs_is_remote((long)0xff534d42));
+	ck_assert(schema_fs_is_remote((int)0xff534d42)); /* as a 32-bit field may give it */
+	ck_assert(schema_fs_is_remote(0x0bd00bd0));
+	ck_assert(schema_fs_is_remote(0x47504653));
+	ck_assert(!schema_fs_is_remote(0x01021994)); /* tmpfs */
+	ck_assert(!schema_fs_is_remote(0xef53));     /* ext */
+	ck_assert(!schema_fs_is_remote(0x58465342)); /* xfs */
+	ck_assert(!schema_fs_is_remote(0x9123683e)); /* btrfs */
+	ck_assert(!schema_fs_is_remote(0x794c7630)); /* overlay */
 }
 END_TEST
 

@@ -12,6 +12,7 @@
 
 #include <uv.h>
 
+#include "profile.h"
 #include "record.h"
 #include "store.h"
 
@@ -23,12 +24,17 @@ struct told { /* what done() said */
 	struct err err;
 };
 
-static inline void test_setup(void)
+static inline void test_make_dir(void)
 {
 	(void)snprintf(test_dir, sizeof(test_dir), "%s/protond-store-XXXXXX",
 		access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");
 	ck_assert_ptr_nonnull(mkdtemp(test_dir));
 	(void)snprintf(test_db, sizeof(test_db), "%s/protond.db", test_dir);
+}
+
+static inline void test_setup(void)
+{
+	test_make_dir();
 	ck_assert_int_eq(uv_loop_init(&test_loop), 0);
 }
 

@@ -261,7 +261,7 @@ START_TEST(old_anchors)
 
 	three(&b);
 	for (i = 1; i <= 3000; i++) /* two boots: the clock starts again */
-		*batch_anchor(&b) = (struct row_anchor){i <= 1500 ? 1000000 + i : i, i, i, 1, 1};
+		*batch_anchor(&b) = (struct row_anchor){1, i <= 1500 ? 1000000 + i : i, i, i, 1};
 	test_store(s, &b);
 	got = test_load(s);
 	ck_assert_uint_eq(got.anchor.n, 1000);
@@ -282,13 +282,13 @@ START_TEST(anchors_have_a_ceiling)
 
 	three(&b);
 	for (i = 1; i <= 70000; i++)
-		*batch_anchor(&b) = (struct row_anchor){i, i, i, 1, 1};
+		*batch_anchor(&b) = (struct row_anchor){1, i, i, i, 1};
 	test_store(s, &b);
 	ck_assert_int_eq(query(s, "SELECT count(*) FROM anchor"), 70000 - 16384);
 	ck_assert_int_eq(query(s, "SELECT count(*) FROM anchor WHERE clock<=32768"), 16384);
 	ck_assert_int_eq(query(s, "SELECT min(clock) FROM anchor"), 1);
 	for (i = 70001; i <= 74096; i++) /* below the ceiling all stay */
-		*batch_anchor(&b) = (struct row_anchor){i, i, i, 1, 1};
+		*batch_anchor(&b) = (struct row_anchor){1, i, i, i, 1};
 	test_store(s, &b);
 	ck_assert_int_eq(query(s, "SELECT count(*) FROM anchor"), 74096 - 16384);
 	store_close(s);

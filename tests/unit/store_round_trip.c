@@ -7,6 +7,8 @@
 
 #include <sqlite3.h>
 
+#include "ring.h"
+
 static void fill_process(struct batch *b)
 {
 	struct row_process *p = test_process(b, 7);
@@ -96,8 +98,8 @@ static void fill_small(struct batch *b)
 	*batch_note(b) = (struct row_note){3, 7, 1, 123, "gap: torch.profiler had CUPTI"};
 	*batch_lane(b) = (struct row_lane){7, 0, 1ull << 40};
 	*batch_lane(b) = (struct row_lane){7, 1023, 8};
-	*batch_anchor(b) = (struct row_anchor){100, 200, 300, 4, 1};
-	*batch_anchor(b) = (struct row_anchor){50, 201, 301, 5, 2};
+	*batch_anchor(b) = (struct row_anchor){1, 100, 200, 300, 4};
+	*batch_anchor(b) = (struct row_anchor){2, 50, 201, 301, 5};
 	*batch_pending(b) = (struct row_pending){7, malloc(5), 5};
 	memcpy(b->pending.row[0].bytes, "\0\1\2\0\3", 5);
 	*batch_pending(b) = (struct row_pending){8, NULL, 0};
@@ -109,19 +111,19 @@ static void fill_device(struct batch *b)
 
 	d->process = 7;
 	d->device = 2;
-	memset(d->d.uuid, 0xaa, 16);
-	d->d.ordinal = 1;
-	d->d.type = DEVICE_CUDA;
-	d->d.pci_domain = 0x1;
-	d->d.pci_bus = 0xfe;
-	d->d.pci_device = 0x1f;
-	d->d.arch = 90;
-	d->d.num_sms = 132;
-	d->d.clock_khz = 1980000;
-	d->d.memory_clock_khz = 3201000;
-	d->d.bus_width = 6144;
-	d->d.memory_bytes = 150754820096;
-	(void)snprintf(d->d.name, sizeof(d->d.name), "NVIDIA H200");
+	memset(d->uuid, 0xaa, 16);
+	d->ordinal = 1;
+	d->type = DEVICE_CUDA;
+	d->pci_domain = 0x1;
+	d->pci_bus = 0xfe;
+	d->pci_device = 0x1f;
+	d->arch = 90;
+	d->num_sms = 132;
+	d->clock_khz = 1980000;
+	d->memory_clock_khz = 3201000;
+	d->bus_width = 6144;
+	d->memory_bytes = 150754820096;
+	(void)snprintf(d->name, sizeof(d->name), "NVIDIA H200");
 }
 
 static void fill_tree(struct batch *b)
@@ -158,11 +160,15 @@ static void fill_tree(struct batch *b)
 	test_hash(f->node, 3);
 	f->config = UINT32_MAX;
 	f->count = 5;
-	f->c = (struct ring_config){.grid = {1, 2, 3},
-		.block = {4, 5, UINT32_MAX},
-		.registers = 255,
-		.static_shared = 1,
-		.dynamic_shared = 232448};
+	f->grid_x = 1;
+	f->grid_y = 2;
+	f->grid_z = 3;
+	f->block_x = 4;
+	f->block_y = 5;
+	f->block_z = UINT32_MAX;
+	f->registers = 255;
+	f->static_shared = 1;
+	f->dynamic_shared = 232448;
 }
 
 struct metric_case {
@@ -444,8 +450,8 @@ static void chunk(struct batch *b, uint32_t number, uint32_t bytes)
  */
 START_TEST(chunks)
 {
-	static const struct row_trace want[] = {{1, 1, 200, 2, 2, 100, 5000, NULL},
-		{1, 1, 300, 3, 3, 100, 7, NULL}, {1, 1, 100, 1, 1, 100, 0, NULL}};
+	static const struct row_trace want[] = {{1, 1, 2, 200, 100, 2, NULL, 5000},
+		{1, 1, 3, 300, 100, 3, NULL, 7}, {1, 1, 1, 100, 100, 1, NULL, 0}};
 	struct store *s = test_open();
 	struct batch b = {0}, got;
 	uint32_t i;

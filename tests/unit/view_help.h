@@ -28,9 +28,10 @@ static inline sqlite3 *help_db(const char *path)
 {
 	sqlite3 *db;
 	char sql[96];
+	bool fresh;
 
 	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
-	help_exec(db, SCHEMA);
+	ck_assert_int_eq(schema_mend(db, false, &fresh), SQLITE_OK);
 	(void)snprintf(sql, sizeof(sql), "PRAGMA application_id = %d; PRAGMA user_version = %d",
 		SCHEMA_APPLICATION_ID, SCHEMA_VERSION);
 	help_exec(db, sql);
@@ -110,7 +111,8 @@ static inline void help_train(sqlite3 *db)
 		"(7,2,1,7,'process 4243 was killed (signal 9) with 0 scopes open');"
 		/* session process segment node device class count sum min max bytes untimed open
 		   hist */
-		"INSERT INTO cell VALUES(7,1,0,11,-1,0,2,1000,400,600,0,0,0,NULL),"
+		"INSERT INTO cell(session,process,segment,node,device,class,count,sum_ns,min_ns,"
+		"max_ns,bytes,untimed,open,hist) VALUES(7,1,0,11,-1,0,2,1000,400,600,0,0,0,NULL),"
 		" (7,1,1,11,-1,0,1,500,500,500,0,0,1,NULL),"
 		" (7,1,0,12,-1,0,2,700,300,400,0,0,0,NULL),"
 		" (7,1,0,13,0,1,10,2000,100,300,0,0,0,x'00000000000000000A000000'),"

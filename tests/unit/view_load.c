@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT. view_load.c: a session of a database becomes a profile. */
 #include "view_help.h"
 
+#include <sys/stat.h>
+
+#include "pick.h"
+
 static struct profile *load(sqlite3 *db, int64_t id, struct profile_select s)
 {
 	struct profile *p = NULL;
@@ -292,6 +296,36 @@ START_TEST(any_row_ids)
 }
 END_TEST
 
+/* A file of another version, which nobody may write to: what it lacks is its default, and what
+ * nobody knows is not looked at. */
+START_TEST(another_versions_columns)
+{
+	char path[64];
+	struct profile *p;
+	struct err e = {0};
+	bool partial;
+	sqlite3 *db;
+
+	help_temporary(path);
+	db = help_db(path);
+	help_train(db);
+	help_exec(db, "ALTER TABLE cell DROP COLUMN hist; ALTER TABLE session DROP COLUMN token;"
+		      "ALTER TABLE session DROP COLUMN finalized_ns;"
+		      "ALTER TABLE session ADD COLUMN later INTEGER NOT NULL DEFAULT 7");
+	(void)sqlite3_close(db);
+	ck_assert_int_eq(chmod(path, 0400), 0);
+	ck_assert_msg(pick_open(path, &db, &partial, &e) == 0, "%s", e.text);
+	p = load(db, 7, (struct profile_select){0});
+	ck_assert_uint_eq(help_value(p, "sgemm", "time (ns)")->u, 3000);
+	ck_assert_str_eq(p->head.name, "train");
+	ck_assert_int_eq(p->head.row.finalized_ns, 0);
+	ck_assert_uint_gt(p->head.row.launches, 0);
+	profile_free(p);
+	sqlite3_close(db);
+	(void)unlink(path);
+}
+END_TEST
+
 #define TESTS(X)                                       \
 	X(all_is_merged)                               \
 	X(head_says_what_it_is_worth)                  \
@@ -301,5 +335,6 @@ END_TEST
 	X(a_part_is_selected)                          \
 	X(why_there_is_no_gpu_data)                    \
 	X(own_cpu_time_replaces_ours)                  \
-	X(bad_trees_are_refused) X(odd_values_are_bounded) X(any_row_ids)
+	X(bad_trees_are_refused)                       \
+	X(odd_values_are_bounded) X(any_row_ids) X(another_versions_columns)
 HELP_SUITE("view_load", TESTS)

@@ -100,6 +100,8 @@ static int check(sqlite3 *db, const char *what, struct err *e)
 	if (computed > 0)
 		return err_set(e, -EBADMSG,
 			"%s is refused: it has computed columns, which protond never makes", what);
+	if (schema_shade(db) != SQLITE_OK) /* columns that came later have their defaults */
+		return err_set(e, -EBADMSG, "%s cannot be read: %s", what, sqlite3_errmsg(db));
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 
 #include "human.h"
 #include "paths.h"
+#include "schema.h"
 
 #define TMPFS 0x01021994
 #define MIB   ((uint64_t)1 << 20)
@@ -329,7 +330,7 @@ void doctor_database(struct doctor *d)
 		return;
 	snprintf(path, sizeof(path), "%s", db);
 	existing(path);
-	if (statfs(path, &fs) == 0 && paths_fs_is_remote((long)fs.f_type))
+	if (statfs(path, &fs) == 0 && schema_fs_is_remote((long)fs.f_type))
 		found(d, NOTE, "database", "set PROTOND_DB to a file on a local disk",
 			"%s is on a network file system, where SQLite's WAL does not work; protond "
 			"uses local disk instead",

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: MIT. batch.c: rows on their way. Owns what tables.h calls owned. No
+ * thread of its own, no I/O. */
+#include "batch.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "arena.h"
+#include "must.h"
+#include "profile.h"
+
+#define SHARED_MAGIC 0x42415443u
+
+struct shared {
+	struct batch batch;
+	uint32_t magic;
+	atomic_uint owners;
+};
+
+/* Makes room for one more row. NULL: out of memory, and the old rows still stand. */
+static void *rows_grow(void *row, uint32_t n, uint32_t *cap, size_t row_bytes)
+{
+	uint32_t want;
+	void *grown;
+
+	if (n < *cap)
+		return row;
+	if (*cap > UINT32_MAX / 2)
+		return NULL;
+	want = *cap == 0 ? 8 : *cap * 2;
+	grown = reallocarray(row, want, row_bytes);
+	if (grown != NULL)
+		*cap = want;
+	return grown;
+}
+
+#define X(t, key, options)                                                            \
+	struct row_##t *batch_##t(struct batch *b)                                    \
+	{                                                                             \
+		struct row_##t *row;                                                  \
+                                                                                      \
+		MUST(!b->shared);                                                     \
+		row = rows_grow(b->t.row, b->t.n, &b->t.cap, sizeof(struct row_##t)); \
+		if (row == NULL)                                                      \
+			return NULL;                                                  \
+		b->t.row = row;                                                       \
+		row += b->t.n++;                                                      \
+		memset(row, 0, sizeof(*row));                                         \
+		return row;                                                           \
+	}
+TABLES(X)
+#undef X
+
+bool batch_hist(
+	struct batch *b, struct row_cell *c, uint32_t first, const uint32_t *count, uint32_t n)
+{
+	uint32_t *grown, cap;
+
+	MUST(!b->shared);
+	while (n > 0 && count[n - 1] == 0)
+		n--;
+	for (; n > 0 && *count == 0; n--, first++)
+		count++;
+	if (b->cap_hist - b->n_hist < HIST_BUCKETS) {
+		if (b->cap_hist > UINT32_MAX / 2)
+			return false;
+		cap = b->cap_hist == 0 ? 4 * HIST_BUCKETS : b->cap_hist * 2;
+		grown = reallocarray(b->hist, cap, sizeof(*grown));
+		if (grown == NULL)
+			return false;
+		b->hist = grown;
+		b->cap_hist = cap;
+	}
+	c->hist_first = (uint8_t)first;
+	c->hist_n = (uint8_t)n;
+	c->hist = b->n_hist;
+	memcpy(b->hist + b->n_hist, count, n * sizeof(*count));
+	b->n_hist += n;
+	return true;
+}
+
+uint64_t batch_bytes(const struct batch *b)
+{
+	uint64_t bytes = b->cap_hist * sizeof(*b->hist);
+	uint32_t i;
+
+#define X(t, key, options) bytes += b->t.cap * sizeof(struct row_##t);
+	TABLES(X)
+#undef X
+	for (i = 0; i < b->trace.n; i++)
+		bytes += b->trace.row[i].n;
+	for (i = 0; i < b->pending.n; i++)
+		bytes += b->pending.row[i].n;
+	return bytes;
+}
+
+bool batch_hold(struct batch *b, struct arena *a)
+{
+	struct arena **held;
+
+	if (b->n_held > 0 && b->held[b->n_held - 1] == a)
+		return true;
+	MUST(!b->shared);
+	held = rows_grow(b->held, b->n_held, &b->cap_held, sizeof(*held));
+	if (held == NULL)
+		return false;
+	b->held = held;
+	b->held[b->n_held++] = arena_hold(a);
+	return true;
+}
+
+const char *batch_text(struct batch *b, const char *s)
+{
+	struct arena *own = NULL;
+
+	if (b->n_held == 0) {
+		own = arena_new();
+		if (own == NULL || !batch_hold(b, own)) {
+			arena_free(own);
+			return NULL;
+		}
+		arena_free(own); /* the batch's alone now */
+	}
+	return arena_text(b->held[0], s, strlen(s));
+}
+
+void batch_free(struct batch *b)
+{
+	uint32_t i;
+
+	if (b == NULL)
+		return;
+	MUST(!b->shared);
+	for (i = 0; i < b->process.n; i++) {
+		free(b->process.row[i].command);
+		free(b->process.row[i].exe);
+		free(b->process.row[i].cwd);
+	}
+	for (i = 0; i < b->n_held; i++)
+		arena_free(b->held[i]);
+	free(b->held);
+	for (i = 0; i < b->trace.n; i++)
+		free(b->trace.row[i].bytes);
+	for (i = 0; i < b->pending.n; i++)
+		free(b->pending.row[i].bytes);
+#define X(t, key, options) free(b->t.row);
+	TABLES(X)
+#undef X
+	free(b->deleted);
+	free(b->hist);
+	*b = (struct batch){0};
+}
+
+/* --- shared --- */
+
+const struct batch *batch_share(struct batch *take)
+{
+	struct shared *s = calloc(1, sizeof(*s));
+
+	if (s == NULL)
+		return NULL;
+	MUST(!take->shared);
+	s->batch = *take;
+	s->batch.shared = true;
+	s->magic = SHARED_MAGIC;
+	atomic_init(&s->owners, 1);
+	*take = (struct batch){0};
+	return &s->batch;
+}
+
+/* Owners alone may call it: they know that it is there, and nobody changes its rows meanwhile. */
+static struct shared *shared_of(const struct batch *b)
+{
+	struct shared *s = (struct shared *)((uintptr_t)b - offsetof(struct shared, batch));
+
+	MUST(b->shared && s->magic == SHARED_MAGIC);
+	return s;
+}
+
+const struct batch *batch_ref(const struct batch *shared)
+{
+	MUST(atomic_fetch_add_explicit(&shared_of(shared)->owners, 1, memory_order_relaxed) > 0);
+	return shared;
+}
+
+void batch_unref(const struct batch *shared)
+{
+	struct shared *s;
+	unsigned before;
+
+	if (shared == NULL)
+		return;
+	s = shared_of(shared);
+	/* acq_rel: what every other owner read of it comes before it is freed. */
+	before = atomic_fetch_sub_explicit(&s->owners, 1, memory_order_acq_rel);
+	MUST(before > 0);
+	if (before > 1)
+		return;
+	s->magic = 0;
+	s->batch.shared = false;
+	batch_free(&s->batch);
+	free(s);
+}
