@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fold.h"
 #include "fuzz_profile.h"
 #include "record.h"
 #include "schema.h"

@@ -6,9 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "must.h"
 #include "profile.h"
-
-#define MUST(e) ((e) ? (void)0 : (void)(fprintf(stderr, "not true: %s\n", #e), abort()))
 
 static void check_tree(const struct profile *p)
 {
