@@ -67,8 +67,11 @@ INC_daemon/jobs       := -Idaemon/jobs -Idaemon/journal $(INC_daemon/os)
 INC_daemon/journal    := -Idaemon/journal -Iproto/terms -Iproto/base
 INC_daemon/fold       := -Idaemon/fold -Idaemon/journal -Iproto/abi $(INC_proto/session)
 INC_daemon/store      := -Idaemon/store $(INC_proto/session)
-INC_daemon/query      := $(IN_DAEMON)
-INC_daemon/control    := $(IN_DAEMON)
+# Questions know neither sockets nor MessagePack.
+INC_daemon/query      := -Idaemon/query -Idaemon -Idaemon/os -Idaemon/journal -Idaemon/fold -Idaemon/store -Iproto/abi \
+	-Iproto/export $(INC_proto/session)
+INC_daemon/control    := -Idaemon/control -Idaemon/query -Idaemon -Idaemon/os -Idaemon/journal -Idaemon/fold -Idaemon/store \
+	-Iproto/abi -Iproto/wire $(INC_proto/session)
 INC_viewer/common     := -Iviewer/common -Iproto/export -Iproto/wire -Iproto/place $(INC_proto/session)
 INC_viewer/analysis   := -Iviewer/analysis $(INC_proto/session)
 INC_viewer/ctl        := -Iviewer/ctl -Iviewer/analysis $(INC_viewer/common)

@@ -15,6 +15,7 @@
 #include "drain.h"
 #include "drained.h"
 #include "entry.h"
+#include "export.h"
 #include "finalize.h"
 #include "home.h"
 #include "kept.h"

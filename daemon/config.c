@@ -13,6 +13,7 @@
 
 #include "options.h"
 #include "paths.h"
+#include "ring.h"
 
 #define CONFIG_FILE_MAX (64u << 10)
 #define CONFIG_LINE_MAX 4096u
@@ -24,13 +25,13 @@ static const struct config_key {
 	enum config_type type;
 	size_t offset;
 } keys[] = {
-#define X(key, type, def, help) {#key, def, TYPE_##type, offsetof(struct config, key)},
+#define X(key, type, def, help) {#key, def, TYPE_##type, offsetof(struct daemon_config, key)},
 	CONFIG(X)
 #undef X
 };
 #define KEYS (sizeof(keys) / sizeof(keys[0]))
 
-static void *place_of(struct config *c, const struct config_key *k)
+static void *place_of(struct daemon_config *c, const struct config_key *k)
 {
 	return (char *)c + k->offset;
 }
@@ -51,8 +52,8 @@ static int parse_u64(const char *s, uint64_t *ret)
 }
 
 /* where: "FILE:12" or "PROTOND_DB". */
-static int set(struct config *c, const struct config_key *k, const char *value, const char *where,
-	struct err *e)
+static int set(struct daemon_config *c, const struct config_key *k, const char *value,
+	const char *where, struct err *e)
 {
 	char **text = place_of(c, k);
 	char *copy;
@@ -123,7 +124,7 @@ static char *trim(char *s)
 	return s;
 }
 
-static int parse_line(struct config *c, char *line, const char *where, struct err *e)
+static int parse_line(struct daemon_config *c, char *line, const char *where, struct err *e)
 {
 	const struct config_key *k;
 	char *value, *key = trim(line);
@@ -143,7 +144,8 @@ static int parse_line(struct config *c, char *line, const char *where, struct er
 	return set(c, k, trim(value), where, e);
 }
 
-int config_parse(struct config *c, const char *text, size_t bytes, const char *name, struct err *e)
+int config_parse(
+	struct daemon_config *c, const char *text, size_t bytes, const char *name, struct err *e)
 {
 	char line[CONFIG_LINE_MAX], where[300];
 	const char *end = text + bytes, *next;
@@ -171,7 +173,7 @@ int config_parse(struct config *c, const char *text, size_t bytes, const char *n
 	return 0;
 }
 
-static int read_file(struct config *c, const char *path, bool must, struct err *e)
+static int read_file(struct daemon_config *c, const char *path, bool must, struct err *e)
 {
 	char *text;
 	struct stat st;
@@ -200,7 +202,7 @@ static int read_file(struct config *c, const char *path, bool must, struct err *
 	return r;
 }
 
-static int read_usual(struct config *c, bool private, struct err *e)
+static int read_usual(struct daemon_config *c, bool private, struct err *e)
 {
 	const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
 	char path[512];
@@ -217,7 +219,7 @@ static int read_usual(struct config *c, bool private, struct err *e)
 	return n < (int)sizeof(path) ? read_file(c, path, false, e) : 0;
 }
 
-static int read_variables(struct config *c, struct err *e)
+static int read_variables(struct daemon_config *c, struct err *e)
 {
 	char name[64];
 	const char *value;
@@ -239,7 +241,7 @@ static int read_variables(struct config *c, struct err *e)
 }
 
 /* What no single value tells. */
-static int check(const struct config *c, struct err *e)
+static int check(const struct daemon_config *c, struct err *e)
 {
 	enum auto_mode mode;
 
@@ -263,7 +265,7 @@ static int check(const struct config *c, struct err *e)
 }
 
 /* The variable's is of the directory where it was set. */
-static int complete_db(struct config *c, struct err *e)
+static int complete_db(struct daemon_config *c, struct err *e)
 {
 	char path[2 * PATH_MAX];
 	int r;
@@ -280,7 +282,7 @@ static int complete_db(struct config *c, struct err *e)
 }
 
 /* A file is read from anywhere. */
-static int check_db(const struct config *c, struct err *e)
+static int check_db(const struct daemon_config *c, struct err *e)
 {
 	if (c->db[0] == '\0' || c->db[0] == '/')
 		return 0;
@@ -288,12 +290,12 @@ static int check_db(const struct config *c, struct err *e)
 		e, -EINVAL, "db = '%.200s' does not begin with /; protond.conf has it", c->db);
 }
 
-int config_load(struct config *c, const char *file, bool private, struct err *e)
+int config_load(struct daemon_config *c, const char *file, bool private, struct err *e)
 {
 	size_t i;
 	int r = 0;
 
-	*c = (struct config){0};
+	*c = (struct daemon_config){0};
 	for (i = 0; i < KEYS && r == 0; i++)
 		r = set(c, &keys[i], keys[i].def, "default", e);
 	if (r == 0)
@@ -311,7 +313,7 @@ int config_load(struct config *c, const char *file, bool private, struct err *e)
 	return r;
 }
 
-int config_auto(const struct config *c, enum auto_mode *ret, struct err *e)
+int config_auto(const struct daemon_config *c, enum auto_mode *ret, struct err *e)
 {
 	if (strcmp(c->auto_session, "off") == 0)
 		*ret = AUTO_OFF;
@@ -327,7 +329,7 @@ int config_auto(const struct config *c, enum auto_mode *ret, struct err *e)
 	return 0;
 }
 
-void config_free(struct config *c)
+void config_free(struct daemon_config *c)
 {
 	size_t i;
 
@@ -335,5 +337,5 @@ void config_free(struct config *c)
 		if (keys[i].type == TYPE_STR)
 			free(*(char **)place_of(c, &keys[i]));
 	}
-	*c = (struct config){0};
+	*c = (struct daemon_config){0};
 }

@@ -1,14 +1,50 @@
-/* SPDX-License-Identifier: MIT. config.h: reading the CONFIG table of daemon.h. For the loop. */
+/* SPDX-License-Identifier: MIT. config.h: what can be set, and how it is read. */
 #ifndef PROTOND_DAEMON_CONFIG_H
 #define PROTOND_DAEMON_CONFIG_H
 
-#include "daemon.h"
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "err.h"
+
+enum auto_mode { AUTO_OFF, AUTO_SCOPES, AUTO_FULL };
+
+/* clang-format off */
+/* One table: protond.conf keys, PROTOND_* variables (upper case), --help, protond(8). */
+#define CONFIG(X) /* key            type  default            what */                                                \
+        X(runtime_dir,     STR, "",       "directory of sockets, rings and journal; empty: the usual place")         \
+        X(db,              STR, "",       "database file, an absolute path (PROTOND_DB may be relative); empty: the usual place") \
+        X(auto_session,    STR, "scopes", "automatic session of each job: off, scopes, full")                        \
+        X(retention_days,  U64, "30",     "finalized sessions older than this are deleted; 0: never")                \
+        X(retention_mb,    U64, "2048",   "the oldest sessions are deleted beyond this size; 0: never")              \
+        X(commit_ms,       U64, "1000",   "longest time between two transactions, ms")                               \
+        X(journal_mb,      U64, "64",     "journal since the last transaction that forces one, MiB")                 \
+        X(flight_s,        U64, "0",      "keep at least this many seconds of journal; 0: only what is needed")      \
+        X(lanes,           U64, "0",      "lanes of a ring, 64 MiB of them at most; 0: the library's default")       \
+        X(lane_kb,         U64, "0",      "size of a lane, KiB, a power of two; 0: the library's default")           \
+        X(trace_mb,        U64, "512",    "a session's timeline: the oldest leaves beyond this size")                \
+        X(trace_s,         U64, "0",      "what of a timeline is older than this leaves; 0: at no age")              \
+        X(idle_exit_s,     U64, "60",     "a private daemon ends after this long without job and client; 0: never")  \
+        X(memory_mb,       U64, "24",     "for the trees of all jobs; what needs more counts in (other), MiB")         \
+        X(jobs_per_uid,    U64, "256",    "attached jobs of one user")                                               \
+        X(sessions_per_uid, U64, "0",    "sessions of one user that are not finalized; 0: a quarter of all 1024, of a private daemon all")
+/* clang-format on */
+
+struct daemon_config {
+#define CONFIG_STR              char *
+#define CONFIG_U64              uint64_t
+#define X(key, type, def, help) CONFIG_##type key;
+	CONFIG(X)
+#undef X
+};
 
 /* Defaults, then file (NULL: the usual one, which may be missing), then PROTOND_* variables.
  * -ENOENT, -EINVAL with file, line and remedy. */
-int config_load(struct config *c, const char *file, bool private, struct err *e);
-int config_parse(struct config *c, const char *text, size_t bytes, const char *name, struct err *e);
-void config_free(struct config *c);
-int config_auto(const struct config *c, enum auto_mode *ret, struct err *e);
+int config_load(struct daemon_config *c, const char *file, bool private, struct err *e);
+int config_parse(
+	struct daemon_config *c, const char *text, size_t bytes, const char *name, struct err *e);
+void config_free(struct daemon_config *c);
+int config_auto(const struct daemon_config *c, enum auto_mode *ret, struct err *e);
 
 #endif

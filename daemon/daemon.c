@@ -18,10 +18,12 @@
 #include "commit.h"
 #include "config.h"
 #include "conn.h"
+#include "control.h"
 #include "drain.h"
 #include "drained.h"
 #include "entry.h"
 #include "exited.h"
+#include "export.h"
 #include "finalize.h"
 #include "home.h"
 #include "intake.h"
@@ -250,7 +252,7 @@ static int sockets_move(struct protond *p, struct err *e)
 	if (r < 0)
 		return r;
 	control_free(p->d.control); /* first: it removes the socket's name */
-	r = control_new(&p->d, &p->d.control, e);
+	r = control_new(&p->d, p->d.verbs, &p->d.control, e);
 	if (r < 0)
 		protond_fatal(p, "no_control_socket");
 	return r;
@@ -524,7 +526,7 @@ int protond_init(struct protond *p, struct err *e)
 	if (r == 0)
 		r = spool_restore(p, e);
 	if (r == 0)
-		r = control_new(d, &d->control, e);
+		r = control_new(d, d->verbs, &d->control, e);
 	if (r == 0)
 		r = intake_new(d, &d->intake, e);
 	if (r == 0 && start_timers(p) < 0)

@@ -11,6 +11,8 @@
 
 #include <uv.h>
 
+#include "clock.h"
+#include "config.h"
 #include "err.h"
 #include "fold.h"
 #include "journal.h"
@@ -19,43 +21,13 @@
 
 struct intake;
 struct control;
-
-enum auto_mode { AUTO_OFF, AUTO_SCOPES, AUTO_FULL };
-
-/* clang-format off */
-/* One table: protond.conf keys, PROTOND_* variables (upper case), --help, protond(8). */
-#define CONFIG(X) /* key            type  default            what */                                                \
-        X(runtime_dir,     STR, "",       "directory of sockets, rings and journal; empty: the usual place")         \
-        X(db,              STR, "",       "database file, an absolute path (PROTOND_DB may be relative); empty: the usual place") \
-        X(auto_session,    STR, "scopes", "automatic session of each job: off, scopes, full")                        \
-        X(retention_days,  U64, "30",     "finalized sessions older than this are deleted; 0: never")                \
-        X(retention_mb,    U64, "2048",   "the oldest sessions are deleted beyond this size; 0: never")              \
-        X(commit_ms,       U64, "1000",   "longest time between two transactions, ms")                               \
-        X(journal_mb,      U64, "64",     "journal since the last transaction that forces one, MiB")                 \
-        X(flight_s,        U64, "0",      "keep at least this many seconds of journal; 0: only what is needed")      \
-        X(lanes,           U64, "0",      "lanes of a ring, 64 MiB of them at most; 0: the library's default")       \
-        X(lane_kb,         U64, "0",      "size of a lane, KiB, a power of two; 0: the library's default")           \
-        X(trace_mb,        U64, "512",    "a session's timeline: the oldest leaves beyond this size")                \
-        X(trace_s,         U64, "0",      "what of a timeline is older than this leaves; 0: at no age")              \
-        X(idle_exit_s,     U64, "60",     "a private daemon ends after this long without job and client; 0: never")  \
-        X(memory_mb,       U64, "24",     "for the trees of all jobs; what needs more counts in (other), MiB")         \
-        X(jobs_per_uid,    U64, "256",    "attached jobs of one user")                                               \
-        X(sessions_per_uid, U64, "0",    "sessions of one user that are not finalized; 0: a quarter of all 1024, of a private daemon all")
-/* clang-format on */
-
-struct config {
-#define CONFIG_STR              char *
-#define CONFIG_U64              uint64_t
-#define X(key, type, def, help) CONFIG_##type key;
-	CONFIG(X)
-#undef X
-};
+struct request;
 
 struct export;
 
 struct daemon {
 	uv_loop_t loop;
-	struct config config;
+	struct daemon_config config;
 	char runtime[232]; /* resolved directory */
 	int runtime_fd, rings_fd;
 	bool private; /* of one user; ends by itself when idle */
@@ -65,6 +37,7 @@ struct daemon {
 	struct sinks *sinks; /* the store, and whoever else gets what is collected */
 	struct intake *intake;
 	struct control *control;
+	void (*const *verbs)(struct request *); /* of control.sock, by enum wire_verb: set first */
 	uint8_t boot_id[16], store_uuid[16];
 	uint64_t started_mono_ns, stored_position;
 	uint64_t refused_connections, bad_rings, unable_jobs, skipped_entries; /* for status */
@@ -104,8 +77,6 @@ struct settle_who {
 };
 void daemon_settle(struct daemon *d, const struct settle_who *who, uint32_t timeout_ms,
 	store_done_fn *done, void *arg);
-uint64_t mono_ns(void);
-int64_t real_ns(void);
 
 /* --- home.c */
 
@@ -134,28 +105,5 @@ uint32_t intake_now(struct intake *i, const uint8_t ring[16], struct j_now *ret,
 /* pause: WANT_GPU_PAUSE for the job (pid 0: all jobs of uid; UINT32_MAX uid: any). Returns how
  * many. */
 uint32_t intake_pause(struct intake *i, uint32_t pid, uint32_t uid, bool pause);
-
-/* --- control.c: control.sock --- */
-
-int control_new(struct daemon *d, struct control **ret, struct err *e);
-void control_free(struct control *c);
-uint32_t control_clients(const struct control *c);
-
-/* --- export.c --- */
-
-/* Stored session → text of `format` in a sealed memfd of at most 1 GiB, lent to uid; done on the
- * loop with the descriptor (the caller closes it) and the size in *x. Commits first. phases: 0 all,
- * else that phase, from 1. */
-struct export_result {
-	int fd;
-	uint64_t bytes;
-	char name[128];
-};
-typedef void export_done_fn(void *arg, int r, const struct err *e, const struct export_result *x);
-void export_session(struct daemon *d, uint32_t uid, const uint8_t session[16], const char *format,
-	uint32_t phases, export_done_fn *done, void *arg);
-/* Ends those that are being written, and lets none begin; their done() is called. Turns the loop.
- */
-void export_stop(struct daemon *d);
 
 #endif

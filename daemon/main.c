@@ -16,6 +16,7 @@
 #include "config.h"
 #include "home.h"
 #include "log.h"
+#include "verbs.h"
 
 #define FILES_AT_ONCE 16384u /* 4 096 jobs */
 #define EXIT_USAGE    2
@@ -239,6 +240,7 @@ int main(int argc, char **argv)
 	(void)mallopt(M_MMAP_THRESHOLD, 32 << 10);
 	log_set_level(o.private && !o.foreground ? LOG_WARN : LOG_INFO);
 	daemon.d.private = o.private;
+	daemon.d.verbs = verb_table;
 	if (config_load(&daemon.d.config, o.config, o.private, &e) < 0)
 		return complain(&e, EXIT_USAGE);
 	if (o.check) {

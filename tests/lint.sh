@@ -26,6 +26,16 @@ for lib in build/lib/libprotond.so.0 build/lib/libprotond-agent.so.0; do
         [ -z "$extra" ] || say "$lib exports more than its API: $extra"
         printf '%s needs %s\n' "$lib" "$(objdump -T "$lib" | grep -oE 'GLIBC_[0-9.]+' | sort -uV | tail -1)"
 done
+# What a room may not use although the header is the system's, or a declaration would do: its objects
+# must not want such symbols.
+while read -r room pattern why; do
+        wants=$(nm -u "build/ar/$room.a" | awk 'NF == 2 { print $2 }' | grep -E "^($pattern)" | sort -u | tr '\n' ' ')
+        [ -z "$wants" ] || say "$room: $why, and wants $wants"
+done <<'EOF'
+daemon/query msgpack_|wire_ questions are answered with structs
+daemon/query sqlite3_ the SQL is daemon/store's
+daemon/control sqlite3_|store_|fold_|intake_|journal_ a verb asks daemon/query
+EOF
 # What loads libprotond into programs stands in one table; the examples name all of it.
 for name in $(grep -oE '"[A-Z0-9_]+_(PATH|LIBRARIES)"' proto/terms/backends.h | tr -d '"'); do
         for f in systemd/examples/*; do

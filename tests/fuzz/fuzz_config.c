@@ -28,7 +28,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	return 0;
 }
 
-static void check_same(const struct config *a, const struct config *b)
+static void check_same(const struct daemon_config *a, const struct daemon_config *b)
 {
 #define SAME_STR(key)           MUST(strcmp(a->key, b->key) == 0);
 #define SAME_U64(key)           MUST(a->key == b->key);
@@ -38,7 +38,7 @@ static void check_same(const struct config *a, const struct config *b)
 }
 
 /* What config_load() takes has no value that the daemon would trip over. */
-static void check_values(const struct config *c)
+static void check_values(const struct daemon_config *c)
 {
 	enum auto_mode mode;
 	struct err e;
@@ -49,7 +49,7 @@ static void check_values(const struct config *c)
 }
 
 /* The same text behind the same defaults, by hand. */
-static int parse(struct config *c, const uint8_t *p, size_t n, struct err *e)
+static int parse(struct daemon_config *c, const uint8_t *p, size_t n, struct err *e)
 {
 	MUST(ftruncate(file, 0) == 0);
 	MUST(config_load(c, path, true, e) == 0);
@@ -58,7 +58,7 @@ static int parse(struct config *c, const uint8_t *p, size_t n, struct err *e)
 
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 {
-	struct config by_hand, loaded;
+	struct daemon_config by_hand, loaded;
 	struct err e = {0}, why = {0};
 	int r, x;
 

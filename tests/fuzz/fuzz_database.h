@@ -336,7 +336,11 @@ static void store_make(struct store_db *d, sqlite3 *db)
 {
 	static char path[] = "fuzz.db";
 
-	*d = (struct store_db){.magic = STORE_DB_MAGIC, .owner = pthread_self(), .db = db, .path = path, .lock_fd = -1};
+	*d = (struct store_db){.magic = STORE_DB_MAGIC,
+		.owner = pthread_self(),
+		.db = db,
+		.path = path,
+		.lock_fd = -1};
 	(void)store_prepare(d);
 }
 

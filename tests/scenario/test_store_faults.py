@@ -695,7 +695,7 @@ def test_a_prune_that_fails_half_way(world):
            "CREATE TRIGGER t BEFORE DELETE ON session WHEN old.name = 'own' BEGIN SELECT RAISE(FAIL, 'not this one'); END")
     world.start(PROTOND_AUTO_SESSION="off", PROTOND_RETENTION_DAYS="0")
     r = world.ctl("prune", "--older-than", "1d", check=False)
-    assert r.returncode and "1 deleted, then: " in r.stderr and "not this one" in r.stderr, r
+    assert r.returncode and "1 session deleted before this failed: " in r.stderr and "not this one" in r.stderr, r
 
 
 @preloads

@@ -396,10 +396,10 @@ wait $daemon
 def test_sessions_that_are_not(world):
     world.start()
     world.ctl("start", "s", "--all")
-    said(world.ctl("start", "s", "--all", check=False).stderr, "a session of that name is live")
+    said(world.ctl("start", "s", "--all", check=False).stderr, "a session named '…' is live already")
     said(world.ctl("delete", "s", check=False).stderr, "session '…' is still recording")
     world.ctl("finalize", "s")
-    said(world.ctl("activate", "s", check=False).stderr, "that session has been finalized")
+    said(world.ctl("activate", "s", check=False).stderr, "session '…' has been finalized")
     said(world.ctl("finalize", "nosuch", check=False).stderr, "no session '…'; protonctl")
     said(world.view("tree", "nosuch", check=False).stderr, "no session '…' (")
     job = world.job()
@@ -428,7 +428,7 @@ def test_a_word_that_is_no_session(world):
     world.start(PROTOND_AUTO_SESSION="off")
     assert {w: world.view("tree", w, check=False).returncode for w in wrong} == wrong
     assert {w: world.ctl("finalize", w, check=False).returncode for w in wrong} == wrong
-    said(world.view("tree", "@foo", check=False).stderr, "not a session reference")
+    said(world.view("tree", "@foo", check=False).stderr, "'…' is not a session reference")
 
 
 # --- a daemon that does not answer --------------------------------------------------------------

@@ -139,7 +139,7 @@ START_TEST(session_lives)
 	rpc_reply_free(&reply);
 	ck_assert_int_eq(fake.live[0].state, SESSION_IS_ACTIVE);
 	wire_kv_str(rpc_begin(r, "delete"), "session", "100");
-	refused(r, -EBUSY, "session 'one' is still recording; finalize it first");
+	refused(r, -EBUSY, "session 'one' is still recording; finalize it first, or use");
 	ck_assert_uint_eq(fake.n_live, 1);
 	b = rpc_begin(r, "delete");
 	wire_kv_str(b, "session", "100");
@@ -623,7 +623,7 @@ START_TEST(daemon_ends_with_clients)
 	still_well();
 	fake_stop_daemon();
 	(void)rpc_begin(r, "status");
-	refused(r, -ESHUTDOWN, "ending");
+	refused(r, -ESHUTDOWN, "shutting down");
 	ck_assert_uint_eq(until_closed(half), 0);
 	rpc_close(r);
 	fake_start_daemon(); /* for the teardown */

@@ -9,7 +9,7 @@
 
 #include "config.h"
 
-static struct config c;
+static struct daemon_config c;
 static char path[64];
 
 static void setup(void)

@@ -17,6 +17,7 @@
 #include "log.h"
 #include "loop.h"
 #include "rendezvous.h"
+#include "verbs.h"
 
 #ifndef EVIL_JOBS
 #define EVIL_JOBS 60
@@ -46,6 +47,7 @@ static int run_daemon(void)
 	(void)signal(SIGPIPE, SIG_IGN);
 	log_set_level(LOG_ERR);
 	p.d.private = true;
+	p.d.verbs = verb_table;
 	if (config_load(&p.d.config, NULL, true, &e) < 0 || home_open(&p, &e) < 0 ||
 		protond_init(&p, &e) < 0) {
 		(void)fprintf(stderr, "daemon: %s\n", e.text);

@@ -19,6 +19,7 @@
 #include "loop.h"
 #include "poison.h"
 #include "rings.h"
+#include "verbs.h"
 
 #define SKIPPED_AND_WELL 42
 
@@ -118,6 +119,7 @@ static int start(void)
 	(void)setenv("PROTOND_RUNTIME_DIR", dir, 1);
 	(void)setenv("PROTOND_DB", db, 1);
 	p.d.private = true;
+	p.d.verbs = verb_table;
 	if (config_load(&p.d.config, NULL, true, &e) < 0 || home_open(&p, &e) < 0 ||
 		protond_init(&p, &e) < 0) {
 		(void)fprintf(stderr, "daemon: %s\n", e.text);

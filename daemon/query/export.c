@@ -1,27 +1,30 @@
 /* SPDX-License-Identifier: MIT. export.c: a stored session as text in a sealed memfd: commit first,
  * then load it as anybody would, then write the format; a tree on the storage thread. */
-#include "loop.h"
+#include "export.h"
 
 #include <fcntl.h>
 #include <signal.h>
-#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "daemon.h"
 #include "export_format.h"
 #include "memfd.h"
+#include "must.h"
 #include "profile.h"
+#include "store_ask.h"
 
 #define EXPORT_BYTES_MAX (1ull << 30)
-#define BUSY_MS          2000
+#define EXPORT_MAGIC     0x45585054u
 #define TIMELINES_MAX    4u /* written at once; the others wait */
-#define ENDING           "protond is ending; the session is stored"
+#define ENDING           "protond is shutting down; the session is stored"
 
 struct export
 {
+	uint32_t magic;
 	struct daemon *d;
 	uint8_t session[16];
 	const struct export_format *format;
@@ -40,38 +43,33 @@ struct export
 	_Atomic bool cancelled;
 };
 
-static int find_session(struct sqlite3 *db, const uint8_t uuid[16], int64_t *ret_id, char name[128])
+static struct export *export_of(void *p)
 {
-	sqlite3_stmt *s = NULL;
-	const unsigned char *text;
-	int r = -ENOENT;
+	struct export *x = p;
 
-	if (sqlite3_prepare_v2(db, "SELECT id, name FROM session WHERE uuid = ?1", -1, &s, NULL) !=
-		SQLITE_OK)
-		return -EIO;
-	if (sqlite3_bind_blob(s, 1, uuid, 16, SQLITE_STATIC) == SQLITE_OK &&
-		sqlite3_step(s) == SQLITE_ROW) {
-		*ret_id = sqlite3_column_int64(s, 0);
-		text = sqlite3_column_text(s, 1);
-		(void)snprintf(name, 128, "%s", text != NULL ? (const char *)text : "");
-		r = 0;
-	}
-	(void)sqlite3_finalize(s);
-	return r;
+	MUST(x != NULL && x->magic == EXPORT_MAGIC);
+	return x;
+}
+
+/* Done with, told and off the list. */
+static void export_free(struct export *x)
+{
+	x->magic = 0;
+	free(x);
 }
 
 /* Storage thread. */
 static int export_work(struct sqlite3 *db, void *arg, struct err *e)
 {
-	struct export *x = arg;
+	struct export *x = export_of(arg);
 	struct profile *p;
 	size_t bytes;
 	char *text;
 	int64_t id;
-	int r = find_session(db, x->session, &id, x->result.name);
+	int r = store_ask_id(db, x->session, &id, x->result.name, e);
 
 	if (r < 0)
-		return err_set(e, r, "the session is not in the database");
+		return r;
 	r = profile_load(db, id, &x->select, &p, e);
 	if (r < 0)
 		return r;
@@ -94,7 +92,7 @@ static void export_tell(struct export *x, int r, const struct err *e)
 	if (r == 0) {
 		r = memfd_lend(&x->d->lent, x->uid, &x->result.fd, &words);
 		if (r < 0)
-			(void)close(x->result.fd);
+			close(x->result.fd);
 		e = &words;
 	}
 	x->done(x->arg, r, e, r == 0 ? &x->result : NULL);
@@ -102,17 +100,20 @@ static void export_tell(struct export *x, int r, const struct err *e)
 
 static void export_on_done(void *arg, int r, const struct err *e)
 {
-	export_tell(arg, r, e);
-	free(arg);
+	export_tell(export_of(arg), r, e);
+	export_free(arg);
 }
 
-/* --- a timeline: a thread and a connection of its own, which hold up nobody. Not a thread of
- * libuv's pool: that ends the process when there are no threads to be had. */
+/* --- a timeline --- */
+
+/* A thread and a connection of its own, which hold up nobody. Not a thread of libuv's pool: that
+ * ends the process when there are no threads to be had.
+ */
 
 /* What fwrite() ends in: a ceiling, and an end that can be asked for. */
 static ssize_t timeline_put(void *cookie, const char *bytes, size_t n)
 {
-	struct export *x = cookie;
+	struct export *x = export_of(cookie);
 	ssize_t done;
 
 	errno = x->cancelled ? ECANCELED : EFBIG;
@@ -131,17 +132,17 @@ static int timeline_write(struct export *x, struct sqlite3 *db, int64_t id)
 
 	if (to == NULL)
 		return err_set(&x->err, -ENOMEM, "no memory for an export");
-	(void)setvbuf(to, NULL, _IONBF, 0);
+	setvbuf(to, NULL, _IONBF, 0);
 	r = x->format->timeline(db, id, &x->select, to, NULL, &x->err);
-	(void)fclose(to);
+	fclose(to);
 	if (r == -EFBIG)
-		(void)err_set(&x->err, r,
+		err_set(&x->err, r,
 			"the timeline is over 1 GiB of JSON; protonview export -f %s -o FILE "
 			"writes it "
 			"of any length, --phase and --process less of it",
 			x->format->name);
 	if (r == -ECANCELED)
-		(void)err_set(&x->err, r, ENDING);
+		err_set(&x->err, r, ENDING);
 	return r;
 }
 
@@ -153,32 +154,27 @@ static void timeline_read(struct export *x)
 	x->r = x->fd = memfd_new();
 	if (x->r < 0)
 		return;
-	if (sqlite3_open_v2(store_path(x->d->store), &db,
-		    SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL) != SQLITE_OK) {
-		x->r = err_set(
-			&x->err, -EIO, "the database cannot be read: %s", sqlite3_errmsg(db));
-	} else {
-		(void)sqlite3_busy_timeout(db, BUSY_MS);
-		x->r = find_session(db, x->session, &id, x->result.name);
-		x->r = x->r < 0 ? err_set(&x->err, x->r, "the session is not in the database")
-				: timeline_write(x, db, id);
-	}
-	(void)sqlite3_close(db);
+	x->r = store_ask_open(store_path(x->d->store), &db, &x->err);
+	if (x->r == 0)
+		x->r = store_ask_id(db, x->session, &id, x->result.name, &x->err);
+	if (x->r == 0)
+		x->r = timeline_write(x, db, id);
+	store_ask_close(db);
 	if (x->r == 0)
 		x->r = memfd_seal(x->fd);
 }
 
 static void timeline_work(void *arg)
 {
-	struct export *x = arg;
+	struct export *x = export_of(arg);
 
 	timeline_read(x);
-	(void)uv_async_send(&x->async);
+	uv_async_send(&x->async);
 }
 
 static void timeline_on_closed(uv_handle_t *h)
 {
-	free(h->data);
+	export_free(export_of(h->data));
 }
 
 /* Off the list, its thread is over or never was: tells, and gives everything back. */
@@ -191,24 +187,24 @@ static void timeline_end(struct export *x)
 	*at = x->next;
 	x->result.fd = x->fd;
 	if (x->r < 0 && x->fd >= 0)
-		(void)close(x->fd);
+		close(x->fd);
 	if (x->r < 0 && x->err.code == 0)
-		(void)err_set(&x->err, x->r, "the timeline cannot be written: %s", strerror(-x->r));
+		err_set(&x->err, x->r, "the timeline cannot be written: %s", strerror(-x->r));
 	export_tell(x, x->r, &x->err);
 	if (x->begun)
 		uv_close((uv_handle_t *)&x->async, timeline_on_closed);
 	else
-		free(x);
+		export_free(x);
 }
 
 static void timelines_go(struct daemon *d);
 
 static void timeline_on_done(uv_async_t *async)
 {
-	struct export *x = async->data;
+	struct export *x = export_of(async->data);
 	struct daemon *d = x->d;
 
-	(void)uv_thread_join(&x->thread);
+	uv_thread_join(&x->thread);
 	timeline_end(x);
 	timelines_go(d);
 }
@@ -223,10 +219,10 @@ static int timeline_begin(struct export *x)
 		return r;
 	x->begun = true;
 	x->async.data = x;
-	(void)sigfillset(&all);
-	(void)pthread_sigmask(SIG_BLOCK, &all, &old);
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, &old);
 	r = uv_thread_create(&x->thread, timeline_work, x);
-	(void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	return r;
 }
 
@@ -251,7 +247,7 @@ static void timelines_go(struct daemon *d)
 		if (r == 0)
 			continue; /* from here on it is the thread's */
 		if (oldest->err.code == 0)
-			(void)err_set(&oldest->err, r, "no thread to write the timeline: %s",
+			err_set(&oldest->err, r, "no thread to write the timeline: %s",
 				uv_strerror(r));
 		oldest->r = r;
 		timeline_end(oldest);
@@ -266,12 +262,12 @@ void export_stop(struct daemon *d)
 	for (x = d->exports; x != NULL; x = x->next)
 		x->cancelled = true;
 	while (d->exports != NULL)
-		(void)uv_run(&d->loop, UV_RUN_ONCE);
+		uv_run(&d->loop, UV_RUN_ONCE);
 }
 
 static void export_on_stored(void *arg, int r, const struct err *e)
 {
-	struct export *x = arg;
+	struct export *x = export_of(arg);
 
 	struct err ending;
 
@@ -292,7 +288,7 @@ static void export_fail(export_done_fn *done, void *arg, int r, const char *word
 {
 	struct err e;
 
-	(void)err_set(&e, r, "%s", words);
+	err_set(&e, r, "%s", words);
 	done(arg, r, &e, NULL);
 }
 
@@ -310,6 +306,7 @@ void export_session(struct daemon *d, uint32_t uid, const uint8_t session[16], c
 		export_fail(done, arg, -ENOMEM, "no memory for an export");
 		return;
 	}
+	x->magic = EXPORT_MAGIC;
 	x->d = d;
 	x->format = &export_formats[format_of(format)];
 	x->select = (struct profile_select){.one_phase = phases > 0, .phase = phases - 1};

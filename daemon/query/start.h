@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT. start.h: a new session, and which jobs it is for. */
+#ifndef PROTOND_QUERY_START_H
+#define PROTOND_QUERY_START_H
+
+#include "ask.h"
+#include "change.h"
+#include "journal.h"
+
+/* A session with what `wish` says: name, backend, mode, data, context, hook, cpu, gpu, source, and
+ * match with its pid, token or command (a glob); verb, uid, session and the stamps are filled in
+ * here. Answers when those jobs record, or have not said so in JOBS_ANSWER_MS. -ESRCH: no such job;
+ * -EEXIST: the name is taken; -ENOSPC. */
+void query_start(struct daemon *d, const struct asker *a, const struct j_verb *wish,
+	changed_fn *done, void *arg);
+
+#endif

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT. top.h: what a live session has recorded so far, by its heaviest
+ * paths. Answered at once. */
+#ifndef PROTOND_QUERY_TOP_H
+#define PROTOND_QUERY_TOP_H
+
+#include "ask.h"
+#include "find.h"
+#include "fold.h"
+
+typedef void top_session_fn(void *arg, const struct refusal *no, const struct session_ref *s);
+/* The session that is shown when none is named: query_newest_live(), once what jobs wrote before is
+ * in the fold, as LOOK_MS allows. */
+void query_top_session(struct daemon *d, const struct asker *a, top_session_fn *done, void *arg);
+/* Whether there is something to be shown of it. -EALREADY: the fold has let go of it. */
+int query_top_check(const struct session_ref *s, struct refusal *no);
+
+/* fn for each job that runs and that the asker may see. */
+void query_top_jobs(const struct daemon *d, const struct asker *a, fold_process_fn *fn, void *arg);
+/* fn for each of the n cells with the largest sums. */
+void query_top_cells(
+	struct daemon *d, const struct session_ref *s, uint32_t n, fold_cell_fn *fn, void *arg);
+
+#endif
