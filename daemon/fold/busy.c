@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* The older half becomes a sum. */
+/* Turns the older half into a sum. */
 static void busy_settle(struct busy *b)
 {
 	uint32_t i, half = BUSY_SPANS / 2;
@@ -16,7 +16,7 @@ static void busy_settle(struct busy *b)
 	memmove(b->span, b->span + half, b->n * sizeof(*b->span));
 }
 
-/* Somewhere in the middle: joins all spans that it touches. */
+/* Inserts one in the middle, joined with all spans that it touches. */
 static void busy_insert(struct busy *b, struct span s)
 {
 	uint32_t from = b->n, to;

@@ -4,20 +4,29 @@
 
 #include <stdint.h>
 
-struct fold_limits {       /* 0: the default */
-	uint32_t nodes;    /* cells per (session, process): 262 144; surplus counts in (other) */
-	uint32_t launches; /* open launches per process: 1 048 576; the oldest leave, counted */
-	uint32_t sweep;    /* of these, and of records that wait: so many leave or are joined at an
-			       entry, each in a tree. 2048 */
-	uint32_t sessions; /* live at once: 1 024 */
-	uint32_t sessions_per_uid; /* not finalized, of one user: a quarter of `sessions`; as many:
-				      there is one user, and nothing is kept for others */
-	uint32_t processes;        /* 4 096 */
-	uint64_t bytes; /* tables, trees, open launches of all processes and rows on their way,
-			       about: 24 MiB; of one,     ¾ of it; beyond, only who has less than an
-			       even     share gets more */
-	uint64_t trace_bytes; /* of one session's timeline: 512 MiB; the oldest chunks leave */
-	uint64_t trace_ns;    /* chunks older than this leave; 0: at no age */
+/* 0: the default, which stands behind each. */
+struct fold_limits {
+	/* Cells per (session, process); what is over counts in (other). 262 144 */
+	uint32_t nodes;
+	/* Open launches per process; over it the oldest leave, counted. 1 048 576 */
+	uint32_t launches;
+	/* Launches and records that one entry joins or lets go, times trees. 2 048 */
+	uint32_t sweep;
+	/* Sessions live at once. 1 024 */
+	uint32_t sessions;
+	/* Sessions of one user that are not finalized. If that is all of them, there is one
+	 * user, and nothing is kept back for others. A quarter of `sessions` */
+	uint32_t sessions_per_uid;
+	/* 4 096 */
+	uint32_t processes;
+	/* Of tables, trees and open launches of all processes, and of rows on their way to the
+	 * store, about. One process gets three quarters at most; once all is used, only those
+	 * that have less than an even share get more. 24 MiB */
+	uint64_t bytes;
+	/* Of one session's timeline; over it the oldest chunks leave. 512 MiB */
+	uint64_t trace_bytes;
+	/* Chunks older than this leave. 0: they stay */
+	uint64_t trace_ns;
 };
 
 /* Sessions that there was no room for since this fold was made, and of the last one: whose it was

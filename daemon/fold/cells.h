@@ -1,6 +1,6 @@
-/* SPDX-License-Identifier: MIT. cells.h: what one session holds of one process, as data: cells by
- * (node, segment, device, class), metrics, launch configurations, GPU busy time. tree.c and metric.c
- * fill it, collect.c and where.c read it. */
+/* SPDX-License-Identifier: MIT. cells.h: what one session holds of one process, as data: cells
+ * by (node, segment, device, class), metrics, launch configurations, GPU busy time. tree.c and
+ * metric.c fill it, collect.c and where.c read it. */
 #ifndef PROTOND_CELLS_H
 #define PROTOND_CELLS_H
 

@@ -1,6 +1,6 @@
-/* SPDX-License-Identifier: MIT. collect.c: all that changed since the last time, as rows with
- * absolute values. In two passes: rows are made while everything stays dirty; only when all of them
- * stand is it marked clean, so that a failed allocation loses nothing. */
+/* SPDX-License-Identifier: MIT. collect.c: all that changed since the last collect, as rows with
+ * absolute values. Rows are made while everything stays dirty; only when all of them are there
+ * is it marked clean, so a failed allocation loses nothing. */
 #include "fold.h"
 
 #include <stdio.h>
@@ -96,7 +96,7 @@ static bool put_process(struct batch *b, const struct process *p)
 	return pending_pack(p, &pending->bytes, &pending->n) == 0;
 }
 
-/* The node and what stands above it, parents first, each once a collect. */
+/* The node and those above it, parents first, each once per collect. */
 static bool put_node(struct batch *b, struct process *p, uint32_t at)
 {
 	uint32_t up[2 * PATH_DEPTH_MAX + 8], n = 0;
@@ -279,7 +279,7 @@ static bool put_losses(struct batch *b, const struct part *part)
 		note->process = process;
 		note->number = NOTES_COUNTED + i;
 		note->ns = (int64_t)part->counted_ns[i];
-		(void)snprintf(note->text, sizeof(note->text), "%llu %s",
+		snprintf(note->text, sizeof(note->text), "%llu %s",
 			(unsigned long long)part->counted[i], note_words(i));
 	}
 	return true;
@@ -444,7 +444,7 @@ static bool put_all(struct batch *b, const struct fold *f)
 	return put_fold(b, f);
 }
 
-/* --- it holds: clean from here on */
+/* --- all rows are there: clean --- */
 
 static void clean_part(struct part *part)
 {
@@ -453,7 +453,7 @@ static void clean_part(struct part *part)
 
 	for (i = 0; i < t->dirty_cells.n; i++)
 		tree_at(t, t->dirty_cells.at[i])->dirty = false;
-	t->n_stored = t->n_cells; /* none is made without being changed */
+	t->n_stored = t->n_cells; /* a new one is always dirty */
 	for (i = 0; i < t->dirty_metrics.n; i++) {
 		t->metric[t->dirty_metrics.at[i]].dirty = false;
 		t->metric[t->dirty_metrics.at[i]].stored = true;
@@ -507,7 +507,7 @@ static void clean_all(struct fold *f)
 	f->dirty = f->news = false;
 }
 
-/* Sessions that were final and stored one collect ago: whoever asked for them has had the time. */
+/* Forgets sessions that were final and stored a collect ago: whoever waited for them has looked. */
 static void forget_sessions(struct fold *f)
 {
 	uint32_t i, n = 0;
@@ -529,7 +529,7 @@ int fold_collect(struct fold *f, struct batch *ret)
 
 	MUST_FOLD(f);
 	MUST(!f->restoring);
-	f->round++; /* also after a failure: nodes named in that batch are not stored */
+	f->round++; /* after a failure too: the nodes of that batch were not stored */
 	if (f->no_memory || !put_all(&b, f)) {
 		batch_free(&b);
 		return -ENOMEM;

@@ -37,10 +37,10 @@ uint8_t gpu_class_of(uint8_t type, uint32_t id)
 }
 
 #define GRAPH_ROUNDS   2u     /* flushes without more of a graph launch: it is complete */
-#define LAUNCHES_LEAST 4096u  /* open ones that a process may have whatever the others take */
+#define LAUNCHES_LEAST 4096u  /* open ones that every process may have, whatever the others use */
 #define PASS_BUDGET    65536u /* graph launches looked at in one sweep */
-#define RECORDS_MAX    16u    /* of an ordinary launch: it has one, and may have run before */
-#define DETACH_LEAST   256u   /* records in flight that each part's end counts */
+#define RECORDS_MAX    16u    /* of an ordinary launch: it has one, and perhaps RUNNING before */
+#define DETACH_LEAST   256u   /* records in flight that are counted when any part ends */
 
 struct key {
 	const struct launch *launch;
@@ -55,7 +55,7 @@ static bool launch_same(const void *arg, uint32_t at)
 	return k->launch[at].correlation == k->correlation && k->launch[at].epoch == k->epoch;
 }
 
-/* Neighbours stand together: ids of one thread come nearly in order. */
+/* Ids of one thread come nearly in order: neighbours share a cache line. */
 static uint32_t key_hash(uint32_t correlation)
 {
 	return table_mix(correlation >> 3, 0) << 3 | (correlation & 7);
@@ -77,7 +77,7 @@ void correlate_fini(struct flight *c)
 	*c = (struct flight){.rounds = 1};
 }
 
-/* --- lists */
+/* --- lists --- */
 
 static void list_append(struct flight *c, struct launch *l, enum launch_list list)
 {
@@ -119,7 +119,7 @@ static bool is_graph(const struct launch *l)
 	return (l->flags & LAUNCH_GRAPH) != 0;
 }
 
-/* In how many of its sessions' parts it is in flight. */
+/* Keeps each part's count of launches in flight. */
 static void parts_open(struct process *p, const struct launch *l, uint32_t more)
 {
 	uint64_t set;
@@ -138,9 +138,9 @@ static void move_to(struct process *p, struct launch *l, enum launch_list list)
 		parts_open(p, l, 1);
 }
 
-/* --- records that wait */
+/* --- records that wait --- */
 
-/* False: there is no room. */
+/* False: no room. */
 static bool gpu_keep(struct process *p, struct launch *l, const struct gpu *g)
 {
 	struct flight *c = &p->flight;
@@ -178,18 +178,18 @@ static bool gpu_take(struct flight *c, struct launch *l, struct gpu *ret)
 	c->free_gpu = at;
 	c->waiting -= l->list == LIST_WAITING;
 	if (--c->held_gpu == 0)
-		c->n_gpu = c->free_gpu = 0; /* the next ones stand in order again */
+		c->n_gpu = c->free_gpu = 0; /* those that come next lie in order again */
 	return true;
 }
 
-/* --- to the trees */
+/* --- to the trees --- */
 
 static uint32_t trees(const struct process *p)
 {
 	return p->n_parts == 0 ? 1 : p->n_parts;
 }
 
-/* Of what is left of limit.sweep: a launch or record counts in all trees of the process. */
+/* What is left of limit.sweep; a launch or record costs once for each tree of its process. */
 static void spend(const struct process *p, uint32_t *budget)
 {
 	*budget -= *budget < trees(p) ? *budget : trees(p);
@@ -215,7 +215,7 @@ static void count_matched(struct process *p, const struct launch *l)
 	}
 }
 
-/* A record whose launch is not known: in the sessions that were active when it ran. */
+/* A record without its launch counts in the sessions that were active when it ran. */
 static void count_unlaunched(struct process *p, const struct launch *waiting, const struct gpu *g,
 	const struct part *only)
 {
@@ -248,8 +248,8 @@ static void launch_free(struct process *p, struct launch *l)
 	c->list[LIST_FREE].n++;
 }
 
-/* It leaves without (more) records: what was said to be running counts untimed, else it is lost.
- * Where the budget is used up before, the rest of it goes next time. */
+/* No (more) records came: what was said to be running counts without a time, the rest is lost. What
+ * the budget does not cover goes next time. */
 static void launch_give_up(struct process *p, struct launch *l, uint32_t *budget)
 {
 	bool matched = l->round != 0;
@@ -277,14 +277,14 @@ static void launch_give_up(struct process *p, struct launch *l, uint32_t *budget
 	launch_free(p, l);
 }
 
-/* --- coming in */
+/* --- coming in --- */
 
 void correlate_begin(struct process *p)
 {
 	p->flight.left = p->fold->limit.sweep;
 }
 
-/* The one that leaves when there is no room: the oldest. */
+/* Which one leaves when there is no room. */
 static struct launch *oldest(struct flight *c)
 {
 	static const enum launch_list order[] = {
@@ -297,8 +297,7 @@ static struct launch *oldest(struct flight *c)
 	return NULL;
 }
 
-/* A new one in this list; NULL: out of memory, no room, or the table refused the key (counted as
- * bad). */
+/* Adds one to this list. NULL: out of memory, no room, or the index refused its key. */
 static struct launch *launch_new(
 	struct process *p, const struct launch *from, enum launch_list list)
 {
@@ -311,10 +310,10 @@ static struct launch *launch_new(
 		(c->n_launches >= LAUNCHES_LEAST && c->list[LIST_FREE].n == 0 &&
 			!process_has_room_in_flight(p))) {
 		l = oldest(c);
-		MUST(l != NULL); /* a ceiling is reached by those that are there */
+		MUST(l != NULL); /* those that fill the ceiling are there */
 		launch_give_up(p, l, &c->left);
 		if (c->list[LIST_FREE].n == 0)
-			return NULL; /* the oldest has many records: some of them left */
+			return NULL; /* only some of the oldest one's many records left */
 	}
 	at = c->list[LIST_FREE].first != 0 ? c->list[LIST_FREE].first - 1 : c->n_launches;
 	if (!ROOM_FOR(c->launch, c->cap_launches, at)) {
@@ -358,12 +357,12 @@ static uint64_t sessions_at(struct process *p, uint64_t clock)
 	return set;
 }
 
-/* One record of a launch that is known. */
+/* A record whose launch is here. */
 static void launch_record(struct process *p, struct launch *l, const struct gpu *g)
 {
 	struct gpu old;
 
-	if ((g->flags & GPU_FLAG_RUNNING) != 0) { /* of an ordinary launch there is one */
+	if ((g->flags & GPU_FLAG_RUNNING) != 0) { /* an ordinary launch has one */
 		if ((l->records != 0 && !is_graph(l)) || !gpu_keep(p, l, g))
 			count_unlaunched(p, &(struct launch){.list = LIST_WAITING}, g, NULL);
 		return;
@@ -372,18 +371,19 @@ static void launch_record(struct process *p, struct launch *l, const struct gpu 
 		count_matched(p, l);
 	count_in(p, l, g);
 	if (!is_graph(l)) {
-		while (gpu_take(&p->flight, l, &old)) /* it was running; now it is done */
+		while (gpu_take(&p->flight, l, &old)) /* RUNNING ones: it is done now */
 			;
 		launch_free(p, l);
 		return;
 	}
 	l->round = p->flight.rounds;
 	l->seen_ns = p->fold->now_ns;
-	if (l->list == LIST_PASSED) /* keeps that list in the order of its times */
+	if (l->list == LIST_PASSED) /* to the end: the list is in order of seen_ns */
 		move_to(p, l, LIST_PASSED);
 }
 
-/* Of a graph: some of those that waited. One that is running counts untimed, as it would later. */
+/* Counts some records that waited for their graph launch. A RUNNING one counts without a time,
+ * as it would later. */
 static void joined_count(struct process *p, struct launch *l, uint32_t *budget)
 {
 	struct gpu g;
@@ -391,7 +391,7 @@ static void joined_count(struct process *p, struct launch *l, uint32_t *budget)
 	for (; *budget > 0 && gpu_take(&p->flight, l, &g); spend(p, budget)) {
 		if (l->round == 0)
 			count_matched(p, l);
-		count_in(p, l, &g); /* round 0: the first, which brings the launch */
+		count_in(p, l, &g); /* round 0: the launch counts with it */
 		l->round = p->flight.rounds;
 		l->seen_ns = p->fold->now_ns;
 	}
@@ -399,7 +399,7 @@ static void joined_count(struct process *p, struct launch *l, uint32_t *budget)
 		move_to(p, l, LIST_GRAPH);
 }
 
-/* The records came first. A graph may have any number of them. */
+/* The launch of records that came first; of a graph there may be any number. */
 static void launch_join(struct process *p, struct launch *w, const struct launch *from)
 {
 	struct launch *l = w;
@@ -424,7 +424,7 @@ static void launch_join(struct process *p, struct launch *w, const struct launch
 	while (n < RECORDS_MAX && gpu_take(&p->flight, l, &wait[n]))
 		n++;
 	move_to(p, l, LIST_OPEN);
-	while (n-- > 0) { /* the oldest first: it was running, then it was done */
+	while (n-- > 0) { /* oldest first: running, then done */
 		if (l != NULL)
 			launch_record(p, l, &wait[n]);
 		else
@@ -451,13 +451,13 @@ void correlate_launch(struct process *p, const struct rec_launch *r, uint32_t ti
 
 	p->launches++;
 	from.parts = sessions_at(p, r->clock);
-	lies = joins && !is_graph(&from) && /* more than an ordinary launch can have */
+	lies = joins && !is_graph(&from) && /* an ordinary launch cannot have so many */
 	       flight_records(&p->flight, l->records) > RECORDS_MAX;
 	if (joins && !lies) {
 		launch_join(p, l, &from);
 		return;
 	}
-	if (l != NULL && !lies) /* the id came round again */
+	if (l != NULL && !lies) /* ids wrap: this is the next one with it */
 		launch_give_up(p, l, &p->flight.left);
 	if ((l == NULL || l->list == LIST_FREE) &&
 		launch_new(p, &from, is_graph(&from) ? LIST_GRAPH : LIST_OPEN) != NULL)
@@ -490,15 +490,15 @@ void correlate_gpu(struct process *p, const struct gpu *g)
 		count_unlaunched(p, &from, g, NULL);
 }
 
-/* --- time */
+/* --- time --- */
 
-/* a before b, on a counter that wraps. */
+/* Whether a came before b; the counter wraps. */
 static bool epoch_before(uint16_t a, uint16_t b)
 {
 	return a != b && (uint16_t)(b - a) < 0x8000;
 }
 
-/* Graph launches that are complete: two flushes since their last record brought nothing more. */
+/* A graph launch is complete when two flushes since its last record brought no more. */
 static void graphs_pass(struct process *p)
 {
 	struct flight *c = &p->flight;
@@ -536,7 +536,7 @@ void correlate_gpu_off(struct process *p, uint64_t clock)
 	c->pass_due = true;
 }
 
-/* Nothing of it can come any more: a flush that left nothing pending lies behind it. */
+/* A later flush left nothing pending: no record of it can come. */
 static bool is_lost(const struct flight *c, const struct launch *l)
 {
 	return l->clock < c->idle_clock || epoch_before(l->epoch, c->epoch);
@@ -568,14 +568,14 @@ void correlate_sweep(struct process *p)
 		launch_give_up(p, l, &left);
 }
 
-/* --- the end, of a session or of the job */
+/* --- the end, of a session or of the job --- */
 
 struct gone {
-	uint32_t left;              /* records that may yet be counted in the tree */
+	uint32_t left;              /* records that the tree may still take */
 	uint64_t launches, records; /* lost */
 };
 
-/* One launch in flight, of this part alone. */
+/* Takes the part out of one launch in flight. */
 static void part_leaves(struct process *p, struct part *part, struct launch *l, struct gone *g)
 {
 	const struct flight *c = &p->flight;
@@ -599,8 +599,8 @@ static void part_leaves(struct process *p, struct part *part, struct launch *l, 
 		tree_gpu(part, l, &c->gpu[at - 1].gpu);
 }
 
-/* What it has in flight leaves at once, for it alone: records up to a share of what an entry may
- * take, beyond which a liar's are lost. */
+/* All that the part has in flight leaves at once, for this part alone. Records count up to its
+ * share of what one entry may cost; a liar's are lost beyond it. */
 void correlate_detach(struct process *p, struct part *part)
 {
 	struct flight *c = &p->flight;
@@ -614,7 +614,7 @@ void correlate_detach(struct process *p, struct part *part)
 		for (l = flight_first(c, list); l != NULL; l = flight_next(c, l))
 			part_leaves(p, part, l, &g);
 	if (part->gpu && c->waiting > g.left)
-		g.records += c->waiting; /* at most: not each ran while it was active */
+		g.records += c->waiting; /* an upper bound: some ran while it was not active */
 	for (l = flight_first(c, LIST_WAITING); l != NULL && c->waiting <= g.left;
 		l = flight_next(c, l))
 		for (at = l->records; at != 0; at = c->gpu[at - 1].next)
@@ -654,7 +654,7 @@ void correlate_end(struct process *p)
 	MUST(c->waiting == 0);
 }
 
-/* --- restore */
+/* --- restore --- */
 
 struct launch *correlate_put(struct process *p, const struct launch *l)
 {

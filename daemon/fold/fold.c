@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "correlate.h"
+#include "ids.h"
 #include "life.h"
 #include "loss.h"
 #include "now.h"
@@ -15,10 +16,9 @@
 #include "record.h"
 #include "session.h"
 #include "state.h"
-#include "tables.h"
 #include "verb.h"
 
-#define STEP_NS 1000000 /* a step of CLOCK_REALTIME that is told */
+#define STEP_NS 1000000 /* a step of CLOCK_REALTIME worth a note */
 
 int fold_new(const struct fold_limits *l, struct fold **ret)
 {
@@ -48,7 +48,7 @@ int fold_new(const struct fold_limits *l, struct fold **ret)
 		f->limit.processes = 4096;
 	f->tsc = (struct anchors){.v = f->tsc_anchor, .cap = ANCHORS_KEPT};
 	f->mono = (struct anchors){.v = f->mono_anchor, .cap = ANCHORS_KEPT};
-	f->cost_known = true; /* it counts from 0 */
+	f->cost_known = true; /* the daemon counts from 0 */
 	f->magic = FOLD_MAGIC;
 	f->next_process = 1;
 	f->next_session = 1;
@@ -78,13 +78,13 @@ void fold_free(struct fold *f)
 	free(f);
 }
 
-/* --- one function per type of entry: payload of at least the bytes that the table says */
+/* --- one function a type of entry; its payload has at least the bytes that the table says --- */
 
 struct entry {
 	const struct journal_entry *head;
-	const void *payload; /* copied nowhere: the journal's own, 8-byte aligned */
+	const void *payload; /* in the journal's memory, 8-byte aligned */
 	uint32_t bytes;
-	struct process *process; /* NULL for entries of no ring */
+	struct process *process; /* NULL: the entry is of no ring */
 };
 typedef int entry_fn(struct fold *f, const struct entry *e);
 
@@ -219,7 +219,7 @@ static int on_leave(struct fold *f, const struct entry *e)
 	return 0;
 }
 
-/* The daemon's CPU time since the last such entry, in equal shares to the sessions that record. */
+/* Shares the daemon's CPU time since the last such entry equally among the sessions that record. */
 static int on_cost(struct fold *f, const struct entry *e)
 {
 	const struct j_cost *c = e->payload;
@@ -227,9 +227,9 @@ static int on_cost(struct fold *f, const struct entry *e)
 	uint32_t i, n = 0;
 
 	if (!f->cost_known)
-		more = 0; /* what of it was shared out before is not known */
+		more = 0; /* how much was shared before is not known */
 	else if (c->cpu_ns >= f->cost_ns)
-		more -= f->cost_ns; /* else: a new daemon, counting from 0 */
+		more -= f->cost_ns; /* else a new daemon counts from 0 */
 	f->cost_ns = c->cpu_ns;
 	f->cost_known = true;
 	for (i = 0; i < f->n_sessions; i++)
@@ -247,8 +247,8 @@ static int on_cost(struct fold *f, const struct entry *e)
 static const struct {
 	entry_fn *apply;
 	uint32_t bytes; /* at least */
-	bool of_ring;   /* of a ring that must be known and not ended */
-	bool upkeep;    /* no news in itself */
+	bool of_ring;   /* skipped unless its ring is known and not ended */
+	bool upkeep;    /* not news by itself */
 } appliers[J_MAX] = {
 	[J_PROCESS] = {on_process, sizeof(struct j_process),   false, false},
 	[J_TABLE]   = {on_table,   sizeof(struct j_table),     true,  false},
@@ -270,13 +270,13 @@ int fold_apply(struct fold *f, const struct journal_entry *e)
 	int r;
 
 	MUST_FOLD(f);
-	/* Who calls has checked it, or made it: an entry that is still being made has no magic. */
+	/* The caller checked it or made it; one that is still being made has no magic. */
 	MUST(e->magic == JOURNAL_MAGIC && e->bytes >= sizeof(*e) && e->bytes <= JOURNAL_ENTRY_MAX);
 	MUST(e->bytes % 8 == 0 && (uintptr_t)e % 8 == 0);
 	if (f->no_memory)
 		return -ENOMEM;
 	if (e->type == 0 || e->type >= J_MAX || e->bytes < sizeof(*e) + appliers[e->type].bytes)
-		return 0; /* of a newer daemon */
+		return 0; /* a newer daemon wrote it */
 	entry.bytes = e->bytes - (uint32_t)sizeof(*e);
 	f->now_ns = e->mono_ns > f->now_ns ? e->mono_ns : f->now_ns;
 	f->dirty = true;
@@ -341,9 +341,9 @@ bool fold_has_news(const struct fold *f)
 	return f->news;
 }
 
-/* --- what a job is asked for */
+/* --- what a job is asked for --- */
 
-/* Its launches may still be on their way: as long as they are, but not for ever. */
+/* Launches are still in flight, and not for longer than they may be. */
 static bool still_delivering(const struct part *part)
 {
 	const struct session *s = part->session;

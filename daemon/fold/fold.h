@@ -1,16 +1,16 @@
-/* SPDX-License-Identifier: MIT. fold.h: the pipeline as a deterministic fold of the journal:
- * drain → correlate → tree, and the sessions that decide what goes where.
+/* SPDX-License-Identifier: MIT. fold.h: the pipeline as a deterministic fold of the journal: drain
+ * → correlate → tree, and the sessions that decide what goes where.
  *
- * fold_apply() is the only way in; it does no I/O, reads no clock and no environment, and never
+ * fold_apply() is the only way in. It does no I/O, reads no clock and no environment, and never
  * fails on a job's bytes: what breaks the ring's laws is counted against that job (LOST_BAD) and
- * skipped. Loop thread only. Everything that grows has a ceiling in fold_limits.
+ * skipped. Loop thread only. Everything that grows has a ceiling (ceilings.h).
  *
- * Contract, asserted (MUST): a fold that was made and is not freed. fold_apply() gets an entry that
- * journal_commit() or journal_replay() gave, whole and 8-byte aligned; what is in it is not
- * believed. fold_restore() fills an empty fold. fold_waiting() takes back no more than it was told.
- * Inside: a part is detached before it is freed, and its process is freed after it; a session that
- * was forgotten is not used; slots and node, path and lane numbers that one file hands to another
- * are in range; and when all is freed, no byte is still counted.
+ * Contract, asserted (MUST): a fold that was made and is not freed. fold_apply() gets an entry
+ * that journal_commit() or journal_replay() gave, whole and 8-byte aligned; what is in it is not
+ * believed. fold_restore() fills an empty fold. fold_waiting() takes back no more than it was
+ * told. Inside: a part is detached before it is freed, and its process is freed after it; a
+ * session that was forgotten is not used; slots and node, path and lane numbers that one file
+ * hands to another are in range; and when all is freed, no byte is still counted.
  */
 #ifndef PROTOND_FOLD_H
 #define PROTOND_FOLD_H
@@ -36,7 +36,7 @@ void fold_free(struct fold *f);
  * its process has as many sessions as may be; else 0. */
 int fold_apply(struct fold *f, const struct journal_entry *e);
 
-/* What the daemon must ask of a job now: enum ring_want bits. 0 for an unknown ring. */
+/* What the daemon must ask of a job now: bits of enum ring_want; 0 for an unknown ring. */
 uint32_t fold_want(const struct fold *f, const uint8_t ring[16]);
 
 /* Sessions and processes as they stand; pointers are valid until the next fold call. */
@@ -85,7 +85,7 @@ int fold_job_refused(const struct fold *f, const uint8_t ring[16], uint32_t numb
 struct fold_refused fold_refused(const struct fold *f);
 /* That code in words, with what to do. Returns it. */
 int fold_refused_words(const struct fold *f, uint32_t uid, int code, struct err *e);
-/* Finalizing, and no launch of it is in flight. */
+/* It is finalizing, and none of its launches is in flight. */
 bool fold_is_settled(const struct fold *f, const uint8_t session[16]);
 
 /* For `where`: the path in words, root first, "a/b/c"; returns bytes written as snprintf does. */
@@ -117,23 +117,23 @@ void fold_top(struct fold *f, const uint8_t session[16], uint32_t n, fold_cell_f
 
 /* All rows changed since the last collect; marks them clean. -ENOMEM: nothing was marked. */
 int fold_collect(struct fold *f, struct batch *ret);
-/* More is in flight of this ring than one END should have to give up: first some LEAVEs. */
+/* More of this ring is in flight than one END should give up: LEAVE entries must come first. */
 bool fold_has_many(const struct fold *f, const uint8_t ring[16]);
-/* Something of it is counted a piece at a time: it is to have entries, though nothing comes. */
+/* Records that waited are counted a piece at an entry: it needs entries even if nothing comes. */
 bool fold_is_joining(const struct fold *f, const uint8_t ring[16]);
-/* So many bytes of rows more (less) are on their way to the store: they count for the ceiling. */
+/* So many more (less) bytes of rows are on their way to the store; they count for the ceiling. */
 void fold_waiting(struct fold *f, int64_t more);
 bool fold_is_dirty(const struct fold *f);
-/* More than what even an idle job tells each second (its clock, its agent's CPU time) and the
- * daemon itself (anchors, its cost): that can be stored later. */
+/* Something worth storing soon: more than the clocks and costs that an idle job and the daemon
+ * itself tell every second. */
 bool fold_has_news(const struct fold *f);
-uint32_t fold_fresh(const struct fold *f); /* bytes of rows that came since the last collect */
-/* Into an empty fold: what store_load() gave (sessions that are not finalized, and all that belongs
- * to them). The rings' tables come again as TABLE entries from the daemon, before any LANE entry.
- */
+uint32_t fold_fresh(const struct fold *f); /* bytes of new rows since the last collect */
+/* Into an empty fold: what store_load() gave, which is the sessions that are not finalized and
+ * all that belongs to them. The daemon sends the rings' tables again, as TABLE entries, before
+ * any LANE. */
 int fold_restore(struct fold *f, const struct batch *b);
-/* The journal was applied: up to here records of a restored process whose ring is gone, and with it
- * the tables, are lost by nobody's fault. */
+/* The journal was applied. Until then, records of a restored process whose ring and tables are gone
+ * are lost, and no law is broken. */
 void fold_replayed(struct fold *f);
 
 #endif

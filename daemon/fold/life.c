@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. life.c: a process comes when its ring is adopted, ends, and is forgotten when the store has
- * all of it. Owns what a process owns. */
+/* SPDX-License-Identifier: MIT. life.c: a process comes when its ring is adopted, ends, and is
+ * forgotten when the store has all of it. Owns what a process owns. */
 #include "life.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@
 #include "verb.h"
 #include "words.h"
 
-#define ENDED_SHARE 4u /* of the ceiling, for ended processes that are kept for `top` */
+#define ENDED_SHARE 4u /* a part of so many, for ended processes that `top` still shows */
 
 void process_free(struct process *p)
 {
@@ -47,7 +47,7 @@ void process_free(struct process *p)
 	free(p);
 }
 
-/* Entries that every ring's tables begin with. */
+/* The entries that each ring's tables begin with. */
 static bool tables_init(struct process *p)
 {
 	if (!ROOM_FOR(p->name, p->cap_names, 1) || !ROOM_FOR(p->path, p->cap_paths, 1))
@@ -98,7 +98,7 @@ static const char *info_get(const char *info, uint32_t bytes, const char *key)
 	for (; at < end; at += len + 1) {
 		len = strnlen(at, (size_t)(end - at));
 		if (at + len == end)
-			return NULL; /* no NUL behind it */
+			return NULL; /* it lacks its NUL */
 		if (len > n && memcmp(at, key, n) == 0 && at[n] == '=')
 			return at + n + 1;
 	}
@@ -112,7 +112,7 @@ static char *info_text(const char *info, uint32_t bytes, const char *key)
 	char *text = malloc(cap);
 
 	if (text != NULL)
-		(void)words_clean(text, cap, v == NULL ? "" : v, n);
+		words_clean(text, cap, v == NULL ? "" : v, n);
 	return text;
 }
 
@@ -150,7 +150,7 @@ static void row_fill(struct row_process *r, const struct j_process *j)
 	r->created_realtime_ns = j->created_realtime_ns;
 	r->replay = j->replay;
 	r->started_ns = (int64_t)(j->created_realtime_ns & INT64_MAX);
-	(void)words_plain(r->version, sizeof(r->version), j->version, sizeof(j->version));
+	words_plain(r->version, sizeof(r->version), j->version, sizeof(j->version));
 }
 
 static void row_info(struct row_process *r, const char *info, uint32_t n)
@@ -161,9 +161,9 @@ static void row_info(struct row_process *r, const char *info, uint32_t n)
 	r->local_rank = info_number(info, n, "local_rank");
 	r->world_size = info_number(info, n, "world_size");
 	if (host != NULL)
-		(void)words_clean(r->host, sizeof(r->host), host, strlen(host));
+		words_clean(r->host, sizeof(r->host), host, strlen(host));
 	if (job != NULL)
-		(void)words_clean(r->job_id, sizeof(r->job_id), job, strlen(job));
+		words_clean(r->job_id, sizeof(r->job_id), job, strlen(job));
 	r->command = info_text(info, n, "command");
 	r->exe = info_text(info, n, "exe");
 	r->cwd = info_text(info, n, "cwd");
@@ -176,7 +176,7 @@ int process_adopt(
 	const char *info = (const char *)(j + 1);
 	struct process *p = process_find(f, e->ring);
 
-	if (p != NULL) { /* again, after the daemon's restart */
+	if (p != NULL) { /* once more, after a restart of the daemon */
 		p->dirty = true;
 		return 0;
 	}
@@ -213,14 +213,14 @@ void process_state(struct process *p, const struct j_state *s)
 	r->gpu_code = s->code;
 	r->cupti_version = s->library_version;
 	r->driver_version = s->driver_version;
-	(void)words_plain(r->cupti_path, sizeof(r->cupti_path), s->path, sizeof(s->path));
-	(void)words_plain(r->gpu_text, sizeof(r->gpu_text), s->words, sizeof(s->words));
+	words_plain(r->cupti_path, sizeof(r->cupti_path), s->path, sizeof(s->path));
+	words_plain(r->gpu_text, sizeof(r->gpu_text), s->words, sizeof(s->words));
 	p->dirty = true;
 }
 
 /* --- the end --- */
 
-/* ", in 'a/b'": where the thread of the first lane was; "" when it was in no scope. */
+/* ", in 'a/b'": the innermost scope of the first lane's thread, or "". */
 static void last_place(const struct process *p, char ret[160])
 {
 	char text[144], clean[144];
@@ -234,9 +234,9 @@ static void last_place(const struct process *p, char ret[160])
 		return;
 	n = node_path_text(p, at, text, sizeof(text));
 	if (n >= sizeof(text))
-		(void)snprintf(text, sizeof(text), ".../%s", p->name[p->path[at].name].text);
-	(void)words_field(clean, sizeof(clean), text, sizeof(text));
-	(void)snprintf(ret, 160, ", in '%s'", clean);
+		snprintf(text, sizeof(text), ".../%s", p->name[p->path[at].name].text);
+	words_field(clean, sizeof(clean), text, sizeof(text));
+	snprintf(ret, 160, ", in '%s'", clean);
 }
 
 static void note_end(struct session *s, const struct process *p, const struct j_end *e)
@@ -254,9 +254,9 @@ static void note_end(struct session *s, const struct process *p, const struct j_
 		return;
 	}
 	if (e->reason == END_KILLED && e->status >= 0 && WIFSIGNALED(e->status))
-		(void)snprintf(why, sizeof(why), "killed (signal %d)", WTERMSIG(e->status));
+		snprintf(why, sizeof(why), "killed (signal %d)", WTERMSIG(e->status));
 	else if (e->reason != END_KILLED)
-		(void)snprintf(why, sizeof(why), "lost");
+		snprintf(why, sizeof(why), "lost");
 	last_place(p, place);
 	note_add(s, p->row.id, "process %u was %s with %u scope%s open and %u launch%s in flight%s",
 		p->row.pid, why, open, open == 1 ? "" : "s", flying, flying == 1 ? "" : "es",
@@ -304,8 +304,8 @@ static uint32_t count_ended(struct fold *f, uint64_t *ret_bytes)
 	return n;
 }
 
-/* It may change yet, something of it is to be collected, or rows on their way refer to its names,
- * which would be there and not be counted. */
+/* It can still change, the store lacks something of it, or rows on their way point at its names:
+ * they would stay in memory without being counted. */
 static bool process_is_needed(const struct fold *f, const struct process *p)
 {
 	const struct part *part;

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. loss.c: what was lost, why, and in which sessions; and what else
- * people must know to believe a tree. */
+/* SPDX-License-Identifier: MIT. loss.c: what was lost, why, and in which sessions; and the
+ * notes. */
 #include "loss.h"
 
 #include <stdarg.h>
@@ -23,13 +23,13 @@ void loss_part(struct part *part, enum lost_cause cause, uint64_t n)
 	part->loss_dirty |= 1u << cause;
 }
 
-/* Not losses but events that stand elsewhere: under (other). */
+/* The others lose no event: it is counted under (other). */
 static bool is_drop(enum lost_cause cause)
 {
 	return cause != LOST_PATHS && cause != LOST_NAMES && cause != LOST_NODES;
 }
 
-/* To the sessions that record now, or still wait for the GPU's records. */
+/* Charges the sessions that record now or still wait for GPU records. */
 void loss_now(struct process *p, enum lost_cause cause, uint64_t n)
 {
 	uint32_t i;
@@ -52,7 +52,7 @@ static bool was_active_in(const struct part *part, uint64_t first, uint64_t last
 	       window_overlap(w, &part->process->clock, first, last) > 0;
 }
 
-/* To the sessions that were active between the first and the last of the lost. */
+/* Charges the sessions that were active between the first and the last event lost. */
 static void loss_span(
 	struct process *p, enum lost_cause cause, uint64_t n, const struct rec_lost *r)
 {
@@ -66,7 +66,7 @@ static void loss_span(
 			loss_part(p->part[i], cause, n);
 }
 
-/* Without the tables of a ring that is gone nothing says what its records mean. */
+/* If the ring is gone and its tables with it, its records are lost and nobody broke a law. */
 void loss_bad(struct process *p, uint64_t n)
 {
 	if (p->bare) {
@@ -77,7 +77,8 @@ void loss_bad(struct process *p, uint64_t n)
 	loss_now(p, LOST_BAD, n);
 }
 
-/* In-band counts come piece by piece, counters as a whole: what neither has charged yet. */
+/* LOST records bring counts piece by piece, counters bring totals. Returns what is not yet
+ * charged. */
 static uint64_t told_more(struct told *t, uint64_t told, uint64_t absolute)
 {
 	uint64_t most, more;
@@ -187,6 +188,6 @@ void note_add(struct session *s, int64_t process, const char *fmt, ...)
 	n = &s->note[s->n_notes++];
 	*n = (struct note){.process = process, .ns = s->fold->now_ns};
 	va_start(ap, fmt);
-	(void)vsnprintf(n->text, sizeof(n->text), fmt, ap);
+	vsnprintf(n->text, sizeof(n->text), fmt, ap);
 	va_end(ap);
 }

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT. member.c: one process in one session, from the first event to the last. */
+/* SPDX-License-Identifier: MIT. member.c: one process in one session, from the first event to
+ * the last. */
 #include "member.h"
 
 #include <stdlib.h>
@@ -54,7 +55,7 @@ void part_free(struct part *part)
 	MUST(!part->attached || part->process->fold->ending);
 	MUST(part->process->tree_bytes >= part->tree.bytes);
 	part->process->tree_bytes -= part->tree.bytes;
-	(void)process_weigh(part->process);
+	process_weigh(part->process);
 	window_fini(&part->window);
 	tree_fini(&part->tree);
 	timeline_free(part);

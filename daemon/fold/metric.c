@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT. metric.c: values that a job gives to its scopes: summed, or the
- * last one holds. */
+ * last one counts. */
 #include "metric.h"
 
 #include <string.h>
@@ -67,7 +67,7 @@ static double as_f64(uint8_t type, uint64_t bits)
 	return f;
 }
 
-/* The sum in integers, if it is one. */
+/* Adds in integers; false if the sum is not one. */
 static bool add_whole(struct metric *m, uint8_t type, uint64_t bits)
 {
 	int64_t s;
@@ -104,7 +104,7 @@ static void metric_add(struct part *part, struct metric *m, uint8_t type, uint64
 	memcpy(&m->bits, &f, sizeof(f));
 }
 
-/* m->count == 0: the first value. */
+/* m->count 0: this is the first value. */
 static void metric_merge(
 	struct part *part, struct metric *m, uint8_t type, const struct rec_metric *r)
 {

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. node.c: the nodes of one process: ring paths, kernels below them,
- * and what else the fold names. A node is made when the first event needs it. */
+/* SPDX-License-Identifier: MIT. node.c: the nodes of one process: ring paths, kernels below
+ * them, and the fold's own words. A node is made when the first event needs it. */
 #include "node.h"
 
 #include <stdlib.h>
@@ -24,7 +24,7 @@ static const char *const word_text[] = {
 #undef X
 };
 
-/* In the key of child: the subtree below <captured_at> for a whole captured path. */
+/* A struct child of this kind is a whole captured path below <captured_at>. */
 #define KIND_CAPTURED_PATH 0xffu
 
 const char *name_text(const struct process *p, uint32_t name, uint32_t *ret_bytes)
@@ -85,8 +85,7 @@ static bool nodes_grow(struct process *p)
 	return true;
 }
 
-/* Appends a node that is not there yet; refused beyond the ceilings: NODE_NONE. Its name lives as
- * long as the process. */
+/* Adds a node that is not there yet. NODE_NONE: over a ceiling. Its name lives as long as p. */
 static uint32_t node_append(struct process *p, const struct node *n)
 {
 	uint32_t at = p->n_nodes;
@@ -165,7 +164,7 @@ static uint32_t child_hash(const struct child *c)
 	return table_mix((uint64_t)c->parent << 8 | c->kind, c->name);
 }
 
-/* Remembers; whether it can does not matter but for speed. */
+/* A cache: when it fails only speed is lost. */
 static void child_keep(struct process *p, const struct child *c)
 {
 	if (!ROOM_FOR(p->child, p->cap_children, p->n_children))
@@ -182,7 +181,7 @@ static uint32_t child_find(const struct process *p, const struct child *c)
 	return at == TABLE_NONE ? NODE_NONE : p->child[at].node;
 }
 
-/* There was no room for this name. */
+/* The name itself found no room. */
 static bool is_other(const struct process *p, uint32_t name, const char *text)
 {
 	return name != NAME_OTHER && name < WORD_FIRST && text == p->name[NAME_OTHER].text;
@@ -231,7 +230,8 @@ uint32_t node_kernel(struct process *p, uint32_t parent, uint32_t name)
 	if (last->node != 0 && last->name == name)
 		return last->node - 1;
 	at = node_child(p, parent, NODE_KERNEL, name);
-	p->last_child[parent] = (struct last_child){name, at + 1}; /* `last` may have moved */
+	/* Not through `last`: node_child() may have moved it. */
+	p->last_child[parent] = (struct last_child){name, at + 1};
 	return at;
 }
 
@@ -242,8 +242,7 @@ uint32_t node_of_path(struct process *p, uint32_t path)
 
 	MUST(path < p->n_paths);
 	for (at = path; p->path[at].node == 0; at = p->path[at].parent)
-		up[n++] = at; /* depth ≤ PATH_DEPTH_MAX holds for every entry, and ROOT has its node
-			       */
+		up[n++] = at; /* every depth is at most PATH_DEPTH_MAX, and ROOT has a node */
 	at = p->path[at].node - 1;
 	while (n-- > 0) {
 		text = name_text(p, p->path[up[n]].name, &bytes);
@@ -351,7 +350,7 @@ uint32_t metric_name_of(struct process *p, uint32_t name, uint8_t *ret_kind)
 
 /* --- in words --- */
 
-struct room { /* of snprintf's kind */
+struct room { /* written as snprintf() does */
 	char *buf;
 	size_t n, at;
 };

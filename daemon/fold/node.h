@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT. node.h: the nodes of one process, and the names beside its ring's own. */
+/* SPDX-License-Identifier: MIT. node.h: the nodes of one process, and the names beside its
+ * ring's own. */
 #ifndef PROTOND_NODE_H
 #define PROTOND_NODE_H
 

@@ -10,7 +10,7 @@
 #define NOTES_COUNTED 1000u /* numbers of notes that are counts start here */
 
 /* clang-format off */
-#define NOTES(X) /* name  words behind the count */                     \
+#define NOTES(X) /* name  words behind the count */                                               \
         X(NO_LAUNCH, "GPU records came without their launch: under (no launch)")                      \
         X(WIDENED,   "metric values mixed integers and floats: summed as floats")                     \
         X(TEXT,      "text values of a summed metric were left out: text is for (pty)")               \

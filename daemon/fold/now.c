@@ -1,14 +1,15 @@
-/* SPDX-License-Identifier: MIT. now.c: what each thread of a process is in, as its lanes said last. */
+/* SPDX-License-Identifier: MIT. now.c: what each thread of a process is in, as its lanes said
+ * last. */
 #include "now.h"
 
 #include <stdlib.h>
 
 #include "fold.h"
+#include "ids.h"
 #include "loss.h"
 #include "process.h"
 #include "record.h"
 #include "state.h"
-#include "tables.h"
 
 static int now_by_lane(const void *a, const void *b)
 {
@@ -74,7 +75,7 @@ void process_now_left(struct process *p, uint32_t lane, uint32_t path, uint64_t 
 	struct j_now *frame;
 	uint32_t i;
 
-	for (i = l->now_n; i-- > 0;) { /* the innermost is left first */
+	for (i = l->now_n; i-- > 0;) { /* the innermost is likely */
 		frame = &p->now[l->now_first + i];
 		if (frame->path == path && (frame->begin == begin || frame->begin == 0)) {
 			frame->path = UINT32_MAX;

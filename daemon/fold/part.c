@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT. part.c: what a part takes in memory, and whether the store has it. */
+/* SPDX-License-Identifier: MIT. part.c: what a part takes in memory, and whether the store has
+ * it. */
 #include "part.h"
 
 #include "chunks.h"

@@ -1,8 +1,7 @@
-/* SPDX-License-Identifier: MIT. pending.c: the fold's own encoding of what is in flight, so that a
- * restart goes on exactly where it was: launches and records that wait, windows in the ring's
- * clock, open scopes, counters already charged. Numbers of 7 bits a byte, low first; a version in
- * front.
- */
+/* SPDX-License-Identifier: MIT. pending.c: the fold's own encoding of what is in flight, so that
+ * a restart goes on exactly where it was: launches and records that wait, windows in the ring's
+ * clock, open scopes, counters already charged. Numbers are 7 bits a byte, low bits first; a
+ * version comes first of all. */
 #include "pending.h"
 
 #include <stdlib.h>
@@ -27,7 +26,7 @@
 #define CAUSES_BEFORE_5 13u /* causes of loss that were packed without their number */
 #define PENDING_MAX     (256u << 20)
 
-struct last { /* what the next one is near to */
+struct last { /* values that the next ones are likely to be near */
 	uint64_t clock, seen_ns, start;
 	uint32_t correlation, tid;
 };
@@ -39,7 +38,7 @@ struct pack {
 	bool failed;
 };
 
-/* False: no memory, and none before either. What was packed is void then. */
+/* False: out of memory with no buffer at all. After any failure what was packed is void. */
 static bool pack_grow(struct pack *k)
 {
 	const uint32_t want = k->cap == 0 ? 1024 : k->cap * 2;
@@ -68,7 +67,7 @@ static void put_long(struct pack *k, uint64_t v)
 	k->n = (uint32_t)(at - k->p);
 }
 
-/* Most are a byte. */
+/* Most numbers take one byte. */
 static inline void put(struct pack *k, uint64_t v)
 {
 	if (v < 0x80 && k->n < k->cap)
@@ -77,7 +76,7 @@ static inline void put(struct pack *k, uint64_t v)
 		put_long(k, v);
 }
 
-/* Its difference to the last one, the sign in the lowest bit. */
+/* The difference to the last one, its sign in the lowest bit. */
 static void put_near(struct pack *k, uint64_t v, uint64_t *last)
 {
 	const uint64_t d = v - *last;
@@ -158,7 +157,7 @@ static uint32_t get_near32(struct unpack *u, uint32_t *last)
 	return *last = (uint32_t)v;
 }
 
-/* A count of things of at least one byte each. */
+/* A count of things that take at least a byte each. */
 static uint32_t get_count(struct unpack *u)
 {
 	uint32_t n = get32(u);
@@ -174,7 +173,7 @@ static bool get_version(struct unpack *u)
 	return !u->bad && u->version >= 1 && u->version <= PENDING_VERSION;
 }
 
-/* --- one launch, one record */
+/* --- one launch, one record --- */
 
 static void put_gpu(struct pack *k, const struct gpu *g)
 {
@@ -194,8 +193,8 @@ static void put_gpu(struct pack *k, const struct gpu *g)
 	put(k, g->id);
 }
 
-static void get_gpu(
-	struct unpack *u, const struct process *p, const struct launch *l, struct gpu *g)
+/* Name and path ids are judged when they are used: the tables come after this. */
+static void get_gpu(struct unpack *u, const struct launch *l, struct gpu *g)
 {
 	uint64_t start = get_near(u, &u->last.start);
 
@@ -213,7 +212,6 @@ static void get_gpu(
 	g->id = (uint8_t)get(u);
 	g->class = gpu_class_of(g->type, g->id);
 	u->bad |= g->device >= RING_DEVICES_MAX || g->class == CLASS_CPU;
-	(void)p; /* name and path ids are judged when used: the tables come after this */
 }
 
 static void put_launch(struct pack *k, const struct flight *c, const struct launch *l)
@@ -231,7 +229,7 @@ static void put_launch(struct pack *k, const struct flight *c, const struct laun
 	put(k, l->flags);
 	put(k, l->round);
 	put_near32(k, l->tid, &k->last.tid);
-	for (at = l->records; at != 0; at = next) { /* they lie anywhere: gone through once */
+	for (at = l->records; at != 0; at = next) { /* scattered in memory: one pass only */
 		next = c->gpu[at - 1].next;
 		if (next != 0)
 			__builtin_prefetch(&c->gpu[next - 1]);
@@ -241,7 +239,7 @@ static void put_launch(struct pack *k, const struct flight *c, const struct laun
 	put(k, 0);
 }
 
-/* gpu_keep() puts in front: turns the chain into the order it was packed in. */
+/* gpu_keep() puts each in front; this restores the order in which they were packed. */
 static void chain_reverse(struct flight *c, struct launch *l)
 {
 	uint32_t at = l->records, done = 0, next;
@@ -275,7 +273,7 @@ static void get_launch(struct unpack *u, struct process *p, uint32_t list, uint6
 	to = u->bad ? NULL : correlate_put(p, &l);
 	u->bad |= to == NULL;
 	for (n = old ? get_count(u) : get(u); n > 0 && !u->bad; n = old ? n - 1 : get(u)) {
-		get_gpu(u, p, &l, &g);
+		get_gpu(u, &l, &g);
 		if (!u->bad && !correlate_put_gpu(p, to, &g))
 			return;
 	}
@@ -316,7 +314,7 @@ static void get_correlate(struct unpack *u, struct process *p, uint64_t slots)
 	}
 }
 
-/* --- one part */
+/* --- one part --- */
 
 static void put_busy(struct pack *k, const struct busy *b)
 {
@@ -356,7 +354,7 @@ static void put_part(struct pack *k, const struct part *part)
 		put(k, part->counted_ns[i]);
 	}
 	put(k, part->tree.n_busy);
-	for (device = 0; device < RING_DEVICES_MAX; device++) /* in an order that a restart keeps */
+	for (device = 0; device < RING_DEVICES_MAX; device++) /* the same order after a restart */
 		for (i = 0; i < part->tree.n_busy; i++)
 			if (part->tree.busy[i]->device == device)
 				put_busy(k, part->tree.busy[i]);
@@ -390,7 +388,7 @@ static void get_window(struct unpack *u, struct window *w)
 	}
 }
 
-/* part NULL: its session is gone; read over it. */
+/* part NULL: its session is gone, and this is read past. */
 static void get_busy(struct unpack *u, struct part *part)
 {
 	uint32_t device = get32(u), j, n;
@@ -411,7 +409,7 @@ static void get_busy(struct unpack *u, struct part *part)
 	}
 }
 
-/* Returns the bit of its slot; 0 when its session is not here any more. */
+/* The bit of its slot, or 0 if its session is gone. */
 static uint64_t get_part(struct unpack *u, struct process *p)
 {
 	struct session *s = session_by_id(p->fold, (int64_t)get(u));
@@ -442,7 +440,7 @@ static uint64_t get_part(struct unpack *u, struct process *p)
 	return 1ull << slot;
 }
 
-/* --- one process */
+/* --- one process --- */
 
 static void put_told(struct pack *k, const struct told *t)
 {
@@ -609,7 +607,7 @@ int pending_unpack(struct process *p, const void *bytes, uint32_t n)
 	return u.bad ? -EBADMSG : 0;
 }
 
-/* --- of no process */
+/* --- of no process --- */
 
 int pending_pack_fold(const struct fold *f, void **ret_bytes, uint32_t *ret_n)
 {

@@ -1,12 +1,12 @@
-/* SPDX-License-Identifier: MIT. pipeline.c: drain → correlate → tree: what becomes of the bytes of
- * one lane. Nothing here believes a byte: a record that breaks a law is counted (LOST_BAD) and
- * skipped, and where even its length breaks one, so is the rest of the entry.
- */
+/* SPDX-License-Identifier: MIT. pipeline.c: drain → correlate → tree: what becomes of the bytes
+ * of one lane. No byte is believed: a record that breaks a law is counted (LOST_BAD) and
+ * skipped, and if its length does, so is the rest of the entry. */
 #include "pipeline.h"
 
 #include <string.h>
 
 #include "correlate.h"
+#include "ids.h"
 #include "journal.h"
 #include "loss.h"
 #include "metric.h"
@@ -17,20 +17,20 @@
 #include "record.h"
 #include "ring.h"
 #include "state.h"
-#include "tables.h"
 #include "tree.h"
 #include "verb.h"
 #include "words.h"
 
-/* The lane whose records are at hand. */
+/* A walk over the records of one lane. */
 struct drain {
 	struct process *process;
 	const uint8_t *at, *end;
-	uint32_t lane, lane_bytes, left; /* left: bytes to the end of the lap, from `at` */
-	uint8_t lap;                     /* as its records say it */
+	uint32_t lane, lane_bytes, left; /* left: bytes from `at` to the end of the lap */
+	uint8_t lap;                     /* low byte, as in the records */
 };
 
-/* The next record, its header copied; NULL: no more. A broken one ends the walk, counted. */
+/* The next record, and a copy of its header. NULL: no more. A broken one is counted and ends the
+ * walk. */
 static inline const uint8_t *drain_next(struct drain *d, uint64_t *ret_hdr)
 {
 	const uint8_t *record;
@@ -43,7 +43,7 @@ static inline const uint8_t *drain_next(struct drain *d, uint64_t *ret_hdr)
 		bytes = REC_BYTES(hdr);
 		if (bytes == 0 && REC_TYPE(hdr) == REC_PAD)
 			bytes = REC_ID(hdr) == d->left ? d->left : 0;
-		/* It does not cross the lap, or what was drained; its lap byte is this lap's. */
+		/* It ends within the lap and within what was drained, and its lap byte is right. */
 		if (bytes == 0 || bytes > d->left || bytes > (uint64_t)(d->end - record) ||
 			REC_LAP(hdr) != d->lap) {
 			loss_bad(d->process, 1);
@@ -64,11 +64,11 @@ static inline const uint8_t *drain_next(struct drain *d, uint64_t *ret_hdr)
 	return NULL;
 }
 
-/* --- one handler a type; each gets a record that is long enough, and copies it */
+/* --- one handler a layout: it gets a record that is long enough, and copies it --- */
 
 typedef void record_fn(struct drain *d, const uint8_t *record);
 
-/* Only where it differs: this store before the reads costs a seventh of all (fold_bench). */
+/* Stores only if it differs: a store right before the reads costs a seventh of fold_bench. */
 static inline void set_id(uint64_t *hdr, uint32_t id)
 {
 	if (id != REC_ID(*hdr))
@@ -115,7 +115,7 @@ static void on_launch(struct drain *d, const uint8_t *record)
 	correlate_launch(p, &r, p->lane[d->lane].tid);
 }
 
-/* Times that cannot be: the record counts, without a time. */
+/* With impossible times the record counts, but without a time. */
 static void gpu_check_time(struct process *p, struct gpu *g)
 {
 	if ((g->flags & GPU_FLAG_RUNNING) == 0 &&
@@ -167,7 +167,7 @@ static void on_copy(struct drain *d, const uint8_t *record)
 
 	memcpy(&r, record, sizeof(r));
 	if (REC_TYPE(r.hdr) != REC_COPY)
-		r.hdr &= UINT32_MAX; /* its id says nothing */
+		r.hdr &= UINT32_MAX; /* only COPY uses its id */
 	class = gpu_class_of(REC_TYPE(r.hdr), REC_ID(r.hdr));
 	if (class == CLASS_CPU || r.device >= RING_DEVICES_MAX || r.bytes > INT64_MAX) {
 		loss_bad(p, 1);
@@ -214,7 +214,7 @@ static void on_metric(struct drain *d, const uint8_t *record)
 		tree_metric(p->part[i], &p->lane[d->lane], &r);
 }
 
-/* What other threads recorded after it, knowing of it, is in a later entry: see drain.c. */
+/* What other threads recorded because of it comes in a later entry: see drain.c. */
 static void on_session(struct drain *d, const uint8_t *record)
 {
 	struct rec_session r;
@@ -284,12 +284,12 @@ static void on_gpu(struct drain *d, const uint8_t *record)
 	p->row.replay |= r.replay == 1;
 	text = name_text(p, name, &bytes);
 	if (bytes > 0)
-		(void)words_plain(p->row.gpu_text, sizeof(p->row.gpu_text), text, bytes);
+		words_plain(p->row.gpu_text, sizeof(p->row.gpu_text), text, bytes);
 }
 
 static void on_pad(struct drain *d, const uint8_t *record)
 {
-	(void)d; /* drain_next() eats these */
+	(void)d; /* drain_next() skips these */
 	(void)record;
 }
 
@@ -316,7 +316,7 @@ static void pipeline_run(struct drain d)
 	while ((record = drain_next(&d, &hdr)) != NULL) {
 		news |= REC_TYPE(hdr) != REC_CLOCK;
 		if (REC_TYPE(hdr) >= REC_MAX) {
-			d.process->skipped++; /* of a newer agent */
+			d.process->skipped++; /* a newer agent wrote it */
 			continue;
 		}
 		d.process->events += handlers[REC_TYPE(hdr)].event;
@@ -344,11 +344,11 @@ void pipeline_lane(struct process *p, const struct j_lane *l, const uint8_t *byt
 	if (!process_lanes(p, l->lane + 1))
 		return;
 	lane = &p->lane[l->lane];
-	known = lane->head > l->from ? lane->head - l->from : 0; /* applied before */
+	known = lane->head > l->from ? lane->head - l->from : 0; /* so much was applied before */
 	if (known >= l->bytes)
 		return;
 	lane->head = l->from + l->bytes;
-	/* Else its THREAD record says it: the header may be its next owner's already. */
+	/* Later owners say so in a THREAD record; the header may already be the next one's. */
 	if (lane->generation == 0) {
 		lane->tid = l->tid;
 		lane->generation = l->generation;

@@ -12,7 +12,7 @@
 #include "ring.h"
 #include "state.h"
 
-#define PROCESS_SHARE 192u /* a part of so many that each has, whatever the others take */
+#define PROCESS_SHARE 192u /* each has one part of so many, whatever the others use */
 
 struct process *process_find(const struct fold *f, const uint8_t ring[16])
 {
@@ -55,7 +55,7 @@ void process_use_clock(struct process *p)
 		clockmap_use(&p->clock, f->tsc.n >= 2 ? &f->tsc : &p->own, p->row.tsc_khz);
 }
 
-/* The nearest anchor of the daemon's, else of the ring's. */
+/* The daemon's anchors, or the ring's own if there are none. */
 static const struct anchors *wall_anchors(const struct process *p)
 {
 	const struct fold *f = p->fold;
@@ -98,8 +98,9 @@ uint64_t process_weigh(struct process *p)
 	return bytes;
 }
 
-/* One has three quarters of it at most. Beyond the ceiling an even share is left to each, so that
- * who comes late, and asks for little, has what it needs: of a quarter more, and a least each. */
+/* One process gets three quarters of the ceiling at most. Over the ceiling, up to a quarter
+ * more, each may still grow to an even share, and always to a least: whoever comes late and
+ * needs little has it. */
 static bool has_room(struct process *p, uint64_t more)
 {
 	const struct fold *f = p->fold;
@@ -116,7 +117,7 @@ bool process_has_room(struct process *p)
 	return has_room(p, 0);
 }
 
-/* For launches in flight a quarter more, so that wide trees do not cost them their kernels. */
+/* A quarter more for launches in flight: a wide tree must not cost them their kernels. */
 bool process_has_room_in_flight(struct process *p)
 {
 	return has_room(p, p->fold->limit.bytes / 4);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT. process.h: a process whose ring was adopted: its tables, nodes,
- * lanes, and what of it is in flight. process.c has what the rooms above it ask of its state: who it
- * is, how much room it has, what its clock says. life.c makes and ends it. */
+ * lanes, and what of it is in flight. process.c has what the rooms above it ask of its state:
+ * who it is, how much room it has, what its clock says. life.c makes and ends it. */
 #ifndef PROTOND_PROCESS_H
 #define PROTOND_PROCESS_H
 

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. restore.c: a fold as the store last saw it. What refers to a
- * session or process that did not come along is left out. */
+/* SPDX-License-Identifier: MIT. restore.c: a fold as the store last saw it. Rows of a session or
+ * process that the store did not give are left out. */
 #include "fold.h"
 
 #include <stdlib.h>
@@ -23,7 +23,7 @@
 #include "tree.h"
 #include "verb.h"
 
-#define ID_MAX (INT64_MAX / 2) /* ids count from 1: a row beyond is none of ours */
+#define ID_MAX (INT64_MAX / 2) /* ids count from 1: a larger one is not ours */
 
 struct restore {
 	struct fold *fold;
@@ -44,7 +44,7 @@ static struct part *part_of(const struct restore *r, int64_t session, int64_t pr
 	return s == NULL || p == NULL ? NULL : session_part(s, p);
 }
 
-/* --- nodes */
+/* --- nodes --- */
 
 static uint32_t low(const uint8_t hash[16])
 {
@@ -74,7 +74,7 @@ static const struct row_node *row_find(const struct restore *r, const uint8_t ha
 	return at == TABLE_NONE ? NULL : &r->batch->node.row[at];
 }
 
-/* The node, made with all that stands above it; NODE_NONE: the store lacks it. */
+/* The node, made with everything above it. NODE_NONE: the store lacks one of them. */
 static uint32_t node_restore(const struct restore *r, struct process *p, const uint8_t hash[16])
 {
 	const struct row_node *up[2 * PATH_DEPTH_MAX + 8], *row;
@@ -101,7 +101,7 @@ static uint32_t node_restore(const struct restore *r, struct process *p, const u
 	return at;
 }
 
-/* --- processes and sessions */
+/* --- processes and sessions --- */
 
 static bool restore_process(struct restore *r, const struct row_process *from)
 {
@@ -136,7 +136,7 @@ static bool restore_process(struct restore *r, const struct row_process *from)
 	return true;
 }
 
-/* The one that is open is the last: those of another boot may seem to come after it. */
+/* The open one comes last: those of another boot may seem to begin after it. */
 static int by_time(const void *a, const void *b)
 {
 	const struct span_row *x = a, *y = b;
@@ -191,7 +191,7 @@ static void restore_spans(struct restore *r)
 	}
 }
 
-/* A part of a session that goes on, of a process that lives, whose pending row is missing. */
+/* The session goes on and the process lives, but the pending row is missing. */
 static void attach_anew(struct part *part)
 {
 	const struct spans *active = &part->session->active;
@@ -235,7 +235,7 @@ static void restore_members(struct restore *r)
 	}
 }
 
-/* --- what they hold */
+/* --- what they hold --- */
 
 static void restore_cells(struct restore *r)
 {
@@ -363,7 +363,7 @@ static void restore_small(struct restore *r)
 	for (i = 0; i < b->note.n; i++) {
 		s = session_by_id(r->fold, b->note.row[i].session);
 		if (s == NULL || b->note.row[i].number >= NOTES_MAX)
-			continue; /* counted ones are made anew from their counters */
+			continue; /* counts are written anew from their counters */
 		restore_note(s, &b->note.row[i]);
 	}
 }
@@ -386,7 +386,7 @@ static void restore_chunks(struct restore *r)
 	}
 }
 
-/* What was in flight is of a newer version, or damaged. */
+/* The pending row cannot be read. */
 static void tell_unread(struct fold *f, const struct process *p)
 {
 	uint32_t i;
@@ -421,14 +421,13 @@ static void restore_rings(struct restore *r)
 			tell_unread(r->fold, p);
 	}
 	for (i = 0; i < r->fold->n_processes; i++)
-		r->fold->process[i]->dirty =
-			false; /* putting things in their places is no change */
+		r->fold->process[i]->dirty = false; /* nothing of it has changed */
 }
 
-/* --- all of it */
+/* --- all of it --- */
 
-/* In the order that they come: by real time, so that those of an earlier boot are forgotten where
- * the clock begins again. */
+/* They come in order of real time: where a boot begins the clock anew, those before are
+ * forgotten. */
 static void restore_anchors(struct restore *r)
 {
 	const struct row_anchor *row = r->batch->anchor.row;

@@ -56,13 +56,13 @@ void session_number_uuid(const uint8_t ring[16], uint32_t number, uint8_t ret[16
 	blake2s_add(&b, ring, 16);
 	blake2s_add(&b, &number, sizeof(number));
 	blake2s_done(&b, ret);
-	ret[6] = (uint8_t)((ret[6] & 0x0f) | 0x80); /* a UUID of version 8: ours to define */
+	ret[6] = (uint8_t)((ret[6] & 0x0f) | 0x80); /* UUID version 8: ours to define */
 	ret[8] = (uint8_t)((ret[8] & 0x3f) | 0x80);
 }
 
 /* --- when it was active --- */
 
-/* Spans weigh on the process that came first: a job's own sessions have no other. */
+/* Spans count against the session's first process; a job's own sessions have no other. */
 static void spans_grew(struct session *s, uint32_t n)
 {
 	if (s->n_parts > 0)
@@ -118,16 +118,16 @@ void session_span_end(struct session *s, struct spans *spans, uint64_t ns)
 	s->dirty = true;
 }
 
-/* The session's own span begins; without room for it the last row goes on, over the pause. */
+/* A span begins. If there is no room for it, the last one goes on as if there had been no pause. */
 void session_open(struct session *s, uint64_t ns)
 {
 	uint64_t last_end = s->active.n > 0 ? s->active.v[s->active.n - 1].span.end : 0;
 
 	MUST(s->opened_ns == 0);
 	if (ns <= last_end && (s->row.source == SOURCE_JOB || last_end - ns < BOOT_NS))
-		ns = last_end + 1; /* a row's key is its begin, and 0 is none */
+		ns = last_end + 1; /* a row's key is its begin, which is not 0 */
 	if (s->active.n > 0 && !session_has_room_for(s, &s->active)) {
-		ns = s->active.v[s->active.n - 1].span.begin; /* as a restart will find it */
+		ns = s->active.v[s->active.n - 1].span.begin; /* where a restart would find it */
 		s->row.active_ns -= last_end - ns;
 		session_span_end(s, &s->active, 0);
 	} else if (!session_span_add(s, &s->active, ns)) {
@@ -154,7 +154,7 @@ void session_boot(struct session *s, uint64_t ns)
 	MUST_SESSION(s);
 	if (active)
 		session_close(s, s->fold->now_ns);
-	if (a->n > a->dirty) { /* the others are stored */
+	if (a->n > a->dirty) { /* the store has the others */
 		memmove(a->v, a->v + (a->n - a->dirty), a->dirty * sizeof(*a->v));
 		a->n = a->dirty;
 	}

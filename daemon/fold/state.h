@@ -18,7 +18,7 @@
  *   correlate                             launches and their GPU records find each other
  *   tree · metric                         an event becomes a number
  *   timeline                              and, where wanted, stays an event
- *   tables · node                         what a ring's ids mean
+ *   ids · node                            what a ring's ids mean
  *   loss                                  what was lost, and what else must be known
  *   process · part · session              state, and the room that is left
  *   flight · cells · chunks · notes · ceilings · this file: data

@@ -16,8 +16,8 @@
 #include "session.h"
 #include "state.h"
 
-/* Sealed chunks wait in memory for the store. Where it cannot take them, newer ones are not kept:
- * their numbers are, so that the gap shows. */
+/* Sealed chunks wait in memory for the store. If it cannot take them, newer ones are dropped; their
+ * numbers are kept, so that the gap shows. */
 #define SEALED_BYTES_MAX (64u << 20)
 #define TEXT_BYTES_MAX   1024u
 
@@ -28,7 +28,7 @@ _Static_assert((int)METRIC_I64 == VALUE_I64 && (int)METRIC_U64 == VALUE_U64 &&
 		       (int)METRIC_F64 == VALUE_F64 && (int)METRIC_STR == VALUE_STR,
 	"types are those of the ring");
 
-/* --- what a chunk's lists have */
+/* --- what a chunk's lists have --- */
 
 struct key_arg {
 	const struct timeline_index *index;
@@ -55,8 +55,8 @@ static uint32_t index_find(const struct timeline_index *x, struct timeline_key k
 	return table_find(&x->by_key, key_hash(key), key_same, &k);
 }
 
-/* After the chunk's list has it; TABLE_NONE: out of memory, or the key was chosen against the
- * table (then the list has it twice, which is no harm). */
+/* To be called once the chunk's list has it. TABLE_NONE: out of memory. An index that refuses a key
+ * chosen against it only makes the list hold it twice. */
 static uint32_t index_add(struct part *part, struct timeline_index *x, struct timeline_key key)
 {
 	if (!ROOM_FOR(x->key, x->cap, x->n) ||
@@ -80,7 +80,7 @@ static void index_fini(struct timeline_index *x)
 	free(x->key);
 }
 
-/* Places in the chunk's lists; TABLE_NONE: out of memory. */
+/* These find or add a place in the chunk's lists. TABLE_NONE: out of memory. */
 static uint32_t place_text(struct part *part, const char *text, uint32_t id, uint32_t what)
 {
 	struct timeline *t = part->timeline;
@@ -164,7 +164,7 @@ static uint32_t place_config(struct part *part, uint32_t id)
 	return index_add(part, &t->config, key);
 }
 
-/* --- chunks of a session */
+/* --- chunks of a session --- */
 
 void chunks_fini(struct chunks *c)
 {
@@ -183,7 +183,7 @@ static struct part *part_of(const struct session *s, int64_t process)
 	return NULL;
 }
 
-/* The bytes of a chunk that is not collected yet, if they still wait. */
+/* Drops the bytes of a chunk that still waits to be collected. */
 static void sealed_drop(struct timeline *t, const struct chunk *c, struct fold *f)
 {
 	uint32_t i;
@@ -212,7 +212,7 @@ static void chunk_gone(struct session *s, const struct chunk *c)
 	all->gone[all->n_gone++].bytes = NULL;
 }
 
-/* The oldest leave until the rest is within the ceilings; the newest stays. */
+/* Drops the oldest until the rest is within the ceilings. The newest always stays. */
 static void chunks_trim(struct session *s)
 {
 	const struct fold_limits *limit = &s->fold->limit;
@@ -254,7 +254,7 @@ static void chunks_add(struct session *s, const struct chunk *c)
 	chunks_trim(s);
 }
 
-/* --- the chunk that grows */
+/* --- the chunk that grows --- */
 
 int timeline_open_chunk(const struct part *part, struct chunk *ret)
 {
@@ -311,7 +311,7 @@ void timeline_seal(struct part *part)
 	index_clear(&t->text);
 }
 
-/* Before an event's places are looked up. */
+/* To be called before an event's places are looked up. */
 static struct timeline *timeline_begin(struct part *part)
 {
 	if (trace_pack_is_full(&part->timeline->pack))
@@ -325,7 +325,7 @@ static void timeline_end(struct part *part, bool packed)
 	part->process->fold->no_memory |= !packed;
 }
 
-/* --- events */
+/* --- events --- */
 
 void timeline_scope(struct part *part, const struct lane *lane, const struct cell *cell,
 	uint64_t begin, uint64_t end, uint8_t flags)
@@ -385,7 +385,7 @@ void timeline_metric(struct part *part, const struct lane *lane, const struct me
 		timeline_end(part, trace_pack_metric(&t->pack, &metric));
 }
 
-/* --- collect and restore */
+/* --- collect and restore --- */
 
 void timeline_clean(struct part *part)
 {

@@ -3,7 +3,7 @@
  * with the next collect; one that grows is stored as it stands, again and again under its number.
  *
  * A session's chunks have a ceiling of bytes and of age (fold_limits): beyond it the oldest leave.
- * A chunk says how many events came before it, so that what left is known to the event.
+ * Each chunk says how many events came before it, so what has left is known exactly.
  */
 #ifndef PROTOND_TIMELINE_H
 #define PROTOND_TIMELINE_H
@@ -26,10 +26,11 @@ struct rec_metric;
 struct rec_scope;
 struct session;
 
-void timeline_free(struct part *part); /* none: nothing */
+void timeline_free(struct part *part); /* without one: nothing */
 void chunks_fini(struct chunks *c);
 
-/* The part has a timeline. Each event after the tree took it, with the cell that it counts in. */
+/* For parts that have a timeline. Called after the tree took the event, with the cell it counts
+ * in. */
 void timeline_scope(struct part *part, const struct lane *lane, const struct cell *cell,
 	uint64_t begin, uint64_t end, uint8_t flags);
 void timeline_op(
@@ -37,8 +38,8 @@ void timeline_op(
 void timeline_metric(struct part *part, const struct lane *lane, const struct metric *m,
 	const struct rec_metric *r);
 
-void timeline_seal(struct part *part); /* no more events: the chunk that grows is closed */
-/* The chunk that grows, sealed as it stands: bytes malloc()ed. -ENOMEM. */
+void timeline_seal(struct part *part); /* closes the chunk that grows */
+/* A copy of the chunk that grows, sealed as it stands; its bytes are malloc()ed. -ENOMEM. */
 int timeline_open_chunk(const struct part *part, struct chunk *ret);
 void timeline_clean(struct part *part); /* all of it was collected */
 

@@ -19,7 +19,7 @@
 #include "timeline.h"
 
 #define OTHER_CELLS 4096u /* of ROOT/(other): by segment, device and class */
-#define LOOK_SPANS  16u   /* of a session's, the latest that a kernel is looked up in */
+#define LOOK_SPANS  16u   /* the latest ones of a session, in which a kernel is looked up */
 
 void tree_fini(struct tree *t)
 {
@@ -41,7 +41,7 @@ void tree_fini(struct tree *t)
 	*t = (struct tree){0};
 }
 
-/* --- cells */
+/* --- cells --- */
 
 static bool same_key(const struct cell *a, const struct cell *b)
 {
@@ -72,7 +72,7 @@ static uint32_t no_memory(const struct part *part)
 	return TABLE_NONE;
 }
 
-/* Hints for all nodes that there are now. */
+/* Makes hints for all nodes that exist now. */
 static bool hints_reach(struct part *part, uint32_t node)
 {
 	struct tree *t = &part->tree;
@@ -84,7 +84,7 @@ static bool hints_reach(struct part *part, uint32_t node)
 	MUST(node < part->process->n_nodes);
 	grown = reallocarray(t->hint, want, sizeof(*grown));
 	if (grown == NULL) {
-		(void)no_memory(part);
+		no_memory(part);
 		return false;
 	}
 	memset(grown + t->n_hints, 0, (want - t->n_hints) * sizeof(*grown));
@@ -165,7 +165,7 @@ static uint32_t cell_slow(struct part *part, const struct cell *key)
 	if (!hints_reach(part, k.node))
 		return TABLE_NONE;
 	at = cell_find_or_new(part, &k, 0);
-	if (at == TABLE_NONE && !process_has_room(p)) /* counted already, if the node is that */
+	if (at == TABLE_NONE && !process_has_room(p)) /* (other) itself was counted already */
 		limit = k.node == node_other(p, NODE_ROOT_AT) ? OTHER_CELLS : 0;
 	if (at == TABLE_NONE)
 		at = cell_find_or_new(part, &k, limit);
@@ -182,8 +182,8 @@ static uint32_t cell_slow(struct part *part, const struct cell *key)
 	return cell_find_or_new(part, &k, 2 * limit + OTHER_CELLS);
 }
 
-/* Finds or makes, within the session's ceiling: beyond it the parent's (other), then ROOT's, stand
- * in, counted. TABLE_NONE: out of memory, or of everything. */
+/* Finds or makes a cell. Over the session's ceiling the parent's (other) takes its place, then
+ * ROOT's, and that is counted. TABLE_NONE: out of memory, or even (other) is full. */
 static uint32_t tree_cell(struct part *part, const struct cell *key)
 {
 	const struct tree *t = &part->tree;
@@ -194,16 +194,17 @@ static uint32_t tree_cell(struct part *part, const struct cell *key)
 	return cell_slow(part, key);
 }
 
-/* Both ≤ INT64_MAX, as is the result: a column of the store is signed. */
+/* At most INT64_MAX, as a and b are: the store's columns are signed. */
 static uint64_t sum(uint64_t a, uint64_t b)
 {
 	return a + b > INT64_MAX ? INT64_MAX : a + b;
 }
 
-/* --- histograms. Most cells of a wide tree have durations in one bucket, or in a few side by side.
- */
+/* --- histograms --- */
 
-static struct hist hist_none; /* n 0, for ever */
+/* Most cells of a wide tree have all durations in one bucket, or in a few side by side. */
+
+static struct hist hist_none; /* n stays 0 */
 
 /* NULL: out of memory. */
 static struct hist *hist_new(struct part *part, uint32_t first, uint32_t n)
@@ -214,7 +215,7 @@ static struct hist *hist_new(struct part *part, uint32_t first, uint32_t n)
 
 	h = tree_take(t, bytes);
 	if (h == NULL) {
-		(void)no_memory(part);
+		no_memory(part);
 		return NULL;
 	}
 	h->first = (uint8_t)first;
@@ -223,7 +224,7 @@ static struct hist *hist_new(struct part *part, uint32_t first, uint32_t n)
 	return h;
 }
 
-/* Wider, so that `bucket` is in it too. `timed` durations are in it so far. */
+/* Widens it to take `bucket`. It has `timed` durations so far. */
 static void hist_widen(struct part *part, struct cell *c, uint32_t bucket, uint64_t timed)
 {
 	const struct hist *old = c->hist;
@@ -263,7 +264,7 @@ void tree_hist_put(
 		memcpy(c->hist->count, count, n * sizeof(*count));
 }
 
-/* Shorter or longer than all before. */
+/* A duration shorter or longer than all before. */
 static __attribute__((noinline)) void cell_reach(struct part *part, struct cell *c, uint64_t own_ns)
 {
 	const uint32_t bucket = hist_bucket(own_ns);
@@ -276,7 +277,7 @@ static __attribute__((noinline)) void cell_reach(struct part *part, struct cell 
 	c->max_ns = own_ns > c->max_ns ? own_ns : c->max_ns;
 }
 
-/* One finished thing of this length, which is counted already. */
+/* The duration of an event that is counted already. */
 static void cell_duration(struct part *part, struct cell *c, uint64_t own_ns)
 {
 	uint32_t at;
@@ -286,7 +287,7 @@ static void cell_duration(struct part *part, struct cell *c, uint64_t own_ns)
 	if (c->hist == NULL)
 		return;
 	at = hist_bucket(own_ns) - c->hist->first;
-	if (at < c->hist->n) /* else it is not known, or the store gave it with other ends */
+	if (at < c->hist->n) /* else not known, or the store gave it other ends */
 		c->hist->count[at] += c->hist->count[at] != UINT32_MAX;
 }
 
@@ -304,7 +305,7 @@ static uint16_t segment_at(const struct part *part, uint64_t clock)
 	return (uint16_t)window_segment(&part->window, clock);
 }
 
-/* --- scopes */
+/* --- scopes --- */
 
 void tree_scope(
 	struct part *part, const struct lane *lane, const struct rec_scope *r, uint64_t own_ns)
@@ -372,10 +373,10 @@ void tree_open_scope(
 		timeline_scope(part, lane, c, begin, end, TRACE_OPEN);
 }
 
-/* --- what the GPU did */
+/* --- what the GPU did --- */
 
-/* What was checked when it came may have waited over a restart, and the ring's tables, read again
- * since, are the job's. */
+/* Ids are checked when a record comes, but it may have waited over a restart: the tables have been
+ * read again since, and a job may have shortened them. */
 static uint32_t known_path(const struct process *p, uint32_t path)
 {
 	return path < p->n_paths ? path : PATH_OTHER;
@@ -388,8 +389,8 @@ static uint32_t kernel_name(const struct process *p, const struct launch *l, con
 	return name < p->n_names ? name : NAME_OTHER;
 }
 
-/* Launch path [+ <captured_at> + captured path] + the kernel, copy or set; an op stands for its
- * kernels. */
+/* path of the launch [/ <captured_at> / captured path] / kernel, copy or set. An op's kernels
+ * count on the op itself. */
 static uint32_t gpu_node(struct part *part, const struct launch *l, const struct gpu *g)
 {
 	struct process *p = part->process;
@@ -438,7 +439,7 @@ struct busy *tree_busy(struct part *part, uint32_t device)
 		grown[t->n_busy] = calloc(1, sizeof(**grown));
 	}
 	if (grown == NULL || grown[t->n_busy] == NULL) {
-		(void)no_memory(part);
+		no_memory(part);
 		return NULL;
 	}
 	part_grew(part, sizeof(**grown));
@@ -446,15 +447,14 @@ struct busy *tree_busy(struct part *part, uint32_t device)
 	return grown[t->n_busy++];
 }
 
-/* What was launched in a span may run on behind it. */
+/* Work launched in a span may run on beyond its end. */
 static void busy_span(struct busy *b, const struct span *v, uint64_t begin, uint64_t end)
 {
 	busy_add(
 		b, begin > v->begin ? begin : v->begin, v->end == 0 || end < v->end ? end : v->end);
 }
 
-/* Within the session's active spans. The last may be of this boot, and those before it of others.
- */
+/* Counts what lies in the session's active spans. Only the last of them need be of this boot. */
 static void busy_within(struct part *part, const struct gpu *g)
 {
 	const struct session *s = part->session;
@@ -470,7 +470,7 @@ static void busy_within(struct part *part, const struct gpu *g)
 		busy_span(b, v, begin, end);
 	if (v->begin <= begin)
 		return;
-	while (low < high) { /* the first span that begins behind it */
+	while (low < high) { /* finds the first span that begins after it */
 		mid = low + (high - low) / 2;
 		if (s->active.v[mid].span.begin >= end)
 			high = mid;
@@ -501,10 +501,10 @@ struct launch_config *tree_config_put(struct part *part, uint32_t node, uint32_t
 			last = c;
 	}
 	if (n >= CONFIGS_A_NODE || (t->n_configs > 0 && !process_has_room(part->process)))
-		return last; /* which one that is does not hang on the order they came in */
+		return last; /* the same one in whatever order they came */
 	if (!ROOM_FOR(t->config, t->cap_configs, t->n_configs) ||
 		!ROOM_FOR(t->dirty_configs.at, t->dirty_configs.cap, t->n_configs)) {
-		(void)no_memory(part);
+		no_memory(part);
 		return NULL;
 	}
 	part_grew(part, sizeof(*c) + sizeof(uint32_t));

@@ -23,7 +23,7 @@ void tree_open_scope(
 	struct part *part, const struct lane *lane, uint32_t path, uint64_t begin, uint64_t end);
 void tree_gpu(struct part *part, const struct launch *l, const struct gpu *g);
 
-/* For restore: as they were. NULL, TABLE_NONE: out of memory. */
+/* For restore. NULL, TABLE_NONE: out of memory. */
 uint32_t tree_cell_put(struct part *part, const struct cell *key); /* whatever the ceiling */
 void tree_hist_put(
 	struct part *part, struct cell *c, uint32_t first, const uint32_t *count, uint32_t n);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: MIT. verb.c: how sessions come, who is in them, when they record, and how
  * they end. Owns what a session owns.
  *
- *   START ─► ACTIVE ◄─ ACTIVATE / DEACTIVATE ─► INACTIVE
- *               └──────── FINALIZE ────────────────┘
- *                            ▼
- *                        FINALIZING ── FINALIZED, or its job's end ──► FINALIZED ── collected ──►
- * gone
+ *   START ──► ACTIVE ◄── ACTIVATE / DEACTIVATE ──► INACTIVE
+ *               │                                     │
+ *               └────────────── FINALIZE ─────────────┘
+ *                                  ▼
+ *                              FINALIZING
+ *                                  │ FINALIZED, or its job ended
+ *                                  ▼
+ *                              FINALIZED ── collected ──► (gone)
  */
 #include "verb.h"
 
@@ -14,6 +17,7 @@
 
 #include "correlate.h"
 #include "fold.h"
+#include "ids.h"
 #include "loss.h"
 #include "member.h"
 #include "node.h"
@@ -23,15 +27,14 @@
 #include "record.h"
 #include "session.h"
 #include "state.h"
-#include "tables.h"
 #include "timeline.h"
 #include "words.h"
 
-/* An instant: in ns, and as the raw clock of the ring that said it, so that the job's own verbs are
- * exact among its events. */
+/* An instant in ns and, if a ring named it, in that ring's raw clock: a job's own verbs take effect
+ * exactly between its events. */
 struct moment {
 	uint64_t ns;
-	const struct process *of; /* NULL: of none */
+	const struct process *of; /* NULL: no ring named it */
 	uint64_t clock;
 };
 
@@ -104,7 +107,7 @@ static void session_switch(struct session *s, bool active, const struct moment *
 		session_close(s, m->ns);
 }
 
-/* --- who is in it */
+/* --- who is in it --- */
 
 static bool matches(const struct session *s, const struct process *p)
 {
@@ -157,14 +160,14 @@ void session_match_process(struct process *p, uint64_t mono_ns)
 			f->session[i]->row.state != SESSION_IS_INACTIVE)
 			continue;
 		m.ns = f->session[i]->opened_ns;
-		if (m.ns == 0 || m.ns > mono_ns) /* of another boot, whose clock was ahead */
+		if (m.ns == 0 || m.ns > mono_ns) /* opened in another boot, whose clock was ahead */
 			m.ns = mono_ns;
 		if (matches(f->session[i], p))
 			session_join(f->session[i], p, &m);
 	}
 }
 
-/* --- verbs, whoever says them */
+/* --- verbs, whoever says them --- */
 
 /* A user has his share and no more. Where little is left of all, whoever has little comes first:
  * what is finalized stays until it is stored, so that many can be had for a moment. */
@@ -280,7 +283,7 @@ static void session_finalized(struct session *s, const struct moment *m, int64_t
 		session_span_end(s, &s->segment, m->ns);
 	s->row.state = SESSION_IS_FINALIZED;
 	s->row.finalized_ns = real_ns > 0 ? real_ns : (int64_t)mono_to_real(s->fold, m->ns);
-	if (s->row.finalized_ns < s->row.created_ns) /* the clock was set back meanwhile */
+	if (s->row.finalized_ns < s->row.created_ns) /* the clock was set back in between */
 		s->row.finalized_ns = s->row.active_ns < (uint64_t)(INT64_MAX - s->row.created_ns)
 					      ? s->row.created_ns + (int64_t)s->row.active_ns
 					      : INT64_MAX;
@@ -328,7 +331,7 @@ static int session_delete(struct session *s, const struct moment *m)
 	return 0;
 }
 
-/* --- by the control socket */
+/* --- by the control socket --- */
 
 static void row_of_verb(struct row_session *r, const struct j_verb *v)
 {
@@ -345,11 +348,11 @@ static void row_of_verb(struct row_session *r, const struct j_verb *v)
 	r->context = v->context > SESSION_PYTHON ? SESSION_SHADOW : v->context;
 	r->cpu = v->cpu > SESSION_CPU_OFF ? SESSION_CPU_ON : v->cpu;
 	r->gpu = v->gpu > 2 ? 2 : v->gpu;
-	(void)words_field(r->name, sizeof(r->name), v->name, sizeof(v->name));
-	(void)words_field(r->backend, sizeof(r->backend), v->backend, sizeof(v->backend));
-	(void)words_field(r->mode, sizeof(r->mode), v->mode, sizeof(v->mode));
-	(void)words_field(r->hook, sizeof(r->hook), v->hook, sizeof(v->hook));
-	(void)words_field(r->command, sizeof(r->command), v->command, sizeof(v->command));
+	words_field(r->name, sizeof(r->name), v->name, sizeof(v->name));
+	words_field(r->backend, sizeof(r->backend), v->backend, sizeof(v->backend));
+	words_field(r->mode, sizeof(r->mode), v->mode, sizeof(v->mode));
+	words_field(r->hook, sizeof(r->hook), v->hook, sizeof(v->hook));
+	words_field(r->command, sizeof(r->command), v->command, sizeof(v->command));
 }
 
 int session_verb(struct fold *f, const struct j_verb *v)
@@ -383,7 +386,7 @@ int session_verb(struct fold *f, const struct j_verb *v)
 	return 0;
 }
 
-/* --- by the job itself */
+/* --- by the job itself --- */
 
 static bool job_row(struct process *p, const struct rec_session *r, struct row_session *row)
 {
@@ -404,7 +407,7 @@ static bool job_row(struct process *p, const struct rec_session *r, struct row_s
 		if (text[i].name == TABLE_NONE)
 			return false;
 		from = name_text(p, text[i].name, &bytes);
-		(void)words_clean(text[i].to, text[i].cap, from, bytes);
+		words_clean(text[i].to, text[i].cap, from, bytes);
 	}
 	session_number_uuid(p->row.ring, REC_ID(r->hdr), row->uuid);
 	memcpy(row->owner, p->row.ring, 16);
@@ -421,7 +424,7 @@ static bool job_row(struct process *p, const struct rec_session *r, struct row_s
 	return true;
 }
 
-/* How many are the job's own; *ret_ended: the oldest that only waits for what the GPU still has. */
+/* How many sessions the job started itself. *ret_ended: the oldest that only waits for the GPU. */
 static uint32_t own_sessions(const struct process *p, struct session **ret_ended)
 {
 	struct session *s;
@@ -469,11 +472,11 @@ static void job_start(struct process *p, const struct rec_session *r, const stru
 		return;
 	}
 	s = session_find(p->fold, row.uuid);
-	if (s != NULL) { /* its name is live already: it goes on */
+	if (s != NULL) { /* it is there already, and goes on */
 		session_activate(s, m);
 		return;
 	}
-	/* The job cannot know how late the daemon is: what it has ended makes room. */
+	/* A job cannot know how late the daemon is, so what it ended makes room. */
 	n = own_sessions(p, &ended);
 	if (ended != NULL && (n >= JOB_SESSIONS || p->n_parts == PARTS_MAX)) {
 		session_finalized(ended, m, 0);
@@ -483,7 +486,7 @@ static void job_start(struct process *p, const struct rec_session *r, const stru
 		loss_bad(p, 1); /* a number is used once */
 		return;
 	}
-	/* One that the job is not in would end with nobody. */
+	/* If the job is not in its own session, nobody's end would end that. */
 	if (n >= JOB_SESSIONS || p->n_parts == PARTS_MAX) {
 		job_refused(p, row.job_number, refused(p->fold, row.uid, -EMFILE));
 		loss_bad(p, 1);

@@ -134,8 +134,7 @@ bool fold_is_member(const struct fold *f, const uint8_t session[16], const uint8
 	return s != NULL && p != NULL && session_part(s, p) != NULL;
 }
 
-/* Also of one that is forgotten here and only in the store: its uuid follows from ring and number.
- */
+/* Sessions that only the store still knows included: ring and number give the uuid. */
 bool fold_job_session(
 	const struct fold *f, const uint8_t ring[16], uint32_t number, uint8_t ret_uuid[16])
 {
@@ -167,7 +166,7 @@ int fold_path_text(const struct fold *f, const uint8_t ring[16], uint32_t path, 
 	return p == NULL || path >= p->n_paths ? 0 : (int)node_path_text(p, path, buf, n);
 }
 
-/* --- what is in flight */
+/* --- what is in flight --- */
 
 static void show_launch(const struct process *p, const struct launch *l, struct fold_launch *ret)
 {
@@ -203,7 +202,7 @@ uint32_t fold_open_launches(
 				show_launch(p, l, &ret[got++]);
 	l = flight_first(c, LIST_OPEN);
 	g = flight_first(c, LIST_GRAPH);
-	while (got < n && (l != NULL || g != NULL)) { /* both are in order: the older of the two */
+	while (got < n && (l != NULL || g != NULL)) { /* both are in order: take the older */
 		const struct launch **next =
 			g == NULL || (l != NULL && l->clock <= g->clock) ? &l : &g;
 
@@ -214,7 +213,7 @@ uint32_t fold_open_launches(
 	return got;
 }
 
-/* --- what took longest */
+/* --- what took longest --- */
 
 struct top {
 	const struct process *process;
@@ -269,7 +268,7 @@ static struct top *top_all(const struct session *s, uint32_t *ret_n)
 	return v;
 }
 
-/* Equal nodes and classes become one; returns how many there are then. */
+/* Merges equal nodes and classes; returns how many remain. */
 static uint32_t top_merge(struct top *v, uint32_t n)
 {
 	uint32_t i, last = 0;
@@ -301,7 +300,7 @@ void fold_top(struct fold *f, const uint8_t session[16], uint32_t n, fold_cell_f
 	if (text != NULL) {
 		have = top_merge(v, have);
 		for (i = 0; i < have && i < n; i++) {
-			(void)node_text(v[i].process, v[i].node, text, TEXT_BYTES);
+			node_text(v[i].process, v[i].node, text, TEXT_BYTES);
 			cell = (struct fold_cell){text, v[i].process->node[v[i].node].kind,
 				v[i].class, v[i].count, v[i].sum_ns, v[i].max_ns};
 			fn(arg, &cell);

@@ -114,7 +114,7 @@ uint64_t window_active_ns(const struct window *w, struct clockmap *m, uint64_t c
 	const struct interval *v = interval_at(w, clock);
 	struct interval part;
 
-	if (v == NULL) /* before all that is kept */
+	if (v == NULL) /* it lies before all that is kept */
 		return w->n_active > 0 ? w->active[0].before_ns : 0;
 	part = (struct interval){v->begin, clock < v->end ? clock : v->end, 0};
 	return v->before_ns + length_ns(m, &part);

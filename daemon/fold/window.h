@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT. window.h: when a session was active, and where its segments begin,
- * in the clock of one process's ring, so that an event is judged by its raw stamp. Owns both lists.
- */
+ * in the clock of one process's ring, so that an event is judged by its raw stamp.
+ * Owns both lists. */
 #ifndef PROTOND_WINDOW_H
 #define PROTOND_WINDOW_H
 
@@ -28,13 +28,13 @@ struct window {
 };
 
 void window_fini(struct window *w);
-/* Open already: nothing. With `most` of them the oldest quarter goes, and *ret_forgotten grows by
- * it. -ENOMEM. */
+/* Does nothing if it is open. If there are `most` intervals, the oldest quarter is forgotten and
+ * added to *ret_forgotten. -ENOMEM. */
 int window_open(struct window *w, struct clockmap *m, uint64_t clock, uint32_t most,
 	uint64_t *ret_forgotten);
-void window_close(struct window *w, uint64_t clock);      /* not open: nothing */
+void window_close(struct window *w, uint64_t clock);      /* does nothing if it is not open */
 int window_segment_add(struct window *w, uint64_t clock); /* the next one begins; -ENOMEM */
-/* Slow ways of the two below. */
+/* The slow cases of the two below. */
 uint32_t window_segment_find(const struct window *w, uint64_t clock);
 bool window_had(const struct window *w, uint64_t clock);
 uint64_t window_active_ns(

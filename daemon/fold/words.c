@@ -101,7 +101,8 @@ size_t words_plain(char *out, size_t cap, const char *from, size_t max)
 	return clean(out, cap, from, strnlen(from, max), false);
 }
 
-/* Is c in the set behind '['? *ret_next: behind its ']'. Without a ']' the '[' is itself. */
+/* Is c in the set that follows '['? *ret_next: after its ']'. Without a ']', the '[' is a
+ * character. */
 static bool set_has(const char *set, char c, const char **ret_next)
 {
 	const unsigned char *s = (const unsigned char *)set, *first;
@@ -125,7 +126,7 @@ static bool set_has(const char *set, char c, const char **ret_next)
 	return in != not ;
 }
 
-/* One character against one piece of the pattern that is no star. */
+/* Matches one character with one piece of the pattern, not a star. */
 static bool one_matches(const char *g, char c, const char **ret_next)
 {
 	if (*g == '[')
@@ -151,7 +152,8 @@ bool words_match(const char *glob, const char *text)
 		} else if (*glob != '\0' && one_matches(glob, *text, &next)) {
 			glob = next;
 			text++;
-		} else if (star != NULL) { /* the last star takes one more: earlier ones need not */
+		} else if (star !=
+			   NULL) { /* the last star takes one more; earlier ones never need to */
 			glob = star;
 			text = ++again;
 		} else {
@@ -199,7 +201,7 @@ void words_metric(const char *text, struct metric_words *ret)
 	else if (cut_out(ret, "(pty)"))
 		ret->kind = KIND_PROPERTY;
 	else
-		(void)cut_out(ret, "(inc)");
+		cut_out(ret, "(inc)");
 	while (ret->n > 0 && isspace((unsigned char)ret->name[ret->n - 1]))
 		ret->n--;
 	ret->name[ret->n] = '\0';

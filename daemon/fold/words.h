@@ -14,8 +14,8 @@ size_t words_clean(char *out, size_t cap, const void *from, size_t n);
 size_t words_field(char *out, size_t cap, const char *from, size_t max);
 /* The same, and whatever a terminal would obey (utf8.h) becomes U+FFFD: for what is only read. */
 size_t words_plain(char *out, size_t cap, const char *from, size_t max);
-/* Glob: * ? [a-z] [!a-z] and \x; the whole text. Linear in pattern × text whatever they are, which
- * fnmatch() is not, and the pattern is a stranger's. */
+/* Matches the whole text with a glob: * ? [a-z] [!a-z] \x. Never slower than pattern × text, unlike
+ * fnmatch(): the pattern is a stranger's. */
 bool words_match(const char *glob, const char *text);
 /* A kernel of NCCL, RCCL and the like. */
 bool words_is_comm(const char *kernel);

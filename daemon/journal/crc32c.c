@@ -34,7 +34,7 @@ uint32_t crc32c_table(uint32_t crc, const void *p, size_t n)
 	const uint8_t *s = p;
 	uint32_t c = ~crc;
 
-	(void)pthread_once(&table_once, table_make);
+	pthread_once(&table_once, table_make);
 	for (; n >= 8; n -= 8, s += 8) {
 		c ^= (uint32_t)s[0] | (uint32_t)s[1] << 8 | (uint32_t)s[2] << 16 |
 		     (uint32_t)s[3] << 24;

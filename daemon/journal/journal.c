@@ -5,8 +5,8 @@
  *   journal.4   | entry | entry |<- bytes            the last one: locked, appended to
  *   stage       | entry | entry | entry being made   in memory, written by one flush
  *
- * INVARIANT: the last segment's first `bytes` bytes are complete entries; a flush that fails leaves
- * `bytes` where it was, cuts the file back to it, and keeps the stage, so it can simply be said
+ * INVARIANT: the last segment's first `bytes` bytes are complete entries. A flush that fails leaves
+ * `bytes` as it was, cuts the file back to it and keeps the stage, so the caller can simply flush
  * again. A flush never spans two segments: a new one begins before the write.
  *
  * No fsync: the files are in tmpfs, as the rings are, and live exactly as long.
@@ -50,7 +50,7 @@ struct journal {
 	uint32_t n_seg, cap_seg;
 	bool walked;   /* by a replay: nothing may change */
 	bool torn;     /* bytes of a failed flush may stand behind the last segment's end */
-	uint64_t lost; /* bytes cut off or skipped because they were no entries */
+	uint64_t lost; /* bytes cut off or skipped: they were not entries */
 	uint8_t *stage;
 	size_t used, cap; /* committed, room */
 	uint32_t making;  /* bytes of the entry that is being made behind `used`; 0: none */
@@ -65,12 +65,11 @@ static struct timespec now(void)
 {
 	struct timespec t = {0};
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	clock_gettime(CLOCK_MONOTONIC, &t);
 	return t;
 }
 
-/* --- reading ------------------------------------------------------------------------------------
- */
+/* --- reading --- */
 
 /* A window on a segment: mem[pos] is file byte `at`, 8-aligned because entries are. */
 struct reader {
@@ -128,7 +127,7 @@ static const struct journal_entry *reader_entry(const struct reader *r)
 }
 
 /* The next entry, valid until the next call. -ENODATA: the segment ends here. -EPIPE: it ends
- * inside an entry. -EBADMSG: what stands here is no entry. After each of them r->at is where. */
+ * inside an entry. -EBADMSG: what stands here is not an entry. Each time r->at says where. */
 static int reader_next(struct reader *r, const struct journal_entry **ret)
 {
 	const struct journal_entry *e;
@@ -156,8 +155,8 @@ static int reader_next(struct reader *r, const struct journal_entry **ret)
 	return 0;
 }
 
-/* Calls fn (may be NULL) for the entries from r->at on. 0: fn stopped it, see r->said; else why the
- * entries ended, as above, or -ENOMEM, -EIO. */
+/* Calls fn, if there is one, for each entry from r->at on. 0: fn stopped the walk with r->said;
+ * else why the entries ended, as above, or -ENOMEM, -EIO. */
 static int reader_walk(struct reader *r, journal_fn *fn, void *arg)
 {
 	const struct journal_entry *e;
@@ -175,8 +174,7 @@ static int reader_walk(struct reader *r, journal_fn *fn, void *arg)
 	return r->said != 0 ? 0 : k;
 }
 
-/* --- segments -----------------------------------------------------------------------------------
- */
+/* --- segments --- */
 
 struct segment_name {
 	char text[24]; /* "journal.4294967295" */
@@ -186,7 +184,7 @@ static struct segment_name segment_name(uint32_t seq)
 {
 	struct segment_name n;
 
-	(void)snprintf(n.text, sizeof(n.text), NAME_PREFIX "%" PRIu32, seq);
+	snprintf(n.text, sizeof(n.text), NAME_PREFIX "%" PRIu32, seq);
 	return n;
 }
 
@@ -223,7 +221,7 @@ static int segment_add(struct journal *j, uint32_t seq, uint64_t bytes)
 	return 0;
 }
 
-/* Opens a segment and locks it: two daemons on one journal would cut off each other's tail. */
+/* Opens and locks a segment: two daemons on one journal would cut off each other's tail. */
 static int segment_open(const struct journal *j, uint32_t seq, int flags, int *ret_fd)
 {
 	int r, fd;
@@ -233,7 +231,7 @@ static int segment_open(const struct journal *j, uint32_t seq, int flags, int *r
 		return neg_errno();
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		r = errno == EWOULDBLOCK ? -EBUSY : neg_errno();
-		(void)close(fd);
+		close(fd);
 		return r;
 	}
 	*ret_fd = fd;
@@ -251,11 +249,11 @@ static int segment_begin(struct journal *j, uint32_t seq)
 	r = segment_add(j, seq, 0);
 	if (r < 0) {
 		(void)unlinkat(j->dir, segment_name(seq).text, 0);
-		(void)close(fd);
+		close(fd);
 		return r;
 	}
 	if (j->fd >= 0)
-		(void)close(j->fd);
+		close(j->fd);
 	j->fd = fd;
 	j->torn = false;
 	return 0;
@@ -281,7 +279,7 @@ static int segments_list(struct journal *j)
 	dir = fdopendir(fd);
 	if (dir == NULL) {
 		r = neg_errno();
-		(void)close(fd);
+		close(fd);
 		return r;
 	}
 	while (r == 0 && (d = readdir(dir)) != NULL) {
@@ -290,14 +288,14 @@ static int segments_list(struct journal *j)
 			S_ISREG(st.st_mode))
 			r = segment_add(j, seq, (uint64_t)st.st_size);
 	}
-	(void)closedir(dir);
+	closedir(dir);
 	if (j->n_seg > 1)
 		qsort(j->seg, j->n_seg, sizeof(*j->seg), segment_compare);
 	return r;
 }
 
-/* The last segment found: what a killed daemon left half written is cut off, and appending goes on
- * there. Damage before the end is left as it is, for replay to stop at, and a new segment begun. */
+/* Goes on in the last segment found; what a killed daemon left half written is cut off. Damage
+ * before the end stays, for replay to stop at, and a new segment begins. */
 static int segment_resume(struct journal *j)
 {
 	struct reader r = {0};
@@ -327,15 +325,14 @@ static int segment_resume(struct journal *j)
 	return 0;
 }
 
-/* --- the contract -------------------------------------------------------------------------------
- */
+/* --- the contract --- */
 
 static void journal_free(struct journal *j)
 {
 	if (j->fd >= 0)
-		(void)close(j->fd);
+		close(j->fd);
 	if (j->dir >= 0)
-		(void)close(j->dir);
+		close(j->dir);
 	free(j->seg);
 	free(j->stage);
 	j->magic = 0;
@@ -347,13 +344,13 @@ static int open_failed(struct journal *j, int r, struct err *e)
 	const struct segment_name name = segment_name(j->n_seg > 0 ? last(j)->seq : 1);
 
 	if (r == -EBUSY)
-		(void)err_set(e, r,
+		err_set(e, r,
 			"%s in the runtime directory is in use: another protond runs here; stop "
 			"it, or "
 			"give this one another PROTOND_RUNTIME_DIR",
 			name.text);
 	else
-		(void)err_set(e, r, "cannot open %s in the runtime directory: %s", name.text,
+		err_set(e, r, "cannot open %s in the runtime directory: %s", name.text,
 			strerror(-r));
 	journal_free(j);
 	return r;
@@ -392,7 +389,7 @@ void journal_close(struct journal *j)
 struct replay {
 	journal_fn *fn;
 	void *arg;
-	int gap; /* the first reason why entries lack */
+	int gap; /* the first reason why entries are missing */
 };
 
 static void replay_gap(struct replay *p, int why)
@@ -401,8 +398,8 @@ static void replay_gap(struct replay *p, int why)
 		p->gap = why;
 }
 
-/* 0, fn's word, or -errno. A segment that breaks off costs its rest, counted, and no other segment.
- */
+/* 0, what fn returned, or -errno. If a segment breaks off, its rest is lost, and counted; the
+ * others are not. */
 static int replay_segment(struct journal *j, uint32_t i, uint64_t from, struct replay *p)
 {
 	const bool is_last = i + 1 == j->n_seg;
@@ -424,7 +421,7 @@ static int replay_segment(struct journal *j, uint32_t i, uint64_t from, struct r
 		return neg_errno();
 	k = reader_walk(&r, p->fn, p->arg);
 	if (!is_last)
-		(void)close(r.fd);
+		close(r.fd);
 	if (k == -EPIPE || k == -EBADMSG) {
 		j->lost += r.end - r.at;
 		replay_gap(p, -EBADMSG);
@@ -435,8 +432,8 @@ static int replay_segment(struct journal *j, uint32_t i, uint64_t from, struct r
 	return k == -ENODATA ? 0 : k;
 }
 
-/* The store is ahead of the journal, whose files are gone (a reboot): what comes now must lie
- * behind the store's position, else the next restart would take it for stored. */
+/* The store is ahead of the journal, whose files are gone (a reboot). What comes now must lie
+ * behind the store's position, or the next restart would take it for stored. */
 static int replay_leap(struct journal *j, uint32_t seq)
 {
 	return seq == UINT32_MAX ? -EOVERFLOW : segment_begin(j, seq + 1);
@@ -472,7 +469,7 @@ int journal_replay(struct journal *j, uint64_t position, journal_fn *fn, void *a
 	return k;
 }
 
-/* Room for `need` bytes behind what is committed. */
+/* Makes room for `need` bytes after what is committed. */
 static int stage_room(struct journal *j, size_t need)
 {
 	size_t cap = j->cap == 0 ? STAGE_MIN : j->cap;
@@ -647,12 +644,12 @@ static bool forget(const struct journal *j, uint32_t seq, journal_close_fn *clos
 	if (fd >= 0 && close_fn != NULL)
 		close_fn(arg, fd);
 	else if (fd >= 0)
-		(void)close(fd);
+		close(fd);
 	return gone;
 }
 
-/* The segment that position names stays even when position is its end, so that a replay from there
- * can tell "nothing lacks" from "the segment is gone". */
+/* The segment that position names stays, even if position is its end: a replay from there must tell
+ * "nothing is missing" from "the segment is gone". */
 void journal_forget(struct journal *j, uint64_t position, uint64_t keep_bytes,
 	journal_close_fn *close_fn, void *arg)
 {

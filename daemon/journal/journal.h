@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT. journal.h: the daemon's own record of everything it took in.
  *
- * Files journal.SEQ in the runtime directory (tmpfs, 0600), SEQ growing; a position is
- * SEQ << 32 | offset. An entry is complete or it does not exist (length and CRC-32C); a torn tail
- * is cut off at open. The fold (fold.h) is a deterministic function of the entries in order: live,
- * an entry is appended first and applied second; after a restart the entries behind the store's
- * position are applied again. A lane's bytes are released to the job only after their entry was
- * appended.
+ * Files journal.SEQ in the runtime directory (tmpfs, 0600), SEQ growing; a position is SEQ << 32 |
+ * offset. An entry is complete or it does not exist (length and CRC-32C); a torn tail is cut off at
+ * open. The fold (fold.h) is a deterministic function of the entries in order: live, an entry is
+ * appended first and applied second; after a restart the entries behind the store's position are
+ * applied again. A lane's bytes are released to the job only after their entry was appended.
  *
  * Contract, asserted (MUST): one thread. A journal that is open. Staged, then committed, then
- * applied: an entry has its magic from journal_commit() on. A commit is of what was staged last, and
- * no longer than that. While journal_replay() calls, nothing is staged, flushed, forgotten or closed.
- * What stands in the files is nobody's promise: it is checked, cut off or skipped, and counted.
+ * applied: an entry has its magic from journal_commit() on. A commit is of what was staged last,
+ * and no longer than that. While journal_replay() calls, nothing is staged, flushed, forgotten
+ * or closed. What stands in the files is nobody's promise: it is checked, cut off or skipped,
+ * and counted.
  */
 #ifndef PROTOND_JOURNAL_H
 #define PROTOND_JOURNAL_H
@@ -159,7 +159,7 @@ int journal_stage(struct journal *j, uint16_t type, const uint8_t ring[16], uint
 	void **ret_payload);
 const struct journal_entry *journal_commit(struct journal *j, uint32_t payload); /* may shrink it */
 int journal_flush(struct journal *j); /* -ENOSPC: kept staged, nothing released */
-/* A flush failed, and nothing of it is in the file. */
+/* False: bytes of a failed flush may still be in the file. */
 bool journal_is_whole(const struct journal *j);
 /* Forgets what is staged: the store has it. */
 void journal_unstage(struct journal *j);
@@ -167,11 +167,12 @@ uint64_t journal_position(const struct journal *j); /* behind the last flushed e
 uint64_t journal_bytes_since(const struct journal *j, uint64_t position);
 /* Closes fd, at once or later, on whatever thread. */
 typedef void journal_close_fn(void *arg, int fd);
-/* Removes segments that lie wholly before position, but for the youngest keep_bytes. Their memory
- * goes with their last descriptor, milliseconds for each: `close_fn` may put that off; NULL: here. */
+/* Removes segments that lie wholly before position, but for the youngest keep_bytes. Their
+ * memory goes with their last descriptor, milliseconds for each: `close_fn` may put that off;
+ * NULL: here. */
 void journal_forget(struct journal *j, uint64_t position, uint64_t keep_bytes,
 	journal_close_fn *close_fn, void *arg);
-/* Bytes that were no complete entries: torn tails cut off at open, damage that a replay skipped. */
+/* Bytes that were not entries: torn tails cut off at open, and damage that a replay skipped. */
 uint64_t journal_lost(const struct journal *j);
 
 uint32_t crc32c(uint32_t crc, const void *p, size_t n);

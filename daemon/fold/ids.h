@@ -1,6 +1,6 @@
-/* SPDX-License-Identifier: MIT. tables.h: what the ids of a ring mean. */
-#ifndef PROTOND_TABLES_H
-#define PROTOND_TABLES_H
+/* SPDX-License-Identifier: MIT. ids.h: what the ids of a ring mean. */
+#ifndef PROTOND_IDS_H
+#define PROTOND_IDS_H
 
 #include <stdint.h>
 

@@ -1,6 +1,6 @@
-/* SPDX-License-Identifier: MIT. tables.c: a ring's insert-only tables, checked once, when an entry
+/* SPDX-License-Identifier: MIT. ids.c: a ring's insert-only tables, checked once, when an entry
  * is copied. The same entries may come again, from any point: what is known is left alone. */
-#include "tables.h"
+#include "ids.h"
 
 #include <string.h>
 
@@ -11,11 +11,11 @@
 #include "state.h"
 #include "words.h"
 
-#define TABLE_LEAST 4096u  /* entries of its tables that each has, though without a text */
-#define CATCH_UP    65536u /* entries that had no room once, a time */
+#define TABLE_LEAST 4096u  /* entries that each process may have, if need be without their text */
+#define CATCH_UP    65536u /* entries added at a time for those that found no room before */
 
-/* What breaks a law keeps its id, so that later ids hold, and stands for ROOT/(other). What stands
- * below a path that had no room has none. */
+/* A path that breaks a law keeps its id, so that later ids hold, and stands for ROOT/(other).
+ * Below a path without room there is none either. */
 static bool path_check(const struct process *p, const struct ring_path *from, struct path *ret)
 {
 	const uint32_t id = p->n_paths;
@@ -35,7 +35,8 @@ static bool path_check(const struct process *p, const struct ring_path *from, st
 	return !ret->bad;
 }
 
-/* From `first` on; what is known is left alone, what had no room before is the surplus. */
+/* Adds those from `first` on. Known ones are left alone; those that found no room before become
+ * surplus. */
 static uint32_t paths_add(struct process *p, uint32_t first, const uint8_t *bytes, uint32_t n)
 {
 	const uint32_t start = p->n_paths;
@@ -88,7 +89,7 @@ static bool name_has_room(struct process *p)
 	return p->n_names < TABLE_LEAST || process_has_room(p);
 }
 
-/* n × {u32 bytes, text, pad to 4}, from `first` on. Returns how many were bad. */
+/* Adds n × {u32 bytes, text, pad to 4} from `first` on. Returns how many were bad. */
 static uint32_t names_add(
 	struct process *p, uint32_t first, const uint8_t *at, uint32_t n, size_t left)
 {
@@ -151,7 +152,7 @@ static uint32_t devices_add(struct process *p, const uint8_t *bytes, uint32_t n)
 	for (i = 0; i < n && p->n_devices < RING_DEVICES_MAX; i++) {
 		d = &p->device[p->n_devices++];
 		memcpy(d, bytes + (size_t)i * sizeof(*d), sizeof(*d));
-		(void)words_field(name, sizeof(name), d->name, sizeof(d->name));
+		words_field(name, sizeof(name), d->name, sizeof(d->name));
 		memset(d->name, 0, sizeof(d->name));
 		memcpy(d->name, name, strlen(name));
 		p->devices_dirty = p->dirty = true;
@@ -159,7 +160,7 @@ static uint32_t devices_add(struct process *p, const uint8_t *bytes, uint32_t n)
 	return n - i;
 }
 
-/* The count, the most, and the entry size of a table; false: no such table. */
+/* How many entries a table has, may have, and the bytes of each. False: no such table. */
 static bool table_shape(struct process *p, uint32_t which, uint32_t *ret_told, uint32_t *ret_most,
 	size_t *ret_bytes)
 {
@@ -197,7 +198,7 @@ void process_table(struct process *p, const struct j_table *t, const uint8_t *by
 	MUST_PROCESS(p);
 	if (!table_shape(p, t->which, &told, &most, &each) || first > told || t->n > most - first ||
 		(uint64_t)t->n * each > n) {
-		if (!p->bare) /* else it follows what the ring had */
+		if (!p->bare) /* else it goes on where the ring's, which is gone, ended */
 			loss_bad(p, 1);
 		return;
 	}
