@@ -314,13 +314,18 @@ static struct item *item_new(void)
 static void enqueue(struct store *s, struct item *i)
 {
 	check(s);
-	MUST(!s->closing);
 	(void)atomic_fetch_add(&s->n_items, 1);
 	if (s->untold++ == 0)
 		uv_ref((uv_handle_t *)&s->wake->async);
 	uv_mutex_lock(&s->lock);
-	list_add(&s->queue, i);
-	uv_cond_signal(&s->more);
+	if (s->closing) { /* a call by the done() of another one: nobody works any more */
+		i->r = err_set(&i->err, -ECANCELED, "protond ends");
+		i->settled = true;
+		tell(s, i);
+	} else {
+		list_add(&s->queue, i);
+		uv_cond_signal(&s->more);
+	}
 	uv_mutex_unlock(&s->lock);
 }
 
@@ -337,6 +342,8 @@ void store_put(struct store *s, const struct batch *shared, store_done_fn *done,
 {
 	struct item *i = item_new();
 
+	check(s);
+	MUST(!s->closing);
 	i->batch = batch_ref(shared);
 	i->done = done;
 	i->arg = arg;
@@ -565,7 +572,8 @@ void store_close(struct store *s)
 	uv_cond_signal(&s->more);
 	uv_mutex_unlock(&s->lock);
 	(void)uv_thread_join(&s->thread);
-	deliver(s);
+	while (s->untold > 0)
+		deliver(s);
 	store_free(s);
 }
 

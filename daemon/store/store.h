@@ -4,7 +4,8 @@
  * CONTRACT. A caller that breaks it ends the daemon (MUST); what a file or a disk does is -errno.
  *   thread     all of store_* on the thread that opened it (the loop's), except store_queued() and
  *              store_path(); what takes a struct sqlite3 runs in a store_work_fn, on the worker
- *   state      nothing is submitted or called after store_close() began, not by a done() either
+ *   state      no batch is submitted once store_close() began, not by a done() either;
+ *              what a done() calls then is told -ECANCELED
  *   told       done() runs once for each submit and call, on the loop thread
  *   ownership  a batch that was submitted is read-only: nobody adds to it; *take is empty
  *   handles    what crosses a void * of libuv or SQLite has a magic

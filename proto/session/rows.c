@@ -327,3 +327,5 @@ static void get_launches(struct row_io *x, sqlite3_stmt *q, int i, struct row_pe
 	}
 TABLES(X)
 #undef X
+
+_Static_assert(HIST_BUCKETS <= UINT8_MAX, "row_cell.hist_first and hist_n hold any bucket");

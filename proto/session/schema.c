@@ -77,6 +77,12 @@ void schema_select(struct text *t, enum table_id table)
 
 /* --- what a database lacks --- */
 
+#define X(t, key, options) \
+	_Static_assert(sizeof(columns_##t) <= 64 * sizeof(*columns_##t), "one bit a column");
+TABLES(X)
+#undef X
+#undef X
+
 /* Bit i: it has column i. None at all: there is no such table. */
 static int columns_there(sqlite3 *db, const struct schema_table *t, uint64_t *ret)
 {
@@ -220,9 +226,3 @@ bool schema_fs_is_remote(long magic)
 			return true;
 	return false;
 }
-
-#define X(t, key, options) \
-	_Static_assert(sizeof(columns_##t) <= 64 * sizeof(*columns_##t), "one bit a column");
-TABLES(X)
-#undef X
-#undef X

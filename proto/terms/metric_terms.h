@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. metric_terms.h: what the value of a job's own metric may be. Anybody
- * may include it. */
+/* SPDX-License-Identifier: MIT. metric_terms.h: what the value of a job's own metric may be.
+ * Anybody may include it. */
 #ifndef PROTOND_TERMS_METRIC_TERMS_H
 #define PROTOND_TERMS_METRIC_TERMS_H
 

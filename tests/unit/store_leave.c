@@ -423,6 +423,46 @@ START_TEST(close_waits)
 }
 END_TEST
 
+struct chain {
+	struct store *s;
+	struct told first, second;
+};
+
+static int no_work(struct sqlite3 *db, void *arg, struct err *e)
+{
+	(void)db;
+	(void)arg;
+	(void)e;
+	return 0;
+}
+
+static void chain_second(void *arg, int r, const struct err *e)
+{
+	test_told(&((struct chain *)arg)->second, r, e);
+}
+
+static void chain_first(void *arg, int r, const struct err *e)
+{
+	struct chain *c = arg;
+
+	test_told(&c->first, r, e);
+	store_call(c->s, no_work, c, chain_second);
+}
+
+/* What a done() asks for while the store closes is told that it ends. */
+START_TEST(close_tells_what_comes_late)
+{
+	struct chain c = {.s = test_open()};
+
+	store_call(c.s, no_work, &c, chain_first);
+	store_close(c.s);
+	ck_assert_int_eq(c.first.calls, 1);
+	ck_assert_int_eq(c.first.r, 0);
+	ck_assert_int_eq(c.second.calls, 1);
+	ck_assert_int_eq(c.second.r, -ECANCELED);
+}
+END_TEST
+
 Suite *suite(void)
 {
 	Suite *s = suite_create("store_leave");
@@ -440,6 +480,7 @@ Suite *suite(void)
 	tcase_add_loop_test(c, portable, 0, 2);
 	tcase_add_test(c, order);
 	tcase_add_test(c, close_waits);
+	tcase_add_test(c, close_tells_what_comes_late);
 	suite_add_tcase(s, c);
 	return s;
 }
