@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "config.h"
+#include "ring.h"
 
 #define MUST(e) ((e) ? (void)0 : (void)(fprintf(stderr, "not true: %s\n", #e), abort()))
 

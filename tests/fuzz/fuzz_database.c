@@ -15,6 +15,7 @@
 #include "fuzz_database.h"
 #include "pick.h"
 #include "print.h"
+#include "print_json.h"
 
 #define OUT_MAX  (256u << 20)
 #define JSON_MAX (1u << 20) /* longer ones are not parsed again */

@@ -270,7 +270,7 @@ static void read_rest(struct reader *r)
 	read_table(r, TABLE_PATHS);
 	read_table(r, TABLE_CONFIGS);
 	read_table(r, TABLE_DEVICES);
-	for (i = 0; i < LANES; i++)
+	for (i = 0; i < r->h.n_lanes && i < LANES; i++)
 		MUST(reader_now(r, i, now, LANES * NOW_FRAMES) <= NOW_FRAMES);
 	if (is_there(reader_info(r, info, &bytes)))
 		MUST(bytes <= sizeof(info) && (bytes == 0 || info[bytes - 1] == '\0'));

@@ -30,7 +30,7 @@ static void check_ops(const struct trace_chunk *c)
 		MUST((o->flags & TRACE_UNLAUNCHED) != 0 ? o->thread == TRACE_NONE
 							: o->thread < c->n[TRACE_N_THREADS]);
 		MUST(o->config == TRACE_NONE ||
-			(o->config < c->n[TRACE_N_CONFIGS] && trace_is_kernel(o->class)));
+			(o->config < c->n[TRACE_N_CONFIGS] && gpu_class_is_kernel(o->class)));
 		MUST(o->class > CLASS_CPU && o->class < CLASS_MAX && o->start <= o->end);
 	}
 }
