@@ -46,7 +46,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n)
 		MUST(memchr(m.state.gpu.words, '\0', sizeof(m.state.gpu.words)) != NULL);
 		MUST(memchr(m.state.gpu.path, '\0', sizeof(m.state.gpu.path)) != NULL);
 	} else {
-		MUST(m.type == RV_RING || m.type == RV_PING || m.type == RV_PONG);
+		MUST(m.type == RV_RING || m.type == RV_SESSION || m.type == RV_PING ||
+			m.type == RV_PONG);
 	}
 	return 0;
 }

@@ -38,7 +38,7 @@ static void judge(struct run *run, const struct diff *d, uint32_t metric, double
 	text_fini(&name);
 }
 
-int verb_diff(struct run *run)
+int view_diff(struct run *run)
 {
 	struct pair pair = {0};
 	uint32_t i, n = 0;

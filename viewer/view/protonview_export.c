@@ -34,7 +34,7 @@ static int export_timeline(struct run *run, export_timeline_fn *write, FILE *to)
 	return run_source_by(run, run->o.args[0], &o, &s);
 }
 
-int verb_export(struct run *run)
+int view_export(struct run *run)
 {
 	const char *path = run->o.value[OPT_OUTPUT], *asked = run->o.value[OPT_FORMAT];
 	const struct export_format *f;

@@ -31,7 +31,7 @@ static int show_flat(struct run *run, const struct view *v)
 	return 0;
 }
 
-int verb_flat(struct run *run)
+int view_flat(struct run *run)
 {
 	struct profile *p = NULL;
 	struct view *v = NULL;

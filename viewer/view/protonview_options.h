@@ -10,7 +10,7 @@
 #include "text.h"
 
 /* clang-format off */
-/* A verb is verb_NAME() in protonview_NAME.c, and a row here. */
+/* A verb is view_NAME() in protonview_NAME.c, and a row here. */
 #define VERBS(X) /* verb    args  what is given, help */ \
 	X(tree,     1, 1, "SOURCE", "the tree of scopes and kernels (also without the word `tree`)") \
 	X(flat,     1, 1, "SOURCE", "one row for each kernel, over all its paths") \

@@ -15,7 +15,7 @@
 #define PROTOND_BUILD_VERSION "unknown"
 #endif
 
-typedef int verb_fn(struct run *run);
+typedef int view_fn(struct run *run);
 
 /* --- options */
 
@@ -75,7 +75,7 @@ static int prepare(struct run *run)
 	return r;
 }
 
-int verb_help(struct run *run)
+int view_help(struct run *run)
 {
 	const char *word = run->o.n_args > 0 ? run->o.args[0] : NULL;
 
@@ -102,8 +102,8 @@ static int exit_status(const struct run *run, int r)
 
 static int dispatch(struct run *run)
 {
-	static verb_fn *const verbs[VERB_MAX] = {
-#define X(name, min, max, args, help) [VERB_##name] = verb_##name,
+	static view_fn *const verbs[VERB_MAX] = {
+#define X(name, min, max, args, help) [VERB_##name] = view_##name,
 		VERBS(X)
 #undef X
 	};

@@ -55,7 +55,7 @@ static int session_row(void *arg, const struct pick_row *row)
 	return 0;
 }
 
-int verb_sessions(struct run *run)
+int view_sessions(struct run *run)
 {
 	static const struct envelope_column columns[] = {{"id", "", "integer"},
 		{"uuid", "", "string"}, {"name", "", "string"}, {"state", "", "string"},

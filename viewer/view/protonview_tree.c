@@ -74,7 +74,7 @@ static void show_list(struct run *run, const struct profile *p)
 	envelope_close(&run->out, &run->warnings);
 }
 
-int verb_tree(struct run *run)
+int view_tree(struct run *run)
 {
 	struct profile *p = NULL;
 	struct view *v = NULL;

@@ -21,7 +21,7 @@ struct run {
 	int write_error; /* of standard output */
 };
 
-#define X(name, min, max, args, help) int verb_##name(struct run *run);
+#define X(name, min, max, args, help) int view_##name(struct run *run);
 VERBS(X) /* each 0, or -errno with words in run->e */
 #undef X
 
