@@ -46,7 +46,7 @@ done
 # and nobody for the time, a file, a socket or a variable.
 asks=$(comm -23 <(nm -u build/ar/daemon/fold.a | awk 'NF == 2 { print $2 }' | sort -u) \
         <(nm --defined-only build/ar/daemon/fold.a build/ar/proto/{session,base}.a |
-                awk 'NF == 3 && $3 !~ /^profile_/ { print $3 }' | sort -u) |
+                awk 'NF == 3 && $3 !~ /^(profile|row|schema)_/ { print $3 }' | sort -u) |
         grep -vxE '([mc]|re)alloc|reallocarray|free|(mem|str)[a-z]+|qsort|v?snprintf|__ctype_b_loc|__.*_chk(_fail)?')
 [ -z "$asks" ] || say "daemon/fold asks the world: $asks"
 # What can be set stands in one table; the page in docs/ is its copy, and no other variable is read.

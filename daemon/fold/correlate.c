@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fold.h"
 #include "gpu_terms.h"
 #include "loss.h"
 #include "part.h"

@@ -9,7 +9,7 @@
 
 #include "arena.h"
 #include "correlate.h"
-#include "fold.h"
+#include "journal.h"
 #include "loss.h"
 #include "member.h"
 #include "node.h"
@@ -17,6 +17,7 @@
 #include "now.h"
 #include "part.h"
 #include "process.h"
+#include "ring.h"
 #include "session.h"
 #include "state.h"
 #include "verb.h"

@@ -6,7 +6,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fold.h"
 #include "journal.h"
 #include "part.h"
 #include "process.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "correlate.h"
-#include "fold.h"
+#include "journal.h"
 #include "loss.h"
 #include "part.h"
 #include "process.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "cells.h"
-#include "fold.h"
 #include "loss.h"
 #include "node.h"
 #include "part.h"

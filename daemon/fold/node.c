@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "arena.h"
-#include "fold.h"
 #include "nodehash.h"
 #include "process.h"
 #include "profile.h"

@@ -4,11 +4,12 @@
 
 #include <stdlib.h>
 
-#include "fold.h"
 #include "ids.h"
+#include "journal.h"
 #include "loss.h"
 #include "process.h"
 #include "record.h"
+#include "ring.h"
 #include "state.h"
 
 static int now_by_lane(const void *a, const void *b)

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "correlate.h"
-#include "fold.h"
+#include "journal.h"
 #include "loss_terms.h"
 #include "member.h"
 #include "now.h"

@@ -9,12 +9,13 @@
 
 #include "clockmap.h"
 #include "flight.h"
-#include "fold.h"
 #include "loss_terms.h"
 #include "must.h"
 #include "table.h"
+#include "tables.h"
 
 struct arena;
+struct fold;
 struct part;
 
 #define PROCESS_MAGIC 0x434f5250u /* "PROC" */

@@ -3,7 +3,6 @@
 
 #include <string.h>
 
-#include "fold.h"
 #include "nodehash.h"
 #include "part.h"
 #include "process.h"

@@ -8,10 +8,11 @@
 
 #include "busy.h"
 #include "chunks.h"
-#include "fold.h"
 #include "must.h"
 #include "notes.h"
+#include "tables.h"
 
+struct fold;
 struct part;
 struct process;
 

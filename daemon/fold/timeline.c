@@ -7,7 +7,6 @@
 #include "cells.h"
 #include "chunks.h"
 #include "flight.h"
-#include "fold.h"
 #include "node.h"
 #include "part.h"
 #include "process.h"

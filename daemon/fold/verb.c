@@ -15,9 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "correlate.h"
-#include "fold.h"
 #include "ids.h"
+#include "journal.h"
 #include "loss.h"
 #include "member.h"
 #include "node.h"
@@ -195,29 +194,6 @@ static int refused(struct fold *f, uint32_t uid, int code)
 {
 	f->refused = (struct fold_refused){f->refused.n + 1, uid, code};
 	return code;
-}
-
-struct fold_refused fold_refused(const struct fold *f)
-{
-	return f->refused;
-}
-
-int fold_refused_words(const struct fold *f, uint32_t uid, int code, struct err *e)
-{
-	if (code == -EDQUOT)
-		return err_set(e, code,
-			"user %u has %u sessions that are not finalized, the most one user may "
-			"have; finalize some: protonctl finalize NAME",
-			uid, f->limit.sessions_per_uid);
-	if (code == -EMFILE)
-		return err_set(e, code,
-			"the process is in %u sessions, or has %u of its own, the most it may; "
-			"finalize some",
-			PARTS_MAX, JOB_SESSIONS);
-	return err_set(e, code,
-		"there is no room for another session: of all users together there may be %u; "
-		"finalize some: protonctl finalize NAME",
-		f->limit.sessions);
 }
 
 static int session_start(struct fold *f, struct row_session *row, const struct moment *m)
@@ -447,17 +423,6 @@ static void job_refused(struct process *p, uint32_t number, int code)
 {
 	p->refused_start[p->n_refused_starts++ % REFUSED_KEPT] =
 		(struct refused_start){number, code};
-}
-
-int fold_job_refused(const struct fold *f, const uint8_t ring[16], uint32_t number)
-{
-	const struct process *p = process_find(f, ring);
-	uint32_t i;
-
-	for (i = 0; p != NULL && i < p->n_refused_starts && i < REFUSED_KEPT; i++)
-		if (p->refused_start[i].number == number)
-			return p->refused_start[i].code;
-	return 0;
 }
 
 static void job_start(struct process *p, const struct rec_session *r, const struct moment *m)

@@ -10,6 +10,7 @@
 #include "nodehash.h"
 #include "part.h"
 #include "process.h"
+#include "record.h"
 #include "ring.h"
 #include "session.h"
 #include "state.h"
@@ -132,6 +133,41 @@ bool fold_is_member(const struct fold *f, const uint8_t session[16], const uint8
 	const struct process *p = process_find(f, ring);
 
 	return s != NULL && p != NULL && session_part(s, p) != NULL;
+}
+
+int fold_job_refused(const struct fold *f, const uint8_t ring[16], uint32_t number)
+{
+	const struct process *p = process_find(f, ring);
+	uint32_t i;
+
+	for (i = 0; p != NULL && i < p->n_refused_starts && i < REFUSED_KEPT; i++)
+		if (p->refused_start[i].number == number)
+			return p->refused_start[i].code;
+	return 0;
+}
+
+struct fold_refused fold_refused(const struct fold *f)
+{
+	MUST_FOLD(f);
+	return f->refused;
+}
+
+int fold_refused_words(const struct fold *f, uint32_t uid, int code, struct err *e)
+{
+	if (code == -EDQUOT)
+		return err_set(e, code,
+			"user %u has %u sessions that are not finalized, the most one user may "
+			"have; finalize some: protonctl finalize NAME",
+			uid, f->limit.sessions_per_uid);
+	if (code == -EMFILE)
+		return err_set(e, code,
+			"the process is in %u sessions, or has %u of its own, the most it may; "
+			"finalize some",
+			PARTS_MAX, JOB_SESSIONS);
+	return err_set(e, code,
+		"there is no room for another session: of all users together there may be %u; "
+		"finalize some: protonctl finalize NAME",
+		f->limit.sessions);
 }
 
 /* Sessions that only the store still knows included: ring and number give the uuid. */
