@@ -19,7 +19,7 @@
 #include "registry.h"
 #include "ring_file.h"
 #include "scope.h"
-#include "table.h"
+#include "intern.h"
 #include "worker.h"
 
 #ifndef PROTOND_BUILD_VERSION

@@ -9,7 +9,7 @@
 #include "record.h"
 #include "scope.h"
 #include "sync.h"
-#include "table.h"
+#include "intern.h"
 
 #define SESSION_TRIES 1000 /* of 1 ms: a mark that is lost would lose a session */
 

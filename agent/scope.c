@@ -18,7 +18,7 @@
 #include "clock.h"
 #include "guard.h"
 #include "record.h"
-#include "table.h"
+#include "intern.h"
 
 static inline void depth_set(struct pd_thread *t, uint32_t depth)
 {

@@ -11,7 +11,7 @@
 
 #include <uv.h>
 
-#include "clock.h"
+#include "host_clock.h"
 #include "config.h"
 #include "err.h"
 #include "fold.h"

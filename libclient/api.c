@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "name.h"
+#include "names.h"
 #include "protond.h"
 #include "record.h"
 

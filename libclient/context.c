@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT. context.c: places that a thread can be set to: a trie of (parent,
  * name), insert-only, lock-free. A handle is the number of its node; 0 is the root, "nowhere of its
  * own". Made as name.c's table. */
-#include "name.h"
+#include "names.h"
 
 #include "doorbell.h"
 

@@ -18,7 +18,7 @@
 #include "autostart.h"
 #include "backends.h"
 #include "binding.h"
-#include "export.h"
+#include "export_file.h"
 #include "formats.h"
 #include "futex.h"
 #include "info.h"

@@ -22,7 +22,7 @@
 #include "futex.h"
 #include "info.h"
 #include "load.h"
-#include "name.h"
+#include "names.h"
 #include "park.h"
 #include "protond.h"
 

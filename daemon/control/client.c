@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "clock.h"
+#include "host_clock.h"
 #include "message.h"
 #include "must.h"
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "clock.h"
+#include "host_clock.h"
 #include "ended.h"
 #include "params.h"
 #include "top.h"

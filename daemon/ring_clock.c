@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT. clock.c: what the ring clock is in nanoseconds. An anchor is three
+/* SPDX-License-Identifier: MIT. ring_clock.c: what the ring clock is in nanoseconds. An anchor is three
  * clocks read at nearly one instant, and by how much they may be apart. */
 #include "ring_clock.h"
 
@@ -11,22 +11,6 @@
 #endif
 
 #define BRACKETS 20
-
-uint64_t mono_ns(void)
-{
-	struct timespec t = {0};
-
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-int64_t real_ns(void)
-{
-	struct timespec t = {0};
-
-	(void)clock_gettime(CLOCK_REALTIME, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static uint64_t tsc(void)
 {

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT. name.c: the process-local name table: text to id and back,
+/* SPDX-License-Identifier: MIT. names.c: the process-local name table: text to id and back,
  * insert-only, lock-free.
  *
  * An insertion takes room for the text and an id by adding to two counters, writes the entry, and
@@ -6,7 +6,7 @@
  * same text, its own id is left unused. So a signal handler, or a child forked in the middle, finds
  * the table whole. Ids 0 and 1 are "(other)".
  */
-#include "name.h"
+#include "names.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT. name.h: process-local names and contexts; lock-free. The files of
+/* SPDX-License-Identifier: MIT. names.h: process-local names and contexts; lock-free. The files of
  * libclient include it. */
 #ifndef PROTOND_NAME_H
 #define PROTOND_NAME_H

@@ -1,6 +1,6 @@
-/* SPDX-License-Identifier: MIT. export.c: a finished session as a file of the caller's: asked of
+/* SPDX-License-Identifier: MIT. export_file.c: a finished session as a file of the caller's: asked of
  * the daemon, written by us, whole or not at all. */
-#include "export.h"
+#include "export_file.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT. export.h: a finished session, written where the caller stands.
+/* SPDX-License-Identifier: MIT. export_file.h: a finished session, written where the caller stands.
  * session.c includes it. */
 #ifndef PROTOND_EXPORT_H
 #define PROTOND_EXPORT_H

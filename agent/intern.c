@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT. table.c: the insert-only tables of the ring: names, paths, launch
+/* SPDX-License-Identifier: MIT. intern.c: the insert-only tables of the ring: names, paths, launch
  * configurations, devices.
  *
  * An entry is written whole, then the table's count is stored (release), then its id goes into the
@@ -11,7 +11,7 @@
  * (other)s only. What finds no place goes to an (other) and is counted. A child of a path at the
  * deepest level is that path itself.
  */
-#include "table.h"
+#include "intern.h"
 
 #include <string.h>
 #include <sys/mman.h>

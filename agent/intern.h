@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT. table.h: the insert-only tables of the ring, by the names that
+/* SPDX-License-Identifier: MIT. intern.h: the insert-only tables of the ring, by the names that
  * libprotond gives. The engine's files include it; a backend has agent_name() and its like. */
 #ifndef PROTOND_AGENT_TABLE_H
 #define PROTOND_AGENT_TABLE_H

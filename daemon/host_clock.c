@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: MIT. host_clock.c: what time it is. */
+#include "host_clock.h"
+
+#include <time.h>
+
+uint64_t mono_ns(void)
+{
+	struct timespec t = {0};
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+int64_t real_ns(void)
+{
+	struct timespec t = {0};
+
+	(void)clock_gettime(CLOCK_REALTIME, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
