@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon.h"
+#include "sink.h"
 
 void query_identity(const struct daemon *d, struct daemon_identity *ret)
 {
@@ -126,6 +127,19 @@ static void connections_refused(
 			may ? ", the last: " : "", may ? d->refused_text : "");
 }
 
+/* What a sink beside the database did not get. */
+static void sinks_behind(const struct daemon *d, struct daemon_status *ret)
+{
+	struct sink_state s[SINKS_MAX];
+	const uint32_t n = sinks_state(d->sinks, s, SINKS_MAX);
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		if (!s[i].must_have && s[i].lost > 0)
+			warn(ret, "%s did not get %lu batches%s: %.250s", s[i].name, s[i].lost,
+				s[i].in_gap ? " and is behind" : "", s[i].last.text);
+}
+
 static void status_warnings(const struct daemon *d, const struct asker *a, const struct totals *t,
 	struct daemon_status *ret)
 {
@@ -150,6 +164,7 @@ static void status_warnings(const struct daemon *d, const struct asker *a, const
 		warn(ret, "%lu job%s could not record, the last: %.250s", d->unable_jobs,
 			d->unable_jobs == 1 ? "" : "s", d->unable_text);
 	sessions_refused(d, a, ret);
+	sinks_behind(d, ret);
 	connections_refused(d, a, ret);
 	if (d->home_trouble.code < 0)
 		warn(ret,

@@ -342,6 +342,11 @@ START_TEST(status_counts)
 	ck_assert_uint_eq(s.n_warnings, 2); /* drops, and the job that could not */
 	query_status(&fake.d, &stranger, &s);
 	ck_assert_uint_eq(s.n_warnings, 1);
+	fake.sink_lost = 3; /* a second sink: the store's own are another matter */
+	query_status(&fake.d, &stranger, &s);
+	fake.sink_lost = 0;
+	ck_assert_uint_eq(s.n_warnings, 2);
+	ck_assert_str_eq(s.warning[1], "ship did not get 3 batches and is behind: nobody listens");
 	ck_assert_uint_eq(query_backends(&fake.d, &me, backend), 2);
 	ck_assert_str_eq(backend[0].state, "unknown");
 }

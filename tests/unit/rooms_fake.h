@@ -18,6 +18,7 @@
 #include "daemon.h"
 #include "export.h"
 #include "schema.h"
+#include "sink.h"
 
 #define FAKE_SESSIONS 8
 
@@ -40,6 +41,7 @@ static struct fake {
 	struct call *calls, **calls_last;
 	struct fold_session live[FAKE_SESSIONS];
 	struct fold_refused refused;
+	uint64_t sink_lost; /* batches that a second sink did not get */
 	char names[FAKE_SESSIONS][128];
 	uint32_t n_live;
 	store_done_fn *finalize_done; /* one finalize waits until somebody says resume */
@@ -346,6 +348,16 @@ const char *store_path(const struct store *s)
 {
 	(void)s;
 	return "/nowhere/protond.db";
+}
+
+uint32_t sinks_state(struct sinks *s, struct sink_state *ret, uint32_t n)
+{
+	(void)s;
+	ck_assert_uint_ge(n, 2);
+	ret[0] = (struct sink_state){.name = "sqlite", .must_have = true, .lost = 7};
+	ret[1] = (struct sink_state){.name = "ship", .lost = fake.sink_lost, .in_gap = true};
+	snprintf(ret[1].last.text, sizeof(ret[1].last.text), "nobody listens");
+	return 2;
 }
 
 uint32_t store_queued(const struct store *s)
