@@ -16,7 +16,7 @@ from ._api import (ALL, DEFAULT_PROFILE_NAME, Error, SessionError, __version__, 
                    cpu_timed_scope, deactivate, depth, enter_scope, exit_scope, finalize, profile, recording, scope,
                    start)
 from ._options import add_arguments, configure, take_arguments
-from . import context, data, mode, specs
+from . import _api, context, data, mode, specs
 from .specs import max_bps, max_flops
 from .state import enter_state, exit_state, metadata_state, state
 
@@ -45,6 +45,9 @@ def __getattr__(name):
         from importlib import import_module
         return import_module("." + name, __name__)
     raise AttributeError(f"module 'protond' has no attribute '{name}'")
+
+
+_api._module = __getattr__  # start(hook=...) asks it for torch and hooks
 
 
 def load_ipython_extension(ipython):

@@ -229,6 +229,11 @@ def _options(context, data, backend, mode, hook):
     return written if word else None
 
 
+def _module(name):
+    """protond.torch or protond.hooks, imported now. They stand on this module, so __init__, above all, says how."""
+    raise NotImplementedError(name)
+
+
 def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, hook=None, cpu_off=False):
     """Starts a session and makes it active; returns its id, an int >= 0.
 
@@ -252,10 +257,9 @@ def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, 
         return None
     written = _options(context, data, backend, mode, hook)
     if hook == "torch":
-        from . import torch
-        torch.install()
+        _module("torch").install()
     elif hook is not None:
-        from . import hooks
+        hooks = _module("hooks")
         hook = hooks.LaunchHook() if hook == "triton" else hook
         hooks.HookManager.check(hook)
     autostart = os.environ.get("PROTOND_AUTOSTART", "1") != "0"
