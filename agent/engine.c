@@ -15,11 +15,11 @@
 #include "clock.h"
 #include "event.h"
 #include "gpu.h"
+#include "intern.h"
 #include "lane.h"
 #include "registry.h"
 #include "ring_file.h"
 #include "scope.h"
-#include "intern.h"
 #include "worker.h"
 
 #ifndef PROTOND_BUILD_VERSION

@@ -5,11 +5,11 @@
 #include "agent.h"
 #include "clock.h"
 #include "guard.h"
+#include "intern.h"
 #include "lane.h"
 #include "record.h"
 #include "scope.h"
 #include "sync.h"
-#include "intern.h"
 
 #define SESSION_TRIES 1000 /* of 1 ms: a mark that is lost would lose a session */
 

@@ -17,8 +17,8 @@
 #include "agent.h"
 #include "clock.h"
 #include "guard.h"
-#include "record.h"
 #include "intern.h"
+#include "record.h"
 
 static inline void depth_set(struct pd_thread *t, uint32_t depth)
 {

@@ -11,10 +11,10 @@
 
 #include <uv.h>
 
-#include "host_clock.h"
 #include "config.h"
 #include "err.h"
 #include "fold.h"
+#include "host_clock.h"
 #include "journal.h"
 #include "memfd.h"
 #include "store.h"

@@ -4,8 +4,8 @@
 
 #include <string.h>
 
-#include "host_clock.h"
 #include "ended.h"
+#include "host_clock.h"
 #include "params.h"
 #include "top.h"
 #include "where.h"
