@@ -18,23 +18,6 @@
 #include "state.h"
 #include "tree.h"
 
-uint8_t gpu_class_of(uint8_t type, uint32_t id)
-{
-	static const struct {
-		uint8_t type, id, class;
-	} rows[] = {
-#define X(name, n, word, record, id, ...) {REC_##record, id, n},
-		GPU_CLASSES(X)
-#undef X
-	};
-	size_t i;
-
-	for (i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
-		if (rows[i].type == type && rows[i].id == id && type != REC_NONE)
-			return rows[i].class;
-	return CLASS_CPU;
-}
-
 #define GRAPH_ROUNDS   2u     /* flushes without more of a graph launch: it is complete */
 #define LAUNCHES_LEAST 4096u  /* open ones that every process may have, whatever the others use */
 #define PASS_BUDGET    65536u /* graph launches looked at in one sweep */

@@ -6,16 +6,25 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "record.h"
+
 struct flight;
 struct gpu;
 struct launch;
 struct part;
 struct process;
-struct rec_delivered;
-struct rec_launch;
 
 /* CLASS_CPU: no record of GPU work is of this type and id. */
-uint8_t gpu_class_of(uint8_t type, uint32_t id);
+static inline uint8_t gpu_class_of(uint8_t type, uint32_t id)
+{
+	static const uint8_t class[REC_NONE + 1][GPU_IDS] = {
+#define X(name, n, word, record, id, ...) [REC_##record][id] = (n),
+		GPU_CLASSES(X)
+#undef X
+	};
+
+	return type < REC_NONE && id < GPU_IDS ? class[type][id] : CLASS_CPU;
+}
 
 void correlate_fini(struct flight *c);
 void correlate_begin(struct process *p); /* an entry with records */

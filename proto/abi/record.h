@@ -46,7 +46,7 @@ enum record_type {
 	RECORDS(X)
 #undef X
 		REC_MAX,
-	REC_NONE = UINT8_MAX, /* none: of what no record brings by itself */
+	REC_NONE = REC_MAX, /* of what no record brings by itself */
 };
 
 #define REC_BYTES_MAX 2040u

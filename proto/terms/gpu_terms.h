@@ -50,7 +50,7 @@ static const char *const node_kind_words[] = {
 #define GPU_CLASSES(X) /* name  n  word    record  id  node    leaf             trace         launch    counts */ \
         X(CPU,     0, "cpu",     NONE,   0, SCOPE,  "",              "scope",      "",       CPU)    \
         X(COMPUTE, 1, "compute", KERNEL, 0, KERNEL, "",              "kernel",     "launch", KERNEL) \
-        X(COMM,    2, "comm",    NONE,   0, KERNEL, "",              "kernel",     "launch", KERNEL) \
+        X(COMM,    2, "comm",    NONE,   1, KERNEL, "",              "kernel",     "launch", KERNEL) \
         X(H2D,     3, "h2d",     COPY,   1, COPY,   "[memcpy HtoD]", "gpu_memcpy", "memcpy", COPY)   \
         X(D2H,     4, "d2h",     COPY,   2, COPY,   "[memcpy DtoH]", "gpu_memcpy", "memcpy", COPY)   \
         X(D2D,     5, "d2d",     COPY,   3, COPY,   "[memcpy DtoD]", "gpu_memcpy", "memcpy", COPY)   \
@@ -58,6 +58,8 @@ static const char *const node_kind_words[] = {
         X(MEMSET,  7, "memset",  SET,    0, SET,    "[memset]",      "gpu_memset", "memset", COPY)   \
         X(OTHER,   8, "other",   COPY,   0, COPY,   "[memcpy]",      "gpu_memcpy", "memcpy", KERNEL)
 /* clang-format on */
+
+#define GPU_IDS 8u /* ids that a record may tell classes apart by: below it */
 
 enum cell_class {
 #define X(name, n, ...) CLASS_##name = (n),
