@@ -40,8 +40,6 @@ int entry_end(struct protond *p, uint32_t bytes)
 	p->begun = false;
 	if (e == NULL) {
 		e = journal_commit(p->d.journal, bytes);
-		if (e == NULL)
-			return -EMSGSIZE;
 		p->staged += e->bytes;
 	} else {
 		const uint32_t whole = (uint32_t)sizeof(*e) + ((bytes + 7) & ~7u);

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "utf8.h"
+
 static _Atomic int log_level_now = LOG_WARN;
 static const char *const level_words[] = {"error", "warn", "info", "debug"};
 
@@ -89,15 +91,21 @@ const char *log_quote(char *buf, uint32_t n, const char *v)
 {
 	uint32_t at = 0;
 
-	if (n < 3)
+	if (n < 8)
 		return "";
 	buf[at++] = '"';
-	for (; *v != '\0' && at + 3 < n; v++) {
-		const unsigned char c = (unsigned char)*v;
+	while (*v != '\0' && at + 6 < n) {
+		const size_t len = utf8_bytes(v, strnlen(v, 4));
 
-		if (c == '"' || c == '\\')
-			buf[at++] = '\\';
-		buf[at++] = c < 0x20 || c == 0x7f ? '?' : (char)c;
+		if (len == 0 || utf8_is_control(utf8_code(v, len))) {
+			buf[at++] = '?';
+		} else {
+			if (*v == '"' || *v == '\\')
+				buf[at++] = '\\';
+			memcpy(buf + at, v, len);
+			at += (uint32_t)len;
+		}
+		v += len == 0 ? 1 : len;
 	}
 	buf[at++] = '"';
 	buf[at] = '\0';

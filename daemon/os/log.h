@@ -27,7 +27,8 @@ void log_cause(struct log_cause *c, enum log_level level, const char *event, con
  * "" where standard error is none. */
 const char *log_priority(enum log_level level);
 
-/* v as a logfmt value in buf: quoted when it must be, control bytes as '?'. Returns buf. */
+/* v as a logfmt value in buf, quoted; what is no UTF-8 or a terminal would obey is '?'. Returns buf; ""
+ * where n is below 8. */
 const char *log_quote(char *buf, uint32_t n, const char *v);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT. utf8.h: the characters of other people's text, and which of them a
  * terminal would obey. Pure. */
-#ifndef PROTOND_WIRE_UTF8_H
-#define PROTOND_WIRE_UTF8_H
+#ifndef PROTOND_BASE_UTF8_H
+#define PROTOND_BASE_UTF8_H
 
 #include <stdbool.h>
 #include <stddef.h>
