@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT. daemon_poison.c: an entry that ends the daemon when it is applied,
  * in starts and at work: the third daemon leaves it out, and has all the others.
  *
- * Linked with --wrap=fold_apply: what is poison here is an entry that this file says is.
+ * Linked with --wrap=fold_apply and fold_has_many: what is poison here is an entry that this file
+ * says is.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 #include "drain.h"
 #include "entry.h"
 #include "home.h"
+#include "leave.h"
 #include "log.h"
 #include "loop.h"
 #include "poison.h"
@@ -29,6 +31,17 @@ static struct protond p;
 int __real_fold_apply(struct fold *f, const struct journal_entry *e);
 int __wrap_fold_apply(struct fold *f, const struct journal_entry *e);
 
+/* A dead process with more than one entry ends: LEAVE comes first, and is the poison then. */
+static bool has_many;
+bool __wrap_fold_has_many(const struct fold *f, const uint8_t ring[16]);
+
+bool __wrap_fold_has_many(const struct fold *f, const uint8_t ring[16])
+{
+	(void)f;
+	(void)ring;
+	return has_many;
+}
+
 int __wrap_fold_apply(struct fold *f, const struct journal_entry *e)
 {
 	const struct j_verb *v = (const void *)(e + 1);
@@ -36,7 +49,9 @@ int __wrap_fold_apply(struct fold *f, const struct journal_entry *e)
 
 	if (e->type == J_VERB && strcmp(v->name, "poison") == 0)
 		abort();
-	if (e->type == J_LANE && l->from == 0 && l->bytes > sizeof(struct rec_lost))
+	if (e->type == J_LEAVE)
+		abort();
+	if (e->type == J_LANE && !has_many && l->from == 0 && l->bytes > sizeof(struct rec_lost))
 		abort();
 	return __real_fold_apply(f, e);
 }
@@ -193,12 +208,12 @@ static int drain(void)
 		       : 3;
 }
 
-START_TEST(an_entry_that_killed_two_daemons_at_work_is_left_out)
+/* A daemon at work with one ring, whose thread has done two scopes. */
+static void work(void)
 {
 	const struct reader_expect x = {
 		.uid = (uint32_t)geteuid(), .store = fake_store, .boot_id = fake_boot};
 	const struct ring_origin o = {NULL, 0, "test"};
-	struct intake *const at_work = (void *)&f; /* not a start: nobody looks into it */
 	struct err e = {0};
 
 	p.d.runtime_fd = open(dir, O_RDONLY | O_DIRECTORY);
@@ -216,10 +231,11 @@ START_TEST(an_entry_that_killed_two_daemons_at_work_is_left_out)
 	ck_assert_int_eq(ring_adopt(ring, &o), 0);
 	fake_scope(&f, 0, 2, 10, 20);
 	fake_scope(&f, 0, 2, 30, 40);
-	p.d.intake = at_work;
-	ck_assert_int_eq(in_child(drain), -1);
-	ck_assert_int_eq(in_child(drain), -1);
-	ck_assert_int_eq(in_child(drain), SKIPPED_AND_WELL);
+	p.d.intake = (void *)&f; /* not a start: nobody looks into it */
+}
+
+static void no_work(void)
+{
 	p.d.intake = NULL;
 	rings_free(&p);
 	fold_free(p.d.fold);
@@ -227,6 +243,44 @@ START_TEST(an_entry_that_killed_two_daemons_at_work_is_left_out)
 	free(p.arena);
 	fake_free(&f);
 	(void)close(p.d.runtime_fd);
+}
+
+START_TEST(an_entry_that_killed_two_daemons_at_work_is_left_out)
+{
+	work();
+	ck_assert_int_eq(in_child(drain), -1);
+	ck_assert_int_eq(in_child(drain), -1);
+	ck_assert_int_eq(in_child(drain), SKIPPED_AND_WELL);
+	no_work();
+}
+END_TEST
+
+static int leave(void)
+{
+	struct fold_process did;
+	int ticks;
+
+	poison_open(&p);
+	has_many = true;
+	p.drain_ns = 100000000u; /* a tick ends, also where its loop would not */
+	ring->state = RING_GONE;
+	for (ticks = 0; ticks < 10 && ring->state == RING_GONE; ticks++)
+		ring_leave(ring);
+	if (ring->state != RING_ENDED)
+		return 1;
+	return fold_get_process(p.d.fold, ring->uuid, &did) && p.d.skipped_entries > 0
+		       ? SKIPPED_AND_WELL
+		       : 2;
+}
+
+/* All of a ring's are alike: that each is left out must not keep its END waiting. */
+START_TEST(a_leave_that_is_left_out_does_not_hold_its_end_up)
+{
+	work();
+	ck_assert_int_eq(in_child(leave), -1);
+	ck_assert_int_eq(in_child(leave), -1);
+	ck_assert_int_eq(in_child(leave), SKIPPED_AND_WELL);
+	no_work();
 }
 END_TEST
 
@@ -240,5 +294,6 @@ Suite *suite(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, an_entry_that_killed_two_starts_is_left_out);
 	tcase_add_test(t, an_entry_that_killed_two_daemons_at_work_is_left_out);
+	tcase_add_test(t, a_leave_that_is_left_out_does_not_hold_its_end_up);
 	return s;
 }
