@@ -16,9 +16,21 @@ import pytest
 BUILD = pathlib.Path(os.environ.get("PROTOND_BUILD", "build")).resolve()
 WAIT = 30  # seconds after which an event that never came is a failure
 
+ROOT = os.geteuid() == 0
+needs_root = pytest.mark.skipif(not ROOT, reason="needs root")
 needs_another_user = pytest.mark.skipif(
-    os.geteuid() != 0 or not all(d.stat().st_mode & 0o001 for d in BUILD.parents),
+    not ROOT or not all(d.stat().st_mode & 0o001 for d in BUILD.parents),
     reason="another user's programs need root, and a checkout that others may enter (not below /root)")
+
+
+def may_mount():
+    """Whether a mount namespace of our own can be had: system files are replaced in one."""
+    r = subprocess.run(["unshare", *([] if ROOT else ["-r"]), "-m", "mount", "-t", "tmpfs", "none", "/mnt"],
+                       capture_output=True) if shutil.which("unshare") else None
+    return r is not None and r.returncode == 0
+
+
+needs_mounts = pytest.mark.skipif(not may_mount(), reason="no mount namespace may be made here (unshare -m)")
 
 
 def until(what, test, interval=0.005, timeout=WAIT):

@@ -14,23 +14,11 @@ import textwrap
 
 import pytest
 
-from conftest import BUILD, WAIT, needs_another_user, until
+from conftest import BUILD, ROOT, WAIT, needs_another_user, needs_mounts, needs_root, until
 from test_service import Manager
 
 NOBODY, SOMEBODY = 65534, 54321  # a system's user, as logind counts, and a person
-ROOT = os.geteuid() == 0
 FLAGS = (BUILD / "flags").read_text().split()
-needs_root = pytest.mark.skipif(not ROOT, reason="other users need root")
-
-
-def may_mount():
-    """Whether a mount namespace of our own can be had: system files are replaced in one."""
-    r = subprocess.run(["unshare", *([] if ROOT else ["-r"]), "-m", "mount", "-t", "tmpfs", "none", "/mnt"],
-                       capture_output=True) if shutil.which("unshare") else None
-    return r is not None and r.returncode == 0
-
-
-needs_mounts = pytest.mark.skipif(not may_mount(), reason="no mount namespace may be made here (unshare -m)")
 
 
 class Findings(list):

@@ -12,8 +12,7 @@ import time
 
 import pytest
 
-from conftest import BUILD, WAIT, World, until
-from test_doctor import needs_mounts
+from conftest import BUILD, WAIT, World, needs_mounts, until
 
 LANE_LOSSES = (1, 2, 3)  # lane full, nested, no lane
 

@@ -20,7 +20,7 @@ import tempfile
 
 import pytest
 
-from conftest import BUILD, WAIT, World, needs_another_user, open_files, until
+from conftest import BUILD, WAIT, World, needs_another_user, needs_mounts, needs_root, open_files, until
 from test_fault import FAULT, Page
 from test_kill import Load, check, ended
 
@@ -32,7 +32,6 @@ HEALED, OFF_BY, AILS, TYPE, UNMAPPED, WAITING = range(3, 9)  # of fault.c
 READ_ONLY, NFS = 1, 0x6969
 TOKEN = "00112233445566778899aabbccddeeff"
 STRANGER = 51234  # a user that has nothing here
-needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
 
 
 @pytest.fixture
@@ -346,6 +345,7 @@ def in_mounts(script):
 
 
 @needs_root
+@needs_mounts
 def test_a_disk_that_is_read_only(world):
     made(world)
     folder = world.home / "read-only"
@@ -362,6 +362,7 @@ def test_a_disk_that_is_read_only(world):
 
 
 @needs_root
+@needs_mounts
 @preloads
 @pytest.mark.parametrize("slot, value", [(TYPE, NFS), (UNMAPPED, 1)], ids=["network", "unmapped"])
 @pytest.mark.parametrize("there", [False, True], ids=["new", "there"])

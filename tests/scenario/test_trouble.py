@@ -16,8 +16,8 @@ import sys
 
 import pytest
 
-from conftest import BUILD, WAIT, needs_another_user, until
-from test_doctor import NOBODY, library, needs_mounts
+from conftest import BUILD, WAIT, needs_another_user, needs_mounts, until
+from test_doctor import NOBODY, library
 
 # Who may mount is root of a namespace, and a job that says that it is another user than it is has no ring.
 HIMSELF = "" if os.geteuid() == 0 else f"unshare --user --map-user={os.getuid()} --map-group={os.getgid()}"
