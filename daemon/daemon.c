@@ -30,6 +30,7 @@
 #include "kept.h"
 #include "leave.h"
 #include "log.h"
+#include "manager.h"
 #include "own_sessions.h"
 #include "pace.h"
 #include "poison.h"
@@ -38,6 +39,7 @@
 #include "ring_ctl.h"
 #include "rings.h"
 #include "settle.h"
+#include "shares.h"
 #include "spool.h"
 #include "turn.h"
 #include "wants.h"
@@ -294,7 +296,7 @@ static void home_check(struct protond *p)
 	p->d.home_trouble = e;
 	log_cause(
 		&cause, LOG_ERR, "home_gone", "text=%s", log_quote(quoted, sizeof(quoted), e.text));
-	if (home_is_managed(p)) /* whoever starts us again makes it first */
+	if (manager_restarts(p->d.private)) /* whoever starts us again makes it first */
 		protond_stop(p, "home_gone");
 }
 
@@ -353,7 +355,7 @@ static void second_on_timer(uv_timer_t *t)
 	idle_check(p, now);
 	if (p->watchdog_ns != 0 && now - p->alive_ns >= p->watchdog_ns / 4) {
 		p->alive_ns = now;
-		(void)home_notify("WATCHDOG=1", -1);
+		(void)manager_notify("WATCHDOG=1", -1);
 	}
 }
 
@@ -500,8 +502,8 @@ int protond_init(struct protond *p, struct err *e)
 	d->started_mono_ns = mono_ns();
 	p->spool_ns = d->started_mono_ns;
 	p->drain_ns = DRAIN_NS;
-	p->watchdog_ns = home_watchdog_ns();
-	d->lent.max = home_descriptors().lent;
+	p->watchdog_ns = manager_watchdog_ns();
+	d->lent.max = shares_of_limit().lent;
 	p->arena = malloc(DRAIN_BYTES + READER_PIECE);
 	p->looping = p->arena != NULL && uv_loop_init(&d->loop) == 0;
 	if (!p->looping)
@@ -540,7 +542,7 @@ int protond_run(struct protond *p)
 
 	log_line(LOG_INFO, "ready", "dir=%s db=%s rings=%u", p->d.runtime,
 		log_quote(db, sizeof(db), store_path(p->d.store)), p->n_rings);
-	(void)home_notify("READY=1", -1);
+	(void)manager_notify("READY=1", -1);
 	protond_hurry(p);
 	(void)uv_run(&p->d.loop, UV_RUN_DEFAULT);
 	return p->ok ? 0 : 1;
@@ -563,7 +565,7 @@ void protond_stop(struct protond *p, const char *why)
 		return;
 	p->stopping = true;
 	log_line(LOG_INFO, "stop", "reason=%s", why);
-	(void)home_notify("STOPPING=1", -1);
+	(void)manager_notify("STOPPING=1", -1);
 	(void)uv_timer_stop(&p->tick);
 	(void)uv_idle_stop(&p->again);
 	settle_end(p);

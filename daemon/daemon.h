@@ -78,19 +78,6 @@ struct settle_who {
 void daemon_settle(struct daemon *d, const struct settle_who *who, uint32_t timeout_ms,
 	store_done_fn *done, void *arg);
 
-/* --- home.c */
-
-/* The socket of this name that the service manager listens on for us (sd_listen_fds(3)), close-on-
- * exec and non-blocking; it is given once. -1: there is none. */
-int home_inherited(const char *name, int type);
-
-/* How many descriptors jobs, clients and exports that somebody has open may take; the rest of the
- * limit is our own. */
-struct shares {
-	uint32_t jobs, clients, lent;
-};
-struct shares home_descriptors(void);
-
 /* --- intake.c: agent.sock and the rings --- */
 
 int intake_new(struct daemon *d, struct intake **ret, struct err *e);

@@ -26,10 +26,11 @@
 #include "drain.h"
 #include "entry.h"
 #include "exited.h"
-#include "home.h"
 #include "log.h"
 #include "loop.h"
+#include "manager.h"
 #include "rings.h"
+#include "shares.h"
 #include "wants.h"
 
 #ifndef SO_PEERPIDFD
@@ -231,8 +232,8 @@ int intake_new(struct daemon *d, struct intake **ret, struct err *e)
 	if (in == NULL)
 		return err_set(e, -ENOMEM, "no memory to start");
 	in->p = protond_of(d);
-	in->fds = home_descriptors().jobs;
-	in->fd = home_inherited(RV_AGENT_SOCK, SOCK_SEQPACKET);
+	in->fds = shares_of_limit().jobs;
+	in->fd = manager_inherited(RV_AGENT_SOCK, SOCK_SEQPACKET);
 	in->inherited = in->fd >= 0;
 	r = in->inherited ? 0 : listen_at(in->p, &in->fd, e);
 	if (r == 0 && uv_poll_init(&d->loop, &in->poll, in->fd) < 0) {

@@ -22,9 +22,9 @@
 #include <sys/stat.h>
 
 #include "closer.h"
-#include "home.h"
 #include "log.h"
 #include "loop.h"
+#include "manager.h"
 #include "ring_ctl.h"
 #include "rings.h"
 
@@ -40,7 +40,7 @@ struct kept {
 
 static void name_of(const uint8_t uuid[16], char ret[NAME_BYTES])
 {
-	size_t n = (size_t)snprintf(ret, NAME_BYTES, HOME_KEPT);
+	size_t n = (size_t)snprintf(ret, NAME_BYTES, MANAGER_KEPT);
 	int i;
 
 	for (i = 0; i < 16; i++)
@@ -71,7 +71,7 @@ static bool offer(struct ring *r)
 		return true;
 	name_of(r->uuid, name);
 	(void)snprintf(state, sizeof(state), "FDSTORE=1\nFDPOLL=0\nFDNAME=%s", name);
-	x = home_notify(state, r->reader.fd);
+	x = manager_notify(state, r->reader.fd);
 	r->kept = x == 0;
 	if (x < 0)
 		log_cause(&cause, LOG_WARN, "ring_not_kept", "pid=%u error=%d", r->pid, -x);
@@ -80,7 +80,7 @@ static bool offer(struct ring *r)
 
 void kept_offer(struct ring *r)
 {
-	if (home_keeps(r->p))
+	if (manager_keeps(r->p->d.private))
 		(void)offer(r);
 }
 
@@ -89,7 +89,7 @@ static int forget_name(const char *name)
 	char state[NAME_BYTES + 32];
 
 	(void)snprintf(state, sizeof(state), "FDSTOREREMOVE=1\nFDNAME=%s", name);
-	return home_notify(state, -1);
+	return manager_notify(state, -1);
 }
 
 /* Its pages are freed by who closes it last: that is to be us, so we do it some time after this. */
@@ -135,7 +135,8 @@ static void receive(void *arg, int fd, const char *name, size_t bytes)
 
 	if (bytes < sizeof(whole))
 		memcpy(whole, name, bytes);
-	if (!ring_name_uuid(whole + sizeof(HOME_KEPT) - 1, "", k.uuid)) { /* not our name, or cut */
+	if (!ring_name_uuid(
+		    whole + sizeof(MANAGER_KEPT) - 1, "", k.uuid)) { /* not our name, or cut */
 		(void)forget_name(whole);
 		closer_take(to->p->closer, fd);
 		return;
@@ -154,7 +155,7 @@ int kept_receive(struct protond *p)
 {
 	struct receiving to = {p, 0};
 
-	home_kept(receive, &to);
+	manager_kept(receive, &to);
 	return to.r;
 }
 
@@ -204,7 +205,7 @@ void kept_again(struct protond *p)
 {
 	struct ring *r, *next;
 
-	if (!home_keeps(p))
+	if (!manager_keeps(p->d.private))
 		return;
 	if (p->kept != NULL)
 		kept_leave(p);

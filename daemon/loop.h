@@ -51,7 +51,7 @@ struct protond {
 	uint64_t ticked_ns;             /* the last tick */
 	uint32_t nap, last_nap;         /* what jobs are told, or were; 0: we look often */
 	uint64_t idle_since_ns;         /* no job and no client since; 0: there is one */
-	uint64_t watchdog_ns, alive_ns; /* home_watchdog_ns(); when we last said that we live */
+	uint64_t watchdog_ns, alive_ns; /* manager_watchdog_ns(); when we last said that we live */
 	uint32_t next_ring, next_gone;  /* round robin: of the living, of the dead */
 	bool behind;                    /* the store does not keep up: see DRAIN_TICK */
 	bool journal_stuck;             /* a flush failed: nothing is drained until one works */

@@ -14,8 +14,10 @@
 
 #include "client.h"
 #include "daemon.h"
+#include "manager.h"
 #include "must.h"
 #include "rendezvous.h"
+#include "shares.h"
 
 #define CONTROL_MAGIC    0x43545254u
 #define SWEEP_MS         1000u
@@ -215,11 +217,11 @@ int control_new(
 	control->d = d;
 	control->clients = (struct clients){
 		.d = d, .loop = &d->loop, .verbs = verbs, .gone = control_client_gone};
-	control->clients_max = home_descriptors().clients;
+	control->clients_max = shares_of_limit().clients;
 	if (control->clients_max > WIRE_CLIENTS_MAX)
 		control->clients_max = WIRE_CLIENTS_MAX;
 	control->group = group_id();
-	control->fd = home_inherited(RV_CONTROL_SOCK, SOCK_STREAM);
+	control->fd = manager_inherited(RV_CONTROL_SOCK, SOCK_STREAM);
 	control->inherited = control->fd >= 0;
 	r = control->inherited ? 0 : control_listen(d, &control->fd, e);
 	if (r < 0) {
