@@ -59,7 +59,7 @@ INC_agent             := -Iagent -Iagent/backend -Iproto/terms -Iproto/abi
 # A backend sees of the engine what agent/backend/agent.h says; its folder is its room.
 R_BACKEND := $(patsubst %/,%,$(sort $(dir $(wildcard agent/backend/*/*.c))))
 $(foreach r,$(R_BACKEND),$(eval INC_$(r) := -I$(r) -Iagent/backend -Iproto/terms -Iproto/abi))
-IN_DAEMON := -Idaemon -Idaemon/os -Idaemon/jobs -Idaemon/journal -Idaemon/fold -Idaemon/store -Idaemon/query \
+IN_DAEMON := -Idaemon -Idaemon/door -Idaemon/os -Idaemon/jobs -Idaemon/journal -Idaemon/fold -Idaemon/store -Idaemon/query \
 	-Idaemon/control -Iproto/abi -Iproto/export -Iproto/wire -Iproto/place $(INC_proto/session)
 INC_daemon            := $(IN_DAEMON)
 INC_daemon/os         := -Idaemon/os -Iproto/abi -Iproto/terms -Iproto/base
@@ -67,10 +67,10 @@ INC_daemon/jobs       := -Idaemon/jobs -Idaemon/journal $(INC_daemon/os)
 INC_daemon/journal    := -Idaemon/journal -Iproto/terms -Iproto/base
 INC_daemon/fold       := -Idaemon/fold -Idaemon/journal -Iproto/abi $(INC_proto/session)
 INC_daemon/store      := -Idaemon/store $(INC_proto/session)
-# Questions know neither sockets nor MessagePack.
-INC_daemon/query      := -Idaemon/query -Idaemon -Idaemon/os -Idaemon/journal -Idaemon/fold -Idaemon/store -Iproto/abi \
+# Questions know neither sockets nor MessagePack. Of the loop they and the verbs see its door, which is headers only.
+INC_daemon/query      := -Idaemon/query -Idaemon/door -Idaemon/os -Idaemon/journal -Idaemon/fold -Idaemon/store -Iproto/abi \
 	-Iproto/export $(INC_proto/session)
-INC_daemon/control    := -Idaemon/control -Idaemon/query -Idaemon -Idaemon/os -Idaemon/journal -Idaemon/fold -Idaemon/store \
+INC_daemon/control    := -Idaemon/control -Idaemon/query -Idaemon/door -Idaemon/os -Idaemon/journal -Idaemon/fold -Idaemon/store \
 	-Iproto/abi -Iproto/wire $(INC_proto/session)
 INC_viewer/common     := -Iviewer/common -Iproto/export -Iproto/wire -Iproto/place $(INC_proto/session)
 INC_viewer/analysis   := -Iviewer/analysis $(INC_proto/session)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "entry.h"
+#include "journal.h"
 #include "loop.h"
 #include "message.h"
 #include "own_sessions.h"

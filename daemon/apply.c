@@ -22,7 +22,7 @@ int daemon_apply(struct daemon *d, uint16_t type, const uint8_t ring[16], const 
 }
 
 void daemon_settle(struct daemon *d, const struct settle_who *who, uint32_t timeout_ms,
-	store_done_fn *done, void *arg)
+	asked_fn *done, void *arg)
 {
 	struct protond *p = protond_of(d);
 

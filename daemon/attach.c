@@ -11,13 +11,17 @@
 #include <unistd.h>
 
 #include "adopt.h"
+#include "config.h"
 #include "conn.h"
 #include "drain.h"
 #include "drained.h"
 #include "entry.h"
 #include "export.h"
 #include "finalize.h"
+#include "fold.h"
 #include "home.h"
+#include "host_clock.h"
+#include "journal.h"
 #include "kept.h"
 #include "log.h"
 #include "loop.h"
@@ -50,9 +54,9 @@ static void read_gpu(struct conn *c)
 static void ring_sizes(const struct protond *p, struct rv_welcome *w)
 {
 	struct ring_header h = {
-		.n_lanes = p->d.config.lanes != 0 ? (uint32_t)p->d.config.lanes : RING_LANES,
-		.lane_bytes = p->d.config.lane_kb != 0 ? (uint32_t)p->d.config.lane_kb << 10
-						       : RING_LANE_BYTES,
+		.n_lanes = p->d.config->lanes != 0 ? (uint32_t)p->d.config->lanes : RING_LANES,
+		.lane_bytes = p->d.config->lane_kb != 0 ? (uint32_t)p->d.config->lane_kb << 10
+							: RING_LANE_BYTES,
 		.path_cap = RING_PATHS,
 		.name_cap = RING_NAMES,
 		.name_bytes_cap = RING_NAME_BYTES,
@@ -175,9 +179,9 @@ static int ring_first(struct conn *c, const struct message *m, int *fd, struct e
 
 	if (fold_get_process(c->in->p->d.fold, m->ring.uuid, &known) && known.ended)
 		return err_set(e, -ESTALE, "this ring was closed; make a new one");
-	if (rings_of(c->in->p, c->uid) >= c->in->p->d.config.jobs_per_uid)
+	if (rings_of(c->in->p, c->uid) >= c->in->p->d.config->jobs_per_uid)
 		return err_set(e, -EMFILE, "uid %u has %llu rings; raise jobs_per_uid", c->uid,
-			(unsigned long long)c->in->p->d.config.jobs_per_uid);
+			(unsigned long long)c->in->p->d.config->jobs_per_uid);
 	r = ring_add(c->in->p, m->ring.uuid);
 	if (r == NULL)
 		return err_set(e, -ENOMEM, "no memory for a ring");

@@ -7,13 +7,19 @@
 #include <sys/resource.h>
 
 #include "closer.h"
+#include "config.h"
 #include "entry.h"
+#include "fold.h"
+#include "host_clock.h"
+#include "journal.h"
 #include "kept.h"
 #include "log.h"
 #include "loop.h"
+#include "must.h"
 #include "retain.h"
 #include "rings.h"
 #include "sink.h"
+#include "store.h"
 #include "turn.h"
 
 #define HOUR_NS     3600000000000ull
@@ -23,7 +29,7 @@
 
 struct asked { /* who waits for a transaction */
 	struct asked *next;
-	store_done_fn *done;
+	asked_fn *done;
 	void *arg;
 };
 
@@ -39,16 +45,16 @@ static uint64_t flight_bytes(const struct protond *p)
 {
 	const uint64_t oldest = p->flight[p->flight_at]; /* the next to be overwritten */
 
-	if (p->d.config.flight_s == 0)
+	if (p->d.config->flight_s == 0)
 		return 0;
 	return oldest != 0 ? journal_bytes_since(p->d.journal, oldest) : UINT64_MAX / 2;
 }
 
 static void flight_sample(struct protond *p, uint64_t now)
 {
-	const uint64_t every = p->d.config.flight_s * SECOND_NS / (FLIGHTS - 1);
+	const uint64_t every = p->d.config->flight_s * SECOND_NS / (FLIGHTS - 1);
 
-	if (p->d.config.flight_s == 0 || now - p->flight_ns < every)
+	if (p->d.config->flight_s == 0 || now - p->flight_ns < every)
 		return;
 	p->flight_ns = now;
 	p->flight[p->flight_at] = journal_position(p->d.journal);
@@ -80,7 +86,7 @@ static void commit_on_stored(void *arg, int r, const struct err *e)
 	struct protond *p = c->p;
 	char quoted[600];
 
-	MUST_LOOP(p);
+	MUST_LOOP(&p->d);
 	MUST(p->commits > 0 && p->commits <= COMMITS_MAX);
 	p->commits--;
 	fold_waiting(p->d.fold, -(int64_t)c->bytes);
@@ -199,7 +205,7 @@ static void commit_soon(struct protond *p)
 /* One runs and one waits, at most: who asks meanwhile shares the next one, so that a thousand
  * sessions that end at once are a few transactions. A store that fails keeps its batches and tries
  * again by itself: it gets few, the journal has the rest. */
-void daemon_commit(struct daemon *d, store_done_fn *done, void *arg)
+void daemon_commit(struct daemon *d, asked_fn *done, void *arg)
 {
 	struct protond *p = protond_of(d);
 	struct asked *a = NULL, **last;
@@ -265,7 +271,7 @@ void commit_periodic(struct protond *p)
 void commit_if_large(struct protond *p)
 {
 	const bool large = journal_bytes_since(p->d.journal, p->d.stored_position) >
-			   p->d.config.journal_mb << 20;
+			   p->d.config->journal_mb << 20;
 
 	/* New rows are collected a few at a time, so that no collect holds the loop up for long. */
 	if (p->commits < COMMITS_MAX &&

@@ -37,6 +37,7 @@ struct daemon_config {
 #define X(key, type, def, help) CONFIG_##type key;
 	CONFIG(X)
 #undef X
+	enum auto_mode mode; /* what auto_session says: config_auto() */
 };
 
 /* Defaults, then file (NULL: the usual one, which may be missing), then PROTOND_* variables.

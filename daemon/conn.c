@@ -9,6 +9,7 @@
 #include "closer.h"
 #include "log.h"
 #include "loop.h"
+#include "must.h"
 #include "rings.h"
 #include "settle.h"
 #include "words.h"
@@ -93,7 +94,7 @@ void conn_close(struct conn *c)
 	struct conn **at = &in->conns;
 
 	MUST(c->magic == CONN_IS_ALIVE);
-	MUST_LOOP(in->p);
+	MUST_LOOP(&in->p->d);
 	if (c->closing)
 		return;
 	c->closing = true;

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "attached.h"
 #include "closer.h"
 #include "commit.h"
 #include "config.h"
@@ -25,8 +26,11 @@
 #include "exited.h"
 #include "export.h"
 #include "finalize.h"
+#include "fold.h"
 #include "home.h"
+#include "host_clock.h"
 #include "intake.h"
+#include "journal.h"
 #include "kept.h"
 #include "leave.h"
 #include "log.h"
@@ -41,6 +45,7 @@
 #include "settle.h"
 #include "shares.h"
 #include "spool.h"
+#include "store.h"
 #include "turn.h"
 #include "wants.h"
 
@@ -124,7 +129,7 @@ static uint64_t drain_rings(struct protond *p, bool *more)
 static bool is_behind(const struct protond *p)
 {
 	return journal_bytes_since(p->d.journal, p->d.stored_position) / BEHIND_TIMES >
-		       p->d.config.journal_mb << 20 ||
+		       p->d.config->journal_mb << 20 ||
 	       fold_fresh(p->d.fold) >= 2 * FRESH_MAX;
 }
 
@@ -319,8 +324,8 @@ static bool awaits_jobs(const struct protond *p)
 
 static void idle_check(struct protond *p, uint64_t now)
 {
-	const uint64_t s = p->d.config.idle_exit_s;
-	const bool busy = p->n_rings != 0 || intake_jobs(p->d.intake) != 0 ||
+	const uint64_t s = p->d.config->idle_exit_s;
+	const bool busy = p->n_rings != 0 || attached_jobs(p->d.intake) != 0 ||
 			  control_clients(p->d.control) != 0 || p->finalizers != NULL ||
 			  store_queued(p->d.store) != 0 || awaits_jobs(p);
 
@@ -342,7 +347,7 @@ static void second_on_timer(uv_timer_t *t)
 	count_rings(p);
 	kept_again(p);
 	intake_sweep(p->d.intake, now);
-	memfd_returned(&p->d.lent);
+	memfd_returned(&p->lent);
 	(void)protond_flush(p);
 	wants_tell(p);
 	home_check(p);
@@ -380,7 +385,7 @@ static int start_timers(struct protond *p)
 		uv_timer_cb cb;
 		uint64_t ms;
 	} timers[] = {{&p->second, second_on_timer, 1000},
-		{&p->commit_timer, commit_on_timer, p->d.config.commit_ms}};
+		{&p->commit_timer, commit_on_timer, p->d.config->commit_ms}};
 	struct {
 		uv_signal_t *s;
 		int number;
@@ -483,11 +488,18 @@ static uint64_t scaled(uint64_t v, uint64_t unit)
 /* Of one user. 0: the fold's own, a quarter. */
 static uint32_t session_share(const struct daemon *d)
 {
-	const uint64_t n = d->config.sessions_per_uid;
+	const uint64_t n = d->config->sessions_per_uid;
 
 	if (n == 0)
 		return d->private ? UINT32_MAX : 0;
 	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
+}
+
+void protond_bind(struct protond *p)
+{
+	p->d.thread = pthread_self();
+	p->d.config = &p->config;
+	p->d.lent = &p->lent;
 }
 
 int protond_init(struct protond *p, struct err *e)
@@ -496,19 +508,19 @@ int protond_init(struct protond *p, struct err *e)
 	struct fold_limits limits;
 	int r;
 
-	p->thread = pthread_self();
 	p->ok = true;
 	p->on_tick = tick;
+	d->auto_session = p->config.auto_session;
 	d->started_mono_ns = mono_ns();
 	p->spool_ns = d->started_mono_ns;
 	p->drain_ns = DRAIN_NS;
 	p->watchdog_ns = manager_watchdog_ns();
-	d->lent.max = shares_of_limit().lent;
+	p->lent.max = shares_of_limit().lent;
 	p->arena = malloc(DRAIN_BYTES + READER_PIECE);
 	p->looping = p->arena != NULL && uv_loop_init(&d->loop) == 0;
 	if (!p->looping)
 		return err_set(e, -ENOMEM, "no memory to start");
-	r = config_auto(&d->config, &p->auto_mode, e);
+	r = config_auto(&p->config, &p->config.mode, e);
 	if (r == 0 && init_timers(p) < 0)
 		r = err_set(e, -ENOMEM, "no timers to be had");
 	if (r == 0 && read_boot_id(d->boot_id) < 0)
@@ -517,9 +529,9 @@ int protond_init(struct protond *p, struct err *e)
 		r = open_store(p, e);
 	if (r == 0 && (closer_new(&p->closer) < 0 || closer_new(&p->stray_closer) < 0))
 		r = err_set(e, -EAGAIN, "no thread to be had");
-	limits = (struct fold_limits){.bytes = scaled(d->config.memory_mb, 1 << 20),
-		.trace_bytes = scaled(d->config.trace_mb, 1 << 20),
-		.trace_ns = scaled(d->config.trace_s, SECOND_NS),
+	limits = (struct fold_limits){.bytes = scaled(d->config->memory_mb, 1 << 20),
+		.trace_bytes = scaled(d->config->trace_mb, 1 << 20),
+		.trace_ns = scaled(d->config->trace_s, SECOND_NS),
 		.sessions_per_uid = session_share(d)};
 	limits.bytes += limits.bytes == 0; /* 0 would be the default */
 	limits.trace_bytes += limits.trace_bytes == 0;
@@ -530,7 +542,7 @@ int protond_init(struct protond *p, struct err *e)
 	if (r == 0)
 		r = control_new(d, d->verbs, &d->control, e);
 	if (r == 0)
-		r = intake_new(d, &d->intake, e);
+		r = intake_new(p, &d->intake, e);
 	if (r == 0 && start_timers(p) < 0)
 		r = err_set(e, -ENOMEM, "no timers to be had");
 	return r;
@@ -592,7 +604,7 @@ void protond_fini(struct protond *p)
 		control_free(d->control);
 	if (d->intake != NULL)
 		intake_free(d->intake);
-	memfd_forget(&d->lent);
+	memfd_forget(&p->lent);
 	rings_free(p);
 	commit_end(p);
 	(void)sinks_close(d->sinks, SINKS_CLOSE_MS); /* who is left behind ends with the process */
@@ -615,5 +627,5 @@ void protond_fini(struct protond *p)
 	free(p->arena);
 	poison_close(p);
 	home_close(p);
-	config_free(&d->config);
+	config_free(&p->config);
 }

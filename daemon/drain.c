@@ -26,8 +26,12 @@
 #include <string.h>
 
 #include "entry.h"
+#include "fold.h"
+#include "host_clock.h"
+#include "journal.h"
 #include "log.h"
 #include "loop.h"
+#include "must.h"
 #include "record.h"
 #include "rings.h"
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "drain.h"
+#include "host_clock.h"
 #include "loop.h"
 #include "rings.h"
 #include "turn.h"

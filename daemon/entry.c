@@ -3,8 +3,11 @@
 
 #include <string.h>
 
+#include "host_clock.h"
+#include "journal.h"
 #include "log.h"
 #include "loop.h"
+#include "must.h"
 #include "poison.h"
 #include "ring_clock.h"
 #include "ring_ctl.h"
@@ -16,7 +19,7 @@ int entry_begin(
 	static const uint8_t nobody[16];
 	struct journal_entry *e = p->replayed;
 
-	MUST_LOOP(p);
+	MUST_LOOP(&p->d);
 	p->begun = true;
 	if (e == NULL)
 		return p->journal_stuck ? -ENOSPC
@@ -93,7 +96,7 @@ bool protond_flush(struct protond *p)
 	static struct log_cause cause;
 	int x;
 
-	MUST_LOOP(p);
+	MUST_LOOP(&p->d);
 	if (p->stage_stored)
 		return false;
 	/* Nobody would find it there after a crash: the store takes what is staged, and only then

@@ -6,6 +6,8 @@
 
 #include "drain.h"
 #include "fold.h"
+#include "host_clock.h"
+#include "journal.h"
 #include "loop.h"
 #include "rings.h"
 #include "turn.h"
@@ -109,7 +111,7 @@ int finalize_add(struct protond *p, const struct finalizer *f)
 	return 0;
 }
 
-static void refuse(store_done_fn *done, void *arg, int r, const char *words)
+static void refuse(asked_fn *done, void *arg, int r, const char *words)
 {
 	struct err e;
 
@@ -119,7 +121,7 @@ static void refuse(store_done_fn *done, void *arg, int r, const char *words)
 }
 
 void finalize_soon(struct protond *p, const uint8_t session[16], uint64_t deadline_ns,
-	store_done_fn *done, void *arg)
+	asked_fn *done, void *arg)
 {
 	struct finalizer f = {.deadline_ns = deadline_ns, .done = done, .arg = arg};
 
@@ -128,8 +130,8 @@ void finalize_soon(struct protond *p, const uint8_t session[16], uint64_t deadli
 		refuse(done, arg, -ENOMEM, "no memory to finalize a session");
 }
 
-void daemon_finalize(struct daemon *d, const uint8_t session[16], uint32_t timeout_ms,
-	store_done_fn *done, void *arg)
+void daemon_finalize(
+	struct daemon *d, const uint8_t session[16], uint32_t timeout_ms, asked_fn *done, void *arg)
 {
 	struct protond *p = protond_of(d);
 	const uint64_t deadline = mono_ns() + timeout_ms * 1000000ull;

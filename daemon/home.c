@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "config.h"
 #include "loop.h"
 #include "place.h"
 #include "rendezvous.h"
@@ -69,8 +70,8 @@ static int resolve(struct protond *p, struct err *e)
 	struct daemon *d = &p->d;
 	int r;
 
-	if (d->config.runtime_dir[0] != '\0')
-		r = snprintf(d->runtime, sizeof(d->runtime), "%s", d->config.runtime_dir) <
+	if (d->config->runtime_dir[0] != '\0')
+		r = snprintf(d->runtime, sizeof(d->runtime), "%s", d->config->runtime_dir) <
 				    (int)PLACE_PATH_MAX
 			    ? 0
 			    : -ENAMETOOLONG;
@@ -123,7 +124,7 @@ static int lock_home(struct protond *p, struct err *e)
 			"another protond runs in %s; stop it first (protonctl status says its pid)",
 			p->d.runtime);
 	}
-	p->lock_fd = fd;
+	p->d.lock_fd = fd;
 	return 0;
 }
 
@@ -131,7 +132,7 @@ int home_open(struct protond *p, struct err *e)
 {
 	int r = resolve(p, e);
 
-	p->d.runtime_fd = p->d.rings_fd = p->lock_fd = -1;
+	p->d.runtime_fd = p->d.rings_fd = p->d.lock_fd = -1;
 	if (r == 0)
 		r = make_home(p, e);
 	if (r == 0)
@@ -152,7 +153,7 @@ void home_close(struct protond *p)
 {
 	close_fd(&p->d.rings_fd);
 	close_fd(&p->d.runtime_fd);
-	close_fd(&p->lock_fd);
+	close_fd(&p->d.lock_fd);
 }
 
 bool home_is_gone(const struct protond *p)
@@ -175,21 +176,21 @@ static bool same_dir(int a, int b)
  */
 int home_again(struct protond *p, bool *ret_new, struct err *e)
 {
-	int old[3] = {p->d.runtime_fd, p->d.rings_fd, p->lock_fd};
+	int old[3] = {p->d.runtime_fd, p->d.rings_fd, p->d.lock_fd};
 	int i, r;
 
-	p->d.runtime_fd = p->d.rings_fd = p->lock_fd = -1;
+	p->d.runtime_fd = p->d.rings_fd = p->d.lock_fd = -1;
 	r = make_home(p, e);
 	*ret_new = r == 0 && !same_dir(p->d.runtime_fd, old[0]);
 	if (*ret_new)
 		r = lock_home(p, e);
 	if (r == 0 && !*ret_new) /* only a socket's name went: the lock is still good */
-		p->lock_fd = fcntl(old[2], F_DUPFD_CLOEXEC, 0);
+		p->d.lock_fd = fcntl(old[2], F_DUPFD_CLOEXEC, 0);
 	if (r < 0) {
 		home_close(p);
 		p->d.runtime_fd = old[0];
 		p->d.rings_fd = old[1];
-		p->lock_fd = old[2];
+		p->d.lock_fd = old[2];
 		return r;
 	}
 	for (i = 0; i < 3; i++)
@@ -252,7 +253,7 @@ static int db_in(const char *dir, const char *sub, mode_t mode, char *ret, size_
 
 int home_db(const struct protond *p, char *ret, size_t n, struct err *e)
 {
-	const char *set = p->d.config.db, *xdg = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+	const char *set = p->d.config->db, *xdg = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
 
 	if (set[0] != '\0')
 		return snprintf(ret, n, "%s", set) < (int)n

@@ -22,16 +22,16 @@
 
 #include "attach.h"
 #include "closer.h"
+#include "config.h"
 #include "conn.h"
-#include "drain.h"
-#include "entry.h"
 #include "exited.h"
+#include "host_clock.h"
 #include "log.h"
 #include "loop.h"
 #include "manager.h"
+#include "must.h"
 #include "rings.h"
 #include "shares.h"
-#include "wants.h"
 
 #ifndef SO_PEERPIDFD
 #define SO_PEERPIDFD 77
@@ -125,7 +125,7 @@ static bool has_descriptors(const struct intake *in, uint32_t more)
 
 static void admit(struct intake *in, struct conn *c)
 {
-	const uint64_t cap = in->p->d.config.jobs_per_uid;
+	const uint64_t cap = in->p->d.config->jobs_per_uid;
 	struct err e = {0};
 
 	if (in->p->d.private && c->uid != (uint32_t)geteuid() && c->uid != 0)
@@ -224,19 +224,19 @@ static int listen_at(struct protond *p, int *ret_fd, struct err *e)
 	return 0;
 }
 
-int intake_new(struct daemon *d, struct intake **ret, struct err *e)
+int intake_new(struct protond *p, struct intake **ret, struct err *e)
 {
 	struct intake *in = calloc(1, sizeof(*in));
 	int r;
 
 	if (in == NULL)
 		return err_set(e, -ENOMEM, "no memory to start");
-	in->p = protond_of(d);
+	in->p = p;
 	in->fds = shares_of_limit().jobs;
 	in->fd = manager_inherited(RV_AGENT_SOCK, SOCK_SEQPACKET);
 	in->inherited = in->fd >= 0;
 	r = in->inherited ? 0 : listen_at(in->p, &in->fd, e);
-	if (r == 0 && uv_poll_init(&d->loop, &in->poll, in->fd) < 0) {
+	if (r == 0 && uv_poll_init(&p->d.loop, &in->poll, in->fd) < 0) {
 		(void)close(in->fd);
 		r = err_set(e, -EIO, "the loop does not take agent.sock");
 	}
@@ -272,7 +272,7 @@ int intake_relisten(struct intake *in, struct err *e)
 {
 	struct intake *other;
 	struct conn *c;
-	int r = intake_new(&in->p->d, &other, e);
+	int r = intake_new(in->p, &other, e);
 
 	if (r < 0)
 		return r;
@@ -286,19 +286,6 @@ int intake_relisten(struct intake *in, struct err *e)
 	other->p->d.intake = other;
 	uv_close((uv_handle_t *)&in->poll, intake_on_closed);
 	return 0;
-}
-
-uint32_t intake_jobs(const struct intake *in)
-{
-	const struct ring *r;
-	const struct conn *c;
-	uint32_t n = 0;
-
-	for (c = in->conns; c != NULL; c = c->next)
-		n += c->attached && c->ring == NULL;
-	for (r = in->p->rings; r != NULL; r = r->next)
-		n += r->state != RING_ENDED;
-	return n;
 }
 
 void intake_sweep(struct intake *in, uint64_t now_ns)
@@ -321,49 +308,4 @@ void intake_sweep(struct intake *in, uint64_t now_ns)
 			S_ISSOCK(st.st_mode)) /* the mode that it has, which may be the unit's */
 			(void)fchmodat(in->p->d.runtime_fd, RV_AGENT_SOCK, st.st_mode & 07777, 0);
 	}
-}
-
-void intake_each_job(const struct intake *in, intake_job_fn *fn, void *arg)
-{
-	const struct conn *c;
-
-	for (c = in->conns; c != NULL; c = c->next) {
-		if (c->attached && c->ring == NULL)
-			fn(arg, c->pid, c->uid, NULL, c->info, c->info_bytes, c->state.gpu.state,
-				c->state.gpu.words);
-	}
-}
-
-uint32_t intake_now(struct intake *in, const uint8_t ring[16], struct j_now *ret, uint32_t n)
-{
-	struct ring *r = ring_find(in->p, ring);
-	uint32_t i, k = 0;
-	int64_t taken;
-	bool more;
-
-	if (r == NULL || r->state != RING_LIVE || !r->adopted || r->unreadable)
-		return 0;
-	for (i = 0; i < r->reader.n_seen && k < n; i++) {
-		if (r->reader.lane[i].state == LANE_LIVE)
-			k += reader_now(&r->reader, i, ret + k, n - k);
-	}
-	taken = drain_ring(r, DRAIN_ALL, &more); /* so that the fold has the paths' words */
-	(void)protond_flush(in->p);
-	return taken >= 0 ? k : 0;
-}
-
-uint32_t intake_pause(struct intake *in, uint32_t pid, uint32_t uid, bool pause)
-{
-	struct ring *r;
-	uint32_t n = 0;
-
-	for (r = in->p->rings; r != NULL; r = r->next) {
-		if (r->state != RING_LIVE || (pid != 0 && r->pid != pid) ||
-			(uid != UINT32_MAX && r->uid != uid))
-			continue;
-		r->paused = pause;
-		ring_want(r);
-		n++;
-	}
-	return n;
 }

@@ -1,11 +1,18 @@
-/* SPDX-License-Identifier: MIT. intake.h: agent.sock: accepting jobs and hearing them. For the
- * loop; daemon.h has what verbs ask of it. */
+/* SPDX-License-Identifier: MIT. intake.h: agent.sock: accepting jobs and hearing them. For daemon.c;
+ * attached.h has what others ask of it. Loop thread. */
 #ifndef PROTOND_DAEMON_INTAKE_H
 #define PROTOND_DAEMON_INTAKE_H
 
-#include "daemon.h"
+#include <stdint.h>
 
-void intake_sweep(struct intake *i, uint64_t now_ns); /* once a second */
-int intake_relisten(struct intake *i, struct err *e);
+#include "err.h"
+
+struct intake;
+struct protond;
+
+int intake_new(struct protond *p, struct intake **ret, struct err *e);
+void intake_free(struct intake *in);
+void intake_sweep(struct intake *in, uint64_t now_ns); /* once a second */
+int intake_relisten(struct intake *in, struct err *e);
 
 #endif

@@ -4,8 +4,12 @@
 #include "drain.h"
 #include "entry.h"
 #include "exited.h"
+#include "fold.h"
+#include "host_clock.h"
+#include "journal.h"
 #include "log.h"
 #include "loop.h"
+#include "must.h"
 #include "own_sessions.h"
 #include "rings.h"
 

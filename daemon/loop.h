@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT. loop.h: the whole state of the loop, which ties the daemon's
- * rooms together. For the files of daemon/ itself; its rooms see daemon.h. Loop thread, all of it.
+ * rooms together. For the files of daemon/ itself; query and control see door/. Loop thread, all of it.
  *
  *   job ── agent.sock ──► intake ──► attach ──► rings ◄── spool (rings found at start)
  *                                                 │
@@ -8,14 +8,10 @@
 #ifndef PROTOND_DAEMON_LOOP_H
 #define PROTOND_DAEMON_LOOP_H
 
-#include <pthread.h>
-
+#include "config.h"
 #include "daemon.h"
+#include "memfd.h"
 #include "must.h"
-
-#ifndef PROTOND_BUILD_VERSION
-#define PROTOND_BUILD_VERSION "unknown"
-#endif
 
 #define container_of(p, type, member) ((type *)(void *)((char *)(p)-offsetof(type, member)))
 #define ORPHANS_MAX                   16u
@@ -25,17 +21,15 @@
  * - entry_end() after entry_begin(); a lane is drained after its PROCESS is in the journal; END
  * after the last drain; a ring is opened once;
  * - at most COMMITS_MAX transactions are under way, each told once. */
-#define MUST_LOOP(p) MUST(pthread_equal((p)->thread, pthread_self()))
 
 struct ring;
 
 struct protond {
 	struct daemon d;
-	pthread_t thread; /* the loop's: protond_init() */
-	enum auto_mode auto_mode;
+	struct daemon_config config;
+	struct lent lent;
 	bool stopping, ok; /* ok: nothing forced us to end */
 	bool looping;      /* d.loop is initialised */
-	int lock_fd;
 	/* Of files that were taken for rings, and of what was not: that may be a file of the job's
 	 * own making, whose close() lasts as long as the job likes, and no ring's waits behind it.
 	 */
@@ -100,6 +94,7 @@ static inline struct protond *protond_of(struct daemon *d)
 
 /* --- daemon.c --- */
 
+void protond_bind(struct protond *p); /* first: its parts know each other, and the thread */
 int protond_init(struct protond *p, struct err *e);
 int protond_run(struct protond *p); /* until a signal, or idle; exit status */
 void protond_fini(struct protond *p);

@@ -213,8 +213,8 @@ static int run(struct protond *p)
 		r = complain(&e, EXIT_RUNNING);
 	else if (r < 0)
 		r = complain(&e, 1);
-	if (r != 0 || p->lock_fd < 0) {
-		config_free(&p->d.config);
+	if (r != 0 || p->d.lock_fd < 0) {
+		config_free(&p->config);
 		return r;
 	}
 	r = protond_init(p, &e);
@@ -239,12 +239,13 @@ int main(int argc, char **argv)
 	 * freed, not when what lies above them is. */
 	(void)mallopt(M_MMAP_THRESHOLD, 32 << 10);
 	log_set_level(o.private && !o.foreground ? LOG_WARN : LOG_INFO);
+	protond_bind(&daemon);
 	daemon.d.private = o.private;
 	daemon.d.verbs = verb_table;
-	if (config_load(&daemon.d.config, o.config, o.private, &e) < 0)
+	if (config_load(&daemon.config, o.config, o.private, &e) < 0)
 		return complain(&e, EXIT_USAGE);
 	if (o.check) {
-		config_free(&daemon.d.config);
+		config_free(&daemon.config);
 		return 0;
 	}
 	if (o.private)

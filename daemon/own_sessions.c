@@ -9,9 +9,13 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "config.h"
 #include "engine.h"
 #include "entry.h"
 #include "finalize.h"
+#include "fold.h"
+#include "host_clock.h"
+#include "journal.h"
 #include "log.h"
 #include "loop.h"
 #include "rings.h"
@@ -66,14 +70,14 @@ void session_auto(struct ring *r, const char *command)
 		.data = SESSION_TREE,
 		.context = SESSION_SHADOW,
 		.cpu = SESSION_CPU_ON,
-		.gpu = p->auto_mode == AUTO_FULL || r->gpu_on ? SESSION_GPU_WANTED
-							      : SESSION_GPU_NONE,
+		.gpu = p->config.mode == AUTO_FULL || r->gpu_on ? SESSION_GPU_WANTED
+								: SESSION_GPU_NONE,
 	};
 	struct run_of run = {.r = r};
 	int x;
 
 	fold_each_session(p->d.fold, run_each, &run);
-	if (p->auto_mode == AUTO_OFF || run.found)
+	if (p->config.mode == AUTO_OFF || run.found)
 		return;
 	memcpy(v.ring, r->uuid, 16);
 	if (getrandom(v.session, sizeof(v.session), 0) != (ssize_t)sizeof(v.session))

@@ -9,6 +9,7 @@
 
 #include <stdatomic.h>
 
+#include "host_clock.h"
 #include "loop.h"
 #include "ring_ctl.h"
 

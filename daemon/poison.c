@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "fold.h"
+#include "journal.h"
 #include "log.h"
 #include "loop.h"
 #include "record.h"

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "host_clock.h"
 #include "log.h"
 #include "loop.h"
 #include "store.h"
@@ -39,7 +40,7 @@ static int prune_work(struct sqlite3 *db, void *arg, struct err *e)
 /* Retention, once an hour. */
 void retain_if_due(struct protond *p, uint64_t now)
 {
-	const struct daemon_config *c = &p->d.config;
+	const struct daemon_config *c = &p->config;
 	struct prune *x;
 
 	if ((c->retention_days == 0 && c->retention_mb == 0) ||

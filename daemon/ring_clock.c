@@ -4,6 +4,7 @@
 
 #include <time.h>
 
+#include "host_clock.h"
 #include "loop.h"
 
 #if defined(__x86_64__)

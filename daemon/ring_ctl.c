@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fold.h"
+#include "host_clock.h"
 #include "loop.h"
 
 #define BEAT_NS 100000000u

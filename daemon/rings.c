@@ -20,7 +20,9 @@
 #include "closer.h"
 #include "conn.h"
 #include "exited.h"
+#include "host_clock.h"
 #include "loop.h"
+#include "must.h"
 #include "turn.h"
 
 struct ring *ring_find(const struct protond *p, const uint8_t uuid[16])
@@ -103,7 +105,7 @@ static void ring_free(struct ring *r)
 	struct ring **at = &r->p->rings;
 
 	MUST(r->magic == RING_IS_ALIVE && r->conn == NULL);
-	MUST_LOOP(r->p);
+	MUST_LOOP(&r->p->d);
 	r->magic = 0;
 	while (*at != r)
 		at = &(*at)->next;

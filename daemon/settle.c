@@ -18,7 +18,7 @@ struct settler {
 	struct protond *p;
 	uv_timer_t timer;
 	uint32_t uid, pid;
-	store_done_fn *done;
+	asked_fn *done;
 	void *arg;
 };
 
@@ -82,7 +82,7 @@ void settle_end(struct protond *p)
 }
 
 void settle_wait(struct protond *p, const struct settle_who *who, uint32_t timeout_ms,
-	store_done_fn *done, void *arg)
+	asked_fn *done, void *arg)
 {
 	struct settler *s = calloc(1, sizeof(*s));
 	struct err e;

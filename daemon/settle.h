@@ -9,7 +9,7 @@ struct protond;
 
 /* As daemon_settle(), of what was told already. */
 void settle_wait(struct protond *p, const struct settle_who *who, uint32_t timeout_ms,
-	store_done_fn *done, void *arg);
+	asked_fn *done, void *arg);
 void settle_check(struct protond *p); /* somebody answered, or is gone */
 void settle_end(struct protond *p);   /* the daemon ends: nobody waits any more */
 

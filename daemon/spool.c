@@ -20,9 +20,13 @@
 
 #include "adopt.h"
 #include "closer.h"
+#include "config.h"
 #include "drain.h"
 #include "entry.h"
 #include "exited.h"
+#include "fold.h"
+#include "host_clock.h"
+#include "journal.h"
 #include "kept.h"
 #include "log.h"
 #include "loop.h"
@@ -30,6 +34,7 @@
 #include "record.h"
 #include "ring_ctl.h"
 #include "rings.h"
+#include "store.h"
 
 #define GRACE_NS 5000000000ull  /* a job that lived through our absence has come back by then */
 #define YOUNG_NS 10000000000ull /* a ring's job says RING within this time of making it */
@@ -419,7 +424,7 @@ static void adopt_left(struct protond *p, const char *file, const uint8_t uuid[1
 		return;
 	if (reader_peek(fd, &h) < 0 || memcmp(h.store, p->d.store_uuid, 16) != 0 ||
 		seems_alive(&h, x.uid) || mono_ns() - h.created_monotonic_ns < YOUNG_NS ||
-		rings_of(p, x.uid) >= p->d.config.jobs_per_uid) {
+		rings_of(p, x.uid) >= p->d.config->jobs_per_uid) {
 		(void)close(fd); /* being made, another protond's, or its job will come */
 		return;
 	}

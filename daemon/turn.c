@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include "host_clock.h"
 #include "log.h"
 #include "loop.h"
 

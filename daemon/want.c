@@ -3,7 +3,9 @@
 
 #include <string.h>
 
+#include "config.h"
 #include "conn.h"
+#include "fold.h"
 #include "loop.h"
 #include "rings.h"
 #include "words.h"
@@ -62,9 +64,9 @@ static uint32_t want_before_ring(const struct protond *p, const struct job_face 
 {
 	struct wanting w = {.j = j};
 
-	if (p->auto_mode != AUTO_OFF)
+	if (p->config.mode != AUTO_OFF)
 		w.want = WANT_SCOPES | WANT_CPU_TIME | WANT_METRICS;
-	if (p->auto_mode == AUTO_FULL)
+	if (p->config.mode == AUTO_FULL)
 		w.want |= WANT_GPU;
 	fold_each_session(p->d.fold, wanting_each, &w);
 	return w.want;
@@ -81,7 +83,7 @@ uint32_t want_of_conn(const struct conn *c)
 	};
 	uint32_t want = want_before_ring(c->in->p, &j) | c->gpu_more;
 
-	if (c->gpu_on && c->in->p->auto_mode != AUTO_OFF)
+	if (c->gpu_on && c->in->p->config.mode != AUTO_OFF)
 		want |= WANT_GPU;
 	return want & c->gpu_mask;
 }

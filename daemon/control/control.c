@@ -14,6 +14,7 @@
 
 #include "client.h"
 #include "daemon.h"
+#include "host_clock.h"
 #include "manager.h"
 #include "must.h"
 #include "rendezvous.h"

@@ -8,6 +8,7 @@
 #include "change.h"
 #include "control.h"
 #include "daemon.h"
+#include "fold.h"
 #include "jobs.h"
 #include "params.h"
 #include "status.h"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ended.h"
+#include "fold.h"
 #include "host_clock.h"
 #include "params.h"
 #include "top.h"

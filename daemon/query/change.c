@@ -5,7 +5,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "attached.h"
 #include "daemon.h"
+#include "fold.h"
+#include "host_clock.h"
 #include "jobs.h"
 #include "must.h"
 
@@ -265,7 +268,7 @@ void query_pause(struct daemon *d, const struct asker *a, uint32_t pid, bool pau
 		return;
 	}
 	c->done = done;
-	c->c.jobs = intake_pause(d->intake, pid, a->privileged ? UINT32_MAX : a->uid, pause);
+	c->c.jobs = attached_pause(d->intake, pid, a->privileged ? UINT32_MAX : a->uid, pause);
 	daemon_settle(d, &(struct settle_who){a->privileged ? 0 : a->uid, pid}, JOBS_ANSWER_MS,
 		paused_or_resumed, c);
 }

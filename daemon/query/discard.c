@@ -4,6 +4,8 @@
 #include <stdlib.h>
 
 #include "daemon.h"
+#include "host_clock.h"
+#include "journal.h"
 #include "must.h"
 
 #define DISCARD_MAGIC 0x44495343u

@@ -7,6 +7,7 @@
 #include "arena.h"
 #include "daemon.h"
 #include "must.h"
+#include "store.h"
 #include "store_ask.h"
 
 #define ENDED_MAGIC   0x454e4445u

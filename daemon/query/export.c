@@ -15,6 +15,7 @@
 #include "memfd.h"
 #include "must.h"
 #include "profile.h"
+#include "store.h"
 #include "store_ask.h"
 
 #define EXPORT_BYTES_MAX (1ull << 30)
@@ -90,7 +91,7 @@ static void export_tell(struct export *x, int r, const struct err *e)
 	struct err words;
 
 	if (r == 0) {
-		r = memfd_lend(&x->d->lent, x->uid, &x->result.fd, &words);
+		r = memfd_lend(x->d->lent, x->uid, &x->result.fd, &words);
 		if (r < 0)
 			close(x->result.fd);
 		e = &words;

@@ -10,7 +10,10 @@
 #include <string.h>
 
 #include "daemon.h"
+#include "fold.h"
+#include "host_clock.h"
 #include "must.h"
+#include "store.h"
 #include "store_ask.h"
 
 #define SEARCH_MAGIC 0x53524348u

@@ -8,7 +8,9 @@
 
 #include "change.h"
 #include "daemon.h"
+#include "memfd.h"
 #include "must.h"
+#include "store.h"
 #include "store_ask.h"
 
 #define PORTABLE_MAGIC 0x504f5254u
@@ -57,7 +59,7 @@ static void portable_on_done(void *arg, int r, const struct err *e)
 	if (r < 0) {
 		refuse_err(&no, e, "protonctl sessions lists what is stored");
 	} else {
-		r = memfd_lend(&x->d->lent, x->uid, &x->fd, &words);
+		r = memfd_lend(x->d->lent, x->uid, &x->fd, &words);
 		if (r < 0) {
 			close(x->fd);
 			refuse_err(&no, &words, LENT_HELP);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attached.h"
 #include "daemon.h"
 #include "words.h"
 
@@ -83,7 +84,7 @@ void jobs_each_live(const struct daemon *d, live_job_fn *fn, void *arg)
 	struct each_live l = {.d = d, .fn = fn, .arg = arg};
 
 	fold_each_process(d->fold, live_of_fold, &l);
-	intake_each_job(d->intake, live_of_intake, &l);
+	attached_each(d->intake, live_of_intake, &l);
 }
 
 /* --- those that are shown --- */
@@ -183,7 +184,7 @@ int query_jobs(struct daemon *d, const struct asker *a, bool all, job_view_fn *f
 	l->arg = arg;
 	fold_each_session(d->fold, members_add, l);
 	fold_each_process(d->fold, job_of_fold, l);
-	intake_each_job(d->intake, job_of_intake, l);
+	attached_each(d->intake, job_of_intake, l);
 	free(l);
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include <sys/random.h>
 
 #include "daemon.h"
+#include "fold.h"
 #include "jobs.h"
 #include "must.h"
 

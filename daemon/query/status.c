@@ -9,8 +9,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "attached.h"
 #include "daemon.h"
+#include "fold.h"
+#include "host_clock.h"
+#include "journal.h"
 #include "sink.h"
+#include "store.h"
 
 void query_identity(const struct daemon *d, struct daemon_identity *ret)
 {
@@ -194,7 +199,7 @@ void query_status(const struct daemon *d, const struct asker *a, struct daemon_s
 		.uptime_s = (double)(mono_ns() - d->started_mono_ns) * 1e-9,
 		.cpu_s = cpu_s(),
 		.agents_cpu_s = (double)t.agent_ns * 1e-9,
-		.jobs = intake_jobs(d->intake),
+		.jobs = attached_jobs(d->intake),
 		.sessions = t.sessions,
 		.events = t.events,
 		.kernels = t.kernels,
@@ -203,7 +208,7 @@ void query_status(const struct daemon *d, const struct asker *a, struct daemon_s
 		.rss_bytes = rss_bytes(),
 		.db_bytes = file_bytes(db, "") + file_bytes(db, "-wal"),
 		.runtime_dir = d->runtime,
-		.auto_session = d->config.auto_session,
+		.auto_session = d->auto_session,
 	};
 	memcpy(ret->gpu, t.gpu, sizeof(ret->gpu));
 	status_warnings(d, a, &t, ret);

@@ -6,10 +6,6 @@
 #include "ask.h"
 #include "session_terms.h"
 
-#ifndef PROTOND_BUILD_VERSION
-#define PROTOND_BUILD_VERSION "unknown"
-#endif
-
 /* Who this daemon is. Texts are the daemon's own. */
 struct daemon_identity {
 	const char *version, *db;

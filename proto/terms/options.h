@@ -2,7 +2,7 @@
  * PROTOND_NAME, the lines `job.name = value` of protond.conf, Python's protond.configure() and
  * --protond-name arguments, `protonctl help options`, the man page and docs/options.md.
  *
- * The daemon's own settings are the CONFIG table of daemon/daemon.h.
+ * The daemon's own settings are the CONFIG table of daemon/config.h.
  */
 #ifndef PROTOND_TERMS_OPTIONS_H
 #define PROTOND_TERMS_OPTIONS_H

@@ -9,6 +9,9 @@
 #include "drain.h"
 #include "engine.h"
 #include "entry.h"
+#include "fold.h"
+#include "host_clock.h"
+#include "journal.h"
 #include "log.h"
 #include "loop.h"
 #include "rings.h"
@@ -39,7 +42,7 @@ static void setup_sized(uint32_t lane_bytes)
 	struct err e = {0};
 
 	memset(&p, 0, sizeof(p));
-	p.thread = pthread_self();
+	protond_bind(&p);
 	looked = 0;
 	(void)snprintf(dir, sizeof(dir), "/dev/shm/protond-drain-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(dir));

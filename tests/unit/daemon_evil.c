@@ -14,6 +14,7 @@
 #include "daemon_fake.h"
 #include "exited.h"
 #include "home.h"
+#include "host_clock.h"
 #include "log.h"
 #include "loop.h"
 #include "rendezvous.h"
@@ -46,9 +47,10 @@ static int run_daemon(void)
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
 	(void)signal(SIGPIPE, SIG_IGN);
 	log_set_level(LOG_ERR);
+	protond_bind(&p);
 	p.d.private = true;
 	p.d.verbs = verb_table;
-	if (config_load(&p.d.config, NULL, true, &e) < 0 || home_open(&p, &e) < 0 ||
+	if (config_load(&p.config, NULL, true, &e) < 0 || home_open(&p, &e) < 0 ||
 		protond_init(&p, &e) < 0) {
 		(void)fprintf(stderr, "daemon: %s\n", e.text);
 		return 1;

@@ -9,6 +9,8 @@
 #include "daemon_fake.h"
 #include "drain.h"
 #include "entry.h"
+#include "fold.h"
+#include "journal.h"
 #include "leave.h"
 #include "log.h"
 #include "loop.h"
@@ -38,7 +40,8 @@ static void setup(void)
 	(void)setrlimit(RLIMIT_CORE, &none);
 	(void)snprintf(dir, sizeof(dir), "/dev/shm/protond-must-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(dir));
-	p = (struct protond){.thread = pthread_self(), .drain_ns = 1000000000u};
+	p = (struct protond){.drain_ns = 1000000000u};
+	protond_bind(&p);
 	p.d.runtime_fd = open(dir, O_RDONLY | O_DIRECTORY);
 	p.d.rings_fd = -1;
 	p.arena = malloc(DRAIN_BYTES + READER_PIECE);

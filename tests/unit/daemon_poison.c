@@ -15,7 +15,9 @@
 #include "daemon_fake.h"
 #include "drain.h"
 #include "entry.h"
+#include "fold.h"
 #include "home.h"
+#include "journal.h"
 #include "leave.h"
 #include "log.h"
 #include "loop.h"
@@ -133,9 +135,10 @@ static int start(void)
 	(void)snprintf(db, sizeof(db), "%s/p.db", dir);
 	(void)setenv("PROTOND_RUNTIME_DIR", dir, 1);
 	(void)setenv("PROTOND_DB", db, 1);
+	protond_bind(&p);
 	p.d.private = true;
 	p.d.verbs = verb_table;
-	if (config_load(&p.d.config, NULL, true, &e) < 0 || home_open(&p, &e) < 0 ||
+	if (config_load(&p.config, NULL, true, &e) < 0 || home_open(&p, &e) < 0 ||
 		protond_init(&p, &e) < 0) {
 		(void)fprintf(stderr, "daemon: %s\n", e.text);
 		return 1;
@@ -217,7 +220,7 @@ static void work(void)
 	struct err e = {0};
 
 	p.d.runtime_fd = open(dir, O_RDONLY | O_DIRECTORY);
-	p.thread = pthread_self();
+	protond_bind(&p);
 	p.d.rings_fd = -1;
 	p.drain_ns = 3600ull * 1000000000u;
 	p.arena = malloc(DRAIN_BYTES + READER_PIECE);

@@ -200,7 +200,7 @@ START_TEST(a_finalize_answers_when_it_is_stored)
 	query_finalize(&fake.d, &me, &answer.session[0], 1000, changed, &answer);
 	ck_assert_uint_eq(answer.times, 0);
 	fake.live[0].launches = 7;
-	(void)intake_pause(NULL, 0, 0, false); /* now it is */
+	(void)attached_pause(NULL, 0, 0, false); /* now it is */
 	ck_assert_uint_eq(answer.times, 1);
 	ck_assert_uint_eq(answer.changed.session.launches, 7);
 }

@@ -15,10 +15,16 @@
 
 #include <sqlite3.h>
 
+#include "attached.h"
 #include "daemon.h"
 #include "export.h"
+#include "fold.h"
+#include "host_clock.h"
+#include "journal.h"
+#include "memfd.h"
 #include "schema.h"
 #include "sink.h"
+#include "store.h"
 
 #define FAKE_SESSIONS 8
 
@@ -35,6 +41,7 @@ struct call {
 
 static struct fake {
 	struct daemon d;
+	struct lent lent;
 	struct store store;
 	char dir[64];
 	uv_async_t kick;
@@ -178,13 +185,13 @@ static const struct fold_process fake_process = {.id = 1,
 	.events = 10,
 	.drops = 1};
 
-uint32_t intake_jobs(const struct intake *i)
+uint32_t attached_jobs(const struct intake *i)
 {
 	(void)i;
 	return 1;
 }
 
-void intake_each_job(const struct intake *i, intake_job_fn *fn, void *arg)
+void attached_each(const struct intake *i, attached_fn *fn, void *arg)
 {
 	static const char info[] = "command=./train --fast\0cwd=/tmp\0rank=3";
 
@@ -195,7 +202,7 @@ void intake_each_job(const struct intake *i, intake_job_fn *fn, void *arg)
 		""); /* the fold has it */
 }
 
-uint32_t intake_now(struct intake *i, const uint8_t ring[16], struct j_now *ret, uint32_t n)
+uint32_t attached_now(struct intake *i, const uint8_t ring[16], struct j_now *ret, uint32_t n)
 {
 	(void)i;
 	(void)ring;
@@ -207,7 +214,7 @@ uint32_t intake_now(struct intake *i, const uint8_t ring[16], struct j_now *ret,
 }
 
 /* Also: lets the finalize that waits end. */
-uint32_t intake_pause(struct intake *i, uint32_t pid, uint32_t uid, bool pause)
+uint32_t attached_pause(struct intake *i, uint32_t pid, uint32_t uid, bool pause)
 {
 	static const struct err none;
 	store_done_fn *done = fake.finalize_done;
@@ -457,7 +464,6 @@ static inline void store_session(
 static void fake_open(void)
 {
 	bool fresh;
-	static char off[] = "off";
 
 	fake = (struct fake){.n_live = 0};
 	fake.calls_last = &fake.calls;
@@ -467,9 +473,10 @@ static void fake_open(void)
 	fake.d.runtime_fd = open(fake.dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	fake.d.private = true;
 	fake.d.started_mono_ns = mono_ns();
-	fake.d.config.auto_session = off;
+	fake.d.auto_session = "off";
 	fake.d.store = &fake.store;
-	fake.d.lent.max = 16;
+	fake.d.lent = &fake.lent;
+	fake.lent.max = 16;
 	ck_assert_int_eq(sqlite3_open(":memory:", &fake.store.db), SQLITE_OK);
 	ck_assert_int_eq(schema_mend(fake.store.db, false, &fresh), SQLITE_OK);
 	ck_assert_int_eq(uv_loop_init(&fake.d.loop), 0);
@@ -481,7 +488,7 @@ static inline void fake_close(void)
 {
 	(void)uv_run(&fake.d.loop, UV_RUN_DEFAULT);
 	ck_assert_int_eq(uv_loop_close(&fake.d.loop), 0);
-	memfd_forget(&fake.d.lent);
+	memfd_forget(&fake.lent);
 	(void)close(fake.d.runtime_fd);
 	(void)rmdir(fake.dir);
 	(void)sqlite3_close(fake.store.db);

@@ -1,41 +1,48 @@
-/* SPDX-License-Identifier: MIT. daemon.h: what the rooms of protond share: one loop, one owner.
+/* SPDX-License-Identifier: MIT. daemon.h: the door of the loop: what daemon/query and daemon/control
+ * see of it, and may ask. One loop, one owner: all of it on the loop's thread, and nothing blocks it.
  *
  * intake ─► ring reader ─► journal ─► fold ─► (collect) ─► store;  control ─► verbs ─► journal ─►
- * fold. Everything here runs on the loop thread. Nothing blocks it.
+ * fold.
  */
-#ifndef PROTOND_DAEMON_H
-#define PROTOND_DAEMON_H
+#ifndef PROTOND_DOOR_DAEMON_H
+#define PROTOND_DOOR_DAEMON_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include <uv.h>
 
-#include "config.h"
 #include "err.h"
-#include "fold.h"
-#include "host_clock.h"
-#include "journal.h"
-#include "memfd.h"
-#include "store.h"
 
-struct intake;
+#ifndef PROTOND_BUILD_VERSION
+#define PROTOND_BUILD_VERSION "unknown"
+#endif
+
 struct control;
-struct request;
-
+struct daemon_config;
 struct export;
+struct fold;
+struct intake;
+struct journal;
+struct lent;
+struct request;
+struct sinks;
+struct store;
 
 struct daemon {
 	uv_loop_t loop;
-	struct daemon_config config;
-	char runtime[232]; /* resolved directory */
-	int runtime_fd, rings_fd;
-	bool private; /* of one user; ends by itself when idle */
+	pthread_t thread;                   /* the loop's */
+	const struct daemon_config *config; /* the loop's own */
+	const char *auto_session;           /* as config has it */
+	char runtime[232];                  /* resolved directory */
+	int runtime_fd, rings_fd, lock_fd;  /* it, rings/ in it, and its lock */
+	bool private;                       /* of one user; ends by itself when idle */
 	struct fold *fold;
 	struct journal *journal;
 	struct store *store;
-	struct sinks *sinks; /* the store, and whoever else gets what is collected */
-	struct intake *intake;
+	struct sinks *sinks;   /* the store, and whoever else gets what is collected */
+	struct intake *intake; /* attached.h */
 	struct control *control;
 	void (*const *verbs)(struct request *); /* of control.sock, by enum wire_verb: set first */
 	uint8_t boot_id[16], store_uuid[16];
@@ -49,13 +56,16 @@ struct daemon {
 	uint32_t refused_uid, unable_uid;         /* whose that was: he may read the words */
 	struct export *exports;                   /* timelines being written */
 	bool no_exports;                          /* it ends: no further one is begun */
-	struct lent lent;                         /* results that somebody has open */
+	struct lent *lent;                        /* results that somebody has open: memfd.h */
 };
 
-/* --- daemon.c --- */
+#define MUST_LOOP(d) MUST(pthread_equal((d)->thread, pthread_self()))
+
+/* What became of what was asked: 0, or -errno with words. */
+typedef void asked_fn(void *arg, int r, const struct err *e);
 
 /* Appends an entry with this payload, applies it, and after the tick's flush lets jobs know what is
- * wanted of them now (intake_wants). -ENOSPC, -ENOMEM. */
+ * wanted of them now (wants_tell). -ENOSPC, -ENOMEM. */
 int daemon_apply(struct daemon *d, uint16_t type, const uint8_t ring[16], const void *payload,
 	uint32_t bytes);
 /* Calls fn(arg, false), from a later turn of the loop, when what jobs wrote before this call is in
@@ -64,11 +74,11 @@ int daemon_apply(struct daemon *d, uint16_t type, const uint8_t ring[16], const 
 typedef void drained_fn(void *arg, bool ends);
 int daemon_when_drained(struct daemon *d, uint32_t timeout_ms, drained_fn *fn, void *arg);
 /* All that is in the fold now goes to the store; done (may be NULL) when the transaction holds. */
-void daemon_commit(struct daemon *d, store_done_fn *done, void *arg);
+void daemon_commit(struct daemon *d, asked_fn *done, void *arg);
 /* FINALIZE now, FINALIZED when settled or after timeout_ms, then commit; then done(arg, r, e).
  * Several may wait at once. */
 void daemon_finalize(struct daemon *d, const uint8_t session[16], uint32_t timeout_ms,
-	store_done_fn *done, void *arg);
+	asked_fn *done, void *arg);
 #define JOBS_ANSWER_MS 2000u /* so long a client waits for them to do it */
 /* Lets jobs know what is wanted now, and calls done(arg, 0, …) when all of uid (0: any) and pid (0:
  * any) do it, or done(arg, -ETIMEDOUT, …). */
@@ -76,21 +86,6 @@ struct settle_who {
 	uint32_t uid, pid;
 };
 void daemon_settle(struct daemon *d, const struct settle_who *who, uint32_t timeout_ms,
-	store_done_fn *done, void *arg);
-
-/* --- intake.c: agent.sock and the rings --- */
-
-int intake_new(struct daemon *d, struct intake **ret, struct err *e);
-void intake_free(struct intake *i);
-uint32_t intake_jobs(const struct intake *i); /* attached or with a ring not yet ended */
-/* Jobs attached that have no ring yet (nothing was wanted of them) are visible here only. */
-typedef void intake_job_fn(void *arg, uint32_t pid, uint32_t uid, const uint8_t ring[16],
-	const char *info, uint32_t info_bytes, uint32_t gpu_state, const char *gpu_text);
-void intake_each_job(const struct intake *i, intake_job_fn *fn, void *arg);
-/* What each thread of a job is in, read from its ring now. Returns how many, at most n. */
-uint32_t intake_now(struct intake *i, const uint8_t ring[16], struct j_now *ret, uint32_t n);
-/* pause: WANT_GPU_PAUSE for the job (pid 0: all jobs of uid; UINT32_MAX uid: any). Returns how
- * many. */
-uint32_t intake_pause(struct intake *i, uint32_t pid, uint32_t uid, bool pause);
+	asked_fn *done, void *arg);
 
 #endif

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT. attached.c: what is asked of the jobs that are attached. */
+#include "attached.h"
+
+#include "conn.h"
+#include "drain.h"
+#include "entry.h"
+#include "journal.h"
+#include "loop.h"
+#include "rings.h"
+#include "wants.h"
+
+uint32_t attached_jobs(const struct intake *in)
+{
+	const struct ring *r;
+	const struct conn *c;
+	uint32_t n = 0;
+
+	for (c = in->conns; c != NULL; c = c->next)
+		n += c->attached && c->ring == NULL;
+	for (r = in->p->rings; r != NULL; r = r->next)
+		n += r->state != RING_ENDED;
+	return n;
+}
+
+void attached_each(const struct intake *in, attached_fn *fn, void *arg)
+{
+	const struct conn *c;
+
+	for (c = in->conns; c != NULL; c = c->next) {
+		if (c->attached && c->ring == NULL)
+			fn(arg, c->pid, c->uid, NULL, c->info, c->info_bytes, c->state.gpu.state,
+				c->state.gpu.words);
+	}
+}
+
+uint32_t attached_now(struct intake *in, const uint8_t ring[16], struct j_now *ret, uint32_t n)
+{
+	struct ring *r = ring_find(in->p, ring);
+	uint32_t i, k = 0;
+	int64_t taken;
+	bool more;
+
+	if (r == NULL || r->state != RING_LIVE || !r->adopted || r->unreadable)
+		return 0;
+	for (i = 0; i < r->reader.n_seen && k < n; i++) {
+		if (r->reader.lane[i].state == LANE_LIVE)
+			k += reader_now(&r->reader, i, ret + k, n - k);
+	}
+	taken = drain_ring(r, DRAIN_ALL, &more); /* so that the fold has the paths' words */
+	(void)protond_flush(in->p);
+	return taken >= 0 ? k : 0;
+}
+
+uint32_t attached_pause(struct intake *in, uint32_t pid, uint32_t uid, bool pause)
+{
+	struct ring *r;
+	uint32_t n = 0;
+
+	for (r = in->p->rings; r != NULL; r = r->next) {
+		if (r->state != RING_LIVE || (pid != 0 && r->pid != pid) ||
+			(uid != UINT32_MAX && r->uid != uid))
+			continue;
+		r->paused = pause;
+		ring_want(r);
+		n++;
+	}
+	return n;
+}
