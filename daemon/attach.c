@@ -308,7 +308,7 @@ static void on_ring(struct conn *c, const struct message *m, int *fd, struct err
 	if (c->ring != NULL && !c->closing)
 		ring_want(c->ring);
 	p->saw_session = true;
-	protond_hurry(p);
+	turn_hurry(&p->turn);
 }
 
 /* The connection may be gone when the answer is there: it is found again by its number, or not. */
@@ -512,8 +512,8 @@ static void on_ping(struct conn *c)
 {
 	struct rv_head pong = {0};
 
-	c->in->p->nap = 0; /* it wakes us once for each */
-	protond_hurry(c->in->p);
+	c->in->p->turn.pace.nap = 0; /* it wakes us once for each */
+	turn_hurry(&c->in->p->turn);
 	(void)conn_send(c, &pong, sizeof(pong), RV_PONG, -1);
 }
 

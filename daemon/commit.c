@@ -109,8 +109,8 @@ static void commit_on_stored(void *arg, int r, const struct err *e)
 			log_quote(quoted, sizeof(quoted), e->text));
 	tell(c->asked, r, e);
 	free(c);
-	protond_trim(p);
-	if (p->commit_due)
+	turn_trim(&p->turn);
+	if (p->turn.commit_due)
 		commit_soon(p);
 }
 
@@ -148,7 +148,7 @@ static void commit_begin(struct protond *p)
 	int r;
 
 	p->asked = NULL;
-	p->commit_due = false;
+	p->turn.commit_due = false;
 	MUST(p->commits < COMMITS_MAX && !p->closed);
 	put_cost(p);
 	/* The rows must not be ahead of the journal: their position is where a restart goes on.
@@ -182,7 +182,7 @@ static void commit_begin(struct protond *p)
 
 bool commit_is_due(const struct protond *p)
 {
-	return p->commit_due && !p->closed && p->commits < COMMITS_MAX;
+	return p->turn.commit_due && !p->closed && p->commits < COMMITS_MAX;
 }
 
 bool commit_next(struct protond *p)
@@ -196,10 +196,10 @@ bool commit_next(struct protond *p)
 /* In a turn of the loop of its own, if there are turns: a collect takes milliseconds. */
 static void commit_soon(struct protond *p)
 {
-	if (p->stopping || p->d.intake == NULL)
+	if (p->turn.stopping || p->d.intake == NULL)
 		(void)commit_next(p);
 	else
-		protond_turn(p);
+		turn_soon(&p->turn);
 }
 
 /* One runs and one waits, at most: who asks meanwhile shares the next one, so that a thousand
@@ -228,7 +228,7 @@ void daemon_commit(struct daemon *d, asked_fn *done, void *arg)
 			;
 		*last = a;
 	}
-	p->commit_due = true;
+	p->turn.commit_due = true;
 	commit_soon(p);
 }
 

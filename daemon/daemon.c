@@ -152,9 +152,9 @@ static bool trim(struct protond *p)
 {
 	int64_t now;
 
-	if (!p->trim_due)
+	if (!p->turn.trim_due)
 		return false;
-	p->trim_due = false;
+	p->turn.trim_due = false;
 	now = unused();
 	if (now < p->trimmed)
 		p->trimmed = now;
@@ -175,7 +175,7 @@ static void tick(struct protond *p)
 		return;
 	p->apart = !p->apart && (trim(p) || commit_next(p));
 	if (p->apart) {
-		turn_in(p, 0);
+		turn_in(&p->turn, 0);
 		return;
 	}
 	if (p->journal_stuck)
@@ -194,9 +194,14 @@ static void tick(struct protond *p)
 	commit_if_large(p);
 	ms = pace_ms(p, moved, works, more);
 	if (ms != PACE_PARKED)
-		turn_in(p, ms);
+		turn_in(&p->turn, ms);
 	if (commit_is_due(p))
-		turn_in(p, 0);
+		turn_in(&p->turn, 0);
+}
+
+static void tick_on_turn(struct turn *t)
+{
+	tick(container_of(t, struct protond, turn));
 }
 
 /* All at once: nobody waits for the loop any more. */
@@ -261,7 +266,7 @@ static int sockets_move(struct protond *p, struct err *e)
 	control_free(p->d.control); /* first: it removes the socket's name */
 	r = control_new(&p->d, p->d.verbs, &p->d.control, e);
 	if (r < 0)
-		protond_fatal(p, "no_control_socket");
+		turn_fatal(&p->turn, "no_control_socket");
 	return r;
 }
 
@@ -342,7 +347,7 @@ static void second_on_timer(uv_timer_t *t)
 	struct protond *p = t->data;
 	const uint64_t now = mono_ns();
 
-	if (p->stopping)
+	if (p->turn.stopping)
 		return;
 	count_rings(p);
 	kept_again(p);
@@ -356,7 +361,7 @@ static void second_on_timer(uv_timer_t *t)
 		spool_scan(p);
 		sessions_sweep(p);
 	}
-	protond_trim(p);
+	turn_trim(&p->turn);
 	idle_check(p, now);
 	if (p->watchdog_ns != 0 && now - p->alive_ns >= p->watchdog_ns / 4) {
 		p->alive_ns = now;
@@ -368,7 +373,7 @@ static void commit_on_timer(uv_timer_t *t)
 {
 	struct protond *p = t->data;
 
-	if (!p->stopping)
+	if (!p->turn.stopping)
 		commit_periodic(p);
 }
 
@@ -406,17 +411,14 @@ static int start_timers(struct protond *p)
 
 static int init_timers(struct protond *p)
 {
-	uv_timer_t *const timers[] = {&p->tick, &p->second, &p->commit_timer};
+	uv_timer_t *const timers[] = {&p->second, &p->commit_timer};
 	size_t i;
-	int r = 0;
+	int r = turn_init(&p->turn, &p->d.loop);
 
-	for (i = 0; i < 3 && r == 0; i++) {
+	for (i = 0; i < 2 && r == 0; i++) {
 		r = uv_timer_init(&p->d.loop, timers[i]);
 		timers[i]->data = p;
 	}
-	if (r == 0)
-		r = uv_idle_init(&p->d.loop, &p->again);
-	p->again.data = p;
 	return r;
 }
 
@@ -508,8 +510,7 @@ int protond_init(struct protond *p, struct err *e)
 	struct fold_limits limits;
 	int r;
 
-	p->ok = true;
-	p->on_tick = tick;
+	p->turn.on_tick = tick_on_turn;
 	d->auto_session = p->config.auto_session;
 	d->started_mono_ns = mono_ns();
 	p->spool_ns = d->started_mono_ns;
@@ -555,9 +556,9 @@ int protond_run(struct protond *p)
 	log_line(LOG_INFO, "ready", "dir=%s db=%s rings=%u", p->d.runtime,
 		log_quote(db, sizeof(db), store_path(p->d.store)), p->n_rings);
 	(void)manager_notify("READY=1", -1);
-	protond_hurry(p);
+	turn_hurry(&p->turn);
 	(void)uv_run(&p->d.loop, UV_RUN_DEFAULT);
-	return p->ok ? 0 : 1;
+	return p->turn.ok ? 0 : 1;
 }
 
 static void stop_on_stored(void *arg, int r, const struct err *e)
@@ -566,20 +567,20 @@ static void stop_on_stored(void *arg, int r, const struct err *e)
 
 	(void)e;
 	if (r < 0)
-		p->ok = false;
+		p->turn.ok = false;
 	uv_stop(&p->d.loop);
 }
 
 /* Jobs go on without us, their rings stay: the next daemon takes up where this one leaves. */
 void protond_stop(struct protond *p, const char *why)
 {
-	if (p->stopping)
+	if (p->turn.stopping)
 		return;
-	p->stopping = true;
+	p->turn.stopping = true;
 	log_line(LOG_INFO, "stop", "reason=%s", why);
 	(void)manager_notify("STOPPING=1", -1);
-	(void)uv_timer_stop(&p->tick);
-	(void)uv_idle_stop(&p->again);
+	(void)uv_timer_stop(&p->turn.tick);
+	(void)uv_idle_stop(&p->turn.again);
 	settle_end(p);
 	drain_at_end(p);
 	drained_end(p);

@@ -87,7 +87,7 @@ int when_drained(
 	while (*at != NULL)
 		at = &(*at)->next;
 	*at = w;
-	protond_hurry(p);
+	turn_hurry(&p->turn);
 	return 0;
 }
 

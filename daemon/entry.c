@@ -52,7 +52,7 @@ int entry_end(struct protond *p, uint32_t bytes)
 	}
 	r = poison_apply(p, e);
 	if (r == -ENOMEM)
-		protond_fatal(p, "out_of_memory");
+		turn_fatal(&p->turn, "out_of_memory");
 	return r;
 }
 
@@ -88,7 +88,7 @@ void protond_unstage(struct protond *p)
 	p->d.journal_trouble = 0;
 	journal_unstage(p->d.journal);
 	release(p);
-	protond_hurry(p);
+	turn_hurry(&p->turn);
 }
 
 bool protond_flush(struct protond *p)
@@ -103,9 +103,9 @@ bool protond_flush(struct protond *p)
 	 * the jobs have the room back. */
 	if (p->adrift && p->staged != 0) {
 		p->journal_stuck = true;
-		if (!p->stopping)
-			p->commit_due = true;
-		protond_turn(p);
+		if (!p->turn.stopping)
+			p->turn.commit_due = true;
+		turn_soon(&p->turn);
 		return false;
 	}
 	x = journal_flush(p->d.journal);

@@ -107,7 +107,7 @@ int finalize_add(struct protond *p, const struct finalizer *f)
 	copy->asked_ns = mono_ns();
 	copy->next = p->finalizers;
 	p->finalizers = copy;
-	protond_hurry(p);
+	turn_hurry(&p->turn);
 	return 0;
 }
 

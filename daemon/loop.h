@@ -9,12 +9,13 @@
 #define PROTOND_DAEMON_LOOP_H
 
 #include "config.h"
+#include "container_of.h"
 #include "daemon.h"
 #include "memfd.h"
 #include "must.h"
+#include "turn.h"
 
-#define container_of(p, type, member) ((type *)(void *)((char *)(p)-offsetof(type, member)))
-#define ORPHANS_MAX                   16u
+#define ORPHANS_MAX 16u
 /* The rooms' contracts, asserted where they meet (must.h):
  * - all of it on the loop's thread;
  * - a handle's callback finds what it was made for, not yet freed (magics);
@@ -28,8 +29,7 @@ struct protond {
 	struct daemon d;
 	struct daemon_config config;
 	struct lent lent;
-	bool stopping, ok; /* ok: nothing forced us to end */
-	bool looping;      /* d.loop is initialised */
+	bool looping; /* d.loop is initialised */
 	/* Of files that were taken for rings, and of what was not: that may be a file of the job's
 	 * own making, whose close() lasts as long as the job likes, and no ring's waits behind it.
 	 */
@@ -37,13 +37,9 @@ struct protond {
 	struct ring *rings;
 	uint32_t n_rings;
 
-	uv_timer_t tick, second, commit_timer;
-	uv_idle_t again;                    /* a tick at once; either this or the timer is set */
-	void (*on_tick)(struct protond *p); /* what a tick is: daemon.c */
+	struct turn turn;
+	uv_timer_t second, commit_timer;
 	uv_signal_t sig_term, sig_int, sig_hup;
-	uint64_t quiet_since_ns;        /* last tick that moved anything */
-	uint64_t ticked_ns;             /* the last tick */
-	uint32_t nap, last_nap;         /* what jobs are told, or were; 0: we look often */
 	uint64_t idle_since_ns;         /* no job and no client since; 0: there is one */
 	uint64_t watchdog_ns, alive_ns; /* manager_watchdog_ns(); when we last said that we live */
 	uint32_t next_ring, next_gone;  /* round robin: of the living, of the dead */
@@ -76,7 +72,7 @@ struct protond {
 	} orphans; /* runs without their protonctl, at the last look */
 	struct settler *settlers;
 	uint32_t commits; /* submitted, not done */
-	bool commit_failed, commit_due, trim_due;
+	bool commit_failed;
 	bool apart;  /* the last tick was for a transaction or a trim, and not for the rings */
 	bool closed; /* the store takes nothing more */
 	struct asked *asked; /* who waits for the next one: commit.c */

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT. pace.h: how soon the rings are looked at again. For the loop. */
+/* SPDX-License-Identifier: MIT. pace.h: how soon the rings are looked at again. For the loop. Loop
+ * thread. */
 #ifndef PROTOND_DAEMON_PACE_H
 #define PROTOND_DAEMON_PACE_H
 
@@ -6,6 +7,12 @@
 #include <stdint.h>
 
 struct protond;
+
+struct pace {
+	uint64_t quiet_since_ns; /* last tick that moved anything, or that somebody asked for */
+	uint64_t ticked_ns;      /* the last tick */
+	uint32_t nap, last_nap;  /* what jobs are told, or were; 0: we look often */
+};
 
 #define FLOW_BYTES  4096u /* less in 20 ms (a clock record a second) is no flow */
 #define PACE_PARKED UINT64_MAX

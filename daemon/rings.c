@@ -150,7 +150,7 @@ void ring_died(struct ring *r)
 		return;
 	r->state = RING_GONE;
 	r->gone_ns = mono_ns();
-	protond_hurry(r->p);
+	turn_hurry(&r->p->turn);
 }
 
 static void ring_on_exit(uv_poll_t *h, int status, int events)

@@ -1,68 +1,74 @@
 /* SPDX-License-Identifier: MIT. turn.c: when the next tick is. */
 #include "turn.h"
 
-#include <unistd.h>
-
+#include "container_of.h"
 #include "host_clock.h"
 #include "log.h"
-#include "loop.h"
 
-static void tick_on_timer(uv_timer_t *t)
+static void tick_on_timer(uv_timer_t *h)
 {
-	struct protond *p = t->data;
+	struct turn *t = container_of(h, struct turn, tick);
 
-	if (!p->stopping)
-		p->on_tick(p);
+	if (!t->stopping)
+		t->on_tick(t);
 }
 
-static void tick_on_idle(uv_idle_t *i)
+static void tick_on_idle(uv_idle_t *h)
 {
-	struct protond *p = i->data;
+	struct turn *t = container_of(h, struct turn, again);
 
-	(void)uv_idle_stop(i);
-	tick_on_timer(&p->tick);
+	(void)uv_idle_stop(h);
+	tick_on_timer(&t->tick);
+}
+
+int turn_init(struct turn *t, uv_loop_t *loop)
+{
+	int r = uv_timer_init(loop, &t->tick);
+
+	t->ok = true;
+	return r == 0 ? uv_idle_init(loop, &t->again) : r;
 }
 
 /* At once is the next turn of the loop: sockets and the store have theirs in between. A timer of 0
  * ms that is set in a timer's callback has none with libuv 1.44: it runs again before anything
  * else. */
-void turn_in(struct protond *p, uint64_t ms)
+void turn_in(struct turn *t, uint64_t ms)
 {
 	if (ms == 0) {
-		(void)uv_timer_stop(&p->tick);
-		(void)uv_idle_start(&p->again, tick_on_idle);
+		(void)uv_timer_stop(&t->tick);
+		(void)uv_idle_start(&t->again, tick_on_idle);
 		return;
 	}
-	(void)uv_idle_stop(&p->again);
-	uv_update_time(&p->d.loop);
-	(void)uv_timer_start(&p->tick, tick_on_timer, ms, 0);
+	(void)uv_idle_stop(&t->again);
+	uv_update_time(t->tick.loop);
+	(void)uv_timer_start(&t->tick, tick_on_timer, ms, 0);
 }
 
-void protond_hurry(struct protond *p)
+void turn_hurry(struct turn *t)
 {
-	if (p->stopping)
+	if (t->stopping)
 		return;
-	p->quiet_since_ns = mono_ns();
-	turn_in(p, 0);
+	t->pace.quiet_since_ns = mono_ns();
+	turn_in(t, 0);
 }
 
-void protond_turn(struct protond *p)
+void turn_soon(struct turn *t)
 {
-	if (!p->stopping)
-		turn_in(p, 0);
+	if (!t->stopping)
+		turn_in(t, 0);
 }
 
-void protond_trim(struct protond *p)
+void turn_trim(struct turn *t)
 {
-	p->trim_due = true;
-	protond_turn(p);
+	t->trim_due = true;
+	turn_soon(t);
 }
 
-void protond_fatal(struct protond *p, const char *why)
+void turn_fatal(struct turn *t, const char *why)
 {
 	log_line(LOG_ERR, "fatal",
 		"reason=%s next=\"the journal has everything; the next start goes on\"", why);
-	p->ok = false;
-	p->stopping = true;
-	uv_stop(&p->d.loop);
+	t->ok = false;
+	t->stopping = true;
+	uv_stop(t->tick.loop);
 }

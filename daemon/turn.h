@@ -1,16 +1,29 @@
-/* SPDX-License-Identifier: MIT. turn.h: when the next tick is. For the loop. */
+/* SPDX-License-Identifier: MIT. turn.h: when the next tick is. For the loop. Loop thread. */
 #ifndef PROTOND_DAEMON_TURN_H
 #define PROTOND_DAEMON_TURN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
-struct protond;
+#include <uv.h>
 
-void turn_in(struct protond *p, uint64_t ms); /* 0: in the loop's next turn */
-void protond_hurry(struct protond *p);        /* now, for something happened */
-void protond_turn(struct protond *p);         /* a tick, in the loop's next turn */
-void protond_trim(struct protond *p); /* soon, what malloc has left goes back to the system */
+#include "pace.h"
+
+struct turn {
+	uv_timer_t tick;
+	uv_idle_t again;                 /* a tick at once; either this or the timer is set */
+	void (*on_tick)(struct turn *t); /* what a tick is: daemon.c */
+	struct pace pace;
+	bool commit_due, trim_due; /* each has a turn of its own */
+	bool stopping, ok;         /* ok: nothing forced us to end */
+};
+
+int turn_init(struct turn *t, uv_loop_t *loop); /* as uv_timer_init() */
+void turn_in(struct turn *t, uint64_t ms);      /* 0: in the loop's next turn */
+void turn_hurry(struct turn *t);                /* now, for something happened */
+void turn_soon(struct turn *t);                 /* a tick, in the loop's next turn */
+void turn_trim(struct turn *t); /* soon, what malloc has left goes back to the system */
 /* Ends the loop without another word to the journal. */
-void protond_fatal(struct protond *p, const char *why);
+void turn_fatal(struct turn *t, const char *why);
 
 #endif
