@@ -6,7 +6,6 @@
 
 #include "entry.h"
 #include "journal.h"
-#include "loop.h"
 #include "message.h"
 #include "own_sessions.h"
 #include "rings.h"
@@ -54,11 +53,12 @@ int ring_adopt(struct ring *r, const struct ring_origin *o)
 		return x;
 	replay = message_info(e.info, e.j.info_bytes, "replay");
 	e.j.replay = replay != NULL && replay[0] == '1';
-	x = entry_put(r->p, J_PROCESS, r->uuid, &e, (uint32_t)sizeof(e.j) + e.j.info_bytes);
+	x = entry_put(
+		r->all->entries, J_PROCESS, r->uuid, &e, (uint32_t)sizeof(e.j) + e.j.info_bytes);
 	if (x < 0)
 		return x;
 	r->adopted = true;
-	protond_anchor(r->p, 0);
+	entry_anchor(r->all->entries, 0);
 	command = message_info(e.info, e.j.info_bytes, "command");
 	session_auto(r, command != NULL ? command : "");
 	return 0;

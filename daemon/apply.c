@@ -10,14 +10,14 @@ int daemon_apply(struct daemon *d, uint16_t type, const uint8_t ring[16], const 
 	uint32_t bytes)
 {
 	struct protond *p = protond_of(d);
-	int r = entry_put(p, type, ring, payload, bytes);
+	int r = entry_put(&p->entries, type, ring, payload, bytes);
 
 	if (r < 0)
 		return r;
-	p->saw_session = true;
-	if (!protond_flush(p) && !p->adrift)
+	p->entries.saw_session = true;
+	if (!entry_flush(&p->entries) && !p->entries.adrift)
 		return -ENOSPC;
-	wants_tell(p);
+	wants_tell(p->d.intake);
 	return 0;
 }
 
@@ -26,7 +26,7 @@ void daemon_settle(struct daemon *d, const struct settle_who *who, uint32_t time
 {
 	struct protond *p = protond_of(d);
 
-	(void)protond_flush(p);
-	wants_tell(p);
-	settle_wait(p, who, timeout_ms, done, arg);
+	(void)entry_flush(&p->entries);
+	wants_tell(p->d.intake);
+	settle_wait(&p->settlers, who, timeout_ms, done, arg);
 }

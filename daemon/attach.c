@@ -13,6 +13,7 @@
 #include "adopt.h"
 #include "config.h"
 #include "conn.h"
+#include "daemon.h"
 #include "drain.h"
 #include "drained.h"
 #include "entry.h"
@@ -24,7 +25,6 @@
 #include "journal.h"
 #include "kept.h"
 #include "log.h"
-#include "loop.h"
 #include "record.h"
 #include "ring_ctl.h"
 #include "rings.h"
@@ -51,12 +51,12 @@ static void read_gpu(struct conn *c)
 }
 
 /* What the configuration says, with as many lanes as a ring file holds at that size. */
-static void ring_sizes(const struct protond *p, struct rv_welcome *w)
+static void ring_sizes(const struct daemon_config *config, struct rv_welcome *w)
 {
 	struct ring_header h = {
-		.n_lanes = p->d.config->lanes != 0 ? (uint32_t)p->d.config->lanes : RING_LANES,
-		.lane_bytes = p->d.config->lane_kb != 0 ? (uint32_t)p->d.config->lane_kb << 10
-							: RING_LANE_BYTES,
+		.n_lanes = config->lanes != 0 ? (uint32_t)config->lanes : RING_LANES,
+		.lane_bytes =
+			config->lane_kb != 0 ? (uint32_t)config->lane_kb << 10 : RING_LANE_BYTES,
 		.path_cap = RING_PATHS,
 		.name_cap = RING_NAMES,
 		.name_bytes_cap = RING_NAME_BYTES,
@@ -73,7 +73,7 @@ static void ring_sizes(const struct protond *p, struct rv_welcome *w)
 
 static void on_attach(struct conn *c, const struct message *m, struct err *e)
 {
-	struct protond *p = c->in->p;
+	const struct daemon *d = c->in->d;
 	struct rv_welcome w = {.abi = RING_ABI};
 
 	if (c->attached) {
@@ -90,12 +90,12 @@ static void on_attach(struct conn *c, const struct message *m, struct err *e)
 	c->info_bytes = m->info_bytes;
 	memcpy(c->info, m->info, sizeof(c->info));
 	read_gpu(c);
-	ring_sizes(p, &w);
+	ring_sizes(d->config, &w);
 	c->want = w.want = want_of_conn(c);
 	c->want_known = true;
-	memcpy(w.store, p->d.store_uuid, 16);
+	memcpy(w.store, d->store_uuid, 16);
 	(void)snprintf(w.version, sizeof(w.version), "%s", PROTOND_BUILD_VERSION);
-	home_rings_of(p, c->uid, w.rings, sizeof(w.rings));
+	home_rings_of(d, c->uid, w.rings, sizeof(w.rings));
 	if (conn_send(c, &w, sizeof(w), RV_WELCOME, -1) < 0) {
 		conn_close(c);
 		return;
@@ -119,7 +119,7 @@ static void find_name(struct ring *r, int fd)
 		n += (size_t)snprintf(name + n, sizeof(name) - n, "%02x", r->uuid[i]);
 	(void)snprintf(file, sizeof(file), "%s.ring", name);
 	if (fstat(fd, &ours) == 0 &&
-		fstatat(r->p->d.rings_fd, file, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
+		fstatat(r->all->d->rings_fd, file, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
 		ours.st_dev == there.st_dev && ours.st_ino == there.st_ino)
 		memcpy(r->file, name, sizeof(r->file));
 }
@@ -129,7 +129,7 @@ static void end_predecessor(const struct ring *r)
 {
 	struct ring *o;
 
-	for (o = r->p->rings; o != NULL; o = o->next) {
+	for (o = r->all->first; o != NULL; o = o->next) {
 		if (o != r && o->pid == r->pid && o->pid != 0 && o->pid_start == r->pid_start)
 			ring_died(o);
 	}
@@ -147,7 +147,7 @@ static int put_state(struct conn *c)
 
 	memcpy(j.path, s->path, sizeof(j.path));
 	memcpy(j.words, s->words, sizeof(j.words));
-	return entry_put(c->in->p, J_STATE, c->ring->uuid, &j, sizeof(j));
+	return entry_put(c->in->rings->entries, J_STATE, c->ring->uuid, &j, sizeof(j));
 }
 
 static void take_gpu(struct ring *r, const struct conn *c)
@@ -163,8 +163,8 @@ static struct reader_expect expect_of(const struct conn *c, const struct message
 		.uid = c->uid,
 		.pid_start = c->pid_start,
 		.uuid = m->ring.uuid,
-		.store = c->in->p->d.store_uuid,
-		.boot_id = c->in->p->d.boot_id,
+		.store = c->in->d->store_uuid,
+		.boot_id = c->in->d->boot_id,
 	};
 }
 
@@ -177,12 +177,12 @@ static int ring_first(struct conn *c, const struct message *m, int *fd, struct e
 	struct ring *r;
 	int n;
 
-	if (fold_get_process(c->in->p->d.fold, m->ring.uuid, &known) && known.ended)
+	if (fold_get_process(c->in->d->fold, m->ring.uuid, &known) && known.ended)
 		return err_set(e, -ESTALE, "this ring was closed; make a new one");
-	if (rings_of(c->in->p, c->uid) >= c->in->p->d.config->jobs_per_uid)
+	if (rings_of(c->in->rings, c->uid) >= c->in->d->config->jobs_per_uid)
 		return err_set(e, -EMFILE, "uid %u has %llu rings; raise jobs_per_uid", c->uid,
-			(unsigned long long)c->in->p->d.config->jobs_per_uid);
-	r = ring_add(c->in->p, m->ring.uuid);
+			(unsigned long long)c->in->d->config->jobs_per_uid);
+	r = ring_add(c->in->rings, m->ring.uuid);
 	if (r == NULL)
 		return err_set(e, -ENOMEM, "no memory for a ring");
 	n = ring_open(r, *fd, &x, e);
@@ -246,7 +246,7 @@ static int ring_again(
 
 static int ring_offered(struct conn *c, const struct message *m, int *fd, struct err *e)
 {
-	struct ring *r = ring_find(c->in->p, m->ring.uuid);
+	struct ring *r = ring_find(c->in->rings, m->ring.uuid);
 	int n;
 
 	if (*fd < 0)
@@ -269,7 +269,7 @@ static int ring_offered(struct conn *c, const struct message *m, int *fd, struct
 
 static void on_ring(struct conn *c, const struct message *m, int *fd, struct err *e)
 {
-	struct protond *p = c->in->p;
+	struct rings *all = c->in->rings;
 	struct rv_ctl reply = {0};
 	struct err words = {0};
 	char quoted[600];
@@ -281,7 +281,7 @@ static void on_ring(struct conn *c, const struct message *m, int *fd, struct err
 	}
 	reply.code = ring_offered(c, m, fd, &words);
 	if (reply.code == 0) {
-		(void)protond_flush(p);
+		(void)entry_flush(all->entries);
 		kept_offer(c->ring);
 		ctl = ring_control_fd(c->ring);
 		reply.n_lanes = c->ring->reader.h.n_lanes;
@@ -291,7 +291,7 @@ static void on_ring(struct conn *c, const struct message *m, int *fd, struct err
 	if (reply.code < 0) {
 		c->again = reply.code == -ENOSPC || reply.code == -EMFILE ||
 			   reply.code == -ENFILE || reply.code == -ENOMEM;
-		p->d.bad_rings += !c->again;
+		all->d->bad_rings += !c->again;
 		log_line(LOG_WARN, "ring_refused", "pid=%u uid=%u error=%d text=%s", c->pid, c->uid,
 			-reply.code, log_quote(quoted, sizeof(quoted), words.text));
 	} else {
@@ -307,13 +307,14 @@ static void on_ring(struct conn *c, const struct message *m, int *fd, struct err
 		(void)close(ctl);
 	if (c->ring != NULL && !c->closing)
 		ring_want(c->ring);
-	p->saw_session = true;
-	turn_hurry(&p->turn);
+	all->entries->saw_session = true;
+	turn_hurry(all->turn);
 }
 
 /* The connection may be gone when the answer is there: it is found again by its number, or not. */
 struct export_job {
 	struct protond *p;
+	struct daemon *d;
 	uint64_t serial, deadline_ns;
 	uint32_t request, number; /* number: the job's own of the session */
 	uint32_t uid;
@@ -326,7 +327,7 @@ struct export_job {
 static void exported(void *arg, int r, const struct err *e, const struct export_result *x)
 {
 	struct export_job *j = arg;
-	struct conn *c = conn_by_serial(j->p, j->serial);
+	struct conn *c = conn_by_serial(j->d, j->serial);
 	struct rv_exported m = {.request = j->request, .code = r};
 
 	if (r < 0 && e != NULL)
@@ -350,24 +351,24 @@ static void export_after(void *arg, int r, const struct err *e)
 	if (r < 0)
 		exported(j, r, e, NULL);
 	else
-		export_session(&j->p->d, j->uid, j->session, j->format, j->phases, exported, j);
+		export_session(j->d, j->uid, j->session, j->format, j->phases, exported, j);
 }
 
 /* The job's SESSION record is in its lane, before the message, and by now in the fold. */
 static void export_begin(void *arg, bool ends)
 {
 	struct export_job *j = arg;
-	struct protond *p = j->p;
+	const struct fold *f = j->d->fold;
 	struct fold_session s;
 	struct err words = {0};
 
 	if (ends)
 		free(j);
-	else if (!fold_job_session(p->d.fold, j->ring, j->number, j->session))
+	else if (!fold_job_session(f, j->ring, j->number, j->session))
 		exported(j, err_set(&words, -ENOENT, "the job has no session %u", j->number),
 			&words, NULL);
-	else if (fold_get_session(p->d.fold, j->session, &s) && s.state == SESSION_IS_FINALIZING)
-		finalize_soon(p, j->session, j->deadline_ns, export_after, j);
+	else if (fold_get_session(f, j->session, &s) && s.state == SESSION_IS_FINALIZING)
+		finalize_soon(j->p, j->session, j->deadline_ns, export_after, j);
 	else
 		export_after(j, 0, NULL); /* it goes on, or is stored: as it stands now */
 }
@@ -390,6 +391,7 @@ static void on_export(struct conn *c, const struct message *m, struct err *e)
 		return;
 	}
 	*j = (struct export_job){.p = p,
+		.d = c->in->d,
 		.serial = c->serial,
 		.deadline_ns = now + ms * 1000000,
 		.uid = c->uid,
@@ -407,7 +409,7 @@ static void on_export(struct conn *c, const struct message *m, struct err *e)
 }
 
 struct ask_job {
-	struct protond *p;
+	struct daemon *d;
 	uint64_t serial, deadline_ns;
 	uint32_t uid, request, number; /* as of struct export_job */
 	uint8_t ring[16];
@@ -417,7 +419,7 @@ struct ask_job {
  */
 static int asked(const struct ask_job *j, struct err *e)
 {
-	const struct fold *f = j->p->d.fold;
+	const struct fold *f = j->d->fold;
 	const int code = fold_job_refused(f, j->ring, j->number);
 	uint8_t session[16];
 
@@ -433,7 +435,7 @@ static int asked(const struct ask_job *j, struct err *e)
 static void ask_answer(void *arg, bool ends)
 {
 	struct ask_job *j = arg;
-	struct conn *c = ends ? NULL : conn_by_serial(j->p, j->serial);
+	struct conn *c = ends ? NULL : conn_by_serial(j->d, j->serial);
 	struct rv_session_is m = {.request = j->request};
 	struct err words = {0};
 
@@ -449,7 +451,6 @@ static void ask_answer(void *arg, bool ends)
 
 static void on_session(struct conn *c, const struct message *m, struct err *e)
 {
-	struct protond *p = c->in->p;
 	struct ask_job *j;
 
 	if (c->asks >= ASKS_MAX) {
@@ -465,7 +466,7 @@ static void on_session(struct conn *c, const struct message *m, struct err *e)
 	}
 	j = calloc(1, sizeof(*j));
 	if (j != NULL) {
-		*j = (struct ask_job){.p = p,
+		*j = (struct ask_job){.d = c->in->d,
 			.serial = c->serial,
 			.deadline_ns = mono_ns() + ASK_MS * 1000000ull,
 			.uid = c->uid,
@@ -473,7 +474,7 @@ static void on_session(struct conn *c, const struct message *m, struct err *e)
 			.number = m->session.session};
 		memcpy(j->ring, c->ring->uuid, 16);
 	}
-	if (j == NULL || when_drained(p, j->ring, j->deadline_ns, ask_answer, j) < 0) {
+	if (j == NULL || when_drained(c->in->p, j->ring, j->deadline_ns, ask_answer, j) < 0) {
 		free(j);
 		(void)err_set(e, -ENOMEM, "no memory for a question");
 		return;
@@ -483,7 +484,7 @@ static void on_session(struct conn *c, const struct message *m, struct err *e)
 
 static void on_state(struct conn *c, const struct message *m, struct err *e)
 {
-	struct daemon *d = &c->in->p->d;
+	struct daemon *d = c->in->d;
 	struct rv_state s = m->state;
 
 	if (!c->attached) {
@@ -505,15 +506,16 @@ static void on_state(struct conn *c, const struct message *m, struct err *e)
 	c->state_known = true;
 	if (c->ring != NULL && c->ring->adopted)
 		(void)put_state(c);
-	(void)protond_flush(c->in->p);
+	(void)entry_flush(c->in->rings->entries);
 }
 
 static void on_ping(struct conn *c)
 {
+	struct turn *turn = c->in->rings->turn;
 	struct rv_head pong = {0};
 
-	c->in->p->turn.pace.nap = 0; /* it wakes us once for each */
-	turn_hurry(&c->in->p->turn);
+	turn->nap = 0; /* it wakes us once for each */
+	turn_hurry(turn);
 	(void)conn_send(c, &pong, sizeof(pong), RV_PONG, -1);
 }
 
@@ -521,7 +523,7 @@ static void on_pong(struct conn *c)
 {
 	if (c->pongs < c->pings)
 		c->pongs++;
-	settle_check(c->in->p);
+	settle_check(c->in->settlers);
 }
 
 void attach_message(struct conn *c, const void *packet, size_t n, int *fd, struct err *e)

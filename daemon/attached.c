@@ -5,7 +5,6 @@
 #include "drain.h"
 #include "entry.h"
 #include "journal.h"
-#include "loop.h"
 #include "rings.h"
 #include "wants.h"
 
@@ -17,7 +16,7 @@ uint32_t attached_jobs(const struct intake *in)
 
 	for (c = in->conns; c != NULL; c = c->next)
 		n += c->attached && c->ring == NULL;
-	for (r = in->p->rings; r != NULL; r = r->next)
+	for (r = in->rings->first; r != NULL; r = r->next)
 		n += r->state != RING_ENDED;
 	return n;
 }
@@ -35,7 +34,7 @@ void attached_each(const struct intake *in, attached_fn *fn, void *arg)
 
 uint32_t attached_now(struct intake *in, const uint8_t ring[16], struct j_now *ret, uint32_t n)
 {
-	struct ring *r = ring_find(in->p, ring);
+	struct ring *r = ring_find(in->rings, ring);
 	uint32_t i, k = 0;
 	int64_t taken;
 	bool more;
@@ -47,7 +46,7 @@ uint32_t attached_now(struct intake *in, const uint8_t ring[16], struct j_now *r
 			k += reader_now(&r->reader, i, ret + k, n - k);
 	}
 	taken = drain_ring(r, DRAIN_ALL, &more); /* so that the fold has the paths' words */
-	(void)protond_flush(in->p);
+	(void)entry_flush(in->rings->entries);
 	return taken >= 0 ? k : 0;
 }
 
@@ -56,7 +55,7 @@ uint32_t attached_pause(struct intake *in, uint32_t pid, uint32_t uid, bool paus
 	struct ring *r;
 	uint32_t n = 0;
 
-	for (r = in->p->rings; r != NULL; r = r->next) {
+	for (r = in->rings->first; r != NULL; r = r->next) {
 		if (r->state != RING_LIVE || (pid != 0 && r->pid != pid) ||
 			(uid != UINT32_MAX && r->uid != uid))
 			continue;

@@ -25,7 +25,7 @@
 #define HOUR_NS     3600000000000ull
 #define SECOND_NS   1000000000ull
 #define COMMITS_MAX 2u
-#define FLIGHTS     (sizeof(((struct protond *)0)->flight) / sizeof(uint64_t))
+#define FLIGHTS     (sizeof(((struct commits *)0)->flight) / sizeof(uint64_t))
 
 struct asked { /* who waits for a transaction */
 	struct asked *next;
@@ -43,7 +43,8 @@ struct commit {
 /* Bytes of journal that the flight recorder wants kept although they are stored. */
 static uint64_t flight_bytes(const struct protond *p)
 {
-	const uint64_t oldest = p->flight[p->flight_at]; /* the next to be overwritten */
+	const uint64_t oldest =
+		p->commits.flight[p->commits.flight_at]; /* the next to be overwritten */
 
 	if (p->d.config->flight_s == 0)
 		return 0;
@@ -54,11 +55,11 @@ static void flight_sample(struct protond *p, uint64_t now)
 {
 	const uint64_t every = p->d.config->flight_s * SECOND_NS / (FLIGHTS - 1);
 
-	if (p->d.config->flight_s == 0 || now - p->flight_ns < every)
+	if (p->d.config->flight_s == 0 || now - p->commits.flight_ns < every)
 		return;
-	p->flight_ns = now;
-	p->flight[p->flight_at] = journal_position(p->d.journal);
-	p->flight_at = (p->flight_at + 1) % (uint32_t)FLIGHTS;
+	p->commits.flight_ns = now;
+	p->commits.flight[p->commits.flight_at] = journal_position(p->d.journal);
+	p->commits.flight_at = (p->commits.flight_at + 1) % (uint32_t)FLIGHTS;
 }
 
 static void tell(struct asked *a, int r, const struct err *e)
@@ -87,22 +88,22 @@ static void commit_on_stored(void *arg, int r, const struct err *e)
 	char quoted[600];
 
 	MUST_LOOP(&p->d);
-	MUST(p->commits > 0 && p->commits <= COMMITS_MAX);
-	p->commits--;
+	MUST(p->commits.running > 0 && p->commits.running <= COMMITS_MAX);
+	p->commits.running--;
 	fold_waiting(p->d.fold, -(int64_t)c->bytes);
-	p->commit_failed = r < 0;
+	p->commits.failed = r < 0;
 	p->d.store_trouble = r < 0 && e != NULL ? *e : (struct err){0};
 	if (r < 0) {
 		log_cause(&cause, LOG_ERR, "store_failed", "error=%d text=%s", -r,
 			log_quote(quoted, sizeof(quoted), e != NULL ? e->text : ""));
 	} else {
-		if (c->staged && p->stage_stored)
-			protond_unstage(p);
+		if (c->staged && p->entries.stored)
+			entry_unstage(&p->entries);
 		if (c->position > p->d.stored_position)
 			p->d.stored_position = c->position;
 		journal_forget(p->d.journal, p->d.stored_position, flight_bytes(p), close_later,
-			p->closer);
-		rings_stored(p, p->d.stored_position);
+			p->rings.closer);
+		rings_stored(&p->rings, p->d.stored_position);
 	}
 	if (r == 0 && e != NULL && e->code != 0)
 		log_cause(&refused, LOG_ERR, "rows_refused", "error=%d text=%s", -e->code,
@@ -124,10 +125,10 @@ static void put_cost(struct protond *p)
 		return;
 	cost.cpu_ns = (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * SECOND_NS +
 		      (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
-	if (cost.cpu_ns - p->cost_ns < 1000000)
+	if (cost.cpu_ns - p->commits.cost_ns < 1000000)
 		return;
-	if (entry_put(p, J_COST, NULL, &cost, sizeof(cost)) == 0)
-		p->cost_ns = cost.cpu_ns;
+	if (entry_put(&p->entries, J_COST, NULL, &cost, sizeof(cost)) == 0)
+		p->commits.cost_ns = cost.cpu_ns;
 }
 
 static void tell_failed(struct asked *a, int r, const char *words)
@@ -143,18 +144,18 @@ static void commit_begin(struct protond *p)
 {
 	struct daemon *d = &p->d;
 	struct batch batch = {0};
-	struct asked *asked = p->asked;
+	struct asked *asked = p->commits.asked;
 	struct commit *c;
 	int r;
 
-	p->asked = NULL;
+	p->commits.asked = NULL;
 	p->turn.commit_due = false;
-	MUST(p->commits < COMMITS_MAX && !p->closed);
+	MUST(p->commits.running < COMMITS_MAX && !p->commits.closed);
 	put_cost(p);
 	/* The rows must not be ahead of the journal: their position is where a restart goes on.
 	 * Where it cannot grow, perhaps because it holds so much that is not stored, what is staged
 	 * waits for this transaction and is never written. */
-	if (!protond_flush(p) && !journal_is_whole(d->journal)) {
+	if (!entry_flush(&p->entries) && !journal_is_whole(d->journal)) {
 		tell_failed(asked, -ENOSPC,
 			"the journal cannot be written: the runtime directory's file system is "
 			"full");
@@ -167,22 +168,22 @@ static void commit_begin(struct protond *p)
 		tell_failed(asked, r, "no memory for a transaction");
 		return;
 	}
-	p->stage_stored = p->journal_stuck;
+	p->entries.stored = p->entries.stuck;
 	batch.journal = journal_position(d->journal);
 	*c = (struct commit){.p = p,
 		.position = batch.journal,
 		.bytes = batch_bytes(&batch),
-		.staged = p->stage_stored,
+		.staged = p->entries.stored,
 		.asked = asked};
-	p->commits++;
+	p->commits.running++;
 	fold_waiting(d->fold, (int64_t)c->bytes);
-	p->last_commit_ns = mono_ns();
+	p->commits.last_ns = mono_ns();
 	sinks_put(d->sinks, &batch, commit_on_stored, c);
 }
 
 bool commit_is_due(const struct protond *p)
 {
-	return p->turn.commit_due && !p->closed && p->commits < COMMITS_MAX;
+	return p->turn.commit_due && !p->commits.closed && p->commits.running < COMMITS_MAX;
 }
 
 bool commit_next(struct protond *p)
@@ -211,7 +212,7 @@ void daemon_commit(struct daemon *d, asked_fn *done, void *arg)
 	struct asked *a = NULL, **last;
 	struct err e = {0};
 
-	if (p->closed)
+	if (p->commits.closed)
 		(void)err_set(&e, -ECANCELED, "protond ends; the journal has it");
 	else if (d->store_trouble.code != 0 && store_queued(d->store) > COMMITS_MAX)
 		e = d->store_trouble;
@@ -224,7 +225,7 @@ void daemon_commit(struct daemon *d, asked_fn *done, void *arg)
 	}
 	if (a != NULL) {
 		*a = (struct asked){.done = done, .arg = arg};
-		for (last = &p->asked; *last != NULL; last = &(*last)->next)
+		for (last = &p->commits.asked; *last != NULL; last = &(*last)->next)
 			;
 		*last = a;
 	}
@@ -234,10 +235,10 @@ void daemon_commit(struct daemon *d, asked_fn *done, void *arg)
 
 void commit_end(struct protond *p)
 {
-	struct asked *asked = p->asked;
+	struct asked *asked = p->commits.asked;
 
-	p->closed = true;
-	p->asked = NULL;
+	p->commits.closed = true;
+	p->commits.asked = NULL;
 	tell_failed(asked, -ECANCELED, "protond ends; the journal has it");
 }
 
@@ -245,7 +246,7 @@ static bool ring_waits(const struct protond *p)
 {
 	const struct ring *r;
 
-	for (r = p->rings; r != NULL; r = r->next) {
+	for (r = p->rings.first; r != NULL; r = r->next) {
 		if (r->state == RING_ENDED)
 			return true;
 	}
@@ -260,11 +261,11 @@ void commit_periodic(struct protond *p)
 	const uint64_t now = mono_ns();
 
 	flight_sample(p, now);
-	retain_if_due(p, now);
-	if (p->commits == 0 &&
-		(fold_has_news(p->d.fold) || p->commit_failed || p->journal_stuck ||
+	retain_if_due(&p->config, p->d.store, &p->commits.pruned_ns, now);
+	if (p->commits.running == 0 &&
+		(fold_has_news(p->d.fold) || p->commits.failed || p->entries.stuck ||
 			ring_waits(p) ||
-			(fold_is_dirty(p->d.fold) && now - p->last_commit_ns > UPKEEP_NS)))
+			(fold_is_dirty(p->d.fold) && now - p->commits.last_ns > UPKEEP_NS)))
 		daemon_commit(&p->d, NULL, NULL);
 }
 
@@ -274,7 +275,7 @@ void commit_if_large(struct protond *p)
 			   p->d.config->journal_mb << 20;
 
 	/* New rows are collected a few at a time, so that no collect holds the loop up for long. */
-	if (p->commits < COMMITS_MAX &&
-		(fold_fresh(p->d.fold) >= FRESH_MAX || (large && p->commits == 0)))
+	if (p->commits.running < COMMITS_MAX &&
+		(fold_fresh(p->d.fold) >= FRESH_MAX || (large && p->commits.running == 0)))
 		daemon_commit(&p->d, NULL, NULL);
 }

@@ -4,8 +4,24 @@
 #define PROTOND_DAEMON_COMMIT_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 struct protond;
+
+struct asked;
+
+struct commits {
+	uint32_t running;    /* submitted, not done */
+	bool failed;         /* the last one */
+	bool closed;         /* the store takes nothing more */
+	struct asked *asked; /* who waits for the next one */
+	uint64_t last_ns;
+	uint64_t cost_ns;    /* as last appended */
+	uint64_t pruned_ns;  /* retain.h */
+	uint64_t flight[64]; /* journal positions, one per flight_s / 64 */
+	uint32_t flight_at;
+	uint64_t flight_ns;
+};
 
 #define FRESH_MAX (1u << 20) /* bytes of new rows that are collected at once */
 

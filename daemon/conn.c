@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 #include "closer.h"
+#include "container_of.h"
+#include "daemon.h"
 #include "log.h"
-#include "loop.h"
 #include "must.h"
 #include "rings.h"
 #include "settle.h"
@@ -94,7 +95,7 @@ void conn_close(struct conn *c)
 	struct conn **at = &in->conns;
 
 	MUST(c->magic == CONN_IS_ALIVE);
-	MUST_LOOP(&in->p->d);
+	MUST_LOOP(in->d);
 	if (c->closing)
 		return;
 	c->closing = true;
@@ -109,7 +110,7 @@ void conn_close(struct conn *c)
 			ring_died(c->ring);
 	}
 	uv_close((uv_handle_t *)&c->poll, conn_on_closed);
-	settle_check(in->p);
+	settle_check(in->settlers);
 }
 
 void conn_refuse(struct conn *c, const struct err *e)
@@ -120,10 +121,10 @@ void conn_refuse(struct conn *c, const struct err *e)
 
 	(void)snprintf(m.text, sizeof(m.text), "%.255s", e->text);
 	(void)conn_send(c, &m, sizeof(m), RV_REFUSED, -1);
-	c->in->p->d.refused_connections++;
-	c->in->p->d.refused_uid = c->uid;
-	(void)words_plain(c->in->p->d.refused_text, sizeof(c->in->p->d.refused_text), e->text,
-		sizeof(e->text));
+	c->in->d->refused_connections++;
+	c->in->d->refused_uid = c->uid;
+	(void)words_plain(
+		c->in->d->refused_text, sizeof(c->in->d->refused_text), e->text, sizeof(e->text));
 	log_cause(&cause, LOG_WARN, "refused", "pid=%u uid=%u error=%d text=%s", c->pid, c->uid,
 		-e->code, log_quote(quoted, sizeof(quoted), e->text));
 	conn_close(c);
@@ -151,11 +152,11 @@ void conn_want(struct conn *c, uint32_t want)
 	conn_ping(c);
 }
 
-struct conn *conn_by_serial(const struct protond *p, uint64_t serial)
+struct conn *conn_by_serial(const struct daemon *d, uint64_t serial)
 {
 	struct conn *c;
 
-	for (c = p->d.intake != NULL ? p->d.intake->conns : NULL; c != NULL; c = c->next) {
+	for (c = d->intake != NULL ? d->intake->conns : NULL; c != NULL; c = c->next) {
 		if (c->serial == serial)
 			return c;
 	}

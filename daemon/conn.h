@@ -17,9 +17,12 @@
 #include "rendezvous.h"
 
 struct closer;
+struct daemon;
 struct intake;
 struct protond;
 struct ring;
+struct rings;
+struct settlers;
 
 #define CONN_IS_ALIVE 0x4e4e4f43u /* "CONN"; 0 when it is freed */
 
@@ -51,6 +54,9 @@ struct conn {
 
 struct intake {
 	struct protond *p;
+	struct daemon *d;
+	struct rings *rings;
+	struct settlers *settlers;
 	uv_poll_t poll;
 	int fd;
 	struct conn *conns;
@@ -78,6 +84,6 @@ void conn_ping(struct conn *c); /* the job handles what came before, then answer
 void conn_want(struct conn *c, uint32_t want);
 void conn_refuse(struct conn *c, const struct err *e); /* says why, and closes */
 void conn_close(struct conn *c);
-struct conn *conn_by_serial(const struct protond *p, uint64_t serial); /* NULL: it is gone */
+struct conn *conn_by_serial(const struct daemon *d, uint64_t serial); /* NULL: it is gone */
 
 #endif

@@ -61,19 +61,19 @@ static void ring_failed(struct ring *r, int64_t error)
 	if (error == -ENOSPC || error == -ENOMEM)
 		return; /* the daemon's trouble, not the ring's: again in the next tick */
 	r->unreadable = true;
-	r->p->d.bad_rings++;
+	r->all->d->bad_rings++;
 	log_line(LOG_WARN, "ring_unreadable", "pid=%u error=%d", r->pid, (int)-error);
 }
 
-static uint64_t drain_one(struct ring *r, bool *more)
+static uint64_t drain_one(struct protond *p, struct ring *r, bool *more)
 {
 	bool ring_more = false;
 	int64_t n;
 
-	if (r->p->behind && mono_ns() - r->taken_ns < BEHIND_NS)
+	if (r->all->drain->behind && mono_ns() - r->taken_ns < BEHIND_NS)
 		return 0;
 	if (r->state == RING_GONE) {
-		ring_leave(r);
+		ring_leave(p, r);
 		return FLOW_BYTES; /* until END is written */
 	}
 	if (!r->adopted || r->unreadable)
@@ -91,28 +91,28 @@ static uint64_t drain_one(struct ring *r, bool *more)
 static uint64_t drain_those(
 	struct protond *p, enum ring_state state, uint32_t *cursor, uint64_t deadline, bool *more)
 {
-	struct ring *first = p->rings, *r, *next;
+	struct ring *first = p->rings.first, *r, *next;
 	uint64_t moved = 0;
-	uint32_t i, n = p->n_rings;
+	uint32_t i, n = p->rings.n;
 
 	for (i = 0; i < *cursor && first != NULL; i++)
 		first = first->next;
 	if (first == NULL) {
-		first = p->rings;
+		first = p->rings.first;
 		*cursor = 0;
 	}
-	for (r = first; r != NULL && n > 0 && !p->journal_stuck; r = next, n--) {
-		next = r->next != NULL ? r->next : p->rings;
+	for (r = first; r != NULL && n > 0 && !p->entries.stuck; r = next, n--) {
+		next = r->next != NULL ? r->next : p->rings.first;
 		if (r->state != state)
 			continue;
-		moved += drain_one(r, more);
+		moved += drain_one(p, r, more);
 		if (mono_ns() >= deadline) {
-			*cursor += p->n_rings - n; /* this one, and one more below */
+			*cursor += p->rings.n - n; /* this one, and one more below */
 			*more |= n > 1;
 			break;
 		}
 	}
-	*cursor = p->n_rings != 0 ? (*cursor + 1) % p->n_rings : 0;
+	*cursor = p->rings.n != 0 ? (*cursor + 1) % p->rings.n : 0;
 	return moved;
 }
 
@@ -178,19 +178,19 @@ static void tick(struct protond *p)
 		turn_in(&p->turn, 0);
 		return;
 	}
-	if (p->journal_stuck)
-		(void)protond_flush(p);
-	p->behind = is_behind(p);
+	if (p->entries.stuck)
+		(void)entry_flush(&p->entries);
+	p->drain.behind = is_behind(p);
 	moved = drain_rings(p, &more);
-	works = p->saw_session; /* somebody does */
-	(void)protond_flush(p);
-	if (p->saw_session) {
+	works = p->entries.saw_session; /* somebody does */
+	(void)entry_flush(&p->entries);
+	if (p->entries.saw_session) {
 		sessions_close(p);
-		wants_tell(p);
+		wants_tell(p->d.intake);
 	}
 	drained_check(p);
 	(void)finalize_check(p, NULL);
-	(void)protond_flush(p);
+	(void)entry_flush(&p->entries);
 	commit_if_large(p);
 	ms = pace_ms(p, moved, works, more);
 	if (ms != PACE_PARKED)
@@ -211,19 +211,19 @@ static void drain_at_end(struct protond *p)
 	int64_t n;
 	bool more;
 
-	for (r = p->rings; r != NULL; r = r->next) {
+	for (r = p->rings.first; r != NULL; r = r->next) {
 		n = drain_goes_on(r) ? drain_ring(r, DRAIN_ALL, &more) : 0;
 		if (n < 0)
 			ring_failed(r, n);
 	}
-	drain_note(p);
+	drain_note(&p->rings);
 }
 
 static void count_rings(struct protond *p)
 {
 	struct ring *r;
 
-	for (r = p->rings; r != NULL; r = r->next) {
+	for (r = p->rings.first; r != NULL; r = r->next) {
 		if (r->state != RING_LIVE || !r->adopted || r->unreadable)
 			continue;
 		(void)drain_counts(r);
@@ -251,7 +251,8 @@ static int journal_move(struct protond *p, struct err *e)
 		p->d.stored_position = stored;
 		return r;
 	}
-	p->stage_stored = p->journal_stuck = p->adrift = false; /* they go with the old one */
+	p->entries.stored = p->entries.stuck = p->entries.adrift =
+		false; /* they go with the old one */
 	journal_close(old);
 	daemon_commit(&p->d, NULL, NULL);
 	return 0;
@@ -275,17 +276,17 @@ static int sockets_move(struct protond *p, struct err *e)
 static int home_move(struct protond *p, struct err *e)
 {
 	bool is_new = false;
-	int r = home_is_gone(p) ? home_again(p, &is_new, e) : 0, x = 0;
+	int r = home_is_gone(&p->d) ? home_again(&p->d, &is_new, e) : 0, x = 0;
 
 	if (r < 0)
 		return r;
 	if (is_new) {
-		p->adrift = true;
+		p->entries.adrift = true;
 		daemon_commit(&p->d, NULL, NULL);
 	}
-	if (p->adrift)
+	if (p->entries.adrift)
 		x = journal_move(p, e);
-	if (home_is_gone(p))
+	if (home_is_gone(&p->d))
 		r = sockets_move(p, x < 0 ? NULL : e);
 	return x < 0 ? x : r;
 }
@@ -296,7 +297,7 @@ static void home_check(struct protond *p)
 	struct err e = {0};
 	char quoted[600];
 
-	if (!home_is_gone(p) && !p->adrift)
+	if (!home_is_gone(&p->d) && !p->entries.adrift)
 		return;
 	if (home_move(p, &e) == 0) {
 		p->d.home_trouble = (struct err){0};
@@ -330,7 +331,7 @@ static bool awaits_jobs(const struct protond *p)
 static void idle_check(struct protond *p, uint64_t now)
 {
 	const uint64_t s = p->d.config->idle_exit_s;
-	const bool busy = p->n_rings != 0 || attached_jobs(p->d.intake) != 0 ||
+	const bool busy = p->rings.n != 0 || attached_jobs(p->d.intake) != 0 ||
 			  control_clients(p->d.control) != 0 || p->finalizers != NULL ||
 			  store_queued(p->d.store) != 0 || awaits_jobs(p);
 
@@ -350,11 +351,11 @@ static void second_on_timer(uv_timer_t *t)
 	if (p->turn.stopping)
 		return;
 	count_rings(p);
-	kept_again(p);
+	kept_again(&p->rings);
 	intake_sweep(p->d.intake, now);
 	memfd_returned(&p->lent);
-	(void)protond_flush(p);
-	wants_tell(p);
+	(void)entry_flush(&p->entries);
+	wants_tell(p->d.intake);
 	home_check(p);
 	if (now - p->spool_ns >= SPOOL_NS) {
 		p->spool_ns = now;
@@ -462,12 +463,12 @@ static int open_store(struct protond *p, struct err *e)
 {
 	struct daemon *d = &p->d;
 	char path[512], quoted[600];
-	int r = home_db(p, path, sizeof(path), e);
+	int r = home_db(&p->d, path, sizeof(path), e);
 
 	if (r == 0)
 		r = store_open(path, &d->loop, &d->store, e);
 	if (r == -EREMOTE) { /* WAL needs shared memory, which a network file system has not */
-		r = home_db_local(p, path, sizeof(path), e);
+		r = home_db_local(path, sizeof(path), e);
 		if (r == 0)
 			r = store_open(path, &d->loop, &d->store, e);
 		if (r == 0)
@@ -502,6 +503,11 @@ void protond_bind(struct protond *p)
 	p->d.thread = pthread_self();
 	p->d.config = &p->config;
 	p->d.lent = &p->lent;
+	p->rings.d = p->entries.d = p->settlers.d = &p->d;
+	p->rings.turn = p->entries.turn = &p->turn;
+	p->rings.drain = &p->drain;
+	p->rings.entries = &p->entries;
+	p->entries.rings = &p->rings;
 }
 
 int protond_init(struct protond *p, struct err *e)
@@ -514,11 +520,11 @@ int protond_init(struct protond *p, struct err *e)
 	d->auto_session = p->config.auto_session;
 	d->started_mono_ns = mono_ns();
 	p->spool_ns = d->started_mono_ns;
-	p->drain_ns = DRAIN_NS;
+	p->drain.ns = DRAIN_NS;
 	p->watchdog_ns = manager_watchdog_ns();
 	p->lent.max = shares_of_limit().lent;
-	p->arena = malloc(DRAIN_BYTES + READER_PIECE);
-	p->looping = p->arena != NULL && uv_loop_init(&d->loop) == 0;
+	p->drain.arena = malloc(DRAIN_BYTES + READER_PIECE);
+	p->looping = p->drain.arena != NULL && uv_loop_init(&d->loop) == 0;
 	if (!p->looping)
 		return err_set(e, -ENOMEM, "no memory to start");
 	r = config_auto(&p->config, &p->config.mode, e);
@@ -528,7 +534,7 @@ int protond_init(struct protond *p, struct err *e)
 		r = err_set(e, -ENOENT, "/proc is not mounted");
 	if (r == 0)
 		r = open_store(p, e);
-	if (r == 0 && (closer_new(&p->closer) < 0 || closer_new(&p->stray_closer) < 0))
+	if (r == 0 && (closer_new(&p->rings.closer) < 0 || closer_new(&p->stray_closer) < 0))
 		r = err_set(e, -EAGAIN, "no thread to be had");
 	limits = (struct fold_limits){.bytes = scaled(d->config->memory_mb, 1 << 20),
 		.trace_bytes = scaled(d->config->trace_mb, 1 << 20),
@@ -554,7 +560,7 @@ int protond_run(struct protond *p)
 	char db[600];
 
 	log_line(LOG_INFO, "ready", "dir=%s db=%s rings=%u", p->d.runtime,
-		log_quote(db, sizeof(db), store_path(p->d.store)), p->n_rings);
+		log_quote(db, sizeof(db), store_path(p->d.store)), p->rings.n);
 	(void)manager_notify("READY=1", -1);
 	turn_hurry(&p->turn);
 	(void)uv_run(&p->d.loop, UV_RUN_DEFAULT);
@@ -581,7 +587,7 @@ void protond_stop(struct protond *p, const char *why)
 	(void)manager_notify("STOPPING=1", -1);
 	(void)uv_timer_stop(&p->turn.tick);
 	(void)uv_idle_stop(&p->turn.again);
-	settle_end(p);
+	settle_end(&p->settlers);
 	drain_at_end(p);
 	drained_end(p);
 	daemon_commit(&p->d, stop_on_stored, p);
@@ -606,7 +612,7 @@ void protond_fini(struct protond *p)
 	if (d->intake != NULL)
 		intake_free(d->intake);
 	memfd_forget(&p->lent);
-	rings_free(p);
+	rings_free(&p->rings);
 	commit_end(p);
 	(void)sinks_close(d->sinks, SINKS_CLOSE_MS); /* who is left behind ends with the process */
 	d->sinks = NULL;
@@ -624,9 +630,9 @@ void protond_fini(struct protond *p)
 	}
 	journal_close(d->journal);
 	fold_free(d->fold);
-	free(p->kept);
-	free(p->arena);
-	poison_close(p);
-	home_close(p);
+	free(p->rings.kept);
+	free(p->drain.arena);
+	poison_close(&p->entries.poison);
+	home_close(&p->d);
 	config_free(&p->config);
 }

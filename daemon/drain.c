@@ -25,12 +25,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon.h"
 #include "entry.h"
 #include "fold.h"
 #include "host_clock.h"
 #include "journal.h"
 #include "log.h"
-#include "loop.h"
 #include "must.h"
 #include "record.h"
 #include "rings.h"
@@ -79,7 +79,7 @@ static int quarantine(struct ring *r, uint32_t lane)
 				 l->head / r->reader.h.lane_bytes, 0, LOST_BAD),
 			.count = 1},
 	};
-	int x = entry_put(r->p, J_LANE, r->uuid, &e, sizeof(e));
+	int x = entry_put(r->all->entries, J_LANE, r->uuid, &e, sizeof(e));
 
 	if (x < 0)
 		return x;
@@ -127,11 +127,11 @@ static int look(struct ring *r, bool *ret_any)
 /* One piece of a lane. -EBADMSG: a law is broken at `scanned`. */
 static int scan_piece(struct run *x, struct reader_lane *l, uint32_t lane, uint64_t *goal)
 {
-	struct protond *p = x->r->p;
+	struct drain *d = x->r->all->drain;
 	const struct reader *f = &x->r->reader;
 	const uint32_t n = (uint32_t)least(l->tail - l->scanned, READER_PIECE);
-	const bool keep = p->arena_used + n <= DRAIN_BYTES && l->kept_bytes == l->scanned - l->head;
-	uint8_t *to = p->arena + (keep ? p->arena_used : DRAIN_BYTES);
+	const bool keep = d->arena_used + n <= DRAIN_BYTES && l->kept_bytes == l->scanned - l->head;
+	uint8_t *to = d->arena + (keep ? d->arena_used : DRAIN_BYTES);
 	struct reader_walk w;
 	int e = reader_copy(f, lane, l->scanned, n, to);
 
@@ -146,9 +146,9 @@ static int scan_piece(struct run *x, struct reader_lane *l, uint32_t lane, uint6
 		*goal = l->scanned + w.whole;
 	if (keep) {
 		if (l->kept_bytes == 0)
-			l->kept = p->arena_used;
+			l->kept = d->arena_used;
 		l->kept_bytes += w.reached;
-		p->arena_used += w.reached;
+		d->arena_used += w.reached;
 	}
 	l->scanned += w.reached;
 	return w.broken || w.reached == 0 ||
@@ -174,7 +174,7 @@ static int scan_lane(struct run *x, uint32_t lane)
 	if (l->goal > l->head)
 		l->bad = 0;
 	if (l->first > l->head)
-		x->r->p->saw_session = true;
+		x->r->all->entries->saw_session = true;
 	return 0;
 }
 
@@ -197,12 +197,12 @@ int drain_tables(struct ring *r, bool *ret_more, uint64_t deadline_ns)
 			*ret_more = true;
 			break;
 		}
-		x = entry_begin(r->p, J_TABLE, r->uuid, READER_TABLE_BYTES, &to);
+		x = entry_begin(r->all->entries, J_TABLE, r->uuid, READER_TABLE_BYTES, &to);
 		if (x == 0)
 			x = reader_table(
 				&r->reader, order[i], &extent, to, READER_TABLE_BYTES, &bytes);
 		if (x == 0)
-			x = entry_end(r->p, bytes);
+			x = entry_end(r->all->entries, bytes);
 	}
 	return x;
 }
@@ -217,7 +217,7 @@ static int64_t copy_checked(struct run *x, uint32_t lane, uint64_t upto, uint8_t
 	int e;
 
 	if (l->kept_bytes >= n) {
-		memcpy(to, x->r->p->arena + l->kept, n);
+		memcpy(to, x->r->all->drain->arena + l->kept, n);
 		if (n == upto - l->head)
 			return n; /* the scan walked over it, and upto is a record's end */
 	} else {
@@ -236,7 +236,7 @@ static int take_piece(struct run *x, uint32_t lane, uint64_t upto)
 		.lane = lane, .from = l->head, .generation = l->generation, .tid = l->tid};
 	int64_t n;
 	void *to;
-	int e = entry_begin(r->p, J_LANE, r->uuid,
+	int e = entry_begin(r->all->entries, J_LANE, r->uuid,
 		(uint32_t)(sizeof(j) + least(upto - l->head, LANE_MAX)), &to);
 
 	if (e < 0)
@@ -247,7 +247,7 @@ static int take_piece(struct run *x, uint32_t lane, uint64_t upto)
 			     : broke(r, lane); /* what was begun is given up by the next begin */
 	j.bytes = (uint32_t)n;
 	memcpy(to, &j, sizeof(j));
-	e = entry_end(r->p, (uint32_t)sizeof(j) + j.bytes);
+	e = entry_end(r->all->entries, (uint32_t)sizeof(j) + j.bytes);
 	if (e < 0)
 		return e;
 	l->head += j.bytes;
@@ -255,7 +255,7 @@ static int take_piece(struct run *x, uint32_t lane, uint64_t upto)
 	l->kept_bytes -= l->kept_bytes < j.bytes ? l->kept_bytes : j.bytes;
 	x->taken += j.bytes;
 	spend(x, j.bytes);
-	return r->p->staged > FLUSH_BYTES && !protond_flush(r->p) ? -ENOSPC : 0;
+	return r->all->entries->staged > FLUSH_BYTES && !entry_flush(r->all->entries) ? -ENOSPC : 0;
 }
 
 /* Where the lane's next one ends, or the last that is not later than `until`. What cannot be walked
@@ -275,7 +275,7 @@ static int find_next(struct run *x, uint32_t lane, uint64_t until)
 	l->next_clock = 0;
 	for (at = l->head; at < l->first; at += s.reached) {
 		n = (uint32_t)least(l->first - at, READER_PIECE);
-		from = x->r->p->arena + (kept ? l->kept + (at - l->head) : DRAIN_BYTES);
+		from = x->r->all->drain->arena + (kept ? l->kept + (at - l->head) : DRAIN_BYTES);
 		e = kept ? 0 : reader_copy(f, lane, at, n, from);
 		if (e < 0)
 			return e;
@@ -372,7 +372,7 @@ static int step(struct run *x)
 		e = drain_tables(r, &more, x->deadline_ns);
 		if (e < 0 || more)
 			return e;
-		protond_anchor(r->p, 1000000000u);
+		entry_anchor(r->all->entries, 1000000000u);
 		next_phase(r);
 		return 0;
 	}
@@ -389,7 +389,7 @@ static void forget_kept(struct ring *r)
 {
 	uint32_t i;
 
-	r->p->arena_used = 0;
+	r->all->drain->arena_used = 0;
 	for (i = 0; r->phase != PHASE_LOOK && i < r->reader.n_seen; i++)
 		r->reader.lane[i].kept_bytes = 0;
 }
@@ -403,9 +403,9 @@ static void set_budget(struct run *x, enum drain_budget budget)
 	x->deadline_ns = x->bytes_left = UINT64_MAX;
 	if (budget == DRAIN_ALL)
 		return;
-	x->deadline_ns = now + r->p->drain_ns;
+	x->deadline_ns = now + r->all->drain->ns;
 	x->bytes_left = DRAIN_BYTES;
-	if (r->p->behind && ms < DRAIN_BYTES * 1000ull / BEHIND_BYTES_S)
+	if (r->all->drain->behind && ms < DRAIN_BYTES * 1000ull / BEHIND_BYTES_S)
 		x->bytes_left = ms * BEHIND_BYTES_S / 1000;
 }
 
@@ -413,7 +413,7 @@ static void set_budget(struct run *x, enum drain_budget budget)
 static int join_more(struct ring *r, bool came, bool *ret_more)
 {
 	if (came || r->joining)
-		r->joining = fold_is_joining(r->p->d.fold, r->uuid);
+		r->joining = fold_is_joining(r->all->d->fold, r->uuid);
 	if (came || !r->joining)
 		return 0;
 	*ret_more = true;
@@ -458,7 +458,7 @@ int64_t drain_ring(struct ring *r, enum drain_budget budget, bool *ret_more)
 int drain_now_block(struct ring *r)
 {
 	struct reader *f = &r->reader;
-	struct j_now *now = (struct j_now *)(void *)r->p->arena;
+	struct j_now *now = (struct j_now *)(void *)r->all->drain->arena;
 	uint32_t i, n = 0;
 	bool more;
 	int x;
@@ -470,9 +470,10 @@ int drain_now_block(struct ring *r)
 	}
 	if (n == 0)
 		return 0;
-	x = drain_tables(r, &more, mono_ns() + r->p->drain_ns);
-	return x == 0 && !more ? entry_put(r->p, J_NOW, r->uuid, now, n * (uint32_t)sizeof(*now))
-			       : x;
+	x = drain_tables(r, &more, mono_ns() + r->all->drain->ns);
+	return x == 0 && !more
+		       ? entry_put(r->all->entries, J_NOW, r->uuid, now, n * (uint32_t)sizeof(*now))
+		       : x;
 }
 
 static uint64_t sum_words(const void *p, size_t bytes)
@@ -502,7 +503,7 @@ int drain_counts(struct ring *r)
 	if (x == 0)
 		x = reader_counts(f, &counts);
 	if (x == 0)
-		x = entry_begin(r->p, J_COUNTS, r->uuid,
+		x = entry_begin(r->all->entries, J_COUNTS, r->uuid,
 			(uint32_t)(sizeof(counts) + f->h.n_lanes * sizeof(*drop)), &to);
 	if (x < 0)
 		return x;
@@ -519,33 +520,33 @@ int drain_counts(struct ring *r)
 	if (sum == r->counts_sum)
 		return 0;
 	r->counts_sum = sum;
-	return entry_end(r->p, bytes);
+	return entry_end(r->all->entries, bytes);
 }
 
 int drain_tables_again(struct ring *r, bool *ret_more)
 {
-	struct protond *p = r->p;
+	struct entries *to = r->all->entries;
 	int x;
 
-	p->replayed = malloc(JOURNAL_ENTRY_MAX);
-	if (p->replayed == NULL)
+	to->replayed = malloc(JOURNAL_ENTRY_MAX);
+	if (to->replayed == NULL)
 		return -ENOMEM;
 	x = drain_tables(r, ret_more, UINT64_MAX);
-	free(p->replayed);
-	p->replayed = NULL;
+	free(to->replayed);
+	to->replayed = NULL;
 	return x;
 }
 
-void drain_note(struct protond *p)
+void drain_note(struct rings *all)
 {
 	struct ring *r;
 
-	for (r = p->rings; r != NULL; r = r->next) {
+	for (r = all->first; r != NULL; r = r->next) {
 		if (!drain_goes_on(r))
 			continue;
 		(void)drain_now_block(r);
 		(void)drain_counts(r);
 	}
-	protond_anchor(p, 10000000);
-	(void)protond_flush(p);
+	entry_anchor(all->entries, 10000000);
+	(void)entry_flush(all->entries);
 }

@@ -6,8 +6,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct protond;
 struct ring;
+struct rings;
 
 #define DRAIN_BYTES    (2u << 20) /* per ring and tick */
 #define DRAIN_NS       2000000u   /* likewise */
@@ -17,6 +17,14 @@ struct ring;
 /* DRAIN_TICK: DRAIN_BYTES or DRAIN_NS; while the store is behind, no more than BEHIND_BYTES_S since
  * the last call: whoever writes more drops its own, and is told. */
 enum drain_budget { DRAIN_TICK, DRAIN_ALL };
+
+struct drain {
+	uint8_t *arena; /* DRAIN_BYTES + READER_PIECE: one window's, between scanning and staging */
+	uint32_t arena_used;
+	uint64_t ns; /* for one ring in one tick: DRAIN_NS; tests take their time */
+	bool behind; /* the store does not keep up: see DRAIN_TICK */
+};
+
 /* Takes what the ring has into the journal and the fold, one window at a time. Returns bytes taken;
  * *ret_more: the budget ended before the window. -EIO: its file is unusable. -ENOSPC, -ENOMEM. */
 int64_t drain_ring(struct ring *r, enum drain_budget budget, bool *ret_more);
@@ -31,6 +39,6 @@ int drain_tables(struct ring *r, bool *ret_more, uint64_t deadline_ns);
 int drain_tables_again(struct ring *r, bool *ret_more);
 int drain_now_block(struct ring *r); /* NOW, if a scope is open */
 int drain_counts(struct ring *r);    /* COUNTS, if they changed */
-void drain_note(struct protond *p);  /* NOW and COUNTS of all rings, and an anchor */
+void drain_note(struct rings *all);  /* NOW and COUNTS of all rings, and an anchor */
 
 #endif

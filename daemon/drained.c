@@ -26,7 +26,7 @@ static bool is_over(const struct protond *p, const struct drained *w, uint64_t n
 
 	if (now >= w->deadline_ns)
 		return true;
-	for (r = p->rings; r != NULL; r = r->next) {
+	for (r = p->rings.first; r != NULL; r = r->next) {
 		if (!drain_is_past(r, w->asked_ns) &&
 			(memcmp(w->ring, all, 16) == 0 || memcmp(w->ring, r->uuid, 16) == 0))
 			return false;
@@ -61,7 +61,7 @@ void drained_check(struct protond *p)
 		last = &w->next;
 	}
 	if (ready != NULL)
-		drain_note(p);
+		drain_note(&p->rings);
 	call_all(ready, false);
 }
 

@@ -37,7 +37,7 @@ static bool is_drained(const struct protond *p, const struct finalizer *f)
 {
 	const struct ring *r;
 
-	for (r = p->rings; r != NULL; r = r->next) {
+	for (r = p->rings.first; r != NULL; r = r->next) {
 		if (!drain_is_past(r, f->asked_ns) &&
 			fold_is_member(p->d.fold, f->session, r->uuid))
 			return false;
@@ -64,7 +64,7 @@ static bool finalize_end(struct protond *p, const struct finalizer *f, uint64_t 
 	if (!whole && !is_drained(p, f))
 		return false;
 	if (!whole && !*noted)
-		drain_note(p);
+		drain_note(&p->rings);
 	*noted = *noted || !whole;
 	/* What the drain brought may be in flight again. */
 	if (!late && !fold_is_settled(p->d.fold, f->session))
@@ -79,7 +79,7 @@ bool finalize_check(struct protond *p, const uint8_t *gone)
 	const uint64_t now = mono_ns();
 	bool noted = false, whole;
 
-	while ((f = *at) != NULL && (over == NULL || mono_ns() - now < p->drain_ns)) {
+	while ((f = *at) != NULL && (over == NULL || mono_ns() - now < p->drain.ns)) {
 		if (!finalize_end(p, f, now, gone, &noted)) {
 			at = &f->next;
 			continue;

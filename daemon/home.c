@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "config.h"
-#include "loop.h"
+#include "daemon.h"
 #include "place.h"
 #include "rendezvous.h"
 
@@ -65,9 +65,8 @@ static int open_dir(const char *path, bool closed, int *ret_fd, struct err *e)
 	return 0;
 }
 
-static int resolve(struct protond *p, struct err *e)
+static int resolve(struct daemon *d, struct err *e)
 {
-	struct daemon *d = &p->d;
 	int r;
 
 	if (d->config->runtime_dir[0] != '\0')
@@ -89,9 +88,8 @@ static int resolve(struct protond *p, struct err *e)
 	return 0;
 }
 
-static int make_home(struct protond *p, struct err *e)
+static int make_home(struct daemon *d, struct err *e)
 {
-	struct daemon *d = &p->d;
 	const mode_t mode = d->private ? 0700 : 0755;
 	char rings[sizeof(d->runtime) + sizeof(RV_RINGS_DIR) + 1];
 	int r;
@@ -108,37 +106,36 @@ static int make_home(struct protond *p, struct err *e)
 	return open_dir(rings, d->private, &d->rings_fd, e);
 }
 
-static int lock_home(struct protond *p, struct err *e)
+static int lock_home(struct daemon *d, struct err *e)
 {
 	const int fd =
-		openat(p->d.runtime_fd, LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+		openat(d->runtime_fd, LOCK_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 
 	if (fd < 0)
-		return err_set(
-			e, neg_errno(), "%s/" LOCK_FILE ": %s", p->d.runtime, strerror(errno));
+		return err_set(e, neg_errno(), "%s/" LOCK_FILE ": %s", d->runtime, strerror(errno));
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
 		const int r = errno == EWOULDBLOCK ? -EBUSY : neg_errno();
 
 		(void)close(fd);
 		return err_set(e, r,
 			"another protond runs in %s; stop it first (protonctl status says its pid)",
-			p->d.runtime);
+			d->runtime);
 	}
-	p->d.lock_fd = fd;
+	d->lock_fd = fd;
 	return 0;
 }
 
-int home_open(struct protond *p, struct err *e)
+int home_open(struct daemon *d, struct err *e)
 {
-	int r = resolve(p, e);
+	int r = resolve(d, e);
 
-	p->d.runtime_fd = p->d.rings_fd = p->d.lock_fd = -1;
+	d->runtime_fd = d->rings_fd = d->lock_fd = -1;
 	if (r == 0)
-		r = make_home(p, e);
+		r = make_home(d, e);
 	if (r == 0)
-		r = lock_home(p, e);
+		r = lock_home(d, e);
 	if (r < 0)
-		home_close(p);
+		home_close(d);
 	return r;
 }
 
@@ -149,18 +146,18 @@ static void close_fd(int *fd)
 	*fd = -1;
 }
 
-void home_close(struct protond *p)
+void home_close(struct daemon *d)
 {
-	close_fd(&p->d.rings_fd);
-	close_fd(&p->d.runtime_fd);
-	close_fd(&p->d.lock_fd);
+	close_fd(&d->rings_fd);
+	close_fd(&d->runtime_fd);
+	close_fd(&d->lock_fd);
 }
 
-bool home_is_gone(const struct protond *p)
+bool home_is_gone(const struct daemon *d)
 {
 	struct stat st;
 
-	return fstatat(p->d.runtime_fd, RV_AGENT_SOCK, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
+	return fstatat(d->runtime_fd, RV_AGENT_SOCK, &st, AT_SYMLINK_NOFOLLOW) < 0 &&
 	       errno == ENOENT;
 }
 
@@ -174,23 +171,23 @@ static bool same_dir(int a, int b)
 
 /* /run/user/UID goes at the last logout. What we hold open stays readable; new jobs need a place.
  */
-int home_again(struct protond *p, bool *ret_new, struct err *e)
+int home_again(struct daemon *d, bool *ret_new, struct err *e)
 {
-	int old[3] = {p->d.runtime_fd, p->d.rings_fd, p->d.lock_fd};
+	int old[3] = {d->runtime_fd, d->rings_fd, d->lock_fd};
 	int i, r;
 
-	p->d.runtime_fd = p->d.rings_fd = p->d.lock_fd = -1;
-	r = make_home(p, e);
-	*ret_new = r == 0 && !same_dir(p->d.runtime_fd, old[0]);
+	d->runtime_fd = d->rings_fd = d->lock_fd = -1;
+	r = make_home(d, e);
+	*ret_new = r == 0 && !same_dir(d->runtime_fd, old[0]);
 	if (*ret_new)
-		r = lock_home(p, e);
+		r = lock_home(d, e);
 	if (r == 0 && !*ret_new) /* only a socket's name went: the lock is still good */
-		p->d.lock_fd = fcntl(old[2], F_DUPFD_CLOEXEC, 0);
+		d->lock_fd = fcntl(old[2], F_DUPFD_CLOEXEC, 0);
 	if (r < 0) {
-		home_close(p);
-		p->d.runtime_fd = old[0];
-		p->d.rings_fd = old[1];
-		p->d.lock_fd = old[2];
+		home_close(d);
+		d->runtime_fd = old[0];
+		d->rings_fd = old[1];
+		d->lock_fd = old[2];
 		return r;
 	}
 	for (i = 0; i < 3; i++)
@@ -214,25 +211,25 @@ bool home_answers(const char *runtime)
 }
 
 /* Ours: rings/ itself. Another user's: rings/uUID/, theirs to write in; only root can make that. */
-void home_rings_of(const struct protond *p, uint32_t uid, char *ret, size_t n)
+void home_rings_of(const struct daemon *d, uint32_t uid, char *ret, size_t n)
 {
 	char name[16];
 	struct stat st;
 
 	ret[0] = '\0';
 	if (uid == (uint32_t)geteuid()) {
-		if (snprintf(ret, n, "%s/" RV_RINGS_DIR, p->d.runtime) >= (int)n)
+		if (snprintf(ret, n, "%s/" RV_RINGS_DIR, d->runtime) >= (int)n)
 			ret[0] = '\0';
 		return;
 	}
 	(void)snprintf(name, sizeof(name), "u%u", uid);
-	if (mkdirat(p->d.rings_fd, name, 0700) == 0 &&
-		fchownat(p->d.rings_fd, name, (uid_t)uid, (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0)
-		(void)unlinkat(p->d.rings_fd, name, AT_REMOVEDIR);
-	if (fstatat(p->d.rings_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode) ||
+	if (mkdirat(d->rings_fd, name, 0700) == 0 &&
+		fchownat(d->rings_fd, name, (uid_t)uid, (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0)
+		(void)unlinkat(d->rings_fd, name, AT_REMOVEDIR);
+	if (fstatat(d->rings_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode) ||
 		st.st_uid != (uid_t)uid)
 		return;
-	if (snprintf(ret, n, "%s/" RV_RINGS_DIR "/%s", p->d.runtime, name) >= (int)n)
+	if (snprintf(ret, n, "%s/" RV_RINGS_DIR "/%s", d->runtime, name) >= (int)n)
 		ret[0] = '\0';
 }
 
@@ -251,24 +248,24 @@ static int db_in(const char *dir, const char *sub, mode_t mode, char *ret, size_
 	return 0;
 }
 
-int home_db(const struct protond *p, char *ret, size_t n, struct err *e)
+int home_db(const struct daemon *d, char *ret, size_t n, struct err *e)
 {
-	const char *set = p->d.config->db, *xdg = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
+	const char *set = d->config->db, *xdg = getenv("XDG_DATA_HOME"), *home = getenv("HOME");
 
 	if (set[0] != '\0')
 		return snprintf(ret, n, "%s", set) < (int)n
 			       ? 0
 			       : err_set(e, -ENAMETOOLONG, "db is too long");
-	if (!p->d.private)
+	if (!d->private)
 		return db_in("/var/lib", "/protond", 0755, ret, n, e);
 	if (xdg != NULL && xdg[0] == '/')
 		return db_in(xdg, "/protond", 0700, ret, n, e);
 	if (home != NULL && home[0] == '/')
 		return db_in(home, "/.local/share/protond", 0700, ret, n, e);
-	return home_db_local(p, ret, n, e);
+	return home_db_local(ret, n, e);
 }
 
-int home_db_local(const struct protond *p, char *ret, size_t n, struct err *e)
+int home_db_local(char *ret, size_t n, struct err *e)
 {
 	char sub[40];
 	int fd, r;
@@ -282,6 +279,5 @@ int home_db_local(const struct protond *p, char *ret, size_t n, struct err *e)
 	ret[strlen(ret)] = '/';
 	if (r == 0)
 		(void)close(fd);
-	(void)p;
 	return r;
 }

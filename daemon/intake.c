@@ -24,6 +24,7 @@
 #include "closer.h"
 #include "config.h"
 #include "conn.h"
+#include "container_of.h"
 #include "exited.h"
 #include "host_clock.h"
 #include "log.h"
@@ -116,7 +117,7 @@ static uint32_t conns_of(const struct intake *in, uint32_t uid)
 static bool has_descriptors(const struct intake *in, uint32_t more)
 {
 	const struct conn *c;
-	uint64_t n = in->n_conns + FDS_RING * (uint64_t)in->p->n_rings + more;
+	uint64_t n = in->n_conns + FDS_RING * (uint64_t)in->rings->n + more;
 
 	for (c = in->conns; c != NULL; c = c->next)
 		n += c->ring == NULL ? FDS_RING : 0;
@@ -125,10 +126,10 @@ static bool has_descriptors(const struct intake *in, uint32_t more)
 
 static void admit(struct intake *in, struct conn *c)
 {
-	const uint64_t cap = in->p->d.config->jobs_per_uid;
+	const uint64_t cap = in->d->config->jobs_per_uid;
 	struct err e = {0};
 
-	if (in->p->d.private && c->uid != (uint32_t)geteuid() && c->uid != 0)
+	if (in->d->private && c->uid != (uint32_t)geteuid() && c->uid != 0)
 		(void)err_set(&e, -EPERM, "this protond is uid %u's own; start one of yours",
 			(unsigned)geteuid());
 	else if (conns_of(in, c->uid) > cap)
@@ -166,7 +167,7 @@ static bool accept_one(struct intake *in, bool first)
 	}
 	c = calloc(1, sizeof(*c));
 	if (c == NULL || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &n) < 0 ||
-		uv_poll_init(&in->p->d.loop, &c->poll, fd) < 0) {
+		uv_poll_init(&in->d->loop, &c->poll, fd) < 0) {
 		free(c);
 		(void)close(fd);
 		return true;
@@ -199,16 +200,15 @@ static void intake_on_poll(uv_poll_t *h, int status, int events)
 		;
 }
 
-static int listen_at(struct protond *p, int *ret_fd, struct err *e)
+static int listen_at(const struct daemon *d, int *ret_fd, struct err *e)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	const mode_t mode = p->d.private ? 0600 : 0666;
+	const mode_t mode = d->private ? 0600 : 0666;
 	int fd, r;
 
-	if (snprintf(a.sun_path, sizeof(a.sun_path), "%s/" RV_AGENT_SOCK, p->d.runtime) >=
+	if (snprintf(a.sun_path, sizeof(a.sun_path), "%s/" RV_AGENT_SOCK, d->runtime) >=
 		(int)sizeof(a.sun_path))
-		return err_set(
-			e, -ENAMETOOLONG, "%s is too long a path for a socket", p->d.runtime);
+		return err_set(e, -ENAMETOOLONG, "%s is too long a path for a socket", d->runtime);
 	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (fd < 0)
 		return err_set(e, neg_errno(), "no socket: %s", strerror(errno));
@@ -232,10 +232,13 @@ int intake_new(struct protond *p, struct intake **ret, struct err *e)
 	if (in == NULL)
 		return err_set(e, -ENOMEM, "no memory to start");
 	in->p = p;
+	in->d = &p->d;
+	in->rings = &p->rings;
+	in->settlers = &p->settlers;
 	in->fds = shares_of_limit().jobs;
 	in->fd = manager_inherited(RV_AGENT_SOCK, SOCK_SEQPACKET);
 	in->inherited = in->fd >= 0;
-	r = in->inherited ? 0 : listen_at(in->p, &in->fd, e);
+	r = in->inherited ? 0 : listen_at(in->d, &in->fd, e);
 	if (r == 0 && uv_poll_init(&p->d.loop, &in->poll, in->fd) < 0) {
 		(void)close(in->fd);
 		r = err_set(e, -EIO, "the loop does not take agent.sock");
@@ -261,10 +264,10 @@ static void intake_on_closed(uv_handle_t *h)
 void intake_free(struct intake *in)
 {
 	if (!in->inherited)
-		(void)unlinkat(in->p->d.runtime_fd, RV_AGENT_SOCK, 0);
+		(void)unlinkat(in->d->runtime_fd, RV_AGENT_SOCK, 0);
 	while (in->conns != NULL)
 		conn_close(in->conns);
-	in->p->d.intake = NULL;
+	in->d->intake = NULL;
 	uv_close((uv_handle_t *)&in->poll, intake_on_closed);
 }
 
@@ -283,7 +286,7 @@ int intake_relisten(struct intake *in, struct err *e)
 		c->in = other;
 	in->conns = NULL;
 	in->n_conns = 0;
-	other->p->d.intake = other;
+	other->d->intake = other;
 	uv_close((uv_handle_t *)&in->poll, intake_on_closed);
 	return 0;
 }
@@ -304,8 +307,8 @@ void intake_sweep(struct intake *in, uint64_t now_ns)
 	/* Jobs that were refused watch the socket: a change of it makes them try again. */
 	if (in->shed && has_descriptors(in, FDS_RING + 1)) {
 		in->shed = false;
-		if (fstatat(in->p->d.runtime_fd, RV_AGENT_SOCK, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		if (fstatat(in->d->runtime_fd, RV_AGENT_SOCK, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 			S_ISSOCK(st.st_mode)) /* the mode that it has, which may be the unit's */
-			(void)fchmodat(in->p->d.runtime_fd, RV_AGENT_SOCK, st.st_mode & 07777, 0);
+			(void)fchmodat(in->d->runtime_fd, RV_AGENT_SOCK, st.st_mode & 07777, 0);
 	}
 }

@@ -22,8 +22,8 @@
 #include <sys/stat.h>
 
 #include "closer.h"
+#include "daemon.h"
 #include "log.h"
-#include "loop.h"
 #include "manager.h"
 #include "ring_ctl.h"
 #include "rings.h"
@@ -80,7 +80,7 @@ static bool offer(struct ring *r)
 
 void kept_offer(struct ring *r)
 {
-	if (manager_keeps(r->p->d.private))
+	if (manager_keeps(r->all->d->private))
 		(void)offer(r);
 }
 
@@ -105,25 +105,25 @@ static bool let_go(struct ring *r)
 	return true;
 }
 
-static struct kept_fd *room_for_one(struct protond *p)
+static struct kept_fd *room_for_one(struct rings *all)
 {
-	const uint32_t n = p->kept != NULL ? p->kept->n : 0,
-		       room = p->kept != NULL ? p->kept->room : 0;
-	struct kept *grown = p->kept;
+	const uint32_t n = all->kept != NULL ? all->kept->n : 0,
+		       room = all->kept != NULL ? all->kept->room : 0;
+	struct kept *grown = all->kept;
 
 	if (n == room) {
-		grown = realloc(p->kept, sizeof(*grown) + (2ull * n + 16) * sizeof(grown->of[0]));
+		grown = realloc(all->kept, sizeof(*grown) + (2ull * n + 16) * sizeof(grown->of[0]));
 		if (grown == NULL)
 			return NULL;
 		grown->room = 2 * n + 16;
-		p->kept = grown;
+		all->kept = grown;
 	}
 	grown->n = n + 1;
 	return &grown->of[n];
 }
 
 struct receiving {
-	struct protond *p;
+	struct rings *all;
 	int r;
 };
 
@@ -138,37 +138,37 @@ static void receive(void *arg, int fd, const char *name, size_t bytes)
 	if (!ring_name_uuid(
 		    whole + sizeof(MANAGER_KEPT) - 1, "", k.uuid)) { /* not our name, or cut */
 		(void)forget_name(whole);
-		closer_take(to->p->closer, fd);
+		closer_take(to->all->closer, fd);
 		return;
 	}
 	if (to->r == 0)
-		at = room_for_one(to->p);
+		at = room_for_one(to->all);
 	if (at == NULL) {
 		to->r = -ENOMEM;
-		closer_take(to->p->closer, fd);
+		closer_take(to->all->closer, fd);
 		return;
 	}
 	*at = k;
 }
 
-int kept_receive(struct protond *p)
+int kept_receive(struct rings *all)
 {
-	struct receiving to = {p, 0};
+	struct receiving to = {all, 0};
 
 	manager_kept(receive, &to);
 	return to.r;
 }
 
-int kept_take(struct protond *p, const uint8_t uuid[16])
+int kept_take(struct rings *all, const uint8_t uuid[16])
 {
 	uint32_t i;
 	int fd;
 
-	for (i = 0; p->kept != NULL && i < p->kept->n; i++) {
-		fd = p->kept->of[i].fd;
-		if (fd < 0 || memcmp(p->kept->of[i].uuid, uuid, 16) != 0)
+	for (i = 0; all->kept != NULL && i < all->kept->n; i++) {
+		fd = all->kept->of[i].fd;
+		if (fd < 0 || memcmp(all->kept->of[i].uuid, uuid, 16) != 0)
 			continue;
-		p->kept->of[i].fd = -1;
+		all->kept->of[i].fd = -1;
 		return fd;
 	}
 	return -1;
@@ -176,45 +176,45 @@ int kept_take(struct protond *p, const uint8_t uuid[16])
 
 /* Of rings that ended just before we were killed, and what is no ring any more. One that came twice
  * is closed, and its name stays with the ring. What systemd cannot be told now, later. */
-void kept_leave(struct protond *p)
+void kept_leave(struct rings *all)
 {
-	const uint32_t n = p->kept != NULL ? p->kept->n : 0;
+	const uint32_t n = all->kept != NULL ? all->kept->n : 0;
 	char name[NAME_BYTES];
 	uint32_t i, left = 0;
 
 	for (i = 0; i < n; i++) {
-		struct kept_fd *k = &p->kept->of[i];
-		const struct ring *r = ring_find(p, k->uuid);
+		struct kept_fd *k = &all->kept->of[i];
+		const struct ring *r = ring_find(all, k->uuid);
 
 		if (k->fd >= 0)
-			closer_take(p->closer, k->fd);
+			closer_take(all->closer, k->fd);
 		k->fd = -1;
 		name_of(k->uuid, name);
 		if ((r == NULL || !r->kept) && forget_name(name) == -EAGAIN)
-			p->kept->of[left++] = *k;
+			all->kept->of[left++] = *k;
 	}
-	if (p->kept != NULL)
-		p->kept->n = left;
+	if (all->kept != NULL)
+		all->kept->n = left;
 	if (left != 0)
 		return;
-	free(p->kept);
-	p->kept = NULL;
+	free(all->kept);
+	all->kept = NULL;
 }
 
-void kept_again(struct protond *p)
+void kept_again(struct rings *all)
 {
 	struct ring *r, *next;
 
-	if (!manager_keeps(p->d.private))
+	if (!manager_keeps(all->d->private))
 		return;
-	if (p->kept != NULL)
-		kept_leave(p);
-	for (r = p->rings; r != NULL; r = next) {
+	if (all->kept != NULL)
+		kept_leave(all);
+	for (r = all->first; r != NULL; r = next) {
 		next = r->next;
 		if (r->let_go && !r->closing && !let_go(r))
 			ring_drop(r);
 	}
-	for (r = p->rings; r != NULL && offer(r); r = r->next)
+	for (r = all->first; r != NULL && offer(r); r = r->next)
 		;
 }
 
@@ -226,14 +226,14 @@ static void remove_files(const struct ring *r)
 	if (r->file[0] == '\0')
 		return;
 	(void)snprintf(ring, sizeof(ring), "%s.ring", r->file);
-	(void)unlinkat(r->p->d.rings_fd, ring, 0);
+	(void)unlinkat(r->all->d->rings_fd, ring, 0);
 }
 
-void rings_stored(struct protond *p, uint64_t position)
+void rings_stored(struct rings *all, uint64_t position)
 {
 	struct ring *r, *next;
 
-	for (r = p->rings; r != NULL; r = next) {
+	for (r = all->first; r != NULL; r = next) {
 		next = r->next;
 		if (r->state != RING_ENDED || r->end_position == 0 || r->end_position > position ||
 			r->closing)

@@ -6,16 +6,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct protond;
 struct ring;
+struct rings;
 
 void kept_offer(struct ring *r);    /* to systemd, unless it has it or may not have it */
-void kept_again(struct protond *p); /* once a second: what could not be said before */
+void kept_again(struct rings *all); /* once a second: what could not be said before */
 /* What systemd kept for us, at start: first all of it, then ring by ring, then the rest. */
-int kept_receive(struct protond *p);                      /* -ENOMEM */
-int kept_take(struct protond *p, const uint8_t uuid[16]); /* the caller's; -1: no further */
-void kept_leave(struct protond *p);
+int kept_receive(struct rings *all);                      /* -ENOMEM */
+int kept_take(struct rings *all, const uint8_t uuid[16]); /* the caller's; -1: no further */
+void kept_leave(struct rings *all);
 /* The store has everything up to this position: ended rings and their files go. */
-void rings_stored(struct protond *p, uint64_t position);
+void rings_stored(struct rings *all, uint64_t position);
 
 #endif

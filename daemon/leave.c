@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT. leave.c: the last drain of a dead process, and its END. */
 #include "leave.h"
 
+#include "daemon.h"
 #include "drain.h"
 #include "entry.h"
 #include "exited.h"
@@ -8,7 +9,6 @@
 #include "host_clock.h"
 #include "journal.h"
 #include "log.h"
-#include "loop.h"
 #include "must.h"
 #include "own_sessions.h"
 #include "rings.h"
@@ -71,25 +71,27 @@ static int drain_rest(struct ring *r)
 		if (n < 0)
 			r->unreadable = true;
 	}
-	if (!r->unreadable && drain_tables(r, &more, mono_ns() + r->p->drain_ns) == 0 && more)
+	if (!r->unreadable && drain_tables(r, &more, mono_ns() + r->all->drain->ns) == 0 && more)
 		return -EAGAIN;
 	return 0;
 }
 
 /* Called in each tick until END is in the journal; nothing is given up before. */
-void ring_leave(struct ring *r)
+void ring_leave(struct protond *p, struct ring *r)
 {
-	const uint64_t deadline = mono_ns() + r->p->drain_ns, skipped = r->p->d.skipped_entries;
+	const uint64_t deadline = mono_ns() + r->all->drain->ns,
+		       skipped = r->all->d->skipped_entries;
 	struct fold_process did = {0};
 	struct j_end end;
 
 	MUST(r->magic == RING_IS_ALIVE && r->state == RING_GONE);
 	if (r->reader.lane != NULL && drain_rest(r) < 0)
 		return;
-	while (fold_has_many(r->p->d.fold, r->uuid)) {
-		if (entry_put(r->p, J_LEAVE, r->uuid, "", 0) < 0 || mono_ns() >= deadline)
+	while (fold_has_many(r->all->d->fold, r->uuid)) {
+		if (entry_put(r->all->entries, J_LEAVE, r->uuid, "", 0) < 0 ||
+			mono_ns() >= deadline)
 			return;
-		if (r->p->d.skipped_entries != skipped)
+		if (r->all->d->skipped_entries != skipped)
 			break; /* left out (poison.h), as each further one would be: END has all */
 	}
 	if (how_it_ended(r, &end) < 0)
@@ -99,16 +101,16 @@ void ring_leave(struct ring *r)
 		(drain_now_block(r) == -ENOSPC || drain_counts(r) == -ENOSPC))
 		return;
 	r->noted = true;
-	if (!sessions_owner_gone(r->p, r->uuid))
+	if (!sessions_owner_gone(p, r->uuid))
 		return;
-	if (entry_put(r->p, J_END, r->uuid, &end, sizeof(end)) < 0)
+	if (entry_put(r->all->entries, J_END, r->uuid, &end, sizeof(end)) < 0)
 		return;
-	(void)fold_get_process(r->p->d.fold, r->uuid, &did);
+	(void)fold_get_process(r->all->d->fold, r->uuid, &did);
 	log_line(did.drops > 0 ? LOG_WARN : LOG_INFO, "job_ended",
 		"process=%lld pid=%u reason=%u status=%d events=%llu dropped=%llu",
 		(long long)did.id, r->pid, end.reason, end.status, (unsigned long long)did.events,
 		(unsigned long long)did.drops);
 	r->state = RING_ENDED;
 	r->end_position = 0; /* known after the flush */
-	r->p->saw_session = true;
+	r->all->entries->saw_session = true;
 }

@@ -191,7 +191,7 @@ static int other_answers(struct protond *p, struct err *e)
 		if (home_answers(p->d.runtime))
 			return 0;
 		(void)poll(NULL, 0, 20);
-		r = home_open(p, e);
+		r = home_open(&p->d, e);
 		if (r != -EBUSY)
 			return r < 0 ? complain(e, 1) : 0;
 	}
@@ -205,7 +205,7 @@ static int other_answers(struct protond *p, struct err *e)
 static int run(struct protond *p)
 {
 	struct err e = {0};
-	int r = home_open(p, &e);
+	int r = home_open(&p->d, &e);
 
 	if (r == -EBUSY && p->d.private)
 		r = other_answers(p, &e);

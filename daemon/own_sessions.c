@@ -50,7 +50,7 @@ static void run_each(void *arg, const struct fold_session *s)
 {
 	struct run_of *x = arg;
 
-	if (s->source == SOURCE_RUN && fold_is_member(x->r->p->d.fold, s->uuid, x->r->uuid))
+	if (s->source == SOURCE_RUN && fold_is_member(x->r->all->d->fold, s->uuid, x->r->uuid))
 		x->found = true;
 }
 
@@ -58,7 +58,7 @@ static void run_each(void *arg, const struct fold_session *s)
 void session_auto(struct ring *r, const char *command)
 {
 	static struct log_cause cause;
-	struct protond *p = r->p;
+	const struct daemon *d = r->all->d;
 	struct j_verb v = {
 		.verb = VERB_START,
 		.uid = r->uid,
@@ -70,14 +70,14 @@ void session_auto(struct ring *r, const char *command)
 		.data = SESSION_TREE,
 		.context = SESSION_SHADOW,
 		.cpu = SESSION_CPU_ON,
-		.gpu = p->config.mode == AUTO_FULL || r->gpu_on ? SESSION_GPU_WANTED
-								: SESSION_GPU_NONE,
+		.gpu = d->config->mode == AUTO_FULL || r->gpu_on ? SESSION_GPU_WANTED
+								 : SESSION_GPU_NONE,
 	};
 	struct run_of run = {.r = r};
 	int x;
 
-	fold_each_session(p->d.fold, run_each, &run);
-	if (p->config.mode == AUTO_OFF || run.found)
+	fold_each_session(d->fold, run_each, &run);
+	if (d->config->mode == AUTO_OFF || run.found)
 		return;
 	memcpy(v.ring, r->uuid, 16);
 	if (getrandom(v.session, sizeof(v.session), 0) != (ssize_t)sizeof(v.session))
@@ -85,7 +85,7 @@ void session_auto(struct ring *r, const char *command)
 	command_name(command, v.name, sizeof(v.name));
 	(void)snprintf(
 		v.backend, sizeof(v.backend), "%s", v.gpu == SESSION_GPU_WANTED ? "cupti" : "none");
-	x = entry_put(p, J_VERB, NULL, &v, sizeof(v));
+	x = entry_put(r->all->entries, J_VERB, NULL, &v, sizeof(v));
 	if (x < 0)
 		log_cause(&cause, LOG_WARN, "no_auto_session", "pid=%u error=%d", r->pid, -x);
 }
@@ -134,7 +134,7 @@ static bool finalize_say(struct protond *p, const struct finalizer *f)
 	struct j_verb v = {.verb = VERB_FINALIZE, .mono_ns = mono_ns(), .realtime_ns = real_ns()};
 
 	memcpy(v.session, f->session, 16);
-	return (!f->say || entry_put(p, J_VERB, NULL, &v, sizeof(v)) >= 0) &&
+	return (!f->say || entry_put(&p->entries, J_VERB, NULL, &v, sizeof(v)) >= 0) &&
 	       finalize_add(p, f) == 0;
 }
 
@@ -143,13 +143,13 @@ void sessions_close(struct protond *p)
 	struct closing c = {.p = p};
 	uint32_t i;
 
-	if (!p->saw_session)
+	if (!p->entries.saw_session)
 		return;
-	p->saw_session = false;
+	p->entries.saw_session = false;
 	fold_each_session(p->d.fold, closing_each, &c);
 	for (i = 0; i < c.n; i++) { /* not inside the walk: a verb changes what is walked */
 		if (!finalize_say(p, &c.f[i]))
-			p->saw_session = true; /* again in the next tick */
+			p->entries.saw_session = true; /* again in the next tick */
 	}
 	free(c.f);
 }

@@ -9,6 +9,12 @@
 struct protond;
 struct ring;
 
+#define ORPHANS_MAX 16u
+struct orphans { /* runs without their protonctl, at the last look */
+	uint8_t uuid[ORPHANS_MAX][16];
+	uint32_t n;
+};
+
 void session_auto(struct ring *r, const char *command); /* starts a job's automatic session */
 void sessions_close(struct protond *p); /* finalizes those whose jobs are gone or asked for it */
 void sessions_sweep(struct protond *p); /* and, twice seen, those that nobody is there to end */

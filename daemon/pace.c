@@ -26,7 +26,7 @@ static bool is_recording(const struct protond *p)
 {
 	const struct ring *r;
 
-	for (r = p->rings; r != NULL; r = r->next) {
+	for (r = p->rings.first; r != NULL; r = r->next) {
 		if (ring_is_recording(r))
 			return true;
 	}
@@ -35,9 +35,9 @@ static bool is_recording(const struct protond *p)
 
 static bool is_flow(struct protond *p, uint64_t moved, uint64_t now)
 {
-	const uint64_t ms = (now - p->turn.pace.ticked_ns) / 1000000;
+	const uint64_t ms = (now - p->turn.ticked_ns) / 1000000;
 
-	p->turn.pace.ticked_ns = now;
+	p->turn.ticked_ns = now;
 	return moved >= FLOW_BYTES && (ms <= QUIET_MS || moved / ms >= FLOW_BYTES / QUIET_MS);
 }
 
@@ -47,7 +47,7 @@ static bool may_nap(const struct protond *p)
 
 	if (p->finalizers != NULL || p->drained != NULL)
 		return false;
-	for (r = p->rings; r != NULL; r = r->next) {
+	for (r = p->rings.first; r != NULL; r = r->next) {
 		if (r->state != RING_ENDED && (r->state != RING_LIVE || !ring_wakes(r)))
 			return false;
 	}
@@ -59,9 +59,9 @@ static uint32_t next_nap(struct protond *p)
 {
 	uint32_t ret = (uint32_t)(mono_ns() / 1000000) | 1;
 
-	if (ret == p->turn.pace.last_nap)
+	if (ret == p->turn.last_nap)
 		ret += 2;
-	p->turn.pace.last_nap = ret;
+	p->turn.last_nap = ret;
 	return ret;
 }
 
@@ -72,15 +72,15 @@ static uint64_t quiet_ms(struct protond *p, uint64_t else_ms)
 	struct ring *r;
 
 	if (!may_nap(p)) {
-		p->turn.pace.nap = 0;
+		p->turn.nap = 0;
 		return else_ms;
 	}
-	if (p->turn.pace.nap == 0)
-		p->turn.pace.nap = next_nap(p);
-	for (r = p->rings; r != NULL; r = r->next) {
-		if (r->state != RING_LIVE || r->nap == p->turn.pace.nap)
+	if (p->turn.nap == 0)
+		p->turn.nap = next_nap(p);
+	for (r = p->rings.first; r != NULL; r = r->next) {
+		if (r->state != RING_LIVE || r->nap == p->turn.nap)
 			continue;
-		if (!ring_nap(r, p->turn.pace.nap))
+		if (!ring_nap(r, p->turn.nap))
 			return else_ms;
 		told = true;
 	}
@@ -95,18 +95,19 @@ uint64_t pace_ms(struct protond *p, uint64_t moved, bool works, bool more)
 	const bool flows = is_flow(p, moved, now);
 
 	if (flows || works) {
-		p->turn.pace.quiet_since_ns = now;
-		p->turn.pace.nap = 0;
+		p->turn.quiet_since_ns = now;
+		p->turn.nap = 0;
 	}
-	if (p->n_rings == 0 && p->finalizers == NULL && p->drained == NULL && !p->saw_session)
+	if (p->rings.n == 0 && p->finalizers == NULL && p->drained == NULL &&
+		!p->entries.saw_session)
 		return PACE_PARKED;
-	if (p->journal_stuck)
+	if (p->entries.stuck)
 		return STUCK_MS;
 	if (more)
-		return p->behind ? BUSY_MS : 0;
-	if (now - p->turn.pace.quiet_since_ns < FLOWING_NS)
+		return p->drain.behind ? BUSY_MS : 0;
+	if (now - p->turn.quiet_since_ns < FLOWING_NS)
 		return BUSY_MS;
 	if (!is_recording(p) && p->finalizers == NULL)
 		return quiet_ms(p, PARKED_MS);
-	return now - p->turn.pace.quiet_since_ns < QUIET_NS ? IDLE_MS : quiet_ms(p, QUIET_MS);
+	return now - p->turn.quiet_since_ns < QUIET_NS ? IDLE_MS : quiet_ms(p, QUIET_MS);
 }

@@ -8,12 +8,6 @@
 
 struct protond;
 
-struct pace {
-	uint64_t quiet_since_ns; /* last tick that moved anything, or that somebody asked for */
-	uint64_t ticked_ns;      /* the last tick */
-	uint32_t nap, last_nap;  /* what jobs are told, or were; 0: we look often */
-};
-
 #define FLOW_BYTES  4096u /* less in 20 ms (a clock record a second) is no flow */
 #define PACE_PARKED UINT64_MAX
 /* ms until the next tick; PACE_PARKED: when somebody comes. moved: bytes in this one; works: a

@@ -7,10 +7,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "daemon.h"
 #include "fold.h"
 #include "journal.h"
 #include "log.h"
-#include "loop.h"
 #include "record.h"
 
 #define POISON_FILE  "applying"
@@ -78,13 +78,14 @@ static void judge(struct poison *o)
 	atomic_store_explicit(&o->at, 0, memory_order_relaxed);
 }
 
-void poison_open(struct protond *p)
+void poison_open(struct poison **at, const struct daemon *d)
 {
-	const int fd = openat(
-		p->d.runtime_fd, POISON_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	const int fd =
+		openat(d->runtime_fd, POISON_FILE, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+	struct poison *o;
 	void *m = MAP_FAILED;
 
-	poison_close(p);
+	poison_close(at);
 	/* Backed: a store into a mapping of a full tmpfs would be a SIGBUS. */
 	if (fd >= 0 && ftruncate(fd, sizeof(struct poison)) == 0 &&
 		posix_fallocate(fd, 0, sizeof(struct poison)) == 0)
@@ -92,25 +93,25 @@ void poison_open(struct protond *p)
 	if (fd >= 0)
 		(void)close(fd);
 	if (m == MAP_FAILED) {
-		log_line(LOG_WARN, "entries_not_guarded", "error=%d dir=%s", errno, p->d.runtime);
+		log_line(LOG_WARN, "entries_not_guarded", "error=%d dir=%s", errno, d->runtime);
 		return;
 	}
-	p->poison = m;
-	if (p->poison->magic != POISON_MAGIC || p->poison->starting > 1)
-		*p->poison = (struct poison){.magic = POISON_MAGIC};
-	judge(p->poison);
-	p->poison->starting = p->d.intake == NULL;
+	o = *at = m;
+	if (o->magic != POISON_MAGIC || o->starting > 1)
+		*o = (struct poison){.magic = POISON_MAGIC};
+	judge(o);
+	o->starting = d->intake == NULL;
 }
 
-void poison_close(struct protond *p)
+void poison_close(struct poison **at)
 {
-	if (p->poison != NULL)
-		(void)munmap(p->poison, sizeof(*p->poison));
-	p->poison = NULL;
+	if (*at != NULL)
+		(void)munmap(*at, sizeof(**at));
+	*at = NULL;
 }
 
 /* A lane's bytes are said to be lost in their place; the other types leave nothing. */
-static int apply_instead(struct protond *p, const struct journal_entry *e)
+static int apply_instead(struct daemon *d, const struct journal_entry *e)
 {
 	const struct j_lane *l = (const void *)(e + 1);
 	struct {
@@ -120,36 +121,35 @@ static int apply_instead(struct protond *p, const struct journal_entry *e)
 	} x = {.head = *e, .lost = {.count = 1, .last = INT64_MAX}};
 	uint32_t lane_bytes;
 
-	p->d.skipped_entries++;
+	d->skipped_entries++;
 	log_line(LOG_ERR, "entry_skipped",
 		"type=%u bytes=%u next=\"it ended protond twice: please report it, with the "
 		"journal\"",
 		e->type, e->bytes);
-	lane_bytes = fold_lane_bytes(p->d.fold, e->ring);
+	lane_bytes = fold_lane_bytes(d->fold, e->ring);
 	if (e->type != J_LANE || e->bytes < sizeof(*e) + sizeof(*l) || lane_bytes == 0)
 		return 0;
 	x.head.bytes = sizeof(x);
 	x.j = *l;
 	x.j.bytes = sizeof(x.lost);
 	x.lost.hdr = REC_HDR(sizeof(x.lost), REC_LOST, l->from / lane_bytes, 0, LOST_SKIPPED);
-	return fold_apply(p->d.fold, &x.head);
+	return fold_apply(d->fold, &x.head);
 }
 
-int poison_apply(struct protond *p, const struct journal_entry *e)
+int poison_apply(struct poison *o, struct daemon *d, const struct journal_entry *e)
 {
-	struct poison *o = p->poison;
 	uint64_t key;
 	int r;
 
 	if (o == NULL)
-		return fold_apply(p->d.fold, e);
+		return fold_apply(d->fold, e);
 	key = key_of(e);
 	if (o->n != 0 && is_left_out(o, key))
-		return apply_instead(p, e);
-	o->starting = p->d.intake == NULL;
+		return apply_instead(d, e);
+	o->starting = d->intake == NULL;
 	atomic_store_explicit(&o->at, key, memory_order_relaxed);
 	atomic_signal_fence(memory_order_seq_cst); /* before what may end us */
-	r = fold_apply(p->d.fold, e);
+	r = fold_apply(d->fold, e);
 	atomic_signal_fence(memory_order_seq_cst);
 	atomic_store_explicit(&o->at, 0, memory_order_relaxed);
 	return r;

@@ -4,9 +4,9 @@
 
 #include <stdlib.h>
 
+#include "config.h"
 #include "host_clock.h"
 #include "log.h"
-#include "loop.h"
 #include "store.h"
 
 #define SECOND_NS 1000000000ull
@@ -38,15 +38,14 @@ static int prune_work(struct sqlite3 *db, void *arg, struct err *e)
 }
 
 /* Retention, once an hour. */
-void retain_if_due(struct protond *p, uint64_t now)
+void retain_if_due(const struct daemon_config *c, struct store *s, uint64_t *last_ns, uint64_t now)
 {
-	const struct daemon_config *c = &p->config;
 	struct prune *x;
 
 	if ((c->retention_days == 0 && c->retention_mb == 0) ||
-		(p->pruned_ns != 0 && now - p->pruned_ns < HOUR_NS))
+		(*last_ns != 0 && now - *last_ns < HOUR_NS))
 		return;
-	p->pruned_ns = now;
+	*last_ns = now;
 	x = calloc(1, sizeof(*x));
 	if (x == NULL)
 		return;
@@ -55,5 +54,5 @@ void retain_if_due(struct protond *p, uint64_t now)
 		x->before_ns = x->now_ns - (int64_t)c->retention_days * 86400 * (int64_t)SECOND_NS;
 	if (c->retention_mb < UINT64_MAX >> 20)
 		x->bytes = c->retention_mb << 20;
-	store_call(p->d.store, prune_work, x, prune_on_done);
+	store_call(s, prune_work, x, prune_on_done);
 }

@@ -4,8 +4,10 @@
 
 #include <stdint.h>
 
-struct protond;
+struct daemon_config;
+struct store;
 
-void retain_if_due(struct protond *p, uint64_t now); /* once an hour; on the store's thread */
+/* Once an hour, by *last_ns; on the store's thread. */
+void retain_if_due(const struct daemon_config *c, struct store *s, uint64_t *last_ns, uint64_t now);
 
 #endif

@@ -5,7 +5,6 @@
 #include <time.h>
 
 #include "host_clock.h"
-#include "loop.h"
 
 #if defined(__x86_64__)
 #include <x86intrin.h>

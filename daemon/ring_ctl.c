@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "daemon.h"
 #include "fold.h"
 #include "host_clock.h"
-#include "loop.h"
 
 #define BEAT_NS 100000000u
 
@@ -40,16 +40,16 @@ static int ctl_file(const struct ring *r, uint64_t bytes, bool *ret_new)
 
 	*ret_new = false;
 	ctl_name(r, name);
-	fd = openat(r->p->d.rings_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	fd = openat(r->all->d->rings_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	if (fd >= 0) {
 		if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
 			st.st_nlink == 1 && (uint64_t)st.st_size == bytes)
 			return fd;
 		(void)close(fd);
-		(void)unlinkat(r->p->d.rings_fd, name, 0);
+		(void)unlinkat(r->all->d->rings_fd, name, 0);
 	}
-	fd = openat(
-		r->p->d.rings_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+	fd = openat(r->all->d->rings_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
+		0644);
 	if (fd < 0)
 		return neg_errno();
 	*ret_new = true;
@@ -58,7 +58,7 @@ static int ctl_file(const struct ring *r, uint64_t bytes, bool *ret_new)
 		fallocate(fd, 0, 0, (off_t)bytes) == 0)
 		return fd;
 	bytes = (uint64_t)neg_errno();
-	(void)unlinkat(r->p->d.rings_fd, name, 0);
+	(void)unlinkat(r->all->d->rings_fd, name, 0);
 	(void)close(fd);
 	return (int)(int64_t)bytes;
 }
@@ -86,7 +86,7 @@ int ring_control_open(struct ring *r)
 		if (l != NULL)
 			l->told = head;
 	}
-	r->want = fold_want(r->p->d.fold, r->uuid) & r->gpu_mask;
+	r->want = fold_want(r->all->d->fold, r->uuid) & r->gpu_mask;
 	atomic_init(&c.want, r->want);
 	atomic_init(&c.beat_ns, mono_ns());
 	/* Without the magic, then with it: nobody has it before it is whole, but for a job that
@@ -163,5 +163,5 @@ void ring_control_remove(const struct ring *r)
 	char name[RING_NAME_BYTES_TEXT];
 
 	ctl_name(r, name);
-	(void)unlinkat(r->p->d.rings_fd, name, 0);
+	(void)unlinkat(r->all->d->rings_fd, name, 0);
 }

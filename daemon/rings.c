@@ -19,48 +19,49 @@
 
 #include "closer.h"
 #include "conn.h"
+#include "container_of.h"
+#include "daemon.h"
 #include "exited.h"
 #include "host_clock.h"
-#include "loop.h"
 #include "must.h"
 #include "turn.h"
 
-struct ring *ring_find(const struct protond *p, const uint8_t uuid[16])
+struct ring *ring_find(const struct rings *all, const uint8_t uuid[16])
 {
 	struct ring *r;
 
-	for (r = p->rings; r != NULL; r = r->next) {
+	for (r = all->first; r != NULL; r = r->next) {
 		if (memcmp(r->uuid, uuid, 16) == 0)
 			return r;
 	}
 	return NULL;
 }
 
-uint64_t rings_of(const struct protond *p, uint32_t uid)
+uint64_t rings_of(const struct rings *all, uint32_t uid)
 {
 	const struct ring *r;
 	uint64_t n = 0;
 
-	for (r = p->rings; r != NULL; r = r->next)
+	for (r = all->first; r != NULL; r = r->next)
 		n += r->uid == uid && r->state != RING_ENDED;
 	return n;
 }
 
-struct ring *ring_add(struct protond *p, const uint8_t uuid[16])
+struct ring *ring_add(struct rings *all, const uint8_t uuid[16])
 {
 	struct ring *r = calloc(1, sizeof(*r));
 
 	if (r == NULL)
 		return NULL;
 	r->magic = RING_IS_ALIVE;
-	r->p = p;
+	r->all = all;
 	memcpy(r->uuid, uuid, 16);
 	r->reader.fd = r->ctl_fd = r->pidfd = -1;
 	r->gpu_mask = UINT32_MAX;
 	r->joining = true; /* what is restored may be */
-	r->next = p->rings;
-	p->rings = r;
-	p->n_rings++;
+	r->next = all->first;
+	all->first = r;
+	all->n++;
 	return r;
 }
 
@@ -102,17 +103,17 @@ int ring_open(struct ring *r, int fd, const struct reader_expect *x, struct err 
 
 static void ring_free(struct ring *r)
 {
-	struct ring **at = &r->p->rings;
+	struct ring **at = &r->all->first;
 
 	MUST(r->magic == RING_IS_ALIVE && r->conn == NULL);
-	MUST_LOOP(&r->p->d);
+	MUST_LOOP(r->all->d);
 	r->magic = 0;
 	while (*at != r)
 		at = &(*at)->next;
 	*at = r->next;
-	r->p->n_rings--;
+	r->all->n--;
 	if (r->reader.lane != NULL) { /* its pages go with it, which takes as long as it is large */
-		closer_take(r->p->closer, r->reader.fd);
+		closer_take(r->all->closer, r->reader.fd);
 		r->reader.fd = -1;
 	}
 	reader_close(&r->reader);
@@ -150,7 +151,7 @@ void ring_died(struct ring *r)
 		return;
 	r->state = RING_GONE;
 	r->gone_ns = mono_ns();
-	turn_hurry(&r->p->turn);
+	turn_hurry(r->all->turn);
 }
 
 static void ring_on_exit(uv_poll_t *h, int status, int events)
@@ -179,18 +180,18 @@ bool ring_watch(struct ring *r, int pidfd)
 	if (pidfd < 0)
 		return false;
 	r->pidfd = pidfd;
-	if (uv_poll_init(&r->p->d.loop, &r->pid_poll, pidfd) < 0)
+	if (uv_poll_init(&r->all->d->loop, &r->pid_poll, pidfd) < 0)
 		return true; /* the sweep asks for the start time instead */
 	r->polling = true;
 	(void)uv_poll_start(&r->pid_poll, UV_READABLE, ring_on_exit);
 	return true;
 }
 
-void rings_free(struct protond *p)
+void rings_free(struct rings *all)
 {
 	struct ring *r, *next;
 
-	for (r = p->rings; r != NULL; r = next) {
+	for (r = all->first; r != NULL; r = next) {
 		next = r->next;
 		ring_drop(r);
 	}

@@ -16,8 +16,13 @@
 #include "reader.h"
 #include "ring_name.h"
 
-struct protond;
+struct closer;
 struct conn;
+struct daemon;
+struct drain;
+struct entries;
+struct kept;
+struct turn;
 
 enum ring_state { RING_WAITING, RING_LIVE, RING_GONE, RING_ENDED };
 
@@ -26,7 +31,7 @@ enum ring_state { RING_WAITING, RING_LIVE, RING_GONE, RING_ENDED };
 struct ring {
 	uint32_t magic;
 	struct ring *next;
-	struct protond *p;
+	struct rings *all;
 	enum ring_state state;
 	uint8_t uuid[16];
 	uint32_t pid, ns_pid, uid; /* pid: the host's; 0 unknown */
@@ -62,9 +67,20 @@ struct ring {
 	uint64_t look_ns, whole_ns; /* when this window began; when the last whole one did */
 };
 
-struct ring *ring_find(const struct protond *p, const uint8_t uuid[16]);
-uint64_t rings_of(const struct protond *p, uint32_t uid);         /* of those that have not ended */
-struct ring *ring_add(struct protond *p, const uint8_t uuid[16]); /* NULL: no memory */
+struct rings {
+	struct daemon *d;
+	struct turn *turn;
+	struct entries *entries; /* what is drained goes there */
+	struct ring *first;
+	uint32_t n;
+	struct drain *drain;
+	struct kept *kept;     /* what systemd handed over, until it is known whose it is */
+	struct closer *closer; /* of files that were taken for rings */
+};
+
+struct ring *ring_find(const struct rings *all, const uint8_t uuid[16]);
+uint64_t rings_of(const struct rings *all, uint32_t uid);         /* of those that have not ended */
+struct ring *ring_add(struct rings *all, const uint8_t uuid[16]); /* NULL: no memory */
 /* Heads that the journal brought go into its reader, which may have been opened before. -ENOMEM. */
 int ring_take_heads(struct ring *r);
 /* Opens and checks it. Takes fd on success. As reader_open(). */
@@ -73,6 +89,6 @@ int ring_open(struct ring *r, int fd, const struct reader_expect *x, struct err 
 bool ring_watch(struct ring *r, int pidfd);
 void ring_died(struct ring *r); /* live or waiting → gone */
 void ring_drop(struct ring *r); /* forgets it; its files stay */
-void rings_free(struct protond *p);
+void rings_free(struct rings *all);
 
 #endif

@@ -10,12 +10,12 @@
 #include <stdlib.h>
 
 #include "conn.h"
-#include "loop.h"
+#include "container_of.h"
 #include "want.h"
 
 struct settler {
 	struct settler *next;
-	struct protond *p;
+	struct settlers *all;
 	uv_timer_t timer;
 	uint32_t uid, pid;
 	asked_fn *done;
@@ -30,9 +30,10 @@ static bool concerns(const struct settler *s, const struct conn *c)
 
 static bool is_settled(const struct settler *s)
 {
+	const struct intake *in = s->all->d->intake;
 	const struct conn *c;
 
-	for (c = s->p->d.intake != NULL ? s->p->d.intake->conns : NULL; c != NULL; c = c->next) {
+	for (c = in != NULL ? in->conns : NULL; c != NULL; c = c->next) {
 		if (concerns(s, c) &&
 			(c->pings != c->pongs || (c->ring == NULL && want_of_conn(c) != 0)))
 			return false;
@@ -47,7 +48,7 @@ static void on_closed(uv_handle_t *h)
 
 static void finish(struct settler *s, int r)
 {
-	struct settler **at = &s->p->settlers;
+	struct settler **at = &s->all->first;
 	struct err e = {0};
 
 	while (*at != s)
@@ -64,43 +65,43 @@ static void on_timeout(uv_timer_t *t)
 	finish(container_of(t, struct settler, timer), -ETIMEDOUT);
 }
 
-void settle_check(struct protond *p)
+void settle_check(struct settlers *all)
 {
 	struct settler *s, *next;
 
-	for (s = p->settlers; s != NULL; s = next) {
+	for (s = all->first; s != NULL; s = next) {
 		next = s->next;
 		if (is_settled(s))
 			finish(s, 0);
 	}
 }
 
-void settle_end(struct protond *p)
+void settle_end(struct settlers *all)
 {
-	while (p->settlers != NULL)
-		finish(p->settlers, -ECANCELED);
+	while (all->first != NULL)
+		finish(all->first, -ECANCELED);
 }
 
-void settle_wait(struct protond *p, const struct settle_who *who, uint32_t timeout_ms,
+void settle_wait(struct settlers *all, const struct settle_who *who, uint32_t timeout_ms,
 	asked_fn *done, void *arg)
 {
 	struct settler *s = calloc(1, sizeof(*s));
 	struct err e;
 
-	if (s == NULL || uv_timer_init(&p->d.loop, &s->timer) < 0) {
+	if (s == NULL || uv_timer_init(&all->d->loop, &s->timer) < 0) {
 		free(s);
 		(void)err_set(&e, -ENOMEM, "no memory to wait for jobs");
 		done(arg, -ENOMEM, &e);
 		return;
 	}
-	*s = (struct settler){.next = p->settlers,
-		.p = p,
+	*s = (struct settler){.next = all->first,
+		.all = all,
 		.timer = s->timer,
 		.uid = who->uid,
 		.pid = who->pid,
 		.done = done,
 		.arg = arg};
-	p->settlers = s;
+	all->first = s;
 	(void)uv_timer_start(&s->timer, on_timeout, timeout_ms, 0);
-	settle_check(p);
+	settle_check(all);
 }

@@ -5,12 +5,17 @@
 
 #include "daemon.h"
 
-struct protond;
+struct settler;
+
+struct settlers {
+	struct daemon *d;
+	struct settler *first;
+};
 
 /* As daemon_settle(), of what was told already. */
-void settle_wait(struct protond *p, const struct settle_who *who, uint32_t timeout_ms,
+void settle_wait(struct settlers *all, const struct settle_who *who, uint32_t timeout_ms,
 	asked_fn *done, void *arg);
-void settle_check(struct protond *p); /* somebody answered, or is gone */
-void settle_end(struct protond *p);   /* the daemon ends: nobody waits any more */
+void settle_check(struct settlers *all); /* somebody answered, or is gone */
+void settle_end(struct settlers *all);   /* the daemon ends: nobody waits any more */
 
 #endif

@@ -42,14 +42,14 @@
 
 /* The only opening of a file by a name that a job may have made: no link is followed, a FIFO does
  * not hang. The directories above are ours, or uUID/, checked by its owner. */
-static int open_ring_file(const struct protond *p, const char *file, uint32_t *ret_uid)
+static int open_ring_file(const struct daemon *d, const char *file, uint32_t *ret_uid)
 {
 	char path[RING_NAME_BYTES_TEXT + 8];
 	struct stat st;
 	int fd;
 
 	(void)snprintf(path, sizeof(path), "%s.ring", file);
-	fd = openat(p->d.rings_fd, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
+	fd = openat(d->rings_fd, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0)
 		return neg_errno();
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
@@ -97,10 +97,10 @@ static bool find_kept(struct ring *r, const struct reader_expect *x)
 {
 	int fd;
 
-	while (!r->kept && (fd = kept_take(r->p, r->uuid)) >= 0) {
+	while (!r->kept && (fd = kept_take(r->all, r->uuid)) >= 0) {
 		r->kept = ring_open(r, fd, x, NULL) == 0;
 		if (!r->kept)
-			closer_take(r->p->closer, fd);
+			closer_take(r->all->closer, fd);
 	}
 	return r->kept;
 }
@@ -110,8 +110,8 @@ static void find_file(struct ring *r)
 {
 	const struct reader_expect x = {.uid = r->uid,
 		.uuid = r->uuid,
-		.store = r->p->d.store_uuid,
-		.boot_id = r->p->d.boot_id};
+		.store = r->all->d->store_uuid,
+		.boot_id = r->all->d->boot_id};
 	struct err e = {0};
 	char quoted[600];
 	uint32_t uid;
@@ -120,7 +120,7 @@ static void find_file(struct ring *r)
 	if (find_kept(r, &x))
 		return;
 	ring_name(r->uid, r->uuid, r->file);
-	fd = open_ring_file(r->p, r->file, &uid);
+	fd = open_ring_file(r->all->d, r->file, &uid);
 	if (fd < 0) {
 		r->file[0] = '\0';
 		fd = open_memfd_of(r); /* -1: perhaps its job offers it again */
@@ -161,7 +161,7 @@ static int row_ring(struct protond *p, const struct batch *b, const struct row_p
 
 	if (row->ended_ns != 0)
 		return 0;
-	r = ring_add(p, row->ring);
+	r = ring_add(&p->rings, row->ring);
 	if (r == NULL)
 		return -ENOMEM;
 	if (memcmp(row->boot_id, p->d.boot_id, 16) != 0)
@@ -206,9 +206,9 @@ static int replay_process(struct protond *p, const struct journal_entry *e)
 	const struct j_process *j = (const void *)(e + 1);
 	struct ring *r;
 
-	if (e->bytes < sizeof(*e) + sizeof(*j) || ring_find(p, e->ring) != NULL)
+	if (e->bytes < sizeof(*e) + sizeof(*j) || ring_find(&p->rings, e->ring) != NULL)
 		return 0;
-	r = ring_add(p, e->ring);
+	r = ring_add(&p->rings, e->ring);
 	if (r == NULL)
 		return -ENOMEM;
 	r->pid = j->pid;
@@ -227,7 +227,7 @@ static int replay_note(struct protond *p, const struct journal_entry *e)
 
 	if (e->type == J_PROCESS)
 		return replay_process(p, e);
-	r = ring_find(p, e->ring);
+	r = ring_find(&p->rings, e->ring);
 	if (r == NULL)
 		return 0;
 	if (e->type == J_END) {
@@ -243,7 +243,7 @@ static int replay_note(struct protond *p, const struct journal_entry *e)
 static int replay_entry(void *arg, const struct journal_entry *e)
 {
 	struct protond *p = arg;
-	int r = poison_apply(p, e);
+	int r = poison_apply(p->entries.poison, &p->d, e);
 
 	if (r == -ENOMEM)
 		return r;
@@ -377,7 +377,7 @@ int spool_journal(struct protond *p, struct err *e)
 		(void)unlinkat(p->d.runtime_fd, name, 0);
 	if (r < 0)
 		return err_set(e, r, "%s/store: %s", p->d.runtime, strerror(-r));
-	poison_open(p);
+	poison_open(&p->entries.poison, &p->d);
 	return journal_open(p->d.runtime_fd, &p->d.journal, e);
 }
 
@@ -418,17 +418,17 @@ static void adopt_left(struct protond *p, const char *file, const uint8_t uuid[1
 	struct reader_expect x = {.uuid = uuid, .store = p->d.store_uuid, .boot_id = p->d.boot_id};
 	struct ring_header h;
 	struct ring *r;
-	int fd = open_ring_file(p, file, &x.uid);
+	int fd = open_ring_file(&p->d, file, &x.uid);
 
 	if (fd < 0)
 		return;
 	if (reader_peek(fd, &h) < 0 || memcmp(h.store, p->d.store_uuid, 16) != 0 ||
 		seems_alive(&h, x.uid) || mono_ns() - h.created_monotonic_ns < YOUNG_NS ||
-		rings_of(p, x.uid) >= p->d.config->jobs_per_uid) {
+		rings_of(&p->rings, x.uid) >= p->d.config->jobs_per_uid) {
 		(void)close(fd); /* being made, another protond's, or its job will come */
 		return;
 	}
-	r = ring_add(p, uuid);
+	r = ring_add(&p->rings, uuid);
 	if (r == NULL || ring_open(r, fd, &x, NULL) < 0) {
 		(void)close(fd);
 		if (r != NULL)
@@ -453,7 +453,7 @@ static void remove_orphan(const struct protond *p, const char *name, const uint8
 	struct stat st;
 
 	(void)snprintf(ring, sizeof(ring), "%.32s.ring", name);
-	if (ring_find(p, uuid) == NULL &&
+	if (ring_find(&p->rings, uuid) == NULL &&
 		faccessat(p->d.rings_fd, ring, F_OK, AT_SYMLINK_NOFOLLOW) < 0 &&
 		fstatat(p->d.rings_fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 		st.st_uid == geteuid())
@@ -486,7 +486,7 @@ static void scan_dir(struct protond *p, const char *sub, left_fn *on_left)
 		}
 		is_ring = ring_name_uuid(e->d_name, ".ring", uuid);
 		if ((is_ring || ring_name_uuid(e->d_name, ".ctl", uuid)) &&
-			ring_find(p, uuid) != NULL)
+			ring_find(&p->rings, uuid) != NULL)
 			continue;
 		left--;
 		if (is_ring) {
@@ -526,9 +526,9 @@ int spool_restore(struct protond *p, struct err *e)
 
 	if (x == 0)
 		x = spool_journal(p, e);
-	if (x == 0 && kept_receive(p) < 0)
+	if (x == 0 && kept_receive(&p->rings) < 0)
 		x = err_set(e, -ENOMEM, "no memory to start");
-	for (r = p->rings; r != NULL && x == 0; r = r->next) {
+	for (r = p->rings.first; r != NULL && x == 0; r = r->next) {
 		if (r->state != RING_GONE)
 			find_file(r);
 		if (r->reader.lane != NULL && drain_tables_again(r, &more) == -ENOMEM)
@@ -536,16 +536,16 @@ int spool_restore(struct protond *p, struct err *e)
 	}
 	if (x == 0)
 		x = replay(p, e);
-	for (r = p->rings; r != NULL && x == 0; r = r->next) {
+	for (r = p->rings.first; r != NULL && x == 0; r = r->next) {
 		if (r->reader.lane != NULL && ring_take_heads(r) < 0)
 			x = err_set(e, -ENOMEM, "no memory to start");
 		else
 			take_up(r);
 	}
 	if (x == 0) {
-		kept_leave(p);
+		kept_leave(&p->rings);
 		scan_dir(p, "", remove_ended);
 	}
-	p->saw_session = true;
+	p->entries.saw_session = true;
 	return x == 0 ? commit_now(p, e) : x;
 }

@@ -48,7 +48,7 @@ void turn_hurry(struct turn *t)
 {
 	if (t->stopping)
 		return;
-	t->pace.quiet_since_ns = mono_ns();
+	t->quiet_since_ns = mono_ns();
 	turn_in(t, 0);
 }
 

@@ -7,13 +7,13 @@
 
 #include <uv.h>
 
-#include "pace.h"
-
 struct turn {
 	uv_timer_t tick;
 	uv_idle_t again;                 /* a tick at once; either this or the timer is set */
 	void (*on_tick)(struct turn *t); /* what a tick is: daemon.c */
-	struct pace pace;
+	uint64_t quiet_since_ns;   /* last tick that moved anything, or that somebody asked for */
+	uint64_t ticked_ns;        /* the last tick */
+	uint32_t nap, last_nap;    /* what jobs are told, or were; 0: we look often */
 	bool commit_due, trim_due; /* each has a turn of its own */
 	bool stopping, ok;         /* ok: nothing forced us to end */
 };

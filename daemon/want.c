@@ -5,8 +5,8 @@
 
 #include "config.h"
 #include "conn.h"
+#include "daemon.h"
 #include "fold.h"
-#include "loop.h"
 #include "rings.h"
 #include "words.h"
 
@@ -60,15 +60,15 @@ static void wanting_each(void *arg, const struct fold_session *s)
 		w->want |= WANT_PYTHON;
 }
 
-static uint32_t want_before_ring(const struct protond *p, const struct job_face *j)
+static uint32_t want_before_ring(const struct daemon *d, const struct job_face *j)
 {
 	struct wanting w = {.j = j};
 
-	if (p->config.mode != AUTO_OFF)
+	if (d->config->mode != AUTO_OFF)
 		w.want = WANT_SCOPES | WANT_CPU_TIME | WANT_METRICS;
-	if (p->config.mode == AUTO_FULL)
+	if (d->config->mode == AUTO_FULL)
 		w.want |= WANT_GPU;
-	fold_each_session(p->d.fold, wanting_each, &w);
+	fold_each_session(d->fold, wanting_each, &w);
 	return w.want;
 }
 
@@ -81,16 +81,16 @@ uint32_t want_of_conn(const struct conn *c)
 		.token = c->attach.token,
 		.command = command != NULL ? command : "",
 	};
-	uint32_t want = want_before_ring(c->in->p, &j) | c->gpu_more;
+	uint32_t want = want_before_ring(c->in->d, &j) | c->gpu_more;
 
-	if (c->gpu_on && c->in->p->config.mode != AUTO_OFF)
+	if (c->gpu_on && c->in->d->config->mode != AUTO_OFF)
 		want |= WANT_GPU;
 	return want & c->gpu_mask;
 }
 
 uint32_t want_of_ring(const struct ring *r)
 {
-	const uint32_t want = (fold_want(r->p->d.fold, r->uuid) | r->gpu_more) & r->gpu_mask;
+	const uint32_t want = (fold_want(r->all->d->fold, r->uuid) | r->gpu_more) & r->gpu_mask;
 
 	return r->paused ? (want & ~(uint32_t)(WANT_GPU | WANT_GPU_ARMED)) | WANT_GPU_PAUSE : want;
 }

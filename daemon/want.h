@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 struct conn;
-struct protond;
 struct ring;
 
 /* Of a job that has no ring yet. */

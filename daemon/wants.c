@@ -2,8 +2,8 @@
 #include "wants.h"
 
 #include "conn.h"
-#include "loop.h"
 #include "ring_ctl.h"
+#include "rings.h"
 #include "want.h"
 
 void ring_want(struct ring *r)
@@ -18,16 +18,16 @@ void ring_want(struct ring *r)
 		conn_want(r->conn, want);
 }
 
-void wants_tell(struct protond *p)
+void wants_tell(const struct intake *in)
 {
 	struct ring *r;
 	struct conn *c;
 
-	if (p->d.intake == NULL)
+	if (in == NULL)
 		return;
-	for (r = p->rings; r != NULL; r = r->next)
+	for (r = in->rings->first; r != NULL; r = r->next)
 		ring_want(r);
-	for (c = p->d.intake->conns; c != NULL; c = c->next) {
+	for (c = in->conns; c != NULL; c = c->next) {
 		if (c->attached && c->ring == NULL)
 			conn_want(c, want_of_conn(c));
 	}

@@ -2,11 +2,11 @@
 #ifndef PROTOND_DAEMON_WANTS_H
 #define PROTOND_DAEMON_WANTS_H
 
-struct protond;
+struct intake;
 struct ring;
 
 /* Into the control file and to the job, where it changed. */
 void ring_want(struct ring *r);
-void wants_tell(struct protond *p); /* all jobs; before there is an intake: nobody */
+void wants_tell(const struct intake *in); /* all jobs; NULL: there are none yet */
 
 #endif

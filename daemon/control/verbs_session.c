@@ -9,7 +9,6 @@
 #include "change.h"
 #include "discard.h"
 #include "handout.h"
-#include "journal.h"
 #include "params.h"
 #include "session_terms.h"
 #include "start.h"

@@ -5,7 +5,6 @@
 
 #include "daemon.h"
 #include "host_clock.h"
-#include "journal.h"
 #include "must.h"
 
 #define DISCARD_MAGIC 0x44495343u

@@ -48,15 +48,15 @@ static void setup_sized(uint32_t lane_bytes)
 	ck_assert_ptr_nonnull(mkdtemp(dir));
 	p.d.runtime_fd = open(dir, O_RDONLY | O_DIRECTORY);
 	p.d.rings_fd = -1;
-	p.drain_ns = 3600ull * 1000000000u; /* no test hangs on how busy the machine is */
-	p.arena = malloc(DRAIN_BYTES + READER_PIECE);
+	p.drain.ns = 3600ull * 1000000000u; /* no test hangs on how busy the machine is */
+	p.drain.arena = malloc(DRAIN_BYTES + READER_PIECE);
 	ck_assert_msg(journal_open(p.d.runtime_fd, &p.d.journal, &e) == 0, "%s", e.text);
 	ck_assert_int_eq(fold_new(NULL, &p.d.fold), 0);
 	f = fake_new_sized(lane_bytes);
 	fake_tables(&f);
 	(void)fake_path(&f, 0, fake_name(&f, "step"));    /* 2 */
 	(void)fake_path(&f, 2, fake_name(&f, "forward")); /* 3 */
-	ring = ring_add(&p, f.h.uuid);
+	ring = ring_add(&p.rings, f.h.uuid);
 	ck_assert_msg(ring_open(ring, dup(f.fd), &x, &e) == 0, "%s", e.text);
 	ck_assert_int_eq(ring_adopt(ring, &o), 0);
 	log_set_level(LOG_ERR);
@@ -77,10 +77,10 @@ static void teardown(void)
 {
 	char cmd_path[96];
 
-	rings_free(&p);
+	rings_free(&p.rings);
 	fold_free(p.d.fold);
 	journal_close(p.d.journal);
-	free(p.arena);
+	free(p.drain.arena);
 	fake_free(&f);
 	(void)snprintf(cmd_path, sizeof(cmd_path), "%s/journal.1", dir);
 	(void)unlink(cmd_path);
@@ -128,7 +128,7 @@ static void look(void)
 {
 	int gap;
 
-	ck_assert(protond_flush(&p));
+	ck_assert(entry_flush(&p.entries));
 	n_seen = 0;
 	ck_assert_int_eq(journal_replay(p.d.journal, looked, note, NULL, &gap), 0);
 	looked = journal_position(p.d.journal);
@@ -204,7 +204,7 @@ START_TEST(test_session_first)
 	ck_assert_uint_eq(l[1]->lane, 0);
 	ck_assert_uint_eq(l[2]->lane, 7);
 	ck_assert_uint_eq(l[2]->from, 88);
-	ck_assert(p.saw_session);
+	ck_assert(p.entries.saw_session);
 }
 END_TEST
 
@@ -234,7 +234,7 @@ START_TEST(test_sessions_in_order)
 	fake_session(&f, 7, SESSION_START, 0, 2, 50);
 	fake_session(&f, 7, SESSION_START, 1, 2, 70);
 	if (_i == 1)
-		p.drain_ns = 0; /* one step a tick */
+		p.drain.ns = 0; /* one step a tick */
 	do {
 		ck_assert_int_ge(drain_ring(ring, DRAIN_TICK, &more), 0);
 	} while (more);
@@ -357,7 +357,7 @@ START_TEST(test_budget)
 		total += fake_lane(&f, lane)->tail;
 	}
 	while (more) {
-		memset(p.arena, 0xff, DRAIN_BYTES); /* what other rings left there */
+		memset(p.drain.arena, 0xff, DRAIN_BYTES); /* what other rings left there */
 		n = drain(DRAIN_TICK, &more);
 		ck_assert_int_ge(n, 0);
 		ck_assert_int_le(n, DRAIN_BYTES + READER_PIECE);
@@ -450,10 +450,10 @@ START_TEST(test_journal_stuck)
 	bool more;
 
 	fake_scope(&f, 0, 2, 1, 2);
-	p.journal_stuck = true;
+	p.entries.stuck = true;
 	ck_assert_int_eq(drain_ring(ring, DRAIN_TICK, &more), -ENOSPC);
 	ck_assert_uint_eq(ring->reader.lane[0].head, 0);
-	p.journal_stuck = false;
+	p.entries.stuck = false;
 	ck_assert_int_eq(drain_ring(ring, DRAIN_TICK, &more), 24);
 	ck_assert_uint_eq(ring->reader.lane[0].head, 24);
 }
@@ -485,12 +485,12 @@ START_TEST(test_behind)
 
 	for (i = 0; i < n; i++)
 		fake_scope(&f, 0, 2, i, i + 1);
-	p.behind = true;
+	p.drain.behind = true;
 	ring->taken_ns = mono_ns();
 	taken = drain_ring(ring, DRAIN_TICK, &more);
 	ck_assert_int_lt(taken, n * 24);
 	ck_assert(more);
-	p.behind = false;
+	p.drain.behind = false;
 	taken += drain_ring(ring, DRAIN_TICK, &more);
 	ck_assert_int_eq(taken, n * 24);
 }

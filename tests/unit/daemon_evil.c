@@ -50,7 +50,7 @@ static int run_daemon(void)
 	protond_bind(&p);
 	p.d.private = true;
 	p.d.verbs = verb_table;
-	if (config_load(&p.config, NULL, true, &e) < 0 || home_open(&p, &e) < 0 ||
+	if (config_load(&p.config, NULL, true, &e) < 0 || home_open(&p.d, &e) < 0 ||
 		protond_init(&p, &e) < 0) {
 		(void)fprintf(stderr, "daemon: %s\n", e.text);
 		return 1;

@@ -40,28 +40,28 @@ static void setup(void)
 	(void)setrlimit(RLIMIT_CORE, &none);
 	(void)snprintf(dir, sizeof(dir), "/dev/shm/protond-must-XXXXXX");
 	ck_assert_ptr_nonnull(mkdtemp(dir));
-	p = (struct protond){.drain_ns = 1000000000u};
+	p = (struct protond){.drain.ns = 1000000000u};
 	protond_bind(&p);
 	p.d.runtime_fd = open(dir, O_RDONLY | O_DIRECTORY);
 	p.d.rings_fd = -1;
-	p.arena = malloc(DRAIN_BYTES + READER_PIECE);
+	p.drain.arena = malloc(DRAIN_BYTES + READER_PIECE);
 	ck_assert_msg(journal_open(p.d.runtime_fd, &p.d.journal, &e) == 0, "%s", e.text);
 	(void)unlinkat(p.d.runtime_fd, "journal.1", 0); /* whoever aborts cleans up nothing */
 	(void)rmdir(dir);
 	ck_assert_int_eq(fold_new(NULL, &p.d.fold), 0);
 	f = fake_new();
 	fake_tables(&f);
-	ring = ring_add(&p, f.h.uuid);
+	ring = ring_add(&p.rings, f.h.uuid);
 	ck_assert_msg(ring_open(ring, dup(f.fd), expected(), &e) == 0, "%s", e.text);
 	log_set_level(LOG_ERR);
 }
 
 static void teardown(void)
 {
-	rings_free(&p);
+	rings_free(&p.rings);
 	fold_free(p.d.fold);
 	journal_close(p.d.journal);
-	free(p.arena);
+	free(p.drain.arena);
 	fake_free(&f);
 	(void)close(p.d.runtime_fd);
 }
@@ -80,13 +80,13 @@ END_TEST
 
 START_TEST(the_end_of_an_entry_that_was_not_begun)
 {
-	(void)entry_end(&p, 0);
+	(void)entry_end(&p.entries, 0);
 }
 END_TEST
 
 static void *flush(void *arg)
 {
-	(void)protond_flush(arg);
+	(void)entry_flush(arg);
 	return NULL;
 }
 
@@ -94,7 +94,7 @@ START_TEST(another_thread_than_the_loops)
 {
 	pthread_t t;
 
-	ck_assert_int_eq(pthread_create(&t, NULL, flush, &p), 0);
+	ck_assert_int_eq(pthread_create(&t, NULL, flush, &p.entries), 0);
 	(void)pthread_join(t, NULL);
 }
 END_TEST
@@ -117,7 +117,7 @@ END_TEST
 
 START_TEST(the_end_of_a_process_that_lives)
 {
-	ring_leave(ring);
+	ring_leave(&p, ring);
 }
 END_TEST
 

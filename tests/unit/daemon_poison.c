@@ -138,7 +138,7 @@ static int start(void)
 	protond_bind(&p);
 	p.d.private = true;
 	p.d.verbs = verb_table;
-	if (config_load(&p.config, NULL, true, &e) < 0 || home_open(&p, &e) < 0 ||
+	if (config_load(&p.config, NULL, true, &e) < 0 || home_open(&p.d, &e) < 0 ||
 		protond_init(&p, &e) < 0) {
 		(void)fprintf(stderr, "daemon: %s\n", e.text);
 		return 1;
@@ -199,7 +199,7 @@ static int drain(void)
 	bool more;
 	int i;
 
-	poison_open(&p);
+	poison_open(&p.entries.poison, &p.d);
 	for (i = 0; i < 3; i++)
 		if (drain_ring(ring, DRAIN_ALL, &more) < 0)
 			return 1;
@@ -222,14 +222,14 @@ static void work(void)
 	p.d.runtime_fd = open(dir, O_RDONLY | O_DIRECTORY);
 	protond_bind(&p);
 	p.d.rings_fd = -1;
-	p.drain_ns = 3600ull * 1000000000u;
-	p.arena = malloc(DRAIN_BYTES + READER_PIECE);
+	p.drain.ns = 3600ull * 1000000000u;
+	p.drain.arena = malloc(DRAIN_BYTES + READER_PIECE);
 	ck_assert_msg(journal_open(p.d.runtime_fd, &p.d.journal, &e) == 0, "%s", e.text);
 	ck_assert_int_eq(fold_new(NULL, &p.d.fold), 0);
 	f = fake_new_sized(FAKE_BYTES);
 	fake_tables(&f);
 	(void)fake_path(&f, 0, fake_name(&f, "step"));
-	ring = ring_add(&p, f.h.uuid);
+	ring = ring_add(&p.rings, f.h.uuid);
 	ck_assert_msg(ring_open(ring, dup(f.fd), &x, &e) == 0, "%s", e.text);
 	ck_assert_int_eq(ring_adopt(ring, &o), 0);
 	fake_scope(&f, 0, 2, 10, 20);
@@ -240,10 +240,10 @@ static void work(void)
 static void no_work(void)
 {
 	p.d.intake = NULL;
-	rings_free(&p);
+	rings_free(&p.rings);
 	fold_free(p.d.fold);
 	journal_close(p.d.journal);
-	free(p.arena);
+	free(p.drain.arena);
 	fake_free(&f);
 	(void)close(p.d.runtime_fd);
 }
