@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT. adopt.h: a ring becomes a process of the fold. For the loop. */
+/* SPDX-License-Identifier: MIT. adopt.h: a ring becomes a process of the fold. For the loop. Loop
+ * thread. */
 #ifndef PROTOND_DAEMON_ADOPT_H
 #define PROTOND_DAEMON_ADOPT_H
 

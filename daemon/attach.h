@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT. attach.h: what the messages of a job do. For intake.c. */
+/* SPDX-License-Identifier: MIT. attach.h: what the messages of a job do. For intake.c. Loop thread.
+ * */
 #ifndef PROTOND_DAEMON_ATTACH_H
 #define PROTOND_DAEMON_ATTACH_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT. commit.h: from the fold into the store. For the loop; anybody in
- * the daemon may call daemon_commit(). */
+ * the daemon may call daemon_commit(). Loop thread. */
 #ifndef PROTOND_DAEMON_COMMIT_H
 #define PROTOND_DAEMON_COMMIT_H
 

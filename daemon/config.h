@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT. config.h: what can be set, and how it is read. */
+/* SPDX-License-Identifier: MIT. config.h: what can be set, and how it is read. For the loop; query
+ * and control see a word of it. Any thread. */
 #ifndef PROTOND_DAEMON_CONFIG_H
 #define PROTOND_DAEMON_CONFIG_H
 

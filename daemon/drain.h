@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT. drain.h: from a ring's lanes and tables into the journal and the
- * fold. For the loop. */
+ * fold. For the loop. Loop thread. */
 #ifndef PROTOND_DAEMON_DRAIN_H
 #define PROTOND_DAEMON_DRAIN_H
 

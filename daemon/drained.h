@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT. drained.h: who waits until what jobs have written by now is in the
- * fold. For the loop; verbs call daemon_when_drained(). */
+ * fold. For the loop; verbs call daemon_when_drained(). Loop thread. */
 #ifndef PROTOND_DAEMON_DRAINED_H
 #define PROTOND_DAEMON_DRAINED_H
 

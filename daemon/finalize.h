@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT. finalize.h: sessions that are finalizing, until their launches are
- * settled or the deadline is over. For the loop; verbs call daemon_finalize(). */
+ * settled or the deadline is over. For the loop; verbs call daemon_finalize(). Loop thread. */
 #ifndef PROTOND_DAEMON_FINALIZE_H
 #define PROTOND_DAEMON_FINALIZE_H
 

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. intake.h: agent.sock: accepting jobs and hearing them. For daemon.c;
- * attached.h has what others ask of it. Loop thread. */
+/* SPDX-License-Identifier: MIT. intake.h: agent.sock: accepting jobs and hearing them. For
+ * daemon.c; attached.h has what others ask of it. Loop thread. */
 #ifndef PROTOND_DAEMON_INTAKE_H
 #define PROTOND_DAEMON_INTAKE_H
 

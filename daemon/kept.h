@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT. kept.h: rings without a name, which systemd keeps for us while
- * there is no daemon. For the loop. */
+ * there is no daemon. For the loop. Loop thread. */
 #ifndef PROTOND_DAEMON_KEPT_H
 #define PROTOND_DAEMON_KEPT_H
 

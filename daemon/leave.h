@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT. leave.h: the last drain of a dead process, and its END. For the
- * loop. */
+ * loop. Loop thread. */
 #ifndef PROTOND_DAEMON_LEAVE_H
 #define PROTOND_DAEMON_LEAVE_H
 

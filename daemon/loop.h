@@ -1,6 +1,6 @@
-/* SPDX-License-Identifier: MIT. loop.h: the whole state of the loop, which ties the daemon's
- * rooms together: its parts, each of them in the header of its noun. For those files of daemon/ that
- * put parts together; the others take theirs. Query and control see door/. Loop thread, all of it.
+/* SPDX-License-Identifier: MIT. loop.h: the whole state of the loop, which ties the daemon's rooms
+ * together: its parts, each of them in the header of its noun. For those files of daemon/ that put
+ * parts together; the others take theirs. Query and control see door/. Loop thread, all of it.
  *
  *   job ── agent.sock ──► intake ──► attach ──► rings ◄── spool (rings found at start)
  *                                                 │

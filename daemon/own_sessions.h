@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT. own_sessions.h: what the daemon itself does to sessions: a job's
- * automatic one, and the end of those whose jobs are gone. For the loop. */
+ * automatic one, and the end of those whose jobs are gone. For the loop. Loop thread. */
 #ifndef PROTOND_DAEMON_OWN_SESSIONS_H
 #define PROTOND_DAEMON_OWN_SESSIONS_H
 

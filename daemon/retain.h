@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT. retain.h: how long sessions are kept. For the loop. */
+/* SPDX-License-Identifier: MIT. retain.h: how long sessions are kept. For the loop. Loop thread. */
 #ifndef PROTOND_DAEMON_RETAIN_H
 #define PROTOND_DAEMON_RETAIN_H
 

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. ring_clock.c: what the ring clock is in nanoseconds. An anchor is three
- * clocks read at nearly one instant, and by how much they may be apart. */
+/* SPDX-License-Identifier: MIT. ring_clock.c: what the ring clock is in nanoseconds. An anchor is
+ * three clocks read at nearly one instant, and by how much they may be apart. */
 #include "ring_clock.h"
 
 #include <time.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT. ring_clock.h: what the ring clock is in nanoseconds. For the loop.
- */
+ * Any thread. */
 #ifndef PROTOND_DAEMON_RING_CLOCK_H
 #define PROTOND_DAEMON_RING_CLOCK_H
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT. ring_ctl.h: the control file beside each ring: what we tell a job
- * without a word: how far its lanes are drained, what is wanted, that we live. For the loop. */
+ * without a word: how far its lanes are drained, what is wanted, that we live. For the loop. Loop
+ * thread. */
 #ifndef PROTOND_DAEMON_RING_CTL_H
 #define PROTOND_DAEMON_RING_CTL_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT. settle.h: who waits until jobs do what was last wanted of them. For
- * the loop; verbs call daemon_settle(). */
+ * the loop; verbs call daemon_settle(). Loop thread. */
 #ifndef PROTOND_DAEMON_SETTLE_H
 #define PROTOND_DAEMON_SETTLE_H
 

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT. spool.h: taking up where a former daemon left off. For the loop. */
+/* SPDX-License-Identifier: MIT. spool.h: taking up where a former daemon left off. For the loop.
+ * Loop thread. */
 #ifndef PROTOND_DAEMON_SPOOL_H
 #define PROTOND_DAEMON_SPOOL_H
 

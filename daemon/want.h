@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT. want.h: what is wanted of a job, by the sessions that are there and
- * the configuration: enum ring_want bits. For the loop. Looks, and tells nobody: wants.h does. */
+ * the configuration: enum ring_want bits. For the loop. Looks, and tells nobody: wants.h does. Loop
+ * thread. */
 #ifndef PROTOND_DAEMON_WANT_H
 #define PROTOND_DAEMON_WANT_H
 

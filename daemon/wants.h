@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT. wants.h: telling jobs what is wanted of them. For the loop. */
+/* SPDX-License-Identifier: MIT. wants.h: telling jobs what is wanted of them. For the loop. Loop
+ * thread. */
 #ifndef PROTOND_DAEMON_WANTS_H
 #define PROTOND_DAEMON_WANTS_H
 

@@ -1,5 +1,6 @@
-/* SPDX-License-Identifier: MIT. daemon.h: the door of the loop: what daemon/query and daemon/control
- * see of it, and may ask. One loop, one owner: all of it on the loop's thread, and nothing blocks it.
+/* SPDX-License-Identifier: MIT. daemon.h: the door of the loop: what daemon/query and
+ * daemon/control see of it, and may ask. One loop, one owner: all of it on the loop's thread, and
+ * nothing blocks it.
  *
  * intake ─► ring reader ─► journal ─► fold ─► (collect) ─► store;  control ─► verbs ─► journal ─►
  * fold.

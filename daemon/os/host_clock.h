@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT. host_clock.h: what time it is. For the rooms of the daemon. Any thread. */
+/* SPDX-License-Identifier: MIT. host_clock.h: what time it is. For the rooms of the daemon. Any
+ * thread. */
 #ifndef PROTOND_OS_HOST_CLOCK_H
 #define PROTOND_OS_HOST_CLOCK_H
 

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. manager.c: what a service manager hands over, hears and keeps, in the
- * variables and on the socket of sd_listen_fds(3) and sd_notify(3). */
+/* SPDX-License-Identifier: MIT. manager.c: what a service manager hands over, hears and keeps, in
+ * the variables and on the socket of sd_listen_fds(3) and sd_notify(3). */
 #include "manager.h"
 
 #include <fcntl.h>

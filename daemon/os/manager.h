@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. manager.h: the service manager that may have started us: what it hands
- * over, hears and keeps. For the rooms of the daemon. Loop thread.
+/* SPDX-License-Identifier: MIT. manager.h: the service manager that may have started us: what it
+ * hands over, hears and keeps. For the rooms of the daemon. Loop thread.
  *
  * private: of one user. Such a daemon may have a stranger's variables.
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT. restart.pml: the daemon killed at any step and started again:
- * drain.c, journal.c, daemon.c (protond_flush, entry_end), commit.c, store.c, rings.c, spool.c
+ * drain.c, journal.c, entry.c (entry_flush, entry_end), commit.c, store.c, rings.c, spool.c
  * (restore, replay), restore.c. docs/ring.md and docs/store.md say why.
  *
  * Claim: each record that the job published is in the store exactly once, each verb that a client
@@ -123,7 +123,7 @@ inline stage(e) /* entry_end(); nobody sees what it does before the flush */
 	}
 }
 
-/* protond_flush(): a write(), in which the daemon may be killed, then the head. */
+/* entry_flush(): a write(), in which the daemon may be killed, then the head. */
 inline flush()
 {
 	i = 0;

@@ -263,9 +263,9 @@ static int leave(void)
 	struct fold_process did;
 	int ticks;
 
-	poison_open(&p);
+	poison_open(&p.entries.poison, &p.d);
 	has_many = true;
-	p.drain_ns = 100000000u; /* a tick ends, also where its loop would not */
+	p.drain.ns = 100000000u; /* a tick ends, also where its loop would not */
 	ring->state = RING_GONE;
 	for (ticks = 0; ticks < 10 && ring->state == RING_GONE; ticks++)
 		ring_leave(ring);

@@ -51,7 +51,7 @@ static struct fake {
 	uint64_t sink_lost; /* batches that a second sink did not get */
 	char names[FAKE_SESSIONS][128];
 	uint32_t n_live;
-	store_done_fn *finalize_done; /* one finalize waits until somebody says resume */
+	asked_fn *finalize_done; /* one finalize waits until somebody says resume */
 	void *finalize_arg;
 	_Atomic uint32_t drains, commits;
 } fake;
@@ -135,7 +135,7 @@ int daemon_when_drained(struct daemon *d, uint32_t timeout_ms, drained_fn *fn, v
 }
 
 void daemon_settle(struct daemon *d, const struct settle_who *who, uint32_t timeout_ms,
-	store_done_fn *done, void *arg)
+	asked_fn *done, void *arg)
 {
 	static const struct err none;
 
@@ -145,7 +145,7 @@ void daemon_settle(struct daemon *d, const struct settle_who *who, uint32_t time
 	done(arg, 0, &none);
 }
 
-void daemon_commit(struct daemon *d, store_done_fn *done, void *arg)
+void daemon_commit(struct daemon *d, asked_fn *done, void *arg)
 {
 	static const struct err none;
 
@@ -155,8 +155,8 @@ void daemon_commit(struct daemon *d, store_done_fn *done, void *arg)
 		done(arg, 0, &none);
 }
 
-void daemon_finalize(struct daemon *d, const uint8_t session[16], uint32_t timeout_ms,
-	store_done_fn *done, void *arg)
+void daemon_finalize(
+	struct daemon *d, const uint8_t session[16], uint32_t timeout_ms, asked_fn *done, void *arg)
 {
 	struct fold_session *s = fake_session(session);
 
@@ -217,7 +217,7 @@ uint32_t attached_now(struct intake *i, const uint8_t ring[16], struct j_now *re
 uint32_t attached_pause(struct intake *i, uint32_t pid, uint32_t uid, bool pause)
 {
 	static const struct err none;
-	store_done_fn *done = fake.finalize_done;
+	asked_fn *done = fake.finalize_done;
 
 	(void)i;
 	(void)pid;
