@@ -268,7 +268,7 @@ static int leave(void)
 	p.drain.ns = 100000000u; /* a tick ends, also where its loop would not */
 	ring->state = RING_GONE;
 	for (ticks = 0; ticks < 10 && ring->state == RING_GONE; ticks++)
-		ring_leave(ring);
+		ring_leave(&p, ring);
 	if (ring->state != RING_ENDED)
 		return 1;
 	return fold_get_process(p.d.fold, ring->uuid, &did) && p.d.skipped_entries > 0
