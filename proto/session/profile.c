@@ -8,6 +8,7 @@
 #include "arena.h"
 
 #define VALUES_MAX ((size_t)64 << 20)
+#define ELLIPSIS   "\xe2\x80\xa6"
 
 /* INVARIANT: value has cap_nodes * n_metrics elements, zero (VALUE_NONE) from n_nodes on. */
 struct profile_own {
@@ -44,19 +45,21 @@ static size_t utf8_char(const unsigned char *s, size_t n)
 const char *profile_text(struct profile *p, const char *text, size_t bytes)
 {
 	const unsigned char *s = (const unsigned char *)text;
+	const bool cut = bytes > PROFILE_TEXT_MAX;
 	size_t i = 0, n = 0, len;
 	char *out;
 
-	while (i < bytes && s[i] - 1u < 0x7f)
+	if (cut) /* not within a character, if it has any */
+		for (bytes = PROFILE_TEXT_MAX, i = 0; i < 3 && s[bytes] >> 6 == 2; i++)
+			bytes--;
+	for (i = 0; i < bytes && s[i] - 1u < 0x7f;)
 		i++;
 	for (; i < bytes && (len = utf8_char(s + i, bytes - i)) != 0; i += len)
 		;
-	if (i == bytes)
+	if (i == bytes && !cut)
 		return arena_text(p->arena, text, bytes);
 	/* Not clean: each bad byte becomes U+FFFD and NUL becomes U+2400, both three bytes long. */
-	if (bytes > SIZE_MAX / 8)
-		return NULL;
-	out = arena_take(p->arena, bytes * 3 + 1);
+	out = arena_take(p->arena, bytes * 3 + sizeof(ELLIPSIS));
 	if (out == NULL)
 		return NULL;
 	for (i = 0; i < bytes; i += len) {
@@ -70,6 +73,8 @@ const char *profile_text(struct profile *p, const char *text, size_t bytes)
 		n += 3;
 		len = 1;
 	}
+	if (cut)
+		memcpy(out + n, ELLIPSIS, sizeof(ELLIPSIS));
 	return out;
 }
 

@@ -178,7 +178,9 @@ uint32_t profile_add_metric(
 	struct profile *p, const char *name, uint8_t kind); /* finds or adds; PROFILE_NONE: full */
 int profile_set(struct profile *p, uint32_t node, uint32_t metric, struct value v); /* -ENOMEM */
 uint32_t profile_find_metric(const struct profile *p, const char *name); /* exact; PROFILE_NONE */
-const char *profile_text(struct profile *p, const char *text,
-	size_t bytes); /* copied, sanitised UTF-8; NULL: -ENOMEM */
+/* Copied as clean UTF-8; what is longer than any text of ours, of a foreign file, ends in "…"
+ * there. NULL: -ENOMEM. */
+#define PROFILE_TEXT_MAX 16384u
+const char *profile_text(struct profile *p, const char *text, size_t bytes);
 
 #endif

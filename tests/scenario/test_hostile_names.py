@@ -169,6 +169,33 @@ def test_a_hostile_database(recorded):
     assert "\\u202e" in shown and "\\u009b" in shown and "\\x1b" in shown, "kept, in words"
 
 
+SHOWN = 16384  # bytes of a text that are read of a foreign file
+
+
+@pytest.mark.parametrize("letter", ["\x01", "\u202e", "a"])
+def test_texts_of_50_mb(recorded, letter):
+    """In a foreign database: each view of it is as large as with texts of our own, and a little for each place that shows one."""
+    recorded.stop()
+    db = sqlite3.connect(recorded.db)
+    db.execute("UPDATE node SET name = 'LONG' WHERE name = 'a/b'")
+    db.execute("UPDATE session SET name = 'LONG', command = 'LONG'")
+    db.execute("UPDATE process SET command = 'LONG'")
+    db.commit()
+    plain = [tool(recorded, "protonview", "--db", recorded.db, *(w if w != "n" else "1" for w in v), *j) for v in VIEWS for j in ([], ["--json"])]
+    for table, column in (("node", "name"), ("session", "name"), ("session", "command"), ("process", "command")):
+        db.execute(f"UPDATE {table} SET {column} = ? WHERE {column} = 'LONG'", (letter * (50 << 20 if table == "node" else 5 << 20),))
+    db.commit()
+    db.close()
+    many = iter(plain)
+    for view in VIEWS:
+        for more in ([], ["--json"]):
+            code, out, words = tool(recorded, "protonview", "--db", recorded.db, *(w if w != "n" else "1" for w in view), *more)
+            was, short, said = next(many)
+            assert code == was and len(words) < len(said) + 1000, (view, words)
+            assert len(out) <= len(short) + (short.count("LONG") + 1) * 6 * SHOWN, (view, len(out))
+            is_safe(out + words)
+
+
 def test_a_hostile_file(recorded):
     for i in (1, 2):
         (recorded.home / f"evil{i}.hatchet").write_text(json.dumps(as_file(i)))

@@ -38,6 +38,32 @@ START_TEST(text_is_made_valid)
 }
 END_TEST
 
+START_TEST(text_has_an_end)
+{
+	static char in[PROFILE_TEXT_MAX + 8];
+	struct profile *p = profile_new();
+	const char *out;
+	size_t at;
+
+	ck_assert_ptr_nonnull(p);
+	memset(in, 'x', sizeof(in));
+	ck_assert_uint_eq(strlen(profile_text(p, in, PROFILE_TEXT_MAX)), PROFILE_TEXT_MAX);
+	out = profile_text(p, in, sizeof(in));
+	ck_assert_uint_eq(strlen(out), PROFILE_TEXT_MAX + 3);
+	ck_assert_str_eq(out + PROFILE_TEXT_MAX, "\xe2\x80\xa6");
+	for (at = 0; at < 4;
+		at++) { /* a character of four bytes around the edge stays out, or in */
+		memset(in, 'x', sizeof(in));
+		memcpy(in + PROFILE_TEXT_MAX - at, "\xf0\x9f\x98\x80", 4);
+		out = profile_text(p, in, sizeof(in));
+		ck_assert_str_eq(out + PROFILE_TEXT_MAX - at, "\xe2\x80\xa6");
+	}
+	memset(in, 0x80, sizeof(in)); /* nowhere is an edge of a character */
+	ck_assert_uint_le(strlen(profile_text(p, in, sizeof(in))), PROFILE_TEXT_MAX * 3u + 3u);
+	profile_free(p);
+}
+END_TEST
+
 START_TEST(nodes_keep_order)
 {
 	struct profile *p = profile_new();
@@ -176,6 +202,7 @@ END_TEST
 
 #define TESTS(X)                 \
 	X(text_is_made_valid)    \
+	X(text_has_an_end)       \
 	X(nodes_keep_order)      \
 	X(values_survive_growth) \
 	X(metrics_are_bounded)   \

@@ -17,17 +17,19 @@
 #define BUSY_MS 2000
 
 /* clang-format off */
+#define TEXT(value) " substr(" value ",1,16384)" /* as profile_text() cuts it */
 #define STATEMENTS(X)                                                                              \
 	X(BY_ID,   "SELECT id FROM session WHERE id = ?1")                                         \
 	X(BY_NAME, "SELECT id FROM session WHERE name = ?1 ORDER BY id DESC LIMIT 1")              \
-	X(BY_UUID, "SELECT id FROM session WHERE lower(hex(uuid)) LIKE ?1 || '%' LIMIT 2")         \
+	X(BY_UUID, "SELECT id FROM session WHERE lower(hex(substr(uuid,1,16))) LIKE ?1 || '%' LIMIT 2") \
 	X(LAST,    "SELECT id FROM session WHERE source <> 'auto' OR NOT EXISTS"                   \
 		" (SELECT 1 FROM session WHERE source <> 'auto')"                                  \
 		" ORDER BY id DESC LIMIT 1 OFFSET ?1")                                             \
-	X(NAMES,   "SELECT name FROM session ORDER BY id DESC LIMIT 1000")                         \
+	X(NAMES,   "SELECT " TEXT("name") " FROM session ORDER BY id DESC LIMIT 1000")             \
 	X(ONLY,    "SELECT id FROM session LIMIT 2")                                               \
-	X(EACH,    "SELECT s.id, s.created_ns, s.active_ns, lower(hex(s.uuid)), s.name, s.state,"  \
-		" s.source, " SCHEMA_SESSION_COMMAND ", s.launches, s.matched,"                  \
+	X(EACH,    "SELECT s.id, s.created_ns, s.active_ns, lower(hex(substr(s.uuid,1,16))),"      \
+		TEXT("s.name") "," TEXT("s.state") "," TEXT("s.source") ","                        \
+		TEXT(SCHEMA_SESSION_COMMAND) ", s.launches, s.matched,"                            \
 		" (SELECT count(*) FROM member m WHERE m.session = s.id),"                         \
 		" (SELECT max(begin_ns) FROM active a WHERE a.session = s.id AND end_ns IS NULL)," \
 		" (SELECT p.boot_id FROM member m JOIN process p ON p.id = m.process"              \
