@@ -407,6 +407,22 @@ def test_an_output_that_cannot_be_is_refused_at_once(world):
     assert r.returncode == 2 and "unknown format" in r.stderr
 
 
+@pytest.mark.parametrize("options, program, status", [
+    ([], 0, 0), (["--strict"], 0, 125), (["--strict", "--json"], 0, 125), (["--strict"], 7, 7)])
+def test_an_output_that_could_not_be_written(world, options, program, status):
+    """What the program itself put there is not overwritten."""
+    r = world.ctl("run", "-q", *options, "-o", "x.hatchet", "--", "sh", "-c", f"echo mine >x.hatchet; exit {program}", check=False)
+    assert r.returncode == status and (world.home / "x.hatchet").read_text() == "mine\n"
+    assert "x.hatchet was not written: File exists; the session is stored, and `protonview export " in r.stderr
+    assert world.ctl("run", "-q", *options, "-o", "y.hatchet", "--", "true").returncode == 0
+
+
+def test_an_output_of_a_session_that_is_gone(world):
+    r = world.ctl("run", "-q", "--strict", "-n", "s", "-o", "x.hatchet", "--", BUILD / "bin/protonctl", "delete", "--force", "s", check=False)
+    assert r.returncode == 125 and not (world.home / "x.hatchet").exists()
+    assert "the session could not be finalized: " in r.stderr and "x.hatchet was not written" in r.stderr
+
+
 def test_wrong_variables_are_said_before_the_program_starts(world):
     wrong = {"PROTOND_GPU": "xx", "PROTOND_FLUSH_MS": "5x", "PROTOND_AUTOSTART": "yes", "PROTOND_SAMPLE_RATE": "-1", "PROTOND_HOOK": "torch,jax"}
     right = {"PROTOND_INHERIT": "copy", "PROTOND_TORCH_OPS": "Yes", "PROTOND_SAMPLE_OVERHEAD": "0.5", "PROTOND_PRESET": "", "PROTOND_RAW_DUMP": "any"}

@@ -4,7 +4,8 @@
  * The child is forked first and waits at a pipe: its pid is known for %p, and it runs only once the
  * session records. Standard output is the program's alone. A signal that the terminal sends reaches
  * the program from the terminal; one that somebody sends to us is passed on, once. What happens to
- * the daemon does not touch the program, nor its exit status. */
+ * the daemon does not touch the program, nor its exit status; only where all of a successful
+ * program is lost to a version mismatch, or --strict finds no -o FILE, 0 would be a lie. */
 #include <fcntl.h>
 #include <libgen.h>
 #include <poll.h>
@@ -27,6 +28,7 @@
 #include "profile.h"
 #include "protonctl_answer.h"
 #include "protonctl_call.h"
+#include "protonctl_complaints.h"
 #include "protonctl_daemon.h"
 #include "protonctl_file.h"
 #include "protonctl_launch.h"
@@ -56,6 +58,9 @@ struct run {
 	/* what the daemon said at the end */
 	uint64_t processes, launches, unmatched, kernels;
 	char gpu_text[256];
+	bool warned;    /* the daemon complained of something since the run began, */
+	bool mismatch;  /* namely of a library of another version */
+	bool unwritten; /* -o FILE */
 };
 
 static void say(const struct run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
@@ -502,66 +507,21 @@ static void show_tree(const struct run *r)
 	(void)posix_spawn_file_actions_destroy(&actions);
 }
 
-static void ask_status(struct run *r, struct rpc_reply *ret)
+static void complaint(void *arg, const char *text, bool mismatch)
 {
-	struct err e;
+	struct run *r = arg;
 
-	(void)rpc_begin(r->rpc, "status");
-	(void)rpc_call(r->rpc, RPC_TIMEOUT_MS, ret, &e);
-}
-
-/* Strings; how many. */
-static uint32_t warnings_of(const struct rpc_reply *status, const msgpack_object **ret)
-{
-	const msgpack_object *w =
-		status->result != NULL ? wire_get(status->result, "warnings") : NULL;
-	uint32_t i;
-
-	if (w == NULL || w->type != MSGPACK_OBJECT_ARRAY)
-		return 0;
-	*ret = w->via.array.ptr;
-	for (i = 0; i < w->via.array.size && (*ret)[i].type == MSGPACK_OBJECT_STR; i++)
-		;
-	return i;
-}
-
-static bool was_there_before(const struct run *r, const msgpack_object *warning)
-{
-	const msgpack_object *w;
-	const uint32_t n = warnings_of(&r->before, &w);
-	uint32_t i;
-
-	for (i = 0; i < n && !msgpack_object_equal(w[i], *warning); i++)
-		;
-	return i < n;
-}
-
-/* What the daemon complains of since the run began: a library of another version is refused
- * there. */
-static bool say_warnings(struct run *r)
-{
-	struct rpc_reply reply = {.fd = -1};
-	const msgpack_object *w;
-	bool said = false;
-	uint32_t i, n;
-
-	ask_status(r, &reply);
-	n = warnings_of(&reply, &w);
-	for (i = 0; i < n; i++) {
-		if (was_there_before(r, &w[i]))
-			continue;
-		say(r, "the daemon says: %.*s", (int)w[i].via.str.size, w[i].via.str.ptr);
-		said = true;
-	}
-	rpc_reply_free(&reply);
-	return said;
+	r->mismatch |= mismatch;
+	r->warned = true;
+	say(r, "the daemon says: %s", text);
+	if (r->c->json)
+		ctl_warn(r->c, "%s", text);
 }
 
 /* Why there is nothing, and what to do, without asking doctor. */
-static void say_why(struct run *r, int status)
+static void say_why(const struct run *r, int status)
 {
 	const char *backend = ctl_option(r->c, "backend"), *off = getenv("PROTOND_DISABLE");
-	const bool warned = r->processes == 0 && say_warnings(r);
 
 	if (r->processes == 0 && off != NULL && *off != '\0' && strcmp(off, "0") != 0)
 		say(r, "nothing was recorded: PROTOND_DISABLE is set; unset it");
@@ -570,12 +530,18 @@ static void say_why(struct run *r, int status)
 			"nothing was recorded: the program ended with status %d before it reached "
 			"protond",
 			status);
+	else if (r->mismatch)
+		say(r,
+			"nothing was recorded, so the exit status is %d: the program's libprotond "
+			"and "
+			"the daemon are of different versions; update the older, and run it again",
+			CTL_RUN_FAILED);
 	else if (r->processes == 0)
 		say(r,
 			"no process of this run reached protond: %sthe program neither links "
 			"libprotond (or `import protond`) nor uses CUDA or NVTX; link it with "
 			"-lprotond, or name its parts with NVTX",
-			warned ? "unless that is why, " : "");
+			r->warned ? "unless that is why, " : "");
 	else if (r->launches == 0 &&
 		 ctl_option(r->c, "quiet") != NULL && /* else the tree says it */
 		 (backend == NULL || strcmp(backend, "none") != 0))
@@ -613,8 +579,31 @@ static void put_json(const struct run *r, int status, bool stored)
 	ctl_json_end(r->c, stderr);
 }
 
-/* Whatever happens here, the program's exit status stands. */
-static void run_end(struct run *r, int status)
+/* -o FILE, if it was asked for. */
+static void write_output(struct run *r, bool stored)
+{
+	if (r->output[0] == '\0')
+		return;
+	if (!stored)
+		ctl_warn(r->c, "%s was not written", r->output);
+	else if (export_file(r->rpc, r->session, r->output, ctl_option(r->c, "force") != NULL,
+			 &r->c->err) < 0)
+		ctl_warn(r->c, "%s", r->c->err.text);
+	else
+		return;
+	r->output[0] = '\0';
+	r->unwritten = true;
+}
+
+/* Whatever happens here, a program that failed keeps its exit status. */
+static int exit_status(const struct run *r, int status)
+{
+	const bool strict = r->unwritten && ctl_option(r->c, "strict") != NULL;
+
+	return status == 0 && (r->mismatch || strict) ? CTL_RUN_FAILED : status;
+}
+
+static int run_end(struct run *r, int status)
 {
 	int code;
 
@@ -623,20 +612,17 @@ static void run_end(struct run *r, int status)
 			r->name, r->id);
 		if (r->c->json)
 			put_json(r, status, false);
-		return;
+		return status;
 	}
 	code = finalize(r);
 	if (code < 0)
 		ctl_warn(r->c, "the session could not be finalized: %s", r->c->err.text);
-	else if (r->output[0] != '\0' &&
-		 export_file(r->rpc, r->session, r->output, ctl_option(r->c, "force") != NULL,
-			 &r->c->err) < 0) {
-		ctl_warn(r->c, "%s", r->c->err.text);
-		r->output[0] = '\0'; /* not written: said */
-	}
+	write_output(r, code == 0);
+	if (code == 0 && r->processes == 0)
+		complaints_since(r->rpc, &r->before, complaint, r);
 	if (r->c->json) {
 		put_json(r, status, code == 0);
-		return;
+		return exit_status(r, status);
 	}
 	if (code == 0 && ctl_option(r->c, "quiet") == NULL && r->processes > 0)
 		show_tree(r);
@@ -648,6 +634,7 @@ static void run_end(struct run *r, int status)
 			strsignal(status - 128));
 	if (code == 0 && r->processes > 0)
 		say_how_to_open(r);
+	return exit_status(r, status);
 }
 
 /* The child could not exec: nothing ran, nothing is kept. */
@@ -692,8 +679,7 @@ static int cmd_run(struct ctl *c)
 		return run_fail(&r);
 	snprintf(r.dir, sizeof(r.dir), "%s", rpc_daemon(r.rpc)->dir);
 	ctl_db_words(r.rpc, r.db, sizeof(r.db));
-	r.before.fd = -1;
-	ask_status(&r, &r.before);
+	complaints_note(r.rpc, &r.before);
 	if (getrandom(r.token, sizeof(r.token), 0) != (ssize_t)sizeof(r.token)) {
 		err_set(&c->err, -EIO, "the system gave no random bytes");
 		return run_fail(&r);
@@ -710,7 +696,7 @@ static int cmd_run(struct ctl *c)
 		return exec_failed(&r, e);
 	(void)close(r.failed_fd);
 	status = wait_child(&r);
-	run_end(&r, status);
+	status = run_end(&r, status);
 	rpc_reply_free(&r.before);
 	rpc_close(r.rpc);
 	return status;
@@ -721,6 +707,7 @@ static const struct option_def run_options[] = {
 	{'n', "name",   "NAME", "name of the session; %h host, %p pid, %q{VAR} variable (default: the program's)", NULL},
 	{'o', "output", "FILE", "also write FILE (" FORMAT_FILES "); takes %h %p %q{VAR}", NULL},
 	{0,   "force",  NULL,   "overwrite the output file", NULL},
+	{0,   "strict", NULL,   "exit with 125 when the program succeeded and FILE could not be written", NULL},
 	SESSION_OPTIONS,
 	{0,   "as-proton", NULL, "`import triton.profiler` and `import proton` give protond", NULL},
 	{'q', "quiet",  NULL,   "do not print the tree at the end", NULL},
@@ -736,7 +723,9 @@ const struct command command_run = {.name = "run",
 	.more =
 		"The program's output is its own; what protonctl says goes to standard error, with --json as its last\n"
 		"line: `protonctl run --json -- CMD 2>&1 >/dev/null | tail -n 1`. The exit status is the program's\n"
-		"(128+N on a signal); 125: protonctl failed before it ran, 126: it cannot be run, 127: it is not there.\n"
+		"(128+N on a signal); 126: it cannot be run, 127: it is not there. 125: protonctl failed before it ran,\n"
+		"or the program succeeded and nothing of it was recorded, because its libprotond and the daemon are of\n"
+		"different versions. A FILE that cannot be written at the end is said; with --strict that is 125, too.\n"
 		"A private daemon is started when none runs. `run script.py` and `run pytest ...` need no python in\n"
 		"front. SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed on; Ctrl-C reaches the program from the\n"
 		"terminal. The tree is of the 100 nodes that took the most; what it leaves out is counted. Behind srun,\n"
