@@ -289,6 +289,8 @@ long() {
         PD_FAULT_ALL=1 limit=1800 scenario every-fault build tests/scenario/test_fault.py
         phase "the power is cut at each write"
         PD_CUT_ALL=1 limit=500 scenario every-cut build tests/scenario/test_store_faults.py -k power_cut
+        phase "databases are cut at random bytes"
+        PD_CUTS=120 limit=400 scenario cuts build tests/scenario/test_recover.py
         phase "jobs and daemons are killed"
         PD_KILLS=1000 PD_DAEMON_KILLS=500 limit=500 scenario kills build tests/scenario/test_kill.py \
                 -k "first_scope or killed_daemon"

@@ -100,9 +100,9 @@ int store_fail(sqlite3 *db, int rc, struct err *e)
 		return err_set(e, code,
 			"%s is damaged (%s): stop protond, move it away with `mv %s %s.damaged` "
 			"(and its "
-			"-wal and -shm files likewise), start again; `sqlite3 %s.damaged .recover` "
-			"saves "
-			"what can be read",
+			"-wal and -shm files likewise), start again; `protonview recover "
+			"%s.damaged` "
+			"copies what can be read",
 			path, sqlite3_errmsg(db), path, path, path);
 	if (code == -ENOSPC)
 		return err_set(e, code,

@@ -113,7 +113,8 @@
         C(active_ns,            U64,         -,   "INTEGER NOT NULL") /* sum of the closed active intervals */ \
         C(launches,             U64,         -,   "INTEGER NOT NULL")                               \
         C(matched,              U64,         -,   "INTEGER NOT NULL")                               \
-        C(daemon_ns,            U64,         -,   "INTEGER NOT NULL") /* its share of the daemon's CPU time */
+        C(daemon_ns,            U64,         -,   "INTEGER NOT NULL") /* its share of the daemon's CPU time */ \
+        C(recovered,            I64_MAYBE,   -,   "INTEGER") /* from a damaged database: 1 whole, 2 in part */
 #define COLUMNS_member(C)                                                                           \
         C(session,              I64,         -,   "INTEGER NOT NULL")                               \
         C(process,              I64,         -,   "INTEGER NOT NULL")

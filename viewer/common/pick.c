@@ -28,7 +28,8 @@
 	X(NAMES,   "SELECT " TEXT("name") " FROM session ORDER BY id DESC LIMIT 1000")             \
 	X(ONLY,    "SELECT id FROM session LIMIT 2")                                               \
 	X(EACH,    "SELECT s.id, s.created_ns, s.active_ns, lower(hex(substr(s.uuid,1,16))),"      \
-		TEXT("s.name") "," TEXT("s.state") "," TEXT("s.source") ","                        \
+		TEXT("s.name") ",CASE s.recovered WHEN 1 THEN 'recovered' WHEN 2 THEN"             \
+		" 'incomplete' ELSE" TEXT("s.state") " END," TEXT("s.source") ","                  \
 		TEXT(SCHEMA_SESSION_COMMAND) ", s.launches, s.matched,"                            \
 		" (SELECT count(*) FROM member m WHERE m.session = s.id),"                         \
 		" (SELECT max(begin_ns) FROM active a WHERE a.session = s.id AND end_ns IS NULL)," \
@@ -49,6 +50,20 @@ static const char *const statements[] = {
 };
 
 /* --- opening */
+
+int pick_refused(struct sqlite3 *db, int r, struct err *e)
+{
+	const char *path = sqlite3_db_filename(db, "main");
+	const struct err why = *e;
+
+	if (r != -EBADMSG || path == NULL || *path == '\0' ||
+		(strstr(why.text, sqlite3_errstr(SQLITE_CORRUPT)) == NULL &&
+			strstr(why.text, sqlite3_errstr(SQLITE_NOTADB)) == NULL &&
+			strstr(why.text, "is damaged") == NULL))
+		return r;
+	return err_set(
+		e, r, "%.300s; `protonview recover %s` copies what can be read", why.text, path);
+}
 
 static int number(sqlite3 *db, const char *sql, int64_t *ret)
 {
@@ -141,7 +156,7 @@ static int open_as(const char *path, bool immutable, sqlite3 **ret, struct err *
 	if (r != SQLITE_OK)
 		r = err_set(e, -EBADMSG, "%s cannot be opened: %s", path, sqlite3_errmsg(db));
 	else
-		r = check(db, path, e);
+		r = pick_refused(db, check(db, path, e), e);
 	if (r < 0)
 		(void)sqlite3_close(db);
 	else
@@ -201,6 +216,12 @@ int pick_open_image(const void *image, size_t bytes, struct sqlite3 **ret, struc
 
 /* --- which session */
 
+static int cannot_read(sqlite3 *db, struct err *e)
+{
+	return pick_refused(
+		db, err_set(e, -EBADMSG, "the database cannot be read: %s", sqlite3_errmsg(db)), e);
+}
+
 /* The first id of a statement; *ret_more: there is a second. */
 static int first_id(sqlite3 *db, int which, const char *text, int64_t number, int64_t *ret_id,
 	bool *ret_more, struct err *e)
@@ -222,7 +243,7 @@ static int first_id(sqlite3 *db, int which, const char *text, int64_t number, in
 		return 0;
 	if (r == SQLITE_DONE)
 		return -ENOENT;
-	return err_set(e, -EBADMSG, "the database cannot be read: %s", sqlite3_errmsg(db));
+	return cannot_read(db, e);
 }
 
 /* "@last" is 0, "@-1" is 1. */
@@ -379,7 +400,5 @@ int pick_each(struct sqlite3 *db, pick_fn *fn, void *arg, struct err *e)
 			break;
 	}
 	(void)sqlite3_finalize(st);
-	if (r != SQLITE_DONE && stop == 0)
-		return err_set(e, -EBADMSG, "the database cannot be read: %s", sqlite3_errmsg(db));
-	return stop;
+	return r != SQLITE_DONE && stop == 0 ? cannot_read(db, e) : stop;
 }

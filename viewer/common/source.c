@@ -77,10 +77,11 @@ static int load(sqlite3 *db, const char *ref, const struct source_options *o, st
 	int r;
 
 	r = ref == NULL ? pick_only(db, &id, e) : pick_session(db, ref, &id, e);
-	if (r == 0 && o->timeline != NULL)
-		r = o->timeline(db, id, &o->select, o->to, &ret->gone, e);
-	else if (r == 0)
-		r = profile_load(db, id, &o->select, &ret->p, e);
+	if (r == 0) {
+		r = o->timeline != NULL ? o->timeline(db, id, &o->select, o->to, &ret->gone, e)
+					: profile_load(db, id, &o->select, &ret->p, e);
+		r = pick_refused(db, r, e);
+	}
 	(void)sqlite3_close(db);
 	return r;
 }

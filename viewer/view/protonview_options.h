@@ -17,6 +17,7 @@
 	X(diff,     2, 2, "BEFORE AFTER", "what changed from one to the other; --gate fails on a regression") \
 	X(sessions, 0, 0, "", "what the database holds") \
 	X(export,   1, 1, "SOURCE -o FILE", "write FILE in the format that its name ends in; Proton's viewer reads .hatchet") \
+	X(recover,  1, 1, "FILE [-o NEW]", "copy what can be read of a damaged database to NEW (FILE.recovered), which must not be there; says what lacks (also --recover)") \
 	X(help,     0, 1, "[VERB|man]", "this text, or the manual page's source")
 
 enum verb_id {
@@ -50,7 +51,7 @@ enum {
 	X(ROWS,         'n', "rows",         "N",       ON_tree | ON_flat | ON_sessions, "show so many rows: of a list the first; of a tree the nodes with the most, and what they stand in; 0: all") \
 	X(WIDE,         'w', "wide",         NULL,      ON_flat,     "with launch configurations, where the source has them") \
 	X(GATE,         'g', "gate",         "PCT",     ON_diff,     "exit with 1 when the total, or a node of more than 1% of it, is worse by more than PCT percent") \
-	X(OUTPUT,       'o', "output",       "FILE",    ON_export,   "write to FILE (" FORMAT_FILES "); - is standard output") \
+	X(OUTPUT,       'o', "output",       "FILE",    ON_export | ON_recover, "write to FILE (" FORMAT_FILES "; - is standard output), or the copy that recover makes") \
 	X(FORCE,        0,   "force",        NULL,      ON_export,   "overwrite FILE") \
 	X(DB,           0,   "db",           "FILE",    ON_ALL,      "read this database; SOURCE is a session in it") \
 	X(PROCESS,      0,   "process",      "P",       ON_SOURCES,  "one process of a session only: a rank, or pid:N") \
