@@ -9,6 +9,7 @@
 
 #include "correlate.h"
 #include "journal.h"
+#include "leb.h"
 #include "loss_terms.h"
 #include "member.h"
 #include "now.h"
@@ -56,15 +57,9 @@ static bool pack_grow(struct pack *k)
 
 static void put_long(struct pack *k, uint64_t v)
 {
-	uint8_t *at;
-
-	if (k->cap - k->n < 10 && !pack_grow(k))
+	if (k->cap - k->n < LEB_MAX && !pack_grow(k))
 		return;
-	at = k->p + k->n;
-	for (; v >= 0x80; v >>= 7)
-		*at++ = (uint8_t)(v | 0x80);
-	*at++ = (uint8_t)v;
-	k->n = (uint32_t)(at - k->p);
+	k->n = (uint32_t)(leb_put(k->p + k->n, v) - k->p);
 }
 
 /* Most numbers take one byte. */
@@ -116,19 +111,7 @@ struct unpack {
 
 static uint64_t get(struct unpack *u)
 {
-	uint64_t v = 0;
-	unsigned int shift;
-	uint8_t byte;
-
-	for (shift = 0; shift < 70 && u->at < u->end; shift += 7) {
-		byte = *u->at++;
-		if (shift < 64)
-			v |= (uint64_t)(byte & 0x7f) << shift;
-		if (byte < 0x80)
-			return v;
-	}
-	u->bad = true;
-	return 0;
+	return leb_get(&u->at, u->end, &u->bad);
 }
 
 static uint32_t get32(struct unpack *u)

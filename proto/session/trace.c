@@ -9,12 +9,12 @@
 #include <zstd.h>
 
 #include "arena.h"
+#include "leb.h"
 
 #define MAGIC       "PTC1"
 #define MAGIC_BYTES 4u
 #define LEVEL       3
-#define NUMBER_MAX  10u /* bytes of one number */
-#define HEAD_MAX    (MAGIC_BYTES + NUMBER_MAX * (TRACE_COUNT_MAX + 2 * TRACE_COLUMN_MAX))
+#define HEAD_MAX    (MAGIC_BYTES + LEB_MAX * (TRACE_COUNT_MAX + 2 * TRACE_COLUMN_MAX))
 /* A reader takes no more than this: a chunk is full far before. */
 #define READ_RAW_MAX (16u << 20)
 
@@ -34,14 +34,6 @@ static uint64_t fold_sign(uint64_t difference)
 static uint64_t unfold_sign(uint64_t v)
 {
 	return v >> 1 ^ (0 - (v & 1));
-}
-
-static uint8_t *number_put(uint8_t *p, uint64_t v)
-{
-	for (; v >= 0x80; v >>= 7)
-		*p++ = (uint8_t)(v | 0x80);
-	*p++ = (uint8_t)v;
-	return p;
 }
 
 /* --- writing */
@@ -98,7 +90,7 @@ static bool column_room(struct trace_column *c, uint32_t bytes)
 static bool columns_room(struct trace_pack *k, uint32_t first, uint32_t last)
 {
 	for (; first <= last; first++)
-		if (!column_room(&k->column[first], NUMBER_MAX))
+		if (!column_room(&k->column[first], LEB_MAX))
 			return false;
 	return true;
 }
@@ -108,7 +100,7 @@ static void put(struct trace_pack *k, enum trace_column_id column, uint64_t v)
 	struct trace_column *c = &k->column[column];
 	uint32_t before = c->n;
 
-	c->n = (uint32_t)(number_put(c->p + before, v) - c->p);
+	c->n = (uint32_t)(leb_put(c->p + before, v) - c->p);
 	k->raw += c->n - before;
 }
 
@@ -150,7 +142,7 @@ bool trace_pack_node(struct trace_pack *k, const uint8_t hash[16])
 
 bool trace_pack_thread(struct trace_pack *k, const struct trace_thread *t)
 {
-	if (!column_room(&k->column[TRACE_THREADS], 2 * NUMBER_MAX) ||
+	if (!column_room(&k->column[TRACE_THREADS], 2 * LEB_MAX) ||
 		!lasts_room(&k->last_thread, &k->cap_threads, k->n[TRACE_N_THREADS]))
 		return false;
 	put(k, TRACE_THREADS, t->tid);
@@ -161,7 +153,7 @@ bool trace_pack_thread(struct trace_pack *k, const struct trace_thread *t)
 
 bool trace_pack_stream(struct trace_pack *k, const struct trace_stream *s)
 {
-	if (!column_room(&k->column[TRACE_STREAMS], 3 * NUMBER_MAX) ||
+	if (!column_room(&k->column[TRACE_STREAMS], 3 * LEB_MAX) ||
 		!lasts_room(&k->last_stream, &k->cap_streams, k->n[TRACE_N_STREAMS]))
 		return false;
 	put(k, TRACE_STREAMS, s->device);
@@ -175,7 +167,7 @@ bool trace_pack_config(struct trace_pack *k, const struct trace_config *c)
 {
 	int i;
 
-	if (!column_room(&k->column[TRACE_CONFIGS], 9 * NUMBER_MAX))
+	if (!column_room(&k->column[TRACE_CONFIGS], 9 * LEB_MAX))
 		return false;
 	for (i = 0; i < 3; i++) {
 		put(k, TRACE_CONFIGS, c->grid[i]);
@@ -270,7 +262,7 @@ int trace_pack_seal(const struct trace_pack *k, void **ret_bytes, uint32_t *ret_
 	uint32_t i;
 
 	for (i = 0; i < TRACE_COLUMN_MAX; i++)
-		cap += ZSTD_compressBound(k->column[i].n) + NUMBER_MAX;
+		cap += ZSTD_compressBound(k->column[i].n) + LEB_MAX;
 	bytes = z == NULL ? NULL : malloc(2 * cap);
 	if (bytes == NULL)
 		goto fail;
@@ -278,7 +270,7 @@ int trace_pack_seal(const struct trace_pack *k, void **ret_bytes, uint32_t *ret_
 	memcpy(bytes, MAGIC, MAGIC_BYTES);
 	at = bytes + MAGIC_BYTES;
 	for (i = 0; i < TRACE_COUNT_MAX; i++)
-		at = number_put(at, k->n[i]);
+		at = leb_put(at, k->n[i]);
 	for (i = 0; i < TRACE_COLUMN_MAX; i++) {
 		n = 0;
 		if (k->column[i].n > 0) {
@@ -287,8 +279,8 @@ int trace_pack_seal(const struct trace_pack *k, void **ret_bytes, uint32_t *ret_
 			if (ZSTD_isError(n))
 				goto fail;
 		}
-		at = number_put(at, k->column[i].n);
-		at = number_put(at, n);
+		at = leb_put(at, k->column[i].n);
+		at = leb_put(at, n);
 		memcpy(at, packed, n);
 		at += n;
 	}
@@ -311,25 +303,9 @@ struct columns {
 	bool bad;
 };
 
-static uint64_t number_get(const uint8_t **at, const uint8_t *end, bool *bad)
-{
-	uint64_t v = 0;
-	uint32_t shift;
-	uint8_t byte;
-
-	for (shift = 0; shift < 64 && *at < end; shift += 7) {
-		byte = *(*at)++;
-		v |= (uint64_t)(byte & 0x7f) << shift;
-		if (byte < 0x80)
-			return v;
-	}
-	*bad = true;
-	return 0;
-}
-
 static uint64_t get(struct columns *c, enum trace_column_id column)
 {
-	return number_get(&c->at[column], c->end[column], &c->bad);
+	return leb_get(&c->at[column], c->end[column], &c->bad);
 }
 
 /* A number below `limit`; 0 where it is not. */
@@ -476,13 +452,13 @@ static bool read_head(const uint8_t *bytes, size_t n, struct trace_chunk *k,
 	end = bytes + n;
 
 	for (i = 0; i < TRACE_COUNT_MAX && !bad; i++) {
-		v = number_get(&at, end, &bad);
+		v = leb_get(&at, end, &bad);
 		bad |= v > TRACE_COUNT_LIMIT;
 		k->n[i] = (uint32_t)v;
 	}
 	for (i = 0; i < TRACE_COLUMN_MAX && !bad; i++) {
-		raw_n[i] = number_get(&at, end, &bad);
-		packed_n[i] = number_get(&at, end, &bad);
+		raw_n[i] = leb_get(&at, end, &bad);
+		packed_n[i] = leb_get(&at, end, &bad);
 		bad |= raw_n[i] > READ_RAW_MAX - raw || packed_n[i] > (size_t)(end - at);
 		raw += raw_n[i];
 		packed[i] = at;
