@@ -18,11 +18,22 @@
 #define CONFIGS_A_NODE 8u  /* launch configurations told apart for a kernel */
 #define METRICS_MAX    65536u
 
-/* The histogram of a cell's durations: buckets [first, first + n) of it, all others are 0. */
+/* The histogram of a cell's durations (durations.c): buckets [first, first + n) of it, all others are
+ * 0. A counter has 1 << depth bytes. */
 struct hist {
-	uint8_t first, n;
-	uint32_t count[];
+	uint16_t first, n;
+	uint8_t depth, size; /* size: it has HIST_LEAST << size bytes */
+	uint8_t coarse, pad;
+	uint8_t count[];
 };
+#define HIST_LEAST 16u
+#define HIST_SIZES 10u
+_Static_assert(sizeof(struct hist) == 8, "its counters are aligned");
+
+static inline void *hist_counters(struct hist *h)
+{
+	return h->count;
+}
 
 struct cell {
 	uint64_t count, sum_ns, min_ns, max_ns, bytes; /* min_ns UINT64_MAX: none yet */
@@ -65,9 +76,10 @@ struct dirty { /* places of what changed since the last collect; room for all th
 struct tree {
 	struct cell_chunk **chunk;
 	uint32_t n_cells, n_chunks, cap_chunks;
-	uint32_t n_stored;   /* cells that the store has, the first ones */
-	struct arena *arena; /* of chunks and histograms; NULL: none yet */
-	uint64_t bytes;      /* of all this, about */
+	uint32_t n_stored;              /* cells that the store has, the first ones */
+	struct arena *arena;            /* of chunks and histograms; NULL: none yet */
+	uint64_t bytes;                 /* of all this, about */
+	struct hist *spare[HIST_SIZES]; /* outgrown ones, by size; the next one stands in count */
 	struct table by_key;
 	struct hint *hint; /* by node */
 	uint32_t n_hints;
@@ -84,12 +96,6 @@ struct tree {
 static inline struct cell *tree_at(const struct tree *t, uint32_t at)
 {
 	return &t->chunk[at / CELL_CHUNK]->cell[at % CELL_CHUNK];
-}
-
-/* As one bucket counts them. */
-static inline uint32_t hist_count(uint64_t durations)
-{
-	return durations > UINT32_MAX ? UINT32_MAX : (uint32_t)durations;
 }
 
 /* How many durations are in it. */

@@ -11,6 +11,7 @@
 #include "busy.h"
 #include "cells.h"
 #include "chunks.h"
+#include "durations.h"
 #include "life.h"
 #include "loss.h"
 #include "node.h"
@@ -125,19 +126,11 @@ static bool put_node(struct batch *b, struct process *p, uint32_t at)
 	return true;
 }
 
-static bool put_hist(struct batch *b, struct row_cell *r, const struct cell *c)
-{
-	const uint32_t all = hist_count(cell_timed(c));
-
-	if (c->hist != NULL)
-		return batch_hist(b, r, c->hist->first, c->hist->count, c->hist->n);
-	return batch_hist(b, r, hist_bucket(c->min_ns), &all, 1);
-}
-
 static bool put_cells(struct batch *b, const struct part *part)
 {
 	const struct tree *t = &part->tree;
 	struct process *p = part->process;
+	struct hist_counts durations;
 	const struct cell *c;
 	struct row_cell *r;
 	bool scope;
@@ -162,7 +155,8 @@ static bool put_cells(struct batch *b, const struct part *part)
 			.untimed = scope ? 0 : c->untimed,
 			.open = scope ? c->untimed : 0};
 		hash_copy(r->node, p->node[c->node].hash);
-		if (!put_hist(b, r, c))
+		durations_get(c, &durations);
+		if (!batch_hist(b, r, &durations))
 			return false;
 	}
 	return true;

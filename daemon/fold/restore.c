@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "arena.h"
+#include "durations.h"
 #include "life.h"
 #include "loss.h"
 #include "member.h"
@@ -241,6 +242,7 @@ static void restore_cells(struct restore *r)
 {
 	const struct row_cell *row = r->batch->cell.row;
 	struct cell key = {0}, *c;
+	struct hist_counts durations;
 	struct part *part = NULL;
 	uint32_t i, at;
 
@@ -265,7 +267,8 @@ static void restore_cells(struct restore *r)
 		c->max_ns = row->max_ns;
 		c->bytes = row->bytes;
 		c->untimed = row->class == CLASS_CPU ? row->open : row->untimed;
-		tree_hist_put(part, c, row->hist_first, r->batch->hist + row->hist, row->hist_n);
+		batch_durations(r->batch, row, &durations);
+		durations_put(part, c, &durations);
 		part->tree.n_stored = part->tree.n_cells;
 	}
 }

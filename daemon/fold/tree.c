@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "cells.h"
+#include "durations.h"
 #include "flight.h"
 #include "loss.h"
 #include "node.h"
 #include "part.h"
 #include "process.h"
-#include "profile.h"
 #include "record.h"
 #include "ring.h"
 #include "session.h"
@@ -94,8 +94,7 @@ static bool hints_reach(struct part *part, uint32_t node)
 	return true;
 }
 
-/* Zeroed; NULL: out of memory. */
-static void *tree_take(struct tree *t, size_t bytes)
+void *tree_take(struct tree *t, size_t bytes)
 {
 	if (t->arena == NULL)
 		t->arena = arena_new();
@@ -200,97 +199,6 @@ static uint64_t sum(uint64_t a, uint64_t b)
 	return a + b > INT64_MAX ? INT64_MAX : a + b;
 }
 
-/* --- histograms --- */
-
-/* Most cells of a wide tree have all durations in one bucket, or in a few side by side. */
-
-static struct hist hist_none; /* n stays 0 */
-
-/* NULL: out of memory. */
-static struct hist *hist_new(struct part *part, uint32_t first, uint32_t n)
-{
-	const size_t bytes = sizeof(struct hist) + n * sizeof(uint32_t);
-	struct tree *t = &part->tree;
-	struct hist *h;
-
-	h = tree_take(t, bytes);
-	if (h == NULL) {
-		no_memory(part);
-		return NULL;
-	}
-	h->first = (uint8_t)first;
-	h->n = (uint8_t)n;
-	part_grew(part, bytes);
-	return h;
-}
-
-/* Widens it to take `bucket`. It has `timed` durations so far. */
-static void hist_widen(struct part *part, struct cell *c, uint32_t bucket, uint64_t timed)
-{
-	const struct hist *old = c->hist;
-	const uint32_t first = old == NULL ? hist_bucket(c->min_ns) : old->first;
-	const uint32_t last = old == NULL ? first : first + old->n - 1u;
-	const uint32_t low = bucket < first ? bucket : first, high = bucket > last ? bucket : last;
-	const uint32_t span = high - low + 1;
-	const uint32_t n = span <= 7 ? 7 : span <= 15 ? 15 : span <= 31 ? 31 : HIST_BUCKETS;
-	const uint32_t spare = (n - span) / 2, from = low > spare ? low - spare : 0;
-	struct hist *h;
-
-	if (!process_has_room(part->process)) {
-		c->hist = &hist_none;
-		note_count(part, NOTE_HIST, 1);
-		return;
-	}
-	h = hist_new(part, from + n > HIST_BUCKETS ? HIST_BUCKETS - n : from, n);
-	if (h == NULL)
-		return;
-	if (old == NULL)
-		h->count[first - h->first] = hist_count(timed);
-	else
-		memcpy(&h->count[first - h->first], old->count, old->n * sizeof(old->count[0]));
-	c->hist = h;
-}
-
-void tree_hist_put(
-	struct part *part, struct cell *c, uint32_t first, const uint32_t *count, uint32_t n)
-{
-	const uint64_t timed = cell_timed(c);
-
-	if (timed == 0 ||
-		(n == 1 && first == hist_bucket(c->min_ns) && count[0] == hist_count(timed)))
-		return;
-	c->hist = n == 0 ? &hist_none : hist_new(part, first, n);
-	if (n > 0 && c->hist != NULL)
-		memcpy(c->hist->count, count, n * sizeof(*count));
-}
-
-/* A duration shorter or longer than all before. */
-static __attribute__((noinline)) void cell_reach(struct part *part, struct cell *c, uint64_t own_ns)
-{
-	const uint32_t bucket = hist_bucket(own_ns);
-	const uint64_t before = cell_timed(c) - 1;
-
-	if (c->hist == NULL ? before > 0 && bucket != hist_bucket(c->min_ns)
-			    : c->hist->n > 0 && bucket - c->hist->first >= c->hist->n)
-		hist_widen(part, c, bucket, before);
-	c->min_ns = own_ns < c->min_ns ? own_ns : c->min_ns;
-	c->max_ns = own_ns > c->max_ns ? own_ns : c->max_ns;
-}
-
-/* The duration of an event that is counted already. */
-static void cell_duration(struct part *part, struct cell *c, uint64_t own_ns)
-{
-	uint32_t at;
-
-	if (own_ns < c->min_ns || own_ns > c->max_ns)
-		cell_reach(part, c, own_ns);
-	if (c->hist == NULL)
-		return;
-	at = hist_bucket(own_ns) - c->hist->first;
-	if (at < c->hist->n) /* else not known, or the store gave it other ends */
-		c->hist->count[at] += c->hist->count[at] != UINT32_MAX;
-}
-
 static void cell_touch(struct tree *t, struct cell *c, uint32_t at)
 {
 	if (!c->dirty) {
@@ -340,7 +248,7 @@ void tree_scope(
 	c->sum_ns = sum(c->sum_ns, ns);
 	if (counts) {
 		c->count++;
-		cell_duration(part, c, ns);
+		durations_add(part, c, ns);
 	}
 	if (part->timeline != NULL)
 		timeline_scope(part, lane, c, begin, end,
@@ -551,7 +459,7 @@ void tree_gpu(struct part *part, const struct launch *l, const struct gpu *g)
 	c->bytes = sum(c->bytes, g->bytes);
 	if (timed) {
 		c->sum_ns = sum(c->sum_ns, g->end - g->start);
-		cell_duration(part, c, g->end - g->start);
+		durations_add(part, c, g->end - g->start);
 		busy_within(part, g);
 		if (part->timeline != NULL)
 			timeline_op(part, l, g, c);

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "arena.h"
+#include "hist.h"
 #include "must.h"
-#include "profile.h"
 
 #define SHARED_MAGIC 0x42415443u
 
@@ -53,37 +53,39 @@ static void *rows_grow(void *row, uint32_t n, uint32_t *cap, size_t row_bytes)
 TABLES(X)
 #undef X
 
-bool batch_hist(
-	struct batch *b, struct row_cell *c, uint32_t first, const uint32_t *count, uint32_t n)
+bool batch_hist(struct batch *b, struct row_cell *c, const struct hist_counts *h)
 {
-	uint32_t *grown, cap;
+	const size_t most = HIST_PACKED_MAX(h->n);
+	uint8_t *grown;
+	uint32_t cap;
 
 	MUST(!b->shared);
-	while (n > 0 && count[n - 1] == 0)
-		n--;
-	for (; n > 0 && *count == 0; n--, first++)
-		count++;
-	if (b->cap_hist - b->n_hist < HIST_BUCKETS) {
-		if (b->cap_hist > UINT32_MAX / 2)
+	if (b->cap_buckets - b->n_buckets < most) {
+		if (b->cap_buckets > UINT32_MAX / 2 - most)
 			return false;
-		cap = b->cap_hist == 0 ? 4 * HIST_BUCKETS : b->cap_hist * 2;
-		grown = reallocarray(b->hist, cap, sizeof(*grown));
+		cap = (uint32_t)(b->cap_buckets * 2 + most);
+		grown = realloc(b->buckets, cap);
 		if (grown == NULL)
 			return false;
-		b->hist = grown;
-		b->cap_hist = cap;
+		b->buckets = grown;
+		b->cap_buckets = cap;
 	}
-	c->hist_first = (uint8_t)first;
-	c->hist_n = (uint8_t)n;
-	c->hist = b->n_hist;
-	memcpy(b->hist + b->n_hist, count, n * sizeof(*count));
-	b->n_hist += n;
+	c->buckets = b->n_buckets;
+	c->buckets_n = (uint32_t)hist_pack(h, b->buckets + b->n_buckets);
+	b->n_buckets += c->buckets_n;
 	return true;
+}
+
+void batch_durations(const struct batch *b, const struct row_cell *c, struct hist_counts *ret)
+{
+	const uint8_t *bytes = c->buckets_n == 0 ? NULL : b->buckets + c->buckets;
+
+	(void)hist_unpack(bytes, c->buckets_n, ret);
 }
 
 uint64_t batch_bytes(const struct batch *b)
 {
-	uint64_t bytes = b->cap_hist * sizeof(*b->hist);
+	uint64_t bytes = b->cap_buckets;
 	uint32_t i;
 
 #define X(t, key, options) bytes += b->t.cap * sizeof(struct row_##t);
@@ -149,7 +151,7 @@ void batch_free(struct batch *b)
 	TABLES(X)
 #undef X
 	free(b->deleted);
-	free(b->hist);
+	free(b->buckets);
 	*b = (struct batch){0};
 }
 

@@ -14,6 +14,7 @@
 #include "tables.h"
 
 struct arena;
+struct hist_counts;
 
 struct batch { /* zero-initialised: empty */
 #define X(t, key, options)           \
@@ -27,8 +28,8 @@ struct batch { /* zero-initialised: empty */
 	uint64_t journal;                   /* position up to which the rows hold everything */
 	int64_t *deleted;                   /* session ids to remove */
 	uint32_t n_deleted;
-	uint32_t *hist; /* of cells */
-	uint32_t n_hist, cap_hist;
+	uint8_t *buckets; /* of cells, packed */
+	uint32_t n_buckets, cap_buckets;
 	struct arena **held; /* where names and texts live; the first may be its own */
 	uint32_t n_held, cap_held;
 	bool shared; /* by batch_share() */
@@ -36,9 +37,9 @@ struct batch { /* zero-initialised: empty */
 
 uint64_t batch_bytes(const struct batch *b); /* that it owns, but for names and texts */
 void batch_free(struct batch *b); /* frees what it owns, not b itself; zeroed b is fine */
-/* Buckets [first, first + n) of a cell of b, copied; n ≤ HIST_BUCKETS - first. False: no memory. */
-bool batch_hist(
-	struct batch *b, struct row_cell *c, uint32_t first, const uint32_t *count, uint32_t n);
+/* The durations of a cell of b, packed. False: no memory. */
+bool batch_hist(struct batch *b, struct row_cell *c, const struct hist_counts *h);
+void batch_durations(const struct batch *b, const struct row_cell *c, struct hist_counts *ret);
 /* The arena lives as long as the batch. False: no memory. */
 bool batch_hold(struct batch *b, struct arena *a);
 /* A copy that lives as long as the batch; NULL: no memory. Not in one batch with batch_hold(). */

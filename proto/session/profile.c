@@ -141,8 +141,7 @@ void profile_free(struct profile *p)
 	free(p->metric);
 	free(p->value);
 	free(p->device);
-	free(p->hist);
-	free(p->span);
+	free(p->durations);
 	free(p->config);
 	free(p->head.losses);
 	free(p->head.notes);

@@ -53,26 +53,6 @@ struct profile_node {
 	uint8_t class;        /* enum cell_class of a GPU leaf, else 0 */
 };
 
-/* Log-bucket histogram of durations, stored in cell.hist: bucket b counts durations d (ns) with
- * hist_bucket(d) == b; two buckets an octave from 2^5 ns to 2^37 ns, so a quantile is within ±19 %.
- */
-#define HIST_BUCKETS 64u
-static inline uint32_t hist_bucket(uint64_t ns)
-{
-	uint32_t octave, half;
-
-	if (ns < 32)
-		return 0;
-	octave = 63u - (uint32_t)__builtin_clzll(ns);
-	half = (uint32_t)(ns >> (octave - 1)) & 1u;
-	octave -= 5;
-	return octave >= HIST_BUCKETS / 2 ? HIST_BUCKETS - 1 : octave * 2 + half;
-}
-/* The geometric middle of a bucket, ns. */
-double hist_middle(uint32_t bucket);
-/* q in [0, 1] of n = sum of hist; NAN when empty. */
-double hist_quantile(const uint32_t hist[HIST_BUCKETS], double q);
-
 struct profile_device {
 	const char *type; /* "CUDA", "HIP" */
 	const char *id;   /* the number that device_id values name, as text: "0" */
@@ -117,9 +97,14 @@ struct profile_head {
 	const char **notes; /* further words: gaps, killed processes, open scopes */
 };
 
-/* Shortest and longest of the durations in hist; max < min: none. */
-struct profile_span {
-	uint64_t min_ns, max_ns;
+/* Durations of a node's kernels, copies or sets, else of its scopes. */
+struct profile_durations {
+	uint64_t n;              /* how many */
+	uint64_t min_ns, max_ns; /* the shortest and the longest; max < min: none */
+	/* Buckets [first, first + n_buckets) of a histogram (hist.h), which may know fewer than n. */
+	const uint64_t *count;
+	uint16_t first, n_buckets;
+	bool coarse;
 };
 
 /* How a kernel was launched, `count` times. */
@@ -137,8 +122,7 @@ struct profile {
 	struct profile_metric *metric;
 	struct value *value; /* [n_nodes * n_metrics], row per node: the node's own values */
 	struct profile_device *device;
-	uint32_t *hist; /* [n_nodes * HIST_BUCKETS] of kernel times (else CPU times), or NULL */
-	struct profile_span *span; /* [n_nodes] of the same times, or NULL */
+	struct profile_durations *durations; /* [n_nodes], or NULL */
 	uint32_t n_configs;
 	struct profile_config *config; /* launch configurations, by node; none when lean */
 	struct arena *arena;
@@ -155,7 +139,7 @@ struct profile_select {
 	const char *process; /* NULL: all, merged; or a rank ("3") or "pid:1234" */
 	bool one_phase;      /* false: all segments */
 	uint32_t phase;      /* the segment, when one_phase */
-	bool lean;           /* leave out hist, span and config, which a tree does not show */
+	bool lean;           /* leave out durations and config, which a tree does not show */
 	bool brief;          /* of our metrics only times, counts, calls and copies */
 };
 

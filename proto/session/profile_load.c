@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "arena.h"
+#include "hist.h"
 #include "profile_head.h"
 #include "profile_put.h"
 
@@ -16,7 +17,7 @@
 #define ONE " WHERE session = ?1 AND process = ?2"
 #define CELL "SELECT take(node, device, class, count, sum_ns, open, process"
 #define MORE ", bytes, untimed, segment"
-#define HIST ", min_ns, max_ns, hist"
+#define HIST ", min_ns, max_ns, hist, buckets"
 #define METRIC "SELECT take(node, name, kind, value, segment) FROM metric"
 #define CONFIG "SELECT take(node, grid_x, grid_y, grid_z, block_x, block_y, block_z, registers,"   \
 	" static_shared, dynamic_shared, count) FROM config"
@@ -61,7 +62,8 @@ enum cell_column {
 	CELL_SEGMENT,
 	CELL_MIN,
 	CELL_MAX,
-	CELL_HIST
+	CELL_HIST,
+	CELL_BUCKETS
 };
 
 /* So many that their array is a mapping of its own: what is not used costs no page, and growing
@@ -236,36 +238,76 @@ static int add_share(struct tree_load *t, struct slot *s, sqlite3_value **v, uin
 	return 0;
 }
 
-/* Little-endian u32s, trailing zeros cut. */
-static void add_hist(uint32_t *hist, sqlite3_value **v)
+/* Room for buckets [first, end), and as much again for what other processes bring. */
+static int buckets_reach(struct tree_load *t, struct durations *d, uint32_t first, uint32_t end)
 {
-	const unsigned char *b = sqlite3_value_blob(v[CELL_HIST]);
-	uint32_t n = (uint32_t)sqlite3_value_bytes(v[CELL_HIST]) / 4, i, count;
+	const uint32_t low = d->cap == 0 || first < d->base ? first : d->base;
+	const uint32_t high = d->cap == 0 || end > d->base + d->cap ? end : d->base + d->cap;
+	const uint32_t more = d->cap == 0 ? 0 : (high - low) / 2;
+	uint64_t *count;
+	uint32_t base, cap;
 
-	for (i = 0; b != NULL && i < n && i < HIST_BUCKETS; i++, b += 4) {
-		count = (uint32_t)b[0] | (uint32_t)b[1] << 8 | (uint32_t)b[2] << 16 |
-			(uint32_t)b[3] << 24;
-		hist[i] = hist[i] > UINT32_MAX - count ? UINT32_MAX : hist[i] + count;
-	}
+	if (d->cap != 0 && low == d->base && high == d->base + d->cap)
+		return 0;
+	base = low > more ? low - more : 0;
+	cap = (high + more < HIST_BUCKETS ? high + more : HIST_BUCKETS) - base;
+	count = arena_take(t->l->p->arena, cap * sizeof(*count));
+	if (count == NULL)
+		return load_no_memory(t);
+	if (d->cap != 0)
+		memcpy(count + (d->base - base), d->count, d->cap * sizeof(*count));
+	d->count = count;
+	d->base = base;
+	d->cap = cap;
+	return 0;
+}
+
+static int add_hist(struct tree_load *t, struct durations *d, const struct hist_counts *h)
+{
+	const uint32_t end = h->first + h->n, last = d->sum.first + d->sum.n_buckets;
+	uint32_t b, first;
+
+	if (h->n == 0)
+		return 0;
+	if (buckets_reach(t, d, h->first, end) < 0)
+		return -ENOMEM;
+	for (b = h->first; b < end; b++)
+		d->count[b - d->base] = load_sum(d->count[b - d->base], h->count[b]);
+	first = d->sum.n_buckets == 0 || h->first < d->sum.first ? h->first : d->sum.first;
+	d->sum.first = (uint16_t)first;
+	d->sum.n_buckets = (uint16_t)((end > last ? end : last) - first);
+	d->sum.count = d->count + (first - d->base);
+	d->sum.coarse |= h->coarse;
+	return 0;
 }
 
 static int add_durations(struct tree_load *t, struct slot *s, sqlite3_value **v)
 {
-	uint64_t min = value_u64(v[CELL_MIN]), max = value_u64(v[CELL_MAX]);
+	const uint64_t min = value_u64(v[CELL_MIN]), max = value_u64(v[CELL_MAX]),
+		       count = value_u64(v[CELL_COUNT]), untimed = value_u64(v[CELL_UNTIMED]);
+	sqlite3_value *old = v[CELL_HIST], *now = v[CELL_BUCKETS];
+	struct profile_durations *sum;
+	struct hist_counts h;
 
 	if (s->durations == NULL) {
 		s->durations = arena_take(t->l->p->arena, sizeof(*s->durations));
 		if (s->durations == NULL)
 			return load_no_memory(t);
-		s->durations->span.min_ns = UINT64_MAX;
+		s->durations->sum.min_ns = UINT64_MAX;
 	}
-	add_hist(s->durations->hist, v);
-	if (value_u64(v[CELL_COUNT]) == 0 && value_u64(v[CELL_OPEN]) == 0)
+	sum = &s->durations->sum;
+	if (sqlite3_value_type(now) != SQLITE_NULL)
+		(void)hist_unpack(sqlite3_value_blob(now), (size_t)sqlite3_value_bytes(now), &h);
+	else
+		hist_unpack_old(
+			sqlite3_value_blob(old), (size_t)sqlite3_value_bytes(old), min, max, &h);
+	if (add_hist(t, s->durations, &h) < 0)
+		return -ENOMEM;
+	if (count == untimed)
 		return 0;
-	if (min < s->durations->span.min_ns)
-		s->durations->span.min_ns = min;
-	if (max > s->durations->span.max_ns)
-		s->durations->span.max_ns = max;
+	sum->n = load_sum(sum->n, count < untimed ? count : count - untimed);
+	sum->min_ns = min < sum->min_ns ? min : sum->min_ns;
+	sum->max_ns = max > sum->max_ns ? max : sum->max_ns;
 	return 0;
 }
 
@@ -328,7 +370,7 @@ static int cell_row(struct tree_load *t, sqlite3_value **v)
 		return add_durations(t, s, v);
 	}
 	if (s->class == 0 && s->durations != NULL) /* CPU durations came first: they make way */
-		*s->durations = (struct durations){.span = {UINT64_MAX, 0}};
+		*s->durations = (struct durations){.sum.min_ns = UINT64_MAX};
 	s->class = gpu_class_known(class);
 	if (gpu_classes[s->class].counts == COUNTS_KERNEL)
 		r = add_kernels(t, s, count, ns, brief ? 0 : value_u64(v[CELL_UNTIMED]));

@@ -122,20 +122,16 @@ int load_values(struct tree_load *t)
 		*v = merged(v, &t->user[i].v, p->metric[t->user[i].metric].kind);
 	}
 	if (!t->l->select->lean) {
-		p->hist = calloc((size_t)p->n_nodes * HIST_BUCKETS, sizeof(*p->hist));
-		p->span = malloc(p->n_nodes * sizeof(*p->span));
-		if (p->hist == NULL || p->span == NULL)
+		p->durations = malloc(p->n_nodes * sizeof(*p->durations));
+		if (p->durations == NULL)
 			return load_no_memory(t);
 		for (i = 0; i < p->n_nodes; i++)
-			p->span[i] = (struct profile_span){UINT64_MAX, 0};
+			p->durations[i] = (struct profile_durations){.min_ns = UINT64_MAX};
 	}
 	for (s = t->slot; s < t->slot + t->n; s++) {
 		put_slot(t, s);
-		if (p->hist == NULL || s->durations == NULL)
-			continue;
-		p->span[s->local] = s->durations->span;
-		memcpy(p->hist + (size_t)s->local * HIST_BUCKETS, s->durations->hist,
-			sizeof(s->durations->hist));
+		if (p->durations != NULL && s->durations != NULL)
+			p->durations[s->local] = s->durations->sum;
 	}
 	return 0;
 }

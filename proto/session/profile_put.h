@@ -40,8 +40,9 @@ struct rare {
 
 /* What a lean load leaves out. */
 struct durations {
-	struct profile_span span;
-	uint32_t hist[HIST_BUCKETS];
+	struct profile_durations sum;
+	uint64_t *count; /* buckets [base, base + cap), sum's among them */
+	uint32_t base, cap;
 };
 
 /* One node of the session as it is read: small, for there are many. */

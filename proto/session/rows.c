@@ -12,8 +12,8 @@
 
 #include <sqlite3.h>
 
+#include "hist.h"
 #include "metric_terms.h"
-#include "profile.h"
 #include "session_terms.h"
 
 /* --- put: a bind that fails leaves NULL, which NOT NULL columns refuse when the statement runs ---
@@ -84,14 +84,9 @@ static void bind_match(sqlite3_stmt *q, int i, const struct row_session *s)
 	(void)sqlite3_bind_text(q, i, text, -1, SQLITE_TRANSIENT);
 }
 
-static void bind_hist(struct row_io *x, sqlite3_stmt *q, int i, const struct row_cell *c)
+static void bind_buckets(struct row_io *x, sqlite3_stmt *q, int i, const struct row_cell *c)
 {
-	uint32_t *le = x->hist, k;
-
-	memset(le, 0, c->hist_first * sizeof(*le));
-	for (k = 0; k < c->hist_n; k++)
-		le[c->hist_first + k] = htole32(x->from->hist[c->hist + k]);
-	bind_blob(q, i, c->hist_n == 0 ? NULL : le, (c->hist_first + c->hist_n) * sizeof(*le));
+	bind_blob(q, i, c->buckets_n == 0 ? NULL : x->from->buckets + c->buckets, c->buckets_n);
 }
 
 /* INTEGER, REAL or TEXT, so that a reader sees the type. What does not fit: an unsigned over
@@ -147,7 +142,8 @@ static void bind_pci(sqlite3_stmt *q, int i, const struct row_device *d)
 #define PUT_COUNTERS(c, a)   bind_counters(q, i, r->c)
 #define PUT_MATCH(c, a)      bind_match(q, i, r)
 #define PUT_DEVICE(c, a)     bind_i64(q, i, r->c == UINT32_MAX ? -1 : (int64_t)r->c)
-#define PUT_HIST(c, a)       bind_hist(x, q, i, r)
+#define PUT_HIST(c, a)       (void)sqlite3_bind_null(q, i)
+#define PUT_BUCKETS(c, a)    bind_buckets(x, q, i, r)
 #define PUT_VALUE(c, a)      bind_value(q, i, r)
 #define PUT_PCI(c, a)        bind_pci(q, i, r)
 #define PUT_CHUNK(c, a)      bind_blob(q, i, r->c, r->n)
@@ -239,12 +235,26 @@ static uint32_t get_match(sqlite3_stmt *q, int i)
 
 static void get_hist(struct row_io *x, sqlite3_stmt *q, int i, struct row_cell *c)
 {
-	uint32_t hist[HIST_BUCKETS], k;
+	const void *bytes = sqlite3_column_blob(q, i);
+	struct hist_counts h;
 
-	get_blob(q, i, hist, sizeof(hist));
-	for (k = 0; k < HIST_BUCKETS; k++)
-		hist[k] = le32toh(hist[k]);
-	if (!batch_hist(x->into, c, 0, hist, HIST_BUCKETS))
+	if (bytes == NULL)
+		return;
+	hist_unpack_old(bytes, (size_t)sqlite3_column_bytes(q, i), c->min_ns, c->max_ns, &h);
+	if (!batch_hist(x->into, c, &h))
+		x->r = -ENOMEM;
+}
+
+/* Of what is not ours nothing is known. */
+static void get_buckets(struct row_io *x, sqlite3_stmt *q, int i, struct row_cell *c)
+{
+	const void *bytes = sqlite3_column_blob(q, i);
+	struct hist_counts h;
+
+	if (bytes == NULL)
+		return;
+	(void)hist_unpack(bytes, (size_t)sqlite3_column_bytes(q, i), &h);
+	if (!batch_hist(x->into, c, &h))
 		x->r = -ENOMEM;
 }
 
@@ -310,6 +320,7 @@ static void get_launches(struct row_io *x, sqlite3_stmt *q, int i, struct row_pe
 #define GET_MATCH(c, a)      r->c = get_match(q, i)
 #define GET_DEVICE(c, a)     r->c = (uint32_t)get_i64(q, i)
 #define GET_HIST(c, a)       get_hist(x, q, i, r)
+#define GET_BUCKETS(c, a)    get_buckets(x, q, i, r)
 #define GET_VALUE(c, a)      get_value(x, q, i, r)
 #define GET_PCI(c, a)        get_pci(q, i, r)
 #define GET_CHUNK(c, a)      r->n = (uint32_t)get_i64(q, i) /* schema_select() gives its length */
@@ -327,5 +338,3 @@ static void get_launches(struct row_io *x, sqlite3_stmt *q, int i, struct row_pe
 	}
 TABLES(X)
 #undef X
-
-_Static_assert(HIST_BUCKETS <= UINT8_MAX, "row_cell.hist_first and hist_n hold any bucket");

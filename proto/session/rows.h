@@ -6,7 +6,6 @@
 #include <stdint.h>
 
 #include "batch.h"
-#include "profile.h"
 
 struct sqlite3_stmt;
 
@@ -19,7 +18,6 @@ struct row_io {
 	void (*node_hash)(void *nodes, int64_t id, uint8_t ret[16]); /* get; zeroes: none such */
 	int64_t id, above; /* of a node: get: its number and its parent's; put: its parent's */
 	int r;             /* of the last row: SQLITE_… of a put, 0 or -ENOMEM of a get */
-	uint32_t hist[HIST_BUCKETS]; /* put: what the last cell bound */
 };
 
 /* Binds all columns in the order of the list, from ?1 on, and returns x->r. What is bound is the

@@ -38,8 +38,8 @@
 #define MEMBER_COUNTERS(c, a)    uint64_t c[8];   /* process.counters: little-endian */
 #define MEMBER_MATCH(c, a)       uint32_t c;      /* session.match: a word, with what is matched */
 #define MEMBER_DEVICE(c, a)      uint32_t c;      /* cell.device: UINT32_MAX, none, is -1 */
-/* cell.hist: the buckets [hist_first, + hist_n), at batch.hist[hist]; all others are 0; hist_n 0: not known */
-#define MEMBER_HIST(c, a)        uint32_t c; uint8_t c##_first, c##_n;
+#define MEMBER_HIST(c, a)                         /* cell.hist: read into cell.buckets, never written */
+#define MEMBER_BUCKETS(c, a)     uint32_t c, c##_n; /* cell.buckets: n bytes at batch.buckets[c]: hist.h; n 0: not known */
 /* metric.value: INTEGER, REAL or TEXT; type as in metric_terms.h; STR: text, held by the batch, and no bits */
 #define MEMBER_VALUE(c, a)       uint8_t type; uint64_t bits; const char *text;
 #define MEMBER_PCI(c, a)         uint32_t pci_domain, pci_bus, pci_device; /* device.pci: "0000:00:00" */
@@ -147,7 +147,8 @@
         C(bytes,                U64,         -,   "INTEGER NOT NULL")                               \
         C(untimed,              U64,         -,   "INTEGER NOT NULL") /* counted without a time */  \
         C(open,                 U64,         -,   "INTEGER NOT NULL") /* scopes open at finalize: in sum_ns, not in count */ \
-        C(hist,                 HIST,        -,   "BLOB") /* HIST_BUCKETS × u32 little-endian, trailing zeros cut */
+        C(hist,                 HIST,        -,   "BLOB") /* before buckets: 64 u32, two an octave */ \
+        C(buckets,              BUCKETS,     -,   "BLOB") /* of the durations: hist.h */
 #define COLUMNS_metric(C)                                                                           \
         C(session,              I64,         -,   "INTEGER NOT NULL")                               \
         C(process,              I64,         -,   "INTEGER NOT NULL")                               \

@@ -47,17 +47,19 @@ static double submit(struct store *s, struct batch *b)
 static void change(struct batch *b, uint32_t node, uint32_t round)
 {
 	struct row_cell *c = test_cell(b, 1, node);
-	uint32_t hist[HIST_BUCKETS] = {0};
+	static struct hist_counts h;
 	uint64_t ns;
 
+	h.n = 0;
 	c->count += round * 4;
 	c->min_ns = 5000;
 	c->max_ns = 40000;
 	for (ns = c->min_ns; ns <= c->max_ns; ns *= 2) {
-		hist[hist_bucket(ns)] += round;
+		hist_reach(&h, hist_bucket(ns), hist_bucket(ns) + 1);
+		h.count[hist_bucket(ns)] += round;
 		c->sum_ns += ns * round;
 	}
-	if (!batch_hist(b, c, 0, hist, HIST_BUCKETS))
+	if (!batch_hist(b, c, &h))
 		die("out of memory");
 }
 

@@ -504,7 +504,8 @@ static void nodes_tall(struct copy *c, struct input *in)
 		"SELECT i,CAST(printf('%%016d',i) AS BLOB),CASE WHEN i=1000 THEN %u ELSE i-1 "
 		"END,1,'n' FROM n;"
 		"INSERT OR IGNORE INTO cell SELECT session,process,segment,%u,device,class,count,"
-		"sum_ns,min_ns,max_ns,bytes,untimed,open,hist FROM cell WHERE class=0 LIMIT 4",
+		"sum_ns,min_ns,max_ns,bytes,untimed,open,hist,buckets FROM cell WHERE class=0 "
+		"LIMIT 4",
 		1000 + n, input_u8(in) % 2 == 0 ? 1 : 1000 + n, 1000 + n);
 	if (!in->tall)
 		(void)sqlite3_exec(c->db, sql, NULL, NULL, NULL);

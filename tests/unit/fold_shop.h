@@ -6,6 +6,7 @@
 #include <stdarg.h>
 
 #include "fold_help.h"
+#include "hist.h"
 #include "trace.h"
 
 enum row_kind {
@@ -124,6 +125,7 @@ static const struct batch *shown;
 
 HELP void show_cell(struct line *k, struct line *v, const struct row_cell *r)
 {
+	struct hist_counts h;
 	uint32_t i;
 
 	line_add(k, "cell %ld %ld %u %u %u ", r->session, r->process, r->segment, r->device,
@@ -131,8 +133,9 @@ HELP void show_cell(struct line *k, struct line *v, const struct row_cell *r)
 	line_hex(k, r->node, 16);
 	U(r->count), U(r->sum_ns), U(r->min_ns), U(r->max_ns), U(r->bytes), U(r->untimed),
 		U(r->open);
-	for (i = 0; i < r->hist_n; i++)
-		line_add(v, "%u:%u ", r->hist_first + i, shown->hist[r->hist + i]);
+	batch_durations(shown, r, &h);
+	for (i = 0; i < h.n; i++)
+		line_add(v, "%u:%lu%s ", h.first + i, h.count[h.first + i], h.coarse ? "~" : "");
 }
 
 HELP void show_metric(struct line *k, struct line *v, const struct row_metric *r)
@@ -385,9 +388,12 @@ HELP void shop_sweep(struct shop *s)
 }
 
 /* The cell's histogram moves into the shop's. */
-HELP void shop_hist(struct shop *s, const uint32_t *hist, struct row_cell *c)
+HELP void shop_hist(struct shop *s, const struct batch *from, struct row_cell *c)
 {
-	ck_assert(batch_hist(&s->own, c, c->hist_first, hist + c->hist, c->hist_n));
+	struct hist_counts h;
+
+	batch_durations(from, c, &h);
+	ck_assert(batch_hist(&s->own, c, &h));
 }
 
 /* One transaction; takes the batch. */
@@ -399,7 +405,7 @@ HELP void shop_put(struct shop *s, struct batch *take)
 
 	shown = &s->own;
 	for (i = 0; i < take->cell.n; i++)
-		shop_hist(s, take->hist, &take->cell.row[i]);
+		shop_hist(s, take, &take->cell.row[i]);
 #define X(t, key, options)                                            \
 	for (i = 0; i < take->t.n; i++) {                             \
 		k = v = (struct line){0};                             \
@@ -447,10 +453,10 @@ HELP struct batch shop_load(const struct shop *s, bool live)
 #undef X
 		}
 	}
-	b.hist = must(malloc(s->own.n_hist * sizeof(*b.hist) + 1));
-	if (s->own.n_hist > 0)
-		memcpy(b.hist, s->own.hist, s->own.n_hist * sizeof(*b.hist));
-	b.n_hist = b.cap_hist = s->own.n_hist;
+	b.buckets = must(malloc(s->own.n_buckets + (size_t)1));
+	if (s->own.n_buckets > 0)
+		memcpy(b.buckets, s->own.buckets, s->own.n_buckets);
+	b.n_buckets = b.cap_buckets = s->own.n_buckets;
 	return b;
 }
 

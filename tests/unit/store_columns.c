@@ -198,6 +198,7 @@ END_TEST
 #define WITHOUT                                   \
 	"ALTER TABLE process DROP COLUMN job_id;" \
 	"ALTER TABLE cell DROP COLUMN hist;"      \
+	"ALTER TABLE cell DROP COLUMN buckets;"   \
 	"ALTER TABLE config DROP COLUMN grid_x;"  \
 	"ALTER TABLE session ADD COLUMN later INTEGER NOT NULL DEFAULT 7"
 
@@ -215,7 +216,7 @@ START_TEST(mended)
 	got = test_load(s);
 	ck_assert_uint_eq(got.process.n + got.session.n + got.cell.n + got.config.n, 6);
 	ck_assert_str_eq(got.process.row[0].job_id, "");
-	ck_assert_uint_eq(got.cell.row[0].hist_n, 0);
+	ck_assert_uint_eq(got.cell.row[0].buckets_n, 0);
 	ck_assert_uint_eq(got.cell.row[0].sum_ns, 100);
 	ck_assert_uint_eq(got.config.row[0].grid_x, 0);
 	ck_assert_uint_eq(got.journal, 9);
@@ -224,7 +225,7 @@ START_TEST(mended)
 	test_store(s, &b);
 	got = test_load(s);
 	ck_assert_str_eq(got.process.row[0].job_id, "4711");
-	ck_assert_uint_eq(got.cell.row[0].hist_n, 1);
+	ck_assert_uint_eq(got.cell.row[0].buckets_n, 2);
 	ck_assert_uint_eq(got.config.row[0].grid_x, 1);
 	batch_free(&got);
 	store_close(s);
@@ -269,7 +270,7 @@ START_TEST(portable)
 		schema_tables[TABLE_session].n_columns);
 	ck_assert_int_eq(raw_number("SELECT job_id FROM process"), 4711);
 	ck_assert_int_eq(raw_number("SELECT max_ns FROM cell"), 100);
-	ck_assert_int_eq(raw_number("SELECT length(hist)>0 FROM cell"), 1);
+	ck_assert_int_eq(raw_number("SELECT hist IS NULL AND length(buckets)>0 FROM cell"), 1);
 	ck_assert_int_eq(raw_number("SELECT count(*) FROM meta WHERE key='store_uuid'"), 1);
 }
 END_TEST
@@ -284,7 +285,8 @@ START_TEST(cannot_be_mended)
 	one_of_all(&b);
 	test_store(s, &b);
 	store_close(s);
-	raw("ALTER TABLE session DROP COLUMN daemon_ns; ALTER TABLE cell DROP COLUMN hist");
+	raw("ALTER TABLE session DROP COLUMN daemon_ns; ALTER TABLE cell DROP COLUMN hist;"
+	    "ALTER TABLE cell DROP COLUMN buckets");
 	s = NULL;
 	ck_assert_int_lt(store_open(test_db, &test_loop, &s, &e), 0);
 	ck_assert_ptr_nonnull(strstr(e.text, test_db));

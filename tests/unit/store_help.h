@@ -12,6 +12,7 @@
 
 #include <uv.h>
 
+#include "hist.h"
 #include "profile.h"
 #include "record.h"
 #include "store.h"
@@ -172,6 +173,7 @@ static inline void test_node(struct batch *b, uint32_t n, uint32_t parent)
 static inline struct row_cell *test_cell(struct batch *b, int64_t session, uint32_t node)
 {
 	struct row_cell *c = batch_cell(b);
+	struct hist_counts h = {.first = hist_bucket(100), .n = 1};
 
 	if (c == NULL)
 		abort();
@@ -181,7 +183,8 @@ static inline struct row_cell *test_cell(struct batch *b, int64_t session, uint3
 	c->device = UINT32_MAX;
 	c->count = 1;
 	c->sum_ns = c->min_ns = c->max_ns = 100;
-	if (!batch_hist(b, c, hist_bucket(100), &(uint32_t){1}, 1))
+	h.count[h.first] = 1;
+	if (!batch_hist(b, c, &h))
 		abort();
 	return c;
 }

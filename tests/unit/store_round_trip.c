@@ -130,7 +130,8 @@ static void fill_tree(struct batch *b)
 {
 	struct row_cell *c;
 	struct row_config *f;
-	uint32_t hist[HIST_BUCKETS], i;
+	struct hist_counts h = {.n = HIST_BUCKETS, .coarse = true};
+	uint32_t i;
 
 	test_node(b, 0, UINT32_MAX);
 	test_node(b, 1, 0);
@@ -149,11 +150,11 @@ static void fill_tree(struct batch *b)
 	c->untimed = 13;
 	c->open = 14;
 	for (i = 0; i < HIST_BUCKETS; i++)
-		hist[i] = UINT32_MAX - i;
-	ck_assert(batch_hist(b, c, 0, hist, HIST_BUCKETS));
+		h.count[i] = i % 5 < 2 ? 0 : UINT64_MAX - i;
+	ck_assert(batch_hist(b, c, &h));
 	c = test_cell(b, 3, 1);
 	c->process = 7;
-	c->hist_n = 0;
+	c->buckets_n = 0;
 	f = batch_config(b);
 	f->session = 3;
 	f->process = 7;
@@ -313,9 +314,8 @@ static void same_cell(const struct batch *got, uint32_t i, const struct batch *w
 	struct row_cell x = got->cell.row[i];
 	const struct row_cell *y = &want->cell.row[k];
 
-	ck_assert_mem_eq(got->hist + x.hist, want->hist + y->hist, x.hist_n * sizeof(uint32_t));
-	x.hist = y->hist; /* where it stands */
-	x.hist_first = y->hist_n == 0 ? y->hist_first : x.hist_first;
+	ck_assert_mem_eq(got->buckets + x.buckets, want->buckets + y->buckets, x.buckets_n);
+	x.buckets = y->buckets; /* where they stand */
 	ck_assert_mem_eq(&x, y, sizeof(x));
 }
 

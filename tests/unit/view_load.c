@@ -131,18 +131,16 @@ START_TEST(durations_and_configs)
 	help_train(db);
 	p = load(db, 7, (struct profile_select){0});
 	k = help_node(p, "sgemm");
-	ck_assert_uint_eq(p->span[k].min_ns, 50);
-	ck_assert_uint_eq(p->span[k].max_ns, 350);
-	ck_assert_uint_eq(p->hist[k * HIST_BUCKETS], 1);
-	ck_assert_uint_eq(p->hist[k * HIST_BUCKETS + 2], 13);
+	ck_assert_uint_eq(p->durations[k].min_ns, 50);
+	ck_assert_uint_eq(p->durations[k].max_ns, 350);
+	ck_assert_uint_eq(p->durations[k].n, 14);
 	ck_assert_uint_eq(p->n_configs, 2);
 	ck_assert_uint_eq(p->config[0].node, k);
 	ck_assert_uint_eq(p->config[0].grid[0], 128);
 	ck_assert_uint_eq(p->config[1].block[0], 128);
 	profile_free(p);
 	p = load(db, 7, (struct profile_select){.lean = true});
-	ck_assert_ptr_null(p->hist);
-	ck_assert_ptr_null(p->span);
+	ck_assert_ptr_null(p->durations);
 	ck_assert_uint_eq(p->n_configs, 0);
 	ck_assert_uint_eq(help_value(p, "sgemm", "time (ns)")->u, 3000);
 	profile_free(p);
@@ -283,8 +281,8 @@ START_TEST(any_row_ids)
 	help_exec(db, "INSERT INTO member VALUES(1,1);"
 		      "INSERT INTO node VALUES(1,x'01',0,0,'ROOT'),(9000000000,x'02',1,1,'late'),"
 		      " (5,x'03',9000000000,1,'early'),(-7,x'04',5,1,'negative');"
-		      "INSERT INTO cell VALUES(1,1,0,-7,-1,0,1,10,10,10,0,0,0,NULL),"
-		      " (1,1,0,1,-1,0,1,20,20,20,0,0,0,NULL);");
+		      "INSERT INTO cell VALUES(1,1,0,-7,-1,0,1,10,10,10,0,0,0,NULL,NULL),"
+		      " (1,1,0,1,-1,0,1,20,20,20,0,0,0,NULL,NULL);");
 	p = load(db, 1, (struct profile_select){0});
 	ck_assert_uint_eq(p->n_nodes, 4);
 	ck_assert_str_eq(p->node[1].name, "late");

@@ -130,23 +130,6 @@ START_TEST(metrics_are_bounded)
 }
 END_TEST
 
-START_TEST(quantiles_are_near)
-{
-	uint32_t hist[HIST_BUCKETS] = {0};
-	uint64_t ns;
-
-	ck_assert(isnan(hist_quantile(hist, 0.5)));
-	for (ns = 1000; ns < 2000; ns++)
-		hist[hist_bucket(ns)]++;
-	ck_assert_double_eq_tol(hist_quantile(hist, 0.5), 1500, 1500 * 0.19);
-	ck_assert_double_eq_tol(hist_quantile(hist, 0.99), 1990, 1990 * 0.19);
-	for (ns = 48; ns < (uint64_t)1 << 36; ns += ns / 3)
-		ck_assert_double_eq_tol(hist_middle(hist_bucket(ns)) / (double)ns, 1, 0.23);
-	ck_assert_uint_eq(hist_bucket(0), 0);
-	ck_assert_uint_eq(hist_bucket(UINT64_MAX), HIST_BUCKETS - 1);
-}
-END_TEST
-
 START_TEST(arena_pieces_are_apart)
 {
 	struct arena *a = arena_new();
@@ -206,5 +189,5 @@ END_TEST
 	X(nodes_keep_order)      \
 	X(values_survive_growth) \
 	X(metrics_are_bounded)   \
-	X(quantiles_are_near) X(arena_pieces_are_apart) X(numbers_are_as_printf)
+	X(arena_pieces_are_apart) X(numbers_are_as_printf)
 HELP_SUITE("view_profile", TESTS)

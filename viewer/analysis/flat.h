@@ -20,11 +20,14 @@ struct flat {
 	struct flat_row *row; /* by sum_ns, the highest first */
 	uint32_t n;
 	bool is_cpu;   /* the rows are scopes */
-	bool has_hist; /* p50 and p99 are known, within what the buckets allow */
+	bool has_hist; /* p50 and p99 are known, within 3 %; */
+	bool coarse;   /* some of them within 22 % (hist.h) */
 };
 
 /* Borrows the profile's strings. -ENOMEM; -ENODATA: no times at all. */
 int flat_new(const struct view *v, struct flat **ret);
+/* How far p50 and p99 may be off, in words. */
+const char *flat_accuracy(const struct flat *f);
 void flat_free(struct flat *f); /* NULL is fine */
 
 #endif

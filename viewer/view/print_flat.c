@@ -69,7 +69,7 @@ void print_flat(struct text *t, const struct flat *f, const struct print_options
 	if (r < f->row + f->n)
 		text_fmt(t, "(%u more rows; -n 0 shows all)\n", (unsigned)(f->row + f->n - r));
 	if (f->has_hist)
-		text_str(t, "p50 and p99 are within 19% of the true value, from 32 ns on\n");
+		text_fmt(t, "%s\n", flat_accuracy(f));
 }
 
 static void json_config(struct text *t, const struct profile_config *c)

@@ -13,6 +13,8 @@ static int show_flat(struct run *run, const struct view *v)
 	if (r < 0 && r != -ENODATA)
 		return err_set(&run->e, r, "out of memory");
 	if (run_given(run, OPT_JSON)) {
+		if (f != NULL && f->coarse)
+			warning_add(&run->warnings, "%s", flat_accuracy(f));
 		envelope_open(&run->out, "flat", p);
 		if (f != NULL)
 			envelope_flat(&run->out, f, &run->print);
