@@ -11,6 +11,10 @@
 #include "state.h"
 #include "tree.h"
 
+_Static_assert(((size_t)HIST_LEAST << (HIST_SIZES - 1)) - sizeof(struct hist) >=
+		       HIST_BUCKETS * sizeof(uint64_t),
+	"the largest size has them all");
+
 static struct hist hist_none; /* n stays 0 */
 
 static size_t hist_bytes(uint32_t size)

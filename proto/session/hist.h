@@ -26,6 +26,8 @@
 #define HIST_TOP     (UINT64_MAX >> 5) /* the longest duration that is told from longer ones */
 #define HIST_BUCKETS ((58u - 4u) * HIST_SUB + 2 * HIST_SUB)
 
+_Static_assert(HIST_BUCKETS <= UINT16_MAX, "16 bits name a bucket");
+
 static inline uint32_t hist_bucket(uint64_t ns)
 {
 	const uint64_t d = ns < HIST_TOP ? ns : HIST_TOP;

@@ -338,3 +338,5 @@ static void get_launches(struct row_io *x, sqlite3_stmt *q, int i, struct row_pe
 	}
 TABLES(X)
 #undef X
+
+_Static_assert(HIST_PACKED_MAX(HIST_BUCKETS) <= UINT16_MAX, "a cell's histogram is a small blob");

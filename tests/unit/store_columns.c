@@ -234,6 +234,47 @@ START_TEST(mended)
 }
 END_TEST
 
+/* Of a database as it was released: read into the new buckets, and stored anew when it changes. A
+ * daemon that knows no other column than hist leaves nothing stale behind. */
+START_TEST(histograms_of_before)
+{
+	struct hist_counts h;
+	struct store *s;
+	struct batch b = {0}, got;
+	size_t i;
+
+	for (i = 0; i < N_RELEASED; i++)
+		raw(released[i]);
+	raw("INSERT INTO meta VALUES('store_uuid', x'000102030405060708090a0b0c0d0e0f');"
+	    "PRAGMA application_id=1347571540; PRAGMA user_version=2");
+	s = test_open();
+	one_of_all(&b);
+	test_store(s, &b);
+	store_close(s);
+	raw("ALTER TABLE cell DROP COLUMN buckets; UPDATE cell SET count=3, max_ns=200, "
+	    "hist=x'000000000000000000000000010000000000000002000000'");
+	s = test_open();
+	got = test_load(s);
+	batch_durations(&got, &got.cell.row[0], &h);
+	ck_assert(h.coarse);
+	ck_assert_uint_eq(h.count[hist_bucket(109)], 1); /* of 96 to 127 ns; and of 192 to */
+	ck_assert_uint_eq(h.count[hist_bucket(200)], 2); /* 255, but 200 is the longest */
+	batch_free(&got);
+	one_of_all(&b);
+	test_store(s, &b);
+	got = test_load(s);
+	batch_durations(&got, &got.cell.row[0], &h);
+	ck_assert(!h.coarse && h.n == 1 && h.first == hist_bucket(100));
+	batch_free(&got);
+	store_close(s);
+	ck_assert_int_eq(raw_number("SELECT count(hist) FROM cell"), 0);
+	raw("INSERT OR REPLACE INTO cell(session,process,segment,node,device,class,count,sum_ns,"
+	    "min_ns,max_ns,bytes,untimed,open,hist) SELECT session,process,segment,node,device,"
+	    "class,count,sum_ns,min_ns,max_ns,bytes,untimed,open,NULL FROM cell");
+	ck_assert_int_eq(raw_number("SELECT count(buckets) FROM cell"), 0);
+}
+END_TEST
+
 static int portable_work(struct sqlite3 *db, void *arg, struct err *e)
 {
 	unsigned char *image = NULL;
@@ -346,6 +387,7 @@ Suite *suite(void)
 	tcase_add_loop_test(c, released_schema, 0, 2);
 	tcase_add_test(c, fresh_schema);
 	tcase_add_test(c, mended);
+	tcase_add_test(c, histograms_of_before);
 	tcase_add_test(c, portable);
 	tcase_add_test(c, cannot_be_mended);
 	tcase_add_test(c, defaults);
