@@ -674,11 +674,13 @@ def test_a_prune_on_a_full_disk(small):
     world.db = world.dir / "store.db"
     world.env["PROTOND_DB"] = str(world.db)
     made(world)
+    same = "uid, source, backend, mode, hook, data, context, cpu, state, match, pid, command, gpu"
     sqlite(world.db, "PRAGMA journal_mode = WAL", "BEGIN",
            "WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 1299) INSERT INTO session "
-           "SELECT i, randomblob(16), 's' || i, uid, source, backend, mode, hook, data, context, cpu, state, match, NULL, NULL, NULL, pid, "
-           "command, gpu, created_ns, iif(i % 2, finalized_ns, 1), active_ns, 0, 0, 0 FROM n, session WHERE name = 's'",
+           f"(id, uuid, name, {same}, created_ns, finalized_ns, active_ns, launches, matched, daemon_ns) SELECT i, randomblob(16), "
+           f"'s' || i, {same}, created_ns, iif(i % 2, finalized_ns, 1), active_ns, 0, 0, 0 FROM n, session WHERE name = 's'",
            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) INSERT INTO cell "
+           "(session, process, segment, node, device, class, count, sum_ns, min_ns, max_ns, bytes, untimed, open, hist) "
            "SELECT id, 1, 0, (SELECT min(id) FROM node), i, 1, 1, 1, 1, 1, 0, 0, 0, zeroblob(60) FROM n, session WHERE id >= 1000",
            "COMMIT")
     size = os.path.getsize(world.db)
