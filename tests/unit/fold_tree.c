@@ -98,6 +98,30 @@ START_TEST(scopes_open_at_finalize)
 }
 END_TEST
 
+/* A child that was forked inside a scope, when the session had been active for long. */
+START_TEST(open_scope_of_a_younger_process)
+{
+	const struct j_now now = {0, 1, 0, P_A, 0};
+	const struct row_cell *c;
+	struct batch b;
+
+	start(1, 10 * SECOND);
+	job = kit_process(2);
+	job.created_clock = job.created_ns = 30 * SECOND;
+	tape_process(&t, &job);
+	tape_names(&t, job.ring, 2, sizeof(names) / sizeof(names[0]), names);
+	tape_paths(&t, job.ring, 2, sizeof(paths) / sizeof(paths[0]), paths);
+	tape_now(&t, job.ring, 49 * SECOND, 1, &now);
+	tape_end(&t, job.ring, 50 * SECOND, END_KILLED, 9);
+	fold_take(f, &t);
+	b = collect();
+	c = cell_at(&b, 1, 0, CLASS_CPU, "ROOT/a");
+	ck_assert_uint_eq(c->sum_ns, 20 * SECOND);
+	ck_assert_uint_eq(c->open, 1);
+	batch_free(&b);
+}
+END_TEST
+
 /* --- launches against records */
 
 struct step {
@@ -537,6 +561,7 @@ Suite *suite(void)
 	tcase_add_loop_test(c, scope_windows, 0, N(scope_cases));
 	tcase_add_test(c, scope_segments);
 	tcase_add_test(c, scopes_open_at_finalize);
+	tcase_add_test(c, open_scope_of_a_younger_process);
 	tcase_add_loop_test(c, join, 0, N(join_cases));
 	tcase_add_test(c, launch_decides_the_session);
 	tcase_add_loop_test(c, python_stacks, 0, sizeof(python_cases) / sizeof(python_cases[0]));
