@@ -18,8 +18,10 @@ cores=$(nproc)
 workers=$((2 * cores)) # most tests wait more than they compute
 started=$SECONDS
 mkdir -p "$out" && : >"$out/counts" || exit 1
-# Tests talk to their own daemon only, whatever the caller's shell is set to; make is told all it needs here.
-unset PROTOND_RUNTIME_DIR PROTOND_DB PROTOND_TOKEN PROTOND_GPU CUDA_INJECTION64_PATH NVTX_INJECTION64_PATH
+# Tests talk to their own daemon only, whatever runs here and the caller's shell is set to: by default they find
+# none. make is told all it needs here.
+export PROTOND_RUNTIME_DIR=/nonexistent/protond PROTOND_DB=/nonexistent/protond.db
+unset PROTOND_TOKEN PROTOND_GPU CUDA_INJECTION64_PATH NVTX_INJECTION64_PATH
 unset MAKEFLAGS MFLAGS MAKELEVEL
 export -n SAN
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1

@@ -14,6 +14,9 @@ import time
 import pytest
 
 BUILD = pathlib.Path(os.environ.get("PROTOND_BUILD", "build")).resolve()
+# Who does not take a world meets no daemon and no database of the user's.
+NOWHERE = {"PROTOND_RUNTIME_DIR": "/nonexistent/protond", "PROTOND_DB": "/nonexistent/protond.db"}
+os.environ.update(NOWHERE)
 WAIT = 30  # seconds after which an event that never came is a failure
 
 ROOT = os.geteuid() == 0

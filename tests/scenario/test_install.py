@@ -17,7 +17,7 @@ import zipfile
 
 import pytest
 
-from conftest import BUILD, until
+from conftest import BUILD, NOWHERE, until
 from test_replay import HERE, JOB, expected, kernels, play
 
 REPO = HERE.parents[1]
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.skipif(BUILD != REPO / "build" or any(f.startswith("-fs
 ENV = {k: v for k, v in os.environ.items()
        if not k.startswith(("PIP_", "PYTHON", "PROTOND_", "MAKE", "MFLAGS", "CUDA_INJ", "NVTX_INJ", "LD_LIBRARY"))}
 ENV.update(PIP_NO_INDEX="1", PIP_DISABLE_PIP_VERSION_CHECK="1", PYTHONDONTWRITEBYTECODE="1", CC=FLAGS[0],
-           WERROR="-Werror" if "-Werror" in FLAGS else "", LC_ALL="C.UTF-8")
+           WERROR="-Werror" if "-Werror" in FLAGS else "", LC_ALL="C.UTF-8", **NOWHERE)
 
 OLDEST, NEWEST = 0, -1
 

@@ -7,6 +7,7 @@
 #include "codec.h"
 #include "human.h"
 #include "json.h"
+#include "paths.h"
 #include "protonctl_file.h"
 #include "protonctl_help.h"
 #include "protonctl_options.h"
@@ -274,6 +275,19 @@ static int n_commands(void)
 	return n;
 }
 
+/* unit/main.c: a daemon that the user runs is none of the tests'. */
+START_TEST(places_of_the_tests)
+{
+	char place[128];
+
+	ck_assert_int_eq(paths_runtime(0, place, sizeof(place)), 0);
+	ck_assert_str_eq(place, "/nonexistent/protond");
+	ck_assert_int_eq(paths_runtime(1, place, sizeof(place)), -ENOENT);
+	ck_assert_int_eq(paths_db(0, place, sizeof(place)), 0);
+	ck_assert_str_eq(place, "/nonexistent/protond.db");
+}
+END_TEST
+
 Suite *suite(void)
 {
 	Suite *s = suite_create("ctl_words");
@@ -290,6 +304,7 @@ Suite *suite(void)
 	tcase_add_test(t, numbers_for_people);
 	tcase_add_test(t, wrong_variables);
 	tcase_add_test(t, did_you_mean);
+	tcase_add_test(t, places_of_the_tests);
 	suite_add_tcase(s, t);
 	return s;
 }
