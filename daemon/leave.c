@@ -40,7 +40,9 @@ static int how_it_ended(const struct ring *r, struct j_end *ret)
 {
 	int x;
 
-	*ret = (struct j_end){.status = -1};
+	*ret = (struct j_end){.status = -1, .reason = END_EXEC};
+	if (r->execed)
+		return 0;
 	x = process_status(r->pidfd, r->pid, r->pid_start, &ret->status);
 	if (x == -EAGAIN && mono_ns() - r->gone_ns < EXIT_NS)
 		return x;

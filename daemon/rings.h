@@ -47,6 +47,7 @@ struct ring {
 	bool paused, adopted; /* adopted: PROCESS is in the journal */
 	bool gpu_on;          /* its automatic session has GPU */
 	bool unreadable;      /* its file became short: nothing more comes */
+	bool execed;          /* dead: its process runs on, as another program */
 	bool noted;           /* dead: its last now block and counts are in the journal */
 	bool kept, let_go; /* kept: systemd's FDSTORE holds a copy; let_go: we asked it to drop that
 			      copy */

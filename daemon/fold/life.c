@@ -244,22 +244,22 @@ static void note_end(struct session *s, const struct process *p, const struct j_
 {
 	uint32_t flying = flight_open(&p->flight);
 	uint32_t i, open = 0;
-	char why[64] = "killed", place[160];
+	char why[64] = "was killed", place[160];
 
 	for (i = 0; i < p->n_now; i++)
 		open += p->now[i].path < p->n_paths;
-	if (e->reason == END_EXITED) {
+	if (e->reason == END_EXITED || (e->reason == END_EXEC && open + flying == 0)) {
 		if (s->row.source == SOURCE_JOB)
 			note_add(s, p->row.id, "process %u ended without finalizing the session",
 				p->row.pid);
 		return;
 	}
 	if (e->reason == END_KILLED && e->status >= 0 && WIFSIGNALED(e->status))
-		snprintf(why, sizeof(why), "killed (signal %d)", WTERMSIG(e->status));
+		snprintf(why, sizeof(why), "was killed (signal %d)", WTERMSIG(e->status));
 	else if (e->reason != END_KILLED)
-		snprintf(why, sizeof(why), "lost");
+		snprintf(why, sizeof(why), e->reason == END_EXEC ? "called exec" : "was lost");
 	last_place(p, place);
-	note_add(s, p->row.id, "process %u was %s with %u scope%s open and %u launch%s in flight%s",
+	note_add(s, p->row.id, "process %u %s with %u scope%s open and %u launch%s in flight%s",
 		p->row.pid, why, open, open == 1 ? "" : "s", flying, flying == 1 ? "" : "es",
 		place);
 }
@@ -273,7 +273,7 @@ void process_end(struct process *p, const struct j_end *e, uint64_t mono_ns)
 	MUST(p->row.ended_ns == 0);
 	p->row.ended_ns = (int64_t)mono_to_real(p->fold, mono_ns);
 	p->row.ended_ns = p->row.ended_ns == 0 ? 1 : p->row.ended_ns;
-	p->row.end_reason = e->reason >= END_EXITED && e->reason <= END_LOST ? e->reason : END_LOST;
+	p->row.end_reason = e->reason >= END_EXITED && e->reason <= END_EXEC ? e->reason : END_LOST;
 	p->dirty = true;
 	for (i = 0; i < p->n_parts; i++)
 		note_end(p->part[i]->session, p, e);

@@ -27,7 +27,8 @@
 #define SESSION_MATCHES(X) \
         X(PID, 1, "pid:") X(TOKEN, 2, "token") X(USER, 3, "all") X(COMMAND, 4, "command:") X(RING, 5, "ring")
 /* How a process ended. */
-#define END_REASONS(X) X(EXITED, 1, "exited") X(KILLED, 2, "killed") X(LOST, 3, "lost")
+#define END_REASONS(X) \
+        X(EXITED, 1, "exited") X(KILLED, 2, "killed") X(LOST, 3, "lost") X(EXEC, 4, "exec")
 #define GPU_STATES(X)                                                                \
         X(NONE,     0, "none")     /* not subscribed */                              \
         X(ARMED,    1, "armed")    /* subscribed, graph callbacks only */            \

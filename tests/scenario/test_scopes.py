@@ -294,8 +294,9 @@ def test_exec_ends_what_was_before(world):
     assert job.process.poll() is None
     assert world.cells("before")["/open"][0::2] == (0, 1) and not world.losses("before")
     until("its ring is gone", lambda: len(list((world.dir / "rings").rglob("*.ring"))) == 1)
-    until("it is stored", lambda: world.sql("SELECT pid, ended_ns IS NULL FROM process ORDER BY id")
-          == [(job.pid, 0), (job.pid, 1)])
+    until("it is stored", lambda: world.sql("SELECT pid, end_reason FROM process ORDER BY id")
+          == [(job.pid, "exec"), (job.pid, None)])
+    assert f"process {job.pid} called exec with 1 scope open and 0 launches in flight, in 'open'" in world.view("tree", "before").stdout
     assert job.quit() == 0
     until("all is over", lambda: world.state("after") == "finalized")
     assert world.cells("after")["/new"][0] == 3
