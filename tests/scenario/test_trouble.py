@@ -395,6 +395,8 @@ wait $daemon
 
 def test_sessions_that_are_not(world):
     world.start()
+    for words in (["@last"], ["tree", "@last"]):
+        said(world.view(*words, check=False).stderr, "no session '…' (")
     world.ctl("start", "s", "--all")
     said(world.ctl("start", "s", "--all", check=False).stderr, "a session named '…' is live already")
     said(world.ctl("delete", "s", check=False).stderr, "session '…' is still recording")

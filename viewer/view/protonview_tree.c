@@ -60,6 +60,8 @@ static void guess_verb(struct run *run)
 
 	options_guess(&g);
 	if (g.best[0] != '\0')
+	if (*g.word == '@') /* never a verb */
+		return;
 		err_set(&run->e, -ENOENT, "there is no session or verb '%s'%s", g.word, g.question);
 }
 
