@@ -13,6 +13,7 @@ import socket
 import sqlite3
 import subprocess
 import sys
+import tempfile
 
 import pytest
 
@@ -321,6 +322,21 @@ def test_databases_that_cannot_be_read(stored):
             said(r.stderr, start)
     path.write_bytes(world.db.read_bytes()[:9000])
     said(world.view("tree", path, check=False).stderr, "… cannot be read")
+
+
+@needs_another_user
+def test_a_database_in_a_folder_that_may_not_be_written(stored):
+    folder = pathlib.Path(tempfile.mkdtemp(dir="/tmp"))
+    try:
+        folder.chmod(0o755)
+        shutil.copy(stored.db, folder / "copy.db")
+        (folder / "copy.db").chmod(0o644)
+        for words in (("sessions", "--db"), ("tree", "r", "--db"), ("tree",)):
+            r = subprocess.run([str(BUILD / "bin/protonview"), *words, str(folder / "copy.db")], env=stored.env, cwd="/", user=NOBODY,
+                               capture_output=True, text=True, timeout=WAIT)
+            assert r.returncode == 0 and r.stderr == "", r.stderr
+    finally:
+        shutil.rmtree(folder)
 
 
 def test_no_room_for_a_ring(world):

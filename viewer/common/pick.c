@@ -100,7 +100,7 @@ static int check(sqlite3 *db, const char *what, struct err *e)
 	r = number(db, "PRAGMA application_id", &application);
 	if (r == 0)
 		r = number(db, "PRAGMA user_version", &version);
-	if (r == SQLITE_CANTOPEN || r == SQLITE_READONLY_DIRECTORY)
+	if (r == SQLITE_CANTOPEN || sqlite3_extended_errcode(db) == SQLITE_READONLY_DIRECTORY)
 		return -EAGAIN; /* a WAL needs files beside it that cannot be made here */
 	if (r != 0)
 		return err_set(e, -EBADMSG, "%s cannot be read: %s", what, sqlite3_errmsg(db));
