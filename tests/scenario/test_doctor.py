@@ -215,6 +215,21 @@ def test_a_database_of_another_user(world):
     assert doctor(world, user=NOBODY).of("database", "bad") == [], "a service's is not a user's to write"
 
 
+def test_a_database_that_is_damaged(world):
+    serve(world)
+    world.job().say("repeat 3 a")
+    world.stop()
+    whole = world.db.read_bytes()
+    doctor(world).one("database", "ok")
+    middle = bytearray(whole)
+    middle[4096 * 3:4096 * 8] = b"\xa5" * (4096 * 5)
+    for content in (whole[:9000], whole[:-4096], b"hello " * 100, bytes(middle)):
+        world.db.write_bytes(content)
+        doctor(world).one("database", "bad", str(world.db), "recover")
+    world.db.write_bytes(b"")
+    assert doctor(world).of("database", "bad") == []
+
+
 @needs_mounts
 @pytest.mark.parametrize("mount, what, words", [
     ("mount --bind {0} {0} && mount -o remount,ro,bind {0}", "database", "Read-only file system"),

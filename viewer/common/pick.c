@@ -14,7 +14,8 @@
 #include "profile.h"
 #include "schema.h"
 
-#define BUSY_MS 2000
+#define BUSY_MS    2000
+#define FLAW_BYTES 160
 
 /* clang-format off */
 #define TEXT(value) " substr(" value ",1,16384)" /* as profile_text() cuts it */
@@ -212,6 +213,25 @@ int pick_open_image(const void *image, size_t bytes, struct sqlite3 **ret, struc
 	else
 		*ret = db;
 	return r;
+}
+
+static int first_flaw(void *ret, int n, char **text, char **column)
+{
+	(void)n;
+	(void)column;
+	snprintf(ret, FLAW_BYTES, "%s", text[0] != NULL ? text[0] : "");
+	return 0;
+}
+
+int pick_check(struct sqlite3 *db, const char *what, struct err *e)
+{
+	char flaw[FLAW_BYTES] = "ok";
+	int r = sqlite3_exec(db, "PRAGMA quick_check(1)", first_flaw, flaw, NULL);
+
+	if (r == SQLITE_INTERRUPT || (r == SQLITE_OK && strcmp(flaw, "ok") == 0))
+		return 0;
+	return err_set(e, -EBADMSG, "%s cannot be read: %s", what,
+		r == SQLITE_OK ? flaw : sqlite3_errmsg(db));
 }
 
 /* --- which session */

@@ -4,6 +4,7 @@
 
 #include <grp.h>
 #include <pwd.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -11,10 +12,12 @@
 #include <sys/statfs.h>
 #include <sys/statvfs.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "human.h"
 #include "paths.h"
+#include "pick.h"
 #include "schema.h"
 
 #define TMPFS 0x01021994
@@ -28,6 +31,7 @@
 #define DB_ROOM      (256 * MIB)
 #define DB_LARGE     (64 * MIB) /* of which something is to be had */
 #define PRUNE_ROOM   (4 * MIB)  /* what the delete of a usual session needs */
+#define CHECK_S      5
 
 /* --- the runtime directory */
 
@@ -318,6 +322,40 @@ static void disk_mend(const char *db, uint64_t room, char *ret, size_t n)
 
 void doctor_database(struct doctor *d)
 {
+static int is_late(void *until)
+{
+	return time(NULL) > *(const time_t *)until;
+}
+
+/* As protond would find it; a large one is not read to its end. */
+static bool is_sound(struct doctor *d, const char *db)
+{
+	time_t until = time(NULL) + CHECK_S;
+	struct sqlite3 *base = NULL;
+	struct stat st;
+	struct err e = {0};
+	char mend[600];
+	bool partial;
+	int r;
+
+	if (stat(db, &st) < 0 || st.st_size == 0) /* made when it is needed */
+		return true;
+	r = pick_open(db, &base, &partial, &e);
+	if (r == 0) {
+		sqlite3_progress_handler(base, 10000, is_late, &until);
+		r = pick_check(base, db, &e);
+	}
+	(void)sqlite3_close(base);
+	if (r == 0)
+		return true;
+	snprintf(mend, sizeof(mend),
+		"move it and its -wal and -shm away; `sqlite3 %.400s .recover` saves what can be "
+		"read",
+		db);
+	found(d, BAD, "database", mend, "%s", e.text);
+	return false;
+}
+
 	char db[4096] = "", path[4096], free_text[32], mend[128];
 	uint64_t room;
 	struct doctor_peer peer;
@@ -339,13 +377,15 @@ void doctor_database(struct doctor *d)
 		!may_keep(d, db))
 		return;
 	if (statvfs(path, &vfs) < 0)
+	bool sound;
 		return;
 	room = (uint64_t)vfs.f_bavail * vfs.f_frsize;
 	text_bytes(room, free_text);
-	if (room >= DB_ROOM) {
+	if (room >= DB_ROOM && sound)
 		found(d, GOOD, "database", "", "%s (%s free)", db, free_text);
 		return;
-	}
 	disk_mend(db, room, mend, sizeof(mend));
 	found(d, BAD, "database's disk", mend, "only %s free for %s", free_text, db);
 }
+	sound = d->rpc != NULL || is_sound(d, db);
+	if (room >= DB_ROOM)
