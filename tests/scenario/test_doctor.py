@@ -107,6 +107,16 @@ def test_a_directory_of_another_user(world):
     doctor(world).one("runtime directory", "bad", f"belongs to uid {NOBODY} and the daemon is uid 0")
 
 
+@needs_another_user
+def test_a_directory_that_another_user_may_not_enter(world):
+    serve(world)
+    words = f"^{world.dir} belongs to uid 0 .mode 700. and is closed to uid {NOBODY}"
+    doctor(world, user=NOBODY).one("daemon", "bad", words, "PROTOND_RUNTIME_DIR")
+    deep = world.dir / "deep"
+    deep.mkdir(mode=0o755)
+    doctor(world, user=NOBODY, env={"PROTOND_RUNTIME_DIR": str(deep)}).one("daemon", "bad", words)
+
+
 @needs_mounts
 @pytest.mark.parametrize("size, grade", [("48m", "bad"), ("64m", "bad"), ("200m", "note"), ("1g", "ok"), ("0", None)])
 def test_room_for_rings(world, size, grade):
@@ -205,16 +215,6 @@ def test_a_database_that_others_read(world):
     assert doctor(world).of("database", "note") == []
 
 
-@needs_root
-def test_a_database_of_another_user(world):
-    world.db.write_bytes(b"")
-    os.chown(world.db, NOBODY, NOBODY)
-    mend(doctor(world).one("database", "bad", f"belongs to uid {NOBODY}", "^chown 0 "))
-    assert doctor(world).of("database", "bad") == []
-    serve(world, private=False)
-    assert doctor(world, user=NOBODY).of("database", "bad") == [], "a service's is not a user's to write"
-
-
 def test_a_database_that_is_damaged(world):
     serve(world)
     world.job().say("repeat 3 a")
@@ -228,6 +228,16 @@ def test_a_database_that_is_damaged(world):
         doctor(world).one("database", "bad", str(world.db), "recover")
     world.db.write_bytes(b"")
     assert doctor(world).of("database", "bad") == []
+
+
+@needs_root
+def test_a_database_of_another_user(world):
+    world.db.write_bytes(b"")
+    os.chown(world.db, NOBODY, NOBODY)
+    mend(doctor(world).one("database", "bad", f"belongs to uid {NOBODY}", "^chown 0 "))
+    assert doctor(world).of("database", "bad") == []
+    serve(world, private=False)
+    assert doctor(world, user=NOBODY).of("database", "bad") == [], "a service's is not a user's to write"
 
 
 @needs_mounts

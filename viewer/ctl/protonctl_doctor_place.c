@@ -238,6 +238,26 @@ static void look_warnings(struct doctor *d)
 	}
 }
 
+/* The first on the way to the control socket that is closed to us, or the socket itself. */
+static void look_owner(struct doctor *d, const char *dir)
+{
+	char path[4400];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/" PATHS_CONTROL_SOCK, dir);
+	while (lstat(path, &st) < 0) {
+		if (strrchr(path, '/') == path)
+			return;
+		*strrchr(path, '/') = '\0';
+	}
+	found(d, BAD, "daemon", "be that user, or set PROTOND_RUNTIME_DIR to a directory of yours",
+		d->why.code == -EPERM ? "%s belongs to uid %u (mode %03o), and you are uid %u: "
+					"what answers there is "
+					"neither root's protond nor your own"
+				      : "%s belongs to uid %u (mode %03o) and is closed to uid %u",
+		path, (unsigned)st.st_uid, (unsigned)(st.st_mode & 0777), (unsigned)geteuid());
+}
+
 void doctor_daemon(struct doctor *d)
 {
 	char dir[4096];
@@ -248,8 +268,7 @@ void doctor_daemon(struct doctor *d)
 		look_socket(d, dir, PATHS_CONTROL_SOCK);
 		look_socket(d, dir, PATHS_AGENT_SOCK);
 		if (d->n == 0)
-			found(d, BAD, "daemon", "see who may enter its folders: namei -l", "%s",
-				d->why.text);
+			look_owner(d, dir);
 		return;
 	}
 	if (d->rpc == NULL) {
@@ -303,25 +322,6 @@ static bool may_keep(struct doctor *d, const char *db)
 	return true;
 }
 
-/* A prune needs room itself, and frees none if the database is not what fills the disk. */
-static void disk_mend(const char *db, uint64_t room, char *ret, size_t n)
-{
-	struct stat st;
-	const uint64_t bytes = stat(db, &st) == 0 ? (uint64_t)st.st_size : 0;
-	const unsigned long half = (unsigned long)(bytes / 2 / MIB);
-
-	if (bytes < DB_LARGE)
-		snprintf(ret, n, "free space on its disk");
-	else if (room < PRUNE_ROOM)
-		snprintf(ret, n,
-			"free 4 MiB on its disk; then `protonctl prune --max-size %luM` frees more",
-			half);
-	else
-		snprintf(ret, n, "protonctl prune --max-size %luM, or free space otherwise", half);
-}
-
-void doctor_database(struct doctor *d)
-{
 static int is_late(void *until)
 {
 	return time(NULL) > *(const time_t *)until;
@@ -356,8 +356,28 @@ static bool is_sound(struct doctor *d, const char *db)
 	return false;
 }
 
+/* A prune needs room itself, and frees none if the database is not what fills the disk. */
+static void disk_mend(const char *db, uint64_t room, char *ret, size_t n)
+{
+	struct stat st;
+	const uint64_t bytes = stat(db, &st) == 0 ? (uint64_t)st.st_size : 0;
+	const unsigned long half = (unsigned long)(bytes / 2 / MIB);
+
+	if (bytes < DB_LARGE)
+		snprintf(ret, n, "free space on its disk");
+	else if (room < PRUNE_ROOM)
+		snprintf(ret, n,
+			"free 4 MiB on its disk; then `protonctl prune --max-size %luM` frees more",
+			half);
+	else
+		snprintf(ret, n, "protonctl prune --max-size %luM, or free space otherwise", half);
+}
+
+void doctor_database(struct doctor *d)
+{
 	char db[4096] = "", path[4096], free_text[32], mend[128];
 	uint64_t room;
+	bool sound;
 	struct doctor_peer peer;
 	struct statvfs vfs;
 	struct statfs fs;
@@ -376,16 +396,15 @@ static bool is_sound(struct doctor *d, const char *db)
 	if ((d->rpc == NULL || (peer.uid == geteuid() && rpc_daemon(d->rpc)->uid == geteuid())) &&
 		!may_keep(d, db))
 		return;
+	sound = d->rpc != NULL || is_sound(d, db);
 	if (statvfs(path, &vfs) < 0)
-	bool sound;
 		return;
 	room = (uint64_t)vfs.f_bavail * vfs.f_frsize;
 	text_bytes(room, free_text);
 	if (room >= DB_ROOM && sound)
 		found(d, GOOD, "database", "", "%s (%s free)", db, free_text);
+	if (room >= DB_ROOM)
 		return;
 	disk_mend(db, room, mend, sizeof(mend));
 	found(d, BAD, "database's disk", mend, "only %s free for %s", free_text, db);
 }
-	sound = d->rpc != NULL || is_sound(d, db);
-	if (room >= DB_ROOM)
