@@ -176,7 +176,12 @@ static void raise_files(void)
 
 static int complain(const struct err *e, int status)
 {
-	(void)fprintf(stderr, "%sprotond: %s\n", log_priority(LOG_ERR), e->text);
+	char line[sizeof(e->text)]; /* SQLite's words may be several */
+	size_t i, n = strlen(e->text);
+
+	for (i = 0; i <= n; i++)
+		line[i] = (char)(e->text[i] == '\n' ? ' ' : e->text[i]);
+	(void)fprintf(stderr, "%sprotond: %s\n", log_priority(LOG_ERR), line);
 	return status;
 }
 

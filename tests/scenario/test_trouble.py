@@ -339,6 +339,20 @@ def test_a_database_in_a_folder_that_may_not_be_written(stored):
         shutil.rmtree(folder)
 
 
+def test_a_start_that_fails_says_why_in_one_line(stored):
+    world = stored
+    db = sqlite3.connect(world.db)
+    db.execute("PRAGMA writable_schema = ON")
+    db.execute("UPDATE sqlite_schema SET sql = 'CREATE TABLE session(id INTEGER PRI' || char(10) || 'MARY KEY' WHERE name = 'session'")
+    db.commit()
+    db.close()
+    r = protond(world, "--private", "--foreground")
+    assert r.returncode == 1 and r.stderr.count("\n") == 1 and str(world.db) in r.stderr
+    r = run(world, "--", "true")
+    said(r.stderr, "the daemon does not start: …")
+    assert str(world.db) in r.stderr
+
+
 def test_no_room_for_a_ring(world):
     world.start()
 
