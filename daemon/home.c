@@ -94,6 +94,7 @@ static int make_home(struct daemon *d, struct err *e)
 	char rings[sizeof(d->runtime) + sizeof(RV_RINGS_DIR) + 1];
 	int r;
 
+	d->made_runtime = access(d->runtime, F_OK) < 0;
 	r = make_dirs(d->runtime, mode);
 	if (r < 0)
 		return err_set(e, r, "%s: cannot be made: %s", d->runtime, strerror(-r));
@@ -151,6 +152,15 @@ void home_close(struct daemon *d)
 	close_fd(&d->rings_fd);
 	close_fd(&d->runtime_fd);
 	close_fd(&d->lock_fd);
+}
+
+void home_unmake(const struct daemon *d)
+{
+	if (!d->made_runtime)
+		return;
+	(void)unlinkat(d->runtime_fd, LOCK_FILE, 0);
+	(void)unlinkat(d->runtime_fd, RV_RINGS_DIR, AT_REMOVEDIR);
+	(void)rmdir(d->runtime);
 }
 
 bool home_is_gone(const struct daemon *d)

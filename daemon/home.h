@@ -15,6 +15,8 @@ struct daemon;
  * -EBUSY: another protond runs there. */
 int home_open(struct daemon *d, struct err *e);
 void home_close(struct daemon *d);
+/* A start that failed leaves no directory of its making: a private protond would refuse a service's. */
+void home_unmake(const struct daemon *d);
 bool home_is_gone(const struct daemon *d); /* somebody removed the directory below us */
 /* Makes what lacks; *ret_new: the directory is another one now. */
 int home_again(struct daemon *d, bool *ret_new, struct err *e);

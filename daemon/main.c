@@ -232,6 +232,8 @@ int main(int argc, char **argv)
 {
 	static struct protond daemon;
 	struct options o = {0};
+	if (r < 0)
+		home_unmake(&p->d);
 	struct err e = {0};
 	int r = parse_options(argc, argv, &o);
 

@@ -38,6 +38,7 @@ struct daemon {
 	const char *auto_session;           /* as config has it */
 	char runtime[232];                  /* resolved directory */
 	int runtime_fd, rings_fd, lock_fd;  /* it, rings/ in it, and its lock */
+	bool made_runtime;                  /* by us, when it was opened */
 	bool private;                       /* of one user; ends by itself when idle */
 	struct fold *fold;
 	struct journal *journal;

@@ -353,6 +353,16 @@ def test_a_start_that_fails_says_why_in_one_line(stored):
     assert str(world.db) in r.stderr
 
 
+def test_a_service_that_does_not_start_leaves_no_place(world):
+    """A private daemon would refuse it: others may read there."""
+    place = {"PROTOND_RUNTIME_DIR": str(world.dir / "new")}
+    env = {**world.env, **place, "PROTOND_DB": str(BUILD / "flags")}
+    r = subprocess.run([BUILD / "bin/protond", "--foreground"], env=env, capture_output=True, text=True, timeout=WAIT)
+    assert r.returncode == 1 and not (world.dir / "new").exists()
+    assert run(world, "--", "true", env=place).returncode == 0
+    world.ctl("shutdown", env=place)
+
+
 def test_no_room_for_a_ring(world):
     world.start()
 
