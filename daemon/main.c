@@ -108,6 +108,15 @@ static void print_man(void)
 		".SH SEE ALSO\n.BR protonctl (1),\n.BR protonview (1)\n");
 }
 
+/* Exit status. */
+static int printed(void)
+{
+	if (fflush(stdout) == 0)
+		return 0;
+	(void)fprintf(stderr, "protond: standard output: %s\n", strerror(errno));
+	return 1;
+}
+
 /* Exit status, or -1 to go on. */
 static int parse_options(int argc, char **argv, struct options *o)
 {
@@ -131,13 +140,13 @@ static int parse_options(int argc, char **argv, struct options *o)
 			o->config = optarg;
 		} else if (c == OPTION_VERSION) {
 			(void)printf("protond %s\n", PROTOND_BUILD_VERSION);
-			return 0;
+			return printed();
 		} else if (c == OPTION_HELP) {
 			print_help();
-			return 0;
+			return printed();
 		} else if (c == OPTION_MAN) {
 			print_man();
-			return 0;
+			return printed();
 		} else {
 			(void)fprintf(stderr, "protond: see protond --help\n");
 			return EXIT_USAGE;
@@ -223,6 +232,8 @@ static int run(struct protond *p)
 		return r;
 	}
 	r = protond_init(p, &e);
+	if (r < 0)
+		home_unmake(&p->d);
 	r = r < 0 ? complain(&e, 1) : protond_run(p);
 	protond_fini(p);
 	return r;
@@ -232,8 +243,6 @@ int main(int argc, char **argv)
 {
 	static struct protond daemon;
 	struct options o = {0};
-	if (r < 0)
-		home_unmake(&p->d);
 	struct err e = {0};
 	int r = parse_options(argc, argv, &o);
 

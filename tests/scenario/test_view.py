@@ -153,6 +153,13 @@ def test_an_output_that_is_full_is_named(world):
 def test_protonctl_tells_of_an_output_that_is_full(world):
     world.start(PROTOND_AUTO_SESSION="off")
     j = world.job()
+def test_protond_tells_of_an_output_that_is_full(world):
+    for option in ("--help", "--man", "--version"):
+        with open("/dev/full", "wb") as full:
+            r = subprocess.run([BUILD / "bin/protond", option], env=world.env, stdout=full, stderr=subprocess.PIPE, text=True, timeout=WAIT)
+        assert r.returncode == 1 and r.stderr == "protond: standard output: No space left on device\n"
+
+
     j.say("start s")
     j.say("repeat 1 a")
     for args in (["sessions"], ["top", "--once"], ["top"], ["finalize", "--help"], ["help"]):
