@@ -2,6 +2,7 @@
 #include "start.h"
 
 #include <fnmatch.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,6 +82,10 @@ static int start_check(const struct daemon *d, const struct asker *a, struct j_v
 	struct matching *m, struct refusal *no)
 {
 	jobs_each_live(d, matching_look, m);
+	if (v->match == MATCH_PID && m->n == 0 &&
+		(v->pid > INT32_MAX || (kill((pid_t)v->pid, 0) < 0 && errno == ESRCH)))
+		return refuse(no, -ESRCH, "protonctl jobs lists those that record",
+			"there is no process %u", v->pid);
 	if (v->match == MATCH_PID && (m->n == 0 || !asker_may(a, m->uid)))
 		return refuse(no, -ESRCH,
 			"start it with `protonctl run`, link libprotond, or set the variables that "

@@ -173,6 +173,12 @@ def test_unreachable_daemon(world):
     assert r.returncode == 3
 
 
+def test_start_on_a_process_that_is_none(world):
+    world.start()
+    r = world.ctl("start", "x", "--pid", 99999999, check=False)
+    assert r.returncode == 1 and "there is no process 99999999; " in r.stderr
+
+
 def test_start_on_a_stranger_prints_the_env_line(world):
     world.start()
     stranger = subprocess.Popen(["sleep", "60"], env=world.env)
