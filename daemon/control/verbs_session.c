@@ -151,7 +151,7 @@ void verb_start(struct request *q)
 	if (wrong == NULL)
 		wrong = start_match(q->params, &wish);
 	if (wrong != NULL)
-		request_wrong(q, wrong, "protonctl help start");
+		request_wrong(q, wrong, "--help says more");
 	else
 		query_start(q->d, &q->who, &wish, started, q);
 }

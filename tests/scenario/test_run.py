@@ -121,6 +121,13 @@ with protond.scope("long"):
     assert world.view("tree", "1").stdout.count("─ s") == 500
 
 
+def test_hints_are_the_commands_own(world):
+    world.start()
+    for command in (["run", "-b", "cuda", "--", "true"], ["start", "s", "--all", "-b", "cuda"], ["run", "-n", "", "--", "true"]):
+        r = world.ctl(*command, check=False)
+        assert r.stderr.startswith(f"protonctl {command[0]}: ") and r.stderr.endswith("; --help says more\n"), r.stderr
+
+
 def test_sessions_are_listed_in_one_way(world):
     """By both tools: with what ran, and before there is one."""
     world.start()
