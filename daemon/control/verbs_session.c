@@ -277,6 +277,14 @@ static void sync_found(struct request *q)
 
 void verb_sync(struct request *q)
 {
+	bool all = false;
+
+	(void)wire_get_bool(q->params, "all", &all); /* no boolean: of one session */
+	if (all && !query_needs_portable(&q->who)) {
+		q->session = (struct session_ref){.live = true};
+		sync_found(q);
+		return;
+	}
 	param_session(q, sync_found);
 }
 

@@ -34,7 +34,7 @@
         X(activate,   "activate",   'O', "{session} → {}")                                                        \
         X(stop,       "stop",       'O', "{session} → {}")                                                        \
         X(finalize,   "finalize",   'O', "{session, timeout_ms?} → {id, uuid, launches, unmatched}  (after it is stored)") \
-        X(sync,       "sync",       'O', "{session} → {id, uuid, db} or, for another uid's daemon, {id, fd: portable file}") \
+        X(sync,       "sync",       'O', "{session} → {id, uuid, db} or, for another uid's daemon, {id, fd: portable file}; {all: true} → {db}") \
         X(export,     "export",     'O', "{session, format} → {fd, bytes, name}")                                 \
         X(delete,     "delete",     'O', "{session, force?} → {id, name}  (-EBUSY before it is finalized, unless forced)") \
         X(prune,      "prune",      'O', "{older_than_s?, max_bytes?} → {deleted}")                               \

@@ -128,6 +128,17 @@ def test_hints_are_the_commands_own(world):
         assert r.stderr.startswith(f"protonctl {command[0]}: ") and r.stderr.endswith("; --help says more\n"), r.stderr
 
 
+def test_protonview_lists_what_has_just_ended(world):
+    """Also where the newest session that was asked for has long been stored."""
+    world.start(PROTOND_COMMIT_MS=60000)
+    world.ctl("run", "-q", "-n", "r", "--", DEMO)
+    job = world.job()
+    until("it records", lambda: world.ctl_json("jobs")["jobs"])
+    assert job.quit() == 0
+    until("its automatic session is over", lambda: [s["state"] for s in world.ctl_json("sessions")["sessions"]] == ["finalized"] * 2)
+    assert [row[3] for row in json.loads(world.view("sessions", "--json").stdout)["rows"]] == ["finalized"] * 2
+
+
 def test_sessions_are_listed_in_one_way(world):
     """By both tools: with what ran, and before there is one."""
     world.start()

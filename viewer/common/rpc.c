@@ -441,7 +441,8 @@ int rpc_sync(const char *ref, bool timeline, char *ret_db, size_t n, int *ret_me
 	if (code < 0)
 		return code;
 	b = rpc_begin(r, "sync");
-	wire_kv_str(b, "session", ref != NULL ? ref : "");
+	wire_kv_str(b, "session", ref != NULL ? ref : "@last"); /* what older daemons know */
+	wire_kv_bool(b, "all", ref == NULL);
 	wire_kv_bool(b, "timeline", timeline);
 	code = rpc_call(r, RPC_TIMEOUT_MS, &reply, e);
 	rpc_close(r);

@@ -286,7 +286,7 @@ int source_open_db(const char *db, struct sqlite3 **ret, struct source *ret_how,
 	if (db != NULL)
 		return pick_open(db, ret, &ret_how->partial, e);
 	/* Only so that a running daemon stores what it holds. */
-	if (rpc_sync("@last", false, path, sizeof(path), &memfd, &id, &daemon) == -ETIMEDOUT)
+	if (rpc_sync(NULL, false, path, sizeof(path), &memfd, &id, &daemon) == -ETIMEDOUT)
 		ret_how->away = daemon;
 	r = open_default(ret, &ret_how->partial, e);
 	if (memfd < 0)
