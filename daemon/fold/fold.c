@@ -335,6 +335,12 @@ bool fold_is_dirty(const struct fold *f)
 	return f->dirty;
 }
 
+uint32_t fold_round(const struct fold *f)
+{
+	MUST_FOLD(f);
+	return f->round;
+}
+
 bool fold_has_news(const struct fold *f)
 {
 	MUST_FOLD(f);

@@ -49,6 +49,7 @@ struct fold_session {
 	uint8_t data, context, cpu, gpu;
 	uint8_t state; /* enum session_state */
 	bool gpu_seen;
+	bool collected; /* final, and the last collect had all of it */
 	int64_t created_ns;
 	uint64_t active_since_ns; /* monotonic; 0 not active */
 	uint64_t active_ns;       /* closed intervals */
@@ -128,6 +129,7 @@ bool fold_is_dirty(const struct fold *f);
  * itself tell every second. */
 bool fold_has_news(const struct fold *f);
 uint32_t fold_fresh(const struct fold *f); /* bytes of new rows since the last collect */
+uint32_t fold_round(const struct fold *f); /* another after each collect */
 /* Into an empty fold: what store_load() gave, which is the sessions that are not finalized and
  * all that belongs to them. The daemon sends the rings' tables again, as TABLE entries, before
  * any LANE. */

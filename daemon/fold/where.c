@@ -38,6 +38,7 @@ static void show_session(const struct session *s, struct fold_session *ret)
 		.gpu = (uint8_t)s->row.gpu,
 		.state = (uint8_t)s->row.state,
 		.gpu_seen = s->gpu_seen,
+		.collected = s->forget,
 		.created_ns = s->row.created_ns,
 		.active_since_ns = s->opened_ns,
 		.active_ns = s->row.active_ns,

@@ -30,6 +30,7 @@ struct search {
 	char name[128];  /* STORE_BY_TEXT; for words always */
 	char prefix[33]; /* STORE_BY_TEXT: of the uuid in hex, or "" */
 	bool fell_back;  /* an id that was not there is tried as a name */
+	uint32_t round;  /* fold_round() when the store was asked */
 	store_done_fn *stored;
 	session_found_fn *found_fn; /* one of the two */
 	session_list_fn *list_fn;
@@ -189,6 +190,8 @@ static void search_lay_over(void *arg, const struct fold_session *f)
 	for (i = 0; i < s->n && r == NULL; i++)
 		if (memcmp(s->found[i].uuid, live.uuid, 16) == 0)
 			r = &s->found[i];
+	if (r == NULL && f->collected && fold_round(s->d->fold) == s->round)
+		return; /* the store had it, and somebody has deleted it there */
 	if (r == NULL)
 		r = search_add(s);
 	if (r == NULL) {
@@ -285,12 +288,18 @@ static const struct session_ref *search_pick(const struct search *s, bool *ret_a
 
 /* --- the search itself --- */
 
+static void search_ask(struct search *s, store_done_fn *stored)
+{
+	s->round = fold_round(s->d->fold);
+	store_call(s->d->store, search_work, s, stored);
+}
+
 static void search_drained(void *arg, bool ends)
 {
 	struct search *s = search_of(arg);
 
 	(void)ends;
-	store_call(s->d->store, search_work, s, s->stored);
+	search_ask(s, s->stored);
 }
 
 /* Behind what jobs wrote before: one may have started a session just now. */
@@ -316,7 +325,7 @@ static void search_on_done(void *arg, int r, const struct err *e)
 		s->fell_back = true; /* a name may be all digits */
 		s->wish.which = STORE_BY_TEXT;
 		s->n = 0;
-		store_call(s->d->store, search_work, s, search_on_done);
+		search_ask(s, search_on_done);
 		return;
 	}
 	if (r < 0)
@@ -424,7 +433,7 @@ void query_session_again(struct daemon *d, const struct asker *a, const uint8_t 
 	s->wish.which = STORE_BY_TEXT;
 	s->name[0] = '@'; /* no session has that name */
 	hex16(uuid, s->prefix);
-	store_call(d->store, search_work, s, search_on_done);
+	search_ask(s, search_on_done);
 }
 
 struct newest {

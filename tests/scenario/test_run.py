@@ -128,6 +128,17 @@ def test_hints_are_the_commands_own(world):
         assert r.stderr.startswith(f"protonctl {command[0]}: ") and r.stderr.endswith("; --help says more\n"), r.stderr
 
 
+def test_what_is_pruned_is_listed_no_more(world):
+    """The daemon remembers the sessions that ended last, until it stores something again."""
+    world.start(PROTOND_COMMIT_MS=60000)
+    world.ctl("start", "s", "--all")
+    world.ctl("run", "-q", "-n", "r", "--", DEMO)
+    world.ctl("finalize", "s")
+    world.ctl("prune", "--max-size", "1K")
+    assert world.ctl_json("sessions")["sessions"] == []
+    assert world.ctl("finalize", "s", check=False).returncode == 1
+
+
 def test_protonview_lists_what_has_just_ended(world):
     """Also where the newest session that was asked for has long been stored."""
     world.start(PROTOND_COMMIT_MS=60000)

@@ -162,6 +162,24 @@ START_TEST(list_lays_the_live_over_the_stored)
 }
 END_TEST
 
+/* The fold still has it, and the store has it no more, or not yet. */
+START_TEST(list_leaves_out_what_was_deleted)
+{
+	store_some();
+	ck_assert_int_eq(start(&me, "ended", 0), 0);
+	fake.live[0].state = SESSION_IS_FINALIZED;
+	ck_assert_uint_eq(list(&me), 3);
+	fake.live[0].collected = true;
+	ck_assert_uint_eq(list(&me), 2);
+	ck_assert_int_eq(find(&me, "ended"), -ENOENT);
+	query_sessions(&fake.d, &me, listed, &answer);
+	fake.round++; /* it was collected meanwhile */
+	answer.times = 0;
+	wait_for_it();
+	ck_assert_uint_eq(answer.n, 3);
+}
+END_TEST
+
 START_TEST(a_session_is_made_and_ended)
 {
 	struct session_ref s;
@@ -407,6 +425,7 @@ static void add_tests(TCase *t)
 {
 	tcase_add_test(t, sessions_are_found_by_whoever_may_see_them);
 	tcase_add_test(t, list_lays_the_live_over_the_stored);
+	tcase_add_test(t, list_leaves_out_what_was_deleted);
 	tcase_add_test(t, a_session_is_made_and_ended);
 	tcase_add_test(t, a_finalize_answers_when_it_is_stored);
 	tcase_add_test(t, jobs_are_shown_to_their_owner);
