@@ -155,8 +155,9 @@ static void status_warnings(const struct daemon *d, const struct asker *a, const
 			"that session shows why",
 			t->drops);
 	if (t->gpu[GPU_FAILED] > 0)
-		warn(ret, "%u job(s) without GPU data%s%s", t->gpu[GPU_FAILED],
-			t->gpu_text[0] != '\0' ? ": " : "", t->gpu_text);
+		warn(ret, "%u job%s without GPU data%s%s", t->gpu[GPU_FAILED],
+			t->gpu[GPU_FAILED] == 1 ? "" : "s", t->gpu_text[0] != '\0' ? ": " : "",
+			t->gpu_text);
 	if (d->bad_rings > 0)
 		warn(ret, "%lu ring%s refused: what a job wrote there breaks the rules of rings",
 			d->bad_rings, d->bad_rings == 1 ? " was" : "s were");

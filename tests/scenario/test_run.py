@@ -121,6 +121,12 @@ with protond.scope("long"):
     assert world.view("tree", "1").stdout.count("─ s") == 500
 
 
+def test_usage_ends_where_its_words_end(world):
+    for words in (world.ctl("help", "env").stdout, world.ctl("env", "x", check=False).stderr, world.view("help", "sessions").stdout,
+                  world.view("sessions", "x", check=False).stderr, world.view("help", "man").stdout):
+        assert "[options]" in words and not [line for line in words.splitlines() if line.endswith("] ")]
+
+
 def test_hints_are_the_commands_own(world):
     world.start()
     for command in (["run", "-b", "cuda", "--", "true"], ["start", "s", "--all", "-b", "cuda"], ["run", "-n", "", "--", "true"]):

@@ -168,7 +168,7 @@ def test_what_a_job_says_of_its_gpu_is_for_its_owner(shared):
                 assert hostile not in text, (verb, hostile, text)
     r = as_stranger(shared, "status", "--json")
     assert r.returncode == 0 and "/private" not in r.stdout and "lacks" not in r.stdout, r.stdout
-    assert "1 job(s) without GPU data" in as_stranger(shared, "status").stdout
+    assert "1 job without GPU data" in as_stranger(shared, "status").stdout
     (cupti, _) = data(shared, "backends")["backends"]
     assert cupti == {"name": "cupti", "state": "failed", "text": "of another user's job"}
     assert shared.ctl_json("backends")["backends"][0]["text"] != cupti["text"], "root sees it"

@@ -31,6 +31,9 @@ def test_a_tree_that_is_cut_says_so(world):
         said = json.loads(world.view(*verb, "--json").stdout)
         assert said["warnings"] == [words] and len(said["rows"]) == 100
     assert world.view(deep, "-d", 103).stdout.splitlines()[-1].endswith(" leaf")
+    one = chain(world.home / "one.hatchet", 101)
+    assert world.view(one).stdout.splitlines()[-1] == "1 more node, deeper than 100 generations, is not shown; -d 101 shows all"
+    assert "\n1 more node, with less, is not shown; " in world.view("tree", chain(world.home / "two.hatchet", 5), "-n", 3).stdout
     assert "not shown" not in world.view(deep, "-d", 5).stdout, "it was asked for"
     assert world.view(fits).stdout.splitlines()[-1].endswith(" leaf")
     assert json.loads(world.view(fits, "--json").stdout)["warnings"] == []
@@ -150,9 +153,6 @@ def test_an_output_that_is_full_is_named(world):
         assert r.returncode == (1 if "/dev/full" in args else 4) and r.stderr == f"protonview: {what}: No space left on device\n"
 
 
-def test_protonctl_tells_of_an_output_that_is_full(world):
-    world.start(PROTOND_AUTO_SESSION="off")
-    j = world.job()
 def test_protond_tells_of_an_output_that_is_full(world):
     for option in ("--help", "--man", "--version"):
         with open("/dev/full", "wb") as full:
@@ -160,6 +160,9 @@ def test_protond_tells_of_an_output_that_is_full(world):
         assert r.returncode == 1 and r.stderr == "protond: standard output: No space left on device\n"
 
 
+def test_protonctl_tells_of_an_output_that_is_full(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    j = world.job()
     j.say("start s")
     j.say("repeat 1 a")
     for args in (["sessions"], ["top", "--once"], ["top"], ["finalize", "--help"], ["help"]):

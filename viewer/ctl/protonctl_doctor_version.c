@@ -200,6 +200,7 @@ void doctor_versions(struct doctor *d)
 	if (n > 0)
 		found(d, NOTE, "versions",
 			"they are recorded; a job gets the new library when it is started again",
-			"%u job(s) run with libprotond %s, protond is %s", n, version, daemon);
+			"%u job%s with libprotond %s, protond is %s", n, n == 1 ? " runs" : "s run",
+			version, daemon);
 	rpc_reply_free(&reply);
 }

@@ -53,7 +53,8 @@ void help_command(FILE *f, const struct command *cmd)
 		end = strchr(line, '\n');
 		fprintf(f, "  %.*s\n", (int)(end - line), line);
 	}
-	fprintf(f, "\nUsage: protonctl %s [options] %s\n", cmd->name, cmd->args);
+	fprintf(f, "\nUsage: protonctl %s [options]%s%s\n", cmd->name,
+		*cmd->args != '\0' ? " " : "", cmd->args);
 	if (cmd->alias != NULL)
 		fprintf(f, "       (also: protonctl %s)\n", cmd->alias);
 	if (cmd->more != NULL)

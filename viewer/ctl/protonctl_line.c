@@ -90,8 +90,8 @@ int ctl_usage(struct ctl *c, const char *fmt, ...)
 	c->err.code = -EINVAL;
 	(void)ctl_fail(c);
 	if (!c->json)
-		fprintf(stderr, "Usage: protonctl %s [options] %s\nSee `protonctl help %s`.\n",
-			c->cmd->name, c->cmd->args, c->cmd->name);
+		fprintf(stderr, "Usage: protonctl %s [options]%s%s\nSee `protonctl help %s`.\n",
+			c->cmd->name, *c->cmd->args != '\0' ? " " : "", c->cmd->args, c->cmd->name);
 	return c->cmd->passes ? CTL_RUN_FAILED
 			      : CTL_USAGE; /* below 125 it would be the program's */
 }

@@ -180,8 +180,8 @@ int options_parse(int argc, char **argv, struct options *ret, struct err *e)
 	if (ret->implied && ret->n_args > verb->max)
 		return no_verb(ret->args[0], e);
 	if (ret->n_args < verb->min || ret->n_args > verb->max)
-		return err_set(e, -EINVAL, "usage: protonview %s [options] %s (protonview help)",
-			verb->name, verb->args);
+		return err_set(e, -EINVAL, "usage: protonview %s [options]%s%s (protonview help)",
+			verb->name, *verb->args != '\0' ? " " : "", verb->args);
 	return 0;
 }
 
@@ -241,8 +241,8 @@ int options_help(struct text *t, const char *verb, struct err *e)
 	if (verb != NULL && only < 0)
 		return no_verb(verb, e);
 	if (only >= 0) {
-		text_fmt(t, "usage: protonview %s [options] %s\n\n", verb_texts[only].name,
-			verb_texts[only].args);
+		text_fmt(t, "usage: protonview %s [options]%s%s\n\n", verb_texts[only].name,
+			*verb_texts[only].args != '\0' ? " " : "", verb_texts[only].args);
 		wrap(t, verb_texts[only].help, 0, 96);
 	} else {
 		text_str(t, "protonview: what protond recorded.\n\n"
@@ -379,7 +379,8 @@ void options_man(struct text *t)
 	text_str(t, ".TH PROTONVIEW 1\n.SH NAME\nprotonview \\- show what protond recorded\n.SH "
 		    "SYNOPSIS\n");
 	for (i = 0; i < VERB_MAX; i++) {
-		text_fmt(t, ".B protonview %s\n[options] ", verb_texts[i].name);
+		text_fmt(t, ".B protonview %s\n[options]%s", verb_texts[i].name,
+			*verb_texts[i].args != '\0' ? " " : "");
 		roff(t, verb_texts[i].args);
 		text_str(t, ".br\n");
 	}

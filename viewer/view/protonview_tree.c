@@ -6,7 +6,8 @@
 #include "print_json.h"
 #include "protonview_pair.h"
 
-#define HIDDEN_WORDS "%u more nodes, with less, are not shown; all: protonview tree "
+#define HIDDEN_WORDS "%u more node%s, with less, %s not shown; all: protonview tree "
+#define HIDDEN(n)    (n), (n) == 1 ? "" : "s", (n) == 1 ? "is" : "are"
 
 static int show_tree(struct run *run, const struct view *v, const struct profile *head)
 {
@@ -16,7 +17,8 @@ static int show_tree(struct run *run, const struct view *v, const struct profile
 		return r;
 	if (run_given(run, OPT_JSON)) {
 		if (run->hidden > 0)
-			warning_add(&run->warnings, HIDDEN_WORDS "%s", run->hidden, run->o.args[0]);
+			warning_add(&run->warnings, HIDDEN_WORDS "%s", HIDDEN(run->hidden),
+				run->o.args[0]);
 		run_note_depth(run, v);
 		envelope_open(&run->out, "tree", head);
 		envelope_tree(&run->out, v, &run->print);
@@ -29,7 +31,7 @@ static int show_tree(struct run *run, const struct view *v, const struct profile
 	else
 		text_str(&run->out, "(nothing was recorded)\n");
 	if (run->hidden > 0) {
-		text_fmt(&run->out, HIDDEN_WORDS, run->hidden);
+		text_fmt(&run->out, HIDDEN_WORDS, HIDDEN(run->hidden));
 		term_name(&run->term, &run->out, run->o.args[0], 0);
 		text_char(&run->out, '\n');
 	}
@@ -58,10 +60,10 @@ static void guess_verb(struct run *run)
 {
 	struct guess g = {.word = run->o.args[0]};
 
-	options_guess(&g);
-	if (g.best[0] != '\0')
 	if (*g.word == '@') /* never a verb */
 		return;
+	options_guess(&g);
+	if (g.best[0] != '\0')
 		err_set(&run->e, -ENOENT, "there is no session or verb '%s'%s", g.word, g.question);
 }
 

@@ -142,8 +142,8 @@ void run_note_depth(struct run *run, const struct view *v)
 	if (n == 0 || run_given(run, OPT_DEPTH))
 		return;
 	snprintf(words, sizeof(words),
-		"%u more nodes, deeper than %u generations, are not shown; -d %u shows all", n,
-		run->print.depth, deepest);
+		"%u more node%s, deeper than %u generations, %s not shown; -d %u shows all", n,
+		n == 1 ? "" : "s", run->print.depth, n == 1 ? "is" : "are", deepest);
 	if (run_given(run, OPT_JSON))
 		warning_add(&run->warnings, "%s", words);
 	else
