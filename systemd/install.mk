@@ -16,6 +16,10 @@ PYTHONDIR ?= $(PREFIX)/lib/$(shell $(PYTHON) -c 'import os, site, sys; \
 # $(call put_python,FOLDER): the package into FOLDER/protond
 put_python = for f in $(PY_ALL); do install -D -m 644 $(PY_DIR)/$$f $(1)/$$f || exit 1; done
 
+# $(call put_docs,FOLDER): the pages, where they stand here, and what they lead to, so that their links do
+put_docs = for f in README.md LICENSE docs/* libclient/protond.h tests/README.md \
+	$$(grep -oh '](\.\./[^)\#]*' docs/*.md | cut -c 6- | sort -u); do install -D -m 644 $$f $(1)/$$f || exit 1; done
+
 $(B)/man/%.1 $(B)/man/%.8: $(B)/bin/%
 	@mkdir -p $(@D)
 	$< --man > $@
@@ -36,16 +40,16 @@ COMPLETE := bash:bash-completion/completions/protonctl bash:bash-completion/comp
 	zsh:zsh/site-functions/_protonctl \
 	fish:fish/vendor_completions.d/protonctl.fish fish:fish/vendor_completions.d/protonview.fish
 D_COMPLETE := $(foreach f,$(COMPLETE),$(DESTDIR)$(PREFIX)/share/$(lastword $(subst :, ,$(f))))
-define put_complete
-	install -D -m 644 $(B)/complete/$(firstword $(subst :, ,$(1))) $(DESTDIR)$(PREFIX)/share/$(lastword $(subst :, ,$(1)))
-
-endef
+# $(call put_complete,SHARE): into each one's folder
+put_complete = $(foreach f,$(COMPLETE),install -D -m 644 $(B)/complete/$(firstword $(subst :, ,$(f))) \
+	$(1)/$(lastword $(subst :, ,$(f))) &&) :
 $(B)/complete/%: $(B)/bin/protonctl
 	@mkdir -p $(@D)
 	$< completion $* > $@
 
-install: all $(MAN1:%=$(B)/man/%) $(MAN8:%=$(B)/man/%) $(addprefix $(B)/complete/,bash zsh fish)
-	install -d $(D_BIN) $(D_LIB)/pkgconfig $(D_INC) $(D_MAN)/man1 $(D_MAN)/man8 $(D_DOC)
+SPOKEN := $(MAN1:%=$(B)/man/%) $(MAN8:%=$(B)/man/%) $(addprefix $(B)/complete/,bash zsh fish)
+install: all $(SPOKEN)
+	install -d $(D_BIN) $(D_LIB)/pkgconfig $(D_INC) $(D_MAN)/man1 $(D_MAN)/man8
 	install -m 755 $(BINS:%=$(B)/bin/%) $(D_BIN)
 	install -m 644 $(B)/lib/libprotond.so.0 $(B)/lib/libprotond-agent.so.0 $(B)/lib/libprotond.a $(D_LIB)
 	ln -sf libprotond.so.0 $(D_LIB)/libprotond.so
@@ -53,8 +57,9 @@ install: all $(MAN1:%=$(B)/man/%) $(MAN8:%=$(B)/man/%) $(addprefix $(B)/complete
 	sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|' libclient/protond.pc.in > $(D_LIB)/pkgconfig/protond.pc
 	install -m 644 $(MAN1:%=$(B)/man/%) $(D_MAN)/man1
 	install -m 644 $(MAN8:%=$(B)/man/%) $(D_MAN)/man8
-	install -m 644 README.md LICENSE docs/*.md $(D_DOC)
-	$(foreach f,$(COMPLETE),$(call put_complete,$(f)))
+	rm -rf $(D_DOC)
+	$(call put_docs,$(D_DOC))
+	$(call put_complete,$(DESTDIR)$(PREFIX)/share)
 	$(foreach f,$(SYSTEMD),$(call put_unit,$(f)))
 ifneq ($(PY_INC),)
 	rm -rf $(D_PY)
@@ -82,14 +87,18 @@ endif
 RPATH  := -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/../lib/protond'
 TREE   := $(B)/bundle
 BUNDLE := dist/protond-$(VERSION)
-bundle-tree: all
+bundle-tree: all $(SPOKEN)
 	@rm -rf $(TREE)
 	@mkdir -p $(TREE)/bin $(TREE)/lib/protond $(TREE)/include $(TREE)/licenses
 	@cp $(BINS:%=$(B)/bin/%) $(B)/bin/protond-demo $(TREE)/bin
 	@cp -P $(B)/lib/libprotond* $(TREE)/lib
 	@$(call put_python,$(TREE)/lib/protond/python)
 	@cp libclient/protond.h $(TREE)/include
-	@cp README.md LICENSE $(TREE)
+	@cp LICENSE $(TREE)
+	@$(call put_docs,$(TREE)/share/doc/protond)
+	@install -D -m 644 -t $(TREE)/share/man/man1 $(MAN1:%=$(B)/man/%)
+	@install -D -m 644 -t $(TREE)/share/man/man8 $(MAN8:%=$(B)/man/%)
+	@$(call put_complete,$(TREE)/share)
 	@set -f; libs=$$(ldd $(BINS:%=$(B)/bin/%) | awk '$$2 == "=>" { print $$3 }' | sort -u | \
 		grep -vE '/(ld-linux.*|libc|libm|libdl|libpthread|librt)\.so') && \
 		cp -L $$libs $(TREE)/lib/protond && \

@@ -267,8 +267,23 @@ def test_make_install_for_a_package(tmp_path):
         (tmp_path / "usr/local/lib/protond/python/protond/__init__.py").resolve()
     assert call(sys.executable, "-c", f"import sys; print({'/' + str(link.relative_to(tmp_path).parent)!r} in sys.path)"
                 ).stdout == "True\n", "the interpreter looks there"
+    assert dead_links(tmp_path / "usr/local/share/doc/protond") == []
     make("uninstall", f"DESTDIR={tmp_path}", "PREFIX=/usr/local")
     assert [p for p in tmp_path.rglob("*") if not p.is_dir()] == []
+
+
+def dead_links(folder):
+    pages = list(folder.rglob("*.md"))
+    assert len(pages) > 20
+    return [(p.name, link) for p in pages for link in re.findall(r"\]\(([^)#\s]+)", p.read_text())
+            if "://" not in link and not (p.parent / link).exists()]
+
+
+def test_the_bundle_says_what_an_installation_says(wheel):
+    tree = wheel.parent / "tree"
+    assert dead_links(tree / "share/doc/protond") == []
+    assert {p.name for p in (tree / "share").rglob("proton*.[18]")} == {"protonctl.1", "protonview.1", "protond.8"}
+    assert (tree / "share/zsh/site-functions/_protonctl").exists() and (tree / "LICENSE").exists()
 
 
 def test_without_headers_the_package_is_left_out_and_nothing_else(tmp_path):
