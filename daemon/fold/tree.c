@@ -263,7 +263,8 @@ void tree_open_scope(
 	uint64_t ns;
 	uint32_t at;
 
-	if (begin < p->row.created_clock) /* 0: not known, and a session may be older than its job */
+	if (begin <
+		p->row.created_clock) /* 0: not known, and a session may be older than its job */
 		begin = p->row.created_clock;
 	if (!part->cpu || path == PATH_ROOT || begin > end)
 		return;
