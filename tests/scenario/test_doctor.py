@@ -223,9 +223,10 @@ def test_a_database_that_is_damaged(world):
     doctor(world).one("database", "ok")
     middle = bytearray(whole)
     middle[4096 * 3:4096 * 8] = b"\xa5" * (4096 * 5)
-    for content in (whole[:9000], whole[:-4096], b"hello " * 100, bytes(middle)):
+    for content, words in ((whole[:9000], "; `protonview recover "), (whole[:-4096], "; `protonview recover "),
+                           (b"hello " * 100, "not a database"), (bytes(middle), "; `protonview recover ")):
         world.db.write_bytes(content)
-        doctor(world).one("database", "bad", str(world.db), "recover")
+        doctor(world).one("database", "bad", f"^{world.db} .*{words}", "move it away")
     world.db.write_bytes(b"")
     assert doctor(world).of("database", "bad") == []
 

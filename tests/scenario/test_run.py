@@ -149,6 +149,7 @@ def test_protonview_lists_what_has_just_ended(world):
     """Also where the newest session that was asked for has long been stored."""
     world.start(PROTOND_COMMIT_MS=60000)
     world.ctl("run", "-q", "-n", "r", "--", DEMO)
+    world.view("tree", "r")
     job = world.job()
     until("it records", lambda: world.ctl_json("jobs")["jobs"])
     assert job.quit() == 0

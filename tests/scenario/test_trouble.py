@@ -343,7 +343,7 @@ def test_a_start_that_fails_says_why_in_one_line(stored):
     world = stored
     db = sqlite3.connect(world.db)
     db.execute("PRAGMA writable_schema = ON")
-    db.execute("UPDATE sqlite_schema SET sql = 'CREATE TABLE session(id INTEGER PRI' || char(10) || 'MARY KEY' WHERE name = 'session'")
+    db.execute("UPDATE sqlite_schema SET sql = 'CREATE TABLE session(id INTEGER \"PRI' || char(10) || 'MARY KEY)' WHERE name = 'session'")
     db.commit()
     db.close()
     r = protond(world, "--private", "--foreground")

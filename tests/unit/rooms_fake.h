@@ -460,9 +460,11 @@ static inline void store_session(
 	char text[1024];
 
 	(void)snprintf(text, sizeof(text),
-		"INSERT INTO session VALUES(%d, x'%s', '%s', %u, '%s', 'cupti', '', '', 'tree', "
-		"'shadow', 'on',"
-		" 'finalized', 'all', NULL, NULL, NULL, 0, '', 'on', %d, %d, 5000, 10, 9, 0, NULL)",
+		"INSERT INTO session(id, uuid, name, uid, source, backend, mode, hook, data,"
+		" context, cpu, state, match, pid, command, gpu, created_ns, finalized_ns,"
+		" active_ns, launches, matched, daemon_ns)"
+		" VALUES(%d, x'%s', '%s', %u, '%s', 'cupti', '', '', 'tree', 'shadow', 'on',"
+		" 'finalized', 'all', 0, '', 'on', %d, %d, 5000, 10, 9, 0)",
 		id, hex, name, uid, source, created, created + 1);
 	sql(text);
 }

@@ -217,9 +217,11 @@ int pick_open_image(const void *image, size_t bytes, struct sqlite3 **ret, struc
 
 static int first_flaw(void *ret, int n, char **text, char **column)
 {
+	const char *line = text[0] == NULL ? "" : text[0], *second = strchr(line, '\n');
+
 	(void)n;
 	(void)column;
-	snprintf(ret, FLAW_BYTES, "%s", text[0] != NULL ? text[0] : "");
+	snprintf(ret, FLAW_BYTES, "%s", second != NULL ? second + 1 : line);
 	return 0;
 }
 
@@ -230,8 +232,9 @@ int pick_check(struct sqlite3 *db, const char *what, struct err *e)
 
 	if (r == SQLITE_INTERRUPT || (r == SQLITE_OK && strcmp(flaw, "ok") == 0))
 		return 0;
-	return err_set(e, -EBADMSG, "%s cannot be read: %s", what,
-		r == SQLITE_OK ? flaw : sqlite3_errmsg(db));
+	r = err_set(
+		e, -EBADMSG, "%s is damaged: %s", what, r == SQLITE_OK ? flaw : sqlite3_errmsg(db));
+	return pick_refused(db, r, e);
 }
 
 /* --- which session */

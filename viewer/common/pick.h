@@ -19,6 +19,9 @@ int pick_open_image(const void *image, size_t bytes, struct sqlite3 **ret, struc
 /* Reads it all, for what damage opening it does not meet; a progress handler that ends it finds
  * none. -EBADMSG. */
 int pick_check(struct sqlite3 *db, const char *what, struct err *e);
+/* Returns r, of reading it; where that is -EBADMSG because the file is damaged, the words go on with
+ * what to do. */
+int pick_refused(struct sqlite3 *db, int r, struct err *e);
 
 /* name, id, uuid prefix (4 hex digits or more), @last, @-1 (the one before) … -ENOENT, -EINVAL (an
  * ambiguous prefix). @… skip automatic sessions where there are others. */

@@ -334,7 +334,6 @@ static bool is_sound(struct doctor *d, const char *db)
 	struct sqlite3 *base = NULL;
 	struct stat st;
 	struct err e = {0};
-	char mend[600];
 	bool partial;
 	int r;
 
@@ -348,11 +347,7 @@ static bool is_sound(struct doctor *d, const char *db)
 	(void)sqlite3_close(base);
 	if (r == 0)
 		return true;
-	snprintf(mend, sizeof(mend),
-		"move it and its -wal and -shm away; `sqlite3 %.400s .recover` saves what can be "
-		"read",
-		db);
-	found(d, BAD, "database", mend, "%s", e.text);
+	found(d, BAD, "database", "move it away, with its -wal and -shm", "%s", e.text);
 	return false;
 }
 
