@@ -69,9 +69,10 @@ struct core {
 	_Atomic uint32_t table_lock;
 	struct lane *lanes;
 	uint32_t n_lanes, lane_bytes;
-	_Atomic uint32_t lanes_used, lanes_backed_max;
-	uint32_t *free_lane; /* a stack of lane numbers */
-	_Atomic uint32_t n_free;
+	_Atomic uint32_t lanes_used, lanes_backed, lanes_backed_max;
+	uint32_t *free_lane; /* a stack of lanes that were left; from the end, one of bare ones */
+	_Atomic uint32_t n_free;   /* left */
+	uint32_t n_bare;           /* left, and their memory given back */
 	_Atomic bool lanes_none;   /* none could be had, and none was given back since */
 	_Atomic uint64_t launches; /* what no lane counts, less those that failed: modulo 2^64 */
 	_Atomic uint32_t nap;      /* the daemon's, for which it was woken */

@@ -12,10 +12,17 @@
  * one of a lap is preceded by PAD. A thread that dies between the stores has not moved tail: the
  * record never was.
  *
- * A full lane refuses the newest record and counts it; what was refused is told by LOST as soon as
- * there is room. A lane outlives its thread: the next thread takes one that was left and is at
- * least half empty, else a fresh one, else the emptiest, and goes on at the same tail, after a
- * THREAD record.
+ * A lane outlives its thread: the next thread takes one that was left and is at least half empty,
+ * else a fresh one, else the emptiest, and goes on at the same tail, after a THREAD record.
+ *
+ * A burst: a thread whose lane is full goes on in another, so far as its share goes (BURST_SHARE),
+ * and leaves a mark behind, for which each lane keeps room: THREAD with THREAD_GOES_ON. What stands
+ * before a mark comes before what its thread wrote elsewhere afterwards; the daemon knows that from
+ * the order of the marks' clocks (daemon/drain.c). Lanes that nobody needs any more give their
+ * memory back within two seconds.
+ *
+ * With no further lane the newest record is refused and counted; what was refused is told by LOST
+ * as soon as there is room.
  */
 #include "lane.h"
 
@@ -31,13 +38,19 @@
 #include "ring_file.h"
 #include "sync.h"
 
+#define MARK_BYTES (sizeof(struct rec_thread) + 16u) /* with the longest pad before it */
+/* Of all lanes that may get memory. In a burst one thread leaves at most so many full ones behind,
+ * and all of them leave a quarter to threads that are yet to come. */
+#define BURST_SHARE(max) ((max) / 8 + 1)
+#define BURST_ALL(max)   ((max) - (max) / 4)
+
 static struct ring_lane *shared_at(uint32_t i)
 {
 	return (struct ring_lane *)(void *)((unsigned char *)core.header + core.at.lanes) + i;
 }
 
-/* True: `bytes` contiguous bytes are free at l->tail. */
-static bool room(struct lane *l, uint32_t bytes)
+/* True: `bytes` contiguous bytes are free at l->tail, and `spare` behind them. */
+static bool room_with(struct lane *l, uint32_t bytes, uint32_t spare)
 {
 	const uint64_t cap = core.lane_bytes;
 	const uint64_t off = l->tail & (cap - 1);
@@ -50,7 +63,7 @@ static bool room(struct lane *l, uint32_t bytes)
 	/* A head beyond tail or behind what was said before is not to be believed. */
 	if (head <= l->tail && head > l->head)
 		l->head = head;
-	if (l->tail + pad + bytes - l->head > cap)
+	if (l->tail + pad + bytes + spare - l->head > cap)
 		return false;
 	if (pad != 0) {
 		uint64_t *p = (uint64_t *)(void *)(l->data + off);
@@ -60,9 +73,16 @@ static bool room(struct lane *l, uint32_t bytes)
 	}
 	l->lap = (l->tail / cap & 0xff) << 16;
 	stop = ((l->tail + bytes - 1) & ~(cap / 4 - 1)) + cap / 4;
-	l->limit = stop < l->head + cap ? stop : l->head + cap;
+	l->limit = stop < l->head + cap - spare ? stop : l->head + cap - spare;
 	return true;
 }
+
+static bool room(struct lane *l, uint32_t bytes)
+{
+	return room_with(l, bytes, MARK_BYTES);
+}
+
+static bool lane_further(struct lane *l);
 
 static void lost_add(struct lost *x)
 {
@@ -113,9 +133,11 @@ void lane_wake(const struct lane *l, uint64_t least)
 __attribute__((cold, noinline)) bool lane_slow(struct lane *l, uint32_t bytes)
 {
 	_Atomic uint64_t *n = &l->shared->drop_full;
-	const bool ok = lane_room(l, bytes);
+	bool ok = lane_room(l, bytes);
 
 	lane_wake(l, core.lane_bytes / 8);
+	if (!ok && lane_further(l))
+		ok = lane_room(l, bytes);
 	if (ok)
 		return true;
 	lost_add(&l->full);
@@ -150,31 +172,55 @@ bool lane_put(struct lane *l, const void *rec, uint32_t bytes)
 
 /* --- claiming --------------------------------------------------------------------------------- */
 
-/* With the lock. Backed before the first store: a full tmpfs must not fault the job. */
-static struct lane *lane_fresh(void)
+static uint64_t data_at(const struct lane *l)
 {
-	struct lane *l;
+	return core.at.data + (uint64_t)l->index * core.lane_bytes;
+}
 
-	if (core.lanes_used >= core.n_lanes || core.lanes_used >= core.lanes_backed_max)
-		return NULL;
-	l = &core.lanes[core.lanes_used];
+/* With the lock: one that never had an owner. */
+static struct lane *lane_first(void)
+{
+	struct lane *l = &core.lanes[core.lanes_used];
+
 	l->index = core.lanes_used;
 	l->shared = shared_at(l->index);
-	l->data =
-		(unsigned char *)core.header + core.at.data + (uint64_t)l->index * core.lane_bytes;
-	if (ring_back((uint64_t)(l->data - (unsigned char *)core.header), core.lane_bytes) < 0) {
-		core.lanes_backed_max = core.lanes_used; /* asked once, not at each event */
-		return NULL;
-	}
+	l->data = (unsigned char *)core.header + data_at(l);
 	l->mask = core.lane_bytes - 1;
 	l->cache[0].parent = UINT32_MAX; /* where (root, 0) would be looked for */
-	l->backed = true;
-	core.lanes_used++;
-#ifdef MADV_POPULATE_WRITE
-	(void)madvise(
-		l->data, core.lane_bytes, MADV_POPULATE_WRITE); /* else: a fault per page, later */
-#endif
 	return l;
+}
+
+/* With the lock: one without memory. Backed before the first store: a full tmpfs must not fault the
+ * job. lane_populate() is to follow, without the lock. */
+static struct lane *lane_fresh(uint32_t max)
+{
+	const bool bare = core.n_bare > 0;
+	struct lane *l;
+
+	if (core.lanes_backed >= max || (!bare && core.lanes_used >= core.n_lanes))
+		return NULL;
+	l = bare ? &core.lanes[core.free_lane[core.n_lanes - core.n_bare]] : lane_first();
+	if (ring_back(data_at(l), core.lane_bytes) < 0) {
+		core.lanes_backed_max = core.lanes_backed; /* asked once, not at each event */
+		return NULL;
+	}
+	if (bare)
+		core.n_bare--;
+	else
+		core.lanes_used++;
+	core.lanes_backed++;
+	return l;
+}
+
+/* All of its pages at once, else each would be a fault. */
+static void lane_populate(const struct lane *l)
+{
+#ifdef MADV_POPULATE_WRITE
+	const int e = errno;
+
+	(void)madvise(l->data, core.lane_bytes, MADV_POPULATE_WRITE);
+	errno = e;
+#endif
 }
 
 /* With the lock, of a lane without an owner: bytes that the daemon is done with. */
@@ -210,6 +256,18 @@ static uint32_t lane_emptiest(uint64_t least, bool *ret_enough)
 	return best;
 }
 
+/* With the lock: a lane that was left in a burst is no longer its last owner's. */
+static void lane_forgets(struct lane *l)
+{
+	l->idle = false;
+	if (l->mover == NULL)
+		return;
+	l->mover = NULL;
+	atomic_store_explicit(&l->shared->tid, 0, memory_order_relaxed);
+	/* release: as in lane_release() */
+	atomic_store_explicit(&l->shared->state, LANE_EXITED, memory_order_release);
+}
+
 /* With the lock: a lane that another thread left, if the new owner can say THREAD there. */
 static struct lane *lane_left(uint32_t at)
 {
@@ -218,6 +276,7 @@ static struct lane *lane_left(uint32_t at)
 
 	if (l == NULL || !lane_room(l, sizeof(struct rec_thread)))
 		return NULL;
+	lane_forgets(l);
 	core.free_lane[at] = core.free_lane[n - 1];
 	atomic_store_explicit(&core.n_free, n - 1, memory_order_relaxed);
 	return l;
@@ -225,31 +284,29 @@ static struct lane *lane_left(uint32_t at)
 
 /* With the lock: one that was left and is at least half empty, else a fresh one, else any. A full
  * one would cost its next owner events while others stand by. */
-static struct lane *lane_next(void)
+static struct lane *lane_next(bool *ret_fresh)
 {
 	bool enough;
 	const uint32_t at = lane_emptiest(core.lane_bytes / 2, &enough);
-	struct lane *l = enough ? lane_left(at) : lane_fresh();
+	struct lane *l = enough ? lane_left(at) : lane_fresh(core.lanes_backed_max);
 
-	if (l == NULL)
-		l = enough ? lane_fresh() : lane_left(at);
-	return l;
+	*ret_fresh = l != NULL && !enough;
+	return l != NULL || enough ? l : lane_left(at);
 }
 
 /* With the lock: the daemon looks no further than one lane beyond the last that has an owner. */
-static void lane_own(struct lane *l, uint32_t tid, uint32_t name)
+static void lane_own(struct lane *l, uint32_t tid)
 {
 	struct ring_lane *s = l->shared;
 	const uint32_t gen = atomic_load_explicit(&s->generation, memory_order_relaxed) + 1;
 	struct rec_thread r = {.clock = agent_clock_inline(), .tid = tid, .generation = gen};
 
-	l->base_path = PATH_ROOT;
-	l->inherited = PATH_ROOT;
 	atomic_store_explicit(&s->tid, tid, memory_order_relaxed);
 	atomic_store_explicit(&s->generation, gen, memory_order_relaxed);
-	/* release: tid and generation are the new owner's */
+	atomic_store_explicit(&s->moves, l->moves, memory_order_relaxed);
+	/* release: tid, generation and moves are the new owner's */
 	atomic_store_explicit(&s->state, LANE_LIVE, memory_order_release);
-	r.hdr = REC_HDR(sizeof(r), REC_THREAD, 0, 0, name);
+	r.hdr = REC_HDR(sizeof(r), REC_THREAD, 0, 0, l->name);
 	(void)lane_put(l, &r, sizeof(r));
 }
 
@@ -259,6 +316,7 @@ void lane_claim(uint32_t tid, bool own_name, void **ret_lane)
 	struct lane *l;
 	sigset_t mask;
 	uint32_t id;
+	bool fresh;
 
 	if (core.lanes == NULL)
 		return;
@@ -269,23 +327,219 @@ void lane_claim(uint32_t tid, bool own_name, void **ret_lane)
 		(void)prctl(PR_GET_NAME, name, 0, 0, 0);
 	id = agent_name(name, strlen(name));
 	agent_lock_tables(&mask);
-	l = lane_next();
+	l = lane_next(&fresh);
 	if (l != NULL) {
-		lane_own(l, tid, id);
+		l->base_path = PATH_ROOT;
+		l->inherited = PATH_ROOT;
+		l->name = id;
+		l->moves = 0;
+		l->waits = RING_LANES_MAX;
+		atomic_store_explicit(&l->shared->now.depth, 0, memory_order_relaxed);
+		lane_own(l, tid);
 		*ret_lane = l; /* before a handler may jump away with it */
 	} else {
 		atomic_store_explicit(&core.lanes_none, true, memory_order_relaxed);
 	}
 	agent_unlock_tables(&mask);
+	if (l != NULL && fresh)
+		lane_populate(l);
+}
+
+/* With the lock. */
+static void lane_push(const struct lane *l)
+{
+	const uint32_t n = atomic_load_explicit(&core.n_free, memory_order_relaxed);
+
+	core.free_lane[n] = (uint32_t)(l - core.lanes);
+	atomic_store_explicit(&core.n_free, n + 1, memory_order_relaxed);
 }
 
 static void lane_free(const struct lane *l)
 {
+	lane_push(l);
+	lane_retry();
+}
+
+/* --- bursts ----------------------------------------------------------------------------------- */
+
+/* The last record of a thread in a lane that it leaves for another: the daemon takes all up to here
+ * before what the thread wrote there. */
+static void mark_put(struct lane *l)
+{
+	const struct rec_thread r = {
+		.hdr = REC_HDR(sizeof(r), REC_THREAD, 0, THREAD_GOES_ON, l->name),
+		.clock = agent_clock_inline(),
+		.tid = atomic_load_explicit(&l->shared->tid, memory_order_relaxed),
+		.generation = atomic_load_explicit(&l->shared->generation, memory_order_relaxed)};
+
+	if (room_with(l, sizeof(r), 0)) /* always: room() keeps it */
+		(void)lane_put(l, &r, sizeof(r));
+}
+
+#define SWAP(field)                                        \
+	do {                                               \
+		const __typeof__(a->field) was = a->field; \
+		a->field = b->field;                       \
+		b->field = was;                            \
+	} while (0)
+
+static void places_swap(struct lane *a, struct lane *b)
+{
+	SWAP(tail);
+	SWAP(limit);
+	SWAP(data);
+	SWAP(lap);
+	SWAP(shared);
+	SWAP(head);
+	SWAP(index);
+	SWAP(full);
+	SWAP(nested);
+}
+
+/* The new place is nobody's yet; the old one keeps what it says, for who looks before it is. */
+static void now_move(struct ring_now *to, const struct ring_now *from)
+{
+	const uint32_t seq = atomic_load_explicit(&to->seq, memory_order_relaxed) & ~1u;
+
+	atomic_store_explicit(&to->seq, seq + 1, memory_order_relaxed);
+	/* as in now_open() */
+	atomic_thread_fence(memory_order_seq_cst);
+	atomic_store_explicit(&to->depth, from->depth, memory_order_relaxed);
+	atomic_store_explicit(&to->path, from->path, memory_order_relaxed);
+	for (uint32_t i = 0; i < NOW_FRAMES; i++) {
+		atomic_store_explicit(
+			&to->frame[i].begin, from->frame[i].begin, memory_order_relaxed);
+		atomic_store_explicit(
+			&to->frame[i].path, from->frame[i].path, memory_order_relaxed);
+	}
+	atomic_store_explicit(&to->seq, seq + 2, memory_order_release); /* as in now_close() */
+}
+
+/* With the lock: where l's owner goes on, or NULL and l->waits. */
+static struct lane *burst_next(struct lane *l, bool *ret_fresh)
+{
+	const uint32_t n = atomic_load_explicit(&core.n_free, memory_order_relaxed);
+	const uint32_t max = core.lanes_backed_max;
+	const struct lane *oldest = l, *x;
+	uint32_t mine = 0, at;
+	struct lane *to;
+	bool enough;
+
+	at = lane_emptiest(core.lane_bytes / 2, &enough);
+	for (uint32_t i = 0; i < n && !enough; i++) {
+		x = &core.lanes[core.free_lane[i]];
+		if (x->mover != l)
+			continue;
+		if (mine++ == 0 || (int32_t)(x->moved - oldest->moved) < 0)
+			oldest = x;
+	}
+	to = enough ? lane_left(at) : mine < BURST_SHARE(max) ? lane_fresh(BURST_ALL(max)) : NULL;
+	*ret_fresh = !enough;
+	l->waits = to == NULL ? oldest->index : RING_LANES_MAX;
+	l->waits_head = oldest->head;
+	return to;
+}
+
+/* Nothing is asked for at each event that is refused. */
+static bool may_move(const struct lane *l)
+{
+	if (l == core.agent) /* its thread can wait */
+		return false;
+	return l->waits == RING_LANES_MAX || atomic_load_explicit(&core.ctl->lane[l->waits].head,
+						     memory_order_relaxed) != l->waits_head;
+}
+
+/* The lane is full: its owner goes on in another, which gets the place of the full one. */
+static bool lane_further(struct lane *l)
+{
+	struct lane *to;
+	sigset_t mask;
+	uint32_t tid;
+	bool fresh;
+
+	if (!may_move(l))
+		return false;
+	tid = atomic_load_explicit(&l->shared->tid, memory_order_relaxed);
+	agent_lock_tables(&mask);
+	to = burst_next(l, &fresh);
+	if (to != NULL) {
+		mark_put(l);
+		now_move(&to->shared->now, &l->shared->now);
+		places_swap(l, to);
+		to->mover = l;
+		to->moved = l->moves++;
+		lane_own(l, tid);
+		/* release: as in lane_release() */
+		atomic_store_explicit(&to->shared->state, LANE_LEFT, memory_order_release);
+		lane_push(to);
+	}
+	agent_unlock_tables(&mask);
+	if (to != NULL && fresh)
+		lane_populate(l);
+	return to != NULL;
+}
+
+/* With the lock: l's owner is gone, and is in none of the lanes that it left. */
+static void burst_forget(const struct lane *l)
+{
 	const uint32_t n = atomic_load_explicit(&core.n_free, memory_order_relaxed);
 
-	core.free_lane[n] = l->index;
-	atomic_store_explicit(&core.n_free, n + 1, memory_order_relaxed);
-	lane_retry();
+	for (uint32_t i = 0; i < n; i++) {
+		if (core.lanes[core.free_lane[i]].mover == l)
+			lane_forgets(&core.lanes[core.free_lane[i]]);
+	}
+}
+
+/* With the lock: one to be given back is taken from the stack. */
+static struct lane *trim_one(void)
+{
+	const uint32_t n = atomic_load_explicit(&core.n_free, memory_order_relaxed);
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct lane *l = &core.lanes[core.free_lane[i]];
+
+		if (!l->idle)
+			continue;
+		lane_forgets(l);
+		core.free_lane[i] = core.free_lane[n - 1];
+		atomic_store_explicit(&core.n_free, n - 1, memory_order_relaxed);
+		return l;
+	}
+	return NULL;
+}
+
+static struct lane *lane_unused(void)
+{
+	struct lane *l;
+	sigset_t mask;
+
+	agent_lock_tables(&mask);
+	l = trim_one();
+	agent_unlock_tables(&mask);
+	return l;
+}
+
+bool lane_trim(void)
+{
+	struct lane *l;
+	sigset_t mask;
+	uint32_t n;
+
+	while ((l = lane_unused()) != NULL) {
+		ring_unback(data_at(l), core.lane_bytes);
+		agent_lock_tables(&mask);
+		core.lanes_backed--;
+		core.free_lane[core.n_lanes - ++core.n_bare] = (uint32_t)(l - core.lanes);
+		agent_unlock_tables(&mask);
+	}
+	agent_lock_tables(&mask);
+	n = atomic_load_explicit(&core.n_free, memory_order_relaxed);
+	for (uint32_t i = 0; i < n; i++) {
+		l = &core.lanes[core.free_lane[i]];
+		l->idle = space(l) == core.lane_bytes;
+	}
+	agent_unlock_tables(&mask);
+	return n > 0;
 }
 
 void lane_retry(void)
@@ -311,7 +565,7 @@ void lane_sweep(void)
 	sigset_t mask;
 
 	if (atomic_load_explicit(&core.n_free, memory_order_relaxed) != 0 ||
-		core.lanes_used < core.lanes_backed_max)
+		core.lanes_backed < core.lanes_backed_max)
 		return;
 	agent_lock_tables(&mask);
 	for (uint32_t i = 0; i < core.lanes_used; i++) {
@@ -319,6 +573,7 @@ void lane_sweep(void)
 
 		if (!owner_is_gone(l))
 			continue;
+		burst_forget(l);
 		atomic_store_explicit(&l->shared->state, LANE_EXITED, memory_order_release);
 		lane_free(l);
 	}
@@ -331,12 +586,12 @@ void lane_release(struct lane *l, bool reuse)
 {
 	sigset_t mask;
 
+	agent_lock_tables(&mask);
+	burst_forget(l);
 	/* release: all that this owner wrote, the now block included, is there */
 	atomic_store_explicit(&l->shared->state, LANE_EXITED, memory_order_release);
-	if (!reuse)
-		return;
-	agent_lock_tables(&mask);
-	lane_free(l);
+	if (reuse)
+		lane_free(l);
 	agent_unlock_tables(&mask);
 }
 
@@ -359,7 +614,7 @@ int lane_init(void)
 		return -ENOMEM;
 	core.lanes = p;
 	core.free_lane = (uint32_t *)(void *)((unsigned char *)p + lanes_bytes());
-	core.lanes_used = 0;
+	core.lanes_used = core.lanes_backed = core.n_bare = 0;
 	if (core.n_lanes < core.lanes_backed_max)
 		core.lanes_backed_max = core.n_lanes;
 	atomic_store_explicit(&core.n_free, 0, memory_order_relaxed);

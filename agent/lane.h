@@ -25,7 +25,8 @@ struct lost {
 };
 
 /* A lane as its owner sees it: ordinary memory of this process, written by the thread that owns the
- * lane. It changes hands under core.table_lock. */
+ * lane. It changes hands under core.table_lock. Its place in the ring is tail, limit, data, lap,
+ * shared, head, index, full and nested: in a burst two lanes change places. */
 struct lane {
 	_Alignas(64) uint64_t tail; /* mirror of shared->tail */
 	uint64_t limit;             /* a record that would end beyond it takes the slow path */
@@ -38,8 +39,14 @@ struct lane {
 	uint64_t head;             /* as last read */
 	uint32_t index;
 	uint32_t inherited; /* PROTOND_INHERIT=copy: the main thread's path at the first event */
-	bool backed;
 	struct lost full, nested;
+	uint32_t name;       /* of the owner */
+	uint32_t moves;      /* of the owner, since it claimed the lane */
+	uint64_t waits_head; /* no move was to be had while the head of lane `waits` was this */
+	uint32_t waits;      /* RING_LANES_MAX: none was refused */
+	uint32_t moved;      /* of a lane that was left in a burst: which move that was */
+	const struct lane *mover;            /* and whose; else NULL */
+	bool idle;                           /* left, and empty for a second */
 	struct path_slot cache[CACHE_SLOTS]; /* stays good when the lane changes hands */
 };
 
@@ -50,6 +57,9 @@ void lane_claim(uint32_t tid, bool own_name, void **ret_lane);
 void lane_release(struct lane *l, bool reuse);
 /* [agent] When none is left: takes back those whose thread ended without giving its own back. */
 void lane_sweep(void);
+/* [agent] Once a second: gives back the memory of lanes that were left and idle since the last call.
+ * True: there may be more. */
+bool lane_trim(void);
 /* After a refusal nobody asks for a lane until this is called: there may be room again. */
 void lane_retry(void);
 bool lane_slow(struct lane *l, uint32_t bytes); /* [any] counts a refusal */

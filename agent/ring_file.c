@@ -169,7 +169,7 @@ static uint32_t lane_budget(int fd, uint32_t lane_bytes)
 
 void ring_budget(void)
 {
-	const uint32_t used = atomic_load_explicit(&core.lanes_used, memory_order_relaxed);
+	const uint32_t used = atomic_load_explicit(&core.lanes_backed, memory_order_relaxed);
 	const uint64_t all = LANE_BUDGET / core.lane_bytes;
 	uint64_t max = used;
 
@@ -194,6 +194,15 @@ int ring_back(uint64_t offset, uint64_t bytes)
 		r = fallocate(core.fd, 0, (off_t)offset, (off_t)bytes);
 	} while (r < 0 && errno == EINTR);
 	return r < 0 ? neg_errno() : 0;
+}
+
+void ring_unback(uint64_t offset, uint64_t bytes)
+{
+	struct stat st;
+
+	if (fstat(core.fd, &st) == 0 && st.st_dev == core.dev && st.st_ino == core.ino)
+		(void)fallocate(core.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset,
+			(off_t)bytes);
 }
 
 /* The largest ring that a limit on file sizes admits: going over it would be a SIGXFSZ for the job.

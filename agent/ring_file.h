@@ -14,6 +14,7 @@ void ring_budget(void); /* when no further lane was to be had: perhaps there is 
 /* Backs a range of the ring file with memory, so that a store to it cannot fault. -ENOSPC, -EBADF.
  */
 int ring_back(uint64_t offset, uint64_t bytes);
+void ring_unback(uint64_t offset, uint64_t bytes); /* gives that memory back */
 int ring_control(int fd, uint32_t n_lanes);
 /* Gives a ring that is whole the name by which it is found when its job is dead: one that was
  * killed before leaves nothing. */

@@ -37,6 +37,8 @@
 static struct {
 	uint64_t clock_at;     /* when the last CLOCK was written */
 	uint64_t delivered_at; /* when a flush last brought something, or nothing was pending */
+	uint64_t trimmed_at;   /* when memory was last given back */
+	bool trims;            /* there may be more */
 	bool stalled;          /* the forced flush of this stall was made */
 	uint64_t flushed_at;   /* when the last flush began */
 	uint32_t tid;
@@ -150,7 +152,7 @@ static int64_t period_ms(void)
 		return -1;
 	if (gpu_is(GPU_ON))
 		return since < core.flush_ms ? (int64_t)(core.flush_ms - since) : 0;
-	return HOT->generation != 0 ? CLOCK_MS : -1;
+	return HOT->generation != 0 || state.trims ? CLOCK_MS : -1;
 }
 
 static void work(void)
@@ -163,6 +165,10 @@ static void work(void)
 		lane_sweep();
 		ring_budget();
 		lane_retry();
+	}
+	if (agent_monotonic_ns() - state.trimmed_at >= (CLOCK_MS - 1) * NS_PER_MS) {
+		state.trims = lane_trim();
+		state.trimmed_at = agent_monotonic_ns();
 	}
 	if (gpu_is(GPU_ON) && (since_flush_ms() >= core.flush_ms || asked != core.flush_done))
 		flush_round();

@@ -2,17 +2,21 @@
  * fold, one window at a time.
  *
  * A session's START or FINALIZE is a record in the lane of the thread that called it. What another
- * thread did after that call, knowing of it, must come after that record in the journal. Lanes are
- * read one after the other, so a window is made of two looks at all tails:
+ * thread did after that call, knowing of it, must come after that record in the journal. A thread
+ * that goes on in another lane marks the end of the one it leaves (THREAD_GOES_ON): what it did
+ * after that must come after the mark. Lanes are read one after the other, so a window is made of
+ * two looks at all tails:
  *
  * - First look: goal = tail. The window's events end here.
- * - Second look, made when the first is complete. A SESSION record that came before an event below
- *   some goal was published before that event, hence before the first look at that event's lane
- *   ended, hence is below the second look's tail of its own lane.
- * - Scan: each lane is walked up to the second look; `first` is the end of its last SESSION record.
+ * - Second look, made when the first is complete. A mark that came before an event below some goal
+ *   was published before that event, hence before the first look at that event's lane ended, hence
+ *   is below the second look's tail of its own lane.
+ * - Scan: each lane is walked up to the second look; `first` is the end of its last mark that is not
+ *   later than the end of the first look. A later one need not come before any of the window's
+ *   events; what has to come before it may stand in a lane behind the second look.
  * - Tables are read after the scan, so that every id in the window is below their counts, and are
  *   journaled before.
- * - Lanes up to `first`, in pieces that end with a SESSION record, in the order of those.
+ * - Lanes up to `first`, in pieces that end with a mark, in the order of those.
  * - All lanes up to goal.
  *
  * A window that does not fit the tick's budget (DRAIN_BYTES or DRAIN_NS) goes on in the next tick,
@@ -33,6 +37,7 @@
 #include "log.h"
 #include "must.h"
 #include "record.h"
+#include "ring_clock.h"
 #include "rings.h"
 
 enum drain_phase { PHASE_LOOK, PHASE_SCAN, PHASE_TABLES, PHASE_FIRST, PHASE_REST };
@@ -115,6 +120,7 @@ static int look(struct ring *r, bool *ret_any)
 	}
 	if (x < 0 || !*ret_any)
 		return x;
+	r->look_clock = (f->h.clock == RING_CLOCK_TSC ? clock_tsc : clock_mono).clock();
 	if (f->n_seen > 1)
 		x = reader_lanes(f, false, &moved);
 	for (i = 0; x == 0 && i < f->n_seen; i++) {
@@ -130,8 +136,9 @@ static int scan_piece(struct run *x, struct reader_lane *l, uint32_t lane, uint6
 	struct drain *d = x->r->all->drain;
 	const struct reader *f = &x->r->reader;
 	const uint32_t n = (uint32_t)least(l->tail - l->scanned, READER_PIECE);
-	const bool keep = d->arena_used + n <= DRAIN_BYTES && l->kept_bytes == l->scanned - l->head;
-	uint8_t *to = d->arena + (keep ? d->arena_used : DRAIN_BYTES);
+	const bool keep = p->arena_used + n <= DRAIN_BYTES && l->kept_bytes == l->scanned - l->head;
+	uint8_t *to = p->arena + (keep ? p->arena_used : DRAIN_BYTES);
+	struct reader_marks s;
 	struct reader_walk w;
 	int e = reader_copy(f, lane, l->scanned, n, to);
 
@@ -140,8 +147,11 @@ static int scan_piece(struct run *x, struct reader_lane *l, uint32_t lane, uint6
 	spend(x, n / 4); /* looking is cheaper than taking */
 	w = reader_walk(to, n, l->scanned, f->h.lane_bytes,
 		l->goal > l->scanned ? (uint32_t)least(l->goal - l->scanned, n) : 0);
-	if (w.session_end != 0)
-		l->first = l->scanned + w.session_end;
+	if (w.mark_end != 0) {
+		s = reader_marks(to, w.reached, l->scanned, f->h.lane_bytes, x->r->look_clock);
+		if (s.clock <= x->r->look_clock)
+			l->first = l->scanned + s.end;
+	}
 	if (w.whole != 0)
 		*goal = l->scanned + w.whole;
 	if (keep) {
@@ -265,7 +275,7 @@ static int find_next(struct run *x, uint32_t lane, uint64_t until)
 	const struct reader *f = &x->r->reader;
 	struct reader_lane *l = &f->lane[lane];
 	const bool kept = l->kept_bytes >= l->first - l->head;
-	struct reader_sessions s;
+	struct reader_marks s;
 	uint64_t at;
 	uint8_t *from;
 	uint32_t n;
@@ -280,7 +290,7 @@ static int find_next(struct run *x, uint32_t lane, uint64_t until)
 		if (e < 0)
 			return e;
 		spend(x, kept ? 0 : n / 4);
-		s = reader_sessions(from, n, at, f->h.lane_bytes, until);
+		s = reader_marks(from, n, at, f->h.lane_bytes, until);
 		if (s.end != 0) {
 			l->next = at + s.end;
 			l->next_clock = s.clock;
@@ -465,7 +475,7 @@ int drain_now_block(struct ring *r)
 
 	forget_kept(r);
 	for (i = 0; i < f->n_seen; i++) {
-		if (f->lane[i].state == LANE_LIVE)
+		if (reader_is_owned(f, i))
 			n += reader_now(f, i, now + n, NOW_ENTRY_MAX - n);
 	}
 	if (n == 0)

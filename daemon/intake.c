@@ -312,3 +312,48 @@ void intake_sweep(struct intake *in, uint64_t now_ns)
 			(void)fchmodat(in->d->runtime_fd, RV_AGENT_SOCK, st.st_mode & 07777, 0);
 	}
 }
+
+void intake_each_job(const struct intake *in, intake_job_fn *fn, void *arg)
+{
+	const struct conn *c;
+
+	for (c = in->conns; c != NULL; c = c->next) {
+		if (c->attached && c->ring == NULL)
+			fn(arg, c->pid, c->uid, NULL, c->info, c->info_bytes, c->state.gpu.state,
+				c->state.gpu.words);
+	}
+}
+
+uint32_t intake_now(struct intake *in, const uint8_t ring[16], struct j_now *ret, uint32_t n)
+{
+	struct ring *r = ring_find(in->p, ring);
+	uint32_t i, k = 0;
+	int64_t taken;
+	bool more;
+
+	if (r == NULL || r->state != RING_LIVE || !r->adopted || r->unreadable)
+		return 0;
+	for (i = 0; i < r->reader.n_seen && k < n; i++) {
+		if (reader_is_owned(&r->reader, i))
+			k += reader_now(&r->reader, i, ret + k, n - k);
+	}
+	taken = drain_ring(r, DRAIN_ALL, &more); /* so that the fold has the paths' words */
+	(void)protond_flush(in->p);
+	return taken >= 0 ? k : 0;
+}
+
+uint32_t intake_pause(struct intake *in, uint32_t pid, uint32_t uid, bool pause)
+{
+	struct ring *r;
+	uint32_t n = 0;
+
+	for (r = in->p->rings; r != NULL; r = r->next) {
+		if (r->state != RING_LIVE || (pid != 0 && r->pid != pid) ||
+			(uid != UINT32_MAX && r->uid != uid))
+			continue;
+		r->paused = pause;
+		ring_want(r);
+		n++;
+	}
+	return n;
+}

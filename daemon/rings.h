@@ -66,6 +66,7 @@ struct ring {
 	uint32_t sweeps;            /* counts taken */
 	uint64_t taken_ns;          /* when it was last drained: see DRAIN_TICK */
 	uint64_t look_ns, whole_ns; /* when this window began; when the last whole one did */
+	uint64_t look_clock;        /* ring clock at the end of its first look */
 };
 
 struct rings {

@@ -70,6 +70,21 @@ void process_now(struct process *p, const struct j_now *now, uint32_t n)
 	process_now_set(p, copy, kept);
 }
 
+void process_now_moved(struct process *p, uint32_t lane, uint32_t tid)
+{
+	struct lane *to = &p->lane[lane], *from;
+	uint32_t i;
+
+	for (i = 0; i < p->cap_lanes && to->now_n == 0; i++) {
+		from = &p->lane[i];
+		if (from->now_n == 0 || p->now[from->now_first].tid != tid)
+			continue;
+		to->now_first = from->now_first;
+		to->now_n = from->now_n;
+		from->now_n = 0;
+	}
+}
+
 void process_now_left(struct process *p, uint32_t lane, uint32_t path, uint64_t begin)
 {
 	struct lane *l = &p->lane[lane];

@@ -231,6 +231,8 @@ static void on_thread(struct drain *d, const uint8_t *record)
 	d->process->lane[d->lane].tid = r.tid;
 	d->process->lane[d->lane].generation = r.generation;
 	d->process->lane[d->lane].name = REC_ID(r.hdr);
+	if (d->process->n_now != 0)
+		process_now_moved(d->process, d->lane, r.tid);
 }
 
 static void on_clock(struct drain *d, const uint8_t *record)

@@ -208,6 +208,7 @@ static bool take_lane(
 	l->generation = atomic_load_explicit(&copy->generation, memory_order_relaxed);
 	l->tid = atomic_load_explicit(&copy->tid, memory_order_relaxed);
 	l->state = atomic_load_explicit(&copy->state, memory_order_relaxed);
+	l->moves = atomic_load_explicit(&copy->moves, memory_order_relaxed);
 	l->drop_full = atomic_load_explicit(&copy->drop_full, memory_order_relaxed);
 	l->drop_nested = atomic_load_explicit(&copy->drop_nested, memory_order_relaxed);
 	if (l->quarantined)
@@ -320,18 +321,18 @@ struct reader_walk reader_walk(
 		if (n > bytes - w.reached)
 			break; /* cut by the end of this piece */
 		w.reached += n;
-		if (REC_TYPE(h) == REC_SESSION)
-			w.session_end = w.reached;
+		if (REC_IS_MARK(h))
+			w.mark_end = w.reached;
 		if (w.reached <= upto)
 			w.whole = w.reached;
 	}
 	return w;
 }
 
-struct reader_sessions reader_sessions(
+struct reader_marks reader_marks(
 	const void *p, uint32_t bytes, uint64_t from, uint32_t lane_bytes, uint64_t until)
 {
-	struct reader_sessions s = {0};
+	struct reader_marks s = {0};
 	const uint8_t *b = p;
 	uint64_t h[2] = {0};
 	uint32_t n;
@@ -341,7 +342,7 @@ struct reader_sessions reader_sessions(
 		n = record_length(h[0], from + s.reached, lane_bytes);
 		if (n == 0 || n > bytes - s.reached)
 			break;
-		if (REC_TYPE(h[0]) == REC_SESSION && n >= sizeof(struct rec_session)) {
+		if (REC_IS_MARK(h[0])) { /* of n bytes at least are its two first words */
 			if (s.end != 0 && h[1] > until)
 				break;
 			s.clock = s.end == 0 ? h[1] : s.clock;
@@ -526,6 +527,23 @@ static int copy_now(const struct reader *r, uint32_t lane, struct ring_now *ret)
 			return 0;
 	}
 	return 0;
+}
+
+bool reader_is_owned(const struct reader *r, uint32_t lane)
+{
+	const struct reader_lane *l = &r->lane[lane], *x;
+	uint32_t i;
+
+	MUST(lane < r->h.n_lanes);
+	if (l->state != LANE_LIVE && l->state != LANE_LEFT)
+		return false;
+	for (i = 0; i < r->n_seen; i++) {
+		x = &r->lane[i];
+		if (x->moves > l->moves && x->tid == l->tid &&
+			(x->state == LANE_LIVE || x->state == LANE_LEFT))
+			return false;
+	}
+	return true;
 }
 
 uint32_t reader_now(const struct reader *r, uint32_t lane, struct j_now *ret, uint32_t n)

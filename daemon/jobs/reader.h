@@ -23,16 +23,16 @@
 #define READER_BAD_TAIL  0x80u /* flag in reader_lane.bad: the last tail read was unlawful */
 
 struct reader_lane {
-	uint64_t head;  /* taken into the journal up to here */
-	uint64_t told;  /* the head that the control file says */
-	uint64_t tail;  /* newest lawful one seen */
-	uint64_t goal;  /* end of the window being drained; head: nothing to do */
-	uint64_t first; /* end of the last SESSION record in the window; up to here before others */
-	uint64_t next;  /* of those, end of the ones to be taken now; head: not looked for */
+	uint64_t head;       /* taken into the journal up to here */
+	uint64_t told;       /* the head that the control file says */
+	uint64_t tail;       /* newest lawful one seen */
+	uint64_t goal;       /* end of the window being drained; head: nothing to do */
+	uint64_t first;      /* end of the last mark in the window; up to here before others */
+	uint64_t next;       /* of those, end of the ones to be taken now; head: not looked for */
 	uint64_t next_clock; /* when the first of them was */
 	uint64_t scanned;    /* the window was looked through up to here */
 	uint64_t drop_full, drop_nested;
-	uint32_t tid, generation, state;
+	uint32_t tid, generation, state, moves;
 	uint32_t kept,
 		kept_bytes; /* where the arena has [head, head + kept_bytes) of this window */
 	uint8_t bad;        /* ticks in a row in which it broke the laws */
@@ -82,22 +82,21 @@ int reader_copy(const struct reader *r, uint32_t lane, uint64_t from, uint32_t b
 
 struct reader_walk {
 	uint32_t whole; /* bytes up to the last whole lawful record that ends at or before `upto` */
-	uint32_t reached;     /* bytes up to the last whole lawful record */
-	uint32_t session_end; /* bytes up to the end of the last SESSION record; 0: none */
-	bool broken;          /* a law is broken at `reached`, not just the end of the bytes */
+	uint32_t reached;  /* bytes up to the last whole lawful record */
+	uint32_t mark_end; /* bytes up to the end of the last mark (REC_IS_MARK); 0: none */
+	bool broken;       /* a law is broken at `reached`, not just the end of the bytes */
 };
 /* Walks a private copy of bytes that stand at position `from`. upto: in bytes. */
 struct reader_walk reader_walk(
 	const void *p, uint32_t bytes, uint64_t from, uint32_t lane_bytes, uint32_t upto);
 
-/* In the same bytes: the first SESSION record, and those after it that are not later than `until`.
- */
-struct reader_sessions {
+/* In the same bytes: the first mark, and those after it that are not later than `until`. */
+struct reader_marks {
 	uint32_t end;     /* of the last of them; 0: there is none */
 	uint32_t reached; /* as above; up to `end` when there is one */
 	uint64_t clock;   /* of the first */
 };
-struct reader_sessions reader_sessions(
+struct reader_marks reader_marks(
 	const void *p, uint32_t bytes, uint64_t from, uint32_t lane_bytes, uint64_t until);
 
 int reader_counts(const struct reader *r, struct ring_counts *ret);                      /* -EIO */
@@ -115,6 +114,8 @@ int reader_table(struct reader *r, enum j_table_which which, const struct reader
 	void *to, uint32_t bytes, uint32_t *ret_bytes);
 #define READER_TABLE_BYTES (sizeof(struct j_table) + READER_NAMES * (4 + NAME_BYTES_MAX))
 
+/* Its thread is in it: it goes from lane to lane in a burst. */
+bool reader_is_owned(const struct reader *r, uint32_t lane);
 /* Open scopes of one lane, outermost first; at most n. */
 uint32_t reader_now(const struct reader *r, uint32_t lane, struct j_now *ret, uint32_t n);
 

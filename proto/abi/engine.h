@@ -7,7 +7,8 @@
  * carry size and version: a side uses a slot only when `bytes` covers it.
  *
  * Threads: the slots marked [any] run on application threads: no lock, malloc, syscall, log or wait
- * after a thread's first event, but for a wake() (one for each nap of the daemon's); errno is kept.
+ * after a thread's first event, but for a wake() (one for each nap of the daemon's) and, when a lane
+ * is full, for the way into another (the tables' lock, memory for a lane); errno is kept.
  * All others run on libprotond's own thread.
  */
 #ifndef PROTOND_ABI_ENGINE_H

@@ -34,7 +34,7 @@
         X(SET,        5, 64, copy,      true)  /* 0 */                                           \
         X(METRIC,     6, 32, metric,    true)  /* path */                                        \
         X(SESSION,    7, 64, session,   true)  /* the job's own number of the session */         \
-        X(THREAD,     8, 24, thread,    false) /* name: of the thread that now owns the lane */  \
+        X(THREAD,     8, 24, thread,    false) /* name: of the thread that owns the lane */      \
         X(CLOCK,      9, 40, clock,     false) /* 0 */                                           \
         X(LOST,      10, 32, lost,      false) /* enum lost_cause */                             \
         X(DELIVERED, 11, 24, delivered, false) /* epoch */                                       \
@@ -59,6 +59,12 @@ enum record_type {
 #define REC_FLAGS(h)       ((uint8_t)((h) >> 24))
 #define REC_ID(h)          ((uint32_t)((h) >> 32))
 #define REC_WITH_ID(h, id) (((h)&UINT32_MAX) | (uint64_t)(id) << 32)
+
+/* What comes before it in its lane comes before what others know of it: drained in the order of its
+ * clock, which is its second word. */
+#define REC_IS_MARK(h)                 \
+	(REC_TYPE(h) == REC_SESSION || \
+		(REC_TYPE(h) == REC_THREAD && (REC_FLAGS(h) & THREAD_GOES_ON) != 0))
 
 struct rec_pad {
 	uint64_t hdr;
@@ -157,6 +163,10 @@ struct rec_session {
 	uint64_t flags;                   /* PROTOND_* flags of the call */
 	uint64_t pad1[2];
 };
+
+/* flags of THREAD */
+#define THREAD_GOES_ON \
+	1u /* in another lane: this is the last record here, and comes before what stands there */
 
 struct rec_thread {
 	uint64_t hdr;

@@ -175,7 +175,13 @@ struct ring_now {
 };
 _Static_assert(sizeof(struct ring_now) == 16 + 16 * NOW_FRAMES, "ring ABI");
 
-enum lane_state { LANE_FREE = 0, LANE_LIVE = 1, LANE_EXITED = 2 };
+enum lane_state {
+	LANE_FREE = 0,
+	LANE_LIVE = 1,
+	LANE_EXITED = 2,
+	LANE_LEFT = 3, /* full: its thread goes on in another; of the lanes of a thread that are
+			  LIVE or LEFT, the one with the most `moves` is where it is */
+};
 
 /* Writer: the thread that owns the lane. `tail` counts bytes and never wraps. */
 struct ring_lane {
@@ -185,7 +191,7 @@ struct ring_lane {
 	_Atomic uint32_t state;       /* enum lane_state */
 	_Atomic uint32_t tid;         /* of the owner, as the job sees it */
 	_Atomic uint32_t generation;  /* owners so far */
-	uint32_t pad0;
+	_Atomic uint32_t moves;       /* of the owner, from lane to lane, when it came here */
 	uint64_t pad1[3];
 	_Alignas(64) struct ring_now now;
 	uint64_t pad2[6];

@@ -232,8 +232,7 @@ static void walk_lane(const struct reader *r, uint32_t lane)
 	if (!is_there(reader_copy(r, lane, l->head, n, piece)))
 		return;
 	w = reader_walk(piece, n, l->head, r->h.lane_bytes, n / 2);
-	MUST(w.reached <= n && w.whole <= w.reached && w.whole <= n / 2 &&
-		w.session_end <= w.reached);
+	MUST(w.reached <= n && w.whole <= w.reached && w.whole <= n / 2 && w.mark_end <= w.reached);
 	again = reader_walk(piece, w.reached, l->head, r->h.lane_bytes, w.reached);
 	MUST(again.reached == w.reached && again.whole == w.reached && !again.broken);
 	l->head += w.reached;

@@ -3,6 +3,8 @@
  *
  * storm born N CREATORS SCOPES: N threads, as fast as CREATORS threads make and join them.
  * storm alive N SCOPES: N threads that are alive at once.
+ * storm burst N TURNS PAUSE_US: N threads, TURNS of two scopes and a number each, at full speed, a
+ * PAUSE after each thousand; 0: none. "last" says what the last turn was.
  * storm mute N: threads that leave by the bare system call, in which nobody hears of it;
  * afterwards, for each line of input, one more thread. storm speed N: scopes without pause, in
  * phases of N or more; a phase ends with a line of input.
@@ -145,6 +147,50 @@ static int alive_main(char **argv)
 		(void)pthread_join(t[i], NULL);
 	free(t);
 	printf("did=%lu\n", n * scopes_each);
+	return 0;
+}
+
+/* --- burst --- */
+
+static unsigned long turns, pause_us;
+
+static void *turn(void *p)
+{
+	const uint32_t number = protond_metric("number"), last = protond_metric("last (pty)");
+	const struct timespec ts = {0, (long)pause_us * 1000};
+
+	(void)pthread_barrier_wait(&inside);
+	for (unsigned long n = 1; n <= turns; n++) {
+		protond_scope_enter(outer);
+		protond_scope_enter(inner);
+		protond_metric_u64(number, n);
+		protond_scope_exit();
+		protond_scope_exit();
+		if (n % 1000 == 0)
+			protond_metric_u64(last, n);
+		if (n % 1000 == 0 && pause_us > 0)
+			(void)nanosleep(&ts, NULL);
+	}
+	(void)pthread_barrier_wait(&leave);
+	return p;
+}
+
+static int burst_main(char **argv)
+{
+	const unsigned long n = number(argv, 2);
+	pthread_t t;
+
+	turns = number(argv, 3);
+	pause_us = number(argv, 4);
+	if (pthread_barrier_init(&inside, NULL, (unsigned)n + 1) != 0 ||
+		pthread_barrier_init(&leave, NULL, (unsigned)n + 1) != 0)
+		die("burst");
+	for (unsigned long i = 0; i < n; i++)
+		if (pthread_create(&t, NULL, turn, NULL) != 0 || pthread_detach(t) != 0)
+			die("pthread_create");
+	(void)pthread_barrier_wait(&inside);
+	(void)pthread_barrier_wait(&leave);
+	wait_for_word("did");
 	return 0;
 }
 
@@ -291,6 +337,8 @@ int main(int argc, char **argv)
 		return born_main(argv);
 	if (argc > 2 && strcmp(argv[1], "alive") == 0)
 		return alive_main(argv);
+	if (argc > 3 && strcmp(argv[1], "burst") == 0)
+		return burst_main(argv);
 	if (argc > 2 && strcmp(argv[1], "mute") == 0)
 		return mute_main(argv);
 	if (argc > 2 && strcmp(argv[1], "speed") == 0)

@@ -105,6 +105,8 @@ static int note(void *arg, const struct journal_entry *e)
 		s->which = t->which;
 		s->n = t->n;
 	}
+	if (e->type == J_NOW)
+		s->n = (e->bytes - (uint32_t)sizeof(*e)) / (uint32_t)sizeof(struct j_now);
 	if (e->type != J_LANE)
 		return 0;
 	s->lane = l->lane;
@@ -208,7 +210,6 @@ START_TEST(test_session_first)
 }
 END_TEST
 
-/* Many laps, never a byte twice and never one missing. */
 /* One thread starts what another ends, and they take turns: in the order in which they did so,
  * whatever their lanes are, also where the arena has none of it. */
 START_TEST(test_sessions_in_order)
@@ -247,6 +248,92 @@ START_TEST(test_sessions_in_order)
 }
 END_TEST
 
+/* A thread that goes from lane 5 to 2 to 7 and back to 5. */
+START_TEST(test_a_burst_in_order)
+{
+	static const struct {
+		uint32_t lane, bytes;
+	} want[] = {{5, 48}, {2, 72}, {7, 48}, {2, 24}, {5, 24}};
+	const struct seen *l[8];
+	bool more = false;
+
+	for (uint32_t lane = 0; lane < 8; lane++)
+		fake_scope(&f, lane, 2, 1, 2);
+	(void)drain(DRAIN_TICK, &more); /* the tables, too, which no tick without time would take */
+	fake_scope(&f, 5, 2, 1, 2);
+	fake_goes_on(&f, 5, 10);
+	fake_scope(&f, 5, 2, 31, 32);
+	fake_scope(&f, 2, 2, 11, 12);
+	fake_scope(&f, 2, 2, 13, 14);
+	fake_goes_on(&f, 2, 20);
+	fake_scope(&f, 2, 2, 15, 16); /* another thread, that came here since */
+	fake_scope(&f, 7, 2, 21, 22);
+	fake_goes_on(&f, 7, 30);
+	if (_i == 1)
+		p.drain_ns = 0; /* one step a tick */
+	do {
+		ck_assert_int_ge(drain_ring(ring, DRAIN_TICK, &more), 0);
+	} while (more);
+	look();
+	ck_assert_uint_eq(pick(J_LANE, l, 8), sizeof(want) / sizeof(want[0]));
+	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
+		ck_assert_uint_eq(l[i]->lane, want[i].lane);
+		ck_assert_uint_eq(l[i]->bytes, want[i].bytes);
+	}
+}
+END_TEST
+
+/* What comes before a mark that was made after the first look may be in a lane that was looked at
+ * before. */
+START_TEST(test_a_later_mark_waits)
+{
+	const struct seen *l[4];
+	bool more = false;
+
+	fake_scope(&f, 2, 2, 1, 2);
+	fake_scope(&f, 5, 2, 3, 4);
+	fake_goes_on(&f, 5, UINT64_MAX);
+	ck_assert_int_ge(drain(DRAIN_TICK, &more), 0);
+	ck_assert_uint_eq(pick(J_LANE, l, 4), 2);
+	ck_assert_uint_eq(l[0]->lane, 2);
+}
+END_TEST
+
+static void now_at(uint32_t lane, uint32_t state, uint32_t tid, uint32_t moves, uint32_t depth)
+{
+	struct ring_lane *l = fake_lane(&f, lane);
+
+	fake_scope(&f, lane, 2, 1, 2);
+	l->state = state;
+	l->tid = tid;
+	l->moves = moves;
+	l->now.depth = depth;
+	for (uint32_t i = 0; i < depth; i++)
+		l->now.frame[i].path = 2;
+}
+
+/* However it was killed on its way, a thread is in one lane: the one that it came to last. */
+START_TEST(test_now_of_a_burst)
+{
+	bool more;
+
+	now_at(0, LANE_LIVE, 70, 1, 1); /* killed before it left this one for 2 */
+	now_at(1, LANE_LEFT, 70, 0, 3);
+	now_at(2, LANE_LIVE, 70, 2, 2);
+	now_at(3, LANE_LEFT, 71, 4, 1); /* the daemon saw lane 4 before it was taken */
+	now_at(4, LANE_LEFT, 71, 3, 3);
+	now_at(5, LANE_EXITED, 72, 0, 3);
+	now_at(6, LANE_LIVE, 73, 0, 1); /* one that never moved */
+	ck_assert_int_ge(drain(DRAIN_TICK, &more), 0);
+	ck_assert_int_eq(drain_now_block(ring), 0);
+	look();
+	ck_assert_uint_eq(n_seen, 1);
+	ck_assert_uint_eq(seen[0].type, J_NOW);
+	ck_assert_uint_eq(seen[0].n, 4);
+}
+END_TEST
+
+/* Many laps, never a byte twice and never one missing. */
 START_TEST(test_laps)
 {
 	struct seen *s;
@@ -507,6 +594,9 @@ Suite *suite(void)
 	tcase_add_test(t, test_tables_before_lanes);
 	tcase_add_test(t, test_session_first);
 	tcase_add_loop_test(t, test_sessions_in_order, 0, 2);
+	tcase_add_loop_test(t, test_a_burst_in_order, 0, 2);
+	tcase_add_test(t, test_a_later_mark_waits);
+	tcase_add_test(t, test_now_of_a_burst);
 	tcase_add_test(t, test_laps);
 	tcase_add_test(t, test_quarantine);
 	tcase_add_test(t, test_bad_tail);

@@ -144,6 +144,14 @@ static inline void fake_session(struct fake *f, uint32_t lane, enum session_verb
 	fake_put(f, lane, &r, sizeof(r));
 }
 
+static inline void fake_goes_on(struct fake *f, uint32_t lane, uint64_t clock)
+{
+	const struct rec_thread r = {
+		.hdr = REC_HDR(sizeof(r), REC_THREAD, 0, THREAD_GOES_ON, 0), .clock = clock};
+
+	fake_put(f, lane, &r, sizeof(r));
+}
+
 static inline uint32_t fake_name(struct fake *f, const char *text)
 {
 	struct ring_counts *c = fake_counts(f);

@@ -234,7 +234,7 @@ static const struct walk_case {
 	uint64_t from;
 	uint64_t h[3]; /* first words of records of 24 bytes, one behind the other */
 	uint32_t bytes;
-	uint32_t reached, session_end;
+	uint32_t reached, mark_end;
 	bool broken;
 } walk_cases[] = {
 	{"three scopes", 0, {W(24, 1, 0), W(24, 1, 0), W(24, 1, 0)}, 72, 72, 0, false},
@@ -276,9 +276,9 @@ START_TEST(test_walk)
 		memcpy(b + 24 * i, &c->h[i], 8);
 	w = reader_walk(b, c->bytes, c->from, FAKE_BYTES, c->bytes);
 	ck_assert_msg(w.reached == c->reached && w.broken == c->broken && w.whole == c->reached &&
-			      w.session_end == c->session_end,
+			      w.mark_end == c->mark_end,
 		"%s: reached %u whole %u session %u broken %d", c->label, w.reached, w.whole,
-		w.session_end, w.broken);
+		w.mark_end, w.broken);
 }
 END_TEST
 
@@ -292,7 +292,7 @@ START_TEST(test_walk_session)
 	fake_scope(&f, 0, 1, 4, 5);
 	w = reader_walk(fake_at(&f, 0, 0), 112, 0, FAKE_BYTES, 24);
 	ck_assert_uint_eq(w.whole, 24);
-	ck_assert_uint_eq(w.session_end, 88);
+	ck_assert_uint_eq(w.mark_end, 88);
 	ck_assert_uint_eq(w.reached, 112);
 	fake_free(&f);
 }

@@ -101,11 +101,13 @@ START_TEST(every_offset_at_the_wrap)
 }
 END_TEST
 
+static const struct engine_open two = {.n_lanes = 2, .lane_bytes = RING_LANE_BYTES_MIN};
+
 START_TEST(full_lane_drops_and_tells)
 {
 	const uint64_t n = 5000;
 
-	ready(&small);
+	ready(&two); /* one is the agent's: there is no further one */
 	pairs(n);
 	ck_assert_uint_gt(view_dropped(&t_v), 2000);
 	balance(n);
@@ -121,7 +123,7 @@ END_TEST
 START_TEST(without_a_daemon_one_lap_is_kept)
 {
 	A = t_new("a");
-	t_open(&small, false);
+	t_open(&two, false);
 	ck_assert_int_eq(t_e->want(WANT_ALL), 0);
 	pairs(100000);
 	balance(100000);
@@ -294,9 +296,11 @@ START_TEST(the_emptiest_lane_is_handed_over)
 }
 END_TEST
 
+#define FILLS (RING_LANE_BYTES_MIN / 24 - 3) /* THREAD before them, room for a mark behind */
+
 static void fills(void)
 {
-	pairs(RING_LANE_BYTES_MIN / 24);
+	pairs(FILLS);
 }
 
 START_TEST(a_full_lane_is_not_handed_over)
@@ -304,8 +308,183 @@ START_TEST(a_full_lane_is_not_handed_over)
 	ready(&small);
 	for (int i = 0; i < 5; i++)
 		t_run(fills); /* nobody reads */
-	balance(5 * (RING_LANE_BYTES_MIN / 24));
+	balance(5ull * FILLS);
+	ck_assert_uint_eq(view_dropped(&t_v), 0);
 	ck_assert_uint_eq(t_v.n[REC_THREAD], 6);
+}
+END_TEST
+
+/* --- bursts --- */
+
+enum { COUNTS = 9000 };
+static uint64_t mark_at[COUNTS + 1]; /* clock of the mark behind so many counts */
+
+/* Up to a mark of a lane, or behind the last, counts go up by one. */
+static void marks_fn(void *arg, const struct view *v, uint32_t lane, const uint64_t *rec)
+{
+	const struct rec_metric *m = (const void *)rec;
+	uint64_t *next = (uint64_t *)arg + lane;
+
+	(void)v;
+	if (REC_TYPE(*rec) == REC_THREAD) {
+		if (REC_IS_MARK(*rec))
+			mark_at[*next] = rec[1];
+		*next = UINT64_MAX;
+	} else if (REC_TYPE(*rec) == REC_METRIC) {
+		ck_assert(*next == UINT64_MAX || m->value == *next);
+		*next = m->value + 1;
+	}
+}
+
+/* The marks' clocks are in the order of what came before them. */
+START_TEST(a_burst_goes_on_in_further_lanes)
+{
+	uint64_t next[8] = {0}, last = 0, n = 0;
+	uint32_t number;
+
+	ready(&small);
+	number = t_new("number");
+	t_enter(A);
+	for (uint64_t i = 0; i < COUNTS; i++) {
+		t_e->metric(t_thread(), number, METRIC_U64, i);
+		if (i % 5000 == 4999)
+			(void)view_walk(&t_v, marks_fn, next);
+	}
+	t_exit();
+	(void)view_walk(&t_v, marks_fn, next);
+	ck_assert_uint_eq(view_dropped(&t_v), 0);
+	ck_assert_uint_eq(t_v.n[REC_METRIC], COUNTS);
+	for (uint64_t i = 0; i <= COUNTS; i++) {
+		ck_assert(mark_at[i] == 0 || mark_at[i] > last);
+		last = mark_at[i] != 0 ? mark_at[i] : last;
+		n += mark_at[i] != 0;
+	}
+	ck_assert_uint_ge(n, COUNTS / (RING_LANE_BYTES_MIN / 32) - 1);
+	ck_assert_uint_le(lanes_used(), 4);
+}
+END_TEST
+
+static uint32_t lanes_that_are(uint32_t state, uint32_t *ret_most)
+{
+	uint32_t n = 0;
+
+	*ret_most = UINT32_MAX;
+	for (uint32_t i = 0; i < t_v.h->n_lanes; i++) {
+		const struct ring_lane *l = view_lane(&t_v, i);
+
+		if (l->state != state || l->tid != t_thread()->tid)
+			continue;
+		if (*ret_most == UINT32_MAX || l->moves > view_lane(&t_v, *ret_most)->moves)
+			*ret_most = i;
+		n++;
+	}
+	return n;
+}
+
+static void burst(void)
+{
+	const struct ring_lane *l;
+	uint32_t at;
+
+	t_enter(A);
+	t_enter(A);
+	pairs(2 * FILLS + 100);
+	ck_assert_uint_eq(lanes_that_are(LANE_LIVE, &at), 1);
+	l = view_lane(&t_v, at);
+	ck_assert_uint_eq(l->moves, 2);
+	ck_assert_uint_eq(l->now.depth, 2);
+	ck_assert_str_eq(view_where(&t_v, l->now.path), "a/a");
+	ck_assert_str_eq(view_where(&t_v, l->now.frame[0].path), "a");
+	ck_assert_uint_gt(l->now.frame[0].begin, 0);
+	ck_assert_uint_eq(lanes_that_are(LANE_LEFT, &at), 2);
+	t_exit();
+	t_exit();
+}
+
+/* What the thread is in goes with it; when it ends, none of its lanes is its any more. */
+START_TEST(a_burst_takes_the_now_block_along)
+{
+	ready(&small);
+	t_run(burst);
+	balance(2ull * FILLS + 102);
+	ck_assert_uint_eq(view_dropped(&t_v), 0);
+	for (uint32_t i = 0; i < t_v.h->n_lanes; i++)
+		ck_assert(view_lane(&t_v, i)->state != LANE_LEFT &&
+			  (view_lane(&t_v, i)->state != LANE_LIVE ||
+				  view_lane(&t_v, i)->now.depth == 0));
+}
+END_TEST
+
+/* It takes its share, and leaves a quarter to threads that are yet to come. */
+START_TEST(a_burst_has_a_share)
+{
+	const struct engine_open many_lanes = {.n_lanes = 64, .lane_bytes = RING_LANE_BYTES_MIN};
+	uint64_t dropped;
+
+	ready(&many_lanes);
+	pairs(100ull * FILLS);
+	dropped = view_dropped(&t_v);
+	ck_assert_uint_le(lanes_used(), 2 + 64 / 8 + 1);
+	ck_assert_uint_ge(lanes_used(), 64 / 8);
+	ck_assert_uint_lt(dropped, 100ull * FILLS - 64 / 8 * FILLS);
+	for (int i = 0; i < 10; i++)
+		t_run(ten);
+	balance(100ull * FILLS + 100);
+	ck_assert_uint_eq(view_dropped(&t_v), dropped);
+}
+END_TEST
+
+/* However often it was refused: as soon as the daemon was there it goes on. */
+START_TEST(a_burst_that_was_refused_goes_on)
+{
+	const unsigned rounds = 20;
+
+	ready(&small);
+	pairs(20ull * FILLS);
+	for (unsigned i = 0; i < rounds; i++) {
+		const uint64_t dropped = view_dropped(&t_v);
+
+		(void)view_walk(&t_v, NULL, NULL);
+		pairs(3ull * FILLS - 10);
+		ck_assert_uint_eq(view_dropped(&t_v), dropped);
+		pairs(2ull * FILLS);
+	}
+	balance((20 + 5ull * rounds) * FILLS - 10ull * rounds);
+}
+END_TEST
+
+static uint64_t memory(void)
+{
+	struct stat st;
+
+	ck_assert_int_eq(fstat(core.fd, &st), 0);
+	return (uint64_t)st.st_blocks * 512;
+}
+
+START_TEST(a_burst_gives_its_memory_back)
+{
+	uint64_t before, most;
+
+	ready(&small);
+	ck_assert(agent_lock_for(&core.backend_lock, UINT32_MAX)); /* no periodic work */
+	pairs(10);
+	before = memory();
+	for (uint64_t round = 1; round < 4; round++) {
+		pairs(3ull * FILLS - 20);
+		most = memory();
+		ck_assert_uint_ge(most, before + 2ull * RING_LANE_BYTES_MIN);
+		ck_assert(lane_trim()); /* the daemon was not there */
+		ck_assert(lane_trim());
+		ck_assert_uint_eq(memory(), most);
+		(void)view_walk(&t_v, NULL, NULL);
+		ck_assert(lane_trim()); /* somebody may need them yet */
+		ck_assert_uint_eq(memory(), most);
+		ck_assert(!lane_trim());
+		ck_assert_uint_le(memory(), before);
+		balance(10 + round * (3 * FILLS - 20));
+		ck_assert_uint_eq(view_dropped(&t_v), 0);
+	}
+	agent_unlock(&core.backend_lock);
 }
 END_TEST
 
@@ -313,8 +492,6 @@ END_TEST
 
 START_TEST(more_threads_than_lanes)
 {
-	const struct engine_open two = {.n_lanes = 2, .lane_bytes = RING_LANE_BYTES_MIN};
-
 	ready(&two); /* one is the agent's */
 	pairs(5);
 	t_run(ten);
@@ -323,6 +500,11 @@ START_TEST(more_threads_than_lanes)
 	ck_assert_uint_eq(t_v.c->drop_no_lane, 20);
 }
 END_TEST
+
+static void overfills(void)
+{
+	pairs(FILLS + 10);
+}
 
 static void ten_without_locks(void)
 {
@@ -343,7 +525,7 @@ START_TEST(no_lane_is_asked_for_once)
 
 	ready(&three); /* the agent's, the main thread's */
 	pairs(5);
-	t_run(fills);
+	t_run(overfills);
 	ck_assert(agent_lock_for(&core.backend_lock, UINT32_MAX)); /* no periodic work */
 	t_run(ten_without_locks);
 	ck_assert_uint_eq(t_v.c->drop_no_lane, 11);
@@ -713,6 +895,11 @@ static void lanes(TCase *c)
 	tcase_add_test(c, a_half_full_lane_waits_for_the_daemon);
 	tcase_add_test(c, the_emptiest_lane_is_handed_over);
 	tcase_add_test(c, a_full_lane_is_not_handed_over);
+	tcase_add_test(c, a_burst_goes_on_in_further_lanes);
+	tcase_add_test(c, a_burst_takes_the_now_block_along);
+	tcase_add_test(c, a_burst_has_a_share);
+	tcase_add_test(c, a_burst_that_was_refused_goes_on);
+	tcase_add_test(c, a_burst_gives_its_memory_back);
 	tcase_add_test(c, more_threads_than_lanes);
 	tcase_add_test(c, no_lane_is_asked_for_once);
 	tcase_add_test(c, full_tmpfs);
