@@ -42,7 +42,7 @@ uint32_t attached_now(struct intake *in, const uint8_t ring[16], struct j_now *r
 	if (r == NULL || r->state != RING_LIVE || !r->adopted || r->unreadable)
 		return 0;
 	for (i = 0; i < r->reader.n_seen && k < n; i++) {
-		if (r->reader.lane[i].state == LANE_LIVE)
+		if (reader_is_owned(&r->reader, i))
 			k += reader_now(&r->reader, i, ret + k, n - k);
 	}
 	taken = drain_ring(r, DRAIN_ALL, &more); /* so that the fold has the paths' words */

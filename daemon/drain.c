@@ -136,8 +136,8 @@ static int scan_piece(struct run *x, struct reader_lane *l, uint32_t lane, uint6
 	struct drain *d = x->r->all->drain;
 	const struct reader *f = &x->r->reader;
 	const uint32_t n = (uint32_t)least(l->tail - l->scanned, READER_PIECE);
-	const bool keep = p->arena_used + n <= DRAIN_BYTES && l->kept_bytes == l->scanned - l->head;
-	uint8_t *to = p->arena + (keep ? p->arena_used : DRAIN_BYTES);
+	const bool keep = d->arena_used + n <= DRAIN_BYTES && l->kept_bytes == l->scanned - l->head;
+	uint8_t *to = d->arena + (keep ? d->arena_used : DRAIN_BYTES);
 	struct reader_marks s;
 	struct reader_walk w;
 	int e = reader_copy(f, lane, l->scanned, n, to);

@@ -270,7 +270,7 @@ START_TEST(test_a_burst_in_order)
 	fake_scope(&f, 7, 2, 21, 22);
 	fake_goes_on(&f, 7, 30);
 	if (_i == 1)
-		p.drain_ns = 0; /* one step a tick */
+		p.drain.ns = 0; /* one step a tick */
 	do {
 		ck_assert_int_ge(drain_ring(ring, DRAIN_TICK, &more), 0);
 	} while (more);
