@@ -46,14 +46,11 @@ static void on_closed(uv_handle_t *h)
 	free(container_of((uv_timer_t *)h, struct settler, timer));
 }
 
-static void finish(struct settler *s, int r)
+/* Off the list already: what it tells may wait for jobs in turn, or end all that wait. */
+static void tell(struct settler *s, int r)
 {
-	struct settler **at = &s->all->first;
 	struct err e = {0};
 
-	while (*at != s)
-		at = &(*at)->next;
-	*at = s->next;
 	if (r < 0)
 		(void)err_set(&e, r, "not every job has answered yet");
 	s->done(s->arg, r, &e);
@@ -62,24 +59,42 @@ static void finish(struct settler *s, int r)
 
 static void on_timeout(uv_timer_t *t)
 {
-	finish(container_of(t, struct settler, timer), -ETIMEDOUT);
+	struct settler *s = container_of(t, struct settler, timer);
+	struct settler **at = &s->all->first;
+
+	while (*at != s)
+		at = &(*at)->next;
+	*at = s->next;
+	tell(s, -ETIMEDOUT);
 }
 
 void settle_check(struct settlers *all)
 {
-	struct settler *s, *next;
+	struct settler **at = &all->first, *settled = NULL, *s;
 
-	for (s = all->first; s != NULL; s = next) {
-		next = s->next;
-		if (is_settled(s))
-			finish(s, 0);
+	while ((s = *at) != NULL) {
+		if (!is_settled(s)) {
+			at = &s->next;
+			continue;
+		}
+		*at = s->next;
+		s->next = settled;
+		settled = s;
+	}
+	while ((s = settled) != NULL) {
+		settled = s->next;
+		tell(s, 0);
 	}
 }
 
 void settle_end(struct settlers *all)
 {
-	while (all->first != NULL)
-		finish(all->first, -ECANCELED);
+	struct settler *s;
+
+	while ((s = all->first) != NULL) {
+		all->first = s->next;
+		tell(s, -ECANCELED);
+	}
 }
 
 void settle_wait(struct settlers *all, const struct settle_who *who, uint32_t timeout_ms,
