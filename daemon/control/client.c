@@ -3,6 +3,11 @@
  * no hello within 10 s, a frame over WIRE_REQUEST_MAX, bytes that are no message: told why, closed;
  * requests faster than answers are read: not read on until it catches up; too far behind: closed.
  * An answer may come long after its request; requests that outlive their client are let run out.
+ *
+ *   readable ─► in ─ a whole frame ─► fair.h ─ a turn of the loop ─► verb ─► answer ─► out
+ *
+ * A frame is taken from nowhere but clients_on_turn(), which nobody's callback calls: an answer sets
+ * off no other request, and a question costs others the time of one, whoever asks how often.
  */
 #include "client.h"
 
@@ -11,15 +16,16 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "container_of.h"
 #include "host_clock.h"
 #include "message.h"
 #include "must.h"
 
-#define CLIENT_MAGIC   0x434c4e54u
-#define HELLO_NS       (10ull * 1000 * 1000 * 1000)
-#define IN_FLIGHT_MAX  16u          /* unanswered requests of one client */
-#define OUT_PAUSE      (256u << 10) /* answers unread: no further request is taken */
-#define READS_PER_TICK 4
+#define CLIENT_MAGIC  0x434c4e54u
+#define HELLO_NS      (10ull * 1000 * 1000 * 1000)
+#define IN_FLIGHT_MAX 16u          /* unanswered requests of one client */
+#define OUT_PAUSE     (256u << 10) /* answers unread: no further request is taken */
+#define SERVE_NS      1000000u /* for requests in one turn of the loop; then rings have theirs */
 
 /* A frame on its way out. */
 struct out {
@@ -38,8 +44,9 @@ struct client {
 	struct asker who;
 	uint64_t since_ns;
 	bool hello, closing;
-	bool taking; /* client_take_frames() is at work */
-	char *in;    /* the frame that is coming in, with its length */
+	int events;              /* as the loop was asked for */
+	struct fair_place place; /* waits: a whole frame is in `in` */
+	char *in;                /* what came: the first frame, with its length, and more */
 	size_t in_n, in_cap;
 	struct out *out, **out_last;
 	size_t out_bytes;
@@ -49,8 +56,9 @@ struct client {
 };
 
 static void client_close(struct client *c);
-static void client_arm(struct client *c);
-static void client_take_frames(struct client *c);
+static void client_go_on(struct client *c);
+static void client_on_poll(uv_poll_t *h, int status, int events);
+static void clients_on_turn(uv_idle_t *serve);
 
 static struct client *client_of(void *p)
 {
@@ -131,8 +139,6 @@ static void client_send(struct client *c, struct wire_buf *b, int *fd)
 	c->out_bytes += o->n;
 	if (client_flush(c) < 0)
 		client_close(c);
-	else
-		client_arm(c);
 }
 
 void client_refuse(int sock, int code, const char *text, const char *next)
@@ -172,7 +178,7 @@ static void client_answer(struct request *q, int *fd)
 	if (q->out.n > 0)
 		client_send(c, &q->out, fd);
 	request_empty(q);
-	client_take_frames(c); /* a frame may have waited for this answer */
+	client_go_on(c); /* a frame may have waited for this answer */
 }
 
 static int client_request_new(struct client *c, const char *p, size_t n, struct request **ret)
@@ -200,16 +206,12 @@ static int client_request_new(struct client *c, const char *p, size_t n, struct 
 	return 0;
 }
 
-/* Runs one frame's request. -errno: the client is to be closed. */
-static int client_request(struct client *c, const char *p, size_t n)
+/* -errno: the client is to be closed. */
+static int client_run(struct client *c, struct request *q)
 {
-	struct request *q;
 	struct err e;
-	int verb, r = client_request_new(c, p, n, &q);
+	const int verb = wire_verb_find(q->msg.method, q->msg.method_bytes);
 
-	if (r < 0)
-		return r;
-	verb = wire_verb_find(q->msg.method, q->msg.method_bytes);
 	if (verb < 0) {
 		err_set(&e, -ENOSYS, "this protond has no method '%.*s'",
 			(int)(q->msg.method_bytes < 64 ? q->msg.method_bytes : 64), q->msg.method);
@@ -236,6 +238,7 @@ static void client_on_closed(uv_handle_t *h)
 	struct clients *all = c->all;
 
 	MUST(c->requests == NULL);
+	fair_leave(&all->fair, &c->place);
 	close(c->fd);
 	if (c->prev != NULL)
 		c->prev->next = c->next;
@@ -296,54 +299,93 @@ static int client_grow(struct client *c, size_t want)
 	return 0;
 }
 
-/* Takes one complete frame off the front of `in`. 1 taken, 0 not complete, -errno. */
-static int client_take_frame(struct client *c)
+/* Whole, or such that none can follow. */
+static bool client_has_frame(const struct client *c)
 {
 	uint32_t n;
-	int r;
 
 	if (c->in_n < WIRE_HEADER)
-		return 0;
+		return false;
 	n = wire_frame_bytes(c->in);
+	return n > WIRE_REQUEST_MAX || c->in_n >= WIRE_HEADER + n;
+}
+
+/* Takes the frame off the front of `in` and runs it. -errno: the client is to be closed. */
+static int client_take_frame(struct client *c)
+{
+	const uint32_t n = wire_frame_bytes(c->in);
+	struct request *q;
+	int r;
+
 	if (n == 0 || n > WIRE_REQUEST_MAX) {
 		client_refuse(c->fd, -EMSGSIZE, "a request must be 1 to 65536 bytes long",
 			"see docs/protocol.md");
 		return -EMSGSIZE;
 	}
-	if (c->in_n < WIRE_HEADER + n)
-		return 0;
-	r = client_request(c, c->in + WIRE_HEADER, n);
-	if (r < 0 || c->closing)
-		return r < 0 ? r : -ECONNRESET;
+	r = client_request_new(c, c->in + WIRE_HEADER, n, &q);
+	if (r < 0)
+		return r;
 	c->in_n -= WIRE_HEADER + n;
 	memmove(c->in, c->in + WIRE_HEADER + n, c->in_n);
-	return 1;
+	return client_run(c, q);
 }
 
-static void client_take_frames(struct client *c)
+/* Asks the loop for what this client is waiting for. A disconnect is seen when no frame is left. */
+static void client_arm(struct client *c)
 {
-	int r = 1;
+	int events = c->out != NULL ? UV_WRITABLE : 0;
 
-	if (c->taking || c->closing)
-		return;
-	c->taking = true;
-	while (r == 1 && !c->closing && !client_is_busy(c))
-		r = client_take_frame(c);
-	c->taking = false;
-	if (r < 0)
-		client_close(c);
-	if (!c->closing)
-		client_arm(c);
+	if (!c->place.waits)
+		events |= UV_DISCONNECT | (client_is_busy(c) ? 0 : UV_READABLE);
+	if (events != c->events)
+		uv_poll_start(&c->poll, events, client_on_poll);
+	c->events = events;
 }
 
-/* Bytes read, 0 nothing there, -errno. */
-static ssize_t client_read(struct client *c)
+/* Something came, or went: it waits for its turn, or for the socket. */
+static void client_go_on(struct client *c)
+{
+	if (c->closing)
+		return;
+	if (!client_is_busy(c) && client_has_frame(c)) {
+		fair_wait(&c->place);
+		uv_idle_start(&c->all->serve, clients_on_turn);
+	}
+	client_arm(c);
+}
+
+static void client_serve(struct client *c)
+{
+	if (c->closing)
+		return;
+	if (!client_is_busy(c) && client_take_frame(c) < 0)
+		client_close(c);
+	client_go_on(c);
+}
+
+/* At least one, of whoever's turn it is. */
+static void clients_on_turn(uv_idle_t *serve)
+{
+	struct clients *all = container_of(serve, struct clients, serve);
+	const uint64_t until = mono_ns() + SERVE_NS;
+	struct fair_place *p;
+
+	do {
+		p = fair_next(&all->fair);
+		if (p == NULL) {
+			uv_idle_stop(serve);
+			return;
+		}
+		client_serve(container_of(p, struct client, place));
+	} while (mono_ns() < until);
+}
+
+/* -errno: the client is to be closed. */
+static int client_read(struct client *c)
 {
 	const size_t room = WIRE_HEADER + WIRE_REQUEST_MAX;
 	ssize_t n;
 
-	if (c->in_n == room)
-		return 0; /* a whole frame waits for its turn */
 	if (client_grow(c, c->in_n < room / 2 ? c->in_n * 2 + 1 : room) < 0)
 		return -ENOMEM;
 	n = recv(c->fd, c->in + c->in_n, (c->in_cap < room ? c->in_cap : room) - c->in_n,
@@ -353,45 +395,19 @@ static ssize_t client_read(struct client *c)
 	if (n < 0)
 		return errno == EAGAIN || errno == EINTR ? 0 : neg_errno();
 	c->in_n += (size_t)n;
-	return n;
+	return 0;
 }
 
 static void client_on_poll(uv_poll_t *h, int status, int events)
 {
 	struct client *c = client_of(h->data);
-	ssize_t n = 1;
-	int i;
+	const bool busy = client_is_busy(c);
 
 	if (status < 0 || ((events & UV_WRITABLE) != 0 && client_flush(c) < 0) ||
-		((events & UV_DISCONNECT) != 0 && client_is_busy(c))) {
+		((events & UV_DISCONNECT) != 0 && busy) ||
+		((events & UV_READABLE) != 0 && !busy && !c->place.waits && client_read(c) < 0))
 		client_close(c);
-		return;
-	}
-	for (i = 0; i < READS_PER_TICK && n > 0 && (events & UV_READABLE) != 0 && !c->closing &&
-		    !client_is_busy(c);
-		i++) {
-		n = client_read(c);
-		if (n < 0)
-			client_close(c);
-		else
-			client_take_frames(c);
-	}
-	if (!c->closing)
-		client_take_frames(c);
-}
-
-/* Asks the loop for what this client is waiting for. A disconnect is always seen. */
-static void client_arm(struct client *c)
-{
-	int events = UV_DISCONNECT;
-
-	if (c->closing)
-		return;
-	if (!client_is_busy(c))
-		events |= UV_READABLE;
-	if (c->out != NULL)
-		events |= UV_WRITABLE;
-	uv_poll_start(&c->poll, events, client_on_poll);
+	client_go_on(c);
 }
 
 /* --- all of them --- */
@@ -408,7 +424,12 @@ int client_new(struct clients *all, int fd, const struct asker *who)
 	c->who = *who;
 	c->since_ns = mono_ns();
 	c->out_last = &c->out;
+	if (fair_join(&all->fair, &c->place, who->uid) < 0) {
+		free(c);
+		return -ENOMEM;
+	}
 	if (uv_poll_init(all->loop, &c->poll, fd) < 0) {
+		fair_leave(&all->fair, &c->place);
 		free(c);
 		return -ENOMEM;
 	}
@@ -420,16 +441,6 @@ int client_new(struct clients *all, int fd, const struct asker *who)
 	all->n++;
 	client_arm(c);
 	return 0;
-}
-
-uint32_t clients_of(const struct clients *all, uint32_t uid)
-{
-	const struct client *c;
-	uint32_t n = 0;
-
-	for (c = all->first; c != NULL; c = c->next)
-		n += c->who.uid == uid ? 1 : 0;
-	return n;
 }
 
 uint32_t clients_sweep(struct clients *all, uint64_t now_ns)

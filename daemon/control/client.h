@@ -12,6 +12,7 @@
 
 #include <uv.h>
 
+#include "fair.h"
 #include "request.h"
 
 struct client;
@@ -22,13 +23,14 @@ struct clients {
 	uv_loop_t *loop;
 	verb_fn *const *verbs; /* [WIRE_VERB_MAX] */
 	void (*gone)(struct clients *);
+	uv_idle_t serve;  /* the server's to close; runs while a frame waits */
+	struct fair fair; /* who waits */
 	struct client *first;
 	uint32_t n; /* with those that are closing: gone() comes when one is freed */
 };
 
 /* Takes fd on success. -ENOMEM. */
 int client_new(struct clients *all, int fd, const struct asker *who);
-uint32_t clients_of(const struct clients *all, uint32_t uid);
 /* Closes those that have not said hello in time, with a word. Returns how many may yet. */
 uint32_t clients_sweep(struct clients *all, uint64_t now_ns);
 /* The daemon ends: whoever waits for it learns that this is no crash. */

@@ -31,7 +31,7 @@ struct control {
 	struct daemon *d;
 	uv_poll_t poll;
 	uv_timer_t sweep; /* runs while some client has not said hello */
-	uint32_t handles; /* of the two, not yet closed */
+	uint32_t handles; /* of these and clients.serve, not yet closed */
 	int fd, spare_fd; /* spare: given up for a moment when descriptors run out */
 	gid_t group;      /* (gid_t)-1: there is none */
 	bool inherited;   /* the socket is the service manager's: its name stays */
@@ -106,7 +106,7 @@ static void control_admit(struct control *control, int fd)
 			"start your own: protonctl run");
 		close(fd);
 	} else if (control->clients.n >= control->clients_max ||
-		   clients_of(&control->clients, who.uid) >= CLIENTS_PER_UID ||
+		   fair_count(&control->clients.fair, who.uid) >= CLIENTS_PER_UID ||
 		   control_take(control, fd, &who) < 0) {
 		control->d->refused_connections++;
 		client_refuse(fd, -EBUSY, "protond has too many clients",
@@ -238,8 +238,9 @@ int control_new(
 	control->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	uv_timer_init(&d->loop, &control->sweep);
 	uv_unref((uv_handle_t *)&control->sweep);
-	control->poll.data = control->sweep.data = control;
-	control->handles = 2;
+	uv_idle_init(&d->loop, &control->clients.serve);
+	control->poll.data = control->sweep.data = control->clients.serve.data = control;
+	control->handles = 3;
 	uv_poll_start(&control->poll, UV_READABLE, control_on_poll);
 	*ret = control;
 	return 0;
@@ -263,6 +264,7 @@ void control_free(struct control *control)
 		(void)unlinkat(control->d->runtime_fd, RV_CONTROL_SOCK, 0);
 	uv_close((uv_handle_t *)&control->poll, control_on_closed);
 	uv_close((uv_handle_t *)&control->sweep, control_on_closed);
+	uv_close((uv_handle_t *)&control->clients.serve, control_on_closed);
 	close(control->fd);
 	close(control->spare_fd);
 	clients_close(&control->clients);

@@ -53,7 +53,8 @@ static void wait_three(const int *expected)
 	uint32_t i;
 
 	for (i = 0; i < 3; i++)
-		settle_wait(&all, &(struct settle_who){0}, 60000, on_told, (void *)(uintptr_t)expected);
+		settle_wait(
+			&all, &(struct settle_who){0}, 60000, on_told, (void *)(uintptr_t)expected);
 	ck_assert_uint_eq(told, 0);
 }
 
