@@ -605,7 +605,9 @@ void protond_fini(struct protond *p)
 	struct daemon *d = &p->d;
 	struct finalizer *f;
 
+	d->ends = true;
 	drained_end(p);
+	settle_end(&p->settlers);
 	export_stop(d);
 	if (d->control != NULL)
 		control_free(d->control);

@@ -57,7 +57,7 @@ struct daemon {
 	char refused_text[256], unable_text[256]; /* why the last one was */
 	uint32_t refused_uid, unable_uid;         /* whose that was: he may read the words */
 	struct export *exports;                   /* timelines being written */
-	bool no_exports;                          /* it ends: no further one is begun */
+	bool ends;                                /* nothing further is begun for anybody */
 	struct lent *lent;                        /* results that somebody has open: memfd.h */
 };
 

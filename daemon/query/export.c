@@ -243,8 +243,7 @@ static void timelines_go(struct daemon *d)
 		}
 		if (oldest == NULL || running >= TIMELINES_MAX)
 			return;
-		r = d->no_exports ? err_set(&oldest->err, -ESHUTDOWN, ENDING)
-				  : timeline_begin(oldest);
+		r = d->ends ? err_set(&oldest->err, -ESHUTDOWN, ENDING) : timeline_begin(oldest);
 		if (r == 0)
 			continue; /* from here on it is the thread's */
 		if (oldest->err.code == 0)
@@ -259,7 +258,7 @@ void export_stop(struct daemon *d)
 {
 	struct export *x;
 
-	d->no_exports = true;
+	MUST(d->ends);
 	for (x = d->exports; x != NULL; x = x->next)
 		x->cancelled = true;
 	while (d->exports != NULL)
@@ -274,7 +273,7 @@ static void export_on_stored(void *arg, int r, const struct err *e)
 
 	if (r < 0) {
 		export_on_done(x, r, e);
-	} else if (x->d->no_exports) { /* its store may be gone before a thread is done with it */
+	} else if (x->d->ends) { /* its store may be gone before a thread is done with it */
 		export_on_done(x, err_set(&ending, -ESHUTDOWN, ENDING), &ending);
 	} else if (x->format->timeline == NULL) {
 		store_call(x->d->store, export_work, x, export_on_done);

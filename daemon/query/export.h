@@ -19,8 +19,7 @@ struct export_result {
 typedef void export_done_fn(void *arg, int r, const struct err *e, const struct export_result *x);
 void export_session(struct daemon *d, uint32_t uid, const uint8_t session[16], const char *format,
 	uint32_t phases, export_done_fn *done, void *arg);
-/* Ends those that are being written, and lets none begin; their done() is called. Turns the
- * loop. */
+/* The daemon ends: so do those that are being written; their done() is called. Turns the loop. */
 void export_stop(struct daemon *d);
 
 #endif

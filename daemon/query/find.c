@@ -317,6 +317,8 @@ static void search_on_done(void *arg, int r, const struct err *e)
 	bool ambiguous = false;
 	struct refusal no;
 
+	if (s->d->ends) /* whoever asked is gone: nothing that he meant to do with it begins */
+		r = -ESHUTDOWN;
 	if (r == 0) {
 		search_sort(s);
 		found = search_pick(s, &ambiguous);
@@ -328,7 +330,9 @@ static void search_on_done(void *arg, int r, const struct err *e)
 		search_ask(s, search_on_done);
 		return;
 	}
-	if (r < 0)
+	if (r == -ESHUTDOWN)
+		r = refuse(&no, r, "what was recorded is kept", "protond is shutting down");
+	else if (r < 0)
 		r = refuse_err(&no, e, NEXT_DOCTOR);
 	else if (ambiguous)
 		r = refuse(&no, -ENOTUNIQ, "give more digits; protonctl sessions lists them",

@@ -102,6 +102,20 @@ START_TEST(sessions_are_found_by_whoever_may_see_them)
 }
 END_TEST
 
+/* The store's last answers come when jobs and clients are gone. */
+START_TEST(nothing_is_found_when_the_daemon_ends)
+{
+	store_some();
+	answer = (struct answer){.times = 0};
+	query_session(&fake.d, &me, "mine", found, &answer);
+	ck_assert_uint_eq(answer.times, 0);
+	fake.d.ends = true;
+	wait_for_it();
+	ck_assert_int_eq(answer.code, -ESHUTDOWN);
+	ck_assert_int_eq(find(&me, "1"), -ESHUTDOWN);
+}
+END_TEST
+
 static void listed(void *arg, const struct refusal *no, const struct session_list *l)
 {
 	ck_assert(arg == &answer);
@@ -424,6 +438,7 @@ END_TEST
 static void add_tests(TCase *t)
 {
 	tcase_add_test(t, sessions_are_found_by_whoever_may_see_them);
+	tcase_add_test(t, nothing_is_found_when_the_daemon_ends);
 	tcase_add_test(t, list_lays_the_live_over_the_stored);
 	tcase_add_test(t, list_leaves_out_what_was_deleted);
 	tcase_add_test(t, a_session_is_made_and_ended);
