@@ -27,6 +27,7 @@
 #include "ring.h"
 
 struct fold;
+struct process;
 
 int fold_new(const struct fold_limits *l, struct fold **ret); /* -ENOMEM */
 void fold_free(struct fold *f);
@@ -67,6 +68,7 @@ struct fold_process {
 	uint32_t end_reason, gpu_state, cupti_version, driver_version;
 	int32_t gpu_code;
 	uint64_t events, launches, open_launches, kernels, drops, agent_ns, delivered_ns;
+	const struct process *self; /* the fold's own */
 };
 typedef void fold_session_fn(void *arg, const struct fold_session *s);
 typedef void fold_process_fn(void *arg, const struct fold_process *p);
@@ -75,6 +77,9 @@ void fold_each_process(const struct fold *f, fold_process_fn *fn, void *arg);
 bool fold_get_session(const struct fold *f, const uint8_t uuid[16], struct fold_session *ret);
 bool fold_get_process(const struct fold *f, const uint8_t ring[16], struct fold_process *ret);
 bool fold_is_member(const struct fold *f, const uint8_t session[16], const uint8_t ring[16]);
+/* The ids of those sessions that it is in and that are uid's (-1: anybody's), as it joined them, at
+ * most n. Returns how many. */
+uint32_t fold_sessions_of(const struct fold_process *p, int64_t uid, int64_t *ret_ids, uint32_t n);
 /* The job's own number → session uuid. */
 bool fold_job_session(
 	const struct fold *f, const uint8_t ring[16], uint32_t number, uint8_t ret_uuid[16]);

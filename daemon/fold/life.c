@@ -30,7 +30,8 @@ void process_free(struct process *p)
 	if (p == NULL)
 		return;
 	MUST_PROCESS(p);
-	MUST(p->fold->ending || p->n_parts == 0); /* a part's cells stand on its nodes */
+	MUST(p->fold->ending || p->n_parts == 0);
+	MUST(p->member == NULL); /* a part's cells stand on its nodes */
 	MUST(p->fold->held >= p->held);
 	p->fold->held -= p->held;
 	node_fini(p);
@@ -307,19 +308,15 @@ static uint32_t count_ended(struct fold *f, uint64_t *ret_bytes)
 
 /* It can still change, the store lacks something of it, or rows on their way point at its names:
  * they would stay in memory without being counted. */
-static bool process_is_needed(const struct fold *f, const struct process *p)
+static bool process_is_needed(const struct process *p)
 {
 	const struct part *part;
-	uint32_t s;
 
 	if (p->row.ended_ns == 0 || p->dirty || arena_is_shared(p->arena))
 		return true;
-	for (s = 0; s < f->n_sessions; s++) {
-		part = session_part(f->session[s], p);
-		if (part != NULL && !part_is_clean(part))
-			return true;
-	}
-	return false;
+	for (part = p->member; part != NULL && part_is_clean(part); part = part->next)
+		;
+	return part != NULL;
 }
 
 void process_evict(struct fold *f, uint32_t keep)
@@ -331,7 +328,7 @@ void process_evict(struct fold *f, uint32_t keep)
 	for (i = 0; i < f->n_processes; i++) {
 		p = f->process[i];
 		if ((ended <= keep && bytes <= f->limit.bytes / ENDED_SHARE) ||
-			process_is_needed(f, p)) {
+			process_is_needed(p)) {
 			f->process[n++] = p;
 			continue;
 		}

@@ -18,7 +18,7 @@
 
 struct part *part_new(struct session *s, struct process *p)
 {
-	struct part *part;
+	struct part *part, **at;
 
 	MUST_SESSION(s);
 	MUST_PROCESS(p);
@@ -42,6 +42,9 @@ struct part *part_new(struct session *s, struct process *p)
 		}
 	}
 	s->part[s->n_parts++] = part;
+	for (at = &p->member; *at != NULL; at = &(*at)->next)
+		;
+	*at = part;
 	s->n_processes++;
 	s->dirty = true;
 	return part;
@@ -49,9 +52,14 @@ struct part *part_new(struct session *s, struct process *p)
 
 void part_free(struct part *part)
 {
+	struct part **at;
+
 	if (part == NULL)
 		return;
 	MUST_PART(part);
+	for (at = &part->process->member; *at != part; at = &(*at)->next)
+		;
+	*at = part->next;
 	MUST(!part->attached || part->process->fold->ending);
 	MUST(part->process->tree_bytes >= part->tree.bytes);
 	part->process->tree_bytes -= part->tree.bytes;

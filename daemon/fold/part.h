@@ -21,6 +21,7 @@ struct timeline;
 struct part {
 	struct session *session;
 	struct process *process;
+	struct part *next;     /* of the process, in whatever session */
 	bool cpu, gpu, python; /* what it takes of events */
 	bool attached, stored; /* stored: the member row is */
 	uint8_t slot;

@@ -110,7 +110,8 @@ struct process {
 
 	struct part *part[PARTS_MAX]; /* dense: those that take events */
 	struct part *slot[PARTS_MAX]; /* by slot */
-	uint32_t n_parts, n_numbers;  /* n_numbers: the job's own sessions so far */
+	struct part *member;         /* all of its parts, as it joined: also those that take none */
+	uint32_t n_parts, n_numbers; /* n_numbers: the job's own sessions so far */
 	struct refused_start {
 		uint32_t number;
 		int code;

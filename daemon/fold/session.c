@@ -38,12 +38,11 @@ bool session_is_current(const struct session *s)
 
 struct part *session_part(const struct session *s, const struct process *p)
 {
-	uint32_t i;
+	struct part *part;
 
-	for (i = 0; i < s->n_parts; i++)
-		if (s->part[i]->process == p)
-			return s->part[i];
-	return NULL;
+	for (part = p->member; part != NULL && part->session != s; part = part->next)
+		;
+	return part;
 }
 
 void session_number_uuid(const uint8_t ring[16], uint32_t number, uint8_t ret[16])

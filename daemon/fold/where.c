@@ -81,7 +81,8 @@ static void show_process(const struct process *p, struct fold_process *ret)
 		.kernels = p->kernels,
 		.drops = p->drops,
 		.agent_ns = r->agent_ns,
-		.delivered_ns = p->delivered_ns};
+		.delivered_ns = p->delivered_ns,
+		.self = p};
 	hash_copy(ret->ring, r->ring);
 	hash_copy(ret->token, r->token);
 }
@@ -134,6 +135,18 @@ bool fold_is_member(const struct fold *f, const uint8_t session[16], const uint8
 	const struct process *p = process_find(f, ring);
 
 	return s != NULL && p != NULL && session_part(s, p) != NULL;
+}
+
+uint32_t fold_sessions_of(const struct fold_process *p, int64_t uid, int64_t *ret_ids, uint32_t n)
+{
+	const struct part *part;
+	uint32_t k = 0;
+
+	MUST_PROCESS(p->self);
+	for (part = p->self->member; part != NULL && k < n; part = part->next)
+		if (uid < 0 || part->session->row.uid == (uint64_t)uid)
+			ret_ids[k++] = part->session->row.id;
+	return k;
 }
 
 int fold_job_refused(const struct fold *f, const uint8_t ring[16], uint32_t number)

@@ -9,8 +9,7 @@
 #include "words.h"
 
 #define TEXT_SHOWN   1024u
-#define SESSIONS_MAX 1024u      /* as many as the fold has */
-#define MEMBERS_MAX  (1u << 18) /* sessions × processes looked at for one answer */
+#define SESSIONS_MAX 1024u /* as many as the fold has */
 
 /* A value of the info text: NUL-separated KEY=VALUE. */
 static const char *info_value(
@@ -95,36 +94,8 @@ struct job_list {
 	bool all;
 	job_view_fn *fn;
 	void *arg;
-	uint64_t looked;
-	struct {
-		int64_t id[SESSIONS_MAX];
-		uint8_t uuid[SESSIONS_MAX][16];
-		uint32_t n;
-	} sessions;               /* that the asker may see */
-	int64_t in[SESSIONS_MAX]; /* of one job */
+	int64_t in[SESSIONS_MAX]; /* of one job, that the asker may see */
 };
-
-static void members_add(void *arg, const struct fold_session *s)
-{
-	struct job_list *l = arg;
-	const uint32_t n = l->sessions.n;
-
-	if (n == SESSIONS_MAX || !asker_may(l->who, s->uid))
-		return;
-	l->sessions.id[n] = s->id;
-	memcpy(l->sessions.uuid[n], s->uuid, 16);
-	l->sessions.n++;
-}
-
-static uint32_t job_sessions(struct job_list *l, const uint8_t ring[16])
-{
-	uint32_t i, n = 0;
-
-	for (i = 0; i < l->sessions.n && l->looked < MEMBERS_MAX; i++, l->looked++)
-		if (fold_is_member(l->d->fold, l->sessions.uuid[i], ring))
-			l->in[n++] = l->sessions.id[i];
-	return n;
-}
 
 static void job_of_fold(void *arg, const struct fold_process *p)
 {
@@ -141,7 +112,7 @@ static void job_of_fold(void *arg, const struct fold_process *p)
 
 	if (!asker_may(l->who, p->uid) || (p->ended && !l->all))
 		return;
-	j.n_sessions = job_sessions(l, p->ring);
+	j.n_sessions = fold_sessions_of(p, asker_sees(l->who), l->in, SESSIONS_MAX);
 	l->fn(l->arg, &j);
 }
 
@@ -182,7 +153,6 @@ int query_jobs(struct daemon *d, const struct asker *a, bool all, job_view_fn *f
 	l->all = all;
 	l->fn = fn;
 	l->arg = arg;
-	fold_each_session(d->fold, members_add, l);
 	fold_each_process(d->fold, job_of_fold, l);
 	attached_each(d->intake, job_of_intake, l);
 	free(l);

@@ -505,6 +505,37 @@ START_TEST(membership)
 }
 END_TEST
 
+static void ids_of(void *arg, const struct fold_process *p)
+{
+	int64_t *id = arg, none[1];
+	const uint32_t n = fold_sessions_of(p, UID, id, 4);
+
+	ck_assert_uint_eq(fold_sessions_of(p, -1, id, 4), n);
+	ck_assert_uint_eq(fold_sessions_of(p, UID + 1, none, 1), 0);
+	ck_assert_uint_eq(fold_sessions_of(p, -1, none, 1), n > 0);
+	id[n] = 0;
+}
+
+START_TEST(a_process_knows_its_sessions)
+{
+	int64_t id[5];
+
+	start(1, 10);
+	start(2, 20);
+	start(3, 30);
+	fold_each_process(f, ids_of, id);
+	ck_assert(id[0] == 1 && id[1] == 2 && id[2] == 3 && id[3] == 0);
+	verb(VERB_DELETE, 2, 40);
+	fold_each_process(f, ids_of, id);
+	ck_assert(id[0] == 1 && id[1] == 3 && id[2] == 0);
+	start(4, 50);
+	verb(VERB_DELETE, 1, 60);
+	verb(VERB_DELETE, 4, 70);
+	fold_each_process(f, ids_of, id);
+	ck_assert(id[0] == 3 && id[1] == 0);
+}
+END_TEST
+
 /* --- metrics */
 
 static uint64_t bits(double d)
@@ -572,6 +603,7 @@ Suite *suite(void)
 	tcase_add_test(c, gpu_stays_on_for_what_is_in_flight);
 	tcase_add_loop_test(c, graph_is_complete_when_the_gpu_goes_off, 0, 2);
 	tcase_add_loop_test(c, membership, 0, N(match_cases));
+	tcase_add_test(c, a_process_knows_its_sessions);
 	tcase_add_test(c, metrics);
 	suite_add_tcase(s, c);
 	return s;
