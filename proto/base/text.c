@@ -105,11 +105,15 @@ static void json_escape(struct text *t, uint32_t code)
 {
 	static const char escape[] = "\"\"\\\\\bb\ff\nn\rr\tt"; /* pairs: byte, letter */
 	const char *e;
+	uint32_t unit[2];
+	size_t i, n;
 
 	for (e = escape; *e != '\0' && (uint32_t)*e != code; e += 2)
 		;
 	if (*e == '\0') {
-		text_fmt(t, "\\u%04x", code);
+		n = utf8_units(code, unit);
+		for (i = 0; i < n; i++)
+			text_fmt(t, "\\u%04x", unit[i]);
 		return;
 	}
 	text_char(t, '\\');

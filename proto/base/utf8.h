@@ -8,11 +8,12 @@
 #include <stdint.h>
 
 /* Would move the cursor, hide text or turn its direction: C0, DEL, C1, marks and overrides of
- * direction, line and paragraph separators, characters of no width. */
+ * direction, line and paragraph separators, characters of no width (the soft hyphen, tags). */
 static inline bool utf8_is_control(uint32_t c)
 {
-	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || (c >= 0x200b && c <= 0x200f) ||
-	       (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069) || c == 0xfeff;
+	return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c ||
+	       (c >= 0x200b && c <= 0x200f) || (c >= 0x2028 && c <= 0x202e) ||
+	       (c >= 0x2060 && c <= 0x206f) || c == 0xfeff || (c >= 0xe0000 && c <= 0xe007f);
 }
 
 /* Bytes of the character at p, of which n may be read; 0: it is no valid one. */
@@ -50,6 +51,18 @@ static inline uint32_t utf8_code(const void *p, size_t len)
 	for (i = 1; i < len; i++)
 		c = c << 6 | (s[i] & 0x3fu);
 	return c;
+}
+
+/* In UTF-16, as JSON escapes it. Returns how many units, 1 or 2. */
+static inline size_t utf8_units(uint32_t c, uint32_t ret[2])
+{
+	if (c <= 0xffff) {
+		ret[0] = c;
+		return 1;
+	}
+	ret[0] = 0xd7c0 + (c >> 10);
+	ret[1] = 0xdc00 | (c & 0x3ff);
+	return 2;
 }
 
 #endif

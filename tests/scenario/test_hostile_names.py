@@ -99,7 +99,7 @@ def test_names_are_whole_in_json(recorded):
     assert code == 0 and json.loads(out), words
 
 
-EVIL = "\x1b]0;x\x07\u202e\u009b31m\x7f\u2066\u2028\u200f"
+EVIL = "\x1b]0;x\x07\u202e\u009b31m\x7f\u2066\u2028\u200f\u00ad\u2060\U000e0041"
 
 
 def is_harmless(world, name, *args):

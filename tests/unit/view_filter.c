@@ -282,6 +282,8 @@ START_TEST(names_are_harmless)
 		 "31m",
 			0, true, "\\u009b31m"},
 		{"\xe2\x80\xaegnp", 0, true, "\\u202egnp"}, /* would run backwards */
+		{"so\xc2\xadj", 0, true, "so\\u00adj"},
+		{"\xf3\xa0\x81\x81", 0, true, "\\U000e0041"}, /* a tag: nothing would be seen */
 		{"gr\xc3\xb6\xc3\x9f", 0, true, "gr\xc3\xb6\xc3\x9f"},
 		{"gr\xc3\xb6\xc3\x9f", 0, false, "gr\\u00f6\\u00df"},
 		{"abcdefghijklmnopqrstuvwxyz", 10, false, "abcdef~xyz"},

@@ -34,6 +34,16 @@ static void put_byte(FILE *f, unsigned char c)
 	}
 }
 
+static void put_escaped(FILE *f, uint32_t code)
+{
+	uint32_t unit[2];
+	const size_t n = utf8_units(code, unit);
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		(void)fprintf(f, "\\u%04x", unit[i]);
+}
+
 void json_text(FILE *f, const char *text, size_t n)
 {
 	size_t i = 0, len;
@@ -50,7 +60,7 @@ void json_text(FILE *f, const char *text, size_t n)
 		} else {
 			code = utf8_code(text + i, len);
 			if (utf8_is_control(code))
-				(void)fprintf(f, "\\u%04x", code);
+				put_escaped(f, code);
 			else
 				(void)fwrite(text + i, 1, len, f);
 			i += len;
