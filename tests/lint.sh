@@ -34,6 +34,7 @@ while read -r room pattern why; do
 done <<'EOF'
 daemon/query msgpack_|wire_ questions are answered with structs
 daemon/query sqlite3_ the SQL is daemon/store's
+daemon/query fnmatch a stranger's pattern is for words_match()
 daemon/control sqlite3_|store_|fold_|intake_|attached_|journal_ a verb asks daemon/query
 EOF
 # What loads libprotond into programs stands in one table; the examples name all of it.

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT. start.c: a new session, and which jobs it is for. */
 #include "start.h"
 
-#include <fnmatch.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +10,7 @@
 #include "fold.h"
 #include "jobs.h"
 #include "must.h"
+#include "words.h"
 
 #define START_MAGIC 0x53545254u
 
@@ -43,7 +42,7 @@ static void matching_look(void *arg, const struct live_job *j)
 			return;
 		break;
 	case MATCH_COMMAND:
-		if (j->uid != m->v->uid || fnmatch(m->v->command, j->command, 0) != 0)
+		if (j->uid != m->v->uid || !words_match(m->v->command, j->command))
 			return;
 		break;
 	default:
@@ -77,15 +76,12 @@ static bool name_is_taken(const struct daemon *d, const struct j_verb *v)
 	return n.found;
 }
 
-/* Fills in whose it is. */
+/* Fills in whose it is. What is cheap comes first, and what is refused matches no command. */
 static int start_check(const struct daemon *d, const struct asker *a, struct j_verb *v,
 	struct matching *m, struct refusal *no)
 {
-	jobs_each_live(d, matching_look, m);
-	if (v->match == MATCH_PID && m->n == 0 &&
-		(v->pid > INT32_MAX || (kill((pid_t)v->pid, 0) < 0 && errno == ESRCH)))
-		return refuse(no, -ESRCH, "protonctl jobs lists those that record",
-			"there is no process %u", v->pid);
+	if (v->match == MATCH_PID)
+		jobs_each_live(d, matching_look, m);
 	if (v->match == MATCH_PID && (m->n == 0 || !asker_may(a, m->uid)))
 		return refuse(no, -ESRCH,
 			"start it with `protonctl run`, link libprotond, or set the variables that "
@@ -161,6 +157,8 @@ void query_start(struct daemon *d, const struct asker *a, const struct j_verb *w
 		done(arg, &no, NULL);
 		return;
 	}
+	if (v.match != MATCH_PID)
+		jobs_each_live(d, matching_look, &m);
 	s->magic = START_MAGIC;
 	s->c.jobs = m.n;
 	s->done = done;
