@@ -33,6 +33,7 @@ struct totals {
 	const struct asker *who;
 	uint32_t sessions, processes;
 	uint64_t events, drops, kernels, agent_ns;
+	uint64_t drops_seen; /* of those that the asker may see */
 	uint32_t gpu[GPU_RESIDUAL + 1];
 	char gpu_text[256]; /* of one that the asker may see */
 };
@@ -44,14 +45,23 @@ static void totals_session(void *arg, const struct fold_session *s)
 	t->sessions += s->state != SESSION_IS_FINALIZED ? 1 : 0;
 }
 
+/* Each job says what it likes of itself. */
+static void add(uint64_t *sum, uint64_t more)
+{
+	if (__builtin_add_overflow(*sum, more, sum))
+		*sum = UINT64_MAX;
+}
+
 static void totals_process(void *arg, const struct fold_process *p)
 {
 	struct totals *t = arg;
 
-	t->events += p->events;
-	t->drops += p->drops;
-	t->kernels += p->kernels;
-	t->agent_ns += p->agent_ns;
+	add(&t->events, p->events);
+	add(&t->drops, p->drops);
+	add(&t->kernels, p->kernels);
+	add(&t->agent_ns, p->agent_ns);
+	if (asker_may(t->who, p->uid))
+		add(&t->drops_seen, p->drops);
 	if (p->ended)
 		return;
 	t->processes++;
@@ -148,12 +158,12 @@ static void sinks_behind(const struct daemon *d, struct daemon_status *ret)
 static void status_warnings(const struct daemon *d, const struct asker *a, const struct totals *t,
 	struct daemon_status *ret)
 {
-	if (t->drops > 0)
+	if (t->drops_seen > 0)
 		warn(ret,
 			"%lu events were dropped; protonctl jobs --all shows whose, and the tree "
 			"of "
 			"that session shows why",
-			t->drops);
+			t->drops_seen);
 	if (t->gpu[GPU_FAILED] > 0)
 		warn(ret, "%u job%s without GPU data%s%s", t->gpu[GPU_FAILED],
 			t->gpu[GPU_FAILED] == 1 ? "" : "s", t->gpu_text[0] != '\0' ? ": " : "",

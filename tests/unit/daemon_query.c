@@ -383,12 +383,20 @@ START_TEST(status_counts)
 	ck_assert_uint_eq(s.gpu[GPU_ON], 1);
 	ck_assert_uint_eq(s.n_warnings, 2); /* drops, and the job that could not */
 	query_status(&fake.d, &stranger, &s);
-	ck_assert_uint_eq(s.n_warnings, 1);
+	ck_assert_uint_eq(s.n_warnings, 0);
 	fake.sink_lost = 3; /* a second sink: the store's own are another matter */
 	query_status(&fake.d, &stranger, &s);
 	fake.sink_lost = 0;
-	ck_assert_uint_eq(s.n_warnings, 2);
-	ck_assert_str_eq(s.warning[1], "ship did not get 3 batches and is behind: nobody listens");
+	ck_assert_uint_eq(s.n_warnings, 1);
+	ck_assert_str_eq(s.warning[0], "ship did not get 3 batches and is behind: nobody listens");
+	fake.liar = (struct fold_process){
+		.ring = {8}, .uid = stranger.uid, .events = UINT64_MAX, .drops = UINT64_MAX - 5};
+	query_status(&fake.d, &me, &s);
+	ck_assert_uint_eq(s.events, UINT64_MAX);
+	ck_assert_uint_eq(s.drops, UINT64_MAX - 4);
+	ck_assert_ptr_nonnull(strstr(s.warning[0], "1 events were dropped;"));
+	ck_assert_ptr_eq(strstr(s.warning[0], "1 events"), s.warning[0]);
+	fake.liar = (struct fold_process){.ended = true};
 	ck_assert_uint_eq(query_backends(&fake.d, &me, backend), 2);
 	ck_assert_str_eq(backend[0].state, "unknown");
 }
