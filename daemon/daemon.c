@@ -182,6 +182,7 @@ static void tick(struct protond *p)
 		(void)entry_flush(&p->entries);
 	p->drain.behind = is_behind(p);
 	moved = drain_rings(p, &more);
+	more |= !drain_notes(&p->rings);
 	works = p->entries.saw_session; /* somebody does */
 	(void)entry_flush(&p->entries);
 	if (p->entries.saw_session) {
@@ -215,8 +216,11 @@ static void drain_at_end(struct protond *p)
 		n = drain_goes_on(r) ? drain_ring(r, DRAIN_ALL, &more) : 0;
 		if (n < 0)
 			ring_failed(r, n);
+		(void)drain_is_noted(r, mono_ns());
 	}
-	drain_note(&p->rings);
+	while (!drain_notes(&p->rings) && !p->entries.stuck)
+		;
+	(void)entry_flush(&p->entries);
 }
 
 static void count_rings(struct protond *p)

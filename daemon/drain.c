@@ -42,8 +42,7 @@
 
 enum drain_phase { PHASE_LOOK, PHASE_SCAN, PHASE_TABLES, PHASE_FIRST, PHASE_REST };
 
-#define NOW_ENTRY_MAX ((JOURNAL_ENTRY_MAX - 64u) / (uint32_t)sizeof(struct j_now))
-#define LANE_MAX      (16u << 10) /* taken in one go: so fine is the budget */
+#define LANE_MAX (16u << 10) /* taken in one go: so fine is the budget */
 
 struct run {
 	struct ring *r;
@@ -458,32 +457,11 @@ int64_t drain_ring(struct ring *r, enum drain_budget budget, bool *ret_more)
 		e = step(&x);
 	} while (e == 0 && !is_spent(&x));
 	*ret_more = r->phase != PHASE_LOOK;
+	if (x.taken > 0)
+		r->now_sum = 0; /* the fold took what was left out of its NOW */
 	if (e == 0)
 		e = join_more(r, x.taken > 0, ret_more);
 	return e < 0 ? e : (int64_t)x.taken;
-}
-
-/* The blocks first, then the tables that their paths are in, then the entry; where the tables take
- * too long, another time. */
-int drain_now_block(struct ring *r)
-{
-	struct reader *f = &r->reader;
-	struct j_now *now = (struct j_now *)(void *)r->all->drain->arena;
-	uint32_t i, n = 0;
-	bool more;
-	int x;
-
-	forget_kept(r);
-	for (i = 0; i < f->n_seen; i++) {
-		if (reader_is_owned(f, i))
-			n += reader_now(f, i, now + n, NOW_ENTRY_MAX - n);
-	}
-	if (n == 0)
-		return 0;
-	x = drain_tables(r, &more, mono_ns() + r->all->drain->ns);
-	return x == 0 && !more
-		       ? entry_put(r->all->entries, J_NOW, r->uuid, now, n * (uint32_t)sizeof(*now))
-		       : x;
 }
 
 static uint64_t sum_words(const void *p, size_t bytes)
@@ -496,6 +474,44 @@ static uint64_t sum_words(const void *p, size_t bytes)
 		sum = (sum ^ word) * 0x100000001b3u;
 	}
 	return sum;
+}
+
+/* As many of each thread as there is room for all threads. */
+static uint32_t read_now(const struct reader *f, struct j_now *ret)
+{
+	uint32_t i, n = 0, live = 0;
+
+	for (i = 0; i < f->n_seen; i++)
+		live += f->lane[i].state == LANE_LIVE;
+	for (i = 0; i < f->n_seen; i++) {
+		if (f->lane[i].state == LANE_LIVE)
+			n += reader_now(f, i, ret + n, NOW_SCOPES / live);
+	}
+	return n;
+}
+
+/* The blocks first, then the tables that their paths are in, then the entry; where the tables take
+ * too long, another time. */
+int drain_now_block(struct ring *r)
+{
+	struct j_now *now = (struct j_now *)(void *)r->all->drain->arena;
+	uint64_t sum;
+	uint32_t bytes;
+	bool more;
+	int x;
+
+	forget_kept(r);
+	bytes = read_now(&r->reader, now) * (uint32_t)sizeof(*now);
+	sum = sum_words(now, bytes) | 1;
+	if (sum == r->now_sum)
+		return 0;
+	x = drain_tables(r, &more, mono_ns() + r->all->drain->ns);
+	if (x == 0 && more)
+		x = -EAGAIN;
+	if (x == 0)
+		x = entry_put(r->all->entries, J_NOW, r->uuid, now, bytes);
+	r->now_sum = x == 0 ? sum : 0;
+	return x;
 }
 
 int drain_counts(struct ring *r)
@@ -547,16 +563,59 @@ int drain_tables_again(struct ring *r, bool *ret_more)
 	return x;
 }
 
-void drain_note(struct rings *all)
+bool drain_is_noted(struct ring *r, uint64_t ns)
 {
-	struct ring *r;
+	if (!drain_goes_on(r) || r->noted_ns > ns)
+		return true;
+	r->note_ns = r->note_ns != 0 ? r->note_ns : ns;
+	return false;
+}
+
+/* False: the journal is full, or there is more in its tables. */
+static bool note(struct ring *r)
+{
+	const uint64_t now = mono_ns();
+	int x = drain_now_block(r);
+
+	if (x != -ENOSPC && x != -EAGAIN && drain_counts(r) == -ENOSPC)
+		x = -ENOSPC;
+	if (x == -ENOSPC || x == -EAGAIN)
+		return false;
+	r->note_ns = 0;
+	r->noted_ns = now;
+	return true;
+}
+
+/* Who has waited longest; of another user than the last one, if there is one. */
+static struct ring *next_noted(const struct rings *all)
+{
+	struct ring *r, *best = NULL;
+	bool same, best_same = true;
 
 	for (r = all->first; r != NULL; r = r->next) {
-		if (!drain_goes_on(r))
+		same = r->uid == all->drain->noted_uid;
+		if (r->note_ns == 0 || !drain_goes_on(r) ||
+			(best != NULL && (same != best_same ? same : r->note_ns >= best->note_ns)))
 			continue;
-		(void)drain_now_block(r);
-		(void)drain_counts(r);
+		best = r;
+		best_same = same;
 	}
+	return best;
+}
+
+bool drain_notes(struct rings *all)
+{
+	const uint64_t deadline = mono_ns() + all->drain->ns;
+	struct ring *r = next_noted(all);
+	bool whole = true;
+
+	if (r == NULL)
+		return true;
+	do {
+		all->drain->noted_uid = r->uid;
+		whole = note(r);
+		r = next_noted(all);
+	} while (whole && r != NULL && mono_ns() < deadline);
 	entry_anchor(all->entries, 10000000);
-	(void)entry_flush(all->entries);
+	return r == NULL;
 }

@@ -13,6 +13,7 @@ struct rings;
 #define DRAIN_NS       2000000u   /* likewise */
 #define BEHIND_BYTES_S (2u << 20) /* per ring and second, while the store is behind */
 #define FLUSH_BYTES    (1u << 20) /* staged, at most, between two flushes */
+#define NOW_SCOPES     8192u      /* in one NOW: the innermost of each thread */
 
 /* DRAIN_TICK: DRAIN_BYTES or DRAIN_NS; while the store is behind, no more than BEHIND_BYTES_S since
  * the last call: whoever writes more drops its own, and is told. */
@@ -21,8 +22,9 @@ enum drain_budget { DRAIN_TICK, DRAIN_ALL };
 struct drain {
 	uint8_t *arena; /* DRAIN_BYTES + READER_PIECE: one window's, between scanning and staging */
 	uint32_t arena_used;
-	uint64_t ns; /* for one ring in one tick: DRAIN_NS; tests take their time */
-	bool behind; /* the store does not keep up: see DRAIN_TICK */
+	uint64_t ns;        /* for one ring in one tick: DRAIN_NS; tests take their time */
+	bool behind;        /* the store does not keep up: see DRAIN_TICK */
+	uint32_t noted_uid; /* whose ring drain_notes() took last */
 };
 
 /* Takes what the ring has into the journal and the fold, one window at a time. Returns bytes taken;
@@ -37,8 +39,12 @@ bool drain_is_past(const struct ring *r, uint64_t ns);
 int drain_tables(struct ring *r, bool *ret_more, uint64_t deadline_ns);
 /* Likewise, and not into the journal: the ring has them as long as the journal would. */
 int drain_tables_again(struct ring *r, bool *ret_more);
-int drain_now_block(struct ring *r); /* NOW, if a scope is open */
+int drain_now_block(struct ring *r); /* NOW, if it changed. -EAGAIN: tables come first */
 int drain_counts(struct ring *r);    /* COUNTS, if they changed */
-void drain_note(struct rings *all);  /* NOW and COUNTS of all rings, and an anchor */
+/* NOW and COUNTS of a later instant are in the fold, or never will be; else they are asked for. */
+bool drain_is_noted(struct ring *r, uint64_t ns);
+/* Takes those that were asked for, with an anchor, for as long as one ring's drain may last; each
+ * user's in turn. False: there are more. */
+bool drain_notes(struct rings *all);
 
 #endif

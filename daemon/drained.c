@@ -14,24 +14,31 @@
 struct drained {
 	struct drained *next;
 	uint64_t asked_ns, deadline_ns;
-	uint8_t ring[16]; /* zeroes: all */
+	uint8_t ring[16]; /* zeroes: all of uid's */
+	int64_t uid;      /* -1: everybody's */
 	drained_fn *fn;
 	void *arg;
 };
 
-static bool is_over(const struct protond *p, const struct drained *w, uint64_t now)
+static bool concerns(const struct drained *w, const struct ring *r)
 {
 	static const uint8_t all[16];
-	const struct ring *r;
 
-	if (now >= w->deadline_ns)
-		return true;
+	return memcmp(w->ring, all, 16) != 0 ? memcmp(w->ring, r->uuid, 16) == 0
+					     : w->uid < 0 || w->uid == r->uid;
+}
+
+/* Asks for what lacks. */
+static bool is_there(const struct protond *p, const struct drained *w)
+{
+	bool whole = true;
+	struct ring *r;
+
 	for (r = p->rings.first; r != NULL; r = r->next) {
-		if (!drain_is_past(r, w->asked_ns) &&
-			(memcmp(w->ring, all, 16) == 0 || memcmp(w->ring, r->uuid, 16) == 0))
-			return false;
+		if (concerns(w, r))
+			whole &= drain_is_noted(r, w->asked_ns) && drain_is_past(r, w->asked_ns);
 	}
-	return true;
+	return whole;
 }
 
 static void call_all(struct drained *w, bool ends)
@@ -51,7 +58,7 @@ void drained_check(struct protond *p)
 	const uint64_t now = mono_ns();
 
 	while ((w = *at) != NULL) {
-		if (!is_over(p, w, now)) {
+		if (!is_there(p, w) && now < w->deadline_ns) {
 			at = &w->next;
 			continue;
 		}
@@ -60,8 +67,6 @@ void drained_check(struct protond *p)
 		*last = w;
 		last = &w->next;
 	}
-	if (ready != NULL)
-		drain_note(&p->rings);
 	call_all(ready, false);
 }
 
@@ -73,17 +78,15 @@ void drained_end(struct protond *p)
 	call_all(w, true);
 }
 
-int when_drained(
-	struct protond *p, const uint8_t ring[16], uint64_t deadline_ns, drained_fn *fn, void *arg)
+static int wait_for(struct protond *p, const struct drained *wish)
 {
-	struct drained *w = calloc(1, sizeof(*w)), **at = &p->drained;
+	struct drained *w = malloc(sizeof(*w)), **at = &p->drained;
 
 	if (w == NULL)
 		return -ENOMEM;
-	*w = (struct drained){
-		.asked_ns = mono_ns(), .deadline_ns = deadline_ns, .fn = fn, .arg = arg};
-	if (ring != NULL)
-		memcpy(w->ring, ring, 16);
+	*w = *wish;
+	w->asked_ns = mono_ns();
+	(void)is_there(p, w);
 	while (*at != NULL)
 		at = &(*at)->next;
 	*at = w;
@@ -91,7 +94,22 @@ int when_drained(
 	return 0;
 }
 
-int daemon_when_drained(struct daemon *d, uint32_t timeout_ms, drained_fn *fn, void *arg)
+int when_drained(
+	struct protond *p, const uint8_t ring[16], uint64_t deadline_ns, drained_fn *fn, void *arg)
 {
-	return when_drained(protond_of(d), NULL, mono_ns() + timeout_ms * 1000000ull, fn, arg);
+	struct drained w = {.deadline_ns = deadline_ns, .fn = fn, .arg = arg};
+
+	memcpy(w.ring, ring, 16);
+	return wait_for(p, &w);
+}
+
+int daemon_when_drained(
+	struct daemon *d, int64_t uid, uint32_t timeout_ms, drained_fn *fn, void *arg)
+{
+	const struct drained w = {.deadline_ns = mono_ns() + timeout_ms * 1000000ull,
+		.uid = uid,
+		.fn = fn,
+		.arg = arg};
+
+	return wait_for(protond_of(d), &w);
 }

@@ -7,7 +7,7 @@
 
 struct protond;
 
-/* As daemon_when_drained(), of one job, or of all (NULL). */
+/* As daemon_when_drained(), of one job. */
 int when_drained(
 	struct protond *p, const uint8_t ring[16], uint64_t deadline_ns, drained_fn *fn, void *arg);
 void drained_check(struct protond *p); /* calls those that need not wait any longer */

@@ -32,23 +32,23 @@ bool finalize_is_waiting(const struct protond *p, const uint8_t session[16])
 	return false;
 }
 
-/* Of all jobs of the session, and of nobody else's, who may write for ever. */
+/* Of all jobs of the session, and of nobody else's, who may write for ever. Asks for what lacks. */
 static bool is_drained(const struct protond *p, const struct finalizer *f)
 {
-	const struct ring *r;
+	bool whole = true;
+	struct ring *r;
 
 	for (r = p->rings.first; r != NULL; r = r->next) {
-		if (!drain_is_past(r, f->asked_ns) &&
-			fold_is_member(p->d.fold, f->session, r->uuid))
-			return false;
+		if (fold_is_member(p->d.fold, f->session, r->uuid))
+			whole &= drain_is_noted(r, f->asked_ns) && drain_is_past(r, f->asked_ns);
 	}
-	return true;
+	return whole;
 }
 
 /* True: over, and `done` waits for the transaction. gone: the ring of a dead process, or NULL; all
- * of it is in the fold. *noted: the now blocks and counts of all others are, too. */
-static bool finalize_end(struct protond *p, const struct finalizer *f, uint64_t now,
-	const uint8_t *gone, bool *noted)
+ * of it is in the fold. */
+static bool finalize_end(
+	struct protond *p, const struct finalizer *f, uint64_t now, const uint8_t *gone)
 {
 	const bool late = now >= f->deadline_ns;
 	struct fold_session s;
@@ -63,9 +63,6 @@ static bool finalize_end(struct protond *p, const struct finalizer *f, uint64_t 
 	 * what the GPU has not delivered. */
 	if (!whole && !is_drained(p, f))
 		return false;
-	if (!whole && !*noted)
-		drain_note(&p->rings);
-	*noted = *noted || !whole;
 	/* What the drain brought may be in flight again. */
 	if (!late && !fold_is_settled(p->d.fold, f->session))
 		return false;
@@ -77,10 +74,10 @@ bool finalize_check(struct protond *p, const uint8_t *gone)
 {
 	struct finalizer **at = &p->finalizers, *f, *over = NULL;
 	const uint64_t now = mono_ns();
-	bool noted = false, whole;
+	bool whole;
 
 	while ((f = *at) != NULL && (over == NULL || mono_ns() - now < p->drain.ns)) {
-		if (!finalize_end(p, f, now, gone, &noted)) {
+		if (!finalize_end(p, f, now, gone)) {
 			at = &f->next;
 			continue;
 		}
@@ -107,6 +104,7 @@ int finalize_add(struct protond *p, const struct finalizer *f)
 	copy->asked_ns = mono_ns();
 	copy->next = p->finalizers;
 	p->finalizers = copy;
+	(void)is_drained(p, copy);
 	turn_hurry(&p->turn);
 	return 0;
 }

@@ -59,6 +59,9 @@ struct ring {
 	uint64_t gone_ns;      /* when the process was seen to be dead */
 	uint64_t end_position; /* of the journal, behind END; 0: END is not flushed yet */
 	uint64_t counts_sum;   /* of the counters last journaled, to see a change */
+	uint64_t now_sum;      /* likewise of the now blocks; 0: events came since */
+	uint64_t note_ns;      /* somebody has waited for NOW and COUNTS since then; 0: nobody */
+	uint64_t noted_ns;     /* when they were last taken */
 	bool joining;          /* fold_is_joining() at the last look */
 	/* the window: see drain.c */
 	uint8_t phase;

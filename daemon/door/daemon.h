@@ -70,11 +70,12 @@ typedef void asked_fn(void *arg, int r, const struct err *e);
  * wanted of them now (wants_tell). -ENOSPC, -ENOMEM. */
 int daemon_apply(struct daemon *d, uint16_t type, const uint8_t ring[16], const void *payload,
 	uint32_t bytes);
-/* Calls fn(arg, false), from a later turn of the loop, when what jobs wrote before this call is in
- * the fold, with NOW entries and anchors; after timeout_ms, when as much of it is as could be
- * brought. fn(arg, true): the daemon ends. -ENOMEM. */
+/* Calls fn(arg, false), from a later turn of the loop, when what that user's jobs (-1: all) wrote
+ * before this call is in the fold, with NOW entries and anchors; after timeout_ms, when as much of
+ * it is as could be brought. fn(arg, true): the daemon ends. -ENOMEM. */
 typedef void drained_fn(void *arg, bool ends);
-int daemon_when_drained(struct daemon *d, uint32_t timeout_ms, drained_fn *fn, void *arg);
+int daemon_when_drained(
+	struct daemon *d, int64_t uid, uint32_t timeout_ms, drained_fn *fn, void *arg);
 /* All that is in the fold now goes to the store; done (may be NULL) when the transaction holds. */
 void daemon_commit(struct daemon *d, asked_fn *done, void *arg);
 /* FINALIZE now, FINALIZED when settled or after timeout_ms, then commit; then done(arg, r, e).

@@ -549,13 +549,14 @@ bool reader_is_owned(const struct reader *r, uint32_t lane)
 uint32_t reader_now(const struct reader *r, uint32_t lane, struct j_now *ret, uint32_t n)
 {
 	struct ring_now now;
+	const uint32_t most = n < NOW_FRAMES ? n : NOW_FRAMES;
 	uint32_t depth, d, k = 0;
 
 	MUST(lane < r->h.n_lanes);
 	if (copy_now(r, lane, &now) < 0)
 		return 0;
 	depth = atomic_load_explicit(&now.depth, memory_order_relaxed);
-	for (d = depth > NOW_FRAMES ? depth - NOW_FRAMES : 0; d < depth && k < n; d++, k++) {
+	for (d = depth > most ? depth - most : 0; d < depth; d++, k++) {
 		ret[k] = (struct j_now){
 			.lane = lane,
 			.tid = r->lane[lane].tid,

@@ -201,7 +201,8 @@ static void drain(
 	if (c != NULL) {
 		c->store = store;
 		c->ready = done;
-		if (daemon_when_drained(d, DRAIN_MS, drain_on_done, c) == 0)
+		if (daemon_when_drained(
+			    d, s->uid != 0 ? (int64_t)s->uid : -1, DRAIN_MS, drain_on_done, c) == 0)
 			return;
 		c->magic = 0;
 		free(c);

@@ -306,7 +306,7 @@ static void search_drained(void *arg, bool ends)
 static void search_begin(struct search *s, store_done_fn *stored)
 {
 	s->stored = stored;
-	if (daemon_when_drained(s->d, LOOK_MS, search_drained, s) < 0)
+	if (daemon_when_drained(s->d, asker_sees(&s->who), LOOK_MS, search_drained, s) < 0)
 		search_drained(s, false); /* with what is known */
 }
 

@@ -44,7 +44,7 @@ void query_top_session(struct daemon *d, const struct asker *a, top_session_fn *
 	if (t != NULL) {
 		*t = (struct top_wait){
 			.magic = TOP_MAGIC, .d = d, .who = *a, .done = done, .arg = arg};
-		if (daemon_when_drained(d, LOOK_MS, top_drained, t) == 0)
+		if (daemon_when_drained(d, asker_sees(a), LOOK_MS, top_drained, t) == 0)
 			return;
 		free(t);
 	}

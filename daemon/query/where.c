@@ -98,7 +98,7 @@ void query_where(struct daemon *d, const struct asker *a, const struct where_wis
 			look_drained(l, false);
 			return;
 		}
-		if (daemon_when_drained(d, LOOK_MS, look_drained, l) == 0)
+		if (daemon_when_drained(d, asker_sees(a), LOOK_MS, look_drained, l) == 0)
 			return;
 		l->magic = 0;
 		free(l);

@@ -7,6 +7,7 @@
 #include "adopt.h"
 #include "daemon_fake.h"
 #include "drain.h"
+#include "drained.h"
 #include "engine.h"
 #include "entry.h"
 #include "fold.h"
@@ -531,6 +532,119 @@ START_TEST(test_now_and_counts)
 }
 END_TEST
 
+static uint32_t nows(void)
+{
+	const struct seen *s[4];
+
+	look();
+	return pick(J_NOW, s, 4);
+}
+
+/* What threads are in is said again only when it changed, or when the fold may have another idea of
+ * it since; and that they are in nothing is said, too. */
+START_TEST(test_now_unchanged)
+{
+	struct ring_lane *l = fake_lane(&f, 0);
+	bool more;
+
+	l->generation = 1;
+	l->state = LANE_LIVE;
+	l->now.frame[0].path = 2;
+	l->now.depth = 1;
+	ck_assert_int_eq(drain(DRAIN_ALL, &more), 0);
+	ck_assert_int_eq(drain_now_block(ring), 0);
+	ck_assert_uint_eq(nows(), 1);
+	ck_assert_int_eq(drain_now_block(ring), 0);
+	ck_assert_uint_eq(nows(), 0);
+	fake_scope(&f, 0, 2, 0, 2); /* it is left, and entered again */
+	ck_assert_int_eq(drain(DRAIN_ALL, &more), 24);
+	ck_assert_int_eq(drain_now_block(ring), 0);
+	ck_assert_uint_eq(nows(), 1);
+	l->now.depth = 0;
+	ck_assert_int_eq(drain_now_block(ring), 0);
+	ck_assert_uint_eq(nows(), 1);
+	ck_assert_int_eq(drain_now_block(ring), 0);
+	ck_assert_uint_eq(nows(), 0);
+}
+END_TEST
+
+/* --- who waits --- */
+
+static uint32_t called;
+
+static void on_drained(void *arg, bool ends)
+{
+	(void)arg;
+	(void)ends;
+	called++;
+}
+
+static void ask(int64_t uid)
+{
+	called = 0;
+	p.turn.stopping = true; /* there is no loop to hurry */
+	ck_assert_int_eq(daemon_when_drained(&p.d, uid, 3600 * 1000, on_drained, NULL), 0);
+}
+
+/* Nobody waits for another user's jobs, nor has them looked through. */
+START_TEST(test_asks_for_own)
+{
+	ask((int64_t)ring->uid + 1);
+	ck_assert_uint_eq(ring->note_ns, 0);
+	drained_check(&p);
+	ck_assert_uint_eq(called, 1);
+}
+END_TEST
+
+START_TEST(test_asks)
+{
+	const struct seen *s[4];
+	bool more;
+
+	fake_scope(&f, 0, 2, 1, 2);
+	ask(_i == 0 ? -1 : (int64_t)ring->uid);
+	drained_check(&p);
+	ck_assert_int_eq(drain(DRAIN_ALL, &more), 24);
+	drained_check(&p);
+	ck_assert_uint_eq(called, 0);
+	ck_assert(drain_notes(&p.rings));
+	drained_check(&p);
+	ck_assert_uint_eq(called, 1);
+	look();
+	ck_assert_uint_eq(pick(J_COUNTS, s, 4), 1);
+	ck_assert(drain_notes(&p.rings)); /* nobody waits any more */
+	look();
+	ck_assert_uint_eq(n_seen, 0);
+}
+END_TEST
+
+/* A tick takes as much as its time is for, and another user's ring before the next of the same. */
+START_TEST(test_notes_in_turn)
+{
+	struct ring other[3];
+	const uint64_t now = mono_ns();
+	uint32_t i;
+
+	ck_assert_int_eq(drain_now_block(ring), 0); /* the tables are read */
+	for (i = 0; i < 3; i++) {
+		other[i] = *ring;
+		other[i].uid = 4711 + i / 2; /* 4711, 4711, 4712 */
+		other[i].now_sum = other[i].noted_ns = 0;
+		other[i].next = i < 2 ? &other[i + 1] : NULL;
+		ck_assert(!drain_is_noted(&other[i], now + i));
+	}
+	ring->next = other;
+	p.drain.ns = 0;
+	ck_assert(!drain_notes(&p.rings));
+	ck_assert(other[0].noted_ns != 0 && other[1].noted_ns == 0 && other[2].noted_ns == 0);
+	ck_assert(!drain_notes(&p.rings));
+	ck_assert(other[1].noted_ns == 0 && other[2].noted_ns != 0);
+	ck_assert(drain_notes(&p.rings));
+	ck_assert(other[1].noted_ns != 0 && ring->noted_ns == 0);
+	ring->next = NULL;
+}
+END_TEST
+
 /* The journal's disk is full: nothing is taken, nothing is lost, later all of it comes. */
 START_TEST(test_journal_stuck)
 {
@@ -602,6 +716,10 @@ Suite *suite(void)
 	tcase_add_test(t, test_bad_tail);
 	tcase_add_test(t, test_heals);
 	tcase_add_test(t, test_now_and_counts);
+	tcase_add_test(t, test_now_unchanged);
+	tcase_add_test(t, test_asks_for_own);
+	tcase_add_loop_test(t, test_asks, 0, 2);
+	tcase_add_test(t, test_notes_in_turn);
 	tcase_add_test(t, test_journal_stuck);
 	tcase_add_test(t, test_past);
 	t = tcase_create("large");

@@ -127,9 +127,11 @@ int daemon_apply(struct daemon *d, uint16_t type, const uint8_t ring[16], const 
 	return 0;
 }
 
-int daemon_when_drained(struct daemon *d, uint32_t timeout_ms, drained_fn *fn, void *arg)
+int daemon_when_drained(
+	struct daemon *d, int64_t uid, uint32_t timeout_ms, drained_fn *fn, void *arg)
 {
 	(void)d;
+	(void)uid;
 	(void)timeout_ms;
 	fake.drains++;
 	fn(arg, false);
