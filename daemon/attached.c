@@ -2,9 +2,6 @@
 #include "attached.h"
 
 #include "conn.h"
-#include "drain.h"
-#include "entry.h"
-#include "journal.h"
 #include "rings.h"
 #include "wants.h"
 
@@ -30,24 +27,6 @@ void attached_each(const struct intake *in, attached_fn *fn, void *arg)
 			fn(arg, c->pid, c->uid, NULL, c->info, c->info_bytes, c->state.gpu.state,
 				c->state.gpu.words);
 	}
-}
-
-uint32_t attached_now(struct intake *in, const uint8_t ring[16], struct j_now *ret, uint32_t n)
-{
-	struct ring *r = ring_find(in->rings, ring);
-	uint32_t i, k = 0;
-	int64_t taken;
-	bool more;
-
-	if (r == NULL || r->state != RING_LIVE || !r->adopted || r->unreadable)
-		return 0;
-	for (i = 0; i < r->reader.n_seen && k < n; i++) {
-		if (reader_is_owned(&r->reader, i))
-			k += reader_now(&r->reader, i, ret + k, n - k);
-	}
-	taken = drain_ring(r, DRAIN_ALL, &more); /* so that the fold has the paths' words */
-	(void)entry_flush(in->rings->entries);
-	return taken >= 0 ? k : 0;
 }
 
 uint32_t attached_pause(struct intake *in, uint32_t pid, uint32_t uid, bool pause)

@@ -7,15 +7,12 @@
 #include <stdint.h>
 
 struct intake;
-struct j_now;
 
 uint32_t attached_jobs(const struct intake *i); /* attached or with a ring not yet ended */
 /* Jobs attached that have no ring yet (nothing was wanted of them) are visible here only. */
 typedef void attached_fn(void *arg, uint32_t pid, uint32_t uid, const uint8_t ring[16],
 	const char *info, uint32_t info_bytes, uint32_t gpu_state, const char *gpu_text);
 void attached_each(const struct intake *i, attached_fn *fn, void *arg);
-/* What each thread of a job is in, read from its ring now. Returns how many, at most n. */
-uint32_t attached_now(struct intake *i, const uint8_t ring[16], struct j_now *ret, uint32_t n);
 /* pause: WANT_GPU_PAUSE for the job (pid 0: all jobs of uid; UINT32_MAX uid: any). Returns how
  * many. */
 uint32_t attached_pause(struct intake *i, uint32_t pid, uint32_t uid, bool pause);

@@ -216,7 +216,21 @@ int fold_path_text(const struct fold *f, const uint8_t ring[16], uint32_t path, 
 	return p == NULL || path >= p->n_paths ? 0 : (int)node_path_text(p, path, buf, n);
 }
 
-/* --- what is in flight --- */
+/* --- what is open, and in flight --- */
+
+uint32_t fold_open_scopes(
+	const struct fold *f, const uint8_t ring[16], struct j_now *ret, uint32_t n)
+{
+	const struct process *p = process_find(f, ring);
+	uint32_t i, got = 0;
+
+	MUST(ret != NULL || n == 0);
+	for (i = 0; p != NULL && i < p->n_now && got < n; i++) {
+		if (p->now[i].path < p->n_paths)
+			ret[got++] = p->now[i];
+	}
+	return got;
+}
 
 static void show_launch(const struct process *p, const struct launch *l, struct fold_launch *ret)
 {

@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attached.h"
 #include "daemon.h"
 #include "host_clock.h"
 #include "journal.h"
@@ -110,7 +109,7 @@ void query_where(struct daemon *d, const struct asker *a, const struct where_wis
 uint32_t where_scopes(struct where *w, const struct where_job *j)
 {
 	struct look *l = look_of((char *)w - offsetof(struct look, w));
-	const uint32_t n = attached_now(w->d->intake, j->ring, l->now, WHERE_SCOPES);
+	const uint32_t n = fold_open_scopes(w->d->fold, j->ring, l->now, WHERE_SCOPES);
 	uint32_t i;
 
 	for (i = 0; i < n; i++) {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT. where.h: what each thread of a running job is in and which launches
- * are in flight, from what its ring says anyway: a job is asked nothing. */
+ * are in flight, from what its ring says anyway: a job is asked nothing. Of the rings the fold has it: a
+ * question reads none. */
 #ifndef PROTOND_QUERY_WHERE_H
 #define PROTOND_QUERY_WHERE_H
 

@@ -75,14 +75,22 @@ START_TEST(scopes_open_at_finalize)
 {
 	const struct j_now now[] = {{0, 1, 0, P_A, 20 * SECOND}, {0, 1, 1, P_AB, 0}};
 	const struct row_cell *c;
+	struct j_now open[4];
 	struct batch b;
 
 	start(1, 10 * SECOND);
 	verb(VERB_FINALIZE, 1, 50 * SECOND);
 	tape_now(&t, job.ring, 51 * SECOND, 2, now);
+	fold_take(f, &t);
+	ck_assert_uint_eq(fold_open_scopes(f, job.ring, open, 4), 2);
+	ck_assert_uint_eq(fold_open_scopes(f, job.ring, open, 1), 1);
+	ck_assert_uint_eq(open[0].path, P_A);
+	ck_assert_uint_eq(fold_open_scopes(f, (const uint8_t *)"nobody's ring..", open, 4), 0);
 	put_scope(&lane, P_A, 20 * SECOND, 52 * SECOND); /* is left meanwhile: not twice */
 	tape_lane(&t, job.ring, 53 * SECOND, &lane);
 	fold_take(f, &t);
+	ck_assert_uint_eq(fold_open_scopes(f, job.ring, open, 4), 1);
+	ck_assert(open[0].path == P_AB && open[0].depth == 1 && open[0].begin == 0);
 	ck_assert(fold_is_settled(f, (const uint8_t *)"\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1\1"));
 	verb(VERB_FINALIZED, 1, 54 * SECOND);
 	b = collect();
