@@ -54,6 +54,7 @@
 #define TICK_NS      10000000u /* for all rings; then sockets have their turn */
 #define BEHIND_TIMES 2u        /* journal_mb that are not stored */
 #define BEHIND_NS    32000000u /* between drains of a ring: a piece is to be worth it */
+#define STOP_NS      SECOND_NS /* for all rings, when the daemon ends */
 #define TRIM_BYTES   (4 << 20)
 
 static void ring_failed(struct ring *r, int64_t error)
@@ -205,22 +206,14 @@ static void tick_on_turn(struct turn *t)
 	tick(container_of(t, struct protond, turn));
 }
 
-/* All at once: nobody waits for the loop any more. */
+/* What is not taken in that time stays in the rings, for the next daemon. */
 static void drain_at_end(struct protond *p)
 {
-	struct ring *r;
-	int64_t n;
-	bool more;
+	const uint32_t left = drained_whole(p, mono_ns() + STOP_NS);
 
-	for (r = p->rings.first; r != NULL; r = r->next) {
-		n = drain_goes_on(r) ? drain_ring(r, DRAIN_ALL, &more) : 0;
-		if (n < 0)
-			ring_failed(r, n);
-		(void)drain_is_noted(r, mono_ns());
-	}
-	while (!drain_notes(&p->rings) && !p->entries.stuck)
-		;
-	(void)entry_flush(&p->entries);
+	if (left != 0)
+		log_line(LOG_WARN, "rings_left", "rings=%u next=\"the next start drains them\"",
+			left);
 }
 
 static void count_rings(struct protond *p)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "drain.h"
+#include "entry.h"
 #include "host_clock.h"
 #include "loop.h"
 #include "rings.h"
@@ -68,6 +69,37 @@ void drained_check(struct protond *p)
 		last = &w->next;
 	}
 	call_all(ready, false);
+}
+
+static uint32_t count_left(const struct protond *p, uint64_t ns)
+{
+	struct ring *r;
+	uint32_t n = 0;
+
+	for (r = p->rings.first; r != NULL; r = r->next)
+		n += !drain_is_noted(r, ns) || !drain_is_past(r, ns);
+	return n;
+}
+
+uint32_t drained_whole(struct protond *p, uint64_t deadline_ns)
+{
+	const uint64_t now = mono_ns();
+	struct ring *r;
+	int64_t n;
+	bool more;
+
+	p->drain.behind = false;
+	while (count_left(p, now) != 0 && !p->entries.stuck && mono_ns() < deadline_ns) {
+		for (r = p->rings.first; r != NULL && mono_ns() < deadline_ns; r = r->next) {
+			if (drain_is_past(r, now))
+				continue;
+			n = drain_ring(r, DRAIN_TICK, &more);
+			r->unreadable = n < 0 && n != -ENOSPC && n != -ENOMEM;
+		}
+		(void)drain_notes(&p->rings);
+	}
+	(void)entry_flush(&p->entries);
+	return count_left(p, now);
 }
 
 void drained_end(struct protond *p)

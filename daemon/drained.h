@@ -11,6 +11,8 @@ struct protond;
 int when_drained(
 	struct protond *p, const uint8_t ring[16], uint64_t deadline_ns, drained_fn *fn, void *arg);
 void drained_check(struct protond *p); /* calls those that need not wait any longer */
-void drained_end(struct protond *p);   /* calls all: the daemon ends */
+/* Brings it now, for all: the daemon ends. Returns how many rings have more. */
+uint32_t drained_whole(struct protond *p, uint64_t deadline_ns);
+void drained_end(struct protond *p); /* calls all: the daemon ends */
 
 #endif

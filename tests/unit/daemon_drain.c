@@ -465,6 +465,27 @@ START_TEST(test_budget)
 }
 END_TEST
 
+/* At the end all that is there comes, in as many pieces, while there is time. */
+START_TEST(test_whole)
+{
+	const struct seen *s[4];
+	uint32_t lane;
+
+	for (lane = 0; lane < FAKE_LANES; lane++) {
+		while (fake_lane(&f, lane)->tail + 24 <= f.h.lane_bytes)
+			fake_scope(&f, lane, 2, 1, 2);
+	}
+	p.drain.behind = true;
+	ck_assert_uint_eq(drained_whole(&p, mono_ns()), 1);
+	ck_assert_uint_eq(ring->whole_ns, 0);
+	ck_assert_uint_eq(drained_whole(&p, UINT64_MAX), 0);
+	for (lane = 0; lane < FAKE_LANES; lane++)
+		ck_assert_uint_eq(ring->reader.lane[lane].head, fake_lane(&f, lane)->tail);
+	look();
+	ck_assert_uint_eq(pick(J_COUNTS, s, 4), 1);
+}
+END_TEST
+
 /* A graph whose records came first is counted a piece at a time: it goes on though nothing comes,
  * and ends. */
 START_TEST(test_joining)
@@ -727,6 +748,7 @@ Suite *suite(void)
 	tcase_add_checked_fixture(t, setup_large, teardown);
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, test_budget);
+	tcase_add_test(t, test_whole);
 	tcase_add_test(t, test_joining);
 	tcase_add_test(t, test_behind);
 	return s;
