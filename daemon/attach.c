@@ -124,16 +124,16 @@ static void find_name(struct ring *r, int fd)
 		memcpy(r->file, name, sizeof(r->file));
 }
 
-/* execve keeps pid and start time: what the program before it recorded is complete. */
+/* execve keeps pid and start time: what the program before it recorded is complete. The start may be
+ * the header's word: nobody ends another user's. */
 static void end_predecessor(const struct ring *r)
 {
 	struct ring *o;
 
 	for (o = r->all->first; o != NULL; o = o->next) {
-		if (o == r || o->pid != r->pid || o->pid == 0 || o->pid_start != r->pid_start)
-			continue;
-		o->execed = true;
-		ring_died(o);
+		if (o != r && o->pid == r->pid && o->pid != 0 && o->pid_start == r->pid_start &&
+			o->uid == r->uid)
+			ring_died(o);
 	}
 }
 
@@ -191,7 +191,7 @@ static int ring_first(struct conn *c, const struct message *m, int *fd, struct e
 	if (n == 0) {
 		*fd = -1; /* the reader's now */
 		r->pid = c->pid;
-		r->pid_start = c->pid_start;
+		r->pid_start = c->pid_start != 0 ? c->pid_start : r->reader.h.pid_start;
 		take_gpu(r, c);
 		find_name(r, r->reader.fd);
 		n = ring_adopt(r, &o);

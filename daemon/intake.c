@@ -84,22 +84,32 @@ static void conn_on_poll(uv_poll_t *h, int status, int events)
 		;
 }
 
+static bool has(int fd, short events)
+{
+	struct pollfd p = {.fd = fd, .events = events};
+
+	return poll(&p, 1, 0) > 0 && (p.revents & events) != 0;
+}
+
 /* Who connected, so that the number cannot have been given to another meanwhile: the kernel's own
- * pidfd, or one opened from the number while the peer is seen to hold the connection. */
+ * pidfd, or one opened from the number while the peer is seen to hold the connection. Where the
+ * peer is dead by now, what /proc says of its number may be another's: its start is unknown. */
 static void conn_identify(struct conn *c)
 {
-	struct pollfd hup = {.fd = c->fd, .events = 0};
 	socklen_t n = sizeof(c->pidfd);
+	const bool told = getsockopt(c->fd, SOL_SOCKET, SO_PEERPIDFD, &c->pidfd, &n) == 0;
 
-	if (getsockopt(c->fd, SOL_SOCKET, SO_PEERPIDFD, &c->pidfd, &n) < 0) {
+	if (!told)
 		c->pidfd = c->pid != 0 ? (int)syscall(SYS_pidfd_open, (pid_t)c->pid, 0) : -1;
-		if (c->pidfd >= 0 && (poll(&hup, 1, 0) != 0 && (hup.revents & POLLHUP) != 0)) {
-			(void)close(c->pidfd);
-			c->pidfd = -1;
-		}
-	}
 	if (c->pid != 0)
 		c->pid_start = process_start(c->pid);
+	if (!(told ? has(c->pidfd, POLLIN) : has(c->fd, POLLHUP))) /* after both */
+		return;
+	c->pid_start = 0;
+	if (!told && c->pidfd >= 0) {
+		(void)close(c->pidfd);
+		c->pidfd = -1;
+	}
 }
 
 static uint32_t conns_of(const struct intake *in, uint32_t uid)
