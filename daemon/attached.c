@@ -18,6 +18,13 @@ uint32_t attached_jobs(const struct intake *in)
 	return n;
 }
 
+bool attached_lives(const struct intake *in, const uint8_t ring[16])
+{
+	const struct ring *r = ring_find(in->rings, ring);
+
+	return r != NULL && (r->state == RING_LIVE || r->state == RING_WAITING);
+}
+
 void attached_each(const struct intake *in, attached_fn *fn, void *arg)
 {
 	const struct conn *c;

@@ -9,6 +9,8 @@
 struct intake;
 
 uint32_t attached_jobs(const struct intake *i); /* attached or with a ring not yet ended */
+bool attached_lives(
+	const struct intake *i, const uint8_t ring[16]); /* its process was not seen to be dead */
 /* Jobs attached that have no ring yet (nothing was wanted of them) are visible here only. */
 typedef void attached_fn(void *arg, uint32_t pid, uint32_t uid, const uint8_t ring[16],
 	const char *info, uint32_t info_bytes, uint32_t gpu_state, const char *gpu_text);

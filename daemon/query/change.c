@@ -223,21 +223,6 @@ void query_store(struct daemon *d, const struct session_ref *s, ready_fn *done, 
 
 /* --- pause, resume, the end --- */
 
-struct owner {
-	uint32_t pid, uid;
-	bool found;
-};
-
-static void owner_look(void *arg, const struct live_job *j)
-{
-	struct owner *o = arg;
-
-	if (j->pid == o->pid) {
-		o->uid = j->uid;
-		o->found = true;
-	}
-}
-
 static void paused_or_resumed(void *arg, int r, const struct err *e)
 {
 	struct change *c = change_of(arg);
@@ -250,13 +235,11 @@ static void paused_or_resumed(void *arg, int r, const struct err *e)
 void query_pause(struct daemon *d, const struct asker *a, uint32_t pid, bool pause,
 	changed_fn *done, void *arg)
 {
-	struct owner o = {.pid = pid};
 	struct change *c;
 	struct refusal no;
+	uint32_t uid;
 
-	if (pid != 0)
-		jobs_each_live(d, owner_look, &o);
-	if (pid != 0 && (!o.found || !asker_may(a, o.uid))) {
+	if (pid != 0 && jobs_of_pid(d, a, pid, &uid) == 0) {
 		refuse(&no, -ENOENT, "protonctl jobs lists those that are",
 			"no job with pid %u is attached", pid);
 		done(arg, &no, NULL);

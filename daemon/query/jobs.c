@@ -56,6 +56,7 @@ static void live_of_fold(void *arg, const struct fold_process *p)
 	const struct each_live *l = arg;
 	const struct live_job j = {.pid = p->pid != 0 ? p->pid : p->ns_pid,
 		.uid = p->uid,
+		.ring = p->ring,
 		.command = p->command != NULL ? p->command : ""};
 
 	if (!p->ended)
@@ -84,6 +85,32 @@ void jobs_each_live(const struct daemon *d, live_job_fn *fn, void *arg)
 
 	fold_each_process(d->fold, live_of_fold, &l);
 	attached_each(d->intake, live_of_intake, &l);
+}
+
+struct of_pid {
+	const struct daemon *d;
+	const struct asker *who;
+	uint32_t pid, n, uid;
+};
+
+static void of_pid_look(void *arg, const struct live_job *j)
+{
+	struct of_pid *o = arg;
+
+	if (j->pid != o->pid || !asker_may(o->who, j->uid) ||
+		(j->ring != NULL && !attached_lives(o->d->intake, j->ring)))
+		return;
+	o->uid = j->uid;
+	o->n++;
+}
+
+uint32_t jobs_of_pid(const struct daemon *d, const struct asker *a, uint32_t pid, uint32_t *ret_uid)
+{
+	struct of_pid o = {.d = d, .who = a, .pid = pid};
+
+	jobs_each_live(d, of_pid_look, &o);
+	*ret_uid = o.uid;
+	return o.n;
 }
 
 /* --- those that are shown --- */

@@ -9,10 +9,15 @@
 /* Every attached job, whoever asks: for matching, not for showing. */
 struct live_job {
 	uint32_t pid, uid;
-	const char *command; /* valid during the call */
+	const uint8_t *ring; /* NULL: it has none yet */
+	const char *command; /* valid during the call, both */
 };
 typedef void live_job_fn(void *arg, const struct live_job *j);
 void jobs_each_live(const struct daemon *d, live_job_fn *fn, void *arg);
+/* Those of that pid that live and that the asker may see. Returns how many; ret_uid: whose. What a
+ * dead process left may name any pid. */
+uint32_t jobs_of_pid(
+	const struct daemon *d, const struct asker *a, uint32_t pid, uint32_t *ret_uid);
 
 /* A job as it is shown; texts are valid during the call. */
 struct job_view {

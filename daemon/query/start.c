@@ -24,7 +24,7 @@ struct start {
 /* Attached jobs that the new session is for. */
 struct matching {
 	const struct j_verb *v;
-	uint32_t n, uid; /* uid: of the job, for pid */
+	uint32_t n;
 };
 
 static void matching_look(void *arg, const struct live_job *j)
@@ -32,11 +32,6 @@ static void matching_look(void *arg, const struct live_job *j)
 	struct matching *m = arg;
 
 	switch (m->v->match) {
-	case MATCH_PID:
-		if (j->pid != m->v->pid)
-			return;
-		m->uid = j->uid;
-		break;
 	case MATCH_USER:
 		if (j->uid != m->v->uid)
 			return;
@@ -81,16 +76,16 @@ static int start_check(const struct daemon *d, const struct asker *a, struct j_v
 	struct matching *m, struct refusal *no)
 {
 	if (v->match == MATCH_PID)
+		m->n = jobs_of_pid(d, a, v->pid, &v->uid); /* root's look at a user's job is his */
+	else
 		jobs_each_live(d, matching_look, m);
-	if (v->match == MATCH_PID && (m->n == 0 || !asker_may(a, m->uid)))
+	if (v->match == MATCH_PID && m->n == 0)
 		return refuse(no, -ESRCH,
 			"start it with `protonctl run`, link libprotond, or set the variables that "
 			"`protonctl env` prints",
 			"process %u was not started with protond", v->pid);
 	if (v->source == SOURCE_RUN && v->match != MATCH_PID)
 		v->pid = a->pid; /* who will end it */
-	if (v->match == MATCH_PID)
-		v->uid = m->uid; /* root's look at a user's job is that user's to see */
 	if (name_is_taken(d, v))
 		return refuse(no, -EEXIST, "finalize it first, or choose another name",
 			"a session named '%s' is live already", v->name);

@@ -50,7 +50,8 @@ static struct fake {
 	struct fold_refused refused;
 	uint64_t sink_lost; /* batches that a second sink did not get */
 	char names[FAKE_SESSIONS][128];
-	uint32_t n_live, round;
+	uint32_t n_live;
+	bool gone;               /* the process that has a ring is dead */
 	asked_fn *finalize_done; /* one finalize waits until somebody says resume */
 	void *finalize_arg;
 	struct fold_process liar; /* another one, if it has events */
@@ -195,6 +196,13 @@ uint32_t attached_jobs(const struct intake *i)
 	return 1;
 }
 
+bool attached_lives(const struct intake *i, const uint8_t ring[16])
+{
+	(void)i;
+	(void)ring;
+	return !fake.gone;
+}
+
 void attached_each(const struct intake *i, attached_fn *fn, void *arg)
 {
 	static const char info[] = "command=./train --fast\0cwd=/tmp\0rank=3";
@@ -202,7 +210,8 @@ void attached_each(const struct intake *i, attached_fn *fn, void *arg)
 	(void)i;
 	fake.looks++;
 	fn(arg, 4242, (uint32_t)getuid(), NULL, info, sizeof(info), 0, "");
-	fn(arg, 4243, 12345, NULL, info, 7, 0, ""); /* another user's, its info cut */
+	fn(arg, 4242, 12345, NULL, info, 7, 0,
+		""); /* another user's of that number, its info cut */
 	fn(arg, 777, (uint32_t)getuid(), fake_process.ring, info, sizeof(info), 0,
 		""); /* the fold has it */
 }
