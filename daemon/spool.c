@@ -435,7 +435,7 @@ static void adopt_left(struct protond *p, const char *file, const uint8_t uuid[1
 			ring_drop(r);
 		return;
 	}
-	r->pid = process_start(h.pid) == 0 ? h.pid : 0; /* else it is another's by now */
+	r->pid = h.pid; /* its word, and perhaps another's by now: of the dead nobody asks */
 	r->pid_start = h.pid_start;
 	(void)snprintf(r->file, sizeof(r->file), "%s", file);
 	if (ring_adopt(r, &o) < 0) {

@@ -30,7 +30,7 @@ static bool matches(const struct fold_session *s, const struct job_face *j)
 		return false;
 	switch ((enum match_kind)s->match) {
 	case MATCH_PID:
-		return s->pid == j->pid && j->pid != 0;
+		return s->pid == j->pid && j->pid != 0 && s->uid == j->uid;
 	case MATCH_TOKEN:
 		return memcmp(s->token, j->token, 16) == 0 && memcmp(j->token, none, 16) != 0;
 	case MATCH_USER:

@@ -116,7 +116,7 @@ static bool matches(const struct session *s, const struct process *p)
 		return false;
 	switch ((enum match_kind)r->match) {
 	case MATCH_PID:
-		return r->pid != 0 && r->pid == p->row.pid;
+		return r->pid != 0 && r->pid == p->row.pid && r->uid == p->row.uid;
 	case MATCH_TOKEN:
 		return !hash_is_zero(r->token) && hash_same(r->token, p->row.token);
 	case MATCH_USER:

@@ -478,6 +478,7 @@ static const struct match_case {
 	{"pid", MATCH_PID, UID, 101, 0, "", true},
 	{"another pid", MATCH_PID, UID, 102, 0, "", false},
 	{"another user's pid", MATCH_PID, 7, 101, 0, "", false},
+	{"nor with root's job of it", MATCH_PID, 0, 101, 0, "", false},
 	{"pid 0 is nobody's", MATCH_PID, UID, 0, 0, "", false},
 	{"token", MATCH_TOKEN, UID, 0, 0, "", false},
 	{"ring", MATCH_RING, UID, 0, 1, "", true},
