@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "adopt.h"
+#include "below.h"
 #include "config.h"
 #include "conn.h"
 #include "daemon.h"
@@ -111,17 +112,20 @@ static void find_name(struct ring *r, int fd)
 	char name[RING_NAME_BYTES_TEXT], file[RING_NAME_BYTES_TEXT + 8];
 	struct stat ours, there;
 	size_t n = 0;
-	int i;
+	int i, found;
 
 	if (r->uid != (uint32_t)geteuid())
 		n = (size_t)snprintf(name, sizeof(name), "u%u/", r->uid);
 	for (i = 0; i < 16; i++)
 		n += (size_t)snprintf(name + n, sizeof(name) - n, "%02x", r->uuid[i]);
 	(void)snprintf(file, sizeof(file), "%s.ring", name);
-	if (fstat(fd, &ours) == 0 &&
-		fstatat(r->all->d->rings_fd, file, &there, AT_SYMLINK_NOFOLLOW) == 0 &&
-		ours.st_dev == there.st_dev && ours.st_ino == there.st_ino)
+	found = below_open(r->all->d->rings_fd, file, O_PATH);
+	if (found < 0)
+		return;
+	if (fstat(fd, &ours) == 0 && fstat(found, &there) == 0 && ours.st_dev == there.st_dev &&
+		ours.st_ino == there.st_ino)
 		memcpy(r->file, name, sizeof(r->file));
+	(void)close(found);
 }
 
 /* execve keeps pid and start time: what the program before it recorded is complete. The start may be

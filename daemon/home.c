@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "below.h"
 #include "config.h"
 #include "daemon.h"
 #include "place.h"
@@ -225,6 +226,8 @@ void home_rings_of(const struct daemon *d, uint32_t uid, char *ret, size_t n)
 {
 	char name[16];
 	struct stat st;
+	bool theirs;
+	int fd;
 
 	ret[0] = '\0';
 	if (uid == (uint32_t)geteuid()) {
@@ -236,10 +239,12 @@ void home_rings_of(const struct daemon *d, uint32_t uid, char *ret, size_t n)
 	if (mkdirat(d->rings_fd, name, 0700) == 0 &&
 		fchownat(d->rings_fd, name, (uid_t)uid, (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0)
 		(void)unlinkat(d->rings_fd, name, AT_REMOVEDIR);
-	if (fstatat(d->rings_fd, name, &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISDIR(st.st_mode) ||
-		st.st_uid != (uid_t)uid)
+	fd = below_open(d->rings_fd, name, O_PATH);
+	if (fd < 0)
 		return;
-	if (snprintf(ret, n, "%s/" RV_RINGS_DIR "/%s", d->runtime, name) >= (int)n)
+	theirs = fstat(fd, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == (uid_t)uid;
+	(void)close(fd);
+	if (theirs && snprintf(ret, n, "%s/" RV_RINGS_DIR "/%s", d->runtime, name) >= (int)n)
 		ret[0] = '\0';
 }
 

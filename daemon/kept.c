@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "below.h"
 #include "closer.h"
 #include "daemon.h"
 #include "log.h"
@@ -226,7 +227,7 @@ static void remove_files(const struct ring *r)
 	if (r->file[0] == '\0')
 		return;
 	(void)snprintf(ring, sizeof(ring), "%s.ring", r->file);
-	(void)unlinkat(r->all->d->rings_fd, ring, 0);
+	below_unlink(r->all->d->rings_fd, ring);
 }
 
 void rings_stored(struct rings *all, uint64_t position)

@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "adopt.h"
+#include "below.h"
 #include "closer.h"
 #include "config.h"
 #include "drain.h"
@@ -40,8 +41,8 @@
 #define YOUNG_NS 10000000000ull /* a ring's job says RING within this time of making it */
 #define SCAN_MAX 2048u /* names of unknown rings, or none of ours, in one scan of a directory */
 
-/* The only opening of a file by a name that a job may have made: no link is followed, a FIFO does
- * not hang. The directories above are ours, or uUID/, checked by its owner. */
+/* The only opening of a file by a name that a job may have made: no link is followed, no mount is
+ * entered, a FIFO does not hang. */
 static int open_ring_file(const struct daemon *d, const char *file, uint32_t *ret_uid)
 {
 	char path[RING_NAME_BYTES_TEXT + 8];
@@ -49,9 +50,9 @@ static int open_ring_file(const struct daemon *d, const char *file, uint32_t *re
 	int fd;
 
 	(void)snprintf(path, sizeof(path), "%s.ring", file);
-	fd = openat(d->rings_fd, path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY);
+	fd = below_open(d->rings_fd, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0)
-		return neg_errno();
+		return fd;
 	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode)) {
 		(void)close(fd);
 		return -EBADMSG;
@@ -470,8 +471,7 @@ static void scan_dir(struct protond *p, const char *sub, left_fn *on_left)
 	char file[RING_NAME_BYTES_TEXT];
 	uint8_t uuid[16];
 	struct dirent *e;
-	int fd = openat(p->d.rings_fd, sub[0] != '\0' ? sub : ".",
-		O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = below_open(p->d.rings_fd, sub[0] != '\0' ? sub : ".", O_RDONLY | O_DIRECTORY);
 	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 
 	if (dir == NULL) {
@@ -515,7 +515,7 @@ static void remove_ended(struct protond *p, const char *file, const uint8_t uuid
 	if (!store_has_ended(p->d.store, uuid))
 		return;
 	(void)snprintf(path, sizeof(path), "%s.ring", file);
-	(void)unlinkat(p->d.rings_fd, path, 0);
+	below_unlink(p->d.rings_fd, path);
 }
 
 int spool_restore(struct protond *p, struct err *e)

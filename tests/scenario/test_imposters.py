@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: MIT. Processes that pretend to be another user's: by a number that was given again, by what
 # they left, by what they mounted.
+import ctypes
+import os
+import struct
 import subprocess
+
+import pytest
 
 from conftest import WAIT, needs_another_user, until
 from test_strangers import NOBODY, shared  # noqa: F401
@@ -46,7 +51,7 @@ def peer(world, code, *args, **kwargs):
 
 
 def drops(world):
-    return sorted((j["uid"], j["drops"]) for j in world.ctl_json("jobs")["jobs"])
+    return sorted((j["uid"], j.get("drops", 0)) for j in world.ctl_json("jobs")["jobs"])
 
 
 BECOMES = f"""
@@ -71,3 +76,34 @@ def test_a_ring_ends_no_other_users(shared):  # noqa: F811
     p.stdin.flush()
     until("the first goes on", lambda: drops(shared) == [(0, 7), (NOBODY, 2)])
     p.communicate(timeout=WAIT)
+
+
+@pytest.fixture
+def mounted(shared):  # noqa: F811
+    """A FUSE of NOBODY's over his directory of rings, as fusermount makes it, that answers nothing but its INIT."""
+    theirs = dict(user=NOBODY, group=NOBODY, extra_groups=[])
+    shared.job(**theirs).say("start before")
+    where = os.fsencode(shared.dir / f"rings/u{NOBODY}")
+    assert os.stat(where).st_uid == NOBODY
+    libc = ctypes.CDLL(None, use_errno=True)
+    fuse = os.open("/dev/fuse", os.O_RDWR)
+    options = f"fd={fuse},rootmode=40000,user_id={NOBODY},group_id={NOBODY},allow_other"
+    if libc.mount(b"silent", where, b"fuse", 6, options.encode()) < 0:
+        os.close(fuse)
+        pytest.skip("no FUSE can be mounted here")
+    number = struct.unpack("<IIQ", os.read(fuse, 65536)[:16])[2]
+    init = struct.pack("<IIIIHHIIHHI28x", 7, 31, 65536, 0, 12, 10, 65536, 1, 0, 0, 0)
+    os.write(fuse, struct.pack("<IiQ", 16 + len(init), 0, number) + init)
+    yield shared, theirs
+    libc.umount2(where, 2)
+    os.close(fuse)  # whoever waits for it is let go
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/fuse"), reason="needs /dev/fuse")
+def test_a_users_mount_holds_nobody_up(mounted):
+    world, theirs = mounted
+    assert world.job(**theirs).say("start after").startswith("0"), "its ring is a memfd"
+    assert world.ctl_json("status")
+    world.stop()
+    world.serve()
+    assert world.job().say("start mine").startswith("0")
