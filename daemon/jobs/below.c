@@ -1,67 +1,46 @@
-/* SPDX-License-Identifier: MIT. below.c: files below a directory of ours that others write in.
+/* SPDX-License-Identifier: MIT. below.c: files of others, opened without a question to them.
  *
- * Each step is opened with O_PATH, which asks nothing of a file, compared with the directory by what
+ * Each step is opened with O_PATH, which asks nothing of a file, compared with ours by what
  * the kernel knows without asking, and only then opened itself. openat2() can do it at once, but not
  * before Linux 5.6, nor where a seccomp filter is older than it.
  */
 #include "below.h"
 
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "err.h"
 
-static int device_of(int fd, struct statx *ret)
+static bool same_device(int a, int b)
 {
-	return statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, ret) < 0 ? neg_errno()
-										      : 0;
+	struct statx x, y;
+
+	return statx(a, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &x) == 0 &&
+	       statx(b, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &y) == 0 &&
+	       x.stx_dev_major == y.stx_dev_major && x.stx_dev_minor == y.stx_dev_minor;
 }
 
-/* Of one name. */
-static int step(int dir, const char *name)
+/* One name, on the file system of `like`. */
+static int step(int dir, const char *name, int flags, int like)
 {
-	struct statx ours, there;
-	const int fd = openat(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
-	int r;
+	const int fd = openat(dir, name, O_PATH | O_CLOEXEC | flags);
 
 	if (fd < 0)
 		return neg_errno();
-	r = device_of(dir, &ours);
-	if (r == 0)
-		r = device_of(fd, &there);
-	if (r == 0 && (ours.stx_dev_major != there.stx_dev_major ||
-			      ours.stx_dev_minor != there.stx_dev_minor))
-		r = -EXDEV;
-	if (r == 0)
+	if (same_device(fd, like))
 		return fd;
 	(void)close(fd);
-	return r;
+	return -EXDEV;
 }
 
-static int walk(int dir, const char *path)
+/* What O_PATH found. Takes at, which may be -errno. */
+static int open_found(int at, int flags)
 {
-	const char *slash = strchr(path, '/');
-	char name[64];
-	int at, fd;
-
-	if (slash == NULL)
-		return step(dir, path);
-	if (snprintf(name, sizeof(name), "%.*s", (int)(slash - path), path) >= (int)sizeof(name))
-		return -ENAMETOOLONG;
-	at = step(dir, name);
-	if (at < 0)
-		return at;
-	fd = walk(at, slash + 1);
-	(void)close(at);
-	return fd;
-}
-
-int below_open(int dir, const char *path, int flags)
-{
-	const int at = walk(dir, path);
 	char self[40];
 	int fd;
 
@@ -72,6 +51,41 @@ int below_open(int dir, const char *path, int flags)
 	fd = fd < 0 ? neg_errno() : fd;
 	(void)close(at);
 	return fd;
+}
+
+static int walk(int dir, const char *path)
+{
+	const char *slash = strchr(path, '/');
+	char name[64];
+	int at, fd;
+
+	if (slash == NULL)
+		return step(dir, path, O_NOFOLLOW, dir);
+	if (snprintf(name, sizeof(name), "%.*s", (int)(slash - path), path) >= (int)sizeof(name))
+		return -ENAMETOOLONG;
+	at = step(dir, name, O_NOFOLLOW, dir);
+	if (at < 0)
+		return at;
+	fd = walk(at, slash + 1);
+	(void)close(at);
+	return fd;
+}
+
+int below_open(int dir, const char *path, int flags)
+{
+	return open_found(walk(dir, path), flags);
+}
+
+int below_memory(int dir, const char *name)
+{
+	const int ours = memfd_create("protond", MFD_CLOEXEC);
+	int at;
+
+	if (ours < 0)
+		return neg_errno();
+	at = step(dir, name, 0, ours);
+	(void)close(ours);
+	return open_found(at, O_RDONLY | O_NONBLOCK);
 }
 
 void below_unlink(int dir, const char *path)
