@@ -135,9 +135,11 @@ static void end_predecessor(const struct ring *r)
 	struct ring *o;
 
 	for (o = r->all->first; o != NULL; o = o->next) {
-		if (o != r && o->pid == r->pid && o->pid != 0 && o->pid_start == r->pid_start &&
-			o->uid == r->uid)
-			ring_died(o);
+		if (o == r || o->pid != r->pid || o->pid == 0 || o->pid_start != r->pid_start ||
+			o->uid != r->uid)
+			continue;
+		o->execed = true;
+		ring_died(o);
 	}
 }
 

@@ -482,9 +482,9 @@ static uint32_t read_now(const struct reader *f, struct j_now *ret)
 	uint32_t i, n = 0, live = 0;
 
 	for (i = 0; i < f->n_seen; i++)
-		live += f->lane[i].state == LANE_LIVE;
+		live += reader_is_owned(f, i);
 	for (i = 0; i < f->n_seen; i++) {
-		if (f->lane[i].state == LANE_LIVE)
+		if (reader_is_owned(f, i))
 			n += reader_now(f, i, ret + n, NOW_SCOPES / live);
 	}
 	return n;

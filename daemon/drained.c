@@ -12,6 +12,8 @@
 #include "rings.h"
 #include "turn.h"
 
+#define ANSWER_NS 1000000u /* for those that are told in one tick */
+
 struct drained {
 	struct drained *next;
 	uint64_t asked_ns, deadline_ns;
@@ -42,21 +44,13 @@ static bool is_there(const struct protond *p, const struct drained *w)
 	return whole;
 }
 
-static void call_all(struct drained *w, bool ends)
-{
-	struct drained *next;
-
-	for (; w != NULL; w = next) {
-		next = w->next;
-		w->fn(w->arg, ends);
-		free(w);
-	}
-}
-
+/* At least one. The others wait for the next tick: what they are told may be long to answer. */
 void drained_check(struct protond *p)
 {
 	struct drained **at = &p->drained, *ready = NULL, **last = &ready, *w;
 	const uint64_t now = mono_ns();
+	uint64_t until;
+	bool told = false;
 
 	while ((w = *at) != NULL) {
 		if (!is_there(p, w) && now < w->deadline_ns) {
@@ -68,7 +62,18 @@ void drained_check(struct protond *p)
 		*last = w;
 		last = &w->next;
 	}
-	call_all(ready, false);
+	until = mono_ns() + ANSWER_NS;
+	while ((w = ready) != NULL && (!told || mono_ns() < until)) {
+		ready = w->next;
+		w->fn(w->arg, false);
+		free(w);
+		told = true;
+	}
+	if (ready == NULL)
+		return;
+	*last = p->drained;
+	p->drained = ready;
+	turn_soon(&p->turn);
 }
 
 static uint32_t count_left(const struct protond *p, uint64_t ns)
@@ -104,10 +109,13 @@ uint32_t drained_whole(struct protond *p, uint64_t deadline_ns)
 
 void drained_end(struct protond *p)
 {
-	struct drained *w = p->drained;
+	struct drained *w;
 
-	p->drained = NULL;
-	call_all(w, true);
+	while ((w = p->drained) != NULL) {
+		p->drained = w->next;
+		w->fn(w->arg, true);
+		free(w);
+	}
 }
 
 static int wait_for(struct protond *p, const struct drained *wish)

@@ -114,6 +114,8 @@ int reader_table(struct reader *r, enum j_table_which which, const struct reader
 	void *to, uint32_t bytes, uint32_t *ret_bytes);
 #define READER_TABLE_BYTES (sizeof(struct j_table) + READER_NAMES * (4 + NAME_BYTES_MAX))
 
+/* Its thread is in it: it goes from lane to lane in a burst. */
+bool reader_is_owned(const struct reader *r, uint32_t lane);
 /* Open scopes of one lane, outermost first; the innermost n. */
 uint32_t reader_now(const struct reader *r, uint32_t lane, struct j_now *ret, uint32_t n);
 

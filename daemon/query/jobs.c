@@ -100,8 +100,8 @@ static void of_pid_look(void *arg, const struct live_job *j)
 	if (j->pid != o->pid || !asker_may(o->who, j->uid) ||
 		(j->ring != NULL && !attached_lives(o->d->intake, j->ring)))
 		return;
+	o->n = o->uid == j->uid ? o->n + 1 : 1;
 	o->uid = j->uid;
-	o->n++;
 }
 
 uint32_t jobs_of_pid(const struct daemon *d, const struct asker *a, uint32_t pid, uint32_t *ret_uid)

@@ -14,8 +14,8 @@ struct live_job {
 };
 typedef void live_job_fn(void *arg, const struct live_job *j);
 void jobs_each_live(const struct daemon *d, live_job_fn *fn, void *arg);
-/* Those of that pid that live and that the asker may see. Returns how many; ret_uid: whose. What a
- * dead process left may name any pid. */
+/* Those of that pid that live and that the asker may see, of one user. Returns how many; ret_uid:
+ * whose. What a dead process left may name any pid. */
 uint32_t jobs_of_pid(
 	const struct daemon *d, const struct asker *a, uint32_t pid, uint32_t *ret_uid);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT. start.c: a new session, and which jobs it is for. */
 #include "start.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -77,8 +78,10 @@ static int start_check(const struct daemon *d, const struct asker *a, struct j_v
 {
 	if (v->match == MATCH_PID)
 		m->n = jobs_of_pid(d, a, v->pid, &v->uid); /* root's look at a user's job is his */
-	else
-		jobs_each_live(d, matching_look, m);
+	if (v->match == MATCH_PID && m->n == 0 &&
+		(v->pid > INT32_MAX || (kill((pid_t)v->pid, 0) < 0 && errno == ESRCH)))
+		return refuse(no, -ESRCH, "protonctl jobs lists those that record",
+			"there is no process %u", v->pid);
 	if (v->match == MATCH_PID && m->n == 0)
 		return refuse(no, -ESRCH,
 			"start it with `protonctl run`, link libprotond, or set the variables that "

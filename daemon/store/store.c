@@ -28,6 +28,7 @@
 #include "store_int.h"
 
 #define RETRY_NS 1000000000u
+#define TELL_NS  1000000u /* for done() in one turn of the loop */
 
 #define STORE_MAGIC 0x53544f52u
 #define ITEM_MAGIC  0x4954454du
@@ -246,17 +247,27 @@ static void worker(void *arg)
 
 /* --- loop --- */
 
-static void deliver(struct store *s)
+static struct item *finished_take(struct store *s)
 {
-	struct item *i, *next;
-	bool settled;
+	struct item *i;
 
 	uv_mutex_lock(&s->lock);
 	i = s->finished.head;
-	list_init(&s->finished);
+	if (i != NULL && (s->finished.head = i->next_told) == NULL)
+		list_init(&s->finished);
 	uv_mutex_unlock(&s->lock);
-	for (; i != NULL; i = next) {
-		next = i->next_told;
+	return i;
+}
+
+/* At least one. The others wait for the loop's next turn: what they are told may be long to answer.
+ */
+static void deliver(struct store *s)
+{
+	const uint64_t until = uv_hrtime() + TELL_NS;
+	struct item *i;
+	bool settled;
+
+	while ((i = finished_take(s)) != NULL) {
 		MUST(i->magic == ITEM_MAGIC && !i->told && s->untold > 0);
 		s->untold--;
 		if (i->work == NULL && i->r == 0)
@@ -271,6 +282,10 @@ static void deliver(struct store *s)
 		uv_mutex_unlock(&s->lock);
 		if (settled)
 			item_free(s, i);
+		if (uv_hrtime() >= until) {
+			(void)uv_async_send(&s->wake->async);
+			return;
+		}
 	}
 }
 

@@ -176,6 +176,34 @@ START_TEST(list_lays_the_live_over_the_stored)
 }
 END_TEST
 
+/* The jobs of a command are counted for a session that there is, and for no other. */
+START_TEST(what_is_refused_looks_at_no_job)
+{
+	struct j_verb wish = {.source = SOURCE_CONTROL,
+		.match = MATCH_COMMAND,
+		.name = "fast",
+		.command = "*tr[a-c]in*fast"};
+
+	answer = (struct answer){.times = 0};
+	query_start(&fake.d, &me, &wish, changed, &answer);
+	ck_assert_int_eq(answer.code, 0);
+	ck_assert_uint_eq(answer.changed.jobs, 1); /* mine without a ring */
+	ck_assert_uint_eq(fake.looks, 1);
+	query_start(&fake.d, &me, &wish, changed, &answer);
+	ck_assert_int_eq(answer.code, -EEXIST);
+	while (fake.n_live < FAKE_SESSIONS) {
+		(void)snprintf(wish.name, sizeof(wish.name), "fast%u", fake.n_live);
+		query_start(&fake.d, &me, &wish, changed, &answer);
+		ck_assert_int_eq(answer.code, 0);
+	}
+	ck_assert_uint_eq(fake.looks, FAKE_SESSIONS);
+	(void)snprintf(wish.name, sizeof(wish.name), "surplus");
+	query_start(&fake.d, &me, &wish, changed, &answer);
+	ck_assert_int_eq(answer.code, -ENOSPC);
+	ck_assert_uint_eq(fake.looks, FAKE_SESSIONS);
+}
+END_TEST
+
 /* Neither another user's job of that number nor what a dead process left stands for the asker's. */
 START_TEST(a_pid_is_of_the_askers_that_live)
 {
@@ -186,6 +214,24 @@ START_TEST(a_pid_is_of_the_askers_that_live)
 	ck_assert_int_eq(start(&me, "living", 777), 0);
 	fake.gone = true;
 	ck_assert_int_eq(start(&me, "dead", 777), -ESRCH);
+}
+END_TEST
+
+/* The fold still has it, and the store has it no more, or not yet. */
+START_TEST(list_leaves_out_what_was_deleted)
+{
+	store_some();
+	ck_assert_int_eq(start(&me, "ended", 0), 0);
+	fake.live[0].state = SESSION_IS_FINALIZED;
+	ck_assert_uint_eq(list(&me), 3);
+	fake.live[0].collected = true;
+	ck_assert_uint_eq(list(&me), 2);
+	ck_assert_int_eq(find(&me, "ended"), -ENOENT);
+	query_sessions(&fake.d, &me, listed, &answer);
+	fake.round++; /* it was collected meanwhile */
+	answer.times = 0;
+	wait_for_it();
+	ck_assert_uint_eq(answer.n, 3);
 }
 END_TEST
 
@@ -443,7 +489,9 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, sessions_are_found_by_whoever_may_see_them);
 	tcase_add_test(t, nothing_is_found_when_the_daemon_ends);
 	tcase_add_test(t, list_lays_the_live_over_the_stored);
+	tcase_add_test(t, what_is_refused_looks_at_no_job);
 	tcase_add_test(t, a_pid_is_of_the_askers_that_live);
+	tcase_add_test(t, list_leaves_out_what_was_deleted);
 	tcase_add_test(t, a_session_is_made_and_ended);
 	tcase_add_test(t, a_finalize_answers_when_it_is_stored);
 	tcase_add_test(t, jobs_are_shown_to_their_owner);

@@ -50,7 +50,7 @@ static struct fake {
 	struct fold_refused refused;
 	uint64_t sink_lost; /* batches that a second sink did not get */
 	char names[FAKE_SESSIONS][128];
-	uint32_t n_live;
+	uint32_t n_live, round;
 	bool gone;               /* the process that has a ring is dead */
 	asked_fn *finalize_done; /* one finalize waits until somebody says resume */
 	void *finalize_arg;
