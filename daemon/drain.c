@@ -182,8 +182,6 @@ static int scan_lane(struct run *x, uint32_t lane)
 		return broke(x->r, lane); /* no progress */
 	if (l->goal > l->head)
 		l->bad = 0;
-	if (l->first > l->head)
-		x->r->all->entries->saw_session = true;
 	return 0;
 }
 
@@ -259,6 +257,8 @@ static int take_piece(struct run *x, uint32_t lane, uint64_t upto)
 	e = entry_end(r->all->entries, (uint32_t)sizeof(j) + j.bytes);
 	if (e < 0)
 		return e;
+	/* Now, not when the scan finds it: a tick may end between the two, and look in vain. */
+	r->all->entries->saw_session |= r->phase == PHASE_FIRST;
 	l->head += j.bytes;
 	l->kept += j.bytes;
 	l->kept_bytes -= l->kept_bytes < j.bytes ? l->kept_bytes : j.bytes;

@@ -211,6 +211,34 @@ START_TEST(test_session_first)
 }
 END_TEST
 
+/* The tick that takes a session's record says so, not one before it that found the record: the loop
+ * looks at the sessions once. */
+START_TEST(test_session_said_when_taken)
+{
+	const struct seen *l[8];
+	uint32_t i, n, taken = 0;
+	bool more;
+
+	fake_scope(&f, 0, 2, 1, 2);
+	(void)drain(DRAIN_TICK, &more); /* the tables, too, which no tick without time would take */
+	fake_scope(&f, 0, 2, 3, 4);
+	fake_session(&f, 0, SESSION_START, 0, 2, 50);
+	fake_scope(&f, 1, 2, 60, 70);
+	fake_session(&f, 1, SESSION_FINALIZE, 0, 2, 80);
+	p.drain.ns = 0; /* one step a tick */
+	do {
+		p.entries.saw_session = false;
+		ck_assert_int_ge(drain(DRAIN_TICK, &more), 0);
+		n = pick(J_LANE, l, 8);
+		for (i = 0; i < n; i++) {
+			taken += l[i]->sessions;
+			ck_assert(l[i]->sessions == 0 || p.entries.saw_session);
+		}
+	} while (more);
+	ck_assert_uint_eq(taken, 2);
+}
+END_TEST
+
 /* One thread starts what another ends, and they take turns: in the order in which they did so,
  * whatever their lanes are, also where the arena has none of it. */
 START_TEST(test_sessions_in_order)
@@ -728,6 +756,7 @@ Suite *suite(void)
 	tcase_set_timeout(t, 60);
 	tcase_add_test(t, test_tables_before_lanes);
 	tcase_add_test(t, test_session_first);
+	tcase_add_test(t, test_session_said_when_taken);
 	tcase_add_loop_test(t, test_sessions_in_order, 0, 2);
 	tcase_add_loop_test(t, test_a_burst_in_order, 0, 2);
 	tcase_add_test(t, test_a_later_mark_waits);
