@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 
-from conftest import WAIT, World, until
+from conftest import NOWHERE, WAIT, World, until
 from test_install import ENV, REPO, call, make, pytestmark as plain_build
 
 DOC = (REPO / "docs/install.md").read_text()
@@ -93,7 +93,7 @@ class Machine(World):
                 f"XDG_RUNTIME_DIR=/run/user/{self.uid}") if user else ()
 
     def inside(self, *command, user=None):
-        return ["nsenter", "-t", self.init, "-a", *self.to_be(user), *map(str, command)]
+        return ["nsenter", "-t", self.init, "-a", "env", *(f"--unset={k}" for k in NOWHERE), *self.to_be(user), *map(str, command)]
 
     def call(self, *command, user=None, **kwargs):
         return call(*self.inside(*command, user=user), **kwargs)
