@@ -18,8 +18,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 #define ROWS "WITH RECURSIVE i(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM i WHERE n<400) "
 #define FILL                                                                                   \
 	ROWS "INSERT INTO node SELECT n,randomblob(16),n/7,1,'scope '||n FROM i;" ROWS         \
-	     "INSERT INTO cell SELECT 1+n%2,1,0,n,-1,0,1,2,1,1,0,0,0,randomblob(n%40*4) FROM " \
-	     "i;" ROWS                                                                         \
+	     "INSERT INTO cell(session,process,segment,node,device,class,count,sum_ns,min_ns," \
+	     "max_ns,bytes,untimed,open,hist) "                                                \
+	     "SELECT 1+n%2,1,0,n,-1,0,1,2,1,1,0,0,0,randomblob(n%40*4) FROM i;" ROWS           \
 	     "INSERT INTO trace SELECT 1+n%2,1,n,n,1,n,randomblob(n*20) FROM i WHERE n<30;"    \
 	     "INSERT INTO loss VALUES(1,1,1,1);DELETE FROM trace WHERE number=29;"
 #define SESSION(id)                                                                             \

@@ -136,7 +136,6 @@ static void take_word(struct options *o, char *word)
 int options_parse(int argc, char **argv, struct options *ret, struct err *e)
 {
 	static char proton_diff[] = "--diff-profile"; /* Proton spells it with one dash, too */
-	static char recover[] = "recover";
 	struct option longs[OPT_MAX + 1];
 	char letters[OPT_MAX * 2 + 4];
 	const struct verb_text *verb;
@@ -148,7 +147,7 @@ int options_parse(int argc, char **argv, struct options *ret, struct err *e)
 		if (strcmp(argv[i], "-diff") == 0)
 			argv[i] = proton_diff;
 		else if (strcmp(argv[i], "--recover") == 0)
-			argv[i] = recover;
+			argv[i] += 2; /* the verb */
 	tables(letters, longs);
 	opterr = 0;
 	optind = 0;
