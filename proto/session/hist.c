@@ -89,14 +89,15 @@ size_t hist_pack(const struct hist_counts *h, uint8_t *ret_bytes)
 
 bool hist_unpack(const void *bytes, size_t n, struct hist_counts *ret)
 {
-	const uint8_t *at = bytes, *end = at + n;
+	const uint8_t *at = bytes, *end;
 	uint64_t v, b, zeros;
 	bool bad = false;
 
 	ret->first = ret->n = 0;
 	ret->coarse = false;
 	if (n == 0)
-		return true;
+		return true; /* bytes may be NULL */
+	end = at + n;
 	v = leb_get(&at, end, &bad);
 	if (v >> 1 >= HIST_BUCKETS)
 		return false;
