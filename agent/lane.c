@@ -132,7 +132,7 @@ void lane_wake(const struct lane *l, uint64_t least)
 
 __attribute__((cold, noinline)) bool lane_slow(struct lane *l, uint32_t bytes)
 {
-	_Atomic uint64_t *n = &l->shared->drop_full;
+	_Atomic uint64_t *n;
 	bool ok = lane_room(l, bytes);
 
 	lane_wake(l, core.lane_bytes / 8);
@@ -142,7 +142,7 @@ __attribute__((cold, noinline)) bool lane_slow(struct lane *l, uint32_t bytes)
 		return true;
 	lost_add(&l->full);
 	l->limit = 0;
-	/* only the owner writes it */
+	n = &l->shared->drop_full; /* of the lane that it is in now; only the owner writes it */
 	atomic_store_explicit(
 		n, atomic_load_explicit(n, memory_order_relaxed) + 1, memory_order_relaxed);
 	return false;

@@ -79,7 +79,7 @@ static uint64_t drain_one(struct protond *p, struct ring *r, bool *more)
 	}
 	if (!r->adopted || r->unreadable)
 		return 0;
-	n = drain_ring(r, DRAIN_TICK, &ring_more);
+	n = drain_ring(r, &ring_more);
 	if (n < 0)
 		ring_failed(r, n);
 	/* Half a lane came in one tick: the other half may be full before the next one. */

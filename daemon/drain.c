@@ -52,7 +52,7 @@ struct run {
 
 static bool is_spent(const struct run *x)
 {
-	return x->bytes_left == 0 || (x->deadline_ns != UINT64_MAX && mono_ns() >= x->deadline_ns);
+	return x->bytes_left == 0 || mono_ns() >= x->deadline_ns;
 }
 
 static void spend(struct run *x, uint64_t bytes)
@@ -403,15 +403,12 @@ static void forget_kept(struct ring *r)
 		r->reader.lane[i].kept_bytes = 0;
 }
 
-static void set_budget(struct run *x, enum drain_budget budget)
+static void set_budget(struct run *x)
 {
 	struct ring *r = x->r;
 	const uint64_t now = mono_ns(), ms = (now - r->taken_ns) / 1000000;
 
 	r->taken_ns = now;
-	x->deadline_ns = x->bytes_left = UINT64_MAX;
-	if (budget == DRAIN_ALL)
-		return;
 	x->deadline_ns = now + r->all->drain->ns;
 	x->bytes_left = DRAIN_BYTES;
 	if (r->all->drain->behind && ms < DRAIN_BYTES * 1000ull / BEHIND_BYTES_S)
@@ -430,7 +427,7 @@ static int join_more(struct ring *r, bool came, bool *ret_more)
 	return drain_counts(r);
 }
 
-int64_t drain_ring(struct ring *r, enum drain_budget budget, bool *ret_more)
+int64_t drain_ring(struct ring *r, bool *ret_more)
 {
 	struct run x = {.r = r};
 	bool fresh = false, any = true;
@@ -438,7 +435,7 @@ int64_t drain_ring(struct ring *r, enum drain_budget budget, bool *ret_more)
 
 	MUST(r->magic == RING_IS_ALIVE && r->adopted && r->reader.lane != NULL);
 	MUST(r->state == RING_LIVE || r->state == RING_GONE);
-	set_budget(&x, budget);
+	set_budget(&x);
 	forget_kept(r);
 	do { /* one step at least, however late it is: else a busy machine would see nothing at all
 	      */

@@ -15,21 +15,19 @@ struct rings;
 #define FLUSH_BYTES    (1u << 20) /* staged, at most, between two flushes */
 #define NOW_SCOPES     8192u      /* in one NOW: the innermost of each thread */
 
-/* DRAIN_TICK: DRAIN_BYTES or DRAIN_NS; while the store is behind, no more than BEHIND_BYTES_S since
- * the last call: whoever writes more drops its own, and is told. */
-enum drain_budget { DRAIN_TICK, DRAIN_ALL };
-
 struct drain {
 	uint8_t *arena; /* DRAIN_BYTES + READER_PIECE: one window's, between scanning and staging */
 	uint32_t arena_used;
 	uint64_t ns;        /* for one ring in one tick: DRAIN_NS; tests take their time */
-	bool behind;        /* the store does not keep up: see DRAIN_TICK */
+	bool behind;        /* the store does not keep up: see drain_ring() */
 	uint32_t noted_uid; /* whose ring drain_notes() took last */
 };
 
-/* Takes what the ring has into the journal and the fold, one window at a time. Returns bytes taken;
- * *ret_more: the budget ended before the window. -EIO: its file is unusable. -ENOSPC, -ENOMEM. */
-int64_t drain_ring(struct ring *r, enum drain_budget budget, bool *ret_more);
+/* Takes what the ring has into the journal and the fold, one window at a time, for DRAIN_BYTES or
+ * DRAIN_NS; while the store is behind, no more than BEHIND_BYTES_S since the last call: whoever
+ * writes more drops its own, and is told. Returns bytes taken; *ret_more: that ended before the
+ * window. -EIO: its file is unusable. -ENOSPC, -ENOMEM. */
+int64_t drain_ring(struct ring *r, bool *ret_more);
 /* Something may come of it yet. Of the dead, too: a session may be finalized before the tick that
  * writes END. */
 bool drain_goes_on(const struct ring *r);

@@ -98,7 +98,7 @@ uint32_t drained_whole(struct protond *p, uint64_t deadline_ns)
 		for (r = p->rings.first; r != NULL && mono_ns() < deadline_ns; r = r->next) {
 			if (drain_is_past(r, now))
 				continue;
-			n = drain_ring(r, DRAIN_TICK, &more);
+			n = drain_ring(r, &more);
 			r->unreadable = n < 0 && n != -ENOSPC && n != -ENOMEM;
 		}
 		(void)drain_notes(&p->rings);

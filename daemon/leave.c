@@ -65,7 +65,7 @@ static int drain_rest(struct ring *r)
 
 	/* As often as a lane that breaks the laws has tries. */
 	for (i = 0; i < READER_BAD_TICKS && !r->unreadable; i++) {
-		n = drain_ring(r, DRAIN_TICK, &more);
+		n = drain_ring(r, &more);
 		if (n == -ENOSPC || n == -ENOMEM)
 			return (int)n;
 		if (n > 0 || (n == 0 && more))

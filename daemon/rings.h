@@ -67,7 +67,7 @@ struct ring {
 	uint8_t phase;
 	uint32_t cursor;            /* lane that the phase is at */
 	uint32_t sweeps;            /* counts taken */
-	uint64_t taken_ns;          /* when it was last drained: see DRAIN_TICK */
+	uint64_t taken_ns;          /* when it was last drained: see drain_ring() */
 	uint64_t look_ns, whole_ns; /* when this window began; when the last whole one did */
 	uint64_t look_clock;        /* ring clock at the end of its first look */
 };

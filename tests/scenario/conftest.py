@@ -47,6 +47,16 @@ def until(what, test, interval=0.005, timeout=WAIT):
         select.select([], [], [], interval)
 
 
+def receive(connection, n):
+    """So many bytes of the daemon's."""
+    got = b""
+    while len(got) < n:
+        more = connection.recv(n - len(got))
+        assert more, "the daemon hung up"
+        got += more
+    return got
+
+
 def open_files(pid):
     """What the descriptors of a process lead to; one that closes meanwhile is none."""
     found = []

@@ -6,7 +6,7 @@ import struct
 import msgpack
 import pytest
 
-from conftest import WAIT, until
+from conftest import WAIT, receive, until
 
 
 @pytest.fixture
@@ -28,16 +28,9 @@ class Client:
         self.socket.sendall(frame("hello", version=1))
         self.answer()
 
-    def take(self, n):
-        got = b""
-        while len(got) < n:
-            more = self.socket.recv(n - len(got))
-            assert more, "the daemon hung up"
-            got += more
-        return got
-
     def answer(self):
-        return msgpack.unpackb(self.take(struct.unpack("<I", self.take(4))[0]), raw=True)
+        (n,) = struct.unpack("<I", receive(self.socket, 4))
+        return msgpack.unpackb(receive(self.socket, n), raw=True)
 
 
 def test_a_job_hangs_up_for_which_many_requests_wait(quiet):

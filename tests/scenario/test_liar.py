@@ -18,7 +18,7 @@ import time
 
 import pytest
 
-from conftest import BUILD, WAIT, open_files, until
+from conftest import BUILD, WAIT, open_files, receive, until
 from test_kill import LANE_LOSSES, Load, ended
 
 SANITIZED = BUILD.name in ("address", "thread")
@@ -51,19 +51,11 @@ class Probe(threading.Thread):
         self.end = threading.Event()
         self.call(b"\xa5hello\x81\xa7version\x01")
 
-    def receive(self, n):
-        got = b""
-        while len(got) < n:
-            more = self.socket.recv(n - len(got))
-            assert more, "the daemon hung up"
-            got += more
-        return got
-
     def call(self, method):
         """[0, 1, method, params] in MessagePack; the answer is [1, 1, nil, result]."""
         frame = b"\x94\x00\x01" + method
         self.socket.sendall(struct.pack("<I", len(frame)) + frame)
-        answer = self.receive(struct.unpack("<I", self.receive(4))[0])
+        answer = receive(self.socket, struct.unpack("<I", receive(self.socket, 4))[0])
         assert answer[:1] == b"\xdd" and answer[5:8] == b"\x01\x01\xc0", answer
 
     def waited(self):

@@ -137,9 +137,9 @@ static void look(void)
 	looked = journal_position(p.d.journal);
 }
 
-static int64_t drain(enum drain_budget budget, bool *more)
+static int64_t drain(bool *more)
 {
-	const int64_t n = drain_ring(ring, budget, more);
+	const int64_t n = drain_ring(ring, more);
 
 	look();
 	return n;
@@ -165,7 +165,7 @@ START_TEST(test_tables_before_lanes)
 	bool more;
 
 	fake_scope(&f, 0, 3, 10, 20);
-	ck_assert_int_eq(drain(DRAIN_TICK, &more), 24);
+	ck_assert_int_eq(drain(&more), 24);
 	ck_assert(!more);
 	ck_assert_uint_eq(pick(J_TABLE, t, 4), 2);
 	ck_assert_uint_eq(t[0]->which, TABLE_NAMES); /* a path names a name */
@@ -174,11 +174,11 @@ START_TEST(test_tables_before_lanes)
 	ck_assert_uint_eq(pick(J_LANE, l, 4), 1);
 	ck_assert(l[0] > t[1]);
 	/* Once only: nothing new, nothing written. */
-	ck_assert_int_eq(drain(DRAIN_TICK, &more), 0);
+	ck_assert_int_eq(drain(&more), 0);
 	ck_assert_uint_eq(n_seen, 0);
 	(void)fake_path(&f, 3, fake_name(&f, "late"));
 	fake_scope(&f, 0, 4, 30, 40);
-	ck_assert_int_eq(drain(DRAIN_TICK, &more), 24);
+	ck_assert_int_eq(drain(&more), 24);
 	ck_assert_uint_eq(pick(J_TABLE, t, 4), 2);
 	ck_assert_uint_eq(t[0]->n, 1);
 	ck_assert_uint_eq(pick(J_LANE, l, 4), 1);
@@ -199,7 +199,7 @@ START_TEST(test_session_first)
 	fake_scope(&f, 7, 2, 1, 2);
 	fake_session(&f, 7, SESSION_START, 0, 2, 50);
 	fake_scope(&f, 7, 3, 60, 70);
-	ck_assert_int_eq(drain(DRAIN_TICK, &more), 10 * 24 + 24 + 64 + 24);
+	ck_assert_int_eq(drain(&more), 10 * 24 + 24 + 64 + 24);
 	ck_assert_uint_eq(pick(J_LANE, l, 8), 3);
 	ck_assert_uint_eq(l[0]->lane, 7);
 	ck_assert_uint_eq(l[0]->bytes, 24 + 64);
@@ -220,7 +220,7 @@ START_TEST(test_session_said_when_taken)
 	bool more;
 
 	fake_scope(&f, 0, 2, 1, 2);
-	(void)drain(DRAIN_TICK, &more); /* the tables, too, which no tick without time would take */
+	(void)drain(&more); /* the tables, too, which no tick without time would take */
 	fake_scope(&f, 0, 2, 3, 4);
 	fake_session(&f, 0, SESSION_START, 0, 2, 50);
 	fake_scope(&f, 1, 2, 60, 70);
@@ -228,7 +228,7 @@ START_TEST(test_session_said_when_taken)
 	p.drain.ns = 0; /* one step a tick */
 	do {
 		p.entries.saw_session = false;
-		ck_assert_int_ge(drain(DRAIN_TICK, &more), 0);
+		ck_assert_int_ge(drain(&more), 0);
 		n = pick(J_LANE, l, 8);
 		for (i = 0; i < n; i++) {
 			taken += l[i]->sessions;
@@ -239,19 +239,40 @@ START_TEST(test_session_said_when_taken)
 }
 END_TEST
 
+struct piece {
+	uint32_t lane, bytes;
+};
+
+/* In that order; small: one step a tick. */
+static void taken_as(const struct piece *want, size_t n, bool small)
+{
+	const struct seen *l[8];
+	bool more;
+
+	if (small)
+		p.drain.ns = 0;
+	do {
+		ck_assert_int_ge(drain_ring(ring, &more), 0);
+	} while (more);
+	look();
+	ck_assert_uint_eq(pick(J_LANE, l, 8), n);
+	for (size_t i = 0; i < n; i++) {
+		ck_assert_uint_eq(l[i]->lane, want[i].lane);
+		ck_assert_uint_eq(l[i]->bytes, want[i].bytes);
+	}
+}
+
 /* One thread starts what another ends, and they take turns: in the order in which they did so,
  * whatever their lanes are, also where the arena has none of it. */
 START_TEST(test_sessions_in_order)
 {
-	static const struct {
-		uint32_t lane, bytes;
-	} want[] = {{7, 24 + 64}, {2, 24 + 64}, {7, 64}, {5, 64 + 24 + 64}, {2, 24 + 64}, {2, 24}};
-	const struct seen *l[8];
+	static const struct piece want[] = {
+		{7, 24 + 64}, {2, 24 + 64}, {7, 64}, {5, 64 + 24 + 64}, {2, 24 + 64}, {2, 24}};
 	bool more = false;
 
 	for (uint32_t lane = 0; lane < 8; lane++)
 		fake_scope(&f, lane, 2, 1, 2);
-	(void)drain(DRAIN_TICK, &more); /* the tables, too, which no tick without time would take */
+	(void)drain(&more); /* the tables, too, which no tick without time would take */
 	fake_scope(&f, 2, 2, 1, 2);
 	fake_session(&f, 2, SESSION_FINALIZE, 0, 2, 60);
 	fake_scope(&f, 2, 2, 81, 82);
@@ -263,32 +284,19 @@ START_TEST(test_sessions_in_order)
 	fake_scope(&f, 7, 2, 1, 2);
 	fake_session(&f, 7, SESSION_START, 0, 2, 50);
 	fake_session(&f, 7, SESSION_START, 1, 2, 70);
-	if (_i == 1)
-		p.drain.ns = 0; /* one step a tick */
-	do {
-		ck_assert_int_ge(drain_ring(ring, DRAIN_TICK, &more), 0);
-	} while (more);
-	look();
-	ck_assert_uint_eq(pick(J_LANE, l, 8), sizeof(want) / sizeof(want[0]));
-	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
-		ck_assert_uint_eq(l[i]->lane, want[i].lane);
-		ck_assert_uint_eq(l[i]->bytes, want[i].bytes);
-	}
+	taken_as(want, sizeof(want) / sizeof(want[0]), _i == 1);
 }
 END_TEST
 
 /* A thread that goes from lane 5 to 2 to 7 and back to 5. */
 START_TEST(test_a_burst_in_order)
 {
-	static const struct {
-		uint32_t lane, bytes;
-	} want[] = {{5, 48}, {2, 72}, {7, 48}, {2, 24}, {5, 24}};
-	const struct seen *l[8];
+	static const struct piece want[] = {{5, 48}, {2, 72}, {7, 48}, {2, 24}, {5, 24}};
 	bool more = false;
 
 	for (uint32_t lane = 0; lane < 8; lane++)
 		fake_scope(&f, lane, 2, 1, 2);
-	(void)drain(DRAIN_TICK, &more); /* the tables, too, which no tick without time would take */
+	(void)drain(&more); /* the tables, too, which no tick without time would take */
 	fake_scope(&f, 5, 2, 1, 2);
 	fake_goes_on(&f, 5, 10);
 	fake_scope(&f, 5, 2, 31, 32);
@@ -298,17 +306,7 @@ START_TEST(test_a_burst_in_order)
 	fake_scope(&f, 2, 2, 15, 16); /* another thread, that came here since */
 	fake_scope(&f, 7, 2, 21, 22);
 	fake_goes_on(&f, 7, 30);
-	if (_i == 1)
-		p.drain.ns = 0; /* one step a tick */
-	do {
-		ck_assert_int_ge(drain_ring(ring, DRAIN_TICK, &more), 0);
-	} while (more);
-	look();
-	ck_assert_uint_eq(pick(J_LANE, l, 8), sizeof(want) / sizeof(want[0]));
-	for (size_t i = 0; i < sizeof(want) / sizeof(want[0]); i++) {
-		ck_assert_uint_eq(l[i]->lane, want[i].lane);
-		ck_assert_uint_eq(l[i]->bytes, want[i].bytes);
-	}
+	taken_as(want, sizeof(want) / sizeof(want[0]), _i == 1);
 }
 END_TEST
 
@@ -322,7 +320,7 @@ START_TEST(test_a_later_mark_waits)
 	fake_scope(&f, 2, 2, 1, 2);
 	fake_scope(&f, 5, 2, 3, 4);
 	fake_goes_on(&f, 5, UINT64_MAX);
-	ck_assert_int_ge(drain(DRAIN_TICK, &more), 0);
+	ck_assert_int_ge(drain(&more), 0);
 	ck_assert_uint_eq(pick(J_LANE, l, 4), 2);
 	ck_assert_uint_eq(l[0]->lane, 2);
 }
@@ -353,7 +351,7 @@ START_TEST(test_now_of_a_burst)
 	now_at(4, LANE_LEFT, 71, 3, 3);
 	now_at(5, LANE_EXITED, 72, 0, 3);
 	now_at(6, LANE_LIVE, 73, 0, 1); /* one that never moved */
-	ck_assert_int_ge(drain(DRAIN_TICK, &more), 0);
+	ck_assert_int_ge(drain(&more), 0);
 	ck_assert_int_eq(drain_now_block(ring), 0);
 	look();
 	ck_assert_uint_eq(n_seen, 1);
@@ -376,7 +374,7 @@ START_TEST(test_laps)
 			wrote++;
 		}
 		do { /* a tick has 2 ms, which a busy machine may use up */
-			ck_assert_int_ge(drain(k % 2 ? DRAIN_TICK : DRAIN_ALL, &more), 0);
+			ck_assert_int_ge(drain(&more), 0);
 			for (s = seen; s < seen + n_seen; s++) {
 				if (s->type != J_LANE)
 					continue;
@@ -406,12 +404,12 @@ START_TEST(test_quarantine)
 	fake_scope(&f, 0, 2, 3, 4);
 	memcpy(fake_at(&f, 0, 24), &bad, 8);
 	fake_scope(&f, 1, 2, 1, 2);
-	ck_assert_int_eq(drain(DRAIN_TICK, &more), 48);
+	ck_assert_int_eq(drain(&more), 48);
 	ck_assert_uint_eq(ring->reader.lane[0].head, 24);
 	for (i = 0; i < READER_BAD_TICKS; i++) {
 		ck_assert(!ring->reader.lane[0].quarantined);
 		fake_scope(&f, 1, 2, 1, 2);
-		ck_assert_int_eq(drain(DRAIN_TICK, &more), 24);
+		ck_assert_int_eq(drain(&more), 24);
 	}
 	ck_assert(ring->reader.lane[0].quarantined);
 	ck_assert_uint_eq(pick(J_LANE, l, 8), 2);
@@ -419,7 +417,7 @@ START_TEST(test_quarantine)
 	ck_assert_uint_eq(l[0]->losses, 1);
 	ck_assert_uint_eq(l[0]->from, 24);
 	fake_scope(&f, 0, 2, 5, 6);
-	ck_assert_int_eq(drain(DRAIN_TICK, &more), 0); /* for ever */
+	ck_assert_int_eq(drain(&more), 0); /* for ever */
 	ck_assert_uint_eq(n_seen, 0);
 }
 END_TEST
@@ -430,10 +428,10 @@ START_TEST(test_bad_tail)
 	uint32_t i;
 
 	fake_scope(&f, 0, 2, 1, 2);
-	ck_assert_int_eq(drain(DRAIN_TICK, &more), 24);
+	ck_assert_int_eq(drain(&more), 24);
 	fake_lane(&f, 0)->tail = UINT64_MAX - 7;
 	for (i = 0; i < READER_BAD_TICKS; i++)
-		ck_assert_int_eq(drain(DRAIN_TICK, &more), 0);
+		ck_assert_int_eq(drain(&more), 0);
 	ck_assert(ring->reader.lane[0].quarantined);
 	ck_assert_uint_eq(ring->reader.lane[0].head, 24);
 }
@@ -446,10 +444,10 @@ START_TEST(test_heals)
 
 	fake_scope(&f, 0, 2, 1, 2);
 	fake_lane(&f, 0)->tail = 20;
-	ck_assert_int_eq(drain(DRAIN_TICK, &more), 0);
-	ck_assert_int_eq(drain(DRAIN_TICK, &more), 0);
+	ck_assert_int_eq(drain(&more), 0);
+	ck_assert_int_eq(drain(&more), 0);
 	fake_lane(&f, 0)->tail = 24;
-	ck_assert_int_eq(drain(DRAIN_TICK, &more), 24);
+	ck_assert_int_eq(drain(&more), 24);
 	ck_assert_int_eq(ring->reader.lane[0].bad, 0);
 }
 END_TEST
@@ -474,7 +472,7 @@ START_TEST(test_budget)
 	}
 	while (more) {
 		memset(p.drain.arena, 0xff, DRAIN_BYTES); /* what other rings left there */
-		n = drain(DRAIN_TICK, &more);
+		n = drain(&more);
 		ck_assert_int_ge(n, 0);
 		ck_assert_int_le(n, DRAIN_BYTES + READER_PIECE);
 		got += (uint64_t)n;
@@ -532,20 +530,20 @@ START_TEST(test_joining)
 	for (i = 0; i < 20000; i++) {
 		fake_put(&f, 1, &kernel, sizeof(kernel));
 		if (i % 1000 == 999)
-			ck_assert_int_gt(drain(DRAIN_ALL, &more), 0);
+			ck_assert_int_gt(drain(&more), 0);
 	}
 	fake_put(&f, 0, &launch, sizeof(launch));
-	ck_assert_int_gt(drain(DRAIN_TICK, &more), 0);
+	ck_assert_int_gt(drain(&more), 0);
 	ck_assert(fold_is_joining(p.d.fold, f.h.uuid));
 	for (i = 0; fold_is_joining(p.d.fold, f.h.uuid); i++) {
 		ck_assert_uint_lt(i, 10);
 		more = false;
-		ck_assert_int_eq(drain(DRAIN_TICK, &more), 0);
+		ck_assert_int_eq(drain(&more), 0);
 		ck_assert(more);
 		ck_assert_uint_eq(pick(J_COUNTS, s, 8), 1);
 	}
 	ck_assert_uint_ge(i, 2);
-	ck_assert_int_eq(drain(DRAIN_TICK, &more), 0);
+	ck_assert_int_eq(drain(&more), 0);
 	ck_assert(!more);
 	ck_assert_uint_eq(n_seen, 0);
 }
@@ -560,7 +558,7 @@ START_TEST(test_now_and_counts)
 	bool more;
 
 	fake_scope(&f, 0, 2, 1, 2);
-	ck_assert_int_eq(drain(DRAIN_ALL, &more), 24);
+	ck_assert_int_eq(drain(&more), 24);
 	(void)fake_path(&f, 3, fake_name(&f, "open"));
 	l->now.frame[0].path = 4;
 	l->now.depth = 1;
@@ -600,13 +598,13 @@ START_TEST(test_now_unchanged)
 	l->state = LANE_LIVE;
 	l->now.frame[0].path = 2;
 	l->now.depth = 1;
-	ck_assert_int_eq(drain(DRAIN_ALL, &more), 0);
+	ck_assert_int_eq(drain(&more), 0);
 	ck_assert_int_eq(drain_now_block(ring), 0);
 	ck_assert_uint_eq(nows(), 1);
 	ck_assert_int_eq(drain_now_block(ring), 0);
 	ck_assert_uint_eq(nows(), 0);
 	fake_scope(&f, 0, 2, 0, 2); /* it is left, and entered again */
-	ck_assert_int_eq(drain(DRAIN_ALL, &more), 24);
+	ck_assert_int_eq(drain(&more), 24);
 	ck_assert_int_eq(drain_now_block(ring), 0);
 	ck_assert_uint_eq(nows(), 1);
 	l->now.depth = 0;
@@ -653,7 +651,7 @@ START_TEST(test_asks)
 	fake_scope(&f, 0, 2, 1, 2);
 	ask(_i == 0 ? -1 : (int64_t)ring->uid);
 	drained_check(&p);
-	ck_assert_int_eq(drain(DRAIN_ALL, &more), 24);
+	ck_assert_int_eq(drain(&more), 24);
 	drained_check(&p);
 	ck_assert_uint_eq(called, 0);
 	ck_assert(drain_notes(&p.rings));
@@ -701,10 +699,10 @@ START_TEST(test_journal_stuck)
 
 	fake_scope(&f, 0, 2, 1, 2);
 	p.entries.stuck = true;
-	ck_assert_int_eq(drain_ring(ring, DRAIN_TICK, &more), -ENOSPC);
+	ck_assert_int_eq(drain_ring(ring, &more), -ENOSPC);
 	ck_assert_uint_eq(ring->reader.lane[0].head, 0);
 	p.entries.stuck = false;
-	ck_assert_int_eq(drain_ring(ring, DRAIN_TICK, &more), 24);
+	ck_assert_int_eq(drain_ring(ring, &more), 24);
 	ck_assert_uint_eq(ring->reader.lane[0].head, 24);
 }
 END_TEST
@@ -717,7 +715,7 @@ START_TEST(test_past)
 
 	fake_scope(&f, 0, 2, 1, 2);
 	ck_assert(!drain_is_past(ring, asked));
-	ck_assert_int_eq(drain_ring(ring, DRAIN_TICK, &more), 24);
+	ck_assert_int_eq(drain_ring(ring, &more), 24);
 	ck_assert(drain_is_past(ring, asked));
 	ck_assert(!drain_is_past(ring, mono_ns()));
 	ring->unreadable = true;
@@ -737,11 +735,11 @@ START_TEST(test_behind)
 		fake_scope(&f, 0, 2, i, i + 1);
 	p.drain.behind = true;
 	ring->taken_ns = mono_ns();
-	taken = drain_ring(ring, DRAIN_TICK, &more);
+	taken = drain_ring(ring, &more);
 	ck_assert_int_lt(taken, n * 24);
 	ck_assert(more);
 	p.drain.behind = false;
-	taken += drain_ring(ring, DRAIN_TICK, &more);
+	taken += drain_ring(ring, &more);
 	ck_assert_int_eq(taken, n * 24);
 }
 END_TEST

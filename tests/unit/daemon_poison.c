@@ -201,7 +201,7 @@ static int drain(void)
 
 	poison_open(&p.entries.poison, &p.d);
 	for (i = 0; i < 3; i++)
-		if (drain_ring(ring, DRAIN_ALL, &more) < 0)
+		if (drain_ring(ring, &more) < 0)
 			return 1;
 	if (!fold_get_process(p.d.fold, ring->uuid, &did) || did.drops == 0)
 		return 2;

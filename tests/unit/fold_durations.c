@@ -62,8 +62,8 @@ static void as_wanted(bool coarse)
 	shop_put(&shop, &b);
 }
 
-/* Another daemon: what the store has, with these durations of P_A. NULL: with its own. */
-static void restart(const struct hist_counts *h)
+/* What the store has of P_A. */
+static struct batch stored(void)
 {
 	struct batch b;
 
@@ -72,16 +72,30 @@ static void restart(const struct hist_counts *h)
 	shop_put(&shop, &b);
 	b = shop_load(&shop, true);
 	ck_assert_uint_eq(b.cell.n, 1);
-	b.cell.row[0].count = wanted;
-	if (h != NULL)
-		ck_assert(batch_hist(&b, &b.cell.row[0], h));
+	return b;
+}
+
+/* Another daemon, which has that. Takes b. */
+static void restart_of(struct batch *b)
+{
 	fold_free(f);
 	f = fold_of(NULL);
-	ck_assert_int_eq(fold_restore(f, &b), 0);
-	batch_free(&b);
+	ck_assert_int_eq(fold_restore(f, b), 0);
+	batch_free(b);
 	tape_names(&t, job.ring, 2, sizeof(names) / sizeof(names[0]), names);
 	tape_paths(&t, job.ring, 2, sizeof(paths) / sizeof(paths[0]), paths);
 	fold_take(f, &t);
+}
+
+/* With these durations. NULL: with its own. */
+static void restart(const struct hist_counts *h)
+{
+	struct batch b = stored();
+
+	b.cell.row[0].count = wanted;
+	if (h != NULL)
+		ck_assert(batch_hist(&b, &b.cell.row[0], h));
+	restart_of(&b);
 }
 
 /* A bucket's counter outgrows one byte and two; wider at every turn, and another daemon half-way. */
@@ -179,10 +193,7 @@ START_TEST(odd_rows)
 	struct batch b;
 
 	took(P_A, 1000);
-	flush();
-	b = collect();
-	shop_put(&shop, &b);
-	b = shop_load(&shop, true);
+	b = stored();
 	hist_reach(&h, 3, HIST_BUCKETS);
 	h.count[3] = UINT64_MAX;
 	h.count[HIST_BUCKETS - 1] = 255;
@@ -190,13 +201,7 @@ START_TEST(odd_rows)
 	b.cell.row[0].count = 17;
 	b.cell.row[0].min_ns = 1ull << 62;
 	b.cell.row[0].max_ns = _i == 0 ? 0 : 1ull << 40;
-	fold_free(f);
-	f = fold_of(NULL);
-	ck_assert_int_eq(fold_restore(f, &b), 0);
-	batch_free(&b);
-	tape_names(&t, job.ring, 2, sizeof(names) / sizeof(names[0]), names);
-	tape_paths(&t, job.ring, 2, sizeof(paths) / sizeof(paths[0]), paths);
-	fold_take(f, &t);
+	restart_of(&b);
 	took(P_A, 1ull << 45);
 	took(P_A, 5);
 	flush();

@@ -463,6 +463,48 @@ START_TEST(close_tells_what_comes_late)
 }
 END_TEST
 
+/* Its answer is long: longer than what is told in one turn of the loop. */
+static void long_answer(void *arg, int r, const struct err *e)
+{
+	const uint64_t until = uv_hrtime() + 2000000;
+
+	test_told(arg, r, e);
+	while (uv_hrtime() < until)
+		;
+}
+
+static int nothing_work(struct sqlite3 *db, void *arg, struct err *e)
+{
+	(void)db;
+	(void)arg;
+	(void)e;
+	return 0;
+}
+
+START_TEST(a_turn_tells_one_that_is_long)
+{
+	struct store *s = test_open();
+	struct told t = {0};
+	int i, before;
+
+	for (i = 0; i < 5; i++)
+		store_call(s, nothing_work, &t, long_answer);
+	(void)query(s, "SELECT 1"); /* behind them: all were worked on, and told */
+	ck_assert_int_eq(t.calls, 5);
+	for (i = 0; i < 5; i++)
+		store_call(s, nothing_work, &t, long_answer);
+	while (t.calls < 10) {
+		before = t.calls;
+		(void)uv_run(&test_loop, UV_RUN_ONCE);
+		ck_assert_int_le(t.calls, before + 1);
+	}
+	for (i = 0; i < 5; i++)
+		store_call(s, nothing_work, &t, long_answer);
+	store_close(s); /* tells the rest at once */
+	ck_assert_int_eq(t.calls, 15);
+}
+END_TEST
+
 Suite *suite(void)
 {
 	Suite *s = suite_create("store_leave");
@@ -481,6 +523,7 @@ Suite *suite(void)
 	tcase_add_test(c, order);
 	tcase_add_test(c, close_waits);
 	tcase_add_test(c, close_tells_what_comes_late);
+	tcase_add_test(c, a_turn_tells_one_that_is_long);
 	suite_add_tcase(s, c);
 	return s;
 }

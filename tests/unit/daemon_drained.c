@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: MIT. daemon_drained.c: who waits for what jobs wrote is told in the order
+ * of asking, as many in a tick as a slice of time is for. */
+#include "quick.h"
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "drained.h"
+#include "fold.h"
+#include "host_clock.h"
+#include "journal.h"
+#include "loop.h"
+
+static struct protond p;
+static uint64_t now_ns, costs_ns;
+static uint32_t told, ended;
+static bool again;
+
+/* Time passes where somebody is told. */
+uint64_t mono_ns(void)
+{
+	return now_ns;
+}
+
+int64_t real_ns(void)
+{
+	return 0;
+}
+
+static void setup(void)
+{
+	char dir[] = "/dev/shm/protond-drained-XXXXXX";
+	struct err e = {0};
+
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	p = (struct protond){.turn.stopping = true}; /* nobody but the test calls for a tick */
+	protond_bind(&p);
+	p.d.runtime_fd = open(dir, O_RDONLY | O_DIRECTORY);
+	ck_assert_msg(journal_open(p.d.runtime_fd, &p.d.journal, &e) == 0, "%s", e.text);
+	(void)unlinkat(p.d.runtime_fd, "journal.1", 0);
+	(void)rmdir(dir);
+	ck_assert_int_eq(fold_new(NULL, &p.d.fold), 0);
+	now_ns = costs_ns = told = ended = 0;
+	again = false;
+}
+
+static void teardown(void)
+{
+	fold_free(p.d.fold);
+	journal_close(p.d.journal);
+	(void)close(p.d.runtime_fd);
+}
+
+static void on_drained(void *arg, bool ends)
+{
+	ck_assert_ptr_eq(arg, (void *)(uintptr_t)(told + 1)); /* whoever asked first */
+	told++;
+	ended += ends;
+	now_ns += costs_ns;
+	if (again && told < 20)
+		ck_assert_int_eq(daemon_when_drained(
+					 &p.d, -1, 100, on_drained, (void *)(uintptr_t)(told + 9)),
+			0);
+}
+
+static void nine_ask(void)
+{
+	uint32_t i;
+
+	for (i = 1; i <= 9; i++)
+		ck_assert_int_eq(
+			daemon_when_drained(&p.d, -1, 100, on_drained, (void *)(uintptr_t)i), 0);
+	ck_assert_uint_eq(told, 0);
+}
+
+START_TEST(a_tick_tells_as_many_as_a_slice_is_for)
+{
+	nine_ask();
+	costs_ns = 400000;
+	drained_check(&p);
+	ck_assert_uint_eq(told, 3); /* the third went over a millisecond */
+	costs_ns = 50000000;
+	drained_check(&p);
+	ck_assert_uint_eq(told, 4); /* at least one */
+	costs_ns = 0;
+	drained_check(&p);
+	ck_assert_uint_eq(told, 9);
+	ck_assert_uint_eq(ended, 0);
+	ck_assert_ptr_null(p.drained);
+}
+END_TEST
+
+START_TEST(whoever_asks_again_is_behind_those_that_wait)
+{
+	nine_ask();
+	again = true;
+	costs_ns = 400000;
+	while (p.drained != NULL)
+		drained_check(&p);
+	ck_assert_uint_eq(told, 28);
+}
+END_TEST
+
+START_TEST(the_end_tells_those_that_ask_meanwhile)
+{
+	nine_ask();
+	again = true;
+	drained_end(&p);
+	ck_assert_uint_eq(told, 28);
+	ck_assert_uint_eq(ended, 28);
+	ck_assert_ptr_null(p.drained);
+}
+END_TEST
+
+Suite *suite(void)
+{
+	Suite *s = suite_create("daemon_drained");
+	TCase *t = tcase_create("drained");
+
+	suite_add_tcase(s, t);
+	tcase_add_checked_fixture(t, setup, teardown);
+	tcase_add_test(t, a_tick_tells_as_many_as_a_slice_is_for);
+	tcase_add_test(t, whoever_asks_again_is_behind_those_that_wait);
+	tcase_add_test(t, the_end_tells_those_that_ask_meanwhile);
+	return s;
+}
