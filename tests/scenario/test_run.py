@@ -151,7 +151,7 @@ def test_protonview_lists_what_has_just_ended(world):
     world.ctl("run", "-q", "-n", "r", "--", DEMO)
     world.view("tree", "r")
     job = world.job()
-    until("it records", lambda: world.ctl_json("jobs")["jobs"])
+    until("it records", lambda: [j for j in world.ctl_json("jobs")["jobs"] if j["pid"] == job.pid and "ring" in j])
     assert job.quit() == 0
     until("its automatic session is over", lambda: [s["state"] for s in world.ctl_json("sessions")["sessions"]] == ["finalized"] * 2)
     assert [row[3] for row in json.loads(world.view("sessions", "--json").stdout)["rows"]] == ["finalized"] * 2
