@@ -50,10 +50,11 @@ def test_run_writes_hatchet_and_overwrites_nothing(world):
 
 
 def test_what_opens_it_again_works_in_another_shell(world):
-    r = subprocess.run(["sh", ROOT / "libclient/example/demo.sh", BUILD], capture_output=True, text=True, timeout=WAIT)
-    assert r.returncode == 0 and r.stderr.count("no GPU") <= 1, r.stderr
+    r = world.ctl("run", "--name", "demo", "--", DEMO)
+    assert r.stderr.count("no GPU") <= 1, r.stderr
     line = r.stderr.split("Open it again: ")[1].strip()
     assert "forward" in subprocess.run(line, shell=True, capture_output=True, text=True, timeout=WAIT, env={"LC_ALL": "C.UTF-8"}).stdout
+    world.ctl("shutdown")
     by_name = {"PATH": f"{BUILD / 'bin'}:/usr/bin", "PROTOND_DB": ""}
     r = subprocess.run(["protonctl", "run", "-q", "--", str(DEMO)], env={**world.env, **by_name}, capture_output=True, text=True, timeout=WAIT)
     assert r.stderr.endswith("Open it again: protonview tree 1\n"), r.stderr
