@@ -317,6 +317,33 @@ START_TEST(quantiles_are_within_3_percent)
 }
 END_TEST
 
+/* What stands in a scope of the same name is in its time already. */
+START_TEST(the_share_has_a_recursive_scope_once)
+{
+	static const uint64_t outer[] = {100}, other[] = {900}, inner[] = {80};
+	struct profile *p;
+	struct view *v;
+	struct flat *f;
+	sqlite3 *db = session();
+
+	help_exec(db, "UPDATE node SET parent = 1 WHERE id = 2");
+	put_cell(db, 1, 1, outer, 1, false);
+	put_cell(db, 1, 2, inner, 1, false);
+	put_cell(db, 1, 3, other, 1, false);
+	ck_assert_msg(profile_load(db, 1, NULL, &p, &(struct err){0}) == 0, "not loaded");
+	ck_assert_int_eq(view_new(p, &v), 0);
+	ck_assert_int_eq(flat_new(v, &f), 0);
+	ck_assert_double_eq(f->total_ns, 1000);
+	ck_assert_str_eq(f->row[1].name, "step");
+	ck_assert_double_eq(f->row[1].sum_ns, 180);
+	ck_assert_double_eq(f->row[1].share, 0.1);
+	flat_free(f);
+	view_free(v);
+	profile_free(p);
+	(void)sqlite3_close(db);
+}
+END_TEST
+
 /* Two processes and a third that has all of it have the same buckets. */
 START_TEST(merged_is_as_of_all)
 {
@@ -439,6 +466,7 @@ Suite *suite(void)
 	tcase_add_test(t, packed_and_back);
 	tcase_add_test(t, anybodys_bytes);
 	tcase_add_loop_test(t, quantiles_are_within_3_percent, 0, DRAWS);
+	tcase_add_test(t, the_share_has_a_recursive_scope_once);
 	tcase_add_loop_test(t, merged_is_as_of_all, 0, DRAWS);
 	tcase_add_test(t, every_old_bucket_is_within_22_percent);
 	tcase_add_loop_test(t, old_and_new_in_one_row, 0, 2);

@@ -12,6 +12,7 @@ struct row {
 	uint8_t class;
 	uint32_t paths, configs;
 	double count, sum_ns;
+	double outer_ns;         /* of those nodes that stand in no other of the row */
 	uint64_t min_ns, max_ns; /* max < min: not known */
 	uint64_t durations;      /* how many they are of */
 	uint32_t nodes;          /* the last of its nodes + 1; work.next has the others */
@@ -65,6 +66,16 @@ static uint32_t row_of(struct work *f, const char *name)
 	return f->n - 1;
 }
 
+/* A recursive scope: its time is in the outer one's already. */
+static bool is_in_itself(const struct work *f, uint32_t node)
+{
+	uint32_t at = f->p->node[node].parent;
+
+	while (at != 0 && f->of[at] != f->of[node])
+		at = f->p->node[at].parent;
+	return at != 0;
+}
+
 /* inside: in a scope that has a row; its time holds this one's. */
 static void add_node(
 	struct work *f, const struct view *v, uint32_t node, const struct pair *pairs, bool inside)
@@ -89,6 +100,8 @@ static void add_node(
 		row->count += number(p, node, pairs[i].count);
 		f->total_ns += f->is_cpu && inside ? 0 : number(p, node, pairs[i].time);
 	}
+	if (!f->is_cpu || !is_in_itself(f, node))
+		row->outer_ns += number(p, node, pairs[0].time) + number(p, node, pairs[1].time);
 	/* A node with GPU work keeps durations of that alone. */
 	if (f->is_cpu && p->node[node].class != CLASS_CPU)
 		return;
@@ -213,7 +226,7 @@ static struct flat_row result(const struct work *f, const struct row *r)
 		.configs = r->configs,
 		.count = r->count,
 		.sum_ns = r->sum_ns,
-		.share = f->total_ns != 0 ? r->sum_ns / f->total_ns : (double)NAN,
+		.share = f->total_ns != 0 ? r->outer_ns / f->total_ns : (double)NAN,
 		.avg_ns = r->count > 0 ? r->sum_ns / r->count : (double)NAN,
 		.min_ns = span ? (double)r->min_ns : (double)NAN,
 		.p50_ns = r->p50_ns,
@@ -231,6 +244,7 @@ static int results(const struct work *f, struct flat **ret)
 		return -ENOMEM;
 	*flat = (struct flat){.row = calloc(f->n + (size_t)1, sizeof(*flat->row)),
 		.n = f->n,
+		.total_ns = f->total_ns,
 		.is_cpu = f->is_cpu,
 		.has_hist = f->has_hist,
 		.coarse = f->coarse};

@@ -10,8 +10,7 @@ struct flat_row {
 	uint8_t class; /* enum cell_class */
 	uint32_t paths, configs;
 	double count, sum_ns;
-	double share; /* of all rows' time, for scopes of the outermost ones'; NAN: no time at all
-		       */
+	double share; /* of flat.total_ns, a recursive scope's time once; NAN: that is 0 */
 	double avg_ns, min_ns, p50_ns, p99_ns, max_ns; /* NAN: not known */
 	const struct profile_config *config;           /* the most frequent one; NULL: not known */
 };
@@ -19,9 +18,10 @@ struct flat_row {
 struct flat {
 	struct flat_row *row; /* by sum_ns, the highest first */
 	uint32_t n;
-	bool is_cpu;   /* the rows are scopes */
-	bool has_hist; /* p50 and p99 are known, within 3 %; */
-	bool coarse;   /* some of them within 22 % (hist.h) */
+	double total_ns; /* of all rows; for scopes, of those that stand in no other */
+	bool is_cpu;     /* the rows are scopes */
+	bool has_hist;   /* p50 and p99 are known, within 3 %; */
+	bool coarse;     /* some of them within 22 % (hist.h) */
 };
 
 /* Borrows the profile's strings. -ENOMEM; -ENODATA: no times at all. */

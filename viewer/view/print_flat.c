@@ -68,6 +68,9 @@ void print_flat(struct text *t, const struct flat *f, const struct print_options
 	}
 	if (r < f->row + f->n)
 		text_fmt(t, "(%u more rows; -n 0 shows all)\n", (unsigned)(f->row + f->n - r));
+	if (f->total_ns != 0)
+		text_fmt(t, "share: of %.3f ms, the time of %s\n", f->total_ns / 1e6,
+			f->is_cpu ? "the outermost scopes" : "all GPU work");
 	if (f->has_hist)
 		text_fmt(t, "%s\n", flat_accuracy(f));
 }
