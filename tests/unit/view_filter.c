@@ -179,8 +179,8 @@ START_TEST(differences)
 	struct profile *p = sample(), *q = sample();
 	struct view *v, *w;
 	struct diff *d;
-	uint32_t m = 0, node = 0;
-	double percent = 0;
+	uint32_t m = 0;
+	struct diff_verdict x;
 
 	/* q: a/a2 6 → 9, c gone, a new d 2 */
 	ck_assert_int_eq(profile_set(q, 3, m, (struct value){.type = VALUE_F64, .f = 9}), 0);
@@ -196,13 +196,16 @@ START_TEST(differences)
 	ck_assert_double_eq(d->view->col[0].v[help_node(d->p, "c")], -1); /* missing: 0 */
 	ck_assert_double_eq(d->view->col[0].v[help_node(d->p, "d")], 2);
 	ck_assert(isnan(d->after[0][help_node(d->p, "c")]));
-	ck_assert(diff_gate(d, 0, 5, &node, &percent));
-	ck_assert_uint_eq(node, help_node(d->p, "a2"));
-	ck_assert_double_eq_tol(percent, 50, 1e-9);
-	ck_assert(!diff_gate(d, 0, 50, &node, &percent));
+	ck_assert_int_eq(diff_gate(d, 0, 5, &x), DIFF_WORSE);
+	ck_assert_uint_eq(x.node, help_node(d->p, "a2"));
+	ck_assert_double_eq_tol(x.percent, 50, 1e-9);
+	ck_assert_int_eq(diff_gate(d, 0, 50, &x), DIFF_FINE);
 	diff_free(d);
 	ck_assert_int_eq(diff_new(w, v, &d), 0); /* it became faster: no gate fails but a1's none */
-	ck_assert(!diff_gate(d, 0, 0, &node, &percent));
+	ck_assert_int_eq(diff_gate(d, 0, 10, &x), DIFF_FINE);
+	ck_assert_int_eq(diff_gate(d, 0, 2, &x), DIFF_NEW); /* c, 1 of what were 35 */
+	ck_assert_uint_eq(x.node, help_node(d->p, "c"));
+	ck_assert_double_eq_tol(x.percent, 100.0 / 35, 1e-9);
 	diff_free(d);
 	view_free(v);
 	view_free(w);
@@ -216,15 +219,15 @@ START_TEST(small_nodes_pass_the_gate)
 	struct profile *p = sample(), *q = sample();
 	struct view *v, *w;
 	struct diff *d;
-	uint32_t node;
-	double percent;
+	struct diff_verdict x;
 
 	ck_assert_int_eq(profile_set(p, 6, 0, (struct value){.type = VALUE_F64, .f = 0.1}), 0);
 	ck_assert_int_eq(profile_set(q, 6, 0, (struct value){.type = VALUE_F64, .f = 0.2}), 0);
 	v = derived(p);
 	w = derived(q);
 	ck_assert_int_eq(diff_new(v, w, &d), 0);
-	ck_assert(!diff_gate(d, 0, 5, &node, &percent)); /* doubled, but below 1 % of the whole */
+	ck_assert_int_eq(
+		diff_gate(d, 0, 5, &x), DIFF_FINE); /* doubled, but below 1 % of the whole */
 	diff_free(d);
 	view_free(v);
 	view_free(w);
@@ -488,14 +491,37 @@ START_TEST(a_view_is_not_run)
 }
 END_TEST
 
-#define TESTS(X)                      \
-	X(a_view_is_not_run)          \
-	X(filters_keep)               \
-	X(a_hard_pattern_ends)        \
-	X(frames)                     \
-	X(differences)                \
-	X(small_nodes_pass_the_gate)  \
-	X(twins_are_matched_in_order) \
-	X(names_are_harmless)         \
+/* One of another program is no regression of this one's, and no improvement. */
+START_TEST(unrelated_trees_fail_the_gate)
+{
+	struct profile *p = sample(), *q = profile_new();
+	const uint32_t m = profile_add_metric(q, "time (ns)", KIND_INCLUSIVE),
+		       at = profile_add_node(q, 0, "else", NODE_SCOPE);
+	struct view *v = derived(p), *w;
+	struct diff_verdict x;
+	struct diff *d;
+
+	ck_assert_int_eq(profile_set(q, at, m, (struct value){.type = VALUE_F64, .f = 1}), 0);
+	w = derived(q);
+	ck_assert_int_eq(diff_new(v, w, &d), 0);
+	ck_assert_int_eq(diff_gate(d, 0, 1e6, &x), DIFF_UNRELATED);
+	diff_free(d);
+	view_free(v);
+	view_free(w);
+	profile_free(p);
+	profile_free(q);
+}
+END_TEST
+
+#define TESTS(X)                         \
+	X(unrelated_trees_fail_the_gate) \
+	X(a_view_is_not_run)             \
+	X(filters_keep)                  \
+	X(a_hard_pattern_ends)           \
+	X(frames)                        \
+	X(differences)                   \
+	X(small_nodes_pass_the_gate)     \
+	X(twins_are_matched_in_order)    \
+	X(names_are_harmless)            \
 	X(losses_have_the_same_words) X(options) X(references) X(only_our_databases)
 HELP_SUITE("view_filter", TESTS)

@@ -191,33 +191,65 @@ static bool weighs(const struct diff *d, uint32_t metric, uint32_t node)
 	       d->after[metric][node] > SHARE_LEAST * d->after_total[metric];
 }
 
-bool diff_gate(const struct diff *d, uint32_t metric, double percent, uint32_t *ret_node,
-	double *ret_percent)
+static bool is_unrelated(const struct diff *d)
 {
-	bool rate = d->view->col[metric].more_is_better, found = false;
+	bool one[SIDE_BEFORE + SIDE_AFTER] = {false};
+	uint32_t i;
+
+	for (i = 1; i < d->p->n_nodes; i++) {
+		if (d->side[i] == (SIDE_BEFORE | SIDE_AFTER))
+			return false;
+		one[d->side[i]] = true;
+	}
+	return one[SIDE_BEFORE] && one[SIDE_AFTER];
+}
+
+/* A total that was nothing and is something now is worse than any percentage. */
+static double total_change(const struct diff *d, uint32_t metric)
+{
+	const double before = d->before_total[metric], after = d->after_total[metric];
+
+	return before == 0 && after > 0 ? HUGE_VAL : diff_percent(before, after);
+}
+
+/* How much worse a node is; NAN: not to be judged. */
+static double node_change(const struct diff *d, uint32_t metric, uint32_t node)
+{
+	const double before = d->before[metric][node], after = d->after[metric][node];
+
+	if (d->view->col[metric].more_is_better)
+		return -diff_percent(before, after);
+	if (!weighs(d, metric, node))
+		return (double)NAN;
+	if (d->side[node] == SIDE_AFTER)
+		return d->before_total[metric] > 0 ? after / d->before_total[metric] * 100
+						   : (double)NAN; /* the total says it */
+	return diff_percent(before, after);
+}
+
+enum diff_fault diff_gate(
+	const struct diff *d, uint32_t metric, double percent, struct diff_verdict *ret)
+{
+	const bool rate = d->view->col[metric].more_is_better;
 	double worst = percent, change;
 	uint32_t i;
 
-	/* A total that was nothing and is something now is worse than any percentage. */
-	change = diff_percent(d->before_total[metric], d->after_total[metric]);
-	if (isnan(change) && d->before_total[metric] == 0 && d->after_total[metric] > 0)
-		change = HUGE_VAL;
-	for (i = 0; i <= d->p->n_nodes; i++) {
-		if (i > 0) {
-			if (!weighs(d, metric, i - 1) && !rate)
-				continue;
-			change = diff_percent(d->before[metric][i - 1], d->after[metric][i - 1]);
-		} else if (rate) {
-			continue; /* rates do not add up to a total */
-		}
-		if (rate)
-			change = -change;
+	*ret = (struct diff_verdict){.node = PROFILE_NONE};
+	if (is_unrelated(d))
+		return DIFF_UNRELATED;
+	change = rate ? (double)NAN : total_change(d, metric); /* rates do not add up */
+	if (change > worst)
+		worst = change;
+	for (i = 0; i < d->p->n_nodes; i++) {
+		change = node_change(d, metric, i);
 		if (!(change > worst))
 			continue;
 		worst = change;
-		*ret_node = i == 0 ? PROFILE_NONE : i - 1;
-		*ret_percent = rate ? -change : change;
-		found = true;
+		ret->node = i;
 	}
-	return found;
+	if (!(worst > percent))
+		return DIFF_FINE;
+	ret->percent = rate ? -worst : worst;
+	return ret->node != PROFILE_NONE && d->side[ret->node] == SIDE_AFTER ? DIFF_NEW
+									     : DIFF_WORSE;
 }

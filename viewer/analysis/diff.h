@@ -21,9 +21,17 @@ void diff_free(struct diff *d);
 /* The change in percent of before; NAN: undefined. */
 double diff_percent(double before, double after);
 
-/* The worst regression of this metric beyond `percent`: the total, or a node that both sides
- * have and whose share is above 1 % on one of them. *ret_node: PROFILE_NONE for the total. */
-bool diff_gate(const struct diff *d, uint32_t metric, double percent, uint32_t *ret_node,
-	double *ret_percent);
+enum diff_fault { DIFF_FINE, DIFF_WORSE, DIFF_NEW, DIFF_UNRELATED };
+
+struct diff_verdict {
+	uint32_t node;  /* PROFILE_NONE: the total */
+	double percent; /* of itself before; DIFF_NEW: of the total before */
+};
+
+/* The worst regression of this metric beyond `percent`: the total, or a node whose share is above
+ * 1 % on one side. One that only `after` has is as bad as its share of what the total was.
+ * DIFF_UNRELATED: no node but the root is in both. */
+enum diff_fault diff_gate(
+	const struct diff *d, uint32_t metric, double percent, struct diff_verdict *ret);
 
 #endif

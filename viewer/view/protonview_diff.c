@@ -22,19 +22,32 @@ static int parse_gate(struct run *run, double *ret)
 /* The verdict goes to stderr, or into the envelope. */
 static void judge(struct run *run, const struct diff *d, uint32_t metric, double gate)
 {
+	const char *what = d->view->col[metric].name;
 	struct text name = {0};
-	double percent = 0;
-	uint32_t node = PROFILE_NONE;
+	struct diff_verdict v;
+	const enum diff_fault fault = diff_gate(d, metric, gate, &v);
 
-	if (!diff_gate(d, metric, gate, &node, &percent))
+	if (fault == DIFF_FINE)
 		return;
 	run->failed_gate = true;
+	if (fault == DIFF_UNRELATED) {
+		warning_add(&run->warnings, "gate failed: the two have no scope in common; compare "
+					    "runs of one program");
+		return;
+	}
 	term_name(&run->term, &name,
-		node == PROFILE_NONE ? "the total" : names_show(run->names, d->p->node[node].name),
+		v.node == PROFILE_NONE ? "the total"
+				       : names_show(run->names, d->p->node[v.node].name),
 		60);
-	warning_add(&run->warnings, "gate failed: %s of %.*s changed by %+.1f%%, allowed is %g%%",
-		d->view->col[metric].name, (int)name.n, name.s == NULL ? "" : name.s, percent,
-		gate);
+	if (fault == DIFF_NEW)
+		warning_add(&run->warnings,
+			"gate failed: %.*s is new: its %s is %.1f%% of what the total was, allowed "
+			"is %g%%",
+			(int)name.n, name.s == NULL ? "" : name.s, what, v.percent, gate);
+	else
+		warning_add(&run->warnings,
+			"gate failed: %s of %.*s changed by %+.1f%%, allowed is %g%%", what,
+			(int)name.n, name.s == NULL ? "" : name.s, v.percent, gate);
 	text_fini(&name);
 }
 

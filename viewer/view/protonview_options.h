@@ -50,7 +50,7 @@ enum {
 	X(SORT,         's', "sort",         "KEY",     ON_tree | ON_diff, "siblings by value, by name, or as they were first seen (the default)") \
 	X(ROWS,         'n', "rows",         "N",       ON_tree | ON_flat | ON_sessions, "show so many rows: of a list the first; of a tree the nodes with the most, and what they stand in; 0: all") \
 	X(WIDE,         'w', "wide",         NULL,      ON_flat,     "with launch configurations, where the source has them") \
-	X(GATE,         'g', "gate",         "PCT",     ON_diff,     "exit with 1 when the total, or a node of more than 1% of it, is worse by more than PCT percent") \
+	X(GATE,         'g', "gate",         "PCT",     ON_diff,     "exit with 1 when the total, or a node of more than 1% of it, is worse by more than PCT percent; a new node by its share of the total before") \
 	X(OUTPUT,       'o', "output",       "FILE",    ON_export | ON_recover, "write to FILE (" FORMAT_FILES "; - is standard output), or the copy that recover makes") \
 	X(FORCE,        0,   "force",        NULL,      ON_export,   "overwrite FILE") \
 	X(DB,           0,   "db",           "FILE",    ON_ALL,      "read this database; SOURCE is a session in it") \
