@@ -88,11 +88,17 @@ static uint32_t name_or_none(uint32_t local)
 	return local != 0 ? table_name_of(local) : NAME_NONE;
 }
 
-static bool session_put(struct lane *l, const struct rec_session *r)
+/* Dated and with its counts once there is room: what is lost meanwhile was lost before it. */
+static bool session_put(struct lane *l, const struct rec_session *of)
 {
+	struct rec_session_cut r = {.session = *of};
+
 	for (int i = 0; i < SESSION_TRIES; i++) {
-		if (lane_room(l, sizeof(*r)))
-			return lane_put(l, r, sizeof(*r));
+		if (lane_room(l, sizeof(r))) {
+			r.session.clock = agent_clock_inline();
+			lane_lost(r.lost);
+			return lane_put(l, &r, sizeof(r));
+		}
 		agent_wait(&core.flush_done, atomic_load(&core.flush_done), 1);
 	}
 	return false;
@@ -102,7 +108,8 @@ static bool session_put(struct lane *l, const struct rec_session *r)
 int event_session(struct pd_thread *t, uint32_t verb, uint32_t session, uint32_t name,
 	const struct session_options *o)
 {
-	struct rec_session r = {.hdr = REC_HDR(sizeof(r), REC_SESSION, 0, verb, session)};
+	struct rec_session r = {
+		.hdr = REC_HDR(sizeof(struct rec_session_cut), REC_SESSION, 0, verb, session)};
 	int ret = 0;
 
 	if (HOT->opened == 0)
@@ -124,7 +131,6 @@ int event_session(struct pd_thread *t, uint32_t verb, uint32_t session, uint32_t
 		r.format = name_or_none(name);
 	else
 		r.name = name_or_none(name);
-	r.clock = agent_clock_inline();
 	if (t->engine == NULL && !scope_sync(t))
 		ret = -ENOSPC;
 	else if (!session_put(t->engine, &r))

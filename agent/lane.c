@@ -158,6 +158,37 @@ __attribute__((cold)) void lane_nested(struct lane *l)
 		n, atomic_load_explicit(n, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
+void lane_lost(uint64_t *ret_lost)
+{
+	const struct ring_counts *c = core.counts;
+	const struct {
+		enum lost_cause cause;
+		const _Atomic uint64_t *n;
+	} of_ring[] = {
+		{LOST_NO_LANE, &c->drop_no_lane},
+		{LOST_GPU_DROPPED, &c->gpu_dropped},
+		{LOST_GPU_REFUSED, &c->gpu_refused},
+		{LOST_GPU_INVALID, &c->gpu_invalid},
+		{LOST_GPU_UNKNOWN, &c->gpu_unknown},
+		{LOST_PATHS, &c->paths_refused},
+		{LOST_NAMES, &c->names_refused},
+	};
+	const uint32_t used = atomic_load_explicit(&core.lanes_used, memory_order_relaxed);
+
+	memset(ret_lost, 0, CUT_CAUSES * sizeof(*ret_lost));
+	for (uint32_t i = 0; i < sizeof(of_ring) / sizeof(of_ring[0]); i++)
+		ret_lost[of_ring[i].cause - 1] =
+			atomic_load_explicit(of_ring[i].n, memory_order_relaxed);
+	for (uint32_t i = 0; i < used; i++) {
+		const struct ring_lane *s = shared_at(i);
+
+		ret_lost[LOST_LANE_FULL - 1] +=
+			atomic_load_explicit(&s->drop_full, memory_order_relaxed);
+		ret_lost[LOST_NESTED - 1] +=
+			atomic_load_explicit(&s->drop_nested, memory_order_relaxed);
+	}
+}
+
 bool lane_put(struct lane *l, const void *rec, uint32_t bytes)
 {
 	uint64_t *p = lane_reserve(l, bytes);

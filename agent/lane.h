@@ -68,6 +68,8 @@ bool lane_room(struct lane *l, uint32_t bytes);
 bool lane_put(struct lane *l, const void *rec, uint32_t bytes);
 /* [any] Wakes the daemon if it naps and has left so many bytes of the lane. */
 void lane_wake(const struct lane *l, uint64_t least);
+/* [any] What this process has lost so far, by cause, as struct rec_session_cut has it. */
+void lane_lost(uint64_t *ret_lost);
 void lane_nested(struct lane *l); /* [any] in a signal handler that interrupted the owner */
 
 static inline uint64_t *lane_reserve(struct lane *l, uint32_t bytes)

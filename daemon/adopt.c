@@ -22,7 +22,8 @@ static void fill_process(const struct ring *r, const struct ring_origin *o, stru
 		.tsc_khz = h->tsc_khz,
 		.n_lanes = h->n_lanes,
 		.lane_bytes = h->lane_bytes,
-		.flags = o->flags,
+		.flags = (o->flags & (RV_INJECTED | RV_FORKED)) |
+			 ((h->abi & 0xffff) >= RING_ABI_CUTS ? PROCESS_CUTS : 0),
 		.pid_start = r->pid_start,
 		.created_clock = h->created_clock,
 		.created_monotonic_ns = h->created_monotonic_ns,

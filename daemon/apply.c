@@ -1,16 +1,45 @@
 /* SPDX-License-Identifier: MIT. apply.c: what verbs and finalizers ask of the loop: an entry of
  * theirs, and that jobs do what it says. */
-#include "entry.h"
+#include <string.h>
 
+#include "drain.h"
+#include "entry.h"
+#include "fold.h"
+#include "journal.h"
 #include "loop.h"
+#include "rings.h"
 #include "settle.h"
 #include "wants.h"
+
+static bool concerns(const struct protond *p, const struct j_verb *v, const struct ring *r)
+{
+	if (v->verb != VERB_START)
+		return fold_is_member(p->d.fold, v->session, r->uuid);
+	return (v->uid == 0 || v->uid == r->uid) && (v->match != MATCH_PID || v->pid == r->pid) &&
+	       (v->match != MATCH_RING || memcmp(v->ring, r->uuid, 16) == 0);
+}
+
+/* What was lost up to now is of those sessions that record up to now. */
+static void count_before(struct protond *p, const struct j_verb *v)
+{
+	struct ring *r;
+
+	if (v->verb == VERB_PHASE || v->verb == VERB_FINALIZED)
+		return;
+	for (r = p->rings.first; r != NULL; r = r->next)
+		if (r->state == RING_LIVE && drain_goes_on(r) && concerns(p, v, r))
+			(void)drain_counts(r);
+}
 
 int daemon_apply(struct daemon *d, uint16_t type, const uint8_t ring[16], const void *payload,
 	uint32_t bytes)
 {
 	struct protond *p = protond_of(d);
-	int r = entry_put(&p->entries, type, ring, payload, bytes);
+	int r;
+
+	if (type == J_VERB)
+		count_before(p, payload);
+	r = entry_put(&p->entries, type, ring, payload, bytes);
 
 	if (r < 0)
 		return r;

@@ -54,7 +54,7 @@ $(BENCH): $(B)/bench/%: tests/bench/%.c $(B)/lib/libprotond.so $(call ar,$(R_DAE
 # Programs that the scenarios drive: with what is shipped, all that they need.
 tests: tests-scenario
 tests-scenario: all
-SCENARIO := job load liar pins storm storm_signal storm_fork storm_load storm_limit
+SCENARIO := job load rounds liar pins storm storm_signal storm_fork storm_load storm_limit
 tests-scenario: $(SCENARIO:%=$(B)/tests/%)
 $(SCENARIO:%=$(B)/tests/%): $(B)/tests/%: tests/scenario/%.c $(B)/lib/libprotond.so $(B)/flags
 	@mkdir -p $(@D)

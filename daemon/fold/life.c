@@ -276,6 +276,7 @@ void process_end(struct process *p, const struct j_end *e, uint64_t mono_ns)
 	p->row.ended_ns = p->row.ended_ns == 0 ? 1 : p->row.ended_ns;
 	p->row.end_reason = e->reason >= END_EXITED && e->reason <= END_EXEC ? e->reason : END_LOST;
 	p->dirty = true;
+	loss_rest(p);
 	for (i = 0; i < p->n_parts; i++)
 		note_end(p->part[i]->session, p, e);
 	correlate_end(p);

@@ -1,5 +1,16 @@
 /* SPDX-License-Identifier: MIT. loss.c: what was lost, why, and in which sessions; and the
- * notes. */
+ * notes.
+ *
+ * attempted = stored + lost, in each session. Counters of a ring never fall, so what a session lost
+ * is what they said at its end less what they said at its beginning. Each SESSION record has them as
+ * of its own instant. They are also read now and then (COUNTS), ahead of records that are not yet
+ * drained: whoever is active is charged at once, with all that is known; a record that comes later
+ * and says less takes back from those that it ends, and gives to those that it begins, what had been
+ * read ahead of it. Before a verb of the daemon's they are read anew.
+ *
+ * An older agent's SESSION says no counts. There LOST records are charged by their span, and what
+ * no record told waits until all of them are applied: the end of the process or of a session.
+ */
 #include "loss.h"
 
 #include <stdarg.h>
@@ -76,6 +87,46 @@ void loss_bad(struct process *p, uint64_t n)
 	loss_now(p, LOST_BAD, n);
 }
 
+static bool cuts(const struct process *p)
+{
+	return (p->row.flags & PROCESS_CUTS) != 0;
+}
+
+/* What GPU work loses may come to light after the session's end, while it waits for that work. */
+static bool ends_at_cut(enum lost_cause cause)
+{
+	return cause == LOST_LANE_FULL || cause == LOST_NESTED || cause == LOST_NO_LANE ||
+	       cause == LOST_PATHS || cause == LOST_NAMES;
+}
+
+static bool any_is_open(const struct process *p)
+{
+	uint32_t i;
+
+	for (i = 0; i < p->n_parts && !window_is_open(&p->part[i]->window); i++)
+		;
+	return i < p->n_parts;
+}
+
+/* To those that are active, as far as is known. */
+static void charge(struct process *p, enum lost_cause cause, uint64_t n)
+{
+	uint32_t i;
+
+	if (n == 0)
+		return;
+	if (!ends_at_cut(cause) || (!cuts(p) && !any_is_open(p))) {
+		loss_now(p, cause, n);
+		return;
+	}
+	if (is_drop(cause))
+		p->drops += n;
+	p->dirty = p->fold->news = true;
+	for (i = 0; i < p->n_parts; i++)
+		if (window_is_open(&p->part[i]->window))
+			loss_part(p->part[i], cause, n);
+}
+
 /* LOST records bring counts piece by piece, counters bring totals. Returns what is not yet
  * charged. */
 static uint64_t told_more(struct told *t, uint64_t told, uint64_t absolute)
@@ -89,31 +140,102 @@ static uint64_t told_more(struct told *t, uint64_t told, uint64_t absolute)
 	return more;
 }
 
+static struct told *told_of(struct process *p, uint32_t lane, enum lost_cause cause)
+{
+	return cause == LOST_LANE_FULL ? &p->lane[lane].full
+	       : cause == LOST_NESTED  ? &p->lane[lane].nested
+				       : &p->cause[cause];
+}
+
+/* One lane's, of the process's: those are never less than all lanes' together. */
+static void charge_lane(struct process *p, enum lost_cause cause, uint64_t more)
+{
+	charge(p, cause, told_more(&p->cause[cause], more, 0));
+}
+
 void loss_told(struct process *p, uint32_t lane, const struct rec_lost *r)
 {
 	uint32_t cause = REC_ID(r->hdr);
-	struct told *t;
 	uint64_t more;
 
 	if (cause == 0 || cause >= LOST_CAUSE_MAX || r->count > INT64_MAX || r->last < r->first) {
 		loss_bad(p, 1);
 		return;
 	}
-	t = cause == LOST_LANE_FULL ? &p->lane[lane].full
-	    : cause == LOST_NESTED  ? &p->lane[lane].nested
-				    : &p->cause[cause];
-	more = told_more(t, r->count, 0);
-	if (more > 0)
+	more = told_more(told_of(p, lane, cause), r->count, 0);
+	if (more > 0 && cuts(p) && (cause == LOST_LANE_FULL || cause == LOST_NESTED))
+		charge_lane(p, cause, more);
+	else if (more > 0)
 		loss_span(p, cause, more, r);
 }
 
-static void loss_counter(
-	struct process *p, struct told *t, enum lost_cause cause, uint64_t absolute)
+static void loss_counter(struct process *p, enum lost_cause cause, uint64_t absolute)
 {
-	uint64_t more = absolute > INT64_MAX ? 0 : told_more(t, 0, absolute);
+	if (absolute <= INT64_MAX)
+		charge(p, cause, told_more(&p->cause[cause], 0, absolute));
+}
 
-	if (more > 0)
-		loss_now(p, cause, more);
+static void lane_counter(struct process *p, uint32_t lane, enum lost_cause cause, uint64_t absolute)
+{
+	struct told *t = told_of(p, lane, cause);
+
+	if (absolute > INT64_MAX)
+		return;
+	if (cuts(p))
+		charge_lane(p, cause, told_more(t, 0, absolute));
+	else
+		t->seen = absolute;
+}
+
+void loss_rest(struct process *p)
+{
+	uint32_t i;
+
+	MUST_PROCESS(p);
+	for (i = 0; i < p->cap_lanes && !cuts(p); i++) {
+		struct lane *l = &p->lane[i];
+
+		charge(p, LOST_LANE_FULL, told_more(&l->full, 0, l->full.seen));
+		charge(p, LOST_NESTED, told_more(&l->nested, 0, l->nested.seen));
+	}
+}
+
+void loss_cut(struct process *p, const uint8_t *counts, uint32_t bytes)
+{
+	const uint32_t n = bytes / sizeof(uint64_t);
+	uint64_t at;
+	uint32_t i;
+
+	MUST_PROCESS(p);
+	for (i = 1; i <= CUT_CAUSES && i <= n && cuts(p); i++) {
+		memcpy(&at, counts + (i - 1) * sizeof(at), sizeof(at));
+		if (at > INT64_MAX) {
+			loss_bad(p, 1);
+			continue;
+		}
+		loss_counter(p, i, at);
+		p->ahead[i] = p->cause[i].charged - at;
+	}
+}
+
+void loss_cut_end(struct process *p)
+{
+	memset(p->ahead, 0, sizeof(p->ahead));
+}
+
+void loss_switched(struct part *part, bool opened)
+{
+	const uint64_t *ahead = part->process->ahead;
+	uint32_t i;
+
+	MUST_PART(part);
+	for (i = 1; i <= CUT_CAUSES; i++) {
+		if (ahead[i] == 0 || (!opened && !ends_at_cut(i)))
+			continue;
+		loss_part(part, i, opened ? ahead[i] : 0);
+		if (!opened)
+			part->loss[i] -= ahead[i] < part->loss[i] ? ahead[i] : part->loss[i];
+	}
 }
 
 void loss_counts(struct process *p, const struct ring_counts *c, const struct j_drop *d, uint32_t n)
@@ -133,7 +255,7 @@ void loss_counts(struct process *p, const struct ring_counts *c, const struct j_
 	uint32_t i;
 
 	for (i = 0; i < sizeof(ring) / sizeof(ring[0]); i++)
-		loss_counter(p, &p->cause[ring[i].cause], ring[i].cause, ring[i].n);
+		loss_counter(p, ring[i].cause, ring[i].n);
 	for (i = 0; i < n; i++) {
 		if (d[i].lane >= p->row.n_lanes) {
 			loss_bad(p, 1);
@@ -141,8 +263,8 @@ void loss_counts(struct process *p, const struct ring_counts *c, const struct j_
 		}
 		if (!process_lanes(p, d[i].lane + 1))
 			return;
-		loss_counter(p, &p->lane[d[i].lane].full, LOST_LANE_FULL, d[i].full);
-		loss_counter(p, &p->lane[d[i].lane].nested, LOST_NESTED, d[i].nested);
+		lane_counter(p, d[i].lane, LOST_LANE_FULL, d[i].full);
+		lane_counter(p, d[i].lane, LOST_NESTED, d[i].nested);
 	}
 	if (c->agent_ns > p->row.agent_ns && c->agent_ns <= INT64_MAX)
 		p->row.agent_ns = c->agent_ns;

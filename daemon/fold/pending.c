@@ -22,8 +22,9 @@
 #include "tree.h"
 
 /* 1: without a launch's thread, a record's context and a lane's name; 2: without LIST_JOINED;
- * 3: without put_near(), and records by their number */
-#define PENDING_VERSION 5u
+ * 3: without put_near(), and records by their number; 4: CAUSES_BEFORE_5; 5: without a counter
+ * that waits */
+#define PENDING_VERSION 6u
 #define CAUSES_BEFORE_5 13u /* causes of loss that were packed without their number */
 #define PENDING_MAX     (256u << 20)
 
@@ -429,18 +430,22 @@ static void put_told(struct pack *k, const struct told *t)
 {
 	put(k, t->told);
 	put(k, t->charged);
+	put(k, t->seen);
 }
 
 static void get_told(struct unpack *u, struct told *t)
 {
 	t->told = get(u);
 	t->charged = get(u);
+	t->seen = u->version < 6 ? 0 : get(u);
 }
 
 static bool lane_is_plain(const struct lane *l)
 {
-	return l->full.charged == 0 && l->nested.charged == 0 && l->full.told == 0 &&
-	       l->nested.told == 0 && l->tid == 0 && l->generation == 0;
+	const struct told *a = &l->full, *b = &l->nested;
+
+	return (a->told | a->charged | a->seen | b->told | b->charged | b->seen) == 0 &&
+	       l->tid == 0 && l->generation == 0;
 }
 
 static void put_lanes(struct pack *k, const struct process *p)
@@ -482,6 +487,23 @@ static void get_lanes(struct unpack *u, struct process *p)
 		p->lane[i].generation = get32(u);
 		p->lane[i].name = u->version > 1 ? get32(u) : NAME_NONE;
 	}
+}
+
+/* The process's own are at least all lanes'; older daemons kept none. */
+static void sum_lanes(struct process *p)
+{
+	struct told *full = &p->cause[LOST_LANE_FULL], *nested = &p->cause[LOST_NESTED];
+	uint32_t i;
+
+	if ((p->row.flags & PROCESS_CUTS) == 0)
+		return;
+	full->told = nested->told = 0;
+	for (i = 0; i < p->cap_lanes; i++) {
+		full->told += p->lane[i].full.charged;
+		nested->told += p->lane[i].nested.charged;
+	}
+	full->charged = full->charged > full->told ? full->charged : full->told;
+	nested->charged = nested->charged > nested->told ? nested->charged : nested->told;
 }
 
 static void put_now(struct pack *k, const struct process *p)
@@ -580,6 +602,7 @@ int pending_unpack(struct process *p, const void *bytes, uint32_t n)
 	for (i = 0; i < n_causes; i++)
 		get_told(&u, i < LOST_CAUSE_MAX ? &p->cause[i] : &of_newer);
 	get_lanes(&u, p);
+	sum_lanes(p);
 	get_now(&u, p);
 	for (i = get_count(&u); i > 0 && !u.bad; i--)
 		slots |= get_part(&u, p);

@@ -220,7 +220,9 @@ static void on_session(struct drain *d, const uint8_t *record)
 	struct rec_session r;
 
 	memcpy(&r, record, sizeof(r));
+	loss_cut(d->process, record + sizeof(r), REC_BYTES(r.hdr) - (uint32_t)sizeof(r));
 	session_record(d->process, &r);
+	loss_cut_end(d->process);
 }
 
 static void on_thread(struct drain *d, const uint8_t *record)

@@ -11,6 +11,7 @@
 #include "flight.h"
 #include "loss_terms.h"
 #include "must.h"
+#include "record.h"
 #include "table.h"
 #include "tables.h"
 
@@ -66,6 +67,7 @@ struct metric_name {
 /* A loss that is told both in-band and by an absolute counter: the larger one holds. */
 struct told {
 	uint64_t told, charged; /* charged: to the sessions so far */
+	uint64_t seen;          /* by its counter, where that waits: loss_rest() */
 };
 
 struct lane {
@@ -120,6 +122,8 @@ struct process {
 	struct flight flight;
 
 	struct told cause[LOST_CAUSE_MAX]; /* of the whole ring */
+	/* While a SESSION record is applied: what was charged that was lost after it. */
+	uint64_t ahead[CUT_CAUSES + 1];
 	uint64_t events, launches, kernels, drops, bad, skipped, delivered_ns;
 	uint64_t refused;    /* nodes that could not be made; not kept */
 	uint64_t tree_bytes; /* of its parts' trees; not kept */

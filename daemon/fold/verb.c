@@ -90,6 +90,15 @@ void session_drop_process(struct session *s, struct process *p)
 	s->n_parts = n;
 }
 
+static void part_switch(struct part *part, bool active, const struct moment *m)
+{
+	const bool was = window_is_open(&part->window);
+
+	part_set_active(part, active, moment_clock(m, part->process));
+	if (active != was)
+		loss_switched(part, active);
+}
+
 static void session_switch(struct session *s, bool active, const struct moment *m)
 {
 	uint32_t i;
@@ -99,7 +108,7 @@ static void session_switch(struct session *s, bool active, const struct moment *
 		return;
 	for (i = 0; i < s->n_parts; i++)
 		if (s->part[i]->attached)
-			part_set_active(s->part[i], active, moment_clock(m, s->part[i]->process));
+			part_switch(s->part[i], active, m);
 	if (active)
 		session_open(s, m->ns);
 	else
@@ -145,7 +154,7 @@ static void session_join(struct session *s, struct process *p, const struct mome
 	}
 	(void)part_attach(part);
 	if (s->opened_ns != 0)
-		part_set_active(part, true, moment_clock(m, p));
+		part_switch(part, true, m);
 }
 
 void session_match_process(struct process *p, uint64_t mono_ns)
@@ -252,6 +261,9 @@ static void session_finalized(struct session *s, const struct moment *m, int64_t
 	session_finalize(s, m);
 	if (!session_is_current(s))
 		return;
+	for (i = 0; i < s->n_parts; i++)
+		if (s->part[i]->attached)
+			loss_rest(s->part[i]->process);
 	for (i = 0; i < s->n_parts; i++)
 		if (s->part[i]->attached)
 			part_detach(s->part[i], moment_clock(m, s->part[i]->process));

@@ -60,10 +60,11 @@ struct journal_entry {
 };
 _Static_assert(sizeof(struct journal_entry) == 40, "journal");
 
+#define PROCESS_CUTS (1u << 16) /* in j_process.flags, by the daemon: its ABI has RING_ABI_CUTS */
 struct j_process {
 	uint8_t boot_id[16], parent[16], token[16];
 	uint32_t pid, ns_pid, uid, clock, tsc_khz; /* pid: the host's, from the socket; 0 unknown */
-	uint32_t n_lanes, lane_bytes, flags;       /* RV_INJECTED, RV_FORKED */
+	uint32_t n_lanes, lane_bytes, flags;       /* RV_INJECTED, RV_FORKED, PROCESS_CUTS */
 	uint64_t pid_start;
 	uint64_t created_clock, created_monotonic_ns, created_realtime_ns;
 	uint32_t replay; /* 1: fed by a replay */

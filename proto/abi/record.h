@@ -164,6 +164,16 @@ struct rec_session {
 	uint64_t pad1[2];
 };
 
+/* SESSION as it is written from RING_ABI_CUTS on: with all that the process had lost by then, so that
+ * each loss is one session's, whenever it is read. */
+#define CUT_CAUSES ((uint32_t)LOST_NAMES) /* the first ones, which have counters in the ring */
+struct rec_session_cut {
+	struct rec_session session;
+	uint64_t lost[CUT_CAUSES]; /* [cause - 1]; absolute */
+};
+_Static_assert(LOST_LANE_FULL == 1 && LOST_NAMES == 9, "causes with counters come first");
+_Static_assert(sizeof(struct rec_session_cut) == 136, "record ABI");
+
 /* flags of THREAD */
 #define THREAD_GOES_ON \
 	1u /* in another lane: this is the last record here, and comes before what stands there */

@@ -29,9 +29,10 @@
 
 #define RING_MAGIC      0x31474e52544f5250ull /* "PROTRNG1" */
 #define RING_CTL_MAGIC  0x314c5443544f5250ull /* "PROTCTL1" */
-#define RING_ABI        0x00010002u /* major << 16 | minor; a reader needs the same major */
+#define RING_ABI        0x00010003u /* major << 16 | minor; a reader needs the same major */
 #define RING_ABI_RINGS  1u          /* from this minor on: the job heeds ring_ctl.nap */
 #define RING_ABI_ASKS   2u          /* from this minor on: the daemon answers RV_SESSION */
+#define RING_ABI_CUTS   3u          /* from this minor on: SESSION says what was lost before it */
 #define RING_PAGE       4096u
 #define RING_INFO_BYTES 4096u
 

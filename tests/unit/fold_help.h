@@ -65,7 +65,7 @@ HELP void *tape_add(
 
 struct kit_process {
 	uint8_t ring[16];
-	uint32_t pid, uid, clock, khz;
+	uint32_t pid, uid, clock, khz, flags;
 	uint64_t created_clock, created_ns;
 	const char *info;
 	uint32_t info_bytes;
@@ -94,6 +94,7 @@ HELP void tape_process(struct tape *t, const struct kit_process *k)
 	j->uid = k->uid;
 	j->clock = k->clock;
 	j->tsc_khz = k->khz;
+	j->flags = k->flags;
 	j->n_lanes = KIT_LANES;
 	j->lane_bytes = KIT_LAP;
 	j->created_clock = k->created_clock;

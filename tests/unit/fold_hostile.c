@@ -524,6 +524,7 @@ START_TEST(losses_are_not_counted_twice)
 	d = (struct j_drop *)(c + 1);
 	*d = (struct j_drop){0, 0, 7, 1};
 	c->paths_refused = 4;
+	tape_end(&t, job.ring, 32, END_EXITED, 0);
 	fold_take(f, &t);
 	b = collect();
 	ck_assert_uint_eq(loss_of(&b, 1, LOST_LANE_FULL), 7);

@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: MIT. fold_loss.c: each loss is one session's, whenever it comes to light:
+ * counters read ahead of records, records that come late, lanes that tell late, an older agent. */
+#include "fold_help.h"
+
+#define LANES    2u
+#define SESSIONS 5u
+#define STEPS    60u
+#define LONGEST  4u /* instants that the daemon may be late */
+
+static uint32_t seed;
+
+static uint32_t below(uint32_t n)
+{
+	seed = seed * 1664525u + 1013904223u;
+	return (seed >> 8) % n;
+}
+
+/* What a job did, an instant after the other, and what the daemon saw of it. */
+struct job {
+	struct fold *f;
+	struct tape t;
+	struct kit_process process;
+	struct kit_lane lane[LANES];
+	uint64_t now, full[LANES], untold[LANES], first[LANES], no_lane;
+	uint64_t truth[SESSIONS], truth_no_lane[SESSIONS];
+	uint32_t n, live; /* sessions begun; live: n, or 0: none */
+};
+
+static void begin(struct job *j, bool cuts)
+{
+	static const char *const names[] = {"s"};
+
+	*j = (struct job){.f = fold_of(NULL), .process = kit_process(1), .now = SECOND};
+	j->process.flags = cuts ? PROCESS_CUTS : 0;
+	j->lane[1].lane = 1;
+	tape_process(&j->t, &j->process);
+	tape_names(&j->t, j->process.ring, 2, 1, names);
+	fold_take(j->f, &j->t);
+}
+
+static void drop(struct job *j, uint32_t lane, uint64_t n)
+{
+	j->now++;
+	if (j->untold[lane] == 0)
+		j->first[lane] = j->now;
+	j->full[lane] += n;
+	j->untold[lane] += n;
+	if (j->live != 0)
+		j->truth[j->live - 1] += n;
+}
+
+static void drop_no_lane(struct job *j)
+{
+	j->no_lane++;
+	if (j->live != 0)
+		j->truth_no_lane[j->live - 1]++;
+}
+
+static void tell(struct job *j, uint32_t lane)
+{
+	struct rec_lost r = {.count = j->untold[lane], .first = j->first[lane], .last = j->now};
+
+	if (r.count != 0)
+		lane_put(&j->lane[lane], REC_LOST, 0, LOST_LANE_FULL, &r, sizeof(r));
+	j->untold[lane] = 0;
+	j->now++;
+}
+
+/* As the agent does: LOST of its own lane, then the record. */
+static void say(struct job *j, uint8_t verb, bool cuts)
+{
+	struct rec_session_cut r = {.session = {.name = 2}};
+
+	tell(j, 0);
+	if (verb == SESSION_START)
+		j->live = ++j->n;
+	r.session.clock = ++j->now;
+	r.lost[LOST_LANE_FULL - 1] = j->full[0] + j->full[1];
+	r.lost[LOST_NO_LANE - 1] = j->no_lane;
+	lane_put(
+		&j->lane[0], REC_SESSION, verb, j->n - 1, &r, cuts ? sizeof(r) : sizeof(r.session));
+	if (verb == SESSION_FINALIZE)
+		j->live = 0;
+}
+
+/* The counters as they are now, ahead of what is not drained. */
+static void read_counts(struct job *j)
+{
+	struct ring_counts *c =
+		tape_add(&j->t, J_COUNTS, j->process.ring, j->now, sizeof(*c) + LANES * 24);
+	struct j_drop *d = (struct j_drop *)(c + 1);
+
+	c->drop_no_lane = j->no_lane;
+	d[0] = (struct j_drop){0, 0, j->full[0], 0};
+	d[1] = (struct j_drop){1, 0, j->full[1], 0};
+}
+
+static void drain(struct job *j)
+{
+	uint32_t i;
+
+	for (i = 0; i < LANES; i++)
+		tape_lane(&j->t, j->process.ring, j->now, &j->lane[i]);
+}
+
+static void check(struct job *j, const char *what)
+{
+	struct batch b = {0};
+	uint32_t i;
+
+	fold_take(j->f, &j->t);
+	ck_assert_int_eq(fold_collect(j->f, &b), 0);
+	for (i = 0; i < j->n; i++) {
+		ck_assert_msg(loss_of(&b, i + 1, LOST_LANE_FULL) == j->truth[i],
+			"%s: session %u lost %llu, not %llu", what, i,
+			(unsigned long long)j->truth[i],
+			(unsigned long long)loss_of(&b, i + 1, LOST_LANE_FULL));
+		ck_assert_uint_eq(loss_of(&b, i + 1, LOST_NO_LANE), j->truth_no_lane[i]);
+	}
+	batch_free(&b);
+	fold_free(j->f);
+}
+
+/* Killed: what lanes still hold is drained, then come the counters and the end. */
+static void killed(struct job *j)
+{
+	drain(j);
+	read_counts(j);
+	tape_end(&j->t, j->process.ring, j->now + SECOND, END_KILLED, 9);
+}
+
+/* One session after the other, losses of two lanes in and between them, and a daemon that drains and
+ * counts when it likes. */
+START_TEST(each_loss_is_one_sessions)
+{
+	struct job j;
+	uint32_t i;
+
+	seed = (uint32_t)_i;
+	begin(&j, true);
+	for (i = 0; i < STEPS; i++) {
+		const uint32_t what = below(8);
+
+		if (what < 3)
+			drop(&j, below(LANES), 1 + below(100));
+		else if (what == 3)
+			tell(&j, below(LANES));
+		else if (what == 4 && j.live != 0)
+			say(&j, SESSION_FINALIZE, true);
+		else if (what == 4 && j.n < SESSIONS)
+			say(&j, SESSION_START, true);
+		else if (what == 5)
+			read_counts(&j);
+		else if (what == 6)
+			drop_no_lane(&j);
+		else if (below(LONGEST) == 0)
+			drain(&j);
+	}
+	killed(&j);
+	check(&j, "by chance");
+}
+END_TEST
+
+/* The counters of a lane are read while the records of it are not drained: they are charged to no
+ * session that ended before, and none is without its own. */
+START_TEST(an_older_agents_counters_wait)
+{
+	struct job j;
+
+	begin(&j, false);
+	drop(&j, 0, 3);
+	say(&j, SESSION_START, false);
+	drain(&j);
+	drop(&j, 0, 100);
+	say(&j, SESSION_FINALIZE, false);
+	drop(&j, 0, 7);
+	say(&j, SESSION_START, false);
+	drop(&j, 0, 5000);
+	read_counts(&j);
+	killed(&j);
+	check(&j, "older");
+}
+END_TEST
+
+static void control(struct job *j, uint32_t verb)
+{
+	read_counts(j); /* as daemon_apply() does */
+	(void)tape_verb(&j->t, verb, 9, ++j->now);
+}
+
+/* The daemon's verbs cut, too: counters are read before each. */
+START_TEST(a_verb_of_the_daemon_cuts)
+{
+	struct job j;
+
+	begin(&j, true);
+	drop(&j, 1, 11);
+	control(&j, VERB_START);
+	j.live = j.n = 1;
+	drop(&j, 1, 20);
+	control(&j, VERB_DEACTIVATE);
+	j.live = 0;
+	drop(&j, 0, 40);
+	control(&j, VERB_ACTIVATE);
+	j.live = 1;
+	drop(&j, 0, 80);
+	control(&j, VERB_FINALIZE);
+	j.live = 0;
+	drop(&j, 1, 160);
+	tell(&j, 0);
+	tell(&j, 1);
+	drain(&j);
+	read_counts(&j);
+	(void)tape_verb(&j.t, VERB_FINALIZED, 9, ++j.now);
+	check(&j, "verbs");
+}
+END_TEST
+
+/* A job that says what cannot be spoils its own numbers, and no others. */
+START_TEST(counts_that_lie)
+{
+	struct job j;
+	struct rec_session_cut r = {.session = {.clock = SECOND + 5, .name = 2}};
+	struct batch b = {0};
+	uint32_t i;
+
+	begin(&j, true);
+	for (i = 0; i < CUT_CAUSES; i++)
+		r.lost[i] = i % 2 == 0 ? UINT64_MAX : INT64_MAX;
+	lane_put(&j.lane[0], REC_SESSION, SESSION_START, 0, &r, sizeof(r));
+	memset(r.lost, 0, sizeof(r.lost));
+	r.session.clock++;
+	lane_put(&j.lane[0], REC_SESSION, SESSION_FINALIZE, 0, &r, sizeof(r) - 8);
+	drain(&j);
+	fold_take(j.f, &j.t);
+	ck_assert_int_eq(fold_collect(j.f, &b), 0);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_LANE_FULL), 0);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_NESTED), 0);
+	batch_free(&b);
+	fold_free(j.f);
+}
+END_TEST
+
+Suite *suite(void);
+
+Suite *suite(void)
+{
+	Suite *s = suite_create("fold_loss");
+	TCase *c = tcase_create("losses");
+
+	tcase_add_loop_test(c, each_loss_is_one_sessions, 0, 200);
+	tcase_add_test(c, an_older_agents_counters_wait);
+	tcase_add_test(c, a_verb_of_the_daemon_cuts);
+	tcase_add_test(c, counts_that_lie);
+	suite_add_tcase(s, c);
+	return s;
+}
