@@ -59,6 +59,7 @@ static void forget_parent(void)
 
 	if (core.header == NULL)
 		return;
+	ring_descend();
 	if (b != NULL && b->forked != NULL)
 		b->forked();
 	ring_forget();
@@ -196,6 +197,13 @@ static int engine_want(uint32_t want)
 	return 0;
 }
 
+static void engine_child_lost(int32_t n)
+{
+	if (HOT->opened == 0)
+		forget_parent();
+	ring_child_lost(n);
+}
+
 static void engine_gpu_hint(uint32_t hints)
 {
 	core.gpu_take |= (hints & GPU_HINT_TAKE) != 0;
@@ -257,6 +265,7 @@ EXPORT const struct protond_engine *protond_engine_v1(void)
 		.span = event_span,
 		.gpu_hint = engine_gpu_hint,
 		.gpu_give_back = engine_gpu_give_back,
+		.child_lost = engine_child_lost,
 	};
 
 	return &engine;

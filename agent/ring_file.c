@@ -251,6 +251,36 @@ static void describe(struct ring_header *h, const struct engine_open *o)
 	boot_id(h->boot_id);
 }
 
+/* The counts once more, on a mapping that forked children keep: the ring itself is not theirs. */
+static struct {
+	struct ring_counts *own, *parents;
+} family;
+
+static struct ring_counts *map_counts(void)
+{
+	void *p = mmap(NULL, RING_PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, core.fd,
+		(off_t)core.at.counts);
+
+	return p != MAP_FAILED ? p : NULL;
+}
+
+void ring_descend(void)
+{
+	if (family.own == NULL) /* whoever forked it had no ring: its grandparent stands for it */
+		return;
+	if (family.parents != NULL)
+		munmap(family.parents, RING_PAGE);
+	family.parents = family.own;
+	family.own = NULL;
+}
+
+void ring_child_lost(int32_t n)
+{
+	if (family.parents != NULL)
+		atomic_fetch_add_explicit(
+			&family.parents->children_lost, (uint32_t)n, memory_order_relaxed);
+}
+
 static int map_ring(const struct ring_header *h, const struct engine_open *o)
 {
 	const uint32_t info = o->info_bytes < RING_INFO_BYTES ? o->info_bytes : RING_INFO_BYTES - 1;
@@ -282,6 +312,7 @@ static int map_ring(const struct ring_header *h, const struct engine_open *o)
 	core.header->created_monotonic_ns = c.monotonic_ns;
 	core.header->created_realtime_ns = c.realtime_ns;
 	memcpy(p + core.at.info, o->info != NULL ? o->info : "", o->info != NULL ? info : 0);
+	family.own = map_counts();
 	return 0;
 }
 
@@ -305,6 +336,9 @@ void ring_unmake(void)
 		munmap(core.ctl, core.ctl_bytes);
 	if (core.header != NULL)
 		munmap(core.header, core.at.file_bytes);
+	if (family.own != NULL)
+		munmap(family.own, RING_PAGE);
+	family.own = NULL;
 	if (core.fd >= 0 && core.named)
 		(void)unlink(ring_path);
 	if (core.fd >= 0)

@@ -21,5 +21,8 @@ int ring_control(int fd, uint32_t n_lanes);
 void ring_name(void);
 bool ring_reopen(void); /* the application has closed its descriptor: another, by its name */
 void ring_forget(void); /* in a forked child: puts private zeroes where the parent's ring was */
+/* In a forked child: its parent's counts are what it has of its parent; its own are yet to come. */
+void ring_descend(void);
+void ring_child_lost(int32_t n); /* counts in the parent's ring */
 
 #endif

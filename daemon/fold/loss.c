@@ -251,6 +251,7 @@ void loss_counts(struct process *p, const struct ring_counts *c, const struct j_
 		{LOST_GPU_REFUSED, c->gpu_refused},
 		{LOST_GPU_INVALID, c->gpu_invalid},
 		{LOST_GPU_UNKNOWN, c->gpu_unknown},
+		{LOST_CHILDREN, c->children_lost},
 	};
 	uint32_t i;
 

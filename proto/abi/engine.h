@@ -138,6 +138,9 @@ struct protond_engine {
 	/* After want() with PAUSE and GPU_HINT_ASIDE: what is left of their cost, inside the next
 	 * call of the GPU's interface. Waits for one, at most 250 ms. */
 	void (*gpu_give_back)(void);
+	/* In a forked child, also without open(): what it records may not reach the daemon (1), or
+	 * does after all (-1). Its parent's ring counts that. */
+	void (*child_lost)(int32_t n);
 };
 
 typedef const struct protond_engine *protond_engine_fn(void);

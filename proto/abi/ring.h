@@ -104,7 +104,9 @@ _Static_assert(sizeof(struct ring_header) == 168, "ring ABI");
 struct ring_counts {
 	_Atomic uint32_t paths, names, configs, devices;
 	_Atomic uint32_t name_bytes;
-	uint32_t pad0;
+	/* Forked children that could not offer a ring of their own. The one number that other
+	 * processes write, too: the children. */
+	_Atomic uint32_t children_lost;
 	_Atomic uint64_t paths_refused; /* scopes entered that went to an (other) */
 	_Atomic uint64_t names_refused; /* names that became "(other)": the table was full */
 	_Atomic uint64_t names_cut;

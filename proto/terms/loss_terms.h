@@ -20,7 +20,8 @@
         X(BAD,        10, "records that broke the ring's laws")                             \
         X(LAUNCHES,   11, "launches without a GPU record")                                  \
         X(NODES,      12, "tree nodes over a ceiling, the session's or memory_mb: counted under (other)")       \
-        X(SKIPPED,    13, "an entry of the journal was left out: it had ended the daemon twice")
+        X(SKIPPED,    13, "an entry of the journal was left out: it had ended the daemon twice")            \
+        X(CHILDREN,   14, "forked children whose events did not reach protond")
 /* clang-format on */
 
 enum lost_cause {
