@@ -97,7 +97,9 @@ static void on_attach(struct conn *c, const struct message *m, struct err *e)
 	memcpy(w.store, d->store_uuid, 16);
 	(void)snprintf(w.version, sizeof(w.version), "%s", PROTOND_BUILD_VERSION);
 	home_rings_of(d, c->uid, w.rings, sizeof(w.rings));
-	if (conn_send(c, &w, sizeof(w), RV_WELCOME, -1) < 0) {
+	/* Who offers its ring may be gone by now: RING lies behind, and is to be read. */
+	if (conn_send(c, &w, sizeof(w), RV_WELCOME, -1) < 0 &&
+		(c->attach.flags & RV_OFFERED) == 0) {
 		conn_close(c);
 		return;
 	}
@@ -263,9 +265,10 @@ static int ring_offered(struct conn *c, const struct message *m, int *fd, struct
 	if (n < 0)
 		return n;
 	r = c->ring;
-	if (!ring_watch(r, c->pidfd))
+	/* Of the dead the number is all that is known, which may be another's by now. */
+	if ((c->dead && c->pidfd < 0) || !ring_watch(r, c->pidfd))
 		ring_died(r);
-	c->pidfd = -1;
+	c->pidfd = -1; /* the ring's now */
 	end_predecessor(r);
 	n = ring_control_open(r);
 	if (n < 0)

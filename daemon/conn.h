@@ -38,6 +38,7 @@ struct conn {
 	uint64_t serial;    /* names it for those who may outlive it */
 	uint64_t since_ns;
 	bool attached, closing, want_known;
+	bool dead;                   /* the peer was, when it was accepted */
 	bool again;                  /* its ring was refused for a while: it is asked once more */
 	uint32_t want;               /* as last said */
 	uint32_t gpu_mask, gpu_more; /* what PROTOND_GPU of the job leaves, and adds */
@@ -64,6 +65,8 @@ struct intake {
 	uint32_t fds; /* descriptors that jobs may take */
 	bool shed;    /* a job was refused for want of them: it is called when there are some */
 	uint64_t serial;
+	uint64_t clear_ns; /* all that had connected by then were accepted and heard */
+	bool clearing;
 	bool inherited; /* the socket is the service manager's: its name stays */
 };
 

@@ -8,6 +8,7 @@
 #include "drain.h"
 #include "entry.h"
 #include "host_clock.h"
+#include "intake.h"
 #include "loop.h"
 #include "rings.h"
 #include "turn.h"
@@ -31,10 +32,10 @@ static bool concerns(const struct drained *w, const struct ring *r)
 					     : w->uid < 0 || w->uid == r->uid;
 }
 
-/* Asks for what lacks. */
+/* Asks for what lacks: of those that have just connected, and of the rings. */
 static bool is_there(const struct protond *p, const struct drained *w)
 {
-	bool whole = true;
+	bool whole = intake_is_clear(p->d.intake, w->asked_ns);
 	struct ring *r;
 
 	for (r = p->rings.first; r != NULL; r = r->next) {
@@ -94,6 +95,8 @@ uint32_t drained_whole(struct protond *p, uint64_t deadline_ns)
 	bool more;
 
 	p->drain.behind = false;
+	while (!intake_is_clear(p->d.intake, now) && mono_ns() < deadline_ns)
+		;
 	while (count_left(p, now) != 0 && !p->entries.stuck && mono_ns() < deadline_ns) {
 		for (r = p->rings.first; r != NULL && mono_ns() < deadline_ns; r = r->next) {
 			if (drain_is_past(r, now))

@@ -50,8 +50,9 @@ static bool hear(struct conn *c)
 	struct err e = {0};
 
 	conn_receive(c, &packet);
-	if (packet.n < 0 && (errno == EAGAIN || errno == EINTR))
-		return errno == EINTR;
+	/* ECONNRESET: it left without reading what it was told, and its last words come after. */
+	if (packet.n < 0 && (errno == EAGAIN || errno == EINTR || errno == ECONNRESET))
+		return errno != EAGAIN;
 	if (packet.n <= 0)
 		conn_close(c);
 	else if ((packet.flags & MSG_TRUNC) != 0)
@@ -76,12 +77,15 @@ static void conn_on_poll(uv_poll_t *h, int status, int events)
 
 	(void)events;
 	MUST(c->magic == CONN_IS_ALIVE && !c->closing);
-	if (status < 0) {
-		conn_close(c);
-		return;
-	}
 	for (i = 0; i < AT_ONCE && hear(c); i++)
 		;
+	if (status >= 0 || c->closing)
+		return;
+	/* An error stops the watch, and was told with the first of what was heard. */
+	if (i == 0)
+		conn_close(c);
+	else
+		(void)uv_poll_start(&c->poll, UV_READABLE, conn_on_poll);
 }
 
 static bool has(int fd, short events)
@@ -105,6 +109,7 @@ static void conn_identify(struct conn *c)
 		c->pid_start = process_start(c->pid);
 	if (!(told ? has(c->pidfd, POLLIN) : has(c->fd, POLLHUP))) /* after both */
 		return;
+	c->dead = true;
 	c->pid_start = 0;
 	if (!told && c->pidfd >= 0) {
 		(void)close(c->pidfd);
@@ -161,12 +166,16 @@ static void admit(struct intake *in, struct conn *c)
 static bool accept_one(struct intake *in, bool first)
 {
 	static struct log_cause cause;
+	const uint64_t now = mono_ns();
 	const int fd = accept4(in->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 	struct ucred cred = {0};
 	socklen_t n = sizeof(cred);
 	struct conn *c;
+	int i;
 
 	if (fd < 0) {
+		if (errno == EAGAIN)
+			in->clear_ns = now;
 		if (errno == EMFILE || errno == ENFILE) {
 			if (first) /* nobody is just leaving: the loop would turn for nothing */
 				(void)uv_poll_stop(&in->poll);
@@ -197,7 +206,25 @@ static bool accept_one(struct intake *in, bool first)
 	conn_identify(c);
 	(void)uv_poll_start(&c->poll, UV_READABLE, conn_on_poll);
 	admit(in, c);
+	/* An offer is there already: whoever made it may be gone. */
+	for (i = 0; !c->closing && i < AT_ONCE && hear(c); i++)
+		;
 	return true;
+}
+
+bool intake_is_clear(struct intake *in, uint64_t ns)
+{
+	int i;
+
+	if (in == NULL || in->clear_ns >= ns)
+		return true;
+	if (in->clearing)
+		return false;
+	in->clearing = true; /* what is heard may ask for this */
+	for (i = 0; in->clear_ns < ns && i < AT_ONCE && accept_one(in, false); i++)
+		;
+	in->clearing = false;
+	return in->clear_ns >= ns;
 }
 
 static void intake_on_poll(uv_poll_t *h, int status, int events)

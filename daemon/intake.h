@@ -3,6 +3,7 @@
 #ifndef PROTOND_DAEMON_INTAKE_H
 #define PROTOND_DAEMON_INTAKE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "err.h"
@@ -13,6 +14,8 @@ struct protond;
 int intake_new(struct protond *p, struct intake **ret, struct err *e);
 void intake_free(struct intake *in);
 void intake_sweep(struct intake *in, uint64_t now_ns); /* once a second */
+/* Whoever had connected by then has been heard, if it spoke at once; else hears some more of them. */
+bool intake_is_clear(struct intake *in, uint64_t ns); /* NULL is clear */
 int intake_relisten(struct intake *in, struct err *e);
 
 #endif

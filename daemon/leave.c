@@ -7,14 +7,18 @@
 #include "exited.h"
 #include "fold.h"
 #include "host_clock.h"
+#include "intake.h"
 #include "journal.h"
 #include "log.h"
+#include "loop.h"
 #include "must.h"
 #include "own_sessions.h"
 #include "rings.h"
 
 /* So long a dead process may take to be reaped: its status is read then. */
 #define EXIT_NS 100000000u
+/* And so long children that it waited for may stay unheard, where too many knock. */
+#define CHILDREN_NS 1000000000u
 
 /* Without that word: a process that left by its exit handler gave its main thread's lane back. One
  * that did not and was inside a scope was killed (or called _exit there: the same to us). */
@@ -97,6 +101,9 @@ void ring_leave(struct protond *p, struct ring *r)
 			break; /* left out (poison.h), as each further one would be: END has all */
 	}
 	if (how_it_ended(r, &end) < 0)
+		return;
+	/* Its children are in its sessions, and these may end with it. */
+	if (!intake_is_clear(p->d.intake, r->gone_ns) && mono_ns() - r->gone_ns < CHILDREN_NS)
 		return;
 	/* Once: its sessions may take some ticks to end. */
 	if (!r->noted && r->reader.lane != NULL && !r->unreadable &&

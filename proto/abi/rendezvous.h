@@ -19,6 +19,10 @@
  *   STATE                             ->      when the GPU state changed
  *   PING (any time)                  <->      answered by PONG once all before it is done
  *
+ * A job that knows beforehand what WELCOME would say makes its ring at once and offers it: ATTACH
+ * (RV_OFFERED) and RING in one go, on a connection that waits for nothing. The socket's queue keeps
+ * both, and the ring with them, though the job be gone before protond looks.
+ *
  * Socket names below the runtime directory, which docs/trust.md describes.
  */
 #ifndef PROTOND_ABI_RENDEZVOUS_H
@@ -61,6 +65,7 @@ struct rv_head {
 enum rv_attach_flags {
 	RV_INJECTED = 1, /* by CUDA_INJECTION64_PATH, NVTX_INJECTION64_PATH or LD_PRELOAD */
 	RV_FORKED = 2,   /* the child of an attached process */
+	RV_OFFERED = 4,  /* RING follows at once: the job may be gone before it is answered */
 };
 
 struct rv_attach {
