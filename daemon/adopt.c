@@ -8,6 +8,7 @@
 #include "journal.h"
 #include "message.h"
 #include "own_sessions.h"
+#include "rendezvous.h"
 #include "rings.h"
 
 static void fill_process(const struct ring *r, const struct ring_origin *o, struct j_process *ret)
@@ -22,7 +23,8 @@ static void fill_process(const struct ring *r, const struct ring_origin *o, stru
 		.tsc_khz = h->tsc_khz,
 		.n_lanes = h->n_lanes,
 		.lane_bytes = h->lane_bytes,
-		.flags = (o->flags & (RV_INJECTED | RV_FORKED)) |
+		.flags = (o->flags & (RV_INJECTED | RV_FORKED | RV_OFFERED)) |
+			 ((o->flags & RV_FORKED) != 0 ? PROCESS_JOINS : 0) |
 			 ((h->abi & 0xffff) >= RING_ABI_CUTS ? PROCESS_CUTS : 0),
 		.pid_start = r->pid_start,
 		.created_clock = h->created_clock,

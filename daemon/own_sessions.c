@@ -50,20 +50,31 @@ static void run_each(void *arg, const struct fold_session *s)
 {
 	struct run_of *x = arg;
 
-	if (s->source == SOURCE_RUN && fold_is_member(x->r->all->d->fold, s->uuid, x->r->uuid))
+	if ((s->source == SOURCE_RUN || s->source == SOURCE_AUTO) &&
+		fold_is_member(x->r->all->d->fold, s->uuid, x->r->uuid))
 		x->found = true;
 }
 
-/* Not for a job of `protonctl run`: its session is there from the first event to the last. */
+/* It begins with the ring: what was recorded before the daemon saw it is in it. */
+static uint64_t age_of(const struct ring *r, uint64_t now)
+{
+	const uint64_t created = r->reader.h.created_monotonic_ns;
+
+	return created != 0 && created < now ? now - created : 0;
+}
+
+/* Not for a job of `protonctl run`, whose session is there from the first event to the last, nor for
+ * a forked child in its parent's. */
 void session_auto(struct ring *r, const char *command)
 {
 	static struct log_cause cause;
 	const struct daemon *d = r->all->d;
+	const uint64_t now = mono_ns(), age = age_of(r, now);
 	struct j_verb v = {
 		.verb = VERB_START,
 		.uid = r->uid,
-		.mono_ns = mono_ns(),
-		.realtime_ns = real_ns(),
+		.mono_ns = now - age,
+		.realtime_ns = real_ns() - (int64_t)age,
 		.source = SOURCE_AUTO,
 		.match = MATCH_RING,
 		.pid = r->pid,

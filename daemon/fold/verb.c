@@ -117,6 +117,17 @@ static void session_switch(struct session *s, bool active, const struct moment *
 
 /* --- who is in it --- */
 
+/* A forked child is in its parent's automatic session: they are processes of one launch. */
+static bool joins(const struct session *s, const struct process *p)
+{
+	const struct process *parent;
+
+	if (s->row.source != SOURCE_AUTO || (p->row.flags & PROCESS_JOINS) == 0)
+		return false;
+	parent = process_find(p->fold, p->row.parent);
+	return parent != NULL && parent->row.uid == p->row.uid && session_part(s, parent) != NULL;
+}
+
 static bool matches(const struct session *s, const struct process *p)
 {
 	const struct row_session *r = &s->row;
@@ -133,7 +144,7 @@ static bool matches(const struct session *s, const struct process *p)
 	case MATCH_COMMAND:
 		return words_match(r->command, p->row.command);
 	case MATCH_RING:
-		return hash_same(r->owner, p->row.ring);
+		return hash_same(r->owner, p->row.ring) || joins(s, p);
 	}
 	return false;
 }
@@ -512,6 +523,17 @@ void session_record(struct process *p, const struct rec_session *r)
 
 /* --- the end of a job --- */
 
+static bool has_others(const struct session *s, const struct process *p)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->n_parts; i++)
+		if (s->part[i]->attached && s->part[i]->process != p)
+			return true;
+	return false;
+}
+
+/* Its own end with it, an automatic one with the last of its processes. */
 void session_owner_ended(struct process *p, uint64_t mono_ns)
 {
 	struct moment m = {.ns = mono_ns};
@@ -520,7 +542,8 @@ void session_owner_ended(struct process *p, uint64_t mono_ns)
 
 	for (i = p->n_parts; i-- > 0;) {
 		s = p->part[i]->session;
-		if (s->row.match == MATCH_RING && hash_same(s->row.owner, p->row.ring))
+		if (s->row.match == MATCH_RING && hash_same(s->row.owner, p->row.ring) &&
+			(s->row.source != SOURCE_AUTO || !has_others(s, p)))
 			session_finalized(s, &m, 0);
 	}
 }
