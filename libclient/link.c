@@ -38,6 +38,14 @@ static const struct protond_engine *engine(void)
 	return atomic_load_explicit(&HOT->engine, memory_order_acquire);
 }
 
+/* Perhaps it is not open. */
+static const struct protond_engine *engine_loaded(void)
+{
+	char text[PD_TEXT];
+
+	return pd_engine_load(text);
+}
+
 /* --- the socket ------------------------------------------------------------------------------- */
 
 static bool ours(void)
@@ -108,11 +116,12 @@ static bool send_with(const void *msg, size_t bytes, int fd)
 		RV_MAGIC, (type), (uint16_t)sizeof(msg) \
 	}
 
-static bool send_attach(void)
+static bool send_attach(uint32_t flags)
 {
 	unsigned char buf[sizeof(struct rv_attach) + sizeof(pd.env.info)];
 	struct rv_attach a = {.head = HEAD(RV_ATTACH, a),
 		.abi = RING_ABI,
+		.flags = flags,
 		.pid = (uint32_t)getpid(),
 		.pid_start = pd_start_time(),
 		.version = PROTOND_BUILD_VERSION};
@@ -143,7 +152,8 @@ static bool peer_is_fit(const char *dir)
 	return place_peer_is_fit(link_.sock, stat(dir, &st) == 0 ? &st : NULL);
 }
 
-static int connect_to(const char *dir)
+/* flags: SOCK_NONBLOCK, or 0. */
+static int connect_to(const char *dir, int flags)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
 	struct stat st;
@@ -153,7 +163,7 @@ static int connect_to(const char *dir)
 			sizeof(a.sun_path) ||
 		strlen(dir) > 96)
 		return -ENOTCONN;
-	link_.sock = fd_keep(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+	link_.sock = fd_keep(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | flags, 0));
 	if (link_.sock < 0 || fstat(link_.sock, &st) < 0)
 		return errno == EBUSY ? -EAGAIN : pd_neg_errno(); /* fd_keep(): soon again */
 	link_.ino = st.st_ino;
@@ -166,27 +176,31 @@ static int connect_to(const char *dir)
 							     : -ENOTCONN;
 	else if (!peer_is_fit(dir))
 		r = -EPERM;
-	else if (!send_attach() && errno != EPIPE) /* closed already: its words are to be read */
-		r = -EAGAIN;
+	else if (!send_attach(flags != 0 ? RV_OFFERED : 0) && errno != EPIPE)
+		r = -EAGAIN; /* else it is closed already: its words are to be read */
 	if (r < 0)
 		link_close();
 	return r;
 }
 
-int link_open(bool own)
+static int pick(bool own, char *dir)
 {
-	char dir[PLACE_PATH_MAX];
 	struct place_list l;
-	int r;
 
 	pd_lock(&pd.lock);
 	l = pd.env.places;
 	pd_unlock(&pd.lock);
-	r = (own ? place_pick_private : place_pick)(&l, dir, sizeof(dir));
+	return (own ? place_pick_private : place_pick)(&l, dir, PLACE_PATH_MAX);
+}
+
+int link_open(bool own)
+{
+	int r = pick(own, link_.dir);
+
 	if (r < 0)
 		return -ENOTCONN;
 	link_.refused = false;
-	r = connect_to(dir);
+	r = connect_to(link_.dir, 0);
 	if (r == 0)
 		link_.own = own;
 	return r;
@@ -287,6 +301,26 @@ static bool send_ring(void)
 	return link_.ring_sent;
 }
 
+/* What children have to know of the daemon to offer their rings to it. Written by the parked thread,
+ * read by a forked child, where no other thread is. */
+static struct known {
+	_Atomic uint32_t seq;  /* odd: it is being written */
+	_Atomic uint32_t want; /* the daemon's; 0: nothing is recorded, or there is no daemon */
+	struct rv_welcome welcome;
+	char dir[PLACE_PATH_MAX];
+	bool own;
+} known;
+
+static void know_daemon(void)
+{
+	atomic_fetch_add(&known.seq, 1);
+	known.welcome = link_.welcome;
+	memcpy(known.dir, link_.dir, sizeof(known.dir));
+	known.own = link_.own;
+	atomic_store(&known.want, link_.want);
+	atomic_fetch_add(&known.seq, 1);
+}
+
 /* With an injection that cuInit() will call, the GPU waits for it: it must be subscribed to there,
  * on that thread, and a program that never uses CUDA never loads it. */
 static uint32_t gpu_can_wait(uint32_t want)
@@ -317,6 +351,14 @@ static void engine_want(uint32_t full)
 	if (want != first)
 		(void)e->want(want);
 	link_.applied = want;
+}
+
+/* Whether what this process records may not reach the daemon: its parent's ring counts that. */
+static void owe(bool yes)
+{
+	if (link_.owes != yes && engine_loaded() != NULL)
+		engine_loaded()->child_lost(yes ? 1 : -1);
+	link_.owes = yes;
 }
 
 static void serve_gpu(void)
@@ -370,6 +412,46 @@ static void apply(void)
 	link_answer(0, "");
 	if (atomic_exchange(&pd.give_back, false))
 		engine()->gpu_give_back();
+}
+
+/* --- the offer -------------------------------------------------------------------------------- */
+
+static bool is_known(void)
+{
+	char dir[PLACE_PATH_MAX];
+
+	return atomic_load(&known.seq) % 2 == 0 &&
+	       (atomic_load(&known.want) & ~(GPU_BITS | WANT_GPU_PAUSE)) != 0 &&
+	       pick(known.own, dir) == 0 && strcmp(dir, known.dir) == 0;
+}
+
+/* ATTACH and RING, on a connection that never waits: the socket's queue keeps them. */
+static bool offer(void)
+{
+	if (connect_to(known.dir, SOCK_NONBLOCK) < 0)
+		return false;
+	if (!send_ring()) {
+		link_close();
+		return false;
+	}
+	(void)fcntl(link_.sock, F_SETFL, 0); /* from here on it is as any other */
+	return true;
+}
+
+void link_offer(const struct protond_host *host)
+{
+	if (!is_known())
+		return;
+	link_.host = host;
+	link_.welcome = known.welcome;
+	link_.own = known.own;
+	memcpy(link_.dir, known.dir, sizeof(link_.dir));
+	if (!engine_up()) {
+		owe(true);
+		return;
+	}
+	owe(!offer());
+	engine_want(atomic_load(&known.want) & ~(GPU_BITS | WANT_GPU_PAUSE));
 }
 
 /* --- what comes ------------------------------------------------------------------------------- */
@@ -468,6 +550,7 @@ static bool on_welcome(struct message *m)
 	link_.since_ms = pd_now_ms();
 	link_.welcome = *w;
 	link_.want = w->want;
+	know_daemon();
 	apply();
 	return true;
 }
@@ -487,6 +570,7 @@ static bool on_want(struct message *m)
 	if (!link_.attached)
 		return false;
 	link_.want = m->u.want.want;
+	atomic_store(&known.want, link_.want);
 	apply();
 	return true;
 }
@@ -506,6 +590,7 @@ static bool on_ctl(struct message *m)
 	}
 	if (c->code < 0) {
 		link_.ring_sent = false; /* offered again with the next question */
+		owe(pd.forked);
 		link_answer(c->code > -4096 ? c->code : -EPROTO, c->text);
 		return true;
 	}
@@ -516,6 +601,7 @@ static bool on_ctl(struct message *m)
 		return false;
 	}
 	link_.controlled = true;
+	owe(false);
 	apply();
 	return true;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT. link.h: the parked thread's connection to protond: the thread alone
- * touches it. link.c and park.c include it. */
+ * touches it, or whoever starts the thread, before. link.c, park.c and thread.c include it. */
 #ifndef PROTOND_LINK_H
 #define PROTOND_LINK_H
 
@@ -15,11 +15,13 @@ struct link {
 	bool ring_sent;    /* RING is on its way, on this connection */
 	bool controlled;   /* the engine has a control file; stays so over a lost connection */
 	bool own;          /* the last connection was to the user's own */
-	bool refused;      /* until the socket is made anew */
-	int32_t fault;     /* what keeps the engine from recording; 0 */
-	uint32_t heard;    /* the last question that was seen: what an answer is to */
-	uint32_t want;     /* the daemon's */
-	uint32_t applied;  /* what the engine was told last */
+	bool owes;         /* it is counted as a child whose events did not reach the daemon */
+	char dir[PLACE_PATH_MAX]; /* where the last connection was to */
+	bool refused;             /* until the socket is made anew */
+	int32_t fault;            /* what keeps the engine from recording; 0 */
+	uint32_t heard;           /* the last question that was seen: what an answer is to */
+	uint32_t want;            /* the daemon's */
+	uint32_t applied;         /* what the engine was told last */
 	struct rv_welcome welcome;
 	char words[RV_TEXT_MAX];
 };
@@ -29,6 +31,9 @@ extern struct link link_;
  * user's own. 0; -ENOTCONN: no daemon; -EAGAIN: a socket, and nobody accepts (yet); -EPERM: not a
  * daemon that this process may talk to. */
 int link_open(bool own);
+/* Before the parked thread runs: where a forked child knows from its parent what it needs, makes
+ * and offers its ring at once, and records. Waits for nobody. */
+void link_offer(const struct protond_host *host);
 void link_close(void);
 /* Reads what has come. False: the connection is gone. */
 bool link_read(void);

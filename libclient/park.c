@@ -390,8 +390,6 @@ int pd_park(const struct protond_host *host)
 		return -EPERM;
 	if (!atomic_compare_exchange_strong(&pd.parked, &was, true))
 		return 0;
-	if (pd.forked)
-		link_forget();
 	link_.host = host;
 	watch_close();
 	park.retry = 0;

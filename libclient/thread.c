@@ -21,6 +21,7 @@
 
 #include "futex.h"
 #include "info.h"
+#include "link.h"
 #include "load.h"
 #include "names.h"
 #include "park.h"
@@ -242,6 +243,10 @@ static void wake_up(void)
 	 */
 	if (pd.has_token && !pd.forked)
 		(void)pd_engine_load(text);
+	if (pd.forked) {
+		link_forget();
+		link_offer(&pd_host);
+	}
 	if (pd_park(&pd_host) < 0)
 		atomic_store(&pd.settled, true); /* nobody is coming: on_load() need not wait */
 }

@@ -103,6 +103,47 @@ static void fork_one(const char *arg)
 		;
 }
 
+/* "forks N K NAME": N children with K scopes each, that end before anybody may have looked. */
+static void forks(const char *arg)
+{
+	char name[256];
+	unsigned long n, k;
+
+	if (sscanf(arg, "%lu %lu %255s", &n, &k, name) != 3)
+		return;
+	for (unsigned long i = 0; i < n; i++) {
+		if (fork() != 0)
+			continue;
+		for (uint32_t id = protond_name(name); k > 0; k--) {
+			protond_scope_enter(id);
+			protond_scope_exit();
+		}
+		_exit(0);
+	}
+	while (wait(NULL) > 0 || errno == EINTR)
+		;
+}
+
+/* A child that records, and once more when its parent is gone. */
+static void orphan(const char *arg)
+{
+	int end[2], began[2];
+	char c;
+
+	if (pipe(end) < 0 || pipe(began) < 0)
+		return;
+	if (fork() == 0) {
+		close(end[1]);
+		brief((void *)(uintptr_t)arg);
+		(void)!write(began[1], "!", 1);
+		(void)!read(end[0], &c, 1); /* the parent's end of it closes with the parent */
+		brief((void *)(uintptr_t)arg);
+		_exit(0);
+	}
+	close(end[0]);
+	(void)!read(began[0], &c, 1);
+}
+
 static void spawn_one(const char *arg)
 {
 	char *argv[] = {(char *)(uintptr_t)arg, NULL};
@@ -203,6 +244,10 @@ static void run(char *line, char *ret, size_t n)
 		threads(arg);
 	else if (strcmp(word, "fork") == 0)
 		fork_one(arg);
+	else if (strcmp(word, "forks") == 0)
+		forks(arg);
+	else if (strcmp(word, "orphan") == 0)
+		orphan(arg);
 	else if (strcmp(word, "spawn") == 0)
 		spawn_one(arg);
 	else if (strcmp(word, "get") == 0)

@@ -258,8 +258,9 @@ def test_fork_makes_a_process_of_its_own(world):
     job.quit()
     finalized(world, "job")
     cells = world.cells("job")
-    assert cells["/parent/here"][0] == 2
-    assert "/parent/child" not in cells, "the child is not in the parent's ring"
+    assert cells["/parent/here"][0] == 2 and cells["/parent/child"][0] == 1
+    (child,) = world.sql("SELECT c.process FROM cell c JOIN node n ON n.id = c.node WHERE n.name = 'child'")
+    assert world.sql("SELECT pid FROM process WHERE id = ?", *child) != [(job.pid,)]
 
 
 @pytest.mark.parametrize("end, status", [("_exit 3", 3), ("quit 4", 4), ("signal 9", -9)])
