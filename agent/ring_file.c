@@ -297,7 +297,7 @@ static int map_ring(const struct ring_header *h, const struct engine_open *o)
 		return neg_errno();
 	/* A memfd: the daemon lets no file that may grow be kept for it. */
 	if (ring_path[0] == '\0')
-		(void)fcntl(core.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW);
+		(void)fcntl(core.fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL);
 	r = ring_back(0, core.at.paths);
 	if (r < 0)
 		return r;

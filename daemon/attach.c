@@ -113,13 +113,9 @@ static void find_name(struct ring *r, int fd)
 {
 	char name[RING_NAME_BYTES_TEXT], file[RING_NAME_BYTES_TEXT + 8];
 	struct stat ours, there;
-	size_t n = 0;
-	int i, found;
+	int found;
 
-	if (r->uid != (uint32_t)geteuid())
-		n = (size_t)snprintf(name, sizeof(name), "u%u/", r->uid);
-	for (i = 0; i < 16; i++)
-		n += (size_t)snprintf(name + n, sizeof(name) - n, "%02x", r->uuid[i]);
+	ring_name(r->uuid, name);
 	(void)snprintf(file, sizeof(file), "%s.ring", name);
 	found = below_open(r->all->d->rings_fd, file, O_PATH);
 	if (found < 0)

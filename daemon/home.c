@@ -13,7 +13,6 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "below.h"
 #include "config.h"
 #include "daemon.h"
 #include "place.h"
@@ -103,9 +102,13 @@ static int make_home(struct daemon *d, struct err *e)
 	if (r < 0)
 		return r;
 	(void)snprintf(rings, sizeof(rings), "%s/" RV_RINGS_DIR, d->runtime);
-	if (mkdir(rings, mode) < 0 && errno != EEXIST)
+	if (mkdir(rings, 0700) < 0 && errno != EEXIST)
 		return err_set(e, neg_errno(), "%s: cannot be made: %s", rings, strerror(errno));
-	return open_dir(rings, d->private, &d->rings_fd, e);
+	r = open_dir(rings, d->private, &d->rings_fd, e);
+	/* A service's has files of its own alone: nobody else need know the rings' names. */
+	if (r == 0 && !d->private && fchmod(d->rings_fd, 0700) < 0)
+		return err_set(e, neg_errno(), "%s: %s", rings, strerror(errno));
+	return r;
 }
 
 static int lock_home(struct daemon *d, struct err *e)
@@ -221,30 +224,12 @@ bool home_answers(const char *runtime)
 	return yes;
 }
 
-/* Ours: rings/ itself. Another user's: rings/uUID/, theirs to write in; only root can make that. */
+/* Where one user alone fills the place. Under the service, and for another user, rings are memory
+ * without a name: what is kept for all lies where no user can write. */
 void home_rings_of(const struct daemon *d, uint32_t uid, char *ret, size_t n)
 {
-	char name[16];
-	struct stat st;
-	bool theirs;
-	int fd;
-
-	ret[0] = '\0';
-	if (uid == (uint32_t)geteuid()) {
-		if (snprintf(ret, n, "%s/" RV_RINGS_DIR, d->runtime) >= (int)n)
-			ret[0] = '\0';
-		return;
-	}
-	(void)snprintf(name, sizeof(name), "u%u", uid);
-	if (mkdirat(d->rings_fd, name, 0700) == 0 &&
-		fchownat(d->rings_fd, name, (uid_t)uid, (gid_t)-1, AT_SYMLINK_NOFOLLOW) < 0)
-		(void)unlinkat(d->rings_fd, name, AT_REMOVEDIR);
-	fd = below_open(d->rings_fd, name, O_PATH);
-	if (fd < 0)
-		return;
-	theirs = fstat(fd, &st) == 0 && S_ISDIR(st.st_mode) && st.st_uid == (uid_t)uid;
-	(void)close(fd);
-	if (theirs && snprintf(ret, n, "%s/" RV_RINGS_DIR "/%s", d->runtime, name) >= (int)n)
+	if (!d->private || uid != (uint32_t)geteuid() ||
+		snprintf(ret, n, "%s/" RV_RINGS_DIR, d->runtime) >= (int)n)
 		ret[0] = '\0';
 }
 

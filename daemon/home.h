@@ -25,7 +25,7 @@ int home_db(
 int home_db_local(char *ret, size_t n, struct err *e);               /* not on a network */
 /* A protond answers on this directory's agent.sock. */
 bool home_answers(const char *runtime);
-/* The rings directory of a user, made if need be; *ret "" when there can be none: a memfd then. */
+/* Where a user's rings have names; *ret "": they have none, each is a memfd. */
 void home_rings_of(const struct daemon *d, uint32_t uid, char *ret, size_t n);
 
 #endif

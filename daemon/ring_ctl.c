@@ -16,12 +16,10 @@
 
 static void ctl_name(const struct ring *r, char ret[RING_NAME_BYTES_TEXT])
 {
-	size_t n = 0;
-	int i;
+	char name[RING_NAME_BYTES_TEXT];
 
-	for (i = 0; i < 16; i++)
-		n += (size_t)snprintf(ret + n, RING_NAME_BYTES_TEXT - n, "%02x", r->uuid[i]);
-	(void)snprintf(ret + n, RING_NAME_BYTES_TEXT - n, ".ctl");
+	ring_name(r->uuid, name);
+	(void)snprintf(ret, RING_NAME_BYTES_TEXT, "%.32s.ctl", name);
 }
 
 static bool ctl_write(int fd, const void *p, size_t n, uint64_t at)
@@ -43,18 +41,19 @@ static int ctl_file(const struct ring *r, uint64_t bytes, bool *ret_new)
 	fd = openat(r->all->d->rings_fd, name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 	if (fd >= 0) {
 		if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
-			st.st_nlink == 1 && (uint64_t)st.st_size == bytes)
+			st.st_nlink == 1 && (uint64_t)st.st_size == bytes &&
+			fchmod(fd, 0600) == 0) /* a daemon before this one let others read it */
 			return fd;
 		(void)close(fd);
 		(void)unlinkat(r->all->d->rings_fd, name, 0);
 	}
 	fd = openat(r->all->d->rings_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
-		0644);
+		0600);
 	if (fd < 0)
 		return neg_errno();
 	*ret_new = true;
 	/* Backed at once: a later pwrite must not find the tmpfs full. */
-	if (fchmod(fd, 0644) == 0 && ftruncate(fd, (off_t)bytes) == 0 &&
+	if (fchmod(fd, 0600) == 0 && ftruncate(fd, (off_t)bytes) == 0 &&
 		fallocate(fd, 0, 0, (off_t)bytes) == 0)
 		return fd;
 	bytes = (uint64_t)neg_errno();

@@ -37,9 +37,10 @@
 #include "rings.h"
 #include "store.h"
 
-#define GRACE_NS 5000000000ull  /* a job that lived through our absence has come back by then */
-#define YOUNG_NS 10000000000ull /* a ring's job says RING within this time of making it */
-#define SCAN_MAX 2048u /* names of unknown rings, or none of ours, in one scan of a directory */
+#define GRACE_NS  5000000000ull  /* a job that lived through our absence has come back by then */
+#define YOUNG_NS  10000000000ull /* a ring's job says RING within this time of making it */
+#define SCAN_MAX  2048u /* names of unknown rings, or none of ours, in one scan of a directory */
+#define EMPTY_MAX (1u << 20) /* names of a directory that is to go */
 
 /* The only opening of a file by a name that a job may have made: no link is followed, no mount is
  * entered, a FIFO does not hang. */
@@ -120,7 +121,7 @@ static void find_file(struct ring *r)
 
 	if (find_kept(r, &x))
 		return;
-	ring_name(r->uid, r->uuid, r->file);
+	ring_name(r->uuid, r->file);
 	fd = open_ring_file(r->all->d, r->file, &uid);
 	if (fd < 0) {
 		r->file[0] = '\0';
@@ -275,7 +276,7 @@ static void take_up(struct ring *r)
 	int x = 0;
 
 	if (r->state == RING_ENDED)
-		ring_name(r->uid, r->uuid, r->file); /* to be removed */
+		ring_name(r->uuid, r->file); /* to be removed */
 	if (r->state == RING_ENDED || r->state == RING_GONE)
 		return;
 	if (r->reader.lane == NULL) {
@@ -464,46 +465,105 @@ static void remove_orphan(const struct protond *p, const char *name, const uint8
 /* What is done with a ring's file that no ring is known for. */
 typedef void left_fn(struct protond *p, const char *file, const uint8_t uuid[16]);
 
-static void scan_dir(struct protond *p, const char *sub, left_fn *on_left)
+static void scan_rings(struct protond *p, left_fn *on_left)
 {
-	uint32_t left = SCAN_MAX; /* of each: whoever fills his own hides nobody else's rings */
-	bool is_ring;
+	const int fd = openat(p->d.rings_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
 	char file[RING_NAME_BYTES_TEXT];
+	uint32_t left = SCAN_MAX;
 	uint8_t uuid[16];
 	struct dirent *e;
-	int fd = below_open(p->d.rings_fd, sub[0] != '\0' ? sub : ".", O_RDONLY | O_DIRECTORY);
-	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	bool is_ring;
 
-	if (dir == NULL) {
-		if (fd >= 0)
-			(void)close(fd);
-		return;
-	}
-	while (left > 0 && (e = readdir(dir)) != NULL) {
-		if (sub[0] == '\0' && e->d_name[0] == 'u' && strlen(e->d_name) < 12) {
-			scan_dir(p, e->d_name, on_left);
+	if (dir == NULL && fd >= 0)
+		(void)close(fd);
+	while (dir != NULL && left > 0 && (e = readdir(dir)) != NULL) {
+		is_ring = ring_name_uuid(e->d_name, ".ring", uuid);
+		if (!is_ring && !ring_name_uuid(e->d_name, ".ctl", uuid)) {
+			left--;
 			continue;
 		}
-		is_ring = ring_name_uuid(e->d_name, ".ring", uuid);
-		if ((is_ring || ring_name_uuid(e->d_name, ".ctl", uuid)) &&
-			ring_find(&p->rings, uuid) != NULL)
+		if (ring_find(&p->rings, uuid) != NULL)
 			continue;
 		left--;
-		if (is_ring) {
-			(void)snprintf(file, sizeof(file), "%s%s%.32s", sub,
-				sub[0] != '\0' ? "/" : "", e->d_name);
+		ring_name(uuid, file);
+		if (is_ring)
 			on_left(p, file, uuid);
-		} else if (sub[0] == '\0' && ring_name_uuid(e->d_name, ".ctl", uuid)) {
+		else
 			remove_orphan(p, e->d_name, uuid);
-		}
 	}
-	(void)closedir(dir);
+	if (dir != NULL)
+		(void)closedir(dir);
+}
+
+/* Of our store, whole, and of that user. */
+static bool is_ring_of(const struct protond *p, int dir, const char *name, unsigned long uid)
+{
+	struct ring_header h;
+	uint8_t uuid[16];
+	struct stat st;
+	bool ours;
+	int fd;
+
+	if (!ring_name_uuid(name, ".ring", uuid))
+		return false;
+	fd = below_open(dir, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return false;
+	ours = fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == uid &&
+	       reader_peek(fd, &h) == 0 && memcmp(h.store, p->d.store_uuid, 16) == 0;
+	(void)close(fd);
+	return ours;
+}
+
+/* False: a directory with something in it, or a mount. */
+static bool empty_dir(const struct protond *p, const char *name)
+{
+	const int fd = below_open(p->d.rings_fd, name, O_RDONLY | O_DIRECTORY);
+	const unsigned long uid = strtoul(name + 1, NULL, 10);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	uint32_t taken = 0, left = EMPTY_MAX;
+	struct dirent *e;
+
+	if (dir == NULL && fd >= 0)
+		(void)close(fd);
+	while (dir != NULL && left-- > 0 && (e = readdir(dir)) != NULL) {
+		if (taken < SCAN_MAX && is_ring_of(p, fd, e->d_name, uid) &&
+			renameat2(fd, e->d_name, p->d.rings_fd, e->d_name, RENAME_NOREPLACE) == 0)
+			taken++;
+		else
+			(void)(unlinkat(fd, e->d_name, 0) < 0 &&
+				unlinkat(fd, e->d_name, AT_REMOVEDIR));
+	}
+	if (dir != NULL)
+		(void)closedir(dir);
+	return unlinkat(p->d.rings_fd, name, AT_REMOVEDIR) == 0 || errno == ENOTDIR;
+}
+
+/* A protond before this one gave each user a directory below rings/, to make rings in. Those move
+ * up, out of their user's reach, and are drained to their end; all else of it goes. */
+static void take_dirs(struct protond *p)
+{
+	const int fd = openat(p->d.rings_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+	uint32_t left = EMPTY_MAX;
+	struct dirent *e;
+
+	if (dir == NULL && fd >= 0)
+		(void)close(fd);
+	while (!p->d.private && dir != NULL && left-- > 0 && (e = readdir(dir)) != NULL) {
+		if (e->d_name[0] == 'u' && strlen(e->d_name) < 12 && !empty_dir(p, e->d_name))
+			log_line(LOG_WARN, "directory_left", "dir=%s/rings/%s next=\"remove it\"",
+				p->d.runtime, e->d_name);
+	}
+	if (dir != NULL)
+		(void)closedir(dir);
 }
 
 void spool_scan(struct protond *p)
 {
 	if (mono_ns() - p->d.started_mono_ns >= GRACE_NS)
-		scan_dir(p, "", adopt_left);
+		scan_rings(p, adopt_left);
 }
 
 /* Killed between the transaction that has a process's END and the removal of its files: to be
@@ -524,8 +584,10 @@ int spool_restore(struct protond *p, struct err *e)
 	bool more;
 	int x = restore_rows(p, e);
 
-	if (x == 0)
+	if (x == 0) {
+		take_dirs(p);
 		x = spool_journal(p, e);
+	}
 	if (x == 0 && kept_receive(&p->rings) < 0)
 		x = err_set(e, -ENOMEM, "no memory to start");
 	for (r = p->rings.first; r != NULL && x == 0; r = r->next) {
@@ -544,7 +606,7 @@ int spool_restore(struct protond *p, struct err *e)
 	}
 	if (x == 0) {
 		kept_leave(&p->rings);
-		scan_dir(p, "", remove_ended);
+		scan_rings(p, remove_ended);
 	}
 	p->entries.saw_session = true;
 	return x == 0 ? commit_now(p, e) : x;

@@ -3,7 +3,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static int hex_of(char c)
 {
@@ -26,13 +25,11 @@ bool ring_name_uuid(const char *name, const char *suffix, uint8_t ret[16])
 	return strcmp(name + 32, suffix) == 0;
 }
 
-void ring_name(uint32_t uid, const uint8_t uuid[16], char ret[RING_NAME_BYTES_TEXT])
+void ring_name(const uint8_t uuid[16], char ret[RING_NAME_BYTES_TEXT])
 {
 	size_t n = 0;
 	int i;
 
-	if (uid != (uint32_t)geteuid())
-		n = (size_t)snprintf(ret, RING_NAME_BYTES_TEXT, "u%u/", uid);
 	for (i = 0; i < 16; i++)
 		n += (size_t)snprintf(ret + n, RING_NAME_BYTES_TEXT - n, "%02x", uuid[i]);
 }

@@ -20,11 +20,11 @@ LANE_LOSSES = (1, 2, 3)  # lane full, nested, no lane
 class Load:
     """tests/scenario/load.c: threads that do scopes, `batch` of them and then a pause, and say how many."""
 
-    def __init__(self, world, threads=2, pause_ns=200000, batch=256, tag="truth"):
+    def __init__(self, world, threads=2, pause_ns=200000, batch=256, tag="truth", **who):
         self.path = world.home / tag
         self.threads, self.batch = threads, batch
         self.process = subprocess.Popen([str(BUILD / "tests/load"), str(self.path), str(threads), str(pause_ns),
-                                         str(batch)], stdout=subprocess.PIPE, env=world.env)
+                                         str(batch)], stdout=subprocess.PIPE, env=world.env, **who)
         assert self.process.stdout.readline() == b"running\n"
         world.jobs.append(self)
         with open(self.path, "rb") as f:

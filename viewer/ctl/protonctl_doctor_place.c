@@ -42,9 +42,11 @@ static bool is_private(const struct doctor *d)
 	return d->rpc == NULL || p == NULL || p->type != MSGPACK_OBJECT_BOOLEAN || p->via.boolean;
 }
 
-/* The same law holds for the directory and for rings/ in it. False: broken, and said. */
-static bool look_dir(struct doctor *d, const char *what, const char *dir, const uint32_t owner[2])
+/* The same law holds for the directory and for rings/ in it, which may be closed to others: nobody
+ * else looks for a file there. False: broken, and said. */
+static bool look_dir(struct doctor *d, const char *dir, bool is_rings, const uint32_t owner[2])
 {
+	static const char what[] = "runtime directory";
 	const bool private = is_private(d);
 	const char *mode = private ? "700" : "755";
 	char mend[4400];
@@ -63,13 +65,27 @@ static bool look_dir(struct doctor *d, const char *what, const char *dir, const 
 	else if ((st.st_mode & (private ? 077 : 022)) != 0)
 		found(d, BAD, what, mend, "%s is open to others (mode %03o): protond refuses it",
 			dir, (unsigned)(st.st_mode & 0777));
-	else if (!private && (st.st_mode & 055) != 055)
+	else if (!private && !is_rings && (st.st_mode & 055) != 055)
 		found(d, BAD, what, mend,
 			"%s is closed to others (mode %03o): no other user's job is recorded", dir,
 			(unsigned)(st.st_mode & 0777));
 	else
 		return true;
 	return false;
+}
+
+/* A service's: rings are not there. */
+static void look_journal(struct doctor *d, const char *dir, uint64_t room)
+{
+	char free_text[32];
+
+	text_bytes(room, free_text);
+	found(d,
+		room < JOURNAL_ROOM       ? BAD
+		: room < 4 * JOURNAL_ROOM ? NOTE
+					  : GOOD,
+		"space for journal", "enlarge the tmpfs: mount -o remount,size=1g /run",
+		"%s free in %s", free_text, dir);
 }
 
 static void look_room(struct doctor *d, const char *dir)
@@ -88,6 +104,10 @@ static void look_room(struct doctor *d, const char *dir)
 	if (statvfs(dir, &vfs) < 0 || vfs.f_blocks == 0) /* 0: no limit */
 		return;
 	room = (uint64_t)vfs.f_bavail * vfs.f_frsize;
+	if (!is_private(d)) {
+		look_journal(d, dir, room);
+		return;
+	}
 	text_bytes(room, free_text);
 	text_bytes((uint64_t)vfs.f_blocks * vfs.f_frsize, total);
 	snprintf(mend, sizeof(mend), "%s; or set lanes and lane_kb in protond.conf",
@@ -126,8 +146,7 @@ void doctor_runtime(struct doctor *d)
 		return;
 	}
 	snprintf(rings, sizeof(rings), "%.4090s/rings", d->dir);
-	if (look_dir(d, "runtime directory", d->dir, owner) &&
-		look_dir(d, "runtime directory", rings, owner))
+	if (look_dir(d, d->dir, false, owner) && look_dir(d, rings, true, owner))
 		found(d, GOOD, "runtime directory", "", "%s", d->dir);
 	look_room(d, d->dir);
 }

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: MIT. Users of one service: who takes all that he can get hurts nobody else.
+#
+# PD_ATTACK_SECONDS: so long every ceiling is attacked at once; default 3.
+import fcntl
+import json
+import os
+import pathlib
+import shutil
+import signal
+import stat
+import subprocess
+import tempfile
+import threading
+import time
+
+import pytest
+
+from conftest import BUILD, WAIT, needs_another_user, until
+from test_kill import Load, ended
+from test_liar import descriptors
+
+pytestmark = needs_another_user
+
+OWNER, NEIGHBOUR, ATTACKER = 65531, 65532, 65533
+SECONDS = float(os.environ.get("PD_ATTACK_SECONDS", 3))
+ATTACKS = ("sessions", "questions", "questions", "unread", "exports", "prunes", "clients", "connections", "rings", "rings", "descriptors",
+           "tmpfs", "liars", "journal", "journal", "names")
+
+
+def of(uid):
+    return dict(user=uid, group=uid, extra_groups=[])
+
+
+def as_user(world, uid, *args, **kwargs):
+    return world.tool("protonctl", *args, env={"HOME": "/nonexistent", "PROTOND_DB": ""}, **of(uid), **kwargs)
+
+
+@pytest.fixture
+def service(world):
+    """A service's daemon; each user has a folder below world.homes."""
+    world.dir.chmod(0o755)
+    world.homes = pathlib.Path(tempfile.mkdtemp(prefix="pt.", dir="/dev/shm"))
+    world.homes.chmod(0o755)
+    for uid in (OWNER, NEIGHBOUR, ATTACKER):
+        (world.homes / str(uid)).mkdir()
+        os.chown(world.homes / str(uid), uid, uid)
+
+    def serve(**env):
+        with open(world.home / "protond.log", "ab") as log:
+            world.daemon = subprocess.Popen([str(BUILD / "bin/protond"), "--foreground"], stdout=log, stderr=log,
+                                            env={**world.env, **{k: str(v) for k, v in env.items()}})
+        until("it answers", world.answers)
+    world.serve = serve
+    yield world
+    for job in world.jobs:
+        job.kill()
+    shutil.rmtree(world.homes)
+
+
+def ring_of(job):
+    """The job's ring, which has no name."""
+    fds = pathlib.Path(f"/proc/{job.pid}/fd")
+    return next(f for f in fds.iterdir() if os.readlink(f).startswith("/memfd:protond-ring"))
+
+
+def test_what_is_kept_for_all_lies_where_nobody_writes(service):
+    service.serve()
+    job = service.job(**of(NEIGHBOUR))
+    assert job.say("start s") == "0"
+    (ctl,) = (service.dir / "rings").iterdir()
+    assert ctl.suffix == ".ctl" and [stat.S_IMODE(p.stat().st_mode) for p in (ctl, ctl.parent)] == [0o600, 0o700]
+    with open(ring_of(job), "rb") as ring:
+        assert fcntl.fcntl(ring, fcntl.F_GET_SEALS) == fcntl.F_SEAL_SEAL | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+
+
+def test_what_an_older_daemon_left(service):
+    """It gave each user a directory below rings/: the ring in one is drained, and what else is there goes."""
+    service.serve(PROTOND_AUTO_SESSION="off")
+    as_user(service, NEIGHBOUR, "start", "s", "--all")
+    job = service.job(**of(NEIGHBOUR))
+    until("it is attached", lambda: service.ctl_json("jobs")["jobs"])
+    job.say("repeat 100 x")
+    until("the daemon has it", lambda: service.ctl_json("jobs")["jobs"][0]["events"] >= 100)
+    service.stop(signal.SIGKILL)
+    job.say("repeat 10 y")
+    ring, dirs = ring_of(job).read_bytes(), [service.dir / f"rings/u{uid}" for uid in (NEIGHBOUR, ATTACKER)]
+    for path, uid in zip(dirs, (NEIGHBOUR, ATTACKER)):
+        path.mkdir(0o700)
+        (path / "junk").write_bytes(b"junk")
+        (path / f"{5:032x}.ring").write_bytes(b"no ring")
+        (path / "empty").mkdir()
+        os.chown(path, uid, uid)
+    left = dirs[0] / (ring[16:32].hex() + ".ring")
+    left.write_bytes(ring)
+    left.chmod(0o600)
+    os.chown(left, NEIGHBOUR, NEIGHBOUR)
+    (dirs[1] / "deep/deeper").mkdir(parents=True)
+    job.kill()
+    service.serve(PROTOND_AUTO_SESSION="off")
+    assert not dirs[0].exists() and [f.name for f in dirs[1].iterdir()] == ["deep"]
+    assert f"level=warn event=directory_left dir={dirs[1]}" in service.log()
+    as_user(service, NEIGHBOUR, "finalize", "s")
+    assert {k: v[0] for k, v in service.cells("s").items()} == {"/x": 100, "/y": 10}
+    until("it is gone", lambda: not list((service.dir / "rings").glob("*.*")))
+
+
+class Asker(threading.Thread):
+    """Asks one question after the other, as another user, and keeps how long each answer took: (all of it, without the
+    time that the daemon and the asker waited for a core)."""
+
+    ASK = f"""
+import os, sys
+os.setgroups([]); os.setgid(int(sys.argv[2])); os.setuid(int(sys.argv[2]))
+sys.path.insert(0, sys.argv[3])
+os.environ["PROTOND_RUNTIME_DIR"] = sys.argv[1]
+os.environ.setdefault("ATTACK_BUILD", "")
+import time
+from attacker import Control
+c = Control()
+def waited():
+    return sum(int(open(f).read().split()[1]) for f in (f"/proc/{{sys.argv[4]}}/schedstat", "/proc/self/schedstat")) / 1e9
+while True:
+    for verb in ("status", "sessions", "jobs", "where", "top"):
+        idle, begin = waited(), time.monotonic()
+        words, _ = c.ask(verb)
+        took = time.monotonic() - begin
+        print(verb, took, max(took - waited() + idle, 0), words, flush=True)
+"""
+
+    def __init__(self, world, uid):
+        super().__init__(daemon=True)
+        self.took, self.words = {}, set()
+        self.process = subprocess.Popen(["/usr/bin/python3", "-c", self.ASK, str(world.dir), str(uid), str(pathlib.Path(__file__).parent),
+                                         str(world.daemon.pid)], stdout=subprocess.PIPE, text=True, env=world.env)
+        world.jobs.append(self)
+
+    def run(self):
+        for line in self.process.stdout:
+            if not line.endswith("\n") or line.count(" ") < 3:
+                return  # killed in the midst of it
+            verb, took, net, *words = line.split(maxsplit=3)
+            self.took.setdefault(verb, []).append((float(net), float(took)))
+            if words:
+                self.words.add(words[0].strip())
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(WAIT)
+
+    def stop(self):
+        assert self.process.poll() is None, "no question was left without an answer"
+        self.kill()
+        self.join(WAIT)
+
+    def __str__(self):
+        def line(v):
+            return f"{len(v)} asked; " + "; ".join(f"{what} p50 {w[len(w) // 2] * 1e3:.1f}, p99 {w[len(w) * 99 // 100] * 1e3:.1f}, longest "
+                f"{w[-1] * 1e3:.0f} ms" for what, w in (("net", sorted(n for n, _ in v)), ("all", sorted(a for _, a in v))))
+        return "\n".join(f"  {verb}: {line(v)}" for verb, v in self.took.items())
+
+
+class Attacker:
+    def __init__(self, world, kind):
+        self.kind = kind
+        self.process = subprocess.Popen(
+            ["/usr/bin/python3", str(pathlib.Path(__file__).parent / "attacker.py"), kind], stdout=subprocess.PIPE, text=True, **of(ATTACKER),
+            env={**world.env, "ATTACK_BUILD": str(BUILD), "HOME": str(world.homes / str(ATTACKER))})
+        world.jobs.append(self)
+        assert self.process.stdout.readline() == "there\n"
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(WAIT)
+
+
+def counts(world, name, pid):
+    """Scopes of that job that are stored in that session, and what it lost."""
+    stored = world.sql("SELECT coalesce(sum(c.count), 0) FROM cell c JOIN process p ON p.id = c.process JOIN session s ON s.id = c.session"
+                       " JOIN node n ON n.id = c.node WHERE s.name = ? AND s.uid = p.uid AND p.pid = ? AND n.name = 'unit'", name, pid)
+    lost = world.sql("SELECT coalesce(sum(l.count), 0) FROM loss l JOIN process p ON p.id = l.process WHERE p.pid = ?", pid)
+    return stored[0][0], lost[0][0]
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_an_attacker_hurts_nobody(service):
+    """Every ceiling at once: what the neighbour records is whole, and each question has an answer."""
+    service.serve(PROTOND_AUTO_SESSION="scopes")
+    first = Load(service, threads=1, pause_ns=1_000_000, tag=service.homes / f"{OWNER}/truth", **of(OWNER))
+    as_user(service, OWNER, "start", "stored", "--all")
+    until("the owner records", lambda: first.truth() > 1000)
+    first.kill()
+    ended(service, first.pid)
+    as_user(service, OWNER, "finalize", "stored")
+    before = counts(service, "stored", first.pid)
+    load = Load(service, threads=2, pause_ns=20_000_000, tag=service.homes / f"{NEIGHBOUR}/truth", **of(NEIGHBOUR))
+    as_user(service, NEIGHBOUR, "start", "mine", "--all")
+    began = load.truth()
+    files, pid = descriptors(service), service.daemon.pid
+    calm = Asker(service, NEIGHBOUR)
+    calm.start()
+    until("it was asked", lambda: len(calm.took.get("top", [])) > 50)
+    calm.stop()
+    asker, attackers = Asker(service, NEIGHBOUR), []
+    asker.start()
+    attackers = [Attacker(service, kind) for kind in ATTACKS]
+    end = time.monotonic() + SECONDS
+    until("the time is over", lambda: time.monotonic() > end, timeout=SECONDS + WAIT)
+    alive = [a.kind for a in attackers if a.process.poll() is None]
+    for a in attackers:
+        a.kill()
+    asker.stop()
+    print(f"alone:\n{calm}\nattacked:\n{asker}\nattackers alive to the end: {alive}")
+    print(as_user(service, ATTACKER, "status").stdout, service.ctl("status").stdout)
+    assert service.daemon.poll() is None and service.daemon.pid == pid
+    assert asker.words <= {""} and set(asker.took) == {"status", "sessions", "jobs", "where", "top"}, asker.words
+    load.kill()
+    ended(service, load.pid)
+    as_user(service, NEIGHBOUR, "finalize", "mine")
+    stored, lost = counts(service, "mine", load.pid)
+    print(f"the neighbour did {load.truth()}, stored {stored} from {began} on, lost {lost}")
+    assert lost == 0 and load.truth() - load.begun() <= 0 and stored <= load.begun() and stored >= load.truth() - began - 1024
+    assert counts(service, "stored", first.pid) == before, "what the owner has is as it was"
+    until("its rings are gone", lambda: not [j for j in service.ctl_json("jobs")["jobs"] if j["uid"] == ATTACKER], timeout=WAIT * 4)
+    until("its descriptors are closed", lambda: descriptors(service) <= files, timeout=WAIT * 4)
+    left = json.loads(as_user(service, ATTACKER, "sessions", "--json").stdout)["data"]["sessions"]
+    for session in left:
+        if session["state"] != "finalized":
+            as_user(service, ATTACKER, "finalize", session["id"])
+    fresh = service.job(**of(ATTACKER))
+    assert fresh.say("start later").isdigit() and fresh.say("repeat 5 x") is not None and fresh.quit() == 0
+    until("it may record again", lambda: service.state("later") == "finalized")
+    assert service.cells("later")["/x"][0] == 5
