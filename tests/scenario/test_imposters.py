@@ -22,14 +22,14 @@ def start_of(pid):
 def offer(agent, drops, pid, start):
     s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     s.connect(agent)
-    s.send(struct.pack("<IHHIIIIQ16s16s32s16s", MAGIC, 1, 112, 0x10002, 0, 1, 0, 1, b"", b"", b"peer", b""))
+    s.send(struct.pack("<IHHIIIIQ16s16s32s16s", MAGIC, 1, 112, 0x10003, 0, 1, 0, 1, b"", b"", b"peer", b""))
     while (m := s.recv(8192))[4:6] != b"\\2\\0":
         pass
     boot = bytes.fromhex(open("/proc/sys/kernel/random/boot_id").read().strip().replace("-", ""))
     uuid, lane_bytes, paths = os.urandom(16), 65536, 8192
     lanes_at = 3 * 4096
     size = lanes_at + up(LANES) + up(paths * 16) + up(16 * 16) + 3 * 4096 + lane_bytes
-    h = struct.pack("<QII16s16s16s16sIIQIIIIIIIIIIQQQQ", 0x31474e52544f5250, 0x10002, 168, uuid, m[16:32], boot, b"",
+    h = struct.pack("<QII16s16s16s16sIIQIIIIIIIIIIQQQQ", 0x31474e52544f5250, 0x10003, 168, uuid, m[16:32], boot, b"",
                     pid, os.getuid(), start, 2, 0, 1, lane_bytes, paths, 16, 1024, 1, 1, 0, size, 1, 1, 1)
     fd = os.memfd_create("protond-ring")
     os.ftruncate(fd, size)
