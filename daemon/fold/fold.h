@@ -45,6 +45,7 @@ struct fold_session {
 	int64_t id;
 	uint8_t uuid[16], owner[16], token[16];
 	const char *name, *backend, *mode, *hook, *command;
+	const char *first_command; /* of the first of its jobs; "": there is none */
 	uint32_t uid, source, match, pid;
 	int32_t job_number; /* -1 */
 	uint8_t data, context, cpu, gpu;

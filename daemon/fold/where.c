@@ -27,6 +27,7 @@ static void show_session(const struct session *s, struct fold_session *ret)
 		.mode = s->row.mode,
 		.hook = s->row.hook,
 		.command = s->row.command,
+		.first_command = s->n_parts > 0 ? s->part[0]->process->row.command : "",
 		.uid = s->row.uid,
 		.source = s->row.source,
 		.match = s->row.match,

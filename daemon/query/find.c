@@ -142,6 +142,8 @@ static void ref_from_fold(struct session_ref *r, const struct fold_session *f)
 		r->duration_ns += now - f->active_since_ns;
 	memcpy(r->uuid, f->uuid, 16);
 	copy_text(r->name, sizeof(r->name), f->name);
+	copy_text(r->command, sizeof(r->command),
+		f->first_command[0] != '\0' ? f->first_command : f->command);
 }
 
 static void hex16(const uint8_t uuid[16], char ret[33])
@@ -198,7 +200,8 @@ static void search_lay_over(void *arg, const struct fold_session *f)
 		s->left_out++;
 		return;
 	}
-	memcpy(live.command, r->command, sizeof(live.command));
+	if (r->command[0] != '\0') /* its first job may be forgotten here */
+		memcpy(live.command, r->command, sizeof(live.command));
 	*r = live;
 }
 
