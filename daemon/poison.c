@@ -110,7 +110,8 @@ void poison_close(struct poison **at)
 	*at = NULL;
 }
 
-/* A lane's bytes are said to be lost in their place; the other types leave nothing. */
+/* A lane's bytes are said to be lost in their place; a process ends, whatever it had; the other types
+ * leave nothing. */
 static int apply_instead(struct daemon *d, const struct journal_entry *e)
 {
 	const struct j_lane *l = (const void *)(e + 1);
@@ -126,6 +127,8 @@ static int apply_instead(struct daemon *d, const struct journal_entry *e)
 		"type=%u bytes=%u next=\"it ended protond twice: please report it, with the "
 		"journal\"",
 		e->type, e->bytes);
+	if (e->type == J_END)
+		return fold_end_instead(d->fold, e);
 	lane_bytes = fold_lane_bytes(d->fold, e->ring);
 	if (e->type != J_LANE || e->bytes < sizeof(*e) + sizeof(*l) || lane_bytes == 0)
 		return 0;

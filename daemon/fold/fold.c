@@ -295,6 +295,23 @@ int fold_apply(struct fold *f, const struct journal_entry *e)
 	return f->no_space ? -ENOSPC : r;
 }
 
+int fold_end_instead(struct fold *f, const struct journal_entry *e)
+{
+	struct process *p = process_find(f, e->ring);
+
+	MUST_FOLD(f);
+	if (f->no_memory)
+		return -ENOMEM;
+	if (e->type != J_END || e->bytes < sizeof(*e) + sizeof(struct j_end) || p == NULL ||
+		p->row.ended_ns != 0)
+		return 0;
+	f->now_ns = e->mono_ns > f->now_ns ? e->mono_ns : f->now_ns;
+	f->dirty = f->news = true;
+	process_use_clock(p);
+	process_end_instead(p, (const struct j_end *)(e + 1), e->mono_ns);
+	return f->no_memory ? -ENOMEM : 0;
+}
+
 uint32_t fold_lane_bytes(const struct fold *f, const uint8_t ring[16])
 {
 	const struct process *p = process_find(f, ring);

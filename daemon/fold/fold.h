@@ -37,6 +37,10 @@ void fold_free(struct fold *f);
  * its process has as many sessions as may be; else 0. */
 int fold_apply(struct fold *f, const struct journal_entry *e);
 
+/* For an END that must not be applied: the process ends, and its sessions as they would; what it had
+ * in flight or open is not looked at, and is lost. -ENOMEM. */
+int fold_end_instead(struct fold *f, const struct journal_entry *e);
+
 /* What the daemon must ask of a job now: bits of enum ring_want; 0 for an unknown ring. */
 uint32_t fold_want(const struct fold *f, const uint8_t ring[16]);
 

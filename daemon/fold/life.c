@@ -265,11 +265,8 @@ static void note_end(struct session *s, const struct process *p, const struct j_
 		place);
 }
 
-void process_end(struct process *p, const struct j_end *e, uint64_t mono_ns)
+static void set_ended(struct process *p, const struct j_end *e, uint64_t mono_ns)
 {
-	uint64_t clock = clockmap_clock(&p->clock, mono_ns);
-	uint32_t i;
-
 	MUST_PROCESS(p);
 	MUST(p->row.ended_ns == 0);
 	p->row.ended_ns = (int64_t)mono_to_real(p->fold, mono_ns);
@@ -277,9 +274,12 @@ void process_end(struct process *p, const struct j_end *e, uint64_t mono_ns)
 	p->row.end_reason = e->reason >= END_EXITED && e->reason <= END_EXEC ? e->reason : END_LOST;
 	p->dirty = true;
 	loss_rest(p);
-	for (i = 0; i < p->n_parts; i++)
-		note_end(p->part[i]->session, p, e);
-	correlate_end(p);
+}
+
+static void leave_all(struct process *p, uint64_t mono_ns)
+{
+	uint64_t clock = clockmap_clock(&p->clock, mono_ns);
+
 	session_owner_ended(p, mono_ns);
 	while (p->n_parts > 0) {
 		part_set_active(p->part[0], false, clock);
@@ -287,6 +287,33 @@ void process_end(struct process *p, const struct j_end *e, uint64_t mono_ns)
 	}
 	correlate_fini(&p->flight);
 	process_now_forget(p);
+}
+
+void process_end(struct process *p, const struct j_end *e, uint64_t mono_ns)
+{
+	uint32_t i;
+
+	set_ended(p, e, mono_ns);
+	for (i = 0; i < p->n_parts; i++)
+		note_end(p->part[i]->session, p, e);
+	correlate_end(p);
+	leave_all(p, mono_ns);
+}
+
+void process_end_instead(struct process *p, const struct j_end *e, uint64_t mono_ns)
+{
+	uint32_t i;
+
+	set_ended(p, e, mono_ns);
+	for (i = 0; i < p->n_parts; i++) {
+		loss_part(p->part[i], LOST_SKIPPED, 1);
+		if (p->part[i]->n_open > 0)
+			loss_part(p->part[i], LOST_LAUNCHES, p->part[i]->n_open);
+		p->part[i]->n_open = 0;
+	}
+	correlate_fini(&p->flight);
+	process_now_forget(p);
+	leave_all(p, mono_ns);
 }
 
 /* --- forgetting --- */

@@ -34,7 +34,7 @@ int __real_fold_apply(struct fold *f, const struct journal_entry *e);
 int __wrap_fold_apply(struct fold *f, const struct journal_entry *e);
 
 /* A dead process with more than one entry ends: LEAVE comes first, and is the poison then. */
-static bool has_many;
+static bool has_many, end_kills;
 bool __wrap_fold_has_many(const struct fold *f, const uint8_t ring[16]);
 
 bool __wrap_fold_has_many(const struct fold *f, const uint8_t ring[16])
@@ -51,9 +51,10 @@ int __wrap_fold_apply(struct fold *f, const struct journal_entry *e)
 
 	if (e->type == J_VERB && strcmp(v->name, "poison") == 0)
 		abort();
-	if (e->type == J_LEAVE)
+	if (e->type == J_LEAVE || (e->type == J_END && end_kills))
 		abort();
-	if (e->type == J_LANE && !has_many && l->from == 0 && l->bytes > sizeof(struct rec_lost))
+	if (e->type == J_LANE && !has_many && !end_kills && l->from == 0 &&
+		l->bytes > sizeof(struct rec_lost))
 		abort();
 	return __real_fold_apply(f, e);
 }
@@ -287,6 +288,43 @@ START_TEST(a_leave_that_is_left_out_does_not_hold_its_end_up)
 }
 END_TEST
 
+static int end(void)
+{
+	struct j_verb v = verb_named("of the ring");
+	struct fold_process did;
+	struct fold_session s;
+	struct j_now open = {.lane = 0, .tid = 1, .path = 2};
+
+	poison_open(&p.entries.poison, &p.d);
+	end_kills = true;
+	v.match = MATCH_RING;
+	memcpy(v.ring, ring->uuid, 16);
+	if (entry_put(&p.entries, J_VERB, NULL, &v, sizeof(v)) < 0 ||
+		entry_put(&p.entries, J_NOW, ring->uuid, &open, sizeof(open)) < 0)
+		return 1;
+	ring->state = RING_GONE;
+	for (int ticks = 0; ticks < 10 && ring->state == RING_GONE; ticks++)
+		ring_leave(&p, ring);
+	if (ring->state != RING_ENDED || p.d.skipped_entries != 1)
+		return 2;
+	if (!fold_get_process(p.d.fold, ring->uuid, &did) || !did.ended)
+		return 3;
+	return fold_get_session(p.d.fold, v.session, &s) && s.state == SESSION_IS_FINALIZED &&
+			       s.n_live == 0
+		       ? SKIPPED_AND_WELL
+		       : 4;
+}
+
+START_TEST(an_end_that_is_left_out_ends_its_sessions)
+{
+	work();
+	ck_assert_int_eq(in_child(end), -1);
+	ck_assert_int_eq(in_child(end), -1);
+	ck_assert_int_eq(in_child(end), SKIPPED_AND_WELL);
+	no_work();
+}
+END_TEST
+
 Suite *suite(void)
 {
 	Suite *s = suite_create("daemon_poison");
@@ -298,5 +336,6 @@ Suite *suite(void)
 	tcase_add_test(t, an_entry_that_killed_two_starts_is_left_out);
 	tcase_add_test(t, an_entry_that_killed_two_daemons_at_work_is_left_out);
 	tcase_add_test(t, a_leave_that_is_left_out_does_not_hold_its_end_up);
+	tcase_add_test(t, an_end_that_is_left_out_ends_its_sessions);
 	return s;
 }
