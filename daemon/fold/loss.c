@@ -76,17 +76,6 @@ static void loss_span(
 			loss_part(p->part[i], cause, n);
 }
 
-/* If the ring is gone and its tables with it, its records are lost and nobody broke a law. */
-void loss_bad(struct process *p, uint64_t n)
-{
-	if (p->bare) {
-		loss_now(p, LOST_LANE_FULL, n);
-		return;
-	}
-	p->bad += n;
-	loss_now(p, LOST_BAD, n);
-}
-
 static bool cuts(const struct process *p)
 {
 	return (p->row.flags & PROCESS_CUTS) != 0;
@@ -125,6 +114,17 @@ static void charge(struct process *p, enum lost_cause cause, uint64_t n)
 	for (i = 0; i < p->n_parts; i++)
 		if (window_is_open(&p->part[i]->window))
 			loss_part(p->part[i], cause, n);
+}
+
+/* If the ring is gone and its tables with it, its records are lost and nobody broke a law. */
+void loss_bad(struct process *p, uint64_t n)
+{
+	if (p->bare) {
+		charge(p, LOST_LANE_FULL, n);
+		return;
+	}
+	p->bad += n;
+	loss_now(p, LOST_BAD, n);
 }
 
 /* LOST records bring counts piece by piece, counters bring totals. Returns what is not yet
