@@ -419,41 +419,77 @@ struct ask_job {
 	struct daemon *d;
 	uint64_t serial, deadline_ns;
 	uint32_t uid, request, number; /* as of struct export_job */
+	uint32_t verb;
 	uint8_t ring[16];
 };
 
-/* Its START is in a lane, before the message, and by now in the fold: or it could not be brought.
+static bool goes_on(const struct fold *f, const uint8_t session[16])
+{
+	struct fold_session s;
+
+	return fold_get_session(f, session, &s) &&
+	       (s.state == SESSION_IS_ACTIVE || s.state == SESSION_IS_INACTIVE);
+}
+
+/* Its record is in a lane, before the message, and by now in the fold: or it could not be brought.
  */
 static int asked(const struct ask_job *j, struct err *e)
 {
 	const struct fold *f = j->d->fold;
 	const int code = fold_job_refused(f, j->ring, j->number);
+	const bool end = j->verb == SESSION_FINALIZE;
 	uint8_t session[16];
 
 	if (code < 0)
 		return fold_refused_words(f, j->uid, code, e);
-	if (fold_job_session(f, j->ring, j->number, session))
+	if (fold_job_session(f, j->ring, j->number, session) && (!end || !goes_on(f, session)))
 		return 0;
 	if (mono_ns() >= j->deadline_ns)
 		return err_set(e, -EAGAIN, "protond is behind with the job's events");
-	return err_set(e, -ENOENT, "the session's start did not reach protond");
+	return err_set(e, -ENOENT, "the session's %s did not reach protond", end ? "end" : "start");
 }
 
-static void ask_answer(void *arg, bool ends)
+static void ask_send(struct ask_job *j, const struct err *words)
 {
-	struct ask_job *j = arg;
-	struct conn *c = ends ? NULL : conn_by_serial(j->d, j->serial);
-	struct rv_session_is m = {.request = j->request};
-	struct err words = {0};
+	struct conn *c = conn_by_serial(j->d, j->serial);
+	struct rv_session_is m = {.request = j->request, .code = words->code};
 
+	(void)snprintf(m.text, sizeof(m.text), "%.255s", words->text);
 	if (c != NULL) {
-		m.code = asked(j, &words);
-		(void)snprintf(m.text, sizeof(m.text), "%.255s", words.text);
 		c->asks--;
 		if (conn_send(c, &m, sizeof(m), RV_SESSION_IS, -1) < 0)
 			conn_close(c);
 	}
 	free(j);
+}
+
+static void ask_stored(void *arg, int r, const struct err *e)
+{
+	struct err words = {0};
+
+	if (r < 0)
+		(void)err_set(&words, -EAGAIN, "it is not stored yet: %.200s", e->text);
+	ask_send(arg, &words);
+}
+
+/* What a ring holds that nobody else does ends with the job and us: then the store must have it. */
+static bool outlives_us(const struct conn *c)
+{
+	return c->ring != NULL && (c->ring->file[0] != '\0' || c->ring->kept);
+}
+
+static void ask_answer(void *arg, bool ends)
+{
+	struct ask_job *j = arg;
+	const struct conn *c = ends ? NULL : conn_by_serial(j->d, j->serial);
+	struct err words = {0};
+
+	if (c == NULL)
+		free(j);
+	else if (asked(j, &words) < 0 || j->verb != SESSION_FINALIZE || outlives_us(c))
+		ask_send(j, &words);
+	else
+		daemon_commit(j->d, ask_stored, j);
 }
 
 static void on_session(struct conn *c, const struct message *m, struct err *e)
@@ -478,7 +514,8 @@ static void on_session(struct conn *c, const struct message *m, struct err *e)
 			.deadline_ns = mono_ns() + ASK_MS * 1000000ull,
 			.uid = c->uid,
 			.request = m->session.request,
-			.number = m->session.session};
+			.number = m->session.session,
+			.verb = m->session.verb};
 		memcpy(j->ring, c->ring->uuid, 16);
 	}
 	if (j == NULL || when_drained(c->in->p, j->ring, j->deadline_ns, ask_answer, j) < 0) {

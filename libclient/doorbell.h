@@ -84,6 +84,7 @@ struct pd {
 	_Atomic uint32_t local_want; /* for sessions of this process */
 	_Atomic uint32_t full_want;  /* what the engine is to do, GPU bits that wait included */
 	_Atomic uint32_t asked, answered;
+	_Atomic bool ring_named;   /* the ring is a file, which outlives the process */
 	_Atomic uint64_t alone_ms; /* no daemon was to be had since then; 0: there is one */
 	_Atomic bool settled;      /* the first handshake is over, well or not */
 	_Atomic uint32_t hints;    /* gpu_hint() is due with these */
@@ -120,6 +121,7 @@ struct pd {
 	struct pd_began {       /* has the daemon begun it? One for each slot of session.c */
 		uint32_t state; /* enum export_state */
 		uint32_t request, session;
+		uint32_t verb; /* SESSION_FINALIZE: has it its end? */
 		int32_t code;
 		char text[PD_TEXT];
 	} began[JOB_SESSIONS];

@@ -298,6 +298,7 @@ static bool send_ring(void)
 	}
 	memcpy(pd.parent, m.uuid, 16); /* of the children to come */
 	link_.ring_sent = send_with(&m, sizeof(m), fd);
+	atomic_store(&pd.ring_named, m.named != 0);
 	return link_.ring_sent;
 }
 
@@ -726,9 +727,10 @@ static bool next_began(struct rv_session *ret)
 		found = knows;
 		open = !knows;
 		b->state = knows ? EXPORT_SENT : EXPORT_DONE;
-		b->code = knows ? 0 : -EAGAIN;
+		b->code = knows ? 0 : b->verb == SESSION_FINALIZE ? -ENOSYS : -EAGAIN;
 		ret->request = b->request;
 		ret->session = b->session;
+		ret->verb = b->verb;
 	}
 	pd_unlock(&pd.lock);
 	if (open)

@@ -57,9 +57,9 @@ struct protond_options {
  * the oldest of them. Returns an id >= 0; -EMFILE when all are live; -EDQUOT when this user has as
  * many sessions as the daemon lets one user have, -ENOSPC when it has no room for another at all;
  * -ENOTCONN when no daemon runs (set PROTOND_AUTOSTART=1 to start a private one), -EINVAL for an
- * unknown option value, -EPERM when the daemon refuses, -ETIMEDOUT. Where the daemon does not say
- * in 2 s that it has begun the session, protond_finalize() asks once more, and returns what
- * protond_start() would have. */
+ * unknown option value, -EACCES when the daemon refuses or the library is inert, -ETIMEDOUT; never
+ * -1, which is PROTOND_ALL. Where the daemon does not say in 2 s that it has begun the session,
+ * protond_finalize() asks once more, and returns what protond_start() would have. */
 int protond_start(const char *name, const struct protond_options *options);
 
 /* Resumes a session, or PROTOND_ALL. Idempotent. 0, or -ENOENT for an unknown id. Does not wait. */
@@ -71,12 +71,15 @@ int protond_activate(int session);
  * 0, -ENOENT for an unknown id, -ETIMEDOUT when PROTOND_FLUSH ran out. */
 int protond_deactivate(int session, int flags);
 
-/* Ends a session, or PROTOND_ALL. format NULL: it is stored, and nothing is written here;
- * "hatchet", "hatchet_msgpack" or, of a timeline, "chrome_trace": also writes NAME.FORMAT, as the
- * caller, whole or not at all, over a file of that name. Waits until it is complete, at most 10 s,
- * for a timeline 120 s; 2 s where no daemon is any more; of PROTOND_ALL the rest is hardly waited
- * for once a daemon has left one unanswered. 0; -ENOENT; -EINVAL unknown format; -ENODATA it kept
- * no timeline; -ETIMEDOUT; -ENOTCONN no daemon; or the file's -errno. */
+/* Ends a session, or PROTOND_ALL. 0 means that all that was done in it is stored, or will be, though
+ * process and daemon be killed right now. format NULL: nothing is written here; the daemon says within
+ * milliseconds that it has the end, and is given 10 s, or 2 s where the ring is a file, which the next
+ * daemon finds. "hatchet", "hatchet_msgpack" or, of a timeline, "chrome_trace": also writes
+ * NAME.FORMAT, as the caller, whole or not at all, over a file of that name; waits until it is
+ * complete, at most 10 s, for a timeline 120 s; 2 s where no daemon is any more. Of PROTOND_ALL the
+ * rest is hardly waited for once a daemon has left one unanswered. 0; -ENOENT; -EINVAL unknown format;
+ * -ENODATA it kept no timeline; -ETIMEDOUT; -ENOTCONN no daemon; or the file's -errno. After one of the
+ * last three it has ended all the same, and is stored if the process lives until a daemon has it. */
 int protond_finalize(int session, const char *format);
 
 /* Begins the next phase of a session: GPU work belongs to the phase of its launch, a scope to that

@@ -32,6 +32,7 @@
 #define FLUSH_MS     5000u
 #define PAUSE_MS     2000u
 #define BEGAN_MS     2000u
+#define ENDED_MS     10000u
 #define HELD_MS \
 	2000u /* the daemon keeps a finalized session for a second: its files may be asked for */
 
@@ -51,6 +52,7 @@ static uint32_t sessions_pid; /* whose they are: a forked child has none */
 
 /* --- words ------------------------------------------------------------------------------------ */
 
+/* -EPERM is -1, which is PROTOND_ALL: it is -EACCES here. */
 __attribute__((format(printf, 2, 3))) static int fail(int code, const char *format, ...)
 {
 	struct pd_block *b = pd_block_self();
@@ -60,7 +62,7 @@ __attribute__((format(printf, 2, 3))) static int fail(int code, const char *form
 	if (b != NULL)
 		vsnprintf(b->error, sizeof(b->error), format, ap);
 	va_end(ap);
-	return code;
+	return code == -EPERM ? -EACCES : code;
 }
 
 PD_EXPORT const char *protond_error(void)
@@ -251,7 +253,7 @@ static int record_ask(const struct protond_options *options, bool env_read, uint
 	int r;
 
 	if (pd.inert)
-		return fail(-EPERM, "%s",
+		return fail(-EACCES, "%s",
 			pd.disabled ? "PROTOND_DISABLE is set"
 			: pd.second ? "another libprotond was loaded before this one: use that"
 				    : "a set-user-ID program is not profiled");
@@ -313,9 +315,9 @@ static void want_less(void)
 	pd_ring();
 }
 
-/* --- has the daemon begun it? ---------------------------------------------------------------- */
+/* --- has the daemon begun it, or its end? ----------------------------------------------------- */
 
-static void began_ask(struct pd_began *b, int32_t id)
+static void mark_ask(struct pd_began *b, int32_t id, uint32_t verb)
 {
 	static uint32_t last;
 
@@ -323,11 +325,12 @@ static void began_ask(struct pd_began *b, int32_t id)
 	b->state = EXPORT_ASKED;
 	b->request = ++last;
 	b->session = (uint32_t)id;
+	b->verb = verb;
 	pd_unlock(&pd.lock);
 	pd_ring();
 }
 
-static bool began_done(struct pd_began *b, bool too_late, int *ret_code, char *text)
+static bool mark_done(struct pd_began *b, bool too_late, int *ret_code, char *text)
 {
 	bool done;
 
@@ -341,26 +344,52 @@ static bool began_done(struct pd_began *b, bool too_late, int *ret_code, char *t
 	return done || too_late;
 }
 
-/* *s is ours. 0; -EAGAIN: it cannot say; or why the daemon has not begun it. Without the lock. */
-static int began(struct session *s)
+/* *s is ours. 0: the daemon has that mark of it; -EAGAIN: it cannot say; -ENOSYS: it is too old to
+ * be asked about an end; or why it has not begun it.
+ * Without the lock. */
+static int mark_taken(struct session *s, uint32_t verb, uint32_t timeout_ms)
 {
 	struct pd_began *b = &pd.began[s - sessions];
-	const uint64_t deadline = pd_now_ms() + BEGAN_MS;
+	const uint64_t deadline = pd_now_ms() + timeout_ms;
 	char text[PD_TEXT];
 	int r;
 
-	began_ask(b, s->id);
+	mark_ask(b, s->id, verb);
 	for (;;) {
 		/* acquire: pairs with the release in pd_changed() */
 		const uint32_t was = atomic_load_explicit(&pd.change, memory_order_acquire);
 
-		if (began_done(
+		if (mark_done(
 			    b, atomic_load(&pd.alone_ms) != 0 || pd_now_ms() >= deadline, &r, text))
 			break;
 		pd_wait(&pd.change, was, deadline);
 	}
+	return r < 0 && r != -EAGAIN && r != -ENOSYS ? fail(r, "%s", text) : r;
+}
+
+static int began(struct session *s)
+{
+	const int r = mark_taken(s, SESSION_START, BEGAN_MS);
+
 	s->unsure = r == -EAGAIN;
-	return r < 0 && r != -EAGAIN ? fail(r, "%s", text) : r;
+	return r;
+}
+
+/* Its end is in a lane: will it be stored if we die now? A ring that is a file outlives us, and so
+ * does what it says; any other one is the daemon's to keep. Without the lock. */
+static int ended(struct session *s, bool patient)
+{
+	const bool named = atomic_load(&pd.ring_named);
+	const int r =
+		patient ? mark_taken(s, SESSION_FINALIZE, named ? BEGAN_MS : ENDED_MS) : -EAGAIN;
+
+	if (r != -EAGAIN || named)
+		return r == -EAGAIN || r == -ENOSYS ? 0 : r;
+	return atomic_load(&pd.alone_ms) != 0
+		       ? fail(-ENOTCONN, "protond has ended: the session is stored if another one "
+					 "comes while this program runs")
+		       : fail(-ETIMEDOUT, "protond has not taken the session's end in time: it is "
+					  "stored when it does while this program runs");
 }
 
 /* --- verbs ----------------------------------------------------------------------------------- */
@@ -374,6 +403,11 @@ static int say(uint32_t verb, uint32_t id, uint32_t name, const struct session_o
 	if (e == NULL || t == NULL)
 		return fail(-ENOTCONN, "nothing is recorded in this process");
 	r = e->session(t, verb, id, name, o);
+	if (r == -EBUSY)
+		return fail(r, "a session function was called in a signal handler that "
+			       "interrupted the library");
+	if (r == -ENOTCONN)
+		return fail(r, "nothing is recorded in this process");
 	if (r == -ENOSPC)
 		return fail(r, "no lane for this thread: too many threads, or the tmpfs is full");
 	if (r < 0)
@@ -596,7 +630,7 @@ static int finalize_file(struct session *s, const struct pd_ask *ask)
 	r = pd_export_file(ask, s->name, text);
 	lock();
 	if (r < 0 && r != -EINTR)
-		(void)fail(r, "%s", text[0] != '\0' ? text : strerror(-r));
+		r = fail(r, "%s", text[0] != '\0' ? text : strerror(-r));
 	return r;
 }
 
@@ -606,7 +640,7 @@ static int finalize(struct session *s, const char *format, int how)
 	int r = 0;
 
 	s->slot = SLOT_ENDING;
-	if (s->unsure && (how & (ASK_RESUMED | ASK_IMPATIENT)) == 0) {
+	if (s->unsure && format != NULL && (how & (ASK_RESUMED | ASK_IMPATIENT)) == 0) {
 		unlock();
 		r = began(s);
 		lock();
@@ -615,6 +649,11 @@ static int finalize(struct session *s, const char *format, int how)
 	if (r == 0 && (how & ASK_RESUMED) == 0)
 		r = say(SESSION_FINALIZE, (uint32_t)s->id,
 			format != NULL ? protond_name(format) : 0, NULL);
+	if (r == 0 && format == NULL && (how & ASK_RESUMED) == 0) {
+		unlock();
+		r = ended(s, (how & ASK_IMPATIENT) == 0);
+		lock();
+	}
 	if (r == 0 && format != NULL)
 		r = finalize_file(s, &ask);
 	if (r == -EINTR) {
@@ -707,7 +746,7 @@ PD_EXPORT int protond_export_by(int session, int phase, const char *format, int 
 	if (r == 0)
 		r = pd_export(&ask, text);
 	if (r < 0 && text[0] != '\0')
-		(void)fail(r, "%s", text);
+		r = fail(r, "%s", text);
 	errno = saved;
 	return r;
 }
@@ -721,6 +760,10 @@ PD_EXPORT int protond_flush(int timeout_ms)
 {
 	const struct protond_engine *e = atomic_load_explicit(&HOT->engine, memory_order_acquire);
 
+	int r;
+
 	(void)pd_thread_here();
-	return e != NULL ? e->flush(timeout_ms < 0 ? 0 : (uint32_t)timeout_ms) : 0;
+	r = e != NULL ? e->flush(timeout_ms < 0 ? 0 : (uint32_t)timeout_ms) : 0;
+	return r < 0 ? fail(r, "not all that was launched was handed over in %d ms", timeout_ms)
+		     : fail(0, "%s", "");
 }

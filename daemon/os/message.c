@@ -8,16 +8,16 @@
 
 static const struct message_form {
 	uint16_t type;
-	uint16_t bytes; /* least length */
-	bool tail;      /* a text of any length follows */
+	uint16_t least, bytes; /* an older library's, and what we know of it */
+	bool tail;             /* a text of any length follows */
 } forms[] = {
-	{RV_ATTACH, sizeof(struct rv_attach), true},
-	{RV_RING, sizeof(struct rv_ring), false},
-	{RV_EXPORT, sizeof(struct rv_export), false},
-	{RV_SESSION, sizeof(struct rv_session), false},
-	{RV_STATE, sizeof(struct rv_state), false},
-	{RV_PING, sizeof(struct rv_head), false},
-	{RV_PONG, sizeof(struct rv_head), false},
+	{RV_ATTACH, sizeof(struct rv_attach), sizeof(struct rv_attach), true},
+	{RV_RING, sizeof(struct rv_ring), sizeof(struct rv_ring), false},
+	{RV_EXPORT, sizeof(struct rv_export), sizeof(struct rv_export), false},
+	{RV_SESSION, RV_SESSION_LEAST, sizeof(struct rv_session), false},
+	{RV_STATE, sizeof(struct rv_state), sizeof(struct rv_state), false},
+	{RV_PING, sizeof(struct rv_head), sizeof(struct rv_head), false},
+	{RV_PONG, sizeof(struct rv_head), sizeof(struct rv_head), false},
 };
 
 static const struct message_form *form_of(uint16_t type)
@@ -82,12 +82,14 @@ int message_parse(const void *p, size_t n, struct message *ret, struct err *e)
 	if (f == NULL)
 		return err_set(
 			e, -EBADMSG, "a message of type %u is not one that a job sends", head.type);
-	if (n < f->bytes)
+	if (n < f->least)
 		return err_set(e, -EMSGSIZE, "a message of type %u has %zu bytes and needs %u",
-			head.type, n, f->bytes);
+			head.type, n, f->least);
 	memset(ret, 0, offsetof(struct message, info));
 	ret->type = head.type;
-	memcpy(&ret->attach, p, f->bytes); /* every struct of the union starts where attach does */
+	memcpy(&ret->attach, p,
+		n < f->bytes ? n
+			     : f->bytes); /* every struct of the union starts where attach does */
 	end_texts(ret);
 	return f->tail ? take_info(ret, (const uint8_t *)p + f->bytes, n - f->bytes, e) : 0;
 }

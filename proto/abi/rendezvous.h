@@ -14,7 +14,7 @@
  *                                     <-  CTL + fd     the control file, read-only
  *   EXPORT                            ->
  *                                     <-  EXPORTED + sealed memfd, or -errno and words
- *   SESSION                           ->      after its START went into a lane
+ *   SESSION                           ->      after its START or its FINALIZE went into a lane
  *                                     <-  SESSION_IS: 0, or -errno and words
  *   STATE                             ->      when the GPU state changed
  *   PING (any time)                  <->      answered by PONG once all before it is done
@@ -136,12 +136,15 @@ struct rv_exported {
 	char text[RV_TEXT_MAX];
 };
 
-/* Has the daemon begun it? */
+/* Has the daemon begun it? Or has it its end, so that it is stored whatever becomes of the job? */
 struct rv_session {
 	struct rv_head head;
 	uint32_t request; /* echoed */
 	uint32_t session; /* the job's own number */
+	uint32_t verb; /* SESSION_FINALIZE: its end; else its beginning. Older libraries end here */
+	uint32_t pad0;
 };
+#define RV_SESSION_LEAST 16u
 
 struct rv_session_is {
 	struct rv_head head;
@@ -160,7 +163,7 @@ _Static_assert(sizeof(struct rv_welcome) == 304, "rendezvous ABI");
 _Static_assert(sizeof(struct rv_refused) == 272, "rendezvous ABI");
 _Static_assert(sizeof(struct rv_export) == 56, "rendezvous ABI");
 _Static_assert(sizeof(struct rv_exported) == 280, "rendezvous ABI");
-_Static_assert(sizeof(struct rv_session) == 16, "rendezvous ABI");
+_Static_assert(sizeof(struct rv_session) == 24, "rendezvous ABI");
 _Static_assert(sizeof(struct rv_session_is) == 272, "rendezvous ABI");
 _Static_assert(sizeof(struct rv_state) == 536, "rendezvous ABI");
 

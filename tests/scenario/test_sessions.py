@@ -2,12 +2,17 @@
 # starts and ends them at full speed, and is killed; what protond_finalize() has returned 0 for is stored.
 #
 # PD_ROUNDS=600: how many jobs are killed. PD_SEED. PD_PRINT=1 prints what was measured.
+import errno
 import mmap
 import os
+import pathlib
 import random
 import select
+import shutil
+import signal
 import struct
 import subprocess
+import tempfile
 
 import pytest
 
@@ -51,17 +56,20 @@ class Rounds:
         assert said == "", said
 
 
-def of_sessions(world, pid):
-    """{round: (stored, lost)}"""
+def of_sessions(world, pid, all_finalized=True):
+    """{round: (stored, lost)} of those that are finalized"""
     found = {}
     for name, state, n in world.sql("SELECT s.name, s.state, sum(c.count) FROM session s LEFT JOIN cell c ON c.session = s.id"
                                     " AND c.class = 0 WHERE s.name GLOB ? GROUP BY s.id", f"{pid}.*"):
-        assert state == "finalized", (name, state)
+        assert state == "finalized" or not all_finalized, (name, state)
+        if state != "finalized":
+            continue
         found[int(name.split(".")[1])] = [n or 0, 0]
     for name, cause, n in world.sql("SELECT s.name, l.cause, sum(l.count) FROM loss l JOIN session s ON s.id = l.session"
                                     " WHERE s.name GLOB ? GROUP BY s.id, l.cause", f"{pid}.*"):
         assert cause in LANE_LOSSES or n == 0, (name, cause, n)
-        found[int(name.split(".")[1])][1] += n
+        if int(name.split(".")[1]) in found:
+            found[int(name.split(".")[1])][1] += n
     return found
 
 
@@ -93,3 +101,99 @@ def test_each_session_of_a_killed_job_says_what_it_lost(world):
     if os.environ.get("PD_PRINT"):
         print(f"{JOBS} jobs killed, {sessions} sessions, {lost_in_all} lost and said")
     assert lost_in_all > 0
+
+
+@pytest.fixture(params=["file", "memfd"])
+def place(world, request):
+    """A ring is a file where the runtime directory is on a tmpfs, else memory that ends with who holds it."""
+    if request.param == "file":
+        yield world
+        return
+    folder = tempfile.mkdtemp(prefix="pt.", dir="/var/tmp")
+    if subprocess.check_output(["stat", "-f", "-c", "%T", folder], text=True).strip() == "tmpfs":
+        os.rmdir(folder)
+        pytest.skip("every folder is on a tmpfs")
+    dir_, world.dir = world.dir, pathlib.Path(folder)
+    world.env["PROTOND_RUNTIME_DIR"] = folder
+    yield world
+    world.stop(signal.SIGKILL)
+    shutil.rmtree(folder)
+    world.dir, world.env["PROTOND_RUNTIME_DIR"] = dir_, str(dir_)
+
+
+def prunes(world):
+    """A client that prunes again and again, what it may."""
+    return subprocess.Popen(["sh", "-c", 'while "$0" prune --older-than 3650d; do :; done', str(BUILD / "bin/protonctl")],
+                            env=world.env, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                            stderr=subprocess.DEVNULL, start_new_session=True)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("dies", ["job", "both"])
+@pytest.mark.parametrize("pruned", [False, True], ids=["", "pruned"])
+def test_what_finalize_said_is_stored(place, dies, pruned):
+    """SIGKILL right after protond_finalize() has returned 0, of the job or of the daemon with it, also while it prunes."""
+    world, rng = place, random.Random(SEED)
+    settings = {"PROTOND_AUTO_SESSION": "off", "PROTOND_COMMIT_MS": 60000}
+    world.start(**settings)
+    pruner = prunes(world) if pruned else None
+    try:
+        for k in range(max(3, JOBS // 4)):
+            job = Rounds(world, 1, rng.choice((10, 3000, 30000)), tag=f"truth{k}")
+            target = rng.choice((0, 0, 1, 5))
+            until("it said so", lambda: job.finalized() > target, interval=0.00005)
+            job.process.kill()
+            if dies == "both":
+                world.daemon.kill()
+                world.daemon.wait(WAIT)
+            job.kill()
+            world.jobs.remove(job)
+            if dies == "both":
+                world.start(**settings)
+            finalized, have = job.finalized(), {}
+            until(f"job {k}: {finalized} are stored",
+                  lambda: have.update(of_sessions(world, job.pid, False)) or all(r in have for r in range(finalized)))
+            for r in range(finalized):
+                done, begun = job.of(r)
+                assert done == begun == sum(have[r]), (SEED, k, r, done, begun, have[r])
+    finally:
+        if pruner is not None:
+            os.killpg(pruner.pid, signal.SIGKILL)
+            pruner.wait(WAIT)
+
+
+def test_finalize_without_a_daemon(place):
+    """Its ring is a file: another daemon finds it. Else nobody can promise anything, and it says so."""
+    world = place
+    world.start(PROTOND_AUTO_SESSION="off")
+    job = world.job()
+    assert job.say("start s").startswith("0")
+    job.say("repeat 100 work")
+    world.daemon.kill()
+    world.daemon.wait(WAIT)
+    said = job.say("finalize 0")
+    if world.dir.parent == pathlib.Path("/dev/shm"):
+        assert said.split()[0] == "0", said
+        job.kill()
+        world.start(PROTOND_AUTO_SESSION="off")
+        until("it is stored", lambda: world.state("s") == "finalized")
+    else:
+        assert said.startswith(f"-{errno.ENOTCONN} protond has ended"), said
+        world.start(PROTOND_AUTO_SESSION="off")
+        until("it is stored, as the program lives", lambda: world.state("s") == "finalized")
+        job.kill()
+    assert world.cells("s")["/work"][0] == 100
+
+
+def test_a_refused_start_is_no_session(world):
+    """-EPERM would be -1, which is PROTOND_ALL."""
+    job = world.job(env={"PROTOND_DISABLE": "1"})
+    assert job.say("start s") == f"-{errno.EACCES} PROTOND_DISABLE is set"
+
+
+def test_a_session_that_is_not_stored_has_a_command(world):
+    world.start(PROTOND_AUTO_SESSION="off", PROTOND_COMMIT_MS=60000)
+    job = world.job()
+    assert job.say("start s").startswith("0")
+    (session,) = [s for s in world.ctl_json("sessions")["sessions"] if s["name"] == "s"]
+    assert world.state("s") is None and session["command"] == str(BUILD / "tests/job"), session
