@@ -86,22 +86,34 @@ class Other:
         return world.job(env={"LD_LIBRARY_PATH": str(self.lib)})
 
 
+def defined(file, name):
+    """(the line that defines a number, the number)"""
+    line, number = re.search(rf"^#define {name} +(0x[0-9a-f]+|\d+)u?\b.*$", (ROOT / file).read_text(), re.M).group(0, 1)
+    return line, int(number, 0)
+
+
+RING_ABI = defined("proto/abi/ring.h", "RING_ABI")[1]
+
+
+def other(file, name, number=None):
+    """A number as another release has it: one more."""
+    line, now = defined(file, name)
+    return name, (file, line, f"#define {name} {now + 1 if number is None else number}u")
+
+
 @pytest.fixture(scope="module")
 def additive(tmp_path_factory):
     """A release that adds things: every number that may grow has grown."""
-    return Other(tmp_path_factory.mktemp("additive"), "7.1.0", {
-        "RING_ABI": ("proto/abi/ring.h", "0x00010002u", "0x00010003u"),
-        "WIRE_VERSION": ("proto/wire/wire.h", "WIRE_VERSION     1", "WIRE_VERSION     2"),
-        "JOURNAL_MAGIC": ("daemon/journal/journal.h", "0x314e524au", "0x324e524au"),
-        "PENDING_VERSION": ("daemon/fold/pending.c", "PENDING_VERSION 5u", "PENDING_VERSION 6u")})
+    return Other(tmp_path_factory.mktemp("additive"), "7.1.0", dict([
+        other("proto/abi/ring.h", "RING_ABI"), other("proto/wire/wire.h", "WIRE_VERSION"),
+        other("daemon/journal/journal.h", "JOURNAL_MAGIC"), other("daemon/fold/pending.c", "PENDING_VERSION")]))
 
 
 @pytest.fixture(scope="module")
 def breaking(tmp_path_factory):
     """A release that lays out the ring and the engine's table anew."""
-    return Other(tmp_path_factory.mktemp("breaking"), "8.0.0", {
-        "RING_ABI": ("proto/abi/ring.h", "0x00010002u", "0x00020000u"),
-        "ENGINE_ABI": ("proto/abi/engine.h", "ENGINE_ABI    1u", "ENGINE_ABI    2u")})
+    return Other(tmp_path_factory.mktemp("breaking"), "8.0.0", dict([
+        other("proto/abi/ring.h", "RING_ABI", 2 << 16), other("proto/abi/engine.h", "ENGINE_ABI")]))
 
 
 class This:
@@ -204,13 +216,13 @@ def test_a_daemon_that_says_more(world):
     peer, _ = s.accept()
     peer.settimeout(WAIT)
     peer.recv(8192)
-    welcome = struct.pack("<II16s32sII232s100s", 0x00010005, 7, b"store", b"7.1.0", 0, 0, b"", b"more")
+    welcome = struct.pack("<II16s32sII232s100s", RING_ABI + 3, 7, b"store", b"7.1.0", 0, 0, b"", b"more")
     peer.send(struct.pack("<IHH", 0x31565250, 99, 8))
     peer.send(struct.pack("<IHH", 0x31565250, 2, 8 + len(welcome)) + welcome)
     message, (ring,), _, _ = socket.recv_fds(peer, 8192, 1)
     assert struct.unpack_from("<IHH", message)[1] == 5, "RING"
     header = os.pread(ring, 12, 0)
-    assert header[:8] == b"PROTRNG1" and struct.unpack_from("<I", header, 8) == (0x00010002,)
+    assert header[:8] == b"PROTRNG1" and struct.unpack_from("<I", header, 8) == (RING_ABI,)
     os.close(ring)
     is_unharmed(job)
     s.close()
