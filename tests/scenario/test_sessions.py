@@ -78,7 +78,7 @@ def test_each_session_of_a_killed_job_says_what_it_lost(world):
     world.start(**SMALL)
     rng, lost_in_all, sessions = random.Random(SEED), 0, 0
     for k in range(JOBS):
-        threads, scopes = rng.choice((1, 2, 3)), rng.choice((2000, 20000, 60000))
+        threads, scopes = rng.choice((1, 2, 3, 8)), rng.choice((2000, 20000, 60000))
         job = Rounds(world, threads, scopes, tag=f"truth{k}")
         target = rng.choice((0, 1, rng.randrange(2, 30), 31))
         least = rng.randrange(threads * scopes)
@@ -101,6 +101,36 @@ def test_each_session_of_a_killed_job_says_what_it_lost(world):
     if os.environ.get("PD_PRINT"):
         print(f"{JOBS} jobs killed, {sessions} sessions, {lost_in_all} lost and said")
     assert lost_in_all > 0
+
+
+def test_each_session_of_the_daemon_says_what_it_lost(world):
+    """Started, paused and ended from outside, while a job that does too much for its lanes stands still."""
+    world.start(**{**SMALL, "PROTOND_LANES": 2})
+    world.ctl("start", "all", "--all")
+    job, did = world.job(), {}
+    until("it is recorded", lambda: job.say("enter x") or job.say("exit") or world.ctl_json("jobs")["jobs"][0]["events"])
+
+    def work(n, *sessions):
+        job.say(f"repeat {n} unit")
+        for s in sessions:
+            did[s] = did.get(s, 0) + n
+
+    work(60000)
+    world.ctl("start", "a", "--pid", job.pid)
+    work(50001, "a")
+    world.ctl("start", "b", "--pid", job.pid)
+    work(40002, "a", "b")
+    world.ctl("deactivate", "a")
+    work(30003, "b")
+    world.ctl("finalize", "b")
+    work(20004)
+    world.ctl("activate", "a")
+    work(70005, "a")
+    job.kill()
+    until("all are stored", lambda: all(world.state(s) == "finalized" for s in "ab"))
+    for s, n in did.items():
+        stored, lost = world.cells(s)["/unit"][0], sum(world.losses(s).values())
+        assert stored + lost == n and lost > 0, (s, n, stored, world.losses(s))
 
 
 @pytest.fixture(params=["file", "memfd"])
