@@ -29,7 +29,8 @@ def near(row, ns, bound):
         assert abs(row[key] - want) <= bound * want + 1, (key, row[key], want, len(ns))
     assert row["count"] == len(ns)
     for key, want in (("min", ns[0]), ("max", ns[-1])):
-        assert abs(row[key] - want) <= 1e-5 * want + 1, (key, row[key], want)  # a timeline rounds both ends
+        # A timeline rounds both ends; and a clock's slope is known better later, when its anchors lie further apart.
+        assert abs(row[key] - want) <= 1e-3 * want + 1, (key, row[key], want)
 
 
 def recorded(world):
