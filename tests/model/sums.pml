@@ -1,19 +1,18 @@
-/* SPDX-License-Identifier: MIT. sums.pml: sums of a thread that finds no room for records: slots that
- * it adds to, and what the daemon makes of them. The product does not have them yet: there a full lane with no
- * further one drops its records.
+/* SPDX-License-Identifier: MIT. sums.pml: sums of a thread that finds no room for records (agent/sums.c), and
+ * what the daemon makes of them (daemon/sums.c, daemon/fold/sums.c).
  *
  * Claim: each event is counted once, and its time is added once, whichever side is killed when;
  * one that knew of a START, or was over when FINALIZE was called, is in the session; one that was
  * over when START was called, or knew of FINALIZE, is not.
  *
- * A slot has the clock at which it was opened, a count (the sum of its buckets: there is no other
- * word for it) and a time. It is cumulative; what is being
+ * A sum is a record behind `tail`, before `end`. It has the clock at which it was opened, a count
+ * (the sum of its buckets: there is no other word for it) and a time. It is cumulative; what is being
  * added stands in the redo word first, and who reads for the last time completes it, so that no
- * number ever falls. Its owner opens another when it sees that `cut` moved, and slots below `first` are final. The session's
- * thread stamps, publishes the record, raises `cut`, and returns. The daemon looks at tails (here:
- * at what was said), reads `first`, then the slots, journals absolutes, and the fold applies
- * differences at the clock at which the slot was opened; then it tells `head`. A slot that was
- * opened after the first look waits: what was said before it may not be folded yet.
+ * number ever falls. Its owner closes it, by moving tail to end, when it sees that `cut` moved. The
+ * session's thread stamps, publishes the record, raises `cut`, and returns. The daemon looks at tail
+ * and end, then at what was said, takes what is final, then journals absolutes of what was open at
+ * the look, and the fold applies differences at the clock at which the sum was opened; then it tells
+ * `head`. The session ends with the first window that began when FINALIZE had returned.
  *
  * Each store is seen at once: the order of the stores is what counts.
  *
@@ -21,24 +20,27 @@
  * BREAK_2  the redo word is cleared before the time is added
  * BREAK_3  the last read does not redo
  * BREAK_4  the fold adds absolutes
- * BREAK_5  `first` is read after the slots
+ * BREAK_5  a record that tail passed is added whole
  * BREAK_6  the cut is raised before the stamp
  * BREAK_7  the owner does not look at the cut
- * BREAK_8  slots that were opened after the first look are folded, too
- * BREAK_9  head is told before the journal has the slots
- * BREAK_10 a slot is taken again without a look at head
+ * BREAK_8  sums that were opened after the look are folded, too
+ * BREAK_9  head is told before the journal has the records
+ * BREAK_10 a place is taken again without a look at head
  * BREAK_11 the fold forgets last absolutes when the daemon is killed
  * BREAK_12 the cut is raised before the record is published
+ * BREAK_13 the clock of a sum is read before the cut is looked at
+ * BREAK_14 end passes a sum before it is written
+ * BREAK_15 the session ends with a window that began before FINALIZE returned
  */
 #define SLOTS  1
 #define EVENTS 2
 #define LOOKS  2 /* while the job lives */
 
-typedef slot {
+typedef sum {
 	byte opened, count, time
 };
-slot ring[SLOTS];
-byte tail, first, head;       /* positions; head is the daemon's */
+sum lane[SLOTS];
+byte tail, end, head;         /* positions; head is the daemon's */
 byte redo_pos, redo_count;    /* position + 1; 0: nothing to redo */
 byte cut, clock = 1;
 bool ends;                    /* the one verb: FINALIZE of a session from the beginning, or START */
@@ -69,31 +71,50 @@ proctype session()
 	said_all = true
 }
 
-inline open_slot()
+inline write_sum()
 {
 	d_step {
-		ring[tail % SLOTS].opened = clock;
-		ring[tail % SLOTS].count = 0;
-		ring[tail % SLOTS].time = 0;
-		clock++;
-		at = tail + 1
+#ifdef BREAK_13
+		lane[end % SLOTS].opened = now;
+#else
+		lane[end % SLOTS].opened = clock;
+#endif
+		lane[end % SLOTS].count = 0;
+		lane[end % SLOTS].time = 0;
+		clock++
 	}
-	tail = at
+}
+
+inline open_sum()
+{
+#ifdef BREAK_14
+	end++;
+	d_step {
+		lane[(end - 1) % SLOTS].opened = clock;
+		lane[(end - 1) % SLOTS].count = 0;
+		lane[(end - 1) % SLOTS].time = 0;
+		clock++
+	};
+#else
+	write_sum();
+	end++;
+#endif
+	at = end
 }
 
 inline add()
 {
 #ifndef BREAK_1
 	d_step {
-		redo_count = ring[(at - 1) % SLOTS].count + 1; /* and the time: each event takes 1 */
+		redo_count = lane[(at - 1) % SLOTS].count + 1; /* and the time: each event takes 1 */
 		redo_pos = at
 	}
 #endif
-	ring[(at - 1) % SLOTS].count++;
+	lane[(at - 1) % SLOTS].count++;
 #ifdef BREAK_2
 	redo_pos = 0;
 #endif
-	ring[(at - 1) % SLOTS].time++;
+	lane[(at - 1) % SLOTS].time++;
 	d_step {
 		redo_pos = 0;
 		added++;
@@ -107,28 +128,34 @@ proctype owner()
 {
 	byte n, at, saw;
 	bool knew;
+#ifdef BREAK_13
+	byte now;
+#endif
 
 	{
 		do
 		:: n < EVENTS ->
 			d_step { knew = returned; n++ }
+#ifdef BREAK_13
+			d_step { now = clock; clock++ }
+#endif
 #ifndef BREAK_7
 			atomic {
 				if
 				:: cut != saw ->
 					saw = cut;
 					at = 0;
-					first = tail
+					tail = end
 				:: else
 				fi
 			}
 #endif
 			if
 #ifdef BREAK_10
-			:: at == 0 -> open_slot()
+			:: at == 0 -> open_sum()
 #else
-			:: at == 0 && tail - head < SLOTS -> open_slot()
-			:: at == 0 && tail - head == SLOTS -> refused++
+			:: at == 0 && end - head < SLOTS -> open_sum()
+			:: at == 0 && end - head == SLOTS -> refused++
 #endif
 			:: at != 0
 			fi;
@@ -152,108 +179,105 @@ proctype killer()
 /* The fold, a function of the journal: it outlives the daemon. */
 byte last_count[SLOTS], last_time[SLOTS], last_pos[SLOTS]; /* last_pos: position + 1 */
 bool known;                   /* the verb */
+bool frozen;                  /* the session has ended */
 byte in, out, in_time, out_time;
 byte kept;                    /* head, as the journal has it */
 
 inline apply(pos, c, b)
 {
-	d_step {
-		if
-		:: last_pos[pos % SLOTS] != pos + 1 ->
-			last_pos[pos % SLOTS] = pos + 1;
-			last_count[pos % SLOTS] = 0;
-			last_time[pos % SLOTS] = 0
-		:: else
-		fi;
-#ifdef BREAK_4
+	if
+	:: last_pos[pos % SLOTS] != pos + 1 ->
+		last_pos[pos % SLOTS] = pos + 1;
 		last_count[pos % SLOTS] = 0;
-		last_time[pos % SLOTS] = 0;
+		last_time[pos % SLOTS] = 0
+	:: else
+	fi;
+#ifdef BREAK_4
+	last_count[pos % SLOTS] = 0;
+	last_time[pos % SLOTS] = 0;
 #endif
-		if
-		:: (ends && (!known || o < stamp)) || (!ends && known && o >= stamp) ->
-			in = in + c - last_count[pos % SLOTS];
-			in_time = in_time + b - last_time[pos % SLOTS]
-		:: else ->
-			out = out + c - last_count[pos % SLOTS];
-			out_time = out_time + b - last_time[pos % SLOTS]
-		fi;
-		last_count[pos % SLOTS] = c;
-		last_time[pos % SLOTS] = b;
-		o = 0;
-		c = 0;
-		b = 0
-	}
+#ifdef BREAK_5
+	last_count[pos % SLOTS] = (pos < t -> 0 : last_count[pos % SLOTS]);
+	last_time[pos % SLOTS] = (pos < t -> 0 : last_time[pos % SLOTS]);
+#endif
+	if
+	:: !frozen && ((ends && (!known || o < stamp)) || (!ends && known && o >= stamp)) ->
+		in = in + c - last_count[pos % SLOTS];
+		in_time = in_time + b - last_time[pos % SLOTS]
+	:: else ->
+		out = out + c - last_count[pos % SLOTS];
+		out_time = out_time + b - last_time[pos % SLOTS]
+	fi;
+	last_count[pos % SLOTS] = c;
+	last_time[pos % SLOTS] = b;
+	o = 0;
+	c = 0;
+	b = 0
 }
 
-#ifdef BREAK_8
-#define FOLDED true
-#else
-#define FOLDED (o <= looked || dead)
-#endif
-
-inline read_slots()
+/* An entry each: of a record that tail passed, which is where head goes; of one that is open. */
+inline read_sums()
 {
 	do
-	:: p < t ->
+	:: p < t || p < e ->
 		d_step { /* pread(): a word after the other */
-			o = ring[p % SLOTS].opened;
-			c = ring[p % SLOTS].count
+			o = lane[p % SLOTS].opened;
+			c = lane[p % SLOTS].count
 		}
-		atomic {
-			b = ring[p % SLOTS].time;
+		d_step {
+			b = lane[p % SLOTS].time;
 			if
 #ifndef BREAK_3
 			:: dead && redo_pos == p + 1 -> c = redo_count; b = redo_count
 #endif
 			:: else
 			fi;
-			if
-			:: FOLDED -> apply(p, c, b)
-			:: else -> /* nor is anything behind it final for us */
-				d_step { f = (f > p -> p : f); o = 0; c = 0; b = 0 }
-			fi;
-			p++
+			apply(p, c, b);
+			p++;
+			kept = (p <= t -> p : kept)
 		}
 	:: else -> break
 	od
 }
+
 proctype daemon()
 {
-	byte t, f, p, o, c, b, looked;
-	bool dead;
+	byte t, e, p, o, c, b;
+	bool dead, asked;
 	byte crashes, looks;
 
 	do
 	:: looks < LOOKS || (over && said_all) ->
 		looks = (looks < LOOKS -> looks + 1 : looks);
-		d_step { dead = over && said_all; looked = clock - 1 }
+		d_step { dead = over && said_all; asked = returned }
+		if /* one pread() has both words */
+		:: t = tail; e = end
+		:: e = end; t = tail
+		fi;
 		known = said; /* the first phase */
-		d_step {
-#ifndef BREAK_5
-			f = first;
+#ifdef BREAK_8
+		e = end;
 #endif
-			t = tail
-		}
 #ifdef BREAK_9
-		head = f;
+		head = t;
 		if
 		:: crashes < 1 -> goto crash
 		:: true
 		fi;
 #endif
 		p = kept;
-		read_slots();
-#ifdef BREAK_5
-		f = first;
-		f = (f > t -> t : f);
-#endif
-		kept = f; /* the journal is flushed */
+		read_sums();
 		if
 		:: crashes < 1 ->
 			goto crash
 		:: true
 		fi;
-		head = f;
+#ifdef BREAK_15
+		frozen = frozen || (ends && known);
+#else
+		frozen = frozen || (ends && known && asked);
+#endif
+		head = kept;
 		goto done;
 crash:		crashes++; /* and started again: it tells what the journal has */
 		dead = false;
@@ -262,7 +286,7 @@ crash:		crashes++; /* and started again: it tells what the journal has */
 #endif
 		head = kept;
 done:		skip;
-		d_step { t = 0; f = 0; p = 0; o = 0; c = 0; b = 0; looked = 0 }
+		d_step { t = 0; e = 0; p = 0; o = 0; c = 0; b = 0; asked = false }
 		if
 		:: dead -> break
 		:: else
