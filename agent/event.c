@@ -9,6 +9,7 @@
 #include "lane.h"
 #include "record.h"
 #include "scope.h"
+#include "sums.h"
 #include "sync.h"
 
 #define SESSION_TRIES 1000 /* of 1 ms: a mark that is lost would lose a session */
@@ -27,7 +28,8 @@ static void metric_put(struct lane *l, const struct rec_metric *m)
 	r.clock = agent_clock_inline();
 	r.name = table_name_of(m->name);
 	r.value = metric_bits(REC_FLAGS(m->hdr), m->value);
-	(void)lane_put(l, &r, sizeof(r));
+	if (likely(l->tail + sizeof(r) <= l->limit) || !sums_metric(l, &r))
+		(void)lane_put(l, &r, sizeof(r));
 }
 
 static void span_put(struct lane *l, uint64_t context, uint64_t begin)
@@ -38,7 +40,8 @@ static void span_put(struct lane *l, uint64_t context, uint64_t begin)
 	if (begin == 0)
 		r.begin = atomic_load_explicit(&HOT->began, memory_order_relaxed);
 	r.hdr = REC_HDR(sizeof(r), REC_SCOPE, 0, before | SCOPE_SPAN, table_context_path(context));
-	(void)lane_put(l, &r, sizeof(r));
+	if (likely(l->tail + sizeof(r) <= l->limit) || !sums_scope(l, &r))
+		(void)lane_put(l, &r, sizeof(r));
 }
 
 /* With the guard and a lane: true; what is refused is counted. */
@@ -104,6 +107,14 @@ static bool session_put(struct lane *l, const struct rec_session *of)
 	return false;
 }
 
+/* It is published: what comes from now on belongs behind it. */
+static void session_said(const struct lane *l)
+{
+	/* release: who sees it finds the record there, and is at a later clock */
+	atomic_fetch_add_explicit(&core.cut, 1, memory_order_release);
+	lane_wake(l, 0);
+}
+
 /* Session functions may wait, and are not called from signal handlers. */
 int event_session(struct pd_thread *t, uint32_t verb, uint32_t session, uint32_t name,
 	const struct session_options *o)
@@ -136,7 +147,7 @@ int event_session(struct pd_thread *t, uint32_t verb, uint32_t session, uint32_t
 	else if (!session_put(t->engine, &r))
 		ret = -EAGAIN;
 	else
-		lane_wake(t->engine, 0);
+		session_said(t->engine);
 	guard_out(t);
 	return ret;
 }

@@ -48,11 +48,21 @@ static void begin_anew(struct pd_thread *t)
 		t->frame[i].begin = agent_clock_inline();
 }
 
+/* What was being added is added. A record may follow: the ones that are open are closed. */
+static void sums_heal(const struct pd_thread *t)
+{
+	const struct lane *l = t->engine;
+
+	if (l != NULL && l->sums != NULL)
+		lane_sums_close(l->sums);
+}
+
 __attribute__((cold)) bool guard_heal(struct pd_thread *t)
 {
 	if (!is_gone(t->busy))
 		return false;
 	begin_anew(t);
+	sums_heal(t);
 	t->busy = 0;
 	t->generation =
 		0; /* the interrupted call may have left half of its work: all is worked out anew */

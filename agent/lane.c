@@ -21,8 +21,10 @@
  * the order of the marks' clocks (daemon/drain.c). Lanes that nobody needs any more give their
  * memory back within two seconds.
  *
- * With no further lane the newest record is refused and counted; what was refused is told by LOST
- * as soon as there is room.
+ * With no further lane, scopes and metrics go into sums (sums.c), which have a lane of their own
+ * beside the full one; what cannot be summed goes there too, where the full one has no room. Without
+ * a lane for sums the newest record is refused and counted; what was refused is told by LOST as soon
+ * as there is room.
  */
 #include "lane.h"
 
@@ -74,6 +76,8 @@ static bool room_with(struct lane *l, uint32_t bytes, uint32_t spare)
 	l->lap = (l->tail / cap & 0xff) << 16;
 	stop = ((l->tail + bytes - 1) & ~(cap / 4 - 1)) + cap / 4;
 	l->limit = stop < l->head + cap - spare ? stop : l->head + cap - spare;
+	if (l->sums != NULL) /* its owner's next scope is not a record */
+		l->limit = 0;
 	return true;
 }
 
@@ -130,22 +134,32 @@ void lane_wake(const struct lane *l, uint64_t least)
 		core.host->wake();
 }
 
-__attribute__((cold, noinline)) bool lane_slow(struct lane *l, uint32_t bytes)
+bool lane_more(struct lane *l, uint32_t bytes)
 {
-	_Atomic uint64_t *n;
-	bool ok = lane_room(l, bytes);
+	const bool ok = lane_room(l, bytes);
 
 	lane_wake(l, core.lane_bytes / 8);
-	if (!ok && lane_further(l))
-		ok = lane_room(l, bytes);
-	if (ok)
-		return true;
+	return ok || (l->sums == NULL && lane_further(l) && lane_room(l, bytes));
+}
+
+/* Where there is room for a record of l's owner. NULL: nowhere, and that is counted. */
+__attribute__((cold, noinline)) static struct lane *lane_slow(struct lane *l, uint32_t bytes)
+{
+	_Atomic uint64_t *n;
+
+	if (lane_more(l, bytes))
+		return l;
+	if (l->sums != NULL) {
+		lane_sums_close(l->sums);
+		if (room(l->sums, bytes))
+			return l->sums;
+	}
 	lost_add(&l->full);
 	l->limit = 0;
 	n = &l->shared->drop_full; /* of the lane that it is in now; only the owner writes it */
 	atomic_store_explicit(
 		n, atomic_load_explicit(n, memory_order_relaxed) + 1, memory_order_relaxed);
-	return false;
+	return NULL;
 }
 
 __attribute__((cold)) void lane_nested(struct lane *l)
@@ -191,10 +205,14 @@ void lane_lost(uint64_t *ret_lost)
 
 bool lane_put(struct lane *l, const void *rec, uint32_t bytes)
 {
-	uint64_t *p = lane_reserve(l, bytes);
+	uint64_t *p;
 
-	if (p == NULL)
-		return false;
+	if (unlikely(l->tail + bytes > l->limit)) {
+		l = lane_slow(l, bytes);
+		if (l == NULL)
+			return false;
+	}
+	p = (uint64_t *)(void *)(l->data + (l->tail & l->mask));
 	memcpy(p, rec, bytes);
 	*p |= l->lap;
 	lane_commit(l, bytes);
@@ -326,7 +344,7 @@ static struct lane *lane_next(bool *ret_fresh)
 }
 
 /* With the lock: the daemon looks no further than one lane beyond the last that has an owner. */
-static void lane_own(struct lane *l, uint32_t tid)
+static void lane_own(struct lane *l, uint32_t tid, enum lane_state state)
 {
 	struct ring_lane *s = l->shared;
 	const uint32_t gen = atomic_load_explicit(&s->generation, memory_order_relaxed) + 1;
@@ -336,7 +354,7 @@ static void lane_own(struct lane *l, uint32_t tid)
 	atomic_store_explicit(&s->generation, gen, memory_order_relaxed);
 	atomic_store_explicit(&s->moves, l->moves, memory_order_relaxed);
 	/* release: tid, generation and moves are the new owner's */
-	atomic_store_explicit(&s->state, LANE_LIVE, memory_order_release);
+	atomic_store_explicit(&s->state, state, memory_order_release);
 	r.hdr = REC_HDR(sizeof(r), REC_THREAD, 0, 0, l->name);
 	(void)lane_put(l, &r, sizeof(r));
 }
@@ -366,7 +384,7 @@ void lane_claim(uint32_t tid, bool own_name, void **ret_lane)
 		l->moves = 0;
 		l->waits = RING_LANES_MAX;
 		atomic_store_explicit(&l->shared->now.depth, 0, memory_order_relaxed);
-		lane_own(l, tid);
+		lane_own(l, tid, LANE_LIVE);
 		*ret_lane = l; /* before a handler may jump away with it */
 	} else {
 		atomic_store_explicit(&core.lanes_none, true, memory_order_relaxed);
@@ -446,6 +464,27 @@ static void now_move(struct ring_now *to, const struct ring_now *from)
 	atomic_store_explicit(&to->seq, seq + 2, memory_order_release); /* as in now_close() */
 }
 
+static bool sums_known(void)
+{
+	return (core.ctl->abi & 0xffff) >= RING_ABI_SUMS;
+}
+
+/* With the lock: the place in free_lane, or a fresh one, is not the last that could have sums: a
+ * burst that took it would drop what comes next. */
+static bool sums_could(uint32_t taken)
+{
+	const uint32_t n = atomic_load_explicit(&core.n_free, memory_order_relaxed);
+	const uint32_t fresh = core.lanes_backed_max - core.lanes_backed;
+
+	if (!sums_known() || fresh > (taken == n ? 1u : 0u))
+		return true;
+	for (uint32_t i = 0; i < n; i++) {
+		if (i != taken && space(&core.lanes[core.free_lane[i]]) >= core.lane_bytes / 2)
+			return true;
+	}
+	return false;
+}
+
 /* With the lock: where l's owner goes on, or NULL and l->waits. */
 static struct lane *burst_next(struct lane *l, bool *ret_fresh)
 {
@@ -464,7 +503,12 @@ static struct lane *burst_next(struct lane *l, bool *ret_fresh)
 		if (mine++ == 0 || (int32_t)(x->moved - oldest->moved) < 0)
 			oldest = x;
 	}
-	to = enough ? lane_left(at) : mine < BURST_SHARE(max) ? lane_fresh(BURST_ALL(max)) : NULL;
+	if (!sums_could(enough ? at : n))
+		to = NULL;
+	else
+		to = enough			? lane_left(at)
+		     : mine < BURST_SHARE(max) ? lane_fresh(BURST_ALL(max))
+					       : NULL;
 	*ret_fresh = !enough;
 	l->waits = to == NULL ? oldest->index : RING_LANES_MAX;
 	l->waits_head = oldest->head;
@@ -499,7 +543,7 @@ static bool lane_further(struct lane *l)
 		places_swap(l, to);
 		to->mover = l;
 		to->moved = l->moves++;
-		lane_own(l, tid);
+		lane_own(l, tid, LANE_LIVE);
 		/* release: as in lane_release() */
 		atomic_store_explicit(&to->shared->state, LANE_LEFT, memory_order_release);
 		lane_push(to);
@@ -509,6 +553,105 @@ static bool lane_further(struct lane *l)
 		lane_populate(l);
 	return to != NULL;
 }
+
+/* --- lanes of sums ---------------------------------------------------------------------------- */
+
+#define SUMS_RETRY 64u /* refused events between two tries to get one */
+
+/* With the lock: one that was left and is at least half empty, else a fresh one, else one that has
+ * a quarter. */
+static struct lane *sums_next(bool *ret_fresh)
+{
+	bool enough;
+	const uint32_t at = lane_emptiest(core.lane_bytes / 2, &enough);
+	struct lane *s = enough ? lane_left(at) : lane_fresh(core.lanes_backed_max);
+
+	*ret_fresh = s != NULL && !enough;
+	if (s != NULL || enough || at >= atomic_load_explicit(&core.n_free, memory_order_relaxed) ||
+		space(&core.lanes[core.free_lane[at]]) < core.lane_bytes / 4)
+		return s;
+	return lane_left(at);
+}
+
+bool lane_sums_take(struct lane *l)
+{
+	struct lane *s;
+	sigset_t mask;
+	bool fresh;
+
+	if (l == core.agent || l->full.count % SUMS_RETRY != 0 || !sums_known())
+		return false;
+	agent_lock_tables(&mask);
+	s = sums_next(&fresh);
+	if (s != NULL) {
+		s->name = l->name;
+		s->moves = 0;
+		s->sums = NULL;
+		s->since = s->end = 0;
+		memset(s->slot, 0, sizeof(s->slot));
+		lane_own(s, atomic_load_explicit(&l->shared->tid, memory_order_relaxed),
+			LANE_SUMS);
+		l->sums = s;
+		l->limit = 0;
+	}
+	agent_unlock_tables(&mask);
+	if (s != NULL && fresh)
+		lane_populate(s);
+	return s != NULL;
+}
+
+/* What its owner was at when it died, or was thrown out, is brought to its end. */
+static void sums_redo(const struct lane *s)
+{
+	struct ring_redo *x = &s->shared->redo;
+	const uint64_t pos = atomic_load_explicit(&x->pos, memory_order_relaxed),
+		       count = atomic_load_explicit(&x->count, memory_order_relaxed),
+		       sum = atomic_load_explicit(&x->sum, memory_order_relaxed),
+		       value = atomic_load_explicit(&x->value, memory_order_relaxed),
+		       last = atomic_load_explicit(&x->last, memory_order_relaxed);
+
+	if (pos <= s->tail || pos > s->end)
+		return;
+	rec_redo(s->data + ((pos - 1) & s->mask), count, sum, value, last);
+	atomic_signal_fence(memory_order_seq_cst);
+	atomic_store_explicit(&x->pos, 0, memory_order_relaxed);
+}
+
+void lane_sums_close(struct lane *s)
+{
+	sums_redo(s);
+	if (s->end <= s->tail)
+		return;
+	s->tail = s->end;
+	/* release: as in lane_commit() */
+	atomic_store_explicit(&s->shared->tail, s->tail, memory_order_release);
+}
+
+/* With the lock. */
+static void sums_give(struct lane *l)
+{
+	struct lane *s = l->sums;
+
+	if (s == NULL)
+		return;
+	lane_sums_close(s);
+	l->sums = NULL;
+	atomic_store_explicit(&s->shared->tid, 0, memory_order_relaxed);
+	/* release: as in lane_release() */
+	atomic_store_explicit(&s->shared->state, LANE_EXITED, memory_order_release);
+	lane_push(s);
+}
+
+void lane_sums_give(struct lane *l)
+{
+	sigset_t mask;
+
+	agent_lock_tables(&mask);
+	sums_give(l);
+	agent_unlock_tables(&mask);
+}
+
+/* --- given back ------------------------------------------------------------------------------- */
 
 /* With the lock: l's owner is gone, and is in none of the lanes that it left. */
 static void burst_forget(const struct lane *l)
@@ -605,6 +748,7 @@ void lane_sweep(void)
 		if (!owner_is_gone(l))
 			continue;
 		burst_forget(l);
+		sums_give(&core.lanes[i]);
 		atomic_store_explicit(&l->shared->state, LANE_EXITED, memory_order_release);
 		lane_free(l);
 	}
@@ -619,6 +763,7 @@ void lane_release(struct lane *l, bool reuse)
 
 	agent_lock_tables(&mask);
 	burst_forget(l);
+	sums_give(l);
 	/* release: all that this owner wrote, the now block included, is there */
 	atomic_store_explicit(&l->shared->state, LANE_EXITED, memory_order_release);
 	if (reuse)

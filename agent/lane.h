@@ -19,6 +19,14 @@ struct path_slot {
 	uint32_t pad0;
 };
 
+/* Where the sum of a path's events of one kind is; stale unless that is between tail and end. */
+#define SUM_SLOT_BITS 10
+#define SUM_SLOTS     (1u << SUM_SLOT_BITS)
+struct sum_slot {
+	uint32_t path, kind;
+	uint64_t pos;
+};
+
 /* Drops of one cause that were not yet said in-band. */
 struct lost {
 	uint64_t count, first, last;
@@ -48,6 +56,14 @@ struct lane {
 	const struct lane *mover;            /* and whose; else NULL */
 	bool idle;                           /* left, and empty for a second */
 	struct path_slot cache[CACHE_SLOTS]; /* stays good when the lane changes hands */
+	struct lane *sums; /* of a thread under pressure: where its sums are; else NULL */
+	/* Of a lane of sums: see sums.c. */
+	uint64_t end;   /* of the open ones; not above tail: there are none */
+	uint64_t base;  /* clock: what began before it is not summed */
+	uint64_t since; /* events since the daemon's last visit */
+	uint64_t seen;  /* ring_ctl.sums, as it was when that was last looked at; likewise: */
+	uint32_t cut;   /* core.cut */
+	struct sum_slot slot[SUM_SLOTS];
 };
 
 int lane_init(void);
@@ -62,7 +78,12 @@ void lane_sweep(void);
 bool lane_trim(void);
 /* After a refusal nobody asks for a lane until this is called: there may be room again. */
 void lane_retry(void);
-bool lane_slow(struct lane *l, uint32_t bytes); /* [any] counts a refusal */
+/* [any] In l, or in further lanes of its owner. */
+bool lane_more(struct lane *l, uint32_t bytes);
+/* [any] Gives l's owner a lane for its sums. False: none is to be had, or the daemon knows no sums. */
+bool lane_sums_take(struct lane *l);
+void lane_sums_give(struct lane *l);       /* [any] closes them, and gives it back */
+void lane_sums_close(struct lane *sums);   /* [any] those that are open are final */
 /* [any] Room for a record, after LOST has told what was refused before; counts nothing. */
 bool lane_room(struct lane *l, uint32_t bytes);
 bool lane_put(struct lane *l, const void *rec, uint32_t bytes);
@@ -71,13 +92,6 @@ void lane_wake(const struct lane *l, uint64_t least);
 /* [any] What this process has lost so far, by cause, as struct rec_session_cut has it. */
 void lane_lost(uint64_t *ret_lost);
 void lane_nested(struct lane *l); /* [any] in a signal handler that interrupted the owner */
-
-static inline uint64_t *lane_reserve(struct lane *l, uint32_t bytes)
-{
-	if (unlikely(l->tail + bytes > l->limit) && !lane_slow(l, bytes))
-		return NULL;
-	return (uint64_t *)(void *)(l->data + (l->tail & l->mask));
-}
 
 static inline void lane_commit(struct lane *l, uint32_t bytes)
 {

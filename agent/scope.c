@@ -19,6 +19,7 @@
 #include "guard.h"
 #include "intern.h"
 #include "record.h"
+#include "sums.h"
 
 static inline void depth_set(struct pd_thread *t, uint32_t depth)
 {
@@ -369,19 +370,30 @@ static inline void scope_write(
 	lane_commit(l, sizeof(struct rec_scope));
 }
 
+/* The lane's end, of whatever sort. */
+static void scope_put(struct lane *l, struct pd_frame f, uint64_t end, uint32_t flags)
+{
+	const struct rec_scope r = {
+		.hdr = REC_HDR(sizeof(r), REC_SCOPE, 0, flags, f.path), .begin = f.begin, .end = end};
+
+	if (!sums_scope(l, &r))
+		(void)lane_put(l, &r, sizeof(r));
+}
+
 static void scope_record(struct lane *l, struct pd_frame f, uint32_t flags)
 {
 	const uint64_t end = agent_clock_inline();
 
 	if (f.begin == FRAME_INHERITED) /* the parent counts it */
 		return;
-	if (lane_reserve(l, sizeof(struct rec_scope)) == NULL)
-		return;
 	if (f.begin == 0) {
 		f.begin = atomic_load_explicit(&HOT->began, memory_order_relaxed);
 		flags |= SCOPE_BEGAN_BEFORE;
 	}
-	scope_write(l, &f, end, flags);
+	if (likely(l->tail + sizeof(struct rec_scope) <= l->limit))
+		scope_write(l, &f, end, flags);
+	else
+		scope_put(l, f, end, flags);
 }
 
 static void exit_with(struct pd_thread *t, struct lane *l, uint32_t flags)

@@ -17,6 +17,7 @@
 
 #include <stdint.h>
 
+#include "buckets.h"
 #include "gpu_terms.h"
 #include "loss_terms.h"
 #include "metric_terms.h"
@@ -38,7 +39,9 @@
         X(CLOCK,      9, 40, clock,     false) /* 0 */                                           \
         X(LOST,      10, 32, lost,      false) /* enum lost_cause */                             \
         X(DELIVERED, 11, 24, delivered, false) /* epoch */                                       \
-        X(GPU,       12, 32, gpu,       false) /* name: words for people, or NAME_NONE */
+        X(GPU,       12, 32, gpu,       false) /* name: words for people, or NAME_NONE */        \
+        X(SUM,       13, 192, sum,      false) /* path: many scopes; see below */                \
+        X(TOTAL,     14, 64, total,     false) /* path: many metrics of one name and type */
 /* clang-format on */
 
 enum record_type {
@@ -215,6 +218,58 @@ struct rec_gpu {
 	uint32_t
 		replay; /* 1: the backend's library plays a recording; no time in it was measured */
 };
+
+/* Sums: what many events of one path came to, where no record of each had room. A sum grows behind
+ * its lane's tail, where no number in it ever falls but a total's, and is final when tail passes it
+ * (docs/ring.md). All of it counts at `opened`. */
+#define SUM_BUCKETS 34u /* side by side, beginning at a multiple of it */
+#define SUM_PARTS   (HIST_BUCKETS / SUM_BUCKETS)
+_Static_assert(HIST_BUCKETS % SUM_BUCKETS == 0, "no sum goes beyond the last bucket");
+
+/* flags of SUM; of TOTAL, beside its metric_type */
+#define SUM_SURPLUS 0x80u /* of paths that there was no room for: path is PATH_OTHER */
+
+struct rec_sum {
+	uint64_t hdr;
+	uint64_t opened, last; /* clock: when the first event of it ended; the last one */
+	uint64_t time;         /* of all of them, in the clock's units; likewise: */
+	uint64_t min, max;
+	uint32_t first; /* bucket (hist_bucket() of ns) that count[0] is */
+	uint32_t pad0;
+	uint32_t count[SUM_BUCKETS]; /* there is no other word for how many they are */
+};
+
+/* flags of TOTAL: enum metric_type, SUM_SURPLUS */
+struct rec_total {
+	uint64_t hdr;
+	uint64_t opened, last; /* clock */
+	uint64_t count;
+	uint64_t sum;    /* bits; STR: of no meaning */
+	uint64_t latest; /* bits of the last value; STR: a name id */
+	uint32_t name;
+	uint32_t pad0[3];
+};
+
+/* A sum with what struct ring_redo says; as often as one likes. rec: whole. */
+static inline void rec_redo(
+	void *rec, uint64_t count, uint64_t sum, uint64_t value, uint64_t last)
+{
+	struct rec_sum *s = rec;
+	struct rec_total *t = rec;
+
+	if (REC_TYPE(s->hdr) == REC_SUM) {
+		s->count[(count >> 32) % SUM_BUCKETS] = (uint32_t)count;
+		s->time = sum;
+		s->min = value < s->min ? value : s->min;
+		s->max = value > s->max ? value : s->max;
+		s->last = last;
+	} else if (REC_TYPE(t->hdr) == REC_TOTAL) {
+		t->count = count;
+		t->sum = sum;
+		t->latest = value;
+		t->last = last;
+	}
+}
 
 #define X(name, number, bytes, layout, event)                                        \
 	_Static_assert(sizeof(struct rec_##layout) == (bytes) && (bytes) % 8 == 0 && \

@@ -29,10 +29,12 @@
 
 #define RING_MAGIC      0x31474e52544f5250ull /* "PROTRNG1" */
 #define RING_CTL_MAGIC  0x314c5443544f5250ull /* "PROTCTL1" */
-#define RING_ABI        0x00010003u /* major << 16 | minor; a reader needs the same major */
+#define RING_ABI        0x00010004u /* major << 16 | minor; a reader needs the same major */
+#define RING_ABI_MAJOR  0x00010000u
 #define RING_ABI_RINGS  1u          /* from this minor on: the job heeds ring_ctl.nap */
 #define RING_ABI_ASKS   2u          /* from this minor on: the daemon answers RV_SESSION */
 #define RING_ABI_CUTS   3u          /* from this minor on: SESSION says what was lost before it */
+#define RING_ABI_SUMS   4u          /* from this minor on: the daemon reads sums behind a tail */
 #define RING_PAGE       4096u
 #define RING_INFO_BYTES 4096u
 
@@ -182,8 +184,19 @@ enum lane_state {
 	LANE_FREE = 0,
 	LANE_LIVE = 1,
 	LANE_EXITED = 2,
+	LANE_SUMS = 4, /* its thread's sums are here, and the thread in another */
 	LANE_LEFT = 3, /* full: its thread goes on in another; of the lanes of a thread that are
 			  LIVE or LEFT, the one with the most `moves` is where it is */
+};
+
+/* What is being added to one of a lane's sums: set first and cleared last, so that whoever reads for
+ * the last time can bring it to its end. `pos`: position + 1 of the sum; 0: nothing. */
+struct ring_redo {
+	_Atomic uint64_t pos;
+	_Atomic uint64_t count; /* SUM: place of the bucket << 32 | what it becomes */
+	_Atomic uint64_t sum;   /* what time or sum becomes */
+	_Atomic uint64_t value; /* SUM: this one's duration; TOTAL: what latest becomes */
+	_Atomic uint64_t last;
 };
 
 /* Writer: the thread that owns the lane. `tail` counts bytes and never wraps. */
@@ -195,9 +208,11 @@ struct ring_lane {
 	_Atomic uint32_t tid;         /* of the owner, as the job sees it */
 	_Atomic uint32_t generation;  /* owners so far */
 	_Atomic uint32_t moves;       /* of the owner, from lane to lane, when it came here */
-	uint64_t pad1[3];
+	_Atomic uint64_t sums; /* end of the open sums behind tail; not above tail: there are none */
+	uint64_t pad1[2];
 	_Alignas(64) struct ring_now now;
-	uint64_t pad2[6];
+	struct ring_redo redo;
+	uint64_t pad2;
 };
 _Static_assert(sizeof(struct ring_lane) == 64 + 1040 + 48, "ring ABI");
 
@@ -221,12 +236,15 @@ struct ring_ctl {
 	 * an eighth not drained, says PING, once for each value. */
 	_Atomic uint32_t nap;
 	uint32_t pad1;
-	uint64_t pad0[4];
+	_Atomic uint64_t sums; /* visits << 32 | cuts: SUMS_VISIT, SUMS_CUT */
+	uint64_t pad0[3];
 	struct {
 		_Alignas(64) _Atomic uint64_t head; /* bytes drained and durable in the journal */
 	} lane[];
 };
 _Static_assert(offsetof(struct ring_ctl, lane) == 64, "ring ABI");
+#define SUMS_VISIT(word) ((uint32_t)((word) >> 32)) /* goes up when sums were taken */
+#define SUMS_CUT(word)   ((uint32_t)(word))         /* changes when open sums are to be closed */
 
 struct ring_layout {
 	uint64_t info, counts, lanes, paths, names, configs, devices, bytes, data, file_bytes;

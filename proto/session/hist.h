@@ -22,19 +22,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HIST_SUB     17u
-#define HIST_TOP     (UINT64_MAX >> 5) /* the longest duration that is told from longer ones */
-#define HIST_BUCKETS ((58u - 4u) * HIST_SUB + 2 * HIST_SUB)
-
-_Static_assert(HIST_BUCKETS <= UINT16_MAX, "16 bits name a bucket");
-
-static inline uint32_t hist_bucket(uint64_t ns)
-{
-	const uint64_t d = ns < HIST_TOP ? ns : HIST_TOP;
-	const uint32_t octave = 63u - (uint32_t)__builtin_clzll(d | 16);
-
-	return (octave - 4) * HIST_SUB + (uint32_t)(d * HIST_SUB >> octave);
-}
+#include "buckets.h"
 
 double hist_answer(uint32_t bucket); /* ns, for any duration in it */
 
