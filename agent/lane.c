@@ -355,7 +355,8 @@ static void lane_own(struct lane *l, uint32_t tid, enum lane_state state)
 	atomic_store_explicit(&s->moves, l->moves, memory_order_relaxed);
 	/* release: tid, generation and moves are the new owner's */
 	atomic_store_explicit(&s->state, state, memory_order_release);
-	r.hdr = REC_HDR(sizeof(r), REC_THREAD, 0, 0, l->name);
+	r.hdr = REC_HDR(
+		sizeof(r), REC_THREAD, 0, state == LANE_SUMS ? THREAD_SUMS : 0, l->name);
 	(void)lane_put(l, &r, sizeof(r));
 }
 

@@ -7,6 +7,7 @@
 #include "fold.h"
 #include "journal.h"
 #include "loop.h"
+#include "ring_ctl.h"
 #include "rings.h"
 #include "settle.h"
 #include "wants.h"
@@ -19,16 +20,22 @@ static bool concerns(const struct protond *p, const struct j_verb *v, const stru
 	       (v->match != MATCH_RING || memcmp(v->ring, r->uuid, 16) == 0);
 }
 
-/* What was lost up to now is of those sessions that record up to now. */
-static void count_before(struct protond *p, const struct j_verb *v)
+/* What was lost up to now is of those sessions that record up to now, and what sums hold already
+ * belongs before the verb, which has its clock. */
+static void cut_before(struct protond *p, const struct j_verb *v)
 {
 	struct ring *r;
 
-	if (v->verb == VERB_PHASE || v->verb == VERB_FINALIZED)
+	if (v->verb == VERB_FINALIZED)
 		return;
-	for (r = p->rings.first; r != NULL; r = r->next)
-		if (r->state == RING_LIVE && drain_goes_on(r) && concerns(p, v, r))
+	for (r = p->rings.first; r != NULL; r = r->next) {
+		if (r->state != RING_LIVE || !drain_goes_on(r) || !concerns(p, v, r))
+			continue;
+		if (v->verb != VERB_PHASE)
 			(void)drain_counts(r);
+		r->cut++;
+		ring_say_sums(r);
+	}
 }
 
 int daemon_apply(struct daemon *d, uint16_t type, const uint8_t ring[16], const void *payload,
@@ -38,7 +45,7 @@ int daemon_apply(struct daemon *d, uint16_t type, const uint8_t ring[16], const 
 	int r;
 
 	if (type == J_VERB)
-		count_before(p, payload);
+		cut_before(p, payload);
 	r = entry_put(&p->entries, type, ring, payload, bytes);
 
 	if (r < 0)

@@ -18,6 +18,8 @@
  *   journaled before.
  * - Lanes up to `first`, in pieces that end with a mark, in the order of those.
  * - All lanes up to goal.
+ * - Sums that were open at the first look, as they stand now, when they are due (drain_sums.c): what
+ *   was said before they were opened is folded by then.
  *
  * A window that does not fit the tick's budget (DRAIN_BYTES or DRAIN_NS) goes on in the next tick,
  * so that a firehose starves nobody. The scan keeps the bytes in an arena when they fit; what is
@@ -25,6 +27,7 @@
  * copies are journaled.
  */
 #include "drain.h"
+#include "drain_sums.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +43,7 @@
 #include "ring_clock.h"
 #include "rings.h"
 
-enum drain_phase { PHASE_LOOK, PHASE_SCAN, PHASE_TABLES, PHASE_FIRST, PHASE_REST };
+enum drain_phase { PHASE_LOOK, PHASE_SCAN, PHASE_TABLES, PHASE_FIRST, PHASE_REST, PHASE_SUMS };
 
 #define LANE_MAX (16u << 10) /* taken in one go: so fine is the budget */
 
@@ -117,6 +120,8 @@ static int look(struct ring *r, bool *ret_any)
 		l->first = l->next = l->scanned = l->head;
 		*ret_any |= l->goal > l->head || (l->bad & READER_BAD_TAIL) != 0;
 	}
+	if (x == 0)
+		*ret_any |= sums_look(r);
 	if (x < 0 || !*ret_any)
 		return x;
 	r->look_clock = (f->h.clock == RING_CLOCK_TSC ? clock_tsc : clock_mono).clock();
@@ -305,12 +310,19 @@ static int step_lane(struct run *x)
 {
 	struct ring *r = x->r;
 	struct reader_lane *l = &r->reader.lane[r->cursor];
+	uint32_t bytes;
 	int e;
 
 	if (r->phase == PHASE_SCAN) {
 		e = l->quarantined ? 0 : scan_lane(x, r->cursor);
 		r->cursor++;
 		return e;
+	}
+	if (r->phase == PHASE_SUMS) {
+		e = sums_take(r, r->cursor, &bytes);
+		spend(x, bytes);
+		r->cursor++;
+		return e == -EBADMSG ? broke(r, r->cursor - 1) : e;
 	}
 	if (l->head >= l->goal || l->quarantined) {
 		r->cursor++;
@@ -319,12 +331,18 @@ static int step_lane(struct run *x)
 	return take_piece(x, r->cursor, l->goal);
 }
 
+static void window_end(struct ring *r)
+{
+	r->whole_ns = r->look_ns;
+	sums_end(r);
+}
+
 static void next_phase(struct ring *r)
 {
 	r->cursor = 0;
-	r->phase = r->phase == PHASE_REST ? PHASE_LOOK : r->phase + 1;
+	r->phase = r->phase == PHASE_SUMS ? PHASE_LOOK : r->phase + 1;
 	if (r->phase == PHASE_LOOK)
-		r->whole_ns = r->look_ns;
+		window_end(r);
 }
 
 /* A session that one thread starts another may end, and use: its records stand in two lanes, and
@@ -366,9 +384,12 @@ bool drain_goes_on(const struct ring *r)
 	       r->reader.lane != NULL;
 }
 
-bool drain_is_past(const struct ring *r, uint64_t ns)
+bool drain_is_past(struct ring *r, uint64_t ns)
 {
-	return !drain_goes_on(r) || r->whole_ns > ns;
+	if (!drain_goes_on(r) || (r->whole_ns > ns && r->sums_ns > ns))
+		return true;
+	r->sums_asked = true;
+	return false;
 }
 
 static int step(struct run *x)
@@ -446,7 +467,7 @@ int64_t drain_ring(struct ring *r, bool *ret_more)
 			r->look_ns = mono_ns();
 			e = look(r, &any);
 			if (e == 0 && !any)
-				r->whole_ns = r->look_ns;
+				window_end(r);
 			if (e < 0 || !any)
 				break;
 			next_phase(r);

@@ -32,7 +32,7 @@ int64_t drain_ring(struct ring *r, bool *ret_more);
  * writes END. */
 bool drain_goes_on(const struct ring *r);
 /* All that was published before that instant is in the fold, or never will be. */
-bool drain_is_past(const struct ring *r, uint64_t ns);
+bool drain_is_past(struct ring *r, uint64_t ns);
 /* The whole of every table into the fold. */
 int drain_tables(struct ring *r, bool *ret_more, uint64_t deadline_ns);
 /* Likewise, and not into the journal: the ring has them as long as the journal would. */

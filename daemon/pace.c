@@ -48,7 +48,8 @@ static bool may_nap(const struct protond *p)
 	if (p->finalizers != NULL || p->drained != NULL)
 		return false;
 	for (r = p->rings.first; r != NULL; r = r->next) {
-		if (r->state != RING_ENDED && (r->state != RING_LIVE || !ring_wakes(r)))
+		if (r->state != RING_ENDED &&
+			(r->state != RING_LIVE || !ring_wakes(r) || r->summing))
 			return false;
 	}
 	return true;

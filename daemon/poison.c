@@ -36,7 +36,7 @@ static uint64_t key_of(const struct journal_entry *e)
 	const uint32_t bytes = e->bytes - (uint32_t)sizeof(*e);
 	uint32_t crc = crc32c(0, e->ring, sizeof(e->ring));
 
-	if (e->type == J_LANE && bytes >= sizeof(*l)) {
+	if ((e->type == J_LANE || e->type == J_SUMS) && bytes >= sizeof(*l)) {
 		crc = crc32c(crc, &l->from, sizeof(l->from));
 		return (uint64_t)e->type << 48 | (uint64_t)(l->lane & 0xffff) << 32 | crc;
 	}

@@ -62,6 +62,30 @@ static int ctl_file(const struct ring *r, uint64_t bytes, bool *ret_new)
 	return (int)(int64_t)bytes;
 }
 
+static uint64_t sums_word(const struct ring *r)
+{
+	return (uint64_t)r->visit << 32 | r->cut;
+}
+
+void ring_say_sums(struct ring *r)
+{
+	const uint64_t word = sums_word(r);
+
+	if (r->ctl_fd >= 0)
+		(void)ctl_write(r->ctl_fd, &word, sizeof(word), offsetof(struct ring_ctl, sums));
+}
+
+/* What is open since the daemon's former life is closed: it may have said no more what cuts. */
+static void sums_go_on(struct ring *r, int fd)
+{
+	uint64_t word;
+
+	if (pread(fd, &word, sizeof(word), offsetof(struct ring_ctl, sums)) != sizeof(word))
+		return;
+	r->visit = SUMS_VISIT(word);
+	r->cut = SUMS_CUT(word) + 1;
+}
+
 int ring_control_open(struct ring *r)
 {
 	struct ring_ctl c = {.magic = RING_CTL_MAGIC, .abi = RING_ABI};
@@ -88,6 +112,9 @@ int ring_control_open(struct ring *r)
 	r->want = fold_want(r->all->d->fold, r->uuid) & r->gpu_mask;
 	atomic_init(&c.want, r->want);
 	atomic_init(&c.beat_ns, mono_ns());
+	if (!is_new)
+		sums_go_on(r, fd);
+	atomic_init(&c.sums, sums_word(r));
 	/* Without the magic, then with it: nobody has it before it is whole, but for a job that
 	 * mapped the same file in the daemon's former life, and that only sees equal or newer
 	 * heads. */

@@ -13,6 +13,8 @@ void ring_control_remove(const struct ring *r);
 void ring_release(struct ring *r); /* tells heads; after a flush only */
 bool ring_say_want(struct ring *r, uint32_t want);
 bool ring_nap(struct ring *r, uint32_t nap); /* says it */
+/* How often its sums were taken, and cut. */
+void ring_say_sums(struct ring *r);
 bool ring_is_recording(const struct ring *r);
 bool ring_wakes(const struct ring *r); /* its job heeds ring_ctl.nap */
 

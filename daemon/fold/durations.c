@@ -142,6 +142,58 @@ void durations_deepen(struct part *part, struct cell *c, uint32_t at)
 		count_put(c->hist, bucket - c->hist->first, 1ull << (8u << depth));
 }
 
+/* Adds to a bucket that h has. */
+static void count_more(struct part *part, struct cell *c, uint32_t bucket, uint64_t n)
+{
+	const uint64_t count = count_at(c->hist, bucket - c->hist->first) + n;
+	const uint32_t depth = depth_of(count);
+
+	if (depth > c->hist->depth) {
+		hist_move(part, c, c->hist->first, c->hist->first + c->hist->n - 1u, depth);
+		if (c->hist == NULL || c->hist == &hist_none)
+			return;
+	}
+	count_put(c->hist, bucket - c->hist->first, count);
+}
+
+/* Buckets that s, and what is counted already, need. */
+static void reach(struct part *part, struct cell *c, uint32_t low, uint32_t high, uint64_t before)
+{
+	const struct hist *h = c->hist;
+	const uint32_t least = hist_bucket(c->min_ns), most = hist_bucket(c->max_ns);
+
+	if (h != NULL && low >= h->first && high - h->first < h->n)
+		return;
+	if (before != 0) {
+		low = low < least ? low : least;
+		high = high > most ? high : most;
+	}
+	hist_move(part, c, low, high, h != NULL ? h->depth : depth_of(before));
+	if (h == NULL && before != 0 && c->hist != NULL && c->hist != &hist_none)
+		count_put(c->hist, least - c->hist->first, before);
+}
+
+void durations_sum(struct part *part, struct cell *c, const struct sum_part *s)
+{
+	const uint64_t before = cell_timed(c) - s->n;
+	uint32_t low = 0, high = SUM_BUCKETS - 1, i;
+
+	while (low < high && s->count[low] == 0)
+		low++;
+	while (high > low && s->count[high] == 0)
+		high--;
+	if ((c->hist != NULL || low != high ||
+		    (before != 0 && hist_bucket(c->min_ns) != s->first + low) ||
+		    hist_bucket(s->min_ns) != s->first + low) &&
+		c->hist != &hist_none)
+		reach(part, c, s->first + low, s->first + high, before);
+	for (i = low; i <= high && c->hist != NULL && c->hist != &hist_none; i++)
+		if (s->count[i] != 0)
+			count_more(part, c, s->first + i, s->count[i]);
+	c->min_ns = s->min_ns < c->min_ns ? s->min_ns : c->min_ns;
+	c->max_ns = s->max_ns > c->max_ns ? s->max_ns : c->max_ns;
+}
+
 void durations_put(struct part *part, struct cell *c, const struct hist_counts *from)
 {
 	const uint32_t end = from->first + from->n;

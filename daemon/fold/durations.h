@@ -34,6 +34,10 @@ static inline void durations_add(struct part *part, struct cell *c, uint64_t ns)
 		durations_deepen(part, c, at);
 }
 
+/* Those of a sum, which are counted already. */
+struct sum_part;
+void durations_sum(struct part *part, struct cell *c, const struct sum_part *s);
+
 /* For restore: of a cell whose count, min_ns and max_ns stand. */
 void durations_put(struct part *part, struct cell *c, const struct hist_counts *from);
 /* For collect. */

@@ -116,6 +116,18 @@ static int on_lane(struct fold *f, const struct entry *e)
 	return 0;
 }
 
+static int on_sums(struct fold *f, const struct entry *e)
+{
+	const struct j_lane *l = e->payload;
+
+	(void)f;
+	if (l->bytes > e->bytes - sizeof(*l))
+		loss_bad(e->process, 1);
+	else
+		pipeline_sums(e->process, l, (const uint8_t *)(l + 1));
+	return 0;
+}
+
 static int on_counts(struct fold *f, const struct entry *e)
 {
 	const struct ring_counts *c = e->payload;
@@ -261,6 +273,7 @@ static const struct {
 	[J_ANCHOR]  = {on_anchor,  sizeof(struct j_anchor),    false, true},
 	[J_COST]    = {on_cost,    sizeof(struct j_cost),      false, true},
 	[J_LEAVE]   = {on_leave,   0,                          true,  false},
+	[J_SUMS]    = {on_sums,    sizeof(struct j_lane),      true,  true},
 };
 /* clang-format on */
 

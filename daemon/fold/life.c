@@ -20,6 +20,7 @@
 #include "ring.h"
 #include "session.h"
 #include "state.h"
+#include "sums.h"
 #include "verb.h"
 #include "words.h"
 
@@ -41,6 +42,7 @@ void process_free(struct process *p)
 	free(p->config);
 	free(p->lane);
 	free(p->now);
+	sums_forget(p);
 	free(p->row.command);
 	free(p->row.exe);
 	free(p->row.cwd);
@@ -287,6 +289,7 @@ static void leave_all(struct process *p, uint64_t mono_ns)
 	}
 	correlate_fini(&p->flight);
 	process_now_forget(p);
+	sums_forget(p);
 }
 
 void process_end(struct process *p, const struct j_end *e, uint64_t mono_ns)

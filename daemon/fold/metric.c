@@ -122,6 +122,67 @@ static void metric_merge(
 	dirty_mark(&part->tree.dirty_metrics, &m->dirty, (uint32_t)(m - part->tree.metric));
 }
 
+/* What a sum came to since it was last looked at. It fell, or is no whole number: as floats. */
+static void total_add(struct part *part, struct metric *m, const struct total_part *x)
+{
+	int64_t i = 0;
+	double f;
+	uint64_t bits = x->sum - x->before;
+
+	if (x->sum == x->before)
+		return;
+	if (x->type == METRIC_U64 && x->sum > x->before) {
+		metric_add(part, m, METRIC_U64, bits);
+	} else if (x->type == METRIC_I64 &&
+		   !__builtin_sub_overflow((int64_t)x->sum, (int64_t)x->before, &i)) {
+		metric_add(part, m, METRIC_I64, (uint64_t)i);
+	} else {
+		f = as_f64(x->type, x->sum) - as_f64(x->type, x->before);
+		memcpy(&bits, &f, sizeof(bits));
+		metric_add(part, m, METRIC_F64, bits);
+	}
+}
+
+void tree_total(struct part *part, const struct total_part *x)
+{
+	struct process *p = part->process;
+	struct metric key = {0}, *m;
+
+	if (!window_has(&part->window, x->opened))
+		return;
+	key.name = metric_name_of(p, x->name, &key.kind);
+	if (key.name == TABLE_NONE)
+		return;
+	if (x->type == METRIC_STR)
+		key.kind = KIND_PROPERTY;
+	key.node = node_of_path(p, x->path);
+	key.segment = window_segment(&part->window, x->opened);
+	m = tree_metric_put(part, &key);
+	if (m == NULL)
+		return;
+	if (x->type == METRIC_STR && m->kind != KIND_PROPERTY) {
+		note_count(part, NOTE_TEXT, x->n);
+		return;
+	}
+	if (m->kind == KIND_PROPERTY) {
+		m->type = x->type;
+		m->bits = x->type == METRIC_STR ? 0 : x->latest;
+		m->text = x->type == METRIC_STR ? p->name[x->latest].text : NULL;
+	} else if (m->count == 0) {
+		m->type = x->type;
+		m->bits = 0;
+		total_add(part, m, x);
+	} else {
+		total_add(part, m, x);
+	}
+	m->count += x->n;
+	dirty_mark(&part->tree.dirty_metrics, &m->dirty, (uint32_t)(m - part->tree.metric));
+	if (x->surplus)
+		loss_part(part, LOST_NODES, x->n);
+	if (part->timeline != NULL)
+		note_count(part, NOTE_SUMMED, x->n);
+}
+
 void tree_metric(struct part *part, const struct lane *lane, const struct rec_metric *r)
 {
 	struct process *p = part->process;

@@ -2,12 +2,25 @@
 #ifndef PROTOND_METRIC_H
 #define PROTOND_METRIC_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 struct lane;
 struct metric;
 struct part;
 struct rec_metric;
 
 void tree_metric(struct part *part, const struct lane *lane, const struct rec_metric *m);
+/* Of a total: what came since it was last looked at. */
+struct total_part {
+	uint32_t path, name;
+	uint64_t opened, n;
+	uint64_t before, sum; /* as it was, and is */
+	uint64_t latest;      /* the last value */
+	uint8_t type;
+	bool surplus; /* they were of paths that had no room */
+};
+void tree_total(struct part *part, const struct total_part *x);
 /* For restore: finds or makes; NULL: a ceiling, counted, or out of memory. */
 struct metric *tree_metric_put(struct part *part, const struct metric *key);
 

@@ -85,9 +85,23 @@ void process_now_moved(struct process *p, uint32_t lane, uint32_t tid)
 	}
 }
 
+/* Where its frames are: of a lane of sums, those of its thread's other lane. */
+static struct lane *frames_of(struct process *p, uint32_t lane)
+{
+	struct lane *l = &p->lane[lane], *x;
+	uint32_t i;
+
+	for (i = 0; i < p->cap_lanes && l->sums; i++) {
+		x = &p->lane[i];
+		if (x->now_n != 0 && p->now[x->now_first].tid == l->tid)
+			return x;
+	}
+	return l;
+}
+
 void process_now_left(struct process *p, uint32_t lane, uint32_t path, uint64_t begin)
 {
-	struct lane *l = &p->lane[lane];
+	const struct lane *l = frames_of(p, lane);
 	struct j_now *frame;
 	uint32_t i;
 

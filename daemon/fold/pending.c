@@ -19,12 +19,14 @@
 #include "ring.h"
 #include "session.h"
 #include "state.h"
+#include "sums.h"
 #include "tree.h"
 
 /* 1: without a launch's thread, a record's context and a lane's name; 2: without LIST_JOINED;
  * 3: without put_near(), and records by their number; 4: CAUSES_BEFORE_5; 5: without a counter
- * that waits */
-#define PENDING_VERSION 6u
+ * that waits; 6: without sums */
+#define PENDING_VERSION 7u
+#define NOTES_BEFORE_7  5u  /* notes that were packed without their number */
 #define CAUSES_BEFORE_5 13u /* causes of loss that were packed without their number */
 #define PENDING_MAX     (256u << 20)
 
@@ -333,6 +335,7 @@ static void put_part(struct pack *k, const struct part *part)
 	put(k, w->n_segments);
 	for (i = 0; i < w->n_segments; i++)
 		put(k, w->segment[i]);
+	put(k, NOTE_MAX);
 	for (i = 0; i < NOTE_MAX; i++) {
 		put(k, part->counted[i]);
 		put(k, part->counted_ns[i]);
@@ -401,17 +404,18 @@ static uint64_t get_part(struct unpack *u, struct process *p)
 	uint8_t slot = (uint8_t)get(u);
 	struct window skip = {0};
 	uint64_t n, ns;
-	uint32_t i;
+	uint32_t i, n_notes;
 
 	u->bad |= slot >= PARTS_MAX || (!u->bad && slot < PARTS_MAX && p->slot[slot] != NULL);
 	if (part != NULL && (u->bad || part->attached || p->n_parts == PARTS_MAX))
 		part = NULL;
 	get_window(u, part != NULL ? &part->window : &skip);
 	window_fini(&skip);
-	for (i = 0; i < NOTE_MAX; i++) {
+	n_notes = u->version < 7 ? NOTES_BEFORE_7 : get_count(u);
+	for (i = 0; i < n_notes && !u->bad; i++) {
 		n = get(u);
 		ns = get(u);
-		if (part != NULL) {
+		if (part != NULL && i < NOTE_MAX) {
 			part->counted[i] = n;
 			part->counted_ns[i] = ns;
 		}
@@ -445,7 +449,7 @@ static bool lane_is_plain(const struct lane *l)
 	const struct told *a = &l->full, *b = &l->nested;
 
 	return (a->told | a->charged | a->seen | b->told | b->charged | b->seen) == 0 &&
-	       l->tid == 0 && l->generation == 0;
+	       l->tid == 0 && l->generation == 0 && !l->sums;
 }
 
 static void put_lanes(struct pack *k, const struct process *p)
@@ -464,6 +468,7 @@ static void put_lanes(struct pack *k, const struct process *p)
 		put(k, p->lane[i].tid);
 		put(k, p->lane[i].generation);
 		put(k, p->lane[i].name);
+		put(k, p->lane[i].sums);
 	}
 }
 
@@ -486,6 +491,7 @@ static void get_lanes(struct unpack *u, struct process *p)
 		p->lane[i].tid = get32(u);
 		p->lane[i].generation = get32(u);
 		p->lane[i].name = u->version > 1 ? get32(u) : NAME_NONE;
+		p->lane[i].sums = u->version > 6 && get(u) != 0;
 	}
 }
 
@@ -548,6 +554,55 @@ static void get_now(struct unpack *u, struct process *p)
 		free(now);
 }
 
+static void put_sum(struct pack *k, const struct open_sum *x)
+{
+	uint32_t i;
+
+	put(k, x->lane);
+	put(k, x->pos);
+	put(k, x->total);
+	if (x->total) {
+		put(k, x->n);
+		put(k, x->sum);
+		return;
+	}
+	put(k, x->time);
+	for (i = 0; i < SUM_BUCKETS; i++)
+		put(k, x->count[i]);
+}
+
+static void put_sums(struct pack *k, const struct process *p)
+{
+	uint32_t i;
+
+	put(k, p->n_sums);
+	for (i = 0; i < p->n_sums; i++)
+		put_sum(k, &p->sum[i]);
+}
+
+static void get_sums(struct unpack *u, struct process *p)
+{
+	struct open_sum x;
+	uint32_t n = u->version > 6 ? get_count(u) : 0, i;
+
+	for (; n > 0 && !u->bad && !p->fold->no_memory; n--) {
+		x = (struct open_sum){.lane = get32(u)};
+		x.pos = get(u);
+		x.total = get(u) != 0;
+		if (x.total) {
+			x.n = get(u);
+			x.sum = get(u);
+		} else {
+			x.time = get(u);
+		}
+		for (i = 0; i < SUM_BUCKETS && !x.total; i++)
+			x.count[i] = get32(u);
+		u->bad |= x.lane >= p->row.n_lanes || p->n_sums >= SUMS_OPEN_MAX;
+		if (!u->bad)
+			u->bad |= !sums_put(p, &x);
+	}
+}
+
 int pending_pack(const struct process *p, void **ret_bytes, uint32_t *ret_n)
 {
 	struct pack k = {0};
@@ -570,6 +625,7 @@ int pending_pack(const struct process *p, void **ret_bytes, uint32_t *ret_n)
 	for (i = 0; i < p->n_parts; i++)
 		put_part(&k, p->part[i]);
 	put_correlate(&k, &p->flight);
+	put_sums(&k, p);
 	return pack_done(&k, ret_bytes, ret_n);
 }
 
@@ -607,6 +663,7 @@ int pending_unpack(struct process *p, const void *bytes, uint32_t n)
 	for (i = get_count(&u); i > 0 && !u.bad; i--)
 		slots |= get_part(&u, p);
 	get_correlate(&u, p, slots);
+	get_sums(&u, p);
 	p->fold->no_memory |= u.no_memory;
 	if (p->fold->no_memory)
 		return -ENOMEM;

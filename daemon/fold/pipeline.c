@@ -17,6 +17,7 @@
 #include "record.h"
 #include "ring.h"
 #include "state.h"
+#include "sums.h"
 #include "tree.h"
 #include "verb.h"
 #include "words.h"
@@ -25,8 +26,11 @@
 struct drain {
 	struct process *process;
 	const uint8_t *at, *end;
+	const uint8_t *base; /* of the bytes, which stand at position `from` */
+	uint64_t from;
 	uint32_t lane, lane_bytes, left; /* left: bytes from `at` to the end of the lap */
 	uint8_t lap;                     /* low byte, as in the records */
+	bool final;                      /* a sum in it does not grow any more */
 };
 
 /* The next record, and a copy of its header. NULL: no more. A broken one is counted and ends the
@@ -225,15 +229,31 @@ static void on_session(struct drain *d, const uint8_t *record)
 	loss_cut_end(d->process);
 }
 
+static uint64_t position(const struct drain *d, const uint8_t *record)
+{
+	return d->from + (uint64_t)(record - d->base);
+}
+
+static void on_sum(struct drain *d, const uint8_t *record)
+{
+	sums_scopes(d->process, d->lane, position(d, record), record, d->final);
+}
+
+static void on_total(struct drain *d, const uint8_t *record)
+{
+	sums_metrics(d->process, d->lane, position(d, record), record, d->final);
+}
+
 static void on_thread(struct drain *d, const uint8_t *record)
 {
 	struct rec_thread r;
 
 	memcpy(&r, record, sizeof(r));
+	d->process->lane[d->lane].sums = (REC_FLAGS(r.hdr) & THREAD_SUMS) != 0;
 	d->process->lane[d->lane].tid = r.tid;
 	d->process->lane[d->lane].generation = r.generation;
 	d->process->lane[d->lane].name = REC_ID(r.hdr);
-	if (d->process->n_now != 0)
+	if (d->process->n_now != 0 && !d->process->lane[d->lane].sums)
 		process_now_moved(d->process, d->lane, r.tid);
 }
 
@@ -333,36 +353,82 @@ static void pipeline_run(struct drain d)
 	correlate_sweep(d.process);
 }
 
-void pipeline_lane(struct process *p, const struct j_lane *l, const uint8_t *bytes)
+/* NULL: it breaks a law, or there is no memory. */
+static struct lane *lane_of(struct process *p, const struct j_lane *l)
 {
-	struct drain d = {.process = p, .lane = l->lane, .lane_bytes = p->row.lane_bytes};
 	struct lane *lane;
-	uint64_t known;
 
-	MUST_PROCESS(p);
 	if (p->row.ended_ns != 0 || l->lane >= p->row.n_lanes || l->from % 8 != 0 ||
 		l->bytes % 8 != 0 || l->from > INT64_MAX) {
 		loss_bad(p, 1);
-		return;
+		return NULL;
 	}
 	if (!process_lanes(p, l->lane + 1))
-		return;
+		return NULL;
 	lane = &p->lane[l->lane];
-	known = lane->head > l->from ? lane->head - l->from : 0; /* so much was applied before */
-	if (known >= l->bytes)
-		return;
-	lane->head = l->from + l->bytes;
 	/* Later owners say so in a THREAD record; the header may already be the next one's. */
 	if (lane->generation == 0) {
 		lane->tid = l->tid;
 		lane->generation = l->generation;
 	}
+	return lane;
+}
+
+static struct drain drain_of(
+	struct process *p, const struct j_lane *l, const uint8_t *bytes, uint64_t known)
+{
+	const uint32_t lane_bytes = p->row.lane_bytes;
+
+	process_use_clock(p);
+	return (struct drain){.process = p,
+		.at = bytes + known,
+		.end = bytes + l->bytes,
+		.base = bytes,
+		.from = l->from,
+		.lane = l->lane,
+		.lane_bytes = lane_bytes,
+		.left = lane_bytes - (uint32_t)((l->from + known) % lane_bytes),
+		.lap = (uint8_t)((l->from + known) / lane_bytes)};
+}
+
+/* Of the records there, those that are sums: the others come with their lane. */
+void pipeline_sums(struct process *p, const struct j_lane *l, const uint8_t *bytes)
+{
+	struct lane *lane;
+	struct drain d;
+	const uint8_t *record;
+	uint64_t hdr;
+
+	MUST_PROCESS(p);
+	lane = lane_of(p, l);
+	if (lane == NULL || l->from < lane->head)
+		return;
+	d = drain_of(p, l, bytes, 0);
+	while ((record = drain_next(&d, &hdr)) != NULL) {
+		if (REC_TYPE(hdr) == REC_SUM && REC_BYTES(hdr) >= sizeof(struct rec_sum))
+			on_sum(&d, record);
+		else if (REC_TYPE(hdr) == REC_TOTAL && REC_BYTES(hdr) >= sizeof(struct rec_total))
+			on_total(&d, record);
+	}
+}
+
+void pipeline_lane(struct process *p, const struct j_lane *l, const uint8_t *bytes)
+{
+	struct drain d;
+	struct lane *lane;
+	uint64_t known;
+
+	MUST_PROCESS(p);
+	lane = lane_of(p, l);
+	if (lane == NULL)
+		return;
+	known = lane->head > l->from ? lane->head - l->from : 0; /* so much was applied before */
+	if (known >= l->bytes)
+		return;
+	lane->head = l->from + l->bytes;
 	lane->dirty = true;
 	p->dirty = true;
-	process_use_clock(p);
-	d.left = d.lane_bytes - (uint32_t)((l->from + known) % d.lane_bytes);
-	d.lap = (uint8_t)((l->from + known) / d.lane_bytes);
-	d.at = bytes + known;
-	d.end = bytes + l->bytes;
+	d = drain_of(p, l, bytes, known);
+	d.final = true;
 	pipeline_run(d);
 }

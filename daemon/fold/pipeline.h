@@ -7,6 +7,8 @@
 struct j_lane;
 struct process;
 
+/* Of sums that are open, as they stand; behind the lane's head. */
+void pipeline_sums(struct process *p, const struct j_lane *l, const uint8_t *bytes);
 void pipeline_lane(struct process *p, const struct j_lane *l, const uint8_t *bytes); /* l->bytes */
 
 #endif

@@ -11,6 +11,7 @@
 #include "record.h"
 #include "ring.h"
 #include "state.h"
+#include "sums.h"
 
 #define PROCESS_SHARE 192u /* each has one part of so many, whatever the others use */
 
@@ -90,6 +91,7 @@ uint64_t process_weigh(struct process *p)
 		p->cap_nodes * (sizeof(*p->node) + sizeof(*p->last_child)) +
 		p->cap_children * sizeof(*p->child) + p->cap_lanes * sizeof(*p->lane) +
 		c->cap_launches * sizeof(*c->launch) + c->cap_gpu * sizeof(*c->gpu) +
+		p->cap_sums * sizeof(*p->sum) + table_bytes(&p->sum_by_place) +
 		table_bytes(&p->node_by_hash) + table_bytes(&p->child_by_key) +
 		table_bytes(&c->by_key) + p->tree_bytes;
 

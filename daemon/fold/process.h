@@ -76,7 +76,10 @@ struct lane {
 	uint32_t tid, generation, name; /* of its thread */
 	uint32_t now_first, now_n;      /* its frames in process.now */
 	bool dirty;
+	bool sums; /* of its thread, which is in another */
 };
+
+struct open_sum;
 
 struct process {
 	struct fold *fold;
@@ -120,6 +123,10 @@ struct process {
 	} refused_start[REFUSED_KEPT]; /* the last ones of these; not kept */
 	uint32_t n_refused_starts;
 	struct flight flight;
+
+	struct open_sum *sum; /* those that are counted as far as they went: sums.h */
+	uint32_t n_sums, cap_sums;
+	struct table sum_by_place;
 
 	struct told cause[LOST_CAUSE_MAX]; /* of the whole ring */
 	/* While a SESSION record is applied: what was charged that was lost after it. */

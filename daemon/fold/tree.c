@@ -255,6 +255,33 @@ void tree_scope(
 			REC_FLAGS(r->hdr) & (SCOPE_BEGAN_BEFORE | SCOPE_UNWOUND | SCOPE_SPAN));
 }
 
+void tree_sum(struct part *part, const struct sum_part *s)
+{
+	struct process *p = part->process;
+	struct tree *t = &part->tree;
+	struct cell key = {.device = DEVICE_NONE, .class = CLASS_CPU}, *c;
+	const uint64_t refused = p->refused;
+	uint32_t at;
+
+	if (!part->cpu || !window_has(&part->window, s->opened))
+		return;
+	key.node = node_of_path(p, s->path);
+	key.segment = segment_at(part, s->opened);
+	at = tree_cell(part, &key);
+	if (at == TABLE_NONE)
+		return;
+	if (refused != p->refused || s->surplus)
+		loss_part(part, LOST_NODES, s->n);
+	c = tree_at(t, at);
+	cell_touch(t, c, at);
+	c->sum_ns = sum(c->sum_ns, s->ns);
+	c->count += s->n;
+	if (s->n != 0)
+		durations_sum(part, c, s);
+	if (part->timeline != NULL && s->n != 0)
+		note_count(part, NOTE_SUMMED, s->n);
+}
+
 void tree_open_scope(
 	struct part *part, const struct lane *lane, uint32_t path, uint64_t begin, uint64_t end)
 {

@@ -3,8 +3,11 @@
 #ifndef PROTOND_TREE_H
 #define PROTOND_TREE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "record.h"
 
 struct busy;
 struct cell;
@@ -23,6 +26,15 @@ void tree_scope(
 	struct part *part, const struct lane *lane, const struct rec_scope *r, uint64_t own_ns);
 void tree_open_scope(
 	struct part *part, const struct lane *lane, uint32_t path, uint64_t begin, uint64_t end);
+/* Of a sum: what came since it was last looked at. */
+struct sum_part {
+	uint64_t opened; /* clock at which it counts */
+	uint64_t n, ns, min_ns, max_ns; /* min, max: of all of the sum */
+	uint32_t path, first;           /* first: bucket that count[0] is */
+	bool surplus;                   /* they were of paths that had no room */
+	uint32_t count[SUM_BUCKETS];
+};
+void tree_sum(struct part *part, const struct sum_part *s);
 void tree_gpu(struct part *part, const struct launch *l, const struct gpu *g);
 
 /* For restore. NULL, TABLE_NONE: out of memory. */

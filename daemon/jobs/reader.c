@@ -199,6 +199,12 @@ static bool tail_is_lawful(const struct reader *r, const struct reader_lane *l, 
 	       tail - l->head <= r->h.lane_bytes;
 }
 
+static uint64_t sums_end(const struct reader *r, const struct reader_lane *l, uint64_t sums)
+{
+	return sums % 8 == 0 && sums > l->tail && sums - l->head <= r->h.lane_bytes ? sums
+										    : l->tail;
+}
+
 /* From the private copy of a lane's header. Returns whether the lane was ever claimed. */
 static bool take_lane(
 	const struct reader *r, struct reader_lane *l, struct ring_lane *copy, bool *moved)
@@ -222,6 +228,7 @@ static bool take_lane(
 		l->tail = tail;
 		*moved = true;
 	}
+	l->sums = sums_end(r, l, atomic_load_explicit(&copy->sums, memory_order_relaxed));
 	return l->generation != 0 || tail != 0;
 }
 
@@ -352,6 +359,39 @@ struct reader_marks reader_marks(
 	}
 	s.reached = s.end != 0 ? s.end : s.reached;
 	return s;
+}
+
+int reader_redo(const struct reader *r, uint32_t lane, uint64_t from, uint32_t bytes, void *p)
+{
+	const uint64_t base = r->l.lanes + (uint64_t)lane * sizeof(struct ring_lane);
+	struct ring_redo x;
+	uint8_t *b = p;
+	uint32_t at = 0, n;
+	uint64_t h, pos;
+	int e;
+
+	MUST(lane < r->h.n_lanes);
+	e = read_all(r->fd, &x, sizeof(x), base + offsetof(struct ring_lane, redo));
+	pos = atomic_load_explicit(&x.pos, memory_order_relaxed);
+	if (e < 0 || pos <= from || pos - 1 - from >= bytes)
+		return e;
+	while (bytes - at >= 8 && at < pos - 1 - from) {
+		memcpy(&h, b + at, 8);
+		n = record_length(h, from + at, r->h.lane_bytes);
+		if (n == 0 || n > bytes - at)
+			return 0;
+		at += n;
+	}
+	if (at != pos - 1 - from || bytes - at < 8)
+		return 0;
+	memcpy(&h, b + at, 8);
+	n = record_length(h, from + at, r->h.lane_bytes);
+	if (n != 0 && n <= bytes - at)
+		rec_redo(b + at, atomic_load_explicit(&x.count, memory_order_relaxed),
+			atomic_load_explicit(&x.sum, memory_order_relaxed),
+			atomic_load_explicit(&x.value, memory_order_relaxed),
+			atomic_load_explicit(&x.last, memory_order_relaxed));
+	return 0;
 }
 
 /* --- V11: tables --- */

@@ -31,6 +31,9 @@ struct reader_lane {
 	uint64_t next;       /* of those, end of the ones to be taken now; head: not looked for */
 	uint64_t next_clock; /* when the first of them was */
 	uint64_t scanned;    /* the window was looked through up to here */
+	uint64_t sums;       /* end of the open sums behind tail, at the last look; or tail */
+	uint64_t open;       /* likewise, at the window's first look */
+	uint64_t open_sum;   /* of their bytes, when they were last journaled: to see a change */
 	uint64_t drop_full, drop_nested;
 	uint32_t tid, generation, state, moves;
 	uint32_t kept,
@@ -79,6 +82,10 @@ int reader_peek(int fd, struct ring_header *ret);
 int reader_lanes(struct reader *r, bool all, bool *ret_moved);
 /* [from, from + bytes) of a lane, across the lap's end if need be. -EIO. */
 int reader_copy(const struct reader *r, uint32_t lane, uint64_t from, uint32_t bytes, void *to);
+
+/* What the lane's owner was adding to a sum in these bytes, which stand at `from`, is added: for the
+ * last look, when it is dead. -EIO. */
+int reader_redo(const struct reader *r, uint32_t lane, uint64_t from, uint32_t bytes, void *p);
 
 struct reader_walk {
 	uint32_t whole; /* bytes up to the last whole lawful record that ends at or before `upto` */

@@ -38,7 +38,8 @@
         X(VERB,    8) /* struct j_verb: a session verb of the control socket or of the daemon */    \
         X(ANCHOR,  9) /* struct j_anchor: what the ring clock is in ns */                           \
         X(COST,   10) /* struct j_cost: CPU time the daemon took */ \
-        X(LEAVE,  11) /* nothing: the process is dead; some launches in flight leave, before END */
+        X(LEAVE,  11) /* nothing: the process is dead; some launches in flight leave, before END */ \
+        X(SUMS,   12) /* as LANE, behind its head: sums as they stood, which may grow further */
 /* clang-format on */
 
 enum journal_type {

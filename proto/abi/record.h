@@ -181,6 +181,8 @@ _Static_assert(sizeof(struct rec_session_cut) == 136, "record ABI");
 #define THREAD_GOES_ON \
 	1u /* in another lane: this is the last record here, and comes before what stands there */
 
+#define THREAD_SUMS 2u /* its sums are in this lane, and it is in another */
+
 struct rec_thread {
 	uint64_t hdr;
 	uint64_t clock;
