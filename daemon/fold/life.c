@@ -224,16 +224,22 @@ void process_state(struct process *p, const struct j_state *s)
 
 /* --- the end --- */
 
-/* ", in 'a/b'": the innermost scope of the first lane's thread, or "". */
+/* ", in 'a/b'": the innermost scope of the first lane's thread that is in one, or "". */
 static void last_place(const struct process *p, char ret[160])
 {
 	char text[144], clean[144];
-	uint32_t i, at = UINT32_MAX;
+	uint32_t i, at = UINT32_MAX, lane = 0;
 	size_t n;
 
 	ret[0] = '\0';
-	for (i = 0; i < p->n_now && p->now[i].lane == p->now[0].lane; i++)
-		at = p->now[i].path < p->n_paths ? p->now[i].path : at;
+	for (i = 0; i < p->n_now; i++) {
+		if (p->now[i].path >= p->n_paths)
+			continue;
+		if (at != UINT32_MAX && p->now[i].lane != lane)
+			break;
+		at = p->now[i].path;
+		lane = p->now[i].lane;
+	}
 	if (at == UINT32_MAX)
 		return;
 	n = node_path_text(p, at, text, sizeof(text));

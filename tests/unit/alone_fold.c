@@ -82,6 +82,8 @@ static void record(struct fold *to)
 	const struct ring_config config = {.grid = {8, 1, 1}, .block = {128, 1, 1}};
 	const struct ring_device device = {.name = "GPU"};
 	const struct j_now now = {.lane = 0, .tid = 77, .depth = 0, .path = P_A, .begin = 5000};
+	struct kit_lane sums = {.lane = 2};
+	struct rec_sum sum = {.opened = 600, .time = 90, .min = 30, .max = 60, .count[30] = 2};
 	struct ring_counts *counts;
 	uint64_t at = 20;
 
@@ -115,6 +117,8 @@ static void record(struct fold *to)
 	((struct j_drop *)(counts + 1))->full = 4;
 	((struct j_cost *)tape_add(&t, J_COST, NULL, at, sizeof(struct j_cost)))->cpu_ns = 1000;
 	tape_now(&t, job.ring, at, 1, &now);
+	lane_put(&sums, REC_SUM, 0, P_A, &sum, sizeof(sum));
+	tape_sums(&t, job.ring, at, &sums);
 	live(to);
 }
 

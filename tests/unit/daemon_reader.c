@@ -248,7 +248,7 @@ static const struct walk_case {
 	{"shorter than its type", 0, {W(24, 1, 0), W(24, REC_LAUNCH, 0), W(24, 1, 0)}, 72, 24, 0,
 		true},
 	{"longer than its type", 0, {W(48, 1, 0), 0, W(24, 1, 0)}, 72, 72, 0, false},
-	{"unknown type", 0, {W(24, 200, 0), W(24, 13, 0), W(24, 1, 0)}, 72, 72, 0, false},
+	{"unknown type", 0, {W(24, 200, 0), W(24, 99, 0), W(24, 1, 0)}, 72, 72, 0, false},
 	{"unknown type of 8 bytes", 0, {W(24, 1, 0), W(24, 1, 0), W(8, 99, 0)}, 56, 56, 0, false},
 	{"over the lap's end", FAKE_BYTES - 24, {W(24, 1, 0), W(24, 1, 1), W(24, 1, 1)}, 72, 72, 0,
 		false},

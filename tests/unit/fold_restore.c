@@ -70,6 +70,12 @@ struct world {
 	struct kit_lane lane[PROCESSES][KIT_LANES];
 	uint32_t corr[PROCESSES], jobs[PROCESSES], n_sessions;
 	bool ended[PROCESSES];
+	struct open { /* of a lane that has nothing else */
+		bool is;
+		uint32_t path;
+		struct rec_sum sum[2];
+		struct rec_total total;
+	} open[PROCESSES];
 };
 
 static uint32_t pick(struct world *w, uint32_t n)
@@ -213,9 +219,50 @@ static void put_one(struct world *w, uint32_t p, struct kit_lane *l)
 	}
 }
 
+static void open_sums(struct world *w, uint32_t p)
+{
+	struct open *o = &w->open[p];
+	const uint64_t at = clock_of(w, p, w->ns - pick(w, 30000));
+
+	*o = (struct open){.is = true, .path = 2 + pick(w, N_PATHS)};
+	for (uint32_t i = 0; i < 2; i++)
+		o->sum[i] = (struct rec_sum){.opened = at,
+			.min = 30,
+			.max = 40 + pick(w, 3000),
+			.first = SUM_BUCKETS * pick(w, 8)};
+	o->total = (struct rec_total){.opened = at, .name = 14 + pick(w, 4)};
+}
+
+/* They grow, now and then to their end. */
+static void step_sums(struct world *w, uint32_t p)
+{
+	struct kit_lane *l = &w->lane[p][KIT_LANES - 1];
+	struct open *o = &w->open[p];
+	uint32_t i;
+
+	if (!o->is)
+		open_sums(w, p);
+	for (i = 0; i < 2; i++) {
+		o->sum[i].count[pick(w, SUM_BUCKETS)] += pick(w, 5);
+		o->sum[i].count[pick(w, 3)] += pick(w, 300);
+		o->sum[i].time += pick(w, 5000);
+		o->sum[i].min -= pick(w, 2) < o->sum[i].min;
+		lane_put(l, REC_SUM, 0, o->path + i, &o->sum[i], sizeof(o->sum[i]));
+	}
+	o->total.count += pick(w, 4);
+	o->total.sum += pick(w, 1000);
+	o->total.latest = pick(w, 1000);
+	lane_put(l, REC_TOTAL, METRIC_U64, o->path, &o->total, sizeof(o->total));
+	o->is = pick(w, 4) != 0;
+	if (o->is)
+		tape_sums(&w->tape, w->process[p].ring, w->ns, l);
+	else
+		tape_lane(&w->tape, w->process[p].ring, w->ns, l);
+}
+
 static void step_lane(struct world *w, uint32_t p)
 {
-	struct kit_lane *l = &w->lane[p][pick(w, KIT_LANES)];
+	struct kit_lane *l = &w->lane[p][pick(w, KIT_LANES - 1)];
 	uint32_t n = 1 + pick(w, 40);
 
 	while (n-- > 0 && l->n < KIT_LAP - 4096)
@@ -312,8 +359,10 @@ static void world_make(struct world *w, uint64_t seed)
 		if (i > STEPS / 2 && pick(w, 150) == 0) {
 			tape_end(&w->tape, w->process[p].ring, w->ns, END_KILLED, 9);
 			w->ended[p] = true;
-		} else if (what < 13) {
+		} else if (what < 11) {
 			step_lane(w, p);
+		} else if (what < 13) {
+			step_sums(w, p);
 		} else if (what < 16) {
 			step_verb(w);
 		} else {
