@@ -355,8 +355,7 @@ static void lane_own(struct lane *l, uint32_t tid, enum lane_state state)
 	atomic_store_explicit(&s->moves, l->moves, memory_order_relaxed);
 	/* release: tid, generation and moves are the new owner's */
 	atomic_store_explicit(&s->state, state, memory_order_release);
-	r.hdr = REC_HDR(
-		sizeof(r), REC_THREAD, 0, state == LANE_SUMS ? THREAD_SUMS : 0, l->name);
+	r.hdr = REC_HDR(sizeof(r), REC_THREAD, 0, state == LANE_SUMS ? THREAD_SUMS : 0, l->name);
 	(void)lane_put(l, &r, sizeof(r));
 }
 
@@ -507,7 +506,7 @@ static struct lane *burst_next(struct lane *l, bool *ret_fresh)
 	if (!sums_could(enough ? at : n))
 		to = NULL;
 	else
-		to = enough			? lane_left(at)
+		to = enough                    ? lane_left(at)
 		     : mine < BURST_SHARE(max) ? lane_fresh(BURST_ALL(max))
 					       : NULL;
 	*ret_fresh = !enough;
@@ -590,8 +589,7 @@ bool lane_sums_take(struct lane *l)
 		s->sums = NULL;
 		s->since = s->end = 0;
 		memset(s->slot, 0, sizeof(s->slot));
-		lane_own(s, atomic_load_explicit(&l->shared->tid, memory_order_relaxed),
-			LANE_SUMS);
+		lane_own(s, atomic_load_explicit(&l->shared->tid, memory_order_relaxed), LANE_SUMS);
 		l->sums = s;
 		l->limit = 0;
 	}
@@ -599,33 +597,6 @@ bool lane_sums_take(struct lane *l)
 	if (s != NULL && fresh)
 		lane_populate(s);
 	return s != NULL;
-}
-
-/* What its owner was at when it died, or was thrown out, is brought to its end. */
-static void sums_redo(const struct lane *s)
-{
-	struct ring_redo *x = &s->shared->redo;
-	const uint64_t pos = atomic_load_explicit(&x->pos, memory_order_relaxed),
-		       count = atomic_load_explicit(&x->count, memory_order_relaxed),
-		       sum = atomic_load_explicit(&x->sum, memory_order_relaxed),
-		       value = atomic_load_explicit(&x->value, memory_order_relaxed),
-		       last = atomic_load_explicit(&x->last, memory_order_relaxed);
-
-	if (pos <= s->tail || pos > s->end)
-		return;
-	rec_redo(s->data + ((pos - 1) & s->mask), count, sum, value, last);
-	atomic_signal_fence(memory_order_seq_cst);
-	atomic_store_explicit(&x->pos, 0, memory_order_relaxed);
-}
-
-void lane_sums_close(struct lane *s)
-{
-	sums_redo(s);
-	if (s->end <= s->tail)
-		return;
-	s->tail = s->end;
-	/* release: as in lane_commit() */
-	atomic_store_explicit(&s->shared->tail, s->tail, memory_order_release);
 }
 
 /* With the lock. */

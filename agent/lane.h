@@ -82,8 +82,8 @@ void lane_retry(void);
 bool lane_more(struct lane *l, uint32_t bytes);
 /* [any] Gives l's owner a lane for its sums. False: none is to be had, or the daemon knows no sums. */
 bool lane_sums_take(struct lane *l);
-void lane_sums_give(struct lane *l);       /* [any] closes them, and gives it back */
-void lane_sums_close(struct lane *sums);   /* [any] those that are open are final */
+void lane_sums_give(struct lane *l);     /* [any] closes them, and gives it back */
+void lane_sums_close(struct lane *sums); /* [any] those that are open are final */
 /* [any] Room for a record, after LOST has told what was refused before; counts nothing. */
 bool lane_room(struct lane *l, uint32_t bytes);
 bool lane_put(struct lane *l, const void *rec, uint32_t bytes);

@@ -373,8 +373,9 @@ static inline void scope_write(
 /* The lane's end, of whatever sort. */
 static void scope_put(struct lane *l, struct pd_frame f, uint64_t end, uint32_t flags)
 {
-	const struct rec_scope r = {
-		.hdr = REC_HDR(sizeof(r), REC_SCOPE, 0, flags, f.path), .begin = f.begin, .end = end};
+	const struct rec_scope r = {.hdr = REC_HDR(sizeof(r), REC_SCOPE, 0, flags, f.path),
+		.begin = f.begin,
+		.end = end};
 
 	if (!sums_scope(l, &r))
 		(void)lane_put(l, &r, sizeof(r));

@@ -66,8 +66,7 @@ static uint64_t tick_ns(void)
 
 static inline uint64_t to_ns(uint64_t ticks)
 {
-	return (uint64_t)((u128)ticks *
-				  atomic_load_explicit(&core.tick_ns, memory_order_relaxed) >>
+	return (uint64_t)((u128)ticks * atomic_load_explicit(&core.tick_ns, memory_order_relaxed) >>
 			  32);
 }
 
@@ -105,8 +104,7 @@ static bool begin(struct lane *l, uint32_t bytes)
 
 static inline bool is_moved(const struct lane *s)
 {
-	return told() != s->seen ||
-	       atomic_load_explicit(&core.cut, memory_order_acquire) != s->cut;
+	return told() != s->seen || atomic_load_explicit(&core.cut, memory_order_acquire) != s->cut;
 }
 
 /* The daemon was here, or a session cuts. False: there are no sums any more. */
@@ -219,8 +217,8 @@ static bool open_sum(struct lane *s, struct sum_slot *x, const void *rec, uint32
 
 /* --- adding ----------------------------------------------------------------------------------- */
 
-static inline void redo_set(
-	struct ring_redo *x, uint64_t pos, uint64_t count, uint64_t sum, uint64_t value, uint64_t last)
+static inline void redo_set(struct ring_redo *x, uint64_t pos, uint64_t count, uint64_t sum,
+	uint64_t value, uint64_t last)
 {
 	atomic_store_explicit(&x->count, count, memory_order_relaxed);
 	atomic_store_explicit(&x->sum, sum, memory_order_relaxed);
@@ -268,8 +266,8 @@ static bool scope_to(struct lane *s, const struct rec_scope *r, uint32_t path, u
 		add_scope(s, x->pos, at, d, r->end);
 		return true;
 	}
-	new = (struct rec_sum){.hdr = REC_HDR(sizeof(new), REC_SUM, 0,
-				       surplus != 0 ? SUM_SURPLUS : 0, path),
+	new = (struct rec_sum){
+		.hdr = REC_HDR(sizeof(new), REC_SUM, 0, surplus != 0 ? SUM_SURPLUS : 0, path),
 		.opened = r->end > s->base ? r->end : s->base,
 		.last = r->end,
 		.time = d,
@@ -327,7 +325,8 @@ static bool add_metric(struct lane *s, uint64_t pos, const struct rec_metric *m)
 static bool metric_to(struct lane *s, const struct rec_metric *m, uint32_t path, uint32_t surplus)
 {
 	const uint8_t type = REC_FLAGS(m->hdr);
-	const struct sum_slot key = {path, KIND_TOTAL | surplus | (uint32_t)type << 24 | m->name, 0};
+	const struct sum_slot key = {
+		path, KIND_TOTAL | surplus | (uint32_t)type << 24 | m->name, 0};
 	struct sum_slot *x = slot_of(s, path, key.kind);
 	struct rec_total new;
 

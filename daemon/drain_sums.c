@@ -34,8 +34,8 @@ bool sums_look(struct ring *r)
 		l->open = l->quarantined ? l->head : l->sums;
 		any |= l->open > l->tail && !l->quarantined;
 	}
-	r->sums_due = any && (r->sums_asked || r->state == RING_GONE ||
-				     mono_ns() - r->sums_ns >= SUMS_NS);
+	r->sums_due = any &&
+		      (r->sums_asked || r->state == RING_GONE || mono_ns() - r->sums_ns >= SUMS_NS);
 	r->sums_more = false;
 	return r->sums_due && any;
 }

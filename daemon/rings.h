@@ -71,12 +71,12 @@ struct ring {
 	uint64_t look_ns, whole_ns; /* when this window began; when the last whole one did */
 	uint64_t look_clock;        /* ring clock at the end of its first look */
 	/* its sums: see drain_sums.c */
-	uint64_t sums_ns;     /* when the last window began that took what was open */
-	bool sums_asked;      /* somebody waits for them */
-	bool sums_due;        /* this window takes them */
-	bool summing;         /* they grew between the last two times */
-	bool sums_more;       /* they did since this window began to take them */
-	uint32_t visit, cut;  /* what the control file says */
+	uint64_t sums_ns;    /* when the last window began that took what was open */
+	bool sums_asked;     /* somebody waits for them */
+	bool sums_due;       /* this window takes them */
+	bool summing;        /* they grew between the last two times */
+	bool sums_more;      /* they did since this window began to take them */
+	uint32_t visit, cut; /* what the control file says */
 };
 
 struct rings {

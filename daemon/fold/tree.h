@@ -28,7 +28,7 @@ void tree_open_scope(
 	struct part *part, const struct lane *lane, uint32_t path, uint64_t begin, uint64_t end);
 /* Of a sum: what came since it was last looked at. */
 struct sum_part {
-	uint64_t opened; /* clock at which it counts */
+	uint64_t opened;                /* clock at which it counts */
 	uint64_t n, ns, min_ns, max_ns; /* min, max: of all of the sum */
 	uint32_t path, first;           /* first: bucket that count[0] is */
 	bool surplus;                   /* they were of paths that had no room */

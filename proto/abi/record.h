@@ -253,8 +253,7 @@ struct rec_total {
 };
 
 /* A sum with what struct ring_redo says; as often as one likes. rec: whole. */
-static inline void rec_redo(
-	void *rec, uint64_t count, uint64_t sum, uint64_t value, uint64_t last)
+static inline void rec_redo(void *rec, uint64_t count, uint64_t sum, uint64_t value, uint64_t last)
 {
 	struct rec_sum *s = rec;
 	struct rec_total *t = rec;

@@ -31,10 +31,10 @@
 #define RING_CTL_MAGIC  0x314c5443544f5250ull /* "PROTCTL1" */
 #define RING_ABI        0x00010004u /* major << 16 | minor; a reader needs the same major */
 #define RING_ABI_MAJOR  0x00010000u
-#define RING_ABI_RINGS  1u          /* from this minor on: the job heeds ring_ctl.nap */
-#define RING_ABI_ASKS   2u          /* from this minor on: the daemon answers RV_SESSION */
-#define RING_ABI_CUTS   3u          /* from this minor on: SESSION says what was lost before it */
-#define RING_ABI_SUMS   4u          /* from this minor on: the daemon reads sums behind a tail */
+#define RING_ABI_RINGS  1u /* from this minor on: the job heeds ring_ctl.nap */
+#define RING_ABI_ASKS   2u /* from this minor on: the daemon answers RV_SESSION */
+#define RING_ABI_CUTS   3u /* from this minor on: SESSION says what was lost before it */
+#define RING_ABI_SUMS   4u /* from this minor on: the daemon reads sums behind a tail */
 #define RING_PAGE       4096u
 #define RING_INFO_BYTES 4096u
 
@@ -208,7 +208,8 @@ struct ring_lane {
 	_Atomic uint32_t tid;         /* of the owner, as the job sees it */
 	_Atomic uint32_t generation;  /* owners so far */
 	_Atomic uint32_t moves;       /* of the owner, from lane to lane, when it came here */
-	_Atomic uint64_t sums; /* end of the open sums behind tail; not above tail: there are none */
+	_Atomic uint64_t
+		sums; /* end of the open sums behind tail; not above tail: there are none */
 	uint64_t pad1[2];
 	_Alignas(64) struct ring_now now;
 	struct ring_redo redo;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT. fold_sums.c: sums, as they grow and when they are final: counted once,
  * where they belong. */
-#include "fold_shop.h"
 #include "durations.h"
+#include "fold_shop.h"
 #include "part.h"
 #include "process.h"
 #include "session.h"

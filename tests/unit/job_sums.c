@@ -325,7 +325,7 @@ START_TEST(redo)
 	s->shared->redo.value = 10;
 	s->shared->redo.last = r->last;
 	s->shared->redo.pos = s->tail + 1;
-	r->count[7]++; /* half of it was done */
+	r->count[7]++;                                /* half of it was done */
 	t_thread()->busy = guard_mark() - (1u << 20); /* by a frame that is gone */
 	pairs(A, 1);
 	ck_assert_uint_eq(s->shared->redo.pos, 0);
