@@ -112,7 +112,9 @@ int ring_control_open(struct ring *r)
 	r->want = fold_want(r->all->d->fold, r->uuid) & r->gpu_mask;
 	atomic_init(&c.want, r->want);
 	atomic_init(&c.beat_ns, mono_ns());
-	if (!is_new)
+	if (is_new)
+		r->cut++; /* 0 is an older daemon's */
+	else
 		sums_go_on(r, fd);
 	atomic_init(&c.sums, sums_word(r));
 	/* Without the magic, then with it: nobody has it before it is whole, but for a job that

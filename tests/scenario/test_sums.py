@@ -7,7 +7,9 @@ import pytest
 
 from conftest import until
 from test_kill import Load, ended
+from test_sessions import Rounds, of_sessions
 from test_storm import TOKEN
+from test_timeline import of, timeline
 
 pytestmark = pytest.mark.slow  # a sanitizer's speed is its own
 
@@ -128,3 +130,74 @@ def test_killed_daemons(world):
     world.ctl("finalize", "s")
     check(world, load)
     assert world.losses("s") == {}
+
+
+SMALL = {"PROTOND_AUTO_SESSION": "off", "PROTOND_LANE_KB": 64, "PROTOND_LANES": 24}
+
+
+@pytest.mark.long
+def test_sessions_of_the_job_cut_sums(world):
+    """One after the other at full speed, and killed: each has what was done in it, to the scope."""
+    world.start(**SMALL)
+    rng = random.Random(os.environ.get("PD_SEED", 13))
+    sessions = 0
+    for k in range(max(KILLS // 4, 2)):
+        threads, scopes = rng.choice((1, 2, 3)), rng.choice((20_000, 60_000, 200_000))
+        job = Rounds(world, threads, scopes, tag=f"truth{k}")
+        target = rng.randrange(2, 12)
+        least = rng.randrange(threads * scopes)
+        until("it is there", lambda: job.of(target)[1] > least or job.finalized() > target, interval=0.0002)
+        job.kill()
+        world.jobs.remove(job)
+        ended(world, job.pid)
+        have, finalized = of_sessions(world, job.pid), job.finalized()
+        until("all are stored", lambda: have.update(of_sessions(world, job.pid)) or len(have) >= finalized)
+        for r, (count, lost) in have.items():
+            done, begun = job.of(r)
+            assert lost == 0 and done <= count <= begun, (k, threads, scopes, r, finalized, done, begun, count, lost)
+        sessions += len(have)
+    assert sessions > 4
+
+
+@pytest.mark.long
+def test_verbs_cut_sums(world):
+    """Sessions of others begin, go on to a phase and end while threads are at full speed."""
+    begin(world)
+    load = Load(world, threads=2, **FULL_SPEED)
+    until("it works", lambda: load.truth() > 3_000_000)
+    for i in range(max(KILLS // 4, 3)):
+        before = load.truth()
+        world.ctl("start", f"s{i}", "--pid", load.pid)
+        least = load.begun()
+        until("the job goes on", lambda: load.truth() > least + 100_000)
+        if i % 2:
+            world.ctl("phase", f"s{i}")
+            until("the job goes on", lambda: load.truth() > least + 300_000)
+        most_phase = load.truth()
+        world.ctl("finalize", f"s{i}")
+        after = load.begun()
+        (n,), = world.sql("SELECT sum(c.count) FROM cell c JOIN session s ON s.id = c.session JOIN node u ON u.id = c.node"
+                          " WHERE s.name = ? AND u.name = 'unit'", f"s{i}")
+        assert most_phase - least <= n <= after - before, (i, before, least, most_phase, after, n)
+        assert world.losses(f"s{i}") == {}
+    gone(world, load)
+    world.ctl("finalize", "s")
+    check(world, load)
+    assert world.losses("s") == {}
+
+
+@pytest.mark.parametrize("data", ["timeline", "both"])
+def test_a_timeline_says_what_was_summed(world, data):
+    """Attempted = events that are there + those that it says were summed."""
+    world.start(PROTOND_AUTO_SESSION="off", PROTOND_LANE_KB=64, PROTOND_LANES=8)
+    world.ctl("start", "s", "--all", "-d", data)
+    world.env["PROTOND_TOKEN"] = TOKEN
+    load = Load(world, threads=1, **FULL_SPEED)
+    until("it works", lambda: load.truth() > 500_000)
+    gone(world, load)
+    world.ctl("finalize", "s")
+    events, _ = timeline(world, "s")
+    shown = len([e for e in of(events, "X") if e["name"] == "unit"])
+    (text,), = world.sql("SELECT text FROM note WHERE text LIKE '%too fast%'")
+    (done, begun), = load.each()
+    assert done <= shown + int(text.split()[0]) <= begun
