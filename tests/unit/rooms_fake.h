@@ -102,7 +102,9 @@ static int fake_start(const struct j_verb *v)
 		.state = SESSION_IS_ACTIVE,
 		.created_ns = real_ns(),
 		.active_since_ns = mono_ns(),
-		.name = fake.names[fake.n_live]};
+		.name = fake.names[fake.n_live],
+		.command = "",
+		.first_command = ""};
 	memcpy(s->uuid, v->session, 16);
 	fake.n_live++;
 	return 0;
