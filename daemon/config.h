@@ -18,7 +18,8 @@ enum auto_mode { AUTO_OFF, AUTO_SCOPES, AUTO_FULL };
         X(db,              STR, "",       "database file, an absolute path (PROTOND_DB may be relative); empty: the usual place") \
         X(auto_session,    STR, "scopes", "automatic session of each job: off, scopes, full")                        \
         X(retention_days,  U64, "30",     "finalized sessions older than this are deleted; 0: never")                \
-        X(retention_mb,    U64, "2048",   "the oldest sessions are deleted beyond this size; 0: never")              \
+        X(retention_mb,    U64, "2048",   "beyond this size of the database the oldest sessions are deleted, of who has most; 0: never") \
+        X(retention_mb_per_uid, U64, "0", "beyond this size of one user's sessions his oldest are deleted; 0: a quarter of retention_mb, of a private daemon all") \
         X(commit_ms,       U64, "1000",   "longest time between two transactions, ms")                               \
         X(journal_mb,      U64, "64",     "journal since the last transaction that forces one, MiB")                 \
         X(flight_s,        U64, "0",      "keep at least this many seconds of journal; 0: only what is needed")      \

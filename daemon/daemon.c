@@ -474,8 +474,10 @@ static int open_store(struct protond *p, struct err *e)
 	}
 	if (r == 0)
 		r = sinks_open(d->store, NULL, 0, sink_say, NULL, &d->sinks, e);
-	if (r == 0)
+	if (r == 0) {
 		store_uuid(d->store, d->store_uuid);
+		retain_limit(d->config, d->private, d->store);
+	}
 	return r;
 }
 

@@ -1,7 +1,8 @@
-/* SPDX-License-Identifier: MIT. retain.c: how long sessions are kept: retention_days, retention_mb.
- */
+/* SPDX-License-Identifier: MIT. retain.c: how long sessions are kept: retention_days, retention_mb,
+ * retention_mb_per_uid. */
 #include "retain.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 #include "config.h"
@@ -12,47 +13,80 @@
 #define SECOND_NS 1000000000ull
 #define HOUR_NS   3600000000000ull
 
-static void prune_on_done(void *arg, int r, const struct err *e)
+/* By whatever came between the two: a clock that is believed, and a prune. */
+struct age {
+	struct store *store;
+	int64_t now_ns;
+	bool lasts;
+	struct store_prune prune;
+};
+
+static void say_failed(struct log_cause *cause, int r, const struct err *e)
 {
 	char quoted[600];
 
-	if (r < 0)
-		log_line(LOG_WARN, "prune_failed", "error=%d text=%s", -r,
-			log_quote(quoted, sizeof(quoted), e->text));
+	log_cause(cause, LOG_WARN, "prune_failed", "error=%d text=%s", -r,
+		log_quote(quoted, sizeof(quoted), e->text));
+}
+
+static void prune_on_done(void *arg, int r, const struct err *e)
+{
+	static struct log_cause cause;
+
+	if (r < 0 && r != -ECANCELED)
+		say_failed(&cause, r, e);
 	free(arg);
 }
 
-struct prune {
-	int64_t now_ns, before_ns;
-	uint64_t bytes;
-	struct store_pruned gone;
-};
-
-static int prune_work(struct sqlite3 *db, void *arg, struct err *e)
+static int clock_work(struct sqlite3 *db, void *arg, struct err *e)
 {
-	struct prune *x = arg;
-	bool lasts;
-	int r = store_clock_lasts(db, x->now_ns, &lasts, e);
+	struct age *x = arg;
 
-	return r < 0 ? r : store_prune(db, lasts ? x->before_ns : 0, x->bytes, &x->gone, e);
+	return store_clock_lasts(db, x->now_ns, &x->lasts, e);
 }
 
-/* Retention, once an hour. */
+static void clock_on_done(void *arg, int r, const struct err *e)
+{
+	struct age *x = arg;
+
+	if (r == 0 && x->lasts && x->prune.before_ns != 0)
+		store_prune(x->store, &x->prune, prune_on_done, x);
+	else
+		prune_on_done(x, r, e);
+}
+
+void retain_limit(const struct daemon_config *c, bool private, struct store *s)
+{
+	struct store_limits l = {0};
+
+	if (c->retention_mb < UINT64_MAX >> 20)
+		l.bytes = c->retention_mb << 20;
+	if (c->retention_mb_per_uid != 0 && c->retention_mb_per_uid < UINT64_MAX >> 20)
+		l.bytes_per_uid = c->retention_mb_per_uid << 20;
+	else if (!private)
+		l.bytes_per_uid = l.bytes / 4;
+	store_limit(s, &l);
+}
+
 void retain_if_due(const struct daemon_config *c, struct store *s, uint64_t *last_ns, uint64_t now)
 {
-	struct prune *x;
+	static struct log_cause cause;
+	struct err e;
+	struct age *x;
 
-	if ((c->retention_days == 0 && c->retention_mb == 0) ||
-		(*last_ns != 0 && now - *last_ns < HOUR_NS))
+	if (store_leave_trouble(s, &e))
+		say_failed(&cause, e.code, &e);
+	if (c->retention_days == 0 || (*last_ns != 0 && now - *last_ns < HOUR_NS))
 		return;
 	*last_ns = now;
 	x = calloc(1, sizeof(*x));
 	if (x == NULL)
 		return;
+	x->store = s;
 	x->now_ns = real_ns();
-	if (c->retention_days != 0 && c->retention_days < 100000)
-		x->before_ns = x->now_ns - (int64_t)c->retention_days * 86400 * (int64_t)SECOND_NS;
-	if (c->retention_mb < UINT64_MAX >> 20)
-		x->bytes = c->retention_mb << 20;
-	store_call(s, prune_work, x, prune_on_done);
+	x->prune.uid = -1;
+	if (c->retention_days < 100000)
+		x->prune.before_ns =
+			x->now_ns - (int64_t)c->retention_days * 86400 * (int64_t)SECOND_NS;
+	store_call(s, clock_work, x, clock_on_done);
 }

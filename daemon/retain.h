@@ -2,12 +2,15 @@
 #ifndef PROTOND_DAEMON_RETAIN_H
 #define PROTOND_DAEMON_RETAIN_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct daemon_config;
 struct store;
 
-/* Once an hour, by *last_ns; on the store's thread. */
+/* How much of the database all may have, and each user; the store sees to it. */
+void retain_limit(const struct daemon_config *c, bool private, struct store *s);
+/* By age, once an hour, by *last_ns; says what the store could not do. */
 void retain_if_due(const struct daemon_config *c, struct store *s, uint64_t *last_ns, uint64_t now);
 
 #endif

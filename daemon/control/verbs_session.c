@@ -323,6 +323,8 @@ void verb_export(struct request *q)
 	param_session(q, export_found);
 }
 
+#define PRUNE_SLICE_MS 10000u /* at most */
+
 /* --- delete, prune --- */
 
 static void deleted(void *arg, const struct refusal *no)
@@ -355,7 +357,7 @@ void verb_delete(struct request *q)
 	param_session(q, delete_found);
 }
 
-static void pruned(void *arg, const struct refusal *no, const struct store_pruned *gone)
+static void pruned(void *arg, const struct refusal *no, const struct store_prune *gone)
 {
 	struct request *q = request_of(arg);
 	struct wire_buf *b;
@@ -366,10 +368,14 @@ static void pruned(void *arg, const struct refusal *no, const struct store_prune
 		return;
 	}
 	b = request_result(q);
-	wire_kv_u64(b, "deleted", gone->n);
+	wire_kv_u64(b, "deleted", gone->went.n);
+	wire_kv_u64(b, "bytes", gone->went.bytes);
+	wire_kv_u64(b, "rows", gone->went.rows);
+	wire_kv_bool(b, "dry_run", gone->dry);
+	wire_kv_bool(b, "more", gone->more);
 	wire_str(b, "sessions");
 	wire_array(b);
-	for (i = 0; i < gone->n && i < PRUNED_NAMED; i++) {
+	for (i = 0; i < gone->went.n && i < PRUNED_NAMED; i++) {
 		wire_map(b);
 		wire_kv_i64(b, "id", gone->first[i].id);
 		wire_kv_str(b, "name", gone->first[i].name);
@@ -379,17 +385,40 @@ static void pruned(void *arg, const struct refusal *no, const struct store_prune
 	request_done(q, NULL);
 }
 
+/* Older tools ask for all users' sessions by older_than_s and max_bytes. The newer names are others,
+ * so that an older protond refuses them: it would delete what it is not asked to. */
+static int prune_params(const struct request *q, struct prune_wish *ret)
+{
+	uint64_t age = 0, size = 0, keep = 0, slice = 0;
+
+	*ret = (struct prune_wish){.all_users = false};
+	if (wire_get_u64(q->params, "older_than_s", &ret->older_than_s) < 0 ||
+		wire_get_u64(q->params, "max_bytes", &ret->max_bytes) < 0 ||
+		wire_get_u64(q->params, "age_s", &age) < 0 ||
+		wire_get_u64(q->params, "size", &size) < 0 ||
+		wire_get_u64(q->params, "keep", &keep) < 0 || keep > UINT32_MAX ||
+		wire_get_u64(q->params, "slice_ms", &slice) < 0 || slice > PRUNE_SLICE_MS ||
+		wire_get_bool(q->params, "all_users", &ret->all_users) < 0 ||
+		wire_get_bool(q->params, "dry_run", &ret->dry) < 0)
+		return -EINVAL;
+	if (ret->older_than_s != 0 || ret->max_bytes != 0)
+		ret->all_users = q->who.privileged;
+	ret->older_than_s = age != 0 ? age : ret->older_than_s;
+	ret->max_bytes = size != 0 ? size : ret->max_bytes;
+	ret->keep = (uint32_t)keep;
+	ret->slice_ms = (uint32_t)slice;
+	return ret->older_than_s == 0 && ret->max_bytes == 0 && keep == 0 ? -EINVAL : 0;
+}
+
 void verb_prune(struct request *q)
 {
-	struct prune_wish w = {.max_bytes = 0};
+	struct prune_wish w;
 	struct refusal no;
 
-	if (query_may_prune(&q->who, &no) < 0)
+	if (prune_params(q, &w) < 0)
+		request_wrong(q, "prune needs age_s, size or keep", "protonctl help prune");
+	else if (query_may_prune(&q->who, &w, &no) < 0)
 		request_refuse(q, &no);
-	else if (wire_get_u64(q->params, "older_than_s", &w.older_than_s) < 0 ||
-		 wire_get_u64(q->params, "max_bytes", &w.max_bytes) < 0 ||
-		 (w.older_than_s == 0 && w.max_bytes == 0))
-		request_wrong(q, "prune needs older_than_s or max_bytes", "protonctl help prune");
 	else
 		query_prune(q->d, &q->who, &w, pruned, q);
 }

@@ -20,6 +20,7 @@
 #include "pending.h"
 #include "process.h"
 #include "record.h"
+#include "schema.h"
 #include "session.h"
 #include "state.h"
 #include "timeline.h"
@@ -425,6 +426,24 @@ static bool put_fold(struct batch *b, const struct fold *f)
 	return true;
 }
 
+#define WEIGHT_NEWS (64u << 10)
+
+/* What its rows take of the database, about: store_prune.c counts the same of a session that an
+ * older protond stored. A row for each little more would be a write for nothing. */
+static void weigh_session(struct session *s)
+{
+	const uint64_t was = s->row.stored_bytes;
+	uint64_t now = BYTES_OF_SESSION + s->chunks.bytes;
+	uint32_t i;
+
+	for (i = 0; i < s->n_parts; i++)
+		now += s->part[i]->tree.n_cells * (uint64_t)BYTES_OF_CELL +
+		       s->part[i]->tree.n_metrics * (uint64_t)BYTES_OF_METRIC;
+	s->dirty = s->dirty || now > was + WEIGHT_NEWS || now + WEIGHT_NEWS < was;
+	if (s->dirty)
+		s->row.stored_bytes = now;
+}
+
 static bool put_all(struct batch *b, const struct fold *f)
 {
 	uint32_t i;
@@ -520,9 +539,12 @@ static void forget_sessions(struct fold *f)
 int fold_collect(struct fold *f, struct batch *ret)
 {
 	struct batch b = {0};
+	uint32_t i;
 
 	MUST_FOLD(f);
 	MUST(!f->restoring);
+	for (i = 0; i < f->n_sessions; i++)
+		weigh_session(f->session[i]);
 	f->round++; /* after a failure too: the nodes of that batch were not stored */
 	if (f->no_memory || !put_all(&b, f)) {
 		batch_free(&b);

@@ -3,7 +3,7 @@
 
 #include <sys/resource.h>
 
-#define FDS_OWN     22u /* sockets, loop, journal, database, directories */
+#define FDS_OWN     24u /* sockets, loop, journal, database, directories */
 #define FDS_EXPORTS 1024u
 
 struct shares shares_of_limit(void)

@@ -13,9 +13,7 @@ struct discard {
 	uint32_t magic;
 	struct daemon *d;
 	int64_t id;               /* delete */
-	int64_t before_ns;        /* prune */
-	uint64_t max_bytes;       /* prune */
-	struct store_pruned gone; /* prune */
+	struct store_prune prune; /* prune */
 	ready_fn *deleted;        /* one of the two */
 	pruned_fn *pruned;
 	void *arg;
@@ -43,7 +41,7 @@ static void discard_end(struct discard *x, const struct refusal *no)
 	if (x->deleted != NULL)
 		x->deleted(x->arg, no);
 	else
-		x->pruned(x->arg, no, no == NULL ? &x->gone : NULL);
+		x->pruned(x->arg, no, no == NULL ? &x->prune : NULL);
 	x->magic = 0;
 	free(x);
 }
@@ -120,53 +118,59 @@ void query_delete(
 
 /* --- prune --- */
 
-static int prune_work(struct sqlite3 *db, void *arg, struct err *e)
-{
-	struct discard *x = discard_of(arg);
-
-	return store_prune(db, x->before_ns, x->max_bytes, &x->gone, e);
-}
-
 static void prune_on_done(void *arg, int r, const struct err *e)
 {
 	struct discard *x = discard_of(arg);
+	const uint32_t n = x->prune.went.n;
 	struct refusal no;
 
-	if (r < 0 && x->gone.n > 0)
-		refuse(&no, r, NEXT_DOCTOR, "%u session%s deleted before this failed: %.400s",
-			x->gone.n, x->gone.n == 1 ? "" : "s", e->text);
+	if (r < 0 && n > 0)
+		refuse(&no, r, NEXT_DOCTOR, "%u session%s deleted before this failed: %.400s", n,
+			n == 1 ? "" : "s", e->text);
 	else if (r < 0)
 		refuse_err(&no, e, NEXT_DOCTOR);
 	discard_end(x, r < 0 ? &no : NULL);
 }
 
-int query_may_prune(const struct asker *a, struct refusal *no)
+int query_may_prune(const struct asker *a, const struct prune_wish *w, struct refusal *no)
 {
-	if (a->privileged)
+	if (a->privileged || !w->all_users)
 		return 0;
-	return refuse(no, -EPERM, "delete your own with protonctl delete",
-		"prune deletes sessions of all users; only root, the daemon's own user and the "
+	return refuse(no, -EPERM, "without --all-users it deletes your own",
+		"this would delete sessions of all users; only root, the daemon's own user and the "
 		"group protond may do that");
 }
 
+static int64_t before(uint64_t older_than_s)
+{
+	const int64_t now_s = real_ns() / 1000000000;
+
+	if (older_than_s == 0)
+		return 0;
+	return older_than_s < (uint64_t)now_s ? (now_s - (int64_t)older_than_s) * 1000000000 : 1;
+}
+
+/* What a private daemon has is one user's: of his sessions the size is the file's. */
 void query_prune(struct daemon *d, const struct asker *a, const struct prune_wish *w,
 	pruned_fn *done, void *arg)
 {
 	struct discard *x = discard_new(d, arg);
-	const int64_t now_s = real_ns() / 1000000000;
 	struct refusal no;
 
-	MUST(a->privileged);
+	MUST(a->privileged || !w->all_users);
 	if (x == NULL) {
 		refuse_memory(&no);
 		done(arg, &no, NULL);
 		return;
 	}
-	if (w->older_than_s > 0)
-		x->before_ns = w->older_than_s < (uint64_t)now_s
-				       ? (now_s - (int64_t)w->older_than_s) * 1000000000
-				       : 1;
-	x->max_bytes = w->max_bytes;
+	x->prune.uid = w->all_users || d->private ? -1 : (int64_t)a->uid;
+	x->prune.before_ns = before(w->older_than_s);
+	if (w->older_than_s == 0 && w->max_bytes == 0)
+		x->prune.before_ns = INT64_MAX;
+	x->prune.max_bytes = w->max_bytes;
+	x->prune.keep = w->keep;
+	x->prune.dry = w->dry;
+	x->prune.slice_ms = w->slice_ms;
 	x->pruned = done;
-	store_call(d->store, prune_work, x, prune_on_done);
+	store_prune(d->store, &x->prune, prune_on_done, x);
 }

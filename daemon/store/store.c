@@ -8,7 +8,9 @@
  * and once a second; a batch never overtakes another, a call may run while batches are kept (a
  * prune may be what makes room)
  *
- * INVARIANT: an item is in at most one of queue and kept, and told exactly once. It is freed by
+ *   a prune, and what leaves by itself ──► a piece of it after each item, and while there is none
+ *
+ * INVARIANT: an item is in at most one of queue, kept and prunes, and told exactly once. It is freed by
  * whoever comes second: the loop that told done(), or the worker that settled it. The worker reads
  * a batch that others may read too, and lets go of it when it is stored.
  */
@@ -26,6 +28,7 @@
 
 #include "sink.h"
 #include "store_int.h"
+#include "store_wal.h"
 
 #define RETRY_NS 1000000000u
 #define TELL_NS  1000000u /* for done() in one turn of the loop */
@@ -39,8 +42,9 @@ struct item {
 	struct item *next;         /* in queue or kept */
 	struct item *next_told;    /* in finished */
 	const struct batch *batch; /* NULL once it is stored */
-	store_work_fn *work;       /* NULL: store the batch */
+	store_work_fn *work;       /* NULL: store the batch, or prune */
 	void *work_arg;
+	struct store_prune *prune; /* NULL: none */
 	store_done_fn *done; /* NULL: nobody asks */
 	void *arg;
 	int r;
@@ -72,10 +76,18 @@ struct store {
 	bool closing;    /* likewise: nothing is submitted any more */
 	uv_thread_t thread;
 	_Atomic uint32_t n_items;
+	_Atomic bool leaving;
+	struct store_wal *wal;
+	uint64_t failed_ns; /* worker: a piece did; it rests for a second */
+	bool waits;         /* worker: the last piece did, for a checkpoint */
 
 	uv_mutex_t lock; /* all below */
 	uv_cond_t more, settled;
-	struct list queue, kept, finished; /* finished: linked by next_told */
+	struct list queue, kept, prunes, finished; /* finished: linked by next_told */
+	struct store_limits limits;
+	bool limited;       /* they are news */
+	bool checked;       /* a checkpoint has ended */
+	struct err trouble; /* of what leaves by itself; code 0: none */
 	struct err refused;                /* rows refused in a batch that had been told already */
 	bool stopping;
 };
@@ -206,22 +218,118 @@ static void work_call(struct store *s, struct item *i)
 	uv_mutex_unlock(&s->lock);
 }
 
-/* The next item; NULL: none now, but kept ones to try; *ret_end: none any more. */
+/* --- what leaves, in pieces --- */
+
+static bool has_pieces(const struct store *s)
+{
+	return s->prunes.head != NULL || atomic_load(&s->leaving);
+}
+
+/* Nothing of it can be done now: it waits for a checkpoint, or failed a moment ago. */
+static bool rests(const struct store *s)
+{
+	return s->waits ? !s->checked
+			: s->prunes.head == NULL && s->failed_ns != 0 &&
+				  store_now_ns() - s->failed_ns < RETRY_NS;
+}
+
+/* The next item; NULL: none now, but kept ones to try, or a piece; *ret_end: none any more. */
 static struct item *next_item(struct store *s, bool *ret_end)
 {
 	struct item *i;
 
 	uv_mutex_lock(&s->lock);
-	while (s->queue.head == NULL && !s->stopping) {
-		if (s->kept.head == NULL)
+	while (s->queue.head == NULL && !s->stopping && (rests(s) || !has_pieces(s))) {
+		if (s->kept.head == NULL && !has_pieces(s))
 			uv_cond_wait(&s->more, &s->lock);
 		else if (uv_cond_timedwait(&s->more, &s->lock, RETRY_NS) == UV_ETIMEDOUT)
 			break;
 	}
+	s->checked = false;
 	i = list_take(&s->queue);
 	*ret_end = i == NULL && s->stopping;
 	uv_mutex_unlock(&s->lock);
 	return i;
+}
+
+static void take_limits(struct store *s)
+{
+	uv_mutex_lock(&s->lock);
+	if (s->limited) {
+		s->db.limits = s->limits;
+		s->db.leave.look = true;
+		s->limited = false;
+	}
+	uv_mutex_unlock(&s->lock);
+}
+
+static void end_prune(struct store *s, struct item *i, int r)
+{
+	uv_mutex_lock(&s->lock);
+	(void)list_take(&s->prunes);
+	i->r = r;
+	i->settled = true;
+	tell(s, i);
+	uv_mutex_unlock(&s->lock);
+}
+
+static int prune_piece(struct store *s, struct item *i)
+{
+	struct err e = {0};
+	const int r = store_prune_piece(&s->db, i->prune, &e);
+
+	if (r <= 0) {
+		i->err = e;
+		end_prune(s, i, r);
+	}
+	return r < 0 ? PIECE_OVER : r;
+}
+
+static int leave_piece(struct store *s)
+{
+	struct err e = {0};
+	const int r = store_leave_piece(&s->db, &e);
+
+	s->failed_ns = r < 0 ? store_now_ns() : 0;
+	uv_mutex_lock(&s->lock);
+	s->trouble = e;
+	uv_mutex_unlock(&s->lock);
+	return r < 0 ? PIECE_MORE : r;
+}
+
+/* One, unless the WAL is long: what stores goes before. */
+static void piece(struct store *s)
+{
+	struct item *prune;
+	int r;
+
+	take_limits(s);
+	s->waits = false;
+	if (rests(s))
+		return;
+	uv_mutex_lock(&s->lock);
+	prune = s->prunes.head;
+	uv_mutex_unlock(&s->lock);
+	if (!store_wal_has_room(s->wal)) {
+		s->waits = true;
+		if (prune != NULL && store_prune_is_over(prune->prune))
+			end_prune(s, prune, 0);
+		return;
+	}
+	r = prune != NULL ? prune_piece(s, prune) : leave_piece(s);
+	s->waits = r == PIECE_WAITS;
+	atomic_store(&s->leaving, r != PIECE_OVER || prune != NULL);
+}
+
+/* What is left of them goes at the next start. */
+static void cancel_prunes(struct store *s)
+{
+	struct item *i;
+
+	while ((i = s->prunes.head) != NULL) {
+		(void)err_set(&i->err, -ECANCELED, "protond ends; what was chosen goes later");
+		end_prune(s, i, -ECANCELED);
+	}
 }
 
 static void worker(void *arg)
@@ -238,11 +346,32 @@ static void worker(void *arg)
 	while (!end) {
 		i = next_item(s, &end);
 		late = store_kept(s, &why);
-		if (i != NULL && i->work != NULL)
+		if (i != NULL && i->prune != NULL) {
+			uv_mutex_lock(&s->lock);
+			list_add(&s->prunes, i);
+			uv_mutex_unlock(&s->lock);
+		} else if (i != NULL && i->work != NULL) {
 			work_call(s, i);
-		else if (i != NULL)
+		} else if (i != NULL) {
 			work_batch(s, i, late, &why);
+		}
+		if (store_wal_pages(s->wal) > WAL_MOST)
+			(void)store_wal_now(s->wal);
+		if (!end)
+			piece(s);
 	}
+	cancel_prunes(s);
+}
+
+/* On the thread of the checkpoints. */
+static void on_checkpoint(void *arg)
+{
+	struct store *s = arg;
+
+	uv_mutex_lock(&s->lock);
+	s->checked = true;
+	uv_cond_signal(&s->more);
+	uv_mutex_unlock(&s->lock);
 }
 
 /* --- loop --- */
@@ -270,9 +399,9 @@ static void deliver(struct store *s)
 	while ((i = finished_take(s)) != NULL) {
 		MUST(i->magic == ITEM_MAGIC && !i->told && s->untold > 0);
 		s->untold--;
-		if (i->work == NULL && i->r == 0)
+		if (i->work == NULL && i->prune == NULL && i->r == 0)
 			s->stored++;
-		if (i->work == NULL && i->r < 0)
+		if (i->work == NULL && i->prune == NULL && i->r < 0)
 			s->last = i->err;
 		if (i->done != NULL)
 			i->done(i->arg, i->r, &i->err);
@@ -383,6 +512,44 @@ void store_call(struct store *s, store_work_fn *work, void *arg, store_done_fn *
 	i->done = done;
 	i->arg = arg;
 	enqueue(s, i);
+}
+
+void store_prune(struct store *s, struct store_prune *p, store_done_fn *done, void *arg)
+{
+	struct item *i = item_new();
+
+	memset(&p->went, 0, sizeof(p->went));
+	p->more = false;
+	p->until_ns = 0;
+	i->prune = p;
+	i->done = done;
+	i->arg = arg;
+	enqueue(s, i);
+}
+
+void store_limit(struct store *s, const struct store_limits *l)
+{
+	check(s);
+	uv_mutex_lock(&s->lock);
+	s->limits = *l;
+	s->limited = true;
+	atomic_store(&s->leaving, true);
+	uv_cond_signal(&s->more);
+	uv_mutex_unlock(&s->lock);
+}
+
+bool store_is_leaving(const struct store *s)
+{
+	return atomic_load(&s->leaving);
+}
+
+bool store_leave_trouble(struct store *s, struct err *ret)
+{
+	check(s);
+	uv_mutex_lock(&s->lock);
+	*ret = s->trouble;
+	uv_mutex_unlock(&s->lock);
+	return ret->code != 0;
 }
 
 void store_state(const struct store *s, struct sink_state *ret)
@@ -531,6 +698,8 @@ static void store_free(struct store *s)
 		s->wake->store = NULL;
 		uv_close((uv_handle_t *)&s->wake->async, on_wake_closed);
 	}
+	store_wal_close(s->wal);
+	s->db.wal = NULL;
 	store_db_close(&s->db);
 	uv_cond_destroy(&s->settled);
 	uv_cond_destroy(&s->more);
@@ -555,12 +724,17 @@ int store_open(const char *path, uv_loop_t *loop, struct store **ret, struct err
 	}
 	list_init(&s->queue);
 	list_init(&s->kept);
+	list_init(&s->prunes);
 	list_init(&s->finished);
+	atomic_store(&s->leaving, true); /* the worker looks once */
 	if (uv_mutex_init(&s->lock) < 0 || uv_cond_init(&s->more) < 0 ||
 		uv_cond_init(&s->settled) < 0)
 		abort(); /* libuv does not fail here on Linux */
 	r = read_uuid(s, e);
+	if (r == 0)
+		r = store_wal_open(s->db.db, on_checkpoint, s, &s->wal, e);
 	if (r == 0) {
+		s->db.wal = s->wal;
 		r = wake_new(s, loop);
 		if (r == 0)
 			r = start_worker(s);

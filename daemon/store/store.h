@@ -59,22 +59,51 @@ void store_state(const struct store *s, struct sink_state *ret); /* as the first
 typedef int store_work_fn(struct sqlite3 *db, void *arg, struct err *e);
 void store_call(struct store *s, store_work_fn *work, void *arg, store_done_fn *done);
 
-/* Work functions' tools (worker thread). */
-int store_delete_session(
-	struct sqlite3 *db, int64_t id, struct err *e); /* with rows nobody else needs */
-/* What a prune deleted: how many, and which the first of them were. */
+/* Finalized sessions that are to go: the oldest first, and never one of the newest `keep` of its
+ * user. Nobody sees a session any more as soon as it is chosen; its rows go in pieces of a few
+ * milliseconds, between which batches and calls are worked on. */
 #define PRUNED_NAMED 64u
-struct store_pruned {
-	uint32_t n;
+struct store_prune {
+	int64_t uid;        /* whose; -1: everybody's */
+	int64_t before_ns;  /* all that ended before this (CLOCK_REALTIME); 0: not by age */
+	uint64_t max_bytes; /* then until no more is left: of the file's live pages, or of one user's
+			     * sessions (session.stored_bytes); 0: not by size */
+	uint32_t keep;
+	uint32_t slice_ms; /* it is over by then, and says whether there is more; 0: to its end */
+	bool dry;          /* only says which would go */
+
+	/* What became of it: how many were chosen, what they took, rows deleted for it so far; and
+	 * which the first of them were. After a failure, too. */
+	struct {
+		uint32_t n, phase; /* phase, at: the store's own */
+		int64_t at;
+		uint64_t bytes, rows;
+	} went;
+	bool more;
 	struct {
 		int64_t id;
 		char name[128];
 	} first[PRUNED_NAMED];
+	uint64_t until_ns; /* the store's own */
 };
-/* Deletes finalized sessions that ended before `before_realtime_ns` (0: none), then the oldest
- * until the file's live pages are below max_bytes (0: none). */
-int store_prune(struct sqlite3 *db, int64_t before_realtime_ns, uint64_t max_bytes,
-	struct store_pruned *ret, struct err *e);
+/* *p is the store's until done(). The file is cut, too, unless a reader keeps it from that. */
+void store_prune(struct store *s, struct store_prune *p, store_done_fn *done, void *arg);
+
+/* What the database may take, and each user's sessions of it; 0: no limit. Whoever is over his
+ * share loses his own oldest finalized sessions; beyond all of it whoever has most does, as long as
+ * that is more than a sixteenth, or half of an even share. Looked at after each transaction. */
+struct store_limits {
+	uint64_t bytes, bytes_per_uid;
+};
+void store_limit(struct store *s, const struct store_limits *l);
+/* Any thread. Something still leaves, by itself. */
+bool store_is_leaving(const struct store *s);
+/* Why it does not; it is tried once a second. False: it does. */
+bool store_leave_trouble(struct store *s, struct err *ret);
+
+/* Work functions' tools (worker thread). */
+/* Nobody sees it any more; its rows, and those that nobody else needs, go by themselves. */
+int store_delete_session(struct sqlite3 *db, int64_t id, struct err *e);
 /* *ret: CLOCK_REALTIME has gone on for a day, as far as anybody looked: sessions may be too old. */
 int store_clock_lasts(struct sqlite3 *db, int64_t real_ns, bool *ret, struct err *e);
 /* One session as a portable file image, with its timeline or without: sqlite3_malloc64()ed by

@@ -451,14 +451,6 @@ static int set_up(struct store_db *d, struct err *e)
 	return r;
 }
 
-/* SQL: protond_forget_nodes(). */
-static void sql_forget_nodes(sqlite3_context *c, int n, sqlite3_value **v)
-{
-	(void)n;
-	(void)v;
-	store_forget_nodes(store_db_from(sqlite3_user_data(c)));
-}
-
 int store_meta_int(struct store_db *d, const char *key, int64_t *ret)
 {
 	sqlite3_stmt *q = d->q[SQL_META_GET];
@@ -473,14 +465,14 @@ int store_meta_int(struct store_db *d, const char *key, int64_t *ret)
 	return r;
 }
 
-/* What a prune that did not come to its end left. */
-static int sweep_leftovers(struct store_db *d, struct err *e)
+/* SQL: protond_leave(). */
+static void sql_leave(sqlite3_context *c, int n, sqlite3_value **v)
 {
-	int64_t due;
+	struct store_db *d = store_db_from(sqlite3_user_data(c));
 
-	if (store_meta_int(d, "sweep", &due) < 0)
-		return 0;
-	return store_sweep(d->db, e);
+	(void)n;
+	(void)v;
+	d->leave.due = d->leave.sweep = d->leave.give_back = true;
 }
 
 int store_db_open(const char *path, struct store_db *ret, struct err *e)
@@ -502,13 +494,13 @@ int store_db_open(const char *path, struct store_db *ret, struct err *e)
 	}
 	rc = sqlite3_open_v2(path, &d->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
 	if (rc == SQLITE_OK)
-		rc = sqlite3_create_function(d->db, "protond_forget_nodes", 0,
-			SQLITE_UTF8 | SQLITE_DIRECTONLY, d, sql_forget_nodes, NULL, NULL);
+		rc = sqlite3_create_function(d->db, "protond_leave", 0,
+			SQLITE_UTF8 | SQLITE_DIRECTONLY, d, sql_leave, NULL, NULL);
 	r = rc == SQLITE_OK ? set_up(d, e) : store_fail(d->db, rc, e);
-	if (r == 0)
-		r = sweep_leftovers(d, e);
-	if (r == 0)
+	if (r == 0) {
+		store_leave_open(d);
 		return 0;
+	}
 fail:
 	store_db_close(d);
 	return r;
@@ -519,6 +511,7 @@ void store_db_close(struct store_db *d)
 	int keep = 1;
 	uint32_t i;
 
+	MUST(d->wal == NULL);
 	for (i = 0; i < SQL_MAX; i++)
 		(void)sqlite3_finalize(d->q[i]);
 	for (i = 0; i < TABLE_MAX; i++) {
@@ -533,6 +526,7 @@ void store_db_close(struct store_db *d)
 	(void)sqlite3_close_v2(d->db);
 	if (d->lock_fd >= 0)
 		(void)close(d->lock_fd);
+	store_sweep_stop(d);
 	free(d->cache.slot);
 	free(d->path);
 	*d = (struct store_db){.lock_fd = -1};

@@ -100,10 +100,12 @@ int store_node_id(void *db, const uint8_t hash[16], int64_t *ret_id)
 
 	if (s != NULL && s->id != 0) {
 		*ret_id = s->id;
+		store_sweep_keep_node(d, s->id);
 		return SQLITE_OK;
 	}
 	rc = node_select(d, hash, ret_id);
 	if (rc == SQLITE_OK) {
+		store_sweep_keep_node(d, *ret_id);
 		cache_add(&d->cache, hash, *ret_id);
 		return SQLITE_OK;
 	}
@@ -114,12 +116,19 @@ int store_node_id(void *db, const uint8_t hash[16], int64_t *ret_id)
 	if (rc == SQLITE_OK)
 		store_refuse(d, "node",
 			"rows refer to a node that was not described: shown as " NODE_UNKNOWN);
-	return rc == SQLITE_OK ? node_select(d, hash, ret_id) : rc; /* not into the cache */
+	rc = rc == SQLITE_OK ? node_select(d, hash, ret_id) : rc; /* not into the cache */
+	if (rc == SQLITE_OK)
+		store_sweep_keep_node(d, *ret_id);
+	return rc;
 }
 
-bool store_node_is_known(const struct store_db *d, const uint8_t hash[16])
+bool store_node_is_known(struct store_db *d, const uint8_t hash[16])
 {
-	return d->cache.cap > 0 && cache_at(&d->cache, hash)->id != 0;
+	const int64_t id = d->cache.cap > 0 ? cache_at(&d->cache, hash)->id : 0;
+
+	if (id != 0)
+		store_sweep_keep_node(d, id);
+	return id != 0;
 }
 
 int store_node_learn(struct store_db *d, const uint8_t hash[16])
@@ -127,7 +136,9 @@ int store_node_learn(struct store_db *d, const uint8_t hash[16])
 	int64_t id;
 	const int rc = node_select(d, hash, &id);
 
-	if (rc == SQLITE_OK)
+	if (rc == SQLITE_OK) {
+		store_sweep_keep_node(d, id);
 		cache_add(&d->cache, hash, id);
+	}
 	return rc;
 }

@@ -1,302 +1,18 @@
-/* SPDX-License-Identifier: MIT. store_prune.c: what leaves the database: sessions deleted, sessions
- * that are too old or too much, and the rows that nobody refers to any more. Worker thread. */
+/* SPDX-License-Identifier: MIT. store_prune.c: which sessions leave: those that somebody wants to go,
+ * and those that are too much. The rows go as store_leave.c has it. Worker thread. */
+#include <stdio.h>
+#include <string.h>
+
 #include <sqlite3.h>
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-
+#include "schema.h"
 #include "store_int.h"
-
-static int exec_id(sqlite3 *db, const char *sql, int64_t id, struct err *e)
-{
-	sqlite3_stmt *q = NULL;
-	int rc = sqlite3_prepare_v2(db, sql, -1, &q, NULL);
-
-	if (rc == SQLITE_OK)
-		rc = sqlite3_bind_int64(q, 1, id);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_step(q);
-	(void)sqlite3_finalize(q);
-	return rc == SQLITE_DONE ? 0 : store_fail(db, rc, e);
-}
-
-/* --- one session --- */
-
-int store_drop_session(sqlite3 *db, int64_t id, struct err *e)
-{
-	static const char *const sql[] = {
-#define X(text) text,
-		STORE_DROP_SESSION(X)
-#undef X
-	};
-	size_t i;
-	int r;
-
-	for (i = 0; i < sizeof(sql) / sizeof(*sql); i++) {
-		r = exec_id(db, sql[i], id, e);
-		if (r < 0)
-			return r;
-	}
-	/* The last statement was the session's own row. */
-	return sqlite3_changes(db) > 0 ? 0 : err_set(e, -ENOENT, "no session %lld", (long long)id);
-}
-
-/* --- the sweep --- */
-
-/* One bit per node id: somebody refers to it, or to a node below it. */
-struct used {
-	uint64_t *bits;
-	uint64_t n; /* ids below it are covered */
-};
-
-static bool used_get(const struct used *u, int64_t id)
-{
-	const uint64_t i = (uint64_t)id;
-
-	return i >= u->n || (u->bits[i / 64] >> (i % 64) & 1) != 0;
-}
-
-static void used_set(struct used *u, int64_t id)
-{
-	const uint64_t i = (uint64_t)id;
-
-	if (i < u->n)
-		u->bits[i / 64] |= 1ull << (i % 64);
-}
-
-/* SQL: protond_used(node.id). */
-static void sql_used(sqlite3_context *c, int n, sqlite3_value **v)
-{
-	(void)n;
-	sqlite3_result_int(c, used_get(sqlite3_user_data(c), sqlite3_value_int64(v[0])));
-}
-
-static int used_new(sqlite3 *db, struct used *u, struct err *e)
-{
-	sqlite3_stmt *q = NULL;
-	int rc = sqlite3_prepare_v2(db, "SELECT coalesce(max(id),0)+1 FROM node", -1, &q, NULL);
-
-	if (rc == SQLITE_OK)
-		rc = sqlite3_step(q);
-	if (rc == SQLITE_ROW)
-		u->n = (uint64_t)sqlite3_column_int64(q, 0);
-	(void)sqlite3_finalize(q);
-	if (rc != SQLITE_ROW)
-		return store_fail(db, rc, e);
-	u->bits = calloc((size_t)(u->n / 64 + 1), sizeof(*u->bits));
-	return u->bits != NULL ? 0 : err_set(e, -ENOMEM, "out of memory while sweeping the store");
-}
-
-static int used_mark(sqlite3 *db, struct used *u, struct err *e)
-{
-	sqlite3_stmt *q = NULL;
-	int rc = sqlite3_prepare_v2(db,
-		"SELECT node FROM cell UNION ALL SELECT node FROM metric "
-		"UNION ALL SELECT node FROM config",
-		-1, &q, NULL);
-
-	while (rc == SQLITE_OK || rc == SQLITE_ROW) {
-		rc = sqlite3_step(q);
-		if (rc == SQLITE_ROW)
-			used_set(u, sqlite3_column_int64(q, 0));
-	}
-	(void)sqlite3_finalize(q);
-	return rc == SQLITE_DONE ? 0 : store_fail(db, rc, e);
-}
-
-/* Parents of used nodes. A parent is nearly always older than its child, so one pass from the
- * youngest does; *ret_again: there was one that was not. */
-static int used_climb(sqlite3 *db, struct used *u, bool *ret_again, struct err *e)
-{
-	sqlite3_stmt *q = NULL;
-	int64_t id, parent;
-	int rc =
-		sqlite3_prepare_v2(db, "SELECT id,parent FROM node ORDER BY id DESC", -1, &q, NULL);
-
-	*ret_again = false;
-	while (rc == SQLITE_OK || rc == SQLITE_ROW) {
-		rc = sqlite3_step(q);
-		if (rc != SQLITE_ROW)
-			break;
-		id = sqlite3_column_int64(q, 0);
-		parent = sqlite3_column_int64(q, 1);
-		if (parent == 0 || !used_get(u, id) || used_get(u, parent))
-			continue;
-		used_set(u, parent);
-		*ret_again = *ret_again || parent > id;
-	}
-	(void)sqlite3_finalize(q);
-	return rc == SQLITE_DONE ? 0 : store_fail(db, rc, e);
-}
-
-static int sweep_nodes(sqlite3 *db, struct used *u, struct err *e)
-{
-	bool again = true;
-	int rc, r = used_new(db, u, e);
-
-	if (r == 0)
-		r = used_mark(db, u, e);
-	while (r == 0 && again)
-		r = used_climb(db, u, &again, e);
-	if (r < 0)
-		return r;
-	rc = sqlite3_create_function(
-		db, "protond_used", 1, SQLITE_UTF8 | SQLITE_DIRECTONLY, u, sql_used, NULL, NULL);
-	if (rc != SQLITE_OK)
-		return store_fail(db, rc, e);
-	r = store_exec(
-		db, "DELETE FROM node WHERE NOT protond_used(id);SELECT protond_forget_nodes()", e);
-	(void)sqlite3_create_function(
-		db, "protond_used", 1, SQLITE_UTF8, NULL, NULL, NULL, NULL); /* u goes away */
-	return r;
-}
-
-/* What no session refers to any more: ended processes and what hangs on them, nodes, old anchors.
- * It reads every cell once, so it runs once for many deletes; a mark in meta, set with the first of
- * them, is there until then. A node goes with its last row though the job may come back to it: the
- * fold describes a node with each row that is new. */
-int store_sweep(sqlite3 *db, struct err *e)
-{
-	struct used u = {0};
-	int r = store_exec(db, STORE_SWEEP, e);
-
-	if (r == 0)
-		r = sweep_nodes(db, &u, e);
-	free(u.bits);
-	if (r == 0)
-		r = store_exec(db, "DELETE FROM meta WHERE key='sweep'", e);
-	return r;
-}
-
-/* --- the contract --- */
-
-typedef int step_fn(sqlite3 *db, int64_t id, struct err *e);
-
-static int drop_and_sweep(sqlite3 *db, int64_t id, struct err *e)
-{
-	const int r = store_drop_session(db, id, e);
-
-	return r < 0 ? r : store_sweep(db, e);
-}
-
-static int sweep(sqlite3 *db, int64_t id, struct err *e)
-{
-	(void)id;
-	return store_sweep(db, e);
-}
-
-static int vacuum(sqlite3 *db, int64_t pages, struct err *e)
-{
-	char sql[64];
-
-	(void)snprintf(sql, sizeof(sql), "PRAGMA incremental_vacuum(%lld)", (long long)pages);
-	return store_exec(db, sql, e);
-}
-
-static int transact_once(sqlite3 *db, step_fn *step, int64_t id, struct err *e)
-{
-	int r = store_exec(db, "BEGIN IMMEDIATE", e);
-
-	if (r == 0)
-		r = step(db, id, e);
-	if (r == 0)
-		r = store_exec(db, "COMMIT", e);
-	if (r < 0 && sqlite3_get_autocommit(db) == 0)
-		(void)store_exec(db, "ROLLBACK", NULL);
-	return r;
-}
-
-/* On a full disk the WAL cannot grow; once what it has is in the database, it begins anew in the
- * room that it has. */
-static int transact(sqlite3 *db, step_fn *step, int64_t id, struct err *e)
-{
-	int r = transact_once(db, step, id, e);
-
-	if (r == -ENOSPC && sqlite3_wal_checkpoint_v2(
-				    db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL) == SQLITE_OK)
-		r = transact_once(db, step, id, e);
-	return r;
-}
-
-/* The first column of the first row; -ENOENT: there is none. */
-static int first_int(
-	sqlite3 *db, const char *sql, int64_t p1, int64_t p2, int64_t *ret, struct err *e)
-{
-	sqlite3_stmt *q = NULL;
-	int rc = sqlite3_prepare_v2(db, sql, -1, &q, NULL);
-
-	if (rc == SQLITE_OK && sqlite3_bind_parameter_count(q) > 0)
-		rc = sqlite3_bind_int64(q, 1, p1);
-	if (rc == SQLITE_OK && sqlite3_bind_parameter_count(q) > 1)
-		rc = sqlite3_bind_int64(q, 2, p2);
-	if (rc == SQLITE_OK)
-		rc = sqlite3_step(q);
-	if (rc == SQLITE_ROW)
-		*ret = sqlite3_column_int64(q, 0);
-	(void)sqlite3_finalize(q);
-	if (rc == SQLITE_ROW)
-		return 0;
-	return rc == SQLITE_DONE ? -ENOENT : store_fail(db, rc, e);
-}
-
-#define VACUUM_PAGES 250
-
-/* Freed pages go back to the file system, a few a transaction: of one for all of them the WAL would
- * take up as much as is moved, where there may be no more room. */
-static void give_back(sqlite3 *db)
-{
-	int64_t n = 0;
-
-	if (first_int(db, "PRAGMA freelist_count", 0, 0, &n, NULL) < 0)
-		return;
-	while (n > 0 && transact(db, vacuum, VACUUM_PAGES, NULL) == 0)
-		n -= VACUUM_PAGES;
-	/* The file is cut when the last of these is in it. */
-	(void)sqlite3_wal_checkpoint_v2(db, NULL, SQLITE_CHECKPOINT_PASSIVE, NULL, NULL);
-}
-
-int store_delete_session(sqlite3 *db, int64_t id, struct err *e)
-{
-	const int r = transact(db, drop_and_sweep, id, e);
-
-	if (r == 0)
-		give_back(db);
-	return r;
-}
-
-static int live_bytes(sqlite3 *db, uint64_t *ret, struct err *e)
-{
-	int64_t pages = 0, free_pages = 0, page = 0;
-	int r = first_int(db, "PRAGMA page_count", 0, 0, &pages, e);
-
-	if (r == 0)
-		r = first_int(db, "PRAGMA freelist_count", 0, 0, &free_pages, e);
-	if (r == 0)
-		r = first_int(db, "PRAGMA page_size", 0, 0, &page, e);
-	*ret = (uint64_t)(pages - free_pages) * (uint64_t)page;
-	return r;
-}
-
-/* It becomes ret->first[ret->n], where there is room. */
-static void name_victim(sqlite3 *db, int64_t id, struct store_pruned *ret)
-{
-	sqlite3_stmt *q = NULL;
-
-	if (ret->n >= PRUNED_NAMED)
-		return;
-	ret->first[ret->n].id = id;
-	ret->first[ret->n].name[0] = '\0';
-	if (sqlite3_prepare_v2(db, "SELECT name FROM session WHERE id=?1", -1, &q, NULL) ==
-			SQLITE_OK &&
-		sqlite3_bind_int64(q, 1, id) == SQLITE_OK && sqlite3_step(q) == SQLITE_ROW)
-		(void)snprintf(ret->first[ret->n].name, sizeof(ret->first[0].name), "%s",
-			(const char *)sqlite3_column_text(q, 0));
-	(void)sqlite3_finalize(q);
-}
+#include "store_wal.h"
 
 #define HOUR_NS 3600000000000
 #define DAY_NS  (24 * HOUR_NS)
+#define MS_NS   1000000u
+#define WAL_NS  5000000000u /* for the file to be cut, of a prune that is not in slices */
 
 /* A clock that was set back, or is more than a week ahead of the last look, may be wrong: it is
  * believed when it has gone on so for a day. */
@@ -309,86 +25,322 @@ int store_clock_lasts(sqlite3 *db, int64_t real_ns, bool *ret, struct err *e)
 			  set_since[] =
 				  "INSERT OR REPLACE INTO meta(key,value) VALUES('clock_since',?1)";
 	int64_t seen = 0, since = 0;
-	int r = first_int(db, get_seen, 0, 0, &seen, e);
+	int r = store_int(db, get_seen, 0, 0, &seen, e);
 
 	if (r == 0)
-		r = first_int(db, get_since, 0, 0, &since, e);
+		r = store_int(db, get_since, 0, 0, &since, e);
 	if (r == -ENOENT || (r == 0 && (real_ns < seen - HOUR_NS || real_ns > seen + 7 * DAY_NS))) {
 		since = real_ns;
-		r = exec_id(db, set_since, since, e);
+		r = store_exec_id(db, set_since, since, e);
 	}
 	if (r == 0)
-		r = exec_id(db, set_seen, real_ns, e);
+		r = store_exec_id(db, set_seen, real_ns, e);
 	*ret = r == 0 && real_ns - since >= DAY_NS;
 	return r;
 }
 
-/* A transaction each, so that a long prune keeps what it did. */
-static int drop(sqlite3 *db, int64_t id, struct store_pruned *ret, struct err *e)
+static int live_bytes(sqlite3 *db, uint64_t *ret, struct err *e)
+{
+	int64_t pages = 0, free_pages = 0, page = 0;
+	int r = store_int(db, "PRAGMA page_count", 0, 0, &pages, e);
+
+	if (r == 0)
+		r = store_int(db, "PRAGMA freelist_count", 0, 0, &free_pages, e);
+	if (r == 0)
+		r = store_int(db, "PRAGMA page_size", 0, 0, &page, e);
+	*ret = (uint64_t)(pages - free_pages) * (uint64_t)page;
+	return r;
+}
+
+/* A sweep reads every cell: one for each sixteenth of the sessions that are left, so that no more
+ * than that goes in vain. */
+bool store_sweep_is_due(struct store_db *d)
+{
+	int64_t left = 0;
+
+	if (d->sweep.phase != 0 || d->leave.sweep)
+		return true;
+	return d->leave.unswept > 0 &&
+	       store_int(d->db, "SELECT count(*) FROM session WHERE state='finalized'", 0, 0, &left,
+		       NULL) == 0 &&
+	       d->leave.unswept > left / 16;
+}
+
+/* --- a prune --- */
+
+enum { BY_AGE, BY_SIZE, SWEEP, GIVE_BACK, TO_FILE };
+
+/* ?1 behind this id, ?2 uid or -1, ?3 ended before, ?4 not before, ?5 the newest that stay */
+static const char victim_sql[] =
+	"SELECT id,name,coalesce(stored_bytes,0) FROM session s WHERE id>?1 AND state='finalized' "
+	"AND (?2<0 OR uid=?2) AND finalized_ns<?3 AND finalized_ns>=?4 AND (?5=0 OR (SELECT t.id "
+	"FROM session t WHERE t.id>s.id AND t.uid=s.uid AND t.state='finalized' ORDER BY t.id "
+	"LIMIT 1 OFFSET ?5-1) IS NOT NULL) ORDER BY id LIMIT 1";
+
+/* The next one; it becomes p->first[] where there is room. -ENOENT: there is none. */
+static int next_victim(sqlite3 *db, struct store_prune *p, struct err *e)
+{
+	const bool by_age = p->went.phase == BY_AGE;
+	sqlite3_stmt *q = NULL;
+	int rc = sqlite3_prepare_v2(db, victim_sql, -1, &q, NULL);
+
+	(void)sqlite3_bind_int64(q, 1, p->went.at);
+	(void)sqlite3_bind_int64(q, 2, p->uid);
+	(void)sqlite3_bind_int64(q, 3, by_age ? p->before_ns : INT64_MAX);
+	(void)sqlite3_bind_int64(q, 4, by_age ? INT64_MIN : p->before_ns);
+	(void)sqlite3_bind_int64(q, 5, p->keep);
+	if (rc == SQLITE_OK)
+		rc = sqlite3_step(q);
+	if (rc == SQLITE_ROW) {
+		p->went.at = sqlite3_column_int64(q, 0);
+		if (p->went.n < PRUNED_NAMED) {
+			p->first[p->went.n].id = p->went.at;
+			(void)snprintf(p->first[p->went.n].name, sizeof(p->first[0].name), "%s",
+				(const char *)sqlite3_column_text(q, 1));
+		}
+		p->went.n++;
+		p->went.bytes += (uint64_t)sqlite3_column_int64(q, 2);
+	}
+	(void)sqlite3_finalize(q);
+	if (rc == SQLITE_ROW)
+		return 0;
+	return rc == SQLITE_DONE ? -ENOENT : store_fail(db, rc, e);
+}
+
+/* What must be brought below max_bytes: all of the file, or one user's sessions. */
+static int size_now(sqlite3 *db, const struct store_prune *p, uint64_t *ret, struct err *e)
+{
+	int64_t n = 0;
+	int r;
+
+	if (p->uid < 0)
+		return live_bytes(db, ret, e);
+	r = store_int(db, "SELECT coalesce(sum(stored_bytes),0) FROM session WHERE uid=?1", p->uid,
+		0, &n, e);
+	*ret = (uint64_t)n;
+	return r;
+}
+
+/* 1: this one; 0: none any more. */
+static int choose(struct store_db *d, struct store_prune *p, struct err *e)
+{
+	uint64_t size = 0;
+	int r;
+
+	if (p->went.phase == BY_AGE) {
+		r = p->before_ns != 0 ? next_victim(d->db, p, e) : -ENOENT;
+		if (r != -ENOENT)
+			return r < 0 ? r : 1;
+		p->went.phase = BY_SIZE;
+		p->went.at = 0;
+	}
+	if (p->max_bytes == 0)
+		return 0;
+	r = size_now(d->db, p, &size, e);
+	if (r < 0 || size <= p->max_bytes + (p->dry ? p->went.bytes : 0))
+		return r;
+	r = next_victim(d->db, p, e);
+	return r == -ENOENT ? 0 : r < 0 ? r : 1;
+}
+
+static int prune_step(struct store_db *d, void *arg, uint32_t *rows, struct err *e)
+{
+	const uint32_t before = *rows;
+	struct store_prune *p = arg;
+	int r = store_empty_step(d, NULL, rows, e);
+
+	p->went.rows += *rows - before;
+	if (r != 0 || (p->max_bytes != 0 && store_sweep_is_due(d)))
+		return r;
+	r = choose(d, p, e);
+	if (r <= 0)
+		return r;
+	r = store_forget_session(d->db, p->went.at, e);
+	*rows += 4;
+	d->leave.due = d->leave.give_back = true;
+	return r < 0 ? r : 1;
+}
+
+static int dry_run(struct store_db *d, struct store_prune *p, struct err *e)
 {
 	int r;
 
-	name_victim(db, id, ret);
-	r = transact(db, store_drop_session, id, e);
-	if (r == 0)
-		ret->n++;
+	do
+		r = choose(d, p, e);
+	while (r > 0);
 	return r;
 }
 
-static int prune_old(
-	sqlite3 *db, int64_t before_realtime_ns, struct store_pruned *ret, struct err *e)
+static int prune_phase(struct store_db *d, struct store_prune *p, struct err *e)
 {
-	static const char next[] = "SELECT id FROM session WHERE id>?1 AND state='finalized' "
-				   "AND finalized_ns<?2 ORDER BY id LIMIT 1";
-	int64_t id = 0;
-	int r = 0;
-
-	while (r == 0) {
-		r = first_int(db, next, id, before_realtime_ns, &id, e);
-		if (r == 0)
-			r = drop(db, id, ret, e);
+	switch (p->went.phase) {
+	case BY_AGE:
+	case BY_SIZE:
+		return store_piece(d, prune_step, p, &p->went, sizeof(p->went), e);
+	case SWEEP:
+		return store_sweep_is_due(d) || d->leave.unswept > 0 ? store_sweep_piece(d, e) : 0;
+	case GIVE_BACK:
+		return store_give_back_piece(d, e);
+	case TO_FILE:
+	default:
+		return d->wal == NULL || store_wal_is_in(d->wal) ? PIECE_OVER : PIECE_WAITS;
 	}
-	if (r == -ENOENT)
-		r = ret->n > 0 ? transact(db, sweep, 0, e) : 0;
-	return r;
 }
 
-/* What a session alone referred to goes with the sweep, which reads every cell: one for each
- * sixteenth of the sessions that are left, so no more than that go in vain. */
-static int prune_large(sqlite3 *db, uint64_t max_bytes, struct store_pruned *ret, struct err *e)
+bool store_prune_is_over(struct store_prune *p)
 {
-	int64_t id = 0, left = 0, unswept = 0;
-	uint64_t bytes = 0;
-	int r = first_int(
-		db, "SELECT count(*) FROM session WHERE state='finalized'", 0, 0, &left, e);
+	if (p->until_ns == 0 || store_now_ns() < p->until_ns)
+		return false;
+	p->more = p->went.phase < TO_FILE;
+	return true;
+}
 
-	while (r == 0 && (r = live_bytes(db, &bytes, e)) == 0 && bytes > max_bytes && left > 0) {
-		r = first_int(db,
-			"SELECT id FROM session WHERE id>?1 AND state='finalized' ORDER BY id "
-			"LIMIT 1",
-			id, 0, &id, e);
-		if (r == 0)
-			r = drop(db, id, ret, e);
-		left--;
-		if (r == 0 && ++unswept > left / 16) {
-			unswept = 0;
-			r = transact(db, sweep, 0, e);
+int store_prune_piece(struct store_db *d, struct store_prune *p, struct err *e)
+{
+	const bool sized = p->went.phase <= BY_SIZE && p->max_bytes != 0;
+	int r;
+
+	if (p->dry)
+		return dry_run(d, p, e);
+	if (p->until_ns == 0 && p->slice_ms != 0)
+		p->until_ns = store_now_ns() + p->slice_ms * (uint64_t)MS_NS;
+	if (sized && d->leave.session == 0 && !d->leave.due && store_sweep_is_due(d)) {
+		r = store_sweep_piece(d, e);
+		r = r < 0 ? r : PIECE_MORE;
+	} else {
+		r = prune_phase(d, p, e);
+		if (r == 0 && sized && store_sweep_is_due(d)) {
+			r = PIECE_MORE; /* it may make the room, and goes first */
+		} else if (r == 0 && p->went.phase < TO_FILE) {
+			p->went.phase = p->went.phase < SWEEP ? SWEEP : p->went.phase + 1;
+			if (p->went.phase == TO_FILE && p->until_ns == 0)
+				p->until_ns = store_now_ns() + WAL_NS;
+			r = PIECE_MORE;
 		}
 	}
-	return r == 0 && unswept > 0 ? transact(db, sweep, 0, e) : r;
+	return r > 0 && store_prune_is_over(p) ? PIECE_OVER : r;
 }
 
-int store_prune(sqlite3 *db, int64_t before_realtime_ns, uint64_t max_bytes,
-	struct store_pruned *ret, struct err *e)
-{
-	int r = 0;
+/* --- the limits --- */
 
-	ret->n = 0;
-	if (before_realtime_ns != 0)
-		r = prune_old(db, before_realtime_ns, ret, e);
-	if (r == 0 && max_bytes != 0)
-		r = prune_large(db, max_bytes, ret, e);
-	if (r == 0 && ret->n > 0)
-		give_back(db);
+/* ?1: the users that have more than this lose their oldest, who has most the first. */
+#define RETAIN_SQL                                                                           \
+	"SELECT v.id FROM session v JOIN (SELECT uid,sum(coalesce(stored_bytes,0)) AS b FROM "   \
+	"session GROUP BY uid) u ON u.uid=v.uid WHERE u.b>?1 AND v.state='finalized' ORDER BY "  \
+	"u.b DESC,v.id LIMIT 1"
+
+/* Once one is passed, some room is made: not a session with each transaction. */
+static uint64_t low_water(const struct store_db *d, uint64_t limit)
+{
+	return d->leave.retains ? limit - limit / 32 : limit;
+}
+
+/* Who is above a sixteenth of all, or, of many users, above half of an even share: others do not
+ * pay for what he has. */
+static int over_in_all(struct store_db *d, int64_t *ret_id, struct err *e)
+{
+	const uint64_t most = d->limits.bytes;
+	uint64_t live = 0, fair;
+	int64_t users = 0;
+	int r = live_bytes(d->db, &live, e);
+
+	if (r < 0 || live <= low_water(d, most))
+		return r < 0 ? r : -ENOENT;
+	r = store_int(d->db, "SELECT count(DISTINCT uid) FROM session", 0, 0, &users, e);
+	if (r < 0)
+		return r;
+	fair = users <= 1 ? 0 : users <= 8 ? most / 16 : most / 2 / (uint64_t)users;
+	return store_int(d->db, RETAIN_SQL, users <= 1 ? -1 : (int64_t)fair, 0, ret_id, e);
+}
+
+static int over_of_one(struct store_db *d, int64_t *ret_id, struct err *e)
+{
+	const uint64_t most = d->limits.bytes_per_uid;
+
+	return store_int(d->db, RETAIN_SQL, (int64_t)low_water(d, most), 0, ret_id, e);
+}
+
+static int retain_step(struct store_db *d, void *arg, uint32_t *rows, struct err *e)
+{
+	int64_t id = 0;
+	int r = store_empty_step(d, NULL, rows, e);
+
+	(void)arg;
+	if (r != 0)
+		return r;
+	if (store_sweep_is_due(d))
+		return 0;
+	r = d->limits.bytes_per_uid != 0 ? over_of_one(d, &id, e) : -ENOENT;
+	if (r == -ENOENT && d->limits.bytes != 0)
+		r = over_in_all(d, &id, e);
+	d->leave.retains = r == 0;
+	if (r == -ENOENT)
+		d->leave.look = false;
+	if (r < 0)
+		return r == -ENOENT ? 0 : r;
+	r = store_forget_session(d->db, id, e);
+	*rows += 4;
+	d->leave.due = true;
+	d->leave.retained++;
+	return r < 0 ? r : 1;
+}
+
+/* Free pages are used again; more than a sixteenth of the limit goes back to the file system. */
+static void retain_free(struct store_db *d)
+{
+	int64_t pages = 0;
+
+	if (d->limits.bytes != 0 &&
+		store_int(d->db, "PRAGMA freelist_count", 0, 0, &pages, NULL) == 0 &&
+		(uint64_t)pages * 4096 > d->limits.bytes / 16)
+		d->leave.give_back = true;
+}
+
+int store_retain_piece(struct store_db *d, struct err *e)
+{
+	const uint32_t before = d->leave.retained;
+	int r;
+
+	if (!d->leave.look || (d->limits.bytes == 0 && d->limits.bytes_per_uid == 0))
+		return 0;
+	r = store_piece(d, retain_step, NULL, NULL, 0, e);
+	if (r == 0 && d->leave.retained != before)
+		retain_free(d);
+	return r;
+}
+
+/* --- sizes that are not known --- */
+
+#define STRING(x)  #x
+#define NUMBER(x) STRING(x)
+/* As the fold counts them (session_weigh()). */
+static const char size_sql[] =
+	"UPDATE session SET stored_bytes=" NUMBER(BYTES_OF_SESSION) "+" NUMBER(
+		BYTES_OF_CELL) "*(SELECT count(*) FROM cell WHERE session=?1)+" NUMBER(BYTES_OF_METRIC) "*(SELECT count(*) FROM "
+				  "metric WHERE session=?1)+(SELECT coalesce(sum(length(bytes)),0) "
+				  "FROM trace WHERE session=?1) WHERE id=?1";
+
+static int size_step(struct store_db *d, void *arg, uint32_t *rows, struct err *e)
+{
+	int64_t id = 0;
+	int r = store_int(d->db,
+		"SELECT id FROM session WHERE stored_bytes IS NULL AND state='finalized' LIMIT 1", 0,
+		0, &id, e);
+
+	(void)arg;
+	*rows += 64;
+	if (r == 0)
+		r = store_exec_id(d->db, size_sql, id, e);
+	return r == -ENOENT ? 0 : r < 0 ? r : 1;
+}
+
+int store_size_piece(struct store_db *d, struct err *e)
+{
+	int r;
+
+	if (!d->leave.unsized)
+		return 0;
+	r = store_piece(d, size_step, NULL, NULL, 0, e);
+	d->leave.unsized = r != 0;
 	return r;
 }

@@ -84,6 +84,8 @@ static int put_row(struct store_db *d, struct row_io *x, enum table_id t, const 
 		return put_trace(d, x, row);
 	if (t == TABLE_pending)
 		return put_pending(d, x, row);
+	if (t == TABLE_member)
+		store_sweep_keep_process(d, ((const struct row_member *)row)->process);
 	return inserts[t](d, x, row);
 }
 
@@ -195,12 +197,14 @@ static int drop_sessions(struct store_db *d, const struct batch *b, struct err *
 	int r = 0;
 
 	for (i = 0; r == 0 && i < b->n_deleted; i++) {
-		r = store_drop_session(d->db, b->deleted[i], &why);
+		r = store_forget_session(d->db, b->deleted[i], &why);
 		r = r == -ENOENT ? 0 : r; /* made and deleted between two transactions */
 	}
 	if (r < 0)
 		return err_set(e, r, "%s", why.text);
-	return b->n_deleted > 0 ? store_sweep(d->db, e) : 0;
+	if (b->n_deleted > 0)
+		d->leave.due = d->leave.sweep = d->leave.give_back = true;
+	return 0;
 }
 
 /* Who never deletes a session keeps no more anchors for it: pieces of the clock grow longer with
@@ -257,6 +261,7 @@ int store_rows_put(struct store_db *d, const struct batch *b, struct err *e)
 		roll_back(d);
 	if (lasts) /* not before: inside of a transaction it does nothing */
 		(void)store_exec(d->db, "PRAGMA synchronous=NORMAL", NULL);
+	d->leave.look = d->leave.look || (r == 0 && b->session.n > 0);
 	if (r == 0 && d->refused > 0)
 		(void)err_set(e, -EBADMSG, "%u rows were refused, the first: %.400s", d->refused,
 			d->refused_err.text);

@@ -17,6 +17,7 @@
 	                 "DO UPDATE SET value=max(value,excluded.value)")                                   \
 	X(META_GET,      "SELECT value FROM meta WHERE key=?1")                                             \
 	X(NODE_FIND,     "SELECT id FROM node WHERE hash=?1")                                               \
+	X(NODE_PARENT,   "SELECT parent FROM node WHERE id=?1")                                             \
 	/* one that nobody described: its description may still come */                                       \
 	X(NODE_UNKNOWN,  "INSERT INTO node(hash,parent,kind,name) VALUES(?1,0,?2,'" NODE_UNKNOWN "')")        \
 	/* of what is gone the last one tells how much that is */                                           \
@@ -65,30 +66,42 @@
 	X(trace,   "FROM trace WHERE session IN " SQL_LIVE " ORDER BY rowid")
 
 /* SQL that runs seldom, so it is prepared when it is needed; ?1 is a session or a process. */
+/* What makes a session leave. The first of them is its own row. */
+#define STORE_FORGET_SESSION(X)                                                                             \
+	X("DELETE FROM session WHERE id=?1")                                                                \
+	X("INSERT OR REPLACE INTO meta(key,value) VALUES('" META_DROP "'||?1,?1)")                           \
+	X("INSERT OR REPLACE INTO meta(key,value) VALUES('sweep',?1)")
+#define META_DROP         "drop "
+#define STORE_NEXT_DROP   "SELECT value FROM meta WHERE key>='" META_DROP "' AND key<'drop!' LIMIT 1"
+#define STORE_DROP_IS_OVER "DELETE FROM meta WHERE key='" META_DROP "'||?1"
+/* X(table, how one of its rows is named, so many at once). Then it is over. */
 #define STORE_DROP_SESSION(X)                                                                               \
-	X("INSERT OR REPLACE INTO meta(key,value) VALUES('sweep',?1)")                                      \
-	X("DELETE FROM cell WHERE session=?1")                                                              \
-	X("DELETE FROM metric WHERE session=?1")                                                            \
-	X("DELETE FROM config WHERE session=?1")                                                            \
-	X("DELETE FROM busy WHERE session=?1")                                                              \
-	X("DELETE FROM trace WHERE session=?1")                                                             \
-	X("DELETE FROM loss WHERE session=?1")                                                              \
-	X("DELETE FROM note WHERE session=?1")                                                              \
-	X("DELETE FROM active WHERE session=?1")                                                            \
-	X("DELETE FROM segment WHERE session=?1")                                                           \
-	X("DELETE FROM member WHERE session=?1")                                                            \
-	X("DELETE FROM session WHERE id=?1")
-#define STORE_SWEEP                                                                                         \
-	"DELETE FROM process WHERE ended_ns IS NOT NULL AND id NOT IN (SELECT process FROM member);"        \
-	"DELETE FROM device WHERE process NOT IN (SELECT id FROM process);"                                 \
-	"DELETE FROM lane WHERE process NOT IN (SELECT id FROM process);"                                   \
-	"DELETE FROM pending WHERE process!=0 AND process NOT IN (SELECT id FROM process);"                                \
-	"DELETE FROM loss WHERE session=0 AND process NOT IN (SELECT id FROM process);"                     \
-	"DELETE FROM note WHERE session=0 AND process NOT IN (SELECT id FROM process);"                     \
-	"DELETE FROM anchor WHERE realtime_ns<min("                                                         \
+	X(cell,    "session,process,segment,node,device,class", 256)                                     \
+	X(metric,  "session,process,segment,node,name", 256)                                             \
+	X(config,  "session,process,node,config", 256)                                                   \
+	X(busy,    "session,process,device", 256)                                                        \
+	X(trace,   "rowid", 16)                                                                         \
+	X(loss,    "session,process,cause", 256)                                                         \
+	X(note,    "session,process,number", 256)                                                        \
+	X(active,  "session,begin_ns", 256)                                                              \
+	X(segment, "session,segment", 256)                                                               \
+	X(member,  "session,process", 256)
+/* A process that has ended and is in no session. */
+#define STORE_DROP_PROCESS(X)                                                                               \
+	X("DELETE FROM process WHERE id=?1 AND ended_ns IS NOT NULL")                                       \
+	X("DELETE FROM device WHERE process=?1")                                                            \
+	X("DELETE FROM lane WHERE process=?1")                                                              \
+	X("DELETE FROM pending WHERE process=?1")                                                           \
+	X("DELETE FROM loss WHERE session=0 AND process=?1")                                                \
+	X("DELETE FROM note WHERE session=0 AND process=?1")
+#define STORE_ANCHORS_FROM                                                                                  \
+	"SELECT min("                                                                                       \
 	"coalesce((SELECT min(created_ns) FROM session),9223372036854775807),"                              \
 	"coalesce((SELECT min(started_ns) FROM process),9223372036854775807),"                              \
-	"coalesce((SELECT realtime_ns FROM anchor ORDER BY realtime_ns DESC LIMIT 1 OFFSET 999),0));"
+	"coalesce((SELECT realtime_ns FROM anchor ORDER BY realtime_ns DESC LIMIT 1 OFFSET 999),0))"
+#define STORE_OLD_ANCHORS                                                                                   \
+	"DELETE FROM anchor WHERE (ring_clock,clock) IN "                                                   \
+	"(SELECT ring_clock,clock FROM anchor WHERE realtime_ns<?1 LIMIT 256)"
 /* Of more than 65 536 anchors, a day's, every second one of the older half. */
 #define STORE_THIN                                                                                          \
 	"DELETE FROM anchor WHERE (SELECT count(*) FROM anchor)>65536 AND (ring_clock,clock) IN "           \

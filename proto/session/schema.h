@@ -20,6 +20,12 @@ struct text;
 #define SCHEMA_APPLICATION_ID 0x50524f54 /* "PROT" */
 #define SCHEMA_VERSION        2          /* user_version; 1: without `trace` */
 
+/* What a row takes of the file, on average, with its part of pages and indexes: for
+ * session.stored_bytes. */
+#define BYTES_OF_SESSION 2048
+#define BYTES_OF_CELL    120
+#define BYTES_OF_METRIC  80
+
 struct schema_column {
 	const char *name, *kind, *sql; /* kind: as in tables.h; sql: its declaration */
 };

@@ -415,12 +415,34 @@ START_TEST(prune_and_unknown)
 	struct rpc *r = dial();
 	struct rpc_reply reply;
 	const msgpack_object *gone;
+	struct wire_buf *b;
 	char name[16];
 
 	(void)rpc_begin(r, "prune");
-	refused(r, -EINVAL, "older_than_s");
-	wire_kv_u64(rpc_begin(r, "prune"), "older_than_s", 86400);
+	refused(r, -EINVAL, "age_s");
+	wire_kv_u64(rpc_begin(r, "prune"), "slice_ms", 100000);
+	refused(r, -EINVAL, "age_s");
+	fake.d.private = false;
+	wire_kv_u64(rpc_begin(r, "prune"), "age_s", 86400); /* one's own */
 	reply = call(r);
+	fake.d.private = true;
+	ck_assert_int_eq(fake.pruned.uid, getuid());
+	ck_assert_int_gt(fake.pruned.before_ns, 0);
+	rpc_reply_free(&reply);
+	b = rpc_begin(r, "prune");
+	wire_kv_u64(b, "keep", 5);
+	wire_kv_bool(b, "all_users", true);
+	wire_kv_bool(b, "dry_run", true);
+	wire_kv_u64(b, "slice_ms", 200);
+	reply = call(r);
+	ck_assert_int_eq(fake.pruned.uid, -1);
+	ck_assert_uint_eq(fake.pruned.keep, 5);
+	ck_assert_uint_eq(fake.pruned.slice_ms, 200);
+	ck_assert(fake.pruned.dry && fake.pruned.before_ns == INT64_MAX);
+	rpc_reply_free(&reply);
+	wire_kv_u64(rpc_begin(r, "prune"), "older_than_s", 86400); /* an older tool: everybody's */
+	reply = call(r);
+	ck_assert_int_eq(fake.pruned.uid, -1);
 	ck_assert_uint_eq(wire_u64_or(reply.result, "deleted", 0), 2);
 	gone = wire_get(reply.result, "sessions");
 	ck_assert(gone != NULL && gone->via.array.size == 2);

@@ -37,6 +37,7 @@ struct call {
 	store_work_fn *work;
 	void *arg;
 	store_done_fn *done;
+	void *done_arg;
 };
 
 static struct fake {
@@ -56,6 +57,7 @@ static struct fake {
 	void *finalize_arg;
 	struct fold_process liar; /* another one, if it has events */
 	uint32_t looks;           /* at attached jobs */
+	struct store_prune pruned; /* as it was asked for last */
 	_Atomic uint32_t drains, commits;
 } fake;
 
@@ -410,16 +412,22 @@ uint32_t store_queued(const struct store *s)
 	return 0;
 }
 
-void store_call(struct store *s, store_work_fn *work, void *arg, store_done_fn *done)
+static void fake_call(
+	struct store *s, store_work_fn *work, void *arg, store_done_fn *done, void *done_arg)
 {
 	struct call *c = calloc(1, sizeof(*c));
 
 	(void)s;
 	ck_assert_ptr_nonnull(c);
-	*c = (struct call){.work = work, .arg = arg, .done = done};
+	*c = (struct call){.work = work, .arg = arg, .done = done, .done_arg = done_arg};
 	*fake.calls_last = c;
 	fake.calls_last = &c->next;
 	(void)uv_async_send(&fake.kick);
+}
+
+void store_call(struct store *s, store_work_fn *work, void *arg, store_done_fn *done)
+{
+	fake_call(s, work, arg, done, arg);
 }
 
 int store_delete_session(struct sqlite3 *db, int64_t id, struct err *e)
@@ -430,15 +438,24 @@ int store_delete_session(struct sqlite3 *db, int64_t id, struct err *e)
 	return sqlite3_exec(db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : err_set(e, -EIO, "no");
 }
 
-int store_prune(struct sqlite3 *db, int64_t before_realtime_ns, uint64_t max_bytes,
-	struct store_pruned *ret, struct err *e)
+static int fake_prune(struct sqlite3 *db, void *arg, struct err *e)
 {
+	struct store_prune *p = arg;
+
 	(void)db;
-	(void)max_bytes;
 	(void)e;
-	*ret = (struct store_pruned){
-		.n = before_realtime_ns > 0 ? 2 : 0, .first = {{7, "old"}, {9, "older"}}};
+	fake.pruned = *p;
+	p->went.n = p->before_ns > 0 ? 2 : 0;
+	p->first[0].id = 7;
+	p->first[1].id = 9;
+	(void)snprintf(p->first[0].name, sizeof(p->first[0].name), "old");
+	(void)snprintf(p->first[1].name, sizeof(p->first[1].name), "older");
 	return 0;
+}
+
+void store_prune(struct store *s, struct store_prune *p, store_done_fn *done, void *arg)
+{
+	fake_call(s, fake_prune, p, done, arg);
 }
 
 int store_portable(struct sqlite3 *db, int64_t id, bool timeline, unsigned char **ret,
@@ -471,7 +488,7 @@ static void fake_on_kick(uv_async_t *a)
 			fake.calls_last = &fake.calls;
 		e = (struct err){.code = 0};
 		r = c->work(fake.store.db, c->arg, &e);
-		c->done(c->arg, r, &e);
+		c->done(c->done_arg, r, &e);
 		free(c);
 	}
 }

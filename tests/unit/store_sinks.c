@@ -426,7 +426,7 @@ START_TEST(database_of_the_worker)
 	struct sqlite3 *db = NULL;
 
 	(void)test_call(s, keep_db, &db);
-	(void)sqlite3_exec(db, "SELECT protond_forget_nodes()", NULL, NULL, NULL);
+	(void)sqlite3_exec(db, "SELECT protond_leave()", NULL, NULL, NULL);
 }
 END_TEST
 
