@@ -130,7 +130,7 @@ int store_rows_put(struct store_db *d, const struct batch *b, struct err *e);
 /* store_load.c */
 int store_rows_load(struct store_db *d, struct batch *ret, struct err *e);
 
-/* store_leave.c. A session leaves in two steps. Its row goes, and meta says `drop ID`: that is one
+/* store_leave.c. A session leaves in two steps. Its row goes, and meta says `drop ID` (of 20 digits): that is one
  * small transaction, and nobody sees it any more. Its other rows go in pieces, at leisure; a daemon
  * that ends meanwhile goes on with it at its next start. -ENOENT. */
 int store_forget_session(sqlite3 *db, int64_t id, struct err *e);
@@ -149,6 +149,8 @@ int store_piece(struct store_db *d, step_fn *step, void *arg, void *saved, size_
 int store_empty_piece(struct store_db *d, struct err *e); /* rows of sessions that were forgotten */
 int store_empty_step(struct store_db *d, void *arg, uint32_t *rows, struct err *e);
 int store_give_back_piece(struct store_db *d, struct err *e);
+bool store_has_many_free(struct store_db *d); /* and they are to go back */
+int store_give_back_many(struct store_db *d, struct err *e);
 int store_leave_piece(struct store_db *d, struct err *e); /* all of it, by itself */
 void store_leave_open(struct store_db *d);                /* what the last one left to do */
 

@@ -221,11 +221,17 @@ int store_delete_session(sqlite3 *db, int64_t id, struct err *e)
 
 #define VACUUM_SQL   "PRAGMA incremental_vacuum(32)"
 #define VACUUM_PAGES 32u
+#define FREE_MANY    4096 /* SQLite looks for each page in the whole list of free ones */
+
+static int free_pages(struct store_db *d, int64_t *ret, struct err *e)
+{
+	return store_int(d->db, "PRAGMA freelist_count", 0, 0, ret, e);
+}
 
 static int give_back_step(struct store_db *d, void *arg, uint32_t *rows, struct err *e)
 {
 	int64_t n = 0;
-	int r = store_int(d->db, "PRAGMA freelist_count", 0, 0, &n, e);
+	int r = free_pages(d, &n, e);
 
 	(void)arg;
 	if (r < 0 || n == 0)
@@ -243,18 +249,34 @@ int store_give_back_piece(struct store_db *d, struct err *e)
 	if (!d->leave.give_back)
 		return 0;
 	r = store_piece(d, give_back_step, NULL, NULL, 0, e);
-	if (r != 0)
-		return r;
-	d->leave.give_back = false;
-	return 0;
+	if (r == 0)
+		d->leave.give_back = false;
+	return r;
+}
+
+bool store_has_many_free(struct store_db *d)
+{
+	int64_t n = 0;
+
+	return d->leave.give_back && free_pages(d, &n, NULL) == 0 && n > FREE_MANY;
+}
+
+int store_give_back_many(struct store_db *d, struct err *e)
+{
+	const int r = store_piece(d, give_back_step, NULL, NULL, 0, e);
+
+	return r < 0 ? r : PIECE_MORE;
 }
 
 /* --- by itself --- */
 
 int store_leave_piece(struct store_db *d, struct err *e)
 {
-	int r = store_empty_piece(d, e);
+	int r;
 
+	if (store_has_many_free(d))
+		return store_give_back_many(d, e);
+	r = store_empty_piece(d, e);
 	if (r == 0)
 		r = store_size_piece(d, e);
 	if (r == 0 && store_sweep_is_due(d))

@@ -121,7 +121,13 @@ static int size_now(sqlite3 *db, const struct store_prune *p, uint64_t *ret, str
 	return r;
 }
 
-/* 1: this one; 0: none any more. */
+static bool is_by_size(const struct store_prune *p)
+{
+	return p->went.phase == BY_SIZE && p->max_bytes != 0;
+}
+
+#define CHOOSE_ON 2
+/* 1: this one; 0: none any more; CHOOSE_ON: all that are too old were. */
 static int choose(struct store_db *d, struct store_prune *p, struct err *e)
 {
 	uint64_t size = 0;
@@ -133,6 +139,8 @@ static int choose(struct store_db *d, struct store_prune *p, struct err *e)
 			return r < 0 ? r : 1;
 		p->went.phase = BY_SIZE;
 		p->went.at = 0;
+		if (!p->dry)
+			return CHOOSE_ON;
 	}
 	if (p->max_bytes == 0)
 		return 0;
@@ -143,17 +151,20 @@ static int choose(struct store_db *d, struct store_prune *p, struct err *e)
 	return r == -ENOENT ? 0 : r < 0 ? r : 1;
 }
 
+/* By age all are chosen first; by size the rows of one go before it is known whether another must. */
 static int prune_step(struct store_db *d, void *arg, uint32_t *rows, struct err *e)
 {
 	const uint32_t before = *rows;
 	struct store_prune *p = arg;
-	int r = store_empty_step(d, NULL, rows, e);
+	int r = 0;
 
+	if (p->went.phase != BY_AGE)
+		r = store_empty_step(d, NULL, rows, e);
 	p->went.rows += *rows - before;
-	if (r != 0 || (p->max_bytes != 0 && store_sweep_is_due(d)))
+	if (r != 0 || (is_by_size(p) && store_sweep_is_due(d)))
 		return r;
 	r = choose(d, p, e);
-	if (r <= 0)
+	if (r <= 0 || r == CHOOSE_ON)
 		return r;
 	r = store_forget_session(d->db, p->went.at, e);
 	*rows += 4;
@@ -176,6 +187,8 @@ static int prune_phase(struct store_db *d, struct store_prune *p, struct err *e)
 	switch (p->went.phase) {
 	case BY_AGE:
 	case BY_SIZE:
+		if (store_has_many_free(d))
+			return store_give_back_many(d, e);
 		return store_piece(d, prune_step, p, &p->went, sizeof(p->went), e);
 	case SWEEP:
 		return store_sweep_is_due(d) || d->leave.unswept > 0 ? store_sweep_piece(d, e) : 0;
@@ -197,19 +210,18 @@ bool store_prune_is_over(struct store_prune *p)
 
 int store_prune_piece(struct store_db *d, struct store_prune *p, struct err *e)
 {
-	const bool sized = p->went.phase <= BY_SIZE && p->max_bytes != 0;
 	int r;
 
 	if (p->dry)
 		return dry_run(d, p, e);
 	if (p->until_ns == 0 && p->slice_ms != 0)
 		p->until_ns = store_now_ns() + p->slice_ms * (uint64_t)MS_NS;
-	if (sized && d->leave.session == 0 && !d->leave.due && store_sweep_is_due(d)) {
+	if (is_by_size(p) && d->leave.session == 0 && !d->leave.due && store_sweep_is_due(d)) {
 		r = store_sweep_piece(d, e);
 		r = r < 0 ? r : PIECE_MORE;
 	} else {
 		r = prune_phase(d, p, e);
-		if (r == 0 && sized && store_sweep_is_due(d)) {
+		if (r == 0 && is_by_size(p) && store_sweep_is_due(d)) {
 			r = PIECE_MORE; /* it may make the room, and goes first */
 		} else if (r == 0 && p->went.phase < TO_FILE) {
 			p->went.phase = p->went.phase < SWEEP ? SWEEP : p->went.phase + 1;
@@ -334,13 +346,17 @@ static int size_step(struct store_db *d, void *arg, uint32_t *rows, struct err *
 	return r == -ENOENT ? 0 : r < 0 ? r : 1;
 }
 
+/* Of a database of one user's nobody asks for them. */
 int store_size_piece(struct store_db *d, struct err *e)
 {
+	int64_t users = 0;
 	int r;
 
 	if (!d->leave.unsized)
 		return 0;
-	r = store_piece(d, size_step, NULL, NULL, 0, e);
+	r = store_int(d->db, "SELECT count(DISTINCT uid) FROM session", 0, 0, &users, e);
+	if (r == 0 && users > 1)
+		r = store_piece(d, size_step, NULL, NULL, 0, e);
 	d->leave.unsized = r != 0;
 	return r;
 }

@@ -69,11 +69,12 @@
 /* What makes a session leave. The first of them is its own row. */
 #define STORE_FORGET_SESSION(X)                                                                             \
 	X("DELETE FROM session WHERE id=?1")                                                                \
-	X("INSERT OR REPLACE INTO meta(key,value) VALUES('" META_DROP "'||?1,?1)")                           \
+	X("INSERT OR REPLACE INTO meta(key,value) VALUES(" META_DROP(?1) ",?1)")                             \
 	X("INSERT OR REPLACE INTO meta(key,value) VALUES('sweep',?1)")
-#define META_DROP         "drop "
-#define STORE_NEXT_DROP   "SELECT value FROM meta WHERE key>='" META_DROP "' AND key<'drop!' LIMIT 1"
-#define STORE_DROP_IS_OVER "DELETE FROM meta WHERE key='" META_DROP "'||?1"
+/* The youngest goes first: its pages are at the end of the file, and go back without moving others. */
+#define META_DROP(id)      "printf('drop %020d'," #id ")"
+#define STORE_NEXT_DROP    "SELECT value FROM meta WHERE key>='drop ' AND key<'drop!' ORDER BY key DESC LIMIT 1"
+#define STORE_DROP_IS_OVER "DELETE FROM meta WHERE key=" META_DROP(?1)
 /* X(table, how one of its rows is named, so many at once). Then it is over. */
 #define STORE_DROP_SESSION(X)                                                                               \
 	X(cell,    "session,process,segment,node,device,class", 256)                                     \
