@@ -48,7 +48,7 @@ struct leave {
 	bool unsized;      /* there may be sessions whose size is not known: of an older protond */
 	bool look;         /* something was stored: is it too much? */
 	bool retains;      /* it was; room is made */
-	uint32_t retained; /* sessions that left for it */
+	bool retained;     /* sessions have left for it */
 };
 
 /* What the worker thread works with. */

@@ -293,7 +293,7 @@ static int retain_step(struct store_db *d, void *arg, uint32_t *rows, struct err
 	r = store_forget_session(d->db, id, e);
 	*rows += 4;
 	d->leave.due = true;
-	d->leave.retained++;
+	d->leave.retained = true;
 	return r < 0 ? r : 1;
 }
 
@@ -310,14 +310,16 @@ static void retain_free(struct store_db *d)
 
 int store_retain_piece(struct store_db *d, struct err *e)
 {
-	const uint32_t before = d->leave.retained;
 	int r;
 
 	if (!d->leave.look || (d->limits.bytes == 0 && d->limits.bytes_per_uid == 0))
 		return 0;
 	r = store_piece(d, retain_step, NULL, NULL, 0, e);
-	if (r == 0 && d->leave.retained != before)
+	if (r == 0 && d->leave.look)
+		return PIECE_MORE; /* after a sweep, which may make the room */
+	if (r == 0 && d->leave.retained)
 		retain_free(d);
+	d->leave.retained = d->leave.retained && r != 0;
 	return r;
 }
 

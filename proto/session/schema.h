@@ -23,7 +23,7 @@ struct text;
 /* What a row takes of the file, on average, with its part of pages and indexes: for
  * session.stored_bytes. */
 #define BYTES_OF_SESSION 2048
-#define BYTES_OF_CELL    120
+#define BYTES_OF_CELL    80
 #define BYTES_OF_METRIC  80
 
 struct schema_column {

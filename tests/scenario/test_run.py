@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -301,6 +302,38 @@ def test_delete_and_prune(world):
     assert world.ctl("prune", "--max-size", "1K").stdout == "left, id 4, is deleted\n1 session is deleted\n"
     assert world.state("left") is None
     assert world.sql("SELECT count(*) FROM cell") == [(0,)]
+
+
+def test_prune_keeps_the_newest_and_says_first_what_goes(world):
+    for name in "abcd":
+        world.ctl("run", "-n", name, "--", DEMO)
+    said = world.ctl("prune", "--keep", "2", "--dry-run").stdout
+    assert re.fullmatch(r"a, id 1\nb, id 2\n2 sessions would be deleted, about [0-9.]+ [KM]i?B\n", said), said
+    plan = world.ctl_json("prune", "--keep", "2", "--dry-run")
+    assert plan["dry_run"] and plan["deleted"] == 2 and plan["bytes"] > 4000 and [s["name"] for s in plan["sessions"]] == ["a", "b"]
+    assert len(world.ctl_json("sessions")["sessions"]) == 4
+    assert world.ctl("prune", "--keep", "2", "--older-than", "1d").stdout == "0 sessions are deleted\n"
+    assert world.ctl("prune", "--keep", "2").stdout == "a, id 1, is deleted\nb, id 2, is deleted\n2 sessions are deleted\n"
+    assert {s["name"] for s in world.ctl_json("sessions")["sessions"]} == {"c", "d"}
+    assert world.sql("SELECT count(*) FROM cell WHERE session NOT IN (SELECT id FROM session)") == [(0,)]
+    r = world.ctl("prune", "--keep", "0", check=False)
+    assert r.returncode == 2 and "--keep 0: give a number of sessions" in r.stderr, r
+
+
+def test_a_limit_holds_from_the_moment_it_is_passed(world):
+    """Not from the next hour on: the file does not grow beyond it, but for what one transaction adds."""
+    world.start(PROTOND_AUTO_SESSION="off", PROTOND_RETENTION_MB="1")
+    job = world.job()
+    for i in range(12):
+        world.ctl("start", f"s{i}", "--all")
+        job.say("distinct 4000")
+        world.ctl("finalize", f"s{i}")
+    assert job.quit() == 0
+    until("the oldest are gone", lambda: world.sql("SELECT (page_count - freelist_count) * 4096 FROM pragma_page_count, "
+                                                   "pragma_freelist_count")[0][0] <= 1 << 20)
+    names = [s for s, in world.sql("SELECT name FROM session WHERE name LIKE 's%' ORDER BY id")]
+    assert 1 <= len(names) < 12 and names == [f"s{i}" for i in range(12)][-len(names):], names
+    assert os.path.getsize(world.db) < 3 << 20
 
 
 def test_delete_goes_on_after_a_name_that_is_unknown(world):

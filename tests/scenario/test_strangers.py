@@ -75,7 +75,7 @@ def test_a_stranger_sees_only_its_own(shared):
 
 ATTEMPTS = [("finalize", "secret"), ("stop", "secret"), ("activate", "secret"), ("delete", "stored"), ("delete", "secret"), ("where", "{pid}"),
             ("start", "x", "--pid", "{pid}"), ("pause", "{pid}"), ("resume", "{pid}"),
-            ("prune", "--max-size", "1K"), ("shutdown",)]
+            ("prune", "--max-size", "1K", "--all-users"), ("prune", "--keep", "1", "--all-users", "--dry-run"), ("shutdown",)]
 
 
 @pytest.mark.parametrize("attempt", ATTEMPTS, ids=" ".join)
@@ -91,6 +91,14 @@ def test_a_stranger_changes_nothing(shared, attempt):
     shared.root_job.say("repeat 7 mine")
     shared.ctl("finalize", "secret")
     assert shared.cells("secret")["/mine"][0] == 17 and shared.state("stored") == "finalized"
+
+
+def test_a_prune_is_of_ones_own(shared):
+    before = sessions(shared)
+    assert as_stranger(shared, "prune", "--older-than", "1d").stdout == "0 sessions are deleted\n"
+    r = as_stranger(shared, "prune", "--max-size", "1K")
+    assert r.returncode == 0 and "stored" not in r.stdout, r
+    assert {s for s in sessions(shared)} >= {s for s in before if "stored" in str(s) or "secret" in str(s)}
 
 
 def data(world, *args):

@@ -263,6 +263,235 @@ START_TEST(prune_by_size_of_nodes)
 }
 END_TEST
 
+/* Whose they are. */
+static void of_user(struct batch *b, uint32_t uid, uint64_t bytes)
+{
+	b->session.row[b->session.n - 1].uid = uid;
+	b->session.row[b->session.n - 1].stored_bytes = bytes;
+}
+
+/* In slices: what is chosen is seen no more at once, and each slice is asked for again. */
+START_TEST(prune_in_slices)
+{
+	struct store *s = test_open();
+	struct batch b = {0};
+	uint32_t n = 0, slices = 0;
+	int64_t id;
+	bool more = true;
+
+	for (id = 1; id <= 20; id++) {
+		test_whole(&b, id, 4, 1, 4000);
+		test_store(s, &b);
+	}
+	while (more) {
+		struct store_prune p = {.uid = -1, .before_ns = INT64_MAX, .slice_ms = 1};
+
+		ck_assert_int_eq(prune_wait(s, &p).r, 0);
+		if (slices++ == 0)
+			ck_assert_int_eq(query(s, "SELECT count(*) FROM session"), 20 - p.went.n);
+		n += p.went.n;
+		more = p.more;
+	}
+	ck_assert_uint_eq(n, 20);
+	ck_assert_uint_gt(slices, 3);
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM cell"), 0);
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM node"), 0);
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM meta WHERE key>='drop' AND key<'drop!'"), 0);
+	store_close(s);
+}
+END_TEST
+
+/* A prune ends when it ends; whoever stores or asks meanwhile does not wait for that. */
+START_TEST(others_are_served_meanwhile)
+{
+	struct store *s = test_open();
+	struct store_prune p = {.uid = -1, .before_ns = INT64_MAX};
+	struct told t = {0};
+	struct batch b = {0};
+	int64_t id;
+	int served = 0;
+
+	for (id = 1; id <= 30; id++) {
+		test_whole(&b, id, 4, 1, 4000);
+		test_store(s, &b);
+	}
+	store_prune(s, &p, test_told, &t);
+	for (id = 31; t.calls == 0; id++) {
+		test_whole(&b, id, 1, 1, 50); /* also what the prune takes away */
+		test_store(s, &b);
+		ck_assert_int_eq(query(s, DANGLING), 0);
+		served += t.calls == 0;
+	}
+	ck_assert_int_eq(t.r, 0);
+	ck_assert_uint_eq(p.went.n, 30);
+	ck_assert_int_gt(served, 5);
+	settle(s);
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM cell WHERE session<=30"), 0);
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM cell"), (id - 31) * 49);
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM node"), 50);
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM node WHERE name='(unknown)'"), 0);
+	ck_assert_int_eq(query(s, DANGLING), 0);
+	store_close(s);
+}
+END_TEST
+
+/* A daemon that ends in the midst of it goes on at its next start. */
+START_TEST(a_prune_goes_on_after_the_end)
+{
+	struct store *s = test_open();
+	struct store_prune p = {.uid = -1, .before_ns = INT64_MAX};
+	struct told t = {0};
+	struct batch b = {0};
+	int64_t id;
+
+	for (id = 1; id <= 20; id++) {
+		test_whole(&b, id, 4, 1, 4000);
+		test_store(s, &b);
+	}
+	store_prune(s, &p, test_told, &t);
+	(void)query(s, "SELECT 1");
+	store_close(s);
+	ck_assert_int_eq(t.calls, 1);
+	ck_assert_int_eq(t.r, -ECANCELED);
+
+	s = test_open();
+	ck_assert_int_lt(query(s, "SELECT count(*) FROM session"), 20);
+	settle(s);
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM cell WHERE session NOT IN (SELECT id FROM "
+				  "session)"),
+		0);
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM meta WHERE key LIKE 'drop%' OR key='sweep'"),
+		0);
+	ck_assert_int_eq(query(s, DANGLING), 0);
+	store_close(s);
+}
+END_TEST
+
+START_TEST(prune_of_one_user_and_the_newest)
+{
+	struct store *s = test_open();
+	struct store_prune p = {.uid = 7, .before_ns = INT64_MAX, .keep = 2, .dry = true};
+	struct batch b = {0};
+	int64_t id;
+
+	for (id = 1; id <= 10; id++) {
+		test_whole(&b, id, 4, 1, 20);
+		of_user(&b, id % 2 == 0 ? 7 : 8, 1000);
+	}
+	test_store(s, &b);
+	ck_assert_int_eq(prune_wait(s, &p).r, 0);
+	ck_assert_uint_eq(p.went.n, 3);
+	ck_assert_uint_eq(p.went.bytes, 3000);
+	ck_assert_int_eq(p.first[0].id, 2);
+	ck_assert_int_eq(p.first[2].id, 6);
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM session"), 10);
+	p.dry = false;
+	ck_assert_int_eq(prune_wait(s, &p).r, 0);
+	ck_assert_uint_eq(p.went.n, 3);
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM session WHERE uid=7"), 2);
+	ck_assert_int_eq(query(s, "SELECT min(id) FROM session WHERE uid=7"), 8);
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM session WHERE uid=8"), 5);
+	p = (struct store_prune){.uid = 8, .max_bytes = 2500}; /* of his sessions */
+	ck_assert_int_eq(prune_wait(s, &p).r, 0);
+	ck_assert_uint_eq(p.went.n, 3);
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM session WHERE uid=8"), 2);
+	p = (struct store_prune){.uid = -1, .before_ns = INT64_MAX, .keep = 1};
+	ck_assert_int_eq(prune_wait(s, &p).r, 0);
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM session"), 2); /* of each user the newest */
+	ck_assert_int_eq(query(s, "SELECT min(id) FROM session"), 9);
+	store_close(s);
+}
+END_TEST
+
+/* Whoever is over his share loses his own oldest, in the transaction's wake. */
+START_TEST(a_share_for_each)
+{
+	struct store *s = test_open();
+	const struct store_limits one = {.bytes_per_uid = 10000};
+	struct batch b = {0};
+	int64_t id;
+
+	store_limit(s, &one);
+	test_whole(&b, 1, 4, 1, 20);
+	of_user(&b, 8, 9000);
+	for (id = 2; id <= 11; id++) {
+		test_whole(&b, id, 4, 1, 20);
+		of_user(&b, 7, 1000);
+	}
+	test_store(s, &b);
+	settle(s);
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM session"), 11); /* none is over it */
+	test_whole(&b, 12, 4, 1, 20);
+	of_user(&b, 7, 1500);
+	test_store(s, &b);
+	settle(s);
+	ck_assert_int_eq(query(s, "SELECT min(id) FROM session WHERE uid=7"), 4);
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM session WHERE uid=8"), 1);
+	test_whole(&b, 13, 1, 1, 20); /* what lives counts, and stays */
+	of_user(&b, 8, 90000);
+	test_store(s, &b);
+	settle(s);
+	ck_assert_int_eq(query(s, "SELECT id FROM session WHERE uid=8"), 13);
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM session WHERE uid=7"), 9);
+	store_close(s);
+}
+END_TEST
+
+/* Of all: who has most loses, and a neighbour who has little does not, even where the former has
+ * nothing that could go. */
+START_TEST(a_limit_for_all)
+{
+	struct store *s = test_open();
+	struct store_limits all = {.bytes = 1};
+	struct batch b = {0};
+	int64_t id, before;
+
+	test_whole(&b, 1, 4, 1, 20);
+	of_user(&b, 8, 3000);
+	for (id = 2; id <= 21; id++) {
+		test_whole(&b, id, 4, 1, 2000);
+		of_user(&b, 7, 250000);
+		test_store(s, &b);
+	}
+	before = query(s, LIVE);
+	all.bytes = (uint64_t)before / 2;
+	store_limit(s, &all);
+	settle(s);
+	ck_assert_int_le(query(s, LIVE), before / 2);
+	ck_assert_int_gt(query(s, LIVE), before / 4);
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM session WHERE uid=8"), 1);
+	test_whole(&b, 22, 1, 1, 20);
+	of_user(&b, 7, 1u << 30);
+	test_store(s, &b);
+	all.bytes = 65536;
+	store_limit(s, &all);
+	settle(s);
+	ck_assert_int_eq(query(s, "SELECT id FROM session WHERE uid=7"), 22);
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM session WHERE uid=8"), 1);
+	store_close(s);
+}
+END_TEST
+
+/* Of an older protond's sessions the size is found out. */
+START_TEST(sizes_that_are_not_known)
+{
+	struct store *s = test_open();
+	struct batch b = {0};
+
+	test_whole(&b, 1, 4, 1, 2000);
+	of_user(&b, 7, 0);
+	test_whole(&b, 2, 1, 1, 2000);
+	of_user(&b, 8, 0);
+	test_store(s, &b);
+	store_close(s);
+	s = test_open();
+	settle(s);
+	ck_assert_int_gt(query(s, "SELECT stored_bytes FROM session WHERE id=1"), 150000);
+	ck_assert_int_eq(query(s, "SELECT count(*) FROM session WHERE stored_bytes IS NULL"), 1);
+	store_close(s);
+}
+END_TEST
+
 /* Anchors older than all there is go, but for the last thousand. */
 START_TEST(old_anchors)
 {
@@ -522,12 +751,19 @@ Suite *suite(void)
 	TCase *c = tcase_create("leave");
 
 	tcase_add_checked_fixture(c, test_setup, test_teardown);
-	tcase_set_timeout(c, 10);
+	tcase_set_timeout(c, 30);
 	tcase_add_test(c, delete_one);
 	tcase_add_test(c, deleted_in_batch);
 	tcase_add_test(c, prune_by_age);
 	tcase_add_test(c, prune_by_size);
 	tcase_add_test(c, prune_by_size_of_nodes);
+	tcase_add_test(c, prune_in_slices);
+	tcase_add_test(c, others_are_served_meanwhile);
+	tcase_add_test(c, a_prune_goes_on_after_the_end);
+	tcase_add_test(c, prune_of_one_user_and_the_newest);
+	tcase_add_test(c, a_share_for_each);
+	tcase_add_test(c, a_limit_for_all);
+	tcase_add_test(c, sizes_that_are_not_known);
 	tcase_add_test(c, old_anchors);
 	tcase_add_test(c, anchors_have_a_ceiling);
 	tcase_add_loop_test(c, portable, 0, 2);
