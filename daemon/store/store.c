@@ -45,7 +45,7 @@ struct item {
 	store_work_fn *work;       /* NULL: store the batch, or prune */
 	void *work_arg;
 	struct store_prune *prune; /* NULL: none */
-	store_done_fn *done; /* NULL: nobody asks */
+	store_done_fn *done;       /* NULL: nobody asks */
 	void *arg;
 	int r;
 	struct err err;
@@ -88,7 +88,7 @@ struct store {
 	bool limited;       /* they are news */
 	bool checked;       /* a checkpoint has ended */
 	struct err trouble; /* of what leaves by itself; code 0: none */
-	struct err refused;                /* rows refused in a batch that had been told already */
+	struct err refused; /* rows refused in a batch that had been told already */
 	bool stopping;
 };
 

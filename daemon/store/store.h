@@ -64,9 +64,10 @@ void store_call(struct store *s, store_work_fn *work, void *arg, store_done_fn *
  * milliseconds, between which batches and calls are worked on. */
 #define PRUNED_NAMED 64u
 struct store_prune {
-	int64_t uid;        /* whose; -1: everybody's */
-	int64_t before_ns;  /* all that ended before this (CLOCK_REALTIME); 0: not by age */
-	uint64_t max_bytes; /* then until no more is left: of the file's live pages, or of one user's
+	int64_t uid;       /* whose; -1: everybody's */
+	int64_t before_ns; /* all that ended before this (CLOCK_REALTIME); 0: not by age */
+	uint64_t
+		max_bytes; /* then until no more is left: of the file's live pages, or of one user's
 			     * sessions (session.stored_bytes); 0: not by size */
 	uint32_t keep;
 	uint32_t slice_ms; /* it is over by then, and says whether there is more; 0: to its end */

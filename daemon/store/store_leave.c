@@ -125,9 +125,10 @@ static const struct {
 	const char *sql;
 	int64_t at_once;
 } drops[] = {
-#define X(table, row, n)                                                                     \
-	{"DELETE FROM " #table " WHERE (" row ") IN (SELECT " row " FROM " #table " WHERE session=?1 " \
-	 "LIMIT ?2)",                                                                        \
+#define X(table, row, n)                                                          \
+	{"DELETE FROM " #table " WHERE (" row ") IN (SELECT " row " FROM " #table \
+	 " WHERE session=?1 "                                                     \
+	 "LIMIT ?2)",                                                             \
 		(n)},
 	STORE_DROP_SESSION(X)
 #undef X

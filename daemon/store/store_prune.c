@@ -236,9 +236,9 @@ int store_prune_piece(struct store_db *d, struct store_prune *p, struct err *e)
 /* --- the limits --- */
 
 /* ?1: the users that have more than this lose their oldest, who has most the first. */
-#define RETAIN_SQL                                                                           \
-	"SELECT v.id FROM session v JOIN (SELECT uid,sum(coalesce(stored_bytes,0)) AS b FROM "   \
-	"session GROUP BY uid) u ON u.uid=v.uid WHERE u.b>?1 AND v.state='finalized' ORDER BY "  \
+#define RETAIN_SQL                                                                              \
+	"SELECT v.id FROM session v JOIN (SELECT uid,sum(coalesce(stored_bytes,0)) AS b FROM "  \
+	"session GROUP BY uid) u ON u.uid=v.uid WHERE u.b>?1 AND v.state='finalized' ORDER BY " \
 	"u.b DESC,v.id LIMIT 1"
 
 /* Once one is passed, some room is made: not a session with each transaction. */
@@ -325,21 +325,35 @@ int store_retain_piece(struct store_db *d, struct err *e)
 
 /* --- sizes that are not known --- */
 
-#define STRING(x)  #x
+#define STRING(x) #x
 #define NUMBER(x) STRING(x)
 /* As the fold counts them (session_weigh()). */
-static const char size_sql[] =
-	"UPDATE session SET stored_bytes=" NUMBER(BYTES_OF_SESSION) "+" NUMBER(
-		BYTES_OF_CELL) "*(SELECT count(*) FROM cell WHERE session=?1)+" NUMBER(BYTES_OF_METRIC) "*(SELECT count(*) FROM "
-				  "metric WHERE session=?1)+(SELECT coalesce(sum(length(bytes)),0) "
-				  "FROM trace WHERE session=?1) WHERE id=?1";
+static const char
+	size_sql
+		[] =
+			"UPDATE session SET stored_bytes=" NUMBER(BYTES_OF_SESSION) "+" NUMBER(
+				BYTES_OF_CELL) "*(SELECT count(*) FROM cell WHERE "
+					       "session=?1)+" NUMBER(BYTES_OF_METRIC) "*(SELECT "
+										      "count(*) "
+										      "FROM "
+										      "metric "
+										      "WHERE "
+										      "session=?1)+"
+										      "(SELECT "
+										      "coalesce("
+										      "sum(length("
+										      "bytes)),0) "
+										      "FROM trace "
+										      "WHERE "
+										      "session=?1) "
+										      "WHERE id=?1";
 
 static int size_step(struct store_db *d, void *arg, uint32_t *rows, struct err *e)
 {
 	int64_t id = 0;
 	int r = store_int(d->db,
-		"SELECT id FROM session WHERE stored_bytes IS NULL AND state='finalized' LIMIT 1", 0,
-		0, &id, e);
+		"SELECT id FROM session WHERE stored_bytes IS NULL AND state='finalized' LIMIT 1",
+		0, 0, &id, e);
 
 	(void)arg;
 	*rows += 64;

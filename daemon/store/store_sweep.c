@@ -103,7 +103,7 @@ static int mark(struct store_db *d, const char *sql, int of, struct err *e)
 	return n == 4 * (int)STEP;
 }
 
-#define MARK(table, key, behind)                                                            \
+#define MARK(table, key, behind) \
 	"SELECT " key " FROM " table " WHERE (" key ")>(" behind ") ORDER BY " key " LIMIT ?"
 
 /* Of rows that differ by device and class alone, one is enough. */

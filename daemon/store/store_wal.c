@@ -201,8 +201,8 @@ static void wal_free(struct store_wal *w)
 
 static int wal_connect(struct store_wal *w, const char *path, struct err *e)
 {
-	int keep = 1, rc = sqlite3_open_v2(path, &w->db,
-			       SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
+	int keep = 1,
+	    rc = sqlite3_open_v2(path, &w->db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
 
 	if (rc == SQLITE_OK) /* closing it brings nothing anywhere */
 		rc = sqlite3_db_config(w->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, &keep);

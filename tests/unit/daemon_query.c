@@ -260,7 +260,8 @@ START_TEST(a_session_is_made_and_ended)
 	ck_assert_uint_eq(fake.n_live, 0);
 	s.live = false;
 	ck_assert_int_eq(query_activate(&fake.d, &s, &no), -EALREADY);
-	ck_assert_int_eq(query_may_prune(&me, &(struct prune_wish){.all_users = true}, &no), -EPERM);
+	ck_assert_int_eq(
+		query_may_prune(&me, &(struct prune_wish){.all_users = true}, &no), -EPERM);
 	ck_assert_int_eq(query_may_prune(&me, &(struct prune_wish){.keep = 1}, &no), 0);
 	ck_assert_int_eq(query_may_stop(&stranger, &no), -EPERM);
 }
@@ -469,8 +470,8 @@ static void never(void *arg, const struct refusal *no, const struct store_prune 
 START_TEST(a_prune_that_nobody_was_asked_about)
 {
 	(void)rmdir(fake.dir); /* nobody will */
-	query_prune(&fake.d, &me, &(struct prune_wish){.max_bytes = 1, .all_users = true}, never,
-		NULL);
+	query_prune(
+		&fake.d, &me, &(struct prune_wish){.max_bytes = 1, .all_users = true}, never, NULL);
 }
 END_TEST
 

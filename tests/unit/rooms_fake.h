@@ -55,8 +55,8 @@ static struct fake {
 	bool gone;               /* the process that has a ring is dead */
 	asked_fn *finalize_done; /* one finalize waits until somebody says resume */
 	void *finalize_arg;
-	struct fold_process liar; /* another one, if it has events */
-	uint32_t looks;           /* at attached jobs */
+	struct fold_process liar;  /* another one, if it has events */
+	uint32_t looks;            /* at attached jobs */
 	struct store_prune pruned; /* as it was asked for last */
 	_Atomic uint32_t drains, commits;
 } fake;

@@ -72,7 +72,8 @@ static struct told prune_wait(struct store *s, struct store_prune *p)
 
 static uint32_t prune(struct store *s, int64_t before, uint64_t max)
 {
-	struct store_prune p = {.uid = -1, .before_ns = before, .max_bytes = max, .went = {.n = 77}};
+	struct store_prune p = {
+		.uid = -1, .before_ns = before, .max_bytes = max, .went = {.n = 77}};
 	const struct told t = prune_wait(s, &p);
 
 	ck_assert_msg(t.r == 0, "%s", t.err.text);
@@ -296,7 +297,8 @@ START_TEST(prune_in_slices)
 	ck_assert_uint_gt(slices, 3);
 	ck_assert_int_eq(query(s, "SELECT count(*) FROM cell"), 0);
 	ck_assert_int_eq(query(s, "SELECT count(*) FROM node"), 0);
-	ck_assert_int_eq(query(s, "SELECT count(*) FROM meta WHERE key>='drop' AND key<'drop!'"), 0);
+	ck_assert_int_eq(
+		query(s, "SELECT count(*) FROM meta WHERE key>='drop' AND key<'drop!'"), 0);
 	store_close(s);
 }
 END_TEST
@@ -360,8 +362,8 @@ START_TEST(a_prune_goes_on_after_the_end)
 	ck_assert_int_eq(query(s, "SELECT count(*) FROM cell WHERE session NOT IN (SELECT id FROM "
 				  "session)"),
 		0);
-	ck_assert_int_eq(query(s, "SELECT count(*) FROM meta WHERE key LIKE 'drop%' OR key='sweep'"),
-		0);
+	ck_assert_int_eq(
+		query(s, "SELECT count(*) FROM meta WHERE key LIKE 'drop%' OR key='sweep'"), 0);
 	ck_assert_int_eq(query(s, DANGLING), 0);
 	store_close(s);
 }
