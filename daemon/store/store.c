@@ -318,7 +318,9 @@ static void piece(struct store *s)
 	}
 	r = prune != NULL ? prune_piece(s, prune) : leave_piece(s);
 	s->waits = r == PIECE_WAITS;
-	atomic_store(&s->leaving, r != PIECE_OVER || prune != NULL);
+	uv_mutex_lock(&s->lock);
+	atomic_store(&s->leaving, r != PIECE_OVER || prune != NULL || s->limited);
+	uv_mutex_unlock(&s->lock);
 }
 
 /* What is left of them goes at the next start. */
@@ -520,7 +522,7 @@ void store_prune(struct store *s, struct store_prune *p, store_done_fn *done, vo
 
 	memset(&p->went, 0, sizeof(p->went));
 	p->more = false;
-	p->until_ns = 0;
+	p->until_ns = p->chosen_ns = 0;
 	i->prune = p;
 	i->done = done;
 	i->arg = arg;

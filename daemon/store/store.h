@@ -85,7 +85,7 @@ struct store_prune {
 		int64_t id;
 		char name[128];
 	} first[PRUNED_NAMED];
-	uint64_t until_ns; /* the store's own */
+	uint64_t until_ns, chosen_ns; /* the store's own */
 };
 /* *p is the store's until done(). The file is cut, too, unless a reader keeps it from that. */
 void store_prune(struct store *s, struct store_prune *p, store_done_fn *done, void *arg);

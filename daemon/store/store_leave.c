@@ -54,7 +54,7 @@ static int transact(struct store_db *d, step_fn *step, void *arg, bool one, stru
 		return r;
 	do
 		more = step(d, arg, &rows, e);
-	while (more > 0 && !one && rows < PIECE_ROWS && store_now_ns() < until);
+	while (more == PIECE_MORE && !one && rows < PIECE_ROWS && store_now_ns() < until);
 	r = more < 0 ? more : store_exec(d->db, "COMMIT", e);
 	if (r < 0 && sqlite3_get_autocommit(d->db) == 0)
 		(void)store_exec(d->db, "ROLLBACK", NULL);

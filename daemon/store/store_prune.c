@@ -9,10 +9,11 @@
 #include "store_int.h"
 #include "store_wal.h"
 
-#define HOUR_NS 3600000000000
-#define DAY_NS  (24 * HOUR_NS)
-#define MS_NS   1000000u
-#define WAL_NS  5000000000u /* for the file to be cut, of a prune that is not in slices */
+#define HOUR_NS   3600000000000
+#define DAY_NS    (24 * HOUR_NS)
+#define MS_NS     1000000u
+#define CHOSEN_NS 500000000u
+#define WAL_NS    5000000000u /* for the file to be cut, of a prune that is not in slices */
 
 /* A clock that was set back, or is more than a week ahead of the last look, may be wrong: it is
  * believed when it has gone on so for a day. */
@@ -126,7 +127,7 @@ static bool is_by_size(const struct store_prune *p)
 	return p->went.phase == BY_SIZE && p->max_bytes != 0;
 }
 
-#define CHOOSE_ON 2
+#define CHOOSE_ON 2 /* ends the piece */
 /* 1: this one; 0: none any more; CHOOSE_ON: all that are too old were. */
 static int choose(struct store_db *d, struct store_prune *p, struct err *e)
 {
@@ -182,14 +183,30 @@ static int dry_run(struct store_db *d, struct store_prune *p, struct err *e)
 	return r;
 }
 
+/* What the choice added to the file is in it before the rows go: on a full disk the WAL takes what
+ * room there is. */
+static bool waits_for_file(struct store_db *d, struct store_prune *p)
+{
+	if (d->wal == NULL || p->went.phase == BY_AGE || p->went.n == 0)
+		return false;
+	if (p->chosen_ns == 0)
+		p->chosen_ns = store_now_ns();
+	return store_now_ns() - p->chosen_ns < CHOSEN_NS && !store_wal_is_in(d->wal);
+}
+
 static int prune_phase(struct store_db *d, struct store_prune *p, struct err *e)
 {
+	int r;
+
 	switch (p->went.phase) {
 	case BY_AGE:
 	case BY_SIZE:
+		if (waits_for_file(d, p))
+			return PIECE_WAITS;
 		if (store_has_many_free(d))
 			return store_give_back_many(d, e);
-		return store_piece(d, prune_step, p, &p->went, sizeof(p->went), e);
+		r = store_piece(d, prune_step, p, &p->went, sizeof(p->went), e);
+		return r == CHOOSE_ON ? PIECE_MORE : r;
 	case SWEEP:
 		return store_sweep_is_due(d) || d->leave.unswept > 0 ? store_sweep_piece(d, e) : 0;
 	case GIVE_BACK:
@@ -328,25 +345,23 @@ int store_retain_piece(struct store_db *d, struct err *e)
 #define STRING(x) #x
 #define NUMBER(x) STRING(x)
 /* As the fold counts them (session_weigh()). */
-static const char
-	size_sql
-		[] =
-			"UPDATE session SET stored_bytes=" NUMBER(BYTES_OF_SESSION) "+" NUMBER(
-				BYTES_OF_CELL) "*(SELECT count(*) FROM cell WHERE "
-					       "session=?1)+" NUMBER(BYTES_OF_METRIC) "*(SELECT "
-										      "count(*) "
-										      "FROM "
-										      "metric "
-										      "WHERE "
-										      "session=?1)+"
-										      "(SELECT "
-										      "coalesce("
-										      "sum(length("
-										      "bytes)),0) "
-										      "FROM trace "
-										      "WHERE "
-										      "session=?1) "
-										      "WHERE id=?1";
+static const char size_sql[] =
+	"UPDATE session SET stored_bytes=" NUMBER(BYTES_OF_SESSION) "+" NUMBER(
+		BYTES_OF_CELL) "*(SELECT count(*) FROM cell WHERE "
+			       "session=?1)+" NUMBER(BYTES_OF_METRIC) "*(SELECT "
+								      "count(*) "
+								      "FROM "
+								      "metric "
+								      "WHERE "
+								      "session=?1)+"
+								      "(SELECT "
+								      "coalesce("
+								      "sum(length("
+								      "bytes)),0) "
+								      "FROM trace "
+								      "WHERE "
+								      "session=?1) "
+								      "WHERE id=?1";
 
 static int size_step(struct store_db *d, void *arg, uint32_t *rows, struct err *e)
 {
