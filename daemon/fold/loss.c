@@ -29,7 +29,7 @@ void loss_part(struct part *part, enum lost_cause cause, uint64_t n)
 {
 	MUST_PART(part);
 	MUST(cause > 0 && cause < LOST_CAUSE_MAX);
-	part->loss[cause] += n;
+	part->loss[cause] = n < INT64_MAX - part->loss[cause] ? part->loss[cause] + n : INT64_MAX;
 	part->loss_dirty |= 1u << cause;
 }
 

@@ -7,6 +7,7 @@
  * returned, and behind that the ones begun, stored before the enter is called; a SIGKILL cannot undo
  * either. Behind all of them, a u64: the rounds whose protond_finalize() has returned 0.
  */
+#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <protond.h>
@@ -52,12 +54,14 @@ static void *work(void *p)
 
 static int one(unsigned round)
 {
+	const struct timespec moment = {0, 1000000};
 	struct protond_options o = {.backend = "none"};
 	char session[64];
 	int id, r;
 
 	(void)snprintf(session, sizeof(session), "%d.%u", (int)getpid(), round);
-	id = protond_start(session, &o);
+	while ((id = protond_start(session, &o)) == -ENOTCONN || id == -ETIMEDOUT)
+		nanosleep(&moment, NULL); /* the daemon was killed, and another one comes */
 	if (id < 0) {
 		fprintf(stderr, "start: %d: %s\n", id, protond_error());
 		return id;

@@ -103,6 +103,32 @@ def test_each_session_of_a_killed_job_says_what_it_lost(world):
     assert lost_in_all > 0
 
 
+@pytest.mark.long
+def test_each_session_says_what_it_lost_while_daemons_are_killed(world):
+    """What is charged ahead, and taken back, is so after a restart, too."""
+    rng, lost_in_all = random.Random(SEED), 0
+    world.start(**SMALL)
+    for k in range(max(2, JOBS // 8)):
+        job = Rounds(world, rng.choice((1, 2, 3)), rng.choice((20000, 60000)), rounds=24, tag=f"truth{k}")
+        for _ in range(4):
+            target = job.finalized() + rng.randrange(3)
+            until("it goes on", lambda: job.process.poll() is not None or job.finalized() > target, interval=0.0002)
+            select.select([], [], [], rng.uniform(0, 0.01))  # the instant is the random variable
+            world.daemon.kill()
+            world.daemon.wait(WAIT)
+            world.start(**SMALL)
+        assert job.process.wait(WAIT) == 0, job.process.stderr.read()
+        job.kill()
+        world.jobs.remove(job)
+        have = {}
+        until("all are stored", lambda: have.update(of_sessions(world, job.pid, False)) or len(have) == job.rounds)
+        for r in range(job.rounds):
+            done, begun = job.of(r)
+            assert done == begun == sum(have[r]), (SEED, k, job.threads, r, done, have[r])
+            lost_in_all += have[r][1]
+    assert lost_in_all > 0
+
+
 def test_each_session_of_the_daemon_says_what_it_lost(world):
     """Started, paused and ended from outside, while a job that does too much for its lanes stands still."""
     world.start(**{**SMALL, "PROTOND_LANES": 2})
