@@ -743,10 +743,11 @@ PD_EXPORT int protond_export_by(int session, int phase, const char *format, int 
 	begin();
 	r = session < 0 || session >= next_id ? fail(-ENOENT, "no session %d", session) : 0;
 	unlock(); /* others need not wait for the daemon */
-	if (r == 0)
+	if (r == 0) {
 		r = pd_export(&ask, text);
-	if (r < 0 && text[0] != '\0')
-		r = fail(r, "%s", text);
+		if (r < 0 && r != -EINTR)
+			r = fail(r, "%s", text[0] != '\0' ? text : strerror(-r));
+	}
 	errno = saved;
 	return r;
 }

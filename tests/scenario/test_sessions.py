@@ -10,6 +10,7 @@ import random
 import select
 import shutil
 import signal
+import sqlite3
 import struct
 import subprocess
 import tempfile
@@ -134,7 +135,8 @@ def test_each_session_of_the_daemon_says_what_it_lost(world):
     world.start(**{**SMALL, "PROTOND_LANES": 2})
     world.ctl("start", "all", "--all")
     job, did = world.job(), {}
-    until("it is recorded", lambda: job.say("enter x") or job.say("exit") or world.ctl_json("jobs")["jobs"][0]["events"])
+    until("it is recorded", lambda: job.say("enter x") or job.say("exit") or
+          [j for j in world.ctl_json("jobs")["jobs"] if j["events"]])
 
     def work(n, *sessions):
         job.say(f"repeat {n} unit")
@@ -177,6 +179,26 @@ def place(world, request):
     world.dir, world.env["PROTOND_RUNTIME_DIR"] = dir_, str(dir_)
 
 
+def much_that_is_old(world):
+    """100 sessions of long ago, of 1 000 cells each: a prune has something to do."""
+    assert Rounds(world, 1, 10, rounds=1, tag="first").process.wait(WAIT) == 0
+    until("it is stored", lambda: world.sql("SELECT 1 FROM session WHERE state = 'finalized'"))
+    world.stop()
+    same = "uid, source, backend, mode, hook, data, context, cpu, state, match, pid, command, gpu"
+    db = sqlite3.connect(world.db, isolation_level=None)
+    db.execute("BEGIN")
+    db.execute(
+        "WITH RECURSIVE n(i) AS (SELECT 1000 UNION ALL SELECT i + 1 FROM n WHERE i < 1099) INSERT INTO session "
+        f"(id, uuid, name, {same}, created_ns, finalized_ns, active_ns, launches, matched, daemon_ns) SELECT i, "
+        f"randomblob(16), 'old' || i, {same}, 1, 1, active_ns, 0, 0, 0 FROM n, session")
+    db.execute(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) INSERT INTO cell "
+        "(session, process, segment, node, device, class, count, sum_ns, min_ns, max_ns, bytes, untimed, open, hist) "
+        "SELECT id, 1, 0, (SELECT min(id) FROM node), i, 1, 1, 1, 1, 1, 0, 0, 0, zeroblob(60) FROM n, session WHERE id >= 1000")
+    db.execute("COMMIT")
+    db.close()
+
+
 def prunes(world):
     """A client that prunes again and again, what it may."""
     return subprocess.Popen(["sh", "-c", 'while "$0" prune --older-than 3650d; do :; done', str(BUILD / "bin/protonctl")],
@@ -190,8 +212,11 @@ def prunes(world):
 def test_what_finalize_said_is_stored(place, dies, pruned):
     """SIGKILL right after protond_finalize() has returned 0, of the job or of the daemon with it, also while it prunes."""
     world, rng = place, random.Random(SEED)
-    settings = {"PROTOND_AUTO_SESSION": "off", "PROTOND_COMMIT_MS": 60000}
+    settings = {"PROTOND_AUTO_SESSION": "off", "PROTOND_COMMIT_MS": 60000, "PROTOND_RETENTION_DAYS": 0}
     world.start(**settings)
+    if pruned:
+        much_that_is_old(world)
+        world.start(**settings)
     pruner = prunes(world) if pruned else None
     try:
         for k in range(max(3, JOBS // 4)):
