@@ -66,3 +66,29 @@ int ring_adopt(struct ring *r, const struct ring_origin *o)
 	session_auto(r, command != NULL ? command : "");
 	return 0;
 }
+
+bool ring_is_used(struct ring *r)
+{
+	struct ring_counts c;
+	bool moved;
+
+	/* What cannot be read is said where it is drained. */
+	if (reader_lanes(&r->reader, false, &moved) < 0 || reader_counts(&r->reader, &c) < 0)
+		return true;
+	return r->reader.n_seen > 1 || c.paths > PATH_OTHER + 1 || c.drop_no_lane != 0;
+}
+
+int ring_put_state(const struct ring *r, const struct rv_state *state)
+{
+	const struct gpu_report *s = &state->gpu;
+	struct j_state j = {
+		.gpu = s->state,
+		.code = s->code,
+		.library_version = s->library_version,
+		.driver_version = s->driver_version,
+	};
+
+	memcpy(j.path, s->path, sizeof(j.path));
+	memcpy(j.words, s->words, sizeof(j.words));
+	return entry_put(r->all->entries, J_STATE, r->uuid, &j, sizeof(j));
+}

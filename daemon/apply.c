@@ -7,6 +7,7 @@
 #include "fold.h"
 #include "journal.h"
 #include "loop.h"
+#include "offered.h"
 #include "ring_ctl.h"
 #include "rings.h"
 #include "settle.h"
@@ -38,14 +39,28 @@ static void cut_before(struct protond *p, const struct j_verb *v)
 	}
 }
 
+/* Whoever is asked for is a process, though nothing was recorded in it yet. */
+static void adopt_before(struct protond *p, const struct j_verb *v)
+{
+	struct ring *r;
+
+	if (v->verb != VERB_START || v->match == MATCH_TOKEN)
+		return;
+	for (r = p->rings.first; r != NULL; r = r->next)
+		if (r->state == RING_LIVE && !r->adopted && concerns(p, v, r))
+			(void)offered_adopt(r);
+}
+
 int daemon_apply(struct daemon *d, uint16_t type, const uint8_t ring[16], const void *payload,
 	uint32_t bytes)
 {
 	struct protond *p = protond_of(d);
 	int r;
 
-	if (type == J_VERB)
+	if (type == J_VERB) {
+		adopt_before(p, payload);
 		cut_before(p, payload);
+	}
 	r = entry_put(&p->entries, type, ring, payload, bytes);
 
 	if (r < 0)
@@ -54,6 +69,7 @@ int daemon_apply(struct daemon *d, uint16_t type, const uint8_t ring[16], const 
 	if (!entry_flush(&p->entries) && !p->entries.adrift)
 		return -ENOSPC;
 	wants_tell(p->d.intake);
+	hello_tell(&p->hello, d);
 	return 0;
 }
 

@@ -26,6 +26,7 @@
 #include "journal.h"
 #include "kept.h"
 #include "log.h"
+#include "offered.h"
 #include "record.h"
 #include "ring_ctl.h"
 #include "rings.h"
@@ -51,27 +52,6 @@ static void read_gpu(struct conn *c)
 		c->gpu_on = true;
 }
 
-/* What the configuration says, with as many lanes as a ring file holds at that size. */
-static void ring_sizes(const struct daemon_config *config, struct rv_welcome *w)
-{
-	struct ring_header h = {
-		.n_lanes = config->lanes != 0 ? (uint32_t)config->lanes : RING_LANES,
-		.lane_bytes =
-			config->lane_kb != 0 ? (uint32_t)config->lane_kb << 10 : RING_LANE_BYTES,
-		.path_cap = RING_PATHS,
-		.name_cap = RING_NAMES,
-		.name_bytes_cap = RING_NAME_BYTES,
-		.config_cap = RING_CONFIGS,
-		.device_cap = RING_DEVICES,
-	};
-	struct ring_layout l;
-
-	while (h.n_lanes > 1 && !ring_layout(&h, &l))
-		h.n_lanes /= 2;
-	w->n_lanes = h.n_lanes;
-	w->lane_bytes = h.lane_bytes;
-}
-
 static void on_attach(struct conn *c, const struct message *m, struct err *e)
 {
 	const struct daemon *d = c->in->d;
@@ -91,7 +71,7 @@ static void on_attach(struct conn *c, const struct message *m, struct err *e)
 	c->info_bytes = m->info_bytes;
 	memcpy(c->info, m->info, sizeof(c->info));
 	read_gpu(c);
-	ring_sizes(d->config, &w);
+	want_ring_sizes(d->config, &w);
 	c->want = w.want = want_of_conn(c);
 	c->want_known = true;
 	memcpy(w.store, d->store_uuid, 16);
@@ -141,21 +121,6 @@ static void end_predecessor(const struct ring *r)
 	}
 }
 
-static int put_state(struct conn *c)
-{
-	const struct gpu_report *s = &c->state.gpu;
-	struct j_state j = {
-		.gpu = s->state,
-		.code = s->code,
-		.library_version = s->library_version,
-		.driver_version = s->driver_version,
-	};
-
-	memcpy(j.path, s->path, sizeof(j.path));
-	memcpy(j.words, s->words, sizeof(j.words));
-	return entry_put(c->in->rings->entries, J_STATE, c->ring->uuid, &j, sizeof(j));
-}
-
 static void take_gpu(struct ring *r, const struct conn *c)
 {
 	r->gpu_mask = c->gpu_mask;
@@ -198,7 +163,9 @@ static int ring_first(struct conn *c, const struct message *m, int *fd, struct e
 		r->pid_start = c->pid_start != 0 ? c->pid_start : r->reader.h.pid_start;
 		take_gpu(r, c);
 		find_name(r, r->reader.fd);
-		n = ring_adopt(r, &o);
+		offered_wait(r, &o, c->want);
+		if ((o.flags & RV_OFFERED) == 0 || want_is_awaited(c) || ring_is_used(r))
+			n = offered_adopt(r);
 		if (n < 0)
 			(void)err_set(e, n, "the ring cannot be taken now (%s)", strerror(-n));
 	}
@@ -270,7 +237,7 @@ static int ring_offered(struct conn *c, const struct message *m, int *fd, struct
 	if (n < 0)
 		return err_set(e, n, "the control file cannot be made: %s", strerror(-n));
 	if (c->state_known)
-		(void)put_state(c);
+		(void)ring_put_state(c->ring, &c->state);
 	return 0;
 }
 
@@ -289,7 +256,8 @@ static void on_ring(struct conn *c, const struct message *m, int *fd, struct err
 	reply.code = ring_offered(c, m, fd, &words);
 	if (reply.code == 0) {
 		(void)entry_flush(all->entries);
-		kept_offer(c->ring);
+		if (c->ring->adopted)
+			kept_offer(c->ring);
 		ctl = ring_control_fd(c->ring);
 		reply.n_lanes = c->ring->reader.h.n_lanes;
 		reply.code =
@@ -549,7 +517,7 @@ static void on_state(struct conn *c, const struct message *m, struct err *e)
 	c->state = s;
 	c->state_known = true;
 	if (c->ring != NULL && c->ring->adopted)
-		(void)put_state(c);
+		(void)ring_put_state(c->ring, &c->state);
 	(void)entry_flush(c->in->rings->entries);
 }
 

@@ -30,7 +30,7 @@ void attached_each(const struct intake *in, attached_fn *fn, void *arg)
 	const struct conn *c;
 
 	for (c = in->conns; c != NULL; c = c->next) {
-		if (c->attached && c->ring == NULL)
+		if (c->attached && (c->ring == NULL || !c->ring->adopted))
 			fn(arg, c->pid, c->uid, NULL, c->info, c->info_bytes, c->state.gpu.state,
 				c->state.gpu.words);
 	}

@@ -35,6 +35,7 @@
 #include "leave.h"
 #include "log.h"
 #include "manager.h"
+#include "offered.h"
 #include "own_sessions.h"
 #include "pace.h"
 #include "poison.h"
@@ -77,7 +78,7 @@ static uint64_t drain_one(struct protond *p, struct ring *r, bool *more)
 		ring_leave(p, r);
 		return FLOW_BYTES; /* until END is written */
 	}
-	if (!r->adopted || r->unreadable)
+	if (r->unreadable || (!r->adopted && offered_look(r) < 0))
 		return 0;
 	n = drain_ring(r, &ring_more);
 	if (n < 0)
@@ -189,6 +190,7 @@ static void tick(struct protond *p)
 	if (p->entries.saw_session) {
 		sessions_close(p);
 		wants_tell(p->d.intake);
+		hello_tell(&p->hello, &p->d);
 	}
 	drained_check(p);
 	(void)finalize_check(p, NULL);
@@ -221,7 +223,7 @@ static void count_rings(struct protond *p)
 	struct ring *r;
 
 	for (r = p->rings.first; r != NULL; r = r->next) {
-		if (r->state != RING_LIVE || !r->adopted || r->unreadable)
+		if (r->state != RING_LIVE || r->unreadable || offered_look(r) < 0)
 			continue;
 		(void)drain_counts(r);
 		/* No pidfd to be had: ask for the start time instead. */
@@ -297,6 +299,8 @@ static void home_check(struct protond *p)
 	if (!home_is_gone(&p->d) && !p->entries.adrift)
 		return;
 	if (home_move(p, &e) == 0) {
+		hello_forget(&p->hello);
+		hello_tell(&p->hello, &p->d);
 		p->d.home_trouble = (struct err){0};
 		log_line(LOG_WARN, "home_made_again", "dir=%s", p->d.runtime);
 		return;
@@ -549,6 +553,8 @@ int protond_init(struct protond *p, struct err *e)
 		r = control_new(d, d->verbs, &d->control, e);
 	if (r == 0)
 		r = intake_new(p, &d->intake, e);
+	if (r == 0)
+		hello_tell(&p->hello, d);
 	if (r == 0 && start_timers(p) < 0)
 		r = err_set(e, -ENOMEM, "no timers to be had");
 	return r;
@@ -610,8 +616,11 @@ void protond_fini(struct protond *p)
 	export_stop(d);
 	if (d->control != NULL)
 		control_free(d->control);
-	if (d->intake != NULL)
+	if (d->intake != NULL) {
+		if (!d->intake->inherited) /* else its queue goes on, and so does what it says */
+			hello_remove(&p->hello, d);
 		intake_free(d->intake);
+	}
 	memfd_forget(&p->lent);
 	rings_free(&p->rings);
 	commit_end(p);

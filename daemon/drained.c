@@ -10,6 +10,7 @@
 #include "host_clock.h"
 #include "intake.h"
 #include "loop.h"
+#include "offered.h"
 #include "rings.h"
 #include "turn.h"
 
@@ -40,7 +41,8 @@ static bool is_there(const struct protond *p, const struct drained *w)
 
 	for (r = p->rings.first; r != NULL; r = r->next) {
 		if (concerns(w, r))
-			whole &= drain_is_noted(r, w->asked_ns) && drain_is_past(r, w->asked_ns);
+			whole &= drain_is_noted(r, w->asked_ns) && drain_is_past(r, w->asked_ns) &&
+				 offered_is_past(r, w->asked_ns);
 	}
 	return whole;
 }

@@ -162,6 +162,22 @@ static void admit(struct intake *in, struct conn *c)
 		conn_refuse(c, &e);
 }
 
+/* Whose ring is on its way, or there already: whoever just came may be its child, and is in its
+ * sessions. */
+static void hear_older(const struct conn *young)
+{
+	struct conn *c, *next;
+	int i;
+
+	for (c = young->next; c != NULL; c = next) {
+		next = c->next;
+		for (i = 0; i < AT_ONCE && !c->closing && c->ring == NULL &&
+			    (!c->attached || c->want != 0) && hear(c);
+			i++)
+			;
+	}
+}
+
 /* False: no further one now. */
 static bool accept_one(struct intake *in, bool first)
 {
@@ -207,6 +223,8 @@ static bool accept_one(struct intake *in, bool first)
 	(void)uv_poll_start(&c->poll, UV_READABLE, conn_on_poll);
 	admit(in, c);
 	/* An offer is there already: whoever made it may be gone. */
+	if (!c->closing)
+		hear_older(c);
 	for (i = 0; !c->closing && i < AT_ONCE && hear(c); i++)
 		;
 	return true;

@@ -219,7 +219,7 @@ void kept_again(struct rings *all)
 		;
 }
 
-static void remove_files(const struct ring *r)
+void ring_files_remove(const struct ring *r)
 {
 	char ring[RING_NAME_BYTES_TEXT + 8];
 
@@ -239,7 +239,7 @@ void rings_stored(struct rings *all, uint64_t position)
 		if (r->state != RING_ENDED || r->end_position == 0 || r->end_position > position ||
 			r->closing)
 			continue;
-		remove_files(r);
+		ring_files_remove(r);
 		if (!let_go(r))
 			ring_drop(r);
 	}

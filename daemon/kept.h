@@ -15,6 +15,7 @@ void kept_again(struct rings *all); /* once a second: what could not be said bef
 int kept_receive(struct rings *all);                      /* -ENOMEM */
 int kept_take(struct rings *all, const uint8_t uuid[16]); /* the caller's; -1: no further */
 void kept_leave(struct rings *all);
+void ring_files_remove(const struct ring *r);
 /* The store has everything up to this position: ended rings and their files go. */
 void rings_stored(struct rings *all, uint64_t position);
 

@@ -12,6 +12,7 @@
 #include "log.h"
 #include "loop.h"
 #include "must.h"
+#include "offered.h"
 #include "own_sessions.h"
 #include "rings.h"
 
@@ -91,6 +92,8 @@ void ring_leave(struct protond *p, struct ring *r)
 	struct j_end end;
 
 	MUST(r->magic == RING_IS_ALIVE && r->state == RING_GONE);
+	if (!r->adopted && (offered_drop(r) || offered_adopt(r) < 0))
+		return;
 	if (r->reader.lane != NULL && drain_rest(r) < 0)
 		return;
 	while (fold_has_many(r->all->d->fold, r->uuid)) {

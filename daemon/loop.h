@@ -15,6 +15,7 @@
 #include "daemon.h"
 #include "drain.h"
 #include "entry.h"
+#include "hello.h"
 #include "memfd.h"
 #include "own_sessions.h"
 #include "rings.h"
@@ -37,6 +38,7 @@ struct protond {
 	struct entries entries;
 	struct commits commits;
 	struct settlers settlers;
+	struct hello hello;
 	struct finalizer *finalizers;
 	struct drained *drained; /* who waits: drained.c */
 	struct orphans orphans;

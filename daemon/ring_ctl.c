@@ -109,7 +109,7 @@ int ring_control_open(struct ring *r)
 		if (l != NULL)
 			l->told = head;
 	}
-	r->want = fold_want(r->all->d->fold, r->uuid) & r->gpu_mask;
+	r->want = r->adopted ? fold_want(r->all->d->fold, r->uuid) & r->gpu_mask : r->offered_want;
 	atomic_init(&c.want, r->want);
 	atomic_init(&c.beat_ns, mono_ns());
 	if (is_new)

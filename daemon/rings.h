@@ -63,6 +63,12 @@ struct ring {
 	uint64_t note_ns;      /* somebody has waited for NOW and COUNTS since then; 0: nobody */
 	uint64_t noted_ns;     /* when they were last taken */
 	bool joining;          /* fold_is_joining() at the last look */
+	/* as long as it is not adopted: see offered.c */
+	uint64_t offered_ns, looked_ns;
+	uint32_t offered_want; /* what its job was told */
+	uint32_t came_flags;
+	uint8_t came_token[16];
+	char came_version[32];
 	/* the window: see drain.c */
 	uint8_t phase;
 	uint32_t cursor;            /* lane that the phase is at */

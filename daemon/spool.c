@@ -31,6 +31,7 @@
 #include "kept.h"
 #include "log.h"
 #include "loop.h"
+#include "offered.h"
 #include "poison.h"
 #include "record.h"
 #include "ring_ctl.h"
@@ -437,9 +438,11 @@ static void adopt_left(struct protond *p, const char *file, const uint8_t uuid[1
 			ring_drop(r);
 		return;
 	}
+	(void)snprintf(r->file, sizeof(r->file), "%s", file);
+	if (offered_drop(r))
+		return;
 	r->pid = h.pid; /* its word, and perhaps another's by now: of the dead nobody asks */
 	r->pid_start = h.pid_start;
-	(void)snprintf(r->file, sizeof(r->file), "%s", file);
 	if (ring_adopt(r, &o) < 0) {
 		ring_drop(r);
 		return;

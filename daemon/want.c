@@ -72,15 +72,44 @@ static uint32_t want_before_ring(const struct daemon *d, const struct job_face *
 	return w.want;
 }
 
-uint32_t want_of_conn(const struct conn *c)
+static struct job_face face_of(const struct conn *c)
 {
 	const char *command = message_info(c->info, c->info_bytes, "command");
-	const struct job_face j = {
+
+	return (struct job_face){
 		.uid = c->uid,
 		.pid = c->pid,
 		.token = c->attach.token,
 		.command = command != NULL ? command : "",
 	};
+}
+
+struct awaiting {
+	const struct job_face *j;
+	bool found;
+};
+
+static void awaiting_each(void *arg, const struct fold_session *s)
+{
+	struct awaiting *a = arg;
+
+	if (s->state == SESSION_IS_ACTIVE && matches(s, a->j))
+		a->found |=
+			s->match == MATCH_PID || (s->match == MATCH_TOKEN && s->n_processes == 0);
+}
+
+bool want_is_awaited(const struct conn *c)
+{
+	const struct job_face j = face_of(c);
+	struct awaiting a = {.j = &j};
+
+	fold_each_session(c->in->d->fold, awaiting_each, &a);
+	return a.found;
+}
+
+uint32_t want_of_conn(const struct conn *c)
+{
+	const struct job_face j = face_of(c);
 	uint32_t want = want_before_ring(c->in->d, &j) | c->gpu_more;
 
 	if (c->gpu_on && c->in->d->config->mode != AUTO_OFF)
@@ -93,4 +122,39 @@ uint32_t want_of_ring(const struct ring *r)
 	const uint32_t want = (fold_want(r->all->d->fold, r->uuid) | r->gpu_more) & r->gpu_mask;
 
 	return r->paused ? (want & ~(uint32_t)(WANT_GPU | WANT_GPU_ARMED)) | WANT_GPU_PAUSE : want;
+}
+
+/* What the configuration says, with as many lanes as a ring file holds at that size. */
+void want_ring_sizes(const struct daemon_config *config, struct rv_welcome *w)
+{
+	struct ring_header h = {
+		.n_lanes = config->lanes != 0 ? (uint32_t)config->lanes : RING_LANES,
+		.lane_bytes =
+			config->lane_kb != 0 ? (uint32_t)config->lane_kb << 10 : RING_LANE_BYTES,
+		.path_cap = RING_PATHS,
+		.name_cap = RING_NAMES,
+		.name_bytes_cap = RING_NAME_BYTES,
+		.config_cap = RING_CONFIGS,
+		.device_cap = RING_DEVICES,
+	};
+	struct ring_layout l;
+
+	while (h.n_lanes > 1 && !ring_layout(&h, &l))
+		h.n_lanes /= 2;
+	w->n_lanes = h.n_lanes;
+	w->lane_bytes = h.lane_bytes;
+}
+
+static void awaits_each(void *arg, const struct fold_session *s)
+{
+	*(bool *)arg |= s->state == SESSION_IS_ACTIVE &&
+			(s->match == MATCH_USER || s->match == MATCH_COMMAND);
+}
+
+uint32_t want_of_any(const struct daemon *d)
+{
+	bool awaits = d->config->mode != AUTO_OFF;
+
+	fold_each_session(d->fold, awaits_each, &awaits);
+	return awaits ? WANT_SCOPES | WANT_CPU_TIME | WANT_METRICS : 0;
 }

@@ -28,7 +28,7 @@ void wants_tell(const struct intake *in)
 	for (r = in->rings->first; r != NULL; r = r->next)
 		ring_want(r);
 	for (c = in->conns; c != NULL; c = c->next) {
-		if (c->attached && c->ring == NULL)
+		if (c->attached && (c->ring == NULL || !c->ring->adopted))
 			conn_want(c, want_of_conn(c));
 	}
 }

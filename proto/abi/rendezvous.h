@@ -92,6 +92,25 @@ struct rv_welcome {
 	char rings[232];              /* directory for named rings; "": use a memfd */
 };
 
+/* The file beside agent.sock: what WELCOME would say to whoever comes. The daemon's; read once, by a
+ * process that starts. Where there is none, WELCOME says it. */
+#define RV_HELLO      "hello"
+#define RV_HELLO_MAX  4096u                 /* bytes; a file may have grown at its end */
+#define RV_HELLO_MARK 0x314f4c4c45485250ull /* "PRHELLO1" */
+enum rv_hello_flags {
+	RV_HELLO_NAMED = 1, /* rings of the daemon's own user have names, below rings/ */
+};
+struct rv_hello {
+	uint64_t mark;
+	uint32_t abi;
+	uint32_t
+		want; /* enum ring_want, of any job; of one with a token at least scopes, with time */
+	uint8_t store[16];
+	uint32_t n_lanes, lane_bytes;
+	uint32_t flags; /* enum rv_hello_flags */
+	uint32_t pad0;
+};
+
 struct rv_refused { /* and any error on the connection */
 	struct rv_head head;
 	int32_t code; /* -errno */
@@ -160,6 +179,7 @@ struct rv_state {
 
 _Static_assert(sizeof(struct rv_attach) == 112, "rendezvous ABI");
 _Static_assert(sizeof(struct rv_welcome) == 304, "rendezvous ABI");
+_Static_assert(sizeof(struct rv_hello) == 48, "rendezvous ABI");
 _Static_assert(sizeof(struct rv_refused) == 272, "rendezvous ABI");
 _Static_assert(sizeof(struct rv_export) == 56, "rendezvous ABI");
 _Static_assert(sizeof(struct rv_exported) == 280, "rendezvous ABI");
