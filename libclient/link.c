@@ -22,6 +22,7 @@
 #include <unistd.h>
 
 #include "futex.h"
+#include "hello.h"
 #include "info.h"
 #include "keep.h"
 #include "load.h"
@@ -417,42 +418,75 @@ static void apply(void)
 
 /* --- the offer -------------------------------------------------------------------------------- */
 
+static bool records(uint32_t want)
+{
+	return (want & ~(GPU_BITS | WANT_GPU_PAUSE)) != 0;
+}
+
+/* A forked child: its parent's daemon is the one that it would ask. */
 static bool is_known(void)
 {
 	char dir[PLACE_PATH_MAX];
 
-	return atomic_load(&known.seq) % 2 == 0 &&
-	       (atomic_load(&known.want) & ~(GPU_BITS | WANT_GPU_PAUSE)) != 0 &&
+	return atomic_load(&known.seq) % 2 == 0 && records(atomic_load(&known.want)) &&
 	       pick(known.own, dir) == 0 && strcmp(dir, known.dir) == 0;
 }
 
-/* ATTACH and RING, on a connection that never waits: the socket's queue keeps them. */
-static bool offer(void)
+/* Any other process: by what the daemon says of itself. What `protonctl run` starts is recorded
+ * whatever others are. */
+static bool read_hello(void)
 {
-	if (connect_to(known.dir, SOCK_NONBLOCK) < 0)
+	struct known k = {.own = false};
+
+	if (pick(false, k.dir) < 0 || !pd_hello(k.dir, &k.welcome))
 		return false;
-	if (!send_ring()) {
-		link_close();
+	if (pd.has_token)
+		k.welcome.want |= WANT_SCOPES | WANT_CPU_TIME | WANT_METRICS;
+	known.welcome = k.welcome;
+	memcpy(known.dir, k.dir, sizeof(known.dir));
+	known.own = false;
+	atomic_store(&known.want, k.welcome.want);
+	return records(k.welcome.want);
+}
+
+/* On a connection that never waits: the socket's queue keeps what is said. */
+static bool offer_connect(void)
+{
+	return connect_to(known.dir, SOCK_NONBLOCK) == 0;
+}
+
+static bool offer_ring(void)
+{
+	if (link_.sock < 0 || !send_ring())
 		return false;
-	}
 	(void)fcntl(link_.sock, F_SETFL, 0); /* from here on it is as any other */
 	return true;
 }
 
 void link_offer(const struct protond_host *host)
 {
-	if (!is_known())
+	bool there;
+
+	if (pd.forked ? !is_known() : !read_hello())
 		return;
+	there = offer_connect();
+	if (!there && !pd.forked)
+		return; /* what was read is a dead daemon's */
 	link_.host = host;
 	link_.welcome = known.welcome;
 	link_.own = known.own;
 	memcpy(link_.dir, known.dir, sizeof(link_.dir));
 	if (!engine_up()) {
-		owe(true);
+		owe(pd.forked);
 		return;
 	}
-	owe(!offer());
+	there = offer_ring();
+	if (!there)
+		link_close();
+	owe(pd.forked && !there);
 	engine_want(atomic_load(&known.want) & ~(GPU_BITS | WANT_GPU_PAUSE));
+	/* The GPU is not recorded before CTL has come: for that, it is waited. */
+	atomic_store(&pd.settled, !pd.has_token || !there);
 }
 
 /* --- what comes ------------------------------------------------------------------------------- */

@@ -243,10 +243,9 @@ static void wake_up(void)
 	 */
 	if (pd.has_token && !pd.forked)
 		(void)pd_engine_load(text);
-	if (pd.forked) {
+	if (pd.forked)
 		link_forget();
-		link_offer(&pd_host);
-	}
+	link_offer(&pd_host);
 	if (pd_park(&pd_host) < 0)
 		atomic_store(&pd.settled, true); /* nobody is coming: on_load() need not wait */
 }

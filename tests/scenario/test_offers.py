@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT. Rings that are offered and not negotiated: from the first event to _exit.
+import os
 import signal
+import sys
 
 import pytest
 
-from conftest import until
+from conftest import BUILD, WAIT, until
 
 
 def records(world, job):
@@ -63,3 +65,119 @@ def test_a_child_outlives_its_parent(world):
     finished(world, "job")
     assert world.cells("job")["/kid"][0] == 2
     assert world.sql("SELECT count(*) FROM session") == [(1,)]
+
+
+def run_jobs(world, n, lines):
+    """n programs that do this and are reaped."""
+    jobs = [world.job() for _ in range(n)]
+    for job in jobs:
+        job.process.communicate(lines, timeout=WAIT)
+    return jobs
+
+
+def test_programs_that_left_at_once(world):
+    """They started, recorded and ended while nobody looked: each is there with all it did, from its first event."""
+    world.start()
+    world.daemon.send_signal(signal.SIGSTOP)
+    run_jobs(world, 10, "repeat 1000 short\n_exit 0\n")
+    run_jobs(world, 10, "_exit 0\n")
+    world.daemon.send_signal(signal.SIGCONT)
+    until("their sessions are finalized", lambda: world.sql(
+        "SELECT count(*) FROM session WHERE state = 'finalized'") == [(10,)])
+    assert world.cells("job") == {"/short": (10000, world.cells("job")["/short"][1], 0)}
+    assert world.sql("SELECT count(*) FROM process") == [(10,)], "whoever recorded nothing is none"
+    assert not list((world.dir / "rings").iterdir())
+    assert world.sql("SELECT count(*) FROM loss") == [(0,)]
+
+
+def test_a_ring_that_stays_empty_is_a_process_in_time(world):
+    world.start()
+    job = world.job()
+    job.say("ping")
+    until("it is a process", lambda: [j for j in world.ctl_json("jobs")["jobs"] if j.get("ring")])
+    assert [s["name"] for s in world.ctl_json("sessions")["sessions"]] == ["job"]
+
+
+def test_an_empty_ring_that_is_asked_for(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    world.ctl("start", "all", "--all")
+    job = world.job()
+    job.say("ping")
+    assert "1 job" in world.ctl("start", "s", "--pid", job.pid).stdout
+    job.say("repeat 3 x")
+    world.ctl("finalize", "s")
+    assert world.cells("s")["/x"][0] == 3
+
+
+def test_short_subprocesses_of_one_run(world):
+    """Those that record are in the run, the others nowhere; and there is one session."""
+    n = 100
+    line = f'echo "repeat 5 sub" | {BUILD}/tests/job; {BUILD}/tests/job < /dev/null'
+    world.ctl("run", "-n", "r", "--", "sh", "-c", f"for i in $(seq {n}); do {line}; done")
+    assert world.cells("r")["/sub"][0] == 5 * n
+    assert world.sql("SELECT count(*) FROM process") == [(n,)]
+    assert world.sql("SELECT count(*) FROM session") == [(1,)]
+
+
+@pytest.mark.parametrize("spoil", ["short", "mark", "link", "open", "fifo"])
+def test_a_hello_that_is_not_to_be_believed(world, spoil):
+    """Then the job asks, as one did before there was such a file."""
+    world.start()
+    hello = world.dir / "hello"
+    said = hello.read_bytes()
+    assert len(said) == 48
+    hello.unlink()
+    if spoil == "short":
+        hello.write_bytes(said[:40])
+    elif spoil == "mark":
+        hello.write_bytes(b"x" * 48)
+    elif spoil == "link":
+        (world.dir / "other").write_bytes(said)
+        hello.symlink_to("other")
+    elif spoil == "open":
+        hello.write_bytes(said)
+        hello.chmod(0o666)
+    else:
+        os.mkfifo(hello)
+    job = world.job()
+    records(world, job)
+    assert world.sql("SELECT flags & 4 FROM process") in ([(0,)], [])
+    job.quit()
+    finished(world, "job")
+    assert world.sql("SELECT flags & 4 FROM process") == [(0,)], "it was not offered"
+
+
+def test_a_hello_of_a_daemon_that_died(world):
+    """Its store, sizes and wishes are nobody's: the next daemon says its own."""
+    world.start()
+    world.stop(signal.SIGKILL)
+    assert (world.dir / "hello").exists()
+    job = world.job()
+    job.say("repeat 1 unheard")
+    world.start(PROTOND_DB=world.home / "other.db")
+    records(world, job)
+    job.quit()
+
+
+@pytest.mark.preload
+def test_a_pool_of_forked_workers(world):
+    """200 tasks of 100 scopes on four workers that leave by _exit: 20000."""
+    script = world.home / "pool.py"
+    script.write_text("""
+import multiprocessing
+import protond
+def task(i):
+    for _ in range(100):
+        with protond.scope("task"):
+            pass
+if __name__ == "__main__":
+    with protond.scope("main"):
+        with multiprocessing.get_context("fork").Pool(4) as pool:
+            pool.map(task, range(200), 1)
+            pool.close()
+            pool.join()
+""")
+    world.ctl("run", "-n", "pool", "--", sys.executable, script,
+              env={"PYTHONPATH": str(BUILD / "lib/protond/python")})
+    assert sum(v[0] for k, v in world.cells("pool").items() if k.endswith("/task")) == 20000
+    assert world.losses("pool") == {}

@@ -18,11 +18,6 @@ RANK = """
 import multiprocessing as mp, os, signal, sys
 import protond
 
-def ready():  # a forked worker is recorded some milliseconds after its first scope
-    while not protond.recording():
-        with protond.scope("early"):
-            pass
-
 def item(n):
     with protond.scope("load"):
         return n
@@ -34,7 +29,7 @@ if __name__ == "__main__":
             with protond.scope("step"):
                 pass
         for method in ("fork", "spawn"):
-            with mp.get_context(method).Pool(2, ready) as pool:
+            with mp.get_context(method).Pool(2) as pool:
                 assert pool.map(item, range(6)) == list(range(6))
         if rank == int(sys.argv[1]):
             os.kill(os.getpid(), signal.SIGKILL)
