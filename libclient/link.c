@@ -449,12 +449,6 @@ static bool read_hello(void)
 	return records(k.welcome.want);
 }
 
-/* On a connection that never waits: the socket's queue keeps what is said. */
-static bool offer_connect(void)
-{
-	return connect_to(known.dir, SOCK_NONBLOCK) == 0;
-}
-
 static bool offer_ring(void)
 {
 	if (link_.sock < 0 || !send_ring())
@@ -469,7 +463,8 @@ void link_offer(const struct protond_host *host)
 
 	if (pd.forked ? !is_known() : !read_hello())
 		return;
-	there = offer_connect();
+	/* It never waits: the socket's queue keeps what is said. */
+	there = connect_to(known.dir, SOCK_NONBLOCK) == 0;
 	if (!there && !pd.forked)
 		return; /* what was read is a dead daemon's */
 	link_.host = host;
