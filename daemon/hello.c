@@ -41,7 +41,7 @@ void hello_tell(struct hello *h, const struct daemon *d)
 	struct rv_hello now = {.mark = RV_HELLO_MARK,
 		.abi = RING_ABI,
 		.want = want_of_any(d),
-		.flags = RV_HELLO_NAMED};
+		.flags = d->private ? RV_HELLO_NAMED : 0};
 	int r;
 
 	want_ring_sizes(d->config, &sizes);
