@@ -9,7 +9,7 @@
  *   core.agent  the agent's own lane: whoever holds core.backend_lock
  *
  * The files stand in layers; each uses those before it: core, clock, sync, ring_file, table, lane,
- * guard, sums, scope, launch and event, report, worker, gpu, engine.
+ * proxy, guard, sums, scope, launch and event, report, worker, gpu, engine.
  */
 #ifndef PROTOND_CORE_H
 #define PROTOND_CORE_H

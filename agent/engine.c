@@ -17,6 +17,7 @@
 #include "gpu.h"
 #include "intern.h"
 #include "lane.h"
+#include "proxy.h"
 #include "registry.h"
 #include "ring_file.h"
 #include "scope.h"
@@ -106,6 +107,7 @@ static int start(char *text)
 
 	generation_set(0);
 	HOT->opened = 1;
+	proxy_forget();
 	r = worker_start();
 	if (r < 0) {
 		HOT->opened = 0;
@@ -177,6 +179,7 @@ static void record_want(uint32_t want)
 	lane_retry();
 	generation_set(core.generation);
 	worker_clock();
+	proxy_look();
 }
 
 static int engine_want(uint32_t want)

@@ -227,7 +227,7 @@ static uint64_t data_at(const struct lane *l)
 }
 
 /* With the lock: one that never had an owner. */
-static struct lane *lane_first(void)
+struct lane *lane_first(void)
 {
 	struct lane *l = &core.lanes[core.lanes_used];
 

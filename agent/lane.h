@@ -71,6 +71,7 @@ void lane_fini(void);
 /* [any] *ret_lane stays as it was when no lane is to be had. */
 void lane_claim(uint32_t tid, bool own_name, void **ret_lane);
 void lane_release(struct lane *l, bool reuse);
+struct lane *lane_first(void); /* with the tables' lock: the one at core.lanes_used */
 /* [agent] When none is left: takes back those whose thread ended without giving its own back. */
 void lane_sweep(void);
 /* [agent] Once a second: gives back the memory of lanes that were left and idle since the last call.

@@ -18,6 +18,7 @@
 #include "clock.h"
 #include "guard.h"
 #include "intern.h"
+#include "proxy.h"
 #include "record.h"
 #include "sums.h"
 
@@ -211,6 +212,7 @@ __attribute__((cold, noinline)) bool scope_sync(struct pd_thread *t)
 		lane_claim(t->tid, true, &t->engine);
 		if (t->engine == NULL)
 			return false;
+		proxy_end(t->tid);
 		((struct lane *)t->engine)->inherited =
 			t->is_main != 0 ? PATH_ROOT : scope_follow(NULL);
 	}

@@ -21,6 +21,7 @@
 #include "agent.h"
 #include "clock.h"
 #include "lane.h"
+#include "proxy.h"
 #include "ring_file.h"
 #include "sync.h"
 
@@ -162,6 +163,7 @@ static void work(void)
 	if (HOT->generation != 0 &&
 		agent_monotonic_ns() - state.clock_at >= (CLOCK_MS - 1) * NS_PER_MS) {
 		worker_clock();
+		proxy_look();
 		lane_sweep();
 		ring_budget();
 		lane_retry();

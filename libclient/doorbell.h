@@ -57,7 +57,9 @@ extern __thread struct pd_thread *pd_self __attribute__((tls_model("initial-exec
 
 struct pd_block {
 	struct pd_thread t;
-	struct pd_block *next; /* while free */
+	struct pd_block *next;  /* while free */
+	struct pd_block *older; /* of all there are; set once */
+	_Atomic bool stray;     /* free, and not among the spare ones */
 	char error[PD_TEXT];
 };
 
@@ -131,6 +133,8 @@ struct pd {
 	} gpu;
 };
 extern struct pd pd PD_OWN;
+
+_Static_assert(offsetof(struct pd_block, t) == 0, "a thread's block is found by its thread");
 
 static inline bool pd_gate_on(void)
 {

@@ -34,8 +34,15 @@ static struct {
 	bool have_key;
 	_Atomic uint32_t busy; /* of `spare`: whoever finds it taken does without */
 	struct pd_block *spare;
+	_Atomic uint32_t strays;
 	struct pd_thread *_Atomic main;
+	struct pd_block *_Atomic newest; /* of all blocks: none is ever unmapped */
 } threads;
+
+static struct pd_block *block_of(struct pd_thread *t)
+{
+	return (struct pd_block *)(void *)((char *)t - offsetof(struct pd_block, t));
+}
 
 /* --- blocks ----------------------------------------------------------------------------------- */
 
@@ -53,6 +60,41 @@ static void spare_leave(void)
 	atomic_store_explicit(&threads.busy, 0, memory_order_release);
 }
 
+static struct pd_block *newest(void)
+{
+	/* acquire: pairs with the release in block_new(): it is mapped, and `older` set */
+	return atomic_load_explicit(&threads.newest, memory_order_acquire);
+}
+
+static struct pd_block *block_new(void)
+{
+	struct pd_block *b, *was;
+
+	b = mmap(NULL, sizeof(*b), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (b == MAP_FAILED)
+		return NULL;
+	was = newest();
+	do {
+		b->older = was;
+	} while (!atomic_compare_exchange_weak_explicit(
+		&threads.newest, &was, b, memory_order_release, memory_order_acquire));
+	return b;
+}
+
+/* One that was put back while another thread was at the spare ones. */
+static struct pd_block *block_stray(void)
+{
+	struct pd_block *b;
+
+	if (atomic_load(&threads.strays) == 0)
+		return NULL;
+	for (b = newest(); b != NULL && !atomic_exchange(&b->stray, false); b = b->older)
+		;
+	if (b != NULL)
+		atomic_fetch_sub(&threads.strays, 1);
+	return b;
+}
+
 static struct pd_block *block_take(void)
 {
 	struct pd_block *b = NULL;
@@ -63,18 +105,20 @@ static struct pd_block *block_take(void)
 			threads.spare = b->next;
 		spare_leave();
 	}
-	if (b != NULL) {
-		memset(b, 0, offsetof(struct pd_block, t.frame));
-		return b;
-	}
-	b = mmap(NULL, sizeof(*b), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	return b != MAP_FAILED ? b : NULL;
+	if (b == NULL)
+		b = block_stray();
+	if (b == NULL)
+		return block_new();
+	memset(b, 0, offsetof(struct pd_block, t.frame));
+	return b;
 }
 
 static void block_put(struct pd_block *b)
 {
+	__atomic_store_n(&b->t.tid, 0, __ATOMIC_RELAXED); /* nobody's: the engine looks */
 	if (!spare_try()) {
-		munmap(b, sizeof(*b));
+		atomic_fetch_add(&threads.strays, 1);
+		atomic_store(&b->stray, true);
 		return;
 	}
 	b->next = threads.spare;
@@ -174,6 +218,8 @@ static void forget_parent(struct pd_thread *t)
 	atomic_store(&threads.main, NULL);
 	atomic_store(&threads.busy, 0);
 	threads.spare = NULL; /* may have been in the middle of a change */
+	atomic_store(&threads.strays, 0);
+	atomic_store(&threads.newest, NULL);
 	atomic_store(&pd.parked, false);
 	atomic_store(&pd.injected, false);
 	atomic_store(&pd.main_gone, false);
@@ -196,6 +242,8 @@ static void forget_parent(struct pd_thread *t)
 	pd.forked = true;
 	if (t == NULL)
 		return;
+	block_of(t)->older = NULL; /* the others' are not here */
+	atomic_store(&threads.newest, block_of(t));
 	t->generation = 0;
 	t->engine = NULL;
 	t->path = 0;
@@ -268,8 +316,7 @@ struct pd_block *pd_block_self(void)
 {
 	struct pd_thread *t = pd_thread_here();
 
-	return t != NULL ? (struct pd_block *)(void *)((char *)t - offsetof(struct pd_block, t))
-			 : NULL;
+	return t != NULL ? block_of(t) : NULL;
 }
 
 /* LD_PRELOAD reaches shells and all that they start. A shell that redirects closes an output and
@@ -317,6 +364,15 @@ static const struct pd_thread *host_main(void)
 {
 	/* acquire: pairs with the release in thread_is() */
 	return atomic_load_explicit(&threads.main, memory_order_acquire);
+}
+
+static const struct pd_thread *host_next(const struct pd_thread *after)
+{
+	const struct pd_block *b = newest();
+
+	if (after != NULL)
+		b = ((const struct pd_block *)(const void *)after)->older;
+	return b != NULL ? &b->t : NULL;
 }
 
 static void host_gpu_report(const struct gpu_report *r)
@@ -373,4 +429,5 @@ const struct protond_host pd_host = {
 	.stack = host_stack,
 	.wake = host_wake,
 	.gpu_report = host_gpu_report,
+	.next_thread = host_next,
 };

@@ -78,6 +78,9 @@ struct protond_host {
 	void (*wake)(void); /* [any] The daemon is to look at the ring. Two system calls. */
 	/* [agent thread] Says a changed GPU state to the daemon. */
 	void (*gpu_report)(const struct gpu_report *r);
+	/* [agent thread] All blocks of threads, one after another; NULL: the first, and after the
+	 * last. One whose tid is 0 is nobody's now. Never freed. */
+	const struct pd_thread *(*next_thread)(const struct pd_thread *after);
 };
 #define HOST_BYTES_LEAST  offsetof(struct protond_host, wake) /* a host of 0.1 may end there */
 #define HOST_HAS(h, slot) ((h)->bytes >= offsetof(struct protond_host, slot) + sizeof((h)->slot))

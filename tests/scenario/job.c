@@ -244,6 +244,8 @@ static void run(char *line, char *ret, size_t n)
 		threads(arg);
 	else if (strcmp(word, "fork") == 0)
 		fork_one(arg);
+	else if (strcmp(word, "pause") == 0)
+		pause();
 	else if (strcmp(word, "forks") == 0)
 		forks(arg);
 	else if (strcmp(word, "orphan") == 0)

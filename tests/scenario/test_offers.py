@@ -86,7 +86,7 @@ def test_programs_that_left_at_once(world):
         "SELECT count(*) FROM session WHERE state = 'finalized'") == [(10,)])
     assert world.cells("job") == {"/short": (10000, world.cells("job")["/short"][1], 0)}
     assert world.sql("SELECT count(*) FROM process") == [(10,)], "whoever recorded nothing is none"
-    assert not list((world.dir / "rings").iterdir())
+    until("their files are gone", lambda: not list((world.dir / "rings").iterdir()))
     assert world.sql("SELECT count(*) FROM loss") == [(0,)]
 
 
@@ -181,3 +181,62 @@ if __name__ == "__main__":
               env={"PYTHONPATH": str(BUILD / "lib/protond/python")})
     assert sum(v[0] for k, v in world.cells("pool").items() if k.endswith("/task")) == 20000
     assert world.losses("pool") == {}
+
+
+def opened(world, pid):
+    """{tid: paths of its open scopes, outermost first} of a job."""
+    jobs = [j for j in world.ctl_json("where")["jobs"] if j["pid"] == pid]
+    return {t["tid"]: [o["path"] for o in t["open"]] for j in jobs for t in j.get("threads", [])}
+
+
+def blocked(job, thread=""):
+    job.say(f"{thread}enter outer")
+    job.say(f"{thread}enter inner")
+    job.process.stdin.write(f"{thread}pause\n")
+    job.process.stdin.flush()
+
+
+def in_pause(pid, tid):
+    wchan = open(f"/proc/{pid}/task/{tid}/syscall").read().split()
+    return wchan[0] == str(34)  # pause(2)
+
+
+@pytest.mark.parametrize("late", ["daemon", "session"])
+def test_where_before_anybody_attached(world, late):
+    """A thread that blocked inside two scopes before it was recorded: no call of its own comes."""
+    if late == "session":
+        world.start(PROTOND_AUTO_SESSION="off")
+    jobs = [world.job() for _ in range(5)]
+    for job in jobs:
+        blocked(job)
+    if late == "session":
+        world.ctl("start", "s", "--all")
+    else:
+        world.start()
+    until("all are seen", lambda: [opened(world, j.pid) for j in jobs] ==
+          [{j.pid: ["outer", "outer/inner"]} for j in jobs])
+    for job in jobs:
+        job.process.kill()
+        job.process.wait(WAIT)
+    until("their ends are stored", lambda: world.sql(
+        "SELECT count(*) FROM process WHERE end_reason IS NOT NULL") == [(5,)])
+    assert all("2 scopes open" in n for (n,) in world.sql("SELECT text FROM note"))
+
+
+def test_a_proxy_is_over_once_its_thread_speaks(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    job = world.job()
+    for line in ("enter main", "@1 enter outer", "@1 enter inner", "@2 enter other"):
+        job.say(line)
+    world.ctl("start", "s", "--pid", job.pid)
+    got = until("all are seen", lambda: (lambda o: o if len(o) == 3 else None)(opened(world, job.pid)))
+    assert sorted(got.values()) == [["main"], ["main/other"], ["main/outer", "main/outer/inner"]] or \
+        sorted(got.values()) == [["main"], ["other"], ["outer", "outer/inner"]]
+    job.say("@1 exit")
+    job.say("@1 enter third")
+    job.say("@2 exit")
+    job.say("@2 join")
+    now = opened(world, job.pid)
+    assert len(now) == 2 and sorted(len(v) for v in now.values()) == [1, 2]
+    assert [v[-1].rsplit("/", 1)[-1] for v in now.values() if len(v) == 2] == ["third"]
+    job.quit()
