@@ -151,5 +151,6 @@ int fold_restore(struct fold *f, const struct batch *b);
 /* The journal was applied. Until then, records of a restored process whose ring and tables are gone
  * are lost, and no law is broken. */
 void fold_replayed(struct fold *f);
+uint64_t fold_now_ns(const struct fold *f); /* CLOCK_MONOTONIC of the last entry */
 
 #endif

@@ -7,10 +7,12 @@
 #include "ids.h"
 #include "journal.h"
 #include "loss.h"
+#include "part.h"
 #include "process.h"
 #include "record.h"
 #include "ring.h"
 #include "state.h"
+#include "tree.h"
 
 static int now_by_lane(const void *a, const void *b)
 {
@@ -44,6 +46,16 @@ void process_now_set(struct process *p, struct j_now *take, uint32_t n)
 	p->dirty = true;
 }
 
+static void see_open(struct process *p)
+{
+	const uint64_t clock = clockmap_clock(&p->clock, p->fold->now_ns);
+	uint32_t i, k;
+
+	for (i = 0; i < p->n_now; i++)
+		for (k = 0; k < p->n_parts; k++)
+			tree_seen_open(p->part[k], p->now[i].path, clock);
+}
+
 void process_now(struct process *p, const struct j_now *now, uint32_t n)
 {
 	struct j_now *copy = NULL;
@@ -68,6 +80,7 @@ void process_now(struct process *p, const struct j_now *now, uint32_t n)
 	if (kept < n)
 		loss_bad(p, n - kept);
 	process_now_set(p, copy, kept);
+	see_open(p);
 }
 
 void process_now_moved(struct process *p, uint32_t lane, uint32_t tid)

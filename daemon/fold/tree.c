@@ -311,6 +311,23 @@ void tree_open_scope(
 		timeline_scope(part, lane, c, begin, end, TRACE_OPEN);
 }
 
+/* A scope that is open and was never left: a cell without count or time, so that it is seen before
+ * its end, too. */
+void tree_seen_open(struct part *part, uint32_t path, uint64_t clock)
+{
+	struct cell key = {.device = DEVICE_NONE, .class = CLASS_CPU};
+	const uint32_t before = part->tree.n_cells;
+	uint32_t at;
+
+	if (!part->cpu || path == PATH_ROOT || !window_is_open(&part->window))
+		return;
+	key.node = node_of_path(part->process, path);
+	key.segment = segment_at(part, clock);
+	at = tree_cell(part, &key);
+	if (at != TABLE_NONE && part->tree.n_cells != before)
+		cell_touch(&part->tree, tree_at(&part->tree, at), at);
+}
+
 /* --- what the GPU did --- */
 
 /* Ids are checked when a record comes, but it may have waited over a restart: the tables have been

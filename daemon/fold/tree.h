@@ -26,6 +26,7 @@ void tree_scope(
 	struct part *part, const struct lane *lane, const struct rec_scope *r, uint64_t own_ns);
 void tree_open_scope(
 	struct part *part, const struct lane *lane, uint32_t path, uint64_t begin, uint64_t end);
+void tree_seen_open(struct part *part, uint32_t path, uint64_t clock);
 /* Of a sum: what came since it was last looked at. */
 struct sum_part {
 	uint64_t opened;                /* clock at which it counts */

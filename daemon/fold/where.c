@@ -88,6 +88,12 @@ static void show_process(const struct process *p, struct fold_process *ret)
 	hash_copy(ret->token, r->token);
 }
 
+uint64_t fold_now_ns(const struct fold *f)
+{
+	MUST_FOLD(f);
+	return f->now_ns;
+}
+
 void fold_each_session(const struct fold *f, fold_session_fn *fn, void *arg)
 {
 	struct fold_session s;
@@ -309,6 +315,25 @@ static int by_sum(const void *a, const void *b)
 	return by_node(a, b);
 }
 
+/* What is open counts up to now, and is counted when it ends. */
+static uint32_t top_open(const struct part *part, struct top *v)
+{
+	struct process *p = part->process;
+	const uint64_t now = clockmap_clock(&p->clock, p->fold->now_ns);
+	uint64_t begin, ns;
+	uint32_t i, n = 0;
+
+	for (i = 0; part->attached && part->cpu && i < p->n_now; i++) {
+		if (p->now[i].path >= p->n_paths || p->path[p->now[i].path].node == 0)
+			continue;
+		begin = p->now[i].begin < p->row.created_clock ? p->row.created_clock
+							       : p->now[i].begin;
+		ns = begin < now ? window_overlap(&part->window, &p->clock, begin, now) : 0;
+		v[n++] = (struct top){p, p->path[p->now[i].path].node - 1, CLASS_CPU, 0, ns, ns};
+	}
+	return n;
+}
+
 static struct top *top_all(const struct session *s, uint32_t *ret_n)
 {
 	const struct tree *t;
@@ -317,7 +342,7 @@ static struct top *top_all(const struct session *s, uint32_t *ret_n)
 	uint32_t i, k, n = 0;
 
 	for (i = 0; i < s->n_parts; i++)
-		n += s->part[i]->tree.n_cells;
+		n += s->part[i]->tree.n_cells + s->part[i]->process->n_now;
 	v = n == 0 ? NULL : malloc(n * sizeof(*v));
 	if (v == NULL)
 		return NULL;
@@ -328,6 +353,7 @@ static struct top *top_all(const struct session *s, uint32_t *ret_n)
 			v[n++] = (struct top){s->part[i]->process, c->node, c->class, c->count,
 				c->sum_ns, c->max_ns};
 		}
+		n += top_open(s->part[i], v + n);
 	}
 	*ret_n = n;
 	return v;

@@ -516,6 +516,11 @@ int load_head_end(struct load *l)
 			l->open_scopes == 1 ? " was" : "s were");
 		r = note(l, text);
 	}
+	if (r == 0 && l->only_open > 0) {
+		snprintf(text, sizeof(text), "%llu scope%s open, and will be timed and counted",
+			(unsigned long long)l->only_open, l->only_open == 1 ? " is" : "s are");
+		r = note(l, text);
+	}
 	if (r == 0 && l->skipped_values > 0) {
 		snprintf(text, sizeof(text), "%llu metric values of an unknown type were skipped",
 			(unsigned long long)l->skipped_values);

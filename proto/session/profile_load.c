@@ -365,6 +365,7 @@ static int cell_row(struct tree_load *t, sqlite3_value **v)
 		s->cpu = load_sum(s->cpu, ns);
 		s->calls = load_sum(s->calls, count);
 		t->l->open_scopes = load_sum(t->l->open_scopes, value_u64(v[CELL_OPEN]));
+		t->l->only_open += count == 0 && ns == 0;
 		if (s->class != 0 || t->l->select->lean)
 			return 0; /* the durations shown are the GPU's, where it has any */
 		return add_durations(t, s, v);
