@@ -352,6 +352,7 @@ static void second_on_timer(uv_timer_t *t)
 	if (p->turn.stopping)
 		return;
 	count_rings(p);
+	sessions_interrupted(p);
 	kept_again(&p->rings);
 	intake_sweep(p->d.intake, now);
 	memfd_returned(&p->lent);

@@ -54,7 +54,7 @@ static bool finalize_end(
 	struct fold_session s;
 	bool whole;
 
-	if (!fold_get_session(p->d.fold, f->session, &s) || s.state == SESSION_IS_FINALIZED)
+	if (!fold_get_session(p->d.fold, f->session, &s) || session_is_over(s.state))
 		return true;
 	whole = gone != NULL && memcmp(s.owner, gone, 16) == 0;
 	if (now < f->not_before_ns || (!fold_is_settled(p->d.fold, f->session) && !late))

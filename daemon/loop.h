@@ -53,6 +53,7 @@ struct protond {
 	uint64_t idle_since_ns;         /* no job and no client since; 0: there is one */
 	uint64_t watchdog_ns, alive_ns; /* manager_watchdog_ns(); when we last said that we live */
 	uint64_t spool_ns;              /* the last look at rings/ */
+	uint64_t former_ns;             /* the last instant of the daemon's former life; 0: none */
 	uint32_t next_ring, next_gone;  /* round robin: of the living, of the dead */
 	bool apart;      /* the last tick was for a transaction or a trim, and not for the rings */
 	int64_t trimmed; /* what malloc had left when it last gave back to the system */

@@ -20,7 +20,8 @@
 #include "loop.h"
 #include "rings.h"
 
-#define HOLD_NS 1000000000ull /* a job that finalizes may ask for the export next */
+#define INTERRUPTED_NS 10000000000ull /* so long it takes to see who lives of a former life */
+#define HOLD_NS        1000000000ull  /* a job that finalizes may ask for the export next */
 
 /* Last component of the first word of a shell-quoted command. */
 static void command_name(const char *command, char *ret, size_t n)
@@ -123,7 +124,7 @@ static void closing_each(void *arg, const struct fold_session *s)
 	struct finalizer *grown;
 	const bool asked = s->state == SESSION_IS_FINALIZING;
 
-	if (s->state == SESSION_IS_FINALIZED || (!asked && !ends_with_jobs(s)) ||
+	if (session_is_over(s->state) || (!asked && !ends_with_jobs(s)) ||
 		finalize_is_waiting(c->p, s->uuid))
 		return;
 	if (asked && s->n_live > 0)
@@ -166,15 +167,49 @@ void sessions_close(struct protond *p)
 }
 
 /* A run's session is ended by its protonctl. Where that was killed, nobody else would. */
+static bool is_orphan(const struct fold_session *s)
+{
+	return s->source == SOURCE_RUN && s->pid != 0 && s->n_live == 0 &&
+	       (s->state == SESSION_IS_ACTIVE || s->state == SESSION_IS_INACTIVE) &&
+	       kill((pid_t)s->pid, 0) < 0 && errno == ESRCH;
+}
+
 static void orphan_each(void *arg, const struct fold_session *s)
 {
 	struct orphans *o = arg;
 
-	if (s->source != SOURCE_RUN || s->pid == 0 || s->n_live > 0 ||
-		(s->state != SESSION_IS_ACTIVE && s->state != SESSION_IS_INACTIVE) ||
-		kill((pid_t)s->pid, 0) == 0 || errno != ESRCH || o->n == ORPHANS_MAX)
+	if (is_orphan(s) && o->n < ORPHANS_MAX)
+		memcpy(o->uuid[o->n++], s->uuid, 16);
+}
+
+/* A daemon was killed, too: it is not known when the session would have ended, but what there is of
+ * it is. */
+static void interrupted_each(void *arg, const struct fold_session *s)
+{
+	struct orphans *o = arg;
+
+	if (s->created_ns <= o->before_ns)
+		orphan_each(o, s);
+}
+
+void sessions_interrupted(struct protond *p)
+{
+	const uint64_t now = mono_ns();
+	struct orphans o = {0};
+	uint32_t i;
+
+	if (p->former_ns == 0 || p->former_ns > now || now - p->d.started_mono_ns > INTERRUPTED_NS)
 		return;
-	memcpy(o->uuid[o->n++], s->uuid, 16);
+	o.before_ns = real_ns() - (int64_t)(now - p->former_ns);
+	fold_each_session(p->d.fold, interrupted_each, &o);
+	for (i = 0; i < o.n; i++) {
+		struct j_verb v = {.verb = VERB_INTERRUPTED,
+			.mono_ns = p->former_ns,
+			.realtime_ns = o.before_ns};
+
+		memcpy(v.session, o.uuid[i], 16);
+		(void)entry_put(&p->entries, J_VERB, NULL, &v, sizeof(v));
+	}
 }
 
 void sessions_sweep(struct protond *p)

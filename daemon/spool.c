@@ -200,6 +200,7 @@ static int restore_rows(struct protond *p, struct err *e)
 			(void)err_set(e, r, "no memory to start");
 	}
 	p->d.stored_position = b.journal;
+	p->former_ns = fold_now_ns(p->d.fold);
 	batch_free(&b);
 	return r;
 }
@@ -250,6 +251,8 @@ static int replay_entry(void *arg, const struct journal_entry *e)
 
 	if (r == -ENOMEM)
 		return r;
+	if (e->mono_ns > p->former_ns)
+		p->former_ns = e->mono_ns;
 	return replay_note(p, e);
 }
 

@@ -421,7 +421,7 @@ bool fold_is_settled(const struct fold *f, const uint8_t session[16])
 	const struct part *part;
 	uint32_t i;
 
-	if (s == NULL || s->row.state == SESSION_IS_FINALIZED)
+	if (s == NULL || session_is_over(s->row.state))
 		return s != NULL;
 	if (s->row.state != SESSION_IS_FINALIZING)
 		return false;

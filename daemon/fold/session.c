@@ -33,7 +33,7 @@ struct session *session_by_id(const struct fold *f, int64_t id)
 
 bool session_is_current(const struct session *s)
 {
-	return s->row.state != SESSION_IS_FINALIZED;
+	return !session_is_over(s->row.state);
 }
 
 struct part *session_part(const struct session *s, const struct process *p)

@@ -289,6 +289,16 @@ static void session_finalized(struct session *s, const struct moment *m, int64_t
 	s->dirty = true;
 }
 
+static void session_interrupted(struct session *s, const struct moment *m, int64_t real_ns)
+{
+	if (!session_is_current(s))
+		return;
+	session_finalized(s, m, real_ns);
+	s->row.state = SESSION_IS_INTERRUPTED;
+	note_add(s, 0,
+		"whoever would have ended it was killed: it ends with what was stored by then");
+}
+
 static void session_phase(struct session *s, struct moment *m)
 {
 	const struct span_row *last = s->segment.n > 0 ? &s->segment.v[s->segment.n - 1] : NULL;
@@ -378,6 +388,8 @@ int session_verb(struct fold *f, const struct j_verb *v)
 		session_finalize(s, &m);
 	else if (v->verb == VERB_FINALIZED)
 		session_finalized(s, &m, v->realtime_ns);
+	else if (v->verb == VERB_INTERRUPTED)
+		session_interrupted(s, &m, v->realtime_ns);
 	else if (v->verb == VERB_PHASE)
 		session_phase(s, &m);
 	else if (v->verb == VERB_DELETE)

@@ -118,7 +118,8 @@ enum verb {
 	VERB_FINALIZE = 4,  /* no more time is added; waits for launches in flight */
 	VERB_FINALIZED = 5, /* settled, or waited long enough */
 	VERB_DELETE = 6,
-	VERB_PHASE = 7, /* the next segment begins */
+	VERB_PHASE = 7,       /* the next segment begins */
+	VERB_INTERRUPTED = 8, /* as FINALIZED, where nobody was left to say so */
 };
 struct j_verb {
 	uint32_t verb;       /* enum verb */

@@ -90,7 +90,7 @@ static int change_now(struct daemon *d, const struct session_ref *s, enum verb v
 {
 	int r;
 
-	if (!s->live || s->state == SESSION_IS_FINALIZING || s->state == SESSION_IS_FINALIZED)
+	if (!s->live || s->state == SESSION_IS_FINALIZING || session_is_over(s->state))
 		return refuse(no, -EALREADY,
 			"protonview shows it; protonctl start NAME begins another",
 			"session '%s' has been finalized", s->name);
@@ -159,7 +159,7 @@ void query_finalize(struct daemon *d, const struct asker *a, const struct sessio
 	}
 	c->who = *a;
 	c->done = done;
-	if (!s->live || s->state == SESSION_IS_FINALIZED)
+	if (!s->live || session_is_over(s->state))
 		change_end(c, NULL); /* said twice is said once */
 	else
 		daemon_finalize(d, s->uuid, timeout_ms, finalize_on_done, c);

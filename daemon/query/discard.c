@@ -91,7 +91,7 @@ void query_delete(
 	struct refusal no;
 	int r = 0;
 
-	if (s->live && s->state != SESSION_IS_FINALIZED && !force) {
+	if (s->live && !session_is_over(s->state) && !force) {
 		delete_live_refused(s, &no);
 		done(arg, &no);
 		return;

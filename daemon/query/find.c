@@ -455,7 +455,7 @@ static void newest_look(void *arg, const struct fold_session *f)
 	struct session_ref r;
 	bool worse;
 
-	if (f->state == SESSION_IS_FINALIZED || !asker_may(n->who, f->uid))
+	if (session_is_over(f->state) || !asker_may(n->who, f->uid))
 		return;
 	ref_from_fold(&r, f);
 	worse = n->found && ((r.source == SOURCE_AUTO && n->ret->source != SOURCE_AUTO) ||

@@ -56,7 +56,7 @@ static void same_name_look(void *arg, const struct fold_session *s)
 {
 	struct same_name *n = arg;
 
-	if (s->uid == n->v->uid && s->state != SESSION_IS_FINALIZED &&
+	if (s->uid == n->v->uid && !session_is_over(s->state) &&
 		s->state != SESSION_IS_FINALIZING && strcmp(s->name, n->v->name) == 0)
 		n->found = true;
 }

@@ -42,7 +42,7 @@ static void totals_session(void *arg, const struct fold_session *s)
 {
 	struct totals *t = arg;
 
-	t->sessions += s->state != SESSION_IS_FINALIZED ? 1 : 0;
+	t->sessions += !session_is_over(s->state) ? 1 : 0;
 }
 
 /* Each job says what it likes of itself. */

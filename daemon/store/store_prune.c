@@ -62,7 +62,7 @@ bool store_sweep_is_due(struct store_db *d)
 	if (d->sweep.phase != 0 || d->leave.sweep)
 		return true;
 	return d->leave.unswept > 0 &&
-	       store_int(d->db, "SELECT count(*) FROM session WHERE state='finalized'", 0, 0, &left,
+	       store_int(d->db, "SELECT count(*) FROM session WHERE " SQL_ENDED, 0, 0, &left,
 		       NULL) == 0 &&
 	       d->leave.unswept > left / 16;
 }
@@ -73,9 +73,9 @@ enum { BY_AGE, BY_SIZE, SWEEP, GIVE_BACK, TO_FILE };
 
 /* ?1 behind this id, ?2 uid or -1, ?3 ended before, ?4 not before, ?5 the newest that stay */
 static const char victim_sql[] =
-	"SELECT id,name,coalesce(stored_bytes,0) FROM session s WHERE id>?1 AND state='finalized' "
+	"SELECT id,name,coalesce(stored_bytes,0) FROM session s WHERE id>?1 AND " SQL_ENDED " "
 	"AND (?2<0 OR uid=?2) AND finalized_ns<?3 AND finalized_ns>=?4 AND (?5=0 OR (SELECT t.id "
-	"FROM session t WHERE t.id>s.id AND t.uid=s.uid AND t.state='finalized' ORDER BY t.id "
+	"FROM session t WHERE t.id>s.id AND t.uid=s.uid AND t." SQL_ENDED " ORDER BY t.id "
 	"LIMIT 1 OFFSET ?5-1) IS NOT NULL) ORDER BY id LIMIT 1";
 
 /* The next one; it becomes p->first[] where there is room. -ENOENT: there is none. */
@@ -253,9 +253,9 @@ int store_prune_piece(struct store_db *d, struct store_prune *p, struct err *e)
 /* --- the limits --- */
 
 /* ?1: the users that have more than this lose their oldest, who has most the first. */
-#define RETAIN_SQL                                                                              \
-	"SELECT v.id FROM session v JOIN (SELECT uid,sum(coalesce(stored_bytes,0)) AS b FROM "  \
-	"session GROUP BY uid) u ON u.uid=v.uid WHERE u.b>?1 AND v.state='finalized' ORDER BY " \
+#define RETAIN_SQL                                                                             \
+	"SELECT v.id FROM session v JOIN (SELECT uid,sum(coalesce(stored_bytes,0)) AS b FROM " \
+	"session GROUP BY uid) u ON u.uid=v.uid WHERE u.b>?1 AND v." SQL_ENDED " ORDER BY "    \
 	"u.b DESC,v.id LIMIT 1"
 
 /* Once one is passed, some room is made: not a session with each transaction. */
@@ -367,8 +367,8 @@ static int size_step(struct store_db *d, void *arg, uint32_t *rows, struct err *
 {
 	int64_t id = 0;
 	int r = store_int(d->db,
-		"SELECT id FROM session WHERE stored_bytes IS NULL AND state='finalized' LIMIT 1",
-		0, 0, &id, e);
+		"SELECT id FROM session WHERE stored_bytes IS NULL AND " SQL_ENDED " LIMIT 1", 0, 0,
+		&id, e);
 
 	(void)arg;
 	*rows += 64;

@@ -232,7 +232,7 @@ static bool must_last(const struct batch *b)
 	uint32_t i;
 
 	for (i = 0; i < b->session.n; i++)
-		if (b->session.row[i].state == SESSION_IS_FINALIZED)
+		if (session_is_over(b->session.row[i].state))
 			return true;
 	return false;
 }

@@ -5,7 +5,8 @@
 /* Statements with all columns of a table come from its list in tables.h: "INSERT OR REPLACE INTO
  * t", or what is below, and "SELECT columns" before these. */
 /* clang-format off */
-#define SQL_LIVE     "(SELECT id FROM session WHERE state<>'finalized')"
+#define SQL_ENDED    "state IN ('finalized','interrupted')"
+#define SQL_LIVE     "(SELECT id FROM session WHERE NOT " SQL_ENDED ")"
 #define SQL_LOADED   "(SELECT id FROM process WHERE ended_ns IS NULL UNION " \
                      "SELECT process FROM member WHERE session IN " SQL_LIVE ")"
 
@@ -39,7 +40,7 @@
 /* Which rows a load reads. */
 #define STORE_LOADS(X)                                                                                      \
 	X(process, "FROM process WHERE id IN " SQL_LOADED " ORDER BY id")                                   \
-	X(session, "FROM session WHERE state<>'finalized' ORDER BY id")                                     \
+	X(session, "FROM session WHERE NOT " SQL_ENDED " ORDER BY id")                                      \
 	X(member,  "FROM member WHERE session IN " SQL_LIVE)                                                \
 	X(active,  "FROM active WHERE session IN " SQL_LIVE)                                                \
 	X(segment, "FROM segment WHERE session IN " SQL_LIVE)                                               \

@@ -15,7 +15,8 @@
         X(ACTIVE,     1, "active")                                                           \
         X(INACTIVE,   2, "inactive")                                                         \
         X(FINALIZING, 3, "finalizing") /* finalize was said; waits for launches in flight */ \
-        X(FINALIZED,  4, "finalized")
+        X(FINALIZED,  4, "finalized")                                                        \
+        X(INTERRUPTED, 5, "interrupted") /* over, as that: whoever would end it was killed */
 #define SESSION_SOURCES(X) /* who asked for it */ \
         X(JOB, 1, "job") X(CONTROL, 2, "control") X(RUN, 3, "run") X(AUTO, 4, "auto")
 #define SESSION_DATAS(X)    X(TREE, 0, "tree") X(TRACE, 1, "trace") X(BOTH, 2, "both")
@@ -44,6 +45,11 @@ enum session_state {
 	SESSION_STATES(X)
 #undef X
 };
+static inline int session_is_over(uint32_t state)
+{
+	return state >= SESSION_IS_FINALIZED;
+}
+
 enum session_source {
 #define X(name, number, word) SOURCE_##name = (number),
 	SESSION_SOURCES(X)

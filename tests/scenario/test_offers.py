@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT. Rings that are offered and not negotiated: from the first event to _exit.
 import os
+import select
 import signal
+import subprocess
 import sys
+import time
 
 import pytest
 
@@ -240,3 +243,52 @@ def test_a_proxy_is_over_once_its_thread_speaks(world):
     assert len(now) == 2 and sorted(len(v) for v in now.values()) == [1, 2]
     assert [v[-1].rsplit("/", 1)[-1] for v in now.values() if len(v) == 2] == ["third"]
     job.quit()
+
+
+def test_what_is_only_open_is_in_tree_and_top(world):
+    """Before its end: without a count, and in top with its time so far."""
+    world.start()
+    job = world.job()
+    records(world, job)
+    job.say("enter outer")
+    job.say("enter inner")
+    until("top has it", lambda: {c["path"]: c["count"] for c in world.ctl_json("top", "job")["cells"]}.get("outer/inner") == 0)
+    cells = {c["path"]: c for c in world.ctl_json("top", "job")["cells"]}
+    assert cells["outer"]["count"] == 0 and cells["outer"]["sum_ns"] >= cells["outer/inner"]["sum_ns"] > 0
+    shown = world.view("tree", "job").stdout
+    assert "inner" in shown and "2 scopes" in shown, shown
+    job.say("exit")
+    job.say("exit")
+    job.quit()
+    finished(world, "job")
+    cells = world.cells("job")
+    assert cells["/outer"][0] == cells["/outer/inner"][0] == 1 and cells["/outer"][2] == 0
+
+
+def test_a_run_whose_protonctl_and_daemon_were_killed(world):
+    """The next daemon ends it where the former one's word ends, however much later it comes."""
+    run = subprocess.Popen([BUILD / "bin/protonctl", "run", "-n", "r", "-b", "none", "--", BUILD / "tests/job"],
+                           env=world.env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                           text=True, bufsize=1, cwd=world.home)
+    for line in ("repeat 5 done", "enter open"):
+        run.stdin.write(line + "\n")
+        assert run.stdout.readline().startswith("ok")
+    daemon = world.ctl_json("status")["pid"]
+    (job,) = [j["pid"] for j in world.ctl_json("jobs")["jobs"]]
+    until("it is stored", lambda: world.cells("r").get("/done", (0,))[0] == 5)
+    pids = [os.pidfd_open(p) for p in (run.pid, daemon, job)]
+    for fd in pids:
+        signal.pidfd_send_signal(fd, signal.SIGKILL)
+    run.wait(WAIT)
+    for fd in pids:
+        assert select.select([fd], [], [], WAIT)[0]
+        os.close(fd)
+    killed = time.time_ns()
+    world.start()
+    until("it is interrupted", lambda: world.state("r") == "interrupted")
+    (ended, active, created), = world.sql("SELECT finalized_ns, active_ns, created_ns FROM session")
+    assert created < ended <= killed and active <= ended - created
+    assert world.cells("r")["/done"][0] == 5
+    assert "whoever would have ended it was killed" in world.view("tree", "r").stdout
+    assert [s["state"] for s in world.ctl_json("sessions")["sessions"]] == ["interrupted"]
+    world.ctl("delete", "r")

@@ -213,7 +213,8 @@ static bool is_same_file(const char *a, const char *b)
 /* p is NULL for a timeline, which says itself how far it reaches. */
 static bool is_live(const struct profile *p)
 {
-	return p != NULL && p->head.state != NULL && strcmp(p->head.state, "finalized") != 0;
+	return p != NULL && p->head.state != NULL && strcmp(p->head.state, "finalized") != 0 &&
+	       strcmp(p->head.state, "interrupted") != 0;
 }
 
 /* The daemon first, so that a running session is up to date; the database alone when there is none,

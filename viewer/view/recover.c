@@ -459,7 +459,7 @@ static int copy_rows(struct job *j)
 	  "SELECT session,randomblob(16),'session '||session,0,'control','','','none','both',"     \
 	  "'shadow','on','finalized','all',0,'','none',0,0,0,0,0 FROM lack")                       \
 	/* what each session lacks */                                                              \
-	X(LACK "id,'its end: it was recording' FROM session WHERE state<>'finalized'")             \
+	X(LACK "id,'its end: it was recording' FROM session WHERE state NOT IN ('finalized','interrupted')")             \
 	X(LACK "DISTINCT s.id,'rows of '||h.name FROM session s JOIN hole h "                      \
 	  "ON s.id BETWEEN h.first AND h.last")                                                    \
 	X(LACK "session,count(*)||' of its processes' FROM member "                                \
@@ -475,7 +475,7 @@ static int copy_rows(struct job *j)
 	  "GROUP BY session HAVING sum(n)>0")                                                      \
 	X("DELETE FROM lack WHERE session NOT IN (SELECT id FROM session)")                        \
 	/* a recording that nobody goes on with */                                                 \
-	X("UPDATE session SET state='finalized' WHERE state<>'finalized'")                         \
+	X("UPDATE session SET state='finalized' WHERE state NOT IN ('finalized','interrupted')")                         \
 	X(ENDS("active"))                                                                          \
 	X(ENDS("segment"))                                                                         \
 	X("UPDATE session SET recovered=1+EXISTS(SELECT 1 FROM lack WHERE session=id)")            \
