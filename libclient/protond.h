@@ -20,8 +20,9 @@
  *   - after fork() the child is silent until its own first call, then a process of its own;
  *   - so is a program in which the library is only preloaded (LD_PRELOAD).
  *
- * The library meets the daemon beside the program, in a few milliseconds. What comes before that
- * is in a session of protonctl run, or that protond_start() began, and in no other.
+ * Where a daemon runs and records every program, the library makes its ring as it is loaded, or at
+ * its first call after fork(), and hands it over without waiting: all is recorded from there to
+ * _exit(). Else it meets the daemon beside the program, in a few milliseconds.
  *
  * It has a thread that opens files and sockets beside the program's. Redirect with dup2()
  * alone, onto the open number: after a close() the number may be another's.
@@ -104,8 +105,8 @@ int protond_flush(int timeout_ms);
 typedef uint32_t protond_stack_fn(uint32_t *names, uint32_t cap);
 void protond_stack(protond_stack_fn *fn);
 
-/* Whether events of this process are recorded now: to spare what only serves a profile. A forked
- * child, or a program that a session is started on, is recorded some milliseconds later. */
+/* Whether events of this process are recorded now: to spare what only serves a profile. A program
+ * that a session is started on is recorded some milliseconds later. */
 int protond_recording(void);
 
 /* Lets go of the GPU's interfaces (CUPTI) in this process, for another tool or for a while; scopes

@@ -476,7 +476,7 @@ def depth():
 def recording():
     """Whether events of this process are recorded now: to spare what only serves a profile.
 
-    A forked child, or a program that a session is started on, is recorded some milliseconds later.
+    A program that a session is started on is recorded some milliseconds later.
     """
     return _native.recording()
 
