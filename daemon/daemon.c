@@ -44,6 +44,7 @@
 #include "ring_ctl.h"
 #include "rings.h"
 #include "settle.h"
+#include "share.h"
 #include "shares.h"
 #include "spool.h"
 #include "store.h"
@@ -526,7 +527,7 @@ int protond_init(struct protond *p, struct err *e)
 	p->spool_ns = d->started_mono_ns;
 	p->drain.ns = DRAIN_NS;
 	p->watchdog_ns = manager_watchdog_ns();
-	p->lent.max = shares_of_limit().lent;
+	p->lent.share = share_of(shares_of_limit().lent, d->private);
 	p->drain.arena = malloc(DRAIN_BYTES + READER_PIECE);
 	p->looping = p->drain.arena != NULL && uv_loop_init(&d->loop) == 0;
 	if (!p->looping)

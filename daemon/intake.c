@@ -32,6 +32,7 @@
 #include "manager.h"
 #include "must.h"
 #include "rings.h"
+#include "share.h"
 #include "shares.h"
 
 #ifndef SO_PEERPIDFD
@@ -117,43 +118,57 @@ static void conn_identify(struct conn *c)
 	}
 }
 
-static uint32_t conns_of(const struct intake *in, uint32_t uid)
-{
-	const struct conn *c;
-	uint32_t n = 0;
-
-	for (c = in->conns; c != NULL; c = c->next)
-		n += c->uid == uid;
-	return n;
-}
-
 #define FDS_RING 3u /* ring, control file, pidfd; the connection is one more */
 
-static bool has_descriptors(const struct intake *in, uint32_t more)
+/* What all have, and one user of it; a connection has the descriptors of the ring that it may bring. */
+struct have {
+	uint64_t conns, own_conns, fds, own_fds;
+};
+
+static struct have have_of(const struct intake *in, uint32_t uid)
 {
 	const struct conn *c;
-	uint64_t n = in->n_conns + FDS_RING * (uint64_t)in->rings->n + more;
+	const struct ring *r;
+	struct have ret = {0};
+	uint64_t fds;
 
-	for (c = in->conns; c != NULL; c = c->next)
-		n += c->ring == NULL ? FDS_RING : 0;
-	return n <= in->fds;
+	for (c = in->conns; c != NULL; c = c->next) {
+		fds = c->ring == NULL ? 1 + FDS_RING : 1;
+		ret.conns++;
+		ret.fds += fds;
+		ret.own_conns += c->uid == uid;
+		ret.own_fds += c->uid == uid ? fds : 0;
+	}
+	for (r = in->rings->first; r != NULL; r = r->next) {
+		ret.fds += FDS_RING;
+		ret.own_fds += r->uid == uid ? FDS_RING : 0;
+	}
+	return ret;
 }
 
 static void admit(struct intake *in, struct conn *c)
 {
 	const uint64_t cap = in->d->config->jobs_per_uid;
+	const struct share conns = {CONNS_MAX, cap}, fds = share_of(in->fds, in->d->private);
+	const struct have n = have_of(in, c->uid); /* with this one */
 	struct err e = {0};
 
 	if (in->d->private && c->uid != (uint32_t)geteuid() && c->uid != 0)
 		(void)err_set(&e, -EPERM, "this protond is uid %u's own; start one of yours",
 			(unsigned)geteuid());
-	else if (conns_of(in, c->uid) > cap)
+	else if (n.own_conns > cap)
 		(void)err_set(&e, -EMFILE, "uid %u has %llu jobs attached; raise jobs_per_uid",
 			c->uid, (unsigned long long)cap);
-	else if (in->n_conns > CONNS_MAX)
-		(void)err_set(
-			&e, -EMFILE, "%u jobs are attached; this protond takes no more", CONNS_MAX);
-	else if (!has_descriptors(in, 0)) {
+	else if (share_left(&conns, n.conns, n.own_conns, 0) < 0)
+		(void)err_set(&e, -EMFILE,
+			"%llu jobs are attached, %llu of uid %u; this protond takes no more of it",
+			(unsigned long long)n.conns, (unsigned long long)n.own_conns, c->uid);
+	else if (share_room(&fds, n.fds, n.own_fds, 0) == -EDQUOT)
+		(void)err_set(&e, -EMFILE,
+			"the jobs of uid %u have a quarter of this protond's descriptors; raise "
+			"its LimitNOFILE",
+			c->uid);
+	else if (share_left(&fds, n.fds, n.own_fds, 0) < 0) {
 		in->shed = true;
 		(void)err_set(&e, -EMFILE,
 			"this protond has no descriptors for another job; raise its LimitNOFILE");
@@ -360,7 +375,7 @@ void intake_sweep(struct intake *in, uint64_t now_ns)
 	}
 	(void)uv_poll_start(&in->poll, UV_READABLE, intake_on_poll);
 	/* Jobs that were refused watch the socket: a change of it makes them try again. */
-	if (in->shed && has_descriptors(in, FDS_RING + 1)) {
+	if (in->shed && have_of(in, 0).fds + FDS_RING + 1 <= in->fds) {
 		in->shed = false;
 		if (fstatat(in->d->runtime_fd, RV_AGENT_SOCK, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 			S_ISSOCK(st.st_mode)) /* the mode that it has, which may be the unit's */

@@ -156,11 +156,23 @@ void client_refuse(int sock, int code, const char *text, const char *next)
 
 /* --- requests --- */
 
+/* The user may begin another one, which may have waited for this, of whatever client. */
+static void client_request_ended(struct request *q)
+{
+	struct fair *f = q->user != NULL ? fair_end(q->user) : NULL;
+	struct clients *all = f != NULL ? container_of(f, struct clients, fair) : NULL;
+
+	q->user = NULL;
+	if (all != NULL && !uv_is_closing((uv_handle_t *)&all->serve))
+		uv_idle_start(&all->serve, clients_on_turn);
+}
+
 /* The client is NULL where it is gone. Takes the request. */
 static void client_answer(struct request *q, int *fd)
 {
 	struct client *c = q->client;
 
+	client_request_ended(q);
 	if (c == NULL) {
 		request_free(q);
 		return;
@@ -197,6 +209,7 @@ static int client_request_new(struct client *c, const char *p, size_t n, struct 
 	q->who = c->who;
 	q->client = c;
 	q->answer = client_answer;
+	q->user = fair_begin(&c->place);
 	q->next = c->requests;
 	if (q->next != NULL)
 		q->next->prev = q;
@@ -238,7 +251,7 @@ static void client_on_closed(uv_handle_t *h)
 	struct clients *all = c->all;
 
 	MUST(c->requests == NULL);
-	fair_leave(&all->fair, &c->place);
+	fair_leave(&c->place);
 	close(c->fd);
 	if (c->prev != NULL)
 		c->prev->next = c->next;
@@ -429,7 +442,7 @@ int client_new(struct clients *all, int fd, const struct asker *who)
 		return -ENOMEM;
 	}
 	if (uv_poll_init(all->loop, &c->poll, fd) < 0) {
-		fair_leave(&all->fair, &c->place);
+		fair_leave(&c->place);
 		free(c);
 		return -ENOMEM;
 	}

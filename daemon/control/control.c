@@ -18,12 +18,13 @@
 #include "manager.h"
 #include "must.h"
 #include "rendezvous.h"
+#include "share.h"
 #include "shares.h"
 
 #define CONTROL_MAGIC    0x43545254u
 #define SWEEP_MS         1000u
-#define CLIENTS_PER_UID  (WIRE_CLIENTS_MAX / 2)
 #define ACCEPTS_PER_TICK 16
+#define REQUESTS_MAX     2048u /* begun and not answered */
 #define SOCK_NEW         RV_CONTROL_SOCK ".new"
 
 struct control {
@@ -36,7 +37,7 @@ struct control {
 	gid_t group;      /* (gid_t)-1: there is none */
 	bool inherited;   /* the socket is the service manager's: its name stays */
 	struct clients clients;
-	uint32_t clients_max;
+	struct share share; /* of clients */
 	bool freeing;
 };
 
@@ -105,8 +106,14 @@ static void control_admit(struct control *control, int fd)
 		client_refuse(fd, -EPERM, "this protond belongs to another user",
 			"start your own: protonctl run");
 		close(fd);
-	} else if (control->clients.n >= control->clients_max ||
-		   fair_count(&control->clients.fair, who.uid) >= CLIENTS_PER_UID ||
+	} else if (share_room(&control->share, control->clients.n,
+			   fair_count(&control->clients.fair, who.uid), 1) == -EDQUOT) {
+		control->d->refused_connections++;
+		client_refuse(fd, -EBUSY, "you have as many clients as one user may",
+			"close some protonctl or protonview, then try again");
+		close(fd);
+	} else if (share_left(&control->share, control->clients.n,
+			   fair_count(&control->clients.fair, who.uid), 1) < 0 ||
 		   control_take(control, fd, &who) < 0) {
 		control->d->refused_connections++;
 		client_refuse(fd, -EBUSY, "protond has too many clients",
@@ -197,6 +204,7 @@ static void control_gone(struct control *control)
 	if (!control->freeing || control->handles != 0 || control->clients.n != 0)
 		return;
 	control->magic = 0;
+	fair_fini(&control->clients.fair);
 	free(control);
 }
 
@@ -209,6 +217,7 @@ int control_new(
 	struct daemon *d, verb_fn *const verbs[WIRE_VERB_MAX], struct control **ret, struct err *e)
 {
 	struct control *control = calloc(1, sizeof(*control));
+	uint32_t max;
 	int r;
 
 	MUST(verbs != NULL);
@@ -218,9 +227,9 @@ int control_new(
 	control->d = d;
 	control->clients = (struct clients){
 		.d = d, .loop = &d->loop, .verbs = verbs, .gone = control_client_gone};
-	control->clients_max = shares_of_limit().clients;
-	if (control->clients_max > WIRE_CLIENTS_MAX)
-		control->clients_max = WIRE_CLIENTS_MAX;
+	max = shares_of_limit().clients;
+	control->share = share_of(max < WIRE_CLIENTS_MAX ? max : WIRE_CLIENTS_MAX, d->private);
+	control->clients.fair.share = share_of(REQUESTS_MAX, d->private);
 	control->group = group_id();
 	control->fd = manager_inherited(RV_CONTROL_SOCK, SOCK_STREAM);
 	control->inherited = control->fd >= 0;

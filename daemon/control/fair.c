@@ -8,7 +8,8 @@
 
 struct fair_user {
 	struct fair_user *next;
-	uint32_t uid, n; /* n > 0: who joined */
+	struct fair *f;         /* NULL: is gone */
+	uint32_t uid, n, begun; /* who joined; requests, of those and of who has left */
 	struct fair_place *waiting, **last;
 };
 
@@ -20,12 +21,13 @@ static struct fair_user **user_at(struct fair_user **at, uint32_t uid)
 	return at;
 }
 
-static struct fair_user *user_new(struct fair_user **at, uint32_t uid)
+static struct fair_user *user_new(struct fair *f, struct fair_user **at, uint32_t uid)
 {
 	struct fair_user *u = calloc(1, sizeof(*u));
 
 	if (u == NULL)
 		return NULL;
+	u->f = f;
 	u->uid = uid;
 	u->last = &u->waiting;
 	*at = u;
@@ -35,7 +37,7 @@ static struct fair_user *user_new(struct fair_user **at, uint32_t uid)
 int fair_join(struct fair *f, struct fair_place *p, uint32_t uid)
 {
 	struct fair_user **at = user_at(&f->first, uid);
-	struct fair_user *u = *at != NULL ? *at : user_new(at, uid);
+	struct fair_user *u = *at != NULL ? *at : user_new(f, at, uid);
 
 	if (u == NULL)
 		return -ENOMEM;
@@ -56,19 +58,62 @@ static void user_drop(struct fair_user *u, struct fair_place *p)
 	p->waits = false;
 }
 
-void fair_leave(struct fair *f, struct fair_place *p)
+static void user_check(struct fair_user *u)
 {
-	struct fair_user *u = p->user, **at;
+	struct fair_user **at;
+
+	if (u->n > 0 || u->begun > 0)
+		return;
+	if (u->f != NULL) {
+		at = user_at(&u->f->first, u->uid);
+		*at = u->next;
+	}
+	free(u);
+}
+
+void fair_leave(struct fair_place *p)
+{
+	struct fair_user *u = p->user;
 
 	MUST(u != NULL && u->n > 0);
 	if (p->waits)
 		user_drop(u, p);
 	p->user = NULL;
-	if (--u->n > 0)
-		return;
-	at = user_at(&f->first, u->uid);
-	*at = u->next;
-	free(u);
+	u->n--;
+	user_check(u);
+}
+
+struct fair_user *fair_begin(struct fair_place *p)
+{
+	struct fair_user *u = p->user;
+
+	MUST(u != NULL && u->f != NULL);
+	u->begun++;
+	u->f->begun++;
+	return u;
+}
+
+struct fair *fair_end(struct fair_user *u)
+{
+	struct fair *f = u->f;
+
+	MUST(u->begun > 0);
+	u->begun--;
+	if (f != NULL)
+		f->begun--;
+	user_check(u);
+	return f;
+}
+
+void fair_fini(struct fair *f)
+{
+	struct fair_user *u;
+
+	while ((u = f->first) != NULL) {
+		f->first = u->next;
+		u->f = NULL;
+		user_check(u);
+	}
 }
 
 uint32_t fair_count(const struct fair *f, uint32_t uid)
@@ -96,7 +141,8 @@ struct fair_place *fair_next(struct fair *f)
 	struct fair_user **at = &f->first, *u;
 	struct fair_place *p;
 
-	while ((u = *at) != NULL && u->waiting == NULL)
+	while ((u = *at) != NULL &&
+		(u->waiting == NULL || share_room(&f->share, f->begun, u->begun, 1) < 0))
 		at = &u->next;
 	if (u == NULL)
 		return NULL;

@@ -28,6 +28,7 @@
 
 struct client;
 struct daemon;
+struct fair_user;
 struct request;
 typedef void verb_fn(struct request *q);
 /* The answer is in q->out, or nothing is (no memory for words). *fd: goes with it, or -1. */
@@ -37,6 +38,7 @@ struct request {
 	uint32_t magic; /* REQUEST_MAGIC until it is answered */
 	uv_thread_t loop;
 	struct client *client;       /* the client's own: NULL: gone */
+	struct fair_user *user;      /* likewise: whose it is; NULL: ended */
 	struct request *next, *prev; /* likewise: of the client */
 	answer_fn *answer;           /* likewise; takes the request */
 	struct daemon *d;

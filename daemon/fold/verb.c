@@ -25,6 +25,7 @@
 #include "process.h"
 #include "record.h"
 #include "session.h"
+#include "share.h"
 #include "state.h"
 #include "timeline.h"
 #include "words.h"
@@ -192,7 +193,7 @@ void session_match_process(struct process *p, uint64_t mono_ns)
  * what is finalized stays until it is stored, so that many can be had for a moment. */
 static int user_room(const struct fold *f, uint32_t uid)
 {
-	const uint32_t all = f->limit.sessions, share = f->limit.sessions_per_uid;
+	const struct share s = {f->limit.sessions, f->limit.sessions_per_uid};
 	uint32_t i, held = 0, current = 0;
 
 	for (i = 0; i < f->n_sessions; i++) {
@@ -201,13 +202,9 @@ static int user_room(const struct fold *f, uint32_t uid)
 		held++;
 		current += session_is_current(f->session[i]);
 	}
-	if (share >= all) /* there is one user */
-		return f->n_sessions < all ? 0 : -ENOSPC;
-	if (current >= share)
+	if (s.user < s.all && current >= s.user)
 		return -EDQUOT;
-	if (f->n_sessions >= all || (f->n_sessions >= all - all / 8 && held >= all / 16))
-		return -ENOSPC;
-	return 0;
+	return share_left(&s, f->n_sessions, held, 1);
 }
 
 static int refused(struct fold *f, uint32_t uid, int code)

@@ -93,16 +93,16 @@ void memfd_forget(struct lent *l)
 
 static bool may_have(const struct lent *l, uint32_t uid, uint64_t more)
 {
+	const struct share bytes = {4 * LENT_BYTES, LENT_BYTES};
 	const struct lent_one *one;
-	uint32_t n = 0;
+	uint64_t n = 0, own = 0, used = 0;
 
 	for (one = l->first; one != NULL; one = one->next) {
-		if (one->uid == uid) {
-			n++;
-			more += one->bytes;
-		}
+		n += one->uid == uid;
+		own += one->uid == uid ? one->bytes : 0;
+		used += one->bytes;
 	}
-	return more <= LENT_BYTES && n < l->max / 2 && l->n < l->max;
+	return share_room(&bytes, used, own, more) == 0 && share_room(&l->share, l->n, n, 1) == 0;
 }
 
 /* Opened anew: a lease is refused to what came of memfd_create(), and does not count it. */

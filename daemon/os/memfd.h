@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "err.h"
+#include "share.h"
 
 /* Any thread. */
 int memfd_new(void);    /* empty; a descriptor, or -errno */
@@ -16,10 +17,11 @@ int memfd_of(const void *bytes, size_t n); /* these bytes, sealed; a descriptor,
 /* What was given away is memory of this process as long as anybody has it open or mapped, so it is
  * kept account of. The loop's thread. */
 #define LENT_HELP  "ls -l /proc/[0-9]*/fd shows who has a protond-export open"
-#define LENT_BYTES (2ull << 30) /* the most that one user may hold; and half of max in number */
+#define LENT_BYTES (2ull << 30) /* the most that one user may hold, of four times as much */
 struct lent {
 	struct lent_one *first;
-	uint32_t n, max;
+	uint64_t n;
+	struct share share; /* of them, in number */
 };
 
 /* A sealed memfd to give to this user: *fd becomes the receiver's descriptor (caller closes), or

@@ -20,7 +20,7 @@
 #define WIRE_DEPTH_MAX   16u
 #define WIRE_OBJECTS_MAX (1u << 18) /* in one frame */
 #define WIRE_OUT_MAX     (8u << 20)
-#define WIRE_CLIENTS_MAX 512u /* half of them for one user: every rank's `run` holds one */
+#define WIRE_CLIENTS_MAX 512u /* under a service a quarter of them for one user */
 
 /* Every verb: dispatch, help and tests derive from this list.
  * who: A anybody who may connect; O the owner of the session or job, root, group protond. */

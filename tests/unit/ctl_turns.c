@@ -53,7 +53,8 @@ static void setup(void)
 	verbs[WIRE_sync] = keep;
 	now_ns = costs_ns = n_ran = n_kept = 0;
 	ck_assert_int_eq(uv_loop_init(&loop), 0);
-	all = (struct clients){.loop = &loop, .verbs = verbs, .gone = on_gone};
+	all = (struct clients){
+		.loop = &loop, .verbs = verbs, .gone = on_gone, .fair.share = {RAN_MAX, RAN_MAX}};
 	(void)uv_idle_init(&loop, &all.serve);
 	for (i = 0; i < CLIENTS; i++)
 		end[i] = -1;
@@ -202,6 +203,33 @@ START_TEST(whoever_leaves_while_he_waits_takes_his_requests_along)
 }
 END_TEST
 
+/* A quarter of eight. */
+START_TEST(a_user_begins_no_more_than_his_share)
+{
+	all.fair.share = share_of(8, false);
+	client(0, 1000);
+	client(1, 1000);
+	client(2, 2000);
+	say(0, "sync", 2);
+	while (n_kept < 2)
+		(void)uv_run(&loop, UV_RUN_ONCE);
+	(void)close(end[0]);
+	end[0] = -1;
+	while (all.n > 2)
+		(void)uv_run(&loop, UV_RUN_ONCE);
+	say(1, "status", 2); /* what he who left has begun is the user's still */
+	say(2, "status", 3);
+	run(3);
+	(void)uv_run(&loop, UV_RUN_NOWAIT);
+	ck_assert_uint_eq(n_ran, 3);
+	ck_assert_int_eq(ran[0] == 2 && ran[1] == 2 && ran[2] == 2, true);
+	request_wrong(kept[0], "enough", "");
+	run(5);
+	request_wrong(kept[1], "enough", "");
+	ck_assert_uint_eq(all.fair.begun, 0);
+}
+END_TEST
+
 Suite *suite(void)
 {
 	Suite *s = suite_create("ctl_turns");
@@ -212,6 +240,7 @@ Suite *suite(void)
 	tcase_add_test(t, users_take_turns);
 	tcase_add_test(t, a_turn_of_the_loop_is_for_a_slice_of_them);
 	tcase_add_test(t, an_answer_runs_no_request);
+	tcase_add_test(t, a_user_begins_no_more_than_his_share);
 	tcase_add_test(t, whoever_leaves_while_he_waits_takes_his_requests_along);
 	return s;
 }

@@ -13,7 +13,7 @@ static struct lent lent;
 
 static void begin(void)
 {
-	lent = (struct lent){.max = 8};
+	lent = (struct lent){.share = {32, 8}};
 }
 
 static void end(void)
@@ -61,15 +61,18 @@ END_TEST
 
 START_TEST(test_number)
 {
-	int fd[8], more, i;
+	int fd[32], more, i;
 
-	for (i = 0; i < 4; i++)
-		ck_assert_int_eq(lend(1000, 1, &fd[i]), 0);
-	ck_assert_int_eq(lend(1000, 1, &more), -EDQUOT); /* half of them */
-	for (; i < 8; i++)
-		ck_assert_int_eq(lend(1001, 1, &fd[i]), 0);
-	ck_assert_int_eq(lend(1002, 1, &more), -EDQUOT); /* all of them */
 	for (i = 0; i < 8; i++)
+		ck_assert_int_eq(lend(1000, 1, &fd[i]), 0);
+	ck_assert_int_eq(lend(1000, 1, &more), -EDQUOT); /* a quarter of them */
+	for (; i < 28; i++)
+		ck_assert_int_eq(lend(1000 + (uint32_t)i / 8, 1, &fd[i]), 0);
+	ck_assert_int_eq(lend(1003, 1, &more), -EDQUOT); /* what is left is not for him */
+	for (; i < 32; i++)
+		ck_assert_int_eq(lend(1100 + (uint32_t)i, 1, &fd[i]), 0);
+	ck_assert_int_eq(lend(1200, 1, &more), -EDQUOT); /* all of them */
+	for (i = 0; i < 32; i++)
 		(void)close(fd[i]);
 }
 END_TEST

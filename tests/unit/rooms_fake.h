@@ -517,6 +517,8 @@ static inline void store_session(
 	sql(text);
 }
 
+static bool fake_is_service; /* from the next open on */
+
 static void fake_open(void)
 {
 	bool fresh;
@@ -527,12 +529,12 @@ static void fake_open(void)
 	ck_assert_ptr_nonnull(mkdtemp(fake.dir));
 	(void)snprintf(fake.d.runtime, sizeof(fake.d.runtime), "%s", fake.dir);
 	fake.d.runtime_fd = open(fake.dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	fake.d.private = true;
+	fake.d.private = !fake_is_service;
 	fake.d.started_mono_ns = mono_ns();
 	fake.d.auto_session = "off";
 	fake.d.store = &fake.store;
 	fake.d.lent = &fake.lent;
-	fake.lent.max = 16;
+	fake.lent.share = share_of(16, true);
 	ck_assert_int_eq(sqlite3_open(":memory:", &fake.store.db), SQLITE_OK);
 	ck_assert_int_eq(schema_mend(fake.store.db, false, &fresh), SQLITE_OK);
 	ck_assert_int_eq(uv_loop_init(&fake.d.loop), 0);
