@@ -35,7 +35,7 @@ struct asked { /* who waits for a transaction */
 
 struct commit {
 	struct protond *p;
-	uint64_t position, bytes;
+	uint64_t position, bytes, mark;
 	bool staged; /* it holds what is staged, too */
 	struct asked *asked;
 };
@@ -101,6 +101,7 @@ static void commit_on_stored(void *arg, int r, const struct err *e)
 			entry_unstage(&p->entries);
 		if (c->position > p->d.stored_position)
 			p->d.stored_position = c->position;
+		owed_stored(&p->entries.owed, c->mark);
 		journal_forget(p->d.journal, p->d.stored_position, flight_bytes(p), close_later,
 			p->rings.closer);
 		rings_stored(&p->rings, p->d.stored_position);
@@ -173,6 +174,7 @@ static void commit_begin(struct protond *p)
 	*c = (struct commit){.p = p,
 		.position = batch.journal,
 		.bytes = batch_bytes(&batch),
+		.mark = owed_mark(&p->entries.owed),
 		.staged = p->entries.stored,
 		.asked = asked};
 	p->commits.running++;
@@ -272,7 +274,8 @@ void commit_periodic(struct protond *p)
 void commit_if_large(struct protond *p)
 {
 	const bool large = journal_bytes_since(p->d.journal, p->d.stored_position) >
-			   p->d.config->journal_mb << 20;
+				   p->d.config->journal_mb << 20 ||
+			   owed_is_large(&p->entries.owed);
 
 	/* New rows are collected a few at a time, so that no collect holds the loop up for long. */
 	if (p->commits.running < COMMITS_MAX &&

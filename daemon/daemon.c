@@ -68,13 +68,24 @@ static void ring_failed(struct ring *r, int64_t error)
 	log_line(LOG_WARN, "ring_unreadable", "pid=%u error=%d", r->pid, (int)-error);
 }
 
-static uint64_t drain_one(struct protond *p, struct ring *r, bool *more)
+/* His lanes fill meanwhile, and count what they refuse. */
+static bool has_his_share(struct protond *p, const struct ring *r)
+{
+	static struct log_cause cause;
+
+	if (!owed_is_over(&p->entries.owed, r->uid))
+		return false;
+	p->d.held_back++;
+	p->d.held_back_uid = r->uid;
+	log_cause(&cause, LOG_WARN, "user_held_back", "uid=%u pid=%u", r->uid, r->pid);
+	return true;
+}
+
+static uint64_t drain_whole(struct protond *p, struct ring *r, bool *more)
 {
 	bool ring_more = false;
 	int64_t n;
 
-	if (r->all->drain->behind && mono_ns() - r->taken_ns < BEHIND_NS)
-		return 0;
 	if (r->state == RING_GONE) {
 		ring_leave(p, r);
 		return FLOW_BYTES; /* until END is written */
@@ -87,6 +98,18 @@ static uint64_t drain_one(struct protond *p, struct ring *r, bool *more)
 	/* Half a lane came in one tick: the other half may be full before the next one. */
 	*more |= (ring_more && n >= 0) || n >= r->reader.h.lane_bytes / 2;
 	return n > 0 ? (uint64_t)n : 0;
+}
+
+static uint64_t drain_one(struct protond *p, struct ring *r, bool *more)
+{
+	const uint64_t before = p->entries.put;
+	uint64_t n;
+
+	if ((r->all->drain->behind && mono_ns() - r->taken_ns < BEHIND_NS) || has_his_share(p, r))
+		return 0;
+	n = drain_whole(p, r, more);
+	owed_put(&p->entries.owed, r->uid, p->entries.put - before);
+	return n;
 }
 
 /* Each ring in that state once, beginning with another one each time; at least one, and where the
@@ -527,6 +550,8 @@ int protond_init(struct protond *p, struct err *e)
 	p->spool_ns = d->started_mono_ns;
 	p->drain.ns = DRAIN_NS;
 	p->watchdog_ns = manager_watchdog_ns();
+	p->entries.owed.share =
+		share_of(scaled(d->config->journal_mb, BEHIND_TIMES << 20), d->private);
 	p->lent.share = share_of(shares_of_limit().lent, d->private);
 	p->drain.arena = malloc(DRAIN_BYTES + READER_PIECE);
 	p->looping = p->drain.arena != NULL && uv_loop_init(&d->loop) == 0;
@@ -645,6 +670,7 @@ void protond_fini(struct protond *p)
 	free(p->rings.kept);
 	free(p->drain.arena);
 	poison_close(&p->entries.poison);
+	owed_fini(&p->entries.owed);
 	home_close(&p->d);
 	config_free(&p->config);
 }

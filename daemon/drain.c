@@ -592,11 +592,13 @@ bool drain_is_noted(struct ring *r, uint64_t ns)
 /* False: the journal is full, or there is more in its tables. */
 static bool note(struct ring *r)
 {
-	const uint64_t now = mono_ns();
+	struct entries *to = r->all->entries;
+	const uint64_t now = mono_ns(), before = to->put;
 	int x = drain_now_block(r);
 
 	if (x != -ENOSPC && x != -EAGAIN && drain_counts(r) == -ENOSPC)
 		x = -ENOSPC;
+	owed_put(&to->owed, r->uid, to->put - before);
 	if (x == -ENOSPC || x == -EAGAIN)
 		return false;
 	r->note_ns = 0;
@@ -613,6 +615,7 @@ static struct ring *next_noted(const struct rings *all)
 	for (r = all->first; r != NULL; r = r->next) {
 		same = r->uid == all->drain->noted_uid;
 		if (r->note_ns == 0 || !drain_goes_on(r) ||
+			owed_is_over(&all->entries->owed, r->uid) ||
 			(best != NULL && (same != best_same ? same : r->note_ns >= best->note_ns)))
 			continue;
 		best = r;

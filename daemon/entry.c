@@ -45,6 +45,7 @@ int entry_end(struct entries *s, uint32_t bytes)
 	if (e == NULL) {
 		e = journal_commit(s->d->journal, bytes);
 		s->staged += e->bytes;
+		s->put += e->bytes;
 	} else {
 		const uint32_t whole = (uint32_t)sizeof(*e) + ((bytes + 7) & ~7u);
 

@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "owed.h"
+
 struct daemon;
 struct journal_entry;
 struct poison;
@@ -24,6 +26,8 @@ struct entries {
 	struct journal_entry
 		*replayed;  /* entries made while the journal is not written to, or NULL */
 	uint64_t staged;    /* bytes since the last flush */
+	uint64_t put;       /* bytes since the start */
+	struct owed owed;   /* of each user, that are not stored */
 	uint64_t anchor_ns; /* when the last one was appended */
 	bool begun;         /* entry_begin() was called, and not yet entry_end() */
 	bool stuck;         /* a flush failed: nothing is drained until one works */

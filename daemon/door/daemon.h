@@ -50,6 +50,9 @@ struct daemon {
 	uint8_t boot_id[16], store_uuid[16];
 	uint64_t started_mono_ns, stored_position;
 	uint64_t refused_connections, bad_rings, unable_jobs, skipped_entries; /* for status */
+	uint64_t
+		held_back; /* likewise: rings passed over, whose user has his share of the journal */
+	uint32_t held_back_uid; /* the last one's */
 	struct err
 		store_trouble;   /* likewise: why the last transaction failed; code 0: it did not */
 	int journal_trouble;     /* likewise: of the last flush */

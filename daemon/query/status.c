@@ -180,6 +180,12 @@ static void status_warnings(const struct daemon *d, const struct asker *a, const
 		warn(ret, "%lu job%s could not record, the last: %.250s", d->unable_jobs,
 			d->unable_jobs == 1 ? "" : "s", d->unable_text);
 	sessions_refused(d, a, ret);
+	if (d->held_back > 0 && asker_may(a, d->held_back_uid))
+		warn(ret,
+			"jobs of user %u wrote faster than the database takes it, and had to wait "
+			"until their share of the journal was stored; what did not fit meanwhile "
+			"was dropped",
+			d->held_back_uid);
 	sinks_behind(d, ret);
 	connections_refused(d, a, ret);
 	if (d->home_trouble.code < 0)

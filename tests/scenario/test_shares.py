@@ -78,7 +78,7 @@ def test_what_an_older_daemon_left(service):
     service.serve(PROTOND_AUTO_SESSION="off")
     as_user(service, NEIGHBOUR, "start", "s", "--all")
     job = service.job(**of(NEIGHBOUR))
-    until("it is attached", lambda: service.ctl_json("jobs")["jobs"])
+    assert job.say("start own") == "0", "it records"
     job.say("repeat 100 x")
     until("the daemon has it", lambda: service.ctl_json("jobs")["jobs"][0]["events"] >= 100)
     service.stop(signal.SIGKILL)
@@ -179,6 +179,27 @@ def counts(world, name, pid):
                        " JOIN node n ON n.id = c.node WHERE s.name = ? AND s.uid = p.uid AND p.pid = ? AND n.name = 'unit'", name, pid)
     lost = world.sql("SELECT coalesce(sum(l.count), 0) FROM loss l JOIN process p ON p.id = l.process WHERE p.pid = ?", pid)
     return stored[0][0], lost[0][0]
+
+
+@pytest.mark.long
+@pytest.mark.slow
+def test_who_fills_the_journal_waits_and_nobody_else(service):
+    """A journal of 8 MiB whose transactions come seldom: 2 of them are one user's."""
+    service.serve(PROTOND_AUTO_SESSION="scopes", PROTOND_JOURNAL_MB=4, PROTOND_COMMIT_MS=50)
+    load = Load(service, threads=1, pause_ns=20_000_000, tag=service.homes / f"{NEIGHBOUR}/truth", **of(NEIGHBOUR))
+    as_user(service, NEIGHBOUR, "start", "mine", "--all", "-d", "both")
+    began = load.truth()
+    as_user(service, ATTACKER, "start", "much", "--all", "-d", "both")
+    flood = [Load(service, threads=4, pause_ns=0, tag=service.homes / f"{ATTACKER}/truth{i}", **of(ATTACKER)) for i in range(2)]
+    held = "jobs of user %d wrote faster than the database takes it"
+    until("it is held back", lambda: held % ATTACKER in as_user(service, ATTACKER, "status").stdout)
+    assert held % ATTACKER not in as_user(service, NEIGHBOUR, "status").stdout
+    for job in (*flood, load):
+        job.kill()
+        ended(service, job.pid)
+    as_user(service, NEIGHBOUR, "finalize", "mine")
+    stored, lost = counts(service, "mine", load.pid)
+    assert lost == 0 and load.truth() - began - 1024 <= stored <= load.begun(), (stored, lost, load.each())
 
 
 @pytest.mark.long
