@@ -37,8 +37,8 @@
 #define BELL_LEAST 60 /* the end that is polled, if there may be as many */
 
 static struct {
-	int inotify;       /* -1: none */
-	int wd[PLACE_MAX]; /* its watches */
+	int inotify;           /* -1: none */
+	int wd[PLACE_MAX + 1]; /* its watches */
 	unsigned n_wd;
 	int retry;     /* how often the socket has refused */
 	bool watching; /* for a socket */
@@ -168,10 +168,12 @@ static void watch_close(void)
 	park.watching = false;
 }
 
-static void watch_one(const char *dir)
+/* ours: it may be watched itself, and not only its parent. */
+static void watch_one(const char *dir, bool ours)
 {
-	int wd = inotify_add_watch(park.inotify, dir,
-		IN_CREATE | IN_MOVED_TO | IN_ATTRIB | IN_DELETE_SELF | IN_ONLYDIR);
+	int wd = ours ? inotify_add_watch(park.inotify, dir,
+				IN_CREATE | IN_MOVED_TO | IN_ATTRIB | IN_DELETE_SELF | IN_ONLYDIR)
+		      : -1;
 	char parent[PLACE_PATH_MAX];
 	char *slash;
 
@@ -189,7 +191,9 @@ static void watch_one(const char *dir)
 
 static void watch(void)
 {
+	char beside[PLACE_PATH_MAX];
 	struct place_list l;
+	uid_t by;
 
 	unwatch();
 	if (park.inotify < 0)
@@ -202,7 +206,12 @@ static void watch(void)
 	pd_unlock(&pd.lock);
 	park.named = l.n == 1;
 	for (unsigned i = 0; i < l.n; i++)
-		watch_one(l.path[i]);
+		watch_one(l.path[i], !l.own[i] || place_is_private(l.path[i], geteuid()));
+	if (place_taken(&l, &by) == NULL)
+		return;
+	place_beside(place_taken(&l, &by), beside);
+	if (beside[0] != '\0')
+		watch_one(beside, true);
 }
 
 /* Is it about us? Others make files in /dev/shm and /run all the time. */

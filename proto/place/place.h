@@ -9,10 +9,12 @@
  *   3. the user's own, the first of these where an agent.sock exists, else the first that can be:
  *      /run/user/UID/protond   when /run/user/UID is the user's
  *      $XDG_RUNTIME_DIR/protond when that is a directory of the user's
- *      /dev/shm/protond.UID
+ *      /dev/shm/protond.UID; where another user made that first, the oldest of the user's own
+ *      /dev/shm/protond.UID.RANDOM, which nobody can foresee
  *
  * A directory of the user's own counts only when it is a real directory (no link), owned by the
- * user and closed to all others, or when it does not exist yet. Nothing is created here.
+ * user and closed to all others, or when it does not exist yet. Nothing is created here, but by
+ * place_private() where the name was taken.
  * A caller that runs with AT_SECURE must not call this: it reads variables. */
 #ifndef PROTOND_PLACE_H
 #define PROTOND_PLACE_H
@@ -21,14 +23,19 @@
 #include <fcntl.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define PLACE_SYSTEM   "/run/protond"
 #define PLACE_SOCK     "agent.sock"
+#define PLACE_SHM      "/dev/shm"
 #define PLACE_MAX      4u   /* candidates */
 #define PLACE_PATH_MAX 200u /* a socket's name must fit into sockaddr_un behind it */
 
@@ -111,8 +118,106 @@ static inline void place_candidates(struct place_list *ret)
 		place_add(ret, base, "/protond", true);
 	else if (xdg != NULL && xdg[0] == '/' && place_is_dir_of(xdg, uid, false))
 		place_add(ret, xdg, "/protond", true);
-	(void)snprintf(base, sizeof(base), "/dev/shm/protond.%u", (unsigned)uid);
+	(void)snprintf(base, sizeof(base), PLACE_SHM "/protond.%u", (unsigned)uid);
 	place_add(ret, base, "", true);
+}
+
+/* --- where another user made /dev/shm/protond.UID first --- */
+
+static inline bool place_is_taken(const char *path, uid_t uid, uid_t *ret_by)
+{
+	struct stat st;
+
+	if (strncmp(path, PLACE_SHM "/", sizeof(PLACE_SHM)) != 0 || lstat(path, &st) < 0 ||
+		st.st_uid == uid)
+		return false;
+	*ret_by = st.st_uid;
+	return true;
+}
+
+/* What the kernel tells of a directory's entry, in a buffer of ours: a job's heap is not asked. */
+struct place_entry {
+	uint64_t ino, off;
+	uint16_t bytes;
+	uint8_t type;
+	char name[];
+};
+
+/* Of two the one with a socket, else the older: on a tmpfs inodes are numbered as they are made. */
+static inline bool place_is_better(
+	const char *path, uint64_t ino, const char *than, uint64_t than_ino)
+{
+	const bool has = place_has_sock(path), had = place_has_sock(than);
+
+	return has != had ? has : ino < than_ino;
+}
+
+static inline void place_look(const char *path, const char *prefix, const char *name, uint64_t ino,
+	char ret[PLACE_PATH_MAX], uint64_t *ret_ino)
+{
+	char whole[PLACE_PATH_MAX];
+
+	if (strncmp(name, prefix, strlen(prefix)) != 0 ||
+		snprintf(whole, sizeof(whole), "%s%s", path, name + strlen(prefix) - 1) >=
+			(int)sizeof(whole) ||
+		!place_is_dir_of(whole, geteuid(), true))
+		return;
+	if (ret[0] != '\0' && !place_is_better(whole, ino, ret, *ret_ino))
+		return;
+	memcpy(ret, whole, sizeof(whole));
+	*ret_ino = ino;
+}
+
+/* The user's own beside the taken path, *ret "" if there is none. */
+static inline void place_beside(const char *path, char ret[PLACE_PATH_MAX])
+{
+	const int dir = open(PLACE_SHM, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	_Alignas(struct place_entry) char buf[2048];
+	const struct place_entry *e;
+	uint64_t ino = 0;
+	char prefix[64];
+	long n, at;
+
+	ret[0] = '\0';
+	(void)snprintf(prefix, sizeof(prefix), "%s.", path + sizeof(PLACE_SHM));
+	while (dir >= 0 && (n = syscall(SYS_getdents64, dir, buf, sizeof(buf))) > 0) {
+		for (at = 0; at < n; at += e->bytes) {
+			e = (const struct place_entry *)(const void *)(buf + at);
+			place_look(path, prefix, e->name, e->ino, ret, &ino);
+		}
+	}
+	if (dir >= 0)
+		(void)close(dir);
+}
+
+/* Made, if there is none. Of several that are made at once all take the oldest. */
+static inline int place_make_beside(const char *path, char ret[PLACE_PATH_MAX])
+{
+	char made[PLACE_PATH_MAX];
+	uint64_t random;
+
+	place_beside(path, ret);
+	if (ret[0] != '\0')
+		return 0;
+	if (getrandom(&random, sizeof(random), 0) != (ssize_t)sizeof(random) ||
+		snprintf(made, sizeof(made), "%s.%016llx", path, (unsigned long long)random) >=
+			(int)sizeof(made) ||
+		mkdir(made, 0700) < 0)
+		return -EPERM;
+	place_beside(path, ret);
+	if (ret[0] != '\0' && strcmp(ret, made) != 0)
+		(void)rmdir(made);
+	return ret[0] != '\0' ? 0 : -EPERM;
+}
+
+/* The last of the candidates, where it is taken. */
+static inline const char *place_taken(const struct place_list *l, uid_t *ret_by)
+{
+	const unsigned last = l->n - 1;
+
+	if (l->n < 2 || !place_is_taken(l->path[last], geteuid(), ret_by))
+		return NULL;
+	return l->path[last];
 }
 
 /* Of the candidates the user's own, or the one that was set: where a private daemon makes its
@@ -120,7 +225,11 @@ static inline void place_candidates(struct place_list *ret)
 static inline int place_pick_private(const struct place_list *l, char *ret, size_t n)
 {
 	unsigned pick = PLACE_MAX;
+	char beside[PLACE_PATH_MAX] = "";
+	uid_t by;
 
+	if (place_taken(l, &by) != NULL)
+		place_beside(place_taken(l, &by), beside);
 	for (unsigned i = 0; i < l->n; i++) {
 		if (l->n > 1 && !l->own[i])
 			continue;
@@ -130,6 +239,9 @@ static inline int place_pick_private(const struct place_list *l, char *ret, size
 			(!place_has_sock(l->path[pick]) && place_has_sock(l->path[i])))
 			pick = i;
 	}
+	if (beside[0] != '\0' &&
+		(pick == PLACE_MAX || (!place_has_sock(l->path[pick]) && place_has_sock(beside))))
+		return snprintf(ret, n, "%s", beside) < (int)n ? 0 : -ENAMETOOLONG;
 	if (pick == PLACE_MAX)
 		return -EPERM;
 	return snprintf(ret, n, "%s", l->path[pick]) < (int)n ? 0 : -ENAMETOOLONG;
@@ -156,9 +268,18 @@ static inline int place_runtime(char *ret, size_t n)
 static inline int place_private(char *ret, size_t n)
 {
 	struct place_list l;
+	char beside[PLACE_PATH_MAX];
+	uid_t by;
+	int r;
 
 	place_candidates(&l);
-	return place_pick_private(&l, ret, n);
+	r = place_pick_private(&l, ret, n);
+	if (r != -EPERM || place_taken(&l, &by) == NULL)
+		return r;
+	r = place_make_beside(place_taken(&l, &by), beside);
+	if (r < 0)
+		return r;
+	return snprintf(ret, n, "%s", beside) < (int)n ? 0 : -ENAMETOOLONG;
 }
 
 /* The job's socket in the directory to use. */

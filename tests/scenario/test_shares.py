@@ -252,3 +252,45 @@ def test_an_attacker_hurts_nobody(service):
     assert fresh.say("start later").isdigit() and fresh.say("repeat 5 x") is not None and fresh.quit() == 0
     until("it may record again", lambda: service.state("later") == "finalized")
     assert service.cells("later")["/x"][0] == 5
+
+
+@pytest.fixture
+def taken(world):
+    """Another user made /dev/shm/protond.UID of a user first, who has no other place."""
+    uid = 100_000 + os.getpid() % 100_000
+    place = pathlib.Path(f"/dev/shm/protond.{uid}")
+    place.mkdir(mode=0o755)
+    os.chown(place, ATTACKER, ATTACKER)
+    world.homes = pathlib.Path(tempfile.mkdtemp(prefix="pt.", dir="/dev/shm"))
+    os.chown(world.homes, uid, uid)
+    for name in ("PROTOND_RUNTIME_DIR", "PROTOND_DB"):
+        del world.env[name]
+    world.env["HOME"] = str(world.homes)
+    world.user, world.place = uid, place
+    yield world
+    world.tool("protonctl", "shutdown", check=False, **of(uid))
+    until("it has ended", lambda: not list(place.parent.glob(f"{place.name}.*/agent.sock")))
+    for path in (world.homes, place, *place.parent.glob(f"{place.name}.*")):
+        shutil.rmtree(path)
+    world.env.update(PROTOND_RUNTIME_DIR=str(world.dir))
+
+
+@pytest.mark.skipif(os.path.exists("/run/protond/agent.sock"), reason="a protond runs for all here")
+def test_a_place_that_was_taken(taken):
+    """Its owner has another one, on which the job, the daemon and the tools agree; doctor says so."""
+    job = taken.job(**of(taken.user))  # waits, and sees the place when it is made
+    own = lambda *args, **kwargs: taken.tool("protonctl", *args, **of(taken.user), **kwargs)  # noqa: E731
+    starts = [subprocess.Popen([str(BUILD / "bin/protonctl"), "run", "-n", f"r{i}", "--", str(BUILD / "tests/job")], env=taken.env,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, **of(taken.user))
+              for i in range(4)]
+    for p in starts:
+        _, said = p.communicate(timeout=WAIT * 2)
+        assert p.returncode == 0, said
+    (place,) = taken.place.parent.glob(f"{taken.place.name}.*")
+    assert place.stat().st_uid == taken.user and stat.S_IMODE(place.stat().st_mode) == 0o700
+    until("the job records", lambda: job.say("start s").isdigit())
+    listed = json.loads(own("sessions", "--json").stdout)["data"]["sessions"]
+    assert {"r0", "r1", "r2", "r3", "s"} <= {s["name"] for s in listed}
+    said = own("doctor", check=False).stdout
+    assert f"{taken.place} belongs to uid {ATTACKER}, and is to be yours" in said and f"runtime directory      {place}" in said, said
+    assert job.quit() == 0

@@ -18,6 +18,7 @@
 #include "human.h"
 #include "paths.h"
 #include "pick.h"
+#include "place.h"
 #include "schema.h"
 
 #define TMPFS 0x01021994
@@ -126,6 +127,23 @@ static void look_room(struct doctor *d, const char *dir)
 		(unsigned long)(room > JOURNAL_ROOM ? (room - JOURNAL_ROOM) / JOB_ROOM : 0));
 }
 
+/* Of a place that another user made first. */
+static void look_taken(struct doctor *d)
+{
+	struct place_list l;
+	const char *taken;
+	char mend[300];
+	uid_t by;
+
+	place_candidates(&l);
+	taken = place_taken(&l, &by);
+	if (taken == NULL)
+		return;
+	snprintf(mend, sizeof(mend), "as root: rm -r %s; until then another one is used", taken);
+	found(d, NOTE, "place taken", mend, "%s belongs to uid %u, and is to be yours", taken,
+		(unsigned)by);
+}
+
 void doctor_runtime(struct doctor *d)
 {
 	uint32_t owner[2] = {(uint32_t)geteuid(), (uint32_t)geteuid()};
@@ -133,6 +151,7 @@ void doctor_runtime(struct doctor *d)
 	struct doctor_peer peer;
 	struct err e;
 
+	look_taken(d);
 	if (doctor_peer(d, &peer)) {
 		owner[0] = rpc_daemon(d->rpc)->uid; /* or, in another user namespace: */
 		owner[1] = peer.uid;
