@@ -46,6 +46,7 @@
 #include "settle.h"
 #include "share.h"
 #include "shares.h"
+#include "shed.h"
 #include "spool.h"
 #include "store.h"
 #include "turn.h"
@@ -377,6 +378,7 @@ static void second_on_timer(uv_timer_t *t)
 		return;
 	count_rings(p);
 	sessions_interrupted(p);
+	rings_shed(&p->rings);
 	kept_again(&p->rings);
 	intake_sweep(p->d.intake, now);
 	memfd_returned(&p->lent);

@@ -68,8 +68,14 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* The lane is never read again; its loss is said in-band, where the lane ends for us. */
-static int quarantine(struct ring *r, uint32_t lane)
+static uint64_t ring_clock_now(const struct ring *r)
+{
+	return (r->reader.h.clock == RING_CLOCK_TSC ? clock_tsc : clock_mono).clock();
+}
+
+/* The lane is never read again; its loss is said in-band, where the lane ends for us: of whoever is
+ * recording since the last look. */
+static int quarantine(struct ring *r, uint32_t lane, enum lost_cause why)
 {
 	static struct log_cause cause;
 	struct reader_lane *l = &r->reader.lane[lane];
@@ -83,8 +89,10 @@ static int quarantine(struct ring *r, uint32_t lane)
 			.generation = l->generation,
 			.tid = l->tid},
 		.lost = {.hdr = REC_HDR(sizeof(struct rec_lost), REC_LOST,
-				 l->head / r->reader.h.lane_bytes, 0, LOST_BAD),
-			.count = 1},
+				 l->head / r->reader.h.lane_bytes, 0, why),
+			.count = 1,
+			.first = r->look_clock,
+			.last = ring_clock_now(r)},
 	};
 	int x = entry_put(r->all->entries, J_LANE, r->uuid, &e, sizeof(e));
 
@@ -96,13 +104,31 @@ static int quarantine(struct ring *r, uint32_t lane)
 	return 0;
 }
 
+int drain_give_up(struct ring *r)
+{
+	struct reader *f = &r->reader;
+	bool moved;
+	int x = drain_counts(r);
+	uint32_t i;
+
+	if (x == 0)
+		x = reader_lanes(f, true, &moved);
+	for (i = 0; x == 0 && i < f->n_seen; i++)
+		if (!f->lane[i].quarantined && f->lane[i].tail > f->lane[i].head)
+			x = quarantine(r, i, LOST_GIVEN_UP);
+	if (x == -ENOSPC || x == -ENOMEM)
+		return x;
+	r->unreadable = true;
+	return 0;
+}
+
 static int broke(struct ring *r, uint32_t lane)
 {
 	struct reader_lane *l = &r->reader.lane[lane];
 
 	l->goal = l->first = l->head;
 	l->bad = (uint8_t)((l->bad & ~READER_BAD_TAIL) + 1);
-	return l->bad >= READER_BAD_TICKS && !l->quarantined ? quarantine(r, lane) : 0;
+	return l->bad >= READER_BAD_TICKS && !l->quarantined ? quarantine(r, lane, LOST_BAD) : 0;
 }
 
 static int look(struct ring *r, bool *ret_any)
@@ -124,7 +150,7 @@ static int look(struct ring *r, bool *ret_any)
 		*ret_any |= sums_look(r);
 	if (x < 0 || !*ret_any)
 		return x;
-	r->look_clock = (f->h.clock == RING_CLOCK_TSC ? clock_tsc : clock_mono).clock();
+	r->look_clock = ring_clock_now(r);
 	if (f->n_seen > 1)
 		x = reader_lanes(f, false, &moved);
 	for (i = 0; x == 0 && i < f->n_seen; i++) {

@@ -33,6 +33,8 @@ int64_t drain_ring(struct ring *r, bool *ret_more);
 bool drain_goes_on(const struct ring *r);
 /* All that was published before that instant is in the fold, or never will be. */
 bool drain_is_past(struct ring *r, uint64_t ns);
+/* Takes no more of it: each lane that has something lost it. -ENOSPC, -ENOMEM: not now. */
+int drain_give_up(struct ring *r);
 /* The whole of every table into the fold. */
 int drain_tables(struct ring *r, bool *ret_more, uint64_t deadline_ns);
 /* Likewise, and not into the journal: the ring has them as long as the journal would. */

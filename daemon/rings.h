@@ -57,6 +57,7 @@ struct ring {
 	bool polling, closing;
 	struct conn *conn;     /* borrowed; NULL: the job is not connected */
 	uint64_t gone_ns;      /* when the process was seen to be dead */
+	uint64_t left_bytes;   /* memory that it left then: shed.c */
 	uint64_t end_position; /* of the journal, behind END; 0: END is not flushed yet */
 	uint64_t counts_sum;   /* of the counters last journaled, to see a change */
 	uint64_t now_sum;      /* likewise of the now blocks; 0: events came since */

@@ -52,7 +52,8 @@ struct daemon {
 	uint64_t refused_connections, bad_rings, unable_jobs, skipped_entries; /* for status */
 	uint64_t
 		held_back; /* likewise: rings passed over, whose user has his share of the journal */
-	uint32_t held_back_uid; /* the last one's */
+	uint64_t given_up; /* likewise: rings of the dead, whose user left too much memory */
+	uint32_t held_back_uid, given_up_uid; /* the last one's */
 	struct err
 		store_trouble;   /* likewise: why the last transaction failed; code 0: it did not */
 	int journal_trouble;     /* likewise: of the last flush */

@@ -186,6 +186,12 @@ static void status_warnings(const struct daemon *d, const struct asker *a, const
 			"until their share of the journal was stored; what did not fit meanwhile "
 			"was dropped",
 			d->held_back_uid);
+	if (d->given_up > 0 && asker_may(a, d->given_up_uid))
+		warn(ret,
+			"%lu ring%s of ended jobs given up, the last of user %u: one user may "
+			"leave "
+			"256 MiB that are not drained yet",
+			d->given_up, d->given_up == 1 ? " was" : "s were", d->given_up_uid);
 	sinks_behind(d, ret);
 	connections_refused(d, a, ret);
 	if (d->home_trouble.code < 0)

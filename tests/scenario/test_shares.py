@@ -204,6 +204,33 @@ def test_who_fills_the_journal_waits_and_nobody_else(service):
 
 @pytest.mark.long
 @pytest.mark.slow
+def test_who_leaves_much_memory_behind_loses_it(service):
+    """Five rings of 64 MiB, whose processes are killed while the daemon looks away: that is too much."""
+    service.serve(PROTOND_AUTO_SESSION="scopes", PROTOND_JOURNAL_MB=1, PROTOND_LANE_KB=16384, PROTOND_LANES=4)
+    load = Load(service, threads=1, pause_ns=20_000_000, tag=service.homes / f"{NEIGHBOUR}/truth", **of(NEIGHBOUR))
+    as_user(service, NEIGHBOUR, "start", "mine", "--all")
+    began = load.truth()
+    jobs = [Load(service, threads=4, pause_ns=0, tag=service.homes / f"{ATTACKER}/truth{i}", **of(ATTACKER)) for i in range(5)]
+    until("they record", lambda: len(service.ctl_json("jobs")["jobs"]) == 6 and all(j.get("events") for j in service.ctl_json("jobs")["jobs"]))
+    service.daemon.send_signal(signal.SIGSTOP)
+    for job, done in [(job, job.truth()) for job in jobs]:
+        until("it has recorded much", lambda: job.truth() > done + 300_000)
+        job.kill()
+    service.daemon.send_signal(signal.SIGCONT)
+    until("one is given up", lambda: "of ended jobs given up" in as_user(service, ATTACKER, "status").stdout)
+    assert "of ended jobs given up" not in as_user(service, NEIGHBOUR, "status").stdout
+    load.kill()
+    ended(service, load.pid)
+    as_user(service, NEIGHBOUR, "finalize", "mine")
+    stored, lost = counts(service, "mine", load.pid)
+    assert lost == 0 and load.truth() - began - 1024 <= stored <= load.begun(), (stored, lost, load.each())
+    until("all have ended", lambda: len(service.sql("SELECT 1 FROM process WHERE uid = ? AND ended_ns IS NOT NULL", ATTACKER)) == 5)
+    given_up = service.sql("SELECT count(DISTINCT p.id) FROM loss l JOIN process p ON p.id = l.process WHERE p.uid = ? AND l.cause = 15", ATTACKER)
+    assert given_up in ([(1,)], [(2,)]), "the oldest, and no more of them"
+
+
+@pytest.mark.long
+@pytest.mark.slow
 def test_an_attacker_hurts_nobody(service):
     """Every ceiling at once: what the neighbour records is whole, and each question has an answer."""
     service.serve(PROTOND_AUTO_SESSION="scopes")
