@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include <sqlite3.h>
+#include <uv.h>
 
 #include "must.h"
 #include "store_int.h"
@@ -244,7 +245,7 @@ int store_wal_open(
 	(void)pthread_cond_init(&w->done, NULL);
 	r = wal_connect(w, sqlite3_db_filename(db, "main"), e);
 	if (r == 0 && (r = wal_start(w)) < 0)
-		(void)err_set(e, r, "cannot start the store's thread: %s", strerror(-r));
+		(void)err_set(e, r, "cannot start the store's thread: %s", uv_strerror(r));
 	if (r < 0) {
 		wal_free(w);
 		return r;

@@ -758,8 +758,8 @@ def flood(path, kind, n):
 
 
 def test_no_descriptors(world):
-    """32 are enough for one job: the others are told, and come when it has gone."""
-    start_limited(world, (resource.RLIMIT_NOFILE, (32, 32)))
+    """34 are enough for one job: the others are told, and come when it has gone."""
+    start_limited(world, (resource.RLIMIT_NOFILE, (34, 34)))
     until("control.sock answers", world.answers)
     (world.dir / "agent.sock").chmod(0o640)  # as a unit may have set it
     job = recorder(world, "s")
@@ -866,7 +866,7 @@ def test_no_memory(world, mib):
 
 @needs_another_user
 def test_no_threads(world):
-    """Without those that it needs all along (the store's, two that close what jobs handed over) it does not start;
+    """Without those that it needs all along (the store's two, two that close what jobs handed over) it does not start;
     without one for a timeline that one is not written."""
     world.home.parent.chmod(0o711)
     for path in (world.dir, world.home):
@@ -877,9 +877,9 @@ def test_no_threads(world):
     start_limited(world, (resource.RLIMIT_NPROC, (1, 1)), uid=STRANGER)
     assert world.daemon.wait(WAIT) == 1, world.log()
     assert "cannot start the store's thread: resource temporarily unavailable" in world.log()
-    start_limited(world, (resource.RLIMIT_NPROC, (3, 3)), uid=STRANGER)
+    start_limited(world, (resource.RLIMIT_NPROC, (4, 4)), uid=STRANGER)
     assert world.daemon.wait(WAIT) == 1 and "no thread to be had" in world.log(), world.log()
-    start_limited(world, (resource.RLIMIT_NPROC, (4, 64)), uid=STRANGER)
+    start_limited(world, (resource.RLIMIT_NPROC, (5, 64)), uid=STRANGER)
     until("control.sock answers", world.answers)
     job = recorder(world, "s")
     job.say("repeat 100 a")
