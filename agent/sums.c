@@ -9,7 +9,8 @@
  * cut, or before there were sums, may belong to both sides of it, and is a record.
  *
  * A thread goes on with sums until the daemon has been here (SUMS_VISIT) and less came since the last
- * time than half a lane has room for.
+ * time than half a lane has room for. While the daemon has more to do than it should (WANT_SUMS), a
+ * thread begins with them at the end of a quarter of its lane, and does not end.
  *
  *   owner                                         daemon
  *   redo: what the sum becomes                    look: tail, sums        (pread, acquire fence)
@@ -93,9 +94,17 @@ static void look(struct lane *s)
 	s->base = clock_after();
 }
 
+/* The daemon would rather have sums, and nobody wants single events. */
+static bool are_wanted(void)
+{
+	return (atomic_load_explicit(&core.ctl->want, memory_order_relaxed) & WANT_SUMS) != 0;
+}
+
 static bool begin(struct lane *l, uint32_t bytes)
 {
-	if (lane_more(l, bytes) || !lane_sums_take(l))
+	const bool room = lane_more(l, bytes);
+
+	if ((room && !are_wanted()) || !lane_sums_take(l))
 		return false;
 	atomic_store_explicit(&core.tick_ns, tick_ns(), memory_order_relaxed);
 	look(l->sums);
@@ -115,7 +124,8 @@ __attribute__((cold, noinline)) static bool moved(struct lane *l)
 	const bool visit = SUMS_VISIT(word) != SUMS_VISIT(seen);
 
 	if ((core.ctl->abi & 0xffff) < RING_ABI_SUMS ||
-		(visit && s->since * sizeof(struct rec_scope) < core.lane_bytes / 2)) {
+		(visit && s->since * sizeof(struct rec_scope) < core.lane_bytes / 2 &&
+			!are_wanted())) {
 		lane_sums_give(l);
 		return false;
 	}

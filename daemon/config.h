@@ -29,6 +29,7 @@ enum auto_mode { AUTO_OFF, AUTO_SCOPES, AUTO_FULL };
         X(trace_s,         U64, "0",      "what of a timeline is older than this leaves; 0: at no age")              \
         X(idle_exit_s,     U64, "60",     "a private daemon ends after this long without job and client; 0: never")  \
         X(memory_mb,       U64, "24",     "for the trees of all jobs; what needs more counts in (other), MiB")         \
+        X(cpu_percent,     U64, "25",     "of a core; while the daemon takes more, jobs sum scopes of sessions without a timeline") \
         X(jobs_per_uid,    U64, "256",    "attached jobs of one user")                                               \
         X(sessions_per_uid, U64, "0",    "sessions of one user that are not finalized; 0: a quarter of all 1024, of a private daemon all")
 /* clang-format on */

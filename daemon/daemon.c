@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "attached.h"
@@ -49,6 +50,7 @@
 #include "shed.h"
 #include "spool.h"
 #include "store.h"
+#include "thrift.h"
 #include "turn.h"
 #include "wants.h"
 
@@ -369,6 +371,21 @@ static void idle_check(struct protond *p, uint64_t now)
 		protond_stop(p, "idle");
 }
 
+/* Jobs hear of it by wants_tell(). */
+static void thrift_check(struct protond *p, uint64_t now)
+{
+	struct rusage u;
+	uint64_t cpu;
+
+	if (getrusage(RUSAGE_SELF, &u) < 0)
+		return;
+	cpu = (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * SECOND_NS +
+	      (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
+	if (thrift_look(&p->thrift, now, cpu, p->d.config->cpu_percent))
+		log_line(LOG_INFO, p->thrift.over ? "cpu_over" : "cpu_enough",
+			"percent=%llu", (unsigned long long)p->d.config->cpu_percent);
+}
+
 static void second_on_timer(uv_timer_t *t)
 {
 	struct protond *p = t->data;
@@ -381,6 +398,7 @@ static void second_on_timer(uv_timer_t *t)
 	rings_shed(&p->rings);
 	kept_again(&p->rings);
 	intake_sweep(p->d.intake, now);
+	thrift_check(p, now);
 	memfd_returned(&p->lent);
 	(void)entry_flush(&p->entries);
 	wants_tell(p->d.intake);
@@ -538,6 +556,7 @@ void protond_bind(struct protond *p)
 	p->rings.drain = &p->drain;
 	p->rings.entries = &p->entries;
 	p->entries.rings = &p->rings;
+	p->rings.thrift = &p->thrift;
 }
 
 int protond_init(struct protond *p, struct err *e)

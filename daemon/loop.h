@@ -20,6 +20,7 @@
 #include "own_sessions.h"
 #include "rings.h"
 #include "settle.h"
+#include "thrift.h"
 #include "turn.h"
 
 /* The rooms' contracts, asserted where they meet (must.h):
@@ -42,6 +43,7 @@ struct protond {
 	struct finalizer *finalizers;
 	struct drained *drained; /* who waits: drained.c */
 	struct orphans orphans;
+	struct thrift thrift;
 	/* Of what was taken for a ring and is none: that may be a file of the job's own making, whose
 	 * close() lasts as long as the job likes, and no ring's waits behind it. */
 	struct closer *stray_closer;

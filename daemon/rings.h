@@ -22,6 +22,7 @@ struct daemon;
 struct drain;
 struct entries;
 struct kept;
+struct thrift;
 struct turn;
 
 enum ring_state { RING_WAITING, RING_LIVE, RING_GONE, RING_ENDED };
@@ -94,6 +95,7 @@ struct rings {
 	uint32_t n;
 	struct drain *drain;
 	struct kept *kept;     /* what systemd handed over, until it is known whose it is */
+	struct thrift *thrift;
 	struct closer *closer; /* of files that were taken for rings */
 };
 

@@ -2,18 +2,24 @@
 #include "wants.h"
 
 #include "conn.h"
+#include "daemon.h"
+#include "fold.h"
 #include "ring_ctl.h"
 #include "rings.h"
+#include "thrift.h"
 #include "want.h"
 
 void ring_want(struct ring *r)
 {
-	uint32_t want;
+	uint32_t want, sums = 0;
 
 	if (r->state != RING_LIVE || !r->adopted)
 		return;
 	want = want_of_ring(r);
-	(void)ring_say_want(r, want); /* else again at the next look */
+	if (r->all->thrift->over && (want & WANT_SCOPES) != 0 &&
+		!fold_has_timeline(r->all->d->fold, r->uuid))
+		sums = WANT_SUMS;
+	(void)ring_say_want(r, want | sums); /* else again at the next look */
 	if (r->conn != NULL)
 		conn_want(r->conn, want);
 }

@@ -415,6 +415,18 @@ uint32_t fold_want(const struct fold *f, const uint8_t ring[16])
 	return want;
 }
 
+bool fold_has_timeline(const struct fold *f, const uint8_t ring[16])
+{
+	const struct process *p = process_find(f, ring);
+	uint32_t i;
+
+	for (i = 0; p != NULL && i < p->n_parts; i++)
+		if (p->part[i]->timeline != NULL &&
+			p->part[i]->session->row.state == SESSION_IS_ACTIVE)
+			return true;
+	return false;
+}
+
 bool fold_is_settled(const struct fold *f, const uint8_t session[16])
 {
 	const struct session *s = session_find(f, session);

@@ -44,6 +44,9 @@ int fold_end_instead(struct fold *f, const struct journal_entry *e);
 /* What the daemon must ask of a job now: bits of enum ring_want; 0 for an unknown ring. */
 uint32_t fold_want(const struct fold *f, const uint8_t ring[16]);
 
+/* A session that records this ring now keeps its events one by one. */
+bool fold_has_timeline(const struct fold *f, const uint8_t ring[16]);
+
 /* Sessions and processes as they stand; pointers are valid until the next fold call. */
 struct fold_session {
 	int64_t id;

@@ -200,3 +200,27 @@ def test_a_timeline_says_what_was_summed(world, data):
     (text,), = world.sql("SELECT text FROM note WHERE text LIKE '%too fast%'")
     (done, begun), = load.each()
     assert done <= shown + int(text.split()[0]) <= begun
+
+
+def lanes_of_sums(world):
+    """How many lanes of all rings are threads' sums: ring.h."""
+    return sum(ring[0x3000 + lane * 1152 + 24] == 4 for ring in (r.read_bytes()[:0x3000 + 16 * 1152]
+               for r in (world.dir / "rings").rglob("*.ring")) for lane in range(16))
+
+
+@pytest.mark.parametrize("data", ["tree", "both"])
+def test_a_daemon_that_has_too_much_to_do_asks_for_sums(world, data):
+    """Unless somebody wants a timeline. Here it has always."""
+    world.start(PROTOND_AUTO_SESSION="off", PROTOND_CPU_PERCENT=0)
+    world.ctl("start", "s", "--all", "-d", data)
+    world.env["PROTOND_TOKEN"] = TOKEN
+    load = Load(world, threads=2, pause_ns=1_000_000, batch=200)
+    if data == "tree":
+        until("threads sum", lambda: lanes_of_sums(world) == 2)
+    else:
+        until("it works", lambda: load.truth() > 100_000)
+        assert lanes_of_sums(world) == 0
+    gone(world, load)
+    world.ctl("finalize", "s")
+    check(world, load)
+    assert world.losses("s") == {}

@@ -173,6 +173,28 @@ START_TEST(records_again)
 }
 END_TEST
 
+/* The daemon asks for sums: from the end of a quarter on, and as long as it does. */
+START_TEST(wanted)
+{
+	ready(&small);
+	control()->want = WANT_ALL | WANT_SUMS;
+	pairs(A, 600);
+	ck_assert_uint_eq(open_sums().scopes, 0);
+	pairs(A, 400);
+	ck_assert_uint_gt(open_sums().scopes, 200);
+	visit();
+	pairs(A, 10);
+	visit();
+	pairs(A, 10);
+	ck_assert_uint_gt(open_sums().scopes, 200);
+	control()->want = WANT_ALL;
+	visit();
+	pairs(A, 1);
+	ck_assert_uint_eq(open_sums().scopes, 0);
+	(void)balance(1021);
+}
+END_TEST
+
 /* A session of the job's own, and one of others', close what is open. */
 START_TEST(cuts)
 {
@@ -339,6 +361,7 @@ static void t_all(TCase *c)
 	tcase_add_test(c, nothing_is_dropped);
 	tcase_add_test(c, a_daemon_without_sums);
 	tcase_add_test(c, records_again);
+	tcase_add_test(c, wanted);
 	tcase_add_test(c, cuts);
 	tcase_add_test(c, numbers);
 	tcase_add_test(c, many_paths);
