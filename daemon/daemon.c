@@ -382,8 +382,8 @@ static void thrift_check(struct protond *p, uint64_t now)
 	cpu = (uint64_t)(u.ru_utime.tv_sec + u.ru_stime.tv_sec) * SECOND_NS +
 	      (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * 1000;
 	if (thrift_look(&p->thrift, now, cpu, p->d.config->cpu_percent))
-		log_line(LOG_INFO, p->thrift.over ? "cpu_over" : "cpu_enough",
-			"percent=%llu", (unsigned long long)p->d.config->cpu_percent);
+		log_line(LOG_INFO, p->thrift.over ? "cpu_over" : "cpu_enough", "percent=%llu",
+			(unsigned long long)p->d.config->cpu_percent);
 }
 
 static void second_on_timer(uv_timer_t *t)

@@ -94,7 +94,7 @@ struct rings {
 	struct ring *first;
 	uint32_t n;
 	struct drain *drain;
-	struct kept *kept;     /* what systemd handed over, until it is known whose it is */
+	struct kept *kept; /* what systemd handed over, until it is known whose it is */
 	struct thrift *thrift;
 	struct closer *closer; /* of files that were taken for rings */
 };
