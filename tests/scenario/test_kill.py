@@ -232,7 +232,7 @@ def test_open_scopes_of_a_job_that_finalizes_and_ends(world):
 
 
 def test_a_full_lane_is_counted(world):
-    world.start(PROTOND_AUTO_SESSION="off", PROTOND_LANE_KB="64", PROTOND_LANES="2")
+    world.start(PROTOND_AUTO_SESSION="off", PROTOND_LANE_KB=64, PROTOND_LANES=2)  # the agent's and one: none for sums
     world.ctl("start", "s", "--all")
     world.env["PROTOND_TOKEN"] = "00112233445566778899aabbccddeeff"
     load = Load(world, threads=1, pause_ns=0)

@@ -159,7 +159,7 @@ def test_threads_that_leave_without_a_word(storm):
 
 
 def test_speed_while_the_daemon_is_killed_and_comes_back(storm):
-    """The job goes on at full speed without a daemon; what finds no room then is counted, and nothing else is lost."""
+    """The job goes on at full speed without a daemon; what finds no room then is summed, and nothing is lost."""
     def kill():
         storm.daemon.kill()
         storm.daemon.wait(WAIT)
@@ -174,8 +174,8 @@ def test_speed_while_the_daemon_is_killed_and_comes_back(storm):
     for name, at in zip(("two clock readings", "before", "without", "after"), lines):
         show(f"{name:>18}: p50 {at['p50']} p99 {at['p99']} p99.9 {at['p999']} max {at['max']} ns of {at['n']}")
     show(f"did {did}, stored {cells['/inner']}, lost {losses}")
-    assert did == cells["/inner"] + sum(losses.values()) and set(losses) == {1}
-    # Half of all scopes: a busy machine does not reach those. A refused one takes as long as one that is recorded.
+    assert did == cells["/inner"] and losses == {}
+    # Half of all scopes: a busy machine does not reach those. A summed one takes half as long again as one that is recorded.
     before, without, after = (at["p50"] for at in lines[1:4])
     assert max(without, after) <= 3 * before + 100, (before, without, after)
 

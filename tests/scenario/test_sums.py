@@ -1,19 +1,22 @@
 # SPDX-License-Identifier: MIT. Sums: threads that never pause lose nothing from the tree, whoever is killed when.
-# PD_SUMS_EVENTS: scopes of the run at full speed; PD_SUMS_KILLS: how many jobs and daemons are killed.
+# PD_SUMS_SECONDS: the runs at full speed last so long, with 1, 2, 4 and 8 threads; PD_SUMS_KILLS: how many jobs and
+# daemons are killed; PD_PRINT=1 prints what was measured.
 import os
 import random
+import time
 
 import pytest
 
 from conftest import until
-from test_kill import Load, ended
+from test_kill import Load, ended, pause
 from test_sessions import Rounds, of_sessions
 from test_storm import TOKEN
 from test_timeline import of, timeline
 
 pytestmark = pytest.mark.slow  # a sanitizer's speed is its own
 
-EVENTS = int(os.environ.get("PD_SUMS_EVENTS", 30_000_000))
+EVENTS = 30_000_000
+SECONDS = float(os.environ.get("PD_SUMS_SECONDS", 0))
 KILLS = int(os.environ.get("PD_SUMS_KILLS", 20))
 FULL_SPEED = {"pause_ns": 0, "batch": 1}
 
@@ -31,7 +34,7 @@ def cpu_s(world):
 
 
 def stored(world, pid):
-    """{worker: (count, sum of its buckets)}; what each cell's histogram has is said by the export of a profile."""
+    """{worker: its scopes}"""
     return dict(world.sql(
         "SELECT w.name, sum(c.count) FROM cell c JOIN node u ON u.id = c.node JOIN node w ON w.id = u.parent"
         " JOIN process p ON p.id = c.process JOIN session s ON s.id = c.session"
@@ -78,14 +81,20 @@ def gone(world, load):
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("threads", [1, 2, 4, 8] if SECONDS else [1, 4])
 def test_full_speed(world, threads):
     begin(world)
     load = Load(world, threads=threads, **FULL_SPEED)
-    until("it works", lambda: load.truth() > 1_000_000)
-    cpu, before = cpu_s(world), os.times().elapsed
-    until("it has done its work", lambda: load.truth() > EVENTS, timeout=600)
-    print(f"{threads} threads: {load.truth()} scopes, daemon {100 * (cpu_s(world) - cpu) / (os.times().elapsed - before):.1f} % of a core")
+    until("it works", lambda: load.truth() > 1000)
+    cpu, begun, n = cpu_s(world), time.monotonic(), load.truth()
+    if SECONDS:
+        pause(SECONDS)
+    else:
+        until("it has done its work", lambda: load.truth() > EVENTS, timeout=600)
+    took, cpu = time.monotonic() - begun, cpu_s(world) - cpu
+    if os.environ.get("PD_PRINT"):
+        print(f"{threads} threads, {took:.0f} s: {load.truth()} scopes, {(load.truth() - n) / took / 1e6:.1f} M a second, "
+              f"daemon {100 * cpu / took:.1f} % of a core")
     gone(world, load)
     world.ctl("finalize", "s")
     check(world, load)

@@ -262,7 +262,7 @@ def test_a_daemon_that_never_comes(world):
 
 
 def test_events_that_were_dropped(world):
-    world.start(PROTOND_AUTO_SESSION="off", PROTOND_LANE_KB=64)
+    world.start(PROTOND_AUTO_SESSION="off", PROTOND_LANE_KB=64, PROTOND_LANES=2)
     job = world.job()
     job.say("start s")
     world.daemon.send_signal(signal.SIGSTOP)
