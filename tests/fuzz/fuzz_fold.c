@@ -72,8 +72,7 @@ static void begin(struct game *g)
 }
 
 /* Makes the walk believe: each record's lap; where its lane stands. */
-static void make_plausible(
-	struct game *g, uint8_t type, uint8_t ring, uint8_t *payload, size_t n)
+static void make_plausible(struct game *g, uint8_t type, uint8_t ring, uint8_t *payload, size_t n)
 {
 	struct j_lane l;
 	uint64_t hdr, at;
