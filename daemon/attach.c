@@ -162,6 +162,7 @@ static int ring_first(struct conn *c, const struct message *m, int *fd, struct e
 		r->pid = c->pid;
 		r->pid_start = c->pid_start != 0 ? c->pid_start : r->reader.h.pid_start;
 		take_gpu(r, c);
+		r->is_new = true;
 		find_name(r, r->reader.fd);
 		offered_wait(r, &o, c->want);
 		if ((o.flags & RV_OFFERED) == 0 || want_is_awaited(c) || ring_is_used(r))

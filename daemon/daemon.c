@@ -52,6 +52,7 @@
 #include "store.h"
 #include "thrift.h"
 #include "turn.h"
+#include "twice.h"
 #include "wants.h"
 
 #define SECOND_NS    1000000000ull
@@ -396,6 +397,7 @@ static void second_on_timer(uv_timer_t *t)
 	count_rings(p);
 	sessions_interrupted(p);
 	rings_shed(&p->rings);
+	rings_ask_twice(&p->rings);
 	kept_again(&p->rings);
 	intake_sweep(p->d.intake, now);
 	thrift_check(p, now);

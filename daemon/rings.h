@@ -41,15 +41,16 @@ struct ring {
 	struct reader reader;            /* open in live and gone, and while its file is in ended */
 	uint64_t *head; /* [RING_LANES_MAX] known before the file is open, or NULL */
 	uint32_t n_heads;
-	int ctl_fd;           /* -1: none */
-	uint32_t want, nap;   /* what the control file says */
-	uint32_t gpu_mask;    /* bits that the job's PROTOND_GPU leaves */
-	uint32_t gpu_more;    /* bits that it adds */
-	bool paused, adopted; /* adopted: PROCESS is in the journal */
-	bool gpu_on;          /* its automatic session has GPU */
-	bool unreadable;      /* its file became short: nothing more comes */
-	bool execed;          /* dead: its process runs on, as another program */
-	bool noted;           /* dead: its last now block and counts are in the journal */
+	int ctl_fd;               /* -1: none */
+	uint32_t want, nap;       /* what the control file says */
+	uint32_t gpu_mask;        /* bits that the job's PROTOND_GPU leaves */
+	uint32_t gpu_more;        /* bits that it adds */
+	bool paused, adopted;     /* adopted: PROCESS is in the journal */
+	bool gpu_on;              /* its automatic session has GPU */
+	bool is_new, asked_twice; /* seen first in this life; the store was asked: twice.c */
+	bool unreadable;          /* its file became short: nothing more comes */
+	bool execed;              /* dead: its process runs on, as another program */
+	bool noted;               /* dead: its last now block and counts are in the journal */
 	bool kept, let_go; /* kept: systemd's FDSTORE holds a copy; let_go: we asked it to drop that
 			      copy */
 	uint64_t beat_ns;  /* last one written */

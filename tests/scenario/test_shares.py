@@ -16,6 +16,7 @@ import time
 import pytest
 
 from conftest import BUILD, WAIT, needs_another_user, until
+from test_imposters import PEER
 from test_kill import Load, ended
 from test_liar import descriptors
 
@@ -179,6 +180,36 @@ def counts(world, name, pid):
                        " JOIN node n ON n.id = c.node WHERE s.name = ? AND s.uid = p.uid AND p.pid = ? AND n.name = 'unit'", name, pid)
     lost = world.sql("SELECT coalesce(sum(l.count), 0) FROM loss l JOIN process p ON p.id = l.process WHERE p.pid = ?", pid)
     return stored[0][0], lost[0][0]
+
+
+def test_a_ring_that_ended_is_nobody_elses(service):
+    """Its uuid, which another user offers again, after a restart: what it recorded stays as it is."""
+    service.serve(PROTOND_AUTO_SESSION="off")
+    as_user(service, OWNER, "start", "s", "--all")
+    job = service.job(**of(OWNER))
+    assert job.say("start own") == "0", "it records"
+    job.say("repeat 100 x")
+    job.quit()
+    as_user(service, OWNER, "finalize", "s")
+    until("its end is stored", lambda: service.sql("SELECT 1 FROM process WHERE ended_ns IS NOT NULL"))
+    before = service.sql("SELECT * FROM process"), service.cells("s")
+    ((uuid,),) = service.sql("SELECT hex(ring) FROM process")
+    service.stop()
+    service.serve(PROTOND_AUTO_SESSION="scopes")
+    code = PEER.replace("uuid, lane_bytes, paths = os.urandom(16)", "uuid, lane_bytes, paths = bytes.fromhex(sys.argv[2])") + """
+s = offer(sys.argv[1], 1, os.getpid(), start_of(os.getpid()))[0]
+print("there", flush=True)
+m = s.recv(8192)
+while m and m[4:6] != b"\\3\\0":
+    m = s.recv(8192)
+print(m[16:].rstrip(b"\\0").decode(), flush=True)
+"""
+    p = subprocess.Popen(["/usr/bin/python3", "-c", code, str(service.dir / "agent.sock"), uuid], stdout=subprocess.PIPE, text=True, **of(ATTACKER))
+    out, _ = p.communicate(timeout=WAIT)
+    assert out == "there\nthis ring was closed; make a new one\n"
+    until("it is gone", lambda: not service.ctl_json("jobs")["jobs"])
+    service.stop()
+    assert (service.sql("SELECT * FROM process WHERE uid = ?", OWNER), service.cells("s")) == before
 
 
 @pytest.mark.long
