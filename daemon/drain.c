@@ -114,7 +114,7 @@ int drain_give_up(struct ring *r)
 	if (x == 0)
 		x = reader_lanes(f, true, &moved);
 	for (i = 0; x == 0 && i < f->n_seen; i++)
-		if (!f->lane[i].quarantined && f->lane[i].tail > f->lane[i].head)
+		if (!f->lane[i].quarantined && f->lane[i].sums > f->lane[i].head)
 			x = quarantine(r, i, LOST_GIVEN_UP);
 	if (x == -ENOSPC || x == -ENOMEM)
 		return x;

@@ -253,6 +253,18 @@ START_TEST(dead)
 }
 END_TEST
 
+/* Of a ring that is given up, they are among what is lost. */
+START_TEST(given_up)
+{
+	(void)open_one(0, 5);
+	ring->state = RING_GONE;
+	ck_assert_int_eq(drain_give_up(ring), 0);
+	ck_assert(ring->reader.lane[0].quarantined);
+	ck_assert(!ring->reader.lane[1].quarantined);
+	ck_assert_uint_eq(counted(), 0);
+}
+END_TEST
+
 static const struct lie {
 	const char *label;
 	uint64_t sums, word; /* word: of the record, 0: as it is */
@@ -300,6 +312,7 @@ Suite *suite(void)
 	tcase_add_test(t, waited_for);
 	tcase_add_test(t, whole_without_sums);
 	tcase_add_test(t, dead);
+	tcase_add_test(t, given_up);
 	tcase_add_loop_test(t, lying, 0, (int)(sizeof(lies) / sizeof(lies[0])));
 	return s;
 }
