@@ -242,7 +242,7 @@ def test_who_leaves_much_memory_behind_loses_it(service):
     as_user(service, NEIGHBOUR, "start", "mine", "--all")
     began = load.truth()
     jobs = [Load(service, threads=4, pause_ns=0, tag=service.homes / f"{ATTACKER}/truth{i}", **of(ATTACKER)) for i in range(5)]
-    until("they record", lambda: len(service.ctl_json("jobs")["jobs"]) == 6 and all(j.get("events") for j in service.ctl_json("jobs")["jobs"]))
+    until("they have rings", lambda: len(service.ctl_json("jobs")["jobs"]) == 6 and all("ring" in j for j in service.ctl_json("jobs")["jobs"]))
     service.daemon.send_signal(signal.SIGSTOP)
     for job, done in [(job, job.truth()) for job in jobs]:
         until("it has recorded much", lambda: job.truth() > done + 300_000)
