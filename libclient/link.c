@@ -559,6 +559,19 @@ static int receive(struct message *ret)
 	return 1;
 }
 
+/* protond's name for the folder of rings may be another one here (a bind mount): it lies beside the
+ * socket, if anywhere. */
+static void rings_here(char rings[static PLACE_PATH_MAX])
+{
+	char here[PLACE_PATH_MAX];
+
+	if (rings[0] != '\0' &&
+		(size_t)snprintf(here, sizeof(here), "%s/" RV_RINGS_DIR, link_.dir) <
+			sizeof(here) &&
+		access(here, W_OK) == 0)
+		memcpy(rings, here, sizeof(here));
+}
+
 static bool on_welcome(struct message *m)
 {
 	struct rv_welcome *w = &m->u.welcome;
@@ -579,6 +592,7 @@ static bool on_welcome(struct message *m)
 	atomic_store(&pd.alone_ms, 0);
 	link_.since_ms = pd_now_ms();
 	link_.welcome = *w;
+	rings_here(link_.welcome.rings);
 	link_.want = w->want;
 	know_daemon();
 	apply();

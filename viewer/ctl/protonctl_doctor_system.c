@@ -136,18 +136,6 @@ static const char *container(void)
 	return by;
 }
 
-/* The daemon's word for its directory, where we know it by another. */
-static bool is_elsewhere(const struct doctor *d, char *ret, size_t n)
-{
-	struct stat x, y;
-
-	wire_text(d->status.result, "runtime_dir", ret, n);
-	if (ret[0] == '\0' || strcmp(ret, d->dir) == 0)
-		return false;
-	return stat(ret, &x) < 0 || stat(d->dir, &y) < 0 || x.st_dev != y.st_dev ||
-	       x.st_ino != y.st_ino;
-}
-
 /* Whether our uid is the same number in the user namespace above ours. */
 static bool uid_is_itself(void)
 {
@@ -167,7 +155,6 @@ static bool uid_is_itself(void)
 static bool look_across(struct doctor *d)
 {
 	struct doctor_peer peer;
-	char dir[4096];
 
 	if (!doctor_peer(d, &peer))
 		return false;
@@ -178,11 +165,6 @@ static bool look_across(struct doctor *d)
 			"the daemon is outside this one (its uid is %u there, %u here), where our "
 			"uid %u is somebody else's: it refuses rings of jobs from here",
 			rpc_daemon(d->rpc)->uid, peer.uid, (unsigned)geteuid());
-	if (is_elsewhere(d, dir, sizeof(dir)))
-		found(d, NOTE, "runtime directory", "mount it at the same place in both",
-			"is %s here and %s for the daemon, so rings have no name: what is killed "
-			"together with the daemon is lost",
-			d->dir, dir);
 	if (peer.pid == 0)
 		found(d, GOOD, "pid namespace", "",
 			"the daemon is outside: `protonctl jobs` shows pids as the daemon sees "
