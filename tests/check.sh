@@ -25,7 +25,8 @@ unset PROTOND_TOKEN PROTOND_GPU CUDA_INJECTION64_PATH NVTX_INJECTION64_PATH
 unset MAKEFLAGS MFLAGS MAKELEVEL
 export -n SAN
 export ASAN_OPTIONS=detect_leaks=1:abort_on_error=0 UBSAN_OPTIONS=print_stacktrace=1
-export TSAN_OPTIONS=atexit_sleep_ms=50 # else a second in each forked test and each command
+# Else a second in each forked test and each command; and a forked child may start its parked thread.
+export TSAN_OPTIONS=atexit_sleep_ms=50:die_after_fork=0
 
 # --- counting and running -------------------------------------------------------------------------
 
