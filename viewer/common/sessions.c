@@ -6,8 +6,8 @@
 #include "human.h"
 #include "profile.h"
 
-#define HEAD                                                                                  \
-	"   ID NAME                     STATE      SOURCE  BEGAN                     ACTIVE " \
+#define HEAD                                                                                   \
+	"   ID NAME                     STATE       SOURCE  BEGAN                     ACTIVE " \
 	"PROCS LAUNCHES UNMATCHED COMMAND"
 #define COMMAND_COLUMNS 60 /* where there is no terminal to fill, and the least on one is 24 */
 #define COMMAND_LEAST   24
@@ -54,7 +54,7 @@ void sessions_row(struct text *t, const struct term *term, const struct pick_row
 		text_duration((double)row->active_ns * 1e-9, active);
 	text_fmt(t, "%5lld ", (long long)row->id);
 	column(t, term, row->name, 24);
-	column(t, term, row->state, 10);
+	column(t, term, row->state, 11);
 	column(t, term, row->source, 7);
 	text_fmt(t, "%-19s %12s %5lld %8lld %9lld ", when, active, (long long)row->processes,
 		(long long)row->launches, (long long)(row->launches - row->matched));
