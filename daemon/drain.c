@@ -122,10 +122,27 @@ int drain_give_up(struct ring *r)
 	return 0;
 }
 
+/* What the journal lost was written over: the fold finds the gap where the next entry begins. */
+static int leave_gone(struct ring *r, uint32_t lane)
+{
+	struct reader_lane *l = &r->reader.lane[lane];
+	const struct j_lane j = {
+		.lane = lane, .from = l->gone, .generation = l->generation, .tid = l->tid};
+	const int x = entry_put(r->all->entries, J_LANE, r->uuid, &j, sizeof(j));
+
+	if (x < 0)
+		return x;
+	l->head = l->tail = l->goal = l->first = l->next = l->scanned = l->gone;
+	l->kept_bytes = l->bad = 0;
+	return 0;
+}
+
 static int broke(struct ring *r, uint32_t lane)
 {
 	struct reader_lane *l = &r->reader.lane[lane];
 
+	if (l->gone > l->head && !l->quarantined)
+		return leave_gone(r, lane);
 	l->goal = l->first = l->head;
 	l->bad = (uint8_t)((l->bad & ~READER_BAD_TAIL) + 1);
 	return l->bad >= READER_BAD_TICKS && !l->quarantined ? quarantine(r, lane, LOST_BAD) : 0;
@@ -280,6 +297,8 @@ static int take_piece(struct run *x, uint32_t lane, uint64_t upto)
 	if (e < 0)
 		return e;
 	n = copy_checked(x, lane, upto, (uint8_t *)to + sizeof(j));
+	if (n > 0 && l->gone > l->head && !reader_has_still(&r->reader, lane, l->head))
+		n = 0;
 	if (n <= 0)
 		return n < 0 ? (int)n
 			     : broke(r, lane); /* what was begun is given up by the next begin */

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "daemon.h"
+#include "entry.h"
 #include "fold.h"
 #include "host_clock.h"
+#include "journal.h"
 
 #define BEAT_NS 100000000u
 
@@ -86,21 +88,84 @@ static void sums_go_on(struct ring *r, int fd)
 	r->cut = SUMS_CUT(word) + 1;
 }
 
+/* Of a former life's file. -1: there is none. */
+static int ctl_former(const struct ring *r, uint32_t *ret_lanes)
+{
+	char name[RING_NAME_BYTES_TEXT];
+	struct stat st;
+	int fd;
+
+	ctl_name(r, name);
+	fd = openat(r->all->d->rings_fd, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+		st.st_size < (off_t)sizeof(struct ring_ctl) ||
+		(uint64_t)st.st_size > ring_ctl_bytes(RING_LANES_MAX)) {
+		(void)close(fd);
+		return -1;
+	}
+	*ret_lanes = (uint32_t)(((uint64_t)st.st_size - sizeof(struct ring_ctl)) / 64);
+	return fd;
+}
+
+/* A lane whose job was told more than rows and journal have. */
+static int lane_is_ahead(struct ring *r, uint32_t i, uint64_t told)
+{
+	struct reader *f = &r->reader;
+	const struct j_lane j = {.lane = i, .from = told};
+
+	if (told % 8 != 0 || told > INT64_MAX)
+		return 0;
+	if (f->lane == NULL) /* nothing comes any more */
+		return told > (i < r->n_heads ? r->head[i] : 0)
+			       ? entry_put(r->all->entries, J_LANE, r->uuid, &j, sizeof(j))
+			       : 0;
+	if (i >= f->h.n_lanes || told == 0)
+		return 0;
+	if (reader_have(f, i + 1) < 0)
+		return -ENOMEM;
+	f->n_seen = f->n_seen > i + 1 ? f->n_seen : i + 1;
+	if (told > f->lane[i].head)
+		f->lane[i].gone = told;
+	return 0;
+}
+
+int ring_compare_heads(struct ring *r)
+{
+	uint32_t i, n = 0;
+	const int fd = ctl_former(r, &n);
+	uint64_t told;
+	int x = 0;
+
+	for (i = 0; x == 0 && i < n; i++) {
+		if (pread(fd, &told, sizeof(told), (off_t)(sizeof(struct ring_ctl) + 64ull * i)) !=
+			sizeof(told))
+			break;
+		x = lane_is_ahead(r, i, told);
+	}
+	if (fd >= 0)
+		(void)close(fd);
+	return x;
+}
+
 int ring_control_open(struct ring *r)
 {
 	struct ring_ctl c = {.magic = RING_CTL_MAGIC, .abi = RING_ABI};
-	bool is_new;
+	bool is_new = false;
 	uint32_t i;
 	int fd;
 
 	if (r->ctl_fd >= 0)
 		return 0;
-	fd = ctl_file(r, ring_ctl_bytes(r->reader.h.n_lanes), &is_new);
+	fd = ring_compare_heads(r);
+	if (fd == 0)
+		fd = ctl_file(r, ring_ctl_bytes(r->reader.h.n_lanes), &is_new);
 	if (fd < 0)
 		return fd;
 	for (i = 0; i < r->reader.h.n_lanes; i++) {
 		struct reader_lane *l = i < r->reader.cap ? &r->reader.lane[i] : NULL;
-		const uint64_t head = l != NULL ? l->head : 0;
+		const uint64_t head = l == NULL ? 0 : l->gone > l->head ? l->gone : l->head;
 
 		if (is_new && head == 0)
 			continue;
@@ -150,7 +215,7 @@ void ring_release(struct ring *r)
 	for (i = 0; i < r->reader.n_seen; i++) {
 		struct reader_lane *l = &r->reader.lane[i];
 
-		if (l->told != l->head && !l->quarantined &&
+		if (l->told < l->head && !l->quarantined &&
 			ctl_write(r->ctl_fd, &l->head, sizeof(l->head),
 				sizeof(struct ring_ctl) + 64ull * i))
 			l->told = l->head;

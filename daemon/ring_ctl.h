@@ -8,6 +8,10 @@
 
 /* Made, or the one that the job has mapped already; heads and want written. -errno. */
 int ring_control_open(struct ring *r);
+/* What the job was told is not less than what was taken; where it is more, a journal was cut, and
+ * the drain is told what may be gone. Of a ring whose file cannot be read, and never will be, all of
+ * it is: that is said to the fold. -ENOMEM, -ENOSPC. */
+int ring_compare_heads(struct ring *r);
 int ring_control_fd(const struct ring *r); /* read-only descriptor, the caller's; -errno */
 void ring_control_remove(const struct ring *r);
 void ring_release(struct ring *r); /* tells heads; after a flush only */

@@ -5,8 +5,8 @@
  * up to position P of the journal. So: rows into the fold; the rings' tables, for the words behind
  * the ids; entries from P on, once each; a lane's head is then where its last entry ended (or the
  * row's, if there is none since). What the job was told before may be less, never more, for heads
- * are told after the entry is flushed. The control files get these heads, and only then are jobs
- * let in.
+ * are told after the entry is flushed; where it is more all the same, the journal was cut
+ * (ring_compare_heads()). The control files get these heads, and only then are jobs let in.
  */
 #include "spool.h"
 
@@ -290,10 +290,13 @@ static void take_up(struct ring *r)
 	}
 	if (x == 0 && r->reader.lane != NULL)
 		x = ring_control_open(r);
+	if (!ring_watch(r, -1) && (r->pid != 0 || r->reader.lane == NULL)) {
+		if (x == 0 && r->reader.lane == NULL && r->adopted)
+			x = ring_compare_heads(r);
+		ring_died(r); /* dead: the first tick drains it and says END */
+	}
 	if (x < 0)
 		log_line(LOG_WARN, "ring_not_taken_up", "pid=%u error=%d", r->pid, -x);
-	if (!ring_watch(r, -1) && (r->pid != 0 || r->reader.lane == NULL))
-		ring_died(r); /* dead: the first tick drains it and says END */
 	log_line(LOG_INFO, "ring_taken_up", "pid=%u lanes=%u file=%d live=%d", r->pid, r->n_heads,
 		r->reader.lane != NULL, r->state != RING_GONE);
 }
@@ -446,7 +449,7 @@ static void adopt_left(struct protond *p, const char *file, const uint8_t uuid[1
 		return;
 	r->pid = h.pid; /* its word, and perhaps another's by now: of the dead nobody asks */
 	r->pid_start = h.pid_start;
-	if (ring_adopt(r, &o) < 0) {
+	if (ring_compare_heads(r) < 0 || ring_adopt(r, &o) < 0) {
 		ring_drop(r);
 		return;
 	}

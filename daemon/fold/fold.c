@@ -112,7 +112,7 @@ static int on_lane(struct fold *f, const struct entry *e)
 	if (l->bytes > e->bytes - sizeof(*l))
 		loss_bad(e->process, 1);
 	else
-		pipeline_lane(e->process, l, (const uint8_t *)(l + 1));
+		pipeline_lane(e->process, l, (const uint8_t *)(l + 1), e->head->mono_ns);
 	return 0;
 }
 

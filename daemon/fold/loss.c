@@ -24,6 +24,7 @@
 #include "ring.h"
 #include "session.h"
 #include "state.h"
+#include "words.h"
 
 void loss_part(struct part *part, enum lost_cause cause, uint64_t n)
 {
@@ -74,6 +75,38 @@ static void loss_span(
 	for (i = 0; i < p->n_parts; i++)
 		if (was_active_in(p->part[i], r->first, r->last))
 			loss_part(p->part[i], cause, n);
+}
+
+static void part_lost(struct part *part, uint64_t bytes, uint64_t since_ns)
+{
+	const struct process *p = part->process;
+	char since[WORDS_INSTANT];
+
+	if (part->counted[NOTE_JOURNAL] == 0) {
+		words_instant(since, mono_to_real(p->fold, since_ns));
+		note_add(part->session, p->row.id,
+			"the journal was damaged: of what process %u did since %s, events are "
+			"missing",
+			p->row.pid, since);
+	}
+	loss_part(part, LOST_JOURNAL, bytes / sizeof(struct rec_scope));
+	note_count(part, NOTE_JOURNAL, bytes);
+}
+
+/* No event is smaller than a scope's record. */
+void loss_journal(struct process *p, uint64_t bytes, uint64_t since_ns)
+{
+	const struct rec_lost span = {.first = clockmap_clock(&p->clock, since_ns),
+		.last = clockmap_clock(&p->clock, p->fold->now_ns)};
+	uint32_t i;
+
+	MUST_PROCESS(p);
+	p->drops += bytes / sizeof(struct rec_scope);
+	p->dirty = p->fold->news = true;
+	for (i = 0; i < p->n_parts; i++)
+		if (window_is_open(&p->part[i]->window) ||
+			was_active_in(p->part[i], span.first, span.last))
+			part_lost(p->part[i], bytes, since_ns);
 }
 
 static bool cuts(const struct process *p)

@@ -18,6 +18,9 @@ struct session;
 void loss_bad(struct process *p, uint64_t n);
 void loss_now(struct process *p, enum lost_cause cause, uint64_t n);
 void loss_part(struct part *part, enum lost_cause cause, uint64_t n);
+/* The journal had these bytes of a lane's records, and lost them; whatever it was that they said was
+ * done after since_ns. */
+void loss_journal(struct process *p, uint64_t bytes, uint64_t since_ns);
 void loss_told(struct process *p, uint32_t lane, const struct rec_lost *r);
 void loss_counts(
 	struct process *p, const struct ring_counts *c, const struct j_drop *d, uint32_t n);

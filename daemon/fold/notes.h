@@ -16,7 +16,8 @@
         X(TEXT,      "text values of a summed metric were left out: text is for (pty)")               \
         X(FORGOTTEN, "of the oldest activations forgotten: scopes across them miss that time")        \
         X(HIST,      "paths have no quantiles: the daemon's memory_mb is used up")  \
-        X(SUMMED,    "events came too fast to be kept one by one: they are in the tree, not in the timeline")
+        X(SUMMED,    "events came too fast to be kept one by one: they are in the tree, not in the timeline") \
+        X(JOURNAL,   "bytes of records were lost with a damaged journal")
 /* clang-format on */
 enum note_kind {
 #define X(name, words) NOTE_##name,

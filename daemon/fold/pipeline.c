@@ -275,6 +275,7 @@ static void on_lost(struct drain *d, const uint8_t *record)
 	struct rec_lost r;
 
 	memcpy(&r, record, sizeof(r));
+	d->process->lane[d->lane].skipped |= REC_ID(r.hdr) == LOST_SKIPPED;
 	loss_told(d->process, d->lane, &r);
 }
 
@@ -412,7 +413,27 @@ void pipeline_sums(struct process *p, const struct j_lane *l, const uint8_t *byt
 	}
 }
 
-void pipeline_lane(struct process *p, const struct j_lane *l, const uint8_t *bytes)
+/* A lane's entries follow each other without a gap, but for one that was left out. If one is
+ * missing, the journal has lost it: it was cut, or is damaged. */
+static void lane_reach(struct process *p, struct lane *lane, uint64_t from, uint64_t mono_ns)
+{
+	const struct fold *f = p->fold;
+	uint64_t since = lane->taken_ns > f->restored_ns ? lane->taken_ns : f->restored_ns;
+
+	since = since > p->row.created_monotonic_ns ? since : p->row.created_monotonic_ns;
+	if (from > lane->head) {
+		process_use_clock(p);
+		if (!lane->skipped)
+			loss_journal(p, from - lane->head, since < f->now_ns ? since : f->now_ns);
+		lane->head = from;
+		lane->dirty = p->dirty = true;
+	}
+	lane->skipped = false;
+	lane->taken_ns = mono_ns;
+}
+
+void pipeline_lane(
+	struct process *p, const struct j_lane *l, const uint8_t *bytes, uint64_t mono_ns)
 {
 	struct drain d;
 	struct lane *lane;
@@ -422,6 +443,7 @@ void pipeline_lane(struct process *p, const struct j_lane *l, const uint8_t *byt
 	lane = lane_of(p, l);
 	if (lane == NULL)
 		return;
+	lane_reach(p, lane, l->from, mono_ns);
 	known = lane->head > l->from ? lane->head - l->from : 0; /* so much was applied before */
 	if (known >= l->bytes)
 		return;

@@ -72,11 +72,13 @@ struct told {
 
 struct lane {
 	uint64_t head;
+	uint64_t taken_ns; /* CLOCK_MONOTONIC of its last entry; 0: none in this life */
 	struct told full, nested;
 	uint32_t tid, generation, name; /* of its thread */
 	uint32_t now_first, now_n;      /* its frames in process.now */
 	bool dirty;
-	bool sums; /* of its thread, which is in another */
+	bool sums;    /* of its thread, which is in another */
+	bool skipped; /* its last entry was left out, and said so */
 };
 
 struct open_sum;

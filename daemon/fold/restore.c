@@ -507,6 +507,7 @@ int fold_restore(struct fold *f, const struct batch *b)
 		e = failed(&r);
 	}
 	f->restoring = false;
+	f->restored_ns = f->now_ns;
 	table_fini(&r.by_hash);
 	f->next_process = b->next_process > 0 && b->next_process <= ID_MAX ? b->next_process : 1;
 	f->next_session = b->next_session > 0 && b->next_session <= ID_MAX ? b->next_session : 1;

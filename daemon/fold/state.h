@@ -53,6 +53,7 @@ struct fold {
 	int64_t *deleted;
 	uint32_t n_deleted, cap_deleted, round;
 	uint64_t now_ns;
+	uint64_t restored_ns; /* when what fold_restore() took was stored */
 	uint64_t cost_ns;
 	uint32_t fresh;               /* bytes of rows since the last collect */
 	uint64_t held;                /* bytes of all processes, as last weighed */

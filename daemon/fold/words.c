@@ -3,6 +3,7 @@
 #include "words.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "profile.h"
@@ -209,4 +210,19 @@ void words_metric(const char *text, struct metric_words *ret)
 		lead++;
 	memmove(ret->name, ret->name + lead, ret->n - lead + 1);
 	ret->n -= lead;
+}
+
+/* Years begin in March here, so that a leap day is a year's last; 146097 days are 400 years. */
+void words_instant(char ret[WORDS_INSTANT], uint64_t real_ns)
+{
+	const uint64_t ms = real_ns / 1000000, days = ms / 86400000 + 719468;
+	const uint32_t of_day = (uint32_t)(ms % 86400000), of_era = (uint32_t)(days % 146097);
+	const uint32_t year = (of_era - of_era / 1460 + of_era / 36524 - of_era / 146096) / 365;
+	const uint32_t of_year = of_era - (365 * year + year / 4 - year / 100);
+	const uint32_t month = (5 * of_year + 2) / 153;
+
+	snprintf(ret, WORDS_INSTANT, "%04u-%02u-%02uT%02u:%02u:%02u.%03uZ",
+		(unsigned)(days / 146097 * 400) + year + (month >= 10),
+		month < 10 ? month + 3 : month - 9, of_year - (153 * month + 2) / 5 + 1,
+		of_day / 3600000, of_day / 60000 % 60, of_day / 1000 % 60, of_day % 1000);
 }

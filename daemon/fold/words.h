@@ -28,4 +28,8 @@ struct metric_words {
 };
 void words_metric(const char *text, struct metric_words *ret);
 
+#define WORDS_INSTANT 48u
+/* CLOCK_REALTIME ns as "2026-01-31T12:34:56.789Z". */
+void words_instant(char ret[WORDS_INSTANT], uint64_t real_ns);
+
 #endif

@@ -286,6 +286,23 @@ int reader_copy(const struct reader *r, uint32_t lane, uint64_t from, uint32_t b
 	return x;
 }
 
+bool reader_has_still(const struct reader *r, uint32_t lane, uint64_t from)
+{
+	struct ring_lane copy;
+	uint64_t tail, sums;
+
+	MUST(lane < r->h.n_lanes);
+	read_fence(); /* what was copied was read before the tail is */
+	if (read_all(r->fd, &copy, sizeof(copy), r->l.lanes + (uint64_t)lane * sizeof(copy)) < 0)
+		return false;
+	tail = atomic_load_explicit(&copy.tail, memory_order_relaxed);
+	sums = atomic_load_explicit(&copy.sums, memory_order_relaxed);
+	tail = sums > tail ? sums : tail;
+	/* One record, and the rest of a lap before it, may be half written behind the tail. */
+	return tail >= from && tail - from <= r->h.lane_bytes &&
+	       r->h.lane_bytes - (tail - from) >= 2 * REC_BYTES_MAX;
+}
+
 /* --- V7-V10: records --- */
 
 static const uint8_t record_bytes[REC_MAX] = {

@@ -23,12 +23,14 @@
 #define READER_BAD_TAIL  0x80u /* flag in reader_lane.bad: the last tail read was unlawful */
 
 struct reader_lane {
-	uint64_t head;       /* taken into the journal up to here */
-	uint64_t told;       /* the head that the control file says */
-	uint64_t tail;       /* newest lawful one seen */
-	uint64_t goal;       /* end of the window being drained; head: nothing to do */
-	uint64_t first;      /* end of the last mark in the window; up to here before others */
-	uint64_t next;       /* of those, end of the ones to be taken now; head: not looked for */
+	uint64_t head;  /* taken into the journal up to here */
+	uint64_t told;  /* the head that the control file says */
+	uint64_t gone;  /* a former daemon took it up to here, and its journal lost what is behind
+			  head: the job may write over it */
+	uint64_t tail;  /* newest lawful one seen */
+	uint64_t goal;  /* end of the window being drained; head: nothing to do */
+	uint64_t first; /* end of the last mark in the window; up to here before others */
+	uint64_t next;  /* of those, end of the ones to be taken now; head: not looked for */
 	uint64_t next_clock; /* when the first of them was */
 	uint64_t scanned;    /* the window was looked through up to here */
 	uint64_t sums;       /* end of the open sums behind tail, at the last look; or tail */
@@ -82,6 +84,9 @@ int reader_peek(int fd, struct ring_header *ret);
 int reader_lanes(struct reader *r, bool all, bool *ret_moved);
 /* [from, from + bytes) of a lane, across the lap's end if need be. -EIO. */
 int reader_copy(const struct reader *r, uint32_t lane, uint64_t from, uint32_t bytes, void *to);
+
+/* What was copied from the lane at `from` was not written over meanwhile, though the job may. */
+bool reader_has_still(const struct reader *r, uint32_t lane, uint64_t from);
 
 /* What the lane's owner was adding to a sum in these bytes, which stand at `from`, is added: for the
  * last look, when it is dead. -EIO. */

@@ -22,7 +22,8 @@
         X(NODES,      12, "tree nodes over a ceiling, the session's or memory_mb: counted under (other)")       \
         X(SKIPPED,    13, "an entry of the journal was left out: it had ended the daemon twice")            \
         X(CHILDREN,   14, "forked children whose events did not reach protond")                 \
-        X(GIVEN_UP,   15, "lanes of ended jobs, given up: too much memory of one user waited to be read")
+        X(GIVEN_UP,   15, "lanes of ended jobs, given up: too much memory of one user waited to be read")            \
+        X(JOURNAL,    16, "lost with a damaged journal: guessed, one for 24 bytes of records")
 /* clang-format on */
 
 enum lost_cause {

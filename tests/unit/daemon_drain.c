@@ -422,6 +422,53 @@ START_TEST(test_quarantine)
 }
 END_TEST
 
+/* A former daemon took the lane up to `gone`, and its journal lost that from `head` on. What the ring
+ * still has is taken; once the job wrote over it, the lane goes on behind it. */
+START_TEST(test_gone)
+{
+	const uint32_t lap = f.h.lane_bytes, n = lap / 24 / 2;
+	struct reader_lane *l = &ring->reader.lane[0];
+	const struct seen *s[8];
+	uint32_t i;
+	bool more;
+
+	for (i = 0; i < n; i++)
+		fake_scope(&f, 0, 2, 1, 2);
+	l->gone = 24ull * (n - 1);
+	ck_assert_int_eq(drain(&more), 24 * n);
+	for (i = 0; i < n; i++)
+		fake_scope(&f, 0, 2, 1, 2);
+	l->gone = fake_lane(&f, 0)->tail;
+	for (i = 0; i < n + n / 2; i++)
+		fake_scope(&f, 0, 2, 3, 4);
+	for (i = 0; i < 2 && drain(&more) == 0; i++) {
+		ck_assert_uint_eq(pick(J_LANE, s, 8), 1);
+		ck_assert_uint_eq(s[0]->from, l->gone);
+		ck_assert_uint_eq(s[0]->bytes, 0);
+	}
+	ck_assert_uint_eq(i, 1);
+	ck_assert_uint_eq(l->head, fake_lane(&f, 0)->tail);
+	ck_assert(!l->quarantined);
+}
+END_TEST
+
+/* It may be half written over where it can still be read. */
+START_TEST(test_nearly_gone)
+{
+	const uint32_t n = f.h.lane_bytes / 24;
+	struct reader_lane *l = &ring->reader.lane[0];
+	bool more;
+	uint32_t i;
+
+	for (i = 0; i < n; i++)
+		fake_scope(&f, 0, 2, 1, 2);
+	l->gone = 24ull * (n - 1);
+	ck_assert_int_eq(drain(&more), 0);
+	ck_assert_uint_eq(l->head, l->gone);
+	ck_assert_int_eq(drain(&more), 24);
+}
+END_TEST
+
 START_TEST(test_bad_tail)
 {
 	bool more;
@@ -761,6 +808,8 @@ Suite *suite(void)
 	tcase_add_test(t, test_now_of_a_burst);
 	tcase_add_test(t, test_laps);
 	tcase_add_test(t, test_quarantine);
+	tcase_add_test(t, test_gone);
+	tcase_add_test(t, test_nearly_gone);
 	tcase_add_test(t, test_bad_tail);
 	tcase_add_test(t, test_heals);
 	tcase_add_test(t, test_now_and_counts);

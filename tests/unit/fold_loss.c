@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT. fold_loss.c: each loss is one session's, whenever it comes to light:
  * counters read ahead of records, records that come late, lanes that tell late, an older agent. */
 #include "fold_help.h"
+#include "words.h"
 
 #define LANES    2u
 #define SESSIONS 5u
@@ -241,6 +242,90 @@ START_TEST(counts_that_lie)
 }
 END_TEST
 
+/* One of its entries is missing: so many bytes are lost, once, to who recorded then. */
+START_TEST(a_gap_in_a_lane)
+{
+	struct job j;
+	struct batch b = {0};
+	struct row_note *n;
+	uint32_t i, k, notes = 0, counts = 0;
+
+	begin(&j, true);
+	say(&j, SESSION_START, true);
+	drain(&j);
+	fold_take(j.f, &j.t);
+	for (k = 0; k < 2; k++) {
+		for (i = 0; i < 10; i++)
+			put_scope(&j.lane[0], 2, j.now, j.now + 1);
+		j.lane[0].from += j.lane[0].n; /* this one is nowhere */
+		j.lane[0].n = 0;
+		j.now += SECOND;
+		drain(&j); /* without a byte, as the drain tells a gap */
+		drain(&j);
+	}
+	say(&j, SESSION_FINALIZE, true);
+	drain(&j);
+	say(&j, SESSION_START, true);
+	drain(&j);
+	fold_take(j.f, &j.t);
+	ck_assert_int_eq(fold_collect(j.f, &b), 0);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_JOURNAL), 20);
+	ck_assert_uint_eq(loss_of(&b, 2, LOST_JOURNAL), 0);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_BAD), 0);
+	for (i = 0; i < b.note.n; i++) {
+		n = &b.note.row[i];
+		notes += strstr(n->text, "the journal was damaged: of what process 101") != NULL;
+		counts += strcmp(n->text,
+				  "480 bytes of records were lost with a damaged journal") == 0;
+	}
+	ck_assert_uint_eq(notes, 1);
+	ck_assert_uint_eq(counts, 1);
+	batch_free(&b);
+	fold_free(j.f);
+}
+END_TEST
+
+START_TEST(instants_in_words)
+{
+	static const struct {
+		uint64_t s;
+		const char *text;
+	} day[] = {{0, "1970-01-01T00:00:00.007Z"}, {951782399, "2000-02-28T23:59:59.007Z"},
+		{951782400, "2000-02-29T00:00:00.007Z"}, {951868800, "2000-03-01T00:00:00.007Z"},
+		{1767225599, "2025-12-31T23:59:59.007Z"}, {1767225600, "2026-01-01T00:00:00.007Z"},
+		{4107542400, "2100-03-01T00:00:00.007Z"}};
+	char text[WORDS_INSTANT];
+
+	words_instant(text, day[_i].s * SECOND + 7999999);
+	ck_assert_str_eq(text, day[_i].text);
+	words_instant(text, UINT64_MAX);
+	ck_assert_uint_eq(strlen(text), 24);
+}
+END_TEST
+
+/* A poisoned entry is counted as that, and its lane goes on behind it. */
+START_TEST(what_was_left_out_is_no_gap)
+{
+	struct job j;
+	struct batch b = {0};
+	struct rec_lost r = {.count = 1, .last = INT64_MAX};
+
+	begin(&j, true);
+	say(&j, SESSION_START, true);
+	drain(&j);
+	lane_put(&j.lane[0], REC_LOST, 0, LOST_SKIPPED, &r, sizeof(r));
+	drain(&j);
+	j.lane[0].from += 240;
+	drain(&j);
+	fold_take(j.f, &j.t);
+	ck_assert_int_eq(fold_collect(j.f, &b), 0);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_SKIPPED), 1);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_JOURNAL), 0);
+	batch_free(&b);
+	fold_free(j.f);
+}
+END_TEST
+
 Suite *suite(void);
 
 Suite *suite(void)
@@ -252,6 +337,9 @@ Suite *suite(void)
 	tcase_add_test(c, an_older_agents_counters_wait);
 	tcase_add_test(c, a_verb_of_the_daemon_cuts);
 	tcase_add_test(c, counts_that_lie);
+	tcase_add_test(c, a_gap_in_a_lane);
+	tcase_add_loop_test(c, instants_in_words, 0, 7);
+	tcase_add_test(c, what_was_left_out_is_no_gap);
 	suite_add_tcase(s, c);
 	return s;
 }
