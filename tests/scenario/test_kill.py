@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: MIT. SIGKILL on either side: nothing published is lost, nothing counts twice.
+import datetime
 import mmap
 import os
 import pathlib
 import random
+import re
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -15,6 +18,7 @@ import pytest
 from conftest import BUILD, WAIT, World, needs_mounts, until
 
 LANE_LOSSES = (1, 2, 3)  # lane full, nested, no lane
+JOURNAL = 16
 
 
 class Load:
@@ -188,6 +192,70 @@ def test_both_killed(world, first):
     world.ctl("finalize", "s")
     check(world, load)
     assert not list((world.dir / "rings").iterdir()), "the rings of ended jobs are gone"
+
+
+def overwrite(path, at, rng):
+    with open(path, "r+b") as f:
+        f.seek(at)
+        f.write(rng.randbytes(64))
+
+
+@pytest.mark.parametrize("how", [lambda path, at, rng: os.truncate(path, at), overwrite], ids=["cut", "overwritten"])
+@pytest.mark.parametrize("job", ["dead", "alive"])
+def test_damaged_journal(world, job, how):
+    """What it held and nobody else is said to be lost, with since when, and what comes after it is stored.
+
+    PD_CUTS: how many daemons find their journal so."""
+    rng = random.Random(os.environ.get("PD_SEED", 11))
+    for round_ in range(int(os.environ.get("PD_CUTS", 1))):
+        shutil.rmtree(world.dir)
+        world.dir.mkdir(mode=0o700)
+        world.db.unlink(missing_ok=True)
+        env = {"PROTOND_AUTO_SESSION": "off", "PROTOND_LANE_KB": "64"}
+        world.start(**env, PROTOND_COMMIT_MS=60000)
+        world.ctl("start", "s", "--all")
+        world.env["PROTOND_TOKEN"] = "00112233445566778899aabbccddeeff"
+        load = Load(world, threads=2, pause_ns=1000000)
+        until("it has worked", lambda: load.truth() > 5000)
+        world.view("tree", "s")  # stores session, process and what there is
+        begin, before = time.time(), load.truth()
+        until("a lane was written over some times", lambda: load.truth() > before + 40000)
+        world.daemon.kill()
+        world.daemon.wait(WAIT)
+        end = time.time()
+        if job == "dead":
+            load.kill()
+        path = max(world.dir.glob("journal.*"), key=lambda path: int(path.suffix[1:]))
+        size, taken = path.stat().st_size, world.sql("SELECT value FROM meta WHERE key = 'journal'")[0][0] & 0xffffffff
+        at = rng.randrange(taken if how is overwrite else 0, size // 2)  # what is stored may be overwritten, not cut
+        how(path, at, rng)
+        world.start(**env)
+        if job == "alive":
+            before = load.truth()
+            until("the job goes on", lambda: load.truth() > before + 20000)
+            load.kill()
+        ended(world, load.pid)
+        tree = world.view("tree", "s").stdout
+        stored, lost = stored_and_lost(world)
+        gone = world.losses("s").get(JOURNAL, 0)
+        print(f"{at} of {size}: did {load.truth()}, stored {stored}, dropped {lost}, gone {gone}")
+        # The records of the agent itself are bytes, too: a few of each lane and each lap.
+        assert load.truth() <= stored + lost + gone <= load.begun() * 1.02, (stored, lost, gone, load.each())
+        assert gone > 0
+        since = re.search(r"note: the journal was damaged: of what process (\d+) did since (\S+)Z, events are missing", tree)
+        assert int(since[1]) == load.pid, tree
+        at = datetime.datetime.fromisoformat(since[2] + "+00:00").timestamp()
+        assert begin - 2 <= at <= end, (begin, at, end)
+        assert re.search(rf"dropped {gone}: lost with a damaged journal", tree.replace(",", "")), tree
+        assert world.stop() == 0  # and what was said is said once
+        world.start(**env)
+        assert (gone, stored) == (world.losses("s")[JOURNAL], stored_and_lost(world)[0])
+        assert world.view("tree", "s").stdout.count("note: the journal was damaged") == 1
+        world.ctl("finalize", "s")
+        world.stop()
+        world.jobs.remove(load)
+        load.process.stdout.close()
+    world.daemon = None
 
 
 @pytest.mark.parametrize("timeout", ["5", "0"])
