@@ -7,6 +7,7 @@ import os
 import pathlib
 import shutil
 import signal
+import sqlite3
 import stat
 import subprocess
 import tempfile
@@ -221,10 +222,15 @@ def test_who_fills_the_journal_waits_and_nobody_else(service):
     as_user(service, NEIGHBOUR, "start", "mine", "--all", "-d", "both")
     began = load.truth()
     as_user(service, ATTACKER, "start", "much", "--all", "-d", "both")
-    flood = [Load(service, threads=4, pause_ns=0, tag=service.homes / f"{ATTACKER}/truth{i}", **of(ATTACKER)) for i in range(2)]
+    # As fast as lanes can take it: at full speed most would be sums, of which a journal has little. And nothing is stored.
+    flood = [Load(service, threads=4, pause_ns=1_000_000, batch=100, tag=service.homes / f"{ATTACKER}/truth{i}", **of(ATTACKER))
+             for i in range(2)]
+    writer = sqlite3.connect(service.db, isolation_level=None)
+    writer.execute("BEGIN IMMEDIATE")
     held = "jobs of user %d wrote faster than the database takes it"
     until("it is held back", lambda: held % ATTACKER in as_user(service, ATTACKER, "status").stdout)
     assert held % ATTACKER not in as_user(service, NEIGHBOUR, "status").stdout
+    writer.close()
     for job in (*flood, load):
         job.kill()
         ended(service, job.pid)
