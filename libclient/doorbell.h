@@ -8,7 +8,7 @@
  *   (link.h)    what is the parked thread's alone: the connection
  *
  * The files stand in layers; each uses those before it: doorbell, futex, name, context, load, autostart,
- * info, end, hello, link, park, thread, export, session, api, inject.
+ * info, end, hello, known, link, park, thread, export, session, api, inject.
  */
 #ifndef PROTOND_DOORBELL_H
 #define PROTOND_DOORBELL_H

@@ -11,6 +11,7 @@
  * Whatever the daemon says that is not understood ends the connection, not the job.
  */
 #include "link.h"
+#include "known.h"
 
 #include <fcntl.h>
 #include <stdio.h>
@@ -22,7 +23,6 @@
 #include <unistd.h>
 
 #include "futex.h"
-#include "hello.h"
 #include "info.h"
 #include "keep.h"
 #include "load.h"
@@ -184,19 +184,9 @@ static int connect_to(const char *dir, int flags)
 	return r;
 }
 
-static int pick(bool own, char *dir)
-{
-	struct place_list l;
-
-	pd_lock(&pd.lock);
-	l = pd.env.places;
-	pd_unlock(&pd.lock);
-	return (own ? place_pick_private : place_pick)(&l, dir, PLACE_PATH_MAX);
-}
-
 int link_open(bool own)
 {
-	int r = pick(own, link_.dir);
+	int r = known_place(own, link_.dir);
 
 	if (r < 0)
 		return -ENOTCONN;
@@ -303,26 +293,6 @@ static bool send_ring(void)
 	return link_.ring_sent;
 }
 
-/* What children have to know of the daemon to offer their rings to it. Written by the parked thread,
- * read by a forked child, where no other thread is. */
-static struct known {
-	_Atomic uint32_t seq;  /* odd: it is being written */
-	_Atomic uint32_t want; /* the daemon's; 0: nothing is recorded, or there is no daemon */
-	struct rv_welcome welcome;
-	char dir[PLACE_PATH_MAX];
-	bool own;
-} known;
-
-static void know_daemon(void)
-{
-	atomic_fetch_add(&known.seq, 1);
-	known.welcome = link_.welcome;
-	memcpy(known.dir, link_.dir, sizeof(known.dir));
-	known.own = link_.own;
-	atomic_store(&known.want, link_.want);
-	atomic_fetch_add(&known.seq, 1);
-}
-
 /* With an injection that cuInit() will call, the GPU waits for it: it must be subscribed to there,
  * on that thread, and a program that never uses CUDA never loads it. */
 static uint32_t gpu_can_wait(uint32_t want)
@@ -418,37 +388,6 @@ static void apply(void)
 
 /* --- the offer -------------------------------------------------------------------------------- */
 
-static bool records(uint32_t want)
-{
-	return (want & ~(GPU_BITS | WANT_GPU_PAUSE)) != 0;
-}
-
-/* A forked child: its parent's daemon is the one that it would ask. */
-static bool is_known(void)
-{
-	char dir[PLACE_PATH_MAX];
-
-	return atomic_load(&known.seq) % 2 == 0 && records(atomic_load(&known.want)) &&
-	       pick(known.own, dir) == 0 && strcmp(dir, known.dir) == 0;
-}
-
-/* Any other process: by what the daemon says of itself. What `protonctl run` starts is recorded
- * whatever others are. */
-static bool read_hello(void)
-{
-	struct known k = {.own = false};
-
-	if (pick(false, k.dir) < 0 || !pd_hello(k.dir, &k.welcome))
-		return false;
-	if (pd.has_token)
-		k.welcome.want |= WANT_SCOPES | WANT_CPU_TIME | WANT_METRICS;
-	known.welcome = k.welcome;
-	memcpy(known.dir, k.dir, sizeof(known.dir));
-	known.own = false;
-	atomic_store(&known.want, k.welcome.want);
-	return records(k.welcome.want);
-}
-
 static bool offer_ring(void)
 {
 	if (link_.sock < 0 || !send_ring())
@@ -461,7 +400,7 @@ void link_offer(const struct protond_host *host)
 {
 	bool there;
 
-	if (pd.forked ? !is_known() : !read_hello())
+	if (pd.forked ? !known_of_parent() : !known_of_hello())
 		return;
 	/* It never waits: the socket's queue keeps what is said. */
 	there = connect_to(known.dir, SOCK_NONBLOCK) == 0;
@@ -559,19 +498,6 @@ static int receive(struct message *ret)
 	return 1;
 }
 
-/* protond's name for the folder of rings may be another one here (a bind mount): it lies beside the
- * socket, if anywhere. */
-static void rings_here(char rings[static PLACE_PATH_MAX])
-{
-	char here[PLACE_PATH_MAX];
-
-	if (rings[0] != '\0' &&
-		(size_t)snprintf(here, sizeof(here), "%s/" RV_RINGS_DIR, link_.dir) <
-			sizeof(here) &&
-		access(here, W_OK) == 0)
-		memcpy(rings, here, sizeof(here));
-}
-
 static bool on_welcome(struct message *m)
 {
 	struct rv_welcome *w = &m->u.welcome;
@@ -592,9 +518,9 @@ static bool on_welcome(struct message *m)
 	atomic_store(&pd.alone_ms, 0);
 	link_.since_ms = pd_now_ms();
 	link_.welcome = *w;
-	rings_here(link_.welcome.rings);
+	known_rings(link_.dir, link_.welcome.rings);
 	link_.want = w->want;
-	know_daemon();
+	known_keep(&link_.welcome, link_.dir, link_.own);
 	apply();
 	return true;
 }
