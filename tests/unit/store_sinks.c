@@ -293,8 +293,10 @@ static double commits_s(struct slow *slow, uint32_t n)
 	for (i = 2; i < n; i++)
 		put(sinks, i, 2000);
 	begin = now_s() - begin;
-	if (slow != NULL)
+	if (slow != NULL) { /* all are stored, and it has not come back from its first */
+		ck_assert_uint_eq(slow->got, 0);
 		slow_let(slow, UINT32_MAX, 0);
+	}
 	(void)sinks_close(sinks, 10000);
 	store_close(s);
 	(void)uv_run(&test_loop, UV_RUN_DEFAULT);
@@ -317,7 +319,6 @@ START_TEST(full_speed)
 		"store_sinks: 58 commits of 2 000 cells: %.1f ms, beside a sink that hangs %.1f "
 		"ms\n",
 		without * 1e3, with * 1e3);
-	ck_assert_msg(with < 2 * without + 0.05, "%g s, without the sink %g s", with, without);
 }
 END_TEST
 
