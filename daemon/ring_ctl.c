@@ -47,7 +47,8 @@ static int ctl_file(const struct ring *r, uint64_t bytes, bool *ret_new)
 			fchmod(fd, 0600) == 0) /* a daemon before this one let others read it */
 			return fd;
 		(void)close(fd);
-		(void)unlinkat(r->all->d->rings_fd, name, 0);
+		if (unlinkat(r->all->d->rings_fd, name, 0) < 0 && errno != ENOENT)
+			return neg_errno();
 	}
 	fd = openat(r->all->d->rings_fd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
 		0600);
