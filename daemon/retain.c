@@ -8,6 +8,7 @@
 #include "config.h"
 #include "host_clock.h"
 #include "log.h"
+#include "share.h"
 #include "store.h"
 
 #define SECOND_NS 1000000000ull
@@ -63,8 +64,8 @@ void retain_limit(const struct daemon_config *c, bool private, struct store *s)
 		l.bytes = c->retention_mb << 20;
 	if (c->retention_mb_per_uid != 0 && c->retention_mb_per_uid < UINT64_MAX >> 20)
 		l.bytes_per_uid = c->retention_mb_per_uid << 20;
-	else if (!private)
-		l.bytes_per_uid = l.bytes / 4;
+	else if (!private && l.bytes != 0)
+		l.bytes_per_uid = share_of(l.bytes, false).user;
 	store_limit(s, &l);
 }
 

@@ -9,12 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <sqlite3.h>
-
 #include "conn.h"
 #include "daemon.h"
 #include "rings.h"
 #include "store.h"
+#include "store_ask.h"
 
 #define ASKED_MAX 256u /* in one question; the rest a second later */
 
@@ -27,22 +26,15 @@ struct twice {
 	} of[ASKED_MAX];
 };
 
-static int twice_work(sqlite3 *db, void *arg, struct err *e)
+static int twice_work(struct sqlite3 *db, void *arg, struct err *e)
 {
 	struct twice *t = arg;
-	sqlite3_stmt *q = NULL;
 	uint32_t i;
+	int r = 0;
 
-	if (sqlite3_prepare_v2(db, "SELECT 1 FROM process WHERE ring=?1 AND ended_ns IS NOT NULL",
-		    -1, &q, NULL) != SQLITE_OK)
-		return err_set(e, -EIO, "the database did not answer: %s", sqlite3_errmsg(db));
-	for (i = 0; i < t->n; i++) {
-		(void)sqlite3_bind_blob(q, 1, t->of[i].ring, 16, SQLITE_STATIC);
-		t->of[i].ended = sqlite3_step(q) == SQLITE_ROW;
-		(void)sqlite3_reset(q);
-	}
-	(void)sqlite3_finalize(q);
-	return 0;
+	for (i = 0; i < t->n && r == 0; i++)
+		r = store_ask_ring_ended(db, t->of[i].ring, &t->of[i].ended, e);
+	return r;
 }
 
 static void refuse(struct ring *r)

@@ -15,6 +15,7 @@
 #include "process.h"
 #include "record.h"
 #include "session.h"
+#include "share.h"
 #include "state.h"
 #include "verb.h"
 
@@ -39,9 +40,7 @@ int fold_new(const struct fold_limits *l, struct fold **ret)
 	if (f->limit.sessions == 0)
 		f->limit.sessions = 1024;
 	if (f->limit.sessions_per_uid == 0)
-		f->limit.sessions_per_uid = f->limit.sessions / 4;
-	if (f->limit.sessions_per_uid == 0)
-		f->limit.sessions_per_uid = 1;
+		f->limit.sessions_per_uid = (uint32_t)share_of(f->limit.sessions, false).user;
 	if (f->limit.bytes == 0)
 		f->limit.bytes = 24ull << 20;
 	if (f->limit.processes == 0)

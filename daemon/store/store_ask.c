@@ -23,6 +23,7 @@ static const char *const sessions_sql[] = {
         [STORE_LAST]    = COLUMNS "WHERE uid = ?4 ORDER BY source = 'auto', id DESC LIMIT ?5",
         [STORE_ALL]     = COLUMNS "WHERE ?4 < 0 OR uid = ?4 ORDER BY id DESC LIMIT ?5",
 };
+static const char ring_ended_sql[] = "SELECT 1 FROM process WHERE ring = ?1 AND ended_ns IS NOT NULL";
 static const char id_sql[] = "SELECT id, name FROM session WHERE uuid = ?1";
 static const char ended_sql[] =
         "SELECT DISTINCT p.id, p.pid, p.rank, p.command, p.end_reason, p.ring, n.text"
@@ -123,6 +124,20 @@ static int ended_row(sqlite3_stmt *st, ended_row_fn *fn, void *arg)
 		.note = text_of(st, 6)};
 
 	return fn(arg, &r);
+}
+
+int store_ask_ring_ended(sqlite3 *db, const uint8_t ring[16], bool *ret_ended, struct err *e)
+{
+	sqlite3_stmt *st = NULL;
+	int x = sqlite3_prepare_v2(db, ring_ended_sql, -1, &st, NULL);
+
+	if (x == SQLITE_OK) {
+		(void)sqlite3_bind_blob(st, 1, ring, 16, SQLITE_STATIC);
+		x = sqlite3_step(st);
+		*ret_ended = x == SQLITE_ROW;
+	}
+	(void)sqlite3_finalize(st);
+	return x == SQLITE_ROW || x == SQLITE_DONE ? 0 : ask_failed(db, e);
 }
 
 int store_ask_ended(

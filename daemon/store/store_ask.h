@@ -47,6 +47,10 @@ int store_ask_sessions(struct sqlite3 *db, const struct store_wish *w, stored_se
 int store_ask_id(struct sqlite3 *db, const uint8_t uuid[16], int64_t *ret_id, char ret_name[128],
 	struct err *e);
 
+/* Whether the process of that ring has ended. */
+int store_ask_ring_ended(
+	struct sqlite3 *db, const uint8_t ring[16], bool *ret_ended, struct err *e);
+
 /* Jobs that have ended, newest first, a row for each note of them: the rows of one job follow each
  * other; a job without notes has one row. */
 struct ended_wish {
