@@ -11,7 +11,7 @@ comma     := ,
 VERSION   := $(shell sed -n 's/^.define PROTOND_VERSION "\(.*\)"/\1/p' libclient/protond.h)
 
 # What a fresh Debian 12 machine lacks: to build and run, and to check besides.
-APT_BUILD := gcc make pkg-config libc6-dev libuv1-dev libmsgpack-dev libsqlite3-dev libzstd-dev libjansson-dev \
+APT_BUILD := gcc make pkg-config libc6-dev libuv1-dev libmsgpack-dev libsqlite3-dev libzstd-dev zlib1g-dev libjansson-dev \
 	libpcre2-dev python3-dev
 APT_CHECK := g++ clang clang-format libclang-rt-14-dev check python3 python3-pytest python3-pytest-xdist python3-msgpack python3-pandas python3-venv python3-pip pmccabe binutils man-db git systemd strace valgrind spin tcc
 
@@ -41,9 +41,9 @@ else
 JOB_LDFLAGS := -Wl,-z,nodelete
 endif
 
-PKG      := libuv msgpack sqlite3 libzstd jansson libpcre2-8
+PKG      := libuv msgpack sqlite3 libzstd zlib jansson libpcre2-8
 PKG_CFL   = $(shell pkg-config --cflags $(PKG) 2>/dev/null)
-LIB_WIRE  = $(shell pkg-config --libs msgpack sqlite3 libzstd jansson 2>/dev/null) -lm
+LIB_WIRE  = $(shell pkg-config --libs msgpack sqlite3 libzstd zlib jansson 2>/dev/null) -lm
 LIB_DAEMON = $(shell pkg-config --libs libuv 2>/dev/null) $(LIB_WIRE) -lpthread
 LIB_VIEWER = $(shell pkg-config --libs libpcre2-8 2>/dev/null) $(LIB_WIRE) -l:libstdc++.so.6
 

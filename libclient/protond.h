@@ -75,7 +75,7 @@ int protond_deactivate(int session, int flags);
 /* Ends a session, or PROTOND_ALL. 0 means that all that was done in it is stored, or will be, though
  * process and daemon be killed right now. format NULL: nothing is written here; the daemon says within
  * milliseconds that it has the end, and is given 10 s, or 2 s where the ring is a file, which the next
- * daemon finds. "hatchet", "hatchet_msgpack" or, of a timeline, "chrome_trace": also writes
+ * daemon finds. "hatchet", "pprof" or any that `protonview help export` lists: also writes
  * NAME.FORMAT, as the caller, whole or not at all, over a file of that name; waits until it is
  * complete, at most 10 s, for a timeline 120 s; 2 s where no daemon is any more. Of PROTOND_ALL the
  * rest is hardly waited for once a daemon has left one unanswered. 0; -ENOENT; -EINVAL unknown format;

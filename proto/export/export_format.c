@@ -5,8 +5,8 @@
 #define FROM_TIMELINE(name) .timeline = name##_write,
 #define READ_BACK(name)     .sniff = name##_sniff, .read = name##_read,
 #define READ_NOT(name)
-#define X(id, from, back, ending) \
-	[FORMAT_##id] = {.name = #id, .also = (ending), FROM_##from(id) READ_##back(id)},
+#define X(id, from, back, end, ...) \
+	[FORMAT_##id] = {.name = #id, .ending = (end), FROM_##from(id) READ_##back(id)},
 const struct export_format export_formats[FORMAT_COUNT] = {FORMATS(X)};
 #undef X
 

@@ -15,7 +15,9 @@
 
 struct sqlite3;
 
-/* A tree, into one malloc()ed buffer. -ENOMEM. */
+/* A tree, into one malloc()ed buffer. -ENOMEM; -EFBIG: over EXPORT_TEXT_MAX, of a format that
+ * writes paths out. */
+#define EXPORT_TEXT_MAX ((size_t)256 << 20)
 typedef int export_tree_fn(const struct profile *p, char **ret_text, size_t *ret_bytes);
 /* The timeline of session `id` of an open store, to a file which the caller opens, flushes and
  * closes. *ret_gone, which may be NULL: events that had left the store over a ceiling before. Words
@@ -29,7 +31,7 @@ typedef bool export_sniff_fn(const char *bytes, size_t n);
 typedef int export_read_fn(const char *bytes, size_t n, struct profile **ret, struct err *e);
 
 struct export_format {
-	const char *name, *also;      /* what a file's name ends in; also: "" nothing else */
+	const char *name, *ending;    /* what a file's name ends in: the one or the other */
 	export_tree_fn *tree;         /* how it is written: from a tree, */
 	export_timeline_fn *timeline; /* or from a timeline; the other is NULL */
 	export_sniff_fn *sniff;       /* NULL, both: it is not read back */
@@ -46,7 +48,7 @@ export_read_fn export_read;
 	export_sniff_fn name##_sniff; \
 	export_read_fn name##_read;
 #define READ_NOT(name)
-#define X(name, from, read, also) FROM_##from(name) READ_##read(name)
+#define X(name, from, read, ...) FROM_##from(name) READ_##read(name)
 FORMATS(X)
 #undef X
 #undef FROM_TREE

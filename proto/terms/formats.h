@@ -8,15 +8,26 @@
 #include <string.h>
 
 /* clang-format off */
-#define FORMATS(X) /* written from a TREE or a TIMELINE; read BACK or NOT; a further ending of files */ \
-	X(hatchet,         TREE,     BACK, "") \
-	X(hatchet_msgpack, TREE,     BACK, "") \
-	X(chrome_trace,    TIMELINE, NOT,  "json")
-
-/* For messages; a test holds them against the list. */
-#define FORMAT_WORDS "hatchet, hatchet_msgpack or chrome_trace"
-#define FORMAT_FILES ".hatchet, .hatchet_msgpack, or .chrome_trace or .json for the timeline"
+#define FORMATS(X) /* written from a TREE or a TIMELINE; read BACK or NOT; a file's usual ending; what reads it */ \
+	X(hatchet,         TREE,     BACK, "hatchet",         "Proton's viewer, Hatchet, protonview")           \
+	X(hatchet_msgpack, TREE,     BACK, "hatchet_msgpack", "likewise, smaller")                              \
+	X(chrome_trace,    TIMELINE, NOT,  "json",            "ui.perfetto.dev, chrome://tracing")              \
+	X(folded,          TREE,     NOT,  "folded",          "flamegraph.pl, inferno, samply, speedscope")     \
+	X(speedscope,      TREE,     NOT,  "speedscope.json", "speedscope.app")                                 \
+	X(pprof,           TREE,     NOT,  "pb.gz",           "go tool pprof, Pyroscope, Parca")                \
+	X(csv,             TREE,     NOT,  "csv",             "a row a node: pandas, spreadsheets")             \
+	X(csv_kernels,     TREE,     NOT,  "kernels.csv",     "a row a kernel")                                 \
+	X(json,            TREE,     NOT,  "nodes.json",      "a row a node")                                   \
+	X(json_kernels,    TREE,     NOT,  "kernels.json",    "a row a kernel")                                 \
+	X(svg,             TREE,     NOT,  "svg",             "a flame graph: browsers, wikis, image viewers")  \
+	X(svg_bars,        TREE,     NOT,  "bars.svg",        "what took longest, as bars")
 /* clang-format on */
+
+/* For messages: "use " FORMAT_WORDS, "must end in " FORMAT_FILES. */
+#define FORMAT_WORD_(name, ...)                         " " #name
+#define FORMAT_FILE_(name, from, read, ending, readers) " ." ending
+#define FORMAT_WORDS                                    "one of" FORMATS(FORMAT_WORD_)
+#define FORMAT_FILES                                    "one of" FORMATS(FORMAT_FILE_)
 
 #define X(name, ...) FORMAT_##name,
 enum format { FORMATS(X) FORMAT_COUNT };
@@ -36,19 +47,22 @@ static inline enum format format_of(const char *name)
 	return (enum format)f;
 }
 
-/* By what the name ends in. */
+/* By what the name ends in, an ending or a format's name: the longest, and of two alike the first in
+ * the list. */
 static inline enum format format_of_file(const char *path)
 {
-#define X(name, from, read, also) [FORMAT_##name] = (also),
-	static const char *const others[FORMAT_COUNT] = {FORMATS(X)};
+#define X(name, from, read, ending, readers) [FORMAT_##name] = (ending),
+	static const char *const endings[FORMAT_COUNT] = {FORMATS(X)};
 #undef X
-	const char *slash = strrchr(path, '/'), *dot = strrchr(slash != NULL ? slash : path, '.');
-	unsigned f = 0;
+	const char *slash = strrchr(path, '/'), *dot = strchr(slash != NULL ? slash : path, '.');
+	unsigned f;
 
-	while (dot != NULL && f < FORMAT_COUNT && strcmp(format_names[f], dot + 1) != 0 &&
-		(others[f][0] == '\0' || strcmp(others[f], dot + 1) != 0))
-		f++;
-	return dot != NULL ? (enum format)f : FORMAT_COUNT;
+	for (; dot != NULL; dot = strchr(dot + 1, '.'))
+		for (f = 0; f < FORMAT_COUNT; f++)
+			if (strcmp(format_names[f], dot + 1) == 0 ||
+				strcmp(endings[f], dot + 1) == 0)
+				return (enum format)f;
+	return FORMAT_COUNT;
 }
 
 /* Whether a session must have been recorded with data=trace for it. */

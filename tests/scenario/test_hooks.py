@@ -654,7 +654,7 @@ def test_modes(world, python):
                     assert raises(ValueError, lambda: kind(**{field: value})) == f"Unknown {field}: {value}"
             for value in ("nonsense", "clock32,nonsense", ["nonsense"]):
                 assert raises(ValueError, lambda: kind(optimizations=value)) == "Unknown optimization: nonsense"
-        assert raises(ValueError, lambda: mode.PeriodicFlushing("csv")) == "Unknown format: csv"
+        assert raises(ValueError, lambda: mode.PeriodicFlushing("xls")) == "Unknown format: xls"
         raises(dataclasses.FrozenInstanceError, lambda: setattr(m, "buffer_size", 1))
         raises(TypeError, lambda: mode.PCSampling(name="x"))
 

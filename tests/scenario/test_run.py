@@ -475,7 +475,7 @@ def test_an_output_that_cannot_be_is_refused_at_once(world):
     assert "add -d trace" in refused(world, "-o", "x.json")
     assert "add -d trace" in refused(world, "-o", "x.json", "-d", "tree")
     for name in ("x.foo", "x", "v1.0/x"):
-        assert f"{name}: unknown format; the name must end in .hatchet, .hatchet_msgpack" in refused(world, "-o", name)
+        assert f"{name}: unknown format; the name must end in one of .hatchet .hatchet_msgpack" in refused(world, "-o", name)
     world.ctl("run", "-q", "-o", "x.hatchet_msgpack", "--", DEMO)
     world.view("export", "@last", "-o", "y.hatchet_msgpack")
     assert (world.home / "x.hatchet_msgpack").read_bytes() == (world.home / "y.hatchet_msgpack").read_bytes()

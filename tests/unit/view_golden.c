@@ -85,7 +85,7 @@ static const struct golden {
 	{NULL, 0, NULL, {"export", "7", "-o", exported, "--force"}},
 	{NULL, 2, "-o FILE", {"export", "7"}},
 	{NULL, 2, "unknown format", {"export", "7", "-o", exported, "-f", "msgpack"}},
-	{NULL, 2, "unknown format; the name must end in .hatchet,", {"export", "7", "-o", "x.foo"}},
+	{NULL, 2, "unknown format; the name must end in one of .hatchet ", {"export", "7", "-o", "x.foo"}},
 	{NULL, 2, "or say it with -f", {"export", "7", "-o", "a.hatchet/x"}},
 	{NULL, 1, "No such file", {"export", "7", "-o", "/nonexistent/x.hatchet"}},
 	{NULL, 1, "no session 'nobody'", {"nobody"}},

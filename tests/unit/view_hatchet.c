@@ -458,13 +458,14 @@ START_TEST(each_format_is_whole)
 	ck_assert((f->tree == NULL) != (f->timeline == NULL));
 	ck_assert((f->timeline != NULL) == format_needs_timeline(i));
 	ck_assert((f->sniff == NULL) == (f->read == NULL));
-	ck_assert_ptr_nonnull(strstr(FORMAT_WORDS, f->name));
-	snprintf(file, sizeof(file), "x.y/z.%s", f->name);
-	ck_assert_ptr_nonnull(strstr(FORMAT_FILES, file + 5));
 	ck_assert_uint_eq(format_of(f->name), i);
+	snprintf(file, sizeof(file), "x.y/z.%s", f->ending);
 	ck_assert_uint_eq(format_of_file(file), i);
-	snprintf(file, sizeof(file), "x.%s", f->also);
-	ck_assert_uint_eq(format_of_file(file), *f->also != '\0' ? i : FORMAT_COUNT);
+	ck_assert_ptr_nonnull(strstr(FORMAT_FILES, file + 5));
+	snprintf(file, sizeof(file), "x.y/a.b.%s", f->name);
+	ck_assert_uint_eq(format_of_file(file), i == FORMAT_json ? FORMAT_chrome_trace : i);
+	snprintf(file, sizeof(file), " %s", f->name);
+	ck_assert_ptr_nonnull(strstr(FORMAT_WORDS, file));
 }
 END_TEST
 

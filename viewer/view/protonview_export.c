@@ -7,8 +7,43 @@
 #include "export_format.h"
 #include "output.h"
 #include "protonview_verb.h"
+#include "text.h"
 
-static int export_tree(struct run *run, export_tree_fn *write, FILE *to)
+/* One that could not be demangled says so: speedscope tries again, and its page runs out of memory
+ * over a name that grows without end. */
+static const char *name_for_people(struct run *run, struct profile *p, const char *name)
+{
+	const char *shown = names_show(run->names, name);
+	struct text t = {0};
+	const char *ret;
+
+	if (strncmp(shown, "_Z", 2) == 0)
+		text_str(&t, "[mangled] ");
+	else if (strcmp(shown, name) == 0)
+		return name;
+	text_str(&t, shown);
+	ret = t.failed ? NULL : profile_text(p, t.s, t.n);
+	text_fini(&t);
+	return ret;
+}
+
+/* What people read has the names that people read; what is read back has those that were recorded.
+ */
+static int show_names(struct run *run, struct profile *p)
+{
+	uint32_t i;
+
+	if (names_read(run->names, p) < 0)
+		return -ENOMEM;
+	for (i = 0; i < p->n_nodes; i++) {
+		p->node[i].name = name_for_people(run, p, p->node[i].name);
+		if (p->node[i].name == NULL)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int export_tree(struct run *run, const struct export_format *f, FILE *to)
 {
 	struct profile *p = NULL;
 	char *text;
@@ -17,8 +52,16 @@ static int export_tree(struct run *run, export_tree_fn *write, FILE *to)
 
 	if (r < 0)
 		return r;
-	r = write(p, &text, &n);
+	if (f->read == NULL)
+		r = show_names(run, p);
+	if (r == 0)
+		r = f->tree(p, &text, &n);
 	profile_free(p);
+	if (r == -EFBIG)
+		return err_set(&run->e, r,
+			"as %s, which writes each path out, it would be over %zu MiB: export a "
+			"part of it (--process, --phase)",
+			f->name, EXPORT_TEXT_MAX >> 20);
 	if (r < 0)
 		return err_set(&run->e, r, "out of memory");
 	r = fwrite(text, 1, n, to) == n ? 0 : -errno;
@@ -60,7 +103,7 @@ int view_export(struct run *run)
 		return r;
 	f = &export_formats[format];
 	r = f->timeline != NULL ? export_timeline(run, f->timeline, o.file)
-				: export_tree(run, f->tree, o.file);
+				: export_tree(run, f, o.file);
 	r = output_close(path, &o, run_given(run, OPT_FORCE), r, &run->e);
 	if (strcmp(path, "-") == 0 && ferror(stdout))
 		run->write_error = r;

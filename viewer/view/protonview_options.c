@@ -233,6 +233,16 @@ static void sources_help(struct text *t)
 		"answer; 4 a part of the data could not be read, or not be printed.\n");
 }
 
+static void formats_help(struct text *t)
+{
+	text_str(t, "\n  -f               FILE ends in      from      read by\n");
+#define X(name, from, read, ending, readers)                    \
+	text_fmt(t, "  %-15s  .%-16s %-9s %s\n", #name, ending, \
+		format_needs_timeline(FORMAT_##name) ? "timeline" : "tree", readers);
+	FORMATS(X)
+#undef X
+}
+
 int options_help(struct text *t, const char *verb, struct err *e)
 {
 	int only = verb == NULL ? -1 : find_verb(verb), i;
@@ -259,6 +269,8 @@ int options_help(struct text *t, const char *verb, struct err *e)
 	for (i = 0; i < OPT_MAX; i++)
 		if (only < 0 || (option_texts[i].verbs & verb_texts[only].bit) != 0)
 			option_help(t, &option_texts[i]);
+	if (only == VERB_export)
+		formats_help(t);
 	sources_help(t);
 	return 0;
 }

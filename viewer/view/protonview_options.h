@@ -16,7 +16,7 @@
 	X(flat,     1, 1, "SOURCE", "one row for each kernel, over all its paths") \
 	X(diff,     2, 2, "BEFORE AFTER", "what changed from one to the other; --gate fails on a regression") \
 	X(sessions, 0, 0, "", "what the database holds") \
-	X(export,   1, 1, "SOURCE -o FILE", "write FILE in the format that its name ends in; Proton's viewer reads .hatchet") \
+	X(export,   1, 1, "SOURCE -o FILE", "write FILE in the format that its name ends in, or that -f names") \
 	X(recover,  1, 1, "FILE [-o NEW]", "copy what can be read of a damaged database to NEW (FILE.recovered), which must not be there; says what lacks (also --recover)") \
 	X(help,     0, 1, "[VERB|man]", "this text, or the manual page's source")
 
@@ -44,14 +44,14 @@ enum {
 	X(EXCLUDE,      'e', "exclude",      "REGEX",   ON_VIEWS,    "without frames that match and all below them") \
 	X(THRESHOLD,    't', "threshold",    "N[%]",    ON_tree,     "only nodes whose first metric is at least N, and their ancestors; N% is of ROOT's value, of an exclusive metric of the sum over all nodes, but of cpu_time and calls of the outermost scopes' sum") \
 	X(DEPTH,        'd', "depth",        "N",       ON_tree | ON_diff, "show so many generations, of which ROOT is the first (100)") \
-	X(FORMAT,       'f', "format",       "F",       ON_SOURCES,  "frames as full, file_function_line, function_line or file_function; of an export, where FILE does not end in it: " FORMAT_WORDS) \
+	X(FORMAT,       'f', "format",       "F",       ON_SOURCES,  "frames as full, file_function_line, function_line or file_function; of an export " FORMAT_WORDS) \
 	X(SORTED,       0,   "print-sorted", NULL,      ON_tree,     "after the tree, all nodes sorted by the first metric") \
 	X(DIFF_PROFILE, 0,   "diff-profile", "FILE",    ON_tree,     "show SOURCE minus FILE") \
 	X(SORT,         's', "sort",         "KEY",     ON_tree | ON_diff, "siblings by value, by name, or as they were first seen (the default)") \
 	X(ROWS,         'n', "rows",         "N",       ON_tree | ON_flat | ON_sessions, "show so many rows: of a list the first; of a tree the nodes with the most, and what they stand in; 0: all") \
 	X(WIDE,         'w', "wide",         NULL,      ON_flat,     "with launch configurations, where the source has them") \
 	X(GATE,         'g', "gate",         "PCT",     ON_diff,     "exit with 1 when the total, or a node of more than 1% of it, is worse by more than PCT percent; a new node by its share of the total before") \
-	X(OUTPUT,       'o', "output",       "FILE",    ON_export | ON_recover, "write to FILE (" FORMAT_FILES "; - is standard output), or the copy that recover makes") \
+	X(OUTPUT,       'o', "output",       "FILE",    ON_export | ON_recover, "write to FILE, in the format that its name ends in (" FORMAT_FILES "; - is standard output), or the copy that recover makes") \
 	X(FORCE,        0,   "force",        NULL,      ON_export,   "overwrite FILE") \
 	X(DB,           0,   "db",           "FILE",    ON_ALL,      "read this database; SOURCE is a session in it") \
 	X(PROCESS,      0,   "process",      "P",       ON_SOURCES,  "one process of a session only: a rank, or pid:N") \

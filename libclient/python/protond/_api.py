@@ -325,7 +325,7 @@ def deactivate(session=None, flushing=False):
 def finalize(session=None, output_format=""):
     """Ends a session, or all of this process (None): it is stored, and NAME.FORMAT is written, over an older one.
 
-    output_format: "hatchet", "hatchet_msgpack" or "chrome_trace" (of data="trace" and "both" alone);
+    output_format: "hatchet", "pprof", "svg", … (`protonview help export`), "chrome_trace" of data="trace" and "both" alone;
     "": hatchet of a tree, chrome_trace of a trace, both of both; None stores only. A session that has
     begun more phases writes NAME.part_PHASE.FORMAT for each that is not cleared. Waits until the files
     are complete, at most 10 s, for a timeline 120 s; 2 s where no daemon is any more. Once a daemon has not

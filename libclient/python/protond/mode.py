@@ -101,7 +101,7 @@ class PCSampling(BaseMode):
 
 @dataclasses.dataclass(frozen=True)
 class PeriodicFlushing(BaseMode):
-    """format: "hatchet", "hatchet_msgpack" or "chrome_trace", else ValueError."""
+    """format: one that `protonview help export` lists, else ValueError."""
     name: str = dataclasses.field(default="periodic_flushing", init=False)
     format: str = "hatchet"
 
