@@ -359,12 +359,12 @@ static bool awaits_jobs(const struct protond *p)
 
 static void idle_check(struct protond *p, uint64_t now)
 {
-	const uint64_t s = p->d.config->idle_exit_s;
+	const uint64_t s = p->d.idle_exit_s;
 	const bool busy = p->rings.n != 0 || attached_jobs(p->d.intake) != 0 ||
 			  control_clients(p->d.control) != 0 || p->finalizers != NULL ||
 			  store_queued(p->d.store) != 0 || awaits_jobs(p);
 
-	if (busy || !p->d.private || s == 0)
+	if (busy || s == 0)
 		p->idle_since_ns = 0;
 	else if (p->idle_since_ns == 0)
 		p->idle_since_ns = now;
@@ -569,6 +569,7 @@ int protond_init(struct protond *p, struct err *e)
 
 	p->turn.on_tick = tick_on_turn;
 	d->auto_session = p->config.auto_session;
+	d->idle_exit_s = d->private ? p->config.idle_exit_s : 0;
 	d->started_mono_ns = mono_ns();
 	p->spool_ns = d->started_mono_ns;
 	p->drain.ns = DRAIN_NS;

@@ -292,8 +292,8 @@ static void seek(void)
 			"agent.sock is not this user's to open: protonctl doctor says whose it is");
 	else
 		give_up(-ENOTCONN,
-			"no protond is running here: start one (systemctl start protond, or "
-			"protonctl run), or set PROTOND_AUTOSTART=1");
+			"no protond is running here: start one (`protonctl daemon start`, or "
+			"`systemctl start protond`), or set PROTOND_AUTOSTART=1");
 }
 
 /* -1: for ever. */

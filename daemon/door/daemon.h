@@ -36,6 +36,7 @@ struct daemon {
 	pthread_t thread;                   /* the loop's */
 	const struct daemon_config *config; /* the loop's own */
 	const char *auto_session;           /* as config has it */
+	uint64_t idle_exit_s;               /* likewise; 0 where it does not end by itself */
 	char runtime[232];                  /* resolved directory */
 	int runtime_fd, rings_fd, lock_fd;  /* it, rings/ in it, and its lock */
 	bool made_runtime;                  /* by us, when it was opened */

@@ -19,7 +19,7 @@ def words(world, program, *typed):
     (["ru"], ["run"]), (["finalize", "--t"], ["--timeout"]), (["run", "--backend", "c"], ["cupti"]), (["run", "-b", ""], ["cupti", "none"]),
     (["run", "--data=t"], ["--data=tree", "--data=trace"]), (["run", "--data", "=", "b"], ["both"]),  # as zsh, and as bash splits it
     (["run", "-k", "triton,to"], ["triton,torch"]), (["run", "-q", ""], ["!command"]), (["run", "--", "py"], ["!command"]),
-    (["run", "python", ""], []), (["run", "python", "--ba"], []), (["run", "-o", ""], []), (["completion", "b"], ["bash"]),
+    (["run", "python", ""], []), (["run", "python", "--ba"], []), (["run", "-o", ""], []), (["completion", "b"], ["bash"]), (["daemon", "sta"], ["start", "status"]),
     (["help", "op"], ["options"]), (["help", "run", ""], []), (["nosuch", ""], []), (["sessions", ""], []), (["__co"], [])])
 def test_words_of_protonctl(world, typed, want):
     assert words(world, "protonctl", *typed) == want

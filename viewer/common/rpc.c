@@ -15,9 +15,11 @@
 #include "paths.h"
 #include "place.h"
 
-#define START_WORDS "start one with `protonctl run -- CMD`, or `systemctl enable --now protond`"
-#define HELLO_MS    5000
-#define NOTICE_MS   1000 /* of silence, before people are told what is waited for */
+#define START_WORDS                                                                         \
+	"start one with `protonctl daemon start`, or for all users with `systemctl enable " \
+	"--now protond`"
+#define HELLO_MS  5000
+#define NOTICE_MS 1000 /* of silence, before people are told what is waited for */
 
 #ifndef PROTOND_BUILD_VERSION
 #define PROTOND_BUILD_VERSION "unknown"
@@ -347,6 +349,7 @@ static int hello(struct rpc *r, struct err *e)
 	wire_text(reply.result, "db", r->daemon.db, sizeof(r->daemon.db));
 	r->daemon.pid = wire_i64_or(reply.result, "pid", 0);
 	r->daemon.uid = (uint32_t)wire_u64_or(reply.result, "uid", UINT32_MAX);
+	(void)wire_get_bool(reply.result, "private", &r->daemon.private);
 	if (wire_u64_or(reply.result, "version", 0) < 1)
 		code = err_set(e, -EPROTO,
 			"the daemon in %s and this tool have no protocol in common; install one "

@@ -20,6 +20,7 @@ struct rpc_daemon {
 	char version[32], db[4096], dir[4096]; /* dir: its runtime directory */
 	int64_t pid;
 	uint32_t uid;
+	bool private; /* of one user, not the service */
 };
 
 /* An answer; the result points into it. */

@@ -59,6 +59,18 @@ static void put_commands(const struct command *const *table, const char *begin)
 			complete_put(begin, (*table)->name, (*table)->help);
 }
 
+/* Of "one|two|three". */
+static void put_words(const char *args, const char *begin)
+{
+	char words[128];
+	char *bar;
+
+	snprintf(words, sizeof(words), "%s", args);
+	while ((bar = strchr(words, '|')) != NULL)
+		*bar = ' ';
+	complete_words(begin, words);
+}
+
 static bool option_of(const void *of, size_t i, struct complete_option *ret)
 {
 	const struct option_def *o = ctl_option_at(of, i);
@@ -97,7 +109,7 @@ static int cmd_complete(struct ctl *c)
 		complete_put(begin, "options", "what can be set for a job");
 		break;
 	case 'w':
-		complete_words(begin, "bash zsh fish");
+		put_words(cmd->args, begin);
 		break;
 	case 'c':
 		if (plain == 0)

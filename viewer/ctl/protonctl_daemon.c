@@ -1,5 +1,4 @@
-/* SPDX-License-Identifier: MIT. protonctl_daemon.c: starts a private daemon when none runs, and
- * ends one.
+/* SPDX-License-Identifier: MIT. protonctl_daemon.c: starts a private daemon when none runs.
  *
  * Many may try at once (64 ranks under one scheduler): each starts one, the daemons' own lock lets
  * one of them live, and every protonctl connects to that. The socket appears by rename when it
@@ -25,7 +24,6 @@
 
 #define RETRY_MS  50   /* between two looks when nothing is heard */
 #define WAIT_MS   6000 /* a daemon that finds another's lock says after 5 s that nobody answers */
-#define LOG_FILE  "protond.log"
 #define LOG_BYTES (1 << 20)
 
 static int64_t now_ms(void)
@@ -42,7 +40,7 @@ static int open_log(const char *dir, off_t *ret_end)
 	struct stat st;
 	int fd;
 
-	if (snprintf(path, sizeof(path), "%s/" LOG_FILE, dir) >= (int)sizeof(path))
+	if (snprintf(path, sizeof(path), "%s/" DAEMON_LOG_FILE, dir) >= (int)sizeof(path))
 		return -1;
 	fd = open(path, O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
@@ -91,7 +89,7 @@ static void last_words(const struct starting *s, char *ret, size_t n)
 	FILE *f;
 
 	ret[0] = '\0';
-	if (snprintf(path, sizeof(path), "%s/" LOG_FILE, s->dir) >= (int)sizeof(path))
+	if (snprintf(path, sizeof(path), "%s/" DAEMON_LOG_FILE, s->dir) >= (int)sizeof(path))
 		return;
 	f = fopen(path, "re");
 	if (f == NULL)
@@ -113,7 +111,7 @@ static int say_why(const struct starting *s, struct err *e)
 	if (s->status == 0)
 		return err_set(e, -ENOTCONN,
 			"protond was started but does not answer in %.200s%s%.200s; see its log, "
-			"%.200s/" LOG_FILE,
+			"%.200s/" DAEMON_LOG_FILE,
 			s->dir, *words != '\0' ? ": " : "", words, s->dir);
 	if (WIFEXITED(s->status) && *words != '\0')
 		return err_set(e, WEXITSTATUS(s->status) == CTL_USAGE ? -EINVAL : -ENOTCONN,
@@ -175,7 +173,7 @@ static int start_private(struct rpc **ret, struct err *e)
 	if (self_find("protond", path, sizeof(path)) < 0)
 		return err_set(e, -ENOENT,
 			"no daemon is running, and there is no protond beside protonctl to start; "
-			"install protond completely, or start one yourself");
+			"install protond completely, or run `protond --private` yourself");
 	s.watch_fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
 	if (s.watch_fd < 0 || inotify_add_watch(s.watch_fd, dir, IN_CREATE | IN_MOVED_TO) < 0) {
 		r = err_set(e, neg_errno(),
@@ -204,48 +202,3 @@ int daemon_ensure(struct rpc **ret, bool *ret_started, struct err *e)
 	*ret_started = r == 0;
 	return r;
 }
-
-/* --- its end */
-
-#define END_MS 10000
-
-/* The daemon stores what it has, then ends: the next command must not meet it. */
-static void await_end(int64_t pid)
-{
-	struct pollfd p = {.fd = (int)syscall(SYS_pidfd_open, (pid_t)pid, 0), .events = POLLIN};
-
-	if (p.fd < 0)
-		return; /* gone, or of another pid namespace */
-	if (rpc_daemon_state(pid) != 0)
-		(void)poll(&p, 1, END_MS);
-	(void)close(p.fd);
-}
-
-static int cmd_shutdown(struct ctl *c)
-{
-	struct rpc_reply r = {.fd = -1};
-	struct rpc *rpc;
-	int64_t pid;
-
-	if (ctl_open(c, &rpc) < 0)
-		return ctl_fail(c);
-	pid = rpc_daemon(rpc)->pid;
-	(void)rpc_begin(rpc, "stop_daemon");
-	if (ctl_call(c, rpc, &r) < 0) {
-		rpc_close(rpc);
-		return ctl_fail(c);
-	}
-	rpc_close(rpc);
-	await_end(pid);
-	if (!ctl_json(c, &r))
-		puts("protond has ended; jobs go on, and the next one finds them again");
-	rpc_reply_free(&r);
-	return CTL_OK;
-}
-
-const struct command command_shutdown = {.name = "shutdown",
-	.run = cmd_shutdown,
-	.args = "",
-	.help = "end the daemon; jobs go on, and are found again by the next",
-	.examples = "protonctl shutdown\n",
-	.options = no_options};

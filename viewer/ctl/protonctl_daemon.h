@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT. protonctl_daemon.h: a daemon to talk to, started where none runs.
- * For `run`. */
+ * For `run` and `daemon`. */
 #ifndef PROTOND_PROTONCTL_DAEMON_H
 #define PROTOND_PROTONCTL_DAEMON_H
 
 #include <stdbool.h>
 
 #include "rpc.h"
+
+#define DAEMON_LOG_FILE "protond.log" /* in the runtime directory, of one that was started here */
 
 /* Connects; when no daemon runs, starts a private one and connects to that. */
 int daemon_ensure(struct rpc **ret, bool *ret_started, struct err *e);

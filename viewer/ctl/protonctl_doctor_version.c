@@ -190,8 +190,9 @@ void doctor_versions(struct doctor *d)
 	daemon = rpc_daemon(d->rpc)->version;
 	if (strcmp(daemon, PROTOND_BUILD_VERSION) != 0)
 		found(d, NOTE, "versions",
-			"restart protond after an update: systemctl restart protond, or protonctl "
-			"shutdown; jobs go on meanwhile",
+			"restart protond after an update: `systemctl restart protond`, or your own "
+			"with "
+			"`protonctl daemon stop`; jobs go on meanwhile",
 			"protond %s runs, protonctl is " PROTOND_BUILD_VERSION, daemon);
 	(void)rpc_begin(d->rpc, "jobs");
 	if (rpc_call(d->rpc, RPC_TIMEOUT_MS, &reply, &e) < 0)

@@ -46,7 +46,7 @@ struct command {
 	const struct option_def *options; /* NULL-terminated; common ones come on top */
 	bool passes;                      /* the first word that is no option ends the options */
 	/* Positional words: 's' session, 'j' pid of a job, 'b' both, 'c' program, 'h' topic of
-	 * help, 'w' shell, 0 files. */
+	 * help, 'w' one of the words that args lists, 0 files. */
 	char completes;
 };
 

@@ -8,7 +8,7 @@
 #define VERBS(X) \
 	X(run) X(start) X(stop) X(activate) X(finalize) X(pause) X(resume) \
 	X(sessions) X(jobs) X(where) X(top) X(status) X(env) X(backends) \
-	X(doctor) X(delete) X(prune) X(shutdown) X(version) X(completion) X(help) \
+	X(doctor) X(delete) X(prune) X(daemon) X(shutdown) X(version) X(completion) X(help) \
 	X(man) X(complete)
 
 #define X(name) extern const struct command command_##name;
