@@ -14,14 +14,14 @@ libraries="libuv msgpack jansson sqlite3 libzstd zlib libpcre2-8"
 inc="$(printf -- '-I%s ' proto/* daemon daemon/*/ viewer/*/) $(pkg-config --cflags $libraries)"
 # shellcheck disable=SC2086
 libs="$(pkg-config --libs $libraries) -l:libstdc++.so.6 -lm -lpthread"
-rooms=$(git ls-files 'daemon/*.c' 'proto/*.c' 'viewer/*.c' | grep -vE 'daemon/main\.c|/(protonctl|protonview)\.c')
+rooms=$(git ls-files 'daemon/*.c' 'proto/*.c' 'viewer/*.c' libclient/hello.c | grep -vE 'daemon/main\.c|/(protonctl|protonview)\.c')
 one_more() { # waits while all cores are taken; a failure is seen by the file that lacks
         while [ "$(jobs -rp | wc -l)" -ge "$(nproc)" ]; do wait -n || true; done
 }
 
 for f in $rooms; do
         o=build/fuzz/obj/$(echo "$f" | tr / _).o
-        if [ ! -e "$o" ] || [ -n "$(find daemon proto viewer -newer "$o" -name '*.[ch]' -print -quit)" ]; then
+        if [ ! -e "$o" ] || [ -n "$(find daemon proto viewer libclient -newer "$o" -name '*.[ch]' -print -quit)" ]; then
                 rm -f "$o"
                 # shellcheck disable=SC2086
                 clang $flags -fsanitize=fuzzer-no-link $inc -c -o "$o" "$f" &
