@@ -1,148 +1,327 @@
-/* SPDX-License-Identifier: MIT. chrome_trace.c: the format chrome_trace: the file,
- * and each process with its clock and its names. */
+/* SPDX-License-Identifier: MIT. chrome_trace.c: the format chrome_trace: Chrome's trace events.
+ *
+ * Threads and tasks stand under their process; each stream under the GPU as its process sees it. A
+ * launch is a point on its thread, with an arrow to its first operation. */
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "chrome_int.h"
-#include "profile_head.h"
+#include "timeline.h"
 
-#define CLOCK_TSC 1 /* process.clock and anchor.ring_clock: the ring's clock is the TSC */
-#define AROUND_NS "60000000000"
-/* The session and its oldest process: a clock that is set back makes either the earlier one. */
-#define BOTH                                                                           \
-	"session s, (SELECT min(created_realtime_ns) created_realtime_ns FROM process" \
-	" WHERE id IN (SELECT process FROM member WHERE session=?1)) p WHERE s.id=?1"
+#define LANE_TID 1000000u /* of a stream's second lane and on */
 
-/* clang-format off */
-#define STATEMENTS(X)                                                                              \
-	X(PROCESS, "SELECT pid, rank, command, clock, tsc_khz, created_clock, created_monotonic_ns,"   \
-		" created_realtime_ns FROM process WHERE id=?2 AND ?1=?1")                             \
-	X(BASE, "SELECT min(created_monotonic_ns), min(created_realtime_ns) FROM process"          \
-		" WHERE id IN (SELECT process FROM member WHERE session=?1)")                      \
-	X(ANCHOR, "SELECT clock, monotonic_ns, realtime_ns, error_ns, ring_clock FROM anchor"      \
-		" WHERE realtime_ns BETWEEN (SELECT min(s.created_ns,p.created_realtime_ns)-" AROUND_NS \
-		" FROM " BOTH ") AND (SELECT"                                                      \
-		" coalesce(max(s.finalized_ns,p.created_realtime_ns)+" AROUND_NS ",9223372036854775807)" \
-		" FROM " BOTH ") ORDER BY realtime_ns")                                            \
-	X(DEVICE, "SELECT device, ordinal, name FROM device WHERE process=?2 AND ?1=?1")           \
-	X(DEVICES, "SELECT DISTINCT ordinal, name, arch, num_sms, memory_bytes FROM device"        \
-		" WHERE process IN (SELECT process FROM member WHERE session=?1) ORDER BY ordinal") \
-	X(CHUNK, "SELECT first, events, bytes FROM trace WHERE session=?1 AND process=?2"          \
-		" ORDER BY number")                                                                \
-	X(FIRST, "SELECT bytes, min(number) FROM trace WHERE session=?1 AND bytes IS NOT NULL"     \
-		" GROUP BY process")                                                               \
-	X(ANY, "SELECT 1 FROM trace WHERE session=?1")                                             \
-	X(NODE, "SELECT n.name, n.kind, p.hash FROM node n LEFT JOIN node p ON p.id=n.parent"      \
-		" WHERE n.hash=?1")
-/* clang-format on */
-enum {
-#define X(name, sql) SQL_##name,
-	STATEMENTS(X)
-#undef X
-		SQL_N
-};
-static const char *const statements[] = {
-#define X(name, sql) sql,
-	STATEMENTS(X)
-#undef X
+struct chrome {
+	bool any; /* event or device so far */
+	uint64_t flows, tasks;
 };
 
-/* --- a process */
-
-typedef int row_fn(struct chrome *w, sqlite3_stmt *st);
-
-static int each_row(struct chrome *w, int which, int64_t process, row_fn *row)
+static struct chrome *chrome(struct timeline *w)
 {
-	sqlite3_stmt *st;
-	int more, r = load_prepare(&w->l, statements[which], &st);
+	return w->mine;
+}
 
-	if (r < 0)
-		return r;
-	if (process != 0)
-		(void)sqlite3_bind_int64(st, 2, process);
-	while ((more = load_step(&w->l, st)) > 0) {
-		r = row(w, st);
-		if (r < 0)
-			break;
+/* --- pieces */
+
+static void number(struct text *t, uint64_t v)
+{
+	char buf[24];
+	size_t at = sizeof(buf);
+
+	do {
+		buf[--at] = (char)('0' + v % 10);
+		v /= 10;
+	} while (v > 0);
+	text_add(t, buf + at, sizeof(buf) - at);
+}
+
+/* Microseconds with three decimals: exact. */
+static void micros(struct text *t, uint64_t ns)
+{
+	char rest[4] = {'.', (char)('0' + ns / 100 % 10), (char)('0' + ns / 10 % 10),
+		(char)('0' + ns % 10)};
+
+	number(t, ns / 1000);
+	text_add(t, rest, sizeof(rest));
+}
+
+static void comma(struct timeline *w)
+{
+	if (chrome(w)->any)
+		text_char(&w->out, ',');
+	chrome(w)->any = true;
+}
+
+/* {"ph":P,"cat":C,"name":N,"pid":,"tid":,"ts": */
+static void event(struct timeline *w, const char *ph, const char *cat, const char *name,
+	int64_t pid, uint64_t tid, uint64_t ns)
+{
+	struct text *t = &w->out;
+
+	comma(w);
+	text_str(t, "\n{\"ph\":\"");
+	text_str(t, ph);
+	text_str(t, "\",\"cat\":\"");
+	text_str(t, cat);
+	text_str(t, "\",\"name\":");
+	text_json(t, name);
+	text_str(t, ",\"pid\":");
+	number(t, (uint64_t)pid);
+	text_str(t, ",\"tid\":");
+	number(t, tid);
+	text_str(t, ",\"ts\":");
+	micros(t, ns);
+}
+
+/* words, or NULL and a number */
+static void metadata(struct timeline *w, const char *what, int64_t pid, uint64_t tid,
+	const char *key, const char *words, uint64_t index)
+{
+	struct text *t = &w->out;
+
+	comma(w);
+	text_str(t, "\n{\"ph\":\"M\",\"name\":\"");
+	text_str(t, what);
+	text_str(t, "\",\"pid\":");
+	number(t, (uint64_t)pid);
+	text_str(t, ",\"tid\":");
+	number(t, tid);
+	text_str(t, ",\"args\":{\"");
+	text_str(t, key);
+	text_str(t, "\":");
+	if (words != NULL)
+		text_json(t, words);
+	else
+		number(t, index);
+	text_str(t, "}}");
+}
+
+/* "call_stack":["ROOT",...] */
+static void call_stack(struct timeline *w, uint32_t node)
+{
+	uint32_t up[TIMELINE_DEPTH_MAX], n = timeline_path(w, node, up);
+
+	text_str(&w->out, "\"call_stack\":[");
+	while (n-- > 0) {
+		text_json(&w->out, w->known[up[n]].name);
+		if (n > 0)
+			text_char(&w->out, ',');
 	}
-	(void)sqlite3_finalize(st);
-	return more < 0 ? more : r;
+	text_char(&w->out, ']');
 }
 
-static int on_device(struct chrome *w, sqlite3_stmt *st)
+/* --- metrics */
+
+static void held_value(struct text *t, const struct held *h)
 {
-	if (ROOM(w, w->gpu, w->cap_gpus, w->n_gpus) < 0)
-		return -ENOMEM;
-	w->gpu[w->n_gpus] = (struct gpu_seen){.device = sqlite3_column_int64(st, 0),
-		.ordinal = (uint32_t)load_u64(st, 1),
-		.name = load_text(&w->l, st, 2)};
-	if (w->gpu[w->n_gpus].name == NULL)
-		return chrome_no_memory(w);
-	w->n_gpus++;
-	return 0;
+	double f;
+
+	memcpy(&f, &h->bits, sizeof(f));
+	if (h->type == VALUE_STR)
+		text_json(t, h->text);
+	else if (h->type == VALUE_F64)
+		text_json_f64(t, f);
+	else if (h->type == VALUE_I64)
+		text_fmt(t, "%" PRId64, (int64_t)h->bits);
+	else
+		number(t, h->bits);
 }
 
-static int on_chunk(struct chrome *w, sqlite3_stmt *st)
+/* "name":value, of n places in held; what was set more than once: a list, in that order. */
+static void taken_values(struct timeline *w, uint32_t n)
 {
-	const void *bytes = sqlite3_column_blob(st, 2);
+	struct text *t = &w->out;
+	uint32_t at, next, i;
 
-	w->events = load_u64(st, 0) + load_u64(st, 1);
-	if (bytes == NULL)
-		return 0;
-	w->kept += load_u64(st, 1);
-	return chrome_chunk(w, bytes, (size_t)sqlite3_column_bytes(st, 2));
+	for (at = 0; at < n; at = next) {
+		const char *name = w->held[w->taken[at]].name;
+
+		for (next = at + 1; next < n; next++)
+			if (strcmp(w->held[w->taken[next]].name, name) != 0)
+				break;
+		text_str(t, at > 0 ? "," : "");
+		text_json(t, name);
+		text_str(t, next - at > 1 ? ":[" : ":");
+		for (i = at; i < next; i++) {
+			text_str(t, i > at ? "," : "");
+			held_value(t, &w->held[w->taken[i]]);
+		}
+		text_str(t, next - at > 1 ? "]" : "");
+	}
 }
 
-/* Its clock, its names. */
-static int on_process(struct chrome *w, sqlite3_stmt *st)
+static void chrome_metric(struct timeline *w, const struct held *h, uint64_t ns)
 {
-	const bool ranked = sqlite3_column_type(st, 1) != SQLITE_NULL;
-	const bool tsc = sqlite3_column_int(st, 3) == CLOCK_TSC;
-	const char *command = load_text(&w->l, st, 2);
+	event(w, "i", "metric", w->known[h->node].name, w->pid, h->tid, ns);
+	text_str(&w->out, ",\"s\":\"t\",\"args\":{");
+	call_stack(w, h->node);
+	text_str(&w->out, ",\"metrics\":{");
+	text_json(&w->out, h->name);
+	text_char(&w->out, ':');
+	held_value(&w->out, h);
+	text_str(&w->out, "}}}");
+}
+
+/* --- scopes */
+
+static void scope_args(struct timeline *w, const struct timeline_scope *s)
+{
+	struct text *t = &w->out;
+
+	text_str(t, ",\"args\":{");
+	call_stack(w, s->node);
+	if (s->n_metrics > 0) {
+		text_str(t, ",\"metrics\":{");
+		taken_values(w, s->n_metrics);
+		text_char(t, '}');
+	}
+	if ((s->flags & TRACE_OPEN) != 0)
+		text_str(t, ",\"open\":true");
+	if ((s->flags & TRACE_BEGAN_BEFORE) != 0)
+		text_str(t, ",\"began_before\":true");
+	if ((s->flags & TRACE_UNWOUND) != 0)
+		text_str(t, ",\"unwound\":true");
+	text_str(t, "}}");
+}
+
+static void chrome_scope(struct timeline *w, const struct timeline_scope *s)
+{
+	const char *name = w->known[s->node].name;
+	struct text *t = &w->out;
+
+	if ((s->flags & TRACE_SPAN) == 0) {
+		event(w, "X", "scope", name, w->pid, s->tid, s->begin_ns);
+		text_str(t, ",\"dur\":");
+		micros(t, s->end_ns - s->begin_ns);
+		scope_args(w, s);
+		return;
+	}
+	chrome(w)->tasks++;
+	event(w, "b", "task", name, w->pid, s->tid, s->begin_ns);
+	text_str(t, ",\"id\":");
+	number(t, chrome(w)->tasks);
+	scope_args(w, s);
+	event(w, "e", "task", name, w->pid, s->tid, s->end_ns);
+	text_str(t, ",\"id\":");
+	number(t, chrome(w)->tasks);
+	text_char(t, '}');
+}
+
+/* --- what the GPU did */
+
+static uint64_t lane_tid(uint32_t stream, uint32_t lane)
+{
+	return (uint64_t)LANE_TID * lane + stream;
+}
+
+static void op_args(struct timeline *w, const struct timeline_op *p)
+{
+	const struct trace_config *g = p->config;
+	const struct trace_op *o = p->op;
+	struct text *t = &w->out;
+
+	text_str(t, ",\"args\":{");
+	call_stack(w, p->node);
+	text_fmt(t, ",\"device\":%u,\"context\":%u,\"stream\":%u", p->gpu->ordinal,
+		p->stream->context, p->stream->stream);
+	if ((o->flags & TRACE_UNLAUNCHED) == 0)
+		text_fmt(t, ",\"correlation\":%u", o->correlation);
+	if ((o->flags & TRACE_GRAPH) != 0)
+		text_str(t, ",\"graph\":true");
+	if (g != NULL)
+		text_fmt(t,
+			",\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u],\"registers per thread\":%u,"
+			"\"shared memory\":%" PRIu64,
+			g->grid[0], g->grid[1], g->grid[2], g->block[0], g->block[1], g->block[2],
+			g->registers, (uint64_t)g->static_shared + g->dynamic_shared);
+	if (!gpu_class_is_kernel(o->class)) {
+		text_fmt(t, ",\"bytes\":%" PRIu64, o->bytes);
+		if (o->end > o->start) {
+			text_str(t, ",\"memory bandwidth (GB/s)\":");
+			text_fixed3(t, (double)o->bytes / (double)(o->end - o->start));
+		}
+	}
+	text_str(t, "}}");
+}
+
+/* The launch, a point on its thread, and the arrow from there. */
+static void launch(struct timeline *w, const struct timeline_op *o)
+{
+	const bool graph = (o->op->flags & TRACE_GRAPH) != 0;
+	struct text *t = &w->out;
+
+	event(w, "X", "launch", graph ? "launch graph" : gpu_classes[o->op->class].launch, w->pid,
+		o->tid, o->launch_ns);
+	text_fmt(t, ",\"dur\":0,\"args\":{\"correlation\":%u}}", o->op->correlation);
+	chrome(w)->flows++;
+	event(w, "s", "flow", "launch->kernel", w->pid, o->tid, o->launch_ns);
+	text_str(t, ",\"id\":");
+	number(t, chrome(w)->flows);
+	text_char(t, '}');
+	event(w, "f", "flow", "launch->kernel", o->gpu->pid, lane_tid(o->stream->stream, o->lane),
+		o->start_ns > o->launch_ns ? o->start_ns : o->launch_ns);
+	text_str(t, ",\"id\":");
+	number(t, chrome(w)->flows);
+	text_str(t, ",\"bp\":\"e\"}");
+}
+
+static void chrome_op(struct timeline *w, const struct timeline_op *o)
+{
+	event(w, "X", gpu_classes[o->op->class].trace, w->known[o->node].name, o->gpu->pid,
+		lane_tid(o->stream->stream, o->lane), o->start_ns);
+	text_str(&w->out, ",\"dur\":");
+	micros(&w->out, o->end_ns - o->start_ns);
+	op_args(w, o);
+	if (o->launch)
+		launch(w, o);
+}
+
+/* --- processes */
+
+static void chrome_process(struct timeline *w)
+{
 	char words[32];
 
-	w->pid = (int64_t)load_u64(st, 0);
-	w->own_anchor[0] = (struct anchor){load_u64(st, 5), load_u64(st, 6), load_u64(st, 7), 0};
-	w->own = (struct anchors){.v = w->own_anchor, .n = 1, .cap = 2};
-	if (w->tsc.n == 1) /* two make a slope */
-		anchors_add(&w->own, &w->tsc.v[0]);
-	clockmap_use(&w->clock,
-		!tsc            ? NULL
-		: w->tsc.n >= 2 ? &w->tsc
-				: &w->own,
-		(uint32_t)load_u64(st, 4));
-	if (command == NULL)
-		return chrome_no_memory(w);
-	if (ranked)
-		snprintf(words, sizeof(words), "rank %lld", (long long)sqlite3_column_int64(st, 1));
-	chrome_metadata(w, "process_name", w->pid, 0, "name", command, 0);
-	if (ranked)
-		chrome_metadata(w, "process_labels", w->pid, 0, "labels", words, 0);
-	chrome_metadata(w, "process_sort_index", w->pid, 0, "sort_index", NULL,
-		ranked ? load_u64(st, 1) : (uint64_t)w->pid);
-	return 0;
+	metadata(w, "process_name", w->pid, 0, "name", w->command, 0);
+	if (w->ranked) {
+		snprintf(words, sizeof(words), "rank %lld", (long long)w->rank);
+		metadata(w, "process_labels", w->pid, 0, "labels", words, 0);
+	}
+	metadata(w, "process_sort_index", w->pid, 0, "sort_index", NULL,
+		(uint64_t)(w->ranked ? w->rank : w->pid));
 }
 
-static void name_threads(struct chrome *w)
+static void name_threads(struct timeline *w)
 {
 	char words[48];
 	uint32_t i;
 
 	for (i = 0; i < w->n_threads; i++) {
 		snprintf(words, sizeof(words), "thread %u", w->thread[i].tid);
-		chrome_metadata(w, "thread_name", w->pid, w->thread[i].tid, "name",
+		metadata(w, "thread_name", w->pid, w->thread[i].tid, "name",
 			w->thread[i].name != NULL ? w->thread[i].name : words, 0);
 	}
 }
 
-static void name_gpus(struct chrome *w)
+static void name_lanes(struct timeline *w, const struct lane_set *set, int64_t gpu_pid)
 {
-	const struct lane_set *set;
+	char words[48];
+	uint32_t k;
+
+	for (k = 0; k < set->n; k++) {
+		snprintf(words, sizeof(words), k == 0 ? "stream %u" : "stream %u, %u", set->stream,
+			k + 1);
+		metadata(w, "thread_name", gpu_pid, lane_tid(set->stream, k), "name", words, 0);
+		metadata(w, "thread_sort_index", gpu_pid, lane_tid(set->stream, k), "sort_index",
+			NULL, (uint64_t)set->stream * LANES_MAX + k);
+	}
+}
+
+static void chrome_process_end(struct timeline *w)
+{
 	const struct gpu_seen *g;
 	char words[160];
-	uint64_t tid;
-	uint32_t i, k;
+	uint32_t i;
 
+	name_threads(w);
 	for (i = 0; i < w->n_gpus; i++) {
 		g = &w->gpu[i];
 		if (g->pid == 0)
@@ -150,206 +329,67 @@ static void name_gpus(struct chrome *w)
 		snprintf(words, sizeof(words), "GPU %u%s%.*s (of pid %lld)", g->ordinal,
 			*g->name != '\0' ? " " : "", (int)text_cut(g->name, 100), g->name,
 			(long long)w->pid);
-		chrome_metadata(w, "process_name", g->pid, 0, "name", words, 0);
-		chrome_metadata(w, "process_sort_index", g->pid, 0, "sort_index", NULL, g->pid);
+		metadata(w, "process_name", g->pid, 0, "name", words, 0);
+		metadata(w, "process_sort_index", g->pid, 0, "sort_index", NULL, g->pid);
 	}
 	for (i = 0; i < w->n_lanes; i++) {
-		set = &w->lane[i];
-		g = chrome_gpu(w, set->device);
-		for (k = 0; k < set->n && g != NULL; k++) {
-			tid = k == 0 ? set->stream : (uint64_t)LANE_TID * k + set->stream;
-			snprintf(words, sizeof(words), k == 0 ? "stream %u" : "stream %u, %u",
-				set->stream, k + 1);
-			chrome_metadata(w, "thread_name", g->pid, tid, "name", words, 0);
-			chrome_metadata(w, "thread_sort_index", g->pid, tid, "sort_index", NULL,
-				(uint64_t)set->stream * LANES_MAX + k);
-		}
+		g = timeline_gpu(w, w->lane[i].device);
+		if (g != NULL)
+			name_lanes(w, &w->lane[i], g->pid);
 	}
-}
-
-static void process_fini(struct chrome *w)
-{
-	while (w->n_lanes > 0)
-		free(w->lane[--w->n_lanes].end);
-	w->n_threads = w->n_held = w->n_gpus = 0;
-	profile_free(w->texts);
-	w->texts = NULL;
-}
-
-static int write_process(struct chrome *w, int64_t id)
-{
-	int r = each_row(w, SQL_PROCESS, id, on_process);
-
-	if (r == 0)
-		r = each_row(w, SQL_DEVICE, id, on_device);
-	w->events = w->kept = 0;
-	if (r == 0)
-		r = each_row(w, SQL_CHUNK, id, on_chunk);
-	w->gone += w->events > w->kept ? w->events - w->kept : 0;
-	if (r == 0) {
-		chrome_metrics_left(w, true);
-		name_threads(w);
-		name_gpus(w);
-		r = chrome_flush(w);
-	}
-	process_fini(w);
-	return r;
 }
 
 /* --- the file */
 
-static int on_base(struct chrome *w, sqlite3_stmt *st)
+static void chrome_open(struct timeline *w)
 {
-	const uint64_t mono = load_u64(st, 0), real = load_u64(st, 1);
-
-	w->base_ns = (int64_t)(mono < CLOCK_NS_MAX ? mono : CLOCK_NS_MAX);
-	w->ahead_ns = (int64_t)(real < CLOCK_NS_MAX ? real : CLOCK_NS_MAX) - w->base_ns;
-	return 0;
+	text_fmt(&w->out,
+		"{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":%" PRId64,
+		w->base_ns + w->ahead_ns);
+	text_str(&w->out, ",\"traceName\":");
+	text_json(&w->out, w->l.p->head.name);
+	text_str(&w->out, ",\"source\":");
+	text_json(&w->out, w->l.p->head.source);
+	text_str(&w->out, ",\"deviceProperties\":[");
 }
 
-/* A replay's operations ran before its process began. */
-static int on_first(struct chrome *w, sqlite3_stmt *st)
+static void chrome_device(struct timeline *w, const struct timeline_device *d)
 {
-	struct trace_chunk c;
-	uint32_t i;
-	int64_t at;
-	int r = trace_chunk_read(
-		sqlite3_column_blob(st, 0), (size_t)sqlite3_column_bytes(st, 0), &c, w->l.e);
-
-	if (r < 0)
-		return r;
-	for (i = 0; i < c.n[TRACE_N_OPS]; i++) {
-		at = chrome_real_to_mono(w, c.op[i].start);
-		w->base_ns = at < w->base_ns ? at : w->base_ns;
-	}
-	trace_chunk_fini(&c);
-	return 0;
-}
-
-static int on_anchor(struct chrome *w, sqlite3_stmt *st)
-{
-	const struct anchor a = {
-		load_u64(st, 0), load_u64(st, 1), load_u64(st, 2), load_u64(st, 3)};
-	struct anchors *to = sqlite3_column_int(st, 4) == CLOCK_TSC ? &w->tsc : &w->mono;
-
-	if (ROOM(w, to->v, to->cap, to->n) < 0)
-		return -ENOMEM;
-	anchors_add(to, &a);
-	return 0;
-}
-
-static int on_device_properties(struct chrome *w, sqlite3_stmt *st)
-{
-	const char *name = load_text(&w->l, st, 1);
-	const uint64_t arch = load_u64(st, 2);
-	struct text *t = &w->out;
-
-	if (name == NULL)
-		return chrome_no_memory(w);
-	text_str(t, w->first ? "{" : ",{");
-	w->first = false;
-	text_fmt(t, "\"id\":%" PRIu64 ",\"name\":", load_u64(st, 0));
-	text_json(t, name);
-	text_fmt(t,
+	comma(w);
+	text_fmt(&w->out, "{\"id\":%" PRIu64 ",\"name\":", d->ordinal);
+	text_json(&w->out, d->name);
+	text_fmt(&w->out,
 		",\"computeMajor\":%" PRIu64 ",\"computeMinor\":%" PRIu64 ",\"numSms\":%" PRIu64
 		",\"totalGlobalMem\":%" PRIu64 "}",
-		arch / 10, arch % 10, load_u64(st, 3), load_u64(st, 4));
-	return 0;
+		d->arch / 10, d->arch % 10, d->num_sms, d->memory_bytes);
 }
 
-static int on_any(struct chrome *w, sqlite3_stmt *st)
+static void chrome_opened(struct timeline *w)
 {
-	(void)st;
-	w->first = true; /* some chunk is there */
-	return 0;
+	text_str(&w->out, "],\"traceEvents\":[");
+	chrome(w)->any = false;
 }
 
-static int write_all(struct chrome *w)
+static void chrome_close(struct timeline *w)
 {
-	uint32_t i;
-	int r = load_head(&w->l);
-
-	if (r == 0 && sqlite3_table_column_metadata(w->l.db, NULL, "trace", NULL, NULL, NULL, NULL,
-			      NULL, NULL) == SQLITE_OK) /* a file of schema 1 has no such table */
-		r = each_row(w, SQL_ANY, 0, on_any);
-	if (r == 0 && !w->first)
-		r = err_set(w->l.e, -ENODATA,
-			"session %lld has no timeline; record one with `protonctl run -d trace -- "
-			"CMD`",
-			(long long)w->l.session);
-	if (r == 0)
-		r = each_row(w, SQL_BASE, 0, on_base);
-	if (r == 0)
-		r = each_row(w, SQL_ANCHOR, 0, on_anchor);
-	w->wall = w->tsc.n > 0 ? &w->tsc : &w->mono;
-	if (r == 0)
-		r = each_row(w, SQL_FIRST, 0, on_first);
-	if (r == 0) {
-		text_fmt(&w->out,
-			"{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\","
-			"\"baseTimeNanoseconds\":%" PRId64,
-			w->base_ns + w->ahead_ns);
-		text_str(&w->out, ",\"traceName\":");
-		text_json(&w->out, w->l.p->head.name);
-		text_str(&w->out, ",\"source\":");
-		text_json(&w->out, w->l.p->head.source);
-		text_str(&w->out, ",\"deviceProperties\":[");
-		r = each_row(w, SQL_DEVICES, 0, on_device_properties);
-		text_str(&w->out, "],\"traceEvents\":[");
-		w->first = true;
-	}
-	if (r == 0 && sqlite3_prepare_v2(w->l.db, statements[SQL_NODE], -1, &w->node_by_hash,
-			      NULL) != SQLITE_OK)
-		r = err_set(
-			w->l.e, -EIO, "the database cannot be read: %s", sqlite3_errmsg(w->l.db));
-	for (i = 0; i < w->l.n_processes && r == 0; i++)
-		r = write_process(w, w->l.process[i].id);
 	text_str(&w->out, "\n],\"eventsGone\":");
-	chrome_number(&w->out, w->gone);
+	number(&w->out, w->gone);
 	text_str(&w->out, "}\n");
-	return r < 0 ? r : chrome_flush(w);
-}
-
-static void writer_fini(struct chrome *w)
-{
-	(void)sqlite3_finalize(w->node_by_hash);
-	text_fini(&w->out);
-	free(w->tsc.v);
-	free(w->mono.v);
-	free(w->known);
-	free(w->known_map);
-	process_fini(w);
-	free(w->lane);
-	free(w->thread);
-	free(w->held);
-	free(w->taken);
-	free(w->gpu);
-	free(w->node);
-	free(w->l.process);
-	free(w->l.device);
-	profile_free(w->l.p);
 }
 
 int chrome_trace_write(struct sqlite3 *db, int64_t id, const struct profile_select *s, FILE *to,
 	uint64_t *ret_gone, struct err *e)
 {
-	static const struct profile_select all;
-	struct chrome w = {
-		.l = {.db = db, .session = id, .select = s != NULL ? s : &all, .e = e}, .to = to};
-	const bool own_transaction = sqlite3_get_autocommit(db) != 0;
-	int r = 0;
+	static const struct timeline_form form = {.open = chrome_open,
+		.device = chrome_device,
+		.opened = chrome_opened,
+		.process = chrome_process,
+		.scope = chrome_scope,
+		.op = chrome_op,
+		.metric = chrome_metric,
+		.process_end = chrome_process_end,
+		.close = chrome_close};
+	struct chrome own = {.any = false};
 
-	w.l.p = profile_new();
-	if (w.l.p == NULL)
-		return err_set(e, -ENOMEM, "out of memory for the timeline");
-	if (own_transaction && sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
-		r = err_set(e, -EIO, "the database cannot be read: %s", sqlite3_errmsg(db));
-	if (r == 0)
-		r = write_all(&w);
-	if (own_transaction)
-		(void)sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
-	if (r == 0 && ret_gone != NULL)
-		*ret_gone = w.gone;
-	writer_fini(&w);
-	return r;
+	return timeline_write(&form, &own, db, id, s, to, ret_gone, e);
 }

@@ -1,10 +1,9 @@
-/* SPDX-License-Identifier: MIT. chrome_events.c: what a chunk of the timeline has, as Chrome's
- * trace events.
+/* SPDX-License-Identifier: MIT. timeline_chunk.c: what a chunk of the timeline has, handed to the
+ * format.
  *
- * Threads and tasks stand under their process; each stream under the GPU as its process sees it, in
- * as many lanes as it takes that no two operations of one lane overlap, for viewers drop what
- * overlaps. A launch is a point on its thread, with an arrow to its first operation. */
-#include "chrome_int.h"
+ * Each stream is in as many lanes as it takes that no two operations of one lane overlap, for
+ * viewers drop what overlaps. */
+#include "timeline.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -13,17 +12,16 @@
 #define FLUSH_BYTES (1u << 18)
 #define PENDING_MAX 65536u  /* metrics whose scope has not ended */
 #define STEP_NS     1000000 /* a step of CLOCK_REALTIME */
-#define DEPTH_MAX   2048u
-#define THREADS_MAX 4096u /* named ones of a process */
-#define GPUS_MAX    1024u /* of a process; further ones are the last one */
-#define STREAMS_MAX 4096u /* of a process; further ones share the last one's lanes */
+#define THREADS_MAX 4096u   /* named ones of a process */
+#define GPUS_MAX    1024u   /* of a process; further ones are the last one */
+#define STREAMS_MAX 4096u   /* of a process; further ones share the last one's lanes */
 
-int chrome_no_memory(struct chrome *w)
+int timeline_no_memory(struct timeline *w)
 {
 	return err_set(w->l.e, -ENOMEM, "out of memory for the timeline");
 }
 
-int chrome_room(struct chrome *w, void **v, uint32_t *cap, uint32_t n, size_t bytes)
+int timeline_room(struct timeline *w, void **v, uint32_t *cap, uint32_t n, size_t bytes)
 {
 	uint32_t want = *cap == 0 ? 64 : *cap;
 	void *grown;
@@ -34,17 +32,17 @@ int chrome_room(struct chrome *w, void **v, uint32_t *cap, uint32_t n, size_t by
 		return 0;
 	grown = reallocarray(*v, want, bytes);
 	if (grown == NULL)
-		return chrome_no_memory(w);
+		return timeline_no_memory(w);
 	*v = grown;
 	*cap = want;
 	return 0;
 }
 /* --- output */
 
-int chrome_flush(struct chrome *w)
+int timeline_flush(struct timeline *w)
 {
 	if (w->out.failed)
-		return chrome_no_memory(w);
+		return timeline_no_memory(w);
 	if (w->out.n > 0 && fwrite(w->out.s, 1, w->out.n, w->to) != w->out.n)
 		return err_set(
 			w->l.e, neg_errno(), "the timeline cannot be written: %s", strerror(errno));
@@ -52,90 +50,25 @@ int chrome_flush(struct chrome *w)
 	return 0;
 }
 
-void chrome_number(struct text *t, uint64_t v)
-{
-	char buf[24];
-	size_t at = sizeof(buf);
-
-	do {
-		buf[--at] = (char)('0' + v % 10);
-		v /= 10;
-	} while (v > 0);
-	text_add(t, buf + at, sizeof(buf) - at);
-}
-
-/* Microseconds with three decimals: exact. */
-static void micros(struct text *t, uint64_t ns)
-{
-	char rest[4] = {'.', (char)('0' + ns / 100 % 10), (char)('0' + ns / 10 % 10),
-		(char)('0' + ns % 10)};
-
-	chrome_number(t, ns / 1000);
-	text_add(t, rest, sizeof(rest));
-}
-
 /* Viewers drop what is before 0. */
-static uint64_t since_base(const struct chrome *w, int64_t mono_ns)
+static uint64_t since_base(const struct timeline *w, int64_t mono_ns)
 {
 	return mono_ns > w->base_ns ? (uint64_t)(mono_ns - w->base_ns) : 0;
 }
 
-static uint64_t at_clock(struct chrome *w, uint64_t clock)
+static uint64_t at_clock(struct timeline *w, uint64_t clock)
 {
 	return since_base(w, (int64_t)clockmap_ns(&w->clock, clock));
 }
 
-/* {"ph":P,"cat":C,"name":N,"pid":,"tid":,"ts": */
-static void event(struct chrome *w, const char *ph, const char *cat, const char *name, int64_t pid,
-	uint64_t tid, uint64_t ns)
-{
-	struct text *t = &w->out;
-
-	text_str(t, w->first ? "\n{\"ph\":\"" : ",\n{\"ph\":\"");
-	w->first = false;
-	text_str(t, ph);
-	text_str(t, "\",\"cat\":\"");
-	text_str(t, cat);
-	text_str(t, "\",\"name\":");
-	text_json(t, name);
-	text_str(t, ",\"pid\":");
-	chrome_number(t, (uint64_t)pid);
-	text_str(t, ",\"tid\":");
-	chrome_number(t, tid);
-	text_str(t, ",\"ts\":");
-	micros(t, ns);
-}
-
-void chrome_metadata(struct chrome *w, const char *what, int64_t pid, uint64_t tid, const char *key,
-	const char *words, uint64_t index)
-{
-	struct text *t = &w->out;
-
-	text_str(t, w->first ? "\n{\"ph\":\"M\",\"name\":\"" : ",\n{\"ph\":\"M\",\"name\":\"");
-	w->first = false;
-	text_str(t, what);
-	text_str(t, "\",\"pid\":");
-	chrome_number(t, (uint64_t)pid);
-	text_str(t, ",\"tid\":");
-	chrome_number(t, tid);
-	text_str(t, ",\"args\":{\"");
-	text_str(t, key);
-	text_str(t, "\":");
-	if (words != NULL)
-		text_json(t, words);
-	else
-		chrome_number(t, index);
-	text_str(t, "}}");
-}
-
-static bool is_selected(const struct chrome *w, uint32_t segment)
+static bool is_selected(const struct timeline *w, uint32_t segment)
 {
 	return !w->l.select->one_phase || segment == w->l.select->phase;
 }
 
 /* --- nodes */
 
-static uint32_t *map_at(struct chrome *w, const uint8_t hash[16])
+static uint32_t *map_at(struct timeline *w, const uint8_t hash[16])
 {
 	uint64_t h;
 	uint32_t i;
@@ -148,7 +81,7 @@ static uint32_t *map_at(struct chrome *w, const uint8_t hash[16])
 	return &w->known_map[i];
 }
 
-static int map_room(struct chrome *w)
+static int map_room(struct timeline *w)
 {
 	uint32_t i, *old = w->known_map;
 
@@ -158,7 +91,7 @@ static int map_room(struct chrome *w)
 	w->known_map = calloc(w->map_cap, sizeof(*w->known_map));
 	if (w->known_map == NULL) {
 		free(old);
-		return chrome_no_memory(w);
+		return timeline_no_memory(w);
 	}
 	free(old);
 	for (i = 0; i < w->n_known; i++)
@@ -168,7 +101,7 @@ static int map_room(struct chrome *w)
 
 /* The row of one node; *ret_parent: its parent's hash, all zero for a root. */
 static int node_read(
-	struct chrome *w, const uint8_t hash[16], struct known *ret, uint8_t ret_parent[16])
+	struct timeline *w, const uint8_t hash[16], struct known *ret, uint8_t ret_parent[16])
 {
 	sqlite3_stmt *q = w->node_by_hash;
 	const char *text = NULL;
@@ -189,7 +122,7 @@ static int node_read(
 		ret->name = profile_text(w->l.p, text, (size_t)sqlite3_column_bytes(q, 0));
 	(void)sqlite3_reset(q);
 	if (ret->name == NULL)
-		return chrome_no_memory(w);
+		return timeline_no_memory(w);
 	return rc == SQLITE_ROW || rc == SQLITE_DONE
 		       ? 0
 		       : err_set(w->l.e, -EIO, "the database cannot be read: %s",
@@ -197,7 +130,7 @@ static int node_read(
 }
 
 /* The place of a node, with all that stands above it; each is read once. */
-static int node_find(struct chrome *w, const uint8_t hash[16], uint32_t *ret)
+static int node_find(struct timeline *w, const uint8_t hash[16], uint32_t *ret)
 {
 	static const uint8_t none[16];
 	uint8_t at[16], parent[16];
@@ -207,7 +140,7 @@ static int node_find(struct chrome *w, const uint8_t hash[16], uint32_t *ret)
 
 	*ret = PROFILE_NONE;
 	memcpy(at, hash, 16);
-	for (depth = 0; depth < DEPTH_MAX; depth++) {
+	for (depth = 0; depth < TIMELINE_DEPTH_MAX; depth++) {
 		if (map_room(w) < 0 || ROOM(w, w->known, w->cap_known, w->n_known) < 0)
 			return -ENOMEM;
 		slot = map_at(w, at);
@@ -235,20 +168,13 @@ static int node_find(struct chrome *w, const uint8_t hash[16], uint32_t *ret)
 	return 0;
 }
 
-/* "call_stack":["ROOT",...]. A cycle, which only a forged file has, ends at DEPTH_MAX. */
-static void call_stack(struct chrome *w, uint32_t node)
+uint32_t timeline_path(const struct timeline *w, uint32_t node, uint32_t ret[TIMELINE_DEPTH_MAX])
 {
-	uint32_t up[DEPTH_MAX], n = 0;
+	uint32_t n = 0;
 
-	for (; node != PROFILE_NONE && n < DEPTH_MAX; node = w->known[node].parent)
-		up[n++] = node;
-	text_str(&w->out, "\"call_stack\":[");
-	while (n-- > 0) {
-		text_json(&w->out, w->known[up[n]].name);
-		if (n > 0)
-			text_char(&w->out, ',');
-	}
-	text_char(&w->out, ']');
+	for (; node != PROFILE_NONE && n < TIMELINE_DEPTH_MAX; node = w->known[node].parent)
+		ret[n++] = node;
+	return n;
 }
 
 /* --- metrics of scopes */
@@ -274,23 +200,8 @@ static int taken_order(const void *a, const void *b, void *of)
 	return r != 0 ? r : (i > j) - (i < j);
 }
 
-static void held_value(struct text *t, const struct held *h)
-{
-	double f;
-
-	memcpy(&f, &h->bits, sizeof(f));
-	if (h->type == VALUE_STR)
-		text_json(t, h->text);
-	else if (h->type == VALUE_F64)
-		text_json_f64(t, f);
-	else if (h->type == VALUE_I64)
-		text_fmt(t, "%" PRId64, (int64_t)h->bits);
-	else
-		chrome_number(t, h->bits);
-}
-
 /* The first from here on that no scope has taken. Those in between are not walked over again. */
-static uint32_t held_free(struct chrome *w, uint32_t at)
+static uint32_t held_free(struct timeline *w, uint32_t at)
 {
 	uint32_t to = at, next;
 
@@ -303,33 +214,10 @@ static uint32_t held_free(struct chrome *w, uint32_t at)
 	return to;
 }
 
-/* "name":value, of n places in held; what was set more than once: a list, in that order. */
-static void taken_values(struct chrome *w, uint32_t n)
-{
-	struct text *t = &w->out;
-	uint32_t at, next, i;
-
-	qsort_r(w->taken, n, sizeof(*w->taken), taken_order, w->held);
-	for (at = 0; at < n; at = next) {
-		const char *name = w->held[w->taken[at]].name;
-
-		for (next = at + 1; next < n; next++)
-			if (strcmp(w->held[w->taken[next]].name, name) != 0)
-				break;
-		text_str(t, at > 0 ? "," : "");
-		text_json(t, name);
-		text_str(t, next - at > 1 ? ":[" : ":");
-		for (i = at; i < next; i++) {
-			text_str(t, i > at ? "," : "");
-			held_value(t, &w->held[w->taken[i]]);
-		}
-		text_str(t, next - at > 1 ? "]" : "");
-	}
-}
-
-/* Those of this thread and node between the two clocks: they belong to this scope. */
-static void scope_metrics(
-	struct chrome *w, uint32_t tid, uint32_t node, uint64_t begin, uint64_t end)
+/* Those of this thread and node between the two clocks: they belong to this scope. Returns how many
+ * were taken. */
+static uint32_t scope_metrics(
+	struct timeline *w, uint32_t tid, uint32_t node, uint64_t begin, uint64_t end)
 {
 	const struct held key = {.tid = tid, .node = node, .clock = begin};
 	uint32_t low = 0, high = w->n_held, n = 0, mid;
@@ -349,15 +237,12 @@ static void scope_metrics(
 		h->free = low + 1;
 		w->taken[n++] = low;
 	}
-	if (n == 0)
-		return;
-	text_str(&w->out, ",\"metrics\":{");
-	taken_values(w, n);
-	text_char(&w->out, '}');
+	qsort_r(w->taken, n, sizeof(*w->taken), taken_order, w->held);
+	return n;
 }
 
 /* The rest waits for its scope; at the end, or over the ceiling, it stands alone. */
-void chrome_metrics_left(struct chrome *w, bool all)
+void timeline_metrics_left(struct timeline *w, bool all)
 {
 	struct held *h;
 	uint32_t i, n = 0;
@@ -373,30 +258,23 @@ void chrome_metrics_left(struct chrome *w, bool all)
 			n++;
 			continue;
 		}
-		event(w, "i", "metric", w->known[h->node].name, w->pid, h->tid,
-			at_clock(w, h->clock));
-		text_str(&w->out, ",\"s\":\"t\",\"args\":{");
-		call_stack(w, h->node);
-		text_str(&w->out, ",\"metrics\":{");
-		text_json(&w->out, h->name);
-		text_char(&w->out, ':');
-		held_value(&w->out, h);
-		text_str(&w->out, "}}}");
+		if (w->form->metric != NULL)
+			w->form->metric(w, h, at_clock(w, h->clock));
 	}
 	w->n_held = n;
 }
 
 /* What the chunk's metrics are called, clean; each text once. */
 static const char *clean_text(
-	struct chrome *w, const struct trace_chunk *c, const char **clean, uint32_t at)
+	struct timeline *w, const struct trace_chunk *c, const char **clean, uint32_t at)
 {
 	if (clean[at] == NULL)
 		clean[at] = profile_text(w->texts, c->text[at], strlen(c->text[at]));
 	return clean[at];
 }
 
-static int take_metric(struct chrome *w, const struct trace_chunk *c, const struct trace_metric *m,
-	const char **clean)
+static int take_metric(struct timeline *w, const struct trace_chunk *c,
+	const struct trace_metric *m, const char **clean)
 {
 	struct held *h;
 
@@ -413,12 +291,12 @@ static int take_metric(struct chrome *w, const struct trace_chunk *c, const stru
 	if (m->type == VALUE_STR)
 		h->text = clean_text(w, c, clean, (uint32_t)m->bits);
 	if (h->name == NULL || h->text == NULL)
-		return chrome_no_memory(w);
+		return timeline_no_memory(w);
 	w->n_held++;
 	return 0;
 }
 
-static int take_metrics(struct chrome *w, const struct trace_chunk *c)
+static int take_metrics(struct timeline *w, const struct trace_chunk *c)
 {
 	const char **clean = calloc((size_t)c->n[TRACE_N_TEXTS] + 1, sizeof(*clean));
 	uint32_t i;
@@ -427,7 +305,7 @@ static int take_metrics(struct chrome *w, const struct trace_chunk *c)
 	if (w->texts == NULL)
 		w->texts = profile_new();
 	if (clean == NULL || w->texts == NULL)
-		r = chrome_no_memory(w);
+		r = timeline_no_memory(w);
 	for (i = 0; i < c->n[TRACE_N_METRICS] && r == 0; i++)
 		if (is_selected(w, c->metric[i].segment))
 			r = take_metric(w, c, &c->metric[i], clean);
@@ -442,7 +320,7 @@ static int take_metrics(struct chrome *w, const struct trace_chunk *c)
 }
 
 /* The texts of those that wait move on, so that the others' are given back. */
-static int renew_texts(struct chrome *w)
+static int renew_texts(struct timeline *w)
 {
 	struct profile *fresh = profile_new();
 	uint32_t i;
@@ -456,7 +334,7 @@ static int renew_texts(struct chrome *w)
 	if (fresh == NULL || i < w->n_held) {
 		profile_free(fresh);
 		w->n_held = 0;
-		return chrome_no_memory(w);
+		return timeline_no_memory(w);
 	}
 	profile_free(w->texts);
 	w->texts = fresh;
@@ -465,51 +343,22 @@ static int renew_texts(struct chrome *w)
 
 /* --- scopes */
 
-static void scope_args(struct chrome *w, const struct trace_scope *s, uint32_t tid, uint32_t node)
+static void take_scope(struct timeline *w, const struct trace_chunk *c, const struct trace_scope *s)
 {
-	struct text *t = &w->out;
+	const uint64_t begin = at_clock(w, s->begin), end = at_clock(w, s->end);
+	struct timeline_scope t = {.begin_ns = begin,
+		.end_ns = end > begin ? end : begin,
+		.tid = c->thread[s->thread].tid,
+		.node = w->node[s->node],
+		.flags = s->flags};
 
-	text_str(t, ",\"args\":{");
-	call_stack(w, node);
-	scope_metrics(w, tid, node, s->begin, s->end);
-	if ((s->flags & TRACE_OPEN) != 0)
-		text_str(t, ",\"open\":true");
-	if ((s->flags & TRACE_BEGAN_BEFORE) != 0)
-		text_str(t, ",\"began_before\":true");
-	if ((s->flags & TRACE_UNWOUND) != 0)
-		text_str(t, ",\"unwound\":true");
-	text_str(t, "}}");
-}
-
-static void write_scope(struct chrome *w, const struct trace_chunk *c, const struct trace_scope *s)
-{
-	const uint64_t begin = at_clock(w, s->begin);
-	const uint64_t end = at_clock(w, s->end);
-	const uint32_t tid = c->thread[s->thread].tid, node = w->node[s->node];
-	const char *name = w->known[node].name;
-	struct text *t = &w->out;
-
-	if ((s->flags & TRACE_SPAN) == 0) {
-		event(w, "X", "scope", name, w->pid, tid, begin);
-		text_str(t, ",\"dur\":");
-		micros(t, end > begin ? end - begin : 0);
-		scope_args(w, s, tid, node);
-		return;
-	}
-	w->tasks++;
-	event(w, "b", "task", name, w->pid, tid, begin);
-	text_str(t, ",\"id\":");
-	chrome_number(t, w->tasks);
-	scope_args(w, s, tid, node);
-	event(w, "e", "task", name, w->pid, tid, end > begin ? end : begin);
-	text_str(t, ",\"id\":");
-	chrome_number(t, w->tasks);
-	text_char(t, '}');
+	t.n_metrics = scope_metrics(w, t.tid, t.node, s->begin, s->end);
+	w->form->scope(w, &t);
 }
 
 /* --- what the GPU did */
 
-struct gpu_seen *chrome_gpu(struct chrome *w, uint32_t device)
+struct gpu_seen *timeline_gpu(struct timeline *w, uint32_t device)
 {
 	struct gpu_seen *g;
 	uint32_t i;
@@ -531,7 +380,7 @@ struct gpu_seen *chrome_gpu(struct chrome *w, uint32_t device)
 
 /* CLOCK_REALTIME to the ring's time. Each anchor tells the difference of the two to some tens of
  * nanoseconds, so one of them holds until the clock was set: else neighbours would overlap. */
-int64_t chrome_real_to_mono(struct chrome *w, uint64_t real_ns)
+int64_t timeline_real_to_mono(struct timeline *w, uint64_t real_ns)
 {
 	const int64_t real = (int64_t)(real_ns > CLOCK_NS_MAX ? CLOCK_NS_MAX : real_ns);
 	const int64_t ahead =
@@ -543,8 +392,8 @@ int64_t chrome_real_to_mono(struct chrome *w, uint64_t real_ns)
 }
 
 /* The first lane of the stream that is free. */
-static int lane_of(struct chrome *w, const struct trace_stream *s, uint64_t start, uint64_t end,
-	uint64_t *ret_tid)
+static int lane_of(struct timeline *w, const struct trace_stream *s, uint64_t start, uint64_t end,
+	uint32_t *ret_lane)
 {
 	struct lane_set *set = NULL;
 	uint64_t *grown;
@@ -565,86 +414,33 @@ static int lane_of(struct chrome *w, const struct trace_stream *s, uint64_t star
 	if (i == set->n) {
 		grown = reallocarray(set->end, i + 1, sizeof(*grown));
 		if (grown == NULL)
-			return chrome_no_memory(w);
+			return timeline_no_memory(w);
 		set->end = grown;
 		set->n++;
 	}
 	set->end[i] = end;
-	*ret_tid = i == 0 ? s->stream : (uint64_t)LANE_TID * i + s->stream;
+	*ret_lane = i;
 	return 0;
 }
 
-static void op_args(struct chrome *w, const struct trace_chunk *c, const struct trace_op *o)
+static int take_op(struct timeline *w, const struct trace_chunk *c, const struct trace_op *o)
 {
-	const struct trace_stream *s = &c->stream[o->stream];
-	const struct trace_config *g;
-	struct text *t = &w->out;
+	struct timeline_op t = {.op = o,
+		.stream = &c->stream[o->stream],
+		.config = o->config != TRACE_NONE ? &c->config[o->config] : NULL,
+		.start_ns = since_base(w, timeline_real_to_mono(w, o->start)),
+		.node = w->node[o->node],
+		.launch = (o->flags & (TRACE_UNLAUNCHED | TRACE_MORE)) == 0};
 
-	text_str(t, ",\"args\":{");
-	call_stack(w, w->node[o->node]);
-	text_fmt(t, ",\"device\":%u,\"context\":%u,\"stream\":%u",
-		chrome_gpu(w, s->device)->ordinal, s->context, s->stream);
-	if ((o->flags & TRACE_UNLAUNCHED) == 0)
-		text_fmt(t, ",\"correlation\":%u", o->correlation);
-	if ((o->flags & TRACE_GRAPH) != 0)
-		text_str(t, ",\"graph\":true");
-	if (o->config != TRACE_NONE) {
-		g = &c->config[o->config];
-		text_fmt(t,
-			",\"grid\":[%u,%u,%u],\"block\":[%u,%u,%u],\"registers per thread\":%u,"
-			"\"shared memory\":%" PRIu64,
-			g->grid[0], g->grid[1], g->grid[2], g->block[0], g->block[1], g->block[2],
-			g->registers, (uint64_t)g->static_shared + g->dynamic_shared);
-	}
-	if (!gpu_class_is_kernel(o->class)) {
-		text_fmt(t, ",\"bytes\":%" PRIu64, o->bytes);
-		if (o->end > o->start) {
-			text_str(t, ",\"memory bandwidth (GB/s)\":");
-			text_fixed3(t, (double)o->bytes / (double)(o->end - o->start));
-		}
-	}
-	text_str(t, "}}");
-}
-
-/* The launch, a point on its thread, and the arrow from there. */
-static void write_launch(struct chrome *w, const struct trace_chunk *c, const struct trace_op *o,
-	uint64_t start, int64_t gpu_pid, uint64_t gpu_tid)
-{
-	const uint64_t at = at_clock(w, o->launched);
-	const uint32_t tid = c->thread[o->thread].tid;
-	struct text *t = &w->out;
-
-	event(w, "X", "launch",
-		(o->flags & TRACE_GRAPH) != 0 ? "launch graph" : gpu_classes[o->class].launch,
-		w->pid, tid, at);
-	text_fmt(t, ",\"dur\":0,\"args\":{\"correlation\":%u}}", o->correlation);
-	w->flows++;
-	event(w, "s", "flow", "launch->kernel", w->pid, tid, at);
-	text_str(t, ",\"id\":");
-	chrome_number(t, w->flows);
-	text_char(t, '}');
-	event(w, "f", "flow", "launch->kernel", gpu_pid, gpu_tid, start > at ? start : at);
-	text_str(t, ",\"id\":");
-	chrome_number(t, w->flows);
-	text_str(t, ",\"bp\":\"e\"}");
-}
-
-static int write_op(struct chrome *w, const struct trace_chunk *c, const struct trace_op *o)
-{
-	const struct trace_stream *s = &c->stream[o->stream];
-	const struct gpu_seen *g = chrome_gpu(w, s->device);
-	const uint64_t start = since_base(w, chrome_real_to_mono(w, o->start));
-	uint64_t tid = 0;
-
-	if (g == NULL || lane_of(w, s, start, start + (o->end - o->start), &tid) < 0)
+	t.gpu = timeline_gpu(w, t.stream->device);
+	t.end_ns = t.start_ns + (o->end - o->start);
+	if (t.gpu == NULL || lane_of(w, t.stream, t.start_ns, t.end_ns, &t.lane) < 0)
 		return -ENOMEM;
-	event(w, "X", gpu_classes[o->class].trace, w->known[w->node[o->node]].name, g->pid, tid,
-		start);
-	text_str(&w->out, ",\"dur\":");
-	micros(&w->out, o->end - o->start);
-	op_args(w, c, o);
-	if ((o->flags & (TRACE_UNLAUNCHED | TRACE_MORE)) == 0)
-		write_launch(w, c, o, start, g->pid, tid);
+	if (t.launch) {
+		t.tid = c->thread[o->thread].tid;
+		t.launch_ns = at_clock(w, o->launched);
+	}
+	w->form->op(w, &t);
 	return 0;
 }
 
@@ -662,28 +458,28 @@ static int op_order(const void *a, const void *b)
 	return x->end < y->end ? -1 : x->end > y->end;
 }
 
-static int write_ops(struct chrome *w, const struct trace_chunk *c)
+static int take_ops(struct timeline *w, const struct trace_chunk *c)
 {
 	const struct trace_op **order = calloc((size_t)c->n[TRACE_N_OPS] + 1, sizeof(*order));
 	uint32_t i, n = 0;
 	int r = 0;
 
 	if (order == NULL)
-		return chrome_no_memory(w);
+		return timeline_no_memory(w);
 	for (i = 0; i < c->n[TRACE_N_OPS]; i++)
 		if (is_selected(w, c->op[i].segment))
 			order[n++] = &c->op[i];
 	qsort(order, n, sizeof(*order), op_order);
 	for (i = 0; i < n && r == 0; i++) {
-		r = write_op(w, c, order[i]);
+		r = take_op(w, c, order[i]);
 		if (r == 0 && w->out.n > FLUSH_BYTES)
-			r = chrome_flush(w);
+			r = timeline_flush(w);
 	}
 	free(order);
 	return r;
 }
 
-static int write_scopes(struct chrome *w, const struct trace_chunk *c)
+static int take_scopes(struct timeline *w, const struct trace_chunk *c)
 {
 	uint32_t i;
 	int r = 0;
@@ -691,14 +487,14 @@ static int write_scopes(struct chrome *w, const struct trace_chunk *c)
 	for (i = 0; i < c->n[TRACE_N_SCOPES] && r == 0; i++) {
 		if (!is_selected(w, c->scope[i].segment))
 			continue;
-		write_scope(w, c, &c->scope[i]);
+		take_scope(w, c, &c->scope[i]);
 		if (w->out.n > FLUSH_BYTES)
-			r = chrome_flush(w);
+			r = timeline_flush(w);
 	}
 	return r;
 }
 
-static int take_lists(struct chrome *w, const struct trace_chunk *c)
+static int take_lists(struct timeline *w, const struct trace_chunk *c)
 {
 	const char *name;
 	uint32_t i, k;
@@ -724,12 +520,12 @@ static int take_lists(struct chrome *w, const struct trace_chunk *c)
 		name = c->text[c->thread[i].name];
 		w->thread[k].name = profile_text(w->l.p, name, strlen(name));
 		if (w->thread[k].name == NULL)
-			r = chrome_no_memory(w);
+			r = timeline_no_memory(w);
 	}
 	return r;
 }
 
-int chrome_chunk(struct chrome *w, const void *bytes, size_t n)
+int timeline_chunk(struct timeline *w, const void *bytes, size_t n)
 {
 	struct trace_chunk c;
 	int r = trace_chunk_read(bytes, n, &c, w->l.e);
@@ -740,10 +536,12 @@ int chrome_chunk(struct chrome *w, const void *bytes, size_t n)
 	if (r == 0)
 		r = take_metrics(w, &c);
 	if (r == 0)
-		r = write_scopes(w, &c);
+		r = take_scopes(w, &c);
 	if (r == 0)
-		r = write_ops(w, &c);
-	chrome_metrics_left(w, false);
+		r = take_ops(w, &c);
+	if (r == 0 && w->form->chunk_end != NULL)
+		w->form->chunk_end(w);
+	timeline_metrics_left(w, false);
 	if (r == 0 && c.n[TRACE_N_METRICS] > 0)
 		r = renew_texts(w);
 	trace_chunk_fini(&c);

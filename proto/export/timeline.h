@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: MIT. timeline.h: a session's timeline, walked once, for the formats that
+ * write it: process by process and chunk by chunk, with times as nanoseconds since the file's base,
+ * nodes by name, operations in lanes that do not overlap, and the metrics of a scope beside it.
+ * timeline.c reads a session and its processes, timeline_chunk.c what a chunk has; a format is a
+ * struct timeline_form. In memory is one chunk, and what is named: never the events before. */
+#ifndef PROTOND_EXPORT_TIMELINE_H
+#define PROTOND_EXPORT_TIMELINE_H
+
+#include <stdlib.h>
+
+#include "clockmap.h"
+#include "export_format.h"
+#include "profile_rows.h"
+#include "text.h"
+#include "trace.h"
+
+#define LANES_MAX 64u /* of a stream; what overlaps in more than these does so in the last */
+
+struct known { /* a node of the store */
+	uint8_t hash[16];
+	const char *name;
+	uint32_t parent; /* place, PROFILE_NONE: a root */
+	uint8_t kind;
+	bool told; /* the form's: its name stands in the file */
+};
+
+struct lane_set { /* of one stream: when each of its lanes is free again */
+	uint32_t device, stream, n;
+	uint64_t *end; /* ns since the base */
+};
+
+struct named { /* a thread that had an event */
+	uint32_t tid;
+	const char *name; /* NULL: not known */
+};
+
+struct held { /* a metric whose scope has not been seen */
+	uint64_t clock;
+	uint32_t tid, node; /* node: place in known */
+	uint8_t type;
+	uint32_t free; /* its own place; once a scope has taken it, a later one */
+	const char *name, *text;
+	uint64_t bits;
+};
+
+struct gpu_seen {
+	int64_t device;
+	uint32_t ordinal,
+		pid; /* pid: of a process of its own, above all of Linux; 0: idle so far */
+	const char *name;
+};
+
+struct timeline_scope {
+	uint64_t begin_ns, end_ns;
+	uint32_t tid, node,
+		n_metrics; /* its metrics: held[taken[i]], by name, then as they were set */
+	uint8_t flags;     /* TRACE_... */
+};
+
+struct timeline_op {
+	const struct trace_op *op;
+	const struct trace_stream *stream;
+	const struct trace_config *config; /* NULL: not known */
+	const struct gpu_seen *gpu;
+	uint64_t start_ns, end_ns;
+	uint32_t node, lane;
+	bool launch; /* it is the first of its launch, on thread tid at launch_ns */
+	uint32_t tid;
+	uint64_t launch_ns;
+};
+
+struct timeline_device {
+	const char *name;
+	uint64_t ordinal, arch, num_sms, memory_bytes;
+};
+
+struct timeline;
+
+/* What a format writes, each to w->out, which is flushed in between. NULL: nothing. */
+struct timeline_form {
+	void (*open)(struct timeline *w);
+	void (*device)(struct timeline *w, const struct timeline_device *d);
+	void (*opened)(struct timeline *w);
+	void (*process)(struct timeline *w);
+	void (*scope)(struct timeline *w, const struct timeline_scope *s);
+	void (*op)(struct timeline *w, const struct timeline_op *o);
+	void (*metric)(struct timeline *w, const struct held *h, uint64_t ns); /* of no scope */
+	void (*chunk_end)(struct timeline *w);
+	void (*process_end)(struct timeline *w); /* threads, GPUs and lanes are known */
+	void (*close)(struct timeline *w);
+};
+
+struct timeline {
+	const struct timeline_form *form;
+	void *mine; /* the form's */
+	struct load l;
+	struct text out;
+	FILE *to;
+	bool any;                 /* some chunk is there */
+	uint64_t gone;            /* events that are not there any more */
+	int64_t base_ns;          /* of the ring's time: the file's times are differences to it */
+	struct anchors tsc, mono; /* of the session's time, by the clock they were read beside */
+	const struct anchors *wall;
+	int64_t ahead_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
+	sqlite3_stmt *node_by_hash;
+	struct known *known;
+	uint32_t n_known, cap_known, *known_map, map_cap;
+	uint32_t gpu_pid;
+	/* of the process at hand */
+	uint64_t events, kept; /* in all its chunks; in those that are there */
+	int64_t pid;
+	const char *command;
+	bool ranked;
+	int64_t rank;
+	struct clockmap clock;
+	struct anchors own;
+	struct anchor own_anchor[2];
+	struct lane_set *lane;
+	uint32_t n_lanes, cap_lanes;
+	struct named *thread;
+	uint32_t n_threads, cap_threads;
+	struct profile *texts; /* what the held ones are called */
+	struct held *held;
+	uint32_t n_held, cap_held;
+	uint32_t *taken; /* those that the scope at hand took: places in held */
+	uint32_t cap_taken;
+	struct gpu_seen *gpu;
+	uint32_t n_gpus, cap_gpus;
+	/* of the chunk at hand */
+	uint32_t *node; /* its places → known */
+	uint32_t cap_node;
+};
+
+int timeline_no_memory(struct timeline *w);
+/* Makes room for one more of `bytes` each in *v. */
+int timeline_room(struct timeline *w, void **v, uint32_t *cap, uint32_t n, size_t bytes);
+#define ROOM(w, v, cap, n) timeline_room((w), (void **)&(v), &(cap), (n), sizeof(*(v)))
+
+/* Writes the timeline of a session in a format: as export_timeline_fn. mine: the form's state. */
+int timeline_write(const struct timeline_form *form, void *mine, struct sqlite3 *db, int64_t id,
+	const struct profile_select *s, FILE *to, uint64_t *ret_gone, struct err *e);
+
+/* For forms: the places of a node and of all above it, itself first; returns how many. A cycle,
+ * which only a forged file has, ends at TIMELINE_DEPTH_MAX. */
+#define TIMELINE_DEPTH_MAX 2048u
+uint32_t timeline_path(const struct timeline *w, uint32_t node, uint32_t ret[TIMELINE_DEPTH_MAX]);
+
+/* timeline_chunk.c, for timeline.c */
+int64_t timeline_real_to_mono(struct timeline *w, uint64_t real_ns);
+int timeline_flush(struct timeline *w);
+int timeline_chunk(struct timeline *w, const void *bytes, size_t n);
+void timeline_metrics_left(struct timeline *w, bool all); /* those whose scope was not seen */
+struct gpu_seen *timeline_gpu(struct timeline *w, uint32_t device); /* NULL: out of memory */
+
+#endif
