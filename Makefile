@@ -88,7 +88,7 @@ MAIN     := daemon/main.c viewer/ctl/protonctl.c viewer/view/protonview.c
 obj  = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(1:%=%/*.c)))
 ar   = $(1:%=$(B)/ar/%.a)
 
-.PHONY: all python demo check deps deps-check help install uninstall bundle bundle-tree wheel bench gpu-check gpu-bench lint clean tests
+.PHONY: judges all python demo check deps deps-check help install uninstall bundle bundle-tree wheel bench gpu-check gpu-bench lint clean tests
 .DELETE_ON_ERROR:
 all: $(B)/bin/protond $(B)/bin/protonctl $(B)/bin/protonview $(B)/lib/libprotond.so \
 	$(B)/lib/libprotond-agent.so.0 $(B)/lib/libprotond.a $(B)/bin/protond-demo python
@@ -104,6 +104,7 @@ help:
 	@echo "make wheel      the same as a Python package for pip, under dist/"
 	@echo "make bench      speed of scopes, pipeline and viewer, against their floors"
 	@echo "make gpu-check  what needs an NVIDIA GPU     make gpu-bench    its speed"
+	@echo "make judges     npm's readers of traces and profiles, which make check asks when they are here"
 	@echo "make lint       formatting, warnings of two compilers, shape of the code, symbols"
 	@echo "SAN=address,undefined or SAN=thread with any of them: under that sanitizer"
 
@@ -184,6 +185,10 @@ $(PY_DIR)/protond/_native.abi3.so: $(wildcard libclient/python/native*.c) libcli
 	@mkdir -p $(@D)
 	$(CC) -shared -Ilibclient -isystem $(PY_INC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -Wno-pedantic -fvisibility=default \
 		$(ALL_LDFLAGS) -Wl,-z,nodelete -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/lib:$$ORIGIN/../../..' -o $@ $(filter %.c,$^) -L$(B)/lib -lprotond
+
+# Other people's readers of what is exported: 220 MB, so nobody has to have them.
+judges:
+	cd tests/judges && npm ci --ignore-scripts --no-audit --no-fund
 
 # --- the two commands -----------------------------------------------------------------------------
 

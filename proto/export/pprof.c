@@ -1,16 +1,13 @@
 /* SPDX-License-Identifier: MIT. pprof.c: the format pprof: gzipped perftools.profiles.Profile, as
  * `go tool pprof`, Pyroscope and Parca read it (https://github.com/google/pprof, profile.proto). A
- * sample is a node's path, leaf first, with what the node costs by itself. No I/O.
- *
- * Protocol Buffers: a field is its number and its type in a varint, then its value; a message inside
- * another one stands behind its length. */
+ * sample is a node's path, leaf first, with what the node costs by itself. No I/O. */
 #include <stdlib.h>
 #include <zlib.h>
 
 #include "cost.h"
 #include "export_format.h"
 #include "name_set.h"
-#include "text.h"
+#include "protobuf.h"
 
 /* Numbers of fields in profile.proto. */
 enum {
@@ -51,34 +48,6 @@ struct writer {
 	bool failed;
 };
 
-static void varint(struct text *t, uint64_t v)
-{
-	for (; v >= 0x80; v >>= 7)
-		text_char(t, (char)(v | 0x80));
-	text_char(t, (char)v);
-}
-
-static void put_number(struct text *t, uint32_t field, uint64_t v)
-{
-	varint(t, field << 3);
-	varint(t, v);
-}
-
-static void put_bytes(struct text *t, uint32_t field, const void *bytes, size_t n)
-{
-	varint(t, field << 3 | 2);
-	varint(t, n);
-	text_add(t, bytes, n);
-}
-
-/* A message, or a list of numbers, that was collected in *from. */
-static void put_message(struct text *t, uint32_t field, struct text *from)
-{
-	put_bytes(t, field, from->s, from->n);
-	t->failed |= from->failed;
-	from->n = 0;
-}
-
 static uint32_t string(struct writer *w, const char *s)
 {
 	const uint32_t at = name_set_add(&w->strings, s);
@@ -96,9 +65,9 @@ static void put_types(struct writer *w)
 	};
 
 	for (unsigned k = 0; k < COST_N; k++) {
-		put_number(&w->part, TYPE_TYPE, string(w, cost_names[k]));
-		put_number(&w->part, TYPE_UNIT, string(w, unit[k]));
-		put_message(&w->out, PROFILE_SAMPLE_TYPE, &w->part);
+		pb_number(&w->part, TYPE_TYPE, string(w, cost_names[k]));
+		pb_number(&w->part, TYPE_UNIT, string(w, unit[k]));
+		pb_message(&w->out, PROFILE_SAMPLE_TYPE, &w->part);
 	}
 }
 
@@ -108,9 +77,9 @@ static void put_label(struct writer *w, const char *key, uint32_t metric, uint32
 
 	if (v == NULL || v->type != VALUE_STR)
 		return;
-	put_number(&w->list, LABEL_KEY, string(w, key));
-	put_number(&w->list, LABEL_TEXT, string(w, v->s));
-	put_message(&w->part, SAMPLE_LABEL, &w->list);
+	pb_number(&w->list, LABEL_KEY, string(w, key));
+	pb_number(&w->list, LABEL_TEXT, string(w, v->s));
+	pb_message(&w->part, SAMPLE_LABEL, &w->list);
 }
 
 /* Location and function of a node have its number + 1, of a name its string's: each node is a
@@ -120,16 +89,16 @@ static void put_sample(struct writer *w, uint32_t node)
 	uint32_t at;
 
 	for (at = node; at != 0 && at != PROFILE_NONE; at = w->p->node[at].parent)
-		varint(&w->list, w->string[at]);
+		pb_varint(&w->list, w->string[at]);
 	if (node == 0)
-		varint(&w->list, w->string[0]);
-	put_message(&w->part, SAMPLE_LOCATION, &w->list);
+		pb_varint(&w->list, w->string[0]);
+	pb_message(&w->part, SAMPLE_LOCATION, &w->list);
 	for (unsigned k = 0; k < COST_N; k++)
-		varint(&w->list, w->c.self[node][k]);
-	put_message(&w->part, SAMPLE_VALUE, &w->list);
+		pb_varint(&w->list, w->c.self[node][k]);
+	pb_message(&w->part, SAMPLE_VALUE, &w->list);
 	put_label(w, "device", w->device_id, node);
 	put_label(w, "device_type", w->device_type, node);
-	put_message(&w->out, PROFILE_SAMPLE, &w->part);
+	pb_message(&w->out, PROFILE_SAMPLE, &w->part);
 }
 
 static int put_samples(struct writer *w)
@@ -156,14 +125,14 @@ static void put_functions(struct writer *w, uint32_t names)
 	uint32_t i;
 
 	for (i = 1; i < names; i++) {
-		put_number(&w->part, FUNCTION_ID, i);
-		put_number(&w->part, FUNCTION_NAME, i);
-		put_message(&w->out, PROFILE_FUNCTION, &w->part);
-		put_number(&w->list, LINE_FUNCTION, i);
-		put_number(&w->part, LOCATION_ID, i);
-		put_number(&w->part, LOCATION_MAPPING, 1);
-		put_message(&w->part, LOCATION_LINE, &w->list);
-		put_message(&w->out, PROFILE_LOCATION, &w->part);
+		pb_number(&w->part, FUNCTION_ID, i);
+		pb_number(&w->part, FUNCTION_NAME, i);
+		pb_message(&w->out, PROFILE_FUNCTION, &w->part);
+		pb_number(&w->list, LINE_FUNCTION, i);
+		pb_number(&w->part, LOCATION_ID, i);
+		pb_number(&w->part, LOCATION_MAPPING, 1);
+		pb_message(&w->part, LOCATION_LINE, &w->list);
+		pb_message(&w->out, PROFILE_LOCATION, &w->part);
 	}
 }
 
@@ -171,10 +140,10 @@ static void put_mapping(struct writer *w)
 {
 	const char *command = w->p->head.command;
 
-	put_number(&w->part, MAPPING_ID, 1);
-	put_number(&w->part, MAPPING_FILE, string(w, command != NULL ? command : "protond"));
-	put_number(&w->part, MAPPING_HAS_FUNCTIONS, 1);
-	put_message(&w->out, PROFILE_MAPPING, &w->part);
+	pb_number(&w->part, MAPPING_ID, 1);
+	pb_number(&w->part, MAPPING_FILE, string(w, command != NULL ? command : "protond"));
+	pb_number(&w->part, MAPPING_HAS_FUNCTIONS, 1);
+	pb_message(&w->out, PROFILE_MAPPING, &w->part);
 }
 
 static int put_profile(struct writer *w)
@@ -195,11 +164,11 @@ static int put_profile(struct writer *w)
 		return r;
 	put_mapping(w);
 	put_functions(w, names);
-	put_number(&w->out, PROFILE_TIME_NANOS, (uint64_t)w->p->head.created_ns);
-	put_number(&w->out, PROFILE_DURATION_NANOS, w->p->head.duration_ns);
-	put_number(&w->out, PROFILE_DEFAULT_TYPE, string(w, cost_names[w->c.main]));
+	pb_number(&w->out, PROFILE_TIME_NANOS, (uint64_t)w->p->head.created_ns);
+	pb_number(&w->out, PROFILE_DURATION_NANOS, w->p->head.duration_ns);
+	pb_number(&w->out, PROFILE_DEFAULT_TYPE, string(w, cost_names[w->c.main]));
 	for (i = 0; i < w->strings.n; i++)
-		put_bytes(&w->out, PROFILE_STRING, w->strings.name[i], strlen(w->strings.name[i]));
+		pb_string(&w->out, PROFILE_STRING, w->strings.name[i]);
 	return w->failed || w->out.failed ? -ENOMEM : w->out.n > 2 * EXPORT_TEXT_MAX ? -EFBIG : 0;
 }
 

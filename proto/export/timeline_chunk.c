@@ -120,6 +120,10 @@ static int node_read(
 	}
 	if (text != NULL)
 		ret->name = profile_text(w->l.p, text, (size_t)sqlite3_column_bytes(q, 0));
+	if (text != NULL && ret->name != NULL && w->l.select->show != NULL) {
+		text = w->l.select->show(w->l.select->show_arg, ret->name);
+		ret->name = profile_text(w->l.p, text, strlen(text));
+	}
 	(void)sqlite3_reset(q);
 	if (ret->name == NULL)
 		return timeline_no_memory(w);

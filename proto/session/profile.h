@@ -141,6 +141,9 @@ struct profile_select {
 	uint32_t phase;      /* the segment, when one_phase */
 	bool lean;           /* leave out durations and config, which a tree does not show */
 	bool brief;          /* of our metrics only times, counts, calls and copies */
+	/* How a timeline names a node; NULL: as it was recorded. Valid until the next call. */
+	const char *(*show)(void *arg, const char *name);
+	void *show_arg;
 };
 
 /* Loads session `id` from an open store. -ENOENT, -ENOMEM, -EBADMSG (words in e). */

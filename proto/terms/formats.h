@@ -12,6 +12,7 @@
 	X(hatchet,         TREE,     BACK, "hatchet",         "Proton's viewer, Hatchet, protonview")           \
 	X(hatchet_msgpack, TREE,     BACK, "hatchet_msgpack", "likewise, smaller")                              \
 	X(chrome_trace,    TIMELINE, NOT,  "json",            "ui.perfetto.dev, chrome://tracing")              \
+	X(pftrace,         TIMELINE, NOT,  "pftrace",         "ui.perfetto.dev, trace_processor: smaller")      \
 	X(folded,          TREE,     NOT,  "folded",          "flamegraph.pl, inferno, samply, speedscope")     \
 	X(speedscope,      TREE,     NOT,  "speedscope.json", "speedscope.app")                                 \
 	X(pprof,           TREE,     NOT,  "pb.gz",           "go tool pprof, Pyroscope, Parca")                \

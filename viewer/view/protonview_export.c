@@ -69,12 +69,28 @@ static int export_tree(struct run *run, const struct export_format *f, FILE *to)
 	return r;
 }
 
+static const char *show_name(void *names, const char *name)
+{
+	return names_show(names, name);
+}
+
+/* Names are demangled all at once, those of the tree: it has every node that the timeline has. */
 static int export_timeline(struct run *run, export_timeline_fn *write, FILE *to)
 {
-	struct source_options o = {.timeline = write, .to = to};
+	struct source_options o = {.timeline = write,
+		.to = to,
+		.select.show = show_name,
+		.select.show_arg = run->names};
+	struct profile *p = NULL;
 	struct source s;
+	int r = run_source(run, run->o.args[0], true, &p);
 
-	return run_source_by(run, run->o.args[0], &o, &s);
+	if (r == 0)
+		r = run_names(run, p);
+	if (r == 0)
+		r = run_source_by(run, run->o.args[0], &o, &s);
+	profile_free(p);
+	return r;
 }
 
 int view_export(struct run *run)
