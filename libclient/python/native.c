@@ -275,6 +275,13 @@ static PyObject *native_install(PyObject *m, PyObject *args)
 	Py_RETURN_NONE;
 }
 
+static PyObject *native_install_check(PyObject *m, PyObject *check)
+{
+	(void)m;
+	native_replace(&native_check, check);
+	Py_RETURN_NONE;
+}
+
 static PyObject *native_install_async(PyObject *m, PyObject *args)
 {
 	PyObject *in, *out;
@@ -330,6 +337,7 @@ static PyMethodDef functions[] = {
 	{"span_end", native_span_end, METH_VARARGS, NULL},
 	{"install", native_install, METH_VARARGS, NULL},
 	{"install_async", native_install_async, METH_VARARGS, NULL},
+	{"install_check", native_install_check, METH_O, NULL},
 	{NULL, NULL, 0, NULL},
 };
 

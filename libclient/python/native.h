@@ -27,6 +27,8 @@
 /* --- native_name.c: names and metrics --------------------------------------------------------- */
 
 extern PyObject *native_convert; /* Python's: (name, value) -> int, float or str */
+/* Python's, or NULL: (name, value) -> the name to record it by, or an exception */
+extern PyObject *native_check;
 
 /* The id of a str, or of the id that it may be already; -1 with an exception set. */
 int native_take_name(PyObject *o, uint32_t *ret);

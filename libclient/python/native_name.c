@@ -15,7 +15,7 @@ struct kept {
 };
 
 static struct kept kept_name[KEPT], kept_metric[KEPT];
-PyObject *native_convert;
+PyObject *native_convert, *native_check;
 
 /* --- names ------------------------------------------------------------------------------------ */
 
@@ -136,6 +136,19 @@ static int put_plain(uint32_t id, PyObject *value, bool *ret_known)
 	return 0;
 }
 
+static int metric_id(PyObject *key, PyObject *value, uint32_t *ret)
+{
+	PyObject *name;
+	int r;
+
+	if (likely(native_check == NULL))
+		return lookup(key, kept_metric, ret);
+	name = PyObject_CallFunctionObjArgs(native_check, key, value, NULL);
+	r = name != NULL ? lookup(name, kept_metric, ret) : -1;
+	Py_XDECREF(name);
+	return r;
+}
+
 /* Anything else (a tensor, a NumPy number, a list) is made plain by Python first: a number, a str,
  * or a dict of them by names. */
 static int put_one(PyObject *key, PyObject *value)
@@ -145,7 +158,7 @@ static int put_one(PyObject *key, PyObject *value)
 	bool known;
 	int r;
 
-	if (lookup(key, kept_metric, &id) < 0)
+	if (metric_id(key, value, &id) < 0)
 		return -1;
 	r = put_plain(id, value, &known);
 	if (known)

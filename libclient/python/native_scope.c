@@ -16,6 +16,9 @@ PyObject *native_async_enter, *native_async_leave, *native_decorate;
 static __thread uint32_t in_loop __attribute__((tls_model("initial-exec")));
 static __thread uint32_t loop_depth __attribute__((tls_model("initial-exec")));
 
+/* Scopes and operations that were entered and have a number, by all of Python together. */
+static uint64_t numbers;
+
 /* The name of torch.py's steps, and how many scopes of that name the program itself is in. A scope
  * is left by name, so the program's and a guessed one may not be open at once. */
 uint32_t native_step_id = UINT32_MAX;
@@ -74,6 +77,7 @@ typedef PyObject *vector_call(PyObject *self, PyObject *const *args, size_t n, P
 struct scope_object {
 	PyObject_HEAD vector_call *call;
 	PyObject *name, *metrics; /* metrics: NULL or a dict */
+	uint64_t number;          /* of its last entry while something was recorded; 0 none */
 	uint32_t id;
 	uint32_t is_manager; /* 1: a `with` has asked for its methods */
 };
@@ -135,11 +139,13 @@ static void scope_dealloc(PyObject *self)
 
 static PyObject *scope_enter(PyObject *self, PyObject *unused)
 {
-	const struct scope_object *s = (struct scope_object *)self;
+	struct scope_object *s = (struct scope_object *)self;
 
 	(void)unused;
 	if (enter(s->id) < 0)
 		return NULL;
+	if (protond_recording() != 0)
+		s->number = ++numbers;
 	if (unlikely(s->metrics != NULL) && native_put_metrics(s->metrics) < 0) {
 		(void)leave(s->id);
 		return NULL;
@@ -164,6 +170,16 @@ static PyObject *scope_get_name(PyObject *self, void *unused)
 	(void)unused;
 	Py_INCREF(name);
 	return name;
+}
+
+static PyObject *scope_get_id(PyObject *self, void *unused)
+{
+	const uint64_t number = ((struct scope_object *)self)->number;
+
+	(void)unused;
+	if (number == 0)
+		Py_RETURN_NONE;
+	return PyLong_FromUnsignedLongLong(number - 1);
 }
 
 static PyObject *scope_get_metrics(PyObject *self, void *unused)
@@ -305,6 +321,8 @@ static PyMethodDef scope_methods[] = {
 
 static PyGetSetDef scope_members[] = {
 	{"name", scope_get_name, NULL, "The scope's name.", NULL},
+	{"id", scope_get_id, NULL, "The number of its last entry that was recorded, or None.",
+		NULL},
 	{"metrics", scope_get_metrics, NULL, "What is recorded at each entry, or None.", NULL},
 	{NULL, NULL, NULL, NULL, NULL},
 };
@@ -422,6 +440,13 @@ static PyObject *native_depth(PyObject *m, PyObject *unused)
 	return PyLong_FromUnsignedLong(protond_depth());
 }
 
+static PyObject *native_number(PyObject *m, PyObject *unused)
+{
+	(void)m;
+	(void)unused;
+	return PyLong_FromUnsignedLongLong(numbers++);
+}
+
 static PyObject *native_own_steps(PyObject *m, PyObject *unused)
 {
 	(void)m;
@@ -469,6 +494,7 @@ PyMethodDef native_scope_functions[] = {
 	{"push", native_push, METH_O, NULL},
 	{"pop", native_pop, METH_O, NULL},
 	{"depth", native_depth, METH_NOARGS, NULL},
+	{"number", native_number, METH_NOARGS, NULL},
 	{"own_steps", native_own_steps, METH_NOARGS, NULL},
 	{"unwind", native_unwind, METH_O, NULL},
 	{"loop", native_loop, METH_O, NULL},

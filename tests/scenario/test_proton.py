@@ -157,6 +157,69 @@ def test_periodic_flushing_writes_parts_while_it_goes_on(world):
     assert (world.home / "s.part_3.hatchet_msgpack").exists() and not (world.home / "s.hatchet").exists()
 
 
+def test_a_part_that_was_written_can_be_read_still(world):
+    out = run(world, """
+        import os
+        s = proton.start("s", backend="none", mode="periodic_flushing")
+        with proton.scope("first"): pass
+        proton.data.advance_phase(s)
+        while not os.path.exists("s.part_0.hatchet"): os.sched_yield()
+        print([c["frame"]["name"] for c in proton.data.get(s, 0)[0]["children"]])
+        proton.data.clear(s, 0)
+        try: proton.data.get(s, 0)
+        except proton.Error as e: print(e)
+        os.remove("s.part_0.hatchet")
+        proton.finalize()  # does not write it again
+        print(sorted(n for n in os.listdir() if n.endswith(".hatchet")))
+        """)
+    assert out.splitlines() == ["['first']", "Phase 0 has no data.", "['s.part_1.hatchet']"]
+
+
+def test_profile_as_a_context_manager(world):
+    out = run(world, """
+        with proton.profile(name="s", backend="none") as s:
+            with proton.scope("in it"): pass
+        with proton.scope("not in it"): pass
+        @proton.profile(name="s", backend="none")
+        def function():
+            with proton.scope("in the function"): return s
+        print(s, function())
+        with proton.scope("not in it"): pass
+        proton.finalize()
+        """)
+    assert out == "0 0\n" and set(tree(world.home / "s.hatchet")) == {"/in it", "/in the function"}
+
+
+def test_a_scope_knows_its_number(world):
+    out = run(world, """
+        one, two = proton.scope("one"), proton.scope("two")
+        with one: print(one.id)
+        proton.start("s", backend="none")
+        with one, two: print(two.id - one.id)
+        print(proton.enter_scope("three") - two.id, proton.exit_scope() - two.id)
+        with one: print(one.id - two.id)
+        proton.finalize()
+        """)
+    assert out.splitlines() == ["None", "1", "1 1", "2"]
+
+
+def test_debug_logging_says_what_is_done(world):
+    r = run(world, """
+        import logging
+        logging.basicConfig(level=logging.DEBUG, format="%(levelname)s %(name)s %(message)s")
+        s = proton.start("s", backend="none")
+        proton.deactivate(s, flushing=True)
+        proton.activate()
+        proton.data.advance_phase(s)
+        proton.finalize()
+        """, check=False)
+    assert r.returncode == 0 and [line for line in r.stderr.splitlines() if line.startswith("DEBUG protond ")] == [
+        "DEBUG protond session 0, s: begins (context shadow, data tree, backend none, mode None, hook None)",
+        "DEBUG protond deactivated, flushed: session 0", "DEBUG protond activated: all sessions",
+        "DEBUG protond session 0, s: phase 1 begins", "DEBUG protond session 0, s: ends; to be written: hatchet",
+        "DEBUG protond session 0, s: s.part_0.hatchet is written", "DEBUG protond session 0, s: s.part_1.hatchet is written"], r.stderr
+
+
 def test_periodic_flushing_loses_no_part_at_the_end(world):
     run(world, """
         from protond import data
@@ -454,6 +517,95 @@ def test_as_proton(world, hook):
                   env=dict(world.env, PYTHONPATH=str(STANDIN), PYTHONDONTWRITEBYTECODE="1"))
     assert r.stdout.splitlines()[:2] == ["True True True __proton_launch_metadata", "protond protond"], r.stderr
     assert pathlib.Path(world.home, "own.hatchet").exists() or os.path.exists("own.hatchet")
+
+
+def as_proton(world, code, *words, run=(), check=True, env={}):
+    """Standard output of a program that imports Triton's Proton, which is the stand-in's 3.6, and gets protond."""
+    program = world.home / "p.py"
+    program.write_text("import json\nimport triton\nimport triton.profiler as proton\n" + textwrap.dedent(code))
+    r = world.ctl("run", "--as-proton", "-k", "none", "-b", "none", "-n", "run", "-q", *run, "--", sys.executable,
+                  *(words or (program,)), check=check,
+                  env=dict(world.env, PYTHONPATH=str(STANDIN), PYTHONDONTWRITEBYTECODE="1", **env))
+    return r.stdout if check else r
+
+
+def test_files_under_protons_name_hold_what_protons_do(world):
+    """No calls, no cpu_time; the program's own numbers by the names that Proton keeps."""
+    pytest.importorskip("msgpack")
+    out = as_proton(world, """
+        import msgpack
+        s = proton.start("s", backend="none")
+        with proton.scope("a", {"x (inc)": 1.0, "n (ns)(exc)": 2, "odd": float("nan"), "v": [1, 2]}):
+            with proton.cpu_timed_scope("b"): pass
+        with proton.scope("empty"): pass
+        live = proton.data.get(s)
+        assert live == msgpack.unpackb(proton.data.get_msgpack(s), raw=False) or live[0]["children"][0]["metrics"]["odd"] is None
+        proton.finalize()
+        print(json.load(open("s.hatchet")) == live)
+        """, run=("-o", world.home / "run.hatchet"))
+    assert out == "True\n"
+    for file in "s", "run":
+        got = tree(world.home / f"{file}.hatchet")
+        assert got.pop("/a/b").keys() == {"cpu_time (ns)"}
+        assert got == {"/a": {"x (inc)": 1.0, "n (ns)": 2, "odd": None, "v": [1, 2]}, "/empty": {}}
+    assert json.loads((world.home / "s.hatchet").read_text())[0]["metrics"] == {"odd": 0, "x (inc)": 0}
+    assert "calls" in world.view("tree", "s", "-l").stdout, "what is stored is all there is"
+    (world.home / "plain").mkdir()
+    run(world, "proton.start('plain/s', backend='none')\nwith proton.scope('a', {'x (inc)': 1}): pass\nproton.finalize()")
+    assert {"calls", "x"} < tree(world.home / "plain/s.hatchet")["/a"].keys()
+
+
+def test_refusals_under_protons_name(world):
+    """A metric keeps its type where it stands, in a session and a phase; sessions share one mode."""
+    code = """
+        def said(*calls):
+            for call in calls:
+                try: call(); print("fine")
+                except Exception as e: print(type(e).__mro__[-3].__name__, "|", e)
+        def scope(value, name="a", **more):
+            with proton.scope(name, {"m (exc)": value}, **more): pass
+        s = proton.start("s", backend="none")
+        said(lambda: scope(1), lambda: scope(1), lambda: scope(1.0), lambda: scope(2.0, "b"))
+        proton.data.advance_phase(s)
+        said(lambda: scope(1.0), lambda: scope("text", "c"), lambda: proton.start("t", backend="none", mode="periodic_flushing"),
+             lambda: proton.start("s", mode="periodic_flushing"))
+        proton.deactivate(s)
+        """
+    assert as_proton(world, textwrap.dedent(code) + "proton.finalize()\n").splitlines() == [
+        "fine", "fine", "Exception | Metric value type mismatch for valueId 0 (m): current=uint64_t, new=double", "fine",
+        "fine", "fine", "Exception | Cannot add a session with the same profiler but a different mode than existing sessions: "
+        "finalize them first", "fine"]
+    got = tree(world.home / "s.part_1.hatchet")
+    assert got == {"/a": {"m": 1.0}, "/c": {"m": "text"}}
+    later = as_proton(world, "triton.__version__ = '3.8.0'\n" + textwrap.dedent(code)).splitlines()
+    assert later[2].endswith("(m): current=int64_t, new=double") and later[5].startswith("Exception | metric 'm (exc)': text"), later
+
+
+def test_the_command_under_protons_name(world):
+    """python -m triton.profiler.proton, which is what the command `proton` of Triton runs."""
+    (world.home / "s.py").write_text("import triton.profiler as p\nwith p.scope('a'): pass\nprint(p.start('no'))\n")
+    out = as_proton(world, "", "-m", "triton.profiler.proton", "-n", "cli", "-b", "none", "s.py")
+    assert out == "None\n" and tree(world.home / "cli.hatchet") == {"/a": {}}
+    assert as_proton(world, "", "-m", "triton.profiler.proton", "--list-backends") == "cupti\nnone\n"
+
+
+def test_a_scope_left_open_over_the_end_is_in_no_later_session(world):
+    code = """
+        proton.enter_scope("before any")
+        proton.start("one", backend="none")
+        proton.enter_scope("open")
+        proton.enter_scope("an operation", triton_op=True)
+        proton.finalize()
+        print(proton.context.depth(), proton.exit_scope())
+        proton.start("two", backend="none")
+        with proton.scope("a"): pass
+        proton.finalize()
+        """
+    out = run(world, code)
+    assert out == "None None\n", "what was entered before any session has no number, and is left by hand"
+    assert "/before any/open" in tree(world.home / "one.hatchet") and set(tree(world.home / "two.hatchet")) == {"/a"}
+    as_proton(world, code.replace('proton.enter_scope("before any")', ""))
+    assert set(tree(world.home / "two.hatchet")) == {"/a"}, "also while `protonctl run` goes on recording"
 
 
 def test_without_it_triton_is_left_alone(world):

@@ -9,11 +9,19 @@ import runpy
 import sys
 
 from . import _api
+from ._table import BACKENDS
 from .flags import flags
+
+
+class _ListBackends(argparse.Action):
+    def __call__(self, parser, *rest):
+        print("\n".join((*BACKENDS, "none")))
+        parser.exit()
 
 
 def _arguments():
     p = argparse.ArgumentParser(prog="python -m protond", description="Records a script or a pytest run.")
+    p.add_argument("--list-backends", nargs=0, action=_ListBackends, help="what -b may be, a line each; then ends")
     p.add_argument("-n", "--name", help="of the session, and of the file that is written")
     p.add_argument("-b", "--backend", help="cupti or none; left out: what the machine has")
     p.add_argument("-c", "--context", default="shadow", choices=["shadow", "python"])
@@ -47,6 +55,9 @@ def _run(target, arguments):
 
 def main():
     a = _arguments()
+    if _api._set("PROTOND_AS_PROTON"):
+        from . import _as_proton
+        _as_proton.install()
     if os.path.basename(a.target) != "pytest" and not os.path.isfile(a.target):
         sys.exit(f"protond: {a.target} is no file; what is recorded is script.py or pytest, after the options")
     try:

@@ -45,12 +45,13 @@ _DEFAULTS = {"tree": ("hatchet",), "trace": ("chrome_trace",), "both": ("hatchet
 class _Session:
     """A session that this process started and has not finalized."""
 
-    def __init__(self, number, name, context, data, written):
-        self.number, self.name, self.context, self.data = number, name, context, data
+    def __init__(self, number, name, context, data, mode, written):
+        self.number, self.name, self.context, self.data, self.mode = number, name, context, data, mode
         self.written = written  # the format of phases that are written while it goes on, or None
         self.lock = threading.Lock()
         self.phase, self.done = 0, 0  # all phases before `done` are complete
         self.parts = {0: 0}  # phase: the number that the daemon knows it by; without those cleared
+        self.in_files = set()  # of these, those that the writer has written
         self.queue = self.writer = None
         self.ends = threading.Event()
 
@@ -68,6 +69,9 @@ class _Session:
             part = _check(_native.advance_phase(self.number))
             self.phase += 1
             self.parts[self.phase] = part
+            logger.debug("session %d, %s: phase %d begins", self.number, self.name, self.phase)
+            if _proton is not None:
+                _proton.forget_types()
             if self.written and self.queue is None:
                 self.queue = queue.SimpleQueue()
                 self.writer = threading.Thread(target=self._write_parts, name="protond parts", daemon=True)
@@ -91,10 +95,14 @@ class _Session:
                     self.parts[one] = _check(_native.advance_phase(self.number))
                 else:
                     del self.parts[one]
+                    self.in_files.discard(one)
+            if _proton is not None:
+                _proton.forget_types()
 
     def write(self, phase, form, part=True, impatient=False):
         name = f"{self.name}.part_{phase}" if part else self.name
         _write(f"{name}.{form}", self.export(phase, form, impatient))
+        logger.debug("session %d, %s: %s.%s is written", self.number, self.name, name, form)
 
     def _write_parts(self):
         for phase in iter(self.queue.get, None):
@@ -104,7 +112,8 @@ class _Session:
                 if self.ends.is_set():
                     return  # end() writes what is left
                 self.write(phase, self.written)
-                self.clear(phase, False)
+                with self.lock:
+                    self.in_files.update({phase} & self.parts.keys())
             except (Error, OSError) as e:  # finalize() tries again, and says so to its caller
                 logger.warning("phase %d of %s is not written yet: %s", phase, self.name, e)
 
@@ -122,6 +131,7 @@ class _Session:
             self.queue.put(None)
             self.writer.join()
         whole = len(forms) == 1 and self.parts == {0: 0} and self.name not in ("", "-")
+        logger.debug("session %d, %s: ends; to be written: %s", self.number, self.name, ", ".join(forms) or "nothing")
         _check(_native.finalize(self.number, forms[0] if whole else None, impatient))
         if whole:
             return
@@ -132,7 +142,7 @@ class _Session:
             sys.stdout.flush()
             return
         failed = None
-        for phase, form in itertools.product(sorted(self.parts), forms):
+        for phase, form in itertools.product(sorted(self.parts.keys() - self.in_files), forms):
             try:
                 self.write(phase, form, self.phase > 0, impatient)
             except (Error, OSError) as e:  # the others are written all the same
@@ -159,6 +169,7 @@ def _write(path, data):
 
 
 _sessions = {}  # id: _Session
+_proton = None  # _as_proton, once this process knows protond by Proton's name
 
 
 def _known(session):
@@ -256,6 +267,7 @@ def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, 
     if _disabled() or flags.command_line:
         return None
     written = _options(context, data, backend, mode, hook)
+    files = _proton.mode(str(mode or ""), name, _sessions.values()) if _proton is not None else None
     if hook == "torch":
         _module("torch").install()
     elif hook is not None:
@@ -264,13 +276,15 @@ def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, 
         hooks.HookManager.check(hook)
     autostart = os.environ.get("PROTOND_AUTOSTART", "1") != "0"
     path = os.fspath(name) if name is not None else DEFAULT_PROFILE_NAME
-    session = _check(_native.start(path or "-", backend, None, data, context, None, cpu_off, autostart))
+    session = _check(_native.start(path or "-", backend, files, data, context, None, cpu_off, autostart))
     new = session not in _sessions
     if new:
-        _sessions[session] = _Session(session, path, context, data, written)
+        _sessions[session] = _Session(session, path, context, data, str(mode or ""), written)
     elif _hooks():
         _hooks().activate(session)
     flags.profiling_on = True
+    logger.debug("session %d, %s: %s (context %s, data %s, backend %s, mode %s, hook %s)", session, path,
+                 "begins" if new else "goes on", context, data, backend, mode, hook)
     if hook not in (None, "torch"):
         try:
             hooks.HookManager.register(hook, session)
@@ -305,6 +319,7 @@ def activate(session=None):
         return
     _only_one(session, "activated")
     _check(_native.activate(ALL if session is None else session))
+    logger.debug("activated: %s", "all sessions" if session is None else f"session {session}")
     for one in _with_hooks(session):
         _hooks().activate(one)
 
@@ -318,6 +333,8 @@ def deactivate(session=None, flushing=False):
         return
     _only_one(session, "deactivated")
     _check(_native.deactivate(ALL if session is None else session, _native.FLUSH if flushing else 0))
+    logger.debug("deactivated%s: %s", ", flushed" if flushing else "",
+                 "all sessions" if session is None else f"session {session}")
     for one in _with_hooks(session):
         _hooks().deactivate(one)
 
@@ -350,21 +367,27 @@ def finalize(session=None, output_format=""):
                 failed = failed or e
                 impatient = impatient or _unanswered(e)
     flags.profiling_on = bool(_sessions)
+    if known and not _sessions and (_proton is not None or not _recording()):
+        _leave_open()
     if failed is not None:
         raise failed
 
 
 class _Calls:
-    """A profiled function's: its session is active while one of them runs."""
+    """profile()'s: its session is active while a function of its runs, or what stands below a `with`."""
 
     def __init__(self, options):
         self.options, self.open = options, 0
         self.lock = threading.RLock()  # a generator may be collected, and closed, under it
 
+    def __call__(self, func):
+        return _decorate(_Calls(self.options), func)
+
     def __enter__(self):
         with self.lock:
             self.session = start(**self.options)
             self.open += 1
+            return self.session
 
     def __exit__(self, *exc):
         with self.lock:
@@ -374,14 +397,16 @@ class _Calls:
 
 
 def profile(func=None, *, name=None, context="shadow", data="tree", backend=None, mode=None, hook=None):
-    """Decorator, with or without arguments: records each call of the function into a session.
+    """Decorator, with or without arguments: records each call of the function into a session. With arguments or
+    with (), also a context manager, which gives the session's id.
 
     Of functions, coroutine functions, generators and asynchronous generators: of these two what each
-    resumption does. The session is paused when no call runs, also after one that raises; finalize()
-    ends it.
+    resumption does. The session is paused when no call runs and no `with` is open, also after one that
+    raises; finalize() ends it.
     """
     options = {"name": name, "context": context, "data": data, "backend": backend, "mode": mode, "hook": hook}
-    return functools.partial(profile, **options) if func is None else _decorate(_Calls(options), func)
+    calls = _Calls(options)
+    return calls if func is None else calls(func)
 
 
 # --- scopes -----------------------------------------------------------------------------------
@@ -415,8 +440,30 @@ class cpu_timed_scope(scope):
         super().__exit__(*exc)
 
 
-_ids = itertools.count()
-_open = threading.local()  # .stack: (number, name, is an operation) of enter_scope()
+_open = threading.local()  # .stack: (number, name, is an operation) of enter_scope(); .ends, .gone: see _stack()
+_ends = 0  # how often the last session of this process has ended
+
+
+def _stack():
+    """This thread's. Scopes that were entered in a session and are open though all sessions have ended end too,
+    for the next session has no part in them. ends: _ends when that was looked at; gone: those that the program
+    has not left yet."""
+    mine = _open.__dict__
+    stack = mine.setdefault("stack", [])
+    if mine.setdefault("ends", _ends) != _ends:
+        mine["ends"] = _ends
+        gone = [one for one in stack if one[0] is not None]
+        for _, name, op in reversed(gone):
+            _end(name, op)
+        stack[:] = [one for one in stack if one[0] is None]
+        mine["gone"] = mine.get("gone", 0) + len(gone)
+    return stack
+
+
+def _leave_open():
+    global _ends
+    _ends += 1
+    _stack()
 
 
 def enter_scope(name, *, triton_op=False, metrics=None):
@@ -424,7 +471,8 @@ def enter_scope(name, *, triton_op=False, metrics=None):
 
     triton_op: an operation: it names the launches inside, whose own names are not shown.
     """
-    number = next(_ids) if _recording() else None
+    stack = _stack()
+    number = _native.number() if _recording() else None
     if triton_op:
         _native.op_enter(name)
     else:
@@ -435,7 +483,7 @@ def enter_scope(name, *, triton_op=False, metrics=None):
     except BaseException:
         _end(name, triton_op)
         raise
-    _open.__dict__.setdefault("stack", []).append((number, name, triton_op))
+    stack.append((number, name, triton_op))
     return number
 
 
@@ -452,8 +500,11 @@ def exit_scope(name=None, *, triton_op=False, metrics=None):
     name: what it must be, else ValueError. IndexError when none is open. Neither while there is no
     session. triton_op is what it was entered with, whatever is said here.
     """
-    stack = _open.__dict__.get("stack", [])
+    stack = _stack()
     if not stack and not _recording():
+        return None
+    if not stack and _open.__dict__.get("gone", 0) > 0:  # it ended with its session
+        _open.gone -= 1
         return None
     if not stack:
         raise IndexError("exit_scope(): no scope was entered with enter_scope() on this thread")

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """What the extension offers, where there is none: nothing is recorded."""
+import itertools
 import os
 
 version = "0.1.0"
@@ -26,6 +27,13 @@ def export(*args):
     return out
 
 
+_numbers = itertools.count()
+
+
+def number():
+    return next(_numbers)
+
+
 def recording():
     return False
 
@@ -35,7 +43,7 @@ def _none(*args):
 
 
 enter = leave = push = pop = unwind = state_enter = state_exit = op_enter = op_exit = metrics = _none
-context_set = span_end = loop = install_async = stacks = _none
+context_set = span_end = loop = install_async = install_check = stacks = _none
 
 
 def error():
@@ -44,6 +52,8 @@ def error():
 
 class scope:
     """As on Linux, and does nothing."""
+
+    id = None
 
     def __new__(cls, name, metrics=None):
         self = super().__new__(cls)

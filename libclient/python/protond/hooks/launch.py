@@ -122,7 +122,7 @@ class LaunchHook(Hook):
         _native.op_enter(name)
         _here.launch = weakref.ref(metadata, _lost)
         op_name.set(name)
-        id.set(next(_api._ids))
+        id.set(_native.number())
         enabled.set(True)
         try:
             _native.metrics(metrics)
