@@ -42,7 +42,7 @@ extern "C" {
 /* What to record. Zero-initialise; 0 and NULL mean the default. Borrowed during the call only. */
 struct protond_options {
 	const char *backend; /* "cupti" (default), "none" */
-	const char *mode;    /* NULL: there is none yet */
+	const char *mode;    /* NULL; "proton", "proton-3.6": its files are as Triton's Proton's */
 	const char *data;    /* "tree" (default); "trace" or "both": a timeline beside it */
 	const char *context; /* "shadow" (default), "python" */
 	const char *hook;    /* NULL, "triton" */

@@ -157,8 +157,9 @@ static int options_read(
 		return fail(-EINVAL, "unknown backend '%.40s': use " BACKEND_WORDS, o->backend);
 	if (!choose(data, o->data, &ret->data))
 		return fail(-EINVAL, "unknown data '%.40s': use tree, trace or both", o->data);
-	if (o->mode != NULL && o->mode[0] != '\0')
-		return fail(-EINVAL, "mode '%.40s': there is none yet", o->mode);
+	if (o->mode != NULL && term_number(&term_session_modes, o->mode, UINT32_MAX) == UINT32_MAX)
+		return fail(
+			-EINVAL, "unknown mode '%.40s': use proton, proton-3.6, or none", o->mode);
 	if (!choose(context, o->context, &ret->context))
 		return fail(-EINVAL, "unknown context '%.40s': use shadow or python", o->context);
 	if (!choose(hook, o->hook, &hooked))

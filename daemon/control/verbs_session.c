@@ -69,7 +69,7 @@ static bool name_is_good(const char *name)
 /* What is recorded and how. NULL: fine; else which parameter is wrong, and what it may be. */
 static const char *start_options(const msgpack_object *params, struct j_verb *v)
 {
-	uint8_t backend = 0, hook = 0, source = SOURCE_CONTROL;
+	uint8_t backend = 0, hook = 0, source = SOURCE_CONTROL, mode = MODE_NONE;
 
 	if (wire_get_str(params, "name", v->name, sizeof(v->name)) < 0)
 		return "name must be text of at most 127 bytes";
@@ -92,8 +92,9 @@ static const char *start_options(const msgpack_object *params, struct j_verb *v)
 	if (word_index(params, "source", &term_session_sources, &source) < 0 ||
 		(source != SOURCE_CONTROL && source != SOURCE_RUN))
 		return "source must be control or run";
-	if (wire_get_str(params, "mode", v->mode, sizeof(v->mode)) < 0 || v->mode[0] != '\0')
-		return "mode must be empty: this version has no modes, and does not sample PCs";
+	if (word_index(params, "mode", &term_session_modes, &mode) < 0)
+		return "mode must be empty, proton or proton-3.6: this version does not sample PCs";
+	snprintf(v->mode, sizeof(v->mode), "%s", term_session_modes.word[mode]);
 	snprintf(v->backend, sizeof(v->backend), "%s", backend_words[backend]);
 	if (hook != 0)
 		snprintf(v->hook, sizeof(v->hook), "%s", term_session_hooks.word[hook]);

@@ -309,7 +309,8 @@ void export_session(struct daemon *d, uint32_t uid, const uint8_t session[16], c
 	x->magic = EXPORT_MAGIC;
 	x->d = d;
 	x->format = &export_formats[format_of(format)];
-	x->select = (struct profile_select){.one_phase = phases > 0, .phase = phases - 1};
+	x->select = (struct profile_select){
+		.one_phase = phases > 0, .phase = phases - 1, .file = x->format->protons};
 	x->result.fd = x->fd = -1;
 	x->done = done;
 	x->arg = arg;

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "session_terms.h"
 #include "timeline.h"
 
 #define LANE_TID 1000000u /* of a stream's second lane and on */
@@ -17,6 +18,17 @@ struct chrome {
 static struct chrome *chrome(struct timeline *w)
 {
 	return w->mine;
+}
+
+/* Of a session whose files are Proton's, there is what Proton has and no more. */
+static bool is_ours(const struct timeline *w)
+{
+	return w->l.p->head.files == MODE_NONE;
+}
+
+static bool is_proton_36(const struct timeline *w)
+{
+	return w->l.p->head.files == MODE_PROTON_36;
 }
 
 /* --- pieces */
@@ -63,8 +75,10 @@ static void event(struct timeline *w, const char *ph, const char *cat, const cha
 	text_str(t, cat);
 	text_str(t, "\",\"name\":");
 	text_json(t, name);
-	text_str(t, ",\"pid\":");
-	number(t, (uint64_t)pid);
+	if (!is_proton_36(w)) {
+		text_str(t, ",\"pid\":");
+		number(t, (uint64_t)pid);
+	}
 	text_str(t, ",\"tid\":");
 	number(t, tid);
 	text_str(t, ",\"ts\":");
@@ -77,6 +91,8 @@ static void metadata(struct timeline *w, const char *what, int64_t pid, uint64_t
 {
 	struct text *t = &w->out;
 
+	if (is_proton_36(w))
+		return;
 	comma(w);
 	text_str(t, "\n{\"ph\":\"M\",\"name\":\"");
 	text_str(t, what);
@@ -150,6 +166,8 @@ static void taken_values(struct timeline *w, uint32_t n)
 
 static void chrome_metric(struct timeline *w, const struct held *h, uint64_t ns)
 {
+	if (!is_ours(w))
+		return;
 	event(w, "i", "metric", w->known[h->node].name, w->pid, h->tid, ns);
 	text_str(&w->out, ",\"s\":\"t\",\"args\":{");
 	call_stack(w, h->node);
@@ -172,6 +190,10 @@ static void scope_args(struct timeline *w, const struct timeline_scope *s)
 		text_str(t, ",\"metrics\":{");
 		taken_values(w, s->n_metrics);
 		text_char(t, '}');
+	}
+	if (!is_ours(w)) {
+		text_str(t, "}}");
+		return;
 	}
 	if ((s->flags & TRACE_OPEN) != 0)
 		text_str(t, ",\"open\":true");
@@ -220,6 +242,10 @@ static void op_args(struct timeline *w, const struct timeline_op *p)
 
 	text_str(t, ",\"args\":{");
 	call_stack(w, p->node);
+	if (!is_ours(w)) {
+		text_str(t, "}}");
+		return;
+	}
 	text_fmt(t, ",\"device\":%u,\"context\":%u,\"stream\":%u", p->gpu->ordinal,
 		p->stream->context, p->stream->stream);
 	if ((o->flags & TRACE_UNLAUNCHED) == 0)
@@ -248,9 +274,11 @@ static void launch(struct timeline *w, const struct timeline_op *o)
 	const bool graph = (o->op->flags & TRACE_GRAPH) != 0;
 	struct text *t = &w->out;
 
-	event(w, "X", "launch", graph ? "launch graph" : gpu_classes[o->op->class].launch, w->pid,
-		o->tid, o->launch_ns);
-	text_fmt(t, ",\"dur\":0,\"args\":{\"correlation\":%u}}", o->op->correlation);
+	if (is_ours(w)) {
+		event(w, "X", "launch", graph ? "launch graph" : gpu_classes[o->op->class].launch,
+			w->pid, o->tid, o->launch_ns);
+		text_fmt(t, ",\"dur\":0,\"args\":{\"correlation\":%u}}", o->op->correlation);
+	}
 	chrome(w)->flows++;
 	event(w, "s", "flow", "launch->kernel", w->pid, o->tid, o->launch_ns);
 	text_str(t, ",\"id\":");
@@ -270,7 +298,7 @@ static void chrome_op(struct timeline *w, const struct timeline_op *o)
 	text_str(&w->out, ",\"dur\":");
 	micros(&w->out, o->end_ns - o->start_ns);
 	op_args(w, o);
-	if (o->launch)
+	if (o->launch && !is_proton_36(w))
 		launch(w, o);
 }
 
@@ -341,8 +369,20 @@ static void chrome_process_end(struct timeline *w)
 
 /* --- the file */
 
+/* "us" is no value of the format, and Proton's. */
+static void open_as_proton(struct timeline *w)
+{
+	text_str(&w->out, "{\"displayTimeUnit\":\"us\"");
+	if (!is_proton_36(w))
+		text_fmt(&w->out, ",\"baseTimeNanoseconds\":%" PRId64, w->base_ns + w->ahead_ns);
+}
+
 static void chrome_open(struct timeline *w)
 {
+	if (!is_ours(w)) {
+		open_as_proton(w);
+		return;
+	}
 	text_fmt(&w->out,
 		"{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":%" PRId64,
 		w->base_ns + w->ahead_ns);
@@ -355,6 +395,8 @@ static void chrome_open(struct timeline *w)
 
 static void chrome_device(struct timeline *w, const struct timeline_device *d)
 {
+	if (!is_ours(w))
+		return;
 	comma(w);
 	text_fmt(&w->out, "{\"id\":%" PRIu64 ",\"name\":", d->ordinal);
 	text_json(&w->out, d->name);
@@ -366,14 +408,17 @@ static void chrome_device(struct timeline *w, const struct timeline_device *d)
 
 static void chrome_opened(struct timeline *w)
 {
-	text_str(&w->out, "],\"traceEvents\":[");
+	text_str(&w->out, is_ours(w) ? "],\"traceEvents\":[" : ",\"traceEvents\":[");
 	chrome(w)->any = false;
 }
 
 static void chrome_close(struct timeline *w)
 {
-	text_str(&w->out, "\n],\"eventsGone\":");
-	number(&w->out, w->gone);
+	text_str(&w->out, "\n]");
+	if (is_ours(w)) {
+		text_str(&w->out, ",\"eventsGone\":");
+		number(&w->out, w->gone);
+	}
 	text_str(&w->out, "}\n");
 }
 

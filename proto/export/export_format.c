@@ -5,8 +5,13 @@
 #define FROM_TIMELINE(name) .timeline = name##_write,
 #define READ_BACK(name)     .sniff = name##_sniff, .read = name##_read,
 #define READ_NOT(name)
-#define X(id, from, back, end, ...) \
-	[FORMAT_##id] = {.name = #id, .ending = (end), FROM_##from(id) READ_##back(id)},
+#define IS_PROTONS true
+#define IS_OURS    false
+#define X(id, from, back, whose, end, ...) \
+	[FORMAT_##id] = {.name = #id,      \
+		.ending = (end),           \
+		.protons = IS_##whose,     \
+		FROM_##from(id) READ_##back(id)},
 const struct export_format export_formats[FORMAT_COUNT] = {FORMATS(X)};
 #undef X
 

@@ -32,6 +32,7 @@ typedef int export_read_fn(const char *bytes, size_t n, struct profile **ret, st
 
 struct export_format {
 	const char *name, *ending;    /* what a file's name ends in: the one or the other */
+	bool protons;                 /* Proton writes it, too: see session_mode */
 	export_tree_fn *tree;         /* how it is written: from a tree, */
 	export_timeline_fn *timeline; /* or from a timeline; the other is NULL */
 	export_sniff_fn *sniff;       /* NULL, both: it is not read back */

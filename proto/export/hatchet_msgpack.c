@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT. hatchet_msgpack.c: the format hatchet_msgpack: the same tree as
- * .hatchet, as MessagePack: [root, devices], a node's keys in the order frame, metrics, children.
+ * .hatchet, as MessagePack: [root, devices], a node's keys in the order frame, metrics, children;
+ * of its metrics a kernel's time, count and device, then all others by name.
  * No I/O. */
 #include <jansson.h>
 #include <math.h>
@@ -170,6 +171,7 @@ int hatchet_msgpack_write(const struct profile *p, char **ret_bytes, size_t *ret
 
 	if (w == NULL)
 		return -ENOMEM;
+	hatchet_fixed_first(w);
 	msgpack_packer_init(&k, &w->out, pack_grow);
 	msgpack_pack_array(&k, 2);
 	pack_tree(w, &k);

@@ -113,6 +113,33 @@ static int by_name(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
+/* What every kernel has, in the order that Proton writes it in where order is not by name. */
+static const char *const fixed[] = {"time (ns)", "count", "device_id", "device_type"};
+#define FIXED (sizeof(fixed) / sizeof(*fixed))
+
+static size_t fixed_place(const char *name)
+{
+	size_t i = 0;
+
+	while (i < FIXED && strcmp(fixed[i], name) != 0)
+		i++;
+	return i;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct hatchet_column *x = a, *y = b;
+	const size_t i = fixed_place(x->name), j = fixed_place(y->name);
+
+	return i != j ? (i > j) - (i < j) : by_name(a, b);
+}
+
+void hatchet_fixed_first(struct hatchet_writer *w)
+{
+	if (w->n_columns > 1)
+		qsort(w->column, w->n_columns, sizeof(*w->column), by_place);
+}
+
 static int find_columns(struct hatchet_writer *w)
 {
 	const struct profile *p = w->p;

@@ -17,13 +17,15 @@ struct hatchet_column {
 
 struct hatchet_writer {
 	const struct profile *p;
-	struct hatchet_column column[PROFILE_METRICS_MAX]; /* by name */
+	struct hatchet_column column[PROFILE_METRICS_MAX]; /* in the order they are written in */
 	uint32_t element[PROFILE_METRICS_MAX], n_columns;
 	struct text out;
 };
 
 struct hatchet_writer *hatchet_writer_new(const struct profile *p); /* NULL: out of memory */
 void hatchet_writer_free(struct hatchet_writer *w);
+/* Columns are by name until then; then a kernel's time, count and device come first. */
+void hatchet_fixed_first(struct hatchet_writer *w);
 
 /* How many of a column's elements the node has: always the first so many. */
 uint32_t hatchet_elements(

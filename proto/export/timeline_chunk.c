@@ -8,6 +8,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "session_terms.h"
+
 #define GPU_PID     5000000u /* above what Linux gives to processes (2^22), so that GPUs come last */
 #define FLUSH_BYTES (1u << 18)
 #define PENDING_MAX 65536u  /* metrics whose scope has not ended */
@@ -465,13 +467,15 @@ static int op_order(const void *a, const void *b)
 static int take_ops(struct timeline *w, const struct trace_chunk *c)
 {
 	const struct trace_op **order = calloc((size_t)c->n[TRACE_N_OPS] + 1, sizeof(*order));
+	const uint32_t files = w->l.p->head.files;
 	uint32_t i, n = 0;
 	int r = 0;
 
 	if (order == NULL)
 		return timeline_no_memory(w);
 	for (i = 0; i < c->n[TRACE_N_OPS]; i++)
-		if (is_selected(w, c->op[i].segment))
+		if (is_selected(w, c->op[i].segment) &&
+			(files == MODE_NONE || gpu_class_is_kernel(c->op[i].class)))
 			order[n++] = &c->op[i];
 	qsort(order, n, sizeof(*order), op_order);
 	for (i = 0; i < n && r == 0; i++) {
@@ -488,6 +492,8 @@ static int take_scopes(struct timeline *w, const struct trace_chunk *c)
 	uint32_t i;
 	int r = 0;
 
+	if (w->l.p->head.files == MODE_PROTON_36)
+		return 0;
 	for (i = 0; i < c->n[TRACE_N_SCOPES] && r == 0; i++) {
 		if (!is_selected(w, c->scope[i].segment))
 			continue;

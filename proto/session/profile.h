@@ -80,6 +80,7 @@ struct profile_head {
 	const char *source;              /* "live", "replay" or "hatchet" */
 	const char *command;             /* of the first process */
 	uint64_t id;
+	uint32_t files; /* enum session_mode; MODE_NONE also where it is not loaded for a file */
 	int64_t created_ns;   /* CLOCK_REALTIME */
 	uint64_t duration_ns; /* of the active intervals, together */
 	uint32_t n_processes;
@@ -141,6 +142,7 @@ struct profile_select {
 	uint32_t phase;      /* the segment, when one_phase */
 	bool lean;           /* leave out durations and config, which a tree does not show */
 	bool brief;          /* of our metrics only times, counts, calls and copies */
+	bool file;           /* to be written as a file that Proton has: see session_mode */
 	/* How a timeline names a node; NULL: as it was recorded. Valid until the next call. */
 	const char *(*show)(void *arg, const char *name);
 	void *show_arg;

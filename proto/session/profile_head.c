@@ -103,6 +103,8 @@ static int session_head(struct load *l)
 	h->name = profile_text(l->p, row->name, strlen(row->name));
 	h->uuid = hex_text(l->p, row->uuid);
 	h->state = term_word(&term_session_states, row->state, "unknown");
+	h->files = l->select->file ? term_number(&term_session_modes, row->mode, MODE_NONE)
+				   : MODE_NONE;
 	h->created_ns = row->created_ns;
 	l->active_ns = (int64_t)not_negative(row->active_ns);
 	h->launches = not_negative(row->launches);

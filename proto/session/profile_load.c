@@ -3,6 +3,7 @@
  * may write.
  *
  *   cells ──► slots (one a node, by row id) ──► the node rows and their ancestors ──► profile */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "hist.h"
 #include "profile_head.h"
 #include "profile_put.h"
+#include "session_terms.h"
 
 /* clang-format off */
 /* Of all processes, or of ?2. */
@@ -344,6 +346,14 @@ static int add_copies(
 	return 0;
 }
 
+/* Its trees have kernels, and the scopes around them where it looks at scopes at all. */
+static bool is_for_proton(const struct tree_load *t, uint64_t class)
+{
+	if (class == CLASS_CPU)
+		return t->l->p->head.row.context == SESSION_SHADOW;
+	return gpu_class_is_kernel(gpu_class_known(class));
+}
+
 static int cell_row(struct tree_load *t, sqlite3_value **v)
 {
 	uint64_t class = value_u64(v[CELL_CLASS]), count = value_u64(v[CELL_COUNT]),
@@ -356,10 +366,14 @@ static int cell_row(struct tree_load *t, sqlite3_value **v)
 	if (t->l->select->one_phase &&
 		sqlite3_value_int64(v[CELL_SEGMENT]) != (int64_t)t->l->select->phase)
 		return 0;
+	if (t->l->p->head.files != MODE_NONE && !is_for_proton(t, class))
+		return 0;
 	r = slot_of(t, sqlite3_value_int64(v[CELL_NODE]), &at);
 	if (r < 0)
 		return r;
 	s = &t->slot[at];
+	if (class == CLASS_CPU && t->l->p->head.files != MODE_NONE)
+		return 0;
 	if (class == CLASS_CPU) {
 		s->has_cpu = true;
 		s->cpu = load_sum(s->cpu, ns);
@@ -384,8 +398,23 @@ static int cell_row(struct tree_load *t, sqlite3_value **v)
 
 /* --- user metrics */
 
+/* SQLite has no NaN: rows.c writes it as this text. A sum is no text otherwise. */
+static bool is_nan(sqlite3_value **v)
+{
+	const char *text =
+		sqlite3_value_type(v[3]) == SQLITE_TEXT && value_u64(v[2]) != KIND_PROPERTY
+			? (const char *)sqlite3_value_text(v[3])
+			: NULL;
+
+	return text != NULL && strcmp(text, "nan") == 0;
+}
+
 static int user_value(struct tree_load *t, sqlite3_value **v, struct value *ret)
 {
+	if (is_nan(v)) {
+		*ret = (struct value){.type = VALUE_F64, .f = (double)NAN};
+		return 1;
+	}
 	switch (sqlite3_value_type(v[3])) {
 	case SQLITE_INTEGER:
 		*ret = (struct value){.type = VALUE_I64, .i = sqlite3_value_int64(v[3])};

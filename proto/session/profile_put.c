@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "session_terms.h"
+
 /* The same metric of the same node from another process or segment. */
 static struct value merged(const struct value *a, const struct value *b, uint8_t kind)
 {
@@ -39,6 +41,7 @@ int load_columns(struct tree_load *t)
 		has[COL_COPY_TIME] |= t->slot[i].rare != NULL && t->slot[i].rare->has_copy;
 		has[COL_UNTIMED] |= t->slot[i].rare != NULL && t->slot[i].rare->untimed > 0;
 	}
+	has[COL_UNTIMED] &= t->l->p->head.files == MODE_NONE;
 	has[COL_COUNT] = has[COL_TIME];
 	has[COL_DEVICE_ID] = has[COL_DEVICE_TYPE] =
 		(has[COL_TIME] || has[COL_COPY_TIME]) && !load_is_brief(t->l->select);

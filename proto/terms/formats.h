@@ -8,27 +8,27 @@
 #include <string.h>
 
 /* clang-format off */
-#define FORMATS(X) /* written from a TREE or a TIMELINE; read BACK or NOT; a file's usual ending; what reads it */ \
-	X(hatchet,         TREE,     BACK, "hatchet",         "Proton's viewer, Hatchet, protonview")           \
-	X(hatchet_msgpack, TREE,     BACK, "hatchet_msgpack", "likewise, smaller")                              \
-	X(chrome_trace,    TIMELINE, NOT,  "json",            "ui.perfetto.dev, chrome://tracing")              \
-	X(pftrace,         TIMELINE, NOT,  "pftrace",         "ui.perfetto.dev, trace_processor: smaller")      \
-	X(folded,          TREE,     NOT,  "folded",          "flamegraph.pl, inferno, samply, speedscope")     \
-	X(speedscope,      TREE,     NOT,  "speedscope.json", "speedscope.app")                                 \
-	X(pprof,           TREE,     NOT,  "pb.gz",           "go tool pprof, Pyroscope, Parca")                \
-	X(csv,             TREE,     NOT,  "csv",             "a row a node: pandas, spreadsheets")             \
-	X(csv_kernels,     TREE,     NOT,  "kernels.csv",     "a row a kernel")                                 \
-	X(json,            TREE,     NOT,  "nodes.json",      "a row a node")                                   \
-	X(json_kernels,    TREE,     NOT,  "kernels.json",    "a row a kernel")                                 \
-	X(svg,             TREE,     NOT,  "svg",             "a flame graph: browsers, wikis, image viewers")  \
-	X(svg_bars,        TREE,     NOT,  "bars.svg",        "what took longest, as bars")
+#define FORMATS(X) /* written from a TREE or a TIMELINE; read BACK or NOT; PROTONs or OURS; a file's usual ending; what reads it */ \
+	X(hatchet,         TREE,     BACK, PROTONS, "hatchet",         "Proton's viewer, Hatchet, protonview")           \
+	X(hatchet_msgpack, TREE,     BACK, PROTONS, "hatchet_msgpack", "likewise, smaller")                              \
+	X(chrome_trace,    TIMELINE, NOT,  PROTONS, "json",            "ui.perfetto.dev, chrome://tracing")              \
+	X(pftrace,         TIMELINE, NOT,  OURS,    "pftrace",         "ui.perfetto.dev, trace_processor: smaller")      \
+	X(folded,          TREE,     NOT,  OURS,    "folded",          "flamegraph.pl, inferno, samply, speedscope")     \
+	X(speedscope,      TREE,     NOT,  OURS,    "speedscope.json", "speedscope.app")                                 \
+	X(pprof,           TREE,     NOT,  OURS,    "pb.gz",           "go tool pprof, Pyroscope, Parca")                \
+	X(csv,             TREE,     NOT,  OURS,    "csv",             "a row a node: pandas, spreadsheets")             \
+	X(csv_kernels,     TREE,     NOT,  OURS,    "kernels.csv",     "a row a kernel")                                 \
+	X(json,            TREE,     NOT,  OURS,    "nodes.json",      "a row a node")                                   \
+	X(json_kernels,    TREE,     NOT,  OURS,    "kernels.json",    "a row a kernel")                                 \
+	X(svg,             TREE,     NOT,  OURS,    "svg",             "a flame graph: browsers, wikis, image viewers")  \
+	X(svg_bars,        TREE,     NOT,  OURS,    "bars.svg",        "what took longest, as bars")
 /* clang-format on */
 
 /* For messages: "use " FORMAT_WORDS, "must end in " FORMAT_FILES. */
-#define FORMAT_WORD_(name, ...)                         " " #name
-#define FORMAT_FILE_(name, from, read, ending, readers) " ." ending
-#define FORMAT_WORDS                                    "one of" FORMATS(FORMAT_WORD_)
-#define FORMAT_FILES                                    "one of" FORMATS(FORMAT_FILE_)
+#define FORMAT_WORD_(name, ...)                                " " #name
+#define FORMAT_FILE_(name, from, read, whose, ending, readers) " ." ending
+#define FORMAT_WORDS                                           "one of" FORMATS(FORMAT_WORD_)
+#define FORMAT_FILES                                           "one of" FORMATS(FORMAT_FILE_)
 
 #define X(name, ...) FORMAT_##name,
 enum format { FORMATS(X) FORMAT_COUNT };
@@ -52,7 +52,7 @@ static inline enum format format_of(const char *name)
  * the list. */
 static inline enum format format_of_file(const char *path)
 {
-#define X(name, from, read, ending, readers) [FORMAT_##name] = (ending),
+#define X(name, from, read, whose, ending, readers) [FORMAT_##name] = (ending),
 	static const char *const endings[FORMAT_COUNT] = {FORMATS(X)};
 #undef X
 	const char *slash = strrchr(path, '/'), *dot = strchr(slash != NULL ? slash : path, '.');

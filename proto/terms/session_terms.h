@@ -24,6 +24,9 @@
 #define SESSION_CPUS(X)     X(ON, 0, "on") X(OFF, 1, "off")
 #define SESSION_GPUS(X)     X(WANTED, 0, "on") X(ARMED, 1, "armed") X(NONE, 2, "none")
 #define SESSION_HOOKS(X)    X(NONE, 0, "none") X(TRITON, 1, "triton") X(TORCH, 2, "torch")
+/* Whose its files are. Of a session with a word here they hold what Triton's Proton would have put
+ * there and no more, of which 3.6 has the kernels alone in a timeline. */
+#define SESSION_MODES(X) X(NONE, 0, "") X(PROTON, 1, "proton") X(PROTON_36, 2, "proton-3.6")
 /* Which jobs are in it. A word that ends in a colon goes on with what is matched. */
 #define SESSION_MATCHES(X) \
         X(PID, 1, "pid:") X(TOKEN, 2, "token") X(USER, 3, "all") X(COMMAND, 4, "command:") X(RING, 5, "ring")
@@ -75,6 +78,11 @@ enum session_gpu {
 	SESSION_GPUS(X)
 #undef X
 };
+enum session_mode {
+#define X(name, number, word) MODE_##name = (number),
+	SESSION_MODES(X)
+#undef X
+};
 enum match_kind {
 #define X(name, number, word) MATCH_##name = (number),
 	SESSION_MATCHES(X)
@@ -108,6 +116,7 @@ TERM_LIST(term_session_contexts, SESSION_CONTEXTS);
 TERM_LIST(term_session_cpus, SESSION_CPUS);
 TERM_LIST(term_session_gpus, SESSION_GPUS);
 TERM_LIST(term_session_hooks, SESSION_HOOKS);
+TERM_LIST(term_session_modes, SESSION_MODES);
 TERM_LIST(term_session_matches, SESSION_MATCHES);
 TERM_LIST(term_end_reasons, END_REASONS);
 TERM_LIST(term_gpu_states, GPU_STATES);

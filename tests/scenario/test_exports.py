@@ -299,7 +299,8 @@ def timelines_agree(world, session):
     p = Perfetto(world.home / "x.pftrace")
     scopes, operations, flows, base = chrome(world.home / "x.json")
     assert sorted((n, at - base, ns) for n, at, ns, _ in p.slices) == sorted(scopes) and scopes
-    assert sorted((n, at - base, ns) for n, at, ns, _ in p.operations) == sorted(operations)
+    assert sorted((at - base, ns) for _, at, ns, _ in p.operations) == sorted(o[1:] for o in operations)
+    assert len({o[0] for o in p.operations}) == len({o[0] for o in operations})  # there as they were recorded
     assert len(p.arrows) == flows and set(p.arrows) <= {o[3] for o in p.operations}
     return p
 

@@ -72,11 +72,11 @@ def summed(events):
     return dict(sums)
 
 
-def replayed(world, gz, **env):
+def replayed(world, gz, *words, **env):
     dump = world.home / "dump"
     dump.write_bytes(gzip.decompress(gz.read_bytes()))
     world.start(PROTOND_AUTO_SESSION="off", **env)
-    world.ctl("start", "all", "--all", "-d", "trace")
+    world.ctl("start", "all", "--all", "-d", "trace", *words)
     r = play(world, dump, "replayed")
     assert r.returncode == 0, r.stderr
     world.ctl("finalize", "all")
@@ -115,6 +115,27 @@ def test_recorded_on_a_gpu(world, gz):
 
 
 @needs_replay
+@needs_replay
+@pytest.mark.parametrize("mode, keys, kinds", [
+    ("proton", {"baseTimeNanoseconds", "displayTimeUnit", "traceEvents"}, {"M", "X scope", "X kernel", "s flow", "f flow"}),
+    ("proton-3.6", {"displayTimeUnit", "traceEvents"}, {"X kernel"})])
+def test_the_events_of_protons_timelines(world, mode, keys, kinds):
+    """As many kernels as there are, and nothing of copies, launches or grids."""
+    replayed(world, next(d for d in DUMPS if d.name.startswith("torch")), "-m", mode)
+    world.view("export", "all", "-o", world.home / "all.chrome_trace")
+    data = json.loads((world.home / "all.chrome_trace").read_text())
+    events = data["traceEvents"]
+    assert data.keys() == keys
+    assert {" ".join(filter(None, (e["ph"], e.get("cat")))) for e in events} == kinds
+    of_kernels = [e for e in events if e.get("cat") == "kernel"]
+    n, = world.sql("SELECT sum(c.count) FROM cell c JOIN session s ON s.id = c.session WHERE s.name = 'all' AND c.class IN (1, 2)")[0]
+    assert len(of_kernels) == n > 0
+    assert all(e["args"].keys() == {"call_stack"} for e in of_kernels)
+    assert mode == "proton" or all(e.keys() == {"ph", "cat", "name", "tid", "ts", "dur", "args"} for e in events)
+    world.view("export", "all", "-o", world.home / "all.hatchet")
+    assert "memcpy" not in (world.home / "all.hatchet").read_text() and "[memcpy" in world.view("tree", "all", "-m", "copies").stdout
+
+
 def test_a_damaged_chunk_is_refused_in_words(world):
     replayed(world, DUMPS[0])
     world.stop()

@@ -118,6 +118,68 @@ START_TEST(a_session_writes_proton_columns)
 }
 END_TEST
 
+/* Of a session whose files are Proton's: kernels with their scopes, and what the program measured. */
+START_TEST(a_session_of_mode_proton)
+{
+	static const char *const ours[] = {
+		"calls", "cpu_time (ns)", "copies", "copy_bytes", "copy_time (ns)", "untimed"};
+	static const char *const theirs[] = {
+		"time (ns)", "count", "device_id", "device_type", "flops8", "loss", "tag"};
+	const struct profile_select file = {.lean = true, .file = true}, tree = {.lean = true};
+	sqlite3 *db = help_db(":memory:");
+	struct profile *p, *q;
+	struct err e;
+	char *s;
+	size_t i;
+
+	help_train(db);
+	help_exec(db, _i == 0 ? "UPDATE session SET mode = 'proton'"
+			      : "UPDATE session SET mode = 'proton-3.6'");
+	ck_assert_int_eq(profile_load(db, 7, &file, &p, &e), 0);
+	s = write_text(p);
+	q = read_text(s);
+	for (i = 0; i < sizeof(ours) / sizeof(*ours); i++)
+		ck_assert_uint_eq(profile_find_metric(q, ours[i]), PROFILE_NONE);
+	for (i = 0; i < sizeof(theirs) / sizeof(*theirs); i++)
+		ck_assert_uint_ne(profile_find_metric(q, theirs[i]), PROFILE_NONE);
+	ck_assert_uint_eq(q->n_nodes, 5); /* ROOT, step, forward, sgemm, nccl: no copy */
+	ck_assert_ptr_null(strstr(s, "memcpy"));
+	ck_assert_int_eq(help_value(q, "ROOT", "time (ns)")->i, 0);
+	ck_assert_int_eq(help_value(q, "ROOT", "flops8")->i, 0);
+	free(s);
+	profile_free(q);
+	profile_free(p);
+	ck_assert_int_eq(profile_load(db, 7, &tree, &p, &e), 0); /* what is shown is all there is */
+	ck_assert_uint_ne(profile_find_metric(p, "calls"), PROFILE_NONE);
+	ck_assert_uint_eq(p->n_nodes, 6);
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
+/* NaN is a text in the database, and no number in a file. */
+START_TEST(a_sum_that_is_nan)
+{
+	sqlite3 *db = help_db(":memory:");
+	struct profile *p;
+	struct err e;
+	char *s;
+
+	help_train(db);
+	help_exec(db,
+		"INSERT INTO metric VALUES(7,1,0,11,'odd',0,'nan',1),(7,1,0,12,'word',2,'nan',1)");
+	ck_assert_int_eq(profile_load(db, 7, NULL, &p, &e), 0);
+	ck_assert_uint_eq(help_value(p, "step", "odd")->type, VALUE_F64);
+	ck_assert_str_eq(help_value(p, "forward", "word")->s, "nan");
+	s = write_text(p);
+	ck_assert_ptr_nonnull(strstr(s, "\"odd\": null"));
+	ck_assert_ptr_nonnull(strstr(s, "\"odd\": 0")); /* ROOT's: it is summed */
+	free(s);
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
 #define TREE(metrics, children) \
 	"[{\"frame\":{\"name\":\"ROOT\"},\"metrics\":" metrics ",\"children\":" children "},{}]"
 
@@ -211,6 +273,77 @@ static char *packed(const struct profile *p, size_t *ret_n)
 	ck_assert_int_eq(hatchet_msgpack_write(p, &s, ret_n), 0);
 	return s;
 }
+
+/* As Proton's writer lays it out: kinds and order of keys, the shortest numbers. */
+START_TEST(msgpack_byte_for_byte)
+{
+	static const char want[] = "\x92\x83\xa5"
+				   "frame\x82\xa4name\xa4ROOT\xa4type\xa8"
+				   "function"
+				   "\xa7metrics\x82\xa9time (ns)\x00\xa5"
+				   "count\x00\xa8"
+				   "children\x91"
+				   "\x83\xa5"
+				   "frame\x82\xa4name\xa1k\xa4type\xa8"
+				   "function"
+				   "\xa7metrics\x87\xa9time (ns)\xcd\x06\x80\xa5"
+				   "count\x01\xa9"
+				   "device_id\xa1"
+				   "0\xab"
+				   "device_type\xa4"
+				   "CUDA\xa5"
+				   "a_pty\xcb\x3f\xf8\0\0\0\0\0\0\xa5"
+				   "bytes\xff\xa1v\x92\x01\x02"
+				   "\xa8"
+				   "children\x90"
+				   "\x81\xa4"
+				   "CUDA\x81\xa1"
+				   "0\x85\xaa"
+				   "clock_rate\xce\x00\x1e\x36\x60\xb1memory_clock_rate"
+				   "\xce\x00\x30\xd7\xe8\xa9"
+				   "bus_width\xcd\x18\x00\xa4"
+				   "arch\xa2"
+				   "90\xa7num_sms\xcc\x84";
+	struct profile *p = profile_new();
+	const uint32_t k = profile_add_node(p, 0, "k", NODE_KERNEL);
+	static const struct {
+		const char *name;
+		uint8_t kind;
+		struct value v;
+	} given[] = {{"v[0]", KIND_EXCLUSIVE, {.type = VALUE_I64, .i = 1}},
+		{"v[1]", KIND_EXCLUSIVE, {.type = VALUE_I64, .i = 2}},
+		{"a_pty", KIND_PROPERTY, {.type = VALUE_F64, .f = 1.5}},
+		{"bytes", KIND_EXCLUSIVE, {.type = VALUE_I64, .i = -1}},
+		{"device_type", KIND_PROPERTY, {.type = VALUE_STR, .s = "CUDA"}},
+		{"count", KIND_INCLUSIVE, {.type = VALUE_U64, .u = 1}},
+		{"device_id", KIND_PROPERTY, {.type = VALUE_STR, .s = "0"}},
+		{"time (ns)", KIND_INCLUSIVE, {.type = VALUE_U64, .u = 1664}}};
+	struct profile_device d = {.type = "CUDA",
+		.id = "0",
+		.arch_text = "90",
+		.num_sms = 132,
+		.clock_khz = 1980000,
+		.memory_clock_khz = 3201000,
+		.bus_width = 6144};
+	char *bytes;
+	size_t n, i;
+
+	for (i = 0; i < sizeof(given) / sizeof(*given); i++)
+		ck_assert_int_eq(
+			profile_set(p, k, profile_add_metric(p, given[i].name, given[i].kind),
+				given[i].v),
+			0);
+	p->device = &d;
+	p->n_devices = 1;
+	bytes = packed(p, &n);
+	ck_assert_uint_eq(n, sizeof(want) - 1);
+	ck_assert_mem_eq(bytes, want, n);
+	free(bytes);
+	p->device = NULL;
+	p->n_devices = 0;
+	profile_free(p);
+}
+END_TEST
 
 START_TEST(the_deepest_tree_is_read_back)
 {
@@ -477,6 +610,9 @@ Suite *suite(void)
 	tcase_add_test(c, written_byte_for_byte);
 	tcase_add_test(c, read_back_is_the_same);
 	tcase_add_test(c, a_session_writes_proton_columns);
+	tcase_add_loop_test(c, a_session_of_mode_proton, 0, 2);
+	tcase_add_test(c, a_sum_that_is_nan);
+	tcase_add_test(c, msgpack_byte_for_byte);
 	tcase_add_test(c, odd_files_are_read);
 	tcase_add_test(c, bad_files_are_refused);
 	tcase_add_test(c, depth_is_bounded);

@@ -35,6 +35,7 @@
 #include "protonctl_options.h"
 #include "protonctl_self.h"
 #include "protonctl_session.h"
+#include "session_terms.h"
 
 #define RESTARTS_MAX 3
 #define TREE_ROWS    "100" /* of the tree at the end: what a terminal can take */
@@ -302,6 +303,8 @@ static int start_session(struct run *r)
 	wire_kv_str(b, "source", "run");
 	wire_kv_bin(b, "token", r->token, sizeof(r->token));
 	session_params(r->c, b);
+	if (ctl_option(r->c, "as-proton") != NULL && ctl_option(r->c, "mode") == NULL)
+		wire_kv_str(b, "mode", term_session_modes.word[MODE_PROTON]);
 	code = ctl_call(r->c, r->rpc, &reply);
 	if (code < 0)
 		return code;

@@ -45,18 +45,19 @@ static int show_names(struct run *run, struct profile *p)
 
 static int export_tree(struct run *run, const struct export_format *f, FILE *to)
 {
-	struct profile *p = NULL;
+	struct source_options o = {.select = {.lean = true, .file = f->protons}};
+	struct source s;
 	char *text;
 	size_t n;
-	int r = run_source(run, run->o.args[0], true, &p);
+	int r = run_source_by(run, run->o.args[0], &o, &s);
 
 	if (r < 0)
 		return r;
 	if (f->read == NULL)
-		r = show_names(run, p);
+		r = show_names(run, s.p);
 	if (r == 0)
-		r = f->tree(p, &text, &n);
-	profile_free(p);
+		r = f->tree(s.p, &text, &n);
+	profile_free(s.p);
 	if (r == -EFBIG)
 		return err_set(&run->e, r,
 			"as %s, which writes each path out, it would be over %zu MiB: export a "
@@ -75,17 +76,19 @@ static const char *show_name(void *names, const char *name)
 }
 
 /* Names are demangled all at once, those of the tree: it has every node that the timeline has. */
-static int export_timeline(struct run *run, export_timeline_fn *write, FILE *to)
+static int export_timeline(struct run *run, const struct export_format *f, FILE *to)
 {
-	struct source_options o = {.timeline = write,
-		.to = to,
-		.select.show = show_name,
-		.select.show_arg = run->names};
+	struct source_options o = {.timeline = f->timeline, .to = to, .select.file = f->protons};
 	struct profile *p = NULL;
 	struct source s;
-	int r = run_source(run, run->o.args[0], true, &p);
+	int r = 0;
 
-	if (r == 0)
+	if (!f->protons) {
+		o.select.show = show_name;
+		o.select.show_arg = run->names;
+		r = run_source(run, run->o.args[0], true, &p);
+	}
+	if (r == 0 && p != NULL)
 		r = run_names(run, p);
 	if (r == 0)
 		r = run_source_by(run, run->o.args[0], &o, &s);
@@ -118,8 +121,7 @@ int view_export(struct run *run)
 	if (r < 0)
 		return r;
 	f = &export_formats[format];
-	r = f->timeline != NULL ? export_timeline(run, f->timeline, o.file)
-				: export_tree(run, f, o.file);
+	r = f->timeline != NULL ? export_timeline(run, f, o.file) : export_tree(run, f, o.file);
 	r = output_close(path, &o, run_given(run, OPT_FORCE), r, &run->e);
 	if (strcmp(path, "-") == 0 && ferror(stdout))
 		run->write_error = r;
