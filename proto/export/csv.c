@@ -83,12 +83,12 @@ static void csv_end(struct rows *r)
 	text_str(&r->out, "\r\n");
 }
 
-static const struct rows_form form = {
+const struct rows_form rows_csv = {
 	csv_column, csv_begin, csv_text, csv_number, csv_nothing, csv_end};
 
 static int write_rows(const struct profile *p, rows_fn *rows, char **ret_text, size_t *ret_bytes)
 {
-	struct rows r = {.form = &form};
+	struct rows r = {.form = &rows_csv};
 	int ret = rows(p, &r);
 
 	if (ret == 0)

@@ -57,7 +57,7 @@ static void json_rows_end(struct rows *r)
 	text_str(&r->out, r->any ? "]\n]}\n" : "]}\n");
 }
 
-static const struct rows_form form = {
+const struct rows_form rows_json = {
 	json_column, json_begin, json_text, json_number, json_heads_end, json_rows_end};
 
 static void put_session(struct text *t, const struct profile_head *h)
@@ -82,7 +82,7 @@ static void put_session(struct text *t, const struct profile_head *h)
 static int write_rows(const struct profile *p, const char *kind, rows_fn *rows, char **ret_text,
 	size_t *ret_bytes)
 {
-	struct rows r = {.form = &form};
+	struct rows r = {.form = &rows_json};
 	int ret;
 
 	text_fmt(&r.out, "{\"protond\":\"1\",\"kind\":\"%s\",\"session\":", kind);

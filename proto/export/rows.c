@@ -78,15 +78,14 @@ static void put_spread(struct rows *r, const struct spread *s)
 /* clang-format off */
 #define NODE_COLUMNS(X) /* name, unit, type */                                     \
 	X("node", "", "integer")     X("parent", "", "integer") X("depth", "", "integer")  \
-	X("kind", "", "text")        X("class", "", "text")                                \
-	X("name", "", "text")        X("path", "", "text")                                 \
+	X("kind", "", "string")        X("class", "", "string")                                \
+	X("name", "", "string")        X("path", "", "string")                                 \
 	X("gpu_time", "ns", "integer") X("gpu_time_self", "ns", "integer")                 \
 	X("cpu_time", "ns", "integer") X("cpu_time_self", "ns", "integer")                 \
 	X("count", "", "integer")    X("calls", "", "integer")
 /* clang-format on */
 
-/* What the columns above say already. */
-static bool is_told(const char *metric)
+bool rows_has(const char *metric)
 {
 	static const char *const told[] = {
 		"time (ns)", "count", "copy_time (ns)", "copies", "cpu_time (ns)", "calls"};
@@ -118,7 +117,7 @@ static int put_metric_column(struct rows *r, const struct profile *p, uint32_t m
 	}
 	if (text_take(&t, &s, &(size_t){0}) < 0)
 		return -ENOMEM;
-	r->form->column(r, s, s + strlen(s) + 1, i < p->n_nodes ? "text" : "number");
+	r->form->column(r, s, s + strlen(s) + 1, i < p->n_nodes ? "string" : "number");
 	free(s);
 	return 0;
 }
@@ -131,8 +130,8 @@ static int node_columns(const struct profile *p, struct rows *r)
 #define X(name, unit) r->form->column(r, (name), (unit), "integer");
 	SPREAD_COLUMNS(X)
 #undef X
-	for (uint32_t i = 0; i < p->n_metrics; i++)
-		if (!is_told(p->metric[i].name) && put_metric_column(r, p, i) < 0)
+	for (uint32_t i = 0; i < p->n_metrics && !r->fixed; i++)
+		if (!rows_has(p->metric[i].name) && put_metric_column(r, p, i) < 0)
 			return -ENOMEM;
 	r->form->heads_end(r);
 	return 0;
@@ -173,8 +172,8 @@ static void put_node(const struct profile *p, const struct costs *c, uint32_t at
 	put_u64(r, c->self[at][COST_calls]);
 	spread_add(&s, durations_of(p, at));
 	put_spread(r, &s);
-	for (uint32_t i = 0; i < p->n_metrics; i++)
-		if (!is_told(p->metric[i].name))
+	for (uint32_t i = 0; i < p->n_metrics && !r->fixed; i++)
+		if (!rows_has(p->metric[i].name))
 			put_metric(r, profile_value(p, at, i));
 }
 
@@ -239,7 +238,7 @@ struct kernels {
 
 /* clang-format off */
 #define KERNEL_COLUMNS(X) /* name, unit, type */                               \
-	X("name", "", "text")          X("class", "", "text")                          \
+	X("name", "", "string")          X("class", "", "string")                          \
 	X("count", "", "integer")      X("gpu_time", "ns", "integer")                  \
 	X("configs", "", "integer")                                                    \
 	X("grid_x", "", "integer")     X("grid_y", "", "integer")  X("grid_z", "", "integer")  \

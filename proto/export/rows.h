@@ -11,10 +11,12 @@ struct rows {
 	struct text out;
 	const struct rows_form *form;
 	bool any, in_row; /* columns or rows; values of this row */
+	bool fixed;       /* a node's further metrics are left out */
+	void *arg;        /* the form's */
 };
 
 struct rows_form {
-	/* unit: "" none; type: "text", "integer" or "number" */
+	/* unit: "" none; type: "string", "integer" or "number" */
 	void (*column)(struct rows *r, const char *name, const char *unit, const char *type);
 	void (*begin)(struct rows *r); /* a row */
 	void (*text)(struct rows *r, const char *s);
@@ -22,6 +24,11 @@ struct rows_form {
 	void (*heads_end)(struct rows *r);
 	void (*rows_end)(struct rows *r);
 };
+
+extern const struct rows_form rows_csv, rows_json; /* csv.c, json.c: to out */
+
+/* Whether a metric has columns of its own among a node's: "time (ns)", "count", ... */
+bool rows_has(const char *metric);
 
 typedef int rows_fn(const struct profile *p, struct rows *r);
 /* -ENOMEM, -EFBIG. */

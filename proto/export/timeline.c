@@ -231,7 +231,8 @@ static int walk_all(struct timeline *w)
 	if (r == 0)
 		r = each_row(w, SQL_FIRST, 0, on_first);
 	if (r == 0) {
-		w->form->open(w);
+		if (w->form->open != NULL)
+			w->form->open(w);
 		r = each_row(w, SQL_DEVICES, 0, on_device_properties);
 		if (w->form->opened != NULL)
 			w->form->opened(w);

@@ -78,7 +78,7 @@ static int load(sqlite3 *db, const char *ref, const struct source_options *o, st
 
 	r = ref == NULL ? pick_only(db, &id, e) : pick_session(db, ref, &id, e);
 	if (r == 0) {
-		r = o->timeline != NULL ? o->timeline(db, id, &o->select, o->to, &ret->gone, e)
+		r = o->timeline != NULL ? o->timeline(o->arg, db, id, &o->select, &ret->gone, e)
 					: profile_load(db, id, &o->select, &ret->p, e);
 		r = pick_refused(db, r, e);
 	}

@@ -13,12 +13,14 @@ struct sqlite3;
 struct source_options {
 	const char *db; /* read this database and ask no daemon; NULL: the usual one */
 	struct profile_select select;
-	export_timeline_fn *timeline; /* not NULL: load no profile, write the timeline so, */
-	FILE *to;                     /* there */
+	/* Not NULL: loads no profile, and is given the session for its timeline. As export_timeline_fn. */
+	int (*timeline)(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
+		uint64_t *ret_gone, struct err *e);
+	void *arg;
 };
 
 struct source {
-	struct profile *p; /* the caller's; NULL: the timeline was written */
+	struct profile *p; /* the caller's; NULL: of a timeline */
 	uint64_t gone;     /* of a timeline: events that had left it */
 	bool partial;      /* part of it could not be read */
 	struct err away;   /* code not 0: the daemon did not answer, this is from its database */

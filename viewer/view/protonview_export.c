@@ -7,41 +7,6 @@
 #include "export_format.h"
 #include "output.h"
 #include "protonview_verb.h"
-#include "text.h"
-
-/* One that could not be demangled says so: speedscope tries again, and its page runs out of memory
- * over a name that grows without end. */
-static const char *name_for_people(struct run *run, struct profile *p, const char *name)
-{
-	const char *shown = names_show(run->names, name);
-	struct text t = {0};
-	const char *ret;
-
-	if (strncmp(shown, "_Z", 2) == 0)
-		text_str(&t, "[mangled] ");
-	else if (strcmp(shown, name) == 0)
-		return name;
-	text_str(&t, shown);
-	ret = t.failed ? NULL : profile_text(p, t.s, t.n);
-	text_fini(&t);
-	return ret;
-}
-
-/* What people read has the names that people read; what is read back has those that were recorded.
- */
-static int show_names(struct run *run, struct profile *p)
-{
-	uint32_t i;
-
-	if (names_read(run->names, p) < 0)
-		return -ENOMEM;
-	for (i = 0; i < p->n_nodes; i++) {
-		p->node[i].name = name_for_people(run, p, p->node[i].name);
-		if (p->node[i].name == NULL)
-			return -ENOMEM;
-	}
-	return 0;
-}
 
 static int export_tree(struct run *run, const struct export_format *f, FILE *to)
 {
@@ -54,7 +19,7 @@ static int export_tree(struct run *run, const struct export_format *f, FILE *to)
 	if (r < 0)
 		return r;
 	if (f->read == NULL)
-		r = show_names(run, s.p);
+		r = run_show_names(run, s.p);
 	if (r == 0)
 		r = f->tree(s.p, &text, &n);
 	profile_free(s.p);
@@ -70,30 +35,27 @@ static int export_tree(struct run *run, const struct export_format *f, FILE *to)
 	return r;
 }
 
-static const char *show_name(void *names, const char *name)
+struct timeline_to {
+	export_timeline_fn *write;
+	FILE *file;
+};
+
+static int write_timeline(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
+	uint64_t *ret_gone, struct err *e)
 {
-	return names_show(names, name);
+	const struct timeline_to *to = arg;
+
+	return to->write(db, id, s, to->file, ret_gone, e);
 }
 
-/* Names are demangled all at once, those of the tree: it has every node that the timeline has. */
-static int export_timeline(struct run *run, const struct export_format *f, FILE *to)
+static int export_timeline(struct run *run, const struct export_format *f, FILE *file)
 {
-	struct source_options o = {.timeline = f->timeline, .to = to, .select.file = f->protons};
-	struct profile *p = NULL;
+	struct timeline_to to = {f->timeline, file};
+	struct source_options o = {
+		.timeline = write_timeline, .arg = &to, .select.file = f->protons};
 	struct source s;
-	int r = 0;
 
-	if (!f->protons) {
-		o.select.show = show_name;
-		o.select.show_arg = run->names;
-		r = run_source(run, run->o.args[0], true, &p);
-	}
-	if (r == 0 && p != NULL)
-		r = run_names(run, p);
-	if (r == 0)
-		r = run_source_by(run, run->o.args[0], &o, &s);
-	profile_free(p);
-	return r;
+	return f->protons ? run_source_by(run, run->o.args[0], &o, &s) : run_timeline(run, &o, &s);
 }
 
 int view_export(struct run *run)

@@ -236,7 +236,7 @@ static void sources_help(struct text *t)
 static void formats_help(struct text *t)
 {
 	text_str(t, "\n  -f               FILE ends in      from      read by\n");
-#define X(name, from, read, whose, ending, readers)                    \
+#define X(name, from, read, whose, ending, readers)             \
 	text_fmt(t, "  %-15s  .%-16s %-9s %s\n", #name, ending, \
 		format_needs_timeline(FORMAT_##name) ? "timeline" : "tree", readers);
 	FORMATS(X)

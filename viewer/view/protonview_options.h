@@ -17,6 +17,7 @@
 	X(diff,     2, 2, "BEFORE AFTER", "what changed from one to the other; --gate fails on a regression") \
 	X(sessions, 0, 0, "", "what the database holds") \
 	X(export,   1, 1, "SOURCE -o FILE", "write FILE in the format that its name ends in, or that -f names") \
+	X(sql,      2, 2, "SOURCE SELECT", "a SELECT over the session's tables: nodes, kernel_names, scopes, kernels, copies, launches, steps, ...; docs/sql.md") \
 	X(recover,  1, 1, "FILE [-o NEW]", "copy what can be read of a damaged database to NEW (FILE.recovered), which must not be there; says what lacks (also --recover)") \
 	X(help,     0, 1, "[VERB|man]", "this text, or the manual page's source")
 
@@ -33,7 +34,7 @@ enum {
 	VERBS(X)
 #undef X
 	ON_VIEWS = ON_tree | ON_flat | ON_diff,
-	ON_SOURCES = ON_VIEWS | ON_export,
+	ON_SOURCES = ON_VIEWS | ON_export | ON_sql,
 	ON_ALL = ON_SOURCES | ON_sessions,
 };
 
@@ -44,19 +45,19 @@ enum {
 	X(EXCLUDE,      'e', "exclude",      "REGEX",   ON_VIEWS,    "without frames that match and all below them") \
 	X(THRESHOLD,    't', "threshold",    "N[%]",    ON_tree,     "only nodes whose first metric is at least N, and their ancestors; N% is of ROOT's value, of an exclusive metric of the sum over all nodes, but of cpu_time and calls of the outermost scopes' sum") \
 	X(DEPTH,        'd', "depth",        "N",       ON_tree | ON_diff, "show so many generations, of which ROOT is the first (100)") \
-	X(FORMAT,       'f', "format",       "F",       ON_SOURCES,  "frames as full, file_function_line, function_line or file_function; of an export " FORMAT_WORDS) \
+	X(FORMAT,       'f', "format",       "F",       ON_VIEWS | ON_export, "frames as full, file_function_line, function_line or file_function; of an export " FORMAT_WORDS) \
 	X(SORTED,       0,   "print-sorted", NULL,      ON_tree,     "after the tree, all nodes sorted by the first metric") \
 	X(DIFF_PROFILE, 0,   "diff-profile", "FILE",    ON_tree,     "show SOURCE minus FILE") \
 	X(SORT,         's', "sort",         "KEY",     ON_tree | ON_diff, "siblings by value, by name, or as they were first seen (the default)") \
 	X(ROWS,         'n', "rows",         "N",       ON_tree | ON_flat | ON_sessions, "show so many rows: of a list the first; of a tree the nodes with the most, and what they stand in; 0: all") \
 	X(WIDE,         'w', "wide",         NULL,      ON_flat,     "with launch configurations, where the source has them") \
 	X(GATE,         'g', "gate",         "PCT",     ON_diff,     "exit with 1 when the total, or a node of more than 1% of it, is worse by more than PCT percent; a new node by its share of the total before") \
-	X(OUTPUT,       'o', "output",       "FILE",    ON_export | ON_recover, "write to FILE, in the format that its name ends in (" FORMAT_FILES "; - is standard output), or the copy that recover makes") \
-	X(FORCE,        0,   "force",        NULL,      ON_export,   "overwrite FILE") \
+	X(OUTPUT,       'o', "output",       "FILE",    ON_export | ON_sql | ON_recover, "write to FILE, in the format that its name ends in (" FORMAT_FILES "; - is standard output), or the copy that recover makes, or the rows of sql as CSV") \
+	X(FORCE,        0,   "force",        NULL,      ON_export | ON_sql, "overwrite FILE") \
 	X(DB,           0,   "db",           "FILE",    ON_ALL,      "read this database; SOURCE is a session in it") \
 	X(PROCESS,      0,   "process",      "P",       ON_SOURCES,  "one process of a session only: a rank, or pid:N") \
 	X(PHASE,        0,   "phase",        "N",       ON_SOURCES,  "one phase (segment) of a session only") \
-	X(JSON,         0,   "json",         NULL,      ON_VIEWS | ON_sessions, "JSON on standard output") \
+	X(JSON,         0,   "json",         NULL,      ON_VIEWS | ON_sessions | ON_sql, "JSON on standard output") \
 	X(FULL_NAMES,   0,   "full-names",   NULL,      ON_VIEWS,    "kernels' names whole: with their parameters, and not cut to the line (100 columns where there is no terminal)") \
 	X(NO_COLOR,     0,   "no-color",     NULL,      ON_ALL,      "no colours (as the variable NO_COLOR)") \
 	X(HELP,         'h', "help",         NULL,      ON_ALL | ON_help, "this text") \

@@ -69,6 +69,11 @@ int run_source_by(struct run *run, const char *ref, struct source_options *o, st
 	return 0;
 }
 
+static const char *show_name(void *names, const char *name)
+{
+	return names_show(names, name);
+}
+
 int run_source(struct run *run, const char *ref, bool lean, struct profile **ret)
 {
 	struct source_options o = {.select.lean = lean};
@@ -132,6 +137,56 @@ int run_names(struct run *run, const struct profile *p)
 	int r = names_read(run->names, p);
 
 	return r < 0 ? err_set(&run->e, r, "out of memory") : 0;
+}
+
+/* Names are demangled all at once, those of the tree: it has every node that the timeline has. */
+int run_timeline(struct run *run, struct source_options *o, struct source *ret)
+{
+	struct profile *p = NULL;
+	int r = run_source(run, run->o.args[0], true, &p);
+
+	o->select.show = show_name;
+	o->select.show_arg = run->names;
+	if (r == 0)
+		r = run_names(run, p);
+	if (r == 0)
+		r = run_source_by(run, run->o.args[0], o, ret);
+	profile_free(p);
+	return r;
+}
+
+/* One that could not be demangled says so: speedscope tries again, and its page runs out of memory
+ * over a name that grows without end. */
+static const char *name_for_people(struct run *run, struct profile *p, const char *name)
+{
+	const char *shown = names_show(run->names, name);
+	struct text t = {0};
+	const char *ret;
+
+	if (strncmp(shown, "_Z", 2) == 0)
+		text_str(&t, "[mangled] ");
+	else if (strcmp(shown, name) == 0)
+		return name;
+	text_str(&t, shown);
+	ret = t.failed ? NULL : profile_text(p, t.s, t.n);
+	text_fini(&t);
+	return ret;
+}
+
+/* What people read has the names that people read; what is read back has those that were recorded.
+ */
+int run_show_names(struct run *run, struct profile *p)
+{
+	uint32_t i;
+
+	if (names_read(run->names, p) < 0)
+		return -ENOMEM;
+	for (i = 0; i < p->n_nodes; i++) {
+		p->node[i].name = name_for_people(run, p, p->node[i].name);
+		if (p->node[i].name == NULL)
+			return -ENOMEM;
+	}
+	return 0;
 }
 
 void run_note_depth(struct run *run, const struct view *v)

@@ -33,12 +33,16 @@ int run_count(struct run *run, enum option_id id, const char *name, uint32_t *re
 void run_note_parts(struct run *run, const struct source *s);
 /* A source by the command line's options, and by what the caller set in *o. */
 int run_source_by(struct run *run, const char *ref, struct source_options *o, struct source *ret);
+/* The timeline of the first source, by what o->timeline makes of it; names as they are shown. */
+int run_timeline(struct run *run, struct source_options *o, struct source *ret);
 /* Its profile; lean: without what only `flat` shows. */
 int run_source(struct run *run, const char *ref, bool lean, struct profile **ret);
 /* metrics NULL: those that are shown by default. */
 int run_view(struct run *run, const struct profile *p, const char *metrics, struct view **ret);
 int run_filter(struct run *run, struct view *v);
 int run_names(struct run *run, const struct profile *p); /* demangles them */
+/* Its nodes have the names that people read from here on. -ENOMEM */
+int run_show_names(struct run *run, struct profile *p);
 /* Says what the default depth cuts off: in the envelope, or below the tree. */
 void run_note_depth(struct run *run, const struct view *v);
 
