@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "session_terms.h"
+
 static void session_found(void *arg, const struct refusal *no, const struct session_ref *s)
 {
 	struct request *q = request_of(arg);
@@ -54,4 +56,11 @@ void kv_session(struct wire_buf *b, const struct session_ref *s)
 {
 	wire_kv_i64(b, "id", s->id);
 	kv_uuid(b, "uuid", s->uuid);
+	wire_kv_str(b, "name", s->name);
+	wire_kv_u64(b, "uid", s->uid);
+	wire_kv_str(b, "state", term_word(&term_session_states, s->state, ""));
+	wire_kv_str(b, "source", term_word(&term_session_sources, s->source, ""));
+	wire_kv_i64(b, "created_ns", s->created_ns);
+	wire_kv_i64(b, "ended_ns", s->ended_ns);
+	wire_kv_bool(b, "empty", s->empty);
 }

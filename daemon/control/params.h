@@ -13,6 +13,6 @@ bool param_pid(struct request *q, uint32_t *ret, const char *next);
 #define TEXT_SHOWN 1024u
 void kv_text(struct wire_buf *b, const char *key, const char *text); /* cut; NULL is "" */
 void kv_uuid(struct wire_buf *b, const char *key, const uint8_t uuid[16]);
-void kv_session(struct wire_buf *b, const struct session_ref *s); /* id, uuid */
+void kv_session(struct wire_buf *b, const struct session_ref *s); /* which, and how it stands */
 
 #endif

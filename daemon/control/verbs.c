@@ -210,16 +210,13 @@ static void session_item(struct wire_buf *b, const struct session_ref *s)
 {
 	wire_map(b);
 	kv_session(b, s);
-	wire_kv_str(b, "name", s->name);
 	wire_kv_str(b, "command", s->command);
-	wire_kv_str(b, "state", term_word(&term_session_states, s->state, ""));
-	wire_kv_str(b, "source", term_word(&term_session_sources, s->source, ""));
-	wire_kv_u64(b, "uid", s->uid);
-	wire_kv_i64(b, "created_ns", s->created_ns);
 	wire_kv_u64(b, "duration_ns", s->duration_ns);
 	wire_kv_u64(b, "processes", s->n_processes);
 	wire_kv_u64(b, "launches", s->launches);
 	wire_kv_u64(b, "matched", s->matched);
+	wire_kv_str(b, "tags", s->tags);
+	wire_kv_str(b, "note", s->note);
 	wire_close(b);
 }
 

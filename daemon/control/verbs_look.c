@@ -180,6 +180,12 @@ static void where_looked(void *arg, const struct refusal *no, struct where *w)
 	b = request_result(q);
 	wire_kv_u64(b, "now_ns", w->now_ns);
 	wire_kv_u64(b, "left_out", w->left_out);
+	if (of_session) {
+		wire_str(b, "session");
+		wire_map(b);
+		kv_session(b, &q->session);
+		wire_close(b);
+	}
 	wire_str(b, "jobs");
 	wire_array(b);
 	for (i = 0; i < w->n && wire_buf_room(b) > ITEM_ROOM; i++)
@@ -267,7 +273,7 @@ static void top_answer(struct request *q)
 		return;
 	}
 	t.b = request_result(q);
-	wire_kv_i64(t.b, "id", q->session.id);
+	kv_session(t.b, &q->session);
 	wire_kv_str(t.b, "session", q->session.name);
 	wire_kv_u64(t.b, "now_ns", mono_ns());
 	wire_kv_u64(t.b, "duration_ns", q->session.duration_ns);

@@ -9,6 +9,7 @@
 #include "change.h"
 #include "discard.h"
 #include "handout.h"
+#include "label.h"
 #include "params.h"
 #include "session_terms.h"
 #include "start.h"
@@ -54,29 +55,17 @@ static const char *const backend_words[] = {
 static const struct term_list backends = {
 	backend_words, sizeof(backend_words) / sizeof(backend_words[0])};
 
-static bool name_is_good(const char *name)
-{
-	const unsigned char *p;
-
-	if (*name == '@')
-		return false;
-	for (p = (const unsigned char *)name; *p != '\0'; p++)
-		if (*p < 0x20 || *p == 0x7f)
-			return false;
-	return true;
-}
-
 /* What is recorded and how. NULL: fine; else which parameter is wrong, and what it may be. */
 static const char *start_options(const msgpack_object *params, struct j_verb *v)
 {
 	uint8_t backend = 0, hook = 0, source = SOURCE_CONTROL, mode = MODE_NONE;
+	const char *wrong;
 
 	if (wire_get_str(params, "name", v->name, sizeof(v->name)) < 0)
 		return "name must be text of at most 127 bytes";
-	if (v->name[0] == '\0')
-		return "empty session name; is a shell variable unset?";
-	if (!name_is_good(v->name))
-		return "name must not begin with @, and must not have control characters";
+	wrong = label_name_wrong(v->name);
+	if (wrong != NULL)
+		return wrong;
 	if (word_index(params, "data", &term_session_datas, &v->data) < 0)
 		return "data must be tree, trace or both";
 	if (word_index(params, "context", &term_session_contexts, &v->context) < 0)
@@ -138,7 +127,6 @@ static void started(void *arg, const struct refusal *no, const struct changed *c
 	}
 	b = request_result(q);
 	kv_session(b, &c->session);
-	wire_kv_str(b, "name", c->session.name);
 	wire_kv_u64(b, "jobs", c->jobs);
 	wire_kv_bool(b, "settled", c->settled);
 	request_done(q, NULL);
@@ -165,7 +153,7 @@ static void answer(struct request *q, int r, const struct refusal *no)
 		request_refuse(q, no);
 		return;
 	}
-	request_result(q);
+	kv_session(request_result(q), &q->session);
 	request_done(q, NULL);
 }
 
@@ -208,7 +196,6 @@ static void finalized(void *arg, const struct refusal *no, const struct changed 
 	s = &c->session;
 	b = request_result(q);
 	kv_session(b, s);
-	wire_kv_str(b, "name", s->name);
 	wire_kv_u64(b, "processes", s->n_processes);
 	wire_kv_u64(b, "launches", s->launches);
 	wire_kv_u64(b, "unmatched", s->launches > s->matched ? s->launches - s->matched : 0);
@@ -338,8 +325,7 @@ static void deleted(void *arg, const struct refusal *no)
 		return;
 	}
 	b = request_result(q);
-	wire_kv_i64(b, "id", q->session.id);
-	wire_kv_str(b, "name", q->session.name);
+	kv_session(b, &q->session);
 	request_done(q, NULL);
 }
 

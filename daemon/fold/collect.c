@@ -428,17 +428,23 @@ static bool put_fold(struct batch *b, const struct fold *f)
 
 #define WEIGHT_NEWS (64u << 10)
 
-/* What its rows take of the database, about: store_prune.c counts the same of a session that an
- * older protond stored. A row for each little more would be a write for nothing. */
-static void weigh_session(struct session *s)
+/* store_prune.c counts the same of a session that an older protond stored. */
+uint64_t session_bytes(const struct session *s)
 {
-	const uint64_t was = s->row.stored_bytes;
-	uint64_t now = BYTES_OF_SESSION + s->chunks.bytes;
+	uint64_t n = BYTES_OF_SESSION + s->chunks.bytes;
 	uint32_t i;
 
 	for (i = 0; i < s->n_parts; i++)
-		now += s->part[i]->tree.n_cells * (uint64_t)BYTES_OF_CELL +
-		       s->part[i]->tree.n_metrics * (uint64_t)BYTES_OF_METRIC;
+		n += s->part[i]->tree.n_cells * (uint64_t)BYTES_OF_CELL +
+		     s->part[i]->tree.n_metrics * (uint64_t)BYTES_OF_METRIC;
+	return n;
+}
+
+/* A row for each little more would be a write for nothing. */
+static void weigh_session(struct session *s)
+{
+	const uint64_t was = s->row.stored_bytes, now = session_bytes(s);
+
 	s->dirty = s->dirty || now > was + WEIGHT_NEWS || now + WEIGHT_NEWS < was;
 	if (s->dirty)
 		s->row.stored_bytes = now;

@@ -59,9 +59,11 @@ struct fold_session {
 	uint8_t state; /* enum session_state */
 	bool gpu_seen;
 	bool collected; /* final, and the last collect had all of it */
-	int64_t created_ns;
-	uint64_t active_since_ns; /* monotonic; 0 not active */
-	uint64_t active_ns;       /* closed intervals */
+	bool empty;     /* over, with nothing in it */
+	const char *tags, *note;
+	int64_t created_ns, finalized_ns; /* 0: not over */
+	uint64_t active_since_ns;         /* monotonic; 0 not active */
+	uint64_t active_ns;               /* closed intervals */
 	uint64_t launches, matched;
 	uint32_t n_processes, n_live;
 };

@@ -50,6 +50,7 @@ struct session {
 struct session *session_find(const struct fold *f, const uint8_t uuid[16]); /* NULL */
 struct session *session_by_id(const struct fold *f, int64_t id);
 struct part *session_part(const struct session *s, const struct process *p);
+uint64_t session_bytes(const struct session *s);  /* about: what its rows take of the database */
 bool session_is_current(const struct session *s); /* not finalized */
 /* The uuid of a job's own session: any daemon finds the same. */
 void session_number_uuid(const uint8_t ring[16], uint32_t number, uint8_t ret[16]);

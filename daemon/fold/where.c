@@ -12,6 +12,7 @@
 #include "process.h"
 #include "record.h"
 #include "ring.h"
+#include "schema.h"
 #include "session.h"
 #include "state.h"
 
@@ -40,7 +41,12 @@ static void show_session(const struct session *s, struct fold_session *ret)
 		.state = (uint8_t)s->row.state,
 		.gpu_seen = s->gpu_seen,
 		.collected = s->forget,
+		.empty = session_is_over(s->row.state) && s->row.launches == 0 &&
+			 session_bytes(s) == BYTES_OF_SESSION,
+		.tags = s->row.tags,
+		.note = s->row.note,
 		.created_ns = s->row.created_ns,
+		.finalized_ns = s->row.finalized_ns,
 		.active_since_ns = s->opened_ns,
 		.active_ns = s->row.active_ns,
 		.launches = s->row.launches,

@@ -85,9 +85,10 @@ int change_failed(struct refusal *no, int r, const char *what, const char *name)
 		"could not %s '%s': %s", what, name, strerror(-r));
 }
 
-static int change_now(struct daemon *d, const struct session_ref *s, enum verb verb,
-	const char *what, struct refusal *no)
+static int change_now(struct daemon *d, struct session_ref *s, enum verb verb, const char *what,
+	struct refusal *no)
 {
+	struct fold_session f;
 	int r;
 
 	if (!s->live || s->state == SESSION_IS_FINALIZING || session_is_over(s->state))
@@ -95,15 +96,19 @@ static int change_now(struct daemon *d, const struct session_ref *s, enum verb v
 			"protonview shows it; protonctl start NAME begins another",
 			"session '%s' has been finalized", s->name);
 	r = change_apply_to(d, s, verb);
-	return r < 0 ? change_failed(no, r, what, s->name) : 0;
+	if (r < 0)
+		return change_failed(no, r, what, s->name);
+	if (fold_get_session(d->fold, s->uuid, &f))
+		session_ref_of(s, &f);
+	return 0;
 }
 
-int query_activate(struct daemon *d, const struct session_ref *s, struct refusal *no)
+int query_activate(struct daemon *d, struct session_ref *s, struct refusal *no)
 {
 	return change_now(d, s, VERB_ACTIVATE, "activate", no);
 }
 
-int query_deactivate(struct daemon *d, const struct session_ref *s, struct refusal *no)
+int query_deactivate(struct daemon *d, struct session_ref *s, struct refusal *no)
 {
 	return change_now(d, s, VERB_DEACTIVATE, "stop", no);
 }
@@ -136,9 +141,7 @@ static void finalize_on_done(void *arg, int r, const struct err *e)
 		return;
 	}
 	if (fold_get_session(c->d->fold, s->uuid, &f)) {
-		s->launches = f.launches;
-		s->matched = f.matched;
-		s->n_processes = f.n_processes;
+		session_ref_of(s, &f);
 		change_end(c, NULL);
 		return;
 	}

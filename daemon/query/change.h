@@ -18,9 +18,9 @@ struct changed {
 };
 typedef void changed_fn(void *arg, const struct refusal *no, const struct changed *c);
 
-/* At once. -EALREADY: it has been finalized. */
-int query_activate(struct daemon *d, const struct session_ref *s, struct refusal *no);
-int query_deactivate(struct daemon *d, const struct session_ref *s, struct refusal *no);
+/* At once; *s is as it is then. -EALREADY: it has been finalized. */
+int query_activate(struct daemon *d, struct session_ref *s, struct refusal *no);
+int query_deactivate(struct daemon *d, struct session_ref *s, struct refusal *no);
 
 /* Answers when all of it is stored. One that was finalized before: at once. */
 #define FINALIZE_MS_MAX 60000u

@@ -102,6 +102,8 @@ static int search_row(void *arg, const struct stored_session *row)
 		return -ENOMEM;
 	*r = (struct session_ref){.id = row->id,
 		.created_ns = row->created_ns,
+		.ended_ns = row->finalized_ns,
+		.empty = row->empty,
 		.uid = row->uid,
 		.source = row->source,
 		.n_processes = row->n_processes,
@@ -112,6 +114,8 @@ static int search_row(void *arg, const struct stored_session *row)
 	memcpy(r->uuid, row->uuid, 16);
 	copy_text(r->name, sizeof(r->name), row->name);
 	copy_text(r->command, sizeof(r->command), row->command);
+	copy_text(r->tags, sizeof(r->tags), row->tags);
+	copy_text(r->note, sizeof(r->note), row->note);
 	return 0;
 }
 
@@ -124,12 +128,14 @@ static int search_work(struct sqlite3 *db, void *arg, struct err *e)
 
 /* --- the live sessions over the stored ones --- */
 
-static void ref_from_fold(struct session_ref *r, const struct fold_session *f)
+void session_ref_of(struct session_ref *r, const struct fold_session *f)
 {
 	const uint64_t now = mono_ns();
 
 	*r = (struct session_ref){.id = f->id,
 		.created_ns = f->created_ns,
+		.ended_ns = f->finalized_ns,
+		.empty = f->empty,
 		.uid = f->uid,
 		.source = f->source,
 		.n_processes = f->n_processes,
@@ -144,6 +150,8 @@ static void ref_from_fold(struct session_ref *r, const struct fold_session *f)
 	copy_text(r->name, sizeof(r->name), f->name);
 	copy_text(r->command, sizeof(r->command),
 		f->first_command[0] != '\0' ? f->first_command : f->command);
+	copy_text(r->tags, sizeof(r->tags), f->tags);
+	copy_text(r->note, sizeof(r->note), f->note);
 }
 
 static void hex16(const uint8_t uuid[16], char ret[33])
@@ -186,7 +194,7 @@ static void search_lay_over(void *arg, const struct fold_session *f)
 	struct session_ref live, *r = NULL;
 	uint32_t i;
 
-	ref_from_fold(&live, f);
+	session_ref_of(&live, f);
 	if (!search_wants(s, &live))
 		return;
 	for (i = 0; i < s->n && r == NULL; i++)
@@ -457,7 +465,7 @@ static void newest_look(void *arg, const struct fold_session *f)
 
 	if (session_is_over(f->state) || !asker_may(n->who, f->uid))
 		return;
-	ref_from_fold(&r, f);
+	session_ref_of(&r, f);
 	worse = n->found && ((r.source == SOURCE_AUTO && n->ret->source != SOURCE_AUTO) ||
 				    ((r.source == SOURCE_AUTO) == (n->ret->source == SOURCE_AUTO) &&
 					    newest_first(&r, n->ret) > 0));

@@ -8,15 +8,20 @@
 
 /* A session as it stood when it was looked up. */
 struct session_ref {
-	int64_t id, created_ns;
+	int64_t id, created_ns, ended_ns; /* ended_ns 0: not over */
 	uint8_t uuid[16];
 	uint32_t uid, source, n_processes; /* source: enum session_source */
 	uint8_t state;                     /* enum session_state */
 	bool live;                         /* the fold has it */
+	bool empty;                        /* over, with nothing in it */
 	uint64_t duration_ns, launches, matched;
 	char name[128];
 	char command[80]; /* the beginning of its first process's; "": not stored yet */
+	char tags[256], note[128];
 };
+
+struct fold_session;
+void session_ref_of(struct session_ref *r, const struct fold_session *f);
 
 typedef void session_found_fn(void *arg, const struct refusal *no, const struct session_ref *s);
 

@@ -117,9 +117,7 @@ static int start_apply(
 		r = change_apply(d, v);
 	if (r < 0 || !fold_get_session(d->fold, v->session, &s))
 		return start_failed(d, v, r, fold_refused(d->fold).n != refused, no);
-	*ret = (struct session_ref){.id = s.id, .uid = v->uid, .live = true};
-	memcpy(ret->uuid, v->session, 16);
-	snprintf(ret->name, sizeof(ret->name), "%s", v->name);
+	session_ref_of(ret, &s);
 	return 0;
 }
 

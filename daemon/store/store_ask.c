@@ -14,7 +14,8 @@
 
 /* clang-format off */
 #define COLUMNS "SELECT id, uuid, name, uid, created_ns, state, source, launches, matched, active_ns," \
-                " (SELECT count(*) FROM member m WHERE m.session = s.id), " SCHEMA_SESSION_COMMAND " FROM session s "
+                " (SELECT count(*) FROM member m WHERE m.session = s.id), " SCHEMA_SESSION_COMMAND "," \
+                " finalized_ns, tags, note, " SCHEMA_SESSION_EMPTY " FROM session s "
 /* By enum store_which: ?1 id, ?2 name, ?3 prefix, ?4 uid, ?5 limit; each uses what it needs. */
 static const char *const sessions_sql[] = {
         [STORE_BY_ID]   = COLUMNS "WHERE id = ?1",
@@ -61,6 +62,10 @@ static int session_row(sqlite3_stmt *st, stored_session_fn *fn, void *arg)
 	memcpy(s.uuid, sqlite3_column_blob(st, 1), 16);
 	s.name = text_of(st, 2);
 	s.command = text_of(st, 11);
+	s.finalized_ns = sqlite3_column_int64(st, 12);
+	s.tags = text_of(st, 13);
+	s.note = text_of(st, 14);
+	s.empty = sqlite3_column_int(st, 15) != 0;
 	return fn(arg, &s);
 }
 

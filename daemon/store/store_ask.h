@@ -37,7 +37,9 @@ struct stored_session {
 	uint8_t state;        /* enum session_state */
 	uint32_t n_processes;
 	uint64_t active_ns, launches, matched;
-	const char *name, *command; /* NULL: none */
+	int64_t finalized_ns;                     /* 0: not over */
+	bool empty;                               /* over, with nothing in it */
+	const char *name, *command, *tags, *note; /* NULL: none */
 };
 /* -errno ends the question with "out of memory". */
 typedef int stored_session_fn(void *arg, const struct stored_session *s);

@@ -342,8 +342,7 @@ int store_retain_piece(struct store_db *d, struct err *e)
 
 /* --- sizes that are not known --- */
 
-#define STRING(x) #x
-#define NUMBER(x) STRING(x)
+#define NUMBER SCHEMA_NUMBER
 /* As the fold counts them (session_weigh()). */
 static const char size_sql[] =
 	"UPDATE session SET stored_bytes=" NUMBER(BYTES_OF_SESSION) "+" NUMBER(

@@ -56,6 +56,15 @@ int schema_shade_table(struct sqlite3 *db, const struct schema_table *t);
 /* A file system, by statfs(), on which no database can be. */
 bool schema_fs_is_remote(long magic);
 
+#define SCHEMA_STRING(x) #x
+#define SCHEMA_NUMBER(x) SCHEMA_STRING(x)
+
+/* Whether a session s is over with nothing in it: its rows take nothing. A database whose sizes are
+ * not known yet has none. */
+#define SCHEMA_SESSION_EMPTY                                               \
+	"(s.state IN ('finalized', 'interrupted') AND s.launches = 0 AND " \
+	"coalesce(s.stored_bytes, 0) = " SCHEMA_NUMBER(BYTES_OF_SESSION) ")"
+
 /* What a session s recorded: its first process's command; before there is one, what is waited for.
  */
 #define SCHEMA_SESSION_COMMAND                                                      \

@@ -115,7 +115,9 @@
         C(matched,              U64,         -,   "INTEGER NOT NULL")                               \
         C(daemon_ns,            U64,         -,   "INTEGER NOT NULL") /* its share of the daemon's CPU time */ \
         C(recovered,            I64_MAYBE,   -,   "INTEGER") /* from a damaged database: 1 whole, 2 in part */ \
-        C(stored_bytes,         U64_MAYBE,   -,   "INTEGER") /* about: what its rows take of the file */
+        C(stored_bytes,         U64_MAYBE,   -,   "INTEGER") /* about: what its rows take of the file */ \
+        C(tags,                 TEXT_MAYBE,  256, "TEXT") /* label.h */                             \
+        C(note,                 TEXT_MAYBE,  128, "TEXT")
 #define COLUMNS_member(C)                                                                           \
         C(session,              I64,         -,   "INTEGER NOT NULL")                               \
         C(process,              I64,         -,   "INTEGER NOT NULL")

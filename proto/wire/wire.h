@@ -29,10 +29,10 @@
         X(hello,      "hello",      'A', "{version} → {version, daemon, pid, store, db, uid}")                    \
         X(status,     "status",     'A', "{} → {daemon, pid, uptime_s, jobs, sessions, journal_bytes, rss_bytes, cpu_s, drops, db, db_bytes, gpu, warnings}") \
         X(jobs,       "jobs",       'A', "{all?} → {jobs: [{pid, ring, uid, command, cwd, rank, started_ns, gpu, gpu_text, sessions, events, kernels, drops, ended}]}") \
-        X(sessions,   "sessions",   'A', "{} → {sessions: [{id, uuid, name, state, source, uid, created_ns, duration_ns, processes, launches, matched}]}") \
+        X(sessions,   "sessions",   'A', "{} → {sessions: [{id, uuid, name, command, state, source, uid, created_ns, ended_ns, duration_ns, processes, launches, matched, empty, tags, note}]}") \
         X(start,      "start",      'O', "{name, pid?, all?, match?, token?, source?, backend?, mode?, data?, context?, hook?, cpu?, gpu?} → {id, uuid, jobs, settled}  (once those jobs record, at most 2 s)") \
-        X(activate,   "activate",   'O', "{session} → {}")                                                        \
-        X(stop,       "stop",       'O', "{session} → {}")                                                        \
+        X(activate,   "activate",   'O', "{session} → {id, uuid}")                                                \
+        X(stop,       "stop",       'O', "{session} → {id, uuid}")                                                \
         X(finalize,   "finalize",   'O', "{session, timeout_ms?} → {id, uuid, launches, unmatched}  (after it is stored)") \
         X(sync,       "sync",       'O', "{session} → {id, uuid, db} or, for another uid's daemon, {id, fd: portable file}; {all: true} → {db}") \
         X(export,     "export",     'O', "{session, format} → {fd, bytes, name}")                                 \

@@ -165,13 +165,17 @@ def test_sessions_are_listed_in_one_way(world):
     assert world.ctl("sessions").stdout == world.view("sessions").stdout == "no session yet; `protonctl run -- CMD` makes one\n"
     world.ctl("run", "-q", "-n", "größe", "--", DEMO)
     world.ctl("run", "-q", "-n", "n" * 100, "--", "true")
-    listed = world.ctl("sessions").stdout
-    assert listed == world.view("sessions").stdout
+    for tool in (world.ctl, world.view):
+        shown = tool("sessions")
+        assert "größe" in shown.stdout and "nnn" not in shown.stdout, "it has nothing in it"
+        assert "1 session with nothing in it is not shown; --all shows it" in shown.stderr
+    listed = world.ctl("sessions", "--all").stdout
+    assert listed == world.view("sessions", "-a").stdout
     head, empty, demo = listed.splitlines()
     assert demo[head.index("COMMAND"):].endswith("protond-demo") and "größe" in demo
     assert empty[head.index("COMMAND"):] == "-" and len(empty.split()[1]) == 24
     both = world.ctl_json("sessions")["sessions"]
-    assert both[1]["command"].endswith("protond-demo")
+    assert both[1]["command"].endswith("protond-demo") and [s["empty"] for s in both] == [True, False]
     assert world.ctl_json("sessions", "-n", 1) == {"sessions": both[:1], "more": 1}
     assert world.ctl_json("sessions", "-n", 0) == {"sessions": both, "more": 0}
 

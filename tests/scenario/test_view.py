@@ -187,7 +187,7 @@ def test_columns_stand_under_their_heads(world):
         j.say("start " + name)
         world.ctl("finalize", name)
     for tool in (world.ctl, world.view):
-        head, *rows = tool("sessions").stdout.splitlines()
+        head, *rows = tool("sessions", "--all").stdout.splitlines()
         at = head.index("STATE")
         assert sorted(row.index("finalized") for row in rows) == [at - 2, at], "two characters are two columns wide"
 

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -48,6 +49,19 @@ void text_put(FILE *f, const char *text, size_t n)
 		fwrite(text + i, 1, len, f);
 		i += len;
 	}
+}
+
+void text_say(const char *fmt, ...)
+{
+	char line[8192];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	fprintf(stderr, "%s: ", program_invocation_short_name);
+	text_put(stderr, line, 0);
+	fputc('\n', stderr);
 }
 
 void text_duration(double s, char ret[32])

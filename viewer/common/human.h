@@ -15,6 +15,8 @@ bool text_is_harmless(const char *text);    /* text_put() changes nothing of it 
 void text_duration(double s, char ret[32]); /* "1.20 s", "3 min 4 s" */
 void text_bytes(uint64_t n, char ret[32]);
 void text_when(int64_t realtime_ns, char ret[32]); /* local time */
+/* A line on standard error, from the program that runs. */
+void text_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 bool text_u64(const char *text, uint64_t max, uint64_t *ret);
 
 #endif

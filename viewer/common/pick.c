@@ -35,8 +35,9 @@
 		" (SELECT count(*) FROM member m WHERE m.session = s.id),"                         \
 		" (SELECT max(begin_ns) FROM active a WHERE a.session = s.id AND end_ns IS NULL)," \
 		" (SELECT p.boot_id FROM member m JOIN process p ON p.id = m.process"              \
-		" WHERE m.session = s.id ORDER BY p.id LIMIT 1)"                                   \
-		" FROM session s ORDER BY s.id DESC")
+		" WHERE m.session = s.id ORDER BY p.id LIMIT 1),"                                  \
+		" s.uid, s.finalized_ns," TEXT("s.tags") "," TEXT("s.note") ","                    \
+		SCHEMA_SESSION_EMPTY " FROM session s ORDER BY s.id DESC")
 /* clang-format on */
 
 enum {
@@ -418,7 +419,12 @@ int pick_each(struct sqlite3 *db, pick_fn *fn, void *arg, struct err *e)
 				       .command = column(st, 7),
 				       .launches = sqlite3_column_int64(st, 8),
 				       .matched = sqlite3_column_int64(st, 9),
-				       .processes = sqlite3_column_int64(st, 10)});
+				       .processes = sqlite3_column_int64(st, 10),
+				       .uid = (uint32_t)sqlite3_column_int64(st, 13),
+				       .ended_ns = sqlite3_column_int64(st, 14),
+				       .tags = column(st, 15),
+				       .note = column(st, 16),
+				       .empty = sqlite3_column_int(st, 17) != 0});
 		if (stop < 0)
 			break;
 	}

@@ -32,7 +32,11 @@ int pick_only(struct sqlite3 *db, int64_t *ret_id, struct err *e);
 struct pick_row {
 	int64_t id, created_ns, processes, launches, matched;
 	int64_t active_ns; /* until now, of one that is live; -1: not known */
-	const char *uuid, *name, *state, *source, *command; /* valid during the call; any bytes */
+	int64_t ended_ns;  /* 0: not over */
+	uint32_t uid;
+	bool empty; /* over, with nothing in it */
+	/* Valid during the call; any bytes. tags: with spaces between them. */
+	const char *uuid, *name, *state, *source, *command, *tags, *note;
 };
 typedef int pick_fn(void *arg, const struct pick_row *row);
 int pick_each(struct sqlite3 *db, pick_fn *fn, void *arg, struct err *e); /* newest first */

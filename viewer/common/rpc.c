@@ -441,8 +441,10 @@ int rpc_sync(const char *ref, bool timeline, char *ret_db, size_t n, int *ret_me
 	struct rpc_reply reply = {.fd = -1};
 	int code = rpc_open(&r, e);
 
+	*ret_db = '\0';
 	if (code < 0)
 		return code;
+	snprintf(ret_db, n, "%s", r->daemon.db);
 	b = rpc_begin(r, "sync");
 	wire_kv_str(b, "session", ref != NULL ? ref : "@last"); /* what older daemons know */
 	wire_kv_bool(b, "all", ref == NULL);
@@ -454,7 +456,8 @@ int rpc_sync(const char *ref, bool timeline, char *ret_db, size_t n, int *ret_me
 	*ret_id = wire_i64_or(reply.result, "id", 0);
 	*ret_memfd = reply.fd;
 	reply.fd = -1;
-	wire_text(reply.result, "db", ret_db, n);
+	if (*ret_memfd < 0)
+		wire_text(reply.result, "db", ret_db, n);
 	if (*ret_memfd < 0 && *ret_db == '\0')
 		code = err_set(e, -EPROTO, "protond's answer to 'sync' names no database");
 	rpc_reply_free(&reply);

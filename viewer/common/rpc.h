@@ -54,7 +54,7 @@ void rpc_reply_free(struct rpc_reply *r); /* zeroed (fd 0 is not closed) and fre
 /* Has the daemon bring a session up to date and says where to read it: a database path and the id
  * in it, or, where the database is another user's, a portable file in *ret_memfd (else -1), with
  * its timeline if asked. -ENOTCONN: no daemon runs, the database is all there is; -ENOENT: no such
- * session. */
+ * session. ret_db is the daemon's database also then, "" when none answers. */
 int rpc_sync(const char *ref, bool timeline, char *ret_db, size_t n, int *ret_memfd,
 	int64_t *ret_id, struct err *e);
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "human.h"
 #include "paths.h"
 #include "pick.h"
 #include "rpc.h"
@@ -145,6 +146,16 @@ static int open_file(
 
 /* --- databases */
 
+/* One file, also under two names. */
+static bool is_same_file(const char *a, const char *b)
+{
+	struct stat x, y;
+
+	if (strcmp(a, b) == 0)
+		return true;
+	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
 /* $PROTOND_DB; else the first of the usual places that has a database, a private daemon's or the
  * service's, else the first of them. Anybody can put a file in the second: it must be ours. */
 static void default_db(char *buf, size_t n)
@@ -159,6 +170,52 @@ static void default_db(char *buf, size_t n)
 	}
 	if (paths_db(0, buf, n) < 0)
 		*buf = '\0';
+}
+
+/* Whether the user said which database: that wins over a running daemon's. */
+static bool is_named(void)
+{
+	const char *set = getenv("PROTOND_DB");
+
+	return set != NULL && *set != '\0';
+}
+
+bool source_is_elsewhere(const char *daemons)
+{
+	char named[PATH_BYTES];
+
+	return is_named() && paths_db(0, named, sizeof(named)) == 0 &&
+	       !is_same_file(named, daemons);
+}
+
+/* Ids repeat between databases, so whoever reads another than is looked for is told, once. */
+static void say_unusual(const char *path)
+{
+	static bool said;
+	char usual[PATH_BYTES];
+	uint32_t i;
+
+	for (i = 0; paths_db(i, usual, sizeof(usual)) == 0; i++)
+		if (is_same_file(path, usual))
+			return;
+	if (!said)
+		text_say("sessions are read from %s, the running protond's database", path);
+	said = true;
+}
+
+/* What is read in place of the daemon's database. */
+static void say_other(const char *read, const char *daemons)
+{
+	static bool said;
+
+	if (*daemons == '\0' || is_same_file(read, daemons))
+		return;
+	if (!said && is_named())
+		text_say("PROTOND_DB is read, %s; the running protond's database is %s", read,
+			daemons);
+	else if (!said)
+		text_say("%s is read, not the running protond's database %s", read, daemons);
+	said = true;
 }
 
 static int open_default(sqlite3 **ret, bool *ret_partial, struct err *e)
@@ -200,16 +257,6 @@ static int load_synced(const char *path, int memfd, int64_t id, const struct sou
 	return r;
 }
 
-/* One file, also under two names. */
-static bool is_same_file(const char *a, const char *b)
-{
-	struct stat x, y;
-
-	if (strcmp(a, b) == 0)
-		return true;
-	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
-}
-
 /* p is NULL for a timeline, which says itself how far it reaches. */
 static bool is_live(const struct profile *p)
 {
@@ -223,7 +270,6 @@ static int open_session(
 	const char *ref, const struct source_options *o, struct source *ret, struct err *e)
 {
 	char path[PATH_BYTES] = "", usual[PATH_BYTES];
-	const char *set = getenv("PROTOND_DB");
 	struct err daemon = {0};
 	int64_t id = 0;
 	int memfd = -1, synced, r;
@@ -231,7 +277,9 @@ static int open_session(
 
 	synced = rpc_sync(ref, o->timeline != NULL, path, sizeof(path), &memfd, &id, &daemon);
 	default_db(usual, sizeof(usual));
-	if (synced == 0 && (set == NULL || *set == '\0' || is_same_file(path, usual))) {
+	if (synced == 0 && !source_is_elsewhere(path)) {
+		if (memfd < 0)
+			say_unusual(path);
 		r = load_synced(path, memfd, id, o, ret, e);
 		if (r != -EACCES && r != -ENOENT)
 			return r;
@@ -243,6 +291,8 @@ static int open_session(
 		return err_set(e, synced, "%s", daemon.text); /* it is the daemon that knows */
 	if (r == 0)
 		r = load(db, ref, o, ret, e);
+	if (r == 0)
+		say_other(usual, path);
 	if (r < 0 && (synced == -EINVAL || synced == -ENOTUNIQ))
 		return err_set(e, -EINVAL, "%s", daemon.text); /* it is the word that is wrong */
 	if (r < 0 && synced < 0 && synced != -ENOTCONN && synced != -ENOENT)
@@ -278,7 +328,7 @@ int source_open(const char *ref, const struct source_options *o, struct source *
 
 int source_open_db(const char *db, struct sqlite3 **ret, struct source *ret_how, struct err *e)
 {
-	char path[PATH_BYTES];
+	char path[PATH_BYTES], usual[PATH_BYTES];
 	struct err daemon = {0};
 	int64_t id;
 	int memfd = -1, r;
@@ -286,15 +336,18 @@ int source_open_db(const char *db, struct sqlite3 **ret, struct source *ret_how,
 	*ret_how = (struct source){0};
 	if (db != NULL)
 		return pick_open(db, ret, &ret_how->partial, e);
-	/* Only so that a running daemon stores what it holds. */
-	if (rpc_sync(NULL, false, path, sizeof(path), &memfd, &id, &daemon) == -ETIMEDOUT)
+	r = rpc_sync(NULL, false, path, sizeof(path), &memfd, &id, &daemon);
+	if (r == -ETIMEDOUT)
 		ret_how->away = daemon;
+	if (memfd >= 0)
+		(void)close(memfd); /* one session, where all are wanted */
+	else if (r == 0 && !is_named()) {
+		say_unusual(path);
+		return pick_open(path, ret, &ret_how->partial, e);
+	}
+	default_db(usual, sizeof(usual));
 	r = open_default(ret, &ret_how->partial, e);
-	if (memfd < 0)
-		return r;
-	(void)close(memfd);
-	return r != -ENOENT ? r
-			    : err_set(e, -EACCES,
-				      "your sessions are in another user's database, which you may "
-				      "not read; `protonctl sessions` lists them");
+	if (r == 0)
+		say_other(usual, path);
+	return r;
 }

@@ -34,4 +34,7 @@ int source_open(const char *ref, const struct source_options *o, struct source *
  * whether that is all of it. */
 int source_open_db(const char *db, struct sqlite3 **ret, struct source *ret_how, struct err *e);
 
+/* Whether the user named another database than the daemon's. */
+bool source_is_elsewhere(const char *daemons);
+
 #endif

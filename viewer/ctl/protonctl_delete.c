@@ -48,11 +48,14 @@ static void delete_one(struct deletion *d, const char *session)
 		delete_failed(d, session);
 		return;
 	}
+	wire_text(r.result, "name", name, sizeof(name));
 	if (d->c->json) {
 		fputs(d->n_gone > 0 ? "," : "", d->gone);
-		json_value(d->gone, r.result);
+		fprintf(d->gone, "{\"id\":%ld,\"name\":", wire_i64_or(r.result, "id", 0));
+		json_text(d->gone, name, strlen(name));
+		fputc('}', d->gone);
 	} else {
-		text_put(stdout, wire_text(r.result, "name", name, sizeof(name)), 0);
+		text_put(stdout, name, 0);
 		printf(", id %ld, is deleted\n", wire_i64_or(r.result, "id", 0));
 	}
 	d->n_gone++;

@@ -66,64 +66,93 @@ static int more_of(struct ctl *c, const struct rpc_reply *r)
 
 /* --- sessions */
 
-static void session_row(struct text *t, const struct term *term, const msgpack_object *o)
+/* A row as the daemon has it, whoever was asked. */
+static void session_json(const struct pick_row *row)
 {
-	char name[128], state[16], source[16], command[256];
+	const struct {
+		const char *key, *text;
+	} texts[] = {{"uuid", row->uuid}, {"name", row->name}, {"command", row->command},
+		{"state", row->state}, {"source", row->source}, {"tags", row->tags},
+		{"note", row->note}};
+	size_t i;
 
-	sessions_row(t, term,
-		&(struct pick_row){.id = wire_i64_or(o, "id", 0),
-			.created_ns = wire_i64_or(o, "created_ns", 0),
-			.active_ns = wire_i64_or(o, "duration_ns", 0),
-			.processes = wire_i64_or(o, "processes", 0),
-			.launches = wire_i64_or(o, "launches", 0),
-			.matched = wire_i64_or(o, "matched", 0),
-			.name = wire_text(o, "name", name, sizeof(name)),
-			.state = wire_text(o, "state", state, sizeof(state)),
-			.source = wire_text(o, "source", source, sizeof(source)),
-			.command = wire_text(o, "command", command, sizeof(command))});
+	printf("{\"id\":%ld", row->id);
+	for (i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		printf(",\"%s\":", texts[i].key);
+		json_text(stdout, texts[i].text, strlen(texts[i].text));
+	}
+	printf(",\"uid\":%u,\"created_ns\":%ld,\"ended_ns\":%ld,\"duration_ns\":", row->uid,
+		row->created_ns, row->ended_ns);
+	if (row->active_ns >= 0)
+		printf("%ld", row->active_ns);
+	else
+		fputs("null", stdout);
+	printf(",\"processes\":%ld,\"launches\":%ld,\"matched\":%ld,\"empty\":%s}", row->processes,
+		row->launches, row->matched, row->empty ? "true" : "false");
+}
+
+static void sessions_json(const struct ctl *c, const struct listing *l)
+{
+	uint32_t i;
+
+	json_begin(stdout, c->cmd->name);
+	fputs("{\"sessions\":[", stdout);
+	for (i = 0; i < l->n; i++) {
+		fputs(i > 0 ? "," : "", stdout);
+		session_json(&l->row[i]);
+	}
+	printf("],\"more\":%lu}", l->more + l->older);
+	ctl_json_end(c, stdout);
+}
+
+static void sessions_show(const struct ctl *c, const struct listing *l)
+{
+	struct text t = {0};
+	struct term term;
+
+	term_init(&term, STDOUT_FILENO, !c->color);
+	sessions_print(&t, &term, l);
+	fwrite(t.s, 1, t.n, stdout);
+	text_fini(&t);
+	sessions_say_left_out(l);
 }
 
 static int cmd_sessions(struct ctl *c)
 {
 	const char *lines = ctl_option(c, "lines");
-	struct rpc_reply r = {.fd = -1};
-	uint64_t max = 40;
-	struct text t = {0};
-	struct term term;
-	struct list l;
-	uint32_t i, n;
-	int code;
+	struct listing_wish w = {.ask = true,
+#define X(id, letter, name, arg, verbs, help) .filter[FILTER_##id] = ctl_option(c, name),
+		LISTING_FILTERS(X, )
+#undef X
+			.all = c->json || ctl_option(c, "all") != NULL};
+	uint64_t max = c->json ? 0 : LISTING_ROWS;
+	struct source how;
+	struct listing l;
 
 	if (lines != NULL && !text_u64(lines, UINT32_MAX, &max))
 		return ctl_usage(c, "--lines %s is not a number", lines);
-	if (ctl_ask(c, "sessions", &r) < 0)
+	w.rows = (uint32_t)max;
+	if (listing_read(&w, &l, &how, &c->err) < 0)
 		return ctl_fail(c);
-	code = more_of(c, &r);
-	l = list_of(&r, "sessions");
-	n = max == 0 || l.n < max ? l.n : (uint32_t)max;
-	if (c->json && lines != NULL)
-		ctl_json_list(c, "sessions", l.item, n, l.n - n + wire_u64_or(r.result, "more", 0));
-	else if (!ctl_json(c, &r) && l.n == 0)
-		fputs(SESSIONS_NONE, stdout);
-	else if (!c->json) {
-		term_init(&term, STDOUT_FILENO, !c->color);
-		sessions_head(&t, &term);
-		for (i = 0; i < n; i++)
-			session_row(&t, &term, &l.item[i]);
-		fwrite(t.s, 1, t.n, stdout);
-		text_fini(&t);
-		if (i < l.n)
-			fprintf(stderr, "%u older sessions are not shown; --lines 0 shows all\n",
-				l.n - i);
-	}
+	if (l.more > 0)
+		ctl_warn(c, "%lu more did not fit into one reply", l.more);
+	if (c->json)
+		sessions_json(c, &l);
+	else
+		sessions_show(c, &l);
 	ctl_warnings(c);
-	rpc_reply_free(&r);
-	return code;
+	max = l.more;
+	listing_free(&l);
+	return max > 0 || how.partial ? CTL_PARTIAL : CTL_OK;
 }
 
 /* clang-format off */
 static const struct option_def sessions_options[] = {
 	{'n', "lines", "N", "at most the N newest (default 40; 0: all)", NULL},
+	{'a', "all", NULL, "also those that ended with nothing in them", NULL},
+#define X(id, letter, name, arg, verbs, help) {letter, name, arg, help, NULL},
+	LISTING_FILTERS(X, )
+#undef X
 	{0, NULL, NULL, NULL, NULL},
 };
 /* clang-format on */
@@ -132,7 +161,12 @@ const struct command command_sessions = {.name = "sessions",
 	.run = cmd_sessions,
 	.args = "",
 	.help = "list what has been and is recorded",
-	.examples = "protonctl sessions\nprotonctl sessions --json | jq '.data.sessions[0]'\n",
+	.more = "Of the daemon; when none runs, of the database that it left. With --json also "
+		"those\n"
+		"with nothing in them (`empty`).\n",
+	.examples = "protonctl sessions\n"
+		    "protonctl sessions --since 2h --name 'train*'\n"
+		    "protonctl sessions --json | jq '.data.sessions[0]'\n",
 	.options = sessions_options};
 
 /* --- jobs */

@@ -7,6 +7,7 @@
 
 #include "err.h"
 #include "formats.h"
+#include "listing.h"
 #include "text.h"
 
 /* clang-format off */
@@ -53,6 +54,8 @@ enum {
 	X(WIDE,         'w', "wide",         NULL,      ON_flat,     "with launch configurations, where the source has them") \
 	X(GATE,         'g', "gate",         "PCT",     ON_diff,     "exit with 1 when the total, or a node of more than 1% of it, is worse by more than PCT percent; a new node by its share of the total before") \
 	X(OUTPUT,       'o', "output",       "FILE",    ON_export | ON_sql | ON_recover, "write to FILE, in the format that its name ends in (" FORMAT_FILES "; - is standard output), or the copy that recover makes, or the rows of sql as CSV") \
+	X(ALL,          'a', "all",          NULL,      ON_sessions, "also sessions that ended with nothing in them") \
+	LISTING_FILTERS(X, ON_sessions) \
 	X(FORCE,        0,   "force",        NULL,      ON_export | ON_sql, "overwrite FILE") \
 	X(DB,           0,   "db",           "FILE",    ON_ALL,      "read this database; SOURCE is a session in it") \
 	X(PROCESS,      0,   "process",      "P",       ON_SOURCES,  "one process of a session only: a rank, or pid:N") \

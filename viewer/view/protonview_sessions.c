@@ -2,19 +2,12 @@
  */
 #include "protonview_sessions.h"
 
-#include <sqlite3.h>
 #include <string.h>
 
 #include "complete.h"
-#include "pick.h"
 #include "print_json.h"
 #include "protonview_verb.h"
 #include "sessions.h"
-
-struct listing {
-	struct run *run;
-	uint32_t n;
-};
 
 /* Borrowed for its sanitising: bytes of a database are anybody's. */
 static void clean_string(struct text *t, const char *any_bytes)
@@ -25,19 +18,8 @@ static void clean_string(struct text *t, const char *any_bytes)
 	profile_free(p);
 }
 
-static int session_row(void *arg, const struct pick_row *row)
+static void json_row(struct text *t, const struct pick_row *row)
 {
-	struct listing *l = arg;
-	struct text *t = &l->run->out;
-
-	if (l->run->print.rows > 0 && l->n == l->run->print.rows)
-		return -ECANCELED;
-	if (l->n++ == 0 && !run_given(l->run, OPT_JSON))
-		sessions_head(t, &l->run->term);
-	if (!run_given(l->run, OPT_JSON)) {
-		sessions_row(t, &l->run->term, row);
-		return 0;
-	}
 	envelope_row(t);
 	envelope_integer(t, row->id);
 	envelope_string(t, row->uuid);
@@ -52,57 +34,72 @@ static int session_row(void *arg, const struct pick_row *row)
 		envelope_string(t, NULL);
 	envelope_integer(t, row->processes);
 	envelope_integer(t, row->launches);
-	return 0;
+	envelope_integer(t, row->uid);
+	envelope_integer(t, row->ended_ns);
+	clean_string(t, row->tags);
+	clean_string(t, row->note);
+	envelope_integer(t, row->empty);
 }
 
-int view_sessions(struct run *run)
+static void json_rows(struct run *run, const struct listing *l)
 {
 	static const struct envelope_column columns[] = {{"id", "", "integer"},
 		{"uuid", "", "string"}, {"name", "", "string"}, {"state", "", "string"},
 		{"source", "", "string"}, {"command", "", "string"}, {"created", "ns", "integer"},
 		{"active", "ns", "integer"}, {"processes", "", "integer"},
-		{"launches", "", "integer"}};
-	struct listing l = {.run = run};
+		{"launches", "", "integer"}, {"uid", "", "integer"}, {"ended", "ns", "integer"},
+		{"tags", "", "string"}, {"note", "", "string"}, {"empty", "", "integer"}};
+	uint32_t i;
+
+	envelope_open(&run->out, "sessions", NULL);
+	envelope_columns(&run->out, columns, sizeof(columns) / sizeof(columns[0]));
+	for (i = 0; i < l->n; i++)
+		json_row(&run->out, &l->row[i]);
+	envelope_close(&run->out, &run->warnings);
+}
+
+int view_sessions(struct run *run)
+{
+	const bool json = run_given(run, OPT_JSON);
+	const struct listing_wish w = {.db = run->o.value[OPT_DB],
+		.all = json || run_given(run, OPT_ALL),
+#define X(id, letter, name, arg, verbs, help) .filter[FILTER_##id] = run->o.value[OPT_##id],
+		LISTING_FILTERS(X, )
+#undef X
+			.rows = run->print.rows};
 	struct source how;
-	sqlite3 *db;
-	int r = source_open_db(run->o.value[OPT_DB], &db, &how, &run->e);
+	struct listing l;
+	int r = listing_read(&w, &l, &how, &run->e);
 
 	if (r < 0)
 		return r;
 	run_note_parts(run, &how);
-	if (run_given(run, OPT_JSON)) {
-		envelope_open(&run->out, "sessions", NULL);
-		envelope_columns(&run->out, columns, sizeof(columns) / sizeof(columns[0]));
+	run->partial |= l.more > 0;
+	if (l.more > 0)
+		warning_add(&run->warnings, "%llu more did not fit into the daemon's answer",
+			(unsigned long long)l.more);
+	if (json) {
+		json_rows(run, &l);
+	} else {
+		sessions_print(&run->out, &run->term, &l);
+		sessions_say_left_out(&l);
 	}
-	r = pick_each(db, session_row, &l, &run->e);
-	(void)sqlite3_close(db);
-	if (r == 0 || r == -ECANCELED) {
-		if (run_given(run, OPT_JSON))
-			envelope_close(&run->out, &run->warnings);
-		else if (l.n == 0)
-			text_str(&run->out, SESSIONS_NONE);
-		return 0;
-	}
-	return r;
-}
-
-static int complete_row(void *arg, const struct pick_row *row)
-{
-	const char *const *begin = arg;
-
-	complete_put(*begin, row->name, NULL);
+	listing_free(&l);
 	return 0;
 }
 
 void sessions_complete(const char *begin)
 {
+	const struct listing_wish all = {.all = true};
 	struct source how;
-	sqlite3 *db;
+	struct listing l;
 	struct err e;
+	uint32_t i;
 
 	complete_put(begin, "@last", "the newest");
-	if (source_open_db(NULL, &db, &how, &e) < 0)
+	if (listing_read(&all, &l, &how, &e) < 0)
 		return;
-	(void)pick_each(db, complete_row, &begin, &e);
-	(void)sqlite3_close(db);
+	for (i = 0; i < l.n; i++)
+		complete_put(begin, l.row[i].name, NULL);
+	listing_free(&l);
 }

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: MIT. One answer: both tools read the database of the daemon that runs, say which session a word
+# stands for, and list the same ones.
+import os
+import subprocess
+
+import pytest
+
+from conftest import BUILD, needs_another_user, until
+
+DEMO = str(BUILD / "bin/protond-demo")
+NOBODY = 65534
+
+
+def unnamed(world):
+    """The tools' environment of a user who names no database; the usual one is below the home."""
+    world.env = {**world.env, "PROTOND_DB": ""}
+    return world.home / ".local/share/protond/protond.db"
+
+
+def record(world, name, *scopes):
+    """A session with these scopes, by a job that is gone then."""
+    world.ctl("start", name, "--all")
+    job = world.job()
+    for scope in scopes:
+        job.say(f"repeat 1 {scope}")
+    world.ctl("finalize", name)
+    job.quit()
+
+
+def elsewhere(world):
+    """Session 1 is `usual` in the usual database, and `other` in that of the daemon that runs."""
+    unnamed(world)
+    world.start(PROTOND_AUTO_SESSION="off")
+    record(world, "usual", "of_usual")
+    world.stop()
+    other = world.home / "other.db"
+    world.start(PROTOND_AUTO_SESSION="off", PROTOND_DB=other)
+    record(world, "other", "of_other")
+    return other
+
+
+def test_the_running_daemons_database_is_read(world):
+    other = elsewhere(world)
+    words = f"protonview: sessions are read from {other}, the running protond's database\n"
+    for ref in ("1", "@last", "other"):
+        shown = world.view("tree", ref)
+        assert "of_other" in shown.stdout and words in shown.stderr, ref
+    listed = world.view("sessions")
+    assert " other " in listed.stdout and " usual " not in listed.stdout and listed.stderr == words
+    assert listed.stdout == world.ctl("sessions").stdout
+    shown = world.view("tree", "usual")
+    assert "of_usual" in shown.stdout, "the daemon has none of that name"
+    assert f"protond.db is read, not the running protond's database {other}\n" in shown.stderr
+    shown = world.view("tree", "1", env={"PROTOND_DB": str(world.home / ".local/share/protond/protond.db")})
+    assert "of_usual" in shown.stdout and "PROTOND_DB is read" in shown.stderr, "who names one reads that"
+    listed = [tool("sessions", env={"PROTOND_DB": str(world.home / ".local/share/protond/protond.db")}).stdout
+              for tool in (world.ctl, world.view)]
+    assert " usual " in listed[0] and listed[0] == listed[1]
+
+
+def test_the_usual_database_is_read_without_a_word(world):
+    unnamed(world)
+    world.start(PROTOND_AUTO_SESSION="off")
+    record(world, "usual", "of_usual")
+    for shown in (world.view("tree", "usual"), world.view("sessions"), world.ctl("sessions")):
+        assert "usual" in shown.stdout and shown.stderr == ""
+
+
+def test_sessions_without_a_daemon(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    assert world.ctl("sessions").stdout.startswith("no session yet")
+    record(world, "left", "x")
+    before = world.ctl("sessions").stdout, world.ctl_json("sessions")
+    world.stop()
+    assert (world.ctl("sessions").stdout, world.ctl_json("sessions")) == before
+    r = world.ctl("sessions", check=False, env={"PROTOND_DB": str(world.home / "none.db")})
+    assert r.returncode == 1 and "nothing has been recorded yet" in r.stderr
+
+
+def names(world, tool, *options):
+    shown = tool("sessions", *options)
+    rows = [line.split() for line in shown.stdout.splitlines()[1:]]
+    return [row[1] for row in rows if row[0].isdigit()], shown.stderr
+
+
+def test_which_sessions_are_listed(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    record(world, "train-1", "x")
+    record(world, "train-2", "x")
+    record(world, "nothing")
+    world.ctl("start", "night", "--all")
+    for tool in (world.ctl, world.view):
+        got, said = names(world, tool)
+        assert got == ["night", "train-2", "train-1"] and "1 session with nothing in it is not shown" in said
+        assert names(world, tool, "--all") == (["night", "nothing", "train-2", "train-1"], "")
+        assert names(world, tool, "--name", "train*", "-n", "1") == (
+            ["train-2"], f"{tool.__name__.replace('ctl', 'protonctl').replace('view', 'protonview')}: "
+            "1 older session is not shown; -n 0 shows all\n")
+        assert names(world, tool, "--state", "active")[0] == ["night"]
+        assert names(world, tool, "--user", os.getuid(), "--name", "night")[0] == ["night"]
+        assert names(world, tool, "--user", "4000000000")[0] == []
+        assert names(world, tool, "--since", "1h")[0] == ["night", "train-2", "train-1"]
+        got, said = names(world, tool, "--name", "nosuch")
+        assert got == [] and "no session is like that" in said
+        for wrong in (["--user", "no such"], ["--since", "2"], ["--since", "99999999999999999999d"], ["--state", "dead"]):
+            r = tool("sessions", *wrong, check=False)
+            assert r.returncode == 2 and wrong[0] in r.stderr, r
+
+
+@needs_another_user
+def test_root_sees_whose_they_are(world):
+    world.home.chmod(0o755)
+    world.home.parent.chmod(0o755)
+    world.dir.chmod(0o755)
+    with open(world.home / "protond.log", "ab") as log:
+        world.daemon = subprocess.Popen([str(BUILD / "bin/protond"), "--foreground"], stdout=log, stderr=log,
+                                        env={**world.env, "PROTOND_AUTO_SESSION": "off"})
+    until("it answers", world.answers)
+    record(world, "mine", "x")
+    assert " USER " not in world.ctl("sessions").stdout
+    job = world.job(user=NOBODY, group=NOBODY, extra_groups=[])
+    job.say("start theirs")
+    for tool in (world.ctl, world.view):
+        shown = tool("sessions").stdout.splitlines()
+        at = shown[0].index("USER")
+        assert [line[at:].split()[0] for line in shown[1:]] == ["nobody", "root"]
+        assert names(world, tool, "--user", "nobody")[0] == ["theirs"]
