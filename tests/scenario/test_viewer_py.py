@@ -602,6 +602,28 @@ def test_as_protonview_does(viewer, world, tmp_path, source):
           protonview(world, path, ["time/ms"], "--diff-profile", other))
 
 
+def test_time_of_scopes(viewer, world, tmp_path):
+    """In a file without GPU work, time is that of the scopes, averages are of calls, and both viewers say the same."""
+    tree = root(node("train", node("step", node("forward", **{"cpu_time (ns)": 30, "calls": 3}), calls=2,
+                                   **{"cpu_time (ns)": 80}), node("untimed", node("io", calls=1, **{"cpu_time (ns)": 9})),
+                     calls=1, **{"cpu_time (ns)": 100}),
+                node("group", node("part", calls=4, **{"cpu_time (ns)": 60})), flops=0)
+    tree["children"][0]["children"][0]["metrics"]["flops"] = 16
+    path = save(tmp_path / "x.hatchet", tree)
+    metrics = ["time/ns", "time/%", "avg_time/ns", "avg_cpu_time/ns", "time/us", "gflop/s", "cpu_time/%"]
+    gf, derived = viewer.parse(metrics, path)
+    agree(ours(gf, derived), protonview(world, path, metrics))
+    assert by_name(gf, "time/ns (inc)") == {"ROOT": 160, "train": 100, "step": 80, "forward": 30, "untimed": 9, "io": 9,
+                                            "group": 60, "part": 60}
+    assert by_name(gf, "time/% (inc)")["group"] == pytest.approx(37.5) and by_name(gf, "avg_time/ns (inc)")["step"] == 40
+    assert by_name(gf, "gflop/s (inc)")["step"] == pytest.approx(0.2)
+    got, _ = viewer.parse(["time/ns"], path, threshold=60)
+    assert names(got) == ["ROOT", "group", "part", "train", "step"]
+    for metric in ("util", "count"):
+        with pytest.raises(RuntimeError, match="is not found"):
+            viewer.parse([metric], path)
+
+
 def test_peaks_are_protonviews(viewer, world, tmp_path):
     devices = {type_: {str(i): {**H200, "arch": arch} for i, arch in enumerate(archs)}
                for type_, archs in (("CUDA", ("80", "89", "90", "100")), ("HIP", ("gfx90a", "gfx942", "gfx950")))}

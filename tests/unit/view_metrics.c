@@ -168,7 +168,7 @@ START_TEST(requests_that_fail)
 		{"flops8", "90", "nothing", -ENOENT, "'nothing'"},
 		{"flops8", "90", "time/ms,nothing", -ENOENT, "'nothing'"},
 		{"flops8", "90", "time/h", -EINVAL, "'h'"},
-		{"flops8", "90", "nothing/%", -ENOENT, "'nothing'"},
+		{"flops8", "90", "nothing/%", -ENOENT, "'nothing/%'"},
 		{"flops8", "90", "cpu_time/ms", -ENOENT, "'cpu_time/ms'"},
 		{"flops8", "90", "byte/s", -ENOENT, "'byte/s'"},
 		{"flops8", "90", "TIME/MS", -EINVAL, "'MS'"},
@@ -267,9 +267,73 @@ START_TEST(defaults_and_totals)
 }
 END_TEST
 
+/* Without GPU work, time is that of scopes: ROOT / (train 100 ms / step 80 / (forward 30,
+ * backward 40), ...). */
+START_TEST(time_of_scopes)
+{
+	struct profile *p = read_file("tests/golden/scopes.hatchet");
+	struct view *v = derive(p, "time/ms,time/%,avg_time/ms,avg_cpu_time/ms,self_time/ms,"
+				   "self_cpu_time/%,time");
+	const uint32_t step = help_node(p, "step");
+	struct err e;
+
+	ck_assert_str_eq(v->col[0].name, "time/ms (inc)");
+	ck_assert_double_eq(v->col[0].v[step], 80);
+	ck_assert_double_eq(v->col[0].v[0], view_total(v, 0)); /* ROOT has its children's */
+	ck_assert_double_gt(v->col[0].v[0], 100 - 1e-9);
+	ck_assert_str_eq(v->col[1].name, "time/% (inc)");
+	ck_assert_double_eq(v->col[1].v[0], 100);
+	ck_assert_double_eq_tol(v->col[1].v[step], 8000 / v->col[0].v[0], 1e-9);
+	ck_assert_double_eq(v->col[2].v[step], 20); /* of its calls */
+	ck_assert_double_eq(v->col[3].v[step], 20);
+	ck_assert_double_eq(v->col[4].v[step], 10);
+	ck_assert_double_eq_tol(v->col[5].v[step], 1000 / v->col[0].v[0], 1e-9);
+	ck_assert(isnan(v->col[5].v[0]));
+	ck_assert_double_eq(v->col[6].v[step], 80e6);
+	view_free(v);
+	ck_assert_int_eq(view_new(p, &v), 0);
+	ck_assert_int_eq(view_derive(v, "util", &e), -ENOENT);
+	ck_assert_int_eq(view_derive(v, "count", &e), -ENOENT);
+	ck_assert_ptr_nonnull(strstr(e.text, "scopes have time and calls"));
+	view_free(v);
+	profile_free(p);
+}
+END_TEST
+
+/* What a scope launched itself, and of what the share is. */
+START_TEST(self_of_gpu_work)
+{
+	sqlite3 *db = help_db(":memory:");
+	struct profile *p;
+	struct view *v;
+	struct err e;
+
+	help_train(db);
+	ck_assert_int_eq(profile_load(db, 7, NULL, &p, &e), 0);
+	v = derive(p, "self_gpu_time/ns,self_time/ns,self_cpu_time/ns,self_time/%");
+	ck_assert_double_eq(v->col[0].v[help_node(p, "step")], 64); /* the copy */
+	ck_assert_double_eq(v->col[1].v[help_node(p, "forward")], 3000);
+	ck_assert(isnan(v->col[1].v[help_node(p, "step")]));
+	ck_assert_double_eq(v->col[1].v[0], 5000); /* nccl */
+	ck_assert_double_eq(v->col[2].v[help_node(p, "step")], 800);
+	ck_assert_double_eq(v->col[3].v[help_node(p, "sgemm")], 37.5);
+	view_free(v);
+	profile_free(p);
+	help_exec(db, "DELETE FROM cell WHERE class IN (1, 2, 8)");
+	ck_assert_int_eq(profile_load(db, 7, NULL, &p, &e), 0);
+	ck_assert_int_eq(view_new(p, &v), 0);
+	ck_assert_int_eq(view_derive(v, "time/%", &e), -ENOENT);
+	ck_assert_ptr_nonnull(strstr(e.text, "ask for gpu_time/%"));
+	view_free(v);
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
 #define TESTS(X)              \
 	X(golden_numbers)     \
 	X(peak_figures)       \
 	X(util_without_bytes) \
-	X(requests_that_fail) X(launch_metadata_is_left_out) X(defaults_and_totals)
+	X(requests_that_fail) \
+	X(launch_metadata_is_left_out) X(defaults_and_totals) X(time_of_scopes) X(self_of_gpu_work)
 HELP_SUITE("view_metrics", TESTS)

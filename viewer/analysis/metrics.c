@@ -10,13 +10,10 @@
 
 #include "guess.h"
 #include "metrics_peak.h"
+#include "metrics_raw.h"
 #include "text.h"
 
 #define METADATA "__proton_launch_metadata"
-
-/* Kernels and copies together: computed by the view, in no source. */
-#define GPU_TIME  "gpu_time"
-#define GPU_COUNT "gpu_count"
 
 enum how { HOW_TIME, HOW_AVERAGE, HOW_RATE };
 
@@ -43,6 +40,9 @@ static const struct derived derived[] = {
 	TIMES("avg_cpu_time", HOW_AVERAGE, "cpu_time"),
 	TIMES("copy_time", HOW_TIME, "copy_time"),
 	TIMES(GPU_TIME, HOW_TIME, GPU_TIME),
+	TIMES(SELF "time", HOW_TIME, SELF "time"),
+	TIMES(SELF GPU_TIME, HOW_TIME, SELF GPU_TIME),
+	TIMES(SELF "cpu_time", HOW_TIME, SELF "cpu_time"),
 	{GPU_TIME, HOW_TIME, GPU_TIME, 1, "ns"}, {GPU_COUNT, HOW_TIME, GPU_COUNT, 1, ""},
 	RATES("flop", "flops"),
 	RATES("flop8", "flops8"), RATES("flop16", "flops16"),
@@ -116,19 +116,9 @@ void view_free(struct view *v)
 	free(v);
 }
 
-static double *new_numbers(uint32_t n)
-{
-	double *v = malloc((n + (size_t)1) * sizeof(*v));
-	uint32_t i;
-
-	for (i = 0; v != NULL && i < n; i++)
-		v[i] = (double)NAN;
-	return v;
-}
-
 int view_add_column(struct view *v, const struct column *like, double **ret_v)
 {
-	double *numbers = new_numbers(v->p->n_nodes);
+	double *numbers = raw_numbers_new(v->p->n_nodes);
 
 	if (numbers == NULL || v->n_columns == VIEW_COLUMNS_MAX) {
 		free(numbers);
@@ -205,120 +195,48 @@ void metric_unit(const char *name, char *buf, size_t n)
 			buf, n, "%.*s", (int)(len < n ? len : text_cut(unit + 1, n - 1)), unit + 1);
 }
 
-/* Inclusive ones first, as Proton looks. */
-static uint32_t find_raw(const struct profile *p, const char *request)
-{
-	char lower[256], bare[256];
-	uint32_t i, pass;
-
-	snprintf(lower, sizeof(lower), "%s", request);
-	for (i = 0; lower[i] != '\0'; i++)
-		lower[i] = (char)tolower((unsigned char)lower[i]);
-	for (pass = 0; pass < 2; pass++) {
-		for (i = 0; i < p->n_metrics; i++) {
-			if ((p->metric[i].kind == KIND_INCLUSIVE) != (pass == 0))
-				continue;
-			metric_bare(p->metric[i].name, bare, sizeof(bare));
-			if (strcmp(lower, p->metric[i].name) == 0 || strcmp(lower, bare) == 0)
-				return i;
-		}
-	}
-	return PROFILE_NONE;
-}
-
-/* The one or two raw metrics behind a name; [1] PROFILE_NONE: one. */
-static void find_parts(const struct profile *p, const char *request, uint32_t at[2])
-{
-	bool is_time = strcmp(request, GPU_TIME) == 0;
-
-	at[1] = PROFILE_NONE;
-	if (!is_time && strcmp(request, GPU_COUNT) != 0) {
-		at[0] = find_raw(p, request);
-		return;
-	}
-	at[0] = find_raw(p, is_time ? "time" : "count");
-	at[1] = find_raw(p, is_time ? "copy_time" : "copies");
-	if (at[0] != PROFILE_NONE)
-		return;
-	at[0] = at[1];
-	at[1] = PROFILE_NONE;
-}
-
 /* A known name is missing from this profile; any other may be mistyped. */
 static int unknown_metric(const struct profile *p, const char *request, struct err *e)
 {
 	struct guess g = {.word = request};
+	const char *slash = strchr(request, '/');
+	const bool is_time =
+		strncmp(request, "time", 4) == 0 || strncmp(request, "avg_time", 8) == 0;
 	bool is_known = strcmp(request, "time") == 0 || strcmp(request, "count") == 0;
-	uint32_t at[2], i;
+	uint32_t i;
 	char bare[256];
 
+	if (is_time && raw_find(p, "copy_time") != PROFILE_NONE)
+		return err_set(e, -ENOENT,
+			"this profile has copies and no kernels, and so no metric '%s'; ask for "
+			"gpu_time%s",
+			request, slash != NULL ? slash : "");
 	for (i = 0; i < sizeof(derived) / sizeof(derived[0]); i++) {
 		is_known |= strcmp(request, derived[i].name) == 0;
-		find_parts(p, derived[i].source, at);
-		if (at[0] != PROFILE_NONE)
+		if (raw_has(p, derived[i].source))
 			guess_try(&g, derived[i].name);
 	}
 	for (i = 0; i < p->n_metrics; i++) {
 		metric_bare(p->metric[i].name, bare, sizeof(bare));
 		guess_try(&g, bare);
 	}
-	if (is_known && find_raw(p, "cpu_time") != PROFILE_NONE &&
-		find_raw(p, "time") == PROFILE_NONE)
+	if (is_known && raw_time_is_cpu(p))
 		return err_set(e, -ENOENT,
-			"this profile has no kernels and so no metric '%s'; scopes have "
-			"cpu_time/ms, and -l lists what else there is",
-			request);
+			"this profile has no GPU work and so no metric '%s'; scopes have time%s "
+			"and calls, and -l lists what else there is",
+			request, slash != NULL ? slash : "");
 	return err_set(e, -ENOENT, "this profile has no metric '%s'; -l lists those it has%s",
 		request, is_known ? "" : g.question);
 }
 
-/* Own values, or for an inclusive metric the sums of the kept subtrees. */
-static void raw_numbers(const struct view *v, uint32_t metric, double *out)
+static int get_raw(
+	const struct view *v, const char *name, const char *request, struct raw *ret, struct err *e)
 {
-	const struct profile *p = v->p;
-	uint32_t i, parent;
+	const int r = raw_new(v, name, ret);
 
-	for (i = 0; i < p->n_nodes; i++)
-		out[i] = v->keep[i] ? value_number(profile_value(p, i, metric)) : (double)NAN;
-	if (p->metric[metric].kind != KIND_INCLUSIVE)
-		return;
-	for (i = p->n_nodes - 1; i > 0; i--) {
-		if (isnan(out[i]))
-			continue;
-		parent = p->node[i].parent;
-		out[parent] = isnan(out[parent]) ? out[i] : out[parent] + out[i];
-	}
-}
-
-static int new_raw(const struct view *v, const char *request, uint32_t *ret_metric, double **ret,
-	struct err *e)
-{
-	double *sum, *more = NULL;
-	uint32_t at[2], i;
-
-	find_parts(v->p, request, at);
-	if (at[0] == PROFILE_NONE)
+	if (r == -ENOENT)
 		return unknown_metric(v->p, request, e);
-	sum = new_numbers(v->p->n_nodes);
-	if (at[1] != PROFILE_NONE)
-		more = new_numbers(v->p->n_nodes);
-	if (sum == NULL || (at[1] != PROFILE_NONE && more == NULL)) {
-		free(sum);
-		free(more);
-		return err_set(e, -ENOMEM, "out of memory");
-	}
-	raw_numbers(v, at[0], sum);
-	if (more != NULL) {
-		raw_numbers(v, at[1], more);
-		for (i = 0; i < v->p->n_nodes; i++)
-			if (!isnan(more[i]))
-				sum[i] = isnan(sum[i]) ? more[i] : sum[i] + more[i];
-		free(more);
-	}
-	if (ret_metric != NULL)
-		*ret_metric = at[0];
-	*ret = sum;
-	return 0;
+	return r < 0 ? err_set(e, r, "out of memory") : 0;
 }
 
 static struct column *name_column(
@@ -336,29 +254,29 @@ static struct column *name_column(
 /* "time" or "time (ns)": the raw column. */
 static int add_raw(struct view *v, const char *request, struct err *e)
 {
-	uint32_t metric = 0, i, n = 0;
 	const char *name;
 	struct column *c;
-	double *numbers;
-	int r;
+	struct raw raw;
+	uint32_t i, n = 0;
+	int r = get_raw(v, request, request, &raw, e);
 
-	r = new_raw(v, request, &metric, &numbers, e);
 	if (r < 0)
 		return r;
-	name = v->p->metric[metric].name;
 	for (i = 0; i < v->p->n_nodes; i++)
-		n += isnan(numbers[i]) ? 0u : 1u;
+		n += isnan(raw.v[i]) ? 0u : 1u;
 	for (i = 0; n == 0 && i < v->p->n_nodes; i++) {
-		if (profile_value(v->p, i, metric)->type < VALUE_STR)
+		if (profile_value(v->p, i, raw.metric)->type < VALUE_STR)
 			continue;
-		free(numbers);
+		free(raw.v);
 		return err_set(e, -EINVAL,
 			"metric '%s' is not a single number, so it cannot be a column", request);
 	}
-	c = name_column(v, name, v->p->metric[metric].kind == KIND_INCLUSIVE, "");
-	metric_unit(name, c->unit, sizeof(c->unit));
+	name = raw.is_computed ? request : v->p->metric[raw.metric].name;
+	c = name_column(v, name, raw.inclusive, "");
+	metric_unit(v->p->metric[raw.metric].name, c->unit, sizeof(c->unit));
 	c->nested = strncmp(name, "cpu_time", 8) == 0 || strcmp(name, "calls") == 0;
-	c->v = numbers;
+	c->is_cpu = raw.is_cpu;
+	c->v = raw.v;
 	v->n_columns++;
 	return 0;
 }
@@ -366,65 +284,74 @@ static int add_raw(struct view *v, const char *request, struct err *e)
 /* "X/%": of ROOT's when inclusive, of the column's sum when not. */
 static int add_share(struct view *v, const char *request, const char *slash, struct err *e)
 {
+	struct column *c;
+	struct raw raw;
 	char name[256];
-	uint32_t metric = 0, at[2], i;
-	double *numbers, whole = 0;
-	bool inclusive;
+	uint32_t i;
 	int r;
 
 	snprintf(name, sizeof(name), "%.*s", (int)(slash - request), request);
-	find_parts(v->p, name, at);
-	if (strcmp(slash, "/%") != 0 && at[0] == PROFILE_NONE)
-		return unknown_metric(v->p, request, e);
-	if (strcmp(slash, "/%") != 0)
+	if (strcmp(slash, "/%") != 0 && raw_has(v->p, name))
 		return err_set(e, -EINVAL, "metric '%s': unknown unit '%s'", request, slash + 1);
-	r = new_raw(v, name, &metric, &numbers, e);
+	r = get_raw(v, name, request, &raw, e);
 	if (r < 0)
 		return r;
-	inclusive = v->p->metric[metric].kind == KIND_INCLUSIVE;
-	for (i = 0; i < v->p->n_nodes && !inclusive; i++)
-		whole += isnan(numbers[i]) ? 0 : numbers[i];
-	if (inclusive)
-		whole = numbers[0];
 	for (i = 0; i < v->p->n_nodes; i++)
-		numbers[i] = numbers[i] / whole * 100;
-	name_column(v, request, inclusive, "%")->v = numbers;
+		raw.v[i] = raw.v[i] / raw.whole * 100;
+	c = name_column(v, request, raw.inclusive, "%");
+	c->is_cpu = raw.is_cpu;
+	c->v = raw.v;
 	v->n_columns++;
 	return 0;
 }
 
 /* --- derived metrics */
 
+/* What a derived metric is divided by; NULL: nothing. */
+static const char *divisor(const struct view *v, const struct derived *d)
+{
+	if (d->how == HOW_TIME)
+		return NULL;
+	if (d->how == HOW_RATE)
+		return "time";
+	/* Proton's files count kernels alone, and its averages are of these. */
+	if (raw_find(v->p, "calls") != PROFILE_NONE &&
+		(strcmp(d->source, "cpu_time") == 0 || raw_time_is_cpu(v->p)))
+		return "calls";
+	return "count";
+}
+
 static int add_derived(struct view *v, const struct derived *d, struct err *e)
 {
-	double *numbers, *by = NULL;
+	const char *by_name = divisor(v, d);
+	struct raw raw, by = {.v = NULL};
 	struct column *c;
 	uint32_t i;
-	int r;
+	int r = get_raw(v, d->source, d->name, &raw, e);
 
-	r = new_raw(v, d->source, NULL, &numbers, e);
 	if (r < 0)
-		return unknown_metric(v->p, d->name, e);
-	if (d->how != HOW_TIME) {
-		r = new_raw(v, d->how == HOW_AVERAGE ? "count" : "time", NULL, &by, e);
+		return r;
+	if (by_name != NULL) {
+		r = raw_new(v, by_name, &by);
 		if (r < 0) {
-			free(numbers);
+			free(raw.v);
 			return err_set(e, r, "metric '%s' needs '%s', which is not in this profile",
-				d->name, d->how == HOW_AVERAGE ? "count" : "time");
+				d->name, by_name);
 		}
 	}
 	for (i = 0; i < v->p->n_nodes; i++) {
-		if (by != NULL)
-			numbers[i] /= d->how == HOW_RATE ? by[i] / 1e9 : by[i];
-		numbers[i] /= d->scale;
+		if (by.v != NULL)
+			raw.v[i] /= d->how == HOW_RATE ? by.v[i] / 1e9 : by.v[i];
+		raw.v[i] /= d->scale;
 	}
-	free(by);
+	free(by.v);
 	/* Proton names all of these (inc), cpu_time too, which does not add up to its parents. */
-	c = name_column(v, d->name, true, d->unit);
+	c = name_column(v, d->name, strncmp(d->name, SELF, strlen(SELF)) != 0, d->unit);
 	c->nested = strcmp(d->source, "cpu_time") == 0;
-	c->inclusive = !c->nested;
+	c->inclusive &= !c->nested;
 	c->more_is_better = d->how == HOW_RATE;
-	c->v = numbers;
+	c->is_cpu = raw.is_cpu;
+	c->v = raw.v;
 	v->n_columns++;
 	return 0;
 }
@@ -500,8 +427,8 @@ static int fill_util(struct view *v, double *numbers, struct err *e)
 static int add_util(struct view *v, struct err *e)
 {
 	bool any = profile_find_metric(v->p, "bytes") != PROFILE_NONE;
-	double *numbers;
 	struct column *c;
+	struct raw time;
 	size_t i;
 	int r;
 
@@ -511,17 +438,17 @@ static int add_util(struct view *v, struct err *e)
 		return err_set(e, -ENOENT,
 			"util needs one of the metrics flops8, flops16, flops32, flops64 and "
 			"bytes; this profile has none of them");
-	r = new_raw(v, "time", NULL, &numbers, e);
+	r = raw_find(v->p, "time") == PROFILE_NONE ? -ENOENT : raw_new(v, "time", &time);
 	if (r < 0)
-		return err_set(e, r, "util needs 'time', which is not in this profile");
-	r = fill_util(v, numbers, e);
+		return err_set(e, r, "util needs kernels' time, which is not in this profile");
+	r = fill_util(v, time.v, e);
 	if (r < 0) {
-		free(numbers);
+		free(time.v);
 		return r;
 	}
 	c = name_column(v, "util", false, "");
 	c->more_is_better = true;
-	c->v = numbers;
+	c->v = time.v;
 	v->n_columns++;
 	return 0;
 }
@@ -565,15 +492,14 @@ const char *view_default(const struct profile *p)
 {
 	static const char *const gpu[] = {GPU_TIME "/ms", GPU_TIME "/ms," GPU_COUNT,
 		GPU_TIME "/ms,cpu_time/ms", GPU_TIME "/ms," GPU_COUNT ",cpu_time/ms"};
-	bool cpu = find_raw(p, "cpu_time") != PROFILE_NONE;
-	uint32_t time[2], count[2], i;
+	const bool cpu = raw_find(p, "cpu_time") != PROFILE_NONE;
+	const bool count = raw_has(p, GPU_COUNT);
+	uint32_t i;
 
-	find_parts(p, GPU_TIME, time);
-	find_parts(p, GPU_COUNT, count);
-	if (time[0] != PROFILE_NONE)
-		return gpu[(cpu ? 2 : 0) + (count[0] != PROFILE_NONE ? 1 : 0)];
+	if (raw_has(p, GPU_TIME))
+		return gpu[(cpu ? 2 : 0) + (count ? 1 : 0)];
 	if (cpu)
-		return find_raw(p, "calls") != PROFILE_NONE ? "cpu_time/ms,calls" : "cpu_time/ms";
+		return raw_find(p, "calls") != PROFILE_NONE ? "cpu_time/ms,calls" : "cpu_time/ms";
 	for (i = 0; i < p->n_metrics; i++)
 		if (p->metric[i].kind != KIND_PROPERTY && strchr(p->metric[i].name, ',') == NULL &&
 			strcmp(metric_shape(p, i), "number") == 0)

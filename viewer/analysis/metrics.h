@@ -17,6 +17,7 @@ struct column {
 	bool inclusive;
 	bool more_is_better; /* rates; else a higher value is a regression */
 	bool nested;         /* exclusive, but a scope's value holds its inner scopes' (cpu_time) */
+	bool is_cpu;         /* time of scopes */
 	double *v;           /* [n_nodes], NAN: none */
 };
 

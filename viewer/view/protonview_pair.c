@@ -30,12 +30,18 @@ static int same_units(struct run *run, const struct pair *pair)
 	const struct column *a = pair->v[0]->col, *b = pair->v[1]->col;
 	uint32_t i;
 
-	for (i = 0; i < pair->v[0]->n_columns; i++)
+	for (i = 0; i < pair->v[0]->n_columns; i++) {
+		if (a[i].is_cpu != b[i].is_cpu)
+			return err_set(&run->e, -EINVAL,
+				"'%.40s' is of scopes on one side, which has no GPU work, and of "
+				"kernels on the other; ask both for -m cpu_time/ms",
+				a[i].name);
 		if (strcmp(a[i].unit, b[i].unit) != 0)
 			return err_set(&run->e, -EINVAL,
 				"'%.40s' before and '%.40s' after have different units, so there "
 				"is no difference to show",
 				a[i].name, b[i].name);
+	}
 	return 0;
 }
 

@@ -577,12 +577,22 @@ def _util(df: Any, seconds: List[Any], device_info: Dict[str, Any]) -> List[floa
             for value, time, on in zip(least, seconds, _devices(df, device_info))]
 
 
+def _of_scopes(graph: Graph, frame: Any, own: List[Any]) -> List[Any]:
+    """The time of scopes, which holds what is inside them; a node that has none gets its children's."""
+    time = dict(zip(frame.index, own))
+    for node in reversed(graph.nodes):
+        if node in time and not _is_number(time[node]):
+            time[node] = _sum([time.get(child, NAN) for child in node.children])
+    return [time[node] for node in frame.index]
+
+
 def derive_metrics(gf: GraphFrame, metrics: Sequence[str], inclusive_metrics: List[str], exclusive_metrics: List[str],
                    device_info: Dict[str, Any]) -> List[str]:
     """Adds the columns of the metrics asked for to gf; returns their names in that order.
 
     time/U, avg_time/U, cpu_time/U, avg_cpu_time/U (U: s, ms, us, ns); flop/s, flop8/s ... flop64/s and byte/s,
-    each also with g or t before it; util; X/% of a metric X; and X itself. Raises RuntimeError for a metric
+    each also with g or t before it; util; X/% of a metric X; and X itself. In a file without GPU work, time is that
+    of its scopes (cpu_time), and an average is of their calls, where the file has these. Raises RuntimeError for a metric
     that the file lacks, ValueError for another unit or for a device without peak figures (util).
     """
     frame, derived = gf.dataframe, []  # type: Any, List[str]
@@ -590,12 +600,18 @@ def derive_metrics(gf: GraphFrame, metrics: Sequence[str], inclusive_metrics: Li
     def column(name: str) -> str:
         return match_available_metrics(name, inclusive_metrics, exclusive_metrics)[0]
 
+    def has(name: str) -> bool:
+        return any(raw.split("(")[0].strip().lower() == name for raw in inclusive_metrics + exclusive_metrics)
+
+    of_scopes = has("cpu_time") and not has("time") and not has("copy_time")  # what "time" is, then
+
     def duration(name: str, unit: str) -> List[Any]:
-        found = column(name)
-        has = found.partition("(")[2].partition(")")[0]
-        if has not in _A_SECOND:
+        found = column("cpu_time" if name == "time" and of_scopes else name)
+        had = found.partition("(")[2].partition(")")[0]
+        if had not in _A_SECOND:
             raise ValueError(f"Metric {found} has no unit of time")
-        return [value / (_A_SECOND[has] / _A_SECOND[unit]) for value in frame[found].tolist()]
+        values = [value / (_A_SECOND[had] / _A_SECOND[unit]) for value in frame[found].tolist()]
+        return _of_scopes(gf.graph, frame, values) if name == "time" and of_scopes else values
 
     for metric in metrics:
         name, _, unit = metric.partition("/")
@@ -610,7 +626,11 @@ def derive_metrics(gf: GraphFrame, metrics: Sequence[str], inclusive_metrics: Li
             average = name.startswith("avg_")
             values = duration(name[len("avg_"):] if average else name, unit)
             if average:
-                values = list(map(_divide, values, frame[column("count")].tolist()))
+                scopes = has("calls") and (of_scopes or name == "avg_cpu_time")
+                values = list(map(_divide, values, frame[column("calls" if scopes else "count")].tolist()))
+        elif unit == "%" and name == "time" and of_scopes:
+            values = duration(name, "s")
+            values = [_divide(value, values[0]) * 100 for value in values]
         elif unit == "%":
             of = column(name)
             to = to if of.endswith("(inc)") else metric
@@ -619,6 +639,8 @@ def derive_metrics(gf: GraphFrame, metrics: Sequence[str], inclusive_metrics: Li
             values = [_divide(value, whole) * 100 for value in values]
         elif unit:
             raise ValueError(f"Unsupported unit {unit}")
+        elif name == "time" and of_scopes:
+            values = duration(name, "ns")
         else:
             to, values = column(name), None
         if values is not None:
