@@ -43,7 +43,7 @@ static const struct view_option {
 };
 static const char *const view_verbs[] = {
 #define X(name, min, max, args, help) #name,
-	VERBS(X)
+	VIEW_VERBS(X)
 #undef X
 };
 static const char *const values[] = {"time/ms,util", "count", "time/%", "tflop16/s", "1%", "0.5",

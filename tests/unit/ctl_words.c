@@ -102,6 +102,19 @@ START_TEST(bad_line_is_usage)
 }
 END_TEST
 
+START_TEST(bad_option_is_guessed)
+{
+	char *near[] = {(char[]){"start"}, (char[]){"--macth"}, NULL},
+	     *far[] = {(char[]){"start"}, (char[]){"--else"}, NULL};
+	struct ctl c;
+
+	ck_assert_int_eq(parse(&c, "start", near), CTL_USAGE);
+	ck_assert_str_eq(c.err.text, "unknown option --macth; did you mean --match?");
+	ck_assert_int_eq(parse(&c, "start", far), CTL_USAGE);
+	ck_assert_str_eq(c.err.text, "unknown option --else");
+}
+END_TEST
+
 /* --- names --- */
 
 /* clang-format off */
@@ -243,25 +256,31 @@ START_TEST(wrong_variables)
 }
 END_TEST
 
+/* clang-format off */
+static const struct { const char *word[4], *want; } unknown[] = {
+	{{"stauts"}, "did you mean 'status'?"}, {{"sesions"}, "'sessions'"}, {{"finalise"}, "'finalize'"},
+	{{"rnu", "ls"}, "'run'"}, {{"fat"}, "did you mean 'protonview flat'?"},
+	{{"something else entirely, and long"}, "long'. `protonctl help`"},
+	{{"tree"}, "that is protonview's: `protonview tree`"},
+	{{"export", "my run", "-o", "it's"}, "`protonview export 'my run' -o 'it'\\''s'`"},
+	{{"flat", "\033[2J"}, "`protonview flat '?[2J'`"},
+};
+/* clang-format on */
+
 START_TEST(did_you_mean)
 {
-	static const char *const pairs[][2] = {{"stauts", "'status'"}, {"sesions", "'sessions'"},
-		{"finalise", "'finalize'"}, {"rnu", "'run'"}};
-	char *got;
-	size_t n, i;
-	FILE *f;
+	char *argv[6] = {(char[]){"protonctl"}}, *got, word[4][40];
+	size_t n;
+	int argc;
+	FILE *f = open_memstream(&got, &n);
 
-	for (i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++) {
-		f = open_memstream(&got, &n);
-		help_unknown(f, commands, pairs[i][0]);
-		(void)fclose(f);
-		ck_assert_msg(strstr(got, pairs[i][1]) != NULL, "%s: %s", pairs[i][0], got);
-		free(got);
+	for (argc = 1; argc < 5 && unknown[_i].word[argc - 1] != NULL; argc++) {
+		(void)snprintf(word[argc - 1], sizeof(word[0]), "%s", unknown[_i].word[argc - 1]);
+		argv[argc] = word[argc - 1];
 	}
-	f = open_memstream(&got, &n);
-	help_unknown(f, commands, "something else entirely, and long");
+	help_unknown(f, argc, argv);
 	(void)fclose(f);
-	ck_assert_ptr_null(strstr(got, "mean"));
+	ck_assert_msg(strstr(got, unknown[_i].want) != NULL, "%s", got);
 	free(got);
 }
 END_TEST
@@ -303,7 +322,8 @@ Suite *suite(void)
 	tcase_add_test(t, json_of_values);
 	tcase_add_test(t, numbers_for_people);
 	tcase_add_test(t, wrong_variables);
-	tcase_add_test(t, did_you_mean);
+	tcase_add_test(t, bad_option_is_guessed);
+	tcase_add_loop_test(t, did_you_mean, 0, (int)(sizeof(unknown) / sizeof(unknown[0])));
 	tcase_add_test(t, places_of_the_tests);
 	suite_add_tcase(s, t);
 	return s;

@@ -29,7 +29,7 @@ static int run(int argc, char **argv)
 	}
 	c.cmd = command_find(commands, strcmp(argv[1], "--version") == 0 ? "version" : argv[1]);
 	if (c.cmd == NULL) {
-		help_unknown(stderr, commands, argv[1]);
+		help_unknown(stderr, argc, argv);
 		return CTL_USAGE;
 	}
 	r = ctl_parse(&c, argc - 1, argv + 1);

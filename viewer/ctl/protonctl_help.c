@@ -3,9 +3,9 @@
 
 #include <string.h>
 
-#include "guess.h"
 #include "human.h"
 #include "protonctl_options.h"
+#include "tool_verbs.h"
 
 static bool is_listed(const struct command *cmd)
 {
@@ -64,19 +64,23 @@ void help_command(FILE *f, const struct command *cmd)
 	put_options(f, common_options);
 }
 
-void help_unknown(FILE *f, const struct command *const *table, const char *name)
+void help_unknown(FILE *f, int argc, char *const *argv)
 {
-	struct guess g = {.word = name};
+	const struct verbs_question q =
+		verbs_question(argv[1], verbs_of_ctl, "protonview", verbs_of_view);
+	char line[512];
 
-	fputs("protonctl: there is no command '", f);
-	text_put(f, name, 0);
-	fputs("'.", f);
-	for (; *table != NULL; table++)
-		if (is_listed(*table))
-			guess_try(&g, (*table)->name);
-	if (g.best[0] != '\0')
-		fprintf(f, " Did you mean '%s'?", g.best);
-	fputs(" `protonctl help` lists the commands.\n", f);
+	fputs("protonctl: ", f);
+	if (verbs_have(verbs_of_view, argv[1])) {
+		verbs_line("protonview", argc, argv, line, sizeof(line));
+		fputs("that is protonview's: `", f);
+		text_put(f, line, 0);
+		fputs("`\n", f);
+		return;
+	}
+	fputs("there is no command '", f);
+	text_put(f, argv[1], 0);
+	fprintf(f, "'%s `protonctl help` lists the commands.\n", *q.text != '\0' ? q.text : ".");
 }
 
 static int cmd_help(struct ctl *c)
@@ -93,7 +97,7 @@ static int cmd_help(struct ctl *c)
 	}
 	cmd = command_find(c->table, c->argv[0]);
 	if (cmd == NULL) {
-		help_unknown(stderr, c->table, c->argv[0]);
+		help_unknown(stderr, 2, (char *[]){NULL, c->argv[0]});
 		return CTL_USAGE;
 	}
 	help_command(stdout, cmd);

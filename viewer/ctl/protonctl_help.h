@@ -9,7 +9,7 @@
 
 void help_all(FILE *f, const struct command *const *table);
 void help_command(FILE *f, const struct command *cmd);
-/* Says that there is no such verb, and which one may be meant. */
-void help_unknown(FILE *f, const struct command *const *table, const char *name);
+/* argv[1] is no verb: the line for protonview, if it is one there; else which one may be meant. */
+void help_unknown(FILE *f, int argc, char *const *argv);
 
 #endif

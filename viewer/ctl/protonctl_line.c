@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "guess.h"
 #include "human.h"
 #include "json.h"
 
@@ -153,6 +154,20 @@ static int place_of_key(const struct command *cmd, int key)
 	return -1;
 }
 
+static int unknown_option(struct ctl *c, const char *word)
+{
+	const bool is_long = strncmp(word, "--", 2) == 0;
+	struct guess g = {.word = is_long ? word + 2 : ""};
+	const struct option_def *o;
+	size_t i;
+
+	for (i = 0; is_long && (o = ctl_option_at(c->cmd, i)) != NULL; i++)
+		guess_try(&g, o->name);
+	return ctl_usage(c,
+		g.best[0] != '\0' ? "unknown option %s; did you mean --%s?" : "unknown option %s%s",
+		word, g.best);
+}
+
 int ctl_parse(struct ctl *c, int argc, char **argv)
 {
 	struct option longs[CTL_OPTIONS_MAX + 1];
@@ -172,7 +187,7 @@ int ctl_parse(struct ctl *c, int argc, char **argv)
 		if (k == ':')
 			return ctl_usage(c, "%s needs a value", argv[optind - 1]);
 		if (place < 0 || k == '?')
-			return ctl_usage(c, "unknown option %s", argv[optind - 1]);
+			return unknown_option(c, argv[optind - 1]);
 		c->value[place] = optarg != NULL ? optarg : "";
 	}
 	while (optind < argc)

@@ -158,6 +158,7 @@ static const struct option_def sessions_options[] = {
 /* clang-format on */
 
 const struct command command_sessions = {.name = "sessions",
+	.alias = "ls",
 	.run = cmd_sessions,
 	.args = "",
 	.help = "list what has been and is recorded",

@@ -30,7 +30,7 @@ static const struct verb_text {
 	const char *args, *help;
 } verb_texts[VERB_MAX] = {
 #define X(name, min, max, args, help) {#name, ON_##name, min, max, args, help},
-	VERBS(X)
+	VIEW_VERBS(X)
 #undef X
 };
 
@@ -40,27 +40,21 @@ static int find_verb(const char *word)
 {
 	int i;
 
+	if (strcmp(word, "ls") == 0)
+		return VERB_sessions;
 	for (i = 0; i < VERB_MAX; i++)
 		if (strcmp(verb_texts[i].name, word) == 0)
 			return i;
 	return -1;
 }
 
-void options_guess(struct guess *g)
-{
-	int i;
-
-	for (i = 0; i < VERB_MAX; i++)
-		guess_try(g, verb_texts[i].name);
-}
-
 static int no_verb(const char *word, struct err *e)
 {
-	struct guess g = {.word = word};
+	const struct verbs_question q =
+		verbs_question(word, verbs_of_view, "protonctl", verbs_of_ctl);
 
-	options_guess(&g);
 	return err_set(
-		e, -EINVAL, "unknown verb '%s'%s (`protonview help` lists them)", word, g.question);
+		e, -EINVAL, "unknown verb '%s'%s (`protonview help` lists them)", word, q.text);
 }
 
 static void tables(char letters[OPT_MAX * 2 + 4], struct option longs[OPT_MAX + 1])
@@ -96,6 +90,20 @@ static int option_of(int c)
 	return -1;
 }
 
+static int unknown_option(const char *word, struct err *e)
+{
+	const bool is_long = strncmp(word, "--", 2) == 0;
+	struct guess g = {.word = is_long ? word + 2 : ""};
+	int i;
+
+	for (i = 0; i < OPT_MAX && is_long; i++)
+		guess_try(&g, option_texts[i].name);
+	return err_set(e, -EINVAL,
+		g.best[0] != '\0' ? "unknown option '%s'; did you mean '--%s'?"
+				  : "unknown option '%s'%s",
+		word, g.best);
+}
+
 static int set_option(struct options *o, int c, const char *arg, const char *word, struct err *e)
 {
 	int id = option_of(c);
@@ -103,7 +111,7 @@ static int set_option(struct options *o, int c, const char *arg, const char *wor
 	if (c == ':')
 		return err_set(e, -EINVAL, "option '%s' needs an argument", word);
 	if (c == '?' || id < 0)
-		return err_set(e, -EINVAL, "unknown option '%s'", word);
+		return unknown_option(word, e);
 	o->value[id] = arg != NULL ? arg : "";
 	return 0;
 }

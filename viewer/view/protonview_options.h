@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. protonview_options.h: the one list of protonview's verbs and
- * options: parsing, --help, the man page and completion all come from it. */
+/* SPDX-License-Identifier: MIT. protonview_options.h: the one list of protonview's options:
+ * parsing, --help, the man page and completion all come from it and from the verbs' (tool_verbs.h). */
 #ifndef PROTOND_VIEWER_PROTONVIEW_OPTIONS_H
 #define PROTOND_VIEWER_PROTONVIEW_OPTIONS_H
 
@@ -9,36 +9,26 @@
 #include "formats.h"
 #include "listing.h"
 #include "text.h"
-
-/* clang-format off */
-/* A verb is view_NAME() in protonview_NAME.c, and a row here. */
-#define VERBS(X) /* verb    args  what is given, help */ \
-	X(tree,     1, 1, "SOURCE", "the tree of scopes and kernels (also without the word `tree`)") \
-	X(flat,     1, 1, "SOURCE", "one row for each kernel, over all its paths") \
-	X(diff,     2, 2, "BEFORE AFTER", "what changed from one to the other; --gate fails on a regression") \
-	X(sessions, 0, 0, "", "what the database holds") \
-	X(export,   1, 1, "SOURCE -o FILE", "write FILE in the format that its name ends in, or that -f names") \
-	X(sql,      2, 2, "SOURCE SELECT", "a SELECT over the session's tables: nodes, kernel_names, scopes, kernels, copies, launches, steps, ...; docs/sql.md") \
-	X(recover,  1, 1, "FILE [-o NEW]", "copy what can be read of a damaged database to NEW (FILE.recovered), which must not be there; says what lacks (also --recover)") \
-	X(help,     0, 1, "[VERB|man]", "this text, or the manual page's source")
+#include "tool_verbs.h"
 
 enum verb_id {
 #define X(name, min, max, args, help) VERB_##name,
-	VERBS(X)
+	VIEW_VERBS(X)
 #undef X
-	VERB_MAX
+		VERB_MAX
 };
 
 /* Which verbs an option goes with. */
 enum {
 #define X(name, min, max, args, help) ON_##name = 1 << VERB_##name,
-	VERBS(X)
+	VIEW_VERBS(X)
 #undef X
-	ON_VIEWS = ON_tree | ON_flat | ON_diff,
+		ON_VIEWS = ON_tree | ON_flat | ON_diff,
 	ON_SOURCES = ON_VIEWS | ON_export | ON_sql,
 	ON_ALL = ON_SOURCES | ON_sessions,
 };
 
+/* clang-format off */
 #define OPTIONS(X) /* id     short long           argument  verbs        help */                   \
 	X(LIST,         'l', "list",         NULL,      ON_tree,     "list the metrics of the source and do nothing else") \
 	X(METRICS,      'm', "metrics",      "M,...",   ON_tree | ON_diff, "metrics to show: time/ms, avg_time/us, cpu_time/s, count, time/%, util, tflop16/s, gbyte/s, or any that -l lists; X/% is of ROOT's X, of an exclusive X (cpu_time) of the sum over all nodes, as in Proton") \
@@ -89,9 +79,6 @@ void options_complete(int n, char *const *word, void (*sessions)(const char *beg
 
 /* argv is rearranged. -EINVAL with words. -h and -V are left to the caller. */
 int options_parse(int argc, char **argv, struct options *ret, struct err *e);
-
-struct guess;
-void options_guess(struct guess *g); /* tries the verbs */
 
 /* verb NULL: all of it. -EINVAL with words: there is no such verb. */
 int options_help(struct text *t, const char *verb, struct err *e);

@@ -104,13 +104,13 @@ static int dispatch(struct run *run)
 {
 	static view_fn *const verbs[VERB_MAX] = {
 #define X(name, min, max, args, help) [VERB_##name] = view_##name,
-		VERBS(X)
+		VIEW_VERBS(X)
 #undef X
 	};
 
 	static const char *const names[VERB_MAX] = {
 #define X(name, min, max, args, help) [VERB_##name] = #name,
-		VERBS(X)
+		VIEW_VERBS(X)
 #undef X
 	};
 	int r;
@@ -146,6 +146,7 @@ static void complain(const char *kind, const char *words)
 
 int protonview_run(int argc, char **argv)
 {
+	char ctl[400] = ""; /* the line, if protonctl has such a verb */
 	struct run *run;
 	int r, status;
 	uint32_t i;
@@ -157,9 +158,13 @@ int protonview_run(int argc, char **argv)
 	run = calloc(1, sizeof(*run));
 	if (run == NULL)
 		return EXIT_NOT;
-	r = options_parse(argc, argv, &run->o, &run->e);
+	if (argc > 1 && verbs_have(verbs_of_ctl, argv[1]))
+		verbs_line("protonctl", argc, argv, ctl, sizeof(ctl));
+	r = options_parse(argc, argv, &run->o, &run->e); /* moves argv's words */
 	if (r == 0)
 		r = dispatch(run);
+	if ((r == -EINVAL || r == -ENOENT) && run->o.implied && *ctl != '\0')
+		r = err_set(&run->e, -EINVAL, "that is protonctl's: `%s`", ctl);
 	if (r == 0 && run->out.failed)
 		r = err_set(&run->e, -ENOMEM, "out of memory");
 	for (i = 0; i < run->warnings.n && !run_given(run, OPT_JSON); i++)

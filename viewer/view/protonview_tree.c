@@ -2,7 +2,6 @@
  * tree. */
 #include <stdio.h>
 
-#include "guess.h"
 #include "print_json.h"
 #include "protonview_pair.h"
 
@@ -58,13 +57,12 @@ static int tree_of_diff(struct run *run)
 /* `protonview session`: a word that is neither a source nor quite a verb. */
 static void guess_verb(struct run *run)
 {
-	struct guess g = {.word = run->o.args[0]};
+	const char *word = run->o.args[0];
+	const struct verbs_question q =
+		verbs_question(word, verbs_of_view, "protonctl", verbs_of_ctl);
 
-	if (*g.word == '@') /* never a verb */
-		return;
-	options_guess(&g);
-	if (g.best[0] != '\0')
-		err_set(&run->e, -ENOENT, "there is no session or verb '%s'%s", g.word, g.question);
+	if (*word != '@' && *q.text != '\0') /* that is never a verb */
+		err_set(&run->e, -ENOENT, "there is no session or verb '%s'%s", word, q.text);
 }
 
 static void show_list(struct run *run, const struct profile *p)

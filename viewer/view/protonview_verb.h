@@ -22,7 +22,7 @@ struct run {
 };
 
 #define X(name, min, max, args, help) int view_##name(struct run *run);
-VERBS(X) /* each 0, or -errno with words in run->e */
+VIEW_VERBS(X) /* each 0, or -errno with words in run->e */
 #undef X
 
 bool run_given(const struct run *run, enum option_id id);

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: MIT. tool_verbs.c: whose verb a word is, and the command line that was meant. */
+#include "tool_verbs.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "guess.h"
+
+#define X(name) #name,
+const char *const verbs_of_ctl[] = {CTL_VERBS(X) NULL};
+#undef X
+#define X(name, min, max, args, help) #name,
+const char *const verbs_of_view[] = {VIEW_VERBS(X) NULL};
+#undef X
+
+bool verbs_have(const char *const *verbs, const char *word)
+{
+	while (*verbs != NULL && strcmp(*verbs, word) != 0)
+		verbs++;
+	return *verbs != NULL;
+}
+
+static struct guess nearest(const char *word, const char *const *verbs)
+{
+	struct guess g = {.word = word};
+
+	for (; *verbs != NULL; verbs++)
+		guess_try(&g, *verbs);
+	return g;
+}
+
+struct verbs_question verbs_question(
+	const char *word, const char *const *own, const char *tool, const char *const *other)
+{
+	struct guess g = nearest(word, own);
+	struct verbs_question q = {""};
+
+	if (g.best[0] != '\0') {
+		snprintf(q.text, sizeof(q.text), "%s", g.question);
+		return q;
+	}
+	g = nearest(word, other);
+	if (g.best[0] != '\0')
+		snprintf(q.text, sizeof(q.text), "; did you mean '%s %s'?", tool, g.best);
+	return q;
+}
+
+/* As a shell takes it for one word. */
+static void put_quoted(FILE *f, const char *word)
+{
+	if (*word != '\0' &&
+		word[strspn(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				  "0123456789_@%+=:,./-")] == '\0') {
+		fputs(word, f);
+		return;
+	}
+	fputc('\'', f);
+	for (; *word != '\0'; word++)
+		if (*word == '\'')
+			fputs("'\\''", f);
+		else
+			fputc(*word, f);
+	fputc('\'', f);
+}
+
+void verbs_line(const char *tool, int argc, char *const *argv, char *ret, size_t n)
+{
+	FILE *f = fmemopen(ret, n, "w");
+	int i;
+
+	ret[0] = ret[n - 1] = '\0';
+	if (f == NULL)
+		return;
+	fputs(tool, f);
+	for (i = 1; i < argc; i++) {
+		fputc(' ', f);
+		put_quoted(f, argv[i]);
+	}
+	(void)fclose(f);
+	ret[n - 1] = '\0';
+}

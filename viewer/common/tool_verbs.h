@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: MIT. tool_verbs.h: the verbs of protonctl and of protonview, once. Each tool
+ * makes its table of its own list, and knows by the other's whom somebody meant to ask. */
+#ifndef PROTOND_VIEWER_TOOL_VERBS_H
+#define PROTOND_VIEWER_TOOL_VERBS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* clang-format off */
+/* Of protonctl: its file, which has its code, its options and its words (command_NAME), and a name
+ * here, as help lists them. Those of CTL_HIDDEN it does not: they are for the build and the shells. */
+#define CTL_VERBS(X) \
+	X(run) X(start) X(stop) X(activate) X(finalize) X(pause) X(resume) \
+	X(sessions) X(jobs) X(where) X(top) X(status) X(env) X(backends) \
+	X(doctor) X(delete) X(prune) X(daemon) X(shutdown) X(version) X(completion) X(help)
+#define CTL_HIDDEN(X) X(man) X(complete)
+
+/* Of protonview: view_NAME() in protonview_NAME.c, and a row here. */
+#define VIEW_VERBS(X) /* verb    args  what is given, help */ \
+	X(tree,     1, 1, "SOURCE", "the tree of scopes and kernels (also without the word `tree`)") \
+	X(flat,     1, 1, "SOURCE", "one row for each kernel, over all its paths") \
+	X(diff,     2, 2, "BEFORE AFTER", "what changed from one to the other; --gate fails on a regression") \
+	X(sessions, 0, 0, "", "what the database holds (also ls)") \
+	X(export,   1, 1, "SOURCE -o FILE", "write FILE in the format that its name ends in, or that -f names") \
+	X(sql,      2, 2, "SOURCE SELECT", "a SELECT over the session's tables: nodes, kernel_names, scopes, kernels, copies, launches, steps, ...; docs/sql.md") \
+	X(recover,  1, 1, "FILE [-o NEW]", "copy what can be read of a damaged database to NEW (FILE.recovered), which must not be there; says what lacks (also --recover)") \
+	X(help,     0, 1, "[VERB|man]", "this text, or the manual page's source")
+/* clang-format on */
+
+extern const char *const verbs_of_ctl[], *const verbs_of_view[]; /* NULL behind the last */
+bool verbs_have(const char *const *verbs, const char *word);
+/* "; did you mean 'top'?", of one's own, else "; did you mean 'protonctl top'?"; or "". */
+struct verbs_question {
+	char text[80];
+};
+struct verbs_question verbs_question(
+	const char *word, const char *const *own, const char *tool, const char *const *other);
+/* "TOOL WORD...", quoted where a shell needs it, of argv from 1 on; cut to fit. */
+void verbs_line(const char *tool, int argc, char *const *argv, char *ret, size_t n);
+
+#endif
