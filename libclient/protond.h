@@ -189,15 +189,15 @@ static inline void protond__scope_leave(const int *p)
 #define PROTOND__CAT2(a, b) a##b
 #define PROTOND__CAT(a, b)  PROTOND__CAT2(a, b)
 /* The id is interned once per place; racing threads store the same value. */
-#define PROTOND_SCOPE(literal)                                                                  \
-	static uint32_t PROTOND__CAT(protond__n, __LINE__);                                     \
-	if (__atomic_load_n(&PROTOND__CAT(protond__n, __LINE__), __ATOMIC_RELAXED) == 0)        \
-		__atomic_store_n(&PROTOND__CAT(protond__n, __LINE__), protond_name("" literal), \
-			__ATOMIC_RELAXED);                                                      \
-	protond_scope_enter(                                                                    \
-		__atomic_load_n(&PROTOND__CAT(protond__n, __LINE__), __ATOMIC_RELAXED));        \
-	__attribute__((cleanup(protond__scope_leave), unused)) int PROTOND__CAT(                \
-		protond__s, __LINE__) = 0
+#define PROTOND__SCOPE(id, scope, literal)                                         \
+	static uint32_t id;                                                        \
+	if (__atomic_load_n(&id, __ATOMIC_RELAXED) == 0)                           \
+		__atomic_store_n(&id, protond_name("" literal), __ATOMIC_RELAXED); \
+	protond_scope_enter(__atomic_load_n(&id, __ATOMIC_RELAXED));               \
+	__attribute__((cleanup(protond__scope_leave), unused)) int scope = 0
+#define PROTOND__SCOPE_N(n, literal) \
+	PROTOND__SCOPE(PROTOND__CAT(protond__n, n), PROTOND__CAT(protond__s, n), literal)
+#define PROTOND_SCOPE(literal) PROTOND__SCOPE_N(__COUNTER__, literal) /* several on a line */
 #endif
 
 #ifdef __cplusplus
@@ -228,10 +228,13 @@ class scope
 
 #define PROTOND__CAT2(a, b) a##b
 #define PROTOND__CAT(a, b)  PROTOND__CAT2(a, b)
-#define PROTOND_SCOPE(literal)                                                               \
-	static const uint32_t PROTOND__CAT(protond__n, __LINE__) = protond_name("" literal); \
-	const ::protond::scope PROTOND__CAT(protond__s, __LINE__)(                           \
-		PROTOND__CAT(protond__n, __LINE__))
+/* The id's variable is in a function of its own: an inline function is the same in each file,
+ * whatever the counter is there. */
+#define PROTOND_SCOPE(literal)                                                          \
+	const ::protond::scope PROTOND__CAT(protond__s, __COUNTER__)([]() -> uint32_t { \
+		static const uint32_t id = protond_name("" literal);                    \
+		return id;                                                              \
+	}())
 #endif
 
 #endif

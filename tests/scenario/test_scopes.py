@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: MIT. Scopes from a job to a stored tree, and every outcome protond.h promises.
 import os
 import re
+import shutil
 import signal
+import subprocess
 
 import pytest
 
-from conftest import WAIT, until
+from conftest import BUILD, WAIT, until
 
 ENOENT, ENOTCONN, EINVAL = -2, -107, -22
 
@@ -377,3 +379,24 @@ def test_a_job_that_does_nothing_is_not_written_down_each_second(world):
     until("the second is stored", lambda: world.cells("job")["/x"][0] == 2)
     assert position() > last[0]
     job.quit()
+
+
+@pytest.mark.preload
+@pytest.mark.parametrize("compiler", ["gcc -std=c99", "clang -std=c99", "g++ -std=c++11 -x c++", "clang++ -std=c++20 -x c++"])
+def test_two_scopes_on_a_line(world, compiler):
+    """As a macro of the program's would write them; strict, and without a warning."""
+    if shutil.which(compiler.split()[0]) is None:
+        pytest.skip(f"no {compiler.split()[0]}")
+    (world.home / "x.c").write_text("""#include <protond.h>
+#define BOTH PROTOND_SCOPE("in"); PROTOND_SCOPE("inner")
+int main(void)
+{
+    for (int i = 0; i < 3; i++) { PROTOND_SCOPE("out"); BOTH; }
+    return 0;
+}
+""")
+    header = BUILD.parent / "libclient"
+    subprocess.run([*compiler.split(), "-Wall", "-Wextra", "-Wshadow", "-pedantic", "-Werror", f"-I{header}", "x.c", "-x", "none", "-o", "x",
+                    f"-L{BUILD}/lib", "-lprotond"], cwd=world.home, check=True)
+    world.ctl("run", "-q", "-n", "s", "--", world.home / "x")
+    assert {path: cell[0] for path, cell in world.cells("s").items()} == {"/out": 3, "/out/in": 3, "/out/in/inner": 3}
