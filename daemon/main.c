@@ -16,6 +16,7 @@
 #include "config.h"
 #include "home.h"
 #include "log.h"
+#include "paths.h"
 #include "verbs.h"
 
 #define FILES_AT_ONCE 16384u /* 4 096 jobs */
@@ -27,7 +28,7 @@
 	X(PRIVATE,    "private",    NULL,   "the user's own daemon: own directories, ends when idle")          \
 	X(FOREGROUND, "foreground", NULL,   "say what happens on standard error, also when private")           \
 	X(CONFIG,     "config",     "FILE", "read FILE instead of the usual configuration")                    \
-	X(CHECK,      "check",      NULL,   "read the configuration, say what is wrong with it, and end")      \
+	X(CHECK,      "check",      NULL,   "say where configuration and database are, and what is wrong there (a user: as --private)") \
 	X(VERSION,    "version",    NULL,   "print the version")                                               \
 	X(HELP,       "help",       NULL,   "print this")                                                      \
 	X(MAN,        "man",        NULL,   "print the manual page (roff)")
@@ -239,6 +240,22 @@ static int run(struct protond *p)
 	return r;
 }
 
+/* What was read, and where it leads. Exit status. */
+static int checked(const struct options *o, const struct daemon_config *c)
+{
+	char file[512] = "none", db[4096] = PATHS_SERVICE_DB;
+
+	if (o->config != NULL)
+		(void)snprintf(file, sizeof(file), "%s", o->config);
+	else
+		(void)config_file(o->private, file, sizeof(file));
+	if (o->private)
+		(void)paths_db(0, db, sizeof(db));
+	(void)printf("configuration  %s%s\ndatabase       %s\n", file,
+		access(file, F_OK) < 0 ? " (is not there)" : "", c->db[0] != '\0' ? c->db : db);
+	return printed();
+}
+
 int main(int argc, char **argv)
 {
 	static struct protond daemon;
@@ -254,6 +271,7 @@ int main(int argc, char **argv)
 	/* Fixed, for malloc would raise it: tables and batches go back to the system when they are
 	 * freed, not when what lies above them is. */
 	(void)mallopt(M_MMAP_THRESHOLD, 32 << 10);
+	o.private = o.private || (o.check && geteuid() != 0); /* a user has no other */
 	log_set_level(o.private && !o.foreground ? LOG_WARN : LOG_INFO);
 	protond_bind(&daemon);
 	daemon.d.private = o.private;
@@ -261,8 +279,9 @@ int main(int argc, char **argv)
 	if (config_load(&daemon.config, o.config, o.private, &e) < 0)
 		return complain(&e, EXIT_USAGE);
 	if (o.check) {
+		r = checked(&o, &daemon.config);
 		config_free(&daemon.config);
-		return 0;
+		return r;
 	}
 	if (o.private)
 		(void)chdir("/"); /* it was started anywhere, and keeps no folder busy */

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT. A daemon that a user starts, looks at and ends: protonctl daemon.
+import os
 import signal
 import subprocess
 
-from conftest import BUILD, WAIT, needs_root, until
+from conftest import BUILD, WAIT, needs_another_user, needs_root, until
 
 
 def daemons(world):
@@ -65,3 +66,53 @@ def test_a_service_is_not_ones_own(world):
     finally:
         service.terminate()
         service.wait(WAIT)
+
+
+def test_check_reads_what_it_would_read(world):
+    """--check says which file it read and which database that leads to, and is wrong where the daemon would be."""
+    env = {"PROTOND_DB": "", "XDG_CONFIG_HOME": str(world.home)}
+    def check(*args, **kwargs):
+        return world.tool("protond", "--check", *args, env=env, check=False, **kwargs)
+    r = check("--private")
+    assert r.returncode == 0
+    assert f"{world.home}/protond.conf (is not there)" in r.stdout and f"{world.home}/.local/share/protond/protond.db" in r.stdout
+    (world.home / "protond.conf").write_text("db = /of/the/file.db\n")
+    assert "/of/the/file.db" in check("--private").stdout and "is not there" not in check("--private").stdout
+    (world.home / "protond.conf").write_text("dbb = x\n")
+    r = check("--private")
+    assert r.returncode == 2 and "protond.conf:1: unknown key 'dbb'" in r.stderr
+    if os.geteuid() != 0:
+        assert check().returncode == 2
+
+
+@needs_another_user
+def test_check_of_a_user_is_of_his_own(world):
+    os.chmod(world.dir, 0o755)
+    (world.dir / "protond.conf").write_text("db = /of/the/user.db\n")
+    r = subprocess.run([str(BUILD / "bin/protond"), "--check"], env={**world.env, "PROTOND_DB": "", "XDG_CONFIG_HOME": str(world.dir)},
+                       capture_output=True, text=True, user=65534, group=65534, extra_groups=[], cwd="/")
+    assert r.returncode == 0 and f"{world.dir}/protond.conf\n" in r.stdout and "/of/the/user.db" in r.stdout, r.stdout + r.stderr
+
+
+def looks(world, *args):
+    return world.ctl("top", "-i", "0.1", *args, "s").stdout.count("SCOPE OR KERNEL")
+
+
+def test_top_into_a_pipe_ends(world):
+    """After one table; after as many as were asked for; and with -b not at all."""
+    world.start(PROTOND_AUTO_SESSION="off")
+    job = world.job()
+    job.say("start s")
+    job.say("repeat 3 a")
+    until("it is known", lambda: [s for s in world.ctl_json("sessions")["sessions"] if s["name"] == "s"])
+    assert looks(world) == 1 and looks(world, "-b", "-c", "3") == 3 and looks(world, "-c", "2") == 2
+    top = subprocess.Popen([str(BUILD / "bin/protonctl"), "top", "-b", "-i", "0.1", "s"], env=world.env, stdout=subprocess.PIPE, text=True)
+    heads = 0
+    while heads < 3:  # it would have ended
+        line = top.stdout.readline()
+        assert line, "top -b ended"
+        heads += "SCOPE OR KERNEL" in line
+    top.terminate()
+    top.wait(WAIT)
+    top.stdout.close()
+    assert world.ctl("top", "-c", "0", check=False).returncode == 2

@@ -130,6 +130,8 @@ static void look_daemon_settings(struct doctor *d, const char *protond)
 		return;
 	if (posix_spawn_file_actions_init(&actions) == 0) {
 		(void)posix_spawn_file_actions_adddup2(&actions, pipes[1], STDERR_FILENO);
+		(void)posix_spawn_file_actions_addopen(
+			&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
 		if (posix_spawn(&pid, protond, &actions, NULL, argv, environ) == 0) {
 			(void)waitpid(pid, &status, 0);
 			(void)close(pipes[1]);

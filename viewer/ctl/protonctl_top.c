@@ -169,6 +169,7 @@ struct top {
 	struct names *names;
 	struct table before;
 	uint32_t rows;
+	bool clears; /* the screen, before each look but the first */
 };
 
 /* One look. -errno in c->err. */
@@ -198,7 +199,7 @@ static int top_once(struct ctl *c, struct rpc *rpc, struct top *top)
 	if (top->before.now_ns != 0)
 		seconds = (double)(t.now_ns - top->before.now_ns) * 1e-9;
 	table_since(&t, &top->before);
-	if (isatty(STDOUT_FILENO) && seconds > 0)
+	if (top->clears && seconds > 0)
 		fputs("\033[H\033[J", stdout);
 	top_head(c, &r, seconds);
 	if (seconds <= 0)
@@ -212,12 +213,24 @@ static int top_once(struct ctl *c, struct rpc *rpc, struct top *top)
 	return 0;
 }
 
+/* Into a file or a pipe one, unless somebody says that it goes on. 0: without end. */
+static int looks_of(struct ctl *c, uint64_t *ret)
+{
+	const char *count = ctl_option(c, "count");
+	const bool one = ctl_option(c, "once") != NULL || c->json ||
+			 (!isatty(STDOUT_FILENO) && ctl_option(c, "batch") == NULL);
+
+	*ret = one ? 1 : 0;
+	if (count != NULL && (!text_u64(count, UINT32_MAX, ret) || *ret == 0))
+		return ctl_usage(c, "--count %s: give 1 or more", count);
+	return 0;
+}
+
 static int cmd_top(struct ctl *c)
 {
 	const char *interval = ctl_option(c, "interval"), *lines = ctl_option(c, "lines");
-	const bool once = ctl_option(c, "once") != NULL || c->json;
-	struct top top = {.names = NULL};
-	uint64_t rows = screen_rows();
+	struct top top = {.clears = isatty(STDOUT_FILENO) && ctl_option(c, "batch") == NULL};
+	uint64_t rows = screen_rows(), looks;
 	double seconds = interval != NULL ? strtod(interval, NULL) : 1.0;
 	struct pollfd p = {.events = POLLIN};
 	struct rpc *rpc;
@@ -227,6 +240,9 @@ static int cmd_top(struct ctl *c)
 		return ctl_usage(c, "--interval %s: give 0.1 to 3600 seconds", interval);
 	if (lines != NULL && (!text_u64(lines, ROWS_MAX, &rows) || rows == 0))
 		return ctl_usage(c, "--lines %s: give 1 to %u", lines, ROWS_MAX);
+	code = looks_of(c, &looks);
+	if (code != 0)
+		return code;
 	if (ctl_open(c, &rpc) < 0)
 		return ctl_fail(c);
 	p.fd = rpc_fd(rpc);
@@ -236,7 +252,7 @@ static int cmd_top(struct ctl *c)
 		err_set(&c->err, code, "out of memory");
 	while (code == 0) {
 		code = top_once(c, rpc, &top);
-		if (once || ferror(stdout))
+		if (--looks == 0 || ferror(stdout)) /* 0 goes on for longer than anybody waits */
 			break;
 		if (code == 0) /* the daemon's end is seen at once */
 			(void)poll(&p, 1, (int)(seconds * 1e3));
@@ -251,7 +267,9 @@ static int cmd_top(struct ctl *c)
 static const struct option_def top_options[] = {
 	{'i', "interval", "SECONDS", "between two looks (default 1)", NULL},
 	{'n', "lines",    "N",       "rows (default: what the terminal has)", NULL},
-	{'1', "once",     NULL,      "one table of everything so far, then end", NULL},
+	{'1', "once",     NULL,      "one table of everything so far, then end; so into a file or a pipe", NULL},
+	{'b', "batch",    NULL,      "a table after the other, into a file or a pipe, too", NULL},
+	{'c', "count",    "N",       "end after N tables", NULL},
 	{0, NULL, NULL, NULL, NULL},
 };
 /* clang-format on */
@@ -261,6 +279,6 @@ const struct command command_top = {.name = "top",
 	.max = 1,
 	.args = "[SESSION]",
 	.help = "what takes the time now",
-	.examples = "protonctl top\nprotonctl top --once @last\n",
+	.examples = "protonctl top\nprotonctl top --once @last\nprotonctl top -b -c 60 >top.txt\n",
 	.options = top_options,
 	.completes = 's'};
