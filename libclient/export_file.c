@@ -165,7 +165,7 @@ static int write_file(int from, const char *path, const char *tmp)
 
 static int export_locked(const struct pd_ask *ask, char *text)
 {
-	const bool timeline = format_needs_timeline(format_of(ask->format));
+	const bool timeline = format_from(format_of(ask->format)) != FORMAT_FROM_TREE;
 	const uint32_t ms = (ask->how & ASK_IMPATIENT) != 0 ? MOMENT_MS
 			    : timeline                      ? TIMELINE_MS
 							    : EXPORT_MS;

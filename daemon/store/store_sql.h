@@ -109,32 +109,6 @@
 	"DELETE FROM anchor WHERE (SELECT count(*) FROM anchor)>65536 AND (ring_clock,clock) IN "           \
 	"(SELECT ring_clock,clock FROM (SELECT ring_clock,clock,row_number() OVER (ORDER BY realtime_ns) i " \
 	"FROM anchor) WHERE i<=32768 AND i%2=0)"
-/* Rows of a portable file, in this order; ?1 is the session. */
-#define STORE_PORTABLE(X)                                                                                   \
-	X(session, "FROM session WHERE id=?1")                                                              \
-	X(member,  "FROM member WHERE session=?1")                                                          \
-	X(process, "FROM process WHERE id IN (SELECT process FROM member WHERE session=?1)")                \
-	X(device,  "FROM device WHERE process IN (SELECT process FROM member WHERE session=?1)")            \
-	X(active,  "FROM active WHERE session=?1")                                                          \
-	X(segment, "FROM segment WHERE session=?1")                                                         \
-	X(cell,    "FROM cell WHERE session=?1")                                                            \
-	X(metric,  "FROM metric WHERE session=?1")                                                          \
-	X(config,  "FROM config WHERE session=?1")                                                          \
-	X(busy,    "FROM busy WHERE session=?1")                                                            \
-	X(trace,   "FROM trace WHERE session=?1 ORDER BY rowid")                                            \
-	X(loss,    "FROM loss WHERE session=?1 OR (session=0 AND process IN "                               \
-	           "(SELECT process FROM member WHERE session=?1))")                                        \
-	X(note,    "FROM note WHERE session=?1 OR (session=0 AND process IN "                               \
-	           "(SELECT process FROM member WHERE session=?1))")                                        \
-	X(anchor,  "FROM anchor WHERE realtime_ns BETWEEN "                                                 \
-	           "(SELECT created_ns-60000000000 FROM session WHERE id=?1) AND "                          \
-	           "(SELECT coalesce(finalized_ns+60000000000,9223372036854775807) FROM session "           \
-	           "WHERE id=?1)")                                                                          \
-	X(node,    "FROM node WHERE id IN (WITH RECURSIVE need(id) AS (SELECT node FROM cell WHERE session=?1 " \
-	           "UNION SELECT node FROM metric WHERE session=?1 "                                        \
-	           "UNION SELECT node FROM config WHERE session=?1 "                                        \
-	           "UNION SELECT node.parent FROM node JOIN need ON node.id=need.id "                       \
-	           "WHERE node.parent<>0) SELECT id FROM need)")
 /* clang-format on */
 
 #define NODE_UNKNOWN \

@@ -19,7 +19,7 @@ struct sqlite3;
  * writes paths out. */
 #define EXPORT_TEXT_MAX ((size_t)256 << 20)
 typedef int export_tree_fn(const struct profile *p, char **ret_text, size_t *ret_bytes);
-/* The timeline of session `id` of an open store, to a file which the caller opens, flushes and
+/* The timeline, or all, of session `id` of an open store, to a file which the caller opens, flushes and
  * closes. *ret_gone, which may be NULL: events that had left the store over a ceiling before. Words
  * in e: -ENOENT no such session, -ENODATA it kept no timeline, -EBADMSG a damaged chunk, -ENOSPC
  * and other failures to write, -ENOMEM. */
@@ -34,7 +34,7 @@ struct export_format {
 	const char *name, *ending;    /* what a file's name ends in: the one or the other */
 	bool protons;                 /* Proton writes it, too: see session_mode */
 	export_tree_fn *tree;         /* how it is written: from a tree, */
-	export_timeline_fn *timeline; /* or from a timeline; the other is NULL */
+	export_timeline_fn *timeline; /* or from a session in its store; the other is NULL */
 	export_sniff_fn *sniff;       /* NULL, both: it is not read back */
 	export_read_fn *read;
 };
@@ -45,6 +45,7 @@ export_read_fn export_read;
 
 #define FROM_TREE(name)     export_tree_fn name##_write;
 #define FROM_TIMELINE(name) export_timeline_fn name##_write;
+#define FROM_SESSION(name)  export_timeline_fn name##_write;
 #define READ_BACK(name)               \
 	export_sniff_fn name##_sniff; \
 	export_read_fn name##_read;
@@ -54,6 +55,7 @@ FORMATS(X)
 #undef X
 #undef FROM_TREE
 #undef FROM_TIMELINE
+#undef FROM_SESSION
 #undef READ_BACK
 #undef READ_NOT
 

@@ -8,11 +8,13 @@
 #include <string.h>
 
 /* clang-format off */
-#define FORMATS(X) /* written from a TREE or a TIMELINE; read BACK or NOT; PROTONs or OURS; a file's usual ending; what reads it */ \
+#define FORMATS(X) /* written from a TREE, a TIMELINE or the SESSION as it is stored; read BACK or NOT; PROTONs or OURS; a file's usual ending; what reads it */ \
 	X(hatchet,         TREE,     BACK, PROTONS, "hatchet",         "Proton's viewer, Hatchet, protonview")           \
 	X(hatchet_msgpack, TREE,     BACK, PROTONS, "hatchet_msgpack", "likewise, smaller")                              \
 	X(chrome_trace,    TIMELINE, NOT,  PROTONS, "json",            "ui.perfetto.dev, chrome://tracing")              \
 	X(pftrace,         TIMELINE, NOT,  OURS,    "pftrace",         "ui.perfetto.dev, trace_processor: smaller")      \
+	X(protond,         SESSION,  NOT,  OURS,    "protond",         "protonview, on any machine: the whole session")  \
+	X(sqlite,          SESSION,  NOT,  OURS,    "sqlite",          "anything that reads SQLite: docs/sql.md")        \
 	X(folded,          TREE,     NOT,  OURS,    "folded",          "flamegraph.pl, inferno, samply, speedscope")     \
 	X(speedscope,      TREE,     NOT,  OURS,    "speedscope.json", "speedscope.app")                                 \
 	X(pprof,           TREE,     NOT,  OURS,    "pb.gz",           "go tool pprof, Pyroscope, Parca")                \
@@ -66,15 +68,21 @@ static inline enum format format_of_file(const char *path)
 	return FORMAT_COUNT;
 }
 
-/* Whether a session must have been recorded with data=trace for it. */
-static inline bool format_needs_timeline(enum format f)
+enum format_from { FORMAT_FROM_TREE, FORMAT_FROM_TIMELINE, FORMAT_FROM_SESSION };
+
+static inline enum format_from format_from(enum format f)
 {
-	enum { FORMAT_FROM_TREE, FORMAT_FROM_TIMELINE };
 #define X(name, from, ...) [FORMAT_##name] = FORMAT_FROM_##from,
 	static const char from[FORMAT_COUNT] = {FORMATS(X)};
 #undef X
 
-	return f < FORMAT_COUNT && from[f] == FORMAT_FROM_TIMELINE;
+	return f < FORMAT_COUNT ? (enum format_from)from[f] : FORMAT_FROM_TREE;
+}
+
+/* Whether a session must have been recorded with data=trace for it. */
+static inline bool format_needs_timeline(enum format f)
+{
+	return format_from(f) == FORMAT_FROM_TIMELINE;
 }
 
 #endif

@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: MIT. What a tree is written as, judged by other readers: Python's csv, json and XML, a
 # Protocol Buffers reader of a few lines, and `go tool pprof` where it is installed.
+import contextlib
 import csv
 import gzip
 import json
 import pathlib
 import shutil
+import sqlite3
 import struct
 import subprocess
 import sys
@@ -345,3 +347,33 @@ def replayed(world, gz):
 def test_gpu_work_in_a_perfetto_trace(world, gz):
     r = replayed(world, gz)
     assert timelines_agree(world, "r").operations, r.stderr
+
+
+@pytest.mark.skipif(not REPLAY.exists(), reason="tests/replay/check.sh builds the stub; it runs first in make check")
+def test_a_portable_session_is_the_session(world):
+    replayed(world, next(d for d in DUMPS if d.name.startswith("torch")))
+    world.view("export", "r", "-o", "x.protond")
+    for view in (["tree"], ["flat"], ["sql"]):
+        sql = ["select * from kernels order by start_ns"] if view == ["sql"] else []
+        here, there = (world.view(*view, source, *sql, "--json") for source in ("r", world.home / "x.protond"))
+        assert json.loads(here.stdout)["rows"] == json.loads(there.stdout)["rows"]
+    world.view("export", "x.protond", "-o", "again.json")
+    world.view("export", "r", "-o", "first.json")
+    assert (world.home / "again.json").read_bytes() == (world.home / "first.json").read_bytes()
+    assert world.view("export", "r", "-o", "y.protond", "--phase", "0", check=False).returncode != 0
+
+
+@pytest.mark.preload
+def test_an_sqlite_file(world):
+    """Of a session with a timeline and of one without; anything that reads SQLite reads it."""
+    temporary = world.home / "tmp"
+    temporary.mkdir()
+    world.start(TMPDIR=temporary)
+    for name, data in (("both", "both"), ("tree", "tree")):
+        world.ctl("run", "-n", name, "-k", "none", "-d", data, "-o", f"{name}.sqlite", "--", sys.executable, "-c", JOB, BUILD / "lib/libprotond.so.0")
+        with contextlib.closing(sqlite3.connect(world.home / f"{name}.sqlite")) as db:
+            assert db.execute("pragma integrity_check").fetchall() == [("ok",)]
+            assert db.execute("select count(*) from nodes").fetchone() == (len(NAMES) + 1,)
+            assert db.execute("select count(*) from scopes").fetchone() == (len(NAMES) if data == "both" else 0,)
+            assert db.execute("select name, sql_version from session").fetchall() == [(name, 1)]
+    assert not list(temporary.iterdir())

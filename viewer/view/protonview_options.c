@@ -243,10 +243,12 @@ static void sources_help(struct text *t)
 
 static void formats_help(struct text *t)
 {
+	static const char *const from_words[] = {"tree", "timeline", "session"};
+
 	text_str(t, "\n  -f               FILE ends in      from      read by\n");
 #define X(name, from, read, whose, ending, readers)             \
 	text_fmt(t, "  %-15s  .%-16s %-9s %s\n", #name, ending, \
-		format_needs_timeline(FORMAT_##name) ? "timeline" : "tree", readers);
+		from_words[format_from(FORMAT_##name)], readers);
 	FORMATS(X)
 #undef X
 }

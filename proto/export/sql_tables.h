@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT. sql_tables.h: a session as tables of an SQLite database of its own,
- * for `protonview sql`. docs/sql.md is the contract: columns are added, never changed. */
-#ifndef PROTOND_VIEWER_SQL_TABLES_H
-#define PROTOND_VIEWER_SQL_TABLES_H
+ * for `protonview sql` and the format sqlite. docs/sql.md is the contract: columns are added, never changed. */
+#ifndef PROTOND_EXPORT_SQL_TABLES_H
+#define PROTOND_EXPORT_SQL_TABLES_H
 
 #include "err.h"
 #include "profile.h"

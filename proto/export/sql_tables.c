@@ -520,17 +520,20 @@ int sql_tables_timeline(void *arg, struct sqlite3 *db, int64_t id, const struct 
 	sqlite3 *to = arg;
 	int r = exec(to, "BEGIN", e);
 
+	if (r < 0)
+		return r;
 	insert_open(&f.path, to, "timeline_path", 3);
 	insert_open(&f.scope, to, "timeline_scope", 11);
 	insert_open(&f.value, to, "timeline_value", 7);
 	insert_open(&f.operation, to, "timeline_operation", 26);
 	insert_open(&f.thread, to, "timeline_thread", 4);
-	if (r == 0)
-		r = timeline_write(&form, &f, db, id, s, NULL, ret_gone, e);
+	r = timeline_write(&form, &f, db, id, s, NULL, ret_gone, e);
 	for (unsigned i = 0; i < sizeof(all) / sizeof(*all); i++)
 		if (r == 0)
 			r = insert_close(all[i], e);
 		else
 			(void)insert_close(all[i], NULL);
+	if (r < 0)
+		(void)sqlite3_exec(to, "ROLLBACK", NULL, NULL, NULL);
 	return r < 0 ? r : exec(to, "COMMIT", e);
 }

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT. protond.c: the format protond: a portable session file, which every
+ * tool of ours reads as it reads a session. */
+#include <sqlite3.h>
+
+#include "db_file.h"
+#include "export_format.h"
+#include "portable.h"
+
+struct from {
+	struct sqlite3 *db;
+	int64_t id;
+};
+
+static int fill(struct sqlite3 *to, void *arg, struct err *e)
+{
+	const struct from *f = arg;
+	const int rc = portable_fill(f->db, f->id, true, to, e);
+
+	if (rc == SQLITE_OK)
+		return 0;
+	return e->code != 0 ? e->code
+			    : err_set(e, rc == SQLITE_FULL ? -ENOSPC : -EIO,
+				      "the session cannot be copied: %s", sqlite3_errmsg(to));
+}
+
+int protond_write(struct sqlite3 *db, int64_t id, const struct profile_select *s, FILE *to,
+	uint64_t *ret_gone, struct err *e)
+{
+	struct from f = {db, id};
+	const bool own = sqlite3_get_autocommit(db) != 0;
+	int r;
+
+	if (ret_gone != NULL)
+		*ret_gone = 0;
+	if (s != NULL && (s->process != NULL || s->one_phase))
+		return err_set(e, -EINVAL,
+			"a portable session is whole: --process and --phase go with what is made "
+			"of it later");
+	if (own && sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
+		return err_set(e, -EIO, "the database cannot be read: %s", sqlite3_errmsg(db));
+	r = db_file_write(fill, &f, to, e);
+	if (own)
+		(void)sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
+	return r;
+}
