@@ -105,7 +105,7 @@ class World:
         path.mkdir(exist_ok=True)
         self.db = path / "store.db"
         self.env = {k: v for k, v in os.environ.items()
-                    if not k.startswith(("PROTOND_", "CUDA_INJ", "NVTX_INJ", "XDG_"))}
+                    if not k.startswith(("PROTOND_", "CUDA_INJ", "NVTX_INJ", "XDG_", "COLUMNS"))}
         self.env.update(PROTOND_RUNTIME_DIR=str(self.dir), PROTOND_DB=str(self.db), HOME=str(path),
                         PROTOND_COMMIT_MS="50", LC_ALL="C.UTF-8",
                         LD_LIBRARY_PATH=str(BUILD / "lib"))

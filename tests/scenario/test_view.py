@@ -178,7 +178,7 @@ def test_columns_stand_under_their_heads(world):
                                    "children": [{"frame": {"name": "a"}, "metrics": {"größe": 12345678, "n": 10 ** 9}}]}, {}]))
     for locale in ("C.UTF-8", "C"):
         head, *rows = world.view(source, "-m", "größe,n", env={"LC_ALL": locale}).stdout.splitlines()
-        ends = [head.index("(inc)") + 5, head.rindex("(inc)") + 5]
+        ends = [len(head) - 12, len(head)]  # two columns of ten, and two blanks
         for row in rows:
             assert [row.index("12345678") + 8, row.index("1000000000") + 10] == ends, (head, rows)
     world.start(PROTOND_AUTO_SESSION="off")

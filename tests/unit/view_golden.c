@@ -167,6 +167,7 @@ static void make_databases(void)
 	(void)setenv("PROTOND_RUNTIME_DIR", empty_dir, 1); /* no daemon there */
 	(void)setenv("TZ", "UTC", 1);
 	(void)setenv("TERM", "dumb", 1);
+	(void)unsetenv("COLUMNS");
 	ck_assert_ptr_nonnull(setlocale(LC_CTYPE, "C.UTF-8"));
 }
 

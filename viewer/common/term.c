@@ -10,20 +10,38 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "human.h"
 #include "json.h"
 #include "utf8.h"
+
+static uint32_t columns_of(int fd)
+{
+	const char *set = getenv("COLUMNS");
+	struct winsize size;
+	uint64_t n;
+
+	if (set != NULL && text_u64(set, 10000, &n) && n > 0)
+		return (uint32_t)n;
+	return ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
 
 void term_init(struct term *term, int fd, bool no_color)
 {
 	const char *none = getenv("NO_COLOR"), *kind = getenv("TERM");
-	struct winsize size;
 
 	*term = (struct term){
 		.tty = isatty(fd) == 1, .utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0};
 	term->color = term->tty && !no_color && (none == NULL || *none == '\0') && kind != NULL &&
 		      strcmp(kind, "dumb") != 0;
-	if (term->tty && ioctl(fd, TIOCGWINSZ, &size) == 0)
-		term->width = size.ws_col;
+	term->width = columns_of(fd);
+}
+
+bool term_color(struct term *term, const char *when)
+{
+	if (strcmp(when, "auto") == 0)
+		return true;
+	term->color = strcmp(when, "always") == 0;
+	return term->color || strcmp(when, "never") == 0;
 }
 
 void term_style(const struct term *term, struct text *t, enum term_style s)
@@ -31,7 +49,8 @@ void term_style(const struct term *term, struct text *t, enum term_style s)
 	static const char *const codes[] = {[STYLE_PLAIN] = "\033[0m",
 		[STYLE_FAINT] = "\033[2m",
 		[STYLE_BOLD] = "\033[1m",
-		[STYLE_HOT] = "\033[1;31m",
+		[STYLE_BAD] = "\033[1;31m",
+		[STYLE_HOT] = "\033[1;33m",
 		[STYLE_WARM] = "\033[33m",
 		[STYLE_MILD] = "\033[32m",
 		[STYLE_COOL] = "\033[36m"};
@@ -171,6 +190,48 @@ void term_name(const struct term *term, struct text *t, const char *name, uint32
 	else
 		text_add(t, s, n);
 	free(s);
+}
+
+/* Columns of the character or escape sequence at *at. */
+static uint32_t step(const char **at, const char *end)
+{
+	if (**at != '\033')
+		return char_width(next_char(at));
+	while (*at < end && *(*at)++ != 'm')
+		;
+	return 0;
+}
+
+void term_wrap(const struct term *term, struct text *t, size_t from, uint32_t indent)
+{
+	struct text out = {0};
+	const char *at = t->s + from, *const end = t->s + t->n, *word, *space;
+	uint32_t column = 0, w;
+
+	while (term->width > 0 && at < end && !t->failed) {
+		for (space = at; at < end && *at == ' '; at++)
+			;
+		w = 0;
+		for (word = at; at < end && *at != ' ' && *at != '\n';)
+			w += step(&at, end);
+		if (column > indent && column + (uint32_t)(word - space) + w > term->width) {
+			text_fmt(&out, "\n%*s", (int)indent, "");
+			column = indent;
+			space = word;
+		}
+		text_add(&out, space, (size_t)(at - space));
+		column += (uint32_t)(word - space) + w;
+		if (at < end && *at == '\n') {
+			text_char(&out, *at++);
+			column = 0;
+		}
+	}
+	if (out.n > 0) {
+		t->n = from;
+		text_add(t, out.s, out.n);
+	}
+	t->failed |= out.failed;
+	text_fini(&out);
 }
 
 void term_duration(struct text *t, double ns)

@@ -12,13 +12,16 @@ struct term {
 	uint32_t width; /* columns; 0: no limit */
 };
 
-/* Of fd, by NO_COLOR, TERM and the locale (the caller has called setlocale()). */
+/* Of fd, by COLUMNS, NO_COLOR, TERM and the locale (the caller has called setlocale()). */
 void term_init(struct term *term, int fd, bool no_color);
+/* As --color has it: "always", "never" or "auto"; false: another word. */
+bool term_color(struct term *term, const char *when);
 
 enum term_style {
 	STYLE_PLAIN,
 	STYLE_FAINT,
 	STYLE_BOLD,
+	STYLE_BAD, /* for what is wrong, and for nothing else */
 	STYLE_HOT,
 	STYLE_WARM,
 	STYLE_MILD,
@@ -38,6 +41,10 @@ uint32_t term_line_width(
 /* Times and bytes for people: "12.4 s", "1.5 GiB"; count with its noun: "2 processes". */
 void term_duration(struct text *t, double ns);
 void term_count(struct text *t, uint64_t n, const char *one, const char *many);
+
+/* Breaks what t has from `from` on, the beginning of a line, so that it fits; lines after the first
+ * are indented. Nothing where there is no width. */
+void term_wrap(const struct term *term, struct text *t, size_t from, uint32_t indent);
 
 int term_write(int fd, const char *s, size_t n); /* all of it; -errno */
 

@@ -2,21 +2,11 @@
 #include <locale.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "protonctl_help.h"
 #include "protonctl_line.h"
 #include "protonctl_table.h"
-
-static bool wants_color(const struct ctl *c)
-{
-	const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
-
-	return ctl_option(c, "no-color") == NULL && (no == NULL || *no == '\0') && term != NULL &&
-	       strcmp(term, "dumb") != 0 && isatty(STDOUT_FILENO);
-}
 
 static int run(int argc, char **argv)
 {
@@ -37,7 +27,6 @@ static int run(int argc, char **argv)
 		help_command(stdout, c.cmd);
 	if (r != CTL_GO)
 		return r == CTL_HELP ? CTL_OK : r;
-	c.color = wants_color(&c);
 	return c.cmd->run(&c);
 }
 

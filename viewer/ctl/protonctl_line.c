@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "guess.h"
 #include "human.h"
@@ -14,7 +15,8 @@
 const struct option_def common_options[] = {
 	{'h', "help",     NULL, "what this command does, with examples", NULL},
 	{0,   "json",     NULL, "one JSON envelope on standard output; of `run`, the last line of standard error", NULL},
-	{0,   "no-color", NULL, "plain text; so does NO_COLOR", NULL},
+	{0,   "color",    "WHEN", "auto, always or never; auto: on a terminal, unless NO_COLOR is set", "auto always never"},
+	{0,   "no-color", NULL, "as --color never", NULL},
 	{0,   NULL,       NULL, NULL, NULL},
 };
 const struct option_def no_options[] = {{0, NULL, NULL, NULL, NULL}};
@@ -119,6 +121,12 @@ void ctl_warnings(const struct ctl *c)
 	}
 }
 
+void ctl_print(struct text *t)
+{
+	fwrite(t->s, 1, t->n, stdout);
+	text_fini(t);
+}
+
 /* --- parsing */
 
 /* getopt's view of the tables: long options with a value of 1000 + place, and the short string. */
@@ -193,6 +201,11 @@ int ctl_parse(struct ctl *c, int argc, char **argv)
 	while (optind < argc)
 		c->argv[c->argc++] = argv[optind++];
 	c->json = ctl_option(c, "json") != NULL;
+	term_init(&c->term, STDOUT_FILENO, ctl_option(c, "no-color") != NULL);
+	if (ctl_option(c, "color") != NULL && !term_color(&c->term, ctl_option(c, "color")))
+		return ctl_usage(
+			c, "--color %s: give auto, always or never", ctl_option(c, "color"));
+	c->color = c->term.color;
 	if (ctl_option(c, "help") != NULL)
 		return CTL_HELP;
 	for (k = 0; k < c->argc && c->cmd->completes != 0; k++) {

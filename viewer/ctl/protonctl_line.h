@@ -8,6 +8,7 @@
 #include <stddef.h>
 
 #include "err.h"
+#include "term.h"
 
 /* Exit codes; those of `run` are 125, 126, 127, as with env(1). */
 enum ctl_exit {
@@ -61,6 +62,7 @@ struct ctl {
 	int argc;                           /* positional */
 	char **argv;
 	bool json, color;
+	struct term term; /* standard output */
 	struct err err;
 	char warning[CTL_WARNINGS_MAX][640]; /* a daemon's words, and ours */
 	size_t n_warnings;
@@ -81,6 +83,7 @@ int ctl_exit_code(int code); /* of -errno */
 int ctl_fail(struct ctl *c);
 int ctl_usage(struct ctl *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void ctl_warn(struct ctl *c, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void ctl_print(struct text *t); /* to standard output; ends the text */
 /* Prints the warnings to stderr; with --json they are in the envelope instead. */
 void ctl_warnings(const struct ctl *c);
 

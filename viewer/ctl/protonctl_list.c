@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: MIT. protonctl_list.c: the commands that show what the daemon knows:
  * sessions, jobs, status, backends, version. */
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "grid.h"
 #include "human.h"
 #include "json.h"
 #include "protonctl_answer.h"
 #include "protonctl_call.h"
 #include "protonctl_self.h"
 #include "sessions.h"
-
-#define BOLD  "\033[1m"
-#define PLAIN "\033[0m"
 
 /* The items of a list in an answer. */
 struct list {
@@ -26,32 +25,6 @@ static struct list list_of(const struct rpc_reply *r, const char *key)
 
 	l.n = answer_items(r->result, key, &l.item);
 	return l;
-}
-
-static void head(const struct ctl *c, const char *words)
-{
-	printf(c->color ? BOLD "%s" PLAIN "\n" : "%s\n", words);
-}
-
-/* Text in a column, padded. */
-static void column(const char *text, int width)
-{
-	char cell[256];
-	FILE *f = fmemopen(cell, sizeof(cell), "w");
-
-	cell[0] = '\0';
-	if (f != NULL) {
-		text_put(f, text, (size_t)width);
-		(void)fclose(f);
-	}
-	printf("%-*s ", width, cell);
-}
-
-static void column_of(const msgpack_object *o, const char *key, int width)
-{
-	char text[256];
-
-	column(wire_text(o, key, text, sizeof(text)), width);
 }
 
 static int more_of(struct ctl *c, const struct rpc_reply *r)
@@ -172,30 +145,71 @@ const struct command command_sessions = {.name = "sessions",
 
 /* --- jobs */
 
-static void job_line(const msgpack_object *o)
+static const struct grid_column job_columns[] = {{"PID", true, 0, 0}, {"RANK", true, 0, 4},
+	{"STATE", false, 0, 0}, {"GPU", false, 0, 0}, {"EVENTS", true, 0, 2},
+	{"KERNELS", true, 0, 3}, {"DROPS", true, 0, 0}, {"COMMAND", false, 16, 0},
+	{"SESSIONS", false, 0, 1}};
+
+static void job_sessions(struct grid *t, const msgpack_object *s)
 {
-	const int64_t rank = wire_i64_or(o, "rank", -1);
-	const msgpack_object *s = wire_get(o, "sessions");
-	char text[256], rank_text[24] = "-";
+	char ids[96] = "";
+	size_t n = 0;
 	uint32_t i;
 
-	if (rank >= 0)
-		snprintf(rank_text, sizeof(rank_text), "%ld", rank);
-	printf("%8lu %5s ", wire_u64_or(o, "pid", 0), rank_text);
-	column(*wire_text(o, "ended", text, sizeof(text)) != '\0' ? text : "runs", 7);
-	column_of(o, "gpu", 8);
-	printf("%12lu %9lu %6lu ", wire_u64_or(o, "events", 0), wire_u64_or(o, "kernels", 0),
-		wire_u64_or(o, "drops", 0));
-	column_of(o, "command", 40);
 	for (i = 0; s != NULL && s->type == MSGPACK_OBJECT_ARRAY && i < s->via.array.size; i++)
-		if (s->via.array.ptr[i].type == MSGPACK_OBJECT_POSITIVE_INTEGER)
-			printf("%s%lu", i > 0 ? "," : "", s->via.array.ptr[i].via.u64);
-	putchar('\n');
-	if (*wire_text(o, "gpu_text", text, sizeof(text)) != '\0') {
-		fputs("               ", stdout);
-		text_put(stdout, text, 0);
-		putchar('\n');
-	}
+		if (s->via.array.ptr[i].type == MSGPACK_OBJECT_POSITIVE_INTEGER && n < sizeof(ids))
+			n += (size_t)snprintf(ids + n, sizeof(ids) - n, "%s%lu", n > 0 ? "," : "",
+				s->via.array.ptr[i].via.u64);
+	grid_cell_fmt(t, "%s", ids);
+}
+
+static void job_cells(const struct ctl *c, struct grid *t, const msgpack_object *o)
+{
+	const int64_t rank = wire_i64_or(o, "rank", -1);
+	char text[1100];
+
+	grid_cell_fmt(t, "%lu", wire_u64_or(o, "pid", 0));
+	if (rank >= 0)
+		grid_cell_fmt(t, "%ld", rank);
+	else
+		grid_cell_fmt(t, "-");
+	grid_cell(t, &c->term, *wire_text(o, "ended", text, sizeof(text)) != '\0' ? text : "runs");
+	grid_cell(t, &c->term, wire_text(o, "gpu", text, sizeof(text)));
+	grid_cell_fmt(t, "%lu", wire_u64_or(o, "events", 0));
+	grid_cell_fmt(t, "%lu", wire_u64_or(o, "kernels", 0));
+	grid_cell_fmt(t, "%lu", wire_u64_or(o, "drops", 0));
+	grid_cell(t, &c->term, wire_text(o, "command", text, sizeof(text)));
+	job_sessions(t, wire_get(o, "sessions"));
+}
+
+/* Why its GPU is as it is, below the table: a sentence is no column. */
+static void job_words(const struct ctl *c, struct text *out, const msgpack_object *o)
+{
+	char words[1100];
+	const size_t from = out->n;
+
+	if (*wire_text(o, "gpu_text", words, sizeof(words)) == '\0')
+		return;
+	text_fmt(out, "%lu: ", wire_u64_or(o, "pid", 0));
+	term_name(&c->term, out, words, 0);
+	term_wrap(&c->term, out, from, 2);
+	text_char(out, '\n');
+}
+
+static void jobs_print(const struct ctl *c, const struct list *l)
+{
+	struct grid t;
+	struct text out = {0};
+	uint32_t i;
+
+	grid_init(&t, job_columns, sizeof(job_columns) / sizeof(job_columns[0]));
+	for (i = 0; i < l->n; i++)
+		job_cells(c, &t, &l->item[i]);
+	grid_print(&out, &c->term, &t);
+	for (i = 0; i < l->n; i++)
+		job_words(c, &out, &l->item[i]);
+	ctl_print(&out);
+	grid_fini(&t);
 }
 
 static int cmd_jobs(struct ctl *c)
@@ -203,7 +217,6 @@ static int cmd_jobs(struct ctl *c)
 	struct rpc_reply r = {.fd = -1};
 	struct rpc *rpc;
 	struct list l;
-	uint32_t i;
 	int code = ctl_open(c, &rpc);
 
 	if (code < 0)
@@ -220,10 +233,7 @@ static int cmd_jobs(struct ctl *c)
 		     "shell with:");
 		env_line(stdout, NULL);
 	} else if (!c->json) {
-		head(c, "     PID  RANK STATE   GPU            EVENTS   KERNELS  DROPS COMMAND     "
-			"                             SESSIONS");
-		for (i = 0; i < l.n; i++)
-			job_line(&l.item[i]);
+		jobs_print(c, &l);
 	}
 	ctl_warnings(c);
 	rpc_reply_free(&r);
@@ -246,41 +256,65 @@ const struct command command_jobs = {.name = "jobs",
 
 /* --- status */
 
-static void status_print(const struct rpc_reply *r)
+#define STATUS_INDENT 11 /* where the words begin */
+
+static void status_line(const struct ctl *c, struct text *t, const char *what, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+static void status_line(const struct ctl *c, struct text *t, const char *what, const char *fmt, ...)
+{
+	const size_t from = t->n;
+	char words[4400];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(words, sizeof(words), fmt, ap);
+	va_end(ap);
+	text_fmt(t, "%-*s", STATUS_INDENT, what);
+	term_name(&c->term, t, words, 0);
+	term_wrap(&c->term, t, from, STATUS_INDENT);
+	text_char(t, '\n');
+}
+
+static void status_gpu(const struct ctl *c, struct text *t, const msgpack_object *o)
+{
+	status_line(c, t, "GPU",
+		"on in %lu jobs, armed in %lu, failed in %lu, aside in %lu, with CUPTI residual in "
+		"%lu",
+		wire_u64_or(o, "on", 0), wire_u64_or(o, "armed", 0), wire_u64_or(o, "failed", 0),
+		wire_u64_or(o, "aside", 0), wire_u64_or(o, "residual", 0));
+}
+
+static void status_print(const struct ctl *c, const struct rpc_reply *r)
 {
 	const msgpack_object *o = r->result;
 	char text[4096], a[32], b[32];
 	const struct list w = list_of(r, "warnings");
 	const double up = wire_f64_or(o, "uptime_s", 0), cpu = wire_f64_or(o, "cpu_s", 0);
+	struct text t = {0};
 	uint32_t i;
 
-	printf("daemon     protond %s, pid %ld, up ", wire_text(o, "daemon", text, 32),
-		wire_i64_or(o, "pid", 0));
 	text_duration(up, a);
-	puts(a);
-	printf("runtime    %s\n", wire_text(o, "runtime_dir", text, sizeof(text)));
+	status_line(c, &t, "daemon", "protond %s, pid %ld, up %s", wire_text(o, "daemon", text, 32),
+		wire_i64_or(o, "pid", 0), a);
+	status_line(c, &t, "runtime", "%s", wire_text(o, "runtime_dir", text, sizeof(text)));
 	text_bytes(wire_u64_or(o, "db_bytes", 0), a);
-	printf("database   %s (%s)\n", wire_text(o, "db", text, sizeof(text)), a);
-	printf("jobs       %lu attached, %lu sessions live, automatic sessions: %s\n",
+	status_line(c, &t, "database", "%s (%s)", wire_text(o, "db", text, sizeof(text)), a);
+	status_line(c, &t, "jobs", "%lu attached, %lu sessions live, automatic sessions: %s",
 		wire_u64_or(o, "jobs", 0), wire_u64_or(o, "sessions", 0),
 		wire_text(o, "auto_session", text, sizeof(text)));
-	printf("recorded   %lu events, %lu kernels; dropped: %lu\n", wire_u64_or(o, "events", 0),
-		wire_u64_or(o, "kernels", 0), wire_u64_or(o, "drops", 0));
+	status_line(c, &t, "recorded", "%lu events, %lu kernels; dropped: %lu",
+		wire_u64_or(o, "events", 0), wire_u64_or(o, "kernels", 0),
+		wire_u64_or(o, "drops", 0));
 	text_bytes(wire_u64_or(o, "rss_bytes", 0), a);
 	text_bytes(wire_u64_or(o, "journal_bytes", 0), b);
-	printf("cost       %.2f %% of a core since it began (%.2f s; agents in jobs %.2f s), "
-	       "%s of memory, %s of journal not stored\n",
+	status_line(c, &t, "cost",
+		"%.2f %% of a core since it began (%.2f s; agents in jobs %.2f s), %s of memory, "
+		"%s of journal not stored",
 		up > 0 ? 100 * cpu / up : 0.0, cpu, wire_f64_or(o, "agents_cpu_s", 0), a, b);
-	o = wire_get(o, "gpu");
-	printf("GPU        on in %lu jobs, armed in %lu, failed in %lu, aside in %lu, with "
-	       "CUPTI residual in %lu\n",
-		wire_u64_or(o, "on", 0), wire_u64_or(o, "armed", 0), wire_u64_or(o, "failed", 0),
-		wire_u64_or(o, "aside", 0), wire_u64_or(o, "residual", 0));
-	for (i = 0; i < w.n; i++) {
-		fputs("warning    ", stdout);
-		text_put(stdout, answer_text(&w.item[i], text, sizeof(text)), 0);
-		putchar('\n');
-	}
+	status_gpu(c, &t, wire_get(o, "gpu"));
+	for (i = 0; i < w.n; i++)
+		status_line(c, &t, "warning", "%s", answer_text(&w.item[i], text, sizeof(text)));
+	ctl_print(&t);
 }
 
 static int cmd_status(struct ctl *c)
@@ -290,7 +324,7 @@ static int cmd_status(struct ctl *c)
 	if (ctl_ask(c, "status", &r) < 0)
 		return ctl_fail(c);
 	if (!ctl_json(c, &r))
-		status_print(&r);
+		status_print(c, &r);
 	rpc_reply_free(&r);
 	return CTL_OK;
 }
@@ -306,6 +340,7 @@ static int cmd_backends(struct ctl *c)
 {
 	struct rpc_reply r = {.fd = -1};
 	struct list l;
+	struct text t = {0};
 	uint32_t i;
 	char text[1024];
 
@@ -313,11 +348,15 @@ static int cmd_backends(struct ctl *c)
 		return ctl_fail(c);
 	l = list_of(&r, "backends");
 	for (i = 0; !c->json && i < l.n; i++) {
-		column_of(&l.item[i], "name", 8);
-		column_of(&l.item[i], "state", 8);
-		text_put(stdout, wire_text(&l.item[i], "text", text, sizeof(text)), 0);
-		putchar('\n');
+		const size_t from = t.n;
+
+		text_fmt(&t, "%-8s ", wire_text(&l.item[i], "name", text, 16));
+		text_fmt(&t, "%-8s ", wire_text(&l.item[i], "state", text, 16));
+		term_name(&c->term, &t, wire_text(&l.item[i], "text", text, sizeof(text)), 0);
+		term_wrap(&c->term, &t, from, 18);
+		text_char(&t, '\n');
 	}
+	ctl_print(&t);
 	(void)ctl_json(c, &r);
 	rpc_reply_free(&r);
 	return CTL_OK;

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "gpu_terms.h"
+#include "grid.h"
 #include "human.h"
 #include "protonctl_answer.h"
 #include "protonctl_call.h"
@@ -19,21 +20,21 @@ struct row {
 	uint64_t class, count, sum_ns, max_ns, was_count, was_ns;
 };
 
-struct table {
+struct look {
 	struct row *row;
 	uint32_t n;
 	int64_t session;
 	uint64_t now_ns;
 };
 
-static void table_free(struct table *t)
+static void look_free(struct look *t)
 {
 	uint32_t i;
 
 	for (i = 0; i < t->n; i++)
 		free(t->row[i].path);
 	free(t->row);
-	*t = (struct table){.n = 0};
+	*t = (struct look){.n = 0};
 }
 
 static int by_name(const void *a, const void *b)
@@ -54,11 +55,11 @@ static int by_time(const void *a, const void *b)
 	return dx < dy ? 1 : dx > dy ? -1 : 0;
 }
 
-static int table_take(const struct rpc_reply *r, struct table *ret)
+static int look_take(const struct rpc_reply *r, struct look *ret)
 {
 	const msgpack_object *cells = NULL;
 	const uint32_t n = answer_items(r->result, "cells", &cells);
-	struct table t = {.now_ns = wire_u64_or(r->result, "now_ns", 0)};
+	struct look t = {.now_ns = wire_u64_or(r->result, "now_ns", 0)};
 	char path[1100];
 	uint32_t i;
 
@@ -76,7 +77,7 @@ static int table_take(const struct rpc_reply *r, struct table *ret)
 		w->max_ns = wire_u64_or(&cells[i], "max_ns", 0);
 	}
 	if (t.row == NULL || t.n < n) {
-		table_free(&t);
+		look_free(&t);
 		return -ENOMEM;
 	}
 	qsort(t.row, t.n, sizeof(*t.row), by_name);
@@ -85,7 +86,7 @@ static int table_take(const struct rpc_reply *r, struct table *ret)
 }
 
 /* Sums of the look before, for the deltas. A session that shrank (another one) counts from zero. */
-static void table_since(struct table *t, const struct table *before)
+static void look_since(struct look *t, const struct look *before)
 {
 	const struct row *w;
 	uint32_t i;
@@ -112,21 +113,28 @@ static void top_head(const struct ctl *c, const struct rpc_reply *r, double seco
 		drops += wire_u64_or(&jobs[i], "drops", 0);
 	fputs("session ", stdout);
 	answer_put(r->result, "session", 40);
-	printf(" (id %ld)  %u job%s  drops %lu  ", wire_i64_or(r->result, "id", 0), n,
-		n == 1 ? "" : "s", drops);
+	printf(" (id %ld)  %u job%s  %sdrops %lu%s  ", wire_i64_or(r->result, "id", 0), n,
+		n == 1 ? "" : "s", c->color && drops > 0 ? "\033[1;31m" : "", drops,
+		c->color && drops > 0 ? "\033[0m" : "");
 	if (seconds > 0)
 		printf("last %.1f s\n", seconds);
 	else
 		puts("since it began");
-	printf("%s%12s %7s %10s %10s  %-7s SCOPE OR KERNEL%s\n", c->color ? "\033[1m" : "",
-		"TIME ms", "%", "CALLS", "MEAN us", "CLASS", c->color ? "\033[0m" : "");
 }
 
+static const struct grid_column top_columns[] = {{"TIME ms", true, 0, 0}, {"%", true, 0, 0},
+	{"CALLS", true, 0, 0}, {"MEAN us", true, 0, 1}, {"CLASS", false, 0, 2},
+	{"SCOPE OR KERNEL", false, 24, 0}};
+
 /* seconds: what the time is a share of. */
-static void top_rows(struct table *t, struct names *names, double seconds, uint32_t rows)
+static void top_rows(
+	const struct ctl *c, struct look *t, struct names *names, double seconds, uint32_t rows)
 {
+	struct grid screen;
+	struct text out = {0};
 	uint32_t i;
 
+	grid_init(&screen, top_columns, sizeof(top_columns) / sizeof(top_columns[0]));
 	qsort(t->row, t->n, sizeof(*t->row), by_time);
 	for (i = 0; i < t->n && i < rows; i++) {
 		const struct row *w = &t->row[i];
@@ -135,13 +143,16 @@ static void top_rows(struct table *t, struct names *names, double seconds, uint3
 
 		if (count == 0 && ns <= 0)
 			continue;
-		printf("%12.3f %7.2f %10lu %10.2f  %-7s ", ns * 1e-6,
-			seconds > 0 ? ns / (seconds * 1e7) : 0.0, count,
-			count > 0 ? ns / (double)count * 1e-3 : 0.0,
-			gpu_classes[gpu_class_known(w->class)].word);
-		text_put(stdout, names_show_path(names, w->path), 110);
-		putchar('\n');
+		grid_cell_fmt(&screen, "%.3f", ns * 1e-6);
+		grid_cell_fmt(&screen, "%.2f", seconds > 0 ? ns / (seconds * 1e7) : 0.0);
+		grid_cell_fmt(&screen, "%lu", count);
+		grid_cell_fmt(&screen, "%.2f", count > 0 ? ns / (double)count * 1e-3 : 0.0);
+		grid_cell_fmt(&screen, "%s", gpu_classes[gpu_class_known(w->class)].word);
+		grid_cell(&screen, &c->term, names_show_path(names, w->path));
 	}
+	grid_print(&out, &c->term, &screen);
+	ctl_print(&out);
+	grid_fini(&screen);
 }
 
 /* Rows that the terminal has below the two lines of the head. */
@@ -167,7 +178,7 @@ static int top_ask(struct ctl *c, struct rpc *rpc, const char *session, struct r
 /* What one look leaves for the next. */
 struct top {
 	struct names *names;
-	struct table before;
+	struct look before;
 	uint32_t rows;
 	bool clears; /* the screen, before each look but the first */
 };
@@ -176,7 +187,7 @@ struct top {
 static int top_once(struct ctl *c, struct rpc *rpc, struct top *top)
 {
 	struct rpc_reply r = {.fd = -1};
-	struct table t;
+	struct look t;
 	double seconds = 0;
 	int code = top_ask(c, rpc, c->argc > 0 ? c->argv[0] : NULL, &r);
 
@@ -185,7 +196,7 @@ static int top_once(struct ctl *c, struct rpc *rpc, struct top *top)
 		return 0;
 	}
 	if (code == 0 && (answer_names(top->names, r.result) < 0 ||
-				 names_demangle(top->names) < 0 || table_take(&r, &t) < 0))
+				 names_demangle(top->names) < 0 || look_take(&r, &t) < 0))
 		code = err_set(&c->err, -ENOMEM, "out of memory");
 	if (code < 0) {
 		rpc_reply_free(&r);
@@ -193,21 +204,21 @@ static int top_once(struct ctl *c, struct rpc *rpc, struct top *top)
 	}
 	t.session = wire_i64_or(r.result, "id", 0);
 	if (top->before.session != t.session) { /* another one: since it began */
-		table_free(&top->before);
-		top->before = (struct table){0};
+		look_free(&top->before);
+		top->before = (struct look){0};
 	}
 	if (top->before.now_ns != 0)
 		seconds = (double)(t.now_ns - top->before.now_ns) * 1e-9;
-	table_since(&t, &top->before);
+	look_since(&t, &top->before);
 	if (top->clears && seconds > 0)
 		fputs("\033[H\033[J", stdout);
 	top_head(c, &r, seconds);
 	if (seconds <= 0)
 		seconds = (double)wire_u64_or(r.result, "duration_ns", 0) * 1e-9;
-	top_rows(&t, top->names, seconds, top->rows);
+	top_rows(c, &t, top->names, seconds, top->rows);
 	(void)fflush(stdout);
 	qsort(t.row, t.n, sizeof(*t.row), by_name);
-	table_free(&top->before);
+	look_free(&top->before);
 	top->before = t;
 	rpc_reply_free(&r);
 	return 0;
@@ -258,7 +269,7 @@ static int cmd_top(struct ctl *c)
 			(void)poll(&p, 1, (int)(seconds * 1e3));
 	}
 	names_free(top.names);
-	table_free(&top.before);
+	look_free(&top.before);
 	rpc_close(rpc);
 	return code < 0 ? ctl_fail(c) : CTL_OK;
 }

@@ -44,13 +44,12 @@ const char *kind_word(uint8_t kind)
 
 /* --- names */
 
-#define NAME_COLUMNS       100 /* where there is no terminal to fill */
-#define NAME_COLUMNS_LEAST 24  /* however little is left of the line */
+#define NAME_COLUMNS_LEAST 24 /* however little is left of the line */
 
 void print_name(struct text *t, const char *name, size_t line, const struct print_options *o)
 {
 	const struct term *term = o->term;
-	uint32_t room = o->full ? 0 : NAME_COLUMNS, used;
+	uint32_t room = 0, used;
 	char buf[1024];
 
 	if (term->width > 0 && !o->full) {
@@ -96,78 +95,126 @@ static void head_devices(struct text *t, const struct profile *p, const struct t
 	text_char(t, ')');
 }
 
-static void head_worth(struct text *t, const struct profile *p)
+static uint64_t losses_of(const struct profile_head *h)
 {
-	const struct profile_head *h = &p->head;
 	uint64_t lost = 0;
 	uint32_t i;
+
+	for (i = 0; i < h->n_losses; i++)
+		lost += h->losses[i].count;
+	return lost;
+}
+
+static void head_worth(struct text *t, const struct profile *p, const struct term *term)
+{
+	const struct profile_head *h = &p->head;
+	const uint64_t lost = losses_of(h);
 
 	if (h->launches > 0) {
 		text_str(t, "  ");
 		term_count(t, h->launches, "launch", "launches");
 		text_fmt(t, ", %llu unmatched", (unsigned long long)h->unmatched);
 	}
-	for (i = 0; i < h->n_losses; i++)
-		lost += h->losses[i].count;
-	text_fmt(t, "  drops %llu", (unsigned long long)lost);
+	text_str(t, "  ");
+	term_style(term, t, lost > 0 ? STYLE_BAD : STYLE_PLAIN);
+	text_fmt(t, "drops %llu", (unsigned long long)lost);
+	term_style(term, t, STYLE_PLAIN);
 	if (!isnan(h->overhead))
 		text_fmt(t, "  overhead %.2f%% of a core", h->overhead * 100);
 	if (!isnan(h->recording_cost))
 		text_fmt(t, ", %+.1f%% for a step recorded", h->recording_cost * 100);
+}
+
+static void head_losses(struct text *t, const struct profile *p, const struct term *term)
+{
+	const struct profile_head *h = &p->head;
+	char before[48];
+	uint32_t i;
+
+	for (i = 0; i < h->n_losses; i++) {
+		snprintf(before, sizeof(before),
+			"dropped %llu: ", (unsigned long long)h->losses[i].count);
+		term_style(term, t, STYLE_BAD);
+		print_words(t, term, before, loss_words(h->losses[i].cause));
+		term_style(term, t, STYLE_PLAIN);
+	}
+}
+
+/* Name, session and state stand; of the name as much as fits beside them. */
+static void head_name(struct text *t, const struct profile *p, const struct term *term)
+{
+	const struct profile_head *h = &p->head;
+	struct text more = {0};
+	uint32_t room;
+
+	text_fmt(&more, "  session %llu  ", (unsigned long long)h->id);
+	term_name(term, &more, h->state, 0);
+	text_str(&more, "  ");
+	term_duration(&more, (double)h->duration_ns);
+	room = term->width > more.n + 8 ? term->width - (uint32_t)more.n : 8;
+	term_style(term, t, STYLE_BOLD);
+	term_name(term, t, h->name, term->width > 0 ? room : 0);
+	term_style(term, t, STYLE_PLAIN);
+	text_add(t, more.s, more.n);
+	t->failed |= more.failed;
+	text_fini(&more);
+}
+
+void print_words(struct text *t, const struct term *term, const char *before, const char *words)
+{
+	const size_t from = t->n;
+
+	text_str(t, before);
+	term_name(term, t, words, 0);
+	term_wrap(term, t, from, (uint32_t)strlen(before));
 	text_char(t, '\n');
-	for (i = 0; i < h->n_losses; i++)
-		text_fmt(t, "dropped %llu: %s\n", (unsigned long long)h->losses[i].count,
-			loss_words(h->losses[i].cause));
 }
 
 void print_head(struct text *t, const struct profile *p, const struct term *term)
 {
 	const struct profile_head *h = &p->head;
-	uint32_t i;
+	size_t line = t->n;
+	uint32_t i, used;
 
 	if (h->uuid == NULL)
 		return;
-	term_style(term, t, STYLE_BOLD);
-	term_name(term, t, h->name, 0);
-	term_style(term, t, STYLE_PLAIN);
-	text_fmt(t, "  session %llu  ", (unsigned long long)h->id);
-	term_name(term, t, h->state, 0);
-	text_str(t, "  ");
-	term_duration(t, (double)h->duration_ns);
-	text_str(t, "  ");
-	term_name(term, t, h->command == NULL ? "" : h->command, 60);
+	head_name(t, p, term);
+	used = term_line_width(t, line) + 2;
+	if (term->width == 0 || used + 8 <= term->width) {
+		text_str(t, "  ");
+		term_name(term, t, h->command == NULL ? "" : h->command,
+			term->width == 0 || term->width - used > 60 ? 60 : term->width - used);
+	}
 	text_char(t, '\n');
+	line = t->n;
 	term_count(t, h->n_processes, "process", "processes");
 	if (h->ranked > 0 && h->rank_min == h->rank_max)
 		text_fmt(t, ", rank %lld", (long long)h->rank_min);
 	else if (h->ranked > 0)
 		text_fmt(t, ", ranks %lld to %lld", (long long)h->rank_min, (long long)h->rank_max);
 	head_devices(t, p, term);
-	head_worth(t, p);
+	head_worth(t, p, term);
+	term_wrap(term, t, line, 2);
+	text_char(t, '\n');
+	head_losses(t, p, term);
 	if (strcmp(h->source, "replay") == 0)
-		text_str(t, "source=replay: a recording was played back; no time here was measured "
-			    "on this machine\n");
-	for (i = 0; i < h->n_notes; i++) {
-		text_str(t, "note: ");
-		term_name(term, t, h->notes[i], 0);
-		text_char(t, '\n');
-	}
+		print_words(t, term, "source=replay: ",
+			"a recording was played back; no time here was measured on this machine");
+	for (i = 0; i < h->n_notes; i++)
+		print_words(t, term, "note: ", h->notes[i]);
 }
 
 void print_why(struct text *t, const struct profile *p, const struct term *term)
 {
-	if (p->head.gpu_why == NULL)
-		return;
-	text_str(t, "no GPU data: ");
-	term_name(term, t, p->head.gpu_why, 0);
-	text_char(t, '\n');
+	if (p->head.gpu_why != NULL)
+		print_words(t, term, "no GPU data: ", p->head.gpu_why);
 }
 
 /* --- the table beside a tree */
 
 #define GAP "  "
 
-struct table_column {
+struct cells {
 	const char *head;
 	const double *v; /* [n_nodes], NAN: none */
 	bool whole;      /* nothing but whole numbers without a unit */
@@ -175,16 +222,16 @@ struct table_column {
 	uint32_t width;
 };
 
-struct table {
+struct columns {
 	const struct view *v;
 	const struct diff *d; /* NULL: the view's own columns */
 	double total;         /* of the first column */
 	uint32_t metric;      /* of d: the one that is shown */
 	uint32_t n_columns;
-	struct table_column col[VIEW_COLUMNS_MAX];
+	struct cells col[VIEW_COLUMNS_MAX];
 };
 
-static void cell(struct text *t, const struct table_column *c, double v)
+static void cell(struct text *t, const struct cells *c, double v)
 {
 	if (c->is_percent)
 		text_fmt(t, "%+.1f%%", v);
@@ -197,7 +244,7 @@ static void cell(struct text *t, const struct table_column *c, double v)
 }
 
 /* Why there is no number. */
-static const char *no_cell(const struct table *b, const struct table_column *c, uint32_t node)
+static const char *no_cell(const struct columns *b, const struct cells *c, uint32_t node)
 {
 	if (!c->is_percent || b->d->side[node] == (SIDE_BEFORE | SIDE_AFTER))
 		return "-";
@@ -217,7 +264,7 @@ static void align_right(struct text *t, size_t from, uint32_t width)
 	t->n += pad;
 }
 
-static enum term_style cell_style(const struct table *b, uint32_t c, uint32_t node)
+static enum term_style cell_style(const struct columns *b, uint32_t c, uint32_t node)
 {
 	const struct column *metric = &b->v->col[b->metric];
 	const double v = metric->v[node];
@@ -226,12 +273,13 @@ static enum term_style cell_style(const struct table *b, uint32_t c, uint32_t no
 		return term_heat(fabs(v / b->total));
 	if (b->d == NULL || !b->col[c].is_change || v == 0 || isnan(v))
 		return STYLE_FAINT;
-	return (v > 0) == metric->more_is_better ? STYLE_MILD : STYLE_HOT;
+	return (v > 0) == metric->more_is_better ? STYLE_MILD : STYLE_WARM;
 }
 
-static void table_row(struct text *t, const struct table *b, uint32_t node, const struct term *term)
+static void table_row(
+	struct text *t, const struct columns *b, uint32_t node, const struct term *term)
 {
-	const struct table_column *c;
+	const struct cells *c;
 	size_t from;
 	uint32_t i;
 
@@ -249,14 +297,25 @@ static void table_row(struct text *t, const struct table *b, uint32_t node, cons
 	}
 }
 
-static int measure(const struct table *b, struct table_column *c, const struct print_options *o)
+/* Proton's "(inc)" is for tables that other programs read: here it takes a third of the line. */
+static void column_head(const struct term *term, struct text *t, const char *name)
+{
+	const size_t inc = strlen(" (inc)"), n = strlen(name);
+	char head[160];
+
+	snprintf(head, sizeof(head), "%.*s",
+		(int)(n > inc && strcmp(name + n - inc, " (inc)") == 0 ? n - inc : n), name);
+	term_name(term, t, head, 0);
+}
+
+static int measure(const struct columns *b, struct cells *c, const struct print_options *o)
 {
 	const struct profile *p = b->v->p;
 	struct text longest = {0};
 	double least = 0, most = 0;
 	uint32_t i;
 
-	term_name(o->term, &longest, c->head, 0);
+	column_head(o->term, &longest, c->head);
 	c->width = term_line_width(&longest, 0);
 	for (i = 0; i < p->n_nodes; i++) {
 		if (!b->v->keep[i] || p->node[i].depth >= o->depth)
@@ -281,7 +340,7 @@ static int measure(const struct table *b, struct table_column *c, const struct p
 	return longest.failed ? -ENOMEM : 0;
 }
 
-static int table_head(struct text *t, struct table *b, const struct print_options *o)
+static int table_head(struct text *t, struct columns *b, const struct print_options *o)
 {
 	uint32_t i;
 	size_t from;
@@ -295,7 +354,7 @@ static int table_head(struct text *t, struct table *b, const struct print_option
 		if (i > 0)
 			text_str(t, GAP);
 		from = t->n;
-		term_name(o->term, t, b->col[i].head, 0);
+		column_head(o->term, t, b->col[i].head);
 		align_right(t, from, b->col[i].width);
 	}
 	term_style(o->term, t, STYLE_PLAIN);
@@ -318,10 +377,25 @@ struct tree_printer {
 	const struct profile *p;
 	const struct order *order;
 	const struct print_options *o;
-	const struct table *table;
+	const struct columns *table;
 	struct text prefix;
 	size_t length[PROFILE_DEPTH_MAX + 2]; /* of the prefix, by depth */
 };
+
+#define GLYPH_COLUMNS 3u
+
+/* What leads to a deep node, less its outermost generations where the line has no room for them. */
+static void put_prefix(struct text *t, const struct tree_printer *w, uint32_t used, uint32_t depth)
+{
+	const uint32_t width = w->o->term->width, least = NAME_COLUMNS_LEAST + GLYPH_COLUMNS;
+	const uint32_t room = width > used + least ? (width - used - least) / GLYPH_COLUMNS : 1;
+	const uint32_t has = depth > 0 ? depth - 1 : 0;
+	uint32_t skip = width == 0 || has <= room ? 0 : has - room + 1;
+
+	if (skip > 0)
+		text_str(t, w->o->term->utf8 ? "…  " : "~  ");
+	text_add(t, w->prefix.s + w->length[skip + 1], w->prefix.n - w->length[skip + 1]);
+}
 
 static void print_node(struct text *t, struct tree_printer *w, uint32_t node, uint32_t depth)
 {
@@ -335,7 +409,7 @@ static void print_node(struct text *t, struct tree_printer *w, uint32_t node, ui
 	}
 	table_row(t, w->table, node, w->o->term);
 	w->prefix.n = w->length[depth];
-	text_add(t, w->prefix.s, w->prefix.n);
+	put_prefix(t, w, term_line_width(t, line), depth);
 	if (depth > 0) {
 		text_str(t, last ? g->last : g->child);
 		text_str(&w->prefix, last ? g->blank : g->down);
@@ -368,7 +442,7 @@ static void print_nodes(struct text *t, struct tree_printer *w)
 	}
 }
 
-static int print_table(struct text *t, struct table *b, const struct print_options *o)
+static int print_table(struct text *t, struct columns *b, const struct print_options *o)
 {
 	struct tree_printer *w = calloc(1, sizeof(*w));
 	struct order *order = NULL;
@@ -389,11 +463,11 @@ static int print_table(struct text *t, struct table *b, const struct print_optio
 
 int print_tree(struct text *t, const struct view *v, const struct print_options *o)
 {
-	struct table b = {.v = v, .n_columns = v->n_columns, .total = view_total(v, 0)};
+	struct columns b = {.v = v, .n_columns = v->n_columns, .total = view_total(v, 0)};
 	uint32_t i;
 
 	for (i = 0; i < v->n_columns; i++)
-		b.col[i] = (struct table_column){.head = v->col[i].name,
+		b.col[i] = (struct cells){.head = v->col[i].name,
 			.v = v->col[i].v,
 			.whole = v->col[i].unit[0] == '\0'};
 	return print_table(t, &b, o);
@@ -413,7 +487,7 @@ static int print_change(
 	const bool has_total = !isnan(a - b) && (it->inclusive || !it->more_is_better);
 	const int digits = whole && b == nearbyint(b) && a == nearbyint(a) ? 0 : 3;
 	double *percent = malloc(d->p->n_nodes * sizeof(*percent));
-	struct table table = {.v = d->view,
+	struct columns table = {.v = d->view,
 		.d = d,
 		.metric = metric,
 		.n_columns = 4,
@@ -428,7 +502,7 @@ static int print_change(
 		return -ENOMEM;
 	for (i = 0; i < d->p->n_nodes; i++)
 		percent[i] = diff_percent(before[i], after[i]);
-	term_name(o->term, t, it->name, 0);
+	column_head(o->term, t, it->name);
 	if (has_total)
 		text_fmt(t, "  %.*f -> %.*f  %+.*f", digits, b, digits, a, digits, a - b);
 	if (has_total && !isnan(diff_percent(b, a)))

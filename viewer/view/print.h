@@ -36,6 +36,9 @@ struct print_options {
 /* A frame's name by the options, cut to what is left of the line that begins at t->s + line. */
 void print_name(struct text *t, const char *name, size_t line, const struct print_options *o);
 
+/* A paragraph that fits the line; its later lines begin under its words. */
+void print_words(struct text *t, const struct term *term, const char *before, const char *words);
+
 /* The head: what the tree is worth; nothing for a .hatchet file, which does not say. */
 void print_head(struct text *t, const struct profile *p, const struct term *term);
 void print_why(struct text *t, const struct profile *p, const struct term *term); /* last lines */

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT. print_flat.c: one row for each name, for a terminal and as JSON. */
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "grid.h"
 #include "print_json.h"
 
 /* How long one took, in the order of the columns. */
@@ -14,65 +16,103 @@ static void times(const struct flat_row *r, double ret_ns[5])
 	ret_ns[4] = r->max_ns;
 }
 
-static void print_config(struct text *t, const struct flat_row *r)
+/* As they leave a line that is too short: what tells the least leaves first. */
+static const struct grid_column flat_columns[] = {{"share", true, 0, 0}, {"sum/ms", true, 0, 0},
+	{"count", true, 0, 0}, {"avg/us", true, 0, 2}, {"min/us", true, 0, 6},
+	{"p50/us", true, 0, 4}, {"p99/us", true, 0, 1}, {"max/us", true, 0, 3},
+	{"class", false, 0, 5}, {"kernel", false, 24, 0}};
+static const struct grid_column wide_columns[] = {{"share", true, 0, 0}, {"sum/ms", true, 0, 0},
+	{"count", true, 0, 0}, {"avg/us", true, 0, 2}, {"min/us", true, 0, 11},
+	{"p50/us", true, 0, 9}, {"p99/us", true, 0, 1}, {"max/us", true, 0, 8},
+	{"class", false, 0, 10}, {"grid", true, 0, 3}, {"block", true, 0, 4}, {"regs", true, 0, 5},
+	{"shared", true, 0, 6}, {"more", true, 0, 7}, {"kernel", false, 24, 0}};
+#define NAME_OF(columns) (sizeof(columns) / sizeof((columns)[0]) - 1)
+
+static void config_cells(struct grid *t, const struct flat_row *r)
 {
 	const struct profile_config *c = r->config;
-	char grid[48] = "-", block[48] = "-", more[24] = "";
 
-	if (c != NULL) {
-		snprintf(grid, sizeof(grid), "%u,%u,%u", c->grid[0], c->grid[1], c->grid[2]);
-		snprintf(block, sizeof(block), "%u,%u,%u", c->block[0], c->block[1], c->block[2]);
+	if (c == NULL) {
+		grid_cell_fmt(t, "-");
+		grid_cell_fmt(t, "-");
+		grid_cell_fmt(t, "-");
+		grid_cell_fmt(t, "-");
+	} else {
+		grid_cell_fmt(t, "%u,%u,%u", c->grid[0], c->grid[1], c->grid[2]);
+		grid_cell_fmt(t, "%u,%u,%u", c->block[0], c->block[1], c->block[2]);
+		grid_cell_fmt(t, "%u", c->registers);
+		grid_cell_fmt(t, "%u", c->static_shared + c->dynamic_shared);
 	}
 	if (r->configs > 1)
-		snprintf(more, sizeof(more), "+%u", r->configs - 1);
-	text_fmt(t, " %13s %11s %4u %7u %4s", grid, block, c == NULL ? 0 : c->registers,
-		c == NULL ? 0 : c->static_shared + c->dynamic_shared, more);
+		grid_cell_fmt(t, "+%u", r->configs - 1);
+	else
+		grid_cell_fmt(t, "%s", "");
+}
+
+static void flat_cells(struct grid *t, const struct flat_row *r, const struct print_options *o)
+{
+	char buf[1024];
+	double ns[5];
+	uint32_t i;
+
+	if (isnan(r->share))
+		grid_cell_fmt(t, "-");
+	else
+		grid_cell_fmt(t, "%.1f%%", r->share * 100);
+	grid_cell_fmt(t, "%.3f", r->sum_ns / 1e6);
+	grid_cell_fmt(t, "%.0f", r->count);
+	times(r, ns);
+	for (i = 0; i < 5; i++) {
+		if (isnan(ns[i]))
+			grid_cell_fmt(t, "-");
+		else
+			grid_cell_fmt(t, "%.3f", ns[i] / 1e3);
+	}
+	grid_cell_fmt(t, "%s", class_word(r->class));
+	if (o->wide)
+		config_cells(t, r);
+	grid_cell(t, o->term,
+		names_show(o->names, frame_format(o->format, r->name, buf, sizeof(buf))));
+}
+
+static void flat_notes(struct text *t, const struct flat *f, const struct print_options *o)
+{
+	char words[256];
+
+	if (o->rows > 0 && f->n > o->rows)
+		text_fmt(t, "(%u more rows; -n 0 shows all)\n", (unsigned)(f->n - o->rows));
+	if (f->total_ns != 0) {
+		snprintf(words, sizeof(words), "of %.3f ms, the time of %s", f->total_ns / 1e6,
+			f->is_cpu ? "the outermost scopes" : "all GPU work");
+		print_words(t, o->term, "share: ", words);
+	}
+	if (f->has_hist)
+		print_words(t, o->term, "", flat_accuracy(f));
 }
 
 void print_flat(struct text *t, const struct flat *f, const struct print_options *o)
 {
-	const struct flat_row *r;
-	double ns[5];
-	size_t line;
+	struct grid_column columns[NAME_OF(wide_columns) + 1];
+	const uint32_t n = o->wide ? NAME_OF(wide_columns) : NAME_OF(flat_columns);
+	struct term term = *o->term;
+	struct grid table;
+	char words[160];
 	uint32_t i;
 
-	term_style(o->term, t, STYLE_BOLD);
-	text_fmt(t, "%6s %12s %10s %10s %10s %10s %10s %10s %-7s", "share", "sum/ms", "count",
-		"avg/us", "min/us", "p50/us", "p99/us", "max/us", "class");
-	if (o->wide)
-		text_fmt(t, " %13s %11s %4s %7s %4s", "grid", "block", "regs", "shared", "more");
-	text_fmt(t, " %s\n", f->is_cpu ? "scope" : "kernel");
-	term_style(o->term, t, STYLE_PLAIN);
-	for (r = f->row; r < f->row + f->n && (o->rows == 0 || r < f->row + o->rows); r++) {
-		line = t->n;
-		term_style(o->term, t, term_heat(r->share));
-		if (isnan(r->share))
-			text_fmt(t, "%6s", "-");
-		else
-			text_fmt(t, "%5.1f%%", r->share * 100);
-		text_fmt(t, " %12.3f", r->sum_ns / 1e6);
-		term_style(o->term, t, STYLE_PLAIN);
-		text_fmt(t, " %10.0f", r->count);
-		times(r, ns);
-		for (i = 0; i < 5; i++) {
-			if (isnan(ns[i]))
-				text_fmt(t, " %10s", "-");
-			else
-				text_fmt(t, " %10.3f", ns[i] / 1e3);
-		}
-		text_fmt(t, " %-7s", class_word(r->class));
-		if (o->wide)
-			print_config(t, r);
-		text_char(t, ' ');
-		print_name(t, r->name, line, o);
+	memcpy(columns, o->wide ? wide_columns : flat_columns, (n + 1) * sizeof(columns[0]));
+	columns[n].head = f->is_cpu ? "scope" : "kernel";
+	grid_init(&table, columns, n + 1);
+	for (i = 0; i < f->n && (o->rows == 0 || i < o->rows); i++)
+		flat_cells(&table, &f->row[i], o);
+	term.width = o->full ? 0 : term.width;
+	grid_print(t, &term, &table);
+	if (table.left[0] != '\0') {
+		snprintf(words, sizeof(words), "%s; COLUMNS=200 or --full-names shows all",
+			table.left);
+		print_words(t, o->term, "not in this width: ", words);
 	}
-	if (r < f->row + f->n)
-		text_fmt(t, "(%u more rows; -n 0 shows all)\n", (unsigned)(f->row + f->n - r));
-	if (f->total_ns != 0)
-		text_fmt(t, "share: of %.3f ms, the time of %s\n", f->total_ns / 1e6,
-			f->is_cpu ? "the outermost scopes" : "all GPU work");
-	if (f->has_hist)
-		text_fmt(t, "%s\n", flat_accuracy(f));
+	flat_notes(t, f, o);
+	grid_fini(&table);
 }
 
 static void json_config(struct text *t, const struct profile_config *c)

@@ -303,6 +303,8 @@ static const char *words_of(enum option_id id, const struct verb_text *verb)
 		return "full file_function_line function_line file_function";
 	if (id == OPT_SORT)
 		return "seen value name";
+	if (id == OPT_COLOR)
+		return "auto always never";
 	if (id != OPT_METRICS)
 		return NULL;
 	for (i = 0; (name = metrics_derived(i)) != NULL && n < sizeof(metrics); i++)

@@ -51,8 +51,9 @@ enum {
 	X(PROCESS,      0,   "process",      "P",       ON_SOURCES,  "one process of a session only: a rank, or pid:N") \
 	X(PHASE,        0,   "phase",        "N",       ON_SOURCES,  "one phase (segment) of a session only") \
 	X(JSON,         0,   "json",         NULL,      ON_VIEWS | ON_sessions | ON_sql, "JSON on standard output") \
-	X(FULL_NAMES,   0,   "full-names",   NULL,      ON_VIEWS,    "kernels' names whole: with their parameters, and not cut to the line (100 columns where there is no terminal)") \
-	X(NO_COLOR,     0,   "no-color",     NULL,      ON_ALL,      "no colours (as the variable NO_COLOR)") \
+	X(FULL_NAMES,   0,   "full-names",   NULL,      ON_VIEWS,    "kernels' names whole: with their parameters, and not cut to the line") \
+	X(COLOR,        0,   "color",        "WHEN",    ON_ALL,      "auto, always or never; auto: on a terminal, unless NO_COLOR is set") \
+	X(NO_COLOR,     0,   "no-color",     NULL,      ON_ALL,      "as --color never") \
 	X(HELP,         'h', "help",         NULL,      ON_ALL | ON_help, "this text") \
 	X(MAN,          0,   "man",          NULL,      ON_ALL | ON_help, "the manual page's source") \
 	X(VERSION,      'V', "version",      NULL,      ON_ALL | ON_help, "the version")

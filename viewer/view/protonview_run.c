@@ -48,6 +48,9 @@ static int prepare(struct run *run)
 
 	term_init(&run->term, STDOUT_FILENO,
 		run_given(run, OPT_NO_COLOR) || run_given(run, OPT_JSON));
+	if (run_given(run, OPT_COLOR) && !term_color(&run->term, run->o.value[OPT_COLOR]))
+		return err_set(&run->e, -EINVAL, "--color '%s': give auto, always or never",
+			run->o.value[OPT_COLOR]);
 	run->print = (struct print_options){.term = &run->term,
 		.depth = 100,
 		.wide = run_given(run, OPT_WIDE),

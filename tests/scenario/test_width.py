@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: MIT. What both tools print fits the line, and only names and columns pay for it.
+import contextlib
+import os
+import pathlib
+import pty
+import re
+import sqlite3
+import subprocess
+import unicodedata
+
+import pytest
+
+from conftest import BUILD, WAIT, until
+from test_view import chain
+
+GOLDEN = pathlib.Path(__file__).parents[1] / "golden"
+KERNELS, THREE, SLOWER, TRITON = (GOLDEN / f"{n}.hatchet" for n in ("kernels", "three_kernels", "slower", "triton"))
+DEMO = BUILD / "bin/protond-demo"
+WHOLE = "at::native::GeluCUDAKernelImpl(at::TensorIteratorBase&, at::native::GeluType)::{lambda()#2}"
+
+
+def columns(line):
+    return sum(2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line)
+
+
+def widest(text):
+    return max(text.splitlines(), key=columns)
+
+
+def numbers(text):
+    return re.findall(r"\d+\.\d+", text)
+
+
+def views(world):
+    deep = chain(world.home / "deep.hatchet", 60)
+    return [["tree", KERNELS], ["tree", deep], ["tree", THREE, "-m", "util,byte/s,flops8"], ["demo"], ["demo", "-s", "value"],
+            ["flat", KERNELS], ["flat", "--wide", "demo"], ["diff", SLOWER, TRITON], ["diff", KERNELS, KERNELS]]
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_tables_of_protonview_fit(world, width):
+    world.ctl("run", "-q", "-n", "demo", "--", DEMO)
+    for args in views(world):
+        narrow = world.view(*args, env={"COLUMNS": str(width)}).stdout
+        assert columns(widest(narrow)) <= width, (args, widest(narrow))
+        if args[0] != "flat":  # it leaves columns out
+            assert numbers(narrow) == numbers(world.view(*args).stdout), "a number was cut"
+    narrow = world.view("tree", chain(world.home / "deep.hatchet", 60), env={"COLUMNS": str(width)}).stdout
+    assert "…" in narrow and narrow.rstrip().endswith("leaf")
+
+
+def test_what_flat_leaves_out_is_said(world):
+    narrow = world.view("flat", KERNELS, env={"COLUMNS": "80"}).stdout
+    assert "not in this width: " in narrow and "class" in narrow.split("not in this width: ")[1]
+    wide = world.view("flat", KERNELS).stdout
+    assert "not in this width" not in wide and "class" in wide.splitlines()[0]
+    assert world.view("flat", KERNELS, "--full-names", env={"COLUMNS": "80"}).stdout == world.view("flat", KERNELS, "--full-names").stdout
+
+
+def test_nothing_is_cut_in_a_pipe(world):
+    assert WHOLE in world.view("tree", KERNELS).stdout and WHOLE in world.view("flat", KERNELS).stdout
+    assert WHOLE not in world.view("tree", KERNELS, env={"COLUMNS": "80"}).stdout
+    for none in ("", "0", "wide", "-5"):
+        assert WHOLE in world.view("tree", KERNELS, env={"COLUMNS": none}).stdout
+
+
+def test_tables_of_protonctl_fit(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    job = world.job()
+    world.ctl("start", "a_session_of_a_rather_long_name", "--pid", job.pid)
+    job.say("enter a scope with a long name, long enough that it does not stand on a line of eighty columns")
+    job.say("repeat 3 " + "x" * 200)
+    for args in (["jobs"], ["jobs", "--all"], ["status"], ["backends"], ["top", "--once"]):
+        narrow = world.ctl(*args, env={"COLUMNS": "80"}).stdout
+        words = [line for line in narrow.splitlines() if "/" not in line]  # a path of a file is never cut
+        assert columns(max(words, key=columns)) <= 80, (args, widest(narrow))
+    assert "x" * 200 in world.ctl("top", "--once").stdout
+
+
+def terminal(world, *args, **env):
+    """What a program prints to a terminal of 80 columns."""
+    main, side = pty.openpty()
+    subprocess.run(["stty", "cols", "80", "rows", "40"], stdin=side, check=True, timeout=WAIT)
+    r = subprocess.Popen([BUILD / "bin" / args[0], *map(str, args[1:])], stdin=side, stdout=side, stderr=side,
+                         env={**world.env, "TERM": "xterm", **env})
+    os.close(side)
+    got = b""
+    while True:
+        try:
+            more = os.read(main, 65536)
+        except OSError:
+            more = b""
+        if not more:
+            break
+        got += more
+    os.close(main)
+    r.wait(WAIT)
+    return got.decode().replace("\r\n", "\n")
+
+
+def test_on_a_terminal(world):
+    shown = terminal(world, "protonview", "tree", KERNELS)
+    assert columns(widest(re.sub("\033\\[[0-9;]*m", "", shown))) <= 80
+    assert "\033[" in shown and "\033[1;31m" not in shown, "a hot frame is nothing wrong"
+    assert "\033[" not in terminal(world, "protonview", "tree", KERNELS, NO_COLOR="1")
+    assert "\033[" not in terminal(world, "protonview", "tree", KERNELS, "--color", "never")
+    assert WHOLE in terminal(world, "protonview", "tree", KERNELS, COLUMNS="1000")
+
+
+def test_color_is_honoured(world):
+    for tool, args in (("protonview", ["tree", KERNELS]), ("protonview", ["flat", KERNELS])):
+        assert "\033[" in world.tool(tool, *args, "--color", "always", env={"NO_COLOR": "1"}).stdout
+        assert "\033[" not in world.tool(tool, *args).stdout
+        assert world.tool(tool, *args, "--color", "sometimes", check=False).returncode == 2
+    world.start()
+    job = world.job()
+    until("known", lambda: world.ctl_json("jobs")["jobs"])
+    assert "\033[1m" in world.ctl("jobs", "--color=always", env={"NO_COLOR": "1"}).stdout
+    assert "\033[" not in world.ctl("jobs").stdout and job.quit() == 0
+    assert world.ctl("jobs", "--color", "red", check=False).returncode == 2
+
+
+def test_losses_are_red(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    job = world.job()
+    job.say("start s")
+    job.say("repeat 3 a")
+    world.ctl("finalize", "s")
+    assert "\033[1;31m" not in world.view("tree", "s", "--color", "always").stdout
+    world.stop()
+    with contextlib.closing(sqlite3.connect(world.db)) as db, db:
+        db.execute("INSERT INTO loss(session, process, cause, count) SELECT session, process, 1, 5 FROM member")
+    lossy = world.view("tree", "s", "--color", "always").stdout
+    assert "\033[1;31mdrops 5\033[0m" in lossy and "\033[1;31mdropped 5: " in lossy
