@@ -4,6 +4,7 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 
 #include "binding.h"
@@ -294,6 +295,18 @@ static PyObject *native_install_async(PyObject *m, PyObject *args)
 	Py_RETURN_NONE;
 }
 
+/* The kernel's: at most 15 bytes. */
+static PyObject *native_thread_name(PyObject *m, PyObject *name)
+{
+	const char *s = PyBytes_AsString(name);
+
+	(void)m;
+	if (s == NULL)
+		return NULL;
+	(void)pthread_setname_np(pthread_self(), s);
+	Py_RETURN_NONE;
+}
+
 static PyObject *native_op_enter(PyObject *m, PyObject *name)
 {
 	uint32_t id;
@@ -328,6 +341,7 @@ static PyMethodDef functions[] = {
 	{"recording", native_recording, METH_NOARGS, NULL},
 	{"state_enter", native_state_enter, METH_O, NULL},
 	{"state_exit", native_state_exit, METH_NOARGS, NULL},
+	{"thread_name", native_thread_name, METH_O, NULL},
 	{"op_enter", native_op_enter, METH_O, NULL},
 	{"op_exit", native_op_exit, METH_NOARGS, NULL},
 	{"metrics", native_metrics, METH_O, NULL},

@@ -319,14 +319,12 @@ static void chrome_process(struct timeline *w)
 
 static void name_threads(struct timeline *w)
 {
-	char words[48];
+	char words[TIMELINE_THREAD];
 	uint32_t i;
 
-	for (i = 0; i < w->n_threads; i++) {
-		snprintf(words, sizeof(words), "thread %u", w->thread[i].tid);
+	for (i = 0; i < w->n_threads; i++)
 		metadata(w, "thread_name", w->pid, w->thread[i].tid, "name",
-			w->thread[i].name != NULL ? w->thread[i].name : words, 0);
-	}
+			timeline_thread_name(w, &w->thread[i], words), 0);
 }
 
 static void name_lanes(struct timeline *w, const struct lane_set *set, int64_t gpu_pid)

@@ -573,17 +573,16 @@ static void pf_process(struct timeline *w)
 static void pf_process_end(struct timeline *w)
 {
 	struct pftrace *f = mine(w);
-	char words[48];
+	char words[TIMELINE_THREAD];
 
 	put_before(w);
 	for (uint32_t i = 0; i < w->n_threads; i++) {
 		const struct named *t = &w->thread[i];
 
-		snprintf(words, sizeof(words), "thread %u", t->tid);
 		pb_number(&f->event, TRACK_UUID, thread_track(w, t->tid));
 		pb_number(&f->part, THREAD_PID, (uint64_t)w->pid);
 		pb_number(&f->part, THREAD_TID, t->tid);
-		pb_string(&f->part, THREAD_NAME, t->name != NULL ? t->name : words);
+		pb_string(&f->part, THREAD_NAME, timeline_thread_name(w, t, words));
 		pb_message(&f->event, TRACK_THREAD, &f->part);
 		pb_message(&f->packet, PACKET_TRACK, &f->event);
 		put_packet(w, false);

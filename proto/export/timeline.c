@@ -6,6 +6,8 @@
 #include "profile_head.h"
 #include "timeline.h"
 
+#define COMM_MAX 15u /* bytes of a thread's name */
+
 #define CLOCK_TSC 1 /* process.clock and anchor.ring_clock: the ring's clock is the TSC */
 #define AROUND_NS "60000000000"
 /* The session and its oldest process: a clock that is set back makes either the earlier one. */
@@ -115,6 +117,28 @@ static int on_process(struct timeline *w, sqlite3_stmt *st)
 	if (w->form->process != NULL)
 		w->form->process(w);
 	return 0;
+}
+
+/* What a thread is called that has no name of its own: the kernel cuts it. */
+static bool is_program(const struct timeline *w, const char *name)
+{
+	const char *end = strchrnul(w->command, ' '),
+		   *slash = memrchr(w->command, '/', (size_t)(end - w->command)),
+		   *base = slash != NULL ? slash + 1 : w->command;
+	const size_t n = (size_t)(end - base) < COMM_MAX ? (size_t)(end - base) : COMM_MAX;
+
+	return strlen(name) == n && memcmp(base, name, n) == 0;
+}
+
+const char *timeline_thread_name(
+	const struct timeline *w, const struct named *t, char ret[TIMELINE_THREAD])
+{
+	if (t->name != NULL && !is_program(w, t->name))
+		return t->name;
+	if (t->tid == w->pid)
+		return "main thread";
+	snprintf(ret, TIMELINE_THREAD, "thread %u", t->tid);
+	return ret;
 }
 
 static void process_fini(struct timeline *w)

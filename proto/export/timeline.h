@@ -16,6 +16,8 @@
 
 #define LANES_MAX 64u /* of a stream; what overlaps in more than these does so in the last */
 
+#define TIMELINE_THREAD 24u
+
 struct known { /* a node of the store */
 	uint8_t hash[16];
 	const char *name;
@@ -144,6 +146,10 @@ int timeline_write(const struct timeline_form *form, void *mine, struct sqlite3 
  * which only a forged file has, ends at TIMELINE_DEPTH_MAX. */
 #define TIMELINE_DEPTH_MAX 2048u
 uint32_t timeline_path(const struct timeline *w, uint32_t node, uint32_t ret[TIMELINE_DEPTH_MAX]);
+
+/* The thread's own name; where it has none, or its program's: "main thread", "thread TID". */
+const char *timeline_thread_name(
+	const struct timeline *w, const struct named *t, char ret[TIMELINE_THREAD]);
 
 /* timeline_chunk.c, for timeline.c */
 int64_t timeline_real_to_mono(struct timeline *w, uint64_t real_ns);

@@ -4,6 +4,7 @@ import gzip
 import json
 import signal
 import sqlite3
+import sys
 
 import pytest
 
@@ -187,8 +188,9 @@ def test_threads_tasks_and_what_is_open(world):
     tasks = {ph: of(events, ph, ("task",)) for ph in "be"}
     assert [e["id"] for e in tasks["b"]] == [e["id"] for e in tasks["e"]] == [1, 2]
     assert all(b["ts"] <= e["ts"] for b, e in zip(tasks["b"], tasks["e"]))
-    named = {e["tid"] for e in of(events, "M") if e["name"] == "thread_name"}
-    assert named >= {e["tid"] for e in scopes}
+    named = {e["tid"]: e["args"]["name"] for e in of(events, "M") if e["name"] == "thread_name"}
+    assert named.pop(j.pid) == "main thread" and set(named) | {j.pid} == {e["tid"] for e in scopes}
+    assert all(name == f"thread {tid}" for tid, name in named.items()), "the program's name is none of a thread"
 
 
 def test_nothing_is_lost_or_double_when_the_daemon_is_killed(world):
@@ -304,3 +306,33 @@ def test_run_writes_it_by_the_name_of_the_file(world):
     whole = json.loads((world.home / "r.json").read_text())
     assert {"step", "epoch", "decode batch"} <= {e["name"] for e in whole["traceEvents"]}
     assert len(world.sql("SELECT 1 FROM cell")) > 0, "the tree is there as ever"
+
+
+@pytest.mark.preload
+@pytest.mark.skipif(not (BUILD / "lib/protond/python/protond/_native.abi3.so").exists(), reason="the Python package was not built: no Python.h")
+def test_threads_of_python_have_their_names(world):
+    """threading's, cut to what the kernel takes; one that a library made keeps its own."""
+    (world.home / "x.py").write_text("""
+import ctypes, threading
+import protond
+def work():
+    with protond.scope("work"):
+        pass
+for name in ("loader", "löööööööööng name", "Thread-7 (fetch)", "bad\\udc80"):
+    t = threading.Thread(target=work, name=name)
+    t.start(); t.join()
+@ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+def foreign(arg):
+    libc.pthread_setname_np(ctypes.c_void_p(libc.pthread_self()), b"library's")
+    threading.current_thread()
+    work()
+libc = ctypes.CDLL(None)
+libc.pthread_self.restype = ctypes.c_void_p
+pthread = ctypes.c_void_p()
+libc.pthread_create(ctypes.byref(pthread), None, foreign, None)
+libc.pthread_join(pthread, None)
+""")
+    world.ctl("run", "-q", "-n", "s", "-d", "trace", "--", sys.executable, "x.py", env={"PYTHONPATH": str(BUILD / "lib/protond/python")})
+    events, _ = timeline(world, "s")
+    named = [e["args"]["name"] for e in of(events, "M") if e["name"] == "thread_name"]
+    assert {"loader", "lööööööö", "Thread-7 (fetch", "bad?", "library's"} <= set(named), named

@@ -658,5 +658,6 @@ _native.install(_decorate, _convert)
 _native.stacks(True)
 atexit.register(_native.stacks, False)  # the interpreter has none to show while it ends
 if _native.version and sys.platform.startswith("linux"):
-    from . import _aio
+    from . import _aio, _threads
     _aio.install()
+    _threads.install()
