@@ -139,6 +139,15 @@ static struct reader_expect expect_of(const struct conn *c, const struct message
 	};
 }
 
+/* Its offer may be on its way: a child is in its parent's sessions. */
+static bool parent_is_missing(const struct ring *r)
+{
+	static const uint8_t none[16];
+	const uint8_t *parent = r->reader.h.parent;
+
+	return memcmp(parent, none, 16) != 0 && ring_find(r->all, parent) == NULL;
+}
+
 /* A ring that is seen for the first time. */
 static int ring_first(struct conn *c, const struct message *m, int *fd, struct err *e)
 {
@@ -165,18 +174,18 @@ static int ring_first(struct conn *c, const struct message *m, int *fd, struct e
 		r->is_new = true;
 		find_name(r, r->reader.fd);
 		offered_wait(r, &o, c->want);
+		c->ring = r;
+		r->conn = c;
+		if (parent_is_missing(r))
+			c->in->hear_older(c);
 		if ((o.flags & RV_OFFERED) == 0 || want_is_awaited(c) || ring_is_used(r))
 			n = offered_adopt(r);
 		if (n < 0)
 			(void)err_set(e, n, "the ring cannot be taken now (%s)", strerror(-n));
 	}
-	if (n < 0) {
-		ring_drop(r);
-		return n;
-	}
-	c->ring = r;
-	r->conn = c;
-	return 0;
+	if (n < 0)
+		ring_drop(r); /* c has none then */
+	return n < 0 ? n : 0;
 }
 
 static bool same_file(int a, int b)

@@ -67,6 +67,9 @@ struct intake {
 	uint64_t serial;
 	uint64_t clear_ns; /* all that had connected by then were accepted and heard */
 	bool clearing;
+	uint32_t older; /* calls of the one below that are under way */
+	/* Hears those that connected before it, of its user, and have no ring yet: intake.c. */
+	void (*hear_older)(const struct conn *young);
 	bool inherited; /* the socket is the service manager's: its name stays */
 };
 

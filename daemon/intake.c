@@ -39,10 +39,12 @@
 #define SO_PEERPIDFD 77
 #endif
 
-#define CONNS_MAX  4096u
-#define SILENCE_NS 10000000000ull /* a connection that has not said ATTACH by then is closed */
-#define AT_ONCE    64             /* packets of one job, or new jobs, in one turn of the loop */
-#define FDS_TAKEN  4              /* with more than these a packet is refused */
+#define CONNS_MAX   4096u
+#define SILENCE_NS  10000000000ull /* a connection that has not said ATTACH by then is closed */
+#define AT_ONCE     64             /* packets of one job, or new jobs, in one turn of the loop */
+#define AT_ONCE_NS  1000000u       /* likewise, of all that is heard with one look */
+#define FDS_TAKEN   4              /* with more than these a packet is refused */
+#define OLDER_DEPTH 16u            /* forebears whose rings are looked for */
 
 /* False: nothing more now, or the connection is over. */
 static bool hear(struct conn *c)
@@ -74,12 +76,16 @@ static bool hear(struct conn *c)
 static void conn_on_poll(uv_poll_t *h, int status, int events)
 {
 	struct conn *c = container_of(h, struct conn, poll);
-	int i;
+	const uint64_t until = mono_ns() + AT_ONCE_NS;
+	bool more;
+	int i = 0;
 
 	(void)events;
 	MUST(c->magic == CONN_IS_ALIVE && !c->closing);
-	for (i = 0; i < AT_ONCE && hear(c); i++)
-		;
+	do {
+		more = hear(c);
+		i += more;
+	} while (more && i < AT_ONCE && mono_ns() < until);
 	if (status >= 0 || c->closing)
 		return;
 	/* An error stops the watch, and was told with the first of what was heard. */
@@ -177,20 +183,25 @@ static void admit(struct intake *in, struct conn *c)
 		conn_refuse(c, &e);
 }
 
-/* Whose ring is on its way, or there already: whoever just came may be its child, and is in its
- * sessions. */
+/* Whose ring is on its way, or there already: whoever just came is its child, and in its sessions.
+ * What is heard may ask for this, too: line after line of descent, and no endless one. */
 static void hear_older(const struct conn *young)
 {
+	struct intake *in = young->in;
 	struct conn *c, *next;
 	int i;
 
+	if (in->older == OLDER_DEPTH)
+		return;
+	in->older++;
 	for (c = young->next; c != NULL; c = next) {
 		next = c->next;
-		for (i = 0; i < AT_ONCE && !c->closing && c->ring == NULL &&
+		for (i = 0; i < AT_ONCE && !c->closing && c->ring == NULL && c->uid == young->uid &&
 			    (!c->attached || c->want != 0) && hear(c);
 			i++)
 			;
 	}
+	in->older--;
 }
 
 /* False: no further one now. */
@@ -238,36 +249,44 @@ static bool accept_one(struct intake *in, bool first)
 	(void)uv_poll_start(&c->poll, UV_READABLE, conn_on_poll);
 	admit(in, c);
 	/* An offer is there already: whoever made it may be gone. */
-	if (!c->closing)
-		hear_older(c);
 	for (i = 0; !c->closing && i < AT_ONCE && hear(c); i++)
 		;
 	return true;
 }
 
-bool intake_is_clear(struct intake *in, uint64_t ns)
+/* Until all that had connected by then are there. */
+static void accept_some(struct intake *in, uint64_t ns, bool woken)
 {
+	const uint64_t until = mono_ns() + AT_ONCE_NS;
 	int i;
 
-	if (in == NULL || in->clear_ns >= ns)
+	for (i = 0; in->clear_ns < ns && i < AT_ONCE && accept_one(in, woken && i == 0); i++)
+		if (mono_ns() >= until)
+			break;
+}
+
+bool intake_was_clear(const struct intake *in, uint64_t ns)
+{
+	return in == NULL || in->clear_ns >= ns;
+}
+
+bool intake_is_clear(struct intake *in, uint64_t ns)
+{
+	if (intake_was_clear(in, ns))
 		return true;
 	if (in->clearing)
 		return false;
 	in->clearing = true; /* what is heard may ask for this */
-	for (i = 0; in->clear_ns < ns && i < AT_ONCE && accept_one(in, false); i++)
-		;
+	accept_some(in, ns, false);
 	in->clearing = false;
 	return in->clear_ns >= ns;
 }
 
 static void intake_on_poll(uv_poll_t *h, int status, int events)
 {
-	struct intake *in = container_of(h, struct intake, poll);
-	int i;
-
 	(void)events;
-	for (i = 0; status >= 0 && i < AT_ONCE && accept_one(in, i == 0); i++)
-		;
+	if (status >= 0)
+		accept_some(container_of(h, struct intake, poll), UINT64_MAX, true);
 }
 
 static int listen_at(const struct daemon *d, int *ret_fd, struct err *e)
@@ -302,6 +321,7 @@ int intake_new(struct protond *p, struct intake **ret, struct err *e)
 	if (in == NULL)
 		return err_set(e, -ENOMEM, "no memory to start");
 	in->p = p;
+	in->hear_older = hear_older;
 	in->d = &p->d;
 	in->rings = &p->rings;
 	in->settlers = &p->settlers;

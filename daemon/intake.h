@@ -15,7 +15,8 @@ int intake_new(struct protond *p, struct intake **ret, struct err *e);
 void intake_free(struct intake *in);
 void intake_sweep(struct intake *in, uint64_t now_ns); /* once a second */
 /* Whoever had connected by then has been heard, if it spoke at once; else hears some more of them. */
-bool intake_is_clear(struct intake *in, uint64_t ns); /* NULL is clear */
+bool intake_is_clear(struct intake *in, uint64_t ns);        /* NULL is clear */
+bool intake_was_clear(const struct intake *in, uint64_t ns); /* likewise, and hears nobody */
 int intake_relisten(struct intake *in, struct err *e);
 
 #endif
