@@ -44,6 +44,7 @@
 #include "ring_clock.h"
 #include "ring_ctl.h"
 #include "rings.h"
+#include "round.h"
 #include "settle.h"
 #include "share.h"
 #include "shares.h"
@@ -58,6 +59,7 @@
 #define SECOND_NS    1000000000ull
 #define SPOOL_NS     (10 * SECOND_NS)
 #define TICK_NS      10000000u /* for all rings; then sockets have their turn */
+#define GONE_NS      1000000u  /* of that at least, for those whose process is dead */
 #define BEHIND_TIMES 2u        /* journal_mb that are not stored */
 #define BEHIND_NS    32000000u /* between drains of a ring: a piece is to be worth it */
 #define STOP_NS      SECOND_NS /* for all rings, when the daemon ends */
@@ -116,43 +118,53 @@ static uint64_t drain_one(struct protond *p, struct ring *r, bool *more)
 	return n;
 }
 
-/* Each ring in that state once, beginning with another one each time; at least one, and where the
- * time is over, the next tick goes on. */
+/* Each ring in that state whose turn it is, beginning with another one each time; at least one, and
+ * where the time is over, the next tick goes on. */
 static uint64_t drain_those(
-	struct protond *p, enum ring_state state, uint32_t *cursor, uint64_t deadline, bool *more)
+	struct protond *p, enum ring_state state, struct turns *t, uint64_t tick_ns, bool *more)
 {
+	uint64_t moved = 0, before = mono_ns(), now;
+	const uint64_t deadline = before + 2 * tick_ns;
 	struct ring *first = p->rings.first, *r, *next;
-	uint64_t moved = 0;
 	uint32_t i, n = p->rings.n;
 
-	for (i = 0; i < *cursor && first != NULL; i++)
+	for (i = 0; i < t->cursor && first != NULL; i++)
 		first = first->next;
 	if (first == NULL) {
 		first = p->rings.first;
-		*cursor = 0;
+		t->cursor = 0;
 	}
+	round_begin(&t->round, tick_ns);
 	for (r = first; r != NULL && n > 0 && !p->entries.stuck; r = next, n--) {
+		const uint32_t uid = r->uid;
+
 		next = r->next != NULL ? r->next : p->rings.first;
-		if (r->state != state)
+		if (r->state != state || !round_may(&t->round, uid, r->taken_ns))
 			continue;
 		moved += drain_one(p, r, more);
-		if (mono_ns() >= deadline) {
-			*cursor += p->rings.n - n; /* this one, and one more below */
+		now = mono_ns();
+		round_took(&t->round, uid, now - before);
+		before = now;
+		if (now >= deadline) {
+			t->cursor += p->rings.n - n; /* this one, and one more below */
 			*more |= n > 1;
 			break;
 		}
 	}
-	*cursor = p->rings.n != 0 ? (*cursor + 1) % p->rings.n : 0;
+	*more |= round_end(&t->round, before);
+	t->cursor = p->rings.n != 0 ? (t->cursor + 1) % p->rings.n : 0;
 	return moved;
 }
 
 /* The living first: what the dead have does not become more. */
 static uint64_t drain_rings(struct protond *p, bool *more)
 {
-	const uint64_t deadline = mono_ns() + TICK_NS;
-	const uint64_t moved = drain_those(p, RING_LIVE, &p->next_ring, deadline, more);
+	const uint64_t begin = mono_ns();
+	uint64_t moved = drain_those(p, RING_LIVE, &p->live, TICK_NS, more);
+	const uint64_t took = mono_ns() - begin;
 
-	return moved + drain_those(p, RING_GONE, &p->next_gone, deadline, more);
+	return moved + drain_those(p, RING_GONE, &p->gone,
+			       took < TICK_NS - GONE_NS ? TICK_NS - took : GONE_NS, more);
 }
 
 /* Much is journaled, or new, that the store did not take yet. */
@@ -559,6 +571,7 @@ void protond_bind(struct protond *p)
 	p->rings.entries = &p->entries;
 	p->entries.rings = &p->rings;
 	p->rings.thrift = &p->thrift;
+	p->told.share = (struct share){UINT32_MAX, UINT32_MAX}; /* nobody is refused */
 }
 
 int protond_init(struct protond *p, struct err *e)
@@ -695,6 +708,8 @@ void protond_fini(struct protond *p)
 	free(p->drain.arena);
 	poison_close(&p->entries.poison);
 	owed_fini(&p->entries.owed);
+	round_fini(&p->live.round);
+	round_fini(&p->gone.round);
 	home_close(&p->d);
 	config_free(&p->config);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT. drained.c: who waits until what jobs have written by now is in the
- * fold. Ticks bring it, in pieces: a drain all at once would hold everybody up. */
+ * fold. Ticks bring it, in pieces: a drain all at once would hold everybody up. Who need not wait any
+ * longer is told in the order of asking, users in turn. */
 #include "drained.h"
 
 #include <stdlib.h>
@@ -7,6 +8,7 @@
 
 #include "drain.h"
 #include "entry.h"
+#include "fair.h"
 #include "host_clock.h"
 #include "intake.h"
 #include "loop.h"
@@ -15,28 +17,34 @@
 #include "turn.h"
 
 #define ANSWER_NS 1000000u /* for those that are told in one tick */
+#define BEHIND    16u      /* users of whom it is remembered, within a tick, that one waits */
 
 struct drained {
 	struct drained *next;
+	struct fair_place place; /* waits there: it is to be told */
 	uint64_t asked_ns, deadline_ns;
 	uint8_t ring[16]; /* zeroes: all of uid's */
-	int64_t uid;      /* -1: everybody's */
+	int64_t uid;      /* -1: everybody's; of a ring: whose it is */
 	drained_fn *fn;
 	void *arg;
 };
 
-static bool concerns(const struct drained *w, const struct ring *r)
+static bool is_of_all(const struct drained *w)
 {
 	static const uint8_t all[16];
 
-	return memcmp(w->ring, all, 16) != 0 ? memcmp(w->ring, r->uuid, 16) == 0
-					     : w->uid < 0 || w->uid == r->uid;
+	return memcmp(w->ring, all, 16) == 0;
+}
+
+static bool concerns(const struct drained *w, const struct ring *r)
+{
+	return is_of_all(w) ? w->uid < 0 || w->uid == r->uid : memcmp(w->ring, r->uuid, 16) == 0;
 }
 
 /* Asks for what lacks: of those that have just connected, and of the rings. */
 static bool is_there(const struct protond *p, const struct drained *w)
 {
-	bool whole = intake_is_clear(p->d.intake, w->asked_ns);
+	bool whole = intake_was_clear(p->d.intake, w->asked_ns);
 	struct ring *r;
 
 	for (r = p->rings.first; r != NULL; r = r->next) {
@@ -47,35 +55,66 @@ static bool is_there(const struct protond *p, const struct drained *w)
 	return whole;
 }
 
+struct behind {
+	const struct fair_user *user[BEHIND];
+	uint32_t n;
+};
+
+/* Of one user's questions about all of his jobs none is answered before the first. */
+static bool is_behind(const struct behind *b, const struct drained *w)
+{
+	uint32_t i;
+
+	for (i = 0; i < b->n && b->user[i] != w->place.user; i++)
+		;
+	return i < b->n && is_of_all(w);
+}
+
+static void mark_ready(struct protond *p)
+{
+	const uint64_t now = mono_ns();
+	struct behind b = {.n = 0};
+	struct drained *w;
+	bool behind;
+
+	for (w = p->drained; w != NULL; w = w->next) {
+		behind = is_behind(&b, w);
+		if (now >= w->deadline_ns || (!behind && is_there(p, w)))
+			fair_wait(&w->place);
+		else if (!behind && is_of_all(w) && b.n < BEHIND)
+			b.user[b.n++] = w->place.user;
+	}
+}
+
+static void tell(struct protond *p, struct drained *w, bool ends)
+{
+	struct drained **at = &p->drained;
+
+	while (*at != w)
+		at = &(*at)->next;
+	*at = w->next;
+	fair_leave(&w->place);
+	w->fn(w->arg, ends);
+	free(w);
+}
+
 /* At least one. The others wait for the next tick: what they are told may be long to answer. */
 void drained_check(struct protond *p)
 {
-	struct drained **at = &p->drained, *ready = NULL, **last = &ready, *w;
-	const uint64_t now = mono_ns();
+	struct fair_place *next;
 	uint64_t until;
-	bool told = false;
 
-	while ((w = *at) != NULL) {
-		if (!is_there(p, w) && now < w->deadline_ns) {
-			at = &w->next;
-			continue;
-		}
-		*at = w->next;
-		w->next = NULL;
-		*last = w;
-		last = &w->next;
-	}
-	until = mono_ns() + ANSWER_NS;
-	while ((w = ready) != NULL && (!told || mono_ns() < until)) {
-		ready = w->next;
-		w->fn(w->arg, false);
-		free(w);
-		told = true;
-	}
-	if (ready == NULL)
+	if (p->drained == NULL)
 		return;
-	*last = p->drained;
-	p->drained = ready;
+	(void)intake_is_clear(p->d.intake, mono_ns());
+	mark_ready(p);
+	until = mono_ns() + ANSWER_NS;
+	do {
+		next = fair_next(&p->told);
+		if (next == NULL)
+			return;
+		tell(p, container_of(next, struct drained, place), false);
+	} while (mono_ns() < until);
 	turn_soon(&p->turn);
 }
 
@@ -114,13 +153,8 @@ uint32_t drained_whole(struct protond *p, uint64_t deadline_ns)
 
 void drained_end(struct protond *p)
 {
-	struct drained *w;
-
-	while ((w = p->drained) != NULL) {
-		p->drained = w->next;
-		w->fn(w->arg, true);
-		free(w);
-	}
+	while (p->drained != NULL)
+		tell(p, p->drained, true);
 }
 
 static int wait_for(struct protond *p, const struct drained *wish)
@@ -130,6 +164,10 @@ static int wait_for(struct protond *p, const struct drained *wish)
 	if (w == NULL)
 		return -ENOMEM;
 	*w = *wish;
+	if (fair_join(&p->told, &w->place, (uint32_t)w->uid) < 0) {
+		free(w);
+		return -ENOMEM;
+	}
 	w->asked_ns = mono_ns();
 	(void)is_there(p, w);
 	while (*at != NULL)
@@ -142,7 +180,11 @@ static int wait_for(struct protond *p, const struct drained *wish)
 int when_drained(
 	struct protond *p, const uint8_t ring[16], uint64_t deadline_ns, drained_fn *fn, void *arg)
 {
-	struct drained w = {.deadline_ns = deadline_ns, .fn = fn, .arg = arg};
+	const struct ring *r = ring_find(&p->rings, ring);
+	struct drained w = {.deadline_ns = deadline_ns,
+		.uid = r != NULL ? (int64_t)r->uid : -1,
+		.fn = fn,
+		.arg = arg};
 
 	memcpy(w.ring, ring, 16);
 	return wait_for(p, &w);

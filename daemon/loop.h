@@ -15,10 +15,12 @@
 #include "daemon.h"
 #include "drain.h"
 #include "entry.h"
+#include "fair.h"
 #include "hello.h"
 #include "memfd.h"
 #include "own_sessions.h"
 #include "rings.h"
+#include "round.h"
 #include "settle.h"
 #include "thrift.h"
 #include "turn.h"
@@ -42,6 +44,7 @@ struct protond {
 	struct hello hello;
 	struct finalizer *finalizers;
 	struct drained *drained; /* who waits: drained.c */
+	struct fair told;        /* whose turn it is to be told, of those */
 	struct orphans orphans;
 	struct thrift thrift;
 	/* Of what was taken for a ring and is none: that may be a file of the job's own making, whose
@@ -56,7 +59,10 @@ struct protond {
 	uint64_t watchdog_ns, alive_ns; /* manager_watchdog_ns(); when we last said that we live */
 	uint64_t spool_ns;              /* the last look at rings/ */
 	uint64_t former_ns;             /* the last instant of the daemon's former life; 0: none */
-	uint32_t next_ring, next_gone;  /* round robin: of the living, of the dead */
+	struct turns {
+		uint32_t cursor; /* the ring that is first in the next tick */
+		struct round round;
+	} live, gone;    /* whose ring is drained next */
 	bool apart;      /* the last tick was for a transaction or a trim, and not for the rings */
 	int64_t trimmed; /* what malloc had left when it last gave back to the system */
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT. daemon_drained.c: who waits for what jobs wrote is told in the order
- * of asking, as many in a tick as a slice of time is for. */
+ * of asking, users in turn, as many in a tick as a slice of time is for. */
 #include "quick.h"
 #include <fcntl.h>
 #include <stdlib.h>
@@ -101,6 +101,36 @@ START_TEST(whoever_asks_again_is_behind_those_that_wait)
 }
 END_TEST
 
+static void on_drained_of(void *arg, bool ends)
+{
+	ck_assert(!ends);
+	told++;
+	*(uint32_t *)arg = told;
+	now_ns += costs_ns;
+}
+
+/* The hundred of one user, whose answers take long, and then one of each of two others. */
+START_TEST(whoever_asks_much_is_told_in_turn)
+{
+	uint32_t when[102] = {0}, i;
+
+	for (i = 0; i < 102; i++)
+		ck_assert_int_eq(
+			daemon_when_drained(&p.d, i < 100 ? 1 : i, 100, on_drained_of, &when[i]),
+			0);
+	costs_ns = 50000000;
+	for (i = 0; i < 3; i++)
+		drained_check(&p);
+	ck_assert_uint_eq(when[0], 1);
+	ck_assert_uint_eq(when[100], 2);
+	ck_assert_uint_eq(when[101], 3);
+	while (p.drained != NULL)
+		drained_check(&p);
+	for (i = 1; i < 100; i++)
+		ck_assert_uint_eq(when[i], 3 + i);
+}
+END_TEST
+
 START_TEST(the_end_tells_those_that_ask_meanwhile)
 {
 	nine_ask();
@@ -121,6 +151,7 @@ Suite *suite(void)
 	tcase_add_checked_fixture(t, setup, teardown);
 	tcase_add_test(t, a_tick_tells_as_many_as_a_slice_is_for);
 	tcase_add_test(t, whoever_asks_again_is_behind_those_that_wait);
+	tcase_add_test(t, whoever_asks_much_is_told_in_turn);
 	tcase_add_test(t, the_end_tells_those_that_ask_meanwhile);
 	return s;
 }
