@@ -32,9 +32,10 @@ int protond_write(struct sqlite3 *db, int64_t id, const struct profile_select *s
 
 	if (ret_gone != NULL)
 		*ret_gone = 0;
-	if (s != NULL && (s->process != NULL || s->one_phase))
+	if (s != NULL && (s->process != NULL || s->one_phase || s->to_ns != 0 || s->last_step != 0))
 		return err_set(e, -EINVAL,
-			"a portable session is whole: --process and --phase go with what is made "
+			"a portable session is whole: --process, --phase, --window and --step go "
+			"with what is made "
 			"of it later");
 	if (own && sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
 		return err_set(e, -EIO, "the database cannot be read: %s", sqlite3_errmsg(db));

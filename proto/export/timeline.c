@@ -292,7 +292,7 @@ static void walk_fini(struct timeline *w)
 	profile_free(w->l.p);
 }
 
-int timeline_write(const struct timeline_form *form, void *mine, struct sqlite3 *db, int64_t id,
+static int walk(const struct timeline_form *form, void *mine, struct sqlite3 *db, int64_t id,
 	const struct profile_select *s, FILE *to, uint64_t *ret_gone, struct err *e)
 {
 	static const struct profile_select all;
@@ -316,4 +316,86 @@ int timeline_write(const struct timeline_form *form, void *mine, struct sqlite3 
 		*ret_gone = w.gone;
 	walk_fini(&w);
 	return r;
+}
+
+/* --- steps */
+
+bool timeline_is_step(const char *name)
+{
+	const char *digits = strncmp(name, "ProfilerStep#", 13) == 0 ? name + 13
+			     : strncmp(name, "step ", 5) == 0        ? name + 5
+								     : NULL;
+
+	return digits != NULL ? *digits >= '0' && *digits <= '9' : strcmp(name, "step") == 0;
+}
+
+struct steps {
+	uint32_t first, last, n, most; /* n: of this process; most: of any */
+	uint64_t from_ns, to_ns;       /* to_ns 0: none of them so far */
+};
+
+static void steps_process(struct timeline *w)
+{
+	((struct steps *)w->mine)->n = 0;
+}
+
+static void steps_scope(struct timeline *w, const struct timeline_scope *s)
+{
+	struct steps *f = w->mine;
+
+	if (!timeline_is_step(w->known[s->node].name))
+		return;
+	f->n++;
+	f->most = f->n > f->most ? f->n : f->most;
+	if (f->n < f->first || f->n > f->last)
+		return;
+	f->from_ns = f->to_ns == 0 || s->begin_ns < f->from_ns ? s->begin_ns : f->from_ns;
+	f->to_ns = s->end_ns > f->to_ns ? s->end_ns : f->to_ns;
+}
+
+static void steps_op(struct timeline *w, const struct timeline_op *o)
+{
+	(void)w;
+	(void)o;
+}
+
+/* *ret: the selection with the steps' window in it. */
+static int find_steps(struct sqlite3 *db, int64_t id, const struct profile_select *s,
+	struct profile_select *ret, struct err *e)
+{
+	static const struct timeline_form form = {
+		.process = steps_process, .scope = steps_scope, .op = steps_op};
+	struct steps f = {.first = s->first_step, .last = s->last_step};
+	int r;
+
+	*ret = *s;
+	ret->last_step = 0;
+	ret->show = NULL;
+	ret->file = false;
+	r = walk(&form, &f, db, id, ret, NULL, NULL, e);
+	ret->show = s->show;
+	ret->file = s->file;
+	if (r < 0)
+		return r;
+	if (f.to_ns == 0)
+		return err_set(e, -ENOENT,
+			"no step %u: the timeline has %u (scopes named `step`, "
+			"`step N` or `ProfilerStep#N`)",
+			f.first, f.most);
+	ret->from_ns = f.from_ns;
+	ret->to_ns = f.to_ns;
+	return 0;
+}
+
+int timeline_write(const struct timeline_form *form, void *mine, struct sqlite3 *db, int64_t id,
+	const struct profile_select *s, FILE *to, uint64_t *ret_gone, struct err *e)
+{
+	struct profile_select steps;
+	int r = 0;
+
+	if (s != NULL && s->last_step != 0) {
+		r = find_steps(db, id, s, &steps, e);
+		s = &steps;
+	}
+	return r < 0 ? r : walk(form, mine, db, id, s, to, ret_gone, e);
 }

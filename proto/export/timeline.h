@@ -142,6 +142,9 @@ int timeline_room(struct timeline *w, void **v, uint32_t *cap, uint32_t n, size_
 int timeline_write(const struct timeline_form *form, void *mine, struct sqlite3 *db, int64_t id,
 	const struct profile_select *s, FILE *to, uint64_t *ret_gone, struct err *e);
 
+/* Whether a scope of this name is a step: "step", "step 7", "ProfilerStep#7". */
+bool timeline_is_step(const char *name);
+
 /* For forms: the places of a node and of all above it, itself first; returns how many. A cycle,
  * which only a forged file has, ends at TIMELINE_DEPTH_MAX. */
 #define TIMELINE_DEPTH_MAX 2048u

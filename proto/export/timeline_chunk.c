@@ -63,6 +63,12 @@ static uint64_t at_clock(struct timeline *w, uint64_t clock)
 	return since_base(w, (int64_t)clockmap_ns(&w->clock, clock));
 }
 
+static bool is_in_window(const struct timeline *w, uint64_t begin_ns, uint64_t end_ns)
+{
+	return w->l.select->to_ns == 0 ||
+	       (end_ns >= w->l.select->from_ns && begin_ns <= w->l.select->to_ns);
+}
+
 static bool is_selected(const struct timeline *w, uint32_t segment)
 {
 	return !w->l.select->one_phase || segment == w->l.select->phase;
@@ -264,8 +270,10 @@ void timeline_metrics_left(struct timeline *w, bool all)
 			n++;
 			continue;
 		}
-		if (w->form->metric != NULL)
-			w->form->metric(w, h, at_clock(w, h->clock));
+		const uint64_t at = at_clock(w, h->clock);
+
+		if (w->form->metric != NULL && is_in_window(w, at, at))
+			w->form->metric(w, h, at);
 	}
 	w->n_held = n;
 }
@@ -359,7 +367,8 @@ static void take_scope(struct timeline *w, const struct trace_chunk *c, const st
 		.flags = s->flags};
 
 	t.n_metrics = scope_metrics(w, t.tid, t.node, s->begin, s->end);
-	w->form->scope(w, &t);
+	if (is_in_window(w, t.begin_ns, t.end_ns))
+		w->form->scope(w, &t);
 }
 
 /* --- what the GPU did */
@@ -446,7 +455,8 @@ static int take_op(struct timeline *w, const struct trace_chunk *c, const struct
 		t.tid = c->thread[o->thread].tid;
 		t.launch_ns = at_clock(w, o->launched);
 	}
-	w->form->op(w, &t);
+	if (is_in_window(w, t.start_ns, t.end_ns))
+		w->form->op(w, &t);
 	return 0;
 }
 

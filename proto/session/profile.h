@@ -143,6 +143,10 @@ struct profile_select {
 	bool lean;           /* leave out durations and config, which a tree does not show */
 	bool brief;          /* of our metrics only times, counts, calls and copies */
 	bool file;           /* to be written as a file that Proton has: see session_mode */
+	/* Of a timeline: what is not wholly outside of [from_ns, to_ns], since its zero, or of these
+	 * steps, from 1; to_ns and last_step 0: all of it. */
+	uint64_t from_ns, to_ns;
+	uint32_t first_step, last_step;
 	/* How a timeline names a node; NULL: as it was recorded. Valid until the next call. */
 	const char *(*show)(void *arg, const char *name);
 	void *show_arg;

@@ -377,3 +377,31 @@ def test_an_sqlite_file(world):
             assert db.execute("select count(*) from scopes").fetchone() == (len(NAMES) if data == "both" else 0,)
             assert db.execute("select name, sql_version from session").fetchall() == [(name, 1)]
     assert not list(temporary.iterdir())
+
+
+@pytest.mark.preload
+def test_a_part_of_a_timeline(world):
+    """By steps or by time: what runs then, and nothing else."""
+    world.ctl("run", "-q", "-n", "demo", "-d", "both", "--", BUILD / "bin/protond-demo")
+    base = rows_of(world, "select min(begin_ns) from scopes")[0][0]
+    steps = rows_of(world, "select step, begin_ns, end_ns from steps order by 1")
+    assert len(steps) == 24
+    begin, end = steps[1][1], steps[3][2]
+    want = rows_of(world, f"select name, begin_ns, dur_ns from scopes where end_ns >= {begin} and begin_ns <= {end} order by 2, 3, 1")
+    assert rows_of(world, "select name, begin_ns, dur_ns from scopes order by 2, 3, 1", "--step", "2..4") == want and want
+    world.view("export", "demo", "-o", "x.pftrace", "--step", "2..4")
+    assert sorted((n, at, ns) for n, at, ns, _ in Perfetto(world.home / "x.pftrace").slices) == sorted(tuple(w) for w in want)
+    world.view("export", "demo", "-o", "x.json")
+    zero = json.loads((world.home / "x.json").read_text())["baseTimeNanoseconds"]
+    window = f"{begin - zero}ns..{(end - zero) / 1e3:.3f}us"
+    assert rows_of(world, "select name, begin_ns, dur_ns from scopes order by 2, 3, 1", "--window", window) == want
+    assert base >= zero
+    for wrong in (["--step", "0"], ["--step", "3..2"], ["--step", "x"], ["--step", "25"], ["--window", "2..1"], ["--window", "1"],
+                  ["--window", "1..2", "--step", "1"]):
+        assert world.view("export", "demo", "-o", "y.pftrace", *wrong, check=False).returncode != 0, wrong
+    assert "has 24" in world.view("sql", "demo", "select 1 from scopes", "--step", "25", check=False).stderr
+    assert "timelines" in world.view("export", "demo", "-o", "y.svg", "--step", "1", check=False).stderr
+
+
+def rows_of(world, sql, *args):
+    return json.loads(world.view("sql", "demo", sql, "--json", *args).stdout)["rows"]

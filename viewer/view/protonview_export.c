@@ -76,6 +76,12 @@ int view_export(struct run *run)
 			"%s: unknown format; the name must end in " FORMAT_FILES
 			"; or say it with -f",
 			path);
+	/* A tree adds up what a timeline has in single events: it has no windows. */
+	if (export_formats[format].timeline == NULL &&
+		(run_given(run, OPT_WINDOW) || run_given(run, OPT_STEP)))
+		return err_set(&run->e, -EINVAL,
+			"--window and --step go with formats of timelines (chrome_trace, pftrace, "
+			"sqlite), and with `protonview sql`");
 	if (strcmp(path, "-") != 0 && !run_given(run, OPT_FORCE) && access(path, F_OK) == 0 &&
 		!output_is_special(path))
 		return err_set(&run->e, -EEXIST, "%s exists; --force overwrites it", path);

@@ -43,6 +43,75 @@ void run_note_parts(struct run *run, const struct source *s)
 		warning_add(&run->warnings, "%s; what is shown was stored before", s->away.text);
 }
 
+/* "1.5", "20ms", "7us", "300ns": in nanoseconds; *ret_end: what stands behind. */
+static bool read_time(const char *s, uint64_t *ret_ns, const char **ret_end)
+{
+	static const struct {
+		const char *unit;
+		double ns;
+	} units[] = {{"ms", 1e6}, {"us", 1e3}, {"ns", 1}, {"s", 1e9}, {"", 1e9}};
+	char digits[32], *end;
+	const size_t n = strspn(s, "0123456789.");
+	const char *dots = strstr(s, "..");
+	const size_t whole = dots != NULL && (size_t)(dots - s) < n ? (size_t)(dots - s) : n;
+	double v;
+
+	if (whole == 0 || whole >= sizeof(digits))
+		return false;
+	memcpy(digits, s, whole);
+	digits[whole] = '\0';
+	v = strtod(digits, &end);
+	s += whole;
+	for (unsigned i = 0; i < sizeof(units) / sizeof(*units) && *end == '\0'; i++) {
+		const size_t unit = strlen(units[i].unit);
+
+		if (strncmp(s, units[i].unit, unit) != 0 || !(v * units[i].ns < 9e18))
+			continue;
+		*ret_ns = (uint64_t)(v * units[i].ns + 0.5);
+		*ret_end = s + unit;
+		return true;
+	}
+	return false;
+}
+
+static int read_window(struct run *run, struct profile_select *s)
+{
+	const char *window = run->o.value[OPT_WINDOW], *end;
+
+	if (window == NULL)
+		return 0;
+	if (!read_time(window, &s->from_ns, &end) || strncmp(end, "..", 2) != 0 ||
+		!read_time(end + 2, &s->to_ns, &end) || *end != '\0' || s->to_ns <= s->from_ns)
+		return err_set(&run->e, -EINVAL,
+			"--window '%s' is no A..B: as 1.5..2, 500ms..0.6s or 0..20us, B behind A",
+			window);
+	return 0;
+}
+
+static int read_steps(struct run *run, struct profile_select *s)
+{
+	const char *step = run->o.value[OPT_STEP];
+	unsigned first, last;
+	int n = 0;
+
+	if (step == NULL)
+		return 0;
+	if (sscanf(step, "%9u..%9u%n", &first, &last, &n) != 2 || step[n] != '\0') {
+		n = 0;
+		if (sscanf(step, "%9u%n", &first, &n) != 1 || step[n] != '\0')
+			n = -1;
+		last = first;
+	}
+	if (n < 0 || *step < '0' || *step > '9' || first == 0 || last < first)
+		return err_set(&run->e, -EINVAL,
+			"--step '%s' is no step: as 3, or 3..5; the first is 1", step);
+	if (s->to_ns != 0)
+		return err_set(&run->e, -EINVAL, "--step and --window cannot be used together");
+	s->first_step = first;
+	s->last_step = last;
+	return 0;
+}
+
 int run_source_by(struct run *run, const char *ref, struct source_options *o, struct source *ret)
 {
 	int r;
@@ -52,6 +121,10 @@ int run_source_by(struct run *run, const char *ref, struct source_options *o, st
 	o->select.one_phase = run_given(run, OPT_PHASE);
 	o->select.brief = !wants_all(run);
 	r = run_count(run, OPT_PHASE, "phase", &o->select.phase);
+	if (r == 0)
+		r = read_window(run, &o->select);
+	if (r == 0)
+		r = read_steps(run, &o->select);
 	if (r == 0 && *ref == '\0')
 		r = err_set(&run->e, -EINVAL, "empty session name; is a shell variable unset?");
 	if (r == 0)
