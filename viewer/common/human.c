@@ -104,6 +104,16 @@ void text_when(int64_t realtime_ns, char ret[32])
 		snprintf(ret, 32, "?");
 }
 
+bool words_have(int argc, char *const *argv, const char *option)
+{
+	int i;
+
+	for (i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
+		if (strcmp(argv[i], option) == 0)
+			return true;
+	return false;
+}
+
 bool text_u64(const char *text, uint64_t max, uint64_t *ret)
 {
 	char *end;

@@ -17,6 +17,8 @@ void text_bytes(uint64_t n, char ret[32]);
 void text_when(int64_t realtime_ns, char ret[32]); /* local time */
 /* A line on standard error, from the program that runs. */
 void text_say(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+/* An option among a program's words, in front of "--". */
+bool words_have(int argc, char *const *argv, const char *option);
 bool text_u64(const char *text, uint64_t max, uint64_t *ret);
 
 #endif

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "human.h"
 #include "protonctl_help.h"
 #include "protonctl_line.h"
 #include "protonctl_table.h"
@@ -18,10 +19,8 @@ static int run(int argc, char **argv)
 		return argc < 2 ? CTL_USAGE : CTL_OK;
 	}
 	c.cmd = command_find(commands, strcmp(argv[1], "--version") == 0 ? "version" : argv[1]);
-	if (c.cmd == NULL) {
-		help_unknown(stderr, argc, argv);
-		return CTL_USAGE;
-	}
+	if (c.cmd == NULL)
+		return help_refuse(words_have(argc, argv, "--json"), argc, argv);
 	r = ctl_parse(&c, argc - 1, argv + 1);
 	if (r == CTL_HELP)
 		help_command(stdout, c.cmd);

@@ -79,3 +79,16 @@ void ctl_json_list(
 	printf("],\"more\":%lu}", more);
 	ctl_json_end(c, stdout);
 }
+
+void ctl_text(struct ctl *c, const char *text)
+{
+	if (!c->json) {
+		fputs(text, stdout);
+		return;
+	}
+	json_begin(stdout, c->cmd->name);
+	fputs("{\"text\":", stdout);
+	json_text(stdout, text, strlen(text));
+	putchar('}');
+	ctl_json_end(c, stdout);
+}

@@ -27,4 +27,7 @@ void ctl_json_list(
 /* The end of an envelope, with the warnings so far. */
 void ctl_json_end(const struct ctl *c, FILE *f);
 
+/* What a verb has to say is text: with --json as {"text"}. */
+void ctl_text(struct ctl *c, const char *text);
+
 #endif

@@ -13,7 +13,7 @@ static int cmd_completion(struct ctl *c)
 
 	if (script == NULL)
 		return ctl_usage(c, "no completion for '%s'; use bash, zsh or fish", c->argv[0]);
-	fputs(script, stdout);
+	ctl_text(c, script);
 	return CTL_OK;
 }
 

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT. protonctl_help.c: help and the man page, from the table. */
 #include "protonctl_help.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "human.h"
+#include "json.h"
+#include "protonctl_call.h"
 #include "protonctl_options.h"
 #include "tool_verbs.h"
 
@@ -70,38 +74,65 @@ void help_unknown(FILE *f, int argc, char *const *argv)
 		verbs_question(argv[1], verbs_of_ctl, "protonview", verbs_of_view);
 	char line[512];
 
-	fputs("protonctl: ", f);
 	if (verbs_have(verbs_of_view, argv[1])) {
 		verbs_line("protonview", argc, argv, line, sizeof(line));
 		fputs("that is protonview's: `", f);
 		text_put(f, line, 0);
-		fputs("`\n", f);
+		fputs("`", f);
 		return;
 	}
 	fputs("there is no command '", f);
 	text_put(f, argv[1], 0);
-	fprintf(f, "'%s `protonctl help` lists the commands.\n", *q.text != '\0' ? q.text : ".");
+	fprintf(f, "'%s `protonctl help` lists the commands.", *q.text != '\0' ? q.text : ".");
+}
+
+int help_refuse(bool json, int argc, char *const *argv)
+{
+	char words[1024] = "";
+	FILE *f = fmemopen(words, sizeof(words), "w");
+
+	if (f != NULL) {
+		help_unknown(f, argc, argv);
+		(void)fclose(f);
+	}
+	if (json)
+		json_error(stdout, argv[1], -EINVAL, words);
+	else
+		fprintf(stderr, "protonctl: %s\n", words);
+	return CTL_USAGE;
+}
+
+static int help_text(struct ctl *c, const struct command *cmd)
+{
+	char *text = NULL;
+	size_t n = 0;
+	FILE *f = open_memstream(&text, &n);
+
+	if (f != NULL && cmd != NULL)
+		help_command(f, cmd);
+	else if (f != NULL && c->argc > 0)
+		job_options_help(f);
+	else if (f != NULL)
+		help_all(f, c->table);
+	if (f == NULL || fclose(f) != 0) {
+		free(text);
+		err_set(&c->err, -ENOMEM, "out of memory");
+		return ctl_fail(c);
+	}
+	ctl_text(c, text);
+	free(text);
+	return CTL_OK;
 }
 
 static int cmd_help(struct ctl *c)
 {
-	const struct command *cmd;
+	const bool options = c->argc > 0 && strcmp(c->argv[0], "options") == 0;
+	const struct command *cmd =
+		c->argc > 0 && !options ? command_find(c->table, c->argv[0]) : NULL;
 
-	if (c->argc == 0) {
-		help_all(stdout, c->table);
-		return CTL_OK;
-	}
-	if (strcmp(c->argv[0], "options") == 0) {
-		job_options_help(stdout);
-		return CTL_OK;
-	}
-	cmd = command_find(c->table, c->argv[0]);
-	if (cmd == NULL) {
-		help_unknown(stderr, 2, (char *[]){NULL, c->argv[0]});
-		return CTL_USAGE;
-	}
-	help_command(stdout, cmd);
-	return CTL_OK;
+	if (c->argc > 0 && !options && cmd == NULL)
+		return help_refuse(c->json, 2, (char *[]){NULL, c->argv[0]});
+	return help_text(c, cmd);
 }
 
 const struct command command_help = {.name = "help",

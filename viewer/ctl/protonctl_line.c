@@ -182,6 +182,7 @@ int ctl_parse(struct ctl *c, int argc, char **argv)
 	char shorts[3 * CTL_OPTIONS_MAX];
 	int k, place;
 
+	c->json = words_have(c->cmd->passes ? 0 : argc, argv, "--json"); /* until it is parsed */
 	getopt_tables(c->cmd, longs, shorts);
 	c->argv = argv;
 	opterr = 0;
@@ -196,6 +197,7 @@ int ctl_parse(struct ctl *c, int argc, char **argv)
 			return ctl_usage(c, "%s needs a value", argv[optind - 1]);
 		if (place < 0 || k == '?')
 			return unknown_option(c, argv[optind - 1]);
+		c->json |= strcmp(longs[place].name, "json") == 0;
 		c->value[place] = optarg != NULL ? optarg : "";
 	}
 	while (optind < argc)

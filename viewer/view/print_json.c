@@ -164,17 +164,22 @@ void envelope_integer(struct text *t, int64_t v)
 	text_fmt(t, "%lld", (long long)v);
 }
 
+void envelope_boolean(struct text *t, bool v)
+{
+	value(t);
+	text_str(t, v ? "true" : "false");
+}
+
 void envelope_number(struct text *t, double v)
 {
 	value(t);
 	text_json_f64(t, v);
 }
 
-void envelope_close(struct text *t, const struct warnings *w)
+static void close_with(struct text *t, const struct warnings *w)
 {
 	uint32_t i;
 
-	text_str(t, last(t) == '[' ? "]" : "]]");
 	member(t, "warnings");
 	text_char(t, '[');
 	for (i = 0; i < w->n; i++) {
@@ -183,6 +188,36 @@ void envelope_close(struct text *t, const struct warnings *w)
 		text_json(t, w->text[i]);
 	}
 	text_str(t, "]}\n");
+}
+
+void envelope_close(struct text *t, const struct warnings *w)
+{
+	text_str(t, last(t) == '[' ? "]" : "]]");
+	close_with(t, w);
+}
+
+void envelope_data(struct text *t, const char *kind, const char *key, const char *value,
+	const struct warnings *w)
+{
+	text_str(t, "{\"protond\":\"1\"");
+	member_text(t, "kind", kind);
+	member(t, "data");
+	text_char(t, '{');
+	member_text(t, key, value);
+	text_char(t, '}');
+	close_with(t, w);
+}
+
+void envelope_error(
+	struct text *t, const char *kind, int code, const char *words, const struct warnings *w)
+{
+	text_str(t, "{\"protond\":\"1\"");
+	member_text(t, "kind", kind);
+	member(t, "error");
+	text_fmt(t, "{\"code\":%d", code);
+	member_text(t, "text", words);
+	text_char(t, '}');
+	close_with(t, w);
 }
 
 void envelope_metrics(struct text *t, const struct profile *p)

@@ -8,7 +8,7 @@
 /* The envelope:
  * {"protond":"1","kind","session","columns":[...],"rows":[[...]...],"warnings":[...]}. */
 struct envelope_column {
-	const char *name, *unit, *type; /* type: "string", "integer", "number" */
+	const char *name, *unit, *type; /* type: "string", "integer", "number", "boolean" */
 };
 void envelope_open(
 	struct text *t, const char *kind, const struct profile *p); /* p NULL: session null */
@@ -16,8 +16,14 @@ void envelope_columns(struct text *t, const struct envelope_column *c, uint32_t 
 void envelope_row(struct text *t);                   /* begins a row */
 void envelope_string(struct text *t, const char *s); /* the next value in it; NULL: null */
 void envelope_integer(struct text *t, int64_t v);
+void envelope_boolean(struct text *t, bool v);
 void envelope_number(struct text *t, double v);
 void envelope_close(struct text *t, const struct warnings *w);
+/* Other envelopes, with "data": {key: value} or "error" in place of columns and rows. */
+void envelope_data(struct text *t, const char *kind, const char *key, const char *value,
+	const struct warnings *w);
+void envelope_error(
+	struct text *t, const char *kind, int code, const char *words, const struct warnings *w);
 void envelope_flat(struct text *t, const struct flat *f, const struct print_options *o);
 void envelope_tree(struct text *t, const struct view *v, const struct print_options *o);
 void envelope_metrics(struct text *t, const struct profile *p); /* for -l */

@@ -68,6 +68,9 @@ int view_export(struct run *run)
 
 	if (path == NULL || *path == '\0')
 		return err_set(&run->e, -EINVAL, "export needs -o FILE (- is standard output)");
+	if (strcmp(path, "-") == 0 && run_given(run, OPT_JSON))
+		return err_set(&run->e, -EINVAL,
+			"standard output cannot take both: give --json a FILE, or leave it out");
 	format = asked != NULL            ? format_of(asked)
 		 : strcmp(path, "-") == 0 ? FORMAT_hatchet
 					  : format_of_file(path);

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "human.h"
+#include "print_json.h"
 #include "protonview_sessions.h"
 #include "protonview_verb.h"
 
@@ -103,16 +105,16 @@ static int exit_status(const struct run *run, int r)
 	return run->partial ? EXIT_PARTIAL : EXIT_OK;
 }
 
+static const char *const names[VERB_MAX] = {
+#define X(name, min, max, args, help) [VERB_##name] = #name,
+	VIEW_VERBS(X)
+#undef X
+};
+
 static int dispatch(struct run *run)
 {
 	static view_fn *const verbs[VERB_MAX] = {
 #define X(name, min, max, args, help) [VERB_##name] = view_##name,
-		VIEW_VERBS(X)
-#undef X
-	};
-
-	static const char *const names[VERB_MAX] = {
-#define X(name, min, max, args, help) [VERB_##name] = #name,
 		VIEW_VERBS(X)
 #undef X
 	};
@@ -147,8 +149,29 @@ static void complain(const char *kind, const char *words)
 	text_fini(&t);
 }
 
+/* What was not printed as an envelope becomes one: a text, the name of a file, an error. */
+static void seal(struct run *run, int r)
+{
+	const char *kind = names[run->o.verb];
+	const bool is_file = run->o.verb == VERB_export && run_given(run, OPT_OUTPUT);
+	struct text out = {0};
+
+	if (r == 0 && run->out.n > 0 && run->out.s[0] == '{')
+		return;
+	text_char(&run->out, '\0');
+	if (r < 0)
+		envelope_error(&out, kind, r, run->e.text[0] != '\0' ? run->e.text : strerror(-r),
+			&run->warnings);
+	else if (run->out.s != NULL)
+		envelope_data(&out, kind, is_file ? "file" : "text",
+			is_file ? run->o.value[OPT_OUTPUT] : run->out.s, &run->warnings);
+	text_fini(&run->out);
+	run->out = out;
+}
+
 int protonview_run(int argc, char **argv)
 {
+	const bool json = words_have(argc, argv, "--json");
 	char ctl[400] = ""; /* the line, if protonctl has such a verb */
 	struct run *run;
 	int r, status;
@@ -170,17 +193,19 @@ int protonview_run(int argc, char **argv)
 		r = err_set(&run->e, -EINVAL, "that is protonctl's: `%s`", ctl);
 	if (r == 0 && run->out.failed)
 		r = err_set(&run->e, -ENOMEM, "out of memory");
-	for (i = 0; i < run->warnings.n && !run_given(run, OPT_JSON); i++)
+	for (i = 0; i < run->warnings.n && !json; i++)
 		complain("warning: ", run->warnings.text[i]);
-	if (r == 0) {
+	if (json && run->write_error == 0)
+		seal(run, r);
+	if (r == 0 || json) {
 		flush(run, &run->out);
-		r = run->write_error;
+		r = run->write_error != 0 ? run->write_error : r;
 	}
 	if (r == -EPIPE)
 		r = 0; /* the reader has seen enough */
 	else if (r < 0 && r == run->write_error)
 		err_set(&run->e, r, "standard output: %s", strerror(-r));
-	if (r < 0)
+	if (r < 0 && (!json || r == run->write_error))
 		complain("", run->e.text[0] != '\0' ? run->e.text : strerror(-r));
 	status = exit_status(run, r);
 	text_fini(&run->out);

@@ -38,17 +38,20 @@ static void json_row(struct text *t, const struct pick_row *row)
 	envelope_integer(t, row->ended_ns);
 	clean_string(t, row->tags);
 	clean_string(t, row->note);
-	envelope_integer(t, row->empty);
+	envelope_boolean(t, row->empty);
+	envelope_integer(t, row->matched);
 }
 
 static void json_rows(struct run *run, const struct listing *l)
 {
+	/* As the daemon's answer calls them. */
 	static const struct envelope_column columns[] = {{"id", "", "integer"},
 		{"uuid", "", "string"}, {"name", "", "string"}, {"state", "", "string"},
-		{"source", "", "string"}, {"command", "", "string"}, {"created", "ns", "integer"},
-		{"active", "ns", "integer"}, {"processes", "", "integer"},
-		{"launches", "", "integer"}, {"uid", "", "integer"}, {"ended", "ns", "integer"},
-		{"tags", "", "string"}, {"note", "", "string"}, {"empty", "", "integer"}};
+		{"source", "", "string"}, {"command", "", "string"},
+		{"created_ns", "ns", "integer"}, {"duration_ns", "ns", "integer"},
+		{"processes", "", "integer"}, {"launches", "", "integer"}, {"uid", "", "integer"},
+		{"ended_ns", "ns", "integer"}, {"tags", "", "string"}, {"note", "", "string"},
+		{"empty", "", "boolean"}, {"matched", "", "integer"}};
 	uint32_t i;
 
 	envelope_open(&run->out, "sessions", NULL);

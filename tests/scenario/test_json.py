@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: MIT. One JSON from both tools: every verb, what failed, and the fields of a session.
+import json
+import re
+
+import pytest
+
+from conftest import BUILD, until
+
+DEMO = BUILD / "bin/protond-demo"
+VIEW = {  # verb: (words, exit status); "{out}" is a file that is not there
+    "tree": [("tree demo", 0), ("demo -l", 0), ("tree nobody", 1), ("demo -m nothing", 1), ("demo --depth x", 2), ("demo -i (", 2)],
+    "flat": [("flat demo", 0), ("flat --wide demo", 0), ("flat nobody", 1)],
+    "diff": [("diff demo demo", 0), ("diff demo", 2), ("diff demo nobody", 1)],
+    "sessions": [("sessions", 0), ("sessions --db /nonexistent/x.db", 1)],
+    "sql": [("sql demo select+1", 0), ("sql demo selec+1", 2)],
+    "export": [("export demo -o {out}", 0), ("export demo", 2), ("export demo -o -", 2), ("export demo -o x.nothing", 2)],
+    "recover": [("recover {db}", None), ("recover /nonexistent/x.db", 1)],
+    "help": [("help", 0), ("help tree", 0), ("help nothing", 2), ("--version", 0), ("tree --help", 0)],
+}
+CTL = {
+    "sessions": [("sessions", 0), ("sessions -n 1", 0), ("sessions -n x", 2)], "jobs": [("jobs --all", 0)], "status": [("status", 0)],
+    "where": [("where", 1), ("where demo", 0), ("where 4194304", 1)], "backends": [("backends", 0)],
+    "env": [("env", 0)], "doctor": [("doctor", None)], "version": [("version", 0), ("--version", 0)],
+    "help": [("help", 0), ("help run", 0), ("help options", 0), ("help nothing", 2)],
+    "completion": [("completion bash", 0), ("completion cmd", 2)], "start": [("start", 2), ("start x", 2), ("start two --pid {pid}", 0)],
+    "stop": [("stop two", 0), ("stop nobody", 1)], "activate": [("activate two", 0)], "top": [("top --once", 0), ("top --once nobody", 1)], "pause": [("pause {pid}", 0)],
+    "resume": [("resume {pid}", 0)], "finalize": [("finalize two", 0), ("finalize nobody", 1)],
+    "tag": [("tag", 2)], "note": [("note", 2)], "rename": [("rename", 2)],
+    "delete": [("delete two", 0), ("delete nobody", 1)], "prune": [("prune --keep 10 --dry-run", 0), ("prune", 2)],
+    "daemon": [("daemon status", 0), ("daemon dance", 2)], "run": [("run", 125)], "shutdown": [("shutdown", 0)],
+}
+
+
+def verbs(world, tool, table):
+    """The verbs that it has; one that this table does not try fails the test."""
+    has = {line.split("\t")[0] for line in world.tool(tool, "__complete", "--", "").stdout.splitlines()}
+    has = {verb for verb in has if re.fullmatch("[a-z]+", verb) and verb != "demo"}
+    assert has <= set(table), f"no line for {has - set(table)}"
+    return [verb for verb in table if verb in has]
+
+
+def ask(world, tool, words, status, **names):
+    args = [word.format(**names).replace("+", " ") for word in words.split()]
+    r = world.tool(tool, *args, "--json", check=False)
+    out = r.stderr.splitlines()[-1] if args[0] == "run" else r.stdout
+    got = json.loads(out)
+    assert out.count("\n") <= 1 and got["protond"] == "1" and isinstance(got["kind"], str) and isinstance(got["warnings"], list)
+    assert status is None or r.returncode == status, (args, r.returncode, out, r.stderr)
+    if "error" in got:
+        assert r.returncode != 0 and set(got) == {"protond", "kind", "error", "warnings"}
+        assert set(got["error"]) == {"code", "text"} and got["error"]["code"] < 0 and got["error"]["text"], got
+        assert args[0] == "run" or r.stderr == "", "it is said once"
+    elif "rows" in got:
+        assert set(got) == {"protond", "kind", "session", "columns", "rows", "warnings"}
+        assert all(set(c) == {"name", "unit", "type"} for c in got["columns"])
+        assert all(len(row) == len(got["columns"]) for row in got["rows"])
+    else:
+        assert set(got) == {"protond", "kind", "data", "warnings"} and isinstance(got["data"], dict)
+    assert ("error" in got) == (status not in (0, None)) or status is None or args[0] == "where", (args, got)
+    return got
+
+
+@pytest.fixture
+def place(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    world.ctl("run", "-q", "-n", "demo", "--", DEMO)
+    until("it is stored", lambda: world.state("demo") == "finalized")
+    return world
+
+
+def test_every_verb_of_protonview(place):
+    for verb in verbs(place, "protonview", VIEW):
+        for i, (words, status) in enumerate(VIEW[verb]):
+            ask(place, "protonview", words, status, out=place.home / f"x{i}.hatchet", db=place.db)
+
+
+def test_every_verb_of_protonctl(place):
+    job = place.job()
+    until("known", lambda: [j for j in place.ctl_json("jobs")["jobs"] if j["pid"] == job.pid])
+    for verb in verbs(place, "protonctl", CTL):
+        for words, status in CTL[verb]:
+            ask(place, "protonctl", words, status, pid=job.pid)
+    place.daemon.wait(30)
+    place.daemon = None
+
+
+def test_words_that_are_no_verb(place):
+    for tool, words in (("protonctl", "nothing"), ("protonctl", "tree demo"), ("protonctl", "status --bad"),
+                        ("protonview", "nothing else"), ("protonview", "--bad"), ("protonview", "jobs"), ("protonview", "flat demo --gate 5")):
+        ask(place, tool, words, 2)
+
+
+def test_a_session_is_the_same_from_both(place):
+    got = json.loads(place.view("sessions", "--json").stdout)
+    seen = [dict(zip([c["name"] for c in got["columns"]], row)) for row in got["rows"]]
+    told = place.ctl_json("sessions")["sessions"]
+    assert seen and [s.keys() ^ t.keys() for s, t in zip(seen, told)] == [set()] * len(told)
+    assert seen == told
+    head = json.loads(place.view("tree", "demo", "--json").stdout)["session"]
+    (mine,) = [t for t in told if t["name"] == "demo"]
+    same = {key for key in head if key in mine}
+    assert same >= {"id", "uuid", "name", "state", "command", "created_ns", "duration_ns", "processes", "launches", "matched"}
+    assert {key: head[key] for key in same - {"source"}} == {key: mine[key] for key in same - {"source"}}
+
+
+def test_errors_without_a_daemon(world):
+    for tool, words in (("protonctl", "status"), ("protonctl", "finalize x"), ("protonview", "tree x")):
+        got = ask(world, tool, words, None)
+        assert got["error"]["text"]
