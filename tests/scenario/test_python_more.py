@@ -821,8 +821,9 @@ assert protond.depth() == 0
 protond.finalize(None, None)
 """)
     nodes = {path: row["calls"] for path, row in tree(world, "both", "calls").items()}
-    step = "/epoch/step/optimizer.step"
-    assert nodes["/epoch/step"] == 3 and nodes[step] == 3
+    step = "/epoch/step"
+    assert nodes[step] == nodes[step + "/optimizer.step"] == 3
+    assert not [path for path in nodes if "/optimizer.step/" in path], "the closure is the step's, not the optimizer's"
     assert nodes[step + "/backward"] == 3, "named once, by protond.torch"
     assert nodes[step + "/optimizer.zero_grad"] == 3
     assert not [path for path in nodes if "training_step" in path or "backward/backward" in path]

@@ -398,24 +398,48 @@ def test_two_optimizers(world, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_optimizer_with_a_closure(world, kind):
-    got = names(world, kind, """
-        net, _ = small()
+@pytest.mark.parametrize("given", ["closure", "closure=closure"])
+def test_an_optimizer_with_a_closure(world, kind, given):
+    """The closure is the step's forward and backward, as Lightning gives it: they stand beside the optimizer's step, which has
+    a part for each stretch of its own where the closure is called twice."""
+    got = names(world, kind, f"""
+        import protond
+        net, plain = small()
         class Twice(torch.optim.SGD):
             def step(self, closure):
                 closure()
                 return closure()
-        optimizer = Twice(net.parameters(), lr=0.1)
-        def closure():
-            optimizer.zero_grad()
-            loss = net(x()).sum()
-            loss.backward()
-            return loss
-        for _ in range(3):
-            optimizer.step(closure)
+        class Never(torch.optim.SGD):
+            def step(self, closure=None):
+                pass
+        class Fails(Exception):
+            pass
+        def run(optimizer, fails=False):
+            def closure():
+                optimizer.zero_grad()
+                loss = net(x()).sum()
+                loss.backward()
+                if fails:
+                    raise Fails
+                return loss
+            try:
+                assert optimizer.step({given}) is not None or type(optimizer) is Never
+            except Fails:
+                assert fails
+        for optimizer in (plain, Twice(net.parameters(), lr=0.1), Never(net.parameters(), lr=0.1)):
+            with protond.scope(type(optimizer).__name__):
+                for i in range(3):
+                    run(optimizer)
+                if optimizer is plain:
+                    run(optimizer, True)
+                    run(optimizer)
+        assert protond.depth() == 0
     """)
-    assert sum(v for k, v in got.items() if k.endswith("/optimizer.step")) == 3
-    assert sum(v for k, v in got.items() if k.endswith("/backward") and "/optimizer.step/" in k) == 6
+    assert not [k for k in got if "/optimizer.step/" in k], got
+    def of(optimizer, what):
+        return sum(v for k, v in got.items() if k.startswith(f"/{optimizer}/") and k.endswith("/" + what))
+    assert [(of(o, "backward"), of(o, "optimizer.step")) for o in ("SGD", "Twice", "Never")] == [(5, 4), (6, 6), (0, 3)], got
+    assert got["/SGD/step"] == got["/SGD/step/optimizer.step"] == 4 and got["/SGD/step/backward"] == 5, got
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -87,8 +87,8 @@ class _Lightning(_Regions):
 
     The parts of a step only where protond.torch does not name them; with manual optimization
     `backward` alone, since no hook says where the others end. Batches are fetched between steps.
-    Lightning runs training_step and backward inside the optimizer's step, and that is where
-    protond.torch shows them.
+    Lightning runs training_step and backward in a closure inside the optimizer's step; they
+    stand beside it, in protond.torch as here.
     """
 
     def _phase(self, pl_module: Any, name: str) -> None:

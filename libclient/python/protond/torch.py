@@ -68,7 +68,7 @@ class _Steps(threading.local):
     done = False     # its optimizer has stepped
     depth = 0        # scopes open around it
     name = "step"    # of its scope
-    stepping = ()    # frames of the calls of steps of optimizers
+    stepping = ()    # calls of steps of optimizers: _Stepping
     leader = None    # the optimizer whose step ends a step, when there are several: a weak reference
     loader = None    # of the last batch: a weak reference to its dataset, and how it was made
 
@@ -358,17 +358,63 @@ def _patch_operators(torch):
         _ops.enable(torch, switches)
 
 
-def _optimizer_enters(optimizer, args, kwargs):
-    if not _compiling():
-        _optimizer_failed()
-        _steps.stepping += (sys._getframe(1),)
+class _Stepping:
+    """The scope of a step of an optimizer. It is not open while the closure runs that the program gave to
+    optimizer.step(): that is the step's forward and backward, which stand where they would without one."""
+    __slots__ = ("frame", "open")
+
+    def __init__(self, frame=None):
+        self.frame = frame  # of the call
+        self.open = None    # not yet
+
+    def enter(self):
+        self.open = True
         _push("optimizer.step")
+
+    def leave(self):
+        if self.open:
+            _pop("optimizer.step")
+        self.open = False
+
+    def begin(self, args, kwargs):
+        """args: with the optimizer. Returns them, the closure as one that knows of us."""
+        closure = args[1] if len(args) > 1 else kwargs.get("closure")
+        if not callable(closure):
+            self.enter()
+        elif len(args) > 1:
+            args = (args[0], self._hoisted(closure), *args[2:])
+        else:
+            kwargs = dict(kwargs, closure=self._hoisted(closure))
+        return args, kwargs
+
+    def end(self):
+        if self.open is None:  # the closure was not called
+            self.enter()
+        self.leave()
+
+    def _hoisted(self, closure):
+        @functools.wraps(closure)
+        def wrapper(*args, **kwargs):
+            self.leave()
+            out = closure(*args, **kwargs)
+            self.enter()
+            return out
+        return wrapper
+
+
+def _optimizer_enters(optimizer, args, kwargs):
+    if _compiling():
+        return None
+    _optimizer_failed()
+    stepping = _Stepping(sys._getframe(1))
+    _steps.stepping += (stepping,)
+    return stepping.begin(args, kwargs)
 
 
 def _optimizer_leaves(optimizer, args, kwargs):
     if not _compiling():
+        _steps.stepping[-1].end()
         _steps.stepping = _steps.stepping[:-1]
-        _pop("optimizer.step")
         _step_done(optimizer)
 
 
@@ -376,22 +422,28 @@ def _optimizer_failed():
     """torch's hooks are not told of a step that raised: its scope is left when the next sign comes."""
     while _steps.stepping:
         frame = sys._getframe(1)
-        while frame is not None and frame is not _steps.stepping[-1]:
+        while frame is not None and frame is not _steps.stepping[-1].frame:
             frame = frame.f_back
         if frame is not None:  # a closure
             return
+        _steps.stepping[-1].leave()
         _steps.stepping = _steps.stepping[:-1]
-        _pop("optimizer.step")
 
 
 def _wrap_step(cls):
     """Where torch has no hooks for all optimizers (before 2.0)."""
-    inner = _scoped(cls.step, "optimizer.step")
+    inner = cls.step
 
-    @functools.wraps(cls.step)
-    def step(self, *args, **kwargs):
-        out = inner(self, *args, **kwargs)
-        _step_done(self)
+    @functools.wraps(inner)
+    def step(*args, **kwargs):
+        stepping = _Stepping()
+        args, kwargs = stepping.begin(args, kwargs)
+        try:
+            out = inner(*args, **kwargs)
+            stepping.end()
+        finally:
+            stepping.leave()
+        _step_done(args[0])
         return out
 
     step._protond = True

@@ -22,12 +22,14 @@ class Optimizer:
     @staticmethod
     def profile_hook_step(function):
         @functools.wraps(function)
-        def wrapper(self, *args, **kwargs):
+        def wrapper(*args, **kwargs):
             for hook in _pre_hooks:
-                hook(self, args, kwargs)
-            out = function(self, *args, **kwargs)
+                result = hook(args[0], args, kwargs)
+                if result is not None:
+                    args, kwargs = result
+            out = function(*args, **kwargs)
             for hook in _post_hooks:
-                hook(self, args, kwargs)
+                hook(args[0], args, kwargs)
             return out
         return wrapper
 
