@@ -177,6 +177,9 @@ START_TEST(requests_that_fail)
 		{"flops8", "90", "device_id", -EINVAL, "not a single number"},
 		{"flops8", "86", "util", -ENOTSUP, "'86'"},
 		{"flops", "90", "util", -ENOENT, "flops8"}, /* plain flops have no width */
+		{"flops8", "90", "byte/s,tflop16/s", -ENOENT, "'tflop16/s'"},
+		{"flops8", "90", "time/ms,flosp8", -ENOENT, "'flosp8'"}, /* mistyped */
+		{"flops8", "90", "flops8[0]", -ENOENT, "'flops8[0]'"},   /* no list */
 	};
 	struct profile *p;
 	struct view *v;
@@ -194,6 +197,46 @@ START_TEST(requests_that_fail)
 		view_free(v);
 		profile_free(p);
 	}
+}
+END_TEST
+
+/* What a profile has none of does not keep from seeing what it has. */
+START_TEST(a_list_goes_on_where_one_is_missing)
+{
+	struct profile *p = one_kernel("n", 1, "90");
+	struct view *v;
+	struct err e;
+
+	ck_assert_int_eq(view_new(p, &v), 0);
+	ck_assert_int_eq(view_derive(v, "flops,time/ns,util,gbyte/s,n", &e), 0);
+	ck_assert_uint_eq(v->n_columns, 2);
+	ck_assert_str_eq(v->col[0].name, "time/ns (inc)");
+	ck_assert_str_eq(v->missing, "'flops', 'util', 'gbyte/s'");
+	view_free(v);
+	profile_free(p);
+}
+END_TEST
+
+START_TEST(elements_of_a_list)
+{
+	struct profile *p = profile_new();
+	const uint32_t at = profile_add_node(p, 0, "a", NODE_SCOPE),
+		       m = profile_add_metric(p, "v (bytes)", KIND_EXCLUSIVE);
+	const double two[] = {1.5, 2.5};
+	struct view *v;
+	struct err e;
+
+	ck_assert_int_eq(
+		profile_set(p, at, m, (struct value){.type = VALUE_VECTOR, .n = 2, .v = two}), 0);
+	ck_assert_int_eq(view_new(p, &v), 0);
+	ck_assert_msg(view_derive(v, "v[1]", &e) == 0, "%s", e.text);
+	ck_assert_str_eq(v->col[0].name, "v[1]");
+	ck_assert_double_eq(v->col[0].v[at], 2.5);
+	ck_assert_int_eq(view_derive(v, "v", &e), -EINVAL);
+	ck_assert_int_eq(view_derive(v, "v[2]", &e), -EINVAL);
+	ck_assert_int_eq(view_derive(v, "v[x]", &e), -ENOENT);
+	view_free(v);
+	profile_free(p);
 }
 END_TEST
 
@@ -330,10 +373,12 @@ START_TEST(self_of_gpu_work)
 }
 END_TEST
 
-#define TESTS(X)              \
-	X(golden_numbers)     \
-	X(peak_figures)       \
-	X(util_without_bytes) \
-	X(requests_that_fail) \
-	X(launch_metadata_is_left_out) X(defaults_and_totals) X(time_of_scopes) X(self_of_gpu_work)
+#define TESTS(X)                                                                    \
+	X(golden_numbers)                                                           \
+	X(peak_figures)                                                             \
+	X(util_without_bytes)                                                       \
+	X(requests_that_fail)                                                       \
+	X(a_list_goes_on_where_one_is_missing)                                      \
+	X(elements_of_a_list) X(launch_metadata_is_left_out) X(defaults_and_totals) \
+		X(time_of_scopes) X(self_of_gpu_work)
 HELP_SUITE("view_metrics", TESTS)

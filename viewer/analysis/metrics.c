@@ -195,6 +195,18 @@ void metric_unit(const char *name, char *buf, size_t n)
 			buf, n, "%.*s", (int)(len < n ? len : text_cut(unit + 1, n - 1)), unit + 1);
 }
 
+/* Of any profile: that one has none of it does not make it look mistyped. */
+static bool is_known(const char *request)
+{
+	bool known = strcmp(request, "count") == 0 || strcmp(request, "util") == 0;
+	size_t i;
+
+	for (i = 0; i < sizeof(derived) / sizeof(derived[0]); i++)
+		known |= strcmp(request, derived[i].name) == 0 ||
+			 strcmp(request, derived[i].source) == 0;
+	return known;
+}
+
 /* A known name is missing from this profile; any other may be mistyped. */
 static int unknown_metric(const struct profile *p, const char *request, struct err *e)
 {
@@ -202,7 +214,7 @@ static int unknown_metric(const struct profile *p, const char *request, struct e
 	const char *slash = strchr(request, '/');
 	const bool is_time =
 		strncmp(request, "time", 4) == 0 || strncmp(request, "avg_time", 8) == 0;
-	bool is_known = strcmp(request, "time") == 0 || strcmp(request, "count") == 0;
+	const bool known = is_known(request);
 	uint32_t i;
 	char bare[256];
 
@@ -211,22 +223,20 @@ static int unknown_metric(const struct profile *p, const char *request, struct e
 			"this profile has copies and no kernels, and so no metric '%s'; ask for "
 			"gpu_time%s",
 			request, slash != NULL ? slash : "");
-	for (i = 0; i < sizeof(derived) / sizeof(derived[0]); i++) {
-		is_known |= strcmp(request, derived[i].name) == 0;
+	for (i = 0; i < sizeof(derived) / sizeof(derived[0]); i++)
 		if (raw_has(p, derived[i].source))
 			guess_try(&g, derived[i].name);
-	}
 	for (i = 0; i < p->n_metrics; i++) {
 		metric_bare(p->metric[i].name, bare, sizeof(bare));
 		guess_try(&g, bare);
 	}
-	if (is_known && raw_time_is_cpu(p))
+	if (known && raw_time_is_cpu(p))
 		return err_set(e, -ENOENT,
 			"this profile has no GPU work and so no metric '%s'; scopes have time%s "
 			"and calls, and -l lists what else there is",
 			request, slash != NULL ? slash : "");
 	return err_set(e, -ENOENT, "this profile has no metric '%s'; -l lists those it has%s",
-		request, is_known ? "" : g.question);
+		request, known ? "" : g.question);
 }
 
 static int get_raw(
@@ -470,11 +480,19 @@ static int add_metric(struct view *v, const char *request, struct err *e)
 	return add_raw(v, request, e);
 }
 
+static void note_missing(struct view *v, const char *request)
+{
+	const size_t n = strlen(v->missing);
+
+	(void)snprintf(
+		v->missing + n, sizeof(v->missing) - n, "%s'%s'", n > 0 ? ", " : "", request);
+}
+
 int view_derive(struct view *v, const char *list, struct err *e)
 {
 	char request[256];
 	size_t n;
-	int r = 0;
+	int r = 0, missing = 0;
 
 	if (list == NULL)
 		list = view_default(v->p);
@@ -484,8 +502,13 @@ int view_derive(struct view *v, const char *list, struct err *e)
 			return err_set(e, -EINVAL, "-m: a name in the list is empty or too long");
 		snprintf(request, sizeof(request), "%.*s", (int)n, list);
 		r = add_metric(v, request, e);
+		if (r != -ENOENT || !is_known(request))
+			continue;
+		missing = -ENOENT;
+		r = 0;
+		note_missing(v, request);
 	}
-	return r;
+	return r == 0 && v->n_columns == 0 ? missing : r;
 }
 
 const char *view_default(const struct profile *p)

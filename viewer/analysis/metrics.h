@@ -26,14 +26,15 @@ struct view {
 	uint8_t *keep;           /* [n_nodes]; ancestors of a kept node are kept */
 	uint32_t n_columns;
 	struct column col[VIEW_COLUMNS_MAX];
+	char missing[256]; /* names that were asked for beside others, and have nothing to show */
 };
 
 /* Drops the launch-metadata subtrees and the nodes that neither have nor lead to a metric. */
 int view_new(const struct profile *p, struct view **ret_view); /* -ENOMEM */
 void view_free(struct view *v);                                /* NULL is fine */
 
-/* Adds the columns of a comma-separated list; NULL: view_default(). -ENOENT unknown metric, -EINVAL
- * unsupported unit or too many, -ENOTSUP no peak figures for the device. */
+/* Adds the columns of a comma-separated list; NULL: view_default(). One that this profile lacks, where
+ * another one of the list has a column, is in `missing` only. -ENOENT unknown metric, -EINVAL unsupported unit or too many, -ENOTSUP no peak figures for the device. */
 int view_derive(struct view *v, const char *list, struct err *e);
 const char *view_default(const struct profile *p); /* NULL: the profile has no metric */
 int view_add_column(struct view *v, const struct column *like, double **ret_v); /* NANs */

@@ -70,15 +70,39 @@ static void find_parts(const struct profile *p, const char *name, uint32_t at[2]
 /* What a name is computed of: itself, or the time that self_… takes apart. */
 struct meaning {
 	uint32_t at[2];
+	uint32_t element; /* of at[0], a list; PROFILE_NONE: a number */
 	bool is_self, is_cpu;
 };
 
+/* "v[1]" of a file, which has a list v: the list, and which element. */
+static uint32_t find_element(const struct profile *p, const char *name, uint32_t *ret_k)
+{
+	const char *open = strrchr(name, '[');
+	char list[256], *end;
+	unsigned long k;
+	uint32_t at;
+
+	if (open == NULL || !isdigit((unsigned char)open[1]))
+		return PROFILE_NONE;
+	k = strtoul(open + 1, &end, 10);
+	if (end[0] != ']' || end[1] != '\0' || k >= PROFILE_NONE)
+		return PROFILE_NONE;
+	snprintf(list, sizeof(list), "%.*s", (int)(open - name), name);
+	at = raw_find(p, list);
+	if (at == PROFILE_NONE || strcmp(metric_shape(p, at), "list") != 0)
+		return PROFILE_NONE;
+	*ret_k = (uint32_t)k;
+	return at;
+}
+
 static struct meaning meaning_of(const struct profile *p, const char *name)
 {
-	struct meaning m = {.is_self = false};
+	struct meaning m = {.element = PROFILE_NONE};
 	const bool is_self = strncmp(name, SELF, strlen(SELF)) == 0;
 
 	find_parts(p, name, m.at);
+	if (m.at[0] == PROFILE_NONE)
+		m.at[0] = find_element(p, name, &m.element);
 	if (m.at[0] == PROFILE_NONE && is_self) {
 		name += strlen(SELF);
 		m.is_self = strcmp(name, "time") == 0 || strcmp(name, GPU_TIME) == 0 ||
@@ -101,12 +125,19 @@ bool raw_has(const struct profile *p, const char *name)
 
 /* --- numbers */
 
-static void own_numbers(const struct view *v, uint32_t metric, double *out)
+static void own_numbers(const struct view *v, uint32_t metric, uint32_t element, double *out)
 {
+	const struct value *value;
 	uint32_t i;
 
-	for (i = 0; i < v->p->n_nodes; i++)
-		out[i] = v->keep[i] ? value_number(profile_value(v->p, i, metric)) : (double)NAN;
+	for (i = 0; i < v->p->n_nodes; i++) {
+		value = profile_value(v->p, i, metric);
+		out[i] = (double)NAN;
+		if (v->keep[i] && value->type == VALUE_VECTOR && element < value->n)
+			out[i] = value->v[element];
+		else if (v->keep[i])
+			out[i] = value_number(value);
+	}
 }
 
 static void add(double *to, double more)
@@ -206,14 +237,14 @@ int raw_new(const struct view *v, const char *name, struct raw *ret)
 		return -ENOENT;
 	*ret = (struct raw){.v = raw_numbers_new(n),
 		.metric = m.at[0],
-		.is_computed = m.is_self || m.is_cpu,
+		.is_computed = m.is_self || m.is_cpu || m.element != PROFILE_NONE,
 		.is_cpu = m.is_cpu};
 	more = raw_numbers_new(n);
 	inside = raw_numbers_new(n);
 	if (ret->v != NULL && more != NULL && inside != NULL) {
-		own_numbers(v, m.at[0], ret->v);
+		own_numbers(v, m.at[0], m.element, ret->v);
 		if (m.at[1] != PROFILE_NONE)
-			own_numbers(v, m.at[1], more);
+			own_numbers(v, m.at[1], PROFILE_NONE, more);
 		for (i = 0; i < n; i++)
 			add(&ret->v[i], more[i]);
 		if (m.is_self)

@@ -198,6 +198,9 @@ int run_view(struct run *run, const struct profile *p, const char *metrics, stru
 		return err_set(&run->e, r, "out of memory");
 	warn_negative(run, p);
 	r = view_derive(v, metrics, &run->e);
+	if (r == 0 && v->missing[0] != '\0')
+		warning_add(&run->warnings, "this profile has nothing for %s; -l lists what it has",
+			v->missing);
 	if (r < 0)
 		view_free(v);
 	else
