@@ -47,6 +47,18 @@ $(B)/complete/%: $(B)/bin/protonctl
 	@mkdir -p $(@D)
 	$< completion $* > $@
 
+# PROTON_NAMES=1: Triton's two commands too, command:module. Whoever has them from Triton keeps them.
+PROTON := proton:protond proton-viewer:protond.viewer
+is_ours = grep -qs 'PROTON_NAMES' $(D_BIN)/$(firstword $(subst :, ,$(1)))
+define put_proton
+	@[ ! -e $(D_BIN)/$(firstword $(subst :, ,$(1))) ] || $(is_ours) || \
+		{ echo "$(D_BIN)/$(firstword $(subst :, ,$(1))) is not ours: remove it first, or leave PROTON_NAMES out"; exit 1; }
+	sed 's|@PREFIX@|$(PREFIX)|; s|@MODULE@|$(lastword $(subst :, ,$(1)))|' libclient/python/proton.in \
+		> $(D_BIN)/$(firstword $(subst :, ,$(1)))
+	chmod 755 $(D_BIN)/$(firstword $(subst :, ,$(1)))
+
+endef
+
 SPOKEN := $(MAN1:%=$(B)/man/%) $(MAN8:%=$(B)/man/%) $(addprefix $(B)/complete/,bash zsh fish)
 install: all $(SPOKEN)
 	install -d $(D_BIN) $(D_LIB)/pkgconfig $(D_INC) $(D_MAN)/man1 $(D_MAN)/man8
@@ -66,6 +78,9 @@ ifneq ($(PY_INC),)
 	$(call put_python,$(D_PY))
 	install -d $(DESTDIR)$(PYTHONDIR)
 	realpath -sm --relative-to=$(PYTHONDIR) $(PREFIX)/lib/protond/python > $(DESTDIR)$(PYTHONDIR)/protond.pth
+ifeq ($(PROTON_NAMES),1)
+	$(foreach f,$(PROTON),$(call put_proton,$(f)))
+endif
 endif
 	@echo "installed below $(PREFIX). Where that is not searched: PATH=$(PREFIX)/bin:\$$PATH,"
 	@echo "PYTHONPATH=$(PREFIX)/lib/protond/python, and for programs of yours -Wl,-rpath,$(PREFIX)/lib"
@@ -76,6 +91,7 @@ uninstall:
 		$(MAN8:%=$(D_MAN)/man8/%) $(D_COMPLETE)
 	rm -f $(foreach f,$(SYSTEMD),$(DESTDIR)$(PREFIX)/$(lastword $(subst :, ,$(f))))
 	rm -rf $(D_DOC) $(D_PY)
+	$(foreach f,$(PROTON),! $(call is_ours,$(f)) || rm -f $(D_BIN)/$(firstword $(subst :, ,$(f)));)
 	[ ! -d $(D_LIB)/protond ] || rmdir --ignore-fail-on-non-empty $(D_LIB)/protond
 ifneq ($(PY_INC),)
 	rm -f $(DESTDIR)$(PYTHONDIR)/protond.pth

@@ -258,6 +258,27 @@ def test_make_install_and_uninstall(tmp_path):
     assert [p for p in tmp_path.rglob("*") if not p.is_dir() or p.name == "protond"] == []
 
 
+def test_make_install_with_protons_names(tmp_path):
+    prefix = tmp_path / "prefix"
+    words = (f"PREFIX={prefix}", "PROTON_NAMES=1")
+    (prefix / "bin").mkdir(parents=True)
+    (prefix / "bin/proton").write_text("#!/bin/sh\n# Triton's\n")
+    r = make("install", *words, check=False)
+    assert r.returncode != 0 and f"{prefix}/bin/proton is not ours: remove it first" in r.stdout
+    make("uninstall", f"PREFIX={prefix}")
+    assert "Triton's" in (prefix / "bin/proton").read_text()
+    (prefix / "bin/proton").unlink()
+    make("install", *words)
+    env = {**ENV, "PYTHON": sys.executable}
+    assert call(prefix / "bin/proton", "--list-backends", env=env).stdout == "cupti\nnone\n"
+    three = REPO / "tests/golden/three_kernels.hatchet"
+    out = call(prefix / "bin/proton-viewer", "-m", "time/ns", three, env=env).stdout
+    assert "614400.000 ROOT" in out and "foo0" in out
+    make("install", *words)  # over its own
+    make("uninstall", f"PREFIX={prefix}")
+    assert [p for p in tmp_path.rglob("*") if not p.is_dir()] == []
+
+
 def test_make_install_for_a_package(tmp_path):
     """DESTDIR is where it lies now, not where it will be."""
     make("install", f"DESTDIR={tmp_path}", "PREFIX=/usr/local")

@@ -653,3 +653,45 @@ viewer.print_tree(gf.filter("MATCH ('*', c) WHERE c IS LEAF"), metrics)
 """, str(THREE)], capture_output=True, encoding="utf-8", env=python_env(world, PYTHONIOENCODING="utf-8"))
     assert (r.stderr, r.stdout) == ("", "nan 614.400 ROOT\n├─ 0.247 204.800 foo0\n└─ 0.148 204.800 foo1\n\n"
                                     "0.247 204.800 foo0\n0.148 204.800 foo1\n\n")
+
+
+# --- as a command, and Proton's other names ---------------------------------------------------------
+
+def test_remove_frames(viewer):
+    """Of what data.get() gives, too; the argument stays as it is."""
+    database = [root(node("b", node("empty", node("emptier"))), node("__proton_launch_metadata:k", kernel("k", 3)),
+                     node("a", kernel("y", 2), kernel("x", 1))), {"CUDA": {}}]
+    before = json.dumps(database)
+    tree, devices = viewer.remove_frames(database)
+    assert json.dumps(database) == before and devices == {"CUDA": {}}
+    assert [c["frame"]["name"] for c in tree["children"]] == ["a"]
+    assert [c["frame"]["name"] for c in tree["children"][0]["children"]] == ["y", "x"]
+    gf, inclusive, _, _ = viewer.get_raw_metrics(database)
+    assert names(gf) == ["ROOT", "a", "x", "y"] and inclusive == ["time (ns)", "count"]
+
+
+def command(*words):
+    code = f"import sys, types\np = sys.modules['protond'] = types.ModuleType('protond')\np.__path__ = {package.__path__!r}\n" \
+        "from protond import viewer\nviewer.main()"
+    return subprocess.run([sys.executable, "-c", code, *map(str, words)], capture_output=True, text=True)
+
+
+def test_the_command(tmp_path):
+    r = command("-l", THREE)
+    assert r.stdout.splitlines()[:2] == ["Available inclusive metrics:", "- bytes"] and "- device_id" in r.stdout, r.stderr
+    r = command("-m", "time/ns,flops,util", "--print-sorted", "-i", ".*foo1", THREE)
+    assert r.returncode == 0 and "204800.000 0.148 foo1" in r.stdout and "foo0" not in r.stdout, r.stdout
+    assert r.stderr.startswith("Warning: Metric flops is not found"), "what the file has is shown"
+    r = command("-m", "time/ns", "-diff", THREE, THREE)
+    assert r.returncode == 0 and "0.000 ROOT" in r.stdout
+    for words, code, said in ((("-m", "flops", THREE), 1, "no metric of -m is in the file"), (("-l", tmp_path / "no"), 1, "No such file"),
+                              (("-i", "a", "-e", "b", THREE), 2, "cannot be used together"), (("-m", "util/s", THREE), 1, "Unsupported unit")):
+        r = command(*words)
+        assert r.returncode == code and said in r.stderr and "Traceback" not in r.stderr, r.stderr
+
+
+def test_specs_by_protons_names():
+    assert specs.flops_by_device["CUDA"]["90"](8, num_sms=132, clock_rate=1980000) == specs.max_flops("CUDA", "90", 8, 132, 1980000)
+    assert specs.flops_by_device["CUDA"]["80"](16) == 312e12
+    assert specs.amd_fp8_flops_by_arch == {"gfx90a": 1024, "gfx942": 4096, "gfx950": 8192}
+    assert specs.amd_bps_by_arch["gfx942"] == 5.3e12

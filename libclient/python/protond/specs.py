@@ -30,6 +30,14 @@ _FLOPS8: Dict[str, Dict[str, Callable[[float, float], float]]] = {
 _BYTES: Dict[str, float] = {"gfx90a": 3.2e12, "gfx942": 5.3e12, "gfx950": 8.0e12}
 
 
+# Under Proton's names, called as there: max_flops() and max_bps() are what to use.
+flops_by_device: Dict[str, Dict[str, Callable[..., float]]] = {
+    kind: {arch: lambda width, num_sms=0, clock_rate=0, peak=peak, **_: peak(num_sms, clock_rate) / (width / 8)
+           for arch, peak in peaks.items()} for kind, peaks in _FLOPS8.items()}
+amd_bps_by_arch = _BYTES
+amd_fp8_flops_by_arch = {arch: int(peak(1, 1) / 1e3) for arch, peak in _FLOPS8["HIP"].items()}  # a clock and unit
+
+
 def max_flops(device_type: str, arch: str, width: int, num_sms: float, clock_rate: float) -> float:
     """The operations a second that a device can do at best.
 

@@ -15,10 +15,12 @@ locked: a GraphFrame is for one thread at a time.
 """
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import operator
 import re
+import sys
 from collections import namedtuple
 from functools import partial
 from numbers import Real
@@ -456,32 +458,39 @@ def _decode(data: Union[str, bytes]) -> Any:
     return msgpack.unpackb(data, raw=False, strict_map_key=False)
 
 
-def get_raw_metrics(file: Any) -> Tuple[GraphFrame, List[str], List[str], Dict[str, Any]]:
-    """What read() gives, of an open file (text or binary), and without "(inc)" columns.
-
-    Frames of Proton's metadata_state are left out, and nodes that neither have nor lead to a metric.
-    Raises ValueError for what is no .hatchet file.
-    """
-    database = _decode(file.read())
-    left = [(entry, None) for entry in database if "frame" in entry] if isinstance(database, list) else []
-    if not left:
-        raise ValueError("not a .hatchet file: it has no root frame")
-    rows: Dict[Any, Dict[str, Any]] = {}
+def remove_frames(database: List[Dict[str, Any]]) -> List[Dict[str, Any]]:
+    """What data.get() or a .hatchet file gives, without frames of Proton's metadata_state, and without nodes that
+    neither have nor lead to a metric. Roots stay; the argument is not changed."""
+    roots = {i: {**entry, "children": []} for i, entry in enumerate(database) if "frame" in entry}
+    left = [(child, roots[i]) for i in roots for child in database[i].get("children", ())]
+    found = []  # (copy, its parent's copy), a parent before its children
     while left:
         entry, parent = left.pop()
         name = entry["frame"]["name"]
-        if parent is None or name != METADATA and not name.startswith(METADATA + ":"):
-            node = Node(entry["frame"], parent)
-            rows[node] = {"name": name, **entry["metrics"]}
-            left.extend((child, node) for child in reversed(entry.get("children", ())))
-    leading: Set[Any] = set()  # to a metric
-    for node in reversed(list(rows)):
-        if node.parent is None or node in leading or len(rows[node]) > 1:
-            leading.add(node.parent)
-        else:
-            del rows[node]
-    for node in rows:
-        node.children = [child for child in node.children if child in rows]
+        if name != METADATA and not name.startswith(METADATA + ":"):
+            found.append(({**entry, "children": []}, parent))
+            left.extend((child, found[-1][0]) for child in entry.get("children", ()))
+    for copy, parent in reversed(found):
+        if copy["metrics"] or copy["children"]:
+            parent["children"].append(copy)
+    return [roots.get(i, entry) for i, entry in enumerate(database)]
+
+
+def get_raw_metrics(file: Any) -> Tuple[GraphFrame, List[str], List[str], Dict[str, Any]]:
+    """What read() gives, of an open file (text or binary) or of what data.get() gave, and without "(inc)" columns.
+
+    What remove_frames() removes is left out. Raises ValueError for what is no .hatchet file.
+    """
+    database = file if isinstance(file, list) else _decode(file.read())
+    if not isinstance(database, list) or not any("frame" in entry for entry in database):
+        raise ValueError("not a .hatchet file: it has no root frame")
+    left = [(entry, None) for entry in remove_frames(database) if "frame" in entry]
+    rows: Dict[Any, Dict[str, Any]] = {}
+    while left:
+        entry, parent = left.pop()
+        node = Node(entry["frame"], parent)
+        rows[node] = {"name": entry["frame"]["name"], **entry["metrics"]}
+        left.extend((child, node) for child in reversed(entry["children"]))
     graph = Graph([node for node in rows if node.parent is None])
     frame = _from_rows(rows, graph)
     inclusive = [name for name in rows[graph.roots[-1]] if name != "name"]
@@ -721,5 +730,77 @@ def print_tree(gf: GraphFrame, metrics: Sequence[str], depth: int = 100, format:
         pairs.sort(key=lambda pair: -pair[0] if _is_number(pair[0]) else math.inf)
         for value, name in pairs:
             print(f"{name[:100] + '...' if len(name) > 100 else name:105} {float(value):.4}")
+    emit_warnings(gf, metrics)
+
+
+def emit_warnings(gf: GraphFrame, metrics: Sequence[str]) -> None:
+    """Prints what is odd about these columns."""
     if "bytes (inc)" in metrics and any(value < 0 for value in gf.dataframe["bytes (inc)"].tolist()):
         print("Warning: Negative byte values: a counter of the job has most likely overflowed\n")
+
+
+def show_metrics(file_name: Any) -> None:
+    """Prints the names of a file's metrics, as -m takes them."""
+    _, inclusive, exclusive, _ = read(file_name)
+    for kind, names in (("inclusive", inclusive), ("exclusive", exclusive)):
+        print(f"Available {kind} metrics:")
+        for name in names:
+            if name != "name":
+                print(f"- {name.split('(')[0].strip().lower()}")
+
+
+# --- as a command -------------------------------------------------------------------------------
+
+def _arguments() -> argparse.Namespace:
+    p = argparse.ArgumentParser(prog="python -m protond.viewer", description="Prints the tree of a .hatchet file.")
+    p.add_argument("-l", "--list", action="store_true", help="the metrics of the file")
+    p.add_argument("-m", "--metrics", metavar="M,...", help="what is shown: time/ms, flops, tflop16/s, util, ...; those "
+                   "that the file lacks are left out")
+    p.add_argument("-i", "--include", metavar="REGEX", help="paths through frames that match from the start on")
+    p.add_argument("-e", "--exclude", metavar="REGEX", help="all but frames that match, and what is below them")
+    p.add_argument("-t", "--threshold", type=float, metavar="N", help="frames whose first metric is N at least")
+    p.add_argument("-d", "--depth", type=int, default=100, metavar="N")
+    p.add_argument("-f", "--format", choices=sorted(filter(None, _FORMATS)), default="full", help="of Python's frames")
+    p.add_argument("--print-sorted", action="store_true", help="all frames too, by the first metric")
+    p.add_argument("-diff", "--diff-profile", metavar="FILE", help="what this file is to be subtracted")
+    p.add_argument("file", metavar="FILE")
+    a = p.parse_args()
+    if a.include and a.exclude:
+        p.error("-i and -e cannot be used together")
+    return a
+
+
+def _there(metrics: List[str], filename: Any) -> List[str]:
+    """Those that the file has; RuntimeError where it has none of them."""
+    gf, inclusive, exclusive, device_info = read(filename)
+    found, why = [], None
+    for metric in metrics:
+        try:
+            derive_metrics(gf, [metric], inclusive, exclusive, device_info)
+            found.append(metric)
+        except RuntimeError as e:
+            why = e
+            print(f"Warning: {e}", file=sys.stderr)
+    if not found and why is not None:
+        raise RuntimeError("no metric of -m is in the file")
+    return found
+
+
+def main() -> None:
+    """What Proton's command proton-viewer does; `protonview` does more, and faster."""
+    a = _arguments()
+    try:
+        if a.list:
+            show_metrics(a.file)
+        elif a.metrics:
+            metrics = _there(a.metrics.split(","), a.file)
+            gf, derived = parse(metrics, a.file, a.include, a.exclude, a.threshold)
+            if a.diff_profile:
+                gf = apply_diff_profile(gf, derived, a.diff_profile, metrics, a.include, a.exclude, a.threshold)
+            print_tree(gf, derived, a.depth, a.format, a.print_sorted)
+    except (AssertionError, ImportError, OSError, RuntimeError, ValueError) as e:
+        sys.exit(f"{a.file}: {e}")
+
+
+if __name__ == "__main__":
+    main()

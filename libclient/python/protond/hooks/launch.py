@@ -69,6 +69,7 @@ class LaunchHook(Hook):
 
     priority = 100
     flops_width = FLOPS_WIDTHS
+    metrics = [*(f"flops{width}" for width in FLOPS_WIDTHS), "bytes", "flops"]  # what 3.6 takes of launch_metadata
     _one: Optional["LaunchHook"] = None
     _include: Optional["re.Pattern[str]"] = None
     _exclude: Optional["re.Pattern[str]"] = None
