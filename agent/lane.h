@@ -44,6 +44,7 @@ struct lane {
 	struct ring_lane *shared;
 	_Atomic uint64_t launches; /* by its owners; others load it */
 	uint32_t base_path;        /* of a thread's own context; PATH_ROOT: none */
+	uint32_t op_python;        /* Python's stack in the open op, + 1; 0: nobody asked yet */
 	uint64_t head;             /* as last read */
 	uint32_t index;
 	uint32_t inherited; /* PROTOND_INHERIT=copy: the main thread's path at the first event */

@@ -96,7 +96,7 @@ __attribute__((cold, noinline)) static bool launch_cold(
 	path = agent_where(&op);
 	r.hdr = REC_HDR(sizeof(r), REC_LAUNCH, 0, flags | (op ? LAUNCH_OP : 0), path);
 	r.clock = r.clock != 0 ? r.clock : agent_clock_inline();
-	r.python = scope_python();
+	r.python = scope_python(t != NULL ? t->engine : NULL, op);
 	(void)agent_put(&r, sizeof(r)); /* refused: counted; its activity still comes */
 	launches_add(t, 1);
 	agent_leave(saved);

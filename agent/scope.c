@@ -199,6 +199,7 @@ static void sync_stack(struct pd_thread *t, struct lane *l)
 			frame_set(t, i, t->frame[i].name, child(t, path, t->frame[i].name));
 		path = t->frame[i].path;
 	}
+	l->op_python = 0;
 	path_set(t, top_path(t, l));
 	now_write(l, t);
 }
@@ -546,6 +547,7 @@ static void moved(struct pd_thread *t, void (*act)(struct pd_thread *, struct la
 
 static void state_moved(struct pd_thread *t, struct lane *l)
 {
+	l->op_python = 0;
 	now_at(l, t->depth, shown(t, l, t->path));
 }
 
@@ -580,15 +582,25 @@ uint32_t agent_where(bool *ret_op)
 	return where(t, t->engine, ret_op);
 }
 
-uint32_t scope_python(void)
+static uint32_t python_stack(void)
 {
 	uint32_t names[PATH_DEPTH_MAX - 1], i, path = PATH_ROOT;
 
-	if (likely((HOT->want & WANT_PYTHON) == 0) || agent_on_backend)
-		return PATH_ROOT;
 	for (i = core.host->stack(names, PATH_DEPTH_MAX - 1); i-- > 0;)
 		path = agent_path_child(path, PATH_KIND_FRAME, table_name_of(names[i]));
 	return path;
+}
+
+/* An op's metrics come from another place in the program than its launch, and belong to it. */
+uint32_t scope_python(struct lane *l, bool op)
+{
+	if (likely((HOT->want & WANT_PYTHON) == 0) || agent_on_backend)
+		return PATH_ROOT;
+	if (!op || l == NULL)
+		return python_stack();
+	if (l->op_python == 0)
+		l->op_python = python_stack() + 1;
+	return l->op_python - 1;
 }
 
 /* --- the end of a thread ---------------------------------------------------------------------- */

@@ -17,7 +17,7 @@ void scope_context_changed(struct pd_thread *t);
 void scope_thread_exit(struct pd_thread *t);
 uint32_t scope_main_snapshot(void); /* the main thread's path, worked out by another thread */
 /* [any] The path of the caller's stack in its language, where somebody wants it; else PATH_ROOT. */
-uint32_t scope_python(void);
+uint32_t scope_python(struct lane *l, bool op); /* l: the thread's, or NULL */
 /* [any] With the guard held: t has a lane and paths of this recording. False: it gets no lane. */
 bool scope_sync(struct pd_thread *t);
 /* [any] Where the main thread is, as others see it. l: NULL before the thread has a lane. */

@@ -10,6 +10,7 @@
 #include "part.h"
 #include "process.h"
 #include "record.h"
+#include "ring.h"
 #include "state.h"
 #include "timeline.h"
 
@@ -196,7 +197,9 @@ void tree_metric(struct part *part, const struct lane *lane, const struct rec_me
 		return;
 	if (type == METRIC_STR)
 		key.kind = KIND_PROPERTY;
-	key.node = node_of_path(p, REC_ID(r->hdr));
+	key.node = part->python && r->python != PATH_ROOT
+			   ? node_of_stack(p, r->python, REC_ID(r->hdr))
+			   : node_of_path(p, REC_ID(r->hdr));
 	key.segment = window_segment(&part->window, r->clock);
 	m = tree_metric_put(part, &key);
 	if (m == NULL)

@@ -234,6 +234,21 @@ uint32_t node_kernel(struct process *p, uint32_t parent, uint32_t name)
 	return at;
 }
 
+/* A Python stack has no scopes in it, but what is on top of them: a state, an op. */
+uint32_t node_of_stack(struct process *p, uint32_t python, uint32_t path)
+{
+	const struct path *top = &p->path[path], *state = top;
+	uint32_t node = node_of_path(p, python);
+
+	if (top->kind == PATH_KIND_OP)
+		state = &p->path[top->parent];
+	if (state->kind == PATH_KIND_STATE)
+		node = node_child(p, node, NODE_STATE, state->name);
+	if (top->kind == PATH_KIND_OP)
+		node = node_child(p, node, NODE_OP, top->name);
+	return node;
+}
+
 uint32_t node_of_path(struct process *p, uint32_t path)
 {
 	uint32_t up[PATH_DEPTH_MAX + 1], n = 0, at, bytes;

@@ -38,7 +38,8 @@ uint32_t node_add(
 uint32_t node_by_hash(const struct process *p, const uint8_t hash[16]); /* NODE_NONE */
 
 /* These find or make too, and give (other) where there is no room. */
-uint32_t node_of_path(struct process *p, uint32_t path); /* path < n_paths */
+uint32_t node_of_path(struct process *p, uint32_t path);                   /* path < n_paths */
+uint32_t node_of_stack(struct process *p, uint32_t python, uint32_t path); /* both < n_paths */
 uint32_t node_child(struct process *p, uint32_t parent, uint8_t kind, uint32_t name);
 uint32_t node_kernel(struct process *p, uint32_t parent, uint32_t name);
 uint32_t node_captured(struct process *p, uint32_t below, uint32_t path);

@@ -206,10 +206,11 @@ static void on_metric(struct drain *d, const uint8_t *record)
 	type = REC_FLAGS(r.hdr);
 	path = table_path(p, REC_ID(r.hdr));
 	r.name = table_name(p, r.name);
+	r.python = table_path(p, r.python);
 	if (type == METRIC_STR)
 		r.value = table_name(p, r.value < TABLE_NONE ? (uint32_t)r.value : TABLE_NONE);
 	if (type < METRIC_I64 || type > METRIC_STR || path == TABLE_NONE || r.name == TABLE_NONE ||
-		(type == METRIC_STR && r.value == TABLE_NONE)) {
+		r.python == TABLE_NONE || (type == METRIC_STR && r.value == TABLE_NONE)) {
 		loss_bad(p, 1);
 		return;
 	}

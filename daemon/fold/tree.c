@@ -349,15 +349,16 @@ static uint32_t kernel_name(const struct process *p, const struct launch *l, con
 static uint32_t gpu_node(struct part *part, const struct launch *l, const struct gpu *g)
 {
 	struct process *p = part->process;
-	bool python = part->python && l->python != PATH_ROOT, op = (l->flags & LAUNCH_OP) != 0;
-	uint32_t path = known_path(p, python ? l->python : l->path), node, captured;
+	const bool python = part->python && l->python != PATH_ROOT;
+	bool op = (l->flags & LAUNCH_OP) != 0;
+	uint32_t path = known_path(p, l->path), node, captured;
 
 	if (l->list == LIST_WAITING)
 		node = node_child(p, NODE_ROOT_AT, NODE_SCOPE, WORD_NO_LAUNCH);
+	else if (python)
+		node = node_of_stack(p, known_path(p, l->python), path);
 	else
 		node = p->path[path].node != 0 ? p->path[path].node - 1 : node_of_path(p, path);
-	if (python && op)
-		node = node_child(p, node, NODE_OP, p->path[known_path(p, l->path)].name);
 	if (g->captured != PATH_ROOT && (g->flags & GPU_FLAG_GRAPH) != 0) {
 		captured = known_path(p, g->captured);
 		node = node_captured(p, node, captured);

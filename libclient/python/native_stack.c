@@ -10,6 +10,7 @@
 
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define SITES_BITS 13
@@ -21,6 +22,7 @@ struct site {
 	PyObject *code; /* owned; NULL: free */
 	int lasti;
 	uint32_t name;
+	bool ours; /* code of this package */
 };
 
 static struct {
@@ -30,6 +32,7 @@ static struct {
 	PyObject *(*get_code)(PyObject *frame); /* 3.9 */
 	int (*get_lasti)(PyObject *frame);      /* 3.11 */
 	PyObject *f_back, *f_code, *f_lasti;    /* interned names of the attributes */
+	char *folder;                           /* of this package; NULL until stacks() */
 	void *(*interpreter)(void), *(*next_interpreter)(void *);
 } st;
 
@@ -72,11 +75,13 @@ static const char *text_of(PyObject *o, const char *attribute, PyObject **ret_ho
 	return p;
 }
 
-static uint32_t name_of(PyObject *frame, PyObject *code)
+static struct site site_read(PyObject *frame, PyObject *code)
 {
 	PyObject *line = PyObject_GetAttrString(frame, "f_lineno"), *file, *function;
 	const char *file_text = text_of(code, "co_filename", &file);
 	const char *function_text = text_of(code, "co_name", &function);
+	struct site s = {
+		.ours = st.folder != NULL && strncmp(file_text, st.folder, strlen(st.folder)) == 0};
 	char text[SITE_TEXT];
 
 	(void)snprintf(text, sizeof(text), "%.700s:%ld@%.250s", file_text,
@@ -85,7 +90,8 @@ static uint32_t name_of(PyObject *frame, PyObject *code)
 	Py_XDECREF(file);
 	Py_XDECREF(function);
 	PyErr_Clear();
-	return protond_name(text);
+	s.name = protond_name(text);
+	return s;
 }
 
 /* Code that is made again and again (exec, notebooks) must not stay for ever. */
@@ -98,42 +104,47 @@ static void forget(void)
 	st.n = 0;
 }
 
-static uint32_t site_name(PyObject *frame)
+static struct site site_of(PyObject *frame)
 {
 	PyObject *code =
 		st.get_code != NULL ? st.get_code(frame) : PyObject_GetAttr(frame, st.f_code);
 	const int lasti = lasti_of(frame);
 	uint64_t h = ((uintptr_t)code >> 4) * 0x9e3779b97f4a7c15ull +
 		     (uint32_t)lasti * 0x85ebca6bull * 0x9e3779b97f4a7c15ull;
-	struct site *s = &st.site[h >> (64 - SITES_BITS)];
-	uint32_t name;
+	struct site *s = &st.site[h >> (64 - SITES_BITS)], new;
 
 	if (code == NULL)
-		return protond_name("?");
+		return (struct site){.name = protond_name("?")};
 	while (s->code != NULL && (s->code != code || s->lasti != lasti))
 		s = s + 1 < st.site + SITES ? s + 1 : st.site;
 	if (likely(s->code != NULL)) {
 		Py_DECREF(code);
-		return s->name;
+		return *s;
 	}
-	name = name_of(frame, code);
+	new = site_read(frame, code);
+	new.code = code;
+	new.lasti = lasti;
 	if (st.n >= SITES_FULL) {
 		forget();
 		s = &st.site[h >> (64 - SITES_BITS)];
 	}
-	*s = (struct site){.code = code, .lasti = lasti, .name = name};
+	*s = new;
 	st.n++;
-	return name;
+	return new;
 }
 
+/* The innermost frames are the program's: what this package does there is nobody's business. */
 static uint32_t walk(uint32_t *names, uint32_t cap)
 {
 	PyObject *frame = (PyObject *)PyEval_GetFrame(), *back;
+	struct site s;
 	uint32_t n = 0;
 
 	Py_XINCREF(frame);
 	while (frame != NULL && n < cap) {
-		names[n++] = site_name(frame);
+		s = site_of(frame);
+		if (n > 0 || !s.ours)
+			names[n++] = s.name;
 		back = back_of(frame);
 		Py_DECREF(frame);
 		frame = back;
@@ -160,15 +171,22 @@ static uint32_t stack(uint32_t *names, uint32_t cap)
 	return n;
 }
 
-/* stacks(yes): at the interpreter's end there are none. */
-static PyObject *native_stacks(PyObject *m, PyObject *yes)
+/* stacks(folder of the package, or None): at the interpreter's end there are none. */
+static PyObject *native_stacks(PyObject *m, PyObject *folder)
 {
-	const int on = PyObject_IsTrue(yes);
+	PyObject *bytes;
 
 	(void)m;
-	if (on < 0)
+	protond_stack(NULL);
+	if (folder == Py_None)
+		Py_RETURN_NONE;
+	bytes = PyUnicode_AsEncodedString(folder, "utf-8", "surrogateescape");
+	if (bytes == NULL)
 		return NULL;
-	protond_stack(on > 0 ? stack : NULL);
+	free(st.folder);
+	st.folder = strdup(PyBytes_AsString(bytes));
+	Py_DECREF(bytes);
+	protond_stack(stack);
 	Py_RETURN_NONE;
 }
 

@@ -139,9 +139,9 @@ struct rec_copy { /* COPY and SET */
 struct rec_metric {
 	uint64_t hdr;
 	uint64_t clock;
-	uint64_t value; /* bits of the value; STR: a name id */
-	uint32_t name;  /* "flops8 (inc)": what metric_name_parse() in docs/ring.md reads */
-	uint32_t pad0;
+	uint64_t value;  /* bits of the value; STR: a name id */
+	uint32_t name;   /* "flops8 (inc)": what metric_name_parse() in docs/ring.md reads */
+	uint32_t python; /* path of Python frames, or PATH_ROOT */
 };
 
 enum session_verb {

@@ -717,6 +717,28 @@ def test_subinterpreters_have_no_stacks(world, python):
     assert r.returncode == 0 and r.stdout in ("1\n", "none here\n"), r.stdout + r.stderr
 
 
+STACK_METRICS = """
+proton.start("s", backend="none", context="python")
+def inner():
+    with proton.scope("no frame", {"n": 1}):
+        with proton.state("state"), proton.scope("nor this"):
+            proton.enter_scope("op", triton_op=True, metrics={"m": 2}); proton.exit_scope()
+inner()
+proton.finalize()
+"""
+
+
+def test_metrics_stand_where_launches_do(world):
+    """Below the frames, with the state and the operation; under Proton's name scopes are in no path at all."""
+    for under_its_name in (False, True):
+        (as_proton if under_its_name else run)(world, STACK_METRICS)
+        paths = list(tree_names(json.loads((world.home / "s.hatchet").read_text())[0]))
+        shapes = {tuple(part.rpartition("@")[2] for part in p) for p in paths if "@" in p[0]}
+        assert shapes == {("<module>",), ("<module>", "inner"), ("<module>", "inner", "state"),
+                          ("<module>", "inner", "state", "op")}, paths
+        assert (("no frame",) in paths) == (not under_its_name)
+
+
 def test_run_asks_for_stacks(world):
     program = world.home / "p.py"
     program.write_text("import sys; print('protond' in sys.modules)")

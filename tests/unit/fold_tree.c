@@ -276,28 +276,53 @@ static const struct python_case {
 	const char *label;
 	uint32_t path, python;
 	uint8_t flags;
-	const char *shadow, *stack;
+	const char *shadow, *stack, *metric; /* kernels; where the second session has metrics */
 } python_cases[] = {
-	{"has a stack", P_AB, P_CAP, 0, "ROOT/a/b/kern", "ROOT/cap/kern"},
-	{"has none", P_AB, PATH_ROOT, 0, "ROOT/a/b/kern", "ROOT/a/b/kern"},
-	{"an op below a stack", P_OP, P_CAP, LAUNCH_OP, "ROOT/a/op", "ROOT/cap/op"},
+	{"has a stack", P_AB, P_CAP, 0, "ROOT/a/b/kern", "ROOT/cap/kern", "ROOT/cap"},
+	{"has none", P_AB, PATH_ROOT, 0, "ROOT/a/b/kern", "ROOT/a/b/kern", "ROOT/a/b"},
+	{"an op below a stack", P_OP, P_CAP, LAUNCH_OP, "ROOT/a/op", "ROOT/cap/op", "ROOT/cap/op"},
+	{"a state", P_STATE, P_CAP, 0, "ROOT/a/none/kern", "ROOT/cap/none/kern", "ROOT/cap/none"},
+	{"an op in a state", P_STATE_OP, P_CAP, LAUNCH_OP, "ROOT/a/none/op", "ROOT/cap/none/op",
+		"ROOT/cap/none/op"},
 };
+
+static bool has_metric(const struct batch *b, int64_t session, const char *path)
+{
+	char words[4096];
+	uint32_t i;
+
+	for (i = 0; i < b->metric.n; i++) {
+		node_words(b, b->metric.row[i].node, words, sizeof(words));
+		if (b->metric.row[i].session == session && strcmp(words, path) == 0)
+			return true;
+	}
+	return false;
+}
 
 START_TEST(python_stacks)
 {
 	const struct python_case *c = &python_cases[_i];
 	struct rec_launch r = {
 		.clock = 11 * SECOND, .correlation = 1, .epoch = 1, .python = c->python};
+	struct rec_metric m = {
+		.clock = 11 * SECOND, .value = 5, .name = N_INC, .python = c->python};
+	struct rec_metric bad = {
+		.clock = 11 * SECOND, .value = 5, .name = N_EXC, .python = P_CAP + 1};
 	struct batch b;
 
 	start(1, 10 * SECOND);
 	tape_verb(&t, VERB_START, 2, 10 * SECOND)->context = 1;
 	fold_take(f, &t);
+	lane_put(&lane, REC_METRIC, METRIC_I64, c->path, &m, sizeof(m));
+	lane_put(&lane, REC_METRIC, METRIC_I64, c->path, &bad, sizeof(bad));
 	lane_put(&lane, REC_LAUNCH, c->flags, c->path, &r, sizeof(r));
 	drain(&lane, 11 * SECOND);
 	put_kernel(&gpu, N_KERN, 13 * SECOND, 5, 1, 0);
 	drain(&gpu, 14 * SECOND);
 	b = collect();
+	ck_assert_uint_eq(b.metric.n, 2); /* one for each session */
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_BAD), 1);
+	ck_assert_msg(has_metric(&b, 2, c->metric), "%s", c->label);
 	ck_assert_msg(cell_at(&b, 1, 0, CLASS_COMPUTE, c->shadow) != NULL, "%s", c->label);
 	ck_assert_msg(cell_at(&b, 2, 0, CLASS_COMPUTE, c->stack) != NULL, "%s", c->label);
 	batch_free(&b);

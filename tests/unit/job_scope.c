@@ -276,12 +276,34 @@ START_TEST(python_stack)
 	t_stack_names[1] = B;
 	t_stack_names[2] = A;
 	t_stack_n = 3;
-	ck_assert_uint_eq(scope_python(), PATH_ROOT); /* nobody wants it */
+	ck_assert_uint_eq(scope_python(NULL, false), PATH_ROOT); /* nobody wants it */
 	ck_assert_int_eq(t_e->want(WANT_ALL | WANT_PYTHON), 0);
-	ck_assert_str_eq(view_where(&t_v, scope_python()), "a/b/c");
-	ck_assert_uint_eq(scope_python(), scope_python());
+	ck_assert_str_eq(view_where(&t_v, scope_python(NULL, false)), "a/b/c");
+	ck_assert_uint_eq(scope_python(NULL, false), scope_python(NULL, false));
 	t_stack_n = 0;
-	ck_assert_uint_eq(scope_python(), PATH_ROOT); /* a thread without one */
+	ck_assert_uint_eq(scope_python(NULL, false), PATH_ROOT); /* a thread without one */
+}
+END_TEST
+
+/* The first who asks within an op asks for all of it. */
+START_TEST(python_stack_of_an_op)
+{
+	struct pd_thread *t;
+
+	ready();
+	ck_assert_int_eq(t_e->want(WANT_ALL | WANT_PYTHON), 0);
+	t = t_thread();
+	t_enter(A);
+	t_stack_names[0] = B;
+	t_stack_n = 1;
+	t->op = OP, t_e->state_changed(t);
+	ck_assert_str_eq(view_where(&t_v, scope_python(t->engine, true)), "b");
+	t_stack_names[0] = C;
+	ck_assert_str_eq(view_where(&t_v, scope_python(t->engine, true)), "b");
+	ck_assert_str_eq(view_where(&t_v, scope_python(t->engine, false)), "c");
+	t->op = 0, t_e->state_changed(t);
+	t->op = OP, t_e->state_changed(t);
+	ck_assert_str_eq(view_where(&t_v, scope_python(t->engine, true)), "c");
 }
 END_TEST
 
@@ -521,6 +543,7 @@ static void paths(TCase *c)
 	tcase_add_test(c, inherit_copy);
 	tcase_add_test(c, states_and_ops);
 	tcase_add_test(c, python_stack);
+	tcase_add_test(c, python_stack_of_an_op);
 	tcase_add_test(c, contexts);
 	tcase_add_test(c, deeper_than_the_stack);
 	tcase_add_test(c, now_block);

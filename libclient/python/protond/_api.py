@@ -655,8 +655,8 @@ def _convert(name, value):
 
 
 _native.install(_decorate, _convert)
-_native.stacks(True)
-atexit.register(_native.stacks, False)  # the interpreter has none to show while it ends
+_native.stacks(os.path.join(os.path.dirname(__file__), ""))
+atexit.register(_native.stacks, None)  # the interpreter has none to show while it ends
 if _native.version and sys.platform.startswith("linux"):
     from . import _aio, _threads
     _aio.install()
