@@ -93,7 +93,7 @@ START_TEST(no_daemon)
 	ck_assert_int_eq(protond_finalize(3, NULL), -ENOENT);
 	ck_assert_int_eq(protond_finalize(PROTOND_ALL, NULL), 0);
 	ck_assert_str_eq(protond_error(), "");
-	ck_assert_int_eq(protond_finalize(0, "csv"), -EINVAL);
+	ck_assert_int_eq(protond_finalize(0, "xls"), -EINVAL);
 	ck_assert_int_eq(errno, 4711);
 	done();
 }
