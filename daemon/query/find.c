@@ -12,13 +12,17 @@
 #include "daemon.h"
 #include "fold.h"
 #include "host_clock.h"
+#include "label.h"
 #include "must.h"
+#include "selector.h"
 #include "store.h"
 #include "store_ask.h"
 
 #define SEARCH_MAGIC 0x53524348u
 #define PREFIX_MIN   4u
-#define LAST_MAX     4000u /* < STORE_ASK_ROWS */
+#define RINGS_MAX    16u /* of one pid that are looked at */
+
+_Static_assert(SELECTOR_BACK_MAX < STORE_ASK_ROWS, "that one is among those that the store gives");
 
 /* A search for sessions: what is looked for, and what the store knows of it. */
 struct search {
@@ -26,8 +30,11 @@ struct search {
 	struct daemon *d;
 	struct asker who;
 	struct store_wish wish;
-	uint64_t back;   /* STORE_LAST: how many before the last */
-	char name[128];  /* STORE_BY_TEXT; for words always */
+	uint64_t back;               /* of a selector: how many before that one */
+	char name[128];              /* STORE_BY_TEXT, STORE_TAG */
+	char said[128];              /* for words */
+	uint8_t ring[RINGS_MAX][16]; /* STORE_JOB: of processes that the fold has */
+	uint32_t n_rings;
 	char prefix[33]; /* STORE_BY_TEXT: of the uuid in hex, or "" */
 	bool fell_back;  /* an id that was not there is tried as a name */
 	uint32_t round;  /* fold_round() when the store was asked */
@@ -174,17 +181,43 @@ static bool has_prefix(const struct session_ref *r, const char *prefix)
 	return *prefix != '\0' && strncmp(hex, prefix, strlen(prefix)) == 0;
 }
 
+static void search_ring(void *arg, const struct fold_process *p)
+{
+	struct search *s = search_of(arg);
+
+	if ((int64_t)p->pid == s->wish.id && s->n_rings < RINGS_MAX)
+		memcpy(s->ring[s->n_rings++], p->ring, 16);
+}
+
+static bool search_has_job(const struct search *s, const struct session_ref *r)
+{
+	uint32_t i;
+
+	for (i = 0; i < s->n_rings; i++)
+		if (fold_is_member(s->d->fold, r->uuid, s->ring[i]))
+			return true;
+	return false;
+}
+
 static bool search_wants(const struct search *s, const struct session_ref *r)
 {
+	const bool own = s->wish.uid < 0 || r->uid == (uint64_t)s->wish.uid;
+
 	switch (s->wish.which) {
 	case STORE_BY_ID:
 		return r->id == s->wish.id;
 	case STORE_BY_TEXT:
 		return strcmp(r->name, s->name) == 0 || has_prefix(r, s->prefix);
+	case STORE_AUTO:
+		return own && r->source == SOURCE_AUTO;
+	case STORE_TAG:
+		return own && label_has_tag(r->tags, s->name);
+	case STORE_JOB:
+		return own && search_has_job(s, r);
 	case STORE_LAST:
 	case STORE_ALL:
 	default:
-		return s->wish.uid < 0 || r->uid == (uint64_t)s->wish.uid;
+		return own;
 	}
 }
 
@@ -225,6 +258,8 @@ static int newest_first(const void *a, const void *b)
 
 static void search_sort(struct search *s)
 {
+	if (s->wish.which == STORE_JOB)
+		fold_each_process(s->d->fold, search_ring, s);
 	fold_each_session(s->d->fold, search_lay_over, s);
 	if (s->n > 1)
 		qsort(s->found, s->n, sizeof(*s->found), newest_first);
@@ -232,25 +267,24 @@ static void search_sort(struct search *s)
 
 /* --- which of them is meant --- */
 
-static const struct session_ref *pick_last(const struct search *s, bool automatic)
+static int choice_of(const struct session_ref *r)
 {
+	return (r->empty ? CHOICE_ASKED_EMPTY : CHOICE_ASKED) +
+	       (r->source == SOURCE_AUTO ? CHOICE_AUTO : CHOICE_ASKED);
+}
+
+static const struct session_ref *pick_selected(const struct search *s)
+{
+	int best = CHOICE_MAX;
 	uint64_t back = s->back;
 	uint32_t i;
 
 	for (i = 0; i < s->n; i++)
-		if ((s->found[i].source == SOURCE_AUTO) == automatic && back-- == 0)
+		best = choice_of(&s->found[i]) < best ? choice_of(&s->found[i]) : best;
+	for (i = 0; i < s->n; i++)
+		if (choice_of(&s->found[i]) == best && back-- == 0)
 			return &s->found[i];
 	return NULL;
-}
-
-static bool has_asked_for(const struct search *s)
-{
-	uint32_t i;
-
-	for (i = 0; i < s->n; i++)
-		if (s->found[i].source != SOURCE_AUTO)
-			return true;
-	return false;
 }
 
 /* How well a session fits a name: the own before others', the live before the stored. */
@@ -290,7 +324,10 @@ static const struct session_ref *search_pick(const struct search *s, bool *ret_a
 	case STORE_BY_TEXT:
 		return pick_text(s, ret_ambiguous);
 	case STORE_LAST:
-		return pick_last(s, !has_asked_for(s));
+	case STORE_AUTO:
+	case STORE_TAG:
+	case STORE_JOB:
+		return pick_selected(s);
 	case STORE_ALL:
 	default:
 		return NULL;
@@ -347,10 +384,10 @@ static void search_on_done(void *arg, int r, const struct err *e)
 		r = refuse_err(&no, e, NEXT_DOCTOR);
 	else if (ambiguous)
 		r = refuse(&no, -ENOTUNIQ, "give more digits; protonctl sessions lists them",
-			"'%s' begins the uuid of more than one session", s->name);
+			"'%s' begins the uuid of more than one session", s->said);
 	else if (found == NULL)
 		r = refuse(&no, -ENOENT, "protonctl sessions lists what there is",
-			"no session '%s'", s->name);
+			"no session '%s'", s->said);
 	s->found_fn(s->arg, r < 0 ? &no : NULL, r < 0 ? NULL : found);
 	search_free(s);
 }
@@ -387,6 +424,24 @@ static void take_prefix(const char *text, char ret[33])
 	ret[n < PREFIX_MIN ? 0 : n] = '\0';
 }
 
+static int search_select(struct search *s, const char *text)
+{
+	static const enum store_which which[] = {[SELECT_LAST] = STORE_LAST,
+		[SELECT_AUTO] = STORE_AUTO,
+		[SELECT_JOB] = STORE_JOB,
+		[SELECT_TAG] = STORE_TAG};
+	struct selector sel;
+
+	if (selector_parse(text, &sel) < 0)
+		return -EINVAL;
+	s->wish.which = which[sel.kind];
+	s->wish.uid = sel.kind == SELECT_JOB ? asker_sees(&s->who) : (int64_t)s->who.uid;
+	s->wish.id = sel.pid;
+	s->back = sel.back;
+	copy_text(s->name, sizeof(s->name), sel.tag);
+	return 0;
+}
+
 static int search_parse(struct search *s, const char *text)
 {
 	uint64_t v;
@@ -395,14 +450,10 @@ static int search_parse(struct search *s, const char *text)
 		text = "@last";
 	if (strlen(text) >= sizeof(s->name))
 		return -EINVAL;
+	copy_text(s->said, sizeof(s->said), text);
+	if (*text == '@')
+		return search_select(s, text);
 	copy_text(s->name, sizeof(s->name), text);
-	if (*text == '@') {
-		s->wish.which = STORE_LAST;
-		s->wish.uid = (int64_t)s->who.uid;
-		if (strcmp(text, "@last") == 0)
-			return 0;
-		return text[1] == '-' && is_number(text + 2, LAST_MAX, &s->back) ? 0 : -EINVAL;
-	}
 	take_prefix(text, s->prefix);
 	s->wish.which = STORE_BY_TEXT;
 	if (is_number(text, INT64_MAX, &v)) {

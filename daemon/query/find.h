@@ -5,6 +5,7 @@
 #define PROTOND_QUERY_FIND_H
 
 #include "ask.h"
+#include "selector.h"
 
 /* A session as it stood when it was looked up. */
 struct session_ref {
@@ -25,10 +26,10 @@ void session_ref_of(struct session_ref *r, const struct fold_session *f);
 
 typedef void session_found_fn(void *arg, const struct refusal *no, const struct session_ref *s);
 
-#define NEXT_REF "use a name, an id, the beginning of a uuid, @last, or @-1 for the one before it"
+#define NEXT_REF SELECTOR_WORDS
 
 /* What `ref` means to the asker (docs/protocol.md; "" is @last): a name, an id, the beginning of a
- * uuid, @last, @-N. Waits as LOOK_MS allows until what jobs wrote before is in the fold: a job's
+ * uuid, a selector. Waits as LOOK_MS allows until what jobs wrote before is in the fold: a job's
  * own session may be meant. */
 void query_session(struct daemon *d, const struct asker *a, const char *ref, session_found_fn *done,
 	void *arg);

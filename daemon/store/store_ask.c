@@ -16,12 +16,16 @@
 #define COLUMNS "SELECT id, uuid, name, uid, created_ns, state, source, launches, matched, active_ns," \
                 " (SELECT count(*) FROM member m WHERE m.session = s.id), " SCHEMA_SESSION_COMMAND "," \
                 " finalized_ns, tags, note, " SCHEMA_SESSION_EMPTY " FROM session s "
+#define BY_CLASS " ORDER BY " SCHEMA_SESSION_CLASS ", id DESC LIMIT ?5"
 /* By enum store_which: ?1 id, ?2 name, ?3 prefix, ?4 uid, ?5 limit; each uses what it needs. */
 static const char *const sessions_sql[] = {
         [STORE_BY_ID]   = COLUMNS "WHERE id = ?1",
         [STORE_BY_TEXT] = COLUMNS "WHERE name = ?2 OR (?3 <> '' AND substr(lower(hex(uuid)), 1, length(?3)) = ?3)"
                                   " ORDER BY id DESC LIMIT ?5",
-        [STORE_LAST]    = COLUMNS "WHERE uid = ?4 ORDER BY source = 'auto', id DESC LIMIT ?5",
+        [STORE_LAST]    = COLUMNS "WHERE uid = ?4" BY_CLASS,
+        [STORE_AUTO]    = COLUMNS "WHERE uid = ?4 AND source = 'auto'" BY_CLASS,
+        [STORE_TAG]     = COLUMNS "WHERE uid = ?4 AND " SCHEMA_SESSION_HAS_TAG("?2") BY_CLASS,
+        [STORE_JOB]     = COLUMNS "WHERE (?4 < 0 OR uid = ?4) AND " SCHEMA_SESSION_HAS_PID("?1") BY_CLASS,
         [STORE_ALL]     = COLUMNS "WHERE ?4 < 0 OR uid = ?4 ORDER BY id DESC LIMIT ?5",
 };
 static const char ring_ended_sql[] = "SELECT 1 FROM process WHERE ring = ?1 AND ended_ns IS NOT NULL";

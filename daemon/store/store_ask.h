@@ -19,7 +19,10 @@ struct sqlite3;
 enum store_which {
 	STORE_BY_ID,   /* id */
 	STORE_BY_TEXT, /* name, or uuid beginning with prefix; newest first */
-	STORE_LAST,    /* of uid, newest first, automatic ones behind all others */
+	STORE_LAST,    /* of uid, by class (selector.h), newest first */
+	STORE_AUTO,    /* likewise, automatic ones only */
+	STORE_TAG,     /* likewise, with the tag `name` only */
+	STORE_JOB,     /* of uid, or of everybody, in which a process `id` is; likewise */
 	STORE_ALL      /* of uid, or of everybody; newest first */
 };
 struct store_wish {

@@ -65,6 +65,13 @@ bool schema_fs_is_remote(long magic);
 	"(s.state IN ('finalized', 'interrupted') AND s.launches = 0 AND " \
 	"coalesce(s.stored_bytes, 0) = " SCHEMA_NUMBER(BYTES_OF_SESSION) ")"
 
+/* Of which class a session s is where a selector leaves a choice (enum session_choice). */
+#define SCHEMA_SESSION_CLASS "(2 * " SCHEMA_SESSION_EMPTY " + (s.source = 'auto'))"
+#define SCHEMA_SESSION_HAS_PID(pid)                                                               \
+	"s.id IN (SELECT m.session FROM member m JOIN process p ON p.id = m.process WHERE p.pid " \
+	"= " pid ")"
+#define SCHEMA_SESSION_HAS_TAG(tag) "instr(' ' || s.tags || ' ', ' ' || " tag " || ' ') > 0"
+
 /* What a session s recorded: its first process's command; before there is one, what is waited for.
  */
 #define SCHEMA_SESSION_COMMAND                                                      \

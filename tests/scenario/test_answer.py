@@ -125,3 +125,86 @@ def test_root_sees_whose_they_are(world):
         at = shown[0].index("USER")
         assert [line[at:].split()[0] for line in shown[1:]] == ["nobody", "root"]
         assert names(world, tool, "--user", "nobody")[0] == ["theirs"]
+
+
+def stands_for(shown, tool="protonview"):
+    """The line that says which session a word stands for."""
+    return [line for line in shown.stderr.splitlines() if line.startswith(f"{tool}: @")]
+
+
+def test_last_is_what_has_something_in_it(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    record(world, "before", "b")
+    record(world, "train", "x")
+    record(world, "nothing")
+    world.ctl("run", "-n", "failed", "--", "/nonexistent/program", check=False)
+
+    def seen():
+        for ref, want in (("@last", "train"), ("@-1", "before")):
+            shown = world.view("tree", ref)
+            assert shown.stdout.startswith(want + " ")
+            said = stands_for(shown)
+            assert len(said) == 1 and said[0].startswith(f"protonview: {ref} is ") and f"'{want}', ended " in said[0]
+    seen()
+    shown = world.ctl("where", "@last", check=False)
+    assert stands_for(shown, "protonctl")[0].startswith("protonctl: @last is 2 'train', ended ")
+    assert stands_for(world.view("tree", "train")) == [], "a name says it"
+    world.ctl("start", "night", "--all")
+    assert "'night', active, began " in stands_for(world.view("tree", "@last"))[0], "what goes on may have something yet"
+    world.ctl("delete", "-f", "night")
+    world.stop()
+    seen()
+
+
+def test_last_where_all_are_empty(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    record(world, "nothing")
+    for _ in range(2):
+        assert stands_for(world.view("tree", "@last"))[0].endswith(", with nothing in it")
+        if world.daemon:
+            world.stop()
+
+
+def test_selectors(world):
+    """The same with a daemon and without one; by both tools."""
+    world.start()
+    job = world.job()
+    job.say("repeat 1 x")
+    until("its automatic session is stored", lambda: world.sql("SELECT 1 FROM session WHERE source = 'auto'"))
+    record(world, "one", "y")
+    world.ctl("start", "two", "--pid", job.pid)
+    job.say("repeat 1 z")
+    world.ctl("finalize", "two")
+    [(automatic,)] = world.sql(
+        "SELECT s.id FROM session s JOIN member m ON m.session = s.id JOIN process p ON p.id = m.process"
+        " WHERE s.source = 'auto' AND p.pid = ?", job.pid)
+
+    def seen():
+        auto = stands_for(world.view("tree", "@auto"))[0]
+        assert auto.startswith("protonview: @auto is ") and " (automatic), " in auto
+        of_job = world.view("tree", f"@job:{job.pid}")
+        assert of_job.stdout.startswith("two ") and f": @job:{job.pid} is " in of_job.stderr
+        assert world.view("tree", f"@job:{job.pid + 1}", check=False).returncode == 1
+        assert world.view("tree", "@last").stdout.startswith("two "), "somebody asked for it"
+        for wrong in ("@", "@lost", "@job:", "@job:x", "@tag:", "@tag:a b", "@-x"):
+            r = world.view("tree", wrong, check=False)
+            assert r.returncode == 2 and "@auto for the newest automatic one, @job:PID or @tag:NAME" in r.stderr, r
+    seen()
+    assert f"protonctl: @job:{job.pid} is " in world.ctl("where", f"@job:{job.pid}", check=False).stderr
+    job.quit()
+    until("it is over", lambda: world.sql("SELECT 1 FROM session WHERE id = ? AND state = 'finalized'", automatic))
+    seen()
+    world.stop()
+    seen()
+
+
+def test_messages_name_the_session(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    world.ctl("start", "night", "--all")
+    job = world.job()
+    job.say("repeat 1 x")
+    for verb, words in (("stop", "is stopped; "), ("activate", "records again"), ("finalize", "is stored: 0 launches")):
+        shown = world.ctl(verb, "@last")
+        assert shown.stdout.startswith(f"session 1 'night' {words}") and "@last is 1 'night', " in shown.stderr
+    shown = world.ctl("delete", "@last")
+    assert shown.stdout == "night, id 1, is deleted\n" and "@last is 1 'night', ended " in shown.stderr

@@ -13,22 +13,20 @@
 #include "guess.h"
 #include "profile.h"
 #include "schema.h"
+#include "selector.h"
 
 #define BUSY_MS    2000
 #define FLAW_BYTES 160
 
 /* clang-format off */
 #define TEXT(value) " substr(" value ",1,16384)" /* as profile_text() cuts it */
-#define STATEMENTS(X)                                                                              \
-	X(BY_ID,   "SELECT id FROM session WHERE id = ?1")                                         \
-	X(BY_NAME, "SELECT id FROM session WHERE name = ?1 ORDER BY id DESC LIMIT 1")              \
-	X(BY_UUID, "SELECT id FROM session WHERE lower(hex(substr(uuid,1,16))) LIKE ?1 || '%' LIMIT 2") \
-	X(LAST,    "SELECT id FROM session WHERE source <> 'auto' OR NOT EXISTS"                   \
-		" (SELECT 1 FROM session WHERE source <> 'auto')"                                  \
-		" ORDER BY id DESC LIMIT 1 OFFSET ?1")                                             \
-	X(NAMES,   "SELECT " TEXT("name") " FROM session ORDER BY id DESC LIMIT 1000")             \
-	X(ONLY,    "SELECT id FROM session LIMIT 2")                                               \
-	X(EACH,    "SELECT s.id, s.created_ns, s.active_ns, lower(hex(substr(s.uuid,1,16))),"      \
+/* Of the best class that there is one of, the ?3rd before the newest; ?1 a pid, ?2 a tag. */
+#define SELECTED(where)                                                                            \
+	"SELECT s.id FROM session s WHERE " where " AND " SCHEMA_SESSION_CLASS " ="                \
+	" (SELECT min(" SCHEMA_SESSION_CLASS ") FROM session s WHERE " where ")"                   \
+	" ORDER BY s.id DESC LIMIT 1 OFFSET ?3"
+#define ROW                                                                                        \
+		"SELECT s.id, s.created_ns, s.active_ns, lower(hex(substr(s.uuid,1,16))),"         \
 		TEXT("s.name") ",CASE s.recovered WHEN 1 THEN 'recovered' WHEN 2 THEN"             \
 		" 'incomplete' ELSE" TEXT("s.state") " END," TEXT("s.source") ","                  \
 		TEXT(SCHEMA_SESSION_COMMAND) ", s.launches, s.matched,"                            \
@@ -37,7 +35,19 @@
 		" (SELECT p.boot_id FROM member m JOIN process p ON p.id = m.process"              \
 		" WHERE m.session = s.id ORDER BY p.id LIMIT 1),"                                  \
 		" s.uid, s.finalized_ns," TEXT("s.tags") "," TEXT("s.note") ","                    \
-		SCHEMA_SESSION_EMPTY " FROM session s ORDER BY s.id DESC")
+		SCHEMA_SESSION_EMPTY " FROM session s "
+#define STATEMENTS(X)                                                                              \
+	X(BY_ID,   "SELECT id FROM session WHERE id = ?1")                                         \
+	X(BY_NAME, "SELECT id FROM session WHERE name = ?1 ORDER BY id DESC LIMIT 1")              \
+	X(BY_UUID, "SELECT id FROM session WHERE lower(hex(substr(uuid,1,16))) LIKE ?1 || '%' LIMIT 2") \
+	X(LAST,    SELECTED("1"))                                                                  \
+	X(AUTO,    SELECTED("s.source = 'auto'"))                                                  \
+	X(JOB,     SELECTED(SCHEMA_SESSION_HAS_PID("?1")))                                         \
+	X(TAG,     SELECTED(SCHEMA_SESSION_HAS_TAG("?2")))                                         \
+	X(NAMES,   "SELECT " TEXT("name") " FROM session ORDER BY id DESC LIMIT 1000")             \
+	X(ONLY,    "SELECT id FROM session LIMIT 2")                                               \
+	X(EACH,    ROW "ORDER BY s.id DESC")                                                       \
+	X(ONE,     ROW "WHERE s.id = ?1")
 /* clang-format on */
 
 enum {
@@ -246,16 +256,11 @@ static int cannot_read(sqlite3 *db, struct err *e)
 		db, err_set(e, -EBADMSG, "the database cannot be read: %s", sqlite3_errmsg(db)), e);
 }
 
-/* The first id of a statement; *ret_more: there is a second. */
-static int first_id(sqlite3 *db, int which, const char *text, int64_t number, int64_t *ret_id,
-	bool *ret_more, struct err *e)
+/* The first id of a statement, which is finalized; *ret_more: there is a second. r: of what was done
+ * with it before. */
+static int take_id(
+	sqlite3 *db, sqlite3_stmt *st, int r, int64_t *ret_id, bool *ret_more, struct err *e)
 {
-	sqlite3_stmt *st = NULL;
-	int r = sqlite3_prepare_v2(db, statements[which], -1, &st, NULL);
-
-	if (r == SQLITE_OK && sqlite3_bind_parameter_count(st) > 0)
-		r = text != NULL ? sqlite3_bind_text(st, 1, text, -1, SQLITE_STATIC)
-				 : sqlite3_bind_int64(st, 1, number);
 	if (r == SQLITE_OK)
 		r = sqlite3_step(st);
 	if (r == SQLITE_ROW) {
@@ -270,23 +275,38 @@ static int first_id(sqlite3 *db, int which, const char *text, int64_t number, in
 	return cannot_read(db, e);
 }
 
-/* "@last" is 0, "@-1" is 1. */
-static int parse_relative(const char *ref, int64_t *ret, struct err *e)
+static int first_id(sqlite3 *db, int which, const char *text, int64_t number, int64_t *ret_id,
+	bool *ret_more, struct err *e)
 {
-	char *end;
+	sqlite3_stmt *st = NULL;
+	int r = sqlite3_prepare_v2(db, statements[which], -1, &st, NULL);
 
-	if (strcmp(ref, "@last") == 0) {
-		*ret = 0;
-		return 0;
+	if (r == SQLITE_OK && sqlite3_bind_parameter_count(st) > 0)
+		r = text != NULL ? sqlite3_bind_text(st, 1, text, -1, SQLITE_STATIC)
+				 : sqlite3_bind_int64(st, 1, number);
+	return take_id(db, st, r, ret_id, ret_more, e);
+}
+
+static int by_selector(sqlite3 *db, const char *ref, int64_t *ret_id, struct err *e)
+{
+	static const int sql[] = {[SELECT_LAST] = SQL_LAST,
+		[SELECT_AUTO] = SQL_AUTO,
+		[SELECT_JOB] = SQL_JOB,
+		[SELECT_TAG] = SQL_TAG};
+	sqlite3_stmt *st = NULL;
+	struct selector s;
+	bool more;
+	int r;
+
+	if (selector_parse(ref, &s) < 0)
+		return err_set(e, -EINVAL, "'%s' is not a session; " SELECTOR_WORDS, ref);
+	r = sqlite3_prepare_v2(db, statements[sql[s.kind]], -1, &st, NULL);
+	if (r == SQLITE_OK) { /* SQLITE_RANGE: it does not ask for that */
+		(void)sqlite3_bind_int64(st, 1, s.pid);
+		(void)sqlite3_bind_text(st, 2, s.tag, -1, SQLITE_STATIC);
+		(void)sqlite3_bind_int64(st, 3, s.back);
 	}
-	if (ref[1] == '-' && isdigit((unsigned char)ref[2])) {
-		errno = 0;
-		*ret = strtoll(ref + 2, &end, 10);
-		if (errno == 0 && *end == '\0')
-			return 0;
-	}
-	return err_set(e, -EINVAL,
-		"'%s' is not a session; @last is the newest, @-1 the one before it", ref);
+	return take_id(db, st, r, ret_id, &more, e);
 }
 
 static bool is_number(const char *s)
@@ -353,17 +373,8 @@ static void guess_session(sqlite3 *db, struct guess *g)
 int pick_session(struct sqlite3 *db, const char *ref, int64_t *ret_id, struct err *e)
 {
 	struct guess g = {.word = ref};
-	int64_t back = 0;
-	bool more;
-	int r;
+	int r = *ref == '@' ? by_selector(db, ref, ret_id, e) : find(db, ref, ret_id, e);
 
-	if (*ref != '@') {
-		r = find(db, ref, ret_id, e);
-	} else {
-		r = parse_relative(ref, &back, e);
-		if (r == 0)
-			r = first_id(db, SQL_LAST, NULL, back, ret_id, &more, e);
-	}
 	if (r != -ENOENT)
 		return r;
 	guess_session(db, &g);
@@ -400,11 +411,13 @@ static int64_t active_ns(sqlite3_stmt *st)
 		       : -1;
 }
 
-int pick_each(struct sqlite3 *db, pick_fn *fn, void *arg, struct err *e)
+static int each(sqlite3 *db, int which, int64_t id, pick_fn *fn, void *arg, struct err *e)
 {
 	sqlite3_stmt *st = NULL;
-	int r = sqlite3_prepare_v2(db, statements[SQL_EACH], -1, &st, NULL), stop = 0;
+	int r = sqlite3_prepare_v2(db, statements[which], -1, &st, NULL), stop = 0;
 
+	if (r == SQLITE_OK && which == SQL_ONE)
+		r = sqlite3_bind_int64(st, 1, id);
 	while (r == SQLITE_OK || r == SQLITE_ROW) {
 		r = sqlite3_step(st);
 		if (r != SQLITE_ROW)
@@ -430,4 +443,14 @@ int pick_each(struct sqlite3 *db, pick_fn *fn, void *arg, struct err *e)
 	}
 	(void)sqlite3_finalize(st);
 	return r != SQLITE_DONE && stop == 0 ? cannot_read(db, e) : stop;
+}
+
+int pick_each(struct sqlite3 *db, pick_fn *fn, void *arg, struct err *e)
+{
+	return each(db, SQL_EACH, 0, fn, arg, e);
+}
+
+int pick_one(struct sqlite3 *db, int64_t id, pick_fn *fn, void *arg, struct err *e)
+{
+	return each(db, SQL_ONE, id, fn, arg, e);
 }

@@ -23,8 +23,8 @@ int pick_check(struct sqlite3 *db, const char *what, struct err *e);
  * what to do. */
 int pick_refused(struct sqlite3 *db, int r, struct err *e);
 
-/* name, id, uuid prefix (4 hex digits or more), @last, @-1 (the one before) … -ENOENT, -EINVAL (an
- * ambiguous prefix). @… skip automatic sessions where there are others. */
+/* name, id, uuid prefix (4 hex digits or more), a selector (selector.h). -ENOENT, -EINVAL (an
+ * ambiguous prefix). */
 int pick_session(struct sqlite3 *db, const char *ref, int64_t *ret_id, struct err *e);
 /* Of a portable file: the one session in it. */
 int pick_only(struct sqlite3 *db, int64_t *ret_id, struct err *e);
@@ -40,5 +40,6 @@ struct pick_row {
 };
 typedef int pick_fn(void *arg, const struct pick_row *row);
 int pick_each(struct sqlite3 *db, pick_fn *fn, void *arg, struct err *e); /* newest first */
+int pick_one(struct sqlite3 *db, int64_t id, pick_fn *fn, void *arg, struct err *e);
 
 #endif

@@ -14,6 +14,7 @@
 #include "paths.h"
 #include "pick.h"
 #include "rpc.h"
+#include "sessions.h"
 
 #define FILE_MAX   ((size_t)1 << 30)
 #define PATH_BYTES 4096
@@ -70,14 +71,25 @@ static bool is_database(const char *bytes, size_t n)
 	return n >= sizeof(MAGIC) && memcmp(bytes, MAGIC, sizeof(MAGIC)) == 0;
 }
 
-/* A session of an open database, which is closed here. */
-static int load(sqlite3 *db, const char *ref, const struct source_options *o, struct source *ret,
-	struct err *e)
+static int say_row(void *said, const struct pick_row *row)
 {
+	session_say(said, row);
+	return 0;
+}
+
+/* A session of an open database, which is closed here: the one that `ref` says; NULL: the only one.
+ * said: as the user said it. */
+static int load(sqlite3 *db, const char *ref, const char *said, const struct source_options *o,
+	struct source *ret, struct err *e)
+{
+	char words[160];
 	int64_t id = 0;
 	int r;
 
+	snprintf(words, sizeof(words), "%s", said);
 	r = ref == NULL ? pick_only(db, &id, e) : pick_session(db, ref, &id, e);
+	if (r == 0)
+		r = pick_one(db, id, say_row, words, e);
 	if (r == 0) {
 		r = o->timeline != NULL ? o->timeline(o->arg, db, id, &o->select, &ret->gone, e)
 					: profile_load(db, id, &o->select, &ret->p, e);
@@ -96,7 +108,7 @@ static int load_bytes(const char *what, const char *bytes, size_t n, const struc
 
 	if (is_database(bytes, n)) {
 		r = pick_open_image(bytes, n, &db, e);
-		return r < 0 ? r : load(db, NULL, o, ret, e);
+		return r < 0 ? r : load(db, NULL, "", o, ret, e);
 	}
 	if (o->timeline != NULL)
 		return err_set(
@@ -132,7 +144,7 @@ static int open_file(
 		is_database(head, sizeof(head))) {
 		(void)close(fd);
 		r = pick_open(path, &db, &ret->partial, e);
-		return r < 0 ? r : load(db, NULL, o, ret, e);
+		return r < 0 ? r : load(db, NULL, "", o, ret, e);
 	}
 	r = read_all(fd, is_stdin ? "standard input" : path, &bytes, &n, e);
 	if (!is_stdin)
@@ -232,8 +244,8 @@ static int open_default(sqlite3 **ret, bool *ret_partial, struct err *e)
 }
 
 /* What the daemon gave: its database, or one session as a file. */
-static int load_synced(const char *path, int memfd, int64_t id, const struct source_options *o,
-	struct source *ret, struct err *e)
+static int load_synced(const char *path, int memfd, int64_t id, const char *said,
+	const struct source_options *o, struct source *ret, struct err *e)
 {
 	char ref[24], *bytes;
 	sqlite3 *db;
@@ -245,16 +257,16 @@ static int load_synced(const char *path, int memfd, int64_t id, const struct sou
 		if (r < 0)
 			return r;
 		snprintf(ref, sizeof(ref), "%lld", (long long)id);
-		return load(db, ref, o, ret, e);
+		return load(db, ref, said, o, ret, e);
 	}
 	(void)lseek(memfd, 0, SEEK_SET);
 	r = read_all(memfd, "the daemon's answer", &bytes, &n, e);
 	(void)close(memfd);
 	if (r < 0)
 		return r;
-	r = load_bytes("the daemon's answer", bytes, n, o, ret, e);
+	r = pick_open_image(bytes, n, &db, e);
 	free(bytes);
-	return r;
+	return r < 0 ? r : load(db, NULL, said, o, ret, e);
 }
 
 /* p is NULL for a timeline, which says itself how far it reaches. */
@@ -280,7 +292,7 @@ static int open_session(
 	if (synced == 0 && !source_is_elsewhere(path)) {
 		if (memfd < 0)
 			say_unusual(path);
-		r = load_synced(path, memfd, id, o, ret, e);
+		r = load_synced(path, memfd, id, ref, o, ret, e);
 		if (r != -EACCES && r != -ENOENT)
 			return r;
 	} else if (memfd >= 0) {
@@ -290,7 +302,7 @@ static int open_session(
 	if (r < 0 && synced == -ENOENT)
 		return err_set(e, synced, "%s", daemon.text); /* it is the daemon that knows */
 	if (r == 0)
-		r = load(db, ref, o, ret, e);
+		r = load(db, ref, ref, o, ret, e);
 	if (r == 0)
 		say_other(usual, path);
 	if (r < 0 && (synced == -EINVAL || synced == -ENOTUNIQ))
@@ -311,7 +323,7 @@ int source_open(const char *ref, const struct source_options *o, struct source *
 	*ret = (struct source){0};
 	if (o->db != NULL) {
 		r = pick_open(o->db, &db, &ret->partial, e);
-		return r < 0 ? r : load(db, ref, o, ret, e);
+		return r < 0 ? r : load(db, ref, ref, o, ret, e);
 	}
 	if (strcmp(ref, "-") == 0 || (*ref != '@' && access(ref, F_OK) == 0)) {
 		r = open_file(ref, o, ret, e);

@@ -48,3 +48,10 @@ int answer_names(struct names *names, const msgpack_object *o)
 			r = answer_names(names, &o->via.map.ptr[i].val);
 	return r;
 }
+
+void answer_session(const msgpack_object *map, const char *said, struct named *ret)
+{
+	session_of_answer(map, &ret->s);
+	session_words(&ret->s.row, ret->words, sizeof(ret->words));
+	session_say(said, &ret->s.row);
+}

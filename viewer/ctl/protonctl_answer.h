@@ -6,6 +6,15 @@
 
 #include "codec.h"
 #include "name.h"
+#include "sessions.h"
+
+/* The session that an answer is about, where the user said `said`: a selector is said to be that
+ * one, on standard error. Words for people: "12 'train'". */
+struct named {
+	struct session_answer s;
+	char words[LABEL_NAME + 32];
+};
+void answer_session(const msgpack_object *map, const char *said, struct named *ret);
 
 /* How many a list of that key has; *ret: the first. 0 leaves *ret alone. */
 uint32_t answer_items(const msgpack_object *map, const char *key, const msgpack_object **ret);

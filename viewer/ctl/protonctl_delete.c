@@ -8,6 +8,7 @@
 
 #include "human.h"
 #include "json.h"
+#include "protonctl_answer.h"
 #include "protonctl_call.h"
 
 struct deletion {
@@ -40,7 +41,7 @@ static void delete_one(struct deletion *d, const char *session)
 {
 	struct wire_buf *b = rpc_begin(d->rpc, "delete");
 	struct rpc_reply r = {.fd = -1};
-	char name[128];
+	struct named n;
 
 	wire_kv_str(b, "session", session);
 	wire_kv_bool(b, "force", ctl_option(d->c, "force") != NULL);
@@ -48,15 +49,15 @@ static void delete_one(struct deletion *d, const char *session)
 		delete_failed(d, session);
 		return;
 	}
-	wire_text(r.result, "name", name, sizeof(name));
+	answer_session(r.result, session, &n);
 	if (d->c->json) {
 		fputs(d->n_gone > 0 ? "," : "", d->gone);
-		fprintf(d->gone, "{\"id\":%ld,\"name\":", wire_i64_or(r.result, "id", 0));
-		json_text(d->gone, name, strlen(name));
+		fprintf(d->gone, "{\"id\":%ld,\"name\":", n.s.row.id);
+		json_text(d->gone, n.s.name, strlen(n.s.name));
 		fputc('}', d->gone);
 	} else {
-		text_put(stdout, name, 0);
-		printf(", id %ld, is deleted\n", wire_i64_or(r.result, "id", 0));
+		text_put(stdout, n.s.name, 0);
+		printf(", id %ld, is deleted\n", n.s.row.id);
 	}
 	d->n_gone++;
 	rpc_reply_free(&r);

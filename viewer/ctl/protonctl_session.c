@@ -7,6 +7,7 @@
 
 #include "formats.h"
 #include "human.h"
+#include "protonctl_answer.h"
 #include "protonctl_call.h"
 #include "protonctl_file.h"
 #include "protonctl_self.h"
@@ -50,10 +51,12 @@ static int change(struct ctl *c, const char *method, const char *done)
 {
 	struct rpc_reply r = {.fd = -1};
 	const int code = call_one(c, method, "session", c->argv[0], &r);
+	struct named n;
 
-	if (code == CTL_OK && !ctl_json(c, &r)) {
-		text_put(stdout, c->argv[0], 0);
-		printf(" %s\n", done);
+	if (code == CTL_OK) {
+		answer_session(r.result, c->argv[0], &n);
+		if (!ctl_json(c, &r))
+			printf("session %s %s\n", n.words, done);
 	}
 	rpc_reply_free(&r);
 	return code;
@@ -233,6 +236,7 @@ static int cmd_finalize(struct ctl *c)
 	struct wire_buf *b;
 	uint64_t seconds = 5;
 	char id[24], db[CTL_DB_WORDS];
+	struct named n;
 	int code;
 
 	if (timeout != NULL && !text_u64(timeout, 60, &seconds))
@@ -252,14 +256,13 @@ static int cmd_finalize(struct ctl *c)
 		rpc_reply_free(&r);
 		return ctl_fail(c);
 	}
-	if (!ctl_json(c, &r)) {
-		text_put(stdout, c->argv[0], 0);
-		printf(" is stored: id %s, %lu launches, %lu without a GPU record%s%s. Open "
+	answer_session(r.result, c->argv[0], &n);
+	if (!ctl_json(c, &r))
+		printf("session %s is stored: %lu launches, %lu without a GPU record%s%s. Open "
 		       "it with `%sprotonview tree %s`.\n",
-			id, wire_u64_or(r.result, "launches", 0),
+			n.words, wire_u64_or(r.result, "launches", 0),
 			wire_u64_or(r.result, "unmatched", 0), output != NULL ? ", in " : "",
 			output != NULL ? output : "", db, id);
-	}
 	rpc_reply_free(&r);
 	return CTL_OK;
 }

@@ -235,7 +235,8 @@ static int where_ask(struct ctl *c, struct rpc *rpc, struct rpc_reply *ret)
 static int cmd_where(struct ctl *c)
 {
 	struct rpc_reply r = {.fd = -1};
-	const msgpack_object *jobs = NULL;
+	const msgpack_object *jobs = NULL, *session;
+	struct named named;
 	struct rpc *rpc;
 	uint32_t n;
 	int code = ctl_open(c, &rpc);
@@ -247,6 +248,9 @@ static int cmd_where(struct ctl *c)
 	if (code < 0)
 		return ctl_fail(c);
 	n = answer_items(r.result, "jobs", &jobs);
+	session = wire_get(r.result, "session");
+	if (session != NULL)
+		answer_session(session, c->argv[0], &named);
 	if (!ctl_json(c, &r))
 		code = where_print(c, &r);
 	rpc_reply_free(&r);
