@@ -27,7 +27,7 @@ static void cut_before(struct protond *p, const struct j_verb *v)
 {
 	struct ring *r;
 
-	if (v->verb == VERB_FINALIZED)
+	if (v->verb == VERB_FINALIZED || v->verb >= VERB_RENAME) /* nothing of time */
 		return;
 	for (r = p->rings.first; r != NULL; r = r->next) {
 		if (r->state != RING_LIVE || !drain_goes_on(r) || !concerns(p, v, r))

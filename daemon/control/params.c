@@ -63,4 +63,6 @@ void kv_session(struct wire_buf *b, const struct session_ref *s)
 	wire_kv_i64(b, "created_ns", s->created_ns);
 	wire_kv_i64(b, "ended_ns", s->ended_ns);
 	wire_kv_bool(b, "empty", s->empty);
+	wire_kv_str(b, "tags", s->tags);
+	wire_kv_str(b, "note", s->note);
 }

@@ -215,8 +215,6 @@ static void session_item(struct wire_buf *b, const struct session_ref *s)
 	wire_kv_u64(b, "processes", s->n_processes);
 	wire_kv_u64(b, "launches", s->launches);
 	wire_kv_u64(b, "matched", s->matched);
-	wire_kv_str(b, "tags", s->tags);
-	wire_kv_str(b, "note", s->note);
 	wire_close(b);
 }
 

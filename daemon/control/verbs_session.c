@@ -11,6 +11,7 @@
 #include "handout.h"
 #include "label.h"
 #include "params.h"
+#include "relabel.h"
 #include "session_terms.h"
 #include "start.h"
 #include "status.h"
@@ -311,9 +312,7 @@ void verb_export(struct request *q)
 	param_session(q, export_found);
 }
 
-#define PRUNE_SLICE_MS 10000u /* at most */
-
-/* --- delete, prune --- */
+/* --- delete --- */
 
 static void deleted(void *arg, const struct refusal *no)
 {
@@ -343,6 +342,56 @@ void verb_delete(struct request *q)
 {
 	param_session(q, delete_found);
 }
+
+/* --- label --- */
+
+static void labelled(void *arg, const struct refusal *no, const struct session_ref *s)
+{
+	struct request *q = request_of(arg);
+
+	if (no != NULL) {
+		request_refuse(q, no);
+		return;
+	}
+	kv_session(request_result(q), s);
+	request_done(q, NULL);
+}
+
+static void label_found(struct request *q)
+{
+	static const char *const keys[LABEL_KINDS] = {[LABEL_IS_NAME] = "name",
+		[LABEL_IS_NOTE] = "note",
+		[LABEL_IS_TAG] = "tag",
+		[LABEL_IS_NO_TAG] = "untag"};
+	enum label_kind kind = LABEL_KINDS;
+	const char *wrong = "say exactly one of name, note, tag and untag";
+	char text[LABEL_NAME] = "";
+	int i, n = 0;
+
+	for (i = 0; i < LABEL_KINDS; i++) {
+		if (wire_get(q->params, keys[i]) == NULL)
+			continue;
+		kind = (enum label_kind)i;
+		n++;
+	}
+	if (n == 1)
+		wrong = wire_get_str(q->params, keys[kind], text, sizeof(text)) < 0
+				? "it must be text of at most 127 bytes"
+				: label_wrong(kind, text);
+	if (wrong != NULL)
+		request_wrong(q, wrong, "protonctl help tag");
+	else
+		query_relabel(q->d, &q->session, kind, text, labelled, q);
+}
+
+void verb_label(struct request *q)
+{
+	param_session(q, label_found);
+}
+
+/* --- prune --- */
+
+#define PRUNE_SLICE_MS 10000u /* at most */
 
 static void pruned(void *arg, const struct refusal *no, const struct store_prune *gone)
 {

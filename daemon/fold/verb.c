@@ -17,6 +17,7 @@
 
 #include "ids.h"
 #include "journal.h"
+#include "label.h"
 #include "loss.h"
 #include "member.h"
 #include "node.h"
@@ -361,6 +362,19 @@ static void row_of_verb(struct row_session *r, const struct j_verb *v)
 	words_field(r->command, sizeof(r->command), v->command, sizeof(v->command));
 }
 
+/* The text was checked before it was written; the journal is checked again. */
+static void session_label(struct session *s, const struct j_verb *v)
+{
+	const enum label_kind kind = v->verb - VERB_RENAME;
+	char text[sizeof(v->name)];
+
+	memcpy(text, v->name, sizeof(text));
+	text[sizeof(text) - 1] = '\0';
+	if (label_wrong(kind, text) == NULL &&
+		label_apply(s->row.name, s->row.note, s->row.tags, kind, text) == 0)
+		s->dirty = true;
+}
+
 int session_verb(struct fold *f, const struct j_verb *v)
 {
 	struct session *s = session_find(f, v->session);
@@ -389,6 +403,8 @@ int session_verb(struct fold *f, const struct j_verb *v)
 		session_interrupted(s, &m, v->realtime_ns);
 	else if (v->verb == VERB_PHASE)
 		session_phase(s, &m);
+	else if (v->verb >= VERB_RENAME && v->verb <= VERB_UNTAG)
+		session_label(s, v);
 	else if (v->verb == VERB_DELETE)
 		return session_delete(s, &m);
 	return 0;

@@ -120,6 +120,10 @@ enum verb {
 	VERB_DELETE = 6,
 	VERB_PHASE = 7,       /* the next segment begins */
 	VERB_INTERRUPTED = 8, /* as FINALIZED, where nobody was left to say so */
+	VERB_RENAME = 9,      /* these in the order of enum label_kind; the text is in `name` */
+	VERB_NOTE = 10,
+	VERB_TAG = 11,
+	VERB_UNTAG = 12,
 };
 struct j_verb {
 	uint32_t verb;       /* enum verb */
@@ -130,7 +134,8 @@ struct j_verb {
 	int64_t realtime_ns;
 	uint32_t source, match, pid;     /* START only from here */
 	uint8_t data, context, cpu, gpu; /* enums of session_terms.h */
-	char name[128], backend[32], mode[64], hook[32], command[128]; /* NUL-terminated */
+	char name[128] /* also of a label */, backend[32], mode[64], hook[32],
+		command[128]; /* NUL-terminated */
 };
 
 struct j_anchor {

@@ -5,6 +5,7 @@
 #define PROTOND_QUERY_FIND_H
 
 #include "ask.h"
+#include "label.h"
 #include "selector.h"
 
 /* A session as it stood when it was looked up. */
@@ -16,9 +17,9 @@ struct session_ref {
 	bool live;                         /* the fold has it */
 	bool empty;                        /* over, with nothing in it */
 	uint64_t duration_ns, launches, matched;
-	char name[128];
+	char name[LABEL_NAME];
 	char command[80]; /* the beginning of its first process's; "": not stored yet */
-	char tags[256], note[128];
+	char tags[LABEL_TAGS], note[LABEL_NOTE];
 };
 
 struct fold_session;

@@ -48,7 +48,8 @@ static void matching_look(void *arg, const struct live_job *j)
 }
 
 struct same_name {
-	const struct j_verb *v;
+	uint32_t uid;
+	const char *name;
 	bool found;
 };
 
@@ -56,20 +57,19 @@ static void same_name_look(void *arg, const struct fold_session *s)
 {
 	struct same_name *n = arg;
 
-	if (s->uid == n->v->uid && !session_is_over(s->state) &&
-		s->state != SESSION_IS_FINALIZING && strcmp(s->name, n->v->name) == 0)
+	if (s->uid == n->uid && !session_is_over(s->state) && s->state != SESSION_IS_FINALIZING &&
+		strcmp(s->name, n->name) == 0)
 		n->found = true;
 }
 
-/* A name must say which live session is meant; a run has its token, and many may start at once. */
-static bool name_is_taken(const struct daemon *d, const struct j_verb *v)
+int query_name_is_free(const struct daemon *d, uint32_t uid, const char *name, struct refusal *no)
 {
-	struct same_name n = {.v = v};
+	struct same_name n = {.uid = uid, .name = name};
 
-	if (v->source == SOURCE_RUN)
-		return false;
 	fold_each_session(d->fold, same_name_look, &n);
-	return n.found;
+	return !n.found ? 0
+			: refuse(no, -EEXIST, "finalize it first, or choose another name",
+				  "a session named '%s' is live already", name);
 }
 
 /* Fills in whose it is. What is cheap comes first, and what is refused matches no command. */
@@ -89,10 +89,8 @@ static int start_check(const struct daemon *d, const struct asker *a, struct j_v
 			"process %u was not started with protond", v->pid);
 	if (v->source == SOURCE_RUN && v->match != MATCH_PID)
 		v->pid = a->pid; /* who will end it */
-	if (name_is_taken(d, v))
-		return refuse(no, -EEXIST, "finalize it first, or choose another name",
-			"a session named '%s' is live already", v->name);
-	return 0;
+	/* A run has its token, and many may start at once. */
+	return v->source == SOURCE_RUN ? 0 : query_name_is_free(d, v->uid, v->name, no);
 }
 
 static int start_failed(

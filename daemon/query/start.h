@@ -13,4 +13,7 @@
 void query_start(struct daemon *d, const struct asker *a, const struct j_verb *wish,
 	changed_fn *done, void *arg);
 
+/* -EEXIST: a live session of that user has it, and a name must say which one is meant. */
+int query_name_is_free(const struct daemon *d, uint32_t uid, const char *name, struct refusal *no);
+
 #endif

@@ -18,6 +18,7 @@
 
 #include "batch.h"
 #include "err.h"
+#include "label.h"
 
 struct sqlite3;
 struct store;
@@ -105,6 +106,9 @@ bool store_leave_trouble(struct store *s, struct err *ret);
 /* Work functions' tools (worker thread). */
 /* Nobody sees it any more; its rows, and those that nobody else needs, go by themselves. */
 int store_delete_session(struct sqlite3 *db, int64_t id, struct err *e);
+/* -ENOENT: it has gone; -ENOSPC: no more tags, or no room. */
+int store_label_session(
+	struct sqlite3 *db, int64_t id, enum label_kind kind, const char *text, struct err *e);
 /* *ret: CLOCK_REALTIME has gone on for a day, as far as anybody looked: sessions may be too old. */
 int store_clock_lasts(struct sqlite3 *db, int64_t real_ns, bool *ret, struct err *e);
 /* One session as a portable file image, with its timeline or without: sqlite3_malloc64()ed by

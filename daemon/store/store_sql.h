@@ -101,6 +101,9 @@
 	"coalesce((SELECT min(created_ns) FROM session),9223372036854775807),"                              \
 	"coalesce((SELECT min(started_ns) FROM process),9223372036854775807),"                              \
 	"coalesce((SELECT realtime_ns FROM anchor ORDER BY realtime_ns DESC LIMIT 1 OFFSET 999),0))"
+#define STORE_LABEL_GET "SELECT name,note,tags FROM session WHERE id=?1"
+#define STORE_LABEL_PUT                                                                                     \
+	"UPDATE session SET name=?2,note=nullif(?3,''),tags=nullif(?4,'') WHERE id=?1"
 #define STORE_OLD_ANCHORS                                                                                   \
 	"DELETE FROM anchor WHERE (ring_clock,clock) IN "                                                   \
 	"(SELECT ring_clock,clock FROM anchor WHERE realtime_ns<?1 LIMIT 256)"

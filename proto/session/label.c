@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool has_controls(const char *text)
@@ -89,4 +90,25 @@ void label_drop_tag(char tags[LABEL_TAGS], const char *tag)
 	memmove(tags + at, tags + rest, strlen(tags + rest) + 1);
 	if (tags[at] == '\0' && at > 0)
 		tags[at - 1] = '\0';
+}
+
+const char *label_wrong(enum label_kind kind, const char *text)
+{
+	if (kind == LABEL_IS_NAME)
+		return label_name_wrong(text);
+	return kind == LABEL_IS_NOTE ? label_note_wrong(text) : label_tag_wrong(text);
+}
+
+int label_apply(char name[LABEL_NAME], char note[LABEL_NOTE], char tags[LABEL_TAGS],
+	enum label_kind kind, const char *text)
+{
+	if (kind == LABEL_IS_NAME)
+		snprintf(name, LABEL_NAME, "%s", text);
+	else if (kind == LABEL_IS_NOTE)
+		snprintf(note, LABEL_NOTE, "%s", text);
+	else if (kind == LABEL_IS_TAG)
+		return label_add_tag(tags, text);
+	else
+		label_drop_tag(tags, text);
+	return 0;
 }

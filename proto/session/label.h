@@ -17,6 +17,14 @@ const char *label_note_wrong(const char *note); /* "" is none */
 const char *label_tag_wrong(const char *tag);
 
 bool label_has_tag(const char *tags, const char *tag);
+/* What is changed, by a text that may be one. */
+enum label_kind { LABEL_IS_NAME, LABEL_IS_NOTE, LABEL_IS_TAG, LABEL_IS_NO_TAG, LABEL_KINDS };
+const char *label_wrong(enum label_kind kind, const char *text); /* one of the three above */
+/* -ENOSPC: no more tags go in. */
+#define LABEL_FULL "its tags would take more than 255 bytes together"
+int label_apply(char name[LABEL_NAME], char note[LABEL_NOTE], char tags[LABEL_TAGS],
+	enum label_kind kind, const char *text);
+
 /* -ENOSPC: no more go in. 0 also when it has it. */
 int label_add_tag(char tags[LABEL_TAGS], const char *tag);
 void label_drop_tag(char tags[LABEL_TAGS], const char *tag);

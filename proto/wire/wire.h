@@ -37,6 +37,7 @@
         X(sync,       "sync",       'O', "{session} → {id, uuid, db} or, for another uid's daemon, {id, fd: portable file}; {all: true} → {db}") \
         X(export,     "export",     'O', "{session, format} → {fd, bytes, name}")                                 \
         X(delete,     "delete",     'O', "{session, force?} → {id, name}  (-EBUSY before it is finalized, unless forced)") \
+        X(label,      "label",      'O', "{session, name? or note? or tag? or untag?} → {id, uuid, name, note, tags}")     \
         X(prune,      "prune",      'O', "{age_s?, size?, keep?, all_users?, dry_run?, slice_ms?} → {deleted, bytes, rows, more, sessions: [{id, name}]}  (by slice_ms it answers; while there is more, ask again)") \
         X(where,      "where",      'O', "{pid?, session?} → {jobs: [{pid, ring, rank, command, ended, delivered_ns, threads: [{tid, open: [{path, since_ns}]}], launches: [{kernel, path, since_ns, running, device, stream}]}]}") \
         X(top,        "top",        'O', "{session?, n?} → {session, now_ns, cells: [{path, kind, class, count, sum_ns, max_ns}], jobs: [{pid, drops, gpu}]}") \

@@ -208,3 +208,127 @@ def test_messages_name_the_session(world):
         assert shown.stdout.startswith(f"session 1 'night' {words}") and "@last is 1 'night', " in shown.stderr
     shown = world.ctl("delete", "@last")
     assert shown.stdout == "night, id 1, is deleted\n" and "@last is 1 'night', ended " in shown.stderr
+
+
+def labels(world, name):
+    """As the daemon has them, and as the file does."""
+    [s] = [s for s in world.ctl_json("sessions")["sessions"] if s["name"] == name]
+    return s["tags"], s["note"]
+
+
+def test_tags_notes_and_names(world):
+    """Of one that goes on, and of one that is stored; they are there after the daemon's end, too."""
+    world.start(PROTOND_AUTO_SESSION="off")
+    record(world, "stored", "x")
+    world.ctl("start", "live", "--all")
+    job = world.job()
+    job.say("repeat 1 y")
+    for name in ("stored", "live"):
+        shown = world.ctl("tag", name, "base", "h200")
+        assert shown.stdout.endswith(f" '{name}' has the tags: base h200\n")
+        world.ctl("tag", name, "base")
+        world.ctl("note", name, "größe 64; 'new' loader")
+        assert world.ctl("tag", "--remove", name, "h200", "nosuch").stdout.endswith("has the tags: base\n")
+        assert labels(world, name) == ("base", "größe 64; 'new' loader")
+    world.ctl("tag", "stored", "older")
+    for tool in (world.ctl, world.view):
+        assert names(world, tool, "--tag", "base")[0] == ["live", "stored"]
+        assert names(world, tool, "--tag", "old")[0] == []
+        assert "      tags base; größe 64; 'new' loader\n" in tool("sessions").stdout
+    assert world.view("tree", "@tag:older").stdout.startswith("stored ")
+    assert "@tag:base is 2 'renamed', active" in world.ctl("rename", "@tag:base", "renamed").stderr
+    assert world.ctl("rename", "stored", "kept").stdout == "session 1 'kept' has its new name\n"
+    r = world.ctl("tag", "nosuch", "x", check=False)
+    assert r.returncode == 1 and "no session 'nosuch'" in r.stderr
+
+    def seen():
+        assert (labels(world, "renamed"), labels(world, "kept")) == (
+            ("base", "größe 64; 'new' loader"), ("base older", "größe 64; 'new' loader"))
+    seen()
+    world.daemon.kill()  # the journal has what the database may not have yet
+    world.daemon.wait()
+    world.start(PROTOND_AUTO_SESSION="off")
+    seen()
+    world.ctl("finalize", "renamed")
+    seen()
+    world.ctl("note", "kept", "--remove")
+    assert labels(world, "kept") == ("base older", "")
+    world.stop()
+    assert labels(world, "kept") == ("base older", "") and labels(world, "renamed")[0] == "base"
+    assert world.view("tree", "@tag:older").stdout.startswith("kept ")
+
+
+def test_labels_are_bounded_and_checked(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    record(world, "stored", "x")
+    world.ctl("start", "one", "--all")
+    world.ctl("start", "two", "--all")
+    for name in ("stored", "one"):
+        world.ctl("tag", name, *(f"{i:031}" for i in range(8)))
+        r = world.ctl("tag", name, "more", check=False)
+        assert r.returncode == 1 and "more than 255 bytes together; protonctl tag --remove takes some away" in r.stderr
+        for verb, text in (("tag", "a b"), ("tag", "x" * 32), ("tag", "\x1b[2J"), ("note", "a\nb"), ("note", "x" * 128),
+                           ("rename", "@last"), ("rename", "a\x7f")):
+            assert world.ctl(verb, name, text, check=False).returncode == 2, (verb, text)
+        assert labels(world, name) == (" ".join(f"{i:031}" for i in range(8)), "")
+    r = world.ctl("rename", "one", "two", check=False)
+    assert r.returncode == 1 and "a session named 'two' is live already" in r.stderr
+    world.ctl("rename", "stored", "two")  # of what is over, a name may be another's
+    world.ctl("note", "one", "right \u202e left \u009b2J")
+    for tool in (world.ctl, world.view):
+        shown = tool("sessions").stdout
+        assert "\u202e" not in shown and "\u009b" not in shown and "right " in shown
+
+
+@needs_another_user
+def test_labels_are_their_owners(world):
+    world.home.chmod(0o755)
+    world.home.parent.chmod(0o755)
+    world.dir.chmod(0o755)
+    with open(world.home / "protond.log", "ab") as log:
+        world.daemon = subprocess.Popen([str(BUILD / "bin/protond"), "--foreground"], stdout=log, stderr=log,
+                                        env={**world.env, "PROTOND_AUTO_SESSION": "off"})
+    until("it answers", world.answers)
+    record(world, "mine", "x")
+    job = world.job(user=NOBODY, group=NOBODY, extra_groups=[])
+    job.say("start theirs")
+    stranger = {"user": NOBODY, "group": NOBODY, "extra_groups": [], "env": {"PROTOND_DB": ""}}
+    for ref in ("mine", "1"):
+        for verb in ("tag", "note", "rename"):
+            r = world.ctl(verb, ref, "x", check=False, **stranger)
+            assert r.returncode == 1 and f"no session '{ref}'" in r.stderr, r
+    world.ctl("tag", "theirs", "own", **stranger)
+    assert labels(world, "theirs") == ("own", "") and labels(world, "mine") == ("", "")
+    world.ctl("tag", "theirs", "roots")
+    assert labels(world, "theirs") == ("own roots", "")
+
+
+def test_what_is_stored_is_changed_without_a_daemon(world):
+    """One is started for that, for the file that `sessions` lists."""
+    world.start(PROTOND_AUTO_SESSION="off")
+    for name in "abcd":
+        record(world, name, "x")
+    world.stop()
+    shown = world.ctl("tag", "a", "base")
+    assert f"protonctl: no protond ran; one was started for {world.db}, and ends by itself\n" in shown.stderr
+    world.ctl("shutdown")
+    for args, words in ((("note", "b", "text"), "has the note: text"), (("rename", "b", "e"), "'e' has its new name"),
+                        (("delete", "c"), "c, id 3, is deleted"), (("prune", "--keep", "2", "--dry-run"), "a, id 1\n")):
+        shown = world.ctl(*args)
+        assert words in shown.stdout and "no protond ran; " in shown.stderr, args
+        world.ctl("shutdown")
+    assert [(s["name"], s["tags"], s["note"]) for s in world.ctl_json("sessions")["sessions"]] == [
+        ("d", "", ""), ("e", "", "text"), ("a", "base", "")]
+    none = {"PROTOND_DB": str(world.home / "none.db")}
+    r = world.ctl("delete", "a", check=False, env=none)
+    assert r.returncode == 3 and "no protond runs" in r.stderr and not (world.home / "none.db").exists(), "nothing is there"
+
+
+def test_another_database_than_the_daemons_is_not_changed(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    record(world, "a", "x")
+    env = {"PROTOND_DB": str(world.home / "other.db")}
+    for args in (["delete", "1"], ["prune", "--keep", "1"], ["tag", "1", "x"], ["note", "1", "x"], ["rename", "1", "x"]):
+        r = world.ctl(*args, check=False, env=env)
+        assert r.returncode == 1 and f"the running protond's database is {world.db}: unset PROTOND_DB" in r.stderr, r
+    assert labels(world, "a") == ("", "")

@@ -204,6 +204,7 @@ START_TEST(references)
 {
 	struct rpc *r = dial();
 	const unsigned me = (unsigned)getuid();
+	struct wire_buf *b;
 
 	store_session(1, "old", "aabbccdd000000000000000000000001", "control", me, 1000);
 	store_session(2, "new", "aabbccee000000000000000000000002", "run", me, 2000);
@@ -232,6 +233,18 @@ START_TEST(references)
 	ck_assert_int_eq(resolved(r, "old"), 100);
 	ck_assert_int_eq(resolved(r, "@last"), 100);
 	ck_assert_int_eq(resolved(r, "@-1"), 5);
+	b = rpc_begin(r, "label");
+	wire_kv_str(b, "session", "@last");
+	refused(r, -EINVAL, "exactly one of");
+	b = rpc_begin(r, "label");
+	wire_kv_str(b, "session", "@last");
+	wire_kv_str(b, "tag", "x");
+	wire_kv_str(b, "note", "y");
+	refused(r, -EINVAL, "exactly one of");
+	b = rpc_begin(r, "label");
+	wire_kv_str(b, "session", "@last");
+	wire_kv_u64(b, "tag", 7);
+	refused(r, -EINVAL, "text of at most");
 	ck_assert_uint_ge(fake.drains, 2); /* live ones are brought up to date */
 	rpc_close(r);
 }

@@ -170,7 +170,7 @@ static bool is_same_file(const char *a, const char *b)
 
 /* $PROTOND_DB; else the first of the usual places that has a database, a private daemon's or the
  * service's, else the first of them. Anybody can put a file in the second: it must be ours. */
-static void default_db(char *buf, size_t n)
+void source_usual_db(char *buf, size_t n)
 {
 	struct stat st;
 	uint32_t i;
@@ -234,7 +234,7 @@ static int open_default(sqlite3 **ret, bool *ret_partial, struct err *e)
 {
 	char path[PATH_BYTES];
 
-	default_db(path, sizeof(path));
+	source_usual_db(path, sizeof(path));
 	if (access(path, F_OK) < 0 && errno == ENOENT)
 		return err_set(e, -ENOENT,
 			"nothing has been recorded yet: there is no database at %s; `protonctl run "
@@ -288,7 +288,7 @@ static int open_session(
 	sqlite3 *db;
 
 	synced = rpc_sync(ref, o->timeline != NULL, path, sizeof(path), &memfd, &id, &daemon);
-	default_db(usual, sizeof(usual));
+	source_usual_db(usual, sizeof(usual));
 	if (synced == 0 && !source_is_elsewhere(path)) {
 		if (memfd < 0)
 			say_unusual(path);
@@ -357,7 +357,7 @@ int source_open_db(const char *db, struct sqlite3 **ret, struct source *ret_how,
 		say_unusual(path);
 		return pick_open(path, ret, &ret_how->partial, e);
 	}
-	default_db(usual, sizeof(usual));
+	source_usual_db(usual, sizeof(usual));
 	r = open_default(ret, &ret_how->partial, e);
 	if (r == 0)
 		say_other(usual, path);

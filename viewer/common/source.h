@@ -37,4 +37,7 @@ int source_open_db(const char *db, struct sqlite3 **ret, struct source *ret_how,
 /* Whether the user named another database than the daemon's. */
 bool source_is_elsewhere(const char *daemons);
 
+/* The database that is read when no daemon runs; it need not be there. */
+void source_usual_db(char *buf, size_t n);
+
 #endif

@@ -12,7 +12,7 @@
 #define CTL_VERBS(X) \
 	X(run) X(start) X(stop) X(activate) X(finalize) X(pause) X(resume) \
 	X(sessions) X(jobs) X(where) X(top) X(status) X(env) X(backends) \
-	X(doctor) X(delete) X(prune) X(daemon) X(shutdown) X(version) X(completion) X(help)
+	X(tag) X(note) X(rename) X(doctor) X(delete) X(prune) X(daemon) X(shutdown) X(version) X(completion) X(help)
 #define CTL_HIDDEN(X) X(man) X(complete)
 
 /* Of protonview: view_NAME() in protonview_NAME.c, and a row here. */

@@ -18,9 +18,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "human.h"
 #include "paths.h"
 #include "protonctl_call.h"
 #include "protonctl_self.h"
+#include "source.h"
 
 #define RETRY_MS  50   /* between two looks when nothing is heard */
 #define WAIT_MS   6000 /* a daemon that finds another's lock says after 5 s that nobody answers */
@@ -201,4 +203,34 @@ int daemon_ensure(struct rpc **ret, bool *ret_started, struct err *e)
 	r = start_private(ret, e);
 	*ret_started = r == 0;
 	return r;
+}
+
+int daemon_of_sessions(struct rpc **ret, struct err *e)
+{
+	bool started = false;
+	char usual[4096];
+	int r = rpc_open(ret, e);
+
+	source_usual_db(usual, sizeof(usual));
+	if (r == -ENOTCONN && access(usual, F_OK) == 0) {
+		if (strcmp(usual, PATHS_SERVICE_DB) == 0)
+			return err_set(e, r,
+				"%s is the service's, which does not run; start it with `systemctl "
+				"start protond.socket`",
+				usual);
+		r = daemon_ensure(ret, &started, e);
+	}
+	if (r < 0)
+		return r;
+	if (started)
+		text_say("no protond ran; one was started for %s, and ends by itself",
+			rpc_daemon(*ret)->db);
+	if (!source_is_elsewhere(rpc_daemon(*ret)->db))
+		return 0;
+	err_set(e, -EBUSY,
+		"PROTOND_DB is %s, and the running protond's database is %s: unset PROTOND_DB to "
+		"change that, or end it with `protonctl shutdown`",
+		usual, rpc_daemon(*ret)->db);
+	rpc_close(*ret);
+	return -EBUSY;
 }

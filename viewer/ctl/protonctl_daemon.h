@@ -12,4 +12,8 @@
 /* Connects; when no daemon runs, starts a private one and connects to that. */
 int daemon_ensure(struct rpc **ret, bool *ret_started, struct err *e);
 
+/* For verbs that change what is stored: the daemon whose database `sessions` lists, started where
+ * none runs. -EBUSY: the one that runs has another database than PROTOND_DB names. */
+int daemon_of_sessions(struct rpc **ret, struct err *e);
+
 #endif

@@ -10,6 +10,7 @@
 #include "json.h"
 #include "protonctl_answer.h"
 #include "protonctl_call.h"
+#include "protonctl_daemon.h"
 
 struct deletion {
 	struct ctl *c;
@@ -80,7 +81,7 @@ static int cmd_delete(struct ctl *c)
 	size_t bytes;
 	int i;
 
-	if (ctl_open(c, &d.rpc) < 0)
+	if (daemon_of_sessions(&d.rpc, &c->err) < 0)
 		return ctl_fail(c);
 	d.gone = open_memstream(&gone, &bytes);
 	d.failed = open_memstream(&failed, &bytes);
@@ -306,7 +307,7 @@ static int cmd_prune(struct ctl *c)
 		return ctl_usage(c, "--keep %s: give a number of sessions, 1 or more", keep);
 	if (age == NULL && size == NULL && keep == NULL)
 		return ctl_usage(c, "say which ones: --older-than, --max-size, --keep");
-	if (ctl_open(c, &p.rpc) < 0)
+	if (daemon_of_sessions(&p.rpc, &c->err) < 0)
 		return ctl_fail(c);
 	status = prune_all(&p);
 	rpc_close(p.rpc);
