@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT. What both tools print fits the line, and only names and columns pay for it.
 import contextlib
+import json
 import os
 import pathlib
 import pty
@@ -132,3 +133,21 @@ def test_losses_are_red(world):
         db.execute("INSERT INTO loss(session, process, cause, count) SELECT session, process, 1, 5 FROM member")
     lossy = world.view("tree", "s", "--color", "always").stdout
     assert "\033[1;31mdrops 5\033[0m" in lossy and "\033[1;31mdropped 5: " in lossy
+
+
+def test_flops_and_bytes_have_units(world):
+    shown = world.view(THREE, "-m", "flops8,flop8/s,tflop8/s,bytes,byte/s,bytes/%").stdout.splitlines()
+    assert re.split("  +", shown[1].strip()) == ["210 GFLOP", "342 TFLOP/s", "341.797", "120 MB", "195 GB/s", "100.000", "ROOT"]
+    assert [line.index(name) for line, name in zip(shown[1:], ("ROOT", "├─ foo", "├─ foo", "└─ foo"))] == [shown[1].index("ROOT")] * 4
+    shown = world.view("diff", THREE, THREE, "-m", "bytes,flop8/s").stdout
+    assert "bytes  120 MB -> 120 MB  +0 B  +0.0%\n" in shown and "+0 FLOP/s" in shown
+    data = json.loads(world.view(THREE, "-m", "flops8", "--json").stdout)
+    assert data["rows"][0][-1] == 210000000000, "exact"
+    small = world.home / "small.hatchet"
+    small.write_text(json.dumps([{"frame": {"name": "ROOT"}, "metrics": {"flops": 0, "bytes": 0}, "children": [
+        {"frame": {"name": f"n{i}"}, "metrics": {"flops": v, "bytes": -v}, "children": []}
+        for i, v in enumerate((1, 999, 999.6, 1000, 12345, 999600, 1.2e12, 1e30))]}, {}]))
+    cells = [re.split("  +", line.strip())[:2] for line in world.view(small, "-m", "flops,bytes").stdout.splitlines()[2:]]
+    assert cells == [["1 FLOP", "-1 B"], ["999 FLOP", "-999 B"], ["1.00 kFLOP", "-1.00 kB"], ["1.00 kFLOP", "-1.00 kB"],
+                     ["12.3 kFLOP", "-12.3 kB"], ["1.00 MFLOP", "-1.00 MB"], ["1.20 TFLOP", "-1.20 TB"],
+                     ["1000000000000 EFLOP", "-1000000000000 EB"]]

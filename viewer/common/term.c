@@ -248,6 +248,23 @@ void term_duration(struct text *t, double ns)
 		text_fmt(t, "%.0f h %02.0f min", floor(ns / 3600e9), fmod(floor(ns / 60e9), 60));
 }
 
+void term_scaled(struct text *t, double v, const char *unit)
+{
+	static const char *const prefixes[] = {"", "k", "M", "G", "T", "P", "E"};
+	const size_t last = sizeof(prefixes) / sizeof(prefixes[0]) - 1;
+	size_t i = 0;
+
+	while (fabs(v) >= 999.5 && i < last) {
+		v /= 1000;
+		i++;
+	}
+	text_fmt(t, "%.*f %s%s",
+		fabs(v) >= 99.95 || (i == 0 && v == nearbyint(v)) ? 0
+		: fabs(v) >= 9.995                                ? 1
+								  : 2,
+		v, prefixes[i], unit);
+}
+
 void term_count(struct text *t, uint64_t n, const char *one, const char *many)
 {
 	text_fmt(t, "%llu %s", (unsigned long long)n, n == 1 ? one : many);

@@ -40,6 +40,8 @@ uint32_t term_line_width(
 
 /* Times and bytes for people: "12.4 s", "1.5 GiB"; count with its noun: "2 processes". */
 void term_duration(struct text *t, double ns);
+/* Three digits and a prefix of 1000s: "1.20 TFLOP", "512 GB/s". */
+void term_scaled(struct text *t, double v, const char *unit);
 void term_count(struct text *t, uint64_t n, const char *one, const char *many);
 
 /* Breaks what t has from `from` on, the beginning of a line, so that it fits; lines after the first

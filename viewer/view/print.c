@@ -216,8 +216,9 @@ void print_why(struct text *t, const struct profile *p, const struct term *term)
 
 struct cells {
 	const char *head;
-	const double *v; /* [n_nodes], NAN: none */
-	bool whole;      /* nothing but whole numbers without a unit */
+	const double *v;    /* [n_nodes], NAN: none */
+	const char *scaled; /* "FLOP": shown as "1.20 TFLOP"; NULL: as it is */
+	bool whole;         /* nothing but whole numbers without a unit */
 	bool is_change, is_percent;
 	uint32_t width;
 };
@@ -231,11 +232,37 @@ struct columns {
 	struct cells col[VIEW_COLUMNS_MAX];
 };
 
+/* What a column counts, if people want that with a prefix. */
+static const char *scale_of(const struct column *c)
+{
+	const bool is_share = strcmp(c->unit, "%") == 0;
+
+	if (is_share || strncmp(c->name, "avg", 3) == 0)
+		return NULL;
+	if (strncmp(c->unit, "flop", 4) == 0)
+		return "FLOP/s";
+	if (strncmp(c->name, "flops", 5) == 0)
+		return "FLOP";
+	if (strcmp(c->unit, "byte/s") == 0)
+		return "B/s";
+	if (strcmp(c->unit, "bytes") == 0 || strcmp(c->unit, "B") == 0 ||
+		strncmp(c->name, "bytes", 5) == 0 || strncmp(c->name, "copy_bytes", 10) == 0)
+		return "B";
+	return NULL;
+}
+
 static void cell(struct text *t, const struct cells *c, double v)
 {
-	if (c->is_percent)
+	if (c->is_percent) {
 		text_fmt(t, "%+.1f%%", v);
-	else if (c->is_change)
+		return;
+	}
+	if (c->scaled != NULL && isfinite(v)) {
+		text_str(t, c->is_change && v >= 0 ? "+" : "");
+		term_scaled(t, v, c->scaled);
+		return;
+	}
+	if (c->is_change)
 		text_fmt(t, "%+.3f", v);
 	else
 		text_fixed3(t, v);
@@ -324,6 +351,12 @@ static int measure(const struct columns *b, struct cells *c, const struct print_
 			const size_t n = strlen(no_cell(b, c, i));
 
 			c->width = n > c->width ? (uint32_t)n : c->width;
+			continue;
+		}
+		if (c->scaled != NULL) {
+			longest.n = 0;
+			cell(&longest, c, c->v[i]);
+			c->width = longest.n > c->width ? (uint32_t)longest.n : c->width;
 			continue;
 		}
 		least = c->v[i] < least ? c->v[i] : least;
@@ -469,11 +502,29 @@ int print_tree(struct text *t, const struct view *v, const struct print_options 
 	for (i = 0; i < v->n_columns; i++)
 		b.col[i] = (struct cells){.head = v->col[i].name,
 			.v = v->col[i].v,
+			.scaled = scale_of(&v->col[i]),
 			.whole = v->col[i].unit[0] == '\0'};
 	return print_table(t, &b, o);
 }
 
 /* --- differences */
+
+/* "8192.000 -> 9999.000  +1807.000", each as its column has it. */
+static void print_totals(struct text *t, const struct cells column[3], double before, double after)
+{
+	const double v[3] = {before, after, after - before};
+	static const char *const gaps[3] = {"  ", " -> ", "  "};
+	const bool whole = before == nearbyint(before) && after == nearbyint(after);
+	uint32_t i;
+
+	for (i = 0; i < 3; i++) {
+		struct cells c = column[i];
+
+		c.whole &= whole;
+		text_str(t, gaps[i]);
+		cell(t, &c, v[i]);
+	}
+}
 
 /* The totals, and of each node this metric on both sides. */
 static int print_change(
@@ -485,15 +536,19 @@ static int print_change(
 	const bool whole = it->unit[0] == '\0';
 	/* util is a share, of which there is no sum. */
 	const bool has_total = !isnan(a - b) && (it->inclusive || !it->more_is_better);
-	const int digits = whole && b == nearbyint(b) && a == nearbyint(a) ? 0 : 3;
+	const char *scaled = scale_of(it);
 	double *percent = malloc(d->p->n_nodes * sizeof(*percent));
 	struct columns table = {.v = d->view,
 		.d = d,
 		.metric = metric,
 		.n_columns = 4,
-		.col = {{.head = "before", .v = before, .whole = whole},
-			{.head = "after", .v = after, .whole = whole},
-			{.head = "change", .v = it->v, .whole = whole, .is_change = true},
+		.col = {{.head = "before", .v = before, .scaled = scaled, .whole = whole},
+			{.head = "after", .v = after, .scaled = scaled, .whole = whole},
+			{.head = "change",
+				.v = it->v,
+				.scaled = scaled,
+				.whole = whole,
+				.is_change = true},
 			{.head = "%", .v = percent, .is_change = true, .is_percent = true}}};
 	uint32_t i;
 	int r;
@@ -504,7 +559,7 @@ static int print_change(
 		percent[i] = diff_percent(before[i], after[i]);
 	column_head(o->term, t, it->name);
 	if (has_total)
-		text_fmt(t, "  %.*f -> %.*f  %+.*f", digits, b, digits, a, digits, a - b);
+		print_totals(t, table.col, b, a);
 	if (has_total && !isnan(diff_percent(b, a)))
 		text_fmt(t, "  %+.1f%%", diff_percent(b, a));
 	text_char(t, '\n');
