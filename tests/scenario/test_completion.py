@@ -27,7 +27,7 @@ def test_words_of_protonctl(world, typed, want):
 
 @pytest.mark.parametrize("typed, want", [
     (["fl"], ["flat"]), (["tree", "--th"], ["--threshold"]), (["x.hatchet", "--print"], ["--print-sorted"]), (["--incl"], ["--include"]),
-    (["diff", "--print"], []), (["tree", "-s", ""], ["seen", "value", "name"]),
+    (["diff", "--print"], []), (["tree", "-s", ""], ["seen", "value", "name"]), (["flat", "-s", "p"], ["p50", "p99"]),
     (["tree", "-m", "time/ms,cpu_time/n"], ["time/ms,cpu_time/ns"]), (["help", "ex"], ["export"]),
     (["--json", "fl"], ["flat"]), (["-m", "count", "fl"], ["flat"]), (["--db", "=", "x", "fl"], ["flat"]),
     (["--json", "diff", "--ga"], ["--gate"]), (["-m", "count", "x", "fl"], []), (["--", "fl"], [])])

@@ -151,3 +151,38 @@ def test_flops_and_bytes_have_units(world):
     assert cells == [["1 FLOP", "-1 B"], ["999 FLOP", "-999 B"], ["1.00 kFLOP", "-1.00 kB"], ["1.00 kFLOP", "-1.00 kB"],
                      ["12.3 kFLOP", "-12.3 kB"], ["1.00 MFLOP", "-1.00 MB"], ["1.20 TFLOP", "-1.20 TB"],
                      ["1000000000000 EFLOP", "-1000000000000 EB"]]
+
+
+def scopes(path):
+    """ROOT / (small 1 ms, group without a time / (big 50, mid 20), big 30 / small 4)."""
+    def node(name, ms, *children):
+        return {"frame": {"name": name}, "metrics": {"cpu_time (ns)": ms * 10 ** 6, "calls": 2} if ms else {}, "children": children}
+    path.write_text(json.dumps([{"frame": {"name": "ROOT"}, "metrics": {}, "children": [
+        node("small", 1), node("group", 0, node("mid", 20), node("big", 50)), node("big", 30, node("small", 4))]}, {}]))
+    return path
+
+
+def last(text):
+    return [line.split()[-1] for line in text.splitlines()]
+
+
+def test_cost_order(world):
+    path = scopes(world.home / "x.hatchet")
+    assert last(world.view(path).stdout)[1:] == ["ROOT", "small", "group", "mid", "big", "big", "small"], "as first seen"
+    assert last(world.view(path, "-s", "value").stdout)[1:] == ["ROOT", "group", "big", "mid", "big", "small", "small"]
+
+
+def test_flat_is_sorted_by_any_number(world):
+    path = scopes(world.home / "x.hatchet")
+
+    def names(*args):
+        return [name for name in last(world.view("flat", path, *args).stdout)[1:] if name in ("big", "mid", "small")]
+    assert names() == names("-s", "sum") == ["big", "mid", "small"]
+    assert names("-s", "count") == ["big", "small", "mid"] and names("-s", "name") == ["big", "mid", "small"]
+    head, big, *_ = (line.split() for line in world.view("flat", path).stdout.splitlines())
+    assert big[head.index("self/ms")] == "76.000" and big[head.index("sum/ms")] == "80.000"
+    r = world.view("flat", path, "-s", "size", check=False)
+    assert r.returncode == 2 and "sum self count avg min p50 p99 max name" in r.stderr
+    data = json.loads(world.view("flat", path, "-s", "self", "--json").stdout)
+    at = [c["name"] for c in data["columns"]].index("self")
+    assert [row[at] for row in data["rows"]] == [76e6, 20e6, 5e6]

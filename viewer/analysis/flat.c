@@ -6,12 +6,16 @@
 #include <string.h>
 
 #include "hist.h"
+#include "metrics_raw.h"
+
+#define SELF_COLUMN SELF "cpu_time/ns"
 
 struct row {
 	const char *name;
 	uint8_t class;
 	uint32_t paths, configs;
 	double count, sum_ns;
+	double self_ns;
 	double outer_ns;         /* of those nodes that stand in no other of the row */
 	uint64_t min_ns, max_ns; /* max < min: not known */
 	uint64_t durations;      /* how many they are of */
@@ -191,6 +195,24 @@ static void choose(const struct profile *p, struct work *f, struct pair pairs[2]
 		profile_find_metric(p, "cpu_time (ns)"), profile_find_metric(p, "calls")};
 }
 
+const char *flat_metrics(const struct profile *p)
+{
+	return raw_time_is_cpu(p) ? SELF_COLUMN : NULL;
+}
+
+static void add_self(struct work *f, const struct view *v)
+{
+	uint32_t c, i;
+
+	for (c = 0; c < v->n_columns && strcmp(v->col[c].name, SELF_COLUMN) != 0; c++)
+		;
+	for (i = 0; i < f->n; i++)
+		f->row[i].self_ns = c < v->n_columns && f->is_cpu ? 0 : (double)NAN;
+	for (i = 0; c < v->n_columns && i < v->p->n_nodes; i++)
+		if (f->of[i] != PROFILE_NONE && !isnan(v->col[c].v[i]))
+			f->row[f->of[i]].self_ns += v->col[c].v[i];
+}
+
 static int fill(struct work *f, const struct view *v, const struct pair *pairs)
 {
 	uint8_t *inside = calloc(v->p->n_nodes, 1);
@@ -212,6 +234,7 @@ static int fill(struct work *f, const struct view *v, const struct pair *pairs)
 		f->has_hist = true;
 	}
 	add_configs(f);
+	add_self(f, v);
 	qsort(f->row, f->n, sizeof(*f->row), by_sum);
 	return 0;
 }
@@ -226,6 +249,7 @@ static struct flat_row result(const struct work *f, const struct row *r)
 		.configs = r->configs,
 		.count = r->count,
 		.sum_ns = r->sum_ns,
+		.self_ns = r->self_ns,
 		.share = f->total_ns != 0 ? r->outer_ns / f->total_ns : (double)NAN,
 		.avg_ns = r->count > 0 ? r->sum_ns / r->count : (double)NAN,
 		.min_ns = span ? (double)r->min_ns : (double)NAN,
@@ -283,6 +307,52 @@ int flat_new(const struct view *v, struct flat **ret)
 	free(f.index);
 	free(f.next);
 	return r;
+}
+
+/* Which number of a row; name: the rows by name. */
+static const struct flat_key {
+	const char *name;
+	size_t at;
+} flat_keys[] = {{"sum", offsetof(struct flat_row, sum_ns)},
+	{"self", offsetof(struct flat_row, self_ns)}, {"count", offsetof(struct flat_row, count)},
+	{"avg", offsetof(struct flat_row, avg_ns)}, {"min", offsetof(struct flat_row, min_ns)},
+	{"p50", offsetof(struct flat_row, p50_ns)}, {"p99", offsetof(struct flat_row, p99_ns)},
+	{"max", offsetof(struct flat_row, max_ns)}, {"name", SIZE_MAX}};
+
+static double key_of(const struct flat_row *r, size_t at)
+{
+	double v;
+
+	memcpy(&v, (const char *)r + at, sizeof(v));
+	return v;
+}
+
+static int by_key(const void *a, const void *b, void *at)
+{
+	const struct flat_row *x = a, *y = b;
+	const size_t *key = at;
+	const double v = *key == SIZE_MAX ? 0 : key_of(x, *key);
+	const double w = *key == SIZE_MAX ? 0 : key_of(y, *key);
+
+	if (isnan(v) != isnan(w))
+		return isnan(v) ? 1 : -1;
+	if (v > w || v < w)
+		return v < w ? 1 : -1;
+	return strcmp(x->name, y->name);
+}
+
+int flat_sort(struct flat *f, const char *key)
+{
+	size_t i, at;
+
+	for (i = 0; i < sizeof(flat_keys) / sizeof(flat_keys[0]); i++) {
+		if (strcmp(flat_keys[i].name, key) != 0)
+			continue;
+		at = flat_keys[i].at;
+		qsort_r(f->row, f->n, sizeof(*f->row), by_key, &at);
+		return 0;
+	}
+	return -EINVAL;
 }
 
 const char *flat_accuracy(const struct flat *f)

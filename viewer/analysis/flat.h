@@ -10,7 +10,8 @@ struct flat_row {
 	uint8_t class; /* enum cell_class */
 	uint32_t paths, configs;
 	double count, sum_ns;
-	double share; /* of flat.total_ns, a recursive scope's time once; NAN: that is 0 */
+	double self_ns; /* of scopes: without the scopes inside; NAN: not known */
+	double share;   /* of flat.total_ns, a recursive scope's time once; NAN: that is 0 */
 	double avg_ns, min_ns, p50_ns, p99_ns, max_ns; /* NAN: not known */
 	const struct profile_config *config;           /* the most frequent one; NULL: not known */
 };
@@ -24,8 +25,14 @@ struct flat {
 	bool coarse;     /* some of them within 22 % (hist.h) */
 };
 
+/* What the view is to derive, before it is filtered, so that self_ns is known; NULL: nothing. */
+const char *flat_metrics(const struct profile *p);
 /* Borrows the profile's strings. -ENOMEM; -ENODATA: no times at all. */
 int flat_new(const struct view *v, struct flat **ret);
+/* By "sum" (as it is), "self", "count", "avg", "min", "p50", "p99", "max", the highest first, or by
+ * "name". -EINVAL. */
+#define FLAT_SORTS "sum self count avg min p50 p99 max name"
+int flat_sort(struct flat *f, const char *key);
 /* How far p50 and p99 may be off, in words. */
 const char *flat_accuracy(const struct flat *f);
 void flat_free(struct flat *f); /* NULL is fine */

@@ -33,18 +33,39 @@ static int by_name(const void *a, const void *b)
 	return r != 0 ? r : (x->node > y->node) - (x->node < y->node);
 }
 
+/* What a node costs: its value, or, where a scope has none of its own, what its children cost. */
+static double *costs_new(const struct view *v)
+{
+	const uint32_t n = v->p->n_nodes;
+	double *cost = malloc(n * sizeof(*cost)), *inside = calloc(n, sizeof(*inside));
+	uint32_t i;
+
+	for (i = n; cost != NULL && inside != NULL && i-- > 0;) {
+		cost[i] = v->n_columns > 0 && v->keep[i] ? v->col[0].v[i] : (double)NAN;
+		if (isnan(cost[i]) && inside[i] > 0)
+			cost[i] = inside[i];
+		if (i > 0 && !isnan(cost[i]))
+			inside[v->p->node[i].parent] += cost[i];
+	}
+	if (inside == NULL) {
+		free(cost);
+		cost = NULL;
+	}
+	free(inside);
+	return cost;
+}
+
 /* Links the kept children of one node; buf has room for all of them. */
-static void link_children(const struct view *v, enum order_sort sort, uint32_t parent,
-	struct child *buf, struct order *o)
+static void link_children(const struct view *v, const double *cost, enum order_sort sort,
+	uint32_t parent, struct child *buf, struct order *o)
 {
 	const struct profile_node *node = v->p->node;
 	uint32_t at, n = 0, i;
 
 	for (at = node[parent].first_child; at != PROFILE_NONE; at = node[at].next_sibling)
 		if (v->keep[at])
-			buf[n++] = (struct child){.node = at,
-				.value = v->n_columns > 0 ? v->col[0].v[at] : 0,
-				.name = node[at].name};
+			buf[n++] = (struct child){
+				.node = at, .value = cost[at], .name = node[at].name};
 	if (sort != SORT_SEEN && n > 1)
 		qsort(buf, n, sizeof(*buf), sort == SORT_NAME ? by_name : by_value);
 	o->first[parent] = n > 0 ? buf[0].node : PROFILE_NONE;
@@ -57,24 +78,27 @@ int order_new(const struct view *v, enum order_sort sort, struct order **ret)
 	uint32_t n = v->p->n_nodes, i;
 	struct order *o = calloc(1, sizeof(*o));
 	struct child *buf = malloc(n * sizeof(*buf));
+	double *cost = costs_new(v);
 
 	if (o != NULL) {
 		o->first = malloc(n * sizeof(*o->first));
 		o->next = malloc(n * sizeof(*o->next));
 	}
-	if (o == NULL || buf == NULL || o->first == NULL || o->next == NULL) {
+	if (o == NULL || buf == NULL || cost == NULL || o->first == NULL || o->next == NULL) {
 		order_free(o);
 		free(buf);
+		free(cost);
 		return -ENOMEM;
 	}
 	o->next[0] = PROFILE_NONE;
 	for (i = 0; i < n; i++) {
 		if (v->keep[i])
-			link_children(v, sort, i, buf, o);
+			link_children(v, cost, sort, i, buf, o);
 		else
 			o->first[i] = ORDER_DROPPED;
 	}
 	free(buf);
+	free(cost);
 	*ret = o;
 	return 0;
 }

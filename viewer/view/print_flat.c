@@ -17,16 +17,39 @@ static void times(const struct flat_row *r, double ret_ns[5])
 }
 
 /* As they leave a line that is too short: what tells the least leaves first. */
-static const struct grid_column flat_columns[] = {{"share", true, 0, 0}, {"sum/ms", true, 0, 0},
-	{"count", true, 0, 0}, {"avg/us", true, 0, 2}, {"min/us", true, 0, 6},
-	{"p50/us", true, 0, 4}, {"p99/us", true, 0, 1}, {"max/us", true, 0, 3},
-	{"class", false, 0, 5}, {"kernel", false, 24, 0}};
-static const struct grid_column wide_columns[] = {{"share", true, 0, 0}, {"sum/ms", true, 0, 0},
-	{"count", true, 0, 0}, {"avg/us", true, 0, 2}, {"min/us", true, 0, 11},
-	{"p50/us", true, 0, 9}, {"p99/us", true, 0, 1}, {"max/us", true, 0, 8},
-	{"class", false, 0, 10}, {"grid", true, 0, 3}, {"block", true, 0, 4}, {"regs", true, 0, 5},
-	{"shared", true, 0, 6}, {"more", true, 0, 7}, {"kernel", false, 24, 0}};
-#define NAME_OF(columns) (sizeof(columns) / sizeof((columns)[0]) - 1)
+static const struct flat_column {
+	struct grid_column it;
+	enum { ALWAYS, OF_SCOPES, OF_GPU, WIDE } when;
+} flat_columns[] = {{{"share", true, 0, 0}, ALWAYS}, {{"sum/ms", true, 0, 0}, ALWAYS},
+	{{"self/ms", true, 0, 2}, OF_SCOPES}, {{"count", true, 0, 0}, ALWAYS},
+	{{"avg/us", true, 0, 3}, ALWAYS}, {{"min/us", true, 0, 12}, ALWAYS},
+	{{"p50/us", true, 0, 10}, ALWAYS}, {{"p99/us", true, 0, 1}, ALWAYS},
+	{{"max/us", true, 0, 9}, ALWAYS}, {{"class", false, 0, 11}, OF_GPU},
+	{{"grid", true, 0, 4}, WIDE}, {{"block", true, 0, 5}, WIDE}, {{"regs", true, 0, 6}, WIDE},
+	{{"shared", true, 0, 7}, WIDE}, {{"more", true, 0, 8}, WIDE}};
+#define FLAT_COLUMNS (sizeof(flat_columns) / sizeof(flat_columns[0]))
+
+static uint32_t choose_columns(const struct flat *f, const struct print_options *o,
+	struct grid_column ret[FLAT_COLUMNS + 1])
+{
+	uint32_t n = 0, i;
+
+	for (i = 0; i < FLAT_COLUMNS; i++)
+		if (flat_columns[i].when == ALWAYS || (flat_columns[i].when == WIDE && o->wide) ||
+			(flat_columns[i].when == OF_SCOPES && f->is_cpu) ||
+			(flat_columns[i].when == OF_GPU && !f->is_cpu))
+			ret[n++] = flat_columns[i].it;
+	ret[n++] = (struct grid_column){f->is_cpu ? "scope" : "kernel", false, 24, 0};
+	return n;
+}
+
+static void number_cell(struct grid *t, double v)
+{
+	if (isnan(v))
+		grid_cell_fmt(t, "-");
+	else
+		grid_cell_fmt(t, "%.3f", v);
+}
 
 static void config_cells(struct grid *t, const struct flat_row *r)
 {
@@ -49,7 +72,8 @@ static void config_cells(struct grid *t, const struct flat_row *r)
 		grid_cell_fmt(t, "%s", "");
 }
 
-static void flat_cells(struct grid *t, const struct flat_row *r, const struct print_options *o)
+static void flat_cells(struct grid *t, const struct flat *f, const struct flat_row *r,
+	const struct print_options *o)
 {
 	char buf[1024];
 	double ns[5];
@@ -59,16 +83,15 @@ static void flat_cells(struct grid *t, const struct flat_row *r, const struct pr
 		grid_cell_fmt(t, "-");
 	else
 		grid_cell_fmt(t, "%.1f%%", r->share * 100);
-	grid_cell_fmt(t, "%.3f", r->sum_ns / 1e6);
+	number_cell(t, r->sum_ns / 1e6);
+	if (f->is_cpu)
+		number_cell(t, r->self_ns / 1e6);
 	grid_cell_fmt(t, "%.0f", r->count);
 	times(r, ns);
-	for (i = 0; i < 5; i++) {
-		if (isnan(ns[i]))
-			grid_cell_fmt(t, "-");
-		else
-			grid_cell_fmt(t, "%.3f", ns[i] / 1e3);
-	}
-	grid_cell_fmt(t, "%s", class_word(r->class));
+	for (i = 0; i < 5; i++)
+		number_cell(t, ns[i] / 1e3);
+	if (!f->is_cpu)
+		grid_cell_fmt(t, "%s", class_word(r->class));
 	if (o->wide)
 		config_cells(t, r);
 	grid_cell(t, o->term,
@@ -92,18 +115,16 @@ static void flat_notes(struct text *t, const struct flat *f, const struct print_
 
 void print_flat(struct text *t, const struct flat *f, const struct print_options *o)
 {
-	struct grid_column columns[NAME_OF(wide_columns) + 1];
-	const uint32_t n = o->wide ? NAME_OF(wide_columns) : NAME_OF(flat_columns);
+	struct grid_column columns[FLAT_COLUMNS + 1];
+	const uint32_t n = choose_columns(f, o, columns);
 	struct term term = *o->term;
 	struct grid table;
 	char words[160];
 	uint32_t i;
 
-	memcpy(columns, o->wide ? wide_columns : flat_columns, (n + 1) * sizeof(columns[0]));
-	columns[n].head = f->is_cpu ? "scope" : "kernel";
-	grid_init(&table, columns, n + 1);
+	grid_init(&table, columns, n);
 	for (i = 0; i < f->n && (o->rows == 0 || i < o->rows); i++)
-		flat_cells(&table, &f->row[i], o);
+		flat_cells(&table, f, &f->row[i], o);
 	term.width = o->full ? 0 : term.width;
 	grid_print(t, &term, &table);
 	if (table.left[0] != '\0') {
@@ -134,12 +155,13 @@ void envelope_flat(struct text *t, const struct flat *f, const struct print_opti
 {
 	static const struct envelope_column columns[] = {{"name", "", "string"},
 		{"display", "", "string"}, {"class", "", "string"}, {"paths", "", "integer"},
-		{"count", "", "number"}, {"sum", "ns", "number"}, {"share", "%", "number"},
-		{"avg", "ns", "number"}, {"min", "ns", "number"}, {"p50", "ns", "number"},
-		{"p99", "ns", "number"}, {"max", "ns", "number"}, {"configs", "", "integer"},
-		{"grid_x", "", "integer"}, {"grid_y", "", "integer"}, {"grid_z", "", "integer"},
-		{"block_x", "", "integer"}, {"block_y", "", "integer"}, {"block_z", "", "integer"},
-		{"registers", "", "integer"}, {"shared", "bytes", "integer"}};
+		{"count", "", "number"}, {"sum", "ns", "number"}, {"self", "ns", "number"},
+		{"share", "%", "number"}, {"avg", "ns", "number"}, {"min", "ns", "number"},
+		{"p50", "ns", "number"}, {"p99", "ns", "number"}, {"max", "ns", "number"},
+		{"configs", "", "integer"}, {"grid_x", "", "integer"}, {"grid_y", "", "integer"},
+		{"grid_z", "", "integer"}, {"block_x", "", "integer"}, {"block_y", "", "integer"},
+		{"block_z", "", "integer"}, {"registers", "", "integer"},
+		{"shared", "bytes", "integer"}};
 	const struct flat_row *r;
 	const char *name;
 	char buf[1024];
@@ -156,6 +178,7 @@ void envelope_flat(struct text *t, const struct flat *f, const struct print_opti
 		envelope_integer(t, r->paths);
 		envelope_number(t, r->count);
 		envelope_number(t, r->sum_ns);
+		envelope_number(t, r->self_ns);
 		envelope_number(t, r->share * 100);
 		times(r, ns);
 		for (i = 0; i < 5; i++)

@@ -12,6 +12,11 @@ static int show_flat(struct run *run, const struct view *v)
 		r = flat_new(v, &f);
 	if (r < 0 && r != -ENODATA)
 		return err_set(&run->e, r, "out of memory");
+	if (f != NULL && run_given(run, OPT_SORT) && flat_sort(f, run->o.value[OPT_SORT]) < 0) {
+		flat_free(f);
+		return err_set(&run->e, -EINVAL, "--sort '%s': of flat one of " FLAT_SORTS,
+			run->o.value[OPT_SORT]);
+	}
 	if (run_given(run, OPT_JSON)) {
 		if (f != NULL && f->coarse)
 			warning_add(&run->warnings, "%s", flat_accuracy(f));
@@ -40,7 +45,7 @@ int view_flat(struct run *run)
 	int r = run_source(run, run->o.args[0], false, &p);
 
 	if (r == 0)
-		r = run_view(run, p, NULL, &v);
+		r = run_view(run, p, flat_metrics(p), &v);
 	if (r == 0)
 		r = run_filter(run, v);
 	if (r == 0)

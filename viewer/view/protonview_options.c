@@ -302,7 +302,7 @@ static const char *words_of(enum option_id id, const struct verb_text *verb)
 	if (id == OPT_FORMAT)
 		return "full file_function_line function_line file_function";
 	if (id == OPT_SORT)
-		return "seen value name";
+		return verb->bit == ON_flat ? FLAT_SORTS : "seen value name";
 	if (id == OPT_COLOR)
 		return "auto always never";
 	if (id != OPT_METRICS)

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "err.h"
+#include "flat.h"
 #include "formats.h"
 #include "listing.h"
 #include "text.h"
@@ -39,7 +40,7 @@ enum {
 	X(FORMAT,       'f', "format",       "F",       ON_VIEWS | ON_export, "frames as full, file_function_line, function_line or file_function; of an export " FORMAT_WORDS) \
 	X(SORTED,       0,   "print-sorted", NULL,      ON_tree,     "after the tree, all nodes sorted by the first metric") \
 	X(DIFF_PROFILE, 0,   "diff-profile", "FILE",    ON_tree,     "show SOURCE minus FILE") \
-	X(SORT,         's', "sort",         "KEY",     ON_tree | ON_diff, "siblings by value, by name, or as they were first seen (the default)") \
+	X(SORT,         's', "sort",         "KEY",     ON_VIEWS, "siblings by value (the costliest first), by name, or as they were first seen (the default); rows of flat by " FLAT_SORTS) \
 	X(ROWS,         'n', "rows",         "N",       ON_tree | ON_flat | ON_sessions, "show so many rows: of a list the first; of a tree the nodes with the most, and what they stand in; 0: all") \
 	X(WIDE,         'w', "wide",         NULL,      ON_flat,     "with launch configurations, where the source has them") \
 	X(GATE,         'g', "gate",         "PCT",     ON_diff,     "exit with 1 when the total, or a node of more than 1% of it, is worse by more than PCT percent; a new node by its share of the total before") \

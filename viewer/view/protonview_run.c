@@ -25,7 +25,7 @@ static int parse_sort(struct run *run)
 {
 	const char *s = run->o.value[OPT_SORT];
 
-	if (s == NULL || strcmp(s, "seen") == 0)
+	if (s == NULL || strcmp(s, "seen") == 0 || run->o.verb == VERB_flat)
 		return 0;
 	if (strcmp(s, "value") != 0 && strcmp(s, "name") != 0)
 		return err_set(&run->e, -EINVAL, "--sort '%s': use seen, value or name", s);
