@@ -344,6 +344,50 @@ START_TEST(nvtx_ranges)
 }
 END_TEST
 
+/* JAX compiles: passes are one scope, wherever they stand in one another, and programs of one name
+ * are one. */
+START_TEST(nvtx_passes_of_xla)
+{
+	struct seen s[] = {{"XlaCompile:#module=jit_f", 0, 0},
+		{"XlaCompile:#module=jit_f/XlaPass", 0, 0},
+		{"XlaCompile:#module=jit_f/XlaPass/own", 0, 0},
+		{"XlaCompile:#module=jit_f/XlaPass/own/XlaPass", 0, 0},
+		{"XlaCompile:#module=jit_f/XlaPass/XlaPass", 0, 0}, {NULL, 0, 0}};
+	const void *(*get)(uint32_t) = export_table;
+	int (*push_a)(const char *), (*pop)(void);
+	char text[80];
+	void *fn;
+
+	t_open(NULL, true);
+	memcpy(&fn, &get, sizeof(fn));
+	ck_assert_uint_eq(t_e->nvtx(fn), 1);
+	memcpy(&push_a, &slots[0][9], sizeof(fn));
+	memcpy(&pop, &slots[0][11], sizeof(fn));
+	ck_assert_int_eq(t_e->want(WANT_ALL), 0);
+	for (int i = 0; i < 300; i++) {
+		(void)snprintf(text, sizeof(text), "XlaCompile:#module=jit_f,program_id=%d#", i);
+		ck_assert_int_eq(push_a(text), 0);
+		(void)snprintf(text, sizeof(text),
+			"XlaPassPipeline:#name=%d,module=m,program_id=%d#", i, i);
+		ck_assert_int_eq(push_a(text), 1);
+		(void)snprintf(
+			text, sizeof(text), "XlaPass:#name=p%d,module=m,program_id=%d#", i, i);
+		for (int k = 2; k < 5; k++)
+			ck_assert_int_eq(push_a(text), k);
+		ck_assert_int_eq(pop(), 4);
+		ck_assert_int_eq(push_a("own"), 4);
+		ck_assert_int_eq(push_a(text), 5);
+		for (int k = 5; k >= 0; k--)
+			ck_assert_int_eq(pop(), k);
+	}
+	ck_assert_uint_eq(t_thread()->depth, 0);
+	(void)view_walk(&t_v, seen_fn, s);
+	for (int i = 0; i < 4; i++)
+		ck_assert_uint_eq(s[i].count, 300);
+	ck_assert_uint_eq(s[4].count, 0);
+}
+END_TEST
+
 static void unwind(uint32_t depth)
 {
 	t_e->scope_unwind(t_thread(), depth);
@@ -431,6 +475,7 @@ static void tables(TCase *c)
 	tcase_add_test(c, threads_agree);
 	tcase_add_test(c, surplus_scopes_are_counted);
 	tcase_add_test(c, nvtx_ranges);
+	tcase_add_test(c, nvtx_passes_of_xla);
 	tcase_add_test(c, nvtx_ranges_that_were_unwound);
 	tcase_add_loop_test(c, nvtx_can_be_off, 0, 5);
 }

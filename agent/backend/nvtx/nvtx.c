@@ -11,6 +11,7 @@
  * only takes its mark away. Registered strings are interned when they are registered; their handle
  * is the name's id.
  */
+#include <stdatomic.h>
 #include <string.h>
 #include <strings.h>
 #include <wchar.h>
@@ -113,10 +114,38 @@ static uint32_t without_numbers(const char *s, uint32_t n)
 	return n;
 }
 
+/* XLA compiles by thousands of ranges, "XlaPass:#name=fusion,module=jit_f,program_id=3#" and
+ * "XlaPassPipeline:#...", inside one another. All are one name, and where one stands in another
+ * they are one scope. Else it is the program's number that would make each a name of its own. */
+static _Atomic uint32_t xla_pass; /* the name's id, once it was seen */
+
+static bool begins(const char *s, uint32_t n, const char *with)
+{
+	return n >= strlen(with) && memcmp(s, with, strlen(with)) == 0;
+}
+
+static uint32_t name_xla(const char *s, uint32_t n)
+{
+	static const char number[] = ",program_id=", pass[] = "XlaPass";
+	const char *at;
+	uint32_t id;
+
+	if (!begins(s, n, pass)) {
+		at = memmem(s, n, number, sizeof(number) - 1);
+		return host->intern(s, at != NULL ? (uint32_t)(at - s) : n);
+	}
+	id = host->intern(pass, sizeof(pass) - 1);
+	atomic_store_explicit(&xla_pass, id, memory_order_relaxed);
+	return id;
+}
+
 static uint32_t name_a(const char *s)
 {
-	return s != NULL ? host->intern(s, without_numbers(s, (uint32_t)strnlen(s, TEXT_MAX)))
-			 : host->intern("", 0);
+	const uint32_t n = s != NULL ? (uint32_t)strnlen(s, TEXT_MAX) : 0;
+
+	if (n > 0 && begins(s, n, "Xla"))
+		return name_xla(s, n);
+	return host->intern(s != NULL ? s : "", n > 0 ? without_numbers(s, n) : 0);
 }
 
 static uint32_t name_w(const wchar_t *s)
@@ -155,17 +184,28 @@ static uint32_t name_of(const struct attributes *a)
 
 /* --- what the slots are set to ---------------------------------------------------------------- */
 
+/* A pass inside a pass, whose mark says so: no scope is entered. */
+static bool is_folded(const struct pd_thread *t, uint32_t name)
+{
+	return name != 0 && name == atomic_load_explicit(&xla_pass, memory_order_relaxed) &&
+	       ranges.pushed < MARKS && t->depth > 0 && t->depth <= STACK_MAX &&
+	       t->frame[t->depth - 1].name == name;
+}
+
 static int push(uint32_t name)
 {
 	struct pd_thread *t = host->thread();
+	bool folded;
 	uint32_t depth;
 
 	if (t == NULL)
 		return NO_PUSH;
-	depth = t->depth < MARK_TOP ? t->depth : MARK_TOP;
+	folded = is_folded(t, name);
+	depth = t->depth < MARK_TOP && !folded ? t->depth : MARK_TOP;
 	if (ranges.pushed < MARKS)
 		ranges.mark[ranges.pushed] = depth << NAME_BITS | name;
-	agent_scope_enter(t, name);
+	if (!folded)
+		agent_scope_enter(t, name);
 	return (int)ranges.pushed++;
 }
 
