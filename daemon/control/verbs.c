@@ -149,6 +149,7 @@ static void job_recorded(struct wire_buf *b, const struct job_view *j)
 	wire_kv_u64(b, "launches", p->launches);
 	wire_kv_u64(b, "kernels", p->kernels);
 	wire_kv_u64(b, "drops", p->drops);
+	wire_kv_bool(b, "forged", p->forged);
 	wire_kv_str(b, "ended", p->ended ? term_word(&term_end_reasons, p->end_reason, "") : NULL);
 }
 

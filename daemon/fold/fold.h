@@ -75,6 +75,7 @@ struct fold_process {
 	int32_t rank, local_rank, world_size; /* -1 unknown */
 	int64_t started_ns;
 	bool ended;
+	bool forged; /* what it says of itself cannot be: PROCESS_FORGED */
 	uint32_t end_reason, gpu_state, cupti_version, driver_version;
 	int32_t gpu_code;
 	uint64_t events, launches, open_launches, kernels, drops, agent_ns, delivered_ns;

@@ -8,6 +8,9 @@
  * and says less takes back from those that it ends, and gives to those that it begins, what had been
  * read ahead of it. Before a verb of the daemon's they are read anew.
  *
+ * Counters are a job's word. One that says more than there was time for is forged: it is one record
+ * that breaks the ring's laws, and nothing more that this process counts is added to anything.
+ *
  * An older agent's SESSION says no counts. There LOST records are charged by their span, and what
  * no record told waits until all of them are applied: the end of the process or of a session.
  */
@@ -160,6 +163,24 @@ void loss_bad(struct process *p, uint64_t n)
 	loss_now(p, LOST_BAD, n);
 }
 
+/* 1 024 cores, and 8 ns an event: more than any machine has, less than any event takes. And a second
+ * for what is said of a ring's birth. */
+#define EVENTS_NS 128u
+#define BIRTH_NS  1000000000u
+
+bool loss_is_forged(struct process *p, uint64_t n)
+{
+	const uint64_t now = p->fold->now_ns, created = p->row.created_monotonic_ns,
+		       age = created != 0 && created < now ? now - created : now;
+
+	MUST_PROCESS(p);
+	if ((p->row.flags & PROCESS_FORGED) == 0 && n / EVENTS_NS > age + BIRTH_NS) {
+		p->row.flags |= PROCESS_FORGED;
+		loss_bad(p, 1);
+	}
+	return (p->row.flags & PROCESS_FORGED) != 0;
+}
+
 /* LOST records bring counts piece by piece, counters bring totals. Returns what is not yet
  * charged. */
 static uint64_t told_more(struct told *t, uint64_t told, uint64_t absolute)
@@ -191,10 +212,12 @@ void loss_told(struct process *p, uint32_t lane, const struct rec_lost *r)
 	uint32_t cause = REC_ID(r->hdr);
 	uint64_t more;
 
-	if (cause == 0 || cause >= LOST_CAUSE_MAX || r->count > INT64_MAX || r->last < r->first) {
+	if (cause == 0 || cause >= LOST_CAUSE_MAX || r->last < r->first) {
 		loss_bad(p, 1);
 		return;
 	}
+	if (loss_is_forged(p, r->count))
+		return;
 	more = told_more(told_of(p, lane, cause), r->count, 0);
 	if (more > 0 && cuts(p) && (cause == LOST_LANE_FULL || cause == LOST_NESTED))
 		charge_lane(p, cause, more);
@@ -204,7 +227,7 @@ void loss_told(struct process *p, uint32_t lane, const struct rec_lost *r)
 
 static void loss_counter(struct process *p, enum lost_cause cause, uint64_t absolute)
 {
-	if (absolute <= INT64_MAX)
+	if (!loss_is_forged(p, absolute))
 		charge(p, cause, told_more(&p->cause[cause], 0, absolute));
 }
 
@@ -212,7 +235,7 @@ static void lane_counter(struct process *p, uint32_t lane, enum lost_cause cause
 {
 	struct told *t = told_of(p, lane, cause);
 
-	if (absolute > INT64_MAX)
+	if (loss_is_forged(p, absolute))
 		return;
 	if (cuts(p))
 		charge_lane(p, cause, told_more(t, 0, absolute));
@@ -242,10 +265,8 @@ void loss_cut(struct process *p, const uint8_t *counts, uint32_t bytes)
 	MUST_PROCESS(p);
 	for (i = 1; i <= CUT_CAUSES && i <= n && cuts(p); i++) {
 		memcpy(&at, counts + (i - 1) * sizeof(at), sizeof(at));
-		if (at > INT64_MAX) {
-			loss_bad(p, 1);
-			continue;
-		}
+		if (loss_is_forged(p, at))
+			return;
 		loss_counter(p, i, at);
 		p->ahead[i] = p->cause[i].charged - at;
 	}
@@ -300,7 +321,7 @@ void loss_counts(struct process *p, const struct ring_counts *c, const struct j_
 		lane_counter(p, d[i].lane, LOST_LANE_FULL, d[i].full);
 		lane_counter(p, d[i].lane, LOST_NESTED, d[i].nested);
 	}
-	if (c->agent_ns > p->row.agent_ns && c->agent_ns <= INT64_MAX)
+	if (c->agent_ns > p->row.agent_ns && !loss_is_forged(p, c->agent_ns))
 		p->row.agent_ns = c->agent_ns;
 	p->dirty = true;
 }

@@ -16,6 +16,9 @@ struct ring_counts;
 struct session;
 
 void loss_bad(struct process *p, uint64_t n);
+/* So many events of that process, or nanoseconds, cannot be, or it said such a thing before: nothing
+ * that it counts is believed any more. */
+bool loss_is_forged(struct process *p, uint64_t n);
 void loss_now(struct process *p, enum lost_cause cause, uint64_t n);
 void loss_part(struct part *part, enum lost_cause cause, uint64_t n);
 /* The journal had these bytes of a lane's records, and lost them; whatever it was that they said was

@@ -162,7 +162,8 @@ void sums_scopes(struct process *p, uint32_t lane, uint64_t pos, const uint8_t *
 	path = table_path(p, REC_ID(r.hdr));
 	if (!known(p, &now, final, &at))
 		return;
-	if (!sum_is_lawful(p, &r, path) || !more_of(&r, &now, &x)) {
+	if (!sum_is_lawful(p, &r, path) || !more_of(&r, &now, &x) ||
+		loss_is_forged(p, p->events + x.n)) {
 		loss_bad(p, 1);
 		return;
 	}
@@ -203,7 +204,8 @@ void sums_metrics(struct process *p, uint32_t lane, uint64_t pos, const uint8_t 
 		return;
 	if (x.type < METRIC_I64 || x.type > METRIC_STR || x.path == TABLE_NONE ||
 		x.name == TABLE_NONE || (x.type == METRIC_STR && x.latest == TABLE_NONE) ||
-		r.count < now.n || r.count > INT64_MAX) {
+		r.count < now.n || r.count > INT64_MAX ||
+		loss_is_forged(p, p->events + r.count - now.n)) {
 		loss_bad(p, 1);
 		return;
 	}

@@ -77,6 +77,7 @@ static void show_process(const struct process *p, struct fold_process *ret)
 		.world_size = r->world_size,
 		.started_ns = r->started_ns,
 		.ended = r->ended_ns != 0,
+		.forged = (r->flags & PROCESS_FORGED) != 0,
 		.end_reason = r->end_reason,
 		.gpu_state = r->gpu_state,
 		.cupti_version = r->cupti_version,

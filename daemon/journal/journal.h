@@ -64,6 +64,8 @@ _Static_assert(sizeof(struct journal_entry) == 40, "journal");
 /* In j_process.flags, by the daemon. */
 #define PROCESS_CUTS  (1u << 16) /* its ABI has RING_ABI_CUTS */
 #define PROCESS_JOINS (1u << 17) /* its parent's automatic session is its own, too */
+/* By the fold, in the process's row: it says that it did or lost more than there was time for. */
+#define PROCESS_FORGED (1u << 18)
 struct j_process {
 	uint8_t boot_id[16], parent[16], token[16];
 	uint32_t pid, ns_pid, uid, clock, tsc_khz; /* pid: the host's, from the socket; 0 unknown */

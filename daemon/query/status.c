@@ -34,6 +34,7 @@ struct totals {
 	uint32_t sessions, processes;
 	uint64_t events, drops, kernels, agent_ns;
 	uint64_t drops_seen; /* of those that the asker may see */
+	uint32_t forged;     /* processes, likewise */
 	uint32_t gpu[GPU_RESIDUAL + 1];
 	char gpu_text[256]; /* of one that the asker may see */
 };
@@ -55,13 +56,16 @@ static void add(uint64_t *sum, uint64_t more)
 static void totals_process(void *arg, const struct fold_process *p)
 {
 	struct totals *t = arg;
+	const bool may = asker_may(t->who, p->uid);
 
-	add(&t->events, p->events);
-	add(&t->drops, p->drops);
-	add(&t->kernels, p->kernels);
-	add(&t->agent_ns, p->agent_ns);
-	if (asker_may(t->who, p->uid))
-		add(&t->drops_seen, p->drops);
+	t->forged += p->forged && may;
+	if (!p->forged) {
+		add(&t->events, p->events);
+		add(&t->drops, p->drops);
+		add(&t->kernels, p->kernels);
+		add(&t->agent_ns, p->agent_ns);
+		add(&t->drops_seen, may ? p->drops : 0);
+	}
 	if (p->ended)
 		return;
 	t->processes++;
@@ -164,6 +168,12 @@ static void status_warnings(const struct daemon *d, const struct asker *a, const
 			"of "
 			"that session shows why",
 			t->drops_seen);
+	if (t->forged > 0)
+		warn(ret,
+			"%u job%s more events than there was time for, and %s not counted here; "
+			"protonctl jobs --all --json says \"forged\" of %s",
+			t->forged, t->forged == 1 ? " claims" : "s claim",
+			t->forged == 1 ? "is" : "are", t->forged == 1 ? "it" : "them");
 	if (t->gpu[GPU_FAILED] > 0)
 		warn(ret, "%u job%s without GPU data%s%s", t->gpu[GPU_FAILED],
 			t->gpu[GPU_FAILED] == 1 ? "" : "s", t->gpu_text[0] != '\0' ? ": " : "",

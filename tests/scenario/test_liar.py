@@ -173,12 +173,16 @@ def test_liars_harm_nobody(world):
         peaks.append((memory(world, "VmHWM") - idle, batch))
         assert world.answers() and world.daemon.pid == pid
     probe.stop()
+    status = world.ctl_json("status")
+    assert status["drops"] < 1 << 50 and status["events"] < 1 << 50, "what cannot be is not added up"
     until("the liars have left", lambda: left(world, load.pid), timeout=WAIT * 4)
     until("their descriptors are closed", lambda: descriptors(world) <= files)
     if SANITIZED:
         print("memory is not compared: a sanitizer keeps what was freed")
     else:
         until("their memory is given back", lambda: memory(world, "VmRSS") - idle < MEMORY / 2)
+    assert world.sql("SELECT max(count) FROM loss")[0][0] < 1 << 50
+    assert world.sql("SELECT count(*) FROM process WHERE flags & (1 << 18)")[0][0] > 0, "who claims it is marked"
     after = memory(world, "VmRSS")
     peak, most = max(peaks)
     load.kill()

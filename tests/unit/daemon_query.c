@@ -435,6 +435,25 @@ START_TEST(status_counts)
 }
 END_TEST
 
+/* Who says what cannot be is left out of the sums, and named to who may see it. */
+START_TEST(status_leaves_out_what_is_forged)
+{
+	struct daemon_status honest, s;
+
+	query_status(&fake.d, &root, &honest);
+	fake.liar = (struct fold_process){
+		.uid = me.uid + 1, .events = UINT64_MAX, .drops = UINT64_MAX, .forged = true};
+	query_status(&fake.d, &root, &s);
+	ck_assert_uint_eq(s.events, honest.events);
+	ck_assert_uint_eq(s.drops, honest.drops);
+	ck_assert_uint_eq(s.n_warnings, honest.n_warnings + 1);
+	ck_assert_ptr_nonnull(strstr(s.warning[honest.drops > 0],
+		"1 job claims more events than there was time for, and is not counted here"));
+	query_status(&fake.d, &me, &s);
+	ck_assert_uint_eq(s.n_warnings, honest.n_warnings);
+}
+END_TEST
+
 static void handed_out(void *arg, const struct refusal *no, int fd, uint64_t bytes)
 {
 	ck_assert(arg == &answer);
@@ -502,6 +521,7 @@ static void add_tests(TCase *t)
 	tcase_add_test(t, what_the_dead_left_is_stored);
 	tcase_add_test(t, top_says_what_to_do_where_nothing_is_live);
 	tcase_add_test(t, status_counts);
+	tcase_add_test(t, status_leaves_out_what_is_forged);
 	tcase_add_test(t, a_session_is_handed_out_as_a_file);
 	tcase_add_test_raise_signal(t, a_prune_that_nobody_was_asked_about, SIGABRT);
 	tcase_add_test_raise_signal(t, scopes_of_a_question_that_was_never_asked, SIGABRT);

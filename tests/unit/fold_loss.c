@@ -242,6 +242,83 @@ START_TEST(counts_that_lie)
 }
 END_TEST
 
+static void forge_lane(struct job *j, uint64_t n)
+{
+	j->full[0] = n;
+	read_counts(j);
+}
+
+static void forge_no_lane(struct job *j, uint64_t n)
+{
+	j->no_lane = n;
+	read_counts(j);
+}
+
+static void forge_lost(struct job *j, uint64_t n)
+{
+	j->untold[0] = n;
+	j->first[0] = j->now;
+	tell(j, 0);
+	drain(j);
+}
+
+static void forge_cut(struct job *j, uint64_t n)
+{
+	j->no_lane = n;
+	say(j, SESSION_FINALIZE, true);
+	drain(j);
+}
+
+static void forge_sum(struct job *j, uint64_t n)
+{
+	struct rec_total r = {.name = 2, .opened = j->now, .count = n, .sum = 1, .latest = 1};
+
+	lane_put(&j->lane[0], REC_TOTAL, METRIC_I64, 0, &r, sizeof(r));
+	drain(j);
+}
+
+static void look(void *arg, const struct fold_process *p)
+{
+	*(struct fold_process *)arg = *p;
+}
+
+/* What may be, though much, is believed; what cannot be is not, nor is anything after it. */
+START_TEST(counts_that_cannot_be)
+{
+	static void (*const forge[])(struct job *, uint64_t) = {
+		forge_lane, forge_no_lane, forge_lost, forge_cut, forge_sum};
+	const uint64_t most = 128 * SECOND; /* in the second that a process is given */
+	struct fold_process p = {0};
+	struct batch b = {0};
+	struct job j;
+
+	begin(&j, true);
+	say(&j, SESSION_START, true);
+	drain(&j);
+	forge[_i](&j, most / 2);
+	fold_take(j.f, &j.t);
+	fold_each_process(j.f, look, &p);
+	ck_assert(!p.forged);
+	ck_assert_uint_ge(p.drops + p.events, most / 2);
+	begin(&j, true);
+	say(&j, SESSION_START, true);
+	drain(&j);
+	forge[_i](&j, UINT64_MAX / 2);
+	j.full[0] = j.full[1] = j.no_lane = 5;
+	read_counts(&j);
+	fold_take(j.f, &j.t);
+	fold_each_process(j.f, look, &p);
+	ck_assert(p.forged);
+	ck_assert_uint_eq(p.drops, _i < 4 ? 1 : 2);
+	ck_assert_uint_le(p.events, 2);
+	ck_assert_int_eq(fold_collect(j.f, &b), 0);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_LANE_FULL) + loss_of(&b, 1, LOST_NO_LANE), 0);
+	ck_assert_uint_ne(b.process.row[0].flags & PROCESS_FORGED, 0);
+	batch_free(&b);
+	fold_free(j.f);
+}
+END_TEST
+
 /* One of its entries is missing: so many bytes are lost, once, to who recorded then. */
 START_TEST(a_gap_in_a_lane)
 {
@@ -337,6 +414,7 @@ Suite *suite(void)
 	tcase_add_test(c, an_older_agents_counters_wait);
 	tcase_add_test(c, a_verb_of_the_daemon_cuts);
 	tcase_add_test(c, counts_that_lie);
+	tcase_add_loop_test(c, counts_that_cannot_be, 0, 5);
 	tcase_add_test(c, a_gap_in_a_lane);
 	tcase_add_loop_test(c, instants_in_words, 0, 7);
 	tcase_add_test(c, what_was_left_out_is_no_gap);
