@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "export_format.h"
-#include "rows.h"
+#include "tree_rows.h"
 
 static void comma(struct rows *r)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT. json.c: the formats json and json_kernels: the rows of the csv
  * ones, in the envelope that the tools' --json has. No I/O. */
 #include "export_format.h"
-#include "rows.h"
+#include "tree_rows.h"
 
 static void comma(struct rows *r, bool *any)
 {

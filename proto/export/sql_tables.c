@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "loss_terms.h"
-#include "rows.h"
 #include "timeline.h"
+#include "tree_rows.h"
 
 /* clang-format off */
 #define PATHS                                                                                       \
@@ -144,7 +144,7 @@ static int insert_close(struct insert *i, struct err *e)
 	return r;
 }
 
-/* --- nodes, and kernels by name: the tables of rows.h */
+/* --- nodes, and kernels by name: the tables of tree_rows.h */
 
 struct table {
 	struct insert in;

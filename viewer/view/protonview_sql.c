@@ -9,9 +9,9 @@
 #include "output.h"
 #include "print_json.h"
 #include "protonview_verb.h"
-#include "rows.h"
 #include "sql_tables.h"
 #include "table.h"
+#include "tree_rows.h"
 
 #define SEEN_ROWS 512u /* of a screen: so many tell how wide its columns are */
 #define CELL_MOST 60u  /* columns of the terminal for a text */

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. rows.c: a tree as tables: docs/exports.md names the columns. */
-#include "rows.h"
+/* SPDX-License-Identifier: MIT. tree_rows.c: a tree as tables: docs/exports.md names the columns. */
+#include "tree_rows.h"
 
 #include <math.h>
 #include <stdlib.h>

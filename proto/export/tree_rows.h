@@ -1,7 +1,7 @@
-/* SPDX-License-Identifier: MIT. rows.h: a tree as tables, for csv.c and json.c: a row a node, and a
+/* SPDX-License-Identifier: MIT. tree_rows.h: a tree as tables, for csv.c and json.c: a row a node, and a
  * row a kernel's name. docs/exports.md has the columns. No I/O. */
-#ifndef PROTOND_EXPORT_ROWS_H
-#define PROTOND_EXPORT_ROWS_H
+#ifndef PROTOND_EXPORT_TREE_ROWS_H
+#define PROTOND_EXPORT_TREE_ROWS_H
 
 #include "profile.h"
 #include "text.h"
