@@ -20,6 +20,7 @@
 #include <sys/types.h>
 
 #include "err.h"
+#include "process_terms.h"
 #include "session_terms.h"
 
 #define JOURNAL_MAGIC         0x314e524au /* "JRN1" */
@@ -61,15 +62,10 @@ struct journal_entry {
 };
 _Static_assert(sizeof(struct journal_entry) == 40, "journal");
 
-/* In j_process.flags, by the daemon. */
-#define PROCESS_CUTS  (1u << 16) /* its ABI has RING_ABI_CUTS */
-#define PROCESS_JOINS (1u << 17) /* its parent's automatic session is its own, too */
-/* By the fold, in the process's row: it says that it did or lost more than there was time for. */
-#define PROCESS_FORGED (1u << 18)
 struct j_process {
 	uint8_t boot_id[16], parent[16], token[16];
 	uint32_t pid, ns_pid, uid, clock, tsc_khz; /* pid: the host's, from the socket; 0 unknown */
-	uint32_t n_lanes, lane_bytes, flags;       /* of RV_ATTACH, and those two */
+	uint32_t n_lanes, lane_bytes, flags;       /* of RV_ATTACH, and of process_terms.h */
 	uint64_t pid_start;
 	uint64_t created_clock, created_monotonic_ns, created_realtime_ns;
 	uint32_t replay; /* 1: fed by a replay */

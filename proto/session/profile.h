@@ -67,6 +67,7 @@ struct profile_device {
 struct profile_loss {
 	uint32_t cause; /* enum lost_cause */
 	uint64_t count;
+	bool about; /* some of it may be another session's of the same time, or some of that its own */
 };
 
 /* What the tree is worth. Zero or NULL where the source does not say (a .hatchet file says

@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "arena.h"
+#include "loss_terms.h"
+#include "process_terms.h"
 #include "profile_head.h"
 #include "rows.h"
 #include "schema.h"
@@ -34,7 +36,8 @@
 	X(ACTIVE, "SELECT begin_ns, end_ns FROM active WHERE session = ?1")                        \
 	X(SEGMENT, "SELECT begin_ns, end_ns FROM segment WHERE session = ?1 AND segment = ?2")     \
 	X(COST, "SELECT process, value FROM metric WHERE session = ?1 AND name = 'recording_cost'") \
-	X(LOSS, "SELECT process, cause, count FROM loss WHERE session = ?1")                       \
+	X(LOSS, "SELECT l.process, l.cause, l.count, p.flags FROM loss l"                          \
+		" LEFT JOIN process p ON p.id = l.process WHERE l.session = ?1")                   \
 	X(NOTE, "SELECT process, text FROM note WHERE session = ?1 ORDER BY ns, process, number")
 /* clang-format on */
 
@@ -411,6 +414,13 @@ static int cost_row(struct load *l, sqlite3_stmt *st)
 
 /* --- losses and notes */
 
+/* An older agent's SESSION does not say what was lost before it, and no child says when it was lost. */
+static bool is_about(uint32_t cause, uint64_t process_flags)
+{
+	return cause == LOST_CHILDREN ||
+	       (cause <= LOST_NAMES && (process_flags & PROCESS_CUTS) == 0);
+}
+
 static int loss_row(struct load *l, sqlite3_stmt *st)
 {
 	struct profile_head *h = &l->p->head;
@@ -432,6 +442,7 @@ static int loss_row(struct load *l, sqlite3_stmt *st)
 		h->losses[h->n_losses++] = (struct profile_loss){.cause = cause};
 	}
 	h->losses[i].count = load_sum(h->losses[i].count, load_u64(st, 2));
+	h->losses[i].about |= is_about(cause, load_u64(st, 3));
 	return 0;
 }
 

@@ -54,7 +54,7 @@ static inline void help_process(sqlite3 *db, int id, int pid, const char *rank, 
 		"VALUES(%d,x'%032x','node1',zeroblob(16),"
 		"%d,1,%d,1000,'python "
 		"train.py','/bin/x','/tmp',%s,1,%s,'live','0.1',%d,0,'%s',0,0,'',"
-		"5000000,0,0,0,1,1,0,0,0,x'')",
+		"5000000,65536,0,0,1,1,0,0,0,x'')",
 		id, (unsigned)id, pid, pid, rank, end, gpu_state, gpu_text);
 	help_exec(db, sql);
 }

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 
 #include "pick.h"
+#include "print.h"
 
 static struct profile *load(sqlite3 *db, int64_t id, struct profile_select s)
 {
@@ -62,6 +63,36 @@ START_TEST(recording_cost_is_the_mean_of_the_processes)
 	profile_free(p);
 	p = load(db, 7, (struct profile_select){.process = "1"});
 	ck_assert_double_eq_tol(p->head.recording_cost, 0.02, 1e-9);
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
+/* An older agent's, but for launches, and children whoever lost them. */
+START_TEST(losses_that_are_not_exact)
+{
+	const struct term term = {0};
+	sqlite3 *db = help_db(":memory:");
+	struct text t = {0};
+	struct profile *p;
+	char *said;
+	size_t n;
+	uint32_t i;
+
+	help_train(db);
+	help_exec(db, "UPDATE process SET flags = 0 WHERE id = 2;"
+		      "INSERT INTO loss VALUES(7,1,14,1)");
+	p = load(db, 7, (struct profile_select){0});
+	ck_assert_uint_eq(p->head.n_losses, 3);
+	for (i = 0; i < 3; i++)
+		ck_assert_int_eq(p->head.losses[i].about, p->head.losses[i].cause != 11);
+	print_head(&t, p, &term);
+	ck_assert_int_eq(text_take(&t, &said, &n), 0);
+	ck_assert_ptr_nonnull(strstr(said, "drops about 10"));
+	ck_assert_ptr_nonnull(strstr(said, "dropped about 7: the lane was full"));
+	ck_assert_ptr_nonnull(strstr(said, "dropped 2: launches without"));
+	ck_assert_ptr_nonnull(strstr(said, "dropped about 1: forked children"));
+	free(said);
 	profile_free(p);
 	sqlite3_close(db);
 }
@@ -159,6 +190,7 @@ START_TEST(a_part_is_selected)
 	ck_assert_uint_eq(help_value(p, "sgemm", "count")->u, 10);
 	ck_assert_uint_eq(p->head.n_processes, 1);
 	ck_assert_uint_eq(p->head.losses[0].count, 3);
+	ck_assert(!p->head.losses[0].about);
 	profile_free(p);
 	p = load(db, 7, (struct profile_select){.process = "pid:4243"});
 	ck_assert_uint_eq(help_value(p, "sgemm", "count")->u, 5);
@@ -326,6 +358,7 @@ END_TEST
 
 #define TESTS(X)                                       \
 	X(all_is_merged)                               \
+	X(losses_that_are_not_exact)                   \
 	X(head_says_what_it_is_worth)                  \
 	X(recording_cost_is_the_mean_of_the_processes) \
 	X(devices_are_merged_by_uuid)                  \

@@ -95,20 +95,29 @@ static void head_devices(struct text *t, const struct profile *p, const struct t
 	text_char(t, ')');
 }
 
-static uint64_t losses_of(const struct profile_head *h)
+static uint64_t losses_of(const struct profile_head *h, bool *ret_about)
 {
 	uint64_t lost = 0;
 	uint32_t i;
 
-	for (i = 0; i < h->n_losses; i++)
+	*ret_about = false;
+	for (i = 0; i < h->n_losses; i++) {
 		lost += h->losses[i].count;
+		*ret_about |= h->losses[i].about;
+	}
 	return lost;
+}
+
+static const char *about_words(bool about)
+{
+	return about ? "about " : "";
 }
 
 static void head_worth(struct text *t, const struct profile *p, const struct term *term)
 {
 	const struct profile_head *h = &p->head;
-	const uint64_t lost = losses_of(h);
+	bool about;
+	const uint64_t lost = losses_of(h, &about);
 
 	if (h->launches > 0) {
 		text_str(t, "  ");
@@ -117,7 +126,7 @@ static void head_worth(struct text *t, const struct profile *p, const struct ter
 	}
 	text_str(t, "  ");
 	term_style(term, t, lost > 0 ? STYLE_BAD : STYLE_PLAIN);
-	text_fmt(t, "drops %llu", (unsigned long long)lost);
+	text_fmt(t, "drops %s%llu", about_words(about), (unsigned long long)lost);
 	term_style(term, t, STYLE_PLAIN);
 	if (!isnan(h->overhead))
 		text_fmt(t, "  overhead %.2f%% of a core", h->overhead * 100);
@@ -133,7 +142,8 @@ static void head_losses(struct text *t, const struct profile *p, const struct te
 
 	for (i = 0; i < h->n_losses; i++) {
 		snprintf(before, sizeof(before),
-			"dropped %llu: ", (unsigned long long)h->losses[i].count);
+			"dropped %s%llu: ", about_words(h->losses[i].about),
+			(unsigned long long)h->losses[i].count);
 		term_style(term, t, STYLE_BAD);
 		print_words(t, term, before, loss_words(h->losses[i].cause));
 		term_style(term, t, STYLE_PLAIN);

@@ -68,6 +68,8 @@ static void drops(struct text *t, const struct profile_head *h)
 		text_str(t, i == 0 ? "{" : ",{");
 		member_u64(t, "cause", h->losses[i].cause);
 		member_u64(t, "count", h->losses[i].count);
+		member(t, "exact");
+		text_str(t, h->losses[i].about ? "false" : "true");
 		member_text(t, "words", loss_words(h->losses[i].cause));
 		text_char(t, '}');
 	}
