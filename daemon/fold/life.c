@@ -152,7 +152,7 @@ static void row_fill(struct row_process *r, const struct j_process *j)
 	r->created_clock = j->created_clock;
 	r->created_monotonic_ns = j->created_monotonic_ns;
 	r->created_realtime_ns = j->created_realtime_ns;
-	r->replay = j->replay;
+	r->source = j->replay ? FROM_REPLAY : FROM_LIVE;
 	r->started_ns = (int64_t)(j->created_realtime_ns & INT64_MAX);
 	words_plain(r->version, sizeof(r->version), j->version, sizeof(j->version));
 }

@@ -298,7 +298,7 @@ uint8_t name_class(struct process *p, uint32_t name)
 		return CLASS_COMPUTE;
 	n = &p->name[name];
 	if (n->class == 0)
-		n->class = words_is_comm(n->text) ? CLASS_COMM : CLASS_COMPUTE;
+		n->class = gpu_kernel_is_comm(n->text) ? CLASS_COMM : CLASS_COMPUTE;
 	return n->class;
 }
 

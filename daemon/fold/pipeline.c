@@ -307,7 +307,7 @@ static void on_gpu(struct drain *d, const uint8_t *record)
 	p->row.gpu_code = r.code;
 	if (r.version != 0)
 		p->row.cupti_version = r.version;
-	p->row.replay |= r.replay == 1;
+	p->row.source = r.replay == 1 ? FROM_REPLAY : p->row.source;
 	text = name_text(p, name, &bytes);
 	if (bytes > 0)
 		words_plain(p->row.gpu_text, sizeof(p->row.gpu_text), text, bytes);

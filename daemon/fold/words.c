@@ -166,19 +166,6 @@ bool words_match(const char *glob, const char *text)
 	return *glob == '\0';
 }
 
-bool words_is_comm(const char *kernel)
-{
-	static const char *const part[] = {"nccl", "rccl", "AllReduce", "AllGather",
-		"ReduceScatter", "AllToAll", "all_reduce", "all_gather", "reduce_scatter",
-		"cross_device_reduce", "nvshmem"};
-	size_t i;
-
-	for (i = 0; i < sizeof(part) / sizeof(part[0]); i++)
-		if (strstr(kernel, part[i]) != NULL)
-			return true;
-	return false;
-}
-
 static bool cut_out(struct metric_words *m, const char *what)
 {
 	char *at = strstr(m->name, what);

@@ -17,8 +17,6 @@ size_t words_plain(char *out, size_t cap, const char *from, size_t max);
 /* Matches the whole text with a glob: * ? [a-z] [!a-z] \x. Never slower than pattern × text, unlike
  * fnmatch(): the pattern is a stranger's. */
 bool words_match(const char *glob, const char *text);
-/* A kernel of NCCL, RCCL and the like. */
-bool words_is_comm(const char *kernel);
 
 /* "flops8 (inc)": the name without the kind, and the kind. */
 struct metric_words {

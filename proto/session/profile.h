@@ -78,7 +78,7 @@ struct profile_loss {
 struct profile_head {
 	struct row_session row;          /* as stored; zeroes of a .hatchet file */
 	const char *name, *uuid, *state; /* state: "active", "inactive", "finalized" */
-	const char *source;              /* "live", "replay" or "hatchet" */
+	const char *source;              /* of PROCESS_SOURCES, in session_terms.h */
 	const char *command;             /* of the first process */
 	uint64_t id;
 	uint32_t files; /* enum session_mode; MODE_NONE also where it is not loaded for a file */

@@ -204,7 +204,8 @@ static void process_rank(struct profile_head *h, sqlite3_stmt *st)
 static int process_row(struct load *l, sqlite3_stmt *st)
 {
 	struct load_process *q;
-	const char *source, *why;
+	const char *why;
+	uint32_t source;
 	int64_t state = sqlite3_column_int64(st, 3);
 
 	if (!is_selected(l->select, st))
@@ -232,9 +233,10 @@ static int process_row(struct load *l, sqlite3_stmt *st)
 	snprintf(q->why, sizeof(q->why), "%s", why);
 	if (sqlite3_column_bytes(st, 9) == (int)sizeof(q->boot_id))
 		memcpy(q->boot_id, sqlite3_column_blob(st, 9), sizeof(q->boot_id));
-	source = (const char *)sqlite3_column_text(st, 8);
-	if (source != NULL && strcmp(source, "replay") == 0)
-		l->p->head.source = "replay";
+	source = term_number(
+		&term_process_sources, (const char *)sqlite3_column_text(st, 8), FROM_LIVE);
+	if (source != FROM_LIVE)
+		l->p->head.source = term_word(&term_process_sources, source, "live");
 	if (l->n_processes == 1 && sqlite3_column_bytes(st, 1) > 0)
 		l->p->head.command = load_text(l, st, 1);
 	if (l->p->head.command == NULL)

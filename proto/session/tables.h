@@ -34,7 +34,6 @@
 
 #define MEMBER_ROWID(c, a)                        /* node.id: given by the database, in no row */
 #define MEMBER_ABOVE(c, a)       uint8_t c[16];   /* node.parent: as NODE; zeroes: 0, of ROOT */
-#define MEMBER_REPLAY(c, a)      uint32_t replay; /* process.source: 'live', 'replay' */
 #define MEMBER_COUNTERS(c, a)    uint64_t c[8];   /* process.counters: little-endian */
 #define MEMBER_MATCH(c, a)       uint32_t c;      /* session.match: a word, with what is matched */
 #define MEMBER_DEVICE(c, a)      uint32_t c;      /* cell.device: UINT32_MAX, none, is -1 */
@@ -70,7 +69,7 @@
         C(started_ns,           I64,         -,   "INTEGER NOT NULL")                               \
         C(ended_ns,             I64_MAYBE,   -,   "INTEGER") /* NULL: running */                    \
         C(end_reason,           WORD_MAYBE,  term_end_reasons, "TEXT")                              \
-        C(source,               REPLAY,      -,   "TEXT NOT NULL")                                  \
+        C(source,               WORD,        term_process_sources, "TEXT NOT NULL")                                  \
         C(version,              TEXT,        32,  "TEXT NOT NULL")                                  \
         C(gpu_state,            U32,         -,   "INTEGER NOT NULL")                               \
         C(gpu_code,             I32,         -,   "INTEGER NOT NULL")                               \

@@ -94,6 +94,20 @@ static inline bool gpu_class_is_kernel(uint8_t class)
 	return gpu_classes[class].node == NODE_KERNEL;
 }
 
+/* A kernel of NCCL, RCCL and the like. */
+static inline bool gpu_kernel_is_comm(const char *kernel)
+{
+	static const char *const part[] = {"nccl", "rccl", "AllReduce", "AllGather",
+		"ReduceScatter", "AllToAll", "all_reduce", "all_gather", "reduce_scatter",
+		"cross_device_reduce", "nvshmem"};
+	size_t i;
+
+	for (i = 0; i < sizeof(part) / sizeof(part[0]); i++)
+		if (strstr(kernel, part[i]) != NULL)
+			return true;
+	return false;
+}
+
 /* By the name of a leaf: Proton and others put more words before the bracket. CLASS_OTHER: none. */
 static inline uint8_t gpu_class_of_leaf(const char *name)
 {

@@ -18,7 +18,12 @@
         X(FINALIZED,  4, "finalized")                                                        \
         X(INTERRUPTED, 5, "interrupted") /* over, as that: whoever would end it was killed */
 #define SESSION_SOURCES(X) /* who asked for it */ \
-        X(JOB, 1, "job") X(CONTROL, 2, "control") X(RUN, 3, "run") X(AUTO, 4, "auto")
+        X(JOB, 1, "job") X(CONTROL, 2, "control") X(RUN, 3, "run") X(AUTO, 4, "auto") X(IMPORT, 5, "import")
+/* Where what is known of a process comes from: its GPU, a recording of one, another profiler's file
+ * (a session out of several has the first such word). */
+#define PROCESS_SOURCES(X)                                              \
+        X(LIVE, 0, "live") X(REPLAY, 1, "replay") X(KINETO, 2, "kineto") \
+        X(CHROME, 3, "chrome") X(NSYS, 4, "nsys") X(HATCHET, 5, "hatchet")
 #define SESSION_DATAS(X)    X(TREE, 0, "tree") X(TRACE, 1, "trace") X(BOTH, 2, "both")
 #define SESSION_CONTEXTS(X) X(SHADOW, 0, "shadow") X(PYTHON, 1, "python")
 #define SESSION_CPUS(X)     X(ON, 0, "on") X(OFF, 1, "off")
@@ -56,6 +61,11 @@ static inline int session_is_over(uint32_t state)
 enum session_source {
 #define X(name, number, word) SOURCE_##name = (number),
 	SESSION_SOURCES(X)
+#undef X
+};
+enum process_source {
+#define X(name, number, word) FROM_##name = (number),
+	PROCESS_SOURCES(X)
 #undef X
 };
 enum session_data {
@@ -111,6 +121,7 @@ struct term_list {
         static const struct term_list list = {list##_word, sizeof(list##_word) / sizeof(*list##_word)}
 TERM_LIST(term_session_states, SESSION_STATES);
 TERM_LIST(term_session_sources, SESSION_SOURCES);
+TERM_LIST(term_process_sources, PROCESS_SOURCES);
 TERM_LIST(term_session_datas, SESSION_DATAS);
 TERM_LIST(term_session_contexts, SESSION_CONTEXTS);
 TERM_LIST(term_session_cpus, SESSION_CPUS);

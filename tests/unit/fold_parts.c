@@ -4,6 +4,7 @@
 
 #include "busy.h"
 #include "clockmap.h"
+#include "gpu_terms.h"
 #include "nodehash.h"
 #include "table.h"
 #include "window.h"
@@ -227,9 +228,9 @@ END_TEST
 
 START_TEST(comm_kernels)
 {
-	ck_assert(words_is_comm("ncclDevKernel_AllReduce_Sum_bf16_RING_LL"));
-	ck_assert(words_is_comm("void cross_device_reduce_1stage<float, 8>"));
-	ck_assert(!words_is_comm("ampere_sgemm_128x64_nn"));
+	ck_assert(gpu_kernel_is_comm("ncclDevKernel_AllReduce_Sum_bf16_RING_LL"));
+	ck_assert(gpu_kernel_is_comm("void cross_device_reduce_1stage<float, 8>"));
+	ck_assert(!gpu_kernel_is_comm("ampere_sgemm_128x64_nn"));
 }
 END_TEST
 

@@ -75,7 +75,7 @@ HELP void show_process(struct line *k, struct line *v, const struct row_process 
 	U(r->started_ns), U(r->ended_ns), U(r->pid), U(r->ns_pid), U(r->uid), U(r->flags);
 	U(r->clock), U(r->tsc_khz), U(r->n_lanes), U(r->lane_bytes), U(r->pid_start);
 	U(r->created_clock), U(r->created_monotonic_ns), U(r->created_realtime_ns);
-	U(r->rank), U(r->local_rank), U(r->world_size), U(r->end_reason), U(r->replay);
+	U(r->rank), U(r->local_rank), U(r->world_size), U(r->end_reason), U(r->source);
 	U(r->gpu_state), U(r->cupti_version), U(r->driver_version), U(r->gpu_code), U(r->agent_ns);
 	S(r->host), S(r->version), S(r->gpu_text), S(r->cupti_path), S(r->job_id);
 	S(r->command), S(r->exe), S(r->cwd);

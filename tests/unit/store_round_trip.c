@@ -32,7 +32,7 @@ static void fill_process(struct batch *b)
 	p->rank = 3;
 	p->local_rank = 0;
 	p->world_size = 64;
-	p->replay = 1;
+	p->source = 1;
 	p->gpu_state = GPU_FAILED;
 	p->gpu_code = -39;
 	p->cupti_version = 26;

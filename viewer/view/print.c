@@ -183,6 +183,7 @@ void print_words(struct text *t, const struct term *term, const char *before, co
 void print_head(struct text *t, const struct profile *p, const struct term *term)
 {
 	const struct profile_head *h = &p->head;
+	char source[48];
 	size_t line = t->n;
 	uint32_t i, used;
 
@@ -210,6 +211,10 @@ void print_head(struct text *t, const struct profile *p, const struct term *term
 	if (strcmp(h->source, "replay") == 0)
 		print_words(t, term, "source=replay: ",
 			"a recording was played back; no time here was measured on this machine");
+	else if (strcmp(h->source, "live") != 0) {
+		(void)snprintf(source, sizeof(source), "source=%s: ", h->source);
+		print_words(t, term, source, "imported from another profiler's file");
+	}
 	for (i = 0; i < h->n_notes; i++)
 		print_words(t, term, "note: ", h->notes[i]);
 }
