@@ -54,6 +54,7 @@ INC_proto/place       := -Iproto/place -Iproto/base
 INC_proto/wire        := -Iproto/wire -Iproto/terms -Iproto/base
 INC_proto/session     := -Iproto/session -Iproto/terms -Iproto/base
 INC_proto/export      := -Iproto/export $(INC_proto/session)
+INC_proto/import      := -Iproto/import $(INC_proto/session) -Iproto/export
 INC_libclient         := -Ilibclient -Iproto/terms -Iproto/abi -Iproto/place
 INC_agent             := -Iagent -Iagent/backend -Iproto/terms -Iproto/abi
 # A backend sees of the engine what agent/backend/agent.h says; its folder is its room.
@@ -75,9 +76,9 @@ INC_daemon/control    := -Idaemon/control -Idaemon/query -Idaemon/door -Idaemon/
 INC_viewer/common     := -Iviewer/common -Iproto/export -Iproto/wire -Iproto/place $(INC_proto/session)
 INC_viewer/analysis   := -Iviewer/analysis $(INC_proto/session)
 INC_viewer/ctl        := -Iviewer/ctl -Iviewer/analysis $(INC_viewer/common)
-INC_viewer/view       := -Iviewer/view -Iviewer/analysis $(INC_viewer/common)
+INC_viewer/view       := -Iviewer/view -Iproto/import -Iviewer/analysis $(INC_viewer/common)
 
-R_PROTO  := proto/base proto/place proto/wire proto/session proto/export
+R_PROTO  := proto/base proto/place proto/wire proto/session proto/export proto/import
 R_AGENT  := agent $(R_BACKEND)
 R_DAEMON := daemon daemon/os daemon/jobs daemon/journal daemon/fold daemon/store daemon/query daemon/control
 R_VIEWER := viewer/common viewer/analysis viewer/ctl viewer/view

@@ -377,7 +377,7 @@ void options_complete(int n, char *const *word, void (*sessions)(const char *beg
 	}
 	plain = n > 0 ? complete_options(n, word, complete_option, verb, false) : -1;
 	plain -= first >= 0; /* the verb itself */
-	if (plain >= 0 && plain < verb->max && verb->bit != ON_help)
+	if (plain >= 0 && plain < verb->max && (verb->bit & (ON_help | ON_import)) == 0)
 		sessions(begin);
 	else if (plain == 0 && verb->bit == ON_help)
 		put_verbs(begin);

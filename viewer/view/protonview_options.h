@@ -44,10 +44,11 @@ enum {
 	X(ROWS,         'n', "rows",         "N",       ON_tree | ON_flat | ON_sessions, "show so many rows: of a list the first; of a tree the nodes with the most, and what they stand in; 0: all") \
 	X(WIDE,         'w', "wide",         NULL,      ON_flat,     "with launch configurations, where the source has them") \
 	X(GATE,         'g', "gate",         "PCT",     ON_diff,     "exit with 1 when the total, or a node of more than 1% of it, is worse by more than PCT percent; a new node by its share of the total before") \
-	X(OUTPUT,       'o', "output",       "FILE",    ON_export | ON_sql | ON_recover, "write to FILE, in the format that its name ends in (" FORMAT_FILES "; - is standard output), or the copy that recover makes, or the rows of sql as CSV") \
+	X(OUTPUT,       'o', "output",       "FILE",    ON_export | ON_sql | ON_import | ON_recover, "write to FILE, in the format that its name ends in (" FORMAT_FILES "; - is standard output), or the session that import makes, the copy that recover makes, or the rows of sql as CSV") \
 	X(ALL,          'a', "all",          NULL,      ON_sessions, "also sessions that ended with nothing in them") \
 	LISTING_FILTERS(X, ON_sessions) \
-	X(FORCE,        0,   "force",        NULL,      ON_export | ON_sql, "overwrite FILE") \
+	X(FORCE,        0,   "force",        NULL,      ON_export | ON_sql | ON_import, "overwrite FILE") \
+	X(AS,           0,   "as",           "NAME",    ON_import,   "what the session is called (as FILE)") \
 	X(DB,           0,   "db",           "FILE",    ON_ALL,      "read this database; SOURCE is a session in it") \
 	X(PROCESS,      0,   "process",      "P",       ON_SOURCES,  "one process of a session only: a rank, or pid:N") \
 	X(PHASE,        0,   "phase",        "N",       ON_SOURCES,  "one phase (segment) of a session only") \

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: MIT. import.h: another profiler's file as a session of ours. A reader
+ * knows one kind of file and hands what it finds to a stage (stage.h), which place.c makes a session
+ * of. Believes no byte: every table has a ceiling, and what is left out is counted. */
+#ifndef PROTOND_IMPORT_IMPORT_H
+#define PROTOND_IMPORT_IMPORT_H
+
+#include <stdint.h>
+
+#include "err.h"
+
+struct sqlite3;
+
+/* clang-format off */
+/* What of a file is not in the session, or not where it stood: X(name, words behind a number). */
+#define IMPORT_LEFT(X)                                                                             \
+	X(COUNTERS,    "counter samples: a session has no place for them")                         \
+	X(INSTANTS,    "instants: they have no duration")                                          \
+	X(FLOWS,       "arrows: launches are found by their correlation")                          \
+	X(PROJECTIONS, "projections of scopes onto the GPU: the scopes themselves are here")       \
+	X(WAITS,       "records of waiting for the GPU, and of the profiler's own work")           \
+	X(BROKEN,      "events without a usable time: missing, or not a time")     \
+	X(UNNAMED,     "events of a kind that is not known")                                       \
+	X(OPEN,        "scopes that began or ended, but not both")                                 \
+	X(LONG,        "events of more than 1 MiB")                                                \
+	X(NODES,       "events under (other): the file has more different paths than a session")   \
+	X(THREADS,     "events of further threads, taken for one: the file has more than 65536")   \
+	X(CONFIGS,     "kernels without their launch configuration: there are more than 65536")    \
+	X(OVERLAPS,    "scopes that overlap another of their thread in part: they stand at the top") \
+	X(PATHS,       "GPU operations whose launch the file does not have: they stand at the top")
+/* clang-format on */
+enum import_left {
+#define X(name, words) LEFT_##name,
+	IMPORT_LEFT(X)
+#undef X
+		LEFT_MAX
+};
+extern const char *const import_left_words[LEFT_MAX];
+
+struct import_taken {
+	const char *source;                                           /* the word in the session */
+	uint64_t events, scopes, kernels, copies, matched, unmatched; /* the last two: launches */
+	uint64_t left[LEFT_MAX];
+};
+
+struct import_options {
+	const char *name; /* the session's */
+	const char *file; /* what was read, for notes and words */
+};
+
+/* What the file at fd is (it begins at its first byte) becomes the one session of `to`, an empty
+ * database. -EBADMSG with words: it is none of the kinds, or damaged, and at which byte; -ENOSPC,
+ * -ENOMEM. */
+int import_file(int fd, const struct import_options *o, struct sqlite3 *to,
+	struct import_taken *ret, struct err *e);
+
+#endif

@@ -1,0 +1,422 @@
+/* SPDX-License-Identifier: MIT. place.c: where each event stands: a scope in what is open on its
+ * thread, GPU work in what was open where it was launched.
+ *
+ * SQLite sorts, by files where memory is not enough: a thread's slices by when they begin, then GPU
+ * work by when it starts. */
+#include "placing.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu_terms.h"
+
+#define OPEN_MAX    65536u
+#define GPUS_MAX    4096u
+#define ROUNDING_NS 1000 /* of a file with whole microseconds */
+
+/* clang-format off */
+static const char tables[] =
+	"CREATE TABLE scratch.scope(process, thread, begin, end, node, flags);"
+	"CREATE TABLE scratch.work(process, device, context, stream, start, end, class, node,"
+	" correlation, flags, bytes, config, thread, launched);"
+	"CREATE TABLE scratch.launch(correlation, process, thread, at, node, counts, used DEFAULT 0,"
+	" PRIMARY KEY(correlation, process)) WITHOUT ROWID;";
+/* clang-format on */
+
+struct open { /* on one thread; what is below ends later, or overlaps */
+	struct stage_slice x;
+	uint32_t node, caller; /* caller: without the vendor's library on top */
+};
+
+struct walk {
+	struct place *p;
+	struct stage *s;
+	struct open *open;
+	uint32_t n, cap, thread;
+	sqlite3_stmt *from, *put, *launch, *find, *use;
+};
+
+static int step_put(struct stage *s, sqlite3_stmt *q, const int64_t *v, int n)
+{
+	int i, rc;
+
+	for (i = 0; i < n; i++)
+		(void)sqlite3_bind_int64(q, i + 1, v[i]);
+	rc = sqlite3_step(q);
+	(void)sqlite3_reset(q);
+	return rc == SQLITE_DONE ? 0 : stage_wrong(s);
+}
+
+/* Each row of w->from, which is closed. */
+typedef int row_fn(struct walk *w);
+
+static int each_row(struct walk *w, const char *sql, row_fn *row)
+{
+	int rc = SQLITE_DONE, r = stage_prepare(w->s, sql, &w->from);
+
+	w->n = 0;
+	w->thread = STAGE_NONE;
+	while (r == 0 && (rc = sqlite3_step(w->from)) == SQLITE_ROW)
+		r = row(w);
+	if (r == 0 && rc != SQLITE_DONE)
+		r = stage_wrong(w->s);
+	(void)sqlite3_finalize(w->from);
+	w->from = NULL;
+	return r;
+}
+
+static int push(struct walk *w, const struct open *o)
+{
+	if (w->n == OPEN_MAX) {
+		w->s->taken.left[LEFT_OPEN]++;
+		return 0;
+	}
+	if (!ROOM_FOR(w->open, w->cap, w->n))
+		return stage_no_memory(w->s);
+	w->open[w->n++] = *o;
+	return 0;
+}
+
+static void seen(struct place *p, int64_t begin, int64_t end)
+{
+	p->low = begin < p->low ? begin : p->low;
+	p->high = end > p->high ? end : p->high;
+}
+
+/* --- beginnings and ends, in the order of time, then of the file */
+
+#define EDGES                                                                                    \
+	"SELECT thread, at, begins, kind, name, node, flags FROM scratch.edge ORDER BY thread, " \
+	"at, rowid"
+
+static int on_edge(struct walk *w)
+{
+	struct open o = {.x = {.thread = (uint32_t)sqlite3_column_int64(w->from, 0),
+				 .begin = sqlite3_column_int64(w->from, 1),
+				 .kind = (uint8_t)sqlite3_column_int(w->from, 3),
+				 .name = (uint32_t)sqlite3_column_int64(w->from, 4),
+				 .node = (uint32_t)sqlite3_column_int64(w->from, 5),
+				 .flags = (uint8_t)sqlite3_column_int(w->from, 6),
+				 .correlation = -1}};
+
+	if (o.x.thread != w->thread) {
+		w->s->taken.left[LEFT_OPEN] += w->n;
+		w->n = 0;
+	}
+	w->thread = o.x.thread;
+	if (sqlite3_column_int(w->from, 2) != 0)
+		return push(w, &o);
+	if (w->n == 0) {
+		w->s->taken.left[LEFT_OPEN]++;
+		return 0;
+	}
+	w->n--;
+	w->open[w->n].x.end = o.x.begin;
+	return stage_slice(w->s, &w->open[w->n].x);
+}
+
+/* --- slices */
+
+#define SLICES                                                                               \
+	"SELECT thread, begin, end, kind, name, node, correlation, flags FROM scratch.slice" \
+	" ORDER BY thread, begin, end DESC, rowid"
+
+/* The innermost one that is open over all of x; NULL: none. *ret_overlaps: one ends within x. */
+static const struct open *around(struct walk *w, const struct stage_slice *x, bool *ret_overlaps)
+{
+	const int64_t more = w->s->whole_micros ? ROUNDING_NS : 0;
+	uint32_t i;
+
+	*ret_overlaps = false;
+	while (w->n > 0 && w->open[w->n - 1].x.end <= x->begin)
+		w->n--;
+	for (i = w->n; i-- > 0;) {
+		if (w->open[i].x.end <= x->begin)
+			continue;
+		if (w->open[i].x.end + more >= x->end)
+			return &w->open[i];
+		*ret_overlaps = true;
+	}
+	return NULL;
+}
+
+static bool is_launch(const struct stage *s, const struct stage_slice *x)
+{
+	static const char *const words[] = {"Launch", "Memcpy", "Memset"};
+	size_t i;
+
+	for (i = 0; i < sizeof(words) / sizeof(*words) && x->kind == SLICE_API; i++)
+		if (strstr(s->name[x->name].s, words[i]) != NULL)
+			return true;
+	return x->kind == SLICE_LAUNCH;
+}
+
+static int put_launch(struct walk *w, const struct open *o)
+{
+	const int64_t v[] = {o->x.correlation, w->s->thread[o->x.thread].process, o->x.thread,
+		o->x.begin, o->caller, is_launch(w->s, &o->x)};
+
+	return o->x.correlation > 0 ? step_put(w->s, w->launch, v, 6) : 0;
+}
+
+static int put_scope(struct walk *w, const struct open *o)
+{
+	const int64_t v[] = {w->s->thread[o->x.thread].process, o->x.thread, o->x.begin, o->x.end,
+		o->node, o->x.flags};
+
+	w->s->taken.scopes++;
+	w->s->process[v[0]].id = (uint32_t)v[0] + 1;
+	seen(w->p, o->x.begin, o->x.end);
+	return step_put(w->s, w->put, v, 6);
+}
+
+/* Where it stands: as the file says, or in what is open. */
+static int find_node(struct walk *w, struct open *o, bool *ret_overlaps)
+{
+	const struct open *above = around(w, &o->x, ret_overlaps);
+	const uint8_t kind = o->x.kind == SLICE_FRAME ? NODE_FRAME : NODE_SCOPE;
+	const uint32_t parent = above != NULL && !*ret_overlaps ? above->node : 0;
+
+	o->caller = above != NULL && !*ret_overlaps ? above->caller : 0;
+	o->node = o->x.node;
+	if (o->x.kind == SLICE_LAUNCH)
+		return 0;
+	if (o->node == STAGE_NONE && !stage_child(w->s, parent, kind, o->x.name, &o->node))
+		return stage_no_memory(w->s);
+	w->s->taken.left[LEFT_OVERLAPS] += o->x.node == STAGE_NONE && *ret_overlaps;
+	o->caller = o->x.kind == SLICE_API ? o->caller : o->node;
+	return 0;
+}
+
+static int on_slice(struct walk *w)
+{
+	struct open o = {.x = {.thread = (uint32_t)sqlite3_column_int64(w->from, 0),
+				 .begin = sqlite3_column_int64(w->from, 1),
+				 .end = sqlite3_column_int64(w->from, 2),
+				 .kind = (uint8_t)sqlite3_column_int(w->from, 3),
+				 .name = (uint32_t)sqlite3_column_int64(w->from, 4),
+				 .node = (uint32_t)sqlite3_column_int64(w->from, 5),
+				 .correlation = sqlite3_column_int64(w->from, 6),
+				 .flags = (uint8_t)sqlite3_column_int(w->from, 7)}};
+	bool overlaps;
+	int r;
+
+	if (o.x.thread != w->thread)
+		w->n = 0;
+	w->thread = o.x.thread;
+	r = find_node(w, &o, &overlaps);
+	if (r == 0)
+		r = put_launch(w, &o);
+	if (r < 0 || o.x.kind == SLICE_LAUNCH)
+		return r;
+	r = put_scope(w, &o);
+	return r < 0 || (o.x.flags & TRACE_SPAN) != 0 ? r : push(w, &o);
+}
+
+/* --- GPU work */
+
+#define OPS                                                                                    \
+	"SELECT process, device, context, stream, start, end, class, name, node, correlation," \
+	" flags, bytes, config FROM scratch.op ORDER BY start, rowid"
+
+struct launch {
+	uint32_t process, thread, node;
+	int64_t at;
+	bool used;
+};
+
+/* Of process `owner`, or of whichever has one; *ret stays where there is none. */
+static bool find_launch(struct walk *w, int64_t correlation, uint32_t owner, struct launch *ret)
+{
+	sqlite3_stmt *q = w->find;
+	bool found;
+
+	if (correlation <= 0)
+		return false;
+	(void)sqlite3_bind_int64(q, 1, correlation);
+	(void)sqlite3_bind_int64(q, 2, owner == STAGE_NONE ? -1 : (int64_t)owner);
+	found = sqlite3_step(q) == SQLITE_ROW;
+	if (found)
+		*ret = (struct launch){(uint32_t)sqlite3_column_int64(q, 0),
+			(uint32_t)sqlite3_column_int64(q, 1), (uint32_t)sqlite3_column_int64(q, 2),
+			sqlite3_column_int64(q, 3), sqlite3_column_int(q, 4) != 0};
+	(void)sqlite3_reset(q);
+	return found;
+}
+
+/* Without its launch: of the GPU's owner, else of the one process that has scopes. */
+static uint32_t owner_of(const struct stage *s, uint32_t gpu)
+{
+	uint32_t i, only = STAGE_NONE, n = 0;
+
+	if (s->process[gpu].owner != STAGE_NONE)
+		return s->process[gpu].owner;
+	for (i = 0; i < s->n_processes; i++)
+		if (s->process[i].has_slices) {
+			only = i;
+			n++;
+		}
+	return n == 1 ? only : gpu;
+}
+
+/* Work comes by its start: what overlaps what was before adds what reaches beyond. */
+static int count_busy(
+	struct place *p, uint32_t process, uint32_t device, uint64_t start, uint64_t end)
+{
+	struct place_gpu *g;
+	uint32_t i;
+
+	for (i = 0; i < p->n_gpus; i++)
+		if (p->gpu[i].process == process && p->gpu[i].device == device)
+			break;
+	if (i == p->n_gpus) {
+		if (i == GPUS_MAX)
+			return 0;
+		if (!ROOM_FOR(p->gpu, p->cap_gpus, i))
+			return stage_no_memory(p->s);
+		p->gpu[p->n_gpus++] = (struct place_gpu){
+			.process = process, .device = device, .first_ns = start, .until = start};
+	}
+	g = &p->gpu[i];
+	if ((int64_t)end > (int64_t)g->until) {
+		g->busy_ns += end - ((int64_t)start > (int64_t)g->until ? start : g->until);
+		g->until = g->last_ns = end;
+	}
+	return 0;
+}
+
+static int count_op(struct walk *w, uint32_t process, uint8_t class, const int64_t *v)
+{
+	w->s->taken.kernels += gpu_class_is_kernel(class);
+	w->s->taken.copies += !gpu_class_is_kernel(class);
+	w->s->process[process].id = process + 1;
+	seen(w->p, v[4], v[5]);
+	return count_busy(w->p, process, (uint32_t)v[1], (uint64_t)v[4], (uint64_t)v[5]);
+}
+
+static int use_launch(struct walk *w, int64_t correlation, const struct launch *l)
+{
+	const int64_t v[] = {correlation, l->process};
+
+	return l->used ? 0 : step_put(w->s, w->use, v, 2);
+}
+
+static int put_work(struct walk *w, const int64_t v[14])
+{
+	int i;
+
+	for (i = 0; i < 14; i++)
+		(void)sqlite3_bind_int64(w->put, i + 1, v[i]);
+	if (v[12] == STAGE_NONE) {
+		(void)sqlite3_bind_null(w->put, 13);
+		(void)sqlite3_bind_null(w->put, 14);
+	}
+	i = sqlite3_step(w->put);
+	(void)sqlite3_reset(w->put);
+	return i == SQLITE_DONE ? 0 : stage_wrong(w->s);
+}
+
+static int on_op(struct walk *w)
+{
+	int64_t v[14];
+	struct launch l = {.node = 0, .thread = STAGE_NONE};
+	const uint8_t class = (uint8_t)sqlite3_column_int(w->from, 6);
+	uint32_t node = (uint32_t)sqlite3_column_int64(w->from, 8), owner;
+	const uint32_t name = (uint32_t)sqlite3_column_int64(w->from, 7);
+	bool found;
+	int i, r;
+
+	for (i = 0; i < 7; i++)
+		v[i] = sqlite3_column_int64(w->from, i);
+	for (i = 8; i < 13; i++)
+		v[i - 1] = sqlite3_column_int64(w->from, i);
+	owner = w->s->process[v[0]].owner;
+	found = find_launch(w, v[8], owner, &l);
+	v[0] = found ? l.process : owner_of(w->s, (uint32_t)v[0]);
+	if (node == STAGE_NONE && !stage_child(w->s, l.node, gpu_classes[class].node, name, &node))
+		return stage_no_memory(w->s);
+	w->s->taken.left[LEFT_PATHS] += !found;
+	v[7] = node;
+	v[9] |= found ? (l.used ? TRACE_MORE : 0) : TRACE_UNLAUNCHED;
+	v[12] = l.thread;
+	v[13] = l.at;
+	r = put_work(w, v);
+	if (r == 0 && found)
+		r = use_launch(w, v[8], &l);
+	return r < 0 ? r : count_op(w, (uint32_t)v[0], class, v);
+}
+
+/* --- the whole */
+
+static int slices(struct walk *w)
+{
+	int r = stage_prepare(w->s, "INSERT INTO scratch.scope VALUES(?,?,?,?,?,?)", &w->put);
+
+	if (r == 0)
+		r = stage_prepare(w->s,
+			"INSERT OR IGNORE INTO scratch.launch(correlation, process, thread, at, "
+			"node,"
+			" counts) VALUES(?,?,?,?,?,?)",
+			&w->launch);
+	if (r == 0)
+		r = each_row(w, SLICES, on_slice);
+	(void)sqlite3_finalize(w->put);
+	(void)sqlite3_finalize(w->launch);
+	w->put = w->launch = NULL;
+	return r < 0 ? r : stage_run(w->s, "DROP TABLE scratch.slice");
+}
+
+static int ops(struct walk *w)
+{
+	int r = stage_prepare(
+		w->s, "INSERT INTO scratch.work VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)", &w->put);
+
+	if (r == 0)
+		r = stage_prepare(w->s,
+			"SELECT process, thread, node, at, used FROM scratch.launch WHERE"
+			" correlation=?1 AND (?2 = -1 OR process = ?2) LIMIT 1",
+			&w->find);
+	if (r == 0)
+		r = stage_prepare(w->s,
+			"UPDATE scratch.launch SET used=1 WHERE correlation=?1 AND process=?2",
+			&w->use);
+	if (r == 0)
+		r = each_row(w, OPS, on_op);
+	(void)sqlite3_finalize(w->put);
+	(void)sqlite3_finalize(w->find);
+	(void)sqlite3_finalize(w->use);
+	return r < 0 ? r : stage_run(w->s, "DROP TABLE scratch.op");
+}
+
+static int on_launches(struct walk *w)
+{
+	w->s->taken.matched = (uint64_t)sqlite3_column_int64(w->from, 0);
+	w->s->taken.unmatched = (uint64_t)sqlite3_column_int64(w->from, 1);
+	return 0;
+}
+
+int stage_place(struct stage *s, const struct import_options *o)
+{
+	struct place p = {.s = s, .low = INT64_MAX, .high = INT64_MIN};
+	struct walk w = {.p = &p, .s = s};
+	int r = stage_run(s, tables);
+
+	if (r == 0)
+		r = each_row(&w, EDGES, on_edge);
+	s->taken.left[LEFT_OPEN] += w.n;
+	if (r == 0)
+		r = slices(&w);
+	if (r == 0)
+		r = ops(&w);
+	if (r == 0)
+		r = each_row(&w,
+			"SELECT total(used), total(counts AND NOT used) FROM scratch.launch",
+			on_launches);
+	if (r == 0 && p.low > p.high)
+		r = err_set(s->e, -ENODATA, "%s holds no scope and no GPU work", o->file);
+	if (r == 0)
+		r = session_write(&p, o);
+	free(w.open);
+	free(p.gpu);
+	return r;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: MIT. fuzz_import.c: any bytes as another profiler's file. What becomes a
+ * session is a sound one, with as many events as were said. */
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fuzz_profile.h"
+#include "import.h"
+#include "timeline.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
+
+struct seen {
+	uint64_t scopes, work;
+};
+
+static void on_scope(struct timeline *w, const struct timeline_scope *s)
+{
+	struct seen *seen = w->mine;
+
+	MUST(s->end_ns >= s->begin_ns);
+	seen->scopes++;
+}
+
+static void on_op(struct timeline *w, const struct timeline_op *o)
+{
+	struct seen *seen = w->mine;
+
+	MUST(o->end_ns >= o->start_ns);
+	seen->work++;
+}
+
+static void check_session(sqlite3 *db, const struct import_taken *taken)
+{
+	static const struct timeline_form form = {.scope = on_scope, .op = on_op};
+	struct seen seen = {0};
+	struct profile *p = NULL;
+	struct profile_select all = {0};
+	struct err e = {0};
+	uint64_t gone = 0;
+
+	MUST(profile_load(db, 1, &all, &p, &e) == 0);
+	check_tree(p);
+	profile_free(p);
+	MUST(timeline_write(&form, &seen, db, 1, NULL, NULL, &gone, &e) == 0);
+	MUST(gone == 0 && seen.scopes == taken->scopes &&
+		seen.work == taken->kernels + taken->copies);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
+{
+	const struct import_options o = {.name = "fuzz", .file = "fuzz"};
+	const int fd = memfd_create("fuzz", MFD_CLOEXEC);
+	struct import_taken taken;
+	struct err e = {0};
+	sqlite3 *db;
+	int r;
+
+	MUST(fd >= 0 && write(fd, bytes, n) == (ssize_t)n && lseek(fd, 0, SEEK_SET) == 0);
+	MUST(sqlite3_open(":memory:", &db) == SQLITE_OK);
+	r = import_file(fd, &o, db, &taken, &e);
+	if (r == 0)
+		check_session(db, &taken);
+	else
+		MUST(r < 0 && e.code == r && e.text[0] != '\0');
+	(void)sqlite3_close(db);
+	(void)close(fd);
+	return 0;
+}

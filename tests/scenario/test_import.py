@@ -1,0 +1,208 @@
+# SPDX-License-Identifier: MIT. `protonview import`: another profiler's file becomes a session, event by event.
+import gzip
+import json
+import sys
+from collections import Counter
+
+import pytest
+
+from conftest import BUILD
+from test_exports import replayed
+from test_hostile_names import JOB as NAMES_JOB
+from test_replay import DUMPS, JOB as REPLAY
+from test_sql import ask
+
+needs_preload = pytest.mark.preload
+LAUNCH = {"correlation": 9}
+WORK = {"device": 0, "context": 1, "stream": 7, "correlation": 9, "grid": [1, 2, 3], "block": [32, 1, 1],
+        "registers per thread": 40, "shared memory": 1024}
+
+
+def slice_(cat, name, ts, dur, tid=78, pid=77, **args):
+    return {"ph": "X", "cat": cat, "name": name, "pid": pid, "tid": tid, "ts": ts, "dur": dur, "args": args}
+
+
+def kineto(*more):
+    """A file as PyTorch's profiler writes it, with events in no order."""
+    return {
+        "schemaVersion": 1, "displayTimeUnit": "ms", "baseTimeNanoseconds": 1760000000000000000, "traceName": "x.json",
+        "deviceProperties": [{"id": 0, "name": "NVIDIA H200", "computeMajor": 9, "computeMinor": 0, "numSms": 132}],
+        "traceEvents": [
+            {"ph": "M", "name": "process_name", "pid": 77, "tid": 0, "args": {"name": "python"}},
+            {"ph": "M", "name": "thread_name", "pid": 77, "tid": 78, "args": {"name": "main"}},
+            slice_("cpu_op", "aten::mm", 100.001, 50.5),
+            slice_("user_annotation", "ProfilerStep#1", 90, 100.0),
+            slice_("cuda_runtime", "cudaLaunchKernel", 110, 5, **LAUNCH),
+            slice_("cuda_driver", "cuLaunchKernel", 111, 1, correlation=8),
+            slice_("kernel", "sgemm", 120, 20.25, tid=7, pid=0, **WORK),
+            slice_("kernel", "sgemm", 145, 10.001, tid=7, pid=0, **WORK),
+            slice_("gpu_memcpy", "Memcpy HtoD (Pageable -> Device)", 160, 2, tid=7, pid=0, device=0, stream=7,
+                   correlation=10, bytes=4096),
+            slice_("gpu_user_annotation", "ProfilerStep#1", 119, 40, tid=7, pid=0),
+            {"ph": "s", "id": 9, "pid": 77, "tid": 78, "ts": 110, "cat": "ac2g", "name": "ac2g"},
+            {"ph": "C", "name": "memory", "pid": 0, "ts": 1, "args": {"bytes": 1}},
+            *more]}
+
+
+def write(world, what, name="x.json"):
+    file = world.home / name
+    text = what if isinstance(what, str) else json.dumps(what)
+    file.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+    return file
+
+
+def imported(world, file, *args, check=True):
+    """The new file, and what was said."""
+    new = world.home / "new.protond"
+    return new, world.view("import", file, "-o", new, "--force", *args, check=check)
+
+
+def taken(world, events):
+    """Of events alone: {path: [calls, cpu ns, count, gpu ns]}, and what was said."""
+    new, r = imported(world, write(world, events))
+    rows = ask(world, new, "select path, calls, cpu_time_ns, count, gpu_time_ns from nodes")
+    return {r["path"]: [r["calls"], r["cpu_time_ns"], r["count"], r["gpu_time_ns"]] for r in rows}, r.stdout
+
+
+@pytest.mark.parametrize("name", ["x.json", "x.pt.trace.json.gz"])
+def test_kineto(world, name):
+    """A kernel stands in what was open where it was launched, beside the call that launched it."""
+    new, r = imported(world, write(world, kineto(), name), "--as", "mine")
+    (session,) = ask(world, new, "select * from session")
+    assert (session["name"], session["source"], session["command"]) == ("mine", "kineto", "python")
+    assert (session["launches"], session["matched"], session["duration_ns"]) == (2, 1, 100000)
+    mm = "ProfilerStep#1/aten::mm"
+    nodes = {n["path"]: n for n in ask(world, new, "select * from nodes")}
+    assert nodes[mm]["cpu_time_ns"] == 50500 and nodes[f"{mm}/cudaLaunchKernel/cuLaunchKernel"]["cpu_time_ns"] == 1000
+    assert (nodes[f"{mm}/sgemm"]["count"], nodes[f"{mm}/sgemm"]["gpu_time_ns"]) == (2, 30251)
+    assert (nodes[f"{mm}/sgemm"]["min_ns"], nodes[f"{mm}/sgemm"]["max_ns"]) == (10001, 20250)
+    assert nodes["Memcpy HtoD (Pageable -> Device)"]["class"] == "h2d"
+    base = 1760000000000000000
+    first, second = ask(world, new, "select * from kernels order by start_ns")
+    assert (first["start_ns"], first["dur_ns"], first["launch_ns"]) == (base + 120000, 20250, base + 110000)
+    assert (first["path"], first["tid"], first["stream"], first["correlation"]) == (f"{mm}/sgemm", 78, 7, 9)
+    assert [first[f"grid_{d}"] for d in "xyz"] == [1, 2, 3] and first["registers"] == 40
+    assert second["launch_ns"] is None, "the second of a launch is none of its own"
+    assert [c["bytes"] for c in ask(world, new, "select bytes from copies")] == [4096]
+    (device,) = ask(world, new, "select * from devices")
+    assert (device["name"], device["arch"], device["sms"], device["busy_ns"]) == ("NVIDIA H200", "90", 132, 32251)
+    assert ask(world, new, "select step, dur_ns from steps") == [{"step": 1, "dur_ns": 100000}]
+    assert ask(world, new, "select tid, name from threads") == [{"tid": 78, "name": "main"}]
+    for words in ("1  counter samples", "1  arrows", "1  projections", "1  GPU operations whose launch", "1  launches without"):
+        assert words in r.stdout, r.stdout
+    tree = world.view("tree", new).stdout
+    assert "source=kineto" in tree and "imported from" in tree
+
+
+def test_pairs_tasks_and_an_array(world):
+    """B and E pair by time, b and e by id; an array is a file too."""
+    new, r = imported(world, write(world, [
+        {"ph": "E", "pid": 1, "tid": 2, "ts": 9},
+        {"ph": "B", "name": "outer", "pid": 1, "tid": 2, "ts": 1},
+        {"ph": "E", "pid": 1, "tid": 2, "ts": 5, "name": "inner"},
+        {"ph": "B", "name": "inner", "pid": 1, "tid": 2, "ts": "2.5"},
+        {"ph": "B", "name": "never ends", "pid": 1, "tid": 2, "ts": 20},
+        {"ph": "b", "cat": "t", "id": "0x1", "name": "task", "pid": 1, "tid": 2, "ts": 3},
+        {"ph": "e", "cat": "t", "id": "0x1", "name": "task", "pid": 1, "tid": 3, "ts": 30}]))
+    rows = ask(world, new, "select path, begin_ns, dur_ns, task from scopes order by begin_ns")
+    assert [tuple(r.values()) for r in rows] == [
+        ("outer", 1000, 8000, 0), ("outer/inner", 2500, 2500, 0), ("task", 3000, 27000, 1)]
+    assert "1  scopes that began or ended, but not both" in r.stdout
+    assert ask(world, new, "select source from session") == [{"source": "chrome"}]
+
+
+def test_times_are_exact(world):
+    """Microseconds of the epoch with three decimals are more than a double holds."""
+    text = """[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1760000000000123.457,"dur":0.001},
+               {"ph":"X","name":"b","pid":1,"tid":1,"ts":1.760000000000123459e15,"dur":2.5e-1}]"""
+    new, _ = imported(world, write(world, text))
+    assert [tuple(r.values()) for r in ask(world, new, "select begin_ns, dur_ns from scopes order by 1")] == [
+        (1760000000000123457, 1), (1760000000000123459, 250)]
+
+
+def test_what_is_wrong_is_counted(world):
+    ok = slice_("", "a", 0, 10)
+    tree, said = taken(world, [
+        ok, slice_("", "half", 5, 10), slice_("", "negative", 5, -1), slice_("", "huge", 5, 2**64), slice_("", "x", "NaN", 1),
+        {**ok, "ts": None}, {"ph": "?", "name": "?"}, {**ok, "name": "n" * 70000, "ts": 100},
+        slice_("", "long", 1, 1, padding="x" * (1 << 20))])
+    assert tree["a"][:2] == [1, 10000] and tree["half"][:2] == [1, 10000] and len(tree) == 4
+    for words in ("4  events without a usable time", "1  events of a kind", "1  events of more", "1  scopes that overlap"):
+        assert words in said, said
+
+
+def test_whole_microseconds_overlap_by_rounding(world):
+    tree, said = taken(world, [slice_("", "a", 0, 10), slice_("", "b", 5, 6)])
+    assert tree["a/b"][:2] == [1, 6000] and "overlap" not in said
+
+
+@pytest.mark.parametrize("text, words", [
+    ("", "is none of the files"), ("x", "is none of the files"), ("{}", "without traceEvents"),
+    ('[{"ph":"X"', "ends too early"), ('[{"ph":"X"},', "ends too early"), ('[{"ph":"X"} {}]', "comma is missing, at byte 12"),
+    ('[{"ph":"X"}]', "holds no scope"), ('{"traceEvents":[}]', "at byte 16"), ("[" * 300, "256 deep"), ('[{"a":]}', "bracket"),
+    ('[{"a" 1}]', "not JSON, at byte 1"), ('{"traceEvents":[{"ph":"X"}]', "ends too early"), ("[1]", "not JSON"),
+    ('[{"ph":"X","args":{"a":"\\', "ends too early"), ("SQLite format 3\0", "none of the files")])
+def test_what_cannot_be_read_is_refused(world, text, words):
+    new, r = imported(world, write(world, text), check=False)
+    assert r.returncode != 0 and words in r.stderr, r.stderr
+    assert not new.exists() and not list(world.home.glob("new*")), "a half of a file"
+
+
+def test_gzip_that_is_cut(world):
+    file = write(world, kineto(*[slice_("", f"name {i}", i, 1) for i in range(5000)]), "x.json.gz")
+    file.write_bytes(file.read_bytes()[:-2000])
+    _, r = imported(world, file, check=False)
+    assert r.returncode != 0 and "its gzip data is damaged or cut off, at byte" in r.stderr
+
+
+def test_files_are_not_overwritten(world):
+    file = write(world, kineto())
+    new, _ = imported(world, file)
+    r = world.view("import", file, "-o", new, check=False)
+    assert r.returncode != 0 and "--force" in r.stderr
+    r = world.view("import", world.home / "none.json", check=False)
+    assert r.returncode != 0 and "No such file" in r.stderr
+
+
+# Of a graph the file does not say which piece of work came first.
+LAUNCHED = "iif(graph, 0, launch_ns), iif(graph, 0, tid)"
+TREE = {
+    "nodes": "path, class, gpu_time_ns, gpu_time_self_ns, count, calls",
+    "kernel_names": "name, class, count, gpu_time_ns, configs, registers, min_ns, p50_ns, p99_ns, max_ns",
+}
+TIMELINE = {
+    "scopes": "pid, rank, tid, name, path, begin_ns, end_ns, task, open, began_before, unwound",
+    "kernels": "pid, rank, gpu, context, stream, lane, class, name, path, start_ns, end_ns, correlation, graph,"
+               f" {LAUNCHED}, grid_x, grid_y, grid_z, block_x, block_y, block_z, registers, static_shared + dynamic_shared",
+    "copies": f"pid, rank, gpu, context, stream, lane, class, name, path, start_ns, end_ns, correlation, {LAUNCHED}, bytes",
+    "launches": "pid, rank, tid, launch_ns, correlation, graph, iif(graph, '', path), iif(graph, 0, delay_ns)",
+    "threads": "pid, rank, tid",
+    "devices": "type, id, name, arch, sms",
+}
+
+
+def assert_comes_back(world, session):
+    """What was exported as a timeline and imported has the same rows as the session that was recorded. GPU work
+    without usable times is in no timeline."""
+    out = world.home / "x.chrome_trace"
+    world.view("export", session, "-o", out)
+    new, _ = imported(world, out)
+    untimed = ask(world, session, "select 1 from metrics where name = 'untimed'")
+    for table, columns in (TIMELINE if untimed else {**TREE, **TIMELINE}).items():
+        got, want = (Counter(tuple(r.values()) for r in ask(world, s, f"select {columns} from {table}")) for s in (new, session))
+        assert (got - want, want - got) == ({}, {}), table
+
+
+@needs_preload
+def test_scopes_come_back(world):
+    world.start()
+    world.ctl("run", "-n", "n", "-k", "none", "-d", "both", "--", sys.executable, "-c", NAMES_JOB, BUILD / "lib/libprotond.so.0")
+    assert_comes_back(world, "n")
+
+
+@needs_preload
+@pytest.mark.skipif(not REPLAY.exists(), reason="tests/replay/check.sh builds the stub; it runs first in make check")
+@pytest.mark.parametrize("gz", DUMPS, ids=lambda p: p.name.split(".")[0])
+def test_gpu_work_comes_back(world, gz):
+    replayed(world, gz)
+    assert_comes_back(world, "r")

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: MIT. protonview_import.c: the verb import: another profiler's file as a
+ * portable session. */
+#include <fcntl.h>
+#include <limits.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "import.h"
+#include "output.h"
+#include "protonview_verb.h"
+
+static void line(struct run *run, uint64_t n, const char *words)
+{
+	text_fmt(&run->out, "%12llu  %s\n", (unsigned long long)n, words);
+}
+
+static void report(struct run *run, const struct import_taken *t)
+{
+	uint32_t i;
+
+	text_fmt(&run->out, "source=%s\n", t->source);
+	line(run, t->events, "events read");
+	line(run, t->scopes, "scopes");
+	line(run, t->kernels, "kernels");
+	line(run, t->copies, "copies and memsets");
+	line(run, t->matched, "launches with their GPU work");
+	line(run, t->unmatched, "launches without");
+	for (i = 0; i < LEFT_MAX; i++)
+		if (t->left[i] > 0)
+			line(run, t->left[i], import_left_words[i]);
+}
+
+static int import_to(struct run *run, int fd, const char *path, const char *name)
+{
+	const struct import_options o = {.name = name, .file = run->o.args[0]};
+	struct import_taken taken = {0};
+	sqlite3 *to = NULL;
+	int r;
+
+	if (sqlite3_open_v2(path, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) !=
+		SQLITE_OK)
+		r = err_set(&run->e, -EIO, "%s: %s", path, sqlite3_errmsg(to));
+	else
+		r = import_file(fd, &o, to, &taken, &run->e);
+	if (sqlite3_close(to) != SQLITE_OK && r == 0)
+		r = err_set(&run->e, -EIO, "%s cannot be written", path);
+	if (r == 0)
+		report(run, &taken);
+	return r;
+}
+
+/* FILE's name without folder and .gz, .json and the like. */
+static void base_of(const char *file, char ret[NAME_MAX + 1])
+{
+	static const char *const endings[] = {".gz", ".json", ".pt.trace", ".sqlite", ".hatchet",
+		".hatchet_msgpack", ".chrome_trace"};
+	const char *slash = strrchr(file, '/');
+	size_t i, n, end;
+
+	(void)snprintf(ret, NAME_MAX + 1, "%s", slash != NULL ? slash + 1 : file);
+	n = strlen(ret);
+	for (i = 0; i < sizeof(endings) / sizeof(*endings); i++) {
+		end = strlen(endings[i]);
+		if (n > end && strcmp(ret + n - end, endings[i]) == 0)
+			ret[n -= end] = '\0';
+	}
+}
+
+int view_import(struct run *run)
+{
+	const char *from = run->o.args[0], *to = run->o.value[OPT_OUTPUT];
+	const bool force = run_given(run, OPT_FORCE);
+	char base[NAME_MAX + 1], usual[NAME_MAX + 16];
+	struct output o;
+	int fd, r;
+
+	base_of(from, base);
+	(void)snprintf(usual, sizeof(usual), "%s.protond", base);
+	to = to == NULL ? usual : to;
+	if (strcmp(to, "-") == 0 || output_is_special(to))
+		return err_set(&run->e, -EINVAL, "import writes a database, which must be a file");
+	if (!force && access(to, F_OK) == 0)
+		return err_set(&run->e, -EEXIST, "%s exists; --force overwrites it", to);
+	fd = open(from, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return err_set(&run->e, neg_errno(), "%s: %s", from, strerror(errno));
+	r = output_open(to, &o, &run->e);
+	if (r == 0) {
+		r = import_to(
+			run, fd, o.temporary, run_given(run, OPT_AS) ? run->o.value[OPT_AS] : base);
+		r = output_close(to, &o, force, r, &run->e);
+	}
+	(void)close(fd);
+	if (r == 0)
+		text_fmt(&run->out, "written to %s: `protonview tree %s` shows it\n", to, to);
+	return r;
+}
