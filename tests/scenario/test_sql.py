@@ -112,3 +112,8 @@ def test_only_one_select(world):
     assert "syntax error" in refused(world, source, "selec 1")
     assert not (world.home / "x.db").exists()
     assert world.view("sql", source, "select count(*) n from nodes;").stdout.split() == ["n", str(len(ask(world, source, "select node from nodes")))]
+
+
+def test_an_answer_of_any_length_is_one_envelope(world):
+    rows = ask(world, GOLDEN / "frames.hatchet", "with recursive i(n) as (select 1 union all select n + 1 from i where n < 30000) select n from i")
+    assert [r["n"] for r in rows] == list(range(1, 30001))

@@ -40,6 +40,7 @@ static void flush(void *arg, struct text *t)
 
 	if (run->write_error == 0)
 		run->write_error = term_write(STDOUT_FILENO, t->s, t->n);
+	run->flowing |= t->n > 0;
 	t->n = 0;
 }
 
@@ -156,7 +157,7 @@ static void seal(struct run *run, int r)
 	const bool is_file = run->o.verb == VERB_export && run_given(run, OPT_OUTPUT);
 	struct text out = {0};
 
-	if (r == 0 && run->out.n > 0 && run->out.s[0] == '{')
+	if (run->flowing || (r == 0 && run->out.n > 0 && run->out.s[0] == '{'))
 		return;
 	text_char(&run->out, '\0');
 	if (r < 0)

@@ -19,6 +19,7 @@ struct run {
 	uint32_t hidden; /* nodes, by --rows */
 	bool partial, failed_gate;
 	int write_error; /* of standard output */
+	bool flowing;    /* some of it is written */
 };
 
 #define X(name, min, max, args, help) int view_##name(struct run *run);
