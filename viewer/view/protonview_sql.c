@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export_rows.h"
 #include "output.h"
 #include "print_json.h"
 #include "protonview_verb.h"
