@@ -120,6 +120,8 @@ static bool ended_job(struct wire_buf *b, const struct ended_job *j)
 	wire_kv_str(b, "command", j->command);
 	wire_kv_str(b, "ended", j->end);
 	wire_kv_bin(b, "ring", j->ring, j->ring_bytes);
+	wire_kv_i64(b, "session", j->session);
+	wire_kv_str(b, "session_name", j->session_name);
 	wire_str(b, "notes");
 	wire_array(b);
 	all = ended_notes(b, j);

@@ -66,8 +66,11 @@ static int job_add(struct ended *x, const struct ended_row *r)
 		.rank = r->rank,
 		.ring_bytes = r->ring_bytes < sizeof(j->ring) ? r->ring_bytes : sizeof(j->ring),
 		.command = keep(x, r->command != NULL ? r->command : "", COMMAND_SHOWN),
-		.end = r->end != NULL ? keep(x, r->end, COMMAND_SHOWN) : NULL};
-	if (j->command == NULL || (r->end != NULL && j->end == NULL))
+		.end = r->end != NULL ? keep(x, r->end, COMMAND_SHOWN) : NULL,
+		.session = r->session,
+		.session_name =
+			keep(x, r->session_name != NULL ? r->session_name : "", COMMAND_SHOWN)};
+	if (j->command == NULL || j->session_name == NULL || (r->end != NULL && j->end == NULL))
 		return -ENOMEM;
 	if (j->ring_bytes > 0)
 		memcpy(j->ring, r->ring, j->ring_bytes);

@@ -15,6 +15,8 @@ struct ended_job {
 	const char *end; /* a word of END_REASONS; NULL: not known */
 	const char *const *note;
 	uint32_t n_notes;
+	int64_t session; /* 0: it was in none that is stored */
+	const char *session_name;
 };
 /* Newest first. */
 struct ended_list {

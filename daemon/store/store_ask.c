@@ -31,8 +31,10 @@ static const char *const sessions_sql[] = {
 static const char ring_ended_sql[] = "SELECT 1 FROM process WHERE ring = ?1 AND ended_ns IS NOT NULL";
 static const char id_sql[] = "SELECT id, name FROM session WHERE uuid = ?1";
 static const char ended_sql[] =
-        "SELECT DISTINCT p.id, p.pid, p.rank, p.command, p.end_reason, p.ring, n.text"
+        "SELECT DISTINCT p.id, p.pid, p.rank, p.command, p.end_reason, p.ring, n.text, x.id, x.name"
         " FROM process p LEFT JOIN note n ON n.process = p.id"
+        " LEFT JOIN session x ON x.id = (SELECT s.id FROM member m JOIN session s ON s.id = m.session"
+        " WHERE m.process = p.id ORDER BY m.session = ?1 DESC, " SCHEMA_SESSION_CLASS ", s.id DESC LIMIT 1)"
         " WHERE p.ended_ns IS NOT NULL AND (?2 < 0 OR p.uid = ?2)"
         " AND (?1 = 0 OR p.id IN (SELECT process FROM member WHERE session = ?1))"
         " AND (?3 = 0 OR p.pid = ?3) ORDER BY p.id DESC, n.ns LIMIT ?4";
@@ -130,7 +132,9 @@ static int ended_row(sqlite3_stmt *st, ended_row_fn *fn, void *arg)
 		.end = text_of(st, 4),
 		.ring = sqlite3_column_blob(st, 5),
 		.ring_bytes = (uint32_t)sqlite3_column_bytes(st, 5),
-		.note = text_of(st, 6)};
+		.note = text_of(st, 6),
+		.session = sqlite3_column_int64(st, 7),
+		.session_name = text_of(st, 8)};
 
 	return fn(arg, &r);
 }

@@ -69,6 +69,8 @@ struct ended_row {
 	const uint8_t *ring;
 	uint32_t ring_bytes;
 	const char *note; /* NULL: none */
+	int64_t session;  /* it was in, the one that a selector means; 0: none */
+	const char *session_name;
 };
 /* 1: no further row is wanted; -errno as above. */
 typedef int ended_row_fn(void *arg, const struct ended_row *r);

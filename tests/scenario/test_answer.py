@@ -17,6 +17,17 @@ def unnamed(world):
     return world.home / ".local/share/protond/protond.db"
 
 
+def serve(world):
+    """A service's daemon, whom other users may ask."""
+    world.home.chmod(0o755)
+    world.home.parent.chmod(0o755)
+    world.dir.chmod(0o755)
+    with open(world.home / "protond.log", "ab") as log:
+        world.daemon = subprocess.Popen([str(BUILD / "bin/protond"), "--foreground"], stdout=log, stderr=log,
+                                        env={**world.env, "PROTOND_AUTO_SESSION": "off"})
+    until("it answers", world.answers)
+
+
 def record(world, name, *scopes):
     """A session with these scopes, by a job that is gone then."""
     world.ctl("start", name, "--all")
@@ -109,13 +120,7 @@ def test_which_sessions_are_listed(world):
 
 @needs_another_user
 def test_root_sees_whose_they_are(world):
-    world.home.chmod(0o755)
-    world.home.parent.chmod(0o755)
-    world.dir.chmod(0o755)
-    with open(world.home / "protond.log", "ab") as log:
-        world.daemon = subprocess.Popen([str(BUILD / "bin/protond"), "--foreground"], stdout=log, stderr=log,
-                                        env={**world.env, "PROTOND_AUTO_SESSION": "off"})
-    until("it answers", world.answers)
+    serve(world)
     record(world, "mine", "x")
     assert " USER " not in world.ctl("sessions").stdout
     job = world.job(user=NOBODY, group=NOBODY, extra_groups=[])
@@ -282,13 +287,7 @@ def test_labels_are_bounded_and_checked(world):
 
 @needs_another_user
 def test_labels_are_their_owners(world):
-    world.home.chmod(0o755)
-    world.home.parent.chmod(0o755)
-    world.dir.chmod(0o755)
-    with open(world.home / "protond.log", "ab") as log:
-        world.daemon = subprocess.Popen([str(BUILD / "bin/protond"), "--foreground"], stdout=log, stderr=log,
-                                        env={**world.env, "PROTOND_AUTO_SESSION": "off"})
-    until("it answers", world.answers)
+    serve(world)
     record(world, "mine", "x")
     job = world.job(user=NOBODY, group=NOBODY, extra_groups=[])
     job.say("start theirs")
@@ -332,3 +331,55 @@ def test_another_database_than_the_daemons_is_not_changed(world):
         r = world.ctl(*args, check=False, env=env)
         assert r.returncode == 1 and f"the running protond's database is {world.db}: unset PROTOND_DB" in r.stderr, r
     assert labels(world, "a") == ("", "")
+
+
+def test_a_dead_job_is_found_by_its_pid(world):
+    """With its session; also when nobody runs any more who saw it."""
+    world.start(PROTOND_AUTO_SESSION="off")
+    world.ctl("start", "night", "--all")
+    job = world.job()
+    job.say("enter outer")
+    job.say("enter inner")
+    until("it records", lambda: "outer/inner" in world.ctl("where", job.pid).stdout)
+    job.kill()
+    until("its end is known", lambda: world.sql("SELECT 1 FROM process WHERE pid = ? AND ended_ns IS NOT NULL", job.pid))
+    record(world, "later", "x")
+
+    def seen():
+        shown = world.ctl("where", job.pid)
+        assert shown.stdout.startswith(f"pid {job.pid}, killed, in session 1 'night': ") and "in 'outer/inner'" in shown.stdout
+        return shown
+    seen()
+    [told] = world.ctl_json("where", job.pid)["jobs"]
+    assert (told["session"], told["session_name"]) == (1, "night")
+    world.ctl("finalize", "night")
+    world.stop()
+    assert "no protond ran; one was started for" in seen().stderr
+
+
+def test_why_a_process_cannot_be_recorded(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    bare = subprocess.Popen(["sleep", "600"], env=world.env)
+    elsewhere = world.job(env={"PROTOND_DISABLE": "1"})
+    elsewhere.say("repeat 1 x")
+    try:
+        for pid, words in ((bare.pid, "(sleep) does not load libprotond"),
+                           (elsewhere.pid, "(job) loads libprotond, but is not attached to this protond")):
+            r = world.ctl("start", "x", "--pid", pid, check=False)
+            assert r.returncode == 1 and f"process {pid} {words}; " in r.stderr, r
+            r = world.ctl("where", pid, check=False)
+            assert r.returncode == 1 and f"process {pid} {words}; " in r.stderr, r
+    finally:
+        bare.kill()
+        bare.wait()
+    r = world.ctl("where", "99999999", check=False)
+    assert r.returncode == 1 and "no job and no session is called 99999999; " in r.stderr
+
+
+@needs_another_user
+def test_a_process_of_another_user(world):
+    serve(world)
+    job = world.job()
+    job.say("repeat 1 x")
+    r = world.ctl("start", "x", "--pid", job.pid, check=False, user=NOBODY, group=NOBODY, extra_groups=[])
+    assert r.returncode == 1 and f"process {job.pid} (job) is not yours, but root's; " in r.stderr

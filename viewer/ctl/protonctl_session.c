@@ -10,6 +10,7 @@
 #include "protonctl_answer.h"
 #include "protonctl_call.h"
 #include "protonctl_file.h"
+#include "protonctl_process.h"
 #include "protonctl_self.h"
 
 static const char *const shared_options[] = {"backend", "context", "data", "hook", "mode", "cpu"};
@@ -154,6 +155,17 @@ const struct command command_resume = {.name = "resume",
 
 /* --- start */
 
+/* The daemon does not have it; the user may see more of it than the daemon does. */
+static void say_why_not(struct ctl *c, uint64_t pid)
+{
+	const struct err e = c->err;
+	const char *next = strstr(e.text, "; ");
+	char why[256];
+
+	if (process_words(pid, why, sizeof(why)))
+		err_set(&c->err, e.code, "%s%s", why, next != NULL ? next : "");
+}
+
 static int cmd_start(struct ctl *c)
 {
 	const char *pid_text = ctl_option(c, "pid"), *match = ctl_option(c, "match");
@@ -180,6 +192,8 @@ static int cmd_start(struct ctl *c)
 		wire_kv_str(b, "match", match);
 	session_params(c, b);
 	code = ctl_call(c, rpc, &r);
+	if (code == -ESRCH)
+		say_why_not(c, pid);
 	if (code == -ESRCH && !c->json) {
 		(void)ctl_fail(c);
 		fputs("To make a shell's programs visible from now on:\n  ", stderr);

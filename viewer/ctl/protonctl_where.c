@@ -6,6 +6,8 @@
 #include "human.h"
 #include "protonctl_answer.h"
 #include "protonctl_call.h"
+#include "protonctl_daemon.h"
+#include "protonctl_process.h"
 
 /* A path or a kernel's name, as people read it. */
 static void put_name_of(
@@ -110,7 +112,13 @@ static void where_job(const struct where *w, const msgpack_object *j)
 	if (rank >= 0)
 		printf(", rank %ld", rank);
 	fputs(*wire_text(j, "ended", ended, sizeof(ended)) != '\0' ? ", " : "", stdout);
-	printf("%s: ", ended);
+	printf("%s", ended);
+	if (wire_i64_or(j, "session", 0) > 0) {
+		printf(", in session %ld '", wire_i64_or(j, "session", 0));
+		answer_put(j, "session_name", 40);
+		putchar('\'');
+	}
+	fputs(": ", stdout);
 	answer_put(j, "command", 80);
 	putchar('\n');
 	if (*ended != '\0') {
@@ -232,15 +240,38 @@ static int where_ask(struct ctl *c, struct rpc *rpc, struct rpc_reply *ret)
 	return 0;
 }
 
+/* session: as it is called; "": none was found by that word. */
+static void where_nothing(const struct ctl *c, const char *session)
+{
+	char why[256];
+	uint64_t pid;
+
+	if (*session != '\0')
+		text_say("where: of session %s no job is left that is known; `protonview tree` "
+			 "shows what it recorded",
+			session);
+	else if (c->argc == 0)
+		text_say(
+			"where: no job is being recorded; `protonctl jobs` lists what is attached");
+	else if (text_u64(c->argv[0], INT32_MAX, &pid) && process_words(pid, why, sizeof(why)))
+		text_say("where: %s; `protonctl jobs` lists what is attached", why);
+	else
+		text_say("where: no job and no session is called %s; `protonctl jobs --all` and "
+			 "`protonctl sessions` list them",
+			c->argv[0]);
+}
+
 static int cmd_where(struct ctl *c)
 {
 	struct rpc_reply r = {.fd = -1};
 	const msgpack_object *jobs = NULL, *session;
-	struct named named;
+	struct named named = {.words = ""};
 	struct rpc *rpc;
 	uint32_t n;
 	int code = ctl_open(c, &rpc);
 
+	if (code == -ENOTCONN && c->argc > 0) /* of jobs that have ended, the database knows */
+		code = daemon_of_sessions(&rpc, &c->err);
 	if (code < 0)
 		return ctl_fail(c);
 	code = where_ask(c, rpc, &r);
@@ -257,9 +288,7 @@ static int cmd_where(struct ctl *c)
 	if (code < 0)
 		return ctl_fail(c);
 	if (n == 0 && !c->json)
-		fprintf(stderr, "protonctl where: %s; `protonctl jobs` lists what is attached\n",
-			c->argc > 0 ? "no such job or session, or nothing is left of it"
-				    : "no job is being recorded");
+		where_nothing(c, named.words);
 	return n == 0 ? CTL_NOT_FOUND : CTL_OK;
 }
 
