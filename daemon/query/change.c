@@ -94,7 +94,7 @@ static int change_now(struct daemon *d, struct session_ref *s, enum verb verb, c
 	if (!s->live || s->state == SESSION_IS_FINALIZING || session_is_over(s->state))
 		return refuse(no, -EALREADY,
 			"protonview shows it; protonctl start NAME begins another",
-			"session '%s' has been finalized", s->name);
+			"session %ld '%s' has been finalized", (long)s->id, s->name);
 	r = change_apply_to(d, s, verb);
 	if (r < 0)
 		return change_failed(no, r, what, s->name);

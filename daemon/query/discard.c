@@ -80,7 +80,7 @@ static void delete_on_commit(void *arg, int r, const struct err *e)
 static int delete_live_refused(const struct session_ref *s, struct refusal *no)
 {
 	return refuse(no, -EBUSY, "finalize it first, or use protonctl delete --force",
-		"session '%s' %s", s->name,
+		"session %ld '%s' %s", (long)s->id, s->name,
 		s->state == SESSION_IS_ACTIVE ? "is still recording" : "has not been finalized");
 }
 

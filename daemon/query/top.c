@@ -56,8 +56,8 @@ int query_top_check(const struct session_ref *s, struct refusal *no)
 {
 	if (s->live)
 		return 0;
-	return refuse(no, -EALREADY, "protonview tree shows it", "session '%s' has been finalized",
-		s->name);
+	return refuse(no, -EALREADY, "protonview tree shows it",
+		"session %ld '%s' has been finalized", (long)s->id, s->name);
 }
 
 struct top_jobs {

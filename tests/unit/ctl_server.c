@@ -139,7 +139,7 @@ START_TEST(session_lives)
 	rpc_reply_free(&reply);
 	ck_assert_int_eq(fake.live[0].state, SESSION_IS_ACTIVE);
 	wire_kv_str(rpc_begin(r, "delete"), "session", "100");
-	refused(r, -EBUSY, "session 'one' is still recording; finalize it first, or use");
+	refused(r, -EBUSY, "session 100 'one' is still recording; finalize it first, or use");
 	ck_assert_uint_eq(fake.n_live, 1);
 	b = rpc_begin(r, "delete");
 	wire_kv_str(b, "session", "100");

@@ -32,16 +32,13 @@ static struct guess nearest(const char *word, const char *const *verbs)
 struct verbs_question verbs_question(
 	const char *word, const char *const *own, const char *tool, const char *const *other)
 {
-	struct guess g = nearest(word, own);
+	const struct guess ours = nearest(word, own), theirs = nearest(word, other);
 	struct verbs_question q = {""};
 
-	if (g.best[0] != '\0') {
-		snprintf(q.text, sizeof(q.text), "%s", g.question);
-		return q;
-	}
-	g = nearest(word, other);
-	if (g.best[0] != '\0')
-		snprintf(q.text, sizeof(q.text), "; did you mean '%s %s'?", tool, g.best);
+	if (theirs.best[0] == '\0' || (ours.best[0] != '\0' && ours.least <= theirs.least))
+		snprintf(q.text, sizeof(q.text), "%s", ours.question);
+	else
+		snprintf(q.text, sizeof(q.text), "; did you mean '%s %s'?", tool, theirs.best);
 	return q;
 }
 

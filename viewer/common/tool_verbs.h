@@ -30,7 +30,8 @@
 
 extern const char *const verbs_of_ctl[], *const verbs_of_view[]; /* NULL behind the last */
 bool verbs_have(const char *const *verbs, const char *word);
-/* "; did you mean 'top'?", of one's own, else "; did you mean 'protonctl top'?"; or "". */
+/* "; did you mean 'top'?", of one's own, or "; did you mean 'protonctl top'?" where that is nearer; or
+ * "". */
 struct verbs_question {
 	char text[80];
 };
