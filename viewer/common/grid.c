@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #define GAP 2u
 
@@ -14,6 +15,7 @@ void grid_init(struct grid *t, const struct grid_column *column, uint32_t n)
 void grid_fini(struct grid *t)
 {
 	text_fini(&t->cells);
+	text_fini(&t->lines);
 }
 
 void grid_cell(struct grid *t, const struct term *term, const char *name)
@@ -33,6 +35,13 @@ void grid_cell_fmt(struct grid *t, const char *fmt, ...)
 	va_end(ap);
 	text_add(&t->cells, cell, strlen(cell) + 1);
 	t->n_cells++;
+}
+
+void grid_line(struct grid *t, const char *words)
+{
+	text_fmt(&t->lines, "%u ", t->n_cells / t->n);
+	text_add(&t->lines, words, strlen(words) + 1);
+	t->n_lines++;
 }
 
 /* --- widths */
@@ -144,13 +153,31 @@ static void put(struct text *out, const struct term *term, const struct grid *t,
 		spaces(out, width + GAP - term_line_width(out, from));
 }
 
+#define LINE_INDENT 6
+
+/* The lines below so many rows; *at: the next one, of *left. */
+static void put_lines(
+	struct text *out, const struct term *term, const char **at, uint32_t *left, uint32_t rows)
+{
+	char *words;
+	size_t from;
+
+	for (; *left > 0 && strtoul(*at, &words, 10) == rows; (*left)--) {
+		from = out->n;
+		text_fmt(out, "%*s%s", LINE_INDENT, "", words + 1);
+		term_wrap(term, out, from, LINE_INDENT);
+		text_char(out, '\n');
+		*at += strlen(*at) + 1;
+	}
+}
+
 void grid_print(struct text *out, const struct term *term, struct grid *t)
 {
 	struct fit f = {.width = {0}};
-	const char *s = t->cells.s;
-	uint32_t i, column;
+	const char *s = t->cells.s, *line = t->lines.s;
+	uint32_t i, column, lines = t->n_lines;
 
-	if (t->cells.failed) {
+	if (t->cells.failed || t->lines.failed) {
 		out->failed = true;
 		return;
 	}
@@ -166,7 +193,9 @@ void grid_print(struct text *out, const struct term *term, struct grid *t)
 		column = i % t->n;
 		if (f.width[column] > 0)
 			put(out, term, t, &f, column, s);
-		if (column + 1 == t->n)
-			text_char(out, '\n');
+		if (column + 1 < t->n)
+			continue;
+		text_char(out, '\n');
+		put_lines(out, term, &line, &lines, i / t->n + 1);
 	}
 }

@@ -20,6 +20,8 @@ struct grid {
 	uint32_t n;
 	struct text cells; /* each ended by a NUL */
 	uint32_t n_cells;
+	struct text lines; /* below rows: the row's number, a blank, the words and a NUL, each */
+	uint32_t n_lines;
 	char left[96]; /* the heads that grid_print() left out, "min/us, class"; "": none */
 };
 
@@ -28,6 +30,8 @@ void grid_fini(struct grid *t);
 /* The next cell, row by row. `name`: of a job, shown as term_name() does. */
 void grid_cell(struct grid *t, const struct term *term, const char *name);
 void grid_cell_fmt(struct grid *t, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* Words below the last row. */
+void grid_line(struct grid *t, const char *words);
 void grid_print(struct text *out, const struct term *term, struct grid *t);
 
 #endif

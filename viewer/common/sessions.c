@@ -6,107 +6,97 @@
 #include <string.h>
 #include <time.h>
 
+#include "grid.h"
 #include "human.h"
 #include "profile.h"
 
-#define COMMAND_COLUMNS 60 /* where there is no terminal to fill, and the least on one is 24 */
-#define COMMAND_LEAST   24
+static const struct grid_column columns[] = {{"ID", true, 0, 0}, {"NAME", false, 14, 0},
+	{"STATE", false, 0, 0}, {"SOURCE", false, 0, 3}, {"USER", false, 8, 0},
+	{"BEGAN", false, 0, 0}, {"ACTIVE", true, 0, 0}, {"PROCS", true, 0, 5},
+	{"LAUNCHES", true, 0, 2}, {"UNMATCHED", true, 0, 4}, {"COMMAND", false, 12, 1}};
+#define N_COLUMNS (sizeof(columns) / sizeof(columns[0]))
+#define USER      4
 
 /* Borrowed from a profile for its sanitising: bytes of a database are anybody's. */
-static void cell(struct text *t, const struct term *term, const char *any_bytes, uint32_t width)
+static void cell(struct grid *g, const struct term *term, const char *any_bytes)
 {
 	struct profile *p = profile_new();
 	const char *s = p == NULL ? NULL : profile_text(p, any_bytes, strlen(any_bytes));
 
-	if (s == NULL)
-		t->failed = true;
-	else
-		term_name(term, t, s, width);
+	grid_cell(g, term, s == NULL ? "" : s);
+	g->cells.failed |= s == NULL;
 	profile_free(p);
 }
 
-static void column(struct text *t, const struct term *term, const char *any_bytes, uint32_t width)
-{
-	const size_t from = t->n;
-	uint32_t used;
-
-	cell(t, term, any_bytes, width);
-	for (used = term_line_width(t, from); used <= width && !t->failed; used++)
-		text_char(t, ' ');
-}
-
-static void print_head(struct text *t, const struct term *term, bool users)
-{
-	term_style(term, t, STYLE_BOLD);
-	text_str(t, "   ID NAME                     STATE       SOURCE  ");
-	text_str(t, users ? "USER         " : "");
-	text_str(t, "BEGAN                     ACTIVE PROCS LAUNCHES UNMATCHED COMMAND");
-	term_style(term, t, STYLE_PLAIN);
-	text_char(t, '\n');
-}
-
-static void user_column(struct text *t, const struct term *term, uint32_t uid)
+static void user_cell(struct grid *g, const struct term *term, uint32_t uid)
 {
 	const struct passwd *p = getpwuid(uid);
-	char number[16];
 
-	snprintf(number, sizeof(number), "%u", uid);
-	column(t, term, p != NULL ? p->pw_name : number, 12);
+	if (p != NULL)
+		grid_cell(g, term, p->pw_name);
+	else
+		grid_cell_fmt(g, "%u", uid);
 }
 
 /* What people wrote to it, on a line of its own. */
-static void print_labels(struct text *t, const struct term *term, const struct pick_row *row)
+static void put_labels(struct grid *g, const struct term *term, const struct pick_row *row)
 {
-	if (*row->tags == '\0' && *row->note == '\0')
-		return;
-	text_str(t, "      ");
+	struct text t = {0};
+
 	if (*row->tags != '\0') {
-		text_str(t, "tags ");
-		cell(t, term, row->tags, 0);
-		text_str(t, *row->note != '\0' ? "; " : "");
+		text_str(&t, "tags ");
+		term_name(term, &t, row->tags, 0);
+		text_str(&t, *row->note != '\0' ? "; " : "");
 	}
-	cell(t, term, row->note, 0);
-	text_char(t, '\n');
+	term_name(term, &t, row->note, 0);
+	text_char(&t, '\0');
+	if (t.failed)
+		g->lines.failed = true;
+	else if (t.n > 1)
+		grid_line(g, t.s);
+	text_fini(&t);
 }
 
-static void print_row(
-	struct text *t, const struct term *term, const struct pick_row *row, bool users)
+static void put_row(struct grid *g, const struct term *term, const struct pick_row *row, bool users)
 {
-	const size_t line = t->n;
 	char when[32], active[32] = "-";
-	uint32_t used;
 
 	text_when(row->created_ns, when);
 	if (row->active_ns >= 0)
 		text_duration((double)row->active_ns * 1e-9, active);
-	text_fmt(t, "%5lld ", (long long)row->id);
-	column(t, term, row->name, 24);
-	column(t, term, row->state, 11);
-	column(t, term, row->source, 7);
+	grid_cell_fmt(g, "%lld", (long long)row->id);
+	cell(g, term, row->name);
+	cell(g, term, row->state);
+	cell(g, term, row->source);
 	if (users)
-		user_column(t, term, row->uid);
-	text_fmt(t, "%-19s %12s %5lld %8lld %9lld ", when, active, (long long)row->processes,
-		(long long)row->launches, (long long)(row->launches - row->matched));
-	used = term_line_width(t, line);
-	cell(t, term, *row->command != '\0' ? row->command : "-",
-		term->width == 0                     ? COMMAND_COLUMNS
-		: used + COMMAND_LEAST < term->width ? term->width - used
-						     : COMMAND_LEAST);
-	text_char(t, '\n');
+		user_cell(g, term, row->uid);
+	grid_cell_fmt(g, "%s", when);
+	grid_cell_fmt(g, "%s", active);
+	grid_cell_fmt(g, "%lld", (long long)row->processes);
+	grid_cell_fmt(g, "%lld", (long long)row->launches);
+	grid_cell_fmt(g, "%lld", (long long)(row->launches - row->matched));
+	cell(g, term, *row->command != '\0' ? row->command : "-");
+	put_labels(g, term, row);
 }
 
 void sessions_print(struct text *t, const struct term *term, const struct listing *l)
 {
-	uint32_t i;
+	struct grid_column chosen[N_COLUMNS];
+	struct grid g;
+	uint32_t i, n = 0;
 
-	if (l->n > 0)
-		print_head(t, term, l->users);
-	else if (!l->filtered && l->empty == 0)
-		text_str(t, SESSIONS_NONE);
-	for (i = 0; i < l->n; i++) {
-		print_row(t, term, &l->row[i], l->users);
-		print_labels(t, term, &l->row[i]);
+	if (l->n == 0) {
+		text_str(t, !l->filtered && l->empty == 0 ? SESSIONS_NONE : "");
+		return;
 	}
+	for (i = 0; i < N_COLUMNS; i++)
+		if (i != USER || l->users)
+			chosen[n++] = columns[i];
+	grid_init(&g, chosen, n);
+	for (i = 0; i < l->n; i++)
+		put_row(&g, term, &l->row[i], l->users);
+	grid_print(t, term, &g);
+	grid_fini(&g);
 }
 
 void sessions_say_left_out(const struct listing *l)
