@@ -95,7 +95,7 @@ def test_check_of_a_user_is_of_his_own(world):
 
 
 def looks(world, *args):
-    return world.ctl("top", "-i", "0.1", *args, "s").stdout.count("SCOPE OR KERNEL")
+    return world.ctl("top", "--interval", "0.1", *args, "s").stdout.count("SCOPE OR KERNEL")
 
 
 def test_top_into_a_pipe_ends(world):
@@ -106,7 +106,7 @@ def test_top_into_a_pipe_ends(world):
     job.say("repeat 3 a")
     until("it is known", lambda: [s for s in world.ctl_json("sessions")["sessions"] if s["name"] == "s"])
     assert looks(world) == 1 and looks(world, "-b", "-c", "3") == 3 and looks(world, "-c", "2") == 2
-    top = subprocess.Popen([str(BUILD / "bin/protonctl"), "top", "-b", "-i", "0.1", "s"], env=world.env, stdout=subprocess.PIPE, text=True)
+    top = subprocess.Popen([str(BUILD / "bin/protonctl"), "top", "-b", "--interval", "0.1", "s"], env=world.env, stdout=subprocess.PIPE, text=True)
     heads = 0
     while heads < 3:  # it would have ended
         line = top.stdout.readline()

@@ -107,3 +107,30 @@ def test_errors_without_a_daemon(world):
     for tool, words in (("protonctl", "status"), ("protonctl", "finalize x"), ("protonview", "tree x")):
         got = ask(world, tool, words, None)
         assert got["error"]["text"]
+
+
+# --- letters -------------------------------------------------------------------------------------
+
+# Whatever verb of whichever tool takes a letter: this is what it means.
+MEANS = {"a": "all", "b": "backend", "c": "context", "d": "depth", "e": "exclude", "f": "format", "g": "gate", "h": "help", "i": "include",
+         "k": "hook", "l": "list", "m": "metrics", "n": "rows", "o": "output", "p": "pid", "q": "quiet", "s": "sort", "t": "threshold",
+         "V": "version", "w": "wide", "1": "once"}
+# Triton's own two programs differ here: run and start have the letters of `proton`, protonview those of `proton-viewer`.
+PROTONS = {("run", "n"): "name", ("run", "d"): "data", ("run", "m"): "mode", ("start", "d"): "data", ("start", "m"): "mode"}
+TOP = {("top", "b"): "batch", ("top", "c"): "count"}  # as top(1) has it; nobody else looks at what records
+
+
+def letters(text):
+    return re.findall(r"^ +-(\w), --([a-z-]+)", text, re.M)
+
+
+def test_a_letter_has_one_meaning(world):
+    seen = set()
+    for tool, table in (("protonview", VIEW), ("protonctl", CTL)):
+        for verb in verbs(world, tool, table):
+            for letter, name in letters(world.tool(tool, "help", verb).stdout):
+                want = PROTONS.get((verb, letter)) or TOP.get((verb, letter)) or MEANS.get(letter)
+                assert name == want, f"{tool} {verb} -{letter} is --{name}, elsewhere --{want}"
+                seen.add(letter)
+    assert seen == set(MEANS), "no line for a letter that is not there"
+    assert world.ctl("-V").stdout.split()[0] == "protonctl" and world.view("-V").stdout.split()[0] == "protonview"

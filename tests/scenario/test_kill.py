@@ -304,7 +304,7 @@ def test_a_finalize_waits_for_its_lanes_whoever_else_ends(world, timeout):
     world.daemon.send_signal(signal.SIGSTOP)
     for i in range(threads):
         job.say(f"@{i} repeat {scopes} work")
-    asks = subprocess.Popen([str(BUILD / "bin/protonctl"), "finalize", "s", "-t", timeout], env=world.env, stdout=subprocess.DEVNULL)
+    asks = subprocess.Popen([str(BUILD / "bin/protonctl"), "finalize", "s", "--timeout", timeout], env=world.env, stdout=subprocess.DEVNULL)
     for other in others:
         other.process.stdin.write("finalize 0\n")
         other.process.stdin.flush()

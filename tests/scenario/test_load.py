@@ -177,7 +177,7 @@ def test_many_sessions(world):
     out = world.view("tree", "@last").stdout
     tree = time.monotonic() - t
     t = time.monotonic()
-    listed = world.ctl("sessions", "--lines", "0").stdout
+    listed = world.ctl("sessions", "--rows", "0").stdout
     lists = time.monotonic() - t
     show(f"{SESSIONS} sessions: {took[0]:.1f} ms each to start, record and store (the first tenth), {took[2]:.1f} ms (the last); KiB of the "
          f"daemon after a tenth {memory[0]}, at the end {memory[2]}; restart {restart * 1e3:.0f} ms, tree @last {tree * 1e3:.0f} ms, sessions {lists * 1e3:.0f} ms; "

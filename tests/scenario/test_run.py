@@ -367,7 +367,7 @@ def test_what_still_records_is_deleted_by_force_alone(world):
     assert r.returncode == 1 and r.stdout == "c, id 3, is deleted\n"
     assert r.stderr == ("protonctl delete: session 1 'a' is still recording; finalize it first, or use protonctl delete --force\n"
                         "protonctl delete: session 2 'b' has not been finalized; finalize it first, or use protonctl delete --force\n")
-    world.ctl("delete", "a", "-f")
+    world.ctl("delete", "a", "--force")
     world.ctl("finalize", "b")
     world.ctl("delete", "b")
     assert world.ctl_json("sessions")["sessions"] == []

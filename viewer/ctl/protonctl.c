@@ -12,13 +12,15 @@
 static int run(int argc, char **argv)
 {
 	static struct ctl c = {.table = commands};
+	const bool is_version =
+		argc > 1 && (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0);
 	int r;
 
 	if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
 		help_all(argc < 2 ? stderr : stdout, commands);
 		return argc < 2 ? CTL_USAGE : CTL_OK;
 	}
-	c.cmd = command_find(commands, strcmp(argv[1], "--version") == 0 ? "version" : argv[1]);
+	c.cmd = command_find(commands, is_version ? "version" : argv[1]);
 	if (c.cmd == NULL)
 		return help_refuse(words_have(argc, argv, "--json"), argc, argv);
 	r = ctl_parse(&c, argc - 1, argv + 1);

@@ -101,7 +101,7 @@ static int cmd_delete(struct ctl *c)
 
 /* clang-format off */
 static const struct option_def delete_options[] = {
-	{'f', "force", NULL, "also what is not finalized: it records no more, and is lost", NULL},
+	{0, "force", NULL, "also what is not finalized: it records no more, and is lost", NULL},
 	{0, NULL, NULL, NULL, NULL},
 };
 

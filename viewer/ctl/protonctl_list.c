@@ -92,7 +92,7 @@ static void sessions_show(const struct ctl *c, const struct listing *l)
 
 static int cmd_sessions(struct ctl *c)
 {
-	const char *lines = ctl_option(c, "lines");
+	const char *lines = ctl_option(c, "rows");
 	struct listing_wish w = {.ask = true,
 #define X(id, letter, name, arg, verbs, help) .filter[FILTER_##id] = ctl_option(c, name),
 		LISTING_FILTERS(X, )
@@ -103,7 +103,7 @@ static int cmd_sessions(struct ctl *c)
 	struct listing l;
 
 	if (lines != NULL && !text_u64(lines, UINT32_MAX, &max))
-		return ctl_usage(c, "--lines %s is not a number", lines);
+		return ctl_usage(c, "--rows %s is not a number", lines);
 	w.rows = (uint32_t)max;
 	if (listing_read(&w, &l, &how, &c->err) < 0)
 		return ctl_fail(c);
@@ -121,7 +121,7 @@ static int cmd_sessions(struct ctl *c)
 
 /* clang-format off */
 static const struct option_def sessions_options[] = {
-	{'n', "lines", "N", "at most the N newest (default 40; 0: all)", NULL},
+	{'n', "rows", "N", "at most the N newest (default 40; 0: all)", NULL},
 	{'a', "all", NULL, "also those that ended with nothing in them", NULL},
 #define X(id, letter, name, arg, verbs, help) {letter, name, arg, help, NULL},
 	LISTING_FILTERS(X, )

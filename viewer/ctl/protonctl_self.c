@@ -184,7 +184,7 @@ static int cmd_env(struct ctl *c)
 
 /* clang-format off */
 static const struct option_def env_options[] = {
-	{'s', "shell", "SHELL", "sh, csh or json (default: sh)", "sh csh json"},
+	{0, "shell", "SHELL", "sh, csh or json (default: sh)", "sh csh json"},
 	{0, NULL, NULL, NULL, NULL},
 };
 /* clang-format on */

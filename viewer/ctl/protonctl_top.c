@@ -239,7 +239,7 @@ static int looks_of(struct ctl *c, uint64_t *ret)
 
 static int cmd_top(struct ctl *c)
 {
-	const char *interval = ctl_option(c, "interval"), *lines = ctl_option(c, "lines");
+	const char *interval = ctl_option(c, "interval"), *lines = ctl_option(c, "rows");
 	struct top top = {.clears = isatty(STDOUT_FILENO) && ctl_option(c, "batch") == NULL};
 	uint64_t rows = screen_rows(), looks;
 	double seconds = interval != NULL ? strtod(interval, NULL) : 1.0;
@@ -250,7 +250,7 @@ static int cmd_top(struct ctl *c)
 	if (!(seconds >= 0.1 && seconds <= 3600))
 		return ctl_usage(c, "--interval %s: give 0.1 to 3600 seconds", interval);
 	if (lines != NULL && (!text_u64(lines, ROWS_MAX, &rows) || rows == 0))
-		return ctl_usage(c, "--lines %s: give 1 to %u", lines, ROWS_MAX);
+		return ctl_usage(c, "--rows %s: give 1 to %u", lines, ROWS_MAX);
 	code = looks_of(c, &looks);
 	if (code != 0)
 		return code;
@@ -276,8 +276,8 @@ static int cmd_top(struct ctl *c)
 
 /* clang-format off */
 static const struct option_def top_options[] = {
-	{'i', "interval", "SECONDS", "between two looks (default 1)", NULL},
-	{'n', "lines",    "N",       "rows (default: what the terminal has)", NULL},
+	{0,   "interval", "SECONDS", "between two looks (default 1)", NULL},
+	{'n', "rows",    "N",       "rows (default: what the terminal has)", NULL},
 	{'1', "once",     NULL,      "one table of everything so far, then end; so into a file or a pipe", NULL},
 	{'b', "batch",    NULL,      "a table after the other, into a file or a pipe, too", NULL},
 	{'c', "count",    "N",       "end after N tables", NULL},
