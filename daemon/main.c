@@ -103,6 +103,12 @@ static void print_man(void)
 		".TP\n.B %s\n\\&%s%s%s\n", #key, help, *(def) != '\0' ? "; default " : "", def);
 	CONFIG(X)
 #undef X
+	(void)printf(".SH EXAMPLES\n.nf\n"
+		     "protond --check                  where configuration and database are, and "
+		     "what is wrong there\n"
+		     "protond --private --foreground   a user's own, with its log on the terminal\n"
+		     "protonctl daemon start           the same in the background, until protonctl "
+		     "daemon stop\n.fi\n");
 	(void)printf(
 		".SH EXIT STATUS\n0 ended in order or another private protond answers; 1 could not "
 		"start or go on; 2 usage;\n3 another protond holds the directory.\n"

@@ -11,6 +11,11 @@
 #include "protonctl_options.h"
 #include "tool_verbs.h"
 
+#define EXAMPLES                                                                \
+	"  protonctl run -- python train.py     record a run, print its tree\n" \
+	"  protonctl jobs                       what protond sees\n"            \
+	"  protonview tree @last                open the last session again\n"
+
 static bool is_listed(const struct command *cmd)
 {
 	return cmd->help != NULL;
@@ -30,11 +35,8 @@ static void put_options(FILE *f, const struct option_def *o)
 
 void help_all(FILE *f, const struct command *const *table)
 {
-	fputs("protonctl: record what programs do, and look at it while they run.\n\n"
-	      "  protonctl run -- python train.py     record a run, print its tree\n"
-	      "  protonctl jobs                       what protond sees\n"
-	      "  protonview tree @last                open the last session again\n\n"
-	      "Commands:\n",
+	fputs("protonctl: record what programs do, and look at it while they run.\n\n" EXAMPLES
+	      "\nCommands:\n",
 		f);
 	for (; *table != NULL; table++)
 		if (is_listed(*table))
@@ -202,7 +204,9 @@ static int cmd_man(struct ctl *c)
 		man_text((*at)->examples);
 		fputs(".fi\n", stdout);
 	}
-	fputs(".SH COMMON OPTIONS\n", stdout);
+	fputs(".SH EXAMPLES\nThose of each command stand with it.\n.nf\n", stdout);
+	man_text(EXAMPLES);
+	fputs(".fi\n.SH COMMON OPTIONS\n", stdout);
 	man_options(common_options);
 	fputs(".SH EXIT STATUS\n0 ok, 1 not found, 2 usage, 3 daemon unreachable, 4 partial "
 	      "data; run has its\n"

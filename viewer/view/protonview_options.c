@@ -194,6 +194,13 @@ int options_parse(int argc, char **argv, struct options *ret, struct err *e)
 
 /* --- help */
 
+#define EXAMPLES                                                                                   \
+	"  protonview tree @last                        the newest session\n"                      \
+	"  protonview FILE.hatchet -m tflop16/s,time/%  Proton's flags work as in proton-viewer\n" \
+	"  protonview flat @last -n 20                  what takes most, over all paths\n"         \
+	"  protonview diff @-1 @last --gate 5           fail when it became 5% slower\n"           \
+	"  protonview export @last -o run.json          its timeline, for ui.perfetto.dev\n"
+
 static void wrap(struct text *t, const char *s, unsigned indent, unsigned width)
 {
 	unsigned at = indent;
@@ -264,12 +271,7 @@ int options_help(struct text *t, const char *verb, struct err *e)
 			*verb_texts[only].args != '\0' ? " " : "", verb_texts[only].args);
 		wrap(t, verb_texts[only].help, 0, 96);
 	} else {
-		text_str(t, "protonview: what protond recorded.\n\n"
-			    "  protonview tree @last                        the newest session\n"
-			    "  protonview FILE.hatchet -m tflop16/s,time/%  Proton's flags work as "
-			    "in proton-viewer\n"
-			    "  protonview diff @-1 @last --gate 5           fail when it became 5% "
-			    "slower\n\n");
+		text_str(t, "protonview: what protond recorded.\n\n" EXAMPLES "\n");
 		for (i = 0; i < VERB_MAX; i++) {
 			text_fmt(t, "  %-9s %-15s ", verb_texts[i].name, verb_texts[i].args);
 			wrap(t, verb_texts[i].help, 28, 96);
@@ -425,7 +427,9 @@ void options_man(struct text *t)
 		text_char(t, '\n');
 		roff(t, option_texts[i].help);
 	}
-	text_str(t, ".SH SOURCES AND EXIT STATUS\n.nf\n");
+	text_str(t, ".SH EXAMPLES\n.nf\n");
+	roff(t, EXAMPLES);
+	text_str(t, ".fi\n.SH SOURCES AND EXIT STATUS\n.nf\n");
 	sources_help(t);
 	text_str(t, ".fi\n.SH SEE ALSO\n.BR protonctl (1),\n.BR protond (8)\n");
 }
