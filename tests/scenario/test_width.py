@@ -186,3 +186,12 @@ def test_flat_is_sorted_by_any_number(world):
     data = json.loads(world.view("flat", path, "-s", "self", "--json").stdout)
     at = [c["name"] for c in data["columns"]].index("self")
     assert [row[at] for row in data["rows"]] == [76e6, 20e6, 5e6]
+
+
+def test_help_fits(world):
+    for tool in ("protonctl", "protonview"):
+        listed = [line.split("\t")[0] for line in world.tool(tool, "__complete", "--", "").stdout.splitlines()]
+        for words in [[]] + [[verb] for verb in listed if verb.isalpha()] + [["options"]] * (tool == "protonctl"):
+            r = world.tool(tool, "help", *words, check=False)
+            lines = [line for line in r.stdout.splitlines() if not re.search("  protonctl run -n|PROTOND_DB=|usage: ", line)]
+            assert r.returncode == 0 and columns(max(lines, key=columns)) <= 80, (words, max(lines, key=columns))

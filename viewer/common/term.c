@@ -234,6 +234,19 @@ void term_wrap(const struct term *term, struct text *t, size_t from, uint32_t in
 	text_fini(&out);
 }
 
+void term_help(struct text *t, const char *left, uint32_t indent, const char *words)
+{
+	static const struct term help = {.width = HELP_COLUMNS};
+	const size_t from = t->n;
+
+	text_fmt(t, "%-*s", (int)indent, left);
+	if (strlen(left) >= indent && indent > 0)
+		text_fmt(t, "\n%*s", (int)indent, "");
+	text_str(t, words);
+	term_wrap(&help, t, from, indent);
+	text_char(t, '\n');
+}
+
 void term_duration(struct text *t, double ns)
 {
 	if (ns < 1e3)

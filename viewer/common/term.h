@@ -48,6 +48,11 @@ void term_count(struct text *t, uint64_t n, const char *one, const char *many);
  * are indented. Nothing where there is no width. */
 void term_wrap(const struct term *term, struct text *t, size_t from, uint32_t indent);
 
+/* A line of a help text: what stands at the left, filled up to `indent`, then words, all within
+ * HELP_COLUMNS. */
+#define HELP_COLUMNS 80u
+void term_help(struct text *t, const char *left, uint32_t indent, const char *words);
+
 int term_write(int fd, const char *s, size_t n); /* all of it; -errno */
 
 #endif

@@ -21,40 +21,69 @@ static bool is_listed(const struct command *cmd)
 	return cmd->help != NULL;
 }
 
+/* Words in lines of HELP_COLUMNS, behind what stands at their left. */
+static void put_words(FILE *f, const char *left, uint32_t indent, const char *words)
+{
+	struct text t = {0};
+
+	term_help(&t, left, indent, words);
+	fwrite(t.s, 1, t.n, f);
+	text_fini(&t);
+}
+
 static void put_options(FILE *f, const struct option_def *o)
 {
 	char left[64];
 
 	for (; o->name != NULL; o++) {
-		snprintf(left, sizeof(left), "%c%c%s--%s%s%s", o->key != 0 ? '-' : ' ',
+		snprintf(left, sizeof(left), "  %c%c%s--%s%s%s", o->key != 0 ? '-' : ' ',
 			o->key != 0 ? o->key : ' ', o->key != 0 ? ", " : "  ", o->name,
 			o->arg != NULL ? " " : "", o->arg != NULL ? o->arg : "");
-		fprintf(f, "  %-26s %s\n", left, o->help);
+		put_words(f, left, 29, o->help);
 	}
+}
+
+/* A paragraph of the source, whose lines end where the source's do. */
+static void put_paragraph(FILE *f, const char *lines)
+{
+	char words[4096];
+	size_t i;
+
+	snprintf(words, sizeof(words), "%s", lines);
+	for (i = 0; words[i] != '\0'; i++)
+		if (words[i] == '\n')
+			words[i] = words[i + 1] == '\0' ? '\0' : ' ';
+	put_words(f, "", 0, words);
 }
 
 void help_all(FILE *f, const struct command *const *table)
 {
+	char left[32];
+
 	fputs("protonctl: record what programs do, and look at it while they run.\n\n" EXAMPLES
 	      "\nCommands:\n",
 		f);
-	for (; *table != NULL; table++)
+	for (; *table != NULL; table++) {
+		snprintf(left, sizeof(left), "  %s", (*table)->name);
 		if (is_listed(*table))
-			fprintf(f, "  %-11s %s\n", (*table)->name, (*table)->help);
-	fputs("\nSessions are named by their name, id, the beginning of their uuid, @last, "
-	      "or @-1 for the\n"
-	      "one before. `protonctl help COMMAND` says more. Exit codes: 0 ok, 1 not "
-	      "found, 2 usage,\n"
-	      "3 daemon unreachable, 4 partial data.\n",
-		f);
+			put_words(f, left, 14, (*table)->help);
+	}
+	putc('\n', f);
+	put_paragraph(f,
+		"Sessions are named by their name, id, the beginning of their uuid, @last, or @-1 "
+		"for the one before. `protonctl help COMMAND` says more. Exit codes: 0 ok, 1 not "
+		"found, 2 usage, 3 daemon unreachable, 4 partial data.");
 }
 
 void help_command(FILE *f, const struct command *cmd)
 {
 	const char *line = cmd->examples, *end;
+	char words[256];
 
-	fprintf(f, "protonctl %s: %s.\n\nExamples:\n", cmd->name,
+	snprintf(words, sizeof(words), "protonctl %s: %s.", cmd->name,
 		cmd->help != NULL ? cmd->help : "");
+	put_words(f, "", 0, words);
+	fputs("\nExamples:\n", f);
 	for (; *line != '\0'; line = end + 1) {
 		end = strchr(line, '\n');
 		fprintf(f, "  %.*s\n", (int)(end - line), line);
@@ -63,8 +92,10 @@ void help_command(FILE *f, const struct command *cmd)
 		*cmd->args != '\0' ? " " : "", cmd->args);
 	if (cmd->alias != NULL)
 		fprintf(f, "       (also: protonctl %s)\n", cmd->alias);
-	if (cmd->more != NULL)
-		fprintf(f, "\n%s", cmd->more);
+	if (cmd->more != NULL) {
+		putc('\n', f);
+		put_paragraph(f, cmd->more);
+	}
 	fputs("\nOptions:\n", f);
 	put_options(f, cmd->options);
 	put_options(f, common_options);

@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "options.h"
+#include "term.h"
 
 static const struct job_option {
 	const char *name, *who, *type, *def, *words, *help;
@@ -29,11 +30,16 @@ static void variable(const char *name, char ret[64])
 
 static void put(FILE *f, const struct job_option *o)
 {
-	char name[64];
+	char name[64], left[72], words[512];
+	struct text t = {0};
 
 	variable(o->name, name);
-	fprintf(f, "  %-24s %s%s%s%s%s\n", name, o->help, *o->words != '\0' ? "; " : "", o->words,
-		*o->def != '\0' ? "; default " : "", o->def);
+	snprintf(left, sizeof(left), "  %s", name);
+	snprintf(words, sizeof(words), "%s%s%s%s%s", o->help, *o->words != '\0' ? "; " : "",
+		o->words, *o->def != '\0' ? "; default " : "", o->def);
+	term_help(&t, left, 27, words);
+	fwrite(t.s, 1, t.n, f);
+	text_fini(&t);
 }
 
 void job_options_help(FILE *f)
@@ -44,11 +50,9 @@ void job_options_help(FILE *f)
 	for (i = 0; i < N; i++)
 		if (strcmp(job_options[i].who, "lib") == 0)
 			put(f, &job_options[i]);
-	fputs("\nThe Python package's: variables; `job.name = value` lines in "
-	      "/etc/protond.conf or "
-	      "~/.config/protond.conf;\nprotond.configure(name=value); --protond-name VALUE "
-	      "where a "
-	      "program calls protond.add_arguments():\n\n",
+	fputs("\nThe Python package's: variables; `job.name = value` lines in\n"
+	      "/etc/protond.conf or ~/.config/protond.conf; protond.configure(name=value);\n"
+	      "--protond-name VALUE where a program calls protond.add_arguments():\n\n",
 		f);
 	for (i = 0; i < N; i++)
 		if (strcmp(job_options[i].who, "lib") != 0)

@@ -9,6 +9,7 @@
 #include "complete.h"
 #include "guess.h"
 #include "metrics.h"
+#include "term.h"
 
 #define LONG_BASE 256 /* getopt's value of an option is LONG_BASE + its id */
 
@@ -194,68 +195,44 @@ int options_parse(int argc, char **argv, struct options *ret, struct err *e)
 
 /* --- help */
 
-#define EXAMPLES                                                                                   \
-	"  protonview tree @last                        the newest session\n"                      \
-	"  protonview FILE.hatchet -m tflop16/s,time/%  Proton's flags work as in proton-viewer\n" \
-	"  protonview flat @last -n 20                  what takes most, over all paths\n"         \
-	"  protonview diff @-1 @last --gate 5           fail when it became 5% slower\n"           \
-	"  protonview export @last -o run.json          its timeline, for ui.perfetto.dev\n"
-
-static void wrap(struct text *t, const char *s, unsigned indent, unsigned width)
-{
-	unsigned at = indent;
-	size_t n;
-
-	while (*s != '\0') {
-		n = strcspn(s, " ");
-		if (at > indent && at + 1 + n > width) {
-			text_fmt(t, "\n%*s", (int)indent, "");
-			at = indent;
-		} else if (at > indent) {
-			text_char(t, ' ');
-			at++;
-		}
-		text_add(t, s, n);
-		at += (unsigned)n;
-		s += n + (s[n] == ' ');
-	}
-	text_char(t, '\n');
-}
+#define EXAMPLES                                                                           \
+	"  protonview tree @last                the newest session\n"                      \
+	"  protonview FILE.hatchet -m util      Proton's flags work as in proton-viewer\n" \
+	"  protonview flat @last -n 20          what takes most, over all paths\n"         \
+	"  protonview diff @-1 @last --gate 5   fail when it became 5% slower\n"           \
+	"  protonview export @last -o run.json  its timeline, for ui.perfetto.dev\n"
 
 static void option_help(struct text *t, const struct option_text *o)
 {
 	char left[64];
-	int n;
 
-	n = snprintf(left, sizeof(left), "  %c%c%c --%s%s%s", o->letter != 0 ? '-' : ' ',
+	snprintf(left, sizeof(left), "  %c%c%c --%s%s%s", o->letter != 0 ? '-' : ' ',
 		o->letter != 0 ? o->letter : ' ', o->letter != 0 ? ',' : ' ', o->name,
 		o->argument != NULL ? " " : "", o->argument != NULL ? o->argument : "");
-	text_fmt(t, "%-28s", left);
-	if (n >= 28)
-		text_fmt(t, "\n%28s", "");
-	wrap(t, o->help, 28, 96);
+	term_help(t, left, 28, o->help);
 }
 
 static void sources_help(struct text *t)
 {
 	text_str(t,
-		"\nSOURCE is a .hatchet file (- is standard input), a portable session file, "
-		"or a session:\n"
-		"its name, its id, the beginning of its uuid, @last for the newest that somebody\n"
-		"asked for, @-1 for the one before.\n"
+		"\nSOURCE is a .hatchet file (- is standard input), a portable session file, or a\n"
+		"session: its name, its id, the beginning of its uuid, @last for the newest that\n"
+		"somebody asked for, @-1 for the one before.\n"
 		"\nExit status: 0 done; 1 not found, or a gate failed; 2 wrong usage; 3 the "
-		"daemon did not\n"
-		"answer; 4 a part of the data could not be read, or not be printed.\n");
+		"daemon\n"
+		"did not answer; 4 a part of the data could not be read, or not be printed.\n");
 }
 
 static void formats_help(struct text *t)
 {
 	static const char *const from_words[] = {"tree", "timeline", "session"};
+	char left[64];
 
 	text_str(t, "\n  -f               FILE ends in      from      read by\n");
-#define X(name, from, read, whose, ending, readers)             \
-	text_fmt(t, "  %-15s  .%-16s %-9s %s\n", #name, ending, \
-		from_words[format_from(FORMAT_##name)], readers);
+#define X(name, from, read, whose, ending, readers)                          \
+	snprintf(left, sizeof(left), "  %-15s  .%-16s %-9s ", #name, ending, \
+		from_words[format_from(FORMAT_##name)]);                     \
+	term_help(t, left, 46, readers);
 	FORMATS(X)
 #undef X
 }
@@ -263,18 +240,20 @@ static void formats_help(struct text *t)
 int options_help(struct text *t, const char *verb, struct err *e)
 {
 	int only = verb == NULL ? -1 : find_verb(verb), i;
+	char left[64];
 
 	if (verb != NULL && only < 0)
 		return no_verb(verb, e);
 	if (only >= 0) {
 		text_fmt(t, "usage: protonview %s [options]%s%s\n\n", verb_texts[only].name,
 			*verb_texts[only].args != '\0' ? " " : "", verb_texts[only].args);
-		wrap(t, verb_texts[only].help, 0, 96);
+		term_help(t, "", 0, verb_texts[only].help);
 	} else {
 		text_str(t, "protonview: what protond recorded.\n\n" EXAMPLES "\n");
 		for (i = 0; i < VERB_MAX; i++) {
-			text_fmt(t, "  %-9s %-15s ", verb_texts[i].name, verb_texts[i].args);
-			wrap(t, verb_texts[i].help, 28, 96);
+			snprintf(left, sizeof(left), "  %-9s %-15s ", verb_texts[i].name,
+				verb_texts[i].args);
+			term_help(t, left, 28, verb_texts[i].help);
 		}
 	}
 	text_char(t, '\n');
