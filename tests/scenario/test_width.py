@@ -71,11 +71,13 @@ def test_tables_of_protonctl_fit(world):
     world.ctl("start", "a_session_of_a_rather_long_name", "--pid", job.pid)
     job.say("enter a scope with a long name, long enough that it does not stand on a line of eighty columns")
     job.say("repeat 3 " + "x" * 200)
-    for args in (["jobs"], ["jobs", "--all"], ["status"], ["backends"], ["top", "--once"], ["sessions"]):
-        narrow = world.ctl(*args, env={"COLUMNS": "80"}).stdout
+    for args in (["jobs"], ["jobs", "--all"], ["status"], ["backends"], ["top", "--once"], ["sessions"], ["where"], ["doctor"]):
+        narrow = world.ctl(*args, env={"COLUMNS": "80"}, check=args != ["doctor"]).stdout
         words = [line for line in narrow.splitlines() if "/" not in line]  # a path of a file is never cut
         assert columns(max(words, key=columns)) <= 80, (args, widest(narrow))
     assert "x" * 200 in world.ctl("top", "--once").stdout
+    job.say("enter " + "y" * 200)
+    assert columns(widest(world.ctl("where", env={"COLUMNS": "80"}).stdout)) <= 80 and "y" * 200 in world.ctl("where").stdout
 
 
 def terminal(world, *args, **env):

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "human.h"
 #include "json.h"
 #include "protonctl_call.h"
 #include "protonctl_doctor.h"
@@ -31,23 +30,34 @@ static void report_json(const struct doctor *d)
 	json_end(stdout, NULL, 0);
 }
 
-static void report(const struct doctor *d)
+#define WORDS_AT 29 /* the column */
+
+static void report(const struct ctl *c, const struct doctor *d)
 {
 	static const char *const marks[] = {"ok  ", "note", "BAD "};
-	size_t i;
+	struct text t = {0};
+	size_t i, line;
 
 	for (i = 0; i < d->n; i++) {
 		const struct finding *f = &d->finding[i];
 
-		printf("%s  %-22s ", marks[f->grade], f->what);
-		text_put(stdout, f->text, 0);
-		putchar('\n');
-		if (f->mend[0] != '\0') {
-			printf("      %-22s → ", "");
-			text_put(stdout, f->mend, 0);
-			putchar('\n');
-		}
+		line = t.n;
+		term_style(&c->term, &t, f->grade == BAD ? STYLE_BAD : STYLE_PLAIN);
+		text_str(&t, marks[f->grade]);
+		term_style(&c->term, &t, STYLE_PLAIN);
+		text_fmt(&t, "  %-22s ", f->what);
+		term_name(&c->term, &t, f->text, 0);
+		term_wrap(&c->term, &t, line, WORDS_AT);
+		text_char(&t, '\n');
+		if (f->mend[0] == '\0')
+			continue;
+		line = t.n;
+		text_fmt(&t, "%*s%s ", WORDS_AT, "", c->term.utf8 ? "→" : "->");
+		term_name(&c->term, &t, f->mend, 0);
+		term_wrap(&c->term, &t, line, WORDS_AT + 2);
+		text_char(&t, '\n');
 	}
+	ctl_print(&t);
 }
 
 static int cmd_doctor(struct ctl *c)
@@ -74,7 +84,7 @@ static int cmd_doctor(struct ctl *c)
 	if (c->json)
 		report_json(&d);
 	else
-		report(&d);
+		report(c, &d);
 	rpc_reply_free(&d.status);
 	rpc_close(d.rpc);
 	return bad > 0 ? CTL_NOT_FOUND : CTL_OK;

@@ -9,45 +9,57 @@
 #include "protonctl_daemon.h"
 #include "protonctl_process.h"
 
-/* A path or a kernel's name, as people read it. */
-static void put_name_of(
-	struct names *names, const msgpack_object *map, const char *key, size_t columns)
-{
-	char text[1100];
-
-	text_put(stdout, names_show_path(names, wire_text(map, key, text, sizeof(text))), columns);
-}
-
-/* "for 1.20 s", or nothing when it is not known. */
-static void put_since(uint64_t now_ns, uint64_t since_ns)
-{
-	char took[32];
-
-	if (since_ns == 0 || now_ns < since_ns) {
-		fputs("since before it was recorded", stdout);
-		return;
-	}
-	text_duration((double)(now_ns - since_ns) * 1e-9, took);
-	printf("for %s", took);
-}
-
 struct where {
+	const struct term *term;
 	struct names *names;
+	struct text out;
 	uint64_t now_ns;
 };
 
-static void where_thread(const struct where *w, const msgpack_object *t)
+/* "for 1.20 s", or that it is not known. */
+static void put_since(struct where *w, uint64_t since_ns)
+{
+	char took[32];
+
+	if (since_ns == 0 || w->now_ns < since_ns) {
+		text_str(&w->out, "since before it was recorded");
+		return;
+	}
+	text_duration((double)(w->now_ns - since_ns) * 1e-9, took);
+	text_fmt(&w->out, "for %s", took);
+}
+
+#define PATH_LEAST 16u
+#define SINCE_MOST 30u /* "  since before it was recorded" */
+
+/* A path or a kernel's name, as people read it: cut to what of the line is left beside `more`. */
+static void put_name_of(
+	struct where *w, size_t line, const msgpack_object *map, const char *key, uint32_t more)
+{
+	const uint32_t used = term_line_width(&w->out, line) + more, width = w->term->width;
+	char text[1100];
+
+	term_name(w->term, &w->out,
+		names_show_path(w->names, wire_text(map, key, text, sizeof(text))),
+		width == 0                  ? 0
+		: used + PATH_LEAST < width ? width - used
+					    : PATH_LEAST);
+}
+
+static void where_thread(struct where *w, const msgpack_object *t)
 {
 	const msgpack_object *open = NULL;
 	uint32_t i, n = answer_items(t, "open", &open);
 
-	printf("  thread %lu\n", wire_u64_or(t, "tid", 0));
+	text_fmt(&w->out, "  thread %lu\n", wire_u64_or(t, "tid", 0));
 	for (i = 0; i < n; i++) {
-		fputs("    ", stdout);
-		put_name_of(w->names, &open[i], "path", 100);
-		fputs("  ", stdout);
-		put_since(w->now_ns, wire_u64_or(&open[i], "since_ns", 0));
-		putchar('\n');
+		const size_t line = w->out.n;
+
+		text_str(&w->out, "    ");
+		put_name_of(w, line, &open[i], "path", SINCE_MOST);
+		text_str(&w->out, "  ");
+		put_since(w, wire_u64_or(&open[i], "since_ns", 0));
+		text_char(&w->out, '\n');
 	}
 }
 
@@ -66,25 +78,28 @@ static bool alike(const msgpack_object *a, const msgpack_object *b)
 }
 
 /* more: as many behind it are alike. */
-static void where_launch(const struct where *w, const msgpack_object *l, uint32_t more)
+static void where_launch(struct where *w, const msgpack_object *l, uint32_t more)
 {
 	const bool running = wire_get(l, "running") != NULL && wire_get(l, "running")->via.boolean;
+	size_t line = w->out.n;
 
-	fputs(running ? "    RUNNING   " : "    in flight ", stdout);
-	put_name_of(w->names, l, "kernel", 60);
-	fputs("  launched in ", stdout);
-	put_name_of(w->names, l, "path", 80);
-	fputs("  ", stdout);
-	put_since(w->now_ns, wire_u64_or(l, "since_ns", 0));
+	text_str(&w->out, running ? "    RUNNING   " : "    in flight ");
+	put_name_of(w, line, l, "kernel", 0);
+	term_wrap(w->term, &w->out, line, 6);
+	text_str(&w->out, "  launched in ");
+	put_name_of(w, line, l, "path", SINCE_MOST);
+	text_str(&w->out, "  ");
+	put_since(w, wire_u64_or(l, "since_ns", 0));
 	if (running)
-		printf("  device %lu stream %lu", wire_u64_or(l, "device", 0),
+		text_fmt(&w->out, "  device %lu stream %lu", wire_u64_or(l, "device", 0),
 			wire_u64_or(l, "stream", 0));
 	if (more > 0)
-		printf(", and %u more of it", more);
-	putchar('\n');
+		text_fmt(&w->out, ", and %u more of it", more);
+	term_wrap(w->term, &w->out, line, 6);
+	text_char(&w->out, '\n');
 }
 
-static void where_ended(const msgpack_object *j)
+static void where_ended(struct where *w, const msgpack_object *j)
 {
 	const msgpack_object *notes = NULL;
 	const uint32_t n = answer_items(j, "notes", &notes);
@@ -92,52 +107,57 @@ static void where_ended(const msgpack_object *j)
 	uint32_t i;
 
 	if (n == 0)
-		puts("  nothing was open that is known");
+		text_str(&w->out, "  nothing was open that is known\n");
 	for (i = 0; i < n; i++) {
-		fputs("  ", stdout);
-		text_put(stdout, answer_text(&notes[i], text, sizeof(text)), 0);
-		putchar('\n');
+		const size_t line = w->out.n;
+
+		text_str(&w->out, "  ");
+		term_name(w->term, &w->out, answer_text(&notes[i], text, sizeof(text)), 0);
+		term_wrap(w->term, &w->out, line, 4);
+		text_char(&w->out, '\n');
 	}
 }
 
-static void where_job(const struct where *w, const msgpack_object *j)
+static void where_job(struct where *w, const msgpack_object *j)
 {
 	const msgpack_object *list = NULL;
 	const int64_t rank = wire_i64_or(j, "rank", -1);
 	const uint64_t flight = wire_u64_or(j, "in_flight", 0);
-	char ended[32];
+	const size_t line = w->out.n;
+	char ended[32], text[512];
 	uint32_t i, n, same;
 
-	printf("pid %lu", wire_u64_or(j, "pid", 0));
+	text_fmt(&w->out, "pid %lu", wire_u64_or(j, "pid", 0));
 	if (rank >= 0)
-		printf(", rank %ld", rank);
-	fputs(*wire_text(j, "ended", ended, sizeof(ended)) != '\0' ? ", " : "", stdout);
-	printf("%s", ended);
+		text_fmt(&w->out, ", rank %ld", rank);
+	text_str(&w->out, *wire_text(j, "ended", ended, sizeof(ended)) != '\0' ? ", " : "");
+	text_str(&w->out, ended);
 	if (wire_i64_or(j, "session", 0) > 0) {
-		printf(", in session %ld '", wire_i64_or(j, "session", 0));
-		answer_put(j, "session_name", 40);
-		putchar('\'');
+		text_fmt(&w->out, ", in session %ld '", wire_i64_or(j, "session", 0));
+		term_name(w->term, &w->out, wire_text(j, "session_name", text, sizeof(text)), 40);
+		text_char(&w->out, '\'');
 	}
-	fputs(": ", stdout);
-	answer_put(j, "command", 80);
-	putchar('\n');
+	text_str(&w->out, ": ");
+	term_name(w->term, &w->out, wire_text(j, "command", text, sizeof(text)), 0);
+	term_wrap(w->term, &w->out, line, 2);
+	text_char(&w->out, '\n');
 	if (*ended != '\0') {
-		where_ended(j);
+		where_ended(w, j);
 		return;
 	}
 	n = answer_items(j, "threads", &list);
 	if (n == 0)
-		puts("  no scope is open");
+		text_str(&w->out, "  no scope is open\n");
 	for (i = 0; i < n; i++)
 		where_thread(w, &list[i]);
 	n = answer_items(j, "launches", &list);
 	if (flight > 0)
-		printf("  %lu launches in flight; last delivery ", flight);
+		text_fmt(&w->out, "  %lu launches in flight; last delivery ", flight);
 	if (flight > 0 && wire_u64_or(j, "delivered_ns", 0) == 0)
-		puts("never");
+		text_str(&w->out, "never\n");
 	else if (flight > 0) {
-		put_since(w->now_ns, wire_u64_or(j, "delivered_ns", 0));
-		puts("");
+		put_since(w, wire_u64_or(j, "delivered_ns", 0));
+		text_str(&w->out, "\n");
 	}
 	for (i = 0; i < n; i += same) {
 		for (same = 1; i + same < n && alike(&list[i], &list[i + same]); same++)
@@ -161,9 +181,10 @@ static void place_of(const msgpack_object *j, char ret[512])
 }
 
 /* Which ranks stand elsewhere than most: those are what a hang waits for. */
-static void where_differs(struct names *names, const msgpack_object *jobs, uint32_t n)
+static void where_differs(struct where *w, const msgpack_object *jobs, uint32_t n)
 {
 	char place[512], other[512], most[512] = "";
+	const size_t line = w->out.n;
 	uint32_t i, k, same, best = 0;
 
 	if (n < 2 || n > 256)
@@ -181,22 +202,24 @@ static void where_differs(struct names *names, const msgpack_object *jobs, uint3
 	}
 	if (best == n || best == 1)
 		return;
-	printf("%u of %u are in ", best, n);
-	text_put(stdout, *most != '\0' ? names_show_path(names, most) : "no scope", 100);
-	fputs("; elsewhere:", stdout);
+	text_fmt(&w->out, "%u of %u are in ", best, n);
+	term_name(
+		w->term, &w->out, *most != '\0' ? names_show_path(w->names, most) : "no scope", 0);
+	text_str(&w->out, "; elsewhere:");
 	for (i = 0; i < n; i++) {
 		place_of(&jobs[i], place);
 		if (strcmp(place, most) != 0)
-			printf(" pid %lu (rank %ld)", wire_u64_or(&jobs[i], "pid", 0),
+			text_fmt(&w->out, " pid %lu (rank %ld)", wire_u64_or(&jobs[i], "pid", 0),
 				wire_i64_or(&jobs[i], "rank", -1));
 	}
-	putchar('\n');
+	term_wrap(w->term, &w->out, line, 2);
+	text_char(&w->out, '\n');
 }
 
 /* -errno in c->err. */
 static int where_print(struct ctl *c, const struct rpc_reply *r)
 {
-	struct where w = {.now_ns = wire_u64_or(r->result, "now_ns", 0)};
+	struct where w = {.term = &c->term, .now_ns = wire_u64_or(r->result, "now_ns", 0)};
 	const msgpack_object *jobs = NULL;
 	const uint32_t n = answer_items(r->result, "jobs", &jobs);
 	uint32_t i;
@@ -208,7 +231,8 @@ static int where_print(struct ctl *c, const struct rpc_reply *r)
 	}
 	for (i = 0; i < n; i++)
 		where_job(&w, &jobs[i]);
-	where_differs(w.names, jobs, n);
+	where_differs(&w, jobs, n);
+	ctl_print(&w.out);
 	names_free(w.names);
 	return 0;
 }
