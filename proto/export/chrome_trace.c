@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT. chrome_trace.c: the format chrome_trace: Chrome's trace events.
  *
  * Threads and tasks stand under their process; each stream under the GPU as its process sees it. A
- * launch is a point on its thread, with an arrow to its first operation. */
+ * launch is a point on its thread, with an arrow to its first operation.
+ *
+ * A session whose files are Triton's Proton's has its events and no others: of one process, pid 0,
+ * scopes and kernels, by numbers of their own for threads and streams; of 3.6 kernels alone. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -9,6 +12,7 @@
 #include "timeline.h"
 
 #define LANE_TID 1000000u /* of a stream's second lane and on */
+#define NO_PID   (-1)
 
 struct chrome {
 	bool any; /* event or device so far */
@@ -18,17 +22,6 @@ struct chrome {
 static struct chrome *chrome(struct timeline *w)
 {
 	return w->mine;
-}
-
-/* Of a session whose files are Proton's, there is what Proton has and no more. */
-static bool is_ours(const struct timeline *w)
-{
-	return w->l.p->head.files == MODE_NONE;
-}
-
-static bool is_proton_36(const struct timeline *w)
-{
-	return w->l.p->head.files == MODE_PROTON_36;
 }
 
 /* --- pieces */
@@ -75,7 +68,7 @@ static void event(struct timeline *w, const char *ph, const char *cat, const cha
 	text_str(t, cat);
 	text_str(t, "\",\"name\":");
 	text_json(t, name);
-	if (!is_proton_36(w)) {
+	if (pid != NO_PID) {
 		text_str(t, ",\"pid\":");
 		number(t, (uint64_t)pid);
 	}
@@ -91,8 +84,6 @@ static void metadata(struct timeline *w, const char *what, int64_t pid, uint64_t
 {
 	struct text *t = &w->out;
 
-	if (is_proton_36(w))
-		return;
 	comma(w);
 	text_str(t, "\n{\"ph\":\"M\",\"name\":\"");
 	text_str(t, what);
@@ -166,8 +157,6 @@ static void taken_values(struct timeline *w, uint32_t n)
 
 static void chrome_metric(struct timeline *w, const struct held *h, uint64_t ns)
 {
-	if (!is_ours(w))
-		return;
 	event(w, "i", "metric", w->known[h->node].name, w->pid, h->tid, ns);
 	text_str(&w->out, ",\"s\":\"t\",\"args\":{");
 	call_stack(w, h->node);
@@ -190,10 +179,6 @@ static void scope_args(struct timeline *w, const struct timeline_scope *s)
 		text_str(t, ",\"metrics\":{");
 		taken_values(w, s->n_metrics);
 		text_char(t, '}');
-	}
-	if (!is_ours(w)) {
-		text_str(t, "}}");
-		return;
 	}
 	if ((s->flags & TRACE_OPEN) != 0)
 		text_str(t, ",\"open\":true");
@@ -242,10 +227,6 @@ static void op_args(struct timeline *w, const struct timeline_op *p)
 
 	text_str(t, ",\"args\":{");
 	call_stack(w, p->node);
-	if (!is_ours(w)) {
-		text_str(t, "}}");
-		return;
-	}
 	text_fmt(t, ",\"device\":%u,\"context\":%u,\"stream\":%u", p->gpu->ordinal,
 		p->stream->context, p->stream->stream);
 	if ((o->flags & TRACE_UNLAUNCHED) == 0)
@@ -268,27 +249,38 @@ static void op_args(struct timeline *w, const struct timeline_op *p)
 	text_str(t, "}}");
 }
 
+struct end {
+	int64_t pid;
+	uint64_t tid;
+};
+
+static void arrow(struct timeline *w, const struct timeline_op *o, struct end from, struct end to)
+{
+	struct text *t = &w->out;
+
+	chrome(w)->flows++;
+	event(w, "s", "flow", "launch->kernel", from.pid, from.tid, o->launch_ns);
+	text_str(t, ",\"id\":");
+	number(t, chrome(w)->flows);
+	text_char(t, '}');
+	event(w, "f", "flow", "launch->kernel", to.pid, to.tid,
+		o->start_ns > o->launch_ns ? o->start_ns : o->launch_ns);
+	text_str(t, ",\"id\":");
+	number(t, chrome(w)->flows);
+	text_str(t, ",\"bp\":\"e\"}");
+}
+
 /* The launch, a point on its thread, and the arrow from there. */
 static void launch(struct timeline *w, const struct timeline_op *o)
 {
 	const bool graph = (o->op->flags & TRACE_GRAPH) != 0;
 	struct text *t = &w->out;
 
-	if (is_ours(w)) {
-		event(w, "X", "launch", graph ? "launch graph" : gpu_classes[o->op->class].launch,
-			w->pid, o->tid, o->launch_ns);
-		text_fmt(t, ",\"dur\":0,\"args\":{\"correlation\":%u}}", o->op->correlation);
-	}
-	chrome(w)->flows++;
-	event(w, "s", "flow", "launch->kernel", w->pid, o->tid, o->launch_ns);
-	text_str(t, ",\"id\":");
-	number(t, chrome(w)->flows);
-	text_char(t, '}');
-	event(w, "f", "flow", "launch->kernel", o->gpu->pid, lane_tid(o->stream->stream, o->lane),
-		o->start_ns > o->launch_ns ? o->start_ns : o->launch_ns);
-	text_str(t, ",\"id\":");
-	number(t, chrome(w)->flows);
-	text_str(t, ",\"bp\":\"e\"}");
+	event(w, "X", "launch", graph ? "launch graph" : gpu_classes[o->op->class].launch, w->pid,
+		o->tid, o->launch_ns);
+	text_fmt(t, ",\"dur\":0,\"args\":{\"correlation\":%u}}", o->op->correlation);
+	arrow(w, o, (struct end){w->pid, o->tid},
+		(struct end){o->gpu->pid, lane_tid(o->stream->stream, o->lane)});
 }
 
 static void chrome_op(struct timeline *w, const struct timeline_op *o)
@@ -298,7 +290,7 @@ static void chrome_op(struct timeline *w, const struct timeline_op *o)
 	text_str(&w->out, ",\"dur\":");
 	micros(&w->out, o->end_ns - o->start_ns);
 	op_args(w, o);
-	if (o->launch && !is_proton_36(w))
+	if (o->launch)
 		launch(w, o);
 }
 
@@ -365,20 +357,153 @@ static void chrome_process_end(struct timeline *w)
 	}
 }
 
-/* --- the file */
+/* --- as Triton's Proton has it */
 
-/* "us" is no value of the format, and Proton's. */
-static void open_as_proton(struct timeline *w)
+#define STREAM_TID 200000u
+
+/* Threads have numbers there, in the order of their first event. */
+static uint64_t proton_tid(const struct timeline *w, uint32_t tid)
 {
-	text_str(&w->out, "{\"displayTimeUnit\":\"us\"");
-	if (!is_proton_36(w))
-		text_fmt(&w->out, ",\"baseTimeNanoseconds\":%" PRId64, w->base_ns + w->ahead_ns);
+	uint32_t i = 0;
+
+	while (i < w->n_threads && w->thread[i].tid != tid)
+		i++;
+	return i;
 }
+
+static void held_as_text(struct text *t, const struct held *h)
+{
+	double f;
+
+	memcpy(&f, &h->bits, sizeof(f));
+	if (h->type == VALUE_STR)
+		text_str(t, h->text);
+	else if (h->type == VALUE_F64)
+		text_fmt(t, "%f", f);
+	else if (h->type == VALUE_I64)
+		text_fmt(t, "%" PRId64, (int64_t)h->bits);
+	else
+		number(t, h->bits);
+}
+
+/* What was built, as a string. Without memory there will be no file. */
+static const char *built(struct timeline *w, struct text *words)
+{
+	text_char(words, '\0');
+	w->out.failed |= words->failed;
+	return words->failed ? "" : words->s;
+}
+
+/* "a: <m, 1.000000>, <n, 2>" */
+static void proton_name(struct timeline *w, const struct timeline_scope *s, struct text *name)
+{
+	uint32_t i;
+
+	text_str(name, w->known[s->node].name);
+	for (i = 0; i < s->n_metrics; i++) {
+		text_str(name, i == 0 ? ": <" : ", <");
+		text_str(name, w->held[w->taken[i]].name);
+		text_str(name, ", ");
+		held_as_text(name, &w->held[w->taken[i]]);
+		text_char(name, '>');
+	}
+}
+
+static void proton_scope(struct timeline *w, const struct timeline_scope *s)
+{
+	struct text *t = &w->out, words = {0};
+	uint32_t i;
+
+	proton_name(w, s, &words);
+	event(w, "X", s->n_metrics > 0 ? "metric" : "scope", built(w, &words), 0,
+		proton_tid(w, s->tid), s->begin_ns);
+	text_str(t, ",\"dur\":");
+	micros(t, s->end_ns - s->begin_ns);
+	text_str(t, ",\"args\":{");
+	call_stack(w, s->node);
+	text_str(t, ",\"scope_id\":");
+	number(t, chrome(w)->tasks++);
+	for (i = 0; i < s->n_metrics; i++) {
+		words.n = 0;
+		held_as_text(&words, &w->held[w->taken[i]]);
+		text_str(t, i == 0 ? ",\"metrics\":{" : ",");
+		text_json(t, w->held[w->taken[i]].name);
+		text_char(t, ':');
+		text_json(t, built(w, &words));
+	}
+	text_str(t, s->n_metrics > 0 ? "}}}" : "}}");
+	text_fini(&words);
+}
+
+static void proton_op(struct timeline *w, const struct timeline_op *o)
+{
+	const bool alone = w->l.p->head.files == MODE_PROTON_36;
+	const uint32_t stream = o->stream->stream;
+	const uint64_t tid = alone ? stream : (uint64_t)STREAM_TID + stream;
+
+	if (!gpu_class_is_kernel(o->op->class))
+		return;
+	event(w, "X", "kernel", w->known[o->node].name, alone ? NO_PID : 0, tid, o->start_ns);
+	text_str(&w->out, ",\"dur\":");
+	micros(&w->out, o->end_ns - o->start_ns);
+	text_str(&w->out, ",\"args\":{");
+	call_stack(w, o->node);
+	text_str(&w->out, "}}");
+	if (o->launch && !alone)
+		arrow(w, o, (struct end){0, proton_tid(w, o->tid)}, (struct end){0, tid});
+}
+
+static void proton_lane(struct timeline *w, const char *kind, uint32_t n, uint64_t tid)
+{
+	char words[48];
+
+	snprintf(words, sizeof(words), "%s %u", kind, n);
+	metadata(w, "thread_name", 0, tid, "name", words, 0);
+	metadata(w, "thread_sort_index", 0, tid, "sort_index", NULL, tid);
+}
+
+static void proton_process_end(struct timeline *w)
+{
+	uint32_t i;
+
+	if (w->n_lanes == 0)
+		return; /* it names no lanes then */
+	metadata(w, "process_name", 0, 0, "name", "Trace", 0);
+	metadata(w, "process_sort_index", 0, 0, "sort_index", NULL, 0);
+	for (i = 0; i < w->n_threads; i++)
+		proton_lane(w, "CPU Thread", i, i);
+	for (i = 0; i < w->n_lanes; i++)
+		proton_lane(w, "GPU Stream", w->lane[i].stream,
+			(uint64_t)STREAM_TID + w->lane[i].stream);
+}
+
+/* "us" is no value of the format, but what it writes. */
+static void proton_open(struct timeline *w)
+{
+	text_char(&w->out, '{');
+	if (w->l.p->head.files != MODE_PROTON_36)
+		text_fmt(&w->out, "\"baseTimeNanoseconds\":%" PRId64 ",", w->base_ns + w->ahead_ns);
+	text_str(&w->out, "\"displayTimeUnit\":\"us\",\"traceEvents\":[");
+}
+
+static void proton_close(struct timeline *w)
+{
+	text_str(&w->out, "]}\n");
+}
+
+static const struct timeline_form proton_form = {.scope = proton_scope,
+	.op = proton_op,
+	.process_end = proton_process_end,
+	.close = proton_close};
+static const struct timeline_form proton_36_form = {.op = proton_op, .close = proton_close};
+
+/* --- the file */
 
 static void chrome_open(struct timeline *w)
 {
-	if (!is_ours(w)) {
-		open_as_proton(w);
+	if (w->l.p->head.files != MODE_NONE) {
+		w->form = w->l.p->head.files == MODE_PROTON ? &proton_form : &proton_36_form;
+		proton_open(w);
 		return;
 	}
 	text_fmt(&w->out,
@@ -393,8 +518,6 @@ static void chrome_open(struct timeline *w)
 
 static void chrome_device(struct timeline *w, const struct timeline_device *d)
 {
-	if (!is_ours(w))
-		return;
 	comma(w);
 	text_fmt(&w->out, "{\"id\":%" PRIu64 ",\"name\":", d->ordinal);
 	text_json(&w->out, d->name);
@@ -406,17 +529,14 @@ static void chrome_device(struct timeline *w, const struct timeline_device *d)
 
 static void chrome_opened(struct timeline *w)
 {
-	text_str(&w->out, is_ours(w) ? "],\"traceEvents\":[" : ",\"traceEvents\":[");
+	text_str(&w->out, "],\"traceEvents\":[");
 	chrome(w)->any = false;
 }
 
 static void chrome_close(struct timeline *w)
 {
-	text_str(&w->out, "\n]");
-	if (is_ours(w)) {
-		text_str(&w->out, ",\"eventsGone\":");
-		number(&w->out, w->gone);
-	}
+	text_str(&w->out, "\n],\"eventsGone\":");
+	number(&w->out, w->gone);
 	text_str(&w->out, "}\n");
 }
 

@@ -128,7 +128,8 @@ static int node_read(
 	}
 	if (text != NULL)
 		ret->name = profile_text(w->l.p, text, (size_t)sqlite3_column_bytes(q, 0));
-	if (text != NULL && ret->name != NULL && w->l.select->show != NULL) {
+	if (text != NULL && ret->name != NULL && w->l.select->show != NULL &&
+		w->l.p->head.files == MODE_NONE) {
 		text = w->l.select->show(w->l.select->show_arg, ret->name);
 		ret->name = profile_text(w->l.p, text, strlen(text));
 	}
@@ -367,7 +368,7 @@ static void take_scope(struct timeline *w, const struct trace_chunk *c, const st
 		.flags = s->flags};
 
 	t.n_metrics = scope_metrics(w, t.tid, t.node, s->begin, s->end);
-	if (is_in_window(w, t.begin_ns, t.end_ns))
+	if (w->form->scope != NULL && is_in_window(w, t.begin_ns, t.end_ns))
 		w->form->scope(w, &t);
 }
 
@@ -477,15 +478,13 @@ static int op_order(const void *a, const void *b)
 static int take_ops(struct timeline *w, const struct trace_chunk *c)
 {
 	const struct trace_op **order = calloc((size_t)c->n[TRACE_N_OPS] + 1, sizeof(*order));
-	const uint32_t files = w->l.p->head.files;
 	uint32_t i, n = 0;
 	int r = 0;
 
 	if (order == NULL)
 		return timeline_no_memory(w);
 	for (i = 0; i < c->n[TRACE_N_OPS]; i++)
-		if (is_selected(w, c->op[i].segment) &&
-			(files == MODE_NONE || gpu_class_is_kernel(c->op[i].class)))
+		if (is_selected(w, c->op[i].segment))
 			order[n++] = &c->op[i];
 	qsort(order, n, sizeof(*order), op_order);
 	for (i = 0; i < n && r == 0; i++) {
@@ -502,8 +501,6 @@ static int take_scopes(struct timeline *w, const struct trace_chunk *c)
 	uint32_t i;
 	int r = 0;
 
-	if (w->l.p->head.files == MODE_PROTON_36)
-		return 0;
 	for (i = 0; i < c->n[TRACE_N_SCOPES] && r == 0; i++) {
 		if (!is_selected(w, c->scope[i].segment))
 			continue;

@@ -132,9 +132,27 @@ def test_the_events_of_protons_timelines(world, mode, keys, kinds):
     n, = world.sql("SELECT sum(c.count) FROM cell c JOIN session s ON s.id = c.session WHERE s.name = 'all' AND c.class IN (1, 2)")[0]
     assert len(of_kernels) == n > 0
     assert all(e["args"].keys() == {"call_stack"} for e in of_kernels)
+    assert {"\x1f".join(e["args"]["call_stack"]) for e in of_kernels} < tree_of(world, "all").keys(), "mangled, as CUPTI gives them"
+    assert mode != "proton" or all(e["pid"] == 0 for e in events)
+    assert {e["args"]["name"] for e in events if e["name"] == "thread_name"} >= ({"CPU Thread 0"} if mode == "proton" else set())
     assert mode == "proton" or all(e.keys() == {"ph", "cat", "name", "tid", "ts", "dur", "args"} for e in events)
     world.view("export", "all", "-o", world.home / "all.hatchet")
     assert "memcpy" not in (world.home / "all.hatchet").read_text() and "[memcpy" in world.view("tree", "all", "-m", "copies").stdout
+
+
+def test_metrics_of_protons_timelines(world):
+    """Text, in the event's name too; a scope without any is a scope."""
+    world.start(PROTOND_AUTO_SESSION="off")
+    j = record(world, mode=("-m", "proton"))
+    for line in "enter a", "metric i 2 n", "metric f 0.5 f", "enter b", "exit", "exit":
+        j.say(line)
+    j.quit()
+    world.ctl("finalize", "s")
+    world.view("export", "s", "-o", world.home / "s.chrome_trace")
+    data = json.loads((world.home / "s.chrome_trace").read_text())
+    got = {e["name"]: (e["cat"], {k: v for k, v in e["args"].items() if k != "scope_id"}) for e in data["traceEvents"]}
+    assert got == {"a: <f, 0.500000>, <n, 2>": ("metric", {"call_stack": ["ROOT", "a"], "metrics": {"f": "0.500000", "n": "2"}}),
+                   "b": ("scope", {"call_stack": ["ROOT", "a", "b"]})}
 
 
 def test_a_damaged_chunk_is_refused_in_words(world):
@@ -150,8 +168,8 @@ def test_a_damaged_chunk_is_refused_in_words(world):
     assert "ROOT" in world.view("tree", "all").stdout, "the tree needs no chunk"
 
 
-def record(world, session="s", job=None):
-    world.ctl("start", session, "--all", "-d", "trace")
+def record(world, session="s", job=None, mode=()):
+    world.ctl("start", session, "--all", "-d", "trace", *mode)
     job = job or world.job()
     job.say("start own")  # what says that it records
     return job
