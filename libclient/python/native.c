@@ -276,6 +276,18 @@ static PyObject *native_install(PyObject *m, PyObject *args)
 	Py_RETURN_NONE;
 }
 
+/* Of libprotond, as it was loaded; None: not known. */
+static PyObject *native_library(PyObject *m, PyObject *unused)
+{
+	Dl_info i;
+
+	(void)m;
+	(void)unused;
+	if (dladdr((void *)(uintptr_t)protond_recording, &i) == 0 || i.dli_fname[0] != '/')
+		Py_RETURN_NONE;
+	return PyUnicode_DecodeFSDefault(i.dli_fname);
+}
+
 static PyObject *native_install_check(PyObject *m, PyObject *check)
 {
 	(void)m;
@@ -351,6 +363,7 @@ static PyMethodDef functions[] = {
 	{"span_end", native_span_end, METH_VARARGS, NULL},
 	{"install", native_install, METH_VARARGS, NULL},
 	{"install_async", native_install_async, METH_VARARGS, NULL},
+	{"library", native_library, METH_NOARGS, NULL},
 	{"install_check", native_install_check, METH_O, NULL},
 	{NULL, NULL, 0, NULL},
 };

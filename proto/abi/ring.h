@@ -62,7 +62,7 @@
 #define PATH_ROOT          0u /* parent 0, depth 0, kind PATH_KIND_ROOT */
 #define PATH_OTHER         1u /* ROOT/(other): where everything goes once nothing else is left */
 #define PATH_DEPTH_MAX     256u
-#define PATH_CHILDREN_MAX  4096u /* one more child of a path goes to its (other) */
+#define PATH_CHILDREN_MAX  (RING_PATHS / 2) /* one more child of a path goes to its (other) */
 #define PATH_OTHER_RESERVE 4096u /* the last entries of the table are for (other) paths only */
 #define NAME_NONE          0u    /* "" */
 #define NAME_OTHER         1u    /* "(other)" */

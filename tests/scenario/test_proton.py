@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT. A program that was written for Triton's Proton, with one import changed.
+import glob
 import json
 import os
 import pathlib
@@ -155,6 +156,40 @@ def test_periodic_flushing_writes_parts_while_it_goes_on(world):
         """)
     assert out.strip() == str([f"s.part_{i}.hatchet_msgpack" for i in range(3)])
     assert (world.home / "s.part_3.hatchet_msgpack").exists() and not (world.home / "s.hatchet").exists()
+
+
+def test_thousands_of_names_under_one_parent(world):
+    """What has a number in its name, one name an iteration, with a phase now and then: none of it is (other)."""
+    run(world, """
+        s = proton.start("s", backend="none", mode="periodic_flushing")
+        for i in range(5000):
+            if i and i % 1000 == 0: proton.data.advance_phase(s)
+            with proton.scope(f"test_{i}", {"count": 1}): pass
+        proton.finalize()
+        """)
+    for part in range(5):
+        assert set(tree(world.home / f"s.part_{part}.hatchet")) == {f"/test_{i}" for i in range(part * 1000, part * 1000 + 1000)}
+
+
+NVTX = glob.glob("/usr/local/cuda*/include/nvtx3/nvToolsExt.h")
+
+
+@pytest.mark.skipif(not NVTX, reason="no header of NVTX here")
+@pytest.mark.parametrize("env, named", [({}, True), ({"TRITON_ENABLE_NVTX": "0"}, False), ({"NVTX_INJECTION64_PATH": "/no/such"}, False)])
+def test_nvtx_ranges_in_a_session_of_the_programs_own(world, env, named):
+    """No variable was set before the program began: start() names the library, and NVTX asks at its first range."""
+    (world.home / "x.c").write_text("#include <nvtx3/nvToolsExt.h>\n"
+                                    "int push(const char *s) { return nvtxRangePushA(s); }\nint pop(void) { return nvtxRangePop(); }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", "-I", pathlib.Path(NVTX[0]).parents[1], "x.c", "-o", "x.so", "-ldl"], cwd=world.home, check=True)
+    run(world, """
+        import ctypes
+        proton.start("s", backend="none")
+        x = ctypes.CDLL("./x.so")
+        with proton.scope("a"):
+            x.push(b"outer"); x.push(b"inner"); x.pop(); x.pop()
+        proton.finalize()
+        """, env=env)
+    assert ("/a/outer/inner" in tree(world.home / "s.hatchet")) == named
 
 
 def test_a_part_that_was_written_can_be_read_still(world):

@@ -238,15 +238,15 @@ def test_more_children_than_a_parent_may_have(world):
     world.start(PROTOND_AUTO_SESSION="off")
     job = world.job()
     started(world, "s", job)
-    for n in (6000, 12000):
-        job.say("distinct 6000")
+    for n in (40000, 80000):
+        job.say("distinct 40000")
         drained(world, n)
     world.ctl("finalize", "s")
     cells = world.cells("s")
     lost = sum(n for cause, n in world.losses("s").items() if cause in (1, 2, 3))
     assert cells["/(other)"][0] > 0
-    assert sum(v[0] for v in cells.values()) + lost == 12000
-    assert len(cells) <= 4096 + 1
+    assert sum(v[0] for v in cells.values()) + lost == 80000
+    assert len(cells) <= 32768 + 1
 
 
 def test_fork_makes_a_process_of_its_own(world):

@@ -373,13 +373,12 @@ START_TEST(self_of_gpu_work)
 }
 END_TEST
 
-#define TESTS(X)                                                                \
-	X(golden_numbers)                                                       \
-	X(peak_figures)                                                         \
-	X(util_without_bytes)                                                   \
-	X(requests_that_fail)                                                   \
-	X(a_list_goes_on_where_one_is_missing)                                  \
-	X(elements_of_a_list)                                                   \
-	X(launch_metadata_is_left_out) X(defaults_and_totals) X(time_of_scopes) \
-		X(self_of_gpu_work)
+#define TESTS(X)                               \
+	X(golden_numbers)                      \
+	X(peak_figures)                        \
+	X(util_without_bytes)                  \
+	X(requests_that_fail)                  \
+	X(a_list_goes_on_where_one_is_missing) \
+	X(elements_of_a_list)                  \
+	X(launch_metadata_is_left_out) X(defaults_and_totals) X(time_of_scopes) X(self_of_gpu_work)
 HELP_SUITE("view_metrics", TESTS)

@@ -240,6 +240,14 @@ def _options(context, data, backend, mode, hook):
     return written if word else None
 
 
+def _offer_nvtx():
+    """NVTX asks this variable at the program's first range for who is to be told of all of them. Another tool that
+    is named there stays, and so does TRITON_ENABLE_NVTX."""
+    library = _native.library()
+    if library is not None and (os.environ.get("TRITON_ENABLE_NVTX") or "1").lower() in ("1", "true", "yes", "on", "y"):
+        os.environ.setdefault("NVTX_INJECTION64_PATH", library)
+
+
 def _module(name):
     """protond.torch or protond.hooks, imported now. They stand on this module, so __init__, above all, says how."""
     raise NotImplementedError(name)
@@ -274,6 +282,7 @@ def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, 
         hooks = _module("hooks")
         hook = hooks.LaunchHook() if hook == "triton" else hook
         hooks.HookManager.check(hook)
+    _offer_nvtx()
     autostart = os.environ.get("PROTOND_AUTOSTART", "1") != "0"
     path = os.fspath(name) if name is not None else DEFAULT_PROFILE_NAME
     session = _check(_native.start(path or "-", backend, files, data, context, None, cpu_off, autostart))
