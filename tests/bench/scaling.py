@@ -14,6 +14,9 @@ import tempfile
 import time
 import uuid
 
+# Of the user's own no daemon and no database is met.
+os.environ.update(PROTOND_RUNTIME_DIR="/nonexistent/protond", PROTOND_DB="/nonexistent/protond.db")
+
 HERE = pathlib.Path(__file__).resolve().parent
 SECONDS = 5  # of an idle daemon, for each size
 

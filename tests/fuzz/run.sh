@@ -5,6 +5,7 @@
 # that reached something new in build/fuzz/corpus-NAME.
 set -eu
 cd "$(dirname "$0")/../.."
+export PROTOND_RUNTIME_DIR=/nonexistent/protond PROTOND_DB=/nonexistent/protond.db # of the user's own nothing is met
 limit=${1:-10} only=${2:-}
 case $limit in -* | build) ;; *) limit=-max_total_time=$limit ;; esac
 mkdir -p build/fuzz/obj

@@ -8,6 +8,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 what=${1:-check} dir=${2:-build}
 shift 2 2>/dev/null || true
 PYTHON=${PYTHON:-python3}
+export PROTOND_RUNTIME_DIR=/nonexistent/protond PROTOND_DB=/nonexistent/protond.db # of the user's own nothing is met
 
 if [ "$what" = build ]; then exec "$here/build.sh" "$dir"; fi
 if ! { command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep -q '^GPU'; }; then

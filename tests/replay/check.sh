@@ -9,6 +9,7 @@ cd "$(dirname "$0")/../.." || exit 1
 top=${1:-build}
 out=$top/replay
 CC=${CC:-cc} PYTHON=${PYTHON:-/usr/bin/python3} CUDA_HOME=${CUDA_HOME:-/usr/local/cuda}
+export PROTOND_RUNTIME_DIR=/nonexistent/protond PROTOND_DB=/nonexistent/protond.db # of the user's own nothing is met
 unset PROTOND_RAW_DUMP PD_REPLAY_FAULT PD_REPLAY_ERROR PD_REPLAY_DUMP PROTOND_CUPTI_BUFFERS
 mkdir -p "$out" && out=$(realpath "$out") || exit 1
 stub=$out/libcupti.so.13

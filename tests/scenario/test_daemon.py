@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT. A daemon that a user starts, looks at and ends: protonctl daemon.
 import os
+import pathlib
+import re
 import signal
 import subprocess
 
@@ -116,3 +118,17 @@ def test_top_into_a_pipe_ends(world):
     top.wait(WAIT)
     top.stdout.close()
     assert world.ctl("top", "-c", "0", check=False).returncode == 2
+
+
+def test_tests_meet_no_daemon_of_the_users():
+    """Not those without a world, nor a script that is run by hand: each says a place of its own, or none."""
+    def tool(*args):
+        return subprocess.run([str(BUILD / "bin" / args[0]), *args[1:]], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert tool("protonctl", "daemon", "status").returncode == 3 and "/nonexistent/protond" in tool("protonctl", "status").stderr
+    assert "/nonexistent/protond.db" in tool("protonview", "sessions").stderr
+    tests = pathlib.Path(__file__).resolve().parents[1]
+    programs = [f for room in ("bench", "fuzz", "gpu", "replay") for ending in ("sh", "py") for f in (tests / room).glob(f"*.{ending}")]
+    begun = [f for f in [*programs, tests / "check.sh"] if re.search(r"^#!|__main__", f.read_text(), re.M)]
+    assert len(begun) >= 10
+    alone = {"build.sh": "a compiler", "torch_work.py": "torch_check.py's"}
+    assert not [f.name for f in begun if f.name not in alone and not all(v in f.read_text() for v in ("PROTOND_RUNTIME_DIR", "PROTOND_DB"))]
