@@ -259,7 +259,7 @@ END_TEST
 /* clang-format off */
 static const struct { const char *word[4], *want; } unknown[] = {
 	{{"stauts"}, "did you mean 'status'?"}, {{"sesions"}, "'sessions'"}, {{"finalise"}, "'finalize'"},
-	{{"rnu", "ls"}, "'run'"}, {{"fat"}, "did you mean 'protonview flat'?"},
+	{{"rnu", "ls"}, "'run'"}, {{"exprot"}, "did you mean 'protonview export'?"},
 	{{"something else entirely, and long"}, "long'. `protonctl help`"},
 	{{"tree"}, "that is protonview's: `protonview tree`"},
 	{{"export", "my run", "-o", "it's"}, "`protonview export 'my run' -o 'it'\\''s'`"},
