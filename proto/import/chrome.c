@@ -619,11 +619,13 @@ int chrome_read(struct stage *s, int fd, const char *what)
 	if (r == 0)
 		r = json_stream_peek(&c->in, &byte);
 	if (r == 0)
-		r = byte == '['   ? events(c)
-		    : byte == '{' ? object(c)
-				  : err_set(s->e, -EBADMSG,
-					    "%s is none of the files that can be imported: %s",
-					    what, "Chrome's trace events (JSON, also .gz)");
+		r = byte == '[' ? events(c)
+		    : byte == '{'
+			    ? object(c)
+			    : err_set(s->e, -EBADMSG,
+				      "%s is none of the files that can be imported: %s", what,
+				      "PyTorch's profile and any Chrome trace (also .gz), nsys' "
+				      "SQLite export, .hatchet");
 	s->taken.left[LEFT_OPEN] += c->n_spans;
 	json_stream_close(&c->in);
 	text_fini(&c->word);

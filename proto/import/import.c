@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "export_format.h"
 #include "readers.h"
 #include "schema.h"
 
@@ -24,9 +25,33 @@ static int begin(struct stage *s)
 	return r == 0 && schema_mend(s->db, false, &fresh) != SQLITE_OK ? stage_wrong(s) : r;
 }
 
+/* "[{" and a key that only a tree's node has, or MessagePack. */
+static bool is_hatchet(const char *head, size_t n)
+{
+	static const char *const keys[] = {"frame", "metrics", "children"};
+	const char *p = head;
+	size_t i;
+
+	if (hatchet_msgpack_sniff(head, n))
+		return true;
+	p += strspn(p, " \n\r\t");
+	p += *p == '[';
+	p += strspn(p, " \n\r\t");
+	p += *p == '{';
+	p += strspn(p, " \n\r\t");
+	for (i = 0; i < sizeof(keys) / sizeof(*keys) && *p == '"'; i++)
+		if (strncmp(p + 1, keys[i], strlen(keys[i])) == 0 && p[1 + strlen(keys[i])] == '"')
+			return true;
+	return false;
+}
+
 static int read_file(struct stage *s, int fd, const struct import_options *o)
 {
-	int r = chrome_read(s, fd, o->file);
+	char head[1025] = "";
+	const ssize_t n = pread(fd, head, sizeof(head) - 1, 0);
+	int r = strcmp(head, "SQLite format 3") == 0      ? nsys_read(s, fd, o->file)
+		: is_hatchet(head, n > 0 ? (size_t)n : 0) ? hatchet_in_read(s, fd, o->file)
+							  : chrome_read(s, fd, o->file);
 
 	if (r == 0)
 		r = stage_place(s, o);

@@ -25,6 +25,7 @@ struct sqlite3;
 	X(NODES,       "events under (other): the file has more different paths than a session")   \
 	X(THREADS,     "events of further threads, taken for one: the file has more than 65536")   \
 	X(CONFIGS,     "kernels without their launch configuration: there are more than 65536")    \
+	X(VECTORS,     "values that are lists")                                                    \
 	X(OVERLAPS,    "scopes that overlap another of their thread in part: they stand at the top") \
 	X(PATHS,       "GPU operations whose launch the file does not have: they stand at the top")
 /* clang-format on */

@@ -395,6 +395,17 @@ static int on_launches(struct walk *w)
 	return 0;
 }
 
+static int devices_of_tree(struct place *p)
+{
+	uint32_t i;
+	int r = 0;
+
+	p->low = p->high = 0;
+	for (i = 0; i < p->s->n_devices && r == 0; i++)
+		r = count_busy(p, 0, p->s->device[i].ordinal, 0, 0);
+	return r;
+}
+
 int stage_place(struct stage *s, const struct import_options *o)
 {
 	struct place p = {.s = s, .low = INT64_MAX, .high = INT64_MIN};
@@ -412,7 +423,9 @@ int stage_place(struct stage *s, const struct import_options *o)
 		r = each_row(&w,
 			"SELECT total(used), total(counts AND NOT used) FROM scratch.launch",
 			on_launches);
-	if (r == 0 && p.low > p.high)
+	if (s->source == FROM_HATCHET) /* a tree has no times; its devices are seen as they are */
+		r = r < 0 ? r : devices_of_tree(&p);
+	else if (r == 0 && p.low > p.high)
 		r = err_set(s->e, -ENODATA, "%s holds no scope and no GPU work", o->file);
 	if (r == 0)
 		r = session_write(&p, o);

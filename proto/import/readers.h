@@ -5,5 +5,7 @@
 #include "stage.h"
 
 int chrome_read(struct stage *s, int fd, const char *what);
+int nsys_read(struct stage *s, int fd, const char *what);
+int hatchet_in_read(struct stage *s, int fd, const char *what);
 
 #endif

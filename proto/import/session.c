@@ -241,6 +241,10 @@ static int put_gpu(struct place *p, const struct place_gpu *g, int64_t shift)
 	if (known != NULL) {
 		d.arch = known->arch;
 		d.num_sms = known->num_sms;
+		d.clock_khz = known->clock_khz;
+		d.memory_clock_khz = known->memory_clock_khz;
+		d.bus_width = known->bus_width;
+		d.type = known->type != 0 ? known->type : d.type;
 		d.memory_bytes = known->memory_bytes;
 		memcpy(d.name, known->name, sizeof(d.name));
 	}
@@ -280,7 +284,7 @@ static int put_session(struct place *p, int64_t shift, const struct import_optio
 	struct row_session row = {.id = SESSION,
 		.uid = geteuid(),
 		.source = SOURCE_IMPORT,
-		.data = SESSION_BOTH,
+		.data = s->source == FROM_HATCHET ? SESSION_TREE : SESSION_BOTH,
 		.state = SESSION_IS_FINALIZED,
 		.match = MATCH_PID,
 		.job_number = UINT32_MAX,

@@ -240,7 +240,7 @@ bool stage_child(struct stage *s, uint32_t parent, uint8_t kind, uint32_t name, 
 	*ret = table_find(&s->nodes, hash, same_node, &k);
 	if (*ret != TABLE_NONE)
 		return true;
-	if (s->n_nodes == STAGE_NODES_MAX || s->node[parent].depth + 1u >= STAGE_DEPTH_MAX)
+	if (s->n_nodes == STAGE_NODES_MAX || s->node[parent].depth == STAGE_DEPTH_MAX)
 		return other_node(s, ret);
 	r = table_add(&s->nodes, hash, s->n_nodes);
 	if (r == -ENOSPC)

@@ -70,7 +70,8 @@ struct stage_node {
 	uint8_t kind;
 };
 struct stage_device {
-	uint32_t ordinal, arch, num_sms;
+	uint32_t ordinal, type, arch, num_sms, clock_khz, memory_clock_khz,
+		bus_width; /* type: of DEVICE_TYPES; 0: CUDA */
 	uint64_t memory_bytes;
 	char name[64];
 };

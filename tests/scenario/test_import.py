@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT. `protonview import`: another profiler's file becomes a session, event by event.
 import gzip
 import json
+import sqlite3
 import sys
 from collections import Counter
 
 import pytest
 
 from conftest import BUILD
-from test_exports import replayed
+from test_exports import GOLDEN, replayed
 from test_hostile_names import JOB as NAMES_JOB
 from test_replay import DUMPS, JOB as REPLAY
 from test_sql import ask
@@ -141,7 +142,7 @@ def test_whole_microseconds_overlap_by_rounding(world):
     ('[{"ph":"X"', "ends too early"), ('[{"ph":"X"},', "ends too early"), ('[{"ph":"X"} {}]', "comma is missing, at byte 12"),
     ('[{"ph":"X"}]', "holds no scope"), ('{"traceEvents":[}]', "at byte 16"), ("[" * 300, "256 deep"), ('[{"a":]}', "bracket"),
     ('[{"a" 1}]', "not JSON, at byte 1"), ('{"traceEvents":[{"ph":"X"}]', "ends too early"), ("[1]", "not JSON"),
-    ('[{"ph":"X","args":{"a":"\\', "ends too early"), ("SQLite format 3\0", "none of the files")])
+    ('[{"ph":"X","args":{"a":"\\', "ends too early"), ("SQLite format 3\0", "cannot be read")])
 def test_what_cannot_be_read_is_refused(world, text, words):
     new, r = imported(world, write(world, text), check=False)
     assert r.returncode != 0 and words in r.stderr, r.stderr
@@ -206,3 +207,118 @@ def test_scopes_come_back(world):
 def test_gpu_work_comes_back(world, gz):
     replayed(world, gz)
     assert_comes_back(world, "r")
+
+
+@pytest.mark.parametrize("file", sorted(GOLDEN.glob("*.hatchet*")), ids=lambda p: p.name)
+def test_hatchet(world, file):
+    """A tree is the same tree, read as it is and imported."""
+    new, r = imported(world, file)
+    assert "source=hatchet" in r.stdout
+    for sql in ("select path, kind, class, gpu_time_ns, cpu_time_ns, count, calls from nodes", "select path, m.name, value from metrics m join nodes using (node)"):
+        assert sorted(map(str, ask(world, new, sql))) == sorted(map(str, ask(world, file, sql)))
+    assert world.view("sql", new, "select * from kernels", check=False).returncode != 0, "a tree has no timeline"
+
+
+def nsys(file, *, lacks=()):
+    """A database as nsys documents it: times since the start, names by id, threads by process << 24 | thread."""
+    work = "start INTEGER, end INTEGER, deviceId INTEGER, contextId INTEGER, streamId INTEGER, correlationId INTEGER, globalPid INTEGER"
+    tables = {
+        "StringIds": "id INTEGER PRIMARY KEY, value TEXT",
+        "PROCESSES": "globalPid INTEGER, pid INTEGER, name TEXT",
+        "ThreadNames": "nameId INTEGER, priority INTEGER, globalTid INTEGER",
+        "TARGET_INFO_GPU": "id INTEGER, name TEXT, smCount INTEGER, computeMajor INTEGER, computeMinor INTEGER, totalMemory INTEGER",
+        "TARGET_INFO_SESSION_START_TIME": "utcEpochNs INTEGER",
+        "CUPTI_ACTIVITY_KIND_RUNTIME": "start INTEGER, end INTEGER, eventClass INTEGER, globalTid INTEGER, correlationId INTEGER, nameId INTEGER",
+        "NVTX_EVENTS": "start INTEGER, end INTEGER, eventType INTEGER, text TEXT, globalTid INTEGER, textId INTEGER",
+        "CUPTI_ACTIVITY_KIND_KERNEL": f"{work}, demangledName INTEGER, shortName INTEGER, gridX INTEGER, gridY INTEGER, gridZ INTEGER,"
+                                      " blockX INTEGER, blockY INTEGER, blockZ INTEGER, registersPerThread INTEGER,"
+                                      " staticSharedMemory INTEGER, dynamicSharedMemory INTEGER",
+        "CUPTI_ACTIVITY_KIND_MEMCPY": f"{work}, bytes INTEGER, copyKind INTEGER",
+        "CUPTI_ACTIVITY_KIND_MEMSET": f"{work}, bytes INTEGER"}
+    pid, tid = 300 << 24, 300 << 24 | 301
+    db = sqlite3.connect(file)
+    for table, columns in tables.items():
+        if table not in lacks:
+            db.execute(f"CREATE TABLE {table}({', '.join(c for c in columns.split(', ') if c.split()[0] not in lacks)})")
+
+    def put(table, **row):
+        row = {k: v for k, v in row.items() if k not in lacks}
+        if table not in lacks:
+            db.execute(f"INSERT INTO {table}({', '.join(row)}) VALUES({', '.join('?' * len(row))})", list(row.values()))
+    for i, s in enumerate(["sgemm", "sgemm_of_floats", "cudaLaunchKernel_v7000", "cudaMemcpyAsync_v3020", "main", "step 1"]):
+        put("StringIds", id=i + 10, value=s)
+    put("PROCESSES", globalPid=pid, pid=300, name="python")
+    put("ThreadNames", nameId=14, priority=1, globalTid=tid)
+    put("TARGET_INFO_GPU", id=0, name="NVIDIA H200", smCount=132, computeMajor=9, computeMinor=0, totalMemory=1 << 37)
+    put("TARGET_INFO_SESSION_START_TIME", utcEpochNs=1760000000000000000)
+    put("NVTX_EVENTS", start=0, end=100000, eventType=59, globalTid=tid, textId=15)
+    put("NVTX_EVENTS", start=10, end=99990, eventType=59, text="forward", globalTid=tid)
+    put("NVTX_EVENTS", start=50, end=200000, eventType=60, text="epoch", globalTid=tid)
+    put("NVTX_EVENTS", start=60, eventType=34, text="mark", globalTid=tid)
+    for i in range(50):
+        put("CUPTI_ACTIVITY_KIND_RUNTIME", start=1000 * i + 100, end=1000 * i + 300, globalTid=tid, correlationId=i + 1, nameId=12)
+        put("CUPTI_ACTIVITY_KIND_KERNEL", start=1000 * i + 500, end=1000 * i + 900 + i, deviceId=0, contextId=1, streamId=7 + i % 2,
+            correlationId=i + 1, globalPid=pid, demangledName=11, shortName=10, gridX=1 + i % 3, gridY=1, gridZ=1, blockX=64, blockY=1,
+            blockZ=1, registersPerThread=32, staticSharedMemory=16, dynamicSharedMemory=1024)
+    put("CUPTI_ACTIVITY_KIND_RUNTIME", start=60000, end=60300, globalTid=tid, correlationId=90, nameId=13)
+    put("CUPTI_ACTIVITY_KIND_MEMCPY", start=60400, end=60500, deviceId=0, contextId=1, streamId=7, correlationId=90, globalPid=pid,
+        bytes=4096, copyKind=2)
+    put("CUPTI_ACTIVITY_KIND_MEMSET", start=70000, end=70010, deviceId=0, contextId=1, streamId=7, correlationId=91, globalPid=pid, bytes=64)
+    db.commit()
+    return db
+
+
+def test_nsys(world):
+    """Counts and sums are those of SQL over the database itself."""
+    file = world.home / "r.sqlite"
+    db = nsys(file)
+    new, r = imported(world, file)
+    (session,) = ask(world, new, "select source, command, launches, matched from session")
+    assert tuple(session.values()) == ("nsys", "python", 51, 51)
+    base = 1760000000000000000
+    assert [tuple(k.values()) for k in ask(world, new, "select start_ns, dur_ns, stream, correlation, grid_x, registers,"
+                                           " static_shared, dynamic_shared, launch_ns, tid from kernels order by start_ns")] == [
+        (base + s, d, *rest, base + at, 301) for s, d, *rest, at in db.execute(
+            "SELECT k.start, k.end - k.start, streamId, k.correlationId, gridX, registersPerThread, staticSharedMemory,"
+            " dynamicSharedMemory, r.start FROM CUPTI_ACTIVITY_KIND_KERNEL k JOIN CUPTI_ACTIVITY_KIND_RUNTIME r USING (correlationId)"
+            " ORDER BY k.start")]
+    nodes = {n["path"]: n for n in ask(world, new, "select * from nodes")}
+    kernel = nodes["step 1/forward/sgemm_of_floats"]
+    ((count, ns),) = db.execute("SELECT count(*), sum(end - start) FROM CUPTI_ACTIVITY_KIND_KERNEL")
+    assert (kernel["count"], kernel["gpu_time_ns"]) == (count, ns)
+    ((count, ns),) = db.execute("SELECT count(*), sum(end - start) FROM CUPTI_ACTIVITY_KIND_RUNTIME WHERE nameId = 12")
+    call = nodes["step 1/forward/cudaLaunchKernel_v7000"]
+    assert (call["calls"], call["cpu_time_ns"]) == (count, ns)
+    assert nodes["epoch"]["cpu_time_ns"] == 199950 and nodes["step 1/forward"]["cpu_time_ns"] == 99980
+    copies = [tuple(c.values()) for c in ask(world, new, "select class, bytes, name from copies order by 1")]
+    assert copies == [("d2h", 4096, "[memcpy DtoH]"), ("memset", 64, "[memset]")]
+    assert ask(world, new, "select name, arch, sms from devices") == [{"name": "NVIDIA H200", "arch": "90", "sms": 132}]
+    assert "1  instants" in r.stdout and "1  GPU operations whose launch" in r.stdout
+
+
+def test_nsys_of_other_versions(world):
+    """What a version does not have is not known, and the rest is there."""
+    file = world.home / "r.sqlite"
+    nsys(file, lacks=("demangledName", "gridX", "globalPid", "TARGET_INFO_GPU", "NVTX_EVENTS", "ThreadNames", "PROCESSES", "copyKind"))
+    new, _ = imported(world, file)
+    (kernel,) = ask(world, new, "select * from kernel_names where class = 'compute'")
+    assert (kernel["name"], kernel["count"], kernel["grid_x"]) == ("sgemm", 50, None)
+
+
+@pytest.mark.parametrize("damage", ["CREATE TABLE x(a)", "CREATE VIEW CUPTI_ACTIVITY_KIND_KERNEL AS SELECT 1 AS start, 2 AS end"])
+def test_databases_that_are_not_nsys(world, damage):
+    file = world.home / "r.sqlite"
+    db = sqlite3.connect(file)
+    db.execute(damage)
+    db.commit()
+    _, r = imported(world, file, check=False)
+    assert r.returncode != 0 and "no scope and no GPU work" in r.stderr
+
+
+def test_a_damaged_database(world):
+    file = world.home / "r.sqlite"
+    nsys(file)
+    bytes_ = file.read_bytes()
+    file.write_bytes(bytes_[:4096] + b"\xff" * (len(bytes_) - 4096))
+    _, r = imported(world, file, check=False)
+    assert r.returncode != 0 and "cannot be read" in r.stderr
