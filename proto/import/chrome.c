@@ -67,7 +67,7 @@ struct args {
 	struct json_slice call_stack, name, labels, grid, block;
 	int64_t correlation, device, context, stream, bytes, registers, shared, graph;
 	uint8_t flags;
-	bool is_graph;
+	bool is_graph, has_metrics;
 };
 
 /* --- values */
@@ -143,6 +143,7 @@ static void take_arg(struct args *a, struct json_slice key, struct json_slice v)
 		if (json_is(key, flags[i].word) && is_true(v))
 			a->flags |= flags[i].flag;
 	a->is_graph |= json_is(key, "graph") && is_true(v);
+	a->has_metrics |= json_is(key, "metrics");
 }
 
 static bool read_args(struct json_slice of, struct args *ret)
@@ -422,6 +423,7 @@ static int take_phase(struct chrome *c, const struct event *ev, const struct arg
 	const enum meaning is = cat == NULL ? IS_SCOPE : cat->is;
 	const char ph = ev->ph.n == 3 ? ev->ph.s[1] : '\0';
 
+	c->s->taken.left[LEFT_VALUES] += a->has_metrics;
 	if (cat != NULL && cat->kineto)
 		c->s->source = FROM_KINETO;
 	if (ph != '\0' && strchr("sft", ph) != NULL)

@@ -23,9 +23,10 @@ struct sqlite3;
 	X(OPEN,        "scopes that began or ended, but not both")                                 \
 	X(LONG,        "events of more than 1 MiB")                                                \
 	X(NODES,       "events under (other): the file has more different paths than a session")   \
-	X(THREADS,     "events of further threads, taken for one: the file has more than 65536")   \
+	X(THREADS,     "events of further threads or processes, taken for one: there are more than 65536 or 4096")   \
 	X(CONFIGS,     "kernels without their launch configuration: there are more than 65536")    \
 	X(VECTORS,     "values that are lists")                                                    \
+	X(VALUES,      "events with metrics of their own, which are not read")                      \
 	X(OVERLAPS,    "scopes that overlap another of their thread in part: they stand at the top") \
 	X(PATHS,       "GPU operations whose launch the file does not have: they stand at the top")
 /* clang-format on */

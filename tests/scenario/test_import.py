@@ -126,9 +126,9 @@ def test_what_is_wrong_is_counted(world):
     tree, said = taken(world, [
         ok, slice_("", "half", 5, 10), slice_("", "negative", 5, -1), slice_("", "huge", 5, 2**64), slice_("", "x", "NaN", 1),
         {**ok, "ts": None}, {"ph": "?", "name": "?"}, {**ok, "name": "n" * 70000, "ts": 100},
-        slice_("", "long", 1, 1, padding="x" * (1 << 20))])
-    assert tree["a"][:2] == [1, 10000] and tree["half"][:2] == [1, 10000] and len(tree) == 4
-    for words in ("4  events without a usable time", "1  events of a kind", "1  events of more", "1  scopes that overlap"):
+        slice_("", "a", 0, 10, metrics={"loss": 1}), slice_("", "long", 1, 1, padding="x" * (1 << 20))])
+    assert tree["a"][:2] == [1, 10000] and tree["a/a"][:2] == [1, 10000] and tree["half"][:2] == [1, 10000] and len(tree) == 5
+    for words in ("4  events without a usable time", "1  events of a kind", "1  events of more", "1  scopes that overlap", "1  events with metrics"):
         assert words in said, said
 
 
