@@ -148,7 +148,7 @@ static void take_arg(struct args *a, struct json_slice key, struct json_slice v)
 
 static bool read_args(struct json_slice of, struct args *ret)
 {
-	struct json j = {of.s, of.s + of.n, false};
+	struct json j = json_of(of);
 	struct json_slice key, v;
 
 	*ret = (struct args){.correlation = -1, .device = -1, .stream = -1};
@@ -163,8 +163,8 @@ static bool read_args(struct json_slice of, struct args *ret)
 /* The node of ["ROOT", …]; STAGE_NONE: there is no such list. The last one is a leaf of `kind`. */
 static int stack_node(struct chrome *c, struct json_slice of, uint8_t kind, uint32_t *ret)
 {
-	struct json j = {of.s, of.s + of.n, false};
-	struct json_slice v, next;
+	struct json j = json_of(of);
+	struct json_slice v, next = {NULL, 0};
 	bool more, first = true;
 	uint32_t name;
 	int r;
@@ -188,7 +188,7 @@ static int stack_node(struct chrome *c, struct json_slice of, uint8_t kind, uint
 
 static void three(struct json_slice of, uint32_t ret[3])
 {
-	struct json j = {of.s, of.s + of.n, false};
+	struct json j = json_of(of);
 	struct json_slice v;
 	int i;
 
@@ -463,7 +463,7 @@ static void take_member(struct event *ev, struct json_slice key, struct json_sli
 /* The element that is in the stream's value. */
 static int take_event(struct chrome *c)
 {
-	struct json j = {c->in.value.s, c->in.value.s + c->in.value.n, false};
+	struct json j = json_of((struct json_slice){c->in.value.s, c->in.value.n});
 	struct event ev = {.ph.n = 0};
 	struct json_slice key, v;
 	struct args a;
@@ -483,14 +483,14 @@ static int take_event(struct chrome *c)
 /* [{"id":0,"name":…,"computeMajor":9,"computeMinor":0,"numSms":132,"totalGlobalMem":…},…] */
 static void take_devices(struct chrome *c)
 {
-	struct json j = {c->in.value.s, c->in.value.s + c->in.value.n, false}, m;
+	struct json j = json_of((struct json_slice){c->in.value.s, c->in.value.n}), m;
 	struct json_slice v, key, x;
 	struct stage_device *d, got;
 
 	if (!json_open(&j, '['))
 		return;
 	while (json_next(&j, ']', NULL, &v)) {
-		m = (struct json){v.s, v.s + v.n, false};
+		m = json_of(v);
 		got = (struct stage_device){.ordinal = STAGE_NONE};
 		if (!json_open(&m, '{'))
 			continue;

@@ -334,10 +334,12 @@ static const char *escape(const char *p, const char *end, struct text *t)
 
 bool json_string(struct json_slice v, struct text *t)
 {
-	const char *p = v.s + 1, *end = v.s + v.n - 1, *next;
+	const char *p, *end, *next;
 
 	if (v.n < 2 || *v.s != '"')
 		return false;
+	p = v.s + 1;
+	end = v.s + v.n - 1;
 	while (p < end) {
 		next = memchr(p, '\\', (size_t)(end - p));
 		text_add(t, p, (size_t)((next == NULL ? end : next) - p));
@@ -387,7 +389,8 @@ static bool scale(int64_t *v, int exponent)
 
 bool json_decimal(struct json_slice v, unsigned digits, int64_t *ret, bool *ret_fraction)
 {
-	const char *p = v.s, *end = v.s + v.n, *first;
+	const struct json whole = json_of(v);
+	const char *p = whole.p, *end = whole.end, *first;
 	int exponent = (int)digits, e = 0;
 	bool dot = false, minus, down;
 

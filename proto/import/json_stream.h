@@ -46,6 +46,13 @@ struct json_slice { /* of a value: its bytes as they stand */
 	size_t n;
 };
 
+static inline struct json json_of(struct json_slice v)
+{
+	const char *s = v.s != NULL ? v.s : "";
+
+	return (struct json){s, s + v.n, false};
+}
+
 /* Into an object or array: false when it is none. Then json_next() until it is false. key NULL: an
  * array. A key with escapes is as it stands. */
 bool json_open(struct json *j, char bracket);
