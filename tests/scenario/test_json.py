@@ -14,6 +14,7 @@ VIEW = {  # verb: (words, exit status); "{out}" is a file that is not there
     "sessions": [("sessions", 0), ("sessions --db /nonexistent/x.db", 1)],
     "sql": [("sql demo select+1", 0), ("sql demo selec+1", 2)],
     "export": [("export demo -o {out}", 0), ("export demo", 2), ("export demo -o -", 2), ("export demo -o x.nothing", 2)],
+    "import": [("import /nonexistent/x.json", 1)],
     "recover": [("recover {db}", None), ("recover /nonexistent/x.db", 1)],
     "help": [("help", 0), ("help tree", 0), ("help nothing", 2), ("--version", 0), ("tree --help", 0)],
 }
@@ -113,7 +114,7 @@ def test_errors_without_a_daemon(world):
 
 # Whatever verb of whichever tool takes a letter: this is what it means.
 MEANS = {"a": "all", "b": "backend", "c": "context", "d": "depth", "e": "exclude", "f": "format", "g": "gate", "h": "help", "i": "include",
-         "k": "hook", "l": "list", "m": "metrics", "n": "rows", "o": "output", "p": "pid", "q": "quiet", "s": "sort", "t": "threshold",
+         "k": "hook", "l": "list", "m": "metrics", "n": "rows", "o": "output", "p": "pid", "q": "quiet", "r": "remove", "s": "sort", "t": "threshold",
          "V": "version", "w": "wide", "1": "once"}
 # Triton's own two programs differ here: run and start have the letters of `proton`, protonview those of `proton-viewer`.
 PROTONS = {("run", "n"): "name", ("run", "d"): "data", ("run", "m"): "mode", ("start", "d"): "data", ("start", "m"): "mode"}

@@ -237,10 +237,10 @@ void term_wrap(const struct term *term, struct text *t, size_t from, uint32_t in
 void term_help(struct text *t, const char *left, uint32_t indent, const char *words)
 {
 	static const struct term help = {.width = HELP_COLUMNS};
-	const size_t from = t->n;
+	const size_t from = t->n, n = strlen(left);
 
 	text_fmt(t, "%-*s", (int)indent, left);
-	if (strlen(left) >= indent && indent > 0)
+	if (n >= indent && n > 0 && (n > indent || left[n - 1] != ' '))
 		text_fmt(t, "\n%*s", (int)indent, "");
 	text_str(t, words);
 	term_wrap(&help, t, from, indent);

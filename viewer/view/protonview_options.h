@@ -54,7 +54,7 @@ enum {
 	X(PHASE,        0,   "phase",        "N",       ON_SOURCES,  "one phase (segment) of a session only") \
 	X(WINDOW,       0,   "window",       "A..B",    ON_export | ON_sql, "of a timeline, what runs between A and B: seconds since its zero, or with ms, us or ns behind") \
 	X(STEP,         0,   "step",         "N[..M]",  ON_export | ON_sql, "of a timeline, what runs during the step N, or N to M, from 1: scopes named step, step N or ProfilerStep#N") \
-	X(JSON,         0,   "json",         NULL,      ON_ALL | ON_recover | ON_help, "one JSON envelope on standard output, also of what failed") \
+	X(JSON,         0,   "json",         NULL,      ON_ALL | ON_import | ON_recover | ON_help, "one JSON envelope on standard output, also of what failed") \
 	X(FULL_NAMES,   0,   "full-names",   NULL,      ON_VIEWS,    "kernels' names whole: with their parameters, and not cut to the line") \
 	X(COLOR,        0,   "color",        "WHEN",    ON_ALL,      "auto, always or never; auto: on a terminal, unless NO_COLOR is set") \
 	X(NO_COLOR,     0,   "no-color",     NULL,      ON_ALL,      "as --color never") \
