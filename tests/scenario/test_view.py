@@ -50,7 +50,7 @@ def test_how_long_a_live_session_is_active(world):
     job = world.job()
     job.say("start s")
     job.say("repeat 10 a")
-    first = active("s")
+    first = until("its process is stored, too", lambda: active("s"))
     assert 0 < first <= active("s") <= world.ctl_json("sessions")["sessions"][0]["duration_ns"]
     assert "0.0 us" not in world.view("sessions").stdout
     world.ctl("stop", "s")
