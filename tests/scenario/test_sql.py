@@ -117,3 +117,14 @@ def test_only_one_select(world):
 def test_an_answer_of_any_length_is_one_envelope(world):
     rows = ask(world, GOLDEN / "frames.hatchet", "with recursive i(n) as (select 1 union all select n + 1 from i where n < 30000) select n from i")
     assert [r["n"] for r in rows] == list(range(1, 30001))
+
+
+def test_a_screen_fits_its_line(world):
+    """Names are cut, numbers never; a pipe gets all of it."""
+    source = GOLDEN / "kernels.hatchet"
+    sql = "select name, gpu_time_ns, path, count from nodes"
+    whole = world.view("sql", source, sql).stdout
+    narrow = world.view("sql", source, sql, env={"COLUMNS": "80"}).stdout
+    assert max(map(len, whole.splitlines())) > 120 and max(map(len, narrow.splitlines())) == 80
+    numbers = [re.findall(r"(?<= )\d+(?= |$)", line) for line in narrow.splitlines()]
+    assert [n[-1] for n in numbers[1:]] == [line.split()[-1] for line in whole.splitlines()[1:]]

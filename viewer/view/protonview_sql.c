@@ -13,8 +13,9 @@
 #include "table.h"
 #include "tree_rows.h"
 
-#define SEEN_ROWS 512u /* of a screen: so many tell how wide its columns are */
-#define CELL_MOST 60u  /* columns of the terminal for a text */
+#define SEEN_ROWS  512u /* of a screen: so many tell how wide its columns are */
+#define CELL_MOST  60u  /* columns of the terminal for a text, */
+#define CELL_LEAST 8u   /* and where it is cut */
 
 /* --- what a statement may do */
 
@@ -108,19 +109,41 @@ static char *shown(struct screen *s, const char *text)
 
 static void put_cell(struct screen *s, const struct cell *c, int column)
 {
-	const char *text = c->text != NULL ? c->text : "";
-	const uint32_t have = term_width(text), room = s->width[column];
-	const int space = room > have ? (int)(room - have) : 0;
+	const uint32_t room = s->width[column];
+	uint32_t have = term_width(c->text != NULL ? c->text : "");
 
 	if (column > 0)
 		text_str(s->to, "  ");
-	if (c->number)
-		text_fmt(s->to, "%*s", space, "");
-	text_str(s->to, text);
-	if (!c->number && column + 1 < s->columns)
-		text_fmt(s->to, "%*s", space, "");
+	if (c->number && room > have)
+		text_fmt(s->to, "%*s", (int)(room - have), "");
+	/* Where the line is full, it is names that are cut. */
+	if (!c->number && s->term->width > 0 && have > room)
+		term_name(s->term, s->to, c->text, have = room);
+	else if (c->text != NULL)
+		text_str(s->to, c->text);
+	if (!c->number && column + 1 < s->columns && room > have)
+		text_fmt(s->to, "%*s", (int)(room - have), "");
 	if (column + 1 == s->columns)
 		text_char(s->to, '\n');
+}
+
+/* The widest column of words gives way, as long as there is one. */
+static void fit(struct screen *s)
+{
+	uint32_t total = 2 * (uint32_t)(s->columns - 1);
+	int i, widest;
+
+	for (i = 0; i < s->columns; i++)
+		total += s->width[i];
+	for (; s->term->width > 0 && total > s->term->width; total--) {
+		for (i = 0, widest = -1; i < s->columns; i++)
+			if (!s->cell[i].number && s->width[i] > CELL_LEAST &&
+				(widest < 0 || s->width[i] > s->width[widest]))
+				widest = i;
+		if (widest < 0)
+			return;
+		s->width[widest]--;
+	}
 }
 
 /* What was kept back to see how wide it is. */
@@ -134,9 +157,11 @@ static void screen_flow(struct screen *s)
 
 		*room = w > *room ? w : *room;
 	}
+	for (i = 0; i < (uint32_t)s->columns && s->n > (uint32_t)s->columns; i++)
+		s->cell[i].number = s->cell[i + (uint32_t)s->columns].number;
+	if (s->n >= (uint32_t)s->columns)
+		fit(s);
 	for (i = 0; i < s->n; i++) {
-		if (i < (uint32_t)s->columns && s->n > (uint32_t)s->columns)
-			s->cell[i].number = s->cell[i + (uint32_t)s->columns].number;
 		put_cell(s, &s->cell[i], (int)(i % (uint32_t)s->columns));
 		free(s->cell[i].text);
 	}
