@@ -28,7 +28,8 @@ static void metric_put(struct lane *l, const struct rec_metric *m)
 	r.clock = agent_clock_inline();
 	r.name = table_name_of(m->name);
 	r.value = metric_bits(REC_FLAGS(m->hdr), m->value);
-	r.python = scope_python(l, op);
+	if (unlikely((HOT->want & WANT_PYTHON) != 0)) /* else 0, as it came */
+		r.python = scope_python(l, op);
 	if (likely(l->tail + sizeof(r) <= l->limit) || !sums_metric(l, &r))
 		(void)lane_put(l, &r, sizeof(r));
 }

@@ -76,6 +76,7 @@ struct dirty { /* places of what changed since the last collect; room for all th
 struct tree {
 	struct cell_chunk **chunk;
 	uint32_t n_cells, n_chunks, cap_chunks;
+	uint32_t n_other;               /* cells of ROOT/(other), that were made as such */
 	uint32_t n_stored;              /* cells that the store has, the first ones */
 	struct arena *arena;            /* of chunks and histograms; NULL: none yet */
 	uint64_t bytes;                 /* of all this, about */

@@ -154,6 +154,20 @@ uint32_t tree_cell_put(struct part *part, const struct cell *key)
 	return hints_reach(part, key->node) ? cell_find_or_new(part, key, UINT64_MAX) : TABLE_NONE;
 }
 
+/* Of ROOT/(other), which has a ceiling of its own: what finds no room elsewhere is counted there,
+ * however many cells the others have. */
+static uint32_t cell_of_other(struct part *part, const struct cell *key)
+{
+	struct tree *t = &part->tree;
+	uint32_t at = cell_find_or_new(part, key, 0);
+
+	if (at == TABLE_NONE && t->n_other < OTHER_CELLS) {
+		at = cell_new(part, key);
+		t->n_other += at != TABLE_NONE;
+	}
+	return at;
+}
+
 static uint32_t cell_slow(struct part *part, const struct cell *key)
 {
 	struct process *p = part->process;
@@ -163,11 +177,12 @@ static uint32_t cell_slow(struct part *part, const struct cell *key)
 
 	if (!hints_reach(part, k.node))
 		return TABLE_NONE;
-	at = cell_find_or_new(part, &k, 0);
-	if (at == TABLE_NONE && !process_has_room(p)) /* (other) itself was counted already */
-		limit = k.node == node_other(p, NODE_ROOT_AT) ? OTHER_CELLS : 0;
-	if (at == TABLE_NONE)
+	if (k.node == node_other(p, NODE_ROOT_AT)) { /* which was counted already */
+		at = cell_of_other(part, &k);
+	} else {
+		limit = process_has_room(p) ? limit : 0;
 		at = cell_find_or_new(part, &k, limit);
+	}
 	if (at != TABLE_NONE) {
 		part->tree.hint[k.node].cell = at + 1;
 		return at;
@@ -178,7 +193,7 @@ static uint32_t cell_slow(struct part *part, const struct cell *key)
 	if (at != TABLE_NONE)
 		return at;
 	k.node = node_other(p, NODE_ROOT_AT);
-	return cell_find_or_new(part, &k, 2 * limit + OTHER_CELLS);
+	return cell_of_other(part, &k);
 }
 
 /* Finds or makes a cell. Over the session's ceiling the parent's (other) takes its place, then

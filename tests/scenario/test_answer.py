@@ -156,7 +156,7 @@ def test_last_is_what_has_something_in_it(world):
     assert stands_for(world.view("tree", "train")) == [], "a name says it"
     world.ctl("start", "night", "--all")
     assert "'night', active, began " in stands_for(world.view("tree", "@last"))[0], "what goes on may have something yet"
-    world.ctl("delete", "-f", "night")
+    world.ctl("delete", "--force", "night")
     world.stop()
     seen()
 

@@ -124,7 +124,7 @@ def test_cuts_at_random_bytes(history):
         lines = dict(re.findall(r"(?m)^session (\d+) '[^']*': (.*)$", text))
         shown = history.view("sessions", "--db", new).stdout
         for session, lacks in lines.items():
-            assert re.search(rf"(?m)^ +{session} .* {'recovered' if lacks == 'whole' else 'incomplete'} ", shown), shown
+            assert re.search(rf"(?m)^ *{session} .* {'recovered' if lacks == 'whole' else 'incomplete'} ", shown), shown
             assert "note: recovered from a damaged database" in history.view("tree", session, "--db", new).stdout
             mine = [sum(r[0] == int(session) for r in t) for t in (original["cell"], rows(new, "cell"))]
             assert lacks != "whole" or mine[0] == mine[1], (cut, session, mine)

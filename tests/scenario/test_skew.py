@@ -331,7 +331,7 @@ def test_tools_of_another_version(world, additive, newer):
         return r.stdout
     job = world.job()
     assert job.say("start own") == "0", "it records when another session begins"
-    assert f"\n{job.pid:8} " in "\n" + ctl("jobs")
+    assert re.search(rf"(?m)^ *{job.pid} ", ctl("jobs"))
     ctl("start", "s", "--pid", job.pid)
     job.say("repeat 10 b")
     until("top shows it", lambda: re.search(r" 10 .* b\n", ctl("top", "--once", "s")))
