@@ -116,7 +116,6 @@ def test_recorded_on_a_gpu(world, gz):
 
 
 @needs_replay
-@needs_replay
 @pytest.mark.parametrize("mode, keys, kinds", [
     ("proton", {"baseTimeNanoseconds", "displayTimeUnit", "traceEvents"}, {"M", "X scope", "X kernel", "s flow", "f flow"}),
     ("proton-3.6", {"displayTimeUnit", "traceEvents"}, {"X kernel"})])
@@ -155,6 +154,7 @@ def test_metrics_of_protons_timelines(world):
                    "b": ("scope", {"call_stack": ["ROOT", "a", "b"]})}
 
 
+@needs_replay
 def test_a_damaged_chunk_is_refused_in_words(world):
     replayed(world, DUMPS[0])
     world.stop()

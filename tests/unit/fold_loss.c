@@ -300,6 +300,7 @@ START_TEST(counts_that_cannot_be)
 	fold_each_process(j.f, look, &p);
 	ck_assert(!p.forged);
 	ck_assert_uint_ge(p.drops + p.events, most / 2);
+	fold_free(j.f);
 	begin(&j, true);
 	say(&j, SESSION_START, true);
 	drain(&j);

@@ -123,7 +123,8 @@ void ctl_warnings(const struct ctl *c)
 
 void ctl_print(struct text *t)
 {
-	fwrite(t->s, 1, t->n, stdout);
+	if (t->n > 0)
+		fwrite(t->s, 1, t->n, stdout);
 	text_fini(t);
 }
 

@@ -85,7 +85,8 @@ static void sessions_show(const struct ctl *c, const struct listing *l)
 
 	term_init(&term, STDOUT_FILENO, !c->color);
 	sessions_print(&t, &term, l);
-	fwrite(t.s, 1, t.n, stdout);
+	if (t.n > 0)
+		fwrite(t.s, 1, t.n, stdout);
 	text_fini(&t);
 	sessions_say_left_out(l);
 }
