@@ -233,7 +233,8 @@ static void ctl(const uint8_t *p, size_t n)
 	words_read(&w, p, n, own_text[0]);
 	c = (struct ctl){.table = commands, .cmd = w.n > 1 ? command_find(commands, w.v[1]) : NULL};
 	if (c.cmd == NULL) {
-		help_unknown(stderr, commands, w.n > 1 ? w.v[1] : "");
+		if (w.n > 1)
+			help_unknown(stderr, w.n, w.v);
 		return;
 	}
 	getopt_anew();
