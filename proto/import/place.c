@@ -36,17 +36,6 @@ struct walk {
 	sqlite3_stmt *from, *put, *launch, *find, *use;
 };
 
-static int step_put(struct stage *s, sqlite3_stmt *q, const int64_t *v, int n)
-{
-	int i, rc;
-
-	for (i = 0; i < n; i++)
-		(void)sqlite3_bind_int64(q, i + 1, v[i]);
-	rc = sqlite3_step(q);
-	(void)sqlite3_reset(q);
-	return rc == SQLITE_DONE ? 0 : stage_wrong(s);
-}
-
 /* Each row of w->from, which is closed. */
 typedef int row_fn(struct walk *w);
 
@@ -156,7 +145,7 @@ static int put_launch(struct walk *w, const struct open *o)
 	const int64_t v[] = {o->x.correlation, w->s->thread[o->x.thread].process, o->x.thread,
 		o->x.begin, o->caller, is_launch(w->s, &o->x)};
 
-	return o->x.correlation > 0 ? step_put(w->s, w->launch, v, 6) : 0;
+	return o->x.correlation > 0 ? stage_put(w->s, w->launch, v, 6) : 0;
 }
 
 static int put_scope(struct walk *w, const struct open *o)
@@ -167,7 +156,7 @@ static int put_scope(struct walk *w, const struct open *o)
 	w->s->taken.scopes++;
 	w->s->process[v[0]].id = (uint32_t)v[0] + 1;
 	seen(w->p, o->x.begin, o->x.end);
-	return step_put(w->s, w->put, v, 6);
+	return stage_put(w->s, w->put, v, 6);
 }
 
 /* Where it stands: as the file says, or in what is open. */
@@ -298,7 +287,7 @@ static int use_launch(struct walk *w, int64_t correlation, const struct launch *
 {
 	const int64_t v[] = {correlation, l->process};
 
-	return l->used ? 0 : step_put(w->s, w->use, v, 2);
+	return l->used ? 0 : stage_put(w->s, w->use, v, 2);
 }
 
 static int put_work(struct walk *w, const int64_t v[14])

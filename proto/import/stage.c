@@ -295,7 +295,7 @@ struct stage_device *stage_device(struct stage *s, uint32_t ordinal)
 
 /* --- events */
 
-static int put(struct stage *s, sqlite3_stmt *q, const int64_t *v, int n)
+int stage_put(struct stage *s, sqlite3_stmt *q, const int64_t *v, int n)
 {
 	int i, rc;
 
@@ -324,14 +324,14 @@ int stage_slice(struct stage *s, const struct stage_slice *x)
 		return 0;
 	s->thread[x->thread].has_slices = true;
 	s->process[s->thread[x->thread].process].has_slices = true;
-	return put(s, s->add_slice, v, 8);
+	return stage_put(s, s->add_slice, v, 8);
 }
 
 int stage_edge(struct stage *s, bool begins, const struct stage_slice *x)
 {
 	const int64_t v[] = {x->thread, x->begin, begins, x->kind, x->name, x->node, x->flags};
 
-	return is_span(s, x->begin, x->begin) ? put(s, s->add_edge, v, 7) : 0;
+	return is_span(s, x->begin, x->begin) ? stage_put(s, s->add_edge, v, 7) : 0;
 }
 
 int stage_op(struct stage *s, const struct stage_op *x)
@@ -340,7 +340,7 @@ int stage_op(struct stage *s, const struct stage_op *x)
 		x->class, x->name, x->node, x->correlation, x->flags,
 		(int64_t)(x->bytes < INT64_MAX ? x->bytes : INT64_MAX), x->config};
 
-	return is_span(s, x->start, x->end) ? put(s, s->add_op, v, 13) : 0;
+	return is_span(s, x->start, x->end) ? stage_put(s, s->add_op, v, 13) : 0;
 }
 
 /* --- the whole */

@@ -119,6 +119,8 @@ int stage_wrong(struct stage *s);     /* -ENOSPC, -EIO: what SQLite says */
 int stage_no_memory(struct stage *s); /* -ENOMEM */
 int stage_run(struct stage *s, const char *sql);
 int stage_prepare(struct stage *s, const char *sql, sqlite3_stmt **ret);
+/* One row, of n numbers. */
+int stage_put(struct stage *s, sqlite3_stmt *q, const int64_t *v, int n);
 
 /* place.c: the session out of what is staged. */
 int stage_place(struct stage *s, const struct import_options *o);

@@ -34,7 +34,7 @@ static int may(
 }
 
 /* What may be asked for, since the statement named something else. */
-static void list_tables(struct run *run, sqlite3 *db)
+static void list_tables(sqlite3 *db)
 {
 	struct text t = {0};
 	sqlite3_stmt *st;
@@ -56,7 +56,6 @@ static void list_tables(struct run *run, sqlite3 *db)
 	(void)term_write(2, words, strlen(words));
 	(void)term_write(2, "\n", 1);
 	free(words);
-	(void)run;
 }
 
 static int prepare(struct run *run, sqlite3 *db, bool *ret_timeline, sqlite3_stmt **ret)
@@ -76,7 +75,7 @@ static int prepare(struct run *run, sqlite3 *db, bool *ret_timeline, sqlite3_stm
 		r = err_set(&run->e, -EINVAL, "one statement only; behind the first stands: %.60s",
 			rest);
 	if (r < 0 && strstr(run->e.text, "no such") != NULL)
-		list_tables(run, db);
+		list_tables(db);
 	return r;
 }
 
