@@ -45,6 +45,42 @@ START_TEST(without_memory_all_goes_to_other)
 }
 END_TEST
 
+/* However many cells have names already: none of the others' is lost. */
+START_TEST(other_has_a_ceiling_of_its_own)
+{
+	enum { PATHS = 8000 };
+	struct fold_limits small = {.bytes = 2 << 20};
+	struct batch b;
+	char text[16];
+	const char *name = text;
+	uint64_t sum = 0;
+	uint32_t i;
+
+	teardown();
+	setup_limits(&small);
+	for (i = 0; i < PATHS; i++) {
+		(void)snprintf(text, sizeof(text), "%u", i);
+		tape_names(&t, job.ring, N_NONE + 1 + i, 1, &name);
+		tape_paths(&t, job.ring, P_CAP + 1 + i, 1,
+			&(struct ring_path){PATH_ROOT, N_NONE + 1 + i, PATH_KIND_SCOPE, 1, 0});
+	}
+	fold_take(f, &t);
+	start(1, 10);
+	for (i = 0; i < PATHS; i++) {
+		put_scope(&lane, P_CAP + 1 + i, 20, 30);
+		if (i % 100 == 99)
+			drain(&lane, 40);
+	}
+	b = collect();
+	for (i = 0; i < b.cell.n; i++)
+		sum += b.cell.row[i].count;
+	ck_assert_uint_eq(sum, PATHS);
+	ck_assert_uint_gt(b.cell.n, 4096);
+	ck_assert_uint_eq(loss_of(&b, 1, LOST_NODES), PATHS - b.cell.n + 1);
+	batch_free(&b);
+}
+END_TEST
+
 /* The first takes all there is, with names; what the second needs is less than its share. */
 START_TEST(each_process_has_its_share)
 {
@@ -572,6 +608,7 @@ Suite *suite(void)
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, ceiling_goes_to_other);
 	tcase_add_test(c, without_memory_all_goes_to_other);
+	tcase_add_test(c, other_has_a_ceiling_of_its_own);
 	tcase_add_test(c, each_process_has_its_share);
 	tcase_add_test(c, a_node_is_described_to_each_session);
 	tcase_add_test(c, open_launches_have_a_ceiling);
