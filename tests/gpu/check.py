@@ -60,7 +60,7 @@ class Room:
         self.dir.chmod(0o700)
 
     def env(self, **more):
-        e = dict(os.environ, PROTOND_RUNTIME_DIR=str(self.dir), PROTOND_DB=str(self.dir / "data/protond/protond.db"))
+        e = dict(os.environ, PROTOND_RUNTIME_DIR=str(self.dir), PROTOND_DB=str(self.dir / "db"))
         e.update({k: str(v) for k, v in more.items()})
         return e
 

@@ -8,7 +8,7 @@ dir=$(realpath "$1") out=${2:?usage: record.sh DIR OUT}
 mkdir -p "$out" && out=$(realpath "$out") || exit 1
 work=$dir/gpu/work
 room=$(mktemp -d /dev/shm/pdrec.XXXXXX)
-export PROTOND_RUNTIME_DIR=$room/run PROTOND_DB=$room/data/protond/protond.db
+export PROTOND_RUNTIME_DIR=$room/run PROTOND_DB=$room/run/db
 mkdir -m 700 "$room/run"
 
 record() { # name, environment..., --, command...
