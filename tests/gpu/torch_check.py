@@ -5,90 +5,14 @@ Each test is a program of its own under `protonctl run`, in a private runtime di
 torch: torch.profiler's events of the same program, autograd's sequence numbers, torch's flop counter.
 """
 import json
-import os
 import pathlib
 import re
+import sqlite3
 import subprocess
 import sys
-import tempfile
-import textwrap
 
 from judge import check, judge
-
-DIR = pathlib.Path(sys.argv[1]).resolve()
-CTL, VIEW = str(DIR / "bin/protonctl"), str(DIR / "bin/protonview")
-
-MODEL = """
-import json, os, sys, torch, torch.nn as nn
-from torch.nn import functional as F
-class Block(nn.Module):
-    def __init__(self, d):
-        super().__init__()
-        self.norm, self.qkv, self.out = nn.LayerNorm(d), nn.Linear(d, 3 * d), nn.Linear(d, d)
-        self.mlp = nn.Sequential(nn.LayerNorm(d), nn.Linear(d, 4 * d), nn.GELU(), nn.Linear(4 * d, d))
-    def forward(self, x):
-        b, t, d = x.shape
-        q, k, v = self.qkv(self.norm(x)).view(b, t, 3, 4, d // 4).permute(2, 0, 3, 1, 4)
-        x = x + self.out(F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, t, d))
-        return x + self.mlp(x)
-class Net(nn.Module):
-    def __init__(self, d=256):
-        super().__init__()
-        self.emb, self.h, self.head = nn.Embedding(1000, d), nn.ModuleList(Block(d) for _ in range(3)), nn.Linear(d, 1000)
-    def forward(self, x):
-        x = self.emb(x)
-        for b in self.h: x = b(x)
-        return self.head(x)
-torch.manual_seed(0)
-net = Net().cuda()
-opt = torch.optim.AdamW(net.parameters())
-ids = torch.randint(0, 1000, (4, 64), device="cuda")
-def step():
-    opt.zero_grad()
-    loss = F.cross_entropy(net(ids).flatten(0, 1), ids.flatten())
-    loss.backward()
-    opt.step()
-"""
-
-
-def room(**more):
-    place = tempfile.mkdtemp(prefix="pdtorch", dir="/dev/shm")
-    return dict(os.environ, PROTOND_RUNTIME_DIR=place, PROTOND_DB=place + "/db", NO_COLOR="1",
-                **{k: str(v) for k, v in more.items()})
-
-
-def run(code, *options, words=(), **more):
-    """(standard output of the program, {path: (kernels, ns)}, words of protonctl, environment)"""
-    env = room(**more)
-    place = pathlib.Path(env["PROTOND_RUNTIME_DIR"])
-    (place / "program.py").write_text(textwrap.dedent(code))
-    r = subprocess.run([CTL, "run", "-n", "x", *options, "--", *(words or (sys.executable,)), place / "program.py"], env=env,
-                       capture_output=True, text=True, timeout=280)
-    subprocess.run([VIEW, "export", "x", "-o", place / "x.hatchet"], env=env, capture_output=True, timeout=60)
-    found = {}
-
-    def walk(node, path):
-        for c in node["children"]:
-            p = path + (c["frame"]["name"],)
-            m = c["metrics"]
-            if m.get("count"):
-                n, ns = found.get(p, (0, 0))
-                found[p] = (n + m["count"], ns + m.get("time (ns)", 0))
-            walk(c, p)
-    try:
-        walk(json.loads((place / "x.hatchet").read_text())[0], ())
-    except OSError:
-        check("a tree was stored", False, f"exit {r.returncode}: {r.stdout[-300:]} {r.stderr[-600:]}")
-    return r.stdout, found, r.stderr, env
-
-
-def view(env, *args):
-    return subprocess.run([VIEW, *args], env=env, capture_output=True, text=True, timeout=60).stdout
-
-
-def kernels(found, *inside):
-    """How many kernels stand below all of these frames."""
-    return sum(n for p, (n, _) in found.items() if all(i in p[:-1] for i in inside) and not p[-1].startswith("["))
+from torch_room import CTL, DIR, MODEL, VIEW, kernels, room, run, view
 
 
 def named():
@@ -380,7 +304,6 @@ with protond.scope("work"):
 
 def timeline():
     """The same kernels in tree and timeline, each with its launch before it, and what one takes on disk."""
-    import sqlite3
     _, t, words, env = run(MODEL + "for _ in range(200): step()\ntorch.cuda.synchronize()\n", "-d", "trace")
     place = pathlib.Path(env["PROTOND_RUNTIME_DIR"])
     subprocess.run([VIEW, "export", "x", "-f", "chrome_trace", "-o", place / "x.json"], env=env, timeout=120)
@@ -438,28 +361,5 @@ if __name__ == "__main__":
     check("a worker killed: the others' launches", (kernels(t, "main"), kernels(t, "after")) == (5000, 100))
 
 
-def ranks():
-    import torch
-    if torch.cuda.device_count() < 2:
-        return print("one GPU: no test of two ranks")
-    code = MODEL.replace("net = Net().cuda()", """import signal, torch.distributed as dist
-dist.init_process_group("nccl"); rank = dist.get_rank(); torch.cuda.set_device(rank)
-net = nn.parallel.DistributedDataParallel(Net().cuda())""") + """
-for i in range(10):
-    step()
-    if i == 5 and rank == 1 and "PD_DIE" in os.environ: torch.cuda.synchronize(); os.kill(os.getpid(), signal.SIGKILL)
-t = torch.ones(8, device="cuda"); dist.all_reduce(t); torch.cuda.synchronize()
-dist.destroy_process_group()
-"""
-    launch = (sys.executable, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--monitor-interval", "0.1")
-    _, t, words, env = run(code, words=launch)
-    check("two ranks: one session", "ranks 0 to 1" in words and "2 x " in words, words[:400])
-    a, b = (view(env, "tree", "x", "--process", str(r), "-m", "count") for r in (0, 1))
-    check("two ranks: each has a tree", "backward" in a and "backward" in b)
-    check("two ranks: NCCL below backward", any("backward" in p and "nccl" in p[-1].lower() for p in t))
-    _, t, words, _ = run(code, words=launch, PD_DIE=1)
-    check("two ranks: one killed: its steps are there", "killed (signal 9)" in words and kernels(t, "step") > 0, words[:600])
-
-
 judge((named, epochs, backward_by_module, profiler_inside, profiler_cycles, profiler_beside,
-       taken, sampling, compiled, operators, pause_resume, devices, timeline, worker, ranks), sys.argv[2:])
+       taken, sampling, compiled, operators, pause_resume, devices, timeline, worker), sys.argv[2:])

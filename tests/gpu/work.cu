@@ -13,6 +13,8 @@
  *   before N        the same; captured, then "ready" on stdout and a line awaited on stdin, then replayed
  *   copies          copies of each direction and memsets
  *   timed N         N kernels of some ms on one stream between two CUDA events
+ *   gpus T S N      N launches over T threads with S streams on each GPU; then spins between two events and
+ *                   copies from each GPU to the next
  *   hang S          a kernel that spins S seconds, 1 000 behind it on its stream, 1 000 beside it
  *   burst N         N launches with no pause, for forced loss
  *   grow N R        R rounds of N launches, memory of the process after each
@@ -317,7 +319,10 @@ static void timed(long n)
 	float ms;
 	int khz;
 
-	OK(cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, 0));
+	int gpu;
+
+	OK(cudaGetDevice(&gpu));
+	OK(cudaDeviceGetAttribute(&khz, cudaDevAttrClockRate, gpu));
 	OK(cudaEventCreate(&from));
 	OK(cudaEventCreate(&to));
 	spin_kernel<<<1, 1>>>(1000);
@@ -332,7 +337,69 @@ static void timed(long n)
 	EXIT();
 	OK(cudaEventSynchronize(to));
 	OK(cudaEventElapsedTime(&ms, from, to));
-	printf("events_ns=%.0f\nkernels=%ld\n", (double)ms * 1e6, n);
+	printf("events_ns_%d=%.0f\nkernels=%ld\n", gpu, (double)ms * 1e6, n);
+}
+
+struct gpus_part {
+	pthread_t thread;
+	long streams, n;
+	int gpus;
+};
+
+static void *gpus_thread(void *arg)
+{
+	const gpus_part *p = static_cast<gpus_part *>(arg);
+	const long all = p->streams * p->gpus;
+	cudaStream_t *s = static_cast<cudaStream_t *>(calloc((size_t)all, sizeof(cudaStream_t)));
+
+	for (long i = 0; i < all; i++) {
+		OK(cudaSetDevice((int)(i % p->gpus)));
+		OK(cudaStreamCreateWithFlags(&s[i], cudaStreamNonBlocking));
+	}
+	ENTER("worker");
+	for (long i = 0; i < p->n; i++) {
+		OK(cudaSetDevice((int)(i % p->gpus)));
+		empty_kernel<<<1, 1, 0, s[i % all]>>>();
+		launched();
+	}
+	EXIT();
+	for (long i = 0; i < all; i++)
+		OK(cudaStreamSynchronize(s[i]));
+	free(s);
+	return nullptr;
+}
+
+static void gpus(long threads, long streams, long n)
+{
+	const size_t bytes = 1 << 20;
+	gpus_part *p = static_cast<gpus_part *>(calloc((size_t)threads, sizeof(*p)));
+	int count;
+
+	OK(cudaGetDeviceCount(&count));
+	for (long i = 0; i < threads; i++) {
+		p[i].streams = streams, p[i].gpus = count;
+		p[i].n = n / threads + (i < n % threads);
+		if (pthread_create(&p[i].thread, nullptr, gpus_thread, &p[i]) != 0)
+			exit(1);
+	}
+	for (long i = 0; i < threads; i++)
+		pthread_join(p[i].thread, nullptr);
+	free(p);
+	for (int g = 0; g < count; g++) {
+		void *from, *to;
+
+		OK(cudaSetDevice(g));
+		timed(20);
+		OK(cudaMalloc(&from, bytes));
+		OK(cudaSetDevice((g + 1) % count));
+		OK(cudaMalloc(&to, bytes));
+		ENTER("peer");
+		for (int i = 0; i < 10; i++)
+			OK(cudaMemcpyPeerAsync(to, (g + 1) % count, from, g, bytes));
+		EXIT();
+		OK(cudaDeviceSynchronize());
+	}
+	printf("gpus=%d\n", count);
 }
 
 static void hang(long seconds)
@@ -427,6 +494,9 @@ int main(int argc, char **argv)
 		copies();
 	else if (strcmp(mode, "timed") == 0)
 		timed(number(argv, argc, 2, 50));
+	else if (strcmp(mode, "gpus") == 0)
+		gpus(number(argv, argc, 2, 8), number(argv, argc, 3, 4),
+			number(argv, argc, 4, 1000000));
 	else if (strcmp(mode, "hang") == 0)
 		hang(number(argv, argc, 2, 3600));
 	else if (strcmp(mode, "burst") == 0)
@@ -435,7 +505,7 @@ int main(int argc, char **argv)
 		grow(number(argv, argc, 2, 5000000), number(argv, argc, 3, 10));
 	else {
 		fprintf(stderr,
-			"usage: work loop|many|eager|graph|before|copies|timed|hang|burst|grow\n");
+			"usage: work loop|many|eager|graph|before|copies|timed|gpus|hang|burst|grow\n");
 		return 2;
 	}
 	printf("launched=%llu\n", (unsigned long long)__atomic_load_n(counter, __ATOMIC_RELAXED));
