@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# SPDX-License-Identifier: MIT. run.sh check|torch|proton|ranks|bench|overhead|record|build DIR [arguments]: what needs an NVIDIA GPU.
+# SPDX-License-Identifier: MIT. run.sh WHAT DIR [arguments]: what needs an NVIDIA GPU. Without words: says which there are.
 #
 # DIR is a build or an unpacked bundle (bin/, lib/). The GPU programs are taken from DIR/gpu, or built
 # there when nvcc is here. Without a GPU: says so, exit 0 for `make gpu-check` on a machine without one.
@@ -28,11 +28,12 @@ case $what in
 check) exec "$PYTHON" "$here/check.py" "$dir" "$@" ;;
 torch) exec "$PYTHON" "$here/torch_check.py" "$dir" "$@" ;;
 proton) exec "$PYTHON" "$here/proton_check.py" "$dir" "$@" ;;
+proton-tests) exec "$PYTHON" "$here/proton_tests.py" "$dir" "$@" ;; # TESTS OUT
 ranks) exec "$PYTHON" "$here/ranks_check.py" "$dir" "$@" ;;
 bench | overhead) exec "$PYTHON" "$here/$what.py" "$dir" "$@" ;;
 record) exec bash "$here/record.sh" "$dir" "$@" ;;
 *)
-        echo "usage: run.sh check|torch|proton|ranks|bench|overhead|record|build DIR" >&2
+        echo "usage: run.sh build|$(sed -n "s/^\([a-z][a-z| -]*\)) exec.*/\1/p" "$0" | tr -d " " | paste -sd"|") DIR" >&2
         exit 2
         ;;
 esac
