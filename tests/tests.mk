@@ -64,8 +64,11 @@ $(SCENARIO:%=$(B)/tests/%): $(B)/tests/%: tests/scenario/%.c $(B)/lib/libprotond
 # own thread-local memory.
 TLS := 8 64 1024
 ifeq ($(SAN),)
-tests-scenario: $(B)/tests/fault.so $(B)/tests/cut.so $(TLS:%=$(B)/tests/storm_tls%.so)
+tests-scenario: $(B)/tests/fault.so $(B)/tests/cut.so $(TLS:%=$(B)/tests/storm_tls%.so) $(B)/tests/libcount.so
 endif
+$(B)/tests/libcount.so: tests/gpu/others/count.c $(B)/flags
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -fvisibility=default $(ALL_LDFLAGS) -shared -o $@ $< -ldl -lpthread
 $(TLS:%=$(B)/tests/storm_tls%.so): $(B)/tests/storm_tls%.so: tests/scenario/storm_tls.c $(B)/flags
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -DBYTES=$* -fvisibility=default $(ALL_LDFLAGS) -shared -o $@ $<

@@ -18,3 +18,6 @@ flags="-O2 -std=c++17 -arch=${GPU_ARCH:-sm_90} -Xcompiler -Wall,-Wextra"
 "$nvcc" $flags -shared -Xcompiler -fPIC -o "$dir/gpu/libloop.so" "$here/loop.cu"
 "$CC" -std=c17 -D_GNU_SOURCE -O2 -Wall -Wextra -fPIC -shared -I"$top/proto/terms" -I"$top/proto/abi" -I"$top/agent" -o "$dir/gpu/libfloor.so" "$here/floor.c" \
         -lpthread -ldl
+# NVIDIA's headers are asked whether count.c has their numbers.
+"$CC" -std=c17 -D_GNU_SOURCE -O2 -Wall -Wextra -fPIC -shared -I"$(dirname "$nvcc")/../include" -o "$dir/gpu/libcount.so" "$here/others/count.c" \
+        -lpthread -ldl

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT. run.sh WHAT DIR [arguments]: what needs an NVIDIA GPU. Without words: says which there are.
 #
 # DIR is a build or an unpacked bundle (bin/, lib/). The GPU programs are taken from DIR/gpu, or built
-# there when nvcc is here. Without a GPU: says so, exit 0 for `make gpu-check` on a machine without one.
+# there when nvcc is here. record, kineto and pages make files in a folder, their argument. Without a GPU: says so,
+# exit 0 for `make gpu-check` on a machine without one.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 what=${1:-check} dir=${2:-build}
@@ -15,11 +16,11 @@ if ! { command -v nvidia-smi >/dev/null && nvidia-smi -L 2>/dev/null | grep -q '
         echo "gpu-$what: no NVIDIA GPU here, nothing was run"
         exit 0
 fi
-if [ ! -x "$dir/gpu/work" ]; then
+if [ ! -x "$dir/gpu/work" ] || [ ! -e "$dir/gpu/libcount.so" ]; then
         if [ -x "${NVCC:-${CUDA_HOME:-/usr/local/cuda}/bin/nvcc}" ]; then
                 "$here/build.sh" "$dir" || exit 1
         else
-                echo "gpu-$what: $dir/gpu/work is missing and nvcc is not here; where it is, run tests/gpu/build.sh $dir"
+                echo "gpu-$what: $dir/gpu/work or libcount.so is missing and nvcc is not here; where it is, run tests/gpu/build.sh $dir"
                 exit 1
         fi
 fi
@@ -30,7 +31,8 @@ torch) exec "$PYTHON" "$here/torch_check.py" "$dir" "$@" ;;
 proton) exec "$PYTHON" "$here/proton_check.py" "$dir" "$@" ;;
 proton-tests) exec "$PYTHON" "$here/proton_tests.py" "$dir" "$@" ;; # TESTS OUT
 ranks) exec "$PYTHON" "$here/ranks_check.py" "$dir" "$@" ;;
-bench | overhead) exec "$PYTHON" "$here/$what.py" "$dir" "$@" ;;
+others) exec "$PYTHON" "$here/others_check.py" "$dir" "$@" ;;
+bench | overhead | kineto | pages) exec "$PYTHON" "$here/$what.py" "$dir" "$@" ;;
 record) exec bash "$here/record.sh" "$dir" "$@" ;;
 *)
         echo "usage: run.sh build|$(sed -n "s/^\([a-z][a-z| -]*\)) exec.*/\1/p" "$0" | tr -d " " | paste -sd"|") DIR" >&2

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT. torch_work.py: the peers' torch workloads (W1 to W4), under any profiler or none.
-"""torch_work.py MODE[,MODE...] [--tool none|steps|protond|own|proton|kineto] [--steps N] [--out FILE]
+"""torch_work.py MODE[,MODE...] [--tool none|steps|protond|own|own-trace|proton|proton-trace|kineto] [--steps N] [--out FILE]
 
 w1  x.add_(1) on 64 floats, eager                   us per op
 w2  the same inside a scope per op                  us per op
@@ -8,7 +8,7 @@ w3  a GPT-2-small-like training step, scopes per layer and phase; steps alternat
 w4  a CUDA graph of its forward pass, replayed      us per replay
 
 protond: scopes of the package, which record only when somebody asks; with --out, and with own, a session of the
-program's own, written there. steps: protond.torch.step() every 2 000 operations of w1. proton and kineto start themselves. Prints MODE=VALUE and MODE_stop_ms=VALUE.
+program's own, written there (-trace: its timeline). steps: protond.torch.step() every 2 000 operations of w1. proton and kineto start themselves. Prints MODE=VALUE and MODE_stop_ms=VALUE.
 """
 import argparse
 import contextlib
@@ -31,15 +31,16 @@ def no_scope(_name):
 
 def tool_of(name):
     """(scope, start, stop) of a tool."""
-    if name in ("protond", "own"):
+    data = "trace" if name.endswith("-trace") else "tree"
+    if name in ("protond", "own", "own-trace"):
         import protond
 
-        return (protond.scope, lambda out: protond.start(out or "own") if out or name == "own" else None,
-                lambda out: protond.finalize() if out or name == "own" else None)
-    if name == "proton":
+        return (protond.scope, lambda out: protond.start(out or "own", data=data) if out or name != "protond" else None,
+                lambda out: protond.finalize() if out or name != "protond" else None)
+    if name in ("proton", "proton-trace"):
         import triton.profiler as proton
 
-        return proton.scope, lambda out: proton.start(out or "proton"), lambda out: proton.finalize()
+        return proton.scope, lambda out: proton.start(out or "proton", data=data), lambda out: proton.finalize()
     if name == "kineto":
         from torch.profiler import ProfilerActivity, profile, record_function
 
@@ -194,7 +195,7 @@ def work(a, scope, start, stop):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("modes")
-    p.add_argument("--tool", default="none", choices=["none", "steps", "protond", "own", "proton", "kineto"])
+    p.add_argument("--tool", default="none", choices=["none", "steps", "protond", "own", "own-trace", "proton", "proton-trace", "kineto"])
     p.add_argument("--steps", type=int, default=0)
     p.add_argument("--out", default=None)
     p.add_argument("--wait", action="store_true", help="say when torch is up; work once for each line that comes")

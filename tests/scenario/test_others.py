@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT. What tests/gpu/run.sh others judges with, tried on recordings of a GPU: it must see what is wrong.
+import gzip
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+from conftest import BUILD
+
+HERE = pathlib.Path(__file__).resolve().parent
+GPU = HERE.parent / "gpu"
+STUB, JOB, EXPECTED = (BUILD / "replay" / n for n in ("libcupti.so.13", "pd_replay_job", "expected"))
+COUNT = BUILD / "tests/libcount.so"
+COPIES = {"[copy h2d]": "[memcpy HtoD]", "[copy d2h]": "[memcpy DtoH]", "[copy d2d]": "[memcpy DtoD]"}
+PROGRAM = """
+import ctypes, os, threading
+os.environ.update(PROTOND_CUPTI_PATH=STUB, PD_REPLAY_DUMP=DUMP)
+if os.environ["CUDA_INJECTION64_PATH"] == COUNT:  # as libcuda would
+    stub = ctypes.CDLL(STUB)
+    assert ctypes.CDLL(COUNT).InitializeInjection() == 1
+    nothing = [ctypes.CFUNCTYPE(None, *types)(lambda *_: None) for types in (
+        (ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p), (ctypes.c_void_p, ctypes.c_int), (ctypes.c_void_p, ctypes.c_uint32))]
+    ops = (ctypes.c_void_p * 4)(*(ctypes.cast(f, ctypes.c_void_p) for f in nothing), None)
+    played = threading.Event()
+
+    def flush():  # as CUPTI's own flush period does
+        while not played.wait(0.005):
+            stub.cuptiActivityFlushAll(1)
+    flusher = threading.Thread(target=flush)
+    flusher.start()
+    assert stub.pd_replay_run(ops, (ctypes.c_uint64 * 8)()) == 0
+    played.set()
+    flusher.join()
+    print("played", flush=True)
+else:
+    print("played", flush=True)
+    os.execv(JOB, [JOB])
+"""
+
+pytestmark = [pytest.mark.skipif(not JOB.exists(), reason="tests/replay/check.sh builds the stub; it runs first in make check"),
+              pytest.mark.preload]
+
+
+@pytest.fixture
+def others(monkeypatch, tmp_path):
+    monkeypatch.setattr(sys, "path", [str(GPU), *sys.path])
+    monkeypatch.setattr(sys, "argv", ["others_check.py", str(BUILD)])
+    for name in ("others_check", "others_count", "unmatched", "judge"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    import others_check
+    monkeypatch.setattr(others_check, "HERE", tmp_path)
+    monkeypatch.setattr(others_check, "COUNT", str(COUNT))
+    rooms = []
+
+    def mkdtemp(real=tempfile.mkdtemp, **where):
+        rooms.append(real(**where))
+        return rooms[-1]
+    monkeypatch.setattr(others_check.tempfile, "mkdtemp", mkdtemp)
+    yield others_check
+    for room in rooms:
+        shutil.rmtree(room)
+
+
+def unpacked(name, place):
+    dump = place / f"{name}.dump"
+    dump.write_bytes(gzip.decompress((HERE.parent / f"replay/dumps/{name}.cuptidump.gz").read_bytes()))
+    return dump
+
+
+def program(place, dump, name="replayed"):
+    (place / f"{name}.py").write_text(f"STUB, JOB, COUNT, DUMP = {str(STUB)!r}, {str(JOB)!r}, {str(COUNT)!r}, {str(dump)!r}\n" + PROGRAM)
+
+
+@pytest.mark.parametrize("recording", ["torch", "copies", "graph"])
+def test_both_counts_are_right(others, tmp_path, capsys, recording):
+    dump = unpacked(recording, tmp_path)
+    program(tmp_path, dump)
+    p = others.Program("replayed")
+    runs = others.runs_of(p)
+    others.judge_program(p, runs)
+    said = capsys.readouterr().out
+    assert "FAIL" not in said and said.count("ok ") == 7, said
+    rows = [line.split("\t") for line in subprocess.run([str(EXPECTED), str(dump)], capture_output=True, text=True, check=True).stdout.splitlines()
+            if "\t" in line]
+    want = {}
+    for path, count, ns, _ in rows:
+        name = path.rsplit("/", 1)[1]
+        was = want.setdefault(COPIES.get(name, name), [0, 0])
+        was[0] += int(count)
+        was[1] += int(ns)
+    for how in ("alone", "protond"):
+        assert {n: tuple(v) for n, v in runs[how].counted.items()} == {n: tuple(v) for n, v in want.items()}, how
+
+
+def test_what_is_wrong_is_seen(others, tmp_path, capsys):
+    program(tmp_path, unpacked("torch", tmp_path))
+    p = others.Program("replayed", ("forward", "no such scope"), True)
+    runs = others.runs_of(p)
+    good = runs["protond"]
+
+    def judged(**changed):
+        others.judge_program(p, dict(runs, protond=good._replace(**changed)))
+        said = capsys.readouterr().out
+        return [line.split(": ", 1)[1].partition(": ")[0] for line in said.splitlines() if line.startswith("FAIL")]
+    always = ["GPU work below forward, no such scope", "steps"]
+    assert judged() == always
+    name = next(n for n, v in good.tree.items() if v[0] > 1)
+    one_less = dict(good.tree, **{name: [good.tree[name][0] - 1, good.tree[name][1]]})
+    assert judged(tree=one_less) == ["same run, counts by name", "the tree adds up", "counts by name are those of a run without protond", *always]
+    longer = dict(good.tree, **{name: [good.tree[name][0], good.tree[name][1] * 1.006]})
+    assert judged(tree=longer) == ["same run, GPU time by name", "the tree adds up", *always]
+    assert judged(tree={}, counted={}) [0] == "protond ends and was counted"
+    assert judged(session=dict(good.session, unmatched=1)) == ["nothing lost, every launch answered", *always]
+    assert judged(session=dict(good.session, losses=[["ring full", 2]])) == ["nothing lost, every launch answered", *always]
+    assert judged(session=dict(good.session, listed=[])) == ["its session is listed", *always]
+    assert judged(status=1) == judged(out="") == ["exit status and output as without protond", *always]
+
+
+def test_a_call_without_a_record_is_named(others, tmp_path):
+    import unmatched
+    for recording in ("torch", "graph", "copies"):
+        data = unpacked(recording, tmp_path).read_bytes()
+        calls, where = unmatched.unmatched(data)
+        assert sum(c[0] for c in calls.values()) > 0 and not where, (recording, where)
+    kept = [data[:152]]
+    for seq, kind, p in unmatched.chunks(data):  # the copies' records do not come
+        if kind != 5:
+            kept.append(kind.to_bytes(4, "little") + len(p).to_bytes(4, "little") + seq.to_bytes(8, "little") + p + bytes(-len(p) % 8))
+    calls, where = unmatched.unmatched(b"".join(kept))
+    assert {n: c[0] for n, c in calls.items()} == {n: c[1] for n, c in calls.items()} and any(n == "cuMemcpyDtoDAsync_v2" for n, _ in where)
+    assert any("io" in path for _, path in where), where
+
+
+def test_surplus_names_and_long_ones(tmp_path):
+    sys.path.insert(0, str(GPU))
+    try:
+        from others_count import key, told
+    finally:
+        sys.path.remove(str(GPU))
+    long = "_Z" + "x" * 3000
+    assert key(long) == key(long[:1007] + "~0123456789abcdef") != key(long[:1006] + "y" + long[1007:])
+    tree = [{"children": [{"frame": {"name": "a"}, "metrics": {}, "children": [
+        {"frame": {"name": "k"}, "metrics": {"count": 2, "time (ns)": 5}, "children": []},
+        {"frame": {"name": "[memset]"}, "metrics": {"copies": 1, "copy_time (ns)": 3}, "children": []}]},
+        {"frame": {"name": "k"}, "metrics": {"count": 1, "time (ns)": 1}, "children": []}]}]
+    (tmp_path / "t").write_text(json.dumps(tree))
+    assert told(tmp_path / "t") == {"k": [3, 6], "[memset]": [1, 3]}
