@@ -104,7 +104,7 @@ static void metadata(struct timeline *w, const char *what, int64_t pid, uint64_t
 /* "call_stack":["ROOT",...] */
 static void call_stack(struct timeline *w, uint32_t node)
 {
-	uint32_t up[TIMELINE_DEPTH_MAX], n = timeline_path(w, node, up);
+	uint32_t up[TRACE_DEPTH_MAX], n = trace_names_path(&w->names, node, up);
 
 	text_str(&w->out, "\"call_stack\":[");
 	while (n-- > 0) {
@@ -157,7 +157,7 @@ static void taken_values(struct timeline *w, uint32_t n)
 
 static void chrome_metric(struct timeline *w, const struct held *h, uint64_t ns)
 {
-	event(w, "i", "metric", w->known[h->node].name, w->pid, h->tid, ns);
+	event(w, "i", "metric", w->known[h->node].name, w->at.pid, h->tid, ns);
 	text_str(&w->out, ",\"s\":\"t\",\"args\":{");
 	call_stack(w, h->node);
 	text_str(&w->out, ",\"metrics\":{");
@@ -195,18 +195,18 @@ static void chrome_scope(struct timeline *w, const struct timeline_scope *s)
 	struct text *t = &w->out;
 
 	if ((s->flags & TRACE_SPAN) == 0) {
-		event(w, "X", "scope", name, w->pid, s->tid, s->begin_ns);
+		event(w, "X", "scope", name, w->at.pid, s->tid, s->begin_ns);
 		text_str(t, ",\"dur\":");
 		micros(t, s->end_ns - s->begin_ns);
 		scope_args(w, s);
 		return;
 	}
 	chrome(w)->tasks++;
-	event(w, "b", "task", name, w->pid, s->tid, s->begin_ns);
+	event(w, "b", "task", name, w->at.pid, s->tid, s->begin_ns);
 	text_str(t, ",\"id\":");
 	number(t, chrome(w)->tasks);
 	scope_args(w, s);
-	event(w, "e", "task", name, w->pid, s->tid, s->end_ns);
+	event(w, "e", "task", name, w->at.pid, s->tid, s->end_ns);
 	text_str(t, ",\"id\":");
 	number(t, chrome(w)->tasks);
 	text_char(t, '}');
@@ -276,10 +276,10 @@ static void launch(struct timeline *w, const struct timeline_op *o)
 	const bool graph = (o->op->flags & TRACE_GRAPH) != 0;
 	struct text *t = &w->out;
 
-	event(w, "X", "launch", graph ? "launch graph" : gpu_classes[o->op->class].launch, w->pid,
-		o->tid, o->launch_ns);
+	event(w, "X", "launch", graph ? "launch graph" : gpu_classes[o->op->class].launch,
+		w->at.pid, o->tid, o->launch_ns);
 	text_fmt(t, ",\"dur\":0,\"args\":{\"correlation\":%u}}", o->op->correlation);
-	arrow(w, o, (struct end){w->pid, o->tid},
+	arrow(w, o, (struct end){w->at.pid, o->tid},
 		(struct end){o->gpu->pid, lane_tid(o->stream->stream, o->lane)});
 }
 
@@ -300,23 +300,25 @@ static void chrome_process(struct timeline *w)
 {
 	char words[32];
 
-	metadata(w, "process_name", w->pid, 0, "name", w->command, 0);
-	if (w->ranked) {
-		snprintf(words, sizeof(words), "rank %lld", (long long)w->rank);
-		metadata(w, "process_labels", w->pid, 0, "labels", words, 0);
+	metadata(w, "process_name", w->at.pid, 0, "name", w->at.command, 0);
+	if (w->at.ranked) {
+		snprintf(words, sizeof(words), "rank %lld", (long long)w->at.rank);
+		metadata(w, "process_labels", w->at.pid, 0, "labels", words, 0);
 	}
-	metadata(w, "process_sort_index", w->pid, 0, "sort_index", NULL,
-		(uint64_t)(w->ranked ? w->rank : w->pid));
+	metadata(w, "process_sort_index", w->at.pid, 0, "sort_index", NULL,
+		(uint64_t)(w->at.ranked ? w->at.rank : w->at.pid));
 }
 
 static void name_threads(struct timeline *w)
 {
-	char words[TIMELINE_THREAD];
+	char words[THREAD_NAME_MAX];
 	uint32_t i;
 
 	for (i = 0; i < w->n_threads; i++)
-		metadata(w, "thread_name", w->pid, w->thread[i].tid, "name",
-			timeline_thread_name(w, &w->thread[i], words), 0);
+		metadata(w, "thread_name", w->at.pid, w->thread[i].tid, "name",
+			thread_name(w->at.command, w->at.pid, w->thread[i].tid, w->thread[i].name,
+				words),
+			0);
 }
 
 static void name_lanes(struct timeline *w, const struct lane_set *set, int64_t gpu_pid)
@@ -346,7 +348,7 @@ static void chrome_process_end(struct timeline *w)
 			continue; /* it had nothing to do */
 		snprintf(words, sizeof(words), "GPU %u%s%.*s (of pid %lld)", g->ordinal,
 			*g->name != '\0' ? " " : "", (int)text_cut(g->name, 100), g->name,
-			(long long)w->pid);
+			(long long)w->at.pid);
 		metadata(w, "process_name", g->pid, 0, "name", words, 0);
 		metadata(w, "process_sort_index", g->pid, 0, "sort_index", NULL, g->pid);
 	}
@@ -482,7 +484,7 @@ static void proton_open(struct timeline *w)
 {
 	text_char(&w->out, '{');
 	if (w->l.p->head.files != MODE_PROTON_36)
-		text_fmt(&w->out, "\"baseTimeNanoseconds\":%" PRId64 ",", w->base_ns + w->ahead_ns);
+		text_fmt(&w->out, "\"baseTimeNanoseconds\":%" PRId64 ",", w->zero_ns);
 	text_str(&w->out, "\"displayTimeUnit\":\"us\",\"traceEvents\":[");
 }
 
@@ -508,7 +510,7 @@ static void chrome_open(struct timeline *w)
 	}
 	text_fmt(&w->out,
 		"{\"schemaVersion\":1,\"displayTimeUnit\":\"ns\",\"baseTimeNanoseconds\":%" PRId64,
-		w->base_ns + w->ahead_ns);
+		w->zero_ns);
 	text_str(&w->out, ",\"traceName\":");
 	text_json(&w->out, w->l.p->head.name);
 	text_str(&w->out, ",\"source\":");

@@ -156,7 +156,7 @@ static void put_packet(struct timeline *w, bool names)
 /* Of the wall: the ring's time of a replay's operations is before the machine began. */
 static uint64_t trace_time(const struct timeline *w, uint64_t ns)
 {
-	return (uint64_t)(w->base_ns + w->ahead_ns) + ns;
+	return (uint64_t)w->zero_ns + ns;
 }
 
 static uint64_t track(uint64_t kind, uint64_t process, uint64_t number)
@@ -290,7 +290,7 @@ static uint32_t depth_of(const struct timeline *w, uint32_t node)
 {
 	uint32_t n = 0;
 
-	for (; node != PROFILE_NONE && n < TIMELINE_DEPTH_MAX; node = w->known[node].parent)
+	for (; node != PROFILE_NONE && n < TRACE_DEPTH_MAX; node = w->known[node].parent)
 		n++;
 	return n;
 }
@@ -450,8 +450,8 @@ static uint64_t queue_of(struct timeline *w, const struct timeline_op *o)
 	for (; f->queue + i >= f->n_queues; f->n_queues++) {
 		const struct lane_set *l = &w->lane[f->n_queues - f->queue];
 
-		snprintf(
-			words, sizeof(words), "stream %u (pid %lld)", l->stream, (long long)w->pid);
+		snprintf(words, sizeof(words), "stream %u (pid %lld)", l->stream,
+			(long long)w->at.pid);
 		specification(f, QUEUE_FIRST + f->n_queues, words);
 	}
 	return QUEUE_FIRST + f->queue + i;
@@ -464,7 +464,7 @@ static uint64_t context_of(struct timeline *w)
 
 	if (!f->context_told) {
 		pb_number(&f->piece, INTERNED_IID, f->n_processes);
-		pb_number(&f->piece, CONTEXT_PID, (uint64_t)w->pid);
+		pb_number(&f->piece, CONTEXT_PID, (uint64_t)w->at.pid);
 		pb_number(&f->piece, CONTEXT_API, hip ? API_HIP : API_CUDA);
 		pb_message(&f->interned, INTERNED_CONTEXT, &f->piece);
 	}
@@ -559,10 +559,10 @@ static void pf_process(struct timeline *w)
 	f->queue = f->n_queues;
 	f->context_told = false;
 	pb_number(&f->event, TRACK_UUID, track(TRACKS_PROCESS, f->n_processes, 0));
-	pb_number(&f->part, PROCESS_PID, (uint64_t)w->pid);
-	pb_string(&f->part, PROCESS_NAME, w->command);
-	if (w->ranked) {
-		snprintf(words, sizeof(words), "rank %lld", (long long)w->rank);
+	pb_number(&f->part, PROCESS_PID, (uint64_t)w->at.pid);
+	pb_string(&f->part, PROCESS_NAME, w->at.command);
+	if (w->at.ranked) {
+		snprintf(words, sizeof(words), "rank %lld", (long long)w->at.rank);
 		pb_string(&f->part, PROCESS_LABELS, words);
 	}
 	pb_message(&f->event, TRACK_PROCESS, &f->part);
@@ -573,16 +573,17 @@ static void pf_process(struct timeline *w)
 static void pf_process_end(struct timeline *w)
 {
 	struct pftrace *f = mine(w);
-	char words[TIMELINE_THREAD];
+	char words[THREAD_NAME_MAX];
 
 	put_before(w);
 	for (uint32_t i = 0; i < w->n_threads; i++) {
 		const struct named *t = &w->thread[i];
 
 		pb_number(&f->event, TRACK_UUID, thread_track(w, t->tid));
-		pb_number(&f->part, THREAD_PID, (uint64_t)w->pid);
+		pb_number(&f->part, THREAD_PID, (uint64_t)w->at.pid);
 		pb_number(&f->part, THREAD_TID, t->tid);
-		pb_string(&f->part, THREAD_NAME, timeline_thread_name(w, t, words));
+		pb_string(&f->part, THREAD_NAME,
+			thread_name(w->at.command, w->at.pid, t->tid, t->name, words));
 		pb_message(&f->event, TRACK_THREAD, &f->part);
 		pb_message(&f->packet, PACKET_TRACK, &f->event);
 		put_packet(w, false);

@@ -358,9 +358,9 @@ static struct filler *filler(struct timeline *w)
 
 static void put_rank(struct insert *i, const struct timeline *w)
 {
-	put_i64(i, w->pid);
-	if (w->ranked)
-		put_i64(i, w->rank);
+	put_i64(i, w->at.pid);
+	if (w->at.ranked)
+		put_i64(i, w->at.rank);
 	else
 		put_null(i);
 }
@@ -369,13 +369,13 @@ static void put_rank(struct insert *i, const struct timeline *w)
 static void put_path(struct timeline *w, uint32_t node)
 {
 	struct insert *i = &filler(w)->path;
-	uint32_t up[TIMELINE_DEPTH_MAX], n;
+	uint32_t up[TRACE_DEPTH_MAX], n;
 	struct text t = {0};
 
 	if (w->known[node].told)
 		return;
 	w->known[node].told = true;
-	n = timeline_path(w, node, up);
+	n = trace_names_path(&w->names, node, up);
 	while (n-- > 0) {
 		if (w->known[up[n]].kind == NODE_ROOT)
 			continue;
@@ -391,7 +391,7 @@ static void put_path(struct timeline *w, uint32_t node)
 
 static uint64_t wall_ns(const struct timeline *w, uint64_t ns)
 {
-	return (uint64_t)(w->base_ns + w->ahead_ns) + ns;
+	return (uint64_t)w->zero_ns + ns;
 }
 
 static void put_scope_value(
@@ -405,7 +405,7 @@ static void put_scope_value(
 		put_i64(i, scope);
 	else
 		put_null(i);
-	put_i64(i, w->pid);
+	put_i64(i, w->at.pid);
 	put_u64(i, h->tid);
 	put_u64(i, node);
 	put_u64(i, wall_ns(w, ns));

@@ -8,28 +8,13 @@
 
 #include <stdlib.h>
 
-#include "clockmap.h"
 #include "export_format.h"
 #include "profile_rows.h"
 #include "text.h"
 #include "trace.h"
-
-#define LANES_MAX 64u /* of a stream; what overlaps in more than these does so in the last */
-
-#define TIMELINE_THREAD 24u
-
-struct known { /* a node of the store */
-	uint8_t hash[16];
-	const char *name;
-	uint32_t parent; /* place, PROFILE_NONE: a root */
-	uint8_t kind;
-	bool told; /* the form's: its name stands in the file */
-};
-
-struct lane_set { /* of one stream: when each of its lanes is free again */
-	uint32_t device, stream, n;
-	uint64_t *end; /* ns since the base */
-};
+#include "trace_names.h"
+#include "trace_rows.h"
+#include "trace_time.h"
 
 struct named { /* a thread that had an event */
 	uint32_t tid;
@@ -98,25 +83,15 @@ struct timeline {
 	struct load l;
 	struct text out;
 	FILE *to;
-	bool any;                 /* some chunk is there */
-	uint64_t gone;            /* events that are not there any more */
-	int64_t base_ns;          /* of the ring's time: the file's times are differences to it */
-	struct anchors tsc, mono; /* of the session's time, by the clock they were read beside */
-	const struct anchors *wall;
-	int64_t ahead_ns; /* CLOCK_REALTIME - CLOCK_MONOTONIC */
-	sqlite3_stmt *node_by_hash;
-	struct known *known;
-	uint32_t n_known, cap_known, *known_map, map_cap;
+	uint64_t gone; /* events that are not there any more */
+	struct trace_time time;
+	int64_t zero_ns; /* CLOCK_REALTIME where the file's times begin */
+	struct trace_names names;
+	struct known *known; /* names.v */
 	uint32_t gpu_pid;
 	/* of the process at hand */
 	uint64_t events, kept; /* in all its chunks; in those that are there */
-	int64_t pid;
-	const char *command;
-	bool ranked;
-	int64_t rank;
-	struct clockmap clock;
-	struct anchors own;
-	struct anchor own_anchor[2];
+	struct trace_process at;
 	struct lane_set *lane;
 	uint32_t n_lanes, cap_lanes;
 	struct named *thread;
@@ -145,17 +120,7 @@ int timeline_write(const struct timeline_form *form, void *mine, struct sqlite3 
 /* Whether a scope of this name is a step: "step", "step 7", "ProfilerStep#7". */
 bool timeline_is_step(const char *name);
 
-/* For forms: the places of a node and of all above it, itself first; returns how many. A cycle,
- * which only a forged file has, ends at TIMELINE_DEPTH_MAX. */
-#define TIMELINE_DEPTH_MAX 2048u
-uint32_t timeline_path(const struct timeline *w, uint32_t node, uint32_t ret[TIMELINE_DEPTH_MAX]);
-
-/* The thread's own name; where it has none, or its program's: "main thread", "thread TID". */
-const char *timeline_thread_name(
-	const struct timeline *w, const struct named *t, char ret[TIMELINE_THREAD]);
-
 /* timeline_chunk.c, for timeline.c */
-int64_t timeline_real_to_mono(struct timeline *w, uint64_t real_ns);
 int timeline_flush(struct timeline *w);
 int timeline_chunk(struct timeline *w, const void *bytes, size_t n);
 void timeline_metrics_left(struct timeline *w, bool all); /* those whose scope was not seen */

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT. timeline_chunk.c: what a chunk of the timeline has, handed to the
- * format.
- *
- * Each stream is in as many lanes as it takes that no two operations of one lane overlap, for
- * viewers drop what overlaps. */
+ * format. */
 #include "timeline.h"
 
 #include <inttypes.h>
@@ -12,11 +9,9 @@
 
 #define GPU_PID     5000000u /* above what Linux gives to processes (2^22), so that GPUs come last */
 #define FLUSH_BYTES (1u << 18)
-#define PENDING_MAX 65536u  /* metrics whose scope has not ended */
-#define STEP_NS     1000000 /* a step of CLOCK_REALTIME */
-#define THREADS_MAX 4096u   /* named ones of a process */
-#define GPUS_MAX    1024u   /* of a process; further ones are the last one */
-#define STREAMS_MAX 4096u   /* of a process; further ones share the last one's lanes */
+#define PENDING_MAX 65536u /* metrics whose scope has not ended */
+#define THREADS_MAX 4096u  /* named ones of a process */
+#define GPUS_MAX    1024u  /* of a process; further ones are the last one */
 
 int timeline_no_memory(struct timeline *w)
 {
@@ -52,15 +47,9 @@ int timeline_flush(struct timeline *w)
 	return 0;
 }
 
-/* Viewers drop what is before 0. */
-static uint64_t since_base(const struct timeline *w, int64_t mono_ns)
-{
-	return mono_ns > w->base_ns ? (uint64_t)(mono_ns - w->base_ns) : 0;
-}
-
 static uint64_t at_clock(struct timeline *w, uint64_t clock)
 {
-	return since_base(w, (int64_t)clockmap_ns(&w->clock, clock));
+	return trace_time_ring(&w->time, &w->at, clock);
 }
 
 static bool is_in_window(const struct timeline *w, uint64_t begin_ns, uint64_t end_ns)
@@ -72,122 +61,6 @@ static bool is_in_window(const struct timeline *w, uint64_t begin_ns, uint64_t e
 static bool is_selected(const struct timeline *w, uint32_t segment)
 {
 	return !w->l.select->one_phase || segment == w->l.select->phase;
-}
-
-/* --- nodes */
-
-static uint32_t *map_at(struct timeline *w, const uint8_t hash[16])
-{
-	uint64_t h;
-	uint32_t i;
-
-	memcpy(&h, hash, sizeof(h));
-	for (i = (uint32_t)h & (w->map_cap - 1); w->known_map[i] != 0;
-		i = (i + 1) & (w->map_cap - 1))
-		if (memcmp(w->known[w->known_map[i] - 1].hash, hash, 16) == 0)
-			break;
-	return &w->known_map[i];
-}
-
-static int map_room(struct timeline *w)
-{
-	uint32_t i, *old = w->known_map;
-
-	if (w->n_known * 2 < w->map_cap)
-		return 0;
-	w->map_cap = w->map_cap == 0 ? 1024 : w->map_cap * 2;
-	w->known_map = calloc(w->map_cap, sizeof(*w->known_map));
-	if (w->known_map == NULL) {
-		free(old);
-		return timeline_no_memory(w);
-	}
-	free(old);
-	for (i = 0; i < w->n_known; i++)
-		*map_at(w, w->known[i].hash) = i + 1;
-	return 0;
-}
-
-/* The row of one node; *ret_parent: its parent's hash, all zero for a root. */
-static int node_read(
-	struct timeline *w, const uint8_t hash[16], struct known *ret, uint8_t ret_parent[16])
-{
-	sqlite3_stmt *q = w->node_by_hash;
-	const char *text = NULL;
-	int rc;
-
-	memset(ret_parent, 0, 16);
-	*ret = (struct known){.parent = PROFILE_NONE, .name = "(unknown)", .kind = NODE_SCOPE};
-	memcpy(ret->hash, hash, 16);
-	(void)sqlite3_bind_blob(q, 1, hash, 16, SQLITE_STATIC);
-	rc = sqlite3_step(q);
-	if (rc == SQLITE_ROW) {
-		text = (const char *)sqlite3_column_text(q, 0);
-		ret->kind = (uint8_t)sqlite3_column_int(q, 1);
-		if (sqlite3_column_bytes(q, 2) == 16)
-			memcpy(ret_parent, sqlite3_column_blob(q, 2), 16);
-	}
-	if (text != NULL)
-		ret->name = profile_text(w->l.p, text, (size_t)sqlite3_column_bytes(q, 0));
-	if (text != NULL && ret->name != NULL && w->l.select->show != NULL &&
-		w->l.p->head.files == MODE_NONE) {
-		text = w->l.select->show(w->l.select->show_arg, ret->name);
-		ret->name = profile_text(w->l.p, text, strlen(text));
-	}
-	(void)sqlite3_reset(q);
-	if (ret->name == NULL)
-		return timeline_no_memory(w);
-	return rc == SQLITE_ROW || rc == SQLITE_DONE
-		       ? 0
-		       : err_set(w->l.e, -EIO, "the database cannot be read: %s",
-				 sqlite3_errmsg(w->l.db));
-}
-
-/* The place of a node, with all that stands above it; each is read once. */
-static int node_find(struct timeline *w, const uint8_t hash[16], uint32_t *ret)
-{
-	static const uint8_t none[16];
-	uint8_t at[16], parent[16];
-	uint32_t *slot, below = PROFILE_NONE, depth;
-	struct known k;
-	int r;
-
-	*ret = PROFILE_NONE;
-	memcpy(at, hash, 16);
-	for (depth = 0; depth < TIMELINE_DEPTH_MAX; depth++) {
-		if (map_room(w) < 0 || ROOM(w, w->known, w->cap_known, w->n_known) < 0)
-			return -ENOMEM;
-		slot = map_at(w, at);
-		if (*slot != 0) {
-			if (below == PROFILE_NONE)
-				*ret = *slot - 1;
-			else
-				w->known[below].parent = *slot - 1;
-			return 0;
-		}
-		r = node_read(w, at, &k, parent);
-		if (r < 0)
-			return r;
-		w->known[w->n_known] = k;
-		*slot = w->n_known + 1;
-		if (below == PROFILE_NONE)
-			*ret = w->n_known;
-		else
-			w->known[below].parent = w->n_known;
-		below = w->n_known++;
-		if (memcmp(parent, none, 16) == 0)
-			return 0;
-		memcpy(at, parent, 16);
-	}
-	return 0;
-}
-
-uint32_t timeline_path(const struct timeline *w, uint32_t node, uint32_t ret[TIMELINE_DEPTH_MAX])
-{
-	uint32_t n = 0;
-
-	for (; node != PROFILE_NONE && n < TIMELINE_DEPTH_MAX; node = w->known[node].parent)
-		ret[n++] = node;
-	return n;
 }
 
 /* --- metrics of scopes */
@@ -394,64 +267,23 @@ struct gpu_seen *timeline_gpu(struct timeline *w, uint32_t device)
 	return g;
 }
 
-/* CLOCK_REALTIME to the ring's time. Each anchor tells the difference of the two to some tens of
- * nanoseconds, so one of them holds until the clock was set: else neighbours would overlap. */
-int64_t timeline_real_to_mono(struct timeline *w, uint64_t real_ns)
-{
-	const int64_t real = (int64_t)(real_ns > CLOCK_NS_MAX ? CLOCK_NS_MAX : real_ns);
-	const int64_t ahead =
-		w->wall->n > 0 ? anchors_offset(w->wall, (uint64_t)real) : w->ahead_ns;
-
-	if (llabs(ahead - w->ahead_ns) > STEP_NS)
-		w->ahead_ns = ahead;
-	return real - w->ahead_ns;
-}
-
-/* The first lane of the stream that is free. */
-static int lane_of(struct timeline *w, const struct trace_stream *s, uint64_t start, uint64_t end,
-	uint32_t *ret_lane)
-{
-	struct lane_set *set = NULL;
-	uint64_t *grown;
-	uint32_t i;
-
-	for (i = 0; i < w->n_lanes && set == NULL; i++)
-		if (i + 1 == STREAMS_MAX ||
-			(w->lane[i].device == s->device && w->lane[i].stream == s->stream))
-			set = &w->lane[i];
-	if (set == NULL) {
-		if (ROOM(w, w->lane, w->cap_lanes, w->n_lanes) < 0)
-			return -ENOMEM;
-		set = &w->lane[w->n_lanes++];
-		*set = (struct lane_set){.device = s->device, .stream = s->stream};
-	}
-	for (i = 0; i < set->n && i + 1 < LANES_MAX && set->end[i] > start; i++)
-		;
-	if (i == set->n) {
-		grown = reallocarray(set->end, i + 1, sizeof(*grown));
-		if (grown == NULL)
-			return timeline_no_memory(w);
-		set->end = grown;
-		set->n++;
-	}
-	set->end[i] = end;
-	*ret_lane = i;
-	return 0;
-}
-
 static int take_op(struct timeline *w, const struct trace_chunk *c, const struct trace_op *o)
 {
 	struct timeline_op t = {.op = o,
 		.stream = &c->stream[o->stream],
 		.config = o->config != TRACE_NONE ? &c->config[o->config] : NULL,
-		.start_ns = since_base(w, timeline_real_to_mono(w, o->start)),
+		.start_ns = trace_time_real(&w->time, o->start),
 		.node = w->node[o->node],
 		.launch = (o->flags & (TRACE_UNLAUNCHED | TRACE_MORE)) == 0};
+	struct lane_set *set =
+		lane_of(&w->lane, &w->n_lanes, &w->cap_lanes, t.stream->device, t.stream->stream);
 
 	t.gpu = timeline_gpu(w, t.stream->device);
 	t.end_ns = t.start_ns + (o->end - o->start);
-	if (t.gpu == NULL || lane_of(w, t.stream, t.start_ns, t.end_ns, &t.lane) < 0)
+	if (t.gpu == NULL)
 		return -ENOMEM;
+	if (set == NULL || !lane_place(set, t.start_ns, t.end_ns, &t.lane))
+		return timeline_no_memory(w);
 	if (t.launch) {
 		t.tid = c->thread[o->thread].tid;
 		t.launch_ns = at_clock(w, o->launched);
@@ -520,7 +352,8 @@ static int take_lists(struct timeline *w, const struct trace_chunk *c)
 	if (ROOM(w, w->node, w->cap_node, c->n[TRACE_N_NODES]) < 0)
 		return -ENOMEM;
 	for (i = 0; i < c->n[TRACE_N_NODES] && r == 0; i++)
-		r = node_find(w, c->node[i], &w->node[i]);
+		r = trace_names_find(&w->names, c->node[i], &w->node[i], w->l.e);
+	w->known = w->names.v;
 	for (i = 0; i < c->n[TRACE_N_THREADS] && r == 0; i++) {
 		for (k = 0; k < w->n_threads && w->thread[k].tid != c->thread[i].tid; k++)
 			;

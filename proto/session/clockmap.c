@@ -43,7 +43,7 @@ static bool is_near(const struct anchors *a, uint32_t i, uint64_t real_ns)
 		       real_ns - a->v[i - 1].real_ns > a->v[i].real_ns - real_ns);
 }
 
-int64_t anchors_offset(const struct anchors *a, uint64_t real_ns)
+uint32_t anchors_near(const struct anchors *a, uint64_t real_ns)
 {
 	uint32_t low = 0, high = a->n - 1, mid;
 
@@ -56,7 +56,14 @@ int64_t anchors_offset(const struct anchors *a, uint64_t real_ns)
 		else
 			high = mid - 1;
 	}
-	return (int64_t)(a->v[low].real_ns - a->v[low].mono_ns);
+	return low;
+}
+
+int64_t anchors_offset(const struct anchors *a, uint64_t real_ns)
+{
+	const struct anchor *at = a->n == 0 ? NULL : &a->v[anchors_near(a, real_ns)];
+
+	return at == NULL ? 0 : (int64_t)(at->real_ns - at->mono_ns);
 }
 
 void clockmap_use(struct clockmap *m, const struct anchors *a, uint32_t khz)

@@ -28,7 +28,9 @@ struct anchors {
 /* Adds at the end. One that goes back in time is of another boot: what was there is forgotten. One
  * at the same clock or instant as the last is ignored. */
 void anchors_add(struct anchors *a, const struct anchor *x);
-/* CLOCK_REALTIME − CLOCK_MONOTONIC at the anchor nearest to this real time; 0: no anchor. */
+/* The place of the anchor nearest to this real time; 0: no anchor. */
+uint32_t anchors_near(const struct anchors *a, uint64_t real_ns);
+/* CLOCK_REALTIME − CLOCK_MONOTONIC there; 0: no anchor. */
 int64_t anchors_offset(const struct anchors *a, uint64_t real_ns);
 
 struct clockmap {                      /* zero-initialise, then clockmap_use() */

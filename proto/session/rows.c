@@ -146,6 +146,7 @@ static void bind_pci(sqlite3_stmt *q, int i, const struct row_device *d)
 #define PUT_VALUE(c, a)      bind_value(q, i, r)
 #define PUT_PCI(c, a)        bind_pci(q, i, r)
 #define PUT_CHUNK(c, a)      bind_blob(q, i, r->c, r->n)
+#define PUT_SUMMARY(c, a)    bind_blob(q, i, r->c, r->c##_n)
 #define PUT_LAUNCHES(c, a)   bind_blob(q, i, r->bytes, r->n)
 /* clang-format on */
 
@@ -322,6 +323,7 @@ static void get_launches(struct row_io *x, sqlite3_stmt *q, int i, struct row_pe
 #define GET_VALUE(c, a)      get_value(x, q, i, r)
 #define GET_PCI(c, a)        get_pci(q, i, r)
 #define GET_CHUNK(c, a)      r->n = (uint32_t)get_i64(q, i) /* schema_select() gives its length */
+#define GET_SUMMARY(c, a)    r->c = NULL
 #define GET_LAUNCHES(c, a)   get_launches(x, q, i, r)
 /* clang-format on */
 

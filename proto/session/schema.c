@@ -68,11 +68,15 @@ void schema_select(struct text *t, enum table_id table)
 	const struct schema_table *from = &schema_tables[table];
 	uint32_t i;
 
-	for (i = 0; i < from->n_columns; i++)
+	for (i = 0; i < from->n_columns; i++) {
+		const char *kind = from->column[i].kind;
+
 		text_fmt(t,
-			strcmp(from->column[i].kind, "CHUNK") == 0 ? "%scoalesce(length([%s]),0)"
-								   : "%s[%s]",
+			strcmp(kind, "CHUNK") == 0     ? "%scoalesce(length([%s]),0)"
+			: strcmp(kind, "SUMMARY") == 0 ? "%s0 AS [%s]"
+						       : "%s[%s]",
 			i == 0 ? "" : ",", from->column[i].name);
+	}
 }
 
 /* --- what a database lacks --- */

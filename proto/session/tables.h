@@ -44,6 +44,7 @@
 #define MEMBER_PCI(c, a)         uint32_t pci_domain, pci_bus, pci_device; /* device.pci: "0000:00:00" */
 /* trace.bytes: owned; NULL, n 0: gone. Read as n without bytes. */
 #define MEMBER_CHUNK(c, a)       void *c; uint32_t n;
+#define MEMBER_SUMMARY(c, a)     const void *c; uint32_t c##_n; /* trace.summary: the store's to make; never read */
 #define MEMBER_LAUNCHES(c, a)    void *bytes; uint32_t n; /* pending.launches: owned */
 
 /* A column: C(name, kind, the kind's argument, declaration). A new one goes to the end of its list and
@@ -227,7 +228,8 @@
         C(first,                U64,         -,   "INTEGER NOT NULL") /* events of this session and process before it */ \
         C(events,               U32,         -,   "INTEGER NOT NULL")                               \
         C(end_ns,               U64,         -,   "INTEGER NOT NULL") /* when it last grew */       \
-        C(bytes,                CHUNK,       -,   "BLOB")
+        C(bytes,                CHUNK,       -,   "BLOB")                                           \
+        C(summary,              SUMMARY,     -,   "BLOB") /* of the chunk: summary.h; NULL: it has none */
 
 /* The tables of rows, in the order in which they are made and stored: X(name, key of several columns,
  * options). */

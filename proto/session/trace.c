@@ -468,7 +468,7 @@ static bool read_head(const uint8_t *bytes, size_t n, struct trace_chunk *k,
 }
 
 /* All that a chunk with these counts needs, and `raw` bytes of columns behind it. */
-static bool chunk_room(struct trace_chunk *k, size_t raw, uint8_t **ret_raw)
+static bool chunk_room(struct trace_chunk *k, size_t raw, bool events, uint8_t **ret_raw)
 {
 	struct arena *a = arena_new();
 
@@ -480,25 +480,30 @@ static bool chunk_room(struct trace_chunk *k, size_t raw, uint8_t **ret_raw)
 	k->stream = arena_take(a, k->n[TRACE_N_STREAMS] * sizeof(*k->stream) + 1);
 	k->config = arena_take(a, k->n[TRACE_N_CONFIGS] * sizeof(*k->config) + 1);
 	k->text = arena_take(a, k->n[TRACE_N_TEXTS] * sizeof(*k->text) + 1);
-	k->scope = arena_take(a, k->n[TRACE_N_SCOPES] * sizeof(*k->scope) + 1);
-	k->op = arena_take(a, k->n[TRACE_N_OPS] * sizeof(*k->op) + 1);
-	k->metric = arena_take(a, k->n[TRACE_N_METRICS] * sizeof(*k->metric) + 1);
 	*ret_raw = arena_take(a, raw + 1);
+	if (events) {
+		k->scope = arena_take(a, k->n[TRACE_N_SCOPES] * sizeof(*k->scope) + 1);
+		k->op = arena_take(a, k->n[TRACE_N_OPS] * sizeof(*k->op) + 1);
+		k->metric = arena_take(a, k->n[TRACE_N_METRICS] * sizeof(*k->metric) + 1);
+	}
 	return k->node != NULL && k->thread != NULL && k->stream != NULL && k->config != NULL &&
-	       k->text != NULL && k->scope != NULL && k->op != NULL && k->metric != NULL &&
-	       *ret_raw != NULL;
+	       k->text != NULL && *ret_raw != NULL &&
+	       (!events || (k->scope != NULL && k->op != NULL && k->metric != NULL));
 }
 
 static void read_events(struct columns *c, struct trace_chunk *k, struct trace_last *last)
 {
-	read_lists(c, k);
 	read_scopes(c, k, last);
 	read_ops(c, k, last, last + k->n[TRACE_N_THREADS]);
 	read_metrics(c, k, last);
 }
 
-int trace_chunk_read(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e)
+#define LISTS (TRACE_TEXTS + 1) /* the first columns */
+
+static int chunk_read(
+	const void *bytes, size_t n, uint32_t n_columns, struct trace_chunk *ret, struct err *e)
 {
+	const bool events = n_columns == TRACE_COLUMN_MAX;
 	const uint8_t *packed[TRACE_COLUMN_MAX];
 	size_t packed_n[TRACE_COLUMN_MAX], raw_n[TRACE_COLUMN_MAX], raw = 0, got;
 	struct columns c = {.bad = false};
@@ -510,17 +515,17 @@ int trace_chunk_read(const void *bytes, size_t n, struct trace_chunk *ret, struc
 
 	if (!read_head(bytes, n, &k, packed, packed_n, raw_n))
 		return err_set(e, -EBADMSG, "a chunk of the timeline is damaged: bad header");
-	for (i = 0; i < TRACE_COLUMN_MAX; i++)
+	for (i = 0; i < n_columns; i++)
 		raw += raw_n[i];
 	last = calloc((size_t)k.n[TRACE_N_THREADS] + k.n[TRACE_N_STREAMS] + 1, sizeof(*last));
 	z = ZSTD_createDCtx();
-	if (last == NULL || z == NULL || !chunk_room(&k, raw, &at)) {
+	if (last == NULL || z == NULL || !chunk_room(&k, raw, events, &at)) {
 		(void)ZSTD_freeDCtx(z);
 		free(last);
 		trace_chunk_fini(&k);
 		return err_set(e, -ENOMEM, "out of memory for a chunk of the timeline");
 	}
-	for (i = 0; i < TRACE_COLUMN_MAX && !c.bad; i++) {
+	for (i = 0; i < n_columns && !c.bad; i++) {
 		got = raw_n[i] == 0 ? 0
 				    : ZSTD_decompressDCtx(z, at, raw_n[i], packed[i], packed_n[i]);
 		c.bad = ZSTD_isError(got) || got != raw_n[i];
@@ -529,8 +534,10 @@ int trace_chunk_read(const void *bytes, size_t n, struct trace_chunk *ret, struc
 	}
 	(void)ZSTD_freeDCtx(z);
 	if (!c.bad)
+		read_lists(&c, &k);
+	if (!c.bad && events)
 		read_events(&c, &k, last);
-	for (i = 0; i < TRACE_COLUMN_MAX && !c.bad; i++)
+	for (i = 0; i < n_columns && !c.bad; i++)
 		c.bad = raw_n[i] > 0 && c.at[i] != c.end[i]; /* something is left over */
 	free(last);
 	if (c.bad) {
@@ -539,6 +546,16 @@ int trace_chunk_read(const void *bytes, size_t n, struct trace_chunk *ret, struc
 	}
 	*ret = k;
 	return 0;
+}
+
+int trace_chunk_read(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e)
+{
+	return chunk_read(bytes, n, TRACE_COLUMN_MAX, ret, e);
+}
+
+int trace_chunk_read_lists(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e)
+{
+	return chunk_read(bytes, n, LISTS, ret, e);
 }
 
 void trace_chunk_fini(struct trace_chunk *c)

@@ -153,6 +153,8 @@ struct trace_chunk {
 
 /* Every place in it is in range. -EBADMSG with words, -ENOMEM. */
 int trace_chunk_read(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e);
+/* Its lists and counts alone: scope, op and metric are NULL. */
+int trace_chunk_read_lists(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e);
 void trace_chunk_fini(struct trace_chunk *c);
 
 #endif

@@ -450,8 +450,8 @@ static void chunk(struct batch *b, uint32_t number, uint32_t bytes)
  */
 START_TEST(chunks)
 {
-	static const struct row_trace want[] = {{1, 1, 2, 200, 100, 2, NULL, 5000},
-		{1, 1, 3, 300, 100, 3, NULL, 7}, {1, 1, 1, 100, 100, 1, NULL, 0}};
+	static const struct row_trace want[] = {{1, 1, 2, 200, 100, 2, NULL, 5000, NULL, 0},
+		{1, 1, 3, 300, 100, 3, NULL, 7, NULL, 0}, {1, 1, 1, 100, 100, 1, NULL, 0, NULL, 0}};
 	struct store *s = test_open();
 	struct batch b = {0}, got;
 	uint32_t i;

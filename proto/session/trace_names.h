@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: MIT. trace_names.h: the nodes that a timeline's chunks name by hash, each read
+ * once, with all that stands above it. Single-threaded. */
+#ifndef PROTOND_SESSION_TRACE_NAMES_H
+#define PROTOND_SESSION_TRACE_NAMES_H
+
+#include "profile.h"
+
+struct sqlite3_stmt;
+
+/* A cycle, which only a forged file has, ends there. */
+#define TRACE_DEPTH_MAX 2048u
+#define TRACE_NAMES_MAX (1u << 20) /* further nodes are one, of no name */
+
+struct known { /* a node of the store */
+	uint8_t hash[16];
+	const char *name;
+	uint32_t parent; /* place, PROFILE_NONE: a root */
+	uint8_t kind;
+	bool told;      /* the owner's: its name stands in the file */
+	uint16_t depth; /* scopes above it; trace_names_depth() */
+};
+
+struct trace_names { /* zero-initialise, then open */
+	struct sqlite3 *db;
+	struct sqlite3_stmt *by_hash;
+	struct profile *texts; /* who owns the names */
+	const struct profile_select *select;
+	struct known *v;
+	uint32_t n, cap, *map, map_cap;
+};
+
+int trace_names_open(struct trace_names *t, struct sqlite3 *db, struct profile *texts,
+	const struct profile_select *select, struct err *e);
+void trace_names_fini(struct trace_names *t);
+/* The place of a node in v, which may move. -ENOMEM, -EIO. */
+int trace_names_find(
+	struct trace_names *t, const uint8_t hash[16], uint32_t *ret_place, struct err *e);
+/* The places of a node and of all above it, itself first; returns how many. */
+uint32_t trace_names_path(
+	const struct trace_names *t, uint32_t node, uint32_t ret[TRACE_DEPTH_MAX]);
+/* How many scopes stand above it: the row that its own scopes are shown in. */
+uint16_t trace_names_depth(struct trace_names *t, uint32_t node);
+
+static inline bool node_is_scope(uint8_t kind)
+{
+	return kind == NODE_SCOPE || kind == NODE_STATE || kind == NODE_OP;
+}
+
+#endif

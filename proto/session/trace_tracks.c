@@ -1,0 +1,330 @@
+/* SPDX-License-Identifier: MIT. trace_tracks.c: a chunk's scopes and operations in tracks.
+ *
+ * First groups (a thread's depth, a thread's tasks, a stream), sorted by counting, for in each of
+ * them events come nearly in order; then what overlaps in a stream or among tasks goes into rows. */
+#include "trace_tracks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "table.h"
+#include "trace_rows.h"
+
+struct making {
+	const struct trace_chunk *c;
+	const uint16_t *depth;
+	struct trace_track *group;
+	uint32_t n_groups, cap_groups, *of; /* of[event]: its group */
+	struct table by_key;
+	uint32_t *thread, *stream; /* place → first place of the same tid; of the same stream */
+	struct trace_tracks t;
+	uint32_t cap_tracks;
+};
+
+/* --- groups */
+
+struct group_key {
+	const struct making *m;
+	struct trace_track want;
+};
+
+static bool group_same(const void *arg, uint32_t at)
+{
+	const struct group_key *k = arg;
+	const struct trace_track *g = &k->m->group[at];
+
+	return g->kind == k->want.kind && g->place == k->want.place && g->row == k->want.row;
+}
+
+static int group_of(struct making *m, struct trace_track want, uint32_t *ret)
+{
+	const struct group_key key = {m, want};
+	const uint32_t hash =
+		table_mix((uint64_t)want.place << 8 | want.kind, (uint64_t)want.row + 1);
+	int r;
+
+	*ret = table_find(&m->by_key, hash, group_same, &key);
+	if (*ret != TABLE_NONE)
+		return 0;
+	if (!ROOM_FOR(m->group, m->cap_groups, m->n_groups))
+		return -ENOMEM;
+	r = table_add(&m->by_key, hash, m->n_groups);
+	if (r < 0)
+		return r == -ENOSPC ? -EBADMSG : r;
+	m->group[m->n_groups] = want;
+	*ret = m->n_groups++;
+	return 0;
+}
+
+/* Events of a thread and depth often follow each other. */
+static int scope_groups(struct making *m)
+{
+	const struct trace_chunk *c = m->c;
+	struct trace_track want, last = {.kind = TRACK_KINDS};
+	uint32_t i, group = 0;
+	int r = 0;
+
+	for (i = 0; i < c->n[TRACE_N_SCOPES] && r == 0; i++) {
+		const struct trace_scope *s = &c->scope[i];
+		const bool task = (s->flags & TRACE_SPAN) != 0;
+
+		want = (struct trace_track){.kind = task ? TRACK_TASKS : TRACK_THREAD,
+			.place = m->thread[s->thread],
+			.row = task ? 0 : m->depth[s->node]};
+		if (want.kind != last.kind || want.place != last.place || want.row != last.row)
+			r = group_of(m, want, &group);
+		last = want;
+		m->of[i] = group;
+		if (r == 0)
+			m->group[group].n++;
+	}
+	return r;
+}
+
+static int op_groups(struct making *m)
+{
+	const struct trace_chunk *c = m->c;
+	uint32_t i, group, *of = m->of + c->n[TRACE_N_SCOPES];
+	int r = 0;
+
+	for (i = 0; i < c->n[TRACE_N_OPS] && r == 0; i++) {
+		r = group_of(m,
+			(struct trace_track){
+				.kind = TRACK_STREAM, .place = m->stream[c->op[i].stream]},
+			&group);
+		of[i] = group;
+		if (r == 0)
+			m->group[group].n++;
+	}
+	return r;
+}
+
+/* --- which places are one thread, one stream */
+
+static int same_order(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+	const int r = (x[0] > y[0]) - (x[0] < y[0]);
+
+	return r != 0 ? r : (x[1] > y[1]) - (x[1] < y[1]);
+}
+
+/* pair[i]: {what it is, its place}. */
+static void first_places(uint64_t (*pair)[2], uint32_t n, uint32_t *first)
+{
+	uint32_t i;
+
+	qsort(pair, n, sizeof(*pair), same_order);
+	for (i = 0; i < n; i++)
+		first[pair[i][1]] = i > 0 && pair[i][0] == pair[i - 1][0] ? first[pair[i - 1][1]]
+									  : (uint32_t)pair[i][1];
+}
+
+static int find_places(struct making *m)
+{
+	const uint32_t n_threads = m->c->n[TRACE_N_THREADS], n_streams = m->c->n[TRACE_N_STREAMS];
+	const uint32_t most = n_threads > n_streams ? n_threads : n_streams;
+	uint64_t(*pair)[2] = calloc((size_t)most + 1, sizeof(*pair));
+	uint32_t i;
+
+	m->thread = calloc((size_t)n_threads + 1, sizeof(*m->thread));
+	m->stream = calloc((size_t)n_streams + 1, sizeof(*m->stream));
+	if (pair == NULL || m->thread == NULL || m->stream == NULL) {
+		free(pair);
+		return -ENOMEM;
+	}
+	for (i = 0; i < n_threads; i++) {
+		pair[i][0] = m->c->thread[i].tid;
+		pair[i][1] = i;
+	}
+	first_places(pair, n_threads, m->thread);
+	for (i = 0; i < n_streams; i++) {
+		pair[i][0] = (uint64_t)m->c->stream[i].device << 32 | m->c->stream[i].stream;
+		pair[i][1] = i;
+	}
+	first_places(pair, n_streams, m->stream);
+	free(pair);
+	return 0;
+}
+
+/* --- items */
+
+static void scope_items(struct making *m)
+{
+	const struct trace_chunk *c = m->c;
+	uint32_t i;
+
+	for (i = 0; i < c->n[TRACE_N_SCOPES]; i++) {
+		const struct trace_scope *s = &c->scope[i];
+		struct trace_track *g = &m->group[m->of[i]];
+
+		m->t.item[g->first + g->n++] = (struct trace_item){.start = s->begin,
+			.end = s->end,
+			.busy = s->end - s->begin,
+			.count = 1,
+			.node = s->node,
+			.longest = s->node,
+			.event = i,
+			.thread = TRACE_NONE};
+	}
+}
+
+static void op_items(struct making *m)
+{
+	const struct trace_chunk *c = m->c;
+	const uint32_t n_scopes = c->n[TRACE_N_SCOPES];
+	uint32_t i;
+
+	for (i = 0; i < c->n[TRACE_N_OPS]; i++) {
+		const struct trace_op *o = &c->op[i];
+		struct trace_track *g = &m->group[m->of[n_scopes + i]];
+
+		m->t.item[g->first + g->n++] = (struct trace_item){.start = o->start,
+			.end = o->end,
+			.busy = o->end - o->start,
+			.launched = o->launched,
+			.count = 1,
+			.node = o->node,
+			.longest = o->node,
+			.event = n_scopes + i,
+			.thread = o->thread == TRACE_NONE ? TRACE_NONE : m->thread[o->thread]};
+	}
+}
+
+static int item_order(const void *a, const void *b)
+{
+	const struct trace_item *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	if (x->end != y->end)
+		return x->end < y->end ? -1 : 1;
+	return x->event < y->event ? -1 : x->event > y->event;
+}
+
+static void sort_group(struct trace_item *v, uint32_t n)
+{
+	uint32_t i = 1;
+
+	while (i < n && item_order(&v[i - 1], &v[i]) < 0)
+		i++;
+	if (i < n)
+		qsort(v, n, sizeof(*v), item_order);
+}
+
+/* --- rows */
+
+static int by_track(const void *a, const void *b)
+{
+	const struct trace_item *x = a, *y = b;
+
+	if (x->track != y->track)
+		return x->track < y->track ? -1 : 1;
+	return item_order(a, b);
+}
+
+/* The rows of a group become tracks; the items of each stand together. */
+static int split_rows(struct making *m, const struct trace_track *g)
+{
+	struct trace_item *v = m->t.item + g->first;
+	struct lane_set set = {.n = 0};
+	struct trace_track *t;
+	uint32_t i, row, before = m->t.n_tracks;
+	bool one = true, good = true;
+
+	for (i = 0; i < g->n && good; i++) {
+		good = lane_place(&set, v[i].start, v[i].end, &row);
+		one &= row == 0;
+		v[i].track = before + row;
+	}
+	for (row = 0; row < set.n && good; row++) {
+		good = ROOM_FOR(m->t.track, m->cap_tracks, m->t.n_tracks);
+		if (!good)
+			break;
+		t = &m->t.track[m->t.n_tracks++];
+		*t = *g;
+		t->row = (uint16_t)row;
+		t->n = 0;
+	}
+	free(set.end);
+	if (!good)
+		return -ENOMEM;
+	if (!one)
+		qsort(v, g->n, sizeof(*v), by_track);
+	for (i = 0; i < g->n; i++) {
+		t = &m->t.track[v[i].track];
+		if (t->n++ == 0)
+			t->first = g->first + i;
+	}
+	return 0;
+}
+
+static int one_track(struct making *m, const struct trace_track *g)
+{
+	uint32_t i;
+
+	if (!ROOM_FOR(m->t.track, m->cap_tracks, m->t.n_tracks))
+		return -ENOMEM;
+	for (i = 0; i < g->n; i++)
+		m->t.item[g->first + i].track = m->t.n_tracks;
+	m->t.track[m->t.n_tracks++] = *g;
+	return 0;
+}
+
+/* --- */
+
+static int make(struct making *m)
+{
+	struct trace_track *g;
+	uint32_t i, at = 0;
+	int r = find_places(m);
+
+	m->t.n_items = m->c->n[TRACE_N_SCOPES] + m->c->n[TRACE_N_OPS];
+	m->of = calloc((size_t)m->t.n_items + 1, sizeof(*m->of));
+	m->t.item = reallocarray(NULL, (size_t)m->t.n_items + 1, sizeof(*m->t.item));
+	if (r < 0 || m->of == NULL || m->t.item == NULL)
+		return -ENOMEM;
+	r = scope_groups(m);
+	if (r == 0)
+		r = op_groups(m);
+	if (r < 0)
+		return r;
+	for (i = 0; i < m->n_groups; i++) {
+		m->group[i].first = at;
+		at += m->group[i].n;
+		m->group[i].n = 0;
+	}
+	scope_items(m);
+	op_items(m);
+	for (i = 0; i < m->n_groups && r == 0; i++) {
+		g = &m->group[i];
+		sort_group(m->t.item + g->first, g->n);
+		r = g->kind == TRACK_THREAD ? one_track(m, g) : split_rows(m, g);
+	}
+	return r;
+}
+
+int trace_tracks_make(const struct trace_chunk *c, const uint16_t *depth, struct trace_tracks *ret)
+{
+	struct making m = {.c = c, .depth = depth};
+	const int r = make(&m);
+
+	table_fini(&m.by_key);
+	free(m.group);
+	free(m.of);
+	free(m.thread);
+	free(m.stream);
+	if (r < 0)
+		trace_tracks_fini(&m.t);
+	else
+		*ret = m.t;
+	return r;
+}
+
+void trace_tracks_fini(struct trace_tracks *t)
+{
+	free(t->track);
+	free(t->item);
+	*t = (struct trace_tracks){.n_items = 0};
+}

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: MIT. zoom_bench.c: how long a window of a timeline takes, and how many bytes
+ * its answer has: from the whole range to a microsecond, at random places, all lanes, 1 200 pixels.
+ *
+ * zoom_bench FILE [ROUNDS] */
+#include <inttypes.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "schema.h"
+#include "zoom.h"
+
+#define PX          1200u
+#define SLICE_BYTES 28u /* of a tile: docs/web.md */
+#define ROUNDS_MAX  10000u
+
+static double now_ms(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+static long peak_kib(void)
+{
+	struct rusage u;
+
+	(void)getrusage(RUSAGE_SELF, &u);
+	return u.ru_maxrss;
+}
+
+static void must(int r, const struct err *e)
+{
+	if (r == 0)
+		return;
+	(void)fprintf(stderr, "zoom_bench: %s\n", e->text);
+	exit(1);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	const double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static uint64_t draw(void)
+{
+	static uint64_t seed = 88172645463325252u;
+
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	return seed ^= seed << 17;
+}
+
+static size_t bytes_of(const struct zoom *w, const struct zoom_tile *t)
+{
+	static uint8_t seen[1u << 20];
+	size_t n = 32 + (size_t)t->n * SLICE_BYTES;
+	uint32_t i;
+
+	memset(seen, 0, sizeof(seen));
+	for (i = 0; i < t->n; i++)
+		if (t->slice[i].name < sizeof(seen) && seen[t->slice[i].name]++ == 0)
+			n += 4 + strlen(zoom_name(w, t->slice[i].name));
+	return n;
+}
+
+static void bench(struct zoom *w, uint64_t length, uint32_t rounds)
+{
+	static double ms[ROUNDS_MAX];
+	uint64_t t0, t1, from;
+	size_t bytes, most = 0;
+	uint32_t i, slices = 0;
+	struct zoom_tile t;
+	bool coarse = false;
+	struct err e = {0};
+	double began;
+
+	zoom_range(w, &t0, &t1);
+	for (i = 0; i < rounds; i++) {
+		from = length >= t1 - t0 ? t0 : t0 + draw() % (t1 - t0 - length);
+		began = now_ms();
+		must(zoom_slices(w, &(struct zoom_ask){.t0 = from, .t1 = from + length, .px = PX},
+			     &t, &e),
+			&e);
+		ms[i] = now_ms() - began;
+		bytes = bytes_of(w, &t);
+		most = bytes > most ? bytes : most;
+		slices = t.n > slices ? t.n : slices;
+		coarse |= t.coarse;
+		zoom_tile_fini(&t);
+	}
+	qsort(ms, rounds, sizeof(ms[0]), by_value);
+	(void)printf("%14" PRIu64 " ns: p50 %7.2f ms, p99 %7.2f, most %7.2f; %5u slices, %7zu "
+		     "bytes%s\n",
+		length, ms[rounds / 2], ms[rounds * 99 / 100], ms[rounds - 1], slices, most,
+		coarse ? ", some over more than a pixel" : "");
+}
+
+int main(int argc, char **argv)
+{
+	const uint32_t rounds = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 200;
+	struct zoom_state state;
+	struct zoom *w;
+	struct err e = {0};
+	uint64_t t0, t1, length;
+	uint32_t lanes;
+	double began;
+	sqlite3 *db;
+
+	if (argc < 2 || rounds < 1 || rounds > ROUNDS_MAX) {
+		(void)fprintf(stderr, "usage: zoom_bench FILE.protond [ROUNDS]\n");
+		return 2;
+	}
+	if (sqlite3_open_v2(argv[1], &db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK ||
+		schema_shade(db) != SQLITE_OK) {
+		(void)fprintf(stderr, "zoom_bench: %s\n", sqlite3_errmsg(db));
+		return 1;
+	}
+	began = now_ms();
+	must(zoom_open(db, 1, NULL, &w, &e), &e);
+	zoom_state(w, &state);
+	zoom_range(w, &t0, &t1);
+	(void)zoom_lanes(w, &lanes);
+	(void)printf("%" PRIu64 " events in %u chunks, %u lanes, %.3f s: opened in %.0f ms; %u "
+		     "summaries made; %.1f MiB held\n",
+		state.events, state.chunks, lanes, (double)(t1 - t0) / 1e9, now_ms() - began,
+		state.summarised, (double)state.memory / 1048576);
+	bench(w, t1 - t0, rounds > 20 ? 20 : rounds);
+	for (length = (t1 - t0) / 4; length >= 1000; length /= 4)
+		bench(w, length, rounds);
+	zoom_state(w, &state);
+	(void)printf("held %.1f MiB; resident at most %ld MiB\n", (double)state.memory / 1048576,
+		peak_kib() / 1024);
+	zoom_free(w);
+	(void)sqlite3_close(db);
+	return 0;
+}
