@@ -54,7 +54,7 @@ static void json_number(struct rows *r, const struct value *v)
 
 static void json_rows_end(struct rows *r)
 {
-	text_str(&r->out, r->any ? "]\n]}\n" : "]}\n");
+	text_str(&r->out, r->any ? "]\n]},\"warnings\":[]}\n" : "]},\"warnings\":[]}\n");
 }
 
 const struct rows_form rows_json = {
@@ -85,7 +85,7 @@ static int write_rows(const struct profile *p, const char *kind, rows_fn *rows, 
 	struct rows r = {.form = &rows_json};
 	int ret;
 
-	text_fmt(&r.out, "{\"protond\":\"1\",\"kind\":\"%s\",\"session\":", kind);
+	text_fmt(&r.out, "{\"protond\":\"1\",\"kind\":\"%s\",\"data\":{\"session\":", kind);
 	put_session(&r.out, &p->head);
 	text_str(&r.out, ",\"columns\":[");
 	ret = rows(p, &r);

@@ -80,6 +80,7 @@ struct profile_head {
 	const char *name, *uuid, *state; /* state: "active", "inactive", "finalized" */
 	const char *source;              /* of PROCESS_SOURCES, in session_terms.h */
 	const char *command;             /* of the first process */
+	const char *tags, *note;         /* what people wrote to it; "": nothing */
 	uint64_t id;
 	uint32_t files; /* enum session_mode; MODE_NONE also where it is not loaded for a file */
 	int64_t created_ns;   /* CLOCK_REALTIME */

@@ -115,9 +115,14 @@ static int session_head(struct load *l)
 	h->unmatched = h->launches > h->matched ? h->launches - h->matched : 0;
 	l->daemon_ns = (int64_t)not_negative(row->daemon_ns);
 	h->command = profile_text(l->p, row->command, strlen(row->command));
+	h->tags = profile_text(l->p, row->tags, strlen(row->tags));
+	h->note = profile_text(l->p, row->note, strlen(row->note));
 	h->source = "live";
 	l->gpu_wanted = row->gpu == SESSION_GPU_WANTED;
-	return h->name == NULL || h->uuid == NULL || h->command == NULL ? no_memory(l) : 0;
+	return h->name == NULL || h->uuid == NULL || h->command == NULL || h->tags == NULL ||
+			       h->note == NULL
+		       ? no_memory(l)
+		       : 0;
 }
 
 static int load_session(struct load *l)

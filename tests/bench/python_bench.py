@@ -119,7 +119,7 @@ def measure(build, program, recorded, env):
         r = subprocess.run(words, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         if recorded:
             look = subprocess.run([build / "bin/protonview", "flat", "@last", "--json"], env=env, capture_output=True)
-            drops = sum(d["count"] for d in json.loads(look.stdout)["session"]["drops"])
+            drops = sum(d["count"] for d in json.loads(look.stdout)["data"]["session"]["drops"])
             if drops > 0:
                 print(f"not comparable: {drops} events were dropped", file=sys.stderr)
         subprocess.run([build / "bin/protonctl", "shutdown"], env=env, capture_output=True)

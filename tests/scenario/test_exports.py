@@ -38,7 +38,9 @@ def rows(file):
         with open(file, newline="", encoding="utf-8") as f:
             return list(csv.DictReader(f))
     table = json.loads(file.read_text())
-    assert table["protond"] == "1" and {"name", "unit", "type"} == set(table["columns"][0])
+    assert table["protond"] == "1" and set(table) == {"protond", "kind", "data", "warnings"}
+    table = table["data"]
+    assert {"name", "unit", "type"} == set(table["columns"][0])
     names = [c["name"] + (f" [{c['unit']}]" if c["unit"] else "") for c in table["columns"]]
     assert all(len(r) == len(names) for r in table["rows"])
     return [dict(zip(names, r)) for r in table["rows"]]
@@ -172,7 +174,7 @@ def agree(files, main):
 def test_every_format_has_the_same_numbers(world, name):
     source = GOLDEN / f"{name}.hatchet"
     files = exported(world, source)
-    tree = json.loads(world.view("tree", source, "--json", "-m", "gpu_time/ns" if name != "scopes" else "cpu_time/ns").stdout)
+    tree = json.loads(world.view("tree", source, "--json", "-m", "gpu_time/ns" if name != "scopes" else "cpu_time/ns").stdout)["data"]
     nodes, _ = agree(files, "cpu" if name == "scopes" else "gpu")
     if name != "scopes":
         at = [c["name"] for c in tree["columns"]].index("gpu_time/ns (inc)")
@@ -356,7 +358,7 @@ def test_a_portable_session_is_the_session(world):
     for view in (["tree"], ["flat"], ["sql"]):
         sql = ["select * from kernels order by start_ns"] if view == ["sql"] else []
         here, there = (world.view(*view, source, *sql, "--json") for source in ("r", world.home / "x.protond"))
-        assert json.loads(here.stdout)["rows"] == json.loads(there.stdout)["rows"]
+        assert json.loads(here.stdout)["data"]["rows"] == json.loads(there.stdout)["data"]["rows"]
     world.view("export", "x.protond", "-o", "again.json")
     world.view("export", "r", "-o", "first.json")
     assert (world.home / "again.json").read_bytes() == (world.home / "first.json").read_bytes()
@@ -404,4 +406,4 @@ def test_a_part_of_a_timeline(world):
 
 
 def rows_of(world, sql, *args):
-    return json.loads(world.view("sql", "demo", sql, "--json", *args).stdout)["rows"]
+    return json.loads(world.view("sql", "demo", sql, "--json", *args).stdout)["data"]["rows"]

@@ -51,12 +51,13 @@ def ask(world, tool, words, status, **names):
         assert r.returncode != 0 and set(got) == {"protond", "kind", "error", "warnings"}
         assert set(got["error"]) == {"code", "text"} and got["error"]["code"] < 0 and got["error"]["text"], got
         assert args[0] == "run" or r.stderr == "", "it is said once"
-    elif "rows" in got:
-        assert set(got) == {"protond", "kind", "session", "columns", "rows", "warnings"}
-        assert all(set(c) == {"name", "unit", "type"} for c in got["columns"])
-        assert all(len(row) == len(got["columns"]) for row in got["rows"])
     else:
         assert set(got) == {"protond", "kind", "data", "warnings"} and isinstance(got["data"], dict)
+        table = got["data"]
+        if "columns" in table:
+            assert set(table) == {"session", "columns", "rows"}
+            assert all(set(c) == {"name", "unit", "type"} for c in table["columns"])
+            assert all(len(row) == len(table["columns"]) for row in table["rows"])
     assert ("error" in got) == (status not in (0, None)) or status is None or args[0] == "where", (args, got)
     return got
 
@@ -92,12 +93,12 @@ def test_words_that_are_no_verb(place):
 
 
 def test_a_session_is_the_same_from_both(place):
-    got = json.loads(place.view("sessions", "--json").stdout)
+    got = json.loads(place.view("sessions", "--json").stdout)["data"]
     seen = [dict(zip([c["name"] for c in got["columns"]], row)) for row in got["rows"]]
     told = place.ctl_json("sessions")["sessions"]
     assert seen and [s.keys() ^ t.keys() for s, t in zip(seen, told)] == [set()] * len(told)
     assert seen == told
-    head = json.loads(place.view("tree", "demo", "--json").stdout)["session"]
+    head = json.loads(place.view("tree", "demo", "--json").stdout)["data"]["session"]
     (mine,) = [t for t in told if t["name"] == "demo"]
     same = {key for key in head if key in mine}
     assert same >= {"id", "uuid", "name", "state", "command", "created_ns", "duration_ns", "processes", "launches", "matched"}

@@ -37,7 +37,7 @@ def tree(world, name, *metrics):
     """{path of names: {metric: value}} of a session."""
     world.ctl("finalize", name)
     args = ["-m", ",".join(metrics)] if metrics else []
-    answer = json.loads(world.view("tree", name, "--json", *args).stdout)
+    answer = json.loads(world.view("tree", name, "--json", *args).stdout)["data"]
     columns = [c["name"] for c in answer["columns"]]
     rows = [dict(zip(columns, row)) for row in answer["rows"]]
     paths = {}

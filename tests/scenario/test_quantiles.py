@@ -14,8 +14,8 @@ WIDE = "p50 and p99 are within 22% of the true value, from 48 ns to 137 s: an ol
 def flat(world, *args):
     """{name: row} of a session or file, and the warnings."""
     said = json.loads(world.view("flat", *args, "--json").stdout)
-    names = [c["name"] for c in said["columns"]]
-    return {row[0]: dict(zip(names, row)) for row in said["rows"]}, said["warnings"]
+    names = [c["name"] for c in said["data"]["columns"]]
+    return {row[0]: dict(zip(names, row)) for row in said["data"]["rows"]}, said["warnings"]
 
 
 def truth(world, session, name):

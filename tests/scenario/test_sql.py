@@ -38,6 +38,7 @@ def ask(world, source, sql):
     """The rows, as dicts."""
     table = json.loads(world.view("sql", source, sql, "--json").stdout)
     assert table["kind"] == "sql"
+    table = table["data"]
     return [dict(zip([c["name"] for c in table["columns"]], row)) for row in table["rows"]]
 
 
@@ -54,7 +55,7 @@ def test_the_contract(world):
     world.start()
     world.ctl("run", "-n", "n", "-k", "none", "-d", "both", "--", sys.executable, "-c", JOB, BUILD / "lib/libprotond.so.0")
     for table, columns in TABLES.items():
-        shown = json.loads(world.view("sql", "n", f"select * from {table}", "--json").stdout)["columns"]
+        shown = json.loads(world.view("sql", "n", f"select * from {table}", "--json").stdout)["data"]["columns"]
         assert [c["name"] for c in shown][:len(columns.split())] == columns.split(), table
         assert f"| `{table}` |" in DOC.read_text()
     said = refused(world, "n", "select * from nosuch")

@@ -123,7 +123,7 @@ class Machine(World):
         until("the jobs are back", jobs, interval=0.05)
 
     def scopes(self, session, **kwargs):
-        rows = json.loads(self.view("tree", session, "--json", **kwargs).stdout)["rows"]
+        rows = json.loads(self.view("tree", session, "--json", **kwargs).stdout)["data"]["rows"]
         return {r[4]: r[-1] for r in rows if r[3] == "scope"}
 
     def journal(self):

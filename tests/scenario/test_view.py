@@ -29,7 +29,7 @@ def test_a_tree_that_is_cut_says_so(world):
     assert world.view("diff", deep, deep).stdout.splitlines()[-1] == words
     for verb in (["tree", deep], ["diff", deep, deep]):
         said = json.loads(world.view(*verb, "--json").stdout)
-        assert said["warnings"] == [words] and len(said["rows"]) == 100
+        assert said["warnings"] == [words] and len(said["data"]["rows"]) == 100
     assert world.view(deep, "-d", 103).stdout.splitlines()[-1].endswith(" leaf")
     one = chain(world.home / "one.hatchet", 101)
     assert world.view(one).stdout.splitlines()[-1] == "1 more node, deeper than 100 generations, is not shown; -d 101 shows all"
@@ -41,7 +41,7 @@ def test_a_tree_that_is_cut_says_so(world):
 
 def test_how_long_a_live_session_is_active(world):
     def active(name):
-        said = json.loads(world.view("sessions", "--json").stdout)
+        said = json.loads(world.view("sessions", "--json").stdout)["data"]
         names = [c["name"] for c in said["columns"]]
         (row,) = [dict(zip(names, row)) for row in said["rows"] if row[names.index("name")] == name]
         return row["duration_ns"]
@@ -127,7 +127,7 @@ def test_siblings_of_one_name_are_compared_in_order(world):
     after = siblings(world.home / "after.hatchet", ("a", 10), ("a", 30), ("c", 5), ("a", 7))
 
     def diff(*files):
-        said = json.loads(world.view("diff", *files, "--json").stdout)
+        said = json.loads(world.view("diff", *files, "--json").stdout)["data"]
         return [tuple(row[4:5] + row[6:8]) for row in said["rows"][1:]]
 
     assert diff(before, after) == [("a", 1, 10), ("a", 3, 30), ("c", None, 5), ("a", None, 7), ("b", 2, None)]

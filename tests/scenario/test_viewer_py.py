@@ -544,7 +544,7 @@ def test_a_table(viewer):
 
 def protonview(world, path, metrics, *flags):
     """{path: [value of each metric]}."""
-    got = json.loads(world.view("tree", path, "-m", ",".join(metrics), "--json", *flags).stdout)
+    got = json.loads(world.view("tree", path, "-m", ",".join(metrics), "--json", *flags).stdout)["data"]
     columns = [column["name"] for column in got["columns"]]
     at, of = {-1: ""}, {}
     for row in got["rows"]:

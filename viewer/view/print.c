@@ -207,6 +207,10 @@ void print_head(struct text *t, const struct profile *p, const struct term *term
 	head_worth(t, p, term);
 	term_wrap(term, t, line, 2);
 	text_char(t, '\n');
+	if (h->tags != NULL && *h->tags != '\0')
+		print_words(t, term, "tags: ", h->tags);
+	if (h->note != NULL && *h->note != '\0')
+		print_words(t, term, "noted: ", h->note);
 	head_losses(t, p, term);
 	if (strcmp(h->source, "replay") == 0)
 		print_words(t, term, "source=replay: ",

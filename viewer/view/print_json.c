@@ -90,6 +90,8 @@ void envelope_open(struct text *t, const char *kind, const struct profile *p)
 
 	text_str(t, "{\"protond\":\"1\"");
 	member_text(t, "kind", kind);
+	member(t, "data");
+	text_char(t, '{');
 	member(t, "session");
 	if (p == NULL) {
 		text_str(t, "null");
@@ -103,6 +105,8 @@ void envelope_open(struct text *t, const char *kind, const struct profile *p)
 	member_text(t, "state", h->state);
 	member_text(t, "source", h->source);
 	member_text(t, "command", h->command);
+	member_text(t, "tags", h->tags);
+	member_text(t, "note", h->note);
 	member_u64(t, "created_ns", h->created_ns > 0 ? (uint64_t)h->created_ns : 0);
 	member_u64(t, "duration_ns", h->duration_ns);
 	member_u64(t, "processes", h->n_processes);
@@ -194,7 +198,7 @@ static void close_with(struct text *t, const struct warnings *w)
 
 void envelope_close(struct text *t, const struct warnings *w)
 {
-	text_str(t, last(t) == '[' ? "]" : "]]");
+	text_str(t, last(t) == '[' ? "]}" : "]]}");
 	close_with(t, w);
 }
 

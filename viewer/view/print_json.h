@@ -6,7 +6,7 @@
 #include "print.h"
 
 /* The envelope:
- * {"protond":"1","kind","session","columns":[...],"rows":[[...]...],"warnings":[...]}. */
+ * {"protond":"1","kind","data":{"session","columns":[...],"rows":[[...]...]},"warnings":[...]}. */
 struct envelope_column {
 	const char *name, *unit, *type; /* type: "string", "integer", "number", "boolean" */
 };
@@ -19,7 +19,7 @@ void envelope_integer(struct text *t, int64_t v);
 void envelope_boolean(struct text *t, bool v);
 void envelope_number(struct text *t, double v);
 void envelope_close(struct text *t, const struct warnings *w);
-/* Other envelopes, with "data": {key: value} or "error" in place of columns and rows. */
+/* Other envelopes, with "data": {key: value}, or "error" in place of data. */
 void envelope_data(struct text *t, const char *kind, const char *key, const char *value,
 	const struct warnings *w);
 void envelope_error(

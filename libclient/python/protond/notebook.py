@@ -130,7 +130,7 @@ def _newest(name: str) -> _Stored:
     view = _tool("protonview", "sessions", "--json", "--rows", "0")
     if view.returncode != 0:
         return 0, ""  # no database yet
-    answer = json.loads(view.stdout)
+    answer = json.loads(view.stdout)["data"]
     at = {column["name"]: i for i, column in enumerate(answer["columns"])}
     found = [(row[at["id"]], row[at["uuid"]]) for row in answer["rows"] if row[at["name"]] == name]
     return max(found, default=(0, ""))
