@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT. What the shells complete: asked of the programs, and of each shell that is installed.
 import contextlib
+import os
+import pty
+import select
 import shutil
 import sqlite3
 import subprocess
@@ -52,7 +55,11 @@ def test_sessions_and_jobs(world):
     until("known", lambda: [j for j in world.ctl_json("jobs")["jobs"] if j["pid"] == job.pid])
     world.ctl("start", "one", "--pid", job.pid)
     world.ctl("start", "$(touch ran)", "--pid", job.pid)
-    assert words(world, "protonctl", "finalize", "") == ["@last", "one"], "what a shell would run is left out"
+    world.ctl("tag", "one", "base", "gpu:h200")
+    mine = f"@job:{job.pid}"
+    assert words(world, "protonctl", "finalize", "") == ["@last", "@auto", "one", "@tag:base", "@tag:gpu:h200", mine], "what a shell would run is left out"
+    assert words(world, "protonctl", "where", "@j") == [mine] and words(world, "protonview", "tree", "@j") == [mine]
+    assert words(world, "protonctl", "note", "@tag:g") == ["@tag:gpu:h200"] == words(world, "protonview", "diff", "one", "@tag:g")
     assert words(world, "protonctl", "delete", "one", "o") == ["one"]
     assert words(world, "protonctl", "finalize", "one", "") == []
     assert words(world, "protonctl", "pause", "") == [str(job.pid)]
@@ -60,6 +67,7 @@ def test_sessions_and_jobs(world):
     world.stop()
     assert words(world, "protonview", "diff", "o", "on") == ["one"], "of the database, where no daemon runs"
     assert words(world, "protonview", "o") == ["one"]
+    assert words(world, "protonview", "tree", "@") == ["@last", "@auto", "@tag:base", "@tag:gpu:h200"]
     for name in ("one\a", "one\033[31m", "one\u009b31m"):  # of a database that somebody else wrote
         with contextlib.closing(sqlite3.connect(world.db)) as db, db:
             db.execute("UPDATE session SET name = ? WHERE name GLOB 'one*'", (name,))
@@ -68,7 +76,7 @@ def test_sessions_and_jobs(world):
 
 SHELLS = {
     "bash": """source <({program} completion bash)
-COMP_WORDS=({typed} ""); COMP_CWORD=$(({n} + 1)); _protond; printf '%s\\n' "${{COMPREPLY[@]}}" """,
+COMP_LINE='{typed} '; COMP_POINT=${{#COMP_LINE}}; COMP_WORDS=({typed} ""); COMP_CWORD=$(({n} + 1)); _protond x "" y; printf '%s\\n' "${{COMPREPLY[@]}}" """,
     "zsh": """compdef() {{ :; }}; _files() {{ echo files; }}; _command_names() {{ echo commands; }}
 compadd() {{ print -l $names; }}
 source <({program} completion zsh)
@@ -87,3 +95,33 @@ def test_scripts(world, shell):
         r = subprocess.run([shell, "-c", code], env={**world.env, "PATH": f"{BUILD / 'bin'}:{world.env['PATH']}"}, cwd=world.home,
                            capture_output=True, text=True, timeout=WAIT)
         assert (r.stderr, sorted(line.split("\t")[0] for line in r.stdout.splitlines())) == ("", sorted(want))
+
+
+@pytest.mark.parametrize("typed, want", [
+    ("protonview tree @la", "@last "), ("protonview tree @tag:b", "@tag:base "), ("protonview diff @tag:base @au", "@auto "),
+    ("protonview flat --sort=se", "--sort=self "), ("protonctl note --js", "--json ")])
+def test_a_word_that_bash_cuts(world, typed, want):
+    """In a terminal, by its key: bash takes `@tag:b` for four words, and replaces the last of them."""
+    world.ctl("run", "-q", "-n", "s", "--", DEMO)
+    world.ctl("tag", "s", "base")
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execvpe("bash", ["bash", "--norc", "--noprofile", "-i"], {**world.env, "PS1": "$ ", "TERM": "dumb", "INPUTRC": "/dev/null",
+                                                                   "PATH": f"{BUILD / 'bin'}:{world.env['PATH']}"})
+    seen = b""
+
+    def read(what):
+        nonlocal seen
+        while what.encode() not in seen:
+            assert select.select([fd], [], [], WAIT)[0], (what, seen)
+            seen += os.read(fd, 4096)
+        seen = seen.partition(what.encode())[2]
+    try:
+        os.write(fd, b"bind 'set enable-bracketed-paste off'; source <(protonctl completion bash); echo re\"ad\"y\n")
+        read("ready\r\n")
+        os.write(fd, f"{typed}\t".encode())
+        read(typed.rpartition(" ")[0] + " " + want)
+    finally:
+        os.write(fd, b"\x15exit\n")
+        os.waitpid(pid, 0)
+        os.close(fd)

@@ -244,7 +244,7 @@ def test_make_install_and_uninstall(tmp_path):
     assert call(prefix / "bin/protonctl", "--version").stdout
     env = {**ENV, "PATH": f"{prefix}/bin:{ENV['PATH']}"}
     for program in ("protonctl", "protonview"):
-        ask = f"source {prefix}/share/bash-completion/completions/{program}; COMP_WORDS=({program} vers) COMP_CWORD=1; _protond"
+        ask = f"source {prefix}/share/bash-completion/completions/{program}; COMP_LINE='{program} vers' COMP_POINT=99 COMP_WORDS=({program} vers) COMP_CWORD=1; _protond x vers"
         found = call("bash", "-c", f"{ask}; complete -p {program}; echo \"${{COMPREPLY[@]}}\"", env=env).stdout
         assert f"-F _protond {program}" in found and ("version" in found) == (program == "protonctl"), found
         if shutil.which("zsh"):

@@ -112,14 +112,23 @@ int complete_options(
 
 /* --- scripts */
 
+/* bash cuts words at '=', ':' and '@', too, and replaces only what stands behind the last cut: they
+ * are put together again, and what stands before it ($2 does not) is taken off what is offered. */
 static const char bash[] =
 	"_protond() {\n"
-	"  mapfile -t COMPREPLY < <(\"${COMP_WORDS[0]}\" __complete -- "
-	"\"${COMP_WORDS[@]:1:COMP_CWORD}\" 2>/dev/null)\n"
+	"  local rest=${COMP_LINE:0:COMP_POINT} word words=('')\n"
+	"  for word in \"${COMP_WORDS[@]:0:COMP_CWORD+1}\"; do\n"
+	"    case $rest in [[:space:]]*)\n"
+	"      rest=${rest#\"${rest%%[![:space:]]*}\"}; words+=('');;\n"
+	"    esac\n"
+	"    words[-1]+=$word; rest=${rest#\"$word\"}\n"
+	"  done\n"
+	"  mapfile -t COMPREPLY < <(\"${words[0]}\" __complete -- \"${words[@]:1}\" 2>/dev/null)\n"
 	"  if [ \"${COMPREPLY[0]}\" = '" COMPLETE_COMMAND "' ]; then\n"
 	"    mapfile -t COMPREPLY < <(compgen -c -- \"${COMP_WORDS[COMP_CWORD]}\")\n"
 	"  fi\n"
 	"  COMPREPLY=(\"${COMPREPLY[@]%%$'\\t'*}\")\n"
+	"  COMPREPLY=(\"${COMPREPLY[@]#\"${words[-1]%\"$2\"}\"}\")\n"
 	"}\n"
 	"complete -o default -F _protond protonctl protonview\n";
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "complete.h"
-#include "protonctl_answer.h"
+#include "offer.h"
 #include "protonctl_call.h"
 
 static int cmd_completion(struct ctl *c)
@@ -26,31 +26,6 @@ const struct command command_completion = {.name = "completion",
 	.examples = "source <(protonctl completion bash)\nprotonctl completion fish | source\n",
 	.options = no_options,
 	.completes = 'w'};
-
-/* Sessions, or the pids of jobs; silent when there is no daemon. */
-static void put_asked(struct ctl *c, const char *what, const char *begin)
-{
-	const bool jobs = strcmp(what, "jobs") == 0;
-	struct rpc_reply r = {.fd = -1};
-	const msgpack_object *list = NULL;
-	char name[128], command[256];
-	uint32_t i, n;
-
-	if (ctl_ask(c, what, &r) < 0)
-		return;
-	n = answer_items(r.result, what, &list);
-	for (i = 0; i < n; i++) {
-		const msgpack_object *o = &list[i];
-
-		if (jobs)
-			snprintf(name, sizeof(name), "%lu", wire_u64_or(o, "pid", 0));
-		else
-			wire_text(o, "name", name, sizeof(name));
-		wire_text(o, "command", command, sizeof(command));
-		complete_put(begin, name, command);
-	}
-	rpc_reply_free(&r);
-}
 
 static void put_commands(const struct command *const *table, const char *begin)
 {
@@ -96,13 +71,12 @@ static int cmd_complete(struct ctl *c)
 	switch (cmd->completes) {
 	case 's':
 	case 'b':
-		complete_put(begin, "@last", "the newest");
-		put_asked(c, "sessions", begin);
+		offer_sessions(begin);
 		if (cmd->completes == 'b')
-			put_asked(c, "jobs", begin);
+			offer_jobs(begin, "");
 		break;
 	case 'j':
-		put_asked(c, "jobs", begin);
+		offer_jobs(begin, "");
 		break;
 	case 'h':
 		put_commands(c->table, begin);

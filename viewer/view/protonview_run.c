@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "human.h"
+#include "offer.h"
 #include "print_json.h"
-#include "protonview_sessions.h"
 #include "protonview_verb.h"
 
 #ifndef PROTOND_BUILD_VERSION
@@ -179,7 +179,7 @@ int protonview_run(int argc, char **argv)
 	uint32_t i;
 
 	if (argc > 3 && strcmp(argv[1], "__complete") == 0) { /* -- WORD... */
-		options_complete(argc - 3, argv + 3, sessions_complete);
+		options_complete(argc - 3, argv + 3, offer_sessions);
 		return EXIT_OK;
 	}
 	run = calloc(1, sizeof(*run));

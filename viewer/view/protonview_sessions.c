@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT. protonview_sessions.c: the verb sessions: what the database holds.
  */
-#include "protonview_sessions.h"
-
 #include <string.h>
 
-#include "complete.h"
 #include "print_json.h"
 #include "protonview_verb.h"
 #include "sessions.h"
@@ -89,20 +86,4 @@ int view_sessions(struct run *run)
 	}
 	listing_free(&l);
 	return 0;
-}
-
-void sessions_complete(const char *begin)
-{
-	const struct listing_wish all = {.all = true};
-	struct source how;
-	struct listing l;
-	struct err e;
-	uint32_t i;
-
-	complete_put(begin, "@last", "the newest");
-	if (listing_read(&all, &l, &how, &e) < 0)
-		return;
-	for (i = 0; i < l.n; i++)
-		complete_put(begin, l.row[i].name, NULL);
-	listing_free(&l);
 }
