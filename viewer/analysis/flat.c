@@ -70,6 +70,16 @@ static uint32_t row_of(struct work *f, const char *name)
 	return f->n - 1;
 }
 
+static bool is_in_row(const struct profile *p, uint32_t node, const struct pair pairs[2])
+{
+	uint32_t i;
+
+	for (i = 0; i < 2; i++)
+		if (has(p, node, pairs[i].time) || has(p, node, pairs[i].count))
+			return true;
+	return false;
+}
+
 /* A recursive scope: its time is in the outer one's already. */
 static bool is_in_itself(const struct work *f, uint32_t node)
 {
@@ -89,9 +99,7 @@ static void add_node(
 	struct row *row;
 	uint32_t i;
 
-	for (i = 0; i < 2 && !has(p, node, pairs[i].time) && !has(p, node, pairs[i].count); i++)
-		;
-	if (i == 2 || !v->keep[node])
+	if (!v->keep[node] || !is_in_row(p, node, pairs))
 		return;
 	f->of[node] = row_of(f, p->node[node].name);
 	row = &f->row[f->of[node]];
@@ -282,30 +290,124 @@ static int results(const struct work *f, struct flat **ret)
 	return 0;
 }
 
+static int work_init(struct work *f, uint32_t n)
+{
+	f->cap = 64;
+	while (f->cap / 2 < n)
+		f->cap *= 2;
+	f->row = calloc(n, sizeof(*f->row));
+	f->of = malloc(n * sizeof(*f->of));
+	f->next = malloc(n * sizeof(*f->next));
+	f->index = calloc(f->cap, sizeof(*f->index));
+	return f->row != NULL && f->of != NULL && f->next != NULL && f->index != NULL ? 0 : -ENOMEM;
+}
+
+static void work_fini(struct work *f)
+{
+	free(f->row);
+	free(f->of);
+	free(f->index);
+	free(f->next);
+}
+
 int flat_new(const struct view *v, struct flat **ret)
 {
-	struct work f = {.p = v->p, .cap = 64};
+	struct work f = {.p = v->p};
 	struct pair pairs[2];
-	const uint32_t n = v->p->n_nodes;
-	int r = -ENOMEM;
+	int r;
 
 	choose(v->p, &f, pairs);
 	if (pairs[0].time == PROFILE_NONE && pairs[1].time == PROFILE_NONE)
 		return -ENODATA;
-	while (f.cap / 2 < n)
-		f.cap *= 2;
-	f.row = calloc(n, sizeof(*f.row));
-	f.of = malloc(n * sizeof(*f.of));
-	f.next = malloc(n * sizeof(*f.next));
-	f.index = calloc(f.cap, sizeof(*f.index));
-	if (f.row != NULL && f.of != NULL && f.next != NULL && f.index != NULL)
+	r = work_init(&f, v->p->n_nodes);
+	if (r == 0)
 		r = fill(&f, v, pairs);
 	if (r == 0)
 		r = results(&f, ret);
-	free(f.row);
-	free(f.of);
-	free(f.index);
-	free(f.next);
+	work_fini(&f);
+	return r;
+}
+
+/* --- the rows as a profile */
+
+static struct value added(const struct value *to, const struct value *more)
+{
+	const double v = value_number(to);
+
+	return (struct value){.type = VALUE_F64, .f = (isnan(v) ? 0 : v) + value_number(more)};
+}
+
+/* The values of a node of `p` go to the row's node. -ENOMEM. */
+static int add_values(struct profile *to, uint32_t at, const struct profile *p, uint32_t node)
+{
+	const struct value *v;
+	struct value now;
+	uint32_t m;
+	int r = 0;
+
+	for (m = 0; m < p->n_metrics && r == 0; m++) {
+		v = profile_value(p, node, m);
+		now = *profile_value(to, at, m);
+		if (p->metric[m].kind != KIND_PROPERTY && !isnan(value_number(v)))
+			r = profile_set(to, at, m, added(&now, v));
+		else if (v->type != VALUE_NONE && now.type == VALUE_NONE)
+			r = profile_set(to, at, m, *v);
+	}
+	return r;
+}
+
+static int copy_heads(struct profile *to, const struct profile *p)
+{
+	uint32_t m;
+
+	for (m = 0; m < p->n_metrics; m++)
+		if (profile_add_metric(to, p->metric[m].name, p->metric[m].kind) != m)
+			return -ENOMEM;
+	if (p->n_devices == 0)
+		return 0;
+	to->device = calloc(p->n_devices, sizeof(*to->device));
+	if (to->device == NULL)
+		return -ENOMEM;
+	memcpy(to->device, p->device, p->n_devices * sizeof(*to->device));
+	to->n_devices = p->n_devices;
+	return 0;
+}
+
+/* Rows are nodes in the order in which they were made: row i is node i + 1. */
+static int fill_profile(struct work *f, const struct view *v, struct profile *to)
+{
+	struct pair pairs[2];
+	uint32_t i, at;
+	int r = copy_heads(to, v->p);
+
+	choose(v->p, f, pairs);
+	if (pairs[0].time == PROFILE_NONE && pairs[1].time == PROFILE_NONE)
+		return -ENODATA;
+	for (i = 1; i < v->p->n_nodes && r == 0; i++) {
+		if (!v->keep[i] || !is_in_row(v->p, i, pairs))
+			continue;
+		at = row_of(f, v->p->node[i].name) + 1;
+		if (at == to->n_nodes && profile_add_node(to, 0, v->p->node[i].name,
+						 v->p->node[i].kind) == PROFILE_NONE)
+			return -ENOMEM;
+		r = add_values(to, at, v->p, i);
+	}
+	return r;
+}
+
+int flat_profile(const struct view *v, struct profile **ret)
+{
+	struct work f = {.p = v->p};
+	struct profile *to = profile_new();
+	int r = -ENOMEM;
+
+	if (to != NULL && work_init(&f, v->p->n_nodes) == 0)
+		r = fill_profile(&f, v, to);
+	work_fini(&f);
+	if (r < 0)
+		profile_free(to);
+	else
+		*ret = to;
 	return r;
 }
 

@@ -29,6 +29,10 @@ struct flat {
 const char *flat_metrics(const struct profile *p);
 /* Borrows the profile's strings. -ENOMEM; -ENODATA: no times at all. */
 int flat_new(const struct view *v, struct flat **ret);
+/* The rows as nodes below ROOT, each with the sums of its own values, for other metrics than a row
+ * has; borrows the devices' strings. What needs the tree is not known of it: self_X, and X/% of
+ * scopes. */
+int flat_profile(const struct view *v, struct profile **ret); /* -ENOMEM, -ENODATA */
 /* By "sum" (as it is), "self", "count", "avg", "min", "p50", "p99", "max", the highest first, or by
  * "name". -EINVAL. */
 #define FLAT_SORTS "sum self count avg min p50 p99 max name"

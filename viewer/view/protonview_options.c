@@ -188,7 +188,7 @@ int options_parse(int argc, char **argv, struct options *ret, struct err *e)
 	if (ret->implied && ret->n_args > verb->max)
 		return no_verb(ret->args[0], e);
 	if (ret->n_args < verb->min || ret->n_args > verb->max)
-		return err_set(e, -EINVAL, "usage: protonview %s [options]%s%s (protonview help)",
+		return err_set(e, -EINVAL, "usage: protonview %s [options]%s%s (`protonview help`)",
 			verb->name, *verb->args != '\0' ? " " : "", verb->args);
 	return 0;
 }
@@ -240,13 +240,16 @@ static void formats_help(struct text *t)
 int options_help(struct text *t, const char *verb, struct err *e)
 {
 	int only = verb == NULL ? -1 : find_verb(verb), i;
-	char left[64];
+	char left[64], words[128];
 
 	if (verb != NULL && only < 0)
 		return no_verb(verb, e);
 	if (only >= 0) {
-		text_fmt(t, "usage: protonview %s [options]%s%s\n\n", verb_texts[only].name,
+		snprintf(left, sizeof(left), "usage: protonview %s ", verb_texts[only].name);
+		snprintf(words, sizeof(words), "[options]%s%s",
 			*verb_texts[only].args != '\0' ? " " : "", verb_texts[only].args);
+		term_help(t, left, (uint32_t)strlen(left), words);
+		text_char(t, '\n');
 		term_help(t, "", 0, verb_texts[only].help);
 	} else {
 		text_str(t, "protonview: what protond recorded.\n\n" EXAMPLES "\n");

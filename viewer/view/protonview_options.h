@@ -32,7 +32,7 @@ enum {
 /* clang-format off */
 #define OPTIONS(X) /* id     short long           argument  verbs        help */                   \
 	X(LIST,         'l', "list",         NULL,      ON_tree,     "list the metrics of the source and do nothing else") \
-	X(METRICS,      'm', "metrics",      "M,...",   ON_tree | ON_diff, "metrics to show: time/ms, avg_time/us, cpu_time/s, count, time/%, util, tflop16/s, gbyte/s, or any that -l lists; X/% is of ROOT's X, of an exclusive X (cpu_time) of the sum over all nodes, as in Proton") \
+	X(METRICS,      'm', "metrics",      "M,...",   ON_VIEWS, "metrics to show: time/ms, avg_time/us, cpu_time/s, count, time/%, util, tflop16/s, gbyte/s, or any that -l lists; X/% is of ROOT's X, of an exclusive X (cpu_time) of the sum over all nodes, as in Proton") \
 	X(INCLUDE,      'i', "include",      "REGEX",   ON_VIEWS,    "only paths through a frame that matches (from its start, as Python's re.match)") \
 	X(EXCLUDE,      'e', "exclude",      "REGEX",   ON_VIEWS,    "without frames that match and all below them") \
 	X(THRESHOLD,    't', "threshold",    "N[%]",    ON_tree,     "only nodes whose first metric is at least N, and their ancestors; N% is of ROOT's value, of an exclusive metric of the sum over all nodes, but of cpu_time and calls of the outermost scopes' sum") \
@@ -40,7 +40,7 @@ enum {
 	X(FORMAT,       'f', "format",       "F",       ON_VIEWS | ON_export, "frames as full, file_function_line, function_line or file_function; of an export " FORMAT_WORDS) \
 	X(SORTED,       0,   "print-sorted", NULL,      ON_tree,     "after the tree, all nodes sorted by the first metric") \
 	X(DIFF_PROFILE, 0,   "diff-profile", "FILE",    ON_tree,     "show SOURCE minus FILE") \
-	X(SORT,         's', "sort",         "KEY",     ON_VIEWS, "siblings by value (the costliest first), by name, or as they were first seen (the default); rows of flat by " FLAT_SORTS) \
+	X(SORT,         's', "sort",         "KEY",     ON_VIEWS, "siblings by value (the costliest first), by name, or as they were first seen (the default); rows of flat by " FLAT_SORTS "; of flat -m by value (the default) or name") \
 	X(ROWS,         'n', "rows",         "N",       ON_tree | ON_flat | ON_sessions, "show so many rows: of a list the first; of a tree the nodes with the most, and what they stand in; 0: all") \
 	X(WIDE,         'w', "wide",         NULL,      ON_flat,     "with launch configurations, where the source has them") \
 	X(GATE,         'g', "gate",         "PCT",     ON_diff,     "exit with 1 when the total, or a node of more than 1% of it, is worse by more than PCT percent; a new node by its share of the total before") \

@@ -5,21 +5,24 @@
 #include "print_json.h"
 #include "protonview_pair.h"
 
-#define HIDDEN_WORDS "%u more node%s, with less, %s not shown; all: protonview tree "
-#define HIDDEN(n)    (n), (n) == 1 ? "" : "s", (n) == 1 ? "is" : "are"
+#define HIDDEN_WORDS "%u more node%s, with less, %s not shown; all: protonview %s "
+#define HIDDEN(n, verb)                                    \
+	(n), (n) == 1 ? "" : "s", (n) == 1 ? "is" : "are", \
+		(verb) == VERB_flat ? "flat -n 0" : "tree"
 
-static int show_tree(struct run *run, const struct view *v, const struct profile *head)
+int run_show_tree(struct run *run, const struct view *v, const struct profile *head)
 {
+	const enum verb_id verb = run->o.verb;
 	int r = run_names(run, v->p);
 
 	if (r < 0)
 		return r;
 	if (run_given(run, OPT_JSON)) {
 		if (run->hidden > 0)
-			warning_add(&run->warnings, HIDDEN_WORDS "%s", HIDDEN(run->hidden),
+			warning_add(&run->warnings, HIDDEN_WORDS "%s", HIDDEN(run->hidden, verb),
 				run->o.args[0]);
 		run_note_depth(run, v);
-		envelope_open(&run->out, "tree", head);
+		envelope_open(&run->out, verb == VERB_flat ? "flat" : "tree", head);
 		envelope_tree(&run->out, v, &run->print);
 		envelope_close(&run->out, &run->warnings);
 		return 0;
@@ -30,7 +33,7 @@ static int show_tree(struct run *run, const struct view *v, const struct profile
 	else
 		text_str(&run->out, "(nothing was recorded)\n");
 	if (run->hidden > 0) {
-		text_fmt(&run->out, HIDDEN_WORDS, HIDDEN(run->hidden));
+		text_fmt(&run->out, HIDDEN_WORDS, HIDDEN(run->hidden, verb));
 		term_name(&run->term, &run->out, run->o.args[0], 0);
 		text_char(&run->out, '\n');
 	}
@@ -49,7 +52,7 @@ static int tree_of_diff(struct run *run)
 	if (r == 0)
 		r = run_filter(run, pair.d->view);
 	if (r == 0)
-		r = show_tree(run, pair.d->view, pair.p[1]);
+		r = run_show_tree(run, pair.d->view, pair.p[1]);
 	pair_free(&pair);
 	return r;
 }
@@ -99,7 +102,7 @@ int view_tree(struct run *run)
 	if (r == 0)
 		r = run_filter(run, v);
 	if (r == 0)
-		r = show_tree(run, v, p);
+		r = run_show_tree(run, v, p);
 	view_free(v);
 	profile_free(p);
 	return r;

@@ -171,6 +171,14 @@ static void warn_negative(struct run *run, const struct profile *p)
 	}
 }
 
+int run_rows(struct run *run, struct view *v)
+{
+	if (run->print.rows == 0 || v->n_columns == 0 ||
+		filter_rows(v, run->print.rows, &run->hidden) == 0)
+		return 0;
+	return err_set(&run->e, -ENOMEM, "out of memory");
+}
+
 int run_filter(struct run *run, struct view *v)
 {
 	int r = 0;
@@ -181,9 +189,8 @@ int run_filter(struct run *run, struct view *v)
 		r = filter_exclude(v, run->o.value[OPT_EXCLUDE], &run->e);
 	if (r == 0 && run_given(run, OPT_THRESHOLD))
 		r = filter_threshold(v, run->o.value[OPT_THRESHOLD], &run->e);
-	if (r == 0 && run->o.verb == VERB_tree && run->print.rows > 0 && v->n_columns > 0 &&
-		filter_rows(v, run->print.rows, &run->hidden) < 0)
-		r = err_set(&run->e, -ENOMEM, "out of memory");
+	if (r == 0 && run->o.verb == VERB_tree)
+		r = run_rows(run, v);
 	if (r == 0 && filter_is_empty(v))
 		r = err_set(&run->e, -ENOENT, "the filters leave no nodes");
 	return r;

@@ -41,6 +41,9 @@ int run_source(struct run *run, const char *ref, bool lean, struct profile **ret
 /* metrics NULL: those that are shown by default. */
 int run_view(struct run *run, const struct profile *p, const char *metrics, struct view **ret);
 int run_filter(struct run *run, struct view *v);
+int run_rows(struct run *run, struct view *v); /* as --rows has it */
+/* As a tree, or as JSON, below the head of a session. */
+int run_show_tree(struct run *run, const struct view *v, const struct profile *head);
 int run_names(struct run *run, const struct profile *p); /* demangles them */
 /* Its nodes have the names that people read from here on. -ENOMEM */
 int run_show_names(struct run *run, struct profile *p);
