@@ -123,7 +123,8 @@ static int lock_home(struct daemon *d, struct err *e)
 
 		(void)close(fd);
 		return err_set(e, r,
-			"another protond runs in %s; stop it first (protonctl status says its pid)",
+			"another protond runs in %s; stop it first (`protonctl status` says its "
+			"pid)",
 			d->runtime);
 	}
 	d->lock_fd = fd;

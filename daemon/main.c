@@ -56,24 +56,47 @@ struct options {
 	const char *config;
 };
 
+#define HELP_COLUMNS 80
+
+/* What stands at the left, then words behind it, in lines that fit. */
+static void print_row(const char *left, int indent, const char *words)
+{
+	int column = printf("%-*s", indent, left), n;
+	const char *before = "";
+
+	if (column > indent)
+		column = printf("\n%*s", indent, "") - 1;
+	for (; *words != '\0'; words += n + (words[n] == ' ')) {
+		n = (int)strcspn(words, " ");
+		if (column > indent && column + 1 + n > HELP_COLUMNS) {
+			column = printf("\n%*s", indent, "") - 1;
+			before = "";
+		}
+		column += printf("%s%.*s", before, n, words);
+		before = " ";
+	}
+	(void)putchar('\n');
+}
+
 static void print_help(void)
 {
-	char left[32];
+	char left[32], words[256];
 	size_t i;
 
 	(void)printf("usage: protond [options]\n\n"
 		     "The daemon of the GPU profiler protond. It stays in the foreground; a "
-		     "service manager or\n"
-		     "protonctl starts it.\n\n");
+		     "service\nmanager or protonctl starts it.\n\n");
 	for (i = 0; i < ROWS_N; i++) {
-		(void)snprintf(left, sizeof(left), "--%s %s", rows[i].name,
+		(void)snprintf(left, sizeof(left), "  --%s %s", rows[i].name,
 			rows[i].argument != NULL ? rows[i].argument : "");
-		(void)printf("  %-18s %s\n", left, rows[i].help);
+		print_row(left, 21, rows[i].help);
 	}
-	(void)printf("\nconfiguration: key = value lines in /etc/protond.conf (private: "
-		     "~/.config/protond.conf),\nor variables PROTOND_KEY:\n\n");
-#define X(key, type, def, help) \
-	(void)printf("  %-16s %s%s%s\n", #key, help, *(def) != '\0' ? "; default " : "", def);
+	(void)printf("\nconfiguration: key = value lines in /etc/protond.conf (private:\n"
+		     "~/.config/protond.conf), or variables PROTOND_KEY:\n\n");
+#define X(key, type, def, help)                                                                 \
+	(void)snprintf(                                                                         \
+		words, sizeof(words), "%s%s%s", help, *(def) != '\0' ? "; default " : "", def); \
+	print_row("  " #key, 25, words);
 	CONFIG(X)
 #undef X
 }
@@ -155,13 +178,14 @@ static int parse_options(int argc, char **argv, struct options *o)
 			print_man();
 			return printed();
 		} else {
-			(void)fprintf(stderr, "protond: see protond --help\n");
+			(void)fprintf(stderr, "protond: see `protond --help`\n");
 			return EXIT_USAGE;
 		}
 	}
 	if (optind == argc)
 		return -1;
-	(void)fprintf(stderr, "protond: what is '%s'? It takes options only; see protond --help\n",
+	(void)fprintf(stderr,
+		"protond: what is '%s'? It takes options only; see `protond --help`\n",
 		argv[optind]);
 	return EXIT_USAGE;
 }

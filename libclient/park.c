@@ -288,8 +288,8 @@ static void seek(void)
 		give_up(-EPERM,
 			"what answers at agent.sock is not a protond of root's or of yours");
 	else if (r == -EACCES)
-		give_up(-EACCES,
-			"agent.sock is not this user's to open: protonctl doctor says whose it is");
+		give_up(-EACCES, "agent.sock is not this user's to open: `protonctl doctor` says "
+				 "whose it is");
 	else
 		give_up(-ENOTCONN,
 			"no protond is running here: start one (`protonctl daemon start`, or "

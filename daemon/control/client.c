@@ -229,7 +229,7 @@ static int client_run(struct client *c, struct request *q)
 		err_set(&e, -ENOSYS, "this protond has no method '%.*s'",
 			(int)(q->msg.method_bytes < 64 ? q->msg.method_bytes : 64), q->msg.method);
 		request_fail(q, &e,
-			"protonctl and protond may be of different versions; protonctl version "
+			"protonctl and protond may be of different versions; `protonctl version` "
 			"shows both");
 		return 0;
 	}

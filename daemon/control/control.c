@@ -104,7 +104,7 @@ static void control_admit(struct control *control, int fd)
 		close(fd);
 	else if (control->d->private && !who.privileged) {
 		client_refuse(fd, -EPERM, "this protond belongs to another user",
-			"start your own: protonctl run");
+			"start your own: `protonctl run -- CMD`");
 		close(fd);
 	} else if (share_room(&control->share, control->clients.n,
 			   fair_count(&control->clients.fair, who.uid), 1) == -EDQUOT) {

@@ -189,7 +189,7 @@ void verb_jobs(struct request *q)
 	bool all = false;
 
 	if (wire_get_bool(q->params, "all", &all) < 0) {
-		request_wrong(q, "all must be true or false", "protonctl help jobs");
+		request_wrong(q, "all must be true or false", "see `protonctl help jobs`");
 		return;
 	}
 	l.b = request_result(q);
@@ -265,7 +265,7 @@ static void pause_or_resume(struct request *q, bool pause)
 {
 	uint32_t pid = 0;
 
-	if (param_pid(q, &pid, "protonctl jobs lists them"))
+	if (param_pid(q, &pid, "`protonctl jobs` lists them"))
 		query_pause(q->d, &q->who, pid, pause, paused_or_resumed, q);
 }
 

@@ -205,7 +205,7 @@ static void where_found(struct request *q)
 	const bool of_session = wire_get(q->params, "session") != NULL;
 	struct where_wish wish = {.session = of_session ? &q->session : NULL};
 
-	if (param_pid(q, &wish.pid, "protonctl help where"))
+	if (param_pid(q, &wish.pid, "see `protonctl help where`"))
 		query_where(q->d, &q->who, &wish, where_looked, q);
 }
 
@@ -271,7 +271,7 @@ static void top_answer(struct request *q)
 		return;
 	}
 	if (wire_get_u64(q->params, "n", &n) < 0 || n > TOP_MAX) {
-		request_wrong(q, "n must be at most 5000", "protonctl help top");
+		request_wrong(q, "n must be at most 5000", "see `protonctl help top`");
 		return;
 	}
 	t.b = request_result(q);

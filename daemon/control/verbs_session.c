@@ -209,7 +209,8 @@ static void finalize_found(struct request *q)
 	uint64_t ms = FINALIZE_MS;
 
 	if (wire_get_u64(q->params, "timeout_ms", &ms) < 0 || ms > FINALIZE_MS_MAX) {
-		request_wrong(q, "timeout_ms must be at most 60000", "protonctl help finalize");
+		request_wrong(
+			q, "timeout_ms must be at most 60000", "see `protonctl help finalize`");
 		return;
 	}
 	query_finalize(q->d, &q->who, &q->session, (uint32_t)ms, finalized, q);
@@ -302,7 +303,7 @@ static void export_found(struct request *q)
 
 	if (wire_get_str(q->params, "format", format, sizeof(format)) < 0)
 		request_wrong(q, "format must be a name of at most 31 bytes",
-			"protonctl help finalize lists the formats");
+			"`protonctl help finalize` lists the formats");
 	else
 		query_export(q->d, &q->who, &q->session, format, exported, q);
 }
@@ -333,7 +334,7 @@ static void delete_found(struct request *q)
 	bool force = false;
 
 	if (wire_get_bool(q->params, "force", &force) < 0)
-		request_wrong(q, "force must be true or false", "protonctl help delete");
+		request_wrong(q, "force must be true or false", "see `protonctl help delete`");
 	else
 		query_delete(q->d, &q->session, force, deleted, q);
 }
@@ -379,7 +380,7 @@ static void label_found(struct request *q)
 				? "it must be text of at most 127 bytes"
 				: label_wrong(kind, text);
 	if (wrong != NULL)
-		request_wrong(q, wrong, "protonctl help tag");
+		request_wrong(q, wrong, "see `protonctl help tag`");
 	else
 		query_relabel(q->d, &q->session, kind, text, labelled, q);
 }
@@ -452,7 +453,7 @@ void verb_prune(struct request *q)
 	struct refusal no;
 
 	if (prune_params(q, &w) < 0)
-		request_wrong(q, "prune needs age_s, size or keep", "protonctl help prune");
+		request_wrong(q, "prune needs age_s, size or keep", "see `protonctl help prune`");
 	else if (query_may_prune(&q->who, &w, &no) < 0)
 		request_refuse(q, &no);
 	else

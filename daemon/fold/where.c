@@ -185,7 +185,7 @@ int fold_refused_words(const struct fold *f, uint32_t uid, int code, struct err 
 	if (code == -EDQUOT)
 		return err_set(e, code,
 			"user %u has %u sessions that are not finalized, the most one user may "
-			"have; finalize some: protonctl finalize NAME",
+			"have; finalize some: `protonctl finalize NAME`",
 			uid, f->limit.sessions_per_uid);
 	if (code == -EMFILE)
 		return err_set(e, code,
@@ -194,7 +194,7 @@ int fold_refused_words(const struct fold *f, uint32_t uid, int code, struct err 
 			PARTS_MAX, JOB_SESSIONS);
 	return err_set(e, code,
 		"there is no room for another session: of all users together there may be %u; "
-		"finalize some: protonctl finalize NAME",
+		"finalize some: `protonctl finalize NAME`",
 		f->limit.sessions);
 }
 

@@ -79,9 +79,9 @@ int change_apply_to(struct daemon *d, const struct session_ref *s, enum verb ver
 int change_failed(struct refusal *no, int r, const char *what, const char *name)
 {
 	return refuse(no, r,
-		r == -ENOSPC
-			? "the journal is full, or a limit is reached; protonctl status says which"
-			: "protonctl status shows the trouble",
+		r == -ENOSPC ? "the journal is full, or a limit is reached; `protonctl status` "
+			       "says which"
+			     : "`protonctl status` shows the trouble",
 		"could not %s '%s': %s", what, name, strerror(-r));
 }
 
@@ -93,7 +93,7 @@ static int change_now(struct daemon *d, struct session_ref *s, enum verb verb, c
 
 	if (!s->live || s->state == SESSION_IS_FINALIZING || session_is_over(s->state))
 		return refuse(no, -EALREADY,
-			"protonview shows it; protonctl start NAME begins another",
+			"`protonview tree` shows it; `protonctl start NAME` begins another",
 			"session %ld '%s' has been finalized", (long)s->id, s->name);
 	r = change_apply_to(d, s, verb);
 	if (r < 0)
@@ -135,7 +135,8 @@ static void finalize_on_done(void *arg, int r, const struct err *e)
 
 	if (r < 0) {
 		refuse_err(&no, e,
-			"what was recorded is in the journal and will be stored; protonctl status "
+			"what was recorded is in the journal and will be stored; `protonctl "
+			"status` "
 			"shows the trouble");
 		change_end(c, &no);
 		return;
@@ -243,7 +244,7 @@ void query_pause(struct daemon *d, const struct asker *a, uint32_t pid, bool pau
 	uint32_t uid;
 
 	if (pid != 0 && jobs_of_pid(d, a, pid, &uid) == 0) {
-		refuse(&no, -ENOENT, "protonctl jobs lists those that are",
+		refuse(&no, -ENOENT, "`protonctl jobs` lists those that are",
 			"no job with pid %u is attached", pid);
 		done(arg, &no, NULL);
 		return;

@@ -79,7 +79,7 @@ static void delete_on_commit(void *arg, int r, const struct err *e)
 /* What is deleted while it lives is lost, and whoever waits for its end finds none. */
 static int delete_live_refused(const struct session_ref *s, struct refusal *no)
 {
-	return refuse(no, -EBUSY, "finalize it first, or use protonctl delete --force",
+	return refuse(no, -EBUSY, "finalize it first, or use `protonctl delete --force`",
 		"session %ld '%s' %s", (long)s->id, s->name,
 		s->state == SESSION_IS_ACTIVE ? "is still recording" : "has not been finalized");
 }

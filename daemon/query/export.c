@@ -138,7 +138,7 @@ static int timeline_write(struct export *x, struct sqlite3 *db, int64_t id)
 	fclose(to);
 	if (r == -EFBIG)
 		err_set(&x->err, r,
-			"the timeline is over 1 GiB of JSON; protonview export -f %s -o FILE "
+			"the timeline is over 1 GiB of JSON; `protonview export -f %s -o FILE` "
 			"writes it "
 			"of any length, --phase and --process less of it",
 			x->format->name);

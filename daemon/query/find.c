@@ -383,10 +383,10 @@ static void search_on_done(void *arg, int r, const struct err *e)
 	else if (r < 0)
 		r = refuse_err(&no, e, NEXT_DOCTOR);
 	else if (ambiguous)
-		r = refuse(&no, -ENOTUNIQ, "give more digits; protonctl sessions lists them",
+		r = refuse(&no, -ENOTUNIQ, "give more digits; `protonctl sessions` lists them",
 			"'%s' begins the uuid of more than one session", s->said);
 	else if (found == NULL)
-		r = refuse(&no, -ENOENT, "protonctl sessions lists what there is",
+		r = refuse(&no, -ENOENT, "`protonctl sessions` lists what there is",
 			"no session '%s'", s->said);
 	s->found_fn(s->arg, r < 0 ? &no : NULL, r < 0 ? NULL : found);
 	search_free(s);

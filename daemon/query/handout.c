@@ -57,7 +57,7 @@ static void portable_on_done(void *arg, int r, const struct err *e)
 	struct err words;
 
 	if (r < 0) {
-		refuse_err(&no, e, "protonctl sessions lists what is stored");
+		refuse_err(&no, e, "`protonctl sessions` lists what is stored");
 	} else {
 		r = memfd_lend(x->d->lent, x->uid, &x->fd, &words);
 		if (r < 0) {
@@ -132,7 +132,7 @@ static void export_on_written(
 
 	if (r < 0)
 		refuse_err(&no, e,
-			r == -EDQUOT ? LENT_HELP : "protonctl help finalize lists the formats");
+			r == -EDQUOT ? LENT_HELP : "`protonctl help finalize` lists the formats");
 	exporting_end(exporting_of(arg), r < 0 ? &no : NULL, r < 0 ? NULL : result);
 }
 

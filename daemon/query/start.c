@@ -80,7 +80,7 @@ static int start_check(const struct daemon *d, const struct asker *a, struct j_v
 		m->n = jobs_of_pid(d, a, v->pid, &v->uid); /* root's look at a user's job is his */
 	if (v->match == MATCH_PID && m->n == 0 &&
 		(v->pid > INT32_MAX || (kill((pid_t)v->pid, 0) < 0 && errno == ESRCH)))
-		return refuse(no, -ESRCH, "protonctl jobs lists those that record",
+		return refuse(no, -ESRCH, "`protonctl jobs` lists those that record",
 			"there is no process %u", v->pid);
 	if (v->match == MATCH_PID && m->n == 0)
 		return refuse(no, -ESRCH,
@@ -99,7 +99,7 @@ static int start_failed(
 	r = r < 0 ? r : -ENOSPC;
 	if (!refused)
 		return change_failed(no, r, "start", v->name);
-	no->next = "protonctl sessions lists them; sessions_per_uid in protond.conf";
+	no->next = "`protonctl sessions` lists them; sessions_per_uid in protond.conf";
 	return fold_refused_words(d->fold, v->uid, r, &no->err);
 }
 

@@ -164,14 +164,14 @@ static void status_warnings(const struct daemon *d, const struct asker *a, const
 {
 	if (t->drops_seen > 0)
 		warn(ret,
-			"%lu events were dropped; protonctl jobs --all shows whose, and the tree "
+			"%lu events were dropped; `protonctl jobs --all` shows whose, and the tree "
 			"of "
 			"that session shows why",
 			t->drops_seen);
 	if (t->forged > 0)
 		warn(ret,
 			"%u job%s more events than there was time for, and %s not counted here; "
-			"protonctl jobs --all --json says \"forged\" of %s",
+			"`protonctl jobs --all --json` says \"forged\" of %s",
 			t->forged, t->forged == 1 ? " claims" : "s claim",
 			t->forged == 1 ? "is" : "are", t->forged == 1 ? "it" : "them");
 	if (t->gpu[GPU_FAILED] > 0)
@@ -301,7 +301,8 @@ uint32_t query_backends(
 		backend_item(&ret[0], "cupti", "failed", c.text);
 	} else {
 		backend_item(&ret[0], "cupti", "unknown",
-			"no job has used it since this daemon started; protonctl doctor looks for "
+			"no job has used it since this daemon started; `protonctl doctor` looks "
+			"for "
 			"the library");
 	}
 	backend_item(&ret[1], "none", "works", "CPU scopes only");

@@ -28,7 +28,7 @@ static void top_drained(void *arg, bool ends)
 		t->done(t->arg, NULL, &s);
 	} else {
 		refuse(&no, -ENOENT,
-			"start one with protonctl run -- CMD, or protonctl start NAME --all",
+			"start one with `protonctl run -- CMD`, or `protonctl start NAME --all`",
 			"no session is live");
 		t->done(t->arg, &no, NULL);
 	}
@@ -56,7 +56,7 @@ int query_top_check(const struct session_ref *s, struct refusal *no)
 {
 	if (s->live)
 		return 0;
-	return refuse(no, -EALREADY, "protonview tree shows it",
+	return refuse(no, -EALREADY, "`protonview tree` shows it",
 		"session %ld '%s' has been finalized", (long)s->id, s->name);
 }
 

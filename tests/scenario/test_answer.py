@@ -241,6 +241,10 @@ def test_tags_notes_and_names(world):
         assert names(world, tool, "--tag", "old")[0] == []
         assert "      tags base; größe 64; 'new' loader\n" in tool("sessions").stdout
     assert world.view("tree", "@tag:older").stdout.startswith("stored ")
+    for verb in ("tree", "flat"):
+        assert "\ntags: base\nnoted: größe 64; 'new' loader\n" in world.view(verb, "live").stdout
+    r = world.ctl("top", "-b", "-c", "2", "--interval", "0.1", "@tag:base")
+    assert r.stderr.count("protonctl: @tag:base is 2 'live', active") == 1
     assert "@tag:base is 2 'renamed', active" in world.ctl("rename", "@tag:base", "renamed").stderr
     assert world.ctl("rename", "stored", "kept").stdout == "session 1 'kept' has its new name\n"
     r = world.ctl("tag", "nosuch", "x", check=False)

@@ -255,7 +255,7 @@ def test_a_database_that_cannot_grow(world, mount, what, words):
 @pytest.mark.parametrize("size, large, words", [
     (1, 0, "^free space on its disk$"),
     (1, 100, r"^free 4 MiB on its disk; then `protonctl prune --max-size 50M` frees more$"),
-    (16, 100, "^protonctl prune --max-size 50M, or free space otherwise$")])
+    (16, 100, "^`protonctl prune --max-size 50M`, or free space otherwise$")])
 def test_room_for_the_database(world, size, large, words):
     """What it says to do can be done: a prune needs room itself, and a small database has none to give."""
     folder = world.dir / "data"

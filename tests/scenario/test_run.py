@@ -156,7 +156,7 @@ def test_protonview_lists_what_has_just_ended(world):
     until("it records", lambda: [j for j in world.ctl_json("jobs")["jobs"] if j["pid"] == job.pid and "ring" in j])
     assert job.quit() == 0
     until("its automatic session is over", lambda: [s["state"] for s in world.ctl_json("sessions")["sessions"]] == ["finalized"] * 2)
-    assert [row[3] for row in json.loads(world.view("sessions", "--json").stdout)["rows"]] == ["finalized"] * 2
+    assert [row[3] for row in json.loads(world.view("sessions", "--json").stdout)["data"]["rows"]] == ["finalized"] * 2
 
 
 def test_sessions_are_listed_in_one_way(world):
@@ -345,7 +345,7 @@ def test_delete_goes_on_after_a_name_that_is_unknown(world):
         world.ctl("run", "-q", "-n", name, "--", "true")
     r = world.ctl("delete", "a", "nosuch", "b", check=False)
     assert r.returncode == 1 and r.stdout == "a, id 1, is deleted\nb, id 2, is deleted\n"
-    assert r.stderr == "protonctl delete: no session 'nosuch'; protonctl sessions lists what there is\n"
+    assert r.stderr == "protonctl delete: no session 'nosuch'; `protonctl sessions` lists what there is\n"
     r = world.ctl("delete", "--json", "c", "nosuch", "d", "neither", check=False)
     assert r.returncode == 1 and r.stderr == ""
     data = json.loads(r.stdout)["data"]
@@ -365,8 +365,8 @@ def test_what_still_records_is_deleted_by_force_alone(world):
     world.ctl("finalize", "c")
     r = world.ctl("delete", "a", "b", "c", check=False)
     assert r.returncode == 1 and r.stdout == "c, id 3, is deleted\n"
-    assert r.stderr == ("protonctl delete: session 1 'a' is still recording; finalize it first, or use protonctl delete --force\n"
-                        "protonctl delete: session 2 'b' has not been finalized; finalize it first, or use protonctl delete --force\n")
+    assert r.stderr == ("protonctl delete: session 1 'a' is still recording; finalize it first, or use `protonctl delete --force`\n"
+                        "protonctl delete: session 2 'b' has not been finalized; finalize it first, or use `protonctl delete --force`\n")
     world.ctl("delete", "a", "--force")
     world.ctl("finalize", "b")
     world.ctl("delete", "b")

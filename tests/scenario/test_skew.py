@@ -366,7 +366,7 @@ def test_a_request_that_the_daemon_does_not_know(world):
         s.sendall(frame([0, 2, "teleport", {}]))
         error = take(s)[2]
         assert error["code"] == -38 and error["text"] == "this protond has no method 'teleport'"
-        assert error["next"] == "protonctl and protond may be of different versions; protonctl version shows both"
+        assert error["next"] == "protonctl and protond may be of different versions; `protonctl version` shows both"
         s.sendall(frame([0, 3, "status", {"new": True}]))
         assert take(s)[3]["daemon"], "and the connection goes on"
 

@@ -261,7 +261,7 @@ def test_a_database_that_is_not_ones_own_is_no_empty_one(shared):
     listed = as_stranger(shared, "sessions", name="protonview")
     assert " own " in listed.stdout and " mine " not in listed.stdout, "by the daemon"
     assert listed.stdout.split("ACTIVE")[0].split() == as_stranger(shared, "sessions").stdout.split("ACTIVE")[0].split()
-    assert "no session 'nosuch'; protonctl" in as_stranger(shared, "nosuch", name="protonview").stderr
+    assert "no session 'nosuch'; `protonctl" in as_stranger(shared, "nosuch", name="protonview").stderr
     assert " own " in as_stranger(shared, "sessions").stdout
     for mode in (0o755, 0o700):  # the file, and the folder that it is in
         shared.home.chmod(mode)
@@ -337,7 +337,7 @@ sys.stdin.read()
         flood.communicate(timeout=WAIT)
 
 
-SHARE = f"user {NOBODY} has 4 sessions that are not finalized, the most one user may have; finalize some: protonctl finalize NAME"
+SHARE = f"user {NOBODY} has 4 sessions that are not finalized, the most one user may have; finalize some: `protonctl finalize NAME`"
 
 
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGKILL], ids=["stopped", "killed"])

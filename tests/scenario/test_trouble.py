@@ -442,7 +442,7 @@ def test_sessions_that_are_not(world):
     said(world.ctl("delete", "s", check=False).stderr, "session … '…' is still recording")
     world.ctl("finalize", "s")
     said(world.ctl("activate", "s", check=False).stderr, "session … '…' has been finalized")
-    said(world.ctl("finalize", "nosuch", check=False).stderr, "no session '…'; protonctl")
+    said(world.ctl("finalize", "nosuch", check=False).stderr, "no session '…'; `protonctl")
     said(world.view("tree", "nosuch", check=False).stderr, "no session '…' (")
     job = world.job()
     said(job.say("finalize 7"), "no session …")

@@ -95,6 +95,30 @@ def test_messages():
     assert not {line: wrong(line) for line in named if wrong(line)}
 
 
+def bare(text):
+    """Commands of ours among a text's words that are not in backticks. At the end of a line, behind a colon, one may stand alone."""
+    prose = re.sub(r"`[^`]*`", "", text)
+    if COMMAND.match(prose) or re.match(r" +proton|(mpirun|eval|source|complete) ", prose):  # an example, a script
+        return []
+    found = [(tool, verb) for tool, verb in re.findall(r"(?<!: )\b(protonctl|protonview) ([a-z]+|--?[a-z]+)", prose)]
+    return [f"{tool} {verb}" for tool, verb in found if verb.startswith("-") or options_of(tool, verb) is not None]
+
+
+def test_commands_in_messages_are_marked():
+    """What is to be typed stands in backticks, so that it is told from the words around it."""
+    assert bare("see protonctl status for it") and bare("try protonview --json")
+    assert not bare("see `protonctl status`") and not bare("all: protonview tree x") and not bare("protonctl run -- x")
+    found = []
+    for room in ("agent", "daemon", "libclient", "proto", "viewer"):
+        for f in sorted((ROOT / room).rglob("*.[ch]")):
+            text = re.sub(r"(?m)^\s*(//|\*|/\*).*$", "", f.read_text())
+            text = re.sub(r'"\s*"', "", re.sub(r"(?s)/\*.*?\*/", "", text))
+            for literal in re.findall(r'"((?:[^"\\\n]|\\.)*)"', text):
+                lines = literal.replace('\\"', "'").split("\\n")
+                found += [(f.name, line) for line in lines if bare(line)]
+    assert not found
+
+
 def test_documentation():
     named = []
     for f in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:

@@ -686,7 +686,7 @@ START_TEST(a_job_is_told_of_its_share)
 	ck_assert_int_eq(fold_refused_words(f, UID, -EDQUOT, &e), -EDQUOT);
 	ck_assert_str_eq(e.text,
 		"user 1000 has 2 sessions that are not finalized, the most one user may have; "
-		"finalize some: protonctl finalize NAME");
+		"finalize some: `protonctl finalize NAME`");
 }
 END_TEST
 

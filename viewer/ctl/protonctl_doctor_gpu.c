@@ -146,7 +146,7 @@ void doctor_gpu(struct doctor *d)
 
 #define HOLDS_CUPTI                                                                          \
 	"it takes CUPTI for itself in the programs it starts: run them without it, or with " \
-	"protonctl run -b none"
+	"`protonctl run -b none`"
 
 /* clang-format off */
 static const struct {
@@ -205,7 +205,7 @@ static void look_injection(struct doctor *d, const char *name)
 		found(d, BAD, name, "unset it to have GPU data from protond",
 			"names another tool: %.200s", v);
 	else if (access(v, R_OK) < 0)
-		found(d, BAD, name, "set it again: eval \"$(protonctl env)\"", "%.200s: %s", v,
+		found(d, BAD, name, "set it again: `eval \"$(protonctl env)\"`", "%.200s: %s", v,
 			strerror(errno));
 	else
 		found(d, GOOD, name, "", "%.200s", v);

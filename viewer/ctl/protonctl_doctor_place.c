@@ -242,7 +242,7 @@ static void no_daemon(struct doctor *d)
 	if (d->why.code != -ENOTCONN) {
 		found(d, BAD, "daemon",
 			d->why.code == -ETIMEDOUT ? "see its log; end it, and start it again"
-						  : "protonctl version",
+						  : "`protonctl version` shows both versions",
 			"%s", d->why.text);
 		return;
 	}
@@ -403,7 +403,8 @@ static void disk_mend(const char *db, uint64_t room, char *ret, size_t n)
 			"free 4 MiB on its disk; then `protonctl prune --max-size %luM` frees more",
 			half);
 	else
-		snprintf(ret, n, "protonctl prune --max-size %luM, or free space otherwise", half);
+		snprintf(
+			ret, n, "`protonctl prune --max-size %luM`, or free space otherwise", half);
 }
 
 void doctor_database(struct doctor *d)

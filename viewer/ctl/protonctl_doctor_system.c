@@ -161,7 +161,7 @@ static bool look_across(struct doctor *d)
 	if (peer.uid != rpc_daemon(d->rpc)->uid && !uid_is_itself())
 		found(d, BAD, "user namespace",
 			"run the container in the host's (--userns=host), or use a daemon inside: "
-			"PROTOND_RUNTIME_DIR=/dev/shm/protond protonctl run",
+			"`PROTOND_RUNTIME_DIR=/dev/shm/protond protonctl run`",
 			"the daemon is outside this one (its uid is %u there, %u here), where our "
 			"uid %u is somebody else's: it refuses rings of jobs from here",
 			rpc_daemon(d->rpc)->uid, peer.uid, (unsigned)geteuid());

@@ -89,14 +89,14 @@ void doctor_beside(struct doctor *d)
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		if (self_find(names[i], path, sizeof(path)) < 0) {
-			found(d, BAD, names[i], "install protond completely: make install",
+			found(d, BAD, names[i], "install protond completely: `make install`",
 				"not found beside protonctl");
 			continue;
 		}
 		if (strcmp(names[i], ENGINE) != 0)
 			found(d, GOOD, names[i], "", "%s", path);
 		else if (!doctor_probe(path, engine_version, version, sizeof(version)))
-			found(d, BAD, names[i], "install protond completely: make install",
+			found(d, BAD, names[i], "install protond completely: `make install`",
 				"%s cannot be loaded: %s", path, version);
 		else
 			found(d, strcmp(version, PROTOND_BUILD_VERSION) == 0 ? GOOD : BAD, names[i],

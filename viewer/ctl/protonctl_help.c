@@ -88,8 +88,10 @@ void help_command(FILE *f, const struct command *cmd)
 		end = strchr(line, '\n');
 		fprintf(f, "  %.*s\n", (int)(end - line), line);
 	}
-	fprintf(f, "\nUsage: protonctl %s [options]%s%s\n", cmd->name,
+	snprintf(words, sizeof(words), "protonctl %s [options]%s%s", cmd->name,
 		*cmd->args != '\0' ? " " : "", cmd->args);
+	putc('\n', f);
+	put_words(f, "Usage: ", 7, words);
 	if (cmd->alias != NULL)
 		fprintf(f, "       (also: protonctl %s)\n", cmd->alias);
 	if (cmd->more != NULL) {

@@ -737,7 +737,7 @@ const struct command command_run = {.name = "run",
 	.examples =
 		"protonctl run -- python train.py\n"
 		"mpirun -np 8 protonctl run -- ./train\n"
-		"protonctl run -n 'rank%q{RANK}' -o 'rank%q{RANK}.hatchet' -- ./train --steps 100\n"
+		"protonctl run -n 'rank%q{RANK}' -o 'rank%q{RANK}.hatchet' -- ./train\n"
 		"protonctl run -b none pytest tests/\n",
 	.options = run_options,
 	.passes = true,

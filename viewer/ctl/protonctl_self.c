@@ -79,8 +79,9 @@ size_t env_vars(const char *dir, struct env_var ret[ENV_VARS_MAX], struct err *e
 
 	if (self_find(LIBRARY, library, sizeof(library)) < 0) {
 		err_set(e, -ENOENT,
-			LIBRARY " was not found beside protonctl; install protond completely (make "
-				"install)");
+			LIBRARY
+			" was not found beside protonctl; install protond completely (`make "
+			"install`)");
 		return 0;
 	}
 	if (dir != NULL && *dir != '\0') {

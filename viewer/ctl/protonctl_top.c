@@ -181,12 +181,14 @@ struct top {
 	struct look before;
 	uint32_t rows;
 	bool clears; /* the screen, before each look but the first */
+	bool said;   /* which session a selector is */
 };
 
 /* One look. -errno in c->err. */
 static int top_once(struct ctl *c, struct rpc *rpc, struct top *top)
 {
 	struct rpc_reply r = {.fd = -1};
+	struct named named;
 	struct look t;
 	double seconds = 0;
 	int code = top_ask(c, rpc, c->argc > 0 ? c->argv[0] : NULL, &r);
@@ -209,6 +211,9 @@ static int top_once(struct ctl *c, struct rpc *rpc, struct top *top)
 	}
 	if (top->before.now_ns != 0)
 		seconds = (double)(t.now_ns - top->before.now_ns) * 1e-9;
+	if (!top->said && c->argc > 0)
+		answer_session(r.result, c->argv[0], &named);
+	top->said = true;
 	look_since(&t, &top->before);
 	if (top->clears && seconds > 0)
 		fputs("\033[H\033[J", stdout);
