@@ -18,20 +18,20 @@ enum auto_mode { AUTO_OFF, AUTO_SCOPES, AUTO_FULL };
         X(db,              STR, "",       "database file, an absolute path (PROTOND_DB may be relative); empty: the usual place") \
         X(auto_session,    STR, "scopes", "automatic session of each job: off, scopes, full")                        \
         X(retention_days,  U64, "30",     "finalized sessions older than this are deleted; 0: never")                \
-        X(retention_mb,    U64, "2048",   "beyond this size of the database the oldest sessions are deleted, of who has most; 0: never") \
-        X(retention_mb_per_uid, U64, "0", "beyond this size of one user's sessions his oldest are deleted; 0: a quarter of retention_mb, of a private daemon all") \
+        X(retention_mb,    U64, "2048",   "when the database is larger, the oldest sessions of the user who has most are deleted; 0: never") \
+        X(retention_mb_per_uid, U64, "0", "when one user's sessions are larger, the oldest of them are deleted; 0: a quarter of retention_mb, all of it in a private daemon") \
         X(commit_ms,       U64, "1000",   "longest time between two transactions, ms")                               \
-        X(journal_mb,      U64, "64",     "journal since the last transaction that forces one, MiB")                 \
+        X(journal_mb,      U64, "64",     "size of the journal that forces a transaction, MiB")                 \
         X(flight_s,        U64, "0",      "keep at least this many seconds of journal; 0: only what is needed")      \
         X(lanes,           U64, "0",      "lanes of a ring, 64 MiB of them at most; 0: the library's default")       \
         X(lane_kb,         U64, "0",      "size of a lane, KiB, a power of two; 0: the library's default")           \
-        X(trace_mb,        U64, "512",    "a session's timeline: the oldest leaves beyond this size")                \
-        X(trace_s,         U64, "0",      "what of a timeline is older than this leaves; 0: at no age")              \
+        X(trace_mb,        U64, "512",    "when a session's timeline is larger, MiB, its oldest events leave it")                \
+        X(trace_s,         U64, "0",      "events of a timeline that are older leave it; 0: never")              \
         X(idle_exit_s,     U64, "60",     "a private daemon ends after this long without job and client; 0: never")  \
-        X(memory_mb,       U64, "24",     "for the trees of all jobs; what needs more counts in (other), MiB")         \
-        X(cpu_percent,     U64, "25",     "of a core; while the daemon takes more, jobs sum scopes of sessions without a timeline") \
+        X(memory_mb,       U64, "24",     "memory for the trees of all jobs, MiB; what needs more is counted in (other)")         \
+        X(cpu_percent,     U64, "25",     "share of a core; while the daemon takes more, jobs sum up the scopes of sessions without a timeline") \
         X(jobs_per_uid,    U64, "256",    "attached jobs of one user")                                               \
-        X(sessions_per_uid, U64, "0",    "sessions of one user that are not finalized; 0: a quarter of all 1024, of a private daemon all")
+        X(sessions_per_uid, U64, "0",    "sessions of one user that are not finalized; 0: a quarter of all 1024, all of them in a private daemon")
 /* clang-format on */
 
 struct daemon_config {

@@ -26,9 +26,9 @@
 /* clang-format off */
 #define OPTIONS(X) /* id  name         argument  help */                                                      \
 	X(PRIVATE,    "private",    NULL,   "the user's own daemon: own directories, ends when idle")          \
-	X(FOREGROUND, "foreground", NULL,   "say what happens on standard error, also when private")           \
+	X(FOREGROUND, "foreground", NULL,   "write the log to standard error, also when private")           \
 	X(CONFIG,     "config",     "FILE", "read FILE instead of the usual configuration")                    \
-	X(CHECK,      "check",      NULL,   "say where configuration and database are, and what is wrong there (a user: as --private)") \
+	X(CHECK,      "check",      NULL,   "say where configuration and database are, and what is wrong there (for a user other than root: as --private)") \
 	X(VERSION,    "version",    NULL,   "print the version")                                               \
 	X(HELP,       "help",       NULL,   "print this")                                                      \
 	X(MAN,        "man",        NULL,   "print the manual page (roff)")

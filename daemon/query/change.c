@@ -265,6 +265,6 @@ int query_may_stop(const struct asker *a, struct refusal *no)
 {
 	if (a->uid == 0 || a->uid == geteuid())
 		return 0;
-	return refuse(no, -EPERM, "systemctl stop protond.socket protond.service",
+	return refuse(no, -EPERM, "use `systemctl stop protond.socket protond.service`",
 		"only root and the daemon's own user may stop protond");
 }

@@ -384,7 +384,7 @@ static void search_on_done(void *arg, int r, const struct err *e)
 		r = refuse_err(&no, e, NEXT_DOCTOR);
 	else if (ambiguous)
 		r = refuse(&no, -ENOTUNIQ, "give more digits; `protonctl sessions` lists them",
-			"'%s' begins the uuid of more than one session", s->said);
+			"more than one session's uuid begins with '%s'", s->said);
 	else if (found == NULL)
 		r = refuse(&no, -ENOENT, "`protonctl sessions` lists what there is",
 			"no session '%s'", s->said);

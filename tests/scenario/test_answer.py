@@ -112,7 +112,7 @@ def test_which_sessions_are_listed(world):
         assert names(world, tool, "--user", "4000000000")[0] == []
         assert names(world, tool, "--since", "1h")[0] == ["night", "train-2", "train-1"]
         got, said = names(world, tool, "--name", "nosuch")
-        assert got == [] and "no session is like that" in said
+        assert got == [] and "no session matches" in said
         for wrong in (["--user", "no such"], ["--since", "2"], ["--since", "99999999999999999999d"], ["--state", "dead"]):
             r = tool("sessions", *wrong, check=False)
             assert r.returncode == 2 and wrong[0] in r.stderr, r

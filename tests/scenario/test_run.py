@@ -57,15 +57,22 @@ def test_what_opens_it_again_works_in_another_shell(world):
     assert "forward" in subprocess.run(line, shell=True, capture_output=True, text=True, timeout=WAIT, env={"LC_ALL": "C.UTF-8"}).stdout
     world.ctl("shutdown")
     by_name = {"PATH": f"{BUILD / 'bin'}:/usr/bin", "PROTOND_DB": ""}
-    r = subprocess.run(["protonctl", "run", "-q", "--", str(DEMO)], env={**world.env, **by_name}, capture_output=True, text=True, timeout=WAIT)
+    r = subprocess.run(["protonctl", "run", "--", str(DEMO)], env={**world.env, **by_name}, capture_output=True, text=True, timeout=WAIT)
     assert r.stderr.endswith("Open it again: protonview tree 1\n"), r.stderr
+
+
+def test_quiet_says_what_went_wrong_alone(world):
+    assert world.ctl("run", "-q", "-b", "none", "--", DEMO).stderr == ""
+    (line,) = world.ctl("run", "-q", "--", DEMO).stderr.splitlines()
+    assert line.startswith("protonctl: no GPU data: ")
+    assert "was not written: File exists" in world.ctl("run", "-q", "-o", "x.hatchet", "--", "sh", "-c", f"echo mine >x.hatchet; {DEMO}").stderr
 
 
 @pytest.mark.parametrize("set_db", ["", "/elsewhere.db"])
 def test_what_opens_it_again_names_the_daemons_database(world, set_db):
     """A daemon that runs already keeps its own, whatever the variable says now."""
     world.ctl("run", "-q", "--", DEMO)
-    r = world.ctl("run", "-q", "--", DEMO, env={"PROTOND_DB": set_db and str(world.home) + set_db})
+    r = world.ctl("run", "--", DEMO, env={"PROTOND_DB": set_db and str(world.home) + set_db})
     line = r.stderr.split("Open it again: ")[1].strip()
     world.ctl("shutdown")
     assert "forward" in subprocess.run(line, shell=True, capture_output=True, text=True, timeout=WAIT, env={"LC_ALL": "C.UTF-8", **{
@@ -537,7 +544,7 @@ def test_a_daemon_that_does_not_start_says_why_at_once(world):
 
 def test_a_relative_database_is_where_it_was_typed(world):
     here = {"PROTOND_DB": "foo.db"}
-    r = world.ctl("run", "-q", "-n", "s", "--", DEMO, env=here)
+    r = world.ctl("run", "-n", "s", "--", DEMO, env=here)
     path = world.home / "foo.db"
     assert path.exists() and not os.path.exists("/foo.db") and f"PROTOND_DB={path} " in r.stderr
     assert f"database   {path} " in world.ctl("status").stdout

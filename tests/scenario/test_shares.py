@@ -363,5 +363,5 @@ def test_a_place_that_was_taken(taken):
     listed = json.loads(own("sessions", "--json").stdout)["data"]["sessions"]
     assert {"r0", "r1", "r2", "r3", "s"} <= {s["name"] for s in listed}
     said = own("doctor", check=False).stdout
-    assert f"{taken.place} belongs to uid {ATTACKER}, and is to be yours" in said and f"runtime directory      {place}" in said, said
+    assert f"{taken.place} belongs to uid {ATTACKER}, and must be yours" in said and f"runtime directory      {place}" in said, said
     assert job.quit() == 0

@@ -11,9 +11,9 @@
 /* clang-format off */
 /* Which are wanted: options of both tools, in the columns of protonview_options.h. */
 #define LISTING_FILTERS(X, verbs) \
-	X(NAME,  0, "name",  "GLOB",  verbs, "only sessions of this name; * and ? stand for others") \
+	X(NAME,  0, "name",  "GLOB",  verbs, "only sessions with this name; * matches any text, ? any character") \
 	X(USER,  0, "user",  "USER",  verbs, "only this user's, by name or number") \
-	X(SINCE, 0, "since", "AGE",   verbs, "only those that began since then: 30d, 12h, 90m") \
+	X(SINCE, 0, "since", "AGE",   verbs, "only those that began at most so long ago: 30d, 12h, 90m") \
 	X(STATE, 0, "state", "STATE", verbs, "only those that are active, inactive, finalizing, finalized, interrupted, recovered or incomplete") \
 	X(TAG,   0, "tag",   "TAG",   verbs, "only those that have this tag")
 /* clang-format on */

@@ -109,7 +109,7 @@ void sessions_say_left_out(const struct listing *l)
 			l->empty == 1 ? "" : "s", l->empty == 1 ? "it is" : "them are",
 			l->empty == 1 ? "it" : "them");
 	if (l->filtered && l->n == 0 && l->empty == 0)
-		text_say("no session is like that; without these options all are listed");
+		text_say("no session matches; without these options all are listed");
 }
 
 void session_of_answer(const msgpack_object *map, struct session_answer *ret)

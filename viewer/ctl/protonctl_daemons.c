@@ -216,12 +216,12 @@ const struct command command_daemon = {.name = "daemon",
 	.max = 1,
 	.args = "start|stop|status",
 	.help = "start a daemon of your own, end it, or say which daemons there are",
-	.more = "start: nothing when one runs already, yours or the service; what it starts stays "
-		"until it is\nstopped (PROTOND_IDLE_EXIT_S, when set, says how long it stays "
-		"idle). "
-		"stop: of your own only; what is\nlive is stored first, and jobs go on. status: "
-		"exit "
-		"code 3 when none runs.\n",
+	.more = "start: a daemon that stays until it is stopped (or has been idle for\n"
+		"PROTOND_IDLE_EXIT_S, when that is set); nothing when one runs already, yours or "
+		"the\n"
+		"service. stop: your own daemon only; live sessions are stored first, and jobs go "
+		"on.\n"
+		"status: exit code 3 when none runs.\n",
 	.examples = "protonctl daemon start\nprotonctl daemon status\nprotonctl daemon stop\n",
 	.options = no_options,
 	.completes = 'w'};
@@ -236,7 +236,7 @@ static int cmd_shutdown(struct ctl *c)
 const struct command command_shutdown = {.name = "shutdown",
 	.run = cmd_shutdown,
 	.args = "",
-	.help = "end the daemon that answers, a service's too; jobs go on, and are found again by "
-		"the next",
+	.help = "end the daemon that answers, a service's too; jobs go on, and the next daemon "
+		"finds them again",
 	.examples = "protonctl shutdown\n",
 	.options = no_options};

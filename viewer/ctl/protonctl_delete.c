@@ -101,7 +101,7 @@ static int cmd_delete(struct ctl *c)
 
 /* clang-format off */
 static const struct option_def delete_options[] = {
-	{0, "force", NULL, "also what is not finalized: it records no more, and is lost", NULL},
+	{0, "force", NULL, "also those that are still recording: they end, and what they recorded is lost", NULL},
 	{0, NULL, NULL, NULL, NULL},
 };
 
@@ -110,7 +110,7 @@ const struct command command_delete = {.name = "delete",
 	.min = 1,
 	.max = -1,
 	.args = "SESSION...",
-	.help = "remove sessions; of one name, the newest",
+	.help = "delete sessions; of several with one name, the newest",
 	.more =
 		"All are tried: the exit status is not 0 when one could not be deleted, and --json lists under `failed`\n"
 		"which, and why.\n",
@@ -306,7 +306,7 @@ static int cmd_prune(struct ctl *c)
 	if (keep != NULL && !a_number(keep, &p.keep))
 		return ctl_usage(c, "--keep %s: give a number of sessions, 1 or more", keep);
 	if (age == NULL && size == NULL && keep == NULL)
-		return ctl_usage(c, "say which ones: --older-than, --max-size, --keep");
+		return ctl_usage(c, "say which sessions: give --older-than, --max-size or --keep");
 	if (daemon_of_sessions(&p.rpc, &c->err) < 0)
 		return ctl_fail(c);
 	status = prune_all(&p);
@@ -317,8 +317,8 @@ static int cmd_prune(struct ctl *c)
 /* clang-format off */
 static const struct option_def prune_options[] = {
 	{0, "older-than", "AGE",  "sessions that ended longer ago: 30d, 12h, 90m", NULL},
-	{0, "max-size",   "SIZE", "then the oldest, until what is left takes less: 2G, 500M", NULL},
-	{0, "keep",       "N",    "never the newest N of a user; alone: all but these", NULL},
+	{0, "max-size",   "SIZE", "the oldest, until what is left takes less: 2G, 500M", NULL},
+	{0, "keep",       "N",    "keep each user's newest N; alone: delete all but these", NULL},
 	{0, "all-users",  NULL,   "of all users (root, group protond); else your own", NULL},
 	{0, "dry-run",    NULL,   "only say which would go", NULL},
 	{0, NULL, NULL, NULL, NULL},
@@ -329,8 +329,8 @@ const struct command command_prune = {.name = "prune",
 	.args = "",
 	.help = "remove old sessions",
 	.more =
-		"Finalized sessions, the oldest first. --max-size is of your sessions; of all users', of the database.\n"
-		"Others are served meanwhile. Ctrl-C ends it: what is deleted by then is deleted.\n",
+		"Deletes finalized sessions, the oldest first. --max-size counts your sessions; with --all-users, the\n"
+		"whole database. Others are served meanwhile. Ctrl-C ends it; what was deleted by then stays deleted.\n",
 	.examples =
 		"protonctl prune --older-than 30d\n"
 		"protonctl prune --max-size 2G --dry-run\n"

@@ -140,7 +140,7 @@ static void look_taken(struct doctor *d)
 	if (taken == NULL)
 		return;
 	snprintf(mend, sizeof(mend), "as root: rm -r %s; until then another one is used", taken);
-	found(d, NOTE, "place taken", mend, "%s belongs to uid %u, and is to be yours", taken,
+	found(d, NOTE, "place taken", mend, "%s belongs to uid %u, and must be yours", taken,
 		(unsigned)by);
 }
 

@@ -93,6 +93,6 @@ static int cmd_doctor(struct ctl *c)
 const struct command command_doctor = {.name = "doctor",
 	.run = cmd_doctor,
 	.args = "",
-	.help = "look for what is wrong, and say how to mend it",
+	.help = "find what is wrong, and say how to mend it",
 	.examples = "protonctl doctor\n",
 	.options = no_options};

@@ -69,10 +69,10 @@ void help_all(FILE *f, const struct command *const *table)
 			put_words(f, left, 14, (*table)->help);
 	}
 	putc('\n', f);
-	put_paragraph(f,
-		"Sessions are named by their name, id, the beginning of their uuid, @last, or @-1 "
-		"for the one before. `protonctl help COMMAND` says more. Exit codes: 0 ok, 1 not "
-		"found, 2 usage, 3 daemon unreachable, 4 partial data.");
+	put_paragraph(f, "A SESSION is named by its name, its id, the beginning of its uuid, @last "
+			 "(@-1: the one before), @auto (the newest automatic one), @job:PID or "
+			 "@tag:TAG. `protonctl help COMMAND` says more. Exit codes: 0 ok, 1 not "
+			 "found, 2 usage, 3 daemon unreachable, 4 partial data.");
 }
 
 void help_command(FILE *f, const struct command *cmd)
@@ -174,7 +174,7 @@ const struct command command_help = {.name = "help",
 	.run = cmd_help,
 	.max = 1,
 	.args = "[COMMAND|options]",
-	.help = "this list, a command's words, or what can be set",
+	.help = "this list, one command's help, or what can be set for jobs (`help options`)",
 	.examples = "protonctl help run\n",
 	.options = no_options,
 	.completes = 'h'};

@@ -66,7 +66,7 @@ static int cmd_note(struct ctl *c)
 	int code;
 
 	if (remove != (c->argc == 1))
-		return ctl_usage(c, "say either a TEXT or --remove");
+		return ctl_usage(c, "give either a TEXT or --remove");
 	code = label(c, "note", 1, remove ? &none : c->argv + 1, &n);
 	return say(code, &n, code == CTL_OK && *n.s.note == '\0' ? "has no note" : "has the note: ",
 		code == CTL_OK ? n.s.note : "");
@@ -81,12 +81,12 @@ static int cmd_rename(struct ctl *c)
 
 /* clang-format off */
 static const struct option_def tag_options[] = {
-	{'r', "remove", NULL, "take these tags away", NULL},
+	{'r', "remove", NULL, "remove these tags", NULL},
 	{0, NULL, NULL, NULL, NULL},
 };
 
 static const struct option_def note_options[] = {
-	{'r', "remove", NULL, "take it away", NULL},
+	{'r', "remove", NULL, "remove the note", NULL},
 	{0, NULL, NULL, NULL, NULL},
 };
 
@@ -111,7 +111,7 @@ const struct command command_note = {.name = "note",
 	.min = 1,
 	.max = 2,
 	.args = "SESSION [TEXT]",
-	.help = "write a line to a session",
+	.help = "attach a line of text to a session",
 	.more = "`sessions` shows it. At most 127 bytes.\n",
 	.examples =
 		"protonctl note @last 'batch 64, new loader'\n"

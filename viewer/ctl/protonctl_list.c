@@ -33,7 +33,7 @@ static int more_of(struct ctl *c, const struct rpc_reply *r)
 
 	if (more == 0)
 		return CTL_OK;
-	ctl_warn(c, "%lu more did not fit into one reply", more);
+	ctl_warn(c, "%lu more did not fit into the daemon's answer", more);
 	return CTL_PARTIAL;
 }
 
@@ -109,7 +109,7 @@ static int cmd_sessions(struct ctl *c)
 	if (listing_read(&w, &l, &how, &c->err) < 0)
 		return ctl_fail(c);
 	if (l.more > 0)
-		ctl_warn(c, "%lu more did not fit into one reply", l.more);
+		ctl_warn(c, "%lu more did not fit into the daemon's answer", l.more);
 	if (c->json)
 		sessions_json(c, &l);
 	else
@@ -135,10 +135,9 @@ const struct command command_sessions = {.name = "sessions",
 	.alias = "ls",
 	.run = cmd_sessions,
 	.args = "",
-	.help = "list what has been and is recorded",
-	.more = "Of the daemon; when none runs, of the database that it left. With --json also "
-		"those\n"
-		"with nothing in them (`empty`).\n",
+	.help = "list what was recorded and what is being recorded",
+	.more = "Asks the daemon; when none runs, reads the database that it left. --json also\n"
+		"lists those with nothing in them (`empty`).\n",
 	.examples = "protonctl sessions\n"
 		    "protonctl sessions --since 2h --name 'train*'\n"
 		    "protonctl sessions --json | jq '.data.sessions[0]'\n",
@@ -333,7 +332,7 @@ static int cmd_status(struct ctl *c)
 const struct command command_status = {.name = "status",
 	.run = cmd_status,
 	.args = "",
-	.help = "how the daemon is and what it costs",
+	.help = "the daemon's state and what it costs",
 	.examples = "protonctl status\n",
 	.options = no_options};
 

@@ -64,6 +64,11 @@ struct run {
 	bool unwritten; /* -o FILE */
 };
 
+static bool is_quiet(const struct run *r)
+{
+	return ctl_option(r->c, "quiet") != NULL;
+}
+
 static void say(const struct run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 static void say(const struct run *r, const char *fmt, ...)
@@ -545,8 +550,7 @@ static void say_why(const struct run *r, int status)
 			"libprotond (or `import protond`) nor uses CUDA or NVTX; link it with "
 			"-lprotond, or name its parts with NVTX",
 			r->warned ? "unless that is why, " : "");
-	else if (r->launches == 0 &&
-		 ctl_option(r->c, "quiet") != NULL && /* else the tree says it */
+	else if (r->launches == 0 && is_quiet(r) && /* else the tree says it */
 		 (backend == NULL || strcmp(backend, "none") != 0))
 		say(r, "no GPU data: %s", r->gpu_text[0] != '\0' ? r->gpu_text : PROFILE_NO_KERNEL);
 	if (r->unmatched > 0)
@@ -611,8 +615,11 @@ static int run_end(struct run *r, int status)
 	int code;
 
 	if (!launch_leave(&r->launch)) {
-		say(r, "session '%s', id %ld, goes on: other ranks of this launch still run",
-			r->name, r->id);
+		if (!is_quiet(r))
+			say(r,
+				"session '%s', id %ld, goes on: other ranks of this launch still "
+				"run",
+				r->name, r->id);
 		if (r->c->json)
 			put_json(r, status, false);
 		return status;
@@ -627,7 +634,7 @@ static int run_end(struct run *r, int status)
 		put_json(r, status, code == 0);
 		return exit_status(r, status);
 	}
-	if (code == 0 && ctl_option(r->c, "quiet") == NULL && r->processes > 0)
+	if (code == 0 && !is_quiet(r) && r->processes > 0)
 		show_tree(r);
 	if (code == 0)
 		say_why(r, status);
@@ -635,7 +642,7 @@ static int run_end(struct run *r, int status)
 	if (status > 128 && status < 128 + NSIG)
 		say(r, "the program ended on signal %d (%s)", status - 128,
 			strsignal(status - 128));
-	if (code == 0 && r->processes > 0)
+	if (code == 0 && !is_quiet(r) && r->processes > 0)
 		say_how_to_open(r);
 	return exit_status(r, status);
 }
@@ -713,7 +720,7 @@ static const struct option_def run_options[] = {
 	{0,   "strict", NULL,   "exit with 125 when the program succeeded and FILE could not be written", NULL},
 	SESSION_OPTIONS,
 	{0,   "as-proton", NULL, "`import triton.profiler` and `import proton` give protond", NULL},
-	{'q', "quiet",  NULL,   "do not print the tree at the end", NULL},
+	{'q', "quiet",  NULL,   "print no tree at the end, and only what went wrong", NULL},
 	{0, NULL, NULL, NULL, NULL},
 };
 
@@ -726,12 +733,12 @@ const struct command command_run = {.name = "run",
 	.more =
 		"The program's output is its own; what protonctl says goes to standard error, with --json as its last\n"
 		"line: `protonctl run --json -- CMD 2>&1 >/dev/null | tail -n 1`. The exit status is the program's\n"
-		"(128+N on a signal); 126: it cannot be run, 127: it is not there. 125: protonctl failed before it ran,\n"
+		"(128+N on a signal); 126: it cannot be run; 127: it was not found; 125: protonctl failed before it ran,\n"
 		"or the program succeeded and nothing of it was recorded, because its libprotond and the daemon are of\n"
-		"different versions. A FILE that cannot be written at the end is said; with --strict that is 125, too.\n"
+		"different versions. A FILE that could not be written is reported; with --strict the exit status is then 125.\n"
 		"A private daemon is started when none runs. `run script.py` and `run pytest ...` need no python in\n"
 		"front. SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2 are passed on; Ctrl-C reaches the program from the\n"
-		"terminal. The tree is of the 100 nodes that took the most; what it leaves out is counted. Behind srun,\n"
+		"terminal. The tree shows the 100 nodes that took most, and counts the others. Behind srun,\n"
 		"mpirun or torchrun the runs of one launch on a node are one session, which the last of them stores,\n"
 		"unless -n gives each a name of its own.\n",
 	.examples =

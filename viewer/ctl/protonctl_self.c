@@ -193,6 +193,7 @@ static const struct option_def env_options[] = {
 const struct command command_env = {.name = "env",
 	.run = cmd_env,
 	.args = "",
-	.help = "the variables that turn a shell, a container or a batch job on",
+	.help = "the variables that let the jobs of a shell, a container or a batch job be "
+		"recorded",
 	.examples = "eval \"$(protonctl env)\"\nprotonctl env --shell json\n",
 	.options = env_options};

@@ -134,7 +134,7 @@ const struct command command_pause = {.name = "pause",
 	.max = 1,
 	.args = "[PID]",
 	.help = "let go of CUPTI, for another tool",
-	.more = "Without a pid: all jobs of yours.\n",
+	.more = "Without a pid: all your jobs.\n",
 	.examples = "protonctl pause 4242\n",
 	.options = no_options,
 	.completes = 'j'};
@@ -219,8 +219,8 @@ static int cmd_start(struct ctl *c)
 /* clang-format off */
 static const struct option_def start_options[] = {
 	{'p', "pid",   "PID",  "this job", NULL},
-	{'a', "all",   NULL,   "all jobs of yours, also those to come, from a few milliseconds after they begin", NULL},
-	{0,   "match", "GLOB", "jobs of yours whose command line matches, also those to come", NULL},
+	{'a', "all",   NULL,   "all your jobs, also later ones, from a few milliseconds after they begin", NULL},
+	{0,   "match", "GLOB", "your jobs whose command line matches, also later ones", NULL},
 	SESSION_OPTIONS,
 	{0, NULL, NULL, NULL, NULL},
 };

@@ -13,7 +13,7 @@
 	{'c', "context", "CONTEXT", "where a launch stands: shadow (scopes, default) or python (stack)", "shadow python"}, \
 	{'d', "data",    "DATA",    "what is kept: tree (default), trace or both", "tree trace both"}, \
 	{'k', "hook",    "HOOK",    "names from a framework: torch (default of run), triton or none", "triton torch none"}, \
-	{'m', "mode",    "MODE",    "whose files it writes: proton, those of Triton's Proton", "proton proton-3.6"}, \
+	{'m', "mode",    "MODE",    "proton: its files are exactly as Triton's Proton writes them", "proton proton-3.6"}, \
 	{0,   "cpu",     "on|off",  "time of scopes on the CPU (default on)", "on off"}
 /* clang-format on */
 

@@ -321,7 +321,7 @@ const struct command command_where = {.name = "where",
 	.run = cmd_where,
 	.max = 1,
 	.args = "[JOB]",
-	.help = "what each rank and thread is in, and since when",
+	.help = "what each rank and thread is doing, and since when",
 	.more =
 		"JOB is a pid or a session. Shows open scopes, the oldest launches in flight and the kernel that is\n"
 		"running; of a job that has ended, what it left. Makes no call into the job or the GPU.\n",

@@ -217,7 +217,8 @@ static void sources_help(struct text *t)
 	text_str(t,
 		"\nSOURCE is a .hatchet file (- is standard input), a portable session file, or a\n"
 		"session: its name, its id, the beginning of its uuid, @last for the newest that\n"
-		"somebody asked for, @-1 for the one before.\n"
+		"somebody asked for (@-1: the one before), @auto for the newest automatic one,\n"
+		"@job:PID for a process's, or @tag:TAG for the newest that has this tag.\n"
 		"\nExit status: 0 done; 1 not found, or a gate failed; 2 wrong usage; 3 the "
 		"daemon\n"
 		"did not answer; 4 a part of the data could not be read, or not be printed.\n");

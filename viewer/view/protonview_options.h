@@ -48,13 +48,13 @@ enum {
 	X(ALL,          'a', "all",          NULL,      ON_sessions, "also sessions that ended with nothing in them") \
 	LISTING_FILTERS(X, ON_sessions) \
 	X(FORCE,        0,   "force",        NULL,      ON_export | ON_sql | ON_import, "overwrite FILE") \
-	X(AS,           0,   "as",           "NAME",    ON_import,   "what the session is called (as FILE)") \
+	X(AS,           0,   "as",           "NAME",    ON_import,   "the session's name (default: FILE's)") \
 	X(DB,           0,   "db",           "FILE",    ON_ALL,      "read this database; SOURCE is a session in it") \
 	X(PROCESS,      0,   "process",      "P",       ON_SOURCES,  "one process of a session only: a rank, or pid:N") \
 	X(PHASE,        0,   "phase",        "N",       ON_SOURCES,  "one phase (segment) of a session only") \
-	X(WINDOW,       0,   "window",       "A..B",    ON_export | ON_sql, "of a timeline, what runs between A and B: seconds since its zero, or with ms, us or ns behind") \
+	X(WINDOW,       0,   "window",       "A..B",    ON_export | ON_sql, "of a timeline, what runs between A and B: in seconds since it began, or with the unit ms, us or ns") \
 	X(STEP,         0,   "step",         "N[..M]",  ON_export | ON_sql, "of a timeline, what runs during the step N, or N to M, from 1: scopes named step, step N or ProfilerStep#N") \
-	X(JSON,         0,   "json",         NULL,      ON_ALL | ON_import | ON_recover | ON_help, "one JSON envelope on standard output, also of what failed") \
+	X(JSON,         0,   "json",         NULL,      ON_ALL | ON_import | ON_recover | ON_help, "one JSON object on standard output, also for errors") \
 	X(FULL_NAMES,   0,   "full-names",   NULL,      ON_VIEWS,    "kernels' names whole: with their parameters, and not cut to the line") \
 	X(COLOR,        0,   "color",        "WHEN",    ON_ALL,      "auto, always or never; auto: on a terminal, unless NO_COLOR is set") \
 	X(NO_COLOR,     0,   "no-color",     NULL,      ON_ALL,      "as --color never") \

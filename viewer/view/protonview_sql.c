@@ -67,10 +67,10 @@ static int prepare(struct run *run, sqlite3 *db, bool *ret_timeline, sqlite3_stm
 	(void)sqlite3_set_authorizer(db, may, ret_timeline);
 	if (sqlite3_prepare_v2(db, sql, -1, ret, &rest) != SQLITE_OK)
 		r = err_set(&run->e, -EINVAL,
-			sqlite3_errcode(db) == SQLITE_AUTH ? "only SELECT goes here: %s" : "%s",
+			sqlite3_errcode(db) == SQLITE_AUTH ? "sql takes a SELECT only: %s" : "%s",
 			sqlite3_errmsg(db));
 	else if (*ret == NULL)
-		r = err_set(&run->e, -EINVAL, "an empty statement");
+		r = err_set(&run->e, -EINVAL, "the statement is empty; give a SELECT");
 	else if (rest[strspn(rest, " \t\n;")] != '\0')
 		r = err_set(&run->e, -EINVAL, "one statement only; behind the first stands: %.60s",
 			rest);

@@ -83,7 +83,8 @@ static int read_window(struct run *run, struct profile_select *s)
 	if (!read_time(window, &s->from_ns, &end) || strncmp(end, "..", 2) != 0 ||
 		!read_time(end + 2, &s->to_ns, &end) || *end != '\0' || s->to_ns <= s->from_ns)
 		return err_set(&run->e, -EINVAL,
-			"--window '%s' is no A..B: as 1.5..2, 500ms..0.6s or 0..20us, B behind A",
+			"--window '%s' is not A..B; write 1.5..2, 500ms..0.6s or 0..20us, B after "
+			"A",
 			window);
 	return 0;
 }
@@ -104,7 +105,7 @@ static int read_steps(struct run *run, struct profile_select *s)
 	}
 	if (n < 0 || *step < '0' || *step > '9' || first == 0 || last < first)
 		return err_set(&run->e, -EINVAL,
-			"--step '%s' is no step: as 3, or 3..5; the first is 1", step);
+			"--step '%s' is not a step; write 3, or 3..5; the first is 1", step);
 	if (s->to_ns != 0)
 		return err_set(&run->e, -EINVAL, "--step and --window cannot be used together");
 	s->first_step = first;
