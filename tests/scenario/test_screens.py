@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: MIT. docs/screens.md: each screen there is what its command prints, 80 columns wide.
+#
+# PROTOND_GOLDEN=write writes the screens anew below the commands that the page has.
+import gzip
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+
+from conftest import BUILD, WAIT, until
+from test_replay import DUMPS, JOB as REPLAY, STUB
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PAGE = ROOT / "docs/screens.md"
+GOLDEN = ROOT / "tests/golden"
+FILES = {"gpt2.hatchet": "kernels", "before.hatchet": "triton", "after.hatchet": "slower", "matmul.hatchet": "three_kernels"}
+BLOCK = re.compile(r"(?ms)^```text\n\$ (.*?)\n(.*?)^```$")
+NOT_SHOWN = {  # they say a line, or what the machine has
+    "protonctl": {"stop", "activate", "pause", "resume", "shutdown", "delete", "rename", "completion", "help", "daemon", "doctor", "backends"},
+    "protonview": {"recover", "import", "help"},
+}
+
+
+@pytest.fixture
+def place(world):
+    """A session of a program of scopes, one of GPU work, a job that runs; files."""
+    world.env.update(PROTOND_DB="", COLUMNS="80", PATH=f"{BUILD / 'bin'}:{world.env['PATH']}", HOME=str(world.home), CUDA_VISIBLE_DEVICES="")
+    world.start(PROTOND_AUTO_SESSION="off")
+    for name, golden in FILES.items():
+        shutil.copy(GOLDEN / f"{golden}.hatchet", world.home / name)
+    dump = world.home / "dump"
+    dump.write_bytes(gzip.decompress(next(d for d in DUMPS if d.name.startswith("torch")).read_bytes()))
+    shutil.copy(REPLAY, world.home / "train")
+    world.ctl("run", "-q", "-n", "torch", "-d", "both", "--", "./train", env={"PROTOND_CUPTI_PATH": str(STUB), "PD_REPLAY_DUMP": str(dump)})
+    world.ctl("delete", "replay")  # the player's own session
+    return world
+
+
+def serve(world):
+    """A job that stands in a scope, in a session that goes on."""
+    job = world.job()
+    world.ctl("start", "live", "--pid", job.pid, "-b", "none")
+    for name in ("load", "serve", "tokenize"):
+        job.say(f"enter {name}")
+        job.say("exit" if name == "load" else "repeat 100 step")
+    until("it is known", lambda: [c for c in world.ctl_json("top", "live")["cells"] if c["path"] == "serve/tokenize/step" and c["count"] == 100])
+
+
+def printed(world, command):
+    r = subprocess.run(["sh", "-c", command], env=world.env, cwd=world.home, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                       stdin=subprocess.DEVNULL, timeout=WAIT)
+    text = r.stdout.replace(str(BUILD / "bin") + "/", "").replace(str(BUILD / "tests") + "/", "./").replace(str(BUILD), "build")
+    text = text.replace(str(world.home), "/home/ada").replace(str(world.dir), "/run/user/1000/protond").rstrip("\n")
+    return text + "\n" if text else ""
+
+
+def same(text):
+    """A screen without what another run has otherwise: numbers, times, how wide columns are, which of two comes first."""
+    text = re.sub(r"  overhead [\d.]+% of a core", "", text)
+    text = re.sub(r"just now|[\d.]+ (ns|us|ms|s|min \d+ s|min) ago", "T ago", text)
+    text = re.sub(r"[\d.:-]*\d([\d.:-]*)( (ns|us|ms|s|min|h|B|KiB|MiB|GiB))?\b", "0", text)
+    return sorted(re.sub(r"[ ├└│─]+", " ", line).strip() for line in text.splitlines())
+
+
+@pytest.mark.skipif(not REPLAY.exists(), reason="tests/replay/check.sh builds the stub; it runs first in make check")
+def test_screens(place):
+    page = PAGE.read_text()
+    for command, want in BLOCK.findall(page):
+        if "jobs" in command:
+            serve(place)
+        got = printed(place, command)
+        if os.environ.get("PROTOND_GOLDEN") == "write":
+            page = page.replace(f"$ {command}\n{want}```", f"$ {command}\n{got}```")
+        else:
+            assert same(got) == same(want), f"docs/screens.md shows another screen of `{command}`"
+    if os.environ.get("PROTOND_GOLDEN") == "write":
+        PAGE.write_text(page)
+
+
+def test_every_verb_has_a_screen(world):
+    shown = {tuple(command.split()[:2]) for command, _ in BLOCK.findall(PAGE.read_text())}
+    for tool, without in NOT_SHOWN.items():
+        listed = {line.split("\t")[0] for line in world.tool(tool, "__complete", "--", "").stdout.splitlines()}
+        listed = {verb for verb in listed if re.fullmatch("[a-z]+", verb)}
+        assert without <= listed and {verb for verb in listed if (tool, verb) not in shown} == without
