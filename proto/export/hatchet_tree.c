@@ -129,9 +129,12 @@ static int visit(struct reader *r, json_t *node, uint32_t parent, uint32_t *ret_
 			return err_set(r->e, -ENOMEM, "out of memory");
 		return set_metrics(r, 0, metrics);
 	}
-	/* The file names no kinds: a leaf with GPU time is a kernel. */
+	/* The file names no kinds: a leaf with GPU time is a kernel, one with copies' time a copy. */
 	if (json_array_size(children) == 0 && json_object_get(metrics, "time (ns)") != NULL)
 		kind = NODE_KERNEL;
+	else if (json_array_size(children) == 0 &&
+		 json_object_get(metrics, "copy_time (ns)") != NULL)
+		kind = gpu_class_of_leaf(text) == CLASS_MEMSET ? NODE_SET : NODE_COPY;
 	else if (strcmp(text, NODE_CAPTURED_NAME) == 0)
 		kind = NODE_CAPTURED;
 	*ret_at = profile_add_node(r->p, parent, text, kind);

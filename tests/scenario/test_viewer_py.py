@@ -581,6 +581,16 @@ def worked(tree, depth=0):
         worked(child, depth + 1)
 
 
+def test_selves_of_scopes_as_protonview_has_them(viewer, world):
+    path = GOLDEN / "scopes.hatchet"
+    metrics = ["self_time/ms", "self_time/%", "self_cpu_time", "self_cpu_time/s"]
+    mine = ours(*viewer.parse(metrics, path))
+    agree(mine, protonview(world, path, metrics))
+    assert any(values[0] > 0 for values in mine.values())
+    with pytest.raises(ValueError, match="Unsupported unit"):
+        viewer.parse(["self_time/h"], path)
+
+
 @pytest.mark.parametrize("source", REAL, ids=lambda path: path.name.partition(".")[0])
 def test_as_protonview_does(viewer, world, tmp_path, source):
     """Files of an H200, with work added."""
@@ -590,6 +600,8 @@ def test_as_protonview_does(viewer, world, tmp_path, source):
     path = save(tmp_path / "x.hatchet", *database)
     metrics = ["time/ms", "util", "avg_time/us", "tflop16/s", "gbyte/s", "time/%", "flops32/%", "count"]
     metrics += ["cpu_time/ms", "copy_bytes/%", "avg_cpu_time/us"] if "cpu_time" in path.read_text() else []
+    selves = ["self_time/ms", "self_gpu_time", "self_time/%"] + ["self_cpu_time/us", "self_cpu_time/%"] * ("cpu_time" in path.read_text())
+    agree(ours(*viewer.parse(selves, path)), protonview(world, path, selves))
     agree(ours(*viewer.parse(metrics, path)), protonview(world, path, metrics))
     for flag, how in (("-i", {"include": "forward|_ZN2at6native1"}), ("-e", {"exclude": ".*layer|nvjet_sm90_tst_1"}),
                       ("-t", {"threshold": 0.5})):

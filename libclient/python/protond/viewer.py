@@ -595,6 +595,30 @@ def _of_scopes(graph: Graph, frame: Any, own: List[Any]) -> List[Any]:
     return [time[node] for node in frame.index]
 
 
+def _of_scopes_alone(graph: Graph, frame: Any, own: List[Any]) -> List[Any]:
+    """The time of scopes without what is inside them; not below 0, since scopes of other threads may stand below."""
+    time, inside = dict(zip(frame.index, own)), {}  # type: Any, Dict[Any, Any]
+    for node in reversed(graph.nodes):
+        value, below = time.get(node, NAN), inside.get(node, NAN)
+        inside[node.parent] = _sum([inside.get(node.parent, NAN), value if _is_number(value) else below])
+        if _is_number(value) and _is_number(below):
+            time[node] = max(value - below, 0)
+    return [time[node] for node in frame.index]
+
+
+def _launched(frame: Any, times: Dict[str, List[Any]], own: List[Any]) -> List[Any]:
+    """A node's own GPU time, and that of the kernels and copies right below it."""
+    time = dict(zip(frame.index, own))
+    work = {node for values in times.values() for node, value in zip(frame.index, values) if _is_number(value) and not node.children}
+    for node in work:
+        if node.parent in time and node.parent not in work:
+            time[node.parent] = _sum([time[node.parent], time[node]])
+    return [time[node] for node in frame.index]
+
+
+_SELVES = {f"self_{name}": name for name in ("time", "gpu_time", "cpu_time")}
+
+
 def derive_metrics(gf: GraphFrame, metrics: Sequence[str], inclusive_metrics: List[str], exclusive_metrics: List[str],
                    device_info: Dict[str, Any]) -> List[str]:
     """Adds the columns of the metrics asked for to gf; returns their names in that order.
@@ -603,6 +627,9 @@ def derive_metrics(gf: GraphFrame, metrics: Sequence[str], inclusive_metrics: Li
     each also with g or t before it; util; X/% of a metric X; and X itself. In a file without GPU work, time is that
     of its scopes (cpu_time), and an average is of their calls, where the file has these. Raises RuntimeError for a metric
     that the file lacks, ValueError for another unit or for a device without peak figures (util).
+
+    self_time, self_gpu_time (with copies) and self_cpu_time, also with /U or /%: a node's own time, and that of the kernels and
+    copies right below it; of scopes, without what is in the scopes inside.
     """
     frame, derived = gf.dataframe, []  # type: Any, List[str]
 
@@ -622,10 +649,33 @@ def derive_metrics(gf: GraphFrame, metrics: Sequence[str], inclusive_metrics: Li
         values = [value / (_A_SECOND[had] / _A_SECOND[unit]) for value in frame[found].tolist()]
         return _of_scopes(gf.graph, frame, values) if name == "time" and of_scopes else values
 
+    def own(name: str) -> List[Any]:
+        """In nanoseconds."""
+        found = column(name).replace(" (inc)", "")
+        had = found.partition("(")[2].partition(")")[0]
+        if had not in _A_SECOND:
+            raise ValueError(f"Metric {found} has no unit of time")
+        return [value / (_A_SECOND[had] / _A_SECOND["ns"]) for value in frame[found].tolist()]
+
+    def alone(name: str) -> Tuple[List[Any], Any]:
+        """self_X in nanoseconds, and what its share is of."""
+        if name == "cpu_time" or (name == "time" and of_scopes):
+            values = _of_scopes_alone(gf.graph, frame, own("cpu_time"))
+            return values, _sum(values)
+        times = {of: own(of) for of in (["time", "copy_time"] if name == "gpu_time" else ["time"]) if has(of)}
+        values = [_sum(list(parts)) for parts in zip(*(times or {"time": own("time")}).values())]
+        return _launched(frame, {of: own(of) for of in ("time", "copy_time") if has(of)}, values), _sum(values)
+
     for metric in metrics:
         name, _, unit = metric.partition("/")
         to = f"{metric} (inc)"
-        if metric == "util":
+        if name in _SELVES and not has(name) and unit in ("", "%", *_SECONDS):
+            to, (values, whole) = metric, alone(_SELVES[name])
+            if unit == "%":
+                values = [_divide(value, whole) * 100 for value in values]
+            elif unit:
+                values = [value / (_A_SECOND["ns"] / _A_SECOND[unit]) for value in values]
+        elif metric == "util":
             to, values = metric, _util(frame, duration("time", "s"), device_info)
         elif metric in derivable_metrics:
             of, factor = derivable_metrics[metric]
