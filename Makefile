@@ -12,7 +12,7 @@ VERSION   := $(shell sed -n 's/^.define PROTOND_VERSION "\(.*\)"/\1/p' libclient
 
 # What a fresh Debian 12 machine lacks: to build and run, and to check besides.
 APT_BUILD := gcc make pkg-config libc6-dev libuv1-dev libmsgpack-dev libsqlite3-dev libzstd-dev zlib1g-dev libjansson-dev \
-	libpcre2-dev python3-dev
+	libpcre2-dev libmicrohttpd-dev python3-dev
 APT_CHECK := g++ clang clang-format libclang-rt-14-dev check python3 python3-pytest python3-pytest-xdist python3-msgpack python3-pandas python3-venv python3-pip pmccabe binutils man-db git systemd strace valgrind spin tcc openmpi-bin gunicorn
 
 # SAN=address,undefined or SAN=thread builds everything under it, in a folder of its own.
@@ -41,11 +41,11 @@ else
 JOB_LDFLAGS := -Wl,-z,nodelete
 endif
 
-PKG      := libuv msgpack sqlite3 libzstd zlib jansson libpcre2-8
+PKG      := libuv msgpack sqlite3 libzstd zlib jansson libpcre2-8 libmicrohttpd
 PKG_CFL   = $(shell pkg-config --cflags $(PKG) 2>/dev/null)
 LIB_WIRE  = $(shell pkg-config --libs msgpack sqlite3 libzstd zlib jansson 2>/dev/null) -lm
 LIB_DAEMON = $(shell pkg-config --libs libuv 2>/dev/null) $(LIB_WIRE) -lpthread
-LIB_VIEWER = $(shell pkg-config --libs libpcre2-8 2>/dev/null) $(LIB_WIRE) -l:libstdc++.so.6
+LIB_VIEWER = $(shell pkg-config --libs libpcre2-8 libmicrohttpd libuv 2>/dev/null) $(LIB_WIRE) -l:libstdc++.so.6
 
 # Rooms: what each may include is its -I list, and a crossed line does not compile. Every folder is a
 # room and an archive; docs/changing.md says what belongs where.
@@ -74,14 +74,15 @@ INC_daemon/query      := -Idaemon/query -Idaemon/door -Idaemon/os -Idaemon/journ
 INC_daemon/control    := -Idaemon/control -Idaemon/query -Idaemon/door -Idaemon/os -Idaemon/journal -Idaemon/fold -Idaemon/store \
 	-Iproto/abi -Iproto/wire $(INC_proto/session)
 INC_viewer/common     := -Iviewer/common -Iproto/export -Iproto/wire -Iproto/place $(INC_proto/session)
-INC_viewer/analysis   := -Iviewer/analysis $(INC_proto/session)
+INC_viewer/analysis   := -Iviewer/analysis -Iproto/export $(INC_proto/session)
 INC_viewer/ctl        := -Iviewer/ctl -Iviewer/analysis $(INC_viewer/common)
 INC_viewer/view       := -Iviewer/view -Iproto/import -Iviewer/analysis $(INC_viewer/common)
+INC_viewer/web        := -Iviewer/web $(INC_viewer/view)
 
 R_PROTO  := proto/base proto/place proto/wire proto/session proto/export proto/import
 R_AGENT  := agent $(R_BACKEND)
 R_DAEMON := daemon daemon/os daemon/jobs daemon/journal daemon/fold daemon/store daemon/query daemon/control
-R_VIEWER := viewer/common viewer/analysis viewer/ctl viewer/view
+R_VIEWER := viewer/common viewer/analysis viewer/ctl viewer/view viewer/web
 ROOMS    := $(R_PROTO) libclient $(R_AGENT) $(R_DAEMON) $(R_VIEWER)
 # Each has main(), and is in no archive.
 MAIN     := daemon/main.c viewer/ctl/protonctl.c viewer/view/protonview.c
@@ -114,6 +115,18 @@ help:
 $(B)/obj/%.o: %.c $(B)/flags $(B)/rooms
 	@mkdir -p $(@D)
 	$(CC) $(INC_$(*D)) $(PKG_CFL) $(ALL_CFLAGS) -c -o $@ $<
+
+# The page: what viewer/web/dist/ has, packed, into the program.
+WEB_FILES := $(wildcard viewer/web/dist/*)
+WEB_PACKED := $(WEB_FILES:viewer/web/dist/%=$(B)/web/%.gz) $(WEB_FILES:viewer/web/dist/%=$(B)/web/%.sha256)
+$(B)/web/%.gz: viewer/web/dist/%
+	@mkdir -p $(@D)
+	gzip -9nc $< > $@
+$(B)/web/%.sha256: viewer/web/dist/%
+	@mkdir -p $(@D)
+	sha256sum < $< > $@
+$(B)/obj/viewer/web/web_assets.o: $(WEB_PACKED)
+$(B)/obj/viewer/web/web_assets.o: private ALL_CFLAGS += -DPROTOND_WEB_PACKED='"$(B)/web"'
 
 # A change of compiler, flags or rooms rebuilds. $(call keep,text): into $@ where it is another.
 keep = @mkdir -p $(@D); echo '$(1)' | cmp -s - $@ || echo '$(1)' > $@

@@ -6,8 +6,8 @@
 
 #include "cost.h"
 #include "export_format.h"
-#include "hist.h"
 #include "name_set.h"
+#include "spread.h"
 
 static void put_u64(struct rows *r, uint64_t v)
 {
@@ -28,44 +28,11 @@ static void put_ns(struct rows *r, double ns)
 		put_u64(r, (uint64_t)ns);
 }
 
-/* --- durations */
-
-static const struct profile_durations *durations_of(const struct profile *p, uint32_t node)
-{
-	return p->durations != NULL && p->durations[node].n > 0 ? &p->durations[node] : NULL;
-}
-
-struct spread {
-	uint64_t n, min_ns, max_ns;
-	struct hist_counts h;
-};
-
-static void spread_add(struct spread *s, const struct profile_durations *d)
-{
-	if (d == NULL)
-		return;
-	if (s->n == 0 || d->min_ns < s->min_ns)
-		s->min_ns = d->min_ns;
-	s->max_ns = d->max_ns > s->max_ns ? d->max_ns : s->max_ns;
-	s->n += d->n;
-	hist_reach(&s->h, d->first, d->first + d->n_buckets);
-	for (uint32_t i = 0; i < d->n_buckets; i++)
-		s->h.count[d->first + i] += d->count[i];
-}
-
-/* Between the shortest and the longest, which are exact. */
-static double spread_quantile(const struct spread *s, double q)
-{
-	const double v = hist_quantile(&s->h, q);
-
-	return isnan(v) ? v : fmin(fmax(v, (double)s->min_ns), (double)s->max_ns);
-}
-
 #define SPREAD_COLUMNS(X) X("min", "ns") X("p50", "ns") X("p99", "ns") X("max", "ns")
 
 static void put_spread(struct rows *r, const struct spread *s)
 {
-	const bool known = s->n > 0 && s->min_ns <= s->max_ns;
+	const bool known = spread_known(s);
 
 	put_ns(r, known ? (double)s->min_ns : (double)NAN);
 	put_ns(r, spread_quantile(s, 0.5));
@@ -151,7 +118,7 @@ static void put_node(const struct profile *p, const struct costs *c, uint32_t at
 	struct rows *r)
 {
 	const struct profile_node *n = &p->node[at];
-	struct spread s = {.h.n = 0};
+	struct spread s;
 
 	r->form->begin(r);
 	put_u64(r, at);
@@ -170,7 +137,8 @@ static void put_node(const struct profile *p, const struct costs *c, uint32_t at
 	put_u64(r, c->self[at][COST_cpu_time]);
 	put_u64(r, c->all[at][COST_count]);
 	put_u64(r, c->self[at][COST_calls]);
-	spread_add(&s, durations_of(p, at));
+	spread_init(&s);
+	spread_add(&s, p, at);
 	put_spread(r, &s);
 	for (uint32_t i = 0; i < p->n_metrics && !r->fixed; i++)
 		if (!rows_has(p->metric[i].name))
@@ -317,10 +285,11 @@ static void put_config(struct rows *r, const struct profile_config *c)
 
 static void put_kernel(struct kernels *w, const struct kernel *k, struct rows *r)
 {
-	struct spread s = {.h.n = 0};
+	struct spread s;
 
+	spread_init(&s);
 	for (uint32_t at = k->first; at != 0; at = w->next[at - 1])
-		spread_add(&s, durations_of(w->p, at - 1));
+		spread_add(&s, w->p, at - 1);
 	r->form->begin(r);
 	r->form->text(r, k->name);
 	r->form->text(r, gpu_classes[k->class].word);

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "hist.h"
 #include "metrics_raw.h"
+#include "spread.h"
 
 #define SELF_COLUMN SELF "cpu_time/ns"
 
@@ -18,7 +18,6 @@ struct row {
 	double self_ns;
 	double outer_ns;         /* of those nodes that stand in no other of the row */
 	uint64_t min_ns, max_ns; /* max < min: not known */
-	uint64_t durations;      /* how many they are of */
 	uint32_t nodes;          /* the last of its nodes + 1; work.next has the others */
 	double p50_ns, p99_ns;
 	const struct profile_config *config; /* the most frequent one; NULL: not known */
@@ -95,7 +94,6 @@ static void add_node(
 	struct work *f, const struct view *v, uint32_t node, const struct pair *pairs, bool inside)
 {
 	const struct profile *p = v->p;
-	const struct profile_durations *d;
 	struct row *row;
 	uint32_t i;
 
@@ -117,51 +115,24 @@ static void add_node(
 	/* A node with GPU work keeps durations of that alone. */
 	if (f->is_cpu && p->node[node].class != CLASS_CPU)
 		return;
-	if (p->durations == NULL)
-		return;
-	d = &p->durations[node];
-	row->min_ns = d->min_ns < row->min_ns ? d->min_ns : row->min_ns;
-	row->max_ns = d->max_ns > row->max_ns ? d->max_ns : row->max_ns;
-	row->durations += d->n;
 	f->next[node] = row->nodes;
 	row->nodes = node + 1;
-}
-
-/* A quantile lies between the shortest and the longest, which are exact. */
-static double quantile(const struct row *r, const struct hist_counts *h, double q)
-{
-	double v = hist_quantile(h, q);
-
-	if (r->min_ns > r->max_ns)
-		return v;
-	v = v < (double)r->min_ns ? (double)r->min_ns : v;
-	return v > (double)r->max_ns ? (double)r->max_ns : v;
 }
 
 /* Not of a row whose histograms miss durations. */
 static void quantiles(struct work *f, struct row *r)
 {
-	const struct profile_durations *d;
-	struct hist_counts h;
-	uint64_t n = 0;
-	uint32_t at, i;
+	struct spread s;
+	uint32_t at;
 
-	h.n = 0;
-	h.coarse = false;
-	for (at = r->nodes; at != 0; at = f->next[at - 1]) {
-		d = &f->p->durations[at - 1];
-		hist_reach(&h, d->first, d->first + d->n_buckets);
-		for (i = 0; i < d->n_buckets; i++) {
-			h.count[d->first + i] += d->count[i];
-			n += d->count[i];
-		}
-		h.coarse |= d->coarse;
-	}
-	if (n != r->durations)
-		return;
-	r->p50_ns = quantile(r, &h, 0.5);
-	r->p99_ns = quantile(r, &h, 0.99);
-	f->coarse |= h.coarse;
+	spread_init(&s);
+	for (at = r->nodes; at != 0; at = f->next[at - 1])
+		spread_add(&s, f->p, at - 1);
+	r->min_ns = s.min_ns;
+	r->max_ns = s.max_ns;
+	r->p50_ns = spread_quantile(&s, 0.5);
+	r->p99_ns = spread_quantile(&s, 0.99);
+	f->coarse |= s.h.coarse && !isnan(r->p50_ns);
 }
 
 static void add_configs(struct work *f)

@@ -314,6 +314,11 @@ static int open_session(
 	return r;
 }
 
+bool source_is_file(const char *ref)
+{
+	return strcmp(ref, "-") == 0 || (*ref != '@' && access(ref, F_OK) == 0);
+}
+
 int source_open(const char *ref, const struct source_options *o, struct source *ret, struct err *e)
 {
 	struct err other;
@@ -325,7 +330,7 @@ int source_open(const char *ref, const struct source_options *o, struct source *
 		r = pick_open(o->db, &db, &ret->partial, e);
 		return r < 0 ? r : load(db, ref, ref, o, ret, e);
 	}
-	if (strcmp(ref, "-") == 0 || (*ref != '@' && access(ref, F_OK) == 0)) {
+	if (!o->session && source_is_file(ref)) {
 		r = open_file(ref, o, ret, e);
 		/* The file is a program that a session is named after. */
 		return r != -EBADMSG || strchr(ref, '/') != NULL ||

@@ -12,6 +12,7 @@ struct sqlite3;
 
 struct source_options {
 	const char *db; /* read this database and ask no daemon; NULL: the usual one */
+	bool session;   /* ref is one, whatever file is called so */
 	struct profile_select select;
 	/* Not NULL: loads no profile, and is given the session for its timeline. As export_timeline_fn. */
 	int (*timeline)(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
@@ -29,6 +30,9 @@ struct source {
 /* ref: a path, "-" (stdin), or a session. -ENOENT, -EINVAL, -EBADMSG, -ENOTCONN (a daemon that
  * holds the session did not answer). */
 int source_open(const char *ref, const struct source_options *o, struct source *ret, struct err *e);
+
+/* Whether source_open() would look into a file of this name first. */
+bool source_is_file(const char *ref);
 
 /* The database itself, for listings; brought up to date by the daemon when one runs. *ret_how:
  * whether that is all of it. */

@@ -15,11 +15,12 @@
 	X(tag) X(note) X(rename) X(doctor) X(delete) X(prune) X(daemon) X(shutdown) X(version) X(completion) X(help)
 #define CTL_HIDDEN(X) X(man) X(complete)
 
-/* Of protonview: view_NAME() in protonview_NAME.c, and a row here. */
+/* Of protonview: view_NAME() in protonview_NAME.c of viewer/view or viewer/web, and a row here. */
 #define VIEW_VERBS(X) /* verb    args  what is given, help */ \
 	X(tree,     1, 1, "SOURCE", "the tree of scopes and kernels (also without the word `tree`)") \
 	X(flat,     1, 1, "SOURCE", "one row for each kernel, over all its paths") \
 	X(diff,     2, 2, "BEFORE AFTER", "what changed from one to the other; --gate fails on a regression") \
+	X(web,      0, 64, "[SOURCE...]", "look at them in a browser: a page of this machine's own, for this user; without any, at what the database holds; docs/web.md") \
 	X(sessions, 0, 0, "", "what the database holds (also ls)") \
 	X(export,   1, 1, "SOURCE -o FILE", "write FILE in the format that its name ends in, or that -f names") \
 	X(sql,      2, 2, "SOURCE SELECT", "a SELECT over the session's tables: nodes, kernel_names, scopes, kernels, copies, launches, steps, ...; docs/sql.md") \

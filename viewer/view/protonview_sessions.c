@@ -58,32 +58,51 @@ static void json_rows(struct run *run, const struct listing *l)
 	envelope_close(&run->out, &run->warnings);
 }
 
-int view_sessions(struct run *run)
+static int read_list(struct run *run, bool all, struct listing *ret)
 {
-	const bool json = run_given(run, OPT_JSON);
 	const struct listing_wish w = {.db = run->o.value[OPT_DB],
-		.all = json || run_given(run, OPT_ALL),
+		.all = all,
 #define X(id, letter, name, arg, verbs, help) .filter[FILTER_##id] = run->o.value[OPT_##id],
 		LISTING_FILTERS(X, )
 #undef X
 			.rows = run->print.rows};
 	struct source how;
-	struct listing l;
-	int r = listing_read(&w, &l, &how, &run->e);
+	int r = listing_read(&w, ret, &how, &run->e);
 
 	if (r < 0)
 		return r;
 	run_note_parts(run, &how);
-	run->partial |= l.more > 0;
-	if (l.more > 0)
+	run->partial |= ret->more > 0;
+	if (ret->more > 0)
 		warning_add(&run->warnings, "%llu more did not fit into the daemon's answer",
-			(unsigned long long)l.more);
-	if (json) {
-		json_rows(run, &l);
-	} else {
-		sessions_print(&run->out, &run->term, &l);
-		sessions_say_left_out(&l);
-	}
+			(unsigned long long)ret->more);
+	return 0;
+}
+
+int sessions_json(struct run *run)
+{
+	struct listing l;
+	int r = read_list(run, true, &l);
+
+	if (r < 0)
+		return r;
+	json_rows(run, &l);
+	listing_free(&l);
+	return 0;
+}
+
+int view_sessions(struct run *run)
+{
+	struct listing l;
+	int r;
+
+	if (run_given(run, OPT_JSON))
+		return sessions_json(run);
+	r = read_list(run, run_given(run, OPT_ALL), &l);
+	if (r < 0)
+		return r;
+	sessions_print(&run->out, &run->term, &l);
+	sessions_say_left_out(&l);
 	listing_free(&l);
 	return 0;
 }

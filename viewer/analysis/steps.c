@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: MIT. steps.c: steps, and how much of each some kernel ran. */
+#include "steps.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu_terms.h"
+#include "table.h"
+#include "timeline.h"
+
+/* What counts first where several run at once. */
+enum part { PART_COMPUTE, PART_COMM, PART_COPY, PART_N };
+
+struct interval {
+	uint64_t start_ns, end_ns;
+	uint8_t part;
+};
+
+struct value_at { /* of a step before its place is known */
+	uint32_t step, name;
+	double v;
+};
+
+struct reading {
+	struct steps *s;
+	uint32_t cap, cap_processes, first; /* first: step of the process at hand */
+	struct interval *op;
+	uint32_t n_ops, cap_ops;
+	uint64_t known_ns; /* ops from here on were left out */
+	struct value_at *value;
+	uint32_t n_values, cap_values;
+	bool failed;
+};
+
+static enum part part_of(uint8_t class)
+{
+	return class == CLASS_COMM          ? PART_COMM
+	       : gpu_class_is_kernel(class) ? PART_COMPUTE
+					    : PART_COPY;
+}
+
+/* --- reading */
+
+static void on_process(struct timeline *w)
+{
+	struct reading *r = w->mine;
+
+	r->first = r->s->n;
+	r->n_ops = 0;
+	r->known_ns = UINT64_MAX;
+	if (!ROOM_FOR(r->s->process, r->cap_processes, r->s->n_processes)) {
+		r->failed = true;
+		return;
+	}
+	r->s->process[r->s->n_processes++] =
+		(struct steps_process){w->pid, w->ranked ? w->rank : -1};
+}
+
+static uint32_t name_of(struct reading *r, const char *name)
+{
+	struct steps *s = r->s;
+	uint32_t k;
+
+	for (k = 0; k < s->n_values; k++)
+		if (strcmp(s->value_name[k], name) == 0)
+			return k;
+	if (s->n_values == STEPS_VALUES_MAX)
+		return STEPS_VALUES_MAX;
+	s->value_name[k] = profile_text(s->texts, name, strlen(name));
+	if (s->value_name[k] == NULL) {
+		r->failed = true;
+		return STEPS_VALUES_MAX;
+	}
+	return s->n_values++;
+}
+
+static double number_of(const struct held *h)
+{
+	double f;
+
+	memcpy(&f, &h->bits, sizeof(f));
+	return h->type == VALUE_F64   ? f
+	       : h->type == VALUE_I64 ? (double)(int64_t)h->bits
+	       : h->type == VALUE_U64 ? (double)h->bits
+				      : (double)NAN;
+}
+
+static void take_values(struct reading *r, const struct timeline *w,
+	const struct timeline_scope *scope, uint32_t step)
+{
+	uint32_t i, name;
+	double v;
+
+	for (i = 0; i < scope->n_metrics; i++) {
+		v = number_of(&w->held[w->taken[i]]);
+		name = isnan(v) ? STEPS_VALUES_MAX : name_of(r, w->held[w->taken[i]].name);
+		if (name == STEPS_VALUES_MAX)
+			continue;
+		if (!ROOM_FOR(r->value, r->cap_values, r->n_values)) {
+			r->failed = true;
+			return;
+		}
+		r->value[r->n_values++] = (struct value_at){step, name, v};
+	}
+}
+
+static void on_scope(struct timeline *w, const struct timeline_scope *scope)
+{
+	struct reading *r = w->mine;
+	struct steps *s = r->s;
+
+	if (!timeline_is_step(w->known[scope->node].name) || s->n_processes == 0)
+		return;
+	if (s->n == STEPS_MAX) {
+		s->left_out++;
+		return;
+	}
+	if (!ROOM_FOR(s->step, r->cap, s->n)) {
+		r->failed = true;
+		return;
+	}
+	s->step[s->n] = (struct step){.process = s->n_processes - 1,
+		.number = s->n, /* until it is sorted: what values know it by */
+		.tid = scope->tid,
+		.begin_ns = scope->begin_ns,
+		.end_ns = scope->end_ns};
+	take_values(r, w, scope, s->n);
+	s->n++;
+}
+
+static void on_op(struct timeline *w, const struct timeline_op *o)
+{
+	struct reading *r = w->mine;
+
+	if (r->n_ops == STEPS_OPS_MAX) {
+		r->known_ns = o->start_ns < r->known_ns ? o->start_ns : r->known_ns;
+		return;
+	}
+	if (!ROOM_FOR(r->op, r->cap_ops, r->n_ops)) {
+		r->failed = true;
+		return;
+	}
+	r->op[r->n_ops++] =
+		(struct interval){o->start_ns, o->end_ns, (uint8_t)part_of(o->op->class)};
+}
+
+/* --- a process is over */
+
+static int by_start(const void *a, const void *b)
+{
+	const struct interval *x = a, *y = b;
+
+	return x->start_ns != y->start_ns ? (x->start_ns < y->start_ns ? -1 : 1) : 0;
+}
+
+static int by_begin(const void *a, const void *b)
+{
+	const struct step *x = a, *y = b;
+
+	if (x->begin_ns != y->begin_ns)
+		return x->begin_ns < y->begin_ns ? -1 : 1;
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+/* How long something of the first `parts` parts ran between two times. from: the first operation
+ * that may reach into them. */
+static uint64_t covered(
+	const struct reading *r, uint32_t from, const struct step *s, unsigned parts)
+{
+	uint64_t sum = 0, done = s->begin_ns, start, end;
+	uint32_t i;
+
+	for (i = from; i < r->n_ops && r->op[i].start_ns < s->end_ns; i++) {
+		if (r->op[i].part >= parts)
+			continue;
+		start = r->op[i].start_ns > done ? r->op[i].start_ns : done;
+		end = r->op[i].end_ns < s->end_ns ? r->op[i].end_ns : s->end_ns;
+		if (end <= start)
+			continue;
+		sum += end - start;
+		done = end;
+	}
+	return sum;
+}
+
+/* reach[i]: where the longest of operations 0 to i ends; grows, so that it can be searched. */
+static uint32_t first_that_reaches(const uint64_t *reach, uint32_t n, uint64_t ns)
+{
+	uint32_t low = 0, high = n, middle;
+
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		if (reach[middle] > ns)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+static void fill_step(const struct reading *r, const uint64_t *reach, struct step *s)
+{
+	const uint32_t from = first_that_reaches(reach, r->n_ops, s->begin_ns);
+	uint64_t sums[PART_N];
+	uint32_t i;
+
+	for (i = 0; i < PART_N; i++)
+		sums[i] = covered(r, from, s, i + 1);
+	s->compute_ns = sums[PART_COMPUTE];
+	s->comm_ns = sums[PART_COMM] - sums[PART_COMPUTE];
+	s->copy_ns = sums[PART_COPY] - sums[PART_COMM];
+	s->unknown = s->end_ns > r->known_ns;
+	for (i = from; i < r->n_ops && r->op[i].start_ns < s->end_ns; i++)
+		s->ops += r->op[i].start_ns >= s->begin_ns;
+}
+
+static void on_process_end(struct timeline *w)
+{
+	struct reading *r = w->mine;
+	struct step *step = r->s->step;
+	uint64_t *reach = malloc((r->n_ops + (size_t)1) * sizeof(*reach)), end = 0;
+	uint32_t i;
+
+	if (reach == NULL) {
+		r->failed = true;
+		return;
+	}
+	if (r->n_ops > 1)
+		qsort(r->op, r->n_ops, sizeof(*r->op), by_start);
+	for (i = 0; i < r->n_ops; i++) {
+		end = r->op[i].end_ns > end ? r->op[i].end_ns : end;
+		reach[i] = end;
+	}
+	if (r->s->n > r->first + 1)
+		qsort(step + r->first, r->s->n - r->first, sizeof(*step), by_begin);
+	for (i = r->first; i < r->s->n; i++)
+		fill_step(r, reach, &step[i]);
+	free(reach);
+}
+
+/* --- all */
+
+/* Values were noted by the order of reading. */
+static int place_values(struct reading *r)
+{
+	struct steps *s = r->s;
+	uint32_t *place = malloc((s->n + (size_t)1) * sizeof(*place)), i, k;
+
+	if (place == NULL)
+		return -ENOMEM;
+	for (i = 0; i < s->n; i++)
+		place[s->step[i].number] = i;
+	for (k = 0; k < s->n_values; k++) {
+		s->value[k] = malloc((s->n + (size_t)1) * sizeof(double));
+		for (i = 0; i < s->n && s->value[k] != NULL; i++)
+			s->value[k][i] = (double)NAN;
+		if (s->value[k] == NULL) {
+			free(place);
+			return -ENOMEM;
+		}
+	}
+	for (i = 0; i < r->n_values; i++)
+		s->value[r->value[i].name][place[r->value[i].step]] = r->value[i].v;
+	free(place);
+	for (i = 0; i < s->n; i++)
+		s->step[i].number = i > 0 && s->step[i - 1].process == s->step[i].process
+					    ? s->step[i - 1].number + 1
+					    : 1;
+	return 0;
+}
+
+int steps_read(struct sqlite3 *db, int64_t id, const struct profile_select *s, uint64_t *ret_gone,
+	struct steps **ret, struct err *e)
+{
+	static const struct timeline_form form = {.process = on_process,
+		.scope = on_scope,
+		.op = on_op,
+		.process_end = on_process_end};
+	struct reading r = {.s = calloc(1, sizeof(*r.s))};
+	int status = -ENOMEM;
+
+	if (r.s != NULL)
+		r.s->texts = profile_new();
+	if (r.s != NULL && r.s->texts != NULL)
+		status = timeline_write(&form, &r, db, id, s, NULL, ret_gone, e);
+	else
+		(void)err_set(e, -ENOMEM, "out of memory");
+	if (status == 0 && (r.failed || place_values(&r) < 0))
+		status = err_set(e, -ENOMEM, "out of memory");
+	free(r.op);
+	free(r.value);
+	if (status < 0)
+		steps_free(r.s);
+	else
+		*ret = r.s;
+	return status;
+}
+
+void steps_free(struct steps *s)
+{
+	uint32_t k;
+
+	if (s == NULL)
+		return;
+	for (k = 0; k < s->n_values; k++)
+		free(s->value[k]);
+	free(s->step);
+	free(s->process);
+	profile_free(s->texts);
+	free(s);
+}

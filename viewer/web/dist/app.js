@@ -1,0 +1,1 @@
+fetch("api/sessions").then(r=>r.text()).then(t=>{document.getElementById("app").textContent=t})

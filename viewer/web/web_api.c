@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: MIT. web_api.c: what is shown, and one question about it. */
+#include "web_api.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "human.h"
+#include "print_json.h"
+#include "table.h"
+#include "web_ask.h"
+
+#define SHOWN_MAX 64u
+#define ID_MAX    24u
+
+struct shown {
+	char id[ID_MAX];
+	char *path; /* of a file; NULL: a session of the database */
+};
+
+struct web {
+	const char *db;
+	struct shown shown[SHOWN_MAX];
+	uint32_t n_shown;
+	/* The profile that was asked about last, while it cannot change. */
+	struct profile *p;
+	struct names *names;
+	char key[256];
+	bool partial;
+};
+
+/* --- one question's run of the tool */
+
+static void run_free(struct run *run)
+{
+	if (run == NULL)
+		return;
+	text_fini(&run->out);
+	names_free(run->names);
+	free(run);
+}
+
+static struct run *run_new(const struct web *w)
+{
+	struct run *run = calloc(1, sizeof(*run));
+
+	if (run == NULL || names_new(false, &run->names) < 0) {
+		run_free(run);
+		return NULL;
+	}
+	run->o.verb = VERB_flat; /* all metrics, durations and configurations */
+	run->o.value[OPT_DB] = w->db;
+	run->print.names = run->names;
+	return run;
+}
+
+/* --- which source an id means */
+
+static const char *path_of(const struct web *w, const char *id)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->n_shown; i++)
+		if (w->shown[i].path != NULL && strcmp(w->shown[i].id, id) == 0)
+			return w->shown[i].path;
+	return NULL;
+}
+
+/* *ret: what source_open() is to open. */
+static int find(struct web_ask *a, const char **ret, struct source_options *o)
+{
+	uint64_t id;
+
+	*ret = path_of(a->w, a->id);
+	o->session = *ret == NULL;
+	if (*ret != NULL) {
+		a->run->o.value[OPT_DB] = NULL; /* of sessions alone */
+		return 0;
+	}
+	*ret = a->id;
+	if (!text_u64(a->id, INT64_MAX, &id))
+		return err_set(&a->run->e, -ENOENT, "there is no session '%.32s' here", a->id);
+	return 0;
+}
+
+static int open_source(struct web_ask *a, struct source_options *o, struct source *ret)
+{
+	const char *ref;
+	int r;
+
+	a->run->o.value[OPT_PROCESS] = web_query_get(&a->q, "process");
+	a->run->o.value[OPT_PHASE] = web_query_get(&a->q, "phase");
+	r = find(a, &ref, o);
+	return r < 0 ? r : run_source_by(a->run, ref, o, ret);
+}
+
+static const char *given(const struct web_ask *a, const char *key)
+{
+	const char *v = web_query_get(&a->q, key);
+
+	return v != NULL ? v : "";
+}
+
+static bool is_over(const struct profile *p)
+{
+	return p->head.state == NULL || strcmp(p->head.state, "finalized") == 0 ||
+	       strcmp(p->head.state, "interrupted") == 0;
+}
+
+static void forget(struct web *w)
+{
+	profile_free(w->p);
+	names_free(w->names);
+	w->p = NULL;
+	w->names = NULL;
+}
+
+int web_profile(struct web_ask *a, const struct profile **ret)
+{
+	struct source_options o = {.select.lean = false};
+	struct web *w = a->w;
+	struct source s;
+	char key[sizeof(w->key)];
+	int r;
+
+	if (snprintf(key, sizeof(key), "%s/%s/%s", a->id, given(a, "process"), given(a, "phase")) >=
+		(int)sizeof(key))
+		return err_set(&a->run->e, -EINVAL, "the address is too long");
+	if (w->p == NULL || !is_over(w->p) || strcmp(key, w->key) != 0) {
+		forget(w);
+		r = open_source(a, &o, &s);
+		if (r < 0)
+			return r;
+		w->p = s.p;
+		w->partial = a->run->partial;
+		snprintf(w->key, sizeof(w->key), "%s", key);
+		r = names_new(false, &w->names);
+		if (r == 0)
+			r = names_read(w->names, w->p);
+		if (r < 0) {
+			forget(w);
+			return err_set(&a->run->e, -ENOMEM, "out of memory");
+		}
+	} else if (w->partial) {
+		warning_add(&a->run->warnings, "some of it could not be read");
+	}
+	a->run->print.names = w->names;
+	*ret = w->p;
+	return 0;
+}
+
+int web_db(struct web_ask *a, web_db_fn *fn, void *arg, uint64_t *ret_gone)
+{
+	struct source_options o = {.timeline = fn, .arg = arg};
+	struct source s;
+	int r = open_source(a, &o, &s);
+
+	if (r == 0 && ret_gone != NULL)
+		*ret_gone = s.gone;
+	return r;
+}
+
+void web_warnings(struct web_ask *a)
+{
+	struct text *t = &a->to->body;
+	uint32_t i;
+
+	json_in(t, "warnings", '[');
+	for (i = 0; i < a->run->warnings.n; i++)
+		json_str(t, a->run->warnings.text[i]);
+	json_close(t, ']');
+}
+
+/* --- answers */
+
+void web_answer_error(struct web_answer *ret, int status, int code, const char *words)
+{
+	static const struct warnings none;
+
+	text_fini(&ret->body);
+	ret->status = status;
+	ret->type = "application/json";
+	ret->file = NULL;
+	envelope_error(&ret->body, "web", code, words, &none);
+}
+
+static int status_of(int r)
+{
+	return r == -EINVAL                                        ? 400
+	       : r == -ENOENT || r == -ENODATA                     ? 404
+	       : r == -ENOTCONN || r == -ETIMEDOUT || r == -ENOMEM ? 503
+								   : 500;
+}
+
+static const struct answer {
+	const char *name;
+	bool of_session;
+	web_fn *fn;
+} answers[] = {
+#define X(name, of, words) {#name, of, web_##name},
+	WEB_ANSWERS(X)
+#undef X
+};
+
+/* "api/sessions", "api/s/12/tree": which, and *ret_id: cut out of the path. */
+static const struct answer *route(struct web_query *q, const char **ret_id)
+{
+	char *name = q->text + (q->path - q->text), *id = NULL;
+	size_t i;
+
+	if (strncmp(name, "api/", 4) != 0)
+		return NULL;
+	name += 4;
+	if (strncmp(name, "s/", 2) == 0) {
+		id = name + 2;
+		name = strchr(id, '/');
+		if (name == NULL)
+			return NULL;
+		*name++ = '\0';
+	}
+	*ret_id = id;
+	for (i = 0; i < sizeof(answers) / sizeof(*answers); i++)
+		if (answers[i].of_session == (id != NULL) && strcmp(answers[i].name, name) == 0)
+			return &answers[i];
+	return NULL;
+}
+
+void web_answer(struct web *w, const char *uri, struct web_answer *ret)
+{
+	struct web_ask *a = calloc(1, sizeof(*a));
+	const struct answer *which;
+	int r = -ENOMEM;
+
+	*ret = (struct web_answer){.status = 200, .type = "application/json"};
+	if (a == NULL || (a->run = run_new(w)) == NULL) {
+		web_answer_error(ret, 503, -ENOMEM, "out of memory");
+	} else if (!web_query_parse(uri, &a->q)) {
+		web_answer_error(ret, 400, -EINVAL, "this address cannot be read");
+	} else if ((which = route(&a->q, &a->id)) == NULL) {
+		web_answer_error(ret, 404, -ENOENT, "there is nothing at this address");
+	} else {
+		a->w = w;
+		a->to = ret;
+		r = which->fn(a);
+		if (r == 0 && ret->body.failed)
+			r = err_set(&a->run->e, -ENOMEM, "out of memory");
+		if (r < 0)
+			web_answer_error(ret, status_of(r), r,
+				a->run->e.text[0] != '\0' ? a->run->e.text : strerror(-r));
+	}
+	if (a != NULL)
+		run_free(a->run);
+	free(a);
+}
+
+/* --- what is shown */
+
+static int take_id(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
+	uint64_t *ret_gone, struct err *e)
+{
+	(void)db;
+	(void)s;
+	(void)ret_gone;
+	(void)e;
+	*(int64_t *)arg = id;
+	return 0;
+}
+
+static int show(struct web *w, const char *ref, struct err *e)
+{
+	struct shown *s = &w->shown[w->n_shown];
+	struct source_options o = {.db = w->db};
+	struct source from;
+	int64_t id = 0;
+	int r;
+
+	if (w->n_shown == SHOWN_MAX)
+		return err_set(e, -EINVAL, "more than %u at once", SHOWN_MAX);
+	if (strcmp(ref, "-") == 0)
+		return err_set(e, -EINVAL,
+			"standard input cannot be read again and again; give a file, or write a "
+			"page of it: protonview report - -o run.html");
+	if (source_is_file(ref) && w->db == NULL) {
+		r = source_open(ref, &o, &from, e);
+		if (r < 0)
+			return r;
+		profile_free(from.p);
+		s->path = strdup(ref);
+		if (s->path == NULL)
+			return err_set(e, -ENOMEM, "out of memory");
+		snprintf(s->id, sizeof(s->id), "f%u", w->n_shown + 1);
+		w->n_shown++;
+		return 0;
+	}
+	o.timeline = take_id;
+	o.arg = &id;
+	r = source_open(ref, &o, &from, e);
+	if (r < 0)
+		return r;
+	snprintf(s->id, sizeof(s->id), "%lld", (long long)id);
+	w->n_shown++;
+	return 0;
+}
+
+int web_new(const char *db, char *const *refs, int n, struct web **ret, struct err *e)
+{
+	struct web *w = calloc(1, sizeof(*w));
+	int i, r = 0;
+
+	if (w == NULL)
+		return err_set(e, -ENOMEM, "out of memory");
+	w->db = db;
+	for (i = 0; i < n && r == 0; i++)
+		r = show(w, refs[i], e);
+	if (r < 0)
+		web_free(w);
+	else
+		*ret = w;
+	return r;
+}
+
+void web_free(struct web *w)
+{
+	uint32_t i;
+
+	if (w == NULL)
+		return;
+	forget(w);
+	for (i = 0; i < w->n_shown; i++)
+		free(w->shown[i].path);
+	free(w);
+}
+
+const char *web_shown(const struct web *w, int i)
+{
+	return i >= 0 && (uint32_t)i < w->n_shown ? w->shown[i].id : NULL;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: MIT. web_api.h: what the page asks and is answered: docs/web.md. Each
+ * answer is made of what the tools' own libraries say; the server and the report hand it out. Of one
+ * thread at a time. */
+#ifndef PROTOND_WEB_WEB_API_H
+#define PROTOND_WEB_WEB_API_H
+
+#include "protonview_verb.h"
+#include "web_query.h"
+
+struct web; /* opaque: what is shown: web_api.c */
+
+/* refs: sessions and files, as given to a tool; each is opened once, so that a wrong one is told at
+ * once. db: NULL, or the database that --db names. -errno with words. */
+int web_new(const char *db, char *const *refs, int n, struct web **ret, struct err *e);
+void web_free(struct web *w); /* NULL is fine */
+
+struct web_answer {
+	int status;       /* of HTTP */
+	const char *type; /* of the body */
+	const char *file; /* NULL, or the name under which a browser keeps it */
+	struct text body;
+};
+
+/* uri: "api/s/12/tree?phase=1", and nothing but "api/…". Always an answer: an error is one, too. */
+void web_answer(struct web *w, const char *uri, struct web_answer *ret);
+/* The same for what went wrong elsewhere; code: -errno. */
+void web_answer_error(struct web_answer *ret, int status, int code, const char *words);
+
+/* The i-th of those that web_new() was given, as addresses have it: "12", or "f1" of a file. */
+const char *web_shown(const struct web *w, int i);
+
+#endif

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: MIT. web_ask.h: one question of the page, and what answers share. For
+ * web_*.c. */
+#ifndef PROTOND_WEB_WEB_ASK_H
+#define PROTOND_WEB_WEB_ASK_H
+
+#include "web_api.h"
+#include "web_json.h"
+
+struct web_ask {
+	struct web *w;
+	const char *id; /* of the session; NULL: it is about none */
+	struct web_query q;
+	struct run
+		*run; /* as the tool's verbs have it: options, names, warnings, words of an error */
+	struct web_answer *to;
+};
+
+/* 0, or -errno with words in a->run->e. */
+typedef int web_fn(struct web_ask *a);
+/* clang-format off */
+#define WEB_ANSWERS(X) /* name, of a session, what it says */    \
+	X(sessions, false, "what the database holds")            \
+	X(meta,     true,  "what a session is")                  \
+	X(tree,     true,  "its tree, with every metric")        \
+	X(ops,      true,  "its kernels, copies and sets, by name") \
+	X(steps,    true,  "its steps, and what the GPU did in each")
+/* clang-format on */
+#define X(name, of, words) web_fn web_##name;
+WEB_ANSWERS(X)
+#undef X
+
+/* The profile that is asked about, whole, with durations; borrowed until the next question. Its names are read. */
+int web_profile(struct web_ask *a, const struct profile **ret);
+/* fn gets the database and the session. -ENODATA: of a file that is none. */
+typedef int web_db_fn(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
+	uint64_t *ret_gone, struct err *e);
+int web_db(struct web_ask *a, web_db_fn *fn, void *arg, uint64_t *ret_gone);
+
+struct name_set;
+/* "names":[…], as people read them, and "recorded":{"3":"_ZN…"}, where that is another text. */
+void web_names(struct web_ask *a, const struct name_set *names);
+/* "warnings":[…] of the question. */
+void web_warnings(struct web_ask *a);
+
+#endif

@@ -1,0 +1,730 @@
+/* SPDX-License-Identifier: MIT. web_server.c: the page over HTTP.
+ *
+ * One loop owns all connections. An answer is made on a worker thread, one at a time: the connection
+ * is suspended meanwhile, so that a large tree holds up nobody's bytes. Whatever waits has a ceiling:
+ * connections, questions, bytes that slow readers have not taken. */
+#include "web_server.h"
+
+#include <arpa/inet.h>
+#include <microhttpd.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <uv.h>
+#include <zlib.h>
+
+#include "web_assets.h"
+#include "web_guard.h"
+
+#define CONNECTIONS_MAX 512u
+#define QUESTIONS_MAX   64u                 /* that wait for the worker */
+#define HELD_MAX        ((size_t)256 << 20) /* bytes of answers that are not sent yet */
+#define MEMORY_BYTES    ((size_t)16 << 10)  /* of a connection: its headers */
+#define STRANGER_S      10u                 /* a connection that has not asked anything; */
+#define READER_S        60u                 /* one that takes no more of its answer */
+#define PORTS_TRIED     50u
+#define GZIP_FROM       1400u /* what fits a packet is not worth it */
+
+struct request {
+	struct web_server *s;
+	struct MHD_Connection *connection;
+	char *uri;
+	bool seen, answered, gzip;
+	struct web_answer answer;
+	char etag[24];
+	struct request *next; /* in the queue */
+};
+
+struct web_server {
+	struct web *w;
+	struct guard guard;
+	struct MHD_Daemon *http;
+	uv_loop_t loop;
+	uv_poll_t poll;
+	uv_timer_t timer;
+	uv_signal_t interrupted, terminated;
+	uv_work_t work;
+	struct request *first, *last, *working; /* questions that wait; the one at hand */
+	uint32_t n_waiting;
+	size_t held;
+	bool ends, is_unix;
+	uint32_t port;
+	char url[512], path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+};
+
+/* --- what is sent */
+
+struct body { /* bytes of an answer, until they are sent */
+	struct web_server *s;
+	char *bytes;
+	size_t n;
+};
+
+static void body_free(void *of)
+{
+	struct body *b = of;
+
+	b->s->held -= b->n;
+	free(b->bytes);
+	free(b);
+}
+
+static void put(struct MHD_Response *r, const char *name, const char *value)
+{
+	(void)MHD_add_response_header(r, name, value);
+}
+
+static void put_common(struct MHD_Response *r, const char *type)
+{
+	put(r, "Content-Type", type);
+	put(r, "Content-Security-Policy",
+		"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: "
+		"blob:; "
+		"connect-src 'self'; font-src 'none'; base-uri 'none'; form-action 'none'; "
+		"frame-ancestors 'self'");
+	put(r, "X-Content-Type-Options", "nosniff");
+	put(r, "Referrer-Policy", "no-referrer");
+	put(r, "Cross-Origin-Resource-Policy", "same-origin");
+	put(r, "Cross-Origin-Opener-Policy", "same-origin");
+	put(r, "Cache-Control", "no-cache");
+	put(r, "Vary", "Accept-Encoding, Cookie");
+}
+
+static enum MHD_Result send_response(
+	struct MHD_Connection *c, unsigned status, struct MHD_Response *r)
+{
+	enum MHD_Result sent = r == NULL ? MHD_NO : MHD_queue_response(c, status, r);
+
+	if (r != NULL)
+		MHD_destroy_response(r);
+	return sent;
+}
+
+static enum MHD_Result send_words(
+	struct MHD_Connection *c, unsigned status, int code, const char *words)
+{
+	struct web_answer a = {.status = 0};
+	struct MHD_Response *r;
+	char *bytes;
+	size_t n;
+
+	web_answer_error(&a, (int)status, code, words);
+	if (text_take(&a.body, &bytes, &n) < 0)
+		return MHD_NO;
+	r = MHD_create_response_from_buffer(n, bytes, MHD_RESPMEM_MUST_FREE);
+	if (r != NULL)
+		put_common(r, a.type);
+	if (r != NULL && status == MHD_HTTP_METHOD_NOT_ALLOWED)
+		put(r, "Allow", "GET, HEAD");
+	if (r != NULL && status == MHD_HTTP_SERVICE_UNAVAILABLE)
+		put(r, "Retry-After", "1");
+	return send_response(c, status, r);
+}
+
+static const char *header(struct MHD_Connection *c, const char *name)
+{
+	return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
+}
+
+/* "gzip, br;q=0.5"; a browser that does not want it says q=0. */
+static bool takes_gzip(struct MHD_Connection *c)
+{
+	const char *s = header(c, "Accept-Encoding"), *at = s == NULL ? NULL : strstr(s, "gzip");
+
+	return at != NULL && strncmp(at + 4, ";q=0,", 5) != 0 && strcmp(at + 4, ";q=0") != 0;
+}
+
+static bool has_etag(struct MHD_Connection *c, const char *etag)
+{
+	const char *s = header(c, "If-None-Match");
+
+	return s != NULL && strstr(s, etag) != NULL;
+}
+
+static enum MHD_Result send_not_modified(
+	struct MHD_Connection *c, const char *type, const char *etag)
+{
+	struct MHD_Response *r = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+
+	if (r != NULL) {
+		put_common(r, type);
+		put(r, "ETag", etag);
+	}
+	return send_response(c, MHD_HTTP_NOT_MODIFIED, r);
+}
+
+/* --- zlib */
+
+/* deflate, as a gzip file; *ret: the caller's. */
+static int gzip(const char *bytes, size_t n, char **ret, size_t *ret_n)
+{
+	z_stream z = {.next_in = (Bytef *)(uintptr_t)bytes, .avail_in = (uInt)n};
+	size_t most;
+
+	if (n > UINT32_MAX / 2 ||
+		deflateInit2(&z, 4, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+		return -ENOMEM;
+	most = deflateBound(&z, (uLong)n);
+	*ret = malloc(most);
+	z.next_out = (Bytef *)*ret;
+	z.avail_out = (uInt)most;
+	if (*ret == NULL || deflate(&z, Z_FINISH) != Z_STREAM_END) {
+		free(*ret);
+		(void)deflateEnd(&z);
+		return -ENOMEM;
+	}
+	*ret_n = most - z.avail_out;
+	(void)deflateEnd(&z);
+	return 0;
+}
+
+/* --- the page's files */
+
+static enum MHD_Result send_asset(struct MHD_Connection *c, const struct web_asset *a)
+{
+	const size_t n = (size_t)(a->gz_end - a->gz);
+	struct MHD_Response *r;
+	char etag[24], *plain;
+	size_t bytes;
+
+	snprintf(etag, sizeof(etag), "\"%.16s\"", a->sha256);
+	if (has_etag(c, etag))
+		return send_not_modified(c, a->type, etag);
+	if (takes_gzip(c)) {
+		r = MHD_create_response_from_buffer(
+			n, (void *)(uintptr_t)a->gz, MHD_RESPMEM_PERSISTENT);
+		if (r != NULL)
+			put(r, "Content-Encoding", "gzip");
+	} else {
+		if (web_asset_plain(a, &plain, &bytes) < 0)
+			return MHD_NO;
+		r = MHD_create_response_from_buffer(bytes, plain, MHD_RESPMEM_MUST_FREE);
+	}
+	if (r != NULL) {
+		put_common(r, a->type);
+		put(r, "ETag", etag);
+	}
+	return send_response(c, MHD_HTTP_OK, r);
+}
+
+static const struct web_asset *asset_of(const char *path)
+{
+	unsigned i;
+
+	if (*path == '\0')
+		return &web_assets[ASSET_index_html];
+	for (i = 0; i < ASSET_N; i++)
+		if (strcmp(web_assets[i].file, path) == 0)
+			return &web_assets[i];
+	return NULL;
+}
+
+/* --- answers, made by the worker */
+
+static void request_free(struct request *q)
+{
+	if (q == NULL)
+		return;
+	text_fini(&q->answer.body);
+	free(q->uri);
+	free(q);
+}
+
+static void pump(struct web_server *s);
+
+static void work(uv_work_t *of)
+{
+	struct web_server *s = of->data;
+	struct request *q = s->working;
+	char *packed;
+	size_t n;
+
+	web_answer(s->w, q->uri, &q->answer);
+	snprintf(q->etag, sizeof(q->etag), "\"%08lx%08zx\"",
+		crc32_z(0, (const Bytef *)q->answer.body.s, q->answer.body.n), q->answer.body.n);
+	if (!q->gzip || q->answer.body.n < GZIP_FROM ||
+		gzip(q->answer.body.s, q->answer.body.n, &packed, &n) < 0) {
+		q->gzip = false;
+		return;
+	}
+	text_fini(&q->answer.body);
+	q->answer.body.s = packed;
+	q->answer.body.n = q->answer.body.cap = n;
+}
+
+static void worked(uv_work_t *of, int status)
+{
+	struct web_server *s = of->data;
+	struct request *q = s->working;
+
+	(void)status;
+	s->working = NULL;
+	q->answered = true;
+	MHD_resume_connection(q->connection);
+	pump(s);
+}
+
+/* The next question, if the worker is free. */
+static void next_question(struct web_server *s)
+{
+	struct request *q = s->first;
+
+	if (s->working != NULL || q == NULL || s->ends)
+		return;
+	s->first = q->next;
+	if (s->first == NULL)
+		s->last = NULL;
+	s->n_waiting--;
+	s->working = q;
+	s->work.data = s;
+	if (uv_queue_work(&s->loop, &s->work, work, worked) == 0)
+		return;
+	s->working = NULL;
+	q->answered = true;
+	web_answer_error(&q->answer, 503, -ENOMEM, "out of memory");
+	MHD_resume_connection(q->connection);
+}
+
+static enum MHD_Result ask(struct web_server *s, struct MHD_Connection *c, struct request *q)
+{
+	if (s->n_waiting >= QUESTIONS_MAX || s->held > HELD_MAX)
+		return send_words(c, MHD_HTTP_SERVICE_UNAVAILABLE, -EBUSY,
+			"too many questions at once; ask again in a second");
+	q->gzip = takes_gzip(c);
+	q->next = NULL;
+	if (s->last != NULL)
+		s->last->next = q;
+	else
+		s->first = q;
+	s->last = q;
+	s->n_waiting++;
+	MHD_suspend_connection(c);
+	next_question(s);
+	return MHD_YES;
+}
+
+static enum MHD_Result send_answer(
+	struct web_server *s, struct MHD_Connection *c, struct request *q)
+{
+	struct body *b = malloc(sizeof(*b));
+	struct MHD_Response *r;
+	char attachment[300];
+
+	if (b == NULL)
+		return MHD_NO;
+	if (q->answer.status == MHD_HTTP_OK && has_etag(c, q->etag)) {
+		free(b);
+		return send_not_modified(c, q->answer.type, q->etag);
+	}
+	*b = (struct body){s, q->answer.body.s, q->answer.body.n};
+	q->answer.body = (struct text){0};
+	s->held += b->n;
+	r = MHD_create_response_from_buffer_with_free_callback_cls(b->n, b->bytes, body_free, b);
+	if (r == NULL) {
+		body_free(b);
+		return MHD_NO;
+	}
+	put_common(r, q->answer.type);
+	if (q->gzip)
+		put(r, "Content-Encoding", "gzip");
+	if (q->answer.status == MHD_HTTP_OK)
+		put(r, "ETag", q->etag);
+	if (q->answer.file != NULL) {
+		snprintf(attachment, sizeof(attachment), "attachment; filename=\"%s\"",
+			q->answer.file);
+		put(r, "Content-Disposition", attachment);
+	}
+	return send_response(c, (unsigned)q->answer.status, r);
+}
+
+/* --- a request */
+
+/* The token in the address is traded for a cookie, and the address is left behind: it stands in no
+ * history and in no other program's list of arguments. No path: behind a proxy it is the proxy's. */
+static enum MHD_Result trade(struct web_server *s, struct MHD_Connection *c, const char *token)
+{
+	struct MHD_Response *r;
+	char cookie[160];
+
+	if (!guard_same(s->guard.token, token))
+		return send_words(c, MHD_HTTP_FORBIDDEN, -EACCES,
+			"this token is not the one that protonview web printed when it was "
+			"started; "
+			"open the address that it printed last");
+	r = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+	if (r == NULL)
+		return MHD_NO;
+	put_common(r, "text/plain");
+	snprintf(cookie, sizeof(cookie), "%s=%s; HttpOnly; SameSite=Strict", s->guard.cookie,
+		s->guard.value);
+	put(r, "Set-Cookie", cookie);
+	put(r, "Location", "./");
+	return send_response(c, MHD_HTTP_SEE_OTHER, r);
+}
+
+/* NULL: it may ask; else why not. */
+static const char *stranger(const struct web_server *s, struct MHD_Connection *c)
+{
+	const char *site = header(c, "Sec-Fetch-Site");
+
+	if (!guard_host(&s->guard, header(c, "Host")))
+		return "this name is not one that protonview web goes by; if it is yours, start it "
+		       "with "
+		       "--allow-host NAME";
+	if (!guard_origin(&s->guard, header(c, "Origin")))
+		return "another site's page asks; its name is allowed by --allow-host NAME";
+	if (site != NULL && (strcmp(site, "cross-site") == 0 || strcmp(site, "same-site") == 0))
+		return "another site's page asks; open the address that protonview web printed";
+	return NULL;
+}
+
+static bool is_link(struct MHD_Connection *c)
+{
+	const char *mode = header(c, "Sec-Fetch-Mode"), *dest = header(c, "Sec-Fetch-Dest");
+
+	return mode != NULL && dest != NULL && strcmp(mode, "navigate") == 0 &&
+	       strcmp(dest, "document") == 0;
+}
+
+static enum MHD_Result route(
+	struct web_server *s, struct MHD_Connection *c, struct request *q, const char *path)
+{
+	const char *token = MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "token");
+	const struct web_asset *a;
+	const char *why;
+
+	if (!guard_host(&s->guard, header(c, "Host")))
+		return send_words(c, MHD_HTTP_MISDIRECTED_REQUEST, -EACCES, stranger(s, c));
+	path += *path == '/';
+	if (*path == '\0' && token != NULL)
+		return trade(s, c, token);
+	a = asset_of(path);
+	/* The page itself has nothing of anybody's, and is what a link from elsewhere leads to. */
+	why = a == &web_assets[ASSET_index_html] && is_link(c) ? NULL : stranger(s, c);
+	if (why != NULL)
+		return send_words(c, MHD_HTTP_FORBIDDEN, -EACCES, why);
+	if (a != NULL)
+		return send_asset(c, a);
+	if (!guard_same(s->guard.value,
+		    MHD_lookup_connection_value(c, MHD_COOKIE_KIND, s->guard.cookie)))
+		return send_words(c, MHD_HTTP_UNAUTHORIZED, -EACCES,
+			"open the address that protonview web printed: it has the token");
+	(void)MHD_set_connection_option(c, MHD_CONNECTION_OPTION_TIMEOUT, READER_S);
+	return ask(s, c, q);
+}
+
+static void *on_uri(void *of, const char *uri, struct MHD_Connection *c)
+{
+	struct request *q = calloc(1, sizeof(*q));
+
+	if (q == NULL)
+		return NULL;
+	q->s = of;
+	q->connection = c;
+	q->uri = strdup(uri);
+	if (q->uri != NULL)
+		return q;
+	free(q);
+	return NULL;
+}
+
+static enum MHD_Result on_request(void *of, struct MHD_Connection *c, const char *path,
+	const char *method, const char *version, const char *upload, size_t *upload_bytes,
+	void **con)
+{
+	struct request *q = *con;
+
+	(void)version;
+	(void)upload;
+	(void)upload_bytes;
+	if (q == NULL)
+		return MHD_NO;
+	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+		return send_words(c, MHD_HTTP_METHOD_NOT_ALLOWED, -EINVAL, "only GET and HEAD");
+	if (q->answered)
+		return send_answer(of, c, q);
+	if (header(c, "Content-Length") != NULL || header(c, "Transfer-Encoding") != NULL)
+		return send_words(c, MHD_HTTP_CONTENT_TOO_LARGE, -EINVAL, "a question has no body");
+	if (!q->seen) { /* the library closes a connection that is answered at once */
+		q->seen = true;
+		return MHD_YES;
+	}
+	return route(of, c, q, path);
+}
+
+static void on_done(
+	void *of, struct MHD_Connection *c, void **con, enum MHD_RequestTerminationCode code)
+{
+	(void)of;
+	(void)c;
+	(void)code;
+	request_free(*con);
+	*con = NULL;
+}
+
+/* --- the loop */
+
+static void on_timer(uv_timer_t *t)
+{
+	pump(t->data);
+}
+
+static void on_readable(uv_poll_t *p, int status, int events)
+{
+	(void)status;
+	(void)events;
+	pump(p->data);
+}
+
+/* Lets the library do what is due, and says when it is due again. */
+static void pump(struct web_server *s)
+{
+	MHD_UNSIGNED_LONG_LONG ms;
+
+	next_question(s);
+	(void)MHD_run(s->http);
+	if (s->ends)
+		return;
+	if (MHD_get_timeout(s->http, &ms) == MHD_YES)
+		(void)uv_timer_start(&s->timer, on_timer, ms, 0);
+	else
+		(void)uv_timer_stop(&s->timer);
+}
+
+static void on_signal(uv_signal_t *h, int number)
+{
+	struct web_server *s = h->data;
+
+	(void)number;
+	s->ends = true;
+	uv_stop(&s->loop);
+}
+
+/* --- listening */
+
+static int listen_unix(struct web_server *s, const char *path, struct err *e)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	mode_t before;
+	int r;
+
+	if (fd < 0)
+		return err_set(e, neg_errno(), "no socket: %s", strerror(errno));
+	if (strlen(path) == 0 || strlen(path) >= sizeof(a.sun_path)) {
+		(void)close(fd);
+		return err_set(
+			e, -EINVAL, "--bind unix:PATH: a path below %zu bytes", sizeof(a.sun_path));
+	}
+	memcpy(a.sun_path, path, strlen(path));
+	before = umask(0077); /* this user's alone */
+	r = bind(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 128) < 0 ? -errno
+											: 0;
+	(void)umask(before);
+	if (r < 0) {
+		(void)close(fd);
+		return err_set(e, r, "%s: %s", path,
+			r == -EADDRINUSE ? "is there already; remove it if nobody listens there"
+					 : strerror(-r));
+	}
+	snprintf(s->path, sizeof(s->path), "%s", path);
+	return fd;
+}
+
+union address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+static int bind_port(const union address *a, socklen_t n)
+{
+	const int fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
+		  on = 1;
+	int r = fd < 0 ? -errno : 0;
+
+	if (r == 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0)
+		r = -errno;
+	if (r == 0 && (bind(fd, &a->any, n) < 0 || listen(fd, 128) < 0))
+		r = -errno;
+	if (r == 0)
+		return fd;
+	if (fd >= 0)
+		(void)close(fd);
+	return r;
+}
+
+static int listen_port(struct web_server *s, const char *bind_to,
+	const struct web_server_options *o, struct err *e)
+{
+	union address a = {.v4 = {.sin_family = AF_INET}};
+	socklen_t n = sizeof(a.v4);
+	uint32_t port;
+	int fd = -1;
+
+	if (inet_pton(AF_INET, bind_to, &a.v4.sin_addr) != 1) {
+		a = (union address){.v6 = {.sin6_family = AF_INET6}};
+		n = sizeof(a.v6);
+		if (inet_pton(AF_INET6, bind_to, &a.v6.sin6_addr) != 1)
+			return err_set(e, -EINVAL,
+				"--bind '%s' is no address; give one of this machine as numbers "
+				"(0.0.0.0 is all of them), or unix:PATH",
+				bind_to);
+	}
+	for (port = o->port; port <= 65535 && port < o->port + PORTS_TRIED; port++) {
+		if (n == sizeof(a.v4))
+			a.v4.sin_port = htons((uint16_t)port);
+		else
+			a.v6.sin6_port = htons((uint16_t)port);
+		fd = bind_port(&a, n);
+		if (fd != -EADDRINUSE || o->port_fixed)
+			break;
+	}
+	if (fd < 0)
+		return err_set(e, fd, "%s port %u: %s", bind_to, o->port, strerror(-fd));
+	if (getsockname(fd, &a.any, &n) == 0)
+		port = ntohs(a.any.sa_family == AF_INET ? a.v4.sin_port : a.v6.sin6_port);
+	s->port = port;
+	return fd;
+}
+
+static int open_listener(struct web_server *s, const struct web_server_options *o, struct err *e)
+{
+	const char *to = o->bind != NULL ? o->bind : "127.0.0.1";
+	int fd, r;
+
+	s->is_unix = strncmp(to, "unix:", 5) == 0;
+	fd = s->is_unix ? listen_unix(s, to + 5, e) : listen_port(s, to, o, e);
+	if (fd < 0)
+		return fd;
+	r = guard_init(&s->guard, s->is_unix ? "" : to, o->allow, s->port, e);
+	if (r < 0) {
+		(void)close(fd);
+		return r;
+	}
+	if (s->is_unix)
+		snprintf(s->url, sizeof(s->url), "%s?token=%s", to, s->guard.token);
+	else
+		snprintf(s->url, sizeof(s->url), "http://%s%s%s:%u/?token=%s",
+			strchr(to, ':') != NULL ? "[" : "",
+			strcmp(to, "0.0.0.0") == 0 || strcmp(to, "::") == 0 ? "localhost" : to,
+			strchr(to, ':') != NULL ? "]" : "", s->port, s->guard.token);
+	return fd;
+}
+
+/* As many descriptors as may be had: the connections and their answers need them. */
+static void raise_descriptors(void)
+{
+	struct rlimit l;
+
+	if (getrlimit(RLIMIT_NOFILE, &l) == 0 && l.rlim_cur < l.rlim_max) {
+		l.rlim_cur = l.rlim_max < 4096 ? l.rlim_max : 4096;
+		(void)setrlimit(RLIMIT_NOFILE, &l);
+	}
+}
+
+static int start_http(struct web_server *s, int fd, struct err *e)
+{
+	const union MHD_DaemonInfo *info;
+
+	raise_descriptors();
+	s->http = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+		on_request, s, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
+		CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT, MEMORY_BYTES,
+		MHD_OPTION_CONNECTION_TIMEOUT, STRANGER_S, MHD_OPTION_URI_LOG_CALLBACK, on_uri, s,
+		MHD_OPTION_NOTIFY_COMPLETED, on_done, s, MHD_OPTION_END);
+	if (s->http == NULL) {
+		(void)close(fd);
+		return err_set(e, -EIO, "the HTTP library did not start");
+	}
+	info = MHD_get_daemon_info(s->http, MHD_DAEMON_INFO_EPOLL_FD);
+	if (info == NULL || uv_poll_init(&s->loop, &s->poll, info->epoll_fd) < 0)
+		return err_set(e, -EIO, "the HTTP library cannot be polled");
+	s->poll.data = s->timer.data = s->interrupted.data = s->terminated.data = s;
+	return 0;
+}
+
+int web_server_new(
+	struct web *w, const struct web_server_options *o, struct web_server **ret, struct err *e)
+{
+	struct web_server *s = calloc(1, sizeof(*s));
+	int fd, r;
+
+	if (s == NULL)
+		return err_set(e, -ENOMEM, "out of memory");
+	s->w = w;
+	fd = open_listener(s, o, e);
+	if (fd < 0) {
+		free(s);
+		return fd;
+	}
+	(void)uv_loop_init(&s->loop);
+	(void)uv_timer_init(&s->loop, &s->timer);
+	(void)uv_signal_init(&s->loop, &s->interrupted);
+	(void)uv_signal_init(&s->loop, &s->terminated);
+	r = start_http(s, fd, e);
+	if (r < 0)
+		web_server_free(s);
+	else
+		*ret = s;
+	return r;
+}
+
+const char *web_server_url(const struct web_server *s)
+{
+	return s->url;
+}
+
+uint32_t web_server_port(const struct web_server *s)
+{
+	return s->port;
+}
+
+struct uv_loop_s *web_server_loop(struct web_server *s)
+{
+	return &s->loop;
+}
+
+int web_server_run(struct web_server *s, struct err *e)
+{
+	if (uv_poll_start(&s->poll, UV_READABLE, on_readable) < 0 ||
+		uv_signal_start(&s->interrupted, on_signal, SIGINT) < 0 ||
+		uv_signal_start(&s->terminated, on_signal, SIGTERM) < 0)
+		return err_set(e, -EIO, "the loop does not start");
+	pump(s);
+	(void)uv_run(&s->loop, UV_RUN_DEFAULT);
+	return 0;
+}
+
+static void on_walk(uv_handle_t *h, void *arg)
+{
+	(void)arg;
+	if (!uv_is_closing(h))
+		uv_close(h, NULL);
+}
+
+void web_server_free(struct web_server *s)
+{
+	struct request *q;
+
+	if (s == NULL)
+		return;
+	s->ends = true;
+	for (q = s->first; q != NULL; q = q->next)
+		MHD_resume_connection(q->connection);
+	s->first = NULL;
+	uv_walk(&s->loop, on_walk, NULL);
+	(void)uv_run(&s->loop, UV_RUN_DEFAULT); /* also what the worker is at */
+	if (s->http != NULL)
+		MHD_stop_daemon(s->http);
+	(void)uv_loop_close(&s->loop);
+	if (s->path[0] != '\0')
+		(void)unlink(s->path);
+	free(s);
+}
