@@ -9,8 +9,7 @@
 
 #define OLD_BUCKETS 64u
 
-/* The lowest whole number of a bucket, or of those behind it when it has none. */
-static uint64_t lowest(uint32_t bucket)
+uint64_t hist_lowest(uint32_t bucket)
 {
 	const uint32_t octave = bucket < HIST_SUB ? 0 : bucket / HIST_SUB - 1;
 	const uint64_t k = bucket - octave * HIST_SUB;
@@ -20,7 +19,7 @@ static uint64_t lowest(uint32_t bucket)
 
 double hist_answer(uint32_t bucket)
 {
-	const double a = (double)lowest(bucket), b = (double)lowest(bucket + 1) - 1;
+	const double a = (double)hist_lowest(bucket), b = (double)hist_lowest(bucket + 1) - 1;
 
 	return b <= a ? a : 2 * a * b / (a + b);
 }

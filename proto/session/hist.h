@@ -25,6 +25,8 @@
 #include "buckets.h"
 
 double hist_answer(uint32_t bucket); /* ns, for any duration in it */
+uint64_t hist_lowest(
+	uint32_t bucket); /* ns: the lowest in it, or in those behind it when none can be */
 
 /* Counts of buckets [first, first + n), at their own places; all others are 0 and not initialised. */
 struct hist_counts {

@@ -21,10 +21,13 @@ struct row {
 	uint32_t nodes;          /* the last of its nodes + 1; work.next has the others */
 	double p50_ns, p99_ns;
 	const struct profile_config *config; /* the most frequent one; NULL: not known */
+	uint32_t bars;                       /* work.bars[bars - 1]; 0: not known */
 };
 
 struct work {
 	const struct profile *p;
+	struct flat_bars *bars;
+	uint32_t n_bars;
 	struct row *row;
 	uint32_t n;
 	double total_ns; /* of scopes: of those that stand in no other */
@@ -119,6 +122,25 @@ static void add_node(
 	row->nodes = node + 1;
 }
 
+/* A histogram's buckets, as many to a bar as there must be for FLAT_BARS. */
+static void draw(const struct hist_counts *h, struct flat_bars *ret)
+{
+	uint32_t first = h->first, end = h->first + h->n, step, i;
+
+	while (first < end && h->count[first] == 0)
+		first++;
+	while (end > first && h->count[end - 1] == 0)
+		end--;
+	step = (end - first + FLAT_BARS - 1) / FLAT_BARS;
+	ret->n = 0;
+	for (i = first; i < end; i++) {
+		if ((i - first) % step == 0)
+			ret->from_ns[ret->n++] = (double)hist_lowest(i);
+		ret->count[ret->n - 1] += h->count[i];
+	}
+	ret->from_ns[ret->n] = (double)hist_lowest(first + ret->n * step);
+}
+
 /* Not of a row whose histograms miss durations. */
 static void quantiles(struct work *f, struct row *r)
 {
@@ -133,6 +155,10 @@ static void quantiles(struct work *f, struct row *r)
 	r->p50_ns = spread_quantile(&s, 0.5);
 	r->p99_ns = spread_quantile(&s, 0.99);
 	f->coarse |= s.h.coarse && !isnan(r->p50_ns);
+	if (isnan(r->p50_ns))
+		return;
+	draw(&s.h, &f->bars[f->n_bars]);
+	r->bars = ++f->n_bars;
 }
 
 static void add_configs(struct work *f)
@@ -208,6 +234,9 @@ static int fill(struct work *f, const struct view *v, const struct pair *pairs)
 	}
 	free(inside);
 	if (v->p->durations != NULL) {
+		f->bars = calloc(f->n + (size_t)1, sizeof(*f->bars));
+		if (f->bars == NULL)
+			return -ENOMEM;
 		for (i = 0; i < f->n; i++)
 			quantiles(f, &f->row[i]);
 		f->has_hist = true;
@@ -235,10 +264,12 @@ static struct flat_row result(const struct work *f, const struct row *r)
 		.p50_ns = r->p50_ns,
 		.p99_ns = r->p99_ns,
 		.max_ns = span ? (double)r->max_ns : (double)NAN,
-		.config = r->config};
+		.config = r->config,
+		.bars = r->bars > 0 ? &f->bars[r->bars - 1] : NULL};
 }
 
-static int results(const struct work *f, struct flat **ret)
+/* The bars are handed over. */
+static int results(struct work *f, struct flat **ret)
 {
 	struct flat *flat = malloc(sizeof(*flat));
 	uint32_t i;
@@ -257,6 +288,8 @@ static int results(const struct work *f, struct flat **ret)
 	}
 	for (i = 0; i < f->n; i++)
 		flat->row[i] = result(f, &f->row[i]);
+	flat->bars = f->bars;
+	f->bars = NULL;
 	*ret = flat;
 	return 0;
 }
@@ -279,6 +312,7 @@ static void work_fini(struct work *f)
 	free(f->of);
 	free(f->index);
 	free(f->next);
+	free(f->bars);
 }
 
 int flat_new(const struct view *v, struct flat **ret)
@@ -440,5 +474,6 @@ void flat_free(struct flat *f)
 	if (f == NULL)
 		return;
 	free(f->row);
+	free(f->bars);
 	free(f);
 }

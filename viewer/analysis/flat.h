@@ -5,6 +5,14 @@
 
 #include "metrics.h"
 
+#define FLAT_BARS 24u
+
+struct flat_bars { /* a row's durations, as a histogram of few bars for people to see */
+	uint32_t n;
+	double from_ns[FLAT_BARS + 1]; /* bar i has [from_ns[i], from_ns[i + 1]) */
+	uint64_t count[FLAT_BARS];
+};
+
 struct flat_row {
 	const char *name;
 	uint8_t class; /* enum cell_class */
@@ -14,10 +22,12 @@ struct flat_row {
 	double share;   /* of flat.total_ns, a recursive scope's time once; NAN: that is 0 */
 	double avg_ns, min_ns, p50_ns, p99_ns, max_ns; /* NAN: not known */
 	const struct profile_config *config;           /* the most frequent one; NULL: not known */
+	const struct flat_bars *bars;                  /* NULL: not known */
 };
 
 struct flat {
-	struct flat_row *row; /* by sum_ns, the highest first */
+	struct flat_row *row;   /* by sum_ns, the highest first */
+	struct flat_bars *bars; /* the rows' */
 	uint32_t n;
 	double total_ns; /* of all rows; for scopes, of those that stand in no other */
 	bool is_cpu;     /* the rows are scopes */

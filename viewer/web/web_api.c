@@ -40,7 +40,7 @@ static void run_free(struct run *run)
 	free(run);
 }
 
-static struct run *run_new(const struct web *w)
+static struct run *run_new(void)
 {
 	struct run *run = calloc(1, sizeof(*run));
 
@@ -49,7 +49,6 @@ static struct run *run_new(const struct web *w)
 		return NULL;
 	}
 	run->o.verb = VERB_flat; /* all metrics, durations and configurations */
-	run->o.value[OPT_DB] = w->db;
 	run->print.names = run->names;
 	return run;
 }
@@ -67,30 +66,30 @@ static const char *path_of(const struct web *w, const char *id)
 }
 
 /* *ret: what source_open() is to open. */
-static int find(struct web_ask *a, const char **ret, struct source_options *o)
+static int find(struct web_ask *a, const char *id, const char **ret, struct source_options *o)
 {
-	uint64_t id;
+	uint64_t number;
 
-	*ret = path_of(a->w, a->id);
+	*ret = path_of(a->w, id);
 	o->session = *ret == NULL;
-	if (*ret != NULL) {
-		a->run->o.value[OPT_DB] = NULL; /* of sessions alone */
+	a->run->o.value[OPT_DB] = *ret == NULL ? a->w->db : NULL; /* it has sessions alone */
+	if (*ret != NULL)
 		return 0;
-	}
-	*ret = a->id;
-	if (!text_u64(a->id, INT64_MAX, &id))
-		return err_set(&a->run->e, -ENOENT, "there is no session '%.32s' here", a->id);
+	*ret = id;
+	if (!text_u64(id, INT64_MAX, &number))
+		return err_set(&a->run->e, -ENOENT, "there is no session '%.32s' here", id);
 	return 0;
 }
 
-static int open_source(struct web_ask *a, struct source_options *o, struct source *ret)
+static int open_source(
+	struct web_ask *a, const char *id, struct source_options *o, struct source *ret)
 {
 	const char *ref;
 	int r;
 
 	a->run->o.value[OPT_PROCESS] = web_query_get(&a->q, "process");
 	a->run->o.value[OPT_PHASE] = web_query_get(&a->q, "phase");
-	r = find(a, &ref, o);
+	r = find(a, id, &ref, o);
 	return r < 0 ? r : run_source_by(a->run, ref, o, ret);
 }
 
@@ -128,7 +127,7 @@ int web_profile(struct web_ask *a, const struct profile **ret)
 		return err_set(&a->run->e, -EINVAL, "the address is too long");
 	if (w->p == NULL || !is_over(w->p) || strcmp(key, w->key) != 0) {
 		forget(w);
-		r = open_source(a, &o, &s);
+		r = open_source(a, a->id, &o, &s);
 		if (r < 0)
 			return r;
 		w->p = s.p;
@@ -149,11 +148,22 @@ int web_profile(struct web_ask *a, const struct profile **ret)
 	return 0;
 }
 
+int web_load(struct web_ask *a, const char *id, struct profile **ret)
+{
+	struct source_options o = {.select.lean = false};
+	struct source s;
+	int r = open_source(a, id, &o, &s);
+
+	if (r == 0)
+		*ret = s.p;
+	return r;
+}
+
 int web_db(struct web_ask *a, web_db_fn *fn, void *arg, uint64_t *ret_gone)
 {
 	struct source_options o = {.timeline = fn, .arg = arg};
 	struct source s;
-	int r = open_source(a, &o, &s);
+	int r = open_source(a, a->id, &o, &s);
 
 	if (r == 0 && ret_gone != NULL)
 		*ret_gone = s.gone;
@@ -232,7 +242,7 @@ void web_answer(struct web *w, const char *uri, struct web_answer *ret)
 	int r = -ENOMEM;
 
 	*ret = (struct web_answer){.status = 200, .type = "application/json"};
-	if (a == NULL || (a->run = run_new(w)) == NULL) {
+	if (a == NULL || (a->run = run_new()) == NULL) {
 		web_answer_error(ret, 503, -ENOMEM, "out of memory");
 	} else if (!web_query_parse(uri, &a->q)) {
 		web_answer_error(ret, 400, -EINVAL, "this address cannot be read");

@@ -20,10 +20,12 @@ typedef int web_fn(struct web_ask *a);
 /* clang-format off */
 #define WEB_ANSWERS(X) /* name, of a session, what it says */    \
 	X(sessions, false, "what the database holds")            \
+	X(diff,     false, "two sessions on one tree")           \
 	X(meta,     true,  "what a session is")                  \
 	X(tree,     true,  "its tree, with every metric")        \
 	X(ops,      true,  "its kernels, copies and sets, by name") \
-	X(steps,    true,  "its steps, and what the GPU did in each")
+	X(steps,    true,  "its steps, and what the GPU did in each") \
+	X(ranks,    true,  "its processes side by side")
 /* clang-format on */
 #define X(name, of, words) web_fn web_##name;
 WEB_ANSWERS(X)
@@ -31,6 +33,8 @@ WEB_ANSWERS(X)
 
 /* The profile that is asked about, whole, with durations; borrowed until the next question. Its names are read. */
 int web_profile(struct web_ask *a, const struct profile **ret);
+/* Another one, the caller's. */
+int web_load(struct web_ask *a, const char *id, struct profile **ret);
 /* fn gets the database and the session. -ENODATA: of a file that is none. */
 typedef int web_db_fn(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	uint64_t *ret_gone, struct err *e);

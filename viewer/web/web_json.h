@@ -20,22 +20,40 @@ static inline void json_key(struct text *t, const char *name)
 	text_char(t, ':');
 }
 
-static inline void json_u64(struct text *t, uint64_t v)
+/* Whole numbers without the ".0"; not finite: null. */
+static inline void json_number(struct text *t, double v)
+{
+	char digits[24], *at = digits + sizeof(digits);
+	uint64_t n;
+
+	if (!(v < 9007199254740992.0 && v > -9007199254740992.0) || v != (double)(int64_t)v) {
+		text_json_f64(t, v);
+		return;
+	}
+	n = (uint64_t)(v < 0 ? -v : v);
+	do
+		*--at = (char)('0' + n % 10);
+	while ((n /= 10) > 0);
+	if (v < 0)
+		*--at = '-';
+	text_add(t, at, (size_t)(digits + sizeof(digits) - at));
+}
+
+static inline void json_f64(struct text *t, double v)
 {
 	json_next(t);
-	text_fmt(t, "%llu", (unsigned long long)v);
+	json_number(t, v);
+}
+
+static inline void json_u64(struct text *t, uint64_t v)
+{
+	json_f64(t, (double)v); /* those of a column are below 2^53 */
 }
 
 static inline void json_i64(struct text *t, int64_t v)
 {
 	json_next(t);
 	text_fmt(t, "%lld", (long long)v);
-}
-
-static inline void json_f64(struct text *t, double v) /* not finite: null */
-{
-	json_next(t);
-	text_json_f64(t, v);
 }
 
 static inline void json_str(struct text *t, const char *s) /* NULL: null */
@@ -80,7 +98,7 @@ static inline void json_key_i64(struct text *t, const char *name, int64_t v)
 static inline void json_key_f64(struct text *t, const char *name, double v)
 {
 	json_key(t, name);
-	text_json_f64(t, v);
+	json_number(t, v);
 }
 
 static inline void json_key_str(struct text *t, const char *name, const char *s)

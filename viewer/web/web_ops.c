@@ -3,6 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "family.h"
 #include "name_set.h"
 #include "print_json.h"
 #include "web_ask.h"
@@ -48,6 +49,33 @@ static void put_config(struct text *t, const char *name, const struct flat *f, s
 	X(registers, registers) X(static_shared, static_shared) X(dynamic_shared, dynamic_shared)
 /* clang-format on */
 
+/* [[from, …, to], [count, …]] of each row; null: not known. */
+static void put_bars(struct text *t, const struct flat *f)
+{
+	const struct flat_bars *b;
+	uint32_t i, k;
+
+	json_in(t, "hist", '[');
+	for (i = 0; i < f->n; i++) {
+		b = f->row[i].bars;
+		if (b == NULL) {
+			json_str(t, NULL);
+			continue;
+		}
+		json_open(t, '[');
+		json_open(t, '[');
+		for (k = 0; k <= b->n; k++)
+			json_f64(t, b->from_ns[k]);
+		json_close(t, ']');
+		json_open(t, '[');
+		for (k = 0; k < b->n; k++)
+			json_f64(t, (double)b->count[k]);
+		json_close(t, ']');
+		json_close(t, ']');
+	}
+	json_close(t, ']');
+}
+
 static int put_columns(struct text *t, const struct flat *f, struct name_set *names)
 {
 	uint32_t i;
@@ -60,6 +88,10 @@ static int put_columns(struct text *t, const struct flat *f, struct name_set *na
 	json_in(t, "class", '[');
 	for (i = 0; i < f->n; i++)
 		json_str(t, class_word(f->row[i].class));
+	json_close(t, ']');
+	json_in(t, "family", '[');
+	for (i = 0; i < f->n; i++)
+		json_str(t, family_of(f->row[i].name, f->row[i].class));
 	json_close(t, ']');
 	json_in(t, "paths", '[');
 	for (i = 0; i < f->n; i++)
@@ -75,6 +107,7 @@ static int put_columns(struct text *t, const struct flat *f, struct name_set *na
 #define X(column, member) put_config(t, #column, f, offsetof(struct profile_config, member));
 	CONFIGS(X)
 #undef X
+	put_bars(t, f);
 	json_close(t, '}');
 	return names->n == f->n ? 0 : -ENOMEM;
 }
