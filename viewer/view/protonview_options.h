@@ -27,7 +27,7 @@ enum {
 		ON_VIEWS = ON_tree | ON_flat | ON_diff,
 	ON_SOURCES = ON_VIEWS | ON_export | ON_sql,
 	ON_ALL = ON_SOURCES | ON_sessions,
-		ON_DB = ON_ALL | ON_web,
+	ON_DB = ON_ALL | ON_web | ON_report,
 };
 
 /* clang-format off */
@@ -45,10 +45,10 @@ enum {
 	X(ROWS,         'n', "rows",         "N",       ON_tree | ON_flat | ON_sessions, "show so many rows: of a list the first; of a tree the nodes with the most, and what they stand in; 0: all") \
 	X(WIDE,         'w', "wide",         NULL,      ON_flat,     "with launch configurations, where the source has them") \
 	X(GATE,         'g', "gate",         "PCT",     ON_diff,     "exit with 1 when the total, or a node of more than 1% of it, is worse by more than PCT percent; a new node by its share of the total before") \
-	X(OUTPUT,       'o', "output",       "FILE",    ON_export | ON_sql | ON_import | ON_recover, "write to FILE, in the format that its name ends in (" FORMAT_FILES "; - is standard output), or the session that import makes, the copy that recover makes, or the rows of sql as CSV") \
+	X(OUTPUT,       'o', "output",       "FILE",    ON_export | ON_report | ON_sql | ON_import | ON_recover, "write to FILE, in the format that its name ends in (" FORMAT_FILES "; - is standard output), or the session that import makes, the copy that recover makes, or the rows of sql as CSV") \
 	X(ALL,          'a', "all",          NULL,      ON_sessions, "also sessions that ended with nothing in them") \
 	LISTING_FILTERS(X, ON_sessions) \
-	X(FORCE,        0,   "force",        NULL,      ON_export | ON_sql | ON_import, "overwrite FILE") \
+	X(FORCE,        0,   "force",        NULL,      ON_export | ON_report | ON_sql | ON_import, "overwrite FILE") \
 	X(AS,           0,   "as",           "NAME",    ON_import,   "the session's name (default: FILE's)") \
 	X(DB,           0,   "db",           "FILE",    ON_DB,       "read this database; SOURCE is a session in it") \
 	X(PROCESS,      0,   "process",      "P",       ON_SOURCES,  "one process of a session only: a rank, or pid:N") \
@@ -59,7 +59,7 @@ enum {
 	X(BIND,         0,   "bind",         "ADDR",    ON_web,      "listen at this address of the machine, or at unix:PATH, in place of 127.0.0.1: whoever reaches it reads along") \
 	X(ALLOW_HOST,   0,   "allow-host",   "NAME,...", ON_web,     "further names that a browser may know it by: behind a proxy, JupyterHub") \
 	X(NO_OPEN,      0,   "no-open",      NULL,      ON_web,      "start no browser, print the address alone") \
-	X(JSON,         0,   "json",         NULL,      ON_ALL | ON_import | ON_recover | ON_help, "one JSON object on standard output, also for errors") \
+	X(JSON,         0,   "json",         NULL,      ON_ALL | ON_report | ON_import | ON_recover | ON_help, "one JSON object on standard output, also for errors") \
 	X(FULL_NAMES,   0,   "full-names",   NULL,      ON_VIEWS,    "kernels' names whole: with their parameters, and not cut to the line") \
 	X(COLOR,        0,   "color",        "WHEN",    ON_ALL,      "auto, always or never; auto: on a terminal, unless NO_COLOR is set") \
 	X(NO_COLOR,     0,   "no-color",     NULL,      ON_ALL,      "as --color never") \

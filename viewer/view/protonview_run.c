@@ -154,7 +154,8 @@ static void complain(const char *kind, const char *words)
 static void seal(struct run *run, int r)
 {
 	const char *kind = names[run->o.verb];
-	const bool is_file = run->o.verb == VERB_export && run_given(run, OPT_OUTPUT);
+	const bool is_file = (run->o.verb == VERB_export || run->o.verb == VERB_report) &&
+			     run_given(run, OPT_OUTPUT);
 	struct text out = {0};
 
 	if (run->flowing || (r == 0 && run->out.n > 0 && run->out.s[0] == '{'))

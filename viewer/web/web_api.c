@@ -114,6 +114,13 @@ static void forget(struct web *w)
 	w->names = NULL;
 }
 
+static void keep(struct web *w, const struct source *s, const char *key)
+{
+	w->p = s->p;
+	w->partial = s->partial;
+	snprintf(w->key, sizeof(w->key), "%s", key);
+}
+
 int web_profile(struct web_ask *a, const struct profile **ret)
 {
 	struct source_options o = {.select.lean = false};
@@ -130,18 +137,14 @@ int web_profile(struct web_ask *a, const struct profile **ret)
 		r = open_source(a, a->id, &o, &s);
 		if (r < 0)
 			return r;
-		w->p = s.p;
-		w->partial = a->run->partial;
-		snprintf(w->key, sizeof(w->key), "%s", key);
-		r = names_new(false, &w->names);
-		if (r == 0)
-			r = names_read(w->names, w->p);
-		if (r < 0) {
-			forget(w);
-			return err_set(&a->run->e, -ENOMEM, "out of memory");
-		}
+		keep(w, &s, key);
 	} else if (w->partial) {
 		warning_add(&a->run->warnings, "some of it could not be read");
+	}
+	if (w->names == NULL &&
+		(names_new(false, &w->names) < 0 || names_read(w->names, w->p) < 0)) {
+		forget(w);
+		return err_set(&a->run->e, -ENOMEM, "out of memory");
 	}
 	a->run->print.names = w->names;
 	*ret = w->p;
@@ -281,25 +284,26 @@ static int show(struct web *w, const char *ref, struct err *e)
 	struct shown *s = &w->shown[w->n_shown];
 	struct source_options o = {.db = w->db};
 	struct source from;
+	char key[ID_MAX + 2];
 	int64_t id = 0;
 	int r;
 
 	if (w->n_shown == SHOWN_MAX)
 		return err_set(e, -EINVAL, "more than %u at once", SHOWN_MAX);
 	if (strcmp(ref, "-") == 0)
-		return err_set(e, -EINVAL,
-			"standard input cannot be read again and again; give a file, or write a "
-			"page of it: protonview report - -o run.html");
+		return err_set(
+			e, -EINVAL, "standard input cannot be read more than once; give a file");
 	if (source_is_file(ref) && w->db == NULL) {
 		r = source_open(ref, &o, &from, e);
 		if (r < 0)
 			return r;
-		profile_free(from.p);
+		snprintf(s->id, sizeof(s->id), "f%u", ++w->n_shown);
+		snprintf(key, sizeof(key), "%s//", s->id);
+		forget(w);
+		keep(w, &from, key);
 		s->path = strdup(ref);
 		if (s->path == NULL)
 			return err_set(e, -ENOMEM, "out of memory");
-		snprintf(s->id, sizeof(s->id), "f%u", w->n_shown + 1);
-		w->n_shown++;
 		return 0;
 	}
 	o.timeline = take_id;
@@ -344,4 +348,26 @@ void web_free(struct web *w)
 const char *web_shown(const struct web *w, int i)
 {
 	return i >= 0 && (uint32_t)i < w->n_shown ? w->shown[i].id : NULL;
+}
+
+void web_title(struct web *w, char *ret, size_t n)
+{
+	const char *path = w->n_shown > 0 ? w->shown[0].path : NULL, *slash, *name;
+	const struct profile *p = NULL;
+	struct web_ask *a = calloc(1, sizeof(*a));
+
+	if (a != NULL && (a->run = run_new()) != NULL && w->n_shown > 0) {
+		a->w = w;
+		a->id = w->shown[0].id;
+		(void)web_profile(a, &p);
+	}
+	slash = path != NULL ? strrchr(path, '/') : NULL;
+	name = p != NULL && p->head.name != NULL ? p->head.name
+	       : slash != NULL                   ? slash + 1
+	       : path != NULL                    ? path
+						 : "protond";
+	snprintf(ret, n, "%.*s", (int)text_cut(name, n - 1), name);
+	if (a != NULL)
+		run_free(a->run);
+	free(a);
 }

@@ -5,11 +5,9 @@
 static void put_side(struct web_tree *w, const struct diff *d, const char *key, double *const *of)
 {
 	struct text *t = &w->a->to->body;
-	uint32_t i;
 
 	json_in(t, key, '{');
-	for (i = 0; i < d->view->n_columns; i++)
-		web_tree_column(w, d->view->col[i].name, of[i]);
+	web_tree_columns(w, d->view, of);
 	json_close(t, '}');
 }
 
@@ -29,8 +27,7 @@ static void put_diff(struct web_tree *w, const struct diff *d, const char *main)
 	web_tree_words(w);
 	json_key_str(t, "main", main);
 	json_in(t, "metrics", '[');
-	for (i = 0; i < d->view->n_columns; i++)
-		web_tree_metric(w, &d->view->col[i], d->view->col[i].v);
+	web_tree_metrics(w, d->view);
 	json_close(t, ']');
 	put_side(w, d, "before", d->before);
 	put_side(w, d, "after", d->after);

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT. web_meta.c: what a session is, what it has, and what it lacks. */
+#include <math.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "print_json.h"
+#include "spread.h"
 #include "timeline.h"
 #include "web_ask.h"
 
@@ -107,20 +109,64 @@ static int on_db(void *arg, struct sqlite3 *db, int64_t id, const struct profile
 
 /* --- of the tree */
 
-static uint64_t steps_of(const struct profile *p)
+struct sums {
+	uint64_t steps;
+	double compute_ns, comm_ns, copy_ns; /* of all devices; what ran at once counts twice */
+	struct spread step;
+};
+
+static double number(const struct profile *p, uint32_t node, uint32_t metric)
 {
-	const uint32_t calls = profile_find_metric(p, "calls");
-	uint64_t n = 0;
+	const double v = metric == PROFILE_NONE ? 0 : value_number(profile_value(p, node, metric));
+
+	return v > 0 ? v : 0;
+}
+
+static void add_up(const struct profile *p, struct sums *ret)
+{
+	const uint32_t calls = profile_find_metric(p, "calls"),
+		       time = profile_find_metric(p, "time (ns)"),
+		       copy = profile_find_metric(p, "copy_time (ns)");
 	uint32_t i;
 
-	for (i = 0; i < p->n_nodes && calls != PROFILE_NONE; i++) {
-		const double v = timeline_is_step(p->node[i].name)
-					 ? value_number(profile_value(p, i, calls))
-					 : 0;
-
-		n += v > 0 ? (uint64_t)v : 0;
+	*ret = (struct sums){.steps = 0};
+	spread_init(&ret->step);
+	for (i = 0; i < p->n_nodes; i++) {
+		*(p->node[i].class == CLASS_COMM ? &ret->comm_ns : &ret->compute_ns) +=
+			number(p, i, time);
+		ret->copy_ns += number(p, i, copy);
+		if (!timeline_is_step(p->node[i].name) || number(p, i, calls) < 1)
+			continue;
+		ret->steps += (uint64_t)number(p, i, calls);
+		spread_add(&ret->step, p, i);
 	}
-	return n;
+}
+
+static void put_summary(struct text *t, const struct profile *p, const struct sums *sums)
+{
+	const double duration = (double)p->head.duration_ns;
+	const struct profile_device *d;
+
+	json_in(t, "summary", '{');
+	json_key_f64(t, "window_ns", duration);
+	json_in(t, "devices", '[');
+	for (d = p->device; d < p->device + p->n_devices && duration > 0; d++) {
+		json_open(t, '{');
+		json_key_str(t, "device", d->id);
+		json_key_u64(t, "busy_ns", d->busy_ns);
+		json_key_f64(t, "idle_ns", fmax(duration - (double)d->busy_ns, 0));
+		json_close(t, '}');
+	}
+	json_close(t, ']');
+	json_key_f64(t, "compute_ns", sums->compute_ns);
+	json_key_f64(t, "comm_ns", sums->comm_ns);
+	json_key_f64(t, "copy_ns", sums->copy_ns);
+	json_key_f64(t, "steps_per_s",
+		duration > 0 && sums->steps > 0 ? (double)sums->steps * 1e9 / duration
+						: (double)NAN);
+	json_key_f64(t, "step_p50_ns", spread_quantile(&sums->step, 0.5));
+	json_key_f64(t, "step_p99_ns", spread_quantile(&sums->step, 0.99));
+	json_close(t, '}');
 }
 
 /* --- the answer */
@@ -159,19 +205,20 @@ static void put_lacks(
 static void put_meta(struct web_ask *a, const struct profile *p, struct found *f)
 {
 	const struct term plain = {.utf8 = true};
-	const uint64_t steps = steps_of(p);
+	struct sums sums;
 	struct text *t = &a->to->body, head = {0};
 	char *words;
 
+	add_up(p, &sums);
 	envelope_open(t, "meta", p);
 	json_key_str(t, "ref", a->id);
 	json_key_bool(t, "live",
 		p->head.state != NULL && strcmp(p->head.state, "finalized") != 0 &&
 			strcmp(p->head.state, "interrupted") != 0);
-	json_key_u64(t, "steps", steps);
+	json_key_u64(t, "steps", sums.steps);
 	json_in(t, "has", '{');
 	json_key_bool(t, "timeline", f->timeline);
-	json_key_bool(t, "steps", f->timeline && steps > 0);
+	json_key_bool(t, "steps", f->timeline && sums.steps > 0);
 	json_key_bool(t, "series", f->timeline);
 	json_key_bool(t, "ranks", f->n_processes > 1);
 	json_key_bool(t, "gpu", p->n_devices > 0 || p->head.launches > 0);
@@ -180,7 +227,8 @@ static void put_meta(struct web_ask *a, const struct profile *p, struct found *f
 	text_add(t, f->processes.s, f->processes.n);
 	json_close(t, ']');
 	json_key_u64(t, "ranked", f->n_ranked);
-	put_lacks(t, p, f, steps);
+	put_summary(t, p, &sums);
+	put_lacks(t, p, f, sums.steps);
 	print_head(&head, p, &plain);
 	if (text_take(&head, &words, &(size_t){0}) == 0) {
 		json_key_str(t, "head", words);

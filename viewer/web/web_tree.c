@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cost.h"
+#include "family.h"
 #include "print_json.h"
 #include "spread.h"
 #include "tree_rows.h"
@@ -14,35 +15,26 @@
 
 int web_tree_new(struct web_ask *a, const struct view *v, struct web_tree *ret)
 {
-	const uint32_t n = v->p->n_nodes;
-	struct web_tree w = {.a = a, .p = v->p, .keep = v->keep};
-	uint32_t at = 0, up, i;
+	uint32_t at = 0, up;
 
-	w.order = malloc(n * sizeof(*w.order));
-	w.place = malloc(n * sizeof(*w.place));
-	w.size = malloc(n * sizeof(*w.size));
-	*ret = w;
-	if (w.order == NULL || w.place == NULL || w.size == NULL)
+	*ret = (struct web_tree){.a = a,
+		.p = v->p,
+		.keep = v->keep,
+		.order = malloc(v->p->n_nodes * sizeof(uint32_t))};
+	if (ret->order == NULL)
 		return -ENOMEM;
-	do {
-		if (!w.keep[at])
-			continue;
-		w.place[at] = w.n;
-		w.size[w.n] = 1;
-		w.order[w.n++] = at;
-	} while ((at = cost_next(w.p, at, &up)) != PROFILE_NONE);
-	for (i = w.n; i-- > 1;)
-		w.size[w.place[w.p->node[w.order[i]].parent]] += w.size[i];
-	ret->n = w.n;
+	do
+		if (ret->keep[at])
+			ret->order[ret->n++] = at;
+	while ((at = cost_next(ret->p, at, &up)) != PROFILE_NONE);
 	return 0;
 }
 
 void web_tree_free(struct web_tree *w)
 {
 	free(w->order);
-	free(w->place);
-	free(w->size);
 	name_set_fini(&w->names);
+	name_set_fini(&w->families);
 	*w = (struct web_tree){0};
 }
 
@@ -58,6 +50,29 @@ void web_tree_free(struct web_tree *w)
 		json_close(t, ']');                          \
 	} while (0)
 
+/* Found once for each name: a tree has many nodes of few. */
+static void put_families(struct web_tree *w)
+{
+	uint32_t *of = calloc(w->names.n + (size_t)1, sizeof(*of)), i, name;
+	struct text *t = &w->a->to->body;
+	const struct profile_node *node;
+
+	json_in(t, "family", '[');
+	for (i = 0; i < w->n && of != NULL; i++) {
+		node = &w->p->node[w->order[i]];
+		name = name_set_add(&w->names, node->name);
+		if (name >= w->names.n)
+			continue;
+		if (of[name] == 0)
+			of[name] =
+				1 + name_set_add(&w->families, family_of(node->name, node->class));
+		json_f64(t, of[name] - 1);
+	}
+	json_close(t, ']');
+	t->failed |= of == NULL;
+	free(of);
+}
+
 void web_tree_nodes(struct web_tree *w)
 {
 	struct text *t = &w->a->to->body;
@@ -68,8 +83,8 @@ void web_tree_nodes(struct web_tree *w)
 	EACH(w, "name", name_set_add(&w->names, node->name));
 	EACH(w, "kind", node->kind);
 	EACH(w, "class", gpu_class_known(node->class));
-	EACH(w, "parent", i == 0 ? -1 : (int64_t)w->place[node->parent]);
-	EACH(w, "size", w->size[i]);
+	EACH(w, "depth", node->depth);
+	put_families(w);
 }
 
 static void put_words(struct text *t, const char *key, const char *(*word)(uint8_t), uint32_t n)
@@ -85,10 +100,15 @@ static void put_words(struct text *t, const char *key, const char *(*word)(uint8
 void web_tree_words(struct web_tree *w)
 {
 	struct text *t = &w->a->to->body;
+	uint32_t i;
 
 	web_names(w->a, &w->names);
 	put_words(t, "kinds", kind_word, sizeof(node_kind_words) / sizeof(*node_kind_words));
 	put_words(t, "classes", class_word, CLASS_MAX);
+	json_in(t, "families", '[');
+	for (i = 0; i < w->families.n; i++)
+		json_str(t, w->families.name[i]);
+	json_close(t, ']');
 }
 
 void web_names(struct web_ask *a, const struct name_set *names)
@@ -125,36 +145,65 @@ static bool is_empty(const struct web_tree *w, const double *v)
 	return true;
 }
 
-void web_tree_metric(struct web_tree *w, const struct column *c, const double *v)
+/* "gpu_time_self": there is a "gpu_time", which is its sum over all below. */
+static size_t self_of(const char *name)
 {
-	struct text *t = &w->a->to->body;
+	const size_t n = strlen(name);
 
-	if (is_empty(w, v))
-		return;
+	return n > 5 && strcmp(name + n - 5, "_self") == 0 ? n - 5 : 0;
+}
+
+static void put_metric(struct text *t, const struct column *c, size_t base)
+{
 	json_open(t, '{');
-	json_key_str(t, "name", c->name);
+	json_key(t, "name");
+	text_fmt(t, "\"%.*s\"", (int)base, c->name);
 	json_key_str(t, "unit", c->unit);
-	json_key_bool(t, "inclusive", c->inclusive);
+	json_key_bool(t, "inclusive", true);
+	json_key_str(t, "self", c->name);
 	json_close(t, '}');
 }
 
-void web_tree_column(struct web_tree *w, const char *name, const double *v)
+void web_tree_metrics(struct web_tree *w, const struct view *v)
 {
 	struct text *t = &w->a->to->body;
-	uint32_t i;
+	const struct column *c;
 
-	if (is_empty(w, v))
-		return;
-	json_in(t, name, '[');
-	for (i = 0; i < w->n; i++)
-		json_f64(t, v[w->order[i]]);
-	json_close(t, ']');
+	for (c = v->col; c < v->col + v->n_columns; c++) {
+		if (is_empty(w, c->v))
+			continue;
+		if (self_of(c->name) > 0) {
+			put_metric(t, c, self_of(c->name));
+			continue;
+		}
+		json_open(t, '{');
+		json_key_str(t, "name", c->name);
+		json_key_str(t, "unit", c->unit);
+		json_key_bool(t, "inclusive", c->inclusive);
+		json_key_str(t, "self", NULL);
+		json_close(t, '}');
+	}
 }
 
-static int add_cost(struct view *v, const char *name, const char *unit, uint64_t (*of)[COST_N],
-	enum cost k, bool all)
+void web_tree_columns(struct web_tree *w, const struct view *v, double *const *of)
 {
-	struct column like = {.inclusive = all};
+	struct text *t = &w->a->to->body;
+	uint32_t c, i;
+
+	for (c = 0; c < v->n_columns; c++) {
+		if (is_empty(w, of[c]))
+			continue;
+		json_in(t, v->col[c].name, '[');
+		for (i = 0; i < w->n; i++)
+			json_f64(t, of[c][w->order[i]]);
+		json_close(t, ']');
+	}
+}
+
+static int add_cost(
+	struct view *v, const struct costs *c, const char *name, const char *unit, enum cost k)
+{
+	struct column like = {.inclusive = false};
 	uint32_t i;
 	double *to;
 	int r;
@@ -163,7 +212,7 @@ static int add_cost(struct view *v, const char *name, const char *unit, uint64_t
 	snprintf(like.unit, sizeof(like.unit), "%s", unit);
 	r = view_add_column(v, &like, &to);
 	for (i = 0; r == 0 && i < v->p->n_nodes; i++)
-		to[i] = (double)of[i][k];
+		to[i] = (double)c->self[i][k];
 	return r;
 }
 
@@ -200,19 +249,13 @@ int web_costs(struct view *v, const char **ret_main)
 
 	if (r < 0)
 		return r;
-	r = add_cost(v, "gpu_time", "ns", c.all, COST_gpu_time, true);
+	r = add_cost(v, &c, "gpu_time_self", "ns", COST_gpu_time);
 	if (r == 0)
-		r = add_cost(v, "gpu_time_self", "ns", c.self, COST_gpu_time, false);
+		r = add_cost(v, &c, "cpu_time_self", "ns", COST_cpu_time);
 	if (r == 0)
-		r = add_cost(v, "cpu_time", "ns", c.all, COST_cpu_time, true);
+		r = add_cost(v, &c, "count_self", "", COST_count);
 	if (r == 0)
-		r = add_cost(v, "cpu_time_self", "ns", c.self, COST_cpu_time, false);
-	if (r == 0)
-		r = add_cost(v, "count", "", c.all, COST_count, true);
-	if (r == 0)
-		r = add_cost(v, "count_self", "", c.self, COST_count, false);
-	if (r == 0)
-		r = add_cost(v, "calls", "", c.self, COST_calls, false);
+		r = add_cost(v, &c, "calls", "", COST_calls);
 	if (r == 0)
 		r = add_spreads(v);
 	*ret_main = cost_names[c.main];
@@ -245,10 +288,21 @@ static int derive_more(struct web_ask *a, struct view *v)
 	return 0;
 }
 
-static void put_tree(struct web_tree *w, const struct view *const views[2], const char *main)
+/* The numbers of a view's own columns. */
+static void put_values(struct web_tree *w, const struct view *v)
+{
+	double *of[VIEW_COLUMNS_MAX];
+	uint32_t c;
+
+	for (c = 0; c < v->n_columns; c++)
+		of[c] = v->col[c].v;
+	web_tree_columns(w, v, of);
+}
+
+static void put_tree(
+	struct web_tree *w, const struct view *ours, const struct view *more, const char *main)
 {
 	struct text *t = &w->a->to->body;
-	uint32_t i, k;
 
 	text_char(t, '{');
 	web_tree_nodes(w);
@@ -256,14 +310,12 @@ static void put_tree(struct web_tree *w, const struct view *const views[2], cons
 	web_tree_words(w);
 	json_key_str(t, "main", main);
 	json_in(t, "metrics", '[');
-	for (k = 0; k < 2; k++)
-		for (i = 0; i < views[k]->n_columns; i++)
-			web_tree_metric(w, &views[k]->col[i], views[k]->col[i].v);
+	web_tree_metrics(w, ours);
+	web_tree_metrics(w, more);
 	json_close(t, ']');
 	json_in(t, "values", '{');
-	for (k = 0; k < 2; k++)
-		for (i = 0; i < views[k]->n_columns; i++)
-			web_tree_column(w, views[k]->col[i].name, views[k]->col[i].v);
+	put_values(w, ours);
+	put_values(w, more);
 	json_close(t, '}');
 	web_warnings(w->a);
 	text_char(t, '}');
@@ -289,7 +341,7 @@ int web_tree(struct web_ask *a)
 	if (r == 0)
 		r = web_tree_new(a, ours, &w);
 	if (r == 0)
-		put_tree(&w, (const struct view *const[2]){ours, more}, main);
+		put_tree(&w, ours, more, main);
 	web_tree_free(&w);
 	view_free(ours);
 	view_free(more);
