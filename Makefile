@@ -13,7 +13,7 @@ VERSION   := $(shell sed -n 's/^.define PROTOND_VERSION "\(.*\)"/\1/p' libclient
 # What a fresh Debian 12 machine lacks: to build and run, and to check besides.
 APT_BUILD := gcc make pkg-config libc6-dev libuv1-dev libmsgpack-dev libsqlite3-dev libzstd-dev zlib1g-dev libjansson-dev \
 	libpcre2-dev libmicrohttpd-dev python3-dev
-APT_CHECK := g++ clang clang-format libclang-rt-14-dev check python3 python3-pytest python3-pytest-xdist python3-msgpack python3-pandas python3-venv python3-pip pmccabe binutils man-db git systemd strace valgrind spin tcc openmpi-bin gunicorn
+APT_CHECK := g++ clang clang-format libclang-rt-14-dev check python3 python3-pytest python3-pytest-xdist python3-msgpack python3-pandas python3-venv python3-pip pmccabe binutils man-db git systemd strace valgrind spin tcc openmpi-bin gunicorn nodejs npm chromium
 
 # SAN=address,undefined or SAN=thread builds everything under it, in a folder of its own.
 ifneq ($(SAN),)
@@ -90,7 +90,7 @@ MAIN     := daemon/main.c viewer/ctl/protonctl.c viewer/view/protonview.c
 obj  = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(1:%=%/*.c)))
 ar   = $(1:%=$(B)/ar/%.a)
 
-.PHONY: judges all python demo check deps deps-check help install uninstall bundle bundle-tree wheel bench gpu-check gpu-bench lint clean tests
+.PHONY: judges web web-bench all python demo check deps deps-check help install uninstall bundle bundle-tree wheel bench gpu-check gpu-bench lint clean tests
 .DELETE_ON_ERROR:
 all: $(B)/bin/protond $(B)/bin/protonctl $(B)/bin/protonview $(B)/lib/libprotond.so \
 	$(B)/lib/libprotond-agent.so.0 $(B)/lib/libprotond.a $(B)/bin/protond-demo python
@@ -106,6 +106,7 @@ help:
 	@echo "make wheel      the same as a Python package for pip, under dist/"
 	@echo "make bench      speed of scopes, pipeline and viewer, against their floors"
 	@echo "make gpu-check  what needs an NVIDIA GPU     make gpu-bench    its speed"
+	@echo "make web        the page, from viewer/web/src; needs node     make web-bench  its frames while it is panned"
 	@echo "make judges     npm's readers of traces and profiles, which make check asks when they are here"
 	@echo "make lint       formatting, warnings of two compilers, shape of the code, symbols"
 	@echo "SAN=address,undefined or SAN=thread with any of them: under that sanitizer"
@@ -203,6 +204,16 @@ $(PY_DIR)/protond/_native.abi3.so: $(wildcard libclient/python/native*.c) libcli
 # Other people's readers of what is exported: 220 MB, so nobody has to have them.
 judges:
 	cd tests/judges && npm ci --ignore-scripts --no-audit --no-fund
+
+# The page of `protonview web` and of reports, from viewer/web/src: what comes out is committed, so that only who
+# changes it needs node.
+web: viewer/web/node_modules
+	cd viewer/web && npx --no-install tsc --noEmit && node build.mjs
+viewer/web/node_modules: viewer/web/package-lock.json
+	cd viewer/web && npm ci --ignore-scripts --no-audit --no-fund --silent
+	@touch $@
+web-bench: viewer/web/node_modules
+	node tests/web/bench.mjs
 
 # --- the two commands -----------------------------------------------------------------------------
 

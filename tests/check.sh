@@ -189,11 +189,11 @@ some() { # words
                         unit) unit+=("${units[@]}") ;;
                         scenario) scenario+=(tests/scenario) ;;
                         fuzz) fuzz+=("${fuzzers[@]}") ;;
-                        lint | models | replay) other+=("$word") ;;
+                        lint | models | replay | page) other+=("$word") ;;
                         *)
                                 {
                                         echo "no test is called $word. Those that are:"
-                                        printf '%s\n' "all of a kind: unit scenario fuzz lint models replay" "unit: ${units[*]}" \
+                                        printf '%s\n' "all of a kind: unit scenario fuzz lint models replay page" "unit: ${units[*]}" \
                                                 "fuzz: ${fuzzers[*]}" "scenario (FILE.py, FILE.py::TEST): ${files[*]}" | fold -s -w 110 | sed 's/^/    /'
                                 } >&2
                                 exit 2
@@ -214,6 +214,7 @@ some() { # words
                 case $word in
                 lint) one lint bash tests/lint.sh ;;
                 models) one models tests/model/run.sh ;;
+                page) one page tests/web/check.sh ;;
                 replay) one "${label}replay" env CHECK_SAN="$SAN" tests/replay/check.sh "$tree" ;;
                 esac
         done
@@ -241,6 +242,7 @@ work_behind() {
         echo "tsan $?" >&3
         one "lint" bash tests/lint.sh
         one "models" tests/model/run.sh
+        one "page" tests/web/check.sh
         one "build, fuzzers" bash tests/fuzz/run.sh build
         echo "fuzz $?" >&3
 }

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT. Chromium of Debian, for the tests of the page.
+import { createRequire } from "node:module";
+import { existsSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const here = dirname(fileURLToPath(import.meta.url));
+export const fromWeb = createRequire(join(here, "../../viewer/web/package.json"));
+const puppeteer = fromWeb("puppeteer-core");
+
+export async function browser() {
+	const path = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
+	if (!path)
+		throw new Error("no chromium: apt-get install chromium");
+	return puppeteer.launch({ executablePath: path, headless: true, args: ["--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-color-profile=srgb", "--disable-extensions", "--mute-audio"] });
+}
+
+// A page of a size; zoom is the browser's: fewer CSS pixels, more of the screen's for each.
+export async function pageOf(b, { zoom = 1, dark = false, width = 1280, height = 800, still = true } = {}) {
+	const p = await b.newPage();
+	p.errors = [];
+	p.on("pageerror", (e) => p.errors.push(`${e.message}`));
+	p.on("console", (m) => m.type() === "error" && p.errors.push(m.text()));
+	await p.setViewport({ width: Math.round(width / zoom), height: Math.round(height / zoom), deviceScaleFactor: zoom });
+	await p.emulateMediaFeatures([{ name: "prefers-color-scheme", value: dark ? "dark" : "light" }, { name: "prefers-reduced-motion", value: still ? "reduce" : "no-preference" }]);
+	return p;
+}
+
+// Waits until nothing is asked for any more and two frames were drawn.
+export async function settled(p) {
+	await p.waitForNetworkIdle({ idleTime: 100, concurrency: 0, timeout: 15000 });
+	await p.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: MIT. canvas.tsx: a canvas as large as its box, sharp on any screen, drawn once a frame at most.
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
+
+export interface Look {
+	back: string;
+	text: string;
+	dim: string;
+	line: string;
+	accent: string;
+	panel: string;
+	font: string;
+}
+
+export function look(): Look {
+	const s = getComputedStyle(document.documentElement);
+	const v = (name: string) => s.getPropertyValue(name).trim();
+	return { back: v("--back"), text: v("--text"), dim: v("--dim"), line: v("--line"), accent: v("--accent"), panel: v("--panel"), font: s.fontFamily };
+}
+
+export type Draw = (c: CanvasRenderingContext2D, width: number, height: number, l: Look) => void;
+
+export interface CanvasProps {
+	label: string;
+	draw: Draw;
+	deps: unknown[];
+	height?: number; // px; else all of the box
+	again?: { current: (() => void) | null }; // set to a function that draws on the next frame
+	handlers?: Record<string, unknown>;
+	class?: string;
+}
+
+export const still = () => matchMedia("(prefers-reduced-motion: reduce)").matches;
+
+export function Canvas(p: CanvasProps) {
+	const el = useRef<HTMLCanvasElement>(null);
+	const latest = useRef(p.draw);
+	latest.current = p.draw;
+	const frame = useRef(0);
+	const seen = useRef<{ w: number; h: number; look: Look | null }>({ w: 0, h: 0, look: null });
+	const paint = () => {
+		frame.current = 0;
+		const c = el.current;
+		if (!c)
+			return;
+		const { w, h } = seen.current;
+		const dpr = devicePixelRatio || 1;
+		const [W, H] = [Math.max(1, Math.round(w * dpr)), Math.max(1, Math.round(h * dpr))];
+		if (c.width !== W || c.height !== H) {
+			c.width = W;
+			c.height = H;
+		}
+		const g = c.getContext("2d", { alpha: false })!;
+		g.setTransform(dpr, 0, 0, dpr, 0, 0);
+		const l = (seen.current.look ??= look());
+		g.fillStyle = l.panel;
+		g.fillRect(0, 0, w, h);
+		latest.current(g, w, h, l);
+	};
+	const ask = () => {
+		if (frame.current === 0)
+			frame.current = requestAnimationFrame(paint);
+	};
+	if (p.again)
+		p.again.current = ask;
+	useLayoutEffect(() => {
+		const box = el.current!.parentElement!;
+		const size = () => {
+			seen.current.w = box.clientWidth;
+			seen.current.h = p.height ?? box.clientHeight;
+			ask();
+		};
+		const o = new ResizeObserver(size);
+		o.observe(box);
+		size();
+		const themed = () => {
+			seen.current.look = null;
+			ask();
+		};
+		const dark = matchMedia("(prefers-color-scheme: dark)");
+		dark.addEventListener("change", themed);
+		addEventListener("themed", themed);
+		return () => {
+			o.disconnect();
+			dark.removeEventListener("change", themed);
+			removeEventListener("themed", themed);
+			cancelAnimationFrame(frame.current);
+			frame.current = 0;
+		};
+	}, [p.height]);
+	useEffect(ask, p.deps);
+	// With a role a canvas may be focused and has a name; its table is beside it.
+	return (
+		<canvas ref={el} class={p.class ?? ""} role="application" aria-label={p.label} tabIndex={0}
+			style={p.height ? { height: `${p.height}px` } : {}} {...(p.handlers ?? {})}></canvas>
+	);
+}
+
+// What fits, with an ellipsis: widths are measured once for each font.
+const wide = new Map<string, number>();
+export function fit(g: CanvasRenderingContext2D, s: string, room: number): string {
+	let each = wide.get(g.font);
+	if (each === undefined) {
+		each = g.measureText("abcdefghijklmnopqrstuvwxyz_:0123456789").width / 38;
+		wide.set(g.font, each);
+	}
+	const most = Math.floor(room / each);
+	return s.length <= most ? s : most < 3 ? "" : s.slice(0, most - 1) + "…";
+}

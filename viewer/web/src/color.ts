@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT. color.ts: colours by what work is. Paul Tol's bright and vibrant sets, which people who
+// are colour-blind tell apart; a shade by name on top.
+import { hash } from "./format";
+
+const FAMILY: Record<string, string> = {
+	gemm: "#4477aa",
+	attention: "#aa3377",
+	conv: "#66ccee",
+	norm: "#228833",
+	elementwise: "#ccbb44",
+	reduce: "#88a94b",
+	optimizer: "#ee6677",
+	comm: "#ee7733",
+	copy: "#009988",
+	memset: "#9a9a9a",
+	set: "#9a9a9a",
+	kernel: "#77aadd",
+	other: "#77aadd",
+	compute: "#77aadd",
+	scope: "#b3bccb",
+	state: "#cfc6b0",
+	op: "#c4b7d0",
+	frame: "#b9c9bd",
+	captured: "#d3c4c4",
+	root: "#d4d8e0",
+	idle: "#e2e5ea",
+};
+for (const c of ["h2d", "d2h", "d2d", "p2p"])
+	FAMILY[c] = FAMILY.copy;
+
+const shades = new Map<string, string>();
+
+function rgb(hex: string): [number, number, number] {
+	return [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16)) as [number, number, number];
+}
+
+function mix(a: string, b: string, t: number): string {
+	const [x, y] = [rgb(a), rgb(b)];
+	return "#" + x.map((v, i) => Math.round(v + (y[i] - v) * t).toString(16).padStart(2, "0")).join("");
+}
+
+export const family = (word: string): string => FAMILY[word] ?? FAMILY.other;
+// What a family or a class is called where people read it.
+const WORDS: Record<string, string> = { h2d: "copy to the GPU", d2h: "copy from the GPU", d2d: "copy on the GPU", p2p: "copy between GPUs", comm: "communication", gemm: "matrix product", conv: "convolution" };
+export const word = (w: string): string => WORDS[w] ?? w;
+
+export function shade(word: string, name: string): string {
+	const n = hash(name) % 5;
+	const key = word + n;
+	let ret = shades.get(key);
+	if (ret === undefined) {
+		ret = mix(family(word), "#ffffff", n * 0.07);
+		shades.set(key, ret);
+	}
+	return ret;
+}
+
+const inks = new Map<string, string>();
+
+// Black or white, whichever can be read on it.
+export function ink(back: string): string {
+	let ret = inks.get(back);
+	if (ret === undefined) {
+		const [r, g, b] = rgb(back).map((v) => ((v / 255) ** 2.2));
+		ret = 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.22 ? "#10151c" : "#ffffff";
+		inks.set(back, ret);
+	}
+	return ret;
+}
+
+// A difference: blue less, orange more, by how much of the larger it is.
+export function delta(before: number, after: number): string {
+	const most = Math.max(before, after);
+	if (!(most > 0))
+		return "#c9cdd4";
+	const d = (after - before) / most;
+	const t = Math.min(1, Math.abs(d) * 1.6) * 0.9 + (Math.abs(d) > 0.005 ? 0.1 : 0);
+	return mix("#d5d8dd", d < 0 ? "#2b6cb0" : "#dd6b10", t);
+}
+
+// One hue, light to dark: a heat map that prints.
+export function heat(t: number): string {
+	const x = Math.max(0, Math.min(1, t));
+	return x < 0.5 ? mix("#f3f6fa", "#77aadd", x * 2) : mix("#77aadd", "#173a66", (x - 0.5) * 2);
+}

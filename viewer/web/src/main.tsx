@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT. main.tsx: the frame: which session, which tab, what is selected; the keys.
+import "uplot/dist/uPlot.min.css";
+import "./app.css";
+import { type FunctionComponent, render } from "preact";
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { api, forget, get, inlinedPaths, isReport, type Kind, type Meta, type Sessions } from "./api";
+import { Details } from "./details";
+import { shown, time } from "./format";
+import { Busy, Lacking, Trouble } from "./parts";
+import { Session } from "./session";
+import { now, set, useHash, usePromise } from "./state";
+import { FlameTab, SunburstTab } from "./tabs/flame";
+import { OpsTab } from "./tabs/ops";
+import { SessionsTab } from "./tabs/sessions";
+import { Summary } from "./tabs/summary";
+import { TreeTab } from "./tabs/tree";
+
+// All tabs, in order; `has` is what a session must have for it.
+const TABS: { key: string; words: string; of: FunctionComponent; has?: Kind; aside?: boolean; live?: boolean }[] = [
+	{ key: "summary", words: "Summary", of: Summary, aside: true },
+	{ key: "tree", words: "Tree", of: TreeTab, aside: true },
+	{ key: "flame", words: "Flame", of: FlameTab, aside: true },
+	{ key: "graph", words: "Call graph", of: SunburstTab, aside: true },
+	{ key: "ops", words: "Operations", of: OpsTab, aside: true },
+	{ key: "sessions", words: "Sessions", of: SessionsTab },
+];
+
+const KEYS: [string, string][] = [
+	["1 … 9, 0, -, =", "a tab by its place"],
+	["[  ]", "the tab before, the next"],
+	["/", "search"],
+	["Esc", "leave the search; select nothing"],
+	["t", "light or dark"],
+	["?", "these keys"],
+	["↑ ↓ ← →", "tables, bars, rings: move; a tree: open and close"],
+	["Enter", "open, zoom in"],
+	["Backspace", "zoom out"],
+	["W S A D", "timeline and bars: zoom in and out, left and right"],
+	["N  Shift+N", "timeline: the next, the one before, of the name that is selected"],
+	["Q E", "timeline: lane above, lane below"],
+	["P  H", "timeline: pin the lane, hide it"],
+	["M", "timeline: measure: what is selected becomes the range"],
+	["F", "timeline: zoom to what is selected; again: to all"],
+	["Shift+C", "tables: copy as CSV"],
+];
+
+function Help({ close }: { close: () => void }) {
+	return (
+		<dialog class="help" ref={(d) => {
+			if (d && !d.open)
+				d.showModal();
+		}} onClose={close} onClick={(e) => e.target === e.currentTarget && close()} aria-labelledby="keys">
+			<h2 id="keys">Keys</h2>
+			<dl>{KEYS.map(([k, w]) => <div key={k}><dt><kbd>{k}</kbd></dt><dd>{w}</dd></div>)}</dl>
+			<button type="button" onClick={close}>close</button>
+		</dialog>
+	);
+}
+
+const THEME = "protond-theme";
+
+function theme(next: string): void {
+	if (next)
+		document.documentElement.dataset.theme = next;
+	else
+		delete document.documentElement.dataset.theme;
+	try {
+		localStorage.setItem(THEME, next);
+	} catch {
+		/* a report from a file may keep nothing */
+	}
+	dispatchEvent(new Event("themed"));
+}
+
+function turnTheme(): void {
+	const dark = document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+	theme(dark ? "light" : "dark");
+}
+
+const FORMATS: [string, string][] = [["folded", "folded stacks"], ["csv", "CSV"], ["json", "JSON"], ["speedscope.json", "speedscope"], ["pb.gz", "pprof"], ["hatchet", "Hatchet"], ["pftrace", "Perfetto"]];
+
+function App() {
+	const h = useHash();
+	const [help, setHelp] = useState(false);
+	const [beat] = useState(0);
+	const sessions = usePromise(() => get<Sessions>("api/sessions"), []);
+	const id = useMemo(() => {
+		if (h.s)
+			return h.s;
+		const s = sessions.value;
+		if (s?.open?.length)
+			return String(s.open[0]);
+		const inside = inlinedPaths("api/s/")[0];
+		if (inside)
+			return decodeURIComponent(inside.split("/")[2]);
+		const k = s?.columns.findIndex((c) => c.name === "id") ?? -1;
+		return s && k >= 0 && s.rows.length > 0 ? String(s.rows[0][k]) : "";
+	}, [h.s, sessions.value]);
+	const meta = usePromise(() => (id ? get<Meta>(api(id, "meta")) : null), [id, beat]);
+	const tabs = TABS.filter((t) => !isReport || (t.key !== "sessions" && !t.live));
+	const tab = tabs.find((t) => t.key === h.tab) ?? (id || !sessions.value ? tabs[0] : tabs.find((t) => t.key === "sessions") ?? tabs[0]);
+
+	useEffect(() => {
+		document.title = meta.value ? `${shown(meta.value.session.name)} · ${tab.words} · protond` : "protond";
+	}, [meta.value, tab]);
+	useEffect(() => {
+		const key = (e: KeyboardEvent) => {
+			const on = e.target as HTMLElement;
+			if (e.ctrlKey || e.metaKey || e.altKey || on.matches("input, select, textarea, dialog *") || e.defaultPrevented)
+				return;
+			const at = "1234567890-=".indexOf(e.key);
+			const i = tabs.indexOf(tab);
+			if (at >= 0 && at < tabs.length)
+				set({ tab: tabs[at].key, z: "" });
+			else if (e.key === "[" || e.key === "]")
+				set({ tab: tabs[(i + (e.key === "]" ? 1 : tabs.length - 1)) % tabs.length].key, z: "" });
+			else if (e.key === "/")
+				document.querySelector<HTMLInputElement>("input.find")?.focus();
+			else if (e.key === "?")
+				setHelp(true);
+			else if (e.key === "t")
+				turnTheme();
+			else if (e.key === "Escape" && (now().sel || now().node))
+				set({ sel: "", node: "" });
+			else
+				return;
+			e.preventDefault();
+		};
+		addEventListener("keydown", key);
+		return () => removeEventListener("keydown", key);
+	}, [tab, tabs.length]);
+
+	const m = meta.value;
+	const View = tab.of;
+	const turn = (e: KeyboardEvent) => {
+		const i = tabs.indexOf(tab);
+		const to = e.key === "ArrowRight" ? i + 1 : e.key === "ArrowLeft" ? i - 1 : e.key === "Home" ? 0 : e.key === "End" ? tabs.length - 1 : -9;
+		if (to === -9)
+			return;
+		e.preventDefault();
+		const next = tabs[(to + tabs.length) % tabs.length];
+		set({ tab: next.key, z: "" });
+		document.getElementById(`tab-${next.key}`)?.focus();
+	};
+	return (
+		<>
+			<header class="top">
+				<h1><b>protond</b></h1>
+				{m && (
+					<p class="which">
+						<strong title={shown(m.session.name)}>{shown(m.session.name)}</strong>
+						<span class={m.live ? "state live" : "state"}>{shown(m.session.state ?? "file")}</span>
+						<span class="took">{time(m.session.duration_ns)}</span>
+						<code title={shown(m.session.command ?? "")}>{m.session.command ? shown(m.session.command) : ""}</code>
+					</p>
+				)}
+				<span class="tools">
+					{m && !isReport && (
+						<details class="menu right">
+							<summary>save as</summary>
+							<div>{FORMATS.map(([f, words]) => <a key={f} href={api(id, `export.${f}`)} download="">{words}</a>)}</div>
+						</details>
+					)}
+					<button type="button" class="plain" onClick={turnTheme} title="light or dark (t)" aria-label="light or dark">◐</button>
+					<button type="button" class="plain" onClick={() => setHelp(true)} title="keys (?)" aria-label="keys">?</button>
+				</span>
+			</header>
+			<div class="tabs" role="tablist" aria-label="Views" onKeyDown={turn}>
+				{tabs.map((t) => (
+					<button key={t.key} id={`tab-${t.key}`} type="button" role="tab" aria-selected={t === tab} aria-controls="view" tabIndex={t === tab ? 0 : -1}
+						class={m && t.has && m.has[t.has] === false ? "lacks" : ""} onClick={() => set({ tab: t.key, z: "" })}>{t.words}</button>
+				))}
+			</div>
+			<main>
+				<div id="view" role="tabpanel" aria-labelledby={`tab-${tab.key}`} class={`panel ${tab.key}`}>
+				{sessions.error && !m ? <Trouble error={sessions.error} /> : meta.error ? <Trouble error={meta.error} /> : null}
+				{m && sessions.value ? (
+					<Session.Provider value={{ id, meta: m, sessions: sessions.value, h, beat }}>
+						<div class="view">{tab.has && m.has[tab.has] === false ? <Lacking what={tab.has} /> : <View key={id} />}</div>
+						{tab.aside && <Details />}
+					</Session.Provider>
+				) : sessions.value && !id ? (
+					<div class="lacking"><h2>Nothing has been recorded yet</h2><p>A run is recorded by</p><pre>protonctl run -- python train.py</pre></div>
+				) : !meta.error && !sessions.error ? <Busy /> : null}
+				</div>
+			</main>
+			<div id="said" role="status" aria-live="polite"></div>
+			{help && <Help close={() => setHelp(false)} />}
+		</>
+	);
+}
+
+try {
+	theme(localStorage.getItem(THEME) ?? "");
+} catch {
+	/* as above */
+}
+addEventListener("click", (e) => {
+	for (const d of document.querySelectorAll<HTMLDetailsElement>("details.menu[open]"))
+		if (!d.contains(e.target as Node))
+			d.open = false;
+});
+addEventListener("pageshow", (e) => e.persisted && forget());
+render(<App />, document.getElementById("app")!);

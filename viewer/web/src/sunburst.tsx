@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: MIT. sunburst.tsx: the same boxes as rings: five of them, and nothing narrower than half a degree.
+import { useMemo, useRef, useState } from "preact/hooks";
+import { Canvas, type Draw, fit } from "./canvas";
+import { ink } from "./color";
+import { cut } from "./format";
+import { boxOfNode, type BoxesProps, parentOf, stepBox, type Tip, TipBox } from "./icicle";
+
+const RINGS = 5;
+const LEAST = Math.PI / 360;
+
+export function Sunburst(p: BoxesProps) {
+	const l = p.layout;
+	const z = p.zoom < l.n ? p.zoom : 0;
+	const box = useRef<HTMLDivElement>(null);
+	const again = useRef<(() => void) | null>(null);
+	const hover = useRef(-1);
+	const [tip, setTip] = useState<Tip | null>(null);
+	const sel = useMemo(() => boxOfNode(l, p.selected), [l, p.selected]);
+	const focus = useRef(-1);
+	if (sel >= 0)
+		focus.current = sel;
+	const geo = (w: number, h: number) => {
+		const R = Math.max(40, Math.min(w, h) / 2 - 8);
+		const hole = R * 0.2;
+		return { cx: w / 2, cy: h / 2, hole, ring: (R - hole) / RINGS };
+	};
+	// Each box that is drawn, with its angles; what is too narrow is told as the rest of its ring.
+	const arcs = (visit: (b: number, ring: number, a0: number, a1: number) => boolean) => {
+		const whole = l.w[z] || 1;
+		for (let b = z + 1; b < z + l.size[z];) {
+			const ring = l.depth[b] - l.depth[z] - 1;
+			const a0 = ((l.x[b] - l.x[z]) / whole) * 2 * Math.PI;
+			const a1 = a0 + (l.w[b] / whole) * 2 * Math.PI;
+			if (ring >= RINGS || a1 - a0 < LEAST) {
+				b += l.size[b] || 1;
+				continue;
+			}
+			if (visit(b, ring, a0, a1))
+				return;
+			b++;
+		}
+	};
+	const draw: Draw = (g, w, h, k) => {
+		const { cx, cy, hole, ring } = geo(w, h);
+		const top = -Math.PI / 2;
+		g.textBaseline = "middle";
+		arcs((b, r, a0, a1) => {
+			const [r0, r1] = [hole + r * ring, hole + (r + 1) * ring];
+			const on = !p.matches || p.matches[l.name[b]] === 1;
+			g.globalAlpha = on ? 1 : 0.22;
+			g.beginPath();
+			g.arc(cx, cy, r1 - 0.5, top + a0, top + a1);
+			g.arc(cx, cy, r0 + 0.5, top + a1, top + a0, true);
+			g.closePath();
+			g.fillStyle = l.color[b];
+			g.fill();
+			g.globalAlpha = 1;
+			g.lineWidth = b === sel ? 3 : 1;
+			g.strokeStyle = b === sel ? k.accent : b === hover.current ? k.text : k.panel;
+			g.stroke();
+			// Along the ring where that gives more room, else across it.
+			const mid = (a0 + a1) / 2;
+			const rad = r0 + ring / 2;
+			const along = Math.min((a1 - a0) * rad * 0.9, 2 * rad * Math.sin(Math.min(a1 - a0, Math.PI) / 2)) > ring * 1.2;
+			const room = along ? Math.min((a1 - a0) * rad * 0.8, rad * 1.1) : ring - 8;
+			if ((a1 - a0) * rad > 13 && room > 24) {
+				const low = along && mid > Math.PI / 2 && mid < 1.5 * Math.PI;
+				const left = !along && mid > Math.PI;
+				g.save();
+				g.translate(cx, cy);
+				g.rotate(mid + (along ? (low ? Math.PI : 0) : left ? Math.PI / 2 : -Math.PI / 2));
+				g.font = `11px ${k.font}`;
+				g.fillStyle = on ? ink(l.color[b]) : k.dim;
+				g.textAlign = "center";
+				const s = fit(g, p.tree.briefs[l.name[b]], room);
+				if (along)
+					g.fillText(s, 0, low ? rad : -rad);
+				else
+					g.fillText(s, left ? -rad : rad, 0);
+				g.restore();
+			}
+			return false;
+		});
+		g.textAlign = "center";
+		g.fillStyle = k.text;
+		g.font = `600 12px ${k.font}`;
+		g.fillText(cut(p.tree.briefs[l.name[z]], Math.floor(hole / 3.6)), cx, cy - 8, hole * 1.8);
+		g.font = `11px ${k.font}`;
+		g.fillStyle = k.dim;
+		g.fillText(p.say(z)[1].split(",")[0], cx, cy + 9, hole * 1.8);
+		g.textAlign = "start";
+	};
+	const at = (e: MouseEvent): number => {
+		const r = box.current!.getBoundingClientRect();
+		const { cx, cy, hole, ring } = geo(r.width, r.height);
+		const [x, y] = [e.clientX - r.left - cx, e.clientY - r.top - cy];
+		const d = Math.hypot(x, y);
+		if (d < hole)
+			return z;
+		const on = Math.floor((d - hole) / ring);
+		let a = Math.atan2(y, x) + Math.PI / 2;
+		if (a < 0)
+			a += 2 * Math.PI;
+		let ret = -1;
+		arcs((b, rg, a0, a1) => {
+			if (rg === on && a >= a0 && a < a1)
+				ret = b;
+			return ret >= 0;
+		});
+		return ret;
+	};
+	const handlers = {
+		onMouseMove: (e: MouseEvent) => {
+			const b = at(e);
+			if (b !== hover.current) {
+				hover.current = b;
+				again.current?.();
+			}
+			setTip(b < 0 ? null : { x: e.clientX, y: e.clientY, lines: p.say(b) });
+		},
+		onMouseLeave: () => {
+			hover.current = -1;
+			setTip(null);
+			again.current?.();
+		},
+		onClick: (e: MouseEvent) => {
+			const b = at(e);
+			if (b === z && z > 0)
+				p.onZoom(parentOf(l, z));
+			else if (b > 0)
+				p.onSelect(b);
+		},
+		onDblClick: (e: MouseEvent) => {
+			const b = at(e);
+			if (b > 0 && b !== z)
+				p.onZoom(b);
+		},
+		onKeyDown: (e: KeyboardEvent) => {
+			if (e.ctrlKey || e.metaKey || e.altKey || l.n === 0)
+				return;
+			const f = focus.current >= 0 && focus.current < l.n ? focus.current : z;
+			const next = stepBox(l, f, e.key);
+			if (next >= 0) {
+				focus.current = next;
+				p.onSelect(next);
+			} else if (e.key === "Enter")
+				p.onZoom(f);
+			else if (e.key === "Backspace" || e.key === "Escape")
+				p.onZoom(z === 0 ? 0 : parentOf(l, z));
+			else
+				return;
+			e.preventDefault();
+			e.stopPropagation();
+		},
+	};
+	return (
+		<div class="canvas" ref={box}>
+			<Canvas label={p.label} draw={draw} deps={[l, z, p.matches, sel, p.tree]} again={again} handlers={handlers} />
+			<TipBox tip={tip} />
+		</div>
+	);
+}

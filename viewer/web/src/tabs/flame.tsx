@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT. flame.tsx: the tree as bars: nested, turned over, the callers of one name, two sessions.
+import { useMemo } from "preact/hooks";
+import { get, type Metric, type TreeAnswer } from "../api";
+import { delta, family, word } from "../color";
+import { column, nameKey, percent, shown, withUnit } from "../format";
+import { Icicle } from "../icicle";
+import { differing, label, type Layout, mainOf, nested, type Order, ownOf, pathOf, type Tree, turned, unitFor } from "../model";
+import { Choice, Legend, Loaded, Pills, Search, Toggle } from "../parts";
+import { matcher, selectName, selectNode, selectedNode, treeOf, useSession, useTree } from "../session";
+import { set, usePromise } from "../state";
+import { Sunburst } from "../sunburst";
+import { type Col, Table } from "../table";
+
+type Mode = "nested" | "turned" | "callers" | "diff";
+
+// Times, counts and bytes add up; averages and quantiles do not, and are no width.
+const adds = (m: Metric) => m.inclusive && m.name !== "util";
+
+export function useMatches(t: Tree, q: string): Uint8Array | null {
+	return useMemo(() => {
+		const m = matcher(q);
+		return m ? Uint8Array.from(t.names, (n, i) => (m(n) || m(t.raw[i]) ? 1 : 0)) : null;
+	}, [t, q]);
+}
+
+export function matched(l: Layout, m: Uint8Array): number {
+	let sum = 0;
+	for (let b = 0; b < l.n;) {
+		if (m[l.name[b]]) {
+			sum += l.value[b];
+			b += l.size[b] || 1;
+		} else
+			b++;
+	}
+	return sum;
+}
+
+export function FlameTab() {
+	const { h } = useSession();
+	const of = useTree();
+	const mode = (h.flame ?? "nested") as Mode;
+	return (
+		<div class="fill">
+			{mode === "diff" ? <Diff /> : <Loaded of={{ ...of, ...(of.tree ? { value: of.tree } : {}) } as { value?: Tree; error?: Error; loading: boolean }}>{(t) => <Bars t={t} mode={mode} round={false} />}</Loaded>}
+		</div>
+	);
+}
+
+export function SunburstTab() {
+	const of = useTree();
+	return (
+		<div class="fill">
+			<Loaded of={{ ...of, ...(of.tree ? { value: of.tree } : {}) } as { value?: Tree; error?: Error; loading: boolean }}>{(t) => <Bars t={t} mode="nested" round />}</Loaded>
+		</div>
+	);
+}
+
+function Modes({ mode }: { mode: Mode }) {
+	return (
+		<Pills label="Kind" value={mode} of={[["nested", "top down"], ["turned", "bottom up"], ["callers", "callers"], ["diff", "difference"]]}
+			onChange={(m) => set({ flame: m === "nested" ? "" : m, z: "" })} />
+	);
+}
+
+// Every picture has its table.
+function BoxTable({ t, l, unit, say, onSelect, selected }: { t: Tree; l: Layout; unit: string; say: string; onSelect: (b: number) => void; selected: number }) {
+	const rows = useMemo(() => Int32Array.from({ length: l.n }, (_, i) => i), [l]);
+	const c = column(unit, l.value.subarray(0, l.n));
+	const { h } = useSession();
+	const cols: Col[] = [
+		{ key: "name", head: "Name", text: (b) => t.names[t.name.length > 0 ? l.name[b] : 0], title: (b) => t.names[l.name[b]], sort: (b) => t.names[l.name[b]] },
+		{ key: "depth", head: "Depth", num: true, width: 80, text: (b) => String(l.depth[b]), sort: (b) => l.depth[b] },
+		{ key: "v", head: say, unit: c.unit, num: true, width: 130, text: (b) => c.text(l.value[b]), sort: (b) => l.value[b], share: (b) => l.value[b] / (l.w[0] || 1) },
+		{ key: "%", head: "%", num: true, width: 72, text: (b) => percent(l.value[b], l.w[0]) },
+	];
+	return <Table label="What is drawn" cols={cols} rows={rows} sort={h.fsort ?? "-v"} onSort={(s) => set({ fsort: s })} selected={selected} onSelect={onSelect} empty="Nothing to draw." />;
+}
+
+function Bars({ t, mode, round }: { t: Tree; mode: Mode; round: boolean }) {
+	const { h } = useSession();
+	const sums = t.metrics.filter(adds);
+	const m = sums.find((x) => x.name === h.fm) ?? sums.find((x) => x === mainOf(t)) ?? sums[0];
+	const order = (h.order ?? "value") as Order;
+	const q = h.q ?? "";
+	const selected = selectedNode(t, h);
+	const only = mode === "callers" && selected >= 0 ? t.name[selected] : -1;
+	const l = useMemo(() => {
+		if (!m)
+			return nested(t, new Float64Array(t.n), order);
+		if (mode === "nested")
+			return nested(t, t.values[m.name], order);
+		return turned(t, mode === "callers" && only >= 0 ? callersOwn(t, m.name, only) : ownOf(t, m.name), only);
+	}, [t, m, mode, order, only]);
+	const matches = useMatches(t, q);
+	const zoom = Math.min(Number(h.z ?? "0") || 0, Math.max(0, l.n - 1));
+	const select = (b: number) => (l.node[b] >= 0 ? selectNode(t, l.node[b]) : selectName(t.raw[l.name[b]]));
+	const onZoom = (b: number) => set({ z: b > 0 ? String(b) : "" });
+	const say = (b: number) => [t.names[l.name[b]], `${withUnit(l.value[b], m ? unitFor(m) : "")}, ${percent(l.value[b], l.w[0])} of all` + (zoom > 0 && l.w[zoom] !== l.w[0] ? `, ${percent(l.value[b], l.w[zoom])} of what is shown` : "")];
+	const crumbs = zoom > 0 && l.node[zoom] > 0 ? pathOf(t, l.node[zoom]) : [];
+	const kinds = useMemo(() => [...new Set(Array.from({ length: Math.min(t.n, 20000) }, (_, i) => t.family[i]))].filter((k) => k !== "root").slice(0, 14), [t]);
+	const Picture = round ? Sunburst : Icicle;
+	return (
+		<>
+			<div class="bar-of">
+				{!round && <Modes mode={mode} />}
+				<Search value={q} label="Find in names" onInput={(s) => set({ q: s })} note={matches ? percent(matched(l, matches), l.w[0]) : ""} />
+				{sums.length > 1 && <Choice label="width" value={m?.name ?? ""} of={sums.map((x) => [x.name, label(x)] as [string, string])} onChange={(s) => set({ fm: s, z: "" })} />}
+				{mode === "nested" && <Choice label="order" value={order} of={[["value", "most first"], ["seen", "as first seen"], ["name", "by name"]]} onChange={(s) => set({ order: s === "value" ? "" : s, z: "" })} />}
+				<Toggle on={h.table === "1"} words="table" onChange={(on) => set({ table: on ? "1" : "" })} />
+			</div>
+			<nav class="crumbs" aria-label="Zoomed to">
+				{crumbs.length > 0 ? crumbs.map((i, k) => (
+					<button key={i} type="button" aria-current={k === crumbs.length - 1 ? "true" : undefined} onClick={() => onZoom(l.node.indexOf(i))}>{t.names[t.name[i]]}</button>
+				)) : <span class="hint">{mode === "callers" ? (only < 0 ? "Select a kernel or a scope: who called it is drawn here." : `Callers of ${t.names[only]}`) : mode === "turned" ? "Kernels at the top, their callers below them." : "Double click or Enter zooms in, Backspace out."}</span>}
+			</nav>
+			{h.table === "1" ? <BoxTable t={t} l={l} unit={m ? unitFor(m) : ""} say={m ? label(m) : ""} onSelect={select} selected={l.node.indexOf(selected)} />
+				: l.n === 0 || !(l.w[0] > 0) ? <p class="none">Nothing of {m ? label(m) : "this"} was recorded.</p>
+				: <Picture tree={t} layout={l} zoom={zoom} selected={selected} matches={matches} onZoom={onZoom} onSelect={select} say={say}
+					label={`${round ? "Rings" : "Bars"} of ${l.n} boxes by ${m ? label(m) : ""}. Arrows move, Enter zooms in, Backspace out. The table button lists them.`} />}
+			<Legend of={kinds.map((k) => [family(k), word(k)])} />
+		</>
+	);
+}
+
+// Who called a scope is asked by all that is below it, but not twice where it stands under itself.
+function callersOwn(t: Tree, metric: string, name: number): Float64Array {
+	const v = t.values[metric];
+	const ret = new Float64Array(t.n);
+	for (let i = 0; i < t.n;) {
+		if (t.name[i] === name) {
+			ret[i] = v[i] > 0 ? v[i] : 0;
+			i += t.size[i] || 1;
+		} else
+			i++;
+	}
+	return ret;
+}
+
+function Diff() {
+	const { h, id, sessions } = useSession();
+	const col = (name: string) => sessions.columns.findIndex((c) => c.name === name);
+	const others = sessions.rows.filter((r) => String(r[col("id")]) !== id).slice(0, 500);
+	const a = h.base ?? String(others.find((r) => r[col("name")] === sessions.rows.find((x) => String(x[col("id")]) === id)?.[col("name")])?.[col("id")] ?? others[0]?.[col("id")] ?? "");
+	const path = a ? `api/diff?a=${encodeURIComponent(a)}&b=${encodeURIComponent(id)}` : "";
+	const of = usePromise(() => (path ? get<TreeAnswer>(path) : null), [path]);
+	return (
+		<>
+			<div class="bar-of">
+				<Modes mode="diff" />
+				<Choice label="before" value={a} of={others.map((r) => [String(r[col("id")]), `${r[col("id")]}  ${shown(String(r[col("name")])).slice(0, 60)}`] as [string, string])} onChange={(s) => set({ base: s, z: "" })} />
+				<span class="note">after: {id}</span>
+				<Search value={h.q ?? ""} label="Find in names" onInput={(s) => set({ q: s })} />
+				<Toggle on={h.table === "1"} words="table" onChange={(on) => set({ table: on ? "1" : "" })} />
+			</div>
+			{a ? <Loaded of={of}>{(x) => <DiffBars t={treeOf(x)} />}</Loaded> : <p class="none">There is no other session to compare with.</p>}
+			<Legend of={[[delta(1, 0), "less"], [delta(1, 1), "the same"], [delta(0, 1), "more"]]} />
+		</>
+	);
+}
+
+function DiffBars({ t }: { t: Tree }) {
+	const { h } = useSession();
+	const nil = new Float64Array(t.n);
+	const [a, b] = [t.values.a ?? nil, t.values.b ?? nil];
+	const unit = t.metrics[0] ? unitFor(t.metrics[0]) : "ns";
+	const l = useMemo(() => differing(t, a, b), [t]);
+	const matches = useMatches(t, h.q ?? "");
+	const zoom = Math.min(Number(h.z ?? "0") || 0, Math.max(0, l.n - 1));
+	const selected = h.sel ? Array.from(t.name).findIndex((n) => nameKey(t.raw[n]) === h.sel) : -1;
+	const sign = (v: number) => (v > 0 ? "+" : "") + withUnit(v, unit);
+	const zero = (v: number) => (v > 0 ? v : 0);
+	if (h.table === "1") {
+		const c = column(unit, a, b);
+		const rows = Int32Array.from({ length: t.n }, (_, i) => i);
+		const cols: Col[] = [
+			{ key: "name", head: "Name", text: (i) => t.names[t.name[i]], title: (i) => pathOf(t, i).map((k) => t.names[t.name[k]]).join(" › "), sort: (i) => t.names[t.name[i]] },
+			{ key: "a", head: "before", unit: c.unit, num: true, width: 120, text: (i) => c.text(a[i]), sort: (i) => zero(a[i]) },
+			{ key: "b", head: "after", unit: c.unit, num: true, width: 120, text: (i) => c.text(b[i]), sort: (i) => zero(b[i]) },
+			{ key: "d", head: "change", unit: c.unit, num: true, width: 120, text: (i) => c.text(zero(b[i]) - zero(a[i])), sort: (i) => Math.abs(zero(b[i]) - zero(a[i])) },
+			{ key: "%", head: "%", num: true, width: 90, text: (i) => (a[i] > 0 ? `${(((zero(b[i]) - a[i]) / a[i]) * 100).toFixed(1)}` : "new"), sort: (i) => (zero(b[i]) - zero(a[i])) / (zero(a[i]) || 1) },
+		];
+		return <Table label="Difference" cols={cols} rows={rows} sort={h.dsort ?? "-d"} onSort={(s) => set({ dsort: s })} selected={selected} onSelect={(i) => selectName(t.raw[t.name[i]])} empty="Both are empty." />;
+	}
+	const say = (box: number) => {
+		const i = l.node[box];
+		return [t.names[l.name[box]], `${withUnit(zero(a[i]), unit)} → ${withUnit(zero(b[i]), unit)}`, `${sign(zero(b[i]) - zero(a[i]))}${a[i] > 0 ? ` (${(((zero(b[i]) - a[i]) / a[i]) * 100).toFixed(1)} %)` : " (new)"}`];
+	};
+	if (!(l.w[0] > 0))
+		return <p class="none">Neither has anything of this.</p>;
+	return <Icicle tree={t} layout={l} zoom={zoom} selected={selected} matches={matches} onZoom={(x) => set({ z: x > 0 ? String(x) : "" })}
+		onSelect={(x) => selectName(t.raw[l.name[x]])} say={say} label={`Difference of two sessions, ${l.n} boxes: blue less, orange more. The table button lists them.`} />;
+}
