@@ -8,97 +8,22 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "chrome_events.h"
 #include "session_terms.h"
-#include "timeline.h"
 
-#define LANE_TID 1000000u /* of a stream's second lane and on */
-#define NO_PID   (-1)
-
-struct chrome {
-	bool any; /* event or device so far */
-	uint64_t flows, tasks;
+struct form {
+	struct chrome c;
+	uint64_t tasks;
 };
 
-static struct chrome *chrome(struct timeline *w)
+static struct form *form(struct timeline *w)
 {
 	return w->mine;
 }
 
-/* --- pieces */
-
-static void number(struct text *t, uint64_t v)
+static struct chrome *chrome(struct timeline *w)
 {
-	char buf[24];
-	size_t at = sizeof(buf);
-
-	do {
-		buf[--at] = (char)('0' + v % 10);
-		v /= 10;
-	} while (v > 0);
-	text_add(t, buf + at, sizeof(buf) - at);
-}
-
-/* Microseconds with three decimals: exact. */
-static void micros(struct text *t, uint64_t ns)
-{
-	char rest[4] = {'.', (char)('0' + ns / 100 % 10), (char)('0' + ns / 10 % 10),
-		(char)('0' + ns % 10)};
-
-	number(t, ns / 1000);
-	text_add(t, rest, sizeof(rest));
-}
-
-static void comma(struct timeline *w)
-{
-	if (chrome(w)->any)
-		text_char(&w->out, ',');
-	chrome(w)->any = true;
-}
-
-/* {"ph":P,"cat":C,"name":N,"pid":,"tid":,"ts": */
-static void event(struct timeline *w, const char *ph, const char *cat, const char *name,
-	int64_t pid, uint64_t tid, uint64_t ns)
-{
-	struct text *t = &w->out;
-
-	comma(w);
-	text_str(t, "\n{\"ph\":\"");
-	text_str(t, ph);
-	text_str(t, "\",\"cat\":\"");
-	text_str(t, cat);
-	text_str(t, "\",\"name\":");
-	text_json(t, name);
-	if (pid != NO_PID) {
-		text_str(t, ",\"pid\":");
-		number(t, (uint64_t)pid);
-	}
-	text_str(t, ",\"tid\":");
-	number(t, tid);
-	text_str(t, ",\"ts\":");
-	micros(t, ns);
-}
-
-/* words, or NULL and a number */
-static void metadata(struct timeline *w, const char *what, int64_t pid, uint64_t tid,
-	const char *key, const char *words, uint64_t index)
-{
-	struct text *t = &w->out;
-
-	comma(w);
-	text_str(t, "\n{\"ph\":\"M\",\"name\":\"");
-	text_str(t, what);
-	text_str(t, "\",\"pid\":");
-	number(t, (uint64_t)pid);
-	text_str(t, ",\"tid\":");
-	number(t, tid);
-	text_str(t, ",\"args\":{\"");
-	text_str(t, key);
-	text_str(t, "\":");
-	if (words != NULL)
-		text_json(t, words);
-	else
-		number(t, index);
-	text_str(t, "}}");
+	return &form(w)->c;
 }
 
 /* "call_stack":["ROOT",...] */
@@ -117,53 +42,15 @@ static void call_stack(struct timeline *w, uint32_t node)
 
 /* --- metrics */
 
-static void held_value(struct text *t, const struct held *h)
-{
-	double f;
-
-	memcpy(&f, &h->bits, sizeof(f));
-	if (h->type == VALUE_STR)
-		text_json(t, h->text);
-	else if (h->type == VALUE_F64)
-		text_json_f64(t, f);
-	else if (h->type == VALUE_I64)
-		text_fmt(t, "%" PRId64, (int64_t)h->bits);
-	else
-		number(t, h->bits);
-}
-
-/* "name":value, of n places in held; what was set more than once: a list, in that order. */
-static void taken_values(struct timeline *w, uint32_t n)
-{
-	struct text *t = &w->out;
-	uint32_t at, next, i;
-
-	for (at = 0; at < n; at = next) {
-		const char *name = w->held[w->taken[at]].name;
-
-		for (next = at + 1; next < n; next++)
-			if (strcmp(w->held[w->taken[next]].name, name) != 0)
-				break;
-		text_str(t, at > 0 ? "," : "");
-		text_json(t, name);
-		text_str(t, next - at > 1 ? ":[" : ":");
-		for (i = at; i < next; i++) {
-			text_str(t, i > at ? "," : "");
-			held_value(t, &w->held[w->taken[i]]);
-		}
-		text_str(t, next - at > 1 ? "]" : "");
-	}
-}
-
 static void chrome_metric(struct timeline *w, const struct held *h, uint64_t ns)
 {
-	event(w, "i", "metric", w->known[h->node].name, w->at.pid, h->tid, ns);
+	chrome_event(chrome(w), "i", "metric", w->known[h->node].name, w->at.pid, h->tid, ns);
 	text_str(&w->out, ",\"s\":\"t\",\"args\":{");
 	call_stack(w, h->node);
 	text_str(&w->out, ",\"metrics\":{");
 	text_json(&w->out, h->name);
 	text_char(&w->out, ':');
-	held_value(&w->out, h);
+	chrome_held(&w->out, h);
 	text_str(&w->out, "}}}");
 }
 
@@ -177,7 +64,7 @@ static void scope_args(struct timeline *w, const struct timeline_scope *s)
 	call_stack(w, s->node);
 	if (s->n_metrics > 0) {
 		text_str(t, ",\"metrics\":{");
-		taken_values(w, s->n_metrics);
+		chrome_taken(w, t, s->n_metrics);
 		text_char(t, '}');
 	}
 	if ((s->flags & TRACE_OPEN) != 0)
@@ -195,29 +82,24 @@ static void chrome_scope(struct timeline *w, const struct timeline_scope *s)
 	struct text *t = &w->out;
 
 	if ((s->flags & TRACE_SPAN) == 0) {
-		event(w, "X", "scope", name, w->at.pid, s->tid, s->begin_ns);
+		chrome_event(chrome(w), "X", "scope", name, w->at.pid, s->tid, s->begin_ns);
 		text_str(t, ",\"dur\":");
-		micros(t, s->end_ns - s->begin_ns);
+		chrome_micros(t, s->end_ns - s->begin_ns);
 		scope_args(w, s);
 		return;
 	}
-	chrome(w)->tasks++;
-	event(w, "b", "task", name, w->at.pid, s->tid, s->begin_ns);
+	form(w)->tasks++;
+	chrome_event(chrome(w), "b", "task", name, w->at.pid, s->tid, s->begin_ns);
 	text_str(t, ",\"id\":");
-	number(t, chrome(w)->tasks);
+	chrome_number(t, form(w)->tasks);
 	scope_args(w, s);
-	event(w, "e", "task", name, w->at.pid, s->tid, s->end_ns);
+	chrome_event(chrome(w), "e", "task", name, w->at.pid, s->tid, s->end_ns);
 	text_str(t, ",\"id\":");
-	number(t, chrome(w)->tasks);
+	chrome_number(t, form(w)->tasks);
 	text_char(t, '}');
 }
 
 /* --- what the GPU did */
-
-static uint64_t lane_tid(uint32_t stream, uint32_t lane)
-{
-	return (uint64_t)LANE_TID * lane + stream;
-}
 
 static void op_args(struct timeline *w, const struct timeline_op *p)
 {
@@ -249,25 +131,13 @@ static void op_args(struct timeline *w, const struct timeline_op *p)
 	text_str(t, "}}");
 }
 
-struct end {
-	int64_t pid;
-	uint64_t tid;
-};
-
-static void arrow(struct timeline *w, const struct timeline_op *o, struct end from, struct end to)
+static void arrow(struct timeline *w, const struct timeline_op *o, int64_t pid, uint64_t tid,
+	int64_t gpu_pid, uint64_t lane)
 {
-	struct text *t = &w->out;
-
 	chrome(w)->flows++;
-	event(w, "s", "flow", "launch->kernel", from.pid, from.tid, o->launch_ns);
-	text_str(t, ",\"id\":");
-	number(t, chrome(w)->flows);
-	text_char(t, '}');
-	event(w, "f", "flow", "launch->kernel", to.pid, to.tid,
+	chrome_arrow_from(chrome(w), "flow", "launch->kernel", pid, tid, o->launch_ns);
+	chrome_arrow_to(chrome(w), "flow", "launch->kernel", gpu_pid, lane,
 		o->start_ns > o->launch_ns ? o->start_ns : o->launch_ns);
-	text_str(t, ",\"id\":");
-	number(t, chrome(w)->flows);
-	text_str(t, ",\"bp\":\"e\"}");
 }
 
 /* The launch, a point on its thread, and the arrow from there. */
@@ -276,19 +146,19 @@ static void launch(struct timeline *w, const struct timeline_op *o)
 	const bool graph = (o->op->flags & TRACE_GRAPH) != 0;
 	struct text *t = &w->out;
 
-	event(w, "X", "launch", graph ? "launch graph" : gpu_classes[o->op->class].launch,
-		w->at.pid, o->tid, o->launch_ns);
+	chrome_event(chrome(w), "X", "launch",
+		graph ? "launch graph" : gpu_classes[o->op->class].launch, w->at.pid, o->tid,
+		o->launch_ns);
 	text_fmt(t, ",\"dur\":0,\"args\":{\"correlation\":%u}}", o->op->correlation);
-	arrow(w, o, (struct end){w->at.pid, o->tid},
-		(struct end){o->gpu->pid, lane_tid(o->stream->stream, o->lane)});
+	arrow(w, o, w->at.pid, o->tid, o->gpu->pid, chrome_lane_tid(o->stream->stream, o->lane));
 }
 
 static void chrome_op(struct timeline *w, const struct timeline_op *o)
 {
-	event(w, "X", gpu_classes[o->op->class].trace, w->known[o->node].name, o->gpu->pid,
-		lane_tid(o->stream->stream, o->lane), o->start_ns);
+	chrome_event(chrome(w), "X", gpu_classes[o->op->class].trace, w->known[o->node].name,
+		o->gpu->pid, chrome_lane_tid(o->stream->stream, o->lane), o->start_ns);
 	text_str(&w->out, ",\"dur\":");
-	micros(&w->out, o->end_ns - o->start_ns);
+	chrome_micros(&w->out, o->end_ns - o->start_ns);
 	op_args(w, o);
 	if (o->launch)
 		launch(w, o);
@@ -300,12 +170,12 @@ static void chrome_process(struct timeline *w)
 {
 	char words[32];
 
-	metadata(w, "process_name", w->at.pid, 0, "name", w->at.command, 0);
+	chrome_metadata(chrome(w), "process_name", w->at.pid, 0, "name", w->at.command, 0);
 	if (w->at.ranked) {
 		snprintf(words, sizeof(words), "rank %lld", (long long)w->at.rank);
-		metadata(w, "process_labels", w->at.pid, 0, "labels", words, 0);
+		chrome_metadata(chrome(w), "process_labels", w->at.pid, 0, "labels", words, 0);
 	}
-	metadata(w, "process_sort_index", w->at.pid, 0, "sort_index", NULL,
+	chrome_metadata(chrome(w), "process_sort_index", w->at.pid, 0, "sort_index", NULL,
 		(uint64_t)(w->at.ranked ? w->at.rank : w->at.pid));
 }
 
@@ -315,10 +185,8 @@ static void name_threads(struct timeline *w)
 	uint32_t i;
 
 	for (i = 0; i < w->n_threads; i++)
-		metadata(w, "thread_name", w->at.pid, w->thread[i].tid, "name",
-			thread_name(w->at.command, w->at.pid, w->thread[i].tid, w->thread[i].name,
-				words),
-			0);
+		chrome_metadata(chrome(w), "thread_name", w->at.pid, w->thread[i].tid, "name",
+			timeline_thread_name(w, &w->thread[i], words), 0);
 }
 
 static void name_lanes(struct timeline *w, const struct lane_set *set, int64_t gpu_pid)
@@ -329,9 +197,11 @@ static void name_lanes(struct timeline *w, const struct lane_set *set, int64_t g
 	for (k = 0; k < set->n; k++) {
 		snprintf(words, sizeof(words), k == 0 ? "stream %u" : "stream %u, %u", set->stream,
 			k + 1);
-		metadata(w, "thread_name", gpu_pid, lane_tid(set->stream, k), "name", words, 0);
-		metadata(w, "thread_sort_index", gpu_pid, lane_tid(set->stream, k), "sort_index",
-			NULL, (uint64_t)set->stream * LANES_MAX + k);
+		chrome_metadata(chrome(w), "thread_name", gpu_pid, chrome_lane_tid(set->stream, k),
+			"name", words, 0);
+		chrome_metadata(chrome(w), "thread_sort_index", gpu_pid,
+			chrome_lane_tid(set->stream, k), "sort_index", NULL,
+			(uint64_t)set->stream * LANES_MAX + k);
 	}
 }
 
@@ -349,8 +219,9 @@ static void chrome_process_end(struct timeline *w)
 		snprintf(words, sizeof(words), "GPU %u%s%.*s (of pid %lld)", g->ordinal,
 			*g->name != '\0' ? " " : "", (int)text_cut(g->name, 100), g->name,
 			(long long)w->at.pid);
-		metadata(w, "process_name", g->pid, 0, "name", words, 0);
-		metadata(w, "process_sort_index", g->pid, 0, "sort_index", NULL, g->pid);
+		chrome_metadata(chrome(w), "process_name", g->pid, 0, "name", words, 0);
+		chrome_metadata(
+			chrome(w), "process_sort_index", g->pid, 0, "sort_index", NULL, g->pid);
 	}
 	for (i = 0; i < w->n_lanes; i++) {
 		g = timeline_gpu(w, w->lane[i].device);
@@ -385,7 +256,7 @@ static void held_as_text(struct text *t, const struct held *h)
 	else if (h->type == VALUE_I64)
 		text_fmt(t, "%" PRId64, (int64_t)h->bits);
 	else
-		number(t, h->bits);
+		chrome_number(t, h->bits);
 }
 
 /* What was built, as a string. Without memory there will be no file. */
@@ -417,14 +288,14 @@ static void proton_scope(struct timeline *w, const struct timeline_scope *s)
 	uint32_t i;
 
 	proton_name(w, s, &words);
-	event(w, "X", s->n_metrics > 0 ? "metric" : "scope", built(w, &words), 0,
+	chrome_event(chrome(w), "X", s->n_metrics > 0 ? "metric" : "scope", built(w, &words), 0,
 		proton_tid(w, s->tid), s->begin_ns);
 	text_str(t, ",\"dur\":");
-	micros(t, s->end_ns - s->begin_ns);
+	chrome_micros(t, s->end_ns - s->begin_ns);
 	text_str(t, ",\"args\":{");
 	call_stack(w, s->node);
 	text_str(t, ",\"scope_id\":");
-	number(t, chrome(w)->tasks++);
+	chrome_number(t, form(w)->tasks++);
 	for (i = 0; i < s->n_metrics; i++) {
 		words.n = 0;
 		held_as_text(&words, &w->held[w->taken[i]]);
@@ -445,14 +316,15 @@ static void proton_op(struct timeline *w, const struct timeline_op *o)
 
 	if (!gpu_class_is_kernel(o->op->class))
 		return;
-	event(w, "X", "kernel", w->known[o->node].name, alone ? NO_PID : 0, tid, o->start_ns);
+	chrome_event(chrome(w), "X", "kernel", w->known[o->node].name, alone ? CHROME_NO_PID : 0,
+		tid, o->start_ns);
 	text_str(&w->out, ",\"dur\":");
-	micros(&w->out, o->end_ns - o->start_ns);
+	chrome_micros(&w->out, o->end_ns - o->start_ns);
 	text_str(&w->out, ",\"args\":{");
 	call_stack(w, o->node);
 	text_str(&w->out, "}}");
 	if (o->launch && !alone)
-		arrow(w, o, (struct end){0, proton_tid(w, o->tid)}, (struct end){0, tid});
+		arrow(w, o, 0, proton_tid(w, o->tid), 0, tid);
 }
 
 static void proton_lane(struct timeline *w, const char *kind, uint32_t n, uint64_t tid)
@@ -460,8 +332,8 @@ static void proton_lane(struct timeline *w, const char *kind, uint32_t n, uint64
 	char words[48];
 
 	snprintf(words, sizeof(words), "%s %u", kind, n);
-	metadata(w, "thread_name", 0, tid, "name", words, 0);
-	metadata(w, "thread_sort_index", 0, tid, "sort_index", NULL, tid);
+	chrome_metadata(chrome(w), "thread_name", 0, tid, "name", words, 0);
+	chrome_metadata(chrome(w), "thread_sort_index", 0, tid, "sort_index", NULL, tid);
 }
 
 static void proton_process_end(struct timeline *w)
@@ -470,8 +342,8 @@ static void proton_process_end(struct timeline *w)
 
 	if (w->n_lanes == 0)
 		return; /* it names no lanes then */
-	metadata(w, "process_name", 0, 0, "name", "Trace", 0);
-	metadata(w, "process_sort_index", 0, 0, "sort_index", NULL, 0);
+	chrome_metadata(chrome(w), "process_name", 0, 0, "name", "Trace", 0);
+	chrome_metadata(chrome(w), "process_sort_index", 0, 0, "sort_index", NULL, 0);
 	for (i = 0; i < w->n_threads; i++)
 		proton_lane(w, "CPU Thread", i, i);
 	for (i = 0; i < w->n_lanes; i++)
@@ -503,6 +375,7 @@ static const struct timeline_form proton_36_form = {.op = proton_op, .close = pr
 
 static void chrome_open(struct timeline *w)
 {
+	chrome(w)->t = &w->out;
 	if (w->l.p->head.files != MODE_NONE) {
 		w->form = w->l.p->head.files == MODE_PROTON ? &proton_form : &proton_36_form;
 		proton_open(w);
@@ -520,13 +393,7 @@ static void chrome_open(struct timeline *w)
 
 static void chrome_device(struct timeline *w, const struct timeline_device *d)
 {
-	comma(w);
-	text_fmt(&w->out, "{\"id\":%" PRIu64 ",\"name\":", d->ordinal);
-	text_json(&w->out, d->name);
-	text_fmt(&w->out,
-		",\"computeMajor\":%" PRIu64 ",\"computeMinor\":%" PRIu64 ",\"numSms\":%" PRIu64
-		",\"totalGlobalMem\":%" PRIu64 "}",
-		d->arch / 10, d->arch % 10, d->num_sms, d->memory_bytes);
+	chrome_device_properties(chrome(w), d);
 }
 
 static void chrome_opened(struct timeline *w)
@@ -538,14 +405,14 @@ static void chrome_opened(struct timeline *w)
 static void chrome_close(struct timeline *w)
 {
 	text_str(&w->out, "\n],\"eventsGone\":");
-	number(&w->out, w->gone);
+	chrome_number(&w->out, w->gone);
 	text_str(&w->out, "}\n");
 }
 
 int chrome_trace_write(struct sqlite3 *db, int64_t id, const struct profile_select *s, FILE *to,
 	uint64_t *ret_gone, struct err *e)
 {
-	static const struct timeline_form form = {.open = chrome_open,
+	static const struct timeline_form chrome_form = {.open = chrome_open,
 		.device = chrome_device,
 		.opened = chrome_opened,
 		.process = chrome_process,
@@ -554,7 +421,7 @@ int chrome_trace_write(struct sqlite3 *db, int64_t id, const struct profile_sele
 		.metric = chrome_metric,
 		.process_end = chrome_process_end,
 		.close = chrome_close};
-	struct chrome own = {.any = false};
+	struct form own = {.tasks = 0};
 
-	return timeline_write(&form, &own, db, id, s, to, ret_gone, e);
+	return timeline_write(&chrome_form, &own, db, id, s, to, ret_gone, e);
 }

@@ -51,8 +51,8 @@ struct timeline_op {
 	const struct gpu_seen *gpu;
 	uint64_t start_ns, end_ns;
 	uint32_t node, lane;
-	bool launch; /* it is the first of its launch, on thread tid at launch_ns */
-	uint32_t tid;
+	bool launch;  /* it is the first of its launch */
+	uint32_t tid; /* of the launch, where that is known: not TRACE_UNLAUNCHED */
 	uint64_t launch_ns;
 };
 

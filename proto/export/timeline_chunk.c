@@ -284,7 +284,7 @@ static int take_op(struct timeline *w, const struct trace_chunk *c, const struct
 		return -ENOMEM;
 	if (set == NULL || !lane_place(set, t.start_ns, t.end_ns, &t.lane))
 		return timeline_no_memory(w);
-	if (t.launch) {
+	if ((o->flags & TRACE_UNLAUNCHED) == 0) {
 		t.tid = c->thread[o->thread].tid;
 		t.launch_ns = at_clock(w, o->launched);
 	}

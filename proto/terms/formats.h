@@ -12,6 +12,7 @@
 	X(hatchet,         TREE,     BACK, PROTONS, "hatchet",         "Proton's viewer, Hatchet, protonview")           \
 	X(hatchet_msgpack, TREE,     BACK, PROTONS, "hatchet_msgpack", "likewise, smaller")                              \
 	X(chrome_trace,    TIMELINE, NOT,  PROTONS, "json",            "ui.perfetto.dev, chrome://tracing")              \
+	X(kineto,          TIMELINE, NOT,  OURS,    "pt.trace.json",   "HTA, TensorBoard's plugin: as PyTorch's profiler") \
 	X(pftrace,         TIMELINE, NOT,  OURS,    "pftrace",         "ui.perfetto.dev, trace_processor: smaller")      \
 	X(protond,         SESSION,  NOT,  OURS,    "protond",         "protonview, on any machine: the whole session")  \
 	X(sqlite,          SESSION,  NOT,  OURS,    "sqlite",          "anything that reads SQLite: docs/sql.md")        \

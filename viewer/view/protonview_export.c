@@ -58,9 +58,34 @@ static int export_timeline(struct run *run, const struct export_format *f, FILE 
 	return f->protons ? run_source_by(run, run->o.args[0], &o, &s) : run_timeline(run, &o, &s);
 }
 
+/* By -f, else by what FILE's name ends in. */
+static int find_format(struct run *run, const char *path, enum format *ret)
+{
+	const char *asked = run->o.value[OPT_FORMAT], *flavour = run->o.value[OPT_FLAVOUR];
+
+	*ret = asked != NULL            ? format_of(asked)
+	       : strcmp(path, "-") != 0 ? format_of_file(path)
+	       : flavour != NULL        ? FORMAT_chrome_trace
+					: FORMAT_hatchet;
+	if (*ret == FORMAT_COUNT)
+		return err_set(&run->e, -EINVAL,
+			"%s: unknown format; the name must end in " FORMAT_FILES
+			"; or say it with -f",
+			path);
+	if (flavour == NULL)
+		return 0;
+	if (strcmp(flavour, "kineto") != 0 ||
+		(*ret != FORMAT_chrome_trace && *ret != FORMAT_kineto))
+		return err_set(&run->e, -EINVAL,
+			"--flavour %s: the one there is is kineto, of chrome_trace (.json)",
+			flavour);
+	*ret = FORMAT_kineto;
+	return 0;
+}
+
 int view_export(struct run *run)
 {
-	const char *path = run->o.value[OPT_OUTPUT], *asked = run->o.value[OPT_FORMAT];
+	const char *path = run->o.value[OPT_OUTPUT];
 	const struct export_format *f;
 	enum format format;
 	struct output o;
@@ -71,14 +96,9 @@ int view_export(struct run *run)
 	if (strcmp(path, "-") == 0 && run_given(run, OPT_JSON))
 		return err_set(&run->e, -EINVAL,
 			"standard output cannot take both: give --json a FILE, or leave it out");
-	format = asked != NULL            ? format_of(asked)
-		 : strcmp(path, "-") == 0 ? FORMAT_hatchet
-					  : format_of_file(path);
-	if (format == FORMAT_COUNT)
-		return err_set(&run->e, -EINVAL,
-			"%s: unknown format; the name must end in " FORMAT_FILES
-			"; or say it with -f",
-			path);
+	r = find_format(run, path, &format);
+	if (r < 0)
+		return r;
 	/* A tree adds up what a timeline has in single events: it has no windows. */
 	if (export_formats[format].timeline == NULL &&
 		(run_given(run, OPT_WINDOW) || run_given(run, OPT_STEP)))

@@ -39,6 +39,7 @@ enum {
 	X(THRESHOLD,    't', "threshold",    "N[%]",    ON_tree,     "only nodes whose first metric is at least N, and their ancestors; N% is of ROOT's value, of an exclusive metric of the sum over all nodes, but of cpu_time and calls of the outermost scopes' sum") \
 	X(DEPTH,        'd', "depth",        "N",       ON_tree | ON_diff, "show so many generations, of which ROOT is the first (100)") \
 	X(FORMAT,       'f', "format",       "F",       ON_VIEWS | ON_export, "frames as full, file_function_line, function_line or file_function; of an export " FORMAT_WORDS) \
+	X(FLAVOUR,      0,   "flavour",      "NAME",    ON_export,   "of chrome_trace: kineto, with the names and args of PyTorch's profiler, which HTA and TensorBoard's plugin know (as -f kineto)") \
 	X(SORTED,       0,   "print-sorted", NULL,      ON_tree,     "after the tree, all nodes sorted by the first metric") \
 	X(DIFF_PROFILE, 0,   "diff-profile", "FILE",    ON_tree,     "show SOURCE minus FILE") \
 	X(SORT,         's', "sort",         "KEY",     ON_VIEWS, "siblings by value (the costliest first), by name, or as they were first seen (the default); rows of flat by " FLAT_SORTS "; of flat -m by value (the default) or name") \
