@@ -301,6 +301,10 @@ void export_session(struct daemon *d, uint32_t uid, const uint8_t session[16], c
 		export_fail(done, arg, -EINVAL, "unknown format: use " FORMAT_WORDS);
 		return;
 	}
+	if (format_from(format_of(format)) == FORMAT_FROM_FOLDER) {
+		export_fail(done, arg, -EINVAL, FORMAT_IS_FOLDER);
+		return;
+	}
 	x = calloc(1, sizeof(*x));
 	if (x == NULL) {
 		export_fail(done, arg, -ENOMEM, "no memory for an export");

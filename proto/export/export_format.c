@@ -3,6 +3,7 @@
 
 #define FROM_TREE(name)     .tree = name##_write,
 #define FROM_TIMELINE(name) .timeline = name##_write,
+#define FROM_FOLDER(name)   .folder = name##_write,
 #define FROM_SESSION(name)  .timeline = name##_write,
 #define READ_BACK(name)     .sniff = name##_sniff, .read = name##_read,
 #define READ_NOT(name)

@@ -25,6 +25,10 @@ typedef int export_tree_fn(const struct profile *p, char **ret_text, size_t *ret
  * and other failures to write, -ENOMEM. */
 typedef int export_timeline_fn(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	FILE *to, uint64_t *ret_gone, struct err *e);
+/* Likewise into a folder, which is there and empty; each such has a file of this name. */
+#define EXPORT_FOLDER_MARK "traces.otf2"
+typedef int export_folder_fn(struct sqlite3 *db, int64_t id, const struct profile_select *s,
+	const char *folder, uint64_t *ret_gone, struct err *e);
 /* Whether bytes begin like a file of this format. */
 typedef bool export_sniff_fn(const char *bytes, size_t n);
 /* The profile in a file. Believes no byte. -EBADMSG, -EFBIG over 1 GiB, -ENOMEM, with words. */
@@ -34,7 +38,8 @@ struct export_format {
 	const char *name, *ending;    /* what a file's name ends in: the one or the other */
 	bool protons;                 /* Proton writes it, too: see session_mode */
 	export_tree_fn *tree;         /* how it is written: from a tree, */
-	export_timeline_fn *timeline; /* or from a session in its store; the other is NULL */
+	export_timeline_fn *timeline; /* from a session in its store, */
+	export_folder_fn *folder;     /* or that as a folder; the others are NULL */
 	export_sniff_fn *sniff;       /* NULL, both: it is not read back */
 	export_read_fn *read;
 };
@@ -45,6 +50,7 @@ export_read_fn export_read;
 
 #define FROM_TREE(name)     export_tree_fn name##_write;
 #define FROM_TIMELINE(name) export_timeline_fn name##_write;
+#define FROM_FOLDER(name)   export_folder_fn name##_write;
 #define FROM_SESSION(name)  export_timeline_fn name##_write;
 #define READ_BACK(name)               \
 	export_sniff_fn name##_sniff; \
@@ -55,6 +61,7 @@ FORMATS(X)
 #undef X
 #undef FROM_TREE
 #undef FROM_TIMELINE
+#undef FROM_FOLDER
 #undef FROM_SESSION
 #undef READ_BACK
 #undef READ_NOT

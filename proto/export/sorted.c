@@ -10,7 +10,8 @@
 
 #include "chrome_events.h"
 
-#define FLUSH_BYTES (1u << 18)
+#define FLUSH_BYTES   (1u << 18)
+#define PROGRESS_ROWS 4096u
 
 /* clang-format off */
 static const char tables[] =
@@ -245,8 +246,11 @@ static void on_process_end(struct timeline *w)
 
 /* --- in order */
 
+/* After each row; told now and then. */
 static void flush(struct sorted *s)
 {
+	if (s->r == 0 && ++s->rows % PROGRESS_ROWS == 0)
+		s->r = timeline_progress(s->w, PROGRESS_ROWS);
 	if (s->r == 0 && s->w->out.n > FLUSH_BYTES)
 		s->r = timeline_flush(s->w);
 }
@@ -416,6 +420,7 @@ static void on_close(struct timeline *w)
 static void on_open(struct timeline *w)
 {
 	sorted(w)->w = w;
+	w->all *= sorted(w)->form->lanes ? 3 : 2; /* each is walked over again */
 }
 
 static void sorted_fini(struct sorted *s)

@@ -87,6 +87,7 @@ struct sorted {
 	uint32_t of_gpus; /* where those of the process at hand begin */
 	struct table threads, lanes;
 	struct text values;
+	uint64_t rows;  /* handed over */
 	uint64_t loose;             /* metrics of no scope, which have no place in these formats */
 	struct sorted_stack **open; /* [n_threads]: [lanes] of each */
 	int r;

@@ -12,7 +12,8 @@
 	X(DEVICES, "SELECT DISTINCT ordinal, name, arch, num_sms, memory_bytes FROM device"        \
 		" WHERE process IN (SELECT process FROM member WHERE session=?1) ORDER BY ordinal") \
 	X(CHUNK, "SELECT first, events, bytes FROM trace WHERE session=?1 AND process=?2"          \
-		" ORDER BY number")
+		" ORDER BY number")                                                                \
+	X(ALL, "SELECT total(events) FROM trace WHERE session=?1")
 /* clang-format on */
 enum {
 #define X(name, sql) SQL_##name,
@@ -64,12 +65,24 @@ static int on_device(struct timeline *w, sqlite3_stmt *st)
 static int on_chunk(struct timeline *w, sqlite3_stmt *st)
 {
 	const void *bytes = sqlite3_column_blob(st, 2);
+	int r;
 
 	w->events = load_u64(st, 0) + load_u64(st, 1);
 	if (bytes == NULL)
 		return 0;
 	w->kept += load_u64(st, 1);
-	return timeline_chunk(w, bytes, (size_t)sqlite3_column_bytes(st, 2));
+	r = timeline_chunk(w, bytes, (size_t)sqlite3_column_bytes(st, 2));
+	return r < 0 ? r : timeline_progress(w, load_u64(st, 1));
+}
+
+int timeline_progress(struct timeline *w, uint64_t more)
+{
+	const struct profile_select *s = w->l.select;
+
+	w->done += more;
+	if (s->progress == NULL || s->progress(s->progress_arg, w->done, w->all))
+		return 0;
+	return err_set(w->l.e, -ECANCELED, "stopped by a signal");
 }
 
 static void process_fini(struct timeline *w)
@@ -119,6 +132,12 @@ static int on_device_properties(struct timeline *w, sqlite3_stmt *st)
 	return 0;
 }
 
+static int on_all(struct timeline *w, sqlite3_stmt *st)
+{
+	w->all = load_u64(st, 0);
+	return 0;
+}
+
 static int walk_all(struct timeline *w)
 {
 	uint32_t i;
@@ -126,6 +145,8 @@ static int walk_all(struct timeline *w)
 
 	if (r == 0)
 		r = trace_time_load(&w->time, &w->l);
+	if (r == 0)
+		r = each_row(w, SQL_ALL, 0, on_all);
 	w->zero_ns = w->time.base_ns + w->time.ahead_ns;
 	if (r == 0) {
 		if (w->form->open != NULL)
@@ -239,9 +260,11 @@ static int find_steps(struct sqlite3 *db, int64_t id, const struct profile_selec
 	*ret = *s;
 	ret->last_step = 0;
 	ret->show = NULL;
+	ret->progress = NULL;
 	ret->file = false;
 	r = walk(&form, &f, db, id, ret, NULL, NULL, e);
 	ret->show = s->show;
+	ret->progress = s->progress;
 	ret->file = s->file;
 	if (r < 0)
 		return r;

@@ -83,7 +83,8 @@ struct timeline {
 	struct load l;
 	struct text out;
 	FILE *to;
-	uint64_t gone; /* events that are not there any more */
+	uint64_t gone;      /* events that are not there any more */
+	uint64_t done, all; /* events walked over, of so many: for whoever waits */
 	struct trace_time time;
 	int64_t zero_ns; /* CLOCK_REALTIME where the file's times begin */
 	struct trace_names names;
@@ -109,6 +110,8 @@ struct timeline {
 };
 
 int timeline_no_memory(struct timeline *w);
+/* Tells how far it is. -ECANCELED: it shall stop. */
+int timeline_progress(struct timeline *w, uint64_t more);
 /* Makes room for one more of `bytes` each in *v. */
 int timeline_room(struct timeline *w, void **v, uint32_t *cap, uint32_t n, size_t bytes);
 #define ROOM(w, v, cap, n) timeline_room((w), (void **)&(v), &(cap), (n), sizeof(*(v)))

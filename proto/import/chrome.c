@@ -468,7 +468,8 @@ static int take_event(struct chrome *c)
 	struct json_slice key, v;
 	struct args a;
 
-	c->s->taken.events++;
+	if (++c->s->taken.events % 4096 == 0)
+		stage_read_part(c->s, json_stream_part(&c->in));
 	if (!json_open(&j, '{'))
 		return bad(c);
 	while (json_next(&j, '}', &key, &v))

@@ -209,8 +209,10 @@ int timeline_write_chunks(struct place *p, int64_t shift)
 			"INSERT INTO main.trace(session,process,number,first,events,end_ns,bytes)"
 			" VALUES(1,?,?,?,?,?,?)",
 			&c.put);
-	while (r == 0 && (rc = sqlite3_step(c.from)) == SQLITE_ROW)
+	while (r == 0 && (rc = sqlite3_step(c.from)) == SQLITE_ROW) {
+		stage_placed(s);
 		r = take_event(&c);
+	}
 	if (r == 0)
 		r = rc == SQLITE_DONE ? seal(&c) : stage_wrong(s);
 	(void)sqlite3_finalize(c.from);

@@ -67,7 +67,7 @@ int import_file(int fd, const struct import_options *o, struct sqlite3 *to,
 	int r = begin(&s);
 
 	if (r == 0)
-		r = stage_open(&s, to, e);
+		r = stage_open(&s, to, o, e);
 	if (r == 0)
 		r = read_file(&s, fd, o);
 	*ret = s.taken;

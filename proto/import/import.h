@@ -47,6 +47,9 @@ struct import_taken {
 struct import_options {
 	const char *name; /* the session's */
 	const char *file; /* what was read, for notes and words */
+	/* How far it is, from 0 to 1. NULL: nobody asks. */
+	void (*progress)(void *arg, double part);
+	void *progress_arg;
 };
 
 /* What the file at fd is (it begins at its first byte) becomes the one session of `to`, an empty

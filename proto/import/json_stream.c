@@ -2,6 +2,7 @@
 #include "json_stream.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* --- bytes */
@@ -9,8 +10,10 @@
 int json_stream_open(struct json_stream *s, int fd, const char *what, struct err *e)
 {
 	const int own = dup(fd);
+	struct stat st;
 
-	*s = (struct json_stream){.what = what, .e = e};
+	*s = (struct json_stream){
+		.what = what, .e = e, .size = fstat(fd, &st) == 0 ? st.st_size : 0};
 	s->file = own < 0 ? NULL : gzdopen(own, "rb");
 	if (s->file == NULL) {
 		if (own >= 0)
@@ -31,6 +34,11 @@ void json_stream_close(struct json_stream *s)
 uint64_t json_stream_offset(const struct json_stream *s)
 {
 	return s->at - s->n + s->i;
+}
+
+double json_stream_part(const struct json_stream *s)
+{
+	return s->size > 0 ? (double)gzoffset(s->file) / (double)s->size : 0;
 }
 
 int json_stream_bad(struct json_stream *s, uint64_t offset, const char *why)

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <zlib.h>
 
 #include "err.h"
@@ -20,6 +21,7 @@ struct json_stream {
 	const char *what; /* for words */
 	struct err *e;
 	uint64_t at; /* bytes behind buf */
+	off_t size;  /* of the file; 0: not known */
 	uint32_t i, n;
 	struct text value;
 	char buf[1u << 16];
@@ -28,6 +30,7 @@ struct json_stream {
 int json_stream_open(struct json_stream *s, int fd, const char *what, struct err *e);
 void json_stream_close(struct json_stream *s);
 uint64_t json_stream_offset(const struct json_stream *s);
+double json_stream_part(const struct json_stream *s); /* how much of the file is read, 0 to 1 */
 int json_stream_bad(struct json_stream *s, uint64_t offset, const char *why); /* -EBADMSG */
 /* The next byte that is no space, which stays; 0: the end. -EBADMSG, -EIO with words. */
 int json_stream_peek(struct json_stream *s, char *ret);

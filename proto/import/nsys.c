@@ -346,8 +346,10 @@ static int read_tables(struct nsys *n)
 			n->s, "INSERT OR IGNORE INTO scratch.text VALUES(?,?)", &n->put_text);
 	if (r == 0)
 		r = stage_prepare(n->s, "SELECT name FROM scratch.text WHERE id=?", &n->text);
-	for (i = 0; i < sizeof(tables) / sizeof(*tables) && r == 0; i++)
+	for (i = 0; i < sizeof(tables) / sizeof(*tables) && r == 0; i++) {
+		stage_read_part(n->s, (double)i / (sizeof(tables) / sizeof(*tables)));
 		r = each(n, tables[i].table, tables[i].columns, tables[i].row);
+	}
 	(void)sqlite3_finalize(n->put_text);
 	(void)sqlite3_finalize(n->text);
 	return r;

@@ -45,8 +45,10 @@ static int each_row(struct walk *w, const char *sql, row_fn *row)
 
 	w->n = 0;
 	w->thread = STAGE_NONE;
-	while (r == 0 && (rc = sqlite3_step(w->from)) == SQLITE_ROW)
+	while (r == 0 && (rc = sqlite3_step(w->from)) == SQLITE_ROW) {
+		stage_placed(w->s);
 		r = row(w);
+	}
 	if (r == 0 && rc != SQLITE_DONE)
 		r = stage_wrong(w->s);
 	(void)sqlite3_finalize(w->from);

@@ -293,6 +293,21 @@ struct stage_device *stage_device(struct stage *s, uint32_t ordinal)
 	return &s->device[s->n_devices++];
 }
 
+/* --- how far it is: a half is reading, by what was measured */
+
+void stage_read_part(struct stage *s, double part)
+{
+	if (s->options->progress != NULL)
+		s->options->progress(s->options->progress_arg, part / 2);
+}
+
+void stage_placed(struct stage *s)
+{
+	if (++s->placed % 4096 == 0 && s->options->progress != NULL && s->staged > 0)
+		s->options->progress(
+			s->options->progress_arg, 0.5 + (double)s->placed / (double)s->staged / 4);
+}
+
 /* --- events */
 
 int stage_put(struct stage *s, sqlite3_stmt *q, const int64_t *v, int n)
@@ -324,6 +339,7 @@ int stage_slice(struct stage *s, const struct stage_slice *x)
 		return 0;
 	s->thread[x->thread].has_slices = true;
 	s->process[s->thread[x->thread].process].has_slices = true;
+	s->staged++;
 	return stage_put(s, s->add_slice, v, 8);
 }
 
@@ -340,7 +356,10 @@ int stage_op(struct stage *s, const struct stage_op *x)
 		x->class, x->name, x->node, x->correlation, x->flags,
 		(int64_t)(x->bytes < INT64_MAX ? x->bytes : INT64_MAX), x->config};
 
-	return is_span(s, x->start, x->end) ? stage_put(s, s->add_op, v, 13) : 0;
+	if (!is_span(s, x->start, x->end))
+		return 0;
+	s->staged++;
+	return stage_put(s, s->add_op, v, 13);
 }
 
 /* --- the whole */
@@ -356,11 +375,12 @@ static int first_ones(struct stage *s)
 	return 0;
 }
 
-int stage_open(struct stage *s, sqlite3 *to, struct err *e)
+int stage_open(struct stage *s, sqlite3 *to, const struct import_options *o, struct err *e)
 {
 	int r;
 
-	*s = (struct stage){.db = to, .e = e, .whole_micros = true, .arena = arena_new()};
+	*s = (struct stage){
+		.db = to, .options = o, .e = e, .whole_micros = true, .arena = arena_new()};
 	if (s->arena == NULL)
 		return stage_no_memory(s);
 	r = first_ones(s);

@@ -93,11 +93,13 @@ struct stage {
 	int64_t base_ns;   /* all times are since then */
 	bool whole_micros; /* no time had a fraction: neighbours may overlap by rounding */
 	enum process_source source;
+	const struct import_options *options;
+	uint64_t staged, placed; /* events; rows walked over since, which is twice as many */
 	struct import_taken taken;
 	struct err *e;
 };
 
-int stage_open(struct stage *s, sqlite3 *to, struct err *e);
+int stage_open(struct stage *s, sqlite3 *to, const struct import_options *o, struct err *e);
 void stage_close(struct stage *s);
 
 /* Each finds or adds; at a ceiling it is the last one's, or what is said. -ENOMEM: false. */
@@ -108,6 +110,10 @@ bool stage_child(struct stage *s, uint32_t parent, uint8_t kind, uint32_t name, 
 bool stage_config(
 	struct stage *s, const struct trace_config *c, uint32_t *ret); /* STAGE_NONE: full */
 struct stage_device *stage_device(struct stage *s, uint32_t ordinal); /* NULL: no memory, or full */
+
+/* For whoever waits: how much of its file a reader has read; then, a row more of what is staged. */
+void stage_read_part(struct stage *s, double part);
+void stage_placed(struct stage *s);
 
 /* Events. Times that cannot be are counted and left out. -ENOSPC, -ENOMEM with words. */
 int stage_slice(struct stage *s, const struct stage_slice *x);

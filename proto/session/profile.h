@@ -152,6 +152,9 @@ struct profile_select {
 	/* How a timeline names a node; NULL: as it was recorded. Valid until the next call. */
 	const char *(*show)(void *arg, const char *name);
 	void *show_arg;
+	/* Of a timeline: how far it is, of `all`. false: stop, with -ECANCELED. NULL: nobody asks. */
+	bool (*progress)(void *arg, uint64_t done, uint64_t all);
+	void *progress_arg;
 };
 
 /* Loads session `id` from an open store. -ENOENT, -ENOMEM, -EBADMSG (words in e). */

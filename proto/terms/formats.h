@@ -8,12 +8,13 @@
 #include <string.h>
 
 /* clang-format off */
-#define FORMATS(X) /* written from a TREE, a TIMELINE or the SESSION as it is stored; read BACK or NOT; PROTONs or OURS; a file's usual ending; what reads it */ \
+#define FORMATS(X) /* written from a TREE, a TIMELINE (as a FOLDER of files) or the SESSION as it is stored; read BACK or NOT; PROTONs or OURS; a file's usual ending; what reads it */ \
 	X(hatchet,         TREE,     BACK, PROTONS, "hatchet",         "Proton's viewer, Hatchet, protonview")           \
 	X(hatchet_msgpack, TREE,     BACK, PROTONS, "hatchet_msgpack", "likewise, smaller")                              \
 	X(chrome_trace,    TIMELINE, NOT,  PROTONS, "json",            "ui.perfetto.dev, chrome://tracing")              \
 	X(kineto,          TIMELINE, NOT,  OURS,    "pt.trace.json",   "HTA, TensorBoard's plugin: as PyTorch's profiler") \
 	X(pftrace,         TIMELINE, NOT,  OURS,    "pftrace",         "ui.perfetto.dev, trace_processor: smaller")      \
+	X(otf2,            FOLDER,   NOT,  OURS,    "otf2",            "Vampir, TAU, otf2-print; a folder")              \
 	X(protond,         SESSION,  NOT,  OURS,    "protond",         "protonview, on any machine: the whole session")  \
 	X(sqlite,          SESSION,  NOT,  OURS,    "sqlite",          "anything that reads SQLite: docs/sql.md")        \
 	X(folded,          TREE,     NOT,  OURS,    "folded",          "flamegraph.pl, inferno, samply, speedscope")     \
@@ -32,6 +33,9 @@
 #define FORMAT_FILE_(name, from, read, whose, ending, readers) " ." ending
 #define FORMAT_WORDS                                           "one of" FORMATS(FORMAT_WORD_)
 #define FORMAT_FILES                                           "one of" FORMATS(FORMAT_FILE_)
+#define FORMAT_IS_FOLDER                                              \
+	"this format is a folder of files, which `protonview export " \
+	"SESSION -o FOLDER` writes"
 
 #define X(name, ...) FORMAT_##name,
 enum format { FORMATS(X) FORMAT_COUNT };
@@ -69,7 +73,12 @@ static inline enum format format_of_file(const char *path)
 	return FORMAT_COUNT;
 }
 
-enum format_from { FORMAT_FROM_TREE, FORMAT_FROM_TIMELINE, FORMAT_FROM_SESSION };
+enum format_from {
+	FORMAT_FROM_TREE,
+	FORMAT_FROM_TIMELINE,
+	FORMAT_FROM_FOLDER, /* a timeline, as a folder of files: protonview alone writes it */
+	FORMAT_FROM_SESSION
+};
 
 static inline enum format_from format_from(enum format f)
 {
@@ -83,7 +92,7 @@ static inline enum format_from format_from(enum format f)
 /* Whether a session must have been recorded with data=trace for it. */
 static inline bool format_needs_timeline(enum format f)
 {
-	return format_from(f) == FORMAT_FROM_TIMELINE;
+	return format_from(f) == FORMAT_FROM_TIMELINE || format_from(f) == FORMAT_FROM_FOLDER;
 }
 
 #endif

@@ -4,7 +4,10 @@ import contextlib
 import csv
 import gzip
 import json
+import os
 import pathlib
+import re
+import select
 import shutil
 import sqlite3
 import struct
@@ -14,7 +17,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from conftest import BUILD, until
+from conftest import BUILD, ROOT, needs_mounts, until
 from test_hostile_names import JOB, NAMES
 from test_replay import DUMPS, JOB as REPLAY, STUB
 
@@ -247,6 +250,81 @@ def test_the_daemon_writes_them_too(world):
         world.ctl("run", "-n", f, "-k", "none", "-o", f"made.{end}", "--", sys.executable, "-c", JOB, BUILD / "lib/libprotond.so.0")
         assert (world.home / f"made.{end}").stat().st_size > 100
     assert len(pprof(world.home / "made.pb.gz")[1]) == len(NAMES)
+
+
+FORMATS = re.findall(r'^\tX\((\w+), .*?"([\w.]+)"', (pathlib.Path(__file__).parents[2] / "proto/terms/formats.h").read_text(), re.M)
+
+
+@pytest.fixture
+def small(world):
+    """A session of another profiler's file: no daemon is needed."""
+    events = [{"ph": "X", "cat": "cpu_op", "name": f"scope {i}", "pid": 1, "tid": 1, "ts": 10 * i, "dur": 9, "args": {}} for i in range(3000)]
+    (world.home / "in.json").write_text(json.dumps(events))
+    world.view("import", "in.json", "-o", "in.protond")
+    return world
+
+
+@pytest.mark.parametrize("name, end", FORMATS, ids=[n for n, _ in FORMATS])
+def test_a_file_that_exists(small, name, end):
+    """Stays, byte for byte, unless --force says otherwise."""
+    file = small.home / f"x.{end}"
+    assert len(FORMATS) > 15
+    small.view("export", "in.protond", "-f", name, "-o", file)
+    before = {p: p.read_bytes() for p in [file, *file.rglob("*")] if p.is_file()}
+    assert before and all(len(b) for p, b in before.items() if p.suffix != ".def")
+    r = small.view("export", "in.protond", "-f", name, "-o", file, check=False)
+    assert r.returncode == 1 and "--force" in r.stderr
+    assert {p: p.read_bytes() for p in before} == before
+    small.view("export", "in.protond", "-f", name, "-o", file, "--force")
+    assert not [p for p in small.home.iterdir() if p.name.startswith(f"x.{end}.")]
+
+
+@needs_mounts
+@pytest.mark.parametrize("name, end", FORMATS, ids=[n for n, _ in FORMATS])
+def test_a_disk_that_fills(small, name, end):
+    """Whatever it has room for: no file, and words that say why; with room, a file."""
+    disk = small.home / "disk"
+    disk.mkdir()
+    script = f"""mount -t tmpfs -o size=64m none {disk} && cd {disk} || exit 9
+        {BUILD}/bin/protonview export ../in.protond -f {name} -o x.{end} || exit 8
+        all=$(du -sk x.{end} | cut -f 1); rm -r x.{end}
+        for part in 0 1 3 7; do
+                mount -o remount,size=$((all * part / 8 / 4 * 4 + 4))k . || exit 7
+                head -c 4096 /dev/zero > filler
+                {BUILD}/bin/protonview export ../in.protond -f {name} -o x.{end} && exit 6
+                [ "$(ls -A)" = filler ] || exit 5
+        done"""
+    r = subprocess.run(["unshare", *([] if ROOT else ["-r"]), "-m", "sh", "-c", script], env={**small.env, "TMPDIR": str(small.home)},
+                       capture_output=True, text=True, timeout=120)
+    assert r.returncode == 0, (r.returncode, r.stdout, r.stderr)
+    said = r.stderr.splitlines()
+    assert len(said) == 4 and all("No space left on device" in line for line in said), said
+
+
+def test_how_far_it_is(small):
+    """On a terminal, and on nothing else. What is exported waits for its reader, who waits for the line."""
+    names = [f"scope {i % 7}" for i in range(500000)]
+    (small.home / "big.json").write_text(json.dumps([{"ph": "X", "name": n, "pid": 1, "tid": 1, "ts": 10 * i, "dur": 9} for i, n in enumerate(names)]))
+    os.mkfifo(small.home / "big.pt.trace.json")
+    for words in (["import", "big.json"], ["export", "big.protond", "-o", "big.pt.trace.json"]):
+        ours, theirs = os.openpty()
+        p = subprocess.Popen([str(BUILD / "bin/protonview"), *words], env=small.env, cwd=small.home, stdout=subprocess.DEVNULL, stderr=theirs)
+        os.close(theirs)
+        said = b""
+        if words[0] == "export":
+            with open(small.home / "big.pt.trace.json", "rb", buffering=0) as fifo:
+                while fifo.read(1 << 18):
+                    if not said and select.select([ours], [], [], 0.05)[0]:
+                        said += os.read(ours, 65536)
+        with contextlib.suppress(OSError):  # nobody has the other end any more
+            while more := os.read(ours, 65536):
+                said += more
+        os.close(ours)
+        assert p.wait(60) == 0
+        shown = [float(n) for n in re.findall(rb"\] +(\d+) %", said)]
+        assert shown and shown == sorted(shown) and shown[-1] <= 100 and b" left" in said, said[:300]
+        assert said.endswith(b"\r\x1b[K"), "and then it is gone"
+    assert small.view("import", "big.json", "--force").stderr == ""
 
 
 def test_a_wrong_ending_says_which_there_are(world):

@@ -588,8 +588,8 @@ START_TEST(each_format_is_whole)
 	char file[64];
 
 	ck_assert_str_eq(f->name, format_names[i]);
-	ck_assert((f->tree == NULL) != (f->timeline == NULL));
-	ck_assert(f->timeline != NULL || !format_needs_timeline(i));
+	ck_assert_int_eq((f->tree != NULL) + (f->timeline != NULL) + (f->folder != NULL), 1);
+	ck_assert(f->tree == NULL || !format_needs_timeline(i));
 	ck_assert((f->sniff == NULL) == (f->read == NULL));
 	ck_assert_uint_eq(format_of(f->name), i);
 	snprintf(file, sizeof(file), "x.y/z.%s", f->ending);

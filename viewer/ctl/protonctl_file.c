@@ -94,6 +94,8 @@ int output_check(struct ctl *c, const char *path)
 	if (format_of_file(path) == FORMAT_COUNT)
 		return err_set(
 			e, -EINVAL, "%s: unknown format; the name must end in " FORMAT_FILES, path);
+	if (format_from(format_of_file(path)) == FORMAT_FROM_FOLDER)
+		return err_set(e, -EINVAL, "%s: " FORMAT_IS_FOLDER, path);
 	if (ctl_option(c, "force") == NULL && lstat(path, &st) == 0)
 		return err_set(
 			e, -EEXIST, "%s already exists; choose another name, or use --force", path);

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT. protonview_export.c: the verb export: a source as a file of a
  * foreign format. */
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "export_format.h"
 #include "output.h"
+#include "output_folder.h"
+#include "progress.h"
 #include "protonview_verb.h"
 
 static int export_tree(struct run *run, const struct export_format *f, FILE *to)
@@ -36,35 +40,71 @@ static int export_tree(struct run *run, const struct export_format *f, FILE *to)
 }
 
 struct timeline_to {
-	export_timeline_fn *write;
+	const struct export_format *format;
 	FILE *file;
+	const char *folder;
+	struct progress progress;
 };
+
+static bool step(void *arg, uint64_t done, uint64_t all)
+{
+	struct timeline_to *to = arg;
+
+	progress_step(&to->progress, (double)done, (double)all,
+		to->file != NULL ? (uint64_t)ftello(to->file) : 0);
+	return to->folder == NULL || !output_folder_ended();
+}
 
 static int write_timeline(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	uint64_t *ret_gone, struct err *e)
 {
 	const struct timeline_to *to = arg;
 
-	return to->write(db, id, s, to->file, ret_gone, e);
+	if (to->folder != NULL)
+		return to->format->folder(db, id, s, to->folder, ret_gone, e);
+	return to->format->timeline(db, id, s, to->file, ret_gone, e);
 }
 
-static int export_timeline(struct run *run, const struct export_format *f, FILE *file)
+static int export_timeline(
+	struct run *run, const struct export_format *f, FILE *file, const char *folder)
 {
-	struct timeline_to to = {f->timeline, file};
-	struct source_options o = {
-		.timeline = write_timeline, .arg = &to, .select.file = f->protons};
+	struct timeline_to to = {.format = f, .file = file, .folder = folder};
+	struct source_options o = {.timeline = write_timeline,
+		.arg = &to,
+		.select = {.file = f->protons, .progress = step, .progress_arg = &to}};
 	struct source s;
+	int r;
 
-	return f->protons ? run_source_by(run, run->o.args[0], &o, &s) : run_timeline(run, &o, &s);
+	progress_begin(&to.progress, "exporting");
+	r = f->protons ? run_source_by(run, run->o.args[0], &o, &s) : run_timeline(run, &o, &s);
+	progress_end(&to.progress);
+	return r;
+}
+
+static int export_folder(struct run *run, const struct export_format *f, const char *path)
+{
+	const bool force = run_given(run, OPT_FORCE);
+	struct output_folder o;
+	int r = output_folder_open(path, EXPORT_FOLDER_MARK, force, &o, &run->e);
+
+	if (r < 0)
+		return r;
+	r = export_timeline(run, f, NULL, o.temporary);
+	return output_folder_close(path, &o, force, r, &run->e);
 }
 
 /* By -f, else by what FILE's name ends in. */
 static int find_format(struct run *run, const char *path, enum format *ret)
 {
 	const char *asked = run->o.value[OPT_FORMAT], *flavour = run->o.value[OPT_FLAVOUR];
+	char name[PATH_MAX];
+	size_t n = strlen(path);
 
+	while (n > 1 && path[n - 1] == '/') /* as a shell completes a folder */
+		n--;
+	snprintf(name, sizeof(name), "%.*s", (int)(n < PATH_MAX ? n : PATH_MAX - 1), path);
 	*ret = asked != NULL            ? format_of(asked)
-	       : strcmp(path, "-") != 0 ? format_of_file(path)
+	       : strcmp(path, "-") != 0 ? format_of_file(name)
 	       : flavour != NULL        ? FORMAT_chrome_trace
 					: FORMAT_hatchet;
 	if (*ret == FORMAT_COUNT)
@@ -100,19 +140,23 @@ int view_export(struct run *run)
 	if (r < 0)
 		return r;
 	/* A tree adds up what a timeline has in single events: it has no windows. */
-	if (export_formats[format].timeline == NULL &&
-		(run_given(run, OPT_WINDOW) || run_given(run, OPT_STEP)))
+	f = &export_formats[format];
+	if (f->tree != NULL && (run_given(run, OPT_WINDOW) || run_given(run, OPT_STEP)))
 		return err_set(&run->e, -EINVAL,
 			"--window and --step go with formats of timelines (chrome_trace, pftrace, "
-			"sqlite), and with `protonview sql`");
+			"otf2, sqlite), and with `protonview sql`");
+	if (f->folder != NULL && strcmp(path, "-") == 0)
+		return err_set(&run->e, -EINVAL, FORMAT_IS_FOLDER);
+	if (f->folder != NULL)
+		return export_folder(run, f, path);
 	if (strcmp(path, "-") != 0 && !run_given(run, OPT_FORCE) && access(path, F_OK) == 0 &&
 		!output_is_special(path))
 		return err_set(&run->e, -EEXIST, "%s exists; --force overwrites it", path);
 	r = output_open(path, &o, &run->e);
 	if (r < 0)
 		return r;
-	f = &export_formats[format];
-	r = f->timeline != NULL ? export_timeline(run, f, o.file) : export_tree(run, f, o.file);
+	r = f->timeline != NULL ? export_timeline(run, f, o.file, NULL)
+				: export_tree(run, f, o.file);
 	r = output_close(path, &o, run_given(run, OPT_FORCE), r, &run->e);
 	if (strcmp(path, "-") == 0 && ferror(stdout))
 		run->write_error = r;

@@ -9,6 +9,7 @@
 
 #include "import.h"
 #include "output.h"
+#include "progress.h"
 #include "protonview_verb.h"
 
 static void line(struct run *run, uint64_t n, const char *words)
@@ -32,18 +33,27 @@ static void report(struct run *run, const struct import_taken *t)
 			line(run, t->left[i], import_left_words[i]);
 }
 
+static void step(void *progress, double part)
+{
+	progress_step(progress, part, 1, 0);
+}
+
 static int import_to(struct run *run, int fd, const char *path, const char *name)
 {
-	const struct import_options o = {.name = name, .file = run->o.args[0]};
+	struct progress progress;
+	const struct import_options o = {
+		.name = name, .file = run->o.args[0], .progress = step, .progress_arg = &progress};
 	struct import_taken taken = {0};
 	sqlite3 *to = NULL;
 	int r;
 
+	progress_begin(&progress, "importing");
 	if (sqlite3_open_v2(path, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) !=
 		SQLITE_OK)
 		r = err_set(&run->e, -EIO, "%s: %s", path, sqlite3_errmsg(to));
 	else
 		r = import_file(fd, &o, to, &taken, &run->e);
+	progress_end(&progress);
 	if (sqlite3_close(to) != SQLITE_OK && r == 0)
 		r = err_set(&run->e, -EIO, "%s cannot be written", path);
 	if (r == 0)

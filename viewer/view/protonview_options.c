@@ -226,7 +226,7 @@ static void sources_help(struct text *t)
 
 static void formats_help(struct text *t)
 {
-	static const char *const from_words[] = {"tree", "timeline", "session"};
+	static const char *const from_words[] = {"tree", "timeline", "timeline", "session"};
 	char left[64];
 
 	text_str(t, "\n  -f               FILE ends in      from      read by\n");
