@@ -13,7 +13,7 @@ VERSION   := $(shell sed -n 's/^.define PROTOND_VERSION "\(.*\)"/\1/p' libclient
 # What a fresh Debian 12 machine lacks: to build and run, and to check besides.
 APT_BUILD := gcc make pkg-config libc6-dev libuv1-dev libmsgpack-dev libsqlite3-dev libzstd-dev zlib1g-dev libjansson-dev \
 	libpcre2-dev libmicrohttpd-dev libopen-trace-format2-dev python3-dev
-APT_CHECK := g++ clang clang-format libclang-rt-14-dev check python3 python3-pytest python3-pytest-xdist python3-msgpack python3-pandas python3-venv python3-pip pmccabe binutils man-db git systemd strace valgrind spin tcc openmpi-bin gunicorn chromium otf2-tools
+APT_CHECK := g++ clang clang-format libclang-rt-14-dev check python3 python3-pytest python3-pytest-xdist python3-msgpack python3-pandas python3-venv python3-pip pmccabe binutils man-db git systemd strace valgrind spin tcc openmpi-bin gunicorn chromium otf2-tools protobuf-compiler
 # Node from elsewhere brings an npm of its own, and refuses Debian's beside it.
 APT_CHECK += $(if $(shell command -v npm 2>/dev/null),,nodejs npm)
 

@@ -42,7 +42,6 @@ struct row {
 struct kineto {
 	struct chrome c;
 	uint64_t ids;
-	int64_t *steps;            /* [n_processes]: so far */
 	struct instance **of_node; /* [n_known]: the newest that is open */
 	uint32_t *depth;           /* [n_threads]: scopes that are open */
 	struct row **row;
@@ -64,26 +63,6 @@ static void failed(struct sorted *s)
 }
 
 /* --- names */
-
-/* Its own number, or the next one. */
-static int64_t step_of(struct sorted *s, const struct sorted_scope *x)
-{
-	const char *name = s->w->known[x->node].name;
-	int64_t *last = &kineto(s)->steps[s->thread[x->thread].process];
-	uint32_t up = s->w->known[x->node].parent;
-	const char *digits;
-
-	if ((x->flags & TRACE_SPAN) != 0 || !timeline_is_step(name))
-		return -1;
-	for (unsigned d = 0; up != PROFILE_NONE && d < TIMELINE_DEPTH_MAX; d++) {
-		if (timeline_is_step(s->w->known[up].name))
-			return -1; /* a step's own steps */
-		up = s->w->known[up].parent;
-	}
-	digits = name + strcspn(name, "0123456789");
-	*last = *digits != '\0' ? strtoll(digits, NULL, 10) : *last + 1;
-	return *last;
-}
 
 static const char *category_of(uint8_t kind)
 {
@@ -326,7 +305,7 @@ static void kineto_scope(struct sorted *s, struct sorted_scope *x)
 		.end_ns = x->end_ns,
 		.node = x->node,
 		.thread = x->thread,
-		.step = step_of(s, x)};
+		.step = sorted_step(s, x)};
 	put_scope(s, x, of);
 	if ((x->flags & TRACE_SPAN) != 0) {
 		free(of); /* others of its thread overlap it */
@@ -507,13 +486,10 @@ static int kineto_lists(struct sorted *s)
 	struct kineto *k = kineto(s);
 
 	k->c.t = &s->w->out;
-	k->steps = calloc((size_t)s->n_processes + 1, sizeof(*k->steps));
 	k->of_node = calloc((size_t)s->w->n_known + 1, sizeof(*k->of_node));
 	k->depth = calloc((size_t)s->n_threads + 1, sizeof(*k->depth));
 	k->rows = calloc((size_t)s->n_lanes + 1, sizeof(*k->rows));
-	return k->steps != NULL && k->of_node != NULL && k->depth != NULL && k->rows != NULL
-		       ? 0
-		       : -ENOMEM;
+	return k->of_node != NULL && k->depth != NULL && k->rows != NULL ? 0 : -ENOMEM;
 }
 
 static void kineto_open(struct sorted *s)
@@ -587,7 +563,6 @@ int kineto_write(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 		free(k.row[--k.n_rows]);
 	free(k.row);
 	free(k.rows);
-	free(k.steps);
 	free(k.of_node);
 	free(k.depth);
 	table_fini(&k.by_lane);

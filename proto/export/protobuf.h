@@ -35,6 +35,17 @@ static inline void pb_fixed64(struct text *t, uint32_t field, uint64_t bits)
 	text_add(t, bytes, sizeof(bytes));
 }
 
+/* fixed32 and float, likewise */
+static inline void pb_fixed32(struct text *t, uint32_t field, uint32_t bits)
+{
+	char bytes[4];
+
+	for (unsigned i = 0; i < 4; i++)
+		bytes[i] = (char)(bits >> 8 * i);
+	pb_varint(t, (uint64_t)field << 3 | 5);
+	text_add(t, bytes, sizeof(bytes));
+}
+
 static inline void pb_bytes(struct text *t, uint32_t field, const void *bytes, size_t n)
 {
 	pb_varint(t, (uint64_t)field << 3 | 2);

@@ -396,6 +396,25 @@ static void walk_lanes(struct sorted *s)
 	(void)sqlite3_finalize(st);
 }
 
+int64_t sorted_step(struct sorted *s, const struct sorted_scope *x)
+{
+	const char *name = s->w->known[x->node].name;
+	int64_t *last = &s->process[s->thread[x->thread].process].steps;
+	uint32_t up = s->w->known[x->node].parent;
+	const char *digits;
+
+	if ((x->flags & TRACE_SPAN) != 0 || !timeline_is_step(name))
+		return -1;
+	for (unsigned d = 0; up != PROFILE_NONE && d < TIMELINE_DEPTH_MAX; d++) {
+		if (timeline_is_step(s->w->known[up].name))
+			return -1;
+		up = s->w->known[up].parent;
+	}
+	digits = name + strcspn(name, "0123456789");
+	*last = *digits != '\0' ? strtoll(digits, NULL, 10) : *last + 1;
+	return *last;
+}
+
 static void on_close(struct timeline *w)
 {
 	struct sorted *s = sorted(w);

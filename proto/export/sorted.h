@@ -12,6 +12,7 @@
 
 struct sorted_process {
 	int64_t pid, rank;
+	int64_t steps; /* the number of its last one, so far */
 	const char *command;
 	bool ranked;
 };
@@ -87,11 +88,15 @@ struct sorted {
 	uint32_t of_gpus; /* where those of the process at hand begin */
 	struct table threads, lanes;
 	struct text values;
-	uint64_t rows;  /* handed over */
+	uint64_t rows;              /* handed over */
 	uint64_t loose;             /* metrics of no scope, which have no place in these formats */
 	struct sorted_stack **open; /* [n_threads]: [lanes] of each */
 	int r;
 };
+
+/* A scope's number as a step, its own or the next one; -1: it is none, or one within a step. To be
+ * asked once, when it begins. */
+int64_t sorted_step(struct sorted *s, const struct sorted_scope *x);
 
 int sorted_write(const struct sorted_form *form, void *mine, struct sqlite3 *db, int64_t id,
 	const struct profile_select *s, FILE *to, uint64_t *ret_gone, struct err *e);

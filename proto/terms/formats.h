@@ -15,6 +15,7 @@
 	X(kineto,          TIMELINE, NOT,  OURS,    "pt.trace.json",   "HTA, TensorBoard's plugin: as PyTorch's profiler") \
 	X(pftrace,         TIMELINE, NOT,  OURS,    "pftrace",         "ui.perfetto.dev, trace_processor: smaller")      \
 	X(otf2,            FOLDER,   NOT,  OURS,    "otf2",            "Vampir, TAU, otf2-print; a folder")              \
+	X(tensorboard,     TIMELINE, NOT,  OURS,    "tfevents",        "TensorBoard: scalars of each step")              \
 	X(protond,         SESSION,  NOT,  OURS,    "protond",         "protonview, on any machine: the whole session")  \
 	X(sqlite,          SESSION,  NOT,  OURS,    "sqlite",          "anything that reads SQLite: docs/sql.md")        \
 	X(folded,          TREE,     NOT,  OURS,    "folded",          "flamegraph.pl, inferno, samply, speedscope")     \

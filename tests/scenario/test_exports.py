@@ -258,7 +258,8 @@ FORMATS = re.findall(r'^\tX\((\w+), .*?"([\w.]+)"', (pathlib.Path(__file__).pare
 @pytest.fixture
 def small(world):
     """A session of another profiler's file: no daemon is needed."""
-    events = [{"ph": "X", "cat": "cpu_op", "name": f"scope {i}", "pid": 1, "tid": 1, "ts": 10 * i, "dur": 9, "args": {}} for i in range(3000)]
+    events = [{"ph": "X", "cat": "cpu_op", "name": f"scope {i}" if i % 20 else "step", "pid": 1, "tid": 1, "ts": 10 * i, "dur": 9, "args": {}}
+              for i in range(3000)]
     (world.home / "in.json").write_text(json.dumps(events))
     world.view("import", "in.json", "-o", "in.protond")
     return world
