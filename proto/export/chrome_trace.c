@@ -186,7 +186,9 @@ static void name_threads(struct timeline *w)
 
 	for (i = 0; i < w->n_threads; i++)
 		chrome_metadata(chrome(w), "thread_name", w->at.pid, w->thread[i].tid, "name",
-			timeline_thread_name(w, &w->thread[i], words), 0);
+			thread_name(w->at.command, w->at.pid, w->thread[i].tid, w->thread[i].name,
+				words),
+			0);
 }
 
 static void name_lanes(struct timeline *w, const struct lane_set *set, int64_t gpu_pid)

@@ -229,7 +229,7 @@ static struct instance *instance_of(
 /* Projects it onto all scopes that it was launched in. Returns the innermost one's number. */
 static uint64_t scopes_of(struct sorted *s, const struct sorted_op *o)
 {
-	uint32_t up[TIMELINE_DEPTH_MAX], n = timeline_path(s->w, o->node, up), i, from = 1;
+	uint32_t up[TRACE_DEPTH_MAX], n = trace_names_path(&s->w->names, o->node, up), i, from = 1;
 	struct instance *x;
 	uint64_t id = 0;
 
@@ -486,7 +486,7 @@ static int kineto_lists(struct sorted *s)
 	struct kineto *k = kineto(s);
 
 	k->c.t = &s->w->out;
-	k->of_node = calloc((size_t)s->w->n_known + 1, sizeof(*k->of_node));
+	k->of_node = calloc((size_t)s->w->names.n + 1, sizeof(*k->of_node));
 	k->depth = calloc((size_t)s->n_threads + 1, sizeof(*k->depth));
 	k->rows = calloc((size_t)s->n_lanes + 1, sizeof(*k->rows));
 	return k->of_node != NULL && k->depth != NULL && k->rows != NULL ? 0 : -ENOMEM;
@@ -512,7 +512,7 @@ static void kineto_open(struct sorted *s)
 			s->process[0].ranked ? s->process[0].rank : 0);
 	text_fmt(t,
 		",\"displayTimeUnit\":\"ms\",\"baseTimeNanoseconds\":%" PRId64 ",\"traceName\":",
-		s->w->base_ns + s->w->ahead_ns);
+		s->w->zero_ns);
 	text_json(t, s->w->l.p->head.name);
 	text_str(t, ",\"source\":");
 	text_json(t, s->w->l.p->head.source);

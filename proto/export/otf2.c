@@ -187,7 +187,7 @@ static uint64_t wall(struct sorted *s, uint64_t ns)
 	struct archive *a = archive(s);
 
 	a->last_ns = ns > a->last_ns ? ns : a->last_ns;
-	return (uint64_t)(s->w->base_ns + s->w->ahead_ns) + ns;
+	return (uint64_t)(s->w->zero_ns) + ns;
 }
 
 /* The writer of a lane; its location begins with its first event. */
@@ -292,7 +292,7 @@ static uint32_t launch_region(struct sorted *s, const struct sorted_op *o)
 {
 	const bool graph = (o->flags & TRACE_GRAPH) != 0;
 
-	return region_of(s, s->w->n_known + (graph ? CLASS_MAX : o->class), 'l',
+	return region_of(s, s->w->names.n + (graph ? CLASS_MAX : o->class), 'l',
 		graph ? "launch graph" : gpu_classes[o->class].launch);
 }
 
@@ -481,7 +481,7 @@ static void put_local(struct sorted *s)
 static void otf2_close(struct sorted *s)
 {
 	struct archive *a = archive(s);
-	const uint64_t zero = (uint64_t)(s->w->base_ns + s->w->ahead_ns);
+	const uint64_t zero = (uint64_t)(s->w->zero_ns);
 	OTF2_GlobalDefWriter *to;
 	uint32_t i;
 
@@ -514,7 +514,7 @@ static void otf2_open(struct sorted *s)
 	a->attributes = a->call.AttributeList_New();
 	check_is(s, a->at);
 	check_is(s, a->attributes);
-	a->region = calloc((size_t)s->w->n_known + LAUNCHES, sizeof(*a->region));
+	a->region = calloc((size_t)s->w->names.n + LAUNCHES, sizeof(*a->region));
 	if (a->region == NULL)
 		s->r = timeline_no_memory(s->w);
 	if (s->r < 0)

@@ -93,7 +93,7 @@ static bool same_lane(const void *arg, uint32_t at)
 	return x->gpu == k->lane.gpu && x->stream == k->lane.stream && x->lane == k->lane.lane;
 }
 
-static uint32_t lane_of(struct sorted *s, const struct timeline_op *o)
+static uint32_t gpu_lane(struct sorted *s, const struct timeline_op *o)
 {
 	const struct lane_key key = {
 		s, {s->of_gpus + (uint32_t)(o->gpu - s->w->gpu), o->stream->stream, o->lane}};
@@ -133,7 +133,7 @@ static uint32_t depth_of(const struct timeline *w, uint32_t node)
 {
 	uint32_t n = 0;
 
-	for (; node != PROFILE_NONE && n < TIMELINE_DEPTH_MAX; node = w->known[node].parent)
+	for (; node != PROFILE_NONE && n < TRACE_DEPTH_MAX; node = w->known[node].parent)
 		n++;
 	return n;
 }
@@ -169,7 +169,7 @@ static void on_op(struct timeline *w, const struct timeline_op *o)
 		.bytes = o->op->bytes,
 		.node = o->node,
 		.thread = launched ? thread_of(s, o->tid) : SORTED_NONE,
-		.lane = lane_of(s, o),
+		.lane = gpu_lane(s, o),
 		.correlation = o->op->correlation,
 		.context = o->stream->context,
 		.class = o->op->class,
@@ -211,14 +211,16 @@ static void on_process(struct timeline *w)
 		no_memory(s);
 		return;
 	}
-	s->process[s->n_processes++] = (struct sorted_process){
-		.pid = w->at.pid, .rank = w->at.rank, .ranked = w->at.ranked, .command = w->at.command};
+	s->process[s->n_processes++] = (struct sorted_process){.pid = w->at.pid,
+		.rank = w->at.rank,
+		.ranked = w->at.ranked,
+		.command = w->at.command};
 }
 
 static void on_process_end(struct timeline *w)
 {
 	struct sorted *s = sorted(w);
-	char words[TIMELINE_THREAD];
+	char words[THREAD_NAME_MAX];
 	uint32_t i;
 
 	for (i = 0; i < w->n_gpus; i++) {
@@ -233,7 +235,8 @@ static void on_process_end(struct timeline *w)
 	}
 	for (i = 0; i < w->n_threads; i++) {
 		const uint32_t at = thread_of(s, w->thread[i].tid);
-		const char *name = timeline_thread_name(w, &w->thread[i], words);
+		const char *name = thread_name(
+			w->at.command, w->at.pid, w->thread[i].tid, w->thread[i].name, words);
 
 		name = at == SORTED_NONE ? NULL : profile_text(w->l.p, name, strlen(name));
 		if (name == NULL) {
@@ -405,7 +408,7 @@ int64_t sorted_step(struct sorted *s, const struct sorted_scope *x)
 
 	if ((x->flags & TRACE_SPAN) != 0 || !timeline_is_step(name))
 		return -1;
-	for (unsigned d = 0; up != PROFILE_NONE && d < TIMELINE_DEPTH_MAX; d++) {
+	for (unsigned d = 0; up != PROFILE_NONE && d < TRACE_DEPTH_MAX; d++) {
 		if (timeline_is_step(s->w->known[up].name))
 			return -1;
 		up = s->w->known[up].parent;

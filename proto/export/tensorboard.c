@@ -149,8 +149,7 @@ static void put_step(struct sorted *s, const struct step *x)
 	for (i = 0; i < x->n_metrics; i++)
 		if (x->set[i])
 			put_scalar(s, x, "metric", b->names.name[i], x->metric[i]);
-	put_double(&b->event, EVENT_WALL_TIME,
-		(double)(s->w->base_ns + s->w->ahead_ns + (int64_t)x->end_ns) / 1e9);
+	put_double(&b->event, EVENT_WALL_TIME, (double)(s->w->zero_ns + (int64_t)x->end_ns) / 1e9);
 	pb_number(&b->event, EVENT_STEP, (uint64_t)x->number);
 	pb_message(&b->event, EVENT_SUMMARY, &b->summary);
 	put_record(s);
@@ -286,7 +285,7 @@ static void board_open(struct sorted *s)
 {
 	struct board *b = board(s);
 
-	put_double(&b->event, EVENT_WALL_TIME, (double)(s->w->base_ns + s->w->ahead_ns) / 1e9);
+	put_double(&b->event, EVENT_WALL_TIME, (double)(s->w->zero_ns) / 1e9);
 	pb_string(&b->event, EVENT_FILE_VERSION, "brain.Event:2");
 	put_record(s);
 }

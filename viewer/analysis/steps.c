@@ -54,7 +54,7 @@ static void on_process(struct timeline *w)
 		return;
 	}
 	r->s->process[r->s->n_processes++] =
-		(struct steps_process){w->pid, w->ranked ? w->rank : -1};
+		(struct steps_process){w->at.pid, w->at.ranked ? w->at.rank : -1};
 }
 
 static uint32_t name_of(struct reading *r, const char *name)

@@ -2,6 +2,8 @@
  */
 #include <string.h>
 
+#include "protonview_sessions.h"
+
 #include "print_json.h"
 #include "protonview_verb.h"
 #include "sessions.h"
