@@ -37,6 +37,16 @@ fail:
 	return -ENOMEM;
 }
 
+void text_fit(struct text *t)
+{
+	char *s = t->n > 0 ? realloc(t->s, t->n) : NULL;
+
+	if (s == NULL)
+		return;
+	t->s = s;
+	t->cap = t->n;
+}
+
 int text_take(struct text *t, char **ret_s, size_t *ret_n)
 {
 	if (text_reserve(t, 1) < 0) {

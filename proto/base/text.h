@@ -18,6 +18,7 @@ struct text {
 
 void text_fini(struct text *t);
 int text_reserve(struct text *t, size_t more); /* -ENOMEM */
+void text_fit(struct text *t);                 /* gives back what it did not fill */
 int text_take(
 	struct text *t, char **ret_s, size_t *ret_n); /* the caller frees; -ENOMEM; t is empty */
 

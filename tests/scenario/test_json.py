@@ -11,6 +11,8 @@ VIEW = {  # verb: (words, exit status); "{out}" is a file that is not there
     "tree": [("tree demo", 0), ("demo -l", 0), ("tree nobody", 1), ("demo -m nothing", 1), ("demo --depth x", 2), ("demo -i (", 2)],
     "flat": [("flat demo", 0), ("flat --wide demo", 0), ("flat nobody", 1)],
     "diff": [("diff demo demo", 0), ("diff demo", 2), ("diff demo nobody", 1)],
+    "web": [("web demo", 2)],  # it has no envelope: it goes on
+    "report": [("report demo -o {out}.html", 0), ("report demo", 2), ("report demo -o -", 2), ("report nobody -o {out}.html", 1)],
     "sessions": [("sessions", 0), ("sessions --db /nonexistent/x.db", 1)],
     "sql": [("sql demo select+1", 0), ("sql demo selec+1", 2)],
     "export": [("export demo -o {out}", 0), ("export demo", 2), ("export demo -o -", 2), ("export demo -o x.nothing", 2)],

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT. web_api.c: what is shown, and one question about it. */
 #include "web_api.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,28 @@ static struct run *run_new(void)
 	return run;
 }
 
+struct web_ask *web_ask_new(struct web *w, const char *id)
+{
+	struct web_ask *a = calloc(1, sizeof(*a));
+
+	if (a == NULL)
+		return NULL;
+	a->w = w;
+	a->id = id;
+	a->run = run_new();
+	if (a->run != NULL)
+		return a;
+	free(a);
+	return NULL;
+}
+
+void web_ask_free(struct web_ask *a)
+{
+	if (a != NULL)
+		run_free(a->run);
+	free(a);
+}
+
 /* --- which source an id means */
 
 static const char *path_of(const struct web *w, const char *id)
@@ -100,7 +123,7 @@ static const char *given(const struct web_ask *a, const char *key)
 	return v != NULL ? v : "";
 }
 
-static bool is_over(const struct profile *p)
+bool web_is_over(const struct profile *p)
 {
 	return p->head.state == NULL || strcmp(p->head.state, "finalized") == 0 ||
 	       strcmp(p->head.state, "interrupted") == 0;
@@ -112,6 +135,7 @@ static void forget(struct web *w)
 	names_free(w->names);
 	w->p = NULL;
 	w->names = NULL;
+	(void)malloc_trim(0);
 }
 
 static void keep(struct web *w, const struct source *s, const char *key)
@@ -132,7 +156,7 @@ int web_profile(struct web_ask *a, const struct profile **ret)
 	if (snprintf(key, sizeof(key), "%s/%s/%s", a->id, given(a, "process"), given(a, "phase")) >=
 		(int)sizeof(key))
 		return err_set(&a->run->e, -EINVAL, "the address is too long");
-	if (w->p == NULL || !is_over(w->p) || strcmp(key, w->key) != 0) {
+	if (w->p == NULL || !web_is_over(w->p) || strcmp(key, w->key) != 0) {
 		forget(w);
 		r = open_source(a, a->id, &o, &s);
 		if (r < 0)
@@ -240,19 +264,18 @@ static const struct answer *route(struct web_query *q, const char **ret_id)
 
 void web_answer(struct web *w, const char *uri, struct web_answer *ret)
 {
-	struct web_ask *a = calloc(1, sizeof(*a));
+	struct web_ask *a = web_ask_new(w, NULL);
 	const struct answer *which;
-	int r = -ENOMEM;
+	int r;
 
 	*ret = (struct web_answer){.status = 200, .type = "application/json"};
-	if (a == NULL || (a->run = run_new()) == NULL) {
+	if (a == NULL) {
 		web_answer_error(ret, 503, -ENOMEM, "out of memory");
 	} else if (!web_query_parse(uri, &a->q)) {
 		web_answer_error(ret, 400, -EINVAL, "this address cannot be read");
 	} else if ((which = route(&a->q, &a->id)) == NULL) {
 		web_answer_error(ret, 404, -ENOENT, "there is nothing at this address");
 	} else {
-		a->w = w;
 		a->to = ret;
 		r = which->fn(a);
 		if (r == 0 && ret->body.failed)
@@ -261,9 +284,7 @@ void web_answer(struct web *w, const char *uri, struct web_answer *ret)
 			web_answer_error(ret, status_of(r), r,
 				a->run->e.text[0] != '\0' ? a->run->e.text : strerror(-r));
 	}
-	if (a != NULL)
-		run_free(a->run);
-	free(a);
+	web_ask_free(a);
 }
 
 /* --- what is shown */
@@ -354,20 +375,15 @@ void web_title(struct web *w, char *ret, size_t n)
 {
 	const char *path = w->n_shown > 0 ? w->shown[0].path : NULL, *slash, *name;
 	const struct profile *p = NULL;
-	struct web_ask *a = calloc(1, sizeof(*a));
+	struct web_ask *a = w->n_shown > 0 ? web_ask_new(w, w->shown[0].id) : NULL;
 
-	if (a != NULL && (a->run = run_new()) != NULL && w->n_shown > 0) {
-		a->w = w;
-		a->id = w->shown[0].id;
+	if (a != NULL)
 		(void)web_profile(a, &p);
-	}
 	slash = path != NULL ? strrchr(path, '/') : NULL;
 	name = p != NULL && p->head.name != NULL ? p->head.name
 	       : slash != NULL                   ? slash + 1
 	       : path != NULL                    ? path
 						 : "protond";
 	snprintf(ret, n, "%.*s", (int)text_cut(name, n - 1), name);
-	if (a != NULL)
-		run_free(a->run);
-	free(a);
+	web_ask_free(a);
 }

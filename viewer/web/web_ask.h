@@ -40,6 +40,13 @@ typedef int web_db_fn(void *arg, struct sqlite3 *db, int64_t id, const struct pr
 	uint64_t *ret_gone, struct err *e);
 int web_db(struct web_ask *a, web_db_fn *fn, void *arg, uint64_t *ret_gone);
 
+/* A question of our own, about a session. NULL: out of memory. */
+struct web_ask *web_ask_new(struct web *w, const char *id);
+void web_ask_free(struct web_ask *a); /* NULL is fine */
+
+bool web_is_over(const struct profile *p);
+uint64_t web_steps_done(const struct profile *p);
+
 struct name_set;
 /* "names":[…], as people read them, and "recorded":{"3":"_ZN…"}, where that is another text. */
 void web_names(struct web_ask *a, const struct name_set *names);

@@ -142,6 +142,14 @@ static void add_up(const struct profile *p, struct sums *ret)
 	}
 }
 
+uint64_t web_steps_done(const struct profile *p)
+{
+	struct sums sums;
+
+	add_up(p, &sums);
+	return sums.steps;
+}
+
 static void put_summary(struct text *t, const struct profile *p, const struct sums *sums)
 {
 	const double duration = (double)p->head.duration_ns;

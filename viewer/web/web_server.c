@@ -6,6 +6,7 @@
 #include "web_server.h"
 
 #include <arpa/inet.h>
+#include <malloc.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <stdio.h>
@@ -21,24 +22,33 @@
 
 #include "web_assets.h"
 #include "web_guard.h"
+#include "web_stream.h"
 
-#define CONNECTIONS_MAX 512u
-#define QUESTIONS_MAX   64u                 /* that wait for the worker */
-#define HELD_MAX        ((size_t)256 << 20) /* bytes of answers that are not sent yet */
-#define MEMORY_BYTES    ((size_t)16 << 10)  /* of a connection: its headers */
-#define STRANGER_S      10u                 /* a connection that has not asked anything; */
-#define READER_S        60u                 /* one that takes no more of its answer */
+#define CONNECTIONS_MAX 1024u
+#define QUESTIONS_MAX   64u                /* that wait for the worker */
+#define HELD_MAX        ((size_t)64 << 20) /* bytes of answers that are not sent yet */
+#define MEMORY_BYTES    ((size_t)16 << 10) /* of a connection: its headers */
+#define STRANGER_S      5u                 /* a connection that has not asked anything; */
+#define READER_S        60u                /* one that takes no more of its answer */
 #define PORTS_TRIED     50u
 #define GZIP_FROM       1400u /* what fits a packet is not worth it */
+
+struct answer { /* shared by all that asked the same; freed when the last of them has it */
+	struct web_server *s;
+	struct web_answer a;
+	char etag[24];
+	bool packed;
+	size_t held;
+	uint32_t refs;
+};
 
 struct request {
 	struct web_server *s;
 	struct MHD_Connection *connection;
 	char *uri;
-	bool seen, answered, gzip;
-	struct web_answer answer;
-	char etag[24];
-	struct request *next; /* in the queue */
+	bool seen, gzip;
+	struct answer *answer; /* NULL: not answered yet */
+	struct request *next;  /* in the queue */
 };
 
 struct web_server {
@@ -50,9 +60,14 @@ struct web_server {
 	uv_timer_t timer;
 	uv_signal_t interrupted, terminated;
 	uv_work_t work;
-	struct request *first, *last, *working; /* questions that wait; the one at hand */
+	struct request *first, *last, *working; /* questions that wait; the one at hand, */
+	struct answer *making;                  /* and what it will get */
 	uint32_t n_waiting;
 	size_t held;
+	struct streams streams;
+	struct stream_watch *looking; /* the worker is at it */
+	struct text frame;
+	bool frame_over, works; /* works: the worker is at something */
 	bool ends, is_unix;
 	uint32_t port;
 	char url[512], path[sizeof(((struct sockaddr_un *)0)->sun_path)];
@@ -60,19 +75,15 @@ struct web_server {
 
 /* --- what is sent */
 
-struct body { /* bytes of an answer, until they are sent */
-	struct web_server *s;
-	char *bytes;
-	size_t n;
-};
-
-static void body_free(void *of)
+static void answer_put(void *of)
 {
-	struct body *b = of;
+	struct answer *a = of;
 
-	b->s->held -= b->n;
-	free(b->bytes);
-	free(b);
+	if (a == NULL || --a->refs > 0)
+		return;
+	a->s->held -= a->held;
+	text_fini(&a->a.body);
+	free(a);
 }
 
 static void put(struct MHD_Response *r, const char *name, const char *value)
@@ -231,7 +242,7 @@ static void request_free(struct request *q)
 {
 	if (q == NULL)
 		return;
-	text_fini(&q->answer.body);
+	answer_put(q->answer);
 	free(q->uri);
 	free(q);
 }
@@ -242,53 +253,119 @@ static void work(uv_work_t *of)
 {
 	struct web_server *s = of->data;
 	struct request *q = s->working;
+	struct answer *a = s->making;
 	char *packed;
 	size_t n;
 
-	web_answer(s->w, q->uri, &q->answer);
-	snprintf(q->etag, sizeof(q->etag), "\"%08lx%08zx\"",
-		crc32_z(0, (const Bytef *)q->answer.body.s, q->answer.body.n), q->answer.body.n);
-	if (!q->gzip || q->answer.body.n < GZIP_FROM ||
-		gzip(q->answer.body.s, q->answer.body.n, &packed, &n) < 0) {
-		q->gzip = false;
+	web_answer(s->w, q->uri, &a->a);
+	snprintf(a->etag, sizeof(a->etag), "\"%08lx%08zx\"",
+		crc32_z(0, (const Bytef *)a->a.body.s, a->a.body.n), a->a.body.n);
+	if (!q->gzip || a->a.body.n < GZIP_FROM ||
+		gzip(a->a.body.s, a->a.body.n, &packed, &n) < 0) {
+		text_fit(&a->a.body);
 		return;
 	}
-	text_fini(&q->answer.body);
-	q->answer.body.s = packed;
-	q->answer.body.n = q->answer.body.cap = n;
+	text_fini(&a->a.body);
+	a->a.body.s = packed;
+	a->a.body.n = a->a.body.cap = n;
+	a->packed = true;
+}
+
+static void give(struct answer *a, struct request *q)
+{
+	a->refs++;
+	q->answer = a;
+	MHD_resume_connection(q->connection);
+}
+
+/* Who waits for the same answer has it, too. */
+static void give_all(struct web_server *s, struct answer *a, const struct request *like)
+{
+	struct request **at = &s->first, *q;
+
+	for (s->last = NULL; (q = *at) != NULL;) {
+		if (strcmp(q->uri, like->uri) != 0 || q->gzip != like->gzip) {
+			s->last = q;
+			at = &q->next;
+			continue;
+		}
+		*at = q->next;
+		s->n_waiting--;
+		give(a, q);
+	}
 }
 
 static void worked(uv_work_t *of, int status)
 {
 	struct web_server *s = of->data;
 	struct request *q = s->working;
+	struct answer *a = s->making;
 
 	(void)status;
 	s->working = NULL;
-	q->answered = true;
-	MHD_resume_connection(q->connection);
+	s->making = NULL;
+	s->works = false;
+	a->held = a->a.body.n;
+	s->held += a->held;
+	give_all(s, a, q);
+	give(a, q);
+	answer_put(a);
 	pump(s);
 }
 
-/* The next question, if the worker is free. */
+static void look(uv_work_t *of)
+{
+	struct web_server *s = of->data;
+
+	stream_look(s->w, s->looking, &s->frame, &s->frame_over);
+}
+
+static void looked(uv_work_t *of, int status)
+{
+	struct web_server *s = of->data;
+
+	(void)status;
+	s->streams.now_ms = uv_now(&s->loop);
+	stream_looked(&s->streams, s->looking, &s->frame, s->frame_over);
+	s->looking = NULL;
+	s->works = false;
+	pump(s);
+}
+
+/* Fails on a NULL callback alone. */
+static void start_work(struct web_server *s, uv_work_cb fn, uv_after_work_cb after)
+{
+	s->works = true;
+	s->work.data = s;
+	(void)uv_queue_work(&s->loop, &s->work, fn, after);
+}
+
 static void next_question(struct web_server *s)
 {
 	struct request *q = s->first;
 
-	if (s->working != NULL || q == NULL || s->ends)
-		return;
+	s->making = calloc(1, sizeof(*s->making));
+	if (s->making == NULL)
+		return; /* at the next turn of the loop */
+	*s->making = (struct answer){.s = s, .refs = 1};
 	s->first = q->next;
 	if (s->first == NULL)
 		s->last = NULL;
 	s->n_waiting--;
 	s->working = q;
-	s->work.data = s;
-	if (uv_queue_work(&s->loop, &s->work, work, worked) == 0)
+	start_work(s, work, worked);
+}
+
+/* What the worker does next, if it is free: a look that is due, else a question. */
+static void next_work(struct web_server *s)
+{
+	if (s->works || s->ends)
 		return;
-	s->working = NULL;
-	q->answered = true;
-	web_answer_error(&q->answer, 503, -ENOMEM, "out of memory");
-	MHD_resume_connection(q->connection);
+	s->looking = stream_due(&s->streams);
+	if (s->looking != NULL)
+		start_work(s, look, looked);
+	else if (s->first != NULL)
+		next_question(s);
 }
 
 static enum MHD_Result ask(struct web_server *s, struct MHD_Connection *c, struct request *q)
@@ -305,42 +382,50 @@ static enum MHD_Result ask(struct web_server *s, struct MHD_Connection *c, struc
 	s->last = q;
 	s->n_waiting++;
 	MHD_suspend_connection(c);
-	next_question(s);
+	next_work(s);
 	return MHD_YES;
 }
 
-static enum MHD_Result send_answer(
-	struct web_server *s, struct MHD_Connection *c, struct request *q)
+static enum MHD_Result send_answer(struct MHD_Connection *c, struct answer *a)
 {
-	struct body *b = malloc(sizeof(*b));
 	struct MHD_Response *r;
 	char attachment[300];
 
-	if (b == NULL)
+	if (a->a.status == MHD_HTTP_OK && has_etag(c, a->etag))
+		return send_not_modified(c, a->a.type, a->etag);
+	r = MHD_create_response_from_buffer_with_free_callback_cls(
+		a->a.body.n, a->a.body.s, answer_put, a);
+	if (r == NULL)
 		return MHD_NO;
-	if (q->answer.status == MHD_HTTP_OK && has_etag(c, q->etag)) {
-		free(b);
-		return send_not_modified(c, q->answer.type, q->etag);
-	}
-	*b = (struct body){s, q->answer.body.s, q->answer.body.n};
-	q->answer.body = (struct text){0};
-	s->held += b->n;
-	r = MHD_create_response_from_buffer_with_free_callback_cls(b->n, b->bytes, body_free, b);
-	if (r == NULL) {
-		body_free(b);
-		return MHD_NO;
-	}
-	put_common(r, q->answer.type);
-	if (q->gzip)
+	a->refs++;
+	put_common(r, a->a.type);
+	if (a->packed)
 		put(r, "Content-Encoding", "gzip");
-	if (q->answer.status == MHD_HTTP_OK)
-		put(r, "ETag", q->etag);
-	if (q->answer.file != NULL) {
-		snprintf(attachment, sizeof(attachment), "attachment; filename=\"%s\"",
-			q->answer.file);
+	if (a->a.status == MHD_HTTP_OK)
+		put(r, "ETag", a->etag);
+	if (a->a.file != NULL) {
+		snprintf(attachment, sizeof(attachment), "attachment; filename=\"%s\"", a->a.file);
 		put(r, "Content-Disposition", attachment);
 	}
-	return send_response(c, (unsigned)q->answer.status, r);
+	return send_response(c, (unsigned)a->a.status, r);
+}
+
+/* A stream of what goes on in a session. */
+static enum MHD_Result send_stream(struct web_server *s, struct MHD_Connection *c)
+{
+	const char *id = MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "session");
+	struct MHD_Response *r;
+
+	if (id == NULL || strlen(id) >= sizeof(s->streams.watch[0].id))
+		return send_words(c, MHD_HTTP_BAD_REQUEST, -EINVAL, "live takes session=ID");
+	r = stream_open(&s->streams, c, id);
+	if (r == NULL)
+		return send_words(c, MHD_HTTP_SERVICE_UNAVAILABLE, -EBUSY,
+			"too many pages look at live sessions; close one");
+	put_common(r, "text/event-stream");
+	put(r, "X-Accel-Buffering", "no");
+	next_work(s);
+	return send_response(c, MHD_HTTP_OK, r);
 }
 
 /* --- a request */
@@ -416,7 +501,7 @@ static enum MHD_Result route(
 		return send_words(c, MHD_HTTP_UNAUTHORIZED, -EACCES,
 			"open the address that protonview web printed: it has the token");
 	(void)MHD_set_connection_option(c, MHD_CONNECTION_OPTION_TIMEOUT, READER_S);
-	return ask(s, c, q);
+	return strcmp(path, "api/live") == 0 ? send_stream(s, c) : ask(s, c, q);
 }
 
 static void *on_uri(void *of, const char *uri, struct MHD_Connection *c)
@@ -447,8 +532,8 @@ static enum MHD_Result on_request(void *of, struct MHD_Connection *c, const char
 		return MHD_NO;
 	if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
 		return send_words(c, MHD_HTTP_METHOD_NOT_ALLOWED, -EINVAL, "only GET and HEAD");
-	if (q->answered)
-		return send_answer(of, c, q);
+	if (q->answer != NULL)
+		return send_answer(c, q->answer);
 	if (header(c, "Content-Length") != NULL || header(c, "Transfer-Encoding") != NULL)
 		return send_words(c, MHD_HTTP_CONTENT_TOO_LARGE, -EINVAL, "a question has no body");
 	if (!q->seen) { /* the library closes a connection that is answered at once */
@@ -486,13 +571,18 @@ static void on_readable(uv_poll_t *p, int status, int events)
 static void pump(struct web_server *s)
 {
 	MHD_UNSIGNED_LONG_LONG ms;
+	int wait;
 
-	next_question(s);
+	stream_turn(&s->streams, uv_now(&s->loop));
 	(void)MHD_run(s->http);
+	next_work(s);
 	if (s->ends)
 		return;
-	if (MHD_get_timeout(s->http, &ms) == MHD_YES)
-		(void)uv_timer_start(&s->timer, on_timer, ms, 0);
+	wait = stream_wait_ms(&s->streams, s->works);
+	if (MHD_get_timeout(s->http, &ms) == MHD_YES && (wait < 0 || ms < (unsigned)wait))
+		wait = ms < INT32_MAX ? (int)ms : INT32_MAX;
+	if (wait >= 0)
+		(void)uv_timer_start(&s->timer, on_timer, (uint64_t)wait, 0);
 	else
 		(void)uv_timer_stop(&s->timer);
 }
@@ -524,8 +614,9 @@ static int listen_unix(struct web_server *s, const char *path, struct err *e)
 	}
 	memcpy(a.sun_path, path, strlen(path));
 	before = umask(0077); /* this user's alone */
-	r = bind(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, 128) < 0 ? -errno
-											: 0;
+	r = bind(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, CONNECTIONS_MAX) < 0
+		    ? -errno
+		    : 0;
 	(void)umask(before);
 	if (r < 0) {
 		(void)close(fd);
@@ -551,7 +642,7 @@ static int bind_port(const union address *a, socklen_t n)
 
 	if (r == 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0)
 		r = -errno;
-	if (r == 0 && (bind(fd, &a->any, n) < 0 || listen(fd, 128) < 0))
+	if (r == 0 && (bind(fd, &a->any, n) < 0 || listen(fd, CONNECTIONS_MAX) < 0))
 		r = -errno;
 	if (r == 0)
 		return fd;
@@ -618,6 +709,16 @@ static int open_listener(struct web_server *s, const struct web_server_options *
 	return fd;
 }
 
+/* A program that ends soon keeps what it freed; this one may stay for days. */
+static void give_memory_back(void)
+{
+	(void)mallopt(M_ARENA_MAX, 2);
+	(void)mallopt(M_TOP_PAD, 128 << 10);
+	(void)mallopt(M_TRIM_THRESHOLD, 1 << 20);
+	(void)mallopt(M_MMAP_THRESHOLD, 256 << 10);
+	(void)malloc_trim(0);
+}
+
 /* As many descriptors as may be had: the connections and their answers need them. */
 static void raise_descriptors(void)
 {
@@ -634,6 +735,7 @@ static int start_http(struct web_server *s, int fd, struct err *e)
 	const union MHD_DaemonInfo *info;
 
 	raise_descriptors();
+	give_memory_back();
 	s->http = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
 		on_request, s, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
 		CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT, MEMORY_BYTES,
@@ -716,6 +818,7 @@ void web_server_free(struct web_server *s)
 	if (s == NULL)
 		return;
 	s->ends = true;
+	stream_end(&s->streams);
 	for (q = s->first; q != NULL; q = q->next)
 		MHD_resume_connection(q->connection);
 	s->first = NULL;
@@ -723,6 +826,8 @@ void web_server_free(struct web_server *s)
 	(void)uv_run(&s->loop, UV_RUN_DEFAULT); /* also what the worker is at */
 	if (s->http != NULL)
 		MHD_stop_daemon(s->http);
+	stream_fini(&s->streams);
+	text_fini(&s->frame);
 	(void)uv_loop_close(&s->loop);
 	if (s->path[0] != '\0')
 		(void)unlink(s->path);
