@@ -95,7 +95,10 @@ static int load(sqlite3 *db, const char *ref, const char *said, const struct sou
 					: profile_load(db, id, &o->select, &ret->p, e);
 		r = pick_refused(db, r, e);
 	}
-	(void)sqlite3_close(db);
+	if (r == 0 && o->keep)
+		ret->db = db;
+	else
+		(void)sqlite3_close(db);
 	return r;
 }
 

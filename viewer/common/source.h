@@ -18,13 +18,15 @@ struct source_options {
 	int (*timeline)(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
 		uint64_t *ret_gone, struct err *e);
 	void *arg;
+	bool keep; /* with `timeline`: the database stays open, and is the caller's */
 };
 
 struct source {
-	struct profile *p; /* the caller's; NULL: of a timeline */
-	uint64_t gone;     /* of a timeline: events that had left it */
-	bool partial;      /* part of it could not be read */
-	struct err away;   /* code not 0: the daemon did not answer, this is from its database */
+	struct profile *p;  /* the caller's; NULL: of a timeline */
+	struct sqlite3 *db; /* of one that is kept */
+	uint64_t gone;      /* of a timeline: events that had left it */
+	bool partial;       /* part of it could not be read */
+	struct err away;    /* code not 0: the daemon did not answer, this is from its database */
 };
 
 /* ref: a path, "-" (stdin), or a session. -ENOENT, -EINVAL, -EBADMSG, -ENOTCONN (a daemon that

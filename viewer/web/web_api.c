@@ -2,14 +2,16 @@
 #include "web_api.h"
 
 #include <malloc.h>
+#include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "human.h"
 #include "print_json.h"
-#include "table.h"
 #include "web_ask.h"
+#include "zoom.h"
 
 #define SHOWN_MAX 64u
 #define ID_MAX    24u
@@ -19,8 +21,22 @@ struct shown {
 	char *path; /* of a file; NULL: a session of the database */
 };
 
+#define LINES_MAX 2u   /* timelines that are open */
+#define FRESH_MS  500u /* so old may a live one be */
+
+struct line {
+	char key[256];
+	struct sqlite3 *db;
+	struct zoom *zoom; /* NULL: this place is free */
+	struct names *names;
+	bool over, stale;
+	uint64_t read_ms, used; /* used: the higher, the later */
+};
+
 struct web {
 	const char *db;
+	struct line line[LINES_MAX];
+	uint64_t uses;
 	struct shown shown[SHOWN_MAX];
 	uint32_t n_shown;
 	/* The profile that was asked about last, while it cannot change. */
@@ -197,6 +213,148 @@ int web_db(struct web_ask *a, web_db_fn *fn, void *arg, uint64_t *ret_gone)
 	return r;
 }
 
+/* --- timelines */
+
+static void line_close(struct line *l)
+{
+	zoom_free(l->zoom);
+	(void)sqlite3_close(l->db);
+	names_free(l->names);
+	*l = (struct line){.used = 0};
+}
+
+static uint64_t now_ms(void)
+{
+	struct timespec t;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000u + (uint64_t)t.tv_nsec / 1000000u;
+}
+
+struct line_to {
+	struct line *line;
+	const char *process;
+};
+
+static bool is_stored_over(struct sqlite3 *db, int64_t id)
+{
+	sqlite3_stmt *st;
+	bool over;
+
+	if (sqlite3_prepare_v2(db,
+		    "SELECT 1 FROM session WHERE id = ?1 AND state IN ('finalized', 'interrupted')",
+		    -1, &st, NULL) != SQLITE_OK)
+		return false;
+	(void)sqlite3_bind_int64(st, 1, id);
+	over = sqlite3_step(st) == SQLITE_ROW;
+	(void)sqlite3_finalize(st);
+	return over;
+}
+
+static int line_fill(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
+	uint64_t *ret_gone, struct err *e)
+{
+	const struct line_to *to = arg;
+
+	(void)s;
+	(void)ret_gone;
+	to->line->over = is_stored_over(db, id);
+	return zoom_open(db, id, to->process, &to->line->zoom, e);
+}
+
+static int line_open(struct web_ask *a, struct line *l)
+{
+	struct line_to to = {l, web_query_get(&a->q, "process")};
+	struct source_options o = {.timeline = line_fill, .arg = &to, .keep = true};
+	struct profile *p = NULL;
+	struct source s;
+	int r = open_source(a, a->id, &o, &s);
+
+	if (r < 0)
+		return r;
+	l->db = s.db;
+	l->read_ms = now_ms();
+	r = web_load(a, a->id, &p); /* which has each name of the timeline */
+	if (r == 0 && (names_new(false, &l->names) < 0 || names_read(l->names, p) < 0))
+		r = err_set(&a->run->e, -ENOMEM, "out of memory");
+	profile_free(p);
+	return r;
+}
+
+static int no_line(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
+	uint64_t *ret_gone, struct err *e)
+{
+	(void)s;
+	(void)ret_gone;
+	(void)e;
+	((struct line *)arg)->over = is_stored_over(db, id);
+	return 0;
+}
+
+/* Has the daemon store what there is, then reads on. */
+static int line_refresh(struct web_ask *a, struct line *l)
+{
+	bool changed;
+	int r = web_db(a, no_line, l, NULL);
+
+	if (r == 0)
+		r = zoom_refresh(&l->zoom, &changed, &a->run->e);
+	l->read_ms = now_ms();
+	l->stale = false;
+	return r;
+}
+
+/* The open one of this key; else the place of the one that was used least lately. */
+static struct line *line_of(struct web *w, const char *key)
+{
+	struct line *l = &w->line[0];
+	uint32_t i;
+
+	for (i = 0; i < LINES_MAX; i++)
+		if (w->line[i].zoom != NULL && strcmp(w->line[i].key, key) == 0)
+			return &w->line[i];
+	for (i = 1; i < LINES_MAX; i++)
+		if (w->line[i].used < l->used)
+			l = &w->line[i];
+	line_close(l);
+	snprintf(l->key, sizeof(l->key), "%s", key);
+	return l;
+}
+
+int web_zoom(struct web_ask *a, struct zoom **ret)
+{
+	char key[sizeof(a->w->line[0].key)];
+	struct line *l;
+	int r = 0;
+
+	if (snprintf(key, sizeof(key), "%s/%s", a->id, given(a, "process")) >= (int)sizeof(key))
+		return err_set(&a->run->e, -EINVAL, "the address is too long");
+	l = line_of(a->w, key);
+	if (l->zoom == NULL)
+		r = line_open(a, l);
+	else if (l->stale || (!l->over && now_ms() - l->read_ms > FRESH_MS))
+		r = line_refresh(a, l);
+	if (r < 0) {
+		line_close(l);
+		return r;
+	}
+	l->used = ++a->w->uses;
+	a->line = l;
+	a->run->print.names = l->names;
+	*ret = l->zoom;
+	return 0;
+}
+
+/* Chunks that a question needed have left or changed since they were listed. */
+static int ask_again(struct web_ask *a, web_fn *fn)
+{
+	if (a->line == NULL)
+		return -ESTALE;
+	a->line->stale = true;
+	text_fini(&a->to->body);
+	return fn(a);
+}
+
 void web_warnings(struct web_ask *a)
 {
 	struct text *t = &a->to->body;
@@ -278,6 +436,8 @@ void web_answer(struct web *w, const char *uri, struct web_answer *ret)
 	} else {
 		a->to = ret;
 		r = which->fn(a);
+		if (r == -ESTALE)
+			r = ask_again(a, which->fn);
 		if (r == 0 && ret->body.failed)
 			r = err_set(&a->run->e, -ENOMEM, "out of memory");
 		if (r < 0)
@@ -361,6 +521,8 @@ void web_free(struct web *w)
 	if (w == NULL)
 		return;
 	forget(w);
+	for (i = 0; i < LINES_MAX; i++)
+		line_close(&w->line[i]);
 	for (i = 0; i < w->n_shown; i++)
 		free(w->shown[i].path);
 	free(w);

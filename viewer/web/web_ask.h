@@ -13,6 +13,7 @@ struct web_ask {
 	struct run
 		*run; /* as the tool's verbs have it: options, names, warnings, words of an error */
 	struct web_answer *to;
+	struct line *line; /* web_api.c's */
 };
 
 /* 0, or -errno with words in a->run->e. */
@@ -25,7 +26,14 @@ typedef int web_fn(struct web_ask *a);
 	X(tree,     true,  "its tree, with every metric")        \
 	X(ops,      true,  "its kernels, copies and sets, by name") \
 	X(steps,    true,  "its steps, and what the GPU did in each") \
-	X(ranks,    true,  "its processes side by side")
+	X(ranks,    true,  "its processes side by side")          \
+	X(series,   true,  "its numbers over time")              \
+	X(lanes,    true,  "the lanes of its timeline")          \
+	X(window,   true,  "what is in some of them, in some time, at so many pixels: bytes") \
+	X(arrows,   true,  "from launches to what they launched") \
+	X(event,    true,  "all that is known of one")           \
+	X(sums,     true,  "what is in a box, by name")          \
+	X(find,     true,  "the next of a name")
 /* clang-format on */
 #define X(name, of, words) web_fn web_##name;
 WEB_ANSWERS(X)
@@ -50,6 +58,10 @@ uint64_t web_steps_done(const struct profile *p);
 struct name_set;
 /* "names":[…], as people read them, and "recorded":{"3":"_ZN…"}, where that is another text. */
 void web_names(struct web_ask *a, const struct name_set *names);
+/* The timeline that is asked about, open; borrowed until the next question. A live one is up to date. */
+struct zoom;
+int web_zoom(struct web_ask *a, struct zoom **ret);
+
 /* "warnings":[…] of the question. */
 void web_warnings(struct web_ask *a);
 

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: MIT. web_series.c: numbers over time, in columns. */
+#include "series.h"
+#include "web_ask.h"
+
+static int read_series(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
+	uint64_t *ret_gone, struct err *e)
+{
+	return series_read(db, id, s, ret_gone, arg, e);
+}
+
+/* "allocated (bytes)": the unit is what stands in the brackets. */
+static void put_one(struct text *t, const struct series_one *one)
+{
+	char name[256], unit[64];
+	uint32_t i;
+
+	metric_bare(one->name, name, sizeof(name));
+	metric_unit(one->name, unit, sizeof(unit));
+	json_open(t, '{');
+	json_key_str(t, "name", name);
+	json_key_str(t, "unit", unit);
+	json_key_i64(t, "process", one->pid);
+	json_key(t, "rank");
+	if (one->rank >= 0)
+		text_fmt(t, "%lld", (long long)one->rank);
+	else
+		text_str(t, "null");
+	json_key_u64(t, "told", one->told);
+	json_in(t, "t", '[');
+	for (i = 0; i < one->n; i++)
+		json_f64(t, (double)one->point[i].ns);
+	json_close(t, ']');
+	json_in(t, "v", '[');
+	for (i = 0; i < one->n; i++)
+		json_f64(t, one->point[i].v);
+	json_close(t, ']');
+	json_close(t, '}');
+}
+
+int web_series(struct web_ask *a)
+{
+	struct text *t = &a->to->body;
+	struct series *s;
+	uint64_t lost = 0;
+	uint32_t i;
+	int r = web_db(a, read_series, &s, NULL);
+
+	if (r < 0)
+		return r;
+	text_char(t, '{');
+	json_in(t, "series", '[');
+	for (i = 0; i < s->n; i++) {
+		put_one(t, &s->one[i]);
+		lost += s->one[i].left_out;
+	}
+	json_close(t, ']');
+	if (lost > 0 || s->left_out > 0)
+		warning_add(&a->run->warnings,
+			"%llu numbers are left out: more than %u of one metric, or of more than %u "
+			"metrics",
+			(unsigned long long)(lost + s->left_out), SERIES_READ, SERIES_MAX);
+	web_warnings(a);
+	text_char(t, '}');
+	series_free(s);
+	return 0;
+}
