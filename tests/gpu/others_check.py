@@ -11,10 +11,12 @@ alone      as the process's only CUPTI tool, in a run without protond. Counts by
            runs differ by more than 0.5 % by themselves; they are printed and not judged.
 
 A program that tunes itself by timing (torch.compile, Triton, JAX) has another run first, also under protond and read
-twice, which leaves its caches for the two that are compared. PD_WORKERS programs run at a time; PD_SECONDS bounds each.
+twice, which leaves its caches for the two that are compared; calls without a record and records without a call are
+named (unmatched.py). PD_WORKERS programs run at a time; PD_SECONDS bounds each; PD_KEEP: a folder for raw dumps.
 """
 import collections
 import concurrent.futures
+import gzip
 import json
 import os
 import pathlib
@@ -28,7 +30,7 @@ import time
 
 from judge import check, score
 from others_count import WITHIN, counted, other_counts, told, worst_time
-from unmatched import unmatched
+from unmatched import lines, sizes_of
 
 DIR = pathlib.Path(sys.argv[1]).resolve()
 HERE = pathlib.Path(__file__).resolve().parent / "others"
@@ -57,6 +59,7 @@ PROGRAMS = (
     Program("cuda_graphs", ("CUDAGraph.replay", "<captured_at>")),
     Program("serve", ("forward", "TransformerEncoder")),
     Program("cupy_work"),
+    Program("empty_copies", tunes=True),  # for its raw dump
 )
 Run = collections.namedtuple("Run", "status out err seconds counted total tree session place")
 
@@ -107,7 +110,7 @@ def one(program, how, room, caches):
         status, out, err, took = bounded(run, dict(env, CUDA_INJECTION64_PATH=COUNT), place)
         return Run(status, out, err, took, *counted(place / "count"), {}, {}, place)
     if how == "first" and program.tunes:
-        env["PROTOND_RAW_DUMP"] = str(place)
+        env.update(PROTOND_RAW_DUMP=str(place), COUNT_CALLS="1")
     status, out, err, took = bounded([CTL, "run", "-q", "-n", how, "-o", str(place / "x.hatchet"), "--",
                                       "env", f"LD_PRELOAD={COUNT}", *run], env, place)
     tree = told(place / "x.hatchet") if (place / "x.hatchet").exists() else {}
@@ -151,17 +154,16 @@ def same_run(what, r):
           f"{s.get('launches')} launches, {s.get('unmatched')} unmatched, losses {s['losses']}, drops {s.get('drops')}, notes {s.get('notes')}")
 
 
-def calls_without_records(what, place):
-    """Which calls of the driver had no record, of the largest raw dump of a run."""
+def dumped(what, place):
+    """Which calls had no record and which records no call, by the largest raw dump of a run; keeps it in PD_KEEP."""
     dumps = sorted(place.glob("*.cuptidump"), key=lambda p: p.stat().st_size)
     if not dumps:
         return
-    calls, where = unmatched(dumps[-1].read_bytes())
-    for name, (n, none, refused) in sorted(calls.items()):
-        if none or refused:
-            print(f"      {what}: {name}: {n} calls, {none} without a record, {refused} refused by the driver")
-    for (name, path), n in where.most_common(8):
-        print(f"      {what}: {n} x {name} in {path or 'no scope'}")
+    sizes = place / "count" / f"{dumps[-1].stem}.calls"
+    for line in lines(dumps[-1].read_bytes(), sizes_of(sizes) if sizes.exists() else None):
+        print(f"      {what}: {line}")
+    if os.environ.get("PD_KEEP"):
+        (pathlib.Path(os.environ["PD_KEEP"]) / f"{what}.cuptidump.gz").write_bytes(gzip.compress(dumps[-1].read_bytes(), 6))
 
 
 def judge_program(program, runs):
@@ -171,7 +173,7 @@ def judge_program(program, runs):
             check(f"{name}: {how} ends and was counted", False, f"exit {r.status} after {r.seconds:.0f} s: {r.err[-900:]}")
     if "first" in runs:
         same_run(f"{name}, tuning", runs["first"])
-        calls_without_records(name, runs["first"].place)
+        dumped(name, runs["first"].place)
     same_run(name, ours)
     differ = other_counts(alone.counted, ours.tree)
     check(f"{name}: counts by name are those of a run without protond", alone.counted and not differ,

@@ -45,16 +45,18 @@ def recorded(name, program, *arguments):
 
 
 def hung():
-    p = subprocess.Popen([CTL, "run", "-q", "-n", "hung", "-d", "both", "--", sys.executable, str(HERE / "hung.py")], env=ENV, cwd=ROOM,
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    p = subprocess.Popen([CTL, "run", "-q", "-n", "hung", "-d", "both", "--", sys.executable, str(HERE / "hung.py")],
+                         env=dict(ENV, PROTOND_STALL_MS="2000"), cwd=ROOM, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     pid = int(p.stdout.readline() or 0)
     if pid == 0:
         return check("hung: it hangs", False, p.communicate(timeout=60)[1][-900:])
     end, where = time.monotonic() + 20, ""
-    while time.monotonic() < end and "step" not in where:
+    while time.monotonic() < end and "spin" not in where:
         where = subprocess.run([CTL, "where"], env=ENV, capture_output=True, text=True, timeout=60).stdout
-    time.sleep(4)  # so long it hangs in what is shown
-    print(subprocess.run([CTL, "where"], env=ENV, capture_output=True, text=True, timeout=60).stdout)
+    time.sleep(3)  # so long it hangs in what is shown
+    where = subprocess.run([CTL, "where"], env=ENV, capture_output=True, text=True, timeout=60).stdout
+    print(where)
+    check("hung: where names the kernel that does not end", "spin" in where)
     os.kill(pid, signal.SIGKILL)
     _, err = p.communicate(timeout=60)
     check("hung: killed", p.returncode == 128 + signal.SIGKILL, f"exit {p.returncode}: {err[-500:]}")

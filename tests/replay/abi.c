@@ -21,6 +21,12 @@ COPY_CBIDS(X)
 BATCH_CBIDS(X)
 SET_CBIDS(X)
 #undef X
+#define X(name, number) AT(LINEAR_COUNT, name##_params, ByteCount);
+LINEAR_COPY_CBIDS(X)
+#undef X
+#define X(name, number) AT(LINEAR_COUNT, name##_params, N);
+LINEAR_SET_CBIDS(X)
+#undef X
 
 SAME(CUPTI_NOT_INITIALIZED, CUPTI_ERROR_NOT_INITIALIZED);
 SAME(CUPTI_INVALID_KIND, CUPTI_ERROR_INVALID_KIND);

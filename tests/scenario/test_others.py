@@ -79,11 +79,11 @@ def program(place, dump, name="replayed"):
 def test_both_counts_are_right(others, tmp_path, capsys, recording):
     dump = unpacked(recording, tmp_path)
     program(tmp_path, dump)
-    p = others.Program("replayed")
+    p = others.Program("replayed", tunes=recording == "copies")
     runs = others.runs_of(p)
     others.judge_program(p, runs)
     said = capsys.readouterr().out
-    assert "FAIL" not in said and said.count("ok ") == 7, said
+    assert "FAIL" not in said and said.count("ok ") == 7 + 4 * p.tunes, said
     rows = [line.split("\t") for line in subprocess.run([str(EXPECTED), str(dump)], capture_output=True, text=True, check=True).stdout.splitlines()
             if "\t" in line]
     want = {}
@@ -122,17 +122,23 @@ def test_what_is_wrong_is_seen(others, tmp_path, capsys):
 
 def test_a_call_without_a_record_is_named(others, tmp_path):
     import unmatched
-    for recording in ("torch", "graph", "copies"):
+    for recording in ("torch", "graph", "copies", "many"):
         data = unpacked(recording, tmp_path).read_bytes()
-        calls, where = unmatched.unmatched(data)
-        assert sum(c[0] for c in calls.values()) > 0 and not where, (recording, where)
-    kept = [data[:152]]
-    for seq, kind, p in unmatched.chunks(data):  # the copies' records do not come
-        if kind != 5:
-            kept.append(kind.to_bytes(4, "little") + len(p).to_bytes(4, "little") + seq.to_bytes(8, "little") + p + bytes(-len(p) % 8))
-    calls, where = unmatched.unmatched(b"".join(kept))
-    assert {n: c[0] for n, c in calls.items()} == {n: c[1] for n, c in calls.items()} and any(n == "cuMemcpyDtoDAsync_v2" for n, _ in where)
-    assert any("io" in path for _, path in where), where
+        calls, records = unmatched.read(data)
+        assert len(records) > 0 < len(calls) and not unmatched.unanswered(calls, records) and list(unmatched.lines(data)) == [], recording
+    data = unpacked("copies", tmp_path).read_bytes()
+
+    def dump(keep):
+        return data[:152] + b"".join(kind.to_bytes(4, "little") + len(p).to_bytes(4, "little") + seq.to_bytes(8, "little") + p + bytes(-len(p) % 8)
+                                     for seq, kind, p in unmatched.chunks(data) if keep(kind))
+    (calls, _), said = unmatched.read(data), list(unmatched.lines(dump(lambda kind: kind != 5)))
+    assert "cuMemcpyDtoDAsync_v2: 10 of 10 calls have no record" in said and any(x.endswith("in io") for x in said), said
+    sizes = {k[1]: (0 if c.name == "cuMemcpyDtoDAsync_v2" else 64, False) for k, c in calls.items()}
+    said = list(unmatched.lines(dump(lambda kind: kind != 5), sizes))
+    assert "cuMemcpyDtoDAsync_v2 of 0 bytes: 10 calls, 10 without a record" in said, said
+    assert "cuMemcpyDtoDAsync_v2 of 0 bytes: 10 calls, 0 without a record" in list(unmatched.lines(data, sizes))
+    said = list(unmatched.lines(dump(lambda kind: kind != 4)))
+    assert "33 records of a copy with correlation id unknown, of no graph" in said, said
 
 
 def test_surplus_names_and_long_ones(tmp_path):

@@ -107,6 +107,38 @@ START_TEST(one_record_per_launch)
 }
 END_TEST
 
+START_TEST(what_moves_nothing_is_no_launch)
+{
+	static const uint32_t calls[] = {H2D, SET8, 281, 306, 423, 430};
+	const struct {
+		uint64_t to, from;
+		size_t count;
+	} nothing = {1, 2, 0}, one = {1, 2, 1};
+	uint64_t data;
+	int32_t ret = 0;
+	struct cupti_callback d = {.ret_value = &ret, .correlation_data = &data};
+	size_t i, k;
+
+	for (i = 0; i < 12; i++) {
+		if (i == 6)
+			api(BEGIN, 1); /* of any stream: launches are written at EXIT */
+		for (k = 0; k < 2; k++) {
+			d.params = k == 0 ? (const void *)&nothing : (const void *)&one;
+			for (d.site = SITE_ENTER; d.site <= SITE_EXIT; d.site++)
+				cupti_on_callback(NULL, DOMAIN_DRIVER, calls[i % 6], &d);
+			ck_assert_uint_eq(fake_records(REC_LAUNCH), i + k);
+		}
+	}
+	ck_assert_uint_eq(agent_launched(), 12);
+	d.params = &nothing; /* a kernel's parameters are other ones */
+	for (d.site = SITE_ENTER; d.site <= SITE_EXIT; d.site++)
+		cupti_on_callback(NULL, DOMAIN_DRIVER, LAUNCH, &d);
+	ck_assert_uint_eq(fake_records(REC_LAUNCH), 13);
+	api(288, 9); /* nor those of a copy in two dimensions */
+	ck_assert_uint_eq(fake_records(REC_LAUNCH), 14);
+}
+END_TEST
+
 START_TEST(op_is_told)
 {
 	fake_enter(PATH_KIND_OP, "op");
@@ -468,6 +500,7 @@ Suite *suite(void)
 
 	tcase_add_checked_fixture(t, setup, NULL);
 	tcase_add_test(t, one_record_per_launch);
+	tcase_add_test(t, what_moves_nothing_is_no_launch);
 	tcase_add_test(t, op_is_told);
 	tcase_add_test(t, captured_launches_are_none);
 	tcase_add_test(t, failed_end_does_not_end);

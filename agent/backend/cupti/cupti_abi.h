@@ -107,24 +107,32 @@ enum cuda_result {
 	X(cuLaunchCooperativeKernelMultiDevice, 480, LAUNCH_GRAPH)                                   \
 	X(cuLaunchKernelEx, 652, 0) X(cuLaunchKernelEx_ptsz, 653, 0)                                 \
 	X(cuGraphLaunch, 514, LAUNCH_GRAPH) X(cuGraphLaunch_ptsz, 515, LAUNCH_GRAPH)
+/* Their parameters begin with a destination, a source or a value, and how much: LINEAR_COUNT. */
+#define LINEAR_COPY_CBIDS(X)                                                                        \
+	X(cuMemcpyHtoD_v2, 276) X(cuMemcpyHtoDAsync_v2, 277) X(cuMemcpyDtoH_v2, 278)                \
+	X(cuMemcpyDtoHAsync_v2, 279) X(cuMemcpyDtoD_v2, 280) X(cuMemcpyDtoDAsync_v2, 281)           \
+	X(cuMemcpy, 305) X(cuMemcpyAsync, 306) X(cuMemcpyHtoD_v2_ptds, 397)                         \
+	X(cuMemcpyDtoH_v2_ptds, 398) X(cuMemcpyDtoD_v2_ptds, 399) X(cuMemcpy_ptds, 408)             \
+	X(cuMemcpyAsync_ptsz, 418) X(cuMemcpyHtoDAsync_v2_ptsz, 421)                                \
+	X(cuMemcpyDtoHAsync_v2_ptsz, 422) X(cuMemcpyDtoDAsync_v2_ptsz, 423)
+#define LINEAR_SET_CBIDS(X)                                                                         \
+	X(cuMemsetD8Async, 216) X(cuMemsetD16Async, 218) X(cuMemsetD32Async, 220)                   \
+	X(cuMemsetD8_v2, 249) X(cuMemsetD16_v2, 250) X(cuMemsetD32_v2, 251)                         \
+	X(cuMemsetD8_v2_ptds, 411) X(cuMemsetD16_v2_ptds, 412) X(cuMemsetD32_v2_ptds, 413)          \
+	X(cuMemsetD8Async_ptsz, 428) X(cuMemsetD16Async_ptsz, 429) X(cuMemsetD32Async_ptsz, 430)
 #define COPY_CBIDS(X)                                                                               \
-	X(cuMemcpyHtoD_v2, 276) X(cuMemcpyHtoDAsync_v2, 277) X(cuMemcpyDtoH_v2, 278)                 \
-	X(cuMemcpyDtoHAsync_v2, 279) X(cuMemcpyDtoD_v2, 280) X(cuMemcpyDtoDAsync_v2, 281)            \
-	X(cuMemcpyAtoH_v2, 282) X(cuMemcpyAtoHAsync_v2, 283) X(cuMemcpyAtoD_v2, 284)                 \
-	X(cuMemcpyDtoA_v2, 285) X(cuMemcpyAtoA_v2, 286) X(cuMemcpy2D_v2, 287)                        \
-	X(cuMemcpy2DUnaligned_v2, 288) X(cuMemcpy2DAsync_v2, 289) X(cuMemcpy3D_v2, 290)              \
-	X(cuMemcpy3DAsync_v2, 291) X(cuMemcpyHtoA_v2, 292) X(cuMemcpyHtoAAsync_v2, 293)              \
-	X(cuMemcpy, 305) X(cuMemcpyAsync, 306) X(cuMemcpyPeer, 318) X(cuMemcpyPeerAsync, 319)        \
-	X(cuMemcpy3DPeer, 320) X(cuMemcpy3DPeerAsync, 321)                                           \
-	X(cuMemcpyHtoD_v2_ptds, 397) X(cuMemcpyDtoH_v2_ptds, 398) X(cuMemcpyDtoD_v2_ptds, 399)       \
-	X(cuMemcpyDtoA_v2_ptds, 400) X(cuMemcpyAtoD_v2_ptds, 401) X(cuMemcpyHtoA_v2_ptds, 402)       \
-	X(cuMemcpyAtoH_v2_ptds, 403) X(cuMemcpyAtoA_v2_ptds, 404) X(cuMemcpy2D_v2_ptds, 405)         \
-	X(cuMemcpy2DUnaligned_v2_ptds, 406) X(cuMemcpy3D_v2_ptds, 407) X(cuMemcpy_ptds, 408)         \
-	X(cuMemcpyPeer_ptds, 409) X(cuMemcpy3DPeer_ptds, 410) X(cuMemcpyAsync_ptsz, 418)             \
-	X(cuMemcpyHtoAAsync_v2_ptsz, 419) X(cuMemcpyAtoHAsync_v2_ptsz, 420)                          \
-	X(cuMemcpyHtoDAsync_v2_ptsz, 421) X(cuMemcpyDtoHAsync_v2_ptsz, 422)                          \
-	X(cuMemcpyDtoDAsync_v2_ptsz, 423) X(cuMemcpy2DAsync_v2_ptsz, 424)                            \
-	X(cuMemcpy3DAsync_v2_ptsz, 425) X(cuMemcpyPeerAsync_ptsz, 426)                               \
+	LINEAR_COPY_CBIDS(X) X(cuMemcpyAtoH_v2, 282) X(cuMemcpyAtoHAsync_v2, 283)                   \
+	X(cuMemcpyAtoD_v2, 284) X(cuMemcpyDtoA_v2, 285) X(cuMemcpyAtoA_v2, 286)                     \
+	X(cuMemcpy2D_v2, 287) X(cuMemcpy2DUnaligned_v2, 288) X(cuMemcpy2DAsync_v2, 289)             \
+	X(cuMemcpy3D_v2, 290) X(cuMemcpy3DAsync_v2, 291) X(cuMemcpyHtoA_v2, 292)                    \
+	X(cuMemcpyHtoAAsync_v2, 293) X(cuMemcpyPeer, 318) X(cuMemcpyPeerAsync, 319)                 \
+	X(cuMemcpy3DPeer, 320) X(cuMemcpy3DPeerAsync, 321) X(cuMemcpyDtoA_v2_ptds, 400)             \
+	X(cuMemcpyAtoD_v2_ptds, 401) X(cuMemcpyHtoA_v2_ptds, 402) X(cuMemcpyAtoH_v2_ptds, 403)      \
+	X(cuMemcpyAtoA_v2_ptds, 404) X(cuMemcpy2D_v2_ptds, 405)                                     \
+	X(cuMemcpy2DUnaligned_v2_ptds, 406) X(cuMemcpy3D_v2_ptds, 407) X(cuMemcpyPeer_ptds, 409)    \
+	X(cuMemcpy3DPeer_ptds, 410) X(cuMemcpyHtoAAsync_v2_ptsz, 419)                               \
+	X(cuMemcpyAtoHAsync_v2_ptsz, 420) X(cuMemcpy2DAsync_v2_ptsz, 424)                           \
+	X(cuMemcpy3DAsync_v2_ptsz, 425) X(cuMemcpyPeerAsync_ptsz, 426)                              \
 	X(cuMemcpy3DPeerAsync_ptsz, 427)
 /* One call, many copies under one correlation id. */
 #define BATCH_CBIDS(X)                                                                              \
@@ -133,13 +141,10 @@ enum cuda_result {
 	X(cuMemcpyBatchAsync_v2_ptsz, 797) X(cuMemcpy3DBatchAsync_v2, 798)                           \
 	X(cuMemcpy3DBatchAsync_v2_ptsz, 799)
 #define SET_CBIDS(X)                                                                                \
-	X(cuMemsetD8Async, 216) X(cuMemsetD16Async, 218) X(cuMemsetD32Async, 220)                    \
-	X(cuMemsetD2D8Async, 222) X(cuMemsetD2D16Async, 224) X(cuMemsetD2D32Async, 226)              \
-	X(cuMemsetD8_v2, 249) X(cuMemsetD16_v2, 250) X(cuMemsetD32_v2, 251) X(cuMemsetD2D8_v2, 252)  \
-	X(cuMemsetD2D16_v2, 253) X(cuMemsetD2D32_v2, 254) X(cuMemsetD8_v2_ptds, 411)                 \
-	X(cuMemsetD16_v2_ptds, 412) X(cuMemsetD32_v2_ptds, 413) X(cuMemsetD2D8_v2_ptds, 414)         \
-	X(cuMemsetD2D16_v2_ptds, 415) X(cuMemsetD2D32_v2_ptds, 416) X(cuMemsetD8Async_ptsz, 428)     \
-	X(cuMemsetD16Async_ptsz, 429) X(cuMemsetD32Async_ptsz, 430) X(cuMemsetD2D8Async_ptsz, 431)   \
+	LINEAR_SET_CBIDS(X) X(cuMemsetD2D8Async, 222) X(cuMemsetD2D16Async, 224)                    \
+	X(cuMemsetD2D32Async, 226) X(cuMemsetD2D8_v2, 252) X(cuMemsetD2D16_v2, 253)                 \
+	X(cuMemsetD2D32_v2, 254) X(cuMemsetD2D8_v2_ptds, 414) X(cuMemsetD2D16_v2_ptds, 415)         \
+	X(cuMemsetD2D32_v2_ptds, 416) X(cuMemsetD2D8Async_ptsz, 431)                                \
 	X(cuMemsetD2D16Async_ptsz, 432) X(cuMemsetD2D32Async_ptsz, 433)
 #define CAPTURE_CBIDS(X)                                                                            \
 	X(cuStreamBeginCapture, 495, 1) X(cuStreamBeginCapture_ptsz, 496, 1)                         \
@@ -147,7 +152,8 @@ enum cuda_result {
 	X(cuStreamBeginCaptureToGraph, 720, 1) X(cuStreamBeginCaptureToGraph_ptsz, 721, 1)           \
 	X(cuStreamEndCapture, 497, 0) X(cuStreamEndCapture_ptsz, 498, 0)
 /* clang-format on */
-#define CBID_MAX 1024u
+#define CBID_MAX     1024u
+#define LINEAR_COUNT 16u /* offset */
 
 /* What CUPTI hands to a callback of the driver domain. */
 struct cupti_callback {

@@ -9,7 +9,11 @@
  *   inside: NO      not in a call that launches
  *           PUT     in one; LAUNCH was written at ENTER
  *           WAITING in one; LAUNCH is written at EXIT, unless the call made a node
- *   REFUSED: a signal handler's call, which came while we were inside; what it interrupted stays
+ *   REFUSED: a signal handler's call, which came while we were inside, or a copy of nothing; what
+ *            it interrupted stays
+ *
+ * A copy or memset of nothing makes no activity record either. It is seen by its parameters and
+ * left out.
  *
  * A capture that began before we subscribed is unseen; the first node made inside a PUT call shows
  * it, and that one launch stays without a record, which is counted out of `pending`.
@@ -47,6 +51,12 @@ static const uint8_t api[CBID_MAX] = {
 	CAPTURE_CBIDS(X)
 #undef X
 };
+static const bool linear[CBID_MAX] = {
+#define X(name, cbid) [cbid] = true,
+	LINEAR_COPY_CBIDS(X)
+	LINEAR_SET_CBIDS(X)
+#undef X
+};
 /* clang-format on */
 
 /* What the thread's current call is: enum inside, and MADE_NODE. */
@@ -67,13 +77,27 @@ __attribute__((cold, noinline)) static bool look_for(const char *symbol, uint32_
 	return true;
 }
 
+/* Whether it is a copy or memset of nothing, which no record will answer. */
+static bool is_of_nothing(uint32_t cbid, const struct cupti_callback *d)
+{
+	size_t count = 1;
+
+	if (linear[cbid] && d->params != NULL) /* it is NULL where a dump is played */
+		memcpy(&count, (const char *)d->params + LINEAR_COUNT, sizeof(count));
+	return count == 0;
+}
+
+/* False: nothing was written, and EXIT has nothing to do. */
 __attribute__((hot)) static bool put_launch(
 	uint32_t cbid, const struct cupti_callback *d, uint64_t clock)
 {
 	const uint32_t flags = api[cbid] & (LAUNCH_GRAPH | LAUNCH_COPY | LAUNCH_SET);
 	uint32_t name = NAME_NONE;
 
-	if (d->symbol != NULL && flags == 0) {
+	if (flags != 0) {
+		if (is_of_nothing(cbid, d))
+			return false;
+	} else if (d->symbol != NULL) {
 		name = cupti_symbol_known(d->symbol);
 		if (name == NAME_NONE && !look_for(d->symbol, &name))
 			return false;

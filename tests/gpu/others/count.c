@@ -4,6 +4,7 @@
  * every record counted. COUNT_CUPTI names the library where none is mapped yet.
  * LD_PRELOAD=libcount.so: beside another tool that finds CUPTI's functions by dlsym(). Each buffer
  * that CUPTI gives back to that tool is counted before the tool sees it: the same run, twice read.
+ * With COUNT_CALLS also PID.calls, a struct call for each copy and memset that the program asks for.
  *
  * Into the folder COUNT_OUT: PID.names, a line "kind TAB name" for each thing, and PID.count, a
  * struct counter for each line, in the same order, kept up to date; the first is of all records.
@@ -48,6 +49,9 @@ SAME(24, offsetof(CUpti_ActivityMemcpy, end));
 SAME(8, offsetof(CUpti_ActivityMemset, bytes));
 SAME(16, offsetof(CUpti_ActivityMemset, start));
 SAME(24, offsetof(CUpti_ActivityMemset, end));
+SAME(16, offsetof(CUpti_CallbackData, functionParams));
+SAME(24, offsetof(CUpti_CallbackData, functionReturnValue));
+SAME(64, offsetof(CUpti_CallbackData, correlationId));
 #endif
 #endif
 
@@ -59,6 +63,8 @@ typedef void request_fn(uint8_t **buffer, size_t *bytes, size_t *records);
 typedef void complete_fn(
 	void *context, uint32_t stream, uint8_t *buffer, size_t bytes, size_t valid);
 typedef int register_fn(request_fn *request, complete_fn *complete);
+typedef void callback_fn(void *user, uint32_t domain, uint32_t cbid, const void *data);
+typedef int subscribe_fn(void **subscriber, callback_fn *callback, void *user);
 typedef int next_fn(uint8_t *buffer, size_t valid, void **record);
 typedef int enable_fn(uint32_t kind);
 typedef int number_fn(uint32_t number);
@@ -67,6 +73,13 @@ typedef void *dlsym_fn(void *handle, const char *name);
 
 struct counter { /* [0]: of all records; its bytes are those of buffers. [1]: of surplus names */
 	uint64_t count, ns, bytes, untimed;
+};
+
+struct call {
+	uint32_t cbid, correlation;
+	int32_t result; /* CUresult */
+	uint32_t pad0;
+	uint64_t destination, source, bytes; /* of a memset `source` is its value */
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below but the functions */
@@ -79,6 +92,8 @@ static int names_fd = -1;
 static next_fn *next_record;
 static register_fn *theirs_register;
 static complete_fn *theirs_complete;
+static subscribe_fn *theirs_subscribe;
+static callback_fn *theirs_callback;
 static number_fn *flush_all;
 static dropped_fn *dropped;
 
@@ -228,6 +243,47 @@ static int tap_register(request_fn *request, complete_fn *complete)
 	return theirs_register(request, tap_complete);
 }
 
+/* The calls whose parameters begin with two words and a number of bytes, or of values. */
+static bool is_plain(uint32_t cbid)
+{
+	return (cbid >= 276 && cbid <= 281) || cbid == 305 || cbid == 306 || cbid == 216 ||
+	       cbid == 220;
+}
+
+static void tap_callback(void *user, uint32_t domain, uint32_t cbid, const void *data)
+{
+	static int fd = -1;
+	struct call c = {.cbid = cbid};
+	const void *params, *result;
+	char path[4096];
+	uint32_t site;
+
+	memcpy(&site, data, sizeof(site));
+	memcpy(&params, (const char *)data + 16, sizeof(params));
+	if (domain == 1 && site == 1 && is_plain(cbid) && params != NULL) { /* leaves a call */
+		memcpy(&result, (const char *)data + 24, sizeof(result));
+		memcpy(&c.correlation, (const char *)data + 64, sizeof(c.correlation));
+		memcpy(&c.destination, params, 3 * sizeof(uint64_t));
+		memcpy(&c.result, result, sizeof(c.result));
+		(void)pthread_mutex_lock(&lock);
+		if (fd < 0) {
+			(void)snprintf(path, sizeof(path), "%s/%d.calls", getenv("COUNT_OUT"),
+				(int)getpid());
+			fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0600);
+		}
+		if (write(fd, &c, sizeof(c)) != sizeof(c))
+			(void)fprintf(stderr, "count: a call could not be written\n");
+		(void)pthread_mutex_unlock(&lock);
+	}
+	theirs_callback(user, domain, cbid, data);
+}
+
+static int tap_subscribe(void **subscriber, callback_fn *callback, void *user)
+{
+	theirs_callback = callback;
+	return theirs_subscribe(subscriber, tap_callback, user);
+}
+
 static bool into(void *p, void *field)
 {
 	memcpy(field, &p, sizeof(p));
@@ -247,8 +303,14 @@ static dlsym_fn *libc_dlsym(void)
 void *dlsym(void *handle, const char *name)
 {
 	register_fn *ours = tap_register;
+	subscribe_fn *calls = tap_subscribe;
 	void *p;
 
+	if (strcmp(name, "cuptiSubscribe") == 0 && getenv("COUNT_CALLS") != NULL &&
+		into(libc_dlsym()(handle, name), &theirs_subscribe)) {
+		memcpy(&p, &calls, sizeof(p));
+		return p;
+	}
 	if (strcmp(name, "cuptiActivityRegisterCallbacks") != 0)
 		return libc_dlsym()(handle, name);
 	if (!into(libc_dlsym()(handle, name), &theirs_register) ||
