@@ -386,6 +386,80 @@ def test_gradients_of_several_batches(world, kind):
 
 
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("loader", [True, False], ids=["loader", "none"])
+def test_gradients_zeroed_after_the_step(world, kind, loader):
+    """They belong to the step that ends: what comes after the last one is in no further step."""
+    got = names(world, kind, f"""
+        net, optimizer = small()
+        if {loader}:
+            optimizer.zero_grad()  # as many do before the loop
+        for _ in torch.utils.data.DataLoader(Numbers(4), batch_size=1) if {loader} else range(4):
+            net(x()).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+        with torch.no_grad():
+            net(x())
+    """)
+    assert {k: got[k] for k in ("/step", "/step/optimizer.step", "/step/optimizer.zero_grad", "/step/forward", "/forward")} == {
+        "/step": 4, "/step/optimizer.step": 4, "/step/optimizer.zero_grad": 4 + loader, "/step/forward": 4, "/forward": 1}
+
+
+AHEAD = """
+        def ahead(loader):  # as accelerate's
+            batches = iter(loader)
+            batch = next(batches)
+            while True:
+                try:
+                    after = next(batches)
+                except StopIteration:
+                    yield batch
+                    return
+                yield batch
+                batch = after
+"""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("every", [1, 2, 3])
+def test_a_loader_that_is_asked_ahead(world, kind, every):
+    """The last batch is computed when the loader has already said that there are no more."""
+    got = names(world, kind, AHEAD + f"""
+        net, optimizer = small()
+        loader = torch.utils.data.DataLoader(Numbers(6), batch_size=1)
+        for epoch in range(2):
+            for i, _ in enumerate(ahead(loader)):
+                net(x()).sum().backward()
+                if i % {every} == {every} - 1:
+                    optimizer.step()
+                    optimizer.zero_grad()
+            with torch.no_grad():
+                for _ in torch.utils.data.DataLoader(Numbers(2), batch_size=1):
+                    net(x())
+    """)
+    assert {k: got[k] for k in ("/step", "/step/optimizer.step", "/step/backward", "/step/forward", "/forward")} == {
+        "/step": 12 // every, "/step/optimizer.step": 12 // every, "/step/backward": 12, "/step/forward": 12, "/forward": 4}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_batches_that_are_left_over(world, kind):
+    """They are no full step; what validates is none either."""
+    got = names(world, kind, """
+        net, optimizer = small()
+        for epoch in range(2):
+            for i, _ in enumerate(torch.utils.data.DataLoader(Numbers(5), batch_size=1)):
+                net(x()).sum().backward()
+                if i % 2 == 1:
+                    optimizer.step()
+                    optimizer.zero_grad()
+            with torch.no_grad():
+                for _ in torch.utils.data.DataLoader(Numbers(2), batch_size=1):
+                    net(x())
+    """)
+    assert {k: got[k] for k in ("/step", "/step/optimizer.step", "/step/forward", "/forward")} == {
+        "/step": 6, "/step/optimizer.step": 4, "/step/forward": 10, "/forward": 4}
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_two_optimizers(world, kind):
     """The first one that steps leads: what follows its step belongs to the next."""
     got = names(world, kind, """

@@ -66,6 +66,8 @@ class _Steps(threading.local):
     """
     open = False
     done = False     # its optimizer has stepped
+    last = False     # the loader has no more batches, and this step has not stepped
+    zeroes_first = False  # gradients were zeroed before the first optimizer stepped
     depth = 0        # scopes open around it
     name = "step"    # of its scope
     stepping = ()    # calls of steps of optimizers: _Stepping
@@ -140,7 +142,7 @@ def _step_end():
 
 def _step_begin():
     _steps.name = _sampler.next() if _sampler is not None else "step"
-    _steps.depth, _steps.open, _steps.done = _depth(), True, False
+    _steps.depth, _steps.open, _steps.done, _steps.last = _depth(), True, False, False
     _push(_steps.name)
     if _sampler is not None:
         _sampler.began()
@@ -148,20 +150,34 @@ def _step_begin():
 
 @_safe
 def _step_sign(ends_only=False):
-    """A sign that a step begins; or, ends_only, that whatever comes is no part of one."""
+    """A sign that a step begins; or, ends_only, that whatever comes is no part of one. True: one began."""
     s = _steps
     if s.stepping:
         _optimizer_failed()
     if s.manual or _native.own_steps():  # the program says itself what a step is
-        return
+        return False
     if s.open and _depth() <= s.depth:
         s.open = False
     if s.open:
-        if not s.done or _depth() != s.depth + 1:  # in the middle, or the program has scopes around
-            return
+        over = s.done or s.last and ends_only
+        if not over or _depth() != s.depth + 1:  # in the middle, or the program has scopes around
+            return False
         _step_end()
     if not ends_only:
         _step_begin()
+    return not ends_only
+
+
+@_safe
+def _zero_sign(optimizer):
+    """Gradients are zeroed: a step begins. But of a loop that zeroes them after it has stepped this is the
+    end of a step: where batches come from a loader, or the first step came without it."""
+    s = _steps
+    if s.leader is None:
+        s.zeroes_first = True
+    elif s.open and s.done and s.leader() is optimizer and (s.loader is not None or not s.zeroes_first):
+        return
+    _step_sign()
 
 
 @_safe
@@ -479,7 +495,7 @@ def _patch_optimizers(torch):
     @functools.wraps(zero_grad)
     def _zero_grad(self, *args, **kwargs):
         if not _compiling():
-            _step_sign()
+            _zero_sign(self)
         return zero_grad(self, *args, **kwargs)
 
     cls.__init__, cls.zero_grad = __init__, _zero_grad
@@ -529,12 +545,15 @@ def _patch_loaders(torch):
     @functools.wraps(give)
     def __next__(self):
         loader = loaders.get(self)
-        _step_sign(ends_only=not _trains(loader) or _is_empty(self))
+        began = _step_sign(ends_only=not _trains(loader) or _is_empty(self))
         try:
             batch = give(self)
         except StopIteration:
-            _steps.done = True  # a step that has no batch is none
-            _step_sign(ends_only=True)
+            if began:
+                _steps.done = True  # a step that has no batch is none
+                _step_sign(ends_only=True)
+            else:  # what asks ahead still has a batch, to be computed in this step
+                _steps.last = True
             raise
         _steps.loader = loader
         return batch
