@@ -8,8 +8,10 @@ import re
 import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
+from urllib.parse import quote
 
 import pytest
 
@@ -272,6 +274,103 @@ def test_steps_are_those_of_sql(world, serve):
     assert all(b <= d for b, d in zip(steps["gpu_busy"], steps["duration"]))
     meta = page.json(f"s/{ref}/meta")
     assert meta["steps"] == 24 and {lack["what"] for lack in meta["lacks"]} == {"gpu", "ranks"}
+
+
+def tile(body):
+    """[(start, dur, name, id, count, lane, depth)], ns a pixel, flags."""
+    magic, _, n, n_names, t0, per, flags, name_bytes = struct.unpack_from("<4s3I2d2I", body)
+    assert magic == b"PTL1" and len(body) == 40 + 28 * n + name_bytes <= 256 << 10
+    at, columns = 40, []
+    for code in "dfIIIHH":
+        columns.append(struct.unpack_from(f"<{n}{code}", body, at))
+        at += n * struct.calcsize(code)
+    names = []
+    for _ in range(n_names):
+        (length,) = struct.unpack_from("<I", body, at)
+        names.append(body[at + 4:at + 4 + length].decode())
+        at += 4 + length
+    assert at == len(body)
+    return [(s, d, names[k], *rest) for s, d, k, *rest in zip(*columns)], per, flags
+
+
+@replays
+def test_a_timeline_by_window(world, serve):
+    """Its slices, sums, arrows and events are what `sql` has."""
+    replayed(world, next(d for d in DUMPS if d.name.startswith("torch")))
+    page = serve("r")
+    (ref,) = page.json("sessions")["open"]
+    ask = lambda sql: json.loads(world.view("sql", "r", sql, "--json").stdout)
+    rows = lambda sql: (lambda e: e["data"] if "data" in e else e)(ask(sql))["rows"]
+    zero = min(r[0] for r in rows("select min(begin_ns) from scopes union all select min(start_ns) from kernels union all select min(start_ns) from copies"))
+    lanes = page.json(f"s/{ref}/lanes")
+    streams = [lane["id"] for lane in lanes["lane"] if lane["kind"] == "stream"]
+    assert sum(lane["events"] for lane in lanes["lane"] if lane["kind"] == "stream") == rows("select (select count(*) from kernels) + (select count(*) from copies)")[0][0]
+    first, last = rows("select min(start_ns), max(end_ns) from (select start_ns, end_ns from kernels union all select start_ns, end_ns from copies)")[0]
+    t0, t1 = first - zero, last - zero
+    where = ",".join(map(str, streams))
+    body = page.ask(f"/api/s/{ref}/window?t0={t0}&t1={t1 + 1}&px=1000&lanes={where}")
+    slices, per, flags = tile(body[2])
+    assert body[1]["Content-Type"] == "application/octet-stream" and per == (t1 + 1 - t0) / 1000
+    assert sum(s[4] for s in slices) == sum(lanes["lane"][i]["events"] for i in streams) and {s[5] for s in slices} <= set(streams)
+    # A part of it so small that nothing is merged: each slice is an event.
+    some = rows("select start_ns, end_ns, name, grid_x, registers from kernels order by start_ns limit 40")
+    end = some[20][0] - zero
+    slices, _, _ = tile(page.ask(f"/api/s/{ref}/window?t0={t0}&t1={end}&px=16000&lanes={where}")[2])
+    kernels = [s for s in slices if not s[2].startswith("[")]
+    ops = page.json(f"s/{ref}/ops")
+    shown = {ops["recorded"].get(str(n), ops["names"][n]): ops["names"][n] for n in ops["column"]["name"]}
+    assert [(s[0], s[2]) for s in sorted(kernels)][:20] == [(r[0] - zero, shown[r[2]]) for r in some[:20]]
+    one = page.json(f"s/{ref}/event?id={sorted(kernels)[3][3]}")
+    assert (one["recorded"], one["start_ns"], one["dur_ns"], one["registers"]) == (some[3][2], some[3][0] - zero, some[3][1] - some[3][0], some[3][4])
+    assert one["grid"].startswith(f"{some[3][3]} ×") and one["path"][0] == "ROOT" and one["path"][-1] == one["name"]
+    sums = page.json(f"s/{ref}/sums?t0={t0}&t1={t1 + 1}&lanes={where}")
+    want = rows("select sum(n), sum(t) from (select count(*) n, sum(dur_ns) t from kernels union all select count(*), sum(dur_ns) from copies)")[0]
+    assert [sum(sums["count"]) + sums["rest"]["count"], sum(sums["total"]) + sums["rest"]["total"]] == want
+    found = page.json(f"s/{ref}/find?from={t0}&dir=next&name=" + quote(shown[some[5][2]]))
+    assert found["found"] and found["name"] == shown[some[5][2]]
+    assert not page.json(f"s/{ref}/find?name=nothing+of+this+name&from=0")["found"]
+    arrows = page.json(f"s/{ref}/arrows")
+    assert len(arrows["from"]) + arrows["left_out"] == rows("select count(*) from launches")[0][0] and len(arrows["from"]) <= 4000
+    for bad in ("window?t0=9&t1=3", "window?px=0", "window?px=99999", "window?t0=x", "window?lanes=1-", "window?lanes=9-3", "window?lanes=99999999", "window?t0=-1",
+                "sums?lanes=,", "event?id=x", "find?from=0", "find?name=x&from=-1", "arrows?t1=0"):
+        page.words(f"/api/s/{ref}/{bad}", 400)
+    page.words(f"/api/s/{ref}/event?id=0", 404)
+
+
+def test_numbers_over_time(world, serve):
+    world.start()
+    world.ctl("run", "-n", "demo", "-k", "none", "-d", "both", "--", BUILD / "bin/protond-demo")
+    page = serve("demo")
+    (ref,) = page.json("sessions")["open"]
+    sql = json.loads(world.view("sql", "demo", "select name, count(*), min(value), max(value) from scope_values group by 1", "--json").stdout)
+    rows = (sql["data"] if "data" in sql else sql)["rows"]
+    series = page.json(f"s/{ref}/series")["series"]
+    assert rows and {(s["name"], s["told"], min(s["v"]), max(s["v"])) for s in series} == {(r[0].split(" (")[0], r[1], r[2], r[3]) for r in rows}
+    assert all(s["t"] == sorted(s["t"]) and len(s["t"]) == len(s["v"]) <= 4000 for s in series)
+
+
+def test_ranks(world, serve):
+    world.start()
+    demo = BUILD / "bin/protond-demo"
+    world.ctl("run", "-n", "two", "-k", "none", "-d", "both", "--", "sh", "-c", f"RANK=0 {demo} & RANK=1 {demo}; wait")
+    page = serve("two", "two")
+    ref, again = page.json("sessions")["open"]
+    assert ref == again
+    ranks = page.json(f"s/{ref}/ranks")
+    each = [json.loads(world.view("tree", "two", "--process", r, "--json", "-m", "cpu_time/ns", "-d", 1000).stdout) for r in (0, 1)]
+    assert [p["rank"] for p in ranks["processes"]] == [0, 1] and ranks["metric"] == "cpu_time"
+    for i, e in enumerate(each):
+        e = e["data"] if "data" in e else e
+        names = [c["name"] for c in e["columns"]]
+        own = {row[names.index("name")]: row[-1] for row in e["rows"] if row[names.index("depth")] == 1}
+        for path, values in zip(ranks["column"]["path"], ranks["values"]):
+            if len(path) == 1:
+                assert values[i] == own[ranks["names"][path[0]]]
+    for values, low, high in zip(ranks["values"], ranks["column"]["min"], ranks["column"]["max"]):
+        assert (min(values), max(values)) == (low, high)
+    steps = page.json(f"s/{ref}/steps")
+    assert sorted(set(steps["column"]["process"])) == [0, 1] and [p["rank"] for p in steps["processes"]] == [0, 1]
+    assert page.json(f"s/{ref}/tree?process=1")["names"]
 
 
 def test_two_sides_of_a_difference(serve):

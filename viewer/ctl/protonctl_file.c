@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "formats.h"
 #include "output.h"
+#include "protonctl_self.h"
 
 #define EXPORT_TIMEOUT_MS 300000 /* a long timeline takes its time */
 
@@ -85,16 +87,24 @@ int expand_name(const char *text, int64_t pid, char *ret, size_t n, struct err *
 	return 0;
 }
 
+/* "run.html": the page, which protonview writes. */
+static bool is_page(const char *path)
+{
+	const size_t n = strlen(path);
+
+	return n > 5 && strcmp(path + n - 5, ".html") == 0;
+}
+
 int output_check(struct ctl *c, const char *path)
 {
 	struct err *e = &c->err;
 	char dir[4096];
 	struct stat st;
 
-	if (format_of_file(path) == FORMAT_COUNT)
+	if (format_of_file(path) == FORMAT_COUNT && !is_page(path))
 		return err_set(
-			e, -EINVAL, "%s: unknown format; the name must end in " FORMAT_FILES, path);
-	if (format_from(format_of_file(path)) == FORMAT_FROM_FOLDER)
+			e, -EINVAL, "%s: unknown format; the name must end in " OUTPUT_FILES, path);
+	if (!is_page(path) && format_from(format_of_file(path)) == FORMAT_FROM_FOLDER)
 		return err_set(e, -EINVAL, "%s: " FORMAT_IS_FOLDER, path);
 	if (ctl_option(c, "force") == NULL && lstat(path, &st) == 0)
 		return err_set(
@@ -130,12 +140,51 @@ static int place_file(int from, const char *path, bool force)
 	return r < 0 ? r : output_close(path, &o, force, copy_fd(from, o.file), &words);
 }
 
+/* In the child. It reads the database of the daemon that this program asked; standard output is a
+ * job's. */
+static _Noreturn void become_report(
+	const char *program, const char *db, const char *session, const char *path, bool force)
+{
+	(void)setenv("PROTOND_DB", db, 1);
+	(void)dup2(STDERR_FILENO, STDOUT_FILENO);
+	(void)execl(
+		program, program, "report", session, "-o", path, force ? "--force" : NULL, NULL);
+	_exit(127);
+}
+
+static int page_file(
+	const struct rpc *r, const char *session, const char *path, bool force, struct err *e)
+{
+	char program[4096];
+	int status = 0;
+	pid_t pid;
+
+	if (self_find("protonview", program, sizeof(program)) < 0)
+		return err_set(e, -ENOENT,
+			"%s was not written: there is no protonview beside protonctl", path);
+	(void)fflush(NULL);
+	pid = fork();
+	if (pid == 0)
+		become_report(program, rpc_daemon(r)->db, session, path, force);
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+		return 0;
+	return err_set(e, -EIO,
+		"%s was not written; the session is stored, and `protonview report %s -o FILE` "
+		"writes it",
+		path, session);
+}
+
 int export_file(struct rpc *r, const char *session, const char *path, bool force, struct err *e)
 {
-	struct wire_buf *b = rpc_begin(r, "export");
 	struct rpc_reply reply = {.fd = -1};
+	struct wire_buf *b;
 	int code;
 
+	if (is_page(path))
+		return page_file(r, session, path, force, e);
+	b = rpc_begin(r, "export");
 	wire_kv_str(b, "session", session);
 	wire_kv_str(b, "format", format_names[format_of_file(path)]);
 	code = rpc_call(r, EXPORT_TIMEOUT_MS, &reply, e);

@@ -7,8 +7,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "formats.h"
 #include "protonctl_line.h"
 #include "rpc.h"
+
+/* For help: what its name may end in. */
+#define OUTPUT_FILES FORMAT_FILES ", or .html, a page to look at"
 
 /* Expands %h %p %q{VAR} %%. -EINVAL, -ENAMETOOLONG with words. */
 int expand_name(const char *text, int64_t pid, char *ret, size_t n, struct err *e);

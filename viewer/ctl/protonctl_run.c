@@ -715,7 +715,7 @@ static int cmd_run(struct ctl *c)
 /* clang-format off */
 static const struct option_def run_options[] = {
 	{'n', "name",   "NAME", "name of the session; %h host, %p pid, %q{VAR} variable (default: the program's)", NULL},
-	{'o', "output", "FILE", "also write FILE (" FORMAT_FILES "); takes %h %p %q{VAR}", NULL},
+	{'o', "output", "FILE", "also write FILE (" OUTPUT_FILES "); takes %h %p %q{VAR}", NULL},
 	{0,   "force",  NULL,   "overwrite the output file", NULL},
 	{0,   "strict", NULL,   "exit with 125 when the program succeeded and FILE could not be written", NULL},
 	SESSION_OPTIONS,

@@ -283,7 +283,7 @@ static int cmd_finalize(struct ctl *c)
 
 /* clang-format off */
 static const struct option_def finalize_options[] = {
-	{'o', "output",  "FILE",    "also write FILE (" FORMAT_FILES ")", NULL},
+	{'o', "output",  "FILE",    "also write FILE (" OUTPUT_FILES ")", NULL},
 	{0,   "force",   NULL,      "overwrite the output file", NULL},
 	{0,   "timeout", "SECONDS", "how long to wait for launches in flight (default 5)", NULL},
 	{0, NULL, NULL, NULL, NULL},

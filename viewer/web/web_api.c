@@ -533,6 +533,18 @@ const char *web_shown(const struct web *w, int i)
 	return i >= 0 && (uint32_t)i < w->n_shown ? w->shown[i].id : NULL;
 }
 
+bool web_range(struct web *w, const char *id, uint64_t *ret_t0, uint64_t *ret_t1)
+{
+	struct web_ask *a = web_ask_new(w, id);
+	struct zoom *z;
+	const bool has = a != NULL && web_zoom(a, &z) == 0;
+
+	if (has)
+		zoom_range(z, ret_t0, ret_t1);
+	web_ask_free(a);
+	return has && *ret_t1 > *ret_t0;
+}
+
 void web_title(struct web *w, char *ret, size_t n)
 {
 	const char *path = w->n_shown > 0 ? w->shown[0].path : NULL, *slash, *name;

@@ -28,6 +28,8 @@ void web_answer_error(struct web_answer *ret, int status, int code, const char *
 
 /* The i-th of those that web_new() was given, as addresses have it: "12", or "f1" of a file. */
 const char *web_shown(const struct web *w, int i);
+/* Where the timeline of a session begins and ends; false: it has none. */
+bool web_range(struct web *w, const char *id, uint64_t *ret_t0, uint64_t *ret_t1);
 /* What the first of them is called. */
 void web_title(struct web *w, char *ret, size_t n);
 

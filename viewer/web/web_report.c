@@ -17,6 +17,12 @@
 #define STYLE  "<link rel=\"stylesheet\" href=\"app.css\">"
 #define SCRIPT "<script src=\"app.js\"></script>"
 
+#define TILE_PX    1024u
+#define TILE_EMPTY 40u /* bytes of one in which nothing is */
+#define TILES_MAX  64u /* of a level, the finest */
+#define TILES_BYTES \
+	(132u << 10) /* of all tiles, as they stand in the file; the whole is always there */
+
 /* --- encodings */
 
 static void put_base64(struct text *t, const void *bytes, size_t n)
@@ -119,24 +125,69 @@ static int put_list(struct text *t, const char *id)
 	return r;
 }
 
+/* An error is not put: "meta" says what is not there. */
+static int put_answer(struct web *w, const char *path, struct text *t, bool needed)
+{
+	struct web_answer a;
+	int r = 0;
+
+	web_answer(w, path, &a);
+	if (a.status == 200 && (a.body.n > TILE_EMPTY || strstr(path, "/window?") == NULL))
+		r = put_data(t, path, a.body.s, a.body.n);
+	else if (needed)
+		r = -EIO;
+	text_fini(&a.body);
+	return r;
+}
+
+/* A timeline as tiles: all of it at once, then by fourths, then by sixteenths, … as long as a level
+ * has room. */
+static int put_tiles(struct web *w, const char *id, struct text *t)
+{
+	struct text level = {0};
+	uint64_t t0, t1, from, to, i, n;
+	char path[128];
+	size_t room = TILES_BYTES;
+	int r = 0;
+
+	if (!web_range(w, id, &t0, &t1))
+		return 0;
+	for (n = 1; n <= TILES_MAX && r == 0; n *= 4) {
+		for (i = 0; i < n && r == 0 && level.n <= room; i++) {
+			from = t0 + (t1 - t0) / n * i;
+			to = i + 1 < n ? from + (t1 - t0) / n : t1;
+			if (to <= from)
+				break;
+			snprintf(path, sizeof(path), "api/s/%s/window?t0=%llu&t1=%llu&px=%u", id,
+				(unsigned long long)from, (unsigned long long)to, TILE_PX);
+			r = put_answer(w, path, &level, false);
+		}
+		if (r == 0 && (level.n > room && n > 1))
+			break;
+		text_add(t, level.s, level.n);
+		room -= level.n < room ? level.n : room;
+		level.n = 0;
+	}
+	text_fini(&level);
+	return r;
+}
+
 static int put_answers(struct web *w, const char *id, struct text *t)
 {
-	static const char *const names[] = {"meta", "tree", "ops", "steps", "ranks"};
-	struct web_answer a;
+	static const struct {
+		const char *name;
+		bool needed;
+	} answers[] = {{"meta", true}, {"tree", true}, {"ops", false}, {"steps", false},
+		{"ranks", false}, {"series", false}, {"lanes", false}};
 	char path[64];
 	size_t i;
 	int r = put_list(t, id);
 
-	for (i = 0; i < sizeof(names) / sizeof(*names) && r == 0; i++) {
-		snprintf(path, sizeof(path), "api/s/%s/%s", id, names[i]);
-		web_answer(w, path, &a);
-		if (a.status == 200) /* what it lacks is said by "meta" */
-			r = put_data(t, path, a.body.s, a.body.n);
-		else if (a.status >= 500 && i < 2)
-			r = -EIO;
-		text_fini(&a.body);
+	for (i = 0; i < sizeof(answers) / sizeof(*answers) && r == 0; i++) {
+		snprintf(path, sizeof(path), "api/s/%s/%s", id, answers[i].name);
+		r = put_answer(w, path, t, answers[i].needed);
 	}
-	return r;
+	return r < 0 ? r : put_tiles(w, id, t);
 }
 
 /* --- the page */
