@@ -47,7 +47,9 @@ PKG      := libuv msgpack sqlite3 libzstd zlib jansson libpcre2-8 libmicrohttpd
 PKG_CFL   = $(shell pkg-config --cflags $(PKG) 2>/dev/null)
 LIB_WIRE  = $(shell pkg-config --libs msgpack sqlite3 libzstd zlib jansson 2>/dev/null) -lm
 LIB_DAEMON = $(shell pkg-config --libs libuv 2>/dev/null) $(LIB_WIRE) -lpthread
-LIB_VIEWER = $(shell pkg-config --libs libpcre2-8 libmicrohttpd libuv 2>/dev/null) $(LIB_WIRE) -l:libstdc++.so.6
+# libmicrohttpd is loaded by whoever serves a page: viewer/web/web_http.h.
+LIB_VIEWER = $(shell pkg-config --libs libpcre2-8 libuv 2>/dev/null) $(LIB_WIRE) -ldl -l:libstdc++.so.6
+LIB_LOADED = $(shell realpath -ms $$($(CC) -print-file-name=libmicrohttpd.so.12))
 
 # Rooms: what each may include is its -I list, and a crossed line does not compile. Every folder is a
 # room and an archive; docs/changing.md says what belongs where.

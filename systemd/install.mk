@@ -115,7 +115,7 @@ bundle-tree: all $(SPOKEN)
 	@install -D -m 644 -t $(TREE)/share/man/man1 $(MAN1:%=$(B)/man/%)
 	@install -D -m 644 -t $(TREE)/share/man/man8 $(MAN8:%=$(B)/man/%)
 	@$(call put_complete,$(TREE)/share)
-	@set -f; libs=$$(ldd $(BINS:%=$(B)/bin/%) | awk '$$2 == "=>" { print $$3 }' | sort -u | \
+	@set -f; libs=$$({ ldd $(BINS:%=$(B)/bin/%) $(LIB_LOADED); echo "x => $(LIB_LOADED)"; } | awk '$$2 == "=>" { print $$3 }' | sort -u | \
 		grep -vE '/(ld-linux.*|libc|libm|libdl|libpthread|librt)\.so') && \
 		cp -L $$libs $(TREE)/lib/protond && \
 		dpkg-query -S $$(echo "$$libs" | sed -E 's|^(/usr)?|*|') | sed 's/:.* / /' | while read -r package so; do \

@@ -7,7 +7,6 @@
 
 #include <arpa/inet.h>
 #include <malloc.h>
-#include <microhttpd.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +21,7 @@
 
 #include "web_assets.h"
 #include "web_guard.h"
+#include "web_http.h"
 #include "web_stream.h"
 
 #define CONNECTIONS_MAX 1024u
@@ -54,7 +54,7 @@ struct request {
 struct web_server {
 	struct web *w;
 	struct guard guard;
-	struct MHD_Daemon *http;
+	struct MHD_Daemon *daemon;
 	uv_loop_t loop;
 	uv_poll_t poll;
 	uv_timer_t timer;
@@ -88,7 +88,7 @@ static void answer_put(void *of)
 
 static void put(struct MHD_Response *r, const char *name, const char *value)
 {
-	(void)MHD_add_response_header(r, name, value);
+	(void)http.add_response_header(r, name, value);
 }
 
 static void put_common(struct MHD_Response *r, const char *type)
@@ -110,10 +110,10 @@ static void put_common(struct MHD_Response *r, const char *type)
 static enum MHD_Result send_response(
 	struct MHD_Connection *c, unsigned status, struct MHD_Response *r)
 {
-	enum MHD_Result sent = r == NULL ? MHD_NO : MHD_queue_response(c, status, r);
+	enum MHD_Result sent = r == NULL ? MHD_NO : http.queue_response(c, status, r);
 
 	if (r != NULL)
-		MHD_destroy_response(r);
+		http.destroy_response(r);
 	return sent;
 }
 
@@ -128,7 +128,7 @@ static enum MHD_Result send_words(
 	web_answer_error(&a, (int)status, code, words);
 	if (text_take(&a.body, &bytes, &n) < 0)
 		return MHD_NO;
-	r = MHD_create_response_from_buffer(n, bytes, MHD_RESPMEM_MUST_FREE);
+	r = http.create_response_from_buffer(n, bytes, MHD_RESPMEM_MUST_FREE);
 	if (r != NULL)
 		put_common(r, a.type);
 	if (r != NULL && status == MHD_HTTP_METHOD_NOT_ALLOWED)
@@ -140,7 +140,7 @@ static enum MHD_Result send_words(
 
 static const char *header(struct MHD_Connection *c, const char *name)
 {
-	return MHD_lookup_connection_value(c, MHD_HEADER_KIND, name);
+	return http.lookup_connection_value(c, MHD_HEADER_KIND, name);
 }
 
 /* "gzip, br;q=0.5"; a browser that does not want it says q=0. */
@@ -161,7 +161,7 @@ static bool has_etag(struct MHD_Connection *c, const char *etag)
 static enum MHD_Result send_not_modified(
 	struct MHD_Connection *c, const char *type, const char *etag)
 {
-	struct MHD_Response *r = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+	struct MHD_Response *r = http.create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
 
 	if (r != NULL) {
 		put_common(r, type);
@@ -208,14 +208,14 @@ static enum MHD_Result send_asset(struct MHD_Connection *c, const struct web_ass
 	if (has_etag(c, etag))
 		return send_not_modified(c, a->type, etag);
 	if (takes_gzip(c)) {
-		r = MHD_create_response_from_buffer(
+		r = http.create_response_from_buffer(
 			n, (void *)(uintptr_t)a->gz, MHD_RESPMEM_PERSISTENT);
 		if (r != NULL)
 			put(r, "Content-Encoding", "gzip");
 	} else {
 		if (web_asset_plain(a, &plain, &bytes) < 0)
 			return MHD_NO;
-		r = MHD_create_response_from_buffer(bytes, plain, MHD_RESPMEM_MUST_FREE);
+		r = http.create_response_from_buffer(bytes, plain, MHD_RESPMEM_MUST_FREE);
 	}
 	if (r != NULL) {
 		put_common(r, a->type);
@@ -275,7 +275,7 @@ static void give(struct answer *a, struct request *q)
 {
 	a->refs++;
 	q->answer = a;
-	MHD_resume_connection(q->connection);
+	http.resume_connection(q->connection);
 }
 
 /* Who waits for the same answer has it, too. */
@@ -381,7 +381,7 @@ static enum MHD_Result ask(struct web_server *s, struct MHD_Connection *c, struc
 		s->first = q;
 	s->last = q;
 	s->n_waiting++;
-	MHD_suspend_connection(c);
+	http.suspend_connection(c);
 	next_work(s);
 	return MHD_YES;
 }
@@ -393,7 +393,7 @@ static enum MHD_Result send_answer(struct MHD_Connection *c, struct answer *a)
 
 	if (a->a.status == MHD_HTTP_OK && has_etag(c, a->etag))
 		return send_not_modified(c, a->a.type, a->etag);
-	r = MHD_create_response_from_buffer_with_free_callback_cls(
+	r = http.create_response_from_buffer_with_free_callback_cls(
 		a->a.body.n, a->a.body.s, answer_put, a);
 	if (r == NULL)
 		return MHD_NO;
@@ -413,7 +413,7 @@ static enum MHD_Result send_answer(struct MHD_Connection *c, struct answer *a)
 /* A stream of what goes on in a session. */
 static enum MHD_Result send_stream(struct web_server *s, struct MHD_Connection *c)
 {
-	const char *id = MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "session");
+	const char *id = http.lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "session");
 	struct MHD_Response *r;
 
 	if (id == NULL || strlen(id) >= sizeof(s->streams.watch[0].id))
@@ -442,7 +442,7 @@ static enum MHD_Result trade(struct web_server *s, struct MHD_Connection *c, con
 			"this token is not the one that protonview web printed when it was "
 			"started; "
 			"open the address that it printed last");
-	r = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+	r = http.create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
 	if (r == NULL)
 		return MHD_NO;
 	put_common(r, "text/plain");
@@ -480,7 +480,7 @@ static bool is_link(struct MHD_Connection *c)
 static enum MHD_Result route(
 	struct web_server *s, struct MHD_Connection *c, struct request *q, const char *path)
 {
-	const char *token = MHD_lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "token");
+	const char *token = http.lookup_connection_value(c, MHD_GET_ARGUMENT_KIND, "token");
 	const struct web_asset *a;
 	const char *why;
 
@@ -497,10 +497,10 @@ static enum MHD_Result route(
 	if (a != NULL)
 		return send_asset(c, a);
 	if (!guard_same(s->guard.value,
-		    MHD_lookup_connection_value(c, MHD_COOKIE_KIND, s->guard.cookie)))
+		    http.lookup_connection_value(c, MHD_COOKIE_KIND, s->guard.cookie)))
 		return send_words(c, MHD_HTTP_UNAUTHORIZED, -EACCES,
 			"open the address that protonview web printed: it has the token");
-	(void)MHD_set_connection_option(c, MHD_CONNECTION_OPTION_TIMEOUT, READER_S);
+	(void)http.set_connection_option(c, MHD_CONNECTION_OPTION_TIMEOUT, READER_S);
 	return strcmp(path, "api/live") == 0 ? send_stream(s, c) : ask(s, c, q);
 }
 
@@ -574,12 +574,12 @@ static void pump(struct web_server *s)
 	int wait;
 
 	stream_turn(&s->streams, uv_now(&s->loop));
-	(void)MHD_run(s->http);
+	(void)http.run(s->daemon);
 	next_work(s);
 	if (s->ends)
 		return;
 	wait = stream_wait_ms(&s->streams, s->works);
-	if (MHD_get_timeout(s->http, &ms) == MHD_YES && (wait < 0 || ms < (unsigned)wait))
+	if (http.get_timeout(s->daemon, &ms) == MHD_YES && (wait < 0 || ms < (unsigned)wait))
 		wait = ms < INT32_MAX ? (int)ms : INT32_MAX;
 	if (wait >= 0)
 		(void)uv_timer_start(&s->timer, on_timer, (uint64_t)wait, 0);
@@ -736,16 +736,16 @@ static int start_http(struct web_server *s, int fd, struct err *e)
 
 	raise_descriptors();
 	give_memory_back();
-	s->http = MHD_start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+	s->daemon = http.start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
 		on_request, s, MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT,
 		CONNECTIONS_MAX, MHD_OPTION_CONNECTION_MEMORY_LIMIT, MEMORY_BYTES,
 		MHD_OPTION_CONNECTION_TIMEOUT, STRANGER_S, MHD_OPTION_URI_LOG_CALLBACK, on_uri, s,
 		MHD_OPTION_NOTIFY_COMPLETED, on_done, s, MHD_OPTION_END);
-	if (s->http == NULL) {
+	if (s->daemon == NULL) {
 		(void)close(fd);
 		return err_set(e, -EIO, "the HTTP library did not start");
 	}
-	info = MHD_get_daemon_info(s->http, MHD_DAEMON_INFO_EPOLL_FD);
+	info = http.get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD);
 	if (info == NULL || uv_poll_init(&s->loop, &s->poll, info->epoll_fd) < 0)
 		return err_set(e, -EIO, "the HTTP library cannot be polled");
 	s->poll.data = s->timer.data = s->interrupted.data = s->terminated.data = s;
@@ -761,6 +761,11 @@ int web_server_new(
 	if (s == NULL)
 		return err_set(e, -ENOMEM, "out of memory");
 	s->w = w;
+	r = web_http_load(e);
+	if (r < 0) {
+		free(s);
+		return r;
+	}
 	fd = open_listener(s, o, e);
 	if (fd < 0) {
 		free(s);
@@ -820,12 +825,12 @@ void web_server_free(struct web_server *s)
 	s->ends = true;
 	stream_end(&s->streams);
 	for (q = s->first; q != NULL; q = q->next)
-		MHD_resume_connection(q->connection);
+		http.resume_connection(q->connection);
 	s->first = NULL;
 	uv_walk(&s->loop, on_walk, NULL);
 	(void)uv_run(&s->loop, UV_RUN_DEFAULT); /* also what the worker is at */
-	if (s->http != NULL)
-		MHD_stop_daemon(s->http);
+	if (s->daemon != NULL)
+		http.stop_daemon(s->daemon);
 	stream_fini(&s->streams);
 	text_fini(&s->frame);
 	(void)uv_loop_close(&s->loop);

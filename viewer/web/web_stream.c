@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "web_http.h"
+
 #define LOOK_MS  500u   /* between two looks at least, */
 #define SHARE    4u     /* and so many times what one takes: a fifth of a core at most */
 #define AGAIN_MS 2000u  /* after one that failed */
@@ -60,7 +62,7 @@ static ssize_t on_room(void *of, uint64_t at, char *buf, size_t most)
 			return MHD_CONTENT_READER_END_OF_STREAM;
 		if (!has_news(k)) {
 			k->waits = true;
-			MHD_suspend_connection(k->c);
+			http.suspend_connection(k->c);
 			return 0;
 		}
 		next_words(k);
@@ -131,7 +133,7 @@ struct MHD_Response *stream_open(struct streams *s, struct MHD_Connection *c, co
 		return NULL;
 	*k = (struct stream_client){.s = s, .w = w, .c = c, .beat_ms = s->now_ms};
 	text_str(&k->sending, "retry: 3000\n\n");
-	r = MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, on_room, k, on_gone);
+	r = http.create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK, on_room, k, on_gone);
 	if (r == NULL) {
 		text_fini(&k->sending);
 		free(k);
@@ -209,7 +211,7 @@ void stream_turn(struct streams *s, uint64_t now_ms)
 		if (k == NULL || !k->waits || !has_news(k))
 			continue;
 		k->waits = false;
-		MHD_resume_connection(k->c);
+		http.resume_connection(k->c);
 	}
 }
 

@@ -4,9 +4,10 @@
 #ifndef PROTOND_WEB_WEB_STREAM_H
 #define PROTOND_WEB_WEB_STREAM_H
 
-#include <microhttpd.h>
-
 #include "web_live.h"
+
+struct MHD_Connection;
+struct MHD_Response;
 
 #define STREAMS_MAX 16u /* pages at once */
 
