@@ -95,7 +95,7 @@ def compared():
     theirs = by_short_name((r["name"], r["count"]) for r in rows
                            if r["device"] == "CUDA" and not r["name"].startswith(("Mem", "ProfilerStep", "Optimizer.")))
     ours = by_short_name(json.loads(run(VIEW, "sql", OUT / "gpt2.protond", "--step", f"3..{2 + int(STEPS)}", "--json",
-                                        "select name, count(*) from kernels group by 1").stdout)["rows"])
+                                        "select name, count(*) from kernels group by 1").stdout)["data"]["rows"])
     differ = {n: (theirs.get(n), ours.get(n)) for n in sorted(set(theirs) | set(ours)) if theirs.get(n) != ours.get(n)}
     check("kernels by name: Kineto's key_averages and protond, the same steps of two runs", theirs and not differ,
           f"{sum(theirs.values())} kernels, {len(theirs)} names; (Kineto, protond) where they differ: {dict(list(differ.items())[:10])}")
@@ -167,7 +167,7 @@ def costs():
         seconds, cpu, status = measured(VIEW, "export", "w3", "-o", made)
         row("protond", ending, seconds, made, cpu_seconds=round(cpu, 4), status=status)
         check(f"export to {ending}", status == 0)
-    work = json.loads(run(VIEW, "sql", "w3", "--json", "select (select count(*) from kernels) + (select count(*) from copies)").stdout)["rows"][0][0]
+    work = json.loads(run(VIEW, "sql", "w3", "--json", "select (select count(*) from kernels) + (select count(*) from copies)").stdout)["data"]["rows"][0][0]
     gpu = subprocess.run(["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"], capture_output=True, text=True).stdout
     (OUT / "costs.json").write_text(json.dumps({"gpu": gpu.strip(), "gpu_work": work, "command": "tests/gpu/run.sh kineto DIR OUT", "rows": rows},
                                                indent=1))

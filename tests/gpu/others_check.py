@@ -93,7 +93,7 @@ def bounded(argv, env, place):
 
 def view(env, *args):
     r = subprocess.run([VIEW, *args], env=env, capture_output=True, text=True, timeout=60)
-    return json.loads(r.stdout) if r.stdout.startswith("{") else {}
+    return json.loads(r.stdout)["data"] if r.stdout.startswith("{") else {}
 
 
 def one(program, how, room, caches):
