@@ -41,7 +41,7 @@ int otf2_write(struct sqlite3 *db, int64_t id, const struct profile_select *s, c
 /* clang-format off */
 #define CALLS(X) \
 	X(Error_RegisterCallback) X(Error_GetDescription) \
-	X(Archive_Open) X(Archive_SetFlushCallbacks) X(Archive_SetSerialCollectiveCallbacks) \
+	X(Archive_Open) X(Archive_SetFlushCallbacks) X(Archive_SetMemoryCallbacks) X(Archive_SetSerialCollectiveCallbacks) \
 	X(Archive_SetCreator) X(Archive_OpenEvtFiles) X(Archive_CloseEvtFiles) \
 	X(Archive_OpenDefFiles) X(Archive_CloseDefFiles) X(Archive_GetEvtWriter) \
 	X(Archive_CloseEvtWriter) X(Archive_GetDefWriter) X(Archive_CloseDefWriter) \
@@ -178,6 +178,29 @@ static OTF2_FlushType flush_always(
 	(void)caller;
 	(void) final;
 	return OTF2_FLUSH;
+}
+
+/* One chunk for each buffer: it is written when that is full. By itself the library keeps 128 MiB. */
+static void *chunk_new(
+	void *data, OTF2_FileType type, OTF2_LocationRef at, void **mine, uint64_t bytes)
+{
+	(void)data;
+	(void)type;
+	(void)at;
+	if (*mine != NULL)
+		return NULL;
+	*mine = malloc(bytes);
+	return *mine;
+}
+
+static void chunk_free(void *data, OTF2_FileType type, OTF2_LocationRef at, void **mine, bool final)
+{
+	(void)data;
+	(void)type;
+	(void)at;
+	(void) final;
+	free(*mine);
+	*mine = NULL;
 }
 
 /* --- events */
@@ -507,6 +530,7 @@ static void otf2_close(struct sorted *s)
 static void otf2_open(struct sorted *s)
 {
 	static const OTF2_FlushCallbacks flush = {.otf2_pre_flush = flush_always};
+	static const OTF2_MemoryCallbacks memory = {chunk_new, chunk_free};
 	struct archive *a = archive(s);
 
 	a->at = a->call.Archive_Open(a->folder, "traces", OTF2_FILEMODE_WRITE, CHUNK_EVENTS,
@@ -520,6 +544,7 @@ static void otf2_open(struct sorted *s)
 	if (s->r < 0)
 		return;
 	check(s, a->call.Archive_SetFlushCallbacks(a->at, &flush, NULL));
+	check(s, a->call.Archive_SetMemoryCallbacks(a->at, &memory, NULL));
 	check(s, a->call.Archive_SetSerialCollectiveCallbacks(a->at));
 	check(s, a->call.Archive_SetCreator(a->at, "protond " PROTOND_BUILD_VERSION));
 	check(s, a->call.Archive_OpenEvtFiles(a->at));
