@@ -11,6 +11,7 @@
 #include "gpu_terms.h"
 #include "json_stream.h"
 #include "readers.h"
+#include "xla.h"
 
 #define SPANS_MAX 65536u /* begun and not ended, of those that may overlap */
 
@@ -56,6 +57,7 @@ struct chrome {
 	struct text word; /* of the value at hand */
 	struct span *span;
 	uint32_t n_spans, cap_spans;
+	bool correlated; /* some event had a correlation: no arrow is needed */
 };
 
 struct event {
@@ -64,10 +66,11 @@ struct event {
 
 /* What is read of its args. */
 struct args {
-	struct json_slice call_stack, name, labels, grid, block;
+	struct json_slice call_stack, name, labels, grid, block, metrics;
+	struct json_slice kernel, copy, set, module, hlo; /* XLA's */
 	int64_t correlation, device, context, stream, bytes, registers, shared, graph;
 	uint8_t flags;
-	bool is_graph, has_metrics;
+	bool is_graph;
 };
 
 /* --- values */
@@ -124,10 +127,13 @@ static void take_arg(struct args *a, struct json_slice key, struct json_slice v)
 	const struct { const char *word; int64_t *number; } numbers[] = {
 		{"correlation", &a->correlation}, {"device", &a->device}, {"context", &a->context},
 		{"stream", &a->stream}, {"bytes", &a->bytes}, {"registers per thread", &a->registers},
-		{"shared memory", &a->shared}, {"graph id", &a->graph}};
+		{"shared memory", &a->shared}, {"graph id", &a->graph},
+		{"correlation_id", &a->correlation}, {"cuda_graph_id", &a->graph}};
 	const struct { const char *word; struct json_slice *slice; } slices[] = {
 		{"call_stack", &a->call_stack}, {"name", &a->name}, {"labels", &a->labels},
-		{"grid", &a->grid}, {"block", &a->block}};
+		{"grid", &a->grid}, {"block", &a->block}, {"metrics", &a->metrics},
+		{"kernel_details", &a->kernel}, {"memcpy_details", &a->copy}, {"memset_details", &a->set},
+		{"hlo_module", &a->module}, {"hlo_op", &a->hlo}};
 	const struct { const char *word; uint8_t flag; } flags[] = {
 		{"open", TRACE_OPEN}, {"began_before", TRACE_BEGAN_BEFORE}, {"unwound", TRACE_UNWOUND}};
 	/* clang-format on */
@@ -143,7 +149,6 @@ static void take_arg(struct args *a, struct json_slice key, struct json_slice v)
 		if (json_is(key, flags[i].word) && is_true(v))
 			a->flags |= flags[i].flag;
 	a->is_graph |= json_is(key, "graph") && is_true(v);
-	a->has_metrics |= json_is(key, "metrics");
 }
 
 static bool read_args(struct json_slice of, struct args *ret)
@@ -244,6 +249,11 @@ static int slice_of(struct chrome *c, const struct event *ev, enum meaning is, c
 		.correlation = is == IS_API || is == IS_LAUNCH ? a->correlation : -1,
 		.kind = kinds[is],
 		.flags = a->flags};
+	if (a->metrics.n > 1 && a->metrics.s[0] == '{') {
+		x->values = a->metrics.s;
+		x->n_values = a->metrics.n;
+	}
+	c->correlated |= x->correlation >= 0;
 	if (!micros(c, ev->ts, &x->begin))
 		return left(c, LEFT_BROKEN) + 1;
 	r = thread_of(c, ev, &x->thread);
@@ -259,8 +269,9 @@ static uint8_t class_of(struct chrome *c, enum meaning is, uint32_t name)
 	static const struct {
 		const char *word;
 		uint8_t class;
-	} copies[] = {
-		{"HtoD", CLASS_H2D}, {"DtoH", CLASS_D2H}, {"DtoD", CLASS_D2D}, {"PtoP", CLASS_P2P}};
+	} copies[] = {{"HtoD", CLASS_H2D}, {"DtoH", CLASS_D2H}, {"DtoD", CLASS_D2D},
+		{"PtoP", CLASS_P2P}, {"H2D", CLASS_H2D}, {"D2H", CLASS_D2H}, {"D2D", CLASS_D2D},
+		{"P2P", CLASS_P2P}};
 	const char *text = c->s->name[name].s;
 	size_t i;
 
@@ -272,13 +283,37 @@ static uint8_t class_of(struct chrome *c, enum meaning is, uint32_t name)
 	return is == IS_SET ? CLASS_MEMSET : CLASS_OTHER;
 }
 
+/* Its module and operation, which say where it is from when no launch does. */
+static int xla_node(
+	struct chrome *c, const struct args *a, uint8_t kind, uint32_t leaf, uint32_t *ret)
+{
+	const struct json_slice part[] = {a->module, a->hlo};
+	uint32_t name;
+	size_t i;
+	int r;
+
+	*ret = 0;
+	for (i = 0; i < sizeof(part) / sizeof(*part); i++) {
+		if (part[i].n == 0)
+			continue;
+		r = name_of(c, part[i], &name);
+		if (r < 0)
+			return r;
+		if (!stage_child(c->s, *ret, NODE_SCOPE, name, ret))
+			return stage_no_memory(c->s);
+	}
+	return stage_child(c->s, *ret, kind, leaf, ret) ? 0 : stage_no_memory(c->s);
+}
+
 static int config_of(struct chrome *c, const struct args *a, uint32_t *ret)
 {
 	struct trace_config g = {
 		.registers = clamp32(a->registers), .dynamic_shared = clamp32(a->shared)};
 
 	*ret = STAGE_NONE;
-	if (a->grid.n == 0)
+	if (a->kernel.n > 0)
+		xla_config(a->kernel, &g);
+	else if (a->grid.n == 0)
 		return 0;
 	three(a->grid, g.grid);
 	three(a->block, g.block);
@@ -304,10 +339,19 @@ static int take_op(struct chrome *c, const struct event *ev, enum meaning is, co
 	if (r < 0)
 		return r;
 	o.process = c->s->thread[thread].process;
+	o.thread = thread;
+	c->correlated |= a->correlation >= 0;
+	c->s->taken.left[LEFT_VALUES] += a->metrics.n > 0;
 	o.class = class_of(c, is, o.name);
 	o.device = a->device >= 0 ? clamp32(a->device) : 0;
 	o.stream = a->stream >= 0 ? clamp32(a->stream) : c->s->thread[thread].tid;
 	r = stack_node(c, a->call_stack, gpu_classes[o.class].node, &o.node);
+	if (a->kernel.n + a->copy.n + a->set.n > 0) {
+		xla_place(c->s, thread, &o);
+		o.bytes = xla_bytes(a->copy);
+		if (r == 0 && a->module.n > 0)
+			r = xla_node(c, a, gpu_classes[o.class].node, o.name, &o.node);
+	}
 	if (r == 0)
 		r = config_of(c, a, &o.config);
 	return r < 0 ? r : stage_op(c->s, &o);
@@ -327,6 +371,66 @@ static int take_slice(
 	return stage_slice(c->s, &x);
 }
 
+/* Values at the moment of x, in what is open then: they wait for no end. */
+static int set_values(struct chrome *c, struct stage_slice *x)
+{
+	struct stage_slice v = *x;
+
+	x->n_values = 0;
+	v.kind = SLICE_VALUE;
+	v.end = v.begin;
+	v.correlation = -1;
+	return v.n_values > 0 ? stage_slice(c->s, &v) : 0;
+}
+
+/* "i" with values: a metric that was set in no scope's time, or its scope is gone. */
+static int take_instant(struct chrome *c, const struct event *ev, const struct args *a)
+{
+	struct stage_slice x;
+	int r;
+
+	if (a->metrics.n == 0)
+		return left(c, LEFT_INSTANTS);
+	r = slice_of(c, ev, IS_SCOPE, a, &x);
+	return r != 0 ? (r < 0 ? r : 0) : set_values(c, &x);
+}
+
+/* --- arrows, where nothing else says which launch some GPU work is of */
+
+/* By category and id, which are anything; no vendor's correlation is as large. */
+static int64_t arrow_key(const struct event *ev)
+{
+	const struct json_slice part[] = {ev->cat, ev->id};
+	uint64_t h = 14695981039346656037u;
+	size_t i, k;
+
+	for (i = 0; i < 2; i++)
+		for (k = 0; k < part[i].n; k++)
+			h = (h ^ (unsigned char)part[i].s[k]) * 1099511628211u;
+	return (int64_t)(h >> 2 | 1ull << 61);
+}
+
+static int take_arrow(struct chrome *c, const struct event *ev, const struct args *a, bool begins)
+{
+	struct stage_slice x;
+	int r;
+
+	c->s->taken.left[LEFT_FLOWS]++;
+	if (c->correlated || json_is(ev->cat, "fwdbwd"))
+		return 0;
+	r = slice_of(c, ev, IS_LAUNCH, a, &x);
+	if (r != 0)
+		return r < 0 ? r : 0;
+	if (!begins)
+		return stage_arrow(c->s, x.thread, x.begin, arrow_key(ev));
+	x.kind = SLICE_ARROW;
+	x.end = x.begin;
+	x.node = STAGE_NONE;
+	x.n_values = 0;
+	x.correlation = arrow_key(ev);
+	return stage_slice(c->s, &x);
+}
+
 /* B and E; an E has the name of what it ends, or none. */
 static int take_edge(struct chrome *c, const struct event *ev, enum meaning is,
 	const struct args *a, bool begins)
@@ -334,6 +438,10 @@ static int take_edge(struct chrome *c, const struct event *ev, enum meaning is,
 	struct stage_slice x;
 	int r = slice_of(c, ev, is, a, &x);
 
+	if (r == 0 && begins)
+		r = set_values(c, &x);
+	else if (r == 0)
+		c->s->taken.left[LEFT_VALUES] += x.n_values > 0;
 	return r != 0 ? (r < 0 ? r : 0) : stage_edge(c->s, begins, &x);
 }
 
@@ -348,8 +456,11 @@ static int take_span(struct chrome *c, const struct event *ev, const struct args
 		r = name_of(c, ev->id, &x.id);
 	if (r == 0)
 		r = name_of(c, ev->cat, &x.cat);
+	if (r == 0 && begins)
+		r = set_values(c, &x.slice);
 	if (r != 0)
 		return r < 0 ? r : 0;
+	c->s->taken.left[LEFT_VALUES] += x.slice.n_values > 0;
 	for (i = c->n_spans; i-- > 0 && !begins;)
 		if (c->span[i].id == x.id && c->span[i].cat == x.cat &&
 			c->s->thread[c->span[i].slice.thread].process ==
@@ -420,13 +531,18 @@ static int take_metadata(struct chrome *c, const struct event *ev, const struct 
 static int take_phase(struct chrome *c, const struct event *ev, const struct args *a)
 {
 	const struct category *cat = category_of(ev->cat);
-	const enum meaning is = cat == NULL ? IS_SCOPE : cat->is;
+	const enum meaning is = cat != NULL       ? cat->is
+				: a->kernel.n > 0 ? IS_KERNEL
+				: a->copy.n > 0   ? IS_COPY
+				: a->set.n > 0    ? IS_SET
+						  : IS_SCOPE;
 	const char ph = ev->ph.n == 3 ? ev->ph.s[1] : '\0';
 
-	c->s->taken.left[LEFT_VALUES] += a->has_metrics;
 	if (cat != NULL && cat->kineto)
 		c->s->source = FROM_KINETO;
-	if (ph != '\0' && strchr("sft", ph) != NULL)
+	if (ph == 's' || ph == 'f')
+		return take_arrow(c, ev, a, ph == 's');
+	if (ph == 't')
 		return left(c, LEFT_FLOWS);
 	if (ph == 'M')
 		return take_metadata(c, ev, a);
@@ -441,7 +557,7 @@ static int take_phase(struct chrome *c, const struct event *ev, const struct arg
 	if (ph == 'b' || ph == 'e')
 		return take_span(c, ev, a, ph == 'b');
 	if (ph == 'i' || ph == 'I' || ph == 'n' || ph == 'R')
-		return left(c, LEFT_INSTANTS);
+		return take_instant(c, ev, a);
 	return left(c, ph == 'C' ? LEFT_COUNTERS : LEFT_UNNAMED);
 }
 

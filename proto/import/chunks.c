@@ -9,12 +9,14 @@
 	"SELECT process, end AS at, 0, thread, begin, end, node, flags, NULL, NULL, NULL, NULL, NULL, NULL," \
 	" NULL, NULL FROM scratch.scope UNION ALL "                                                \
 	"SELECT process, start, 1, thread, start, end, node, flags, device, context, stream, class," \
-	" correlation, bytes, config, launched FROM scratch.work ORDER BY process, at"
+	" correlation, bytes, config, launched FROM scratch.work UNION ALL "                      \
+	"SELECT process, at, 2, thread, at, at, node, type, name, bits, NULL, NULL, NULL, NULL, NULL,"     \
+	" NULL FROM scratch.value ORDER BY process, at, 3 DESC"
 /* clang-format on */
 enum column {
 	AT_PROCESS,
 	AT_TIME,
-	AT_IS_WORK,
+	AT_KIND, /* 0 a scope, 1 GPU work, 2 a value */
 	AT_THREAD,
 	AT_BEGIN,
 	AT_END,
@@ -27,7 +29,10 @@ enum column {
 	AT_CORRELATION,
 	AT_BYTES,
 	AT_CONFIG,
-	AT_LAUNCHED
+	AT_LAUNCHED,
+	AT_NAME = AT_DEVICE,
+	AT_BITS = AT_CONTEXT,
+	AT_TYPE = AT_FLAGS
 };
 
 /* What stands in the chunk at hand, and where: of lists that grow with the file. */
@@ -39,7 +44,7 @@ struct chunks {
 	struct stage *s;
 	int64_t shift;
 	struct trace_pack pack;
-	struct stands *node, *thread, *config;
+	struct stands *node, *thread, *config, *name;
 	struct trace_stream *stream; /* of the chunk */
 	uint32_t n_streams, cap_streams;
 	uint32_t chunk;           /* counts all */
@@ -140,6 +145,30 @@ static bool put_stream(struct chunks *c, const struct trace_stream *x, uint32_t 
 	return trace_pack_stream(&c->pack, x);
 }
 
+static bool put_text(struct chunks *c, uint32_t name, uint32_t *ret)
+{
+	return stands(c, &c->name[name], TRACE_N_TEXTS, ret) ||
+	       trace_pack_text(&c->pack, c->s->name[name].s, c->s->name[name].n);
+}
+
+static bool put_value(struct chunks *c)
+{
+	struct trace_metric m = {.clock = clock_of(c, column(c, AT_TIME)),
+		.bits = (uint64_t)column(c, AT_BITS),
+		.type = (uint8_t)column(c, AT_TYPE)};
+	uint32_t text;
+
+	if (m.type == VALUE_STR) {
+		if (!put_text(c, (uint32_t)m.bits, &text))
+			return false;
+		m.bits = text;
+	}
+	return put_text(c, (uint32_t)column(c, AT_NAME), &m.name) &&
+	       put_thread(c, (uint32_t)column(c, AT_THREAD), &m.thread) &&
+	       put_node(c, (uint32_t)column(c, AT_NODE), &m.node) &&
+	       trace_pack_metric(&c->pack, &m);
+}
+
 static bool put_scope(struct chunks *c)
 {
 	struct trace_scope s = {.begin = clock_of(c, column(c, AT_BEGIN)),
@@ -175,6 +204,7 @@ static int take_event(struct chunks *c)
 {
 	const uint32_t process = (uint32_t)column(c, AT_PROCESS);
 	const bool other = process != c->process;
+	const int64_t kind = column(c, AT_KIND);
 	int r = other || trace_pack_is_full(&c->pack) ? seal(c) : 0;
 
 	if (other) {
@@ -182,7 +212,7 @@ static int take_event(struct chunks *c)
 		c->number = 0;
 		c->first = 0;
 	}
-	if (r == 0 && !(column(c, AT_IS_WORK) != 0 ? put_work(c) : put_scope(c)))
+	if (r == 0 && !(kind == 0 ? put_scope(c) : kind == 1 ? put_work(c) : put_value(c)))
 		r = stage_no_memory(c->s);
 	c->end_ns = clock_of(c, column(c, AT_END));
 	return r;
@@ -197,10 +227,11 @@ int timeline_write_chunks(struct place *p, int64_t shift)
 		.process = STAGE_NONE,
 		.node = calloc(s->n_nodes + 1u, sizeof(*c.node)),
 		.thread = calloc(s->n_threads + 1u, sizeof(*c.thread)),
-		.config = calloc(s->n_configs + 1u, sizeof(*c.config))};
+		.config = calloc(s->n_configs + 1u, sizeof(*c.config)),
+		.name = calloc(s->n_names + 1u, sizeof(*c.name))};
 	int rc = SQLITE_DONE, r = 0;
 
-	if (c.node == NULL || c.thread == NULL || c.config == NULL)
+	if (c.node == NULL || c.thread == NULL || c.config == NULL || c.name == NULL)
 		r = stage_no_memory(s);
 	if (r == 0)
 		r = stage_prepare(s, EVENTS, &c.from);
@@ -221,6 +252,7 @@ int timeline_write_chunks(struct place *p, int64_t shift)
 	free(c.node);
 	free(c.thread);
 	free(c.config);
+	free(c.name);
 	free(c.stream);
 	return r;
 }

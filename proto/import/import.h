@@ -15,7 +15,7 @@ struct sqlite3;
 #define IMPORT_LEFT(X)                                                                             \
 	X(COUNTERS,    "counter samples: a session has no place for them")                         \
 	X(INSTANTS,    "instants: they have no duration")                                          \
-	X(FLOWS,       "arrows: launches are found by their correlation")                          \
+	X(FLOWS,       "arrows: launches are found by their correlation, where there is one")      \
 	X(PROJECTIONS, "projections of scopes onto the GPU: the scopes themselves are here")       \
 	X(WAITS,       "records of waiting for the GPU, and of the profiler's own work")           \
 	X(BROKEN,      "events without a usable time: missing, or not a time")     \
@@ -26,9 +26,9 @@ struct sqlite3;
 	X(THREADS,     "events of further threads or processes, taken for one: there are more than 65536 or 4096")   \
 	X(CONFIGS,     "kernels without their launch configuration: there are more than 65536")    \
 	X(VECTORS,     "values that are lists")                                                    \
-	X(VALUES,      "events with metrics of their own, which are not read")                      \
-	X(OVERLAPS,    "scopes that overlap another of their thread in part: they stand at the top") \
-	X(PATHS,       "GPU operations whose launch the file does not have: they stand at the top")
+	X(VALUES,      "metrics of GPU work, in the end of a scope, or within another value")      \
+	X(OVERLAPS,    "scopes that overlap another of their thread in part: they stand in what is open over all of them") \
+	X(PATHS,       "GPU operations whose launch the file does not have: they stand where it says, else at the top")
 /* clang-format on */
 enum import_left {
 #define X(name, words) LEFT_##name,
@@ -39,8 +39,9 @@ enum import_left {
 extern const char *const import_left_words[LEFT_MAX];
 
 struct import_taken {
-	const char *source;                                           /* the word in the session */
-	uint64_t events, scopes, kernels, copies, matched, unmatched; /* the last two: launches */
+	const char *source; /* the word in the session */
+	uint64_t events, scopes, values, kernels, copies;
+	uint64_t matched, unmatched; /* launches */
 	uint64_t left[LEFT_MAX];
 };
 

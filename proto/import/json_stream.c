@@ -390,8 +390,9 @@ static bool scale(int64_t *v, int exponent)
 	for (; exponent > 0 && *v != 0; exponent--)
 		if (__builtin_mul_overflow(*v, 10, v))
 			return false;
-	for (; exponent < 0 && *v != 0; exponent++)
-		*v /= 10;
+	for (; exponent < 0 && *v != 0;
+		exponent++) /* the last one rounds: 0.0015999… is a double's 0.0016 */
+		*v = (*v + (exponent == -1 ? 5 : 0)) / 10;
 	return true;
 }
 

@@ -64,7 +64,7 @@ bool json_next(
 /* A string, without escapes, added to t. False: it is none. */
 bool json_string(struct json_slice v, struct text *t);
 bool json_is(struct json_slice key, const char *word);
-/* A number, or one in quotes, times 10^digits, cut towards 0: exact. False: none, or over
+/* A number, or one in quotes, times 10^digits, rounded by the next digit: exact. False: none, or over
  * +-INT64_MAX. ret_fraction may be NULL: it had a decimal point. */
 bool json_decimal(struct json_slice v, unsigned digits, int64_t *ret, bool *ret_fraction);
 

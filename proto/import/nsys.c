@@ -234,7 +234,7 @@ static int work_of(struct nsys *n, struct stage_op *o)
 	o->context = number32(n, 3);
 	o->stream = number32(n, 4);
 	o->correlation = known(n, 5) ? number(n, 5) : -1;
-	o->node = o->config = STAGE_NONE;
+	o->node = o->config = o->thread = STAGE_NONE;
 	n->s->taken.events++;
 	return process_of(n, 6, &o->process);
 }

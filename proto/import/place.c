@@ -5,10 +5,13 @@
  * work by when it starts. */
 #include "placing.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu_terms.h"
+#include "json_stream.h"
+#include "profile.h"
 
 #define OPEN_MAX    65536u
 #define GPUS_MAX    4096u
@@ -19,6 +22,7 @@ static const char tables[] =
 	"CREATE TABLE scratch.scope(process, thread, begin, end, node, flags);"
 	"CREATE TABLE scratch.work(process, device, context, stream, start, end, class, node,"
 	" correlation, flags, bytes, config, thread, launched);"
+	"CREATE TABLE scratch.value(process, thread, at, node, type, name, bits);"
 	"CREATE TABLE scratch.launch(correlation, process, thread, at, node, counts, used DEFAULT 0,"
 	" PRIMARY KEY(correlation, process)) WITHOUT ROWID;";
 /* clang-format on */
@@ -33,7 +37,8 @@ struct walk {
 	struct stage *s;
 	struct open *open;
 	uint32_t n, cap, thread;
-	sqlite3_stmt *from, *put, *launch, *find, *use;
+	sqlite3_stmt *from, *put, *launch, *find, *use, *arrow, *value, *metric;
+	struct text word;
 };
 
 /* Each row of w->from, which is closed. */
@@ -108,8 +113,8 @@ static int on_edge(struct walk *w)
 
 /* --- slices */
 
-#define SLICES                                                                               \
-	"SELECT thread, begin, end, kind, name, node, correlation, flags FROM scratch.slice" \
+#define SLICES                                                                                     \
+	"SELECT thread, begin, end, kind, name, node, correlation, flags, vals FROM scratch.slice" \
 	" ORDER BY thread, begin, end DESC, rowid"
 
 /* The innermost one that is open over all of x; NULL: none. *ret_overlaps: one ends within x. */
@@ -166,17 +171,132 @@ static int find_node(struct walk *w, struct open *o, bool *ret_overlaps)
 {
 	const struct open *above = around(w, &o->x, ret_overlaps);
 	const uint8_t kind = o->x.kind == SLICE_FRAME ? NODE_FRAME : NODE_SCOPE;
-	const uint32_t parent = above != NULL && !*ret_overlaps ? above->node : 0;
+	const uint32_t parent = above != NULL ? above->node : 0;
 
-	o->caller = above != NULL && !*ret_overlaps ? above->caller : 0;
+	o->caller = above != NULL ? above->caller : 0;
 	o->node = o->x.node;
-	if (o->x.kind == SLICE_LAUNCH)
+	if (o->x.kind == SLICE_VALUE && o->node == STAGE_NONE)
+		o->node = parent;
+	if (o->x.kind >= SLICE_LAUNCH)
 		return 0;
 	if (o->node == STAGE_NONE && !stage_child(w->s, parent, kind, o->x.name, &o->node))
 		return stage_no_memory(w->s);
 	w->s->taken.left[LEFT_OVERLAPS] += o->x.node == STAGE_NONE && *ret_overlaps;
 	o->caller = o->x.kind == SLICE_API ? o->caller : o->node;
 	return 0;
+}
+
+/* --- values that were set in a scope */
+
+/* As a job's own metrics are kept: numbers add up, of words the last one stands. */
+#define METRIC                                                                         \
+	"INSERT INTO main.metric(session,process,segment,node,name,kind,value,count)"  \
+	" VALUES(1,?1,0,?2,?3,?4,?5,1) ON CONFLICT DO UPDATE SET count=count+1,value=" \
+	"iif(kind=2 OR excluded.kind=2,excluded.value,value+excluded.value)"
+
+/* A number of JSON: whole where it is written so. false: none. */
+static bool number_of(struct json_slice v, struct value *ret)
+{
+	char digits[64], *end;
+	const bool sign = v.n > 0 && v.s[0] == '-';
+
+	if (v.n == 0 || v.n >= sizeof(digits) || ((v.s[0] < '0' || v.s[0] > '9') && !sign))
+		return false;
+	memcpy(digits, v.s, v.n);
+	digits[v.n] = '\0';
+	errno = 0;
+	if (digits[strcspn(digits, ".eE")] == '\0') {
+		if (sign) {
+			*ret = (struct value){.type = VALUE_I64, .i = strtoll(digits, &end, 10)};
+		} else {
+			*ret = (struct value){.type = VALUE_U64, .u = strtoull(digits, &end, 10)};
+			if (ret->u <= INT64_MAX)
+				*ret = (struct value){.type = VALUE_I64, .i = (int64_t)ret->u};
+		}
+		if (errno == 0)
+			return *end == '\0';
+	}
+	*ret = (struct value){.type = VALUE_F64, .f = strtod(digits, &end)};
+	return *end == '\0' && ret->f - ret->f == 0; /* it is finite */
+}
+
+static int add_metric(struct walk *w, uint32_t process, const struct open *o, uint32_t name,
+	const struct value *v)
+{
+	sqlite3_stmt *q = w->metric;
+	int rc;
+
+	(void)sqlite3_bind_int64(q, 1, (int64_t)process + 1);
+	(void)sqlite3_bind_int64(q, 2, (int64_t)o->node + 1);
+	(void)sqlite3_bind_text(q, 3, w->s->name[name].s, (int)w->s->name[name].n, SQLITE_STATIC);
+	(void)sqlite3_bind_int(q, 4, v->type == VALUE_STR ? KIND_PROPERTY : KIND_INCLUSIVE);
+	if (v->type == VALUE_I64)
+		(void)sqlite3_bind_int64(q, 5, v->i);
+	else if (v->type == VALUE_STR)
+		(void)sqlite3_bind_text(q, 5, v->s, -1, SQLITE_STATIC);
+	else
+		(void)sqlite3_bind_double(q, 5, v->type == VALUE_U64 ? (double)v->u : v->f);
+	rc = sqlite3_step(q);
+	(void)sqlite3_reset(q);
+	return rc == SQLITE_DONE ? 0 : stage_wrong(w->s);
+}
+
+/* A number or a text; what is neither is counted. */
+static int put_value(struct walk *w, const struct open *o, uint32_t name, struct json_slice of)
+{
+	const uint32_t process = w->s->thread[o->x.thread].process;
+	struct value v = {.type = VALUE_STR};
+	uint64_t bits = 0;
+	uint32_t text;
+	int r;
+
+	w->word.n = 0;
+	if (number_of(of, &v)) {
+		memcpy(&bits, v.type == VALUE_F64 ? (void *)&v.f : (void *)&v.u, sizeof(bits));
+	} else if (json_string(of, &w->word) && !w->word.failed) {
+		if (!stage_name(w->s, w->word.n > 0 ? w->word.s : "", w->word.n, &text))
+			return stage_no_memory(w->s);
+		v.s = w->s->name[text].s;
+		bits = text;
+	} else {
+		w->s->taken.left[LEFT_VALUES]++;
+		return 0;
+	}
+	w->s->taken.values++;
+	w->s->process[process].id = process + 1;
+	seen(w->p, o->x.begin, o->x.begin);
+	r = stage_put(w->s, w->value,
+		(int64_t[]){process, o->x.thread, o->x.begin, o->node, v.type, name, (int64_t)bits},
+		7);
+	return r < 0 ? r : add_metric(w, process, o, name, &v);
+}
+
+static int put_values(struct walk *w, const struct open *o)
+{
+	const char *values = (const char *)sqlite3_column_text(w->from, 8);
+	struct json all, list;
+	struct json_slice key, v, one;
+	uint32_t name;
+	int r = 0;
+
+	if (values == NULL)
+		return 0;
+	all = json_of((struct json_slice){values, strlen(values)});
+	if (!json_open(&all, '{'))
+		return 0;
+	while (r == 0 && json_next(&all, '}', &key, &v)) {
+		w->word.n = 0;
+		if (!json_string(key, &w->word) || w->word.failed ||
+			!stage_name(w->s, w->word.n > 0 ? w->word.s : "", w->word.n, &name))
+			return stage_no_memory(w->s);
+		list = json_of(v);
+		if (!json_open(&list, '['))
+			r = put_value(w, o, name, v);
+		else
+			while (r == 0 && json_next(&list, ']', NULL, &one))
+				r = put_value(w, o, name, one);
+	}
+	return r;
 }
 
 static int on_slice(struct walk *w)
@@ -198,7 +318,9 @@ static int on_slice(struct walk *w)
 	r = find_node(w, &o, &overlaps);
 	if (r == 0)
 		r = put_launch(w, &o);
-	if (r < 0 || o.x.kind == SLICE_LAUNCH)
+	if (r == 0)
+		r = put_values(w, &o);
+	if (r < 0 || o.x.kind >= SLICE_LAUNCH)
 		return r;
 	r = put_scope(w, &o);
 	return r < 0 || (o.x.flags & TRACE_SPAN) != 0 ? r : push(w, &o);
@@ -208,7 +330,7 @@ static int on_slice(struct walk *w)
 
 #define OPS                                                                                    \
 	"SELECT process, device, context, stream, start, end, class, name, node, correlation," \
-	" flags, bytes, config FROM scratch.op ORDER BY start, rowid"
+	" flags, bytes, config, track FROM scratch.op ORDER BY start, rowid"
 
 struct launch {
 	uint32_t process, thread, node;
@@ -231,6 +353,22 @@ static bool find_launch(struct walk *w, int64_t correlation, uint32_t owner, str
 		*ret = (struct launch){(uint32_t)sqlite3_column_int64(q, 0),
 			(uint32_t)sqlite3_column_int64(q, 1), (uint32_t)sqlite3_column_int64(q, 2),
 			sqlite3_column_int64(q, 3), sqlite3_column_int(q, 4) != 0};
+	(void)sqlite3_reset(q);
+	return found;
+}
+
+/* Where nothing has a correlation: by the arrow that ends where it begins. */
+static bool follow_arrow(struct walk *w, int64_t v[14], uint32_t owner, struct launch *ret)
+{
+	sqlite3_stmt *q = w->arrow;
+	bool found = false;
+
+	(void)sqlite3_bind_int64(q, 1, sqlite3_column_int64(w->from, 13));
+	(void)sqlite3_bind_int64(q, 2, v[4]);
+	if (sqlite3_step(q) == SQLITE_ROW) {
+		v[8] = sqlite3_column_int64(q, 0);
+		found = find_launch(w, v[8], owner, ret);
+	}
 	(void)sqlite3_reset(q);
 	return found;
 }
@@ -322,7 +460,7 @@ static int on_op(struct walk *w)
 	for (i = 8; i < 13; i++)
 		v[i - 1] = sqlite3_column_int64(w->from, i);
 	owner = w->s->process[v[0]].owner;
-	found = find_launch(w, v[8], owner, &l);
+	found = find_launch(w, v[8], owner, &l) || follow_arrow(w, v, owner, &l);
 	v[0] = found ? l.process : owner_of(w->s, (uint32_t)v[0]);
 	if (node == STAGE_NONE && !stage_child(w->s, l.node, gpu_classes[class].node, name, &node))
 		return stage_no_memory(w->s);
@@ -350,9 +488,16 @@ static int slices(struct walk *w)
 			" counts) VALUES(?,?,?,?,?,?)",
 			&w->launch);
 	if (r == 0)
+		r = stage_prepare(
+			w->s, "INSERT INTO scratch.value VALUES(?,?,?,?,?,?,?)", &w->value);
+	if (r == 0)
+		r = stage_prepare(w->s, METRIC, &w->metric);
+	if (r == 0)
 		r = each_row(w, SLICES, on_slice);
 	(void)sqlite3_finalize(w->put);
 	(void)sqlite3_finalize(w->launch);
+	(void)sqlite3_finalize(w->value);
+	(void)sqlite3_finalize(w->metric);
 	w->put = w->launch = NULL;
 	return r < 0 ? r : stage_run(w->s, "DROP TABLE scratch.slice");
 }
@@ -372,7 +517,11 @@ static int ops(struct walk *w)
 			"UPDATE scratch.launch SET used=1 WHERE correlation=?1 AND process=?2",
 			&w->use);
 	if (r == 0)
+		r = stage_prepare(
+			w->s, "SELECT key FROM scratch.arrow WHERE thread=? AND at=?", &w->arrow);
+	if (r == 0)
 		r = each_row(w, OPS, on_op);
+	(void)sqlite3_finalize(w->arrow);
 	(void)sqlite3_finalize(w->put);
 	(void)sqlite3_finalize(w->find);
 	(void)sqlite3_finalize(w->use);
@@ -420,6 +569,7 @@ int stage_place(struct stage *s, const struct import_options *o)
 		r = err_set(s->e, -ENODATA, "%s holds no scope and no GPU work", o->file);
 	if (r == 0)
 		r = session_write(&p, o);
+	text_fini(&w.word);
 	free(w.open);
 	free(p.gpu);
 	return r;

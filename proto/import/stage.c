@@ -19,10 +19,11 @@ static const char tables[] =
 	"ATTACH '' AS scratch; PRAGMA scratch.journal_mode=OFF; PRAGMA scratch.synchronous=OFF;"
 	"PRAGMA scratch.cache_size=-32768;"
 	"BEGIN;"
-	"CREATE TABLE scratch.slice(thread, begin, end, kind, name, node, correlation, flags);"
+	"CREATE TABLE scratch.slice(thread, begin, end, kind, name, node, correlation, flags, vals);"
+	"CREATE TABLE scratch.arrow(thread, at, key, PRIMARY KEY(thread, at)) WITHOUT ROWID;"
 	"CREATE TABLE scratch.edge(thread, at, begins, kind, name, node, flags);"
 	"CREATE TABLE scratch.op(process, device, context, stream, start, end, class, name, node,"
-	" correlation, flags, bytes, config);";
+	" correlation, flags, bytes, config, track);";
 /* clang-format on */
 
 const char *const import_left_words[LEFT_MAX] = {
@@ -340,6 +341,11 @@ int stage_slice(struct stage *s, const struct stage_slice *x)
 	s->thread[x->thread].has_slices = true;
 	s->process[s->thread[x->thread].process].has_slices = true;
 	s->staged++;
+	if (x->n_values > 0)
+		(void)sqlite3_bind_text(
+			s->add_slice, 9, x->values, (int)x->n_values, SQLITE_STATIC);
+	else
+		(void)sqlite3_bind_null(s->add_slice, 9);
 	return stage_put(s, s->add_slice, v, 8);
 }
 
@@ -354,12 +360,17 @@ int stage_op(struct stage *s, const struct stage_op *x)
 {
 	const int64_t v[] = {x->process, x->device, x->context, x->stream, x->start, x->end,
 		x->class, x->name, x->node, x->correlation, x->flags,
-		(int64_t)(x->bytes < INT64_MAX ? x->bytes : INT64_MAX), x->config};
+		(int64_t)(x->bytes < INT64_MAX ? x->bytes : INT64_MAX), x->config, x->thread};
 
 	if (!is_span(s, x->start, x->end))
 		return 0;
 	s->staged++;
-	return stage_put(s, s->add_op, v, 13);
+	return stage_put(s, s->add_op, v, 14);
+}
+
+int stage_arrow(struct stage *s, uint32_t thread, int64_t at, int64_t key)
+{
+	return stage_put(s, s->add_arrow, (int64_t[]){thread, at, key}, 3);
 }
 
 /* --- the whole */
@@ -388,13 +399,16 @@ int stage_open(struct stage *s, sqlite3 *to, const struct import_options *o, str
 		r = stage_run(s, tables);
 	if (r == 0)
 		r = stage_prepare(
-			s, "INSERT INTO scratch.slice VALUES(?,?,?,?,?,?,?,?)", &s->add_slice);
+			s, "INSERT INTO scratch.slice VALUES(?,?,?,?,?,?,?,?,?)", &s->add_slice);
 	if (r == 0)
 		r = stage_prepare(
 			s, "INSERT INTO scratch.edge VALUES(?,?,?,?,?,?,?)", &s->add_edge);
 	if (r == 0)
+		r = stage_prepare(s, "INSERT INTO scratch.op VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?)",
+			&s->add_op);
+	if (r == 0)
 		r = stage_prepare(
-			s, "INSERT INTO scratch.op VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?)", &s->add_op);
+			s, "INSERT OR IGNORE INTO scratch.arrow VALUES(?,?,?)", &s->add_arrow);
 	return r;
 }
 
@@ -403,6 +417,7 @@ void stage_close(struct stage *s)
 	(void)sqlite3_finalize(s->add_slice);
 	(void)sqlite3_finalize(s->add_edge);
 	(void)sqlite3_finalize(s->add_op);
+	(void)sqlite3_finalize(s->add_arrow);
 	table_fini(&s->names);
 	table_fini(&s->threads);
 	table_fini(&s->nodes);

@@ -26,6 +26,8 @@ enum slice_kind {
 	SLICE_FRAME,  /* of Python */
 	SLICE_API,    /* a call of the vendor's library: it may be a launch */
 	SLICE_LAUNCH, /* a launch that is no scope */
+	SLICE_ARROW,  /* likewise, where an arrow begins that may be one */
+	SLICE_VALUE,  /* values that were set at its begin */
 };
 
 struct stage_slice {
@@ -35,10 +37,13 @@ struct stage_slice {
 	int64_t correlation; /* -1: none */
 	uint8_t kind;        /* enum slice_kind */
 	uint8_t flags;       /* TRACE_… of a scope */
+	const char *values;  /* an object of JSON, of n_values bytes; NULL: none */
+	size_t n_values;
 };
 
 struct stage_op {
 	uint32_t process; /* whose GPU: a place in stage.process, which may be of a GPU alone */
+	uint32_t thread;  /* where the file has it; STAGE_NONE: nowhere */
 	uint32_t name, node, config; /* node, config: STAGE_NONE: not known */
 	uint32_t device, context, stream;
 	int64_t start, end, correlation;
@@ -78,7 +83,7 @@ struct stage_device {
 
 struct stage {
 	sqlite3 *db; /* main: the session; scratch: events */
-	sqlite3_stmt *add_slice, *add_edge, *add_op;
+	sqlite3_stmt *add_slice, *add_edge, *add_op, *add_arrow;
 	struct arena *arena;
 	struct stage_name *name;
 	struct stage_process *process;
@@ -118,6 +123,8 @@ void stage_placed(struct stage *s);
 /* Events. Times that cannot be are counted and left out. -ENOSPC, -ENOMEM with words. */
 int stage_slice(struct stage *s, const struct stage_slice *x);
 int stage_op(struct stage *s, const struct stage_op *x);
+/* The end of an arrow; its beginning is a SLICE_ARROW whose correlation is the same number. */
+int stage_arrow(struct stage *s, uint32_t thread, int64_t at, int64_t key);
 /* A beginning or an end, which are paired when all are there; x->begin is when. */
 int stage_edge(struct stage *s, bool begins, const struct stage_slice *x);
 

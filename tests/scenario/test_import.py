@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT. `protonview import`: another profiler's file becomes a session, event by event.
 import gzip
 import json
+import re
 import sqlite3
 import sys
 from collections import Counter
@@ -115,10 +116,11 @@ def test_pairs_tasks_and_an_array(world):
 def test_times_are_exact(world):
     """Microseconds of the epoch with three decimals are more than a double holds."""
     text = """[{"ph":"X","name":"a","pid":1,"tid":1,"ts":1760000000000123.457,"dur":0.001},
-               {"ph":"X","name":"b","pid":1,"tid":1,"ts":1.760000000000123459e15,"dur":2.5e-1}]"""
+               {"ph":"X","name":"b","pid":1,"tid":1,"ts":1.760000000000123459e15,"dur":2.5e-1},
+               {"ph":"X","name":"c","pid":1,"tid":1,"ts":1760000000000124,"dur":1.5999999999999999}]"""
     new, _ = imported(world, write(world, text))
     assert [tuple(r.values()) for r in ask(world, new, "select begin_ns, dur_ns from scopes order by 1")] == [
-        (1760000000000123457, 1), (1760000000000123459, 250)]
+        (1760000000000123457, 1), (1760000000000123459, 250), (1760000000000124000, 1600)], "a double's 1.6"
 
 
 def test_what_is_wrong_is_counted(world):
@@ -128,8 +130,55 @@ def test_what_is_wrong_is_counted(world):
         {**ok, "ts": None}, {"ph": "?", "name": "?"}, {**ok, "name": "n" * 70000, "ts": 100},
         slice_("", "a", 0, 10, metrics={"loss": 1}), slice_("", "long", 1, 1, padding="x" * (1 << 20))])
     assert tree["a"][:2] == [1, 10000] and tree["a/a"][:2] == [1, 10000] and tree["half"][:2] == [1, 10000] and len(tree) == 5
-    for words in ("4  events without a usable time", "1  events of a kind", "1  events of more", "1  scopes that overlap", "1  events with metrics"):
+    for words in ("4  events without a usable time", "1  events of a kind", "1  events of more", "1  scopes that overlap", "1  values that were set"):
         assert words in said, said
+
+
+def test_what_overlaps_stands_in_what_is_around_it(world):
+    """As torch's annotations do, which begin in a frame of Python and outlive it."""
+    tree, said = taken(world, [slice_("", "main", 0, 100), slice_("", "frame", 10, 10), slice_("", "annotation", 15, 50), slice_("", "within", 30, 5)])
+    assert tree.keys() == {"", "main", "main/frame", "main/annotation", "main/annotation/within"} and "1  scopes that overlap" in said
+
+
+def test_values(world):
+    """Numbers add up at the scope where they were set, words stay; the timeline has each."""
+    new, r = imported(world, write(world, [
+        slice_("", "outer", 0, 100, metrics={"loss": 0.5, "n": 3, "big": 2**64 - 1}), slice_("", "inner", 10, 10, metrics={"loss": 2}),
+        slice_("", "outer", 200, 100, metrics={"loss": [1, 1.5], "n": -5, "word": "é\u0000\"<b>", "no": {"x": 1}, "nan": None, "y": [[1], True]}),
+        {"ph": "B", "name": "pair", "pid": 1, "tid": 1, "ts": 1, "args": {"metrics": {"loss": 7}}}, {"ph": "E", "pid": 1, "tid": 1, "ts": 2},
+        {"ph": "i", "name": "inner", "pid": 77, "tid": 78, "ts": 15, "args": {"metrics": {"late": 1}}}]))
+    sums = ask(world, new, "select path, m.name, value from metrics m join nodes using (node) where m.name in ('loss','n','big','word','late','no','nan','y')")
+    assert {(s["path"], s["name"]): s["value"] for s in sums} == {
+        ("outer", "loss"): 3.0, ("outer", "n"): -2, ("outer", "big"): 2**64, ("outer/inner", "loss"): 2, ("outer", "word"): "é\ufffd\"<b>",
+        ("pair", "loss"): 7, ("outer/inner", "late"): 1}
+    values = ask(world, new, "select path, at_ns, name, value, scope is not null as taken from scope_values order by at_ns, path, name, value")
+    assert [tuple(v.values()) for v in values if v["name"] == "loss"] == [
+        ("outer", 0, "loss", 0.5, 1), ("pair", 1000, "loss", 7, 1), ("outer/inner", 10000, "loss", 2, 1), ("outer", 200000, "loss", 1, 1),
+        ("outer", 200000, "loss", 1.5, 1)]
+    assert "10  values that were set in scopes" in r.stdout and "4  metrics of GPU work, in the end of a scope, or within another value" in r.stdout
+
+
+def without(events, *args):
+    return [{**e, "args": {k: v for k, v in e.get("args", {}).items() if k not in args}} if e.get("ph") == "X" else e for e in events]
+
+
+def test_arrows_where_nothing_has_a_correlation(world):
+    """An arrow that ends where GPU work begins is from its launch, whatever its ids are; others are no launches."""
+    flow = {"cat": "ac2g", "name": "ac2g"}
+    tree, said = taken(world, [
+        slice_("", "step", 0, 100), slice_("", "inner", 40, 10), slice_("kernel", "k", 200, 5, tid=7, pid=0), slice_("kernel", "l", 210, 5, tid=7, pid=0),
+        slice_("kernel", "m", 220, 5, tid=7, pid=0),
+        {**flow, "ph": "s", "id": "0xa", "pid": 77, "tid": 78, "ts": 45}, {**flow, "ph": "f", "bp": "e", "id": "0xa", "pid": 0, "tid": 7, "ts": 200},
+        {**flow, "ph": "s", "id": 1, "pid": 77, "tid": 78, "ts": 60}, {**flow, "ph": "f", "id": 1, "pid": 0, "tid": 7, "ts": 210},
+        {**flow, "cat": "fwdbwd", "ph": "s", "id": 2, "pid": 77, "tid": 78, "ts": 60}, {**flow, "cat": "fwdbwd", "ph": "f", "id": 2, "pid": 0, "tid": 7, "ts": 220}])
+    assert {p: n[2] for p, n in tree.items() if n[2]} == {"": 3, "step": 2, "step/inner": 1, "step/inner/k": 1, "step/l": 1, "m": 1}
+    assert "2  launches with their GPU work" in said and "0  launches without" in said and "1  GPU operations" in said
+
+
+def test_what_is_wrong_is_counted_too(world):
+    tree, said = taken(world, [slice_("", "a", 0, 10), slice_("kernel", "k", 1, 1, metrics={"x": 1})])
+    assert "1  metrics of GPU work" in said and tree["k"][2] == 1
+
 
 
 def test_whole_microseconds_overlap_by_rounding(world):
@@ -178,6 +227,7 @@ TIMELINE = {
     "copies": f"pid, rank, gpu, context, stream, lane, class, name, path, start_ns, end_ns, correlation, {LAUNCHED}, bytes",
     "launches": "pid, rank, tid, launch_ns, correlation, graph, iif(graph, '', path), iif(graph, 0, delay_ns)",
     "threads": "pid, rank, tid",
+    "scope_values": "pid, tid, scope_name, path, at_ns, name, value, typeof(value), scope is null",
     "devices": "type, id, name, arch, sms",
 }
 
@@ -192,6 +242,27 @@ def assert_comes_back(world, session):
     for table, columns in (TIMELINE if untimed else {**TREE, **TIMELINE}).items():
         got, want = (Counter(tuple(r.values()) for r in ask(world, s, f"select {columns} from {table}")) for s in (new, session))
         assert (got - want, want - got) == ({}, {}), table
+
+
+@needs_preload
+@pytest.mark.skipif(not REPLAY.exists(), reason="tests/replay/check.sh builds the stub; it runs first in make check")
+@pytest.mark.parametrize("gz", DUMPS, ids=lambda p: p.name.split(".")[0])
+def test_arrows_say_what_correlations_say(world, gz):
+    replayed(world, gz)
+    world.view("export", "r", "-o", "x.json", "--flavour", "kineto")
+    whole = json.loads((world.home / "x.json").read_text())
+    begins, rows = 0, []
+    # of a graph the arrow goes to one piece of work, and not always to the one that begins first
+    single = {k["s"] for k in ask(world, "r", "select min(start_ns) s from kernels group by correlation having count(*) = 1")}
+    for e in whole["traceEvents"]:  # a replay's work is before its launch, where no arrow ends
+        begins = e["ts"] if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset") else begins
+        e["ts"] = begins if e["ph"] == "f" else e.get("ts")
+    for events in (whole["traceEvents"], without(whole["traceEvents"], "correlation")):
+        new, r = imported(world, write(world, {**whole, "traceEvents": events}, "y.json"))
+        rows.append(Counter((k["path"], k["start_ns"], k["end_ns"], k["launch_ns"]) for k in ask(world, new, "select * from kernels")
+                            if k["launch_ns"] is not None and k["start_ns"] in single))
+        assert not re.search(r"[1-9]\d*  launches without", r.stdout)
+    assert rows[0] == rows[1] and len(ask(world, "r", "select 1 from launches")) == len(ask(world, new, "select 1 from launches"))
 
 
 @needs_preload
