@@ -7,14 +7,19 @@
 #include <string.h>
 #include <zlib.h>
 
-/* A blob between two labels; PROTOND_WEB_PACKED is the folder. */
+/* A blob between two labels; PROTOND_WEB_PACKED is the folder. A fuzzer has no page. */
+#ifdef PROTOND_WEB_PACKED
+#define PACKED(file) PROTOND_WEB_PACKED "/" file
+#else
+#define PACKED(file) "/dev/null"
+#endif
 #define BLOB(name, path)                                                     \
 	__asm__(".section .rodata\n" #name ":\n.incbin \"" path "\"\n" #name \
 		"_end:\n.byte 0\n.previous\n");                              \
 	extern const char name[], name##_end[];
-#define X(name, file, type)                                    \
-	BLOB(web_gz_##name, PROTOND_WEB_PACKED "/" file ".gz") \
-	BLOB(web_sha_##name, PROTOND_WEB_PACKED "/" file ".sha256")
+#define X(name, file, type)                     \
+	BLOB(web_gz_##name, PACKED(file ".gz")) \
+	BLOB(web_sha_##name, PACKED(file ".sha256"))
 WEB_ASSETS(X)
 #undef X
 
@@ -32,6 +37,8 @@ int web_asset_plain(const struct web_asset *a, char **ret, size_t *ret_n)
 	uint32_t bytes; /* gzip ends in it, little-endian, as every machine here is */
 	int r;
 
+	if (n < sizeof(bytes))
+		return -ENOMEM;
 	memcpy(&bytes, a->gz_end - sizeof(bytes), sizeof(bytes));
 	*ret = malloc(bytes + (size_t)1);
 	if (*ret == NULL || inflateInit2(&z, 15 + 16) != Z_OK) {
