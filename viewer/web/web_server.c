@@ -5,16 +5,11 @@
  * connections, questions, bytes that slow readers have not taken. */
 #include "web_server.h"
 
-#include <arpa/inet.h>
 #include <malloc.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include <uv.h>
 #include <zlib.h>
@@ -22,6 +17,7 @@
 #include "web_assets.h"
 #include "web_guard.h"
 #include "web_http.h"
+#include "web_listen.h"
 #include "web_stream.h"
 
 #define CONNECTIONS_MAX 1024u
@@ -30,8 +26,7 @@
 #define MEMORY_BYTES    ((size_t)16 << 10) /* of a connection: its headers */
 #define STRANGER_S      5u                 /* a connection that has not asked anything; */
 #define READER_S        60u                /* one that takes no more of its answer */
-#define PORTS_TRIED     50u
-#define GZIP_FROM       1400u /* what fits a packet is not worth it */
+#define GZIP_FROM       1400u              /* what fits a packet is not worth it */
 
 struct answer { /* shared by all that asked the same; freed when the last of them has it */
 	struct web_server *s;
@@ -68,9 +63,9 @@ struct web_server {
 	struct stream_watch *looking; /* the worker is at it */
 	struct text frame;
 	bool frame_over, works; /* works: the worker is at something */
-	bool ends, is_unix;
+	bool ends;
 	uint32_t port;
-	char url[512], path[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	char url[512], path[WEB_PATH]; /* path: of a unix socket; "": there is none */
 };
 
 /* --- what is sent */
@@ -596,117 +591,36 @@ static void on_signal(uv_signal_t *h, int number)
 	uv_stop(&s->loop);
 }
 
-/* --- listening */
+/* --- starting */
 
-static int listen_unix(struct web_server *s, const char *path, struct err *e)
-{
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	mode_t before;
-	int r;
-
-	if (fd < 0)
-		return err_set(e, neg_errno(), "no socket: %s", strerror(errno));
-	if (strlen(path) == 0 || strlen(path) >= sizeof(a.sun_path)) {
-		(void)close(fd);
-		return err_set(
-			e, -EINVAL, "--bind unix:PATH: a path below %zu bytes", sizeof(a.sun_path));
-	}
-	memcpy(a.sun_path, path, strlen(path));
-	before = umask(0077); /* this user's alone */
-	r = bind(fd, (const struct sockaddr *)&a, sizeof(a)) < 0 || listen(fd, CONNECTIONS_MAX) < 0
-		    ? -errno
-		    : 0;
-	(void)umask(before);
-	if (r < 0) {
-		(void)close(fd);
-		return err_set(e, r, "%s: %s", path,
-			r == -EADDRINUSE ? "is there already; remove it if nobody listens there"
-					 : strerror(-r));
-	}
-	snprintf(s->path, sizeof(s->path), "%s", path);
-	return fd;
-}
-
-union address {
-	struct sockaddr any;
-	struct sockaddr_in v4;
-	struct sockaddr_in6 v6;
-};
-
-static int bind_port(const union address *a, socklen_t n)
-{
-	const int fd = socket(a->any.sa_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0),
-		  on = 1;
-	int r = fd < 0 ? -errno : 0;
-
-	if (r == 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0)
-		r = -errno;
-	if (r == 0 && (bind(fd, &a->any, n) < 0 || listen(fd, CONNECTIONS_MAX) < 0))
-		r = -errno;
-	if (r == 0)
-		return fd;
-	if (fd >= 0)
-		(void)close(fd);
-	return r;
-}
-
-static int listen_port(struct web_server *s, const char *bind_to,
-	const struct web_server_options *o, struct err *e)
-{
-	union address a = {.v4 = {.sin_family = AF_INET}};
-	socklen_t n = sizeof(a.v4);
-	uint32_t port;
-	int fd = -1;
-
-	if (inet_pton(AF_INET, bind_to, &a.v4.sin_addr) != 1) {
-		a = (union address){.v6 = {.sin6_family = AF_INET6}};
-		n = sizeof(a.v6);
-		if (inet_pton(AF_INET6, bind_to, &a.v6.sin6_addr) != 1)
-			return err_set(e, -EINVAL,
-				"--bind '%s' is no address; give one of this machine as numbers "
-				"(0.0.0.0 is all of them), or unix:PATH",
-				bind_to);
-	}
-	for (port = o->port; port <= 65535 && port < o->port + PORTS_TRIED; port++) {
-		if (n == sizeof(a.v4))
-			a.v4.sin_port = htons((uint16_t)port);
-		else
-			a.v6.sin6_port = htons((uint16_t)port);
-		fd = bind_port(&a, n);
-		if (fd != -EADDRINUSE || o->port_fixed)
-			break;
-	}
-	if (fd < 0)
-		return err_set(e, fd, "%s port %u: %s", bind_to, o->port, strerror(-fd));
-	if (getsockname(fd, &a.any, &n) == 0)
-		port = ntohs(a.any.sa_family == AF_INET ? a.v4.sin_port : a.v6.sin6_port);
-	s->port = port;
-	return fd;
-}
-
+/* The descriptor that it listens on, and who may ask. */
 static int open_listener(struct web_server *s, const struct web_server_options *o, struct err *e)
 {
 	const char *to = o->bind != NULL ? o->bind : "127.0.0.1";
-	int fd, r;
+	struct web_listener l = {.port = o->port, .port_fixed = o->port_fixed};
+	int r = web_listen(to, CONNECTIONS_MAX, &l, e);
 
-	s->is_unix = strncmp(to, "unix:", 5) == 0;
-	fd = s->is_unix ? listen_unix(s, to + 5, e) : listen_port(s, to, o, e);
-	if (fd < 0)
-		return fd;
-	r = guard_init(&s->guard, s->is_unix ? "" : to, o->allow, s->port, e);
+	if (r < 0)
+		return r;
+	s->port = l.port;
+	snprintf(s->path, sizeof(s->path), "%s", l.path);
+	r = guard_init(&s->guard, *l.path != '\0' ? "localhost" : to, o->allow, l.port, e);
 	if (r < 0) {
-		(void)close(fd);
+		(void)close(l.fd);
 		return r;
 	}
-	if (s->is_unix)
+	if (*l.path != '\0')
 		snprintf(s->url, sizeof(s->url), "%s?token=%s", to, s->guard.token);
+	else if (strcmp(to, "0.0.0.0") == 0 ||
+		 strcmp(to, "::") == 0) /* whatever it is called there */
+		snprintf(s->url, sizeof(s->url), "http://localhost:%u/?token=%s", l.port,
+			s->guard.token);
 	else
-		snprintf(s->url, sizeof(s->url), "http://%s%s%s:%u/?token=%s",
-			strchr(to, ':') != NULL ? "[" : "",
-			strcmp(to, "0.0.0.0") == 0 || strcmp(to, "::") == 0 ? "localhost" : to,
-			strchr(to, ':') != NULL ? "]" : "", s->port, s->guard.token);
-	return fd;
+		snprintf(s->url, sizeof(s->url),
+			strchr(to, ':') != NULL ? "http://[%s]:%u/?token=%s"
+						: "http://%s:%u/?token=%s",
+			to, l.port, s->guard.token);
+	return l.fd;
 }
 
 /* A program that ends soon keeps what it freed; this one may stay for days. */
@@ -776,6 +690,9 @@ int web_server_new(
 	(void)uv_signal_init(&s->loop, &s->interrupted);
 	(void)uv_signal_init(&s->loop, &s->terminated);
 	r = start_http(s, fd, e);
+	if (r == 0 && (uv_signal_start(&s->interrupted, on_signal, SIGINT) < 0 ||
+			      uv_signal_start(&s->terminated, on_signal, SIGTERM) < 0))
+		r = err_set(e, -EIO, "the loop does not start");
 	if (r < 0)
 		web_server_free(s);
 	else
@@ -800,12 +717,11 @@ struct uv_loop_s *web_server_loop(struct web_server *s)
 
 int web_server_run(struct web_server *s, struct err *e)
 {
-	if (uv_poll_start(&s->poll, UV_READABLE, on_readable) < 0 ||
-		uv_signal_start(&s->interrupted, on_signal, SIGINT) < 0 ||
-		uv_signal_start(&s->terminated, on_signal, SIGTERM) < 0)
+	if (uv_poll_start(&s->poll, UV_READABLE, on_readable) < 0)
 		return err_set(e, -EIO, "the loop does not start");
 	pump(s);
-	(void)uv_run(&s->loop, UV_RUN_DEFAULT);
+	if (!s->ends)
+		(void)uv_run(&s->loop, UV_RUN_DEFAULT);
 	return 0;
 }
 
