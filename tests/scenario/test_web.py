@@ -384,6 +384,21 @@ def test_two_sides_of_a_difference(serve):
     assert "takes a=ID" in page.words("/api/diff?a=f1", 400)
 
 
+def test_files_are_those_of_export(world, serve):
+    world.start()
+    world.ctl("run", "-n", "a/../b;c\"", "-k", "none", "-d", "both", "--", BUILD / "bin/protond-demo")
+    page = serve("@last", KERNELS)
+    (ref, _) = page.json("sessions")["open"]
+    for ending in ("csv", "folded", "hatchet", "pftrace", "svg", "kernels.json", "protond"):
+        status, headers, body = page.ask(f"/api/s/{ref}/export.{ending}")
+        world.view("export", "@last", "-o", f"x.{ending}")
+        assert status == 200 and body == (world.home / f"x.{ending}").read_bytes() or ending == "protond" and body[:15] == b"SQLite format 3"
+        assert headers["Content-Disposition"] == f'attachment; filename="a____b_c_.{ending}"'
+        assert page.ask(f"/api/s/{ref}/export.{ending}", method="HEAD")[1]["Content-Length"] == str(len(body))
+    for path in (f"s/{ref}/export", f"s/{ref}/export.", f"s/{ref}/export.exe", f"s/{ref}/export.../../x.csv", "s/f2/export.pftrace", f"s/{ref}/export.{'a' * 900}"):
+        page.words("/api/" + path, 404)
+
+
 @pytest.mark.preload
 def test_hostile_names(world, serve):
     world.start()

@@ -123,6 +123,12 @@ static int find_format(struct run *run, const char *path, enum format *ret)
 	return 0;
 }
 
+int run_export(struct run *run, const struct export_format *f, FILE *to)
+{
+	return f->timeline != NULL ? export_timeline(run, f, to, NULL)
+				   : export_tree(run, f, to);
+}
+
 int view_export(struct run *run)
 {
 	const char *path = run->o.value[OPT_OUTPUT];
@@ -155,8 +161,7 @@ int view_export(struct run *run)
 	r = output_open(path, &o, &run->e);
 	if (r < 0)
 		return r;
-	r = f->timeline != NULL ? export_timeline(run, f, o.file, NULL)
-				: export_tree(run, f, o.file);
+	r = run_export(run, f, o.file);
 	r = output_close(path, &o, run_given(run, OPT_FORCE), r, &run->e);
 	if (strcmp(path, "-") == 0 && ferror(stdout))
 		run->write_error = r;

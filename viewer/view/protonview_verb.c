@@ -118,6 +118,7 @@ int run_source_by(struct run *run, const char *ref, struct source_options *o, st
 	int r;
 
 	o->db = run->o.value[OPT_DB];
+	o->session = run->session;
 	o->select.process = run->o.value[OPT_PROCESS];
 	o->select.one_phase = run_given(run, OPT_PHASE);
 	o->select.brief = !wants_all(run);

@@ -17,6 +17,7 @@ struct run {
 	struct text out;
 	struct err e;
 	uint32_t hidden; /* nodes, by --rows */
+	bool session;    /* the source is one, whatever file is called so */
 	bool partial, failed_gate;
 	int write_error; /* of standard output */
 	bool flowing;    /* some of it is written */
@@ -34,6 +35,9 @@ int run_count(struct run *run, enum option_id id, const char *name, uint32_t *re
 void run_note_parts(struct run *run, const struct source *s);
 /* A source by the command line's options, and by what the caller set in *o. */
 int run_source_by(struct run *run, const char *ref, struct source_options *o, struct source *ret);
+/* A source in a foreign format, as `export` writes it: the first of the command line. */
+struct export_format;
+int run_export(struct run *run, const struct export_format *f, FILE *to);
 /* The timeline of the first source, by what o->timeline makes of it; names as they are shown. */
 int run_timeline(struct run *run, struct source_options *o, struct source *ret);
 /* Its profile; lean: without what only `flat` shows. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "human.h"
 #include "print_json.h"
@@ -105,12 +106,12 @@ static const char *path_of(const struct web *w, const char *id)
 }
 
 /* *ret: what source_open() is to open. */
-static int find(struct web_ask *a, const char *id, const char **ret, struct source_options *o)
+static int find(struct web_ask *a, const char *id, const char **ret)
 {
 	uint64_t number;
 
 	*ret = path_of(a->w, id);
-	o->session = *ret == NULL;
+	a->run->session = *ret == NULL;
 	a->run->o.value[OPT_DB] = *ret == NULL ? a->w->db : NULL; /* it has sessions alone */
 	if (*ret != NULL)
 		return 0;
@@ -128,7 +129,7 @@ static int open_source(
 
 	a->run->o.value[OPT_PROCESS] = web_query_get(&a->q, "process");
 	a->run->o.value[OPT_PHASE] = web_query_get(&a->q, "phase");
-	r = find(a, id, &ref, o);
+	r = find(a, id, &ref);
 	return r < 0 ? r : run_source_by(a->run, ref, o, ret);
 }
 
@@ -137,6 +138,11 @@ static const char *given(const struct web_ask *a, const char *key)
 	const char *v = web_query_get(&a->q, key);
 
 	return v != NULL ? v : "";
+}
+
+int web_ref(struct web_ask *a, const char **ret)
+{
+	return find(a, a->id, ret);
 }
 
 bool web_is_over(const struct profile *p)
@@ -368,14 +374,22 @@ void web_warnings(struct web_ask *a)
 
 /* --- answers */
 
+void web_answer_fini(struct web_answer *a)
+{
+	text_fini(&a->body);
+	if (a->fd >= 0)
+		(void)close(a->fd);
+	a->fd = -1;
+}
+
 void web_answer_error(struct web_answer *ret, int status, int code, const char *words)
 {
 	static const struct warnings none;
 
-	text_fini(&ret->body);
+	web_answer_fini(ret);
 	ret->status = status;
 	ret->type = "application/json";
-	ret->file = NULL;
+	ret->file[0] = '\0';
 	envelope_error(&ret->body, "web", code, words, &none);
 }
 
@@ -397,8 +411,9 @@ static const struct answer {
 #undef X
 };
 
-/* "api/sessions", "api/s/12/tree": which, and *ret_id: cut out of the path. */
-static const struct answer *route(struct web_query *q, const char **ret_id)
+/* "api/sessions", "api/s/12/tree", "api/s/12/export.csv": which; *ret_id and *ret_rest: cut out of the
+ * path. */
+static const struct answer *route(struct web_query *q, const char **ret_id, const char **ret_rest)
 {
 	char *name = q->text + (q->path - q->text), *id = NULL;
 	size_t i;
@@ -414,6 +429,11 @@ static const struct answer *route(struct web_query *q, const char **ret_id)
 		*name++ = '\0';
 	}
 	*ret_id = id;
+	*ret_rest = NULL;
+	if (strncmp(name, "export.", 7) == 0) {
+		*ret_rest = name + 7;
+		name[6] = '\0';
+	}
 	for (i = 0; i < sizeof(answers) / sizeof(*answers); i++)
 		if (answers[i].of_session == (id != NULL) && strcmp(answers[i].name, name) == 0)
 			return &answers[i];
@@ -426,12 +446,12 @@ void web_answer(struct web *w, const char *uri, struct web_answer *ret)
 	const struct answer *which;
 	int r;
 
-	*ret = (struct web_answer){.status = 200, .type = "application/json"};
+	*ret = (struct web_answer){.status = 200, .type = "application/json", .fd = -1};
 	if (a == NULL) {
 		web_answer_error(ret, 503, -ENOMEM, "out of memory");
 	} else if (!web_query_parse(uri, &a->q)) {
 		web_answer_error(ret, 400, -EINVAL, "this address cannot be read");
-	} else if ((which = route(&a->q, &a->id)) == NULL) {
+	} else if ((which = route(&a->q, &a->id, &a->rest)) == NULL) {
 		web_answer_error(ret, 404, -ENOENT, "there is nothing at this address");
 	} else {
 		a->to = ret;
@@ -545,11 +565,11 @@ bool web_range(struct web *w, const char *id, uint64_t *ret_t0, uint64_t *ret_t1
 	return has && *ret_t1 > *ret_t0;
 }
 
-void web_title(struct web *w, char *ret, size_t n)
+void web_title(struct web *w, const char *id, char *ret, size_t n)
 {
-	const char *path = w->n_shown > 0 ? w->shown[0].path : NULL, *slash, *name;
+	const char *path = path_of(w, id), *slash, *name;
 	const struct profile *p = NULL;
-	struct web_ask *a = w->n_shown > 0 ? web_ask_new(w, w->shown[0].id) : NULL;
+	struct web_ask *a = web_ask_new(w, id);
 
 	if (a != NULL)
 		(void)web_profile(a, &p);

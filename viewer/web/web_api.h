@@ -17,9 +17,12 @@ void web_free(struct web *w); /* NULL is fine */
 struct web_answer {
 	int status;       /* of HTTP */
 	const char *type; /* of the body */
-	const char *file; /* NULL, or the name under which a browser keeps it */
+	char file[128];   /* "", or the name under which a browser keeps it */
 	struct text body;
+	int fd; /* the body is all of this file, from its beginning; -1: it is above */
+	uint64_t fd_bytes;
 };
+void web_answer_fini(struct web_answer *a);
 
 /* uri: "api/s/12/tree?phase=1", and nothing but "api/…". Always an answer: an error is one, too. */
 void web_answer(struct web *w, const char *uri, struct web_answer *ret);
@@ -30,7 +33,7 @@ void web_answer_error(struct web_answer *ret, int status, int code, const char *
 const char *web_shown(const struct web *w, int i);
 /* Where the timeline of a session begins and ends; false: it has none. */
 bool web_range(struct web *w, const char *id, uint64_t *ret_t0, uint64_t *ret_t1);
-/* What the first of them is called. */
-void web_title(struct web *w, char *ret, size_t n);
+/* What a session or a file is called. */
+void web_title(struct web *w, const char *id, char *ret, size_t n);
 
 #endif

@@ -8,7 +8,8 @@
 
 struct web_ask {
 	struct web *w;
-	const char *id; /* of the session; NULL: it is about none */
+	const char *id;   /* of the session; NULL: it is about none */
+	const char *rest; /* of export.REST */
 	struct web_query q;
 	struct run
 		*run; /* as the tool's verbs have it: options, names, warnings, words of an error */
@@ -33,7 +34,8 @@ typedef int web_fn(struct web_ask *a);
 	X(arrows,   true,  "from launches to what they launched") \
 	X(event,    true,  "all that is known of one")           \
 	X(sums,     true,  "what is in a box, by name")          \
-	X(find,     true,  "the next of a name")
+	X(find,     true,  "the next of a name")                 \
+	X(export,   true,  "a file, by what its name ends in")
 /* clang-format on */
 #define X(name, of, words) web_fn web_##name;
 WEB_ANSWERS(X)
@@ -41,6 +43,8 @@ WEB_ANSWERS(X)
 
 /* The profile that is asked about, whole, with durations; borrowed until the next question. Its names are read. */
 int web_profile(struct web_ask *a, const struct profile **ret);
+/* What the tool's verbs call the source: for run->o.args. */
+int web_ref(struct web_ask *a, const char **ret);
 /* Another one, the caller's. */
 int web_load(struct web_ask *a, const char *id, struct profile **ret);
 /* fn gets the database and the session. -ENODATA: of a file that is none. */

@@ -14,6 +14,7 @@
 	X(create_response_from_buffer) \
 	X(create_response_from_buffer_with_free_callback_cls) \
 	X(create_response_from_callback) \
+	X(create_response_from_fd64) \
 	X(destroy_response) \
 	X(get_daemon_info) \
 	X(get_timeout) \

@@ -136,7 +136,7 @@ static int put_answer(struct web *w, const char *path, struct text *t, bool need
 		r = put_data(t, path, a.body.s, a.body.n);
 	else if (needed)
 		r = -EIO;
-	text_fini(&a.body);
+	web_answer_fini(&a);
 	return r;
 }
 
@@ -238,7 +238,7 @@ static int put_page(struct web *w, const char *id, const char *at, const char *e
 	text_str(t, HEAD);
 	put_policy(t);
 	r = put_until(t, &at, end, TITLE);
-	web_title(w, title, sizeof(title));
+	web_title(w, id, title, sizeof(title));
 	text_str(t, "<title>");
 	put_escaped(t, title);
 	text_str(t, "</title>");

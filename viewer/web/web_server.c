@@ -77,7 +77,7 @@ static void answer_put(void *of)
 	if (a == NULL || --a->refs > 0)
 		return;
 	a->s->held -= a->held;
-	text_fini(&a->a.body);
+	web_answer_fini(&a->a);
 	free(a);
 }
 
@@ -115,7 +115,7 @@ static enum MHD_Result send_response(
 static enum MHD_Result send_words(
 	struct MHD_Connection *c, unsigned status, int code, const char *words)
 {
-	struct web_answer a = {.status = 0};
+	struct web_answer a = {.fd = -1};
 	struct MHD_Response *r;
 	char *bytes;
 	size_t n;
@@ -342,7 +342,7 @@ static void next_question(struct web_server *s)
 	s->making = calloc(1, sizeof(*s->making));
 	if (s->making == NULL)
 		return; /* at the next turn of the loop */
-	*s->making = (struct answer){.s = s, .refs = 1};
+	*s->making = (struct answer){.s = s, .a.fd = -1, .refs = 1};
 	s->first = q->next;
 	if (s->first == NULL)
 		s->last = NULL;
@@ -384,21 +384,29 @@ static enum MHD_Result ask(struct web_server *s, struct MHD_Connection *c, struc
 static enum MHD_Result send_answer(struct MHD_Connection *c, struct answer *a)
 {
 	struct MHD_Response *r;
-	char attachment[300];
+	const bool is_file = a->a.fd >= 0;
+	char attachment[200];
+	int fd;
 
-	if (a->a.status == MHD_HTTP_OK && has_etag(c, a->etag))
+	if (!is_file && a->a.status == MHD_HTTP_OK && has_etag(c, a->etag))
 		return send_not_modified(c, a->a.type, a->etag);
-	r = http.create_response_from_buffer_with_free_callback_cls(
-		a->a.body.n, a->a.body.s, answer_put, a);
-	if (r == NULL)
+	fd = is_file ? dup(a->a.fd)
+		     : -1; /* read by pread(): who shares it has a place of his own */
+	r = is_file ? http.create_response_from_fd64(a->a.fd_bytes, fd)
+		    : http.create_response_from_buffer_with_free_callback_cls(
+			      a->a.body.n, a->a.body.s, answer_put, a);
+	if (r == NULL) {
+		if (fd >= 0)
+			(void)close(fd);
 		return MHD_NO;
-	a->refs++;
+	}
+	a->refs += !is_file;
 	put_common(r, a->a.type);
 	if (a->packed)
 		put(r, "Content-Encoding", "gzip");
-	if (a->a.status == MHD_HTTP_OK)
+	if (a->a.status == MHD_HTTP_OK && !is_file)
 		put(r, "ETag", a->etag);
-	if (a->a.file != NULL) {
+	if (a->a.file[0] != '\0') {
 		snprintf(attachment, sizeof(attachment), "attachment; filename=\"%s\"", a->a.file);
 		put(r, "Content-Disposition", attachment);
 	}
