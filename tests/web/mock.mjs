@@ -148,27 +148,19 @@ export class Line {
 	}
 	window(t0, t1, px, lanes) {
 		const per = (t1 - t0) / px;
-		const out = [];
-		let truncated = 0;
-		this.rows.forEach(({ lane, depth }, row) => {
-			if (!lanes.has(lane))
-				return;
-			const first = Math.max(0, Math.floor(t0 / PERIOD));
-			const last = Math.min(this.each, Math.ceil(t1 / PERIOD));
-			const n = Math.max(1, Math.floor(per / PERIOD));
-			for (let i = first; i < last; i += n) {
-				if (out.length > 8000) {
-					truncated = 1;
-					break;
-				}
+		const rows = this.rows.map((r, row) => ({ ...r, row })).filter((r) => lanes.has(r.lane));
+		const first = Math.max(0, Math.floor(t0 / PERIOD) - 1);
+		const last = Math.min(this.each, Math.ceil(t1 / PERIOD));
+		// What is shorter than a pixel is merged, and more where there is too much for an answer.
+		const merge = Math.max(per, ((last - first) * PERIOD * rows.length) / 8000);
+		const n = Math.max(1, Math.floor(merge / PERIOD));
+		const slices = [];
+		for (const { lane, depth, row } of rows)
+			for (let i = first - (first % n); i < last; i += n) {
 				const a = this.one(row, i);
-				if (n === 1)
-					out.push([a.start, a.dur, a.name, a.id, 1, lane, depth]);
-				else
-					out.push([a.start, Math.min(last - i, n) * PERIOD * 0.7, a.name, 0, Math.min(last - i, n), lane, depth]);
+				slices.push(n === 1 ? [a.start, a.dur, a.name, a.id, 1, lane, depth] : [a.start, Math.min(last - i, n) * PERIOD * 0.7, a.name, 0, Math.min(last - i, n), lane, depth]);
 			}
-		});
-		return { slices: out, per, truncated };
+		return { slices, per, truncated: merge > per ? 1 : 0 };
 	}
 	tile(q) {
 		const [t0, t1, px] = ["t0", "t1", "px"].map((k) => Number(q.get(k)));
@@ -227,6 +219,7 @@ export const SESSIONS = {
 	huge: ["huge", 100_000, 5000, 1000, 4000, 8, 1_000_000, Array.from({ length: 5000 }, (_, i) => `void kernel_${i}<float, ${i % 7}>(float*)`)],
 	hostile: [HOSTILE[0], 300, HOSTILE.length, 20, 40, 2, 1000, HOSTILE],
 	long: ["n".repeat(300), 60, 20, 20, 40, 2, 1000, Array.from({ length: 20 }, (_, i) => `${i}_` + "a_name_of_three_hundred_characters::".repeat(9).slice(0, 296))],
+	live: ["training now", 200, 40, 60, 60, 0, 20_000, WORDS],
 	tree: ["tree only", 60, 20, 0, 0, 0, 0, WORDS],
 };
 
@@ -244,7 +237,7 @@ function meta(id) {
 	const t1 = events > 0 ? lineOf(id).t1 : 2.4e9;
 	const has = { timeline: events > 0, steps: steps > 0, memory: series > 0, series: series > 0, ranks: ranks > 1 };
 	const busy = tree > 1 ? t1 * 0.71 : 0;
-	return { session: { name, id, state: "finalized", command: `python3 train.py --name ${name}`, source: "job", created_ns: 1795633967184671773, duration_ns: t1,
+	return { session: { name, id, state: id === "live" ? "active" : "finalized", command: `python3 train.py --name ${name}`, source: "job", created_ns: 1795633967184671773, duration_ns: t1,
 		devices: tree > 0 ? [{ type: "CUDA", id: "0", name: "NVIDIA H200", busy_ns: busy }] : [], launches: tree * 24, unmatched: 0,
 		drops: id === "hostile" ? [{ cause: "lane_full", count: 3, exact: true, words: HOSTILE[1] }] : [], notes: id === "hostile" ? [HOSTILE[0]] : [], overhead: 0.0062 },
 	ref: id, live: id === "live", steps, has, processes: [{ pid: 4711, rank: ranks > 1 ? 0 : null, host: "node7", end: "exited" }],

@@ -95,14 +95,24 @@ export function Canvas(p: CanvasProps) {
 	);
 }
 
-// What fits, with an ellipsis: widths are measured once for each font.
-const wide = new Map<string, number>();
+// What fits, with an ellipsis: each character is measured once for each font.
+const wide = new Map<string, Float32Array>();
 export function fit(g: CanvasRenderingContext2D, s: string, room: number): string {
-	let each = wide.get(g.font);
-	if (each === undefined) {
-		each = g.measureText("abcdefghijklmnopqrstuvwxyz_:0123456789").width / 38;
-		wide.set(g.font, each);
+	let of = wide.get(g.font);
+	if (of === undefined) {
+		of = Float32Array.from({ length: 128 }, (_, c) => (c < 32 ? 0 : g.measureText(String.fromCharCode(c)).width));
+		of[0] = g.measureText("…").width;
+		of[1] = g.measureText("⟨").width * 1.6; // any other character: a wide one
+		wide.set(g.font, of);
 	}
-	const most = Math.floor(room / each);
-	return s.length <= most ? s : most < 3 ? "" : s.slice(0, most - 1) + "…";
+	let [sum, fits] = [0, 0];
+	for (let i = 0; i < s.length; i++) {
+		const c = s.charCodeAt(i);
+		sum += of[c > 31 && c < 128 ? c : 1];
+		if (sum + of[0] <= room)
+			fits = i + 1;
+		if (sum > room)
+			return fits < 2 ? "" : s.slice(0, fits) + "…";
+	}
+	return s;
 }

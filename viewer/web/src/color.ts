@@ -83,3 +83,22 @@ export function heat(t: number): string {
 	const x = Math.max(0, Math.min(1, t));
 	return x < 0.5 ? mix("#f3f6fa", "#77aadd", x * 2) : mix("#77aadd", "#173a66", (x - 0.5) * 2);
 }
+
+// Scopes in a timeline, where phases are to be told apart: Tol's light set, by name.
+const LIGHT = ["#77aadd", "#99ddff", "#44bb99", "#bbcc33", "#cccc77", "#eedd88", "#ee8866", "#ffaabb", "#c9b6e0"];
+export const phase = (name: string): string => LIGHT[hash(name) % LIGHT.length];
+
+// As a canvas' pixels are stored: little endian, opaque.
+const words32 = new Map<string, number>();
+export function pixel(hex: string): number {
+	let ret = words32.get(hex);
+	if (ret === undefined) {
+		const [r, g, b] = rgb(hex.length === 7 ? hex : "#888888");
+		ret = ((255 << 24) | (b << 16) | (g << 8) | r) >>> 0;
+		words32.set(hex, ret);
+	}
+	return ret;
+}
+export function fade(hex: string, back: string): string {
+	return mix(hex, back, 0.78);
+}

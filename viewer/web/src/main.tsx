@@ -10,9 +10,14 @@ import { Busy, Lacking, Trouble } from "./parts";
 import { Session } from "./session";
 import { now, set, useHash, usePromise } from "./state";
 import { FlameTab, SunburstTab } from "./tabs/flame";
+import { LiveTab } from "./tabs/live";
 import { OpsTab } from "./tabs/ops";
+import { RanksTab } from "./tabs/ranks";
+import { SeriesTab } from "./tabs/series";
 import { SessionsTab } from "./tabs/sessions";
+import { MemoryTab, StepsTab } from "./tabs/steps";
 import { Summary } from "./tabs/summary";
+import { TimelineTab } from "./tabs/timeline";
 import { TreeTab } from "./tabs/tree";
 
 // All tabs, in order; `has` is what a session must have for it.
@@ -22,7 +27,13 @@ const TABS: { key: string; words: string; of: FunctionComponent; has?: Kind; asi
 	{ key: "flame", words: "Flame", of: FlameTab, aside: true },
 	{ key: "graph", words: "Call graph", of: SunburstTab, aside: true },
 	{ key: "ops", words: "Operations", of: OpsTab, aside: true },
+	{ key: "timeline", words: "Timeline", of: TimelineTab, has: "timeline" },
+	{ key: "steps", words: "Steps", of: StepsTab, has: "steps" },
+	{ key: "memory", words: "Memory", of: MemoryTab, has: "memory" },
+	{ key: "series", words: "Series", of: SeriesTab, has: "series" },
+	{ key: "ranks", words: "Ranks", of: RanksTab, has: "ranks" },
 	{ key: "sessions", words: "Sessions", of: SessionsTab },
+	{ key: "live", words: "Live", of: LiveTab, live: true },
 ];
 
 const KEYS: [string, string][] = [
@@ -82,7 +93,7 @@ const FORMATS: [string, string][] = [["folded", "folded stacks"], ["csv", "CSV"]
 function App() {
 	const h = useHash();
 	const [help, setHelp] = useState(false);
-	const [beat] = useState(0);
+	const [beat, setBeat] = useState(0);
 	const sessions = usePromise(() => get<Sessions>("api/sessions"), []);
 	const id = useMemo(() => {
 		if (h.s)
@@ -131,6 +142,18 @@ function App() {
 	}, [tab, tabs.length]);
 
 	const m = meta.value;
+	// What lives is asked again, while somebody looks.
+	useEffect(() => {
+		if (!m?.live)
+			return;
+		const t = setInterval(() => {
+			if (!document.hidden) {
+				forget();
+				setBeat((n) => n + 1);
+			}
+		}, 5000);
+		return () => clearInterval(t);
+	}, [m?.live, id]);
 	const View = tab.of;
 	const turn = (e: KeyboardEvent) => {
 		const i = tabs.indexOf(tab);

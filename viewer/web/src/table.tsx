@@ -108,7 +108,7 @@ export function Table(p: TableProps) {
 	const tree = p.level !== undefined;
 	return (
 		<div class="table" ref={box} tabIndex={0} role="group" aria-label={`${p.label}: ${rows.length} rows`} onKeyDown={onKey}
-			onScroll={(e) => setTop(e.currentTarget.scrollTop)} style={p.height ? { height: p.height } : {}}>
+			onScroll={(e) => setTop(e.currentTarget.scrollTop)} style={p.height ? { height: p.height, flex: "none" } : {}}>
 			<table role={tree ? "treegrid" : "table"} aria-label={p.label} aria-rowcount={rows.length + 1}
 				style={{ minWidth: `${p.cols.reduce((s, c) => s + (c.width ?? 200), 0)}px` }}>
 				<colgroup>{p.cols.map((c) => <col key={c.key} style={c.width ? { width: `${c.width}px` } : {}} />)}</colgroup>

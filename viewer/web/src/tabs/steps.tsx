@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: MIT. steps.tsx: each step: how long, of which parts; which stand out; and what numbers it had.
+import { useMemo } from "preact/hooks";
+import { api, get, type Steps } from "../api";
+import { Chart, type Curve, lineColor } from "../chart";
+import { family } from "../color";
+import { column, group, percent, shown, time } from "../format";
+import { Choice, Lacking, Loaded } from "../parts";
+import { useSession } from "../session";
+import { set, usePromise } from "../state";
+import { type Col, headWidth, Table } from "../table";
+
+export const SLOW = 1.5; // times the median: what stands out
+
+export function useSteps() {
+	const { id, beat } = useSession();
+	return usePromise(() => get<Steps>(api(id, "steps")), [id, beat]);
+}
+
+export function StepsTab() {
+	const of = useSteps();
+	return <div class="fill"><Loaded of={of}>{(s) => (s.column.step.length === 0 ? <Lacking what="steps" /> : <StepsView s={s} />)}</Loaded></div>;
+}
+
+export const whoOf = (p: { pid: number; rank?: number | null } | undefined): string => (p === undefined ? "" : p.rank !== null && p.rank !== undefined ? `rank ${p.rank}` : `process ${p.pid}`);
+
+function median(v: number[]): number {
+	const s = [...v].sort((a, b) => a - b);
+	return s.length === 0 ? 0 : s[s.length >> 1];
+}
+
+function StepsView({ s }: { s: Steps }) {
+	const { h, meta } = useSession();
+	const c = s.column;
+	const proc = c.process as number[] | undefined;
+	const which = h.proc ? Number(h.proc) : -1;
+	const rows = useMemo(() => c.step.map((_, i) => i).filter((i) => which < 0 ? s.processes.length < 2 || (proc?.[i] ?? 0) === 0 : (proc?.[i] ?? 0) === which), [s, which]);
+	const x = useMemo(() => rows.map((i) => c.step[i]), [rows]);
+	const mid = useMemo(() => median(rows.map((i) => c.duration[i])), [rows]);
+	const slow = useMemo(() => rows.filter((i) => c.duration[i] > mid * SLOW), [rows, mid]);
+	const curves = useMemo((): Curve[] => {
+		const take = (k: string) => rows.map((i) => c[k]?.[i] ?? null);
+		const ret: Curve[] = [];
+		const known = rows.some((i) => (c.compute?.[i] ?? null) !== null || (c.copy?.[i] ?? null) !== null);
+		if (known) {
+			for (const [k, words, f] of [["compute", "compute", "gemm"], ["comm", "communication", "comm"], ["copy", "copies", "copy"]] as const)
+				if (c[k]?.some((v) => v !== null && v > 0))
+					ret.push({ name: words, color: family(f), v: take(k), kind: "bar" });
+			ret.push({ name: "idle", color: "#b9bfc9", v: rows.map((i) => Math.max(0, c.duration[i] - (c.compute?.[i] ?? 0) - (c.comm?.[i] ?? 0) - (c.copy?.[i] ?? 0))), kind: "bar" });
+		} else
+			ret.push({ name: "duration", color: family("gemm"), v: take("duration"), kind: "bar" });
+		if (slow.length > 0)
+			ret.push({ name: `over ${SLOW} × the median`, color: "#aa3377", v: rows.map((i) => (c.duration[i] > mid * SLOW ? c.duration[i] : null)), kind: "dots" });
+		return ret;
+	}, [rows, mid]);
+	const chosen = h.step ? rows.find((i) => c.step[i] === Number(h.step)) ?? -1 : -1;
+	const open = (i: number) => {
+		if (!meta.has.timeline)
+			return;
+		const pad = c.duration[i] * 0.05;
+		set({ tab: "timeline", t: `${Math.round(Math.max(0, c.start[i] - pad))},${Math.round(c.start[i] + c.duration[i] + pad)}`, range: `${Math.round(c.start[i])},${Math.round(c.start[i] + c.duration[i])}`, box: "all" });
+	};
+	const cols = useMemo((): Col[] => {
+		const d = column("ns", rows.map((i) => c.duration[i]));
+		const ret: Col[] = [
+			{ key: "step", head: "Step", width: 90, num: true, text: (i) => group(c.step[i]), sort: (i) => c.step[i] },
+			...(s.processes.length > 1 ? [{ key: "process", head: "Of", width: 120, text: (i: number) => whoOf(s.processes[proc?.[i] ?? 0]), sort: (i: number) => proc?.[i] ?? 0 }] : []),
+			{ key: "duration", head: "Took", unit: d.unit, num: true, width: 120, text: (i) => d.text(c.duration[i]), sort: (i) => c.duration[i], share: (i) => c.duration[i] / (rows.reduce((m, r) => Math.max(m, c.duration[r]), 0) || 1) },
+			{ key: "ratio", head: "× median", num: true, width: 100, text: (i) => (c.duration[i] / (mid || 1)).toFixed(2), sort: (i) => c.duration[i] },
+		];
+		for (const [k, words] of [["gpu_busy", "GPU busy"], ["compute", "Compute"], ["comm", "Communication"], ["copy", "Copies"], ["ops", "Operations"]]) {
+			if (!c[k]?.some((v) => v !== null && v !== 0))
+				continue;
+			if (k === "ops")
+				ret.push({ key: k, head: words, num: true, width: 116, text: (i) => (c[k][i] === null ? "–" : group(c[k][i]!)), sort: (i) => c[k][i] ?? NaN });
+			else
+				ret.push({ key: k, head: words, unit: d.unit, num: true, width: headWidth(`${words} ${d.unit}`), text: (i) => d.text(c[k][i]), sort: (i) => c[k][i] ?? NaN });
+		}
+		const b = column("ns", rows.map((i) => c.start[i]));
+		ret.push({ key: "start", head: "Began at", unit: b.unit, num: true, width: 124, text: (i) => b.text(c.start[i]), sort: (i) => c.start[i] });
+		for (const v of (s.values ?? []).slice(0, 12)) {
+			const f = column(v.unit ?? (/memory|bytes/.test(v.name) ? "bytes" : ""), v.v);
+			ret.push({ key: `v:${v.name}`, head: shown(v.name), unit: f.unit, num: true, width: Math.min(220, headWidth(`${v.name} ${f.unit}`)), text: (i) => f.text(v.v[i]), sort: (i) => v.v[i] ?? NaN });
+		}
+		ret.push({ key: "pad", head: "", text: () => "" });
+		return ret;
+	}, [s, rows, mid]);
+	const totalOf = (k: string) => rows.reduce((n, i) => n + (c[k]?.[i] ?? 0), 0);
+	const all = totalOf("duration");
+	return (
+		<>
+			<div class="bar-of">
+				<span class="note"><b>{group(rows.length)}</b> steps, median <b>{time(mid)}</b>{c.gpu_busy ? <>, GPU busy <b>{percent(totalOf("gpu_busy"), all)}</b> of them</> : null}</span>
+				{slow.length > 0 && <span class="note warn">{group(slow.length)} took over {SLOW} × the median: {slow.slice(0, 6).map((i) => <button key={i} type="button" class="link" onClick={() => set({ step: String(c.step[i]) })}>{c.step[i]}</button>)}{slow.length > 6 ? " …" : ""}</span>}
+				{s.processes.length > 1 && <Choice label="of" value={h.proc ?? "0"} of={s.processes.slice(0, 1024).map((p, i) => [String(i), whoOf(p)] as [string, string])} onChange={(v) => set({ proc: v })} />}
+				{chosen >= 0 && meta.has.timeline && <button type="button" onClick={() => open(chosen)}>step {c.step[chosen]} in the timeline</button>}
+			</div>
+			<Chart label={`${rows.length} steps, median ${time(mid)}; the table below has each`} x={x} xIs="step" unit="ns" curves={curves} height={240} zero selected={chosen >= 0 ? rows.indexOf(chosen) : -1} onPick={(i) => set({ step: String(x[i]) })} />
+			<Table label="Steps" cols={cols} rows={rows} sort={h.stsort ?? ""} onSort={(v) => set({ stsort: v })} selected={chosen} onSelect={(i) => set({ step: String(c.step[i]) })} onOpen={open} empty="No steps." />
+		</>
+	);
+}
+
+// What steps and the job itself said of memory.
+export function MemoryTab() {
+	const { id, meta, beat } = useSession();
+	const steps = useSteps();
+	const series = usePromise(() => (meta.has.series === false ? null : get<import("../api").SeriesAnswer>(api(id, "series"))), [id, beat]);
+	const of = useMemo(() => {
+		const s = steps.value;
+		const bySteps = (s?.values ?? []).filter((v) => (v.unit ?? "") === "bytes" || /memory|bytes/.test(v.name)).slice(0, 8);
+		return { s, bySteps, byTime: (series.value?.series ?? []).filter((v) => v.unit === "bytes" || /memory|bytes/.test(v.name)).slice(0, 8) };
+	}, [steps.value, series.value]);
+	if (steps.loading || series.loading)
+		return <div class="fill"></div>;
+	if (of.bySteps.length === 0 && of.byTime.length === 0)
+		return <Lacking what="memory" />;
+	return (
+		<div class="fill scroll">
+			{of.byTime.length > 0 && (
+				<section class="part">
+					<h2>Over time</h2>
+					<MemoryOver series={of.byTime} />
+				</section>
+			)}
+			{of.bySteps.length > 0 && of.s && <MemorySteps s={of.s} values={of.bySteps} />}
+		</div>
+	);
+}
+
+function MemoryOver({ series }: { series: import("../api").SeriesAnswer["series"] }) {
+	// One axis of time for all: each has instants of its own.
+	const { x, curves } = useMemo(() => {
+		const x = [...new Set(series.flatMap((s) => s.t))].sort((a, b) => a - b);
+		const at = new Map(x.map((t, i) => [t, i]));
+		return {
+			x, curves: series.map((s, k): Curve => {
+				const v: (number | null)[] = new Array(x.length).fill(null);
+				s.t.forEach((t, i) => (v[at.get(t)!] = s.v[i]));
+				return { name: shown(s.name), color: lineColor(k), v, kind: "line" };
+			}),
+		};
+	}, [series]);
+	return <Chart label={`Memory over time: ${series.length} lines`} x={x} xIs="time" unit="bytes" curves={curves} height={240} zero />;
+}
+
+function MemorySteps({ s, values }: { s: Steps; values: NonNullable<Steps["values"]> }) {
+	const { h } = useSession();
+	const rows = useMemo(() => s.column.step.map((_, i) => i), [s]);
+	const one = useMemo(() => rows.filter((i) => (s.column.process?.[i] ?? 0) === 0), [rows]);
+	const curves = useMemo(() => values.map((v, k): Curve => ({ name: shown(v.name), color: lineColor(k), v: one.map((i) => v.v[i]), kind: "line" })), [values, one]);
+	const cols: Col[] = [
+		{ key: "step", head: "Step", width: 90, num: true, text: (i) => group(s.column.step[i]), sort: (i) => s.column.step[i] },
+		...(s.processes.length > 1 ? [{ key: "process", head: "Of", width: 120, text: (i: number) => whoOf(s.processes[(s.column.process?.[i] as number) ?? 0]), sort: (i: number) => s.column.process?.[i] ?? 0 }] : []),
+		...values.map((v): Col => {
+			const c = column("bytes", v.v);
+			return { key: v.name, head: shown(v.name), unit: c.unit, num: true, width: Math.min(260, headWidth(`${v.name} ${c.unit}`)), text: (i) => c.text(v.v[i]), sort: (i) => v.v[i] ?? NaN };
+		}),
+		{ key: "pad", head: "", text: () => "" },
+	];
+	return (
+		<section class="part">
+			<h2>By step</h2>
+			<Chart label={`Memory by step: ${values.length} lines; the table below has each step`} x={useMemo(() => one.map((i) => s.column.step[i]), [one])} xIs="step" unit="bytes" curves={curves} height={220} zero
+				selected={h.step ? one.findIndex((i) => s.column.step[i] === Number(h.step)) : -1} onPick={(i) => set({ step: String(s.column.step[one[i]]) })} />
+			<Table label="Memory by step" cols={cols} rows={rows} sort={h.msort ?? ""} onSort={(v) => set({ msort: v })} height="320px" onSelect={(i) => set({ step: String(s.column.step[i]) })}
+				selected={h.step ? rows.find((i) => s.column.step[i] === Number(h.step)) ?? -1 : -1} empty="No steps." />
+		</section>
+	);
+}

@@ -1,0 +1,843 @@
+// SPDX-License-Identifier: MIT. timeline.tsx: threads and streams over time, by pieces that the server makes for the window.
+// Slices are written as pixels (a row once, then copied down), so that a frame costs the window and not the events in it.
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { api, type Arrows, type Found, get, getJson, inlinedPaths, isReport, type Lane, type Lanes, type SeriesAnswer, type Sums } from "../api";
+import { Canvas, type Draw, fit, type Look } from "../canvas";
+import { fade, family, ink, phase, pixel, shade } from "../color";
+import { column, csv, fixed, group, inUnit, nameKey, percent, shown, time, unitOf, withUnit } from "../format";
+import { TipBox, type Tip } from "../icicle";
+import { Loaded, Search, Toggle, Trouble } from "../parts";
+import { matcher, useOps, useSession } from "../session";
+import { now, set, setQuietly, usePromise } from "../state";
+import { type Col, copyText, say, Table } from "../table";
+import { GROUP, type Tile, Tiles } from "../tiles";
+
+const GUTTER = 172;
+const RULER = 24;
+const ROW = 18;
+const GAP = 5;
+const COUNTER = 46;
+const LEAST = 20; // ns that may fill the window
+
+interface Row {
+	lane: Lane;
+	y: number;
+	rows: number;
+	pinned: boolean;
+}
+interface Slice {
+	tile: Tile;
+	i: number;
+}
+
+const list = (s: string | undefined): number[] => (s ?? "").split(",").filter(Boolean).map(Number).filter(Number.isFinite);
+
+export function TimelineTab() {
+	const { id, beat } = useSession();
+	const lanes = usePromise(() => get<Lanes>(api(id, "lanes")), [id, beat]);
+	return <div class="fill"><Loaded of={lanes}>{(l) => (l.lane.length === 0 || !(l.t1 > l.t0) ? <p class="none">The timeline has nothing in it.</p> : <Timeline lanes={l} />)}</Loaded></div>;
+}
+
+// Which lanes are shown, in which order: pinned first, hidden not, others as the server orders them or as they were moved.
+function arrange(lanes: Lane[], pin: number[], hide: Set<number>, order: number[]): Row[] {
+	const at = new Map(order.map((l, i) => [l, i]));
+	const some = lanes.filter((l) => !hide.has(l.id) && l.kind !== "counter");
+	const rank = (l: Lane) => (pin.includes(l.id) ? pin.indexOf(l.id) - 1e6 : at.get(l.id) ?? 1e5 + lanes.indexOf(l));
+	some.sort((a, b) => rank(a) - rank(b));
+	let y = 0;
+	return some.map((lane) => {
+		const rows = Math.max(1, Math.min(64, lane.rows ?? 1));
+		const ret = { lane, y, rows, pinned: pin.includes(lane.id) };
+		y += rows * ROW + GAP;
+		return ret;
+	});
+}
+
+function Timeline({ lanes }: { lanes: Lanes }) {
+	const { id, h, meta } = useSession();
+	const ops = useOps();
+	const series = usePromise(() => (meta.has.series !== false ? get<SeriesAnswer>(api(id, "series")) : null), [id]);
+	const all: [number, number] = [lanes.t0, lanes.t1];
+	const first = useMemo((): [number, number] => {
+		const [a, b] = (h.t ?? "").split(",").map(Number);
+		return b > a ? [a, b] : all;
+	}, [id]);
+	const view = useRef({ t0: first[0], t1: first[1], y: 0 });
+	const again = useRef<(() => void) | null>(null);
+	const box = useRef<HTMLDivElement>(null);
+	const [, redraw] = useState(0);
+	const [tip, setTip] = useState<Tip | null>(null);
+	const [tilesError, setTilesError] = useState<Error | null>(null);
+	const rows = useMemo(() => arrange(lanes.lane, list(h.pin), new Set(list(h.hide)), list(h.lanes)), [lanes, h.pin, h.hide, h.lanes]);
+	const counters = useMemo(() => (h.counters === "0" ? [] : (series.value?.series ?? []).slice(0, 4)), [series.value, h.counters]);
+	const tiles = useMemo(() => new Tiles(id, lanes.lane.length, () => {
+		again.current?.();
+		setTilesError(t.current?.error ?? null);
+	}), [id, lanes]);
+	const t = useRef(tiles);
+	t.current = tiles;
+	const familyOf = useMemo(() => {
+		const m = new Map<string, string>();
+		const o = ops.value;
+		o?.column.name.forEach((n, i) => m.set(o.names[n], String(o.column.family?.[i] ?? o.column.class?.[i] ?? "other")));
+		return m;
+	}, [ops.value]);
+	const q = h.q ?? "";
+	const hit = useMemo(() => {
+		const m = matcher(q);
+		return m ? (name: string) => m(name) : null;
+	}, [q]);
+	const look = useRef({ n: 0, key: "" });
+	const drawn = useRef<{ tile: Tile; from: number; to: number }[]>([]);
+	const image = useRef<{ data: ImageData; word: Uint32Array } | null>(null);
+	const hover = useRef<Slice | null>(null);
+	const focusLane = Number(h.lane ?? rows[0]?.lane.id ?? -1);
+	const event = Number(h.ev ?? "0");
+	const [sel, setSel] = useState<{ start: number; dur: number; lane: number; name: string } | null>(null);
+	const range = useMemo((): [number, number] | null => {
+		const [a, b] = (h.range ?? "").split(",").map(Number);
+		return b > a ? [a, b] : null;
+	}, [h.range]);
+	const drag = useRef<{ how: "box" | "range" | "pan"; x: number; y: number; t: number; lane: number; x1: number; y1: number; moved: boolean } | null>(null);
+	const arrows = useArrows(id, h.arrows !== "0", h.t ?? "", all);
+	const height = rows.length > 0 ? rows[rows.length - 1].y + rows[rows.length - 1].rows * ROW + GAP : 0;
+	const under = counters.length * COUNTER;
+	const byLane = useMemo(() => {
+		const m: (Row | undefined)[] = [];
+		for (const r of rows)
+			m[r.lane.id] = r;
+		return m;
+	}, [rows]);
+
+	const lastT = useRef(h.t ?? "");
+	useEffect(() => {
+		if ((h.t ?? "") === lastT.current)
+			return;
+		lastT.current = h.t ?? "";
+		const [a, b] = (h.t ?? "").split(",").map(Number);
+		[view.current.t0, view.current.t1] = b > a ? [a, b] : all;
+		again.current?.();
+	}, [h.t]);
+
+	const width = () => Math.max(50, (box.current?.clientWidth ?? 800) - GUTTER);
+	const rest = useRef<ReturnType<typeof setTimeout> | undefined>(undefined);
+	const moved = () => {
+		const v = view.current;
+		const whole = v.t0 <= all[0] && v.t1 >= all[1];
+		lastT.current = whole ? "" : `${Math.round(v.t0)},${Math.round(v.t1)}`;
+		setQuietly({ t: lastT.current });
+		clearTimeout(rest.current);
+		rest.current = setTimeout(() => redraw((n) => n + 1), 250);
+		again.current?.();
+	};
+	useEffect(() => () => clearTimeout(rest.current), []);
+	const clamp = (t0: number, t1: number) => {
+		const span = Math.min((all[1] - all[0]) * 1.02, Math.max(LEAST, t1 - t0));
+		const mid = (t0 + t1) / 2;
+		const pad = (all[1] - all[0]) * 0.01;
+		let a = mid - span / 2;
+		a = Math.max(all[0] - pad, Math.min(all[1] + pad - span, a));
+		view.current.t0 = a;
+		view.current.t1 = a + span;
+		moved();
+	};
+	const zoom = (frac: number, factor: number) => {
+		const v = view.current;
+		const span = Math.max(LEAST, (v.t1 - v.t0) * factor);
+		const at = v.t0 + (v.t1 - v.t0) * frac;
+		clamp(at - span * frac, at + span * (1 - frac));
+	};
+	const pan = (dt: number) => clamp(view.current.t0 + dt, view.current.t1 + dt);
+	const goTo = (start: number, dur: number) => {
+		const v = view.current;
+		if (start < v.t0 || start + dur > v.t1 || dur < (v.t1 - v.t0) / 400) {
+			const span = Math.max(dur * 4, Math.min(v.t1 - v.t0, dur * 400), LEAST);
+			clamp(start + dur / 2 - span / 2, start + dur / 2 + span / 2);
+		}
+	};
+
+	// Colours of a tile's names, made again when the theme, the search or the families change.
+	const paint = (tile: Tile, k: Look) => {
+		if (tile.painted === look.current.n)
+			return;
+		const streams = tile.n > 0 && (byLane[tile.lane[0]]?.lane.kind ?? lanes.lane[tile.lane[0]]?.kind) === "stream";
+		for (let i = 0; i < tile.raw.length; i++) {
+			const f = familyOf.get(tile.raw[i]);
+			const c = f ? shade(f, tile.briefs[i]) : streams ? shade("other", tile.briefs[i]) : phase(tile.names[i]);
+			tile.paint[i] = pixel(hit && !hit(tile.names[i]) ? fade(c, k.panel) : c);
+		}
+		tile.painted = look.current.n;
+	};
+	const colorAt = (tile: Tile, i: number): string => {
+		const p = tile.paint[tile.name[i]];
+		return "#" + [p & 255, (p >> 8) & 255, (p >> 16) & 255].map((x) => x.toString(16).padStart(2, "0")).join("");
+	};
+
+	const draw: Draw = (g, w, hgt, k) => {
+		const v = view.current;
+		const dpr = g.getTransform().a;
+		const tall = Math.max(10, hgt - RULER - under);
+		v.y = Math.max(0, Math.min(v.y, height - tall));
+		const lw = Math.max(10, w - GUTTER);
+		const per = (v.t1 - v.t0) / lw;
+		const key = `${k.panel} ${q} ${familyOf.size}`;
+		if (key !== look.current.key)
+			look.current = { n: look.current.n + 1, key };
+		// Pinned lanes stay where they are while the others are scrolled.
+		const pinnedEnd = rows.filter((r) => r.pinned).reduce((s, r) => Math.max(s, r.y + r.rows * ROW + GAP), 0);
+		const top = (r: Row) => (r.pinned ? r.y : r.y - v.y);
+		const inSight = rows.filter((r) => top(r) < tall && top(r) + r.rows * ROW > (r.pinned ? 0 : pinnedEnd));
+		const groups = [...new Set(inSight.map((r) => Math.floor(r.lane.id / GROUP)))];
+		drawn.current = tiles.cover(v.t0, v.t1, per, groups);
+		const [W, H] = [Math.round(lw * dpr), Math.round(tall * dpr)];
+		if (!image.current || image.current.data.width !== W || image.current.data.height !== H) {
+			const data = new ImageData(W, H);
+			image.current = { data, word: new Uint32Array(data.data.buffer) };
+		}
+		const px = image.current.word;
+		const back = pixel(k.panel);
+		px.fill(back);
+		const yOf: Int32Array = new Int32Array(lanes.lane.length).fill(-1e6);
+		for (const r of inSight)
+			yOf[r.lane.id] = Math.round(top(r) * dpr);
+		const rowPx = Math.round(ROW * dpr);
+		const scale = W / (v.t1 - v.t0);
+		const limit = Math.round(pinnedEnd * dpr);
+		const labels: { s: Slice; x: number; w: number; y: number }[] = [];
+		const roomy = 30 * dpr;
+		for (const { tile, from, to } of drawn.current) {
+			paint(tile, k);
+			const [lo, hi] = [Math.max(0, Math.floor((from - v.t0) * scale)), Math.min(W, Math.ceil((to - v.t0) * scale))];
+			if (hi <= lo)
+				continue;
+			for (let i = 0; i < tile.n; i++) {
+				const y = yOf[tile.lane[i]] + tile.depth[i] * rowPx;
+				if (y < 0 || y >= H)
+					continue;
+				let x0 = Math.floor((tile.start[i] - v.t0) * scale);
+				if (x0 >= hi)
+					continue;
+				const end = (tile.start[i] + tile.dur[i] - v.t0) * scale;
+				let x1 = Math.ceil(end);
+				if (x1 <= lo)
+					continue;
+				const wide = x1 - x0;
+				x0 = Math.max(x0, lo);
+				x1 = Math.min(wide > 3 ? x1 - 1 : Math.max(x1, x0 + 1), hi);
+				if (x1 <= x0)
+					continue;
+				const at = y * W;
+				px.fill(tile.paint[tile.name[i]], at + x0, at + x1);
+				if (x1 - x0 > roomy)
+					labels.push({ s: { tile, i }, x: x0 / dpr, w: (x1 - x0) / dpr, y: y / dpr });
+			}
+		}
+		// Each row was written once: copied down to its height.
+		for (const r of inSight) {
+			for (let d = 0; d < r.rows; d++) {
+				const y = yOf[r.lane.id] + d * rowPx;
+				if (y < 0 || y >= H || (!r.pinned && y < limit - rowPx))
+					continue;
+				for (let n = 1; n < rowPx - 1 && y + n < H; n++)
+					px.copyWithin((y + n) * W, y * W, y * W + W);
+			}
+		}
+		g.putImageData(image.current.data, Math.round(GUTTER * dpr), Math.round(RULER * dpr));
+		const font = `11px ${k.font}`;
+		g.font = font;
+		g.textBaseline = "middle";
+		g.save();
+		g.beginPath();
+		g.rect(GUTTER, RULER, lw, tall);
+		g.clip();
+		for (const l of labels.length > 700 ? labels.slice(0, 700) : labels) {
+			const { tile, i } = l.s;
+			const c = colorAt(tile, i);
+			const s = fit(g, (tile.count[i] > 1 ? `${group(tile.count[i])} × ` : "") + tile.briefs[tile.name[i]], l.w - 6);
+			if (s.length > 1) {
+				g.fillStyle = hit && !hit(tile.names[tile.name[i]]) ? k.dim : ink(c);
+				g.fillText(s, GUTTER + l.x + 3, RULER + l.y + ROW / 2 - 0.5);
+			}
+		}
+		drawOver(g, k, lw, tall, per, top);
+		g.restore();
+		drawRuler(g, k, lw, per);
+		drawCounters(g, k, lw, RULER + tall, hgt);
+		drawNames(g, k, tall, inSight, top, pinnedEnd);
+	};
+	const X = (t: number, lw: number) => GUTTER + ((t - view.current.t0) / (view.current.t1 - view.current.t0)) * lw;
+
+	const drawOver = (g: CanvasRenderingContext2D, k: Look, lw: number, tall: number, per: number, top: (r: Row) => number) => {
+		const a = arrows;
+		if (a && a.from.length > 0) {
+			g.strokeStyle = k.dim;
+			g.lineWidth = 1;
+			g.globalAlpha = 0.6;
+			g.beginPath();
+			let n = 0;
+			for (let i = 0; i < a.from.length && n < 400; i++) {
+				const [f, to] = [byLane[a.from_lane[i]], byLane[a.to_lane[i]]];
+				const [x0, x1] = [X(a.from[i], lw), X(a.to[i], lw)];
+				if (!f || !to || x1 < GUTTER || x0 > GUTTER + lw)
+					continue;
+				n++;
+				const [y0, y1] = [RULER + top(f) + f.rows * ROW - 2, RULER + top(to) + 1];
+				const bend = Math.min(60, Math.abs(y1 - y0) / 2);
+				g.moveTo(x0, y0);
+				g.bezierCurveTo(x0, y0 + bend, x1, y1 - bend, x1, y1);
+			}
+			g.stroke();
+			g.globalAlpha = 1;
+		}
+		if (range) {
+			const [x0, x1] = [X(range[0], lw), X(range[1], lw)];
+			g.fillStyle = k.accent;
+			g.globalAlpha = 0.12;
+			g.fillRect(x0, RULER, x1 - x0, tall);
+			g.globalAlpha = 1;
+			g.fillRect(x0, RULER, 1, tall);
+			g.fillRect(x1 - 1, RULER, 1, tall);
+		}
+		const d = drag.current;
+		if (d && d.moved && d.how === "box") {
+			g.strokeStyle = k.accent;
+			g.setLineDash([4, 3]);
+			g.strokeRect(Math.min(d.x, d.x1) + 0.5, Math.min(d.y, d.y1) + 0.5, Math.abs(d.x1 - d.x), Math.abs(d.y1 - d.y));
+			g.setLineDash([]);
+		}
+		const ring = (s: { start: number; dur: number; lane: number }, depth: number, c: string) => {
+			const r = byLane[s.lane];
+			if (!r)
+				return;
+			const x = X(s.start, lw);
+			g.strokeStyle = c;
+			g.lineWidth = 2;
+			g.strokeRect(Math.max(x, GUTTER - 2), RULER + top(r) + depth * ROW, Math.max(2, Math.min(s.dur / per, lw + 4)), ROW - 2);
+		};
+		if (hover.current) {
+			const { tile, i } = hover.current;
+			ring({ start: tile.start[i], dur: tile.dur[i], lane: tile.lane[i] }, tile.depth[i], k.text);
+		}
+		if (sel)
+			ring(sel, selDepth.current, k.accent);
+	};
+	const selDepth = useRef(0);
+
+	const drawRuler = (g: CanvasRenderingContext2D, k: Look, lw: number, per: number) => {
+		const v = view.current;
+		g.fillStyle = k.panel;
+		g.fillRect(0, 0, GUTTER + lw, RULER);
+		g.fillStyle = k.line;
+		g.fillRect(0, RULER - 1, GUTTER + lw, 1);
+		let step = 10 ** Math.floor(Math.log10(per * 90));
+		for (const m of [1, 2, 5, 10])
+			if (step * m >= per * 90) {
+				step *= m;
+				break;
+			}
+		const u = unitOf("ns", Math.max(step, 1));
+		const digits = Math.max(0, -Math.floor(Math.log10(step / u[1]) + 1e-9));
+		g.font = `11px ${k.font}`;
+		g.textBaseline = "middle";
+		for (let t = Math.ceil(v.t0 / step) * step; t <= v.t1; t += step) {
+			const x = X(t, lw);
+			if (x < GUTTER || x > GUTTER + lw - 4)
+				continue;
+			g.fillStyle = k.line;
+			g.fillRect(x, RULER - 7, 1, 7);
+			g.fillStyle = k.dim;
+			if (x < GUTTER + lw - 56)
+				g.fillText(`${fixed((t - all[0]) / u[1], digits)} ${u[0]}`, x + 4, RULER / 2 - 1);
+		}
+		if (range) {
+			const s = `${time(range[1] - range[0])}`;
+			const mid = Math.max(GUTTER + 30, Math.min(GUTTER + lw - 30, (X(range[0], lw) + X(range[1], lw)) / 2));
+			const tw = g.measureText(s).width + 10;
+			g.fillStyle = k.accent;
+			g.fillRect(mid - tw / 2, 3, tw, RULER - 7);
+			g.fillStyle = k.panel;
+			g.fillText(s, mid - tw / 2 + 5, RULER / 2 - 0.5);
+		}
+		g.fillStyle = k.dim;
+		g.fillText(`${time(v.t1 - v.t0)} shown`, 14, RULER / 2 - 1);
+	};
+
+	const drawNames = (g: CanvasRenderingContext2D, k: Look, tall: number, inSight: Row[], top: (r: Row) => number, pinnedEnd: number) => {
+		g.fillStyle = k.panel;
+		g.fillRect(0, RULER, GUTTER - 1, tall);
+		g.fillStyle = k.line;
+		g.fillRect(GUTTER - 1, 0, 1, RULER + tall + under);
+		g.save();
+		g.beginPath();
+		g.rect(0, RULER, GUTTER - 1, tall);
+		g.clip();
+		for (const r of inSight) {
+			const y = RULER + top(r);
+			if (!r.pinned && y < RULER + pinnedEnd - ROW)
+				continue;
+			if (r.lane.id === focusLane) {
+				g.fillStyle = k.accent;
+				g.fillRect(0, y, 3, r.rows * ROW - 1);
+			}
+			g.font = `${r.lane.id === focusLane ? "600 " : ""}12px ${k.font}`;
+			g.fillStyle = k.text;
+			const indent = r.lane.parent !== null && r.lane.parent !== undefined ? 10 : 0;
+			g.fillText(fit(g, (r.pinned ? "● " : "") + shown(r.lane.name), GUTTER - 24 - indent), 14 + indent, y + ROW / 2);
+			if (r.rows > 1 && r.lane.process !== undefined && r.lane.process !== null) {
+				g.font = `11px ${k.font}`;
+				g.fillStyle = k.dim;
+				g.fillText(fit(g, r.lane.rank !== null && r.lane.rank !== undefined ? `rank ${r.lane.rank}` : `process ${shown(String(r.lane.process))}`, GUTTER - 24), 14 + indent, y + ROW * 1.5);
+			}
+			g.fillStyle = k.line;
+			g.globalAlpha = 0.6;
+			g.fillRect(0, y + r.rows * ROW + 1, GUTTER - 1, 1);
+			g.globalAlpha = 1;
+		}
+		g.restore();
+	};
+
+	const drawCounters = (g: CanvasRenderingContext2D, k: Look, lw: number, y0: number, hgt: number) => {
+		if (counters.length === 0)
+			return;
+		const v = view.current;
+		g.fillStyle = k.panel;
+		g.fillRect(0, y0, GUTTER + lw, hgt - y0);
+		counters.forEach((s, n) => {
+			const y = y0 + n * COUNTER;
+			g.fillStyle = k.line;
+			g.fillRect(0, y, GUTTER + lw, 1);
+			let [lo, hi] = [Infinity, -Infinity];
+			const from = Math.max(0, lower(s.t, v.t0) - 1);
+			const to = Math.min(s.t.length, lower(s.t, v.t1) + 1);
+			for (let i = from; i < to; i++)
+				if (s.v[i] !== null) {
+					lo = Math.min(lo, s.v[i]!);
+					hi = Math.max(hi, s.v[i]!);
+				}
+			g.font = `12px ${k.font}`;
+			g.fillStyle = k.text;
+			g.fillText(fit(g, shown(s.name), GUTTER - 24), 14, y + 14);
+			g.font = `11px ${k.font}`;
+			g.fillStyle = k.dim;
+			g.fillText(hi >= lo ? fit(g, hi === lo ? withUnit(hi, s.unit) : `${withUnit(lo, s.unit)} – ${withUnit(hi, s.unit)}`, GUTTER - 20) : "nothing here", 14, y + 31);
+			if (!(hi >= lo))
+				return;
+			const Y = (val: number) => y + COUNTER - 5 - ((val - lo) / (hi - lo || 1)) * (COUNTER - 12);
+			g.save();
+			g.beginPath();
+			g.rect(GUTTER, y, lw, COUNTER);
+			g.clip();
+			g.beginPath();
+			let last = NaN;
+			for (let i = from; i < to; i++) {
+				if (s.v[i] === null)
+					continue;
+				const x = X(s.t[i], lw);
+				if (last === last)
+					g.lineTo(x, last); // a value holds until the next
+				last = Y(s.v[i]!);
+				g.lineTo(x, last);
+			}
+			g.strokeStyle = family("gemm");
+			g.lineWidth = 1.5;
+			g.stroke();
+			g.restore();
+		});
+	};
+
+	// --- what the mouse and the keys do
+
+	const inBox = (e: MouseEvent) => {
+		const r = box.current!.getBoundingClientRect();
+		return { x: e.clientX - r.left, y: e.clientY - r.top };
+	};
+	const timeAt = (x: number) => view.current.t0 + ((x - GUTTER) / width()) * (view.current.t1 - view.current.t0);
+	const rowAt = (y: number): Row | undefined => {
+		const pinnedEnd = rows.filter((r) => r.pinned).reduce((s, r) => Math.max(s, r.y + r.rows * ROW + GAP), 0);
+		const yy = y - RULER;
+		if (yy < 0 || y > (box.current?.clientHeight ?? 0) - under)
+			return undefined;
+		const at = yy < pinnedEnd ? yy : yy + view.current.y;
+		return rows.find((r) => (yy < pinnedEnd) === r.pinned && at >= r.y && at < r.y + r.rows * ROW + GAP);
+	};
+	const sliceAt = (x: number, y: number): Slice | null => {
+		const r = rowAt(y);
+		if (!r || x < GUTTER)
+			return null;
+		const depth = Math.floor((y - RULER - (r.pinned ? r.y : r.y - view.current.y)) / ROW);
+		const at = timeAt(x);
+		const per = (view.current.t1 - view.current.t0) / width();
+		let best: Slice | null = null;
+		for (const { tile, from, to } of drawn.current) {
+			if (at < from - per || at > to + per)
+				continue;
+			for (let i = 0; i < tile.n; i++)
+				if (tile.lane[i] === r.lane.id && tile.depth[i] === depth && tile.start[i] <= at + per && tile.start[i] + tile.dur[i] >= at - per)
+					best = { tile, i };
+		}
+		return best;
+	};
+	const choose = (s: Slice | null) => {
+		if (!s) {
+			setSel(null);
+			set({ ev: "", sel: "", node: "" });
+			return;
+		}
+		const { tile, i } = s;
+		selDepth.current = tile.depth[i];
+		setSel({ start: tile.start[i], dur: tile.dur[i], lane: tile.lane[i], name: tile.raw[tile.name[i]] });
+		set({ ev: tile.id[i] ? String(tile.id[i]) : "", sel: nameKey(tile.raw[tile.name[i]]), node: "", lane: String(tile.lane[i]) });
+	};
+	const next = async (dir: "next" | "prev") => {
+		const name = sel?.name;
+		if (!name)
+			return say("select something first");
+		try {
+			const f = await getJson<Found>(`${api(id, "find")}?name=${encodeURIComponent(name.slice(0, 1000))}&from=${Math.round(sel.start)}&dir=${dir}`);
+			if (!f.found)
+				return say(dir === "next" ? "that was the last" : "that was the first");
+			selDepth.current = (f as Found & { depth?: number }).depth ?? 0;
+			setSel({ start: f.start!, dur: f.dur!, lane: f.lane!, name });
+			set({ ev: String(f.id ?? ""), lane: String(f.lane) });
+			goTo(f.start!, f.dur!);
+		} catch (e) {
+			say((e as Error).message);
+		}
+	};
+	const lanesIn = (y0: number, y1: number) => rows.filter((r) => {
+		const y = RULER + (r.pinned ? r.y : r.y - view.current.y);
+		return y < y1 && y + r.rows * ROW > y0;
+	}).map((r) => r.lane.id);
+	const handlers = {
+		onMouseDown: (e: MouseEvent) => {
+			const { x, y } = inBox(e);
+			const how = e.button === 1 || e.shiftKey ? "pan" : y < RULER ? "range" : "box";
+			if (e.button > 1)
+				return;
+			if (x < GUTTER) {
+				const r = rowAt(y);
+				if (r)
+					set({ lane: String(r.lane.id) });
+				return;
+			}
+			drag.current = { how, x, y, t: timeAt(x), lane: rowAt(y)?.lane.id ?? -1, x1: x, y1: y, moved: false };
+			const move = (m: MouseEvent) => {
+				const d = drag.current!;
+				const p = inBox(m);
+				if (!d.moved && Math.abs(p.x - d.x) + Math.abs(p.y - d.y) < 4)
+					return;
+				d.moved = true;
+				setTip(null);
+				if (d.how === "pan") {
+					pan((-(p.x - d.x1) / width()) * (view.current.t1 - view.current.t0));
+					view.current.y -= p.y - d.y1;
+				}
+				d.x1 = Math.max(GUTTER, p.x);
+				d.y1 = p.y;
+				if (d.how !== "pan") {
+					const [a, b] = [Math.min(d.t, timeAt(d.x1)), Math.max(d.t, timeAt(d.x1))];
+					setQuietly({});
+					set({ range: `${Math.round(a)},${Math.round(b)}`, box: "" });
+				}
+				again.current?.();
+			};
+			const up = () => {
+				removeEventListener("mousemove", move);
+				removeEventListener("mouseup", up);
+				const d = drag.current!;
+				drag.current = null;
+				if (!d.moved) {
+					if (d.how !== "pan")
+						choose(sliceAt(d.x, d.y));
+				} else if (d.how === "box")
+					set({ box: lanesIn(Math.min(d.y, d.y1), Math.max(d.y, d.y1)).join(",") });
+				else if (d.how === "range")
+					set({ box: "all" });
+				again.current?.();
+			};
+			addEventListener("mousemove", move);
+			addEventListener("mouseup", up);
+		},
+		onMouseMove: (e: MouseEvent) => {
+			if (drag.current?.moved)
+				return;
+			const { x, y } = inBox(e);
+			const s = sliceAt(x, y);
+			if (s?.tile !== hover.current?.tile || s?.i !== hover.current?.i) {
+				hover.current = s;
+				again.current?.();
+			}
+			const lane = x < GUTTER ? rowAt(y)?.lane : undefined;
+			setTip(s ? {
+				x: e.clientX, y: e.clientY,
+				lines: s.tile.count[s.i] > 1
+					? [`${group(s.tile.count[s.i])} events`, `most of them: ${s.tile.names[s.tile.name[s.i]]}`, `${time(s.tile.dur[s.i])} from the first to the last`]
+					: [s.tile.names[s.tile.name[s.i]], `${time(s.tile.dur[s.i])} at ${time(s.tile.start[s.i] - all[0])}`],
+			} : lane ? { x: e.clientX, y: e.clientY, lines: [shown(lane.name), `${lane.kind}${lane.process !== undefined && lane.process !== null ? ` of process ${shown(String(lane.process))}` : ""}`, "P pins it, H hides it, Shift+Q and Shift+E move it"] } : null);
+		},
+		onMouseLeave: () => {
+			hover.current = null;
+			setTip(null);
+			again.current?.();
+		},
+		onDblClick: (e: MouseEvent) => {
+			const { x, y } = inBox(e);
+			const s = sliceAt(x, y);
+			if (s)
+				clamp(s.tile.start[s.i] - s.tile.dur[s.i] * 0.3, s.tile.start[s.i] + s.tile.dur[s.i] * 1.3);
+		},
+		onWheel: (e: WheelEvent) => {
+			e.preventDefault();
+			const { x } = inBox(e);
+			const v = view.current;
+			if (e.ctrlKey || e.metaKey)
+				zoom(Math.max(0, (x - GUTTER) / width()), 1.0025 ** e.deltaY);
+			else if (e.shiftKey || Math.abs(e.deltaX) > Math.abs(e.deltaY))
+				pan(((e.deltaX || e.deltaY) / width()) * (v.t1 - v.t0));
+			else if (height > (box.current!.clientHeight - RULER - under)) {
+				v.y += e.deltaY;
+				again.current?.();
+			} else
+				zoom(Math.max(0, (x - GUTTER) / width()), 1.0015 ** e.deltaY);
+		},
+		onKeyDown: (e: KeyboardEvent) => {
+			if (e.ctrlKey || e.metaKey || e.altKey)
+				return;
+			const v = view.current;
+			const span = v.t1 - v.t0;
+			const i = rows.findIndex((r) => r.lane.id === focusLane);
+			const tall = box.current!.clientHeight - RULER - under;
+			const swap = (to: number) => {
+				const ids = rows.map((r) => r.lane.id);
+				if (i < 0 || to < 0 || to >= ids.length)
+					return;
+				[ids[i], ids[to]] = [ids[to], ids[i]];
+				set({ lanes: ids.join(",") });
+			};
+			const toLane = (to: number) => {
+				const r = rows[Math.max(0, Math.min(rows.length - 1, to))];
+				if (!r)
+					return;
+				set({ lane: String(r.lane.id) });
+				if (!r.pinned && (r.y < v.y || r.y + r.rows * ROW > v.y + tall))
+					v.y = r.y - tall / 3;
+				again.current?.();
+			};
+			const toggle = (key: string, lane: number) => {
+				const l = list(now()[key]);
+				set({ [key]: (l.includes(lane) ? l.filter((x) => x !== lane) : [...l, lane]).join(",") });
+			};
+			switch (e.key) {
+			case "w": zoom(0.5, 0.7); break;
+			case "s": zoom(0.5, 1.43); break;
+			case "a": case "ArrowLeft": pan(-span * 0.15); break;
+			case "d": case "ArrowRight": pan(span * 0.15); break;
+			case "ArrowUp": v.y -= ROW * 2; again.current?.(); break;
+			case "ArrowDown": v.y += ROW * 2; again.current?.(); break;
+			case "q": toLane(i - 1); break;
+			case "e": toLane(i + 1); break;
+			case "Q": swap(i - 1); break;
+			case "E": swap(i + 1); break;
+			case "p": if (i >= 0) toggle("pin", focusLane); break;
+			case "h": if (i >= 0) {
+				toggle("hide", focusLane);
+				toLane(i + 1);
+			} break;
+			case "n": void next("next"); break;
+			case "N": void next("prev"); break;
+			case "m": if (sel) set({ range: `${Math.round(sel.start)},${Math.round(sel.start + sel.dur)}`, box: "all" }); else set({ range: `${Math.round(v.t0)},${Math.round(v.t1)}`, box: "all" }); break;
+			case "f": {
+				const on: [number, number] = sel ? [sel.start - sel.dur * 0.3, sel.start + sel.dur * 1.3] : range ?? all;
+				const there = Math.abs(v.t0 - on[0]) < (on[1] - on[0]) * 0.02 && Math.abs(v.t1 - on[1]) < (on[1] - on[0]) * 0.02;
+				clamp(...(there ? all : on));
+			} break;
+			case "Home": clamp(all[0], all[0] + span); break;
+			case "End": clamp(all[1] - span, all[1]); break;
+			case "Escape": if (range) set({ range: "", box: "" }); else choose(null); break;
+			default: return;
+			}
+			e.preventDefault();
+			e.stopPropagation();
+		},
+	};
+	const hidden = list(h.hide).length;
+	return (
+		<>
+			<div class="bar-of">
+				<Search value={q} label="Find in names" onInput={(s) => set({ q: s })} />
+				<button type="button" disabled={!sel} onClick={() => void next("prev")}>‹ before</button>
+				<button type="button" disabled={!sel} onClick={() => void next("next")}>next ›</button>
+				<button type="button" onClick={() => clamp(...all)}>all</button>
+				<Toggle on={h.arrows !== "0"} words="arrows" onChange={(on) => set({ arrows: on ? "" : "0" })} />
+				{(series.value?.series.length ?? 0) > 0 && <Toggle on={h.counters !== "0"} words="counters" onChange={(on) => set({ counters: on ? "" : "0" })} />}
+				{hidden > 0 && <button type="button" onClick={() => set({ hide: "" })}>show {hidden} hidden</button>}
+				<Toggle on={h.table === "1"} words="table" onChange={(on) => set({ table: on ? "1" : "" })} />
+				{isReport && <span class="note">{inlinedPaths(api(id, "window?")).length > 0 ? "A report has the timeline thinned: what is short was merged." : "This report has no timeline: protonview web shows it."}</span>}
+				{tiles.waiting && <span class="note" role="status">…</span>}
+			</div>
+			{tilesError && <Trouble error={tilesError} />}
+			<div class="timeline">
+				<div class="left">
+					{h.table === "1" ? <Listing tiles={drawn.current} view={view.current} rows={byLane} t0={all[0]} onSelect={choose} /> : (
+						<div class="canvas" ref={box}>
+							<Canvas label={`Timeline: ${rows.length} lanes, ${time(all[1] - all[0])}. W, A, S, D zoom and move, N the next of a name, ? all keys. The table button lists what is shown.`}
+								draw={draw} deps={[rows, counters, hit, sel, range, arrows, familyOf, tiles, focusLane]} again={again} handlers={handlers} />
+							<TipBox tip={tip} />
+						</div>
+					)}
+					{range && h.box && <SumsOf id={id} range={range} lanes={h.box === "all" ? rows.map((r) => r.lane.id) : list(h.box)} />}
+				</div>
+				{(event > 0 || sel) && <EventOf id={id} event={event} sel={sel} lane={sel ? byLane[sel.lane]?.lane : undefined} t0={all[0]} close={() => choose(null)} />}
+			</div>
+		</>
+	);
+}
+
+function lower(t: number[], at: number): number {
+	let [lo, hi] = [0, t.length];
+	while (lo < hi) {
+		const mid = (lo + hi) >> 1;
+		if (t[mid] < at)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+// Asked for when the window rests, and only where they can be told apart.
+function useArrows(id: string, on: boolean, t: string, all: [number, number]): Arrows | null {
+	const [a, put] = useState<Arrows | null>(null);
+	useEffect(() => {
+		if (!on || isReport) {
+			put(null);
+			return;
+		}
+		const stop = new AbortController();
+		const wait = setTimeout(() => {
+			const [x, y] = (now().t ?? t).split(",").map(Number);
+			const [t0, t1] = y > x ? [x, y] : all;
+			getJson<Arrows>(`${api(id, "arrows")}?t0=${Math.max(0, Math.floor(t0))}&t1=${Math.ceil(t1)}`, stop.signal).then(
+				(r) => put(r.from.length <= 400 ? r : { ...r, from: [] }),
+				() => put(null), // without arrows: the tiles say what is wrong
+			);
+		}, 300);
+		return () => {
+			clearTimeout(wait);
+			stop.abort();
+		};
+	}, [id, on, now().t]);
+	return a;
+}
+
+function SumsOf({ id, range, lanes }: { id: string; range: [number, number]; lanes: number[] }) {
+	const { h } = useSession();
+	const path = `${api(id, "sums")}?t0=${Math.max(0, Math.floor(range[0]))}&t1=${Math.ceil(range[1])}&lanes=${spans(lanes)}`;
+	const [at, settle] = useState("");
+	useEffect(() => {
+		const wait = setTimeout(() => settle(path), 200);
+		return () => clearTimeout(wait);
+	}, [path]);
+	const s = usePromise(() => (at ? getJson<Sums>(at) : null), [at]);
+	return (
+		<div class="sums">
+			<header>
+				<h2>{time(range[1] - range[0])} in {lanes.length} {lanes.length === 1 ? "lane" : "lanes"}</h2>
+				<button type="button" onClick={() => set({ range: "", box: "" })}>close</button>
+			</header>
+			<Loaded of={s}>{(v) => <SumTable v={v} wall={range[1] - range[0]} sort={h.bsort ?? "-total"} />}</Loaded>
+		</div>
+	);
+}
+
+function SumTable({ v, wall, sort }: { v: Sums; wall: number; sort: string }) {
+	const rows = useMemo(() => v.name.map((_, i) => i), [v]);
+	const names = useMemo(() => v.name.map(shown), [v]);
+	const c = column("ns", v.total);
+	const e = column("ns", v.min, v.max);
+	const cols: Col[] = [
+		{ key: "name", head: "Name", text: (r) => names[r], title: (r) => names[r], sort: (r) => names[r] },
+		{ key: "total", head: "Total", unit: c.unit, num: true, width: 110, text: (r) => c.text(v.total[r]), sort: (r) => v.total[r], share: (r) => v.total[r] / (v.total[0] || 1) },
+		{ key: "%", head: "of the range", num: true, width: 112, text: (r) => percent(v.total[r], wall) },
+		{ key: "count", head: "Count", num: true, width: 90, text: (r) => group(v.count[r]), sort: (r) => v.count[r] },
+		{ key: "avg", head: "Average", unit: e.unit, num: true, width: 110, text: (r) => e.text(v.total[r] / (v.count[r] || 1)), sort: (r) => v.total[r] / (v.count[r] || 1) },
+		{ key: "min", head: "Least", unit: e.unit, num: true, width: 100, text: (r) => e.text(v.min[r]), sort: (r) => v.min[r] },
+		{ key: "max", head: "Most", unit: e.unit, num: true, width: 100, text: (r) => e.text(v.max[r]), sort: (r) => v.max[r] },
+	];
+	return (
+		<>
+			<Table label="What is in it" cols={cols} rows={rows} sort={sort} onSort={(s) => set({ bsort: s })} onSelect={(r) => set({ sel: nameKey(v.name[r]), node: "" })} empty="Nothing is in it." />
+			{v.rest && v.rest.names > 0 && <p class="note">and {group(v.rest.names)} names more, with {time(v.rest.total)} in {group(v.rest.count)}</p>}
+		</>
+	);
+}
+
+// 0,1,2,5 as "0-2,5".
+function spans(ids: number[]): string {
+	const s = [...ids].sort((a, b) => a - b);
+	const ret: string[] = [];
+	for (let i = 0; i < s.length;) {
+		let k = i;
+		while (k + 1 < s.length && s[k + 1] === s[k] + 1)
+			k++;
+		ret.push(k > i ? `${s[i]}-${s[k]}` : `${s[i]}`);
+		i = k + 1;
+	}
+	return ret.join(",");
+}
+
+function EventOf({ id, event, sel, lane, t0, close }: { id: string; event: number; sel: { start: number; dur: number; name: string } | null; lane: Lane | undefined; t0: number; close: () => void }) {
+	const d = usePromise(() => (event > 0 && !isReport ? getJson<Record<string, unknown>>(`${api(id, "event")}?id=${event}`) : null), [id, event]);
+	const more = Object.entries(d.value ?? {}).filter(([k, v]) => k !== "warnings" && k !== "name" && k !== "path" && v !== null && v !== "" && typeof v !== "object");
+	const path = Array.isArray(d.value?.path) ? (d.value.path as unknown[]).map((x) => shown(String(x))) : [];
+	const name = sel ? shown(sel.name) : shown(String(d.value?.name ?? ""));
+	const say1 = (k: string, v: unknown) => (typeof v === "number" ? (k.endsWith("_ns") ? time(v) : /bytes|shared/.test(k) ? withUnit(v, "bytes") : inUnit(v, ["", 1])) : shown(String(v)));
+	const facts: [string, string][] = [
+		...(sel ? [["took", time(sel.dur)], ["begins at", time(sel.start - t0)]] as [string, string][] : []),
+		...(lane ? [["lane", shown(lane.name)]] as [string, string][] : []),
+		...more.filter(([k]) => !(sel && /^(start|dur|end)(_ns)?$/.test(k))).map(([k, v]) => [k.replace(/_(ns|bytes)$/, "").replaceAll("_", " "), say1(k, v)] as [string, string]),
+	];
+	return (
+		<aside class="details" aria-label="Selected event">
+			<header>
+				<h2>Selected</h2>
+				<button type="button" class="plain" onClick={() => void copyText(csv([["name", ...facts.map((f) => f[0])], [name, ...facts.map((f) => f[1])]]))}>copy as CSV</button>
+				<button type="button" class="plain" aria-label="select nothing" onClick={close}>×</button>
+			</header>
+			<p class="whole">{name}</p>
+			<nav aria-label="Show it in">
+				<button type="button" onClick={() => set({ tab: "tree" })}>Tree</button>
+				<button type="button" onClick={() => set({ tab: "flame", flame: "callers", z: "" })}>Callers</button>
+				<button type="button" onClick={() => set({ tab: "ops", by: "" })}>Operations</button>
+			</nav>
+			<dl class="facts">{facts.map(([k, v]) => <div key={k}><dt>{k}</dt><dd>{v}</dd></div>)}</dl>
+			{d.error && <p class="hint">{d.error.message}</p>}
+			{path.length > 0 && <><h3>Path</h3><ol class="path">{path.map((x, i) => <li key={i}>{x}</li>)}</ol></>}
+		</aside>
+	);
+}
+
+// The table of what is in the window.
+function Listing({ tiles, view, rows, t0, onSelect }: { tiles: { tile: Tile; from: number; to: number }[]; view: { t0: number; t1: number }; rows: (Row | undefined)[]; t0: number; onSelect: (s: Slice) => void }) {
+	const { h } = useSession();
+	const all = useMemo(() => {
+		const ret: Slice[] = [];
+		for (const { tile, from, to } of tiles)
+			for (let i = 0; i < tile.n && ret.length < 50_000; i++)
+				if (tile.start[i] < view.t1 && tile.start[i] + tile.dur[i] > view.t0 && tile.start[i] < to && (tile.start[i] >= from || from <= view.t0))
+					ret.push({ tile, i });
+		return ret;
+	}, [tiles, view.t0, view.t1]);
+	const ids = useMemo(() => all.map((_, i) => i), [all]);
+	const s = (r: number) => all[r];
+	const c = column("ns", all.map((x) => x.tile.dur[x.i]));
+	const b = column("ns", all.map((x) => x.tile.start[x.i]));
+	const cols: Col[] = [
+		{ key: "name", head: "Name", text: (r) => s(r).tile.names[s(r).tile.name[s(r).i]], title: (r) => s(r).tile.names[s(r).tile.name[s(r).i]], sort: (r) => s(r).tile.names[s(r).tile.name[s(r).i]] },
+		{ key: "lane", head: "Lane", width: 180, text: (r) => shown(rows[s(r).tile.lane[s(r).i]]?.lane.name ?? ""), sort: (r) => s(r).tile.lane[s(r).i] },
+		{ key: "start", head: "Begins", unit: b.unit, num: true, width: 120, text: (r) => b.text(s(r).tile.start[s(r).i] - t0), sort: (r) => s(r).tile.start[s(r).i] },
+		{ key: "dur", head: "Took", unit: c.unit, num: true, width: 120, text: (r) => c.text(s(r).tile.dur[s(r).i]), sort: (r) => s(r).tile.dur[s(r).i] },
+		{ key: "count", head: "Events", num: true, width: 90, text: (r) => group(s(r).tile.count[s(r).i]), sort: (r) => s(r).tile.count[s(r).i] },
+	];
+	return <Table label="What is shown" cols={cols} rows={ids} sort={h.lsort ?? "start"} onSort={(x) => set({ lsort: x })} onSelect={(r) => onSelect(s(r))} empty="Nothing is in this window." />;
+}
