@@ -17,7 +17,9 @@ export async function browser() {
 
 // A page of a size; zoom is the browser's: fewer CSS pixels, more of the screen's for each.
 export async function pageOf(b, { zoom = 1, dark = false, width = 1280, height = 800, still = true } = {}) {
-	const p = await b.newPage();
+	const own = await b.createBrowserContext(); // what one page keeps, another does not find
+	const p = await own.newPage();
+	p.close = () => own.close();
 	p.errors = [];
 	p.on("pageerror", (e) => p.errors.push(`${e.message}`));
 	p.on("console", (m) => m.type() === "error" && p.errors.push(m.text()));

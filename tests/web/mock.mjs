@@ -67,38 +67,50 @@ export function makeTree(n, names) {
 			t.values.count[p] = (t.values.count[p] ?? 0) + (t.values.count[i] ?? 0);
 		}
 	}
+	// As the server says it: preorder and depth; of what has a self, only that.
+	const depth = t.node.parent.map(() => 0);
+	t.node.parent.forEach((p, i) => (depth[i] = p < 0 ? 0 : depth[p] + 1));
+	delete t.node.parent;
+	delete t.node.size;
+	t.node.depth = depth;
+	if (n > 0)
+		t.values.gpu_time_self = t.values.gpu_time_self.map((v) => v ?? 0);
+	t.gpu_time = t.values.gpu_time;
+	delete t.values.gpu_time;
 	return t;
 }
 
 export function makeOps(n, names) {
 	const r = dice(n + 3);
-	const rows = Object.fromEntries("name family class device stream count total avg p50 p99 min max grid_x grid_y grid_z block_x block_y block_z registers static_shared dynamic_shared".split(" ").map((k) => [k, []]));
-	const hist = [];
+	const rows = Object.fromEntries("name family class device stream count total avg p50 p99 min max grid_x grid_y grid_z block_x block_y block_z registers static_shared dynamic_shared hist".split(" ").map((k) => [k, []]));
 	for (let i = 0; i < n; i++) {
 		const count = 1 + Math.floor(r() * 500);
 		const avg = Math.floor(1000 + 300000 * r() ** 4);
 		const row = { name: i % names.length, family: FAMILIES[i % FAMILIES.length], class: "compute", device: 0, stream: 7 + (i % 2) * 6, count, total: count * avg, avg, p50: avg, p99: avg * 2, min: avg / 2, max: avg * 3,
-			grid_x: 128, grid_y: 1, grid_z: 1, block_x: 256, block_y: 1, block_z: 1, registers: 32, static_shared: 1024, dynamic_shared: 0 };
+			grid_x: 128, grid_y: 1, grid_z: 1, block_x: 256, block_y: 1, block_z: 1, registers: 32, static_shared: 1024, dynamic_shared: 0,
+			hist: [Array.from({ length: 25 }, (_, k) => Math.round(avg * 1.2 ** (k - 9))), Array.from({ length: 24 }, (_, k) => Math.floor(count * Math.exp(-((k - 9) ** 2) / 9) * 0.2))] };
 		for (const k of Object.keys(rows))
 			rows[k].push(row[k]);
-		hist.push(Array.from({ length: 24 }, (_, k) => Math.floor(count * Math.exp(-((k - 9) ** 2) / 9) * 0.2)));
 	}
-	return { names, column: rows, warnings: [], hist, hist_edges: Array.from({ length: 25 }, (_, k) => Math.round(1000 * 1.5 ** k)) };
+	return { names, column: rows, warnings: [] };
 }
 
-export function makeSteps(n) {
-	const r = dice(11);
-	const s = { step: [], start: [], duration: [], gpu_busy: [], compute: [], copy: [], comm: [], memory_peak: [] };
-	let t = 1e6;
-	for (let i = 1; i <= n; i++) {
-		const d = Math.floor(2e7 * (1 + 0.1 * r()) * (i % 37 === 19 ? 2.4 : 1));
-		const row = { step: i, start: t, duration: d, gpu_busy: d * 0.62, compute: d * 0.5, copy: d * 0.04, comm: d * 0.08, memory_peak: 4e9 + i * 1e5 };
-		for (const k of Object.keys(s))
-			s[k].push(row[k]);
-		t += d;
+export function makeSteps(n, ranks = 1) {
+	const s = Object.fromEntries("process step tid start duration gpu_busy compute copy comm".split(" ").map((k) => [k, []]));
+	const peak = [];
+	for (let k = 0; k < ranks; k++) {
+		const r = dice(11 + k);
+		let t = 1e6;
+		for (let i = 1; i <= n; i++) {
+			const d = Math.floor(2e7 * (1 + 0.1 * r()) * (i % 37 === 19 ? 2.4 : 1) * (k === 3 ? 1.35 : 1));
+			const row = { process: k, step: i, tid: 4711, start: t, duration: d, gpu_busy: d * 0.62, compute: d * 0.5, copy: d * 0.04, comm: d * 0.08 };
+			for (const c of Object.keys(s))
+				s[c].push(row[c]);
+			peak.push(4e9 + i * 5e6);
+			t += d;
+		}
 	}
-	const { memory_peak, ...column } = s;
-	return { processes: [{ pid: 4711, rank: null }], column: { process: s.step.map(() => 0), tid: s.step.map(() => 4711), ...column }, values: [{ name: "memory_peak", unit: "bytes", v: memory_peak }], warnings: [] };
+	return { processes: Array.from({ length: ranks }, (_, k) => ({ pid: 4711 + k, rank: ranks > 1 ? k : null })), column: s, values: n > 0 ? [{ name: "memory_peak", unit: "bytes", v: peak }] : [], warnings: [] };
 }
 
 export function makeSeries(n, count = 4) {
@@ -114,11 +126,13 @@ export function makeSeries(n, count = 4) {
 	}) };
 }
 
-export function makeRanks(n, steps) {
-	const r = dice(2);
-	const duration = Array.from({ length: n }, (_, k) => Array.from({ length: steps }, () => Math.floor(2e7 * (1 + 0.05 * r()) * (k === 3 ? 1.35 : 1))));
-	return { ranks: duration.map((_, k) => k), steps: Array.from({ length: steps }, (_, i) => i + 1), duration,
-		scopes: { name: ["forward", "backward", "allreduce"], min: [5e6, 9e6, 1e6], median: [5.2e6, 9.3e6, 2e6], max: [5.5e6, 13e6, 2.2e6], max_rank: [1, 3, 0] } };
+export function makeRanks(n, names) {
+	const processes = Array.from({ length: n }, (_, k) => ({ pid: 4711 + k, rank: k, total: 1e9 * (k === 3 ? 1.35 : 1) }));
+	const path = names.slice(0, 10).map((_, i) => (i === 0 ? [0] : [0, i]));
+	const values = path.map((_, i) => processes.map((_, k) => (10 - i) * 1e8 * (k === 3 ? 1.4 : 1 + k / 1000)));
+	const sorted = values.map((v) => [...v].sort((x, y) => x - y));
+	return { processes, metric: "gpu_time", names, recorded: {}, warnings: [], values, column: { path, class: path.map(() => "compute"), in: path.map(() => n), min: sorted.map((v) => v[0]),
+		median: sorted.map((v) => v[v.length >> 1]), max: sorted.map((v) => v[v.length - 1]), slowest: values.map((v) => v.indexOf(Math.max(...v))) } };
 }
 
 // --- a timeline: `events` slices in lanes, each as long as its place in a fixed grid says -----------------------------
@@ -215,7 +229,7 @@ export const SESSIONS = {
 	2: ["train", 380, 58, 110, 400, 8, 20_000, WORDS],
 	empty: ["empty", 0, 0, 0, 0, 0, 0, WORDS],
 	one: ["one", 2, 1, 1, 1, 1, 1, WORDS],
-	many: ["many", 10_000, 10_000, 10_000, 4000, 64, 1_000_000, WORDS],
+	many: ["many", 10_000, 10_000, 10_000, 4000, 16, 1_000_000, WORDS],
 	huge: ["huge", 100_000, 5000, 1000, 4000, 8, 1_000_000, Array.from({ length: 5000 }, (_, i) => `void kernel_${i}<float, ${i % 7}>(float*)`)],
 	hostile: [HOSTILE[0], 300, HOSTILE.length, 20, 40, 2, 1000, HOSTILE],
 	long: ["n".repeat(300), 60, 20, 20, 40, 2, 1000, Array.from({ length: 20 }, (_, i) => `${i}_` + "a_name_of_three_hundred_characters::".repeat(9).slice(0, 296))],
@@ -242,15 +256,16 @@ function meta(id) {
 		drops: id === "hostile" ? [{ cause: "lane_full", count: 3, exact: true, words: HOSTILE[1] }] : [], notes: id === "hostile" ? [HOSTILE[0]] : [], overhead: 0.0062 },
 	ref: id, live: id === "live", steps, has, processes: [{ pid: 4711, rank: ranks > 1 ? 0 : null, host: "node7", end: "exited" }],
 	lacks: Object.entries(has).filter(([, v]) => !v).map(([what]) => ({ what, words: "", switch: what === "timeline" ? "protonctl run -d trace -- CMD" : "protonctl run -k torch -d trace -- CMD" })),
-	warnings: [], summary: busy > 0 ? { devices: [{ device: 0, busy_ns: busy, idle_ns: t1 * 0.29, compute_ns: t1 * 0.55, copy_ns: t1 * 0.04, comm_ns: t1 * 0.12 }],
+	warnings: [], summary: busy > 0 ? { devices: [{ device: 0, busy_ns: busy, idle_ns: t1 * 0.29 }], compute_ns: t1 * 0.55, copy_ns: t1 * 0.04, comm_ns: t1 * 0.12,
 		...(steps > 0 ? { steps_per_s: 48.1, step_p50_ns: 2.08e7, step_p99_ns: 4.9e7 } : {}) } : {} };
 }
 
-function diff(a, b) {
-	const [x, y] = [makeTree(SESSIONS[a][1], SESSIONS[a][7]), makeTree(SESSIONS[a][1], SESSIONS[a][7])];
+function diff(a) {
+	const x = makeTree(SESSIONS[a][1], SESSIONS[a][7]);
 	const r = dice(9);
-	const v = y.values.gpu_time.map((t) => Math.floor((t ?? 0) * (0.5 + r())));
-	return { ...x, metrics: [{ name: "a", unit: "ns", inclusive: true }, { name: "b", unit: "ns", inclusive: true }], values: { a: x.values.gpu_time, b: v }, of: [a, b] };
+	const self = x.values.gpu_time_self;
+	const { values, gpu_time, ...rest } = x;
+	return { ...rest, metrics: [x.metrics[0]], before: { gpu_time_self: self }, after: { gpu_time_self: self.map((t) => Math.floor((t ?? 0) * (0.5 + r()))) } };
 }
 
 function answer(url) {
@@ -260,7 +275,7 @@ function answer(url) {
 		return { columns: "id name state source command created_ns duration_ns processes launches tags".split(" ").map((name) => ({ name, unit: name.endsWith("_ns") ? "ns" : "" })), open: ["1"],
 			rows: Object.keys(SESSIONS).map((id, i) => [id, SESSIONS[id][0], "finalized", "job", `python3 train.py ${id}`, 1795633967184671773 + i * 1e12, 2.4e9, 1, SESSIONS[id][1] * 24, i === 0 ? "base" : ""]) };
 	if (path === "api/diff")
-		return diff(q.get("a"), q.get("b"));
+		return diff(q.get("a"));
 	const [, , id, what] = path.split("/");
 	if (!path.startsWith("api/s/") || !(id in SESSIONS))
 		return null;
@@ -269,9 +284,9 @@ function answer(url) {
 	case "meta": return meta(id);
 	case "tree": return once(`tree ${id}`, () => makeTree(tree, names));
 	case "ops": return makeOps(ops, names.slice(0, Math.max(1, ops)).concat(ops > names.length ? Array.from({ length: ops - names.length }, (_, i) => `kernel ${i}`) : []));
-	case "steps": return makeSteps(steps);
+	case "steps": return makeSteps(steps, Math.max(1, ranks));
 	case "series": return makeSeries(series);
-	case "ranks": return makeRanks(ranks, Math.min(200, steps));
+	case "ranks": return ranks > 1 ? makeRanks(ranks, names) : null;
 	case "lanes": return { lane: lineOf(id).lane, t0: 0, t1: lineOf(id).t1 };
 	case "window": return lineOf(id).tile(q);
 	case "arrows": return { from_lane: [0, 0], from: [PERIOD, 3 * PERIOD], to_lane: [lineOf(id).lane.length - 1, lineOf(id).lane.length - 1], to: [2 * PERIOD, 5 * PERIOD] };
@@ -292,16 +307,21 @@ function answer(url) {
 }
 
 export function serve(port = 0) {
+	let live = 0;
 	const server = createServer((req, res) => {
 		const url = new URL(req.url, "http://localhost");
 		res.setHeader("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'");
 		if (url.pathname === "/api/live") {
 			res.writeHead(200, { "Content-Type": "text/event-stream" });
 			let n = 0;
+			live++;
 			const send = () => res.write(`data: ${JSON.stringify({ steps: 1200 + n, step_rate: 48 + Math.sin(n), busy: 0.7 + 0.1 * Math.sin(n / 3), drops: 0, top: WORDS.slice(0, 12).map((name, i) => ({ name, time: 2e8 / (i + 1), count: 80 - i, p50: 2e6, p99: 4e6 })) })}\n\n`);
 			send();
 			const beat = setInterval(() => (n++, send()), 250);
-			req.on("close", () => clearInterval(beat));
+			req.on("close", () => {
+				live--;
+				clearInterval(beat);
+			});
 			return;
 		}
 		const file = { "/": ["index.html", "text/html"], "/index.html": ["index.html", "text/html"], "/app.js": ["app.js", "text/javascript"], "/app.css": ["app.css", "text/css"] }[url.pathname];
@@ -322,7 +342,7 @@ export function serve(port = 0) {
 			res.end(JSON.stringify(a));
 		}
 	});
-	return new Promise((done) => server.listen(port, "127.0.0.1", () => done({ server, url: `http://127.0.0.1:${server.address().port}/` })));
+	return new Promise((done) => server.listen(port, "127.0.0.1", () => done({ server, live: () => live, url: `http://127.0.0.1:${server.address().port}/` })));
 }
 
 if (process.argv[1] === fileURLToPath(import.meta.url))

@@ -2,9 +2,12 @@
 // what people need who see or hear it otherwise.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { deflateRawSync } from "node:zlib";
 import { browser, fromWeb, pageOf, settled } from "./browser.mjs";
-import { serve } from "./mock.mjs";
+import { Line, packTile, serve, SESSIONS } from "./mock.mjs";
 
 const AXE = readFileSync(fromWeb.resolve("axe-core/axe.min.js"), "utf8");
 let b, site;
@@ -26,6 +29,13 @@ async function open(hash, options) {
 }
 const tabsOf = (p) => p.$$eval("[role=tab]", (l) => l.map((t) => t.id.replace("tab-", "")));
 const text = (p, sel) => p.$eval(sel, (e) => e.textContent);
+async function until(yes) {
+	const end = Date.now() + 5000;
+	while (!yes()) {
+		assert.ok(Date.now() < end, "it did not come");
+		await new Promise((done) => setTimeout(done, 20));
+	}
+}
 const hashOf = async (p) => new URLSearchParams(new URL(p.url()).hash.slice(1));
 
 // Nothing threw, nothing was refused by the browser, nothing ran that came from a name, nothing sticks out of the page.
@@ -70,6 +80,14 @@ describe("every tab", () => {
 				const bad = found.violations.filter((v) => ["serious", "critical"].includes(v.impact)).map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160)).join(" | ")}`);
 				assert.deepEqual(bad, [], tab);
 			}
+			// It would have said so.
+			const planted = await p.evaluate(async () => {
+				const e = document.querySelector("#view").appendChild(document.createElement("button"));
+				const r = await axe.run(document, { resultTypes: ["violations"] });
+				e.remove();
+				return r.violations.map((v) => v.id);
+			});
+			assert.ok(planted.includes("button-name"), `${planted}`);
 			await p.close();
 		});
 });
@@ -210,5 +228,181 @@ describe("the frame", () => {
 		assert.equal(Buffer.from(await p.screenshot()).compare(Buffer.from(await q.screenshot())), 0);
 		await p.close();
 		await q.close();
+	});
+});
+
+describe("the timeline", () => {
+	const range = async (p) => (((await hashOf(p)).get("t") ?? "0,0").split(",").map(Number));
+	const moved = async (p) => {
+		await p.waitForFunction((was) => location.hash !== was, { timeout: 5000 }, await p.evaluate(() => (window.was ??= location.hash)));
+		await p.evaluate(() => (window.was = location.hash));
+		await settled(p);
+	};
+	test("is zoomed and moved by keys, and its place is in the address", async () => {
+		const p = await open("s=1&tab=timeline&t=20000000,20400000");
+		await p.evaluate(() => (window.was = location.hash));
+		await p.focus("canvas");
+		await p.keyboard.press("w");
+		await moved(p);
+		const [a, b] = await range(p);
+		assert.ok(b - a < 300000 && a > 20000000 && b < 20400000, `${a} ${b}`);
+		await p.keyboard.press("d");
+		await moved(p);
+		const [c, d] = await range(p);
+		assert.ok(c > a && d > b);
+		await p.close();
+	});
+	test("names what is under the mouse, and says all of what is clicked", async () => {
+		const p = await open("s=1&tab=timeline&t=20000000,20400000");
+		const box = await (await p.$("canvas")).boundingBox();
+		let hit = "";
+		for (let x = 180; x < 400 && !hit; x += 4) {
+			await p.mouse.move(box.x + x, box.y + 34);
+			await settled(p);
+			hit = (await p.$(".tip .head")) ? await text(p, ".tip .head") : "";
+			if (hit)
+				await p.mouse.click(box.x + x, box.y + 34);
+		}
+		await settled(p);
+		assert.equal(await text(p, ".details .whole"), hit);
+		assert.match(await text(p, ".details .facts"), /grid128 × 1 × 1/);
+		assert.ok(Number((await hashOf(p)).get("ev")) > 0);
+		const first = (await hashOf(p)).get("ev");
+		await p.focus("canvas");
+		await p.keyboard.press("n");
+		await p.waitForFunction((was) => new URLSearchParams(location.hash.slice(1)).get("ev") !== was, { timeout: 5000 }, first);
+		await settled(p);
+		assert.equal(await text(p, ".details .whole"), hit, "the next of the same name");
+		await p.close();
+	});
+	test("sums what is in a box", async () => {
+		const p = await open("s=1&tab=timeline&t=20000000,20400000");
+		const box = await (await p.$("canvas")).boundingBox();
+		await p.mouse.move(box.x + 300, box.y + 30);
+		await p.mouse.down();
+		await p.mouse.move(box.x + 500, box.y + 120, { steps: 4 });
+		await p.mouse.up();
+		await p.waitForSelector(".sums tbody tr[role=row]");
+		const [a, b] = (await hashOf(p)).get("range").split(",").map(Number);
+		const want = (px) => 20000000 + ((px - 172) / (box.width - 172)) * 400000;
+		assert.ok(Math.abs(a - want(300)) < 800 && Math.abs(b - want(500)) < 800, `${a} ${b}`);
+		assert.equal((await hashOf(p)).get("box"), "0,1");
+		await p.close();
+	});
+	test("pins and hides lanes", async () => {
+		const p = await open("s=1&tab=timeline&lane=2");
+		await p.focus("canvas");
+		await p.keyboard.press("p");
+		await settled(p);
+		assert.equal((await hashOf(p)).get("pin"), "2");
+		await p.keyboard.press("e");
+		await p.keyboard.press("h");
+		await settled(p);
+		assert.equal((await hashOf(p)).get("hide"), "0");
+		await p.close();
+	});
+	test("draws the slices where they are", async () => {
+		const p = await open("s=1&tab=timeline&t=20000000,20400000&counters=0&arrows=0");
+		const line = new Line(200_000, 2, 2, SESSIONS[1][7]);
+		const got = await p.evaluate((n) => {
+			const c = document.querySelector("canvas");
+			const d = c.getContext("2d").getImageData(0, 24 + 8, c.width, 1).data;
+			return Array.from({ length: n }, (_, i) => d[(172 + i) * 4] | (d[(172 + i) * 4 + 1] << 8) | (d[(172 + i) * 4 + 2] << 16));
+		}, 1000);
+		const width = await p.$eval("canvas", (c) => c.width - 172);
+		const scale = width / 400000;
+		let wrong = 0;
+		for (let i = 0; i < 18; i++) {
+			const e = line.one(0, 1000 + i);
+			const [x0, x1] = [(e.start - 20000000) * scale, (e.start + e.dur - 20000000) * scale];
+			if (x1 < 1000 && x1 - x0 > 4) {
+				wrong += got[Math.ceil(x0) + 1] === 0xffffff ? 1 : 0; // in it there is colour
+				const next = (line.one(0, 1001 + i).start - 20000000) * scale;
+				wrong += next - x1 > 3 && got[Math.ceil(x1) + 1] !== 0xffffff ? 1 : 0; // after it there is none
+			}
+		}
+		assert.equal(wrong, 0);
+		await p.close();
+	});
+	test("a piece that is cut or no piece is said, and nothing breaks", async () => {
+		for (const body of [Buffer.from("hello"), packTile(0, 1, 0, [[0, 5, 0, 1, 1, 0, 0]], ["a"], 1).subarray(0, 60)]) {
+			const p = await pageOf(b);
+			await p.setRequestInterception(true);
+			p.on("request", (r) => (r.url().includes("/window?") ? r.respond({ status: 200, body }) : r.continue()));
+			await p.goto(`${site.url}#s=1&tab=timeline`);
+			await p.waitForSelector("[role=alert]");
+			assert.match(await text(p, "[role=alert]"), /piece/);
+			assert.deepEqual(p.errors, []);
+			await p.close();
+		}
+	});
+});
+
+describe("steps, series, ranks, live", () => {
+	test("a slow step leads to its place in the timeline", async () => {
+		const p = await open("s=1&tab=steps");
+		await p.evaluate(() => document.querySelector(".warn button.link").click());
+		await settled(p);
+		assert.equal((await hashOf(p)).get("step"), "19");
+		await p.evaluate(() => [...document.querySelectorAll("button")].find((e) => /in the timeline/.test(e.textContent)).click());
+		await settled(p);
+		const h = await hashOf(p);
+		assert.equal(h.get("tab"), "timeline");
+		assert.ok(h.get("range").split(",").map(Number).reduce((x, y) => y - x) > 4e7);
+		await p.close();
+	});
+	test("the slow rank is named", async () => {
+		const p = await open("s=1&tab=ranks");
+		assert.match(await text(p, ".bar-of .warn"), /rank 3 takes 1\.3\d × as long/);
+		assert.match(await p.$eval(".halves .table:last-child tbody tr[role=row]", (r) => r.textContent), /rank 3/);
+		await p.close();
+	});
+	test("what is live moves, can be paused, and is let go of when nobody looks", async () => {
+		const p = await pageOf(b);
+		await p.goto(`${site.url}#s=live&tab=live`);
+		await p.waitForFunction(() => document.querySelectorAll(".bar-of .note b")[1]?.textContent > "1");
+		const n = () => p.$$eval(".bar-of .note b", (l) => Number(l[1].textContent.replaceAll("\u202f", "")));
+		const first = await n();
+		await p.waitForFunction((was) => Number(document.querySelectorAll(".bar-of .note b")[1].textContent.replaceAll("\u202f", "")) > was + 1, { timeout: 5000 }, first);
+		assert.equal(site.live(), 1);
+		await p.click(".bar-of button.toggle");
+		await p.waitForFunction(() => document.querySelector(".state[role=status]").textContent === "paused");
+		await until(() => site.live() === 0);
+		await p.close();
+	});
+});
+
+describe("a report", () => {
+	test("is the same page, without a server", async () => {
+		const page = readFileSync(new URL("../../viewer/web/dist/index.html", import.meta.url), "utf8");
+		const js = readFileSync(new URL("../../viewer/web/dist/app.js", import.meta.url), "utf8");
+		const css = readFileSync(new URL("../../viewer/web/dist/app.css", import.meta.url), "utf8");
+		const inside = [];
+		for (const path of ["api/sessions", "api/s/1/meta", "api/s/1/tree", "api/s/1/ops", "api/s/1/steps", "api/s/1/lanes", "api/s/1/window?t0=0&t1=409600000&px=1024&lanes=0-3"]) {
+			const r = await fetch(site.url + path);
+			inside.push(`<script type="application/octet-stream" data-path="${path.replaceAll("&", "&amp;")}">${deflateRawSync(Buffer.from(await r.arrayBuffer())).toString("base64")}</script>`);
+		}
+		assert.ok(page.includes('<link rel="stylesheet" href="app.css">') && page.includes('<script src="app.js"></script>'), "what protonview report replaces");
+		const html = page.replace('<link rel="stylesheet" href="app.css">', () => `<style>${css}</style>`).replace('<script src="app.js"></script>', () => `${inside.join("\n")}<script>${js}</script>`);
+		const dir = mkdtempSync(join(tmpdir(), "page-"));
+		writeFileSync(join(dir, "run.html"), html);
+		const p = await pageOf(b);
+		await p.setRequestInterception(true);
+		const asked = [];
+		p.on("request", (r) => (r.url().startsWith("file:") || r.url().startsWith("data:") ? r.continue() : (asked.push(r.url()), r.abort())));
+		await p.goto(`file://${dir}/run.html`);
+		await settled(p);
+		for (const tab of await tabsOf(p)) {
+			await p.evaluate((t) => (location.hash = t), `tab=${tab}`);
+			await settled(p);
+			await sound(p, `report/${tab}`);
+		}
+		assert.deepEqual(asked, [], "it asked the network");
+		assert.ok(!(await tabsOf(p)).includes("sessions"));
+		await p.evaluate(() => (location.hash = "tab=timeline&arrows=0"));
+		await settled(p);
+		assert.ok(await p.$eval("canvas", (c) => new Set(c.getContext("2d").getImageData(200, 30, 400, 1).data).size > 8), "its timeline is drawn");
+		await p.close();
+		rmSync(dir, { recursive: true });
 	});
 });

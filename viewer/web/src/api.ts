@@ -21,15 +21,12 @@ export interface Sessions extends Answer {
 export interface Lack {
 	what: string;
 	words?: string;
-	switch: string;
+	switch: string | null;
 }
 export interface DeviceSum {
 	device: string | number;
 	busy_ns: number;
 	idle_ns: number;
-	compute_ns: number;
-	copy_ns: number;
-	comm_ns: number;
 }
 export type Kind = "timeline" | "steps" | "memory" | "series" | "ranks" | "gpu";
 export interface Meta extends Answer {
@@ -56,7 +53,7 @@ export interface Meta extends Answer {
 	processes: { pid: number; rank?: Num; host?: string | null; command?: string | null; end?: string | null; gpu?: string | null }[];
 	lacks?: Lack[];
 	head?: string;
-	summary?: { devices?: DeviceSum[]; steps_per_s?: Num; step_p50_ns?: Num; step_p99_ns?: Num };
+	summary?: { window_ns?: Num; devices?: DeviceSum[]; compute_ns?: Num; comm_ns?: Num; copy_ns?: Num; steps_per_s?: Num; step_p50_ns?: Num; step_p99_ns?: Num };
 }
 export interface Metric {
 	name: string;
@@ -75,17 +72,22 @@ export interface TreeAnswer extends Named {
 	families?: string[];
 	metrics: Metric[];
 	main?: string | null;
-	node: { name: number[]; kind: number[]; class?: Num[]; family?: Num[]; parent: number[]; size: number[] };
+	node: { name: number[]; kind: number[]; class?: Num[]; family?: Num[]; depth: number[]; side?: number[] };
 	values: Record<string, Num[]>;
+}
+export interface DiffAnswer extends Omit<TreeAnswer, "values"> {
+	before: Record<string, Num[]>;
+	after: Record<string, Num[]>;
+	change?: Record<string, Num[]>;
 }
 export interface Ops extends Named {
 	is_cpu?: boolean;
 	total?: Num;
 	accuracy?: string;
 	column: Record<string, Cell[]> & { name: number[] };
-	hist?: (number[] | null)[];
-	hist_edges?: number[];
 }
+// A bar each: edges, one more than counts.
+export type Bars = [number[], number[]] | null;
 export interface Steps extends Answer {
 	processes: { pid: number; rank?: Num }[];
 	column: Record<string, Num[]> & { step: number[]; start: number[]; duration: number[] };
@@ -94,11 +96,11 @@ export interface Steps extends Answer {
 export interface SeriesAnswer extends Answer {
 	series: { name: string; unit: string; process?: string | number | null; t: number[]; v: Num[] }[];
 }
-export interface RanksAnswer extends Answer {
-	ranks: number[];
-	steps: number[];
-	duration: Num[][];
-	scopes?: { name: string[]; [column: string]: Cell[] };
+export interface RanksAnswer extends Named {
+	processes: { pid: number; rank?: Num; total?: Num }[];
+	metric: string;
+	column: { path: number[][]; class?: Cell[]; in: number[]; min: Num[]; median: Num[]; max: Num[]; slowest: number[] };
+	values: number[][]; // of each row: of each process
 }
 export interface Lane {
 	id: number;

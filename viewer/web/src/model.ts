@@ -23,7 +23,18 @@ export interface Tree {
 	warnings: string[];
 }
 
-const wordAt = (words: string[] | undefined, i: number | null | undefined): string | undefined => (i === null || i === undefined ? undefined : words?.[i]);
+function summed(self: Float64Array, parent: Int32Array): Float64Array {
+	const ret = Float64Array.from(self, (v) => (v === v ? v : 0));
+	const any = Uint8Array.from(self, (v) => (v === v ? 1 : 0));
+	for (let i = ret.length - 1; i > 0; i--)
+		if (parent[i] >= 0) {
+			ret[parent[i]] += ret[i];
+			any[parent[i]] |= any[i];
+		}
+	return ret.map((v, i) => (any[i] ? v : NaN));
+}
+
+const wordAt = (words: string[] | undefined, i: number | null | undefined): string | undefined => (i === null || i === undefined ? undefined : words?.[i] || undefined);
 
 // Scopes have a class too, that of what is not a GPU's: their kind says more.
 const wordOfClass = (word: string | undefined): string | undefined => (word === "cpu" ? undefined : word);
@@ -31,20 +42,36 @@ const wordOfClass = (word: string | undefined): string | undefined => (word === 
 export function treeFrom(a: TreeAnswer): Tree {
 	const n = a.node.name.length;
 	const names = a.names.map(shown);
-	const parent = Int32Array.from(a.node.parent);
-	const depth = new Uint16Array(n);
+	const parent = new Int32Array(n).fill(-1);
+	const size = new Uint32Array(n).fill(1);
+	const depth = Uint16Array.from(a.node.depth);
+	// Preorder and depth say all: the parent is the last one that is less deep.
+	const open: number[] = [];
+	for (let i = 0; i < n; i++) {
+		while (open.length > 0 && depth[open[open.length - 1]] >= depth[i])
+			open.pop();
+		parent[i] = open.length > 0 ? open[open.length - 1] : -1;
+		open.push(i);
+	}
+	for (let i = n - 1; i > 0; i--)
+		if (parent[i] >= 0)
+			size[parent[i]] += size[i];
 	const family: string[] = new Array(n);
 	const values: Record<string, Float64Array> = {};
 	for (let i = 0; i < n; i++) {
-		depth[i] = parent[i] >= 0 && parent[i] < i ? depth[parent[i]] + 1 : 0;
 		family[i] = wordAt(a.families, a.node.family?.[i]) ?? wordOfClass(wordAt(a.classes, a.node.class?.[i])) ?? wordAt(a.kinds, a.node.kind[i]) ?? "other";
 	}
-	for (const m of a.metrics)
-		if (a.values[m.name])
-			values[m.name] = Float64Array.from(a.values[m.name], (v) => (v === null ? NaN : v));
+	const take = (name: string) => a.values[name] && (values[name] = Float64Array.from(a.values[name], (v) => (v === null ? NaN : v)));
+	for (const m of a.metrics) {
+		const self = m.self ? take(m.self) : undefined;
+		if (self) // what it is with all below it is their sum
+			values[m.name] = summed(self, parent);
+		else
+			take(m.name);
+	}
 	return {
 		n, raw: a.names, names, recorded: a.recorded ?? {}, main: a.main ?? "", warnings: a.warnings ?? [], briefs: names.map(brief), name: Uint32Array.from(a.node.name), kind: Uint8Array.from(a.node.kind),
-		kinds: a.kinds, family, parent, size: Uint32Array.from(a.node.size), depth,
+		kinds: a.kinds, family, parent, size, depth,
 		metrics: a.metrics.filter((m) => values[m.name]), values,
 	};
 }

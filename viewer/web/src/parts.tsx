@@ -30,8 +30,8 @@ export function Lacking({ what }: { what: string }) {
 		<div class="lacking">
 			<h2>This session has {LACKS[what]?.[0] ?? `no ${what}`}</h2>
 			{lack?.words ? <p>{shown(lack.words)}</p> : null}
-			<p>It is recorded by</p>
-			<pre>{shown(lack?.switch ?? LACKS[what]?.[1] ?? "")}</pre>
+			{lack?.switch !== null && <p>It is recorded by</p>}
+			{lack?.switch !== null && <pre>{shown(lack?.switch ?? LACKS[what]?.[1] ?? "")}</pre>}
 		</div>
 	);
 }

@@ -17,7 +17,7 @@ export interface Shared {
 export const Session = createContext<Shared>(null as unknown as Shared);
 export const useSession = () => useContext(Session);
 
-const trees = new WeakMap<TreeAnswer, Tree>();
+const trees = new WeakMap<object, Tree>();
 
 export function treeOf(a: TreeAnswer): Tree {
 	let t = trees.get(a);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT. flame.tsx: the tree as bars: nested, turned over, the callers of one name, two sessions.
 import { useMemo } from "preact/hooks";
-import { get, type Metric, type TreeAnswer } from "../api";
+import { type DiffAnswer, get, type Metric } from "../api";
 import { delta, family, word } from "../color";
 import { column, nameKey, percent, shown, withUnit } from "../format";
 import { Icicle } from "../icicle";
-import { differing, label, type Layout, mainOf, nested, type Order, ownOf, pathOf, type Tree, turned, unitFor } from "../model";
+import { differing, label, type Layout, mainOf, nested, type Order, ownOf, pathOf, type Tree, treeFrom, turned, unitFor } from "../model";
 import { Choice, Legend, Loaded, Pills, Search, Toggle } from "../parts";
-import { matcher, selectName, selectNode, selectedNode, treeOf, useSession, useTree } from "../session";
+import { matcher, selectName, selectNode, selectedNode, useSession, useTree } from "../session";
 import { set, usePromise } from "../state";
 import { Sunburst } from "../sunburst";
 import { type Col, Table } from "../table";
@@ -142,7 +142,7 @@ function Diff() {
 	const others = sessions.rows.filter((r) => String(r[col("id")]) !== id).slice(0, 500);
 	const a = h.base ?? String(others.find((r) => r[col("name")] === sessions.rows.find((x) => String(x[col("id")]) === id)?.[col("name")])?.[col("id")] ?? others[0]?.[col("id")] ?? "");
 	const path = a ? `api/diff?a=${encodeURIComponent(a)}&b=${encodeURIComponent(id)}` : "";
-	const of = usePromise(() => (path ? get<TreeAnswer>(path) : null), [path]);
+	const of = usePromise(() => (path ? get<DiffAnswer>(path) : null), [path]);
 	return (
 		<>
 			<div class="bar-of">
@@ -152,18 +152,21 @@ function Diff() {
 				<Search value={h.q ?? ""} label="Find in names" onInput={(s) => set({ q: s })} />
 				<Toggle on={h.table === "1"} words="table" onChange={(on) => set({ table: on ? "1" : "" })} />
 			</div>
-			{a ? <Loaded of={of}>{(x) => <DiffBars t={treeOf(x)} />}</Loaded> : <p class="none">There is no other session to compare with.</p>}
+			{a ? <Loaded of={of}>{(x) => <DiffBars x={x} />}</Loaded> : <p class="none">There is no other session to compare with.</p>}
 			<Legend of={[[delta(1, 0), "less"], [delta(1, 1), "the same"], [delta(0, 1), "more"]]} />
 		</>
 	);
 }
 
-function DiffBars({ t }: { t: Tree }) {
+function DiffBars({ x }: { x: DiffAnswer }) {
 	const { h } = useSession();
-	const nil = new Float64Array(t.n);
-	const [a, b] = [t.values.a ?? nil, t.values.b ?? nil];
-	const unit = t.metrics[0] ? unitFor(t.metrics[0]) : "ns";
-	const l = useMemo(() => differing(t, a, b), [t]);
+	const [t, after] = useMemo(() => [treeFrom({ ...x, values: x.before }), treeFrom({ ...x, values: x.after })], [x]);
+	const nil = useMemo(() => new Float64Array(t.n), [t]);
+	const sums = x.metrics.filter((m) => adds(m) && (t.values[m.name] ?? after.values[m.name]));
+	const m = sums.find((k) => k.name === h.fm) ?? sums.find((k) => k.name === x.main) ?? sums[0];
+	const [a, b] = [(m && t.values[m.name]) ?? nil, (m && after.values[m.name]) ?? nil];
+	const unit = m ? unitFor(m) : "ns";
+	const l = useMemo(() => differing(t, a, b), [t, m]);
 	const matches = useMatches(t, h.q ?? "");
 	const zoom = Math.min(Number(h.z ?? "0") || 0, Math.max(0, l.n - 1));
 	const selected = h.sel ? Array.from(t.name).findIndex((n) => nameKey(t.raw[n]) === h.sel) : -1;

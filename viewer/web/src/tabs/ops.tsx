@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT. ops.tsx: kernels and copies: each, by family, by class, by stream.
 import { useMemo } from "preact/hooks";
-import type { Cell, Ops } from "../api";
+import type { Bars, Cell, Ops } from "../api";
 import { family } from "../color";
 import { column, group, nameKey, percent, shown, time } from "../format";
 import { Choice, Loaded, Search } from "../parts";
@@ -84,9 +84,8 @@ function Each({ o, names, rows, total, all }: { o: Ops; names: string[]; rows: n
 }
 
 function Histogram({ o, row, total }: { o: Ops; row: number; total: number }) {
-	const b = o.hist?.[row];
-	const e = o.hist_edges;
-	if (!b || !e || b.length === 0)
+	const [e, b] = (o.column.hist?.[row] as unknown as Bars) ?? [[], []];
+	if (b.length === 0 || e.length !== b.length + 1)
 		return null;
 	const first = b.findIndex((v) => v > 0);
 	const last = b.length - 1 - [...b].reverse().findIndex((v) => v > 0);

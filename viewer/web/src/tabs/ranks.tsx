@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT. ranks.tsx: each rank's steps as a map of heat, and how far ranks are apart in each scope.
 import { useMemo, useRef, useState } from "preact/hooks";
-import { api, get, type RanksAnswer } from "../api";
+import { api, get, type RanksAnswer, type Steps } from "../api";
 import { Canvas, type Draw } from "../canvas";
 import { heat } from "../color";
-import { column, group, shown, time, withUnit } from "../format";
+import { column, group, nameKey, shown, time } from "../format";
 import { type Tip, TipBox } from "../icicle";
 import { Lacking, Loaded, Toggle } from "../parts";
 import { useSession } from "../session";
 import { set, usePromise } from "../state";
+import { useSteps } from "./steps";
 import { type Col, headWidth, Table } from "../table";
 
 const SIDE = 76;
@@ -15,80 +16,120 @@ const SIDE = 76;
 export function RanksTab() {
 	const { id, beat } = useSession();
 	const of = usePromise(() => get<RanksAnswer>(api(id, "ranks")), [id, beat]);
-	return <div class="fill"><Loaded of={of}>{(r) => (r.ranks.length < 2 ? <Lacking what="ranks" /> : <View r={r} />)}</Loaded></div>;
+	const steps = useSteps();
+	return <div class="fill"><Loaded of={of}>{(r) => (r.processes.length < 2 ? <Lacking what="ranks" /> : <View r={r} s={steps.value} />)}</Loaded></div>;
 }
 
-function View({ r }: { r: RanksAnswer }) {
+const whoIs = (p: { pid: number; rank?: number | null }) => (p.rank !== null && p.rank !== undefined ? `rank ${p.rank}` : `pid ${p.pid}`);
+const middle = (v: number[]) => [...v].sort((x, y) => x - y)[v.length >> 1] ?? NaN;
+
+// Durations of steps by process: its place among the ranks' processes.
+interface Grid {
+	steps: number[];
+	duration: (number | null)[][];
+	mid: number;
+}
+
+function gridOf(r: RanksAnswer, s: Steps | undefined): Grid | null {
+	if (!s || s.column.step.length === 0)
+		return null;
+	const steps = [...new Set(s.column.step)].sort((a, b) => a - b);
+	const at = new Map(steps.map((x, i) => [x, i]));
+	const duration = r.processes.map(() => new Array<number | null>(steps.length).fill(null));
+	const place = s.processes.map((p) => r.processes.findIndex((q) => q.pid === p.pid && (q.rank ?? null) === (p.rank ?? null)));
+	const all: number[] = [];
+	s.column.step.forEach((x, i) => {
+		const k = place[s.column.process?.[i] ?? 0];
+		if (k >= 0) {
+			duration[k][at.get(x)!] = s.column.duration[i];
+			all.push(s.column.duration[i]);
+		}
+	});
+	return all.length > 0 ? { steps, duration, mid: middle(all) } : null;
+}
+
+function View({ r, s }: { r: RanksAnswer; s: Steps | undefined }) {
 	const { h } = useSession();
-	const sums = useMemo(() => r.ranks.map((_, k) => {
-		const v = (r.duration[k] ?? []).filter((x): x is number => x !== null).sort((a, b) => a - b);
-		return { n: v.length, mid: v[v.length >> 1] ?? NaN, max: v[v.length - 1] ?? NaN, total: v.reduce((s, x) => s + x, 0) };
-	}), [r]);
-	const mids = sums.map((s) => s.mid).filter((m) => m === m).sort((a, b) => a - b);
-	const mid = mids[mids.length >> 1] ?? 0;
-	const slowest = sums.reduce((best, s, k) => ((s.mid || 0) > (sums[best].mid || 0) ? k : best), 0);
-	const chosen = h.rank !== undefined ? r.ranks.indexOf(Number(h.rank)) : -1;
-	const c = column("ns", sums.map((s) => s.mid));
+	const grid = useMemo(() => gridOf(r, s), [r, s]);
+	const sums = useMemo(() => r.processes.map((p, k) => {
+		const v = (grid?.duration[k] ?? []).filter((x): x is number => x !== null);
+		return { total: p.total ?? NaN, mid: middle(v), max: v.reduce((a, b) => Math.max(a, b), -1), n: v.length };
+	}), [r, grid]);
+	const by = grid ? "mid" : "total"; // without steps: by what they have in all
+	const usual = middle(sums.map((x) => x[by]).filter((x) => x === x));
+	const slowest = sums.reduce((best, x, k) => ((x[by] || 0) > (sums[best][by] || 0) ? k : best), 0);
+	const chosen = h.rank !== undefined && Number(h.rank) < r.processes.length ? Number(h.rank) : -1;
+	const [c, tc] = [column("ns", sums.map((x) => x.mid)), column("ns", sums.map((x) => x.total))];
+	const words = r.metric === "cpu_time" ? "CPU time" : "GPU time";
 	const cols: Col[] = [
-		{ key: "rank", head: "Rank", width: 90, num: true, text: (k) => String(r.ranks[k]), sort: (k) => r.ranks[k] },
-		{ key: "mid", head: "Median step", unit: c.unit, num: true, width: 140, text: (k) => c.text(sums[k].mid), sort: (k) => sums[k].mid, share: (k) => sums[k].mid / (sums[slowest].mid || 1) },
-		{ key: "x", head: "× all ranks'", num: true, width: 110, text: (k) => (sums[k].mid / (mid || 1)).toFixed(2), sort: (k) => sums[k].mid },
-		{ key: "max", head: "Longest", unit: c.unit, num: true, width: 110, text: (k) => c.text(sums[k].max), sort: (k) => sums[k].max },
-		{ key: "n", head: "Steps", num: true, width: 90, text: (k) => group(sums[k].n), sort: (k) => sums[k].n },
-		{ key: "pad", head: "", text: () => "" },
+		{ key: "rank", head: "Process", width: 120, text: (k) => whoIs(r.processes[k]), sort: (k) => r.processes[k].rank ?? r.processes[k].pid },
+		...(grid ? [
+			{ key: "mid", head: "Median step", unit: c.unit, num: true, width: 140, text: (k: number) => c.text(sums[k].mid), sort: (k: number) => sums[k].mid, share: (k: number) => sums[k].mid / (sums[slowest].mid || 1) },
+			{ key: "max", head: "Longest", unit: c.unit, num: true, width: 110, text: (k: number) => c.text(sums[k].n > 0 ? sums[k].max : NaN), sort: (k: number) => sums[k].max },
+		] : []),
+		{ key: "x", head: "× the median", num: true, width: 116, text: (k) => (sums[k][by] / (usual || 1)).toFixed(2), sort: (k) => sums[k][by] },
+		{ key: "total", head: words, unit: tc.unit, num: true, width: 120, text: (k) => tc.text(sums[k].total), sort: (k) => sums[k].total },
+		...(grid ? [{ key: "n", head: "Steps", num: true, width: 84, text: (k: number) => group(sums[k].n), sort: (k: number) => sums[k].n }] : []),
+		{ key: "pad", head: "", text: () => "", width: 1 },
 	];
-	const ids = useMemo(() => r.ranks.map((_, k) => k), [r]);
+	const ids = useMemo(() => r.processes.map((_, k) => k), [r]);
 	return (
 		<>
 			<div class="bar-of">
-				<span class="note"><b>{r.ranks.length}</b> ranks, median step <b>{time(mid)}</b></span>
-				{sums[slowest].mid > mid * 1.05 && <span class="note warn">rank {r.ranks[slowest]} takes {(sums[slowest].mid / mid).toFixed(2)} × as long as the median rank <button type="button" class="link" onClick={() => set({ rank: String(r.ranks[slowest]) })}>show</button></span>}
-				<Toggle on={h.table === "1"} words="scopes only" onChange={(on) => set({ table: on ? "1" : "" })} />
+				<span class="note"><b>{r.processes.length}</b> processes, {grid ? <>median step <b>{time(grid.mid)}</b></> : <>median {words} <b>{time(usual)}</b></>}</span>
+				{sums[slowest][by] > usual * 1.05 && <span class="note warn">{whoIs(r.processes[slowest])} takes {(sums[slowest][by] / usual).toFixed(2)} × as long as the median <button type="button" class="link" onClick={() => set({ rank: String(slowest) })}>show</button></span>}
+				{grid && <Toggle on={h.table === "1"} words="tables only" onChange={(on) => set({ table: on ? "1" : "" })} />}
 			</div>
-			{h.table !== "1" && r.steps.length > 0 && <Heat r={r} mid={mid} chosen={chosen} />}
+			{h.table !== "1" && grid && <Heat r={r} grid={grid} chosen={chosen} />}
 			<div class="halves">
-				<Table label="Ranks" cols={cols} rows={ids} sort={h.rsort ?? ""} onSort={(s) => set({ rsort: s })} selected={chosen} onSelect={(k) => set({ rank: String(r.ranks[k]) })} empty="No ranks." />
-				{r.scopes && <Spread s={r.scopes} />}
+				<Table label="Ranks" cols={cols} rows={ids} sort={h.rsort ?? ""} onSort={(v) => set({ rsort: v })} selected={chosen} onSelect={(k) => set({ rank: String(k) })} empty="No ranks." />
+				<Spread r={r} chosen={chosen} />
 			</div>
 		</>
 	);
 }
 
-function Spread({ s }: { s: NonNullable<RanksAnswer["scopes"]> }) {
+function Spread({ r, chosen }: { r: RanksAnswer; chosen: number }) {
 	const { h } = useSession();
-	const rows = useMemo(() => s.name.map((_, i) => i), [s]);
-	const num = (k: string, i: number) => (typeof s[k]?.[i] === "number" ? (s[k][i] as number) : NaN);
-	const keys = Object.keys(s).filter((k) => k !== "name" && s[k].some((v) => typeof v === "number"));
-	const times = keys.filter((k) => !/rank|count|share|ratio/.test(k));
-	const c = column("ns", ...times.map((k) => s[k] as number[]));
+	const col = r.column;
+	const rows = useMemo(() => col.path.map((_, i) => i), [r]);
+	const names = useMemo(() => r.names.map(shown), [r]);
+	const last = (i: number) => names[col.path[i][col.path[i].length - 1]] ?? "";
+	const path = (i: number) => col.path[i].map((n) => names[n]).join(" › ");
+	const c = column("ns", col.median, col.max);
+	const gap = (i: number) => (col.max[i] ?? NaN) - (col.median[i] ?? NaN);
+	const num = (key: string, head: string, v: (i: number) => number): Col => ({ key, head, unit: c.unit, num: true, width: headWidth(`${head} ${c.unit}`), text: (i) => c.text(v(i)), sort: v });
 	const cols: Col[] = [
-		{ key: "name", head: "Scope", text: (i) => shown(s.name[i]), title: (i) => shown(s.name[i]), sort: (i) => shown(s.name[i]) },
-		...keys.map((k): Col => ({
-			key: k, head: k.replaceAll("_", " "), unit: times.includes(k) ? c.unit : "", num: true, width: headWidth(`${k} ${times.includes(k) ? c.unit : ""}`),
-			text: (i) => (times.includes(k) ? c.text(num(k, i)) : withUnit(num(k, i), "")), sort: (i) => num(k, i),
-		})),
+		{ key: "name", head: "Scope or kernel", text: last, title: path, sort: last, cell: (i) => <span class="v">{last(i)}<span class="in">{col.path[i].length > 1 ? `  in ${names[col.path[i][col.path[i].length - 2]]}` : ""}</span></span> },
+		num("gap", "apart", gap),
+		num("median", "median", (i) => col.median[i] ?? NaN),
+		num("max", "most", (i) => col.max[i] ?? NaN),
+		{ key: "slowest", head: "of", width: 88, text: (i) => (r.processes[col.slowest[i]] ? whoIs(r.processes[col.slowest[i]]) : ""), sort: (i) => col.slowest[i] },
+		...(chosen >= 0 ? [num("its", whoIs(r.processes[chosen]), (i) => r.values[i]?.[chosen] ?? NaN)] : []),
 	];
-	return <Table label="How far ranks are apart in each scope" cols={cols} rows={rows} sort={h.spsort ?? ""} onSort={(v) => set({ spsort: v })} empty="No scope is in all ranks." />;
+	return <Table label="How far ranks are apart in each scope" cols={cols} rows={rows} sort={h.spsort ?? ""} onSort={(v) => set({ spsort: v })} onSelect={(i) => set({ sel: nameKey(r.names[col.path[i][col.path[i].length - 1]]), node: "" })}
+		selected={h.sel ? rows.find((i) => nameKey(r.names[col.path[i][col.path[i].length - 1]]) === h.sel) ?? -1 : -1} empty="No scope is in all ranks." />;
 }
 
-function Heat({ r, mid, chosen }: { r: RanksAnswer; mid: number; chosen: number }) {
+function Heat({ r, grid, chosen }: { r: RanksAnswer; grid: Grid; chosen: number }) {
+	const mid = grid.mid;
 	const again = useRef<(() => void) | null>(null);
 	const box = useRef<HTMLDivElement>(null);
 	const [tip, setTip] = useState<Tip | null>(null);
-	const n = r.steps.length;
-	const tall = Math.min(420, Math.max(120, r.ranks.length * 18 + 26));
+	const n = grid.steps.length;
+	const tall = Math.min(420, Math.max(120, r.processes.length * 18 + 26));
 	// Of [half the median, twice the median]: what is usual is in the middle.
 	const t = (v: number) => Math.log2(v / mid) * 0.5 + 0.5;
-	const cell = (w: number, h: number) => ({ cw: (w - SIDE - 14) / n, ch: (h - 26) / r.ranks.length });
+	const cell = (w: number, h: number) => ({ cw: (w - SIDE - 14) / n, ch: (h - 26) / r.processes.length });
 	const draw: Draw = (g, w, h, k) => {
 		const { cw, ch } = cell(w, h);
 		g.font = `11px ${k.font}`;
 		g.textBaseline = "middle";
 		const every = Math.ceil(14 / ch);
-		for (let y = 0; y < r.ranks.length; y++) {
+		for (let y = 0; y < r.processes.length; y++) {
 			if (y % every === 0) {
 				g.fillStyle = y === chosen ? k.accent : k.dim;
-				g.fillText(`rank ${r.ranks[y]}`, 14, y * ch + ch / 2);
+				g.fillText(whoIs(r.processes[y]), 14, y * ch + ch / 2);
 			}
 			// Several steps in a pixel: the longest is what should be seen.
 			for (let x = 0; x < n;) {
@@ -96,7 +137,7 @@ function Heat({ r, mid, chosen }: { r: RanksAnswer; mid: number; chosen: number 
 				let most = -1;
 				const from = x;
 				for (; x < n && (x === from || Math.floor(x * cw) === px); x++) {
-					const v = r.duration[y]?.[x];
+					const v = grid.duration[y]?.[x];
 					if (v !== null && v !== undefined && v > most)
 						most = v;
 				}
@@ -114,38 +155,38 @@ function Heat({ r, mid, chosen }: { r: RanksAnswer; mid: number; chosen: number 
 		g.fillStyle = k.dim;
 		const step = Math.max(1, Math.ceil(n / Math.max(1, Math.floor((w - SIDE) / 80))));
 		for (let x = 0; x < n; x += step)
-			g.fillText(x === 0 ? `step ${r.steps[x]}` : String(r.steps[x]), SIDE + x * cw, h - 11);
+			g.fillText(x === 0 ? `step ${grid.steps[x]}` : String(grid.steps[x]), SIDE + x * cw, h - 11);
 	};
 	const at = (e: MouseEvent) => {
 		const b = box.current!.getBoundingClientRect();
 		const { cw, ch } = cell(b.width, b.height);
 		const [x, y] = [Math.floor((e.clientX - b.left - SIDE) / cw), Math.floor((e.clientY - b.top) / ch)];
-		return x >= 0 && x < n && y >= 0 && y < r.ranks.length ? { x, y } : null;
+		return x >= 0 && x < n && y >= 0 && y < r.processes.length ? { x, y } : null;
 	};
 	const handlers = {
 		onMouseMove: (e: MouseEvent) => {
 			const p = at(e);
-			const v = p ? r.duration[p.y]?.[p.x] : null;
-			setTip(p ? { x: e.clientX, y: e.clientY, lines: [`rank ${r.ranks[p.y]}, step ${r.steps[p.x]}`, v === null || v === undefined ? "not recorded" : `${time(v)}, ${(v / mid).toFixed(2)} × the median`] } : null);
+			const v = p ? grid.duration[p.y]?.[p.x] : null;
+			setTip(p ? { x: e.clientX, y: e.clientY, lines: [`${whoIs(r.processes[p.y])}, step ${grid.steps[p.x]}`, v === null || v === undefined ? "not recorded" : `${time(v)}, ${(v / mid).toFixed(2)} × the median`] } : null);
 		},
 		onMouseLeave: () => setTip(null),
 		onClick: (e: MouseEvent) => {
 			const p = at(e);
 			if (p)
-				set({ rank: String(r.ranks[p.y]), step: String(r.steps[p.x]), proc: String(p.y) });
+				set({ rank: String(p.y), step: String(grid.steps[p.x]), proc: String(p.y) });
 		},
 		onKeyDown: (e: KeyboardEvent) => {
 			const d = e.key === "ArrowDown" ? 1 : e.key === "ArrowUp" ? -1 : 0;
 			if (d === 0)
 				return;
 			e.preventDefault();
-			set({ rank: String(r.ranks[Math.max(0, Math.min(r.ranks.length - 1, chosen + d))]) });
+			set({ rank: String(Math.max(0, Math.min(r.processes.length - 1, chosen + d))) });
 		},
 	};
 	return (
 		<div class="heat">
 			<div ref={box} style={{ height: `${tall}px`, position: "relative" }}>
-				<Canvas label={`Steps of ${r.ranks.length} ranks by duration; the table below has each rank`} draw={draw} deps={[r, chosen]} height={tall} again={again} handlers={handlers} />
+				<Canvas label={`Steps of ${r.processes.length} ranks by duration; the table below has each rank`} draw={draw} deps={[r, grid, chosen]} height={tall} again={again} handlers={handlers} />
 				<TipBox tip={tip} />
 			</div>
 			<p class="scale"><span>½ × the median</span><i class="ramp"></i><span>2 ×</span></p>

@@ -10,10 +10,6 @@ import { type Col, Table } from "../table";
 import { nameKey } from "../format";
 import { label, mainOf, type Tree, unitFor } from "../model";
 
-const PARTS: [keyof DeviceSum, string, string][] = [
-	["compute_ns", "compute", "gemm"], ["comm_ns", "communication", "comm"], ["copy_ns", "copies", "copy"], ["idle_ns", "idle", "idle"],
-];
-
 function Card({ head, value, note, bad }: { head: string; value: string; note?: string; bad?: boolean }) {
 	return (
 		<div class={bad ? "card bad" : "card"}>
@@ -25,14 +21,12 @@ function Card({ head, value, note, bad }: { head: string; value: string; note?: 
 
 function Device({ d, name }: { d: DeviceSum; name: string }) {
 	const all = d.busy_ns + d.idle_ns;
-	const text = PARTS.map(([k, words]) => `${words} ${percent(d[k] as number, all)}`).join(", ");
 	return (
 		<div class="device">
 			<span class="who" title={name}>{name}</span>
-			<span class="stack" role="img" aria-label={`${name}: busy ${percent(d.busy_ns, all)}; ${text}`}>
-				{PARTS.map(([k, words, f]) => (all > 0 && (d[k] as number) > 0 ? (
-					<span key={k} style={{ width: `${(100 * (d[k] as number)) / all}%`, background: f === "idle" ? "var(--idle)" : family(f) }} title={`${words} ${time(d[k] as number)}`}></span>
-				) : null))}
+			<span class="stack" role="img" aria-label={`${name}: busy ${percent(d.busy_ns, all)}, idle ${percent(d.idle_ns, all)}`}>
+				{all > 0 && <span style={{ width: `${(100 * d.busy_ns) / all}%`, background: family("gemm") }} title={`busy ${time(d.busy_ns)}`}></span>}
+				{all > 0 && <span style={{ width: `${(100 * d.idle_ns) / all}%`, background: "var(--idle)" }} title={`idle ${time(d.idle_ns)}`}></span>}
 			</span>
 			<span class="how">{percent(d.busy_ns, all)} busy</span>
 		</div>
@@ -145,10 +139,9 @@ export function Summary() {
 	const sums = meta.summary ?? {};
 	const devices = s.devices ?? [];
 	const wall = s.duration_ns ?? 0;
-	const parts: DeviceSum[] = sums.devices ?? devices.filter((d) => (d.busy_ns ?? 0) > 0 && wall > 0).map((d) => ({
-		device: d.id, busy_ns: Math.min(d.busy_ns!, wall), idle_ns: Math.max(0, wall - d.busy_ns!), compute_ns: Math.min(d.busy_ns!, wall), copy_ns: 0, comm_ns: 0,
+	const parts: DeviceSum[] = sums.devices?.length ? sums.devices.filter((d) => d.busy_ns > 0) : devices.filter((d) => (d.busy_ns ?? 0) > 0 && wall > 0).map((d) => ({
+		device: d.id, busy_ns: Math.min(d.busy_ns!, wall), idle_ns: Math.max(0, wall - d.busy_ns!),
 	}));
-	const whole = sums.devices !== undefined; // told apart by what was done
 	const busy = parts.reduce((n, d) => n + d.busy_ns, 0);
 	const all = parts.reduce((n, d) => n + d.busy_ns + d.idle_ns, 0);
 	const nameOf = (d: DeviceSum) => {
@@ -174,7 +167,7 @@ export function Summary() {
 				<section>
 					<h2>Where the GPU's time went</h2>
 					{parts.slice(0, 64).map((d) => <Device key={String(d.device)} d={d} name={nameOf(d)} />)}
-					{parts.length > 0 && <Legend of={PARTS.filter(([k]) => whole || k === "compute_ns" || k === "idle_ns").map(([k, words, f]) => [f === "idle" ? "var(--idle)" : family(f), !whole && k === "compute_ns" ? "busy" : words])} />}
+					{parts.length > 0 && <Legend of={[[family("gemm"), "busy"], ["var(--idle)", "idle"]]} />}
 					<ByClass />
 				</section>
 			)}
@@ -198,7 +191,7 @@ export function Summary() {
 					<ul class="notes">
 						{notes.map((w) => <li key={w} class="warn">{shown(w)}</li>)}
 						{drops.map((c) => <li key={c.cause} class="warn">{c.exact === false ? "at least " : ""}{group(c.count)} lost: {shown(c.words ?? c.cause)}</li>)}
-						{(meta.lacks ?? []).map((l) => <li key={l.what}>No {l.what}{l.words ? `: ${shown(l.words)}` : "."} <span class="hint">Recorded by</span> <code>{shown(l.switch)}</code></li>)}
+						{(meta.lacks ?? []).map((l) => <li key={l.what}>No {l.what}{l.words ? `: ${shown(l.words)}` : "."}{l.switch ? <> <span class="hint">Recorded by</span> <code>{shown(l.switch)}</code></> : null}</li>)}
 						{notes.length + drops.length + (meta.lacks ?? []).length === 0 && <li>Nothing was lost, and nothing is missing.</li>}
 					</ul>
 				</section>
