@@ -10,6 +10,12 @@ const FAMILY: Record<string, string> = {
 	elementwise: "#ccbb44",
 	reduce: "#88a94b",
 	optimizer: "#ee6677",
+	softmax: "#cc88bb",
+	pool: "#b8d4e8",
+	embedding: "#80cdc1",
+	index: "#d8b365",
+	sort: "#bf812d",
+	random: "#c9b6e0",
 	comm: "#ee7733",
 	copy: "#009988",
 	memset: "#9a9a9a",
@@ -42,6 +48,9 @@ function mix(a: string, b: string, t: number): string {
 export const family = (word: string): string => FAMILY[word] ?? FAMILY.other;
 // What a family or a class is called where people read it.
 const WORDS: Record<string, string> = { h2d: "copy to the GPU", d2h: "copy from the GPU", d2d: "copy on the GPU", p2p: "copy between GPUs", comm: "communication", gemm: "matrix product", conv: "convolution" };
+const ORDER = Object.keys(FAMILY);
+// Kinds of work in one order, that of the table above; what it does not know comes last.
+export const inOrder = (a: string, b: string): number => (ORDER.indexOf(a) + 1 || 999) - (ORDER.indexOf(b) + 1 || 999);
 export const word = (w: string): string => WORDS[w] ?? w;
 
 export function shade(word: string, name: string): string {

@@ -49,7 +49,7 @@ function OfNode({ t, node }: { t: Tree; node: number }) {
 			<dl class="facts">
 				{columnsOf(t).map((m) => {
 					const v = t.values[m.name][node];
-					return v === v ? <div key={m.name}><dt>{label(m)}</dt><dd>{withUnit(v, unitFor(m))}{m.inclusive && t.values[m.name][0] > 0 && node > 0 ? <small>{percent(v, t.values[m.name][0])}</small> : null}</dd></div> : null;
+					return v === v && v !== 0 ? <div key={m.name}><dt>{label(m)}</dt><dd>{withUnit(v, unitFor(m))}{m.inclusive && t.values[m.name][0] > 0 && node > 0 ? <small>{percent(v, t.values[m.name][0])}</small> : null}</dd></div> : null;
 				})}
 			</dl>
 			<h3>Path</h3>
@@ -75,7 +75,7 @@ function OfOp({ o, row }: { o: Ops; row: number }) {
 				})}
 				{FACTS.map(([k, words, unit]) => {
 					const v = o.column[k]?.[row];
-					if (v === null || v === undefined || v === "")
+					if (v === null || v === undefined || v === "" || v === 0)
 						return null;
 					return <div key={k}><dt>{words}</dt><dd>{typeof v === "number" ? withUnit(v, unit) : shown(String(v))}</dd></div>;
 				})}

@@ -37,7 +37,7 @@ export interface TableProps {
 export const ROW = 26;
 
 // So wide that a head is not cut, its arrow included.
-export const headWidth = (words: string) => Math.max(84, Math.round(words.length * 7.6) + 32);
+export const headWidth = (words: string, ...texts: string[]) => Math.max(84, Math.round(words.length * 7.6) + 32, ...texts.map((t) => Math.round(t.length * 7.4) + 24));
 
 export function Table(p: TableProps) {
 	const box = useRef<HTMLDivElement>(null);
@@ -110,7 +110,7 @@ export function Table(p: TableProps) {
 		<div class="table" ref={box} tabIndex={0} role="group" aria-label={`${p.label}: ${rows.length} rows`} onKeyDown={onKey}
 			onScroll={(e) => setTop(e.currentTarget.scrollTop)} style={p.height ? { height: p.height, flex: "none" } : {}}>
 			<table role={tree ? "treegrid" : "table"} aria-label={p.label} aria-rowcount={rows.length + 1}
-				style={{ minWidth: `${p.cols.reduce((s, c) => s + (c.width ?? 200), 0)}px` }}>
+				style={{ minWidth: `${p.cols.reduce((s, c) => s + (c.width ?? 260), 0)}px` }}>
 				<colgroup>{p.cols.map((c) => <col key={c.key} style={c.width ? { width: `${c.width}px` } : {}} />)}</colgroup>
 				<thead>
 					<tr role="row" aria-rowindex={1}>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT. flame.tsx: the tree as bars: nested, turned over, the callers of one name, two sessions.
 import { useMemo } from "preact/hooks";
 import { type DiffAnswer, get, type Metric } from "../api";
-import { delta, family, word } from "../color";
+import { delta, family, inOrder, word } from "../color";
 import { column, nameKey, percent, shown, withUnit } from "../format";
 import { Icicle } from "../icicle";
 import { differing, label, type Layout, mainOf, nested, type Order, ownOf, pathOf, type Tree, treeFrom, turned, unitFor } from "../model";
@@ -97,7 +97,7 @@ function Bars({ t, mode, round }: { t: Tree; mode: Mode; round: boolean }) {
 	const onZoom = (b: number) => set({ z: b > 0 ? String(b) : "" });
 	const say = (b: number) => [t.names[l.name[b]], `${withUnit(l.value[b], m ? unitFor(m) : "")}, ${percent(l.value[b], l.w[0])} of all` + (zoom > 0 && l.w[zoom] !== l.w[0] ? `, ${percent(l.value[b], l.w[zoom])} of what is shown` : "")];
 	const crumbs = zoom > 0 && l.node[zoom] > 0 ? pathOf(t, l.node[zoom]) : [];
-	const kinds = useMemo(() => [...new Set(Array.from({ length: Math.min(t.n, 20000) }, (_, i) => t.family[i]))].filter((k) => k !== "root").slice(0, 14), [t]);
+	const kinds = useMemo(() => [...new Set(Array.from({ length: Math.min(t.n, 20000) }, (_, i) => t.family[i]))].filter((k) => k !== "root").sort(inOrder).slice(0, 20), [t]);
 	const Picture = round ? Sunburst : Icicle;
 	return (
 		<>

@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import type { Bars, Cell, Ops } from "../api";
 import { family } from "../color";
-import { column, group, nameKey, percent, shown, time } from "../format";
+import { column, group, most, nameKey, percent, shown, time } from "../format";
 import { Choice, Loaded, Search } from "../parts";
 import { matcher, selectName, useOps, useSession } from "../session";
 import { set } from "../state";
@@ -64,7 +64,7 @@ function Each({ o, names, rows, total, all }: { o: Ops; names: string[]; rows: n
 				continue;
 			const v = nums(o, key);
 			const c = unit === "ns" && key !== "total" ? column(unit, nums(o, "avg"), nums(o, "p50"), nums(o, "p99")) : column(unit, v);
-			ret.push({ key, head, unit: c.unit, num: true, width: share ? 112 : headWidth(`${head} ${c.unit}`), text: (r) => c.text(v[r]), sort: (r) => v[r], ...(share ? { share: (r: number) => (v[r] || 0) / all } : {}) });
+			ret.push({ key, head, unit: c.unit, num: true, width: Math.max(share ? 112 : 0, headWidth(`${head} ${c.unit}`, c.text(most(v)))), text: (r) => c.text(v[r]), sort: (r) => v[r], ...(share ? { share: (r: number) => (v[r] || 0) / all } : {}) });
 			if (share)
 				ret.push({ key: "%", head: "%", num: true, width: 78, text: (r) => percent(v[r], all), sort: (r) => v[r] });
 		}

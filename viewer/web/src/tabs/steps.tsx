@@ -40,7 +40,7 @@ function StepsView({ s }: { s: Steps }) {
 	const curves = useMemo((): Curve[] => {
 		const take = (k: string) => rows.map((i) => c[k]?.[i] ?? null);
 		const ret: Curve[] = [];
-		const known = rows.some((i) => (c.compute?.[i] ?? null) !== null || (c.copy?.[i] ?? null) !== null);
+		const known = ["compute", "comm", "copy"].some((k) => rows.some((i) => (c[k]?.[i] ?? 0) > 0));
 		if (known) {
 			for (const [k, words, f] of [["compute", "compute", "gemm"], ["comm", "communication", "comm"], ["copy", "copies", "copy"]] as const)
 				if (c[k]?.some((v) => v !== null && v > 0))
@@ -89,7 +89,7 @@ function StepsView({ s }: { s: Steps }) {
 	return (
 		<>
 			<div class="bar-of">
-				<span class="note"><b>{group(rows.length)}</b> steps, median <b>{time(mid)}</b>{c.gpu_busy ? <>, GPU busy <b>{percent(totalOf("gpu_busy"), all)}</b> of them</> : null}</span>
+				<span class="note"><b>{group(rows.length)}</b> steps, median <b>{time(mid)}</b>{totalOf("gpu_busy") > 0 ? <>, GPU busy <b>{percent(totalOf("gpu_busy"), all)}</b> of them</> : null}</span>
 				{slow.length > 0 && <span class="note warn">{group(slow.length)} took over {SLOW} × the median: {slow.slice(0, 6).map((i) => <button key={i} type="button" class="link" onClick={() => set({ step: String(c.step[i]) })}>{c.step[i]}</button>)}{slow.length > 6 ? " …" : ""}</span>}
 				{s.processes.length > 1 && <Choice label="of" value={h.proc ?? "0"} of={s.processes.slice(0, 1024).map((p, i) => [String(i), whoOf(p)] as [string, string])} onChange={(v) => set({ proc: v })} />}
 				{chosen >= 0 && meta.has.timeline && <button type="button" onClick={() => open(chosen)}>step {c.step[chosen]} in the timeline</button>}

@@ -222,14 +222,16 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 				if (x1 <= lo)
 					continue;
 				const wide = x1 - x0;
+				const begins = x0 >= lo || lo === 0; // else the piece before this one has its name
+				const seen = Math.min(x1, W) - Math.max(x0, 0);
 				x0 = Math.max(x0, lo);
 				x1 = Math.min(wide > 3 ? x1 - 1 : Math.max(x1, x0 + 1), hi);
 				if (x1 <= x0)
 					continue;
 				const at = y * W;
 				px.fill(tile.paint[tile.name[i]], at + x0, at + x1);
-				if (x1 - x0 > roomy)
-					labels.push({ s: { tile, i }, x: x0 / dpr, w: (x1 - x0) / dpr, y: y / dpr });
+				if (begins && seen > roomy)
+					labels.push({ s: { tile, i }, x: x0 / dpr, w: seen / dpr, y: y / dpr });
 			}
 		}
 		// Each row was written once: copied down to its height.
@@ -339,15 +341,15 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 		const digits = Math.max(0, -Math.floor(Math.log10(step / u[1]) + 1e-9));
 		g.font = `11px ${k.font}`;
 		g.textBaseline = "middle";
-		for (let t = Math.ceil(v.t0 / step) * step; t <= v.t1; t += step) {
-			const x = X(t, lw);
+		for (let n = Math.ceil((v.t0 - all[0]) / step); all[0] + n * step <= v.t1; n++) {
+			const x = X(all[0] + n * step, lw);
 			if (x < GUTTER || x > GUTTER + lw - 4)
 				continue;
 			g.fillStyle = k.line;
 			g.fillRect(x, RULER - 7, 1, 7);
 			g.fillStyle = k.dim;
 			if (x < GUTTER + lw - 56)
-				g.fillText(`${fixed((t - all[0]) / u[1], digits)} ${u[0]}`, x + 4, RULER / 2 - 1);
+				g.fillText(`${fixed((n * step) / u[1], digits)} ${u[0]}`, x + 4, RULER / 2 - 1);
 		}
 		if (range) {
 			const s = `${time(range[1] - range[0])}`;
@@ -371,6 +373,8 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 		g.beginPath();
 		g.rect(0, RULER, GUTTER - 1, tall);
 		g.clip();
+		const several = new Set(lanes.lane.map((x) => x.process)).size > 1;
+		let was: Lane["process"];
 		for (const r of inSight) {
 			const y = RULER + top(r);
 			if (!r.pinned && y < RULER + pinnedEnd - ROW)
@@ -383,7 +387,9 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 			g.fillStyle = k.text;
 			const indent = r.lane.parent !== null && r.lane.parent !== undefined ? 10 : 0;
 			g.fillText(fit(g, (r.pinned ? "● " : "") + shown(r.lane.name), GUTTER - 24 - indent), 14 + indent, y + ROW / 2);
-			if (r.rows > 1 && r.lane.process !== undefined && r.lane.process !== null) {
+			const other = r.lane.process !== was || r.pinned;
+			was = r.lane.process;
+			if (other && several && r.rows > 1 && r.lane.process !== undefined && r.lane.process !== null) {
 				g.font = `11px ${k.font}`;
 				g.fillStyle = k.dim;
 				g.fillText(fit(g, r.lane.rank !== null && r.lane.rank !== undefined ? `rank ${r.lane.rank}` : `process ${shown(String(r.lane.process))}`, GUTTER - 24), 14 + indent, y + ROW * 1.5);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT. tree.tsx: the calling-context tree as a table.
 import { useMemo } from "preact/hooks";
-import { column, percent } from "../format";
+import { column, most, percent } from "../format";
 import { childrenOf, columnsOf, label, mainOf, type Tree, unitFor } from "../model";
 import { Choice, Loaded, Search, Toggle } from "../parts";
 import { matcher, selectNode, selectedNode, useSession, useTree } from "../session";
@@ -114,7 +114,7 @@ function TreeTable({ t, h }: { t: Tree; h: Record<string, string> }) {
 		...shownMetrics.flatMap((m): Col[] => {
 			const vals = t.values[m.name];
 			const c = /^(min|p\d+|max)$/.test(m.name) ? column(unitFor(m), ...["p50", "p99"].map((k) => t.values[k] ?? [])) : column(unitFor(m), vals);
-			const col: Col = { key: m.name, head: label(m), unit: c.unit, num: true, width: headWidth(label(m) + " " + c.unit), text: (r) => c.text(vals[r]), sort: (r) => vals[r] };
+			const col: Col = { key: m.name, head: label(m), unit: c.unit, num: true, width: headWidth(label(m) + " " + c.unit, c.text(most(vals))), text: (r) => c.text(vals[r]), sort: (r) => vals[r] };
 			if (m.name !== (main?.name ?? shownMetrics[0]?.name))
 				return [col];
 			return [{ ...col, share: (r) => (vals[r] || 0) / (total || 1) }, { key: "%", head: "%", num: true, width: 78, text: (r) => (vals[r] > 0 ? percent(vals[r], total) : "–") }];
