@@ -185,7 +185,14 @@ export class Line {
 				lanes.add(i);
 		}
 		const { slices, per, truncated } = this.window(t0, t1, px, lanes);
-		return packTile(t0, per, truncated, slices, this.names, lanes.size);
+		// Only the names that are in it.
+		const place = new Map();
+		for (const s of slices) {
+			if (!place.has(s[2]))
+				place.set(s[2], place.size);
+			s[2] = place.get(s[2]);
+		}
+		return packTile(t0, per, truncated, slices, [...place.keys()].map((i) => this.names[i]), lanes.size);
 	}
 }
 

@@ -29,6 +29,21 @@ export interface Tile {
 	painted: number; // for which look
 }
 
+// The same names come with piece after piece: they are made fit to be shown once.
+const MOST_KNOWN = 50_000;
+const names = new Map<string, { shown: string; brief: string }>();
+function known(raw: string): { shown: string; brief: string } {
+	let ret = names.get(raw);
+	if (ret === undefined) {
+		const s = shown(raw);
+		ret = { shown: s, brief: brief(s) };
+		if (names.size >= MOST_KNOWN)
+			names.clear();
+		names.set(raw, ret);
+	}
+	return ret;
+}
+
 // Throws where it is not a tile: lengths are checked before anything is read.
 export function decode(b: ArrayBuffer, t1: number): Tile {
 	const v = new DataView(b);
@@ -62,10 +77,10 @@ export function decode(b: ArrayBuffer, t1: number): Tile {
 		raw.push(text.decode(new Uint8Array(b, at, len)));
 		at += len;
 	}
-	const names = raw.map(shown);
+	const both = raw.map(known);
 	return {
 		t0: v.getFloat64(16, true), t1, per: v.getFloat64(24, true), n, truncated: (v.getUint32(32, true) & 1) !== 0, start, dur, name, id, count, lane, depth,
-		raw, names, briefs: names.map(brief), paint: new Uint32Array(raw.length), painted: -1,
+		raw, names: both.map((x) => x.shown), briefs: both.map((x) => x.brief), paint: new Uint32Array(raw.length), painted: -1,
 	};
 }
 
