@@ -518,6 +518,7 @@ void store_db_close(struct store_db *d)
 		(void)sqlite3_finalize(d->put[i]);
 		(void)sqlite3_finalize(d->load[i]);
 	}
+	summariser_fini(&d->summariser);
 	if (d->db != NULL)
 		(void)sqlite3_db_config(d->db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, -1, &keep);
 	if (keep == 0)

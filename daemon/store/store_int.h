@@ -18,6 +18,7 @@
 #include "store.h"
 #include "store_sql.h"
 #include "store_sweep.h"
+#include "summariser.h"
 
 enum sql {
 #define X(name, text) SQL_##name,
@@ -59,6 +60,7 @@ struct store_db {
 	sqlite3 *db;
 	sqlite3_stmt *q[SQL_MAX], *put[TABLE_MAX], *load[TABLE_MAX];
 	struct node_cache cache;
+	struct summariser summariser;
 	bool has_unknown; /* a node has a place and no description, since this was opened */
 	uint32_t *order;  /* of this batch's cells, by key; NULL: as they come */
 	uint32_t refused; /* rows that no retry could store, in this batch */

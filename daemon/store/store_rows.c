@@ -11,6 +11,7 @@
 
 #include "rows.h"
 #include "session_terms.h"
+#include "summary.h"
 
 #define THIN_EVERY 4096u /* anchors: an hour's */
 
@@ -55,8 +56,16 @@ static int put_node(struct store_db *d, struct row_io *x, const struct row_node 
 static int put_trace(struct store_db *d, struct row_io *x, const struct row_trace *t)
 {
 	sqlite3_stmt *drop = d->q[SQL_TRACE_DROP];
-	const int rc = insert_trace(d, x, t);
+	struct row_trace row = *t;
+	void *summary = NULL;
+	int rc;
 
+	if (t->bytes != NULL && t->events >= SUMMARY_EVENTS_MIN)
+		summary = summariser_make(
+			&d->summariser, d->db, t->process, t->bytes, t->n, &row.summary_n);
+	row.summary = summary;
+	rc = insert_trace(d, x, &row);
+	free(summary);
 	if (rc != SQLITE_OK || t->bytes != NULL)
 		return rc;
 	(void)sqlite3_bind_int64(drop, 1, t->session);

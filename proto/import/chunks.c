@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "placing.h"
+#include "summariser.h"
 
 /* clang-format off */
 #define EVENTS                                                                                     \
@@ -51,6 +52,7 @@ struct chunks {
 	uint32_t process, number; /* of the process */
 	uint64_t first, end_ns;
 	sqlite3_stmt *from, *put;
+	struct summariser summariser;
 };
 
 static uint64_t clock_of(const struct chunks *c, int64_t ns)
@@ -66,8 +68,8 @@ static int64_t column(const struct chunks *c, enum column i)
 static int seal(struct chunks *c)
 {
 	const uint32_t events = trace_pack_events(&c->pack);
-	uint32_t n;
-	void *bytes;
+	uint32_t n, n_summary;
+	void *bytes, *summary;
 	int rc;
 
 	if (events == 0)
@@ -80,10 +82,15 @@ static int seal(struct chunks *c)
 	(void)sqlite3_bind_int64(c->put, 4, events);
 	(void)sqlite3_bind_int64(c->put, 5, (int64_t)c->end_ns);
 	(void)sqlite3_bind_blob64(c->put, 6, bytes, n, SQLITE_STATIC);
+	summary = summariser_make(&c->summariser, sqlite3_db_handle(c->put),
+		(int64_t)c->process + 1, bytes, n, &n_summary);
+	if (summary != NULL)
+		(void)sqlite3_bind_blob64(c->put, 7, summary, n_summary, SQLITE_STATIC);
 	rc = sqlite3_step(c->put);
 	(void)sqlite3_reset(c->put);
 	(void)sqlite3_clear_bindings(c->put);
 	free(bytes);
+	free(summary);
 	c->first += events;
 	c->chunk++;
 	c->n_streams = 0;
@@ -237,8 +244,8 @@ int timeline_write_chunks(struct place *p, int64_t shift)
 		r = stage_prepare(s, EVENTS, &c.from);
 	if (r == 0)
 		r = stage_prepare(s,
-			"INSERT INTO main.trace(session,process,number,first,events,end_ns,bytes)"
-			" VALUES(1,?,?,?,?,?,?)",
+			"INSERT INTO main.trace(session,process,number,first,events,end_ns,bytes,"
+			"summary) VALUES(1,?,?,?,?,?,?,?)",
 			&c.put);
 	while (r == 0 && (rc = sqlite3_step(c.from)) == SQLITE_ROW) {
 		stage_placed(s);
@@ -248,6 +255,7 @@ int timeline_write_chunks(struct place *p, int64_t shift)
 		r = rc == SQLITE_DONE ? seal(&c) : stage_wrong(s);
 	(void)sqlite3_finalize(c.from);
 	(void)sqlite3_finalize(c.put);
+	summariser_fini(&c.summariser);
 	trace_pack_fini(&c.pack);
 	free(c.node);
 	free(c.thread);

@@ -139,40 +139,39 @@ static uint32_t find_width(const struct trace_tracks *t, int32_t apart, uint32_t
 	return low;
 }
 
-static int make_level(const struct trace_tracks *t, uint32_t ns, uint32_t ticks, struct tally *y,
-	struct summary_level *ret)
+/* most: items that it has at most. */
+static int make_level(const struct trace_tracks *t, const struct summary *s, uint32_t most,
+	struct tally *y, struct summary_level *ret)
 {
-	uint32_t i, n = 0;
+	const uint32_t up = SUMMARY_FACTOR * s->n_levels;
+	struct trace_item *grown;
+	uint32_t i;
 
-	ret->n = count_items(t, ns, ticks);
-	ret->item = reallocarray(NULL, (size_t)ret->n + 1, sizeof(*ret->item));
+	ret->item = reallocarray(NULL, (size_t)most + 1, sizeof(*ret->item));
 	if (ret->item == NULL)
 		return -ENOMEM;
 	for (i = 0; i < t->n_tracks; i++)
-		n += track_items(t->item + t->track[i].first, t->track[i].n,
-			shift_of(&t->track[i], ns, ticks), y, ret->item + n);
+		ret->n += track_items(t->item + t->track[i].first, t->track[i].n,
+			shift_of(&t->track[i], s->ns + up, s->ticks + up), y, ret->item + ret->n);
+	grown = reallocarray(ret->item, (size_t)ret->n + 1, sizeof(*ret->item));
+	ret->item = grown != NULL ? grown : ret->item;
 	return 0;
 }
 
+/* Up to where there is little left to merge. */
 static int make_levels(const struct trace_tracks *t, struct tally *y, struct summary *s)
 {
-	uint32_t shift, most = t->n_items;
+	uint32_t most = count_items(t, s->ns, s->ticks);
 	int r = 0;
 
-	for (shift = 0; s->n_levels < SUMMARY_LEVELS_MAX && s->ns + shift <= SHIFT_MAX && r == 0;
-		shift += SUMMARY_FACTOR) {
+	do {
 		struct summary_level *l = &s->level[s->n_levels];
 
-		r = make_level(t, s->ns + shift, s->ticks + shift, y, l);
+		r = make_level(t, s, most, y, l);
 		s->n_levels++;
-		if (shift > 0 && l->n == most) { /* it is wide enough to show nothing more */
-			free(l->item);
-			*l = (struct summary_level){.n = 0};
-			s->n_levels--;
-			break;
-		}
 		most = l->n;
-	}
+	} while (r == 0 && s->n_levels < SUMMARY_LEVELS_MAX && most > 2 * t->n_tracks &&
+		 s->ns + SUMMARY_FACTOR * s->n_levels <= SHIFT_MAX);
 	return r;
 }
 

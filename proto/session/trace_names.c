@@ -105,6 +105,7 @@ static int node_read(struct trace_names *t, const uint8_t hash[16], struct known
 		if (sqlite3_column_bytes(q, 2) == 16)
 			memcpy(ret_parent, sqlite3_column_blob(q, 2), 16);
 	}
+	t->n_unknown += text == NULL;
 	if (text != NULL)
 		ret->name = profile_text(t->texts, text, (size_t)sqlite3_column_bytes(q, 0));
 	if (text != NULL && ret->name != NULL)

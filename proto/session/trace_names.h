@@ -27,6 +27,7 @@ struct trace_names { /* zero-initialise, then open */
 	const struct profile_select *select;
 	struct known *v;
 	uint32_t n, cap, *map, map_cap;
+	uint32_t n_unknown; /* of them the database does not have */
 };
 
 int trace_names_open(struct trace_names *t, struct sqlite3 *db, struct profile *texts,

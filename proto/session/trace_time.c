@@ -192,7 +192,7 @@ static int process_row(
 	if (t->tsc.n == 1) /* two make a slope */
 		anchors_add(&p->own, &t->tsc.v[0]);
 	clockmap_use(&p->clock, !tsc ? NULL : t->tsc.n >= 2 ? &t->tsc : &p->own, khz);
-	p->ticks = tsc && khz > 0 ? khz / 1e6 : 1;
+	p->ticks = 4294967296. / (double)p->clock.slope;
 	p->command = load_text(l, st, 2);
 	if (p->command == NULL)
 		return no_memory(l);

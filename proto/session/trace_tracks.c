@@ -11,6 +11,8 @@
 #include "table.h"
 #include "trace_rows.h"
 
+#define STEPS_MAX 8u /* for an item, on average: else they are sorted otherwise */
+
 struct making {
 	const struct trace_chunk *c;
 	const uint16_t *depth;
@@ -203,61 +205,81 @@ static int item_order(const void *a, const void *b)
 	return x->event < y->event ? -1 : x->event > y->event;
 }
 
+/* They are nearly in order: most need no step, few a long way. */
 static void sort_group(struct trace_item *v, uint32_t n)
 {
-	uint32_t i = 1;
+	uint64_t steps = 0;
+	uint32_t i, k;
 
-	while (i < n && item_order(&v[i - 1], &v[i]) < 0)
-		i++;
+	for (i = 1; i < n && steps < STEPS_MAX * (uint64_t)n; i++) {
+		const struct trace_item one = v[i];
+
+		for (k = i; k > 0 && item_order(&one, &v[k - 1]) < 0; k--, steps++)
+			v[k] = v[k - 1];
+		v[k] = one;
+	}
 	if (i < n)
 		qsort(v, n, sizeof(*v), item_order);
 }
 
 /* --- rows */
 
-static int by_track(const void *a, const void *b)
+/* The items of each track one behind the other, which stay in order. */
+static bool sort_by_track(struct making *m, struct trace_item *v, uint32_t n, uint32_t from)
 {
-	const struct trace_item *x = a, *y = b;
+	struct trace_item *old = reallocarray(NULL, n, sizeof(*old));
+	uint32_t i, at = (uint32_t)(v - m->t.item);
 
-	if (x->track != y->track)
-		return x->track < y->track ? -1 : 1;
-	return item_order(a, b);
+	if (old == NULL)
+		return false;
+	memcpy(old, v, n * sizeof(*old));
+	for (i = from; i < m->t.n_tracks; i++) {
+		m->t.track[i].first = at;
+		at += m->t.track[i].n;
+		m->t.track[i].n = 0;
+	}
+	for (i = 0; i < n; i++) {
+		struct trace_track *t = &m->t.track[old[i].track];
+
+		m->t.item[t->first + t->n++] = old[i];
+	}
+	free(old);
+	return true;
 }
 
-/* The rows of a group become tracks; the items of each stand together. */
+/* A track for a further row. */
+static bool add_row(struct making *m, const struct trace_track *g, uint32_t row)
+{
+	if (!ROOM_FOR(m->t.track, m->cap_tracks, m->t.n_tracks))
+		return false;
+	m->t.track[m->t.n_tracks] = *g;
+	m->t.track[m->t.n_tracks].row = (uint16_t)row;
+	m->t.track[m->t.n_tracks++].n = 0;
+	return true;
+}
+
+/* The rows of a group become tracks. */
 static int split_rows(struct making *m, const struct trace_track *g)
 {
 	struct trace_item *v = m->t.item + g->first;
+	const uint32_t before = m->t.n_tracks;
 	struct lane_set set = {.n = 0};
-	struct trace_track *t;
-	uint32_t i, row, before = m->t.n_tracks;
-	bool one = true, good = true;
+	uint32_t i, row = 0;
+	bool good = true;
 
 	for (i = 0; i < g->n && good; i++) {
 		good = lane_place(&set, v[i].start, v[i].end, &row);
-		one &= row == 0;
-		v[i].track = before + row;
-	}
-	for (row = 0; row < set.n && good; row++) {
-		good = ROOM_FOR(m->t.track, m->cap_tracks, m->t.n_tracks);
+		if (good && before + row == m->t.n_tracks)
+			good = add_row(m, g, row);
 		if (!good)
 			break;
-		t = &m->t.track[m->t.n_tracks++];
-		*t = *g;
-		t->row = (uint16_t)row;
-		t->n = 0;
+		v[i].track = before + row;
+		m->t.track[before + row].n++;
 	}
 	free(set.end);
-	if (!good)
-		return -ENOMEM;
-	if (!one)
-		qsort(v, g->n, sizeof(*v), by_track);
-	for (i = 0; i < g->n; i++) {
-		t = &m->t.track[v[i].track];
-		if (t->n++ == 0)
-			t->first = g->first + i;
-	}
-	return 0;
+	if (good && m->t.n_tracks > before + 1)
+		good = sort_by_track(m, v, g->n, before);
+	return good ? 0 : -ENOMEM;
 }
 
 static int one_track(struct making *m, const struct trace_track *g)

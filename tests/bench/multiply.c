@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT. multiply.c: a portable session many times over, one copy behind the
  * other on its timeline, for benchmarks of what reads large sessions. What comes out is called
- * source=replay.
+ * source=replay. A replay's GPU work, which ran when it was recorded, is moved behind its launches.
+ * Chunks get summaries, as a daemon would give them; `plain`: none, as in an old database.
  *
- * multiply FROM.protond TO.protond TIMES */
+ * multiply FROM.protond TO.protond TIMES [plain] */
 #include <inttypes.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -10,10 +11,10 @@
 #include <string.h>
 
 #include "hist.h"
+#include "summariser.h"
 #include "trace.h"
 
-#define GAP_NS    1000000u
-#define CLOCK_TSC 1
+#define GAP_NS 1000000u
 
 static void die(const char *what, const char *why)
 {
@@ -36,8 +37,9 @@ static void run(sqlite3 *db, const char *sql)
 		die(sql, sqlite3_errmsg(db));
 }
 
-/* One chunk, later by so many ns; ticks of the ring's clock a ns. */
-static void put_chunk(struct trace_pack *k, const struct trace_chunk *c, uint64_t ns, double ticks)
+/* One chunk, later by so many ns, its operations by `work` ns more; ticks of the ring's clock a ns. */
+static void put_chunk(
+	struct trace_pack *k, const struct trace_chunk *c, uint64_t ns, uint64_t work, double ticks)
 {
 	const uint64_t clock = (uint64_t)((double)ns * ticks);
 	bool good = true;
@@ -61,8 +63,8 @@ static void put_chunk(struct trace_pack *k, const struct trace_chunk *c, uint64_
 	}
 	for (i = 0; i < c->n[TRACE_N_OPS]; i++) {
 		c->op[i].launched += clock;
-		c->op[i].start += ns;
-		c->op[i].end += ns;
+		c->op[i].start += ns + work;
+		c->op[i].end += ns + work;
 		good &= trace_pack_op(k, &c->op[i]);
 	}
 	for (i = 0; i < c->n[TRACE_N_METRICS]; i++) {
@@ -115,20 +117,56 @@ static uint64_t span_of(sqlite3 *db, int64_t process, double ticks)
 	return (a > b ? a : b) + GAP_NS;
 }
 
-static void multiply_process(sqlite3 *db, int64_t process, uint64_t times, double ticks)
+/* How far behind an operation's launch must be moved, at most: CLOCK_REALTIME of the launch less its
+ * start. 0: it ran after it was launched, as it should be. */
+static uint64_t work_late(sqlite3 *db, int64_t process, double ticks)
 {
-	const uint64_t span = span_of(db, process, ticks);
+	sqlite3_stmt *st =
+		prepare(db, "SELECT bytes, created_clock, created_realtime_ns FROM trace t"
+			    " JOIN process p ON p.id=t.process WHERE process=?"
+			    " AND bytes NOT NULL");
+	int64_t late = 0, at;
+
+	sqlite3_bind_int64(st, 1, process);
+	while (sqlite3_step(st) == SQLITE_ROW) {
+		const uint64_t zero = (uint64_t)sqlite3_column_int64(st, 1);
+		struct trace_chunk c;
+		struct err e;
+
+		if (trace_chunk_read(sqlite3_column_blob(st, 0),
+			    (size_t)sqlite3_column_bytes(st, 0), &c, &e) < 0)
+			die("a chunk", e.text);
+		for (uint32_t i = 0; i < c.n[TRACE_N_OPS]; i++) {
+			if ((c.op[i].flags & TRACE_UNLAUNCHED) != 0)
+				continue;
+			at = sqlite3_column_int64(st, 2) +
+			     (int64_t)((double)(int64_t)(c.op[i].launched - zero) / ticks);
+			at -= (int64_t)c.op[i].start;
+			late = at > late ? at : late;
+		}
+		trace_chunk_fini(&c);
+	}
+	sqlite3_finalize(st);
+	return (uint64_t)late;
+}
+
+static void multiply_process(sqlite3 *db, int64_t process, uint64_t times, double ticks, bool plain)
+{
+	const uint64_t late = work_late(db, process, ticks), span = span_of(db, process, ticks);
+	struct summariser summariser = {.db = NULL};
+	uint32_t n_summary;
+	void *summary;
 	sqlite3_stmt *from =
 		prepare(db, "SELECT session, number, first, events, end_ns, bytes,"
 			    " (SELECT count(*) FROM trace WHERE process=?1),"
 			    " (SELECT sum(events) FROM trace WHERE process=?1)"
 			    " FROM trace WHERE process=?1 AND bytes NOT NULL ORDER BY number");
-	sqlite3_stmt *to = prepare(db, "INSERT INTO copy VALUES(?,?,?,?,?,?,?)");
+	sqlite3_stmt *to = prepare(db, "INSERT INTO copy VALUES(?,?,?,?,?,?,?,?)");
 	struct trace_pack k = {0};
 
 	sqlite3_bind_int64(from, 1, process);
 	while (sqlite3_step(from) == SQLITE_ROW)
-		for (uint64_t i = 1; i < times; i++) {
+		for (uint64_t i = 0; i < times; i++) {
 			struct trace_chunk c;
 			struct err e;
 			uint32_t n;
@@ -137,7 +175,7 @@ static void multiply_process(sqlite3 *db, int64_t process, uint64_t times, doubl
 			if (trace_chunk_read(sqlite3_column_blob(from, 5),
 				    (size_t)sqlite3_column_bytes(from, 5), &c, &e) < 0)
 				die("a chunk", e.text);
-			put_chunk(&k, &c, i * span, ticks);
+			put_chunk(&k, &c, i * span, late, ticks);
 			trace_chunk_fini(&c);
 			if (trace_pack_seal(&k, &bytes, &n) < 0)
 				die("a chunk", "out of memory");
@@ -151,12 +189,20 @@ static void multiply_process(sqlite3 *db, int64_t process, uint64_t times, doubl
 					(int64_t)i * sqlite3_column_int64(from, 7));
 			sqlite3_bind_int64(to, 5, sqlite3_column_int64(from, 3));
 			sqlite3_bind_int64(to, 6, sqlite3_column_int64(from, 4));
+			summary = plain ? NULL
+					: summariser_make(
+						  &summariser, db, process, bytes, n, &n_summary);
 			sqlite3_bind_blob(to, 7, bytes, (int)n, free);
+			if (summary != NULL)
+				sqlite3_bind_blob(to, 8, summary, (int)n_summary, free);
+			else
+				sqlite3_bind_null(to, 8);
 			if (sqlite3_step(to) != SQLITE_DONE)
 				die("trace", sqlite3_errmsg(db));
 			sqlite3_reset(to);
 		}
 	trace_pack_fini(&k);
+	summariser_fini(&summariser);
 	sqlite3_finalize(from);
 	sqlite3_finalize(to);
 }
@@ -222,28 +268,30 @@ static void copy_file(const char *from, const char *to)
 
 int main(int argc, char **argv)
 {
-	const uint64_t times = argc == 4 ? strtoull(argv[3], NULL, 10) : 0;
+	const uint64_t times = argc >= 4 ? strtoull(argv[3], NULL, 10) : 0;
+	const bool plain = argc == 5 && strcmp(argv[4], "plain") == 0;
 	sqlite3_stmt *st;
 	sqlite3 *db;
 
-	if (times == 0) {
-		fputs("usage: multiply FROM.protond TO.protond TIMES\n", stderr);
+	if (times == 0 || argc > 4 + plain) {
+		fputs("usage: multiply FROM.protond TO.protond TIMES [plain]\n", stderr);
 		return 2;
 	}
 	copy_file(argv[1], argv[2]);
 	if (sqlite3_open(argv[2], &db) != SQLITE_OK)
 		die(argv[2], sqlite3_errmsg(db));
 	run(db, "PRAGMA journal_mode=OFF;PRAGMA synchronous=OFF;BEGIN;"
-		"CREATE TEMP TABLE copy AS SELECT session,process,number,first,events,end_ns,bytes"
-		" FROM trace LIMIT 0");
-	st = prepare(db, "SELECT id, clock, tsc_khz FROM process");
+		"CREATE TEMP TABLE copy AS SELECT session,process,number,first,events,end_ns,bytes,"
+		"summary FROM trace LIMIT 0");
+	st = prepare(db, "SELECT id, coalesce((SELECT (max(a.clock)-min(a.clock))*1.0"
+			 "/(max(monotonic_ns)-min(monotonic_ns)) FROM anchor a"
+			 " WHERE a.ring_clock=1 AND p.clock=1), 1) FROM process p");
 	while (sqlite3_step(st) == SQLITE_ROW)
 		multiply_process(db, sqlite3_column_int64(st, 0), times,
-			sqlite3_column_int(st, 1) == CLOCK_TSC
-				? (double)sqlite3_column_int64(st, 2) / 1e6
-				: 1);
+			sqlite3_column_double(st, 1), plain);
 	sqlite3_finalize(st);
-	run(db, "INSERT INTO trace(session,process,number,first,events,end_ns,bytes)"
+	run(db, "DELETE FROM trace;"
+		"INSERT INTO trace(session,process,number,first,events,end_ns,bytes,summary)"
 		" SELECT * FROM copy ORDER BY session,process,number");
 	multiply_tree(db, times);
 	run(db, "COMMIT");

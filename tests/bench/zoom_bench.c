@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT. zoom_bench.c: how long a window of a timeline takes, and how many bytes
- * its answer has: from the whole range to a microsecond, at random places, all lanes, 1 200 pixels.
+ * its answer has: from the whole range to a microsecond, around random events, all lanes, 1 200 pixels.
  *
  * zoom_bench FILE [ROUNDS] */
 #include <inttypes.h>
@@ -70,6 +70,20 @@ static size_t bytes_of(const struct zoom *w, const struct zoom_tile *t)
 	return n;
 }
 
+/* A window of this length with a random event in its middle. */
+static uint64_t around(struct zoom *w, uint64_t length, uint64_t t0, uint64_t t1)
+{
+	struct zoom_state state;
+	struct zoom_event event;
+	struct err e = {0};
+
+	zoom_state(w, &state);
+	if (length >= t1 - t0 ||
+		zoom_event(w, 1 + (uint32_t)(draw() % state.events), &event, &e) < 0)
+		return t0;
+	return event.start_ns > t0 + length / 2 ? event.start_ns - length / 2 : t0;
+}
+
 static void bench(struct zoom *w, uint64_t length, uint32_t rounds)
 {
 	static double ms[ROUNDS_MAX];
@@ -83,7 +97,7 @@ static void bench(struct zoom *w, uint64_t length, uint32_t rounds)
 
 	zoom_range(w, &t0, &t1);
 	for (i = 0; i < rounds; i++) {
-		from = length >= t1 - t0 ? t0 : t0 + draw() % (t1 - t0 - length);
+		from = around(w, length, t0, t1);
 		began = now_ms();
 		must(zoom_slices(w, &(struct zoom_ask){.t0 = from, .t1 = from + length, .px = PX},
 			     &t, &e),

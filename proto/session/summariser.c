@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: MIT. summariser.c: summaries for chunks that are being stored. */
+#include "summariser.h"
+
+#include <stdlib.h>
+
+#include <sqlite3.h>
+
+#include "summary.h"
+
+#define NAMES_MAX 65536u /* nodes that are remembered */
+/* process.clock 1: the TSC */
+#define CLOCK                                                                                      \
+	"SELECT (max(clock)-min(clock))*1.0/(max(monotonic_ns)-min(monotonic_ns)) FROM"            \
+	" (SELECT clock, monotonic_ns FROM anchor WHERE ring_clock=1 ORDER BY clock DESC LIMIT 2)" \
+	" WHERE (SELECT clock FROM process WHERE id=?1)=1"
+
+static bool open(struct summariser *s, struct sqlite3 *db)
+{
+	static const struct profile_select all;
+	struct profile *texts;
+	struct err e = {0};
+
+	if (s->names.n > NAMES_MAX)
+		summariser_fini(s);
+	if (s->db != NULL)
+		return true;
+	texts = profile_new();
+	if (texts == NULL || trace_names_open(&s->names, db, texts, &all, &e) < 0 ||
+		sqlite3_prepare_v2(db, CLOCK, -1, &s->clock, NULL) != SQLITE_OK) {
+		s->names.texts = texts;
+		summariser_fini(s);
+		return false;
+	}
+	s->db = db;
+	return true;
+}
+
+/* Ticks of the process's ring clock in a nanosecond, by the last two anchors. */
+static double ticks_of(struct summariser *s, int64_t process)
+{
+	double ticks = 1;
+
+	(void)sqlite3_bind_int64(s->clock, 1, process);
+	if (sqlite3_step(s->clock) == SQLITE_ROW && sqlite3_column_double(s->clock, 0) > 0)
+		ticks = sqlite3_column_double(s->clock, 0);
+	(void)sqlite3_reset(s->clock);
+	return ticks;
+}
+
+static uint16_t *depths_of(struct summariser *s, const struct trace_chunk *c)
+{
+	uint16_t *depth = calloc((size_t)c->n[TRACE_N_NODES] + 1, sizeof(*depth));
+	struct err e = {0};
+	uint32_t i, at;
+
+	for (i = 0; depth != NULL && i < c->n[TRACE_N_NODES]; i++) {
+		if (trace_names_find(&s->names, c->node[i], &at, &e) < 0) {
+			free(depth);
+			return NULL;
+		}
+		depth[i] = trace_names_depth(&s->names, at);
+	}
+	return depth;
+}
+
+void *summariser_make(struct summariser *s, struct sqlite3 *db, int64_t process, const void *chunk,
+	uint32_t n, uint32_t *ret_n)
+{
+	struct trace_chunk c;
+	struct err e = {0};
+	uint16_t *depth;
+	void *bytes = NULL;
+
+	*ret_n = 0;
+	if (!open(s, db) || trace_chunk_read(chunk, n, &c, &e) < 0)
+		return NULL;
+	depth = depths_of(s, &c);
+	if (depth != NULL && s->names.n_unknown == 0)
+		(void)summary_of(&c, depth, ticks_of(s, process), n, &bytes, ret_n);
+	free(depth);
+	trace_chunk_fini(&c);
+	if (s->names.n_unknown > 0) /* they may be described later */
+		summariser_fini(s);
+	return bytes;
+}
+
+void summariser_fini(struct summariser *s)
+{
+	struct profile *texts = s->names.texts;
+
+	trace_names_fini(&s->names);
+	(void)sqlite3_finalize(s->clock);
+	profile_free(texts);
+	*s = (struct summariser){.db = NULL};
+}
