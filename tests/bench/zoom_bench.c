@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT. zoom_bench.c: how long a window of a timeline takes, and how many bytes
  * its answer has: from the whole range to a microsecond, around random events, all lanes, 1 200 pixels.
  *
- * zoom_bench FILE [ROUNDS] */
+ * zoom_bench FILE [ROUNDS]; zoom_bench FILE check: instead, whether answers are what the events say. */
 #include <inttypes.h>
 #include <sqlite3.h>
 #include <stdio.h>
@@ -16,6 +16,7 @@
 #define PX          1200u
 #define SLICE_BYTES 28u /* of a tile: docs/web.md */
 #define ROUNDS_MAX  10000u
+#define CHECKS      200u
 
 static double now_ms(void)
 {
@@ -56,6 +57,16 @@ static uint64_t draw(void)
 	seed ^= seed >> 7;
 	return seed ^= seed << 17;
 }
+
+#define CHECK(is, ...)                                      \
+	do {                                                \
+		if (!(is)) {                                \
+			(void)fprintf(stderr, __VA_ARGS__); \
+			(void)fprintf(stderr, "\n");        \
+			exit(1);                            \
+		}                                           \
+	} while (0)
+#include "../unit/zoom_check.h"
 
 static size_t bytes_of(const struct zoom *w, const struct zoom_tile *t)
 {
@@ -118,7 +129,9 @@ static void bench(struct zoom *w, uint64_t length, uint32_t rounds)
 
 int main(int argc, char **argv)
 {
-	const uint32_t rounds = argc > 2 ? (uint32_t)strtoul(argv[2], NULL, 10) : 200;
+	const uint32_t rounds = argc > 2 && strcmp(argv[2], "check") != 0
+					? (uint32_t)strtoul(argv[2], NULL, 10)
+					: 200;
 	struct zoom_state state;
 	struct zoom *w;
 	struct err e = {0};
@@ -135,6 +148,11 @@ int main(int argc, char **argv)
 		schema_shade(db) != SQLITE_OK) {
 		(void)fprintf(stderr, "zoom_bench: %s\n", sqlite3_errmsg(db));
 		return 1;
+	}
+	if (argc > 2 && strcmp(argv[2], "check") == 0) {
+		zoom_check(db, 1, CHECKS);
+		(void)printf("%u windows are as the events say\n", CHECKS);
+		return sqlite3_close(db) == SQLITE_OK ? 0 : 1;
 	}
 	began = now_ms();
 	must(zoom_open(db, 1, NULL, &w, &e), &e);

@@ -131,6 +131,14 @@ static void is_event(const struct trace_item *v)
 					  : v->launched == o->launched);
 }
 
+/* No two tracks are one thread's depth, or one stream's row. */
+static void are_different(const struct trace_track *a, const struct trace_track *b)
+{
+	ck_assert(a->kind != b->kind || a->row != b->row ||
+		  (a->kind == TRACK_STREAM ? m.stream[a->place].stream != m.stream[b->place].stream
+					   : m.thread[a->place].tid != m.thread[b->place].tid));
+}
+
 /* Every event is in one track, which is its thread's and depth's, or its stream's, and those of a
  * track go on in time. */
 static void are_tracks(const struct trace_tracks *t)
@@ -142,6 +150,8 @@ static void are_tracks(const struct trace_tracks *t)
 	for (i = 0; i < t->n_tracks; i++) {
 		const struct trace_track *track = &t->track[i];
 
+		for (k = 0; k < i; k++)
+			are_different(track, &t->track[k]);
 		for (k = track->first; k < track->first + track->n; k++, n++) {
 			const struct trace_item *v = &t->item[k];
 

@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: MIT. view_zoom.c: a timeline asked by window: on random sessions of several
+ * processes, with and without stored summaries, every answer is what the events say; and bad
+ * questions, damaged summaries and a session that goes on. */
+#include "quick.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <sqlite3.h>
+
+static uint64_t seed;
+
+static uint64_t draw(void) /* xorshift */
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	return seed ^= seed << 17;
+}
+
+#define CHECK(is, ...) ck_assert_msg(is, __VA_ARGS__)
+#include "schema.h"
+#include "summariser.h"
+#include "view_help.h"
+#include "zoom_check.h"
+
+#define NODES   30u
+#define THREADS 3u
+#define DEPTH   4u
+
+static uint32_t below(uint32_t n)
+{
+	return (uint32_t)(draw() % n);
+}
+
+static void node_hash(uint32_t node, uint8_t ret[16])
+{
+	memset(ret, 0, 16);
+	memcpy(ret, &node, sizeof(node));
+	ret[15] = 1;
+}
+
+/* Scopes 1 to 20, each under an earlier one; kernels under scopes, or under none. */
+static void put_nodes(sqlite3 *db, uint32_t parent[NODES + 1], uint32_t depth[NODES + 1])
+{
+	uint8_t hash[16];
+	sqlite3_stmt *st;
+	uint32_t i;
+
+	parent[0] = depth[0] = 0;
+	ck_assert_int_eq(
+		sqlite3_prepare_v2(db, "INSERT INTO node VALUES(?,?,?,?,?)", -1, &st, NULL),
+		SQLITE_OK);
+	for (i = 1; i <= NODES; i++) {
+		const bool kernel = i > 20;
+		char name[32];
+
+		do
+			parent[i] = i == 1 ? 0 : below(kernel ? 21 : i);
+		while (depth[parent[i]] + 1 > DEPTH);
+		depth[i] = depth[parent[i]] + !kernel;
+		node_hash(i, hash);
+		(void)snprintf(name, sizeof(name), kernel ? "kernel_%u" : "scope_%u", i % 17);
+		(void)sqlite3_bind_int64(st, 1, i);
+		(void)sqlite3_bind_blob(st, 2, hash, 16, SQLITE_TRANSIENT);
+		(void)sqlite3_bind_int64(st, 3, parent[i]);
+		(void)sqlite3_bind_int64(st, 4, kernel ? NODE_KERNEL : NODE_SCOPE);
+		(void)sqlite3_bind_text(st, 5, name, -1, SQLITE_TRANSIENT);
+		ck_assert_int_eq(sqlite3_step(st), SQLITE_DONE);
+		(void)sqlite3_reset(st);
+	}
+	(void)sqlite3_finalize(st);
+}
+
+struct made {
+	sqlite3 *db;
+	int process;
+	struct trace_pack k;
+	uint32_t parent[NODES + 1], depth[NODES + 1];
+	uint32_t number, full;
+	uint64_t first;
+	bool summaries;
+	struct summariser summariser;
+};
+
+static void chunk_begin(struct made *m)
+{
+	uint8_t hash[16];
+	uint32_t i;
+
+	trace_pack_clear(&m->k);
+	for (i = 0; i <= NODES; i++) {
+		node_hash(i, hash);
+		ck_assert(trace_pack_node(&m->k, hash));
+	}
+	ck_assert(trace_pack_text(&m->k, "worker", 6));
+	for (i = 0; i < THREADS; i++)
+		ck_assert(trace_pack_thread(
+			&m->k, &(struct trace_thread){
+				       (uint32_t)(100 * m->process) + i, i == 1 ? 0 : TRACE_NONE}));
+	for (i = 0; i < 2; i++)
+		ck_assert(trace_pack_stream(&m->k, &(struct trace_stream){0, 1, 7 + i}));
+	ck_assert(trace_pack_config(&m->k, &(struct trace_config){.grid = {1, 2, 3}}));
+}
+
+static void chunk_end(struct made *m)
+{
+	const uint32_t events = trace_pack_events(&m->k);
+	sqlite3_stmt *st;
+	uint32_t n, n_summary;
+	void *bytes, *summary;
+
+	if (events == 0)
+		return;
+	ck_assert_int_eq(trace_pack_seal(&m->k, &bytes, &n), 0);
+	ck_assert_int_eq(sqlite3_prepare_v2(m->db,
+				 "INSERT OR REPLACE INTO trace(session,process,number,first,events,"
+				 "end_ns,bytes,summary) VALUES(7,?,?,?,?,0,?,?)",
+				 -1, &st, NULL),
+		SQLITE_OK);
+	(void)sqlite3_bind_int64(st, 1, m->process);
+	(void)sqlite3_bind_int64(st, 2, m->number++);
+	(void)sqlite3_bind_int64(st, 3, (int64_t)m->first);
+	(void)sqlite3_bind_int64(st, 4, events);
+	(void)sqlite3_bind_blob(st, 5, bytes, (int)n, SQLITE_TRANSIENT);
+	summary = m->summaries && below(8) > 0
+			  ? summariser_make(&m->summariser, m->db, m->process, bytes, n, &n_summary)
+			  : NULL;
+	if (summary != NULL)
+		(void)sqlite3_bind_blob(st, 6, summary, (int)n_summary, SQLITE_TRANSIENT);
+	ck_assert_int_eq(sqlite3_step(st), SQLITE_DONE);
+	(void)sqlite3_finalize(st);
+	free(summary);
+	free(bytes);
+	m->first += events;
+	chunk_begin(m);
+}
+
+static void after(struct made *m)
+{
+	if (trace_pack_events(&m->k) >= m->full)
+		chunk_end(m);
+}
+
+static uint64_t any_length(void)
+{
+	return below(3) == 0 ? draw() >> (40 + below(24)) : below(3000);
+}
+
+/* GPU work that was launched in a scope. */
+static void put_op(struct made *m, uint32_t thread, uint32_t scope, uint64_t at, uint64_t *gpu)
+{
+	const uint32_t stream = below(2);
+	uint32_t node = 21 + below(NODES - 20), i;
+
+	for (i = 21; i <= NODES; i++) /* one that is under it, if there is one */
+		node = m->parent[i] == scope ? i : node;
+	gpu[stream] = gpu[stream] > at ? gpu[stream] : at + below(5000);
+	ck_assert(trace_pack_op(
+		&m->k, &(struct trace_op){.launched = at,
+			       .start = gpu[stream] - (below(9) == 0 && gpu[stream] > 50 ? 50 : 0),
+			       .end = gpu[stream] + below(4000),
+			       .correlation = (uint32_t)draw(),
+			       .thread = thread,
+			       .node = node,
+			       .stream = stream,
+			       .class = CLASS_COMPUTE,
+			       .config = below(2) == 0 ? 0 : TRACE_NONE,
+			       .flags = below(20) == 0 ? TRACE_UNLAUNCHED : 0}));
+	gpu[stream] += below(4000);
+	after(m);
+}
+
+/* A scope with all that is in it; returns when it ends. Those inside are stored before it. */
+static uint64_t put_scope(
+	struct made *m, uint32_t thread, uint32_t node, uint64_t at, uint64_t *gpu)
+{
+	const uint64_t begin = at;
+	uint32_t i;
+
+	at += below(200);
+	for (i = 1; i <= 20; i++)
+		if (m->parent[i] == node && below(2) == 0)
+			at = put_scope(m, thread, i, at + below(100), gpu);
+	for (i = below(4); i > 0; i--) {
+		put_op(m, thread, node, at, gpu);
+		at += below(300);
+	}
+	at += any_length();
+	ck_assert(trace_pack_scope(&m->k, &(struct trace_scope){.begin = begin,
+						  .end = at,
+						  .thread = thread,
+						  .node = node,
+						  .flags = below(30) == 0 ? TRACE_SPAN : 0}));
+	after(m);
+	return at;
+}
+
+static void put_process(struct made *m, uint32_t events)
+{
+	uint64_t at[THREADS] = {1000, 5000, 1 << 20}, gpu[2] = {0, 0};
+	uint32_t thread;
+
+	m->number = 0;
+	m->first = 0;
+	m->full = below(3) == 0 ? 200 + below(1000) : TRACE_EVENTS_MAX / (1 + below(6));
+	chunk_begin(m);
+	while (m->first + trace_pack_events(&m->k) < events) {
+		thread = below(THREADS);
+		at[thread] = put_scope(m, thread, 1 + below(20), at[thread] + any_length(), gpu);
+	}
+	chunk_end(m);
+}
+
+static sqlite3 *any_session(uint32_t events, bool summaries)
+{
+	struct made m = {.db = help_db(":memory:"), .summaries = summaries};
+
+	help_process(m.db, 1, 100, "0", "NULL", 2, "");
+	help_process(m.db, 2, 200, "1", "NULL", 2, "");
+	help_session(m.db, 7, "random", "run", "on");
+	help_exec(m.db,
+		"INSERT INTO member VALUES(7,1),(7,2);"
+		"INSERT INTO device VALUES(1,0,x'11111111111111111111111111111111',3,'CUDA',"
+		"'H200','',90,132,1,1,1,1)");
+	put_nodes(m.db, m.parent, m.depth);
+	for (m.process = 1; m.process <= 2; m.process++)
+		put_process(&m, events);
+	summariser_fini(&m.summariser);
+	trace_pack_fini(&m.k);
+	return m.db;
+}
+
+START_TEST(answers)
+{
+	sqlite3 *db;
+
+	seed = 1 + (uint64_t)_i * 7907;
+	db = any_session(_i % 5 == 0 ? 40000 : 500 + below(6000), _i % 2 == 0);
+	zoom_check(db, 7, 25);
+	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+}
+END_TEST
+
+/* What its scopes' own work takes of a stream: each instance is one slice, from its first operation
+ * to its last. */
+START_TEST(projected)
+{
+	struct made m = {.db = help_db(":memory:"), .process = 1, .full = TRACE_EVENTS_MAX};
+	struct zoom_tile t;
+	const struct zoom_lane *lane;
+	struct zoom *w;
+	struct err e;
+	uint32_t i, n, found = 0, want;
+	char sql[128];
+
+	help_process(m.db, 1, 100, "0", "NULL", 2, "");
+	help_session(m.db, 7, "steps", "run", "on");
+	help_exec(m.db, "INSERT INTO member VALUES(7,1)");
+	for (i = 1; i <= 3; i++) { /* step, forward, kernel */
+		(void)snprintf(sql, sizeof(sql),
+			"INSERT INTO node VALUES(%u,x'%02x%028x01',%u,%u,'%s')", i, i, 0u, i - 1,
+			i == 3 ? (uint32_t)NODE_KERNEL : (uint32_t)NODE_SCOPE,
+			i == 1   ? "step"
+			: i == 2 ? "forward"
+				 : "kernel");
+		help_exec(m.db, sql);
+	}
+	chunk_begin(&m);
+	for (i = 0; i < 10; i++) { /* back to back, the work long after its launch */
+		const uint64_t at = 1000 + i * 1000, work = 50000 + i * 1000;
+
+		for (n = 0; n < 3; n++)
+			ck_assert(trace_pack_op(
+				&m.k, &(struct trace_op){.launched = at + 100 + n,
+					      .start = work + n * 300,
+					      .end = work + n * 300 + 200,
+					      .thread = n == 1, /* one follows the main thread */
+					      .node = 3,
+					      .class = CLASS_COMPUTE,
+					      .config = TRACE_NONE}));
+		ck_assert(trace_pack_scope(
+			&m.k, &(struct trace_scope){.begin = at + 50, .end = at + 500, .node = 2}));
+		ck_assert(trace_pack_scope(
+			&m.k, &(struct trace_scope){.begin = at, .end = at + 1000, .node = 1}));
+	}
+	chunk_end(&m);
+	trace_pack_fini(&m.k);
+	ck_assert_int_eq(zoom_open(m.db, 7, NULL, &w, &e), 0);
+	lane = zoom_lanes(w, &n);
+	ck_assert_int_eq(
+		zoom_slices(w, &(struct zoom_ask){.t0 = 0, .t1 = 100000, .px = 10000}, &t, &e), 0);
+	for (i = 0; i < t.n; i++) {
+		if (lane[t.slice[i].lane].kind != ZOOM_PROJECTED)
+			continue;
+		want = found % 10;
+		ck_assert_str_eq(zoom_name(w, t.slice[i].name), found < 10 ? "step" : "forward");
+		ck_assert_uint_eq(t.slice[i].depth, found / 10);
+		ck_assert_uint_eq(t.slice[i].start_ns, 50000 + want * 1000);
+		ck_assert_uint_eq(t.slice[i].end_ns, 50000 + want * 1000 + 800);
+		ck_assert_uint_eq(lane[lane[t.slice[i].lane].parent].kind, ZOOM_STREAM);
+		found++;
+	}
+	ck_assert_uint_eq(found, 20);
+	zoom_tile_fini(&t);
+	zoom_free(w);
+	ck_assert_int_eq(sqlite3_close(m.db), SQLITE_OK);
+}
+END_TEST
+
+/* A summary of another chunk, or none: the chunk itself is believed. */
+START_TEST(damaged)
+{
+	sqlite3 *db;
+
+	seed = 99 + (uint64_t)_i;
+	db = any_session(9000, true);
+	help_exec(db, _i == 0   ? "UPDATE trace SET summary=x'5054533100'"
+		      : _i == 1 ? "UPDATE trace SET summary=substr(summary,1,length(summary)-3)"
+				: "UPDATE trace SET summary=zeroblob(100)");
+	zoom_check(db, 7, 10);
+	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+}
+END_TEST
+
+START_TEST(refused)
+{
+	static const struct zoom_ask asks[] = {{.t0 = 5, .t1 = 5, .px = 100},
+		{.t0 = 6, .t1 = 5, .px = 1}, {.t1 = 5, .px = 0}, {.t1 = 5, .px = ZOOM_PX_MAX + 1}};
+	const uint32_t none = 12345;
+	struct zoom_tile t;
+	struct zoom_event d;
+	struct zoom *w;
+	struct err e;
+	sqlite3 *db;
+	bool changed;
+	uint32_t i;
+
+	seed = 4711;
+	db = any_session(3000, true);
+	ck_assert_int_eq(zoom_open(db, 8, NULL, &w, &e), -ENOENT);
+	ck_assert_int_eq(zoom_open(db, 7, "5", &w, &e), -ENOENT);
+	ck_assert_int_eq(zoom_open(db, 7, "1", &w, &e), 0);
+	for (i = 0; i < sizeof(asks) / sizeof(*asks); i++)
+		ck_assert_int_eq(zoom_slices(w, &asks[i], &t, &e), -EINVAL);
+	ck_assert_int_eq(
+		zoom_slices(w,
+			&(struct zoom_ask){.t1 = 1 << 30, .px = 9, .lane = &none, .n_lanes = 1}, &t,
+			&e),
+		0);
+	ck_assert_uint_eq(t.n, 0);
+	zoom_tile_fini(&t);
+	ck_assert_int_eq(zoom_event(w, 0, &d, &e), -ENOENT);
+	ck_assert_int_eq(zoom_event(w, UINT32_MAX, &d, &e), -ENOENT);
+	ck_assert_int_eq(zoom_refresh(&w, &changed, &e), 0);
+	ck_assert(!changed);
+	help_exec(db, "UPDATE trace SET bytes=NULL, summary=NULL WHERE number=0");
+	ck_assert_int_eq(zoom_event(w, 1, &d, &e), -ESTALE); /* it was not read before */
+	help_exec(db, "DELETE FROM trace WHERE number=0");
+	ck_assert_int_eq(zoom_refresh(&w, &changed, &e), 0);
+	ck_assert(changed);
+	zoom_free(w);
+	help_exec(db, "DELETE FROM trace");
+	ck_assert_int_eq(zoom_open(db, 7, NULL, &w, &e), -ENODATA);
+	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+}
+END_TEST
+
+Suite *suite(void)
+{
+	Suite *s = suite_create("zoom");
+	TCase *tc = tcase_create("zoom");
+
+	tcase_set_timeout(tc, 120);
+	tcase_add_loop_test(tc, answers, 0, 20);
+	tcase_add_test(tc, projected);
+	tcase_add_loop_test(tc, damaged, 0, 3);
+	tcase_add_test(tc, refused);
+	suite_add_tcase(s, tc);
+	return s;
+}

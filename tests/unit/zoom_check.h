@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: MIT. zoom_check.h: whether what a timeline answers by window is what its events
+ * say, which come by another way: proto/export's walk over all of them. Of whoever includes it:
+ * CHECK(true or not, words…), and draw(), a random number. */
+#ifndef ZOOM_CHECK_H
+#define ZOOM_CHECK_H
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../proto/export/timeline.h" /* daemon/fold has one, too */
+#include "table.h"
+#include "zoom.h"
+
+struct seen { /* an event */
+	uint64_t start, end, launch;
+	const char *name;
+	uint32_t process, number, device, node,
+		thread; /* number: tid or stream; thread: launched */
+	bool op, task;
+	uint32_t lane;
+};
+
+struct all_seen {
+	struct seen *v;
+	uint32_t n, cap, process;
+};
+
+static struct seen *see(struct timeline *w, const struct seen *s)
+{
+	struct all_seen *a = w->mine;
+
+	if (!ROOM_FOR(a->v, a->cap, a->n))
+		abort();
+	a->v[a->n] = *s;
+	a->v[a->n].process = a->process - 1;
+	a->v[a->n].name = strdup(s->name);
+	return &a->v[a->n++];
+}
+
+static void see_process(struct timeline *w)
+{
+	((struct all_seen *)w->mine)->process++;
+}
+
+static void see_scope(struct timeline *w, const struct timeline_scope *s)
+{
+	see(w, &(struct seen){.start = s->begin_ns,
+		       .end = s->end_ns,
+		       .name = w->known[s->node].name,
+		       .number = s->tid,
+		       .device = ZOOM_NONE,
+		       .task = (s->flags & TRACE_SPAN) != 0});
+}
+
+static void see_op(struct timeline *w, const struct timeline_op *o)
+{
+	see(w, &(struct seen){.start = o->start_ns,
+		       .end = o->end_ns,
+		       .name = w->known[o->node].name,
+		       .number = o->stream->stream,
+		       .device = o->gpu->ordinal,
+		       .op = true,
+		       .launch = (o->op->flags & TRACE_UNLAUNCHED) == 0 ? o->launch_ns : UINT64_MAX,
+		       .thread = o->tid});
+}
+
+static void see_all(sqlite3 *db, int64_t session, struct all_seen *a)
+{
+	static const struct timeline_form form = {
+		.process = see_process, .scope = see_scope, .op = see_op};
+	FILE *none = fopen("/dev/null", "w");
+	struct err e = {0};
+	int r = timeline_write(&form, a, db, session, NULL, none, NULL, &e);
+
+	(void)fclose(none);
+	CHECK(r == 0, "%s", e.text);
+}
+
+static void unsee(struct all_seen *a)
+{
+	while (a->n > 0)
+		free((void *)(uintptr_t)a->v[--a->n].name);
+	free(a->v);
+}
+
+static uint32_t lane_seen(const struct zoom *w, const struct seen *s)
+{
+	const uint8_t kind = s->op ? ZOOM_STREAM : s->task ? ZOOM_TASKS : ZOOM_THREAD;
+	const struct zoom_lane *lane;
+	uint32_t i, n;
+
+	lane = zoom_lanes(w, &n);
+	for (i = 0; i < n; i++)
+		if (lane[i].kind == kind && lane[i].process == s->process &&
+			lane[i].number == s->number && lane[i].device == s->device)
+			return i;
+	CHECK(false, "no lane of %s %u", s->op ? "stream" : "thread", s->number);
+	return 0;
+}
+
+static bool touches_seen(const struct seen *s, uint64_t t0, uint64_t t1)
+{
+	return s->start < t1 && (s->end > t0 || s->start == t0);
+}
+
+/* What a lane's slices have together. */
+struct lane_sum {
+	uint64_t events, inside, busy;
+};
+
+/* Slices of a row do not overlap, but for projected ones at the seams of what was read. */
+static void check_slices(const struct zoom_tile *t, const struct zoom_lane *lane, uint32_t n_lanes,
+	const struct zoom_ask *a, struct lane_sum *sum)
+{
+	uint32_t i;
+
+	for (i = 0; i < t->n; i++) {
+		const struct zoom_slice *s = &t->slice[i], *before = i > 0 ? s - 1 : NULL;
+
+		CHECK(s->lane < n_lanes && s->depth < lane[s->lane].rows && s->count > 0,
+			"slice %u has no place", i);
+		CHECK(s->start_ns <= s->end_ns && s->start_ns < a->t1 && s->end_ns >= a->t0,
+			"slice %u lies outside of the window", i);
+		CHECK(before == NULL || before->lane < s->lane ||
+				(before->lane == s->lane &&
+					(before->depth < s->depth ||
+						(before->depth == s->depth &&
+							before->start_ns <= s->start_ns))),
+			"slice %u is out of order", i);
+		sum[s->lane].events += s->count;
+		sum[s->lane].busy += s->busy_ns;
+		if (s->start_ns >= a->t0 && s->end_ns <= a->t1)
+			sum[s->lane].inside += s->count;
+	}
+}
+
+/* An event that is at least as long as what is merged stands there by itself. */
+static void check_long(const struct zoom *w, const struct zoom_tile *t, const struct seen *s)
+{
+	uint32_t low = 0, high = t->n, i;
+
+	while (low < high) { /* the first of its lane */
+		i = (low + high) / 2;
+		if (t->slice[i].lane < s->lane)
+			low = i + 1;
+		else
+			high = i;
+	}
+	for (i = low; i < t->n && t->slice[i].lane == s->lane; i++)
+		if (t->slice[i].start_ns == s->start && t->slice[i].end_ns == s->end &&
+			t->slice[i].count == 1 && t->slice[i].event != 0 &&
+			strcmp(zoom_name(w, t->slice[i].name), s->name) == 0)
+			return;
+	CHECK(false, "'%s' at %llu, %llu ns long, is not shown where %llu ns are merged", s->name,
+		(unsigned long long)s->start, (unsigned long long)(s->end - s->start),
+		(unsigned long long)t->merge_ns);
+}
+
+static void check_window(struct zoom *w, const struct all_seen *all, const struct zoom_ask *a)
+{
+	const uint32_t most = a->most == 0 ? ZOOM_SLICES_MAX : a->most;
+	uint32_t n_lanes, i;
+	const struct zoom_lane *lane = zoom_lanes(w, &n_lanes);
+	struct lane_sum *is = calloc(n_lanes + 1, sizeof(*is)),
+			*due = calloc(n_lanes + 1, sizeof(*due));
+	struct zoom_tile t;
+	struct err e = {0};
+	int r = zoom_slices(w, a, &t, &e);
+
+	CHECK(r == 0 && is != NULL && due != NULL, "%s", e.text);
+	CHECK(t.n <= most, "%u slices", t.n);
+	check_slices(&t, lane, n_lanes, a, is);
+	for (i = 0; i < all->n; i++) {
+		if (!touches_seen(&all->v[i], a->t0, a->t1))
+			continue;
+		due[all->v[i].lane].events++;
+		due[all->v[i].lane].busy += all->v[i].end - all->v[i].start;
+		if (all->v[i].end - all->v[i].start >= t.merge_ns && t.n < most)
+			check_long(w, &t, &all->v[i]);
+	}
+	/* What is merged across the window's edge may have more in it. */
+	for (i = 0; i < n_lanes; i++) {
+		if (lane[i].kind == ZOOM_PROJECTED || t.n == most)
+			continue; /* full: there are more rows than slices were asked for */
+		CHECK(is[i].events >= due[i].events && is[i].inside <= due[i].events,
+			"[%llu, %llu), %u px: lane %u (%s): %llu events shown, %llu of them "
+			"inside; %llu are there",
+			(unsigned long long)a->t0, (unsigned long long)a->t1, a->px, i,
+			lane[i].name, (unsigned long long)is[i].events,
+			(unsigned long long)is[i].inside, (unsigned long long)due[i].events);
+		CHECK(is[i].events != due[i].events ||
+				llabs((long long)(is[i].busy - due[i].busy)) <=
+					(long long)(is[i].events + due[i].busy / 1000000),
+			"lane %u (%s): busy for %llu ns, not %llu", i, lane[i].name,
+			(unsigned long long)is[i].busy, (unsigned long long)due[i].busy);
+	}
+	zoom_tile_fini(&t);
+	free(is);
+	free(due);
+}
+
+static void check_sums(struct zoom *w, const struct all_seen *all, const struct zoom_ask *a)
+{
+	struct zoom_sums s;
+	struct err e = {0};
+	uint64_t total = 0, events = 0;
+	uint32_t i, k;
+
+	CHECK(zoom_sums(w, a, &s, &e) == 0, "%s", e.text);
+	for (i = 0; i < s.n; i++) {
+		struct zoom_sum due = {.min_ns = UINT64_MAX};
+
+		for (k = 0; k < all->n; k++) {
+			const uint64_t length = all->v[k].end - all->v[k].start;
+
+			if (!touches_seen(&all->v[k], a->t0, a->t1) ||
+				strcmp(all->v[k].name, zoom_name(w, s.sum[i].name)) != 0)
+				continue;
+			due.count++;
+			due.total_ns += length;
+			due.min_ns = length < due.min_ns ? length : due.min_ns;
+			due.max_ns = length > due.max_ns ? length : due.max_ns;
+		}
+		CHECK(due.count == s.sum[i].count && due.total_ns == s.sum[i].total_ns &&
+				due.min_ns == s.sum[i].min_ns && due.max_ns == s.sum[i].max_ns,
+			"'%s': %u in %llu ns, not %u in %llu", zoom_name(w, s.sum[i].name),
+			s.sum[i].count, (unsigned long long)s.sum[i].total_ns, due.count,
+			(unsigned long long)due.total_ns);
+		events += s.sum[i].count;
+		CHECK(i == 0 || s.sum[i - 1].total_ns >= s.sum[i].total_ns, "out of order");
+	}
+	for (k = 0; k < all->n; k++)
+		total += touches_seen(&all->v[k], a->t0, a->t1);
+	CHECK(events + s.rest.count == total, "%llu events in the sums, %llu in the box",
+		(unsigned long long)(events + s.rest.count), (unsigned long long)total);
+	zoom_sums_fini(&s);
+}
+
+static void check_find(struct zoom *w, const struct all_seen *all, uint64_t from, bool back)
+{
+	const struct seen *one = &all->v[draw() % all->n], *best = NULL;
+	const struct zoom_find f = {.part = one->name, .from_ns = from, .back = back};
+	struct zoom_slice s;
+	struct err e = {0};
+	uint32_t i;
+	int r = zoom_find(w, &f, &s, &e);
+
+	for (i = 0; i < all->n; i++) {
+		const struct seen *v = &all->v[i];
+
+		if (strcasestr(v->name, one->name) == NULL ||
+			(back ? v->start >= from : v->start <= from))
+			continue;
+		if (best == NULL || (back ? v->start > best->start : v->start < best->start))
+			best = v;
+	}
+	CHECK(r == (best == NULL ? -ENOENT : 0), "%s", e.text);
+	CHECK(best == NULL || s.start_ns == best->start, "'%s' at %llu, not at %llu", one->name,
+		best == NULL ? 0 : (unsigned long long)s.start_ns,
+		best == NULL ? 0 : (unsigned long long)best->start);
+}
+
+static void check_event(struct zoom *w, const struct all_seen *all, const struct zoom_ask *a)
+{
+	struct zoom_event d;
+	struct zoom_tile t;
+	struct err e = {0};
+	uint32_t i, k;
+
+	CHECK(zoom_slices(w, a, &t, &e) == 0, "%s", e.text);
+	for (i = 0; i < t.n; i += 1 + t.n / 8) {
+		if (t.slice[i].event == 0)
+			continue;
+		CHECK(zoom_event(w, t.slice[i].event, &d, &e) == 0, "%s", e.text);
+		CHECK(d.start_ns == t.slice[i].start_ns && d.end_ns == t.slice[i].end_ns &&
+				d.name == t.slice[i].name && d.lane == t.slice[i].lane &&
+				d.depth == t.slice[i].depth,
+			"event %u is another one than its slice", t.slice[i].event);
+		CHECK(d.n_path > 0 && d.path[d.n_path - 1] == d.name, "its path ends elsewhere");
+		for (k = 0; k < all->n; k++)
+			if (all->v[k].lane == d.lane && all->v[k].start == d.start_ns &&
+				all->v[k].end == d.end_ns && all->v[k].op == d.is_op &&
+				(!d.launched || all->v[k].launch == d.launch_ns ||
+					all->v[k].launch == 0))
+				break;
+		CHECK(k < all->n, "event %u does not exist", t.slice[i].event);
+	}
+	zoom_tile_fini(&t);
+}
+
+/* All of it: so many windows of all lengths, around events. */
+static void zoom_check(sqlite3 *db, int64_t session, uint32_t windows)
+{
+	struct all_seen all = {.n = 0};
+	struct zoom_ask a = {.px = 1};
+	struct zoom *w;
+	struct err e = {0};
+	uint64_t t0, t1;
+	uint32_t i;
+
+	CHECK(zoom_open(db, session, NULL, &w, &e) == 0, "%s", e.text);
+	see_all(db, session, &all);
+	for (i = 0; i < all.n; i++)
+		all.v[i].lane = lane_seen(w, &all.v[i]);
+	zoom_range(w, &t0, &t1);
+	for (i = 0; i < windows && all.n > 0; i++) {
+		const uint64_t at = all.v[draw() % all.n].start, length = (t1 - t0) >> draw() % 40;
+
+		a.t0 = i == 0 || length / 2 > at ? 0 : at - length / 2;
+		a.t1 = i == 0 ? t1 + 1 : a.t0 + length + 1;
+		a.px = 1 + (uint32_t)(draw() % 2000);
+		a.most = draw() % 4 == 0 ? 1 + (uint32_t)(draw() % 100) : 0;
+		check_window(w, &all, &a);
+		a.most = 0;
+		check_event(w, &all, &a);
+		if (i % 8 == 0)
+			check_sums(w, &all, &a);
+		check_find(w, &all, at, draw() % 2 == 0);
+	}
+	zoom_free(w);
+	unsee(&all);
+}
+
+#endif
