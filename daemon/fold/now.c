@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include "engine.h"
 #include "ids.h"
 #include "journal.h"
 #include "loss.h"
@@ -52,7 +53,7 @@ static void see_open(struct process *p)
 	uint32_t i, k;
 
 	for (i = 0; i < p->n_now; i++)
-		for (k = 0; k < p->n_parts; k++)
+		for (k = 0; k < p->n_parts && p->now[i].begin != FRAME_INHERITED; k++)
 			tree_seen_open(p->part[k], p->now[i].path, clock);
 }
 

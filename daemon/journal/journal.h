@@ -101,7 +101,8 @@ struct j_state {
 
 struct j_now { /* one open scope of one thread */
 	uint32_t lane, tid, depth, path;
-	uint64_t begin; /* ring clock; 0 unknown */
+	uint64_t
+		begin; /* ring clock; 0 unknown, FRAME_INHERITED: the parent's, not to be counted */
 };
 
 struct j_end {

@@ -184,6 +184,8 @@ if __name__ == "__main__":
               env={"PYTHONPATH": str(BUILD / "lib/protond/python")})
     assert sum(v[0] for k, v in world.cells("pool").items() if k.endswith("/task")) == 20000
     assert world.losses("pool") == {}
+    assert world.cells("pool")["/main"][0] == 1
+    assert " open" not in world.view("tree", "pool").stdout, "what the workers were forked in is the parent's scope"
 
 
 def opened(world, pid):
