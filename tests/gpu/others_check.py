@@ -155,14 +155,15 @@ def same_run(what, r):
 
 
 def dumped(what, place):
-    """Which calls had no record and which records no call, by the largest raw dump of a run; keeps it in PD_KEEP."""
+    """Which calls had no record and which records no call, by the largest raw dump of a run; keeps one that says so in PD_KEEP."""
     dumps = sorted(place.glob("*.cuptidump"), key=lambda p: p.stat().st_size)
     if not dumps:
         return
     sizes = place / "count" / f"{dumps[-1].stem}.calls"
-    for line in lines(dumps[-1].read_bytes(), sizes_of(sizes) if sizes.exists() else None):
+    said = list(lines(dumps[-1].read_bytes(), sizes_of(sizes) if sizes.exists() else None))
+    for line in said:
         print(f"      {what}: {line}")
-    if os.environ.get("PD_KEEP"):
+    if said and os.environ.get("PD_KEEP"):
         (pathlib.Path(os.environ["PD_KEEP"]) / f"{what}.cuptidump.gz").write_bytes(gzip.compress(dumps[-1].read_bytes(), 6))
 
 
