@@ -21,6 +21,7 @@ import threading
 import time
 
 from judge import check, score
+from others_count import short
 
 DIR, OUT = (pathlib.Path(a).resolve() for a in sys.argv[1:3])
 STEPS = sys.argv[3] if len(sys.argv) > 3 else "2"
@@ -68,18 +69,6 @@ def files():
     put("proton.hatchet", "proton.hatchet")
     put("proton.trace.json.gz", "trace.chrome_trace", packed=True)
     put("jax.json.gz", "jax.json.gz")
-
-
-def short(name):
-    """A kernel's name as protonview has it: without what it returns, its parameters and unnamed namespaces."""
-    name = name.removeprefix("void ").replace("(anonymous namespace)::", "").replace("> >", ">>").replace("> >", ">>")
-    if name.endswith(")"):
-        depth = 0
-        for i in range(len(name) - 1, -1, -1):
-            depth += {")": 1, "(": -1}.get(name[i], 0)
-            if depth == 0:
-                return name[:i]
-    return name
 
 
 def by_short_name(pairs):

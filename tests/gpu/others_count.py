@@ -59,3 +59,15 @@ def other_counts(a, b):
 def worst_time(a, b):
     """(the largest difference of a name's time, as a share of a's; that name)"""
     return max(((abs(b.get(n, [0, 0])[1] - ns) / ns if ns else 0.0, n) for n, (_, ns) in a.items()), default=(0.0, ""))
+
+
+def short(name):
+    """A kernel's name as protonview has it: without what it returns, its parameters and unnamed namespaces."""
+    name = name.removeprefix("void ").replace("(anonymous namespace)::", "").replace("> >", ">>").replace("> >", ">>")
+    if name.endswith(")"):
+        depth = 0
+        for i in range(len(name) - 1, -1, -1):
+            depth += {")": 1, "(": -1}.get(name[i], 0)
+            if depth == 0:
+                return name[:i]
+    return name

@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import types
 
 import pytest
 
@@ -56,10 +57,10 @@ def others(monkeypatch, tmp_path):
     monkeypatch.setattr(others_check, "COUNT", str(COUNT))
     rooms = []
 
-    def mkdtemp(real=tempfile.mkdtemp, **where):
-        rooms.append(real(**where))
+    def mkdtemp(**where):
+        rooms.append(tempfile.mkdtemp(**where))
         return rooms[-1]
-    monkeypatch.setattr(others_check.tempfile, "mkdtemp", mkdtemp)
+    monkeypatch.setattr(others_check, "tempfile", types.SimpleNamespace(mkdtemp=mkdtemp))
     yield others_check
     for room in rooms:
         shutil.rmtree(room)
@@ -141,12 +142,21 @@ def test_a_call_without_a_record_is_named(others, tmp_path):
     assert "33 records of a copy with correlation id unknown, of no graph" in said, said
 
 
-def test_surplus_names_and_long_ones(tmp_path):
-    sys.path.insert(0, str(GPU))
-    try:
-        from others_count import key, told
-    finally:
-        sys.path.remove(str(GPU))
+@pytest.mark.skipif(shutil.which("c++filt") is None, reason="binutils' c++filt is not here")
+def test_names_as_kineto_writes_them(others, world, tmp_path):
+    """The demangler's names, which Kineto has, and protonview's of the same kernels."""
+    dump = unpacked("torch", tmp_path)
+    world.ctl("run", "-q", "-n", "x", "--", JOB, env={"PROTOND_CUPTI_PATH": str(STUB), "PD_REPLAY_DUMP": str(dump)})
+    world.view("export", "x", "-o", tmp_path / "x.hatchet")
+    mangled = [n for n in others.told(tmp_path / "x.hatchet") if not n.startswith("[")]
+    plain = subprocess.run(["c++filt"], input="\n".join(mangled), capture_output=True, text=True, check=True).stdout.splitlines()
+    shown = {r[0] for r in json.loads(world.view("sql", "x", "--json", "select name from kernel_names where class = 'compute'").stdout)["data"]["rows"]}
+    import others_count
+    assert len(plain) > 30 and {others_count.short(n) for n in plain} == shown
+
+
+def test_surplus_names_and_long_ones(others, tmp_path):
+    from others_count import key, told
     long = "_Z" + "x" * 3000
     assert key(long) == key(long[:1007] + "~0123456789abcdef") != key(long[:1006] + "y" + long[1007:])
     tree = [{"children": [{"frame": {"name": "a"}, "metrics": {}, "children": [
