@@ -45,7 +45,11 @@
 
 enum drain_phase { PHASE_LOOK, PHASE_SCAN, PHASE_TABLES, PHASE_FIRST, PHASE_REST, PHASE_SUMS };
 
-#define LANE_MAX (16u << 10) /* taken in one go: so fine is the budget */
+/* So fine is the budget: an entry is applied in one go, and costs once for each session. */
+#define LANE_MAX   (16u << 10)
+#define LANE_LEAST (2u << 10)
+#define LANE_TREES 8u /* so many have all of it */
+_Static_assert(LANE_LEAST >= REC_BYTES_MAX, "any record fits");
 
 struct run {
 	struct ring *r;
@@ -66,6 +70,14 @@ static void spend(struct run *x, uint64_t bytes)
 static uint64_t least(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
+}
+
+uint32_t drain_entry_bytes(const struct ring *r)
+{
+	const uint32_t trees = fold_trees(r->all->d->fold, r->uuid);
+	const uint32_t n = trees > LANE_TREES ? LANE_MAX * LANE_TREES / trees & ~7u : LANE_MAX;
+
+	return n < LANE_LEAST ? LANE_LEAST : n;
 }
 
 static uint64_t ring_clock_now(const struct ring *r)
@@ -161,6 +173,7 @@ static int look(struct ring *r, bool *ret_any)
 
 		l->goal = l->quarantined ? l->head : l->tail;
 		l->first = l->next = l->scanned = l->head;
+		l->starts = false;
 		*ret_any |= l->goal > l->head || (l->bad & READER_BAD_TAIL) != 0;
 	}
 	if (x == 0)
@@ -194,6 +207,7 @@ static int scan_piece(struct run *x, struct reader_lane *l, uint32_t lane, uint6
 	spend(x, n / 4); /* looking is cheaper than taking */
 	w = reader_walk(to, n, l->scanned, f->h.lane_bytes,
 		l->goal > l->scanned ? (uint32_t)least(l->goal - l->scanned, n) : 0);
+	l->starts |= w.start_end != 0;
 	if (w.mark_end != 0) {
 		s = reader_marks(to, w.reached, l->scanned, f->h.lane_bytes, x->r->look_clock);
 		if (s.clock <= x->r->look_clock)
@@ -262,25 +276,27 @@ int drain_tables(struct ring *r, bool *ret_more, uint64_t deadline_ns)
 	return x;
 }
 
-/* [head, upto) or a piece of it, as checked bytes at `to`. Returns how many; 0: the law is broken.
- */
-static int64_t copy_checked(struct run *x, uint32_t lane, uint64_t upto, uint8_t *to)
+/* n bytes from head on, or the whole records of them up to a START, which may end another session,
+ * with all that is open or in flight: as checked bytes at `to`. Returns how many; 0: the law is
+ * broken. */
+static int64_t copy_checked(struct run *x, uint32_t lane, uint64_t upto, uint32_t n, uint8_t *to)
 {
 	const struct reader *f = &x->r->reader;
 	struct reader_lane *l = &f->lane[lane];
-	const uint32_t n = (uint32_t)least(upto - l->head, LANE_MAX);
+	struct reader_walk w;
 	int e;
 
 	if (l->kept_bytes >= n) {
 		memcpy(to, x->r->all->drain->arena + l->kept, n);
-		if (n == upto - l->head)
+		if (n == upto - l->head && !l->starts)
 			return n; /* the scan walked over it, and upto is a record's end */
 	} else {
 		e = reader_copy(f, lane, l->head, n, to);
 		if (e < 0)
 			return e;
 	}
-	return reader_walk(to, n, l->head, f->h.lane_bytes, n).whole;
+	w = reader_walk(to, n, l->head, f->h.lane_bytes, n);
+	return w.start_end != 0 ? w.start_end : w.whole;
 }
 
 static int take_piece(struct run *x, uint32_t lane, uint64_t upto)
@@ -289,14 +305,14 @@ static int take_piece(struct run *x, uint32_t lane, uint64_t upto)
 	struct reader_lane *l = &r->reader.lane[lane];
 	struct j_lane j = {
 		.lane = lane, .from = l->head, .generation = l->generation, .tid = l->tid};
+	const uint32_t most = (uint32_t)least(upto - l->head, drain_entry_bytes(r));
 	int64_t n;
 	void *to;
-	int e = entry_begin(r->all->entries, J_LANE, r->uuid,
-		(uint32_t)(sizeof(j) + least(upto - l->head, LANE_MAX)), &to);
+	int e = entry_begin(r->all->entries, J_LANE, r->uuid, (uint32_t)sizeof(j) + most, &to);
 
 	if (e < 0)
 		return e;
-	n = copy_checked(x, lane, upto, (uint8_t *)to + sizeof(j));
+	n = copy_checked(x, lane, upto, most, (uint8_t *)to + sizeof(j));
 	if (n > 0 && l->gone > l->head && !reader_has_still(&r->reader, lane, l->head))
 		n = 0;
 	if (n <= 0)
@@ -366,6 +382,8 @@ static int step_lane(struct run *x)
 	if (r->phase == PHASE_SUMS) {
 		e = sums_take(r, r->cursor, &bytes);
 		spend(x, bytes);
+		if (e == 0 && bytes != 0)
+			return 0; /* there may be more in this lane */
 		r->cursor++;
 		return e == -EBADMSG ? broke(r, r->cursor - 1) : e;
 	}
@@ -540,7 +558,7 @@ static uint64_t sum_words(const void *p, size_t bytes)
 }
 
 /* As many of each thread as there is room for all threads. */
-static uint32_t read_now(const struct reader *f, struct j_now *ret)
+static uint32_t read_now(const struct reader *f, uint32_t room, struct j_now *ret)
 {
 	uint32_t i, n = 0, live = 0;
 
@@ -548,7 +566,7 @@ static uint32_t read_now(const struct reader *f, struct j_now *ret)
 		live += reader_is_owned(f, i);
 	for (i = 0; i < f->n_seen; i++) {
 		if (reader_is_owned(f, i))
-			n += reader_now(f, i, ret + n, NOW_SCOPES / live);
+			n += reader_now(f, i, ret + n, room / live);
 	}
 	return n;
 }
@@ -558,13 +576,15 @@ static uint32_t read_now(const struct reader *f, struct j_now *ret)
 int drain_now_block(struct ring *r)
 {
 	struct j_now *now = (struct j_now *)(void *)r->all->drain->arena;
+	const uint64_t room = NOW_SCOPES_USER / (1 + rings_of(r->all, r->uid));
 	uint64_t sum;
 	uint32_t bytes;
 	bool more;
 	int x;
 
 	forget_kept(r);
-	bytes = read_now(&r->reader, now) * (uint32_t)sizeof(*now);
+	bytes = read_now(&r->reader, (uint32_t)least(room, NOW_SCOPES), now) *
+		(uint32_t)sizeof(*now);
 	sum = sum_words(now, bytes) | 1;
 	if (sum == r->now_sum)
 		return 0;

@@ -9,11 +9,12 @@
 struct ring;
 struct rings;
 
-#define DRAIN_BYTES    (2u << 20) /* per ring and tick */
-#define DRAIN_NS       2000000u   /* likewise */
-#define BEHIND_BYTES_S (2u << 20) /* per ring and second, while the store is behind */
-#define FLUSH_BYTES    (1u << 20) /* staged, at most, between two flushes */
-#define NOW_SCOPES     8192u      /* in one NOW: the innermost of each thread */
+#define DRAIN_BYTES     (2u << 20) /* per ring and tick */
+#define DRAIN_NS        2000000u   /* likewise */
+#define BEHIND_BYTES_S  (2u << 20) /* per ring and second, while the store is behind */
+#define FLUSH_BYTES     (1u << 20) /* staged, at most, between two flushes */
+#define NOW_SCOPES      8192u      /* in one NOW: the innermost of each thread */
+#define NOW_SCOPES_USER 131072u /* of all rings of a user: what a session's end counts in one go */
 
 struct drain {
 	uint8_t *arena; /* DRAIN_BYTES + READER_PIECE: one window's, between scanning and staging */
@@ -35,6 +36,8 @@ bool drain_goes_on(const struct ring *r);
 bool drain_is_past(struct ring *r, uint64_t ns);
 /* Takes no more of it: each lane that has something lost it. -ENOSPC, -ENOMEM: not now. */
 int drain_give_up(struct ring *r);
+/* At most so much of a lane is applied in one go: less, the more sessions it counts in. */
+uint32_t drain_entry_bytes(const struct ring *r);
 /* The whole of every table into the fold. */
 int drain_tables(struct ring *r, bool *ret_more, uint64_t deadline_ns);
 /* Likewise, and not into the journal: the ring has them as long as the journal would. */

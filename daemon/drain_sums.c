@@ -21,8 +21,6 @@
 #include "ring_ctl.h"
 #include "rings.h"
 
-#define PIECE (256u << 10) /* in one entry */
-
 bool sums_look(struct ring *r)
 {
 	bool any = false;
@@ -32,6 +30,7 @@ bool sums_look(struct ring *r)
 		struct reader_lane *l = &r->reader.lane[i];
 
 		l->open = l->quarantined ? l->head : l->sums;
+		l->open_at = 0;
 		any |= l->open > l->tail && !l->quarantined;
 	}
 	r->sums_due = any &&
@@ -78,37 +77,48 @@ static int64_t put_piece(struct ring *r, uint32_t lane, uint64_t from, const uin
 	return e < 0 ? e : (int64_t)w.whole;
 }
 
+static int copy(struct ring *r, uint32_t lane, uint64_t from, uint32_t n)
+{
+	uint8_t *b = r->all->drain->arena;
+	const int e = reader_copy(&r->reader, lane, from, n, b);
+
+	return e == 0 && r->state == RING_GONE ? reader_redo(&r->reader, lane, from, n, b) : e;
+}
+
+/* A piece of the lane, as it stands then, and only if any of it has changed: all are looked at before
+ * the first piece. */
 int sums_take(struct ring *r, uint32_t lane, uint32_t *ret_bytes)
 {
 	struct reader_lane *l = &r->reader.lane[lane];
-	struct drain *d = r->all->drain;
-	uint64_t n = l->open > l->head ? l->open - l->head : 0, sum;
-	uint32_t at;
-	int64_t x = 0;
+	const uint64_t all = l->open > l->head ? l->open - l->head : 0;
+	/* An honest lane has half a lap of them: of more, the rest is read when it is final. */
+	const uint32_t n = (uint32_t)(all < DRAIN_BYTES ? all : DRAIN_BYTES);
+	const uint32_t left = n - l->open_at, most = drain_entry_bytes(r),
+		       piece = left < most ? left : most;
+	int64_t x;
 
 	*ret_bytes = 0;
-	if (!r->sums_due || n == 0 || l->quarantined)
+	if (!r->sums_due || l->quarantined || left == 0)
 		return 0;
-	/* An honest lane has half a lap of them: of more, the rest is read when it is final. */
-	n = n < DRAIN_BYTES ? n : DRAIN_BYTES;
-	x = reader_copy(&r->reader, lane, l->head, (uint32_t)n, d->arena);
-	if (x == 0 && r->state == RING_GONE)
-		x = reader_redo(&r->reader, lane, l->head, (uint32_t)n, d->arena);
+	x = copy(r, lane, l->head + l->open_at, l->open_at == 0 ? n : piece);
 	if (x < 0)
 		return (int)x;
-	*ret_bytes = (uint32_t)n;
-	sum = sum_of(d->arena, (uint32_t)n);
-	if (sum == l->open_sum)
-		return 0;
-	for (at = 0; at < n; at += (uint32_t)x) {
-		x = put_piece(r, lane, l->head + at, d->arena + at,
-			(uint32_t)n - at < PIECE ? (uint32_t)n - at : PIECE);
-		if (x == -EBADMSG && at != 0 && l->open - l->head > n)
-			break; /* the copy's end cut a record */
-		if (x < 0)
-			return (int)x;
+	if (l->open_at == 0) {
+		const uint64_t sum = sum_of(r->all->drain->arena, n);
+
+		if (sum == l->open_sum)
+			return 0;
+		l->open_sum = sum;
 	}
-	l->open_sum = sum;
+	x = put_piece(r, lane, l->head + l->open_at, r->all->drain->arena, piece);
+	if (x == -EBADMSG && l->open_at != 0 && all > n)
+		return 0; /* the end of what is looked at cuts a record */
+	if (x < 0) {
+		l->open_sum = 0;
+		return (int)x;
+	}
+	*ret_bytes = (uint32_t)x;
+	l->open_at += (uint32_t)x;
 	r->sums_more = true;
 	return 0;
 }

@@ -137,6 +137,7 @@ static int on_counts(struct fold *f, const struct entry *e)
 		correlate_sweep(e->process);
 		f->news = true;
 	}
+	process_now_see(e->process);
 	return 0;
 }
 
@@ -335,7 +336,14 @@ bool fold_is_joining(const struct fold *f, const uint8_t ring[16])
 {
 	const struct process *p = process_find(f, ring);
 
-	return p != NULL && flight_is_joining(&p->flight);
+	return p != NULL && (flight_is_joining(&p->flight) || p->now_seen < p->n_now);
+}
+
+uint32_t fold_trees(const struct fold *f, const uint8_t ring[16])
+{
+	const struct process *p = process_find(f, ring);
+
+	return p != NULL ? p->n_parts : 0;
 }
 
 bool fold_has_many(const struct fold *f, const uint8_t ring[16])

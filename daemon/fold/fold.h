@@ -140,8 +140,11 @@ void fold_top(struct fold *f, const uint8_t session[16], uint32_t n, fold_cell_f
 int fold_collect(struct fold *f, struct batch *ret);
 /* More of this ring is in flight than one END should give up: LEAVE entries must come first. */
 bool fold_has_many(const struct fold *f, const uint8_t ring[16]);
-/* Records that waited are counted a piece at an entry: it needs entries even if nothing comes. */
+/* Records that waited are counted a piece at an entry, and open scopes are: it needs entries even if
+ * nothing comes. */
 bool fold_is_joining(const struct fold *f, const uint8_t ring[16]);
+/* In so many trees each event of it counts. */
+uint32_t fold_trees(const struct fold *f, const uint8_t ring[16]);
 /* So many more (less) bytes of rows are on their way to the store; they count for the ceiling. */
 void fold_waiting(struct fold *f, int64_t more);
 bool fold_is_dirty(const struct fold *f);

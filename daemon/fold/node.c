@@ -23,6 +23,8 @@ static const char *const word_text[] = {
 #undef X
 };
 
+#define CHILDREN_LEAST 4096u /* that every process may have found */
+
 /* A struct child of this kind is a whole captured path below <captured_at>. */
 #define KIND_CAPTURED_PATH 0xffu
 
@@ -280,6 +282,10 @@ uint32_t node_captured(struct process *p, uint32_t below, uint32_t path)
 	if (at != NODE_NONE)
 		return at;
 	MUST(path < p->n_paths);
+	if (p->n_children > CHILDREN_LEAST && !process_has_room(p)) {
+		p->refused++; /* the way down is as long as a path is deep, for each tree */
+		return node_other(p, below);
+	}
 	at = node_child(p, below, NODE_CAPTURED, WORD_CAPTURED);
 	for (i = path; i != PATH_ROOT; i = p->path[i].parent)
 		up[n++] = i;

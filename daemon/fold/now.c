@@ -15,6 +15,8 @@
 #include "state.h"
 #include "tree.h"
 
+#define SEEN_AT_ONCE 8192u /* cells and nodes that one entry looks at */
+
 static int now_by_lane(const void *a, const void *b)
 {
 	const struct j_now *x = a, *y = b;
@@ -36,6 +38,7 @@ void process_now_set(struct process *p, struct j_now *take, uint32_t n)
 	free(p->now);
 	p->now = take;
 	p->n_now = n;
+	p->now_seen = n;
 	for (i = 0; i < p->cap_lanes; i++)
 		p->lane[i].now_n = 0;
 	for (i = 0; i < n; i++) {
@@ -47,14 +50,24 @@ void process_now_set(struct process *p, struct j_now *take, uint32_t n)
 	p->dirty = true;
 }
 
-static void see_open(struct process *p)
+/* One with all its nodes may cost as much as all that one entry should. */
+void process_now_see(struct process *p)
 {
 	const uint64_t clock = clockmap_clock(&p->clock, p->fold->now_ns);
-	uint32_t i, k;
+	uint32_t left = SEEN_AT_ONCE, nodes, path, k;
 
-	for (i = 0; i < p->n_now; i++)
-		for (k = 0; k < p->n_parts && p->now[i].begin != FRAME_INHERITED; k++)
-			tree_seen_open(p->part[k], p->now[i].path, clock);
+	MUST_PROCESS(p);
+	for (; p->now_seen < p->n_now && left > 0; p->now_seen++) {
+		path = p->now[p->now_seen].path;
+		nodes = p->n_nodes;
+		/* Left meanwhile; or the cells would be (other), which says nothing. */
+		if (p->now[p->now_seen].begin == FRAME_INHERITED)
+			continue;
+		for (k = 0; k < p->n_parts && path < p->n_paths && process_has_room(p); k++)
+			tree_seen_open(p->part[k], path, clock);
+		nodes = 1 + p->n_parts + p->n_nodes - nodes;
+		left -= nodes < left ? nodes : left;
+	}
 }
 
 void process_now(struct process *p, const struct j_now *now, uint32_t n)
@@ -81,7 +94,8 @@ void process_now(struct process *p, const struct j_now *now, uint32_t n)
 	if (kept < n)
 		loss_bad(p, n - kept);
 	process_now_set(p, copy, kept);
-	see_open(p);
+	p->now_seen = 0;
+	process_now_see(p);
 }
 
 void process_now_moved(struct process *p, uint32_t lane, uint32_t tid)
@@ -132,5 +146,5 @@ void process_now_forget(struct process *p)
 {
 	free(p->now);
 	p->now = NULL;
-	p->n_now = 0;
+	p->n_now = p->now_seen = 0;
 }

@@ -345,8 +345,12 @@ struct reader_walk reader_walk(
 		if (n > bytes - w.reached)
 			break; /* cut by the end of this piece */
 		w.reached += n;
-		if (REC_IS_MARK(h))
+		if (REC_IS_MARK(h)) {
 			w.mark_end = w.reached;
+			if (w.start_end == 0 && REC_TYPE(h) == REC_SESSION &&
+				REC_FLAGS(h) == SESSION_START)
+				w.start_end = w.reached;
+		}
 		if (w.reached <= upto)
 			w.whole = w.reached;
 	}

@@ -17,7 +17,7 @@
 #include "journal.h"
 #include "ring.h"
 
-#define READER_PIECE     (512u << 10) /* most bytes of a lane in one journal entry */
+#define READER_PIECE     (512u << 10) /* most bytes of a lane that are looked at in one go */
 #define READER_NAMES     512u         /* most names in one journal entry */
 #define READER_BAD_TICKS 3u    /* so often a lane may break the laws before it is quarantined */
 #define READER_BAD_TAIL  0x80u /* flag in reader_lane.bad: the last tail read was unlawful */
@@ -38,10 +38,12 @@ struct reader_lane {
 	uint64_t open_sum;   /* of their bytes, when they were last journaled: to see a change */
 	uint64_t drop_full, drop_nested;
 	uint32_t tid, generation, state, moves;
+	uint32_t open_at; /* of the open ones, so many bytes are journaled in this window */
 	uint32_t kept,
 		kept_bytes; /* where the arena has [head, head + kept_bytes) of this window */
 	uint8_t bad;        /* ticks in a row in which it broke the laws */
 	bool quarantined;
+	bool starts; /* the window has a session's START in this lane */
 };
 
 struct reader {
@@ -94,9 +96,10 @@ int reader_redo(const struct reader *r, uint32_t lane, uint64_t from, uint32_t b
 
 struct reader_walk {
 	uint32_t whole; /* bytes up to the last whole lawful record that ends at or before `upto` */
-	uint32_t reached;  /* bytes up to the last whole lawful record */
-	uint32_t mark_end; /* bytes up to the end of the last mark (REC_IS_MARK); 0: none */
-	bool broken;       /* a law is broken at `reached`, not just the end of the bytes */
+	uint32_t reached;   /* bytes up to the last whole lawful record */
+	uint32_t mark_end;  /* bytes up to the end of the last mark (REC_IS_MARK); 0: none */
+	uint32_t start_end; /* likewise, of the first session's START */
+	bool broken;        /* a law is broken at `reached`, not just the end of the bytes */
 };
 /* Walks a private copy of bytes that stand at position `from`. upto: in bytes. */
 struct reader_walk reader_walk(

@@ -49,6 +49,7 @@ def main(build, out):
         ("a launch in the job", [build / "bench/launch_bench"]),
         ("a scope under other tracers", [python, HERE / "peers.py", build]),
         ("drain, correlate, tree", [build / "bench/fold_bench"]),
+        ("the longest piece of a liar's", [build / "bench/turn_bench"]),
         ("store: cells in one transaction", [build / "bench/store_bench"]),
         ("protonview tree of 100 000 nodes", [build / "bench/view_bench", build / "bin/protonview"]),
         ("an idle daemon", [python, HERE / "idle_bench.py", build, build / "tests/job"]),

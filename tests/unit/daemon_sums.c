@@ -300,6 +300,138 @@ START_TEST(lying)
 }
 END_TEST
 
+/* --- an entry is applied in one go: of a ring in many sessions it is small --- */
+
+struct sizes {
+	uint32_t n, most, starts; /* starts: in entries that go on behind one */
+};
+
+static int measure(void *arg, const struct journal_entry *e)
+{
+	const struct j_lane *l = (const void *)(e + 1);
+	const uint8_t *b = (const uint8_t *)(l + 1);
+	struct sizes *s = arg;
+	uint32_t at;
+	uint64_t h;
+
+	if (e->type != J_SUMS && e->type != J_LANE)
+		return 0;
+	s->n++;
+	s->most = l->bytes > s->most ? l->bytes : s->most;
+	for (at = 0; at < l->bytes; at += REC_BYTES(h)) {
+		memcpy(&h, b + at, 8);
+		s->starts += REC_TYPE(h) == REC_SESSION && REC_FLAGS(h) == SESSION_START &&
+			     at + REC_BYTES(h) < l->bytes;
+	}
+	return 0;
+}
+
+static struct sizes measured(void)
+{
+	struct sizes s = {0};
+	int gap;
+
+	ck_assert(entry_flush(&p.entries));
+	ck_assert_int_eq(journal_replay(p.d.journal, looked, measure, &s, &gap), 0);
+	looked = journal_position(p.d.journal);
+	return s;
+}
+
+static void join_many(uint32_t sessions)
+{
+	struct j_verb v = {
+		.verb = VERB_START, .uid = (uint32_t)geteuid(), .mono_ns = 1, .match = MATCH_USER};
+	uint32_t i;
+
+	for (i = 2; i <= sessions; i++) {
+		v.session[0] = (uint8_t)i;
+		ck_assert_int_eq(entry_put(&p.entries, J_VERB, NULL, &v, sizeof(v)), 0);
+	}
+	(void)measured();
+}
+
+static const struct cut {
+	uint32_t sessions, most;
+} cuts[] = {{1, 16384}, {8, 16384}, {16, 8192}, {64, 2048}};
+
+START_TEST(small_entries)
+{
+	const struct cut *c = &cuts[_i];
+	struct sizes s;
+	uint32_t i;
+
+	join_many(c->sessions);
+	ck_assert_uint_eq(drain_entry_bytes(ring), c->most);
+	for (i = 0; i < 2000; i++)
+		fake_scope(&f, 0, 2, 10 + i, 30 + i);
+	ck_assert_int_eq(drain(), 48000);
+	s = measured();
+	ck_assert_uint_le(s.most, c->most);
+	ck_assert_uint_eq(s.n, (2000 + c->most / 24 - 1) / (c->most / 24));
+	ck_assert_uint_eq(counted(), 2000);
+	for (i = 0; i < 300; i++)
+		(void)open_one(1, 5);
+	later();
+	ck_assert_int_eq(drain(), 0);
+	s = measured();
+	ck_assert_uint_le(s.most, c->most);
+	ck_assert_uint_eq(s.n, (300 + c->most / 192 - 1) / (c->most / 192));
+	ck_assert_uint_eq(counted(), 3500);
+	later();
+	ck_assert_int_eq(drain(), 0);
+	ck_assert_uint_eq(measured().n, 0); /* nothing new */
+	ck_assert_uint_eq(ring->reader.lane[1].bad, 0);
+}
+END_TEST
+
+/* Whatever the clocks say: those that are later than the look are not marks of the window. */
+START_TEST(one_start_an_entry)
+{
+	struct sizes s;
+	uint32_t i;
+
+	for (i = 0; i < 40; i++) {
+		fake_scope(&f, 0, 2, 10, 30);
+		fake_session(&f, 0, SESSION_START, i, 2, _i != 0 ? UINT64_MAX / 4 : 50 + i);
+		fake_session(&f, 0, SESSION_FINALIZE, i, 2, _i != 0 ? UINT64_MAX / 4 : 51 + i);
+	}
+	ck_assert_int_eq(drain(), 40 * (24 + 2 * 64));
+	s = measured();
+	ck_assert_uint_eq(s.n, 41);
+	ck_assert_uint_eq(s.starts, 0);
+	ck_assert_uint_eq(counted(), 40);
+}
+END_TEST
+
+/* A thread adds while the pieces of a lane are taken one by one, in later ticks. */
+START_TEST(sums_go_on)
+{
+	struct rec_sum *r[300];
+	uint32_t i, n = 0, ticks = 0;
+	bool more = true;
+
+	join_many(64);
+	fake_scope(&f, 1, 2, 10, 30);
+	ck_assert_int_eq(drain(), 24); /* and the tables, which take their time */
+	for (i = 0; i < 300; i++)
+		r[i] = open_one(0, 5);
+	later();
+	for (p.drain.ns = 0; more; ticks++) {
+		ck_assert_int_eq(drain_ring(ring, &more), 0);
+		add(r[ticks % 300], 1);
+		n++;
+	}
+	ck_assert_uint_gt(ticks, 25);
+	later();
+	p.drain.ns = 3600ull * 1000000000u;
+	ck_assert_int_eq(drain(), 0);
+	ck_assert_uint_eq(counted(), 1501 + n);
+	close_all(0);
+	ck_assert_int_eq(drain(), 300 * sizeof(struct rec_sum));
+	ck_assert_uint_eq(counted(), 1501 + n);
+}
+END_TEST
+
 Suite *suite(void)
 {
 	Suite *s = suite_create("daemon_sums");
@@ -313,6 +445,9 @@ Suite *suite(void)
 	tcase_add_test(t, whole_without_sums);
 	tcase_add_test(t, dead);
 	tcase_add_test(t, given_up);
+	tcase_add_loop_test(t, small_entries, 0, (int)(sizeof(cuts) / sizeof(cuts[0])));
+	tcase_add_loop_test(t, one_start_an_entry, 0, 2);
+	tcase_add_test(t, sums_go_on);
 	tcase_add_loop_test(t, lying, 0, (int)(sizeof(lies) / sizeof(lies[0])));
 	return s;
 }

@@ -2,6 +2,7 @@
  * read, and the law: attempted = stored + dropped. */
 #include "fold_job.h"
 #include "hist.h"
+#include "state.h"
 
 /* --- ceilings and collecting */
 
@@ -333,6 +334,92 @@ START_TEST(a_graph_is_joined_piece_by_piece)
 }
 END_TEST
 
+/* --- what many threads are in, in many sessions */
+
+START_TEST(open_scopes_are_seen_piece_by_piece)
+{
+	enum { N = 300, SESSIONS = 64 };
+	struct j_now now[N];
+	struct batch b;
+	uint32_t i, before;
+
+	for (i = 0; i < SESSIONS; i++)
+		start((uint8_t)(1 + i), 10);
+	for (i = 0; i < N; i++)
+		now[i] = (struct j_now){.lane = i % KIT_LANES,
+			.tid = i % KIT_LANES,
+			.depth = i / KIT_LANES,
+			.path = i < N - 2 ? P_A : P_AB,
+			.begin = 15 + i};
+	tape_now(&t, job.ring, 20, N, now);
+	fold_take(f, &t);
+	ck_assert(fold_is_joining(f, job.ring));
+	put_scope(&lane, P_AB, 15 + N - 2, 400); /* one of the last two is left meanwhile */
+	lane.lane = (N - 2) % KIT_LANES;
+	drain(&lane, 50);
+	for (before = 0; fold_is_joining(f, job.ring); before++)
+		tell_counts();
+	ck_assert_uint_eq(before, 1);
+	b = collect();
+	ck_assert_uint_eq(b.cell.n, 2 * SESSIONS);
+	for (i = 0; i < SESSIONS; i++) {
+		ck_assert_uint_eq(cell_at(&b, 1 + i, 0, CLASS_CPU, "ROOT/a")->count, 0);
+		ck_assert_uint_eq(cell_at(&b, 1 + i, 0, CLASS_CPU, "ROOT/a/b")->count, 1);
+	}
+	batch_free(&b);
+}
+END_TEST
+
+/* Each from another place is another way down: what finds it again has a ceiling, too. */
+START_TEST(captured_paths_have_a_ceiling)
+{
+	enum { PATHS = 400 };
+	struct fold_limits small = {.bytes = 2 << 20};
+	struct batch b;
+	char text[16];
+	const char *name = text;
+	uint64_t sum = 0, most = 0;
+	uint32_t i, k;
+
+	teardown();
+	setup_limits(&small);
+	for (i = 0; i < PATHS; i++) {
+		(void)snprintf(text, sizeof(text), "%u", i);
+		tape_names(&t, job.ring, N_NONE + 1 + i, 1, &name);
+		tape_paths(&t, job.ring, P_CAP + 1 + i, 1,
+			&(struct ring_path){PATH_ROOT, N_NONE + 1 + i, PATH_KIND_SCOPE, 1, 0});
+	}
+	fold_take(f, &t);
+	start(1, 10);
+	for (i = 0; i < PATHS; i++)
+		put_scope(&lane, P_CAP + 1 + i, 20, 30);
+	drain(&lane, 30);
+	for (i = 0; i < PATHS; i++) {
+		put_launch(&lane, P_CAP + 1 + i, 20, 7, LAUNCH_GRAPH);
+		drain(&lane, 30);
+		for (k = 0; k < PATHS; k++) {
+			struct rec_kernel r = {.start = 40 + REAL_AHEAD,
+				.end = 45 + REAL_AHEAD,
+				.correlation = 7,
+				.epoch = 1,
+				.captured = P_CAP + 1 + k,
+				.config = UINT32_MAX};
+
+			lane_put(&gpu, REC_KERNEL, GPU_FLAG_GRAPH, N_KERN, &r, sizeof(r));
+			if (k % 100 == 99)
+				drain(&gpu, 50);
+		}
+		most = f->held > most ? f->held : most;
+	}
+	ck_assert_uint_lt(most, small.bytes + small.bytes / 4);
+	b = collect();
+	for (i = 0; i < b.cell.n; i++)
+		sum += b.cell.row[i].count;
+	ck_assert_uint_eq(sum, PATHS + PATHS * PATHS);
+	batch_free(&b);
+}
+END_TEST
+
 /* An ordinary launch has one record, and a liar's has any number. */
 START_TEST(a_launch_with_many_records_lies)
 {
@@ -616,6 +703,8 @@ Suite *suite(void)
 	tcase_add_loop_test(c, a_session_ends_with_much_in_flight, 0, 2);
 	tcase_add_test(c, leaving_and_then_the_end_is_as_the_end);
 	tcase_add_test(c, a_graph_is_joined_piece_by_piece);
+	tcase_add_test(c, open_scopes_are_seen_piece_by_piece);
+	tcase_add_test(c, captured_paths_have_a_ceiling);
 	tcase_add_test(c, a_launch_with_many_records_lies);
 	tcase_add_loop_test(c, histograms_are_exact, 1, 42);
 	tcase_add_test(c, without_memory_no_histogram);
