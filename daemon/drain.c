@@ -560,13 +560,19 @@ static uint64_t sum_words(const void *p, size_t bytes)
 /* As many of each thread as there is room for all threads. */
 static uint32_t read_now(const struct reader *f, uint32_t room, struct j_now *ret)
 {
-	uint32_t i, n = 0, live = 0;
+	uint32_t i, k, n = 0, live = 0;
 
 	for (i = 0; i < f->n_seen; i++)
 		live += reader_is_owned(f, i);
 	for (i = 0; i < f->n_seen; i++) {
-		if (reader_is_owned(f, i))
-			n += reader_now(f, i, ret + n, room / live);
+		if (!reader_is_owned(f, i))
+			continue;
+		k = reader_now(f, i, ret + n, room / live);
+		/* Added to a sum, and its thread has not said yet that it has left. */
+		if (k > 0 && ret[n + k - 1].begin != 0 &&
+			ret[n + k - 1].begin == reader_summed(f, i))
+			k--;
+		n += k;
 	}
 	return n;
 }

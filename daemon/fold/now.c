@@ -70,6 +70,39 @@ void process_now_see(struct process *p)
 	}
 }
 
+/* Where its frames are: of a lane of sums, those of its thread's other lane. */
+static struct lane *frames_of(struct process *p, uint32_t lane)
+{
+	struct lane *l = &p->lane[lane], *x;
+	uint32_t i;
+
+	for (i = 0; i < p->cap_lanes && l->sums; i++) {
+		x = &p->lane[i];
+		if (x->now_n != 0 && p->now[x->now_first].tid == l->tid)
+			return x;
+	}
+	return l;
+}
+
+/* A scope's record is written before its thread says that it has left: in between both are to be
+ * seen, for ever if it is killed there. Only of the innermost one. */
+static void forget_counted(struct process *p)
+{
+	const struct lane *l, *of;
+	struct j_now *frame;
+	uint32_t i;
+
+	for (i = 0; i < p->cap_lanes; i++) {
+		l = &p->lane[i];
+		of = l->left_path != PATH_ROOT ? frames_of(p, i) : NULL;
+		if (of == NULL || of->now_n == 0)
+			continue;
+		frame = &p->now[of->now_first + of->now_n - 1];
+		if (frame->path == l->left_path && frame->begin == l->left_begin)
+			frame->path = UINT32_MAX;
+	}
+}
+
 void process_now(struct process *p, const struct j_now *now, uint32_t n)
 {
 	struct j_now *copy = NULL;
@@ -94,6 +127,7 @@ void process_now(struct process *p, const struct j_now *now, uint32_t n)
 	if (kept < n)
 		loss_bad(p, n - kept);
 	process_now_set(p, copy, kept);
+	forget_counted(p);
 	p->now_seen = 0;
 	process_now_see(p);
 }
@@ -111,20 +145,6 @@ void process_now_moved(struct process *p, uint32_t lane, uint32_t tid)
 		to->now_n = from->now_n;
 		from->now_n = 0;
 	}
-}
-
-/* Where its frames are: of a lane of sums, those of its thread's other lane. */
-static struct lane *frames_of(struct process *p, uint32_t lane)
-{
-	struct lane *l = &p->lane[lane], *x;
-	uint32_t i;
-
-	for (i = 0; i < p->cap_lanes && l->sums; i++) {
-		x = &p->lane[i];
-		if (x->now_n != 0 && p->now[x->now_first].tid == l->tid)
-			return x;
-	}
-	return l;
 }
 
 void process_now_left(struct process *p, uint32_t lane, uint32_t path, uint64_t begin)

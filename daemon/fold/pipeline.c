@@ -26,7 +26,8 @@
 struct drain {
 	struct process *process;
 	const uint8_t *at, *end;
-	const uint8_t *base; /* of the bytes, which stand at position `from` */
+	const uint8_t *base;  /* of the bytes, which stand at position `from` */
+	const uint8_t *ended; /* the last SCOPE; NULL */
 	uint64_t from;
 	uint32_t lane, lane_bytes, left; /* left: bytes from `at` to the end of the lap */
 	uint8_t lap;                     /* low byte, as in the records */
@@ -93,6 +94,7 @@ static void on_scope(struct drain *d, const uint8_t *record)
 		return;
 	}
 	set_id(&r.hdr, path);
+	d->ended = record;
 	from = clockmap_ns(&p->clock, r.begin);
 	to = clockmap_ns(&p->clock, r.end);
 	for (i = 0; i < p->n_parts; i++)
@@ -331,6 +333,21 @@ static const struct {
 	/* clang-format on */
 };
 
+/* Its thread may have ended right there, and still say that it is in that scope. */
+static void keep_left(struct drain *d)
+{
+	struct lane *l = &d->process->lane[d->lane];
+	struct rec_scope r;
+
+	if (d->ended == NULL)
+		return;
+	memcpy(&r, d->ended, sizeof(r));
+	if ((REC_FLAGS(r.hdr) & SCOPE_SPAN) != 0) /* it is in no stack */
+		return;
+	l->left_path = REC_ID(r.hdr) < d->process->n_paths ? REC_ID(r.hdr) : PATH_OTHER;
+	l->left_begin = (REC_FLAGS(r.hdr) & SCOPE_BEGAN_BEFORE) != 0 ? 0 : r.begin;
+}
+
 /* drain → correlate → tree. */
 static void pipeline_run(struct drain d)
 {
@@ -351,6 +368,7 @@ static void pipeline_run(struct drain d)
 		else
 			handlers[REC_TYPE(hdr)].handle(&d, record);
 	}
+	keep_left(&d);
 	d.process->fold->news |= news;
 	correlate_sweep(d.process);
 	process_now_see(d.process);

@@ -76,6 +76,8 @@ struct lane {
 	struct told full, nested;
 	uint32_t tid, generation, name; /* of its thread */
 	uint32_t now_first, now_n;      /* its frames in process.now */
+	uint32_t left_path;  /* of its last SCOPE; PATH_ROOT: none came in this life */
+	uint64_t left_begin; /* 0: before the recording */
 	bool dirty;
 	bool sums;    /* of its thread, which is in another */
 	bool skipped; /* its last entry was left out, and said so */

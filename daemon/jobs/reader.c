@@ -607,6 +607,24 @@ bool reader_is_owned(const struct reader *r, uint32_t lane)
 	return true;
 }
 
+uint64_t reader_summed(const struct reader *r, uint32_t lane)
+{
+	const uint64_t at = offsetof(struct ring_lane, redo);
+	const struct reader_lane *l = &r->lane[lane];
+	struct ring_redo x;
+	uint32_t i;
+
+	MUST(lane < r->h.n_lanes);
+	for (i = 0; i < r->n_seen; i++)
+		if (r->lane[i].state == LANE_SUMS && r->lane[i].tid == l->tid)
+			break;
+	if (i == r->n_seen ||
+		read_all(r->fd, &x, sizeof(x), r->l.lanes + i * sizeof(struct ring_lane) + at) < 0)
+		return 0;
+	return atomic_load_explicit(&x.last, memory_order_relaxed) -
+	       atomic_load_explicit(&x.value, memory_order_relaxed);
+}
+
 uint32_t reader_now(const struct reader *r, uint32_t lane, struct j_now *ret, uint32_t n)
 {
 	struct ring_now now;

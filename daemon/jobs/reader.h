@@ -131,6 +131,8 @@ int reader_table(struct reader *r, enum j_table_which which, const struct reader
 
 /* Its thread is in it: it goes from lane to lane in a burst. */
 bool reader_is_owned(const struct reader *r, uint32_t lane);
+/* When the scope began that the thread of this lane added to a sum last, in whatever lane; 0: none. */
+uint64_t reader_summed(const struct reader *r, uint32_t lane);
 /* Open scopes of one lane, outermost first; the innermost n. */
 uint32_t reader_now(const struct reader *r, uint32_t lane, struct j_now *ret, uint32_t n);
 

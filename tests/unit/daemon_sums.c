@@ -300,6 +300,28 @@ START_TEST(lying)
 }
 END_TEST
 
+/* A thread is killed when its sum has the scope, and it still says that it is in it. */
+START_TEST(summed_and_still_open)
+{
+	const uint64_t begin = mono_ns();
+	struct ring_lane *l = fake_lane(&f, 0), *s = fake_lane(&f, 1);
+	struct j_now now[4];
+
+	fake_scope(&f, 0, 2, 10, 30);
+	(void)open_one(1, 5);
+	s->state = LANE_SUMS;
+	s->tid = l->tid;
+	l->now.depth = 1;
+	l->now.frame[0].path = 2;
+	l->now.frame[0].begin = begin;
+	s->redo.last = begin + 20;
+	s->redo.value = _i == 0 ? 20 : 19;
+	ck_assert_int_ge(drain(), 0);
+	ck_assert_int_eq(drain_now_block(ring), 0);
+	ck_assert_int_eq(fold_open_scopes(p.d.fold, f.h.uuid, now, 4), _i);
+}
+END_TEST
+
 /* --- an entry is applied in one go: of a ring in many sessions it is small --- */
 
 struct sizes {
@@ -445,6 +467,7 @@ Suite *suite(void)
 	tcase_add_test(t, whole_without_sums);
 	tcase_add_test(t, dead);
 	tcase_add_test(t, given_up);
+	tcase_add_loop_test(t, summed_and_still_open, 0, 2);
 	tcase_add_loop_test(t, small_entries, 0, (int)(sizeof(cuts) / sizeof(cuts[0])));
 	tcase_add_loop_test(t, one_start_an_entry, 0, 2);
 	tcase_add_test(t, sums_go_on);

@@ -106,6 +106,49 @@ START_TEST(scopes_open_at_finalize)
 }
 END_TEST
 
+/* A job is killed when a scope's record is written, and its thread still says that it is in it. */
+static const struct counted_case {
+	const char *label;
+	uint8_t flags;
+	uint32_t lane, path;
+	uint64_t begin; /* of the frame; the record's is 20 s */
+	uint32_t count, open;
+} counted_cases[] = {
+	{"the same", 0, 0, P_AB, 20 * SECOND, 1, 0},
+	{"entered again", 0, 0, P_AB, 41 * SECOND, 1, 1},
+	{"what it was in", 0, 0, P_A, 20 * SECOND, 1, 1},
+	{"another thread's", 0, 1, P_AB, 20 * SECOND, 1, 1},
+	{"began before", SCOPE_BEGAN_BEFORE, 0, P_AB, 0, 1, 0},
+	{"in no stack", SCOPE_SPAN, 0, P_AB, 20 * SECOND, 1, 1},
+};
+
+START_TEST(a_scope_that_ended_is_not_open)
+{
+	const struct counted_case *c = &counted_cases[_i];
+	const struct j_now now[] = {
+		{c->lane, 1, 0, P_A, 15 * SECOND}, {c->lane, 1, 1, c->path, c->begin}};
+	struct rec_scope r = {.begin = 20 * SECOND, .end = 40 * SECOND};
+	uint64_t open = 0, count = 0;
+	struct batch b;
+	uint32_t i;
+
+	start(1, 10 * SECOND);
+	lane_put(&lane, REC_SCOPE, c->flags, P_AB, &r, sizeof(r));
+	drain(&lane, 45 * SECOND);
+	tape_now(&t, job.ring, 49 * SECOND, 2, now);
+	tape_end(&t, job.ring, 50 * SECOND, END_KILLED, 9);
+	fold_take(f, &t);
+	b = collect();
+	for (i = 0; i < b.cell.n; i++) {
+		count += b.cell.row[i].count;
+		open += b.cell.row[i].open;
+	}
+	ck_assert_msg(count == c->count && open == 1 + c->open, "%s: %llu, %llu", c->label,
+		(unsigned long long)count, (unsigned long long)open);
+	batch_free(&b);
+}
+END_TEST
+
 /* A child that was forked inside a scope, when the session had been active for long. */
 START_TEST(open_scope_of_a_younger_process)
 {
@@ -626,6 +669,8 @@ Suite *suite(void)
 	tcase_add_loop_test(c, scope_windows, 0, N(scope_cases));
 	tcase_add_test(c, scope_segments);
 	tcase_add_test(c, scopes_open_at_finalize);
+	tcase_add_loop_test(c, a_scope_that_ended_is_not_open, 0,
+		(int)(sizeof(counted_cases) / sizeof(counted_cases[0])));
 	tcase_add_test(c, open_scope_of_a_younger_process);
 	tcase_add_loop_test(c, join, 0, N(join_cases));
 	tcase_add_test(c, launch_decides_the_session);
