@@ -577,6 +577,7 @@ void protond_bind(struct protond *p)
 int protond_init(struct protond *p, struct err *e)
 {
 	struct daemon *d = &p->d;
+	struct store_limits kept;
 	struct fold_limits limits;
 	int r;
 
@@ -603,8 +604,10 @@ int protond_init(struct protond *p, struct err *e)
 		r = open_store(p, e);
 	if (r == 0 && (closer_new(&p->rings.closer) < 0 || closer_new(&p->stray_closer) < 0))
 		r = err_set(e, -EAGAIN, "no thread to be had");
+	kept = retain_limits(d->config, d->private);
 	limits = (struct fold_limits){.bytes = scaled(d->config->memory_mb, 1 << 20),
 		.trace_bytes = scaled(d->config->trace_mb, 1 << 20),
+		.trace_bytes_per_uid = kept.bytes_per_uid != 0 ? kept.bytes_per_uid : kept.bytes,
 		.trace_ns = scaled(d->config->trace_s, SECOND_NS),
 		.sessions_per_uid = session_share(d)};
 	limits.bytes += limits.bytes == 0; /* 0 would be the default */

@@ -56,7 +56,7 @@ static void clock_on_done(void *arg, int r, const struct err *e)
 		prune_on_done(x, r, e);
 }
 
-void retain_limit(const struct daemon_config *c, bool private, struct store *s)
+struct store_limits retain_limits(const struct daemon_config *c, bool private)
 {
 	struct store_limits l = {0};
 
@@ -66,6 +66,13 @@ void retain_limit(const struct daemon_config *c, bool private, struct store *s)
 		l.bytes_per_uid = c->retention_mb_per_uid << 20;
 	else if (!private && l.bytes != 0)
 		l.bytes_per_uid = share_of(l.bytes, false).user;
+	return l;
+}
+
+void retain_limit(const struct daemon_config *c, bool private, struct store *s)
+{
+	const struct store_limits l = retain_limits(c, private);
+
 	store_limit(s, &l);
 }
 

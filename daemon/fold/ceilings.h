@@ -20,11 +20,13 @@ struct fold_limits {
 	/* 4 096 */
 	uint32_t processes;
 	/* Of tables, trees and open launches of all processes, and of rows on their way to the
-	 * store, about. One process gets three quarters at most; once all is used, only those
-	 * that have less than an even share get more. 24 MiB */
+	 * store, about. One user gets three quarters at most; once all is used, only users and
+	 * processes that have less than an even share get more. 24 MiB */
 	uint64_t bytes;
 	/* Of one session's timeline; over it the oldest chunks leave. 512 MiB */
 	uint64_t trace_bytes;
+	/* Of all of one user's that are not over, likewise: of the longest. 0: all */
+	uint64_t trace_bytes_per_uid;
 	/* Chunks older than this leave. 0: they stay */
 	uint64_t trace_ns;
 };

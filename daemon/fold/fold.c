@@ -68,7 +68,8 @@ void fold_free(struct fold *f)
 		session_free(f->session[i]);
 	for (i = 0; i < f->n_processes; i++)
 		process_free(f->process[i]);
-	MUST(f->held == 0 && f->sealed_bytes == 0);
+	MUST(f->held == 0 && f->sealed_bytes == 0 && f->n_users == 0);
+	free(f->user);
 	free(f->session);
 	free(f->process);
 	free(f->new_anchor);

@@ -35,6 +35,7 @@ void process_free(struct process *p)
 	MUST(p->member == NULL); /* a part's cells stand on its nodes */
 	MUST(p->fold->held >= p->held);
 	p->fold->held -= p->held;
+	user_leave(p);
 	node_fini(p);
 	correlate_fini(&p->flight);
 	free(p->name);
@@ -79,7 +80,8 @@ struct process *process_new(struct fold *f, const struct row_process *row)
 	p->arena = arena_new();
 	p->own = (struct anchors){.v = p->own_anchor, .cap = OWN_ANCHORS};
 	p->flight.rounds = 1;
-	if (p->arena == NULL || !tables_init(p) || !node_init(p) ||
+	p->row.uid = row->uid;
+	if (!user_join(p) || p->arena == NULL || !tables_init(p) || !node_init(p) ||
 		!ROOM_FOR(f->process, f->cap_processes, f->n_processes)) {
 		process_free(p);
 		return NULL;

@@ -36,6 +36,52 @@ struct process *process_by_id(const struct fold *f, int64_t id)
 	return NULL;
 }
 
+bool user_join(struct process *p)
+{
+	struct fold *f = p->fold;
+	uint32_t i;
+
+	for (i = 0; i < f->n_users && f->user[i]->uid != p->row.uid; i++)
+		;
+	if (i == f->n_users) {
+		if (!ROOM_FOR(f->user, f->cap_users, i))
+			return false;
+		f->user[i] = calloc(1, sizeof(**f->user));
+		if (f->user[i] == NULL)
+			return false;
+		f->user[i]->uid = p->row.uid;
+		f->n_users++;
+	}
+	p->user = f->user[i];
+	p->user->n++;
+	return true;
+}
+
+void user_leave(struct process *p)
+{
+	struct fold *f = p->fold;
+	struct user *u = p->user;
+	uint32_t i;
+
+	if (u == NULL)
+		return;
+	MUST(u->n > 0 && u->held >= p->held);
+	u->held -= p->held;
+	p->user = NULL;
+	if (--u->n > 0)
+		return;
+	MUST(u->held == 0 && u->sealed == 0);
+	for (i = 0; f->user[i] != u; i++)
+		;
+	f->user[i] = f->user[--f->n_users];
+	free(u);
+}
+
+uint64_t user_even(const struct fold *f, uint64_t bytes)
+{
+	return bytes / (f->n_users + 1);
+}
+
 bool process_lanes(struct process *p, uint32_t n)
 {
 	bool ok;
@@ -96,13 +142,14 @@ uint64_t process_weigh(struct process *p)
 		table_bytes(&c->by_key) + p->tree_bytes;
 
 	p->fold->held += bytes - p->held;
+	p->user->held += bytes - p->held;
 	p->held = bytes;
 	return bytes;
 }
 
-/* One process gets three quarters of the ceiling at most. Over the ceiling, up to a quarter
- * more, each may still grow to an even share, and always to a least: whoever comes late and
- * needs little has it. */
+/* One user gets three quarters of the ceiling at most, and an even share of it whatever the others
+ * have. Over the ceiling, up to a quarter more, each process may still grow to its even share, and
+ * always to a least: whoever comes late and needs little has it. */
 static bool has_room(struct process *p, uint64_t more)
 {
 	const struct fold *f = p->fold;
@@ -110,7 +157,8 @@ static bool has_room(struct process *p, uint64_t more)
 	const uint64_t most = f->limit.bytes + more, quarter = f->limit.bytes / 4;
 
 	return f->restoring || own < f->limit.bytes / PROCESS_SHARE ||
-	       (all < most && own < 3 * quarter + more) ||
+	       (all < most && p->user->held < 3 * quarter + more) ||
+	       (f->n_users > 1 && p->user->held < user_even(f, f->limit.bytes)) ||
 	       (all < most + quarter && own < f->limit.bytes / (f->n_processes + 1));
 }
 

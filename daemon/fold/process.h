@@ -76,8 +76,8 @@ struct lane {
 	struct told full, nested;
 	uint32_t tid, generation, name; /* of its thread */
 	uint32_t now_first, now_n;      /* its frames in process.now */
-	uint32_t left_path;  /* of its last SCOPE; PATH_ROOT: none came in this life */
-	uint64_t left_begin; /* 0: before the recording */
+	uint32_t left_path;             /* of its last SCOPE; PATH_ROOT: none came in this life */
+	uint64_t left_begin;            /* 0: before the recording */
 	bool dirty;
 	bool sums;    /* of its thread, which is in another */
 	bool skipped; /* its last entry was left out, and said so */
@@ -85,8 +85,14 @@ struct lane {
 
 struct open_sum;
 
+struct user {
+	uint32_t uid, n;       /* n: of his processes, ended ones too */
+	uint64_t held, sealed; /* bytes of theirs: in memory; of chunks that wait to be collected */
+};
+
 struct process {
 	struct fold *fold;
+	struct user *user;
 	struct row_process row; /* command, exe, cwd owned; counters filled in at collect */
 	bool dirty;
 	uint32_t magic;
@@ -147,6 +153,9 @@ struct process {
 struct process *process_find(const struct fold *f, const uint8_t ring[16]);
 struct process *process_by_id(const struct fold *f, int64_t id);
 uint64_t process_weigh(struct process *p); /* bytes that it takes, about */
+bool user_join(struct process *p);         /* its row is there; false: out of memory */
+void user_leave(struct process *p);
+uint64_t user_even(const struct fold *f, uint64_t bytes); /* what each has, whatever others take */
 /* It has those below n <= row.n_lanes; false: out of memory. */
 bool process_lanes(struct process *p, uint32_t n);
 bool process_has_room(struct process *p); /* to grow */

@@ -34,6 +34,7 @@
 struct process;
 struct row_anchor;
 struct session;
+struct user;
 
 #define FOLD_MAGIC   0x444c4f46u /* "FOLD"; of a fold that is freed it is not */
 #define ANCHORS_KEPT 256u
@@ -43,7 +44,8 @@ struct fold {
 	struct fold_limits limit;
 	struct process **process; /* by age */
 	struct session **session;
-	uint32_t n_processes, cap_processes, n_sessions, cap_sessions;
+	struct user **user; /* those that have processes here */
+	uint32_t n_processes, cap_processes, n_sessions, cap_sessions, n_users, cap_users;
 	struct anchor tsc_anchor[ANCHORS_KEPT], mono_anchor[ANCHORS_KEPT];
 	struct anchors tsc, mono;
 	struct row_anchor *new_anchor;

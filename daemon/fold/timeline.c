@@ -15,8 +15,8 @@
 #include "session.h"
 #include "state.h"
 
-/* Sealed chunks wait in memory for the store. If it cannot take them, newer ones are dropped; their
- * numbers are kept, so that the gap shows. */
+/* Sealed chunks wait in memory for the store. If it cannot take them, newer ones are dropped, of
+ * users who have an even share already; their numbers are kept, so that the gap shows. */
 #define SEALED_BYTES_MAX (64u << 20)
 #define TEXT_BYTES_MAX   1024u
 
@@ -182,15 +182,26 @@ static struct part *part_of(const struct session *s, int64_t process)
 	return NULL;
 }
 
-/* Drops the bytes of a chunk that still waits to be collected. */
-static void sealed_drop(struct timeline *t, const struct chunk *c, struct fold *f)
+static void sealed_count(const struct part *part, int64_t more)
 {
+	struct process *p = part->process;
+
+	MUST(more >= 0 ||
+		(p->fold->sealed_bytes >= -(uint64_t)more && p->user->sealed >= -(uint64_t)more));
+	p->fold->sealed_bytes += (uint64_t)more;
+	p->user->sealed += (uint64_t)more;
+}
+
+/* Drops the bytes of a chunk that still waits to be collected. */
+static void sealed_drop(const struct part *part, const struct chunk *c)
+{
+	struct timeline *t = part->timeline;
 	uint32_t i;
 
 	for (i = 0; i < t->n_sealed; i++) {
 		if (t->sealed[i].number != c->number)
 			continue;
-		f->sealed_bytes -= t->sealed[i].n;
+		sealed_count(part, -(int64_t)t->sealed[i].n);
 		free(t->sealed[i].bytes);
 		memmove(t->sealed + i, t->sealed + i + 1,
 			(t->n_sealed - i - 1) * sizeof(*t->sealed));
@@ -211,13 +222,25 @@ static void chunk_gone(struct session *s, const struct chunk *c)
 	all->gone[all->n_gone++].bytes = NULL;
 }
 
+static void drop_oldest(struct session *s)
+{
+	struct chunks *all = &s->chunks;
+	const struct chunk *c = &all->v[all->from];
+	const struct part *part = part_of(s, c->process);
+
+	if (part != NULL && part->timeline != NULL)
+		sealed_drop(part, c);
+	all->bytes -= c->n;
+	chunk_gone(s, c);
+	all->from++;
+}
+
 /* Drops the oldest until the rest is within the ceilings. The newest always stays. */
 static void chunks_trim(struct session *s)
 {
 	const struct fold_limits *limit = &s->fold->limit;
-	struct chunks *all = &s->chunks;
+	const struct chunks *all = &s->chunks;
 	const struct chunk *c;
-	struct part *part;
 
 	while (all->from + 1 < all->n) {
 		c = &all->v[all->from];
@@ -225,13 +248,33 @@ static void chunks_trim(struct session *s)
 			(limit->trace_ns == 0 || s->fold->now_ns <= c->end_ns ||
 				s->fold->now_ns - c->end_ns <= limit->trace_ns))
 			return;
-		part = part_of(s, c->process);
-		if (part != NULL && part->timeline != NULL)
-			sealed_drop(part->timeline, c, s->fold);
-		all->bytes -= c->n;
-		chunk_gone(s, c);
-		all->from++;
+		drop_oldest(s);
 	}
+}
+
+/* Likewise, of all that a user has here: of the longest first. They cannot leave the database by
+ * themselves, as what has ended does. */
+static void user_trim(const struct fold *f, uint32_t uid)
+{
+	struct session *s, *most;
+	uint64_t bytes;
+	uint32_t i;
+
+	if (f->limit.trace_bytes_per_uid == 0)
+		return;
+	do {
+		for (i = 0, bytes = 0, most = NULL; i < f->n_sessions; i++) {
+			s = f->session[i];
+			if (s->row.uid != uid)
+				continue;
+			bytes += s->chunks.bytes;
+			if (s->chunks.from + 1 < s->chunks.n &&
+				(most == NULL || s->chunks.bytes > most->chunks.bytes))
+				most = s;
+		}
+		if (bytes > f->limit.trace_bytes_per_uid && most != NULL)
+			drop_oldest(most);
+	} while (bytes > f->limit.trace_bytes_per_uid && most != NULL);
 }
 
 static void chunks_add(struct session *s, const struct chunk *c)
@@ -251,6 +294,7 @@ static void chunks_add(struct session *s, const struct chunk *c)
 	all->v[all->n++].bytes = NULL;
 	all->bytes += c->n;
 	chunks_trim(s);
+	user_trim(s->fold, s->row.uid);
 }
 
 /* --- the chunk that grows --- */
@@ -272,7 +316,8 @@ static void sealed_add(struct part *part, struct chunk *c)
 	struct timeline *t = part->timeline;
 	struct fold *f = part->process->fold;
 
-	if (f->sealed_bytes + c->n > SEALED_BYTES_MAX) {
+	if (f->sealed_bytes + c->n > SEALED_BYTES_MAX &&
+		part->process->user->sealed + c->n > user_even(f, SEALED_BYTES_MAX)) {
 		free(c->bytes);
 		chunk_gone(part->session, c);
 		return;
@@ -283,7 +328,7 @@ static void sealed_add(struct part *part, struct chunk *c)
 		return;
 	}
 	t->sealed[t->n_sealed++] = *c;
-	f->sealed_bytes += c->n;
+	sealed_count(part, c->n);
 	chunks_add(part->session, c);
 }
 
@@ -392,8 +437,7 @@ void timeline_clean(struct part *part)
 	uint32_t i;
 
 	for (i = 0; i < t->n_sealed; i++) {
-		MUST(part->process->fold->sealed_bytes >= t->sealed[i].n);
-		part->process->fold->sealed_bytes -= t->sealed[i].n;
+		sealed_count(part, -(int64_t)t->sealed[i].n);
 		free(t->sealed[i].bytes);
 	}
 	t->n_sealed = 0;

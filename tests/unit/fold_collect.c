@@ -161,6 +161,51 @@ START_TEST(what_runs_has_a_ceiling)
 }
 END_TEST
 
+/* One user's processes, as many as he may have, take all there is; the other comes late, and has each
+ * of his names, as many as fit an even share. */
+START_TEST(each_user_has_his_share)
+{
+	enum { PROCESSES = 60, PATHS = 1500 };
+	struct fold_limits small = {.bytes = 2 << 20};
+	struct kit_process p;
+	struct kit_lane l = {.lane = 0};
+	char text[20];
+	const char *name = text;
+	struct batch b;
+	uint32_t i, k, named = 0;
+
+	teardown();
+	f = fold_of(&small);
+	(void)tape_verb(&t, VERB_START, 1, 10);
+	tape_verb(&t, VERB_START, 2, 10)->uid = UID + 1;
+	for (k = 1; k <= PROCESSES + 1; k++) {
+		p = kit_process((uint8_t)k);
+		p.uid = k <= PROCESSES ? UID : UID + 1;
+		tape_process(&t, &p);
+		for (i = 0; i < PATHS; i++) {
+			(void)snprintf(text, sizeof(text), "%u", i);
+			tape_names(&t, p.ring, 2 + i, 1, &name);
+			tape_paths(&t, p.ring, 2 + i, 1,
+				&(struct ring_path){PATH_ROOT, 2 + i, PATH_KIND_SCOPE, 1, 0});
+		}
+		l = (struct kit_lane){.lane = 0};
+		for (i = 0; i < PATHS; i++) {
+			put_scope(&l, 2 + i, 20, 30);
+			if (i % 100 == 99)
+				tape_lane(&t, p.ring, 40, &l);
+		}
+		fold_take(f, &t);
+	}
+	b = collect();
+	for (i = 0; i < b.cell.n; i++)
+		named += b.cell.row[i].session == 2;
+	ck_assert_uint_eq(named, PATHS);
+	ck_assert_uint_eq(loss_of(&b, 2, LOST_NODES), 0);
+	ck_assert_uint_gt(loss_of(&b, 1, LOST_NODES), 0);
+	batch_free(&b);
+}
+END_TEST
+
 static bool has_node(const struct batch *b, const char *name)
 {
 	uint32_t i;
@@ -697,6 +742,7 @@ Suite *suite(void)
 	tcase_add_test(c, without_memory_all_goes_to_other);
 	tcase_add_test(c, other_has_a_ceiling_of_its_own);
 	tcase_add_test(c, each_process_has_its_share);
+	tcase_add_test(c, each_user_has_his_share);
 	tcase_add_test(c, a_node_is_described_to_each_session);
 	tcase_add_test(c, open_launches_have_a_ceiling);
 	tcase_add_test(c, what_runs_has_a_ceiling);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT. fold_timeline.c: what of a timeline is kept: chunks that are full,
  * the one that grows, ceilings of size, of age and of what waits, and going on after a restart. */
 #include "engine.h"
+#include "process.h"
 #include "state.h"
 #include "trace.h"
 
@@ -114,6 +115,56 @@ START_TEST(over_a_size_the_oldest_leave)
 }
 END_TEST
 
+/* A second session of the same user, and one of another's. */
+START_TEST(what_lives_is_in_its_users_share)
+{
+	enum { N = 12 };
+	struct kit_process other = kit_process(2);
+	struct kit_lane theirs = {.lane = 0};
+	struct j_verb *v;
+	struct batch b;
+	uint64_t kept[3] = {0}, one;
+	uint32_t i;
+
+	begin();
+	scopes(CHUNK + 5);
+	b = collect();
+	one = row(&b, 0)->n;
+	batch_free(&b);
+	teardown();
+	setup_limits(&(struct fold_limits){.trace_bytes_per_uid = 5 * one + one / 2});
+	begin();
+	v = tape_verb(&t, VERB_START, 2, 10 * SECOND);
+	v->data = SESSION_TRACE;
+	other.uid = UID + 1;
+	tape_process(&t, &other);
+	tape_names(&t, other.ring, 2, sizeof(names) / sizeof(names[0]), names);
+	tape_paths(&t, other.ring, 2, sizeof(paths) / sizeof(paths[0]), paths);
+	v = tape_verb(&t, VERB_START, 3, 10 * SECOND);
+	v->data = SESSION_TRACE;
+	v->uid = UID + 1;
+	fold_take(f, &t);
+	for (i = 0; i < 4 * CHUNK + 1; i++) { /* he comes first, and has less than his share */
+		put_scope(&theirs, P_AB, at + i * 20, at + i * 20 + 10);
+		if (theirs.n > 30000 || i == 4 * CHUNK) {
+			tape_lane(&t, other.ring, at + i * 20, &theirs);
+			fold_take(f, &t);
+		}
+	}
+	scopes(N * CHUNK + 1);
+	b = collect();
+	for (i = 0; i < b.trace.n; i++) {
+		ck_assert_int_le(b.trace.row[i].session, 3);
+		kept[b.trace.row[i].session - 1] +=
+			b.trace.row[i].bytes != NULL && b.trace.row[i].events == CHUNK;
+	}
+	ck_assert_uint_eq(kept[0] + kept[1], 5);
+	ck_assert_uint_le(kept[0] > kept[1] ? kept[0] - kept[1] : kept[1] - kept[0], 1);
+	ck_assert_uint_eq(kept[2], 4);
+	batch_free(&b);
+}
+END_TEST
+
 START_TEST(over_an_age_the_oldest_leave)
 {
 	struct batch b;
@@ -136,21 +187,27 @@ START_TEST(over_an_age_the_oldest_leave)
 }
 END_TEST
 
-/* The store takes nothing: what waits for it has a ceiling, and the gap can be told. */
+/* The store takes nothing: what waits for it has a ceiling, and the gap can be told. Who has less
+ * than an even share of that waits all the same. */
 START_TEST(what_waits_has_a_ceiling)
 {
+	uint64_t *const own = _i == 0 ? &f->process[0]->user->sealed : NULL;
 	struct batch b;
 
 	begin();
 	scopes(CHUNK + 1); /* one full chunk waits */
 	f->sealed_bytes += 64u << 20;
+	if (own != NULL)
+		*own += 64u << 20;
 	scopes(CHUNK);
 	f->sealed_bytes -= 64u << 20;
+	if (own != NULL)
+		*own -= 64u << 20;
 	scopes(CHUNK);
 	b = collect();
 	ck_assert_uint_eq(b.trace.n, 4);
 	is_chunk(row(&b, 0), 0, CHUNK, true);
-	is_chunk(row(&b, 1), CHUNK, CHUNK, false);
+	is_chunk(row(&b, 1), CHUNK, CHUNK, own == NULL);
 	is_chunk(row(&b, 2), 2 * CHUNK, CHUNK, true);
 	is_chunk(row(&b, 3), 3 * CHUNK, 1, true);
 	ck_assert_uint_eq(f->sealed_bytes, 0);
@@ -286,8 +343,9 @@ Suite *suite(void)
 	tcase_add_checked_fixture(c, setup, teardown);
 	tcase_add_test(c, a_chunk_grows_until_it_is_full);
 	tcase_add_test(c, over_a_size_the_oldest_leave);
+	tcase_add_test(c, what_lives_is_in_its_users_share);
 	tcase_add_test(c, over_an_age_the_oldest_leave);
-	tcase_add_test(c, what_waits_has_a_ceiling);
+	tcase_add_loop_test(c, what_waits_has_a_ceiling, 0, 2);
 	tcase_add_test(c, one_session_keeps_one_and_another_does_not);
 	tcase_add_test(c, goes_on_behind_what_is_stored);
 	tcase_add_test(c, scopes_are_their_threads);
