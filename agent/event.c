@@ -2,7 +2,6 @@
  * and the marks of its sessions. */
 #include "event.h"
 
-#include "agent.h"
 #include "clock.h"
 #include "guard.h"
 #include "intern.h"
@@ -19,12 +18,13 @@ static uint64_t metric_bits(uint32_t type, uint64_t bits)
 	return type == METRIC_STR ? table_name_of((uint32_t)bits) : bits;
 }
 
-static void metric_put(struct lane *l, const struct rec_metric *m)
+static void metric_put(const struct pd_thread *t, const struct rec_metric *m)
 {
+	struct lane *l = t->engine;
 	struct rec_metric r = *m;
 	bool op;
 
-	r.hdr = REC_HDR(sizeof(r), REC_METRIC, 0, REC_FLAGS(m->hdr), agent_where(&op));
+	r.hdr = REC_HDR(sizeof(r), REC_METRIC, 0, REC_FLAGS(m->hdr), scope_where(t, l, &op));
 	r.clock = agent_clock_inline();
 	r.name = table_name_of(m->name);
 	r.value = metric_bits(REC_FLAGS(m->hdr), m->value);
@@ -69,7 +69,7 @@ void event_metric(struct pd_thread *t, uint32_t name, uint32_t type, uint64_t bi
 	if (HOT->generation == 0 || (HOT->want & WANT_METRICS) == 0)
 		return;
 	if (event_in(t)) {
-		metric_put(t->engine, &m);
+		metric_put(t, &m);
 		guard_out(t);
 	}
 	errno = e;

@@ -133,8 +133,7 @@ static uint32_t child(const struct pd_thread *t, uint32_t parent, uint32_t name)
 	return child_cold(parent, name, parent != PATH_ROOT || t->is_main != 0 ? s : NULL);
 }
 
-/* With states and op: where a launch or a metric stands. */
-static uint32_t where(const struct pd_thread *t, const struct lane *l, bool *ret_op)
+uint32_t scope_where(const struct pd_thread *t, const struct lane *l, bool *ret_op)
 {
 	uint32_t path = scope_stand(t, l);
 
@@ -157,7 +156,7 @@ static uint32_t shown(const struct pd_thread *t, const struct lane *l, uint32_t 
 	bool op;
 
 	if (unlikely(scope_marked(t)))
-		return where(t, l, &op);
+		return scope_where(t, l, &op);
 	return path;
 }
 
@@ -579,7 +578,7 @@ uint32_t agent_where(bool *ret_op)
 		return PATH_ROOT;
 	if (unlikely(t->generation != HOT->generation) && !scope_sync(t))
 		return t->is_main != 0 ? PATH_ROOT : scope_follow(NULL);
-	return where(t, t->engine, ret_op);
+	return scope_where(t, t->engine, ret_op);
 }
 
 static uint32_t python_stack(void)

@@ -16,6 +16,8 @@ void scope_state_changed(struct pd_thread *t);
 void scope_context_changed(struct pd_thread *t);
 void scope_thread_exit(struct pd_thread *t);
 uint32_t scope_main_snapshot(void); /* the main thread's path, worked out by another thread */
+/* [any] With states and op: where a launch or a metric of that thread stands. It is synced. */
+uint32_t scope_where(const struct pd_thread *t, const struct lane *l, bool *ret_op);
 /* [any] The path of the caller's stack in its language, where somebody wants it; else PATH_ROOT. */
 uint32_t scope_python(struct lane *l, bool op); /* l: the thread's, or NULL */
 /* [any] With the guard held: t has a lane and paths of this recording. False: it gets no lane. */

@@ -53,10 +53,13 @@ void process_now_set(struct process *p, struct j_now *take, uint32_t n)
 /* One with all its nodes may cost as much as all that one entry should. */
 void process_now_see(struct process *p)
 {
-	const uint64_t clock = clockmap_clock(&p->clock, p->fold->now_ns);
 	uint32_t left = SEEN_AT_ONCE, nodes, path, k;
+	uint64_t clock;
 
 	MUST_PROCESS(p);
+	if (p->now_seen == p->n_now)
+		return;
+	clock = clockmap_clock(&p->clock, p->fold->now_ns);
 	for (; p->now_seen < p->n_now && left > 0; p->now_seen++) {
 		path = p->now[p->now_seen].path;
 		nodes = p->n_nodes;
