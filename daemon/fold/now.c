@@ -63,9 +63,9 @@ void process_now_see(struct process *p)
 	for (; p->now_seen < p->n_now && left > 0; p->now_seen++) {
 		path = p->now[p->now_seen].path;
 		nodes = p->n_nodes;
-		/* Left meanwhile; or the cells would be (other), which says nothing. */
 		if (p->now[p->now_seen].begin == FRAME_INHERITED)
 			continue;
+		/* Left meanwhile; or the cells would be (other), which says nothing. */
 		for (k = 0; k < p->n_parts && path < p->n_paths && process_has_room(p); k++)
 			tree_seen_open(p->part[k], path, clock);
 		nodes = 1 + p->n_parts + p->n_nodes - nodes;
