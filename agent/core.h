@@ -9,7 +9,7 @@
  *   core.agent  the agent's own lane: whoever holds core.backend_lock
  *
  * The files stand in layers; each uses those before it: core, clock, sync, ring_file, table, lane,
- * proxy, guard, sums, scope, launch and event, report, worker, gpu, engine.
+ * proxy, guard, sums, scope, capture, launch and event, report, worker, gpu, engine.
  */
 #ifndef PROTOND_CORE_H
 #define PROTOND_CORE_H
@@ -76,6 +76,9 @@ struct core {
 	_Atomic bool lanes_none;   /* none could be had, and none was given back since */
 	_Atomic uint64_t launches; /* what no lane counts, less those that failed: modulo 2^64 */
 	_Atomic uint32_t cut;      /* the job's own sessions changed so often */
+	_Atomic uint32_t except;   /* ring name of those of them that are inactive; 0: none */
+	_Atomic uint32_t captures; /* threads that capture a CUDA graph */
+	_Atomic bool markers_off;  /* ranges of NVTX are no scopes */
 	_Atomic uint64_t tick_ns;  /* of the ring clock, times 2^32 */
 	_Atomic uint32_t nap;      /* the daemon's, for which it was woken */
 	bool wakes;                /* the host has wake() */

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "agent.h"
+#include "capture.h"
 #include "clock.h"
 #include "event.h"
 #include "gpu.h"
@@ -71,6 +72,7 @@ static void forget_parent(void)
 	agent_on_backend = false;
 	agent_self = NULL;
 	memset(&core, 0, sizeof(core));
+	event_forked();
 	core.fd = -1;
 	core.host = host;
 	core.backend = b;
@@ -240,6 +242,21 @@ static int engine_flush(uint32_t timeout_ms)
 	return HOT->opened != 0 ? worker_flush(timeout_ms) : 0;
 }
 
+static void engine_markers(uint32_t on)
+{
+	atomic_store_explicit(&core.markers_off, on == 0, memory_order_relaxed);
+}
+
+static uint32_t engine_capturing(const struct pd_thread *t)
+{
+	return HOT->opened != 0 && capture_open(t);
+}
+
+static uint32_t engine_captured(struct pd_thread *t, uint32_t name, uint32_t type, uint64_t which)
+{
+	return event_captured(t, name, type, which);
+}
+
 EXPORT const struct protond_engine *protond_engine_v1(void);
 
 EXPORT const struct protond_engine *protond_engine_v1(void)
@@ -269,6 +286,10 @@ EXPORT const struct protond_engine *protond_engine_v1(void)
 		.gpu_hint = engine_gpu_hint,
 		.gpu_give_back = engine_gpu_give_back,
 		.child_lost = engine_child_lost,
+		.capturing = engine_capturing,
+		.captured = engine_captured,
+		.captured_ring = capture_ring,
+		.markers = engine_markers,
 	};
 
 	return &engine;

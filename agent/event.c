@@ -2,6 +2,11 @@
  * and the marks of its sessions. */
 #include "event.h"
 
+#include <stdio.h>
+#include <string.h>
+
+#include "agent.h"
+#include "capture.h"
 #include "clock.h"
 #include "guard.h"
 #include "intern.h"
@@ -28,6 +33,9 @@ static void metric_put(const struct pd_thread *t, const struct rec_metric *m)
 	r.clock = agent_clock_inline();
 	r.name = table_name_of(m->name);
 	r.value = metric_bits(REC_FLAGS(m->hdr), m->value);
+	if (unlikely(atomic_load_explicit(&core.captures, memory_order_relaxed) != 0) &&
+		capture_metric(t, &r, false))
+		return;
 	if (unlikely((HOT->want & WANT_PYTHON) != 0)) /* else 0, as it came */
 		r.python = scope_python(l, op);
 	if (likely(l->tail + sizeof(r) <= l->limit) || !sums_metric(l, &r))
@@ -75,6 +83,24 @@ void event_metric(struct pd_thread *t, uint32_t name, uint32_t type, uint64_t bi
 	errno = e;
 }
 
+bool event_captured(struct pd_thread *t, uint32_t name, uint32_t type, uint64_t which)
+{
+	struct rec_metric r = {.value = which};
+	const int e = errno;
+	bool taken = false, op;
+
+	if (HOT->generation == 0 || (HOT->want & WANT_METRICS) == 0)
+		return false;
+	if (event_in(t)) {
+		r.hdr = REC_HDR(sizeof(r), REC_METRIC, 0, type, agent_where(&op));
+		r.name = table_name_of(name);
+		taken = capture_metric(t, &r, true);
+		guard_out(t);
+	}
+	errno = e;
+	return taken;
+}
+
 void event_span(struct pd_thread *t, uint64_t context, uint64_t begin)
 {
 	const int e = errno;
@@ -91,6 +117,70 @@ void event_span(struct pd_thread *t, uint64_t context, uint64_t begin)
 static uint32_t name_or_none(uint32_t local)
 {
 	return local != 0 ? table_name_of(local) : NAME_NONE;
+}
+
+/* --- which of the job's own sessions are inactive ---------------------------------------------
+ *
+ * What is captured into a CUDA graph while one is inactive is not in it when the graph runs, though
+ * it may be active then. Session functions never run together. */
+static struct {
+	uint32_t n, number[JOB_SESSIONS];
+	bool inactive[JOB_SESSIONS];
+} own;
+
+void event_forked(void)
+{
+	own.n = 0;
+}
+
+uint32_t event_captured_path(uint32_t path)
+{
+	const uint32_t except = atomic_load_explicit(&core.except, memory_order_relaxed);
+
+	return except != 0 ? agent_path_child(path, PATH_KIND_EXCEPT, except) : path;
+}
+
+bool agent_markers_off(void)
+{
+	return atomic_load_explicit(&core.markers_off, memory_order_relaxed);
+}
+
+uint32_t agent_where_captured(void)
+{
+	bool op;
+
+	return event_captured_path(agent_where(&op));
+}
+
+static void own_change(uint32_t at, uint32_t verb)
+{
+	if (verb == SESSION_ACTIVATE || verb == SESSION_DEACTIVATE)
+		own.inactive[at] = verb == SESSION_DEACTIVATE;
+	if (verb != SESSION_FINALIZE)
+		return;
+	own.n--;
+	memmove(&own.number[at], &own.number[at + 1], (own.n - at) * sizeof(own.number[0]));
+	memmove(&own.inactive[at], &own.inactive[at + 1], (own.n - at) * sizeof(own.inactive[0]));
+}
+
+static void own_sessions(uint32_t verb, uint32_t session)
+{
+	char text[JOB_SESSIONS * 11 + 1];
+	size_t used = 0;
+
+	if (verb == SESSION_START && own.n < JOB_SESSIONS) {
+		own.number[own.n] = session;
+		own.inactive[own.n++] = false;
+	}
+	for (uint32_t i = own.n; i-- > 0;)
+		if (session == SESSION_ALL || session == own.number[i])
+			own_change(i, verb);
+	for (uint32_t i = 0; i < own.n; i++)
+		if (own.inactive[i])
+			used += (size_t)snprintf(text + used, sizeof(text) - used, "%s%u",
+				used > 0 ? "," : "", own.number[i]);
+	atomic_store_explicit(
+		&core.except, used > 0 ? agent_name(text, used) : 0, memory_order_relaxed);
 }
 
 /* Dated and with its counts once there is room: what is lost meanwhile was lost before it. */
@@ -150,6 +240,8 @@ int event_session(struct pd_thread *t, uint32_t verb, uint32_t session, uint32_t
 		ret = -EAGAIN;
 	else
 		session_said(t->engine);
+	if (ret == 0)
+		own_sessions(verb, session);
 	guard_out(t);
 	return ret;
 }

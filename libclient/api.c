@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "binding.h"
 #include "names.h"
 #include "protond.h"
 #include "record.h"
@@ -225,6 +226,44 @@ PD_EXPORT void protond_metric_f64(uint32_t id, double value)
 PD_EXPORT void protond_metric_str(uint32_t id, const char *value)
 {
 	metric(id, METRIC_STR, protond_name(value));
+}
+
+/* --- what our Python extension alone calls: binding.h ------------------------------------------ */
+
+PD_EXPORT int protond_capturing(void)
+{
+	const struct pd_thread *t = pd_thread_here();
+
+	return t != NULL && pd_gate_on() && atomic_load(&HOT->engine)->capturing(t) != 0;
+}
+
+PD_EXPORT int protond_captured(uint32_t id, int whole, uint64_t which)
+{
+	struct pd_thread *t = pd_thread_here();
+
+	return t != NULL && pd_gate_on() &&
+	       atomic_load(&HOT->engine)
+			       ->captured(t, id, whole != 0 ? METRIC_I64 : METRIC_F64, which) != 0;
+}
+
+PD_EXPORT void *protond_captured_ring(uint32_t device, uint64_t *ret_bytes)
+{
+	return pd_thread_here() != NULL && pd_gate_on()
+		       ? atomic_load(&HOT->engine)->captured_ring(device, ret_bytes)
+		       : NULL;
+}
+
+PD_EXPORT void protond_markers(int on)
+{
+	if (pd_thread_here() != NULL && pd_gate_on())
+		atomic_load(&HOT->engine)->markers(on != 0);
+}
+
+PD_EXPORT uint32_t protond_op(void)
+{
+	const struct pd_thread *t = pd_thread_here();
+
+	return t != NULL ? t->op : 0;
 }
 
 /* --- contexts --------------------------------------------------------------------------------- */

@@ -23,4 +23,11 @@ enum protond_ask_how {
 int protond_finalize_by(int session, const char *format, int how);
 int protond_export_by(int session, int phase, const char *format, int how);
 
+/* See struct protond_engine. protond_op(): the operation that this thread is in; 0: none. */
+int protond_capturing(void);
+int protond_captured(uint32_t metric, int whole, uint64_t which);
+void *protond_captured_ring(uint32_t device, uint64_t *ret_bytes);
+void protond_markers(int on);
+uint32_t protond_op(void);
+
 #endif

@@ -45,8 +45,27 @@ uint16_t agent_device(const struct ring_device *d);
  * the main thread's path. *ret_op: the path is an op's. */
 uint32_t agent_where(bool *ret_op);
 /* [any] A scope of the program's. May come before the engine is open, and in a forked child. */
+bool agent_markers_off(void); /* [any] What a vendor's markers begin now is no scope. */
 void agent_scope_enter(struct pd_thread *t, uint32_t name);
 void agent_scope_exit(struct pd_thread *t);
+
+/* --- CUDA graphs: what a program gives while it captures one; see capture.c --------------------- */
+
+void agent_capture_began(void);          /* [any] By the calling thread. */
+uint32_t agent_capture_ended(bool last); /* [any] A list that no node took, and which the caller now
+					    holds; 0: none. last: none is open in the process */
+uint32_t agent_capture_given(
+	void); /* [any] For a node just made by the calling thread: a list, held by
+					the caller; 0: none. Its items count with each record of the node. */
+void agent_given_hold(uint32_t given); /* [any] Once more; of all of these 0 is no list */
+void agent_given_drop(uint32_t given); /* [any] */
+void agent_given_lost(uint32_t given); /* [any] Drops it, and counts it as lost. */
+/* [agent] Writes the items of a list, for one record of a node: start is its time. */
+void agent_given_put(uint32_t given, uint32_t correlation, uint16_t epoch, uint64_t start);
+void agent_given_tell(void);     /* [agent] Says what was lost, now and then */
+void agent_capture_forget(void); /* nobody sees captures, nodes and their ends any more */
+/* [any] As agent_where(), of what is captured: also tells which sessions it is not for. */
+uint32_t agent_where_captured(void);
 
 /* --- records ---------------------------------------------------------------------------------- */
 

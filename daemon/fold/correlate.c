@@ -6,14 +6,19 @@
  */
 #include "correlate.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "gpu_terms.h"
 #include "loss.h"
+#include "metric.h"
+#include "node.h"
+#include "nodehash.h"
 #include "part.h"
 #include "process.h"
 #include "record.h"
+#include "ring.h"
 #include "session.h"
 #include "state.h"
 #include "tree.h"
@@ -177,12 +182,48 @@ static void spend(const struct process *p, uint32_t *budget)
 	*budget -= *budget < trees(p) ? *budget : trees(p);
 }
 
+/* Whether it was captured while this session of the job's own was inactive: "0,3" is a list of such. */
+static bool is_excepted(const struct part *part, const struct gpu *g)
+{
+	const struct process *p = part->process;
+	const struct row_session *s = &part->session->row;
+	const char *at;
+	char number[16];
+	uint32_t bytes;
+	size_t n;
+
+	if (g->captured >= p->n_paths || p->path[g->captured].kind != PATH_KIND_EXCEPT ||
+		s->source != SOURCE_JOB || !hash_same(s->owner, p->row.ring))
+		return false;
+	n = (size_t)snprintf(number, sizeof(number), "%u", s->job_number);
+	at = name_text(p, p->path[g->captured].name, &bytes);
+	while (bytes >= n && (memcmp(at, number, n) != 0 || (bytes > n && at[n] != ','))) {
+		const char *comma = memchr(at, ',', bytes);
+
+		if (comma == NULL)
+			return false;
+		bytes -= (uint32_t)(comma + 1 - at);
+		at = comma + 1;
+	}
+	return bytes >= n;
+}
+
+static void count_one(struct part *part, const struct launch *l, const struct gpu *g)
+{
+	if (is_excepted(part, g))
+		return;
+	if (gpu_is_metric(g->type))
+		tree_captured(part, l, g);
+	else
+		tree_gpu(part, l, g);
+}
+
 static void count_in(struct process *p, const struct launch *l, const struct gpu *g)
 {
 	uint64_t set;
 
 	for (set = l->parts; set != 0; set &= set - 1)
-		tree_gpu(p->slot[__builtin_ctzll(set)], l, g);
+		count_one(p->slot[__builtin_ctzll(set)], l, g);
 }
 
 static void count_matched(struct process *p, const struct launch *l)
@@ -211,8 +252,8 @@ static void count_unlaunched(struct process *p, const struct launch *waiting, co
 		if ((only != NULL && only != part) || !part->gpu ||
 			!window_has(&part->window, l.clock))
 			continue;
-		tree_gpu(part, &l, g);
-		note_count(part, NOTE_NO_LAUNCH, 1);
+		count_one(part, &l, g);
+		note_count(part, NOTE_NO_LAUNCH, gpu_is_metric(g->type) ? 0 : 1);
 	}
 }
 
@@ -457,7 +498,7 @@ void correlate_gpu(struct process *p, const struct gpu *g)
 		.seen_ns = p->fold->now_ns,
 		.list = LIST_WAITING};
 
-	p->kernels++;
+	p->kernels += !gpu_is_metric(g->type);
 	if (l != NULL && l->list != LIST_WAITING) {
 		launch_record(p, l, g);
 		return;
@@ -578,7 +619,7 @@ static void part_leaves(struct process *p, struct part *part, struct launch *l, 
 	}
 	g->left -= n;
 	for (at = l->records; at != 0; at = c->gpu[at - 1].next)
-		tree_gpu(part, l, &c->gpu[at - 1].gpu);
+		count_one(part, l, &c->gpu[at - 1].gpu);
 }
 
 /* All that the part has in flight leaves at once, for this part alone. Records count up to its

@@ -26,6 +26,12 @@ static inline uint8_t gpu_class_of(uint8_t type, uint32_t id)
 	return type < REC_NONE && id < GPU_IDS ? class[type][id] : CLASS_CPU;
 }
 
+/* CAPTURED comes the way of the others: what its launch is in decides. */
+static inline bool gpu_is_metric(uint8_t type)
+{
+	return type == REC_CAPTURED;
+}
+
 void correlate_fini(struct flight *c);
 void correlate_begin(struct process *p); /* an entry with records */
 void correlate_launch(struct process *p, const struct rec_launch *r, uint32_t tid);

@@ -19,9 +19,10 @@
 static bool path_check(const struct process *p, const struct ring_path *from, struct path *ret)
 {
 	const uint32_t id = p->n_paths;
-	const bool ok = from->parent < id && from->name < p->told_names &&
-			from->kind > PATH_KIND_ROOT && from->kind < PATH_KIND_KERNEL &&
-			from->depth > 0 && from->depth <= PATH_DEPTH_MAX;
+	const bool ok =
+		from->parent < id && from->name < p->told_names && from->kind > PATH_KIND_ROOT &&
+		from->kind < PATH_KIND_MAX && from->kind != PATH_KIND_KERNEL && from->depth > 0 &&
+		from->depth <= PATH_DEPTH_MAX && p->path[from->parent].kind != PATH_KIND_EXCEPT;
 	const struct path *parent = ok ? &p->path[from->parent] : NULL;
 
 	*ret = p->path[PATH_OTHER];

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cells.h"
+#include "flight.h"
 #include "loss.h"
 #include "node.h"
 #include "part.h"
@@ -13,6 +14,7 @@
 #include "ring.h"
 #include "state.h"
 #include "timeline.h"
+#include "tree.h"
 
 static bool metric_same(const void *arg, uint32_t at)
 {
@@ -207,4 +209,26 @@ void tree_metric(struct part *part, const struct lane *lane, const struct rec_me
 	metric_merge(part, m, type, r);
 	if (part->timeline != NULL)
 		timeline_metric(part, lane, m, r);
+}
+
+/* It may have waited over a restart, since when a job may have shortened its tables. */
+void tree_captured(struct part *part, const struct launch *l, const struct gpu *g)
+{
+	struct process *p = part->process;
+	const struct rec_metric r = {.value = g->bytes};
+	struct metric key = {0}, *m;
+	bool op;
+
+	if (g->name >= p->n_names || (g->id == METRIC_STR && g->bytes >= p->n_names))
+		return;
+	key.name = metric_name_of(p, g->name, &key.kind);
+	if (key.name == TABLE_NONE)
+		return;
+	if (g->id == METRIC_STR)
+		key.kind = KIND_PROPERTY;
+	key.node = tree_gpu_place(part, l, g, &op);
+	key.segment = window_segment(&part->window, l->clock);
+	m = tree_metric_put(part, &key);
+	if (m != NULL)
+		metric_merge(part, m, g->id, &r);
 }

@@ -5,12 +5,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct gpu;
 struct lane;
+struct launch;
 struct metric;
 struct part;
 struct rec_metric;
 
 void tree_metric(struct part *part, const struct lane *lane, const struct rec_metric *m);
+/* Of a CAPTURED record, in the session and phase of its launch. */
+void tree_captured(struct part *part, const struct launch *l, const struct gpu *g);
 /* Of a total: what came since it was last looked at. */
 struct total_part {
 	uint32_t path, name;

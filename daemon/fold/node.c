@@ -261,6 +261,10 @@ uint32_t node_of_path(struct process *p, uint32_t path)
 		up[n++] = at; /* every depth is at most PATH_DEPTH_MAX, and ROOT has a node */
 	at = p->path[at].node - 1;
 	while (n-- > 0) {
+		if (p->path[up[n]].kind == PATH_KIND_EXCEPT) {
+			p->path[up[n]].node = at + 1;
+			continue;
+		}
 		text = name_text(p, p->path[up[n]].name, &bytes);
 		if (is_other(p, p->path[up[n]].name, text)) {
 			p->refused++;
@@ -274,6 +278,11 @@ uint32_t node_of_path(struct process *p, uint32_t path)
 	return at;
 }
 
+uint32_t path_plain(const struct process *p, uint32_t path)
+{
+	return p->path[path].kind == PATH_KIND_EXCEPT ? p->path[path].parent : path;
+}
+
 uint32_t node_captured(struct process *p, uint32_t below, uint32_t path)
 {
 	struct child c = {.parent = below, .name = path, .kind = KIND_CAPTURED_PATH};
@@ -281,7 +290,7 @@ uint32_t node_captured(struct process *p, uint32_t below, uint32_t path)
 
 	if (at != NODE_NONE)
 		return at;
-	MUST(path < p->n_paths);
+	MUST(path < p->n_paths && p->path[path].kind != PATH_KIND_EXCEPT);
 	if (p->n_children > CHILDREN_LEAST && !process_has_room(p)) {
 		p->refused++; /* the way down is as long as a path is deep, for each tree */
 		return node_other(p, below);
@@ -396,7 +405,7 @@ size_t node_path_text(const struct process *p, uint32_t path, char *buf, size_t 
 	MUST(path < p->n_paths);
 	if (n > 0)
 		*buf = '\0';
-	for (; path != PATH_ROOT; path = p->path[path].parent)
+	for (path = path_plain(p, path); path != PATH_ROOT; path = p->path[path].parent)
 		up[depth++] = path;
 	while (depth-- > 0) {
 		text = name_text(p, p->path[up[depth]].name, &bytes);

@@ -42,8 +42,11 @@ uint32_t node_of_path(struct process *p, uint32_t path);                   /* pa
 uint32_t node_of_stack(struct process *p, uint32_t python, uint32_t path); /* both < n_paths */
 uint32_t node_child(struct process *p, uint32_t parent, uint8_t kind, uint32_t name);
 uint32_t node_kernel(struct process *p, uint32_t parent, uint32_t name);
-uint32_t node_captured(struct process *p, uint32_t below, uint32_t path);
+uint32_t node_captured(struct process *p, uint32_t below, uint32_t path); /* path: plain */
 uint32_t node_other(struct process *p, uint32_t parent);
+
+/* Without what says which sessions it is not for. path < n_paths */
+uint32_t path_plain(const struct process *p, uint32_t path);
 
 uint8_t name_class(struct process *p, uint32_t name);                         /* of the kernel */
 uint32_t metric_name_of(struct process *p, uint32_t name, uint8_t *ret_kind); /* TABLE_NONE */

@@ -197,7 +197,9 @@ static void get_gpu(struct unpack *u, const struct launch *l, struct gpu *g)
 	g->flags = (uint8_t)get(u);
 	g->id = (uint8_t)get(u);
 	g->class = gpu_class_of(g->type, g->id);
-	u->bad |= g->device >= RING_DEVICES_MAX || g->class == CLASS_CPU;
+	u->bad |= g->device >= RING_DEVICES_MAX;
+	u->bad |= gpu_is_metric(g->type) ? g->id < METRIC_I64 || g->id > METRIC_STR
+					 : g->class == CLASS_CPU;
 }
 
 static void put_launch(struct pack *k, const struct flight *c, const struct launch *l)

@@ -197,6 +197,41 @@ static void on_copy(struct drain *d, const uint8_t *record)
 	correlate_gpu(p, &g);
 }
 
+static bool metric_is_good(struct process *p, uint8_t type, uint32_t name, uint64_t *value)
+{
+	if (type == METRIC_STR)
+		*value = table_name(p, *value < TABLE_NONE ? (uint32_t)*value : TABLE_NONE);
+	return type >= METRIC_I64 && type <= METRIC_STR && name != TABLE_NONE &&
+	       (type != METRIC_STR || *value != TABLE_NONE);
+}
+
+static void on_captured(struct drain *d, const uint8_t *record)
+{
+	struct process *p = d->process;
+	struct rec_captured r;
+	struct gpu g;
+
+	memcpy(&r, record, sizeof(r));
+	r.name = table_name(p, r.name);
+	if (!metric_is_good(p, REC_FLAGS(r.hdr), r.name, &r.value)) {
+		loss_bad(p, 1);
+		return;
+	}
+	g = (struct gpu){.start = r.start,
+		.end = r.start,
+		.bytes = r.value,
+		.correlation = r.correlation,
+		.name = r.name,
+		.captured = REC_ID(r.hdr),
+		.config = UINT32_MAX,
+		.epoch = r.epoch,
+		.type = REC_CAPTURED,
+		.flags = GPU_FLAG_GRAPH,
+		.id = REC_FLAGS(r.hdr)};
+	gpu_check_time(p, &g);
+	correlate_gpu(p, &g);
+}
+
 static void on_metric(struct drain *d, const uint8_t *record)
 {
 	struct process *p = d->process;
@@ -209,10 +244,8 @@ static void on_metric(struct drain *d, const uint8_t *record)
 	path = table_path(p, REC_ID(r.hdr));
 	r.name = table_name(p, r.name);
 	r.python = table_path(p, r.python);
-	if (type == METRIC_STR)
-		r.value = table_name(p, r.value < TABLE_NONE ? (uint32_t)r.value : TABLE_NONE);
-	if (type < METRIC_I64 || type > METRIC_STR || path == TABLE_NONE || r.name == TABLE_NONE ||
-		r.python == TABLE_NONE || (type == METRIC_STR && r.value == TABLE_NONE)) {
+	if (!metric_is_good(p, type, r.name, &r.value) || path == TABLE_NONE ||
+		r.python == TABLE_NONE) {
 		loss_bad(p, 1);
 		return;
 	}

@@ -16,7 +16,8 @@
  *   verb                                  what is said about sessions
  *   member                                a process joins a session, and leaves it
  *   correlate                             launches and their GPU records find each other
- *   tree · metric                         an event becomes a number
+ *   metric                                a number of the program's counts
+ *   tree                                  an event becomes a number
  *   timeline                              and, where wanted, stays an event
  *   ids · node                            what a ring's ids mean
  *   loss                                  what was lost, and what else must be known

@@ -359,14 +359,15 @@ static uint32_t kernel_name(const struct process *p, const struct launch *l, con
 	return name < p->n_names ? name : NAME_OTHER;
 }
 
-/* path of the launch [/ <captured_at> / captured path] / kernel, copy or set. An op's kernels
- * count on the op itself. */
-static uint32_t gpu_node(struct part *part, const struct launch *l, const struct gpu *g)
+/* path of the launch [/ <captured_at> / captured path] */
+uint32_t tree_gpu_place(
+	struct part *part, const struct launch *l, const struct gpu *g, bool *ret_op)
 {
 	struct process *p = part->process;
 	const bool python = part->python && l->python != PATH_ROOT;
-	bool op = (l->flags & LAUNCH_OP) != 0;
 	uint32_t path = known_path(p, l->path), node, captured;
+
+	*ret_op = (l->flags & LAUNCH_OP) != 0;
 
 	if (l->list == LIST_WAITING)
 		node = node_child(p, NODE_ROOT_AT, NODE_SCOPE, WORD_NO_LAUNCH);
@@ -375,10 +376,20 @@ static uint32_t gpu_node(struct part *part, const struct launch *l, const struct
 	else
 		node = p->path[path].node != 0 ? p->path[path].node - 1 : node_of_path(p, path);
 	if (g->captured != PATH_ROOT && (g->flags & GPU_FLAG_GRAPH) != 0) {
-		captured = known_path(p, g->captured);
+		captured = path_plain(p, known_path(p, g->captured));
 		node = node_captured(p, node, captured);
-		op = p->path[captured].kind == PATH_KIND_OP;
+		*ret_op = p->path[captured].kind == PATH_KIND_OP;
 	}
+	return node;
+}
+
+/* Below it kernel, copy or set. An op's kernels count on the op itself. */
+static uint32_t gpu_node(struct part *part, const struct launch *l, const struct gpu *g)
+{
+	struct process *p = part->process;
+	bool op;
+	const uint32_t node = tree_gpu_place(part, l, g, &op);
+
 	if (!gpu_class_is_kernel(g->class))
 		return node_child(p, node, gpu_classes[g->class].node, WORD_CLASS + g->class);
 	if (op)

@@ -37,6 +37,9 @@ struct sum_part {
 };
 void tree_sum(struct part *part, const struct sum_part *s);
 void tree_gpu(struct part *part, const struct launch *l, const struct gpu *g);
+/* The node that a launch and its record stand on; *ret_op: it is an op's. */
+uint32_t tree_gpu_place(
+	struct part *part, const struct launch *l, const struct gpu *g, bool *ret_op);
 
 /* For restore. NULL, TABLE_NONE: out of memory. */
 uint32_t tree_cell_put(struct part *part, const struct cell *key); /* whatever the ceiling */

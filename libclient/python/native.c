@@ -330,6 +330,63 @@ static PyObject *native_op_enter(PyObject *m, PyObject *name)
 	Py_RETURN_NONE;
 }
 
+/* The name's id, for op_enter(); 0: none. */
+static PyObject *native_op(PyObject *m, PyObject *unused)
+{
+	(void)m;
+	(void)unused;
+	return PyLong_FromUnsignedLong(protond_op());
+}
+
+static PyObject *native_capturing(PyObject *m, PyObject *unused)
+{
+	(void)m;
+	(void)unused;
+	return PyBool_FromLong(protond_capturing());
+}
+
+/* captured(metric, whole, which): whether it was taken. */
+static PyObject *native_captured(PyObject *m, PyObject *args)
+{
+	unsigned long long which;
+	PyObject *name;
+	uint32_t id;
+	int whole;
+
+	(void)m;
+	if (!PyArg_ParseTuple(args, "OpK:captured", &name, &whole, &which) ||
+		native_id_of(name, &id) < 0)
+		return NULL;
+	return PyBool_FromLong(protond_captured(id, whole, which));
+}
+
+/* captured_ring(device): (address, bytes), or None. */
+static PyObject *native_captured_ring(PyObject *m, PyObject *device)
+{
+	const unsigned long at = PyLong_AsUnsignedLong(device);
+	uint64_t bytes = 0;
+	void *p;
+
+	(void)m;
+	if (PyErr_Occurred() != NULL)
+		return NULL;
+	p = at <= UINT32_MAX ? protond_captured_ring((uint32_t)at, &bytes) : NULL;
+	if (p == NULL)
+		Py_RETURN_NONE;
+	return Py_BuildValue("(NK)", PyLong_FromVoidPtr(p), (unsigned long long)bytes);
+}
+
+static PyObject *native_markers(PyObject *m, PyObject *on)
+{
+	const int yes = PyObject_IsTrue(on);
+
+	(void)m;
+	if (yes < 0)
+		return NULL;
+	protond_markers(yes);
+	Py_RETURN_NONE;
+}
+
 static PyObject *native_op_exit(PyObject *m, PyObject *unused)
 {
 	(void)m;
@@ -356,6 +413,11 @@ static PyMethodDef functions[] = {
 	{"thread_name", native_thread_name, METH_O, NULL},
 	{"op_enter", native_op_enter, METH_O, NULL},
 	{"op_exit", native_op_exit, METH_NOARGS, NULL},
+	{"op", native_op, METH_NOARGS, NULL},
+	{"capturing", native_capturing, METH_NOARGS, NULL},
+	{"captured", native_captured, METH_VARARGS, NULL},
+	{"captured_ring", native_captured_ring, METH_O, NULL},
+	{"markers", native_markers, METH_O, NULL},
 	{"metrics", native_metrics, METH_O, NULL},
 	{"context_get", native_context_get, METH_NOARGS, NULL},
 	{"context_child", native_context_child, METH_VARARGS, NULL},

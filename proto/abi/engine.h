@@ -144,6 +144,16 @@ struct protond_engine {
 	/* In a forked child, also without open(): what it records may not reach the daemon (1), or
 	 * does after all (-1). Its parent's ring counts that. */
 	void (*child_lost)(int32_t n);
+	/* [any] 1: the thread captures a CUDA graph, so its metrics count when that runs. */
+	uint32_t (*capturing)(const struct pd_thread *t);
+	/* [any] As metric(), of a number that the GPU writes at each run: which of those that it
+	 * writes (its device << 32 | a number of the caller's) into captured_ring(). 0: not taken. */
+	uint32_t (*captured)(struct pd_thread *t, uint32_t name, uint32_t type, uint64_t which);
+	/* Memory for good, zeroed: a 64-bit count of entries begun, and from byte 64 on entries
+	 * {tag, value}: the entry of count n stands at n modulo how many there are (a power of 2), tag
+	 * is a number << 32 | the low half of n, written last and 0 meanwhile. NULL: none to be had. */
+	void *(*captured_ring)(uint32_t device, uint64_t *ret_bytes);
+	void (*markers)(uint32_t on); /* [any] Whether ranges of NVTX are scopes from now on */
 };
 
 typedef const struct protond_engine *protond_engine_fn(void);

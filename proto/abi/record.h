@@ -41,7 +41,8 @@
         X(DELIVERED, 11, 24, delivered, false) /* epoch */                                       \
         X(GPU,       12, 32, gpu,       false) /* name: words for people, or NAME_NONE */        \
         X(SUM,       13, 192, sum,      false) /* path: many scopes; see below */                \
-        X(TOTAL,     14, 64, total,     false) /* path: many metrics of one name and type */
+        X(TOTAL,     14, 64, total,     false) /* path: many metrics of one name and type */     \
+        X(CAPTURED,  15, 40, captured,  true)  /* path: a metric of a graph's capture, once it ran */
 /* clang-format on */
 
 enum record_type {
@@ -142,6 +143,17 @@ struct rec_metric {
 	uint64_t value;  /* bits of the value; STR: a name id */
 	uint32_t name;   /* "flops8 (inc)": what metric_name_parse() in docs/ring.md reads */
 	uint32_t python; /* path of Python frames, or PATH_ROOT */
+};
+
+/* flags of CAPTURED: enum metric_type. It counts in the launch that ran the graph. */
+struct rec_captured {
+	uint64_t hdr;
+	uint64_t start; /* of the node that brought it: CLOCK_REALTIME ns */
+	uint64_t value; /* as in METRIC */
+	uint32_t correlation;
+	uint32_t name;
+	uint16_t epoch;
+	uint16_t pad0[3];
 };
 
 enum session_verb {

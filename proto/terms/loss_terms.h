@@ -23,7 +23,8 @@
         X(SKIPPED,    13, "an entry of the journal was left out: it had ended the daemon twice")            \
         X(CHILDREN,   14, "forked children whose events did not reach protond")                 \
         X(GIVEN_UP,   15, "lanes of ended jobs, given up: too much memory of one user waited to be read")            \
-        X(JOURNAL,    16, "lost with a damaged journal: guessed, one for 24 bytes of records")
+        X(JOURNAL,    16, "lost with a damaged journal: guessed, one for 24 bytes of records")                \
+        X(CAPTURED,   17, "numbers of a CUDA graph's capture: too many, or not read in time")
 /* clang-format on */
 
 enum lost_cause {

@@ -45,7 +45,8 @@ def commands(folder):
     for name, module in MODULES.items():
         (folder / name).write_text(f'#!/bin/sh\nPROTOND_AS_PROTON=1 exec "{sys.executable}" -m {module} "$@"\n')
         (folder / name).chmod(0o755)
-    (folder / "python3").symlink_to(sys.executable)
+    (folder / "python3").write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n')
+    (folder / "python3").chmod(0o755)
 
 
 def ways(build, place):

@@ -43,6 +43,7 @@ static struct {
 	size_t recs;
 	struct ring_counts counts;
 	_Atomic uint64_t launches;
+	uint32_t captures, given, held, given_lost; /* see agent_capture_given() */
 } core = {.names = 2, .paths = 2};
 
 static _Thread_local struct {
@@ -144,6 +145,79 @@ uint32_t agent_where(bool *ret_op)
 {
 	*ret_op = core.path[me.path].kind == PATH_KIND_OP;
 	return me.path;
+}
+
+uint32_t agent_where_captured(void)
+{
+	bool op;
+
+	return agent_where(&op);
+}
+
+/* A recording has no numbers of captures; tests give some. */
+void agent_capture_began(void)
+{
+	core.captures++;
+}
+
+uint32_t agent_capture_ended(bool last)
+{
+	const uint32_t rest = core.given;
+
+	(void)last;
+	core.captures--;
+	core.given = 0;
+	return rest;
+}
+
+uint32_t agent_capture_given(void)
+{
+	const uint32_t given = core.given;
+
+	core.given = 0;
+	core.held += given != 0;
+	return given;
+}
+
+void agent_given_hold(uint32_t given)
+{
+	core.held += given != 0;
+}
+
+void agent_given_drop(uint32_t given)
+{
+	core.held -= given != 0;
+}
+
+void agent_given_lost(uint32_t given)
+{
+	core.given_lost += given;
+}
+
+void agent_given_put(uint32_t given, uint32_t correlation, uint16_t epoch, uint64_t start)
+{
+	struct rec_captured r = {.hdr = REC_HDR(sizeof(r), REC_CAPTURED, 0, METRIC_I64, 0),
+		.value = given,
+		.correlation = correlation,
+		.epoch = epoch,
+		.start = start};
+
+	(void)store(&r, sizeof(r));
+}
+
+void agent_given_tell(void)
+{
+}
+
+void agent_capture_forget(void)
+{
+	core.given = 0;
+	core.held = 0;
+}
+
+bool agent_markers_off(void)
+{
+	return false;
 }
 
 uint64_t agent_monotonic_ns(void)

@@ -536,11 +536,20 @@ def test_tensors(world, python):
     got = run(world, """
         class Tensor:
             class device:
-                type = "cuda"
+                type, index = "cuda", 1
+            is_cuda, shape = True, ()
             def __init__(self, *values):
                 self.values = values
             def data_ptr(self):
                 return 1
+            def double(self):
+                return self
+            def long(self):
+                return self
+            def is_floating_point(self):
+                return True
+            def is_complex(self):
+                return False
             def numel(self):
                 return len(self.values)
             def item(self):
@@ -557,6 +566,7 @@ def test_tensors(world, python):
             class cuda:
                 capturing = False
                 is_available = staticmethod(lambda: True)
+                current_device = staticmethod(lambda: 0)
                 @classmethod
                 def is_current_stream_capturing(cls):
                     return cls.capturing
@@ -569,14 +579,14 @@ def test_tensors(world, python):
         HookManager.register(LaunchHook(), 0)
         k[(1,)]()
         torch.cuda.capturing = True
-        k[(1,)]()  # nothing on the GPU may be waited for
+        k[(1,)]()  # nothing on the GPU may be waited for; of another GPU than the graph's it cannot be read either
 
         from protond.metric import COMPUTE_METADATA_SCOPE_NAME, FLOPS_WIDTHS, set_metric_kernels
         from protond.metric import transform_tensor_metrics as transform
         assert FLOPS_WIDTHS == (8, 16, 32, 64) and COMPUTE_METADATA_SCOPE_NAME == "__proton_launch_metadata"
         assert set_metric_kernels() is None
         given = {"a": 1, "s": "x", "flops8": 2, "bytes": float("inf"), "t": Tensor(1.5), "bytes (exc)": 2.5}
-        assert transform({**given, "h": Host(4)}) == ({k: v for k, v in given.items() if k != "t"}, {"h": 4})
+        assert transform({**given, "h": Host(4)}) == ({k: v for k, v in given.items() if k != "t"}, {"h": 4, "t": given["t"]})
         torch.cuda.capturing = False
         scalars, tensors = transform({**given, "flops64": Tensor(1, 2)})
         assert tensors == {"t": 1.5, "flops64": [1.0, 2.0]} and type(tensors["flops64"][0]) is float
@@ -584,6 +594,71 @@ def test_tensors(world, python):
     """, python)
     assert got["/k"] == {"flops": 3, "bytes": 2, "m": 5, "host": 14, "nan": "nan", "vector[0]": 1, "vector[1]": 2}
     assert got["/" + STATE] == {"read": 5}
+
+
+def test_tensors_of_a_capture(world):
+    """A kernel of ours is launched for them, below the state that viewers leave out; the operation around goes on."""
+    run(world, """
+        import ctypes
+        from protond import _api, _captured
+        calls, numbers = [], []
+        class Native:
+            def __getattr__(self, name):
+                return getattr(_api._native, name)
+            def captured(self, *what):
+                numbers.append((*what, _api._native.op() == operation))
+                return True
+            def captured_ring(self, device):
+                return 4096, 64 + 16 * 1024
+        class Driver:
+            def __call__(self, name, *args):
+                calls.append(name)
+                if name == "cuLaunchKernel":
+                    words = [ctypes.cast(p, ctypes.POINTER(t)).contents.value for p, t in zip(
+                        args[9], (ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint32, ctypes.c_uint32))]
+                    calls.append((*words, args[8].value, _api._native.op() == _captured._OP))
+                if name == "cuMemHostGetDevicePointer_v2":
+                    args[0]._obj.value = 5000
+        class Tensor:
+            is_cuda, shape = True, (3,)
+            class device:
+                type, index = "cuda", 0
+            is_floating_point = is_complex = lambda self: False
+            detach = contiguous = lambda self: self
+            reshape = to = lambda self, *args: self
+            numel = lambda self: 3
+            data_ptr = lambda self: 77
+        class One(Tensor):
+            shape, numel = (1,), lambda self: 1
+            is_floating_point = lambda self: True
+        class torch:
+            int64 = float64 = None
+            class cuda:
+                is_available = is_current_stream_capturing = staticmethod(lambda: True)
+                current_device = staticmethod(lambda: 0)
+                class current_stream:
+                    cuda_stream = 9
+        sys.modules["torch"] = torch
+        _captured._native, _captured._Driver = Native(), Driver
+        operation = _api._native.name("op")
+        _api._native.op_enter("op")
+        _api._native.metrics({"v (ns)": Tensor(), "one": One()})
+        assert _api._native.op() == operation
+        _api._native.op_exit()
+        assert numbers == [("v[0] (ns)", True, 1, True), ("v[1] (ns)", True, 2, True), ("v[2] (ns)", True, 3, True),
+                           ("one", False, 4, True)], numbers
+        begin, relaxed = calls.index("cuLaunchKernel"), "cuThreadExchangeStreamCaptureMode"
+        assert calls[:begin] == [relaxed, "cuModuleLoadData", "cuModuleGetFunction", "cuMemHostRegister_v2",
+                                 "cuMemHostGetDevicePointer_v2"], calls
+        assert calls[begin:] == ["cuLaunchKernel", (77, 5000, 1023, 1, 3, 9, True), relaxed,
+                                 relaxed, "cuLaunchKernel", (77, 5000, 1023, 4, 1, 9, True), relaxed], calls
+        Native.captured = lambda self, *what: False
+        try:
+            _api._native.metrics({"one": One()})
+            raise SystemExit("it was taken")
+        except TypeError as e:
+            assert "its begin was not seen" in str(e)
+    """)
 
 
 # --- sessions -----------------------------------------------------------------------------------

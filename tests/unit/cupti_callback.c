@@ -214,12 +214,46 @@ START_TEST(nodes_keep_their_path)
 	api(END, 3);
 	fake_exit();
 	resource(RES_NODE_CLONED, 900, 501, 77);
-	ck_assert_uint_eq(cupti_node_path(900), path);
+	ck_assert_uint_eq(cupti_node(900).path, path);
 	resource(RES_EXEC_DESTROY_STARTING, 0, 0, 77);
 	cupti_graph_reap(true);
 	cupti_graph_reap(true);
-	ck_assert_uint_eq(cupti_node_path(900), PATH_ROOT);
-	ck_assert_uint_eq(cupti_node_path(501), path);
+	ck_assert_uint_eq(cupti_node(900).path, PATH_ROOT);
+	ck_assert_uint_eq(cupti_node(501).path, path);
+}
+END_TEST
+
+/* What is given in a capture is of the next kernel node, and of its copies; what comes after the last
+ * one is of that. */
+START_TEST(nodes_take_what_is_given)
+{
+	api(BEGIN, 1);
+	ck_assert_uint_eq(core.captures, 1);
+	captured(2, 501);
+	core.given = 7;
+	captured(3, 502);
+	captured(4, 503);
+	resource(RES_NODE_CLONED, 902, 502, 77);
+	resource(RES_NODE_CLONED, 903, 502, 78);
+	core.given = 9;
+	api(END, 5);
+	ck_assert_uint_eq(core.captures, 0);
+	ck_assert_uint_eq(cupti_node(501).given, 0);
+	ck_assert_uint_eq(cupti_node(502).given, 7);
+	ck_assert_uint_eq(cupti_node(503).given, 9);
+	ck_assert_uint_eq(cupti_node(902).given, 7);
+	ck_assert_uint_eq(cupti_node(903).given, 7);
+	ck_assert_uint_eq(
+		core.held, 3); /* of 7; the fake counts no hold for what is left at the end */
+	resource(RES_EXEC_DESTROY_STARTING, 0, 0, 77);
+	cupti_graph_reap(true);
+	cupti_graph_reap(true);
+	ck_assert_uint_eq(core.held, 2);
+	core.given = 11; /* and nobody is there to take it */
+	resource(RES_GRAPH_DESTROY_STARTING, 0, 0, 1);
+	api(BEGIN, 6);
+	api(END, 7);
+	ck_assert_uint_eq(core.given_lost, 11);
 }
 END_TEST
 
@@ -508,6 +542,7 @@ Suite *suite(void)
 	tcase_add_test(t, refused_call_inside_of_another);
 	tcase_add_test(t, failed_launch_is_not_pending);
 	tcase_add_test(t, nodes_keep_their_path);
+	tcase_add_test(t, nodes_take_what_is_given);
 	tcase_add_test(t, reentry_is_refused);
 	tcase_add_test(t, fatal_error_silences);
 	tcase_add_test(t, names_follow_modules);

@@ -8,6 +8,11 @@
 
 #include "../replay/fake_core.c" /* the engine's core, for the backend alone */
 
+static uint32_t path_of(uint64_t node)
+{
+	return cupti_node(node).path;
+}
+
 static void setup(void)
 {
 	ck_assert_int_eq(cupti_graph_init(), 0);
@@ -15,25 +20,25 @@ static void setup(void)
 
 START_TEST(clone_has_its_originals_path)
 {
-	cupti_node_created(11, 1, 7);
+	cupti_node_created(11, 1, 7, true, 0);
 	cupti_node_cloned(22, 11, 901);
 	cupti_node_cloned(23, 99, 901); /* of an original that nobody saw */
-	ck_assert_uint_eq(cupti_node_path(11), 7);
-	ck_assert_uint_eq(cupti_node_path(22), 7);
-	ck_assert_uint_eq(cupti_node_path(23), PATH_ROOT);
-	ck_assert_uint_eq(cupti_node_path(404), PATH_ROOT);
+	ck_assert_uint_eq(path_of(11), 7);
+	ck_assert_uint_eq(path_of(22), 7);
+	ck_assert_uint_eq(path_of(23), PATH_ROOT);
+	ck_assert_uint_eq(path_of(404), PATH_ROOT);
 }
 END_TEST
 
 START_TEST(clone_outlives_its_graph)
 {
-	cupti_node_created(11, 1, 7);
+	cupti_node_created(11, 1, 7, true, 0);
 	cupti_node_cloned(22, 11, 901);
 	cupti_graph_gone(1);
 	cupti_graph_reap(true);
 	cupti_graph_reap(true);
-	ck_assert_uint_eq(cupti_node_path(11), PATH_ROOT);
-	ck_assert_uint_eq(cupti_node_path(22), 7);
+	ck_assert_uint_eq(path_of(11), PATH_ROOT);
+	ck_assert_uint_eq(path_of(22), 7);
 	ck_assert_uint_eq(cupti_graph_nodes(), 1);
 }
 END_TEST
@@ -41,23 +46,23 @@ END_TEST
 /* Activity of a destroyed graph may still be under way: one whole flush must pass. */
 START_TEST(destroyed_stays_until_delivered)
 {
-	cupti_node_created(11, 1, 7);
+	cupti_node_created(11, 1, 7, true, 0);
 	cupti_graph_gone(1);
-	ck_assert_uint_eq(cupti_node_path(11), 7);
+	ck_assert_uint_eq(path_of(11), 7);
 	cupti_graph_reap(false);
 	cupti_graph_reap(false); /* launches are pending: not yet */
-	ck_assert_uint_eq(cupti_node_path(11), 7);
+	ck_assert_uint_eq(path_of(11), 7);
 	cupti_graph_reap(true);
-	ck_assert_uint_eq(cupti_node_path(11), PATH_ROOT);
+	ck_assert_uint_eq(path_of(11), PATH_ROOT);
 	ck_assert_uint_eq(cupti_graph_nodes(), 0);
 }
 END_TEST
 
 START_TEST(single_node_gone)
 {
-	cupti_node_created(1, 5, 10);
-	cupti_node_created(2, 5, 20);
-	cupti_node_created(3, 5, 30);
+	cupti_node_created(1, 5, 10, true, 0);
+	cupti_node_created(2, 5, 20, true, 0);
+	cupti_node_created(3, 5, 30, true, 0);
 	cupti_node_gone(2);
 	cupti_node_gone(2);
 	cupti_graph_gone(5);
@@ -70,13 +75,13 @@ END_TEST
 
 START_TEST(id_used_again_while_the_old_one_dies)
 {
-	cupti_node_created(1, 5, 10);
+	cupti_node_created(1, 5, 10, true, 0);
 	cupti_graph_gone(5);
-	cupti_node_created(1, 6, 60);
-	ck_assert_uint_eq(cupti_node_path(1), 60);
+	cupti_node_created(1, 6, 60, true, 0);
+	ck_assert_uint_eq(path_of(1), 60);
 	cupti_graph_reap(true);
 	cupti_graph_reap(true);
-	ck_assert_uint_eq(cupti_node_path(1), 60);
+	ck_assert_uint_eq(path_of(1), 60);
 	ck_assert_uint_eq(cupti_graph_nodes(), 1);
 	cupti_graph_gone(6);
 	cupti_graph_reap(true);
@@ -93,8 +98,8 @@ START_TEST(many_graphs_do_not_leak)
 
 	for (g = 1; g <= 3000; g++) {
 		for (n = 0; n < 1000; n++)
-			cupti_node_created(g * 1000ull + n, g, (uint32_t)n + 2);
-		ck_assert_uint_eq(cupti_node_path(g * 1000ull + 500), 502);
+			cupti_node_created(g * 1000ull + n, g, (uint32_t)n + 2, true, 0);
+		ck_assert_uint_eq(path_of(g * 1000ull + 500), 502);
 		cupti_graph_gone(g);
 		cupti_graph_reap(true);
 	}
@@ -109,13 +114,13 @@ START_TEST(full_table_is_counted)
 	uint64_t n;
 
 	for (n = 1; n <= (1u << 20) + 10; n++)
-		cupti_node_created(n, 1, 3);
+		cupti_node_created(n, 1, 3, true, 0);
 	ck_assert_uint_eq(cupti_graph_nodes(), 1u << 20);
 	ck_assert_uint_eq(agent_counts()->paths_refused, 10);
 	cupti_graph_clear();
 	ck_assert_uint_eq(cupti_graph_nodes(), 0);
-	cupti_node_created(5, 1, 9);
-	ck_assert_uint_eq(cupti_node_path(5), 9);
+	cupti_node_created(5, 1, 9, true, 0);
+	ck_assert_uint_eq(path_of(5), 9);
 }
 END_TEST
 
@@ -126,7 +131,7 @@ static void *builder(void *arg)
 
 	for (round = 0; round < 200; round++) {
 		for (n = 0; n < 50; n++)
-			cupti_node_created(g * 1000ull + n, g, g);
+			cupti_node_created(g * 1000ull + n, g, g, true, 0);
 		cupti_graph_gone(g);
 	}
 	return NULL;
@@ -141,7 +146,7 @@ START_TEST(builders_beside_lookups)
 	for (i = 0; i < 3; i++)
 		ck_assert_int_eq(pthread_create(&t[i], NULL, builder, (void *)(i + 2)), 0);
 	for (k = 0; k < 20000; k++) {
-		p = cupti_node_path((k % 3 + 2) * 1000 + k % 50);
+		p = path_of((k % 3 + 2) * 1000 + k % 50);
 		ck_assert(p == PATH_ROOT || p == k % 3 + 2);
 		if (k % 100 == 0)
 			cupti_graph_reap(true);

@@ -281,6 +281,19 @@ HELP void put_metric(struct kit_lane *l, uint32_t path, uint64_t clock, uint32_t
 	lane_put(l, REC_METRIC, type, path, &r, sizeof(r));
 }
 
+/* A number of a graph's capture, for one run. */
+HELP void put_captured(struct kit_lane *l, uint32_t path, uint64_t start, uint32_t name,
+	uint8_t type, uint64_t bits, uint32_t corr)
+{
+	struct rec_captured r = {.start = start + REAL_AHEAD,
+		.value = bits,
+		.correlation = corr,
+		.epoch = 1,
+		.name = name};
+
+	lane_put(l, REC_CAPTURED, type, path, &r, sizeof(r));
+}
+
 HELP void put_session(
 	struct kit_lane *l, uint8_t verb, uint32_t number, uint64_t clock, uint32_t name)
 {

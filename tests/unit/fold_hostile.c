@@ -282,6 +282,7 @@ static const struct path_case {
 	{"wrong depth", {2, 3, PATH_KIND_SCOPE, 3, 0}, false},
 	{"a second root", {0, 3, PATH_KIND_ROOT, 1, 0}, false},
 	{"a kernel in a ring", {2, 3, PATH_KIND_KERNEL, 2, 0}, false},
+	{"a kind that is none", {2, 3, PATH_KIND_MAX, 2, 0}, false},
 	{"no such name", {2, 4, PATH_KIND_SCOPE, 2, 0}, false},
 };
 

@@ -108,6 +108,8 @@ static void begin_tables(struct world *w, struct tape *t, uint32_t p)
 		path[i] =
 			(struct ring_path){2 + pick(w, i), 2 + pick(w, 12), PATH_KIND_SCOPE, 0, 0};
 		path[i].kind = (uint16_t)(pick(w, 5) == 0 ? PATH_KIND_OP : PATH_KIND_SCOPE);
+		if (i == N_PATHS - 1) /* nothing may stand below it */
+			path[i].kind = PATH_KIND_EXCEPT;
 		path[i].depth = (uint16_t)(path[path[i].parent - 2].depth + 1);
 	}
 	w->seed = seed;
@@ -158,6 +160,9 @@ static void put_gpu(struct world *w, uint32_t p, struct kit_lane *l)
 		0, 0, 0, GPU_FLAG_GRAPH, GPU_FLAG_UNTIMED, GPU_FLAG_RUNNING};
 	uint8_t flag = flags[pick(w, 6)];
 
+	if (pick(w, 6) == 0)
+		put_captured(l, 2 + pick(w, N_PATHS), start, 14 + pick(w, 4),
+			(uint8_t)(1 + pick(w, 4)), pick(w, 20), r.correlation);
 	if (pick(w, 4) == 0)
 		lane_put(l, REC_COPY, flag, pick(w, 5), &c, sizeof(c));
 	else
@@ -719,7 +724,7 @@ START_TEST(collect_without_memory)
 	struct fold *f;
 	uint32_t n, refused = 0;
 
-	world_make(&w, 78);
+	world_make(&w, 80);
 	f = fold_of(&limits);
 	a = at_once(&w.tape);
 	play(f, &w.tape, 0, w.tape.n);

@@ -207,6 +207,7 @@ static uint64_t cupti_flush(bool force)
 		return 0;
 	}
 	n = flush_all(force);
+	agent_given_tell();
 	if (n > 0 && !force)
 		be.stalled = false;
 	/* Half of the buffers are out, no more can be made and nothing comes back: once per stall.

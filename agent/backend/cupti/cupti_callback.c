@@ -156,10 +156,15 @@ static void launch_exit(uint32_t cbid, const struct cupti_callback *d)
 static void capture_exit(uint32_t cbid, const struct cupti_callback *d)
 {
 	int32_t r = returned(d), n = atomic_load_explicit(&cupti.captures, memory_order_relaxed);
+	int saved;
 
 	if ((api[cbid] & API_BEGIN) != 0) {
 		if (r == CUDA_OK)
 			atomic_fetch_add_explicit(&cupti.captures, 1, memory_order_relaxed);
+		if (r == CUDA_OK && agent_enter(&saved)) {
+			agent_capture_began();
+			agent_leave(saved);
+		}
 		return;
 	}
 	if (r == CUDA_INVALID_VALUE || r == CUDA_INVALID_HANDLE || r == CUDA_ILLEGAL_STATE ||
@@ -168,6 +173,10 @@ static void capture_exit(uint32_t cbid, const struct cupti_callback *d)
 	while (n > 0 && !atomic_compare_exchange_weak_explicit(&cupti.captures, &n, n - 1,
 				memory_order_relaxed, memory_order_relaxed))
 		;
+	if (agent_enter(&saved)) {
+		cupti_node_give(agent_capture_ended(n <= 1));
+		agent_leave(saved);
+	}
 }
 
 /* Whether this is the end of a call that is not inside of another. CUPTI keeps account of the calls
@@ -239,7 +248,7 @@ static void graph_ids(uint32_t cbid, const struct cupti_graph *g, struct cupti_d
 static void on_graph(uint32_t cbid, const struct cupti_graph *g)
 {
 	struct cupti_dump_ids ids = {0};
-	bool op;
+	bool kernel;
 
 	if (g == NULL)
 		return;
@@ -248,7 +257,9 @@ static void on_graph(uint32_t cbid, const struct cupti_graph *g)
 		cupti_dump_callback(DOMAIN_RESOURCE, cbid, NULL, &ids);
 	if (cbid == RES_NODE_CREATED) {
 		call |= (call & (INSIDE_PUT | INSIDE_WAITING)) != 0 ? MADE_NODE : 0;
-		cupti_node_created(ids.node, ids.graph, agent_where(&op));
+		kernel = g->node_type == CU_GRAPH_NODE_KERNEL;
+		cupti_node_created(ids.node, ids.graph, agent_where_captured(), kernel,
+			kernel ? agent_capture_given() : 0);
 	} else if (cbid == RES_NODE_CLONED) {
 		cupti_node_cloned(ids.node, ids.original, ids.graph);
 	} else if (cbid == RES_NODE_DESTROY_STARTING) {

@@ -33,7 +33,7 @@ struct node {
 	uint32_t path, graph; /* graph: entry number; NONE: dying */
 	uint32_t chain;       /* next in its bucket, or in the free list */
 	uint32_t prev, next;  /* in its graph's list; next: in the list of the dying */
-	uint32_t pad0;
+	uint32_t given;       /* see agent_capture_given(); held */
 };
 
 struct graph {
@@ -52,12 +52,14 @@ static struct {
 	uint32_t node_made, graph_made;
 	uint32_t node_free, graph_free;
 	uint32_t dying, dying_old; /* destroyed since, and before, the last reap */
+	uint64_t last_kernel;      /* the kernel node that was created last */
 	uint64_t old_since;        /* when dying_old was filled */
 } map;
 
 static struct {
 	uint64_t id;
-	uint32_t path, changes;
+	struct cupti_node node;
+	uint32_t changes;
 } cache[CACHE]; /* agent's thread */
 
 static void lock(void)
@@ -168,14 +170,18 @@ static void unlist(uint32_t n)
 	v->prev = v->next = v->graph = NONE;
 }
 
-static uint32_t node_add(uint64_t id, uint32_t g, uint32_t path)
+static uint32_t node_add(uint64_t id, uint32_t g, uint32_t path, uint32_t given)
 {
 	uint32_t *bucket = &map.node_bucket[hash(id, NODES)], n = node_new();
 
 	if (n == NONE)
 		return NONE;
-	map.node[n] = (struct node){
-		.id = id, .path = path, .graph = g, .chain = *bucket, .next = map.graph[g].head};
+	map.node[n] = (struct node){.id = id,
+		.path = path,
+		.graph = g,
+		.chain = *bucket,
+		.next = map.graph[g].head,
+		.given = given};
 	if (map.graph[g].head != NONE)
 		map.node[map.graph[g].head].prev = n;
 	map.graph[g].head = n;
@@ -184,47 +190,76 @@ static uint32_t node_add(uint64_t id, uint32_t g, uint32_t path)
 	return n;
 }
 
-/* Locked. False: no room. */
-static bool put(uint64_t id, uint32_t graph, uint32_t path)
+/* Locked. False: no room. *given: what the caller is to drop. */
+static bool put(uint64_t id, uint32_t graph, uint32_t path, uint32_t *given)
 {
 	uint32_t n = *node_link(id), g;
 
-	if (n != NONE && map.node[n].graph != NONE) {
+	if (n != NONE && map.node[n].graph != NONE) { /* never: an id is used again later */
 		map.node[n].path = path;
 		return true;
 	}
 	g = graph_get(graph);
-	return g != NONE && node_add(id, g, path) != NONE;
+	if (g == NONE || node_add(id, g, path, *given) == NONE)
+		return false;
+	*given = 0;
+	return true;
 }
 
-static void insert(uint64_t node, uint32_t graph, uint32_t path)
+static void insert(uint64_t node, uint32_t graph, uint32_t path, bool kernel, uint32_t given)
 {
 	bool ok;
 
 	lock();
-	ok = put(node, graph, path);
+	ok = put(node, graph, path, &given);
+	if (ok && kernel)
+		map.last_kernel = node;
 	changed();
 	unlock();
-	if (!ok) /* its kernels will stand under the launch alone */
-		agent_count(&agent_counts()->paths_refused, 1);
+	if (ok) {
+		agent_given_drop(given);
+		return;
+	}
+	agent_given_lost(given);
+	agent_count(&agent_counts()->paths_refused, 1); /* its kernels: under the launch alone */
 }
 
-void cupti_node_created(uint64_t node, uint32_t graph, uint32_t path)
+void cupti_node_created(uint64_t node, uint32_t graph, uint32_t path, bool kernel, uint32_t given)
 {
-	insert(node, graph, path);
+	insert(node, graph, path, kernel, given);
 }
 
 void cupti_node_cloned(uint64_t node, uint64_t original, uint32_t graph)
 {
-	uint32_t n, path = PATH_ROOT;
+	uint32_t n, path = PATH_ROOT, given = 0;
 
 	lock();
 	n = *node_link(original);
-	if (n != NONE)
+	if (n != NONE) {
 		path = map.node[n].path;
+		given = map.node[n].given;
+		agent_given_hold(given); /* before the original can go */
+	}
 	unlock();
 	if (n != NONE)
-		insert(node, graph, path);
+		insert(node, graph, path, false, given);
+}
+
+void cupti_node_give(uint32_t given)
+{
+	uint32_t n;
+
+	if (given == 0)
+		return;
+	lock();
+	n = map.last_kernel != 0 ? *node_link(map.last_kernel) : NONE;
+	if (n != NONE && map.node[n].graph != NONE && map.node[n].given == 0) {
+		map.node[n].given = given;
+		given = 0;
+	}
+	changed();
+	unlock();
+	agent_given_lost(given);
 }
 
 /* Locked. The node stays findable until it is reaped; the dying list runs through `next`. */
@@ -263,43 +298,49 @@ void cupti_graph_gone(uint32_t graph)
 	unlock();
 }
 
-uint32_t cupti_node_path(uint64_t node)
+struct cupti_node cupti_node(uint64_t node)
 {
 	uint32_t now = atomic_load_explicit(&map.changes, memory_order_acquire);
 	uint32_t i = hash(node, CACHE), n;
+	struct cupti_node found = {.path = PATH_ROOT};
 
 	if (map.graph == NULL)
-		return PATH_ROOT;
+		return found;
 	if (cache[i].id == node && cache[i].changes == now)
-		return cache[i].path;
+		return cache[i].node;
 	lock();
 	n = *node_link(node);
-	cache[i].path = n != NONE ? map.node[n].path : PATH_ROOT;
+	if (n != NONE)
+		found = (struct cupti_node){map.node[n].path, map.node[n].given};
 	unlock();
 	cache[i].id = node;
+	cache[i].node = found;
 	cache[i].changes = now;
-	return cache[i].path;
+	return found;
 }
 
 /* Frees a few at a time, so that a thread that builds a graph does not wait for all. */
 static void reap_some(uint32_t *list)
 {
-	uint32_t k, n, *p;
+	uint32_t k, n, *p, given[64], n_given = 0;
 
 	lock();
-	for (k = 0; k < 64 && *list != NONE; k++) {
+	for (k = 0; k < sizeof(given) / sizeof(given[0]) && *list != NONE; k++) {
 		n = *list;
 		*list = map.node[n].next;
 		p = &map.node_bucket[hash(map.node[n].id, NODES)];
 		while (*p != n)
 			p = &map.node[*p].chain;
 		*p = map.node[n].chain;
+		given[n_given++] = map.node[n].given;
 		map.node[n].chain = map.node_free;
 		map.node_free = n;
 		atomic_fetch_sub_explicit(&map.live, 1, memory_order_relaxed);
 	}
 	changed();
 	unlock();
+	while (n_given > 0)
+		agent_given_drop(given[--n_given]);
 }
 
 void cupti_graph_reap(bool idle)
@@ -331,9 +372,11 @@ void cupti_graph_clear(void)
 	(void)madvise(map.graph, (GRAPHS + 1) * sizeof(struct graph), MADV_DONTNEED);
 	map.node_made = map.graph_made = map.node_free = map.graph_free = NONE;
 	map.dying = map.dying_old = NONE;
+	map.last_kernel = 0;
 	atomic_store_explicit(&map.live, 0, memory_order_relaxed);
 	changed();
 	unlock();
+	agent_capture_forget();
 }
 
 uint32_t cupti_graph_nodes(void)

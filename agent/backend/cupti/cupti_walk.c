@@ -133,6 +133,8 @@ static bool put_kernel(const uint8_t *p, uint32_t kind, const struct cupti_buffe
 		.config = config_of(p)};
 	uint32_t flags = times(&r.start, &r.end, kind, b);
 	uint32_t name = cupti_kernel_name(name_at(p), b->module);
+	struct cupti_node node = {.path = PATH_ROOT};
+	bool ok;
 
 	if (cupti.stride[kind & ~KIND_INCOMPLETE] >= K_GRAPH_STRIDE) {
 		r.graph_node = get64(p, K_GRAPH_NODE);
@@ -140,11 +142,15 @@ static bool put_kernel(const uint8_t *p, uint32_t kind, const struct cupti_buffe
 	}
 	if (r.graph_node != 0) {
 		flags |= GPU_FLAG_GRAPH;
-		r.captured = cupti_node_path(r.graph_node);
+		node = cupti_node(r.graph_node);
+		r.captured = node.path;
 	}
 	count_first(r.correlation, r.graph_node != 0);
 	r.hdr = REC_HDR(sizeof(r), REC_KERNEL, 0, flags, name);
-	return agent_put_wait(&r, sizeof(r));
+	ok = agent_put_wait(&r, sizeof(r));
+	if (node.given != 0)
+		agent_given_put(node.given, r.correlation, r.epoch, r.start);
+	return ok;
 }
 
 /* Our numbers are CUPTI's. */
@@ -191,7 +197,7 @@ static uint32_t graph_fields(
 	if (node == 0)
 		return 0;
 	r->graph_exec = stride >= at->exec_stride ? get32(p, at->exec) : 0;
-	r->captured = cupti_node_path(node);
+	r->captured = cupti_node(node).path;
 	return GPU_FLAG_GRAPH;
 }
 

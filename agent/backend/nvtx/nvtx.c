@@ -184,7 +184,7 @@ static uint32_t name_of(const struct attributes *a)
 
 /* --- what the slots are set to ---------------------------------------------------------------- */
 
-/* A pass inside a pass, whose mark says so: no scope is entered. */
+/* A pass inside a pass. */
 static bool is_folded(const struct pd_thread *t, uint32_t name)
 {
 	return name != 0 && name == atomic_load_explicit(&xla_pass, memory_order_relaxed) &&
@@ -200,8 +200,9 @@ static int push(uint32_t name)
 
 	if (t == NULL)
 		return NO_PUSH;
-	folded = is_folded(t, name);
+	folded = agent_markers_off() || is_folded(t, name);
 	depth = t->depth < MARK_TOP && !folded ? t->depth : MARK_TOP;
+	/* Whose mark says so, whatever is on at its end; deeper ones have none, and stay scopes. */
 	if (ranges.pushed < MARKS)
 		ranges.mark[ranges.pushed] = depth << NAME_BITS | name;
 	if (!folded)

@@ -240,11 +240,16 @@ def _options(context, data, backend, mode, hook):
     return written if word else None
 
 
+def _nvtx():
+    """TRITON_ENABLE_NVTX, by Triton's rule."""
+    return (os.environ.get("TRITON_ENABLE_NVTX") or "1").lower() in ("1", "true", "yes", "on", "y")
+
+
 def _offer_nvtx():
     """NVTX asks this variable at the program's first range for who is to be told of all of them. Another tool that
-    is named there stays, and so does TRITON_ENABLE_NVTX."""
+    is named there stays."""
     library = _native.library()
-    if library is not None and (os.environ.get("TRITON_ENABLE_NVTX") or "1").lower() in ("1", "true", "yes", "on", "y"):
+    if library is not None and _nvtx():
         os.environ.setdefault("NVTX_INJECTION64_PATH", library)
 
 
@@ -286,6 +291,7 @@ def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, 
     autostart = os.environ.get("PROTOND_AUTOSTART", "1") != "0"
     path = os.fspath(name) if name is not None else DEFAULT_PROFILE_NAME
     session = _check(_native.start(path or "-", backend, files, data, context, None, cpu_off, autostart))
+    _native.markers(_nvtx())
     new = session not in _sessions
     if new:
         _sessions[session] = _Session(session, path, context, data, str(mode or ""), written)
@@ -633,14 +639,19 @@ def _decorate(s, func):
 _VECTOR_MAX = 64
 
 
+def _names(name, n):
+    """NAME[0], NAME[1], ... of a vector."""
+    if not 0 < n <= _VECTOR_MAX:
+        raise TypeError(f"metric {name!r}: {n} values: a vector has 1 to {_VECTOR_MAX}")
+    base, unit, rest = name.partition(" (")
+    return [f"{base}[{i}]{unit}{rest}" for i in range(n)]
+
+
 def _elements(name, values):
-    if not 0 < len(values) <= _VECTOR_MAX:
-        raise TypeError(f"metric {name!r}: {len(values)} values: a vector has 1 to {_VECTOR_MAX}")
     for one in values:
         if not isinstance(one, (int, float)):
             raise TypeError(f"metric {name!r}: a vector of {type(one).__name__}: of int and float it may be")
-    base, unit, rest = name.partition(" (")
-    return {f"{base}[{i}]{unit}{rest}": one for i, one in enumerate(values)}
+    return dict(zip(_names(name, len(values)), values))
 
 
 def _capturing():
@@ -651,9 +662,13 @@ def _capturing():
 
 def _convert(name, value):
     """What is no int, float or str, as one: a tensor or a NumPy number; of a list, a tuple or a tensor of several
-    a dict of one each, NAME[0], NAME[1], ... A tensor on a GPU is waited for."""
+    a dict of one each, NAME[0], NAME[1], ... A tensor on a GPU is waited for; while a CUDA graph is captured it is
+    recorded at each run of that, and {} is left to record now."""
     if getattr(value, "is_cuda", False) and _capturing():
-        raise TypeError(f"metric {name!r}: a tensor on the GPU cannot be read while a CUDA graph is captured")
+        if recording():
+            from . import _captured
+            _captured.put(name, [name] if value.shape in ((), (1,)) else _names(name, value.numel()), value)
+        return {}
     if isinstance(value, (list, tuple)):
         return _elements(name, value)
     if hasattr(value, "tolist") and getattr(value, "shape", ()) not in ((), (1,)):

@@ -42,7 +42,7 @@ def _none(*args):
     return None
 
 
-enter = leave = push = pop = unwind = state_enter = state_exit = op_enter = op_exit = metrics = _none
+enter = leave = push = pop = unwind = state_enter = state_exit = op_enter = op_exit = metrics = markers = _none
 library = context_set = span_end = loop = install_async = install_check = stacks = _none
 
 

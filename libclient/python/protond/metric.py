@@ -27,7 +27,7 @@ def transform_tensor_metrics(metrics: Dict[str, Any]) -> Tuple[Dict[str, Any], D
 
     "flops", "flops8" to "flops64" become float, "bytes" int. A tensor is read: as a number, or as a
     flat list when it has more than one element. One on a GPU is waited for; while its stream is being
-    captured into a graph that is not possible, and it is left out.
+    captured into a graph that is not possible, and it stays a tensor, which the graph will read.
     """
     from . import _api  # reading a profile needs none of it
     scalars, tensors = {}, {}
@@ -36,6 +36,10 @@ def transform_tensor_metrics(metrics: Dict[str, Any]) -> Tuple[Dict[str, Any], D
             scalars[name] = _typed(name, value)
         elif value.device.type == "cpu" or not _api._capturing():
             tensors[name] = _typed(name, value.flatten().tolist() if value.numel() > 1 else value.item())
+        elif name in _TYPES:
+            tensors[name] = value.double() if _TYPES[name] is float else value.long()
+        else:
+            tensors[name] = value
     return scalars, tensors
 
 

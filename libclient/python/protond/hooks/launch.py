@@ -57,12 +57,21 @@ def _metrics(metadata: Dict[str, Any]) -> Dict[str, Any]:
     return {**scalars, **tensors}
 
 
+def _capture(tensors: Dict[str, Any]) -> None:
+    """Of a launch into a CUDA graph's capture. What cannot be recorded does not keep it from being launched."""
+    for name, tensor in tensors.items():
+        try:
+            _native.metrics({name: tensor})
+        except TypeError as e:
+            _api.logger.warning("%s: left out", e)
+
+
 class LaunchHook(Hook):
     """Names each launch, on the thread that makes it, and records its metrics there. There is one per process.
 
     The kernel's launch_metadata function runs in the state "__proton_launch_metadata", with whatever
     it launches. Its "name" stands for the kernel's own; each number that it gives is a metric, also
-    a tensor of one element, which is waited for. A launch that another callback makes between enter()
+    a tensor, which is waited for, or read by the CUDA graph that is captured. A launch that another callback makes between enter()
     and exit() is named too; the outer launch keeps its metrics, but its kernel then has its own name.
     Does nothing while nothing is recorded.
     """
@@ -126,7 +135,8 @@ class LaunchHook(Hook):
         id.set(_native.number())
         enabled.set(True)
         try:
-            _native.metrics(metrics)
+            _native.metrics({k: v for k, v in metrics.items() if not hasattr(v, "data_ptr")})
+            _capture({k: v for k, v in metrics.items() if hasattr(v, "data_ptr")})
         except BaseException:
             _close()
             raise
