@@ -159,6 +159,56 @@ proton.finalize()
 """
 COMPILED = PYTHON_CONTEXT.replace(".cuda()\ndef inner", ".cuda()\nnet = torch.compile(net)\ndef inner")
 
+# Numbers of a capture: constants, a scalar and a vector on the GPU, an op's; replays in different scopes, phases and
+# sessions, and of two graphs at a time. Prints what each must have come to.
+GRAPHS = KERNELS + """
+def metadata(grid, kernel, args): return {"name": "copied", "bytes": 64, "flops": args["x"].sum()}
+@triton.jit(launch_metadata=metadata)
+def copied(x, y, B: tl.constexpr): tl.store(y + tl.arange(0, B), tl.load(x + tl.arange(0, B)))
+u, v = torch.full((16,), 2.0, device="cuda"), torch.empty(16, device="cuda")
+steps, half = torch.zeros(1, device="cuda", dtype=torch.int64), torch.full((3,), 1.5, device="cuda", dtype=torch.float16)
+copied[(1,)](u, v, 16)
+def body(session):
+    with proton.scope("constant", {"n": 3, "part (exc)": 0.5}): u.add_(0.0)
+    with proton.metadata_state(): steps.add_(1)
+    with proton.scope("read", {"step": steps, "half": half}): v.mul_(1.0)
+    copied[(1,)](u, v, 16)
+    proton.deactivate(session)
+    with proton.scope("unseen", {"n": 1000}): v.add_(1.0)
+    proton.activate(session)
+def capture(session, stream):
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, stream=stream): body(session)
+    return graph
+nobody = torch.cuda.CUDAGraph()
+with torch.cuda.graph(nobody): v.mul_(2.0)
+session = proton.start("graphs", hook="triton")
+streams = [torch.cuda.Stream() for _ in range(2)]
+first = capture(session, streams[0])
+steps.zero_(); torch.cuda.synchronize()
+with proton.scope("once"): first.replay()
+with proton.scope("thrice"):
+    for _ in range(3): first.replay()
+torch.cuda.synchronize()
+proton.deactivate(session)
+with proton.scope("off"): first.replay()
+proton.activate(session)
+with proton.scope("nobody"): nobody.replay()
+torch.cuda.synchronize()
+proton.data.advance_phase(session)
+with proton.scope("many"):
+    for _ in range(5000): first.replay()
+torch.cuda.synchronize()
+proton.data.advance_phase(session)
+second = capture(session, streams[1])
+steps.zero_(); torch.cuda.synchronize()
+for _ in range(500):
+    for graph, stream in zip((first, second), streams):
+        with torch.cuda.stream(stream), proton.scope("both"): graph.replay()
+torch.cuda.synchronize()
+proton.finalize()
+"""
+
 
 def begin(tool, code, *args, **pipes):
     """(process, folder) of a program in a folder of its own."""
@@ -249,6 +299,37 @@ def on_and_off():
         check(f"on and off: session {name}, {switches} switches", got == want, f"{got} {want}")
 
 
+def graphs():
+    _, place = run("protond", GRAPHS)
+
+    def part(number):
+        return tree(place / f"graphs.part_{number}.hatchet")
+
+    def at(found, scope, below, metric):
+        return found.get((scope, "<captured_at>", below), {}).get(metric)
+    first, many, both = part(0), part(1), part(2)
+    for scope, replays, want in (("once", 1, 1), ("thrice", 3, 2 + 3 + 4)):
+        got = {below + " " + metric: at(first, scope, below, metric) for below, metric in (
+            ("constant", "n"), ("constant", "part"), ("read", "step"), ("read", "half"), ("copied", "bytes"), ("copied", "flops"),
+            ("copied", "count"))}
+        check(f"graphs: {scope}", got == {"constant n": 3 * replays, "constant part": 0.5 * replays, "read step": want,
+                                          "read half": [1.5 * replays] * 3, "copied bytes": 64 * replays,
+                                          "copied flops": 32.0 * replays, "copied count": replays}, str(got))
+        check(f"graphs: {scope}: what a scope launches itself is not mixed with what reads its numbers",
+              "count" not in first.get((scope, "<captured_at>", "read"), {}), "")
+    seen = [p for found in (first, many, both) for p in found if "unseen" in p and "<captured_at>" in p]
+    check("graphs: what was captured while the session was inactive is not in it", not seen, str(seen[:3]))
+    check("graphs: a replay while it is inactive is not in it", not any(p[0] == "off" and len(p) > 1 for p in first), "")
+    alone = {p: m.get("count") for p, m in first.items() if p[0] == "nobody" and m.get("count")}
+    check("graphs: of one that was captured by nobody the kernels are there", sum(alone.values()) == 1, str(alone))
+    got = at(many, "many", "constant", "n"), at(many, "many", "read", "step"), at(many, "many", "copied", "flops")
+    want = 15000, sum(range(6, 5006)), 160000.0
+    check("graphs: 5000 replays of a phase", got == want, f"{got} {want}")
+    got = at(both, "both", "constant", "n"), at(both, "both", "read", "half"), at(both, "both", "copied", "flops")
+    want = 3000, [1500.0] * 3, 32000.0
+    check("graphs: two at a time on two streams", got == want, f"{got} {want}")
+
+
 def costs():
     """Both programs live through all rounds; while one works, the other waits for its line."""
     found, jobs = {}, {t: begin(t, COSTS, "c", stdin=subprocess.PIPE)[0] for t in IMPORT}
@@ -275,4 +356,4 @@ def costs():
         print(f"{what:52} {tool:8} {statistics.median(v):12.0f} ({min(v):.0f} to {max(v):.0f}, {len(v)})", flush=True)
 
 
-judge((tutorial, python_context, python_compiled, as_proton, on_and_off, costs), sys.argv[2:])
+judge((tutorial, python_context, python_compiled, as_proton, on_and_off, graphs, costs), sys.argv[2:])

@@ -192,6 +192,27 @@ def test_nvtx_ranges_in_a_session_of_the_programs_own(world, env, named):
     assert ("/a/outer/inner" in tree(world.home / "s.hatchet")) == named
 
 
+@pytest.mark.skipif(not NVTX, reason="no header of NVTX here")
+def test_nvtx_ranges_by_session(world):
+    """TRITON_ENABLE_NVTX is asked at each start()."""
+    (world.home / "x.c").write_text("#include <nvtx3/nvToolsExt.h>\n"
+                                    "int push(const char *s) { return nvtxRangePushA(s); }\nint pop(void) { return nvtxRangePop(); }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", "-I", pathlib.Path(NVTX[0]).parents[1], "x.c", "-o", "x.so", "-ldl"], cwd=world.home, check=True)
+    run(world, """
+        import ctypes, os
+        for i, on in enumerate((None, "1", "0", None)):
+            os.environ.pop("TRITON_ENABLE_NVTX", None) if on is None else os.environ.update(TRITON_ENABLE_NVTX=on)
+            proton.start(f"s{i}", backend="none")
+            x = ctypes.CDLL("./x.so")
+            with proton.scope("a"):
+                x.push(b"outer"); x.push(b"inner"); x.pop(); x.pop()
+                with proton.scope("b"): pass
+            proton.finalize()
+        """)
+    for i, named in enumerate((True, True, False, True)):
+        assert set(tree(world.home / f"s{i}.hatchet")) == {"/a", "/a/b"} | ({"/a/outer", "/a/outer/inner"} if named else set())
+
+
 def test_a_part_that_was_written_can_be_read_still(world):
     out = run(world, """
         import os

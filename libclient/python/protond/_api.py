@@ -655,7 +655,7 @@ def _elements(name, values):
 
 
 def _capturing():
-    """Whether this thread's stream is being captured into a CUDA graph: then nothing on the GPU can be read."""
+    """Whether this thread's stream is being captured into a CUDA graph: then nothing on the GPU can be read by us."""
     torch = sys.modules.get("torch")
     return torch is not None and torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
 

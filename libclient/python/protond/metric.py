@@ -44,7 +44,5 @@ def transform_tensor_metrics(metrics: Dict[str, Any]) -> Tuple[Dict[str, Any], D
 
 
 def set_metric_kernels(*args: Any, **kwargs: Any) -> None:
-    """Does nothing, and need not: Proton compiles kernels here that write metrics from the GPU.
-
-    protond records a metric on the CPU, when it is given.
-    """
+    """Does nothing, and need not: Proton compiles kernels here that write metrics from the GPU, which protond has
+    ready."""
