@@ -31,7 +31,7 @@ struct tree {
 	uint32_t rest;  /* the metric of an empty node */
 };
 
-static bool bind_value(sqlite3_stmt *q, const struct value *v)
+static bool bind_value(sqlite3_stmt *q, const struct value *v, uint8_t kind)
 {
 	if (v->type == VALUE_I64 || (v->type == VALUE_U64 && v->u <= INT64_MAX))
 		(void)sqlite3_bind_int64(q, 4, v->i);
@@ -39,6 +39,8 @@ static bool bind_value(sqlite3_stmt *q, const struct value *v)
 		(void)sqlite3_bind_double(q, 4, (double)v->u);
 	else if (v->type == VALUE_F64 && v->f == v->f)
 		(void)sqlite3_bind_double(q, 4, v->f);
+	else if (v->type == VALUE_F64 && kind == KIND_PROPERTY)
+		(void)sqlite3_bind_zeroblob(q, 4, 0);
 	else if (v->type == VALUE_F64)
 		(void)sqlite3_bind_text(q, 4, "nan", -1, SQLITE_STATIC);
 	else if (v->type == VALUE_STR)
@@ -75,7 +77,7 @@ static int put_values(struct tree *t, uint32_t i)
 	for (m = 0; m < t->p->n_metrics && r == 0; m++) {
 		v = profile_value(t->p, i, m);
 		t->s->taken.left[LEFT_VECTORS] += v->type == VALUE_VECTOR;
-		if (!bind_value(t->metric, v)) {
+		if (!bind_value(t->metric, v, t->p->metric[m].kind)) {
 			if (m != t->rest || !is_empty(t->p, i))
 				continue;
 			(void)sqlite3_bind_int64(t->metric, 4, 0);

@@ -398,15 +398,15 @@ static int cell_row(struct tree_load *t, sqlite3_value **v)
 
 /* --- user metrics */
 
-/* SQLite has no NaN: rows.c writes it as this text. A sum is no text otherwise. */
+/* SQLite has no NaN: rows.c writes it as this text, for a sum is no text otherwise, or as a BLOB. */
 static bool is_nan(sqlite3_value **v)
 {
-	const char *text =
-		sqlite3_value_type(v[3]) == SQLITE_TEXT && value_u64(v[2]) != KIND_PROPERTY
-			? (const char *)sqlite3_value_text(v[3])
-			: NULL;
+	const int type = sqlite3_value_type(v[3]);
+	const char *text = type == SQLITE_TEXT && value_u64(v[2]) != KIND_PROPERTY
+				   ? (const char *)sqlite3_value_text(v[3])
+				   : NULL;
 
-	return text != NULL && strcmp(text, "nan") == 0;
+	return type == SQLITE_BLOB || (text != NULL && strcmp(text, "nan") == 0);
 }
 
 static int user_value(struct tree_load *t, sqlite3_value **v, struct value *ret)

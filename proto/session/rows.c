@@ -14,6 +14,7 @@
 
 #include "hist.h"
 #include "metric_terms.h"
+#include "profile.h"
 #include "session_terms.h"
 
 /* --- put: a bind that fails leaves NULL, which NOT NULL columns refuse when the statement runs ---
@@ -90,7 +91,8 @@ static void bind_buckets(struct row_io *x, sqlite3_stmt *q, int i, const struct 
 }
 
 /* INTEGER, REAL or TEXT, so that a reader sees the type. What does not fit: an unsigned over
- * 2^63 - 1 becomes REAL; NaN, which SQLite takes for NULL, becomes the text "nan". */
+ * 2^63 - 1 becomes REAL; NaN, which SQLite takes for NULL, becomes the text "nan", or, of a property,
+ * which may be such a text, an empty BLOB. */
 static void bind_value(sqlite3_stmt *q, int i, const struct row_metric *m)
 {
 	double f;
@@ -98,6 +100,8 @@ static void bind_value(sqlite3_stmt *q, int i, const struct row_metric *m)
 	memcpy(&f, &m->bits, sizeof(f));
 	if (m->type == METRIC_STR)
 		bind_string(q, i, m->text);
+	else if (m->type == METRIC_F64 && isnan(f) && m->kind == KIND_PROPERTY)
+		(void)sqlite3_bind_zeroblob(q, i, 0);
 	else if (m->type == METRIC_F64 && isnan(f))
 		bind_string(q, i, "nan");
 	else if (m->type == METRIC_F64)
@@ -266,9 +270,9 @@ static void get_value(struct row_io *x, sqlite3_stmt *q, int i, struct row_metri
 	if (type == SQLITE_INTEGER) {
 		m->type = METRIC_I64;
 		m->bits = (uint64_t)get_i64(q, i);
-	} else if (type == SQLITE_FLOAT) {
+	} else if (type == SQLITE_FLOAT || type == SQLITE_BLOB) {
 		m->type = METRIC_F64;
-		f = sqlite3_column_double(q, i);
+		f = type == SQLITE_FLOAT ? sqlite3_column_double(q, i) : (double)NAN;
 		memcpy(&m->bits, &f, sizeof(f));
 	} else {
 		m->type = METRIC_STR;

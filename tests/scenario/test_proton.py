@@ -611,6 +611,30 @@ def test_files_under_protons_name_hold_what_protons_do(world):
     assert {"calls", "x"} < tree(world.home / "plain/s.hatchet")["/a"].keys()
 
 
+def test_vectors_of_two_lengths_under_protons_name(world):
+    code = """
+        s = proton.start("s", backend="none")
+        for name, value in (("a", [1, 2]), ("a", (3, 4)), ("b", [1]), ("a", [5]), ("a", [1, 2, 3])):
+            try:
+                with proton.scope(name, {"v": value}): pass
+            except Exception as e: print(e)
+        proton.finalize()
+        """
+    refused = "Vector metric size mismatch: metric 'v' has another length here already"
+    assert as_proton(world, textwrap.dedent(code)).splitlines() == [refused] * 2
+    assert tree(world.home / "s.hatchet") == {"/a": {"v": [4, 6]}, "/b": {"v": [1]}}
+
+
+def test_a_property_that_is_nan(world):
+    run(world, """
+        proton.start("s", backend="none")
+        with proton.scope("a", {"n (pty)": float("nan"), "text (pty)": "nan", "sum": float("nan")}): pass
+        proton.finalize()
+        """)
+    got = tree(world.home / "s.hatchet")["/a"]
+    assert got["n"] is None and got["text"] == "nan" and got["sum"] is None
+
+
 def test_refusals_under_protons_name(world):
     """A metric keeps its type where it stands, in a session and a phase; sessions share one mode."""
     code = """

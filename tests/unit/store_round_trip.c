@@ -187,7 +187,7 @@ static uint64_t bits_of(double f)
 	return u;
 }
 
-#define N_METRICS 10u
+#define N_METRICS 11u
 
 static void metric_cases(struct metric_case ret[N_METRICS])
 {
@@ -201,6 +201,8 @@ static void metric_cases(struct metric_case ret[N_METRICS])
 		{"f64 inf", METRIC_F64, METRIC_F64, bits_of(-HUGE_VAL), bits_of(-HUGE_VAL), NULL},
 		{"f64 nan", METRIC_F64, METRIC_STR, bits_of((double)NAN), 0, "nan"},
 		{"str", METRIC_STR, METRIC_STR, 0, 0, "fp8 \xe2\x9c\x93"},
+		{"nan of a property", METRIC_F64, METRIC_F64, bits_of((double)NAN),
+			bits_of((double)NAN), NULL},
 		{"str empty", METRIC_STR, METRIC_STR, 0, 0, ""},
 		{"str number", METRIC_STR, METRIC_STR, 0, 0, "12"},
 	};
@@ -220,7 +222,7 @@ static void fill_metrics(struct batch *b)
 		m->session = 3;
 		m->process = 7;
 		test_hash(m->node, 2);
-		m->kind = (uint8_t)(i % 3);
+		m->kind = (uint8_t)(i % 3); /* the 9th is a property */
 		m->type = cases[i].type;
 		m->bits = cases[i].bits;
 		m->count = i;

@@ -166,13 +166,16 @@ START_TEST(a_sum_that_is_nan)
 	char *s;
 
 	help_train(db);
-	help_exec(db,
-		"INSERT INTO metric VALUES(7,1,0,11,'odd',0,'nan',1),(7,1,0,12,'word',2,'nan',1)");
+	help_exec(db, "INSERT INTO metric "
+		      "VALUES(7,1,0,11,'odd',0,'nan',1),(7,1,0,12,'word',2,'nan',1),(7,1,0,12,'"
+		      "none',2,x'',1)");
 	ck_assert_int_eq(profile_load(db, 7, NULL, &p, &e), 0);
 	ck_assert_uint_eq(help_value(p, "step", "odd")->type, VALUE_F64);
 	ck_assert_str_eq(help_value(p, "forward", "word")->s, "nan");
+	ck_assert_uint_eq(help_value(p, "forward", "none")->type, VALUE_F64);
 	s = write_text(p);
 	ck_assert_ptr_nonnull(strstr(s, "\"odd\": null"));
+	ck_assert_ptr_nonnull(strstr(s, "\"none\": null"));
 	ck_assert_ptr_nonnull(strstr(s, "\"odd\": 0")); /* ROOT's: it is summed */
 	free(s);
 	profile_free(p);

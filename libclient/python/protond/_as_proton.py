@@ -6,6 +6,7 @@ patched in the other. Sessions then write files, and refuse metrics, as Proton d
 """
 import importlib
 import importlib.machinery
+import math
 import os
 import sys
 
@@ -63,7 +64,7 @@ class _Loader:
 # --- what Proton refuses, and what it keeps of a name ---------------------------------------------
 
 _TYPES_MAX = 65536
-_types = {}  # (where this thread is, metric): the type that it has there
+_types = {}  # (where this thread is, metric): the type that it has there; and a vector's length
 
 
 def _version():
@@ -108,14 +109,31 @@ def _type_of(value):
     return "double" if isinstance(value, float) else "std::string"
 
 
+def _stored(name):
+    return name.replace("(exc)", "").replace("(pty)", "").strip()
+
+
+def _check_length(name, value):
+    """Of a vector: a list, or a tensor of several numbers."""
+    shape = getattr(value, "shape", ())
+    if not _api._native.recording() or not (isinstance(value, (list, tuple)) or shape not in ((), (1,))):
+        return
+    n = len(value) if isinstance(value, (list, tuple)) else math.prod(shape)
+    if len(_types) >= _TYPES_MAX:
+        forget_types()
+    if _types.setdefault((_api._native.context_get(), _stored(name), "length"), n) != n:
+        raise _api.Error(f"Vector metric size mismatch: metric {name!r} has another length here already")
+
+
 def _check(name, value):
     """The name that a metric is recorded by. TypeError for text, which is no metric since 3.7; protond.Error for
     a number of another type than the metric has there."""
     if not isinstance(value, (int, float, str)):
+        _check_length(name, value)
         return name  # what it is made to comes here again
     if isinstance(value, str) and not _is_36():
         raise TypeError(f"metric {name!r}: text is no metric since Triton 3.7")
-    stored = name.replace("(exc)", "").replace("(pty)", "").strip()
+    stored = _stored(name)
     if _api._native.recording():
         if len(_types) >= _TYPES_MAX:
             forget_types()
