@@ -12,8 +12,8 @@ VERSION   := $(shell sed -n 's/^.define PROTOND_VERSION "\(.*\)"/\1/p' libclient
 
 # What a fresh Debian 12 machine lacks: to build and run, and to check besides.
 APT_BUILD := gcc make pkg-config libc6-dev libuv1-dev libmsgpack-dev libsqlite3-dev libzstd-dev zlib1g-dev libjansson-dev \
-	libpcre2-dev libmicrohttpd-dev libopen-trace-format2-dev python3-dev
-APT_CHECK := g++ clang clang-format libclang-rt-14-dev check python3 python3-pytest python3-pytest-xdist python3-msgpack python3-pandas python3-venv python3-pip pmccabe binutils man-db git systemd strace valgrind spin tcc openmpi-bin gunicorn chromium otf2-tools protobuf-compiler
+	libpcre2-dev libmicrohttpd-dev libncurses-dev libopen-trace-format2-dev python3-dev
+APT_CHECK := g++ clang clang-format libclang-rt-14-dev check python3 python3-pytest python3-pytest-xdist python3-msgpack python3-pandas python3-venv python3-pip pmccabe binutils man-db git systemd strace valgrind spin tcc openmpi-bin gunicorn chromium otf2-tools protobuf-compiler tmux
 # Node from elsewhere brings an npm of its own, and refuses Debian's beside it.
 APT_CHECK += $(if $(shell command -v npm 2>/dev/null),,nodejs npm)
 
@@ -43,12 +43,12 @@ else
 JOB_LDFLAGS := -Wl,-z,nodelete
 endif
 
-PKG      := libuv msgpack sqlite3 libzstd zlib jansson libpcre2-8 libmicrohttpd
+PKG      := libuv msgpack sqlite3 libzstd zlib jansson libpcre2-8 libmicrohttpd ncursesw
 PKG_CFL   = $(shell pkg-config --cflags $(PKG) 2>/dev/null)
 LIB_WIRE  = $(shell pkg-config --libs msgpack sqlite3 libzstd zlib jansson 2>/dev/null) -lm
 LIB_DAEMON = $(shell pkg-config --libs libuv 2>/dev/null) $(LIB_WIRE) -lpthread
 # libmicrohttpd is loaded by whoever serves a page: viewer/web/web_http.h.
-LIB_VIEWER = $(shell pkg-config --libs libpcre2-8 libuv 2>/dev/null) $(LIB_WIRE) -ldl -l:libstdc++.so.6
+LIB_VIEWER = $(shell pkg-config --libs libpcre2-8 libuv ncursesw 2>/dev/null) $(LIB_WIRE) -ldl -l:libstdc++.so.6
 LIB_LOADED = $(shell realpath -ms $$($(CC) -print-file-name=libmicrohttpd.so.12))
 
 # Rooms: what each may include is its -I list, and a crossed line does not compile. Every folder is a

@@ -3,7 +3,6 @@
 #include "event.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "agent.h"
 #include "capture.h"

@@ -6,6 +6,7 @@
 
 #include "ended.h"
 #include "fold.h"
+#include "hist.h"
 #include "host_clock.h"
 #include "params.h"
 #include "top.h"
@@ -221,8 +222,24 @@ void verb_where(struct request *q)
 
 struct top {
 	struct wire_buf *b;
+	const struct daemon *d;
+	const struct session_ref *session;
 	uint32_t left_out;
 };
+
+/* How `path` falls into names, and the durations. */
+static void top_more(struct wire_buf *b, const struct fold_cell *c)
+{
+	uint8_t packed[HIST_PACKED_MAX(HIST_BUCKETS)];
+	uint32_t i;
+
+	wire_str(b, "parts");
+	wire_array(b);
+	for (i = 0; i < c->n_parts; i++)
+		wire_u64(b, c->part[i]);
+	wire_close(b);
+	wire_kv_bin(b, "hist", packed, hist_pack(c->hist, packed));
+}
 
 static void top_cell(void *arg, const struct fold_cell *c)
 {
@@ -240,6 +257,25 @@ static void top_cell(void *arg, const struct fold_cell *c)
 	wire_kv_u64(t->b, "count", c->count);
 	wire_kv_u64(t->b, "sum_ns", c->sum_ns);
 	wire_kv_u64(t->b, "max_ns", c->max_ns);
+	if (c->hist != NULL)
+		top_more(t->b, c);
+	wire_close(t->b);
+}
+
+static void top_busy(void *arg, const struct fold_busy *b)
+{
+	struct top *t = arg;
+
+	if (wire_buf_room(t->b) < THREAD_ROOM)
+		return;
+	wire_map(t->b);
+	wire_kv_u64(t->b, "pid", b->pid);
+	wire_kv_u64(t->b, "number", b->number);
+	if (b->uuid != NULL)
+		wire_kv_bin(t->b, "uuid", b->uuid, 16);
+	wire_str(t->b, "name");
+	wire_strn(t->b, b->name, strnlen(b->name, 64));
+	wire_kv_u64(t->b, "busy_ns", b->busy_ns);
 	wire_close(t->b);
 }
 
@@ -257,23 +293,50 @@ static void top_job(void *arg, const struct fold_process *p)
 	wire_kv_u64(t->b, "kernels", p->kernels);
 	wire_kv_u64(t->b, "drops", p->drops);
 	wire_kv_u64(t->b, "gpu", p->gpu_state);
+	wire_kv_bool(t->b, "member", query_top_member(t->d, t->session, p));
 	wire_close(t->b);
+}
+
+/* Of the request. False: the answer is given. */
+static bool top_wish(struct request *q, uint8_t device[16], struct top_wish *ret)
+{
+	uint64_t n = TOP_DEFAULT;
+
+	*ret = (struct top_wish){.pid = 0};
+	if (wire_get_u64(q->params, "n", &n) < 0 || n > TOP_MAX) {
+		request_wrong(q, "n must be at most 5000", "see `protonctl help top`");
+		return false;
+	}
+	ret->n = (uint32_t)n;
+	if (wire_get_bool(q->params, "detail", &ret->hist) < 0) {
+		request_wrong(q, "detail must be true or false", "see `protonctl help top`");
+		return false;
+	}
+	if (!param_pid(q, &ret->pid, "see `protonctl help top`"))
+		return false;
+	if (wire_get(q->params, "device") == NULL)
+		return true;
+	if (wire_get_bin(q->params, "device", device, 16) < 0) {
+		request_wrong(q, "device must be 16 bytes, a uuid", "see `protonctl help top`");
+		return false;
+	}
+	ret->device = device;
+	return true;
 }
 
 static void top_answer(struct request *q)
 {
-	struct top t = {.left_out = 0};
-	uint64_t n = TOP_DEFAULT;
+	struct top t = {.d = q->d, .session = &q->session};
+	uint8_t device[16];
+	struct top_wish wish;
 	struct refusal no;
 
 	if (query_top_check(&q->session, &no) < 0) {
 		request_refuse(q, &no);
 		return;
 	}
-	if (wire_get_u64(q->params, "n", &n) < 0 || n > TOP_MAX) {
-		request_wrong(q, "n must be at most 5000", "see `protonctl help top`");
+	if (!top_wish(q, device, &wish))
 		return;
-	}
 	t.b = request_result(q);
 	kv_session(t.b, &q->session);
 	wire_kv_str(t.b, "session", q->session.name);
@@ -283,9 +346,14 @@ static void top_answer(struct request *q)
 	wire_array(t.b);
 	query_top_jobs(q->d, &q->who, top_job, &t);
 	wire_close(t.b);
+	wire_kv_u64(t.b, "cost_ns", query_top_cost(q->d, &q->session));
+	wire_str(t.b, "devices");
+	wire_array(t.b);
+	query_top_busy(q->d, &q->session, top_busy, &t);
+	wire_close(t.b);
 	wire_str(t.b, "cells");
 	wire_array(t.b);
-	query_top_cells(q->d, &q->session, (uint32_t)n, top_cell, &t);
+	query_top_cells(q->d, &q->session, &wish, top_cell, &t);
 	wire_close(t.b);
 	wire_kv_u64(t.b, "left_out", t.left_out);
 	request_done(q, NULL);

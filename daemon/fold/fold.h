@@ -64,6 +64,7 @@ struct fold_session {
 	int64_t created_ns, finalized_ns; /* 0: not over */
 	uint64_t active_since_ns;         /* monotonic; 0 not active */
 	uint64_t active_ns;               /* closed intervals */
+	uint64_t daemon_ns;               /* CPU time that the daemon took for it */
 	uint64_t launches, matched;
 	uint32_t n_processes, n_live;
 };
@@ -125,14 +126,35 @@ uint32_t fold_open_launches(
 /* Clock of a ring → CLOCK_MONOTONIC ns; 0 when unknown. */
 uint64_t fold_mono_ns(const struct fold *f, const uint8_t ring[16], uint64_t clock);
 
-/* For `top`: every cell of a session, merged over processes; sums since the session began. */
+/* For `top`: cells of a session, merged over processes; sums since the session began. What points
+ * is valid during the call. */
+struct hist_counts;
 struct fold_cell {
-	const char *path; /* words, valid during the call */
+	const char *path; /* words */
 	uint8_t kind, class;
 	uint64_t count, sum_ns, max_ns;
+	const uint32_t *part; /* [n_parts]: bytes of each name in `path`, between them a slash */
+	uint32_t n_parts;
+	const struct hist_counts *hist; /* of all durations; NULL unless wished */
+};
+struct fold_top_wish {
+	uint32_t n; /* so many, those with the largest sums */
+	bool hist;
+	const uint8_t *ring;   /* of this process alone; NULL: of all */
+	const uint8_t *device; /* a uuid: what ran on it; NULL: all */
 };
 typedef void fold_cell_fn(void *arg, const struct fold_cell *c);
-void fold_top(struct fold *f, const uint8_t session[16], uint32_t n, fold_cell_fn *fn, void *arg);
+void fold_top(struct fold *f, const uint8_t session[16], const struct fold_top_wish *w,
+	fold_cell_fn *fn, void *arg);
+/* For how long each process kept a device busy, within the session. */
+struct fold_busy {
+	uint32_t pid, number; /* number: as the process has it */
+	const uint8_t *uuid;  /* 16; NULL: not known */
+	const char *name;     /* at most 64 bytes, perhaps without a NUL */
+	uint64_t busy_ns;
+};
+typedef void fold_busy_fn(void *arg, const struct fold_busy *b);
+void fold_each_busy(const struct fold *f, const uint8_t session[16], fold_busy_fn *fn, void *arg);
 
 /* --- to and from the store: rows, as in tables.h --- */
 

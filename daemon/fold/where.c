@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cells.h"
+#include "durations.h"
 #include "node.h"
 #include "nodehash.h"
 #include "part.h"
@@ -49,6 +50,7 @@ static void show_session(const struct session *s, struct fold_session *ret)
 		.finalized_ns = s->row.finalized_ns,
 		.active_since_ns = s->opened_ns,
 		.active_ns = s->row.active_ns,
+		.daemon_ns = s->row.daemon_ns > 0 ? (uint64_t)s->row.daemon_ns : 0,
 		.launches = s->row.launches,
 		.matched = s->row.matched,
 		.n_processes = s->n_processes};
@@ -295,7 +297,8 @@ uint32_t fold_open_launches(
 
 struct top {
 	const struct process *process;
-	uint32_t node;
+	const struct cell *cell; /* NULL: a scope that is open */
+	uint32_t node, from, to; /* of the merged: the places of its cells */
 	uint8_t class;
 	uint64_t count, sum_ns, max_ns;
 };
@@ -322,6 +325,23 @@ static int by_sum(const void *a, const void *b)
 	return by_node(a, b);
 }
 
+static const struct ring_device *device_of(const struct process *p, uint32_t number)
+{
+	uint32_t i;
+
+	for (i = 0; i < p->n_devices; i++)
+		if (p->device[i].ordinal == number)
+			return &p->device[i];
+	return NULL;
+}
+
+static bool is_on(const struct process *p, uint32_t number, const uint8_t *uuid)
+{
+	const struct ring_device *d = uuid == NULL ? NULL : device_of(p, number);
+
+	return uuid == NULL || (d != NULL && memcmp(d->uuid, uuid, 16) == 0);
+}
+
 /* What is open counts up to now, and is counted when it ends. */
 static uint32_t top_open(const struct part *part, struct top *v)
 {
@@ -336,12 +356,21 @@ static uint32_t top_open(const struct part *part, struct top *v)
 		begin = p->now[i].begin < p->row.created_clock ? p->row.created_clock
 							       : p->now[i].begin;
 		ns = begin < now ? window_overlap(&part->window, &p->clock, begin, now) : 0;
-		v[n++] = (struct top){p, p->path[p->now[i].path].node - 1, CLASS_CPU, 0, ns, ns};
+		v[n++] = (struct top){.process = p,
+			.node = p->path[p->now[i].path].node - 1,
+			.class = CLASS_CPU,
+			.sum_ns = ns,
+			.max_ns = ns};
 	}
 	return n;
 }
 
-static struct top *top_all(const struct session *s, uint32_t *ret_n)
+static bool is_wished(const struct part *part, const struct fold_top_wish *w)
+{
+	return w->ring == NULL || memcmp(part->process->row.ring, w->ring, 16) == 0;
+}
+
+static struct top *top_all(const struct session *s, const struct fold_top_wish *w, uint32_t *ret_n)
 {
 	const struct tree *t;
 	const struct cell *c;
@@ -354,29 +383,45 @@ static struct top *top_all(const struct session *s, uint32_t *ret_n)
 	if (v == NULL)
 		return NULL;
 	for (i = 0, n = 0; i < s->n_parts; i++) {
+		if (!is_wished(s->part[i], w))
+			continue;
 		t = &s->part[i]->tree;
 		for (k = 0; k < t->n_cells; k++) {
 			c = tree_at(t, k);
-			v[n++] = (struct top){s->part[i]->process, c->node, c->class, c->count,
-				c->sum_ns, c->max_ns};
+			if (is_on(s->part[i]->process, c->device, w->device))
+				v[n++] = (struct top){.process = s->part[i]->process,
+					.cell = c,
+					.node = c->node,
+					.class = c->class,
+					.count = c->count,
+					.sum_ns = c->sum_ns,
+					.max_ns = c->max_ns};
 		}
-		n += top_open(s->part[i], v + n);
+		n += w->device == NULL ? top_open(s->part[i], v + n) : 0;
 	}
 	*ret_n = n;
 	return v;
 }
 
-/* Merges equal nodes and classes; returns how many remain. */
-static uint32_t top_merge(struct top *v, uint32_t n)
+/* Merges equal nodes and classes; returns how many remain. cells: [n], theirs by place. */
+static uint32_t top_merge(struct top *v, uint32_t n, const struct cell **cells)
 {
 	uint32_t i, last = 0;
 
+	if (n == 0)
+		return 0;
 	qsort(v, n, sizeof(*v), by_node);
-	for (i = 1; i < n; i++) {
+	for (i = 0; i < n; i++) {
+		cells[i] = v[i].cell;
+		v[i].from = i;
+		v[i].to = i + 1;
+		if (i == 0)
+			continue;
 		if (by_node(&v[last], &v[i]) != 0) {
 			v[++last] = v[i];
 			continue;
 		}
+		v[last].to = i + 1;
 		v[last].count += v[i].count;
 		v[last].sum_ns += v[i].sum_ns;
 		v[last].max_ns = v[i].max_ns > v[last].max_ns ? v[i].max_ns : v[last].max_ns;
@@ -385,25 +430,103 @@ static uint32_t top_merge(struct top *v, uint32_t n)
 	return last + 1;
 }
 
-void fold_top(struct fold *f, const uint8_t session[16], uint32_t n, fold_cell_fn *fn, void *arg)
+/* What one answer needs room for. */
+struct top_words {
+	char text[TEXT_BYTES];
+	uint32_t part[2 * PATH_DEPTH_MAX + 8], n_parts;
+	struct hist_counts all, one;
+};
+
+static void top_names(struct top_words *w, const struct process *p, uint32_t node)
+{
+	uint32_t i, swap, n = 0;
+
+	node_text(p, node, w->text, sizeof(w->text));
+	for (; node != NODE_ROOT_AT && n < sizeof(w->part) / sizeof(w->part[0]);
+		node = p->node[node].parent)
+		w->part[n++] = p->node[node].bytes;
+	for (i = 0; i < n / 2; i++) {
+		swap = w->part[i];
+		w->part[i] = w->part[n - 1 - i];
+		w->part[n - 1 - i] = swap;
+	}
+	w->n_parts = n;
+}
+
+static void top_durations(struct top_words *w, const struct top *t, const struct cell **cells)
+{
+	uint32_t i, k;
+
+	w->all.n = 0;
+	w->all.coarse = false;
+	for (i = t->from; i < t->to; i++) {
+		if (cells[i] == NULL)
+			continue;
+		durations_get(cells[i], &w->one);
+		hist_reach(&w->all, w->one.first, w->one.first + w->one.n);
+		w->all.coarse |= w->one.coarse;
+		for (k = w->one.first; k < w->one.first + w->one.n; k++)
+			w->all.count[k] += w->one.count[k];
+	}
+}
+
+static void top_give(const struct top *t, const struct fold_top_wish *wish,
+	const struct cell **cells, struct top_words *w, fold_cell_fn *fn, void *arg)
+{
+	top_names(w, t->process, t->node);
+	if (wish->hist)
+		top_durations(w, t, cells);
+	fn(arg, &(struct fold_cell){.path = w->text,
+			.kind = t->process->node[t->node].kind,
+			.class = t->class,
+			.count = t->count,
+			.sum_ns = t->sum_ns,
+			.max_ns = t->max_ns,
+			.part = w->part,
+			.n_parts = w->n_parts,
+			.hist = wish->hist ? &w->all : NULL});
+}
+
+void fold_top(struct fold *f, const uint8_t session[16], const struct fold_top_wish *w,
+	fold_cell_fn *fn, void *arg)
 {
 	const struct session *s = session_find(f, session);
-	char *text;
-	struct fold_cell cell;
+	const struct cell **cells = NULL;
+	struct top_words *words = NULL;
 	struct top *v;
 	uint32_t have = 0, i;
 
-	v = s == NULL ? NULL : top_all(s, &have);
-	text = v == NULL ? NULL : malloc(TEXT_BYTES);
-	if (text != NULL) {
-		have = top_merge(v, have);
-		for (i = 0; i < have && i < n; i++) {
-			node_text(v[i].process, v[i].node, text, TEXT_BYTES);
-			cell = (struct fold_cell){text, v[i].process->node[v[i].node].kind,
-				v[i].class, v[i].count, v[i].sum_ns, v[i].max_ns};
-			fn(arg, &cell);
+	v = s == NULL ? NULL : top_all(s, w, &have);
+	if (v != NULL && have > 0) {
+		words = malloc(sizeof(*words));
+		cells = calloc(have, sizeof(const struct cell *));
+	}
+	if (words != NULL && cells != NULL) {
+		have = top_merge(v, have, cells);
+		for (i = 0; i < have && i < w->n; i++)
+			top_give(&v[i], w, cells, words, fn, arg);
+	}
+	free(cells);
+	free(words);
+	free(v);
+}
+
+void fold_each_busy(const struct fold *f, const uint8_t session[16], fold_busy_fn *fn, void *arg)
+{
+	const struct session *s = session_find(f, session);
+	const struct ring_device *d;
+	const struct part *part;
+	uint32_t i, k;
+
+	for (i = 0; s != NULL && i < s->n_parts; i++) {
+		part = s->part[i];
+		for (k = 0; k < part->tree.n_busy; k++) {
+			d = device_of(part->process, part->tree.busy[k]->device);
+			fn(arg, &(struct fold_busy){.pid = part->process->row.pid,
+					.number = part->tree.busy[k]->device,
+					.uuid = d != NULL ? d->uuid : NULL,
+					.name = d != NULL ? d->name : "",
+					.busy_ns = busy_ns(part->tree.busy[k])});
 		}
 	}
-	free(text);
-	free(v);
 }

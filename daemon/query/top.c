@@ -2,6 +2,7 @@
 #include "top.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "daemon.h"
 #include "must.h"
@@ -81,8 +82,62 @@ void query_top_jobs(const struct daemon *d, const struct asker *a, fold_process_
 	fold_each_process(d->fold, top_job, &t);
 }
 
-void query_top_cells(
-	struct daemon *d, const struct session_ref *s, uint32_t n, fold_cell_fn *fn, void *arg)
+struct top_of {
+	const struct daemon *d;
+	const struct session_ref *s;
+	uint64_t agents_ns;
+	uint32_t pid;
+	uint8_t ring[16];
+	bool found;
+};
+
+static void top_add(void *arg, const struct fold_process *p)
 {
-	fold_top(d->fold, s->uuid, n, fn, arg);
+	struct top_of *of = arg;
+
+	if (!query_top_member(of->d, of->s, p))
+		return;
+	of->agents_ns += p->agent_ns;
+	if (p->pid != of->pid || of->found)
+		return;
+	memcpy(of->ring, p->ring, sizeof(of->ring));
+	of->found = true;
+}
+
+bool query_top_member(
+	const struct daemon *d, const struct session_ref *s, const struct fold_process *p)
+{
+	return fold_is_member(d->fold, s->uuid, p->ring);
+}
+
+uint64_t query_top_cost(const struct daemon *d, const struct session_ref *s)
+{
+	struct top_of of = {.d = d, .s = s};
+	struct fold_session f;
+
+	if (!fold_get_session(d->fold, s->uuid, &f))
+		return 0;
+	fold_each_process(d->fold, top_add, &of);
+	return of.agents_ns + f.daemon_ns;
+}
+
+void query_top_busy(
+	const struct daemon *d, const struct session_ref *s, fold_busy_fn *fn, void *arg)
+{
+	fold_each_busy(d->fold, s->uuid, fn, arg);
+}
+
+void query_top_cells(struct daemon *d, const struct session_ref *s, const struct top_wish *w,
+	fold_cell_fn *fn, void *arg)
+{
+	struct top_of of = {.d = d, .s = s, .pid = w->pid};
+	struct fold_top_wish wish = {.n = w->n, .hist = w->hist, .device = w->device};
+
+	if (w->pid != 0) {
+		fold_each_process(d->fold, top_add, &of);
+		if (!of.found)
+			return;
+		wish.ring = of.ring;
+	}
+	fold_top(d->fold, s->uuid, &wish, fn, arg);
 }

@@ -14,10 +14,23 @@ void query_top_session(struct daemon *d, const struct asker *a, top_session_fn *
 /* Whether there is something to be shown of it. -EALREADY: the fold has let go of it. */
 int query_top_check(const struct session_ref *s, struct refusal *no);
 
+/* Of what: session_ref's cells, as fold_top_wish has it. */
+struct top_wish {
+	uint32_t n, pid; /* pid: of this job alone; 0: of all */
+	bool hist;
+	const uint8_t *device; /* uuid; NULL: all */
+};
+/* CPU time that its jobs' agents and the daemon took for it. */
+uint64_t query_top_cost(const struct daemon *d, const struct session_ref *s);
+/* Whether a job takes part in it. */
+bool query_top_member(
+	const struct daemon *d, const struct session_ref *s, const struct fold_process *p);
+void query_top_busy(
+	const struct daemon *d, const struct session_ref *s, fold_busy_fn *fn, void *arg);
 /* fn for each job that runs and that the asker may see. */
 void query_top_jobs(const struct daemon *d, const struct asker *a, fold_process_fn *fn, void *arg);
 /* fn for each of the n cells with the largest sums. */
-void query_top_cells(
-	struct daemon *d, const struct session_ref *s, uint32_t n, fold_cell_fn *fn, void *arg);
+void query_top_cells(struct daemon *d, const struct session_ref *s, const struct top_wish *w,
+	fold_cell_fn *fn, void *arg);
 
 #endif

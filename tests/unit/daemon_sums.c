@@ -144,7 +144,7 @@ static uint64_t counted(void)
 	const uint8_t session[16] = {1};
 	struct top t = {0};
 
-	fold_top(p.d.fold, session, 8, top_cell, &t);
+	fold_top(p.d.fold, session, &(struct fold_top_wish){.n = 8}, top_cell, &t);
 	ck_assert_uint_eq(t.sum_ns, 20 * t.count);
 	return t.count;
 }

@@ -689,7 +689,7 @@ START_TEST(top_merges_processes)
 	put_scope(&its, P_A, 20, 27);
 	tape_lane(&t, second.ring, 30, &its);
 	fold_take(f, &t);
-	fold_top(f, uuid, 10, see, &seen);
+	fold_top(f, uuid, &(struct fold_top_wish){.n = 10}, see, &seen);
 	ck_assert_str_eq(seen.text, "a=12/2 a/b=2/1 ");
 }
 END_TEST

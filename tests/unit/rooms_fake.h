@@ -367,8 +367,17 @@ uint64_t fold_mono_ns(const struct fold *f, const uint8_t ring[16], uint64_t clo
 	return clock;
 }
 
+void fold_each_busy(const struct fold *f, const uint8_t session[16], fold_busy_fn *fn, void *arg)
+{
+	(void)f;
+	(void)session;
+	(void)fn;
+	(void)arg;
+}
+
 /* As many long cells as asked for: more than a frame takes. */
-void fold_top(struct fold *f, const uint8_t session[16], uint32_t n, fold_cell_fn *fn, void *arg)
+void fold_top(struct fold *f, const uint8_t session[16], const struct fold_top_wish *w,
+	fold_cell_fn *fn, void *arg)
 {
 	char path[900];
 	const struct fold_cell c = {
@@ -379,7 +388,7 @@ void fold_top(struct fold *f, const uint8_t session[16], uint32_t n, fold_cell_f
 	(void)session;
 	memset(path, 'p', sizeof(path) - 1);
 	path[sizeof(path) - 1] = '\0';
-	for (i = 0; i < n; i++)
+	for (i = 0; i < w->n; i++)
 		fn(arg, &c);
 }
 
