@@ -124,6 +124,7 @@ def test_documentation():
     for f in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         text = f.read_text()
         blocks = re.findall(r"(?ms)^```\w*\n(.*?)^```", text)
+        blocks = [block[2:].partition("\n")[0] if block.startswith("$ ") else block for block in blocks]  # else it is its answer
         named += [line for block in blocks for line in block.splitlines() if COMMAND.match(line)]
         named += quoted(re.sub(r"(?ms)^```.*?^```", "", text))
     assert len(named) > 100

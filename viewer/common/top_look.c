@@ -98,6 +98,15 @@ static int take_cells(struct look *l, const msgpack_object *answer)
 	return r;
 }
 
+static int by_rank(const void *a, const void *b)
+{
+	const struct look_job *x = a, *y = b;
+
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	return x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
 static int take_jobs(struct look *l, const msgpack_object *answer)
 {
 	uint32_t n, i;
@@ -118,6 +127,7 @@ static int take_jobs(struct look *l, const msgpack_object *answer)
 				(struct look_job){(uint32_t)wire_u64_or(&from[i], "pid", 0),
 					wire_i64_or(&from[i], "rank", -1)};
 	}
+	qsort(l->job, l->n_jobs, sizeof(*l->job), by_rank);
 	return 0;
 }
 
@@ -172,6 +182,7 @@ int look_take(const msgpack_object *answer, struct look *ret)
 	if (r == 0)
 		r = take_devices(&l, answer);
 	(void)wire_text(answer, "session", l.name, sizeof(l.name));
+	(void)wire_text(answer, "state", l.state, sizeof(l.state));
 	if (r < 0)
 		look_free(&l);
 	else

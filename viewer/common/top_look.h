@@ -40,10 +40,10 @@ struct look {
 	struct arena *arena; /* of all that it points to */
 	struct look_cell *cell;
 	uint32_t n, n_jobs, n_devices;
-	struct look_job *job; /* that take part and run */
+	struct look_job *job; /* that take part and run, by rank */
 	struct look_device *device;
 	int64_t id;
-	char name[128];
+	char name[128], state[16];
 	uint64_t now_ns, duration_ns, drops, cost_ns;
 	uint64_t left_out; /* cells that the answer had no room for */
 };

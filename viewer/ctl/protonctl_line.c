@@ -61,6 +61,7 @@ int ctl_exit_code(int code)
 	case -ENOTCONN:
 	case -ETIMEDOUT:
 	case -EPROTO:
+	case -ESHUTDOWN:
 		return CTL_UNREACHABLE;
 	case -EINVAL:
 	case -ENOTUNIQ:

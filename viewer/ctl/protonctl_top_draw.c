@@ -74,7 +74,7 @@ static void head_of_whom(const struct screen *s, const struct look *l, struct te
 	part(s, t, "session %ld", l->id);
 	if (s->paused)
 		part(s, t, "PAUSED");
-	part(s, t, "active %s", active);
+	part(s, t, "%s %s", l->state, active);
 	for (i = 0; i < l->n_jobs; i++) {
 		if (l->job[i].pid != s->pid)
 			continue;
@@ -111,6 +111,12 @@ static void trend(const struct screen *s, char *ret, size_t n)
 	}
 }
 
+/* Three digits or more. */
+static void rate(double v, char ret[24])
+{
+	snprintf(ret, 24, "%.*f", v < 10 ? 2 : v < 10000 ? 1 : 0, v);
+}
+
 static void head_of_what(const struct screen *s, const struct look *l, struct text *t)
 {
 	const struct look *before = oldest(s);
@@ -122,9 +128,11 @@ static void head_of_what(const struct screen *s, const struct look *l, struct te
 	size_t at = 0;
 
 	if (look_steps(before, l, &steps) && seconds > 0) {
+		rate((double)steps / seconds, each);
 		trend(s, bars, sizeof(bars));
-		if (*bars == '\0' || !part(s, t, "%.3g steps/s %s", (double)steps / seconds, bars))
-			part(s, t, "%.3g steps/s", (double)steps / seconds);
+		if (*bars == '\0' || !part(s, t, "%s steps/s %s", each, bars))
+			part(s, t, "%s steps/s", each);
+		*each = '\0';
 	}
 	for (i = 0; i < l->n_devices; i++) {
 		one = look_busy(before, l, i) * 100;
@@ -166,10 +174,11 @@ static void duration_cell(struct grid *g, double ns)
 
 static void rate_cell(struct grid *g, double v)
 {
-	if (v <= 0)
-		grid_cell_fmt(g, "-");
-	else
-		grid_cell_fmt(g, v < 10 ? "%.2f" : v < 100000 ? "%.1f" : "%.3g", v);
+	char text[24] = "-";
+
+	if (v > 0)
+		rate(v, text);
+	grid_cell_fmt(g, "%s", text);
 }
 
 static void name_cell(struct screen *s, struct grid *g, const struct top_row *row)

@@ -100,6 +100,8 @@ static int ask(struct screen *s)
 		code = err_set(&s->c->err, -ENOMEM, "out of memory");
 	if (code == 0) {
 		look_keep(s, &l);
+		if (strcmp(l.state, "finalized") == 0 && s->words[0] == '\0')
+			say(s, false, "this session is over; n shows the next one that goes on");
 		snprintf(s->session, sizeof(s->session), "%ld", l.id);
 		if (make_rows(s) < 0)
 			code = err_set(&s->c->err, -ENOMEM, "out of memory");
@@ -425,7 +427,7 @@ static int loop(struct screen *s, uint64_t every_ms)
 		(void)poll(p, 2, next > now ? (int)(next - now) : 0);
 		asks = (p[0].revents & (POLLHUP | POLLERR)) != 0;
 		s->ends |= asks; /* the terminal has gone */
-		while ((key = getch()) != ERR) {
+		while (!asks && (key = getch()) != ERR) {
 			const uint32_t had = s->n_looks;
 
 			if (key == KEY_RESIZE)
