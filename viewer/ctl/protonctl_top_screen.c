@@ -20,7 +20,7 @@
 #include "protonctl_top_state.h"
 #include "tool_verbs.h"
 
-static volatile sig_atomic_t ended; /* by this signal */
+static _Atomic int ended; /* by this signal */
 
 static void on_end(int sig)
 {
