@@ -43,7 +43,7 @@ int web_export(struct web_ask *a)
 	if (r < 0)
 		return r;
 	snprintf(file, sizeof(file), "x.%s", a->rest != NULL ? a->rest : "");
-	format = format_of_file(file);
+	format = strchr(file, '/') == NULL ? format_of_file(file) : FORMAT_COUNT;
 	if (format == FORMAT_COUNT)
 		return err_set(&a->run->e, -ENOENT, "the address must end in " FORMAT_FILES);
 	to = tmpfile();
