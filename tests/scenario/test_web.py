@@ -105,8 +105,8 @@ def test_the_token_is_traded_for_a_cookie(serve):
     assert page.token not in name, "who sees the cookie does not know the token"
     assert "token" in page.words("/api/sessions", 401, cookie=False)
     assert "token" in page.words("/api/sessions", 401, cookie=False, Cookie=f"protond-{page.port}={'0' * 32}")
-    assert "protonview web printed" in page.words("/?token=" + "0" * 32, 403, cookie=False)
-    assert "protonview web printed" in page.words("/?token=", 403, cookie=False)
+    assert "`protonview web` printed" in page.words("/?token=" + "0" * 32, 403, cookie=False)
+    assert "`protonview web` printed" in page.words("/?token=", 403, cookie=False)
     assert page.ask("/api/sessions")[0] == 200
 
 

@@ -84,14 +84,10 @@ static void drops(struct text *t, const struct profile_head *h)
 	text_char(t, ']');
 }
 
-void envelope_open(struct text *t, const char *kind, const struct profile *p)
+void envelope_session(struct text *t, const struct profile *p)
 {
 	const struct profile_head *h;
 
-	text_str(t, "{\"protond\":\"1\"");
-	member_text(t, "kind", kind);
-	member(t, "data");
-	text_char(t, '{');
 	member(t, "session");
 	if (p == NULL) {
 		text_str(t, "null");
@@ -121,6 +117,15 @@ void envelope_open(struct text *t, const char *kind, const struct profile *p)
 	text_json_f64(t, h->recording_cost);
 	member_text(t, "gpu_why", h->gpu_why);
 	text_char(t, '}');
+}
+
+void envelope_open(struct text *t, const char *kind, const struct profile *p)
+{
+	text_str(t, "{\"protond\":\"1\"");
+	member_text(t, "kind", kind);
+	member(t, "data");
+	text_char(t, '{');
+	envelope_session(t, p);
 }
 
 void envelope_columns(struct text *t, const struct envelope_column *c, uint32_t n)
@@ -196,9 +201,15 @@ static void close_with(struct text *t, const struct warnings *w)
 	text_str(t, "]}\n");
 }
 
+void envelope_rows_end(struct text *t)
+{
+	text_str(t, last(t) == '[' ? "]" : "]]");
+}
+
 void envelope_close(struct text *t, const struct warnings *w)
 {
-	text_str(t, last(t) == '[' ? "]}" : "]]}");
+	envelope_rows_end(t);
+	text_char(t, '}');
 	close_with(t, w);
 }
 

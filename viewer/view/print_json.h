@@ -12,13 +12,15 @@ struct envelope_column {
 };
 void envelope_open(
 	struct text *t, const char *kind, const struct profile *p); /* p NULL: session null */
+void envelope_session(struct text *t, const struct profile *p);     /* that member alone */
 void envelope_columns(struct text *t, const struct envelope_column *c, uint32_t n);
 void envelope_row(struct text *t);                   /* begins a row */
 void envelope_string(struct text *t, const char *s); /* the next value in it; NULL: null */
 void envelope_integer(struct text *t, int64_t v);
 void envelope_boolean(struct text *t, bool v);
 void envelope_number(struct text *t, double v);
-void envelope_close(struct text *t, const struct warnings *w);
+void envelope_rows_end(struct text *t);
+void envelope_close(struct text *t, const struct warnings *w); /* the rows, and all */
 /* Other envelopes, with "data": {key: value}, or "error" in place of data. */
 void envelope_data(struct text *t, const char *kind, const char *key, const char *value,
 	const struct warnings *w);

@@ -53,11 +53,9 @@ static void json_rows(struct run *run, const struct listing *l)
 		{"empty", "", "boolean"}, {"matched", "", "integer"}};
 	uint32_t i;
 
-	envelope_open(&run->out, "sessions", NULL);
 	envelope_columns(&run->out, columns, sizeof(columns) / sizeof(columns[0]));
 	for (i = 0; i < l->n; i++)
 		json_row(&run->out, &l->row[i]);
-	envelope_close(&run->out, &run->warnings);
 }
 
 static int read_list(struct run *run, bool all, struct listing *ret)
@@ -81,7 +79,7 @@ static int read_list(struct run *run, bool all, struct listing *ret)
 	return 0;
 }
 
-int sessions_json(struct run *run)
+int sessions_rows(struct run *run)
 {
 	struct listing l;
 	int r = read_list(run, true, &l);
@@ -98,8 +96,15 @@ int view_sessions(struct run *run)
 	struct listing l;
 	int r;
 
-	if (run_given(run, OPT_JSON))
-		return sessions_json(run);
+	if (run_given(run, OPT_JSON)) {
+		envelope_open(&run->out, "sessions", NULL);
+		r = sessions_rows(run);
+		if (r == 0)
+			envelope_close(&run->out, &run->warnings);
+		else
+			run->out.n = 0;
+		return r;
+	}
 	r = read_list(run, run_given(run, OPT_ALL), &l);
 	if (r < 0)
 		return r;

@@ -5,7 +5,8 @@
 
 #include "protonview_verb.h"
 
-/* The verb's envelope, into run->out. -errno with words. */
-int sessions_json(struct run *run);
+/* The verb's "columns" and "rows", which envelope_rows_end() ends, behind what run->out has. -errno
+ * with words. */
+int sessions_rows(struct run *run);
 
 #endif

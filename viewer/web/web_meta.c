@@ -172,8 +172,8 @@ static void put_summary(struct text *t, const struct profile *p, const struct su
 	json_key_f64(t, "steps_per_s",
 		duration > 0 && sums->steps > 0 ? (double)sums->steps * 1e9 / duration
 						: (double)NAN);
-	json_key_f64(t, "step_p50_ns", spread_quantile(&sums->step, 0.5));
-	json_key_f64(t, "step_p99_ns", spread_quantile(&sums->step, 0.99));
+	json_key_f64(t, "step_p50_ns", round(spread_quantile(&sums->step, 0.5)));
+	json_key_f64(t, "step_p99_ns", round(spread_quantile(&sums->step, 0.99)));
 	json_close(t, '}');
 }
 
@@ -218,7 +218,8 @@ static void put_meta(struct web_ask *a, const struct profile *p, struct found *f
 	char *words;
 
 	add_up(p, &sums);
-	envelope_open(t, "meta", p);
+	text_char(t, '{');
+	envelope_session(t, p);
 	json_key_str(t, "ref", a->id);
 	json_key_bool(t, "live",
 		p->head.state != NULL && strcmp(p->head.state, "finalized") != 0 &&

@@ -442,7 +442,7 @@ static enum MHD_Result trade(struct web_server *s, struct MHD_Connection *c, con
 
 	if (!guard_same(s->guard.token, token))
 		return send_words(c, MHD_HTTP_FORBIDDEN, -EACCES,
-			"this token is not the one that protonview web printed when it was "
+			"this token is not the one that `protonview web` printed when it was "
 			"started; "
 			"open the address that it printed last");
 	r = http.create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
@@ -462,13 +462,14 @@ static const char *stranger(const struct web_server *s, struct MHD_Connection *c
 	const char *site = header(c, "Sec-Fetch-Site");
 
 	if (!guard_host(&s->guard, header(c, "Host")))
-		return "this name is not one that protonview web goes by; if it is yours, start it "
+		return "this name is not one that `protonview web` goes by; if it is yours, start "
+		       "it "
 		       "with "
 		       "--allow-host NAME";
 	if (!guard_origin(&s->guard, header(c, "Origin")))
 		return "another site's page asks; its name is allowed by --allow-host NAME";
 	if (site != NULL && (strcmp(site, "cross-site") == 0 || strcmp(site, "same-site") == 0))
-		return "another site's page asks; open the address that protonview web printed";
+		return "another site's page asks; open the address that `protonview web` printed";
 	return NULL;
 }
 
@@ -502,7 +503,7 @@ static enum MHD_Result route(
 	if (!guard_same(s->guard.value,
 		    http.lookup_connection_value(c, MHD_COOKIE_KIND, s->guard.cookie)))
 		return send_words(c, MHD_HTTP_UNAUTHORIZED, -EACCES,
-			"open the address that protonview web printed: it has the token");
+			"open the address that `protonview web` printed: it has the token");
 	(void)http.set_connection_option(c, MHD_CONNECTION_OPTION_TIMEOUT, READER_S);
 	return strcmp(path, "api/live") == 0 ? send_stream(s, c) : ask(s, c, q);
 }

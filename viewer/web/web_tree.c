@@ -284,7 +284,7 @@ static int derive_more(struct web_ask *a, struct view *v)
 	}
 	if (left > 0)
 		warning_add(&a->run->warnings,
-			"%u more metrics are not shown; protonview tree -m shows any", left);
+			"%u more metrics are not shown; `protonview tree -m M` shows any", left);
 	return 0;
 }
 
