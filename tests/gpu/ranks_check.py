@@ -40,7 +40,7 @@ DDP = "net = nn.parallel.DistributedDataParallel(Net().cuda())"
 
 
 def sql(env, name, text):
-    return json.loads(view(env, "sql", name, text, "--json") or "{}").get("rows", [])
+    return json.loads(view(env, "sql", name, text, "--json") or "{}").get("data", {}).get("rows", [])
 
 
 def keep(env, name, file):
@@ -52,7 +52,7 @@ def one_process():
     """8 threads x 4 streams x each GPU, a million launches."""
     env = room()
     r = subprocess.run([CTL, "run", "-n", "x", "-d", "both", "--", str(DIR / "gpu/work"), "gpus", "8", "4", "1000000"], env=env,
-                       capture_output=True, text=True, timeout=280)
+                       capture_output=True, text=True, timeout=120)
     said = {k: float(v) for k, v in re.findall(r"^(\w+)=([\d.]+)$", r.stdout, re.M)}
     check("one process: it ran", r.returncode == 0 and said.get("gpus") == N, r.stderr[-400:])
     rows = sql(env, "x", "select gpu, stream, count(*) from kernels where name like '%empty_kernel%' group by 1, 2")
