@@ -16,6 +16,7 @@
 #include "pick.h"
 #include "print.h"
 #include "print_json.h"
+#include "zoom.h"
 
 #define OUT_MAX  (256u << 20)
 #define JSON_MAX (1u << 20) /* longer ones are not parsed again */
@@ -94,6 +95,71 @@ static void see_timeline(sqlite3 *db, int64_t id, const struct profile_select *s
 	if (r == 0)
 		check_json(o.p, o.n);
 	free(o.p);
+}
+
+/* Two chunks of one number are only found when they are read. */
+static bool answered(int r, const struct err *e)
+{
+	MUST(r == 0 || ((r == -ESTALE || r == -EBADMSG || r == -ENOENT) && e->text[0] != '\0'));
+	return r == 0;
+}
+
+/* Answers of a timeline by window: what comes has a place and a name. */
+static void see_window(struct zoom *w, uint64_t t0, uint64_t t1, uint32_t px)
+{
+	const struct zoom_ask a = {.t0 = t0, .t1 = t1 > t0 ? t1 : t0 + 1, .px = px};
+	const struct zoom_lane *lane;
+	struct zoom_tile t;
+	struct zoom_arrows arrows;
+	struct zoom_sums sums;
+	struct zoom_event event;
+	struct err e = {0};
+	uint32_t i, n;
+
+	lane = zoom_lanes(w, &n);
+	if (!answered(zoom_slices(w, &a, &t, &e), &e))
+		return;
+	MUST(t.n <= ZOOM_SLICES_MAX);
+	for (i = 0; i < t.n; i++) {
+		MUST(t.slice[i].lane < n && t.slice[i].depth < lane[t.slice[i].lane].rows);
+		MUST(t.slice[i].start_ns <= t.slice[i].end_ns && t.slice[i].count > 0);
+		MUST(zoom_name(w, t.slice[i].name)[0] != '\xff');
+		if (t.slice[i].event != 0 && i < 10)
+			(void)answered(zoom_event(w, t.slice[i].event, &event, &e), &e);
+	}
+	zoom_tile_fini(&t);
+	if (!answered(zoom_arrows(w, &a, &arrows, &e), &e))
+		return;
+	MUST(arrows.n <= ZOOM_ARROWS_MAX);
+	for (i = 0; i < arrows.n; i++)
+		MUST(arrows.arrow[i].from_lane < n && arrows.arrow[i].to_lane < n);
+	zoom_arrows_fini(&arrows);
+	if (!answered(zoom_sums(w, &a, &sums, &e), &e))
+		return;
+	MUST(sums.n <= ZOOM_SUMS_MAX);
+	zoom_sums_fini(&sums);
+}
+
+static void see_zoom(sqlite3 *db, int64_t id, const struct profile_select *s)
+{
+	struct zoom_find f = {.part = "a"};
+	struct zoom_slice slice;
+	struct err e = {0};
+	struct zoom *w;
+	uint64_t t0, t1;
+	int r = zoom_open(db, id, s->process, &w, &e);
+
+	MUST(r == e.code && r <= 0 && (r == 0 || e.text[0] != '\0'));
+	if (r < 0)
+		return;
+	zoom_range(w, &t0, &t1);
+	see_window(w, t0, t1, 100);
+	see_window(w, t0 + (t1 - t0) / 3, t0 + (t1 - t0) / 2, 1000);
+	(void)answered(zoom_find(w, &f, &slice, &e), &e);
+	f.back = true;
+	f.from_ns = t1;
+	(void)answered(zoom_find(w, &f, &slice, &e), &e);
+	zoom_free(w);
 }
 
 static void see_hatchet(const struct profile *p)
@@ -199,6 +265,8 @@ static void see_all(sqlite3 *db, uint8_t what)
 	see_profile(db, id, &s, what);
 	if ((what & SEE_TIMELINE) != 0)
 		see_timeline(db, id, &s);
+	if ((what & SEE_TIMELINE) != 0)
+		see_zoom(db, id, &s);
 }
 
 /* --- the daemon's side */
