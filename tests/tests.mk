@@ -46,6 +46,7 @@ BENCH := $(patsubst tests/bench/%.c,$(B)/bench/%,$(wildcard tests/bench/*.c))
 tests bench: $(BENCH)
 bench: $(B)/tests/job
 $(B)/bench/launch_bench: $(call ar,$(R_AGENT))
+$(B)/bench/zoom_bench: tests/unit/zoom_check.h
 $(BENCH): $(B)/bench/%: tests/bench/%.c $(B)/lib/libprotond.so $(call ar,$(R_DAEMON) $(R_PROTO)) $(B)/flags
 	@mkdir -p $(@D)
 	$(CC) -Itests/unit $(sort $(foreach r,$(R_AGENT) libclient daemon,$(INC_$(r)))) $(PKG_CFL) $(ALL_CFLAGS) -Wno-frame-larger-than $(ALL_LDFLAGS) \

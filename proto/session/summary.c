@@ -83,15 +83,13 @@ static uint32_t run_put(struct run *run, struct tally *y, struct trace_item *out
 {
 	if (run->item.count == 0)
 		return n;
-	if (y != NULL)
-		run->item.node = tally_take(y);
-	if (out != NULL)
-		out[n] = run->item;
+	run->item.node = tally_take(y);
+	out[n] = run->item;
 	run->item.count = 0;
 	return n + 1;
 }
 
-/* The items of a track at a width of 2^shift, to `out`; NULL: only how many. */
+/* The items of a track at a width of 2^shift. */
 static uint32_t track_items(const struct trace_item *v, uint32_t n_events, uint32_t shift,
 	struct tally *y, struct trace_item *out)
 {
@@ -105,38 +103,41 @@ static uint32_t track_items(const struct trace_item *v, uint32_t n_events, uint3
 			n = run_put(&run, y, out, n);
 		run.stretch = v[i].start >> shift;
 		run_add(&run, &v[i]);
-		if (y != NULL)
-			tally_add(y, v[i].node);
+		tally_add(y, v[i].node);
 		if (alone)
 			n = run_put(&run, y, out, n);
 	}
 	return run_put(&run, y, out, n);
 }
 
-static uint32_t count_items(const struct trace_tracks *t, uint32_t ns, uint32_t ticks)
+/* An event begins an item at all widths below this: it or the one before stands alone there, or
+ * they are of two stretches. */
+static uint32_t begins_below(const struct trace_item *v, bool first)
 {
-	uint32_t i, n = 0;
+	const uint64_t bits = first ? UINT64_MAX : v->busy | v[-1].busy | (v->start ^ v[-1].start);
 
-	for (i = 0; i < t->n_tracks; i++)
-		n += track_items(t->item + t->track[i].first, t->track[i].n,
-			shift_of(&t->track[i], ns, ticks), NULL, NULL);
-	return n;
+	return bits == 0 ? 0 : 64 - (uint32_t)__builtin_clzll(bits);
 }
 
-/* The narrowest width at which there are few enough; wider ones have no more. */
-static uint32_t find_width(const struct trace_tracks *t, int32_t apart, uint32_t finest)
+/* n[s]: items in all tracks where the lowest level's width is 2^s ns. */
+static void count_items(const struct trace_tracks *t, int32_t apart, uint32_t n[65])
 {
-	const uint32_t few = t->n_items >> SUMMARY_FACTOR;
-	uint32_t low = finest, high = SHIFT_MAX, mid;
+	uint32_t i, k, s;
 
-	while (low < high) {
-		mid = (low + high) / 2;
-		if (count_items(t, mid, (uint32_t)((int32_t)mid + apart)) <= few)
-			high = mid;
-		else
-			low = mid + 1;
+	memset(n, 0, 65 * sizeof(*n));
+	for (i = 0; i < t->n_tracks; i++) {
+		const struct trace_item *v = t->item + t->track[i].first;
+		const int32_t less = t->track[i].kind == TRACK_STREAM ? 0 : apart;
+
+		for (k = 0; k < t->track[i].n; k++) {
+			const int32_t below = (int32_t)begins_below(&v[k], k == 0) - less;
+
+			n[k == 0 || below > 64 ? 64 : below > 0 ? below : 0]++;
+		}
 	}
-	return low;
+	for (s = 64; s > 0; s--) /* those that begin one below a width, and below wider ones */
+		n[s - 1] += n[s];
+	memmove(n, n + 1, 64 * sizeof(*n));
 }
 
 /* most: items that it has at most. */
@@ -159,9 +160,9 @@ static int make_level(const struct trace_tracks *t, const struct summary *s, uin
 }
 
 /* Up to where there is little left to merge. */
-static int make_levels(const struct trace_tracks *t, struct tally *y, struct summary *s)
+static int make_levels(
+	const struct trace_tracks *t, struct tally *y, uint32_t most, struct summary *s)
 {
-	uint32_t most = count_items(t, s->ns, s->ticks);
 	int r = 0;
 
 	do {
@@ -196,14 +197,18 @@ int summary_make(const struct trace_chunk *c, const struct trace_tracks *t, doub
 		.n_threads = c->n[TRACE_N_THREADS]};
 	struct tally y = {.count = calloc((size_t)s.n_nodes + 1, sizeof(*y.count)),
 		.seen = calloc((size_t)s.n_nodes + 1, sizeof(*y.seen))};
+	uint32_t n[65];
 	int r = -ENOMEM;
 
 	s.track = reallocarray(NULL, (size_t)t->n_tracks + 1, sizeof(*s.track));
 	if (s.track != NULL && y.count != NULL && y.seen != NULL) {
 		memcpy(s.track, t->track, t->n_tracks * sizeof(*s.track));
-		s.ns = find_width(t, apart, finest < 4 ? 4 : finest);
+		count_items(t, apart, n);
+		s.ns = finest < 4 ? 4 : finest;
+		while (n[s.ns] > t->n_items >> SUMMARY_FACTOR && s.ns < SHIFT_MAX)
+			s.ns++;
 		s.ticks = (uint32_t)((int32_t)s.ns + apart);
-		r = make_levels(t, &y, &s);
+		r = make_levels(t, &y, n[s.ns], &s);
 	}
 	free(y.count);
 	free(y.seen);

@@ -11,8 +11,6 @@
 #include "table.h"
 #include "trace_rows.h"
 
-#define STEPS_MAX 8u /* for an item, on average: else they are sorted otherwise */
-
 struct making {
 	const struct trace_chunk *c;
 	const uint16_t *depth;
@@ -194,32 +192,61 @@ static void op_items(struct making *m)
 	}
 }
 
-static int item_order(const void *a, const void *b)
-{
-	const struct trace_item *x = a, *y = b;
+struct key {
+	uint64_t start; /* since the first */
+	uint32_t at;
+};
 
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	if (x->end != y->end)
-		return x->end < y->end ? -1 : 1;
-	return x->event < y->event ? -1 : x->event > y->event;
+/* By one byte of their start; those that have it alike stay as they are. */
+static void sort_by_byte(const struct key *from, struct key *to, uint32_t n, uint32_t shift)
+{
+	uint32_t at[257] = {0}, i;
+
+	for (i = 0; i < n; i++)
+		at[(from[i].start >> shift & 255) + 1]++;
+	for (i = 1; i < 257; i++)
+		at[i] += at[i - 1];
+	for (i = 0; i < n; i++)
+		to[at[from[i].start >> shift & 255]++] = from[i];
 }
 
-/* They are nearly in order: most need no step, few a long way. */
-static void sort_group(struct trace_item *v, uint32_t n)
+static bool sort_items(struct trace_item *v, uint32_t n)
 {
-	uint64_t steps = 0;
-	uint32_t i, k;
+	struct trace_item *old = reallocarray(NULL, n, sizeof(*old));
+	struct key *a = reallocarray(NULL, n, 2 * sizeof(*a)), *b = a + n, *swap, *keys = a;
+	uint64_t low = UINT64_MAX, high = 0;
+	uint32_t i, shift;
 
-	for (i = 1; i < n && steps < STEPS_MAX * (uint64_t)n; i++) {
-		const struct trace_item one = v[i];
-
-		for (k = i; k > 0 && item_order(&one, &v[k - 1]) < 0; k--, steps++)
-			v[k] = v[k - 1];
-		v[k] = one;
+	if (old != NULL && a != NULL) {
+		for (i = 0; i < n; i++) {
+			low = v[i].start < low ? v[i].start : low;
+			high = v[i].start > high ? v[i].start : high;
+		}
+		for (i = 0; i < n; i++)
+			a[i] = (struct key){v[i].start - low, i};
+		for (shift = 0; shift < 64 && (high - low) >> shift != 0; shift += 8) {
+			sort_by_byte(a, b, n, shift);
+			swap = a;
+			a = b;
+			b = swap;
+		}
+		memcpy(old, v, n * sizeof(*old));
+		for (i = 0; i < n; i++)
+			v[i] = old[a[i].at];
 	}
-	if (i < n)
-		qsort(v, n, sizeof(*v), item_order);
+	free(keys);
+	free(old);
+	return old != NULL && keys != NULL;
+}
+
+/* Most come in order. */
+static bool sort_group(struct trace_item *v, uint32_t n)
+{
+	uint32_t i = 1;
+
+	while (i < n && v[i - 1].start <= v[i].start)
+		i++;
+	return i >= n || sort_items(v, n);
 }
 
 /* --- rows */
@@ -321,7 +348,8 @@ static int make(struct making *m)
 	op_items(m);
 	for (i = 0; i < m->n_groups && r == 0; i++) {
 		g = &m->group[i];
-		sort_group(m->t.item + g->first, g->n);
+		if (!sort_group(m->t.item + g->first, g->n))
+			return -ENOMEM;
 		r = g->kind == TRACK_THREAD ? one_track(m, g) : split_rows(m, g);
 	}
 	return r;

@@ -16,13 +16,14 @@
 #define PX          1200u
 #define SLICE_BYTES 28u /* of a tile: docs/web.md */
 #define ROUNDS_MAX  10000u
-#define CHECKS      200u
+#define CHECKS      60u
 
+/* Of this thread's CPU: what else the machine does is not ours. */
 static double now_ms(void)
 {
 	struct timespec t;
 
-	(void)clock_gettime(CLOCK_MONOTONIC, &t);
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
 	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
@@ -127,6 +128,18 @@ static void bench(struct zoom *w, uint64_t length, uint32_t rounds)
 		coarse ? ", some over more than a pixel" : "");
 }
 
+static int64_t only_session(sqlite3 *db)
+{
+	sqlite3_stmt *st = NULL;
+	int64_t id = 0;
+
+	if (sqlite3_prepare_v2(db, "SELECT id FROM session", -1, &st, NULL) == SQLITE_OK &&
+		sqlite3_step(st) == SQLITE_ROW)
+		id = sqlite3_column_int64(st, 0);
+	(void)sqlite3_finalize(st);
+	return id;
+}
+
 int main(int argc, char **argv)
 {
 	const uint32_t rounds = argc > 2 && strcmp(argv[2], "check") != 0
@@ -138,6 +151,7 @@ int main(int argc, char **argv)
 	uint64_t t0, t1, length;
 	uint32_t lanes;
 	double began;
+	int64_t session;
 	sqlite3 *db;
 
 	if (argc < 2 || rounds < 1 || rounds > ROUNDS_MAX) {
@@ -149,17 +163,19 @@ int main(int argc, char **argv)
 		(void)fprintf(stderr, "zoom_bench: %s\n", sqlite3_errmsg(db));
 		return 1;
 	}
+	session = only_session(db);
 	if (argc > 2 && strcmp(argv[2], "check") == 0) {
-		zoom_check(db, 1, CHECKS);
+		zoom_check(db, session, CHECKS);
 		(void)printf("%u windows are as the events say\n", CHECKS);
 		return sqlite3_close(db) == SQLITE_OK ? 0 : 1;
 	}
 	began = now_ms();
-	must(zoom_open(db, 1, NULL, &w, &e), &e);
+	must(zoom_open(db, session, NULL, &w, &e), &e);
 	zoom_state(w, &state);
 	zoom_range(w, &t0, &t1);
 	(void)zoom_lanes(w, &lanes);
-	(void)printf("%" PRIu64 " events in %u chunks, %u lanes, %.3f s: opened in %.0f ms; %u "
+	(void)printf("%" PRIu64
+		     " events in %u chunks, %u lanes, %.3f s: opened in %.0f ms of CPU; %u "
 		     "summaries made; %.1f MiB held\n",
 		state.events, state.chunks, lanes, (double)(t1 - t0) / 1e9, now_ms() - began,
 		state.summarised, (double)state.memory / 1048576);

@@ -4,11 +4,12 @@ import gzip
 import json
 import signal
 import sqlite3
+import subprocess
 import sys
 
 import pytest
 
-from conftest import BUILD, until
+from conftest import BUILD, WAIT, until
 from test_replay import DUMPS, JOB, play
 
 needs_replay = pytest.mark.skipif(not JOB.exists(), reason="tests/replay/check.sh builds the stub")
@@ -81,6 +82,25 @@ def replayed(world, gz, *words, **env):
     r = play(world, dump, "replayed")
     assert r.returncode == 0, r.stderr
     world.ctl("finalize", "all")
+
+
+@needs_replay
+@pytest.mark.parametrize("gz", DUMPS, ids=lambda p: p.name.split(".")[0])
+def test_windows_of_a_recording(world, gz):
+    """What the timeline answers by window, from stored summaries and without, is what its events say."""
+    replayed(world, gz)
+    rows = world.sql("SELECT events, length(bytes), length(summary) FROM trace WHERE bytes IS NOT NULL")
+    for events, chunk, summary in rows:
+        assert (summary is not None) == (events >= 1024) and (summary or 0) <= chunk // 10
+    out = world.home / "all.protond"
+    world.view("export", "all", "-f", "protond", "-o", out)
+    for summaries in ("kept", "none"):
+        r = subprocess.run([BUILD / "bench/zoom_bench", out, "check"], capture_output=True, text=True, timeout=WAIT * 4)
+        assert r.returncode == 0, (summaries, r.stderr)
+        db = sqlite3.connect(out)
+        db.execute("UPDATE trace SET summary = NULL")
+        db.commit()
+        db.close()
 
 
 @needs_replay
