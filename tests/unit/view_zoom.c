@@ -323,6 +323,38 @@ START_TEST(damaged)
 }
 END_TEST
 
+/* A database from before summaries, as a reader has it; and what such a program sees of a new one:
+ * a column that it does not ask for. */
+START_TEST(old)
+{
+	char dir[] = "/tmp/view_zoom.XXXXXX", path[64], sql[96];
+	bool lacks;
+	sqlite3 *db, *file;
+
+	seed = 5;
+	db = any_session(5000, true);
+	ck_assert_ptr_nonnull(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/db", dir);
+	(void)snprintf(sql, sizeof(sql), "VACUUM INTO '%s'", path);
+	help_exec(db, sql);
+	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_open(path, &file), SQLITE_OK);
+	help_exec(file, "ALTER TABLE trace DROP COLUMN summary");
+	ck_assert_int_eq(sqlite3_close(file), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL), SQLITE_OK);
+	ck_assert_int_eq(schema_shade(db), SQLITE_OK);
+	zoom_check(db, 7, 10);
+	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
+	ck_assert_int_eq(schema_mend(db, false, &lacks), SQLITE_OK);
+	ck_assert(lacks);
+	zoom_check(db, 7, 10);
+	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+	(void)unlink(path);
+	(void)rmdir(dir);
+}
+END_TEST
+
 START_TEST(refused)
 {
 	static const struct zoom_ask asks[] = {{.t0 = 5, .t1 = 5, .px = 100},
@@ -375,6 +407,7 @@ Suite *suite(void)
 	tcase_add_loop_test(tc, answers, 0, 20);
 	tcase_add_test(tc, projected);
 	tcase_add_loop_test(tc, damaged, 0, 3);
+	tcase_add_test(tc, old);
 	tcase_add_test(tc, refused);
 	suite_add_tcase(s, tc);
 	return s;
