@@ -7,6 +7,7 @@ import os
 import random
 import re
 import struct
+import subprocess
 import sys
 import zlib
 
@@ -15,6 +16,7 @@ import pytest
 from conftest import BUILD
 from test_exports import GOLDEN, replayed
 from test_hostile_names import JOB, NAMES
+from test_python import python_env
 from test_replay import DUMPS, JOB as REPLAY
 from test_web import Page, serve  # noqa: F401 (a fixture)
 
@@ -168,3 +170,46 @@ def test_run_and_finalize_write_one(world):
     job.say("repeat 3 step")
     world.ctl("finalize", "mine", "-o", "mine.html")
     assert Report(world.home / "mine.html").title == "mine"
+
+
+NOTEBOOK = """
+import sys
+from protond import viewer
+gf, *_ = viewer.read(sys.argv[1])
+if sys.argv[2] == "filtered":
+    gf = gf.filter(["*", {"name": ".*1_1_1"}])
+print(gf._repr_html_())
+"""
+
+
+@pytest.mark.parametrize("what", ["all", "filtered"])
+def test_in_a_notebook(world, what):
+    r = subprocess.run([sys.executable, "-c", NOTEBOOK, GOLDEN / "frames.hatchet", what], env=python_env(world), capture_output=True, text=True, timeout=120)
+    assert r.returncode == 0, r.stderr
+    (world.home / "cell.html").write_text(r.stdout)
+    (tag, attributes), = [e for e in Elements(r.stdout).found]
+    assert tag == "iframe" and attributes["sandbox"] == "allow-scripts", "of an origin of its own"
+    (world.home / "inside.html").write_text(attributes["srcdoc"])
+    page = Report(world.home / "inside.html")
+    tree = page.json("api/s/f1/tree")
+    tool = json.loads(world.view("flat", GOLDEN / "frames.hatchet", "--json").stdout)["data"]
+    names = {row[0] for row in tool["rows"]}
+    assert ({tree["names"][n] for n in tree["node"]["name"]} >= names) == (what == "all")
+    total = sum(row[[c["name"] for c in tool["columns"]].index("count")] for row in tool["rows"])
+    assert (sum(tree["values"]["count_self"]) == total) == (what == "all")
+
+
+def test_a_notebook_without_protonview(world):
+    code = NOTEBOOK.replace("print(", "from protond import _where\n_where.tool = lambda name: '/nonexistent'\nprint(")
+    r = subprocess.run([sys.executable, "-c", code, KERNELS, "all"], env=python_env(world), capture_output=True, text=True, timeout=120)
+    assert (r.returncode, r.stdout) == (0, "None\n"), r.stderr
+
+
+class Elements(html.parser.HTMLParser):
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.found = []
+        self.feed(text)
+
+    def handle_starttag(self, tag, attributes):
+        self.found.append((tag, dict(attributes)))

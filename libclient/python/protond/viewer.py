@@ -243,6 +243,14 @@ class GraphFrame:
         self.graph, self.dataframe = graph, dataframe
         self.exc_metrics, self.inc_metrics = list(exc_metrics), list(inc_metrics)
 
+    def _repr_html_(self) -> Optional[str]:
+        """The page of `protonview report`, which a notebook shows; None: where there is no protonview."""
+        try:
+            from . import _page
+        except ImportError:  # this module alone
+            return None
+        return _page.of_graph_frame(self, _rows(self.dataframe))
+
     def show_metric_columns(self) -> List[str]:
         return self.exc_metrics + self.inc_metrics
 
