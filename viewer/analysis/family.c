@@ -2,20 +2,19 @@
 #include "family.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "gpu_terms.h"
 
-static bool has_word(const char *name, const char *words)
+#define LOOKED_AT 512u /* bytes of a name: what it does stands early */
+
+static bool has_word(const char *lower, size_t bytes, const char *words)
 {
-	char word[32];
 	size_t n;
 
 	for (; *words != '\0'; words += n + (words[n] == ' ')) {
 		n = strcspn(words, " ");
-		snprintf(word, sizeof(word), "%.*s", (int)n, words);
-		if (strcasestr(name, word) != NULL)
+		if (memmem(lower, bytes, words, n) != NULL)
 			return true;
 	}
 	return false;
@@ -30,7 +29,8 @@ const char *family_of(const char *name, uint8_t class)
 		FAMILIES(X)
 #undef X
 	};
-	size_t i;
+	char lower[LOOKED_AT];
+	size_t i, n;
 
 	class = gpu_class_known(class);
 	if (class == CLASS_CPU)
@@ -39,8 +39,10 @@ const char *family_of(const char *name, uint8_t class)
 		return class == CLASS_COMM ? "comm" : "memset";
 	if (gpu_classes[class].node == NODE_COPY)
 		return "copy";
+	for (n = 0; n < sizeof(lower) && name[n] != '\0'; n++)
+		lower[n] = (char)(name[n] >= 'A' && name[n] <= 'Z' ? name[n] | 0x20 : name[n]);
 	for (i = 0; i < sizeof(families) / sizeof(*families); i++)
-		if (has_word(name, families[i].words))
+		if (has_word(lower, n, families[i].words))
 			return families[i].family;
 	return "other";
 }

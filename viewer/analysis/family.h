@@ -6,8 +6,8 @@
 #include <stdint.h>
 
 /* clang-format off */
-/* The first family with a word that the name has in it, upper or lower case alike: so the narrower
- * ones stand first. A new one is a row. */
+/* The first family with a word, in lower case, that the name has in it in any: so the narrower ones stand
+ * first. A new one is a row. */
 #define FAMILIES(X) \
 	X(attention,   "flash fmha attention sdpa mha_ attn dot_do_o convert_dq") \
 	X(conv,        "convolve conv1d conv2d conv3d _conv conv_ winograd fprop dgrad wgrad im2col") \
