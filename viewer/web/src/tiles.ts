@@ -124,7 +124,7 @@ export class Tiles {
 	// What to draw of [t0, t1) in these groups of lanes, coarse first; each with the part of it that it stands for.
 	cover(t0: number, t1: number, nsPerPx: number, groups: number[]): { tile: Tile; from: number; to: number }[] {
 		if (isReport)
-			return this.fixed.filter((t) => t.t1 > t0 && t.t0 < t1).map((tile) => ({ tile, from: tile.t0, to: tile.t1 }));
+			return this.coverFixed(t0, t1, nsPerPx);
 		const level = Tiles.level(nsPerPx);
 		const span = Tiles.span(level);
 		const ret: { tile: Tile; from: number; to: number }[] = [];
@@ -144,6 +144,31 @@ export class Tiles {
 			}
 		this.queue = wishes;
 		this.pump();
+		return ret;
+	}
+	// A report's pieces: of those that are fine enough the coarsest, and where there is none what is coarser.
+	private coverFixed(t0: number, t1: number, nsPerPx: number): { tile: Tile; from: number; to: number }[] {
+		const there = this.fixed.filter((t) => t.t1 > t0 && t.t0 < t1);
+		const enough = there.filter((t) => t.per <= nsPerPx * 1.01);
+		const best = enough.length > 0 ? enough[0].per : (there[there.length - 1]?.per ?? 0);
+		const ret: { tile: Tile; from: number; to: number }[] = [];
+		let holes: [number, number][] = [[t0, t1]];
+		for (const tile of there.filter((t) => t.per >= best * 0.99).reverse()) {
+			const next: [number, number][] = [];
+			for (const [a, b] of holes) {
+				const [from, to] = [Math.max(a, tile.t0), Math.min(b, tile.t1)];
+				if (to <= from) {
+					next.push([a, b]);
+					continue;
+				}
+				ret.push({ tile, from, to });
+				if (a < from)
+					next.push([a, from]);
+				if (to < b)
+					next.push([to, b]);
+			}
+			holes = next;
+		}
 		return ret;
 	}
 	private instead(level: number, index: number, group: number, ret: { tile: Tile; from: number; to: number }[]): void {

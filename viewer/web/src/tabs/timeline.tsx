@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { api, type Arrows, type Found, get, getJson, inlinedPaths, isReport, type Lane, type Lanes, type SeriesAnswer, type Sums } from "../api";
 import { Canvas, type Draw, fit, type Look } from "../canvas";
 import { fade, family, ink, phase, pixel, shade } from "../color";
-import { column, csv, fixed, group, inUnit, nameKey, percent, shown, time, unitOf, withUnit } from "../format";
+import { column, csv, fixed, group, nameKey, shown, time, unitOf, withUnit } from "../format";
 import { TipBox, type Tip } from "../icicle";
 import { Loaded, Search, Toggle, Trouble } from "../parts";
 import { matcher, useOps, useSession } from "../session";
@@ -751,12 +751,12 @@ function SumsOf({ id, range, lanes }: { id: string; range: [number, number]; lan
 				<h2>{time(range[1] - range[0])} in {lanes.length} {lanes.length === 1 ? "lane" : "lanes"}</h2>
 				<button type="button" onClick={() => set({ range: "", box: "" })}>close</button>
 			</header>
-			<Loaded of={s}>{(v) => <SumTable v={v} wall={range[1] - range[0]} sort={h.bsort ?? "-total"} />}</Loaded>
+			<Loaded of={s}>{(v) => <SumTable v={v} sort={h.bsort ?? "-total"} />}</Loaded>
 		</div>
 	);
 }
 
-function SumTable({ v, wall, sort }: { v: Sums; wall: number; sort: string }) {
+function SumTable({ v, sort }: { v: Sums; sort: string }) {
 	const rows = useMemo(() => v.name.map((_, i) => i), [v]);
 	const names = useMemo(() => v.name.map(shown), [v]);
 	const c = column("ns", v.total);
@@ -764,7 +764,6 @@ function SumTable({ v, wall, sort }: { v: Sums; wall: number; sort: string }) {
 	const cols: Col[] = [
 		{ key: "name", head: "Name", text: (r) => names[r], title: (r) => names[r], sort: (r) => names[r] },
 		{ key: "total", head: "Total", unit: c.unit, num: true, width: 110, text: (r) => c.text(v.total[r]), sort: (r) => v.total[r], share: (r) => v.total[r] / (v.total[0] || 1) },
-		{ key: "%", head: "of the range", num: true, width: 112, text: (r) => percent(v.total[r], wall) },
 		{ key: "count", head: "Count", num: true, width: 90, text: (r) => group(v.count[r]), sort: (r) => v.count[r] },
 		{ key: "avg", head: "Average", unit: e.unit, num: true, width: 110, text: (r) => e.text(v.total[r] / (v.count[r] || 1)), sort: (r) => v.total[r] / (v.count[r] || 1) },
 		{ key: "min", head: "Least", unit: e.unit, num: true, width: 100, text: (r) => e.text(v.min[r]), sort: (r) => v.min[r] },
@@ -794,10 +793,10 @@ function spans(ids: number[]): string {
 
 function EventOf({ id, event, sel, lane, t0, close }: { id: string; event: number; sel: { start: number; dur: number; name: string } | null; lane: Lane | undefined; t0: number; close: () => void }) {
 	const d = usePromise(() => (event > 0 && !isReport ? getJson<Record<string, unknown>>(`${api(id, "event")}?id=${event}`) : null), [id, event]);
-	const more = Object.entries(d.value ?? {}).filter(([k, v]) => k !== "warnings" && k !== "name" && k !== "path" && v !== null && v !== "" && typeof v !== "object");
+	const more = Object.entries(d.value ?? {}).filter(([k, v]) => k !== "warnings" && k !== "name" && !(k === "recorded" && v === d.value?.name) && !["path", "lane", "depth"].includes(k) && v !== null && v !== "" && v !== false && (typeof v !== "object" || Array.isArray(v)));
 	const path = Array.isArray(d.value?.path) ? (d.value.path as unknown[]).map((x) => shown(String(x))) : [];
 	const name = sel ? shown(sel.name) : shown(String(d.value?.name ?? ""));
-	const say1 = (k: string, v: unknown) => (typeof v === "number" ? (k.endsWith("_ns") ? time(v) : /bytes|shared/.test(k) ? withUnit(v, "bytes") : inUnit(v, ["", 1])) : shown(String(v)));
+	const say1 = (k: string, v: unknown) => (typeof v === "number" ? (k.endsWith("_ns") ? time(v) : /bytes|shared/.test(k) ? withUnit(v, "bytes") : String(v)) : Array.isArray(v) ? v.map(String).join(" × ") : v === true ? "yes" : shown(String(v)));
 	const facts: [string, string][] = [
 		...(sel ? [["took", time(sel.dur)], ["begins at", time(sel.start - t0)]] as [string, string][] : []),
 		...(lane ? [["lane", shown(lane.name)]] as [string, string][] : []),
