@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT. chart.tsx: lines, steps and stacked bars, by uPlot.
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { look } from "./canvas";
 import { time, type Unit, unitOf, withUnit } from "./format";
@@ -36,7 +36,7 @@ export function Chart(p: ChartProps) {
 	pick.current = p.onPick;
 	const mark = useRef(p.selected);
 	mark.current = p.selected;
-	useEffect(() => {
+	useLayoutEffect(() => {
 		const box = el.current!;
 		const make = () => {
 			plot.current?.destroy();
@@ -126,7 +126,7 @@ export function Chart(p: ChartProps) {
 				<span class="keys">{p.curves.map((c) => <span key={c.name}><i class="swatch" style={{ background: c.color }}></i>{c.name}</span>)}</span>
 				<p ref={said} class="note"></p>
 			</figcaption>
-			<div ref={el} role="img" aria-label={p.label}></div>
+			<div ref={el} role="img" aria-label={p.label} style={{ height: `${p.height}px` }}></div>
 		</figure>
 	);
 }

@@ -128,14 +128,25 @@ export function csv(rows: (string | number)[][]): string {
 
 // How columns of numbers are written: one unit, that of a middling value, so that one giant does not make zeros of all
 // others; one count of digits, so that they stand under each other.
-export function column(unit: string, ...of: ArrayLike<number | null>[]): { unit: string; text: (v: number | null | undefined) => string } {
+export interface Written {
+	unit: string;
+	text: (v: number | null | undefined) => string;
+}
+export const column = (unit: string, ...of: ArrayLike<number | null>[]): Written => written(unit, 1e6, of);
+// Of sums, where the largest is what is looked for.
+export const sums = (unit: string, ...of: ArrayLike<number | null>[]): Written => written(unit, 1e4, of);
+
+function written(unit: string, most: number, of: ArrayLike<number | null>[]): Written {
 	const some: number[] = [];
 	for (const v of of)
 		for (let i = 0, by = Math.max(1, Math.floor(v.length / 500)); i < v.length; i += by)
 			if (v[i] !== null && v[i]! > 0)
 				some.push(v[i]!);
 	some.sort((x, y) => x - y);
-	const u = unitOf(unit, some[Math.floor(some.length * 0.6)] ?? 0);
+	let u = unitOf(unit, some[Math.floor(some.length * 0.6)] ?? 0);
+	const top = some[some.length - 1] ?? 0;
+	if (top / u[1] > most) // more digits than anybody reads
+		u = unitOf(unit, top / (most / 1000));
 	const whole = u[1] === 1 && some.every(Number.isInteger);
 	return { unit: u[0], text: (v) => (v === null || v === undefined || Number.isNaN(v) ? "–" : v === 0 ? "0" : fixed(v / u[1], whole ? 0 : 2)) };
 }

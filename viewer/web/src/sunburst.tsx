@@ -19,10 +19,17 @@ export function Sunburst(p: BoxesProps) {
 	const focus = useRef(-1);
 	if (sel >= 0)
 		focus.current = sel;
+	// As many rings as there are below, up to five.
+	const rings = useMemo(() => {
+		let most = 1;
+		for (let b = z + 1; b < z + (l.size[z] ?? 0) && most < RINGS; b++)
+			most = Math.max(most, l.depth[b] - l.depth[z]);
+		return most;
+	}, [l, z]);
 	const geo = (w: number, h: number) => {
 		const R = Math.max(40, Math.min(w, h) / 2 - 8);
 		const hole = R * 0.2;
-		return { cx: w / 2, cy: h / 2, hole, ring: (R - hole) / RINGS };
+		return { cx: w / 2, cy: h / 2, hole, ring: (R - hole) / rings };
 	};
 	// Each box that is drawn, with its angles; what is too narrow is told as the rest of its ring.
 	const arcs = (visit: (b: number, ring: number, a0: number, a1: number) => boolean) => {
@@ -31,7 +38,7 @@ export function Sunburst(p: BoxesProps) {
 			const ring = l.depth[b] - l.depth[z] - 1;
 			const a0 = ((l.x[b] - l.x[z]) / whole) * 2 * Math.PI;
 			const a1 = a0 + (l.w[b] / whole) * 2 * Math.PI;
-			if (ring >= RINGS || a1 - a0 < LEAST) {
+			if (ring >= rings || a1 - a0 < LEAST) {
 				b += l.size[b] || 1;
 				continue;
 			}

@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import { type DiffAnswer, get, type Metric } from "../api";
 import { delta, family, inOrder, word } from "../color";
-import { column, nameKey, percent, shown, withUnit } from "../format";
+import { nameKey, percent, shown, sums, withUnit } from "../format";
 import { Icicle } from "../icicle";
 import { differing, label, type Layout, mainOf, nested, type Order, ownOf, pathOf, type Tree, treeFrom, turned, unitFor } from "../model";
 import { Choice, Legend, Loaded, Pills, Search, Toggle } from "../parts";
@@ -65,7 +65,7 @@ function Modes({ mode }: { mode: Mode }) {
 // Every picture has its table.
 function BoxTable({ t, l, unit, say, onSelect, selected }: { t: Tree; l: Layout; unit: string; say: string; onSelect: (b: number) => void; selected: number }) {
 	const rows = useMemo(() => Int32Array.from({ length: l.n }, (_, i) => i), [l]);
-	const c = column(unit, l.value.subarray(0, l.n));
+	const c = sums(unit, l.value.subarray(0, l.n));
 	const { h } = useSession();
 	const cols: Col[] = [
 		{ key: "name", head: "Name", text: (b) => t.names[t.name.length > 0 ? l.name[b] : 0], title: (b) => t.names[l.name[b]], sort: (b) => t.names[l.name[b]] },
@@ -78,8 +78,8 @@ function BoxTable({ t, l, unit, say, onSelect, selected }: { t: Tree; l: Layout;
 
 function Bars({ t, mode, round }: { t: Tree; mode: Mode; round: boolean }) {
 	const { h } = useSession();
-	const sums = t.metrics.filter(adds);
-	const m = sums.find((x) => x.name === h.fm) ?? sums.find((x) => x === mainOf(t)) ?? sums[0];
+	const some = t.metrics.filter(adds);
+	const m = some.find((x) => x.name === h.fm) ?? some.find((x) => x === mainOf(t)) ?? some[0];
 	const order = (h.order ?? "value") as Order;
 	const q = h.q ?? "";
 	const selected = selectedNode(t, h);
@@ -104,7 +104,7 @@ function Bars({ t, mode, round }: { t: Tree; mode: Mode; round: boolean }) {
 			<div class="bar-of">
 				{!round && <Modes mode={mode} />}
 				<Search value={q} label="Find in names" onInput={(s) => set({ q: s })} note={matches ? percent(matched(l, matches), l.w[0]) : ""} />
-				{sums.length > 1 && <Choice label="width" value={m?.name ?? ""} of={sums.map((x) => [x.name, label(x)] as [string, string])} onChange={(s) => set({ fm: s, z: "" })} />}
+				{some.length > 1 && <Choice label="width" value={m?.name ?? ""} of={some.map((x) => [x.name, label(x)] as [string, string])} onChange={(s) => set({ fm: s, z: "" })} />}
 				{mode === "nested" && <Choice label="order" value={order} of={[["value", "most first"], ["seen", "as first seen"], ["name", "by name"]]} onChange={(s) => set({ order: s === "value" ? "" : s, z: "" })} />}
 				<Toggle on={h.table === "1"} words="table" onChange={(on) => set({ table: on ? "1" : "" })} />
 			</div>
@@ -162,8 +162,8 @@ function DiffBars({ x }: { x: DiffAnswer }) {
 	const { h } = useSession();
 	const [t, after] = useMemo(() => [treeFrom({ ...x, values: x.before }), treeFrom({ ...x, values: x.after })], [x]);
 	const nil = useMemo(() => new Float64Array(t.n), [t]);
-	const sums = x.metrics.filter((m) => adds(m) && (t.values[m.name] ?? after.values[m.name]));
-	const m = sums.find((k) => k.name === h.fm) ?? sums.find((k) => k.name === x.main) ?? sums[0];
+	const some = x.metrics.filter((m) => adds(m) && (t.values[m.name] ?? after.values[m.name]));
+	const m = some.find((k) => k.name === h.fm) ?? some.find((k) => k.name === x.main) ?? some[0];
 	const [a, b] = [(m && t.values[m.name]) ?? nil, (m && after.values[m.name]) ?? nil];
 	const unit = m ? unitFor(m) : "ns";
 	const l = useMemo(() => differing(t, a, b), [t, m]);
@@ -173,7 +173,7 @@ function DiffBars({ x }: { x: DiffAnswer }) {
 	const sign = (v: number) => (v > 0 ? "+" : "") + withUnit(v, unit);
 	const zero = (v: number) => (v > 0 ? v : 0);
 	if (h.table === "1") {
-		const c = column(unit, a, b);
+		const c = sums(unit, a, b);
 		const rows = Int32Array.from({ length: t.n }, (_, i) => i);
 		const cols: Col[] = [
 			{ key: "name", head: "Name", text: (i) => t.names[t.name[i]], title: (i) => pathOf(t, i).map((k) => t.names[t.name[k]]).join(" › "), sort: (i) => t.names[t.name[i]] },

@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import type { Bars, Cell, Ops } from "../api";
 import { family } from "../color";
-import { column, group, most, nameKey, percent, shown, time } from "../format";
+import { column, group, most, nameKey, percent, shown, sums, time } from "../format";
 import { Choice, Loaded, Search } from "../parts";
 import { matcher, selectName, useOps, useSession } from "../session";
 import { set } from "../state";
@@ -63,7 +63,7 @@ function Each({ o, names, rows, total, all }: { o: Ops; names: string[]; rows: n
 			if (!o.column[key])
 				continue;
 			const v = nums(o, key);
-			const c = unit === "ns" && key !== "total" ? column(unit, nums(o, "avg"), nums(o, "p50"), nums(o, "p99")) : column(unit, v);
+			const c = unit === "ns" && key !== "total" ? column(unit, nums(o, "avg"), nums(o, "p50"), nums(o, "p99")) : sums(unit, v);
 			ret.push({ key, head, unit: c.unit, num: true, width: Math.max(share ? 112 : 0, headWidth(`${head} ${c.unit}`, c.text(most(v)))), text: (r) => c.text(v[r]), sort: (r) => v[r], ...(share ? { share: (r: number) => (v[r] || 0) / all } : {}) });
 			if (share)
 				ret.push({ key: "%", head: "%", num: true, width: 78, text: (r) => percent(v[r], all), sort: (r) => v[r] });
@@ -121,7 +121,7 @@ function Grouped({ o, by, rows, total, all }: { o: Ops; by: string; rows: number
 		}
 		return [...m].sort((a, b) => b[1].total - a[1].total);
 	}, [o, by, rows]);
-	const c = column("ns", groups.map((g) => g[1].total));
+	const c = sums("ns", groups.map((g) => g[1].total));
 	const ids = groups.map((_, i) => i);
 	const cols: Col[] = [
 		{ key: "name", head: by[0].toUpperCase() + by.slice(1), width: 180, text: (i) => groups[i][0], sort: (i) => groups[i][0], cell: (i) => <span class="v"><span class="dot" style={{ background: family(groups[i][0]) }}></span>{groups[i][0]}</span> },

@@ -3,7 +3,7 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import { api, get, type RanksAnswer, type Steps } from "../api";
 import { Canvas, type Draw } from "../canvas";
 import { heat } from "../color";
-import { column, group, nameKey, shown, time } from "../format";
+import { column, nameKey, shown, time } from "../format";
 import { type Tip, TipBox } from "../icicle";
 import { Lacking, Loaded, Toggle } from "../parts";
 import { useSession } from "../session";
@@ -69,7 +69,6 @@ function View({ r, s }: { r: RanksAnswer; s: Steps | undefined }) {
 		] : []),
 		{ key: "x", head: "× the median", num: true, width: 116, text: (k) => (sums[k][by] / (usual || 1)).toFixed(2), sort: (k) => sums[k][by] },
 		{ key: "total", head: words, unit: tc.unit, num: true, width: 120, text: (k) => tc.text(sums[k].total), sort: (k) => sums[k].total },
-		...(grid ? [{ key: "n", head: "Steps", num: true, width: 84, text: (k: number) => group(sums[k].n), sort: (k: number) => sums[k].n }] : []),
 		{ key: "pad", head: "", text: () => "", width: 1 },
 	];
 	const ids = useMemo(() => r.processes.map((_, k) => k), [r]);

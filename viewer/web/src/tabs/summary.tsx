@@ -2,7 +2,7 @@
 import { useMemo } from "preact/hooks";
 import type { DeviceSum } from "../api";
 import { family, word } from "../color";
-import { column, group, percent, shown, time, when } from "../format";
+import { group, percent, shown, sums, time, when } from "../format";
 import { Legend, Loaded } from "../parts";
 import { selectName, selectNode, selectedNode, useOps, useSession, useTree } from "../session";
 import { set } from "../state";
@@ -43,7 +43,7 @@ function TopSelf() {
 				const total = o.column.total as number[];
 				const rows = o.column.name.map((_, i) => i).sort((a, b) => total[b] - total[a]).slice(0, 10);
 				const all = total.reduce((s, v) => s + v, 0);
-				const c = column("ns", rows.map((r) => total[r]));
+				const c = sums("ns", rows.map((r) => total[r]));
 				const cols: Col[] = [
 					{ key: "name", head: "Kernel or copy", text: (r) => shown(o.names[o.column.name[r]]), title: (r) => shown(o.names[o.column.name[r]]) },
 					{ key: "total", head: "GPU time", unit: c.unit, num: true, width: 110, text: (r) => c.text(total[r]), share: (r) => total[r] / all },
@@ -86,7 +86,7 @@ function TopTotal() {
 				const v = m ? t.values[m.name] : new Float64Array(t.n);
 				const rows = heaviest(t, v, 10);
 				const all = t.n > 0 && v[0] > 0 ? v[0] : rows.length > 0 ? v[rows[0]] : 0;
-				const c = column(m ? unitFor(m) : "", rows.map((r) => v[r]));
+				const c = sums(m ? unitFor(m) : "", rows.map((r) => v[r]));
 				const cols: Col[] = [
 					{ key: "name", head: "Scope", text: (r) => t.names[t.name[r]], title: (r) => t.names[t.name[r]], cell: (r) => (
 						<span class="v">{t.names[t.name[r]]}<span class="in">{t.parent[r] > 0 ? `  in ${t.names[t.name[t.parent[r]]]}` : ""}</span></span>) },
@@ -136,10 +136,10 @@ function ByClass() {
 export function Summary() {
 	const { meta } = useSession();
 	const s = meta.session;
-	const sums = meta.summary ?? {};
+	const has = meta.summary ?? {};
 	const devices = s.devices ?? [];
 	const wall = s.duration_ns ?? 0;
-	const parts: DeviceSum[] = sums.devices?.length ? sums.devices.filter((d) => d.busy_ns > 0) : devices.filter((d) => (d.busy_ns ?? 0) > 0 && wall > 0).map((d) => ({
+	const parts: DeviceSum[] = has.devices?.length ? has.devices.filter((d) => d.busy_ns > 0) : devices.filter((d) => (d.busy_ns ?? 0) > 0 && wall > 0).map((d) => ({
 		device: d.id, busy_ns: Math.min(d.busy_ns!, wall), idle_ns: Math.max(0, wall - d.busy_ns!),
 	}));
 	const busy = parts.reduce((n, d) => n + d.busy_ns, 0);
@@ -159,7 +159,7 @@ export function Summary() {
 				<Card head="Recorded" value={time(s.duration_ns)} note={s.created_ns ? when(s.created_ns) : ""} />
 				<Card head="GPU busy" value={all > 0 ? percent(busy, all) : "–"} note={all > 0 ? `${time(busy)}${parts.length > 1 ? ` on ${parts.length} GPUs` : ""}` : devices.length > 0 ? "not measured" : "no GPU"} />
 				<Card head="Launches" value={s.launches === undefined || s.launches === null ? "–" : group(s.launches)} note={s.unmatched ? `${group(s.unmatched)} without their kernel` : `${meta.processes.length} ${meta.processes.length === 1 ? "process" : "processes"}`} />
-				<Card head="Steps" value={steps > 0 ? group(steps) : "–"} note={steps === 0 ? "none named" : [sums.steps_per_s ? `${sums.steps_per_s.toFixed(sums.steps_per_s < 10 ? 2 : 1)} a second` : "", sums.step_p50_ns ? `median ${time(sums.step_p50_ns)}` : ""].filter(Boolean).join(", ") || (wall > 0 ? `${(steps / (wall / 1e9)).toFixed(1)} a second` : "")} />
+				<Card head="Steps" value={steps > 0 ? group(steps) : "–"} note={steps === 0 ? "none named" : [has.steps_per_s ? `${has.steps_per_s.toFixed(has.steps_per_s < 10 ? 2 : 1)} a second` : "", has.step_p50_ns ? `median ${time(has.step_p50_ns)}` : ""].filter(Boolean).join(", ") || (wall > 0 ? `${(steps / (wall / 1e9)).toFixed(1)} a second` : "")} />
 				<Card head="Lost" value={group(lost)} note={lost ? "events" : "nothing"} bad={lost > 0} />
 				<Card head="Overhead" value={s.overhead === undefined || s.overhead === null ? "–" : percent(s.overhead, 1)} note="of a core" />
 			</dl>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT. tree.tsx: the calling-context tree as a table.
 import { useMemo } from "preact/hooks";
-import { column, most, percent } from "../format";
+import { column, most, percent, sums } from "../format";
 import { childrenOf, columnsOf, label, mainOf, type Tree, unitFor } from "../model";
 import { Choice, Loaded, Search, Toggle } from "../parts";
 import { matcher, selectNode, selectedNode, useSession, useTree } from "../session";
@@ -9,7 +9,7 @@ import { type Col, headWidth, Table } from "../table";
 import { family } from "../color";
 
 const MAX_TOGGLED = 400;
-const FIRST = ["gpu_time", "gpu_time_self", "count", "cpu_time", "cpu_time_self", "p50", "p99"]; // what is shown unless others are asked for
+const FIRST = ["gpu_time", "count", "cpu_time", "calls", "p50", "p99"]; // what is shown unless others are asked for
 
 // What is open: a node is if it has a twentieth of all, or if it was toggled away from that.
 function isOpen(t: Tree, v: Float64Array, node: number, toggled: Set<number>, all: string): boolean {
@@ -113,7 +113,7 @@ function TreeTable({ t, h }: { t: Tree; h: Record<string, string> }) {
 		},
 		...shownMetrics.flatMap((m): Col[] => {
 			const vals = t.values[m.name];
-			const c = /^(min|p\d+|max)$/.test(m.name) ? column(unitFor(m), ...["p50", "p99"].map((k) => t.values[k] ?? [])) : column(unitFor(m), vals);
+			const c = /^(min|p\d+|max)$/.test(m.name) ? column(unitFor(m), ...["p50", "p99"].map((k) => t.values[k] ?? [])) : sums(unitFor(m), vals);
 			const col: Col = { key: m.name, head: label(m), unit: c.unit, num: true, width: headWidth(label(m) + " " + c.unit, c.text(most(vals))), text: (r) => c.text(vals[r]), sort: (r) => vals[r] };
 			if (m.name !== (main?.name ?? shownMetrics[0]?.name))
 				return [col];
