@@ -204,7 +204,7 @@ some() { # words
         if [ -n "$SAN" ]; then sanitized "$SAN"; else plain; fi
         [ "${#unit[@]}" -eq 0 ] || mapfile -t need < <(targets "${unit[@]}")
         [ "${#scenario[@]}" -eq 0 ] || need+=(tests-scenario)
-        if has lint "${other[@]}" || has replay "${other[@]}"; then need+=(all); fi
+        if has lint "${other[@]}" || has replay "${other[@]}" || has page "${other[@]}"; then need+=(all); fi
         [ "${#need[@]}" -eq 0 ] || build "${label}build" "${make_with[@]}" "${need[@]}" || return
         if [ "${#scenario[@]}" -gt 0 ] && [ -z "$SAN" ] && ! has replay "${other[@]}" && grep -rqs replay "${scenario[@]%%::*}"; then
                 one "${label}stub of CUPTI" tests/replay/check.sh "$tree" build

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT. The page on what `protonview web` really says: every tab, and its numbers against the tools'.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { browser, pageOf, settled } from "./browser.mjs";
 import { built, record, replays } from "./real.mjs";
@@ -51,7 +52,7 @@ describe("a real server", { skip: !built && "build/bin/protonview is not there: 
 		const of = (n) => t.rows.find((row) => row[t.columns.findIndex((c) => c.name === "name")] === n)[t.columns.findIndex((c) => c.name.startsWith("cpu_time"))];
 		const p = await open(`s=${r.ids.demo}&tab=tree&open=all`);
 		const head = await p.$$eval("th", (l) => l.map((h) => h.textContent));
-		const col = head.findIndex((h) => h.startsWith("cpu time") && !h.includes("self"));
+		const col = head.findIndex((h) => h.startsWith("CPU time") && !h.includes("self"));
 		const unit = { ns: 1, "µs": 1e3, ms: 1e6, s: 1e9 }[/(ns|µs|ms|s)\s*[▲▼]?$/.exec(head[col])[1]];
 		const rows = await p.$$eval("tbody tr[role=row]", (l, c) => l.map((row) => [row.children[0].textContent.replace(/^[▾▸]/, ""), row.children[c].textContent]), col);
 		for (const name of ["forward", "optimizer"]) {
@@ -84,6 +85,16 @@ describe("a real server", { skip: !built && "build/bin/protonview is not there: 
 		const path = await p.$$eval(".details .path li", (l) => l.map((e) => e.textContent));
 		assert.equal(path[path.length - 1], await p.$eval(".details .whole", (e) => e.textContent));
 		assert.equal(path[0], "ROOT");
+		await p.close();
+	});
+	test("saves as all that export writes", async () => {
+		const table = readFileSync(new URL("../../proto/terms/formats.h", import.meta.url), "utf8");
+		const endings = [...table.matchAll(/^\tX\(.*?,\s+"([a-z._]+)",/gm)].map((x) => x[1]);
+		const p = await open(`s=${r.ids.demo}&tab=summary`);
+		const links = await p.$$eval(".menu a", (l) => l.map((e) => e.getAttribute("href")));
+		assert.deepEqual(links.map((l) => l.replace(/^.*export\./, "")).sort(), endings.sort());
+		for (const l of links)
+			assert.equal(await p.evaluate(async (x) => (await fetch(x)).status, l), 200, l);
 		await p.close();
 	});
 	test("a report is the same page, and asks nobody", async () => {

@@ -139,6 +139,7 @@ export interface Found {
 	dur?: number;
 }
 export interface LiveFrame {
+	away?: string | null; // why nobody answers
 	steps?: Num;
 	step_rate?: Num;
 	busy?: Num;

@@ -88,7 +88,12 @@ function turnTheme(): void {
 	theme(dark ? "light" : "dark");
 }
 
-const FORMATS: [string, string][] = [["folded", "folded stacks"], ["csv", "CSV"], ["json", "JSON"], ["speedscope.json", "speedscope"], ["pb.gz", "pprof"], ["hatchet", "Hatchet"], ["pftrace", "Perfetto"]];
+// The endings of proto/terms/formats.h; a test compares them.
+const FORMATS: [string, string][] = [
+	["protond", "the whole session"], ["hatchet", "Hatchet"], ["hatchet_msgpack", "Hatchet, smaller"], ["sqlite", "SQLite"], ["pftrace", "Perfetto"], ["json", "Chrome trace"],
+	["folded", "folded stacks"], ["speedscope.json", "speedscope"], ["pb.gz", "pprof"], ["csv", "CSV of nodes"], ["kernels.csv", "CSV of kernels"], ["nodes.json", "JSON of nodes"],
+	["kernels.json", "JSON of kernels"], ["svg", "flame graph, SVG"], ["bars.svg", "bars, SVG"],
+];
 
 function App() {
 	const h = useHash();
@@ -181,7 +186,7 @@ function App() {
 					{m && !isReport && (
 						<details class="menu right">
 							<summary>save as</summary>
-							<div>{FORMATS.map(([f, words]) => <a key={f} href={api(id, `export.${f}`)} download="">{words}</a>)}</div>
+							<div>{FORMATS.filter(([f]) => m.has.timeline !== false || !["json", "pftrace"].includes(f)).map(([f, words]) => <a key={f} href={api(id, `export.${f}`)} download="">{words}</a>)}</div>
 						</details>
 					)}
 					<button type="button" class="plain" onClick={turnTheme} title="light or dark (t)" aria-label="light or dark">◐</button>

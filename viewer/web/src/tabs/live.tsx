@@ -43,6 +43,10 @@ export function LiveTab() {
 				} catch {
 					return;
 				}
+				if (f.away) {
+					setFrame((was) => ({ ...was, away: f.away! }));
+					return;
+				}
 				const p = past.current;
 				p.t.push((Date.now() - began) / 1000);
 				p.rate.push(f.step_rate ?? null);
@@ -92,6 +96,7 @@ export function LiveTab() {
 			<div class="bar-of">
 				<span class={`state ${state === "on" && !paused ? "live" : ""}`} role="status">{paused ? "paused" : words}</span>
 				<Toggle on={paused} words="pause" onChange={(on) => set({ paused: on ? "1" : "" })} />
+				{frame?.away ? <span class="note warn">{shown(frame.away)}</span> : null}
 				{frame && <span class="note"><b>{frame.step_rate === null || frame.step_rate === undefined ? "–" : frame.step_rate.toFixed(1)}</b> steps a second, <b>{frame.steps === null || frame.steps === undefined ? "–" : group(frame.steps)}</b> in all; GPU busy <b>{frame.busy === null || frame.busy === undefined ? "–" : percent(frame.busy, 1)}</b>; lost <b>{group(frame.drops ?? 0)}</b></span>}
 			</div>
 			<LiveCharts p={shownPast} />
