@@ -28,8 +28,10 @@ export async function pageOf(b, { zoom = 1, dark = false, width = 1280, height =
 	return p;
 }
 
-// Waits until nothing is asked for any more and two frames were drawn.
+// Waits until nothing is asked for any more, what came was drawn, and nothing was asked for because of it.
 export async function settled(p) {
-	await p.waitForNetworkIdle({ idleTime: 100, concurrency: 0, timeout: 15000 });
-	await p.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))));
+	for (let i = 0; i < 2; i++) {
+		await p.waitForNetworkIdle({ idleTime: 60, concurrency: 0, timeout: 30000 });
+		await p.evaluate(() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => requestIdleCallback(() => requestIdleCallback(done))))));
+	}
 }

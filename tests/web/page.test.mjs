@@ -304,6 +304,7 @@ describe("the timeline", () => {
 	test("draws the slices where they are", async () => {
 		const p = await open("s=1&tab=timeline&t=20000000,20400000&counters=0&arrows=0");
 		const line = new Line(200_000, 2, 2, SESSIONS[1][7]);
+		await p.waitForFunction(() => document.querySelector("canvas").getContext("2d").getImageData(172, 32, 400, 1).data.some((v) => v !== 255), { timeout: 15000 });
 		const got = await p.evaluate((n) => {
 			const c = document.querySelector("canvas");
 			const d = c.getContext("2d").getImageData(0, 24 + 8, c.width, 1).data;
