@@ -256,7 +256,7 @@ describe("the timeline", () => {
 		const p = await open("s=1&tab=timeline&t=20000000,20400000");
 		const box = await (await p.$("canvas")).boundingBox();
 		let hit = "";
-		for (let x = 180; x < 400 && !hit; x += 4) {
+		for (let x = 200; x < 420 && !hit; x += 4) {
 			await p.mouse.move(box.x + x, box.y + 34);
 			await settled(p);
 			hit = (await p.$(".tip .head")) ? await text(p, ".tip .head") : "";
@@ -284,7 +284,7 @@ describe("the timeline", () => {
 		await p.mouse.up();
 		await p.waitForSelector(".sums tbody tr[role=row]");
 		const [a, b] = (await hashOf(p)).get("range").split(",").map(Number);
-		const want = (px) => 20000000 + ((px - 172) / (box.width - 172)) * 400000;
+		const want = (px) => 20000000 + ((px - 196) / (box.width - 196)) * 400000;
 		assert.ok(Math.abs(a - want(300)) < 800 && Math.abs(b - want(500)) < 800, `${a} ${b}`);
 		assert.equal((await hashOf(p)).get("box"), "0,1");
 		await p.close();
@@ -304,13 +304,13 @@ describe("the timeline", () => {
 	test("draws the slices where they are", async () => {
 		const p = await open("s=1&tab=timeline&t=20000000,20400000&counters=0&arrows=0");
 		const line = new Line(200_000, 2, 2, SESSIONS[1][7]);
-		await p.waitForFunction(() => document.querySelector("canvas").getContext("2d").getImageData(172, 32, 400, 1).data.some((v) => v !== 255), { timeout: 15000 });
+		await p.waitForFunction(() => document.querySelector("canvas").getContext("2d").getImageData(196, 32, 400, 1).data.some((v) => v !== 255), { timeout: 15000 });
 		const got = await p.evaluate((n) => {
 			const c = document.querySelector("canvas");
 			const d = c.getContext("2d").getImageData(0, 24 + 8, c.width, 1).data;
-			return Array.from({ length: n }, (_, i) => d[(172 + i) * 4] | (d[(172 + i) * 4 + 1] << 8) | (d[(172 + i) * 4 + 2] << 16));
+			return Array.from({ length: n }, (_, i) => d[(196 + i) * 4] | (d[(196 + i) * 4 + 1] << 8) | (d[(196 + i) * 4 + 2] << 16));
 		}, 1000);
-		const width = await p.$eval("canvas", (c) => c.width - 172);
+		const width = await p.$eval("canvas", (c) => c.width - 196);
 		const scale = width / 400000;
 		let wrong = 0;
 		for (let i = 0; i < 18; i++) {

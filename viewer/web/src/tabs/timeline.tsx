@@ -12,7 +12,7 @@ import { now, set, setQuietly, usePromise } from "../state";
 import { type Col, copyText, say, Table } from "../table";
 import { GROUP, type Tile, Tiles } from "../tiles";
 
-const GUTTER = 172;
+const GUTTER = 196;
 const RULER = 24;
 const ROW = 18;
 const GAP = 5;
@@ -252,11 +252,13 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 		g.beginPath();
 		g.rect(GUTTER, RULER, lw, tall);
 		g.clip();
+		const taken = new Map<number, number>();
 		for (const l of labels.length > 700 ? labels.slice(0, 700) : labels) {
 			const { tile, i } = l.s;
 			const c = colorAt(tile, i);
 			const s = fit(g, (tile.count[i] > 1 ? `${group(tile.count[i])} × ` : "") + tile.briefs[tile.name[i]], l.w - 6);
-			if (s.length > 1) {
+			if (s.length > 1 && l.x >= (taken.get(l.y) ?? -1)) { // no name over another
+				taken.set(l.y, l.x + l.w - 1);
 				g.fillStyle = hit && !hit(tile.names[tile.name[i]]) ? k.dim : ink(c);
 				g.fillText(s, GUTTER + l.x + 3, RULER + l.y + ROW / 2 - 0.5);
 			}
