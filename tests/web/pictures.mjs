@@ -18,19 +18,18 @@ try {
 		shots = process.argv.slice(4).map((s) => [s.slice(0, s.indexOf("=")), s.slice(s.indexOf("=") + 1), {}]);
 	else {
 		r.run(["run", "-n", "again", "-d", "trace", "--", "protond-demo"]);
-		const { torch, demo, ranks } = r.ids;
+		const { gpt2, demo, ranks } = r.ids;
 		const list = r.json("sessions");
 		const again = String(list.rows.find((x) => x[list.columns.findIndex((c) => c.name === "name")] === "again")[0]);
 		shots = [
-			["summary", `s=${torch}&tab=summary`, {}],
-			["tree", `s=${torch}&tab=tree&node=2`, { dark: true }],
-			["flame", `s=${torch}&tab=flame&z=2`, {}],
-			["callers", `s=${torch}&tab=flame&flame=turned`, { dark: true }],
+			["summary", `s=${gpt2}&tab=summary`, {}],
+			["tree", `s=${gpt2}&tab=tree&sel=aten%3A%3Amm`, { dark: true }],
+			["flame", `s=${gpt2}&tab=flame`, {}],
+			["bottom-up", `s=${gpt2}&tab=flame&flame=turned&q=sgemm`, { dark: true }],
 			["difference", `s=${again}&tab=flame&flame=diff&base=${demo}&fm=cpu_time`, {}],
-			["call-graph", `s=${torch}&tab=graph&z=2`, {}],
-			["operations", `s=${torch}&tab=ops&by=family`, {}],
-			["timeline", `s=${torch}&tab=timeline&hide=0,1,4,5,6,7&t=6435000000,6475000000`, {}],
-			["timeline-cpu", `s=${demo}&tab=timeline`, { dark: true }],
+			["call-graph", `s=${gpt2}&tab=graph`, {}],
+			["operations", `s=${gpt2}&tab=ops`, {}],
+			["timeline", `s=${gpt2}&tab=timeline&t=41000000,43400000`, {}],
 			["steps", `s=${demo}&tab=steps`, {}],
 			["series", `s=${demo}&tab=series`, { dark: true }],
 			["ranks", `s=${ranks}&tab=ranks`, {}],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT. Real sessions behind a real `protonview web`: the demo's, those of recordings of an H200
-// that are played (where tests/replay is built), ranks, and one that goes on.
+// that are played (where tests/replay is built), ranks, and a file of torch.profiler.
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -63,12 +63,15 @@ export async function record() {
 				writeFileSync(dump, gunzipSync(readFileSync(join(ROOT, `tests/replay/dumps/${name}.cuptidump.gz`))));
 				run(["run", "-n", name, "-d", "trace", "--", "pd_replay_job", name], { PROTOND_CUPTI_PATH: join(BUILD, "replay/libcupti.so.13"), PD_REPLAY_DUMP: dump });
 			}
-		const web = started(bin("protonview"), ["web", "--no-open", "--port", "0"]);
+		const kineto = join(ROOT, "tests/real/kineto.json.gz");
+		execFileSync(bin("protonview"), ["import", kineto, "--as", "gpt2"], { env, cwd: dir, stdio: "ignore" });
+		const web = started(bin("protonview"), ["web", "--no-open", "--port", "0", "kineto.protond"]);
 		const url = await until("the page's address", () => /http:\S+/.exec(web.out)?.[0]);
-		const json = (...args) => JSON.parse(execFileSync(bin("protonview"), [...args, "--json"], { env, maxBuffer: 1e9 }).toString());
+		const json = (...args) => JSON.parse(execFileSync(bin("protonview"), [...args, "--json"], { env, maxBuffer: 1e9 }).toString()).data;
 		const list = json("sessions");
 		const at = (name) => list.columns.findIndex((c) => c.name === name);
 		const ids = Object.fromEntries(list.rows.filter((r) => r[at("source")] !== "job").map((r) => [r[at("name")], String(r[at("id")])]));
+		ids.gpt2 = "f1"; // the first file of the command line
 		return { url, ids, json, run, env, dir, started, stop, view: (...args) => execFileSync(bin("protonview"), args, { env, cwd: dir }).toString() };
 	} catch (e) {
 		const said = children.map((p) => p.out).join("\n");

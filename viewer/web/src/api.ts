@@ -121,6 +121,9 @@ export interface Arrows {
 	from: number[];
 	to_lane: number[];
 	to: number[];
+	from_depth?: number[];
+	to_depth?: number[];
+	event?: number[];
 	left_out?: number;
 }
 export interface Sums {

@@ -96,6 +96,12 @@ export function shown(name: string): string {
 export function brief(name: string): string {
 	if (name.length > LONG)
 		return cut(name, 200);
+	// A line of Python: what it is first, where it stands after it.
+	const frame = /^(?:.*\/)?([^/]+)\((\d+)\): (.+)$/.exec(name);
+	if (frame)
+		return `${frame[3]} (${frame[1]}:${frame[2]})`;
+	if (name.startsWith("nn.Module: "))
+		return name.slice(11);
 	let depth = 0;
 	let ret = "";
 	for (const c of name.replace(/^void /, "").replace("(anonymous namespace)::", "")) {

@@ -88,9 +88,10 @@ function turnTheme(): void {
 	theme(dark ? "light" : "dark");
 }
 
-// The endings of proto/terms/formats.h; a test compares them.
+// The endings of proto/terms/formats.h that are one file; a test compares them.
+const TIMELINE = ["json", "pt.trace.json", "pftrace", "tfevents"];
 const FORMATS: [string, string][] = [
-	["protond", "the whole session"], ["hatchet", "Hatchet"], ["hatchet_msgpack", "Hatchet, smaller"], ["sqlite", "SQLite"], ["pftrace", "Perfetto"], ["json", "Chrome trace"],
+	["protond", "the whole session"], ["hatchet", "Hatchet"], ["hatchet_msgpack", "Hatchet, smaller"], ["sqlite", "SQLite"], ["pftrace", "Perfetto"], ["json", "Chrome trace"], ["pt.trace.json", "torch.profiler"], ["tfevents", "TensorBoard"],
 	["folded", "folded stacks"], ["speedscope.json", "speedscope"], ["pb.gz", "pprof"], ["csv", "CSV of nodes"], ["kernels.csv", "CSV of kernels"], ["nodes.json", "JSON of nodes"],
 	["kernels.json", "JSON of kernels"], ["svg", "flame graph, SVG"], ["bars.svg", "bars, SVG"],
 ];
@@ -186,7 +187,7 @@ function App() {
 					{m && !isReport && (
 						<details class="menu right">
 							<summary>save as</summary>
-							<div>{FORMATS.filter(([f]) => m.has.timeline !== false || !["json", "pftrace"].includes(f)).map(([f, words]) => <a key={f} href={api(id, `export.${f}`)} download="">{words}</a>)}</div>
+							<div>{FORMATS.filter(([f]) => m.has.timeline !== false || !TIMELINE.includes(f)).map(([f, words]) => <a key={f} href={api(id, `export.${f}`)} download="">{words}</a>)}</div>
 						</details>
 					)}
 					<button type="button" class="plain" onClick={turnTheme} title="light or dark (t)" aria-label="light or dark">◐</button>

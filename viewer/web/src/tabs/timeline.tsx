@@ -17,6 +17,7 @@ const RULER = 24;
 const ROW = 18;
 const GAP = 5;
 const COUNTER = 46;
+const MOST_ARROWS = 80;
 const LEAST = 20; // ns that may fill the window
 
 interface Row {
@@ -276,16 +277,18 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 		if (a && a.from.length > 0) {
 			g.strokeStyle = k.dim;
 			g.lineWidth = 1;
-			g.globalAlpha = 0.6;
+			g.globalAlpha = 0.55;
 			g.beginPath();
-			let n = 0;
-			for (let i = 0; i < a.from.length && n < 400; i++) {
+			// All of them where they can be followed, else that of what is selected.
+			const few = a.from.length <= MOST_ARROWS;
+			for (let i = 0; i < a.from.length; i++) {
+				if (!few && !(event > 0 && a.event?.[i] === event))
+					continue;
 				const [f, to] = [byLane[a.from_lane[i]], byLane[a.to_lane[i]]];
 				const [x0, x1] = [X(a.from[i], lw), X(a.to[i], lw)];
 				if (!f || !to || x1 < GUTTER || x0 > GUTTER + lw)
 					continue;
-				n++;
-				const [y0, y1] = [RULER + top(f) + f.rows * ROW - 2, RULER + top(to) + 1];
+				const [y0, y1] = [RULER + top(f) + ((a.from_depth?.[i] ?? f.rows - 1) + 1) * ROW - 2, RULER + top(to) + (a.to_depth?.[i] ?? 0) * ROW + 1];
 				const bend = Math.min(60, Math.abs(y1 - y0) / 2);
 				g.moveTo(x0, y0);
 				g.bezierCurveTo(x0, y0 + bend, x1, y1 - bend, x1, y1);
@@ -689,7 +692,7 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 					{h.table === "1" ? <Listing tiles={drawn.current} view={view.current} rows={byLane} t0={all[0]} onSelect={choose} /> : (
 						<div class="canvas" ref={box}>
 							<Canvas label={`Timeline: ${rows.length} lanes, ${time(all[1] - all[0])}. W, A, S, D zoom and move, N the next of a name, ? all keys. The table button lists what is shown.`}
-								draw={draw} deps={[rows, counters, hit, sel, range, arrows, familyOf, tiles, focusLane]} again={again} handlers={handlers} />
+								draw={draw} deps={[rows, counters, hit, sel, range, arrows, event, familyOf, tiles, focusLane]} again={again} handlers={handlers} />
 							<TipBox tip={tip} />
 						</div>
 					)}
@@ -726,7 +729,7 @@ function useArrows(id: string, on: boolean, t: string, all: [number, number]): A
 			const [x, y] = (now().t ?? t).split(",").map(Number);
 			const [t0, t1] = y > x ? [x, y] : all;
 			getJson<Arrows>(`${api(id, "arrows")}?t0=${Math.max(0, Math.floor(t0))}&t1=${Math.ceil(t1)}`, stop.signal).then(
-				(r) => put(r.from.length <= 400 ? r : { ...r, from: [] }),
+				put,
 				() => put(null), // without arrows: the tiles say what is wrong
 			);
 		}, 300);
