@@ -20,6 +20,8 @@ static int64_t number(struct json_slice *at)
 	struct json_slice of = {at->s, 0};
 	int64_t v;
 
+	if (at->n == 0)
+		return 0;
 	while (of.n < at->n && of.s[of.n] >= '0' && of.s[of.n] <= '9')
 		of.n++;
 	at->s += of.n;

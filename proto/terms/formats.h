@@ -90,6 +90,20 @@ static inline enum format_from format_from(enum format f)
 	return f < FORMAT_COUNT ? (enum format_from)from[f] : FORMAT_FROM_TREE;
 }
 
+/* Proton writes it, too. */
+static inline bool format_is_protons(enum format f)
+{
+#define IS_PROTONS                      true
+#define IS_OURS                         false
+#define X(name, from, read, whose, ...) [FORMAT_##name] = IS_##whose,
+	static const bool protons[FORMAT_COUNT] = {FORMATS(X)};
+#undef X
+#undef IS_PROTONS
+#undef IS_OURS
+
+	return f < FORMAT_COUNT && protons[f];
+}
+
 /* Whether a session must have been recorded with data=trace for it. */
 static inline bool format_needs_timeline(enum format f)
 {

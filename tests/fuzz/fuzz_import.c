@@ -14,7 +14,7 @@
 int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 
 struct seen {
-	uint64_t scopes, work;
+	uint64_t scopes, work, values;
 };
 
 static void on_scope(struct timeline *w, const struct timeline_scope *s)
@@ -23,6 +23,16 @@ static void on_scope(struct timeline *w, const struct timeline_scope *s)
 
 	MUST(s->end_ns >= s->begin_ns);
 	seen->scopes++;
+	seen->values += s->n_metrics;
+}
+
+static void on_metric(struct timeline *w, const struct held *h, uint64_t ns)
+{
+	struct seen *seen = w->mine;
+
+	(void)h;
+	(void)ns;
+	seen->values++;
 }
 
 static void on_op(struct timeline *w, const struct timeline_op *o)
@@ -35,7 +45,8 @@ static void on_op(struct timeline *w, const struct timeline_op *o)
 
 static void check_session(sqlite3 *db, const struct import_taken *taken)
 {
-	static const struct timeline_form form = {.scope = on_scope, .op = on_op};
+	static const struct timeline_form form = {
+		.scope = on_scope, .op = on_op, .metric = on_metric};
 	struct seen seen = {0};
 	struct profile *p = NULL;
 	struct profile_select all = {0};
@@ -47,7 +58,7 @@ static void check_session(sqlite3 *db, const struct import_taken *taken)
 	profile_free(p);
 	MUST(timeline_write(&form, &seen, db, 1, NULL, NULL, &gone, &e) == 0);
 	MUST(gone == 0 && seen.scopes == taken->scopes &&
-		seen.work == taken->kernels + taken->copies);
+		seen.work == taken->kernels + taken->copies && seen.values == taken->values);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)

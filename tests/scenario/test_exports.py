@@ -424,6 +424,23 @@ def replayed(world, gz):
 
 
 @pytest.mark.skipif(not REPLAY.exists(), reason="tests/replay/check.sh builds the stub; it runs first in make check")
+@pytest.mark.parametrize("end", ["folded", "csv", "pftrace", "pt.trace.json", "speedscope.json"])
+def test_one_file_whoever_writes_it(world, end):
+    """`protonctl run -o`, `finalize -o` and `protonview export`: byte for byte, with the names that people read."""
+    gz = next(d for d in DUMPS if d.name.startswith("torch"))
+    dump = world.home / "dump"
+    dump.write_bytes(gzip.decompress(gz.read_bytes()))
+    world.start()
+    env = {"PROTOND_CUPTI_PATH": str(STUB), "PD_REPLAY_DUMP": str(dump)}
+    world.ctl("run", "-n", "r", "-d", "both", "-o", f"run.{end}", "--", REPLAY, env=env)
+    world.view("export", "r", "-o", f"view.{end}")
+    assert (world.home / f"run.{end}").read_bytes() == (world.home / f"view.{end}").read_bytes()
+    assert b"at::native::" in (world.home / f"run.{end}").read_bytes() and b"_ZN2at" not in (world.home / f"run.{end}").read_bytes()
+    r = world.ctl("finalize", "r", "-o", f"no/such/place.{end}", check=False)
+    assert r.returncode != 0 and "No such file" in r.stderr
+
+
+@pytest.mark.skipif(not REPLAY.exists(), reason="tests/replay/check.sh builds the stub; it runs first in make check")
 @pytest.mark.parametrize("gz", DUMPS, ids=lambda p: p.name.split(".")[0])
 def test_gpu_work_in_a_perfetto_trace(world, gz):
     r = replayed(world, gz)

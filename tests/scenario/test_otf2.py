@@ -139,9 +139,13 @@ def test_written_whole_or_not_at_all(world):
     assert (world.home / "x.otf2").stat().st_mode & 0o777 == 0o777 & ~mask
 
 
-def test_the_daemon_writes_no_folders(world):
-    r = world.ctl("run", "-d", "both", "-o", "x.otf2", "--", "true", check=False)
-    assert r.returncode == 125 and "protonview export" in r.stderr
+def test_of_a_run_and_of_a_job(world):
+    """protonctl writes the folder too; a job, whose file the daemon writes, is told who does."""
+    job = "import sys; sys.path.insert(0, sys.argv[1]); import protond; s = protond.start('s', data='trace'); protond.enter_scope('a');" \
+          " protond.exit_scope(); protond.finalize(s, output_format='otf2')"
+    r = world.ctl("run", "-n", "n", "-k", "none", "-d", "both", "-o", "x.otf2", "--", sys.executable, "-c", job, BUILD / "lib/protond/python", check=False)
+    assert "folder" in r.stderr and "protonview export" in r.stderr, r.stderr
+    assert Archive(world.home / "x.otf2").of("PROCESS")
 
 
 def test_a_signal_leaves_no_folder(world):

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: MIT. protonctl_file.c: the file that a session is written to. */
 #include "protonctl_file.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -104,8 +107,6 @@ int output_check(struct ctl *c, const char *path)
 	if (format_of_file(path) == FORMAT_COUNT && !is_page(path))
 		return err_set(
 			e, -EINVAL, "%s: unknown format; the name must end in " OUTPUT_FILES, path);
-	if (!is_page(path) && format_from(format_of_file(path)) == FORMAT_FROM_FOLDER)
-		return err_set(e, -EINVAL, "%s: " FORMAT_IS_FOLDER, path);
 	if (ctl_option(c, "force") == NULL && lstat(path, &st) == 0)
 		return err_set(
 			e, -EEXIST, "%s already exists; choose another name, or use --force", path);
@@ -140,50 +141,89 @@ static int place_file(int from, const char *path, bool force)
 	return r < 0 ? r : output_close(path, &o, force, copy_fd(from, o.file), &words);
 }
 
-/* In the child. It reads the database of the daemon that this program asked; standard output is a
- * job's. */
-static _Noreturn void become_report(
-	const char *program, const char *db, const char *session, const char *path, bool force)
+/* --- by protonview, which has the names that people read */
+
+/* What it complains of, without its name. */
+static void read_complaint(int fd, char text[static 400])
 {
-	(void)setenv("PROTOND_DB", db, 1);
-	(void)dup2(STDERR_FILENO, STDOUT_FILENO);
-	(void)execl(
-		program, program, "report", session, "-o", path, force ? "--force" : NULL, NULL);
-	_exit(127);
+	const char *prefix = "protonview: ";
+	size_t n = 0;
+	ssize_t got;
+
+	while ((got = read(fd, text + n, 399 - n)) > 0 || (got < 0 && errno == EINTR))
+		n += got > 0 ? (size_t)got : 0;
+	text[n] = '\0';
+	text[strcspn(text, "\n")] = '\0';
+	n = strncmp(text, prefix, strlen(prefix)) == 0 ? strlen(prefix) : 0;
+	memmove(text, text + n, strlen(text + n) + 1);
 }
 
-static int page_file(
+static int spawn_view(char *const argv[], int *ret_fd, pid_t *ret_pid, struct err *e)
+{
+	posix_spawn_file_actions_t actions;
+	char view[4096];
+	int fd[2], code;
+
+	if (self_find("protonview", view, sizeof(view)) < 0)
+		return err_set(e, -ENOENT, "there is no protonview beside protonctl to write it");
+	if (pipe2(fd, O_CLOEXEC) < 0)
+		return err_set(e, neg_errno(), "%s", strerror(errno));
+	code = posix_spawn_file_actions_init(&actions);
+	if (code == 0) {
+		(void)posix_spawn_file_actions_adddup2(&actions, fd[1], STDERR_FILENO);
+		(void)posix_spawn_file_actions_adddup2(
+			&actions, fd[1], STDOUT_FILENO); /* ours is a job's */
+		code = posix_spawn(ret_pid, view, &actions, NULL, argv, environ);
+		(void)posix_spawn_file_actions_destroy(&actions);
+	}
+	(void)close(fd[1]);
+	*ret_fd = fd[0];
+	if (code == 0)
+		return 0;
+	(void)close(fd[0]);
+	return err_set(e, -code, "%s: %s", view, strerror(code));
+}
+
+static int export_view(
 	const struct rpc *r, const char *session, const char *path, bool force, struct err *e)
 {
-	char program[4096];
-	int status = 0;
+	char of[64], to[4096], format[32] = "", why[400];
+	char *const page[] = {(char[]){"protonview"}, (char[]){"report"}, of, (char[]){"-o"}, to,
+		force ? (char[]){"--force"} : NULL, NULL};
+	char *const file[] = {(char[]){"protonview"}, (char[]){"export"}, of, (char[]){"-f"},
+		format, (char[]){"-o"}, to, force ? (char[]){"--force"} : NULL, NULL};
+	int fd = -1, status = 0, code;
 	pid_t pid;
 
-	if (self_find("protonview", program, sizeof(program)) < 0)
-		return err_set(e, -ENOENT,
-			"%s was not written: there is no protonview beside protonctl", path);
-	(void)fflush(NULL);
-	pid = fork();
-	if (pid == 0)
-		become_report(program, rpc_daemon(r)->db, session, path, force);
-	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+	snprintf(of, sizeof(of), "%s", session);
+	if (!is_page(path))
+		snprintf(format, sizeof(format), "%s", format_names[format_of_file(path)]);
+	if ((size_t)snprintf(to, sizeof(to), "%s", path) >= sizeof(to))
+		return err_set(e, -ENAMETOOLONG, "its name is too long");
+	(void)setenv("PROTOND_RUNTIME_DIR", rpc_daemon(r)->dir, 1);
+	(void)unsetenv("PROTOND_DB"); /* the daemon's own, whatever it says */
+	code = spawn_view(is_page(path) ? page : file, &fd, &pid, e);
+	if (code < 0)
+		return code;
+	read_complaint(fd, why);
+	(void)close(fd);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
-	if (pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+	/* 4: it is there without what nobody has any more, and the session says so. */
+	if (WIFEXITED(status) && (WEXITSTATUS(status) == 0 || WEXITSTATUS(status) == 4))
 		return 0;
-	return err_set(e, -EIO,
-		"%s was not written; the session is stored, and `protonview report %s -o FILE` "
-		"writes it",
-		path, session);
+	return err_set(e, -EIO, "%s", *why != '\0' ? why : "protonview was ended");
 }
 
-int export_file(struct rpc *r, const char *session, const char *path, bool force, struct err *e)
+/* --- by the daemon: formats that Proton has, which keep names as they were recorded */
+
+static int export_daemon(
+	struct rpc *r, const char *session, const char *path, bool force, struct err *e)
 {
 	struct rpc_reply reply = {.fd = -1};
 	struct wire_buf *b;
 	int code;
 
-	if (is_page(path))
-		return page_file(r, session, path, force, e);
 	b = rpc_begin(r, "export");
 	wire_kv_str(b, "session", session);
 	wire_kv_str(b, "format", format_names[format_of_file(path)]);
@@ -195,10 +235,20 @@ int export_file(struct rpc *r, const char *session, const char *path, bool force
 	else
 		code = place_file(reply.fd, path, force);
 	rpc_reply_free(&reply);
-	if (code < 0 && code != -EPROTO)
+	return code < 0 && code != -EPROTO ? err_set(e, code, "%s", strerror(-code)) : code;
+}
+
+int export_file(struct rpc *r, const char *session, const char *path, bool force, struct err *e)
+{
+	struct err why = {0};
+	const int code = !is_page(path) && format_is_protons(format_of_file(path))
+				 ? export_daemon(r, session, path, force, &why)
+				 : export_view(r, session, path, force, &why);
+
+	if (code < 0)
 		err_set(e, code,
-			"%s was not written: %s; the session is stored, and `protonview export %s "
+			"%s was not written: %s; the session is stored, and `protonview %s %s "
 			"-o FILE` writes it",
-			path, strerror(-code), session);
+			path, why.text, is_page(path) ? "report" : "export", session);
 	return code;
 }
