@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import pathlib
+import random
 import re
 import select
 import shutil
@@ -300,6 +301,25 @@ def test_a_disk_that_fills(small, name, end):
     assert r.returncode == 0, (r.returncode, r.stdout, r.stderr)
     said = r.stderr.splitlines()
     assert len(said) == 4 and all("No space left on device" in line for line in said), said
+
+
+@pytest.mark.parametrize("what", ["cut", "changed"])
+def test_a_portable_session_that_is_damaged(small, what):
+    """Cut off at each sixty-fourth, or with bytes changed: what can be read is shown, else words say what is wrong; nothing crashes."""
+    whole, file, rng = (small.home / "in.protond").read_bytes(), small.home / "bad.protond", random.Random(24)
+    refused = 0
+    for k in range(64):
+        data = bytearray(whole[:len(whole) * k // 64] if what == "cut" else whole)
+        for _ in range(0 if what == "cut" else 40):
+            data[rng.randrange(k * len(data) // 64, len(data))] = rng.randrange(256)
+        file.write_bytes(data)
+        for words in (["tree", file, "-n", "5"], ["sql", file, "select count(*), sum(dur_ns) from scopes"],
+                      ["export", file, "-f", "kineto", "-o", "out", "--force"], ["export", file, "-f", "sqlite", "-o", "out", "--force"]):
+            r = small.view(*words, check=False)
+            assert r.returncode in (0, 1, 4), (k, words, r.returncode, r.stderr)
+            assert r.returncode == 0 or r.stderr.startswith("protonview: "), (k, words, r.stderr)
+            refused += r.returncode != 0
+    assert refused > (200 if what == "cut" else 0)
 
 
 def test_how_far_it_is(small):

@@ -147,11 +147,14 @@ static int place_file(int from, const char *path, bool force)
 static void read_complaint(int fd, char text[static 400])
 {
 	const char *prefix = "protonview: ";
+	char more[256];
 	size_t n = 0;
 	ssize_t got;
 
-	while ((got = read(fd, text + n, 399 - n)) > 0 || (got < 0 && errno == EINTR))
-		n += got > 0 ? (size_t)got : 0;
+	do { /* to the end, or its next word would end it */
+		got = n < 399 ? read(fd, text + n, 399 - n) : read(fd, more, sizeof(more));
+		n += n < 399 && got > 0 ? (size_t)got : 0;
+	} while (got > 0 || (got < 0 && errno == EINTR));
 	text[n] = '\0';
 	text[strcspn(text, "\n")] = '\0';
 	n = strncmp(text, prefix, strlen(prefix)) == 0 ? strlen(prefix) : 0;
