@@ -230,6 +230,13 @@ static uint32_t engine_nvtx(void *get_export_table)
 	return b != NULL && core.host != NULL ? b->attach(core.host, get_export_table) : 0;
 }
 
+static uint32_t engine_nvtx_extension(void *module)
+{
+	const struct backend *b = registry_marker();
+
+	return b != NULL && core.host != NULL ? b->extend(module) : 0;
+}
+
 static void engine_host(const struct protond_host *host)
 {
 	if (core.host == NULL && host != NULL && host->abi == ENGINE_ABI &&
@@ -290,6 +297,7 @@ EXPORT const struct protond_engine *protond_engine_v1(void)
 		.captured = engine_captured,
 		.captured_ring = capture_ring,
 		.markers = engine_markers,
+		.nvtx_extension = engine_nvtx_extension,
 	};
 
 	return &engine;

@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT. inject.c: the two doors by which CUDA and NVTX load this library
+/* SPDX-License-Identifier: MIT. inject.c: the doors by which CUDA and NVTX load this library
  * into programs that do not link it. In one that has another copy (a wheel's, say, and the variable
  * names an installed one) the call is handed on to that. */
 #include "thread.h"
@@ -14,6 +14,7 @@
 
 PD_EXPORT int InitializeInjection(void);
 PD_EXPORT int InitializeInjectionNvtx2(void *get_export_table);
+PD_EXPORT int InitializeInjectionNvtxExtension(void *module);
 
 /* Until `flag` is `to`, for a while. */
 static void settle(const _Atomic bool *flag, bool to)
@@ -72,29 +73,41 @@ PD_EXPORT int InitializeInjection(void)
 	return 1;
 }
 
-/* Called at a program's first NVTX call. The slots stay ours for good, so the engine must be there
- * also while nothing is recorded; its ring is not made before something is. */
-PD_EXPORT int InitializeInjectionNvtx2(void *get_export_table)
+/* Of NVTX. The slots stay ours for good, so the engine must be there also while nothing is recorded;
+ * its ring is not made before something is. */
+static int nvtx_door(const char *door, void *table, bool extension)
 {
 	const int saved = errno;
 	const struct protond_engine *e;
 	const bool awake = pd_thread_here() != NULL;
 	char text[PD_TEXT];
-	void *first = pd.second ? pd_first(__func__) : NULL;
+	void *first = pd.second ? pd_first(door) : NULL;
 	int (*fn)(void *), ok = 0;
 
 	if (first != NULL) {
 		memcpy(&fn, &first, sizeof(fn));
 		errno = saved;
-		return fn(get_export_table);
+		return fn(table);
 	}
 	if (awake && !pd.inert) {
 		e = pd_engine_load(text);
 		if (e != NULL) {
 			e->host(&pd_host);
-			ok = e->nvtx(get_export_table) != 0;
+			ok = (extension ? e->nvtx_extension(table) : e->nvtx(table)) != 0;
 		}
 	}
 	errno = saved;
 	return ok;
+}
+
+/* Called at a program's first NVTX call. */
+PD_EXPORT int InitializeInjectionNvtx2(void *get_export_table)
+{
+	return nvtx_door(__func__, get_export_table, false);
+}
+
+/* Called at a program's first call of an NVTX extension, for each one; after the other. */
+PD_EXPORT int InitializeInjectionNvtxExtension(void *module)
+{
+	return nvtx_door(__func__, module, true);
 }

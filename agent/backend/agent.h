@@ -129,6 +129,7 @@ struct backend {
 
 	/* CAP_MARKER: table: what the vendor's loader gave to the injected library. 1: attached. */
 	uint32_t (*attach)(const struct protond_host *host, void *table);
+	uint32_t (*extend)(void *module); /* likewise, of an extension; attach() comes before it */
 
 	/* CAP_KERNEL, all that follow. */
 

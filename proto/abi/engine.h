@@ -154,6 +154,7 @@ struct protond_engine {
 	 * is a number << 32 | the low half of n, written last and 0 meanwhile. NULL: none to be had. */
 	void *(*captured_ring)(uint32_t device, uint64_t *ret_bytes);
 	void (*markers)(uint32_t on); /* [any] Whether ranges of NVTX are scopes from now on */
+	uint32_t (*nvtx_extension)(void *module); /* likewise InitializeInjectionNvtxExtension */
 };
 
 typedef const struct protond_engine *protond_engine_fn(void);

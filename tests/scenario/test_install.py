@@ -349,7 +349,7 @@ while threads() != 1:  # a thread has the name of the one that makes it, until i
     os.sched_yield()
 before = threads(), sockets()
 other = ctypes.CDLL(sys.argv[1])
-answers = other.InitializeInjection(), other.InitializeInjectionNvtx2(None)
+answers = other.InitializeInjection(), other.InitializeInjectionNvtx2(None), other.InitializeInjectionNvtxExtension(None)
 with protond.scope("outer"):
     pass
 print(json.dumps([before, [threads(), sockets()], answers]))

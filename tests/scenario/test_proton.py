@@ -192,6 +192,26 @@ def test_nvtx_ranges_in_a_session_of_the_programs_own(world, env, named):
     assert ("/a/outer/inner" in tree(world.home / "s.hatchet")) == named
 
 
+@pytest.mark.skipif(not any(pathlib.Path(f).with_name("nvToolsExtPayload.h").exists() for f in NVTX), reason="no header of NVTX's payloads here")
+def test_nvtx_ranges_that_end_with_a_payload(world):
+    """NCCL pushes a range as anybody does, and pops it with its payload: the next one stands beside it."""
+    (world.home / "x.c").write_text("#include <nvtx3/nvToolsExt.h>\n#include <nvtx3/nvToolsExtPayload.h>\n"
+                                    "int push(const char *s) { return nvtxRangePushA(s); }\n"
+                                    "int pop(void) { nvtxPayloadData_t p = {0}; return nvtxRangePopPayload(0, &p, 1); }\n"
+                                    "int both(void) { return nvtxRangePushPayload(0, 0, 0) + nvtxRangePopPayload(0, 0, 0); }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", "-I", pathlib.Path(NVTX[0]).parents[1], "x.c", "-o", "x.so", "-ldl"], cwd=world.home, check=True)
+    run(world, """
+        import ctypes
+        proton.start("s", backend="none")
+        x = ctypes.CDLL("./x.so")
+        with proton.scope("a"):
+            x.push(b"one"); x.pop(); x.push(b"two"); x.both(); x.pop()
+            with proton.scope("b"): pass
+        proton.finalize()
+        """)
+    assert {"/a/one", "/a/two", "/a/b"} <= set(tree(world.home / "s.hatchet")), tree(world.home / "s.hatchet")
+
+
 @pytest.mark.skipif(not NVTX, reason="no header of NVTX here")
 def test_nvtx_ranges_by_session(world):
     """TRITON_ENABLE_NVTX is asked at each start()."""

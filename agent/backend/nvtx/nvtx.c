@@ -10,6 +10,9 @@
  * of where it stands. One whose scope was closed by others, because they left what it stood in,
  * only takes its mark away. Registered strings are interned when they are registered; their handle
  * is the name's id.
+ *
+ * Extensions have tables of their own. Of payloads' we take push and pop, for NCCL pops by it what
+ * it pushed without; the payloads themselves are not read.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -33,6 +36,8 @@ enum core2_slot {
 	CORE2_DOMAIN_A = 12,
 	CORE2_DOMAIN_W = 13,
 };
+#define MODULE_PAYLOAD 2 /* of the extensions */
+enum payload_slot { PAYLOAD_PUSH = 3, PAYLOAD_POP = 4 };
 enum message_type { MESSAGE_ASCII = 1, MESSAGE_WIDE = 2, MESSAGE_REGISTERED = 3 };
 
 typedef void slot_fn(void);
@@ -257,6 +262,22 @@ static int domain_pop(const void *domain)
 	return pop();
 }
 
+static int payload_push(const void *domain, const void *payload, size_t n)
+{
+	(void)domain;
+	(void)payload;
+	(void)n;
+	return push(host->intern("", 0)); /* its message, if any, stands in the payload */
+}
+
+static int payload_pop(const void *domain, const void *payload, size_t n)
+{
+	(void)domain;
+	(void)payload;
+	(void)n;
+	return pop();
+}
+
 static const void *handle_of(uint32_t name)
 {
 	return (const void *)((uintptr_t)name * 2 + 1);
@@ -356,7 +377,32 @@ static uint32_t nvtx_attach(const struct protond_host *whose, void *get_export_t
 	return (uint32_t)(fill(e, MODULE_CORE2, second, sizeof(second) / sizeof(*second)) && ok);
 }
 
+struct extension_segment { /* nvtxExtModuleSegment_t */
+	size_t id, slots;
+	intptr_t *slot;
+};
+
+struct extension { /* nvtxExtModuleInfo_t */
+	uint16_t nvtx, bytes, module, compat;
+	size_t segments;
+	struct extension_segment *segment;
+};
+
+/* Slots that stay 0 are no-ops: those of an older or a newer extension, too. */
+static uint32_t nvtx_extend(void *module)
+{
+	const struct extension *x = module;
+
+	if (host == NULL || x == NULL || x->bytes < sizeof(*x) || x->module != MODULE_PAYLOAD ||
+		x->segments == 0 || x->segment->slots <= PAYLOAD_POP)
+		return 0;
+	x->segment->slot[PAYLOAD_PUSH] = (intptr_t)payload_push;
+	x->segment->slot[PAYLOAD_POP] = (intptr_t)payload_pop;
+	return 1;
+}
+
 const struct backend backend_nvtx = {
 	.term = &backend_terms[BACKEND_nvtx],
 	.attach = nvtx_attach,
+	.extend = nvtx_extend,
 };
