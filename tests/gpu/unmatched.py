@@ -118,6 +118,13 @@ def lines(data, sizes=None):
         graphs = {r.graph for r in records if r.key not in calls}
         yield f"  they have {len(keys)} correlation ids and {len(graphs)} graphs; first {[r[1:4] for r in records if r.key not in calls][:4]}"
         yield f"  of the calls: {collections.Counter(c.name for c in calls.values()).most_common(6)}; graphs that calls launched: {sorted(known)[:12]}"
+    per = collections.Counter(r.key for r in records)
+    made = collections.Counter()
+    for k, c in calls.items():
+        if c.captured and per[k]:
+            made[c.name] += per[k]
+    for name, n in made.most_common():
+        yield f"{n} records of calls of {name} that made a node, too"
     odd = collections.Counter((r.copy, calls[r.key].name if r.key in calls else "no call") for r in records if r.kind == 1 and not 1 <= r.copy[0] <= 8)
     for ((kind, src, dst, n), name), count in odd.most_common(8):
         yield f"{count} copies of kind {kind}, memory {src} to {dst}, {n} bytes, by {name}"

@@ -107,6 +107,8 @@ def test_what_is_wrong_is_seen(others, tmp_path, capsys):
         others.judge_program(p, dict(runs, protond=good._replace(**changed)))
         said = capsys.readouterr().out
         return [line.split(": ", 1)[1].partition(": ")[0] for line in said.splitlines() if line.startswith("FAIL")]
+    LOST = "nothing lost, every launch answered, every record asked for"
+    assert judged(session=dict(good.session, notes=["3 GPU records came without their launch: under (no launch)"]))[0] == LOST
     always = ["GPU work below forward, no such scope", "steps"]
     assert judged() == always
     name = next(n for n, v in good.tree.items() if v[0] > 1)
@@ -115,8 +117,8 @@ def test_what_is_wrong_is_seen(others, tmp_path, capsys):
     longer = dict(good.tree, **{name: [good.tree[name][0], good.tree[name][1] * 1.006]})
     assert judged(tree=longer) == ["same run, GPU time by name", "the tree adds up", *always]
     assert judged(tree={}, counted={}) [0] == "protond ends and was counted"
-    assert judged(session=dict(good.session, unmatched=1)) == ["nothing lost, every launch answered", *always]
-    assert judged(session=dict(good.session, losses=[["ring full", 2]])) == ["nothing lost, every launch answered", *always]
+    assert judged(session=dict(good.session, unmatched=1)) == [LOST, *always]
+    assert judged(session=dict(good.session, losses=[["ring full", 2]])) == [LOST, *always]
     assert judged(session=dict(good.session, listed=[])) == ["its session is listed", *always]
     assert judged(status=1) == judged(out="") == ["exit status and output as without protond", *always]
 
