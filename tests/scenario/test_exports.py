@@ -281,6 +281,35 @@ def test_a_file_that_exists(small, name, end):
     assert not [p for p in small.home.iterdir() if p.name.startswith(f"x.{end}.")]
 
 
+@pytest.mark.parametrize("name, end", FORMATS, ids=[n for n, _ in FORMATS])
+def test_names_of_any_length_and_bytes(world, name, end):
+    """Each format takes them; what is JSON, XML or SQLite stays so."""
+    names = ["n" * 65536, "<script>alert(1)</script>", "\"'`,;/\\", "a\nb\r\tc\x00\x1b[2J", "\u202egnp.exe\u2028", "\ud800", "=cmd|'/C calc'!A0", "",
+             "é" * 40000]
+    events = [{"ph": "X", "name": "step", "pid": 1, "tid": 1, "ts": 0, "dur": 1000, "args": {"metrics": {n: i for i, n in enumerate(names)}}}]
+    for i, n in enumerate(names):
+        events += [{"ph": "X", "name": n, "cat": "cpu_op", "pid": 1, "tid": 1, "ts": 10 * i + 1, "dur": 5, "args": {"metrics": {"word": n}}},
+                   {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 1, "tid": 1, "ts": 10 * i + 2, "dur": 1, "args": {"correlation": i + 1}},
+                   {"ph": "X", "cat": "kernel", "name": n, "pid": 0, "tid": 7, "ts": 10 * i + 4, "dur": 3, "args": {"correlation": i + 1, "stream": 7}}]
+    (world.home / "in.json").write_text(json.dumps(events))
+    world.view("import", "in.json", "-o", "in.protond")
+    file = world.home / f"x.{end}"
+    world.view("export", "in.protond", "-f", name, "-o", file)
+    if end.endswith("json"):
+        json.loads(file.read_text(), parse_constant=lambda word: pytest.fail(word))
+    elif end.endswith("svg"):
+        assert "<script" not in file.read_text() and ET.parse(file)
+    elif name in ("protond", "sqlite"):
+        with contextlib.closing(sqlite3.connect(file)) as db:
+            assert db.execute("pragma integrity_check").fetchall() == [("ok",)]
+    elif name == "otf2" and shutil.which("otf2-print"):
+        r = subprocess.run(["otf2-print", "--silent", "-Werror", str(file / "traces.otf2")], capture_output=True, text=True)
+        assert r.returncode == 0, r.stderr
+    if name in ("chrome_trace", "kineto"):
+        kernels = [e for e in json.loads(file.read_text())["traceEvents"] if e.get("cat") == "kernel"]
+        assert len(kernels) == len(names) and sum(round(e["dur"] * 1000) for e in kernels) == 3000 * len(names)
+
+
 @needs_mounts
 @pytest.mark.parametrize("name, end", FORMATS, ids=[n for n, _ in FORMATS])
 def test_a_disk_that_fills(small, name, end):

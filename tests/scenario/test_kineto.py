@@ -2,6 +2,7 @@
 # its formulas for iterations, kinds of kernels, idle time and launches; and TensorBoard's plugin, which ties events by ids.
 # What they find is compared with `protonview sql` of the same session.
 import collections
+import gzip
 import json
 import math
 import re
@@ -9,7 +10,7 @@ import re
 import pytest
 
 from conftest import BUILD
-from test_exports import DUMPS, REPLAY, judge, judged, replayed
+from test_exports import DUMPS, REPLAY, STUB, judge, judged, replayed
 
 pd = pytest.importorskip("pandas")
 needs_replay = pytest.mark.skipif(not REPLAY.exists(), reason="tests/replay/check.sh builds the stub; it runs first in make check")
@@ -17,7 +18,7 @@ GPU = ("kernel", "gpu_memcpy", "gpu_memset")
 
 
 def sql(world, source, words):
-    return json.loads(world.view("sql", source, words, "--json").stdout)["rows"]
+    return json.loads(world.view("sql", source, words, "--json").stdout)["data"]["rows"]
 
 
 def hta(file):
@@ -181,6 +182,28 @@ def test_steps_of_a_job(world):
     df, _ = hta(world.home / "x.pt.trace.json")
     assert [n for n, _, _ in iterations(df)[0]] == list(range(1, 25))
     assert len(df[df["cat"].eq("user_annotation")]) == sql(world, "demo", "select count(*) from scopes")[0][0]
+
+
+@judged
+@needs_replay
+def test_two_processes_on_one_gpu(world):
+    """Their streams have one number each, and stand apart; a file of one of them has its rank, and the GPU by its number."""
+    dump = world.home / "dump"
+    dump.write_bytes(gzip.decompress(next(d for d in DUMPS if d.name.startswith("eager")).read_bytes()))
+    world.start()
+    world.ctl("run", "-n", "two", "-d", "both", "--", "sh", "-c", f"for r in 0 1; do RANK=$r WORLD_SIZE=2 {REPLAY} & done; wait",
+              env={"PROTOND_CUPTI_PATH": str(STUB), "PD_REPLAY_DUMP": str(dump)})
+    world.view("export", "two", "-o", "x.pt.trace.json")
+    whole = json.loads((world.home / "x.pt.trace.json").read_text())
+    assert "distributedInfo" not in whole
+    gpus = {e["pid"] for e in whole["traceEvents"] if e.get("cat") == "kernel"}
+    assert len(gpus) == 2 and min(gpus) > 4000000
+    rows = judge("perfetto", world.home / "x.pt.trace.json", "select name, value from stats where severity = 'error' and value > 0",
+                 "select count(*) n from slice where category = 'kernel'")
+    assert [int(r["n"]) for r in rows] == [sql(world, "two", "select count(*) from kernels")[0][0]], rows
+    world.view("export", "two", "-o", "one.pt.trace.json", "--process", "1")
+    df, whole = hta(world.home / "one.pt.trace.json")
+    assert whole["distributedInfo"]["rank"] == 1 and set(df[df["cat"].eq("kernel")]["pid"]) == {0}
 
 
 def test_a_wrong_flavour(world):
