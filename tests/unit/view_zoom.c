@@ -369,7 +369,7 @@ START_TEST(refused)
 	uint32_t i;
 
 	seed = 4711;
-	db = any_session(3000, true);
+	db = any_session(40000, true); /* several chunks of each process */
 	ck_assert_int_eq(zoom_open(db, 8, NULL, &w, &e), -ENOENT);
 	ck_assert_int_eq(zoom_open(db, 7, "5", &w, &e), -ENOENT);
 	ck_assert_int_eq(zoom_open(db, 7, "1", &w, &e), 0);
