@@ -206,7 +206,7 @@ bool source_is_elsewhere(const char *daemons)
 /* Ids repeat between databases, so whoever reads another than is looked for is told, once. */
 static void say_unusual(const char *path)
 {
-	static bool said;
+	static _Atomic bool said; /* a page asks on two threads */
 	char usual[PATH_BYTES];
 	uint32_t i;
 
@@ -221,7 +221,7 @@ static void say_unusual(const char *path)
 /* What is read in place of the daemon's database. */
 static void say_other(const char *read, const char *daemons)
 {
-	static bool said;
+	static _Atomic bool said; /* a page asks on two threads */
 
 	if (*daemons == '\0' || is_same_file(read, daemons))
 		return;

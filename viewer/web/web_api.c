@@ -404,9 +404,10 @@ static int status_of(int r)
 static const struct answer {
 	const char *name;
 	bool of_session;
+	enum web_pace pace;
 	web_fn *fn;
 } answers[] = {
-#define X(name, of, words) {#name, of, web_##name},
+#define X(name, of, pace, words) {#name, of, PACE_##pace, web_##name},
 	WEB_ANSWERS(X)
 #undef X
 };
@@ -438,6 +439,19 @@ static const struct answer *route(struct web_query *q, const char **ret_id, cons
 		if (answers[i].of_session == (id != NULL) && strcmp(answers[i].name, name) == 0)
 			return &answers[i];
 	return NULL;
+}
+
+enum web_pace web_pace_of(const char *uri)
+{
+	const size_t path = strcspn(uri, "?#");
+	const char *slash = memrchr(uri, '/', path), *name = slash != NULL ? slash + 1 : uri;
+	const size_t n = (size_t)(uri + path - name);
+	size_t i;
+
+	for (i = 0; i < sizeof(answers) / sizeof(*answers); i++)
+		if (strlen(answers[i].name) == n && memcmp(answers[i].name, name, n) == 0)
+			return answers[i].pace;
+	return PACE_SLOW;
 }
 
 void web_answer(struct web *w, const char *uri, struct web_answer *ret)
@@ -532,6 +546,28 @@ int web_new(const char *db, char *const *refs, int n, struct web **ret, struct e
 	else
 		*ret = w;
 	return r;
+}
+
+int web_twin(const struct web *w, struct web **ret)
+{
+	struct web *twin = calloc(1, sizeof(*twin));
+	uint32_t i;
+
+	if (twin == NULL)
+		return -ENOMEM;
+	twin->db = w->db;
+	for (i = 0; i < w->n_shown; i++) {
+		twin->shown[i] = w->shown[i];
+		if (w->shown[i].path != NULL)
+			twin->shown[i].path = strdup(w->shown[i].path);
+		if (w->shown[i].path != NULL && twin->shown[i].path == NULL) {
+			web_free(twin);
+			return -ENOMEM;
+		}
+		twin->n_shown++;
+	}
+	*ret = twin;
+	return 0;
 }
 
 void web_free(struct web *w)

@@ -13,6 +13,8 @@ struct web; /* opaque: what is shown: web_api.c */
  * once. db: NULL, or the database that --db names. -errno with words. */
 int web_new(const char *db, char *const *refs, int n, struct web **ret, struct err *e);
 void web_free(struct web *w); /* NULL is fine */
+/* The same sources, opened anew, for another thread. -ENOMEM. */
+int web_twin(const struct web *w, struct web **ret);
 
 struct web_answer {
 	int status;       /* of HTTP */
@@ -26,6 +28,9 @@ void web_answer_fini(struct web_answer *a);
 
 /* uri: "api/s/12/tree?phase=1", and nothing but "api/…". Always an answer: an error is one, too. */
 void web_answer(struct web *w, const char *uri, struct web_answer *ret);
+/* Slow ones read all of a session; quick ones what is shown of it. */
+enum web_pace { PACE_SLOW, PACE_QUICK, PACE_N };
+enum web_pace web_pace_of(const char *uri);
 /* The same for what went wrong elsewhere; code: -errno. */
 void web_answer_error(struct web_answer *ret, int status, int code, const char *words);
 

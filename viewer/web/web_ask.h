@@ -20,24 +20,24 @@ struct web_ask {
 /* 0, or -errno with words in a->run->e. */
 typedef int web_fn(struct web_ask *a);
 /* clang-format off */
-#define WEB_ANSWERS(X) /* name, of a session, what it says */    \
-	X(sessions, false, "what the database holds")            \
-	X(diff,     false, "two sessions on one tree")           \
-	X(meta,     true,  "what a session is")                  \
-	X(tree,     true,  "its tree, with every metric")        \
-	X(ops,      true,  "its kernels, copies and sets, by name") \
-	X(steps,    true,  "its steps, and what the GPU did in each") \
-	X(ranks,    true,  "its processes side by side")          \
-	X(series,   true,  "its numbers over time")              \
-	X(lanes,    true,  "the lanes of its timeline")          \
-	X(window,   true,  "what is in some of them, in some time, at so many pixels: bytes") \
-	X(arrows,   true,  "from launches to what they launched") \
-	X(event,    true,  "all that is known of one")           \
-	X(sums,     true,  "what is in a box, by name")          \
-	X(find,     true,  "the next of a name")                 \
-	X(export,   true,  "a file, by what its name ends in")
+#define WEB_ANSWERS(X) /* name, of a session, QUICK: what a hand on the mouse waits for; what it says */ \
+	X(sessions, false, SLOW, "what the database holds")            \
+	X(diff,     false, SLOW, "two sessions on one tree")           \
+	X(meta,     true,  SLOW, "what a session is")                  \
+	X(tree,     true,  SLOW, "its tree, with every metric")        \
+	X(ops,      true,  SLOW, "its kernels, copies and sets, by name") \
+	X(steps,    true,  SLOW, "its steps, and what the GPU did in each") \
+	X(ranks,    true,  SLOW, "its processes side by side")          \
+	X(series,   true,  SLOW, "its numbers over time")              \
+	X(lanes,    true,  QUICK, "the lanes of its timeline")          \
+	X(window,   true,  QUICK, "what is in some of them, in some time, at so many pixels: bytes") \
+	X(arrows,   true,  QUICK, "from launches to what they launched") \
+	X(event,    true,  QUICK, "all that is known of one")           \
+	X(sums,     true,  SLOW, "what is in a box, by name")          \
+	X(find,     true,  QUICK, "the next of a name")                 \
+	X(export,   true,  SLOW, "a file, by what its name ends in")
 /* clang-format on */
-#define X(name, of, words) web_fn web_##name;
+#define X(name, of, pace, words) web_fn web_##name;
 WEB_ANSWERS(X)
 #undef X
 

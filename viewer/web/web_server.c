@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT. web_server.c: the page over HTTP.
  *
- * One loop owns all connections. An answer is made on a worker thread, one at a time: the connection
- * is suspended meanwhile, so that a large tree holds up nobody's bytes. Whatever waits has a ceiling:
+ * One loop owns all connections. An answer is made by a worker: the connection is suspended meanwhile,
+ * so that a large tree holds up nobody's bytes. Whatever waits has a ceiling:
  * connections, questions, bytes that slow readers have not taken. */
 #include "web_server.h"
 
@@ -46,23 +46,31 @@ struct request {
 	struct request *next;  /* in the queue */
 };
 
-struct web_server {
+/* A thread's work, one thing at a time. What moves is never behind what is large: each pace has one. */
+struct worker {
+	struct web_server *s;
 	struct web *w;
+	uv_work_t work;
+	bool works;
+	struct request *first, *last, *at_hand; /* questions that wait; the one that is answered, */
+	struct answer *making;                  /* and with what */
+	struct stream_watch *looking;           /* or the session that is looked at */
+	struct text frame;
+	bool frame_over;
+};
+
+struct web_server {
+	struct web *twin; /* ours, of the second worker */
 	struct guard guard;
 	struct MHD_Daemon *daemon;
 	uv_loop_t loop;
 	uv_poll_t poll;
 	uv_timer_t timer;
 	uv_signal_t interrupted, terminated;
-	uv_work_t work;
-	struct request *first, *last, *working; /* questions that wait; the one at hand, */
-	struct answer *making;                  /* and what it will get */
+	struct worker worker[PACE_N];
 	uint32_t n_waiting;
 	size_t held;
 	struct streams streams;
-	struct stream_watch *looking; /* the worker is at it */
-	struct text frame;
-	bool frame_over, works; /* works: the worker is at something */
 	bool ends;
 	uint32_t port;
 	char url[512], path[WEB_PATH]; /* path: of a unix socket; "": there is none */
@@ -246,13 +254,13 @@ static void pump(struct web_server *s);
 
 static void work(uv_work_t *of)
 {
-	struct web_server *s = of->data;
-	struct request *q = s->working;
-	struct answer *a = s->making;
+	struct worker *w = of->data;
+	struct request *q = w->at_hand;
+	struct answer *a = w->making;
 	char *packed;
 	size_t n;
 
-	web_answer(s->w, q->uri, &a->a);
+	web_answer(w->w, q->uri, &a->a);
 	snprintf(a->etag, sizeof(a->etag), "\"%08lx%08zx\"",
 		crc32_z(0, (const Bytef *)a->a.body.s, a->a.body.n), a->a.body.n);
 	if (!q->gzip || a->a.body.n < GZIP_FROM ||
@@ -274,107 +282,114 @@ static void give(struct answer *a, struct request *q)
 }
 
 /* Who waits for the same answer has it, too. */
-static void give_all(struct web_server *s, struct answer *a, const struct request *like)
+static void give_all(struct worker *w, struct answer *a, const struct request *like)
 {
-	struct request **at = &s->first, *q;
+	struct request **at = &w->first, *q;
 
-	for (s->last = NULL; (q = *at) != NULL;) {
+	for (w->last = NULL; (q = *at) != NULL;) {
 		if (strcmp(q->uri, like->uri) != 0 || q->gzip != like->gzip) {
-			s->last = q;
+			w->last = q;
 			at = &q->next;
 			continue;
 		}
 		*at = q->next;
-		s->n_waiting--;
+		w->s->n_waiting--;
 		give(a, q);
 	}
 }
 
 static void worked(uv_work_t *of, int status)
 {
-	struct web_server *s = of->data;
-	struct request *q = s->working;
-	struct answer *a = s->making;
+	struct worker *w = of->data;
+	struct request *q = w->at_hand;
+	struct answer *a = w->making;
 
 	(void)status;
-	s->working = NULL;
-	s->making = NULL;
-	s->works = false;
+	w->at_hand = NULL;
+	w->making = NULL;
+	w->works = false;
 	a->held = a->a.body.n;
-	s->held += a->held;
-	give_all(s, a, q);
+	w->s->held += a->held;
+	give_all(w, a, q);
 	give(a, q);
 	answer_put(a);
-	pump(s);
+	pump(w->s);
 }
 
 static void look(uv_work_t *of)
 {
-	struct web_server *s = of->data;
+	struct worker *w = of->data;
 
-	stream_look(s->w, s->looking, &s->frame, &s->frame_over);
+	stream_look(w->w, w->looking, &w->frame, &w->frame_over);
 }
 
 static void looked(uv_work_t *of, int status)
 {
-	struct web_server *s = of->data;
+	struct worker *w = of->data;
 
 	(void)status;
-	s->streams.now_ms = uv_now(&s->loop);
-	stream_looked(&s->streams, s->looking, &s->frame, s->frame_over);
-	s->looking = NULL;
-	s->works = false;
-	pump(s);
+	w->s->streams.now_ms = uv_now(&w->s->loop);
+	stream_looked(&w->s->streams, w->looking, &w->frame, w->frame_over);
+	w->looking = NULL;
+	w->works = false;
+	pump(w->s);
 }
 
 /* Fails on a NULL callback alone. */
-static void start_work(struct web_server *s, uv_work_cb fn, uv_after_work_cb after)
+static void start_work(struct worker *w, uv_work_cb fn, uv_after_work_cb after)
 {
-	s->works = true;
-	s->work.data = s;
-	(void)uv_queue_work(&s->loop, &s->work, fn, after);
+	w->works = true;
+	w->work.data = w;
+	(void)uv_queue_work(&w->s->loop, &w->work, fn, after);
 }
 
-static void next_question(struct web_server *s)
+static void next_question(struct worker *w)
 {
-	struct request *q = s->first;
+	struct request *q = w->first;
 
-	s->making = calloc(1, sizeof(*s->making));
-	if (s->making == NULL)
+	w->making = calloc(1, sizeof(*w->making));
+	if (w->making == NULL)
 		return; /* at the next turn of the loop */
-	*s->making = (struct answer){.s = s, .a.fd = -1, .refs = 1};
-	s->first = q->next;
-	if (s->first == NULL)
-		s->last = NULL;
-	s->n_waiting--;
-	s->working = q;
-	start_work(s, work, worked);
+	*w->making = (struct answer){.s = w->s, .a.fd = -1, .refs = 1};
+	w->first = q->next;
+	if (w->first == NULL)
+		w->last = NULL;
+	w->s->n_waiting--;
+	w->at_hand = q;
+	start_work(w, work, worked);
 }
 
-/* What the worker does next, if it is free: a look that is due, else a question. */
+/* What the workers do next, if they are free: a look that is due, else a question. */
 static void next_work(struct web_server *s)
 {
-	if (s->works || s->ends)
-		return;
-	s->looking = stream_due(&s->streams);
-	if (s->looking != NULL)
-		start_work(s, look, looked);
-	else if (s->first != NULL)
-		next_question(s);
+	struct worker *w;
+
+	for (w = s->worker; w < s->worker + PACE_N && !s->ends; w++) {
+		if (w->works)
+			continue;
+		if (w == &s->worker[PACE_QUICK])
+			w->looking = stream_due(&s->streams);
+		if (w->looking != NULL)
+			start_work(w, look, looked);
+		else if (w->first != NULL)
+			next_question(w);
+	}
 }
 
 static enum MHD_Result ask(struct web_server *s, struct MHD_Connection *c, struct request *q)
 {
+	struct worker *w = &s->worker[web_pace_of(q->uri)];
+
 	if (s->n_waiting >= QUESTIONS_MAX || s->held > HELD_MAX)
 		return send_words(c, MHD_HTTP_SERVICE_UNAVAILABLE, -EBUSY,
 			"too many questions at once; ask again in a second");
 	q->gzip = takes_gzip(c);
 	q->next = NULL;
-	if (s->last != NULL)
-		s->last->next = q;
+	if (w->last != NULL)
+		w->last->next = q;
 	else
-		s->first = q;
-	s->last = q;
+		w->first = q;
+	w->last = q;
 	s->n_waiting++;
 	http.suspend_connection(c);
 	next_work(s);
@@ -582,7 +597,7 @@ static void pump(struct web_server *s)
 	next_work(s);
 	if (s->ends)
 		return;
-	wait = stream_wait_ms(&s->streams, s->works);
+	wait = stream_wait_ms(&s->streams, s->worker[PACE_QUICK].works);
 	if (http.get_timeout(s->daemon, &ms) == MHD_YES && (wait < 0 || ms < (unsigned)wait))
 		wait = ms < INT32_MAX ? (int)ms : INT32_MAX;
 	if (wait >= 0)
@@ -683,14 +698,18 @@ int web_server_new(
 
 	if (s == NULL)
 		return err_set(e, -ENOMEM, "out of memory");
-	s->w = w;
 	r = web_http_load(e);
+	if (r == 0 && web_twin(w, &s->twin) < 0)
+		r = err_set(e, -ENOMEM, "out of memory");
 	if (r < 0) {
 		free(s);
 		return r;
 	}
+	s->worker[PACE_SLOW] = (struct worker){.s = s, .w = w};
+	s->worker[PACE_QUICK] = (struct worker){.s = s, .w = s->twin};
 	fd = open_listener(s, o, e);
 	if (fd < 0) {
+		web_free(s->twin);
 		free(s);
 		return fd;
 	}
@@ -744,20 +763,23 @@ static void on_walk(uv_handle_t *h, void *arg)
 void web_server_free(struct web_server *s)
 {
 	struct request *q;
+	struct worker *w;
 
 	if (s == NULL)
 		return;
 	s->ends = true;
 	stream_end(&s->streams);
-	for (q = s->first; q != NULL; q = q->next)
-		http.resume_connection(q->connection);
-	s->first = NULL;
+	for (w = s->worker; w < s->worker + PACE_N; w++) {
+		for (q = w->first; q != NULL; q = q->next)
+			http.resume_connection(q->connection);
+		w->first = NULL;
+	}
 	uv_walk(&s->loop, on_walk, NULL);
 	(void)uv_run(&s->loop, UV_RUN_DEFAULT); /* also what the worker is at */
 	if (s->daemon != NULL)
 		http.stop_daemon(s->daemon);
 	stream_fini(&s->streams);
-	text_fini(&s->frame);
+	web_free(s->twin);
 	(void)uv_loop_close(&s->loop);
 	if (s->path[0] != '\0')
 		(void)unlink(s->path);
