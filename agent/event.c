@@ -136,7 +136,11 @@ uint32_t event_captured_path(uint32_t path)
 {
 	const uint32_t except = atomic_load_explicit(&core.except, memory_order_relaxed);
 
-	return except != 0 ? agent_path_child(path, PATH_KIND_EXCEPT, except) : path;
+	if (HOT->generation == 0)
+		return path;
+	/* At the root it is a level, too: PATH_ROOT alone is what nobody saw captured. */
+	return except != 0 || path == PATH_ROOT ? agent_path_child(path, PATH_KIND_EXCEPT, except)
+						: path;
 }
 
 bool agent_markers_off(void)

@@ -183,7 +183,8 @@ static void spend(const struct process *p, uint32_t *budget)
 }
 
 /* Whether it was captured while this session of the job's own was inactive: "0,3" is a list of such. */
-static bool is_excepted(const struct part *part, const struct gpu *g)
+__attribute__((cold, noinline)) static bool is_excepted(
+	const struct part *part, const struct gpu *g)
 {
 	const struct process *p = part->process;
 	const struct row_session *s = &part->session->row;
@@ -192,8 +193,7 @@ static bool is_excepted(const struct part *part, const struct gpu *g)
 	uint32_t bytes;
 	size_t n;
 
-	if (g->captured >= p->n_paths || p->path[g->captured].kind != PATH_KIND_EXCEPT ||
-		s->source != SOURCE_JOB || !hash_same(s->owner, p->row.ring))
+	if (s->source != SOURCE_JOB || !hash_same(s->owner, p->row.ring))
 		return false;
 	n = (size_t)snprintf(number, sizeof(number), "%u", s->job_number);
 	at = name_text(p, p->path[g->captured].name, &bytes);
@@ -208,9 +208,12 @@ static bool is_excepted(const struct part *part, const struct gpu *g)
 	return bytes >= n;
 }
 
-static void count_one(struct part *part, const struct launch *l, const struct gpu *g)
+static inline void count_one(struct part *part, const struct launch *l, const struct gpu *g)
 {
-	if (is_excepted(part, g))
+	const struct process *p = part->process;
+
+	if (g->captured != PATH_ROOT && g->captured < p->n_paths &&
+		p->path[g->captured].kind == PATH_KIND_EXCEPT && is_excepted(part, g))
 		return;
 	if (gpu_is_metric(g->type))
 		tree_captured(part, l, g);

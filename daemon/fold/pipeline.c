@@ -197,7 +197,7 @@ static void on_copy(struct drain *d, const uint8_t *record)
 	correlate_gpu(p, &g);
 }
 
-static bool metric_is_good(struct process *p, uint8_t type, uint32_t name, uint64_t *value)
+static inline bool metric_is_good(struct process *p, uint8_t type, uint32_t name, uint64_t *value)
 {
 	if (type == METRIC_STR)
 		*value = table_name(p, *value < TABLE_NONE ? (uint32_t)*value : TABLE_NONE);

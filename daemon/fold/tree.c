@@ -360,7 +360,7 @@ static uint32_t kernel_name(const struct process *p, const struct launch *l, con
 }
 
 /* path of the launch [/ <captured_at> / captured path] */
-uint32_t tree_gpu_place(
+static inline uint32_t gpu_place(
 	struct part *part, const struct launch *l, const struct gpu *g, bool *ret_op)
 {
 	struct process *p = part->process;
@@ -383,12 +383,18 @@ uint32_t tree_gpu_place(
 	return node;
 }
 
+uint32_t tree_gpu_place(
+	struct part *part, const struct launch *l, const struct gpu *g, bool *ret_op)
+{
+	return gpu_place(part, l, g, ret_op);
+}
+
 /* Below it kernel, copy or set. An op's kernels count on the op itself. */
 static uint32_t gpu_node(struct part *part, const struct launch *l, const struct gpu *g)
 {
 	struct process *p = part->process;
 	bool op;
-	const uint32_t node = tree_gpu_place(part, l, g, &op);
+	const uint32_t node = gpu_place(part, l, g, &op);
 
 	if (!gpu_class_is_kernel(g->class))
 		return node_child(p, node, gpu_classes[g->class].node, WORD_CLASS + g->class);

@@ -62,13 +62,13 @@ START_TEST(other_has_a_ceiling_of_its_own)
 	for (i = 0; i < PATHS; i++) {
 		(void)snprintf(text, sizeof(text), "%u", i);
 		tape_names(&t, job.ring, N_NONE + 1 + i, 1, &name);
-		tape_paths(&t, job.ring, P_CAP + 1 + i, 1,
+		tape_paths(&t, job.ring, P_AT_ROOT + 1 + i, 1,
 			&(struct ring_path){PATH_ROOT, N_NONE + 1 + i, PATH_KIND_SCOPE, 1, 0});
 	}
 	fold_take(f, &t);
 	start(1, 10);
 	for (i = 0; i < PATHS; i++) {
-		put_scope(&lane, P_CAP + 1 + i, 20, 30);
+		put_scope(&lane, P_AT_ROOT + 1 + i, 20, 30);
 		if (i % 100 == 99)
 			drain(&lane, 40);
 	}
@@ -100,14 +100,14 @@ START_TEST(each_process_has_its_share)
 		(void)snprintf(text, sizeof(text), "%0999u", i);
 		tape_names(&t, job.ring, N_NONE + 1 + i, 1, &name);
 	}
-	tape_paths(&t, job.ring, P_CAP + 1, 1,
+	tape_paths(&t, job.ring, P_AT_ROOT + 1, 1,
 		&(struct ring_path){PATH_ROOT, N_NONE + 3000, PATH_KIND_SCOPE, 1, 0});
 	tape_process(&t, &second);
 	tape_names(&t, second.ring, 2, 1, none);
 	tape_paths(&t, second.ring, 2, 1, paths);
 	fold_take(f, &t);
 	start(1, 10);
-	put_scope(&lane, P_CAP + 1, 20, 30);
+	put_scope(&lane, P_AT_ROOT + 1, 20, 30);
 	drain(&lane, 40);
 	put_scope(&other, 2, 20, 30);
 	tape_lane(&t, second.ring, 40, &other);
@@ -431,23 +431,23 @@ START_TEST(captured_paths_have_a_ceiling)
 	for (i = 0; i < PATHS; i++) {
 		(void)snprintf(text, sizeof(text), "%u", i);
 		tape_names(&t, job.ring, N_NONE + 1 + i, 1, &name);
-		tape_paths(&t, job.ring, P_CAP + 1 + i, 1,
+		tape_paths(&t, job.ring, P_AT_ROOT + 1 + i, 1,
 			&(struct ring_path){PATH_ROOT, N_NONE + 1 + i, PATH_KIND_SCOPE, 1, 0});
 	}
 	fold_take(f, &t);
 	start(1, 10);
 	for (i = 0; i < PATHS; i++)
-		put_scope(&lane, P_CAP + 1 + i, 20, 30);
+		put_scope(&lane, P_AT_ROOT + 1 + i, 20, 30);
 	drain(&lane, 30);
 	for (i = 0; i < PATHS; i++) {
-		put_launch(&lane, P_CAP + 1 + i, 20, 7, LAUNCH_GRAPH);
+		put_launch(&lane, P_AT_ROOT + 1 + i, 20, 7, LAUNCH_GRAPH);
 		drain(&lane, 30);
 		for (k = 0; k < PATHS; k++) {
 			struct rec_kernel r = {.start = 40 + REAL_AHEAD,
 				.end = 45 + REAL_AHEAD,
 				.correlation = 7,
 				.epoch = 1,
-				.captured = P_CAP + 1 + k,
+				.captured = P_AT_ROOT + 1 + k,
 				.config = UINT32_MAX};
 
 			lane_put(&gpu, REC_KERNEL, GPU_FLAG_GRAPH, N_KERN, &r, sizeof(r));

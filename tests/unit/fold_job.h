@@ -6,11 +6,11 @@
 #include "fold_help.h"
 
 /* Paths of these tests: 2 = a, 3 = a/b, 4 = a/op (an op), 5 = a/none (a state), 6 = a/none/op (an
- * op), 7 = cap. Names: 2.. in this order. */
+ * op), 7 = cap, 8 = what was captured at the root. Names: 2.. in this order. */
 static const char *const names[] = {"a", "b", "op", "kern", "ncclAllReduce", "m8 (inc)", "m8 (exc)",
 	"tag (pty)", "job", "cap", "none"};
 enum { N_A = 2, N_B, N_OP, N_KERN, N_NCCL, N_INC, N_EXC, N_PTY, N_JOB, N_CAP, N_NONE };
-enum { P_A = 2, P_AB, P_OP, P_STATE, P_STATE_OP, P_CAP };
+enum { P_A = 2, P_AB, P_OP, P_STATE, P_STATE_OP, P_CAP, P_AT_ROOT };
 static const struct ring_path paths[] = {
 	{PATH_ROOT, N_A, PATH_KIND_SCOPE, 1, 0},
 	{P_A, N_B, PATH_KIND_SCOPE, 2, 0},
@@ -18,6 +18,7 @@ static const struct ring_path paths[] = {
 	{P_A, N_NONE, PATH_KIND_STATE, 2, 0},
 	{P_STATE, N_OP, PATH_KIND_OP, 3, 0},
 	{PATH_ROOT, N_CAP, PATH_KIND_SCOPE, 1, 0},
+	{PATH_ROOT, NAME_NONE, PATH_KIND_EXCEPT, 1, 0},
 };
 
 static struct fold *f;

@@ -214,6 +214,9 @@ static const struct join_case {
 	{"untimed", {L(7, 0), K(7, GPU_FLAG_UNTIMED, N_KERN)}, KERN, 1, 0, 1, 0, 1},
 	{"graph: many records", {L(7, LAUNCH_GRAPH), G, G}, CAP, 2, 120, 0, 0, 1},
 	{"graph: records first", {G, G, L(7, LAUNCH_GRAPH), G}, CAP, 3, 180, 0, 0, 1},
+	{"graph: captured at the root", {L(7, LAUNCH_GRAPH), {KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_AT_ROOT}},
+		"ROOT/a/b/<captured_at>/kern", CLASS_COMPUTE, 1, 60, 0, 0, 1},
+	{"graph: captured by nobody", {L(7, LAUNCH_GRAPH), K(7, GPU_FLAG_GRAPH, N_KERN)}, KERN, 1, 60, 0, 0, 1},
 	{"graph: captured in an op", {L(7, LAUNCH_GRAPH), {KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_OP}},
 		"ROOT/a/b/<captured_at>/a/op", CLASS_COMPUTE, 1, 60, 0, 0, 1},
 	{"graph: passed, but not for 5 s", {L(7, LAUNCH_GRAPH), G, D(0), D(0), W(4), G}, CAP, 2, 120, 0, 0, 1},
@@ -350,7 +353,7 @@ START_TEST(python_stacks)
 	struct rec_metric m = {
 		.clock = 11 * SECOND, .value = 5, .name = N_INC, .python = c->python};
 	struct rec_metric bad = {
-		.clock = 11 * SECOND, .value = 5, .name = N_EXC, .python = P_CAP + 1};
+		.clock = 11 * SECOND, .value = 5, .name = N_EXC, .python = P_AT_ROOT + 1};
 	struct batch b;
 
 	start(1, 10 * SECOND);
@@ -676,7 +679,7 @@ START_TEST(captured_numbers)
 }
 END_TEST
 
-/* Path 8 is cap's, but not in the job's own sessions 0 and 12; 9 the same of 2 alone. */
+/* Path 9 is cap's, but not in the job's own sessions 0 and 12; 10 the same of 2 alone. */
 START_TEST(captured_while_inactive)
 {
 	static const char *const except[] = {"0,12", "2"};
@@ -688,23 +691,24 @@ START_TEST(captured_while_inactive)
 	uint32_t i;
 
 	tape_names(&t, job.ring, N_NONE + 1, 2, except);
-	tape_paths(&t, job.ring, P_CAP + 1, 2, more);
+	tape_paths(&t, job.ring, P_AT_ROOT + 1, 2, more);
 	start(1, 10 * SECOND); /* of the control socket: it is in no list */
 	for (i = 0; i < 3; i++)
 		put_session(&lane, SESSION_START, i, 10 * SECOND + i, N_JOB);
 	put_launch(&lane, P_AB, 11 * SECOND, 1, LAUNCH_GRAPH);
-	put_scope(&lane, P_CAP + 1, 11 * SECOND, 11 * SECOND + 5); /* of a job that lies: cap's */
+	put_scope(
+		&lane, P_AT_ROOT + 1, 11 * SECOND, 11 * SECOND + 5); /* of a job that lies: cap's */
 	drain(&lane, 11 * SECOND);
 	for (i = 0; i < 2; i++) {
 		struct rec_kernel k = {.start = 11 * SECOND + REAL_AHEAD,
 			.end = 11 * SECOND + 60 + REAL_AHEAD,
 			.correlation = 1,
 			.epoch = 1,
-			.captured = P_CAP + 1 + i,
+			.captured = P_AT_ROOT + 1 + i,
 			.config = UINT32_MAX};
 
 		lane_put(&gpu, REC_KERNEL, GPU_FLAG_GRAPH, N_KERN, &k, sizeof(k));
-		put_captured(&gpu, P_CAP + 1 + i, 11 * SECOND, N_INC, METRIC_I64, 5, 1);
+		put_captured(&gpu, P_AT_ROOT + 1 + i, 11 * SECOND, N_INC, METRIC_I64, 5, 1);
 	}
 	drain(&gpu, 12 * SECOND);
 	b = collect();
@@ -731,8 +735,8 @@ START_TEST(bad_numbers_of_a_capture)
 	put_captured(&gpu, P_CAP, 11 * SECOND, N_INC, METRIC_STR + 1, 5, 1); /* nor this */
 	put_captured(&gpu, P_CAP, 11 * SECOND, N_NONE + 9, METRIC_I64, 5, 1);
 	put_captured(&gpu, P_CAP, 11 * SECOND, N_PTY, METRIC_STR, UINT64_MAX, 1);
-	put_captured(
-		&gpu, P_CAP + 9, 11 * SECOND, N_INC, METRIC_I64, 5, 1); /* counts at the launch */
+	put_captured(&gpu, P_AT_ROOT + 9, 11 * SECOND, N_INC, METRIC_I64, 5,
+		1); /* counts at the launch */
 	drain(&gpu, 12 * SECOND);
 	b = collect();
 	ck_assert_uint_eq(loss_of(&b, 1, LOST_BAD), 5);

@@ -84,7 +84,7 @@ START_TEST(each_run_brings_what_was_given)
 	ck_assert_uint_eq(agent_capture_ended(true), 0);
 	ck_assert_str_eq(news(), "");
 	ck_assert_str_eq(run(given, 7), "m=5@a c7;n=-6@a c7;");
-	ck_assert_str_eq(run(later, 7), "m=7@ c7;");
+	ck_assert_str_eq(run(later, 7), "m=7@[] c7;");
 	ck_assert_str_eq(run(given, 8), "m=5@a c8;n=-6@a c8;");
 	i64(M, 2);
 	ck_assert_str_eq(news(), "m=2@ now;"); /* it is over */
@@ -106,13 +106,13 @@ START_TEST(what_is_left_at_the_end)
 	given = agent_capture_given();
 	i64(N, 2); /* no node after it: the last one's too */
 	ck_assert_uint_eq(agent_capture_ended(true), 0);
-	ck_assert_str_eq(run(given, 7), "m=1@ c7;n=2@ c7;");
+	ck_assert_str_eq(run(given, 7), "m=1@[] c7;n=2@[] c7;");
 	agent_capture_began();
 	agent_capture_began(); /* on another stream */
 	i64(M, 3);
 	ck_assert_uint_eq(agent_capture_ended(false), 0);
 	given = agent_capture_ended(true); /* the backend knows a node, or none */
-	ck_assert_str_eq(run(given, 8), "m=3@ c8;");
+	ck_assert_str_eq(run(given, 8), "m=3@[] c8;");
 	agent_given_lost(given);
 	ck_assert_str_eq(run(0, 9), "lost 17 1;");
 }
@@ -160,7 +160,7 @@ START_TEST(room_is_bounded)
 	agent_capture_began();
 	i64(M, 3);
 	given = agent_capture_given();
-	ck_assert_str_eq(run(given, 2), "m=3@ c2;");
+	ck_assert_str_eq(run(given, 2), "m=3@[] c2;");
 }
 END_TEST
 
@@ -187,12 +187,11 @@ START_TEST(sessions_that_were_inactive)
 		given[i] = agent_capture_given();
 		p = view_path(&t_v, agent_where_captured());
 		ck_assert_str_eq(view_name(&t_v, p->name), steps[i].names);
-		ck_assert_uint_eq(
-			p->kind, steps[i].names[0] != '\0' ? PATH_KIND_EXCEPT : PATH_KIND_ROOT);
+		ck_assert_uint_eq(p->kind, PATH_KIND_EXCEPT); /* at the root always */
 	}
 	(void)agent_capture_ended(true);
 	(void)news();
-	ck_assert_str_eq(run(given[3], 7), "m=1@ c7;");
+	ck_assert_str_eq(run(given[3], 7), "m=1@[] c7;");
 	view_check_tables(&t_v);
 }
 END_TEST
@@ -255,14 +254,14 @@ START_TEST(runs_read_what_the_gpu_wrote)
 	gpu_writes(&r, 2, 20);
 	gpu_writes(&r, 1, 11);
 	gpu_writes(&r, 2, 21);
-	ck_assert_str_eq(run(b, 7), "n=20@ c7;"); /* in any order; of one number, in its own */
-	ck_assert_str_eq(run(b, 8), "n=21@ c8;");
-	ck_assert_str_eq(run(a, 7), "m=10@ c7;");
-	ck_assert_str_eq(run(a, 8), "m=11@ c8;");
-	ck_assert_str_eq(run(c, 9), "n=70@ c9;");
+	ck_assert_str_eq(run(b, 7), "n=20@[] c7;"); /* in any order; of one number, in its own */
+	ck_assert_str_eq(run(b, 8), "n=21@[] c8;");
+	ck_assert_str_eq(run(a, 7), "m=10@[] c7;");
+	ck_assert_str_eq(run(a, 8), "m=11@[] c8;");
+	ck_assert_str_eq(run(c, 9), "n=70@[] c9;");
 	ck_assert_str_eq(run(a, 9), "lost 17 1;"); /* a run that wrote nothing */
 	gpu_writes(&r, 1, 12);
-	ck_assert_str_eq(run(a, 10), "m=12@ c10;");
+	ck_assert_str_eq(run(a, 10), "m=12@[] c10;");
 }
 END_TEST
 
@@ -279,7 +278,7 @@ START_TEST(what_the_gpu_wrote_over_is_counted)
 	(void)agent_capture_ended(true);
 	for (i = 0; i < 3 * r.entries / 2; i++) /* nobody looks meanwhile */
 		gpu_writes(&r, 1, i);
-	ck_assert_str_eq(run(a, 1), ((void)snprintf(said, sizeof(said), "m=%u@ c1;lost 17 %u;",
+	ck_assert_str_eq(run(a, 1), ((void)snprintf(said, sizeof(said), "m=%u@[] c1;lost 17 %u;",
 					     (unsigned)(r.entries / 2), (unsigned)(r.entries / 2)),
 					    strdup(said)));
 	agent_capture_forget();
@@ -289,7 +288,7 @@ START_TEST(what_the_gpu_wrote_over_is_counted)
 	for (i = 0; i < r.entries / 2; i++) /* of a graph that runs on though nobody watches it */
 		gpu_writes(&r, 1, i);
 	gpu_writes(&r, 2, 77);
-	ck_assert_str_eq(run(a, 2), "n=77@ c2;");
+	ck_assert_str_eq(run(a, 2), "n=77@[] c2;");
 }
 END_TEST
 

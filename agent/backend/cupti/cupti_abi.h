@@ -178,8 +178,6 @@ struct cupti_resource {
 	void *descriptor; /* struct cupti_graph for the graph callbacks */
 };
 
-#define CU_GRAPH_NODE_KERNEL 0 /* CUgraphNodeType */
-
 struct cupti_graph {
 	void *graph, *original_graph;
 	void *node, *original_node;

@@ -9,6 +9,7 @@
  *   inside: NO      not in a call that launches
  *           PUT     in one; LAUNCH was written at ENTER
  *           WAITING in one; LAUNCH is written at EXIT, unless the call made a node
+ *   OF_KERNEL: WAITING, in one that launches a kernel and nothing else
  *   REFUSED: a signal handler's call, which came while we were inside, or a copy of nothing; what
  *            it interrupted stays
  *
@@ -28,7 +29,14 @@
 #include "cupti_name.h"
 
 enum api_flag { API_LAUNCH = 0x10, API_BEGIN = 0x20, API_END = 0x40 };
-enum inside { INSIDE_NO = 0, INSIDE_PUT = 1, INSIDE_WAITING = 2, MADE_NODE = 4, REFUSED = 8 };
+enum inside {
+	INSIDE_NO = 0,
+	INSIDE_PUT = 1,
+	INSIDE_WAITING = 2,
+	MADE_NODE = 4,
+	REFUSED = 8,
+	OF_KERNEL = 16
+};
 /* While CUPTI is to be taken out `call` is: which attempt it is, this thread's driver calls since
  * it began, and whether a runtime call is open. */
 enum leaving { IN_RUNTIME = 0x10, DRIVER_CALL = 0x100, ATTEMPT = 0x10000, UNSEEN_CALLS = 8 };
@@ -111,7 +119,7 @@ __attribute__((hot, noinline)) static void launch_enter(
 	uint32_t cbid, const struct cupti_callback *d)
 {
 	if (atomic_load_explicit(&cupti.captures, memory_order_relaxed) > 0) {
-		call = INSIDE_WAITING;
+		call = INSIDE_WAITING | (api[cbid] == API_LAUNCH ? OF_KERNEL : 0);
 		*d->correlation_data = agent_clock();
 		return;
 	}
@@ -257,7 +265,8 @@ static void on_graph(uint32_t cbid, const struct cupti_graph *g)
 		cupti_dump_callback(DOMAIN_RESOURCE, cbid, NULL, &ids);
 	if (cbid == RES_NODE_CREATED) {
 		call |= (call & (INSIDE_PUT | INSIDE_WAITING)) != 0 ? MADE_NODE : 0;
-		kernel = g->node_type == CU_GRAPH_NODE_KERNEL;
+		kernel = (call & OF_KERNEL) !=
+			 0; /* not by node_type, of which nothing is known to hold */
 		cupti_node_created(ids.node, ids.graph, agent_where_captured(), kernel,
 			kernel ? agent_capture_given() : 0);
 	} else if (cbid == RES_NODE_CLONED) {

@@ -216,12 +216,9 @@ static void insert(uint64_t node, uint32_t graph, uint32_t path, bool kernel, ui
 		map.last_kernel = node;
 	changed();
 	unlock();
-	if (ok) {
-		agent_given_drop(given);
-		return;
-	}
 	agent_given_lost(given);
-	agent_count(&agent_counts()->paths_refused, 1); /* its kernels: under the launch alone */
+	if (!ok) /* its kernels will stand under the launch alone */
+		agent_count(&agent_counts()->paths_refused, 1);
 }
 
 void cupti_node_created(uint64_t node, uint32_t graph, uint32_t path, bool kernel, uint32_t given)
