@@ -97,7 +97,7 @@ def test_messages():
 
 def bare(text):
     """Commands of ours among a text's words that are not in backticks. At the end of a line, behind a colon, one may stand alone."""
-    prose = re.sub(r"`[^`]*`", "", text)
+    prose = re.sub(r"`[^`]*(`|$)", "", text)  # what a macro says may follow
     if COMMAND.match(prose) or re.match(r" +proton|(mpirun|eval|source|complete) ", prose):  # an example, a script
         return []
     found = [(tool, verb) for tool, verb in re.findall(r"(?<!: )\b(protonctl|protonview) ([a-z]+|--?[a-z]+)", prose)]

@@ -670,6 +670,21 @@ static void see(void *arg, const struct fold_cell *c)
 		s->text + n, sizeof(s->text) - n, "%s=%lu/%lu ", c->path, c->sum_ns, c->count);
 }
 
+/* Also the bytes of the first name, and each bucket that has some. */
+static void see_more(void *arg, const struct fold_cell *c)
+{
+	struct seen *s = arg;
+	uint32_t i;
+
+	see(arg, c);
+	for (i = 0; i < c->n_parts; i++)
+		(void)snprintf(s->text + strlen(s->text), 16, "%u:%u ", c->part[i], c->n_parts);
+	for (i = c->hist->first; i < c->hist->first + c->hist->n; i++)
+		if (c->hist->count[i] > 0)
+			(void)snprintf(s->text + strlen(s->text), 32, "%.0f:%lu ", hist_answer(i),
+				c->hist->count[i]);
+}
+
 START_TEST(top_merges_processes)
 {
 	struct kit_process second = kit_process(2);
@@ -691,6 +706,15 @@ START_TEST(top_merges_processes)
 	fold_take(f, &t);
 	fold_top(f, uuid, &(struct fold_top_wish){.n = 10}, see, &seen);
 	ck_assert_str_eq(seen.text, "a=12/2 a/b=2/1 ");
+	seen.text[0] = '\0';
+	fold_top(f, uuid, &(struct fold_top_wish){.n = 10, .ring = second.ring}, see, &seen);
+	ck_assert_str_eq(seen.text, "a=7/1 ");
+	seen.text[0] = '\0';
+	fold_top(f, uuid, &(struct fold_top_wish){.n = 1, .hist = true}, see_more, &seen);
+	ck_assert_str_eq(seen.text, "a=12/2 1:1 5:1 7:1 ");
+	seen.text[0] = '\0';
+	fold_top(f, uuid, &(struct fold_top_wish){.n = 10, .device = uuid}, see, &seen);
+	ck_assert_str_eq(seen.text, "");
 }
 END_TEST
 
