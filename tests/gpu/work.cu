@@ -387,8 +387,13 @@ static void gpus(long threads, long streams, long n)
 	free(p);
 	for (int g = 0; g < count; g++) {
 		void *from, *to;
+		int direct = 0;
 
 		OK(cudaSetDevice(g));
+		if (count > 1)
+			OK(cudaDeviceCanAccessPeer(&direct, g, (g + 1) % count));
+		if (direct) /* else each copy is two, through the host */
+			OK(cudaDeviceEnablePeerAccess((g + 1) % count, 0));
 		timed(20);
 		OK(cudaMalloc(&from, bytes));
 		OK(cudaSetDevice((g + 1) % count));
