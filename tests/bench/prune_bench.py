@@ -154,5 +154,5 @@ def main(build, where):
 
 if __name__ == "__main__":
     if len(sys.argv) < 2:
-        sys.exit(__doc__ or "prune_bench.py BUILD [DIR]")
+        sys.exit("prune_bench.py BUILD [DIR]")
     main(pathlib.Path(sys.argv[1]).resolve(), sys.argv[2] if len(sys.argv) > 2 else "/tmp")
