@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import pathlib
+import random
 import re
 import select
 import signal
@@ -438,6 +439,31 @@ def test_files_that_are_not_ours(world, serve):
     assert page.json("s/f2/tree")["names"]
     source.unlink()
     assert "k.hatchet" in page.words("/api/s/f1/tree", 404)
+
+
+@replays
+@pytest.mark.long
+def test_damaged_sessions(world, serve):
+    """Bytes turned over anywhere: an answer or words, and the next question is answered."""
+    replayed(world, next(d for d in DUMPS if d.name.startswith("eager")))
+    world.view("export", "r", "-o", "whole.protond")
+    whole, rng, seen = (world.home / "whole.protond").read_bytes(), random.Random(3), set()
+    for flips in (0, 1, 1, 1, 2, 3, 5, 8, 20, 60):
+        damaged = bytearray(whole)
+        for _ in range(flips):
+            damaged[rng.randrange(100, len(whole))] = rng.randrange(256)
+        (world.home / "damaged.protond").write_bytes(damaged)
+        try:
+            page = serve(world.home / "damaged.protond")
+        except AssertionError:
+            continue  # it cannot be opened, and that was said at the start
+        for path in ("meta", "tree", "ops", "steps", "series", "lanes", "window?px=500", "sums", "arrows", "find?name=kernel&from=0", "event?id=5", "export.csv"):
+            status, headers, body = page.ask("/api/s/f1/" + path)
+            assert status in (200, 404, 500, 503), body
+            seen.add(status)
+            if headers["Content-Type"] == "application/json":
+                json.loads(body)
+    assert 200 in seen
 
 
 # --- who means harm
