@@ -34,9 +34,8 @@
 #define FORMAT_FILE_(name, from, read, whose, ending, readers) " ." ending
 #define FORMAT_WORDS                                           "one of" FORMATS(FORMAT_WORD_)
 #define FORMAT_FILES                                           "one of" FORMATS(FORMAT_FILE_)
-#define FORMAT_IS_FOLDER                                              \
-	"this format is a folder of files, which `protonview export " \
-	"SESSION -o FOLDER` writes"
+#define FORMAT_IS_FOLDER \
+	"this format is a folder of files; `protonview export SESSION -o FOLDER` writes one"
 
 #define X(name, ...) FORMAT_##name,
 enum format { FORMATS(X) FORMAT_COUNT };
