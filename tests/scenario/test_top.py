@@ -196,7 +196,7 @@ def test_what_happens_now(world, terminal):
     assert t.status() == 0
 
 
-@pytest.mark.parametrize("size, env, glyph", [((40, 10), {}, "▾"), ((120, 30), {"LC_ALL": "C"}, "-"), ((80, 24), {"TERM": "vt100"}, "▾")])
+@pytest.mark.parametrize("size, env, glyph", [((40, 10), {}, "▾"), ((30, 8), {}, "▾"), ((120, 30), {"LC_ALL": "C"}, "-"), ((80, 24), {"TERM": "vt100"}, "▾")])
 def test_sizes_and_terminals(world, terminal, size, env, glyph):
     live(world)
     t = terminal(ONE, size, **env)

@@ -167,6 +167,22 @@ START_TEST(quantiles_of_what_changed)
 }
 END_TEST
 
+/* What was before is of a job that has ended. */
+START_TEST(a_sum_that_fell)
+{
+	struct look before = look_at(1, second, 0), now = look_at(2, first, 0);
+	struct top_view v = {.sort = TOP_BY_CPU};
+	struct top_rows rows;
+
+	ck_assert_int_eq(top_rows_new(&before, &now, &v, &rows), 0);
+	ck_assert_uint_eq(rows.row[0].calls, 10);
+	ck_assert_double_eq_tol(rows.row[0].p99_ns, 100, 3);
+	top_rows_free(&rows);
+	look_free(&before);
+	look_free(&now);
+}
+END_TEST
+
 START_TEST(a_tree_that_opens_and_closes)
 {
 	struct look now = look_at(1000000000, first, 0);
@@ -230,6 +246,7 @@ Suite *suite(void)
 
 	tcase_add_test(c, a_list_of_what_changed);
 	tcase_add_test(c, quantiles_of_what_changed);
+	tcase_add_test(c, a_sum_that_fell);
 	tcase_add_test(c, a_tree_that_opens_and_closes);
 	tcase_add_loop_test(c, lengths_that_lie, 0, sizeof(lies) / sizeof(lies[0]));
 	tcase_add_test(c, an_answer_of_nothing);

@@ -205,19 +205,26 @@ static const struct look_cell *find(const struct look *before, const struct look
 		       : bsearch(c, before->cell, before->n, sizeof(*c), by_path);
 }
 
-/* A sum that fell is another one's: it counts from zero. */
-struct look_change look_since(const struct look *before, const struct look_cell *c)
+/* A sum that fell is of other jobs, since one that has ended is left out: it counts from zero. */
+static const struct look_cell *basis(const struct look *before, const struct look_cell *c)
 {
 	const struct look_cell *was = find(before, c);
 
-	if (was == NULL || was->sum_ns > c->sum_ns || was->count > c->count)
+	return was == NULL || was->sum_ns > c->sum_ns || was->count > c->count ? NULL : was;
+}
+
+struct look_change look_since(const struct look *before, const struct look_cell *c)
+{
+	const struct look_cell *was = basis(before, c);
+
+	if (was == NULL)
 		return (struct look_change){c->count, c->sum_ns};
 	return (struct look_change){c->count - was->count, c->sum_ns - was->sum_ns};
 }
 
 bool look_durations(const struct look *before, const struct look_cell *c, struct hist_counts *ret)
 {
-	const struct look_cell *was = find(before, c);
+	const struct look_cell *was = basis(before, c);
 	struct hist_counts *old;
 	bool known = c->hist_bytes > 0 && hist_unpack(c->hist, c->hist_bytes, ret);
 	uint32_t i;

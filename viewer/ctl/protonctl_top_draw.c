@@ -235,8 +235,8 @@ static void settle_choice(struct screen *s, uint32_t room)
 
 static void draw_rows(struct screen *s, int y, uint32_t room)
 {
-	const struct grid_column *columns = s->rows.has_gpu ? list_columns : list_columns + 1;
-	const uint32_t n = (uint32_t)N_COLUMNS - (s->rows.has_gpu ? 0 : 1);
+	const uint32_t skip = s->rows.has_gpu ? 0 : 1, n = (uint32_t)N_COLUMNS - skip;
+	struct grid_column columns[N_COLUMNS];
 	const double seconds = newest(s) != NULL ? look_seconds(oldest(s), newest(s)) : 0;
 	struct text all = {0}, line;
 	struct grid g;
@@ -244,6 +244,9 @@ static void draw_rows(struct screen *s, int y, uint32_t room)
 	size_t at = 0;
 
 	settle_choice(s, room);
+	memcpy(columns, list_columns + skip, n * sizeof(*columns));
+	if (s->term.width < 60) /* numbers first */
+		columns[n - 1].least = 12;
 	grid_init(&g, columns, n);
 	for (i = s->first; i < s->rows.n && i < s->first + room; i++)
 		row_cells(s, &g, &s->rows.row[i], seconds);
