@@ -398,15 +398,17 @@ static int cell_row(struct tree_load *t, sqlite3_value **v)
 
 /* --- user metrics */
 
-/* SQLite has no NaN: rows.c writes it as this text, for a sum is no text otherwise, or as a BLOB. */
+/* SQLite has no NaN: rows.c writes it as this text, for a sum is no text otherwise, and of a property
+ * as an empty BLOB. */
 static bool is_nan(sqlite3_value **v)
 {
 	const int type = sqlite3_value_type(v[3]);
-	const char *text = type == SQLITE_TEXT && value_u64(v[2]) != KIND_PROPERTY
-				   ? (const char *)sqlite3_value_text(v[3])
-				   : NULL;
+	const char *text;
 
-	return type == SQLITE_BLOB || (text != NULL && strcmp(text, "nan") == 0);
+	if (value_u64(v[2]) == KIND_PROPERTY)
+		return type == SQLITE_BLOB && sqlite3_value_bytes(v[3]) == 0;
+	text = type == SQLITE_TEXT ? (const char *)sqlite3_value_text(v[3]) : NULL;
+	return text != NULL && strcmp(text, "nan") == 0;
 }
 
 static int user_value(struct tree_load *t, sqlite3_value **v, struct value *ret)

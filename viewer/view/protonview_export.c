@@ -125,8 +125,7 @@ static int find_format(struct run *run, const char *path, enum format *ret)
 
 int run_export(struct run *run, const struct export_format *f, FILE *to)
 {
-	return f->timeline != NULL ? export_timeline(run, f, to, NULL)
-				   : export_tree(run, f, to);
+	return f->timeline != NULL ? export_timeline(run, f, to, NULL) : export_tree(run, f, to);
 }
 
 int view_export(struct run *run)
