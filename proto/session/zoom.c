@@ -52,7 +52,8 @@ uint32_t zoom_lane_of(struct zoom *w, struct zoomed_lane want)
 
 	if (at != TABLE_NONE)
 		return at;
-	if (w->n_lanes == ZOOM_LANES_MAX)
+	/* Once it is open there are no more: a summary that lacks what its chunk has is a lie. */
+	if (w->n_lanes == ZOOM_LANES_MAX || (w->show != NULL && w->n_lanes > 0))
 		return w->n_lanes - 1;
 	if (!ROOM_FOR(w->lane, w->cap_lanes, w->n_lanes))
 		return ZOOM_NONE;
@@ -176,7 +177,7 @@ static int add_projected(struct zoom *w, struct err *e)
 static int order_lanes(struct zoom *w, struct err *e)
 {
 	uint32_t i, *order;
-	int r = add_projected(w, e);
+	int r = add_projected(w, e); /* the last to be added */
 
 	order = calloc((size_t)w->n_lanes + 1, sizeof(*order));
 	w->show = calloc((size_t)w->n_lanes + 1, sizeof(*w->show));

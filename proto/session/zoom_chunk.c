@@ -57,10 +57,12 @@ static int map_tracks(struct zoom *w, const struct zoomed_chunk *k, const struct
 		at = zoom_lane_of(w, lane_key(k->process, c, &t->track[i]));
 		if (at == ZOOM_NONE)
 			return zoom_no_memory(e);
+		(*ret)[i] = (struct zoomed_track){at, t->track[i].row};
+		if (w->show != NULL)
+			continue;
 		lane = &w->lane[at];
 		lane->low = t->track[i].row < lane->low ? t->track[i].row : lane->low;
 		lane->high = t->track[i].row > lane->high ? t->track[i].row : lane->high;
-		(*ret)[i] = (struct zoomed_track){at, t->track[i].row};
 	}
 	return 0;
 }

@@ -21,6 +21,7 @@ static uint64_t draw(void) /* xorshift */
 #define CHECK(is, ...) ck_assert_msg(is, __VA_ARGS__)
 #include "schema.h"
 #include "summariser.h"
+#include "summary.h"
 #include "view_help.h"
 #include "zoom_check.h"
 
@@ -323,6 +324,77 @@ START_TEST(damaged)
 }
 END_TEST
 
+static void ask_all(struct zoom *w)
+{
+	struct zoom_arrows arrows;
+	struct zoom_sums sums;
+	struct zoom_event event;
+	struct zoom_slice slice;
+	struct zoom_state state;
+	struct zoom_tile t;
+	struct err e;
+	uint64_t t0, t1;
+	uint32_t i;
+
+	zoom_range(w, &t0, &t1);
+	zoom_state(w, &state);
+	for (i = 0; i < 60; i++) {
+		const struct zoom_ask a = {.t0 = t0, .t1 = t0 + ((t1 - t0) >> i) + 1, .px = 1000};
+
+		if (zoom_slices(w, &a, &t, &e) == 0)
+			zoom_tile_fini(&t);
+		if (zoom_arrows(w, &a, &arrows, &e) == 0)
+			zoom_arrows_fini(&arrows);
+		(void)zoom_event(w, 1 + below((uint32_t)state.events), &event, &e);
+	}
+	if (zoom_sums(w, &(struct zoom_ask){.t1 = UINT64_MAX, .px = 1}, &sums, &e) == 0)
+		zoom_sums_fini(&sums);
+	(void)zoom_find(w, &(struct zoom_find){.part = "scope"}, &slice, &e);
+}
+
+/* A good summary, but of another chunk, or of one thread alone: answers are wrong then, and no more. */
+START_TEST(another)
+{
+	struct trace_track track = {.kind = TRACK_THREAD};
+	struct trace_item item = {.end = 1ull << 40,
+		.busy = 5,
+		.count = 2,
+		.event = TRACE_NONE,
+		.thread = TRACE_NONE};
+	struct summary none = {.track = &track,
+		.n_tracks = 1,
+		.n_levels = 1,
+		.ns = 4,
+		.ticks = 4,
+		.level = {{&item, 1}}};
+	char sql[256], hex[128] = "";
+	struct zoom *w;
+	struct err e;
+	sqlite3 *db;
+	uint32_t i, n;
+	void *bytes;
+
+	seed = 31 + (uint64_t)_i;
+	ck_assert_int_eq(summary_seal(&none, &bytes, &n), 0);
+	ck_assert_uint_lt(n, sizeof(hex) / 2);
+	for (i = 0; i < n; i++)
+		(void)snprintf(hex + 2 * i, 3, "%02x", ((uint8_t *)bytes)[i]);
+	free(bytes);
+	db = any_session(_i == 2 ? 3000 : 40000, true);
+	(void)snprintf(sql, sizeof(sql),
+		"UPDATE trace SET summary=x'%s' WHERE number %% 2 = 0 OR %d", hex, _i == 2);
+	if (_i == 0)
+		(void)snprintf(sql, sizeof(sql),
+			"UPDATE trace SET summary=(SELECT summary FROM trace t WHERE"
+			" t.process<>trace.process AND summary IS NOT NULL LIMIT 1)");
+	help_exec(db, sql);
+	ck_assert_int_eq(zoom_open(db, 7, NULL, &w, &e), 0);
+	ask_all(w);
+	zoom_free(w);
+	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+}
+END_TEST
+
 /* A database from before summaries, as a reader has it; and what such a program sees of a new one:
  * a column that it does not ask for. */
 START_TEST(old)
@@ -407,6 +479,7 @@ Suite *suite(void)
 	tcase_add_loop_test(tc, answers, 0, 20);
 	tcase_add_test(tc, projected);
 	tcase_add_loop_test(tc, damaged, 0, 3);
+	tcase_add_loop_test(tc, another, 0, 3);
 	tcase_add_test(tc, old);
 	tcase_add_test(tc, refused);
 	suite_add_tcase(s, tc);
