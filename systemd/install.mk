@@ -17,8 +17,9 @@ PYTHONDIR ?= $(PREFIX)/lib/$(shell $(PYTHON) -c 'import os, site, sys; \
 put_python = for f in $(PY_ALL); do install -D -m 644 $(PY_DIR)/$$f $(1)/$$f || exit 1; done
 
 # $(call put_docs,FOLDER): the pages, where they stand here, and what they lead to, so that their links do
-put_docs = for f in README.md LICENSE docs/*.* docs/pictures/* libclient/protond.h tests/README.md \
-	$$(grep -oh '](\.\./[^)\#]*' docs/*.md | cut -c 6- | sort -u); do install -D -m 644 $$f $(1)/$$f || exit 1; done
+put_docs = for f in $$(find README.md LICENSE docs libclient/protond.h tests/README.md \
+	$$(grep -oh '](\.\./[^)\#]*' docs/*.md | cut -c 6- | sort -u) -type f ! -name '*.pyc' | sort -u); do \
+	install -D -m 644 $$f $(1)/$$f || exit 1; done
 
 $(B)/man/%.1 $(B)/man/%.8: $(B)/bin/%
 	@mkdir -p $(@D)
