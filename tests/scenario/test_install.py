@@ -142,7 +142,8 @@ def test_nothing_but_the_c_library_is_the_systems(venv):
     wrong = venv.path.parent / "wrong"
     wrong.mkdir()
     for library in (package / "lib/protond").iterdir():
-        (wrong / library.name).write_text("not a library")
+        if not library.name.startswith("libtinfo"):  # bash's, and ldd is a script
+            (wrong / library.name).write_text("not a library")
     env = {**venv.env, "LD_LIBRARY_PATH": str(wrong)}
     for name in ("protond", "protonctl", "protonview"):
         out = call("ldd", package / "bin" / name, env=env).stdout
@@ -315,7 +316,7 @@ def test_without_headers_the_package_is_left_out_and_nothing_else(tmp_path):
     assert f"the Python package is left out: {bare} has no Python.h (apt-get install python3-dev)" in r.stdout
     r = make("install", "bundle-tree", f"PREFIX={tmp_path}/prefix", f"TREE={tmp_path}/tree", f"PYTHON={tmp_path}/nosuch")
     assert f"the Python package is left out: {tmp_path}/nosuch is not there" in r.stdout
-    assert not list(tmp_path.rglob("*.py")) and not list(tmp_path.rglob("*.pth"))
+    assert not [p for p in tmp_path.rglob("*.py") if "share/doc" not in str(p)] and not list(tmp_path.rglob("*.pth"))
     assert call(tmp_path / "prefix/bin/protonctl", "--version").stdout
     r = call(sys.executable, BACKEND, tmp_path / "tree", tmp_path, check=False)
     assert r.returncode != 0 and "Python.h" in r.stderr
