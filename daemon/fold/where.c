@@ -453,10 +453,15 @@ static void top_names(struct top_words *w, const struct process *p, uint32_t nod
 	w->n_parts = n;
 }
 
-static void top_durations(struct top_words *w, const struct top *t, const struct cell **cells)
+static const struct hist_counts *top_durations(
+	struct top_words *w, const struct top *t, const struct cell **cells)
 {
 	uint32_t i, k;
 
+	if (t->to == t->from + 1 && cells[t->from] != NULL) { /* nothing to add up */
+		durations_get(cells[t->from], &w->one);
+		return &w->one;
+	}
 	w->all.n = 0;
 	w->all.coarse = false;
 	for (i = t->from; i < t->to; i++) {
@@ -468,14 +473,13 @@ static void top_durations(struct top_words *w, const struct top *t, const struct
 		for (k = w->one.first; k < w->one.first + w->one.n; k++)
 			w->all.count[k] += w->one.count[k];
 	}
+	return &w->all;
 }
 
 static void top_give(const struct top *t, const struct fold_top_wish *wish,
 	const struct cell **cells, struct top_words *w, fold_cell_fn *fn, void *arg)
 {
 	top_names(w, t->process, t->node);
-	if (wish->hist)
-		top_durations(w, t, cells);
 	fn(arg, &(struct fold_cell){.path = w->text,
 			.kind = t->process->node[t->node].kind,
 			.class = t->class,
@@ -484,7 +488,7 @@ static void top_give(const struct top *t, const struct fold_top_wish *wish,
 			.max_ns = t->max_ns,
 			.part = w->part,
 			.n_parts = w->n_parts,
-			.hist = wish->hist ? &w->all : NULL});
+			.hist = wish->hist ? top_durations(w, t, cells) : NULL});
 }
 
 void fold_top(struct fold *f, const uint8_t session[16], const struct fold_top_wish *w,
