@@ -13,7 +13,7 @@ export interface Curve {
 export interface ChartProps {
 	label: string;
 	x: number[];
-	xIs: "step" | "time" | "seconds";
+	xIs: "step" | "session" | "time" | "seconds";
 	unit: string;
 	curves: Curve[]; // bars are stacked, first at the bottom
 	height: number;
@@ -67,7 +67,7 @@ export function Chart(p: ChartProps) {
 				width: Math.max(120, box.clientWidth), height: p.height, series, legend: { show: false },
 				scales: { x: { time: false, ...(p.x.length === 1 && p.xIs !== "seconds" ? { range: [p.x[0] - 1, p.x[0] + 1] as uPlot.Range.MinMax } : bars.length > 0 ? { range: (_u, a, b) => [a - 0.6, b + 0.6] } : p.xIs === "seconds" ? { range: (_u, _a, b) => [Math.max(0, b - 120), Math.max(b, 10)] } : {}) }, y: p.zero || bars.length > 0 ? { range: (_u, _a, b) => [0, b > 0 ? b * 1.06 : 1] } : {} },
 				axes: [
-					{ ...axis, size: 30, ...(p.xIs === "step" ? { incrs: [1, 2, 5].flatMap((k) => Array.from({ length: 9 }, (_, i) => k * 10 ** i)).sort((a, b) => a - b) } : {}), values: (_u, ticks) => ticks.map((t) => (p.xIs === "step" ? (Number.isInteger(t) ? String(t) : "") : p.xIs === "time" ? plain(t, unitOf("ns", ticks[ticks.length - 1])) : `${t} s`)) },
+					{ ...axis, size: 30, ...(p.xIs === "step" || p.xIs === "session" ? { incrs: [1, 2, 5].flatMap((k) => Array.from({ length: 9 }, (_, i) => k * 10 ** i)).sort((a, b) => a - b) } : {}), values: (_u, ticks) => ticks.map((t) => (p.xIs === "step" || p.xIs === "session" ? (Number.isInteger(t) ? String(t) : "") : p.xIs === "time" ? plain(t, unitOf("ns", ticks[ticks.length - 1])) : `${t} s`)) },
 					{ ...axis, size: 74, ...(p.unit === "bytes" ? { incrs: Array.from({ length: 50 }, (_, i) => 2 ** i) } : {}), values: (_u, ticks) => ticks.map((t) => plain(t, u)) },
 				],
 				cursor: { y: false, points: { size: 6 }, ...(p.sync ? { sync: { key: p.sync } } : {}), drag: { x: true, y: false } },
@@ -76,7 +76,7 @@ export function Chart(p: ChartProps) {
 						const i = up.cursor.idx;
 						if (i === null || i === undefined)
 							return;
-						const at = p.xIs === "step" ? `step ${p.x[i]}` : p.xIs === "time" ? `at ${time(p.x[i])}` : `${p.x[i]} s`;
+						const at = p.xIs === "step" || p.xIs === "session" ? `${p.xIs} ${p.x[i]}` : p.xIs === "time" ? `at ${time(p.x[i])}` : `${p.x[i]} s`;
 						said.current!.textContent = [at, ...p.curves.filter((c) => c.v[i] !== null && c.v[i] !== undefined).map((c) => `${c.name} ${withUnit(c.v[i], p.unit)}`)].join("   ");
 					}],
 					draw: [(up) => {

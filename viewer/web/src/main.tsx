@@ -49,6 +49,7 @@ const KEYS: [string, string][] = [
 	["W S A D", "timeline and bars: zoom in and out, left and right"],
 	["N  Shift+N", "timeline: the next, the one before, of the name that is selected"],
 	["Q E", "timeline: lane above, lane below"],
+	["Shift+Q  Shift+E", "timeline: move the lane up, down"],
 	["P  H", "timeline: pin the lane, hide it"],
 	["M", "timeline: measure: what is selected becomes the range"],
 	["F", "timeline: zoom to what is selected; again: to all"],

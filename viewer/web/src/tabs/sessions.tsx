@@ -4,6 +4,8 @@ import { forget } from "../api";
 import { group, shown, time, when } from "../format";
 import { matcher, useSession } from "../session";
 import { set } from "../state";
+import { Chart } from "../chart";
+import type { Sessions } from "../api";
 import { type Col, Table } from "../table";
 import { Search } from "../parts";
 
@@ -40,6 +42,7 @@ export function SessionsTab() {
 				<Search value={q} label="Find in names, commands, tags" onInput={(s) => set({ sq: s })} note={`${group(ids.length)} of ${group(sessions.rows.length)}`} />
 				<span class="hint">Enter or a double click opens one.</span>
 			</div>
+			<History sessions={sessions} of={h.ss ?? id} />
 			<Table label="Sessions" cols={cols} rows={ids} sort={h.ssort ?? ""} onSort={(s) => set({ ssort: s })}
 				selected={sessions.rows.findIndex((r) => String(r[at("id")]) === (h.ss ?? id))} onSelect={(r) => set({ ss: idOf(r) })}
 				onOpen={(r) => {
@@ -48,4 +51,20 @@ export function SessionsTab() {
 				}} empty={q ? "None has this in it." : "Nothing has been recorded yet: `protonctl run -- CMD` records a run."} />
 		</div>
 	);
+}
+
+const MOST = 400;
+
+// How long all sessions of one name took, the oldest first.
+function History({ sessions, of }: { sessions: Sessions; of: string }) {
+	const { x, curves, name } = useMemo(() => {
+		const at = (k: string) => sessions.columns.findIndex((c) => c.name === k);
+		const [id, n, began, took, source] = ["id", "name", "created_ns", "duration_ns", "source"].map(at);
+		const me = sessions.rows.find((r) => String(r[id]) === of);
+		const rows = me ? sessions.rows.filter((r) => r[n] === me[n] && r[source] === me[source] && Number.isFinite(Number(r[id]))).sort((a, b) => Number(a[began]) - Number(b[began])).slice(-MOST) : [];
+		return { name: me ? shown(String(me[n])) : "", x: rows.map((r) => Number(r[id])), curves: [{ name: me ? `how long ${shown(String(me[n])).slice(0, 80)} took` : "", color: "#4477aa", v: rows.map((r) => (r[took] === null ? null : Number(r[took]))), kind: "line" as const }] };
+	}, [sessions, of]);
+	if (x.length < 2)
+		return null;
+	return <Chart label={`How long each of ${x.length} sessions named ${name.slice(0, 80)} took; the table below has them`} x={x} xIs="session" unit="ns" curves={curves} height={150} zero selected={x.indexOf(Number(of))} onPick={(i) => set({ ss: String(x[i]) })} />;
 }

@@ -45,10 +45,10 @@ function StepsView({ s }: { s: Steps }) {
 			for (const [k, words, f] of [["compute", "compute", "gemm"], ["comm", "communication", "comm"], ["copy", "copies", "copy"]] as const)
 				if (c[k]?.some((v) => v !== null && v > 0))
 					ret.push({ name: words, color: family(f), v: take(k), kind: "bar" });
-			ret.push({ name: "idle", color: "#b9bfc9", v: rows.map((i) => Math.max(0, c.duration[i] - (c.compute?.[i] ?? 0) - (c.comm?.[i] ?? 0) - (c.copy?.[i] ?? 0))), kind: "bar" });
+			ret.push({ name: "idle", color: "#9aa2ae", v: rows.map((i) => Math.max(0, c.duration[i] - (c.compute?.[i] ?? 0) - (c.comm?.[i] ?? 0) - (c.copy?.[i] ?? 0))), kind: "bar" });
 		} else
 			ret.push({ name: "duration", color: family("gemm"), v: take("duration"), kind: "bar" });
-		if (slow.length > 0)
+		if (slow.length > 0 && slow.length <= 60)
 			ret.push({ name: `over ${SLOW} × the median`, color: "#aa3377", v: rows.map((i) => (c.duration[i] > mid * SLOW ? c.duration[i] : null)), kind: "dots" });
 		return ret;
 	}, [rows, mid]);
@@ -89,7 +89,7 @@ function StepsView({ s }: { s: Steps }) {
 	return (
 		<>
 			<div class="bar-of">
-				<span class="note"><b>{group(rows.length)}</b> steps, median <b>{time(mid)}</b>{totalOf("gpu_busy") > 0 ? <>, GPU busy <b>{percent(totalOf("gpu_busy"), all)}</b> of them</> : null}</span>
+				<span class="note"><b>{group(rows.length)}</b> {rows.length === 1 ? "step" : "steps"}, median <b>{time(mid)}</b>{totalOf("gpu_busy") > 0 ? <>, GPU busy <b>{percent(totalOf("gpu_busy"), all)}</b> of them</> : null}</span>
 				{slow.length > 0 && <span class="note warn">{group(slow.length)} took over {SLOW} × the median: {slow.slice(0, 6).map((i) => <button key={i} type="button" class="link" onClick={() => set({ step: String(c.step[i]) })}>{c.step[i]}</button>)}{slow.length > 6 ? " …" : ""}</span>}
 				{s.processes.length > 1 && <Choice label="of" value={h.proc ?? "0"} of={s.processes.slice(0, 1024).map((p, i) => [String(i), whoOf(p)] as [string, string])} onChange={(v) => set({ proc: v })} />}
 				{chosen >= 0 && meta.has.timeline && <button type="button" onClick={() => open(chosen)}>step {c.step[chosen]} in the timeline</button>}

@@ -51,7 +51,7 @@ function TopSelf() {
 					{ key: "count", head: "Count", num: true, width: 76, text: (r) => group(o.column.count[r] as number) },
 				];
 				return (
-					<Table label="Most time in itself" cols={cols} rows={rows} empty="No work of a GPU was recorded." height={`${26 * (Math.max(1, rows.length) + 1) + 2}px`}
+					<Table label="Most time in itself" cols={cols} rows={rows} empty="No work of a GPU was recorded." height={rows.length === 0 ? "94px" : `${26 * (rows.length + 1) + 2}px`}
 						selected={rows.find((r) => h.sel !== undefined && nameKey(o.names[o.column.name[r]]) === h.sel) ?? -1}
 						onSelect={(r) => selectName(o.names[o.column.name[r]])} onOpen={() => set({ tab: "ops" })} />
 				);
@@ -94,7 +94,7 @@ function TopTotal() {
 					{ key: "pct", head: "", num: true, width: 78, text: (r) => percent(v[r], all) },
 				];
 				return (
-					<Table label="Most time in all below it" cols={cols} rows={rows} empty="No scopes were recorded." height={`${26 * (Math.max(1, rows.length) + 1) + 2}px`}
+					<Table label="Most time in all below it" cols={cols} rows={rows} empty="No scopes were recorded." height={rows.length === 0 ? "94px" : `${26 * (rows.length + 1) + 2}px`}
 						selected={selectedNode(t, h)} onSelect={(r) => selectNode(t, r)} onOpen={() => set({ tab: "tree" })} />
 				);
 			}}</Loaded>
