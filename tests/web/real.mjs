@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT. Real sessions behind a real `protonview web`: the demo's, those of recordings of an H200
-// that are played (where tests/replay is built), ranks, and a file of torch.profiler.
+// that are played (where tests/replay is built), ranks, a file of torch.profiler, and one with names that would harm.
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gunzipSync } from "node:zlib";
+import { HOSTILE } from "./mock.mjs";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../..");
 export const BUILD = resolve(ROOT, process.env.PROTOND_BUILD ?? "build");
@@ -65,13 +66,16 @@ export async function record() {
 			}
 		const kineto = join(ROOT, "tests/real/kineto.json.gz");
 		execFileSync(bin("protonview"), ["import", kineto, "--as", "gpt2"], { env, cwd: dir, stdio: "ignore" });
-		const web = started(bin("protonview"), ["web", "--no-open", "--port", "0", "kineto.protond"]);
+		const leaf = (name) => ({ frame: { name, type: "function" }, metrics: { "time (ns)": 1000, count: 1 }, children: [] });
+		const names = HOSTILE.filter((n) => !/[\0\ud800-\udfff]/.test(n)); // those that JSON may hold; the others are refused in words
+		writeFileSync(join(dir, "hostile.hatchet"), JSON.stringify([{ ...leaf("ROOT"), metrics: { "time (ns)": 0, count: 0 }, children: names.map((n) => ({ ...leaf(n), children: names.map(leaf) })) }, {}]));
+		const web = started(bin("protonview"), ["web", "--no-open", "--port", "0", "kineto.protond", "hostile.hatchet"]);
 		const url = await until("the page's address", () => /http:\S+/.exec(web.out)?.[0]);
 		const json = (...args) => JSON.parse(execFileSync(bin("protonview"), [...args, "--json"], { env, maxBuffer: 1e9 }).toString()).data;
 		const list = json("sessions");
 		const at = (name) => list.columns.findIndex((c) => c.name === name);
 		const ids = Object.fromEntries(list.rows.filter((r) => r[at("source")] !== "job").map((r) => [r[at("name")], String(r[at("id")])]));
-		ids.gpt2 = "f1"; // the first file of the command line
+		Object.assign(ids, { gpt2: "f1", hostile: "f2" }); // files of the command line
 		return { url, ids, json, run, env, dir, started, stop, view: (...args) => execFileSync(bin("protonview"), args, { env, cwd: dir }).toString() };
 	} catch (e) {
 		const said = children.map((p) => p.out).join("\n");

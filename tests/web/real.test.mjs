@@ -9,7 +9,8 @@ import { built, record, replays } from "./real.mjs";
 describe("a real server", { skip: !built && "build/bin/protonview is not there: make" }, () => {
 	let b, r, base;
 	before(async () => {
-		[b, r] = await Promise.all([browser(), record()]);
+		r = await record(); // one after the other: what one of them started is stopped when the other fails
+		b = await browser();
 		base = r.url.replace(/\?.*/, "");
 	});
 	after(async () => {
@@ -26,7 +27,7 @@ describe("a real server", { skip: !built && "build/bin/protonview is not there: 
 	const tabs = (p) => p.$$eval("[role=tab]", (l) => l.map((t) => t.id.replace("tab-", "")));
 	const number = (s) => Number(s.replaceAll("\u202f", "").replace("−", "-"));
 
-	for (const name of ["demo", "ranks", "gpt2", ...(replays ? ["torch"] : [])])
+	for (const name of ["demo", "ranks", "gpt2", "hostile", ...(replays ? ["torch"] : [])])
 		test(`every tab of ${name}`, async () => {
 			const p = await open(`s=${r.ids[name]}`);
 			for (const tab of await tabs(p)) {
@@ -34,6 +35,8 @@ describe("a real server", { skip: !built && "build/bin/protonview is not there: 
 				await settled(p);
 				assert.deepEqual(p.errors, [], tab);
 				assert.equal(await p.$("[role=alert]"), null, tab);
+				assert.equal(await p.evaluate(() => window.hit), undefined, `${tab}: a name was run`);
+				assert.equal(await p.evaluate(() => document.querySelectorAll("img, svg, #app script").length), 0, `${tab}: a name became an element`);
 			}
 			await p.close();
 		});

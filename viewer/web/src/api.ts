@@ -31,7 +31,7 @@ export interface DeviceSum {
 export type Kind = "timeline" | "steps" | "memory" | "series" | "ranks" | "gpu";
 export interface Meta extends Answer {
 	session: {
-		name: string;
+		name: string | null;
 		id: string | number | null;
 		state: string | null;
 		source?: string | null;

@@ -87,7 +87,9 @@ export function cut(s: string, max: number): string {
 
 export const LONG = 2000; // characters of a name that are ever put on the page
 
-export function shown(name: string): string {
+export function shown(name: string | null | undefined): string {
+	if (name === null || name === undefined)
+		return "–";
 	const s = name.length > LONG ? name.slice(0, LONG - 400) + "…" + name.slice(-399) : name;
 	return s === "" ? "(no name)" : clean(s);
 }

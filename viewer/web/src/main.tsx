@@ -119,7 +119,7 @@ function App() {
 	const tab = tabs.find((t) => t.key === h.tab) ?? (id || !sessions.value ? tabs[0] : tabs.find((t) => t.key === "sessions") ?? tabs[0]);
 
 	useEffect(() => {
-		document.title = meta.value ? `${shown(meta.value.session.name)} · ${tab.words} · protond` : "protond";
+		document.title = meta.value ? `${shown(meta.value.session.name ?? `file ${meta.value.ref}`)} · ${tab.words} · protond` : "protond";
 	}, [meta.value, tab]);
 	useEffect(() => {
 		const key = (e: KeyboardEvent) => {
@@ -178,7 +178,7 @@ function App() {
 				<h1><b>protond</b></h1>
 				{m && (
 					<p class="which">
-						<strong title={shown(m.session.name)}>{shown(m.session.name)}</strong>
+						<strong title={shown(m.session.name ?? `file ${m.ref}`)}>{shown(m.session.name ?? `file ${m.ref}`)}</strong>
 						<span class={m.live ? "state live" : "state"}>{shown(m.session.state ?? "file")}</span>
 						<span class="took">{time(m.session.duration_ns)}</span>
 						<code title={shown(m.session.command ?? "")}>{m.session.command ? shown(m.session.command) : ""}</code>
