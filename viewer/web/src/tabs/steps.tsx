@@ -12,8 +12,8 @@ import { type Col, headWidth, Table } from "../table";
 export const SLOW = 1.5; // times the median: what stands out
 
 export function useSteps() {
-	const { id, beat } = useSession();
-	return usePromise(() => get<Steps>(api(id, "steps")), [id, beat]);
+	const { id, meta, beat } = useSession();
+	return usePromise(() => (meta.has.steps === false ? null : get<Steps>(api(id, "steps"))), [id, beat]);
 }
 
 export function StepsTab() {
