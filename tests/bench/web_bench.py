@@ -4,6 +4,7 @@
 import gzip
 import http.client
 import json
+import os
 import random
 import re
 import statistics
@@ -17,7 +18,8 @@ class Server:
     def __init__(self, build, source):
         self.began = time.perf_counter()
         self.process = subprocess.Popen([f"{build}/bin/protonview", "web", "--no-open", "--port", "0", source], stdout=subprocess.PIPE,
-                                        stderr=subprocess.DEVNULL, text=True)
+                                        stderr=subprocess.DEVNULL, text=True, env=dict(
+                                            os.environ, PROTOND_RUNTIME_DIR="/nonexistent/protond", PROTOND_DB="/nonexistent/protond.db"))
         self.host, port, token = re.match(r"http://([^:]+):(\d+)/\?token=(\w+)", self.process.stdout.readline()).groups()
         self.said_ms, self.port = self.ms(), int(port)
         self.connection = http.client.HTTPConnection(self.host, self.port)

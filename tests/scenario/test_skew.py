@@ -71,7 +71,7 @@ class Other:
             return subprocess.Popen([*self.ld, "-shared", "-Wl,-z,nodelete", f"-Wl,-soname,{name}.so.0",
                                      f"-Wl,--version-script={ROOT / room / name}.map", "-o", self.lib / f"{name}.so.0",
                                      *objects, "-ldl", "-lpthread"])
-        pkg = ["pkg-config", "--libs", "libuv", "msgpack", "sqlite3", "libzstd", "zlib", "jansson", "libpcre2-8"]
+        pkg = ["pkg-config", "--libs", "libuv", "msgpack", "sqlite3", "libzstd", "zlib", "jansson", "libpcre2-8", "ncursesw"]
         libs = subprocess.run(pkg, capture_output=True, text=True, check=True).stdout.split()
         return subprocess.Popen([*self.ld, "-o", self.bin / ("protond" if room == "daemon" else "protonctl"), *objects,
                                  "-Wl,--start-group", *(BUILD / "ar/proto").glob("*.a"), "-Wl,--end-group", *libs, "-lm", "-lpthread", "-ldl", "-l:libstdc++.so.6"])
