@@ -214,7 +214,7 @@ static const struct {
 	{"void (anonymous namespace)::softmax_warp_forward<float>", CLASS_COMPUTE, "softmax"},
 	{"void at::native::multi_tensor_apply_kernel<TensorListMetadata<4>>", CLASS_COMPUTE,
 		"optimizer"},
-	{"void at::native::reduce_kernel<512, 1>", CLASS_COMPUTE, "reduce"},
+	{"void at::native::reduce_kernel<512, 1, {lambda(float)#1}>", CLASS_COMPUTE, "reduce"},
 	{"void at::native::vectorized_elementwise_kernel<4>", CLASS_COMPUTE, "elementwise"},
 	{"triton_poi_fused_add_0", CLASS_COMPUTE, "elementwise"},
 	{"triton_per_fused_sum_1", CLASS_COMPUTE, "reduce"},

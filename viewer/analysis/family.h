@@ -14,7 +14,7 @@
 	X(gemm,        "gemm gemv nvjet cutlass xmma matmul splitkreduce cijk_ _mm_ cublas dot_kernel") \
 	X(norm,        "layernorm layer_norm rmsnorm rms_norm batchnorm batch_norm groupnorm group_norm bn_fw bn_bw _norm norm_ norm<") \
 	X(softmax,     "softmax cross_entropy nll_loss logsumexp") \
-	X(optimizer,   "adam sgd_ lamb adagrad multi_tensor_apply fused_optimizer foreach") \
+	X(optimizer,   "adam sgd_ lamb_ adagrad multi_tensor_apply fused_optimizer foreach") \
 	X(pool,        "pool") \
 	X(embedding,   "embedding") \
 	X(index,       "index gather scatter masked_ take_along") \

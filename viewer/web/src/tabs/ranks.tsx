@@ -17,7 +17,15 @@ export function RanksTab() {
 	const { id, beat } = useSession();
 	const of = usePromise(() => get<RanksAnswer>(api(id, "ranks")), [id, beat]);
 	const steps = useSteps();
-	return <div class="fill"><Loaded of={of}>{(r) => (r.processes.length < 2 ? <Lacking what="ranks" /> : <View r={r} s={steps.value} />)}</Loaded></div>;
+	return <div class="fill"><Loaded of={of}>{(r) => (r.processes.length < 2 ? <Lacking what="ranks" /> : <View r={working(r)} s={steps.value} />)}</Loaded></div>;
+}
+
+// A launcher (torchrun's own process) has nothing to compare.
+function working(r: RanksAnswer): RanksAnswer {
+	const ids = r.processes.flatMap((p, k) => ((p.total ?? 0) > 0 ? [k] : []));
+	if (ids.length < 2 || ids.length === r.processes.length)
+		return r;
+	return { ...r, processes: ids.map((k) => r.processes[k]), values: r.values.map((v) => ids.map((k) => v[k])), column: { ...r.column, slowest: r.column.slowest.map((k) => ids.indexOf(k)) } };
 }
 
 const whoIs = (p: { pid: number; rank?: number | null }) => (p.rank !== null && p.rank !== undefined ? `rank ${p.rank}` : `pid ${p.pid}`);
@@ -67,7 +75,7 @@ function View({ r, s }: { r: RanksAnswer; s: Steps | undefined }) {
 			{ key: "mid", head: "Median step", unit: c.unit, num: true, width: 140, text: (k: number) => c.text(sums[k].mid), sort: (k: number) => sums[k].mid, share: (k: number) => sums[k].mid / (sums[slowest].mid || 1) },
 			{ key: "max", head: "Longest", unit: c.unit, num: true, width: 110, text: (k: number) => c.text(sums[k].n > 0 ? sums[k].max : NaN), sort: (k: number) => sums[k].max },
 		] : []),
-		{ key: "x", head: "× the median", num: true, width: 116, text: (k) => (sums[k][by] / (usual || 1)).toFixed(2), sort: (k) => sums[k][by] },
+		{ key: "x", head: "× the median", num: true, width: 116, text: (k) => (sums[k][by] >= 0 ? (sums[k][by] / (usual || 1)).toFixed(2) : "–"), sort: (k) => sums[k][by] },
 		{ key: "total", head: words, unit: tc.unit, num: true, width: 120, text: (k) => tc.text(sums[k].total), sort: (k) => sums[k].total },
 		{ key: "pad", head: "", text: () => "", width: 1 },
 	];
@@ -96,8 +104,9 @@ function Spread({ r, chosen }: { r: RanksAnswer; chosen: number }) {
 	const last = (i: number) => names[col.path[i][col.path[i].length - 1]] ?? "";
 	const path = (i: number) => col.path[i].map((n) => names[n]).join(" › ");
 	const c = column("ns", col.median, col.max);
+	const largest = col.max.reduce((a: number, b) => Math.max(a, b ?? 0), 0);
 	const gap = (i: number) => (col.max[i] ?? NaN) - (col.median[i] ?? NaN);
-	const num = (key: string, head: string, v: (i: number) => number): Col => ({ key, head, unit: c.unit, num: true, width: headWidth(`${head} ${c.unit}`), text: (i) => c.text(v(i)), sort: v });
+	const num = (key: string, head: string, v: (i: number) => number): Col => ({ key, head, unit: c.unit, num: true, width: headWidth(`${head} ${c.unit}`, c.text(largest)), text: (i) => c.text(v(i)), sort: v });
 	const cols: Col[] = [
 		{ key: "name", head: "Scope or kernel", text: last, title: path, sort: last, cell: (i) => <span class="v">{last(i)}<span class="in">{col.path[i].length > 1 ? `  in ${names[col.path[i][col.path[i].length - 2]]}` : ""}</span></span> },
 		num("gap", "apart", gap),
