@@ -48,6 +48,7 @@ struct list {
 
 struct capturing {
 	const struct pd_thread *thread; /* NULL: free */
+	uint32_t tid;                   /* a thread that ended gives its block to another */
 	uint32_t open;                  /* captures that it began */
 	struct list given;              /* since its last node */
 	uint32_t node;                  /* the list that its last node took; held; 0: none */
@@ -153,10 +154,11 @@ static uint32_t length(uint32_t at)
 	return n;
 }
 
+/* t NULL: a free one. */
 static struct capturing *find(const struct pd_thread *t)
 {
 	for (uint32_t i = 0; i < THREADS; i++)
-		if (lists.thread[i].thread == t)
+		if (lists.thread[i].thread == t && (t == NULL || lists.thread[i].tid == t->tid))
 			return &lists.thread[i];
 	return NULL;
 }
@@ -208,7 +210,7 @@ void agent_capture_began(void)
 	if (c == NULL) {
 		c = find(NULL);
 		if (c != NULL) {
-			*c = (struct capturing){.thread = t};
+			*c = (struct capturing){.thread = t, .tid = t->tid};
 			atomic_fetch_add_explicit(&core.captures, 1, memory_order_relaxed);
 		}
 	}

@@ -10,7 +10,7 @@ limit=${1:-10} only=${2:-}
 case $limit in -* | build) ;; *) limit=-max_total_time=$limit ;; esac
 mkdir -p build/fuzz/obj
 flags="-std=c17 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -DPROTOND_BUILD_VERSION=\"fuzz\""
-libraries="libuv msgpack jansson sqlite3 libzstd zlib libpcre2-8"
+libraries="libuv msgpack jansson sqlite3 libzstd zlib libpcre2-8 ncursesw"
 # shellcheck disable=SC2086
 inc="$(printf -- '-I%s ' proto/* daemon daemon/*/ viewer/*/) $(pkg-config --cflags $libraries)"
 # shellcheck disable=SC2086

@@ -43,7 +43,8 @@ static struct {
 	size_t recs;
 	struct ring_counts counts;
 	_Atomic uint64_t launches;
-	uint32_t captures, given, held, given_lost; /* see agent_capture_given() */
+	uint32_t captures, given, held; /* see agent_capture_given() */
+	_Atomic uint32_t given_lost;
 } core = {.names = 2, .paths = 2};
 
 static _Thread_local struct {

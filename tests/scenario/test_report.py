@@ -13,7 +13,7 @@ import zlib
 
 import pytest
 
-from conftest import BUILD
+from conftest import BUILD, SANITIZED
 from test_exports import GOLDEN, replayed
 from test_hostile_names import JOB, NAMES
 from test_python import python_env
@@ -182,6 +182,10 @@ print(gf._repr_html_())
 """
 
 
+plain = pytest.mark.skipif(SANITIZED, reason="this Python is not instrumented")
+
+
+@plain
 @pytest.mark.parametrize("what", ["all", "filtered"])
 def test_in_a_notebook(world, what):
     r = subprocess.run([sys.executable, "-c", NOTEBOOK, GOLDEN / "frames.hatchet", what], env=python_env(world), capture_output=True, text=True, timeout=120)
@@ -199,6 +203,7 @@ def test_in_a_notebook(world, what):
     assert (sum(tree["values"]["count_self"]) == total) == (what == "all")
 
 
+@plain
 def test_a_notebook_without_protonview(world):
     code = NOTEBOOK.replace("print(", "from protond import _where\n_where.tool = lambda name: '/nonexistent'\nprint(")
     r = subprocess.run([sys.executable, "-c", code, KERNELS, "all"], env=python_env(world), capture_output=True, text=True, timeout=120)

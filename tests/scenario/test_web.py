@@ -6,7 +6,6 @@ import os
 import pathlib
 import random
 import re
-import select
 import signal
 import socket
 import struct
@@ -16,7 +15,7 @@ from urllib.parse import quote
 
 import pytest
 
-from conftest import BUILD, WAIT, until
+from conftest import BUILD, SANITIZED, WAIT, readable, until
 from test_exports import GOLDEN, replayed
 from test_hostile_names import JOB, NAMES
 from test_replay import DUMPS, JOB as REPLAY
@@ -33,7 +32,7 @@ class Page:
         self.world, self.err = world, world.home / "web.err"
         self.process = subprocess.Popen([str(BUILD / "bin/protonview"), "web", "--no-open", *where, *map(str, args)],
                                         env={**world.env, **(env or {})}, cwd=world.home, stdout=subprocess.PIPE, stderr=open(self.err, "w"), text=True)
-        ready, _, _ = select.select([self.process.stdout], [], [], WAIT)
+        ready = readable(self.process.stdout)
         self.url = self.process.stdout.readline().strip()
         assert ready and self.url, self.err.read_text()
         self.token = self.url.split("token=")[1]
@@ -513,7 +512,7 @@ def test_a_thousand_connections(serve):
         s.sendall(b"GET / HTTP/1.1\r\n")  # and no more of it
     assert page.json("sessions")["open"] == ["f1"]
     assert page.rss_mib() < 64
-    until("it lets go of who asks nothing", lambda: all(select.select([s], [], [], 0)[0] for s in (idle[0], idle[1], idle[-1], idle[-2])))
+    until("it lets go of who asks nothing", lambda: all(readable(s, 0) for s in (idle[0], idle[1], idle[-1], idle[-2])))
     for s in idle:
         s.close()
 
@@ -544,7 +543,8 @@ def test_slow_readers_hold_up_nobody(world, serve):
         status.add(ask(f"/api/s/f1/tree?{i}").recv(4096).split()[1])
         if b"503" in status:
             break
-    assert status == {b"200", b"503"} and page.rss_mib() < before + 64 + 64
+    assert status == {b"200", b"503"}
+    assert SANITIZED or page.rss_mib() < before + 64 + 64  # a sanitizer keeps what was freed
     assert "again" in page.words("/api/s/f2/meta", 503)
     assert page.ask("/")[0] == 200
     for s in slow:
