@@ -91,6 +91,7 @@ def starts(job, session):
         until("it records", started)
     except AssertionError as e:
         raise AssertionError(f"{e}: {said[-1]}") from e
+    return said
 
 
 def counts(world, session):
@@ -648,7 +649,7 @@ def test_a_full_tmpfs(small):
     faults.put(AILS, 0)  # what is stored leaves the journal
     until("there is room", lambda: free_kb(world.dir) > 8192)
     (world.dir / "filler").unlink()
-    starts(late, "late")
+    said = starts(late, "late")
     late.say("repeat 100 seen")
     job.say("repeat 100 c")
     for load in loads:
@@ -658,7 +659,9 @@ def test_a_full_tmpfs(small):
     assert job.quit() == late.quit() == 0
     until("the rings of ended jobs are gone", lambda: not list((world.dir / "rings").iterdir()))
     truth_holds(world, "own", 100 + 20000 + 300 + 100)
-    assert counts(world, "late") == {"seen": 100} and world.losses("late") == {}
+    # A start that is said not to have reached the daemon, whose journal was still full, may be found in the lane later.
+    sessions = 1 + sum("did not reach" in words for words in said)
+    assert counts(world, "late")["seen"] in range(100, 100 * sessions + 1, 100) and world.losses("late") == {}, said
     world.ctl("finalize", "s")
     lost, stored = world.losses("s"), counts(world, "s")
     units = sum(n for path, n in stored.items() if path.endswith("unit"))
