@@ -21,7 +21,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 	     "INSERT INTO cell(session,process,segment,node,device,class,count,sum_ns,min_ns," \
 	     "max_ns,bytes,untimed,open,hist) "                                                \
 	     "SELECT 1+n%2,1,0,n,-1,0,1,2,1,1,0,0,0,randomblob(n%40*4) FROM i;" ROWS           \
-	     "INSERT INTO trace SELECT 1+n%2,1,n,n,1,n,randomblob(n*20) FROM i WHERE n<30;"    \
+	     "INSERT INTO trace SELECT 1+n%2,1,n,n,1,n,randomblob(n*20),randomblob(n) FROM i " \
+	     "WHERE n<30;"                                                                     \
 	     "INSERT INTO loss VALUES(1,1,1,1);DELETE FROM trace WHERE number=29;"
 #define SESSION(id)                                                                               \
 	"INSERT INTO session SELECT " #id ",randomblob(16),'name',0,'run','','','none','both',"   \

@@ -22,7 +22,7 @@ one_more() { # waits while all cores are taken; a failure is seen by the file th
 
 for f in $rooms; do
         o=build/fuzz/obj/$(echo "$f" | tr / _).o
-        if [ ! -e "$o" ] || [ -n "$(find daemon proto viewer libclient -newer "$o" -name '*.[ch]' -print -quit)" ]; then
+        if [ ! -e "$o" ] || [ -n "$(find daemon proto viewer libclient -name node_modules -prune -o -newer "$o" -name '*.[ch]' -print -quit)" ]; then
                 rm -f "$o"
                 # shellcheck disable=SC2086
                 clang $flags -fsanitize=fuzzer-no-link $inc -c -o "$o" "$f" &
@@ -44,7 +44,7 @@ for src in tests/fuzz/fuzz_*.c; do
         if [ -n "$only" ] && [ "$only" != "$name" ]; then continue; fi
         names="$names $name"
         rm -f "build/fuzz/$name.status"
-        if [ -e "build/fuzz/$name" ] && [ -z "$(find build/fuzz/rooms.a tests/fuzz/*.[ch] daemon proto viewer -newer "build/fuzz/$name" \
+        if [ -e "build/fuzz/$name" ] && [ -z "$(find build/fuzz/rooms.a tests/fuzz/*.[ch] daemon proto viewer -name node_modules -prune -o -newer "build/fuzz/$name" \
                 -name '*.[cha]' -print -quit)" ]; then continue; fi
         rm -f "build/fuzz/$name"
         # shellcheck disable=SC2086
