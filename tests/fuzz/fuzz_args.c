@@ -158,7 +158,8 @@ static void view_run(const struct options *o)
 		if (!word_add(&w, o->verb == VERB_help ? o->args[i] : source,
 			    strlen(o->verb == VERB_help ? o->args[i] : source)))
 			return;
-	if (o->verb == VERB_sessions || o->verb == VERB_recover) /* its own place, a file */
+	/* Its own place, a file, a server. */
+	if (o->verb == VERB_sessions || o->verb == VERB_recover || o->verb == VERB_web)
 		return;
 	i = protonview_run(w.n, w.v);
 	MUST(i >= EXIT_OK && i <= EXIT_PARTIAL);
