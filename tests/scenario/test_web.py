@@ -619,7 +619,8 @@ class Stream:
         self.socket.close()
 
 
-def test_a_live_session(world, serve):
+def live(world, serve):
+    """A job of 100 steps whose session goes on, its page, and the session's name there."""
     world.start()
     job = world.job()
     job.say("start live")
@@ -627,6 +628,11 @@ def test_a_live_session(world, serve):
     until("it is stored", lambda: world.state("live"))
     page = serve("live")
     (ref,) = page.json("sessions")["open"]
+    return job, page, ref
+
+
+def test_a_live_session(world, serve):
+    job, page, ref = live(world, serve)
     assert page.json(f"s/{ref}/meta")["live"]
     stream, other = Stream(page, ref), Stream(page, ref)
     assert stream.headers["Content-Type"] == "text/event-stream" and stream.headers["Cache-Control"] == "no-cache"
@@ -643,13 +649,7 @@ def test_a_live_session(world, serve):
 
 
 def test_a_daemon_that_dies_under_a_live_view(world, serve):
-    world.start()
-    job = world.job()
-    job.say("start live")
-    job.say("repeat 100 step")
-    until("it is stored", lambda: world.state("live"))
-    page = serve("live")
-    (ref,) = page.json("sessions")["open"]
+    job, page, ref = live(world, serve)
     stream = Stream(page, ref)
     stream.frame(lambda e, f: f.get("steps") == 100, "a frame")
     world.stop(signal.SIGKILL)
@@ -663,13 +663,7 @@ def test_a_daemon_that_dies_under_a_live_view(world, serve):
 
 
 def test_streams_have_a_ceiling(world, serve):
-    world.start()
-    job = world.job()
-    job.say("start live")
-    job.say("repeat 100 step")
-    until("it is stored", lambda: world.state("live"))
-    page = serve("live")
-    (ref,) = page.json("sessions")["open"]
+    _, page, ref = live(world, serve)
     streams = [Stream(page, ref) for _ in range(16)]
     assert {s.status for s in streams} == {200}
     assert "close one" in page.words(f"/api/live?session={ref}", 503)
