@@ -234,6 +234,7 @@ static bool put_busy(struct batch *b, const struct part *part)
 {
 	const struct busy *from;
 	struct row_busy *r;
+	uint64_t ns[PART_MAX];
 	uint32_t i;
 
 	for (i = 0; i < part->tree.n_busy; i++) {
@@ -243,8 +244,17 @@ static bool put_busy(struct batch *b, const struct part *part)
 		r = batch_busy(b);
 		if (r == NULL)
 			return false;
-		*r = (struct row_busy){part->session->row.id, part->process->row.id, from->device,
-			busy_ns(from), from->first_ns, from->last_ns};
+		busy_parts(from, ns);
+		*r = (struct row_busy){.session = part->session->row.id,
+			.process = part->process->row.id,
+			.device = from->device,
+			.busy_ns = busy_ns(from),
+			.first_ns = from->first_ns,
+			.last_ns = from->last_ns,
+#define X(name, column, ...) .column = ns[PART_##name],
+			GPU_PARTS_STORED(X)
+#undef X
+		};
 	}
 	return true;
 }

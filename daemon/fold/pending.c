@@ -24,8 +24,8 @@
 
 /* 1: without a launch's thread, a record's context and a lane's name; 2: without LIST_JOINED;
  * 3: without put_near(), and records by their number; 4: CAUSES_BEFORE_5; 5: without a counter
- * that waits; 6: without sums */
-#define PENDING_VERSION 7u
+ * that waits; 6: without sums; 7: of busy time the first union only */
+#define PENDING_VERSION 8u
 #define NOTES_BEFORE_7  5u  /* notes that were packed without their number */
 #define CAUSES_BEFORE_5 13u /* causes of loss that were packed without their number */
 #define PENDING_MAX     (256u << 20)
@@ -304,20 +304,41 @@ static void get_correlate(struct unpack *u, struct process *p, uint64_t slots)
 
 /* --- one part --- */
 
+static void put_spans(struct pack *k, const struct busy_spans *u)
+{
+	const struct busy_span *s;
+	uint32_t i;
+
+	put(k, u->n);
+	for (i = 0; i < u->n; i++) {
+		s = &u->span[i];
+		put(k, s->begin - (i == 0 ? 0 : u->span[i - 1].end));
+		put(k, s->end - s->begin);
+	}
+}
+
 static void put_busy(struct pack *k, const struct busy *b)
 {
+	const struct busy_spans *all = &b->of[BUSY_ALL];
 	uint32_t i;
 
 	put(k, b->device);
-	put(k, b->done_ns);
-	put(k, b->mark);
+	put(k, all->done_ns);
+	put(k, all->mark);
 	put(k, b->first_ns);
 	put(k, b->last_ns);
-	put(k, b->n);
-	for (i = 0; i < b->n; i++) {
-		put(k, b->span[i].begin - (i == 0 ? 0 : b->span[i - 1].end));
-		put(k, b->span[i].end - b->span[i].begin);
+	put_spans(k, all);
+	for (i = 0; i < all->n; i++)
+		put(k, all->span[i].launched == 0 ? 0
+						  : all->span[i].begin - all->span[i].launched + 1);
+	for (i = BUSY_ALL + 1; i < BUSY_UNIONS; i++) {
+		put(k, b->of[i].done_ns);
+		put(k, b->of[i].mark);
+		put_spans(k, &b->of[i]);
 	}
+	for (i = 0; i < PART_MAX - PART_IDLE; i++)
+		put(k, b->idle[i]);
+	put(k, b->no_parts);
 }
 
 static void put_part(struct pack *k, const struct part *part)
@@ -377,25 +398,63 @@ static void get_window(struct unpack *u, struct window *w)
 	}
 }
 
+static void get_spans(struct unpack *u, struct busy_spans *ret)
+{
+	uint32_t n = get_count(u), i;
+	uint64_t end = 0;
+
+	u->bad |= n > BUSY_SPANS;
+	ret->n = u->bad ? 0 : n;
+	for (i = 0; i < ret->n; i++) {
+		ret->span[i] = (struct busy_span){.begin = end + get(u)};
+		end = ret->span[i].end = ret->span[i].begin + get(u);
+	}
+}
+
+static void get_parts(struct unpack *u, struct busy *b)
+{
+	struct busy_spans *all = &b->of[BUSY_ALL];
+	uint64_t before;
+	uint32_t i;
+
+	for (i = 0; i < all->n; i++) {
+		before = get(u);
+		all->span[i].launched = before == 0 ? 0 : all->span[i].begin + 1 - before;
+	}
+	for (i = BUSY_ALL + 1; i < BUSY_UNIONS; i++) {
+		b->of[i].done_ns = get(u);
+		b->of[i].mark = get(u);
+		get_spans(u, &b->of[i]);
+	}
+	for (i = 0; i < PART_MAX - PART_IDLE; i++)
+		b->idle[i] = get(u);
+	b->no_parts = get(u) != 0;
+}
+
 /* part NULL: its session is gone, and this is read past. */
 static void get_busy(struct unpack *u, struct part *part)
 {
-	uint32_t device = get32(u), j, n;
-	struct busy skip, *b = part == NULL || u->bad ? NULL : tree_busy(part, device);
-	uint64_t end = 0;
+	uint32_t device = get32(u);
+	struct busy *b = part == NULL || u->bad ? NULL : tree_busy(part, device), *skip = NULL;
+	struct busy_spans *all;
 
-	b = b == NULL ? &skip : b;
-	b->done_ns = get(u);
-	b->mark = get(u);
+	if (b == NULL)
+		b = skip = malloc(sizeof(*skip));
+	if (b == NULL) {
+		u->bad = u->no_memory = true;
+		return;
+	}
+	all = &b->of[BUSY_ALL];
+	u->bad |= device >= RING_DEVICES_MAX;
+	all->done_ns = get(u);
+	all->mark = get(u);
 	b->first_ns = get(u);
 	b->last_ns = get(u);
-	n = get_count(u);
-	u->bad |= n > BUSY_SPANS || device >= RING_DEVICES_MAX;
-	b->n = u->bad ? 0 : n;
-	for (j = 0; j < b->n; j++) {
-		b->span[j].begin = end + get(u);
-		end = b->span[j].end = b->span[j].begin + get(u);
-	}
+	get_spans(u, all);
+	b->no_parts = true;
+	if (u->version >= 8)
+		get_parts(u, b);
+	free(skip);
 }
 
 /* The bit of its slot, or 0 if its session is gone. */

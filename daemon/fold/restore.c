@@ -354,9 +354,13 @@ static void restore_small(struct restore *r)
 			       : tree_busy(part, b->busy.row[i].device);
 		if (busy == NULL)
 			continue;
-		busy->done_ns = b->busy.row[i].busy_ns;
-		busy->first_ns = b->busy.row[i].first_ns;
-		busy->mark = busy->last_ns = b->busy.row[i].last_ns;
+		busy_restore(busy,
+			(const uint64_t[PART_MAX]){
+#define X(name, column, ...) [PART_##name] = b->busy.row[i].column,
+				GPU_PARTS_STORED(X)
+#undef X
+			},
+			b->busy.row[i].busy_ns, b->busy.row[i].first_ns, b->busy.row[i].last_ns);
 	}
 	for (i = 0; i < b->loss.n; i++) {
 		part = part_of(r, b->loss.row[i].session, b->loss.row[i].process);

@@ -435,27 +435,37 @@ struct busy *tree_busy(struct part *part, uint32_t device)
 	return grown[t->n_busy++];
 }
 
+struct work {
+	struct busy *busy;
+	enum gpu_part part;
+	uint64_t begin, end, launched; /* monotonic; launched 0: not known */
+};
+
 /* Work launched in a span may run on beyond its end. */
-static void busy_span(struct busy *b, const struct span *v, uint64_t begin, uint64_t end)
+static void busy_span(const struct work *w, const struct span *v)
 {
-	busy_add(
-		b, begin > v->begin ? begin : v->begin, v->end == 0 || end < v->end ? end : v->end);
+	busy_add(w->busy, w->part, w->begin > v->begin ? w->begin : v->begin,
+		v->end == 0 || w->end < v->end ? w->end : v->end,
+		w->launched != 0 && w->launched < v->begin ? v->begin : w->launched);
 }
 
 /* Counts what lies in the session's active spans. Only the last of them need be of this boot. */
-static void busy_within(struct part *part, const struct gpu *g)
+static void busy_within(
+	struct part *part, const struct launch *l, const struct gpu *g, uint8_t class)
 {
 	const struct session *s = part->session;
-	uint64_t begin = real_to_mono(part->process, g->start), end = begin + (g->end - g->start);
-	struct busy *b = tree_busy(part, g->device);
+	const uint64_t begin = real_to_mono(part->process, g->start),
+		       end = begin + (g->end - g->start);
+	const struct work w = {tree_busy(part, g->device), part_of_class(class), begin, end,
+		l->list == LIST_WAITING ? 0 : clockmap_ns(&part->process->clock, l->clock)};
 	uint32_t low = 0, high = s->active.n, mid, most = LOOK_SPANS;
 	const struct span *v;
 
-	if (b == NULL || high == 0)
+	if (w.busy == NULL || high == 0)
 		return;
 	v = &s->active.v[--high].span;
 	if (v->begin < end)
-		busy_span(b, v, begin, end);
+		busy_span(&w, v);
 	if (v->begin <= begin)
 		return;
 	while (low < high) { /* finds the first span that begins after it */
@@ -469,7 +479,7 @@ static void busy_within(struct part *part, const struct gpu *g)
 		v = &s->active.v[low].span;
 		if (v->end != 0 && v->end <= begin)
 			return;
-		busy_span(b, v, begin, end);
+		busy_span(&w, v);
 	}
 }
 
@@ -540,7 +550,7 @@ void tree_gpu(struct part *part, const struct launch *l, const struct gpu *g)
 	if (timed) {
 		c->sum_ns = sum(c->sum_ns, g->end - g->start);
 		durations_add(part, c, g->end - g->start);
-		busy_within(part, g);
+		busy_within(part, l, g, key.class);
 		if (part->timeline != NULL)
 			timeline_op(part, l, g, c);
 	} else {

@@ -16,11 +16,13 @@
 	"t.operation, t.pid, t.rank, t.gpu, t.context, t.stream, t.lane, t.class, p.name, p.path,"      \
 	" t.start_ns, t.end_ns, t.end_ns - t.start_ns AS dur_ns, t.correlation, t.graph, t.launch_ns,"  \
 	" t.tid"
+#define PART(name, column, ...) ", " #column
 static const char schema[] =
 	"CREATE TABLE session(id, name, uuid, state, source, command, created_ns, duration_ns, processes,"
 	" launches, matched, unmatched, sql_version);"
 	"CREATE TABLE metrics(node, name, value);"
-	"CREATE TABLE devices(type, id, name, arch, sms, clock_khz, memory_clock_khz, bus_width, busy_ns);"
+	"CREATE TABLE devices(type, id, name, arch, sms, clock_khz, memory_clock_khz, bus_width, busy_ns"
+	GPU_PARTS(PART) ");"
 	"CREATE TABLE losses(cause, words, count);"
 	"CREATE TABLE timeline_path(node INTEGER PRIMARY KEY, name, path);"
 	"CREATE TABLE timeline_scope(scope INTEGER PRIMARY KEY, pid, rank, tid, node, begin_ns, end_ns,"
@@ -288,7 +290,7 @@ static int fill_devices(sqlite3 *to, const struct profile *p, struct err *e)
 {
 	struct insert i;
 
-	insert_open(&i, to, "devices", 9);
+	insert_open(&i, to, "devices", 9 + PART_MAX);
 	for (uint32_t n = 0; n < p->n_devices; n++) {
 		const struct profile_device *d = &p->device[n];
 
@@ -301,6 +303,11 @@ static int fill_devices(sqlite3 *to, const struct profile *p, struct err *e)
 		put_u64(&i, d->memory_clock_khz);
 		put_u64(&i, d->bus_width);
 		put_u64(&i, d->busy_ns);
+		for (uint32_t k = 0; k < PART_MAX; k++)
+			if (d->has_parts)
+				put_u64(&i, d->part_ns[k]);
+			else
+				put_null(&i);
 		put_row(&i);
 	}
 	return insert_close(&i, e);

@@ -14,7 +14,7 @@
 #include "profile.h"
 
 #define OPEN_MAX    65536u
-#define GPUS_MAX    4096u
+#define GPUS_MAX    1024u
 #define ROUNDING_NS 1000 /* of a file with whole microseconds */
 
 /* clang-format off */
@@ -388,39 +388,36 @@ static uint32_t owner_of(const struct stage *s, uint32_t gpu)
 	return n == 1 ? only : gpu;
 }
 
-/* Work comes by its start: what overlaps what was before adds what reaches beyond. */
-static int count_busy(
-	struct place *p, uint32_t process, uint32_t device, uint64_t start, uint64_t end)
+static struct place_gpu *gpu_of(struct place *p, uint32_t process, uint32_t device)
 {
-	struct place_gpu *g;
 	uint32_t i;
 
 	for (i = 0; i < p->n_gpus; i++)
-		if (p->gpu[i].process == process && p->gpu[i].device == device)
-			break;
-	if (i == p->n_gpus) {
-		if (i == GPUS_MAX)
-			return 0;
-		if (!ROOM_FOR(p->gpu, p->cap_gpus, i))
-			return stage_no_memory(p->s);
-		p->gpu[p->n_gpus++] = (struct place_gpu){
-			.process = process, .device = device, .first_ns = start, .until = start};
-	}
-	g = &p->gpu[i];
-	if ((int64_t)end > (int64_t)g->until) {
-		g->busy_ns += end - ((int64_t)start > (int64_t)g->until ? start : g->until);
-		g->until = g->last_ns = end;
-	}
-	return 0;
+		if (p->gpu[i].process == process && p->gpu[i].busy->device == device)
+			return &p->gpu[i];
+	if (i == GPUS_MAX || !ROOM_FOR(p->gpu, p->cap_gpus, i))
+		return NULL;
+	p->gpu[i] = (struct place_gpu){.process = process, .busy = calloc(1, sizeof(struct busy))};
+	if (p->gpu[i].busy == NULL)
+		return NULL;
+	p->gpu[i].busy->device = device;
+	return &p->gpu[p->n_gpus++];
 }
 
 static int count_op(struct walk *w, uint32_t process, uint8_t class, const int64_t *v)
 {
+	struct place_gpu *g;
+
 	w->s->taken.kernels += gpu_class_is_kernel(class);
 	w->s->taken.copies += !gpu_class_is_kernel(class);
 	w->s->process[process].id = process + 1;
 	seen(w->p, v[4], v[5]);
-	return count_busy(w->p, process, (uint32_t)v[1], (uint64_t)v[4], (uint64_t)v[5]);
+	g = gpu_of(w->p, process, (uint32_t)v[1]);
+	if (g == NULL)
+		return w->p->n_gpus < GPUS_MAX ? stage_no_memory(w->s) : 0;
+	busy_add(g->busy, part_of_class(class), place_busy_time(v[4]), place_busy_time(v[5]),
+		v[12] == STAGE_NONE ? 0 : place_busy_time(v[13]));
+	return 0;
 }
 
 static int use_launch(struct walk *w, int64_t correlation, const struct launch *l)
@@ -538,12 +535,12 @@ static int on_launches(struct walk *w)
 static int devices_of_tree(struct place *p)
 {
 	uint32_t i;
-	int r = 0;
 
 	p->low = p->high = 0;
-	for (i = 0; i < p->s->n_devices && r == 0; i++)
-		r = count_busy(p, 0, p->s->device[i].ordinal, 0, 0);
-	return r;
+	for (i = 0; i < p->s->n_devices && i < GPUS_MAX; i++)
+		if (gpu_of(p, 0, p->s->device[i].ordinal) == NULL)
+			return stage_no_memory(p->s);
+	return 0;
 }
 
 int stage_place(struct stage *s, const struct import_options *o)
@@ -571,6 +568,8 @@ int stage_place(struct stage *s, const struct import_options *o)
 		r = session_write(&p, o);
 	text_fini(&w.word);
 	free(w.open);
+	while (p.n_gpus > 0)
+		free(p.gpu[--p.n_gpus].busy);
 	free(p.gpu);
 	return r;
 }

@@ -3,12 +3,19 @@
 #ifndef PROTOND_IMPORT_PLACING_H
 #define PROTOND_IMPORT_PLACING_H
 
+#include "busy.h"
 #include "stage.h"
 
 struct place_gpu { /* a device as a process sees it */
-	uint32_t process, device;
-	uint64_t busy_ns, first_ns, last_ns, until;
+	uint32_t process;
+	struct busy *busy; /* of place_busy_time() */
 };
+
+/* In the order of times, of which some may lie before 0. */
+static inline uint64_t place_busy_time(int64_t ns)
+{
+	return (uint64_t)ns ^ (1ull << 63);
+}
 
 struct place {
 	struct stage *s;

@@ -225,19 +225,23 @@ static int put_process(struct place *p, uint32_t i, int64_t shift, const struct 
 /* One GPU is the same one for all processes of the file. */
 static int put_gpu(struct place *p, const struct place_gpu *g, int64_t shift)
 {
-	struct row_device d = {
-		.process = g->process + 1, .device = g->device, .ordinal = g->device, .type = 1};
+	struct row_device d = {.process = g->process + 1,
+		.device = g->busy->device,
+		.ordinal = g->busy->device,
+		.type = 1};
 	const struct stage_device *known = NULL;
 	struct row_io x = {0};
 	sqlite3_stmt *q = NULL;
+	uint64_t ns[PART_MAX];
 	uint32_t i;
 	int r;
 
+	busy_parts(g->busy, ns);
 	for (i = 0; i < p->s->n_devices; i++)
-		if (p->s->device[i].ordinal == g->device)
+		if (p->s->device[i].ordinal == g->busy->device)
 			known = &p->s->device[i];
 	memcpy(d.uuid, "GPU of a file", 12);
-	memcpy(d.uuid + 12, &g->device, sizeof(g->device));
+	memcpy(d.uuid + 12, &g->busy->device, sizeof(g->busy->device));
 	if (known != NULL) {
 		d.arch = known->arch;
 		d.num_sms = known->num_sms;
@@ -260,10 +264,14 @@ static int put_gpu(struct place *p, const struct place_gpu *g, int64_t shift)
 	(void)row_put_busy(&x, q,
 		&(struct row_busy){.session = SESSION,
 			.process = g->process + 1,
-			.device = g->device,
-			.busy_ns = g->busy_ns,
-			.first_ns = g->first_ns + (uint64_t)shift,
-			.last_ns = g->last_ns + (uint64_t)shift});
+			.device = g->busy->device,
+			.busy_ns = busy_ns(g->busy),
+			.first_ns = place_busy_time((int64_t)g->busy->first_ns) + (uint64_t)shift,
+			.last_ns = place_busy_time((int64_t)g->busy->last_ns) + (uint64_t)shift,
+#define X(name, column, ...) .column = ns[PART_##name],
+			GPU_PARTS_STORED(X)
+#undef X
+		});
 	return put_done(p->s, q);
 }
 

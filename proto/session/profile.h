@@ -12,6 +12,7 @@
 
 #include "err.h"
 #include "gpu_terms.h"
+#include "part_terms.h"
 #include "tables.h"
 
 struct sqlite3;
@@ -62,6 +63,10 @@ struct profile_device {
 	const char *arch_text; /* "90", "gfx942" */
 	uint64_t num_sms, clock_khz, memory_clock_khz, bus_width;
 	uint64_t busy_ns; /* some kernel or copy was running, within the active intervals */
+	/* What the session's active time is made of, and whether that is known: it is not of a part of a
+	 * session, nor of a device on which several of its processes worked. */
+	uint64_t part_ns[PART_MAX];
+	bool has_parts;
 };
 
 struct profile_loss {

@@ -22,6 +22,8 @@
 #define NOTES_MAX     256u
 
 /* clang-format off */
+#define PART(name, column, ...) "," #column
+#define PARTS GPU_PARTS_STORED(PART)
 #define STATEMENTS(X)                                                                              \
 	X(PROCESS, "SELECT p.id, p.command, p.agent_ns, p.gpu_state, p.gpu_text, p.pid, p.rank,"   \
 		" p.end_reason, p.source, p.boot_id, coalesce(p.ended_ns,"                         \
@@ -32,7 +34,7 @@
 		" d.clock_khz, d.memory_clock_khz, d.bus_width FROM member m"                      \
 		" JOIN device d ON d.process = m.process WHERE m.session = ?1"                     \
 		" ORDER BY d.process, d.device")                                                   \
-	X(BUSY, "SELECT process, device, busy_ns, last_ns FROM busy WHERE session = ?1")           \
+	X(BUSY, "SELECT process, device, busy_ns, last_ns" PARTS " FROM busy WHERE session = ?1")  \
 	X(ACTIVE, "SELECT begin_ns, end_ns FROM active WHERE session = ?1")                        \
 	X(SEGMENT, "SELECT begin_ns, end_ns FROM segment WHERE session = ?1 AND segment = ?2")     \
 	X(COST, "SELECT process, value FROM metric WHERE session = ?1 AND name = 'recording_cost'") \
@@ -297,6 +299,18 @@ static int device_row(struct load *l, sqlite3_stmt *st)
 	return 0;
 }
 
+/* What a row says of a device, unless it was written by a protond that knew no parts. */
+static void busy_parts_row(struct profile_device *d, sqlite3_stmt *st)
+{
+	uint32_t k;
+
+	d->busy_ns = load_u64(st, 2);
+	for (k = 0; k < PART_HOST; k++)
+		d->part_ns[k] = load_u64(st, 4 + (int)k);
+	d->has_parts = load_sum(load_sum(d->part_ns[PART_COMPUTE], d->part_ns[PART_COMM]),
+			       d->part_ns[PART_COPY]) == d->busy_ns;
+}
+
 static int busy_row(struct load *l, sqlite3_stmt *st)
 {
 	int64_t process = sqlite3_column_int64(st, 0), device = sqlite3_column_int64(st, 1);
@@ -307,7 +321,7 @@ static int busy_row(struct load *l, sqlite3_stmt *st)
 		if (l->device[i].process != process || l->device[i].device != device)
 			continue;
 		if (!l->select->one_phase) /* kept for the whole session only */
-			l->device[i].busy_ns = load_sum(l->device[i].busy_ns, load_u64(st, 2));
+			busy_parts_row(&l->device[i].d, st);
 		l->device[i].used = true;
 		if (last > l->last_busy_ns)
 			l->last_busy_ns = last;
@@ -329,11 +343,24 @@ static const struct profile_device *find_uuid(
 	return NULL;
 }
 
+/* The rest of the time is the host's. Times that were measured by several clocks may be longer than the
+ * session by a little: then the parts are not told. */
+static void parts_whole(struct profile_device *d, uint64_t duration)
+{
+	uint64_t sum = 0;
+	uint32_t k;
+
+	for (k = 0; k < PART_HOST; k++)
+		sum = load_sum(sum, d->part_ns[k]);
+	d->has_parts = d->has_parts && duration > 0 && sum <= duration;
+	d->part_ns[PART_HOST] = d->has_parts ? duration - sum : 0;
+}
+
 /* The devices that did something, one entry for each whatever number its processes give it. */
 static int merge_devices(struct load *l)
 {
 	struct profile *p = l->p;
-	const struct profile_device *same;
+	const struct profile_device *same, *added;
 	struct profile_device *d;
 	char id[16];
 	uint32_t i;
@@ -345,6 +372,7 @@ static int merge_devices(struct load *l)
 		if (!l->device[i].used)
 			continue;
 		same = find_uuid(p, &l->device[i].d);
+		added = NULL;
 		if (same == NULL) {
 			d = &p->device[p->n_devices];
 			*d = l->device[i].d;
@@ -353,15 +381,21 @@ static int merge_devices(struct load *l)
 			if (d->id == NULL)
 				return no_memory(l);
 			p->n_devices++;
-			same = d;
+			same = added = d;
 		}
 		l->device[i].merged = (uint32_t)(same - p->device);
 		d = &p->device[l->device[i].merged];
-		/* Two processes may be busy at once on it: never more than all of the time. */
-		d->busy_ns = load_sum(d->busy_ns, l->device[i].busy_ns);
+		/* Two processes may be busy at once on it: never more than all of the time, and
+		 * what one waits for the other may fill. */
+		if (d != added) {
+			d->busy_ns = load_sum(d->busy_ns, l->device[i].d.busy_ns);
+			d->has_parts = false;
+		}
 		if (p->head.duration_ns > 0 && d->busy_ns > p->head.duration_ns)
 			d->busy_ns = p->head.duration_ns;
 	}
+	for (i = 0; i < p->n_devices; i++)
+		parts_whole(&p->device[i], p->head.duration_ns);
 	return 0;
 }
 

@@ -18,7 +18,6 @@ struct load_process {
 struct load_device {
 	int64_t process, device;
 	struct profile_device d;
-	uint64_t busy_ns;
 	bool used;
 	uint32_t merged; /* index in profile.device */
 };

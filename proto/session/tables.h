@@ -196,7 +196,14 @@
         C(device,               U32,         -,   "INTEGER NOT NULL")                               \
         C(busy_ns,              U64,         -,   "INTEGER NOT NULL")                               \
         C(first_ns,             U64,         -,   "INTEGER NOT NULL")                               \
-        C(last_ns,              U64,         -,   "INTEGER NOT NULL")
+        C(last_ns,              U64,         -,   "INTEGER NOT NULL")                               \
+        C(compute_ns,           U64,         -,   "INTEGER NOT NULL DEFAULT 0")                     \
+        C(comm_ns,              U64,         -,   "INTEGER NOT NULL DEFAULT 0")                     \
+        C(copy_ns,              U64,         -,   "INTEGER NOT NULL DEFAULT 0")                     \
+        C(idle_launch_ns,       U64,         -,   "INTEGER NOT NULL DEFAULT 0")                     \
+        C(idle_gap_ns,          U64,         -,   "INTEGER NOT NULL DEFAULT 0")                     \
+        C(idle_queued_ns,       U64,         -,   "INTEGER NOT NULL DEFAULT 0")                     \
+        C(idle_unknown_ns,      U64,         -,   "INTEGER NOT NULL DEFAULT 0")
 #define COLUMNS_loss(C)                                                                             \
         C(session,              I64,         -,   "INTEGER NOT NULL")                               \
         C(process,              I64,         -,   "INTEGER NOT NULL")                               \

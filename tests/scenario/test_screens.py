@@ -37,6 +37,7 @@ def place(world):
     shutil.copy(REPLAY, world.home / "train")
     world.ctl("run", "-q", "-n", "torch", "-d", "both", "--", "./train", env={"PROTOND_CUPTI_PATH": str(STUB), "PD_REPLAY_DUMP": str(dump)})
     world.ctl("delete", "replay")  # the player's own session
+    world.view("import", GOLDEN.parent / "real/kineto.json.gz", "-o", "kineto.protond")
     return world
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT. `protonview sql`: its tables are a contract, and agree with the tree.
 import csv
+import collections
 import json
 import re
 import sys
@@ -16,12 +17,13 @@ NODES = "node parent depth kind class name path gpu_time_ns gpu_time_self_ns cpu
 OPERATION = "operation pid rank gpu context stream lane class name path start_ns end_ns dur_ns correlation graph launch_ns tid"
 CONFIG = "grid_x grid_y grid_z block_x block_y block_z registers"
 SCOPES = "scope pid rank tid name path begin_ns end_ns dur_ns task open began_before unwound"
+PARTS = "compute_ns comm_ns copy_ns idle_launch_ns idle_gap_ns idle_queued_ns idle_unknown_ns idle_host_ns"
 TABLES = {
     "session": "id name uuid state source command created_ns duration_ns processes launches matched unmatched sql_version",
     "nodes": NODES,
     "kernel_names": f"name class count gpu_time_ns configs {CONFIG} static_shared_bytes dynamic_shared_bytes min_ns p50_ns p99_ns max_ns",
     "metrics": "node name value",
-    "devices": "type id name arch sms clock_khz memory_clock_khz bus_width busy_ns",
+    "devices": "type id name arch sms clock_khz memory_clock_khz bus_width busy_ns " + PARTS,
     "losses": "cause words count",
     "scopes": SCOPES,
     "steps": f"step {SCOPES}",
@@ -40,6 +42,46 @@ def ask(world, source, sql):
     assert table["kind"] == "sql"
     table = table["data"]
     return [dict(zip([c["name"] for c in table["columns"]], row)) for row in table["rows"]]
+
+
+def parts_of(ops, window):
+    """What the time is made of, from the operations alone: a sweep over all starts and ends."""
+    edges = sorted({t for o in ops for t in (o["start_ns"], o["end_ns"])})
+    parts = collections.Counter()
+    ops = sorted(ops, key=lambda o: o["start_ns"])
+    running, at = [], 0
+    for a, b in zip(edges, edges[1:]):
+        while at < len(ops) and ops[at]["start_ns"] <= a:
+            running.append(ops[at])
+            at += 1
+        running = [o for o in running if o["end_ns"] > a]
+        kinds = {o["class"] for o in running}
+        if running:
+            parts["compute_ns" if "compute" in kinds else "comm_ns" if "comm" in kinds else "copy_ns"] += b - a
+            continue
+        launched = ops[at]["launch_ns"]  # of the next: this gap's end
+        if launched is None:
+            parts["idle_unknown_ns"] += b - a
+        elif launched >= a:
+            parts["idle_launch_ns"] += max(0, b - launched)
+        else:
+            parts["idle_gap_ns" if b - a < 5000 else "idle_queued_ns"] += b - a
+    parts["idle_host_ns"] = window - sum(parts.values())
+    return parts
+
+
+def test_the_parts_of_a_gpu_add_up(world):
+    """A training that PyTorch's profiler recorded: to the nanosecond what a sweep over its timeline finds; and their sum is all."""
+    world.view("import", GOLDEN.parent / "real/kineto.json.gz", "-o", "x.protond")
+    (device,) = ask(world, "x.protond", "select d.*, s.duration_ns from devices d, session s")
+    ops = ask(world, "x.protond", "select class, start_ns, end_ns, launch_ns from timeline_operation where end_ns > start_ns")
+    got = {k: device[k] for k in PARTS.split()}
+    assert sum(got.values()) == device["duration_ns"]
+    assert got == {k: parts_of(ops, device["duration_ns"])[k] for k in PARTS.split()} and got["compute_ns"] > 0 < got["idle_launch_ns"]
+    said = json.loads(world.view("breakdown", "x.protond", "--json").stdout)["data"]["rows"]
+    assert {part: ns for gpu, part, ns, share in said} == got and sum(share for *_, share in said) == pytest.approx(1)
+    words = world.view("breakdown", "x.protond").stdout
+    assert all(w in words for w in ("compute", "launching", "host", f"{device['compute_ns'] / 1e6:.3f}"))
 
 
 def refused(world, *args):

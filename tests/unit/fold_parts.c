@@ -301,13 +301,108 @@ START_TEST(busy_against_a_map)
 		at = pick(3900);
 		begin = 1 + at;
 		end = begin + pick(90);
-		busy_add(&b, begin, end);
+		busy_add(&b, PART_COMPUTE, begin, end, 0);
 		for (k = (uint32_t)begin; k < end; k++)
 			on[k] = true;
 	}
 	for (k = 0; k < 4000; k++)
 		n += on[k];
 	ck_assert_uint_eq(busy_ns(&b), n);
+}
+END_TEST
+
+/* Each nanosecond by itself: what runs at it, else the work that begins next. */
+static void parts_by_hand(
+	const uint8_t *on, const uint64_t *launched, uint32_t n, uint64_t ret[PART_MAX])
+{
+	uint32_t k, next, from = 0;
+	uint64_t l;
+
+	memset(ret, 0, PART_MAX * sizeof(*ret));
+	while (from < n && on[from] == 0)
+		from++; /* what lies before the first is the host's */
+	for (k = from; k < n; k++) {
+		if (on[k] != 0) {
+			ret[on[k] & 1 ? PART_COMPUTE : on[k] & 2 ? PART_COMM : PART_COPY]++;
+			from = k + 1; /* the last end so far */
+			continue;
+		}
+		for (next = k; next < n && on[next] == 0; next++)
+			;
+		if (next == n)
+			break;
+		l = launched[next];
+		if (l == 0)
+			ret[PART_UNKNOWN]++;
+		else if (l >= from)
+			ret[PART_LAUNCH] += k >= l;
+		else
+			ret[next - from < PART_GAP_NS ? PART_GAP : PART_QUEUED]++;
+	}
+}
+
+START_TEST(parts_against_a_map)
+{
+	enum { N = 600000 };
+	static struct busy b;
+	static uint8_t on[N];
+	static uint64_t launched[N];
+	uint64_t want[PART_MAX], got[PART_MAX], begin, end, l, sum = 0;
+	uint32_t i, k;
+	enum gpu_part part;
+
+	memset(&b, 0, sizeof(b));
+	for (i = 0; i < 250; i++) {
+		begin = 1 + pick(N - 400);
+		end = begin + 1 + pick(300);
+		part = (enum gpu_part)pick(PART_IDLE);
+		if (launched[begin] != 0)
+			continue; /* of two that begin at once, either launch may be meant */
+		l = pick(8) == 0 ? 0 : begin - pick((uint32_t)(begin < 30000 ? begin : 30000));
+		for (k = (uint32_t)begin; k < end; k++)
+			on[k] |= (uint8_t)(1u << part);
+		launched[begin] = l;
+		busy_add(&b, part, begin, end, l);
+	}
+	parts_by_hand(on, launched, N, want);
+	busy_parts(&b, got);
+	for (i = 0; i < PART_HOST; i++) {
+		ck_assert_msg(got[i] == want[i], "part %u: %lu, not %lu", i, got[i], want[i]);
+		ck_assert_msg(i == PART_UNKNOWN || want[i] > 0, "part %u does not occur", i);
+		sum += got[i];
+	}
+	ck_assert_uint_le(sum, b.last_ns - b.first_ns);
+}
+END_TEST
+
+/* Settled in between, stored, and read again: the same. */
+START_TEST(parts_settle_and_restore)
+{
+	static struct busy b, again;
+	uint64_t part[PART_MAX], got[PART_MAX], i;
+
+	memset(&b, 0, sizeof(b));
+	for (i = 1; i <= 10000; i++) /* 10 us each: 6 of a kernel, 1 of launching */
+		busy_add(&b, i % 2 != 0 ? PART_COMPUTE : PART_COMM, 10000 * i, 10000 * i + 6000,
+			10000 * i - 1000);
+	busy_parts(&b, part);
+	ck_assert_uint_eq(part[PART_COMPUTE], 5000 * 6000);
+	ck_assert_uint_eq(part[PART_COMM], 5000 * 6000);
+	ck_assert_uint_eq(part[PART_LAUNCH], 9999 * 1000);
+	ck_assert_uint_eq(part[PART_GAP] + part[PART_QUEUED] + part[PART_UNKNOWN], 0);
+	memset(&again, 0, sizeof(again));
+	busy_restore(&again, part, busy_ns(&b), b.first_ns, b.last_ns);
+	busy_parts(&again, got);
+	ck_assert_mem_eq(got, part, sizeof(part));
+	busy_add(&again, PART_COPY, b.last_ns + 2000, b.last_ns + 3000, b.last_ns - 1);
+	busy_parts(&again, got);
+	ck_assert_uint_eq(got[PART_COPY], 1000);
+	ck_assert_uint_eq(got[PART_GAP], 2000);
+	part[PART_COMPUTE]--; /* as if stored by who knew no parts */
+	busy_restore(&again, part, busy_ns(&b), b.first_ns, b.last_ns);
+	busy_parts(&again, got);
+	for (i = 0; i < PART_MAX; i++)
+		ck_assert_uint_eq(got[i], 0);
 }
 END_TEST
 
@@ -318,12 +413,12 @@ START_TEST(busy_forgets_in_order)
 
 	memset(&b, 0, sizeof(b));
 	for (i = 1; i <= 10000; i++)
-		busy_add(&b, 10 * i, 10 * i + 5);
+		busy_add(&b, PART_COMPUTE, 10 * i, 10 * i + 5, 0);
 	ck_assert_uint_eq(busy_ns(&b), 50000);
-	busy_add(&b, 10, 15); /* before the mark: not again */
+	busy_add(&b, PART_COMPUTE, 10, 15, 0); /* before the mark: not again */
 	ck_assert_uint_eq(busy_ns(&b), 50000);
-	busy_add(&b, 10, 200000); /* only what lies behind the mark */
-	ck_assert_uint_eq(busy_ns(&b), b.done_ns + 200000 - b.mark);
+	busy_add(&b, PART_COMPUTE, 10, 200000, 0); /* only what lies behind the mark */
+	ck_assert_uint_eq(busy_ns(&b), b.of[BUSY_ALL].done_ns + 200000 - b.of[BUSY_ALL].mark);
 	ck_assert_uint_eq(b.first_ns, 10);
 	ck_assert_uint_eq(b.last_ns, 200000);
 }
@@ -503,6 +598,8 @@ Suite *suite(void)
 	tcase_add_test(c, index_refuses_a_crowd);
 	tcase_add_test(c, busy_against_a_map);
 	tcase_add_test(c, busy_forgets_in_order);
+	tcase_add_test(c, parts_against_a_map);
+	tcase_add_test(c, parts_settle_and_restore);
 	tcase_add_test(c, window_against_a_map);
 	tcase_add_test(c, window_forgets_the_oldest);
 	tcase_add_test(c, clock_pieces);

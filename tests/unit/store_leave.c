@@ -101,7 +101,8 @@ static void three(struct batch *b)
 		m->name = "flops8";
 		*batch_active(b) = (struct row_active){id, 1, 2};
 		*batch_segment(b) = (struct row_segment){id, 0, 1, 2};
-		*batch_busy(b) = (struct row_busy){id, id, 0, 1, 1, 2};
+		*batch_busy(b) = (struct row_busy){
+			.session = id, .process = id, .busy_ns = 1, .first_ns = 1, .last_ns = 2};
 		*batch_trace(b) = (struct row_trace){
 			.session = id, .process = id, .events = 1, .n = 1, .bytes = calloc(1, 1)};
 		*batch_loss(b) = (struct row_loss){id, id, LOST_BAD, 1};

@@ -92,7 +92,7 @@ static void fill_small(struct batch *b)
 	*batch_active(b) = (struct row_active){3, 3000, 0};
 	*batch_segment(b) = (struct row_segment){3, 0, 1000, 1500};
 	*batch_segment(b) = (struct row_segment){3, UINT32_MAX, 1500, 0};
-	*batch_busy(b) = (struct row_busy){3, 7, 63, 5, 6, 7};
+	*batch_busy(b) = (struct row_busy){3, 7, 63, 5, 6, 7, 1, 2, 3, 4, 5, 6, UINT32_MAX + 1ull};
 	*batch_loss(b) = (struct row_loss){3, 7, LOST_LANE_FULL, UINT32_MAX + 1ull};
 	*batch_loss(b) = (struct row_loss){0, 7, LOST_BAD, 2};
 	*batch_note(b) = (struct row_note){3, 7, 1, 123, "gap: torch.profiler had CUPTI"};

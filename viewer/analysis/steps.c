@@ -6,11 +6,9 @@
 #include <string.h>
 
 #include "gpu_terms.h"
+#include "part_terms.h"
 #include "table.h"
 #include "timeline.h"
-
-/* What counts first where several run at once. */
-enum part { PART_COMPUTE, PART_COMM, PART_COPY, PART_N };
 
 struct interval {
 	uint64_t start_ns, end_ns;
@@ -32,13 +30,6 @@ struct reading {
 	uint32_t n_values, cap_values;
 	bool failed;
 };
-
-static enum part part_of(uint8_t class)
-{
-	return class == CLASS_COMM          ? PART_COMM
-	       : gpu_class_is_kernel(class) ? PART_COMPUTE
-					    : PART_COPY;
-}
 
 /* --- reading */
 
@@ -142,7 +133,7 @@ static void on_op(struct timeline *w, const struct timeline_op *o)
 		return;
 	}
 	r->op[r->n_ops++] =
-		(struct interval){o->start_ns, o->end_ns, (uint8_t)part_of(o->op->class)};
+		(struct interval){o->start_ns, o->end_ns, (uint8_t)part_of_class(o->op->class)};
 }
 
 /* --- a process is over */
@@ -202,10 +193,10 @@ static uint32_t first_that_reaches(const uint64_t *reach, uint32_t n, uint64_t n
 static void fill_step(const struct reading *r, const uint64_t *reach, struct step *s)
 {
 	const uint32_t from = first_that_reaches(reach, r->n_ops, s->begin_ns);
-	uint64_t sums[PART_N];
+	uint64_t sums[PART_IDLE];
 	uint32_t i;
 
-	for (i = 0; i < PART_N; i++)
+	for (i = 0; i < PART_IDLE; i++)
 		sums[i] = covered(r, from, s, i + 1);
 	s->compute_ns = sums[PART_COMPUTE];
 	s->comm_ns = sums[PART_COMM] - sums[PART_COMPUTE];

@@ -38,7 +38,12 @@ static void member_text(struct text *t, const char *name, const char *s)
 
 static void devices(struct text *t, const struct profile *p)
 {
-	uint32_t i;
+	static const char *const part_columns[] = {
+#define X(name, column, ...) #column,
+		GPU_PARTS(X)
+#undef X
+	};
+	uint32_t i, k;
 
 	member(t, "devices");
 	text_char(t, '[');
@@ -53,6 +58,8 @@ static void devices(struct text *t, const struct profile *p)
 		member_u64(t, "memory_clock_khz", p->device[i].memory_clock_khz);
 		member_u64(t, "bus_width", p->device[i].bus_width);
 		member_u64(t, "busy_ns", p->device[i].busy_ns);
+		for (k = 0; k < PART_MAX && p->device[i].has_parts; k++)
+			member_u64(t, part_columns[k], p->device[i].part_ns[k]);
 		text_char(t, '}');
 	}
 	text_char(t, ']');

@@ -60,10 +60,10 @@ enum {
 	X(BIND,         0,   "bind",         "ADDR",    ON_web,      "listen at this address of the machine, or at unix:PATH, in place of 127.0.0.1: whoever reaches it reads along") \
 	X(ALLOW_HOST,   0,   "allow-host",   "NAME,...", ON_web,     "further names that a browser may know it by: behind a proxy, JupyterHub") \
 	X(NO_OPEN,      0,   "no-open",      NULL,      ON_web,      "start no browser, print the address alone") \
-	X(JSON,         0,   "json",         NULL,      ON_ALL | ON_report | ON_import | ON_recover | ON_help, "one JSON object on standard output, also for errors") \
+	X(JSON,         0,   "json",         NULL,      ON_ALL | ON_breakdown | ON_report | ON_import | ON_recover | ON_help, "one JSON object on standard output, also for errors") \
 	X(FULL_NAMES,   0,   "full-names",   NULL,      ON_VIEWS,    "kernels' names whole: with their parameters, and not cut to the line") \
-	X(COLOR,        0,   "color",        "WHEN",    ON_ALL,      "auto, always or never; auto: on a terminal, unless NO_COLOR is set") \
-	X(NO_COLOR,     0,   "no-color",     NULL,      ON_ALL,      "as --color never") \
+	X(COLOR,        0,   "color",        "WHEN",    ON_ALL | ON_breakdown, "auto, always or never; auto: on a terminal, unless NO_COLOR is set") \
+	X(NO_COLOR,     0,   "no-color",     NULL,      ON_ALL | ON_breakdown, "as --color never") \
 	X(HELP,         'h', "help",         NULL,      ON_DB | ON_help, "this text") \
 	X(MAN,          0,   "man",          NULL,      ON_DB | ON_help, "the manual page's source") \
 	X(VERSION,      'V', "version",      NULL,      ON_DB | ON_help, "the version")

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: MIT. protonview_breakdown.c: the verb breakdown: what the time of each GPU is
+ * made of. */
+#include <string.h>
+
+#include "grid.h"
+#include "print_json.h"
+#include "protonview_verb.h"
+
+static const struct gpu_part_row {
+	const char *column, *head, *words;
+} rows[PART_MAX] = {
+#define X(name, column, head, words) [PART_##name] = {#column, head, words},
+	GPU_PARTS(X)
+#undef X
+};
+
+static bool all_have_parts(const struct profile *p)
+{
+	uint32_t i;
+
+	for (i = 0; i < p->n_devices && p->device[i].has_parts; i++)
+		;
+	return i == p->n_devices;
+}
+
+/* Why a device has no parts. */
+static const char *lack_of(const struct profile *p)
+{
+	if (p->head.duration_ns == 0)
+		return "parts are kept for a whole session, not for a phase or a file of a tree";
+	return "not known: several processes shared the GPU, or it was recorded by a protond or "
+	       "read "
+	       "from a file that knows no parts";
+}
+
+static void json(struct run *run, const struct profile *p)
+{
+	static const struct envelope_column columns[] = {{"gpu", NULL, "string"},
+		{"part", NULL, "string"}, {"time", "ns", "integer"}, {"share", NULL, "number"}};
+	const struct profile_device *d;
+	struct text *t = &run->out;
+	uint32_t k;
+
+	if (!all_have_parts(p))
+		warning_add(&run->warnings, "parts: %s", lack_of(p));
+	envelope_open(t, "breakdown", p);
+	envelope_columns(t, columns, sizeof(columns) / sizeof(*columns));
+	for (d = p->device; d < p->device + p->n_devices; d++)
+		for (k = 0; k < PART_MAX && d->has_parts; k++) {
+			envelope_row(t);
+			envelope_string(t, d->id);
+			envelope_string(t, rows[k].column);
+			envelope_integer(t, (int64_t)d->part_ns[k]);
+			envelope_number(t, (double)d->part_ns[k] / (double)p->head.duration_ns);
+		}
+	envelope_close(t, &run->warnings);
+}
+
+static void device_rows(struct grid *g, const struct profile *p, const struct profile_device *d,
+	const struct term *term)
+{
+	uint32_t k;
+
+	for (k = 0; k < PART_MAX; k++) {
+		if (d->part_ns[k] == 0)
+			continue;
+		grid_cell(g, term, d->id);
+		grid_cell_fmt(g, "%s", rows[k].head);
+		grid_cell_fmt(g, "%.3f", (double)d->part_ns[k] / 1e6);
+		grid_cell_fmt(
+			g, "%.1f%%", (double)d->part_ns[k] * 100 / (double)p->head.duration_ns);
+		grid_cell_fmt(g, "%s", rows[k].words);
+	}
+	if (!d->has_parts) {
+		grid_cell(g, term, d->id);
+		grid_cell_fmt(g, "busy");
+		grid_cell_fmt(g, "%.3f", (double)d->busy_ns / 1e6);
+		grid_cell_fmt(g, "-");
+		grid_cell_fmt(g, "%s", "");
+	}
+}
+
+static void print(struct run *run, const struct profile *p)
+{
+	static const struct grid_column columns[] = {{"GPU", false, 0, 0}, {"part", false, 0, 0},
+		{"time/ms", true, 0, 0}, {"share", true, 0, 0}, {"what it is", false, 16, 1}};
+	struct grid g;
+	uint32_t i;
+
+	print_head(&run->out, p, &run->term);
+	if (p->n_devices == 0) {
+		text_str(&run->out, "(no work of a GPU was recorded)\n");
+	} else {
+		grid_init(&g, columns, sizeof(columns) / sizeof(*columns));
+		for (i = 0; i < p->n_devices; i++)
+			device_rows(&g, p, &p->device[i], &run->term);
+		grid_print(&run->out, &run->term, &g);
+		grid_fini(&g);
+		if (!all_have_parts(p))
+			print_words(&run->out, &run->term, "parts: ", lack_of(p));
+	}
+	print_why(&run->out, p, &run->term);
+}
+
+int view_breakdown(struct run *run)
+{
+	struct profile *p = NULL;
+	int r = run_source(run, run->o.args[0], false, &p);
+
+	if (r == 0 && run_given(run, OPT_JSON))
+		json(run, p);
+	else if (r == 0)
+		print(run, p);
+	profile_free(p);
+	return r;
+}
