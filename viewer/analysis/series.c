@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "reading.h"
 #include "table.h"
-#include "timeline.h"
 
 struct reading {
 	struct series *s;
@@ -50,20 +50,9 @@ static struct series_one *series_of(struct reading *r, const struct timeline *w,
 	return &s->one[s->n++];
 }
 
-static double number_of(const struct held *h)
-{
-	double f;
-
-	memcpy(&f, &h->bits, sizeof(f));
-	return h->type == VALUE_F64   ? f
-	       : h->type == VALUE_I64 ? (double)(int64_t)h->bits
-	       : h->type == VALUE_U64 ? (double)h->bits
-				      : (double)NAN;
-}
-
 static void take(struct reading *r, const struct timeline *w, const struct held *h, uint64_t ns)
 {
-	const double v = number_of(h);
+	const double v = reading_number(h);
 	struct series_one *one = isnan(v) ? NULL : series_of(r, w, h->name);
 
 	if (one == NULL)
@@ -140,17 +129,13 @@ int series_read(struct sqlite3 *db, int64_t id, const struct profile_select *s, 
 	static const struct timeline_form form = {
 		.process = on_process, .scope = on_scope, .op = on_op, .metric = on_metric};
 	struct reading r = {.s = calloc(1, sizeof(*r.s))};
-	int status = -ENOMEM;
 	uint32_t i;
+	int status;
 
 	if (r.s != NULL)
 		r.s->texts = profile_new();
-	if (r.s != NULL && r.s->texts != NULL)
-		status = timeline_write(&form, &r, db, id, s, NULL, ret_gone, e);
-	else
-		(void)err_set(e, -ENOMEM, "out of memory");
-	if (status == 0 && r.failed)
-		status = err_set(e, -ENOMEM, "out of memory");
+	r.failed = r.s == NULL || r.s->texts == NULL;
+	status = reading_run(&form, &r, &r.failed, db, id, s, ret_gone, e);
 	free(r.room);
 	for (i = 0; status == 0 && i < r.s->n; i++) {
 		struct series_one *one = &r.s->one[i];

@@ -7,8 +7,8 @@
 
 #include "gpu_terms.h"
 #include "part_terms.h"
+#include "reading.h"
 #include "table.h"
-#include "timeline.h"
 
 struct interval {
 	uint64_t start_ns, end_ns;
@@ -66,17 +66,6 @@ static uint32_t name_of(struct reading *r, const char *name)
 	return s->n_values++;
 }
 
-static double number_of(const struct held *h)
-{
-	double f;
-
-	memcpy(&f, &h->bits, sizeof(f));
-	return h->type == VALUE_F64   ? f
-	       : h->type == VALUE_I64 ? (double)(int64_t)h->bits
-	       : h->type == VALUE_U64 ? (double)h->bits
-				      : (double)NAN;
-}
-
 static void take_values(struct reading *r, const struct timeline *w,
 	const struct timeline_scope *scope, uint32_t step)
 {
@@ -84,7 +73,7 @@ static void take_values(struct reading *r, const struct timeline *w,
 	double v;
 
 	for (i = 0; i < scope->n_metrics; i++) {
-		v = number_of(&w->held[w->taken[i]]);
+		v = reading_number(&w->held[w->taken[i]]);
 		name = isnan(v) ? STEPS_VALUES_MAX : name_of(r, w->held[w->taken[i]].name);
 		if (name == STEPS_VALUES_MAX)
 			continue;
@@ -269,15 +258,13 @@ int steps_read(struct sqlite3 *db, int64_t id, const struct profile_select *s, u
 		.op = on_op,
 		.process_end = on_process_end};
 	struct reading r = {.s = calloc(1, sizeof(*r.s))};
-	int status = -ENOMEM;
+	int status;
 
 	if (r.s != NULL)
 		r.s->texts = profile_new();
-	if (r.s != NULL && r.s->texts != NULL)
-		status = timeline_write(&form, &r, db, id, s, NULL, ret_gone, e);
-	else
-		(void)err_set(e, -ENOMEM, "out of memory");
-	if (status == 0 && (r.failed || place_values(&r) < 0))
+	r.failed = r.s == NULL || r.s->texts == NULL;
+	status = reading_run(&form, &r, &r.failed, db, id, s, ret_gone, e);
+	if (status == 0 && place_values(&r) < 0)
 		status = err_set(e, -ENOMEM, "out of memory");
 	free(r.op);
 	free(r.value);
