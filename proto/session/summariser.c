@@ -5,12 +5,14 @@
 
 #include <sqlite3.h>
 
+#include "session_terms.h"
 #include "summary.h"
 
 #define NAMES_MAX 65536u /* nodes that are remembered */
 /* process.clock 1: the TSC */
-#define CLOCK                                                                                      \
-	"SELECT (max(clock)-min(clock))*1.0/(max(monotonic_ns)-min(monotonic_ns)) FROM"            \
+#define PROCESS                                                                                    \
+	"SELECT (max(clock)-min(clock))*1.0/(max(monotonic_ns)-min(monotonic_ns)),"                \
+	" (SELECT source FROM process WHERE id=?1) FROM"                                           \
 	" (SELECT clock, monotonic_ns FROM anchor WHERE ring_clock=1 ORDER BY clock DESC LIMIT 2)" \
 	" WHERE (SELECT clock FROM process WHERE id=?1)=1"
 
@@ -26,7 +28,7 @@ static bool open(struct summariser *s, struct sqlite3 *db)
 		return true;
 	texts = profile_new();
 	if (texts == NULL || trace_names_open(&s->names, db, texts, &all, &e) < 0 ||
-		sqlite3_prepare_v2(db, CLOCK, -1, &s->clock, NULL) != SQLITE_OK) {
+		sqlite3_prepare_v2(db, PROCESS, -1, &s->process, NULL) != SQLITE_OK) {
 		s->names.texts = texts;
 		summariser_fini(s);
 		return false;
@@ -35,15 +37,19 @@ static bool open(struct summariser *s, struct sqlite3 *db)
 	return true;
 }
 
-/* Ticks of the process's ring clock in a nanosecond, by the last two anchors. */
+/* Ticks of the process's ring clock in a nanosecond, by the last two anchors. Says where the process
+ * comes from. */
 static double ticks_of(struct summariser *s, int64_t process)
 {
 	double ticks = 1;
 
-	(void)sqlite3_bind_int64(s->clock, 1, process);
-	if (sqlite3_step(s->clock) == SQLITE_ROW && sqlite3_column_double(s->clock, 0) > 0)
-		ticks = sqlite3_column_double(s->clock, 0);
-	(void)sqlite3_reset(s->clock);
+	(void)sqlite3_bind_int64(s->process, 1, process);
+	if (sqlite3_step(s->process) == SQLITE_ROW) {
+		if (sqlite3_column_double(s->process, 0) > 0)
+			ticks = sqlite3_column_double(s->process, 0);
+		trace_names_from(&s->names, (const char *)sqlite3_column_text(s->process, 1));
+	}
+	(void)sqlite3_reset(s->process);
 	return ticks;
 }
 
@@ -70,13 +76,15 @@ void *summariser_make(struct summariser *s, struct sqlite3 *db, int64_t process,
 	struct err e = {0};
 	uint16_t *depth;
 	void *bytes = NULL;
+	double ticks;
 
 	*ret_n = 0;
 	if (!open(s, db) || trace_chunk_read(chunk, n, &c, &e) < 0)
 		return NULL;
+	ticks = ticks_of(s, process);
 	depth = depths_of(s, &c);
 	if (depth != NULL && s->names.n_unknown == 0)
-		(void)summary_of(&c, depth, ticks_of(s, process), n, &bytes, ret_n);
+		(void)summary_of(&c, depth, ticks, n, &bytes, ret_n);
 	free(depth);
 	trace_chunk_fini(&c);
 	if (s->names.n_unknown > 0) /* they may be described later */
@@ -89,7 +97,7 @@ void summariser_fini(struct summariser *s)
 	struct profile *texts = s->names.texts;
 
 	trace_names_fini(&s->names);
-	(void)sqlite3_finalize(s->clock);
+	(void)sqlite3_finalize(s->process);
 	profile_free(texts);
 	*s = (struct summariser){.db = NULL};
 }

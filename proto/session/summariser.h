@@ -10,7 +10,7 @@
 struct summariser { /* zero-initialise; summariser_fini() before the connection closes */
 	struct sqlite3 *db;
 	struct trace_names names;
-	struct sqlite3_stmt *clock;
+	struct sqlite3_stmt *process;
 };
 
 /* malloc()ed; NULL: it gets none. The database must have the chunk's nodes and its process. Nothing

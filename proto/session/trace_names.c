@@ -166,6 +166,17 @@ uint32_t trace_names_path(const struct trace_names *t, uint32_t node, uint32_t r
 	return n;
 }
 
+void trace_names_from(struct trace_names *t, const char *source)
+{
+	const uint32_t from = term_number(&term_process_sources, source, FROM_LIVE);
+	const bool frames = from != FROM_LIVE && from != FROM_REPLAY;
+	uint32_t i;
+
+	for (i = 0; i < t->n && frames != t->frames; i++)
+		t->v[i].depth = DEPTH_UNKNOWN;
+	t->frames = frames;
+}
+
 uint16_t trace_names_depth(struct trace_names *t, uint32_t node)
 {
 	uint32_t at = t->v[node].parent, n = 0, steps = 0;
@@ -173,7 +184,7 @@ uint16_t trace_names_depth(struct trace_names *t, uint32_t node)
 	if (t->v[node].depth != DEPTH_UNKNOWN)
 		return t->v[node].depth;
 	for (; at != PROFILE_NONE && steps < TRACE_DEPTH_MAX; at = t->v[at].parent, steps++)
-		n += node_is_scope(t->v[at].kind);
+		n += trace_names_timed(t, at);
 	t->v[node].depth = (uint16_t)n;
 	return (uint16_t)n;
 }

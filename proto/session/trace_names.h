@@ -17,7 +17,7 @@ struct known { /* a node of the store */
 	uint32_t parent; /* place, PROFILE_NONE: a root */
 	uint8_t kind;
 	bool told;      /* the owner's: its name stands in the file */
-	uint16_t depth; /* scopes above it; trace_names_depth() */
+	uint16_t depth; /* trace_names_depth() */
 };
 
 struct trace_names { /* zero-initialise, then open */
@@ -28,6 +28,7 @@ struct trace_names { /* zero-initialise, then open */
 	struct known *v;
 	uint32_t n, cap, *map, map_cap;
 	uint32_t n_unknown; /* of them the database does not have */
+	bool frames;        /* lines of a stack have times of their own */
 };
 
 int trace_names_open(struct trace_names *t, struct sqlite3 *db, struct profile *texts,
@@ -39,12 +40,21 @@ int trace_names_find(
 /* The places of a node and of all above it, itself first; returns how many. */
 uint32_t trace_names_path(
 	const struct trace_names *t, uint32_t node, uint32_t ret[TRACE_DEPTH_MAX]);
-/* How many scopes stand above it: the row that its own scopes are shown in. */
+/* Where the process at hand comes from (PROCESS_SOURCES; NULL: live): another profiler's file has times
+ * of a stack's lines, we record none. */
+void trace_names_from(struct trace_names *t, const char *source);
+/* How many with times of their own stand above it: the row that it is shown in. */
 uint16_t trace_names_depth(struct trace_names *t, uint32_t node);
 
 static inline bool node_is_scope(uint8_t kind)
 {
 	return kind == NODE_SCOPE || kind == NODE_STATE || kind == NODE_OP;
+}
+
+/* It has times of its own. */
+static inline bool trace_names_timed(const struct trace_names *t, uint32_t node)
+{
+	return node_is_scope(t->v[node].kind) || (t->frames && t->v[node].kind == NODE_FRAME);
 }
 
 #endif

@@ -292,6 +292,7 @@ static int fill(struct zoom *w, struct err *e)
 		r = newest(w, w->newest);
 	if (r == 0)
 		r = trace_names_open(&w->names, w->l.db, w->l.p, &w->select, e);
+	trace_names_from(&w->names, w->l.p->head.source);
 	if (r == 0)
 		r = prepare(w, READ, &w->read);
 	if (r == 0)

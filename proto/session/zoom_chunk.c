@@ -120,7 +120,7 @@ static int map_nodes(
 		return zoom_no_memory(e);
 	for (i = 0; i < c->n[TRACE_N_NODES] && r == 0; i++) {
 		r = trace_names_find(&w->names, c->node[i], &k->node[i], e);
-		if (r < 0 || node_is_scope(w->names.v[k->node[i]].kind))
+		if (r < 0 || trace_names_timed(&w->names, k->node[i]))
 			continue;
 		depth = trace_names_depth(&w->names, k->node[i]);
 		p->deepest = depth > p->deepest ? depth : p->deepest;

@@ -276,7 +276,7 @@ static void cast_stream(struct asking *q, const struct trace_item **v, uint32_t 
 		known = q->w->names.v;
 		for (at = known[v[i]->node].parent; at != PROFILE_NONE && steps < TRACE_DEPTH_MAX;
 			at = known[at].parent, steps++)
-			if (node_is_scope(known[at].kind))
+			if (trace_names_timed(&q->w->names, at))
 				cast_op(q, lane, v[i], at);
 	}
 }

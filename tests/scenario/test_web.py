@@ -293,6 +293,24 @@ def tile(body):
     return [(s, d, names[k], *rest) for s, d, k, *rest in zip(*columns)], per, flags
 
 
+
+def test_a_stack_of_another_profiler_has_a_row_for_each_line(world, serve):
+    """What a thread of torch.profiler was in stands one below the other: nothing covers what it is in."""
+    world.view("import", pathlib.Path(__file__).parents[1] / "real/kineto.json.gz", "--as", "gpt2")
+    page = serve(world.home / "kineto.protond")
+    lanes = page.json("s/f1/lanes")
+    main = lanes["lane"][0]
+    depth = max(page.json("s/f1/tree")["node"]["depth"])
+    assert main["kind"] == "thread" and 20 < main["rows"] <= depth, main
+    begin = lanes["t0"] + (lanes["t1"] - lanes["t0"]) // 2
+    rows = {}
+    for start, dur, name, _, count, _, row in tile(page.ask(f"/api/s/f1/window?t0={begin}&t1={begin + 200_000}&px=8000&lanes=0")[2])[0]:
+        rows.setdefault(row, []).append((start, start + dur, name))
+    assert len(rows) > 5
+    for row in rows.values():
+        row.sort()
+        assert all(a[1] <= b[0] + 1 for a, b in zip(row, row[1:])), row
+
 @replays
 def test_a_timeline_by_window(world, serve):
     """Its slices, sums, arrows and events are what `sql` has."""

@@ -47,7 +47,7 @@ function arrange(lanes: Lane[], pin: number[], hide: Set<number>, order: number[
 	some.sort((a, b) => rank(a) - rank(b));
 	let y = 0;
 	return some.map((lane) => {
-		const rows = Math.max(1, Math.min(64, lane.rows ?? 1));
+		const rows = Math.max(1, lane.rows ?? 1);
 		const ret = { lane, y, rows, pinned: pin.includes(lane.id) };
 		y += rows * ROW + GAP;
 		return ret;
