@@ -179,6 +179,34 @@ describe("bars", () => {
 		await p.close();
 		await tree.close();
 	});
+	test("of one step stand in the order of time, and the next step is a button away", async () => {
+		const p = await open("s=1&tab=flame&flame=order&step=7&table=1&fsort=");
+		const names = () => p.$$eval("tbody tr[role=row] td:first-child", (l) => l.map((c) => c.textContent));
+		const [line, step] = [new Line(200_000, 2, 2, SESSIONS[1][7]), await (await fetch(`${site.url}api/s/1/steps`)).json()];
+		const first = (n) => line.names[line.one(0, Math.ceil(step.column.start[n - 1] / 20_000)).name];
+		const at = (await names()).findIndex((n) => n === first(7));
+		assert.equal((await names())[0], "step 7");
+		assert.ok(at > 0 && at < 8, "what came first is first");
+		await p.evaluate(() => [...document.querySelectorAll("button")].find((e) => e.textContent === "next ›").click());
+		await settled(p);
+		assert.equal((await hashOf(p)).get("step"), "8");
+		assert.equal((await names())[0], "step 8");
+		await p.evaluate(() => (location.hash = "s=1&tab=flame&flame=order&step=7"));
+		await settled(p);
+		await p.focus("canvas");
+		await p.keyboard.press("ArrowDown");
+		await p.keyboard.press("Enter");
+		await settled(p);
+		assert.ok((await hashOf(p)).get("sel") && Number((await hashOf(p)).get("z")) > 0);
+		await p.close();
+	});
+	test("are not left loading by a session that had less", async () => {
+		const p = await open("s=empty&tab=steps");
+		await p.evaluate(() => (location.hash = "s=1&tab=steps"));
+		await settled(p);
+		assert.ok((await p.$$("tbody tr[role=row]")).length > 1);
+		await p.close();
+	});
 	test("of two sessions say what changed", async () => {
 		const p = await open("s=1&tab=flame&flame=diff&base=2&table=1");
 		const row = await p.$$eval("tbody tr[role=row]:first-child td", (l) => l.slice(1, 4).map((c) => Number(c.textContent.replace("−", "-").replaceAll("\u202f", ""))));

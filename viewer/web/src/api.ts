@@ -110,6 +110,7 @@ export interface Lane {
 	name: string;
 	parent?: Num;
 	rows?: number;
+	number?: Num;
 }
 export interface Lanes extends Answer {
 	lane: Lane[];

@@ -4,12 +4,12 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { Canvas, type Draw, fit, still } from "./canvas";
 import { ink } from "./color";
 import { cut } from "./format";
-import type { Layout, Tree } from "./model";
+import type { Layout, Words } from "./model";
 
 export const BAR = 20;
 
 export interface BoxesProps {
-	tree: Tree;
+	tree: Words;
 	layout: Layout;
 	zoom: number; // a box
 	selected: number; // a node
@@ -76,15 +76,79 @@ export function TipBox({ tip }: { tip: Tip | null }) {
 	);
 }
 
-export function Icicle(p: BoxesProps) {
+// What hand and keys do in a picture of boxes. `at`: the box below the mouse; `seen`: the keys went to this one.
+export function useBoxes(p: BoxesProps, at: (e: MouseEvent) => number, seen: (box: number) => void) {
 	const l = p.layout;
 	const z = p.zoom < l.n ? p.zoom : 0;
-	const view = useRef({ x0: 0, x1: 1, y: 0 });
 	const again = useRef<(() => void) | null>(null);
 	const box = useRef<HTMLDivElement>(null);
-	const [tip, setTip] = useState<Tip | null>(null);
 	const hover = useRef(-1);
 	const focus = useRef(-1);
+	const [tip, setTip] = useState<Tip | null>(null);
+	const sel = useMemo(() => boxOfNode(l, p.selected), [l, p.selected]);
+	if (sel >= 0)
+		focus.current = sel;
+	const out = () => p.onZoom(z === 0 ? 0 : parentOf(l, z));
+	const point = (b: number, e?: MouseEvent) => {
+		if (b !== hover.current) {
+			hover.current = b;
+			again.current?.();
+		}
+		setTip(b < 0 || !e ? null : { x: e.clientX, y: e.clientY, lines: p.say(b) });
+	};
+	const handlers = {
+		onMouseMove: (e: MouseEvent) => point(at(e), e),
+		onMouseLeave: () => point(-1),
+		onClick: (e: MouseEvent) => {
+			const b = at(e);
+			if (b >= 0) {
+				focus.current = b;
+				p.onSelect(b);
+			}
+		},
+		onDblClick: (e: MouseEvent) => {
+			const b = at(e);
+			if (b >= 0)
+				p.onZoom(b);
+		},
+		onKeyDown: (e: KeyboardEvent) => {
+			if (e.ctrlKey || e.metaKey || e.altKey || l.n === 0)
+				return;
+			const f = focus.current >= 0 && focus.current < l.n ? focus.current : z;
+			const next = stepBox(l, f, e.key);
+			if (next >= 0) {
+				focus.current = next;
+				seen(next);
+				p.onSelect(next);
+			} else if (e.key === "Enter")
+				p.onZoom(f);
+			else if (e.key === "Backspace" || e.key === "Escape")
+				out();
+			else if (e.key === "Home")
+				p.onZoom(0);
+			else
+				return;
+			e.preventDefault();
+			e.stopPropagation();
+		},
+	};
+	const picture = (draw: Draw, more: Record<string, unknown>) => (
+		<div class="canvas" ref={box}>
+			<Canvas label={p.label} draw={draw} deps={[l, z, p.matches, sel, p.tree]} again={again} handlers={{ ...handlers, ...more }} />
+			<TipBox tip={tip} />
+		</div>
+	);
+	return { l, z, sel, again, box, hover, out, point, handlers, picture };
+}
+
+export function Icicle(p: BoxesProps) {
+	const view = useRef({ x0: 0, x1: 1, y: 0 });
+	const { l, z, sel, again, box, hover, point, handlers, picture } = useBoxes(p, (e) => at(e), (b) => {
+		const y = l.depth[b] * BAR;
+		const tall = box.current!.clientHeight;
+		if (y < view.current.y || y + BAR > view.current.y + tall)
+			view.current.y = y - tall / 2;
+	});
 	const drag = useRef<{ x: number; y: number; moved: boolean } | null>(null);
 	const above = useMemo(() => {
 		const ret = new Set<number>();
@@ -92,9 +156,6 @@ export function Icicle(p: BoxesProps) {
 			ret.add(b);
 		return ret.add(0);
 	}, [l, z]);
-	const sel = useMemo(() => boxOfNode(l, p.selected), [l, p.selected]);
-	if (sel >= 0)
-		focus.current = sel;
 
 	useEffect(() => {
 		const to = { x0: l.x[z] ?? 0, x1: (l.x[z] ?? 0) + (l.w[z] || 1) };
@@ -193,48 +254,22 @@ export function Icicle(p: BoxesProps) {
 		v.x1 = v.x0 + span;
 		again.current?.();
 	};
-	const handlers = {
+	return picture(draw, {
 		onMouseMove: (e: MouseEvent) => {
 			const d = drag.current;
-			if (d && e.buttons === 1) {
-				const r = box.current!.getBoundingClientRect();
-				if (d.moved || Math.abs(e.clientX - d.x) + Math.abs(e.clientY - d.y) > 4) {
-					d.moved = true;
-					view.current.y -= e.clientY - d.y;
-					pan((-(e.clientX - d.x) * (view.current.x1 - view.current.x0)) / r.width);
-					d.x = e.clientX;
-					d.y = e.clientY;
-					setTip(null);
-				}
-				return;
+			if (!d || e.buttons !== 1)
+				return handlers.onMouseMove(e);
+			if (d.moved || Math.abs(e.clientX - d.x) + Math.abs(e.clientY - d.y) > 4) {
+				d.moved = true;
+				view.current.y -= e.clientY - d.y;
+				pan((-(e.clientX - d.x) * (view.current.x1 - view.current.x0)) / box.current!.clientWidth);
+				d.x = e.clientX;
+				d.y = e.clientY;
+				point(-1);
 			}
-			const b = at(e);
-			if (b !== hover.current) {
-				hover.current = b;
-				again.current?.();
-			}
-			setTip(b < 0 ? null : { x: e.clientX, y: e.clientY, lines: p.say(b) });
-		},
-		onMouseLeave: () => {
-			hover.current = -1;
-			setTip(null);
-			again.current?.();
 		},
 		onMouseDown: (e: MouseEvent) => (drag.current = { x: e.clientX, y: e.clientY, moved: false }),
-		onMouseUp: (e: MouseEvent) => {
-			const moved = drag.current?.moved;
-			drag.current = null;
-			const b = moved ? -1 : at(e);
-			if (b >= 0) {
-				focus.current = b;
-				p.onSelect(b);
-			}
-		},
-		onDblClick: (e: MouseEvent) => {
-			const b = at(e);
-			if (b >= 0)
-				p.onZoom(b);
-		},
+		onClick: (e: MouseEvent) => drag.current?.moved || handlers.onClick(e),
 		onWheel: (e: WheelEvent) => {
 			e.preventDefault();
 			const r = box.current!.getBoundingClientRect();
@@ -250,37 +285,16 @@ export function Icicle(p: BoxesProps) {
 			}
 		},
 		onKeyDown: (e: KeyboardEvent) => {
-			if (e.ctrlKey || e.metaKey || e.altKey || l.n === 0)
-				return;
-			const f = focus.current >= 0 && focus.current < l.n ? focus.current : z;
-			const next = stepBox(l, f, e.key);
-			if (next >= 0) {
-				focus.current = next;
-				const y = l.depth[next] * BAR;
-				const tall = box.current!.clientHeight;
-				if (y < view.current.y || y + BAR > view.current.y + tall)
-					view.current.y = y - tall / 2;
-				p.onSelect(next);
-			} else if (e.key === "Enter")
-				p.onZoom(f);
-			else if (e.key === "Backspace" || e.key === "Escape")
-				p.onZoom(z === 0 ? 0 : parentOf(l, z));
-			else if (e.key === "Home")
-				p.onZoom(0);
-			else if (e.key === "w" || e.key === "s")
-				zoomAt(0.5, e.key === "w" ? 0.7 : 1.43);
-			else if (e.key === "a" || e.key === "d")
-				pan((view.current.x1 - view.current.x0) * (e.key === "a" ? -0.15 : 0.15));
+			const far = view.current.x1 - view.current.x0;
+			const way = e.ctrlKey || e.metaKey || e.altKey || l.n === 0 ? -1 : "wsad".indexOf(e.key);
+			if (way < 0)
+				return handlers.onKeyDown(e);
+			if (way < 2)
+				zoomAt(0.5, way === 0 ? 0.7 : 1.43);
 			else
-				return;
+				pan(far * (way === 2 ? -0.15 : 0.15));
 			e.preventDefault();
 			e.stopPropagation();
 		},
-	};
-	return (
-		<div class="canvas" ref={box}>
-			<Canvas label={p.label} draw={draw} deps={[l, z, p.matches, sel, p.tree]} again={again} handlers={handlers} />
-			<TipBox tip={tip} />
-		</div>
-	);
+	});
 }

@@ -114,13 +114,14 @@ function App() {
 		const k = s?.columns.findIndex((c) => c.name === "id") ?? -1;
 		return s && k >= 0 && s.rows.length > 0 ? String(s.rows[0][k]) : "";
 	}, [h.s, sessions.value]);
-	const meta = usePromise(() => (id ? get<Meta>(api(id, "meta")) : null), [id, beat]);
+	const came = usePromise(() => (id ? get<Meta>(api(id, "meta")).then((m) => ({ id, m })) : null), [id, beat]);
+	const m = came.value?.id === id ? came.value.m : undefined; // not that of the session before
 	const tabs = TABS.filter((t) => !isReport || (t.key !== "sessions" && !t.live));
 	const tab = tabs.find((t) => t.key === h.tab) ?? (id || !sessions.value ? tabs[0] : tabs.find((t) => t.key === "sessions") ?? tabs[0]);
 
 	useEffect(() => {
-		document.title = meta.value ? `${shown(meta.value.session.name ?? `file ${meta.value.ref}`)} · ${tab.words} · protond` : "protond";
-	}, [meta.value, tab]);
+		document.title = m ? `${shown(m.session.name ?? `file ${m.ref}`)} · ${tab.words} · protond` : "protond";
+	}, [m, tab]);
 	useEffect(() => {
 		const key = (e: KeyboardEvent) => {
 			const on = e.target as HTMLElement;
@@ -148,7 +149,6 @@ function App() {
 		return () => removeEventListener("keydown", key);
 	}, [tab, tabs.length]);
 
-	const m = meta.value;
 	// What lives is asked again, while somebody looks.
 	useEffect(() => {
 		if (!m?.live)
@@ -203,7 +203,7 @@ function App() {
 			</div>
 			<main>
 				<div id="view" role="tabpanel" aria-labelledby={`tab-${tab.key}`} class={`panel ${tab.key}`}>
-				{sessions.error && !m ? <Trouble error={sessions.error} /> : meta.error ? <Trouble error={meta.error} /> : null}
+				{sessions.error && !m ? <Trouble error={sessions.error} /> : came.error ? <Trouble error={came.error} /> : null}
 				{m && sessions.value ? (
 					<Session.Provider value={{ id, meta: m, sessions: sessions.value, h, beat }}>
 						<div class="view">{tab.has && m.has[tab.has] === false ? <Lacking what={tab.has} /> : <View key={id} />}</div>
@@ -211,7 +211,7 @@ function App() {
 					</Session.Provider>
 				) : sessions.value && !id ? (
 					<div class="lacking"><h2>Nothing has been recorded yet</h2><p>A run is recorded by</p><pre>protonctl run -- python train.py</pre></div>
-				) : !meta.error && !sessions.error ? <Busy /> : null}
+				) : !came.error && !sessions.error ? <Busy /> : null}
 				</div>
 			</main>
 			<div id="said" role="status" aria-live="polite"></div>

@@ -4,12 +4,15 @@ import type { Metric, TreeAnswer } from "./api";
 import { delta, shade } from "./color";
 import { brief, shown } from "./format";
 
-export interface Tree {
-	n: number;
+export interface Words {
 	raw: string[]; // as the server says them: what a name is known by
 	names: string[]; // as shown
-	recorded: Record<string, string>; // by number, where it is another text
 	briefs: string[];
+}
+
+export interface Tree extends Words {
+	n: number;
+	recorded: Record<string, string>; // by number, where it is another text
 	name: Uint32Array;
 	kind: Uint8Array;
 	kinds: string[];
@@ -138,7 +141,7 @@ function widths(t: Tree, v: Float64Array): Float64Array {
 
 export type Order = "value" | "seen" | "name";
 
-function blank(n: number): Layout {
+export function blank(n: number): Layout {
 	return {
 		n: 0, x: new Float64Array(n), w: new Float64Array(n), depth: new Uint16Array(n), size: new Uint32Array(n), color: new Array(n),
 		name: new Uint32Array(n), node: new Int32Array(n), value: new Float64Array(n), depths: 0,
@@ -179,7 +182,7 @@ export function nested(t: Tree, v: Float64Array, order: Order, colorOf?: (node: 
 	return l;
 }
 
-function sizes(l: Layout): void {
+export function sizes(l: Layout): void {
 	const stack: number[] = [];
 	for (let b = 0; b <= l.n; b++) {
 		while (stack.length > 0 && (b === l.n || l.depth[stack[stack.length - 1]] >= l.depth[b])) {

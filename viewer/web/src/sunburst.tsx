@@ -1,24 +1,15 @@
 // SPDX-License-Identifier: MIT. sunburst.tsx: the same boxes as rings: five of them, and nothing narrower than half a degree.
-import { useMemo, useRef, useState } from "preact/hooks";
-import { Canvas, type Draw, fit } from "./canvas";
+import { useMemo } from "preact/hooks";
+import { type Draw, fit } from "./canvas";
 import { ink } from "./color";
 import { cut } from "./format";
-import { boxOfNode, type BoxesProps, parentOf, stepBox, type Tip, TipBox } from "./icicle";
+import { type BoxesProps, useBoxes } from "./icicle";
 
 const RINGS = 5;
 const LEAST = Math.PI / 360;
 
 export function Sunburst(p: BoxesProps) {
-	const l = p.layout;
-	const z = p.zoom < l.n ? p.zoom : 0;
-	const box = useRef<HTMLDivElement>(null);
-	const again = useRef<(() => void) | null>(null);
-	const hover = useRef(-1);
-	const [tip, setTip] = useState<Tip | null>(null);
-	const sel = useMemo(() => boxOfNode(l, p.selected), [l, p.selected]);
-	const focus = useRef(-1);
-	if (sel >= 0)
-		focus.current = sel;
+	const { l, z, sel, box, hover, out, handlers, picture } = useBoxes(p, (e) => at(e), () => {});
 	// As many rings as there are below, up to five.
 	const rings = useMemo(() => {
 		let most = 1;
@@ -51,20 +42,23 @@ export function Sunburst(p: BoxesProps) {
 		const { cx, cy, hole, ring } = geo(w, h);
 		const top = -Math.PI / 2;
 		g.textBaseline = "middle";
+		const marks: [Path2D, string][] = []; // over what stands beside them
 		arcs((b, r, a0, a1) => {
 			const [r0, r1] = [hole + r * ring, hole + (r + 1) * ring];
 			const on = !p.matches || p.matches[l.name[b]] === 1;
 			g.globalAlpha = on ? 1 : 0.22;
-			g.beginPath();
-			g.arc(cx, cy, r1 - 0.5, top + a0, top + a1);
-			g.arc(cx, cy, r0 + 0.5, top + a1, top + a0, true);
-			g.closePath();
+			const arc = new Path2D();
+			arc.arc(cx, cy, r1 - 0.5, top + a0, top + a1);
+			arc.arc(cx, cy, r0 + 0.5, top + a1, top + a0, true);
+			arc.closePath();
 			g.fillStyle = l.color[b];
-			g.fill();
+			g.fill(arc);
 			g.globalAlpha = 1;
-			g.lineWidth = b === sel ? 3 : 1;
-			g.strokeStyle = b === sel ? k.accent : b === hover.current ? k.text : k.panel;
-			g.stroke();
+			g.lineWidth = 1;
+			g.strokeStyle = k.panel;
+			g.stroke(arc);
+			if (b === sel || b === hover.current)
+				marks.push([arc, b === sel ? k.accent : k.text]);
 			// Along the ring where that gives more room, else across it.
 			const mid = (a0 + a1) / 2;
 			const rad = r0 + ring / 2;
@@ -88,6 +82,11 @@ export function Sunburst(p: BoxesProps) {
 			}
 			return false;
 		});
+		g.lineWidth = 2;
+		for (const [arc, color] of marks) {
+			g.strokeStyle = color;
+			g.stroke(arc);
+		}
 		g.textAlign = "center";
 		g.fillStyle = k.text;
 		g.font = `600 12px ${k.font}`;
@@ -116,54 +115,5 @@ export function Sunburst(p: BoxesProps) {
 		});
 		return ret;
 	};
-	const handlers = {
-		onMouseMove: (e: MouseEvent) => {
-			const b = at(e);
-			if (b !== hover.current) {
-				hover.current = b;
-				again.current?.();
-			}
-			setTip(b < 0 ? null : { x: e.clientX, y: e.clientY, lines: p.say(b) });
-		},
-		onMouseLeave: () => {
-			hover.current = -1;
-			setTip(null);
-			again.current?.();
-		},
-		onClick: (e: MouseEvent) => {
-			const b = at(e);
-			if (b === z && z > 0)
-				p.onZoom(parentOf(l, z));
-			else if (b > 0)
-				p.onSelect(b);
-		},
-		onDblClick: (e: MouseEvent) => {
-			const b = at(e);
-			if (b > 0 && b !== z)
-				p.onZoom(b);
-		},
-		onKeyDown: (e: KeyboardEvent) => {
-			if (e.ctrlKey || e.metaKey || e.altKey || l.n === 0)
-				return;
-			const f = focus.current >= 0 && focus.current < l.n ? focus.current : z;
-			const next = stepBox(l, f, e.key);
-			if (next >= 0) {
-				focus.current = next;
-				p.onSelect(next);
-			} else if (e.key === "Enter")
-				p.onZoom(f);
-			else if (e.key === "Backspace" || e.key === "Escape")
-				p.onZoom(z === 0 ? 0 : parentOf(l, z));
-			else
-				return;
-			e.preventDefault();
-			e.stopPropagation();
-		},
-	};
-	return (
-		<div class="canvas" ref={box}>
-			<Canvas label={p.label} draw={draw} deps={[l, z, p.matches, sel, p.tree]} again={again} handlers={handlers} />
-			<TipBox tip={tip} />
-		</div>
-	);
+	return picture(draw, { onClick: (e: MouseEvent) => (at(e) === z ? out() : handlers.onClick(e)) });
 }

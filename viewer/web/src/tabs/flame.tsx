@@ -1,22 +1,23 @@
-// SPDX-License-Identifier: MIT. flame.tsx: the tree as bars: nested, turned over, the callers of one name, two sessions.
+// SPDX-License-Identifier: MIT. flame.tsx: the tree as bars: nested, one step in order, turned over, the callers of one name, two sessions.
 import { useMemo } from "preact/hooks";
 import { type DiffAnswer, get, type Metric } from "../api";
 import { delta, family, inOrder, word } from "../color";
 import { nameKey, percent, shown, sums, withUnit } from "../format";
 import { Icicle } from "../icicle";
-import { differing, label, type Layout, mainOf, nested, type Order, ownOf, pathOf, type Tree, treeFrom, turned, unitFor } from "../model";
+import { differing, label, type Layout, mainOf, nested, type Order, ownOf, pathOf, type Tree, treeFrom, turned, unitFor, type Words } from "../model";
 import { Choice, Legend, Loaded, Pills, Search, Toggle } from "../parts";
 import { matcher, selectName, selectNode, selectedNode, useSession, useTree } from "../session";
 import { set, usePromise } from "../state";
 import { Sunburst } from "../sunburst";
 import { type Col, Table } from "../table";
+import { StepOrder } from "./order";
 
-type Mode = "nested" | "turned" | "callers" | "diff";
+type Mode = "nested" | "order" | "turned" | "callers" | "diff";
 
 // Times, counts and bytes add up; averages and quantiles do not, and are no width.
 const adds = (m: Metric) => m.inclusive && m.name !== "util";
 
-export function useMatches(t: Tree, q: string): Uint8Array | null {
+export function useMatches(t: Words, q: string): Uint8Array | null {
 	return useMemo(() => {
 		const m = matcher(q);
 		return m ? Uint8Array.from(t.names, (n, i) => (m(n) || m(t.raw[i]) ? 1 : 0)) : null;
@@ -41,7 +42,7 @@ export function FlameTab() {
 	const mode = (h.flame ?? "nested") as Mode;
 	return (
 		<div class="fill">
-			{mode === "diff" ? <Diff /> : <Loaded of={{ ...of, ...(of.tree ? { value: of.tree } : {}) } as { value?: Tree; error?: Error; loading: boolean }}>{(t) => <Bars t={t} mode={mode} round={false} />}</Loaded>}
+			{mode === "diff" ? <Diff /> : mode === "order" ? <InOrder /> : <Loaded of={{ ...of, ...(of.tree ? { value: of.tree } : {}) } as { value?: Tree; error?: Error; loading: boolean }}>{(t) => <Bars t={t} mode={mode} round={false} />}</Loaded>}
 		</div>
 	);
 }
@@ -57,18 +58,32 @@ export function SunburstTab() {
 
 function Modes({ mode }: { mode: Mode }) {
 	return (
-		<Pills label="Kind" value={mode} of={[["nested", "top down"], ["turned", "bottom up"], ["callers", "callers"], ["diff", "difference"]]}
+		<Pills label="Kind" value={mode} of={[["nested", "top down"], ["order", "one step"], ["turned", "bottom up"], ["callers", "callers"], ["diff", "difference"]]}
 			onChange={(m) => set({ flame: m === "nested" ? "" : m, z: "" })} />
 	);
 }
 
+function InOrder() {
+	const { h } = useSession();
+	return (
+		<StepOrder bar={(more) => (
+			<div class="bar-of">
+				<Modes mode="order" />
+				{more}
+				<Search value={h.q ?? ""} label="Find in names" onInput={(s) => set({ q: s })} />
+				<Toggle on={h.table === "1"} words="table" onChange={(on) => set({ table: on ? "1" : "" })} />
+			</div>
+		)} />
+	);
+}
+
 // Every picture has its table.
-function BoxTable({ t, l, unit, say, onSelect, selected }: { t: Tree; l: Layout; unit: string; say: string; onSelect: (b: number) => void; selected: number }) {
+export function BoxTable({ t, l, unit, say, onSelect, selected }: { t: Words; l: Layout; unit: string; say: string; onSelect: (b: number) => void; selected: number }) {
 	const rows = useMemo(() => Int32Array.from({ length: l.n }, (_, i) => i), [l]);
 	const c = sums(unit, l.value.subarray(0, l.n));
 	const { h } = useSession();
 	const cols: Col[] = [
-		{ key: "name", head: "Name", text: (b) => t.names[t.name.length > 0 ? l.name[b] : 0], title: (b) => t.names[l.name[b]], sort: (b) => t.names[l.name[b]] },
+		{ key: "name", head: "Name", text: (b) => t.names[l.name[b]], title: (b) => t.names[l.name[b]], sort: (b) => t.names[l.name[b]] },
 		{ key: "depth", head: "Depth", num: true, width: 80, text: (b) => String(l.depth[b]), sort: (b) => l.depth[b] },
 		{ key: "v", head: say, unit: c.unit, num: true, width: 130, text: (b) => c.text(l.value[b]), sort: (b) => l.value[b], share: (b) => l.value[b] / (l.w[0] || 1) },
 		{ key: "%", head: "%", num: true, width: 72, text: (b) => percent(l.value[b], l.w[0]) },
