@@ -103,6 +103,25 @@ describe("a table", () => {
 		assert.equal(await p.$eval("tbody tr.on", (r) => r.getAttribute("aria-rowindex")), "10001");
 		await p.close();
 	});
+	test("of operations is grouped, and each way has the same sum", async () => {
+		const p = await open("s=1&tab=ops&by=family");
+		const share = async (by) => {
+			await p.evaluate((t) => (location.hash = t), `s=1&tab=ops&by=${by}`);
+			await settled(p);
+			return p.$$eval("tbody tr[role=row] td:nth-child(4)", (l) => l.reduce((s, c) => s + (c.textContent.startsWith("<") ? 0 : parseFloat(c.textContent)), 0));
+		};
+		for (const by of ["family", "class"])
+			assert.ok(Math.abs((await share(by)) - 100) < 2, by);
+		await share("stack");
+		assert.deepEqual(await p.$$eval("thead th", (l) => l.slice(-2).map((c) => c.textContent.slice(0, 3))), ["p50", "p99"]);
+		await p.focus(".table");
+		await p.keyboard.press("ArrowDown");
+		await p.keyboard.press("ArrowDown");
+		await settled(p);
+		assert.equal(await p.$eval("tbody tr.on", (r) => r.getAttribute("aria-rowindex")), "3");
+		assert.ok((await hashOf(p)).get("node"), "what is selected is a place in the tree");
+		await p.close();
+	});
 	test("is sorted by its head, and the address keeps it", async () => {
 		const p = await open("s=1&tab=ops");
 		const col = () => p.$$eval("tbody tr[role=row] td:nth-child(6)", (l) => l.slice(0, 20).map((c) => Number(c.textContent.replaceAll("\u202f", ""))));
@@ -232,6 +251,35 @@ describe("the frame", () => {
 		assert.equal(await p.$("dialog[open]"), null);
 		await p.keyboard.press("t");
 		assert.equal(await p.evaluate(() => document.documentElement.dataset.theme), "dark");
+		await p.close();
+	});
+	test("hands the timeline to Perfetto's page, and to no other", async () => {
+		const p = await open("s=1&tab=summary");
+		await p.setRequestInterception(true);
+		p.on("request", (r) => (r.url().endsWith("/export.pftrace") ? r.respond({ status: 200, body: "trace" }) : r.continue()));
+		const got = await p.evaluate(async () => {
+			const there = document.body.appendChild(document.createElement("iframe")).contentWindow;
+			const got = [];
+			window.open = (url) => (got.push(url), { postMessage: (what, to) => got.push([what.perfetto ? new TextDecoder().decode(what.perfetto.buffer) : what, to]) });
+			const given = window.open;
+			window.open = (url) => Object.assign(there, given(url));
+			[...document.querySelectorAll(".menu button")].find((e) => /Perfetto/.test(e.textContent)).click();
+			const says = (origin) => dispatchEvent(new MessageEvent("message", { data: "PONG", origin, source: there }));
+			const until = async (yes) => {
+				while (!yes())
+					await new Promise((done) => setTimeout(done, 20));
+			};
+			await until(() => got.length > 1);
+			says("https://elsewhere.example");
+			const n = got.length;
+			await until(() => got.length > n); // it asks on
+			says("https://ui.perfetto.dev");
+			await until(() => got.at(-1)[0] === "trace");
+			return got;
+		});
+		assert.equal(got[0], "https://ui.perfetto.dev");
+		assert.ok(got.slice(1, -1).every(([what, to]) => what === "PING" && to === got[0]), `${got}`);
+		assert.deepEqual(got.at(-1), ["trace", "https://ui.perfetto.dev"]);
 		await p.close();
 	});
 	test("opens a session from the list", async () => {

@@ -105,7 +105,7 @@ static void put_common(struct MHD_Response *r, const char *type)
 	put(r, "X-Content-Type-Options", "nosniff");
 	put(r, "Referrer-Policy", "no-referrer");
 	put(r, "Cross-Origin-Resource-Policy", "same-origin");
-	put(r, "Cross-Origin-Opener-Policy", "same-origin");
+	put(r, "Cross-Origin-Opener-Policy", "same-origin-allow-popups");
 	put(r, "Cache-Control", "no-cache");
 	put(r, "Vary", "Accept-Encoding, Cookie");
 }

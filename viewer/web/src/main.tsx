@@ -3,12 +3,13 @@ import "uplot/dist/uPlot.min.css";
 import "./app.css";
 import { type FunctionComponent, render } from "preact";
 import { useEffect, useMemo, useState } from "preact/hooks";
-import { api, forget, get, inlinedPaths, isReport, type Kind, type Meta, type Sessions } from "./api";
+import { api, forget, get, getBytes, inlinedPaths, isReport, type Kind, type Meta, type Sessions } from "./api";
 import { Details } from "./details";
 import { shown, time } from "./format";
 import { Busy, Lacking, Trouble } from "./parts";
 import { Session } from "./session";
 import { now, set, useHash, usePromise } from "./state";
+import { say } from "./table";
 import { FlameTab, SunburstTab } from "./tabs/flame";
 import { LiveTab } from "./tabs/live";
 import { OpsTab } from "./tabs/ops";
@@ -97,6 +98,27 @@ const FORMATS: [string, string][] = [
 	["kernels.json", "JSON of kernels"], ["svg", "flame graph, SVG"], ["bars.svg", "bars, SVG"],
 ];
 
+// Its page gets the file from this one, once it answers; nothing is loaded from there.
+const PERFETTO = "https://ui.perfetto.dev";
+function inPerfetto(id: string, title: string): void {
+	const w = open(PERFETTO);
+	const done = (words: string) => {
+		clearInterval(ping);
+		removeEventListener("message", pong);
+		say(words);
+	};
+	const buffer = getBytes(api(id, "export.pftrace"));
+	const pong = (e: MessageEvent) => {
+		if (e.source !== w || e.origin !== PERFETTO || e.data !== "PONG")
+			return;
+		done("sent to Perfetto");
+		void buffer.then((b) => w!.postMessage({ perfetto: { buffer: b, title } }, PERFETTO), (x: Error) => say(x.message));
+	};
+	let tries = 0;
+	const ping = setInterval(() => (!w || w.closed || ++tries > 300 ? done("Perfetto does not answer: save as Perfetto, and drop the file there") : w.postMessage("PING", PERFETTO)), 100);
+	addEventListener("message", pong);
+}
+
 function App() {
 	const h = useHash();
 	const [help, setHelp] = useState(false);
@@ -180,7 +202,7 @@ function App() {
 					<p class="which">
 						<strong title={shown(m.session.name ?? `file ${m.ref}`)}>{shown(m.session.name ?? `file ${m.ref}`)}</strong>
 						<span class={m.live ? "state live" : "state"}>{shown(m.session.state ?? "file")}</span>
-						<span class="took">{time(m.session.duration_ns)}</span>
+						<span class="took">{m.session.duration_ns ? time(m.session.duration_ns) : ""}</span>
 						<code title={shown(m.session.command ?? "")}>{m.session.command ? shown(m.session.command) : ""}</code>
 					</p>
 				)}
@@ -188,7 +210,7 @@ function App() {
 					{m && !isReport && (
 						<details class="menu right">
 							<summary>save as</summary>
-							<div>{FORMATS.filter(([f]) => m.has.timeline !== false || !TIMELINE.includes(f)).map(([f, words]) => <a key={f} href={api(id, `export.${f}`)} download="">{words}</a>)}</div>
+							<div>{m.has.timeline && <button type="button" class="plain" onClick={() => inPerfetto(id, shown(m.session.name ?? m.ref))}>open in Perfetto ↗</button>}{FORMATS.filter(([f]) => m.has.timeline !== false || !TIMELINE.includes(f)).map(([f, words]) => <a key={f} href={api(id, `export.${f}`)} download="">{words}</a>)}</div>
 						</details>
 					)}
 					<button type="button" class="plain" onClick={turnTheme} title="light or dark (t)" aria-label="light or dark">◐</button>

@@ -1,11 +1,12 @@
-// SPDX-License-Identifier: MIT. ops.tsx: kernels and copies: each, by family, by class, by stream.
-import { useMemo } from "preact/hooks";
-import type { Bars, Cell, Ops } from "../api";
+// SPDX-License-Identifier: MIT. ops.tsx: kernels and copies: each, by family, class, stream, operator, stack.
+import { useEffect, useMemo, useState } from "preact/hooks";
+import { api, type Bars, type Cell, get, type Lanes, type Ops, type Sums } from "../api";
 import { family } from "../color";
 import { column, group, most, nameKey, percent, shown, sums, time } from "../format";
-import { Choice, Loaded, Search } from "../parts";
-import { matcher, selectName, useOps, useSession } from "../session";
-import { set } from "../state";
+import { ownOf, pathOf } from "../model";
+import { Choice, Lacking, Loaded, Search } from "../parts";
+import { matcher, selectName, selectNode, useOps, useSession, useTree } from "../session";
+import { set, usePromise } from "../state";
 import { type Col, headWidth, Table } from "../table";
 
 const NUM: [string, string, string, boolean][] = [
@@ -27,7 +28,7 @@ export function OpsTab() {
 	return <div class="fill"><Loaded of={of}>{(o) => <OpsView o={o} />}</Loaded></div>;
 }
 
-const BY: [string, string][] = [["", "kernel"], ["family", "family"], ["class", "class"], ["stream", "stream"], ["device", "device"]];
+const BY: [string, string][] = [["", "kernel"], ["family", "family"], ["class", "class"], ["stream", "stream"], ["op", "operator and shapes"], ["stack", "stack"]];
 
 function OpsView({ o }: { o: Ops }) {
 	const { h } = useSession();
@@ -42,9 +43,9 @@ function OpsView({ o }: { o: Ops }) {
 		<>
 			<div class="bar-of">
 				<Search value={q} label="Find in names" onInput={(s) => set({ q: s })} note={q ? `${rows.length} found, ${percent(rows.reduce((s, r) => s + (total[r] || 0), 0), all)}` : ""} />
-				<Choice label="by" value={by} of={BY.filter(([k]) => k === "" || o.column[k])} onChange={(s) => set({ by: s, osort: "" })} />
+				<Choice label="by" value={by} of={BY} onChange={(s) => set({ by: s, osort: "" })} />
 			</div>
-			{by === "" ? <Each o={o} names={names} rows={rows} total={total} all={all} /> : <Grouped o={o} by={by} rows={rows} total={total} all={all} />}
+			{by === "" ? <Each o={o} names={names} rows={rows} total={total} all={all} /> : by === "stream" ? <OfStreams all={all} /> : by === "op" || by === "stack" ? <OfTree o={o} by={by} q={q} /> : <OfRows o={o} by={by} rows={rows} total={total} all={all} />}
 		</>
 	);
 }
@@ -56,9 +57,9 @@ function Each({ o, names, rows, total, all }: { o: Ops; names: string[]; rows: n
 			key: "name", head: "Kernel or copy", text: (r) => names[o.column.name[r]], title: (r) => names[o.column.name[r]], sort: (r) => names[o.column.name[r]],
 			cell: (r) => <span class="v"><span class="dot" style={{ background: family(wordOf(o, "family", r) || wordOf(o, "class", r)) }}></span>{names[o.column.name[r]]}</span>,
 		}];
-		for (const k of ["family", "class", "stream"])
+		for (const k of ["family", "class"])
 			if (o.column[k] && !(k === "class" && o.column.family))
-				ret.push({ key: k, head: k[0].toUpperCase() + k.slice(1), width: k === "stream" ? 80 : 104, text: (r) => wordOf(o, k, r), sort: (r) => wordOf(o, k, r) });
+				ret.push({ key: k, head: k[0].toUpperCase() + k.slice(1), width: 104, text: (r) => wordOf(o, k, r), sort: (r) => wordOf(o, k, r) });
 		for (const [key, head, unit, share] of NUM) {
 			if (!o.column[key])
 				continue;
@@ -104,32 +105,104 @@ function Histogram({ o, row, total }: { o: Ops; row: number; total: number }) {
 	);
 }
 
-function Grouped({ o, by, rows, total, all }: { o: Ops; by: string; rows: number[]; total: number[]; all: number }) {
-	const { h } = useSession();
-	const count = nums(o, "count");
-	const groups = useMemo(() => {
-		const m = new Map<string, { total: number; count: number; kinds: number; most: number }>();
-		for (const r of rows) {
-			const k = wordOf(o, by, r) || "–";
-			const g = m.get(k) ?? { total: 0, count: 0, kinds: 0, most: r };
-			g.total += total[r] || 0;
-			g.count += count[r] || 0;
-			g.kinds++;
-			if ((total[r] || 0) > (total[g.most] || 0))
-				g.most = r;
-			m.set(k, g);
+// What is grouped: by a column of the answer, by what the tree has above each (operator, stack), by the streams of the timeline.
+interface Group {
+	name: string;
+	family: string;
+	total: number;
+	count: number;
+	kinds: number;
+	p50?: number | undefined;
+	p99?: number | undefined;
+	pick?: () => void;
+	open?: () => void;
+}
+
+// `what`: name, family, total, count of each; those of one key are one group.
+function gathered(what: (Omit<Group, "kinds"> & { key: string })[]): Group[] {
+	const m = new Map<string, Group>();
+	for (const { key, ...w } of what) {
+		const g = m.get(key);
+		if (!g) {
+			m.set(key, { ...w, kinds: 1 });
+			continue;
 		}
-		return [...m].sort((a, b) => b[1].total - a[1].total);
-	}, [o, by, rows]);
-	const c = sums("ns", groups.map((g) => g[1].total));
-	const ids = groups.map((_, i) => i);
+		g.total += w.total;
+		g.count += w.count;
+		g.kinds++;
+	}
+	return [...m.values()];
+}
+
+function OfRows({ o, by, rows, total, all }: { o: Ops; by: string; rows: number[]; total: number[]; all: number }) {
+	const count = useMemo(() => nums(o, "count"), [o]);
+	const groups = useMemo(() => gathered(rows.map((r) => {
+		const name = wordOf(o, by, r) || "–";
+		return { key: name, name, family: name, total: total[r] || 0, count: count[r] || 0, ...(by === "family" ? { open: () => set({ q: name, by: "" }) } : {}) };
+	})), [o, by, rows]);
+	return <Grouped by={by} groups={groups} all={all} />;
+}
+
+// A path that ends in a kernel is a node: its own p50 and p99 are known.
+function OfTree({ o, by, q }: { o: Ops; by: string; q: string }) {
+	const { tree: t } = useTree();
+	const own = useMemo(() => t && ownOf(t, o.is_cpu ? "cpu_time" : "gpu_time"), [t, o]);
+	const all = own?.reduce((s, v) => s + (v || 0), 0) ?? 0;
+	const groups = useMemo(() => {
+		const match = matcher(q);
+		const what: Parameters<typeof gathered>[0] = [];
+		for (let i = 1; t && own && i < t.n; i++) {
+			if (!(own[i] > 0) || (match && !match(t.names[t.name[i]])))
+				continue;
+			const v = (k: string) => t.values[k]?.[i];
+			const path = pathOf(t, t.parent[i]).slice(1).map((k) => t.briefs[t.name[k]]);
+			const stack = by === "stack";
+			what.push({
+				key: stack ? String(i) : String(t.name[t.parent[i]]), name: stack ? [t.briefs[t.name[i]], ...path.reverse()].join(" ‹ ") : t.names[t.name[t.parent[i]]],
+				family: t.family[stack ? i : t.parent[i]], total: own[i], count: (o.is_cpu ? v("calls") : v("count_self") ?? v("count")) || 0, p50: v("p50"), p99: v("p99"),
+				pick: () => selectNode(t, stack ? i : t.parent[i]),
+			});
+		}
+		return gathered(what);
+	}, [t, by, o, q]);
+	const shapes = by === "stack" || groups.some((g) => /\[\d*[,\]]/.test(g.name));
+	return (
+		<>
+			{!shapes && <p class="crumbs hint">Shapes were not recorded: PROTOND_TORCH_OPS=1 PROTOND_TORCH_SHAPES=1 protonctl run -k torch -- CMD</p>}
+			<Grouped by={by} groups={groups} all={all} />
+		</>
+	);
+}
+
+function OfStreams({ all }: { all: number }) {
+	const { id, meta } = useSession();
+	const of = usePromise(() => (meta.has.timeline ? get<Lanes>(api(id, "lanes")).then((l) => Promise.all(l.lane.filter((x) => x.kind === "stream").slice(0, 128).map(async (x): Promise<Group> => {
+		const s = await get<Sums>(`${api(id, "sums")}?t0=${l.t0}&t1=${l.t1}&lanes=${x.id}`);
+		const sum = (v: number[], rest: number | undefined) => v.reduce((a, b) => a + b, rest ?? 0);
+		return { name: shown(x.name), family: "other", total: sum(s.total, s.rest?.total), count: sum(s.count, s.rest?.count), kinds: s.name.length + (s.rest?.names ?? 0), open: () => set({ tab: "timeline", lane: String(x.id) }) };
+	}))) : null), [id]);
+	return meta.has.timeline ? <Loaded of={of}>{(groups) => <Grouped by="stream" groups={groups} all={all} />}</Loaded> : <Lacking what="timeline" />;
+}
+
+function Grouped({ by, groups, all }: { by: string; groups: Group[]; all: number }) {
+	const { h } = useSession();
+	const c = sums("ns", groups.map((g) => g.total));
+	const d = column("ns", groups.map((g) => g.p50 ?? null), groups.map((g) => g.p99 ?? null));
+	const rows = useMemo(() => groups.map((_, i) => i), [groups]);
+	const [at, setAt] = useState(-1);
+	useEffect(() => setAt(-1), [groups]);
+	const stack = by === "stack";
 	const cols: Col[] = [
-		{ key: "name", head: by[0].toUpperCase() + by.slice(1), width: 180, text: (i) => groups[i][0], sort: (i) => groups[i][0], cell: (i) => <span class="v"><span class="dot" style={{ background: family(groups[i][0]) }}></span>{groups[i][0]}</span> },
-		{ key: "share", head: "Share", text: () => "", cell: (i) => <span class="meter"><i style={{ width: `${(100 * groups[i][1].total) / (all || 1)}%`, background: family(groups[i][0]) }}></i></span> },
-		{ key: "total", head: "Total", unit: c.unit, num: true, width: 110, text: (i) => c.text(groups[i][1].total), sort: (i) => groups[i][1].total },
-		{ key: "%", head: "%", num: true, width: 72, text: (i) => percent(groups[i][1].total, all), sort: (i) => groups[i][1].total },
-		{ key: "count", head: "Count", num: true, width: 100, text: (i) => group(groups[i][1].count), sort: (i) => groups[i][1].count },
-		{ key: "kinds", head: "Kernels", num: true, width: 90, text: (i) => group(groups[i][1].kinds), sort: (i) => groups[i][1].kinds },
+		{ key: "name", head: BY.find(([k]) => k === by)![1].replace(/^./, (x) => x.toUpperCase()), ...(stack || by === "op" ? {} : { width: 240 }), text: (i) => groups[i].name, title: (i) => groups[i].name, sort: (i) => groups[i].name, cell: (i) => <span class="v"><span class="dot" style={{ background: family(groups[i].family) }}></span>{groups[i].name}</span> },
+		{ key: "share", head: "Share", ...(stack || by === "op" ? { width: 140 } : {}), text: () => "", cell: (i) => <span class="meter"><i style={{ width: `${(100 * groups[i].total) / (all || 1)}%`, background: family(groups[i].family) }}></i></span> },
+		{ key: "total", head: "Total", unit: c.unit, num: true, width: 110, text: (i) => c.text(groups[i].total), sort: (i) => groups[i].total },
+		{ key: "%", head: "%", num: true, width: 72, text: (i) => percent(groups[i].total, all), sort: (i) => groups[i].total },
+		{ key: "count", head: "Count", num: true, width: 90, text: (i) => group(groups[i].count), sort: (i) => groups[i].count },
+		...(stack ? (["p50", "p99"] as const).map((k): Col => ({ key: k, head: k, unit: d.unit, num: true, width: 90, text: (i) => d.text(groups[i][k]), sort: (i) => groups[i][k] ?? NaN }))
+			: [{ key: "kinds", head: "Kernels", num: true, width: 90, text: (i: number) => group(groups[i].kinds), sort: (i: number) => groups[i].kinds }]),
 	];
-	return <Table label={`By ${by}`} cols={cols} rows={ids} sort={h.osort || "-total"} onSort={(s) => set({ osort: s })} onSelect={(i) => set({ q: by === "family" ? groups[i][0] : h.q ?? "", by: by === "family" ? "" : by })} empty="No work of a GPU was recorded." />;
+	return <Table label={`By ${by}`} cols={cols} rows={rows} sort={h.osort || "-total"} onSort={(s) => set({ osort: s })} selected={at} onSelect={(i) => {
+		setAt(i);
+		groups[i].pick?.();
+	}} onOpen={(i) => groups[i].open?.()} empty="No work of a GPU was recorded." />;
 }
