@@ -454,13 +454,13 @@ describe("a report", () => {
 		const page = readFileSync(new URL("../../viewer/web/dist/index.html", import.meta.url), "utf8");
 		const js = readFileSync(new URL("../../viewer/web/dist/app.js", import.meta.url), "utf8");
 		const css = readFileSync(new URL("../../viewer/web/dist/app.css", import.meta.url), "utf8");
-		const inside = [];
+		const answers = [];
 		for (const path of ["api/sessions", "api/s/1/meta", "api/s/1/tree", "api/s/1/ops", "api/s/1/steps", "api/s/1/lanes", "api/s/1/window?t0=0&t1=409600000&px=1024&lanes=0-3"]) {
 			const r = await fetch(site.url + path);
-			inside.push(`<script type="application/octet-stream" data-path="${path.replaceAll("&", "&amp;")}">${deflateRawSync(Buffer.from(await r.arrayBuffer())).toString("base64")}</script>`);
+			answers.push(`<script type="application/octet-stream" data-path="${path.replaceAll("&", "&amp;")}">${deflateRawSync(Buffer.from(await r.arrayBuffer())).toString("base64")}</script>`);
 		}
 		assert.ok(page.includes('<link rel="stylesheet" href="app.css">') && page.includes('<script src="app.js"></script>'), "what protonview report replaces");
-		const html = page.replace('<link rel="stylesheet" href="app.css">', () => `<style>${css}</style>`).replace('<script src="app.js"></script>', () => `${inside.join("\n")}<script>${js}</script>`);
+		const html = page.replace('<link rel="stylesheet" href="app.css">', () => `<style>${css}</style>`).replace('<script src="app.js"></script>', () => `${answers.join("\n")}<script>${js}</script>`);
 		const dir = mkdtempSync(join(tmpdir(), "page-"));
 		writeFileSync(join(dir, "run.html"), html);
 		const p = await pageOf(b);
@@ -480,6 +480,15 @@ describe("a report", () => {
 		await settled(p);
 		assert.ok(await p.$eval("canvas", (c) => new Set(c.getContext("2d").getImageData(200, 30, 400, 1).data).size > 8), "its timeline is drawn");
 		await p.close();
+		// In a notebook's cell, which has no address of its own.
+		writeFileSync(join(dir, "cell.html"), `<iframe sandbox="allow-scripts" srcdoc="${html.replaceAll("&", "&amp;").replaceAll('"', "&quot;")}"></iframe>`);
+		const cell = await pageOf(b);
+		await cell.goto(`file://${dir}/cell.html`);
+		const inside = await (await cell.$("iframe")).contentFrame();
+		await (await inside.waitForSelector("#tab-flame")).evaluate((e) => e.click());
+		await inside.waitForSelector("#tab-flame[aria-selected=true]");
+		assert.deepEqual(cell.errors, []);
+		await cell.close();
 		rmSync(dir, { recursive: true });
 	});
 });

@@ -14,10 +14,11 @@ function write(push: boolean): void {
 	const to = "#" + new URLSearchParams(Object.entries(state).filter(([, v]) => v !== "")).toString();
 	if (to === location.hash)
 		return;
-	if (push)
-		history.pushState(null, "", to);
-	else
-		history.replaceState(null, "", to);
+	try {
+		history[push ? "pushState" : "replaceState"](null, "", to);
+	} catch {
+		/* in a notebook's cell there is no address */
+	}
 }
 
 addEventListener("popstate", () => {
