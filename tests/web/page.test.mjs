@@ -72,7 +72,7 @@ describe("every tab", () => {
 	for (const dark of [false, true])
 		test(`for all people, ${dark ? "dark" : "light"}`, async () => {
 			const p = await open("s=1", { dark });
-			for (const tab of await tabsOf(p)) {
+			for (const tab of [...(await tabsOf(p)), "flame&flame=order", "ops&by=stack"]) {
 				await p.evaluate((t) => (location.hash = t), `s=1&tab=${tab}&node=3`);
 				await settled(p);
 				await p.evaluate(AXE);

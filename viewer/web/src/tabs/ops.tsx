@@ -165,7 +165,7 @@ function OfTree({ o, by, q }: { o: Ops; by: string; q: string }) {
 		}
 		return gathered(what);
 	}, [t, by, o, q]);
-	const shapes = by === "stack" || groups.some((g) => /\[\d*[,\]]/.test(g.name));
+	const shapes = by === "stack" || groups.length === 0 || groups.some((g) => /\[\d*[,\]]/.test(g.name));
 	return (
 		<>
 			{!shapes && <p class="crumbs hint">Shapes were not recorded: PROTOND_TORCH_OPS=1 PROTOND_TORCH_SHAPES=1 protonctl run -k torch -- CMD</p>}
@@ -192,10 +192,11 @@ function Grouped({ by, groups, all }: { by: string; groups: Group[]; all: number
 	const [at, setAt] = useState(-1);
 	useEffect(() => setAt(-1), [groups]);
 	const stack = by === "stack";
+	const long = stack || by === "op"; // names take the room of the bars
 	const cols: Col[] = [
-		{ key: "name", head: BY.find(([k]) => k === by)![1].replace(/^./, (x) => x.toUpperCase()), ...(stack || by === "op" ? {} : { width: 240 }), text: (i) => groups[i].name, title: (i) => groups[i].name, sort: (i) => groups[i].name, cell: (i) => <span class="v"><span class="dot" style={{ background: family(groups[i].family) }}></span>{groups[i].name}</span> },
-		{ key: "share", head: "Share", ...(stack || by === "op" ? { width: 140 } : {}), text: () => "", cell: (i) => <span class="meter"><i style={{ width: `${(100 * groups[i].total) / (all || 1)}%`, background: family(groups[i].family) }}></i></span> },
-		{ key: "total", head: "Total", unit: c.unit, num: true, width: 110, text: (i) => c.text(groups[i].total), sort: (i) => groups[i].total },
+		{ key: "name", head: BY.find(([k]) => k === by)![1].replace(/^./, (x) => x.toUpperCase()), ...(long ? {} : { width: 240 }), text: (i) => groups[i].name, title: (i) => groups[i].name, sort: (i) => groups[i].name, cell: (i) => <span class="v"><span class="dot" style={{ background: family(groups[i].family) }}></span>{groups[i].name}</span> },
+		...(long ? [] : [{ key: "share", head: "Share", text: () => "", cell: (i: number) => <span class="meter"><i style={{ width: `${(100 * groups[i].total) / (all || 1)}%`, background: family(groups[i].family) }}></i></span> } as Col]),
+		{ key: "total", head: "Total", unit: c.unit, num: true, width: 110, text: (i) => c.text(groups[i].total), sort: (i) => groups[i].total, ...(long ? { share: (i: number) => groups[i].total / (all || 1) } : {}) },
 		{ key: "%", head: "%", num: true, width: 72, text: (i) => percent(groups[i].total, all), sort: (i) => groups[i].total },
 		{ key: "count", head: "Count", num: true, width: 90, text: (i) => group(groups[i].count), sort: (i) => groups[i].count },
 		...(stack ? (["p50", "p99"] as const).map((k): Col => ({ key: k, head: k, unit: d.unit, num: true, width: 90, text: (i) => d.text(groups[i][k]), sort: (i) => groups[i][k] ?? NaN }))
