@@ -18,6 +18,7 @@ await build({
 	target: ["chrome100", "firefox102", "safari16"], // firefox102: Debian 12's first
 	format: "iife",
 	legalComments: "none",
+	charset: "utf8",
 	logLevel: "warning",
 });
 copyFileSync(join(here, "src/index.html"), join(out, "index.html"));

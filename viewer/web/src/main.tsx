@@ -51,7 +51,7 @@ const KEYS: [string, string][] = [
 	["N  Shift+N", "timeline: the next, the one before, of the name that is selected"],
 	["Q E", "timeline: lane above, lane below"],
 	["Shift+Q  Shift+E", "timeline: move the lane up, down"],
-	["P  H", "timeline: pin the lane, hide it"],
+	["P  H  O", "timeline: pin the lane, hide it, open its deeper rows"],
 	["M", "timeline: measure: what is selected becomes the range"],
 	["F", "timeline: zoom to what is selected; again: to all"],
 	["Shift+C", "tables: copy as CSV"],

@@ -16,6 +16,7 @@ const GUTTER = 196;
 const RULER = 24;
 const ROW = 18;
 const GAP = 5;
+const SHUT = 12; // rows of a lane that is not opened, where there are others
 const COUNTER = 46;
 const MOST_ARROWS = 80;
 const LEAST = 20; // ns that may fill the window
@@ -40,14 +41,15 @@ export function TimelineTab() {
 }
 
 // Which lanes are shown, in which order: pinned first, hidden not, others as the server orders them or as they were moved.
-function arrange(lanes: Lane[], pin: number[], hide: Set<number>, order: number[]): Row[] {
+function arrange(lanes: Lane[], pin: number[], hide: Set<number>, order: number[], deep: number[]): Row[] {
 	const at = new Map(order.map((l, i) => [l, i]));
 	const some = lanes.filter((l) => !hide.has(l.id) && l.kind !== "counter");
 	const rank = (l: Lane) => (pin.includes(l.id) ? pin.indexOf(l.id) - 1e6 : at.get(l.id) ?? 1e5 + lanes.indexOf(l));
 	some.sort((a, b) => rank(a) - rank(b));
 	let y = 0;
 	return some.map((lane) => {
-		const rows = Math.max(1, lane.rows ?? 1);
+		const all = lane.rows || 1;
+		const rows = all > SHUT + 1 && some.length > 1 && !deep.includes(lane.id) ? SHUT : all;
 		const ret = { lane, y, rows, pinned: pin.includes(lane.id) };
 		y += rows * ROW + GAP;
 		return ret;
@@ -69,7 +71,7 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 	const [, redraw] = useState(0);
 	const [tip, setTip] = useState<Tip | null>(null);
 	const [tilesError, setTilesError] = useState<Error | null>(null);
-	const rows = useMemo(() => arrange(lanes.lane, list(h.pin), new Set(list(h.hide)), list(h.lanes)), [lanes, h.pin, h.hide, h.lanes]);
+	const rows = useMemo(() => arrange(lanes.lane, list(h.pin), new Set(list(h.hide)), list(h.lanes), list(h.deep)), [lanes, h.pin, h.hide, h.lanes, h.deep]);
 	const counters = useMemo(() => (h.counters === "0" ? [] : (series.value?.series ?? []).slice(0, 4)), [series.value, h.counters]);
 	const tiles = useMemo(() => new Tiles(id, lanes.lane.length, () => {
 		again.current?.();
@@ -199,8 +201,11 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 		const back = pixel(k.panel);
 		px.fill(back);
 		const yOf: Int32Array = new Int32Array(lanes.lane.length).fill(-1e6);
-		for (const r of inSight)
+		const rowsOf = new Uint16Array(lanes.lane.length);
+		for (const r of inSight) {
 			yOf[r.lane.id] = Math.round(top(r) * dpr);
+			rowsOf[r.lane.id] = r.rows;
+		}
 		const rowPx = Math.round(ROW * dpr);
 		const scale = W / (v.t1 - v.t0);
 		const limit = Math.round(pinnedEnd * dpr);
@@ -213,7 +218,7 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 				continue;
 			for (let i = 0; i < tile.n; i++) {
 				const y = yOf[tile.lane[i]] + tile.depth[i] * rowPx;
-				if (y < 0 || y >= H)
+				if (y < 0 || y >= H || tile.depth[i] >= rowsOf[tile.lane[i]])
 					continue;
 				let x0 = Math.floor((tile.start[i] - v.t0) * scale);
 				if (x0 >= hi)
@@ -288,7 +293,7 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 				const [x0, x1] = [X(a.from[i], lw), X(a.to[i], lw)];
 				if (!f || !to || x1 < GUTTER || x0 > GUTTER + lw)
 					continue;
-				const [y0, y1] = [RULER + top(f) + ((a.from_depth?.[i] ?? f.rows - 1) + 1) * ROW - 2, RULER + top(to) + (a.to_depth?.[i] ?? 0) * ROW + 1];
+				const [y0, y1] = [RULER + top(f) + Math.min((a.from_depth?.[i] ?? f.rows - 1) + 1, f.rows) * ROW - 2, RULER + top(to) + (a.to_depth?.[i] ?? 0) * ROW + 1];
 				const bend = Math.min(60, Math.abs(y1 - y0) / 2);
 				g.moveTo(x0, y0);
 				g.bezierCurveTo(x0, y0 + bend, x1, y1 - bend, x1, y1);
@@ -314,7 +319,7 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 		}
 		const ring = (s: { start: number; dur: number; lane: number }, depth: number, c: string) => {
 			const r = byLane[s.lane];
-			if (!r)
+			if (!r || depth >= r.rows)
 				return;
 			const x = X(s.start, lw);
 			g.strokeStyle = c;
@@ -399,6 +404,11 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 				g.fillStyle = k.dim;
 				g.fillText(fit(g, r.lane.rank !== null && r.lane.rank !== undefined ? `rank ${r.lane.rank}` : `process ${shown(String(r.lane.process))}`, GUTTER - 24), 14 + indent, y + ROW * 1.5);
 			}
+			if (opens(r)) {
+				g.font = `11px ${k.font}`;
+				g.fillStyle = k.accent;
+				g.fillText(r.rows < r.lane.rows! ? `▸ ${r.lane.rows! - r.rows} deeper (O)` : "▾ fewer (O)", 14, y + (r.rows - 0.5) * ROW);
+			}
 			g.fillStyle = k.line;
 			g.globalAlpha = 0.6;
 			g.fillRect(0, y + r.rows * ROW + 1, GUTTER - 1, 1);
@@ -458,6 +468,13 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 
 	// --- what the mouse and the keys do
 
+	const opens = (r: Row) => (r.lane.rows ?? 1) > SHUT + 1 && rows.length > 1;
+	const toggle = (key: string, r: Row | undefined) => {
+		const l = list(now()[key]);
+		if (r && (key !== "deep" || opens(r)))
+			set({ [key]: (l.includes(r.lane.id) ? l.filter((x) => x !== r.lane.id) : [...l, r.lane.id]).join(",") });
+	};
+
 	const inBox = (e: MouseEvent) => {
 		const r = box.current!.getBoundingClientRect();
 		return { x: e.clientX - r.left, y: e.clientY - r.top };
@@ -508,6 +525,8 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 			if (!f.found)
 				return say(dir === "next" ? "that was the last" : "that was the first");
 			selDepth.current = (f as Found & { depth?: number }).depth ?? 0;
+			if (selDepth.current >= (byLane[f.lane!]?.rows ?? 1e9))
+				toggle("deep", byLane[f.lane!]);
 			setSel({ start: f.start!, dur: f.dur!, lane: f.lane!, name });
 			set({ ev: String(f.id ?? ""), lane: String(f.lane) });
 			goTo(f.start!, f.dur!);
@@ -529,6 +548,8 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 				const r = rowAt(y);
 				if (r)
 					set({ lane: String(r.lane.id) });
+				if (r && y > RULER + (r.pinned ? r.y : r.y - view.current.y) + (r.rows - 1) * ROW)
+					toggle("deep", r);
 				return;
 			}
 			drag.current = { how, x, y, t: timeAt(x), lane: rowAt(y)?.lane.id ?? -1, x1: x, y1: y, moved: false };
@@ -634,10 +655,6 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 					v.y = r.y - tall / 3;
 				again.current?.();
 			};
-			const toggle = (key: string, lane: number) => {
-				const l = list(now()[key]);
-				set({ [key]: (l.includes(lane) ? l.filter((x) => x !== lane) : [...l, lane]).join(",") });
-			};
 			switch (e.key) {
 			case "w": zoom(0.5, 0.7); break;
 			case "s": zoom(0.5, 1.43); break;
@@ -649,9 +666,10 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 			case "e": toLane(i + 1); break;
 			case "Q": swap(i - 1); break;
 			case "E": swap(i + 1); break;
-			case "p": if (i >= 0) toggle("pin", focusLane); break;
+			case "p": toggle("pin", rows[i]); break;
+			case "o": toggle("deep", rows[i]); break;
 			case "h": if (i >= 0) {
-				toggle("hide", focusLane);
+				toggle("hide", rows[i]);
 				toLane(i + 1);
 			} break;
 			case "n": void next("next"); break;
