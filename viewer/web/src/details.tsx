@@ -22,17 +22,17 @@ export function Details() {
 		<aside class="details" aria-label="Selected">
 			<header>
 				<h2>Selected</h2>
-				<button type="button" class="plain" title="copy the name" onClick={() => void copyText(name)}>copy</button>
-				<button type="button" class="plain" aria-label="select nothing" title="select nothing (Esc)" onClick={() => set({ sel: "", node: "" })}>×</button>
+				<button class="plain" title="copy the name" onClick={() => void copyText(name)}>copy</button>
+				<button class="plain" aria-label="select nothing" title="select nothing (Esc)" onClick={() => set({ sel: "", node: "" })}>×</button>
 			</header>
 			<p class="whole">{name}</p>
 			{recorded !== undefined && recorded !== name && <details class="recorded"><summary>as recorded</summary><code>{shown(recorded)}</code></details>}
 			<nav aria-label="Show it in">
-				<button type="button" onClick={() => go("tree")}>Tree</button>
-				<button type="button" onClick={() => go("flame", { flame: "" })}>Flame</button>
-				<button type="button" onClick={() => go("flame", { flame: "callers" })}>Callers</button>
-				{op >= 0 && <button type="button" onClick={() => go("ops", { by: "" })}>Operations</button>}
-				{meta.has?.timeline && <button type="button" onClick={() => go("timeline", { find: h.sel ?? "" })}>Timeline</button>}
+				<button onClick={() => go("tree")}>Tree</button>
+				<button onClick={() => go("flame", { flame: "" })}>Flame</button>
+				<button onClick={() => go("flame", { flame: "callers" })}>Callers</button>
+				{op >= 0 && <button onClick={() => go("ops", { by: "" })}>Operations</button>}
+				{meta.has?.timeline && <button onClick={() => go("timeline", { find: h.sel ?? "" })}>Timeline</button>}
 			</nav>
 			{node >= 0 && tree && <OfNode t={tree} node={node} />}
 			{op >= 0 && ops && <OfOp o={ops} row={op} />}
@@ -53,7 +53,7 @@ function OfNode({ t, node }: { t: Tree; node: number }) {
 				})}
 			</dl>
 			<h3>Path</h3>
-			<ol class="path">{path.slice(0, 60).map((i) => <li key={i}><button type="button" class="plain" onClick={() => selectNode(t, i)}>{t.names[t.name[i]]}</button></li>)}</ol>
+			<ol class="path">{path.slice(0, 60).map((i) => <li key={i}><button class="plain" onClick={() => selectNode(t, i)}>{t.names[t.name[i]]}</button></li>)}</ol>
 			{same.length > 1 && <p class="hint">The name stands in {group(same.length)} places.</p>}
 		</>
 	);

@@ -65,7 +65,7 @@ function Help({ close }: { close: () => void }) {
 		}} onClose={close} onClick={(e) => e.target === e.currentTarget && close()} aria-labelledby="keys">
 			<h2 id="keys">Keys</h2>
 			<dl>{KEYS.map(([k, w]) => <div key={k}><dt><kbd>{k}</kbd></dt><dd>{w}</dd></div>)}</dl>
-			<button type="button" onClick={close}>close</button>
+			<button onClick={close}>close</button>
 		</dialog>
 	);
 }
@@ -210,16 +210,16 @@ function App() {
 					{m && !isReport && (
 						<details class="menu right">
 							<summary>save as</summary>
-							<div>{m.has.timeline && <button type="button" class="plain" onClick={() => inPerfetto(id, shown(m.session.name ?? m.ref))}>open in Perfetto ↗</button>}{FORMATS.filter(([f]) => m.has.timeline !== false || !TIMELINE.includes(f)).map(([f, words]) => <a key={f} href={api(id, `export.${f}`)} download="">{words}</a>)}</div>
+							<div>{m.has.timeline && <button class="plain" onClick={() => inPerfetto(id, shown(m.session.name ?? m.ref))}>open in Perfetto ↗</button>}{FORMATS.filter(([f]) => m.has.timeline !== false || !TIMELINE.includes(f)).map(([f, words]) => <a key={f} href={api(id, `export.${f}`)} download="">{words}</a>)}</div>
 						</details>
 					)}
-					<button type="button" class="plain" onClick={turnTheme} title="light or dark (t)" aria-label="light or dark">◐</button>
-					<button type="button" class="plain" onClick={() => setHelp(true)} title="keys (?)" aria-label="keys">?</button>
+					<button class="plain" onClick={turnTheme} title="light or dark (t)" aria-label="light or dark">◐</button>
+					<button class="plain" onClick={() => setHelp(true)} title="keys (?)" aria-label="keys">?</button>
 				</span>
 			</header>
 			<div class="tabs" role="tablist" aria-label="Views" onKeyDown={turn}>
 				{tabs.map((t) => (
-					<button key={t.key} id={`tab-${t.key}`} type="button" role="tab" aria-selected={t === tab} aria-controls="view" tabIndex={t === tab ? 0 : -1}
+					<button key={t.key} id={`tab-${t.key}`} role="tab" aria-selected={t === tab} aria-controls="view" tabIndex={t === tab ? 0 : -1}
 						class={m && t.has && m.has[t.has] === false ? "lacks" : ""} onClick={() => set({ tab: t.key, z: "" })}>{t.words}</button>
 				))}
 			</div>

@@ -86,14 +86,14 @@ export function Pills<T extends string>({ label, value, of, onChange }: { label:
 	return (
 		<span class="pills" role="group" aria-label={label}>
 			{of.map(([v, words]) => (
-				<button key={v} type="button" aria-pressed={v === value} onClick={() => onChange(v)}>{words}</button>
+				<button key={v} aria-pressed={v === value} onClick={() => onChange(v)}>{words}</button>
 			))}
 		</span>
 	);
 }
 
 export function Toggle({ on, words, onChange }: { on: boolean; words: string; onChange: (on: boolean) => void }) {
-	return <button type="button" class="toggle" aria-pressed={on} onClick={() => onChange(!on)}>{words}</button>;
+	return <button class="toggle" aria-pressed={on} onClick={() => onChange(!on)}>{words}</button>;
 }
 
 export function Legend({ of }: { of: [string, string][] }) {

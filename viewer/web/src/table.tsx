@@ -125,7 +125,7 @@ export function Table(p: TableProps) {
 							);
 							return (
 								<th key={c.key} role="columnheader" scope="col" class={c.num ? "num" : ""} aria-sort={c.sort ? on : undefined}>
-									{c.sort && p.onSort ? <button type="button" tabIndex={-1} onClick={() => sortBy(c)}>{words}</button> : words}
+									{c.sort && p.onSort ? <button tabIndex={-1} onClick={() => sortBy(c)}>{words}</button> : words}
 								</th>
 							);
 						})}

@@ -125,7 +125,7 @@ function Bars({ t, mode, round }: { t: Tree; mode: Mode; round: boolean }) {
 			</div>
 			<nav class="crumbs" aria-label="Zoomed to">
 				{crumbs.length > 0 ? crumbs.map((i, k) => (
-					<button key={i} type="button" aria-current={k === crumbs.length - 1 ? "true" : undefined} onClick={() => onZoom(l.node.indexOf(i))}>{t.names[t.name[i]]}</button>
+					<button key={i} aria-current={k === crumbs.length - 1 ? "true" : undefined} onClick={() => onZoom(l.node.indexOf(i))}>{t.names[t.name[i]]}</button>
 				)) : <span class="hint">{mode === "callers" ? (only < 0 ? "Select a kernel or a scope: who called it is drawn here." : `Callers of ${t.names[only]}`) : mode === "turned" ? "Kernels at the top, their callers below them." : "Double click or Enter zooms in, Backspace out."}</span>}
 			</nav>
 			{h.table === "1" ? <BoxTable t={t} l={l} unit={m ? unitFor(m) : ""} say={m ? label(m) : ""} onSelect={select} selected={l.node.indexOf(selected)} />

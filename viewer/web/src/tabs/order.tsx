@@ -44,9 +44,9 @@ function OfStep({ s, lanes, bar }: { s: Steps; lanes: Lanes; bar: (more: Compone
 		<>
 			{bar(
 				<>
-					<button type="button" disabled={at < 1} onClick={() => to(-1)}>‹ before</button>
+					<button disabled={at < 1} onClick={() => to(-1)}>‹ before</button>
 					<label class="choice">step <input type="number" min={c.step[mine[0]]} max={c.step[mine[mine.length - 1]]} value={c.step[row]} onChange={(e) => set({ step: e.currentTarget.value, z: "" })} /></label>
-					<button type="button" disabled={at + 1 >= mine.length} onClick={() => to(1)}>next ›</button>
+					<button disabled={at + 1 >= mine.length} onClick={() => to(1)}>next ›</button>
 					{s.processes.length > 1 && <Choice label="of" value={String(proc)} of={s.processes.slice(0, 1024).map((p, i) => [String(i), whoOf(p)] as [string, string])} onChange={(v) => set({ proc: v, z: "" })} />}
 					{lane && <Choice label="in" value={String(lane.id)} of={some.slice(0, 500).map((x) => [String(x.id), shown(x.name).slice(0, 60)] as [string, string])} onChange={(v) => set({ lane: v, z: "" })} />}
 				</>,

@@ -84,7 +84,7 @@ function View({ r, s }: { r: RanksAnswer; s: Steps | undefined }) {
 		<>
 			<div class="bar-of">
 				<span class="note"><b>{r.processes.length}</b> processes, {grid ? <>median step <b>{time(grid.mid)}</b></> : <>median {words} <b>{time(usual)}</b></>}</span>
-				{sums[slowest][by] > usual * 1.05 && <span class="note warn">{whoIs(r.processes[slowest])} takes {(sums[slowest][by] / usual).toFixed(2)} × as long as the median <button type="button" class="link" onClick={() => set({ rank: String(slowest) })}>show</button></span>}
+				{sums[slowest][by] > usual * 1.05 && <span class="note warn">{whoIs(r.processes[slowest])} takes {(sums[slowest][by] / usual).toFixed(2)} × as long as the median <button class="link" onClick={() => set({ rank: String(slowest) })}>show</button></span>}
 				{grid && <Toggle on={h.table === "1"} words="tables only" onChange={(on) => set({ table: on ? "1" : "" })} />}
 			</div>
 			{h.table !== "1" && grid && <Heat r={r} grid={grid} chosen={chosen} />}

@@ -48,7 +48,7 @@ function View({ s }: { s: SeriesAnswer }) {
 			<div class="bar-of">
 				<Search value={q} label="Find in names" onInput={(v) => set({ q: v })} note={`${group(rows.length)} of ${group(s.series.length)}`} />
 				<span class="hint">Enter draws one or takes it away; {AT_ONCE} at once.</span>
-				{on.length === 1 && <button type="button" aria-pressed={h.table === "1"} onClick={() => set({ table: h.table === "1" ? "" : "1" })}>its values as a table</button>}
+				{on.length === 1 && <button aria-pressed={h.table === "1"} onClick={() => set({ table: h.table === "1" ? "" : "1" })}>its values as a table</button>}
 			</div>
 			<div class="charts">
 				{shownOne ? <Values s={shownOne} /> : on.map((i) => <One key={i} s={s.series[i]} color={lineColor(i)} tall={[300, 300, 200][on.length] ?? 130} />)}

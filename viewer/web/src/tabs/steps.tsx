@@ -90,9 +90,9 @@ function StepsView({ s }: { s: Steps }) {
 		<>
 			<div class="bar-of">
 				<span class="note"><b>{group(rows.length)}</b> {rows.length === 1 ? "step" : "steps"}, median <b>{time(mid)}</b>{totalOf("gpu_busy") > 0 ? <>, GPU busy <b>{percent(totalOf("gpu_busy"), all)}</b> of them</> : null}</span>
-				{slow.length > 0 && <span class="note warn">{group(slow.length)} took over {SLOW} × the median: {slow.slice(0, 6).map((i) => <button key={i} type="button" class="link" onClick={() => set({ step: String(c.step[i]) })}>{c.step[i]}</button>)}{slow.length > 6 ? " …" : ""}</span>}
+				{slow.length > 0 && <span class="note warn">{group(slow.length)} took over {SLOW} × the median: {slow.slice(0, 6).map((i) => <button key={i} class="link" onClick={() => set({ step: String(c.step[i]) })}>{c.step[i]}</button>)}{slow.length > 6 ? " …" : ""}</span>}
 				{s.processes.length > 1 && <Choice label="of" value={h.proc ?? "0"} of={s.processes.slice(0, 1024).map((p, i) => [String(i), whoOf(p)] as [string, string])} onChange={(v) => set({ proc: v })} />}
-				{chosen >= 0 && meta.has.timeline && <button type="button" onClick={() => open(chosen)}>step {c.step[chosen]} in the timeline</button>}
+				{chosen >= 0 && meta.has.timeline && <button onClick={() => open(chosen)}>step {c.step[chosen]} in the timeline</button>}
 			</div>
 			<Chart label={`${rows.length} steps, median ${time(mid)}; the table below has each`} x={x} xIs="step" unit="ns" curves={curves} height={240} zero selected={chosen >= 0 ? rows.indexOf(chosen) : -1} onPick={(i) => set({ step: String(x[i]) })} />
 			<Table label="Steps" cols={cols} rows={rows} sort={h.stsort ?? ""} onSort={(v) => set({ stsort: v })} selected={chosen} onSelect={(i) => set({ step: String(c.step[i]) })} onOpen={open} empty="No steps." />

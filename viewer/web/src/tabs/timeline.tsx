@@ -694,12 +694,12 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 		<>
 			<div class="bar-of">
 				<Search value={q} label="Find in names" onInput={(s) => set({ q: s })} />
-				<button type="button" disabled={!sel} onClick={() => void next("prev")}>‹ before</button>
-				<button type="button" disabled={!sel} onClick={() => void next("next")}>next ›</button>
-				<button type="button" onClick={() => clamp(...all)}>all</button>
+				<button disabled={!sel} onClick={() => void next("prev")}>‹ before</button>
+				<button disabled={!sel} onClick={() => void next("next")}>next ›</button>
+				<button onClick={() => clamp(...all)}>all</button>
 				<Toggle on={h.arrows !== "0"} words="arrows" onChange={(on) => set({ arrows: on ? "" : "0" })} />
 				{(series.value?.series.length ?? 0) > 0 && <Toggle on={h.counters !== "0"} words="counters" onChange={(on) => set({ counters: on ? "" : "0" })} />}
-				{hidden > 0 && <button type="button" onClick={() => set({ hide: "" })}>show {hidden} hidden</button>}
+				{hidden > 0 && <button onClick={() => set({ hide: "" })}>show {hidden} hidden</button>}
 				<Toggle on={h.table === "1"} words="table" onChange={(on) => set({ table: on ? "1" : "" })} />
 				{isReport && <span class="note">{inlinedPaths(api(id, "window?")).length > 0 ? "A report has the timeline thinned: what is short was merged." : "This report has no timeline: protonview web shows it."}</span>}
 				{tiles.waiting && <span class="note" role="status">…</span>}
@@ -772,7 +772,7 @@ function SumsOf({ id, range, lanes }: { id: string; range: [number, number]; lan
 		<div class="sums">
 			<header>
 				<h2>{time(range[1] - range[0])} in {lanes.length} {lanes.length === 1 ? "lane" : "lanes"}</h2>
-				<button type="button" onClick={() => set({ range: "", box: "" })}>close</button>
+				<button onClick={() => set({ range: "", box: "" })}>close</button>
 			</header>
 			<Loaded of={s}>{(v) => <SumTable v={v} sort={h.bsort ?? "-total"} />}</Loaded>
 		</div>
@@ -829,14 +829,14 @@ function EventOf({ id, event, sel, lane, t0, close }: { id: string; event: numbe
 		<aside class="details" aria-label="Selected event">
 			<header>
 				<h2>Selected</h2>
-				<button type="button" class="plain" onClick={() => void copyText(csv([["name", ...facts.map((f) => f[0])], [name, ...facts.map((f) => f[1])]]))}>copy as CSV</button>
-				<button type="button" class="plain" aria-label="select nothing" onClick={close}>×</button>
+				<button class="plain" onClick={() => void copyText(csv([["name", ...facts.map((f) => f[0])], [name, ...facts.map((f) => f[1])]]))}>copy as CSV</button>
+				<button class="plain" aria-label="select nothing" onClick={close}>×</button>
 			</header>
 			<p class="whole">{name}</p>
 			<nav aria-label="Show it in">
-				<button type="button" onClick={() => set({ tab: "tree" })}>Tree</button>
-				<button type="button" onClick={() => set({ tab: "flame", flame: "callers", z: "" })}>Callers</button>
-				<button type="button" onClick={() => set({ tab: "ops", by: "" })}>Operations</button>
+				<button onClick={() => set({ tab: "tree" })}>Tree</button>
+				<button onClick={() => set({ tab: "flame", flame: "callers", z: "" })}>Callers</button>
+				<button onClick={() => set({ tab: "ops", by: "" })}>Operations</button>
 			</nav>
 			<dl class="facts">{facts.map(([k, v]) => <div key={k}><dt>{k}</dt><dd>{v}</dd></div>)}</dl>
 			{d.error && <p class="hint">{d.error.message}</p>}

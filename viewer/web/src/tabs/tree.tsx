@@ -101,7 +101,7 @@ function TreeTable({ t, h }: { t: Tree; h: Record<string, string> }) {
 			cell: (r) => (
 				<span class="v node" style={{ paddingLeft: `${Math.min(t.depth[r], 40) * 16}px` }}>
 					{t.size[r] > 1 ? (
-						<button type="button" class="twist" tabIndex={-1} aria-label={isOpen(t, v, r, toggled, all) ? "close" : "open"} onClick={(e) => {
+						<button class="twist" tabIndex={-1} aria-label={isOpen(t, v, r, toggled, all) ? "close" : "open"} onClick={(e) => {
 							e.stopPropagation();
 							toggle(r);
 						}}>{q || isOpen(t, v, r, toggled, all) ? "▾" : "▸"}</button>
