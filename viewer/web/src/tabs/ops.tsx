@@ -150,20 +150,23 @@ function OfTree({ o, by, q }: { o: Ops; by: string; q: string }) {
 	const all = own?.reduce((s, v) => s + (v || 0), 0) ?? 0;
 	const groups = useMemo(() => {
 		const match = matcher(q);
+		const stack = by === "stack";
 		const what: Parameters<typeof gathered>[0] = [];
+		const places: Group[] = [];
 		for (let i = 1; t && own && i < t.n; i++) {
 			if (!(own[i] > 0) || (match && !match(t.names[t.name[i]])))
 				continue;
 			const v = (k: string) => t.values[k]?.[i];
-			const path = pathOf(t, t.parent[i]).slice(1).map((k) => t.briefs[t.name[k]]);
-			const stack = by === "stack";
-			what.push({
-				key: stack ? String(i) : String(t.name[t.parent[i]]), name: stack ? [t.briefs[t.name[i]], ...path.reverse()].join(" ‹ ") : t.names[t.name[t.parent[i]]],
-				family: t.family[stack ? i : t.parent[i]], total: own[i], count: (o.is_cpu ? v("calls") : v("count_self") ?? v("count")) || 0, p50: v("p50"), p99: v("p99"),
-				pick: () => selectNode(t, stack ? i : t.parent[i]),
-			});
+			const at = stack ? i : t.parent[i];
+			const one = { family: t.family[at], total: own[i], count: (o.is_cpu ? v("calls") : v("count_self") ?? v("count")) || 0, pick: () => selectNode(t, at) };
+			if (stack) // a path is written when it is seen: there may be 100 000
+				places.push({ ...one, kinds: 1, p50: v("p50"), p99: v("p99"), get name() {
+					return pathOf(t, i).slice(1).reverse().map((k) => t.briefs[t.name[k]]).join(" ‹ ");
+				} });
+			else
+				what.push({ ...one, key: String(t.name[at]), name: t.names[t.name[at]] });
 		}
-		return gathered(what);
+		return stack ? places : gathered(what);
 	}, [t, by, o, q]);
 	const shapes = by === "stack" || groups.length === 0 || groups.some((g) => /\[\d*[,\]]/.test(g.name));
 	return (
