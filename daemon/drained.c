@@ -41,6 +41,13 @@ static bool concerns(const struct drained *w, const struct ring *r)
 	return is_of_all(w) ? w->uid < 0 || w->uid == r->uid : memcmp(w->ring, r->uuid, 16) == 0;
 }
 
+/* Whoever asks about one ring knows what he wrote there: it comes once the ring is a process, for
+ * which the journal may lack room. Who asks about all does not wait for one that cannot be. */
+static bool is_adopted(const struct drained *w, const struct ring *r)
+{
+	return is_of_all(w) ? offered_is_past(r, w->asked_ns) : r->adopted || r->unreadable;
+}
+
 /* Asks for what lacks: of those that have just connected, and of the rings. */
 static bool is_there(const struct protond *p, const struct drained *w)
 {
@@ -50,7 +57,7 @@ static bool is_there(const struct protond *p, const struct drained *w)
 	for (r = p->rings.first; r != NULL; r = r->next) {
 		if (concerns(w, r))
 			whole &= drain_is_noted(r, w->asked_ns) && drain_is_past(r, w->asked_ns) &&
-				 offered_is_past(r, w->asked_ns);
+				 is_adopted(w, r);
 	}
 	return whole;
 }

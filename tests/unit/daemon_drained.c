@@ -131,6 +131,27 @@ START_TEST(whoever_asks_much_is_told_in_turn)
 }
 END_TEST
 
+/* The journal has no room for its process yet: who asks about that very ring waits, for what he wrote
+ * there comes with it; who asks about all does not. _i: what ends it, the room or the time. */
+START_TEST(a_ring_that_is_no_process_yet)
+{
+	struct ring r = {.all = &p.rings, .uuid = {1}, .state = RING_LIVE, .looked_ns = UINT64_MAX};
+	uint32_t one = 0, all = 0;
+
+	p.rings.first = &r;
+	ck_assert_int_eq(when_drained(&p, r.uuid, 2000, on_drained_of, &one), 0);
+	ck_assert_int_eq(daemon_when_drained(&p.d, -1, 1, on_drained_of, &all), 0);
+	drained_check(&p);
+	ck_assert_uint_eq(all, 1);
+	ck_assert_uint_eq(one, 0);
+	r.adopted = _i == 0;
+	now_ns = _i == 0 ? 1999 : 2000;
+	drained_check(&p);
+	ck_assert_uint_eq(one, 2);
+	p.rings.first = NULL;
+}
+END_TEST
+
 START_TEST(the_end_tells_those_that_ask_meanwhile)
 {
 	nine_ask();
@@ -152,6 +173,7 @@ Suite *suite(void)
 	tcase_add_test(t, a_tick_tells_as_many_as_a_slice_is_for);
 	tcase_add_test(t, whoever_asks_again_is_behind_those_that_wait);
 	tcase_add_test(t, whoever_asks_much_is_told_in_turn);
+	tcase_add_loop_test(t, a_ring_that_is_no_process_yet, 0, 2);
 	tcase_add_test(t, the_end_tells_those_that_ask_meanwhile);
 	return s;
 }
