@@ -36,7 +36,8 @@ struct asked { /* who waits for a transaction */
 struct commit {
 	struct protond *p;
 	uint64_t position, bytes, mark;
-	bool staged; /* it holds what is staged, too */
+	uint32_t round; /* of the fold */
+	bool staged;    /* it holds what is staged, too */
 	struct asked *asked;
 };
 
@@ -80,6 +81,41 @@ static void close_later(void *closer, int fd)
 	closer_take(closer, fd);
 }
 
+struct seen {
+	struct protond *p;
+	uint32_t round;
+};
+
+static int seen_work(struct sqlite3 *db, void *arg, struct err *e)
+{
+	(void)db;
+	(void)arg;
+	(void)e;
+	return 0;
+}
+
+static void seen_on_done(void *arg, int r, const struct err *e)
+{
+	struct seen *s = arg;
+
+	(void)e;
+	if (r == 0)
+		fold_seen(s->p->d.fold, s->round);
+	free(s);
+}
+
+/* A question that was asked before this was stored may have an answer without it, and must find it in
+ * the fold: the fold lets go of it when this one, behind all those, is answered. */
+static void see_later(struct protond *p, uint32_t round)
+{
+	struct seen *s = malloc(sizeof(*s));
+
+	if (s == NULL)
+		return; /* the next commit's will do */
+	*s = (struct seen){.p = p, .round = round};
+	store_ask(p->d.store, STORE_QUESTION, seen_work, s, seen_on_done);
+}
+
 static void commit_on_stored(void *arg, int r, const struct err *e)
 {
 	static struct log_cause cause, refused;
@@ -105,6 +141,7 @@ static void commit_on_stored(void *arg, int r, const struct err *e)
 		journal_forget(p->d.journal, p->d.stored_position, flight_bytes(p), close_later,
 			p->rings.closer);
 		rings_stored(&p->rings, p->d.stored_position);
+		see_later(p, c->round);
 	}
 	if (r == 0 && e != NULL && e->code != 0)
 		log_cause(&refused, LOG_ERR, "rows_refused", "error=%d text=%s", -e->code,
@@ -175,6 +212,7 @@ static void commit_begin(struct protond *p)
 		.position = batch.journal,
 		.bytes = batch_bytes(&batch),
 		.mark = owed_mark(&p->entries.owed),
+		.round = fold_round(d->fold),
 		.staged = p->entries.stored,
 		.asked = asked};
 	p->commits.running++;

@@ -518,6 +518,8 @@ static void clean_all(struct fold *f)
 
 	for (i = 0; i < f->n_processes; i++) {
 		p = f->process[i];
+		if (p->dirty)
+			p->collected = f->round;
 		p->dirty = p->devices_dirty = false;
 		for (k = 0; k < p->cap_lanes; k++)
 			p->lane[k].dirty = false;
@@ -530,24 +532,25 @@ static void clean_all(struct fold *f)
 		clean_spans(&s->segment);
 		s->notes_stored = s->n_notes;
 		s->chunks.n_gone = 0;
+		if (s->dirty)
+			s->collected = f->round;
 		s->dirty = false;
 	}
 	f->n_new_anchors = f->n_deleted = f->fresh = 0;
 	f->dirty = f->news = false;
 }
 
-/* Forgets sessions that were final and stored a collect ago: whoever waited for them has looked. */
+/* Those that are final, and stored since before any question that has no answer yet: each is here or
+ * in what the store answers. */
 static void forget_sessions(struct fold *f)
 {
 	uint32_t i, n = 0;
 
 	for (i = 0; i < f->n_sessions; i++) {
-		if (f->session[i]->forget) {
+		if (!session_is_current(f->session[i]) && f->session[i]->collected <= f->seen)
 			session_free(f->session[i]);
-			continue;
-		}
-		f->session[i]->forget = !session_is_current(f->session[i]);
-		f->session[n++] = f->session[i];
+		else
+			f->session[n++] = f->session[i];
 	}
 	f->n_sessions = n;
 }

@@ -379,6 +379,13 @@ uint32_t fold_round(const struct fold *f)
 	return f->round;
 }
 
+void fold_seen(struct fold *f, uint32_t round)
+{
+	MUST_FOLD(f);
+	MUST(round <= f->round);
+	f->seen = round > f->seen ? round : f->seen;
+}
+
 bool fold_has_news(const struct fold *f)
 {
 	MUST_FOLD(f);

@@ -58,8 +58,8 @@ struct fold_session {
 	uint8_t data, context, cpu, gpu;
 	uint8_t state; /* enum session_state */
 	bool gpu_seen;
-	bool collected; /* final, and the last collect had all of it */
-	bool empty;     /* over, with nothing in it */
+	bool stored; /* final, and fold_seen() was told so: any answer of the store has it */
+	bool empty;  /* over, with nothing in it */
 	const char *tags, *note;
 	int64_t created_ns, finalized_ns; /* 0: not over */
 	uint64_t active_since_ns;         /* monotonic; 0 not active */
@@ -175,6 +175,9 @@ bool fold_is_dirty(const struct fold *f);
 bool fold_has_news(const struct fold *f);
 uint32_t fold_fresh(const struct fold *f); /* bytes of new rows since the last collect */
 uint32_t fold_round(const struct fold *f); /* another after each collect */
+/* What was collected up to that round is stored, and whoever asked the store before has an answer:
+ * what is final of it goes with the next collect. */
+void fold_seen(struct fold *f, uint32_t round);
 /* Into an empty fold: what store_load() gave, which is the sessions that are not finalized and
  * all that belongs to them. The daemon sends the rings' tables again, as TABLE entries, before
  * any LANE. */

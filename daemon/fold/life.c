@@ -345,13 +345,14 @@ static uint32_t count_ended(struct fold *f, uint64_t *ret_bytes)
 	return n;
 }
 
-/* It can still change, the store lacks something of it, or rows on their way point at its names:
+/* It can still change, the store lacks something of it or has told nobody, or rows on their way point at its names:
  * they would stay in memory without being counted. */
 static bool process_is_needed(const struct process *p)
 {
 	const struct part *part;
 
-	if (p->row.ended_ns == 0 || p->dirty || arena_is_shared(p->arena))
+	if (p->row.ended_ns == 0 || p->dirty || p->collected > p->fold->seen ||
+		arena_is_shared(p->arena))
 		return true;
 	for (part = p->member; part != NULL && part_is_clean(part); part = part->next)
 		;

@@ -95,6 +95,7 @@ struct process {
 	struct user *user;
 	struct row_process row; /* command, exe, cwd owned; counters filled in at collect */
 	bool dirty;
+	uint32_t collected; /* the round of the last collect that had its row; 0: stored before */
 	uint32_t magic;
 
 	struct arena *arena;

@@ -33,7 +33,8 @@ struct spans {
 struct session {
 	struct fold *fold;
 	struct row_session row;
-	bool dirty, gpu_seen, forget; /* forget: finalized, and all of it stored */
+	bool dirty, gpu_seen;
+	uint32_t collected; /* the round of the last collect that had its row; 0: stored before */
 	uint32_t magic;
 	struct spans active, segment;
 	struct part **part;

@@ -54,7 +54,7 @@ struct fold {
 	int64_t next_process, next_session, offset_ns;
 	struct fold_refused refused; /* not kept */
 	int64_t *deleted;
-	uint32_t n_deleted, cap_deleted, round;
+	uint32_t n_deleted, cap_deleted, round, seen; /* seen: as in fold_seen() */
 	uint64_t now_ns;
 	uint64_t restored_ns; /* when what fold_restore() took was stored */
 	uint64_t cost_ns;

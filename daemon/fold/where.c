@@ -41,7 +41,7 @@ static void show_session(const struct session *s, struct fold_session *ret)
 		.gpu = (uint8_t)s->row.gpu,
 		.state = (uint8_t)s->row.state,
 		.gpu_seen = s->gpu_seen,
-		.collected = s->forget,
+		.stored = !session_is_current(s) && !s->dirty && s->collected <= s->fold->seen,
 		.empty = session_is_over(s->row.state) && s->row.launches == 0 &&
 			 session_bytes(s) == BYTES_OF_SESSION,
 		.tags = s->row.tags,

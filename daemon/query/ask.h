@@ -4,7 +4,7 @@
  * knows neither sockets nor MessagePack, so that the control socket is one front end among others.
  *
  *   front end ── asker, wish ──► query_xxx() ──► fold, now                    ──► struct, or
- * visitor └─► store_call(): store_ask.h ─┘     done(arg, …)
+ * visitor └─► store_ask(): store_ask.h ──┘     done(arg, …)
  *
  * Contract, asserted (MUST) where it can be:
  * - All of it is called, and calls back, on the loop's thread.

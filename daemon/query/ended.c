@@ -48,7 +48,7 @@ static void ended_free(struct ended *x)
 	free(x);
 }
 
-/* --- on the worker --- */
+/* --- on the store's thread --- */
 
 static const char *keep(struct ended *x, const char *text, size_t most)
 {
@@ -145,7 +145,7 @@ void query_ended(struct daemon *d, const struct asker *a, int64_t session, uint3
 			.job = calloc(STORE_ASK_ROWS, sizeof(*x->job)),
 			.note = calloc(STORE_ASK_ROWS, sizeof(*x->note))};
 		if (x->texts != NULL && x->job != NULL && x->note != NULL) {
-			store_call(d->store, ended_work, x, ended_on_done);
+			store_ask(d->store, STORE_QUESTION, ended_work, x, ended_on_done);
 			return;
 		}
 		ended_free(x);

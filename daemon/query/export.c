@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT. export.c: a stored session as text in a sealed memfd: commit first,
- * then load it as anybody would, then write the format; a tree on the storage thread. */
+ * then load it as anybody would, then write the format; a tree on a thread of the store's. */
 #include "export.h"
 
 #include <fcntl.h>
@@ -59,7 +59,7 @@ static void export_free(struct export *x)
 	free(x);
 }
 
-/* Storage thread. */
+/* On the store's thread for what is long. */
 static int export_work(struct sqlite3 *db, void *arg, struct err *e)
 {
 	struct export *x = export_of(arg);
@@ -276,7 +276,7 @@ static void export_on_stored(void *arg, int r, const struct err *e)
 	} else if (x->d->ends) { /* its store may be gone before a thread is done with it */
 		export_on_done(x, err_set(&ending, -ESHUTDOWN, ENDING), &ending);
 	} else if (x->format->timeline == NULL) {
-		store_call(x->d->store, export_work, x, export_on_done);
+		store_ask(x->d->store, STORE_LONG, export_work, x, export_on_done);
 	} else {
 		x->next = x->d->exports;
 		x->d->exports = x;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT. find.c: session references and the list of sessions.
  *
- * A search is made on the loop, asks the store on its worker, and goes on on the loop, where the
+ * A search is made on the loop, asks the store on a thread of its, and goes on on the loop, where the
  * fold's live sessions are laid over what was found.
  */
 #include "find.h"
@@ -37,7 +37,6 @@ struct search {
 	uint32_t n_rings;
 	char prefix[33]; /* STORE_BY_TEXT: of the uuid in hex, or "" */
 	bool fell_back;  /* an id that was not there is tried as a name */
-	uint32_t round;  /* fold_round() when the store was asked */
 	store_done_fn *stored;
 	session_found_fn *found_fn; /* one of the two */
 	session_list_fn *list_fn;
@@ -73,7 +72,7 @@ static void search_free(struct search *s)
 	free(s);
 }
 
-/* --- on the worker --- */
+/* --- on the store's thread --- */
 
 static struct session_ref *search_add(struct search *s)
 {
@@ -233,7 +232,7 @@ static void search_lay_over(void *arg, const struct fold_session *f)
 	for (i = 0; i < s->n && r == NULL; i++)
 		if (memcmp(s->found[i].uuid, live.uuid, 16) == 0)
 			r = &s->found[i];
-	if (r == NULL && f->collected && fold_round(s->d->fold) == s->round)
+	if (r == NULL && f->stored)
 		return; /* the store had it, and somebody has deleted it there */
 	if (r == NULL)
 		r = search_add(s);
@@ -338,8 +337,7 @@ static const struct session_ref *search_pick(const struct search *s, bool *ret_a
 
 static void search_ask(struct search *s, store_done_fn *stored)
 {
-	s->round = fold_round(s->d->fold);
-	store_call(s->d->store, search_work, s, stored);
+	store_ask(s->d->store, STORE_QUESTION, search_work, s, stored);
 }
 
 static void search_drained(void *arg, bool ends)

@@ -36,7 +36,7 @@ static struct portable *portable_of(void *p)
 	return x;
 }
 
-/* On the worker. */
+/* On the store's thread. */
 static int portable_work(struct sqlite3 *db, void *arg, struct err *e)
 {
 	struct portable *x = portable_of(arg);
@@ -89,7 +89,7 @@ void query_portable(struct daemon *d, const struct asker *a, const struct sessio
 		.fd = -1,
 		.done = done,
 		.arg = arg};
-	store_call(d->store, portable_work, x, portable_on_done);
+	store_ask(d->store, STORE_LONG, portable_work, x, portable_on_done);
 }
 
 bool query_needs_portable(const struct asker *a)

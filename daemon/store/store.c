@@ -8,9 +8,11 @@
  * and once a second; a batch never overtakes another, a call may run while batches are kept (a
  * prune may be what makes room)
  *
+ *   question ──► one of the readers (store_reader.h) ──► finished: it waits for no transaction
+ *
  *   a prune, and what leaves by itself ──► a piece of it after each item, and while there is none
  *
- * INVARIANT: an item is in at most one of queue, kept and prunes, and told exactly once. It is freed by
+ * INVARIANT: an item is in at most one of queue, kept, prunes and a reader, and told exactly once. It is freed by
  * whoever comes second: the loop that told done(), or the worker that settled it. The worker reads
  * a batch that others may read too, and lets go of it when it is stored.
  */
@@ -28,34 +30,15 @@
 
 #include "sink.h"
 #include "store_int.h"
+#include "store_item.h"
+#include "store_reader.h"
 #include "store_wal.h"
 
 #define RETRY_NS 1000000000u
 #define TELL_NS  1000000u /* for done() in one turn of the loop */
 
 #define STORE_MAGIC 0x53544f52u
-#define ITEM_MAGIC  0x4954454du
 #define WAKE_MAGIC  0x57414b45u
-
-struct item {
-	uint32_t magic;
-	struct item *next;         /* in queue or kept */
-	struct item *next_told;    /* in finished */
-	const struct batch *batch; /* NULL once it is stored */
-	store_work_fn *work;       /* NULL: store the batch, or prune */
-	void *work_arg;
-	struct store_prune *prune; /* NULL: none */
-	store_done_fn *done;       /* NULL: nobody asks */
-	void *arg;
-	int r;
-	struct err err;
-	bool waited; /* somebody waits for `settled`, who owns the item; done() is not called */
-	bool told, settled; /* under the lock; by the loop, by the worker */
-};
-
-struct list {
-	struct item *head, **tail;
-};
 
 /* The handle outlives the store: libuv gives it back in a later turn of the loop. */
 struct wake {
@@ -78,6 +61,7 @@ struct store {
 	_Atomic uint32_t n_items;
 	_Atomic bool leaving;
 	struct store_wal *wal;
+	struct store_reader *reader[STORE_READERS];
 	uint64_t failed_ns; /* worker: a piece did; it rests for a second */
 	bool waits;         /* worker: the last piece did, for a checkpoint */
 
@@ -97,31 +81,6 @@ static void check(const struct store *s)
 {
 	MUST(s != NULL && s->magic == STORE_MAGIC);
 	MUST(pthread_equal(s->loop, pthread_self()));
-}
-
-static void list_init(struct list *l)
-{
-	l->head = NULL;
-	l->tail = &l->head;
-}
-
-static void list_add(struct list *l, struct item *i)
-{
-	i->next = NULL;
-	*l->tail = i;
-	l->tail = &i->next;
-}
-
-static struct item *list_take(struct list *l)
-{
-	struct item *i = l->head;
-
-	if (i != NULL) {
-		l->head = i->next;
-		if (l->head == NULL)
-			l->tail = &l->head;
-	}
-	return i;
 }
 
 static void told_add(struct list *l, struct item *i)
@@ -204,11 +163,15 @@ static void work_batch(struct store *s, struct item *i, int late, const struct e
 	uv_mutex_unlock(&s->lock);
 }
 
-static void work_call(struct store *s, struct item *i)
+/* On the worker, or on a reader's thread with its connection. */
+static void work_call(void *arg, sqlite3 *db, struct item *i)
 {
-	i->r = i->work(s->db.db, i->work_arg, &i->err);
-	if (sqlite3_get_autocommit(s->db.db) == 0) /* it forgot to end its transaction */
-		(void)sqlite3_exec(s->db.db, "ROLLBACK", NULL, NULL, NULL);
+	struct store *s = arg;
+
+	MUST(s->magic == STORE_MAGIC);
+	i->r = i->work(db, i->work_arg, &i->err);
+	if (sqlite3_get_autocommit(db) == 0) /* it forgot to end its transaction */
+		(void)sqlite3_exec(db, "ROLLBACK", NULL, NULL, NULL);
 	uv_mutex_lock(&s->lock);
 	i->settled = true;
 	if (i->waited)
@@ -353,7 +316,7 @@ static void worker(void *arg)
 			list_add(&s->prunes, i);
 			uv_mutex_unlock(&s->lock);
 		} else if (i != NULL && i->work != NULL) {
-			work_call(s, i);
+			work_call(s, s->db.db, i);
 		} else if (i != NULL) {
 			work_batch(s, i, late, &why);
 		}
@@ -457,7 +420,8 @@ static struct item *item_new(void)
 	return i;
 }
 
-static void enqueue(struct store *s, struct item *i)
+/* `reader` NULL: for the worker. */
+static void enqueue(struct store *s, struct item *i, struct store_reader *reader)
 {
 	check(s);
 	(void)atomic_fetch_add(&s->n_items, 1);
@@ -468,6 +432,8 @@ static void enqueue(struct store *s, struct item *i)
 		i->r = err_set(&i->err, -ECANCELED, "protond ends");
 		i->settled = true;
 		tell(s, i);
+	} else if (reader != NULL) {
+		store_reader_put(reader, i);
 	} else {
 		list_add(&s->queue, i);
 		uv_cond_signal(&s->more);
@@ -493,7 +459,7 @@ void store_put(struct store *s, const struct batch *shared, store_done_fn *done,
 	i->batch = batch_ref(shared);
 	i->done = done;
 	i->arg = arg;
-	enqueue(s, i);
+	enqueue(s, i, NULL);
 }
 
 void store_submit(struct store *s, struct batch *take, store_done_fn *done, void *arg)
@@ -504,7 +470,7 @@ void store_submit(struct store *s, struct batch *take, store_done_fn *done, void
 	batch_unref(b);
 }
 
-void store_call(struct store *s, store_work_fn *work, void *arg, store_done_fn *done)
+static struct item *call_new(store_work_fn *work, void *arg, store_done_fn *done)
 {
 	struct item *i = item_new();
 
@@ -513,7 +479,18 @@ void store_call(struct store *s, store_work_fn *work, void *arg, store_done_fn *
 	i->work_arg = arg;
 	i->done = done;
 	i->arg = arg;
-	enqueue(s, i);
+	return i;
+}
+
+void store_call(struct store *s, store_work_fn *work, void *arg, store_done_fn *done)
+{
+	enqueue(s, call_new(work, arg, done), NULL);
+}
+
+void store_ask(struct store *s, enum store_reader_kind kind, store_work_fn *work, void *arg,
+	store_done_fn *done)
+{
+	enqueue(s, call_new(work, arg, done), s->reader[kind]);
 }
 
 void store_prune(struct store *s, struct store_prune *p, store_done_fn *done, void *arg)
@@ -526,7 +503,7 @@ void store_prune(struct store *s, struct store_prune *p, store_done_fn *done, vo
 	i->prune = p;
 	i->done = done;
 	i->arg = arg;
-	enqueue(s, i);
+	enqueue(s, i, NULL);
 }
 
 void store_limit(struct store *s, const struct store_limits *l)
@@ -688,6 +665,27 @@ static int wake_new(struct store *s, uv_loop_t *loop)
 	return 0;
 }
 
+static int readers_open(struct store *s, struct err *e)
+{
+	uint32_t i;
+	int r = 0;
+
+	for (i = 0; i < STORE_READERS && r == 0; i++)
+		r = store_reader_open(s->db.path, work_call, s, &s->reader[i], e);
+	return r;
+}
+
+/* What was asked is answered. */
+static void readers_close(struct store *s)
+{
+	uint32_t i;
+
+	for (i = 0; i < STORE_READERS; i++) {
+		store_reader_close(s->reader[i]);
+		s->reader[i] = NULL;
+	}
+}
+
 /* The worker has ended, or never ran. */
 static void store_free(struct store *s)
 {
@@ -700,6 +698,7 @@ static void store_free(struct store *s)
 		s->wake->store = NULL;
 		uv_close((uv_handle_t *)&s->wake->async, on_wake_closed);
 	}
+	readers_close(s);
 	store_wal_close(s->wal);
 	s->db.wal = NULL;
 	store_db_close(&s->db);
@@ -737,6 +736,9 @@ int store_open(const char *path, uv_loop_t *loop, struct store **ret, struct err
 		r = store_wal_open(s->db.db, on_checkpoint, s, &s->wal, e);
 	if (r == 0) {
 		s->db.wal = s->wal;
+		r = readers_open(s, e);
+	}
+	if (r == 0) {
 		r = wake_new(s, loop);
 		if (r == 0)
 			r = start_worker(s);
@@ -763,6 +765,7 @@ void store_close(struct store *s)
 	uv_cond_signal(&s->more);
 	uv_mutex_unlock(&s->lock);
 	(void)uv_thread_join(&s->thread);
+	readers_close(s);
 	while (s->untold > 0)
 		deliver(s);
 	store_free(s);

@@ -3,10 +3,10 @@
  *
  * CONTRACT. A caller that breaks it ends the daemon (MUST); what a file or a disk does is -errno.
  *   thread     all of store_* on the thread that opened it (the loop's), except store_queued() and
- *              store_path(); what takes a struct sqlite3 runs in a store_work_fn, on the worker
+ *              store_path(); what takes a struct sqlite3 runs in a store_work_fn, on the worker or a reader
  *   state      no batch is submitted once store_close() began, not by a done() either;
  *              what a done() calls then is told -ECANCELED
- *   told       done() runs once for each submit and call, on the loop thread
+ *   told       done() runs once for each submit, call and question, on the loop thread
  *   ownership  a batch that was submitted is read-only: nobody adds to it; *take is empty
  *   handles    what crosses a void * of libuv or SQLite has a magic
  */
@@ -56,9 +56,19 @@ struct sink_state;
 void store_state(const struct store *s, struct sink_state *ret); /* as the first of the sinks */
 
 /* Runs work(db, arg) on the worker, between transactions, after everything submitted before; then
- * done on the loop thread with its result. For listings, exports, deletes, prunes. */
+ * done on the loop thread with its result. For what changes something. */
 typedef int store_work_fn(struct sqlite3 *db, void *arg, struct err *e);
 void store_call(struct store *s, store_work_fn *work, void *arg, store_done_fn *done);
+/* The same for what only reads, on a thread and a connection of its own (store_reader.h): it waits
+ * for no transaction, and has all that was told to be stored when it was asked, perhaps not what
+ * waits. Of one kind the answers come in the order of the questions. */
+enum store_reader_kind {
+	STORE_QUESTION, /* milliseconds: somebody waits */
+	STORE_LONG,     /* a whole session: as long as it takes */
+	STORE_READERS
+};
+void store_ask(struct store *s, enum store_reader_kind kind, store_work_fn *work, void *arg,
+	store_done_fn *done);
 
 /* Finalized sessions that are to go: the oldest first, and never one of the newest `keep` of its
  * user. Nobody sees a session any more as soon as it is chosen; its rows go in pieces of a few

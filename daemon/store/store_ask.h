@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT. store_ask.h: what the daemon asks of its database beside storing
  * and loading: rows come as structs, so that whoever asks needs no SQL.
  *
- * Work of store_call(): on the store's thread, between transactions, but for store_ask_open().
+ * Work of store_ask() or store_call(), but for store_ask_open().
  * Texts of a row are valid during the call that shows it.
  */
 #ifndef PROTOND_STORE_ASK_H
@@ -79,7 +79,7 @@ int store_ask_ended(
 
 void store_image_free(unsigned char *image); /* of store_portable(); any thread */
 
-/* A connection of one's own that only reads, for work too long for the store's thread. Any thread;
+/* A connection of one's own that only reads, cached little. Any thread;
  * the caller closes it, whatever came back. */
 int store_ask_open(const char *path, struct sqlite3 **ret, struct err *e);
 void store_ask_close(struct sqlite3 *db); /* NULL is fine */

@@ -593,6 +593,45 @@ START_TEST(finalized_sessions_are_forgotten)
 }
 END_TEST
 
+/* Whoever asked the store before it was stored must find it here. */
+START_TEST(a_final_session_stays_until_it_is_seen)
+{
+	struct batch b = {0};
+	struct fold_session s;
+	uint32_t round;
+	uint8_t uuid[16];
+	int i;
+
+	memset(uuid, 1, 16);
+	start(1, 10);
+	verb(VERB_FINALIZED, 1, 20);
+	for (i = 0; i < 3; i++) {
+		ck_assert_int_eq(fold_collect(f, &b), 0);
+		batch_free(&b);
+		if (i == 0)
+			round = fold_round(f);
+		ck_assert(fold_get_session(f, uuid, &s));
+		ck_assert(!s.stored);
+	}
+	fold_seen(f, round);
+	ck_assert(fold_get_session(f, uuid, &s));
+	ck_assert(s.stored);
+	verb(VERB_NOTE, 1, 30); /* is news: what was seen lacks it */
+	ck_assert(fold_get_session(f, uuid, &s));
+	ck_assert(!s.stored);
+	ck_assert_int_eq(fold_collect(f, &b), 0);
+	batch_free(&b);
+	fold_seen(f, fold_round(f) - 1);
+	ck_assert_int_eq(fold_collect(f, &b), 0);
+	batch_free(&b);
+	ck_assert(fold_get_session(f, uuid, &s));
+	fold_seen(f, fold_round(f));
+	ck_assert_int_eq(fold_collect(f, &b), 0);
+	batch_free(&b);
+	ck_assert(!fold_get_session(f, uuid, &s));
+}
+END_TEST
+
 START_TEST(busy_is_a_union)
 {
 	struct batch b;
@@ -780,6 +819,7 @@ Suite *suite(void)
 	tcase_add_test(c, without_memory_no_histogram);
 	tcase_add_test(c, only_what_changed_is_collected);
 	tcase_add_test(c, finalized_sessions_are_forgotten);
+	tcase_add_test(c, a_final_session_stays_until_it_is_seen);
 	tcase_add_test(c, busy_is_a_union);
 	tcase_add_test(c, a_stepped_clock_is_told);
 	tcase_add_test(c, where_and_top);

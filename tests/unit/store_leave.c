@@ -748,6 +748,61 @@ START_TEST(a_turn_tells_one_that_is_long)
 }
 END_TEST
 
+/* A worker that waits until it is let go, as for a slow disk. */
+struct gate {
+	uv_sem_t let_go, entered;
+};
+
+static int gate_work(struct sqlite3 *db, void *arg, struct err *e)
+{
+	struct gate *g = arg;
+
+	(void)db;
+	(void)e;
+	uv_sem_post(&g->entered);
+	uv_sem_wait(&g->let_go);
+	return 0;
+}
+
+/* _i: of which kind. It has what was told to be stored. */
+START_TEST(a_question_waits_for_no_transaction)
+{
+	struct store *s = test_open();
+	struct gate g;
+	struct query q = {.sql = "SELECT count(*) FROM session"},
+		     bad = {.sql = "DELETE FROM session"};
+	struct call c = {.work = query_work, .arg = &q}, w = {.work = query_work, .arg = &bad},
+		    held = {.work = gate_work, .arg = &g};
+	struct batch b = {0};
+
+	ck_assert_int_eq(uv_sem_init(&g.let_go, 0), 0);
+	ck_assert_int_eq(uv_sem_init(&g.entered, 0), 0);
+	test_whole(&b, 1, 1, 1, 20);
+	test_store(s, &b);
+	store_call(s, test_call_work, &held, test_call_done);
+	uv_sem_wait(&g.entered);
+	test_whole(&b, 2, 1, 1, 20);
+	store_submit(s, &b, NULL, NULL);
+	store_ask(s, (enum store_reader_kind)_i, test_call_work, &w, test_call_done);
+	store_ask(s, (enum store_reader_kind)_i, test_call_work, &c, test_call_done);
+	while (c.told.calls == 0)
+		(void)uv_run(&test_loop, UV_RUN_ONCE);
+	ck_assert_int_eq(held.told.calls, 0);
+	ck_assert_int_eq(w.told.calls, 1);
+	ck_assert_int_lt(w.told.r, 0); /* it only reads */
+	ck_assert_int_eq(c.told.r, 0);
+	ck_assert_int_eq(q.result, 1);
+	uv_sem_post(&g.let_go);
+	c.told = (struct told){0};
+	store_ask(s, (enum store_reader_kind)_i, test_call_work, &c, test_call_done);
+	store_close(s);
+	ck_assert_int_eq(c.told.calls, 1);
+	ck_assert_int_eq(c.told.r, 0);
+	uv_sem_destroy(&g.let_go);
+	uv_sem_destroy(&g.entered);
+}
+END_TEST
+
 Suite *suite(void)
 {
 	Suite *s = suite_create("store_leave");
@@ -774,6 +829,7 @@ Suite *suite(void)
 	tcase_add_test(c, close_waits);
 	tcase_add_test(c, close_tells_what_comes_late);
 	tcase_add_test(c, a_turn_tells_one_that_is_long);
+	tcase_add_loop_test(c, a_question_waits_for_no_transaction, 0, STORE_READERS);
 	suite_add_tcase(s, c);
 	return s;
 }
