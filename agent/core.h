@@ -73,6 +73,7 @@ struct core {
 	uint32_t *free_lane; /* a stack of lanes that were left; from the end, one of bare ones */
 	_Atomic uint32_t n_free;   /* left */
 	uint32_t n_bare;           /* left, and their memory given back */
+	uint32_t n_unsummed;       /* threads with a lane and none for their sums */
 	_Atomic bool lanes_none;   /* none could be had, and none was given back since */
 	_Atomic uint64_t launches; /* what no lane counts, less those that failed: modulo 2^64 */
 	_Atomic uint32_t cut;      /* the job's own sessions changed so often */

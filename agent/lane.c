@@ -385,6 +385,7 @@ void lane_claim(uint32_t tid, bool own_name, void **ret_lane)
 		l->waits = RING_LANES_MAX;
 		atomic_store_explicit(&l->shared->now.depth, 0, memory_order_relaxed);
 		lane_own(l, tid, LANE_LIVE);
+		core.n_unsummed++;
 		*ret_lane = l; /* before a handler may jump away with it */
 	} else {
 		atomic_store_explicit(&core.lanes_none, true, memory_order_relaxed);
@@ -469,20 +470,20 @@ static bool sums_known(void)
 	return (core.ctl->abi & 0xffff) >= RING_ABI_SUMS;
 }
 
-/* With the lock: the place in free_lane, or a fresh one, is not the last that could have sums: a
- * burst that took it would drop what comes next. */
+/* With the lock: without the place in free_lane, or a fresh one, each thread could still have sums: of
+ * a burst that took more, the others would drop what comes next. */
 static bool sums_could(uint32_t taken)
 {
 	const uint32_t n = atomic_load_explicit(&core.n_free, memory_order_relaxed);
-	const uint32_t fresh = core.lanes_backed_max - core.lanes_backed;
+	const uint32_t owners = core.n_unsummed - (core.agent != NULL ? 1u : 0u);
+	const uint32_t need = owners + (taken == n ? 1u : 0u);
+	const uint32_t places = core.n_lanes - core.lanes_used + core.n_bare;
+	uint32_t could = core.lanes_backed_max - core.lanes_backed;
 
-	if (!sums_known() || fresh > (taken == n ? 1u : 0u))
-		return true;
-	for (uint32_t i = 0; i < n; i++) {
-		if (i != taken && space(&core.lanes[core.free_lane[i]]) >= core.lane_bytes / 2)
-			return true;
-	}
-	return false;
+	could = could < places ? could : places;
+	for (uint32_t i = 0; i < n && could < need && sums_known(); i++)
+		could += i != taken && space(&core.lanes[core.free_lane[i]]) >= core.lane_bytes / 2;
+	return could >= need || !sums_known();
 }
 
 /* With the lock: where l's owner goes on, or NULL and l->waits. */
@@ -592,6 +593,7 @@ bool lane_sums_take(struct lane *l)
 		lane_own(s, atomic_load_explicit(&l->shared->tid, memory_order_relaxed), LANE_SUMS);
 		l->sums = s;
 		l->limit = 0;
+		core.n_unsummed--;
 	}
 	agent_unlock_tables(&mask);
 	if (s != NULL && fresh)
@@ -608,6 +610,7 @@ static void sums_give(struct lane *l)
 		return;
 	lane_sums_close(s);
 	l->sums = NULL;
+	core.n_unsummed++;
 	atomic_store_explicit(&s->shared->tid, 0, memory_order_relaxed);
 	/* release: as in lane_release() */
 	atomic_store_explicit(&s->shared->state, LANE_EXITED, memory_order_release);
@@ -721,6 +724,7 @@ void lane_sweep(void)
 			continue;
 		burst_forget(l);
 		sums_give(&core.lanes[i]);
+		core.n_unsummed--;
 		atomic_store_explicit(&l->shared->state, LANE_EXITED, memory_order_release);
 		lane_free(l);
 	}
@@ -736,6 +740,7 @@ void lane_release(struct lane *l, bool reuse)
 	agent_lock_tables(&mask);
 	burst_forget(l);
 	sums_give(l);
+	core.n_unsummed--;
 	/* release: all that this owner wrote, the now block included, is there */
 	atomic_store_explicit(&l->shared->state, LANE_EXITED, memory_order_release);
 	if (reuse)
@@ -762,7 +767,7 @@ int lane_init(void)
 		return -ENOMEM;
 	core.lanes = p;
 	core.free_lane = (uint32_t *)(void *)((unsigned char *)p + lanes_bytes());
-	core.lanes_used = core.lanes_backed = core.n_bare = 0;
+	core.lanes_used = core.lanes_backed = core.n_bare = core.n_unsummed = 0;
 	if (core.n_lanes < core.lanes_backed_max)
 		core.lanes_backed_max = core.n_lanes;
 	atomic_store_explicit(&core.n_free, 0, memory_order_relaxed);

@@ -8,7 +8,7 @@
 /* clang-format off */
 /* The numbers stand in LOST records and in loss.cause of the database. */
 #define LOST_CAUSES(X) /* name     number  words for people */                              \
-        X(LANE_FULL,   1, "the lane was full: the daemon did not keep up or was away")      \
+        X(LANE_FULL,   1, "the lane was full, and none was left for sums: the daemon was slow or away, or too many threads") \
         X(NESTED,      2, "inside a signal handler that interrupted the agent")             \
         X(NO_LANE,     3, "the thread got no lane: too many threads or too little tmpfs")   \
         X(GPU_DROPPED, 4, "CUPTI dropped records")                                          \

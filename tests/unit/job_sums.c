@@ -330,6 +330,38 @@ START_TEST(threads_end)
 }
 END_TEST
 
+#define CROWD 6u
+
+static pthread_barrier_t crowd;
+
+static void of_a_crowd(void)
+{
+	pairs(B, 1); /* each has a lane before any is full */
+	(void)pthread_barrier_wait(&crowd);
+	pairs(A, 30000);
+	(void)pthread_barrier_wait(&crowd);
+}
+
+/* More threads than a quarter of the lanes: the bursts of some leave each of them a lane for its sums. */
+START_TEST(a_lane_for_the_sums_of_each)
+{
+	const struct engine_open o = {.n_lanes = 16, .lane_bytes = RING_LANE_BYTES_MIN};
+	void (*fn)(void) = of_a_crowd;
+	pthread_t th[CROWD];
+	void *p;
+
+	memcpy(&p, &fn, sizeof(p));
+	ready(&o);
+	ck_assert_int_eq(pthread_barrier_init(&crowd, NULL, CROWD), 0);
+	for (uint32_t i = 0; i < CROWD; i++)
+		ck_assert_int_eq(pthread_create(&th[i], NULL, t_run_main, p), 0);
+	for (uint32_t i = 0; i < CROWD; i++)
+		ck_assert_int_eq(pthread_join(th[i], NULL), 0);
+	(void)balance(CROWD * 30001ull);
+	(void)pthread_barrier_destroy(&crowd);
+}
+END_TEST
+
 /* A handler that jumps away in the middle: what stands in the redo word is done. */
 START_TEST(redo)
 {
@@ -369,6 +401,7 @@ static void t_all(TCase *c)
 	tcase_add_test(c, many_paths);
 	tcase_add_test(c, launches);
 	tcase_add_test(c, threads_end);
+	tcase_add_test(c, a_lane_for_the_sums_of_each);
 	tcase_add_test(c, redo);
 }
 
