@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: MIT. correlate.c: launches and the GPU's records of them, joined by
  * (epoch, correlation id), whichever comes first.
  *
+ * Work of a loop inside a graph (a conditional node) has no correlation id, only the executable
+ * graph's. A likeness of the launch that other records of that graph came for last, keyed by this
+ * id instead, takes it; it is no launch of its own in any count.
+ *
  * INVARIANT: a key is in at most one of OPEN, GRAPH, JOINED, PASSED and WAITING. What leaves a list
  * has been counted: in a cell, or as lost. An ordinary launch leaves at its first record.
  */
@@ -32,6 +36,7 @@
 struct key {
 	const struct launch *launch;
 	uint32_t correlation;
+	uint32_t graph_exec; /* where correlation is 0 */
 	uint16_t epoch;
 };
 
@@ -39,19 +44,23 @@ static bool launch_same(const void *arg, uint32_t at)
 {
 	const struct key *k = arg;
 
-	return k->launch[at].correlation == k->correlation && k->launch[at].epoch == k->epoch;
+	return k->launch[at].correlation == k->correlation && k->launch[at].epoch == k->epoch &&
+	       (k->correlation != 0 || k->launch[at].graph_exec == k->graph_exec);
 }
 
 /* Ids of one thread come nearly in order: neighbours share a cache line. */
-static uint32_t key_hash(uint32_t correlation)
+static uint32_t key_hash(uint32_t correlation, uint32_t graph_exec)
 {
-	return table_mix(correlation >> 3, 0) << 3 | (correlation & 7);
+	const uint32_t id = correlation != 0 ? correlation : graph_exec;
+
+	return table_mix(id >> 3, 0) << 3 | (id & 7);
 }
 
-static struct launch *launch_find(struct flight *c, uint16_t epoch, uint32_t correlation)
+static struct launch *launch_find(
+	struct flight *c, uint16_t epoch, uint32_t correlation, uint32_t graph_exec)
 {
-	struct key k = {c->launch, correlation, epoch};
-	uint32_t at = table_find(&c->by_key, key_hash(correlation), launch_same, &k);
+	struct key k = {c->launch, correlation, graph_exec, epoch};
+	uint32_t at = table_find(&c->by_key, key_hash(correlation, graph_exec), launch_same, &k);
 
 	return at == TABLE_NONE ? NULL : &c->launch[at];
 }
@@ -264,7 +273,7 @@ static void launch_free(struct process *p, struct launch *l)
 {
 	struct flight *c = &p->flight;
 
-	table_del(&c->by_key, key_hash(l->correlation), (uint32_t)(l - c->launch));
+	table_del(&c->by_key, key_hash(l->correlation, l->graph_exec), (uint32_t)(l - c->launch));
 	if (is_flying(l))
 		parts_open(p, l, UINT32_MAX); /* − 1 */
 	list_remove(c, l);
@@ -323,6 +332,15 @@ static struct launch *oldest(struct flight *c)
 	return NULL;
 }
 
+static bool is_full(struct process *p)
+{
+	const struct flight *c = &p->flight;
+
+	return c->n_launches - c->list[LIST_FREE].n >= p->fold->limit.launches ||
+	       (c->n_launches >= LAUNCHES_LEAST && c->list[LIST_FREE].n == 0 &&
+		       !process_has_room_in_flight(p));
+}
+
 /* Adds one to this list. NULL: out of memory, no room, or the index refused its key. */
 static struct launch *launch_new(
 	struct process *p, const struct launch *from, enum launch_list list)
@@ -332,9 +350,7 @@ static struct launch *launch_new(
 	uint32_t at;
 	int r;
 
-	if (c->n_launches - c->list[LIST_FREE].n >= p->fold->limit.launches ||
-		(c->n_launches >= LAUNCHES_LEAST && c->list[LIST_FREE].n == 0 &&
-			!process_has_room_in_flight(p))) {
+	if (is_full(p)) {
 		l = oldest(c);
 		MUST(l != NULL); /* those that fill the ceiling are there */
 		launch_give_up(p, l, &c->left);
@@ -346,7 +362,7 @@ static struct launch *launch_new(
 		p->fold->no_memory = true;
 		return NULL;
 	}
-	r = table_add(&c->by_key, key_hash(from->correlation), at);
+	r = table_add(&c->by_key, key_hash(from->correlation, from->graph_exec), at);
 	if (r < 0) {
 		p->fold->no_memory |= r == -ENOMEM;
 		return NULL;
@@ -383,7 +399,9 @@ static uint64_t sessions_at(struct process *p, uint64_t clock)
 	return set;
 }
 
-/* A record whose launch is here. */
+static void graph_known(struct process *p, const struct launch *l);
+
+/* A record whose launch is here. The launches may lie elsewhere afterwards. */
 static void launch_record(struct process *p, struct launch *l, const struct gpu *g)
 {
 	struct gpu old;
@@ -406,6 +424,10 @@ static void launch_record(struct process *p, struct launch *l, const struct gpu 
 	l->seen_ns = p->fold->now_ns;
 	if (l->list == LIST_PASSED) /* to the end: the list is in order of seen_ns */
 		move_to(p, l, LIST_PASSED);
+	if (l->graph_exec == 0 && l->correlation != 0 && g->graph_exec != 0) {
+		l->graph_exec = g->graph_exec;
+		graph_known(p, l);
+	}
 }
 
 /* Counts some records that waited for their graph launch. A RUNNING one counts without a time,
@@ -425,13 +447,8 @@ static void joined_count(struct process *p, struct launch *l, uint32_t *budget)
 		move_to(p, l, LIST_GRAPH);
 }
 
-/* The launch of records that came first; of a graph there may be any number. */
-static void launch_join(struct process *p, struct launch *w, const struct launch *from)
+static void launch_becomes(struct launch *l, const struct launch *from)
 {
-	struct launch *l = w;
-	struct gpu wait[RECORDS_MAX];
-	uint32_t n = 0;
-
 	l->clock = from->clock;
 	l->parts = from->parts;
 	l->path = from->path;
@@ -439,12 +456,24 @@ static void launch_join(struct process *p, struct launch *w, const struct launch
 	l->python = from->python;
 	l->tid = from->tid;
 	l->flags = from->flags;
-	l->round = 0;
+	l->round = from->round;
 	l->seen_ns = from->seen_ns;
+}
+
+/* The launch of records that came first; of a graph there may be any number. */
+static void launch_join(struct process *p, struct launch *w, const struct launch *from)
+{
+	struct launch *l = w;
+	struct gpu wait[RECORDS_MAX];
+	uint32_t n = 0;
+
+	launch_becomes(l, from);
 	if (is_graph(l)) {
 		p->flight.waiting -= flight_records(&p->flight, l->records);
 		move_to(p, l, LIST_JOINED);
 		joined_count(p, l, &p->flight.left);
+		if (l->correlation != 0 && l->graph_exec != 0)
+			graph_known(p, l);
 		return;
 	}
 	while (n < RECORDS_MAX && gpu_take(&p->flight, l, &wait[n]))
@@ -460,6 +489,26 @@ static void launch_join(struct process *p, struct launch *w, const struct launch
 	}
 }
 
+/* What a loop in this graph did, and does from now on, is this launch's. Where there is no room for
+ * a likeness it stays without a launch, counted as such. */
+static void graph_known(struct process *p, const struct launch *l)
+{
+	struct flight *c = &p->flight;
+	struct launch like = *l, *w = launch_find(c, l->epoch, 0, l->graph_exec);
+
+	like.correlation = 0;
+	like.round = c->rounds; /* it is matched: the launch itself was */
+	like.seen_ns = p->fold->now_ns;
+	if (w != NULL && w->list == LIST_WAITING) {
+		launch_join(p, w, &like);
+	} else if (w != NULL && w->list == LIST_PASSED) {
+		launch_becomes(w, &like);
+		move_to(p, w, LIST_PASSED);
+	} else if (w == NULL && !is_full(p)) {
+		(void)launch_new(p, &like, LIST_PASSED);
+	}
+}
+
 void correlate_launch(struct process *p, const struct rec_launch *r, uint32_t tid)
 {
 	struct launch from = {.clock = r->clock,
@@ -471,7 +520,7 @@ void correlate_launch(struct process *p, const struct rec_launch *r, uint32_t ti
 		.tid = tid,
 		.epoch = r->epoch,
 		.flags = REC_FLAGS(r->hdr)};
-	struct launch *l = launch_find(&p->flight, r->epoch, r->correlation);
+	struct launch *l = launch_find(&p->flight, r->epoch, r->correlation, 0);
 	bool joins = l != NULL && l->list == LIST_WAITING, lies;
 	uint64_t set;
 
@@ -495,8 +544,9 @@ void correlate_launch(struct process *p, const struct rec_launch *r, uint32_t ti
 void correlate_gpu(struct process *p, const struct gpu *g)
 {
 	struct flight *c = &p->flight;
-	struct launch *l = launch_find(c, g->epoch, g->correlation);
+	struct launch *l = launch_find(c, g->epoch, g->correlation, g->graph_exec);
 	struct launch from = {.correlation = g->correlation,
+		.graph_exec = g->graph_exec,
 		.epoch = g->epoch,
 		.seen_ns = p->fold->now_ns,
 		.list = LIST_WAITING};
@@ -684,7 +734,8 @@ void correlate_end(struct process *p)
 
 struct launch *correlate_put(struct process *p, const struct launch *l)
 {
-	if (l->list >= LIST_FREE || launch_find(&p->flight, l->epoch, l->correlation) != NULL)
+	if (l->list >= LIST_FREE ||
+		launch_find(&p->flight, l->epoch, l->correlation, l->graph_exec) != NULL)
 		return NULL;
 	correlate_begin(p);
 	return launch_new(p, l, l->list);

@@ -15,6 +15,7 @@
 struct gpu {
 	uint64_t start, end, bytes; /* CLOCK_REALTIME ns */
 	uint32_t correlation, name, captured, config, stream, context;
+	uint32_t graph_exec; /* id of the executable graph it was part of, or 0; not kept */
 	uint16_t epoch, device;
 	uint8_t type;  /* of the record, enum record_type */
 	uint8_t flags; /* GPU_FLAG_* */
@@ -52,6 +53,7 @@ struct launch {
 	uint32_t records;    /* place + 1 in gpu[]: records that wait, or RUNNING ones */
 	uint32_t round;      /* DELIVERED records so far when its last record came; 0: none came */
 	uint32_t tid;        /* of the thread that launched */
+	uint32_t graph_exec; /* id of the executable graph, once a record said it */
 };
 
 struct gpu_wait {

@@ -24,7 +24,8 @@
 
 /* 1: without a launch's thread, a record's context and a lane's name; 2: without LIST_JOINED;
  * 3: without put_near(), and records by their number; 4: CAUSES_BEFORE_5; 5: without a counter
- * that waits; 6: without sums; 7: of busy time the first union only */
+ * that waits; 6: without sums; 7: without a launch's executable graph, and of busy time the first
+ * union only */
 #define PENDING_VERSION 8u
 #define NOTES_BEFORE_7  5u  /* notes that were packed without their number */
 #define CAUSES_BEFORE_5 13u /* causes of loss that were packed without their number */
@@ -217,6 +218,7 @@ static void put_launch(struct pack *k, const struct flight *c, const struct laun
 	put(k, l->flags);
 	put(k, l->round);
 	put_near32(k, l->tid, &k->last.tid);
+	put(k, l->graph_exec);
 	for (at = l->records; at != 0; at = next) { /* scattered in memory: one pass only */
 		next = c->gpu[at - 1].next;
 		if (next != 0)
@@ -258,6 +260,7 @@ static void get_launch(struct unpack *u, struct process *p, uint32_t list, uint6
 	l.flags = (uint8_t)get(u);
 	l.round = get32(u);
 	l.tid = u->version > 1 ? get_near32(u, &u->last.tid) : 0;
+	l.graph_exec = u->version > 7 ? get32(u) : 0;
 	to = u->bad ? NULL : correlate_put(p, &l);
 	u->bad |= to == NULL;
 	for (n = old ? get_count(u) : get(u); n > 0 && !u->bad; n = old ? n - 1 : get(u)) {

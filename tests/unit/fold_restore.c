@@ -160,6 +160,10 @@ static void put_gpu(struct world *w, uint32_t p, struct kit_lane *l)
 		0, 0, 0, GPU_FLAG_GRAPH, GPU_FLAG_UNTIMED, GPU_FLAG_RUNNING};
 	uint8_t flag = flags[pick(w, 6)];
 
+	if (flag == GPU_FLAG_GRAPH) {
+		r.graph_exec = c.graph_exec = pick(w, 3);
+		r.correlation = c.correlation = pick(w, 3) == 0 ? 0 : r.correlation;
+	}
 	if (pick(w, 6) == 0)
 		put_captured(l, 2 + pick(w, N_PATHS), start, 14 + pick(w, 4),
 			(uint8_t)(1 + pick(w, 4)), pick(w, 20), r.correlation);

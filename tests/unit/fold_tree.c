@@ -180,14 +180,17 @@ struct step {
 	uint32_t corr; /* WAIT: seconds */
 	uint8_t flags;
 	uint32_t name, captured; /* DELIVERED: name is pending */
+	uint32_t graph_exec;
 };
 
 /* clang-format off */
-#define L(corr, flags)       {LAUNCH, corr, flags, 0, 0}
-#define K(corr, flags, name) {KERNEL, corr, flags, name, 0}
-#define G                    {KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_CAP}
-#define D(pending)           {DELIVERED, 0, 0, pending, 0}
-#define W(seconds)           {WAIT, seconds, 0, 0, 0}
+#define L(corr, flags)       {LAUNCH, corr, flags, 0, 0, 0}
+#define K(corr, flags, name) {KERNEL, corr, flags, name, 0, 0}
+#define G                    {KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_CAP, 0}
+#define X(corr, captured)    {KERNEL, corr, GPU_FLAG_GRAPH, N_KERN, captured, 3}
+#define LOOP(graph)          {KERNEL, 0, GPU_FLAG_GRAPH, N_KERN, 0, graph}
+#define D(pending)           {DELIVERED, 0, 0, pending, 0, 0}
+#define W(seconds)           {WAIT, seconds, 0, 0, 0, 0}
 #define KERN                 "ROOT/a/b/kern", CLASS_COMPUTE
 #define CAP                  "ROOT/a/b/<captured_at>/cap/kern", CLASS_COMPUTE
 #define NO_LAUNCH            no_launch, CLASS_COMPUTE
@@ -208,20 +211,35 @@ static const struct join_case {
 	{"comm by name", {L(7, 0), K(7, 0, N_NCCL)}, "ROOT/a/b/ncclAllReduce", CLASS_COMM, 1, 60, 0, 0, 1},
 	{"an op stands for its kernels", {L(7, LAUNCH_OP), K(7, 0, N_KERN)},
 		"ROOT/a/op", CLASS_COMPUTE, 1, 60, 0, 0, 1},
-	{"copy", {L(7, LAUNCH_COPY), {COPY, 7, 0, COPY_H2D, 0}},
+	{"copy", {L(7, LAUNCH_COPY), {COPY, 7, 0, COPY_H2D, 0, 0}},
 		"ROOT/a/b/[memcpy HtoD]", CLASS_H2D, 1, 60, 0, 0, 1},
-	{"set", {L(7, LAUNCH_SET), {SET, 7, 0, 0, 0}}, "ROOT/a/b/[memset]", CLASS_MEMSET, 1, 60, 0, 0, 1},
+	{"set", {L(7, LAUNCH_SET), {SET, 7, 0, 0, 0, 0}}, "ROOT/a/b/[memset]", CLASS_MEMSET, 1, 60, 0, 0, 1},
 	{"untimed", {L(7, 0), K(7, GPU_FLAG_UNTIMED, N_KERN)}, KERN, 1, 0, 1, 0, 1},
 	{"graph: many records", {L(7, LAUNCH_GRAPH), G, G}, CAP, 2, 120, 0, 0, 1},
 	{"graph: records first", {G, G, L(7, LAUNCH_GRAPH), G}, CAP, 3, 180, 0, 0, 1},
-	{"graph: captured at the root", {L(7, LAUNCH_GRAPH), {KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_AT_ROOT}},
+	{"graph: captured at the root", {L(7, LAUNCH_GRAPH), {KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_AT_ROOT, 0}},
 		"ROOT/a/b/<captured_at>/kern", CLASS_COMPUTE, 1, 60, 0, 0, 1},
 	{"graph: captured by nobody", {L(7, LAUNCH_GRAPH), K(7, GPU_FLAG_GRAPH, N_KERN)}, KERN, 1, 60, 0, 0, 1},
-	{"graph: captured in an op", {L(7, LAUNCH_GRAPH), {KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_OP}},
+	{"graph: captured in an op", {L(7, LAUNCH_GRAPH), {KERNEL, 7, GPU_FLAG_GRAPH, N_KERN, P_OP, 0}},
 		"ROOT/a/b/<captured_at>/a/op", CLASS_COMPUTE, 1, 60, 0, 0, 1},
 	{"graph: passed, but not for 5 s", {L(7, LAUNCH_GRAPH), G, D(0), D(0), W(4), G}, CAP, 2, 120, 0, 0, 1},
 	{"graph: passed for 5 s: what comes now has no launch",
 		{L(7, LAUNCH_GRAPH), G, D(0), D(0), W(6), K(7, 0, N_KERN), W(6)}, NO_LAUNCH, 1, 60, 0, 0, 1},
+	{"a loop in a graph has the graph's launch", {L(7, LAUNCH_GRAPH), X(7, P_CAP), LOOP(3), LOOP(3)}, KERN, 2, 120, 0, 0, 1},
+	{"a loop that comes first in its graph",
+		{LOOP(3), LOOP(3), L(7, LAUNCH_GRAPH), X(7, P_CAP), LOOP(3)}, KERN, 3, 180, 0, 0, 1},
+	{"a loop and its graph before the launch", {LOOP(3), X(7, P_CAP), LOOP(3), L(7, LAUNCH_GRAPH)}, KERN, 2, 120, 0, 0, 1},
+	{"a loop of the next launch of the same graph",
+		{L(7, LAUNCH_GRAPH), X(7, P_CAP), L(8, LAUNCH_GRAPH | LAUNCH_OP), X(8, 0), LOOP(3)},
+		"ROOT/a/op", CLASS_COMPUTE, 2, 120, 0, 0, 2},
+	{"a loop of another graph", {L(7, LAUNCH_GRAPH), X(7, P_CAP), LOOP(4), W(6)}, NO_LAUNCH, 1, 60, 0, 0, 1},
+	{"a loop of no graph", {L(7, LAUNCH_GRAPH), X(7, P_CAP), K(0, 0, N_KERN), W(6)}, NO_LAUNCH, 1, 60, 0, 0, 1},
+	{"a loop whose graph says it is an ordinary launch", {L(7, 0), X(7, 0), LOOP(3), W(6)}, NO_LAUNCH, 1, 60, 0, 0, 1},
+	{"a loop 4 s after its graph's last record", {L(7, LAUNCH_GRAPH), X(7, P_CAP), W(4), LOOP(3)}, KERN, 1, 60, 0, 0, 1},
+	{"a loop after its graph's launch is forgotten",
+		{L(7, LAUNCH_GRAPH), X(7, P_CAP), D(0), D(0), W(6), LOOP(3), W(6)}, NO_LAUNCH, 1, 60, 0, 0, 1},
+	{"a loop that runs, given up: counted, no time", {L(7, LAUNCH_GRAPH), X(7, P_CAP),
+		{KERNEL, 0, GPU_FLAG_GRAPH | GPU_FLAG_RUNNING, N_KERN, 0, 3}, W(6)}, KERN, 1, 0, 1, 0, 1},
 	{"a flush left nothing, 5 s ago: lost", {L(7, 0), L(9, 0), K(9, 0, N_KERN), D(0), W(6)},
 		KERN, 1, 60, 0, 1, 1},
 	{"a flush left one: not lost", {L(7, 0), L(9, 0), K(9, 0, N_KERN), D(1), W(6)}, KERN, 1, 60, 0, 0, 1},
@@ -243,6 +261,7 @@ static void put_step(const struct step *s, uint64_t *ns)
 		.correlation = s->corr,
 		.epoch = 1,
 		.captured = s->captured,
+		.graph_exec = s->graph_exec,
 		.config = UINT32_MAX};
 	struct rec_copy c = {.start = *ns + REAL_AHEAD,
 		.end = *ns + 60 + REAL_AHEAD,
