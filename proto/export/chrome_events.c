@@ -81,7 +81,7 @@ void chrome_arrow_from(
 	chrome_event(c, "s", cat, name, pid, tid, ns);
 	text_str(c->t, ",\"id\":");
 	chrome_number(c->t, c->flows);
-	text_char(c->t, '}');
+	text_str(c->t, ",\"bp\":\"e\"}"); /* says nothing here, but Proton's have it */
 }
 
 void chrome_arrow_to(

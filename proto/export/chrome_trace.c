@@ -14,6 +14,7 @@
 struct form {
 	struct chrome c;
 	uint64_t tasks;
+	struct text last; /* Proton's: the newest kernel, which is to end the file */
 };
 
 static struct form *form(struct timeline *w)
@@ -310,23 +311,50 @@ static void proton_scope(struct timeline *w, const struct timeline_scope *s)
 	text_fini(&words);
 }
 
-static void proton_op(struct timeline *w, const struct timeline_op *o)
+static void proton_last(struct timeline *w)
 {
-	const bool alone = w->l.p->head.files == MODE_PROTON_36;
-	const uint32_t stream = o->stream->stream;
-	const uint64_t tid = alone ? stream : (uint64_t)STREAM_TID + stream;
+	struct text *last = &form(w)->last;
 
-	if (!gpu_class_is_kernel(o->op->class))
-		return;
-	chrome_event(chrome(w), "X", "kernel", w->known[o->node].name, alone ? CHROME_NO_PID : 0,
-		tid, o->start_ns);
+	if (last->n > 0)
+		chrome_comma(chrome(w));
+	text_add(&w->out, last->s, last->n);
+	w->out.failed |= last->failed;
+	last->n = 0;
+}
+
+static void proton_kernel(
+	struct timeline *w, const struct timeline_op *o, int64_t pid, uint64_t tid)
+{
+	chrome_event(chrome(w), "X", "kernel", w->known[o->node].name, pid, tid, o->start_ns);
 	text_str(&w->out, ",\"dur\":");
 	chrome_micros(&w->out, o->end_ns - o->start_ns);
 	text_str(&w->out, ",\"args\":{");
 	call_stack(w, o->node);
 	text_str(&w->out, "}}");
+}
+
+/* Code written for Proton's traces looks for a kernel at their end. */
+static void proton_op(struct timeline *w, const struct timeline_op *o)
+{
+	struct chrome *c = chrome(w);
+	const bool alone = w->l.p->head.files == MODE_PROTON_36;
+	const uint32_t stream = o->stream->stream;
+	const uint64_t tid = alone ? stream : (uint64_t)STREAM_TID + stream;
+	size_t at;
+	bool any;
+
+	if (!gpu_class_is_kernel(o->op->class))
+		return;
+	proton_last(w);
 	if (o->launch && !alone)
 		arrow(w, o, 0, proton_tid(w, o->tid), 0, tid);
+	at = w->out.n;
+	any = c->any;
+	c->any = false; /* the comma comes when it is known what stands before it */
+	proton_kernel(w, o, alone ? CHROME_NO_PID : 0, tid);
+	c->any = any;
+	text_add(&form(w)->last, w->out.s + at, w->out.n - at);
+	w->out.n = at;
 }
 
 static void proton_lane(struct timeline *w, const char *kind, uint32_t n, uint64_t tid)
@@ -364,6 +392,7 @@ static void proton_open(struct timeline *w)
 
 static void proton_close(struct timeline *w)
 {
+	proton_last(w);
 	text_str(&w->out, "]}\n");
 }
 
@@ -424,6 +453,9 @@ int chrome_trace_write(struct sqlite3 *db, int64_t id, const struct profile_sele
 		.process_end = chrome_process_end,
 		.close = chrome_close};
 	struct form own = {.tasks = 0};
+	int r;
 
-	return timeline_write(&chrome_form, &own, db, id, s, to, ret_gone, e);
+	r = timeline_write(&chrome_form, &own, db, id, s, to, ret_gone, e);
+	text_fini(&own.last);
+	return r;
 }

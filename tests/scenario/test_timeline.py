@@ -148,6 +148,8 @@ def test_the_events_of_protons_timelines(world, mode, keys, kinds):
     assert data.keys() == keys
     assert {" ".join(filter(None, (e["ph"], e.get("cat")))) for e in events} == kinds
     of_kernels = [e for e in events if e.get("cat") == "kernel"]
+    assert events[-1] is of_kernels[-1], "Proton's own tests look there"
+    assert all(e["name"] == "launch->kernel" and e["bp"] == "e" and e["pid"] == 0 for e in events if e.get("cat") == "flow")
     n, = world.sql("SELECT sum(c.count) FROM cell c JOIN session s ON s.id = c.session WHERE s.name = 'all' AND c.class IN (1, 2)")[0]
     assert len(of_kernels) == n > 0
     assert all(e["args"].keys() == {"call_stack"} for e in of_kernels)
@@ -163,7 +165,7 @@ def test_metrics_of_protons_timelines(world):
     """Text, in the event's name too; a scope without any is a scope."""
     world.start(PROTOND_AUTO_SESSION="off")
     j = record(world, mode=("-m", "proton"))
-    for line in "enter a", "metric i 2 n", "metric f 0.5 f", "enter b", "exit", "exit":
+    for line in "enter a", "metric i 2 n", "metric f 0.5 f", "enter b", "exit", "enter c", "enter d", "metric f 1 m", "exit", "exit", "exit":
         j.say(line)
     j.quit()
     world.ctl("finalize", "s")
@@ -171,7 +173,10 @@ def test_metrics_of_protons_timelines(world):
     data = json.loads((world.home / "s.chrome_trace").read_text())
     got = {e["name"]: (e["cat"], {k: v for k, v in e["args"].items() if k != "scope_id"}) for e in data["traceEvents"]}
     assert got == {"a: <f, 0.500000>, <n, 2>": ("metric", {"call_stack": ["ROOT", "a"], "metrics": {"f": "0.500000", "n": "2"}}),
-                   "b": ("scope", {"call_stack": ["ROOT", "a", "b"]})}
+                   "b": ("scope", {"call_stack": ["ROOT", "a", "b"]}),
+                   "c": ("scope", {"call_stack": ["ROOT", "a", "c"]}),
+                   "d: <m, 1.000000>": ("metric", {"call_stack": ["ROOT", "a", "c", "d"], "metrics": {"m": "1.000000"}})}
+    assert len(data["traceEvents"]) == len(got), "no event names a lane where nothing ran on a GPU"
 
 
 @needs_replay
