@@ -660,15 +660,20 @@ bool drain_is_noted(struct ring *r, uint64_t ns)
 	return false;
 }
 
-/* False: the journal is full, or there is more in its tables. */
+/* False: the journal is full, or there is more in its tables. The counters first: with them the
+ * fold believes what the last NOW said is open (now.h), and the lanes were read since. */
 static bool note(struct ring *r)
 {
 	struct entries *to = r->all->entries;
 	const uint64_t now = mono_ns(), before = to->put;
-	int x = drain_now_block(r);
+	int x;
 
-	if (x != -ENOSPC && x != -EAGAIN && drain_counts(r) == -ENOSPC)
-		x = -ENOSPC;
+	if (fold_is_joining(r->all->d->fold, r->uuid))
+		r->counts_sum = 0;
+	x = drain_counts(r);
+	if (x != -ENOSPC)
+		x = drain_now_block(r);
+	r->joining = true; /* the next quiet look at the lanes goes on with it */
 	owed_put(&to->owed, r->uid, to->put - before);
 	if (x == -ENOSPC || x == -EAGAIN)
 		return false;

@@ -132,7 +132,6 @@ void process_now(struct process *p, const struct j_now *now, uint32_t n)
 	process_now_set(p, copy, kept);
 	forget_counted(p);
 	p->now_seen = 0;
-	process_now_see(p);
 }
 
 void process_now_moved(struct process *p, uint32_t lane, uint32_t tid)

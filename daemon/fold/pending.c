@@ -24,8 +24,8 @@
 
 /* 1: without a launch's thread, a record's context and a lane's name; 2: without LIST_JOINED;
  * 3: without put_near(), and records by their number; 4: CAUSES_BEFORE_5; 5: without a counter
- * that waits; 6: without sums; 7: without a launch's executable graph, and of busy time the first
- * union only */
+ * that waits; 6: without sums; 7: without a launch's executable graph, of busy time the first union
+ * only, and all open scopes have cells */
 #define PENDING_VERSION 8u
 #define NOTES_BEFORE_7  5u  /* notes that were packed without their number */
 #define CAUSES_BEFORE_5 13u /* causes of loss that were packed without their number */
@@ -578,7 +578,7 @@ static void sum_lanes(struct process *p)
 
 static void put_now(struct pack *k, const struct process *p)
 {
-	uint32_t i, n = 0;
+	uint32_t i, n = 0, seen = 0;
 
 	for (i = 0; i < p->n_now; i++)
 		n += p->now[i].path < p->n_paths;
@@ -591,12 +591,15 @@ static void put_now(struct pack *k, const struct process *p)
 		put(k, p->now[i].depth);
 		put(k, p->now[i].path);
 		put(k, p->now[i].begin);
+		seen += i < p->now_seen;
 	}
+	if (n > 0)
+		put(k, seen);
 }
 
 static void get_now(struct unpack *u, struct process *p)
 {
-	uint32_t n = get_count(u), i;
+	uint32_t n = get_count(u), seen, i;
 	struct j_now *now;
 
 	if (n == 0 || n > NOW_SCOPES_MAX)
@@ -612,10 +615,14 @@ static void get_now(struct unpack *u, struct process *p)
 		u->no_memory |= !u->bad && !process_lanes(p, now[i].lane + 1);
 	}
 	u->no_memory |= now == NULL;
-	if (!u->bad && !u->no_memory)
+	seen = u->version > 7 ? get32(u) : n;
+	u->bad |= seen > n;
+	if (!u->bad && !u->no_memory) {
 		process_now_set(p, now, n); /* takes it */
-	else
+		p->now_seen = seen;
+	} else {
 		free(now);
+	}
 }
 
 static void put_sum(struct pack *k, const struct open_sum *x)

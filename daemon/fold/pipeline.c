@@ -406,7 +406,6 @@ static void pipeline_run(struct drain d)
 	keep_left(&d);
 	d.process->fold->news |= news;
 	correlate_sweep(d.process);
-	process_now_see(d.process);
 }
 
 /* NULL: it breaks a law, or there is no memory. */

@@ -119,7 +119,7 @@ struct process {
 	struct lane *lane;
 	uint32_t cap_lanes; /* nothing came from those behind */
 	struct j_now *now;
-	uint32_t n_now, now_seen; /* now_seen: the first ones have cells; not kept: then all */
+	uint32_t n_now, now_seen; /* now_seen: the first ones have cells */
 	struct anchor own_anchor[OWN_ANCHORS];
 	struct anchors own;
 	struct clockmap clock;

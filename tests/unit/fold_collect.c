@@ -404,13 +404,34 @@ START_TEST(open_scopes_are_seen_piece_by_piece)
 	drain(&lane, 50);
 	for (before = 0; fold_is_joining(f, job.ring); before++)
 		tell_counts();
-	ck_assert_uint_eq(before, 1);
+	ck_assert_uint_eq(before, 3);
 	b = collect();
 	ck_assert_uint_eq(b.cell.n, 2 * SESSIONS);
 	for (i = 0; i < SESSIONS; i++) {
 		ck_assert_uint_eq(cell_at(&b, 1 + i, 0, CLASS_CPU, "ROOT/a")->count, 0);
 		ck_assert_uint_eq(cell_at(&b, 1 + i, 0, CLASS_CPU, "ROOT/a/b")->count, 1);
 	}
+	batch_free(&b);
+}
+END_TEST
+
+/* What a thread is in is read ahead of its records. */
+START_TEST(an_open_scope_waits_for_the_phase_it_began_in)
+{
+	const struct j_now now = {.tid = 1, .path = P_A, .begin = 25};
+	struct batch b;
+
+	start(1, 10);
+	tape_now(&t, job.ring, 30, 1, &now);
+	fold_take(f, &t);
+	verb(VERB_PHASE, 1, 20);
+	put_scope(&lane, P_AB, 12, 15);
+	drain(&lane, 31);
+	tell_counts();
+	b = collect();
+	ck_assert_ptr_null(cell_at(&b, 1, 0, CLASS_CPU, "ROOT/a"));
+	ck_assert_ptr_nonnull(cell_at(&b, 1, 1, CLASS_CPU, "ROOT/a"));
+	ck_assert_ptr_nonnull(cell_at(&b, 1, 0, CLASS_CPU, "ROOT/a/b"));
 	batch_free(&b);
 }
 END_TEST
@@ -813,6 +834,7 @@ Suite *suite(void)
 	tcase_add_test(c, leaving_and_then_the_end_is_as_the_end);
 	tcase_add_test(c, a_graph_is_joined_piece_by_piece);
 	tcase_add_test(c, open_scopes_are_seen_piece_by_piece);
+	tcase_add_test(c, an_open_scope_waits_for_the_phase_it_began_in);
 	tcase_add_test(c, captured_paths_have_a_ceiling);
 	tcase_add_test(c, a_launch_with_many_records_lies);
 	tcase_add_loop_test(c, histograms_are_exact, 1, 42);
