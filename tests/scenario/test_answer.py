@@ -153,6 +153,9 @@ def test_last_is_what_has_something_in_it(world):
     seen()
     shown = world.ctl("where", "@last", check=False)
     assert stands_for(shown, "protonctl")[0].startswith("protonctl: @last is 2 'train', ended ")
+    for more in ("sql", "@last", "SELECT 1"), ("export", "@last", "-o", "x.json"), ("diff", "@-1", "@last"):
+        said = stands_for(world.view(*more, check=False))
+        assert len(said) == sum(word[0] == "@" for word in more), "once each, however often it is opened"
     assert stands_for(world.view("tree", "train")) == [], "a name says it"
     world.ctl("start", "night", "--all")
     assert "'night', active, began " in stands_for(world.view("tree", "@last"))[0], "what goes on may have something yet"

@@ -40,6 +40,12 @@ def test_run_passes_the_exit_status_on(world, command, status):
     assert world.ctl("run", "--", *command, check=False).returncode == status
 
 
+def test_a_python_of_another_name(world):
+    world.env["PATH"] = "/nonexistent"  # Debian has no `python`
+    r = world.ctl("run", "--", "python", "train.py", check=False)
+    assert r.returncode == 127 and r.stderr == "protonctl run: python: No such file or directory; perhaps it is python3 here\n"
+
+
 def test_run_writes_hatchet_and_overwrites_nothing(world):
     out = world.home / "a.hatchet"
     world.ctl("run", "-n", "a", "-o", out, "--", DEMO)

@@ -153,13 +153,17 @@ void session_words(const struct pick_row *row, char *ret, size_t n)
 
 void session_say(const char *ref, const struct pick_row *row)
 {
+	static _Thread_local char
+		said[160]; /* a source may be opened more than once: it is said once */
 	const int64_t since = row->ended_ns != 0 ? row->ended_ns : row->created_ns;
-	char words[600], ago[32];
+	char words[600], ago[32], ref_is[sizeof(said)];
 	struct timespec now;
 	int64_t s;
 
-	if (*ref != '@')
+	snprintf(ref_is, sizeof(ref_is), "%s is %lld", ref, (long long)row->id);
+	if (*ref != '@' || strcmp(said, ref_is) == 0)
 		return;
+	memcpy(said, ref_is, sizeof(said));
 	session_words(row, words, sizeof(words));
 	(void)clock_gettime(CLOCK_REALTIME, &now);
 	s = now.tv_sec - since / 1000000000;

@@ -655,7 +655,9 @@ static int exec_failed(struct run *r, int e)
 
 	(void)waitpid(r->pid, NULL, 0);
 	err_set(&r->c->err, -e, "%s: %s%s", r->argv[0], strerror(e),
-		e == ENOENT ? "; give its path, or add its folder to PATH" : "");
+		e != ENOENT                         ? ""
+		: strcmp(r->argv[0], "python") == 0 ? "; perhaps it is python3 here"
+						    : "; give its path, or add its folder to PATH");
 	(void)ctl_fail(r->c);
 	if (r->rpc != NULL && launch_leave(&r->launch)) {
 		b = rpc_begin(r->rpc, "delete");

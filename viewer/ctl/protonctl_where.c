@@ -271,16 +271,15 @@ static void where_nothing(const struct ctl *c, const char *session)
 	uint64_t pid;
 
 	if (*session != '\0')
-		text_say("where: of session %s no job is left that is known; `protonview tree` "
+		text_say("of session %s no job is left that is known; `protonview tree` "
 			 "shows what it recorded",
 			session);
 	else if (c->argc == 0)
-		text_say(
-			"where: no job is being recorded; `protonctl jobs` lists what is attached");
+		text_say("no job is being recorded; `protonctl jobs` lists what is attached");
 	else if (text_u64(c->argv[0], INT32_MAX, &pid) && process_words(pid, why, sizeof(why)))
-		text_say("where: %s; `protonctl jobs` lists what is attached", why);
+		text_say("%s; `protonctl jobs` lists what is attached", why);
 	else
-		text_say("where: no job and no session is called %s; `protonctl jobs --all` and "
+		text_say("no job and no session is called %s; `protonctl jobs --all` and "
 			 "`protonctl sessions` list them",
 			c->argv[0]);
 }
