@@ -418,6 +418,23 @@ static void read_ops(struct columns *c, struct trace_chunk *k, struct trace_last
 	}
 }
 
+/* When and where alone, or where and how long. */
+static void read_op_times(
+	struct columns *c, struct trace_chunk *k, bool starts, struct trace_last *stream)
+{
+	struct trace_op *o = k->op;
+	uint32_t i;
+
+	for (i = 0; i < k->n[TRACE_N_OPS] && !c->bad; i++, o++) {
+		o->node = get_below(c, TRACE_OP_NODE, k->n[TRACE_N_NODES]);
+		o->stream = get_below(c, TRACE_OP_STREAM, k->n[TRACE_N_STREAMS]);
+		o->start =
+			starts ? get_difference(c, TRACE_OP_START, &stream[o->stream].op_end) : 0;
+		o->end = stream[o->stream].op_end = o->start + get(c, TRACE_OP_LENGTH);
+		c->bad |= o->end < o->start;
+	}
+}
+
 static void read_metrics(struct columns *c, struct trace_chunk *k, struct trace_last *thread)
 {
 	struct trace_metric *m = k->metric;
@@ -467,10 +484,25 @@ static bool read_head(const uint8_t *bytes, size_t n, struct trace_chunk *k,
 	return !bad && at == end;
 }
 
+/* What is read of a chunk, beside its lists. */
+#define BIT(column) (1u << TRACE_##column)
+enum {
+	READ_LISTS = BIT(NODES) | BIT(THREADS) | BIT(STREAMS) | BIT(CONFIGS) | BIT(TEXTS),
+	READ_METRICS = BIT(METRIC_THREAD) | BIT(METRIC_NODE) | BIT(METRIC_SEGMENT) |
+		       BIT(METRIC_NAME) | BIT(METRIC_TYPE) | BIT(METRIC_CLOCK) | BIT(METRIC_BITS),
+	READ_SCOPES = BIT(SCOPE_THREAD) | BIT(SCOPE_NODE) | BIT(SCOPE_SEGMENT) | BIT(SCOPE_FLAGS) |
+		      BIT(SCOPE_END) | BIT(SCOPE_LENGTH),
+	READ_OP_LENGTHS = BIT(OP_NODE) | BIT(OP_STREAM) | BIT(OP_LENGTH),
+	READ_OP_START = BIT(OP_START),
+	READ_ALL = (1u << TRACE_COLUMN_MAX) - 1
+};
+_Static_assert(TRACE_COLUMN_MAX < 32, "a bit for each column");
+
 /* All that a chunk with these counts needs, and `raw` bytes of columns behind it. */
-static bool chunk_room(struct trace_chunk *k, size_t raw, bool events, uint8_t **ret_raw)
+static bool chunk_room(struct trace_chunk *k, size_t raw, uint32_t columns, uint8_t **ret_raw)
 {
 	struct arena *a = arena_new();
+	bool good;
 
 	k->memory = a;
 	if (a == NULL)
@@ -481,29 +513,36 @@ static bool chunk_room(struct trace_chunk *k, size_t raw, bool events, uint8_t *
 	k->config = arena_take(a, k->n[TRACE_N_CONFIGS] * sizeof(*k->config) + 1);
 	k->text = arena_take(a, k->n[TRACE_N_TEXTS] * sizeof(*k->text) + 1);
 	*ret_raw = arena_take(a, raw + 1);
-	if (events) {
+	good = k->node != NULL && k->thread != NULL && k->stream != NULL && k->config != NULL &&
+	       k->text != NULL && *ret_raw != NULL;
+	if (good && (columns & READ_SCOPES) != 0) {
 		k->scope = arena_take(a, k->n[TRACE_N_SCOPES] * sizeof(*k->scope) + 1);
 		k->op = arena_take(a, k->n[TRACE_N_OPS] * sizeof(*k->op) + 1);
-		k->metric = arena_take(a, k->n[TRACE_N_METRICS] * sizeof(*k->metric) + 1);
+		good = k->scope != NULL && k->op != NULL;
 	}
-	return k->node != NULL && k->thread != NULL && k->stream != NULL && k->config != NULL &&
-	       k->text != NULL && *ret_raw != NULL &&
-	       (!events || (k->scope != NULL && k->op != NULL && k->metric != NULL));
+	if (good && (columns & READ_METRICS) != 0) {
+		k->metric = arena_take(a, k->n[TRACE_N_METRICS] * sizeof(*k->metric) + 1);
+		good = k->metric != NULL;
+	}
+	return good;
 }
 
-static void read_events(struct columns *c, struct trace_chunk *k, struct trace_last *last)
+static void read_events(
+	struct columns *c, struct trace_chunk *k, uint32_t columns, struct trace_last *last)
 {
-	read_scopes(c, k, last);
-	read_ops(c, k, last, last + k->n[TRACE_N_THREADS]);
-	read_metrics(c, k, last);
+	if (k->scope != NULL)
+		read_scopes(c, k, last);
+	if (columns == READ_ALL)
+		read_ops(c, k, last, last + k->n[TRACE_N_THREADS]);
+	else if (k->op != NULL)
+		read_op_times(c, k, (columns & READ_OP_START) != 0, last + k->n[TRACE_N_THREADS]);
+	if (k->metric != NULL)
+		read_metrics(c, k, last);
 }
-
-#define LISTS (TRACE_TEXTS + 1) /* the first columns */
 
 static int chunk_read(
-	const void *bytes, size_t n, uint32_t n_columns, struct trace_chunk *ret, struct err *e)
+	const void *bytes, size_t n, uint32_t columns, struct trace_chunk *ret, struct err *e)
 {
-	const bool events = n_columns == TRACE_COLUMN_MAX;
 	const uint8_t *packed[TRACE_COLUMN_MAX];
 	size_t packed_n[TRACE_COLUMN_MAX], raw_n[TRACE_COLUMN_MAX], raw = 0, got;
 	struct columns c = {.bad = false};
@@ -515,17 +554,19 @@ static int chunk_read(
 
 	if (!read_head(bytes, n, &k, packed, packed_n, raw_n))
 		return err_set(e, -EBADMSG, "a chunk of the timeline is damaged: bad header");
-	for (i = 0; i < n_columns; i++)
+	for (i = 0; i < TRACE_COLUMN_MAX; i++) {
+		raw_n[i] = (columns >> i & 1) != 0 ? raw_n[i] : 0; /* as if it were empty */
 		raw += raw_n[i];
+	}
 	last = calloc((size_t)k.n[TRACE_N_THREADS] + k.n[TRACE_N_STREAMS] + 1, sizeof(*last));
 	z = ZSTD_createDCtx();
-	if (last == NULL || z == NULL || !chunk_room(&k, raw, events, &at)) {
+	if (last == NULL || z == NULL || !chunk_room(&k, raw, columns, &at)) {
 		(void)ZSTD_freeDCtx(z);
 		free(last);
 		trace_chunk_fini(&k);
 		return err_set(e, -ENOMEM, "out of memory for a chunk of the timeline");
 	}
-	for (i = 0; i < n_columns && !c.bad; i++) {
+	for (i = 0; i < TRACE_COLUMN_MAX && !c.bad; i++) {
 		got = raw_n[i] == 0 ? 0
 				    : ZSTD_decompressDCtx(z, at, raw_n[i], packed[i], packed_n[i]);
 		c.bad = ZSTD_isError(got) || got != raw_n[i];
@@ -535,9 +576,9 @@ static int chunk_read(
 	(void)ZSTD_freeDCtx(z);
 	if (!c.bad)
 		read_lists(&c, &k);
-	if (!c.bad && events)
-		read_events(&c, &k, last);
-	for (i = 0; i < n_columns && !c.bad; i++)
+	if (!c.bad)
+		read_events(&c, &k, columns, last);
+	for (i = 0; i < TRACE_COLUMN_MAX && !c.bad; i++)
 		c.bad = raw_n[i] > 0 && c.at[i] != c.end[i]; /* something is left over */
 	free(last);
 	if (c.bad) {
@@ -550,12 +591,28 @@ static int chunk_read(
 
 int trace_chunk_read(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e)
 {
-	return chunk_read(bytes, n, TRACE_COLUMN_MAX, ret, e);
+	return chunk_read(bytes, n, READ_ALL, ret, e);
 }
 
 int trace_chunk_read_lists(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e)
 {
-	return chunk_read(bytes, n, LISTS, ret, e);
+	return chunk_read(bytes, n, READ_LISTS, ret, e);
+}
+
+int trace_chunk_read_times(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e)
+{
+	return chunk_read(
+		bytes, n, READ_LISTS | READ_SCOPES | READ_OP_LENGTHS | READ_OP_START, ret, e);
+}
+
+int trace_chunk_read_lengths(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e)
+{
+	return chunk_read(bytes, n, READ_LISTS | READ_SCOPES | READ_OP_LENGTHS, ret, e);
+}
+
+int trace_chunk_read_metrics(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e)
+{
+	return chunk_read(bytes, n, READ_LISTS | READ_METRICS, ret, e);
 }
 
 void trace_chunk_fini(struct trace_chunk *c)

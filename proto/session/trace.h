@@ -155,6 +155,13 @@ struct trace_chunk {
 int trace_chunk_read(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e);
 /* Its lists and counts alone: scope, op and metric are NULL. */
 int trace_chunk_read_lists(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e);
+/* No metrics, and of an operation its node, stream, start and end alone: what is not read is not
+ * set. */
+int trace_chunk_read_times(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e);
+/* Likewise, but each operation starts at 0. */
+int trace_chunk_read_lengths(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e);
+/* Its lists and metrics: scope and op are NULL. */
+int trace_chunk_read_metrics(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e);
 void trace_chunk_fini(struct trace_chunk *c);
 
 #endif

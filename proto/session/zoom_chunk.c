@@ -375,14 +375,15 @@ static bool find_row(struct zoom *w, const struct zoomed_chunk *k, sqlite3_stmt 
 	return sqlite3_step(st) == SQLITE_ROW && sqlite3_column_blob(st, 0) != NULL;
 }
 
-int zoom_read_chunk(struct zoom *w, uint32_t chunk, struct trace_chunk *ret, struct err *e)
+int zoom_read_chunk(
+	struct zoom *w, uint32_t chunk, zoom_read_fn *read, struct trace_chunk *ret, struct err *e)
 {
 	const struct zoomed_chunk *k = &w->chunk[chunk];
 	int r = -ESTALE;
 
 	if (find_row(w, k, w->read))
-		r = trace_chunk_read(sqlite3_column_blob(w->read, 0),
-			(size_t)sqlite3_column_bytes(w->read, 0), ret, e);
+		r = read(sqlite3_column_blob(w->read, 0), (size_t)sqlite3_column_bytes(w->read, 0),
+			ret, e);
 	(void)sqlite3_reset(w->read);
 	if (r == 0 && memcmp(ret->n, k->n, sizeof(k->n)) != 0) {
 		trace_chunk_fini(ret); /* it has grown */
@@ -394,7 +395,7 @@ int zoom_read_chunk(struct zoom *w, uint32_t chunk, struct trace_chunk *ret, str
 static int load_events(struct zoom *w, uint32_t chunk, struct zoomed_cached *ret, struct err *e)
 {
 	struct trace_chunk c;
-	int r = zoom_read_chunk(w, chunk, &c, e);
+	int r = zoom_read_chunk(w, chunk, trace_chunk_read, &c, e);
 
 	if (r < 0)
 		return r;

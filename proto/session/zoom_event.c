@@ -1,5 +1,4 @@
-/* SPDX-License-Identifier: MIT. zoom_event.c: the details of one event, what is in a box by name, and the
- * next event of a name. */
+/* SPDX-License-Identifier: MIT. zoom_event.c: the details of one event, and the next event of a name. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,7 +115,7 @@ int zoom_event(struct zoom *w, uint32_t event, struct zoom_event *ret, struct er
 	scopes = w->chunk[chunk].n[TRACE_N_SCOPES];
 	r = find_item(w, chunk, at, ret, e);
 	if (r == 0)
-		r = zoom_read_chunk(w, chunk, &c, e);
+		r = zoom_read_chunk(w, chunk, trace_chunk_read, &c, e);
 	if (r < 0)
 		return r;
 	if (at >= scopes) {
@@ -127,152 +126,6 @@ int zoom_event(struct zoom *w, uint32_t event, struct zoom_event *ret, struct er
 	}
 	trace_chunk_fini(&c);
 	return path_of(w, ret, e);
-}
-
-/* --- what is in a box */
-
-static int sum_order(const void *a, const void *b)
-{
-	const struct zoom_sum *x = a, *y = b;
-
-	if (x->total_ns != y->total_ns)
-		return x->total_ns > y->total_ns ? -1 : 1;
-	return (x->name > y->name) - (x->name < y->name);
-}
-
-static void sum_add(struct zoom_sum *s, const struct trace_item *v)
-{
-	const uint64_t length = v->end - v->start;
-
-	s->min_ns = s->count == 0 || length < s->min_ns ? length : s->min_ns;
-	s->max_ns = length > s->max_ns ? length : s->max_ns;
-	s->total_ns = load_sum(s->total_ns, length);
-	s->count++;
-}
-
-static bool touches(const struct trace_item *v, uint64_t t0, uint64_t t1)
-{
-	return v->start < t1 && (v->end > t0 || v->start == t0);
-}
-
-static void sum_part(const struct zoom_ask *a, const bool *wanted, const struct zoomed_part *p,
-	struct zoom_sum *of)
-{
-	uint32_t i;
-
-	for (i = 0; i < p->n; i++)
-		if (wanted[p->track[p->item[i].track].lane] && touches(&p->item[i], a->t0, a->t1))
-			sum_add(&of[p->item[i].node], &p->item[i]);
-}
-
-static void sum_rest(struct zoom_sums *s, const struct zoom_sum *of, uint32_t n)
-{
-	uint32_t i;
-
-	s->rest.name = ZOOM_NONE;
-	for (i = ZOOM_SUMS_MAX; i < n; i++) {
-		if (s->rest_names++ == 0 || of[i].min_ns < s->rest.min_ns)
-			s->rest.min_ns = of[i].min_ns;
-		s->rest.max_ns = of[i].max_ns > s->rest.max_ns ? of[i].max_ns : s->rest.max_ns;
-		s->rest.total_ns = load_sum(s->rest.total_ns, of[i].total_ns);
-		s->rest.count += of[i].count;
-	}
-}
-
-/* of[node] become one for each name, in order of size; returns how many. */
-static uint32_t sums_by_name(const struct zoom *w, struct zoom_sum *of, uint32_t n);
-
-/* Chunk by chunk, so that a box of any size takes no more memory. */
-static int sum_chunks(struct zoom *w, const struct zoom_ask *a, const bool *wanted,
-	struct zoom_sum *of, struct err *e)
-{
-	struct zoomed_part p;
-	uint32_t i;
-	int r = 0;
-
-	for (i = 0; i < w->n_chunks && r == 0; i++) {
-		if (w->chunk[i].t0 >= a->t1 || w->chunk[i].t1 < a->t0)
-			continue;
-		w->asked++;
-		r = zoom_part(w, i, ZOOM_EVENTS, &p, e);
-		if (r == 0)
-			sum_part(a, wanted, &p, of);
-	}
-	return r;
-}
-
-struct by_text {
-	const char *text;
-	struct zoom_sum s;
-};
-
-static int text_order(const void *a, const void *b)
-{
-	return strcmp(((const struct by_text *)a)->text, ((const struct by_text *)b)->text);
-}
-
-static uint32_t sums_by_name(const struct zoom *w, struct zoom_sum *of, uint32_t n)
-{
-	struct by_text *v = calloc((size_t)n + 1, sizeof(*v));
-	uint32_t i, k = 0, m = 0;
-
-	for (i = 0; i < n && v != NULL; i++)
-		if (of[i].count > 0)
-			v[k++] = (struct by_text){w->names.v[i].name, of[i]};
-	if (k > 1)
-		qsort(v, k, sizeof(*v), text_order);
-	for (i = 0; i < k; i++) {
-		struct zoom_sum *last = m > 0 ? &of[m - 1] : NULL;
-
-		if (last == NULL || strcmp(v[i].text, v[i - 1].text) != 0) {
-			of[m++] = v[i].s;
-			continue;
-		}
-		last->count += v[i].s.count;
-		last->total_ns = load_sum(last->total_ns, v[i].s.total_ns);
-		last->min_ns = v[i].s.min_ns < last->min_ns ? v[i].s.min_ns : last->min_ns;
-		last->max_ns = v[i].s.max_ns > last->max_ns ? v[i].s.max_ns : last->max_ns;
-	}
-	free(v);
-	if (m > 1)
-		qsort(of, m, sizeof(*of), sum_order);
-	return v == NULL ? ZOOM_NONE : m;
-}
-
-int zoom_sums(struct zoom *w, const struct zoom_ask *a, struct zoom_sums *ret, struct err *e)
-{
-	struct zoom_sum *of = calloc((size_t)w->names.n + 1, sizeof(*of));
-	bool *wanted = zoom_wanted(w, a->lane, a->n_lanes);
-	const uint32_t n_nodes = w->names.n;
-	uint32_t i, n = 0;
-	int r = zoom_check(a, e);
-
-	*ret = (struct zoom_sums){.n = 0};
-	if (r == 0 && (of == NULL || wanted == NULL))
-		r = zoom_no_memory(e);
-	if (r == 0)
-		r = sum_chunks(w, a, wanted, of, e);
-	for (i = 0; r == 0 && i < n_nodes; i++)
-		of[i].name = i;
-	if (r == 0)
-		n = sums_by_name(w, of, n_nodes);
-	if (n == ZOOM_NONE)
-		r = zoom_no_memory(e);
-	free(wanted);
-	if (r < 0) {
-		free(of);
-		return r;
-	}
-	sum_rest(ret, of, n);
-	ret->sum = of;
-	ret->n = n < ZOOM_SUMS_MAX ? n : ZOOM_SUMS_MAX;
-	return 0;
-}
-
-void zoom_sums_fini(struct zoom_sums *s)
-{
-	free(s->sum);
-	*s = (struct zoom_sums){.n = 0};
 }
 
 /* --- search */

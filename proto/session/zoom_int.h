@@ -118,8 +118,10 @@ int zoom_part(
 	struct zoom *w, uint32_t chunk, uint8_t level, struct zoomed_part *ret, struct err *e);
 bool zoom_is_at_hand(const struct zoom *w, uint32_t chunk, uint8_t level);
 void zoom_cache_fini(struct zoom *w);
-/* The chunk itself; the caller's to give back. */
-int zoom_read_chunk(struct zoom *w, uint32_t chunk, struct trace_chunk *ret, struct err *e);
+/* The chunk itself, or what `read` (trace.h) reads of it; the caller's to give back. */
+typedef int zoom_read_fn(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e);
+int zoom_read_chunk(
+	struct zoom *w, uint32_t chunk, zoom_read_fn *read, struct trace_chunk *ret, struct err *e);
 
 /* zoom.c */
 uint32_t zoom_lane_of(struct zoom *w, struct zoomed_lane want); /* ZOOM_NONE: out of memory */

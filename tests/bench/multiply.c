@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT. multiply.c: a portable session many times over, one copy behind the
  * other on its timeline, for benchmarks of what reads large sessions. What comes out is called
- * source=replay. A replay's GPU work, which ran when it was recorded, is moved behind its launches.
+ * source=replay, and lasts as long as its copies. A replay's GPU work, which ran when it was recorded, is moved behind its launches.
  * Chunks get summaries, as a daemon would give them; `plain`: none, as in an old database.
  *
  * multiply FROM.protond TO.protond TIMES [plain] */
-#include <inttypes.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -150,9 +149,11 @@ static uint64_t work_late(sqlite3 *db, int64_t process, double ticks)
 	return (uint64_t)late;
 }
 
-static void multiply_process(sqlite3 *db, int64_t process, uint64_t times, double ticks, bool plain)
+/* span: from one copy to the next, the same in all processes. */
+static void multiply_process(
+	sqlite3 *db, int64_t process, uint64_t times, uint64_t span, double ticks, bool plain)
 {
-	const uint64_t late = work_late(db, process, ticks), span = span_of(db, process, ticks);
+	const uint64_t late = work_late(db, process, ticks);
 	struct summariser summariser = {.db = NULL};
 	uint32_t n_summary;
 	void *summary;
@@ -188,7 +189,8 @@ static void multiply_process(sqlite3 *db, int64_t process, uint64_t times, doubl
 				sqlite3_column_int64(from, 2) +
 					(int64_t)i * sqlite3_column_int64(from, 7));
 			sqlite3_bind_int64(to, 5, sqlite3_column_int64(from, 3));
-			sqlite3_bind_int64(to, 6, sqlite3_column_int64(from, 4));
+			sqlite3_bind_int64(
+				to, 6, sqlite3_column_int64(from, 4) + (int64_t)(i * span));
 			summary = plain ? NULL
 					: summariser_make(
 						  &summariser, db, process, bytes, n, &n_summary);
@@ -226,27 +228,39 @@ static void times_buckets(sqlite3_context *context, int n, sqlite3_value **v)
 	sqlite3_result_blob(context, bytes, (int)packed, SQLITE_TRANSIENT);
 }
 
-static void multiply_tree(sqlite3 *db, uint64_t times)
+static void update(sqlite3 *db, const char *sql, uint64_t times, uint64_t more)
 {
-	static const char *const all[] = {"UPDATE cell SET count=count*%" PRIu64
-					  ", sum_ns=sum_ns*%" PRIu64 ", bytes=bytes*%" PRIu64
-					  ", untimed=untimed*%" PRIu64
-					  ", buckets=times(buckets,%" PRIu64 ")",
-		"UPDATE config SET count=count*%" PRIu64,
-		"UPDATE session SET launches=launches*%" PRIu64 ", matched=matched*%" PRIu64
-		", source='replay'"};
-	char sql[512];
+	sqlite3_stmt *st = prepare(db, sql);
+
+	sqlite3_bind_int64(st, 1, (int64_t)times);
+	if (sqlite3_bind_parameter_count(st) > 1)
+		sqlite3_bind_int64(st, 2, (int64_t)more);
+	if (sqlite3_step(st) != SQLITE_DONE)
+		die(sql, sqlite3_errmsg(db));
+	sqlite3_finalize(st);
+}
+
+/* The session lasts ?2 ns longer, and has ?1 times as much in it. */
+static void multiply_session(sqlite3 *db, uint64_t times, uint64_t more)
+{
+	static const char *const all[] = {"UPDATE cell SET count=count*?1, sum_ns=sum_ns*?1,"
+					  " bytes=bytes*?1, untimed=untimed*?1,"
+					  " buckets=times(buckets,?1)",
+		"UPDATE config SET count=count*?1", "UPDATE metric SET count=count*?1",
+		"UPDATE busy SET busy_ns=busy_ns*?1, last_ns=last_ns+?2",
+		"UPDATE process SET ended_ns=ended_ns+?2 WHERE ?1",
+		"UPDATE active SET end_ns=end_ns+?2 WHERE ?1"
+		" AND begin_ns=(SELECT max(begin_ns) FROM active)",
+		"UPDATE segment SET end_ns=end_ns+?2 WHERE ?1"
+		" AND segment=(SELECT max(segment) FROM segment)",
+		"UPDATE session SET launches=launches*?1, matched=matched*?1, source='replay',"
+		" active_ns=active_ns+?2, finalized_ns=finalized_ns+?2"};
 
 	if (sqlite3_create_function(db, "times", 2, SQLITE_UTF8, NULL, times_buckets, NULL, NULL) !=
 		SQLITE_OK)
 		die("times()", sqlite3_errmsg(db));
-	for (unsigned i = 0; i < sizeof(all) / sizeof(*all); i++) {
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wformat-nonliteral"
-		(void)snprintf(sql, sizeof(sql), all[i], times, times, times, times, times);
-#pragma GCC diagnostic pop
-		run(db, sql);
-	}
+	for (unsigned i = 0; i < sizeof(all) / sizeof(*all); i++)
+		update(db, all[i], times, more);
 }
 
 static void copy_file(const char *from, const char *to)
@@ -270,6 +284,7 @@ int main(int argc, char **argv)
 {
 	const uint64_t times = argc >= 4 ? strtoull(argv[3], NULL, 10) : 0;
 	const bool plain = argc == 5 && strcmp(argv[4], "plain") == 0;
+	uint64_t span = 0, one;
 	sqlite3_stmt *st;
 	sqlite3 *db;
 
@@ -286,14 +301,19 @@ int main(int argc, char **argv)
 	st = prepare(db, "SELECT id, coalesce((SELECT (max(a.clock)-min(a.clock))*1.0"
 			 "/(max(monotonic_ns)-min(monotonic_ns)) FROM anchor a"
 			 " WHERE a.ring_clock=1 AND p.clock=1), 1) FROM process p");
+	while (sqlite3_step(st) == SQLITE_ROW) {
+		one = span_of(db, sqlite3_column_int64(st, 0), sqlite3_column_double(st, 1));
+		span = one > span ? one : span;
+	}
+	sqlite3_reset(st);
 	while (sqlite3_step(st) == SQLITE_ROW)
-		multiply_process(db, sqlite3_column_int64(st, 0), times,
+		multiply_process(db, sqlite3_column_int64(st, 0), times, span,
 			sqlite3_column_double(st, 1), plain);
 	sqlite3_finalize(st);
 	run(db, "DELETE FROM trace;"
 		"INSERT INTO trace(session,process,number,first,events,end_ns,bytes,summary)"
 		" SELECT * FROM copy ORDER BY session,process,number");
-	multiply_tree(db, times);
+	multiply_session(db, times, (times - 1) * span);
 	run(db, "COMMIT");
 	sqlite3_close(db);
 	return 0;

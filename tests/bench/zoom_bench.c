@@ -128,6 +128,26 @@ static void bench(struct zoom *w, uint64_t length, uint32_t rounds)
 		coarse ? ", some over more than a pixel" : "");
 }
 
+/* What is in all of it, and in all but its edges. */
+static void bench_sums(struct zoom *w, uint64_t t0, uint64_t t1)
+{
+	const uint64_t edge = (t1 - t0) / 1000;
+	struct zoom_sums sums;
+	struct err e = {0};
+	double began;
+	uint32_t i;
+
+	for (i = 0; i < 2; i++) {
+		const struct zoom_ask a = {.t0 = t0 + i * edge, .t1 = t1 - i * edge, .px = 1};
+
+		began = now_ms();
+		must(zoom_sums(w, &a, &sums, &e), &e);
+		(void)printf("sums by name, %.1f %% of it: %.1f ms, %u names and %u more\n",
+			i == 0 ? 100. : 99.8, now_ms() - began, sums.n, sums.rest_names);
+		zoom_sums_fini(&sums);
+	}
+}
+
 static int64_t only_session(sqlite3 *db)
 {
 	sqlite3_stmt *st = NULL;
@@ -182,6 +202,7 @@ int main(int argc, char **argv)
 	bench(w, t1 - t0, rounds > 20 ? 20 : rounds);
 	for (length = (t1 - t0) / 4; length >= 1000; length /= 4)
 		bench(w, length, rounds);
+	bench_sums(w, t0, t1);
 	zoom_state(w, &state);
 	(void)printf("held %.1f MiB; resident at most %ld MiB\n", (double)state.memory / 1048576,
 		peak_kib() / 1024);

@@ -199,13 +199,26 @@ static void check_window(struct zoom *w, const struct all_seen *all, const struc
 	free(due);
 }
 
-static void check_sums(struct zoom *w, const struct all_seen *all, const struct zoom_ask *a)
+static bool is_boxed(const struct seen *s, const struct zoom_ask *a)
 {
+	return touches_seen(s, a->t0, a->t1) && (a->lane == NULL || *a->lane == s->lane);
+}
+
+/* Of all lanes, or of one. */
+static void check_sums(struct zoom *w, const struct all_seen *all, const struct zoom_ask *window)
+{
+	struct zoom_ask box = *window, *a = &box;
 	struct zoom_sums s;
 	struct err e = {0};
 	uint64_t total = 0, events = 0;
-	uint32_t i, k;
+	uint32_t i, k, n_lanes, lane;
 
+	(void)zoom_lanes(w, &n_lanes);
+	lane = (uint32_t)(draw() % (2 * n_lanes));
+	if (lane < n_lanes) {
+		box.lane = &lane;
+		box.n_lanes = 1;
+	}
 	CHECK(zoom_sums(w, a, &s, &e) == 0, "%s", e.text);
 	for (i = 0; i < s.n; i++) {
 		struct zoom_sum due = {.min_ns = UINT64_MAX};
@@ -213,7 +226,7 @@ static void check_sums(struct zoom *w, const struct all_seen *all, const struct 
 		for (k = 0; k < all->n; k++) {
 			const uint64_t length = all->v[k].end - all->v[k].start;
 
-			if (!touches_seen(&all->v[k], a->t0, a->t1) ||
+			if (!is_boxed(&all->v[k], a) ||
 				strcmp(all->v[k].name, zoom_name(w, s.sum[i].name)) != 0)
 				continue;
 			due.count++;
@@ -230,7 +243,7 @@ static void check_sums(struct zoom *w, const struct all_seen *all, const struct 
 		CHECK(i == 0 || s.sum[i - 1].total_ns >= s.sum[i].total_ns, "out of order");
 	}
 	for (k = 0; k < all->n; k++)
-		total += touches_seen(&all->v[k], a->t0, a->t1);
+		total += is_boxed(&all->v[k], a);
 	CHECK(events + s.rest.count == total, "%llu events in the sums, %llu in the box",
 		(unsigned long long)(events + s.rest.count), (unsigned long long)total);
 	zoom_sums_fini(&s);
