@@ -594,11 +594,6 @@ int trace_chunk_read(const void *bytes, size_t n, struct trace_chunk *ret, struc
 	return chunk_read(bytes, n, READ_ALL, ret, e);
 }
 
-int trace_chunk_read_lists(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e)
-{
-	return chunk_read(bytes, n, READ_LISTS, ret, e);
-}
-
 int trace_chunk_read_times(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e)
 {
 	return chunk_read(

@@ -153,8 +153,6 @@ struct trace_chunk {
 
 /* Every place in it is in range. -EBADMSG with words, -ENOMEM. */
 int trace_chunk_read(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e);
-/* Its lists and counts alone: scope, op and metric are NULL. */
-int trace_chunk_read_lists(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e);
 /* No metrics, and of an operation its node, stream, start and end alone: what is not read is not
  * set. */
 int trace_chunk_read_times(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e);

@@ -303,6 +303,8 @@ static int fill(struct zoom *w, struct err *e)
 		r = zoom_no_memory(e);
 	for (i = 0; i < w->l.n_processes && r == 0; i++)
 		r = add_process(w, i, e);
+	if (r == 0)
+		r = zoom_order_counters(w, e);
 	return r < 0 ? r : order_lanes(w, e);
 }
 
@@ -318,6 +320,7 @@ int zoom_open(
 	w->select.process = process != NULL ? strdup(process) : NULL;
 	w->l = (struct load){.db = db, .session = session, .select = &w->select, .e = e};
 	w->t0 = UINT64_MAX;
+	w->counter_ns = 1;
 	if (process != NULL && w->select.process == NULL)
 		r = zoom_no_memory(e);
 	if (r == 0 && own_transaction && sqlite3_exec(db, "BEGIN", NULL, NULL, NULL) != SQLITE_OK)
@@ -341,6 +344,7 @@ void zoom_free(struct zoom *w)
 	if (w == NULL)
 		return;
 	zoom_cache_fini(w);
+	zoom_counters_fini(w);
 	(void)sqlite3_finalize(w->read);
 	(void)sqlite3_finalize(w->read_summary);
 	trace_names_fini(&w->names);
@@ -406,11 +410,17 @@ void zoom_range(const struct zoom *w, uint64_t *ret_t0, uint64_t *ret_t1)
 
 void zoom_state(const struct zoom *w, struct zoom_state *ret)
 {
+	uint64_t points = 0;
+	uint32_t i;
+
+	for (i = 0; i < w->n_counters; i++)
+		points += w->counter[i].p.cap;
 	*ret = (struct zoom_state){.events = w->events,
 		.gone = w->gone,
 		.memory = w->cached_bytes + w->kept_bytes + w->coarse_bytes +
 			  (uint64_t)w->names.cap * sizeof(*w->names.v) +
-			  (uint64_t)w->cap_chunks * sizeof(*w->chunk),
+			  (uint64_t)w->cap_chunks * sizeof(*w->chunk) +
+			  points * sizeof(struct zoom_point),
 		.chunks = w->n_chunks,
 		.summarised = w->summarised};
 }

@@ -155,6 +155,41 @@ struct zoom_sums { /* by total, longest first */
 int zoom_sums(struct zoom *w, const struct zoom_ask *ask, struct zoom_sums *ret, struct err *e);
 void zoom_sums_fini(struct zoom_sums *s);
 
+/* --- counters: the numbers that a job told, each name of each process */
+
+#define ZOOM_COUNTERS_MAX 256u
+#define ZOOM_COUNTS_MAX   4096u /* of one answer */
+
+struct zoom_counter { /* its place is its id */
+	const char *name;
+	uint32_t process; /* place in zoom_processes() */
+	uint64_t told;
+	double min, max;
+};
+/* left_out: numbers of names beyond the ceiling. */
+const struct zoom_counter *zoom_counters(
+	const struct zoom *w, uint32_t *ret_n, uint64_t *ret_left_out);
+
+struct zoom_point {  /* one number, or several that are near each other */
+	uint64_t ns; /* the first's */
+	double min, max, last;
+	uint32_t count;
+};
+struct zoom_count {
+	uint32_t counter, px;
+	struct zoom_point all; /* of that pixel */
+};
+struct zoom_counts {
+	struct zoom_count *v; /* by counter, then by px; none where nothing was told */
+	uint32_t n;
+	uint32_t px;    /* as asked, or fewer where too much was there */
+	double *before; /* of each counter, the last before the window; NaN: none */
+	bool coarse;    /* what is near each other stands further apart than a pixel */
+};
+/* The numbers that were told in the window; `lane` names counters. */
+int zoom_count(struct zoom *w, const struct zoom_ask *ask, struct zoom_counts *ret, struct err *e);
+void zoom_counts_fini(struct zoom_counts *c);
+
 /* --- search */
 
 /* The first event that begins after `from_ns` (or the last before it) whose name has `part` in it,

@@ -312,7 +312,7 @@ static int index_chunk(
 	const size_t n = (size_t)sqlite3_column_bytes(st, 2);
 	struct trace_chunk c;
 	bool good = false;
-	int r = trace_chunk_read_lists(bytes, n, &c, e);
+	int r = trace_chunk_read_metrics(bytes, n, &c, e);
 
 	if (r < 0)
 		return r;
@@ -322,6 +322,8 @@ static int index_chunk(
 		r = map_threads(w, k, &c, e);
 	if (r == 0 && summary != NULL)
 		r = read_levels(w, k, &c, summary, (size_t)sqlite3_column_bytes(st, 3), &good, e);
+	if (r == 0)
+		r = zoom_add_counters(w, k, &c, e);
 	trace_chunk_fini(&c);
 	if (r < 0 || good)
 		return r;
@@ -348,7 +350,8 @@ int zoom_add_chunk(struct zoom *w, uint32_t process, struct sqlite3_stmt *st, st
 		.number = (uint32_t)load_u64(st, 4),
 		.first_event = (uint32_t)w->events + 1,
 		.t0 = UINT64_MAX,
-		.launch0 = UINT64_MAX};
+		.launch0 = UINT64_MAX,
+		.told0 = UINT64_MAX};
 	r = index_chunk(w, k, st, e);
 	k->events = k->n[TRACE_N_SCOPES] + k->n[TRACE_N_OPS] + k->n[TRACE_N_METRICS];
 	w->events += k->events;

@@ -35,6 +35,18 @@ struct zoomed_lane {
 	uint16_t rows;
 };
 
+struct zoomed_points { /* by time */
+	struct zoom_point *v;
+	uint32_t n, cap;
+};
+
+struct zoomed_counter {
+	const char *name;
+	char *text; /* as it was told */
+	uint32_t process;
+	struct zoomed_points p;
+};
+
 struct zoomed_track {
 	uint32_t lane; /* place in `lane` */
 	uint16_t depth;
@@ -53,6 +65,7 @@ struct zoomed_chunk {
 	uint32_t events, first_event;
 	uint32_t n[TRACE_COUNT_MAX];       /* as it has them */
 	uint64_t t0, t1, launch0, launch1; /* launch0 > launch1: none */
+	uint64_t told0, told1;             /* of its metrics; likewise */
 	uint32_t ns, n_levels;             /* the lowest's width is 2^ns; 0: it is always read */
 	bool exact;                        /* it is small: level 0 is its events */
 	/* Of level 0 only how many, unless it is the only one. All have one array of tracks. */
@@ -98,6 +111,10 @@ struct zoom {
 	uint32_t n_cached, cap_cached;
 	size_t cached_bytes, kept_bytes, coarse_bytes;
 	uint64_t asked;
+	struct zoomed_counter *counter;
+	struct zoom_counter *shown_counter; /* [n_counters] */
+	uint32_t n_counters, cap_counters;
+	uint64_t counter_ns, untold; /* stretches of so much are one point; of no counter */
 	uint32_t summarised;
 	uint32_t *path; /* of zoom_event() */
 };
@@ -174,6 +191,13 @@ int zoom_scopes(const struct zoom *w, const struct zoomed_gathered *g, struct zo
 void zoom_scopes_fini(struct zoomed_scopes *s);
 struct zoomed_opened zoom_opened(
 	const struct zoomed_scopes *s, uint32_t lane, uint32_t depth, uint64_t at);
+
+/* zoom_counters.c */
+/* A chunk's metrics, as it is opened; when all are. */
+int zoom_add_counters(
+	struct zoom *w, struct zoomed_chunk *k, const struct trace_chunk *c, struct err *e);
+int zoom_order_counters(struct zoom *w, struct err *e);
+void zoom_counters_fini(struct zoom *w);
 
 /* Which lanes were asked for: an array of n_lanes, by place in `lane`. NULL: out of memory. */
 bool *zoom_wanted(const struct zoom *w, const uint32_t *lane, uint32_t n);

@@ -148,6 +148,31 @@ static void bench_sums(struct zoom *w, uint64_t t0, uint64_t t1)
 	}
 }
 
+/* Counters, in windows of all lengths. */
+static void bench_counters(struct zoom *w, uint64_t t0, uint64_t t1)
+{
+	double began, took, most = 0;
+	uint64_t length, left_out;
+	struct zoom_counts counts;
+	uint32_t n, pixels = 0;
+	struct err e = {0};
+
+	(void)zoom_counters(w, &n, &left_out);
+	for (length = t1 - t0; length >= 1000; length /= 2) {
+		const uint64_t from = around(w, length, t0, t1);
+
+		began = now_ms();
+		must(zoom_count(w, &(struct zoom_ask){.t0 = from, .t1 = from + length, .px = PX},
+			     &counts, &e),
+			&e);
+		took = now_ms() - began;
+		most = took > most ? took : most;
+		pixels = counts.n > pixels ? counts.n : pixels;
+		zoom_counts_fini(&counts);
+	}
+	(void)printf("%u counters: %.1f ms at most, %u pixels\n", n, most, pixels);
+}
+
 static int64_t only_session(sqlite3 *db)
 {
 	sqlite3_stmt *st = NULL;
@@ -203,6 +228,7 @@ int main(int argc, char **argv)
 	for (length = (t1 - t0) / 4; length >= 1000; length /= 4)
 		bench(w, length, rounds);
 	bench_sums(w, t0, t1);
+	bench_counters(w, t0, t1);
 	zoom_state(w, &state);
 	(void)printf("held %.1f MiB; resident at most %ld MiB\n", (double)state.memory / 1048576,
 		peak_kib() / 1024);

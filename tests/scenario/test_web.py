@@ -351,7 +351,7 @@ def test_a_timeline_by_window(world, serve):
     assert set(zip(arrows["from"], arrows["to"])) >= {(a - zero, b - zero) for a, b in launched} and len(launched) > 2
     assert len(page.json(f"s/{ref}/arrows")["from"]) <= 4000
     for bad in ("window?t0=9&t1=3", "window?px=0", "window?px=99999", "window?t0=x", "window?lanes=1-", "window?lanes=9-3", "window?lanes=99999999", "window?t0=-1",
-                "sums?lanes=,", "event?id=x", "find?from=0", "find?name=x&from=-1", "arrows?t1=0"):
+                "sums?lanes=,", "counters?px=0", "counters?counters=x", "event?id=x", "find?from=0", "find?name=x&from=-1", "arrows?t1=0"):
         page.words(f"/api/s/{ref}/{bad}", 400)
     page.words(f"/api/s/{ref}/event?id=0", 404)
 
@@ -366,6 +366,16 @@ def test_numbers_over_time(world, serve):
     series = page.json(f"s/{ref}/series")["series"]
     assert rows and {(s["name"], s["told"], min(s["v"]), max(s["v"])) for s in series} == {(r[0].split(" (")[0], r[1], r[2], r[3]) for r in rows}
     assert all(s["t"] == sorted(s["t"]) and len(s["t"]) == len(s["v"]) <= 4000 for s in series)
+    # The same in the timeline, by pixel: all of them, one of them, and nothing behind the end but the last number.
+    counters = page.json(f"s/{ref}/counters?px=1000")
+    assert {(c["name"], c["told"], c["least"], c["most"]) for c in counters["counter"]} == {(s["name"], s["told"], min(s["v"]), max(s["v"])) for s in series}
+    for c in counters["counter"]:
+        assert (sum(c["count"]), min(c["min"]), max(c["max"])) == (c["told"], c["least"], c["most"]) and c["px"] == sorted(set(c["px"]))
+        assert not counters["coarse"] and counters["left_out"] == 0 and c["before"] is None and max(c["px"]) < counters["px"] == 1000
+        (alone,) = page.json(f"s/{ref}/counters?px=1000&counters={c['id']}")["counter"]
+        assert alone == c
+        (later,) = (x for x in page.json(f"s/{ref}/counters?t0={10**12}&t1={2 * 10**12}&px=9")["counter"] if x["id"] == c["id"])
+        assert later["px"] == [] and later["before"] == c["last"][-1]
 
 
 def test_ranks(world, serve):
@@ -474,7 +484,7 @@ def test_damaged_sessions(world, serve):
             page = serve(world.home / "damaged.protond")
         except AssertionError:
             continue  # it cannot be opened, and that was said at the start
-        for path in ("meta", "tree", "ops", "steps", "series", "lanes", "window?px=500", "sums", "arrows", "find?name=kernel&from=0", "event?id=5", "export.csv"):
+        for path in ("meta", "tree", "ops", "steps", "series", "lanes", "window?px=500", "counters", "sums", "arrows", "find?name=kernel&from=0", "event?id=5", "export.csv"):
             status, headers, body = page.ask("/api/s/f1/" + path)
             assert status in (200, 404, 500, 503), body
             seen.add(status)

@@ -95,6 +95,8 @@ static void chunk_begin(struct made *m)
 		ck_assert(trace_pack_node(&m->k, hash));
 	}
 	ck_assert(trace_pack_text(&m->k, "worker", 6));
+	ck_assert(trace_pack_text(&m->k, "loss", 4));
+	ck_assert(trace_pack_text(&m->k, "bytes \xff", 7));
 	for (i = 0; i < THREADS; i++)
 		ck_assert(trace_pack_thread(
 			&m->k, &(struct trace_thread){
@@ -172,6 +174,23 @@ static void put_op(struct made *m, uint32_t thread, uint32_t scope, uint64_t at,
 	after(m);
 }
 
+static void put_metric(struct made *m, uint32_t thread, uint32_t node, uint64_t at)
+{
+	const uint8_t type = (uint8_t)(VALUE_I64 + below(VALUE_STR - VALUE_I64 + 1));
+	const double f = (double)below(1000) / 7;
+	struct trace_metric v = {.clock = at,
+		.bits = type == VALUE_STR ? 0 : draw() >> 30,
+		.thread = thread,
+		.node = node,
+		.name = 1 + below(2),
+		.type = type};
+
+	if (type == VALUE_F64)
+		memcpy(&v.bits, &f, sizeof(f));
+	ck_assert(trace_pack_metric(&m->k, &v));
+	after(m);
+}
+
 /* A scope with all that is in it; returns when it ends. Those inside are stored before it. */
 static uint64_t put_scope(
 	struct made *m, uint32_t thread, uint32_t node, uint64_t at, uint64_t *gpu)
@@ -188,6 +207,8 @@ static uint64_t put_scope(
 		at += below(300);
 	}
 	at += any_length();
+	if (below(3) == 0)
+		put_metric(m, thread, node, begin + (at - begin) / 2);
 	ck_assert(trace_pack_scope(&m->k, &(struct trace_scope){.begin = begin,
 						  .end = at,
 						  .thread = thread,
@@ -304,6 +325,65 @@ START_TEST(projected)
 	}
 	ck_assert_uint_eq(found, 20);
 	zoom_tile_fini(&t);
+	zoom_free(w);
+	ck_assert_int_eq(sqlite3_close(m.db), SQLITE_OK);
+}
+END_TEST
+
+/* More numbers than are kept: from afar nothing is lost but when each of them was told, and what is
+ * near is read again. */
+START_TEST(many_numbers)
+{
+	struct made m = {.db = help_db(":memory:"), .process = 1, .full = TRACE_EVENTS_MAX};
+	const uint32_t all = 600000;
+	struct zoom_counts is;
+	struct zoom *w;
+	struct err e;
+	uint32_t i, told = 0;
+
+	help_process(m.db, 1, 100, "0", "NULL", 2, "");
+	help_session(m.db, 7, "numbers", "run", "on");
+	help_exec(m.db, "INSERT INTO member VALUES(7,1)");
+	chunk_begin(&m);
+	ck_assert(trace_pack_scope(
+		&m.k, &(struct trace_scope){.begin = 1, .end = 1000ull * all, .node = 1}));
+	for (i = 0; i < all; i++) {
+		ck_assert(trace_pack_metric(&m.k, &(struct trace_metric){.clock = 1000ull * i,
+							  .bits = i,
+							  .node = 1,
+							  .name = 1,
+							  .type = VALUE_U64}));
+		after(&m);
+	}
+	chunk_end(&m);
+	trace_pack_fini(&m.k);
+	ck_assert_int_eq(zoom_open(m.db, 7, NULL, &w, &e), 0);
+	ck_assert_int_eq(
+		zoom_count(w, &(struct zoom_ask){.t1 = 1000ull * all, .px = 100}, &is, &e), 0);
+	ck_assert_uint_eq(is.n, 100);
+	ck_assert(!is.coarse);
+	for (i = 0; i < is.n; i++) {
+		told += is.v[i].all.count;
+		ck_assert(is.v[i].all.max == is.v[i].all.last);
+		ck_assert(i == 0 || is.v[i].all.min == is.v[i - 1].all.max + 1);
+	}
+	ck_assert_uint_eq(told, all);
+	zoom_counts_fini(&is);
+	ck_assert_int_eq(
+		zoom_count(w, &(struct zoom_ask){.t0 = 300000000, .t1 = 300010000, .px = 1000}, &is,
+			&e),
+		0);
+	ck_assert_uint_eq(is.n, 10);
+	ck_assert(!is.coarse);
+	for (i = 0; i < is.n; i++)
+		ck_assert(is.v[i].px == 100 * i && is.v[i].all.last == 300000 + i);
+	zoom_counts_fini(&is);
+	ck_assert_int_eq(
+		zoom_count(w, &(struct zoom_ask){.t1 = 1000ull * all, .px = ZOOM_PX_MAX}, &is, &e),
+		0);
+	ck_assert_uint_le(is.n, ZOOM_COUNTS_MAX);
+	ck_assert(is.coarse);
+	zoom_counts_fini(&is);
 	zoom_free(w);
 	ck_assert_int_eq(sqlite3_close(m.db), SQLITE_OK);
 }
@@ -478,6 +558,7 @@ Suite *suite(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, answers, 0, 20);
 	tcase_add_test(tc, projected);
+	tcase_add_test(tc, many_numbers);
 	tcase_add_loop_test(tc, damaged, 0, 3);
 	tcase_add_loop_test(tc, another, 0, 3);
 	tcase_add_test(tc, old);

@@ -4,6 +4,7 @@
 #ifndef ZOOM_CHECK_H
 #define ZOOM_CHECK_H
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,9 +21,18 @@ struct seen { /* an event */
 	uint32_t lane;
 };
 
+struct told { /* a number */
+	uint64_t ns;
+	double v;
+	const char *name;
+	uint32_t process;
+};
+
 struct all_seen {
 	struct seen *v;
 	uint32_t n, cap, process;
+	struct told *told;
+	uint32_t n_told, cap_told;
 };
 
 static struct seen *see(struct timeline *w, const struct seen *s)
@@ -42,8 +52,35 @@ static void see_process(struct timeline *w)
 	((struct all_seen *)w->mine)->process++;
 }
 
+static void see_told(struct timeline *w, const struct held *h)
+{
+	struct all_seen *a = w->mine;
+	double v;
+
+	memcpy(&v, &h->bits, sizeof(v));
+	v = h->type == VALUE_I64   ? (double)(int64_t)h->bits
+	    : h->type == VALUE_U64 ? (double)h->bits
+				   : v;
+	if (h->type == VALUE_STR)
+		return;
+	if (!ROOM_FOR(a->told, a->cap_told, a->n_told))
+		abort();
+	a->told[a->n_told++] = (struct told){
+		trace_time_ring(&w->time, &w->at, h->clock), v, strdup(h->name), a->process - 1};
+}
+
+static void see_metric(struct timeline *w, const struct held *h, uint64_t ns)
+{
+	(void)ns;
+	see_told(w, h);
+}
+
 static void see_scope(struct timeline *w, const struct timeline_scope *s)
 {
+	uint32_t i;
+
+	for (i = 0; i < s->n_metrics; i++)
+		see_told(w, &w->held[w->taken[i]]);
 	see(w, &(struct seen){.start = s->begin_ns,
 		       .end = s->end_ns,
 		       .name = w->known[s->node].name,
@@ -67,7 +104,7 @@ static void see_op(struct timeline *w, const struct timeline_op *o)
 static void see_all(sqlite3 *db, int64_t session, struct all_seen *a)
 {
 	static const struct timeline_form form = {
-		.process = see_process, .scope = see_scope, .op = see_op};
+		.process = see_process, .scope = see_scope, .op = see_op, .metric = see_metric};
 	FILE *none = fopen("/dev/null", "w");
 	struct err e = {0};
 	int r = timeline_write(&form, a, db, session, NULL, none, NULL, &e);
@@ -80,7 +117,10 @@ static void unsee(struct all_seen *a)
 {
 	while (a->n > 0)
 		free((void *)(uintptr_t)a->v[--a->n].name);
+	while (a->n_told > 0)
+		free((void *)(uintptr_t)a->told[--a->n_told].name);
 	free(a->v);
+	free(a->told);
 }
 
 static uint32_t lane_seen(const struct zoom *w, const struct seen *s)
@@ -249,6 +289,82 @@ static void check_sums(struct zoom *w, const struct all_seen *all, const struct 
 	zoom_sums_fini(&s);
 }
 
+static bool is_told(const struct told *x, const struct zoom_counter *c)
+{
+	return x->process == c->process && strcmp(x->name, c->name) == 0;
+}
+
+/* One pixel of one counter; returns how many numbers are in it. */
+static uint64_t check_pixel(const struct all_seen *all, const struct zoom_counter *c,
+	const struct zoom_ask *a, const struct zoom_counts *is, const struct zoom_count *v)
+{
+	struct zoom_point due = {.min = HUGE_VAL, .max = -HUGE_VAL};
+	bool last = false;
+	uint32_t i;
+
+	for (i = 0; i < all->n_told; i++) {
+		const struct told *x = &all->told[i];
+
+		if (!is_told(x, c) || x->ns < a->t0 || x->ns >= a->t1 ||
+			(i128)(x->ns - a->t0) * is->px / (a->t1 - a->t0) != v->px)
+			continue;
+		due.count++;
+		due.min = x->v < due.min ? x->v : due.min;
+		due.max = x->v > due.max ? x->v : due.max;
+		last = x->ns > due.ns ? x->v == v->all.last : last || x->v == v->all.last;
+		due.ns = x->ns > due.ns ? x->ns : due.ns;
+	}
+	CHECK(due.count == v->all.count && due.min == v->all.min && due.max == v->all.max && last,
+		"'%s', pixel %u of %u: %u numbers from %g to %g, not %u from %g to %g", c->name,
+		v->px, is->px, v->all.count, v->all.min, v->all.max, due.count, due.min, due.max);
+	return due.count;
+}
+
+/* Of what is not thinned. */
+static void check_counters(
+	struct zoom *w, const struct all_seen *all, const struct zoom_ask *window)
+{
+	struct zoom_ask a = *window;
+	uint32_t i, k, n, one;
+	uint64_t left_out, told, due;
+	const struct zoom_counter *c = zoom_counters(w, &n, &left_out);
+	struct zoom_counts is;
+	struct err e = {0};
+
+	if (n == 0)
+		return;
+	one = (uint32_t)(draw() % n);
+	a.lane = draw() % 2 == 0 ? &one : NULL;
+	a.n_lanes = 1;
+	CHECK(zoom_count(w, &a, &is, &e) == 0, "%s", e.text);
+	CHECK(is.n <= ZOOM_COUNTS_MAX && is.px <= a.px && left_out == 0, "%u pixels", is.n);
+	for (i = 0; i < n; i++) {
+		uint64_t before = 0;
+
+		told = due = 0;
+		for (k = 0; k < is.n; k++)
+			if (is.v[k].counter == i)
+				told += check_pixel(all, &c[i], &a, &is, &is.v[k]);
+		for (k = 0; k < all->n_told; k++) {
+			const uint64_t ns = all->told[k].ns;
+
+			if (!is_told(&all->told[k], &c[i]))
+				continue;
+			due += ns >= a.t0 && ns < a.t1 && (a.lane == NULL || one == i);
+			before = ns < a.t0 && ns > before ? ns : before;
+		}
+		CHECK(told == due, "'%s': %llu numbers, not %llu", c[i].name,
+			(unsigned long long)told, (unsigned long long)due);
+		for (k = 0; k < all->n_told; k++)
+			if (is_told(&all->told[k], &c[i]) && all->told[k].ns == before &&
+				all->told[k].v == is.before[i])
+				break;
+		CHECK(before == 0 || k < all->n_told, "'%s' was not %g before", c[i].name,
+			is.before[i]);
+	}
+	zoom_counts_fini(&is);
+}
+
 static void check_find(struct zoom *w, const struct all_seen *all, uint64_t from, bool back)
 {
 	const struct seen *one = &all->v[draw() % all->n], *best = NULL;
@@ -328,6 +444,8 @@ static void zoom_check(sqlite3 *db, int64_t session, uint32_t windows)
 		check_event(w, &all, &a);
 		if (i % 8 == 0)
 			check_sums(w, &all, &a);
+		if (i % 4 == 0)
+			check_counters(w, &all, &a);
 		check_find(w, &all, at, draw() % 2 == 0);
 	}
 	zoom_free(w);

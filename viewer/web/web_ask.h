@@ -33,6 +33,7 @@ typedef int web_fn(struct web_ask *a);
 	X(window,   true,  QUICK, "what is in some of them, in some time, at so many pixels: bytes") \
 	X(arrows,   true,  QUICK, "from launches to what they launched") \
 	X(event,    true,  QUICK, "all that is known of one")           \
+	X(counters, true,  QUICK, "its numbers in a window, by pixel")    \
 	X(sums,     true,  SLOW, "what is in a box, by name")          \
 	X(find,     true,  QUICK, "the next of a name")                 \
 	X(export,   true,  SLOW, "a file, by what its name ends in")

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "gpu_terms.h"
+#include "metrics.h"
 #include "print_json.h"
 #include "table.h"
 #include "trace.h"
@@ -22,10 +23,10 @@ static const char *name_of(struct web_ask *a, const struct zoom *z, uint32_t nam
 	return names_show(a->run->print.names, zoom_name(z, name));
 }
 
-/* "0-7,9": numbers of lanes. The caller frees *ret; NULL: all. */
-static int read_lanes(struct web_ask *a, uint32_t **ret, uint32_t *ret_n)
+/* "0-7,9": numbers of lanes, or of what else `key` names. The caller frees *ret; NULL: all. */
+static int read_numbers(struct web_ask *a, const char *key, uint32_t **ret, uint32_t *ret_n)
 {
-	const char *s = web_query_get(&a->q, "lanes");
+	const char *s = web_query_get(&a->q, key);
 	unsigned long from, to;
 	uint32_t n = 0, cap = 0;
 	char *end;
@@ -37,8 +38,8 @@ static int read_lanes(struct web_ask *a, uint32_t **ret, uint32_t *ret_n)
 		if (end != s && *end == '-')
 			to = strtoul(s = end + 1, &end, 10);
 		if (end == s || (*end != '\0' && *end != ',') || from > to || to >= ZOOM_LANES_MAX)
-			return err_set(&a->run->e, -EINVAL, "lanes=%.32s: give numbers, as 0-7,9",
-				web_query_get(&a->q, "lanes"));
+			return err_set(&a->run->e, -EINVAL, "%s=%.32s: give numbers, as 0-7,9", key,
+				web_query_get(&a->q, key));
 		for (; from <= to && n < ZOOM_LANES_MAX; from++) {
 			if (!ROOM_FOR(*ret, cap, n))
 				return err_set(&a->run->e, -ENOMEM, "out of memory");
@@ -50,10 +51,11 @@ static int read_lanes(struct web_ask *a, uint32_t **ret, uint32_t *ret_n)
 }
 
 /* lanes: to be freed, whatever this returns. */
-static int read_ask(struct web_ask *a, struct zoom *z, struct zoom_ask *ret, uint32_t **ret_lanes)
+static int read_ask_of(struct web_ask *a, struct zoom *z, const char *key, struct zoom_ask *ret,
+	uint32_t **ret_lanes)
 {
 	uint64_t px = 1024;
-	int r = read_lanes(a, ret_lanes, &ret->n_lanes);
+	int r = read_numbers(a, key, ret_lanes, &ret->n_lanes);
 
 	zoom_range(z, &ret->t0, &ret->t1);
 	if (r < 0)
@@ -67,6 +69,11 @@ static int read_ask(struct web_ask *a, struct zoom *z, struct zoom_ask *ret, uin
 	ret->px = (uint32_t)px;
 	ret->lane = *ret_lanes;
 	return 0;
+}
+
+static int read_ask(struct web_ask *a, struct zoom *z, struct zoom_ask *ret, uint32_t **ret_lanes)
+{
+	return read_ask_of(a, z, "lanes", ret, ret_lanes);
 }
 
 /* --- lanes */
@@ -454,6 +461,96 @@ int web_sums(struct web_ask *a)
 	return 0;
 }
 
+/* --- counters */
+
+static void put_pixels(struct text *t, const struct zoom_count *v, uint32_t n)
+{
+	uint32_t i;
+
+#define PIXELS(column, member)                    \
+	json_in(t, column, '[');                  \
+	for (i = 0; i < n; i++)                   \
+		json_f64(t, (double)v[i].member); \
+	json_close(t, ']');
+	PIXELS("px", px)
+	PIXELS("count", all.count)
+	PIXELS("min", all.min)
+	PIXELS("max", all.max)
+	PIXELS("last", all.last)
+#undef PIXELS
+}
+
+/* Those with nothing in the window, too: they are named, and have the number of before. */
+static void put_counter(struct text *t, const struct zoom_counter *c, uint32_t id,
+	const struct zoom_process *p, double before)
+{
+	char name[256], unit[64];
+
+	metric_bare(c->name, name, sizeof(name));
+	metric_unit(c->name, unit, sizeof(unit));
+	json_key_u64(t, "id", id);
+	json_key_str(t, "name", name);
+	json_key_str(t, "unit", unit);
+	json_key_i64(t, "process", p->pid);
+	put_maybe(t, "rank", p->rank >= 0, p->rank);
+	json_key_u64(t, "told", c->told);
+	json_key(t, "least");
+	json_number(t, c->min);
+	json_key(t, "most");
+	json_number(t, c->max);
+	json_key(t, "before");
+	json_number(t, before);
+}
+
+static void put_counts(struct web_ask *a, const struct zoom *z, const struct zoom_ask *ask,
+	const struct zoom_counts *v)
+{
+	struct text *t = &a->to->body;
+	uint32_t i, n, n_counters, n_processes, at = 0;
+	uint64_t left_out;
+	const struct zoom_counter *c = zoom_counters(z, &n_counters, &left_out);
+	const struct zoom_process *p = zoom_processes(z, &n_processes);
+
+	text_char(t, '{');
+	json_key_u64(t, "px", v->px);
+	json_key_bool(t, "coarse", v->coarse);
+	json_key_u64(t, "left_out", left_out);
+	json_in(t, "counter", '[');
+	for (i = 0; i < n_counters; i++, at += n) {
+		for (n = 0; at + n < v->n && v->v[at + n].counter == i; n++)
+			;
+		if (n == 0 && ask->lane != NULL)
+			continue;
+		json_open(t, '{');
+		put_counter(t, &c[i], i, &p[c[i].process], v->before[i]);
+		put_pixels(t, v->v + at, n);
+		json_close(t, '}');
+	}
+	json_close(t, ']');
+	web_warnings(a);
+	text_char(t, '}');
+}
+
+int web_counters(struct web_ask *a)
+{
+	struct zoom_ask ask = {.px = 1};
+	struct zoom_counts counts;
+	uint32_t *wanted = NULL;
+	struct zoom *z;
+	int r = web_zoom(a, &z);
+
+	if (r == 0)
+		r = read_ask_of(a, z, "counters", &ask, &wanted);
+	if (r == 0)
+		r = zoom_count(z, &ask, &counts, &a->run->e);
+	if (r == 0) {
+		put_counts(a, z, &ask, &counts);
+		zoom_counts_fini(&counts);
+	}
+	free(wanted);
+	return r;
+}
+
 /* --- search */
 
 /* A name as people read it is found as it was recorded. */
@@ -481,7 +578,7 @@ int web_find(struct web_ask *a)
 	int r = web_zoom(a, &z);
 
 	if (r == 0)
-		r = read_lanes(a, &lanes, &f.n_lanes);
+		r = read_numbers(a, "lanes", &lanes, &f.n_lanes);
 	f.lane = lanes;
 	if (r == 0 && (f.part == NULL || *f.part == '\0' ||
 			      !web_query_u64(&a->q, "from", UINT64_MAX / 4, &f.from_ns)))
