@@ -47,6 +47,8 @@ struct leave {
 	bool give_back;    /* freed pages go back to the file system */
 	bool forget_nodes; /* some are gone: the cache must not name them */
 	bool unsized;      /* there may be sessions whose size is not known: of an older protond */
+	int64_t bare;      /* chunks up to this rowid have summaries, if there are any to be had */
+	bool bares;        /* there may be others: of an older protond */
 	bool look;         /* something was stored: is it too much? */
 	bool retains;      /* it was; room is made */
 	bool retained;     /* sessions have left for it */
@@ -161,6 +163,7 @@ int store_prune_piece(struct store_db *d, struct store_prune *p, struct err *e);
 bool store_prune_is_over(struct store_prune *p); /* its time is */
 /* A piece of keeping to the limits. */
 int store_retain_piece(struct store_db *d, struct err *e);
+int store_summary_piece(struct store_db *d, struct err *e);
 int store_size_piece(struct store_db *d, struct err *e);
 bool store_sweep_is_due(struct store_db *d);
 

@@ -286,6 +286,8 @@ int store_leave_piece(struct store_db *d, struct err *e)
 		r = store_retain_piece(d, e);
 	if (r == 0)
 		r = store_give_back_piece(d, e);
+	if (r == 0)
+		r = store_summary_piece(d, e);
 	return r;
 }
 
@@ -296,5 +298,5 @@ void store_leave_open(struct store_db *d)
 	d->leave.due = store_int(d->db, STORE_NEXT_DROP, 0, 0, &any, NULL) == 0;
 	d->leave.sweep = store_meta_int(d, "sweep", &any) == 0;
 	d->leave.give_back = d->leave.sweep;
-	d->leave.unsized = d->leave.look = true;
+	d->leave.unsized = d->leave.bares = d->leave.look = true;
 }

@@ -74,6 +74,29 @@ static int put_trace(struct store_db *d, struct row_io *x, const struct row_trac
 	return store_run(drop);
 }
 
+static int summary_step(struct store_db *d, void *arg, uint32_t *rows, struct err *e)
+{
+	const int rc = summariser_next(&d->summariser, d->db, &d->leave.bare);
+
+	(void)arg;
+	*rows += 1;
+	return rc == SQLITE_ROW    ? PIECE_MORE
+	       : rc == SQLITE_DONE ? PIECE_OVER
+				   : store_fail(d->db, rc, e);
+}
+
+/* What an older protond stored has none. */
+int store_summary_piece(struct store_db *d, struct err *e)
+{
+	int r;
+
+	if (!d->leave.bares)
+		return 0;
+	r = store_piece(d, summary_step, NULL, NULL, 0, e);
+	d->leave.bares = r != PIECE_OVER;
+	return r;
+}
+
 /* No bytes: nothing is pending any more. */
 static int put_pending(struct store_db *d, struct row_io *x, const struct row_pending *p)
 {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "schema.h"
+#include "summariser.h"
 #include "text.h"
 
 /* clang-format off */
@@ -160,6 +161,20 @@ static int copy_all(const struct copy *c, struct err *e)
 	return rc == SQLITE_OK ? copy_uuid(c) : rc;
 }
 
+/* Chunks of an older program's get what a newer one's have. */
+static int summarise(sqlite3 *to)
+{
+	struct summariser s = {.db = NULL};
+	int64_t at = 0;
+	int rc;
+
+	do
+		rc = summariser_next(&s, to, &at);
+	while (rc == SQLITE_ROW);
+	summariser_fini(&s);
+	return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
 /* The tokens by which `run` finds its session are nobody's business elsewhere. */
 #define AT_LAST                                                        \
 	"UPDATE process SET token=NULL;UPDATE session SET token=NULL;" \
@@ -181,6 +196,8 @@ int portable_fill(sqlite3 *from, int64_t id, bool timeline, sqlite3 *to, struct 
 		rc = schema_mend(to, false, &fresh);
 	if (rc == SQLITE_OK)
 		rc = copy_all(&c, e);
+	if (rc == SQLITE_OK)
+		rc = summarise(to);
 	if (rc == SQLITE_OK)
 		rc = sqlite3_exec(to, AT_LAST, NULL, NULL, NULL);
 	return rc;

@@ -1,4 +1,5 @@
-/* SPDX-License-Identifier: MIT. summariser.c: summaries for chunks that are being stored. */
+/* SPDX-License-Identifier: MIT. summariser.c: summaries for chunks that are being stored, or are there
+ * without. */
 #include "summariser.h"
 
 #include <stdlib.h>
@@ -15,6 +16,10 @@
 	" (SELECT source FROM process WHERE id=?1) FROM"                                           \
 	" (SELECT clock, monotonic_ns FROM anchor WHERE ring_clock=1 ORDER BY clock DESC LIMIT 2)" \
 	" WHERE (SELECT clock FROM process WHERE id=?1)=1"
+
+#define WITHOUT                                                                      \
+	"SELECT rowid, process, bytes FROM trace WHERE rowid>?1 AND summary IS NULL" \
+	" AND bytes IS NOT NULL AND events>=?2 ORDER BY rowid LIMIT 1"
 
 static bool open(struct summariser *s, struct sqlite3 *db)
 {
@@ -90,6 +95,42 @@ void *summariser_make(struct summariser *s, struct sqlite3 *db, int64_t process,
 	if (s->names.n_unknown > 0) /* they may be described later */
 		summariser_fini(s);
 	return bytes;
+}
+
+static int put_summary(struct sqlite3 *db, int64_t row, void *bytes, uint32_t n)
+{
+	sqlite3_stmt *q = NULL;
+	int rc = sqlite3_prepare_v2(db, "UPDATE trace SET summary=?2 WHERE rowid=?1", -1, &q, NULL);
+
+	(void)sqlite3_bind_int64(q, 1, row);
+	(void)(bytes != NULL ? sqlite3_bind_blob(q, 2, bytes, (int)n, SQLITE_STATIC)
+			     : sqlite3_bind_zeroblob(q, 2, 0));
+	rc = rc == SQLITE_OK ? sqlite3_step(q) : rc;
+	(void)sqlite3_finalize(q);
+	return rc == SQLITE_DONE ? SQLITE_OK : rc;
+}
+
+int summariser_next(struct summariser *s, struct sqlite3 *db, int64_t *at)
+{
+	sqlite3_stmt *q = NULL;
+	void *bytes = NULL;
+	uint32_t n = 0;
+	int rc = sqlite3_prepare_v2(db, WITHOUT, -1, &q, NULL);
+
+	(void)sqlite3_bind_int64(q, 1, *at);
+	(void)sqlite3_bind_int64(q, 2, SUMMARY_EVENTS_MIN);
+	rc = rc == SQLITE_OK ? sqlite3_step(q) : rc;
+	if (rc == SQLITE_ROW) {
+		*at = sqlite3_column_int64(q, 0);
+		bytes = summariser_make(s, db, sqlite3_column_int64(q, 1),
+			sqlite3_column_blob(q, 2), (uint32_t)sqlite3_column_bytes(q, 2), &n);
+		(void)sqlite3_finalize(q);
+		rc = put_summary(db, *at, bytes, n);
+		free(bytes);
+		return rc == SQLITE_OK ? SQLITE_ROW : rc;
+	}
+	(void)sqlite3_finalize(q);
+	return rc;
 }
 
 void summariser_fini(struct summariser *s)

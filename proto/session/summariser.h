@@ -17,6 +17,10 @@ struct summariser { /* zero-initialise; summariser_fini() before the connection 
  * depends on a summary but speed: whatever goes wrong, there is none. */
 void *summariser_make(struct summariser *s, struct sqlite3 *db, int64_t process, const void *chunk,
 	uint32_t n, uint32_t *ret_n);
+/* The first chunk behind *at, a rowid, that has no summary and is large enough for one gets it, or an
+ * empty one where there is none to be had: it is not looked at again. SQLITE_ROW, and *at is its
+ * rowid; SQLITE_DONE: there is no more; SQLITE_…. */
+int summariser_next(struct summariser *s, struct sqlite3 *db, int64_t *at);
 void summariser_fini(struct summariser *s);
 
 #endif

@@ -19,6 +19,7 @@ static uint64_t draw(void) /* xorshift */
 }
 
 #define CHECK(is, ...) ck_assert_msg(is, __VA_ARGS__)
+#include "portable.h"
 #include "schema.h"
 #include "summariser.h"
 #include "summary.h"
@@ -71,6 +72,8 @@ static void put_nodes(sqlite3 *db, uint32_t parent[NODES + 1], uint32_t depth[NO
 		(void)sqlite3_reset(st);
 	}
 	(void)sqlite3_finalize(st);
+	/* Place 0 of each chunk: a summary is made where all nodes are known. */
+	help_exec(db, "INSERT INTO node VALUES(99,x'00000000000000000000000000000001',0,0,'none')");
 }
 
 struct made {
@@ -475,16 +478,49 @@ START_TEST(another)
 }
 END_TEST
 
+/* For how many chunks a reader makes them. */
+static uint32_t summarised(sqlite3 *db, int64_t session)
+{
+	struct zoom_state state;
+	struct zoom *w;
+	struct err e;
+
+	ck_assert_int_eq(zoom_open(db, session, NULL, &w, &e), 0);
+	zoom_state(w, &state);
+	zoom_free(w);
+	return state.summarised;
+}
+
+/* Chunks whose summary would take more than a tenth of them. */
+static uint32_t unworthy(sqlite3 *db)
+{
+	static const char sql[] = "SELECT sum(length(summary)=0), count(summary) FROM trace";
+	sqlite3_stmt *st;
+	uint32_t n, all;
+
+	ck_assert_int_eq(sqlite3_prepare_v2(db, sql, -1, &st, NULL), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_step(st), SQLITE_ROW);
+	n = (uint32_t)sqlite3_column_int(st, 0);
+	all = (uint32_t)sqlite3_column_int(st, 1);
+	(void)sqlite3_finalize(st);
+	ck_assert_uint_gt(all, n);
+	return n;
+}
+
 /* A database from before summaries, as a reader has it; and what such a program sees of a new one:
  * a column that it does not ask for. */
 START_TEST(old)
 {
 	char dir[] = "/tmp/view_zoom.XXXXXX", path[64], sql[96];
+	struct summariser summariser = {.db = NULL};
+	int64_t at = 0;
 	bool lacks;
 	sqlite3 *db, *file;
+	struct err e;
+	int rc;
 
 	seed = 5;
-	db = any_session(5000, true);
+	db = any_session(20000, true);
 	ck_assert_ptr_nonnull(mkdtemp(dir));
 	(void)snprintf(path, sizeof(path), "%s/db", dir);
 	(void)snprintf(sql, sizeof(sql), "VACUUM INTO '%s'", path);
@@ -500,6 +536,23 @@ START_TEST(old)
 	ck_assert_int_eq(sqlite3_open(path, &db), SQLITE_OK);
 	ck_assert_int_eq(schema_mend(db, false, &lacks), SQLITE_OK);
 	ck_assert(lacks);
+	ck_assert_uint_gt(summarised(db, 7), 0);
+	help_exec(db, "INSERT INTO cell(session,process,segment,node,device,class,count,sum_ns,"
+		      "min_ns,max_ns,bytes,untimed,open) SELECT 7,1,0,id,0,0,1,1,1,1,0,0,0 "
+		      "FROM node"); /* a copy has the nodes that its tree has */
+	ck_assert_int_eq(sqlite3_open(":memory:", &file), SQLITE_OK);
+	ck_assert_int_eq(portable_fill(db, 7, true, file, &e), SQLITE_OK);
+	ck_assert_uint_eq(summarised(file, 7), unworthy(file)); /* a copy has them */
+	zoom_check(file, 7, 5);
+	ck_assert_int_eq(sqlite3_close(file), SQLITE_OK);
+	do
+		rc = summariser_next(&summariser, db, &at);
+	while (rc == SQLITE_ROW);
+	ck_assert_int_eq(rc, SQLITE_DONE);
+	at = 0; /* not again */
+	ck_assert_int_eq(summariser_next(&summariser, db, &at), SQLITE_DONE);
+	summariser_fini(&summariser);
+	ck_assert_uint_eq(summarised(db, 7), unworthy(db));
 	zoom_check(db, 7, 10);
 	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
 	(void)unlink(path);
