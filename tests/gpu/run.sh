@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT. run.sh WHAT DIR [arguments]: what needs an NVIDIA GPU. Without words: says which there are.
 #
 # DIR is a build or an unpacked bundle (bin/, lib/). The GPU programs are taken from DIR/gpu, or built
-# there when nvcc is here. record, kineto and pages make files in a folder, their argument. Without a GPU: says so,
+# there when nvcc is here. record, kineto, pages and faults make files in a folder, their argument. Without a GPU: says so,
 # exit 0 for `make gpu-check` on a machine without one.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -32,7 +32,7 @@ proton) exec "$PYTHON" "$here/proton_check.py" "$dir" "$@" ;;
 proton-tests) exec "$PYTHON" "$here/proton_tests.py" "$dir" "$@" ;; # TESTS OUT
 ranks) exec "$PYTHON" "$here/ranks_check.py" "$dir" "$@" ;;
 others) exec "$PYTHON" "$here/others_check.py" "$dir" "$@" ;;
-bench | overhead | kineto | pages) exec "$PYTHON" "$here/$what.py" "$dir" "$@" ;;
+bench | overhead | kineto | pages | faults) exec "$PYTHON" "$here/$what.py" "$dir" "$@" ;;
 record) exec bash "$here/record.sh" "$dir" "$@" ;;
 *)
         echo "usage: run.sh build|$(sed -n "s/^\([a-z][a-z| -]*\)) exec.*/\1/p" "$0" | tr -d " " | paste -sd"|") DIR" >&2
