@@ -3,6 +3,7 @@ import { useMemo } from "preact/hooks";
 import type { DeviceSum } from "../api";
 import { family, word } from "../color";
 import { group, percent, shown, sums, time, when } from "../format";
+import { Hints } from "../hints";
 import { Legend, Loaded } from "../parts";
 import { selectName, selectNode, selectedNode, useOps, useSession, useTree } from "../session";
 import { set } from "../state";
@@ -40,13 +41,13 @@ function TopSelf() {
 		<section>
 			<h2>Most time in itself</h2>
 			<Loaded of={ops}>{(o) => {
-				const total = o.column.total as number[];
+				const total = (o.is_cpu ? o.column.self : o.column.total) as number[];
 				const rows = o.column.name.map((_, i) => i).sort((a, b) => total[b] - total[a]).slice(0, 10);
 				const all = total.reduce((s, v) => s + v, 0);
 				const c = sums("ns", rows.map((r) => total[r]));
 				const cols: Col[] = [
-					{ key: "name", head: "Kernel or copy", text: (r) => shown(o.names[o.column.name[r]]), title: (r) => shown(o.names[o.column.name[r]]) },
-					{ key: "total", head: "GPU time", unit: c.unit, num: true, width: 110, text: (r) => c.text(total[r]), share: (r) => total[r] / all },
+					{ key: "name", head: o.is_cpu ? "Scope" : "Kernel or copy", text: (r) => shown(o.names[o.column.name[r]]), title: (r) => shown(o.names[o.column.name[r]]) },
+					{ key: "total", head: o.is_cpu ? "CPU time" : "GPU time", unit: c.unit, num: true, width: 110, text: (r) => c.text(total[r]), share: (r) => total[r] / all },
 					{ key: "pct", head: "", num: true, width: 78, text: (r) => percent(total[r], all) },
 					{ key: "count", head: "Count", num: true, width: 76, text: (r) => group(o.column.count[r] as number) },
 				];
@@ -163,6 +164,7 @@ export function Summary() {
 				<Card head="Lost" value={group(lost)} note={lost ? "events" : "nothing"} bad={lost > 0} />
 				<Card head="Overhead" value={s.overhead === undefined || s.overhead === null ? "–" : percent(s.overhead, 1)} note="of a core" />
 			</dl>
+			<Hints />
 			{(devices.length > 0 || parts.length > 0) && (
 				<section>
 					<h2>Where the GPU's time went</h2>
