@@ -91,7 +91,7 @@ export function slowRank(r: RanksAnswer): Hint[] {
 export function Hints() {
 	const { id, meta, beat } = useSession();
 	const { tree } = useTree();
-	const ranks = usePromise(() => (meta.has.ranks ? get<RanksAnswer>(api(id, "ranks")) : null), [id, beat]).value;
+	const ranks = usePromise(() => (meta.has.ranks ? get<RanksAnswer>(api(id, "ranks")) : null), [id, beat, meta.has.ranks]).value;
 	const hints = useMemo(() => [...(tree ? hintsOf(tree, meta.steps ?? 0) : []), ...(ranks ? slowRank(ranks) : [])], [tree, ranks]);
 	if (hints.length === 0)
 		return null;
