@@ -216,8 +216,9 @@ web: viewer/web/node_modules
 viewer/web/node_modules: viewer/web/package-lock.json
 	cd viewer/web && npm ci --ignore-scripts --no-audit --no-fund --silent
 	@touch $@
-web-bench: viewer/web/node_modules
-	node tests/web/bench.mjs
+web-bench: viewer/web/node_modules all $(B)/bench/multiply
+	node tests/web/firefox.mjs
+	PROTOND_BUILD=$(B) node tests/web/bench.mjs
 
 # --- the two commands -----------------------------------------------------------------------------
 

@@ -8,11 +8,11 @@ const here = dirname(fileURLToPath(import.meta.url));
 export const fromWeb = createRequire(join(here, "../../viewer/web/package.json"));
 const puppeteer = fromWeb("puppeteer-core");
 
-export async function browser() {
+export async function browser(more = []) {
 	const path = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
 	if (!path)
 		throw new Error("no chromium: apt-get install chromium");
-	return puppeteer.launch({ executablePath: path, headless: true, args: ["--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-color-profile=srgb", "--disable-extensions", "--mute-audio"] });
+	return puppeteer.launch({ executablePath: path, headless: true, args: ["--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-color-profile=srgb", "--disable-extensions", "--mute-audio", ...more] });
 }
 
 // A page of a size; zoom is the browser's: fewer CSS pixels, more of the screen's for each.

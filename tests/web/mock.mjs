@@ -251,7 +251,7 @@ function once(key, make) {
 	return made.get(key);
 }
 
-const lineOf = (id) => once(`line ${id}`, () => new Line(SESSIONS[id][6], id === "many" || id === "huge" ? 4 : 2, id === "many" || id === "huge" ? 8 : 2, SESSIONS[id][7]));
+const lineOf = (id) => once(`line ${id}`, () => new Line(SESSIONS[id][6], ...({ many: [4, 8], huge: [8, 16] }[id] ?? [2, 2]), SESSIONS[id][7]));
 
 function meta(id) {
 	const [name, tree, , steps, series, ranks, events] = SESSIONS[id];
