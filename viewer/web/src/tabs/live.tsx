@@ -110,7 +110,7 @@ function LiveCharts({ p }: { p: Past }) {
 	return (
 		<div class="halves charts-two">
 			<Chart label="Steps a second" x={p.t} xIs="seconds" unit="/s" curves={curves("steps a second", "#4477aa", p.rate)} height={150} zero />
-			<Chart label="GPU busy" x={p.t} xIs="seconds" unit="%" curves={curves("GPU busy", "#ee7733", p.busy)} height={150} zero />
+			{p.busy.some((v) => v !== null) && <Chart label="GPU busy" x={p.t} xIs="seconds" unit="%" curves={curves("GPU busy", "#ee7733", p.busy)} height={150} zero />}
 		</div>
 	);
 }

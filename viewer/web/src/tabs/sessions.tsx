@@ -10,8 +10,8 @@ import { type Col, Table } from "../table";
 import { Search } from "../parts";
 
 const HEAD: [string, string, number | undefined][] = [
-	["id", "ID", 76], ["name", "Name", undefined], ["state", "State", 104], ["source", "Source", 84], ["created_ns", "Began", 168], ["duration_ns", "Took", 110],
-	["processes", "Processes", 100], ["launches", "Launches", 100], ["tags", "Tags", 110], ["command", "Command", undefined],
+	["id", "ID", 60], ["name", "Name", 200], ["state", "State", 92], ["source", "Source", 84], ["created_ns", "Began", 168], ["duration_ns", "Took", 110],
+	["processes", "Processes", 100], ["launches", "Launches", 100], ["tags", "Tags", 90], ["command", "Command", undefined],
 ];
 
 export function SessionsTab() {
