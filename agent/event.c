@@ -230,6 +230,7 @@ int event_session(struct pd_thread *t, uint32_t verb, uint32_t session, uint32_t
 		r.data = o->data;
 		r.context = o->context;
 		r.cpu = o->cpu;
+		r.switches = o->switches;
 	}
 	if (o != NULL)
 		r.flags = o->flags;

@@ -92,6 +92,8 @@ void gpu_want(uint32_t want)
 		to = GPU_ON;
 	else if ((want & WANT_GPU_ARMED) != 0 && can_arm())
 		to = GPU_ARMED;
+	if (core.backend != NULL && core.backend->switches != NULL)
+		core.backend->switches(to == GPU_ON ? want & WANT_SYNC : 0);
 	if (core.gpu_wanted == (uint32_t)to)
 		return;
 	core.gpu_wanted = to;

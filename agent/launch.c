@@ -143,6 +143,24 @@ __attribute__((hot)) bool agent_launch(uint32_t flags, uint32_t correlation, uin
 	return true;
 }
 
+bool agent_call(const struct rec_call *call)
+{
+	struct rec_call r = *call;
+	struct pd_thread *t = NULL;
+	bool op = false;
+	int saved;
+
+	if (!agent_enter(&saved))
+		return false;
+	if (!agent_on_backend)
+		t = core.host->thread();
+	r.hdr = REC_HDR(sizeof(r), REC_CALL, 0, 0, agent_where(&op));
+	r.python = scope_python(t != NULL ? t->engine : NULL, op);
+	(void)agent_put(&r, sizeof(r)); /* refused: counted */
+	agent_leave(saved);
+	return true;
+}
+
 void agent_launch_failed(void)
 {
 	struct pd_thread *t = agent_self;

@@ -60,6 +60,7 @@ static const struct term_list backends = {
 static const char *start_options(const msgpack_object *params, struct j_verb *v)
 {
 	uint8_t backend = 0, hook = 0, source = SOURCE_CONTROL, mode = MODE_NONE;
+	char switches[64] = "";
 	const char *wrong;
 
 	if (wire_get_str(params, "name", v->name, sizeof(v->name)) < 0)
@@ -84,6 +85,9 @@ static const char *start_options(const msgpack_object *params, struct j_verb *v)
 		return "source must be control or run";
 	if (word_index(params, "mode", &term_session_modes, &mode) < 0)
 		return "mode must be empty, proton or proton-3.6: this version does not sample PCs";
+	if (wire_get_str(params, "switches", switches, sizeof(switches)) < 0 ||
+		(*switches != '\0' && !switches_read(switches, &v->switches)))
+		return "switches must be words of: " SWITCH_WORDS;
 	snprintf(v->mode, sizeof(v->mode), "%s", term_session_modes.word[mode]);
 	snprintf(v->backend, sizeof(v->backend), "%s", backend_words[backend]);
 	if (hook != 0)
@@ -180,6 +184,30 @@ void verb_activate(struct request *q)
 void verb_stop(struct request *q)
 {
 	param_session(q, stop_found);
+}
+
+/* --- switch --- */
+
+static void switch_found(struct request *q)
+{
+	char on[64] = "", off[64] = "";
+	uint8_t more = 0, less = 0;
+	struct refusal no;
+
+	if (wire_get_str(q->params, "on", on, sizeof(on)) < 0 ||
+		wire_get_str(q->params, "off", off, sizeof(off)) < 0 ||
+		(*on != '\0' && !switches_read(on, &more)) ||
+		(*off != '\0' && !switches_read(off, &less)) || (more | less) == 0) {
+		request_wrong(q, "on and off must be words of: " SWITCH_WORDS,
+			"see `protonctl help set`");
+		return;
+	}
+	answer(q, query_switch(q->d, &q->session, more, less, &no), &no);
+}
+
+void verb_switch(struct request *q)
+{
+	param_session(q, switch_found);
 }
 
 /* --- finalize --- */

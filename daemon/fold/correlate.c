@@ -224,10 +224,14 @@ static inline void count_one(struct part *part, const struct launch *l, const st
 	if (g->captured != PATH_ROOT && g->captured < p->n_paths &&
 		p->path[g->captured].kind == PATH_KIND_EXCEPT && is_excepted(part, g))
 		return;
-	if (gpu_is_metric(g->type))
+	if (gpu_is_metric(g->type)) {
 		tree_captured(part, l, g);
-	else
-		tree_gpu(part, l, g);
+		return;
+	}
+	tree_gpu(part, l, g);
+	if (part->sync && g->type == REC_COPY && (l->flags & LAUNCH_TIMED) != 0 &&
+		((l->flags & LAUNCH_BLOCKS) != 0 || (g->flags & GPU_FLAG_PAGED) != 0))
+		tree_copy_call(part, l);
 }
 
 static void count_in(struct process *p, const struct launch *l, const struct gpu *g)

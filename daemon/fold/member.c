@@ -16,6 +16,11 @@
 #include "timeline.h"
 #include "tree.h"
 
+void part_set_switches(struct part *part)
+{
+	part->sync = (part->session->row.switches & SWITCH_SYNC) != 0;
+}
+
 struct part *part_new(struct session *s, struct process *p)
 {
 	struct part *part, **at;
@@ -34,6 +39,7 @@ struct part *part_new(struct session *s, struct process *p)
 	part->cpu = s->row.cpu == 0;
 	part->gpu = s->row.gpu == SESSION_GPU_WANTED && strcmp(s->row.backend, "none") != 0;
 	part->python = s->row.context == 1;
+	part_set_switches(part);
 	if (s->row.data != SESSION_TREE) {
 		part->timeline = calloc(1, sizeof(*part->timeline));
 		if (part->timeline == NULL) {

@@ -111,7 +111,8 @@ static void on_launch(struct drain *d, const uint8_t *record)
 
 	memcpy(&r, record, sizeof(r));
 	path = table_path(p, REC_ID(r.hdr));
-	r.name = table_name(p, r.name);
+	if ((REC_FLAGS(r.hdr) & LAUNCH_TIMED) == 0) /* else it is no name, and as long as it is */
+		r.name = table_name(p, r.name);
 	r.python = table_path(p, r.python);
 	if (path == TABLE_NONE || r.name == TABLE_NONE || r.python == TABLE_NONE) {
 		loss_bad(p, 1);
@@ -197,6 +198,28 @@ static void on_copy(struct drain *d, const uint8_t *record)
 		.class = class};
 	gpu_check_time(p, &g);
 	correlate_gpu(p, &g);
+}
+
+/* Of a session whose switch is off it is nothing. */
+static void on_call(struct drain *d, const uint8_t *record)
+{
+	struct process *p = d->process;
+	struct rec_call r;
+	uint32_t path, i;
+	uint8_t class;
+
+	memcpy(&r, record, sizeof(r));
+	path = table_path(p, REC_ID(r.hdr));
+	r.python = table_path(p, r.python);
+	class = gpu_class_of(REC_CALL, r.kind);
+	if (path == TABLE_NONE || r.python == TABLE_NONE || class == CLASS_CPU || r.end < r.begin) {
+		loss_bad(p, 1);
+		return;
+	}
+	set_id(&r.hdr, path);
+	for (i = 0; i < p->n_parts; i++)
+		if (p->part[i]->sync)
+			tree_call(p->part[i], &p->lane[d->lane], &r, class);
 }
 
 static inline bool metric_is_good(struct process *p, uint8_t type, uint32_t name, uint64_t *value)

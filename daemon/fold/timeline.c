@@ -23,6 +23,7 @@
 _Static_assert(TRACE_BEGAN_BEFORE == SCOPE_BEGAN_BEFORE && TRACE_UNWOUND == SCOPE_UNWOUND &&
 		       TRACE_SPAN == SCOPE_SPAN && TRACE_OPEN > SCOPE_SPAN,
 	"flags are those of the ring");
+_Static_assert(TRACE_CALL > TRACE_OPEN, "a flag of its own");
 _Static_assert((int)METRIC_I64 == VALUE_I64 && (int)METRIC_U64 == VALUE_U64 &&
 		       (int)METRIC_F64 == VALUE_F64 && (int)METRIC_STR == VALUE_STR,
 	"types are those of the ring");
@@ -381,6 +382,25 @@ void timeline_scope(struct part *part, const struct lane *lane, const struct cel
 		.node = place_node(part, cell->node),
 		.segment = cell->segment,
 		.flags = flags};
+
+	if (!part->process->fold->no_memory)
+		timeline_end(part, trace_pack_scope(&t->pack, &s));
+}
+
+void timeline_call(struct part *part, const struct lane *lane, const struct cell *cell,
+	const struct rec_call *r)
+{
+	struct timeline *t = timeline_begin(part);
+	const struct trace_scope s = {.begin = r->begin,
+		.end = r->end,
+		.thread = place_thread(part, lane->tid, lane->name),
+		.node = place_node(part, cell->node),
+		.segment = cell->segment,
+		.flags = TRACE_CALL,
+		.call = {.event = r->event,
+			.correlation = r->correlation,
+			.stream = r->stream,
+			.class = cell->class}};
 
 	if (!part->process->fold->no_memory)
 		timeline_end(part, trace_pack_scope(&t->pack, &s));

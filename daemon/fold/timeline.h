@@ -22,6 +22,7 @@ struct lane;
 struct launch;
 struct metric;
 struct part;
+struct rec_call;
 struct rec_metric;
 struct rec_scope;
 struct session;
@@ -33,6 +34,8 @@ void chunks_fini(struct chunks *c);
  * in. */
 void timeline_scope(struct part *part, const struct lane *lane, const struct cell *cell,
 	uint64_t begin, uint64_t end, uint8_t flags);
+void timeline_call(struct part *part, const struct lane *lane, const struct cell *cell,
+	const struct rec_call *r);
 void timeline_op(
 	struct part *part, const struct launch *l, const struct gpu *g, const struct cell *cell);
 void timeline_metric(struct part *part, const struct lane *lane, const struct metric *m,

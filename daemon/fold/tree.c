@@ -343,14 +343,63 @@ void tree_seen_open(struct part *part, uint32_t path, uint64_t clock)
 		cell_touch(&part->tree, tree_at(&part->tree, at), at);
 }
 
-/* --- what the GPU did --- */
-
 /* Ids are checked when a record comes, but it may have waited over a restart: the tables have been
  * read again since, and a job may have shortened them. */
 static uint32_t known_path(const struct process *p, uint32_t path)
 {
 	return path < p->n_paths ? path : PATH_OTHER;
 }
+
+/* --- calls of the vendor's library --- */
+
+void tree_call(
+	struct part *part, const struct lane *lane, const struct rec_call *r, uint8_t class)
+{
+	struct process *p = part->process;
+	struct cell key = {.device = DEVICE_NONE, .class = class & 0x7fu}, *c;
+	const uint64_t refused = p->refused;
+	const uint32_t path = known_path(p, REC_ID(r->hdr));
+	uint32_t node, at;
+	uint64_t ns;
+
+	if (!window_has(&part->window, r->end))
+		return;
+	ns = window_overlap(&part->window, &p->clock, r->begin, r->end);
+	node = part->python && r->python != PATH_ROOT
+		       ? node_of_stack(p, known_path(p, r->python), path)
+		       : node_of_path(p, path);
+	key.node = node_child(p, node, NODE_CALL, WORD_CLASS + class);
+	key.segment = segment_at(part, r->end);
+	at = tree_cell(part, &key);
+	if (at == TABLE_NONE)
+		return;
+	if (refused != p->refused)
+		loss_part(part, LOST_NODES, 1);
+	c = tree_at(&part->tree, at);
+	cell_touch(&part->tree, c, at);
+	c->count++;
+	c->sum_ns = sum(c->sum_ns, ns);
+	durations_add(part, c, ns);
+	if (part->timeline != NULL)
+		timeline_call(part, lane, c, r);
+}
+
+void tree_copy_call(struct part *part, const struct launch *l)
+{
+	const struct lane lane = {.tid = l->tid, .name = NAME_NONE};
+	const struct rec_call r = {.hdr = REC_HDR(0, REC_CALL, 0, 0, l->path),
+		.begin = l->clock,
+		.end = l->clock + (uint64_t)l->name * LAUNCH_UNIT,
+		.correlation = l->correlation,
+		.stream = UINT32_MAX,
+		.python = l->python,
+		.epoch = l->epoch};
+
+	if (r.end >= r.begin)
+		tree_call(part, &lane, &r, CLASS_COPY_WAIT);
+}
+
+/* --- what the GPU did --- */
 
 static uint32_t kernel_name(const struct process *p, const struct launch *l, const struct gpu *g)
 {

@@ -355,6 +355,7 @@ static void row_of_verb(struct row_session *r, const struct j_verb *v)
 	r->context = v->context > SESSION_PYTHON ? SESSION_SHADOW : v->context;
 	r->cpu = v->cpu > SESSION_CPU_OFF ? SESSION_CPU_ON : v->cpu;
 	r->gpu = v->gpu > 2 ? 2 : v->gpu;
+	r->switches = v->switches;
 	words_field(r->name, sizeof(r->name), v->name, sizeof(v->name));
 	words_field(r->backend, sizeof(r->backend), v->backend, sizeof(v->backend));
 	words_field(r->mode, sizeof(r->mode), v->mode, sizeof(v->mode));
@@ -373,6 +374,18 @@ static void session_label(struct session *s, const struct j_verb *v)
 	if (label_wrong(kind, text) == NULL &&
 		label_apply(s->row.name, s->row.note, s->row.tags, kind, text) == 0)
 		s->dirty = true;
+}
+
+static void session_switches(struct session *s, uint8_t switches)
+{
+	uint32_t i;
+
+	if (!session_is_current(s))
+		return;
+	s->row.switches = switches;
+	s->dirty = true;
+	for (i = 0; i < s->n_parts; i++)
+		part_set_switches(s->part[i]);
 }
 
 int session_verb(struct fold *f, const struct j_verb *v)
@@ -405,6 +418,8 @@ int session_verb(struct fold *f, const struct j_verb *v)
 		session_phase(s, &m);
 	else if (v->verb >= VERB_RENAME && v->verb <= VERB_UNTAG)
 		session_label(s, v);
+	else if (v->verb == VERB_SWITCH)
+		session_switches(s, v->switches);
 	else if (v->verb == VERB_DELETE)
 		return session_delete(s, &m);
 	return 0;
@@ -445,6 +460,7 @@ static bool job_row(struct process *p, const struct rec_session *r, struct row_s
 	row->context = r->context;
 	row->cpu = r->cpu;
 	row->gpu = strcmp(row->backend, "none") == 0 ? 2 : 0;
+	row->switches = r->switches;
 	return true;
 }
 

@@ -39,6 +39,7 @@ static void show_session(const struct session *s, struct fold_session *ret)
 		.context = (uint8_t)s->row.context,
 		.cpu = (uint8_t)s->row.cpu,
 		.gpu = (uint8_t)s->row.gpu,
+		.switches = s->row.switches,
 		.state = (uint8_t)s->row.state,
 		.gpu_seen = s->gpu_seen,
 		.stored = !session_is_current(s) && !s->dirty && s->collected <= s->fold->seen,

@@ -123,6 +123,7 @@ enum verb {
 	VERB_NOTE = 10,
 	VERB_TAG = 11,
 	VERB_UNTAG = 12,
+	VERB_SWITCH = 13, /* from now on it records what `switches` says */
 };
 struct j_verb {
 	uint32_t verb;       /* enum verb */
@@ -131,7 +132,10 @@ struct j_verb {
 	uint8_t ring[16], token[16];
 	uint64_t mono_ns; /* when it takes effect */
 	int64_t realtime_ns;
-	uint32_t source, match, pid;     /* START only from here */
+	uint32_t source;         /* START only from here, but for switches */
+	uint8_t match, switches; /* switches: also of SWITCH */
+	uint8_t pad0[2];
+	uint32_t pid;
 	uint8_t data, context, cpu, gpu; /* enums of session_terms.h */
 	char name[128] /* also of a label */, backend[32], mode[64], hook[32],
 		command[128]; /* NUL-terminated */

@@ -85,6 +85,13 @@ int change_failed(struct refusal *no, int r, const char *what, const char *name)
 		"could not %s '%s': %s", what, name, strerror(-r));
 }
 
+static int is_over(const struct session_ref *s, struct refusal *no)
+{
+	return refuse(no, -EALREADY,
+		"`protonview tree` shows it; `protonctl start NAME` begins another",
+		"session %ld '%s' has been finalized", (long)s->id, s->name);
+}
+
 static int change_now(struct daemon *d, struct session_ref *s, enum verb verb, const char *what,
 	struct refusal *no)
 {
@@ -92,9 +99,7 @@ static int change_now(struct daemon *d, struct session_ref *s, enum verb verb, c
 	int r;
 
 	if (!s->live || s->state == SESSION_IS_FINALIZING || session_is_over(s->state))
-		return refuse(no, -EALREADY,
-			"`protonview tree` shows it; `protonctl start NAME` begins another",
-			"session %ld '%s' has been finalized", (long)s->id, s->name);
+		return is_over(s, no);
 	r = change_apply_to(d, s, verb);
 	if (r < 0)
 		return change_failed(no, r, what, s->name);
@@ -111,6 +116,22 @@ int query_activate(struct daemon *d, struct session_ref *s, struct refusal *no)
 int query_deactivate(struct daemon *d, struct session_ref *s, struct refusal *no)
 {
 	return change_now(d, s, VERB_DEACTIVATE, "stop", no);
+}
+
+int query_switch(
+	struct daemon *d, struct session_ref *s, uint8_t on, uint8_t off, struct refusal *no)
+{
+	struct j_verb v = {.verb = VERB_SWITCH, .uid = s->uid};
+	struct fold_session f;
+	int r;
+
+	if (!s->live || !fold_get_session(d->fold, s->uuid, &f) || session_is_over(f.state) ||
+		f.state == SESSION_IS_FINALIZING)
+		return is_over(s, no);
+	memcpy(v.session, s->uuid, 16);
+	v.switches = (uint8_t)((f.switches | on) & ~off);
+	r = change_apply(d, &v);
+	return r < 0 ? change_failed(no, r, "change", s->name) : 0;
 }
 
 /* --- finalize --- */

@@ -22,6 +22,10 @@ typedef void changed_fn(void *arg, const struct refusal *no, const struct change
 int query_activate(struct daemon *d, struct session_ref *s, struct refusal *no);
 int query_deactivate(struct daemon *d, struct session_ref *s, struct refusal *no);
 
+/* Likewise: it records what these switches say, too, or no more: enum session_switch bits. */
+int query_switch(
+	struct daemon *d, struct session_ref *s, uint8_t on, uint8_t off, struct refusal *no);
+
 /* Answers when all of it is stored. One that was finalized before: at once. */
 #define FINALIZE_MS_MAX 60000u
 void query_finalize(struct daemon *d, const struct asker *a, const struct session_ref *s,

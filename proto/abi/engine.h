@@ -97,7 +97,7 @@ struct engine_open {
 
 struct session_options {
 	uint32_t backend, mode, hook; /* process-local name ids, 0 none */
-	uint8_t data, context, cpu, pad0;
+	uint8_t data, context, cpu, switches;
 	uint64_t flags;
 };
 

@@ -42,7 +42,8 @@
         X(GPU,       12, 32, gpu,       false) /* name: words for people, or NAME_NONE */        \
         X(SUM,       13, 192, sum,      false) /* path: many scopes; see below */                \
         X(TOTAL,     14, 64, total,     false) /* path: many metrics of one name and type */     \
-        X(CAPTURED,  15, 40, captured,  true)  /* path: a metric of a graph's capture, once it ran */
+        X(CAPTURED,  15, 40, captured,  true)  /* path: a metric of a graph's capture, once it ran */ \
+        X(CALL,      16, 64, call,      true)  /* path: the calling thread's; written at its end */
 /* clang-format on */
 
 enum record_type {
@@ -90,6 +91,10 @@ struct rec_scope {
 #define LAUNCH_GRAPH 2u /* a graph: many records share the correlation id */
 #define LAUNCH_COPY  4u
 #define LAUNCH_SET   8u
+/* Of a COPY, while WANT_SYNC: `name` is how long the call took, in LAUNCH_UNIT of the clock. */
+#define LAUNCH_TIMED  16u
+#define LAUNCH_BLOCKS 32u /* TIMED, and the call comes back when the copy is done */
+#define LAUNCH_UNIT   64u
 
 struct rec_launch {
 	uint64_t hdr;
@@ -105,6 +110,7 @@ struct rec_launch {
 #define GPU_FLAG_RUNNING 1u /* a forced flush returned it unfinished: end is 0 */
 #define GPU_FLAG_UNTIMED 2u /* times unusable: counted, no time */
 #define GPU_FLAG_GRAPH   4u /* part of a graph launch */
+#define GPU_FLAG_PAGED   8u /* COPY: the host's memory is not pinned, so the call waits for it */
 
 struct rec_kernel {
 	uint64_t hdr;
@@ -156,6 +162,21 @@ struct rec_captured {
 	uint16_t pad0[3];
 };
 
+/* A call that waits for the GPU, or tells it what to wait for. */
+struct rec_call {
+	uint64_t hdr;
+	uint64_t begin, end; /* clock */
+	uint64_t event;      /* the vendor's handle, used again for another when destroyed; 0: none */
+	uint32_t correlation;
+	uint32_t context;
+	uint32_t stream; /* as in KERNEL; UINT32_MAX: none, or unknown */
+	uint32_t python; /* path of Python frames, or PATH_ROOT */
+	uint16_t epoch;
+	uint8_t kind; /* the id in its row of GPU_CLASSES */
+	uint8_t pad0[5];
+	uint64_t pad1;
+};
+
 enum session_verb {
 	SESSION_START = 1,
 	SESSION_ACTIVATE = 2,
@@ -173,7 +194,8 @@ struct rec_session {
 	uint32_t name;    /* of the session */
 	uint32_t backend; /* name ids; NAME_NONE: the default */
 	uint32_t mode, hook;
-	uint8_t data, context, cpu, pad0; /* enums of engine.h */
+	uint8_t data, context, cpu; /* enums of session_terms.h */
+	uint8_t switches;           /* enum session_switch bits */
 	uint32_t format;                  /* SESSION_FINALIZE: name id of the format */
 	uint64_t flags;                   /* PROTOND_* flags of the call */
 	uint64_t pad1[2];

@@ -228,6 +228,7 @@ enum ring_want {
 	WANT_GPU_ARMED = 16, /* subscribe for graph captures, record nothing */
 	WANT_GPU_PAUSE = 32, /* let go of the GPU altogether */
 	WANT_PYTHON = 64,    /* Python stacks at launches */
+	WANT_SYNC = 256,     /* with WANT_GPU: CALL records, and how long copies took */
 	WANT_SUMS = 128,     /* only in the control file: sums from the next quarter of a lane on */
 };
 

@@ -217,7 +217,7 @@ struct kernels {
 
 static bool is_gpu_work(const struct kernels *w, uint32_t node)
 {
-	return w->p->node[node].class != CLASS_CPU || w->c.self[node][COST_count] > 0 ||
+	return gpu_class_is_work(w->p->node[node].class) || w->c.self[node][COST_count] > 0 ||
 	       w->c.self[node][COST_gpu_time] > 0;
 }
 

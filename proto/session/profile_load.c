@@ -346,6 +346,16 @@ static int add_copies(
 	return 0;
 }
 
+static int add_syncs(struct tree_load *t, struct slot *s, uint64_t count, uint64_t ns)
+{
+	if (rare_of(t, s) < 0)
+		return -ENOMEM;
+	s->rare->has_sync = true;
+	s->rare->syncs = load_sum(s->rare->syncs, count);
+	s->rare->sync_time = load_sum(s->rare->sync_time, ns);
+	return 0;
+}
+
 /* Its trees have kernels, and the scopes around them where it looks at scopes at all. */
 static bool is_for_proton(const struct tree_load *t, uint64_t class)
 {
@@ -374,7 +384,7 @@ static int cell_row(struct tree_load *t, sqlite3_value **v)
 	s = &t->slot[at];
 	if (class == CLASS_CPU && t->l->p->head.files != MODE_NONE)
 		return 0;
-	if (class == CLASS_CPU) {
+	if (gpu_classes[gpu_class_known(class)].counts == COUNTS_CPU) {
 		s->has_cpu = true;
 		s->cpu = load_sum(s->cpu, ns);
 		s->calls = load_sum(s->calls, count);
@@ -389,6 +399,8 @@ static int cell_row(struct tree_load *t, sqlite3_value **v)
 	s->class = gpu_class_known(class);
 	if (gpu_classes[s->class].counts == COUNTS_KERNEL)
 		r = add_kernels(t, s, count, ns, brief ? 0 : value_u64(v[CELL_UNTIMED]));
+	else if (gpu_classes[s->class].counts == COUNTS_SYNC)
+		r = add_syncs(t, s, count, ns);
 	else
 		r = add_copies(t, s, count, ns, brief ? 0 : value_u64(v[CELL_BYTES]));
 	if (r == 0)

@@ -39,6 +39,7 @@ int load_columns(struct tree_load *t)
 		has[COL_TIME] |= t->slot[i].has_gpu;
 		has[COL_CPU_TIME] |= t->slot[i].has_cpu;
 		has[COL_COPY_TIME] |= t->slot[i].rare != NULL && t->slot[i].rare->has_copy;
+		has[COL_SYNC_TIME] |= t->slot[i].rare != NULL && t->slot[i].rare->has_sync;
 		has[COL_UNTIMED] |= t->slot[i].rare != NULL && t->slot[i].rare->untimed > 0;
 	}
 	has[COL_UNTIMED] &= t->l->p->head.files == MODE_NONE;
@@ -48,6 +49,7 @@ int load_columns(struct tree_load *t)
 	has[COL_COPIES] = has[COL_COPY_TIME];
 	has[COL_COPY_BYTES] = has[COL_COPY_TIME] && !load_is_brief(t->l->select);
 	has[COL_CALLS] = has[COL_CPU_TIME];
+	has[COL_SYNCS] = has[COL_SYNC_TIME];
 	for (i = 0; i < COL_MAX; i++) {
 		t->column[i] = PROFILE_NONE;
 		if (!has[i])
@@ -105,6 +107,10 @@ static void put_slot(struct tree_load *t, const struct slot *s)
 		put(t, s, COL_COPY_TIME, s->rare->copy_time);
 		put(t, s, COL_COPIES, s->rare->copies);
 		put(t, s, COL_COPY_BYTES, s->rare->bytes);
+	}
+	if (s->rare != NULL && s->rare->has_sync) {
+		put(t, s, COL_SYNC_TIME, s->rare->sync_time);
+		put(t, s, COL_SYNCS, s->rare->syncs);
 	}
 	if (s->has_cpu) {
 		put(t, s, COL_CPU_TIME, s->cpu);

@@ -16,7 +16,9 @@
 	X(COPIES, "copies", KIND_INCLUSIVE)            \
 	X(COPY_BYTES, "copy_bytes", KIND_INCLUSIVE)    \
 	X(CPU_TIME, "cpu_time (ns)", KIND_EXCLUSIVE)   \
-	X(CALLS, "calls", KIND_EXCLUSIVE)
+	X(CALLS, "calls", KIND_EXCLUSIVE)              \
+	X(SYNC_TIME, "sync_time (ns)", KIND_INCLUSIVE) \
+	X(SYNCS, "syncs", KIND_INCLUSIVE)
 
 enum column {
 #define X(id, name, kind) COL_##id,
@@ -34,8 +36,8 @@ struct share {
 
 /* What few nodes have. */
 struct rare {
-	uint64_t untimed, copy_time, copies, bytes;
-	bool has_copy;
+	uint64_t untimed, copy_time, copies, bytes, sync_time, syncs;
+	bool has_copy, has_sync;
 };
 
 /* What a lean load leaves out. */

@@ -117,7 +117,8 @@
         C(recovered,            I64_MAYBE,   -,   "INTEGER") /* from a damaged database: 1 whole, 2 in part */ \
         C(stored_bytes,         U64_MAYBE,   -,   "INTEGER") /* about: what its rows take of the file */ \
         C(tags,                 TEXT_MAYBE,  256, "TEXT") /* label.h */                             \
-        C(note,                 TEXT_MAYBE,  128, "TEXT")
+        C(note,                 TEXT_MAYBE,  128, "TEXT")                                           \
+        C(switches,             U8,          -,   "INTEGER NOT NULL DEFAULT 0") /* enum session_switch bits */
 #define COLUMNS_member(C)                                                                           \
         C(session,              I64,         -,   "INTEGER NOT NULL")                               \
         C(process,              I64,         -,   "INTEGER NOT NULL")

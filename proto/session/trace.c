@@ -195,9 +195,13 @@ bool trace_pack_text(struct trace_pack *k, const char *text, uint32_t bytes)
 	return true;
 }
 
+#define CALL_NUMBERS 4u
+
 bool trace_pack_scope(struct trace_pack *k, const struct trace_scope *s)
 {
-	if (!columns_room(k, TRACE_SCOPE_THREAD, TRACE_SCOPE_LENGTH))
+	if (!columns_room(k, TRACE_SCOPE_THREAD, TRACE_SCOPE_LENGTH) ||
+		((s->flags & TRACE_CALL) != 0 &&
+			!column_room(&k->column[TRACE_CALLS], CALL_NUMBERS * LEB_MAX)))
 		return false;
 	put(k, TRACE_SCOPE_THREAD, s->thread);
 	put(k, TRACE_SCOPE_NODE, s->node);
@@ -205,6 +209,12 @@ bool trace_pack_scope(struct trace_pack *k, const struct trace_scope *s)
 	put(k, TRACE_SCOPE_FLAGS, s->flags);
 	put_difference(k, TRACE_SCOPE_END, s->end, &k->last_thread[s->thread].scope_end);
 	put(k, TRACE_SCOPE_LENGTH, s->end - s->begin);
+	if ((s->flags & TRACE_CALL) != 0) {
+		put(k, TRACE_CALLS, s->call.class);
+		put(k, TRACE_CALLS, s->call.stream + 1u);
+		put(k, TRACE_CALLS, s->call.correlation);
+		put(k, TRACE_CALLS, s->call.event);
+	}
 	k->n[TRACE_N_SCOPES]++;
 	return true;
 }
@@ -272,6 +282,8 @@ int trace_pack_seal(const struct trace_pack *k, void **ret_bytes, uint32_t *ret_
 	for (i = 0; i < TRACE_COUNT_MAX; i++)
 		at = leb_put(at, k->n[i]);
 	for (i = 0; i < TRACE_COLUMN_MAX; i++) {
+		if (i == TRACE_CALLS && k->column[i].n == 0)
+			break;
 		n = 0;
 		if (k->column[i].n > 0) {
 			n = ZSTD_compressCCtx(
@@ -366,6 +378,15 @@ static void read_lists(struct columns *c, struct trace_chunk *k)
 	}
 }
 
+static void read_call(struct columns *c, struct trace_call *call)
+{
+	call->class = (uint8_t)get_below(c, TRACE_CALLS, CLASS_MAX);
+	call->stream = get_u32(c, TRACE_CALLS) - 1;
+	call->correlation = get_u32(c, TRACE_CALLS);
+	call->event = get(c, TRACE_CALLS);
+	c->bad |= gpu_classes[call->class].node != NODE_CALL;
+}
+
 static void read_scopes(struct columns *c, struct trace_chunk *k, struct trace_last *thread)
 {
 	struct trace_scope *s = k->scope;
@@ -379,6 +400,9 @@ static void read_scopes(struct columns *c, struct trace_chunk *k, struct trace_l
 		s->end = get_difference(c, TRACE_SCOPE_END, &thread[s->thread].scope_end);
 		s->begin = s->end - get(c, TRACE_SCOPE_LENGTH);
 		c->bad |= s->begin > s->end;
+		s->call = (struct trace_call){.stream = UINT32_MAX};
+		if ((s->flags & TRACE_CALL) != 0)
+			read_call(c, &s->call);
 	}
 }
 
@@ -394,7 +418,7 @@ static void read_ops(struct columns *c, struct trace_chunk *k, struct trace_last
 		o->segment = get_u32(c, TRACE_OP_SEGMENT);
 		o->stream = get_below(c, TRACE_OP_STREAM, k->n[TRACE_N_STREAMS]);
 		o->class = (uint8_t)get_below(c, TRACE_OP_CLASS, CLASS_MAX);
-		c->bad |= o->class == CLASS_CPU;
+		c->bad |= !gpu_class_is_work(o->class);
 		o->flags = (uint8_t)get_below(c, TRACE_OP_FLAGS, 256);
 		o->start = get_difference(c, TRACE_OP_START, &stream[o->stream].op_end);
 		o->end = stream[o->stream].op_end += get(c, TRACE_OP_LENGTH);
@@ -474,6 +498,9 @@ static bool read_head(const uint8_t *bytes, size_t n, struct trace_chunk *k,
 		k->n[i] = (uint32_t)v;
 	}
 	for (i = 0; i < TRACE_COLUMN_MAX && !bad; i++) {
+		raw_n[i] = packed_n[i] = 0;
+		if (i == TRACE_CALLS && at == end)
+			break;
 		raw_n[i] = leb_get(&at, end, &bad);
 		packed_n[i] = leb_get(&at, end, &bad);
 		bad |= raw_n[i] > READ_RAW_MAX - raw || packed_n[i] > (size_t)(end - at);

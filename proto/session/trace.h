@@ -27,10 +27,19 @@
 #define TRACE_SPAN         4u /* of a task: it may overlap others of its thread */
 #define TRACE_OPEN         8u /* still open at `end`, where its session or its process ended */
 
+#define TRACE_CALL         16u /* no scope, but a call of the vendor's library below one */
+
+struct trace_call {
+	uint64_t event;                /* 0: none; a handle, which may be another event's later */
+	uint32_t correlation, stream; /* stream: UINT32_MAX: none */
+	uint8_t class;                /* enum cell_class */
+};
+
 struct trace_scope {
 	uint64_t begin, end; /* ring clock */
 	uint32_t thread, node, segment;
 	uint8_t flags;
+	struct trace_call call; /* of TRACE_CALL */
 };
 
 /* flags of trace_op */
@@ -82,7 +91,8 @@ struct trace_column {
         X(OP_THREAD) X(OP_NODE) X(OP_SEGMENT) X(OP_STREAM) X(OP_CLASS) X(OP_FLAGS) X(OP_CONFIG)  \
         X(OP_BYTES) X(OP_CORRELATION) X(OP_LAUNCHED) X(OP_START) X(OP_LENGTH)                    \
         X(METRIC_THREAD) X(METRIC_NODE) X(METRIC_SEGMENT) X(METRIC_NAME) X(METRIC_TYPE)          \
-        X(METRIC_CLOCK) X(METRIC_BITS)
+        X(METRIC_CLOCK) X(METRIC_BITS)                                                           \
+        X(CALLS) /* not in a chunk without */
 /* clang-format on */
 enum trace_column_id {
 #define X(name) TRACE_##name,

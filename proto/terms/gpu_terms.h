@@ -22,7 +22,8 @@
         X(KERNEL,   5, "kernel")               \
         X(COPY,     6, "copy")                 \
         X(SET,      7, "set")                  \
-        X(CAPTURED, 8, "captured") /* below it: what was captured into a graph, and where */
+        X(CAPTURED, 8, "captured") /* below it: what was captured into a graph, and where */ \
+        X(CALL,     9, "call")     /* of the vendor's library, on the thread that stood there */
 /* clang-format on */
 
 enum node_kind {
@@ -46,7 +47,8 @@ static const char *const node_kind_words[] = {
  *         several classes (enum copy_class). COMM is a KERNEL that its name gives away.
  * node:   kind of its leaf in the tree, and the leaf's name; "": the kernel's own
  * trace, launch: a Chrome trace's category of the event, and its word for the launch
- * counts: as which columns: CPU (cpu_time, calls), KERNEL (time, count), COPY (copies, bytes too) */
+ * counts: as which columns: CPU (cpu_time, calls), KERNEL (time, count), COPY (copies, bytes too),
+ *         SYNC (sync_time, syncs): a call in which its thread waited for the GPU, or may have */
 #define GPU_CLASSES(X) /* name  n  word    record  id  node    leaf             trace         launch    counts */ \
         X(CPU,     0, "cpu",     NONE,   0, SCOPE,  "",              "scope",      "",       CPU)    \
         X(COMPUTE, 1, "compute", KERNEL, 0, KERNEL, "",              "kernel",     "launch", KERNEL) \
@@ -56,7 +58,16 @@ static const char *const node_kind_words[] = {
         X(D2D,     5, "d2d",     COPY,   3, COPY,   "[memcpy DtoD]", "gpu_memcpy", "memcpy", COPY)   \
         X(P2P,     6, "p2p",     COPY,   4, COPY,   "[memcpy PtoP]", "gpu_memcpy", "memcpy", COPY)   \
         X(MEMSET,  7, "memset",  SET,    0, SET,    "[memset]",      "gpu_memset", "memset", COPY)   \
-        X(OTHER,   8, "other",   COPY,   0, COPY,   "[memcpy]",      "gpu_memcpy", "memcpy", KERNEL)
+        X(OTHER,   8, "other",   COPY,   0, COPY,   "[memcpy]",      "gpu_memcpy", "memcpy", KERNEL) \
+        X(STREAM_SYNC,  9,  "stream_sync",  CALL, 0, CALL, "cudaStreamSynchronize", "cuda_sync", "", SYNC) \
+        X(EVENT_SYNC,   10, "event_sync",   CALL, 1, CALL, "cudaEventSynchronize",  "cuda_sync", "", SYNC) \
+        X(DEVICE_SYNC,  11, "device_sync",  CALL, 2, CALL, "cudaDeviceSynchronize", "cuda_sync", "", SYNC) \
+        X(STREAM_WAIT,  12, "stream_wait",  CALL, 3, CALL, "cudaStreamWaitEvent",   "cuda_sync", "", CPU)  \
+        X(EVENT_RECORD, 13, "event_record", CALL, 4, CALL, "cudaEventRecord",       "cuda_sync", "", CPU)  \
+        X(COPY_WAIT,    14, "copy_wait",    NONE, 2, CALL, "cudaMemcpy",            "cuda_sync", "", SYNC) \
+        X(ALLOC,        15, "alloc",        CALL, 5, CALL, "cudaMalloc",            "cuda_sync", "", SYNC) \
+        X(FREE,         16, "free",         CALL, 6, CALL, "cudaFree",              "cuda_sync", "", SYNC) \
+        X(REGISTER,     17, "register",     CALL, 7, CALL, "cudaHostRegister",      "cuda_sync", "", SYNC)
 /* clang-format on */
 
 #define GPU_IDS 8u /* ids that a record may tell classes apart by: below it */
@@ -68,7 +79,7 @@ enum cell_class {
 		CLASS_MAX
 };
 
-enum gpu_counts { COUNTS_CPU, COUNTS_KERNEL, COUNTS_COPY };
+enum gpu_counts { COUNTS_CPU, COUNTS_KERNEL, COUNTS_COPY, COUNTS_SYNC };
 
 struct gpu_class {
 	const char *word, *leaf, *trace, *launch;
@@ -94,6 +105,13 @@ static inline bool gpu_class_is_kernel(uint8_t class)
 	return gpu_classes[class].node == NODE_KERNEL;
 }
 
+/* The GPU did it, not a thread of the program. */
+static inline bool gpu_class_is_work(uint8_t class)
+{
+	return gpu_classes[class].counts == COUNTS_KERNEL ||
+	       gpu_classes[class].counts == COUNTS_COPY;
+}
+
 /* A kernel of NCCL, RCCL and the like. */
 static inline bool gpu_kernel_is_comm(const char *kernel)
 {
@@ -116,7 +134,8 @@ static inline uint8_t gpu_class_of_leaf(const char *name)
 
 	for (c = 0; c < CLASS_MAX; c++) {
 		n = strlen(gpu_classes[c].leaf);
-		if (n > 0 && c != CLASS_OTHER && strncmp(name, gpu_classes[c].leaf, n - 1) == 0)
+		if (n > 0 && c != CLASS_OTHER && gpu_class_is_work(c) &&
+			strncmp(name, gpu_classes[c].leaf, n - 1) == 0)
 			return c;
 	}
 	return CLASS_OTHER;

@@ -7,6 +7,7 @@
 #ifndef PROTOND_TERMS_SESSION_TERMS_H
 #define PROTOND_TERMS_SESSION_TERMS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -29,6 +30,10 @@
 #define SESSION_CPUS(X)     X(ON, 0, "on") X(OFF, 1, "off")
 #define SESSION_GPUS(X)     X(WANTED, 0, "on") X(ARMED, 1, "armed") X(NONE, 2, "none")
 #define SESSION_HOOKS(X)    X(NONE, 0, "none") X(TRITON, 1, "triton") X(TORCH, 2, "torch")
+/* What else is recorded: bits, off unless asked for, each with a cost of its own. */
+#define SWITCH_WORDS "sync"
+#define SESSION_SWITCHES(X) /* name  bit  word  what it records */ \
+        X(SYNC, 1, "sync", "calls that wait for the GPU")
 /* Whose its files are. Of a session with a word here they hold what Triton's Proton would have put
  * there and no more, of which 3.6 has the kernels alone in a timeline. */
 #define SESSION_MODES(X) X(NONE, 0, "") X(PROTON, 1, "proton") X(PROTON_36, 2, "proton-3.6")
@@ -93,6 +98,11 @@ enum session_mode {
 	SESSION_MODES(X)
 #undef X
 };
+enum session_switch {
+#define X(name, bit, word, help) SWITCH_##name = (bit),
+	SESSION_SWITCHES(X)
+#undef X
+};
 enum match_kind {
 #define X(name, number, word) MATCH_##name = (number),
 	SESSION_MATCHES(X)
@@ -135,6 +145,38 @@ TERM_LIST(term_device_types, DEVICE_TYPES);
 /* clang-format on */
 #undef X
 #undef TERM_LIST
+
+static const char *const switch_words[] = {
+#define X(name, bit, word, help) word,
+	SESSION_SWITCHES(X)
+#undef X
+};
+static const uint8_t switch_bits[] = {
+#define X(name, bit, word, help) (bit),
+	SESSION_SWITCHES(X)
+#undef X
+};
+
+/* The bits of "sync,api": words parted by commas. False: one of them is none. */
+static inline bool switches_read(const char *words, uint8_t *ret)
+{
+	uint8_t bits = 0;
+	size_t n, i;
+
+	for (;; words += n + 1) {
+		n = strcspn(words, ",");
+		for (i = 0; i < sizeof(switch_bits); i++)
+			if (strncmp(words, switch_words[i], n) == 0 && switch_words[i][n] == '\0')
+				break;
+		if (i == sizeof(switch_bits))
+			return false;
+		bits |= switch_bits[i];
+		if (words[n] == '\0')
+			break;
+	}
+	*ret = bits;
+	return true;
+}
 
 /* The word of a number, or `other` where the list has none. */
 static inline const char *term_word(const struct term_list *l, uint32_t number, const char *other)

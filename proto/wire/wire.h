@@ -30,9 +30,10 @@
         X(status,     "status",     'A', "{} → {daemon, pid, uptime_s, jobs, sessions, journal_bytes, rss_bytes, cpu_s, drops, db, db_bytes, gpu, warnings}") \
         X(jobs,       "jobs",       'A', "{all?} → {jobs: [{pid, ring, uid, command, cwd, rank, started_ns, gpu, gpu_text, sessions, events, kernels, drops, ended}]}") \
         X(sessions,   "sessions",   'A', "{} → {sessions: [{id, uuid, name, command, state, source, uid, created_ns, ended_ns, duration_ns, processes, launches, matched, empty, tags, note}]}") \
-        X(start,      "start",      'O', "{name, pid?, all?, match?, token?, source?, backend?, mode?, data?, context?, hook?, cpu?, gpu?} → {id, uuid, jobs, settled}  (once those jobs record, at most 2 s)") \
+        X(start,      "start",      'O', "{name, pid?, all?, match?, token?, source?, backend?, mode?, data?, context?, hook?, cpu?, gpu?, switches?} → {id, uuid, jobs, settled}  (once those jobs record, at most 2 s)") \
         X(activate,   "activate",   'O', "{session} → {id, uuid}")                                                \
         X(stop,       "stop",       'O', "{session} → {id, uuid}")                                                \
+        X(switch,     "switch",     'O', "{session, on?, off?} → {id, uuid}  (words parted by commas)")            \
         X(finalize,   "finalize",   'O', "{session, timeout_ms?} → {id, uuid, launches, unmatched}  (after it is stored)") \
         X(sync,       "sync",       'O', "{session} → {id, uuid, db} or, for another uid's daemon, {id, fd: portable file}; {all: true} → {db}") \
         X(export,     "export",     'O', "{session, format} → {fd, bytes, name}")                                 \

@@ -21,6 +21,28 @@ COPY_CBIDS(X)
 BATCH_CBIDS(X)
 SET_CBIDS(X)
 #undef X
+#define X(name, number) SAME(number, CUPTI_DRIVER_TRACE_CBID_##name);
+BLOCKING_COPY_CBIDS(X)
+#undef X
+#define X(name, number, class, stream, event) SAME(number, CUPTI_DRIVER_TRACE_CBID_##name);
+DRIVER_CALL_CBIDS(X)
+#undef X
+#define X(name, number, class, stream, event) SAME(number, CUPTI_RUNTIME_TRACE_CBID_##name);
+RUNTIME_CALL_CBIDS(X)
+#undef X
+AT(0, cuStreamSynchronize_params, hStream);
+AT(0, cuEventSynchronize_params, hEvent);
+AT(0, cuStreamWaitEvent_params, hStream);
+AT(8, cuStreamWaitEvent_params, hEvent);
+AT(0, cuEventRecord_params, hEvent);
+AT(8, cuEventRecord_params, hStream);
+AT(8, cuEventRecordWithFlags_params, hStream);
+AT(0, cudaStreamWaitEvent_v3020_params, stream);
+AT(8, cudaStreamWaitEvent_v3020_params, event);
+AT(0, cudaEventRecord_v3020_params, event);
+AT(8, cudaEventRecord_v3020_params, stream);
+AT(0, cudaStreamSynchronize_v3020_params, stream);
+AT(0, cudaEventSynchronize_v3020_params, event);
 #define X(name, number) AT(LINEAR_COUNT, name##_params, ByteCount);
 LINEAR_COPY_CBIDS(X)
 #undef X

@@ -19,6 +19,7 @@ struct stored {
 		struct rec_launch launch;
 		struct rec_kernel kernel;
 		struct rec_copy copy;
+		struct rec_call call;
 		uint8_t raw[64];
 	} u;
 };
@@ -265,6 +266,17 @@ bool agent_launch(uint32_t flags, uint32_t correlation, uint32_t name, uint16_t 
 	(void)store(&r, sizeof(r));
 	agent_count(&core.launches, 1);
 	return true;
+}
+
+bool agent_call(const struct rec_call *call)
+{
+	struct rec_call r = *call;
+	bool op;
+
+	if (me.busy)
+		return false;
+	r.hdr = REC_HDR(sizeof(r), REC_CALL, 0, 0, agent_where(&op));
+	return store(&r, sizeof(r));
 }
 
 void agent_launch_failed(void)

@@ -139,6 +139,117 @@ START_TEST(what_moves_nothing_is_no_launch)
 }
 END_TEST
 
+static int stream_id(void *context, void *stream, uint8_t thread, uint32_t *ret)
+{
+	(void)context;
+	(void)thread;
+	*ret = 7 + (uint32_t)(uintptr_t)stream;
+	return 0;
+}
+
+/* One call: ENTER and EXIT of this domain's callback with these parameters. */
+static void enter_exit(
+	uint32_t domain, uint32_t cbid, struct cupti_callback d, enum cupti_site from, int to)
+{
+	static _Thread_local uint64_t data[2];
+	int site;
+
+	d.correlation_data = &data[domain == DOMAIN_DRIVER];
+	for (site = (int)from; site <= to; site++) {
+		d.site = (uint32_t)site;
+		cupti_on_callback(NULL, domain, cbid, &d);
+	}
+}
+
+START_TEST(calls_that_wait)
+{
+	static const struct {
+		uint32_t domain, cbid;
+		uint64_t params[2];
+		uint32_t kind, stream;
+		uint64_t event;
+	} calls[] = {{DOMAIN_DRIVER, 126, {5, 0}, 0, 12, 0}, {DOMAIN_RUNTIME, 131, {5, 0}, 0, 12, 0},
+		{DOMAIN_RUNTIME, 137, {0xe1, 0}, 1, UINT32_MAX, 0xe1},
+		{DOMAIN_RUNTIME, 165, {0, 0}, 2, UINT32_MAX, 0},
+		{DOMAIN_RUNTIME, 147, {6, 0xe2}, 3, 13, 0xe2},
+		{DOMAIN_DRIVER, 119, {0xe3, 4}, 4, 11, 0xe3},
+		{DOMAIN_DRIVER, 243, {1, 2}, 5, UINT32_MAX, 0},
+		{DOMAIN_RUNTIME, 22, {1, 0}, 6, UINT32_MAX, 0},
+		{DOMAIN_DRIVER, 379, {1, 0}, 7, UINT32_MAX, 0}};
+	const struct rec_call *r;
+	struct cupti_callback d = {.context_uid = 2};
+	uint32_t i;
+
+	cupti.api.stream_id = stream_id;
+	fake_enter(PATH_KIND_SCOPE, "outer");
+	d.params = calls[0].params;
+	enter_exit(DOMAIN_DRIVER, 126, d, SITE_ENTER, SITE_EXIT);
+	ck_assert_uint_eq(core.recs, 0); /* off: nothing */
+	atomic_store(&cupti.waits, true);
+	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		d.correlation = 100 + i;
+		d.params = calls[i].params;
+		enter_exit(calls[i].domain, calls[i].cbid, d, SITE_ENTER, SITE_EXIT);
+		ck_assert_uint_eq(core.recs, i + 1);
+		r = &core.rec[i].u.call;
+		ck_assert_uint_eq(REC_TYPE(r->hdr), REC_CALL);
+		ck_assert_uint_eq(REC_ID(r->hdr), me.path);
+		ck_assert_uint_eq(r->kind, calls[i].kind);
+		ck_assert_uint_eq(r->stream, calls[i].stream);
+		ck_assert_uint_eq(r->event, calls[i].event);
+		ck_assert_uint_eq(r->correlation, 100 + i);
+		ck_assert_uint_eq(r->context, 2);
+		ck_assert_uint_eq(r->epoch, 3);
+		ck_assert(r->begin != 0 && r->end >= r->begin);
+	}
+	fake_exit();
+}
+END_TEST
+
+START_TEST(a_call_inside_of_another_is_part_of_it)
+{
+	struct cupti_callback d = {.correlation = 9};
+
+	atomic_store(&cupti.waits, true);
+	enter_exit(DOMAIN_RUNTIME, 22, d, SITE_ENTER, SITE_ENTER); /* cudaFree waits, then frees */
+	enter_exit(DOMAIN_DRIVER, 17, d, SITE_ENTER, SITE_EXIT);
+	enter_exit(DOMAIN_DRIVER, 245, d, SITE_ENTER, SITE_EXIT);
+	ck_assert_uint_eq(core.recs, 0);
+	enter_exit(DOMAIN_RUNTIME, 22, d, SITE_EXIT, SITE_EXIT);
+	ck_assert_uint_eq(fake_records(REC_CALL), 1);
+	ck_assert_uint_eq(core.rec[0].u.call.kind, 6);
+	d.correlation = 10; /* one whose beginning came before the switch */
+	enter_exit(DOMAIN_RUNTIME, 165, d, SITE_EXIT, SITE_EXIT);
+	enter_exit(DOMAIN_DRIVER, 5000, d, SITE_ENTER, SITE_EXIT); /* of a newer library */
+	enter_exit(DOMAIN_RUNTIME, 5000, d, SITE_ENTER, SITE_EXIT);
+	ck_assert_uint_eq(core.recs, 1);
+}
+END_TEST
+
+START_TEST(copies_are_timed)
+{
+	const struct rec_launch *l;
+
+	atomic_store(&cupti.waits, true);
+	driver(H2D, SITE_ENTER, 1, 0);
+	ck_assert_uint_eq(core.recs, 0);
+	driver(H2D, SITE_EXIT, 1, 0);
+	ck_assert_uint_eq(core.recs, 1);
+	l = &core.rec[0].u.launch;
+	ck_assert_uint_eq(REC_FLAGS(l->hdr), LAUNCH_COPY | LAUNCH_TIMED);
+	ck_assert_uint_lt(l->name, UINT32_MAX);
+	api(276, 2); /* comes back when it is done */
+	ck_assert_uint_eq(
+		REC_FLAGS(core.rec[1].u.launch.hdr), LAUNCH_COPY | LAUNCH_TIMED | LAUNCH_BLOCKS);
+	driver(H2D, SITE_ENTER, 3, 0);
+	driver(H2D, SITE_EXIT, 3, 1); /* failed */
+	api(LAUNCH, 4);
+	ck_assert_uint_eq(core.recs, 3);
+	ck_assert_uint_eq(REC_FLAGS(core.rec[2].u.launch.hdr), 0);
+	ck_assert_uint_eq(agent_launched(), 3);
+}
+END_TEST
+
 START_TEST(op_is_told)
 {
 	fake_enter(PATH_KIND_OP, "op");
@@ -535,6 +646,9 @@ Suite *suite(void)
 	tcase_add_checked_fixture(t, setup, NULL);
 	tcase_add_test(t, one_record_per_launch);
 	tcase_add_test(t, what_moves_nothing_is_no_launch);
+	tcase_add_test(t, calls_that_wait);
+	tcase_add_test(t, a_call_inside_of_another_is_part_of_it);
+	tcase_add_test(t, copies_are_timed);
 	tcase_add_test(t, op_is_told);
 	tcase_add_test(t, captured_launches_are_none);
 	tcase_add_test(t, failed_end_does_not_end);

@@ -586,7 +586,7 @@ START_TEST(membership)
 	bool early, late;
 	struct kit_process again = job;
 
-	v->match = c->match;
+	v->match = (uint8_t)c->match;
 	v->uid = c->uid;
 	v->pid = c->pid;
 	memset(v->ring, c->fill, 16);

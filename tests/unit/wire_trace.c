@@ -86,10 +86,12 @@ static void make_lists(struct model *m, uint32_t n)
 	}
 }
 
+#define NO_CALL {.stream = UINT32_MAX}
+
 static void make_op(struct trace_op *o, uint32_t n)
 {
 	*o = (struct trace_op){any64(), 0, 0, 0, any32(), below(n), below(n), any32(), below(n),
-		TRACE_NONE, (uint8_t)(1 + below(CLASS_MAX - 1)), (uint8_t)any32()};
+		TRACE_NONE, (uint8_t)(1 + below(CLASS_OTHER)), (uint8_t)any32()};
 	any_times(&o->start, &o->end);
 	if (!gpu_class_is_kernel(o->class))
 		o->bytes = any64();
@@ -110,8 +112,11 @@ static const struct trace_chunk *make(
 	make_lists(m, lists);
 	for (i = 0; i < events; i++) {
 		m->scope[i] = (struct trace_scope){
-			0, 0, below(lists), below(lists), any32(), (uint8_t)any32()};
+			0, 0, below(lists), below(lists), any32(), (uint8_t)any32(), NO_CALL};
 		any_times(&m->scope[i].begin, &m->scope[i].end);
+		if ((m->scope[i].flags & TRACE_CALL) != 0)
+			m->scope[i].call = (struct trace_call){any64(), any32(), any32(),
+				(uint8_t)(CLASS_STREAM_SYNC + below(CLASS_MAX - CLASS_STREAM_SYNC))};
 		make_op(&m->op[i], lists);
 		m->metric[i] = (struct trace_metric){any64(), any64(), below(lists), below(lists),
 			any32(), below(lists), (uint8_t)(VALUE_I64 + below(4))};
@@ -139,11 +144,13 @@ static const struct trace_chunk *make_known(struct model *m)
 		m->config[i] = (struct trace_config){{i, 2, 1}, {32, 1, 1}, 16, 0, 127};
 	}
 	for (i = 0; i < 2; i++) {
-		m->scope[i] = (struct trace_scope){90, 100, i, i, 0, TRACE_SPAN};
+		m->scope[i] = (struct trace_scope){90, 100, i, i, 0, TRACE_SPAN, NO_CALL};
 		m->op[i] = (struct trace_op){
 			50, 1000, 1010, 0, 10, i, i, 0, i, i, CLASS_COMPUTE, TRACE_GRAPH};
 		m->metric[i] = (struct trace_metric){70, i, i, i, 0, i, VALUE_STR};
 	}
+	m->scope[1].flags = TRACE_CALL;
+	m->scope[1].call = (struct trace_call){5, 6, 7, CLASS_STREAM_SYNC};
 	m->op[1].class = CLASS_H2D;
 	m->op[1].bytes = 4096;
 	m->op[1].config = TRACE_NONE;
@@ -407,7 +414,8 @@ START_TEST(neighbours)
 	uint32_t i;
 
 	for (i = 0; i < COUNT(clock); i++) {
-		model_a.scope[i] = (struct trace_scope){clock[i], clock[i], 1, 0, number[i], 255};
+		model_a.scope[i] = (struct trace_scope){clock[i], clock[i], 1, 0, number[i], 255,
+			{clock[i], number[i], number[i], CLASS_REGISTER}};
 		model_a.op[i] = (struct trace_op){clock[i], clock[i], clock[i], 0, number[i], 1, 0,
 			number[i], 1, TRACE_NONE, CLASS_COMM, TRACE_GRAPH};
 		model_a.metric[i] =
@@ -627,7 +635,7 @@ static const struct {
 	{TRACE_STREAMS, 0, UINT32_MAX, 1ull << 32}, {TRACE_STREAMS, 10, UINT32_MAX, UINT64_MAX},
 	{TRACE_CONFIGS, 0, UINT32_MAX, 1ull << 32}, {TRACE_CONFIGS, 35, UINT32_MAX, 1ull << 32},
 	{TRACE_SCOPE_THREAD, 1, 3, 4}, {TRACE_SCOPE_NODE, 1, 3, 4},
-	{TRACE_SCOPE_SEGMENT, 0, UINT32_MAX, 1ull << 32}, {TRACE_SCOPE_FLAGS, 0, 255, 256},
+	{TRACE_SCOPE_SEGMENT, 0, UINT32_MAX, 1ull << 32}, {TRACE_SCOPE_FLAGS, 0, 255 - TRACE_CALL, 255},
 	{TRACE_SCOPE_LENGTH, 1, 100, 101}, {TRACE_SCOPE_LENGTH, 0, 0, UINT64_MAX},
 	{TRACE_OP_THREAD, 1, 3, 4}, {TRACE_OP_NODE, 0, 3, 4}, {TRACE_OP_STREAM, 1, 3, 4},
 	{TRACE_OP_SEGMENT, 1, UINT32_MAX, 1ull << 63}, {TRACE_OP_CLASS, 1, CLASS_OTHER, CLASS_MAX},
@@ -638,7 +646,9 @@ static const struct {
 	{TRACE_METRIC_THREAD, 0, 3, 4}, {TRACE_METRIC_NODE, 0, 3, 4}, {TRACE_METRIC_NAME, 1, 3, 4},
 	{TRACE_METRIC_SEGMENT, 1, UINT32_MAX, 1ull << 32}, {TRACE_METRIC_BITS, 1, 3, 4},
 	{TRACE_METRIC_TYPE, 0, VALUE_I64, VALUE_STR + 1}, {TRACE_METRIC_TYPE, 0, VALUE_U64, VALUE_NONE},
-	{TRACE_OP_CLASS, 1, CLASS_OTHER, CLASS_CPU},
+	{TRACE_OP_CLASS, 1, CLASS_OTHER, CLASS_CPU}, {TRACE_SCOPE_FLAGS, 0, 1, 256},
+	{TRACE_CALLS, 0, CLASS_REGISTER, CLASS_MAX}, {TRACE_CALLS, 0, CLASS_STREAM_SYNC, CLASS_OTHER},
+	{TRACE_CALLS, 1, UINT32_MAX, 1ull << 32}, {TRACE_CALLS, 2, UINT32_MAX, 1ull << 32},
 };
 
 static const struct {

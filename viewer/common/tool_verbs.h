@@ -10,7 +10,7 @@
 /* Of protonctl: its file, which has its code, its options and its words (command_NAME), and a name
  * here, as help lists them. Those of CTL_HIDDEN it does not: they are for the build and the shells. */
 #define CTL_VERBS(X) \
-	X(run) X(start) X(stop) X(activate) X(finalize) X(pause) X(resume) \
+	X(run) X(start) X(stop) X(activate) X(set) X(finalize) X(pause) X(resume) \
 	X(sessions) X(jobs) X(where) X(top) X(status) X(env) X(backends) \
 	X(tag) X(note) X(rename) X(doctor) X(delete) X(prune) X(daemon) X(shutdown) X(version) X(completion) X(help)
 #define CTL_HIDDEN(X) X(man) X(complete)

@@ -42,7 +42,7 @@ static void add_durations(struct build *b, const struct look_cell *c, struct top
 
 static void add_change(struct top_row *row, const struct look_cell *c, struct look_change change)
 {
-	if (c->class == CLASS_CPU)
+	if (!gpu_class_is_work(gpu_class_known(c->class)))
 		row->cpu_ns += (double)change.ns;
 	else
 		row->gpu_ns += (double)change.ns;

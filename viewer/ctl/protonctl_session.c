@@ -12,8 +12,9 @@
 #include "protonctl_file.h"
 #include "protonctl_process.h"
 #include "protonctl_self.h"
+#include "session_terms.h"
 
-static const char *const shared_options[] = {"backend", "context", "data", "hook", "mode", "cpu"};
+static const char *const shared_options[] = {"backend", "context", "data", "hook", "mode", "cpu", "switches"};
 
 void session_params(const struct ctl *c, struct wire_buf *b)
 {
@@ -93,6 +94,66 @@ const struct command command_activate = {.name = "activate",
 	.help = "go on with a stopped session",
 	.examples = "protonctl activate slow\n",
 	.options = no_options,
+	.completes = 's'};
+
+/* "+sync" and "-sync" of the command line, parted by commas as the wire has them. False: another
+ * word. */
+static bool switch_words_of(const struct ctl *c, char sign, char *ret, size_t n)
+{
+	size_t used = 0;
+	int i;
+
+	*ret = '\0';
+	for (i = 1; i < c->argc; i++) {
+		if (c->argv[i][0] != '+' && c->argv[i][0] != '-')
+			return false;
+		if (c->argv[i][0] == sign && used < n)
+			used += (size_t)snprintf(ret + used, n - used, "%s%s",
+				used > 0 ? "," : "", c->argv[i] + 1);
+	}
+	return used < n;
+}
+
+static int cmd_set(struct ctl *c)
+{
+	struct rpc_reply r = {.fd = -1};
+	char on[64], off[64];
+	struct wire_buf *b;
+	struct named n;
+	struct rpc *rpc;
+	int code;
+
+	if (!switch_words_of(c, '+', on, sizeof(on)) || !switch_words_of(c, '-', off, sizeof(off)))
+		return ctl_usage(c, "say what to switch as +WORD or -WORD: " SWITCH_WORDS);
+	if (ctl_open(c, &rpc) < 0)
+		return ctl_fail(c);
+	b = rpc_begin(rpc, "switch");
+	wire_kv_str(b, "session", c->argv[0]);
+	if (*on != '\0')
+		wire_kv_str(b, "on", on);
+	if (*off != '\0')
+		wire_kv_str(b, "off", off);
+	code = ctl_call(c, rpc, &r);
+	rpc_close(rpc);
+	if (code < 0)
+		return ctl_fail(c);
+	answer_session(r.result, c->argv[0], &n);
+	if (!ctl_json(c, &r))
+		printf("session %s is changed\n", n.words);
+	rpc_reply_free(&r);
+	return CTL_OK;
+}
+
+const struct command command_set = {.name = "set",
+	.run = cmd_set,
+	.min = 2,
+	.max = 2 * (int)(sizeof(switch_bits)) + 1,
+	.args = "SESSION +WORD|-WORD...",
+	.help = "what else a session records from now on",
+	.more = "Words: " SWITCH_WORDS " (calls that wait for the GPU).\n",
+	.examples = "protonctl set slow +sync\nprotonctl set slow -sync\n",
+	.options = no_options,
+	.passes = true,
 	.completes = 's'};
 
 static void say_unsettled(struct ctl *c, const struct rpc_reply *r)

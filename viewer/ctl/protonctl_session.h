@@ -14,7 +14,8 @@
 	{'d', "data",    "DATA",    "what is kept: tree (default), trace or both", "tree trace both"}, \
 	{'k', "hook",    "HOOK",    "names from a framework: torch (default of run), triton or none", "triton torch none"}, \
 	{'m', "mode",    "MODE",    "proton: its files are exactly as Triton's Proton writes them", "proton proton-3.6"}, \
-	{0,   "cpu",     "on|off",  "time of scopes on the CPU (default on)", "on off"}
+	{0,   "cpu",     "on|off",  "time of scopes on the CPU (default on)", "on off"}, \
+	{'s', "switches", "WORDS", "what else is recorded, parted by commas: sync (calls that wait for the GPU)", "sync"}
 /* clang-format on */
 
 /* Those that were given, into the open params. */

@@ -16,6 +16,7 @@
 #include <time.h>
 
 #include "agent.h"
+#include "cupti_call.h"
 #include "cupti_callback.h"
 #include "cupti_device.h"
 #include "cupti_dump.h"
@@ -298,6 +299,18 @@ static int cupti_start(bool armed, bool take, struct backend_error *e)
 	return 0;
 }
 
+/* Off is a flag: a callback is never switched off alone (cupti_callback.c). */
+static void cupti_switches(uint32_t want)
+{
+	const bool on = (want & WANT_SYNC) != 0;
+
+	if (be.forked || on == atomic_load_explicit(&cupti.waits, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&cupti.waits, on, memory_order_relaxed);
+	if (on && level() == LEVEL_ON)
+		cupti_call_enable();
+}
+
 static bool take_out(void)
 {
 	if (cupti.api.finalize == NULL || cupti.version < FINALIZE_VERSION || be.graphs ||
@@ -419,6 +432,7 @@ const struct backend backend_cupti = {
 	.term = &backend_terms[BACKEND_cupti],
 	.probe = cupti_probe,
 	.start = cupti_start,
+	.switches = cupti_switches,
 	.flush = cupti_flush,
 	.drain = drain,
 	.pending = cupti_pending,

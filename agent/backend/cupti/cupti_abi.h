@@ -152,10 +152,62 @@ enum cuda_result {
 	X(cuStreamBeginCaptureToGraph, 720, 1) X(cuStreamBeginCaptureToGraph_ptsz, 721, 1)           \
 	X(cuStreamEndCapture, 497, 0) X(cuStreamEndCapture_ptsz, 498, 0)
 /* clang-format on */
+/* Those of them that come back when the copy is done. */
+/* clang-format off */
+#define BLOCKING_COPY_CBIDS(X)                                                                      \
+	X(cuMemcpyHtoD_v2, 276) X(cuMemcpyDtoH_v2, 278) X(cuMemcpyAtoH_v2, 282)                     \
+	X(cuMemcpy2D_v2, 287) X(cuMemcpy2DUnaligned_v2, 288) X(cuMemcpy3D_v2, 290)                  \
+	X(cuMemcpyHtoA_v2, 292) X(cuMemcpy, 305) X(cuMemcpyHtoD_v2_ptds, 397)                       \
+	X(cuMemcpyDtoH_v2_ptds, 398) X(cuMemcpyHtoA_v2_ptds, 402) X(cuMemcpyAtoH_v2_ptds, 403)      \
+	X(cuMemcpy2D_v2_ptds, 405) X(cuMemcpy2DUnaligned_v2_ptds, 406) X(cuMemcpy3D_v2_ptds, 407)   \
+	X(cuMemcpy_ptds, 408)
+/* Calls that wait, or tell the GPU what to wait for: X(name, number, class, offset of the stream in
+ * its parameters, of the event). The runtime's own calls are known as such, for what they call of
+ * the driver is not always told. */
+#define NOT_THERE 255
+#define DRIVER_CALL_CBIDS(X)                                                                        \
+	X(cuCtxSynchronize, 17, DEVICE_SYNC, NOT_THERE, NOT_THERE)                                  \
+	X(cuCtxSynchronize_v2, 800, DEVICE_SYNC, NOT_THERE, NOT_THERE)                              \
+	X(cuStreamSynchronize, 126, STREAM_SYNC, 0, NOT_THERE)                                      \
+	X(cuStreamSynchronize_ptsz, 440, STREAM_SYNC, 0, NOT_THERE)                                 \
+	X(cuEventSynchronize, 121, EVENT_SYNC, NOT_THERE, 0)                                        \
+	X(cuStreamWaitEvent, 295, STREAM_WAIT, 0, 8) X(cuStreamWaitEvent_ptsz, 436, STREAM_WAIT, 0, 8) \
+	X(cuEventRecord, 119, EVENT_RECORD, 8, 0) X(cuEventRecord_ptsz, 441, EVENT_RECORD, 8, 0)    \
+	X(cuEventRecordWithFlags, 587, EVENT_RECORD, 8, 0)                                          \
+	X(cuEventRecordWithFlags_ptsz, 588, EVENT_RECORD, 8, 0)                                     \
+	X(cuMemAlloc_v2, 243, ALLOC, NOT_THERE, NOT_THERE)                                          \
+	X(cuMemAllocPitch_v2, 244, ALLOC, NOT_THERE, NOT_THERE)                                     \
+	X(cuMemAllocManaged, 371, ALLOC, NOT_THERE, NOT_THERE)                                      \
+	X(cuMemFree_v2, 245, FREE, NOT_THERE, NOT_THERE)                                            \
+	X(cuMemHostAlloc, 39, REGISTER, NOT_THERE, NOT_THERE)                                       \
+	X(cuMemHostAlloc_v2, 271, REGISTER, NOT_THERE, NOT_THERE)                                   \
+	X(cuMemAllocHost_v2, 294, REGISTER, NOT_THERE, NOT_THERE)                                   \
+	X(cuMemFreeHost, 38, REGISTER, NOT_THERE, NOT_THERE)                                        \
+	X(cuMemHostRegister_v2, 379, REGISTER, NOT_THERE, NOT_THERE)                                \
+	X(cuMemHostUnregister, 302, REGISTER, NOT_THERE, NOT_THERE)
+#define RUNTIME_CALL_CBIDS(X)                                                                       \
+	X(cudaDeviceSynchronize_v3020, 165, DEVICE_SYNC, NOT_THERE, NOT_THERE)                      \
+	X(cudaStreamSynchronize_v3020, 131, STREAM_SYNC, 0, NOT_THERE)                              \
+	X(cudaStreamSynchronize_ptsz_v7000, 239, STREAM_SYNC, 0, NOT_THERE)                         \
+	X(cudaEventSynchronize_v3020, 137, EVENT_SYNC, NOT_THERE, 0)                                \
+	X(cudaStreamWaitEvent_v3020, 147, STREAM_WAIT, 0, 8)                                        \
+	X(cudaStreamWaitEvent_ptsz_v7000, 247, STREAM_WAIT, 0, 8)                                   \
+	X(cudaEventRecord_v3020, 135, EVENT_RECORD, 8, 0)                                           \
+	X(cudaEventRecord_ptsz_v7000, 242, EVENT_RECORD, 8, 0)                                      \
+	X(cudaMalloc_v3020, 20, ALLOC, NOT_THERE, NOT_THERE)                                        \
+	X(cudaMallocPitch_v3020, 21, ALLOC, NOT_THERE, NOT_THERE)                                   \
+	X(cudaMallocManaged_v6000, 206, ALLOC, NOT_THERE, NOT_THERE)                                \
+	X(cudaFree_v3020, 22, FREE, NOT_THERE, NOT_THERE)                                           \
+	X(cudaMallocHost_v3020, 25, REGISTER, NOT_THERE, NOT_THERE)                                 \
+	X(cudaHostAlloc_v3020, 27, REGISTER, NOT_THERE, NOT_THERE)                                  \
+	X(cudaFreeHost_v3020, 26, REGISTER, NOT_THERE, NOT_THERE)                                   \
+	X(cudaHostRegister_v4000, 152, REGISTER, NOT_THERE, NOT_THERE)                              \
+	X(cudaHostUnregister_v4000, 153, REGISTER, NOT_THERE, NOT_THERE)
+/* clang-format on */
 #define CBID_MAX     1024u
 #define LINEAR_COUNT 16u /* offset */
 
-/* What CUPTI hands to a callback of the driver domain. */
+/* What CUPTI hands to a callback of the driver's domain or the runtime's. */
 struct cupti_callback {
 	uint32_t site; /* enum cupti_site */
 	uint32_t pad0;
@@ -280,6 +332,7 @@ typedef void cupti_complete_fn(
 	X(set_attribute,     "cuptiActivitySetAttribute",         1, (uint32_t, size_t *, void *))    \
 	X(thread_id_type,    "cuptiSetThreadIdType",              0, (uint32_t))                      \
 	X(finalize,          "cuptiFinalize",                     0, (void))                          \
+	X(stream_id,         "cuptiGetStreamIdEx",                0, (void *, void *, uint8_t, uint32_t *)) \
 	X(graph_node_id,     "cuptiGetGraphNodeId",               0, (void *, uint64_t *))            \
 	X(graph_id,          "cuptiGetGraphId",                   0, (void *, uint32_t *))            \
 	X(graph_exec_id,     "cuptiGetGraphExecId",               0, (void *, uint32_t *))

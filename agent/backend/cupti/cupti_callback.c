@@ -23,6 +23,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "cupti_call.h"
 #include "cupti_callback.h"
 #include "cupti_dump.h"
 #include "cupti_graph.h"
@@ -95,24 +96,39 @@ static bool is_of_nothing(uint32_t cbid, const struct cupti_callback *d)
 	return count == 0;
 }
 
-/* False: nothing was written, and EXIT has nothing to do. */
-__attribute__((hot)) static bool put_launch(
+/* A copy whose call is to be timed: LAUNCH comes at EXIT, as if a capture were open. */
+static bool is_timed(uint32_t cbid)
+{
+	return (api[cbid] & LAUNCH_COPY) != 0 &&
+	       atomic_load_explicit(&cupti.waits, memory_order_relaxed);
+}
+
+/* What `call` is now. REFUSED: nothing was written, and EXIT has nothing to do. */
+__attribute__((hot)) static uint32_t put_launch(
 	uint32_t cbid, const struct cupti_callback *d, uint64_t clock)
 {
-	const uint32_t flags = api[cbid] & (LAUNCH_GRAPH | LAUNCH_COPY | LAUNCH_SET);
+	uint32_t flags = api[cbid] & (LAUNCH_GRAPH | LAUNCH_COPY | LAUNCH_SET);
 	uint32_t name = NAME_NONE;
 
 	if (flags != 0) {
 		if (is_of_nothing(cbid, d))
-			return false;
+			return call | REFUSED;
+		if (clock == 0 && is_timed(cbid)) {
+			*d->correlation_data = agent_clock();
+			return INSIDE_WAITING;
+		}
+		if (clock != 0 && is_timed(cbid))
+			flags |= cupti_copy_took(cbid, clock, &name);
 	} else if (d->symbol != NULL) {
 		name = cupti_symbol_known(d->symbol);
 		if (name == NAME_NONE && !look_for(d->symbol, &name))
-			return false;
+			return call | REFUSED;
 	}
 	return agent_launch(flags, d->correlation, name,
 		(uint16_t)atomic_load_explicit(&cupti.epoch, memory_order_relaxed), (uint16_t)cbid,
-		clock);
+		       clock)
+		       ? INSIDE_PUT
+		       : call | REFUSED;
 }
 
 __attribute__((hot, noinline)) static void launch_enter(
@@ -123,10 +139,7 @@ __attribute__((hot, noinline)) static void launch_enter(
 		*d->correlation_data = agent_clock();
 		return;
 	}
-	if (put_launch(cbid, d, 0))
-		call = INSIDE_PUT;
-	else
-		call |= REFUSED;
+	call = put_launch(cbid, d, 0);
 }
 
 static int32_t returned(const struct cupti_callback *d)
@@ -236,6 +249,8 @@ static void on_driver(uint32_t cbid, const struct cupti_callback *d)
 		launch_exit(cbid, d);
 	else if ((flags & (API_BEGIN | API_END)) != 0 && d->site == SITE_EXIT)
 		capture_exit(cbid, d);
+	else
+		cupti_call(DOMAIN_DRIVER, cbid, d);
 }
 
 static void graph_ids(uint32_t cbid, const struct cupti_graph *g, struct cupti_dump_ids *ids)
@@ -337,6 +352,8 @@ __attribute__((cold, noinline)) static void on_other(
 		return;
 	if (domain == DOMAIN_DRIVER) {
 		on_call(cbid, data);
+	} else if (domain == DOMAIN_RUNTIME) {
+		cupti_call(domain, cbid, data);
 	} else if (agent_enter(&saved)) {
 		if (domain == DOMAIN_RESOURCE)
 			on_resource(cbid, data);
@@ -412,6 +429,8 @@ void cupti_enable(enum cupti_level from, enum cupti_level to)
 	}
 	if (to == LEVEL_ON)
 		set_driver(API_LAUNCH);
+	if (to == LEVEL_ON && atomic_load_explicit(&cupti.waits, memory_order_relaxed))
+		cupti_call_enable();
 }
 
 /* Waits until finalizing is DONE, at most timeout_ms. */

@@ -5,7 +5,7 @@
  * callbacks: no lock, malloc, system call or CUPTI call.
  *
  * The files stand in layers; each uses those before it: state, peek, find, load, name, graph, dump,
- * device, pool, walk, callback, cupti.
+ * device, pool, walk, call, callback, cupti.
  */
 #ifndef PROTOND_CUPTI_STATE_H
 #define PROTOND_CUPTI_STATE_H
@@ -30,6 +30,7 @@ struct cupti {
 	_Atomic uint32_t finalizing;  /* enum finalize of cupti_callback.c */
 	_Atomic int32_t captures;     /* open in the process, as far as seen */
 	_Atomic bool dumping;         /* PROTOND_RAW_DUMP */
+	_Atomic bool waits;           /* WANT_SYNC */
 	struct cupti_symbol *symbols; /* see cupti_name.c */
 
 	struct cupti_api api;

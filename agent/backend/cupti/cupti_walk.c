@@ -231,6 +231,8 @@ static bool put_copy(const uint8_t *p, uint32_t kind, const struct cupti_buffer 
 		r.peer = cupti_device(other);
 	}
 	flags |= graph_fields(&r, p, stride, peer ? &peer_at : &at);
+	if (r.src == MEMORY_PAGEABLE || r.dst == MEMORY_PAGEABLE)
+		flags |= GPU_FLAG_PAGED;
 	count_first(r.correlation, true); /* a batch shares one id too */
 	r.hdr = REC_HDR(sizeof(r), REC_COPY, 0, flags, class);
 	return agent_put_wait(&r, sizeof(r));

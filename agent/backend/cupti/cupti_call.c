@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: MIT. cupti_call.c: calls that wait for the GPU or tell it what to wait
+ * for, as their callbacks see them. One CALL record at the call's end, in the thread's own lane.
+ *
+ * No activity record is asked for: CUPTI's SYNCHRONIZATION records know neither thread nor scope,
+ * leave out calls that found nothing to wait for, and cost a buffer; the callback has all that they
+ * say. What of the driver a runtime call calls has the runtime call's correlation id, and is part of
+ * it.
+ */
+#include <string.h>
+
+#include "cupti_call.h"
+#include "gpu_terms.h"
+
+#define RUNTIME_MAX 512u
+#define NO_STREAM   UINT32_MAX
+
+struct wait {
+	uint8_t class; /* 0: none */
+	uint8_t stream, event;
+};
+
+/* clang-format off */
+#define X(name, number, class, stream, event) [number] = {CLASS_##class, stream, event},
+static const struct wait driver[CBID_MAX] = {DRIVER_CALL_CBIDS(X)};
+static const struct wait runtime[RUNTIME_MAX] = {RUNTIME_CALL_CBIDS(X)};
+#undef X
+#define X(name, n, word, record, id, ...) [n] = (id),
+static const uint8_t kind_of[CLASS_MAX] = {GPU_CLASSES(X)};
+#undef X
+static const bool blocks[CBID_MAX] = {
+#define X(name, number) [number] = true,
+	BLOCKING_COPY_CBIDS(X)
+#undef X
+};
+/* clang-format on */
+
+/* Correlation id of the outermost call that the thread is in, or was in last. */
+static _Thread_local __attribute__((tls_model("initial-exec"))) uint32_t outermost;
+
+static const struct wait *wait_of(uint32_t domain, uint32_t cbid)
+{
+	static const struct wait none;
+
+	if (domain == DOMAIN_DRIVER && cbid < CBID_MAX)
+		return &driver[cbid];
+	return domain == DOMAIN_RUNTIME && cbid < RUNTIME_MAX ? &runtime[cbid] : &none;
+}
+
+static uint64_t param(const struct cupti_callback *d, uint8_t at)
+{
+	uint64_t v = 0;
+
+	if (at != NOT_THERE && d->params != NULL)
+		memcpy(&v, (const char *)d->params + at, sizeof(v));
+	return v;
+}
+
+static uint32_t stream_of(const struct cupti_callback *d, const struct wait *w)
+{
+	void *handle = (void *)(uintptr_t)param(d, w->stream);
+	const bool of_thread = d->function != NULL && strstr(d->function, "_ptsz") != NULL;
+	uint32_t id;
+
+	if (w->stream == NOT_THERE || d->params == NULL || cupti.api.stream_id == NULL ||
+		cupti.api.stream_id(NULL, handle, of_thread, &id) != CUPTI_OK)
+		return NO_STREAM;
+	return id;
+}
+
+static void call_ended(const struct cupti_callback *d, const struct wait *w)
+{
+	struct rec_call r = {.begin = *d->correlation_data,
+		.event = param(d, w->event),
+		.correlation = d->correlation,
+		.context = d->context_uid,
+		.stream = NO_STREAM,
+		.epoch = (uint16_t)atomic_load_explicit(&cupti.epoch, memory_order_relaxed),
+		.kind = kind_of[w->class]};
+	int saved;
+
+	r.end = agent_clock(); /* asking for the stream is not part of it */
+	if (agent_enter(&saved)) {
+		r.stream = stream_of(d, w);
+		agent_leave(saved);
+	}
+	(void)agent_call(&r);
+}
+
+void cupti_call(uint32_t domain, uint32_t cbid, const struct cupti_callback *d)
+{
+	const struct wait *w = wait_of(domain, cbid);
+
+	if (w->class == 0 || !atomic_load_explicit(&cupti.waits, memory_order_relaxed) ||
+		atomic_load_explicit(&cupti.level, memory_order_relaxed) != LEVEL_ON)
+		return;
+	if (d->site == SITE_ENTER) {
+		*d->correlation_data = 0;
+		if (domain == DOMAIN_DRIVER && outermost == d->correlation)
+			return;
+		outermost = d->correlation;
+		*d->correlation_data = agent_clock();
+	} else if (outermost == d->correlation && *d->correlation_data != 0) {
+		call_ended(d, w);
+	}
+}
+
+uint32_t cupti_copy_took(uint32_t cbid, uint64_t begin, uint32_t *ret_name)
+{
+	const uint64_t took = (agent_clock() - begin) / LAUNCH_UNIT;
+
+	*ret_name = took < UINT32_MAX ? (uint32_t)took : UINT32_MAX;
+	return LAUNCH_TIMED | (blocks[cbid] ? LAUNCH_BLOCKS : 0);
+}
+
+void cupti_call_enable(void)
+{
+	uint32_t cbid;
+
+	for (cbid = 0; cbid < CBID_MAX; cbid++)
+		if (driver[cbid].class != 0)
+			(void)cupti.api.enable_callback(1, cupti.subscriber, DOMAIN_DRIVER, cbid);
+	for (cbid = 0; cbid < RUNTIME_MAX; cbid++)
+		if (runtime[cbid].class != 0)
+			(void)cupti.api.enable_callback(1, cupti.subscriber, DOMAIN_RUNTIME, cbid);
+}

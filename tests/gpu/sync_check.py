@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT. sync_check.py: calls that wait for the GPU: how many, how long, whose; and what it costs to know.
+"""sync_check.py DIR [TEST...]: DIR is a build or a bundle. Ends in "N passed, N failed"."""
+import json
+import os
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+
+from judge import check, judge
+from torch_room import CTL, DIR, VIEW, room, view
+
+HERE = pathlib.Path(__file__).resolve().parent
+WORK = str(HERE / "sync_work.py")
+ROUNDS, THREADS = 20, 2
+KINDS = {"stream": "cudaStreamSynchronize", "event": "cudaEventSynchronize", "device": "cudaDeviceSynchronize", "copy": "cudaMemcpy"}
+
+
+def sql(env, text):
+    return json.loads(view(env, "sql", "x", text, "--json") or "{}").get("data", {}).get("rows", [])
+
+
+def recorded(*options):
+    """(environment, what the program measured itself)"""
+    env = room()
+    env["PYTHONPATH"] = str(DIR / "lib/protond/python")
+    out = pathlib.Path(env["PROTOND_RUNTIME_DIR"]) / "took.json"
+    r = subprocess.run([CTL, "run", "-n", "x", "-k", "none", *options, "--", sys.executable, WORK, "none", str(out), str(ROUNDS), str(THREADS)],
+                       env=env, capture_output=True, text=True, timeout=280)
+    check(f"{' '.join(options)}: it ran", r.returncode == 0 and out.exists(), r.stderr[-900:])
+    print(view(env, "tree", "x"))
+    return env, json.loads(out.read_text())
+
+
+def leaves(env):
+    """{(top scope, call): (how often, ns)}"""
+    got = {}
+    for path, name, metric, value in sql(env, "select n.path, n.name, m.name, m.value from nodes n join metrics m on m.node = n.node "
+                                              "where n.kind = 'call' and m.name like 'sync%'"):
+        at = got.setdefault((re.split(r"[/>]", path.replace("ROOT", "").strip("/> "))[0].strip(), name), {})
+        at[metric.split()[0]] = value
+    for path, name, calls, ns in sql(env, "select path, name, calls, cpu_time_ns from nodes where kind = 'call' and calls > 0"):
+        got.setdefault((re.split(r"[/>]", path.replace("ROOT", "").strip("/> "))[0].strip(), name), {}).update(syncs=calls, sync_time=ns)
+    return {k: (v.get("syncs", 0), v.get("sync_time", 0)) for k, v in got.items()}
+
+
+def counts():
+    env, own = recorded("-d", "both", "-s", "sync")
+    got = leaves(env)
+    print(json.dumps({" / ".join(k): v for k, v in got.items()}, indent=1))
+    want = {"cudaStreamSynchronize": 2 * ROUNDS, "cudaEventSynchronize": ROUNDS, "cudaDeviceSynchronize": ROUNDS, "cudaMemcpy": ROUNDS,
+            "cudaEventRecord": ROUNDS, "cudaStreamWaitEvent": ROUNDS}  # a copy to pageable memory waits for its stream once more
+    for i in range(THREADS):
+        found = {name: n for (scope, name), (n, _) in got.items() if scope == f"thread-{i}"}
+        check(f"thread {i}: each call, as often as it was made", found == want, f"{found}; made: {want}")
+    alloc = {name: n for (scope, name), (n, _) in got.items() if scope == "alloc"}
+    check("cudaMalloc, cudaFree and cudaHostAlloc once each", {k: alloc.get(k) for k in ("cudaMalloc", "cudaFree", "cudaHostRegister")} ==
+          {"cudaMalloc": 1, "cudaFree": 1, "cudaHostRegister": 1}, str(alloc))
+    for kind, name in KINDS.items():
+        ns = sum(t for (scope, leaf), (_, t) in got.items() if leaf == name and scope.startswith("thread-"))
+        check(f"{name}: as long as the program measured, to 2 %", own[kind] and abs(ns / own[kind] - 1) <= 0.02, f"{ns} ns, {own[kind]} ns")
+    kineto(own, got)
+
+
+def kineto(own, got):
+    """Kineto in another run (CUPTI serves one): its cuda*Synchronize, each run against the clock of its own program."""
+    env = room()
+    out = pathlib.Path(env["PROTOND_RUNTIME_DIR"]) / "took.json"
+    subprocess.run([sys.executable, WORK, "kineto", str(out), str(ROUNDS), str(THREADS)], env=env, check=True, timeout=280)
+    theirs = json.loads(out.read_text())
+    rows = [e for e in json.loads(pathlib.Path(f"{out}.trace.json").read_text())["traceEvents"] if e.get("cat") == "cuda_runtime"]
+    for kind in ("stream", "event", "device"):
+        name = KINDS[kind]
+        long = [e["dur"] * 1e3 for e in rows if e["name"] == name and e["dur"] > 200]
+        ns = sum(t for (scope, leaf), (_, t) in got.items() if leaf == name and scope.startswith("thread-"))
+        ours, kinetos = ns / own[kind], sum(long) / theirs[kind]
+        check(f"{name}: as long as Kineto says, to 2 %", len(long) == ROUNDS * THREADS and abs(ours / kinetos - 1) <= 0.02,
+              f"of the program's own measure: ours {ours:.4f}, Kineto's {kinetos:.4f}, {len(long)} long rows")
+
+
+def switched():
+    """On and off while it runs; off is none."""
+    env, _ = recorded()
+    got = leaves(env)
+    check("off: no call is in it", not got, str(got))
+
+
+def cost():
+    """W1 and W3 with and without, in turns."""
+    for mode, steps in (("w1", 20000), ("w3", 40)):
+        took = {"tree": [], "sync": []}
+        for turn in range(6):
+            for which in (("tree", "sync") if turn % 2 == 0 else ("sync", "tree")):
+                env = room()
+                env["PYTHONPATH"] = str(DIR / "lib/protond/python")
+                r = subprocess.run([CTL, "run", "-q", "-n", "x", "-k", "none", *(("-s", "sync") if which == "sync" else ()), "--",
+                                    sys.executable, str(HERE / "torch_work.py"), mode, "--steps", str(steps)],
+                                   env=env, capture_output=True, text=True, timeout=200)
+                found = re.findall(rf"(?m)^{mode}=([\d.]+)", r.stdout)
+                if not found:
+                    return check(f"{mode}: it says how long a step takes", False, (r.stdout + r.stderr)[-600:])
+                took[which].append(float(found[-1]))
+        ratio = statistics.median(took["sync"]) / statistics.median(took["tree"])
+        check(f"{mode}: sync costs at most 1.02 x of the tree alone", ratio <= 1.02, f"{ratio:.4f}: {took}")
+
+
+judge((counts, switched, cost), sys.argv[2:])
