@@ -57,7 +57,7 @@ struct fold_session {
 	int32_t job_number; /* -1 */
 	uint8_t data, context, cpu, gpu;
 	uint8_t switches; /* enum session_switch bits */
-	uint8_t state; /* enum session_state */
+	uint8_t state;    /* enum session_state */
 	bool gpu_seen;
 	bool stored; /* final, and fold_seen() was told so: any answer of the store has it */
 	bool empty;  /* over, with nothing in it */

@@ -352,8 +352,7 @@ static uint32_t known_path(const struct process *p, uint32_t path)
 
 /* --- calls of the vendor's library --- */
 
-void tree_call(
-	struct part *part, const struct lane *lane, const struct rec_call *r, uint8_t class)
+void tree_call(struct part *part, const struct lane *lane, const struct rec_call *r, uint8_t class)
 {
 	struct process *p = part->process;
 	struct cell key = {.device = DEVICE_NONE, .class = class & 0x7fu}, *c;

@@ -27,10 +27,10 @@
 #define TRACE_SPAN         4u /* of a task: it may overlap others of its thread */
 #define TRACE_OPEN         8u /* still open at `end`, where its session or its process ended */
 
-#define TRACE_CALL         16u /* no scope, but a call of the vendor's library below one */
+#define TRACE_CALL 16u /* no scope, but a call of the vendor's library below one */
 
 struct trace_call {
-	uint64_t event;                /* 0: none; a handle, which may be another event's later */
+	uint64_t event;               /* 0: none; a handle, which may be another event's later */
 	uint32_t correlation, stream; /* stream: UINT32_MAX: none */
 	uint8_t class;                /* enum cell_class */
 };

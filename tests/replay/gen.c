@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT. gen.c: makes small raw dumps by hand, where no GPU was there to
  * record.
  *
- * gen CASE LIBRARY FILE. CASE: eager threads graph midcapture copies running unload many failed
+ * gen CASE LIBRARY FILE. CASE: eager threads graph midcapture copies running unload many failed waits
  * LIBRARY: 10.2 11.1 11.4 11.8 12.4 13.0, whose strides and fields the records have.
  * A synthetic dump says what we believe of CUPTI; only a recorded one says what CUPTI does.
  */
@@ -147,6 +147,22 @@ static uint32_t api(uint32_t cbid, const char *symbol)
 	driver(cbid, SITE_ENTER, c, symbol);
 	driver(cbid, SITE_EXIT, c, symbol);
 	return c;
+}
+
+/* A call of the runtime with one of the driver's in it, which is part of it. */
+static void runtime(uint32_t cbid, uint32_t inner)
+{
+	const struct dump_callback c = {.domain = DOMAIN_RUNTIME,
+		.cbid = cbid,
+		.correlation = ++g.correlation,
+		.context = 1};
+	struct dump_callback end = c;
+
+	end.site = SITE_EXIT;
+	callback(c);
+	driver(inner, SITE_ENTER, c.correlation, NULL);
+	driver(inner, SITE_EXIT, c.correlation, NULL);
+	callback(end);
 }
 
 static void resource(uint32_t cbid, uint64_t node, uint64_t original, uint32_t graph, uint32_t exec)
@@ -436,6 +452,28 @@ static void case_many(void)
 	}
 }
 
+/* Each kind of call that waits, in two scopes; of one copy the host's memory is pageable, of one the
+ * call comes back when it is done. */
+static void case_waits(void)
+{
+	stand("waits");
+	launches(2, gemm);
+	runtime(131, 126); /* cudaStreamSynchronize */
+	runtime(131, 126);
+	runtime(137, 121); /* cudaEventSynchronize */
+	runtime(165, 17);  /* cudaDeviceSynchronize */
+	copy(api(276, NULL), 1, 4096, 900);
+	copy(api(D2H, NULL), 2, 128, 300);
+	stand("waits/inner");
+	runtime(135, 119); /* cudaEventRecord */
+	runtime(147, 295); /* cudaStreamWaitEvent */
+	(void)api(126, NULL);
+	runtime(20, 243);  /* cudaMalloc */
+	runtime(22, 245);  /* cudaFree */
+	runtime(152, 379); /* cudaHostRegister */
+	flush(false);
+}
+
 /* A launch that fails gives no record. */
 static void case_failed(void)
 {
@@ -461,6 +499,7 @@ static const struct {
 	{"eager", case_eager},   {"threads", case_threads}, {"graph", case_graph},
 	{"copies", case_copies}, {"running", case_running}, {"unload", case_unload},
 	{"many", case_many},     {"failed", case_failed},   {"midcapture", case_midcapture}, {"armed", case_armed},
+	{"waits", case_waits},
 };
 /* clang-format on */
 

@@ -151,10 +151,8 @@ static int stream_id(void *context, void *stream, uint8_t thread, uint32_t *ret)
 static void enter_exit(
 	uint32_t domain, uint32_t cbid, struct cupti_callback d, enum cupti_site from, int to)
 {
-	static _Thread_local uint64_t data[2];
 	int site;
 
-	d.correlation_data = &data[domain == DOMAIN_DRIVER];
 	for (site = (int)from; site <= to; site++) {
 		d.site = (uint32_t)site;
 		cupti_on_callback(NULL, domain, cbid, &d);
@@ -168,7 +166,8 @@ START_TEST(calls_that_wait)
 		uint64_t params[2];
 		uint32_t kind, stream;
 		uint64_t event;
-	} calls[] = {{DOMAIN_DRIVER, 126, {5, 0}, 0, 12, 0}, {DOMAIN_RUNTIME, 131, {5, 0}, 0, 12, 0},
+	} calls[] = {{DOMAIN_DRIVER, 126, {5, 0}, 0, 12, 0},
+		{DOMAIN_RUNTIME, 131, {5, 0}, 0, 12, 0},
 		{DOMAIN_RUNTIME, 137, {0xe1, 0}, 1, UINT32_MAX, 0xe1},
 		{DOMAIN_RUNTIME, 165, {0, 0}, 2, UINT32_MAX, 0},
 		{DOMAIN_RUNTIME, 147, {6, 0xe2}, 3, 13, 0xe2},

@@ -86,7 +86,10 @@ static void make_lists(struct model *m, uint32_t n)
 	}
 }
 
-#define NO_CALL {.stream = UINT32_MAX}
+#define NO_CALL                      \
+	{                            \
+		.stream = UINT32_MAX \
+	}
 
 static void make_op(struct trace_op *o, uint32_t n)
 {
@@ -116,7 +119,8 @@ static const struct trace_chunk *make(
 		any_times(&m->scope[i].begin, &m->scope[i].end);
 		if ((m->scope[i].flags & TRACE_CALL) != 0)
 			m->scope[i].call = (struct trace_call){any64(), any32(), any32(),
-				(uint8_t)(CLASS_STREAM_SYNC + below(CLASS_MAX - CLASS_STREAM_SYNC))};
+				(uint8_t)(CLASS_STREAM_SYNC +
+					  below(CLASS_MAX - CLASS_STREAM_SYNC))};
 		make_op(&m->op[i], lists);
 		m->metric[i] = (struct trace_metric){any64(), any64(), below(lists), below(lists),
 			any32(), below(lists), (uint8_t)(VALUE_I64 + below(4))};

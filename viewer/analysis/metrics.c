@@ -39,6 +39,7 @@ static const struct derived derived[] = {
 	TIMES("cpu_time", HOW_TIME, "cpu_time"),
 	TIMES("avg_cpu_time", HOW_AVERAGE, "cpu_time"),
 	TIMES("copy_time", HOW_TIME, "copy_time"),
+	TIMES("sync_time", HOW_TIME, "sync_time"),
 	TIMES(GPU_TIME, HOW_TIME, GPU_TIME),
 	TIMES(SELF "time", HOW_TIME, SELF "time"),
 	TIMES(SELF GPU_TIME, HOW_TIME, SELF GPU_TIME),

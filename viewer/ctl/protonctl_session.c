@@ -14,7 +14,8 @@
 #include "protonctl_self.h"
 #include "session_terms.h"
 
-static const char *const shared_options[] = {"backend", "context", "data", "hook", "mode", "cpu", "switches"};
+static const char *const shared_options[] = {
+	"backend", "context", "data", "hook", "mode", "cpu", "switches"};
 
 void session_params(const struct ctl *c, struct wire_buf *b)
 {
@@ -108,8 +109,8 @@ static bool switch_words_of(const struct ctl *c, char sign, char *ret, size_t n)
 		if (c->argv[i][0] != '+' && c->argv[i][0] != '-')
 			return false;
 		if (c->argv[i][0] == sign && used < n)
-			used += (size_t)snprintf(ret + used, n - used, "%s%s",
-				used > 0 ? "," : "", c->argv[i] + 1);
+			used += (size_t)snprintf(
+				ret + used, n - used, "%s%s", used > 0 ? "," : "", c->argv[i] + 1);
 	}
 	return used < n;
 }

@@ -34,8 +34,12 @@ static const bool blocks[CBID_MAX] = {
 };
 /* clang-format on */
 
-/* Correlation id of the outermost call that the thread is in, or was in last. */
-static _Thread_local __attribute__((tls_model("initial-exec"))) uint32_t outermost;
+/* The outermost call that the thread is in. One whose end was never told (the subscriber left
+ * meanwhile) stays until the next. */
+static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
+	uint64_t begin; /* 0: in none */
+	uint32_t correlation, callback;
+} outermost;
 
 static const struct wait *wait_of(uint32_t domain, uint32_t cbid)
 {
@@ -69,7 +73,7 @@ static uint32_t stream_of(const struct cupti_callback *d, const struct wait *w)
 
 static void call_ended(const struct cupti_callback *d, const struct wait *w)
 {
-	struct rec_call r = {.begin = *d->correlation_data,
+	struct rec_call r = {.begin = outermost.begin,
 		.event = param(d, w->event),
 		.correlation = d->correlation,
 		.context = d->context_uid,
@@ -78,6 +82,7 @@ static void call_ended(const struct cupti_callback *d, const struct wait *w)
 		.kind = kind_of[w->class]};
 	int saved;
 
+	outermost.begin = 0;
 	r.end = agent_clock(); /* asking for the stream is not part of it */
 	if (agent_enter(&saved)) {
 		r.stream = stream_of(d, w);
@@ -89,19 +94,23 @@ static void call_ended(const struct cupti_callback *d, const struct wait *w)
 void cupti_call(uint32_t domain, uint32_t cbid, const struct cupti_callback *d)
 {
 	const struct wait *w = wait_of(domain, cbid);
+	const uint32_t callback = domain << 16 | cbid;
 
 	if (w->class == 0 || !atomic_load_explicit(&cupti.waits, memory_order_relaxed) ||
 		atomic_load_explicit(&cupti.level, memory_order_relaxed) != LEVEL_ON)
 		return;
-	if (d->site == SITE_ENTER) {
-		*d->correlation_data = 0;
-		if (domain == DOMAIN_DRIVER && outermost == d->correlation)
-			return;
-		outermost = d->correlation;
-		*d->correlation_data = agent_clock();
-	} else if (outermost == d->correlation && *d->correlation_data != 0) {
-		call_ended(d, w);
+	if (d->site == SITE_EXIT) {
+		if (outermost.begin != 0 && outermost.correlation == d->correlation &&
+			outermost.callback == callback)
+			call_ended(d, w);
+		return;
 	}
+	if (domain == DOMAIN_DRIVER && outermost.begin != 0 &&
+		outermost.correlation == d->correlation)
+		return;
+	outermost.correlation = d->correlation;
+	outermost.callback = callback;
+	outermost.begin = agent_clock();
 }
 
 uint32_t cupti_copy_took(uint32_t cbid, uint64_t begin, uint32_t *ret_name)

@@ -125,8 +125,8 @@ __attribute__((hot)) static uint32_t put_launch(
 			return call | REFUSED;
 	}
 	return agent_launch(flags, d->correlation, name,
-		(uint16_t)atomic_load_explicit(&cupti.epoch, memory_order_relaxed), (uint16_t)cbid,
-		       clock)
+		       (uint16_t)atomic_load_explicit(&cupti.epoch, memory_order_relaxed),
+		       (uint16_t)cbid, clock)
 		       ? INSIDE_PUT
 		       : call | REFUSED;
 }
@@ -324,15 +324,18 @@ static void on_state(uint32_t cbid, const struct cupti_state *s)
 	atomic_store_explicit(&cupti.level, LEVEL_NONE, memory_order_relaxed);
 }
 
-static void on_call(uint32_t cbid, const struct cupti_callback *d)
+static void on_call(uint32_t domain, uint32_t cbid, const struct cupti_callback *d)
 {
 	int saved;
 
 	if (cupti.dumping && agent_enter(&saved)) {
-		cupti_dump_callback(DOMAIN_DRIVER, cbid, d, NULL);
+		cupti_dump_callback(domain, cbid, d, NULL);
 		agent_leave(saved);
 	}
-	on_driver(cbid, d);
+	if (domain == DOMAIN_DRIVER)
+		on_driver(cbid, d);
+	else
+		cupti_call(domain, cbid, d);
 }
 
 __attribute__((cold, noinline)) static void on_other(
@@ -350,10 +353,8 @@ __attribute__((cold, noinline)) static void on_other(
 	}
 	if (atomic_load_explicit(&cupti.level, memory_order_relaxed) == LEVEL_NONE)
 		return;
-	if (domain == DOMAIN_DRIVER) {
-		on_call(cbid, data);
-	} else if (domain == DOMAIN_RUNTIME) {
-		cupti_call(domain, cbid, data);
+	if (domain == DOMAIN_DRIVER || domain == DOMAIN_RUNTIME) {
+		on_call(domain, cbid, data);
 	} else if (agent_enter(&saved)) {
 		if (domain == DOMAIN_RESOURCE)
 			on_resource(cbid, data);
