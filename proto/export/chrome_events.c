@@ -141,3 +141,12 @@ void chrome_taken(const struct timeline *w, struct text *t, uint32_t n)
 		text_str(t, next - at > 1 ? "]" : "");
 	}
 }
+
+void chrome_call(struct text *t, const struct trace_call *c)
+{
+	text_fmt(t, ",\"correlation\":%" PRIu32, c->correlation);
+	if (c->stream != UINT32_MAX)
+		text_fmt(t, ",\"stream\":%" PRIu32, c->stream);
+	if (c->event != 0)
+		text_fmt(t, ",\"event\":\"0x%" PRIx64 "\"", c->event);
+}

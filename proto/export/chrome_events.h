@@ -40,4 +40,7 @@ static inline uint64_t chrome_lane_tid(uint32_t tid, uint32_t lane)
 	return (uint64_t)CHROME_LANE_TID * lane + tid;
 }
 
+/* What is known of a call beside its time: ,"correlation":… and so on; into open args. */
+void chrome_call(struct text *t, const struct trace_call *c);
+
 #endif

@@ -63,6 +63,8 @@ static void scope_args(struct timeline *w, const struct timeline_scope *s)
 
 	text_str(t, ",\"args\":{");
 	call_stack(w, s->node);
+	if ((s->flags & TRACE_CALL) != 0)
+		chrome_call(t, &s->call);
 	if (s->n_metrics > 0) {
 		text_str(t, ",\"metrics\":{");
 		chrome_taken(w, t, s->n_metrics);
@@ -83,7 +85,9 @@ static void chrome_scope(struct timeline *w, const struct timeline_scope *s)
 	struct text *t = &w->out;
 
 	if ((s->flags & TRACE_SPAN) == 0) {
-		chrome_event(chrome(w), "X", "scope", name, w->at.pid, s->tid, s->begin_ns);
+		chrome_event(chrome(w), "X",
+			(s->flags & TRACE_CALL) != 0 ? gpu_classes[s->call.class].trace : "scope",
+			name, w->at.pid, s->tid, s->begin_ns);
 		text_str(t, ",\"dur\":");
 		chrome_micros(t, s->end_ns - s->begin_ns);
 		scope_args(w, s);

@@ -270,7 +270,8 @@ static void put_scope(struct sorted *s, const struct sorted_scope *x, const stru
 {
 	const struct sorted_thread *th = &s->thread[x->thread];
 	const int64_t pid = s->process[th->process].pid;
-	const char *cat = category_of(s->w->known[x->node].kind);
+	const bool call = (x->flags & TRACE_CALL) != 0;
+	const char *cat = call ? "cuda_runtime" : category_of(s->w->known[x->node].kind);
 	const bool task = (x->flags & TRACE_SPAN) != 0;
 	struct chrome *c = &kineto(s)->c;
 	struct text *t = &s->w->out;
@@ -284,6 +285,8 @@ static void put_scope(struct sorted *s, const struct sorted_scope *x, const stru
 	else
 		chrome_micros(t, x->end_ns - x->begin_ns);
 	text_fmt(t, ",\"args\":{\"External id\":%" PRIu64, of->id);
+	if (call)
+		chrome_call(t, &x->call);
 	put_values(t, x);
 	if (!task)
 		return;

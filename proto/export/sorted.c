@@ -145,7 +145,8 @@ static void on_scope(struct timeline *w, const struct timeline_scope *x)
 		.end_ns = x->end_ns,
 		.node = x->node,
 		.thread = thread_of(s, x->tid),
-		.flags = x->flags};
+		.flags = x->flags,
+		.call = x->call};
 
 	chrome_taken(w, &s->values, x->n_metrics);
 	s->values.failed |= s->values.n > INT32_MAX;

@@ -26,7 +26,7 @@ static const char schema[] =
 	"CREATE TABLE losses(cause, words, count);"
 	"CREATE TABLE timeline_path(node INTEGER PRIMARY KEY, name, path);"
 	"CREATE TABLE timeline_scope(scope INTEGER PRIMARY KEY, pid, rank, tid, node, begin_ns, end_ns,"
-	" task, open, began_before, unwound);"
+	" task, open, began_before, unwound, class, stream, event, correlation);"
 	"CREATE TABLE timeline_value(scope, pid, tid, node, at_ns, name, value);"
 	"CREATE TABLE timeline_operation(operation INTEGER PRIMARY KEY, pid, rank, gpu, context, stream, lane,"
 	" class, node, start_ns, end_ns, bytes, correlation, graph, first, launch_ns, tid, grid_x, grid_y,"
@@ -34,7 +34,10 @@ static const char schema[] =
 	"CREATE TABLE timeline_thread(pid, rank, tid, name);"
 	"CREATE VIEW scopes AS SELECT t.scope, t.pid, t.rank, t.tid, p.name, p.path, t.begin_ns, t.end_ns,"
 	" t.end_ns - t.begin_ns AS dur_ns, t.task, t.open, t.began_before, t.unwound"
-	" FROM timeline_scope t" PATHS ";"
+	" FROM timeline_scope t" PATHS " WHERE t.class IS NULL;"
+	"CREATE VIEW calls AS SELECT t.pid, t.rank, t.tid, t.class, p.name, p.path, t.begin_ns, t.end_ns,"
+	" t.end_ns - t.begin_ns AS dur_ns, t.stream, t.event, t.correlation"
+	" FROM timeline_scope t" PATHS " WHERE t.class IS NOT NULL;"
 	"CREATE VIEW kernels AS SELECT " OPERATION ", t.grid_x, t.grid_y, t.grid_z, t.block_x, t.block_y,"
 	" t.block_z, t.registers, t.static_shared, t.dynamic_shared"
 	" FROM timeline_operation t" PATHS " WHERE t.class IN ('compute', 'comm');"
@@ -429,6 +432,26 @@ static void put_scope_value(
 	put_row(i);
 }
 
+static void put_call(struct insert *i, const struct trace_call *c)
+{
+	if (c != NULL)
+		put_text(i, gpu_classes[c->class].word);
+	else
+		put_null(i);
+	if (c != NULL && c->stream != UINT32_MAX)
+		put_u64(i, c->stream);
+	else
+		put_null(i);
+	if (c != NULL && c->event != 0)
+		put_u64(i, c->event);
+	else
+		put_null(i);
+	if (c != NULL)
+		put_u64(i, c->correlation);
+	else
+		put_null(i);
+}
+
 static void on_scope(struct timeline *w, const struct timeline_scope *s)
 {
 	struct filler *f = filler(w);
@@ -445,6 +468,7 @@ static void on_scope(struct timeline *w, const struct timeline_scope *s)
 	put_i64(i, (s->flags & TRACE_OPEN) != 0);
 	put_i64(i, (s->flags & TRACE_BEGAN_BEFORE) != 0);
 	put_i64(i, (s->flags & TRACE_UNWOUND) != 0);
+	put_call(i, (s->flags & TRACE_CALL) != 0 ? &s->call : NULL);
 	put_row(i);
 	for (uint32_t k = 0; k < s->n_metrics; k++)
 		put_scope_value(w, &w->held[w->taken[k]], f->n_scopes, s->node, s->begin_ns);
@@ -530,7 +554,7 @@ int sql_tables_timeline(void *arg, struct sqlite3 *db, int64_t id, const struct 
 	if (r < 0)
 		return r;
 	insert_open(&f.path, to, "timeline_path", 3);
-	insert_open(&f.scope, to, "timeline_scope", 11);
+	insert_open(&f.scope, to, "timeline_scope", 15);
 	insert_open(&f.value, to, "timeline_value", 7);
 	insert_open(&f.operation, to, "timeline_operation", 26);
 	insert_open(&f.thread, to, "timeline_thread", 4);

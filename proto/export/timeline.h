@@ -42,6 +42,7 @@ struct timeline_scope {
 	uint32_t tid, node,
 		n_metrics; /* its metrics: held[taken[i]], by name, then as they were set */
 	uint8_t flags;     /* TRACE_... */
+	struct trace_call call; /* of TRACE_CALL */
 };
 
 struct timeline_op {

@@ -238,7 +238,8 @@ static void take_scope(struct timeline *w, const struct trace_chunk *c, const st
 		.end_ns = end > begin ? end : begin,
 		.tid = c->thread[s->thread].tid,
 		.node = w->node[s->node],
-		.flags = s->flags};
+		.flags = s->flags,
+		.call = s->call};
 
 	t.n_metrics = scope_metrics(w, t.tid, t.node, s->begin, s->end);
 	if (w->form->scope != NULL && is_in_window(w, t.begin_ns, t.end_ns))

@@ -154,3 +154,46 @@ def test_no_gpu_data_says_why(world, code, words):
 
 def test_launches_without_a_record(world):
     said(run(world, PD_REPLAY_FAULT="drop"), "… of … launches have no GPU record")
+
+
+CALLS = {("waits/cudaStreamSynchronize", "stream_sync", 2), ("waits/cudaEventSynchronize", "event_sync", 1),
+         ("waits/cudaDeviceSynchronize", "device_sync", 1), ("waits/cudaMemcpy", "copy_wait", 1),
+         ("waits/inner/cudaEventRecord", "event_record", 1), ("waits/inner/cudaStreamWaitEvent", "stream_wait", 1),
+         ("waits/inner/cudaStreamSynchronize", "stream_sync", 1), ("waits/inner/cudaMalloc", "alloc", 1),
+         ("waits/inner/cudaFree", "free", 1), ("waits/inner/cudaHostRegister", "register", 1)}
+
+
+def test_calls_that_wait(world):
+    """By a switch that a session has from the start, gets and loses; tree, timeline and files agree."""
+    dump = world.home / "waits.cuptidump"
+    subprocess.run([BUILD / "replay/gen", "waits", "13.0", dump], check=True)
+    world.start(PROTOND_AUTO_SESSION="off")
+    assert world.ctl("start", "x", "--all", "-s", "nonsense", check=False).returncode != 0
+    assert world.ctl("start", "never", "--all", "-d", "both").returncode == 0
+    assert world.ctl("start", "x", "--all", "-s", "sync", "-d", "both").returncode == 0
+    assert world.ctl("start", "later", "--all", "-d", "both").returncode == 0
+    for words in (("later", "sync"), ("later", "+nonsense"), ("nobody", "+sync")):
+        assert world.ctl("set", *words, check=False).returncode != 0, words
+    world.ctl("set", "later", "+sync")
+    assert play(world, dump).returncode == 0
+    world.ctl("set", "x", "-sync")
+    world.ctl("set", "later", "-sync")
+    assert play(world, dump).returncode == 0
+    for name in ("never", "x", "later"):
+        world.ctl("finalize", name)
+
+    def asked(name, sql):
+        return [tuple(r) for r in json.loads(world.view("sql", name, sql, "--json").stdout)["data"]["rows"]]
+    for name in ("x", "later"):
+        calls = asked(name, "select path, class, count(*) from calls group by 1, 2")
+        assert set(calls) == CALLS and asked(name, "select count(*) from calls where dur_ns < 0 or correlation = 0") == [(0,)]
+        times = dict(asked(name, "select path, sum(dur_ns) from calls group by 1"))
+        tree = asked(name, "select n.path, m.value from nodes n join metrics m using (node) where m.name = 'sync_time (ns)'")
+        assert {p for p, _ in tree} == {p for p, *_ in CALLS if not p.endswith(("EventRecord", "WaitEvent"))}
+        assert all(abs(ns - times[p]) <= 4 for p, ns in tree), "each end rounded to a ns by itself"
+        root = [r.split() for r in world.view("tree", name, "-m", "syncs,sync_time/ns").stdout.splitlines() if r.endswith("ROOT")]
+        assert root == [["9", f"{sum(t for _, t in tree)}.000", "ROOT"]], "inclusive, as other metrics"
+    assert asked("never", "select count(*) from calls") == [(0,)] and "cuda" not in world.view("tree", "never").stdout
+    world.view("export", "x", "-o", world.home / "k.json", "-f", "kineto")
+    rows = [e for e in json.loads((world.home / "k.json").read_text())["traceEvents"] if e.get("cat") == "cuda_runtime"]
+    assert sum(e["name"] == "cudaStreamSynchronize" and e["args"]["correlation"] > 0 for e in rows) == 3

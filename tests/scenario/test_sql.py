@@ -26,6 +26,7 @@ TABLES = {
     "devices": "type id name arch sms clock_khz memory_clock_khz bus_width busy_ns " + PARTS,
     "losses": "cause words count",
     "scopes": SCOPES,
+    "calls": "pid rank tid class name path begin_ns end_ns dur_ns stream event correlation",
     "steps": f"step {SCOPES}",
     "kernels": f"{OPERATION} {CONFIG} static_shared dynamic_shared",
     "copies": f"{OPERATION} bytes",
