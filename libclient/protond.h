@@ -63,6 +63,11 @@ struct protond_options {
  * protond_finalize() asks once more, and returns what protond_start() would have. */
 int protond_start(const char *name, const struct protond_options *options);
 
+/* As protond_start(); the session also records what `switches` says, words parted by commas: "sync",
+ * calls that wait for the GPU. NULL: nothing more. Of a live session it changes nothing. */
+int protond_start_with(
+	const char *name, const struct protond_options *options, const char *switches);
+
 /* Resumes a session, or PROTOND_ALL. Idempotent. 0, or -ENOENT for an unknown id. Does not wait. */
 int protond_activate(int session);
 

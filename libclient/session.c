@@ -130,8 +130,8 @@ static uint32_t optional(const char *s)
 	return s != NULL && s[0] != '\0' ? protond_name(s) : 0;
 }
 
-static int options_read(
-	const struct protond_options *o, struct session_options *ret, uint32_t *ret_want)
+static int options_read(const struct protond_options *o, const char *switches,
+	struct session_options *ret, uint32_t *ret_want)
 {
 	/* clang-format off */
 	static const struct choice backend[] = {
@@ -164,7 +164,10 @@ static int options_read(
 		return fail(-EINVAL, "unknown context '%.40s': use shadow or python", o->context);
 	if (!choose(hook, o->hook, &hooked))
 		return fail(-EINVAL, "unknown hook '%.40s': use triton or torch", o->hook);
+	if (switches != NULL && *switches != '\0' && !switches_read(switches, &ret->switches))
+		return fail(-EINVAL, "unknown switch in '%.40s': use " SWITCH_WORDS, switches);
 	*ret_want = WANT_SCOPES | WANT_METRICS;
+	*ret_want |= gpu != 0 && (ret->switches & SWITCH_SYNC) != 0 ? (uint32_t)WANT_SYNC : 0;
 	*ret_want |= o->cpu_off == 0 ? (uint32_t)WANT_CPU_TIME : 0;
 	*ret_want |= gpu != 0 ? (uint32_t)WANT_GPU : 0;
 	*ret_want |= ret->context == SESSION_PYTHON ? (uint32_t)WANT_PYTHON : 0;
@@ -515,7 +518,8 @@ static int start_at(struct session *s, const struct protond_options *options,
 	return s->id;
 }
 
-static int start(const char *name, const struct protond_options *options, bool env_read)
+static int start(const char *name, const struct protond_options *options, const char *switches,
+	bool env_read)
 {
 	const uint64_t deadline = pd_now_ms() + START_MS;
 	struct session_options o;
@@ -529,7 +533,7 @@ static int start(const char *name, const struct protond_options *options, bool e
 		r = say(SESSION_ACTIVATE, (uint32_t)s->id, 0, NULL);
 		return r < 0 ? r : s->id;
 	}
-	r = options_read(options, &o, &want);
+	r = options_read(options, switches, &o, &want);
 	if (r < 0)
 		return r;
 	*s = (struct session){.slot = SLOT_STARTING, .want = want};
@@ -537,7 +541,8 @@ static int start(const char *name, const struct protond_options *options, bool e
 	return start_at(s, options, &o, env_read, deadline);
 }
 
-static int start_any(const char *name, const struct protond_options *options, bool env_read)
+static int start_any(const char *name, const struct protond_options *options, const char *switches,
+	bool env_read)
 {
 	const int saved = errno;
 	int r;
@@ -547,7 +552,7 @@ static int start_any(const char *name, const struct protond_options *options, bo
 	(void)pd_thread_here();
 	begin();
 	r = strlen(name) < SESSION_NAME - 16
-		    ? start(name, options, env_read)
+		    ? start(name, options, switches, env_read)
 		    : fail(-EINVAL, "a session's name has at most %u bytes", SESSION_NAME - 17);
 	unlock();
 	errno = saved;
@@ -556,12 +561,19 @@ static int start_any(const char *name, const struct protond_options *options, bo
 
 PD_EXPORT int protond_start(const char *name, const struct protond_options *options)
 {
-	return start_any(name, options, false);
+	return start_any(name, options, NULL, false);
 }
 
-PD_EXPORT int protond_start_by_env_read(const char *name, const struct protond_options *options)
+PD_EXPORT int protond_start_with(
+	const char *name, const struct protond_options *options, const char *switches)
 {
-	return start_any(name, options, true);
+	return start_any(name, options, switches, false);
+}
+
+PD_EXPORT int protond_start_by_env_read(
+	const char *name, const struct protond_options *options, const char *switches)
+{
+	return start_any(name, options, switches, true);
 }
 
 PD_EXPORT void protond_env_read(void)

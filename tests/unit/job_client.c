@@ -113,6 +113,8 @@ START_TEST(bad_option)
 {
 	ck_assert_int_eq(protond_start("x", &bad_options[_i].o), -EINVAL);
 	ck_assert_ptr_nonnull(strstr(protond_error(), bad_options[_i].label));
+	ck_assert_int_eq(protond_start_with("x", NULL, bad_options[_i].label), -EINVAL);
+	ck_assert_ptr_nonnull(strstr(protond_error(), "sync"));
 }
 END_TEST
 

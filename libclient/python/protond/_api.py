@@ -258,7 +258,7 @@ def _module(name):
     raise NotImplementedError(name)
 
 
-def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, hook=None, cpu_off=False):
+def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, hook=None, cpu_off=False, switches=None):
     """Starts a session and makes it active; returns its id, an int >= 0.
 
     name: also the file, without suffix, that finalize() writes ("proton" when None; "-" or "":
@@ -271,6 +271,7 @@ def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, 
     hook: None, "triton" (launches are named, and carry metrics, as their launch_metadata says),
         "torch" (names what PyTorch does: see protond.torch), or a hooks.Hook.
     cpu_off: scopes cost less and have no CPU time.
+    switches: what else is recorded, words parted by commas: "sync" (calls that wait for the GPU).
 
     A daemon is started when none runs, unless PROTOND_AUTOSTART=0. Waits until recording has begun,
     at most 10 s. With PROTOND_DISABLE=1 or TRITON_PROTON_DISABLE=1, and in a script under
@@ -290,7 +291,7 @@ def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, 
     _offer_nvtx()
     autostart = os.environ.get("PROTOND_AUTOSTART", "1") != "0"
     path = os.fspath(name) if name is not None else DEFAULT_PROFILE_NAME
-    session = _check(_native.start(path or "-", backend, files, data, context, None, cpu_off, autostart))
+    session = _check(_native.start(path or "-", backend, files, data, context, None, cpu_off, autostart, switches))
     _native.markers(_nvtx())
     new = session not in _sessions
     if new:
