@@ -7,6 +7,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "record.h"
+#include "ring.h"
 #include "table.h"
 
 #define WAIT_NS 5000000000ull /* how long one half waits for the other after it might have come */
@@ -45,7 +47,7 @@ struct launch {
 	uint64_t clock;   /* of the launch */
 	uint64_t parts;   /* bit per slot: the sessions that it counts in */
 	uint64_t seen_ns; /* monotonic time of the entry that brought it, or its last record */
-	uint32_t correlation, path, name, python;
+	uint32_t correlation, path, name, python; /* name: of LAUNCH_TIMED, how long its call took */
 	uint16_t epoch;
 	uint8_t flags;       /* LAUNCH_* */
 	uint8_t list;        /* enum launch_list */
@@ -78,6 +80,11 @@ struct flight {
 	bool pass_due;            /* DELIVERED came since the last sweep */
 	uint32_t left;            /* of limit.sweep, for this entry */
 };
+
+static inline uint32_t launch_name(const struct launch *l)
+{
+	return (l->flags & LAUNCH_TIMED) == 0 ? l->name : NAME_NONE;
+}
 
 static inline uint32_t flight_open(const struct flight *c) /* may yet get records */
 {

@@ -107,17 +107,18 @@ static void on_launch(struct drain *d, const uint8_t *record)
 {
 	struct process *p = d->process;
 	struct rec_launch r;
-	uint32_t path;
+	uint32_t path, name;
 
 	memcpy(&r, record, sizeof(r));
 	path = table_path(p, REC_ID(r.hdr));
-	if ((REC_FLAGS(r.hdr) & LAUNCH_TIMED) == 0) /* else it is no name, and as long as it is */
-		r.name = table_name(p, r.name);
 	r.python = table_path(p, r.python);
-	if (path == TABLE_NONE || r.name == TABLE_NONE || r.python == TABLE_NONE) {
+	name = (REC_FLAGS(r.hdr) & LAUNCH_TIMED) == 0 ? table_name(p, r.name) : NAME_NONE;
+	if (path == TABLE_NONE || name == TABLE_NONE || r.python == TABLE_NONE) {
 		loss_bad(p, 1);
 		return;
 	}
+	if (name != NAME_NONE)
+		r.name = name;
 	set_id(&r.hdr, path);
 	correlate_launch(p, &r, p->lane[d->lane].tid);
 }

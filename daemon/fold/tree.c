@@ -402,7 +402,7 @@ void tree_copy_call(struct part *part, const struct launch *l)
 
 static uint32_t kernel_name(const struct process *p, const struct launch *l, const struct gpu *g)
 {
-	uint32_t name = g->name != NAME_NONE ? g->name : l->name;
+	uint32_t name = g->name != NAME_NONE ? g->name : launch_name(l);
 
 	return name < p->n_names ? name : NAME_OTHER;
 }

@@ -252,7 +252,7 @@ uint32_t fold_open_scopes(
 static void show_launch(const struct process *p, const struct launch *l, struct fold_launch *ret)
 {
 	const struct gpu *g = l->records != 0 ? &p->flight.gpu[l->records - 1].gpu : NULL;
-	uint32_t name = g != NULL && g->name != NAME_NONE ? g->name : l->name, bytes;
+	uint32_t name = g != NULL && g->name != NAME_NONE ? g->name : launch_name(l), bytes;
 	struct clockmap m = p->clock;
 
 	*ret = (struct fold_launch){.mono_ns = clockmap_ns(&m, l->clock),

@@ -130,6 +130,7 @@ static inline void lie_sessions(struct liar *l)
 			.data = (uint8_t)below(5),
 			.context = (uint8_t)below(5),
 			.cpu = (uint8_t)below(4),
+			.switches = (uint8_t)below(4),
 			.format = (uint32_t)below(NAMES),
 			.flags = odd()};
 

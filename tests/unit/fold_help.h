@@ -257,6 +257,20 @@ HELP void put_launch(
 	lane_put(l, REC_LAUNCH, flags, path, &r, sizeof(r));
 }
 
+HELP void put_call(
+	struct kit_lane *l, uint32_t path, uint64_t begin, uint64_t end, uint8_t kind)
+{
+	struct rec_call r = {.begin = begin,
+		.end = end,
+		.event = 0xe1,
+		.correlation = 9,
+		.stream = 7,
+		.epoch = 1,
+		.kind = kind};
+
+	lane_put(l, REC_CALL, 0, path, &r, sizeof(r));
+}
+
 /* start and length: CLOCK_MONOTONIC ns, told as CLOCK_REALTIME. */
 HELP void put_kernel(struct kit_lane *l, uint32_t name, uint64_t start, uint64_t ns, uint32_t corr,
 	uint8_t flags)

@@ -58,6 +58,11 @@ enum bad {
 	WRONG_LAP,
 	SHORT_SCOPE,
 	SHORT_LAUNCH,
+	SHORT_CALL,
+	CALL_PATH,
+	CALL_KIND,
+	CALL_ENDS_FIRST,
+	TIMED_LAUNCH,
 	PAD_OF_WRONG_LENGTH,
 	PATH_UNKNOWN,
 	PATH_IS_ROOT,
@@ -100,6 +105,11 @@ static const struct bad_case {
 	{"lost: no such cause", LOST_CAUSE, false, 1, 0},
 	{"session: no such verb", SESSION_VERB, false, 1, 0},
 	{"gpu: no such name", GPU_NAME, false, 1, 0},
+	{"call: too short", SHORT_CALL, false, 1, 0},
+	{"call: no such path", CALL_PATH, false, 1, 0},
+	{"call: no such kind", CALL_KIND, false, 1, 0},
+	{"call: ends before it begins", CALL_ENDS_FIRST, false, 1, 0},
+	{"launch: a time is no name", TIMED_LAUNCH, false, 0, 0},
 	{"a type of tomorrow", UNKNOWN_TYPE, false, 0, 1},
 };
 
@@ -136,6 +146,22 @@ static void put_bad(enum bad bad)
 		return;
 	case SHORT_LAUNCH:
 		lane_put(&lane, REC_LAUNCH, 0, 2, &r, 24);
+		return;
+	case SHORT_CALL:
+		lane_put(&lane, REC_CALL, 0, 2, &r, 56);
+		return;
+	case CALL_PATH:
+		put_call(&lane, 4, 30, 40, 0);
+		return;
+	case CALL_KIND:
+		put_call(&lane, 2, 30, 40, GPU_IDS);
+		return;
+	case CALL_ENDS_FIRST:
+		put_call(&lane, 2, 40, 30, 0);
+		return;
+	case TIMED_LAUNCH:
+		r.launch.name = UINT32_MAX;
+		lane_put(&lane, REC_LAUNCH, LAUNCH_COPY | LAUNCH_TIMED, 2, &r, 32);
 		return;
 	case PATH_UNKNOWN:
 		lane_put(&lane, REC_SCOPE, 0, 4, &r, 24);

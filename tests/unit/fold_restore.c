@@ -165,6 +165,9 @@ static void put_gpu(struct world *w, uint32_t p, struct kit_lane *l)
 		r.correlation = c.correlation = pick(w, 3) == 0 ? 0 : r.correlation;
 	}
 	if (pick(w, 6) == 0)
+		put_call(l, 2 + pick(w, N_PATHS), clock_of(w, p, start), clock_of(w, p, w->ns),
+			(uint8_t)pick(w, GPU_IDS));
+	if (pick(w, 6) == 0)
 		put_captured(l, 2 + pick(w, N_PATHS), start, 14 + pick(w, 4),
 			(uint8_t)(1 + pick(w, 4)), pick(w, 20), r.correlation);
 	if (pick(w, 4) == 0)
@@ -290,6 +293,7 @@ static void step_verb(struct world *w)
 		v->cpu = pick(w, 4) == 0;
 		v->context = (uint8_t)pick(w, 2);
 		v->data = (uint8_t)pick(w, 3);
+		v->switches = (uint8_t)pick(w, 2);
 		if (pick(w, 3) == 0) {
 			v->match = MATCH_RING;
 			v->source = SOURCE_AUTO;

@@ -337,6 +337,100 @@ START_TEST(launch_decides_the_session)
 END_TEST
 
 /* One launch, in a session of scopes and in one of Python stacks. */
+/* What session 1 has of the calls and session 2, whose switch is off, has not. */
+static const struct {
+	uint8_t kind, class;
+	const char *path;
+} call_cases[] = {
+	{0, CLASS_STREAM_SYNC, "ROOT/a/b/cudaStreamSynchronize"},
+	{1, CLASS_EVENT_SYNC, "ROOT/a/b/cudaEventSynchronize"},
+	{2, CLASS_DEVICE_SYNC, "ROOT/a/b/cudaDeviceSynchronize"},
+	{3, CLASS_STREAM_WAIT, "ROOT/a/b/cudaStreamWaitEvent"},
+	{4, CLASS_EVENT_RECORD, "ROOT/a/b/cudaEventRecord"},
+	{5, CLASS_ALLOC, "ROOT/a/b/cudaMalloc"},
+	{6, CLASS_FREE, "ROOT/a/b/cudaFree"},
+	{7, CLASS_REGISTER, "ROOT/a/b/cudaHostRegister"},
+};
+
+START_TEST(calls)
+{
+	const uint8_t kind = call_cases[_i].kind, class = call_cases[_i].class;
+	const char *path = call_cases[_i].path;
+	const struct row_cell *c;
+	struct batch b;
+
+	tape_verb(&t, VERB_START, 1, 10 * SECOND)->switches = SWITCH_SYNC;
+	start(2, 10 * SECOND);
+	ck_assert_uint_eq(fold_want(f, job.ring) & WANT_SYNC, WANT_SYNC);
+	put_call(&lane, P_AB, 5 * SECOND, 6 * SECOND, kind);   /* before */
+	put_call(&lane, P_AB, 9 * SECOND, 12 * SECOND, kind);  /* of it, 2 s */
+	put_call(&lane, P_AB, 13 * SECOND, 16 * SECOND, kind); /* 3 s */
+	drain(&lane, 17 * SECOND);
+	tape_verb(&t, VERB_SWITCH, 1, 18 * SECOND)->switches = 0;
+	put_call(&lane, P_AB, 19 * SECOND, 20 * SECOND, kind);
+	drain(&lane, 21 * SECOND);
+	ck_assert_uint_eq(fold_want(f, job.ring) & WANT_SYNC, 0);
+	b = collect();
+	c = cell_at(&b, 1, 0, class, path);
+	ck_assert_msg(c != NULL && c->count == 2 && c->sum_ns == 5 * SECOND, "%s", path);
+	ck_assert(c->min_ns == 2 * SECOND && c->max_ns == 3 * SECOND && c->device == UINT32_MAX);
+	ck_assert_ptr_null(cell_at(&b, 2, 0, class, path));
+	ck_assert_uint_eq(b.busy.n, 0);
+	batch_free(&b);
+}
+END_TEST
+
+/* A copy's call waited if the memory was not pinned, or the call is one that does. */
+static const struct {
+	uint8_t launch, record;
+	bool waited;
+} copy_calls[] = {
+	{LAUNCH_COPY | LAUNCH_TIMED, 0, false},
+	{LAUNCH_COPY | LAUNCH_TIMED, GPU_FLAG_PAGED, true},
+	{LAUNCH_COPY | LAUNCH_TIMED | LAUNCH_BLOCKS, 0, true},
+	{LAUNCH_COPY | LAUNCH_BLOCKS, GPU_FLAG_PAGED, false},
+};
+
+START_TEST(copies_that_wait)
+{
+	struct rec_launch l = {.clock = 11 * SECOND, .correlation = 1, .epoch = 1, .name = 1000};
+	struct rec_copy r = {.start = 12 * SECOND + REAL_AHEAD,
+		.end = 12 * SECOND + 60 + REAL_AHEAD,
+		.correlation = 1,
+		.epoch = 1,
+		.bytes = 64};
+	const struct row_cell *c;
+	struct batch b;
+	bool first;
+
+	if ((copy_calls[_i].launch & LAUNCH_TIMED) == 0)
+		l.name = NAME_NONE;
+	tape_verb(&t, VERB_START, 1, 10 * SECOND)->switches = SWITCH_SYNC;
+	start(2, 10 * SECOND);
+	for (first = false;; first = true) { /* the record before its launch, and behind it */
+		if (first)
+			lane_put(&lane, REC_LAUNCH, copy_calls[_i].launch, P_A, &l, sizeof(l));
+		drain(&lane, 13 * SECOND);
+		lane_put(&gpu, REC_COPY, copy_calls[_i].record, COPY_D2H, &r, sizeof(r));
+		drain(&gpu, 13 * SECOND);
+		if (!first)
+			lane_put(&lane, REC_LAUNCH, copy_calls[_i].launch, P_A, &l, sizeof(l));
+		drain(&lane, 13 * SECOND);
+		l.correlation = ++r.correlation;
+		if (first)
+			break;
+	}
+	b = collect();
+	c = cell_at(&b, 1, 0, CLASS_COPY_WAIT, "ROOT/a/cudaMemcpy");
+	ck_assert_int_eq(c != NULL, copy_calls[_i].waited);
+	if (c != NULL)
+		ck_assert(c->count == 2 && c->sum_ns == 2ull * 1000 * LAUNCH_UNIT);
+	ck_assert_ptr_null(cell_at(&b, 2, 0, CLASS_COPY_WAIT, "ROOT/a/cudaMemcpy"));
+	ck_assert_uint_eq(cell_at(&b, 2, 0, CLASS_D2H, "ROOT/a/[memcpy DtoH]")->count, 2);
+	batch_free(&b);
+}
+END_TEST
+
 static const struct python_case {
 	const char *label;
 	uint32_t path, python;
@@ -816,6 +910,8 @@ Suite *suite(void)
 	tcase_add_test(c, open_scope_of_a_younger_process);
 	tcase_add_loop_test(c, join, 0, N(join_cases));
 	tcase_add_test(c, launch_decides_the_session);
+	tcase_add_loop_test(c, calls, 0, sizeof(call_cases) / sizeof(call_cases[0]));
+	tcase_add_loop_test(c, copies_that_wait, 0, sizeof(copy_calls) / sizeof(copy_calls[0]));
 	tcase_add_loop_test(c, python_stacks, 0, sizeof(python_cases) / sizeof(python_cases[0]));
 	tcase_add_test(c, end_closes_everything);
 	tcase_add_test(c, job_session_is_exact);
