@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: MIT. sync_cost.py: what the switch `sync` costs: in one process, sessions with it and without in turns.
+"""sync_cost.py: prints {"w1": [[tree, sync], ...], "w3": ...}: us per operation, ms per step; sync_check.py reads it."""
+import json
+
+import protond
+import torch
+from torch_work import w1, w3
+
+PAIRS = 16
+WORK = {"w1": (w1, 20000), "w3": (w3, 30)}
+
+
+def one(mode, switches, turn):
+    fn, steps = WORK[mode]
+    session = protond.start(f"{mode}-{switches}-{turn}", switches=switches)
+    try:
+        fn(max(2, steps // 5), protond.scope)  # the first steps after a switch differ
+        return fn(steps, protond.scope)
+    finally:
+        protond.finalize(session, None)
+
+
+torch.zeros(1, device="cuda")
+took = {}
+for mode in WORK:
+    one(mode, None, "warm")
+    took[mode] = []
+    for turn in range(PAIRS):
+        pair = {s: one(mode, s, turn) for s in ((None, "sync") if turn % 2 == 0 else ("sync", None))}
+        took[mode].append([pair[None], pair["sync"]])
+print(json.dumps(took))
