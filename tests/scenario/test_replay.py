@@ -197,3 +197,17 @@ def test_calls_that_wait(world):
     world.view("export", "x", "-o", world.home / "k.json", "-f", "kineto")
     rows = [e for e in json.loads((world.home / "k.json").read_text())["traceEvents"] if e.get("cat") == "cuda_runtime"]
     assert sum(e["name"] == "cudaStreamSynchronize" and e["args"]["correlation"] > 0 for e in rows) == 3
+
+
+def test_recorded_calls_that_wait(world):
+    """sync_work.py, 3 rounds of 2 threads: what it did is known."""
+    dump = world.home / "sync.cuptidump"
+    dump.write_bytes(gzip.decompress((HERE.parent / "replay/dumps/sync.cuptidump.gz").read_bytes()))
+    world.start(PROTOND_AUTO_SESSION="off")
+    world.ctl("start", "x", "--all", "-s", "sync", "-d", "both")
+    assert play(world, dump).returncode == 0
+    world.ctl("finalize", "x")
+    rows = json.loads(world.view("sql", "x", "select class, count(*), count(distinct tid) from calls group by 1", "--json").stdout)
+    calls = {c: (n, threads) for c, n, threads in rows["data"]["rows"]}
+    assert calls == {"stream_sync": (2 * 6 + 2, 3), "event_sync": (6, 2), "device_sync": (6 + 1, 3), "copy_wait": (6 + 2, 3),
+                     "event_record": (6 + 2, 3), "stream_wait": (6, 2), "alloc": (2, 1), "free": (1, 1), "register": (1, 1)}
