@@ -20,7 +20,7 @@ GOLDEN = ROOT / "tests/golden"
 FILES = {"gpt2.hatchet": "kernels", "before.hatchet": "triton", "after.hatchet": "slower", "matmul.hatchet": "three_kernels"}
 BLOCK = re.compile(r"(?ms)^```text\n\$ (.*?)\n(.*?)^```$")
 NOT_SHOWN = {  # they say a line, or what the machine has
-    "protonctl": {"stop", "activate", "pause", "resume", "shutdown", "delete", "rename", "completion", "help", "daemon", "doctor", "backends"},
+    "protonctl": {"stop", "activate", "set", "pause", "resume", "shutdown", "delete", "rename", "completion", "help", "daemon", "doctor", "backends"},
     "protonview": {"recover", "import", "help", "web", "report"},
 }
 
