@@ -47,7 +47,8 @@ struct launch {
 	uint64_t clock;   /* of the launch */
 	uint64_t parts;   /* bit per slot: the sessions that it counts in */
 	uint64_t seen_ns; /* monotonic time of the entry that brought it, or its last record */
-	uint32_t correlation, path, name, python; /* name: of LAUNCH_TIMED, how long its call took */
+	uint32_t correlation, path, name,
+		python; /* name: of LAUNCH_TIMED, how long its call took */
 	uint16_t epoch;
 	uint8_t flags;       /* LAUNCH_* */
 	uint8_t list;        /* enum launch_list */

@@ -166,7 +166,7 @@ struct rec_captured {
 struct rec_call {
 	uint64_t hdr;
 	uint64_t begin, end; /* clock */
-	uint64_t event;      /* the vendor's handle, used again for another when destroyed; 0: none */
+	uint64_t event; /* the vendor's handle, used again for another when destroyed; 0: none */
 	uint32_t correlation;
 	uint32_t context;
 	uint32_t stream; /* as in KERNEL; UINT32_MAX: none, or unknown */
@@ -196,8 +196,8 @@ struct rec_session {
 	uint32_t mode, hook;
 	uint8_t data, context, cpu; /* enums of session_terms.h */
 	uint8_t switches;           /* enum session_switch bits */
-	uint32_t format;                  /* SESSION_FINALIZE: name id of the format */
-	uint64_t flags;                   /* PROTOND_* flags of the call */
+	uint32_t format;            /* SESSION_FINALIZE: name id of the format */
+	uint64_t flags;             /* PROTOND_* flags of the call */
 	uint64_t pad1[2];
 };
 

@@ -34,11 +34,11 @@ struct sorted_lane { /* of a stream */
 struct sorted_scope {
 	uint64_t begin_ns, end_ns;
 	uint32_t node, thread; /* thread: place in the list */
-	uint32_t lane;      /* of its thread: 0, unless it overlaps another in part, or is a task */
-	uint8_t flags;      /* TRACE_… */
+	uint32_t lane; /* of its thread: 0, unless it overlaps another in part, or is a task */
+	uint8_t flags; /* TRACE_… */
 	struct trace_call call; /* of TRACE_CALL */
-	const char *values; /* of JSON, "name":value,…; NULL: none */
-	void *mine;         /* the form's, until its end */
+	const char *values;     /* of JSON, "name":value,…; NULL: none */
+	void *mine;             /* the form's, until its end */
 };
 
 struct sorted_op {

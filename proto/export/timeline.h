@@ -40,8 +40,8 @@ struct gpu_seen {
 struct timeline_scope {
 	uint64_t begin_ns, end_ns;
 	uint32_t tid, node,
-		n_metrics; /* its metrics: held[taken[i]], by name, then as they were set */
-	uint8_t flags;     /* TRACE_... */
+		n_metrics;      /* its metrics: held[taken[i]], by name, then as they were set */
+	uint8_t flags;          /* TRACE_... */
 	struct trace_call call; /* of TRACE_CALL */
 };
 

@@ -257,8 +257,7 @@ HELP void put_launch(
 	lane_put(l, REC_LAUNCH, flags, path, &r, sizeof(r));
 }
 
-HELP void put_call(
-	struct kit_lane *l, uint32_t path, uint64_t begin, uint64_t end, uint8_t kind)
+HELP void put_call(struct kit_lane *l, uint32_t path, uint64_t begin, uint64_t end, uint8_t kind)
 {
 	struct rec_call r = {.begin = begin,
 		.end = end,
