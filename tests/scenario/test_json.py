@@ -27,7 +27,7 @@ CTL = {
     "help": [("help", 0), ("help run", 0), ("help options", 0), ("help nothing", 2)],
     "completion": [("completion bash", 0), ("completion cmd", 2)], "start": [("start", 2), ("start x", 2), ("start two --pid {pid}", 0)],
     "stop": [("stop two", 0), ("stop nobody", 1)], "activate": [("activate two", 0)], "top": [("top --once", 0), ("top --once nobody", 1)], "pause": [("pause {pid}", 0)],
-    "resume": [("resume {pid}", 0)], "finalize": [("finalize two", 0), ("finalize nobody", 1)],
+    "set": [("set two -sync", 0), ("set two sync", 2), ("set nobody -sync", 1)], "resume": [("resume {pid}", 0)], "finalize": [("finalize two", 0), ("finalize nobody", 1)],
     "tag": [("tag", 2)], "note": [("note", 2)], "rename": [("rename", 2)],
     "delete": [("delete two", 0), ("delete nobody", 1)], "prune": [("prune --keep 10 --dry-run", 0), ("prune", 2)],
     "daemon": [("daemon status", 0), ("daemon dance", 2)], "run": [("run", 125)], "shutdown": [("shutdown", 0)],
@@ -121,6 +121,7 @@ MEANS = {"a": "all", "b": "backend", "c": "context", "d": "depth", "e": "exclude
          "V": "version", "w": "wide", "1": "once"}
 # Triton's own two programs differ here: run and start have the letters of `proton`, protonview those of `proton-viewer`.
 PROTONS = {("run", "n"): "name", ("run", "d"): "data", ("run", "m"): "mode", ("start", "d"): "data", ("start", "m"): "mode"}
+RECORDS = {("run", "s"): "switches", ("start", "s"): "switches"}  # nothing is sorted there
 TOP = {("top", "b"): "batch", ("top", "c"): "count"}  # as top(1) has it; nobody else looks at what records
 
 
@@ -133,7 +134,7 @@ def test_a_letter_has_one_meaning(world):
     for tool, table in (("protonview", VIEW), ("protonctl", CTL)):
         for verb in verbs(world, tool, table):
             for letter, name in letters(world.tool(tool, "help", verb).stdout):
-                want = PROTONS.get((verb, letter)) or TOP.get((verb, letter)) or MEANS.get(letter)
+                want = PROTONS.get((verb, letter)) or TOP.get((verb, letter)) or RECORDS.get((verb, letter)) or MEANS.get(letter)
                 assert name == want, f"{tool} {verb} -{letter} is --{name}, elsewhere --{want}"
                 seen.add(letter)
     assert seen == set(MEANS), "no line for a letter that is not there"

@@ -178,6 +178,12 @@ static int unknown_option(struct ctl *c, const char *word)
 		word, g.best);
 }
 
+/* "-sync"; no option of one letter. */
+static bool is_signed(const char *word)
+{
+	return word[0] == '-' && word[1] != '-' && word[1] != '\0' && word[2] != '\0';
+}
+
 int ctl_parse(struct ctl *c, int argc, char **argv)
 {
 	struct option longs[CTL_OPTIONS_MAX + 1];
@@ -189,7 +195,12 @@ int ctl_parse(struct ctl *c, int argc, char **argv)
 	c->argv = argv;
 	opterr = 0;
 	optind = 1;
-	while ((k = getopt_long(argc, argv, shorts, longs, NULL)) != -1) {
+	for (;;) {
+		while (c->cmd->signs && optind < argc && is_signed(argv[optind]))
+			c->argv[c->argc++] = argv[optind++];
+		k = getopt_long(argc, argv, shorts, longs, NULL);
+		if (k == -1)
+			break;
 		if (k == 1) { /* a positional word */
 			c->argv[c->argc++] = optarg;
 			continue;

@@ -46,6 +46,7 @@ struct command {
 	const char *examples;
 	const struct option_def *options; /* NULL-terminated; common ones come on top */
 	bool passes;                      /* the first word that is no option ends the options */
+	bool signs;                       /* -WORD is a positional word, as +WORD is */
 	/* Positional words: 's' session, 'j' pid of a job, 'b' both, 'c' program, 'h' topic of
 	 * help, 'w' one of the words that args lists, 0 files. */
 	char completes;

@@ -154,7 +154,7 @@ const struct command command_set = {.name = "set",
 	.more = "Words: " SWITCH_WORDS " (calls that wait for the GPU).\n",
 	.examples = "protonctl set slow +sync\nprotonctl set slow -sync\n",
 	.options = no_options,
-	.passes = true,
+	.signs = true,
 	.completes = 's'};
 
 static void say_unsettled(struct ctl *c, const struct rpc_reply *r)
