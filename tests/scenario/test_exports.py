@@ -421,7 +421,7 @@ def chrome(file):
     """(scopes, operations, arrows) as [(name, begin, ns)], and the number of flows."""
     f = json.loads(file.read_text())
     x = [(e["cat"], e["name"], round(e["ts"] * 1000), round(e["dur"] * 1000)) for e in f["traceEvents"] if e["ph"] == "X"]
-    return ([e[1:] for e in x if e[0] == "scope"], [e[1:] for e in x if e[0] not in ("scope", "launch")],
+    return ([e[1:] for e in x if e[0] in ("scope", "cuda_sync")], [e[1:] for e in x if e[0] not in ("scope", "cuda_sync", "launch")],
             sum(e["ph"] == "s" for e in f["traceEvents"]), f["baseTimeNanoseconds"])
 
 
@@ -430,7 +430,7 @@ def timelines_agree(world, session):
     world.view("export", session, "-o", "x.json", "--force")
     p = Perfetto(world.home / "x.pftrace")
     scopes, operations, flows, base = chrome(world.home / "x.json")
-    assert sorted((n, at - base, ns) for n, at, ns, _ in p.slices) == sorted(scopes) and scopes
+    assert sorted((n, at - base, ns) for n, at, ns, _ in p.slices) == sorted(scopes) and scopes + operations
     assert sorted((at - base, ns) for _, at, ns, _ in p.operations) == sorted(o[1:] for o in operations)
     assert len({o[0] for o in p.operations}) == len({o[0] for o in operations})  # there as they were recorded
     assert len(p.arrows) == flows and set(p.arrows) <= {o[3] for o in p.operations}
