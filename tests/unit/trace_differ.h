@@ -12,6 +12,8 @@
 #define FIELDS(X)                                                                                \
 	X(SCOPES, scope, begin) X(SCOPES, scope, end) X(SCOPES, scope, thread)                   \
 	X(SCOPES, scope, node) X(SCOPES, scope, segment) X(SCOPES, scope, flags)                 \
+	X(SCOPES, scope, call.event) X(SCOPES, scope, call.correlation)                          \
+	X(SCOPES, scope, call.stream) X(SCOPES, scope, call.class)                               \
 	X(OPS, op, launched) X(OPS, op, start) X(OPS, op, end) X(OPS, op, bytes)                 \
 	X(OPS, op, correlation) X(OPS, op, thread) X(OPS, op, node) X(OPS, op, segment)          \
 	X(OPS, op, stream) X(OPS, op, config) X(OPS, op, class) X(OPS, op, flags)                \
