@@ -75,6 +75,8 @@ INC_daemon/store      := -Idaemon/store $(INC_proto/session)
 # Questions know neither sockets nor MessagePack. Of the loop they and the verbs see its door, which is headers only.
 INC_daemon/query      := -Idaemon/query -Idaemon/door -Idaemon/os -Idaemon/journal -Idaemon/fold -Idaemon/store -Iproto/abi \
 	-Iproto/export $(INC_proto/session)
+# protond-device: a program of its own, which shares with the daemon what they say to each other.
+INC_daemon/device     := -Idaemon/device -Iproto/abi -Iproto/terms
 INC_daemon/control    := -Idaemon/control -Idaemon/query -Idaemon/door -Idaemon/os -Idaemon/journal -Idaemon/fold -Idaemon/store \
 	-Iproto/abi -Iproto/wire $(INC_proto/session)
 INC_viewer/common     := -Iviewer/common -Iproto/export -Iproto/wire -Iproto/place $(INC_proto/session)
@@ -86,17 +88,18 @@ INC_viewer/web        := -Iviewer/web $(INC_viewer/view)
 R_PROTO  := proto/base proto/place proto/wire proto/session proto/export proto/import
 R_AGENT  := agent $(R_BACKEND)
 R_DAEMON := daemon daemon/os daemon/jobs daemon/journal daemon/fold daemon/store daemon/query daemon/control
+R_DEVICE := daemon/device
 R_VIEWER := viewer/common viewer/analysis viewer/ctl viewer/view viewer/web
-ROOMS    := $(R_PROTO) libclient $(R_AGENT) $(R_DAEMON) $(R_VIEWER)
+ROOMS    := $(R_PROTO) libclient $(R_AGENT) $(R_DAEMON) $(R_DEVICE) $(R_VIEWER)
 # Each has main(), and is in no archive.
-MAIN     := daemon/main.c viewer/ctl/protonctl.c viewer/view/protonview.c
+MAIN     := daemon/main.c daemon/device/device.c viewer/ctl/protonctl.c viewer/view/protonview.c
 
 obj  = $(patsubst %.c,$(B)/obj/%.o,$(wildcard $(1:%=%/*.c)))
 ar   = $(1:%=$(B)/ar/%.a)
 
 .PHONY: judges web web-bench all python demo check deps deps-check help install uninstall bundle bundle-tree wheel bench gpu-check gpu-bench lint clean tests
 .DELETE_ON_ERROR:
-all: $(B)/bin/protond $(B)/bin/protonctl $(B)/bin/protonview $(B)/lib/libprotond.so \
+all: $(B)/bin/protond $(B)/bin/protond-device $(B)/bin/protonctl $(B)/bin/protonview $(B)/lib/libprotond.so \
 	$(B)/lib/libprotond-agent.so.0 $(B)/lib/libprotond.a $(B)/bin/protond-demo python
 
 help:
@@ -170,6 +173,10 @@ $(B)/lib/libprotond-agent.so.0: $(call obj,$(R_AGENT)) agent/libprotond-agent.ma
 $(B)/bin/protond: $(B)/obj/daemon/main.o $(call ar,$(R_DAEMON) $(R_PROTO))
 	@mkdir -p $(@D)
 	$(CC) $(ALL_LDFLAGS) $(RPATH) -o $@ -Wl,--start-group $^ -Wl,--end-group $(LIB_DAEMON)
+# Against the C library alone: the driver's is loaded.
+$(B)/bin/protond-device: $(B)/obj/daemon/device/device.o $(call ar,$(R_DEVICE))
+	@mkdir -p $(@D)
+	$(CC) $(ALL_LDFLAGS) -o $@ $^ -ldl
 $(B)/bin/protonctl: $(B)/obj/viewer/ctl/protonctl.o
 $(B)/bin/protonview: $(B)/obj/viewer/view/protonview.o
 $(B)/bin/protonctl $(B)/bin/protonview: $(call ar,$(R_VIEWER) $(R_PROTO))

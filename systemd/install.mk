@@ -6,9 +6,9 @@ D_INC  := $(DESTDIR)$(PREFIX)/include
 D_MAN  := $(DESTDIR)$(PREFIX)/share/man
 D_DOC  := $(DESTDIR)$(PREFIX)/share/doc/protond
 D_PY   := $(D_LIB)/protond/python
-BINS   := protond protonctl protonview
+BINS   := protond protond-device protonctl protonview
 MAN1   := protonctl.1 protonview.1
-MAN8   := protond.8
+MAN8   := protond.8 protond-device.8
 
 # Where $(PYTHON) looks for packages under PREFIX: dist-packages if it is Debian's.
 PYTHONDIR ?= $(PREFIX)/lib/$(shell $(PYTHON) -c 'import os, site, sys; \

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: MIT. host.h: the host's numbers, from /proc and /sys. For protond-device,
+ * one thread. */
+#ifndef PROTOND_HOST_H
+#define PROTOND_HOST_H
+
+#include "device_msg.h"
+
+struct host {
+	const char *root; /* what /proc and /sys are below; "": the machine's */
+	uint64_t before[DEVICE_N], known;
+};
+
+/* Fills in the host's quantities: what its counters rose by since the last call, those that were
+ * known then. */
+void host_read(struct host *h, struct device_reading *ret);
+
+#endif
