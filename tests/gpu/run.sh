@@ -31,6 +31,7 @@ torch) exec "$PYTHON" "$here/torch_check.py" "$dir" "$@" ;;
 proton) exec "$PYTHON" "$here/proton_check.py" "$dir" "$@" ;;
 proton-tests) exec "$PYTHON" "$here/proton_tests.py" "$dir" "$@" ;; # TESTS OUT
 ranks) exec "$PYTHON" "$here/ranks_check.py" "$dir" "$@" ;;
+device) exec "$PYTHON" "$here/device_check.py" "$dir" "$@" ;;
 others) exec "$PYTHON" "$here/others_check.py" "$dir" "$@" ;;
 sync) exec "$PYTHON" "$here/sync_check.py" "$dir" "$@" ;;
 bench | overhead | kineto | pages | faults) exec "$PYTHON" "$here/$what.py" "$dir" "$@" ;;
