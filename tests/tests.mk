@@ -67,6 +67,10 @@ TLS := 8 64 1024
 ifeq ($(SAN),)
 tests-scenario: $(B)/tests/fault.so $(B)/tests/cut.so $(TLS:%=$(B)/tests/storm_tls%.so) $(B)/tests/libcount.so
 endif
+tests-scenario: $(B)/tests/nvml/libnvidia-ml.so.1
+$(B)/tests/nvml/libnvidia-ml.so.1: tests/scenario/fake_nvml.c daemon/device/nvml_abi.h $(B)/flags
+	@mkdir -p $(@D)
+	$(CC) -Idaemon/device $(ALL_CFLAGS) $(ALL_LDFLAGS) -shared -o $@ $<
 $(B)/tests/libcount.so: tests/gpu/others/count.c $(B)/flags
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -fvisibility=default $(ALL_LDFLAGS) -shared -o $@ $< -ldl -lpthread

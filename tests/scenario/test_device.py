@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT. protond-device against a stand-in for NVML (fake_nvml.c) and made-up /proc and /sys.
+import json
+import os
+import socket
+import struct
+import subprocess
+
+import pytest
+
+from conftest import BUILD, NOWHERE, WAIT, readable
+
+DEVICE = str(BUILD / "bin/protond-device")
+WANT = struct.Struct("<IIII")
+MAGIC = 0x31564450
+
+
+def environment(fake):
+    return {**os.environ, **NOWHERE, "FAKE_NVML": fake, "LD_LIBRARY_PATH": str(BUILD / "tests/nvml") if fake != "absent" else ""}
+
+
+def printed(fake, *options, count=2):
+    r = subprocess.run([DEVICE, "--print", "--hz", "10", "--count", str(count), *options], env=environment(fake),
+                       capture_output=True, text=True, timeout=WAIT)
+    assert r.returncode == 0, r.stderr
+    return [json.loads(line) for line in r.stdout.splitlines()], r.stderr
+
+
+def test_what_a_gpu_says_is_read():
+    rows, said = printed("", count=2)
+    gpu = [r for r in rows if r["gpu"] == 0]
+    assert [r["power"] for r in gpu] == [100, 200]  # the first look, 0 W, is where counters begin
+    assert gpu[0]["sm_clock"] == 1410 and gpu[0]["sm_clock_max"] == 1980
+    assert gpu[0]["memory_used"] == 700 and gpu[0]["pci"] == "0000:1b:00"
+    assert gpu[0]["sm_active"] == gpu[0]["dram_active"] == 10 and "nvlink_rx" not in gpu[0]
+    # What is slow was asked for at the first look and the last reading: two readings later.
+    assert "held_by_power" not in gpu[0] and gpu[1]["held_by_power"] == 10e6
+    assert gpu[1]["processes"] == {"77": 600}  # the other one's memory is not known
+    assert gpu[0]["xid_errors"] == 0 and gpu[1]["xid_errors"] == 1 and gpu[1]["xid"] == 79
+    assert "temperature" not in gpu[0] and said.count("\n") == 1 and "too old" in said
+
+
+@pytest.mark.parametrize("fake, words, gpus", [
+    ("absent", "there is no libnvidia-ml.so.1", 0), ("none", "NVML finds no GPU", 0), ("init", "NVML failed (Unknown Error)", 0),
+    ("perm", "keeps some counters for administrators (Insufficient Permissions)", 2), ("mig", "split by MIG", 2)])
+def test_a_trouble_is_said_once_and_the_rest_is_read(fake, words, gpus):
+    rows, said = printed(fake)
+    assert said.count(words) == 1 and "what helps: " in said
+    assert len([r for r in rows if r["gpu"] == 0]) == gpus and all("sm_active" not in r for r in rows)
+    assert len([r for r in rows if r["gpu"] is None]) == 2
+
+
+def test_odd_answers_harm_nothing():
+    rows, _ = printed("odd")
+    gpu = [r for r in rows if r["gpu"] == 0]
+    assert len(gpu[0]["name"]) == 63 and 0 < gpu[1]["xid_errors"] <= 64
+    assert set(gpu[1]["processes"]) == {"77", "0"}
+
+
+def put(root, path, text):
+    f = root / path
+    f.parent.mkdir(parents=True, exist_ok=True)
+    f.write_text(text)
+
+
+def test_the_host_is_read_below_a_root(tmp_path):
+    put(tmp_path, "proc/pressure/cpu", "some avg10=0.00 avg60=0.00 avg300=0.00 total=7\nfull avg10=0 total=99\n")
+    put(tmp_path, "proc/net/dev", "Inter-| Receive\n eth0: 1000 1 0 0 0 0 0 0 500 1 0 0 0 0 0 0\n  br0:9 1 0 0 0 0 0 0 9 1 0 0 0 0 0 0\n")
+    put(tmp_path, "sys/class/net/eth0/device", "")
+    put(tmp_path, "proc/diskstats", " 8 0 sda 1 0 10 0 1 0 20 0 0 0 0\n 8 1 sda1 1 0 10 0 1 0 20 0 0 0 0\n")
+    put(tmp_path, "sys/block/sda/device", "")
+    put(tmp_path, "sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data", "100\n")
+    p = subprocess.Popen([DEVICE, "--print", "--hz", "10", "--root", str(tmp_path)], env=environment("absent"),
+                         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        first = json.loads(p.stdout.readline())
+        assert {k: first[k] for k in ("cpu_wait", "net_rx", "net_tx", "disk_read", "disk_written", "ib_rx")} == dict.fromkeys(
+            ("cpu_wait", "net_rx", "net_tx", "disk_read", "disk_written", "ib_rx"), 0) and "ib_tx" not in first
+        for path, old, new in (("proc/pressure/cpu", "total=7", "total=9"), ("proc/net/dev", "1000", "1700"),
+                               ("proc/diskstats", " 10 ", " 13 "), ("sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data", "100", "101")):
+            f = tmp_path / path
+            (tmp_path / "new").write_text(f.read_text().replace(old, new))
+            os.replace(tmp_path / "new", f)
+        total = dict.fromkeys(("cpu_wait", "net_rx", "disk_read", "ib_rx"), 0)
+        while 0 in total.values():
+            row = json.loads(p.stdout.readline())
+            total = {k: v + row.get(k, 0) for k, v in total.items()}
+        assert total == {"cpu_wait": 2000, "net_rx": 700, "disk_read": 3 * 512, "ib_rx": 4}
+    finally:
+        p.terminate()
+        p.wait(WAIT)
+
+
+def test_over_a_socket_it_reads_only_while_it_is_asked():
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    p = subprocess.Popen([DEVICE], env=environment("none"), preexec_fn=lambda: os.dup2(theirs.fileno(), 3), pass_fds=(3,))
+    theirs.close()
+    for trouble in (4, 2):  # the stand-in lacks functions, and has no GPU
+        assert readable(ours)
+        assert struct.unpack_from("<IIIi", ours.recv(4096)) == (MAGIC, 2, trouble, 0)
+    ours.send(b"nonsense")
+    ours.send(WANT.pack(MAGIC, 3, 1000, 0))  # ten a second is the most
+    for _ in range(2):
+        assert readable(ours)
+        magic, kind, gpu, _, begin, end, _ = struct.unpack_from("<IIIIQQQ", ours.recv(4096))
+        assert (magic, kind, gpu) == (MAGIC, 1, 0xffffffff) and end - begin >= 9e7
+    ours.send(WANT.pack(MAGIC, 3, 0, 0))
+    ours.close()
+    assert p.wait(WAIT) == 0
+
+
+def test_a_word_that_is_none_is_refused():
+    for line, words in ((["--hz", "11", "--print"], "1 to 10"), (["--count", "2"], "go with --print"), ([], "--print"), (["x"], "options only")):
+        r = subprocess.run([DEVICE, *line], env=environment("absent"), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=WAIT)
+        assert r.returncode == 2 and words in r.stderr, line
