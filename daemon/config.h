@@ -31,6 +31,7 @@ enum auto_mode { AUTO_OFF, AUTO_SCOPES, AUTO_FULL };
         X(memory_mb,       U64, "24",     "memory for the trees of all jobs, MiB; what needs more is counted in (other)")         \
         X(cpu_percent,     U64, "25",     "share of a core; while the daemon takes more, jobs sum up the scopes of sessions without a timeline") \
         X(jobs_per_uid,    U64, "256",    "attached jobs of one user")                                               \
+        X(device_hz,       U64, "1",      "readings of GPUs and their host, by protond-device, a second, 1 to 10; 0: none") \
         X(sessions_per_uid, U64, "0",    "sessions of one user that are not finalized; 0: a quarter of all 1024, all of them in a private daemon")
 /* clang-format on */
 

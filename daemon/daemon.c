@@ -21,6 +21,7 @@
 #include "config.h"
 #include "conn.h"
 #include "control.h"
+#include "device_link.h"
 #include "drain.h"
 #include "drained.h"
 #include "entry.h"
@@ -414,6 +415,7 @@ static void second_on_timer(uv_timer_t *t)
 	intake_sweep(p->d.intake, now);
 	thrift_check(p, now);
 	memfd_returned(&p->lent);
+	device_second(&p->device, now);
 	(void)entry_flush(&p->entries);
 	wants_tell(p->d.intake);
 	home_check(p);
@@ -571,6 +573,9 @@ void protond_bind(struct protond *p)
 	p->rings.entries = &p->entries;
 	p->entries.rings = &p->rings;
 	p->rings.thrift = &p->thrift;
+	p->device.entries = &p->entries;
+	p->device.d = &p->d;
+	p->device.fd = -1;
 	p->told.share = (struct share){UINT32_MAX, UINT32_MAX}; /* nobody is refused */
 }
 
@@ -678,6 +683,7 @@ void protond_fini(struct protond *p)
 	struct finalizer *f;
 
 	d->ends = true;
+	device_end(&p->device);
 	drained_end(p);
 	settle_end(&p->settlers);
 	export_stop(d);

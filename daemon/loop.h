@@ -13,6 +13,7 @@
 #include "config.h"
 #include "container_of.h"
 #include "daemon.h"
+#include "device_link.h"
 #include "drain.h"
 #include "entry.h"
 #include "fair.h"
@@ -47,6 +48,7 @@ struct protond {
 	struct fair told;        /* whose turn it is to be told, of those */
 	struct orphans orphans;
 	struct thrift thrift;
+	struct device_link device;
 	/* Of what was taken for a ring and is none: that may be a file of the job's own making, whose
 	 * close() lasts as long as the job likes, and no ring's waits behind it. */
 	struct closer *stray_closer;

@@ -27,6 +27,8 @@ $(B)/man/%.1 $(B)/man/%.8: $(B)/bin/%
 
 # What systemd reads below PREFIX, and examples for /etc: from : to, with @PREFIX@ filled in.
 SYSTEMD := protond.service:lib/systemd/system/protond.service protond.socket:lib/systemd/system/protond.socket \
+	protond-device.socket:lib/systemd/system/protond-device.socket \
+	protond-device@.service:lib/systemd/system/protond-device@.service \
 	user/protond.service:lib/systemd/user/protond.service sysusers.conf:lib/sysusers.d/protond.conf \
 	tmpfiles.conf:lib/tmpfiles.d/protond.conf $(foreach f,environment.conf profile.sh \
 	slurm-task-prolog.sh container.env,examples/$(f):share/doc/protond/$(f))

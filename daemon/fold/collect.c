@@ -407,7 +407,7 @@ static bool put_session(struct batch *b, const struct session *s)
 	for (i = 0; i < s->n_parts; i++)
 		if (!put_part(b, s->part[i]))
 			return false;
-	return true;
+	return readings_put(&s->readings, b, s->row.id);
 }
 
 static bool put_fold(struct batch *b, const struct fold *f)
@@ -534,6 +534,7 @@ static void clean_all(struct fold *f)
 		s->chunks.n_gone = 0;
 		if (s->dirty)
 			s->collected = f->round;
+		readings_clean(&s->readings);
 		s->dirty = false;
 	}
 	f->n_new_anchors = f->n_deleted = f->fresh = 0;

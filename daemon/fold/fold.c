@@ -256,6 +256,39 @@ static int on_cost(struct fold *f, const struct entry *e)
 	return 0;
 }
 
+/* A GPU's are of those sessions that have a process on it; the host's of all that record. */
+static bool uses(const struct session *s, const struct device_reading *r)
+{
+	const struct process *p;
+	uint32_t i, k;
+
+	if (r->gpu == DEVICE_HOST)
+		return s->n_parts > 0;
+	for (i = 0; i < s->n_parts; i++) {
+		p = s->part[i]->process;
+		for (k = 0; k < p->n_devices; k++)
+			if (p->device[k].pci_domain == r->pci_domain &&
+				p->device[k].pci_bus == r->pci_bus &&
+				p->device[k].pci_device == r->pci_device)
+				return true;
+	}
+	return false;
+}
+
+static int on_device(struct fold *f, const struct entry *e)
+{
+	const struct device_reading *r = e->payload;
+	uint32_t i;
+
+	if (!device_reading_is_sane(r, e->bytes, e->head->mono_ns))
+		return 0;
+	for (i = 0; i < f->n_sessions; i++)
+		if (f->session[i]->row.state == SESSION_IS_ACTIVE && uses(f->session[i], r) &&
+			!readings_take(&f->session[i]->readings, r))
+			return -ENOMEM;
+	return 0;
+}
+
 /* clang-format off */
 static const struct {
 	entry_fn *apply;
@@ -275,6 +308,7 @@ static const struct {
 	[J_COST]    = {on_cost,    sizeof(struct j_cost),      false, true},
 	[J_LEAVE]   = {on_leave,   0,                          true,  false},
 	[J_SUMS]    = {on_sums,    sizeof(struct j_lane),      true,  true},
+	[J_DEVICE]  = {on_device,  sizeof(struct device_reading), false, true},
 };
 /* clang-format on */
 

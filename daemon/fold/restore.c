@@ -393,6 +393,19 @@ static void restore_chunks(struct restore *r)
 	}
 }
 
+static void restore_readings(struct restore *r)
+{
+	const struct row_reading *row = r->batch->reading.row;
+	struct session *s;
+	uint32_t i;
+
+	for (i = 0; i < r->batch->reading.n; i++, row++) {
+		s = session_by_id(r->fold, row->session);
+		if (s != NULL && !readings_restore(&s->readings, row->gpu, row->number))
+			r->fold->no_memory = true;
+	}
+}
+
 /* The pending row cannot be read. */
 static void tell_unread(struct fold *f, const struct process *p)
 {
@@ -498,7 +511,7 @@ int fold_restore(struct fold *f, const struct batch *b)
 {
 	static void (*const step[])(struct restore *) = {restore_anchors, restore_owners,
 		restore_spans, restore_members, restore_cells, restore_metrics, restore_configs,
-		restore_small, restore_chunks, restore_rings, attach_rest};
+		restore_small, restore_chunks, restore_readings, restore_rings, attach_rest};
 	struct restore r = {.fold = f, .batch = b};
 	uint32_t i;
 	int e = index_nodes(&r);

@@ -10,6 +10,7 @@
 #include "chunks.h"
 #include "must.h"
 #include "notes.h"
+#include "readings.h"
 #include "tables.h"
 
 struct fold;
@@ -44,6 +45,7 @@ struct session {
 	uint32_t n_notes, cap_notes, notes_stored;
 	uint64_t opened_ns, closed_ns; /* monotonic: active since (0: not); last end */
 	struct chunks chunks;
+	struct readings readings;
 };
 
 #define MUST_SESSION(s) MUST((s) != NULL && (s)->magic == SESSION_MAGIC)

@@ -75,6 +75,7 @@ void session_free(struct session *s)
 	free(s->segment.v);
 	free(s->note);
 	chunks_fini(&s->chunks);
+	readings_fini(&s->readings);
 	s->magic = 0;
 	free(s);
 }

@@ -40,7 +40,8 @@
         X(ANCHOR,  9) /* struct j_anchor: what the ring clock is in ns */                           \
         X(COST,   10) /* struct j_cost: CPU time the daemon took */ \
         X(LEAVE,  11) /* nothing: the process is dead; some launches in flight leave, before END */ \
-        X(SUMS,   12) /* as LANE, behind its head: sums as they stood, which may grow further */
+        X(SUMS,   12) /* as LANE, behind its head: sums as they stood, which may grow further */ \
+        X(DEVICE, 13) /* struct device_reading: of protond-device, checked */
 /* clang-format on */
 
 enum journal_type {

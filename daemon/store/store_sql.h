@@ -64,7 +64,8 @@
 	X(pending, "FROM pending WHERE process=0 OR process IN " SQL_LOADED)                                \
 	/* the youngest; the clock starts again at each boot, so it does not say which those are */         \
 	X(anchor,  "FROM (SELECT * FROM anchor ORDER BY realtime_ns DESC LIMIT 1000) ORDER BY realtime_ns") \
-	X(trace,   "FROM trace WHERE session IN " SQL_LIVE " ORDER BY rowid")
+	X(trace,   "FROM trace WHERE session IN " SQL_LIVE " ORDER BY rowid")                               \
+	X(reading, "FROM reading WHERE session IN " SQL_LIVE)
 
 /* SQL that runs seldom, so it is prepared when it is needed; ?1 is a session or a process. */
 /* What makes a session leave. The first of them is its own row. */
@@ -83,6 +84,7 @@
 	X(config,  "session,process,node,config", 256)                                                   \
 	X(busy,    "session,process,device", 256)                                                        \
 	X(trace,   "rowid", 16)                                                                         \
+	X(reading, "session,gpu,number", 64)                                                             \
 	X(loss,    "session,process,cause", 256)                                                         \
 	X(note,    "session,process,number", 256)                                                        \
 	X(active,  "session,begin_ns", 256)                                                              \

@@ -563,6 +563,9 @@ int load_head_end(struct load *l)
 	uint32_t i;
 	int r = merge_devices(l);
 
+	if (r == 0 && l->select->process == NULL && !l->select->one_phase)
+		r = load_held(l, note);
+
 	if (r == 0 && l->open_scopes > 0) {
 		snprintf(text, sizeof(text),
 			"%llu scope%s still open at the end: timed, not counted",

@@ -239,6 +239,14 @@
         C(bytes,                CHUNK,       -,   "BLOB")                                           \
         C(summary,              SUMMARY,     -,   "BLOB") /* of the chunk: summary.h; NULL: it has none */
 
+#define COLUMNS_reading(C) /* what a GPU and its host did meanwhile (reading.h) */                  \
+        C(session,              I64,         -,   "INTEGER NOT NULL")                               \
+        C(gpu,                  U32,         -,   "INTEGER NOT NULL") /* 4294967295: the host */    \
+        C(number,               U32,         -,   "INTEGER NOT NULL") /* of the row, from 0 */      \
+        C(begin_ns,             U64,         -,   "INTEGER NOT NULL")                               \
+        C(end_ns,               U64,         -,   "INTEGER NOT NULL")                               \
+        C(bytes,                CHUNK,       -,   "BLOB")
+
 /* The tables of rows, in the order in which they are made and stored: X(name, key of several columns,
  * options). */
 #define TABLES(X)                                                                                   \
@@ -258,7 +266,8 @@
         X(lane,    "process, lane",                                "STRICT, WITHOUT ROWID")         \
         X(pending, "",                                             "STRICT")                        \
         X(anchor,  "ring_clock, clock",                            "STRICT, WITHOUT ROWID")         \
-        X(trace,   "session, process, number",                     "STRICT")
+        X(trace,   "session, process, number",                     "STRICT")                        \
+        X(reading, "session, gpu, number",                         "STRICT, WITHOUT ROWID")
 /* clang-format on */
 
 #define MEMBER(c, kind, a, sql) MEMBER_##kind(c, a)

@@ -3,6 +3,7 @@
 #ifndef PROTOND_TERMS_DEVICE_TERMS_H
 #define PROTOND_TERMS_DEVICE_TERMS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* How several readings of one quantity become one. */
@@ -91,7 +92,7 @@ struct device_quantity_words {
 	const char *name, *unit, *what;
 	enum device_of of;
 	enum device_merge merge;
-	uint8_t slow;
+	bool slow;
 };
 
 static inline const struct device_quantity_words *device_words(enum device_quantity q)

@@ -23,7 +23,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 	     "SELECT 1+n%2,1,0,n,-1,0,1,2,1,1,0,0,0,randomblob(n%40*4) FROM i;" ROWS           \
 	     "INSERT INTO trace SELECT 1+n%2,1,n,n,1,n,randomblob(n*20),randomblob(n) FROM i " \
 	     "WHERE n<30;"                                                                     \
-	     "INSERT INTO loss VALUES(1,1,1,1);DELETE FROM trace WHERE number=29;"
+	     "INSERT INTO loss VALUES(1,1,1,1);INSERT INTO reading "                           \
+	     "VALUES(1,0,0,1,2,randomblob(40));DELETE FROM trace WHERE number=29;"
 #define SESSION(id)                                                                               \
 	"INSERT INTO session SELECT " #id ",randomblob(16),'name',0,'run','','','none','both',"   \
 	"'shadow','on','active','all',NULL,NULL,NULL,1,'cmd','on',1,NULL,1,1,1,1,NULL,NULL,NULL," \

@@ -115,7 +115,7 @@ class World:
         self.env = {k: v for k, v in os.environ.items()
                     if not k.startswith(("PROTOND_", "CUDA_INJ", "NVTX_INJ", "XDG_", "COLUMNS"))}
         self.env.update(PROTOND_RUNTIME_DIR=str(self.dir), PROTOND_DB=str(self.db), HOME=str(path),
-                        PROTOND_COMMIT_MS="50", LC_ALL="C.UTF-8",
+                        PROTOND_COMMIT_MS="50", PROTOND_DEVICE_HZ="0", LC_ALL="C.UTF-8",
                         LD_LIBRARY_PATH=str(BUILD / "lib"))
         # Leaks are the unit tests' to find: the leak checker stops a job's threads at its exit, and
         # fails, now and then, when one of them is just being made or ending.

@@ -304,7 +304,7 @@ def dead_links(folder):
 def test_the_bundle_says_what_an_installation_says(wheel):
     tree = wheel.parent / "tree"
     assert dead_links(tree / "share/doc/protond") == []
-    assert {p.name for p in (tree / "share").rglob("proton*.[18]")} == {"protonctl.1", "protonview.1", "protond.8"}
+    assert {p.name for p in (tree / "share").rglob("proton*.[18]")} == {"protonctl.1", "protonview.1", "protond.8", "protond-device.8"}
     assert (tree / "share/zsh/site-functions/_protonctl").exists() and (tree / "LICENSE").exists()
 
 

@@ -26,7 +26,7 @@ def filled_in(name, to):
 
 @needs_systemd
 def test_units_are_taken_and_hardened(tmp_path):
-    units = [filled_in(n, tmp_path) for n in ("protond.service", "protond.socket")]
+    units = [filled_in(n, tmp_path) for n in ("protond.service", "protond.socket", "protond-device.socket", "protond-device@.service")]
     r = subprocess.run(["systemd-analyze", "verify", "--man=no", *units], capture_output=True, text=True)
     complaints = [line for line in r.stderr.splitlines() if "protond" in line]
     assert r.returncode == 0 and not complaints, r.stderr
@@ -34,6 +34,8 @@ def test_units_are_taken_and_hardened(tmp_path):
                          capture_output=True, text=True)
     level = float(re.search(r"exposure level for protond.service: ([0-9.]+)", out.stdout).group(1))
     assert out.returncode == 0 and level <= 1.5, out.stdout[-500:]
+    out = subprocess.run(["systemd-analyze", "security", "--offline=true", "--threshold=30", units[3]], capture_output=True, text=True)
+    assert out.returncode == 0, out.stdout[-500:]
     (tmp_path / "user").mkdir()
     user = filled_in("user/protond.service", tmp_path / "user")
     r = subprocess.run(["systemd-analyze", "verify", "--man=no", "--user", user], capture_output=True, text=True)

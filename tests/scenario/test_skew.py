@@ -32,7 +32,7 @@ class Other:
         for d in ("bin", "lib", "obj"):
             (path / d).mkdir()
         for room in ("agent", "daemon", "viewer", "proto", "libclient"):
-            shutil.copytree(ROOT / room, path / room, ignore=shutil.ignore_patterns("python", "example", "__pycache__"))
+            shutil.copytree(ROOT / room, path / room, ignore=shutil.ignore_patterns("python", "example", "device", "__pycache__"))
         for file, old, new in numbers.values():
             text = (path / file).read_text()
             assert text.count(old) == 1, f"{file} has another {old}"
@@ -64,7 +64,7 @@ class Other:
         ours = sorted((self.path / "obj" / room).glob("*.o"))
         left_out = {o.name for o in ours} | {"protonview.o"}
         objects = ours + [o for o in sorted((BUILD / "obj" / room).rglob("*.o"))
-                          if o.name not in left_out and "example" not in o.parts
+                          if o.name not in left_out and not {"example", "device"} & set(o.parts)
                           and (ROOT / o.relative_to(BUILD / "obj")).with_suffix(".c").exists()]  # not of a file that moved
         if room in ("libclient", "agent"):
             name = "libprotond" if room == "libclient" else "libprotond-agent"

@@ -80,7 +80,7 @@ static int apply_again(void *arg, const struct journal_entry *e)
 static void record(struct fold *to)
 {
 	const struct ring_config config = {.grid = {8, 1, 1}, .block = {128, 1, 1}};
-	const struct ring_device device = {.name = "GPU"};
+	const struct ring_device device = {.name = "GPU", .pci_bus = 27};
 	const struct j_now now = {.lane = 0, .tid = 77, .depth = 0, .path = P_A, .begin = 5000};
 	struct kit_lane sums = {.lane = 2};
 	struct rec_sum sum = {.opened = 600, .time = 90, .min = 30, .max = 60, .count[30] = 2};
@@ -116,6 +116,16 @@ static void record(struct fold *to)
 	counts->gpu_dropped = 3;
 	((struct j_drop *)(counts + 1))->full = 4;
 	((struct j_cost *)tape_add(&t, J_COST, NULL, at, sizeof(struct j_cost)))->cpu_ns = 1000;
+	for (uint32_t i = 0; i < 3; i++) { /* of its GPU, of another one, and of the host */
+		*(struct device_reading *)tape_add(
+			&t, J_DEVICE, NULL, at, sizeof(struct device_reading)) =
+			(struct device_reading){.head = {DEVICE_MAGIC, DEVICE_READING},
+				.gpu = i < 2 ? i : DEVICE_HOST,
+				.pci_bus = 27 + i,
+				.begin_ns = 10,
+				.end_ns = 20,
+				.known = 1ull << (i < 2 ? DEVICE_power : DEVICE_net_rx)};
+	}
 	tape_now(&t, job.ring, at, 1, &now);
 	lane_put(&sums, REC_SUM, 0, P_A, &sum, sizeof(sum));
 	tape_sums(&t, job.ring, at, &sums);
@@ -128,6 +138,15 @@ static void end(struct fold *to)
 	tape_end(&t, job.ring, 9000, END_KILLED, 9);
 	(void)tape_verb(&t, VERB_FINALIZED, 1, 9001);
 	live(to);
+}
+
+static uint32_t n_readings(const struct shop *s)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < s->n; i++)
+		n += s->v[i].kind == ROW_reading;
+	return n;
 }
 
 /* In addition to what the shop has: a cell that it has comes without its node. */
@@ -156,6 +175,7 @@ START_TEST(a_journal_replayed_is_the_fold_it_was)
 	sell(one, &was);
 	sell(a.fold, &is);
 	ck_assert_uint_gt(was.n, 20);
+	ck_assert_uint_eq(n_readings(&was), 4); /* two sessions: the host's, and their GPU's */
 	shop_same(&was, &is, "in flight");
 	end(one);
 	ck_assert_int_eq(journal_replay(journal, position, apply_again, &a, &gap), 0);

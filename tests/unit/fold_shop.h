@@ -171,6 +171,12 @@ HELP void show_trace(struct line *k, struct line *v, const struct row_trace *r)
 	U(r->first), U(r->events);
 }
 
+HELP void show_reading(struct line *k, struct line *v, const struct row_reading *r)
+{
+	line_add(k, "reading %ld %u %u", r->session, r->gpu, r->number);
+	U(r->begin_ns), U(r->end_ns);
+}
+
 HELP void show_loss(struct line *k, struct line *v, const struct row_loss *r)
 {
 	line_add(k, "loss %ld %ld %u", r->session, r->process, r->cause);
@@ -216,6 +222,7 @@ HELP int64_t session_of(enum row_kind kind, const void *row)
 	case ROW_config:
 	case ROW_busy:
 	case ROW_trace:
+	case ROW_reading:
 	case ROW_loss:
 	case ROW_note:
 		if (kind == ROW_session)
@@ -248,6 +255,12 @@ HELP void own(enum row_kind kind, void *to)
 		bytes = must(malloc(c->n));
 		memcpy(bytes, c->bytes, c->n);
 		c->bytes = bytes;
+	} else if (kind == ROW_reading) {
+		struct row_reading *d = to;
+
+		bytes = must(malloc(d->n));
+		memcpy(bytes, d->bytes, d->n);
+		d->bytes = bytes;
 	} else if (kind == ROW_pending) {
 		bytes = must(malloc(g->n));
 		memcpy(bytes, g->bytes, g->n);

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: MIT. reading.c: readings as bytes: "PDR1", then one zstd frame of the GPU,
+ * how many points, when each was and what it knows, then each quantity's values, of those that know it. */
+#include "reading.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#include "leb.h"
+
+#define HEAD      (4 * 4 + 64u)
+#define POINT_MAX (3 * LEB_MAX + 64 * sizeof(float))
+#define RAW_MAX   (HEAD + READINGS_MAX * POINT_MAX)
+#define LEVEL     3
+#define TIME_MAX  (UINT64_MAX / 4)
+
+static const char magic[4] = "PDR1";
+
+static size_t write_raw(
+	uint8_t *raw, const struct reading_gpu *g, const struct reading_point *p, uint32_t n)
+{
+	const uint32_t head[4] = {g->pci_domain, g->pci_bus, g->pci_device, n};
+	uint8_t *at = raw;
+	uint64_t last = 0;
+	uint32_t i, q;
+
+	memcpy(at, head, sizeof(head));
+	memcpy(at + sizeof(head), g->name, sizeof(g->name));
+	at += HEAD;
+	for (i = 0; i < n; i++) {
+		at = leb_put(at, p[i].begin_ns - last);
+		at = leb_put(at, p[i].end_ns - p[i].begin_ns);
+		at = leb_put(at, p[i].known);
+		last = p[i].end_ns;
+	}
+	for (q = 0; q < DEVICE_N; q++)
+		for (i = 0; i < n; i++)
+			if ((p[i].known >> q & 1) != 0) {
+				memcpy(at, &p[i].value[q], sizeof(float));
+				at += sizeof(float);
+			}
+	return (size_t)(at - raw);
+}
+
+int reading_pack(const struct reading_gpu *g, const struct reading_point *p, uint32_t n, void **ret,
+	uint32_t *ret_n)
+{
+	uint8_t *raw = malloc(RAW_MAX), *to;
+	const size_t room = ZSTD_compressBound(RAW_MAX);
+	size_t bytes = 0;
+
+	to = malloc(sizeof(magic) + room);
+	if (raw != NULL && to != NULL) {
+		memcpy(to, magic, sizeof(magic));
+		bytes = ZSTD_compress(
+			to + sizeof(magic), room, raw, write_raw(raw, g, p, n), LEVEL);
+	}
+	free(raw);
+	if (bytes == 0 || ZSTD_isError(bytes)) {
+		free(to);
+		return -ENOMEM;
+	}
+	*ret = to;
+	*ret_n = (uint32_t)(sizeof(magic) + bytes);
+	return 0;
+}
+
+static bool read_times(const uint8_t **at, const uint8_t *end, struct reading_point *p, uint32_t n)
+{
+	uint64_t last = 0, step, length;
+	bool bad = false;
+	uint32_t i;
+
+	for (i = 0; i < n && !bad; i++) {
+		step = leb_get(at, end, &bad);
+		length = leb_get(at, end, &bad);
+		p[i].known = leb_get(at, end, &bad);
+		if (step > TIME_MAX || length > TIME_MAX || last > TIME_MAX)
+			return false;
+		p[i].begin_ns = last + step;
+		p[i].end_ns = last = p[i].begin_ns + length;
+	}
+	return !bad;
+}
+
+static bool read_values(const uint8_t *at, const uint8_t *end, struct reading_point *p, uint32_t n)
+{
+	uint32_t i, q;
+	float v;
+
+	for (q = 0; q < 64; q++)
+		for (i = 0; i < n; i++) {
+			if ((p[i].known >> q & 1) == 0)
+				continue;
+			if ((size_t)(end - at) < sizeof(v))
+				return false;
+			memcpy(&v, at, sizeof(v));
+			at += sizeof(v);
+			if (!isfinite(v))
+				return false;
+			if (q < DEVICE_N)
+				p[i].value[q] = v;
+		}
+	for (i = 0; i < n; i++)
+		p[i].known &= (1ull << DEVICE_N) - 1;
+	return at == end;
+}
+
+int reading_unpack(const void *bytes, size_t n, struct reading_gpu *ret_gpu,
+	struct reading_point ret[READINGS_MAX], uint32_t *ret_n, struct err *e)
+{
+	uint8_t *raw = malloc(RAW_MAX);
+	const uint8_t *at = raw, *end;
+	uint32_t head[4];
+	size_t got;
+	bool ok;
+
+	if (raw == NULL)
+		return err_set(e, -ENOMEM, "out of memory for readings");
+	got = n < sizeof(magic) || memcmp(bytes, magic, sizeof(magic)) != 0
+		      ? 0
+		      : ZSTD_decompress(raw, RAW_MAX, (const uint8_t *)bytes + sizeof(magic),
+				n - sizeof(magic));
+	ok = !ZSTD_isError(got) && got >= HEAD;
+	if (ok) {
+		end = raw + got;
+		memcpy(head, at, sizeof(head));
+		*ret_gpu = (struct reading_gpu){head[0], head[1], head[2], ""};
+		memcpy(ret_gpu->name, at + sizeof(head), sizeof(ret_gpu->name));
+		ret_gpu->name[sizeof(ret_gpu->name) - 1] = '\0';
+		at += HEAD;
+		ok = head[3] <= READINGS_MAX && read_times(&at, end, ret, head[3]) &&
+		     read_values(at, end, ret, head[3]);
+	}
+	free(raw);
+	if (!ok)
+		return err_set(e, -EBADMSG, "a row of readings is damaged");
+	*ret_n = head[3];
+	return 0;
+}
