@@ -10,9 +10,10 @@
 
 struct reading {
 	struct series *s;
-	uint32_t cap, *room; /* room[i]: of s->one[i].point */
+	uint32_t *room; /* room[i]: of s->one[i].point */
 	uint32_t cap_room;
-	uint32_t first; /* of the process at hand */
+	uint32_t first;  /* of the process at hand */
+	int64_t base_ns; /* the timeline's zero; 0: it has none */
 	bool failed;
 };
 
@@ -21,6 +22,7 @@ static void on_process(struct timeline *w)
 	struct reading *r = w->mine;
 
 	r->first = r->s->n;
+	r->base_ns = w->time.base_ns;
 }
 
 /* The series of this process and name; NULL: there is none for it. */
@@ -36,7 +38,7 @@ static struct series_one *series_of(struct reading *r, const struct timeline *w,
 		s->left_out++;
 		return NULL;
 	}
-	if (!ROOM_FOR(s->one, r->cap, s->n) || !ZEROED_FOR(r->room, r->cap_room, s->n + 1)) {
+	if (!ROOM_FOR(s->one, s->cap, s->n) || !ZEROED_FOR(r->room, r->cap_room, s->n + 1)) {
 		r->failed = true;
 		return NULL;
 	}
@@ -136,6 +138,13 @@ int series_read(struct sqlite3 *db, int64_t id, const struct profile_select *s, 
 		r.s->texts = profile_new();
 	r.failed = r.s == NULL || r.s->texts == NULL;
 	status = reading_run(&form, &r, &r.failed, db, id, s, ret_gone, e);
+	if (status == -ENODATA) {
+		status = series_device(r.s, db, id, 0, e);
+		if (status == 0 && r.s->n == 0)
+			status = -ENODATA; /* in the timeline's words */
+	} else if (status == 0) {
+		status = series_device(r.s, db, id, r.base_ns, e);
+	}
 	free(r.room);
 	for (i = 0; status == 0 && i < r.s->n; i++) {
 		struct series_one *one = &r.s->one[i];

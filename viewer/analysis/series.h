@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. series.h: the numbers that a job told, over time: each metric of each
- * process, thinned to what can be seen. */
+/* SPDX-License-Identifier: MIT. series.h: numbers over time, thinned to what can be seen: each metric of
+ * each process, as the job told it, and each quantity of its GPUs and their host (series_device.c). */
 #ifndef PROTOND_VIEWER_SERIES_H
 #define PROTOND_VIEWER_SERIES_H
 
@@ -22,7 +22,7 @@ struct series_point {
 
 struct series_one {
 	const char *name;
-	int64_t pid, rank; /* rank -1: none */
+	int64_t pid, rank; /* pid 0: of a GPU or the host; rank -1: none */
 	struct series_point
 		*point; /* by time; of a stretch with too many, the least and the greatest */
 	uint32_t n;
@@ -31,13 +31,16 @@ struct series_one {
 
 struct series {
 	struct series_one *one;
-	uint32_t n, left_out; /* metrics */
+	uint32_t n, cap, left_out; /* metrics */
 	struct profile *texts;
 };
 
-/* Of a session in an open store; as export_timeline_fn. -ENODATA: it kept no timeline. */
+/* Of a session in an open store; as export_timeline_fn. -ENODATA: it kept no timeline and no
+ * readings. */
 int series_read(struct sqlite3 *db, int64_t id, const struct profile_select *s, uint64_t *ret_gone,
 	struct series **ret, struct err *e);
+/* Adds what is stored of GPUs and host; base_ns: the timeline's zero, or 0: it is looked for. -ENOMEM, -EBADMSG. */
+int series_device(struct series *s, struct sqlite3 *db, int64_t id, int64_t base_ns, struct err *e);
 void series_free(struct series *s); /* NULL is fine */
 
 #endif

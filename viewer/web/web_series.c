@@ -19,7 +19,11 @@ static void put_one(struct text *t, const struct series_one *one)
 	json_open(t, '{');
 	json_key_str(t, "name", name);
 	json_key_str(t, "unit", unit);
-	json_key_i64(t, "process", one->pid);
+	json_key(t, "process");
+	if (one->pid != 0)
+		text_fmt(t, "%lld", (long long)one->pid);
+	else
+		text_str(t, "null");
 	json_key(t, "rank");
 	if (one->rank >= 0)
 		text_fmt(t, "%lld", (long long)one->rank);
