@@ -268,10 +268,11 @@ START_TEST(answers)
 END_TEST
 
 /* What its scopes' own work takes of a stream: each instance is one slice, from its first operation
- * to its last. */
+ * to its last, wherever chunks end. */
 START_TEST(projected)
 {
-	struct made m = {.db = help_db(":memory:"), .process = 1, .full = TRACE_EVENTS_MAX};
+	static const uint32_t full[] = {TRACE_EVENTS_MAX, 1, 2, 7};
+	struct made m = {.db = help_db(":memory:"), .process = 1, .full = full[_i]};
 	struct zoom_tile t;
 	const struct zoom_lane *lane;
 	struct zoom *w;
@@ -295,7 +296,7 @@ START_TEST(projected)
 	for (i = 0; i < 10; i++) { /* back to back, the work long after its launch */
 		const uint64_t at = 1000 + i * 1000, work = 50000 + i * 1000;
 
-		for (n = 0; n < 3; n++)
+		for (n = 0; n < 3; n++) {
 			ck_assert(trace_pack_op(
 				&m.k, &(struct trace_op){.launched = at + 100 + n,
 					      .start = work + n * 300,
@@ -304,10 +305,14 @@ START_TEST(projected)
 					      .node = 3,
 					      .class = CLASS_COMPUTE,
 					      .config = TRACE_NONE}));
+			after(&m);
+		}
 		ck_assert(trace_pack_scope(
 			&m.k, &(struct trace_scope){.begin = at + 50, .end = at + 500, .node = 2}));
+		after(&m);
 		ck_assert(trace_pack_scope(
 			&m.k, &(struct trace_scope){.begin = at, .end = at + 1000, .node = 1}));
+		after(&m);
 	}
 	chunk_end(&m);
 	trace_pack_fini(&m.k);
@@ -610,7 +615,7 @@ Suite *suite(void)
 
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, answers, 0, 20);
-	tcase_add_test(tc, projected);
+	tcase_add_loop_test(tc, projected, 0, 4);
 	tcase_add_test(tc, many_numbers);
 	tcase_add_loop_test(tc, damaged, 0, 3);
 	tcase_add_loop_test(tc, another, 0, 3);
