@@ -224,6 +224,7 @@ void summary_fini(struct summary *s)
 	uint32_t i;
 
 	free(s->track);
+	free(s->deepest);
 	for (i = 0; i < SUMMARY_LEVELS_MAX; i++)
 		free(s->level[i].item);
 	*s = (struct summary){.n_tracks = 0};
@@ -337,6 +338,8 @@ static void put_head(struct text *to, const struct summary *s)
 	}
 	for (i = 1; i < s->n_levels; i++)
 		put_level(to, s, &s->level[i]);
+	for (i = 0; s->deepest != NULL && i < s->n_streams; i++)
+		put(to, s->deepest[i]);
 }
 
 static void put_frame(struct text *to, const struct text *raw)
@@ -378,6 +381,17 @@ int summary_seal(const struct summary *s, void **ret_bytes, uint32_t *ret_n)
 	return 0;
 }
 
+uint16_t *summary_deepest(const struct trace_chunk *c, const uint16_t *depth)
+{
+	uint16_t *ret = calloc((size_t)c->n[TRACE_N_STREAMS] + 1, sizeof(*ret));
+	uint32_t i;
+
+	for (i = 0; ret != NULL && i < c->n[TRACE_N_OPS]; i++)
+		if (depth[c->op[i].node] > ret[c->op[i].stream])
+			ret[c->op[i].stream] = depth[c->op[i].node];
+	return ret;
+}
+
 int summary_of(const struct trace_chunk *c, const uint16_t *depth, double ticks, size_t chunk_bytes,
 	void **ret_bytes, uint32_t *ret_n)
 {
@@ -396,7 +410,9 @@ int summary_of(const struct trace_chunk *c, const uint16_t *depth, double ticks,
 		if (r < 0)
 			break;
 		finest = s.ns + 1;
-		r = summary_seal(&s, ret_bytes, ret_n);
+		s.n_streams = c->n[TRACE_N_STREAMS];
+		s.deepest = summary_deepest(c, depth);
+		r = s.deepest == NULL ? -ENOMEM : summary_seal(&s, ret_bytes, ret_n);
 		summary_fini(&s);
 		if (r < 0 || *ret_n <= chunk_bytes / SUMMARY_PART)
 			break;
@@ -613,6 +629,23 @@ static int read_level(struct reading *g, struct summary_level *l)
 	return g->bad ? -EBADMSG : 0;
 }
 
+/* What the first summaries did not have. */
+static int read_deepest(struct reading *g)
+{
+	struct summary *s = g->s;
+	uint32_t i;
+
+	if (g->at == g->end)
+		return 0;
+	s->n_streams = g->lists->n[TRACE_N_STREAMS];
+	s->deepest = calloc((size_t)s->n_streams + 1, sizeof(*s->deepest));
+	if (s->deepest == NULL)
+		return -ENOMEM;
+	for (i = 0; i < s->n_streams; i++)
+		s->deepest[i] = (uint16_t)get_below(g, UINT16_MAX + 1u);
+	return g->bad ? -EBADMSG : 0;
+}
+
 /* The lowest level stands in a frame of its own, so that it need not be unpacked. */
 static int read_frames(struct reading *g, const uint8_t *head, size_t n_head, uint32_t lowest)
 {
@@ -625,6 +658,8 @@ static int read_frames(struct reading *g, const uint8_t *head, size_t n_head, ui
 	r = read_head(g);
 	for (i = 1; i < s->n_levels && r == 0; i++)
 		r = read_level(g, &s->level[i]);
+	if (r == 0)
+		r = read_deepest(g);
 	if (r == 0 && g->at != g->end)
 		r = -EBADMSG;
 	for (i = 1; i < s->n_levels && i < lowest; i++) {

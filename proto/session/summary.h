@@ -28,6 +28,10 @@ struct summary {                   /* summary_fini() */
 	 * scopes, which is about as long. */
 	uint32_t ns, ticks;
 	uint32_t n_nodes, n_threads; /* of the chunk: places are below */
+	/* Of each of the chunk's streams, how many scopes stand above what it did, at most. NULL:
+	 * not known. */
+	uint16_t *deepest;
+	uint32_t n_streams;
 	struct summary_level level[SUMMARY_LEVELS_MAX];
 };
 
@@ -43,6 +47,9 @@ int summary_seal(const struct summary *s, void **ret_bytes, uint32_t *ret_n);
 /* What is to stand beside a chunk of so many bytes: *ret_bytes NULL where nothing is worth it. */
 int summary_of(const struct trace_chunk *c, const uint16_t *depth, double ticks, size_t chunk_bytes,
 	void **ret_bytes, uint32_t *ret_n);
+
+/* As `deepest` of a summary has it; NULL: out of memory. */
+uint16_t *summary_deepest(const struct trace_chunk *c, const uint16_t *depth);
 
 /* *ret has the levels from `lowest` on; below, n alone. Every place in it is in range of a chunk with
  * so many nodes, threads and streams. -EBADMSG, -ENOMEM. */

@@ -156,7 +156,8 @@ static int add_projected(struct zoom *w, struct err *e)
 
 	for (i = 0; i < n; i++) {
 		struct zoomed_lane l = w->lane[i];
-		const uint16_t deepest = w->process[l.process].deepest;
+		const uint16_t most = w->process[l.process].deepest,
+			       deepest = l.deepest < most ? l.deepest : most;
 
 		if (l.kind != ZOOM_STREAM || deepest == 0)
 			continue;

@@ -239,6 +239,24 @@ static uint64_t coarse_bytes(const struct summary *s)
 	return n * sizeof(struct trace_item);
 }
 
+/* The rows that scopes take on the chunk's streams. NULL: not known, so it may be any. */
+static int map_deepest(struct zoom *w, const struct zoomed_chunk *k, const struct trace_chunk *c,
+	const uint16_t *deepest, struct err *e)
+{
+	uint32_t i, at;
+
+	for (i = 0; i < c->n[TRACE_N_STREAMS]; i++) {
+		at = zoom_lane_of(
+			w, lane_key(k->process, c,
+				   &(struct trace_track){.kind = TRACK_STREAM, .place = i}));
+		if (at == ZOOM_NONE)
+			return zoom_no_memory(e);
+		if (deepest == NULL || deepest[i] > w->lane[at].deepest)
+			w->lane[at].deepest = deepest == NULL ? UINT16_MAX : deepest[i];
+	}
+	return 0;
+}
+
 /* *ret_good: they are of this chunk, and there is room. */
 static int read_levels(struct zoom *w, struct zoomed_chunk *k, const struct trace_chunk *lists,
 	const void *bytes, size_t n, bool *ret_good, struct err *e)
@@ -257,6 +275,8 @@ static int read_levels(struct zoom *w, struct zoomed_chunk *k, const struct trac
 	t = (struct trace_tracks){.track = s.track, .n_tracks = s.n_tracks};
 	if (*ret_good)
 		r = map_tracks(w, k, lists, &t, &k->track, e);
+	if (*ret_good && r == 0)
+		r = map_deepest(w, k, lists, s.deepest, e);
 	if (*ret_good && r == 0)
 		take_levels(w, k, &s);
 	summary_fini(&s);
@@ -287,8 +307,14 @@ static int read_events(
 	struct zoom *w, struct zoomed_chunk *k, const struct trace_chunk *c, struct err *e)
 {
 	struct zoomed_cached all = {.level = ZOOM_EVENTS};
-	int r = events_part(w, k, c, &all, e);
+	uint16_t *depth = depths_of(w, k),
+		 *deepest = depth == NULL ? NULL : summary_deepest(c, depth);
+	int r = deepest == NULL ? zoom_no_memory(e) : map_deepest(w, k, c, deepest, e);
 
+	free(depth);
+	free(deepest);
+	if (r == 0)
+		r = events_part(w, k, c, &all, e);
 	if (r == 0)
 		widen(w, k, &all.part);
 	if (r == 0 && all.part.n < SUMMARY_EVENTS_MIN &&
@@ -488,6 +514,8 @@ int zoom_part(struct zoom *w, uint32_t chunk, uint8_t level, struct zoomed_part 
 			return zoom_no_memory(e);
 		r = level == ZOOM_EVENTS ? load_events(w, chunk, &new, e)
 					 : load_lowest(w, chunk, &new, e);
+		if (r == -EBADMSG && level != ZOOM_EVENTS) /* the chunk itself is believed */
+			r = load_events(w, chunk, &new, e);
 		if (r < 0) {
 			free(new.track);
 			return r;

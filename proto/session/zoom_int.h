@@ -29,6 +29,7 @@ struct zoomed_lane {
 	uint16_t low, high; /* depths that it has; low > high: none so far */
 	const char *own;    /* a thread's own name; NULL: not known */
 	uint64_t events;
+	uint16_t deepest;   /* STREAM: scopes above its operations, at most */
 	uint32_t stream;    /* PROJECTED: its stream's place in `lane` */
 	uint32_t shown;     /* its place in `show` */
 	uint32_t first_row; /* of all lanes', in the order in which they are shown */

@@ -156,11 +156,11 @@ static uint64_t any_length(void)
 /* GPU work that was launched in a scope. */
 static void put_op(struct made *m, uint32_t thread, uint32_t scope, uint64_t at, uint64_t *gpu)
 {
-	const uint32_t stream = below(2);
-	uint32_t node = 21 + below(NODES - 20), i;
+	uint32_t node = 21 + below(NODES - 20), i, stream;
 
 	for (i = 21; i <= NODES; i++) /* one that is under it, if there is one */
 		node = m->parent[i] == scope ? i : node;
+	stream = m->depth[node] + 1 < DEPTH ? below(2) : 0; /* so that they differ in depth */
 	gpu[stream] = gpu[stream] > at ? gpu[stream] : at + below(5000);
 	ck_assert(trace_pack_op(
 		&m->k, &(struct trace_op){.launched = at,

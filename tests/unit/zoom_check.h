@@ -15,8 +15,8 @@
 struct seen { /* an event */
 	uint64_t start, end, launch;
 	const char *name;
-	uint32_t process, number, device, node,
-		thread; /* number: tid or stream; thread: launched */
+	uint32_t process, number, device, depth,
+		thread; /* number: tid or stream; thread: launched; depth: op: scopes above */
 	bool op, task;
 	uint32_t lane;
 };
@@ -97,6 +97,7 @@ static void see_op(struct timeline *w, const struct timeline_op *o)
 		       .number = o->stream->stream,
 		       .device = o->gpu->ordinal,
 		       .op = true,
+		       .depth = trace_names_depth(&w->names, o->node),
 		       .launch = (o->op->flags & TRACE_UNLAUNCHED) == 0 ? o->launch_ns : UINT64_MAX,
 		       .thread = o->tid});
 }
@@ -417,6 +418,22 @@ static void check_event(struct zoom *w, const struct all_seen *all, const struct
 	zoom_tile_fini(&t);
 }
 
+/* A stream's scopes have the rows that they need. */
+static void check_rows(const struct zoom *w, const struct all_seen *all)
+{
+	uint32_t n, i, k, due;
+	const struct zoom_lane *lane = zoom_lanes(w, &n);
+
+	for (i = 0; i < n; i++) {
+		if (lane[i].kind != ZOOM_PROJECTED)
+			continue;
+		for (k = due = 0; k < all->n; k++)
+			if (all->v[k].lane == lane[i].parent && all->v[k].depth > due)
+				due = all->v[k].depth;
+		CHECK(lane[i].rows == due, "%s: %u rows, not %u", lane[i].name, lane[i].rows, due);
+	}
+}
+
 /* All of it: so many windows of all lengths, around events. */
 static void zoom_check(sqlite3 *db, int64_t session, uint32_t windows)
 {
@@ -431,6 +448,7 @@ static void zoom_check(sqlite3 *db, int64_t session, uint32_t windows)
 	see_all(db, session, &all);
 	for (i = 0; i < all.n; i++)
 		all.v[i].lane = lane_seen(w, &all.v[i]);
+	check_rows(w, &all);
 	zoom_range(w, &t0, &t1);
 	for (i = 0; i < windows && all.n > 0; i++) {
 		const uint64_t at = all.v[draw() % all.n].start, length = (t1 - t0) >> draw() % 40;
