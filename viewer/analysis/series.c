@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "reading.h"
+#include "timeline_reading.h"
 #include "table.h"
 
 struct reading {

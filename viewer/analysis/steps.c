@@ -7,7 +7,7 @@
 
 #include "gpu_terms.h"
 #include "part_terms.h"
-#include "reading.h"
+#include "timeline_reading.h"
 #include "table.h"
 
 struct interval {

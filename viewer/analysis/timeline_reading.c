@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. reading.c: a timeline is read for an analysis. */
-#include "reading.h"
+/* SPDX-License-Identifier: MIT. timeline_reading.c: a timeline is read for an analysis. */
+#include "timeline_reading.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,7 @@
-/* SPDX-License-Identifier: MIT. reading.h: what analyses of a timeline share. For series.c and
+/* SPDX-License-Identifier: MIT. timeline_reading.h: what analyses of a timeline share. For series.c and
  * steps.c. */
-#ifndef PROTOND_VIEWER_READING_H
-#define PROTOND_VIEWER_READING_H
+#ifndef PROTOND_VIEWER_TIMELINE_READING_H
+#define PROTOND_VIEWER_TIMELINE_READING_H
 
 #include "profile.h"
 #include "timeline.h"
