@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: MIT. `protonview sql`: its tables are a contract, and agree with the tree.
 import csv
-import collections
 import json
 import re
 import sys
@@ -12,12 +11,14 @@ from test_exports import GOLDEN, replayed
 from test_hostile_names import JOB, NAMES, is_safe
 from test_replay import DUMPS, JOB as REPLAY
 
+sys.path.append(str(GOLDEN.parent / "gpu"))
+from parts import PARTS, parts_of
+
 DOC = GOLDEN.parent.parent / "docs/sql.md"
 NODES = "node parent depth kind class name path gpu_time_ns gpu_time_self_ns cpu_time_ns cpu_time_self_ns count calls min_ns p50_ns p99_ns max_ns"
 OPERATION = "operation pid rank gpu context stream lane class name path start_ns end_ns dur_ns correlation graph launch_ns tid"
 CONFIG = "grid_x grid_y grid_z block_x block_y block_z registers"
 SCOPES = "scope pid rank tid name path begin_ns end_ns dur_ns task open began_before unwound"
-PARTS = "compute_ns comm_ns copy_ns idle_launch_ns idle_gap_ns idle_queued_ns idle_unknown_ns idle_host_ns"
 TABLES = {
     "session": "id name uuid state source command created_ns duration_ns processes launches matched unmatched sql_version",
     "nodes": NODES,
@@ -43,32 +44,6 @@ def ask(world, source, sql):
     assert table["kind"] == "sql"
     table = table["data"]
     return [dict(zip([c["name"] for c in table["columns"]], row)) for row in table["rows"]]
-
-
-def parts_of(ops, window):
-    """What the time is made of, from the operations alone: a sweep over all starts and ends."""
-    edges = sorted({t for o in ops for t in (o["start_ns"], o["end_ns"])})
-    parts = collections.Counter()
-    ops = sorted(ops, key=lambda o: o["start_ns"])
-    running, at = [], 0
-    for a, b in zip(edges, edges[1:]):
-        while at < len(ops) and ops[at]["start_ns"] <= a:
-            running.append(ops[at])
-            at += 1
-        running = [o for o in running if o["end_ns"] > a]
-        kinds = {o["class"] for o in running}
-        if running:
-            parts["compute_ns" if "compute" in kinds else "comm_ns" if "comm" in kinds else "copy_ns"] += b - a
-            continue
-        launched = ops[at]["launch_ns"]  # of the next: this gap's end
-        if launched is None:
-            parts["idle_unknown_ns"] += b - a
-        elif launched >= a:
-            parts["idle_launch_ns"] += max(0, b - launched)
-        else:
-            parts["idle_gap_ns" if b - a < 5000 else "idle_queued_ns"] += b - a
-    parts["idle_host_ns"] = window - sum(parts.values())
-    return parts
 
 
 def test_the_parts_of_a_gpu_add_up(world):

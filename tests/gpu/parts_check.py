@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: MIT. parts_check.py: `protonview breakdown` against a sweep over the timeline of the same run, to the nanosecond.
+"""parts_check.py DIR: DIR is a build or a bundle. Ends in "N passed, N failed"."""
+import json
+import subprocess
+import sys
+
+from judge import check, judge
+from parts import PARTS, parts_of
+from torch_room import CTL, DIR, MODEL, room, view
+
+
+def rows(env, sql):
+    data = json.loads(view(env, "sql", "x", sql, "--json"))["data"]
+    return [dict(zip([c["name"] for c in data["columns"]], row)) for row in data["rows"]]
+
+
+def agree(what, env):
+    devices = rows(env, "select d.*, s.duration_ns from devices d, session s order by id")
+    check(f"{what}: some GPU worked", bool(devices))
+    for d in devices:
+        ops = rows(env, f"select class, start_ns, end_ns, launch_ns from timeline_operation where end_ns > start_ns and gpu = {d['id']}")
+        got, want = {k: d[k] for k in PARTS.split()}, parts_of(ops, d["duration_ns"])
+        check(f"{what}, GPU {d['id']}: each part of {len(ops)} operations", got == {k: want[k] for k in got}, f"{got} {dict(want)}")
+        check(f"{what}, GPU {d['id']}: their sum is the session", None not in got.values() and sum(got.values()) == d["duration_ns"])
+
+
+def recorded(what, *words, **more):
+    env = room(**more)
+    r = subprocess.run([CTL, "run", "-n", "x", "-d", "both", "--", *words], env=env, capture_output=True, text=True, timeout=100)
+    check(f"{what}: ran", r.returncode == 0 and "drops 0" in r.stderr, "" if r.returncode == 0 else r.stderr[-300:])
+    agree(what, env)
+
+
+def work():
+    recorded("4 streams, 8 threads", DIR / "gpu/work", "gpus", "8", "4", "20000")
+    recorded("copies", DIR / "gpu/work", "copies")
+    recorded("graph", DIR / "gpu/work", "graph", "20")
+
+
+def training():
+    recorded("training", sys.executable, "-c", MODEL + "\nfor i in range(30): step()\ntorch.cuda.synchronize()")
+
+
+judge((work, training), sys.argv[2:])
