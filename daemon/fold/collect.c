@@ -232,9 +232,9 @@ static bool put_configs(struct batch *b, const struct part *part)
 
 static bool put_busy(struct batch *b, const struct part *part)
 {
-	const struct busy *from;
+	struct busy *from;
 	struct row_busy *r;
-	uint64_t ns[PART_MAX];
+	uint64_t ns[PART_MAX], all;
 	uint32_t i;
 
 	for (i = 0; i < part->tree.n_busy; i++) {
@@ -244,11 +244,11 @@ static bool put_busy(struct batch *b, const struct part *part)
 		r = batch_busy(b);
 		if (r == NULL)
 			return false;
-		busy_parts(from, ns);
+		all = busy_parts(from, ns);
 		*r = (struct row_busy){.session = part->session->row.id,
 			.process = part->process->row.id,
 			.device = from->device,
-			.busy_ns = busy_ns(from),
+			.busy_ns = all,
 			.first_ns = from->first_ns,
 			.last_ns = from->last_ns,
 #define X(name, column, ...) .column = ns[PART_##name],

@@ -307,41 +307,32 @@ static void get_correlate(struct unpack *u, struct process *p, uint64_t slots)
 
 /* --- one part --- */
 
-static void put_spans(struct pack *k, const struct busy_spans *u)
+static void put_busy(struct pack *k, struct busy *b)
 {
-	const struct busy_span *s;
+	const struct busy_sums *d = &b->done;
+	const struct busy_work *w;
+	uint64_t before = 0;
 	uint32_t i;
 
-	put(k, u->n);
-	for (i = 0; i < u->n; i++) {
-		s = &u->span[i];
-		put(k, s->begin - (i == 0 ? 0 : u->span[i - 1].end));
-		put(k, s->end - s->begin);
-	}
-}
-
-static void put_busy(struct pack *k, const struct busy *b)
-{
-	const struct busy_spans *all = &b->of[BUSY_ALL];
-	uint32_t i;
-
+	busy_sort(b);
 	put(k, b->device);
-	put(k, all->done_ns);
-	put(k, all->mark);
+	put(k, d->until);
+	put(k, d->kernel_until);
+	put(k, d->compute_until);
+	for (i = 0; i < PART_MAX; i++)
+		put(k, d->part[i]);
+	put(k, b->no_parts);
 	put(k, b->first_ns);
 	put(k, b->last_ns);
-	put_spans(k, all);
-	for (i = 0; i < all->n; i++)
-		put(k, all->span[i].launched == 0 ? 0
-						  : all->span[i].begin - all->span[i].launched + 1);
-	for (i = BUSY_ALL + 1; i < BUSY_UNIONS; i++) {
-		put(k, b->of[i].done_ns);
-		put(k, b->of[i].mark);
-		put_spans(k, &b->of[i]);
+	put(k, b->n);
+	for (w = b->work; w < b->work + b->n; w++) {
+		put(k, w->begin - before);
+		put(k, w->end - w->begin);
+		put(k, w->part);
+		before = w->begin;
+		put_near(k, w->launched, &before); /* 0 is near nothing, and rare */
+		before = w->begin;
 	}
-	for (i = 0; i < PART_MAX - PART_IDLE; i++)
-		put(k, b->idle[i]);
-	put(k, b->no_parts);
 }
 
 static void put_part(struct pack *k, const struct part *part)
@@ -401,63 +392,76 @@ static void get_window(struct unpack *u, struct window *w)
 	}
 }
 
-static void get_spans(struct unpack *u, struct busy_spans *ret)
+/* Of version 7 and before: spans of one union. */
+static void get_old_busy(struct unpack *u, struct busy *b)
 {
-	uint32_t n = get_count(u), i;
-	uint64_t end = 0;
+	uint64_t all = get(u), end = get(u), ns;
+	uint32_t n;
 
-	u->bad |= n > BUSY_SPANS;
-	ret->n = u->bad ? 0 : n;
-	for (i = 0; i < ret->n; i++) {
-		ret->span[i] = (struct busy_span){.begin = end + get(u)};
-		end = ret->span[i].end = ret->span[i].begin + get(u);
+	b->first_ns = get(u);
+	b->last_ns = get(u);
+	end = 0;
+	for (n = get_count(u); n > 0 && !u->bad; n--) {
+		end += get(u);
+		ns = get(u);
+		end += ns;
+		all += ns;
+	}
+	busy_restore(b, (const uint64_t[PART_MAX]){0}, all, b->first_ns, b->last_ns);
+}
+
+static void get_work(struct unpack *u, struct busy *b)
+{
+	uint64_t begin = 0, before, part;
+	uint32_t n = get_count(u);
+	struct busy_work w;
+
+	u->bad |= n > BUSY_WORK_MAX;
+	for (; n > 0 && !u->bad; n--) {
+		begin += get(u);
+		w = (struct busy_work){.begin = begin, .end = begin + get(u)};
+		part = get(u);
+		u->bad |= part >= PART_IDLE || w.end < w.begin;
+		w.part = (enum gpu_part)part;
+		before = begin;
+		w.launched = get_near(u, &before);
+		if (!u->bad && !busy_add(b, &w, 0, true))
+			u->bad = u->no_memory = true;
 	}
 }
 
-static void get_parts(struct unpack *u, struct busy *b)
+static void get_new_busy(struct unpack *u, struct busy *b)
 {
-	struct busy_spans *all = &b->of[BUSY_ALL];
-	uint64_t before;
+	struct busy_sums *d = &b->done;
 	uint32_t i;
 
-	for (i = 0; i < all->n; i++) {
-		before = get(u);
-		all->span[i].launched = before == 0 ? 0 : all->span[i].begin + 1 - before;
-	}
-	for (i = BUSY_ALL + 1; i < BUSY_UNIONS; i++) {
-		b->of[i].done_ns = get(u);
-		b->of[i].mark = get(u);
-		get_spans(u, &b->of[i]);
-	}
-	for (i = 0; i < PART_MAX - PART_IDLE; i++)
-		b->idle[i] = get(u);
+	d->until = get(u);
+	d->kernel_until = get(u);
+	d->compute_until = get(u);
+	for (i = 0; i < PART_MAX; i++)
+		d->part[i] = get(u);
 	b->no_parts = get(u) != 0;
+	b->first_ns = get(u);
+	b->last_ns = get(u);
+	get_work(u, b);
+	b->dirty = false;
 }
 
 /* part NULL: its session is gone, and this is read past. */
 static void get_busy(struct unpack *u, struct part *part)
 {
 	uint32_t device = get32(u);
-	struct busy *b = part == NULL || u->bad ? NULL : tree_busy(part, device), *skip = NULL;
-	struct busy_spans *all;
+	struct busy skip = {0}, *b = part == NULL || u->bad ? NULL : tree_busy(part, device);
 
-	if (b == NULL)
-		b = skip = malloc(sizeof(*skip));
-	if (b == NULL) {
-		u->bad = u->no_memory = true;
-		return;
-	}
-	all = &b->of[BUSY_ALL];
 	u->bad |= device >= RING_DEVICES_MAX;
-	all->done_ns = get(u);
-	all->mark = get(u);
-	b->first_ns = get(u);
-	b->last_ns = get(u);
-	get_spans(u, all);
-	b->no_parts = true;
+	b = b == NULL ? &skip : b;
 	if (u->version >= 8)
-		get_parts(u, b);
-	free(skip);
+		get_new_busy(u, b);
+	else
+		get_old_busy(u, b);
+	if (b != &skip)
+		part_grew(part, b->cap * sizeof(*b->work));
+	busy_fini(&skip);
 }
 
 /* The bit of its slot, or 0 if its session is gone. */

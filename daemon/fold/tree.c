@@ -18,15 +18,18 @@
 #include "state.h"
 #include "timeline.h"
 
-#define OTHER_CELLS 4096u /* of ROOT/(other): by segment, device and class */
-#define LOOK_SPANS  16u   /* the latest ones of a session, in which a kernel is looked up */
+#define OTHER_CELLS   4096u /* of ROOT/(other): by segment, device and class */
+#define BUSY_SLACK_NS 50000000u
+#define LOOK_SPANS    16u /* the latest ones of a session, in which a kernel is looked up */
 
 void tree_fini(struct tree *t)
 {
 	uint32_t i;
 
-	for (i = 0; i < t->n_busy; i++)
+	for (i = 0; i < t->n_busy; i++) {
+		busy_fini(t->busy[i]);
 		free(t->busy[i]);
+	}
 	arena_free(t->arena);
 	free(t->chunk);
 	free(t->busy);
@@ -483,18 +486,37 @@ struct busy *tree_busy(struct part *part, uint32_t device)
 	return grown[t->n_busy++];
 }
 
-struct work {
-	struct busy *busy;
-	enum gpu_part part;
-	uint64_t begin, end, launched; /* monotonic; launched 0: not known */
-};
+/* All of a process' work that begins before this is here: the agent said so, and no launch that waits
+ * for its records is older. Less some time for threads whose lanes are read one after the other. */
+static uint64_t busy_known(const struct process *p)
+{
+	const struct flight *c = &p->flight;
+	const uint32_t first = c->list[LIST_OPEN].first;
+	struct clockmap m = p->clock; /* it keeps its place near the newest */
+	uint64_t ns = p->delivered_ns, open;
+
+	if (first != 0) {
+		open = clockmap_ns(&m, c->launch[first - 1].clock);
+		ns = open < ns ? open : ns;
+	}
+	return ns > BUSY_SLACK_NS ? ns - BUSY_SLACK_NS : 0;
+}
 
 /* Work launched in a span may run on beyond its end. */
-static void busy_span(const struct work *w, const struct span *v)
+static void busy_span(
+	struct part *part, struct busy *b, const struct busy_work *w, const struct span *v)
 {
-	busy_add(w->busy, w->part, w->begin > v->begin ? w->begin : v->begin,
-		v->end == 0 || w->end < v->end ? w->end : v->end,
-		w->launched != 0 && w->launched < v->begin ? v->begin : w->launched);
+	const struct busy_work in = {.begin = w->begin > v->begin ? w->begin : v->begin,
+		.end = v->end == 0 || w->end < v->end ? w->end : v->end,
+		.launched = w->launched != 0 && w->launched < v->begin ? v->begin : w->launched,
+		.part = w->part};
+	const uint32_t cap = b->cap;
+	const bool full = b->n == cap;
+
+	if (!busy_add(b, &in, full ? busy_known(part->process) : 0,
+		    full && process_has_room(part->process)))
+		no_memory(part);
+	part_grew(part, (b->cap - cap) * sizeof(*b->work));
 }
 
 /* Counts what lies in the session's active spans. Only the last of them need be of this boot. */
@@ -504,16 +526,18 @@ static void busy_within(
 	const struct session *s = part->session;
 	const uint64_t begin = real_to_mono(part->process, g->start),
 		       end = begin + (g->end - g->start);
-	const struct work w = {tree_busy(part, g->device), part_of_class(class), begin, end,
-		l->list == LIST_WAITING ? 0 : clockmap_ns(&part->process->clock, l->clock)};
+	const struct busy_work w = {begin, end,
+		l->list == LIST_WAITING ? 0 : clockmap_ns(&part->process->clock, l->clock),
+		part_of_class(class)};
+	struct busy *b = tree_busy(part, g->device);
 	uint32_t low = 0, high = s->active.n, mid, most = LOOK_SPANS;
 	const struct span *v;
 
-	if (w.busy == NULL || high == 0)
+	if (b == NULL || high == 0)
 		return;
 	v = &s->active.v[--high].span;
 	if (v->begin < end)
-		busy_span(&w, v);
+		busy_span(part, b, &w, v);
 	if (v->begin <= begin)
 		return;
 	while (low < high) { /* finds the first span that begins after it */
@@ -527,7 +551,7 @@ static void busy_within(
 		v = &s->active.v[low].span;
 		if (v->end != 0 && v->end <= begin)
 			return;
-		busy_span(&w, v);
+		busy_span(part, b, &w, v);
 	}
 }
 

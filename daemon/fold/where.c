@@ -521,6 +521,7 @@ void fold_each_busy(const struct fold *f, const uint8_t session[16], fold_busy_f
 	const struct session *s = session_find(f, session);
 	const struct ring_device *d;
 	const struct part *part;
+	uint64_t ns[PART_MAX];
 	uint32_t i, k;
 
 	for (i = 0; s != NULL && i < s->n_parts; i++) {
@@ -531,7 +532,7 @@ void fold_each_busy(const struct fold *f, const uint8_t session[16], fold_busy_f
 					.number = part->tree.busy[k]->device,
 					.uuid = d != NULL ? d->uuid : NULL,
 					.name = d != NULL ? d->name : "",
-					.busy_ns = busy_ns(part->tree.busy[k])});
+					.busy_ns = busy_parts(part->tree.busy[k], ns)});
 		}
 	}
 }

@@ -42,9 +42,9 @@ struct walk {
 };
 
 /* Each row of w->from, which is closed. */
-typedef int row_fn(struct walk *w);
+typedef int roopfn(struct walk *w);
 
-static int each_row(struct walk *w, const char *sql, row_fn *row)
+static int each_row(struct walk *w, const char *sql, roopfn *row)
 {
 	int rc = SQLITE_DONE, r = stage_prepare(w->s, sql, &w->from);
 
@@ -358,7 +358,7 @@ static bool find_launch(struct walk *w, int64_t correlation, uint32_t owner, str
 }
 
 /* Where nothing has a correlation: by the arrow that ends where it begins. */
-static bool follow_arrow(struct walk *w, int64_t v[14], uint32_t owner, struct launch *ret)
+static bool follooparrow(struct walk *w, int64_t v[14], uint32_t owner, struct launch *ret)
 {
 	sqlite3_stmt *q = w->arrow;
 	bool found = false;
@@ -407,6 +407,7 @@ static struct place_gpu *gpu_of(struct place *p, uint32_t process, uint32_t devi
 static int count_op(struct walk *w, uint32_t process, uint8_t class, const int64_t *v)
 {
 	struct place_gpu *g;
+	struct busy_work op;
 
 	w->s->taken.kernels += gpu_class_is_kernel(class);
 	w->s->taken.copies += !gpu_class_is_kernel(class);
@@ -415,8 +416,10 @@ static int count_op(struct walk *w, uint32_t process, uint8_t class, const int64
 	g = gpu_of(w->p, process, (uint32_t)v[1]);
 	if (g == NULL)
 		return w->p->n_gpus < GPUS_MAX ? stage_no_memory(w->s) : 0;
-	busy_add(g->busy, part_of_class(class), place_busy_time(v[4]), place_busy_time(v[5]),
-		v[12] == STAGE_NONE ? 0 : place_busy_time(v[13]));
+	op = (struct busy_work){place_busy_time(v[4]), place_busy_time(v[5]),
+		v[12] == STAGE_NONE ? 0 : place_busy_time(v[13]), part_of_class(class)};
+	if (!busy_add(g->busy, &op, op.begin, true)) /* they come in this order */
+		return stage_no_memory(w->s);
 	return 0;
 }
 
@@ -457,7 +460,7 @@ static int on_op(struct walk *w)
 	for (i = 8; i < 13; i++)
 		v[i - 1] = sqlite3_column_int64(w->from, i);
 	owner = w->s->process[v[0]].owner;
-	found = find_launch(w, v[8], owner, &l) || follow_arrow(w, v, owner, &l);
+	found = find_launch(w, v[8], owner, &l) || follooparrow(w, v, owner, &l);
 	v[0] = found ? l.process : owner_of(w->s, (uint32_t)v[0]);
 	if (node == STAGE_NONE && !stage_child(w->s, l.node, gpu_classes[class].node, name, &node))
 		return stage_no_memory(w->s);
@@ -568,8 +571,10 @@ int stage_place(struct stage *s, const struct import_options *o)
 		r = session_write(&p, o);
 	text_fini(&w.word);
 	free(w.open);
-	while (p.n_gpus > 0)
-		free(p.gpu[--p.n_gpus].busy);
+	while (p.n_gpus-- > 0) {
+		busy_fini(p.gpu[p.n_gpus].busy);
+		free(p.gpu[p.n_gpus].busy);
+	}
 	free(p.gpu);
 	return r;
 }

@@ -232,11 +232,11 @@ static int put_gpu(struct place *p, const struct place_gpu *g, int64_t shift)
 	const struct stage_device *known = NULL;
 	struct row_io x = {0};
 	sqlite3_stmt *q = NULL;
-	uint64_t ns[PART_MAX];
+	uint64_t ns[PART_MAX], all;
 	uint32_t i;
 	int r;
 
-	busy_parts(g->busy, ns);
+	all = busy_parts(g->busy, ns);
 	for (i = 0; i < p->s->n_devices; i++)
 		if (p->s->device[i].ordinal == g->busy->device)
 			known = &p->s->device[i];
@@ -265,7 +265,7 @@ static int put_gpu(struct place *p, const struct place_gpu *g, int64_t shift)
 		&(struct row_busy){.session = SESSION,
 			.process = g->process + 1,
 			.device = g->busy->device,
-			.busy_ns = busy_ns(g->busy),
+			.busy_ns = all,
 			.first_ns = place_busy_time((int64_t)g->busy->first_ns) + (uint64_t)shift,
 			.last_ns = place_busy_time((int64_t)g->busy->last_ns) + (uint64_t)shift,
 #define X(name, column, ...) .column = ns[PART_##name],

@@ -1,146 +1,150 @@
-/* SPDX-License-Identifier: MIT. busy.c: the lengths of unions of intervals that come nearly in order, and
- * what lies between them. */
+/* SPDX-License-Identifier: MIT. busy.c: work of a GPU, added up in order of time. */
 #include "busy.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-/* The idle time in front of a span by cause; that before the launch of what ends it is the host's,
- * and is not counted here. */
-static void gap_add(uint64_t idle[], uint64_t from, const struct busy_span *s)
+/* The idle time in front of work by cause; that before its launch is the host's, and is not counted
+ * here. */
+static void gap_add(uint64_t part[], uint64_t from, const struct busy_work *w)
 {
-	if (from == 0 || from >= s->begin)
-		return;
-	if (s->launched == 0)
-		idle[PART_UNKNOWN - PART_IDLE] += s->begin - from;
-	else if (s->launched >= from)
-		idle[PART_LAUNCH - PART_IDLE] +=
-			s->launched < s->begin ? s->begin - s->launched : 0;
-	else if (s->begin - from < PART_GAP_NS)
-		idle[PART_GAP - PART_IDLE] += s->begin - from;
+	if (w->launched == 0)
+		part[PART_UNKNOWN] += w->begin - from;
+	else if (w->launched >= from)
+		part[PART_LAUNCH] += w->launched < w->begin ? w->begin - w->launched : 0;
+	else if (w->begin - from < PART_GAP_NS)
+		part[PART_GAP] += w->begin - from;
 	else
-		idle[PART_QUEUED - PART_IDLE] += s->begin - from;
+		part[PART_QUEUED] += w->begin - from;
 }
 
-/* Turns the older half into a sum. */
-static void spans_settle(struct busy_spans *u, uint64_t *idle)
+/* How much of it lies behind `until`, which moves on to its end. */
+static uint64_t beyond(uint64_t *until, const struct busy_work *w)
 {
-	uint32_t i, half = BUSY_SPANS / 2;
+	const uint64_t from = w->begin > *until ? w->begin : *until;
 
-	for (i = 0; i < half; i++) {
-		u->done_ns += u->span[i].end - u->span[i].begin;
-		if (idle != NULL)
-			gap_add(idle, i == 0 ? u->mark : u->span[i - 1].end, &u->span[i]);
-	}
-	u->mark = u->span[half - 1].end;
-	u->n -= half;
-	memmove(u->span, u->span + half, u->n * sizeof(*u->span));
+	if (w->end <= from)
+		return 0;
+	*until = w->end;
+	return w->end - from;
 }
 
-/* Inserts one in the middle, joined with all spans that it touches. */
-static void spans_insert(struct busy_spans *u, struct busy_span s)
+static void sums_add(struct busy_sums *s, const struct busy_work *w)
 {
-	uint32_t from = u->n, to;
+	uint64_t all, kernels, compute;
 
-	while (from > 0 && u->span[from - 1].end >= s.begin)
-		from--;
-	for (to = from; to < u->n && u->span[to].begin <= s.end; to++) {
-		if (u->span[to].begin <= s.begin) {
-			s.begin = u->span[to].begin;
-			s.launched = u->span[to].launched;
-		}
-		s.end = u->span[to].end > s.end ? u->span[to].end : s.end;
-	}
-	memmove(u->span + from + 1, u->span + to, (u->n - to) * sizeof(*u->span));
-	u->span[from] = s;
-	u->n = u->n - (to - from) + 1;
+	if (s->until != 0 && w->begin > s->until)
+		gap_add(s->part, s->until, w);
+	all = beyond(&s->until, w);
+	kernels = w->part == PART_COPY ? 0 : beyond(&s->kernel_until, w);
+	compute = w->part == PART_COMPUTE ? beyond(&s->compute_until, w) : 0;
+	/* What hides other work takes its time from it. */
+	s->part[PART_COMPUTE] += compute;
+	s->part[PART_COMM] += kernels - compute;
+	s->part[PART_COPY] += all - kernels;
 }
 
-static void spans_add(struct busy_spans *u, struct busy_span s, uint64_t *idle)
+static int by_begin(const void *a, const void *b)
 {
-	struct busy_span *last = u->n > 0 ? &u->span[u->n - 1] : NULL;
+	const struct busy_work *x = a, *y = b;
 
-	if (last != NULL && s.begin >= last->begin && s.begin <= last->end) {
-		last->end = s.end > last->end ? s.end : last->end;
-		return;
-	}
-	s.begin = s.begin < u->mark ? u->mark : s.begin;
-	if (s.end <= s.begin)
-		return;
-	if (u->n == BUSY_SPANS)
-		spans_settle(u, idle);
-	s.begin = s.begin < u->mark ? u->mark : s.begin;
-	if (s.end > s.begin)
-		spans_insert(u, s);
+	if (x->begin != y->begin)
+		return x->begin < y->begin ? -1 : 1;
+	return x->launched < y->launched ? -1 : x->launched > y->launched;
 }
 
-static uint64_t spans_ns(const struct busy_spans *u)
+void busy_sort(struct busy *b)
 {
-	uint64_t ns = u->done_ns;
+	if (!b->sorted && b->n > 1)
+		qsort(b->work, b->n, sizeof(*b->work), by_begin);
+	b->sorted = true;
+}
+
+static void settle(struct busy *b, uint32_t n)
+{
 	uint32_t i;
 
-	for (i = 0; i < u->n; i++)
-		ns += u->span[i].end - u->span[i].begin;
-	return ns;
+	for (i = 0; i < n; i++)
+		sums_add(&b->done, &b->work[i]);
+	b->n -= n;
+	memmove(b->work, b->work + n, b->n * sizeof(*b->work));
 }
 
-void busy_add(struct busy *b, enum gpu_part part, uint64_t begin, uint64_t end, uint64_t launched)
+/* Room for one more. */
+static bool make_room(struct busy *b, uint64_t known, bool grow)
 {
-	const struct busy_span s = {begin, end, launched};
+	struct busy_work *grown = NULL;
+	uint32_t n, cap;
 
-	if (end <= begin)
-		return;
+	if (b->n < b->cap)
+		return true;
+	busy_sort(b);
+	for (n = 0; n < b->n && b->work[n].begin < known; n++)
+		;
+	settle(b, n);
+	if (b->n < b->cap - b->cap / 4)
+		return true;
+	cap = b->cap == 0 ? 64 : b->cap * 2;
+	grow = b->cap == 0 || (grow && cap <= BUSY_WORK_MAX);
+	if (grow)
+		grown = reallocarray(b->work, cap, sizeof(*grown));
+	if (grown != NULL) {
+		b->work = grown;
+		b->cap = cap;
+		return true;
+	}
+	settle(b, b->n / 2);
+	return !grow;
+}
+
+bool busy_add(struct busy *b, const struct busy_work *w, uint64_t known, bool grow)
+{
+	bool room;
+
+	if (w->end <= w->begin)
+		return true;
 	b->dirty = true;
-	b->first_ns = b->first_ns == 0 || begin < b->first_ns ? begin : b->first_ns;
-	b->last_ns = end > b->last_ns ? end : b->last_ns;
-	spans_add(&b->of[BUSY_ALL], s, b->idle);
-	if (part != PART_COPY)
-		spans_add(&b->of[BUSY_KERNELS], s, NULL);
-	if (part == PART_COMPUTE)
-		spans_add(&b->of[BUSY_COMPUTE], s, NULL);
+	b->first_ns = b->first_ns == 0 || w->begin < b->first_ns ? w->begin : b->first_ns;
+	b->last_ns = w->end > b->last_ns ? w->end : b->last_ns;
+	room = make_room(b, known, grow);
+	if (b->n == b->cap) {
+		sums_add(&b->done, w);
+		return room;
+	}
+	b->sorted = b->n == 0 || (b->sorted && by_begin(&b->work[b->n - 1], w) <= 0);
+	b->work[b->n++] = *w;
+	return room;
 }
 
-uint64_t busy_ns(const struct busy *b)
+uint64_t busy_parts(struct busy *b, uint64_t ret[PART_MAX])
 {
-	return spans_ns(&b->of[BUSY_ALL]);
-}
-
-/* The unions may settle at different times, and what comes late may be lost to a smaller one only
- * after it is lost to the larger: no part is less than 0. */
-static uint64_t less(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
-
-void busy_parts(const struct busy *b, uint64_t ret[PART_MAX])
-{
-	const struct busy_spans *all = &b->of[BUSY_ALL];
-	const uint64_t any = spans_ns(all), kernels = spans_ns(&b->of[BUSY_KERNELS]),
-		       compute = spans_ns(&b->of[BUSY_COMPUTE]);
+	struct busy_sums s = b->done;
+	uint64_t all;
 	uint32_t i;
 
-	memset(ret, 0, PART_MAX * sizeof(*ret));
+	busy_sort(b);
+	for (i = 0; i < b->n; i++)
+		sums_add(&s, &b->work[i]);
+	all = s.part[PART_COMPUTE] + s.part[PART_COMM] + s.part[PART_COPY];
 	if (b->no_parts)
-		return;
-	memcpy(ret + PART_IDLE, b->idle, sizeof(b->idle));
-	for (i = 0; i < all->n; i++)
-		gap_add(ret + PART_IDLE, i == 0 ? all->mark : all->span[i - 1].end, &all->span[i]);
-	ret[PART_COMPUTE] = compute < any ? compute : any;
-	ret[PART_COMM] = less(kernels < any ? kernels : any, ret[PART_COMPUTE]);
-	ret[PART_COPY] = any - ret[PART_COMPUTE] - ret[PART_COMM];
+		memset(s.part, 0, sizeof(s.part));
+	memcpy(ret, s.part, sizeof(s.part));
+	return all;
 }
 
 void busy_restore(struct busy *b, const uint64_t part[PART_MAX], uint64_t all, uint64_t first_ns,
 	uint64_t last_ns)
 {
-	uint32_t i;
-
-	memcpy(b->idle, part + PART_IDLE, sizeof(b->idle));
-	b->of[BUSY_ALL].done_ns = all;
-	b->of[BUSY_KERNELS].done_ns = part[PART_COMPUTE] + part[PART_COMM];
-	b->of[BUSY_COMPUTE].done_ns = part[PART_COMPUTE];
-	b->no_parts = all > 0 && part[PART_COMPUTE] + part[PART_COMM] + part[PART_COPY] != all;
+	memcpy(b->done.part, part, sizeof(b->done.part));
+	b->no_parts = part[PART_COMPUTE] + part[PART_COMM] + part[PART_COPY] != all;
+	if (b->no_parts)
+		b->done.part[PART_COMPUTE] = all;
 	b->first_ns = first_ns;
 	b->last_ns = last_ns;
-	for (i = 0; i < BUSY_UNIONS; i++)
-		b->of[i].mark = last_ns;
+	b->done.until = b->done.kernel_until = b->done.compute_until = last_ns;
+}
+
+void busy_fini(struct busy *b)
+{
+	free(b->work);
 }

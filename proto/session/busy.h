@@ -1,50 +1,59 @@
 /* SPDX-License-Identifier: MIT. busy.h: what the time of a GPU is made of (part_terms.h), from intervals
- * of work that come nearly in order. Bounded memory. Pure.
+ * of work that come in any order. Bounded memory. Pure.
  *
- * Three unions of intervals hold it: of all work, of kernels, of kernels that compute. Of each the
- * newest BUSY_SPANS disjoint spans are kept; older ones are only a sum, and what comes later and lies
- * before the mark is not counted again.
+ * Work waits until all that begins before some moment is known; then what lies before it is added up,
+ * in order of time, and forgotten. Records come a buffer of each thread at a time, so the order may be
+ * off by thousands.
  */
-#ifndef PROTOND_BUSY_H
-#define PROTOND_BUSY_H
+#ifndef PROTOND_SESSION_BUSY_H
+#define PROTOND_SESSION_BUSY_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "part_terms.h"
 
-#define BUSY_SPANS 512u
+/* More than this does not wait: then the older half is added up before its time, and work that comes
+ * still later counts only with what lies behind that. */
+#define BUSY_WORK_MAX 65536u
 
 struct span {
 	uint64_t begin, end;
 };
 
-enum busy_union { BUSY_ALL, BUSY_KERNELS, BUSY_COMPUTE, BUSY_UNIONS };
+struct busy_work {
+	uint64_t begin, end;
+	uint64_t launched; /* in the same time; 0: not known */
+	enum gpu_part part;
+};
 
-struct busy_spans {
-	uint64_t done_ns, mark; /* the sum of what lies before the mark */
-	uint32_t n;
-	struct busy_span {
-		uint64_t begin, end;
-		uint64_t launched; /* what begins the span; 0: not known */
-	} span[BUSY_SPANS];        /* disjoint, growing */
+/* Of work in order of its begin. */
+struct busy_sums {
+	uint64_t part[PART_MAX]; /* PART_HOST: 0 */
+	/* The ends so far: of all work, of kernels, of those that compute. */
+	uint64_t until, kernel_until, compute_until;
 };
 
 struct busy {
 	uint32_t device;
 	bool dirty, no_parts; /* no_parts: some was counted by a protond that knew none */
+	bool sorted;          /* work[] is */
 	uint64_t first_ns, last_ns;
-	uint64_t idle[PART_MAX - PART_IDLE]; /* of the gaps before BUSY_ALL's mark */
-	struct busy_spans of[BUSY_UNIONS];
+	struct busy_sums done;
+	struct busy_work *work; /* [n], what waits; busy_fini() */
+	uint32_t n, cap;
 };
 
-/* Work of a part before PART_IDLE. launched: when, in the same time; 0: not known. */
-void busy_add(struct busy *b, enum gpu_part part, uint64_t begin, uint64_t end, uint64_t launched);
-uint64_t busy_ns(const struct busy *b); /* some work ran */
-/* PART_HOST is left at 0: it is the rest of the session's active time. All are if parts are not known. */
-void busy_parts(const struct busy *b, uint64_t ret[PART_MAX]);
-/* As it was stored: all of it lies before last_ns. */
+/* known: all work that begins before it has been added. grow: work[] may take more memory; if not, or
+ * there is none (false), what waited is added up before its time. */
+bool busy_add(struct busy *b, const struct busy_work *w, uint64_t known, bool grow);
+/* Both put work[] in order. PART_HOST is left at 0: it is the rest of the session's active time. All
+ * parts are 0 where they are not known. */
+uint64_t busy_parts(struct busy *b, uint64_t ret[PART_MAX]); /* and for how long some work ran */
+void busy_sort(struct busy *b);
+/* As it was stored: nothing waits. */
 void busy_restore(struct busy *b, const uint64_t part[PART_MAX], uint64_t all, uint64_t first_ns,
 	uint64_t last_ns);
+void busy_fini(struct busy *b);
 
 #endif

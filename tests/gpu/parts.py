@@ -9,7 +9,7 @@ def parts_of(ops, window):
     """What the time is made of, from the operations alone: a sweep over all starts and ends."""
     edges = sorted({t for o in ops for t in (o["start_ns"], o["end_ns"])})
     parts = collections.Counter()
-    ops = sorted(ops, key=lambda o: o["start_ns"])
+    ops = sorted(ops, key=lambda o: (o["start_ns"], o["launch_ns"] or 0))
     running, at = [], 0
     for a, b in zip(edges, edges[1:]):
         while at < len(ops) and ops[at]["start_ns"] <= a:

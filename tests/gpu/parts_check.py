@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: MIT. parts_check.py: `protonview breakdown` against a sweep over the timeline of the same run, to the nanosecond.
+# SPDX-License-Identifier: MIT. parts_check.py: `protonview breakdown` against a sweep over the timeline of the same run, busy to the nanosecond.
 """parts_check.py DIR: DIR is a build or a bundle. Ends in "N passed, N failed"."""
 import json
 import subprocess
@@ -18,9 +18,15 @@ def agree(what, env):
     devices = rows(env, "select d.*, s.duration_ns from devices d, session s order by id")
     check(f"{what}: some GPU worked", bool(devices))
     for d in devices:
-        ops = rows(env, f"select class, start_ns, end_ns, launch_ns from timeline_operation where end_ns > start_ns and gpu = {d['id']}")
+        ops = rows(env, "select class, start_ns, end_ns, max(launch_ns) over (partition by pid, correlation) launch_ns"
+                   f" from timeline_operation where end_ns > start_ns and gpu = {d['id']}")
         got, want = {k: d[k] for k in PARTS.split()}, parts_of(ops, d["duration_ns"])
-        check(f"{what}, GPU {d['id']}: each part of {len(ops)} operations", got == {k: want[k] for k in got}, f"{got} {dict(want)}")
+        check(f"{what}, GPU {d['id']}: {len(ops)} operations to the ns",
+              all(got[k] == want[k] for k in ("compute_ns", "comm_ns", "copy_ns")), f"{got} {dict(want)}")
+        # When a launch was is known to some us, better at the end than while it ran: idle time may be the neighbour's.
+        idle = sum(v for k, v in want.items() if k.startswith("idle"))
+        off = max(abs(got[k] - want[k]) for k in got)
+        check(f"{what}, GPU {d['id']}: idle by cause", off <= 0.01 * idle, f"{off} ns of {idle}")
         check(f"{what}, GPU {d['id']}: their sum is the session", None not in got.values() and sum(got.values()) == d["duration_ns"])
 
 

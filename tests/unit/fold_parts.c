@@ -289,6 +289,19 @@ END_TEST
 
 /* --- busy, against a second-by-second map */
 
+static void work(struct busy *b, enum gpu_part part, uint64_t begin, uint64_t end,
+	uint64_t launched, uint64_t known)
+{
+	ck_assert(busy_add(b, &(struct busy_work){begin, end, launched, part}, known, true));
+}
+
+static uint64_t busy_of(struct busy *b)
+{
+	uint64_t part[PART_MAX];
+
+	return busy_parts(b, part);
+}
+
 START_TEST(busy_against_a_map)
 {
 	static struct busy b;
@@ -301,13 +314,14 @@ START_TEST(busy_against_a_map)
 		at = pick(3900);
 		begin = 1 + at;
 		end = begin + pick(90);
-		busy_add(&b, PART_COMPUTE, begin, end, 0);
+		work(&b, PART_COMPUTE, begin, end, 0, 0);
 		for (k = (uint32_t)begin; k < end; k++)
 			on[k] = true;
 	}
 	for (k = 0; k < 4000; k++)
 		n += on[k];
-	ck_assert_uint_eq(busy_ns(&b), n);
+	ck_assert_uint_eq(busy_of(&b), n);
+	busy_fini(&b);
 }
 END_TEST
 
@@ -362,7 +376,7 @@ START_TEST(parts_against_a_map)
 		for (k = (uint32_t)begin; k < end; k++)
 			on[k] |= (uint8_t)(1u << part);
 		launched[begin] = l;
-		busy_add(&b, part, begin, end, l);
+		work(&b, part, begin, end, l, 0);
 	}
 	parts_by_hand(on, launched, N, want);
 	busy_parts(&b, got);
@@ -372,6 +386,7 @@ START_TEST(parts_against_a_map)
 		sum += got[i];
 	}
 	ck_assert_uint_le(sum, b.last_ns - b.first_ns);
+	busy_fini(&b);
 }
 END_TEST
 
@@ -383,44 +398,58 @@ START_TEST(parts_settle_and_restore)
 
 	memset(&b, 0, sizeof(b));
 	for (i = 1; i <= 10000; i++) /* 10 us each: 6 of a kernel, 1 of launching */
-		busy_add(&b, i % 2 != 0 ? PART_COMPUTE : PART_COMM, 10000 * i, 10000 * i + 6000,
-			10000 * i - 1000);
+		work(&b, i % 2 != 0 ? PART_COMPUTE : PART_COMM, 10000 * i, 10000 * i + 6000,
+			10000 * i - 1000, 10000 * i - 5000);
 	busy_parts(&b, part);
 	ck_assert_uint_eq(part[PART_COMPUTE], 5000 * 6000);
 	ck_assert_uint_eq(part[PART_COMM], 5000 * 6000);
 	ck_assert_uint_eq(part[PART_LAUNCH], 9999 * 1000);
 	ck_assert_uint_eq(part[PART_GAP] + part[PART_QUEUED] + part[PART_UNKNOWN], 0);
 	memset(&again, 0, sizeof(again));
-	busy_restore(&again, part, busy_ns(&b), b.first_ns, b.last_ns);
+	busy_restore(&again, part, busy_of(&b), b.first_ns, b.last_ns);
 	busy_parts(&again, got);
 	ck_assert_mem_eq(got, part, sizeof(part));
-	busy_add(&again, PART_COPY, b.last_ns + 2000, b.last_ns + 3000, b.last_ns - 1);
+	work(&again, PART_COPY, b.last_ns + 2000, b.last_ns + 3000, b.last_ns - 1, 0);
 	busy_parts(&again, got);
 	ck_assert_uint_eq(got[PART_COPY], 1000);
 	ck_assert_uint_eq(got[PART_GAP], 2000);
 	part[PART_COMPUTE]--; /* as if stored by who knew no parts */
-	busy_restore(&again, part, busy_ns(&b), b.first_ns, b.last_ns);
+	busy_restore(&again, part, busy_of(&b), b.first_ns, b.last_ns);
 	busy_parts(&again, got);
 	for (i = 0; i < PART_MAX; i++)
 		ck_assert_uint_eq(got[i], 0);
+	busy_fini(&b);
+	busy_fini(&again);
 }
 END_TEST
 
-START_TEST(busy_forgets_in_order)
+/* What lies before what is known is added up and forgotten, without end; behind it any order is right. */
+START_TEST(busy_forgets_what_is_known)
 {
 	static struct busy b;
 	uint64_t i;
 
 	memset(&b, 0, sizeof(b));
-	for (i = 1; i <= 10000; i++)
-		busy_add(&b, PART_COMPUTE, 10 * i, 10 * i + 5, 0);
-	ck_assert_uint_eq(busy_ns(&b), 50000);
-	busy_add(&b, PART_COMPUTE, 10, 15, 0); /* before the mark: not again */
-	ck_assert_uint_eq(busy_ns(&b), 50000);
-	busy_add(&b, PART_COMPUTE, 10, 200000, 0); /* only what lies behind the mark */
-	ck_assert_uint_eq(busy_ns(&b), b.of[BUSY_ALL].done_ns + 200000 - b.of[BUSY_ALL].mark);
-	ck_assert_uint_eq(b.first_ns, 10);
-	ck_assert_uint_eq(b.last_ns, 200000);
+	for (i = 1; i <= 200000; i++) /* pairs the wrong way round */
+		work(&b, PART_COMPUTE, 10 * (i ^ 1), 10 * (i ^ 1) + 5, 0, 10 * i - 100);
+	ck_assert_uint_le(b.cap, 256);
+	ck_assert_uint_eq(busy_of(&b), 1000000);
+	work(&b, PART_COMPUTE, 20, 25, 0, 0); /* before what was added up: not again */
+	ck_assert_uint_eq(busy_of(&b), 1000000);
+	busy_fini(&b);
+	memset(&b, 0, sizeof(b)); /* two threads' buffers, one after the other */
+	for (i = 0; i < 20000; i++)
+		work(&b, PART_COMPUTE, 10 + 20 * i, 20 + 20 * i, 0, 0);
+	for (i = 0; i < 20000; i++)
+		work(&b, PART_COPY, 20 + 20 * i, 30 + 20 * i, 0, 0);
+	ck_assert_uint_eq(busy_of(&b), 400000);
+	busy_fini(&b);
+	memset(&b, 0, sizeof(b)); /* nothing is ever known: a ceiling */
+	for (i = 1; i <= 300000; i++)
+		work(&b, PART_COMPUTE, 10 * i, 10 * i + 5, 0, 0);
+	ck_assert_uint_eq(b.cap, BUSY_WORK_MAX);
+	ck_assert_uint_eq(busy_of(&b), 1500000);
+	busy_fini(&b);
 }
 END_TEST
 
@@ -597,7 +626,7 @@ Suite *suite(void)
 	tcase_add_loop_test(c, index_finds_what_is_in, 0, 2);
 	tcase_add_test(c, index_refuses_a_crowd);
 	tcase_add_test(c, busy_against_a_map);
-	tcase_add_test(c, busy_forgets_in_order);
+	tcase_add_test(c, busy_forgets_what_is_known);
 	tcase_add_test(c, parts_against_a_map);
 	tcase_add_test(c, parts_settle_and_restore);
 	tcase_add_test(c, window_against_a_map);
