@@ -68,6 +68,7 @@ def test_nothing_is_cut_in_a_pipe(world):
 def test_tables_of_protonctl_fit(world):
     world.start(PROTOND_AUTO_SESSION="off")
     job = world.job()
+    until("known", lambda: [j for j in world.ctl_json("jobs")["jobs"] if j["pid"] == job.pid])
     world.ctl("start", "a_session_of_a_rather_long_name", "--pid", job.pid)
     job.say("enter a scope with a long name, long enough that it does not stand on a line of eighty columns")
     job.say("repeat 3 " + "x" * 200)

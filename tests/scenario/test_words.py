@@ -65,7 +65,7 @@ def wrong(line):
         if word == "--" or (verb == "run" and not word.startswith("-")):
             return None
         option = word.partition("=")[0] if word.startswith("--") else word[:2]
-        if not re.match(r"--?[A-Za-z1]", word):
+        if not re.match(r"--?[A-Za-z1]", word) or (verb == "set" and not word.startswith("--")):
             continue
         if option not in options:
             return f"{tool} {verb} has no option {option}"

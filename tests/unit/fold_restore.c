@@ -746,7 +746,7 @@ START_TEST(collect_without_memory)
 		refused++;
 	}
 	fail_at = 0;
-	ck_assert_uint_gt(refused, 7);
+	ck_assert_uint_gt(refused, 5);
 	shop_put(&s, &b);
 	shop_same(&a, &s, "collected after failures");
 	shop_free(&a);

@@ -104,7 +104,7 @@ static inline void help_train(sqlite3 *db)
 		"H200','',90,132,1980000,3201000,6144,1),"
 		" (2,1,x'11111111111111111111111111111111',1,'CUDA','NVIDIA "
 		"H200','',90,132,1980000,3201000,6144,1);"
-		"INSERT INTO busy "
+		"INSERT INTO busy(session,process,device,busy_ns,first_ns,last_ns) "
 		"VALUES(7,1,0,250000000,1,2),(7,2,0,500000000,1,2),(7,2,1,250000000,1,2);"
 		"INSERT INTO loss VALUES(7,1,1,3),(7,2,1,4),(7,2,11,2);"
 		"INSERT INTO note VALUES(7,1,0,5,'a gap'),(7,2,0,6,'a gap'),"

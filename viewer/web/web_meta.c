@@ -150,6 +150,25 @@ uint64_t web_steps_done(const struct profile *p)
 	return sums.steps;
 }
 
+static void put_parts(struct text *t, const struct profile_device *d)
+{
+	static const char *const word[] = {
+#define X(name, column, head, ...) head,
+		GPU_PARTS(X)
+#undef X
+	};
+	uint32_t k;
+
+	json_in(t, "parts", '[');
+	for (k = 0; k < PART_MAX && d->has_parts; k++) {
+		json_open(t, '[');
+		json_str(t, word[k]);
+		json_u64(t, d->part_ns[k]);
+		json_close(t, ']');
+	}
+	json_close(t, ']');
+}
+
 static void put_summary(struct text *t, const struct profile *p, const struct sums *sums)
 {
 	const double duration = (double)p->head.duration_ns;
@@ -163,6 +182,7 @@ static void put_summary(struct text *t, const struct profile *p, const struct su
 		json_key_str(t, "device", d->id);
 		json_key_u64(t, "busy_ns", d->busy_ns);
 		json_key_f64(t, "idle_ns", fmax(duration - (double)d->busy_ns, 0));
+		put_parts(t, d);
 		json_close(t, '}');
 	}
 	json_close(t, ']');

@@ -27,6 +27,7 @@ export interface DeviceSum {
 	device: string | number;
 	busy_ns: number;
 	idle_ns: number;
+	parts?: [string, number][]; // what both are made of, all of GPU_PARTS or none
 }
 export type Kind = "timeline" | "steps" | "memory" | "series" | "ranks" | "gpu";
 export interface Meta extends Answer {

@@ -20,14 +20,16 @@ function Card({ head, value, note, bad }: { head: string; value: string; note?: 
 	);
 }
 
+const COLORS = [family("gemm"), family("comm"), family("copy"), "#ddaa33", "#a0a7b3", "#cc6677", "#7a6a9a", "var(--idle)"]; // of GPU_PARTS
+const partsOf = (d: DeviceSum): [string, string, number][] => d.parts?.length ? d.parts.map(([w, ns], i) => [COLORS[i], w, ns]) : [[COLORS[0], "busy", d.busy_ns], [COLORS[7], "idle", d.idle_ns]];
+
 function Device({ d, name }: { d: DeviceSum; name: string }) {
 	const all = d.busy_ns + d.idle_ns;
 	return (
 		<div class="device">
 			<span class="who" title={name}>{name}</span>
 			<span class="stack" role="img" aria-label={`${name}: busy ${percent(d.busy_ns, all)}, idle ${percent(d.idle_ns, all)}`}>
-				{all > 0 && <span style={{ width: `${(100 * d.busy_ns) / all}%`, background: family("gemm") }} title={`busy ${time(d.busy_ns)}`}></span>}
-				{all > 0 && <span style={{ width: `${(100 * d.idle_ns) / all}%`, background: "var(--idle)" }} title={`idle ${time(d.idle_ns)}`}></span>}
+				{all > 0 && partsOf(d).map(([c, w, ns]) => <span key={w} style={{ width: `${(100 * ns) / all}%`, background: c }} title={`${w} ${time(ns)}, ${percent(ns, all)}`}></span>)}
 			</span>
 			<span class="how">{percent(d.busy_ns, all)} busy</span>
 		</div>
@@ -169,7 +171,7 @@ export function Summary() {
 				<section>
 					<h2>Where the GPU's time went</h2>
 					{parts.slice(0, 64).map((d) => <Device key={String(d.device)} d={d} name={nameOf(d)} />)}
-					{parts.length > 0 && <Legend of={[[family("gemm"), "busy"], ["var(--idle)", "idle"]]} />}
+					{parts.length > 0 && <Legend of={partsOf(parts.find((d) => d.parts?.length) ?? parts[0]).filter((x) => x[2] > 0).map(([c, w, ns]) => [c, parts.length > 1 ? w : `${w} ${percent(ns, all)}`])} />}
 					<ByClass />
 				</section>
 			)}
