@@ -185,7 +185,7 @@ int zoom_order_counters(struct zoom *w, struct err *e)
 		return zoom_no_memory(e);
 	for (i = 0; i < w->n_counters; i++) {
 		const struct zoomed_counter *c = &w->counter[i];
-		struct zoom_point all = {.min = INFINITY, .max = -INFINITY};
+		struct zoom_point all = {.min = HUGE_VAL, .max = -HUGE_VAL};
 		uint32_t k;
 
 		sort(&w->counter[i].p);

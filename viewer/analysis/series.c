@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "timeline_reading.h"
 #include "table.h"
+#include "timeline_reading.h"
 
 struct reading {
 	struct series *s;

@@ -7,8 +7,8 @@
 
 #include "gpu_terms.h"
 #include "part_terms.h"
-#include "timeline_reading.h"
 #include "table.h"
+#include "timeline_reading.h"
 
 struct interval {
 	uint64_t start_ns, end_ns;
