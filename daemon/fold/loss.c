@@ -167,12 +167,17 @@ void loss_bad(struct process *p, uint64_t n)
  * for what is said of a ring's birth. */
 #define EVENTS_NS 128u
 #define BIRTH_NS  1000000000u
+#define TICK_NS   10000000u /* of pid_start: /proc has 100 a second */
 
 bool loss_is_forged(struct process *p, uint64_t n)
 {
 	const uint64_t now = p->fold->now_ns, created = p->row.created_monotonic_ns,
-		       age = created != 0 && created < now ? now - created : now;
+		       born = p->row.pid_start * TICK_NS;
+	/* The kernel's word, then the ring's: a machine may be up for months. */
+	uint64_t age = born < now ? now - born : now;
 
+	if (created != 0 && created < now && now - created < age)
+		age = now - created;
 	MUST_PROCESS(p);
 	if ((p->row.flags & PROCESS_FORGED) == 0 && n / EVENTS_NS > age + BIRTH_NS) {
 		p->row.flags |= PROCESS_FORGED;

@@ -174,7 +174,7 @@ def test_liars_harm_nobody(world):
         assert world.answers() and world.daemon.pid == pid
     probe.stop()
     status = world.ctl_json("status")
-    assert status["drops"] < 1 << 50 and status["events"] < 1 << 50, "what cannot be is not added up"
+    assert status["drops"] < 1 << 50 and status["events"] < 1 << 50, f"what cannot be is not added up: {status}"
     until("the liars have left", lambda: left(world, load.pid), timeout=WAIT * 4)
     until("their descriptors are closed", lambda: descriptors(world) <= files)
     if SANITIZED:
