@@ -225,9 +225,11 @@ some() { # words
 
 # --- all of them ----------------------------------------------------------------------------------
 
-# What computes. A tenth of a processor that all want, and all that is left.
+# What computes. A tenth of a processor that all want, and all that is left. The page's tests mostly wait for a
+# browser: beside the rest.
 work_behind() {
-        trap '[ -z "$child" ] || kill "$child"; exit 1' TERM
+        local page=
+        trap 'for p in $child $page; do kill "$p"; done; exit 1' TERM
         trap 'echo "end 1" >&3' EXIT
         renice -n 10 -p "$BASHPID" >/dev/null
         limit=1800
@@ -240,11 +242,16 @@ work_behind() {
         mapfile -t need < <(targets "${threaded[@]}")
         build "build, thread sanitizer" "${make_with[@]}" tests-scenario "${need[@]}"
         echo "tsan $?" >&3
+        (
+                trap '[ -z "$child" ] || kill "$child"; exit 1' TERM
+                one "page" tests/web/check.sh
+        ) &
+        page=$!
         one "lint" bash tests/lint.sh
         one "models" tests/model/run.sh
-        one "page" tests/web/check.sh
         one "build, fuzzers" bash tests/fuzz/run.sh build
         echo "fuzz $?" >&3
+        wait "$page"
 }
 declare -A came
 await() { # what work_behind() has done, and well

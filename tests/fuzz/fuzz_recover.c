@@ -28,7 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 #define SESSION(id)                                                                               \
 	"INSERT INTO session SELECT " #id ",randomblob(16),'name',0,'run','','','none','both',"   \
 	"'shadow','on','active','all',NULL,NULL,NULL,1,'cmd','on',1,NULL,1,1,1,1,NULL,NULL,NULL," \
-	"NULL;"                                                                                   \
+	"NULL,0;"                                                                                 \
 	"INSERT INTO member VALUES(" #id ",1);INSERT INTO active VALUES(" #id ",1,NULL);"
 
 static char dir[] = "/tmp/fuzz_recover.XXXXXX", path[2][64];
