@@ -260,10 +260,12 @@ static void read_slow(struct nvml *n, struct gpu *g, struct device_reading *r)
 
 	if (CALL(n, power_limit, g->device, &v))
 		put(k, DEVICE_power_limit, v / 1e3);
-	if (CALL(n, clock_max, g->device, NVML_CLOCK_SM, &v))
-		put(k, DEVICE_sm_clock_max, v);
-	if (CALL(n, clock_max, g->device, NVML_CLOCK_MEM, &v))
-		put(k, DEVICE_memory_clock_max, v);
+	if ((k->known & 1ull << DEVICE_sm_clock_max) == 0) { /* they stay, and take 1 ms each */
+		if (CALL(n, clock_max, g->device, NVML_CLOCK_SM, &v))
+			put(k, DEVICE_sm_clock_max, v);
+		if (CALL(n, clock_max, g->device, NVML_CLOCK_MEM, &v))
+			put(k, DEVICE_memory_clock_max, v);
+	}
 	read_held(n, g, r);
 	read_processes(n, g, r);
 	if (CALL(n, ecc, g->device, NVML_ECC_CORRECTED, NVML_ECC_VOLATILE, &errors))

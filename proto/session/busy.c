@@ -64,6 +64,8 @@ static void settle(struct busy *b, uint32_t n)
 {
 	uint32_t i;
 
+	if (n == 0)
+		return;
 	for (i = 0; i < n; i++)
 		sums_add(&b->done, &b->work[i]);
 	b->n -= n;

@@ -37,7 +37,8 @@ def place(world):
     shutil.copy(REPLAY, world.home / "train")
     world.ctl("run", "-q", "-n", "torch", "-d", "both", "--", "./train", env={"PROTOND_CUPTI_PATH": str(STUB), "PD_REPLAY_DUMP": str(dump)})
     world.ctl("delete", "replay")  # the player's own session
-    world.view("import", GOLDEN.parent / "real/kineto.json.gz", "-o", "kineto.protond")
+    shutil.copy(GOLDEN.parent / "real/kineto.json.gz", world.home)
+    world.view("import", "kineto.json.gz", "-o", "kineto.protond")
     return world
 
 

@@ -200,7 +200,7 @@ def test_what_happens_now(world, terminal):
 def test_sizes_and_terminals(world, terminal, size, env, glyph):
     live(world)
     t = terminal(ONE, size, **env)
-    screen = t.shows("CPU ms/s.*SCOPE OR", "q quit")
+    screen = t.shows("CPU ms/s.*SCOPE", "q quit")
     assert max(map(len, screen.splitlines())) <= size[0] and "live  session 1" in screen
     t.keys("e")
     screen = t.shows(f"{glyph} step")
