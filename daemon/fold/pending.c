@@ -395,17 +395,15 @@ static void get_window(struct unpack *u, struct window *w)
 /* Of version 7 and before: spans of one union. */
 static void get_old_busy(struct unpack *u, struct busy *b)
 {
-	uint64_t all = get(u), end = get(u), ns;
+	uint64_t all = get(u);
 	uint32_t n;
 
+	(void)get(u); /* its mark */
 	b->first_ns = get(u);
 	b->last_ns = get(u);
-	end = 0;
 	for (n = get_count(u); n > 0 && !u->bad; n--) {
-		end += get(u);
-		ns = get(u);
-		end += ns;
-		all += ns;
+		(void)get(u); /* the gap before it */
+		all += get(u);
 	}
 	busy_restore(b, (const uint64_t[PART_MAX]){0}, all, b->first_ns, b->last_ns);
 }
