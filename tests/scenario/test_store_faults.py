@@ -668,6 +668,7 @@ def test_a_full_tmpfs(small):
     others = sum(n for path, n in stored.items() if not path.endswith("unit"))
     did = 100 + 20000 + 300 + 100 + 100
     least, most = (did + sum(n) for n in zip(*((load.truth(), load.begun()) for load in loads)))
+    most += 101  # of `late`, where it got a ring and no lane: what it did unseen, and its start
     assert least <= units + others + lost.get(1, 0) + lost.get(3, 0) <= most, (units, others, lost, least, most)
 
 
