@@ -11,7 +11,7 @@
 # processors. Each part writes its log under build/check/; a part that cannot run its tool fails by name.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-MAKE=${MAKE:-make} SAN=${SAN:-} fuzz_seconds=${FUZZ_SECONDS:-5}
+MAKE=${MAKE:-make} SAN=${SAN:-} fuzz_seconds=${FUZZ_SECONDS:-3}
 export CC=${CC:-cc} PYTHON=${PYTHON:-/usr/bin/python3}
 out=build/check
 cores=$(nproc)
@@ -237,16 +237,16 @@ work_behind() {
         mapfile -t need < <(targets "${units[@]}")
         build "build, sanitizers" "${make_with[@]}" tests-scenario "${need[@]}"
         echo "asan $?" >&3
-        (
-                trap '[ -z "$child" ] || kill "$child"; exit 1' TERM
-                one "page" tests/web/check.sh
-        ) &
-        page=$!
         one "replay" tests/replay/check.sh build play
         sanitized thread
         mapfile -t need < <(targets "${threaded[@]}")
         build "build, thread sanitizer" "${make_with[@]}" tests-scenario "${need[@]}"
         echo "tsan $?" >&3
+        (
+                trap '[ -z "$child" ] || kill "$child"; exit 1' TERM
+                one "page" tests/web/check.sh
+        ) &
+        page=$!
         one "lint" bash tests/lint.sh
         one "models" tests/model/run.sh
         one "build, fuzzers" bash tests/fuzz/run.sh build
