@@ -45,6 +45,7 @@ struct leave {
 	bool due;          /* there may be such a session */
 	bool sweep;        /* the next sweep does not wait for more of them */
 	bool give_back;    /* freed pages go back to the file system */
+	bool to_file;      /* they did in the WAL; a checkpoint cuts the file */
 	bool forget_nodes; /* some are gone: the cache must not name them */
 	bool unsized;      /* there may be sessions whose size is not known: of an older protond */
 	int64_t bare;      /* chunks up to this rowid have summaries, if there are any to be had */
@@ -153,6 +154,7 @@ int store_piece(struct store_db *d, step_fn *step, void *arg, void *saved, size_
 int store_empty_piece(struct store_db *d, struct err *e); /* rows of sessions that were forgotten */
 int store_empty_step(struct store_db *d, void *arg, uint32_t *rows, struct err *e);
 int store_give_back_piece(struct store_db *d, struct err *e);
+int store_to_file_piece(struct store_db *d); /* or PIECE_WAITS */
 bool store_has_many_free(struct store_db *d); /* and they are to go back */
 int store_give_back_many(struct store_db *d, struct err *e);
 int store_leave_piece(struct store_db *d, struct err *e); /* all of it, by itself */

@@ -242,7 +242,6 @@ static int give_back_step(struct store_db *d, void *arg, uint32_t *rows, struct 
 	return r < 0 ? r : n > (int64_t)VACUUM_PAGES;
 }
 
-/* The file is cut when the last of these is in it. */
 int store_give_back_piece(struct store_db *d, struct err *e)
 {
 	int r;
@@ -250,9 +249,20 @@ int store_give_back_piece(struct store_db *d, struct err *e)
 	if (!d->leave.give_back)
 		return 0;
 	r = store_piece(d, give_back_step, NULL, NULL, 0, e);
-	if (r == 0)
+	if (r == 0) {
 		d->leave.give_back = false;
+		d->leave.to_file = true;
+	}
 	return r;
+}
+
+/* The file is cut when the last of these is in it: nobody may commit again for hours, so it is asked for. */
+int store_to_file_piece(struct store_db *d)
+{
+	if (d->leave.to_file && d->wal != NULL && !store_wal_is_in(d->wal))
+		return PIECE_WAITS;
+	d->leave.to_file = false;
+	return PIECE_OVER;
 }
 
 bool store_has_many_free(struct store_db *d)
@@ -286,6 +296,8 @@ int store_leave_piece(struct store_db *d, struct err *e)
 		r = store_retain_piece(d, e);
 	if (r == 0)
 		r = store_give_back_piece(d, e);
+	if (r == 0)
+		r = store_to_file_piece(d);
 	if (r == 0)
 		r = store_summary_piece(d, e);
 	return r;

@@ -213,7 +213,7 @@ static int prune_phase(struct store_db *d, struct store_prune *p, struct err *e)
 		return store_give_back_piece(d, e);
 	case TO_FILE:
 	default:
-		return d->wal == NULL || store_wal_is_in(d->wal) ? PIECE_OVER : PIECE_WAITS;
+		return store_to_file_piece(d);
 	}
 }
 

@@ -3,6 +3,7 @@
 #include "store_help.h"
 
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 #include "schema.h"
 
@@ -300,6 +301,37 @@ START_TEST(prune_in_slices)
 	ck_assert_int_eq(query(s, "SELECT count(*) FROM node"), 0);
 	ck_assert_int_eq(
 		query(s, "SELECT count(*) FROM meta WHERE key>='drop' AND key<'drop!'"), 0);
+	store_close(s);
+}
+END_TEST
+
+/* Who reads keeps the file as long as it was; it is cut when he ends, though nobody stores again. */
+START_TEST(the_file_is_cut_after_a_reader)
+{
+	struct store *s = test_open();
+	struct store_prune p = {.uid = -1, .before_ns = INT64_MAX, .slice_ms = 1};
+	struct batch b = {0};
+	struct stat before, st;
+	sqlite3 *reader = NULL;
+	int64_t id;
+
+	for (id = 1; id <= 20; id++) {
+		test_whole(&b, id, 4, 1, 4000);
+		test_store(s, &b);
+	}
+	ck_assert_int_eq(query(s, "PRAGMA wal_checkpoint(TRUNCATE)"), 0);
+	ck_assert_int_eq(sqlite3_open(test_db, &reader), SQLITE_OK);
+	ck_assert_int_eq(sqlite3_exec(reader, "BEGIN; SELECT count(*) FROM cell", NULL, NULL, NULL),
+		SQLITE_OK);
+	do {
+		p = (struct store_prune){.uid = -1, .before_ns = INT64_MAX, .slice_ms = 1};
+		ck_assert_int_eq(prune_wait(s, &p).r, 0);
+	} while (p.more);
+	ck_assert_int_eq(stat(test_db, &before), 0);
+	ck_assert_int_eq(sqlite3_close(reader), SQLITE_OK);
+	settle(s);
+	ck_assert_int_eq(stat(test_db, &st), 0);
+	ck_assert_int_lt(st.st_size, before.st_size / 4);
 	store_close(s);
 }
 END_TEST
@@ -816,6 +848,7 @@ Suite *suite(void)
 	tcase_add_test(c, prune_by_size);
 	tcase_add_test(c, prune_by_size_of_nodes);
 	tcase_add_test(c, prune_in_slices);
+	tcase_add_test(c, the_file_is_cut_after_a_reader);
 	tcase_add_test(c, others_are_served_meanwhile);
 	tcase_add_test(c, a_prune_goes_on_after_the_end);
 	tcase_add_test(c, prune_of_one_user_and_the_newest);
