@@ -136,6 +136,15 @@ $(B)/web/%.sha256: viewer/web/dist/%
 $(B)/obj/viewer/web/web_assets.o: $(WEB_PACKED)
 $(B)/obj/viewer/web/web_assets.o: private ALL_CFLAGS += -DPROTOND_WEB_PACKED='"$(B)/web"'
 
+# `make said CC=clang`: what another compiler says of the rooms, without making code of them.
+SAID := $(patsubst %,$(B)/said/%,$(wildcard $(ROOMS:%=%/*.c)))
+.PHONY: said
+said: $(SAID)
+$(B)/said/%: % $(B)/flags $(B)/rooms
+	@mkdir -p $(@D)
+	$(CC) $(INC_$(*D)) $(PKG_CFL) $(ALL_CFLAGS) -MF $@.d -MT $@ -fsyntax-only $< && touch $@
+$(B)/said/viewer/web/web_assets.c: private ALL_CFLAGS += -DPROTOND_WEB_PACKED='""'
+
 # A change of compiler, flags or rooms rebuilds. $(call keep,text): into $@ where it is another.
 keep = @mkdir -p $(@D); echo '$(1)' | cmp -s - $@ || echo '$(1)' > $@
 $(B)/flags: FORCE
@@ -271,4 +280,4 @@ clean:
 	rm -rf build dist
 
 include systemd/install.mk tests/tests.mk
--include $(wildcard $(B)/obj/*/*.d $(B)/obj/*/*/*.d $(B)/obj/*/*/*/*.d $(B)/tests/*.d $(B)/bin/*.d)
+-include $(wildcard $(B)/said/*/*.d $(B)/said/*/*/*.d $(B)/said/*/*/*/*.d $(B)/obj/*/*.d $(B)/obj/*/*/*.d $(B)/obj/*/*/*/*.d $(B)/tests/*.d $(B)/bin/*.d)

@@ -159,7 +159,7 @@ plain() { # unit, scenario and what they need, without a sanitizer
         tree=build label='' make_with=(WERROR=-Werror) pytest_with=()
 }
 sanitized() { # SAN=
-        tree=build/${1%%,*} label=${1%%,*}- make_with=(SAN="$1" CFLAGS="-O1 -g") pytest_with=(-m "not slow and not preload")
+        tree=build/${1%%,*} label=${1%%,*}- make_with=(SAN="$1" CFLAGS="-O1 -g1") pytest_with=(-m "not slow and not preload")
         case $1 in address*) label=asan- ;; thread) label=tsan- ;; esac
 }
 targets() { # names of unit tests, as make's in this tree
@@ -237,19 +237,19 @@ work_behind() {
         mapfile -t need < <(targets "${units[@]}")
         build "build, sanitizers" "${make_with[@]}" tests-scenario "${need[@]}"
         echo "asan $?" >&3
-        one "replay" tests/replay/check.sh build play
-        sanitized thread
-        mapfile -t need < <(targets "${threaded[@]}")
-        build "build, thread sanitizer" "${make_with[@]}" tests-scenario "${need[@]}"
-        echo "tsan $?" >&3
         (
                 trap '[ -z "$child" ] || kill "$child"; exit 1' TERM
                 one "page" tests/web/check.sh
         ) &
         page=$!
+        one "replay" tests/replay/check.sh build play
+        sanitized thread
+        mapfile -t need < <(targets "${threaded[@]}")
+        build "build, thread sanitizer" "${make_with[@]}" tests-scenario "${need[@]}"
+        echo "tsan $?" >&3
         one "lint" bash tests/lint.sh
         one "models" tests/model/run.sh
-        one "build, fuzzers" bash tests/fuzz/run.sh build
+        one "build, fuzzers" env FUZZ_O=-O0 bash tests/fuzz/run.sh build
         echo "fuzz $?" >&3
         wait "$page"
 }

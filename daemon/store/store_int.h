@@ -154,7 +154,7 @@ int store_piece(struct store_db *d, step_fn *step, void *arg, void *saved, size_
 int store_empty_piece(struct store_db *d, struct err *e); /* rows of sessions that were forgotten */
 int store_empty_step(struct store_db *d, void *arg, uint32_t *rows, struct err *e);
 int store_give_back_piece(struct store_db *d, struct err *e);
-int store_to_file_piece(struct store_db *d); /* or PIECE_WAITS */
+int store_to_file_piece(struct store_db *d);  /* or PIECE_WAITS */
 bool store_has_many_free(struct store_db *d); /* and they are to go back */
 int store_give_back_many(struct store_db *d, struct err *e);
 int store_leave_piece(struct store_db *d, struct err *e); /* all of it, by itself */

@@ -2,14 +2,15 @@
 # SPDX-License-Identifier: MIT. run.sh: every fuzzer for some seconds, from its committed corpus; as many
 # at once as there are cores. Fails when one of them does.
 # Usage: run.sh SECONDS|-runs=N|build [NAME]; `build` runs none. Findings stay in build/fuzz/NAME-*, inputs
-# that reached something new in build/fuzz/corpus-NAME.
+# that reached something new in build/fuzz/corpus-NAME. FUZZ_O=-O0: for seconds of running, where making them
+# takes longer (a third of -O1's time).
 set -eu
 cd "$(dirname "$0")/../.."
 export PROTOND_RUNTIME_DIR=/nonexistent/protond PROTOND_DB=/nonexistent/protond.db # of the user's own nothing is met
 limit=${1:-10} only=${2:-}
 case $limit in -* | build) ;; *) limit=-max_total_time=$limit ;; esac
 mkdir -p build/fuzz/obj
-flags="-std=c17 -D_GNU_SOURCE -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -DPROTOND_BUILD_VERSION=\"fuzz\""
+flags="-std=c17 -D_GNU_SOURCE -gline-tables-only ${FUZZ_O:--O1} -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -DPROTOND_BUILD_VERSION=\"fuzz\""
 libraries="libuv msgpack jansson sqlite3 libzstd zlib libpcre2-8 ncursesw"
 # shellcheck disable=SC2086
 inc="$(printf -- '-I%s ' proto/* daemon daemon/*/ viewer/*/) $(pkg-config --cflags $libraries)"
