@@ -344,9 +344,11 @@ static void capture(uint32_t graph, bool seen)
 	}
 	stand("capture");
 	(void)api(END, NULL);
-	for (i = 0; i < 3; i++)
+	for (i = 0; i < 3; i++) {
+		resource(RES_NODE_CREATED, 900000ull + graph * 1000ull + i, 0, 900 + graph, 0);
 		resource(RES_NODE_CLONED, 900000ull + graph * 1000ull + i, graph * 1000ull + i,
 			900 + graph, 0);
+	}
 	resource(RES_EXEC_CREATED, 0, 0, 0, 900 + graph);
 }
 

@@ -76,6 +76,13 @@ static void captured(uint32_t correlation, uintptr_t node)
 	driver(LAUNCH, SITE_EXIT, correlation, 0);
 }
 
+/* As the driver tells it: created in the executable graph, then a copy. */
+static void cloned(uintptr_t node, uintptr_t original, uintptr_t graph)
+{
+	resource(RES_NODE_CREATED, node, 0, graph);
+	resource(RES_NODE_CLONED, node, original, graph);
+}
+
 START_TEST(one_record_per_launch)
 {
 	static const struct {
@@ -323,7 +330,7 @@ START_TEST(nodes_keep_their_path)
 	captured(2, 501);
 	api(END, 3);
 	fake_exit();
-	resource(RES_NODE_CLONED, 900, 501, 77);
+	cloned(900, 501, 77);
 	ck_assert_uint_eq(cupti_node(900).path, path);
 	resource(RES_EXEC_DESTROY_STARTING, 0, 0, 77);
 	cupti_graph_reap(true);
@@ -343,8 +350,8 @@ START_TEST(nodes_take_what_is_given)
 	core.given = 7;
 	captured(3, 502);
 	captured(4, 503);
-	resource(RES_NODE_CLONED, 902, 502, 77);
-	resource(RES_NODE_CLONED, 903, 502, 78);
+	cloned(902, 502, 77);
+	cloned(903, 502, 78);
 	core.given = 9;
 	api(END, 5);
 	ck_assert_uint_eq(core.captures, 0);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT. cupti_graph.c: which path each node of a CUDA graph was captured
  * under.
  *
- * NODE_CREATED (on the capturing thread) keeps the path it stands on; NODE_CLONED (instantiation)
- * copies the original's to the new node, which is the one that activity records name. A node is
+ * NODE_CREATED (on the capturing thread) keeps the path it stands on; NODE_CLONED (instantiation,
+ * after a NODE_CREATED of the copy) copies the original's to the new node, which is the one that
+ * activity records name. A node is
  * freed when it, its graph or its executable graph is destroyed, and not before what was launched
  * from it has been delivered: destroyed nodes wait on a list until a flush that began later is
  * over.
@@ -190,13 +191,17 @@ static uint32_t node_add(uint64_t id, uint32_t g, uint32_t path, uint32_t given)
 	return n;
 }
 
-/* Locked. False: no room. *given: what the caller is to drop. */
+/* Locked. False: no room. *given: what the caller is to drop. A copy is created first, where its
+ * graph is instantiated, and then said to be one. */
 static bool put(uint64_t id, uint32_t graph, uint32_t path, uint32_t *given)
 {
-	uint32_t n = *node_link(id), g;
+	uint32_t n = *node_link(id), g, was;
 
-	if (n != NONE && map.node[n].graph != NONE) { /* never: an id is used again later */
+	if (n != NONE && map.node[n].graph != NONE) {
+		was = map.node[n].given;
 		map.node[n].path = path;
+		map.node[n].given = *given;
+		*given = was;
 		return true;
 	}
 	g = graph_get(graph);
