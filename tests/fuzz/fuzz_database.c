@@ -197,7 +197,7 @@ static void see_screens(struct view *v, const struct print_options *o, uint8_t w
 	envelope_close(&t, &w);
 	check_json(t.s, t.n);
 	t.n = 0;
-	if ((what & SEE_FLAT) != 0 && flat_new(v, &flat) == 0) {
+	if ((what & SEE_FLAT) != 0 && flat_new(v, FLAT_BY_name, &flat) == 0) {
 		print_flat(&t, flat, o);
 		t.n = 0;
 		envelope_open(&t, "flat", v->p);

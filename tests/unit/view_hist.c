@@ -261,7 +261,7 @@ static struct flat *flat_of(sqlite3 *db, struct profile **ret_p, struct view **r
 
 	ck_assert_msg(profile_load(db, 1, NULL, ret_p, &e) == 0, "%s", e.text);
 	ck_assert_int_eq(view_new(*ret_p, ret_v), 0);
-	ck_assert_int_eq(flat_new(*ret_v, &f), 0);
+	ck_assert_int_eq(flat_new(*ret_v, FLAT_BY_name, &f), 0);
 	ck_assert_uint_ge(f->n, 1);
 	ck_assert_str_eq(f->row[0].name, "step");
 	return f;
@@ -332,11 +332,52 @@ START_TEST(the_share_has_a_recursive_scope_once)
 	put_cell(db, 1, 3, other, 1, false);
 	ck_assert_msg(profile_load(db, 1, NULL, &p, &(struct err){0}) == 0, "not loaded");
 	ck_assert_int_eq(view_new(p, &v), 0);
-	ck_assert_int_eq(flat_new(v, &f), 0);
+	ck_assert_int_eq(flat_new(v, FLAT_BY_name, &f), 0);
 	ck_assert_double_eq(f->total_ns, 1000);
 	ck_assert_str_eq(f->row[1].name, "step");
 	ck_assert_double_eq(f->row[1].sum_ns, 180);
 	ck_assert_double_eq(f->row[1].share, 0.1);
+	flat_free(f);
+	view_free(v);
+	profile_free(p);
+	(void)sqlite3_close(db);
+}
+END_TEST
+
+/* Kernels of one family are one row, with the quantiles of all their durations. */
+START_TEST(a_family_is_as_one_name)
+{
+	static uint64_t ns[1000];
+	struct profile *p;
+	struct view *v;
+	struct flat *f;
+	uint64_t x = 42;
+	sqlite3 *db = session();
+	uint32_t i;
+
+	for (i = 0; i < 1000; i++)
+		ns[i] = draw_lognormal(&x);
+	put_cell(db, 1, 1, ns, 300, false);
+	put_cell(db, 2, 2, ns + 300, 600, false);
+	put_cell(db, 2, 3, ns + 900, 100, false);
+	help_exec(db, "UPDATE cell SET class=1,device=0;"
+		      "UPDATE node SET parent=0,kind=3,name=iif(id=3,'ampere_sgemm','cublas_'||id);"
+		      "INSERT INTO node VALUES(4,x'04',0,3,'adam')");
+	put_cell(db, 1, 4, ns, 1, false);
+	help_exec(db, "UPDATE cell SET class=1,device=0");
+	ck_assert_msg(profile_load(db, 1, NULL, &p, &(struct err){0}) == 0, "not loaded");
+	ck_assert_int_eq(view_new(p, &v), 0);
+	ck_assert_int_eq(flat_new(v, FLAT_BY_family, &f), 0);
+	ck_assert_uint_eq(f->n, 2);
+	ck_assert_str_eq(f->row[0].name, "gemm");
+	ck_assert_uint_eq(f->row[0].names, 3);
+	ck_assert_double_eq(f->row[0].count, 1000);
+	ck_assert_str_eq(f->row[1].name, "optimizer");
+	ck_assert_uint_eq(f->row[1].names, 1);
+	qsort(ns, 1000, sizeof(*ns), by_value);
+	near(f->row[0].p50_ns, exact(ns, 1000, 0.5), BOUND);
+	near(f->row[0].p99_ns, exact(ns, 1000, 0.99), BOUND);
+	ck_assert_double_eq(f->row[0].max_ns, (double)ns[999]);
 	flat_free(f);
 	view_free(v);
 	profile_free(p);
@@ -467,6 +508,7 @@ Suite *suite(void)
 	tcase_add_test(t, anybodys_bytes);
 	tcase_add_loop_test(t, quantiles_are_within_3_percent, 0, DRAWS);
 	tcase_add_test(t, the_share_has_a_recursive_scope_once);
+	tcase_add_test(t, a_family_is_as_one_name);
 	tcase_add_loop_test(t, merged_is_as_of_all, 0, DRAWS);
 	tcase_add_test(t, every_old_bucket_is_within_22_percent);
 	tcase_add_loop_test(t, old_and_new_in_one_row, 0, 2);

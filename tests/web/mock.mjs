@@ -82,11 +82,11 @@ export function makeTree(n, names) {
 
 export function makeOps(n, names) {
 	const r = dice(n + 3);
-	const rows = Object.fromEntries("name family class count total avg p50 p99 min max grid_x grid_y grid_z block_x block_y block_z registers static_shared dynamic_shared hist".split(" ").map((k) => [k, []]));
+	const rows = Object.fromEntries("name names family class count total avg p50 p99 min max grid_x grid_y grid_z block_x block_y block_z registers static_shared dynamic_shared hist".split(" ").map((k) => [k, []]));
 	for (let i = 0; i < n; i++) {
 		const count = 1 + Math.floor(r() * 500);
 		const avg = Math.floor(1000 + 300000 * r() ** 4);
-		const row = { name: i % names.length, family: FAMILIES[i % FAMILIES.length], class: "compute", count, total: count * avg, avg, p50: avg, p99: avg * 2, min: avg / 2, max: avg * 3,
+		const row = { name: i % names.length, names: 3, family: FAMILIES[i % FAMILIES.length], class: "compute", count, total: count * avg, avg, p50: avg, p99: avg * 2, min: avg / 2, max: avg * 3,
 			grid_x: 128, grid_y: 1, grid_z: 1, block_x: 256, block_y: 1, block_z: 1, registers: 32, static_shared: 1024, dynamic_shared: 0,
 			hist: [Array.from({ length: 25 }, (_, k) => Math.round(avg * 1.2 ** (k - 9))), Array.from({ length: 24 }, (_, k) => Math.floor(count * Math.exp(-((k - 9) ** 2) / 9) * 0.2))] };
 		for (const k of Object.keys(rows))
@@ -290,7 +290,9 @@ function answer(url) {
 	switch (what) {
 	case "meta": return meta(id);
 	case "tree": return once(`tree ${id}`, () => makeTree(tree, names));
-	case "ops": return makeOps(ops, names.slice(0, Math.max(1, ops)).concat(ops > names.length ? Array.from({ length: ops - names.length }, (_, i) => `kernel ${i}`) : []));
+	case "ops": if (q.get("by") && ops > 0)
+		return q.get("by") === "class" ? makeOps(1, ["compute"]) : makeOps(Math.min(ops, FAMILIES.length), FAMILIES);
+		return makeOps(ops, names.slice(0, Math.max(1, ops)).concat(ops > names.length ? Array.from({ length: ops - names.length }, (_, i) => `kernel ${i}`) : []));
 	case "steps": return makeSteps(steps, Math.max(1, ranks));
 	case "series": return makeSeries(series);
 	case "ranks": return ranks > 1 ? makeRanks(ranks, names) : null;

@@ -108,10 +108,16 @@ describe("a table", () => {
 		const share = async (by) => {
 			await p.evaluate((t) => (location.hash = t), `s=1&tab=ops&by=${by}`);
 			await settled(p);
-			return p.$$eval("tbody tr[role=row] td:nth-child(4)", (l) => l.reduce((s, c) => s + (c.textContent.startsWith("<") ? 0 : parseFloat(c.textContent)), 0));
+			return p.$$eval("tbody tr[role=row] td:nth-child(3)", (l) => l.reduce((s, c) => s + (c.textContent.startsWith("<") ? 0 : parseFloat(c.textContent)), 0));
 		};
 		for (const by of ["family", "class"])
 			assert.ok(Math.abs((await share(by)) - 100) < 2, by);
+		await share("family");
+		await p.focus(".table");
+		await p.keyboard.press("ArrowDown");
+		await settled(p);
+		assert.ok((await hashOf(p)).get("group"), "a group is in the address");
+		assert.ok(await p.$(".hist .bars"), "with how long its kernels took");
 		await share("stack");
 		assert.deepEqual(await p.$$eval("thead th", (l) => l.slice(-2).map((c) => c.textContent.slice(0, 3))), ["p50", "p99"]);
 		await p.focus(".table");

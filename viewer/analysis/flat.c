@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "family.h"
 #include "metrics_raw.h"
 #include "spread.h"
 
@@ -13,7 +14,7 @@
 struct row {
 	const char *name;
 	uint8_t class;
-	uint32_t paths, configs;
+	uint32_t paths, configs, names;
 	double count, sum_ns;
 	double self_ns;
 	double outer_ns;         /* of those nodes that stand in no other of the row */
@@ -36,6 +37,8 @@ struct work {
 	uint32_t *of;    /* [n_nodes]: row, PROFILE_NONE */
 	uint32_t *index; /* by name: row + 1 */
 	uint32_t cap;
+	enum flat_by by;
+	struct work *names; /* its rows are the names, of which ours have several; NULL: ours are */
 };
 
 /* Which metrics make a row: GPU work has two pairs, kernels and copies. */
@@ -92,6 +95,35 @@ static bool is_in_itself(const struct work *f, uint32_t node)
 	return at != 0;
 }
 
+static const char *word_of(const struct work *f, const char *name, uint8_t class)
+{
+	return f->by == FLAT_BY_family  ? family_of(name, class)
+	       : f->by == FLAT_BY_class ? gpu_classes[gpu_class_known(class)].word
+					: name;
+}
+
+/* The row of a node, and whether its name is a new one. */
+static struct row *row_at(struct work *f, uint32_t node)
+{
+	const char *name = f->p->node[node].name;
+	uint8_t class = f->is_cpu ? CLASS_CPU : f->p->node[node].class;
+	const uint32_t known = f->names != NULL ? f->names->n : 0;
+	struct row *row;
+
+	if (!f->is_cpu && class == CLASS_CPU)
+		class = gpu_class_of_leaf(name); /* a .hatchet file has no classes */
+	f->of[node] = row_of(f, word_of(f, name, class));
+	row = &f->row[f->of[node]];
+	row->class = class;
+	if (f->names == NULL) {
+		row->names = 1;
+	} else {
+		(void)row_of(f->names, name);
+		row->names += f->names->n > known;
+	}
+	return row;
+}
+
 /* inside: in a scope that has a row; its time holds this one's. */
 static void add_node(
 	struct work *f, const struct view *v, uint32_t node, const struct pair *pairs, bool inside)
@@ -102,12 +134,8 @@ static void add_node(
 
 	if (!v->keep[node] || !is_in_row(p, node, pairs))
 		return;
-	f->of[node] = row_of(f, p->node[node].name);
-	row = &f->row[f->of[node]];
+	row = row_at(f, node);
 	row->paths++;
-	row->class = f->is_cpu ? CLASS_CPU : p->node[node].class;
-	if (!f->is_cpu && row->class == CLASS_CPU)
-		row->class = gpu_class_of_leaf(row->name); /* a .hatchet file has no classes */
 	for (i = 0; i < 2; i++) {
 		row->sum_ns += number(p, node, pairs[i].time);
 		row->count += number(p, node, pairs[i].count);
@@ -169,7 +197,7 @@ static void add_configs(struct work *f)
 
 	for (i = 0; i < f->p->n_configs; i++) {
 		c = &f->p->config[i];
-		if (f->of[c->node] == PROFILE_NONE || f->is_cpu)
+		if (f->of[c->node] == PROFILE_NONE || f->is_cpu || f->by != FLAT_BY_name)
 			continue;
 		row = &f->row[f->of[c->node]];
 		row->configs++;
@@ -255,6 +283,7 @@ static struct flat_row result(const struct work *f, const struct row *r)
 		.class = r->class,
 		.paths = r->paths,
 		.configs = r->configs,
+		.names = r->names,
 		.count = r->count,
 		.sum_ns = r->sum_ns,
 		.self_ns = r->self_ns,
@@ -279,6 +308,7 @@ static int results(struct work *f, struct flat **ret)
 	*flat = (struct flat){.row = calloc(f->n + (size_t)1, sizeof(*flat->row)),
 		.n = f->n,
 		.total_ns = f->total_ns,
+		.by = f->by,
 		.is_cpu = f->is_cpu,
 		.has_hist = f->has_hist,
 		.coarse = f->coarse};
@@ -315,20 +345,41 @@ static void work_fini(struct work *f)
 	free(f->bars);
 }
 
-int flat_new(const struct view *v, struct flat **ret)
+int flat_by(const char *word)
 {
-	struct work f = {.p = v->p};
+	static const char *const words[] = {
+#define X(word) #word,
+		FLAT_BY(X)
+#undef X
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (strcmp(words[i], word) == 0)
+			return (int)i;
+	return -EINVAL;
+}
+
+int flat_new(const struct view *v, enum flat_by by, struct flat **ret)
+{
+	struct work f = {.p = v->p, .by = by}, names = {.p = v->p};
 	struct pair pairs[2];
 	int r;
 
 	choose(v->p, &f, pairs);
-	if (pairs[0].time == PROFILE_NONE && pairs[1].time == PROFILE_NONE)
+	if ((pairs[0].time == PROFILE_NONE && pairs[1].time == PROFILE_NONE) ||
+		(f.is_cpu && by != FLAT_BY_name))
 		return -ENODATA;
 	r = work_init(&f, v->p->n_nodes);
+	if (r == 0 && by != FLAT_BY_name) {
+		f.names = &names;
+		r = work_init(&names, v->p->n_nodes);
+	}
 	if (r == 0)
 		r = fill(&f, v, pairs);
 	if (r == 0)
 		r = results(&f, ret);
+	work_fini(&names);
 	work_fini(&f);
 	return r;
 }

@@ -19,27 +19,34 @@ static void times(const struct flat_row *r, double ret_ns[5])
 /* As they leave a line that is too short: what tells the least leaves first. */
 static const struct flat_column {
 	struct grid_column it;
-	enum { ALWAYS, OF_SCOPES, OF_GPU, WIDE } when;
+	enum { ALWAYS, OF_SCOPES, OF_GPU, OF_KINDS, WIDE } when;
 } flat_columns[] = {{{"share", true, 0, 0}, ALWAYS}, {{"sum/ms", true, 0, 0}, ALWAYS},
 	{{"self/ms", true, 0, 2}, OF_SCOPES}, {{"count", true, 0, 0}, ALWAYS},
 	{{"avg/us", true, 0, 3}, ALWAYS}, {{"min/us", true, 0, 12}, ALWAYS},
 	{{"p50/us", true, 0, 10}, ALWAYS}, {{"p99/us", true, 0, 1}, ALWAYS},
 	{{"max/us", true, 0, 9}, ALWAYS}, {{"class", false, 0, 11}, OF_GPU},
-	{{"grid", true, 0, 4}, WIDE}, {{"block", true, 0, 5}, WIDE}, {{"regs", true, 0, 6}, WIDE},
-	{{"shared", true, 0, 7}, WIDE}, {{"more", true, 0, 8}, WIDE}};
+	{{"names", true, 0, 8}, OF_KINDS}, {{"grid", true, 0, 4}, WIDE},
+	{{"block", true, 0, 5}, WIDE}, {{"regs", true, 0, 6}, WIDE}, {{"shared", true, 0, 7}, WIDE},
+	{{"more", true, 0, 8}, WIDE}};
 #define FLAT_COLUMNS (sizeof(flat_columns) / sizeof(flat_columns[0]))
 
 static uint32_t choose_columns(const struct flat *f, const struct print_options *o,
 	struct grid_column ret[FLAT_COLUMNS + 1])
 {
+	static const char *const head[] = {
+		[FLAT_BY_name] = "kernel", [FLAT_BY_family] = "family", [FLAT_BY_class] = "class"};
+	const bool names = f->by == FLAT_BY_name;
+	const bool shown[] = {[ALWAYS] = true,
+		[OF_SCOPES] = f->is_cpu,
+		[OF_GPU] = names && !f->is_cpu,
+		[OF_KINDS] = !names,
+		[WIDE] = names && o->wide};
 	uint32_t n = 0, i;
 
 	for (i = 0; i < FLAT_COLUMNS; i++)
-		if (flat_columns[i].when == ALWAYS || (flat_columns[i].when == WIDE && o->wide) ||
-			(flat_columns[i].when == OF_SCOPES && f->is_cpu) ||
-			(flat_columns[i].when == OF_GPU && !f->is_cpu))
+		if (shown[flat_columns[i].when])
 			ret[n++] = flat_columns[i].it;
-	ret[n++] = (struct grid_column){f->is_cpu ? "scope" : "kernel", false, 24, 0};
+	ret[n++] = (struct grid_column){f->is_cpu ? "scope" : head[f->by], false, 24, 0};
 	return n;
 }
 
@@ -90,9 +97,11 @@ static void flat_cells(struct grid *t, const struct flat *f, const struct flat_r
 	times(r, ns);
 	for (i = 0; i < 5; i++)
 		number_cell(t, ns[i] / 1e3);
-	if (!f->is_cpu)
+	if (f->by != FLAT_BY_name)
+		grid_cell_fmt(t, "%u", r->names);
+	else if (!f->is_cpu)
 		grid_cell_fmt(t, "%s", class_word(r->class));
-	if (o->wide)
+	if (o->wide && f->by == FLAT_BY_name)
 		config_cells(t, r);
 	grid_cell(t, o->term,
 		names_show(o->names, frame_format(o->format, r->name, buf, sizeof(buf))));
@@ -154,14 +163,14 @@ static void json_config(struct text *t, const struct profile_config *c)
 void envelope_flat(struct text *t, const struct flat *f, const struct print_options *o)
 {
 	static const struct envelope_column columns[] = {{"name", "", "string"},
-		{"display", "", "string"}, {"class", "", "string"}, {"paths", "", "integer"},
-		{"count", "", "number"}, {"sum", "ns", "number"}, {"self", "ns", "number"},
-		{"share", "%", "number"}, {"avg", "ns", "number"}, {"min", "ns", "number"},
-		{"p50", "ns", "number"}, {"p99", "ns", "number"}, {"max", "ns", "number"},
-		{"configs", "", "integer"}, {"grid_x", "", "integer"}, {"grid_y", "", "integer"},
-		{"grid_z", "", "integer"}, {"block_x", "", "integer"}, {"block_y", "", "integer"},
-		{"block_z", "", "integer"}, {"registers", "", "integer"},
-		{"shared", "bytes", "integer"}};
+		{"display", "", "string"}, {"class", "", "string"}, {"names", "", "integer"},
+		{"paths", "", "integer"}, {"count", "", "number"}, {"sum", "ns", "number"},
+		{"self", "ns", "number"}, {"share", "%", "number"}, {"avg", "ns", "number"},
+		{"min", "ns", "number"}, {"p50", "ns", "number"}, {"p99", "ns", "number"},
+		{"max", "ns", "number"}, {"configs", "", "integer"}, {"grid_x", "", "integer"},
+		{"grid_y", "", "integer"}, {"grid_z", "", "integer"}, {"block_x", "", "integer"},
+		{"block_y", "", "integer"}, {"block_z", "", "integer"},
+		{"registers", "", "integer"}, {"shared", "bytes", "integer"}};
 	const struct flat_row *r;
 	const char *name;
 	char buf[1024];
@@ -174,7 +183,8 @@ void envelope_flat(struct text *t, const struct flat *f, const struct print_opti
 		name = frame_format(o->format, r->name, buf, sizeof(buf));
 		envelope_string(t, name);
 		envelope_string(t, names_show(o->names, name));
-		envelope_string(t, class_word(r->class));
+		envelope_string(t, f->by != FLAT_BY_family ? class_word(r->class) : "");
+		envelope_integer(t, r->names);
 		envelope_integer(t, r->paths);
 		envelope_number(t, r->count);
 		envelope_number(t, r->sum_ns);

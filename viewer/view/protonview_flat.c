@@ -9,10 +9,18 @@ static int show_flat(struct run *run, const struct view *v)
 {
 	const struct profile *p = v->p;
 	struct flat *f = NULL;
+	const int by = run_given(run, OPT_BY) ? flat_by(run->o.value[OPT_BY]) : FLAT_BY_name;
 	int r = run_names(run, p);
 
+	if (by < 0)
+		return err_set(
+			&run->e, by, "--by '%s': one of " FLAT_BY_WORDS, run->o.value[OPT_BY]);
 	if (r == 0)
-		r = flat_new(v, &f);
+		r = flat_new(v, (enum flat_by)by, &f);
+	if (r == -ENODATA && by != FLAT_BY_name)
+		return err_set(&run->e, r,
+			"--by %s: no GPU work was recorded, and scopes have no %s",
+			run->o.value[OPT_BY], run->o.value[OPT_BY]);
 	if (r < 0 && r != -ENODATA)
 		return err_set(&run->e, r, "out of memory");
 	if (f != NULL && run_given(run, OPT_SORT) && flat_sort(f, run->o.value[OPT_SORT]) < 0) {
@@ -67,6 +75,8 @@ static int show_metrics(struct run *run, const struct view *v)
 	struct view *rows = NULL;
 	int r = check_metrics(run, v->p, list);
 
+	if (r == 0 && run_given(run, OPT_BY))
+		r = err_set(&run->e, -EINVAL, "--by does not go with -m: it is of flat's own columns");
 	if (r == 0 && sort != NULL && strcmp(sort, "value") != 0 && strcmp(sort, "name") != 0)
 		r = err_set(&run->e, -EINVAL, "--sort '%s': of flat -m value or name", sort);
 	run->print.sort = sort != NULL && *sort == 'n' ? SORT_NAME : SORT_VALUE;

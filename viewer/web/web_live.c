@@ -50,7 +50,7 @@ static int look_take(struct web_ask *a, struct web_look *ret)
 	if (r == 0)
 		r = view_new(ret->p, &v);
 	if (r == 0)
-		r = flat_new(v, &ret->f);
+		r = flat_new(v, FLAT_BY_name, &ret->f);
 	view_free(v);
 	if (r < 0 && r != -ENODATA)
 		return err_set(&a->run->e, r, "out of memory");

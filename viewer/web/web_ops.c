@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. web_ops.c: a row for each name that ran, as `protonview flat` has
- * it, in columns. */
+/* SPDX-License-Identifier: MIT. web_ops.c: a row for each name that ran, or kind of work, as
+ * `protonview flat` has it, in columns. */
 #include <stddef.h>
 #include <string.h>
 
@@ -76,6 +76,13 @@ static void put_bars(struct text *t, const struct flat *f)
 	json_close(t, ']');
 }
 
+static const char *family_in(const struct flat *f, const struct flat_row *r)
+{
+	return f->by == FLAT_BY_name     ? family_of(r->name, r->class)
+	       : f->by == FLAT_BY_family ? r->name
+					 : "";
+}
+
 static int put_columns(struct text *t, const struct flat *f, struct name_set *names)
 {
 	uint32_t i;
@@ -91,7 +98,11 @@ static int put_columns(struct text *t, const struct flat *f, struct name_set *na
 	json_close(t, ']');
 	json_in(t, "family", '[');
 	for (i = 0; i < f->n; i++)
-		json_str(t, family_of(f->row[i].name, f->row[i].class));
+		json_str(t, family_in(f, &f->row[i]));
+	json_close(t, ']');
+	json_in(t, "names", '[');
+	for (i = 0; i < f->n; i++)
+		json_u64(t, f->row[i].names);
 	json_close(t, ']');
 	json_in(t, "paths", '[');
 	for (i = 0; i < f->n; i++)
@@ -120,13 +131,16 @@ int web_ops(struct web_ask *a)
 	const struct profile *p;
 	struct flat *f = NULL;
 	struct view *v = NULL;
-	int r = web_profile(a, &p);
+	const char *word = web_query_get(&a->q, "by");
+	const int by = flat_by(word != NULL ? word : "name");
+	int r = by < 0 ? err_set(&a->run->e, by, "by is one of " FLAT_BY_WORDS)
+		       : web_profile(a, &p);
 
 	if (r < 0)
 		return r;
 	r = run_view(a->run, p, flat_metrics(p), &v);
 	if (r == 0)
-		r = flat_new(v, &f);
+		r = flat_new(v, (enum flat_by)by, &f);
 	if (r == 0 || r == -ENODATA) {
 		text_char(t, '{');
 		json_key_bool(t, "is_cpu", f != NULL && f->is_cpu);

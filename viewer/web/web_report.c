@@ -178,8 +178,9 @@ static int put_answers(struct web *w, const char *id, struct text *t)
 	static const struct {
 		const char *name;
 		bool needed;
-	} answers[] = {{"meta", true}, {"tree", true}, {"ops", false}, {"steps", false},
-		{"ranks", false}, {"series", false}, {"lanes", false}};
+	} answers[] = {{"meta", true}, {"tree", true}, {"ops", false}, {"ops?by=family", false},
+		{"ops?by=class", false}, {"steps", false}, {"ranks", false}, {"series", false},
+		{"lanes", false}};
 	char path[64];
 	size_t i;
 	int r = put_list(t, id);

@@ -35,9 +35,9 @@ export function useTree() {
 	return { ...a, tree: useMemo(() => (a.value ? treeOf(a.value) : undefined), [a.value]) };
 }
 
-export function useOps() {
+export function useOps(by = "") {
 	const { id, beat } = useSession();
-	return usePromise(() => get<Ops>(api(id, "ops")), [id, beat]);
+	return usePromise(() => get<Ops>(api(id, by ? `ops?by=${by}` : "ops")), [id, beat, by]);
 }
 
 // The selection is a name, and a node of the tree where it was one: other tabs follow the name.

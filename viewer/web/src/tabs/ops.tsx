@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT. ops.tsx: kernels and copies: each, by family, class, stream, operator, stack.
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import { api, type Bars, type Cell, get, type Lanes, type Ops, type Sums } from "../api";
 import { family } from "../color";
 import { column, group, most, nameKey, percent, shown, sums, time } from "../format";
@@ -30,6 +30,8 @@ export function OpsTab() {
 
 const BY: [string, string][] = [["", "kernel"], ["family", "family"], ["class", "class"], ["stream", "stream"], ["op", "operator and shapes"], ["stack", "stack"]];
 
+const headOf = (by: string) => by ? BY.find(([k]) => k === by)![1].replace(/^./, (x) => x.toUpperCase()) : "Kernel or copy";
+
 function OpsView({ o }: { o: Ops }) {
 	const { h } = useSession();
 	const q = h.q ?? "";
@@ -43,21 +45,29 @@ function OpsView({ o }: { o: Ops }) {
 		<>
 			<div class="bar-of">
 				<Search value={q} label="Find in names" onInput={(s) => set({ q: s })} note={q ? `${rows.length} found, ${percent(rows.reduce((s, r) => s + (total[r] || 0), 0), all)}` : ""} />
-				<Choice label="by" value={by} of={BY} onChange={(s) => set({ by: s, osort: "" })} />
+				<Choice label="by" value={by} of={BY} onChange={(s) => set({ by: s, osort: "", group: "" })} />
 			</div>
-			{by === "" ? <Each o={o} names={names} rows={rows} total={total} all={all} /> : by === "stream" ? <OfStreams all={all} /> : by === "op" || by === "stack" ? <OfTree o={o} by={by} q={q} /> : <OfRows o={o} by={by} rows={rows} total={total} all={all} />}
+			{by === "stream" ? <OfStreams all={all} /> : by === "op" || by === "stack" ? <OfTree o={o} by={by} q={q} /> : by ? <OfKind by={by} found={new Set(rows.map((r) => wordOf(o, by, r)))} /> : <Each o={o} rows={rows} by="" />}
 		</>
 	);
 }
 
-function Each({ o, names, rows, total, all }: { o: Ops; names: string[]; rows: number[]; total: number[]; all: number }) {
+// All GPU work of a family or a class: rows as those of names are, histograms and all. found: those that have a name that is looked for.
+function OfKind({ by, found }: { by: string; found: Set<string> }) {
+	return <Loaded of={useOps(by)}>{(o) => <Each o={o} by={by} rows={o.column.name.map((_, i) => i).filter((i) => found.has(shown(o.names[o.column.name[i]])))} />}</Loaded>;
+}
+
+function Each({ o, rows, by }: { o: Ops; rows: number[]; by: string }) {
 	const { h } = useSession();
+	const names = useMemo(() => o.names.map(shown), [o]);
+	const total = useMemo(() => nums(o, "total"), [o]);
+	const all = total.reduce((s, v) => s + (v || 0), 0);
 	const cols: Col[] = useMemo(() => {
 		const ret: Col[] = [{
-			key: "name", head: "Kernel or copy", text: (r) => names[o.column.name[r]], title: (r) => names[o.column.name[r]], sort: (r) => names[o.column.name[r]],
+			key: "name", head: headOf(by), text: (r) => names[o.column.name[r]], title: (r) => names[o.column.name[r]], sort: (r) => names[o.column.name[r]],
 			cell: (r) => <span class="v"><span class="dot" style={{ background: family(wordOf(o, "family", r) || wordOf(o, "class", r)) }}></span>{names[o.column.name[r]]}</span>,
 		}];
-		for (const k of ["family", "class"])
+		for (const k of by ? [] : ["family", "class"])
 			if (o.column[k] && !(k === "class" && o.column.family))
 				ret.push({ key: k, head: k[0].toUpperCase() + k.slice(1), width: 104, text: (r) => wordOf(o, k, r), sort: (r) => wordOf(o, k, r) });
 		for (const [key, head, unit, share] of NUM) {
@@ -69,15 +79,21 @@ function Each({ o, names, rows, total, all }: { o: Ops; names: string[]; rows: n
 			if (share)
 				ret.push({ key: "%", head: "%", num: true, width: 78, text: (r) => percent(v[r], all), sort: (r) => v[r] });
 		}
+		if (by) {
+			const v = nums(o, "names");
+			ret.push({ key: "names", head: "Names", num: true, width: 90, text: (r) => group(v[r]), sort: (r) => v[r] });
+		}
 		return ret;
 	}, [o, names, all]);
-	const selected = h.sel ? rows.find((r) => nameKey(o.names[o.column.name[r]]) === h.sel) ?? -1 : -1;
+	const is = by ? h.group : h.sel;
+	const selected = is ? rows.find((r) => nameKey(o.names[o.column.name[r]]) === is) ?? -1 : -1;
+	const select = (r: number) => by ? set({ group: nameKey(o.names[o.column.name[r]]) }) : selectName(o.names[o.column.name[r]]);
 	return (
 		<>
 			<Table label="Kernels and copies" cols={cols} rows={rows} sort={h.osort || "-total"} onSort={(s) => set({ osort: s })} selected={selected}
-				onSelect={(r) => selectName(o.names[o.column.name[r]])} onOpen={(r) => {
-					selectName(o.names[o.column.name[r]]);
-					set({ tab: "flame", flame: "callers", z: "" });
+				onSelect={select} onOpen={(r) => {
+					select(r);
+					set(by === "family" ? { q: names[o.column.name[r]], by: "" } : by ? {} : { tab: "flame", flame: "callers", z: "" });
 				}} empty={h.q ? "No name has this in it." : "No work of a GPU was recorded."} />
 			{selected >= 0 && <Histogram o={o} row={selected} total={total[selected]} />}
 		</>
@@ -105,8 +121,9 @@ function Histogram({ o, row, total }: { o: Ops; row: number; total: number }) {
 	);
 }
 
-// What is grouped: by a column of the answer, by what the tree has above each (operator, stack), by the streams of the timeline.
+// What is grouped: by what the tree has above each (operator, stack), by the streams of the timeline.
 interface Group {
+	key: string | number;
 	name: string;
 	family: string;
 	total: number;
@@ -119,12 +136,12 @@ interface Group {
 }
 
 // `what`: name, family, total, count of each; those of one key are one group.
-function gathered(what: (Omit<Group, "kinds"> & { key: string })[]): Group[] {
-	const m = new Map<string, Group>();
-	for (const { key, ...w } of what) {
-		const g = m.get(key);
+function gathered(what: Omit<Group, "kinds">[]): Group[] {
+	const m = new Map<string | number, Group>();
+	for (const w of what) {
+		const g = m.get(w.key);
 		if (!g) {
-			m.set(key, { ...w, kinds: 1 });
+			m.set(w.key, { ...w, kinds: 1 });
 			continue;
 		}
 		g.total += w.total;
@@ -132,15 +149,6 @@ function gathered(what: (Omit<Group, "kinds"> & { key: string })[]): Group[] {
 		g.kinds++;
 	}
 	return [...m.values()];
-}
-
-function OfRows({ o, by, rows, total, all }: { o: Ops; by: string; rows: number[]; total: number[]; all: number }) {
-	const count = useMemo(() => nums(o, "count"), [o]);
-	const groups = useMemo(() => gathered(rows.map((r) => {
-		const name = wordOf(o, by, r) || "–";
-		return { key: name, name, family: name, total: total[r] || 0, count: count[r] || 0, ...(by === "family" ? { open: () => set({ q: name, by: "" }) } : {}) };
-	})), [o, by, rows]);
-	return <Grouped by={by} groups={groups} all={all} />;
 }
 
 // A path that ends in a kernel is a node: its own p50 and p99 are known.
@@ -160,11 +168,11 @@ function OfTree({ o, by, q }: { o: Ops; by: string; q: string }) {
 			const at = stack ? i : t.parent[i];
 			const one = { family: t.family[at], total: own[i], count: (o.is_cpu ? v("calls") : v("count_self") ?? v("count")) || 0, pick: () => selectNode(t, at) };
 			if (stack) // a path is written when it is seen: there may be 100 000
-				places.push({ ...one, kinds: 1, p50: v("p50"), p99: v("p99"), get name() {
+				places.push({ ...one, key: i, kinds: 1, p50: v("p50"), p99: v("p99"), get name() {
 					return pathOf(t, i).slice(1).reverse().map((k) => t.briefs[t.name[k]]).join(" ‹ ");
 				} });
 			else
-				what.push({ ...one, key: String(t.name[at]), name: t.names[t.name[at]] });
+				what.push({ ...one, key: t.name[at], name: t.names[t.name[at]] });
 		}
 		return stack ? places : gathered(what);
 	}, [t, by, o, q]);
@@ -182,7 +190,7 @@ function OfStreams({ all }: { all: number }) {
 	const of = usePromise(() => (meta.has.timeline ? get<Lanes>(api(id, "lanes")).then((l) => Promise.all(l.lane.filter((x) => x.kind === "stream").slice(0, 128).map(async (x): Promise<Group> => {
 		const s = await get<Sums>(`${api(id, "sums")}?t0=${l.t0}&t1=${l.t1}&lanes=${x.id}`);
 		const sum = (v: number[], rest: number | undefined) => v.reduce((a, b) => a + b, rest ?? 0);
-		return { name: shown(x.name), family: "other", total: sum(s.total, s.rest?.total), count: sum(s.count, s.rest?.count), kinds: s.name.length + (s.rest?.names ?? 0), open: () => set({ tab: "timeline", lane: String(x.id) }) };
+		return { key: x.id, name: shown(x.name), family: "other", total: sum(s.total, s.rest?.total), count: sum(s.count, s.rest?.count), kinds: s.name.length + (s.rest?.names ?? 0), open: () => set({ tab: "timeline", lane: String(x.id) }) };
 	}))) : null), [id]);
 	return meta.has.timeline ? <Loaded of={of}>{(groups) => <Grouped by="stream" groups={groups} all={all} />}</Loaded> : <Lacking what="timeline" />;
 }
@@ -192,12 +200,11 @@ function Grouped({ by, groups, all }: { by: string; groups: Group[]; all: number
 	const c = sums("ns", groups.map((g) => g.total));
 	const d = column("ns", groups.map((g) => g.p50 ?? null), groups.map((g) => g.p99 ?? null));
 	const rows = useMemo(() => groups.map((_, i) => i), [groups]);
-	const [at, setAt] = useState(-1);
-	useEffect(() => setAt(-1), [groups]);
+	const at = useMemo(() => groups.findIndex((g) => String(g.key) === h.group), [groups, h.group]);
 	const stack = by === "stack";
 	const long = stack || by === "op"; // names take the room of the bars
 	const cols: Col[] = [
-		{ key: "name", head: BY.find(([k]) => k === by)![1].replace(/^./, (x) => x.toUpperCase()), ...(long ? {} : { width: 240 }), text: (i) => groups[i].name, title: (i) => groups[i].name, sort: (i) => groups[i].name, cell: (i) => <span class="v"><span class="dot" style={{ background: family(groups[i].family) }}></span>{groups[i].name}</span> },
+		{ key: "name", head: headOf(by), ...(long ? {} : { width: 240 }), text: (i) => groups[i].name, title: (i) => groups[i].name, sort: (i) => groups[i].name, cell: (i) => <span class="v"><span class="dot" style={{ background: family(groups[i].family) }}></span>{groups[i].name}</span> },
 		...(long ? [] : [{ key: "share", head: "Share", text: () => "", cell: (i: number) => <span class="meter"><i style={{ width: `${(100 * groups[i].total) / (all || 1)}%`, background: family(groups[i].family) }}></i></span> } as Col]),
 		{ key: "total", head: "Total", unit: c.unit, num: true, width: 110, text: (i) => c.text(groups[i].total), sort: (i) => groups[i].total, ...(long ? { share: (i: number) => groups[i].total / (all || 1) } : {}) },
 		{ key: "%", head: "%", num: true, width: 72, text: (i) => percent(groups[i].total, all), sort: (i) => groups[i].total },
@@ -206,7 +213,7 @@ function Grouped({ by, groups, all }: { by: string; groups: Group[]; all: number
 			: [{ key: "kinds", head: "Kernels", num: true, width: 90, text: (i: number) => group(groups[i].kinds), sort: (i: number) => groups[i].kinds }]),
 	];
 	return <Table label={`By ${by}`} cols={cols} rows={rows} sort={h.osort || "-total"} onSort={(s) => set({ osort: s })} selected={at} onSelect={(i) => {
-		setAt(i);
 		groups[i].pick?.();
+		set({ group: String(groups[i].key) });
 	}} onOpen={(i) => groups[i].open?.()} empty="No work of a GPU was recorded." />;
 }
