@@ -298,6 +298,10 @@ function answer(url) {
 	case "ranks": return ranks > 1 ? makeRanks(ranks, names) : null;
 	case "lanes": return { lane: lineOf(id).lane, t0: 0, t1: lineOf(id).t1 };
 	case "window": return lineOf(id).tile(q);
+	case "counters": { // what the series has only some of: up and down within each pixel
+		const all = Array.from({ length: 500 }, (_, i) => 2 * i);
+		return { px: Number(q.get("px")), counter: [{ name: "loss", process: 4711, before: 0, px: all, min: all.map(() => 0), max: all.map(() => 9), last: all.map(() => 0) }] };
+	}
 	case "arrows": return { from_lane: [0, 0], from: [PERIOD, 3 * PERIOD], to_lane: [lineOf(id).lane.length - 1, lineOf(id).lane.length - 1], to: [2 * PERIOD, 5 * PERIOD] };
 	case "event": return { name: names[Number(q.get("id")) % names.length], path: ["step", "forward"], thread: 4711, stream: 7, grid: "128 × 1 × 1", block: "256 × 1 × 1", registers: 32, shared_bytes: 1024, launch_delay_ns: 12345 };
 	case "sums": return { name: names.slice(0, 5), count: [5, 4, 3, 2, 1], total: [5e6, 4e6, 3e6, 2e6, 1e6], min: [1e3, 1e3, 1e3, 1e3, 1e3], max: [2e6, 2e6, 2e6, 2e6, 1e6], rest: { names: 2, count: 7, total: 4e5 } };

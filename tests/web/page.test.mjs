@@ -314,6 +314,18 @@ describe("the frame", () => {
 });
 
 describe("the timeline", () => {
+	test("has all numbers of its window below it", async () => {
+		const p = await open("s=1&tab=timeline&t=20000000,20400000&arrows=0");
+		await p.waitForFunction(() => {
+			const c = document.querySelector("canvas"), k = c.height / c.clientHeight;
+			const strip = c.getContext("2d").getImageData(210 * k, c.height - 4 * 46 * k, 900 * k, 40 * k).data;
+			let line = 0;
+			for (let i = 0; i < strip.length; i += 4)
+				line += strip[i + 2] > strip[i] + 40 ? 1 : 0; // blue
+			return line > 900 * 40 * k * k / 4; // a line of some points takes a twentieth
+		}, { timeout: 10_000 });
+		await p.close();
+	});
 	const range = async (p) => (((await hashOf(p)).get("t") ?? "0,0").split(",").map(Number));
 	const moved = async (p) => {
 		await p.waitForFunction((was) => location.hash !== was, { timeout: 5000 }, await p.evaluate(() => (window.was ??= location.hash)));

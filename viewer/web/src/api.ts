@@ -97,6 +97,10 @@ export interface Steps extends Answer {
 export interface SeriesAnswer extends Answer {
 	series: { name: string; unit: string; process?: string | number | null; t: number[]; v: Num[] }[];
 }
+export interface Counters {
+	px: number;
+	counter: { name: string; process?: string | number | null; before: Num; px: number[]; min: Num[]; max: Num[]; last: Num[] }[];
+}
 export interface RanksAnswer extends Named {
 	processes: { pid: number; rank?: Num; total?: Num }[];
 	metric: string;

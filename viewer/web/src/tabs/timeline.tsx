@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT. timeline.tsx: threads and streams over time, by pieces that the server makes for the window.
 // Slices are written as pixels (a row once, then copied down), so that a frame costs the window and not the events in it.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { api, type Arrows, type Found, get, getJson, inlinedPaths, isReport, type Lane, type Lanes, type SeriesAnswer, type Sums } from "../api";
+import { api, type Arrows, type Counters, type Found, get, getJson, inlinedPaths, isReport, type Lane, type Lanes, type SeriesAnswer, type Sums } from "../api";
 import { Canvas, type Draw, fit, type Look } from "../canvas";
 import { fade, family, ink, phase, pixel, shade } from "../color";
 import { column, csv, fixed, group, nameKey, shown, time, unitOf, withUnit } from "../format";
@@ -19,6 +19,7 @@ const GAP = 5;
 const SHUT = 12; // rows of a lane that is not opened, where there are others
 const COUNTER = 46;
 const MOST_ARROWS = 80;
+const FINE = 1000; // points of a number in the window
 const LEAST = 20; // ns that may fill the window
 
 interface Row {
@@ -72,7 +73,16 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 	const [tip, setTip] = useState<Tip | null>(null);
 	const [tilesError, setTilesError] = useState<Error | null>(null);
 	const rows = useMemo(() => arrange(lanes.lane, list(h.pin), new Set(list(h.hide)), list(h.lanes), list(h.deep)), [lanes, h.pin, h.hide, h.lanes, h.deep]);
-	const counters = useMemo(() => (h.counters === "0" ? [] : (series.value?.series ?? []).slice(0, 4)), [series.value, h.counters]);
+	const fine = useWindow<Counters>(id, `counters?px=${FINE}&`, h.counters !== "0" && meta.has.series !== false, h.t ?? "", all);
+	// Numbers that were told often have only some of their points in the series: here those of the window, the least and the
+	// greatest of each pixel.
+	const counters = useMemo(() => (h.counters === "0" ? [] : (series.value?.series ?? []).slice(0, 4)).map((s) => {
+		const c = fine?.counter.find((x) => x.name === s.name && x.process === s.process);
+		if (!c)
+			return s;
+		const at = (px: number) => fine!.t0 + (px * (fine!.t1 - fine!.t0)) / fine!.px;
+		return { ...s, t: [fine!.t0, ...c.px.flatMap((x) => [at(x), at(x), at(x)]), fine!.t1], v: [c.before, ...c.px.flatMap((_, i) => [c.min[i], c.max[i], c.last[i]]), c.last.at(-1) ?? c.before] };
+	}), [series.value, fine, h.counters]);
 	const tiles = useMemo(() => new Tiles(id, lanes.lane.length, () => {
 		again.current?.();
 		setTilesError(t.current?.error ?? null);
@@ -102,7 +112,7 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 		return b > a ? [a, b] : null;
 	}, [h.range]);
 	const drag = useRef<{ how: "box" | "range" | "pan"; x: number; y: number; t: number; lane: number; x1: number; y1: number; moved: boolean } | null>(null);
-	const arrows = useArrows(id, h.arrows !== "0", h.t ?? "", all);
+	const arrows = useWindow<Arrows>(id, "arrows?", h.arrows !== "0", h.t ?? "", all);
 	const height = rows.length > 0 ? rows[rows.length - 1].y + rows[rows.length - 1].rows * ROW + GAP : 0;
 	const under = counters.length * COUNTER;
 	const byLane = useMemo(() => {
@@ -351,8 +361,8 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 		const digits = Math.max(0, -Math.floor(Math.log10(step / u[1]) + 1e-9));
 		g.font = `11px ${k.font}`;
 		g.textBaseline = "middle";
-		for (let n = Math.ceil((v.t0 - all[0]) / step); all[0] + n * step <= v.t1; n++) {
-			const x = X(all[0] + n * step, lw);
+		for (let n = Math.ceil(v.t0 / step); n * step <= v.t1; n++) { // from the session's begin, as everywhere
+			const x = X(n * step, lw);
 			if (x < GUTTER || x > GUTTER + lw - 4)
 				continue;
 			g.fillStyle = k.line;
@@ -604,7 +614,7 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 				x: e.clientX, y: e.clientY,
 				lines: s.tile.count[s.i] > 1
 					? [`${group(s.tile.count[s.i])} events`, `most of them: ${s.tile.names[s.tile.name[s.i]]}`, `${time(s.tile.dur[s.i])} from the first to the last`]
-					: [s.tile.names[s.tile.name[s.i]], `${time(s.tile.dur[s.i])} at ${time(s.tile.start[s.i] - all[0])}`],
+					: [s.tile.names[s.tile.name[s.i]], `${time(s.tile.dur[s.i])} at ${time(s.tile.start[s.i])}`],
 			} : lane ? { x: e.clientX, y: e.clientY, lines: [shown(lane.name), `${lane.kind}${lane.process !== undefined && lane.process !== null ? ` of process ${shown(String(lane.process))}` : ""}`, "P pins it, H hides it, Shift+Q and Shift+E move it"] } : null);
 		},
 		onMouseLeave: () => {
@@ -707,7 +717,7 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 			{tilesError && <Trouble error={tilesError} />}
 			<div class="timeline">
 				<div class="left">
-					{h.table === "1" ? <Listing tiles={drawn.current} view={view.current} rows={byLane} t0={all[0]} onSelect={choose} /> : (
+					{h.table === "1" ? <Listing tiles={drawn.current} view={view.current} rows={byLane} onSelect={choose} /> : (
 						<div class="canvas" ref={box}>
 							<Canvas label={`Timeline: ${rows.length} lanes, ${time(all[1] - all[0])}. W, A, S, D zoom and move, N the next of a name, ? all keys. The table button lists what is shown.`}
 								draw={draw} deps={[rows, counters, hit, sel, range, arrows, event, familyOf, tiles, focusLane]} again={again} handlers={handlers} />
@@ -716,7 +726,7 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 					)}
 					{range && h.box && <SumsOf id={id} range={range} lanes={h.box === "all" ? rows.map((r) => r.lane.id) : list(h.box)} />}
 				</div>
-				{(event > 0 || sel) && <EventOf id={id} event={event} sel={sel} lane={sel ? byLane[sel.lane]?.lane : undefined} t0={all[0]} close={() => choose(null)} />}
+				{(event > 0 || sel) && <EventOf id={id} event={event} sel={sel} lane={sel ? byLane[sel.lane]?.lane : undefined} close={() => choose(null)} />}
 			</div>
 		</>
 	);
@@ -735,8 +745,9 @@ function lower(t: number[], at: number): number {
 }
 
 // Asked for when the window rests, and only where they can be told apart.
-function useArrows(id: string, on: boolean, t: string, all: [number, number]): Arrows | null {
-	const [a, put] = useState<Arrows | null>(null);
+// What the server says of the window, asked for when it rests; until then what stood there before.
+function useWindow<T>(id: string, what: string, on: boolean, t: string, all: [number, number]): (T & { t0: number; t1: number }) | null {
+	const [a, put] = useState<(T & { t0: number; t1: number }) | null>(null);
 	useEffect(() => {
 		if (!on || isReport) {
 			put(null);
@@ -745,10 +756,11 @@ function useArrows(id: string, on: boolean, t: string, all: [number, number]): A
 		const stop = new AbortController();
 		const wait = setTimeout(() => {
 			const [x, y] = (now().t ?? t).split(",").map(Number);
-			const [t0, t1] = y > x ? [x, y] : all;
-			getJson<Arrows>(`${api(id, "arrows")}?t0=${Math.max(0, Math.floor(t0))}&t1=${Math.ceil(t1)}`, stop.signal).then(
-				put,
-				() => put(null), // without arrows: the tiles say what is wrong
+			const [b, e] = y > x ? [x, y] : all;
+			const [t0, t1] = [Math.max(0, Math.floor(b)), Math.ceil(e)];
+			getJson<T>(`${api(id, what)}t0=${t0}&t1=${t1}`, stop.signal).then(
+				(v) => put({ ...v, t0, t1 }),
+				() => put(null), // the tiles say what is wrong
 			);
 		}, 300);
 		return () => {
@@ -814,14 +826,14 @@ function spans(ids: number[]): string {
 	return ret.join(",");
 }
 
-function EventOf({ id, event, sel, lane, t0, close }: { id: string; event: number; sel: { start: number; dur: number; name: string } | null; lane: Lane | undefined; t0: number; close: () => void }) {
+function EventOf({ id, event, sel, lane, close }: { id: string; event: number; sel: { start: number; dur: number; name: string } | null; lane: Lane | undefined; close: () => void }) {
 	const d = usePromise(() => (event > 0 && !isReport ? getJson<Record<string, unknown>>(`${api(id, "event")}?id=${event}`) : null), [id, event]);
 	const more = Object.entries(d.value ?? {}).filter(([k, v]) => k !== "warnings" && k !== "name" && !(k === "recorded" && v === d.value?.name) && !["path", "lane", "depth"].includes(k) && v !== null && v !== "" && v !== false && (typeof v !== "object" || Array.isArray(v)));
 	const path = Array.isArray(d.value?.path) ? (d.value.path as unknown[]).map((x) => shown(String(x))) : [];
 	const name = sel ? shown(sel.name) : shown(String(d.value?.name ?? ""));
 	const say1 = (k: string, v: unknown) => (typeof v === "number" ? (k.endsWith("_ns") ? time(v) : /bytes|shared/.test(k) ? withUnit(v, "bytes") : String(v)) : Array.isArray(v) ? v.map(String).join(" × ") : v === true ? "yes" : shown(String(v)));
 	const facts: [string, string][] = [
-		...(sel ? [["took", time(sel.dur)], ["begins at", time(sel.start - t0)]] as [string, string][] : []),
+		...(sel ? [["took", time(sel.dur)], ["begins at", time(sel.start)]] as [string, string][] : []),
 		...(lane ? [["lane", shown(lane.name)]] as [string, string][] : []),
 		...more.filter(([k]) => !(sel && /^(start|dur|end)(_ns)?$/.test(k))).map(([k, v]) => [k.replace(/_(ns|bytes)$/, "").replaceAll("_", " "), say1(k, v)] as [string, string]),
 	];
@@ -846,7 +858,7 @@ function EventOf({ id, event, sel, lane, t0, close }: { id: string; event: numbe
 }
 
 // The table of what is in the window.
-function Listing({ tiles, view, rows, t0, onSelect }: { tiles: { tile: Tile; from: number; to: number }[]; view: { t0: number; t1: number }; rows: (Row | undefined)[]; t0: number; onSelect: (s: Slice) => void }) {
+function Listing({ tiles, view, rows, onSelect }: { tiles: { tile: Tile; from: number; to: number }[]; view: { t0: number; t1: number }; rows: (Row | undefined)[]; onSelect: (s: Slice) => void }) {
 	const { h } = useSession();
 	const all = useMemo(() => {
 		const ret: Slice[] = [];
@@ -863,7 +875,7 @@ function Listing({ tiles, view, rows, t0, onSelect }: { tiles: { tile: Tile; fro
 	const cols: Col[] = [
 		{ key: "name", head: "Name", text: (r) => s(r).tile.names[s(r).tile.name[s(r).i]], title: (r) => s(r).tile.names[s(r).tile.name[s(r).i]], sort: (r) => s(r).tile.names[s(r).tile.name[s(r).i]] },
 		{ key: "lane", head: "Lane", width: 180, text: (r) => shown(rows[s(r).tile.lane[s(r).i]]?.lane.name ?? ""), sort: (r) => s(r).tile.lane[s(r).i] },
-		{ key: "start", head: "Begins", unit: b.unit, num: true, width: 120, text: (r) => b.text(s(r).tile.start[s(r).i] - t0), sort: (r) => s(r).tile.start[s(r).i] },
+		{ key: "start", head: "Begins", unit: b.unit, num: true, width: 120, text: (r) => b.text(s(r).tile.start[s(r).i]), sort: (r) => s(r).tile.start[s(r).i] },
 		{ key: "dur", head: "Took", unit: c.unit, num: true, width: 120, text: (r) => c.text(s(r).tile.dur[s(r).i]), sort: (r) => s(r).tile.dur[s(r).i] },
 		{ key: "count", head: "Events", num: true, width: 90, text: (r) => group(s(r).tile.count[s(r).i]), sort: (r) => s(r).tile.count[s(r).i] },
 	];
