@@ -68,7 +68,7 @@ static bool event_in(struct pd_thread *t)
 	return false;
 }
 
-void event_metric(struct pd_thread *t, uint32_t name, uint32_t type, uint64_t bits)
+void agent_metric(struct pd_thread *t, uint32_t name, uint32_t type, uint64_t bits)
 {
 	const struct rec_metric m = {.hdr = REC_HDR(0, 0, 0, type, 0), .name = name, .value = bits};
 	const int e = errno;
@@ -100,7 +100,7 @@ bool event_captured(struct pd_thread *t, uint32_t name, uint32_t type, uint64_t 
 	return taken;
 }
 
-void event_span(struct pd_thread *t, uint64_t context, uint64_t begin)
+void agent_span(struct pd_thread *t, uint64_t context, uint64_t begin)
 {
 	const int e = errno;
 
@@ -111,6 +111,11 @@ void event_span(struct pd_thread *t, uint64_t context, uint64_t begin)
 		guard_out(t);
 	}
 	errno = e;
+}
+
+uint64_t agent_span_begin(void)
+{
+	return HOT->generation != 0 ? agent_clock() : 0;
 }
 
 static uint32_t name_or_none(uint32_t local)

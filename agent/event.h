@@ -7,9 +7,7 @@
 
 #include "engine.h"
 
-void event_metric(struct pd_thread *t, uint32_t name, uint32_t type, uint64_t bits);
-void event_span(struct pd_thread *t, uint64_t context, uint64_t begin);
-/* A number that this thread gives while it captures a CUDA graph: name and type as in event_metric(),
+/* A number that this thread gives while it captures a CUDA graph: name and type as in agent_metric(),
  * `which` of those that the device writes. False: it captures none, or nothing is recorded. */
 bool event_captured(struct pd_thread *t, uint32_t name, uint32_t type, uint64_t which);
 /* [any] Where what is captured on `path` stands: below it, which sessions do not want it. */

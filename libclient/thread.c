@@ -417,6 +417,11 @@ static void host_wake(void)
 	pd_ring();
 }
 
+static uint64_t host_below(uint32_t name)
+{
+	return pd_context_child(protond_context_get(), name);
+}
+
 const struct protond_host pd_host = {
 	.abi = ENGINE_ABI,
 	.bytes = sizeof(pd_host),
@@ -430,4 +435,5 @@ const struct protond_host pd_host = {
 	.wake = host_wake,
 	.gpu_report = host_gpu_report,
 	.next_thread = host_next,
+	.context_below = host_below,
 };

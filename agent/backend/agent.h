@@ -48,6 +48,10 @@ uint32_t agent_where(bool *ret_op);
 bool agent_markers_off(void); /* [any] What a vendor's markers begin now is no scope. */
 void agent_scope_enter(struct pd_thread *t, uint32_t name);
 void agent_scope_exit(struct pd_thread *t);
+/* [any] As struct protond_engine has metric() and span(); and what such a span begins with. */
+void agent_metric(struct pd_thread *t, uint32_t name, uint32_t type, uint64_t bits);
+void agent_span(struct pd_thread *t, uint64_t context, uint64_t begin);
+uint64_t agent_span_begin(void);
 
 /* --- CUDA graphs: what a program gives while it captures one; see capture.c --------------------- */
 

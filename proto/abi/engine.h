@@ -81,6 +81,8 @@ struct protond_host {
 	/* [agent thread] All blocks of threads, one after another; NULL: the first, and after the
 	 * last. One whose tid is 0 is nobody's now. Never freed. */
 	const struct pd_thread *(*next_thread)(const struct pd_thread *after);
+	/* [any] The handle of a scope of this name where the calling thread stands. */
+	uint64_t (*context_below)(uint32_t name);
 };
 #define HOST_BYTES_LEAST  offsetof(struct protond_host, wake) /* a host of 0.1 may end there */
 #define HOST_HAS(h, slot) ((h)->bytes >= offsetof(struct protond_host, slot) + sizeof((h)->slot))

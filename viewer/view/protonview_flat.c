@@ -76,7 +76,8 @@ static int show_metrics(struct run *run, const struct view *v)
 	int r = check_metrics(run, v->p, list);
 
 	if (r == 0 && run_given(run, OPT_BY))
-		r = err_set(&run->e, -EINVAL, "--by does not go with -m: it is of flat's own columns");
+		r = err_set(
+			&run->e, -EINVAL, "--by does not go with -m: it is of flat's own columns");
 	if (r == 0 && sort != NULL && strcmp(sort, "value") != 0 && strcmp(sort, "name") != 0)
 		r = err_set(&run->e, -EINVAL, "--sort '%s': of flat -m value or name", sort);
 	run->print.sort = sort != NULL && *sort == 'n' ? SORT_NAME : SORT_VALUE;

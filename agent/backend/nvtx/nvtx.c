@@ -2,9 +2,12 @@
  *
  * NVTX v3 loads the library named by NVTX_INJECTION64_PATH at a program's first NVTX call and hands
  * it a function that gives tables of slots: pointers to function pointers, which we set. Slots that
- * are not ours stay NULL: their calls do nothing. Start/end ranges and marks are no call-tree
- * parents and are left alone. Attached once, for good: while nothing is recorded a push costs what
- * a scope costs then.
+ * are not ours stay NULL: their calls do nothing. Attached once, for good: while nothing is recorded
+ * a push costs what a scope costs then.
+ *
+ * A range that is started, and ended on any thread, is a span below where it was started; its id is
+ * all that is known of it until then. A mark is a scope of no length. A number in a range's or a
+ * mark's attributes is its metric "payload".
  *
  * A pop closes a scope only if a push of NVTX's own is open on this thread: each push leaves a mark
  * of where it stands. One whose scope was closed by others, because they left what it stood in,
@@ -27,8 +30,23 @@
 #define TEXT_MAX       4096u /* bytes of a message that are looked at */
 #define NO_PUSH        (-2)  /* NVTX_NO_PUSH_POP_TRACKING */
 
-enum core_slot { CORE_PUSH_EX = 8, CORE_PUSH_A = 9, CORE_PUSH_W = 10, CORE_POP = 11 };
+enum core_slot {
+	CORE_MARK_EX = 1,
+	CORE_MARK_A = 2,
+	CORE_MARK_W = 3,
+	CORE_START_EX = 4,
+	CORE_START_A = 5,
+	CORE_START_W = 6,
+	CORE_END = 7,
+	CORE_PUSH_EX = 8,
+	CORE_PUSH_A = 9,
+	CORE_PUSH_W = 10,
+	CORE_POP = 11,
+};
 enum core2_slot {
+	CORE2_MARK_EX = 1,
+	CORE2_START_EX = 2,
+	CORE2_END = 3,
 	CORE2_PUSH_EX = 4,
 	CORE2_POP = 5,
 	CORE2_STRING_A = 10,
@@ -38,6 +56,14 @@ enum core2_slot {
 };
 #define MODULE_PAYLOAD 2 /* of the extensions */
 enum payload_slot { PAYLOAD_PUSH = 3, PAYLOAD_POP = 4 };
+enum payload_type {
+	PAYLOAD_U64 = 1,
+	PAYLOAD_I64 = 2,
+	PAYLOAD_F64 = 3,
+	PAYLOAD_U32 = 4,
+	PAYLOAD_I32 = 5,
+	PAYLOAD_F32 = 6,
+};
 enum message_type { MESSAGE_ASCII = 1, MESSAGE_WIDE = 2, MESSAGE_REGISTERED = 3 };
 
 typedef void slot_fn(void);
@@ -63,6 +89,8 @@ struct attributes { /* nvtxEventAttributes_t, version 1 and later */
 };
 
 static const struct protond_host *host; /* whose threads and names ranges are */
+static uint32_t payload_name;
+static const char *domains; /* those that are recorded; NULL: all */
 
 #define MARKS     16u /* deeper pushes are only counted */
 #define NAME_BITS 16
@@ -187,6 +215,28 @@ static uint32_t name_of(const struct attributes *a)
 	}
 }
 
+/* --- domains ---------------------------------------------------------------------------------- */
+
+static bool is_listed(const char *name, size_t n)
+{
+	const char *at = domains, *end;
+
+	for (; at != NULL; at = *end != '\0' ? end + 1 : NULL) {
+		end = strchrnul(at, ',');
+		if ((size_t)(end - at) == n && memcmp(at, name, n) == 0)
+			return true;
+	}
+	return domains == NULL;
+}
+
+#define OUT ((uintptr_t)NAMES_MAX << 1) /* in the handle of a domain that is not listed */
+
+/* NULL is the default domain. */
+static bool is_out(const void *domain)
+{
+	return domain != NULL ? ((uintptr_t)domain & OUT) != 0 : !is_listed("default", 7);
+}
+
 /* --- what the slots are set to ---------------------------------------------------------------- */
 
 /* A pass inside a pass. */
@@ -197,7 +247,7 @@ static bool is_folded(const struct pd_thread *t, uint32_t name)
 	       t->frame[t->depth - 1].name == name;
 }
 
-static int push(uint32_t name)
+static int push(uint32_t name, bool out)
 {
 	struct pd_thread *t = host->thread();
 	bool folded;
@@ -205,7 +255,7 @@ static int push(uint32_t name)
 
 	if (t == NULL)
 		return NO_PUSH;
-	folded = agent_markers_off() || is_folded(t, name);
+	folded = out || agent_markers_off() || is_folded(t, name);
 	depth = t->depth < MARK_TOP && !folded ? t->depth : MARK_TOP;
 	/* Whose mark says so, whatever is on at its end; deeper ones have none, and stay scopes. */
 	if (ranges.pushed < MARKS)
@@ -223,19 +273,67 @@ static bool is_open(const struct pd_thread *t, uint32_t mark)
 	return t->depth > depth && (depth >= STACK_MAX || t->frame[depth].name == name);
 }
 
+/* A number that the attributes have: of the scope, or the span's thread, that the caller stands in. */
+static void give_payload(struct pd_thread *t, const struct attributes *a)
+{
+	uint32_t type = METRIC_U64;
+	uint64_t bits;
+	float f32;
+	double f64;
+
+	if (t == NULL || a == NULL || a->bytes < sizeof(*a))
+		return;
+	bits = a->payload;
+	switch (a->payload_type) {
+	case PAYLOAD_U64:
+		break;
+	case PAYLOAD_U32:
+		bits = (uint32_t)bits;
+		break;
+	case PAYLOAD_I64:
+		type = METRIC_I64;
+		break;
+	case PAYLOAD_I32:
+		type = METRIC_I64;
+		bits = (uint64_t)(int64_t)(int32_t)(uint32_t)bits;
+		break;
+	case PAYLOAD_F32:
+		memcpy(&f32, &a->payload, sizeof(f32));
+		f64 = (double)f32;
+		memcpy(&bits, &f64, sizeof(bits));
+		type = METRIC_F64;
+		break;
+	case PAYLOAD_F64:
+		type = METRIC_F64;
+		break;
+	default:
+		return;
+	}
+	agent_metric(t, payload_name, type, bits);
+}
+
+static int push_with(const struct attributes *a, bool out)
+{
+	const int depth = push(name_of(a), out);
+
+	if (depth != NO_PUSH && !out && !agent_markers_off())
+		give_payload(host->thread(), a);
+	return depth;
+}
+
 static int push_ex(const struct attributes *a)
 {
-	return push(name_of(a));
+	return push_with(a, is_out(NULL));
 }
 
 static int push_a(const char *s)
 {
-	return push(name_a(s));
+	return push(name_a(s), is_out(NULL));
 }
 
 static int push_w(const wchar_t *s)
 {
-	return push(name_w(s));
+	return push(name_w(s), is_out(NULL));
 }
 
 static int pop(void)
@@ -252,8 +350,7 @@ static int pop(void)
 
 static int domain_push_ex(const void *domain, const struct attributes *a)
 {
-	(void)domain;
-	return push(name_of(a));
+	return push_with(a, is_out(domain));
 }
 
 static int domain_pop(const void *domain)
@@ -264,10 +361,10 @@ static int domain_pop(const void *domain)
 
 static int payload_push(const void *domain, const void *payload, size_t n)
 {
-	(void)domain;
 	(void)payload;
 	(void)n;
-	return push(host->intern("", 0)); /* its message, if any, stands in the payload */
+	return push(host->intern("", 0),
+		is_out(domain)); /* its message, if any, stands in the payload */
 }
 
 static int payload_pop(const void *domain, const void *payload, size_t n)
@@ -277,6 +374,96 @@ static int payload_pop(const void *domain, const void *payload, size_t n)
 	(void)n;
 	return pop();
 }
+
+/* --- marks, and ranges that are on no stack --- */
+
+static void mark(uint32_t name, const struct attributes *a, bool out)
+{
+	struct pd_thread *t = host->thread();
+
+	if (t == NULL || out || agent_markers_off())
+		return;
+	agent_scope_enter(t, name);
+	give_payload(t, a);
+	agent_scope_exit(t);
+}
+
+static void mark_ex(const struct attributes *a)
+{
+	mark(name_of(a), a, is_out(NULL));
+}
+
+static void mark_a(const char *s)
+{
+	mark(name_a(s), NULL, is_out(NULL));
+}
+
+static void mark_w(const wchar_t *s)
+{
+	mark(name_w(s), NULL, is_out(NULL));
+}
+
+static void domain_mark_ex(const void *domain, const struct attributes *a)
+{
+	mark(name_of(a), a, is_out(domain));
+}
+
+/* An id has all of it: the place, and when it began, of the clock's last day or so. */
+#define BEGIN_BITS 48
+#define BEGIN_MASK ((1ull << BEGIN_BITS) - 1)
+_Static_assert(CONTEXTS_MAX <= 1u << (64 - BEGIN_BITS), "a place is the rest of an id");
+
+static uint64_t start(uint32_t name, bool out)
+{
+	uint64_t begin;
+
+	if (out || agent_markers_off() || host->thread() == NULL ||
+		!HOST_HAS(host, context_below) || host->context_below == NULL)
+		return 0;
+	begin = agent_span_begin();
+	return host->context_below(name) << BEGIN_BITS |
+	       (begin == 0                        ? 0
+		       : (begin & BEGIN_MASK) > 0 ? begin & BEGIN_MASK
+						  : 1);
+}
+
+static void end(uint64_t id)
+{
+	struct pd_thread *t = host->thread();
+	const uint64_t now = agent_clock(), age = (now - id) & BEGIN_MASK;
+
+	if (t != NULL)
+		agent_span(
+			t, id >> BEGIN_BITS, (id & BEGIN_MASK) != 0 && age <= now ? now - age : 0);
+}
+
+static uint64_t start_ex(const struct attributes *a)
+{
+	return start(name_of(a), is_out(NULL));
+}
+
+static uint64_t start_a(const char *s)
+{
+	return start(name_a(s), is_out(NULL));
+}
+
+static uint64_t start_w(const wchar_t *s)
+{
+	return start(name_w(s), is_out(NULL));
+}
+
+static uint64_t domain_start_ex(const void *domain, const struct attributes *a)
+{
+	return start(name_of(a), is_out(domain));
+}
+
+static void domain_end(const void *domain, uint64_t id)
+{
+	(void)domain;
+	end(id);
+}
+
+/* --- names that are made before they are used --- */
 
 static const void *handle_of(uint32_t name)
 {
@@ -296,14 +483,22 @@ static const void *string_w(const void *domain, const wchar_t *s)
 }
 
 /* A domain must have a handle other than NULL, which is the default domain's. */
+static const void *domain(uint32_t name)
+{
+	uint32_t n;
+	const char *text = host->name(name, &n);
+
+	return (const void *)((uintptr_t)handle_of(name) | (is_listed(text, n) ? 0 : OUT));
+}
+
 static const void *domain_a(const char *s)
 {
-	return handle_of(name_a(s));
+	return domain(name_a(s));
 }
 
 static const void *domain_w(const wchar_t *s)
 {
-	return handle_of(name_w(s));
+	return domain(name_w(s));
 }
 
 /* --- attaching -------------------------------------------------------------------------------- */
@@ -349,12 +544,22 @@ static bool is_wanted(void)
 static uint32_t nvtx_attach(const struct protond_host *whose, void *get_export_table)
 {
 	static const struct slot first[] = {
+		SLOT(CORE_MARK_EX, mark_ex),
+		SLOT(CORE_MARK_A, mark_a),
+		SLOT(CORE_MARK_W, mark_w),
+		SLOT(CORE_START_EX, start_ex),
+		SLOT(CORE_START_A, start_a),
+		SLOT(CORE_START_W, start_w),
+		SLOT(CORE_END, end),
 		SLOT(CORE_PUSH_EX, push_ex),
 		SLOT(CORE_PUSH_A, push_a),
 		SLOT(CORE_PUSH_W, push_w),
 		SLOT(CORE_POP, pop),
 	};
 	static const struct slot second[] = {
+		SLOT(CORE2_MARK_EX, domain_mark_ex),
+		SLOT(CORE2_START_EX, domain_start_ex),
+		SLOT(CORE2_END, domain_end),
 		SLOT(CORE2_PUSH_EX, domain_push_ex),
 		SLOT(CORE2_POP, domain_pop),
 		SLOT(CORE2_STRING_A, string_a),
@@ -373,6 +578,10 @@ static uint32_t nvtx_attach(const struct protond_host *whose, void *get_export_t
 	if (e == NULL || e->bytes < sizeof(*e) || e->table == NULL)
 		return 0;
 	host = whose; /* before a slot is set */
+	payload_name = host->intern("payload", 7);
+	domains = agent_env("PROTOND_NVTX_DOMAINS");
+	if (domains != NULL && *domains == '\0')
+		domains = NULL;
 	ok = fill(e, MODULE_CORE, first, sizeof(first) / sizeof(*first));
 	return (uint32_t)(fill(e, MODULE_CORE2, second, sizeof(second) / sizeof(*second)) && ok);
 }

@@ -1,0 +1,473 @@
+/* SPDX-License-Identifier: MIT. job_nvtx.c: NVTX's ranges, marks, domains and payloads. */
+#include "job_engine.h"
+
+#include <sys/wait.h>
+
+static uint64_t child(uint64_t parent, uint32_t name)
+{
+	static uint32_t made;
+
+	for (uint32_t i = 1; i <= made; i++)
+		if (t_context[i].parent == parent && t_context[i].name == name)
+			return i;
+	made++;
+	t_context[made].parent = parent;
+	t_context[made].name = name;
+	return made;
+}
+
+static uint64_t below(uint32_t name)
+{
+	const struct pd_thread *t = t_thread();
+	uint64_t c = 0;
+
+	for (uint32_t i = 0; i < t->depth; i++)
+		c = child(c, t->frame[i].name);
+	return child(c, name);
+}
+
+static void open_ring(void)
+{
+	t_host.context_below = below;
+	t_open(NULL, true);
+}
+
+static void ready(void)
+{
+	open_ring();
+	ck_assert_int_eq(t_e->want(WANT_ALL), 0);
+}
+
+static void (*slots[2][17])(void);
+static void (**table[2][17])(void);
+
+static int get_table(int module, void (****ret)(void), unsigned *ret_size)
+{
+	const int m = module == 1 ? 0 : 1;
+
+	for (unsigned i = 1; i < 16; i++)
+		table[m][i] = &slots[m][i];
+	*ret = table[m];
+	*ret_size = 16;
+	return module == 1 || module == 5;
+}
+
+static const struct {
+	size_t bytes;
+	int (*table)(int, void (****)(void), unsigned *);
+} callbacks = {sizeof(callbacks), get_table};
+
+static const void *export_table(uint32_t id)
+{
+	return id == 1 ? &callbacks : NULL;
+}
+
+START_TEST(nvtx_ranges)
+{
+	struct seen s[] = {{"a", 0, 0}, {"a/\xc3\xa9t\xc3\xa9", 0, 0}, {"a/ex", 0, 0},
+		{"a/ex/reg", 0, 0}, {"a/aten::mm", 0, 0}, {NULL, 0, 0}};
+	const struct {
+		uint16_t version, size;
+		uint32_t pad[3];
+		int32_t payload_type, reserved;
+		uint64_t payload;
+		int32_t type;
+		const void *message;
+	} ex = {3, 48, {0}, 0, 0, 0, 1, "ex"};
+	const void *(*get)(uint32_t) = export_table;
+	void *fn;
+	int (*push_a)(const char *), (*push_w)(const wchar_t *), (*push_ex)(const void *),
+		(*pop)(void);
+	int (*domain_push)(const void *, const void *), (*domain_pop)(const void *);
+	const void *(*string_a)(const void *, const char *);
+	const void *domain;
+
+	_Static_assert(sizeof(ex) == 48, "as NVTX has it");
+	t_open(NULL, true);
+	memcpy(&fn, &get, sizeof(fn));
+	ck_assert_uint_eq(t_e->nvtx(fn), 1);
+	memcpy(&push_ex, &slots[0][8], sizeof(fn));
+	memcpy(&push_a, &slots[0][9], sizeof(fn));
+	memcpy(&push_w, &slots[0][10], sizeof(fn));
+	memcpy(&pop, &slots[0][11], sizeof(fn));
+	memcpy(&domain_push, &slots[1][4], sizeof(fn));
+	memcpy(&domain_pop, &slots[1][5], sizeof(fn));
+	memcpy(&string_a, &slots[1][10], sizeof(fn));
+	ck_assert_int_eq(pop(), -2);
+	ck_assert_int_eq(push_a("a"), 0); /* before anything is recorded */
+	ck_assert_int_eq(t_e->want(WANT_ALL), 0);
+	ck_assert_int_eq(push_w(L"\u00e9t\u00e9"), 1);
+	ck_assert_int_eq(pop(), 1);
+	ck_assert_int_eq(push_ex(&ex), 1);
+	domain = string_a(NULL, "domain");
+	{
+		struct {
+			unsigned char first[40];
+			const void *message;
+		} reg;
+
+		memcpy(reg.first, &ex, 40);
+		reg.first[32] = 3;
+		reg.message = string_a(domain, "reg");
+		ck_assert_int_eq(domain_push(domain, &reg), 2);
+	}
+	ck_assert_int_eq(domain_pop(domain), 2);
+	ck_assert_int_eq(pop(), 1);
+	ck_assert_int_eq(push_a("aten::mm, seq = 17, op_id = 4, sizes = [[2, 3], [3, 2]]"), 1);
+	ck_assert_int_eq(pop(), 1);
+	ck_assert_int_eq(push_a("aten::mm, op_id = 5"), 1);
+	ck_assert_int_eq(pop(), 1);
+	ck_assert_int_eq(pop(), 0);
+	(void)view_walk(&t_v, seen_fn, s);
+	for (int i = 0; i < 4; i++)
+		ck_assert_uint_eq(s[i].count, 1);
+	ck_assert_uint_eq(s[4].count, 2);
+	ck_assert_uint_eq(t_e->nvtx(NULL), 0);
+}
+END_TEST
+
+/* JAX compiles: passes are one scope, wherever they stand in one another, and programs of one name
+ * are one. */
+START_TEST(nvtx_passes_of_xla)
+{
+	struct seen s[] = {{"XlaCompile:#module=jit_f", 0, 0},
+		{"XlaCompile:#module=jit_f/XlaPass", 0, 0},
+		{"XlaCompile:#module=jit_f/XlaPass/own", 0, 0},
+		{"XlaCompile:#module=jit_f/XlaPass/own/XlaPass", 0, 0},
+		{"XlaCompile:#module=jit_f/XlaPass/XlaPass", 0, 0}, {NULL, 0, 0}};
+	const void *(*get)(uint32_t) = export_table;
+	int (*push_a)(const char *), (*pop)(void);
+	char text[80];
+	void *fn;
+
+	t_open(NULL, true);
+	memcpy(&fn, &get, sizeof(fn));
+	ck_assert_uint_eq(t_e->nvtx(fn), 1);
+	memcpy(&push_a, &slots[0][9], sizeof(fn));
+	memcpy(&pop, &slots[0][11], sizeof(fn));
+	ck_assert_int_eq(t_e->want(WANT_ALL), 0);
+	for (int i = 0; i < 300; i++) {
+		(void)snprintf(text, sizeof(text), "XlaCompile:#module=jit_f,program_id=%d#", i);
+		ck_assert_int_eq(push_a(text), 0);
+		(void)snprintf(text, sizeof(text),
+			"XlaPassPipeline:#name=%d,module=m,program_id=%d#", i, i);
+		ck_assert_int_eq(push_a(text), 1);
+		(void)snprintf(
+			text, sizeof(text), "XlaPass:#name=p%d,module=m,program_id=%d#", i, i);
+		for (int k = 2; k < 5; k++)
+			ck_assert_int_eq(push_a(text), k);
+		ck_assert_int_eq(pop(), 4);
+		ck_assert_int_eq(push_a("own"), 4);
+		ck_assert_int_eq(push_a(text), 5);
+		for (int k = 5; k >= 0; k--)
+			ck_assert_int_eq(pop(), k);
+	}
+	ck_assert_uint_eq(t_thread()->depth, 0);
+	(void)view_walk(&t_v, seen_fn, s);
+	for (int i = 0; i < 4; i++)
+		ck_assert_uint_eq(s[i].count, 300);
+	ck_assert_uint_eq(s[4].count, 0);
+}
+END_TEST
+
+static void unwind(uint32_t depth)
+{
+	t_e->scope_unwind(t_thread(), depth);
+}
+
+/* Scopes are left by name or by depth: ranges that were open in them are closed then, and their
+ * pops, which come all the same, close nothing else. */
+START_TEST(nvtx_ranges_that_were_unwound)
+{
+	struct seen s[] = {{"b", 0, 0}, {"b/in b", 0, 0}, {"in b", 0, 0}, {NULL, 0, 0}};
+	const void *(*get)(uint32_t) = export_table;
+	int (*push_a)(const char *), (*pop)(void);
+	uint32_t a = t_new("a"), b = t_new("b"), in_b = t_new("in b");
+	void *fn;
+
+	ready();
+	memcpy(&fn, &get, sizeof(fn));
+	ck_assert_uint_eq(t_e->nvtx(fn), 1);
+	memcpy(&push_a, &slots[0][9], sizeof(fn));
+	memcpy(&pop, &slots[0][11], sizeof(fn));
+	t_enter(a);
+	ck_assert_int_eq(push_a("over the end of a"), 0);
+	unwind(0);
+	t_enter(b);
+	ck_assert_int_eq(pop(), 0);
+	ck_assert_uint_eq(t_thread()->depth, 1);
+	t_enter(in_b);
+	t_exit();
+	ck_assert_int_eq(push_a("outer"), 0);
+	ck_assert_int_eq(push_a("inner"), 1);
+	unwind(1);
+	t_enter(in_b); /* where "outer" was */
+	ck_assert_int_eq(push_a("last"), 2);
+	ck_assert_int_eq(pop(), 2);
+	ck_assert_uint_eq(t_thread()->depth, 2);
+	ck_assert_int_eq(pop(), 1);
+	ck_assert_int_eq(pop(), 0);
+	ck_assert_int_eq(pop(), -2);
+	ck_assert_uint_eq(t_thread()->depth, 2);
+	for (int i = 0; i < 20; i++) /* deeper than there are marks */
+		ck_assert_int_eq(push_a("deep"), i);
+	for (int i = 20; i-- > 0;)
+		ck_assert_int_eq(pop(), i);
+	ck_assert_uint_eq(t_thread()->depth, 2);
+	unwind(0);
+	(void)view_walk(&t_v, seen_fn, s);
+	ck_assert_uint_eq(s[0].count, 1);
+	ck_assert_uint_eq(s[1].count, 2);
+	ck_assert_uint_eq(s[2].count, 0);
+}
+END_TEST
+
+/* A program with this environment, for the agent reads it as the kernel has it. */
+START_TEST(nvtx_can_be_off)
+{
+	static const struct {
+		const char *set;
+		int attached;
+	} cases[] = {{"TRITON_ENABLE_NVTX=0", 0}, {"TRITON_ENABLE_NVTX=False", 0},
+		{"TRITON_ENABLE_NVTX=Yes", 1}, {"TRITON_ENABLE_NVTX=", 1}, {"OTHER=0", 1}};
+	const pid_t child = fork();
+	int status = -1;
+
+	if (child == 0) {
+		(void)execle("/proc/self/exe", "job_nvtx", NULL,
+			(const char *const[]){cases[_i].set, "PD_JOB_NVTX=1", NULL});
+		_exit(9);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), cases[_i].attached);
+}
+END_TEST
+
+/* --- marks, spans, numbers, domains --- */
+
+struct attributes {
+	uint16_t version, size;
+	uint32_t pad[3];
+	int32_t payload_type, reserved;
+	uint64_t payload;
+	int32_t type, pad2;
+	const void *message;
+};
+
+static struct {
+	void (*mark_ex)(const void *), (*mark_a)(const char *), (*end)(uint64_t),
+		(*domain_mark)(const void *, const void *), (*domain_end)(const void *, uint64_t);
+	uint64_t (*start_a)(const char *), (*domain_start)(const void *, const void *);
+	int (*push_ex)(const void *), (*push_a)(const char *), (*pop)(void),
+		(*domain_push)(const void *, const void *);
+	const void *(*domain)(const char *);
+} nvtx;
+
+static uint32_t attach(void)
+{
+	const void *(*get)(uint32_t) = export_table;
+	const struct {
+		void *to;
+		void (**from)(void);
+	} all[] = {{&nvtx.mark_ex, &slots[0][1]}, {&nvtx.mark_a, &slots[0][2]},
+		{&nvtx.start_a, &slots[0][5]}, {&nvtx.end, &slots[0][7]},
+		{&nvtx.push_ex, &slots[0][8]}, {&nvtx.push_a, &slots[0][9]},
+		{&nvtx.pop, &slots[0][11]}, {&nvtx.domain_mark, &slots[1][1]},
+		{&nvtx.domain_start, &slots[1][2]}, {&nvtx.domain_end, &slots[1][3]},
+		{&nvtx.domain_push, &slots[1][4]}, {&nvtx.domain, &slots[1][12]}};
+	uint32_t r;
+	void *fn;
+
+	memcpy(&fn, &get, sizeof(fn));
+	r = t_e->nvtx(fn);
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		memcpy(all[i].to, all[i].from, sizeof(fn));
+	return r;
+}
+
+static void *ends(void *id)
+{
+	nvtx.end(*(uint64_t *)id);
+	return NULL;
+}
+
+/* Started below a scope, ended on another thread when that scope is long gone. */
+START_TEST(started_and_ended)
+{
+	struct seen s[] = {{"a/request", 0, 0}, {"request", 0, 0}, {"a/in a", 0, 0}, {NULL, 0, 0}};
+	const uint32_t a = t_new("a"), in_a = t_new("in a");
+	uint64_t id, before;
+	pthread_t thread;
+
+	open_ring();
+	ck_assert_uint_eq(attach(), 1);
+	before = nvtx.start_a("request"); /* before anything is recorded */
+	ck_assert_int_eq(t_e->want(WANT_ALL), 0);
+	t_enter(a);
+	id = nvtx.start_a("request");
+	ck_assert_uint_ne(id, 0);
+	t_enter(in_a); /* not below the range: that is on no stack */
+	t_exit();
+	t_exit();
+	ck_assert_int_eq(pthread_create(&thread, NULL, ends, &id), 0);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	nvtx.domain_end(NULL, before);
+	nvtx.end(0); /* of none */
+	nvtx.end(UINT64_MAX);
+	(void)view_walk(&t_v, seen_fn, s);
+	ck_assert_uint_eq(s[0].count, 1);
+	ck_assert_uint_eq(s[1].count, 1);
+	ck_assert_uint_eq(s[2].count, 1);
+	ck_assert_uint_eq(t_v.bad, 0);
+}
+END_TEST
+
+static struct {
+	uint32_t n, type[8];
+	uint64_t value[8];
+	char where[8][64];
+} payload;
+
+static void payload_fn(void *arg, const struct view *v, uint32_t lane, const uint64_t *rec)
+{
+	const struct rec_metric *m = (const struct rec_metric *)(const void *)rec;
+	const uint32_t i = payload.n;
+
+	seen_fn(arg, v, lane, rec);
+	if (REC_TYPE(*rec) != REC_METRIC || i == 8)
+		return;
+	ck_assert_str_eq(view_name(v, m->name), "payload");
+	payload.type[i] = REC_FLAGS(*rec);
+	payload.value[i] = m->value;
+	(void)snprintf(payload.where[i], 64, "%s", view_where(v, REC_ID(*rec)));
+	payload.n++;
+}
+
+START_TEST(marks_and_numbers)
+{
+	static const float quarter = 0.25f;
+	struct seen s[] = {{"a", 0, 0}, {"a/here", 0, 0}, {"a/ex", 0, 0}, {NULL, 0, 0}};
+	const struct {
+		int32_t type;
+		uint64_t given;
+		uint32_t as;
+		uint64_t value;
+	} numbers[] = {{1, 1ull << 63, METRIC_U64, 1ull << 63},
+		{2, UINT64_MAX, METRIC_I64, UINT64_MAX},
+		{3, 0x4004000000000000, METRIC_F64, 0x4004000000000000},
+		{4, 0xdead00000007, METRIC_U64, 7}, {5, 0xfffffff9, METRIC_I64, (uint64_t)-7},
+		{6, 0, METRIC_F64, 0x3fd0000000000000}, {0, 5, 0, 0}, {99, 5, 0, 0}};
+	struct attributes ex = {.version = 3, .size = sizeof(ex), .type = 1, .message = "ex"};
+
+	_Static_assert(sizeof(ex) == 48, "as NVTX has it");
+	ready();
+	ck_assert_uint_eq(attach(), 1);
+	t_enter(t_new("a"));
+	nvtx.mark_a("here");
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(*numbers); i++) {
+		ex.payload_type = numbers[i].type;
+		ex.payload = numbers[i].given;
+		if (numbers[i].type == 6)
+			memcpy(&ex.payload, &quarter, sizeof(quarter));
+		if (i % 2 == 0) {
+			nvtx.mark_ex(&ex);
+		} else {
+			ck_assert_int_eq(nvtx.push_ex(&ex), 0);
+			ck_assert_int_eq(nvtx.pop(), 0);
+		}
+	}
+	ex.size = 40; /* shorter than what is read of it: neither name nor number */
+	nvtx.domain_mark(NULL, &ex);
+	t_exit();
+	(void)view_walk(&t_v, payload_fn, s);
+	ck_assert_uint_eq(s[0].count, 2); /* and the last mark, below it, which has no name */
+	ck_assert_uint_eq(s[1].count, 1);
+	ck_assert_uint_eq(s[2].count, 8);
+	ck_assert_uint_eq(payload.n, 6);
+	for (uint32_t i = 0; i < 6; i++) {
+		ck_assert_uint_eq(payload.type[i], numbers[i].as);
+		ck_assert_uint_eq(payload.value[i], numbers[i].value);
+		ck_assert_str_eq(payload.where[i], "a/ex");
+	}
+}
+END_TEST
+
+/* A program with this environment. Its status: bits of what was recorded. */
+static int in_domains(void)
+{
+	struct seen s[] = {{"plain", 0, 0}, {"ours", 0, 0}, {"theirs", 0, 0}, {"span", 0, 0},
+		{"mark", 0, 0}, {NULL, 0, 0}};
+	struct attributes ex = {.version = 3, .size = sizeof(ex), .type = 1};
+	const void *ours, *theirs;
+	int ret = 0;
+
+	ready();
+	ck_assert_uint_eq(attach(), 1);
+	ours = nvtx.domain("ours");
+	theirs = nvtx.domain("theirs");
+	ck_assert_int_eq(nvtx.push_a("plain"), 0);
+	ck_assert_int_eq(nvtx.pop(), 0);
+	ex.message = "ours";
+	ck_assert_int_eq(nvtx.domain_push(ours, &ex), 0);
+	ck_assert_int_eq(nvtx.pop(), 0);
+	ex.message = "theirs";
+	ck_assert_int_eq(nvtx.domain_push(theirs, &ex), 0);
+	ck_assert_int_eq(nvtx.pop(), 0);
+	ex.message = "span";
+	nvtx.domain_end(theirs, nvtx.domain_start(theirs, &ex));
+	ex.message = "mark";
+	nvtx.domain_mark(theirs, &ex);
+	(void)view_walk(&t_v, seen_fn, s);
+	for (int i = 0; i < 5; i++)
+		ret |= s[i].count == 1 ? 1 << i : 0;
+	return ret;
+}
+
+START_TEST(domains_that_are_listed)
+{
+	static const struct {
+		const char *set;
+		int seen;
+	} cases[] = {{"PROTOND_NVTX_DOMAINS=", 31}, {"PROTOND_NVTX_DOMAINS=ours", 2},
+		{"PROTOND_NVTX_DOMAINS=default,theirs", 29},
+		{"PROTOND_NVTX_DOMAINS=our,oursx,", 0}};
+	const pid_t child = fork();
+	int status = -1;
+
+	if (child == 0) {
+		(void)execle("/proc/self/exe", "job_nvtx", NULL,
+			(const char *const[]){cases[_i].set, "PD_JOB_NVTX=domains", NULL});
+		_exit(99);
+	}
+	ck_assert_int_eq(waitpid(child, &status, 0), child);
+	ck_assert(WIFEXITED(status));
+	ck_assert_int_eq(WEXITSTATUS(status), cases[_i].seen);
+}
+END_TEST
+
+static void ranges(TCase *c)
+{
+	tcase_add_test(c, nvtx_ranges);
+	tcase_add_test(c, nvtx_passes_of_xla);
+	tcase_add_test(c, nvtx_ranges_that_were_unwound);
+	tcase_add_loop_test(c, nvtx_can_be_off, 0, 5);
+	tcase_add_test(c, started_and_ended);
+	tcase_add_test(c, marks_and_numbers);
+	tcase_add_loop_test(c, domains_that_are_listed, 0, 4);
+}
+
+Suite *suite(void)
+{
+	void (*const all[])(TCase *) = {ranges, NULL};
+	const char *as = getenv("PD_JOB_NVTX"); /* of those that start themselves */
+
+	if (as != NULL && *as == 'd')
+		exit(in_domains());
+	if (as != NULL) {
+		t_e = protond_engine_v1();
+		t_e->host(&t_host);
+		exit((int)attach());
+	}
+	return t_suite("job_nvtx", all);
+}
