@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "loss_terms.h"
-#include "timeline.h"
+#include "parts.h"
 #include "tree_rows.h"
 
 /* clang-format off */
@@ -32,6 +32,7 @@ static const char schema[] =
 	" class, node, start_ns, end_ns, bytes, correlation, graph, first, launch_ns, tid, grid_x, grid_y,"
 	" grid_z, block_x, block_y, block_z, registers, static_shared, dynamic_shared);"
 	"CREATE TABLE timeline_thread(pid, rank, tid, name);"
+	"CREATE TABLE timeline_parts(scope, pid, rank, gpu, active_ns" GPU_PARTS(PART) ");"
 	"CREATE VIEW scopes AS SELECT t.scope, t.pid, t.rank, t.tid, p.name, p.path, t.begin_ns, t.end_ns,"
 	" t.end_ns - t.begin_ns AS dur_ns, t.task, t.open, t.began_before, t.unwound"
 	" FROM timeline_scope t" PATHS " WHERE t.class IS NULL;"
@@ -48,6 +49,8 @@ static const char schema[] =
 	" FROM timeline_operation t" PATHS " WHERE t.first;"
 	"CREATE VIEW steps AS SELECT row_number() OVER (PARTITION BY pid ORDER BY begin_ns) AS step, *"
 	" FROM scopes WHERE name = 'step' OR name GLOB 'step [0-9]*' OR name GLOB 'ProfilerStep#[0-9]*';"
+	"CREATE VIEW step_parts AS SELECT s.step, t.scope, t.pid, t.rank, t.gpu, s.begin_ns, s.end_ns, t.active_ns"
+	GPU_PARTS(PART) " FROM timeline_parts t JOIN steps s ON s.scope = t.scope;"
 	"CREATE VIEW scope_values AS SELECT t.scope, t.pid, t.tid, p.name AS scope_name, p.path, t.at_ns,"
 	" t.name, t.value FROM timeline_value t" PATHS ";"
 	"CREATE VIEW threads AS SELECT * FROM timeline_thread;";
@@ -357,8 +360,16 @@ bool sql_tables_of_timeline(const char *table)
 }
 
 struct filler {
-	struct insert path, scope, value, operation, thread;
+	struct insert path, scope, value, operation, thread, part;
 	int64_t n_scopes, n_operations;
+	struct parts parts;
+	struct step { /* of the process at hand */
+		int64_t scope;
+		struct span at;
+	} * step;
+	uint32_t n_steps, cap_steps;
+	bool whole; /* all operations of the timeline are seen, so that parts can be told */
+	bool failed;
 };
 
 static struct filler *filler(struct timeline *w)
@@ -470,6 +481,14 @@ static void on_scope(struct timeline *w, const struct timeline_scope *s)
 	put_i64(i, (s->flags & TRACE_UNWOUND) != 0);
 	put_call(i, (s->flags & TRACE_CALL) != 0 ? &s->call : NULL);
 	put_row(i);
+	parts_seen(&f->parts, s->end_ns);
+	if (f->whole && timeline_is_step(w->known[s->node].name)) {
+		if (ROOM(w, f->step, f->cap_steps, f->n_steps) < 0)
+			f->failed = true;
+		else
+			f->step[f->n_steps++] =
+				(struct step){f->n_scopes, {s->begin_ns, s->end_ns}};
+	}
 	for (uint32_t k = 0; k < s->n_metrics; k++)
 		put_scope_value(w, &w->held[w->taken[k]], f->n_scopes, s->node, s->begin_ns);
 }
@@ -527,11 +546,46 @@ static void on_op(struct timeline *w, const struct timeline_op *o)
 	}
 	put_config(i, o->config);
 	put_row(i);
+	f->failed |= f->whole && !parts_op(&f->parts, o);
+}
+
+static void on_open(struct timeline *w)
+{
+	filler(w)->failed |= parts_open(&filler(w)->parts, w) < 0;
+}
+
+static void on_process(struct timeline *w)
+{
+	parts_process(&filler(w)->parts);
+	filler(w)->n_steps = 0;
+}
+
+/* What a GPU did in a step. */
+static void put_part(struct timeline *w, const struct step *s, const struct parts_gpu *g)
+{
+	struct insert *i = &filler(w)->part;
+	const struct gpu_seen *seen = timeline_gpu(w, g->device);
+	uint64_t part[PART_MAX] = {0};
+	const uint64_t active = parts_window(&filler(w)->parts, g, &s->at, part);
+
+	put_i64(i, s->scope);
+	put_rank(i, w);
+	put_u64(i, seen != NULL ? seen->ordinal : g->device);
+	put_u64(i, active);
+	for (uint32_t k = 0; k < PART_MAX; k++)
+		put_u64(i, part[k]);
+	put_row(i);
 }
 
 static void on_process_end(struct timeline *w)
 {
-	struct insert *i = &filler(w)->thread;
+	struct filler *f = filler(w);
+	struct insert *i = &f->thread;
+
+	f->failed |= !parts_settle(&f->parts, w);
+	for (uint32_t s = 0; s < f->n_steps && !f->failed; s++)
+		for (uint32_t k = 0; k < f->parts.n_gpus; k++)
+			put_part(w, &f->step[s], &f->parts.gpu[k]);
 
 	for (uint32_t k = 0; k < w->n_threads; k++) {
 		put_rank(i, w);
@@ -544,10 +598,15 @@ static void on_process_end(struct timeline *w)
 int sql_tables_timeline(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	uint64_t *ret_gone, struct err *e)
 {
-	static const struct timeline_form form = {
-		.scope = on_scope, .op = on_op, .metric = on_metric, .process_end = on_process_end};
-	struct filler f = {.n_scopes = 0};
-	struct insert *const all[] = {&f.path, &f.scope, &f.value, &f.operation, &f.thread};
+	static const struct timeline_form form = {.open = on_open,
+		.process = on_process,
+		.scope = on_scope,
+		.op = on_op,
+		.metric = on_metric,
+		.process_end = on_process_end};
+	struct filler f = {.whole = s->to_ns == 0 && s->last_step == 0 && !s->one_phase};
+	struct insert *const all[] = {
+		&f.path, &f.scope, &f.value, &f.operation, &f.thread, &f.part};
 	sqlite3 *to = arg;
 	int r = exec(to, "BEGIN", e);
 
@@ -558,7 +617,12 @@ int sql_tables_timeline(void *arg, struct sqlite3 *db, int64_t id, const struct 
 	insert_open(&f.value, to, "timeline_value", 7);
 	insert_open(&f.operation, to, "timeline_operation", 26);
 	insert_open(&f.thread, to, "timeline_thread", 4);
+	insert_open(&f.part, to, "timeline_parts", 5 + PART_MAX);
 	r = timeline_write(&form, &f, db, id, s, NULL, ret_gone, e);
+	if (r == 0 && f.failed)
+		r = err_set(e, -ENOMEM, "out of memory");
+	parts_fini(&f.parts);
+	free(f.step);
 	for (unsigned i = 0; i < sizeof(all) / sizeof(*all); i++)
 		if (r == 0)
 			r = insert_close(all[i], e);

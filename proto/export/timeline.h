@@ -35,6 +35,7 @@ struct gpu_seen {
 	uint32_t ordinal,
 		pid; /* pid: of a process of its own, above all of Linux; 0: idle so far */
 	const char *name;
+	uint8_t uuid[16]; /* zeroes: not known */
 };
 
 struct timeline_scope {

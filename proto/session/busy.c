@@ -4,40 +4,50 @@
 #include <stdlib.h>
 #include <string.h>
 
+static const struct span always = {0, UINT64_MAX};
+
+static uint64_t within(const struct span *v, uint64_t begin, uint64_t end)
+{
+	begin = begin > v->begin ? begin : v->begin;
+	end = end < v->end ? end : v->end;
+	return end > begin ? end - begin : 0;
+}
+
 /* The idle time in front of work by cause; that before its launch is the host's, and is not counted
  * here. */
-static void gap_add(uint64_t part[], uint64_t from, const struct busy_work *w)
+static void gap_add(uint64_t part[], uint64_t from, const struct busy_work *w, const struct span *v)
 {
 	if (w->launched == 0)
-		part[PART_UNKNOWN] += w->begin - from;
+		part[PART_UNKNOWN] += within(v, from, w->begin);
 	else if (w->launched >= from)
-		part[PART_LAUNCH] += w->launched < w->begin ? w->begin - w->launched : 0;
+		part[PART_LAUNCH] += within(v, w->launched, w->begin);
 	else if (w->begin - from < PART_GAP_NS)
-		part[PART_GAP] += w->begin - from;
+		part[PART_GAP] += within(v, from, w->begin);
 	else
-		part[PART_QUEUED] += w->begin - from;
+		part[PART_QUEUED] += within(v, from, w->begin);
 }
 
 /* How much of it lies behind `until`, which moves on to its end. */
-static uint64_t beyond(uint64_t *until, const struct busy_work *w)
+static uint64_t beyond(uint64_t *until, const struct busy_work *w, const struct span *v)
 {
 	const uint64_t from = w->begin > *until ? w->begin : *until;
 
 	if (w->end <= from)
 		return 0;
 	*until = w->end;
-	return w->end - from;
+	return within(v, from, w->end);
 }
 
-static void sums_add(struct busy_sums *s, const struct busy_work *w)
+/* What of it lies in v. */
+static void sums_add(struct busy_sums *s, const struct busy_work *w, const struct span *v)
 {
 	uint64_t all, kernels, compute;
 
 	if (s->until != 0 && w->begin > s->until)
-		gap_add(s->part, s->until, w);
-	all = beyond(&s->until, w);
-	kernels = w->part == PART_COPY ? 0 : beyond(&s->kernel_until, w);
-	compute = w->part == PART_COMPUTE ? beyond(&s->compute_until, w) : 0;
+		gap_add(s->part, s->until, w, v);
+	all = beyond(&s->until, w, v);
+	kernels = w->part == PART_COPY ? 0 : beyond(&s->kernel_until, w, v);
+	compute = w->part == PART_COMPUTE ? beyond(&s->compute_until, w, v) : 0;
 	/* What hides other work takes its time from it. */
 	s->part[PART_COMPUTE] += compute;
 	s->part[PART_COMM] += kernels - compute;
@@ -53,10 +63,16 @@ static int by_begin(const void *a, const void *b)
 	return x->launched < y->launched ? -1 : x->launched > y->launched;
 }
 
+void busy_order(struct busy_work work[], uint32_t n)
+{
+	if (n > 1)
+		qsort(work, n, sizeof(*work), by_begin);
+}
+
 void busy_sort(struct busy *b)
 {
-	if (!b->sorted && b->n > 1)
-		qsort(b->work, b->n, sizeof(*b->work), by_begin);
+	if (!b->sorted)
+		busy_order(b->work, b->n);
 	b->sorted = true;
 }
 
@@ -67,7 +83,7 @@ static void settle(struct busy *b, uint32_t n)
 	if (n == 0)
 		return;
 	for (i = 0; i < n; i++)
-		sums_add(&b->done, &b->work[i]);
+		sums_add(&b->done, &b->work[i], &always);
 	b->n -= n;
 	memmove(b->work, b->work + n, b->n * sizeof(*b->work));
 }
@@ -110,7 +126,7 @@ bool busy_add(struct busy *b, const struct busy_work *w, uint64_t known, bool gr
 	b->last_ns = w->end > b->last_ns ? w->end : b->last_ns;
 	room = make_room(b, known, grow);
 	if (b->n == b->cap) {
-		sums_add(&b->done, w);
+		sums_add(&b->done, w, &always);
 		return room;
 	}
 	b->sorted = b->n == 0 || (b->sorted && by_begin(&b->work[b->n - 1], w) <= 0);
@@ -126,7 +142,7 @@ uint64_t busy_parts(struct busy *b, uint64_t ret[PART_MAX])
 
 	busy_sort(b);
 	for (i = 0; i < b->n; i++)
-		sums_add(&s, &b->work[i]);
+		sums_add(&s, &b->work[i], &always);
 	all = s.part[PART_COMPUTE] + s.part[PART_COMM] + s.part[PART_COPY];
 	if (b->no_parts)
 		memset(s.part, 0, sizeof(s.part));
@@ -144,6 +160,42 @@ void busy_restore(struct busy *b, const uint64_t part[PART_MAX], uint64_t all, u
 	b->first_ns = first_ns;
 	b->last_ns = last_ns;
 	b->done.until = b->done.kernel_until = b->done.compute_until = last_ns;
+}
+
+/* The first of work[n] that ends behind a moment, by what grows with it. */
+static uint32_t first_that_reaches(const uint64_t *reach, uint32_t n, uint64_t ns)
+{
+	uint32_t low = 0, high = n, middle;
+
+	while (low < high) {
+		middle = low + (high - low) / 2;
+		if (reach[middle] > ns)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+uint32_t busy_window(const struct busy_work *work, const uint64_t *reach, uint32_t n,
+	const struct span *v, uint64_t part[PART_MAX])
+{
+	struct busy_sums s = {{0}, 0, 0, 0};
+	uint32_t first = first_that_reaches(reach, n, v->begin), i;
+	uint64_t host = v->end - v->begin;
+
+	s.until = first > 0 ? reach[first - 1] : 0;
+	for (i = first; i < n; i++) {
+		sums_add(&s, &work[i], v);
+		if (work[i].begin >= v->end)
+			break; /* it ends the last idle time */
+	}
+	for (i = 0; i < PART_HOST; i++)
+		host -= s.part[i];
+	s.part[PART_HOST] = host;
+	for (i = 0; i < PART_MAX; i++)
+		part[i] += s.part[i];
+	return first;
 }
 
 void busy_fini(struct busy *b)

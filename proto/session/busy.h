@@ -51,6 +51,11 @@ bool busy_add(struct busy *b, const struct busy_work *w, uint64_t known, bool gr
  * parts are 0 where they are not known. */
 uint64_t busy_parts(struct busy *b, uint64_t ret[PART_MAX]); /* and for how long some work ran */
 void busy_sort(struct busy *b);
+/* One window: adds what v is made of to part[], PART_HOST as well, so all of it. work[n] is in busy_order(),
+ * reach[i] says where the longest of work[0..i] ends. Returns the first that reaches into it. */
+void busy_order(struct busy_work work[], uint32_t n);
+uint32_t busy_window(const struct busy_work *work, const uint64_t *reach, uint32_t n,
+	const struct span *v, uint64_t part[PART_MAX]);
 /* As it was stored: nothing waits. */
 void busy_restore(struct busy *b, const uint64_t part[PART_MAX], uint64_t all, uint64_t first_ns,
 	uint64_t last_ns);

@@ -5,10 +5,9 @@ import collections
 PARTS = "compute_ns comm_ns copy_ns idle_launch_ns idle_gap_ns idle_queued_ns idle_unknown_ns idle_host_ns"
 
 
-def parts_of(ops, window):
-    """What the time is made of, from the operations alone: a sweep over all starts and ends."""
+def pieces_of(ops):
+    """Time, piece by piece, as (begin, end, part), from the operations alone: a sweep over all starts and ends. What is in none is the host's."""
     edges = sorted({t for o in ops for t in (o["start_ns"], o["end_ns"])})
-    parts = collections.Counter()
     ops = sorted(ops, key=lambda o: (o["start_ns"], o["launch_ns"] or 0))
     running, at = [], 0
     for a, b in zip(edges, edges[1:]):
@@ -18,14 +17,21 @@ def parts_of(ops, window):
         running = [o for o in running if o["end_ns"] > a]
         kinds = {o["class"] for o in running}
         if running:
-            parts["compute_ns" if "compute" in kinds else "comm_ns" if "comm" in kinds else "copy_ns"] += b - a
+            yield a, b, "compute_ns" if "compute" in kinds else "comm_ns" if "comm" in kinds else "copy_ns"
             continue
         launched = ops[at]["launch_ns"]  # of the next: this gap's end
         if launched is None:
-            parts["idle_unknown_ns"] += b - a
+            yield a, b, "idle_unknown_ns"
         elif launched >= a:
-            parts["idle_launch_ns"] += max(0, b - launched)
+            yield launched, b, "idle_launch_ns"
         else:
-            parts["idle_gap_ns" if b - a < 5000 else "idle_queued_ns"] += b - a
+            yield a, b, "idle_gap_ns" if b - a < 5000 else "idle_queued_ns"
+
+
+def parts_of(ops, window, begin=0, end=1 << 63):
+    """What `window` nanoseconds, which lie from begin to end, are made of."""
+    parts = collections.Counter()
+    for a, b, part in pieces_of(ops):
+        parts[part] += max(0, min(b, end) - max(a, begin))
     parts["idle_host_ns"] = window - sum(parts.values())
     return parts

@@ -29,6 +29,7 @@ TABLES = {
     "scopes": SCOPES,
     "calls": "pid rank tid class name path begin_ns end_ns dur_ns stream event correlation",
     "steps": f"step {SCOPES}",
+    "step_parts": "step scope pid rank gpu begin_ns end_ns active_ns " + PARTS,
     "kernels": f"{OPERATION} {CONFIG} static_shared dynamic_shared",
     "copies": f"{OPERATION} bytes",
     "launches": "operation pid rank tid launch_ns correlation graph name path delay_ns",
@@ -58,6 +59,35 @@ def test_the_parts_of_a_gpu_add_up(world):
     assert {part: ns for gpu, part, ns, share in said} == got and sum(share for *_, share in said) == pytest.approx(1)
     words = world.view("breakdown", "x.protond").stdout
     assert all(w in words for w in ("compute", "launching", "host", f"{device['compute_ns'] / 1e6:.3f}"))
+
+
+def said_of(world, *args):
+    return {part: ns for gpu, part, ns, *_ in json.loads(world.view("breakdown", "x.protond", "--json", *args).stdout)["data"]["rows"]}
+
+
+def test_the_parts_of_a_step_a_scope_and_a_window(world):
+    """Of the same training: each to the nanosecond what a sweep finds there; a window of all is all."""
+    world.view("import", GOLDEN.parent / "real/kineto.json.gz", "-o", "x.protond")
+    ops = ask(world, "x.protond", "select class, start_ns, end_ns, launch_ns from timeline_operation where end_ns > start_ns")
+    whole = said_of(world)
+    assert said_of(world, "--window", "0..100") == whole
+    two = [said_of(world, "--window", w) for w in ("0..31ms", "31ms..1")]
+    assert {k: sum(p[k] for p in two) for k in whole} == whole and two[0]["compute_ns"] > 0 < two[1]["compute_ns"]
+    steps = ask(world, "x.protond", "select * from step_parts order by step")
+    assert [s["step"] for s in steps] == [1, 2]
+    for s in steps:
+        want = parts_of(ops, s["end_ns"] - s["begin_ns"], s["begin_ns"], s["end_ns"])
+        assert {k: s[k] for k in whole} == {k: want[k] for k in whole} == said_of(world, "--step", str(s["step"]))
+        assert s["active_ns"] == sum(want.values())
+        assert said_of(world, "--scope", f"ProfilerStep#{s['step'] + 1}") == said_of(world, "--step", str(s["step"]))
+    assert said_of(world, "--step", "1..9") == {k: steps[0][k] + steps[1][k] for k in whole}
+    words = world.view("breakdown", "x.protond", "--scope", "ProfilerStep#3").stdout
+    assert re.search(r"all +30\.520 +100\.0% +1 time\n", words)
+    for args, code, why in ((["--step", "3"], 1, "no step 3: the timeline has 2"), (["--scope", "rofilerStep#2"], 1, "no scope 'rofilerStep#2'"),
+                            (["--window", "9..10"], 1, "nothing of the session was recorded there"), (["--scope", "a", "--step", "1"], 2, "cannot be used together"),
+                            (["--step", "1", "--phase", "0"], 2, "--phase cannot be used with")):
+        r = world.view("breakdown", "x.protond", *args, check=False)
+        assert r.returncode == code and why in r.stderr, r.stderr
 
 
 def refused(world, *args):

@@ -326,42 +326,77 @@ START_TEST(busy_against_a_map)
 END_TEST
 
 /* Each nanosecond by itself: what runs at it, else the work that begins next. */
-static void parts_by_hand(
-	const uint8_t *on, const uint64_t *launched, uint32_t n, uint64_t ret[PART_MAX])
+static void parts_by_hand(const uint8_t *on, const uint64_t *launched, uint32_t n, uint8_t *of)
 {
 	uint32_t k, next, from = 0;
 	uint64_t l;
 
-	memset(ret, 0, PART_MAX * sizeof(*ret));
+	memset(of, PART_HOST, n);
 	while (from < n && on[from] == 0)
 		from++; /* what lies before the first is the host's */
-	for (k = from; k < n; k++) {
+	for (k = from, next = 0; k < n; k++) {
 		if (on[k] != 0) {
-			ret[on[k] & 1 ? PART_COMPUTE : on[k] & 2 ? PART_COMM : PART_COPY]++;
+			of[k] = on[k] & 1 ? PART_COMPUTE : on[k] & 2 ? PART_COMM : PART_COPY;
 			from = k + 1; /* the last end so far */
 			continue;
 		}
-		for (next = k; next < n && on[next] == 0; next++)
+		for (next = next > k ? next : k; next < n && on[next] == 0; next++)
 			;
 		if (next == n)
 			break;
 		l = launched[next];
 		if (l == 0)
-			ret[PART_UNKNOWN]++;
+			of[k] = PART_UNKNOWN;
 		else if (l >= from)
-			ret[PART_LAUNCH] += k >= l;
+			of[k] = k >= l ? PART_LAUNCH : PART_HOST;
 		else
-			ret[next - from < PART_GAP_NS ? PART_GAP : PART_QUEUED]++;
+			of[k] = next - from < PART_GAP_NS ? PART_GAP : PART_QUEUED;
 	}
+}
+
+/* Any window: what the map has there; all windows that a time is cut into: that time. */
+static void windows_against(struct busy *b, const uint8_t *of, uint32_t n)
+{
+	static uint64_t reach[256];
+	uint64_t want[PART_MAX], got[PART_MAX], cut[PART_MAX] = {0}, all[PART_MAX] = {0}, sum;
+	struct span v = {0, 0};
+	uint32_t i, k;
+
+	busy_sort(b);
+	for (i = 0; i < b->n; i++)
+		reach[i] = i > 0 && reach[i - 1] > b->work[i].end ? reach[i - 1] : b->work[i].end;
+	for (i = 0; i < 200; i++) {
+		v.begin = pick(n - 1);
+		v.end = v.begin + 1 + pick((uint32_t)(n - v.begin));
+		memset(want, 0, sizeof(want));
+		memset(got, 0, sizeof(got));
+		for (k = (uint32_t)v.begin; k < v.end; k++)
+			want[of[k]]++;
+		busy_window(b->work, reach, b->n, &v, got);
+		for (k = 0, sum = 0; k < PART_MAX; k++) {
+			ck_assert_msg(got[k] == want[k], "%lu..%lu, part %u: %lu, not %lu", v.begin,
+				v.end, k, got[k], want[k]);
+			sum += got[k];
+		}
+		ck_assert_uint_eq(sum, v.end - v.begin);
+	}
+	for (v.end = 0; v.end < n;) {
+		v.begin = v.end;
+		v.end = v.begin + 1 + pick(n / 50);
+		v.end = v.end < n ? v.end : n;
+		busy_window(b->work, reach, b->n, &v, cut);
+	}
+	busy_window(b->work, reach, b->n, &(struct span){0, n}, all);
+	ck_assert_mem_eq(cut, all, sizeof(all));
 }
 
 START_TEST(parts_against_a_map)
 {
 	enum { N = 600000 };
 	static struct busy b;
-	static uint8_t on[N];
+	static uint8_t on[N], of[N];
 	static uint64_t launched[N];
-	uint64_t want[PART_MAX], got[PART_MAX], begin, end, l, sum = 0;
+	uint64_t want[PART_MAX] = {0}, got[PART_MAX], begin, end, l, sum = 0;
 	uint32_t i, k;
 	enum gpu_part part;
 
@@ -378,7 +413,9 @@ START_TEST(parts_against_a_map)
 		launched[begin] = l;
 		work(&b, part, begin, end, l, 0);
 	}
-	parts_by_hand(on, launched, N, want);
+	parts_by_hand(on, launched, N, of);
+	for (k = 0; k < N; k++)
+		want[of[k]]++;
 	busy_parts(&b, got);
 	for (i = 0; i < PART_HOST; i++) {
 		ck_assert_msg(got[i] == want[i], "part %u: %lu, not %lu", i, got[i], want[i]);
@@ -386,6 +423,7 @@ START_TEST(parts_against_a_map)
 		sum += got[i];
 	}
 	ck_assert_uint_le(sum, b.last_ns - b.first_ns);
+	windows_against(&b, of, N);
 	busy_fini(&b);
 }
 END_TEST

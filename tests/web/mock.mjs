@@ -96,14 +96,14 @@ export function makeOps(n, names) {
 }
 
 export function makeSteps(n, ranks = 1) {
-	const s = Object.fromEntries("process step tid start duration gpu_busy compute copy comm".split(" ").map((k) => [k, []]));
+	const s = Object.fromEntries("process step tid start duration gpu_busy compute copy comm idle_launch idle_host".split(" ").map((k) => [k, []]));
 	const peak = [];
 	for (let k = 0; k < ranks; k++) {
 		const r = dice(11 + k);
 		let t = 1e6;
 		for (let i = 1; i <= n; i++) {
 			const d = Math.floor(2e7 * (1 + 0.1 * r()) * (i % 37 === 19 ? 2.4 : 1) * (k === 3 ? 1.35 : 1));
-			const row = { process: k, step: i, tid: 4711, start: t, duration: d, gpu_busy: d * 0.62, compute: d * 0.5, copy: d * 0.04, comm: d * 0.08 };
+			const row = { process: k, step: i, tid: 4711, start: t, duration: d, gpu_busy: d * 0.62, compute: d * 0.5, copy: d * 0.04, comm: d * 0.08, idle_launch: d * 0.1, idle_host: d * 0.28 };
 			for (const c of Object.keys(s))
 				s[c].push(row[c]);
 			peak.push(4e9 + i * 5e6);

@@ -1,19 +1,13 @@
-/* SPDX-License-Identifier: MIT. steps.c: steps, and how much of each some kernel ran. */
+/* SPDX-License-Identifier: MIT. steps.c: steps, and what the GPU did in each. */
 #include "steps.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu_terms.h"
-#include "part_terms.h"
+#include "parts.h"
 #include "table.h"
 #include "timeline_reading.h"
-
-struct interval {
-	uint64_t start_ns, end_ns;
-	uint8_t part;
-};
 
 struct value_at { /* of a step before its place is known */
 	uint32_t step, name;
@@ -23,9 +17,7 @@ struct value_at { /* of a step before its place is known */
 struct reading {
 	struct steps *s;
 	uint32_t cap, cap_processes, first; /* first: step of the process at hand */
-	struct interval *op;
-	uint32_t n_ops, cap_ops;
-	uint64_t known_ns; /* ops from here on were left out */
+	struct parts parts;
 	struct value_at *value;
 	uint32_t n_values, cap_values;
 	bool failed;
@@ -33,13 +25,19 @@ struct reading {
 
 /* --- reading */
 
+static void on_open(struct timeline *w)
+{
+	struct reading *r = w->mine;
+
+	r->failed |= parts_open(&r->parts, w) < 0;
+}
+
 static void on_process(struct timeline *w)
 {
 	struct reading *r = w->mine;
 
 	r->first = r->s->n;
-	r->n_ops = 0;
-	r->known_ns = UINT64_MAX;
+	parts_process(&r->parts);
 	if (!ROOM_FOR(r->s->process, r->cap_processes, r->s->n_processes)) {
 		r->failed = true;
 		return;
@@ -90,6 +88,7 @@ static void on_scope(struct timeline *w, const struct timeline_scope *scope)
 	struct reading *r = w->mine;
 	struct steps *s = r->s;
 
+	parts_seen(&r->parts, scope->end_ns);
 	if (!timeline_is_step(w->known[scope->node].name) || s->n_processes == 0)
 		return;
 	if (s->n == STEPS_MAX) {
@@ -113,26 +112,10 @@ static void on_op(struct timeline *w, const struct timeline_op *o)
 {
 	struct reading *r = w->mine;
 
-	if (r->n_ops == STEPS_OPS_MAX) {
-		r->known_ns = o->start_ns < r->known_ns ? o->start_ns : r->known_ns;
-		return;
-	}
-	if (!ROOM_FOR(r->op, r->cap_ops, r->n_ops)) {
-		r->failed = true;
-		return;
-	}
-	r->op[r->n_ops++] =
-		(struct interval){o->start_ns, o->end_ns, (uint8_t)part_of_class(o->op->class)};
+	r->failed |= !parts_op(&r->parts, o);
 }
 
 /* --- a process is over */
-
-static int by_start(const void *a, const void *b)
-{
-	const struct interval *x = a, *y = b;
-
-	return x->start_ns != y->start_ns ? (x->start_ns < y->start_ns ? -1 : 1) : 0;
-}
 
 static int by_begin(const void *a, const void *b)
 {
@@ -143,80 +126,30 @@ static int by_begin(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* How long something of the first `parts` parts ran between two times. from: the first operation
- * that may reach into them. */
-static uint64_t covered(
-	const struct reading *r, uint32_t from, const struct step *s, unsigned parts)
+static void fill_step(const struct parts *p, struct step *s)
 {
-	uint64_t sum = 0, done = s->begin_ns, start, end;
+	const struct parts_gpu *g = p->gpu;
+	const struct span v = {s->begin_ns, s->end_ns};
 	uint32_t i;
 
-	for (i = from; i < r->n_ops && r->op[i].start_ns < s->end_ns; i++) {
-		if (r->op[i].part >= parts)
-			continue;
-		start = r->op[i].start_ns > done ? r->op[i].start_ns : done;
-		end = r->op[i].end_ns < s->end_ns ? r->op[i].end_ns : s->end_ns;
-		if (end <= start)
-			continue;
-		sum += end - start;
-		done = end;
-	}
-	return sum;
-}
-
-/* reach[i]: where the longest of operations 0 to i ends; grows, so that it can be searched. */
-static uint32_t first_that_reaches(const uint64_t *reach, uint32_t n, uint64_t ns)
-{
-	uint32_t low = 0, high = n, middle;
-
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (reach[middle] > ns)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
-}
-
-static void fill_step(const struct reading *r, const uint64_t *reach, struct step *s)
-{
-	const uint32_t from = first_that_reaches(reach, r->n_ops, s->begin_ns);
-	uint64_t sums[PART_IDLE];
-	uint32_t i;
-
-	for (i = 0; i < PART_IDLE; i++)
-		sums[i] = covered(r, from, s, i + 1);
-	s->compute_ns = sums[PART_COMPUTE];
-	s->comm_ns = sums[PART_COMM] - sums[PART_COMPUTE];
-	s->copy_ns = sums[PART_COPY] - sums[PART_COMM];
-	s->unknown = s->end_ns > r->known_ns;
-	for (i = from; i < r->n_ops && r->op[i].start_ns < s->end_ns; i++)
-		s->ops += r->op[i].start_ns >= s->begin_ns;
+	if (p->n_gpus == 0)
+		return;
+	(void)parts_window(p, g, &v, s->part_ns);
+	for (i = parts_from(g, v.begin); i < g->n && g->work[i].begin < v.end; i++)
+		s->ops++;
 }
 
 static void on_process_end(struct timeline *w)
 {
 	struct reading *r = w->mine;
 	struct step *step = r->s->step;
-	uint64_t *reach = malloc((r->n_ops + (size_t)1) * sizeof(*reach)), end = 0;
 	uint32_t i;
 
-	if (reach == NULL) {
-		r->failed = true;
-		return;
-	}
-	if (r->n_ops > 1)
-		qsort(r->op, r->n_ops, sizeof(*r->op), by_start);
-	for (i = 0; i < r->n_ops; i++) {
-		end = r->op[i].end_ns > end ? r->op[i].end_ns : end;
-		reach[i] = end;
-	}
 	if (r->s->n > r->first + 1)
 		qsort(step + r->first, r->s->n - r->first, sizeof(*step), by_begin);
-	for (i = r->first; i < r->s->n; i++)
-		fill_step(r, reach, &step[i]);
-	free(reach);
+	r->failed |= !parts_settle(&r->parts, w);
+	for (i = r->first; i < r->s->n && !r->failed; i++)
+		fill_step(&r->parts, &step[i]);
 }
 
 /* --- all */
@@ -253,11 +186,12 @@ static int place_values(struct reading *r)
 int steps_read(struct sqlite3 *db, int64_t id, const struct profile_select *s, uint64_t *ret_gone,
 	struct steps **ret, struct err *e)
 {
-	static const struct timeline_form form = {.process = on_process,
+	static const struct timeline_form form = {.open = on_open,
+		.process = on_process,
 		.scope = on_scope,
 		.op = on_op,
 		.process_end = on_process_end};
-	struct reading r = {.s = calloc(1, sizeof(*r.s))};
+	struct reading r = {.s = calloc(1, sizeof(*r.s)), .parts.together = true};
 	int status;
 
 	if (r.s != NULL)
@@ -266,7 +200,7 @@ int steps_read(struct sqlite3 *db, int64_t id, const struct profile_select *s, u
 	status = reading_run(&form, &r, &r.failed, db, id, s, ret_gone, e);
 	if (status == 0 && place_values(&r) < 0)
 		status = err_set(e, -ENOMEM, "out of memory");
-	free(r.op);
+	parts_fini(&r.parts);
 	free(r.value);
 	if (status < 0)
 		steps_free(r.s);

@@ -7,24 +7,22 @@
 #include <stdint.h>
 
 #include "err.h"
+#include "part_terms.h"
 #include "profile.h"
 
 struct sqlite3;
 
-#define STEPS_MAX        262144u    /* later ones are counted only */
-#define STEPS_OPS_MAX    (2u << 20) /* of a process; what its GPU did later is not known */
-#define STEPS_VALUES_MAX 32u        /* names of numbers that steps have */
+#define STEPS_MAX        262144u /* later ones are counted only */
+#define STEPS_VALUES_MAX 32u     /* names of numbers that steps have */
 
-/* A step's duration is compute + comm + copy + idle. What overlaps counts as the first of them. */
 struct step {
 	uint32_t process; /* place in steps.process */
 	uint32_t number;  /* from 1, within the process, as they began */
 	uint32_t tid;
 	uint64_t begin_ns, end_ns; /* since the timeline's zero */
-	uint64_t compute_ns, comm_ns,
-		copy_ns; /* in which some kernel ran; else communication; else a copy or set */
-	uint32_t ops;    /* that began in it */
-	bool unknown;    /* of its GPU work not all is known: STEPS_OPS_MAX */
+	uint64_t
+		part_ns[PART_MAX]; /* of its process' GPUs together: parts.h. All 0: it used none */
+	uint32_t ops;              /* that began in it */
 };
 
 struct steps_process {

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT. protonview_breakdown.c: the verb breakdown: what the time of each GPU is
  * made of. */
+#include <stdio.h>
 #include <string.h>
 
+#include "breakdown.h"
 #include "grid.h"
 #include "print_json.h"
 #include "protonview_verb.h"
@@ -102,12 +104,150 @@ static void print(struct run *run, const struct profile *p)
 	print_why(&run->out, p, &run->term);
 }
 
+/* --- of a window, steps or a scope */
+
+/* As the whole session has it, where that GPU is known there. */
+static void gpu_name(const struct profile *p, const struct breakdown_row *b, char ret[24])
+{
+	static const uint8_t unknown[16];
+	uint32_t i;
+
+	snprintf(ret, 24, "%u", b->gpu);
+	for (i = 0; i < p->n_devices && memcmp(b->uuid, unknown, sizeof(unknown)) != 0; i++)
+		if (memcmp(p->device[i].uuid, b->uuid, sizeof(unknown)) == 0)
+			snprintf(ret, 24, "%s", p->device[i].id);
+}
+
+static bool any_shared(const struct breakdown *b)
+{
+	uint32_t i;
+
+	for (i = 0; i < b->n && !b->row[i].shared; i++)
+		;
+	return i < b->n;
+}
+
+static const char shared_words[] =
+	"several processes shared the GPU: what one waits for the other may fill, so they are not "
+	"told";
+
+static void json_window(struct run *run, const struct profile *p, const struct breakdown *b)
+{
+	static const struct envelope_column columns[] = {{"gpu", NULL, "string"},
+		{"part", NULL, "string"}, {"time", "ns", "integer"}, {"share", NULL, "number"},
+		{"pid", NULL, "integer"}, {"rank", NULL, "integer"}, {"times", NULL, "integer"}};
+	const struct breakdown_row *row;
+	struct text *t = &run->out;
+	char gpu[24];
+	uint32_t k;
+
+	if (any_shared(b))
+		warning_add(&run->warnings, "parts: %s", shared_words);
+	envelope_open(t, "breakdown", p);
+	envelope_columns(t, columns, sizeof(columns) / sizeof(*columns));
+	for (row = b->row; row < b->row + b->n; row++)
+		for (k = 0; k < PART_MAX && !row->shared; k++) {
+			gpu_name(p, row, gpu);
+			envelope_row(t);
+			envelope_string(t, gpu);
+			envelope_string(t, rows[k].column);
+			envelope_integer(t, (int64_t)row->part_ns[k]);
+			envelope_number(t, (double)row->part_ns[k] / (double)row->window_ns);
+			envelope_integer(t, row->pid);
+			if (row->rank >= 0)
+				envelope_integer(t, row->rank);
+			else
+				envelope_string(t, NULL);
+			envelope_integer(t, row->times);
+		}
+	envelope_close(t, &run->warnings);
+}
+
+static void window_row(
+	struct grid *g, const struct profile *p, const struct breakdown_row *row, enum gpu_part k)
+{
+	const uint64_t ns = k < PART_MAX ? row->part_ns[k] : row->window_ns;
+	char gpu[24];
+
+	gpu_name(p, row, gpu);
+	if (row->rank >= 0)
+		grid_cell_fmt(g, "rank %lld", (long long)row->rank);
+	else
+		grid_cell_fmt(g, "pid %lld", (long long)row->pid);
+	grid_cell_fmt(g, "%s", gpu);
+	grid_cell_fmt(g, "%s", k < PART_MAX ? rows[k].head : "all");
+	grid_cell_fmt(g, "%.3f", (double)ns / 1e6);
+	grid_cell_fmt(g, "%.1f%%", (double)ns * 100 / (double)row->window_ns);
+	if (k < PART_MAX)
+		grid_cell_fmt(g, "%s", rows[k].words);
+	else if (row->times > 0)
+		grid_cell_fmt(g, "%u time%s", row->times, row->times == 1 ? "" : "s");
+	else
+		grid_cell_fmt(g, "%s", "");
+}
+
+static void print_window(struct run *run, const struct profile *p, const struct breakdown *b)
+{
+	static const struct grid_column columns[] = {{"of", false, 0, 2}, {"GPU", false, 0, 0},
+		{"part", false, 0, 0}, {"time/ms", true, 0, 0}, {"share", true, 0, 0},
+		{"what it is", false, 16, 1}};
+	const struct breakdown_row *row;
+	struct grid g;
+	uint32_t k;
+
+	print_head(&run->out, p, &run->term);
+	grid_init(&g, columns, sizeof(columns) / sizeof(*columns));
+	for (row = b->row; row < b->row + b->n; row++) {
+		for (k = 0; k < PART_MAX; k++)
+			if (row->part_ns[k] > 0 && !row->shared)
+				window_row(&g, p, row, (enum gpu_part)k);
+		window_row(&g, p, row, PART_MAX);
+	}
+	grid_print(&run->out, &run->term, &g);
+	grid_fini(&g);
+	if (any_shared(b))
+		print_words(&run->out, &run->term, "parts: ", shared_words);
+}
+
+static int window(struct run *run, const struct profile *p)
+{
+	struct breakdown b = {.scope = run->o.value[OPT_SCOPE]};
+	struct source_options o = {.timeline = breakdown_read, .arg = &b};
+	struct profile_select asked = {0};
+	struct source s;
+	int r = run_window(run, &asked);
+
+	b.from_ns = asked.from_ns;
+	b.to_ns = asked.to_ns;
+	b.first_step = asked.first_step;
+	b.last_step = asked.last_step;
+	if (r == 0 && run_given(run, OPT_PHASE))
+		r = err_set(&run->e, -EINVAL,
+			"--phase cannot be used with --window, --step or --scope");
+	if (r == 0 && b.scope != NULL && (*b.scope == '\0' || b.first_step != 0))
+		r = err_set(&run->e, -EINVAL,
+			*b.scope == '\0' ? "--scope needs names, as in --scope step/forward"
+					 : "--scope and --step cannot be used together");
+	if (r == 0)
+		r = run_source_by(run, run->o.args[0], &o, &s);
+	if (r == 0 && run_given(run, OPT_JSON))
+		json_window(run, p, &b);
+	else if (r == 0)
+		print_window(run, p, &b);
+	breakdown_fini(&b);
+	return r;
+}
+
 int view_breakdown(struct run *run)
 {
+	const bool part =
+		run_given(run, OPT_WINDOW) || run_given(run, OPT_STEP) || run_given(run, OPT_SCOPE);
 	struct profile *p = NULL;
 	int r = run_source(run, run->o.args[0], false, &p);
 
-	if (r == 0 && run_given(run, OPT_JSON))
+	if (r == 0 && part)
+		r = window(run, p);
+	else if (r == 0 && run_given(run, OPT_JSON))
 		json(run, p);
 	else if (r == 0)
 		print(run, p);

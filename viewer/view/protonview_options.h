@@ -25,7 +25,7 @@ enum {
 	VIEW_VERBS(X)
 #undef X
 		ON_VIEWS = ON_tree | ON_flat | ON_diff,
-	ON_SOURCES = ON_VIEWS | ON_export | ON_sql,
+	ON_SOURCES = ON_VIEWS | ON_breakdown | ON_export | ON_sql,
 	ON_ALL = ON_SOURCES | ON_sessions,
 	ON_DB = ON_ALL | ON_web | ON_report,
 };
@@ -55,16 +55,17 @@ enum {
 	X(DB,           0,   "db",           "FILE",    ON_DB,       "read this database; SOURCE is a session in it") \
 	X(PROCESS,      0,   "process",      "P",       ON_SOURCES,  "one process of a session only: a rank, or pid:N") \
 	X(PHASE,        0,   "phase",        "N",       ON_SOURCES,  "one phase (segment) of a session only") \
-	X(WINDOW,       0,   "window",       "A..B",    ON_export | ON_sql, "of a timeline, what runs between A and B: in seconds since it began, or with the unit ms, us or ns") \
-	X(STEP,         0,   "step",         "N[..M]",  ON_export | ON_sql, "of a timeline, what runs during the step N, or N to M, from 1: scopes named step, step N or ProfilerStep#N") \
+	X(WINDOW,       0,   "window",       "A..B",    ON_export | ON_sql | ON_breakdown, "of a timeline, what runs between A and B: in seconds since it began, or with the unit ms, us or ns") \
+	X(STEP,         0,   "step",         "N[..M]",  ON_export | ON_sql | ON_breakdown, "of a timeline, what runs during the step N, or N to M, from 1: scopes named step, step N or ProfilerStep#N") \
+	X(SCOPE,        0,   "scope",        "PATH",    ON_breakdown, "while scopes were open whose path ends in PATH, names between /; of a session with a timeline") \
 	X(PORT,         0,   "port",         "N",       ON_web,      "listen there, or not at all; without it, on 8051 or the next that is free") \
 	X(BIND,         0,   "bind",         "ADDR",    ON_web,      "listen at this address of the machine, or at unix:PATH, in place of 127.0.0.1: whoever reaches it reads along") \
 	X(ALLOW_HOST,   0,   "allow-host",   "NAME,...", ON_web,     "further names that a browser may know it by: behind a proxy, JupyterHub") \
 	X(NO_OPEN,      0,   "no-open",      NULL,      ON_web,      "start no browser, print the address alone") \
-	X(JSON,         0,   "json",         NULL,      ON_ALL | ON_breakdown | ON_report | ON_import | ON_recover | ON_help, "one JSON object on standard output, also for errors") \
+	X(JSON,         0,   "json",         NULL,      ON_ALL | ON_report | ON_import | ON_recover | ON_help, "one JSON object on standard output, also for errors") \
 	X(FULL_NAMES,   0,   "full-names",   NULL,      ON_VIEWS,    "kernels' names whole: with their parameters, and not cut to the line") \
-	X(COLOR,        0,   "color",        "WHEN",    ON_ALL | ON_breakdown, "auto, always or never; auto: on a terminal, unless NO_COLOR is set") \
-	X(NO_COLOR,     0,   "no-color",     NULL,      ON_ALL | ON_breakdown, "as --color never") \
+	X(COLOR,        0,   "color",        "WHEN",    ON_ALL, "auto, always or never; auto: on a terminal, unless NO_COLOR is set") \
+	X(NO_COLOR,     0,   "no-color",     NULL,      ON_ALL, "as --color never") \
 	X(HELP,         'h', "help",         NULL,      ON_DB | ON_help, "this text") \
 	X(MAN,          0,   "man",          NULL,      ON_DB | ON_help, "the manual page's source") \
 	X(VERSION,      'V', "version",      NULL,      ON_DB | ON_help, "the version")

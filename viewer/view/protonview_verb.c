@@ -113,6 +113,13 @@ static int read_steps(struct run *run, struct profile_select *s)
 	return 0;
 }
 
+int run_window(struct run *run, struct profile_select *s)
+{
+	const int r = read_window(run, s);
+
+	return r == 0 ? read_steps(run, s) : r;
+}
+
 int run_source_by(struct run *run, const char *ref, struct source_options *o, struct source *ret)
 {
 	int r;
@@ -124,9 +131,7 @@ int run_source_by(struct run *run, const char *ref, struct source_options *o, st
 	o->select.brief = !wants_all(run);
 	r = run_count(run, OPT_PHASE, "phase", &o->select.phase);
 	if (r == 0)
-		r = read_window(run, &o->select);
-	if (r == 0)
-		r = read_steps(run, &o->select);
+		r = run_window(run, &o->select);
 	if (r == 0 && *ref == '\0')
 		r = err_set(&run->e, -EINVAL, "empty session name; is a shell variable unset?");
 	if (r == 0)

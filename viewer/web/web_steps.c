@@ -16,10 +16,13 @@ static int read_steps(void *arg, struct sqlite3 *db, int64_t id, const struct pr
 	X(process, s->process)        X(step, s->number)                 \
 	X(tid, s->tid)                X(start, s->begin_ns)              \
 	X(duration, s->end_ns - s->begin_ns)                             \
-	X(gpu_busy, s->compute_ns + s->comm_ns + s->copy_ns)             \
-	X(compute, s->compute_ns)     X(comm, s->comm_ns)                \
-	X(copy, s->copy_ns)           X(ops, s->ops)                     \
-	X(unknown, s->unknown)
+	X(gpu_busy, BUSY(s))          X(compute, PART(COMPUTE))          \
+	X(comm, PART(COMM))           X(copy, PART(COPY))                \
+	X(idle_launch, PART(LAUNCH))  X(idle_gap, PART(GAP))             \
+	X(idle_queued, PART(QUEUED))  X(idle_unknown, PART(UNKNOWN))     \
+	X(idle_host, PART(HOST))      X(ops, s->ops)
+#define PART(name) s->part_ns[PART_##name]
+#define BUSY(s) (PART(COMPUTE) + PART(COMM) + PART(COPY))
 /* clang-format on */
 
 static void put_processes(struct text *t, const struct steps *steps)

@@ -46,6 +46,7 @@ function mix(a: string, b: string, t: number): string {
 }
 
 export const family = (word: string): string => FAMILY[word] ?? FAMILY.other;
+export const PART_COLORS = [FAMILY.gemm, FAMILY.comm, FAMILY.copy, "#ddaa33", "#88ccaa", "#cc6677", "#7a6a9a", "#9aa2ae"]; // of GPU_PARTS
 // What a family or a class is called where people read it.
 const WORDS: Record<string, string> = { h2d: "copy to the GPU", d2h: "copy from the GPU", d2d: "copy on the GPU", p2p: "copy between GPUs", comm: "communication", gemm: "matrix product", conv: "convolution" };
 const ORDER = Object.keys(FAMILY);

@@ -2,13 +2,14 @@
 import { useMemo } from "preact/hooks";
 import { api, get, type Steps } from "../api";
 import { Chart, type Curve, lineColor } from "../chart";
-import { family } from "../color";
+import { family, PART_COLORS } from "../color";
 import { column, group, percent, shown, time } from "../format";
 import { Choice, Lacking, Loaded } from "../parts";
 import { useSession } from "../session";
 import { set, usePromise } from "../state";
 import { type Col, headWidth, Table } from "../table";
 
+const PARTS = [["compute", "compute"], ["comm", "comm alone"], ["copy", "copy alone"], ["idle_launch", "launching"], ["idle_gap", "gaps"], ["idle_queued", "queued"], ["idle_unknown", "unknown"], ["idle_host", "host"]]; // GPU_PARTS
 export const SLOW = 1.5; // times the median: what stands out
 
 export function useSteps() {
@@ -40,12 +41,9 @@ function StepsView({ s }: { s: Steps }) {
 	const curves = useMemo((): Curve[] => {
 		const take = (k: string) => rows.map((i) => c[k]?.[i] ?? null);
 		const ret: Curve[] = [];
-		const known = ["compute", "comm", "copy"].some((k) => rows.some((i) => (c[k]?.[i] ?? 0) > 0));
+		const known = rows.some((i) => (c.gpu_busy?.[i] ?? 0) > 0);
 		if (known) {
-			for (const [k, words, f] of [["compute", "compute", "gemm"], ["comm", "communication", "comm"], ["copy", "copies", "copy"]] as const)
-				if (c[k]?.some((v) => v !== null && v > 0))
-					ret.push({ name: words, color: family(f), v: take(k), kind: "bar" });
-			ret.push({ name: "idle", color: "#9aa2ae", v: rows.map((i) => Math.max(0, c.duration[i] - (c.compute?.[i] ?? 0) - (c.comm?.[i] ?? 0) - (c.copy?.[i] ?? 0))), kind: "bar" });
+			PARTS.forEach(([k, name], n) => c[k]?.some((v) => v! > 0) && ret.push({ name, color: PART_COLORS[n], v: take(k), kind: "bar" }));
 		} else
 			ret.push({ name: "duration", color: family("gemm"), v: take("duration"), kind: "bar" });
 		if (slow.length > 0 && slow.length <= 60)

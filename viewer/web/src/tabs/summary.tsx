@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT. summary.tsx: what ran, how busy it was, and what took the time.
 import { useMemo } from "preact/hooks";
 import type { DeviceSum } from "../api";
-import { family, word } from "../color";
+import { family, PART_COLORS, word } from "../color";
 import { group, percent, shown, sums, time, when } from "../format";
 import { Hints } from "../hints";
 import { Legend, Loaded } from "../parts";
@@ -20,8 +20,7 @@ function Card({ head, value, note, bad }: { head: string; value: string; note?: 
 	);
 }
 
-const COLORS = [family("gemm"), family("comm"), family("copy"), "#ddaa33", "#a0a7b3", "#cc6677", "#7a6a9a", "var(--idle)"]; // of GPU_PARTS
-const partsOf = (d: DeviceSum): [string, string, number][] => d.parts?.length ? d.parts.map(([w, ns], i) => [COLORS[i], w, ns]) : [[COLORS[0], "busy", d.busy_ns], [COLORS[7], "idle", d.idle_ns]];
+const partsOf = (d: DeviceSum): [string, string, number][] => d.parts?.length ? d.parts.map(([w, ns], i) => [PART_COLORS[i], w, ns]) : [[PART_COLORS[0], "busy", d.busy_ns], [PART_COLORS[7], "idle", d.idle_ns]];
 
 function Device({ d, name }: { d: DeviceSum; name: string }) {
 	const all = d.busy_ns + d.idle_ns;
