@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "device_terms.h"
 #include "ended.h"
 #include "fold.h"
 #include "hist.h"
@@ -265,6 +266,7 @@ static void top_cell(void *arg, const struct fold_cell *c)
 static void top_busy(void *arg, const struct fold_busy *b)
 {
 	struct top *t = arg;
+	uint32_t q;
 
 	if (wire_buf_room(t->b) < THREAD_ROOM)
 		return;
@@ -276,6 +278,20 @@ static void top_busy(void *arg, const struct fold_busy *b)
 	wire_str(t->b, "name");
 	wire_strn(t->b, b->name, strnlen(b->name, 64));
 	wire_kv_u64(t->b, "busy_ns", b->busy_ns);
+	if (b->part_ns != NULL) {
+#define X(name, column, ...) wire_kv_u64(t->b, #column, b->part_ns[PART_##name]);
+		GPU_PARTS_STORED(X)
+#undef X
+	}
+	if (b->reading != NULL) {
+		wire_str(t->b, "reading");
+		wire_map(t->b);
+		for (q = 0; q < DEVICE_N; q++)
+			if ((b->known >> q & 1) != 0)
+				wire_kv_f64(t->b, device_words((enum device_quantity)q)->name,
+					(double)b->reading[q]);
+		wire_close(t->b);
+	}
 	wire_close(t->b);
 }
 

@@ -147,13 +147,19 @@ struct fold_top_wish {
 typedef void fold_cell_fn(void *arg, const struct fold_cell *c);
 void fold_top(struct fold *f, const uint8_t session[16], const struct fold_top_wish *w,
 	fold_cell_fn *fn, void *arg);
-/* For how long each process kept a device busy, within the session. */
+/* What each process did with a device, within the session. */
 struct fold_busy {
 	uint32_t pid, number; /* number: as the process has it */
 	const uint8_t *uuid;  /* 16; NULL: not known */
 	const char *name;     /* at most 64 bytes, perhaps without a NUL */
 	uint64_t busy_ns;
+	const uint64_t *part_ns; /* [PART_MAX] without PART_HOST; NULL: not known */
+	/* Of each quantity of the device the newest reading, those of `known`; NULL: there is none of the
+	 * last FOLD_READING_NS. */
+	const float *reading;
+	uint64_t known;
 };
+#define FOLD_READING_NS 15000000000ull
 typedef void fold_busy_fn(void *arg, const struct fold_busy *b);
 void fold_each_busy(const struct fold *f, const uint8_t session[16], fold_busy_fn *fn, void *arg);
 

@@ -83,6 +83,11 @@ bool readings_take(struct readings *all, const struct device_reading *r)
 	o->name = (struct reading_gpu){r->pci_domain, r->pci_bus, r->pci_device, ""};
 	memcpy(o->name.name, r->name, sizeof(o->name.name));
 	add(&o->next, r);
+	for (uint32_t q = 0; q < DEVICE_N; q++)
+		if ((r->known >> q & 1) != 0)
+			o->last.value[q] = (float)r->value[q];
+	o->last.known |= r->known;
+	o->last.end_ns = r->end_ns;
 	o->dirty = true;
 	width = o->number / READING_ROWS < 31 ? 1u << o->number / READING_ROWS : 1u << 31;
 	if (++o->in_next < width || o->n == READINGS_MAX)
@@ -133,6 +138,21 @@ bool readings_put(const struct readings *all, struct batch *b, int64_t session)
 		if (all->of[i]->dirty && !put_one(all->of[i], b, session))
 			return false;
 	return true;
+}
+
+const struct readings_of *readings_find(
+	const struct readings *all, uint32_t domain, uint32_t bus, uint32_t device)
+{
+	const struct readings_of *o;
+	uint32_t i;
+
+	for (i = 0; i < all->n; i++) {
+		o = all->of[i];
+		if (o->gpu != DEVICE_HOST && o->name.pci_domain == domain &&
+			o->name.pci_bus == bus && o->name.pci_device == device)
+			return o;
+	}
+	return NULL;
 }
 
 void readings_clean(struct readings *all)

@@ -21,6 +21,7 @@ struct readings_of {
 	struct reading_gpu name;
 	struct reading_point point[READINGS_MAX];
 	struct reading_point next; /* what is not yet as wide as it must be */
+	struct reading_point last; /* of each quantity the newest; end_ns: the newest of all */
 	uint32_t n, in_next;
 	bool dirty;
 };
@@ -35,6 +36,9 @@ bool readings_take(struct readings *all, const struct device_reading *r);
 /* The next row has that number, or a later one: stored ones stay. False: no memory. */
 bool readings_restore(struct readings *all, uint32_t gpu, uint32_t number);
 bool readings_put(const struct readings *all, struct batch *b, int64_t session);
+/* Of the GPU in that slot; NULL: there is none. */
+const struct readings_of *readings_find(
+	const struct readings *all, uint32_t domain, uint32_t bus, uint32_t device);
 void readings_clean(struct readings *all); /* after readings_put(): full rows are begun anew */
 void readings_fini(struct readings *all);
 

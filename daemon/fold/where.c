@@ -516,23 +516,40 @@ void fold_top(struct fold *f, const uint8_t session[16], const struct fold_top_w
 	free(v);
 }
 
+static void add_reading(const struct fold *f, const struct session *s, const struct ring_device *d,
+	struct fold_busy *b)
+{
+	const struct readings_of *o =
+		readings_find(&s->readings, d->pci_domain, d->pci_bus, d->pci_device);
+
+	if (o == NULL || fold_now_ns(f) > o->last.end_ns + FOLD_READING_NS)
+		return;
+	b->reading = o->last.value;
+	b->known = o->last.known;
+}
+
 void fold_each_busy(const struct fold *f, const uint8_t session[16], fold_busy_fn *fn, void *arg)
 {
 	const struct session *s = session_find(f, session);
 	const struct ring_device *d;
 	const struct part *part;
 	uint64_t ns[PART_MAX];
+	struct fold_busy b;
 	uint32_t i, k;
 
 	for (i = 0; s != NULL && i < s->n_parts; i++) {
 		part = s->part[i];
 		for (k = 0; k < part->tree.n_busy; k++) {
 			d = device_of(part->process, part->tree.busy[k]->device);
-			fn(arg, &(struct fold_busy){.pid = part->process->row.pid,
-					.number = part->tree.busy[k]->device,
-					.uuid = d != NULL ? d->uuid : NULL,
-					.name = d != NULL ? d->name : "",
-					.busy_ns = busy_parts(part->tree.busy[k], ns)});
+			b = (struct fold_busy){.pid = part->process->row.pid,
+				.number = part->tree.busy[k]->device,
+				.uuid = d != NULL ? d->uuid : NULL,
+				.name = d != NULL ? d->name : "",
+				.busy_ns = busy_parts(part->tree.busy[k], ns),
+				.part_ns = part->tree.busy[k]->no_parts ? NULL : ns};
+			if (d != NULL)
+				add_reading(f, s, d, &b);
+			fn(arg, &b);
 		}
 	}
 }

@@ -48,7 +48,8 @@ int load_db_error(struct load *l); /* why the store cannot be read: -errno with 
 uint64_t load_u64(sqlite3_stmt *st, int column); /* negative: 0 */
 const char *load_text(
 	struct load *l, sqlite3_stmt *st, int column); /* in the profile; NULL: -ENOMEM */
-/* A line for each GPU and cause that held its clocks for long; fn's error, or 0. */
+/* A line for each GPU and cause that held its clocks for long, and one for what all of them read on the whole;
+ * fn's error, or 0. */
 typedef int held_fn(struct load *l, const char *text);
 int load_held(struct load *l, held_fn *fn);
 uint64_t load_sum(uint64_t a, uint64_t b); /* saturating */

@@ -288,6 +288,8 @@ def test_gpu_work_ranks_and_devices(world, terminal):
     subprocess.run([REPLAY], check=True, stdout=subprocess.DEVNULL, timeout=WAIT,
                    env={**world.env, "PROTOND_CUPTI_PATH": str(STUB), "PD_REPLAY_DUMP": str(dump), "RANK": "2"})
     until("its kernels are there", lambda: sum(c["class"] == 1 for c in world.ctl_json("top", "gpu")["cells"]) > 20)
+    (gpu,) = world.ctl_json("top", "gpu")["devices"]
+    assert gpu["busy_ns"] == sum(gpu[f"{k}_ns"] for k in ("compute", "comm", "copy")) and gpu["idle_launch_ns"] >= 0
     t = terminal(f"{ONE} gpu", (120, 40))
     screen = t.shows("GPU ms/s +CPU ms/s", "GPU busy", "s sort:gpu", r"\[memcpy HtoD\]", "compute +.*at::native")
     assert "2 jobs" in screen

@@ -77,6 +77,14 @@ static struct look look_at(uint64_t now_ns, const struct given *g, uint64_t busy
 	wire_map(&b);
 	wire_kv_bin(&b, "uuid", "0123456789abcdef", 16);
 	wire_kv_u64(&b, "busy_ns", busy_ns);
+	wire_kv_u64(&b, "compute_ns", busy_ns);
+	wire_kv_u64(&b, "idle_launch_ns", busy_ns / 5);
+	wire_str(&b, "reading");
+	wire_map(&b);
+	wire_kv_f64(&b, "power", 412.4);
+	wire_kv_f64(&b, "memory_used", 1 << 30);
+	wire_kv_f64(&b, "temperature", (double)NAN); /* of who lies */
+	wire_close(&b);
 	wire_close(&b);
 	wire_close(&b);
 	wire_str(&b, "cells");
@@ -119,6 +127,38 @@ static const struct given second[] = {{"step", {4}, CLASS_CPU, 30, 7000, 300},
 	{"step/a/b", {4, 3}, CLASS_CPU, 10, 400, 40},
 	{"step/k", {4, 1}, CLASS_COMPUTE, 20, 1600, 60}, {"gone", {4}, CLASS_CPU, 5, 50, 10},
 	{"new", {3}, CLASS_CPU, 1, 9, 9}, {NULL, {0}, 0, 0, 0, 0}};
+
+static bool say(void *arg, const char *word)
+{
+	char *text = arg;
+
+	strcat(strcat(text, word), ";");
+	return strcmp(word, "412 W") != 0;
+}
+
+START_TEST(what_gpus_do_in_words)
+{
+	struct look before = look_at(1000000000, first, 100000000),
+		    now = look_at(3000000000, second, 1100000000);
+	double part[PART_MAX];
+	char text[256] = "";
+
+	look_gpu_words(NULL, &before, say, text);
+	ck_assert_str_eq(text, "compute 10.0%;launching 2.0%;host 88.0%;412 W;");
+	ck_assert(look_parts(&before, &now, part));
+	ck_assert_double_eq_tol(part[PART_COMPUTE], 0.5, 1e-9);
+	ck_assert_double_eq_tol(part[PART_LAUNCH], 0.1, 1e-9);
+	ck_assert_double_eq_tol(part[PART_HOST], 0.4, 1e-9);
+	now.device[0].reading[DEVICE_power] = (double)NAN;
+	now.device[0].has_parts = false; /* several jobs share it */
+	ck_assert(!look_parts(&before, &now, part));
+	*text = '\0';
+	look_gpu_words(&before, &now, say, text);
+	ck_assert_str_eq(text, "1.0 GiB;");
+	look_free(&before);
+	look_free(&now);
+}
+END_TEST
 
 START_TEST(a_list_of_what_changed)
 {
@@ -244,6 +284,7 @@ Suite *suite(void)
 	Suite *s = suite_create("view_top");
 	TCase *c = tcase_create("top");
 
+	tcase_add_test(c, what_gpus_do_in_words);
 	tcase_add_test(c, a_list_of_what_changed);
 	tcase_add_test(c, quantiles_of_what_changed);
 	tcase_add_test(c, a_sum_that_fell);

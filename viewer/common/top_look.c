@@ -2,6 +2,7 @@
 #include "top_look.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,6 +147,24 @@ static struct look_device *device_of(struct look *l, const struct look_device *d
 	return &l->device[l->n_devices++];
 }
 
+static void take_device(struct look_device *to, const msgpack_object *from)
+{
+	const msgpack_object *reading = wire_get(from, "reading");
+	uint32_t q;
+
+	to->busy_ns += wire_u64_or(from, "busy_ns", 0);
+	to->has_parts = to->jobs++ == 0 && wire_get(from, "compute_ns") != NULL;
+#define X(name, column, ...) to->part_ns[PART_##name] = wire_u64_or(from, #column, 0);
+	GPU_PARTS_STORED(X)
+#undef X
+	for (q = 0; q < DEVICE_N; q++)
+		to->reading[q] =
+			reading == NULL
+				? (double)NAN
+				: wire_f64_or(reading, device_words((enum device_quantity)q)->name,
+					  (double)NAN);
+}
+
 static int take_devices(struct look *l, const msgpack_object *answer)
 {
 	uint32_t n, i;
@@ -162,7 +181,7 @@ static int take_devices(struct look *l, const msgpack_object *answer)
 		(void)wire_text(&from[i], "name", d.name, sizeof(d.name));
 		to = device_of(l, &d);
 		if (to != NULL)
-			to->busy_ns += wire_u64_or(&from[i], "busy_ns", 0);
+			take_device(to, &from[i]);
 	}
 	return 0;
 }
@@ -284,19 +303,25 @@ double look_seconds(const struct look *before, const struct look *now)
 					      : 0;
 }
 
+const struct look_device *look_device_in(const struct look *l, const struct look_device *d)
+{
+	uint32_t i;
+
+	for (i = 0; l != NULL && i < l->n_devices; i++)
+		if (l->device[i].known == d->known &&
+			(d->known ? memcmp(l->device[i].uuid, d->uuid, 16) == 0
+				  : l->device[i].number == d->number))
+			return &l->device[i];
+	return NULL;
+}
+
 double look_busy(const struct look *before, const struct look *now, uint32_t device)
 {
-	const struct look_device *d = &now->device[device];
+	const struct look_device *d = &now->device[device], *old = look_device_in(before, d);
 	const double seconds = look_seconds(before, now);
-	uint64_t was = 0;
-	uint32_t i;
+	const uint64_t was = old != NULL ? old->busy_ns : 0;
 	double share;
 
-	for (i = 0; before != NULL && i < before->n_devices; i++)
-		if (before->device[i].known == d->known &&
-			(d->known ? memcmp(before->device[i].uuid, d->uuid, 16) == 0
-				  : before->device[i].number == d->number))
-			was = before->device[i].busy_ns;
 	if (seconds <= 0 || d->busy_ns < was)
 		return 0;
 	share = (double)(d->busy_ns - was) * 1e-9 / seconds;

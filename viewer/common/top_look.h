@@ -7,7 +7,9 @@
 #include <stdint.h>
 
 #include "codec.h"
+#include "device_terms.h"
 #include "hist.h"
+#include "part_terms.h"
 
 #define LOOK_CELLS   2500u /* asked for at most, those with the largest sums */
 #define LOOK_JOBS    512u
@@ -34,6 +36,11 @@ struct look_device {
 	uint32_t number;
 	char name[65];
 	uint64_t busy_ns; /* of all jobs together */
+	/* What else one job on it says; not of several jobs: what one waits for another may fill. */
+	uint64_t part_ns[PART_MAX]; /* without PART_HOST */
+	bool has_parts;
+	uint32_t jobs;
+	double reading[DEVICE_N]; /* NAN: not known */
 };
 
 struct look {
@@ -65,6 +72,13 @@ bool look_steps(const struct look *before, const struct look *now, uint64_t *ret
 /* Share of the time between the two that a device was busy; [0] of look.device. before NULL: since
  * the session began. */
 double look_busy(const struct look *before, const struct look *now, uint32_t device);
+/* The same device of another look; NULL: it has none, or there is none. */
+const struct look_device *look_device_in(const struct look *l, const struct look_device *d);
+/* top_gpu.c. What the time between the two was made of, shares of a mean device that add up to 1. false: not known. */
+bool look_parts(const struct look *before, const struct look *now, double ret[PART_MAX]);
+/* Words for each part, and for what the devices read: "compute 41.0%", "412 W", …; fn's false ends it. */
+typedef bool look_word_fn(void *arg, const char *word);
+void look_gpu_words(const struct look *before, const struct look *now, look_word_fn *fn, void *arg);
 bool look_has_gpu(const struct look *l); /* some of it ran on one */
 double look_seconds(const struct look *before, const struct look *now);
 

@@ -49,6 +49,25 @@ static void top_head(const struct ctl *c, const struct rpc_reply *r, double seco
 		puts("since it began");
 }
 
+static bool gpu_word(void *arg, const char *word)
+{
+	bool *began = arg;
+
+	printf("%s%s", *began ? "  " : "GPU  ", word);
+	*began = true;
+	return true;
+}
+
+/* One line; none where nothing is known. */
+static void top_gpus(const struct look *before, const struct look *now)
+{
+	bool began = false;
+
+	look_gpu_words(before, now, gpu_word, &began);
+	if (began)
+		putchar('\n');
+}
+
 static const struct grid_column top_columns[] = {{"TIME ms", true, 0, 0}, {"%", true, 0, 0},
 	{"CALLS", true, 0, 0}, {"MEAN us", true, 0, 1}, {"CLASS", false, 0, 2},
 	{"SCOPE OR KERNEL", false, 24, 0}};
@@ -93,14 +112,14 @@ static int top_rows(const struct ctl *c, const struct look *before, const struct
 	return 0;
 }
 
-/* Rows that the terminal has below the two lines of the head. */
+/* Rows that the terminal has below the three lines of the head. */
 static uint32_t screen_rows(void)
 {
 	struct winsize w;
 
-	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) < 0 || w.ws_row < 6)
+	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) < 0 || w.ws_row < 7)
 		return 40;
-	return w.ws_row - 4u;
+	return w.ws_row - 5u;
 }
 
 static int top_ask(struct ctl *c, struct rpc *rpc, const char *session, struct rpc_reply *ret)
@@ -134,6 +153,7 @@ static int show(struct ctl *c, struct top *top, const struct rpc_reply *r, const
 		before = NULL;
 	}
 	top_head(c, r, before != NULL ? look_seconds(before, now) : 0);
+	top_gpus(before, now);
 	if (top_rows(c, before, now, top->names, top->rows) < 0)
 		return -ENOMEM;
 	(void)fflush(stdout);

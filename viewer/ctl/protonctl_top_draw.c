@@ -154,6 +154,24 @@ static void head_of_what(const struct screen *s, const struct look *l, struct te
 		part(s, t, "since it began");
 }
 
+struct gpu_line {
+	const struct screen *s;
+	struct text *t;
+};
+
+static bool gpu_word(void *arg, const char *word)
+{
+	const struct gpu_line *g = arg;
+
+	return part(g->s, g->t, "%s", word);
+}
+
+/* Nothing where nothing is known. */
+static void head_of_gpus(const struct screen *s, const struct look *l, struct text *t)
+{
+	look_gpu_words(oldest(s), l, gpu_word, &(struct gpu_line){s, t});
+}
+
 static const struct grid_column list_columns[] = {{"GPU ms/s", true, 0, 0},
 	{"CPU ms/s", true, 0, 1}, {"CALLS/s", true, 0, 3}, {"P50", true, 0, 4}, {"P99", true, 0, 2},
 	{"CLASS", false, 0, 5}, {"SCOPE OR KERNEL", false, 28, 0}};
@@ -331,7 +349,7 @@ void top_draw(struct screen *s)
 {
 	const struct look *l = newest(s);
 	struct text t = {0};
-	int lines, columns;
+	int lines, columns, head = 2;
 
 	getmaxyx(stdscr, lines, columns);
 	s->term.width = columns > 0 ? (uint32_t)columns : 1;
@@ -350,12 +368,16 @@ void top_draw(struct screen *s)
 		head_of_what(s, l, &t);
 		put_line(s, 1, &t,
 			l->drops > 0 ? (has_color(s) ? (attr_t)COLOR_PAIR(1) : A_BOLD) : A_NORMAL);
+		t.n = 0;
+		head_of_gpus(s, l, &t);
+		if (t.n > 0 && lines > LINES_MIN)
+			put_line(s, head++, &t, A_NORMAL);
 	}
 	text_fini(&t);
 	if (s->help)
-		draw_help(s, 2, (uint32_t)lines - 3);
+		draw_help(s, head, (uint32_t)(lines - head - 1));
 	else
-		draw_rows(s, 2, (uint32_t)lines - 4);
+		draw_rows(s, head, (uint32_t)(lines - head - 2));
 	draw_foot(s, lines - 1);
 	(void)refresh();
 }

@@ -95,6 +95,35 @@ static void head_devices(struct text *t, const struct profile *p, const struct t
 	text_char(t, ')');
 }
 
+/* A mean device's; nothing where one's is not known. */
+static void head_parts(struct text *t, const struct profile *p, const struct term *term)
+{
+	static const char *const heads[PART_MAX] = {
+#define X(name, column, head, words) head,
+		GPU_PARTS(X)
+#undef X
+	};
+	const size_t line = t->n;
+	uint32_t i, k;
+
+	for (i = 0; i < p->n_devices && p->device[i].has_parts; i++)
+		;
+	if (i == 0 || i < p->n_devices)
+		return;
+	text_str(t, p->n_devices == 1 ? "GPU time:" : "GPUs' time:");
+	for (k = 0; k < PART_MAX; k++) {
+		double sum = 0;
+
+		for (i = 0; i < p->n_devices; i++)
+			sum += (double)p->device[i].part_ns[k];
+		sum *= 100 / (double)p->head.duration_ns / p->n_devices;
+		if (sum >= 0.05)
+			text_fmt(t, "  %s %.1f%%", heads[k], sum);
+	}
+	term_wrap(term, t, line, 2);
+	text_char(t, '\n');
+}
+
 static uint64_t losses_of(const struct profile_head *h, bool *ret_about)
 {
 	uint64_t lost = 0;
@@ -207,6 +236,7 @@ void print_head(struct text *t, const struct profile *p, const struct term *term
 	head_worth(t, p, term);
 	term_wrap(term, t, line, 2);
 	text_char(t, '\n');
+	head_parts(t, p, term);
 	if (h->tags != NULL && *h->tags != '\0')
 		print_words(t, term, "tags: ", h->tags);
 	if (h->note != NULL && *h->note != '\0')
