@@ -30,7 +30,7 @@ struct device {
 	uint64_t left; /* readings of --print; UINT64_MAX: until it is ended */
 	struct nvml *nvml;
 	struct host host;
-	uint64_t last_ns, slow_ns;
+	uint64_t last_ns, slow_ns, slow_every_ns;
 	bool ended;
 };
 
@@ -143,14 +143,19 @@ static void one(struct device *d, uint32_t gpu, bool slow, uint64_t began_ns)
 static void all(struct device *d, uint64_t began_ns)
 {
 	const uint64_t now = now_ns();
-	const bool slow = d->slow_ns == 0 || now - d->slow_ns >= DEVICE_SLOW_NS || d->left == 0;
+	const bool slow = d->slow_ns == 0 || now - d->slow_ns >= d->slow_every_ns || d->left == 0;
 	uint32_t i;
 
 	for (i = 0; i < nvml_gpus(d->nvml); i++)
 		one(d, i, slow, began_ns);
 	one(d, DEVICE_HOST, slow, began_ns);
 	d->last_ns = now;
-	d->slow_ns = slow ? now : d->slow_ns;
+	if (!slow)
+		return;
+	d->slow_every_ns = d->slow_ns == 0                             ? DEVICE_SLOW_NS
+			   : d->slow_every_ns * 2 < DEVICE_SLOW_MAX_NS ? d->slow_every_ns * 2
+								       : DEVICE_SLOW_MAX_NS;
+	d->slow_ns = now;
 }
 
 static void take_want(struct device *d)

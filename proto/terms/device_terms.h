@@ -15,8 +15,8 @@ enum device_merge {
 };
 
 /* clang-format off */
-/* Numbers stand in messages of protond-device: a further quantity goes to the end. slow: asked for every
- * DEVICE_SLOW_NS only, because the driver takes milliseconds for it. */
+/* Numbers stand in messages of protond-device: a further quantity goes to the end. slow: asked for
+ * seldom, because the driver takes milliseconds for it. */
 #define DEVICE_QUANTITIES(X) /* name          of    unit      merge  slow   what */                                \
         X(power,               GPU,  "W",      MEAN, false, "power now, of the whole board")                       \
         X(power_limit,         GPU,  "W",      LAST, true,  "power limit that is enforced")                        \
@@ -72,7 +72,9 @@ enum device_merge {
                             "see `nvidia-smi` and the kernel's log")
 /* clang-format on */
 
-#define DEVICE_SLOW_NS 10000000000ull
+/* What is slow is asked for at the first look, after 10, 20 and 40 s, and then every minute. */
+#define DEVICE_SLOW_NS     10000000000ull
+#define DEVICE_SLOW_MAX_NS 60000000000ull
 
 enum device_quantity {
 #define X(name, of, unit, merge, slow, what) DEVICE_##name,

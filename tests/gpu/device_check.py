@@ -122,7 +122,7 @@ def test_cpu_time():
     steady = (share[-1] - share[0]) / (len(share) - 1)
     gpus = len({r["gpu"] for r in rows} - {None})
     print(f"{gpus} GPUs, {wall:.0f} s; all children's CPU so far {used.ru_utime + used.ru_stime:.2f} s; a second of readings costs {steady:.3f} % of a core")
-    check("at most 0.2 % of a core for each GPU", steady <= 0.2 * max(1, gpus), f"{steady:.3f} %")
+    check("at most 0.1 % of a core for each GPU", steady <= 0.1 * max(1, gpus), f"{steady:.3f} %")
 
 
 judge([test_readings_agree_with_nvidia_smi, test_cpu_time], sys.argv[2:])

@@ -51,8 +51,8 @@ bool doctor_number(const char *path, const char *key, uint64_t *ret);
 	X(beside) X(settings) X(versions) \
 	/* protonctl_doctor_system.c: kernel, limits, container, what a logout takes away */ \
 	X(kernel) X(limits) X(container) X(logout) \
-	/* protonctl_doctor_gpu.c: driver, CUPTI, privileges, other tools */ \
-	X(gpu) X(others)
+	/* protonctl_doctor_gpu.c: driver, CUPTI, privileges, protond-device, other tools */ \
+	X(gpu) X(readings) X(others)
 /* clang-format on */
 
 /* Looks at a few things and adds what it found. */

@@ -4,12 +4,19 @@
 #include "protonctl_doctor.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "backends.h"
+#include "protonctl_self.h"
 
 #define PARAMS "/proc/driver/nvidia/params"
 
@@ -140,6 +147,90 @@ void doctor_gpu(struct doctor *d)
 	look_driver(d);
 	look_cupti(d);
 	look_counters(d);
+}
+
+/* --- protond-device */
+
+#define READS_MS  10000 /* as long as protond waits for it */
+#define READS_MAX 32768u
+
+/* What it prints of one reading, on both of its outputs. -ETIMEDOUT: it hangs. */
+static int run_device(const char *program, char ret[READS_MAX])
+{
+	char *const argv[] = {(char[]){"protond-device"}, (char[]){"--print"}, (char[]){"--count"},
+		(char[]){"1"}, (char[]){"--hz"}, (char[]){"10"}, NULL};
+	posix_spawn_file_actions_t actions;
+	struct pollfd p = {.events = POLLIN};
+	size_t at = 0;
+	ssize_t n = 1;
+	int pipes[2], r;
+	pid_t pid;
+
+	if (pipe2(pipes, O_CLOEXEC) < 0 || posix_spawn_file_actions_init(&actions) != 0)
+		return -EMFILE;
+	(void)posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+	(void)posix_spawn_file_actions_adddup2(&actions, pipes[1], STDOUT_FILENO);
+	(void)posix_spawn_file_actions_adddup2(&actions, pipes[1], STDERR_FILENO);
+	r = -posix_spawn(&pid, program, &actions, NULL, argv, environ);
+	(void)posix_spawn_file_actions_destroy(&actions);
+	(void)close(pipes[1]);
+	p.fd = pipes[0];
+	while (r == 0 && n > 0 && at + 1 < READS_MAX) {
+		if (poll(&p, 1, READS_MS) <= 0)
+			r = -ETIMEDOUT;
+		else if ((n = read(pipes[0], ret + at, READS_MAX - 1 - at)) > 0)
+			at += (size_t)n;
+	}
+	(void)close(pipes[0]);
+	ret[at] = '\0';
+	if (r == 0 || r == -ETIMEDOUT) {
+		(void)kill(pid, SIGKILL); /* one that hangs in the driver may not go */
+		(void)waitpid(pid, NULL, r == 0 ? 0 : WNOHANG);
+	}
+	return r;
+}
+
+/* "protond-device: WORDS; what helps: HELP" */
+static void look_trouble(struct doctor *d, char *line)
+{
+	static const char name[] = "protond-device: ", helps[] = "; what helps: ";
+	char *help = strstr(line, helps);
+
+	if (strncmp(line, name, sizeof(name) - 1) != 0 || help == NULL)
+		return;
+	*help = '\0';
+	found(d, NOTE, "GPU readings", help + sizeof(helps) - 1, "%.300s", line + sizeof(name) - 1);
+}
+
+void doctor_readings(struct doctor *d)
+{
+	char path[4096], *said = malloc(READS_MAX), *line, *rest = NULL;
+	unsigned gpus = 0, active = 0;
+	int r = self_find("protond-device", path, sizeof(path));
+
+	if (said == NULL)
+		return;
+	if (r < 0)
+		found(d, NOTE, "GPU readings",
+			"install protond completely: `make install`; sessions have no power, "
+			"clocks and activity of GPUs without it",
+			"protond-device is not beside protonctl");
+	else if ((r = run_device(path, said)) == -ETIMEDOUT)
+		found(d, BAD, "GPU readings", "see `nvidia-smi` and the kernel's log",
+			"protond-device does not answer for 10 s: the driver hangs");
+	else if (r < 0)
+		found(d, BAD, "GPU readings", "install protond completely: `make install`",
+			"%.300s does not start: %s", path, strerror(-r));
+	for (line = r == 0 ? strtok_r(said, "\n", &rest) : NULL; line != NULL;
+		line = strtok_r(NULL, "\n", &rest)) {
+		gpus += strncmp(line, "{\"gpu\":", 7) == 0 && line[7] != 'n';
+		active += strstr(line, "\"sm_active\":") != NULL;
+		look_trouble(d, line);
+	}
+	if (gpus > 0)
+		found(d, GOOD, "GPU readings", "", "%u GPU%s, %u with activity (GPM), by %s", gpus,
+			gpus == 1 ? "" : "s", active, path);
+	free(said);
 }
 
 /* --- other tools */
