@@ -11,6 +11,8 @@
 #include "chrome_events.h"
 #include "session_terms.h"
 
+#define READINGS_PID 6000000 /* above all of Linux, and all GPUs */
+
 struct form {
 	struct chrome c;
 	uint64_t tasks;
@@ -437,6 +439,18 @@ static void chrome_opened(struct timeline *w)
 	chrome(w)->any = false;
 }
 
+/* A counter of a process that stands behind all others. */
+static void chrome_reading(struct timeline *w, const struct timeline_reading *r)
+{
+	if (r->track == 0 && r->first)
+		chrome_metadata(chrome(w), "process_name", READINGS_PID, 0, "name",
+			"GPUs and host, as read", 0);
+	chrome_event(chrome(w), "C", "reading", r->name, READINGS_PID, 0, r->begin_ns);
+	text_str(&w->out, ",\"args\":{\"value\":");
+	text_json_f64(&w->out, r->value->v);
+	text_str(&w->out, "}}");
+}
+
 static void chrome_close(struct timeline *w)
 {
 	text_str(&w->out, "\n],\"eventsGone\":");
@@ -455,6 +469,7 @@ int chrome_trace_write(struct sqlite3 *db, int64_t id, const struct profile_sele
 		.op = chrome_op,
 		.metric = chrome_metric,
 		.process_end = chrome_process_end,
+		.reading = chrome_reading,
 		.close = chrome_close};
 	struct form own = {.tasks = 0};
 	int r;

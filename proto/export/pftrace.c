@@ -43,6 +43,8 @@ enum {
 	TRACK_PROCESS = 3,
 	TRACK_THREAD = 4,
 	TRACK_PARENT = 5,
+	TRACK_COUNTER = 8,
+	COUNTER_UNIT_NAME = 6,
 	PROCESS_PID = 1,
 	PROCESS_NAME = 6,
 	PROCESS_LABELS = 8,
@@ -55,10 +57,12 @@ enum {
 	EVENT_NAME = 10,
 	EVENT_TRACK = 11,
 	EVENT_NAME_TEXT = 23,
+	EVENT_COUNT = 44,
 	EVENT_GPU_CORRELATION = 3000,
 	TYPE_BEGIN = 1,
 	TYPE_END = 2,
 	TYPE_INSTANT = 3,
+	TYPE_COUNTER = 4,
 	CORRELATION_SUBMITTED = 1,
 	NOTE_BOOL = 2,
 	NOTE_UINT = 3,
@@ -103,6 +107,7 @@ enum {
 	TRACKS_PROCESS = 1, /* uuid: kind, number of the process, thread */
 	TRACKS_THREAD = 2,
 	TRACKS_TASK = 3,
+	TRACKS_READING = 4,
 };
 
 struct slice {
@@ -590,6 +595,29 @@ static void pf_process_end(struct timeline *w)
 	}
 }
 
+/* A counter each, of no process. */
+static void pf_reading(struct timeline *w, const struct timeline_reading *r)
+{
+	struct pftrace *f = mine(w);
+	uint64_t bits;
+
+	memcpy(&bits, &r->value->v, sizeof(bits));
+	if (r->first) {
+		pb_number(&f->event, TRACK_UUID, track(TRACKS_READING, 0, r->track));
+		pb_string(&f->event, TRACK_NAME, r->name);
+		pb_string(&f->part, COUNTER_UNIT_NAME, r->value->unit);
+		pb_message(&f->event, TRACK_COUNTER, &f->part);
+		pb_message(&f->packet, PACKET_TRACK, &f->event);
+		put_packet(w, false);
+	}
+	pb_number(&f->event, EVENT_TYPE, TYPE_COUNTER);
+	pb_number(&f->event, EVENT_TRACK, track(TRACKS_READING, 0, r->track));
+	pb_fixed64(&f->event, EVENT_COUNT, bits);
+	pb_number(&f->packet, PACKET_TIME, trace_time(w, r->begin_ns));
+	pb_message(&f->packet, PACKET_EVENT, &f->event);
+	put_packet(w, false);
+}
+
 static void clock_is(struct pftrace *f, uint64_t id, uint64_t ns)
 {
 	pb_number(&f->part, CLOCK_ID, id);
@@ -642,7 +670,8 @@ int pftrace_write(struct sqlite3 *db, int64_t id, const struct profile_select *s
 		.op = pf_op,
 		.metric = pf_metric,
 		.chunk_end = pf_chunk_end,
-		.process_end = pf_process_end};
+		.process_end = pf_process_end,
+		.reading = pf_reading};
 	struct pftrace f = {.begun = false};
 	const int r = timeline_write(&form, &f, db, id, s, to, ret_gone, e);
 

@@ -7,6 +7,8 @@
 #include "profile_head.h"
 #include "timeline.h"
 
+#define READING_FLUSH (1u << 18)
+
 /* clang-format off */
 #define STATEMENTS(X)                                                                              \
 	X(DEVICE, "SELECT device, ordinal, name, uuid FROM device WHERE process=?2 AND ?1=?1")           \
@@ -141,6 +143,49 @@ static int on_all(struct timeline *w, sqlite3_stmt *st)
 	return 0;
 }
 
+struct reading_walk {
+	struct timeline *w;
+	int64_t gpu;
+	uint32_t track[DEVICE_N], n_tracks; /* track: + 1; 0: none yet */
+};
+
+static int on_reading(void *arg, const struct reading_value *v)
+{
+	struct reading_walk *a = arg;
+	struct timeline *w = a->w;
+	const struct profile_select *s = w->l.select;
+	struct timeline_reading r = {.value = v, .first = false};
+	char name[READING_NAME];
+
+	if ((int64_t)v->end_ns <= w->time.base_ns)
+		return 0;
+	r.begin_ns = (int64_t)v->begin_ns > w->time.base_ns
+			     ? v->begin_ns - (uint64_t)w->time.base_ns
+			     : 0;
+	r.end_ns = v->end_ns - (uint64_t)w->time.base_ns;
+	if (s->to_ns != 0 && (r.end_ns < s->from_ns || r.begin_ns > s->to_ns))
+		return 0;
+	if (a->gpu != v->gpu)
+		memset(a->track, 0, sizeof(a->track));
+	a->gpu = v->gpu;
+	r.first = a->track[v->q] == 0;
+	if (r.first)
+		a->track[v->q] = ++a->n_tracks;
+	r.track = a->track[v->q] - 1;
+	(void)reading_name(v, name);
+	r.name = name;
+	w->form->reading(w, &r);
+	return w->out.n > READING_FLUSH ? timeline_flush(w) : 0;
+}
+
+/* What the GPUs and their host read. */
+static int walk_readings(struct timeline *w)
+{
+	struct reading_walk a = {.w = w, .gpu = READING_HOST + 1};
+
+	return reading_each(w->l.db, w->l.session, on_reading, &a, w->l.e);
+}
+
 static int walk_all(struct timeline *w)
 {
 	uint32_t i;
@@ -162,6 +207,8 @@ static int walk_all(struct timeline *w)
 		r = trace_names_open(&w->names, w->l.db, w->l.p, w->l.select, w->l.e);
 	for (i = 0; i < w->l.n_processes && r == 0; i++)
 		r = walk_process(w, w->l.process[i].id);
+	if (r == 0 && w->form->reading != NULL)
+		r = walk_readings(w);
 	if (r == 0 && w->form->close != NULL)
 		w->form->close(w);
 	return r < 0 ? r : timeline_flush(w);

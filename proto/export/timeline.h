@@ -10,6 +10,7 @@
 
 #include "export_format.h"
 #include "profile_rows.h"
+#include "reading_rows.h"
 #include "text.h"
 #include "trace.h"
 #include "trace_names.h"
@@ -63,6 +64,14 @@ struct timeline_device {
 	uint64_t ordinal, arch, num_sms, memory_bytes;
 };
 
+struct timeline_reading { /* of a GPU or the host, which holds from its begin to its end */
+	const struct reading_value *value;
+	const char *name; /* "GPU 0 power (W)" */
+	uint64_t begin_ns, end_ns;
+	uint32_t track; /* from 0, a number for each name */
+	bool first;     /* of its track */
+};
+
 struct timeline;
 
 /* What a format writes, each to w->out, which is flushed in between. NULL: nothing. */
@@ -76,6 +85,8 @@ struct timeline_form {
 	void (*metric)(struct timeline *w, const struct held *h, uint64_t ns); /* of no scope */
 	void (*chunk_end)(struct timeline *w);
 	void (*process_end)(struct timeline *w); /* threads, GPUs and lanes are known */
+	void (*reading)(
+		struct timeline *w, const struct timeline_reading *r); /* after all processes */
 	void (*close)(struct timeline *w);
 };
 

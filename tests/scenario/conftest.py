@@ -16,6 +16,13 @@ import pytest
 BUILD = pathlib.Path(os.environ.get("PROTOND_BUILD", "build")).resolve()
 # Who does not take a world meets no daemon and no database of the user's.
 NOWHERE = {"PROTOND_RUNTIME_DIR": "/nonexistent/protond", "PROTOND_DB": "/nonexistent/protond.db"}
+
+
+def with_nvml(fake):
+    """The environment with the stand-in for NVML (fake_nvml.c), or, "absent", without any."""
+    return {**os.environ, **NOWHERE, "FAKE_NVML": fake, "LD_LIBRARY_PATH": str(BUILD / "tests/nvml") if fake != "absent" else ""}
+
+
 os.environ.update(NOWHERE)
 WAIT = 30  # seconds after which an event that never came is a failure
 

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT. protond-device against a stand-in for NVML (fake_nvml.c) and made-up /proc and /sys.
+import csv
 import json
 import os
 import socket
@@ -7,19 +8,16 @@ import subprocess
 
 import pytest
 
-from conftest import BUILD, NOWHERE, WAIT, readable, until
+from conftest import BUILD, WAIT, readable, until, with_nvml
+from test_exports import Perfetto
 
 DEVICE = str(BUILD / "bin/protond-device")
 WANT = struct.Struct("<IIII")
 MAGIC = 0x31564450
 
 
-def environment(fake):
-    return {**os.environ, **NOWHERE, "FAKE_NVML": fake, "LD_LIBRARY_PATH": str(BUILD / "tests/nvml") if fake != "absent" else ""}
-
-
 def printed(fake, *options, count=2):
-    r = subprocess.run([DEVICE, "--print", "--hz", "10", "--count", str(count), *options], env=environment(fake),
+    r = subprocess.run([DEVICE, "--print", "--hz", "10", "--count", str(count), *options], env=with_nvml(fake),
                        capture_output=True, text=True, timeout=WAIT)
     assert r.returncode == 0, r.stderr
     return [json.loads(line) for line in r.stdout.splitlines()], r.stderr
@@ -69,7 +67,7 @@ def test_the_host_is_read_below_a_root(tmp_path):
     put(tmp_path, "proc/diskstats", " 8 0 sda 1 0 10 0 1 0 20 0 0 0 0\n 8 1 sda1 1 0 10 0 1 0 20 0 0 0 0\n")
     put(tmp_path, "sys/block/sda/device", "")
     put(tmp_path, "sys/class/infiniband/mlx5_0/ports/1/counters/port_rcv_data", "100\n")
-    p = subprocess.Popen([DEVICE, "--print", "--hz", "10", "--root", str(tmp_path)], env=environment("absent"),
+    p = subprocess.Popen([DEVICE, "--print", "--hz", "10", "--root", str(tmp_path)], env=with_nvml("absent"),
                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
         first = json.loads(p.stdout.readline())
@@ -92,7 +90,7 @@ def test_the_host_is_read_below_a_root(tmp_path):
 
 def test_over_a_socket_it_reads_only_while_it_is_asked():
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    p = subprocess.Popen([DEVICE], env=environment("none"), preexec_fn=lambda: os.dup2(theirs.fileno(), 3), pass_fds=(3,))
+    p = subprocess.Popen([DEVICE], env=with_nvml("none"), preexec_fn=lambda: os.dup2(theirs.fileno(), 3), pass_fds=(3,))
     theirs.close()
     for trouble in (4, 2):  # the stand-in lacks functions, and has no GPU
         assert readable(ours)
@@ -110,7 +108,7 @@ def test_over_a_socket_it_reads_only_while_it_is_asked():
 
 def test_a_word_that_is_none_is_refused():
     for line, words in ((["--hz", "11", "--print"], "1 to 10"), (["--count", "2"], "go with --print"), ([], "--print"), (["x"], "options only")):
-        r = subprocess.run([DEVICE, *line], env=environment("absent"), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=WAIT)
+        r = subprocess.run([DEVICE, *line], env=with_nvml("absent"), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=WAIT)
         assert r.returncode == 2 and words in r.stderr, line
 
 
@@ -121,11 +119,11 @@ def helper_of(world):
 
 
 def test_a_session_has_readings_whatever_becomes_of_the_helper(world):
-    world.env.update(environment("none"), PROTOND_RUNTIME_DIR=str(world.dir), PROTOND_DB=str(world.db))
+    world.env.update(with_nvml("none"), PROTOND_RUNTIME_DIR=str(world.dir), PROTOND_DB=str(world.db))
     world.start(PROTOND_DEVICE_HZ="10")
     job = world.job()
     job.say("enter a")
-    world.ctl("start", "s", "--pid", str(job.pid))
+    world.ctl("start", "s", "-d", "both", "--pid", str(job.pid))
     rows = "SELECT r.begin_ns FROM reading r JOIN session s ON s.id=r.session WHERE s.name='s' AND r.gpu=4294967295"
     # Readings alone are no reason for a transaction.
     until("the host's readings are stored", lambda: (job.say("enter b"), job.say("exit"), world.sql(rows))[-1], interval=0.05)
@@ -137,3 +135,19 @@ def test_a_session_has_readings_whatever_becomes_of_the_helper(world):
     assert log.count("NVML finds no GPU") == 1  # though the second helper says it, too
     world.ctl("finalize", "s")
     job.quit()
+    world.view("export", "s", "-o", "x.json")
+    world.view("export", "s", "-o", "x.pftrace")
+    events = [e for e in json.loads((world.home / "x.json").read_text())["traceEvents"] if e["ph"] == "C"]
+    ours = {name: [(round(e["ts"] * 1000), e["args"]["value"]) for e in events if e["name"] == name] for name in {e["name"] for e in events}}
+    theirs = Perfetto(world.home / "x.pftrace").counters
+    assert "host net_rx (bytes/s)" in ours and ours.keys() == theirs.keys()
+    base = json.loads((world.home / "x.json").read_text())["baseTimeNanoseconds"]
+    assert all([(ns + base, v) for ns, v in ours[name]] == [(ns, v) for ns, v in theirs[name]] for name in ours)
+    world.view("series", "s", "host net_rx", "-o", "x.csv")
+    stored = json.loads(world.view("series", "s", "host net_rx", "--json").stdout)["data"]["rows"]
+    assert len(stored) == len(ours["host net_rx (bytes/s)"]) and sorted(r[-1] for r in stored) == pytest.approx(sorted(v for _, v in ours["host net_rx (bytes/s)"]))
+    table = list(csv.DictReader((world.home / "x.csv").open(newline="")))
+    assert [(r["series"], r["unit"], float(r["value"])) for r in table] == [("host net_rx", "bytes/s", pytest.approx(r[-1])) for r in stored]
+    shown = world.view("series", "s", "host net_rx").stdout
+    assert "OVER TIME" in shown and "TIME s" in shown and f"{stored[0][4] / 1e9:.6f}" in shown
+    assert "no series has 'loss'" in world.view("series", "s", "loss", check=False).stderr

@@ -14,8 +14,7 @@ import textwrap
 
 import pytest
 
-from conftest import BUILD, ROOT, WAIT, needs_another_user, needs_mounts, needs_root, until
-from test_device import environment
+from conftest import BUILD, ROOT, WAIT, needs_another_user, needs_mounts, needs_root, until, with_nvml
 from test_service import Manager
 
 NOBODY, SOMEBODY = 65534, 54321  # a system's user, as logind counts, and a person
@@ -723,7 +722,7 @@ def test_a_dead_services_sockets_hide_no_daemon(world):
 @pytest.mark.parametrize("fake, grade, text, mend", [("", "ok", r"^1 GPU, 1 with activity \(GPM\), by /.*/protond-device$", "^$"), ("mig", "ok", "^1 GPU, 0 with activity", "^$"),
                                                       ("mig", "note", "split by MIG", "^nothing; "), ("none", "note", "^NVML finds no GPU", "--gpus all")])
 def test_what_reads_gpus(world, fake, grade, text, mend):
-    doctor(world, env=environment(fake)).one("GPU readings", grade, text, mend)
+    doctor(world, env=with_nvml(fake)).one("GPU readings", grade, text, mend)
 
 
 def test_no_helper_that_reads_gpus(world, tmp_path):

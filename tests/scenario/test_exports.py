@@ -387,7 +387,8 @@ class Perfetto:
     """What a .pftrace file says, as trace_processor reads it: packets by time, those of one instant as they stand."""
 
     def __init__(self, file):
-        names, events, self.operations, self.threads, self.arrows, self.notes = {}, [], [], {}, {}, {}
+        names, events, self.operations, self.threads, self.arrows, self.notes, self.counters = {}, [], [], {}, {}, {}, {}
+        counters = {}
         for field, packet in fields(file.read_bytes()):
             assert field == 1
             p = dict(fields(packet))
@@ -397,6 +398,9 @@ class Perfetto:
             if 60 in p and 4 in dict(fields(p[60])):
                 track, thread = dict(fields(p[60])), dict(fields(dict(fields(p[60]))[4]))
                 self.threads[track[1]] = thread[5].decode()
+            elif 60 in p and 8 in dict(fields(p[60])):
+                track = dict(fields(p[60]))
+                counters[track[1]] = track[2].decode()
             if 53 in p:
                 o = dict(fields(p[53]))
                 self.operations.append((names[o[20]], p[8], o[2], o[1]))
@@ -412,6 +416,8 @@ class Perfetto:
             elif e[9] == 2:
                 name, begin = open_[e[11]].pop()
                 self.slices.append((name, begin, ns - begin, len(open_[e[11]])))
+            elif e[9] == 4:
+                self.counters.setdefault(counters[e[11]], []).append((ns, e[44]))
             elif 3000 in e:
                 self.arrows[dict(fields(e[3000]))[1]] = ns
         assert not any(open_.values()), "all that begins ends"

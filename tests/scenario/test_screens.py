@@ -39,6 +39,9 @@ def place(world):
     world.ctl("delete", "replay")  # the player's own session
     shutil.copy(GOLDEN.parent / "real/kineto.json.gz", world.home)
     world.view("import", "kineto.json.gz", "-o", "kineto.protond")
+    world.ctl("run", "-q", "-n", "curve", "-b", "none", "-d", "both", "--", "protond-demo")
+    world.view("export", "curve", "-o", "curve.protond")
+    world.ctl("delete", "curve")
     return world
 
 
@@ -77,7 +80,7 @@ def same(text):
     text = re.sub(r"  overhead [\d.]+% of a core", "", text)
     text = re.sub(r"just now|[\d.]+ (ns|us|ms|s|min \d+ s|min) ago", "T ago", text)
     text = re.sub(r"[\d.:-]*\d([\d.:-]*)( (ns|us|ms|s|min|h|B|KiB|MiB|GiB))?\b", "0", text)
-    return sorted(re.sub(r"[ ├└│─]+", " ", line).strip() for line in text.splitlines())
+    return sorted(re.sub(r"[ ├└│─▁-█]+", " ", line).strip() for line in text.splitlines())
 
 
 @pytest.mark.skipif(not REPLAY.exists(), reason="tests/replay/check.sh builds the stub; it runs first in make check")

@@ -10,6 +10,7 @@
 #include "grid.h"
 #include "human.h"
 #include "protonctl_top_state.h"
+#include "spark.h"
 
 #define LINES_MIN 6
 #define COLS_MIN  20
@@ -93,22 +94,16 @@ static void head_of_whom(const struct screen *s, const struct look *l, struct te
 		part(s, t, "%lu paths left out", l->left_out);
 }
 
-static void trend(const struct screen *s, char *ret, size_t n)
+static void trend(const struct screen *s, struct text *t)
 {
-	static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
-	static const char ascii[] = "_.,-=+*#";
 	double most = 0;
-	uint32_t i, level;
-	size_t at = 0;
+	uint32_t i;
 
-	*ret = '\0';
 	for (i = 0; i < s->n_trend; i++)
 		most = s->trend[i] > most ? s->trend[i] : most;
-	for (i = 0; i < s->n_trend && most > 0 && at + 4 < n; i++) {
-		level = (uint32_t)(s->trend[i] / most * 7.99);
-		at += (size_t)(s->term.utf8 ? snprintf(ret + at, n - at, "%s", bars[level & 7])
-					    : snprintf(ret + at, n - at, "%c", ascii[level & 7]));
-	}
+	if (most > 0)
+		spark(t, s->trend, s->n_trend, 0, most, s->term.utf8);
+	text_char(t, '\0');
 }
 
 /* Three digits or more. */
@@ -121,7 +116,8 @@ static void head_of_what(const struct screen *s, const struct look *l, struct te
 {
 	const struct look *before = oldest(s);
 	const double seconds = look_seconds(before, l);
-	char bars[128], each[128] = "";
+	struct text bars = {0};
+	char each[128] = "";
 	double busy = 0, one;
 	uint64_t steps;
 	uint32_t i;
@@ -129,9 +125,10 @@ static void head_of_what(const struct screen *s, const struct look *l, struct te
 
 	if (look_steps(before, l, &steps) && seconds > 0) {
 		rate((double)steps / seconds, each);
-		trend(s, bars, sizeof(bars));
-		if (*bars == '\0' || !part(s, t, "%s steps/s %s", each, bars))
+		trend(s, &bars);
+		if (bars.n <= 1 || bars.failed || !part(s, t, "%s steps/s %s", each, bars.s))
 			part(s, t, "%s steps/s", each);
+		text_fini(&bars);
 		*each = '\0';
 	}
 	for (i = 0; i < l->n_devices; i++) {

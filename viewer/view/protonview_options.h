@@ -26,7 +26,7 @@ enum {
 #undef X
 		ON_VIEWS = ON_tree | ON_flat | ON_diff,
 	ON_SOURCES = ON_VIEWS | ON_breakdown | ON_export | ON_sql,
-	ON_ALL = ON_SOURCES | ON_sessions,
+	ON_ALL = ON_SOURCES | ON_sessions | ON_series,
 	ON_DB = ON_ALL | ON_web | ON_report,
 };
 
@@ -44,16 +44,16 @@ enum {
 	X(DIFF_PROFILE, 0,   "diff-profile", "FILE",    ON_tree,     "show SOURCE minus FILE") \
 	X(SORT,         's', "sort",         "KEY",     ON_VIEWS, "siblings by value (the costliest first), by name, or as they were first seen (the default); rows of flat by " FLAT_SORTS "; of flat -m by value (the default) or name") \
 	X(BY,           0,   "by",           "WHAT",    ON_flat,     "what is a row: a kernel's name (the default), or all GPU work of a family (gemm, norm, comm, ...) or a class (compute, h2d, ...); one of " FLAT_BY_WORDS) \
-	X(ROWS,         'n', "rows",         "N",       ON_tree | ON_flat | ON_sessions, "show so many rows: of a list the first; of a tree the nodes with the most, and what they stand in; 0: all") \
+	X(ROWS,         'n', "rows",         "N",       ON_tree | ON_flat | ON_sessions | ON_series, "show so many rows: of a list the first; of a tree the nodes with the most, and what they stand in; 0: all") \
 	X(WIDE,         'w', "wide",         NULL,      ON_flat,     "with launch configurations, where the source has them") \
 	X(GATE,         'g', "gate",         "PCT",     ON_diff,     "exit with 1 when the total, or a node of more than 1% of it, is worse by more than PCT percent; a new node by its share of the total before") \
-	X(OUTPUT,       'o', "output",       "FILE",    ON_export | ON_report | ON_sql | ON_import | ON_recover, "write to FILE, in the format that its name ends in (" FORMAT_FILES "; - is standard output), or the session that import makes, the copy that recover makes, or the rows of sql as CSV") \
+	X(OUTPUT,       'o', "output",       "FILE",    ON_export | ON_report | ON_sql | ON_series | ON_import | ON_recover, "write to FILE, in the format that its name ends in (" FORMAT_FILES "; - is standard output), or the session that import makes, the copy that recover makes, or the rows of sql or series as CSV") \
 	X(ALL,          'a', "all",          NULL,      ON_sessions, "also sessions that ended with nothing in them") \
 	LISTING_FILTERS(X, ON_sessions) \
-	X(FORCE,        0,   "force",        NULL,      ON_export | ON_report | ON_sql | ON_import, "overwrite FILE") \
+	X(FORCE,        0,   "force",        NULL,      ON_export | ON_report | ON_sql | ON_series | ON_import, "overwrite FILE") \
 	X(AS,           0,   "as",           "NAME",    ON_import,   "the session's name (default: FILE's)") \
 	X(DB,           0,   "db",           "FILE",    ON_DB,       "read this database; SOURCE is a session in it") \
-	X(PROCESS,      0,   "process",      "P",       ON_SOURCES,  "one process of a session only: a rank, or pid:N") \
+	X(PROCESS,      0,   "process",      "P",       ON_SOURCES | ON_series, "one process of a session only: a rank, or pid:N") \
 	X(PHASE,        0,   "phase",        "N",       ON_SOURCES,  "one phase (segment) of a session only") \
 	X(WINDOW,       0,   "window",       "A..B",    ON_export | ON_sql | ON_breakdown, "of a timeline, what runs between A and B: in seconds since it began, or with the unit ms, us or ns") \
 	X(STEP,         0,   "step",         "N[..M]",  ON_export | ON_sql | ON_breakdown, "of a timeline, what runs during the step N, or N to M, from 1: scopes named step, step N or ProfilerStep#N") \

@@ -63,7 +63,7 @@ static int prepare(struct run *run)
 	run->print.names = run->names;
 	run->print.flush = flush;
 	run->print.flush_arg = run;
-	if (run->o.verb == VERB_flat)
+	if (run->o.verb == VERB_flat || run->o.verb == VERB_series)
 		run->print.rows = 50;
 	if (run_given(run, OPT_INCLUDE) && run_given(run, OPT_EXCLUDE))
 		return err_set(&run->e, -EINVAL, "-i and -e cannot be used together");
