@@ -70,7 +70,7 @@ static void lost(struct device_link *l, const char *why, uint64_t now_ns)
 	let_go(l);
 	l->retry_ns = now_ns + (SECOND_NS << l->tries);
 	l->tries++;
-	log_line(LOG_WARN, "device_lost", "reason=%s tries=%u next=\"%s\"", why, l->tries,
+	log_line(LOG_WARN, "device_lost", "reason=\"%s\" tries=%u next=\"%s\"", why, l->tries,
 		l->tries < DEVICE_TRIES ? "it is started again; sessions go on without its readings"
 					: "no more tries; sessions go on without its readings");
 }
@@ -102,18 +102,23 @@ static void take_trouble(struct device_link *l, const struct device_said *s)
 
 static void take(struct device_link *l, const void *packet, size_t n)
 {
-	static struct log_cause cause;
+	static struct log_cause refused, dropped;
 	static const uint8_t nobody[16];
 	struct device_reading r;
+	int put;
 
 	if (device_said_is_sane(packet, n)) {
 		take_trouble(l, packet);
 	} else if (device_reading_is_sane(packet, n, mono_ns())) {
 		memcpy(&r, packet, sizeof(r));
-		(void)entry_put(l->entries, J_DEVICE, nobody, &r, sizeof(r));
+		put = entry_put(l->entries, J_DEVICE, nobody, &r, sizeof(r));
+		if (put < 0) {
+			l->d->readings_dropped++;
+			log_cause(&dropped, LOG_WARN, "device_dropped", "error=%d", -put);
+		}
 	} else {
-		l->refused++;
-		log_cause(&cause, LOG_WARN, "device_refused", "bytes=%zu", n);
+		l->d->readings_refused++;
+		log_cause(&refused, LOG_WARN, "device_refused", "bytes=%zu", n);
 	}
 }
 

@@ -22,7 +22,6 @@ struct device_link {
 	uint32_t hz;          /* as last asked for */
 	uint32_t tries, said; /* said: a bit for each trouble */
 	uint64_t retry_ns, began_ns, heard_ns;
-	uint64_t refused; /* packets that break a law */
 	bool lives;       /* the child, as far as we know */
 	uv_poll_t *poll;  /* closed and freed by itself */
 	uv_process_t *child;

@@ -51,6 +51,7 @@ struct daemon {
 	uint8_t boot_id[16], store_uuid[16];
 	uint64_t started_mono_ns, stored_position;
 	uint64_t refused_connections, bad_rings, unable_jobs, skipped_entries; /* for status */
+	uint64_t readings_dropped, readings_refused; /* likewise: of protond-device */
 	uint64_t
 		held_back; /* likewise: rings passed over, whose user has his share of the journal */
 	uint64_t given_up; /* likewise: rings of the dead, whose user left too much memory */

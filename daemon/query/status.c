@@ -186,6 +186,16 @@ static void status_warnings(const struct daemon *d, const struct asker *a, const
 			"%lu entr%s of the journal left out, because each ended protond twice; "
 			"its log says which: please report them",
 			d->skipped_entries, d->skipped_entries == 1 ? "y was" : "ies were");
+	if (d->readings_dropped > 0)
+		warn(ret,
+			"%lu reading%s of GPUs and their host dropped, as the journal had no room: "
+			"series have gaps there",
+			d->readings_dropped, d->readings_dropped == 1 ? " was" : "s were");
+	if (d->readings_refused > 0)
+		warn(ret,
+			"%lu message%s of protond-device refused: readings break their own rules; "
+			"is it of another version?",
+			d->readings_refused, d->readings_refused == 1 ? " was" : "s were");
 	if (d->unable_jobs > 0 && asker_may(a, d->unable_uid))
 		warn(ret, "%lu job%s could not record, the last: %.250s", d->unable_jobs,
 			d->unable_jobs == 1 ? "" : "s", d->unable_text);

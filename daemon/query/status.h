@@ -15,7 +15,7 @@ struct daemon_identity {
 };
 void query_identity(const struct daemon *d, struct daemon_identity *ret);
 
-#define STATUS_WARNINGS 12u
+#define STATUS_WARNINGS 14u
 struct daemon_status {
 	double uptime_s, cpu_s, agents_cpu_s;
 	uint32_t jobs, sessions; /* attached; not finalized */

@@ -151,3 +151,21 @@ def test_a_session_has_readings_whatever_becomes_of_the_helper(world):
     shown = world.view("series", "s", "host net_rx").stdout
     assert "OVER TIME" in shown and "TIME s" in shown and f"{stored[0][4] / 1e9:.6f}" in shown
     assert "no series has 'loss'" in world.view("series", "s", "loss", check=False).stderr
+
+
+def test_a_helper_that_hangs_hurts_nobody(world):
+    """In the driver, at its first look. That it is let go of after ten seconds is daemon_device.c's."""
+    world.env.update(with_nvml("hang"), PROTOND_RUNTIME_DIR=str(world.dir), PROTOND_DB=str(world.db))
+    world.start(PROTOND_DEVICE_HZ="10")
+    job = world.job()
+    world.ctl("start", "s", "--pid", str(job.pid))
+    job.say("enter a")
+    until("the helper waits in the driver", lambda: helper_of(world) and "/libnvidia-ml" in open(f"/proc/{helper_of(world)}/maps").read())
+    helper = helper_of(world)
+    job.say("exit")
+    world.ctl("finalize", "s")
+    assert [r[0] for r in world.sql("SELECT count FROM cell c JOIN session s ON s.id=c.session WHERE s.name='s' AND count>0")] == [1]
+    job.quit()
+    assert not world.ctl_json("status")["warnings"]
+    world.ctl("shutdown")
+    until("it has gone with the daemon", lambda: not os.path.exists(f"/proc/{helper}"))
