@@ -22,8 +22,8 @@ struct device_link {
 	uint32_t hz;          /* as last asked for */
 	uint32_t tries, said; /* said: a bit for each trouble */
 	uint64_t retry_ns, began_ns, heard_ns;
-	bool lives;       /* the child, as far as we know */
-	uv_poll_t *poll;  /* closed and freed by itself */
+	bool lives;      /* the child, as far as we know */
+	uv_poll_t *poll; /* closed and freed by itself */
 	uv_process_t *child;
 };
 

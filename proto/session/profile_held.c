@@ -7,7 +7,7 @@
 #include "reading.h"
 #include "text.h"
 
-#define HELD_MIN 0.01 /* of the time: what is less is not worth a line */
+#define HELD_MIN 0.01         /* of the time: what is less is not worth a line */
 #define HOST     "4294967295" /* READING_HOST */
 #define ROWS \
 	"SELECT gpu, bytes FROM reading WHERE session=?1 AND gpu<>" HOST " ORDER BY gpu, number"
