@@ -6,44 +6,56 @@
 
 #include "table.h"
 
-/* --- when the session was active */
+/* --- when the session was active, or in a phase */
 
-static int on_active(struct parts *p, struct timeline *w, sqlite3_stmt *st)
+static int add_span(struct parts_spans *to, struct timeline *w, sqlite3_stmt *st)
 {
 	const int64_t base = w->time.base_ns, begin = (int64_t)load_u64(st, 0),
 		      end = (int64_t)load_u64(st, 1);
 	const bool open = sqlite3_column_type(st, 1) == SQLITE_NULL;
-	struct span v = {begin > base ? (uint64_t)(begin - base) : 0, UINT64_MAX};
+	struct span v = {begin > base ? (uint64_t)begin - (uint64_t)base : 0, UINT64_MAX};
 
 	if (!open && end <= base)
 		return 0;
 	if (!open)
-		v.end = (uint64_t)(end - base);
-	if (p->n_active > 0 && v.begin < p->active[p->n_active - 1].end)
-		v.begin =
-			p->active[p->n_active - 1].end; /* of a forged file: nothing counts twice */
+		v.end = (uint64_t)end - (uint64_t)base;
+	if (to->n > 0 && v.begin < to->v[to->n - 1].end)
+		v.begin = to->v[to->n - 1].end; /* of a forged file: nothing counts twice */
 	if (v.end <= v.begin)
 		return 0;
-	if (!ROOM_FOR(p->active, p->cap_active, p->n_active))
+	if (!ROOM_FOR(to->v, to->cap, to->n))
 		return timeline_no_memory(w);
-	p->active[p->n_active++] = v;
+	to->v[to->n++] = v;
 	return 0;
+}
+
+static int read_spans(struct parts_spans *to, struct timeline *w, const char *sql, uint32_t phase)
+{
+	sqlite3_stmt *st;
+	int more, r = load_prepare(&w->l, sql, &st);
+
+	if (r < 0)
+		return r;
+	if (sqlite3_bind_parameter_count(st) > 1)
+		(void)sqlite3_bind_int64(st, 2, phase);
+	while (r == 0 && (more = load_step(&w->l, st)) != 0)
+		r = more < 0 ? more : add_span(to, w, st);
+	(void)sqlite3_finalize(st);
+	return r;
 }
 
 int parts_open(struct parts *p, struct timeline *w)
 {
-	sqlite3_stmt *st;
-	int more,
-		r = load_prepare(&w->l,
-			"SELECT begin_ns, end_ns FROM active WHERE session = ?1 ORDER BY begin_ns",
-			&st);
+	return read_spans(&p->active, w,
+		"SELECT begin_ns, end_ns FROM active WHERE session = ?1 ORDER BY begin_ns", 0);
+}
 
-	if (r < 0)
-		return r;
-	while (r == 0 && (more = load_step(&w->l, st)) != 0)
-		r = more < 0 ? more : on_active(p, w, st);
-	(void)sqlite3_finalize(st);
-	return r;
+int parts_phase(struct parts_spans *to, struct timeline *w, uint32_t phase)
+{
+	return read_spans(to, w,
+		"SELECT begin_ns, end_ns FROM segment WHERE session = ?1 AND segment = ?2"
+		" ORDER BY begin_ns",
+		phase);
 }
 
 /* --- a process */
@@ -153,11 +165,11 @@ static void window_add(
 /* The first time of activity that ends behind a moment. */
 static uint32_t active_at(const struct parts *p, uint64_t ns)
 {
-	uint32_t low = 0, high = p->n_active, middle;
+	uint32_t low = 0, high = p->active.n, middle;
 
 	while (low < high) {
 		middle = low + (high - low) / 2;
-		if (p->active[middle].end > ns)
+		if (p->active.v[middle].end > ns)
 			high = middle;
 		else
 			low = middle + 1;
@@ -172,8 +184,8 @@ uint64_t parts_window(const struct parts *p, const struct parts_gpu *g, const st
 	struct span in;
 	uint32_t i;
 
-	for (i = active_at(p, v->begin); i < p->n_active && p->active[i].begin < v->end; i++) {
-		in = p->active[i];
+	for (i = active_at(p, v->begin); i < p->active.n && p->active.v[i].begin < v->end; i++) {
+		in = p->active.v[i];
 		in.end = in.end == UINT64_MAX ? p->last_ns : in.end;
 		in.begin = in.begin > v->begin ? in.begin : v->begin;
 		in.end = in.end < v->end ? in.end : v->end;
@@ -208,6 +220,6 @@ void parts_fini(struct parts *p)
 		free(p->gpu[i].reach);
 	}
 	free(p->gpu);
-	free(p->active);
+	free(p->active.v);
 	*p = (struct parts){.together = false};
 }

@@ -9,8 +9,8 @@
 #include "busy.h"
 #include "timeline.h"
 
-#define PARTS_WORK_MAX \
-	(2u << 20)           /* operations of a process; from the first beyond on all is unknown */
+/* Operations of a process; from the first beyond on all is unknown. */
+#define PARTS_WORK_MAX (2u << 20)
 #define PARTS_GPUS_MAX 1024u /* of a process; further ones count as the last */
 
 struct parts_gpu {
@@ -20,21 +20,26 @@ struct parts_gpu {
 	uint32_t n, cap, cap_reach;
 };
 
+struct parts_spans { /* in order, apart from each other, since the timeline's zero */
+	struct span *v;
+	uint32_t n, cap;
+};
+
 struct parts {         /* zero-initialise, then parts_open(); parts_fini() */
 	bool together; /* all GPUs of a process as one */
 	struct parts_gpu *gpu;
 	uint32_t n_gpus, cap_gpus;
-	struct span
-		*active; /* of the session, since the timeline's zero; end UINT64_MAX: it goes on */
-	uint32_t n_active, cap_active;
+	struct parts_spans active; /* of the session; end UINT64_MAX: it goes on */
 	uint32_t n_work;
-	uint64_t known_ns,
-		last_ns; /* where unknown work begins; where the process' last event ends */
-	bool gone;       /* what lies before the first operation has left the timeline */
+	uint64_t known_ns; /* where unknown work begins */
+	uint64_t last_ns;  /* where the process' last event ends */
+	bool gone;         /* what lies before the first operation has left the timeline */
 };
 
 /* -ENOMEM, -EIO with words in the timeline's. */
 int parts_open(struct parts *p, struct timeline *w);
+/* When the session was in a phase; to->v is the caller's. */
+int parts_phase(struct parts_spans *to, struct timeline *w, uint32_t phase);
 void parts_process(struct parts *p);                         /* the next one */
 bool parts_op(struct parts *p, const struct timeline_op *o); /* false: out of memory */
 void parts_seen(struct parts *p, uint64_t end_ns);           /* some other event */

@@ -70,7 +70,7 @@ def test_the_parts_of_a_step_a_scope_and_a_window(world):
     world.view("import", GOLDEN.parent / "real/kineto.json.gz", "-o", "x.protond")
     ops = ask(world, "x.protond", "select class, start_ns, end_ns, launch_ns from timeline_operation where end_ns > start_ns")
     whole = said_of(world)
-    assert said_of(world, "--window", "0..100") == whole
+    assert said_of(world, "--window", "0..100") == whole == said_of(world, "--phase", "0")
     two = [said_of(world, "--window", w) for w in ("0..31ms", "31ms..1")]
     assert {k: sum(p[k] for p in two) for k in whole} == whole and two[0]["compute_ns"] > 0 < two[1]["compute_ns"]
     steps = ask(world, "x.protond", "select * from step_parts order by step")
@@ -85,7 +85,7 @@ def test_the_parts_of_a_step_a_scope_and_a_window(world):
     assert re.search(r"all +30\.520 +100\.0% +1 time\n", words)
     for args, code, why in ((["--step", "3"], 1, "no step 3: the timeline has 2"), (["--scope", "rofilerStep#2"], 1, "no scope 'rofilerStep#2'"),
                             (["--window", "9..10"], 1, "nothing of the session was recorded there"), (["--scope", "a", "--step", "1"], 2, "cannot be used together"),
-                            (["--step", "1", "--phase", "0"], 2, "--phase cannot be used with")):
+                            (["--step", "1", "--phase", "0"], 2, "--phase cannot be used with"), (["--phase", "9"], 1, "has no phase 9")):
         r = world.view("breakdown", "x.protond", *args, check=False)
         assert r.returncode == code and why in r.stderr, r.stderr
 

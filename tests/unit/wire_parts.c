@@ -44,7 +44,7 @@ static void setup(void)
 
 static void teardown(void)
 {
-	p.active = NULL;
+	p.active.v = NULL;
 	parts_fini(&p);
 }
 
@@ -54,8 +54,7 @@ static uint64_t window(const struct parts_gpu *g, uint64_t begin, uint64_t end, 
 	uint32_t k;
 
 	memset(part, 0, PART_MAX * sizeof(*part));
-	p.active = active;
-	p.n_active = 2;
+	p.active = (struct parts_spans){.v = active, .n = 2};
 	all = parts_window(&p, g, &(struct span){begin, end}, part);
 	for (k = 0; k < PART_MAX; k++)
 		sum += part[k];

@@ -12,6 +12,8 @@
 struct reading {
 	struct breakdown *b;
 	struct parts parts;
+	struct parts_spans window; /* of the session: what lies in none of them is not asked for */
+	uint32_t phase;
 	struct span *span; /* of the process at hand */
 	uint32_t n, cap;
 	uint8_t *match; /* of a node: 0 not looked at, 1 no, 2 yes */
@@ -110,6 +112,8 @@ static void on_open(struct timeline *w)
 	struct reading *r = w->mine;
 
 	r->failed |= parts_open(&r->parts, w) < 0;
+	if (r->b->by_phase)
+		r->failed |= parts_phase(&r->window, w, r->phase) < 0;
 }
 
 static void on_process(struct timeline *w)
@@ -120,27 +124,34 @@ static void on_process(struct timeline *w)
 	r->n = 0;
 }
 
+/* What of it lies in the windows. */
+static void add_span(struct reading *r, const struct span *v)
+{
+	uint32_t i;
+
+	for (i = 0; i < r->window.n && !r->failed; i++) {
+		const struct span *w = &r->window.v[i];
+		const struct span in = {v->begin > w->begin ? v->begin : w->begin,
+			v->end < w->end ? v->end : w->end};
+
+		if (in.end <= in.begin)
+			continue;
+		r->many |= r->n == BREAKDOWN_SPANS_MAX;
+		if (r->many || !ROOM_FOR(r->span, r->cap, r->n))
+			r->failed = true;
+		else
+			r->span[r->n++] = in;
+	}
+}
+
 static void on_scope(struct timeline *w, const struct timeline_scope *s)
 {
 	struct reading *r = w->mine;
-	const struct breakdown *b = r->b;
-	struct span v = {s->begin_ns, s->end_ns};
 
 	parts_seen(&r->parts, s->end_ns);
-	if ((b->scope == NULL && b->first_step == 0) || (s->flags & TRACE_CALL) != 0 ||
-		!is_asked_for(r, w, s->node))
-		return;
-	if (b->to_ns != 0) {
-		v.begin = v.begin > b->from_ns ? v.begin : b->from_ns;
-		v.end = v.end < b->to_ns ? v.end : b->to_ns;
-	}
-	if (v.end <= v.begin)
-		return;
-	r->many |= r->n == BREAKDOWN_SPANS_MAX;
-	if (r->many || !ROOM_FOR(r->span, r->cap, r->n))
-		r->failed = true;
-	else
-		r->span[r->n++] = v;
+	if ((r->b->scope != NULL || r->b->first_step != 0) && (s->flags & TRACE_CALL) == 0 &&
+		is_asked_for(r, w, s->node))
+		add_span(r, &(struct span){s->begin_ns, s->end_ns});
 }
 
 static void on_op(struct timeline *w, const struct timeline_op *o)
@@ -180,13 +191,10 @@ static void on_process_end(struct timeline *w)
 	struct breakdown *b = r->b;
 	uint32_t times = 0, i;
 
-	if (b->scope != NULL || b->first_step != 0) {
+	if (b->scope != NULL || b->first_step != 0)
 		times = settle_spans(r);
-	} else if (ROOM_FOR(r->span, r->cap, 0)) {
-		r->span[r->n++] = (struct span){b->from_ns, b->to_ns};
-	} else {
-		r->failed = true;
-	}
+	else
+		add_span(r, &(struct span){0, UINT64_MAX});
 	b->times += times;
 	r->failed |= !parts_settle(&r->parts, w);
 	for (i = 0; i < r->parts.n_gpus && !r->failed; i++)
@@ -237,10 +245,14 @@ int breakdown_read(void *arg, struct sqlite3 *db, int64_t id, const struct profi
 		.op = on_op,
 		.process_end = on_process_end};
 	struct breakdown *b = arg;
-	struct reading r = {.b = b};
+	struct span window = {b->from_ns, b->to_ns != 0 ? b->to_ns : UINT64_MAX};
+	struct reading r = {.b = b, .phase = s->phase, .window = {.v = &window, .n = 1}};
 	struct profile_select all = *s;
 	int status;
 
+	if (b->by_phase)
+		r.window = (struct parts_spans){.v = NULL};
+	all.one_phase = false;
 	all.from_ns = all.to_ns = 0; /* an idle time may begin before a window, and end behind it */
 	all.first_step = all.last_step = 0;
 	status = reading_run(&form, &r, &r.failed, db, id, &all, ret_gone, e);
@@ -254,6 +266,8 @@ int breakdown_read(void *arg, struct sqlite3 *db, int64_t id, const struct profi
 	parts_fini(&r.parts);
 	free(r.span);
 	free(r.match);
+	if (b->by_phase)
+		free(r.window.v);
 	return status;
 }
 

@@ -25,11 +25,13 @@ struct breakdown_row {     /* a GPU of a process */
 };
 
 struct breakdown {
-	/* What is asked for: where scope is NULL and first_step 0, [from_ns, to_ns) since the timeline's zero; a
-	 * scope by the end of its path, names between "/", within that window. */
+	/* What is asked for: [from_ns, to_ns) since the timeline's zero (to_ns 0: all of it), or the phase that is
+	 * selected; in it, where they are given, these steps, or a scope by the end of its path, names between
+	 * "/". */
 	const char *scope;
 	uint32_t first_step, last_step;
 	uint64_t from_ns, to_ns;
+	bool by_phase;
 	/* The answer: breakdown_fini() */
 	struct breakdown_row *row;
 	uint32_t n, cap;

@@ -29,7 +29,7 @@ static bool all_have_parts(const struct profile *p)
 static const char *lack_of(const struct profile *p)
 {
 	if (p->head.duration_ns == 0)
-		return "parts are kept for a whole session, not for a phase or a file of a tree";
+		return "parts are kept for a session, not for a file of a tree";
 	return "not known: several processes shared the GPU, or it was recorded by a protond or "
 	       "read "
 	       "from a file that knows no parts";
@@ -211,7 +211,8 @@ static void print_window(struct run *run, const struct profile *p, const struct 
 
 static int window(struct run *run, const struct profile *p)
 {
-	struct breakdown b = {.scope = run->o.value[OPT_SCOPE]};
+	struct breakdown b = {
+		.scope = run->o.value[OPT_SCOPE], .by_phase = run_given(run, OPT_PHASE)};
 	struct source_options o = {.timeline = breakdown_read, .arg = &b};
 	struct profile_select asked = {0};
 	struct source s;
@@ -221,9 +222,8 @@ static int window(struct run *run, const struct profile *p)
 	b.to_ns = asked.to_ns;
 	b.first_step = asked.first_step;
 	b.last_step = asked.last_step;
-	if (r == 0 && run_given(run, OPT_PHASE))
-		r = err_set(&run->e, -EINVAL,
-			"--phase cannot be used with --window, --step or --scope");
+	if (r == 0 && b.by_phase && (b.to_ns != 0 || b.first_step != 0))
+		r = err_set(&run->e, -EINVAL, "--phase cannot be used with --window or --step");
 	if (r == 0 && b.scope != NULL && (*b.scope == '\0' || b.first_step != 0))
 		r = err_set(&run->e, -EINVAL,
 			*b.scope == '\0' ? "--scope needs names, as in --scope step/forward"
@@ -240,8 +240,8 @@ static int window(struct run *run, const struct profile *p)
 
 int view_breakdown(struct run *run)
 {
-	const bool part =
-		run_given(run, OPT_WINDOW) || run_given(run, OPT_STEP) || run_given(run, OPT_SCOPE);
+	const bool part = run_given(run, OPT_WINDOW) || run_given(run, OPT_STEP) ||
+			  run_given(run, OPT_SCOPE) || run_given(run, OPT_PHASE);
 	struct profile *p = NULL;
 	int r = run_source(run, run->o.args[0], false, &p);
 
