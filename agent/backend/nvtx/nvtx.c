@@ -14,8 +14,8 @@
  * only takes its mark away. Registered strings are interned when they are registered; their handle
  * is the name's id.
  *
- * Extensions have tables of their own. Of payloads' we take push and pop, for NCCL pops by it what
- * it pushed without; the payloads themselves are not read.
+ * Extensions have tables of their own. Of payloads' we take what registers schemas, and the ranges
+ * and marks that are made of payloads; nvtx_payload.c reads them.
  */
 #include <stdatomic.h>
 #include <string.h>
@@ -23,6 +23,7 @@
 #include <wchar.h>
 
 #include "agent.h"
+#include "nvtx_payload.h"
 
 #define ETID_CALLBACKS 1u
 #define MODULE_CORE    1
@@ -55,7 +56,15 @@ enum core2_slot {
 	CORE2_DOMAIN_W = 13,
 };
 #define MODULE_PAYLOAD 2 /* of the extensions */
-enum payload_slot { PAYLOAD_PUSH = 3, PAYLOAD_POP = 4 };
+enum payload_slot {
+	PAYLOAD_SCHEMA = 0,
+	PAYLOAD_MARK = 2,
+	PAYLOAD_PUSH = 3,
+	PAYLOAD_POP = 4,
+	PAYLOAD_START = 5,
+	PAYLOAD_END = 6,
+	PAYLOAD_SLOTS
+};
 enum payload_type {
 	PAYLOAD_U64 = 1,
 	PAYLOAD_I64 = 2,
@@ -63,6 +72,7 @@ enum payload_type {
 	PAYLOAD_U32 = 4,
 	PAYLOAD_I32 = 5,
 	PAYLOAD_F32 = 6,
+	PAYLOAD_EXT = (int32_t)0xdfbd0009, /* struct payload_data, `reserved` of them */
 };
 enum message_type { MESSAGE_ASCII = 1, MESSAGE_WIDE = 2, MESSAGE_REGISTERED = 3 };
 
@@ -99,6 +109,7 @@ _Static_assert(NAMES_MAX <= 1u << NAME_BITS && STACK_MAX < MARK_TOP, "a mark is 
 
 static __thread struct {
 	uint32_t pushed;
+	uint32_t given;       /* bits: a mark whose payload was read when it was pushed */
 	uint32_t mark[MARKS]; /* the depth that the scope was entered at, and its name */
 } ranges __attribute__((tls_model("initial-exec")));
 
@@ -274,7 +285,7 @@ static bool is_open(const struct pd_thread *t, uint32_t mark)
 }
 
 /* A number that the attributes have: of the scope, or the span's thread, that the caller stands in. */
-static void give_payload(struct pd_thread *t, const struct attributes *a)
+static void give_payload(struct pd_thread *t, const void *domain, const struct attributes *a)
 {
 	uint32_t type = METRIC_U64;
 	uint64_t bits;
@@ -306,34 +317,60 @@ static void give_payload(struct pd_thread *t, const struct attributes *a)
 	case PAYLOAD_F64:
 		type = METRIC_F64;
 		break;
+	case PAYLOAD_EXT:
+		nvtx_payload_give(t, domain, (const struct payload_data *)(uintptr_t)bits,
+			a->reserved > 0 ? (size_t)a->reserved : 0);
+		return;
 	default:
 		return;
 	}
 	agent_metric(t, payload_name, type, bits);
 }
 
-static int push_with(const struct attributes *a, bool out)
+/* Of the range that was pushed last: a pop does not bring its numbers once more. */
+static void is_given(bool yes)
 {
+	const uint32_t at = ranges.pushed - 1;
+
+	if (at < MARKS)
+		ranges.given = (ranges.given & ~(1u << at)) | (yes ? 1u << at : 0);
+}
+
+static int push_with(const void *domain, const struct attributes *a)
+{
+	const bool out = is_out(domain);
 	const int depth = push(name_of(a), out);
 
-	if (depth != NO_PUSH && !out && !agent_markers_off())
-		give_payload(host->thread(), a);
+	if (depth == NO_PUSH)
+		return depth;
+	is_given(a != NULL && a->bytes >= sizeof(*a) && a->payload_type == PAYLOAD_EXT);
+	if (!out && !agent_markers_off())
+		give_payload(host->thread(), domain, a);
 	return depth;
 }
 
 static int push_ex(const struct attributes *a)
 {
-	return push_with(a, is_out(NULL));
+	return push_with(NULL, a);
+}
+
+static int push_text(uint32_t name)
+{
+	const int depth = push(name, is_out(NULL));
+
+	if (depth != NO_PUSH)
+		is_given(false);
+	return depth;
 }
 
 static int push_a(const char *s)
 {
-	return push(name_a(s), is_out(NULL));
+	return push_text(name_a(s));
 }
 
 static int push_w(const wchar_t *s)
 {
-	return push(name_w(s), is_out(NULL));
+	return push_text(name_w(s));
 }
 
 static int pop(void)
@@ -350,7 +387,7 @@ static int pop(void)
 
 static int domain_push_ex(const void *domain, const struct attributes *a)
 {
-	return push_with(a, is_out(domain));
+	return push_with(domain, a);
 }
 
 static int domain_pop(const void *domain)
@@ -359,53 +396,69 @@ static int domain_pop(const void *domain)
 	return pop();
 }
 
-static int payload_push(const void *domain, const void *payload, size_t n)
+static int payload_push(const void *domain, const struct payload_data *p, size_t n)
 {
-	(void)payload;
-	(void)n;
-	return push(host->intern("", 0),
-		is_out(domain)); /* its message, if any, stands in the payload */
+	const bool out = is_out(domain);
+	const int depth = push(name_a(nvtx_payload_message(domain, p, n)), out);
+
+	if (depth == NO_PUSH)
+		return depth;
+	is_given(true);
+	if (!out && !agent_markers_off())
+		nvtx_payload_give(host->thread(), domain, p, n);
+	return depth;
 }
 
-static int payload_pop(const void *domain, const void *payload, size_t n)
+/* NCCL ends so what it pushed with a payload, or without. */
+static int payload_pop(const void *domain, const struct payload_data *p, size_t n)
 {
-	(void)domain;
-	(void)payload;
-	(void)n;
+	struct pd_thread *t = host->thread();
+	const uint32_t at = ranges.pushed - 1;
+
+	if (t != NULL && at < MARKS && (ranges.given & 1u << at) == 0 &&
+		is_open(t, ranges.mark[at]))
+		nvtx_payload_give(t, domain, p, n);
 	return pop();
 }
 
 /* --- marks, and ranges that are on no stack --- */
 
-static void mark(uint32_t name, const struct attributes *a, bool out)
+static void mark(const void *domain, uint32_t name, const struct attributes *a,
+	const struct payload_data *p, size_t n)
 {
 	struct pd_thread *t = host->thread();
 
-	if (t == NULL || out || agent_markers_off())
+	if (t == NULL || is_out(domain) || agent_markers_off())
 		return;
 	agent_scope_enter(t, name);
-	give_payload(t, a);
+	give_payload(t, domain, a);
+	nvtx_payload_give(t, domain, p, n);
 	agent_scope_exit(t);
 }
 
 static void mark_ex(const struct attributes *a)
 {
-	mark(name_of(a), a, is_out(NULL));
+	mark(NULL, name_of(a), a, NULL, 0);
 }
 
 static void mark_a(const char *s)
 {
-	mark(name_a(s), NULL, is_out(NULL));
+	mark(NULL, name_a(s), NULL, NULL, 0);
 }
 
 static void mark_w(const wchar_t *s)
 {
-	mark(name_w(s), NULL, is_out(NULL));
+	mark(NULL, name_w(s), NULL, NULL, 0);
 }
 
 static void domain_mark_ex(const void *domain, const struct attributes *a)
 {
-	mark(name_of(a), a, is_out(domain));
+	mark(domain, name_of(a), a, NULL, 0);
+}
+
+static void payload_mark(const void *domain, const struct payload_data *p, size_t n)
+{
+	mark(domain, name_a(nvtx_payload_message(domain, p, n)), NULL, p, n);
 }
 
 /* An id has all of it: the place, and when it began, of the clock's last day or so. */
@@ -461,6 +514,23 @@ static void domain_end(const void *domain, uint64_t id)
 {
 	(void)domain;
 	end(id);
+}
+
+static uint64_t payload_start(const void *domain, const struct payload_data *p, size_t n)
+{
+	return start(name_a(nvtx_payload_message(domain, p, n)), is_out(domain));
+}
+
+static void payload_end(const void *domain, uint64_t id, const void *p, size_t n)
+{
+	(void)p;
+	(void)n;
+	domain_end(domain, id);
+}
+
+static uint64_t payload_schema(const void *domain, const struct payload_schema *s)
+{
+	return nvtx_schema(host, domain, s);
 }
 
 /* --- names that are made before they are used --- */
@@ -603,10 +673,14 @@ static uint32_t nvtx_extend(void *module)
 	const struct extension *x = module;
 
 	if (host == NULL || x == NULL || x->bytes < sizeof(*x) || x->module != MODULE_PAYLOAD ||
-		x->segments == 0 || x->segment->slots <= PAYLOAD_POP)
+		x->segments == 0 || x->segment->slots < PAYLOAD_SLOTS)
 		return 0;
+	x->segment->slot[PAYLOAD_SCHEMA] = (intptr_t)payload_schema;
+	x->segment->slot[PAYLOAD_MARK] = (intptr_t)payload_mark;
 	x->segment->slot[PAYLOAD_PUSH] = (intptr_t)payload_push;
 	x->segment->slot[PAYLOAD_POP] = (intptr_t)payload_pop;
+	x->segment->slot[PAYLOAD_START] = (intptr_t)payload_start;
+	x->segment->slot[PAYLOAD_END] = (intptr_t)payload_end;
 	return 1;
 }
 
