@@ -255,7 +255,7 @@ int options_help(struct text *t, const char *verb, struct err *e)
 	} else {
 		text_str(t, "protonview: what protond recorded.\n\n" EXAMPLES "\n");
 		for (i = 0; i < VERB_MAX; i++) {
-			snprintf(left, sizeof(left), "  %-9s %-15s ", verb_texts[i].name,
+			snprintf(left, sizeof(left), "  %-9s %s", verb_texts[i].name,
 				verb_texts[i].args);
 			term_help(t, left, 28, verb_texts[i].help);
 		}

@@ -1,0 +1,798 @@
+/* SPDX-License-Identifier: MIT. view_rules.c: each rule on a made session in which it must speak, and on the clean one, of which
+ * the faulty is a copy with one thing changed, in which all are silent. What is read out of a database is in view_facts.c. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bottlenecks.h"
+#include "buckets.h"
+#include "loss_terms.h"
+#include "quick.h"
+
+Suite *suite(void);
+
+#define MS     1e6
+#define STEPS  100u
+#define RANKED 3u
+
+/* A hundred steps of 10 ms of one process with three ranks beside it, on a GPU that is busy for nine tenths. */
+struct made {
+	struct profile *p;
+	uint32_t cpu, calls, time, count, copy, copies, bytes, sync, syncs;
+	uint32_t step, loader, forward, gemm, h2d, d2h, wait, optimizer, adam, nccl;
+	struct steps steps;
+	struct step step_of[STEPS];
+	struct steps_process process;
+	double memory[STEPS];
+	struct waits waits;
+	struct wait_site site[3];
+	struct ranks ranks;
+	struct ranks_process rank[RANKED];
+	struct ranks_row row[3];
+	uint32_t rank_step, rank_forward, rank_nccl;
+	struct device_sums device;
+	struct profile_durations *durations;
+	uint64_t hist[2000];
+	uint32_t sharing;
+	bool no_waits;
+};
+
+static void put(struct made *m, uint32_t node, uint32_t metric, double v)
+{
+	ck_assert_int_eq(profile_set(m->p, node, metric,
+				 (struct value){.type = VALUE_U64, .u = (uint64_t)v}),
+		0);
+}
+
+static uint32_t scope(struct made *m, uint32_t up, const char *name, double calls, double ns)
+{
+	const uint32_t i = profile_add_node(m->p, up, name, NODE_SCOPE);
+
+	put(m, i, m->calls, calls);
+	put(m, i, m->cpu, ns);
+	return i;
+}
+
+static uint32_t kernel(struct made *m, uint32_t up, const char *name, double n, double ns)
+{
+	const uint32_t i = profile_add_node(m->p, up, name, NODE_KERNEL);
+
+	m->p->node[i].class = gpu_kernel_is_comm(name) ? CLASS_COMM : CLASS_COMPUTE;
+	put(m, i, m->count, n);
+	put(m, i, m->time, ns);
+	return i;
+}
+
+static uint32_t copy(struct made *m, uint32_t up, uint8_t class, double n, double ns, double bytes)
+{
+	const uint32_t i = profile_add_node(m->p, up, gpu_classes[class].leaf, NODE_COPY);
+
+	m->p->node[i].class = class;
+	put(m, i, m->copies, n);
+	put(m, i, m->copy, ns);
+	put(m, i, m->bytes, bytes);
+	return i;
+}
+
+static uint32_t call(struct made *m, uint32_t up, uint8_t class, double n, double ns)
+{
+	const uint32_t i = profile_add_node(m->p, up, gpu_classes[class].leaf, NODE_CALL);
+
+	m->p->node[i].class = class;
+	put(m, i, m->syncs, n);
+	put(m, i, m->sync, ns);
+	return i;
+}
+
+static void make_tree(struct made *m)
+{
+	m->p = profile_new();
+	ck_assert_ptr_nonnull(m->p);
+	m->cpu = profile_add_metric(m->p, "cpu_time (ns)", KIND_EXCLUSIVE);
+	m->calls = profile_add_metric(m->p, "calls", KIND_EXCLUSIVE);
+	m->time = profile_add_metric(m->p, "time (ns)", KIND_INCLUSIVE);
+	m->count = profile_add_metric(m->p, "count", KIND_INCLUSIVE);
+	m->copy = profile_add_metric(m->p, "copy_time (ns)", KIND_INCLUSIVE);
+	m->copies = profile_add_metric(m->p, "copies", KIND_INCLUSIVE);
+	m->bytes = profile_add_metric(m->p, "copy_bytes", KIND_INCLUSIVE);
+	m->sync = profile_add_metric(m->p, "sync_time (ns)", KIND_INCLUSIVE);
+	m->syncs = profile_add_metric(m->p, "syncs", KIND_INCLUSIVE);
+	m->step = scope(m, 0, "step", STEPS, STEPS * 10 * MS);
+	m->loader = scope(m, m->step, "dataloader", STEPS, STEPS * 0.2 * MS);
+	m->forward = scope(m, m->step, "forward", STEPS, STEPS * 3 * MS);
+	m->gemm = kernel(m, m->forward, "sm90_xmma_gemm_bf16", STEPS * 100, STEPS * 8 * MS);
+	m->h2d = copy(m, m->step, CLASS_H2D, STEPS, STEPS * 0.2 * MS, STEPS * 4e6);
+	m->d2h = copy(m, m->step, CLASS_D2H, STEPS, STEPS * 0.01 * MS, STEPS * 4);
+	m->wait = call(m, m->step, CLASS_COPY_WAIT, STEPS, STEPS * 0.3 * MS);
+	m->optimizer = scope(m, m->step, "optimizer.step (AdamW)", STEPS, STEPS * 0.5 * MS);
+	m->adam = kernel(
+		m, m->optimizer, "multi_tensor_apply_kernel<AdamW>", STEPS * 4, STEPS * 0.5 * MS);
+	m->nccl = kernel(m, m->step, "ncclDevKernel_AllReduce_Sum", STEPS, STEPS * 0.3 * MS);
+}
+
+static void make_device(struct made *m)
+{
+	static const double part[PART_MAX] = {[PART_COMPUTE] = 860,
+		[PART_COMM] = 30,
+		[PART_COPY] = 20,
+		[PART_LAUNCH] = 40,
+		[PART_GAP] = 10,
+		[PART_QUEUED] = 10,
+		[PART_HOST] = 30};
+	struct profile *p = m->p;
+	uint32_t k;
+
+	p->device = calloc(2, sizeof(*p->device));
+	p->config = calloc(2, sizeof(*p->config));
+	ck_assert(p->device != NULL && p->config != NULL);
+	p->n_devices = 1;
+	p->device[0] = (struct profile_device){.id = "0",
+		.name = "NVIDIA H200",
+		.num_sms = 132,
+		.busy_ns = (uint64_t)(910 * MS),
+		.has_parts = true};
+	for (k = 0; k < PART_MAX; k++)
+		p->device[0].part_ns[k] = (uint64_t)(part[k] * MS);
+	p->device[1] = p->device[0];
+	p->n_configs = 1;
+	p->config[0] = (struct profile_config){
+		m->gemm, {264, 1, 1}, {256, 1, 1}, 128, 0, 65536, STEPS * 100};
+	p->head.uuid = "u";
+	p->head.duration_ns = (uint64_t)(1000 * MS);
+	p->head.n_processes = 1;
+	p->head.overhead = 0.01;
+	p->head.recording_cost = 0.01;
+}
+
+/* A hundred durations of 10 ms. */
+static void make_durations(struct made *m)
+{
+	const uint32_t at = hist_bucket((uint64_t)(10 * MS));
+
+	m->durations = calloc(m->p->n_nodes + 8u, sizeof(*m->durations));
+	ck_assert_ptr_nonnull(m->durations);
+	m->hist[0] = STEPS;
+	m->durations[m->step] = (struct profile_durations){.n = STEPS,
+		.min_ns = (uint64_t)(9.9 * MS),
+		.max_ns = (uint64_t)(10.1 * MS),
+		.count = m->hist,
+		.first = (uint16_t)at,
+		.n_buckets = 1};
+	m->p->durations = m->durations;
+}
+
+static void make_steps(struct made *m)
+{
+	uint32_t i;
+
+	for (i = 0; i < STEPS; i++) {
+		m->step_of[i] = (struct step){.number = i + 1,
+			.begin_ns = (uint64_t)(i * 10 * MS),
+			.end_ns = (uint64_t)((i + 1) * 10 * MS),
+			.compute_ns = (uint64_t)(8.6 * MS),
+			.comm_ns = (uint64_t)(0.3 * MS),
+			.copy_ns = (uint64_t)(0.2 * MS),
+			.ops = 107};
+		m->memory[i] = 5e9 + (i % 3) * 1e6;
+	}
+	m->process = (struct steps_process){1000, -1};
+	m->steps = (struct steps){.step = m->step_of,
+		.n = STEPS,
+		.process = &m->process,
+		.n_processes = 1,
+		.n_values = 1,
+		.value_name = {"allocated (bytes)"},
+		.value = {m->memory}};
+	m->site[0] = (struct wait_site){.parent = PROFILE_NONE, .name = "step"};
+	m->site[1] = (struct wait_site){0, gpu_classes[CLASS_COPY_WAIT].leaf, STEPS,
+		(uint64_t)(STEPS * 0.3 * MS), (uint64_t)(STEPS * 0.05 * MS),
+		(uint64_t)(STEPS * 0.05 * MS)};
+	m->waits = (struct waits){.site = m->site, .n = 2};
+}
+
+static uint64_t rank_ns[RANKED * 8];
+
+static void make_ranks(struct made *m)
+{
+	uint32_t k, i;
+
+	m->ranks = (struct ranks){.p = profile_new(),
+		.process = m->rank,
+		.n = RANKED,
+		.row = m->row,
+		.n_rows = 3,
+		.ns = rank_ns,
+		.cost = COST_gpu_time};
+	ck_assert_ptr_nonnull(m->ranks.p);
+	m->rank_step = profile_add_node(m->ranks.p, 0, "step", NODE_SCOPE);
+	m->rank_forward = profile_add_node(m->ranks.p, m->rank_step, "forward", NODE_SCOPE);
+	m->rank_nccl = profile_add_node(
+		m->ranks.p, m->rank_step, "ncclDevKernel_AllReduce_Sum", NODE_KERNEL);
+	for (k = 0; k < RANKED; k++)
+		m->rank[k] = (struct ranks_process){k + 1, 1000 + k, k, (uint64_t)(1000 * MS)};
+	for (i = 0; i < 3; i++)
+		m->row[i] = (struct ranks_row){m->rank_step + i, 2, RANKED,
+			(uint64_t)((500 - 200 * i) * MS), (uint64_t)((510 - 200 * i) * MS),
+			(uint64_t)((520 - 200 * i) * MS)};
+}
+
+static void gauge(struct made *m, uint32_t at, enum device_quantity q, double v)
+{
+	m->device.one[at].of[q] = (struct device_sum){1e9, 0, v, v, v};
+}
+
+static void rises(struct made *m, uint32_t at, enum device_quantity q, double sum)
+{
+	m->device.one[at].of[q] = (struct device_sum){1e9, sum, 0, 0, 0};
+}
+
+static void make_readings(struct made *m)
+{
+	m->device = (struct device_sums){.n = 2};
+	m->device.one[1].gpu = UINT32_MAX;
+	gauge(m, 0, DEVICE_sm_clock, 1900);
+	gauge(m, 0, DEVICE_sm_clock_max, 1980);
+	gauge(m, 0, DEVICE_memory_used, 60e9);
+	gauge(m, 0, DEVICE_memory_total, 141e9);
+	gauge(m, 0, DEVICE_tensor_active, 30);
+	rises(m, 0, DEVICE_held_by_power, 0.02e9);
+	rises(m, 0, DEVICE_held_by_heat, 0);
+	rises(m, 0, DEVICE_xid_errors, 0);
+	rises(m, 0, DEVICE_ecc_uncorrected, 0);
+	rises(m, 1, DEVICE_io_wait, 0.01e9);
+	rises(m, 1, DEVICE_cpu_wait, 0.02e9);
+	rises(m, 1, DEVICE_memory_wait, 0);
+}
+
+static struct made *made(void)
+{
+	struct made *m = calloc(1, sizeof(*m));
+
+	ck_assert_ptr_nonnull(m);
+	make_tree(m);
+	make_device(m);
+	make_durations(m);
+	make_steps(m);
+	make_ranks(m);
+	make_readings(m);
+	m->sharing = 1;
+	return m;
+}
+
+/* What facts_read() would have read. The parts stay the made one's. */
+static void judge(struct made *m, const char *set, struct bottlenecks *ret)
+{
+	struct rule_settings s;
+	struct err e;
+	struct facts *f;
+
+	rule_defaults(&s);
+	ck_assert(set == NULL || rule_set(&s, set, &e) == 0);
+	ck_assert_int_eq(facts_new(m->p, &f), 0);
+	f->stored = true;
+	f->step = &m->steps;
+	f->wait = m->no_waits ? NULL : &m->waits;
+	f->rank = &m->ranks;
+	f->device = &m->device;
+	f->sharing = m->sharing;
+	bottlenecks_find(f, &s, ret);
+	f->step = NULL;
+	f->wait = NULL;
+	f->rank = NULL;
+	f->device = NULL;
+	facts_free(f);
+}
+
+static void made_free(struct made *m)
+{
+	m->p->durations = NULL;
+	profile_free(m->p);
+	profile_free(m->ranks.p);
+	free(m->durations);
+	free(m);
+}
+
+/* --- one thing is wrong */
+
+/* The GPU has work for so many percent of each step. */
+static void busy(struct made *m, double percent)
+{
+	uint32_t i;
+
+	put(m, m->gemm, m->time, STEPS * (percent / 10 - 1.01) * MS);
+	for (i = 0; i < STEPS; i++)
+		m->step_of[i].compute_ns = (uint64_t)((percent / 10 - 0.5) * MS);
+}
+
+static void fault_data_loader(struct made *m)
+{
+	busy(m, 50);
+	put(m, m->loader, m->cpu, STEPS * 4.5 * MS);
+}
+
+static void fault_cpu_gpu_sync(struct made *m)
+{
+	busy(m, 50);
+	m->site[1].calls = STEPS * 50;
+	m->site[1].blocked_ns = (uint64_t)(STEPS * 6 * MS);
+	m->site[1].bubble_ns = (uint64_t)(STEPS * 4 * MS);
+	m->site[1].gain_ns = (uint64_t)(STEPS * 3.9 * MS);
+	put(m, m->wait, m->sync, STEPS * 6 * MS);
+}
+
+static void fault_sync_of_a_tree(struct made *m)
+{
+	fault_cpu_gpu_sync(m);
+	m->no_waits = true;
+}
+
+static void fault_result_fetch(struct made *m)
+{
+	uint32_t i;
+
+	busy(m, 50);
+	put(m, m->d2h, m->copies, STEPS * 58);
+	m->no_waits = true;
+	for (i = 0; i < m->p->n_nodes; i++) /* no such switch */
+		m->p->value[(size_t)i * m->p->n_metrics + m->sync].type = VALUE_NONE;
+	m->p->metric[m->sync].name = "other";
+}
+
+static void fault_alloc_in_loop(struct made *m)
+{
+	(void)call(m, m->forward, CLASS_FREE, STEPS * 2, STEPS * 1.5 * MS);
+}
+
+static void fault_pin_in_loop(struct made *m)
+{
+	(void)call(m, m->forward, CLASS_REGISTER, STEPS * 2, STEPS * 0.5 * MS);
+}
+
+static void fault_host_alone(struct made *m)
+{
+	busy(m, 50);
+	(void)scope(m, m->step, "augment", STEPS, STEPS * 4 * MS);
+}
+
+static void fault_launch_bound(struct made *m)
+{
+	uint32_t i;
+
+	busy(m, 40);
+	put(m, m->gemm, m->count, STEPS * 1000);
+	for (i = 0; i < STEPS; i++)
+		m->step_of[i].ops = 1007;
+}
+
+static void fault_gpu_idle(struct made *m)
+{
+	busy(m, 30);
+}
+
+static void part(struct made *m, enum gpu_part p)
+{
+	m->p->device[0].part_ns[PART_COMPUTE] -= (uint64_t)(200 * MS);
+	m->p->device[0].part_ns[p] += (uint64_t)(200 * MS);
+}
+
+static void fault_queued_wait(struct made *m)
+{
+	part(m, PART_QUEUED);
+}
+
+static void fault_exposed_comm(struct made *m)
+{
+	part(m, PART_COMM);
+}
+
+static void fault_exposed_copy(struct made *m)
+{
+	part(m, PART_COPY);
+}
+
+static void fault_small_copies(struct made *m)
+{
+	put(m, m->h2d, m->copies, STEPS * 80);
+	put(m, m->h2d, m->bytes, STEPS * 80 * 1000.0);
+}
+
+static void fault_small_grid(struct made *m)
+{
+	m->p->config[0].grid[0] = 16;
+}
+
+static void fault_odd_blocks(struct made *m)
+{
+	m->p->config[0].block[0] = 33;
+}
+
+static void fault_memory_bound(struct made *m)
+{
+	put(m, m->gemm, m->time, STEPS * 4 * MS);
+	(void)kernel(m, m->forward, "vectorized_elementwise_kernel<4>", STEPS * 50, STEPS * 4 * MS);
+}
+
+static void fault_unfused_optimizer(struct made *m)
+{
+	put(m, m->adam, m->count, STEPS * 400);
+}
+
+static void fault_no_tensor_cores(struct made *m)
+{
+	gauge(m, 0, DEVICE_tensor_active, 0.01);
+}
+
+static void fault_uneven_gpus(struct made *m)
+{
+	m->p->n_devices = 2;
+	m->p->device[1].busy_ns = (uint64_t)(400 * MS);
+	m->p->device[1].part_ns[PART_COMPUTE] -= (uint64_t)(510 * MS);
+	m->p->device[1].part_ns[PART_HOST] += (uint64_t)(510 * MS);
+}
+
+static void fault_slow_rank(struct made *m)
+{
+	m->row[0].max_ns = (uint64_t)(900 * MS);
+	m->row[1].max_ns = (uint64_t)(690 * MS);
+}
+
+static void fault_shared_gpu(struct made *m)
+{
+	m->sharing = 2;
+}
+
+static void fault_jitter(struct made *m)
+{
+	const uint32_t first = m->durations[m->step].first,
+		       second = hist_bucket((uint64_t)(18 * MS));
+
+	m->hist[0] = STEPS * 7 / 10;
+	m->hist[second - first] = STEPS * 3 / 10;
+	m->durations[m->step].n_buckets = (uint16_t)(second - first + 1);
+	m->durations[m->step].max_ns = (uint64_t)(19 * MS);
+}
+
+static void longer(struct made *m, uint32_t step, double ms)
+{
+	m->step_of[step].end_ns += (uint64_t)(ms * MS);
+}
+
+static void fault_slow_steps(struct made *m)
+{
+	longer(m, 40, 60);
+	longer(m, 80, 90);
+}
+
+static void fault_warm_up(struct made *m)
+{
+	longer(m, 0, 300);
+	longer(m, 1, 100);
+}
+
+static void fault_memory_leak(struct made *m)
+{
+	uint32_t i;
+
+	for (i = 0; i < STEPS; i++)
+		m->memory[i] += i * 1e6;
+}
+
+static void fault_mem_pressure(struct made *m)
+{
+	gauge(m, 0, DEVICE_memory_used, 139e9);
+}
+
+static void fault_clock_throttle(struct made *m)
+{
+	gauge(m, 0, DEVICE_sm_clock, 1100);
+	rises(m, 0, DEVICE_held_by_heat, 0.9e9);
+}
+
+static void fault_gpu_errors(struct made *m)
+{
+	rises(m, 0, DEVICE_xid_errors, 2);
+}
+
+static void fault_io_wait(struct made *m)
+{
+	rises(m, 1, DEVICE_io_wait, 0.4e9);
+}
+
+static void fault_host_pressure(struct made *m)
+{
+	rises(m, 1, DEVICE_cpu_wait, 0.6e9);
+}
+
+static void fault_dropped_records(struct made *m)
+{
+	m->p->head.losses = calloc(1, sizeof(*m->p->head.losses)); /* the profile's */
+	ck_assert_ptr_nonnull(m->p->head.losses);
+	m->p->head.losses[0] = (struct profile_loss){LOST_LANE_FULL, 5000, false};
+	m->p->head.n_losses = 1;
+}
+
+static void fault_own_overhead(struct made *m)
+{
+	m->p->head.recording_cost = 0.2;
+}
+
+static const struct {
+	const char *rule;
+	void (*make)(struct made *m);
+	enum severity severity;
+	const char *beside; /* rules that may speak, too: what they say is true of the same */
+	const char *words;
+} faults[] = {
+#define SAME(id, severity, beside, words)                           \
+	{                                                           \
+#id, fault_##id, SEVERITY_##severity, beside, words \
+	}
+	SAME(data_loader, HIGH, "gpu_idle", "waits 45.0% of the steps"),
+	SAME(cpu_gpu_sync, HIGH, "gpu_idle",
+		"50.0 times a step the host waits for the GPU, 0.120 ms each"),
+	{"cpu_gpu_sync", fault_sync_of_a_tree, SEVERITY_HIGH, "gpu_idle",
+		"waits 60.0% of the steps"},
+	SAME(result_fetch, MEDIUM, "gpu_idle", "58.0 times a step"),
+	SAME(alloc_in_loop, MEDIUM, "",
+		"2.0 times a step device memory is allocated or freed: 15.0%"),
+	SAME(pin_in_loop, LOW, "", "2.0 times a step"),
+	SAME(host_alone, HIGH, "gpu_idle", "for 40.0% of the steps"),
+	SAME(launch_bound, HIGH, "gpu_idle", "a CUDA graph can hold one"),
+	SAME(gpu_idle, MEDIUM, "", "had work for 30.0% of the time"),
+	SAME(queued_wait, MEDIUM, "", "21.0% of the recorded time"),
+	SAME(exposed_comm, MEDIUM, "", "23.0% of the recorded time"),
+	SAME(exposed_copy, MEDIUM, "", "22.0% of the recorded time"),
+	SAME(small_copies, LOW, "", "80.0 copies a step"),
+	SAME(small_grid, MEDIUM, "", "with fewer blocks than it has SMs"),
+	SAME(odd_blocks, LOW, "", "no multiple of 32"),
+	SAME(memory_bound, MEDIUM, "", "44.4% of the GPU's work"),
+	SAME(unfused_optimizer, LOW, "", "launches 400 pieces of work, of 1.2 us"),
+	SAME(no_tensor_cores, MEDIUM, "", "tensor cores worked for 0.01%"),
+	SAME(uneven_gpus, MEDIUM, "", "busy for 91.0% of the time, another for 40.0%"),
+	SAME(slow_rank, HIGH, "", "Rank 2 takes 2.2 times the median here"),
+	SAME(shared_gpu, LOW, "", "2 processes"),
+	SAME(jitter, LOW, "", "a tenth 18."),
+	SAME(slow_steps, MEDIUM, "", "2 of 100 steps"),
+	SAME(warm_up, LOW, "", "The first 2 steps take over 1.5 times"),
+	SAME(memory_leak, MEDIUM, "", "Memory leak: 1.00 MB a step"),
+	SAME(mem_pressure, LOW, "", "98.6% of a GPU's memory"),
+	SAME(clock_throttle, HIGH, "", "held by heat; they were 1100 MHz of 1980"),
+	SAME(gpu_errors, HIGH, "", "2 errors"),
+	SAME(io_wait, MEDIUM, "", "For 40.0% of the time"),
+	SAME(host_pressure, MEDIUM, "", "For 60.0% of the time"),
+	SAME(dropped_records, MEDIUM, "", "5000 of what happened was lost"),
+	SAME(own_overhead, MEDIUM, "", "takes 20.0% longer"),
+#undef SAME
+};
+#define FAULTS (sizeof(faults) / sizeof(*faults))
+
+START_TEST(all_are_silent_where_nothing_is_wrong)
+{
+	struct bottlenecks b;
+	struct made *m = made();
+	uint32_t i;
+
+	judge(m, NULL, &b);
+	for (i = 0; i < b.n; i++)
+		ck_abort_msg("%s: %s", rule_rows[b.verdict[i].rule].id, b.verdict[i].words);
+	for (i = 0; i < RULE_N; i++)
+		ck_assert_msg(b.rule[i].state == RULE_CLEAN, "%s did not judge", rule_rows[i].id);
+	made_free(m);
+}
+END_TEST
+
+/* It speaks, and no other does; of rules that the fault blinds, none. */
+START_TEST(a_fault)
+{
+	struct bottlenecks b;
+	struct made *m = made();
+	uint32_t i, n = 0;
+
+	faults[_i].make(m);
+	judge(m, NULL, &b);
+	for (i = 0; i < b.n; i++) {
+		const struct verdict *v = &b.verdict[i];
+		const char *id = rule_rows[v->rule].id;
+
+		if (strcmp(id, faults[_i].rule) == 0) {
+			n++;
+			ck_assert_msg(v->severity == faults[_i].severity, "%s: %s %s", id,
+				severity_words[v->severity], v->words);
+			ck_assert_msg(strstr(v->words, faults[_i].words) != NULL, "%s", v->words);
+			ck_assert(*v->advice != '\0');
+			ck_assert(
+				isnan(v->gain_ns) || (v->gain_ns >= 0 && v->gain_ns <= 3000 * MS));
+		} else {
+			ck_assert_msg(strstr(faults[_i].beside, id) != NULL,
+				"%s speaks beside %s: %s", id, faults[_i].rule, v->words);
+		}
+	}
+	ck_assert_msg(n == 1, "%s: %u verdicts", faults[_i].rule, n);
+	ck_assert_str_eq(rule_rows[b.verdict[0].rule].id, faults[_i].rule);
+	made_free(m);
+}
+END_TEST
+
+START_TEST(each_rule_has_a_fault)
+{
+	uint32_t i, k;
+
+	for (i = 0; i < RULE_N; i++) {
+		for (k = 0; k < FAULTS && strcmp(faults[k].rule, rule_rows[i].id) != 0; k++)
+			;
+		ck_assert_msg(k < FAULTS, "nothing here makes %s speak", rule_rows[i].id);
+	}
+}
+END_TEST
+
+/* --- what is near to a fault, and none */
+
+static void late_only_in_what_waits(struct made *m)
+{
+	m->row[0].max_ns = (uint64_t)(900 * MS); /* a rank that waits for the slow one */
+	m->row[0].slowest = m->row[2].slowest = 1;
+	m->row[2].max_ns = (uint64_t)(500 * MS);
+}
+
+static void waits_that_cost_nothing(struct made *m)
+{
+	m->site[1].blocked_ns = (uint64_t)(STEPS * 8 * MS);
+	put(m, m->wait, m->sync, STEPS * 8 * MS);
+}
+
+static void waits_of_a_busy_gpu(struct made *m)
+{
+	waits_that_cost_nothing(m);
+	m->no_waits = true;
+}
+
+static void a_scope_that_waits(struct made *m)
+{
+	const uint32_t log = scope(m, m->step, "log", STEPS, STEPS * 3 * MS);
+
+	(void)call(m, log, CLASS_STREAM_SYNC, STEPS, STEPS * 2.9 * MS);
+	put(m, m->wait, m->sync, 0);
+}
+
+static void one_slow_step(struct made *m)
+{
+	longer(m, 50, 30);
+}
+
+static void fills_and_stays(struct made *m)
+{
+	uint32_t i;
+
+	for (i = 0; i < STEPS; i++)
+		m->memory[i] += (i < 30 ? i : 30) * 50e6;
+}
+
+static void a_kernel_outside(struct made *m)
+{
+	busy(m, 30); /* most of the work stands in a thread of its own: the steps' scopes do not say who was idle */
+	(void)kernel(m, 0, "elsewhere_gemm", 1000, 900 * MS);
+	(void)scope(m, m->step, "backward", STEPS, STEPS * 4 * MS);
+	m->steps.n = m->steps.n_values = 0;
+}
+
+static const struct {
+	void (*make)(struct made *m);
+	const char *note_of; /* a rule that says why it is silent; "": none */
+} twins[] = {
+	{late_only_in_what_waits, ""},
+	{waits_that_cost_nothing, "cpu_gpu_sync"},
+	{waits_of_a_busy_gpu, "cpu_gpu_sync"},
+	{a_scope_that_waits, ""},
+	{one_slow_step, ""},
+	{fills_and_stays, ""},
+	{a_kernel_outside, ""},
+};
+
+START_TEST(near_and_none)
+{
+	struct bottlenecks b;
+	struct made *m = made();
+	uint32_t i;
+
+	twins[_i].make(m);
+	judge(m, NULL, &b);
+	for (i = 0; i < b.n; i++)
+		ck_abort_msg("%s: %s", rule_rows[b.verdict[i].rule].id, b.verdict[i].words);
+	for (i = 0; i < RULE_N; i++)
+		ck_assert_int_eq(
+			*b.rule[i].note != '\0', strcmp(rule_rows[i].id, twins[_i].note_of) == 0);
+	made_free(m);
+}
+END_TEST
+
+/* --- limits, order, and what is not there */
+
+START_TEST(limits)
+{
+	static const char *const wrong[] = {"", "x", "x=1", "data_loader=1",
+		"data_loader.threshold=", "data_loader.threshold=x", "data_loader.threshold=-1",
+		"data_loader.threshold=inf", "severity.low=3", "preset=hard", "jitter.threshold=1,",
+		"=", "=1", ".threshold=1", "preset"};
+	struct rule_settings s;
+	struct bottlenecks b;
+	struct made *m = made();
+	struct err e;
+	uint32_t i;
+
+	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		rule_defaults(&s);
+		ck_assert_msg(rule_set(&s, wrong[i], &e) == -EINVAL, "'%s'", wrong[i]);
+		ck_assert_str_ne(e.text, "");
+	}
+	judge(m, "data_loader.threshold=1,exposed_comm.threshold=2.5", &b);
+	ck_assert_uint_eq(b.n, 2);
+	ck_assert_int_eq(b.verdict[0].severity, SEVERITY_LOW);
+	judge(m, "data_loader.threshold=1,severity.medium=1.5,severity.high=1.9", &b);
+	ck_assert_uint_eq(b.n, 1);
+	ck_assert_int_eq(b.verdict[0].severity, SEVERITY_HIGH);
+	rule_defaults(&s);
+	ck_assert_int_eq(rule_set(&s, "preset=strict", &e), 0);
+	ck_assert(s.high == 20 && s.medium == 5 && s.threshold[RULE_memory_leak] == 5);
+	ck_assert_int_eq(rule_set(&s, "preset=default,jitter.threshold=7", &e), 0);
+	ck_assert(s.high == 30 && s.threshold[RULE_jitter] == 7);
+	made_free(m);
+}
+END_TEST
+
+START_TEST(the_worst_comes_first)
+{
+	struct bottlenecks b;
+	struct made *m = made();
+	uint32_t i;
+
+	fault_data_loader(m);
+	fault_alloc_in_loop(m);
+	fault_shared_gpu(m);
+	fault_gpu_errors(m);
+	judge(m, NULL, &b);
+	ck_assert_uint_eq(b.n, 5);
+	ck_assert_int_eq(b.verdict[0].rule, RULE_data_loader);
+	ck_assert_int_eq(b.verdict[4].rule, RULE_shared_gpu);
+	for (i = 1; i < b.n; i++)
+		ck_assert(b.verdict[i].severity <= b.verdict[i - 1].severity);
+	made_free(m);
+}
+END_TEST
+
+/* Of an empty tree nothing is said, and each rule that judges nothing says what it lacks. */
+START_TEST(nothing_at_all)
+{
+	struct rule_settings s;
+	struct bottlenecks b;
+	struct profile *p = profile_new();
+	struct facts *f;
+	uint32_t i;
+
+	p->head.overhead = p->head.recording_cost = (double)NAN;
+	rule_defaults(&s);
+	ck_assert_int_eq(facts_new(p, &f), 0);
+	bottlenecks_find(f, &s, &b);
+	ck_assert_uint_eq(b.n, 0);
+	for (i = 0; i < RULE_N; i++)
+		ck_assert_msg(b.rule[i].state == RULE_LACKS && b.rule[i].lacks != 0, "%s",
+			rule_rows[i].id);
+	facts_free(f);
+	profile_free(p);
+}
+END_TEST
+
+Suite *suite(void)
+{
+	Suite *s = suite_create("view_rules");
+	TCase *t = tcase_create("rules");
+
+	tcase_add_test(t, all_are_silent_where_nothing_is_wrong);
+	tcase_add_loop_test(t, a_fault, 0, FAULTS);
+	tcase_add_test(t, each_rule_has_a_fault);
+	tcase_add_loop_test(t, near_and_none, 0, sizeof(twins) / sizeof(*twins));
+	tcase_add_test(t, limits);
+	tcase_add_test(t, the_worst_comes_first);
+	tcase_add_test(t, nothing_at_all);
+	suite_add_tcase(s, t);
+	return s;
+}

@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: MIT. facts.c: a tree added up for the rules, and what is read beside it. */
+#include "facts.h"
+
+#include <math.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+
+#include "metrics.h"
+#include "session_terms.h"
+#include "timeline.h"
+
+#define SHARING                                                                            \
+	"SELECT max(n) FROM (SELECT count(DISTINCT b.process) n FROM busy b JOIN device d" \
+	" ON d.process = b.process AND d.device = b.device WHERE b.session = ?1 AND"       \
+	" b.busy_ns > 0 GROUP BY d.uuid)"
+#define GPU_IN_STEPS 0.8 /* so much of its work: they tell how busy it was */
+
+/* --- the tree */
+
+static double number(const struct profile *p, uint32_t node, uint32_t metric)
+{
+	const double v = metric == PROFILE_NONE ? 0 : value_number(profile_value(p, node, metric));
+
+	return v > 0 ? v : 0;
+}
+
+static void own_numbers(struct facts *f)
+{
+	const struct profile *p = f->p;
+	const uint32_t cpu = profile_find_metric(p, "cpu_time (ns)"),
+		       calls = profile_find_metric(p, "calls"),
+		       time = profile_find_metric(p, "time (ns)"),
+		       count = profile_find_metric(p, "count"),
+		       copy = profile_find_metric(p, "copy_time (ns)"),
+		       copies = profile_find_metric(p, "copies"),
+		       sync = profile_find_metric(p, "sync_time (ns)"),
+		       syncs = profile_find_metric(p, "syncs");
+	uint32_t i;
+
+	for (i = 0; i < p->n_nodes; i++) {
+		struct fact_node *n = &f->node[i];
+		const uint8_t class = p->node[i].class;
+
+		*n = (struct fact_node){.cpu_ns = number(p, i, cpu),
+			.calls = number(p, i, calls),
+			.gpu_ns = number(p, i, time) + number(p, i, copy),
+			.gpu_count = number(p, i, count) + number(p, i, copies),
+			.sync_ns = number(p, i, sync)};
+		if (class == CLASS_ALLOC || class == CLASS_FREE) {
+			n->alloc_ns = n->sync_ns;
+			n->allocs = number(p, i, syncs);
+		}
+		if (class == CLASS_REGISTER)
+			n->pins = number(p, i, syncs);
+		n->step = i == 0 ? PROFILE_NONE : f->node[p->node[i].parent].step;
+		if (n->step == PROFILE_NONE && n->calls > 0 && timeline_is_step(p->node[i].name))
+			n->step = i;
+		f->has_cpu |= n->cpu_ns > 0;
+	}
+	f->has_sync = sync != PROFILE_NONE ||
+		      (p->head.uuid != NULL && (p->head.row.switches & SWITCH_SYNC) != 0);
+}
+
+/* A parent comes before its children. */
+static void add_up(struct facts *f)
+{
+	const struct profile *p = f->p;
+	uint32_t i;
+
+	for (i = p->n_nodes; i-- > 1;) {
+		const struct fact_node *n = &f->node[i];
+		struct fact_node *up = &f->node[p->node[i].parent];
+
+		up->gpu_ns += n->gpu_ns;
+		up->gpu_count += n->gpu_count;
+		up->sync_ns += n->sync_ns;
+		up->alloc_ns += n->alloc_ns;
+		up->allocs += n->allocs;
+		up->pins += n->pins;
+	}
+	for (i = 1; i < p->n_nodes; i++) {
+		const struct fact_node *n = &f->node[i];
+
+		if (n->step != i)
+			continue;
+		f->steps += n->calls;
+		f->step_ns += n->cpu_ns;
+		f->step_gpu_ns += n->gpu_ns;
+		f->step_gpu_count += n->gpu_count;
+		f->step_sync_ns += n->sync_ns;
+	}
+	f->has_gpu = f->node[0].gpu_count > 0;
+	f->gpu_in_steps = f->step_ns > 0 && f->step_gpu_ns > GPU_IN_STEPS * f->node[0].gpu_ns;
+}
+
+static void add_parts(struct facts *f)
+{
+	const struct profile *p = f->p;
+	uint32_t i, k, n = 0;
+
+	f->has_parts = p->n_devices > 0 && p->head.duration_ns > 0;
+	for (i = 0; i < p->n_devices; i++) {
+		if (p->device[i].busy_ns == 0)
+			continue;
+		n++;
+		f->has_parts &= p->device[i].has_parts;
+		for (k = 0; k < PART_MAX; k++)
+			f->part[k] += (double)p->device[i].part_ns[k];
+	}
+	f->has_parts &= n > 0;
+	for (k = 0; k < PART_MAX && n > 0; k++)
+		f->part[k] /= (double)n * fmax((double)p->head.duration_ns, 1);
+}
+
+static void find_whole(struct facts *f)
+{
+	const struct profile_head *h = &f->p->head;
+
+	f->whole = WHOLE_NONE;
+	f->whole_ns = 0;
+	if (f->step_ns > 0) {
+		f->whole = WHOLE_STEPS;
+		f->whole_ns = f->step_ns;
+	} else if (h->duration_ns > 0) {
+		f->whole = WHOLE_SESSION;
+		f->whole_ns = (double)h->duration_ns * (h->n_processes > 1 ? h->n_processes : 1);
+	} else if (f->node[0].gpu_ns > 0) {
+		f->whole = WHOLE_GPU;
+		f->whole_ns = f->node[0].gpu_ns;
+	}
+}
+
+static void find_idle(struct facts *f)
+{
+	const double duration = (double)f->p->head.duration_ns *
+				(f->p->head.n_processes > 1 ? f->p->head.n_processes : 1);
+	uint32_t k;
+
+	f->idle = (struct facts_idle){.share = (double)NAN, .ns = (double)NAN};
+	if (f->whole == WHOLE_STEPS && f->gpu_in_steps) {
+		f->idle.share = fmax(0, 1 - f->step_gpu_ns / f->step_ns);
+		f->idle.ns = f->idle.share * f->step_ns;
+		f->idle.count = f->step_gpu_count;
+		f->idle.work_ns = f->step_gpu_ns;
+		f->idle.of = WHOLE_STEPS;
+	} else if (f->has_parts) {
+		for (f->idle.share = 0, k = PART_IDLE; k < PART_MAX; k++)
+			f->idle.share += f->part[k];
+		f->idle.ns = f->idle.share * duration;
+		f->idle.count = f->node[0].gpu_count;
+		f->idle.work_ns = f->node[0].gpu_ns;
+		f->idle.of = WHOLE_SESSION;
+	}
+}
+
+int facts_new(const struct profile *p, struct facts **ret)
+{
+	struct facts *f = calloc(1, sizeof(*f));
+
+	if (f != NULL)
+		f->node = calloc(p->n_nodes, sizeof(*f->node));
+	if (f == NULL || f->node == NULL) {
+		free(f);
+		return -ENOMEM;
+	}
+	f->p = p;
+	own_numbers(f);
+	add_up(f);
+	add_parts(f);
+	find_whole(f);
+	find_idle(f);
+	*ret = f;
+	return 0;
+}
+
+/* --- the database */
+
+/* Where steps are on a timeline they tell exactly how long each GPU was idle in them. */
+static void idle_of_steps(struct facts *f)
+{
+	double all = 0, busy = 0, ops = 0;
+	uint32_t i;
+
+	for (i = 0; i < f->step->n; i++) {
+		const struct step *s = &f->step->step[i];
+
+		if (s->unknown)
+			return;
+		ops += s->ops;
+		all += (double)(s->end_ns - s->begin_ns);
+		busy += (double)(s->compute_ns + s->comm_ns + s->copy_ns);
+	}
+	if (ops > 0 && all > 0 && f->whole == WHOLE_STEPS)
+		f->idle = (struct facts_idle){
+			fmax(0, 1 - busy / all), fmax(0, all - busy), ops, busy, WHOLE_STEPS};
+}
+
+static uint32_t count_sharing(struct sqlite3 *db, int64_t id)
+{
+	sqlite3_stmt *st;
+	uint32_t n = 0;
+
+	if (sqlite3_prepare_v2(db, SHARING, -1, &st, NULL) != SQLITE_OK)
+		return 0;
+	(void)sqlite3_bind_int64(st, 1, id);
+	if (sqlite3_step(st) == SQLITE_ROW)
+		n = (uint32_t)sqlite3_column_int64(st, 0);
+	(void)sqlite3_finalize(st);
+	return n;
+}
+
+/* What it does not have is no error. */
+static int lacks(int r, struct err *e)
+{
+	if (r != -ENODATA)
+		return r;
+	*e = (struct err){0};
+	return 0;
+}
+
+int facts_read(struct facts *f, struct sqlite3 *db, int64_t id, const struct profile_select *s,
+	uint64_t *ret_gone, struct err *e)
+{
+	int r;
+
+	f->stored = true;
+	f->sharing = count_sharing(db, id);
+	r = lacks(steps_read(db, id, s, ret_gone, &f->step, e), e);
+	if (r == 0 && f->step != NULL)
+		idle_of_steps(f);
+	if (r == 0 && f->step != NULL && f->has_sync && f->has_gpu)
+		r = lacks(waits_read(db, id, s, ret_gone, &f->wait, e), e);
+	if (r == 0 && f->p->head.n_processes > 1)
+		r = lacks(ranks_read(db, id, &f->rank, e), e);
+	if (r == 0)
+		r = lacks(device_sums_read(db, id, &f->device, e), e);
+	return r;
+}
+
+void facts_free(struct facts *f)
+{
+	if (f == NULL)
+		return;
+	free(f->node);
+	steps_free(f->step);
+	waits_free(f->wait);
+	ranks_free(f->rank);
+	free(f->device);
+	free(f);
+}

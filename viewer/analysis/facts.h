@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: MIT. facts.h: what rules judge a session by: sums of its tree, and what its
+ * database has beside it. Numbers alone: what they mean is rules.h's. */
+#ifndef PROTOND_VIEWER_FACTS_H
+#define PROTOND_VIEWER_FACTS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "device_sums.h"
+#include "err.h"
+#include "profile.h"
+#include "ranks.h"
+#include "steps.h"
+#include "waits.h"
+
+struct fact_node {
+	double cpu_ns, calls; /* its own; a scope's time holds its inner scopes' */
+	/* With all below it. */
+	double gpu_ns, gpu_count;               /* kernels, copies and sets */
+	double sync_ns, alloc_ns, allocs, pins; /* of sync_ns; how many calls */
+	uint32_t step; /* the outermost step that it is or stands in; PROFILE_NONE */
+};
+
+/* What shares are of. */
+enum facts_whole {
+	WHOLE_NONE,    /* nothing took time */
+	WHOLE_STEPS,   /* the steps of all processes, one behind the other */
+	WHOLE_SESSION, /* the active time, once for each process */
+	WHOLE_GPU,     /* a file of a tree without scopes: the GPU's work */
+};
+
+struct facts {
+	const struct profile *p; /* borrowed; with durations and configurations */
+	struct fact_node *node;  /* [n_nodes of p] */
+	enum facts_whole whole;
+	double whole_ns;
+	bool has_gpu, has_sync, has_cpu, gpu_in_steps; /* the last: nearly all of it */
+	double steps;                                  /* how many there were; below: in them */
+	double step_ns, step_gpu_ns, step_gpu_count, step_sync_ns;
+	/* How long its GPU had no work, and what it did meanwhile: of steps by the timeline, else by the
+	 * tree; else of the session. share NAN: not known. */
+	struct facts_idle {
+		double share, ns;
+		double count, work_ns; /* of GPU work in the same time */
+		enum facts_whole of;
+	} idle;
+	/* Of the session's active time, mean of its GPUs; has_parts: all of them are known. */
+	bool has_parts;
+	double part[PART_MAX];
+	/* Of the database; NULL: it has none. The facts'. */
+	struct steps *step;
+	struct waits *wait;
+	struct ranks *rank;
+	struct device_sums *device;
+	bool stored; /* there was a database */
+	uint32_t
+		sharing; /* processes on the GPU that most of this session share; 0 or 1: none do */
+};
+
+/* Of a tree alone. p stays the caller's. -ENOMEM. */
+int facts_new(const struct profile *p, struct facts **ret);
+/* Adds what an open store has of the same session. -ENOMEM, -EBADMSG with words. */
+int facts_read(struct facts *f, struct sqlite3 *db, int64_t id, const struct profile_select *s,
+	uint64_t *ret_gone, struct err *e);
+void facts_free(struct facts *f); /* NULL is fine */
+
+#endif

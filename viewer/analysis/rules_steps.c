@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: MIT. rules_steps.c: what steps, ranks and memory do over time. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bottlenecks.h"
+#include "growth.h"
+#include "metrics.h"
+#include "spread.h"
+
+#define LEAST  10u /* steps of a process: fewer have no median to speak of */
+#define SLOW   1.5 /* times the median */
+#define MADS   5.0
+#define NORMAL 1.4826 /* a median deviation is this many times smaller than a normal one */
+#define APART  1.25
+
+static int by_value(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static double middle(double *v, uint32_t n)
+{
+	qsort(v, n, sizeof(*v), by_value);
+	return n == 0 ? (double)NAN : (v[(n - 1) / 2] + v[n / 2]) / 2;
+}
+
+/* --- steps of a process */
+
+struct pace {
+	uint32_t first, n;    /* of the timeline's steps */
+	double median, limit; /* beyond the limit a step is slow */
+	uint32_t warm;        /* steps at the begin that are slow without a gap */
+};
+
+static double ns_of(const struct step *s)
+{
+	return (double)(s->end_ns - s->begin_ns);
+}
+
+/* The next process with steps enough; false: there is none. v: room for all. */
+static bool next_pace(const struct steps *s, struct pace *p, double *v)
+{
+	uint32_t i, end;
+
+	for (p->first += p->n; p->first < s->n; p->first = end) {
+		for (end = p->first;
+			end < s->n && s->step[end].process == s->step[p->first].process; end++)
+			v[end - p->first] = ns_of(&s->step[end]);
+		p->n = end - p->first;
+		if (p->n < LEAST)
+			continue;
+		p->median = middle(v, p->n);
+		for (i = 0; i < p->n; i++)
+			v[i] = fabs(ns_of(&s->step[p->first + i]) - p->median);
+		p->limit = fmax(SLOW * p->median, p->median + MADS * NORMAL * middle(v, p->n));
+		for (p->warm = 0; p->warm < p->n / 4 &&
+				  ns_of(&s->step[p->first + p->warm]) > SLOW * p->median;
+			p->warm++)
+			;
+		return true;
+	}
+	return false;
+}
+
+struct excess {
+	double ns, all_ns, worst_ns, idle_ns;
+	uint32_t n, steps, worst; /* worst: its number */
+};
+
+/* Of steps beyond the limit, or of the first ones, what they take over the median. */
+static bool add_excess(struct judge *j, bool warm, struct excess *x)
+{
+	const struct facts *f = j->f;
+	double *v = malloc((f->step->n + 1u) * sizeof(*v));
+	struct pace p = {0};
+	uint32_t i;
+
+	*x = (struct excess){0};
+	while (v != NULL && next_pace(f->step, &p, v)) {
+		x->steps += p.n;
+		for (i = 0; i < p.n; i++) {
+			const struct step *s = &f->step->step[p.first + i];
+			const double more = ns_of(s) - p.median;
+
+			x->all_ns += ns_of(s);
+			if (warm ? i >= p.warm : i < p.warm || ns_of(s) <= p.limit)
+				continue;
+			x->n++;
+			x->ns += more;
+			x->idle_ns += ns_of(s) - (double)(s->compute_ns + s->comm_ns + s->copy_ns);
+			if (more > x->worst_ns) {
+				x->worst_ns = more;
+				x->worst = s->number;
+			}
+		}
+	}
+	free(v);
+	if (x->steps == 0)
+		judge_unsure(j, "no process has %u steps: too few to tell", LEAST);
+	return x->n > 0;
+}
+
+void rule_slow_steps(struct judge *j)
+{
+	struct excess x;
+
+	if (!add_excess(j, false, &x) || 100 * x.ns < j->threshold * x.all_ns)
+		return;
+	judge_say(j,
+		(struct verdict){.node = PROFILE_NONE,
+			.share = x.ns / x.all_ns,
+			.gain_ns = x.ns,
+			.view = VIEW_steps},
+		"%u of %u steps take much longer than the median, %.3f ms more on average; the "
+		"slowest is "
+		"step %u.",
+		x.n, x.steps, x.ns / x.n / 1e6, x.worst);
+}
+
+void rule_warm_up(struct judge *j)
+{
+	struct excess x;
+
+	if (!add_excess(j, true, &x) || 100 * x.ns < j->threshold * x.all_ns)
+		return;
+	judge_say(j,
+		(struct verdict){.node = PROFILE_NONE,
+			.share = x.ns / x.all_ns,
+			.gain_ns = (double)NAN,
+			.view = VIEW_steps},
+		"The first %u step%s over 1.5 times the median, together %.3f ms more.", x.n,
+		x.n == 1 ? " takes" : "s take", x.ns / 1e6);
+}
+
+/* Of all steps' histograms: the 90th percentile, so that a few slow ones are not meant. */
+void rule_jitter(struct judge *j)
+{
+	const struct facts *f = j->f;
+	struct spread *s = malloc(sizeof(*s));
+	double p50, p90;
+	uint32_t i;
+
+	if (s == NULL)
+		return;
+	spread_init(s);
+	for (i = 1; i < f->p->n_nodes; i++)
+		if (f->node[i].step == i)
+			spread_add(s, f->p, i);
+	p50 = spread_quantile(s, 0.5);
+	p90 = spread_quantile(s, 0.9);
+	if (s->n < 2 * LEAST)
+		judge_unsure(j, "there are fewer than %u steps: too few to tell", 2 * LEAST);
+	else if (!s->h.coarse && p90 > p50 && 100 * (p90 - p50) >= j->threshold * p50)
+		judge_say(j,
+			(struct verdict){.node = PROFILE_NONE,
+				.share = fmax(0, 1 - p50 * f->steps / f->step_ns),
+				.gain_ns = fmax(0, f->step_ns - p50 * f->steps),
+				.view = f->step != NULL ? VIEW_steps : VIEW_summary},
+			"Half of the steps take up to %.3f ms, a tenth %.3f ms or more.", p50 / 1e6,
+			p90 / 1e6);
+	free(s);
+}
+
+/* --- memory */
+
+/* Bytes there are on the largest GPU that was measured; 0: not known. */
+static double memory_of(const struct facts *f)
+{
+	double most = 0;
+	uint32_t i;
+
+	for (i = 0; f->device != NULL && i < f->device->n; i++)
+		most = fmax(most, f->device->one[i].of[DEVICE_memory_total].last);
+	return most;
+}
+
+static void say_leak(struct judge *j, const struct growth *g, uint32_t rank, uint32_t n)
+{
+	static const double mb = 1e6;
+	const double room = memory_of(j->f) - g->last;
+	const double left = memory_of(j->f) > 0 ? fmax(room, 0) / g->slope : (double)NAN;
+	const bool soon = left < 10.0 * n || g->slope > 10 * j->threshold * mb;
+
+	if (isnan(left))
+		judge_say(j,
+			(struct verdict){.node = PROFILE_NONE,
+				.share = (double)NAN,
+				.gain_ns = (double)NAN,
+				.view = VIEW_series,
+				.severity = soon ? SEVERITY_HIGH : SEVERITY_MEDIUM},
+			"Memory leak: %.2f MB a step (95%%: %.2f to %.2f), %.0f MB at the end, "
+			"process "
+			"%u of the session.",
+			g->slope / mb, g->low / mb, g->high / mb, g->last / mb, rank + 1);
+	else
+		judge_say(j,
+			(struct verdict){.node = PROFILE_NONE,
+				.share = (double)NAN,
+				.gain_ns = (double)NAN,
+				.view = VIEW_series,
+				.severity = soon ? SEVERITY_HIGH : SEVERITY_MEDIUM},
+			"Memory leak: %.2f MB a step (95%%: %.2f to %.2f), %.0f MB at the end; at "
+			"that "
+			"rate the GPU's memory is used up in %.0f steps.",
+			g->slope / mb, g->low / mb, g->high / mb, g->last / mb, left);
+}
+
+/* Of each process the numbers that track() gives its steps. */
+void rule_memory_leak(struct judge *j)
+{
+	const struct steps *s = j->f->step;
+	struct growth g, worst = {0};
+	bool known = false;
+	uint32_t k, first, end, rank = 0, n = 0;
+
+	for (k = 0; k < s->n_values; k++) {
+		if (strcmp(s->value_name[k], "allocated (bytes)") != 0)
+			continue;
+		for (first = 0; first < s->n; first = end) {
+			for (end = first;
+				end < s->n && s->step[end].process == s->step[first].process; end++)
+				;
+			g = growth_of(s->value[k] + first, end - first);
+			known |= g.known;
+			if (!g.grows || g.slope < j->threshold * 1e6 || g.slope <= worst.slope)
+				continue;
+			worst = g;
+			rank = s->step[first].process;
+			n = end - first;
+		}
+	}
+	if (!known)
+		judge_unsure(j, "no process has %u steps: too few to tell",
+			GROWTH_WARM_UP + GROWTH_LEAST);
+	if (worst.grows)
+		say_leak(j, &worst, rank, n);
+}
+
+/* --- ranks */
+
+/* Where ranks meet, those that come early wait: there the others have the larger number. */
+static bool meets(const char *name)
+{
+	return strncmp(name, "dist.", 5) == 0 || strncmp(name, "nccl", 4) == 0;
+}
+
+static double more_of(const struct ranks_row *row)
+{
+	return (double)row->max_ns - (double)row->median_ns;
+}
+
+static bool holds(const struct profile *p, uint32_t outer, uint32_t inner)
+{
+	for (; inner != PROFILE_NONE && inner != outer; inner = p->node[inner].parent)
+		;
+	return inner == outer;
+}
+
+/* Half of what it has more it waited in something inside. What DDP's backward waits for over gloo has
+ * no name. */
+static bool waited(const struct ranks *r, const struct ranks_row *row)
+{
+	double sum = 0;
+	uint32_t k;
+
+	if (strcmp(r->p->node[row->node].name, "backward") == 0)
+		return true;
+	for (k = 0; k < r->n_rows; k++)
+		if (r->row[k].slowest == row->slowest && meets(r->p->node[r->row[k].node].name) &&
+			holds(r->p, row->node, r->row[k].node))
+			sum += more_of(&r->row[k]);
+	return sum > more_of(row) / 2;
+}
+
+static uint32_t depth_of(const struct ranks *r, const struct ranks_row *row)
+{
+	return r->p->node[row->node].depth;
+}
+
+static const struct ranks_row *slowest_row(const struct ranks *r, double threshold)
+{
+	const struct ranks_row *most = NULL, *in = NULL;
+	uint32_t k, ranks = 0;
+	bool *own = calloc(r->n_rows + 1u, sizeof(*own));
+
+	for (k = 0; k < r->n; k++)
+		ranks += r->process[k].total_ns > 0; /* a launcher has nothing */
+	for (k = 0; own != NULL && k < r->n_rows && ranks > 1; k++) {
+		const struct ranks_row *row = &r->row[k];
+
+		own[k] = row->in == ranks && (double)row->max_ns > APART * (double)row->median_ns &&
+			 100 * more_of(row) >=
+				 threshold * (double)r->process[row->slowest].total_ns &&
+			 !waited(r, row);
+		if (own[k] && (most == NULL || more_of(row) > more_of(most)))
+			most = row;
+	}
+	/* Of those that have nearly all of the most, the innermost. */
+	for (k = 0; most != NULL && k < r->n_rows; k++)
+		if (own[k] && more_of(&r->row[k]) > 0.9 * more_of(most) &&
+			r->row[k].slowest == most->slowest &&
+			(in == NULL || depth_of(r, &r->row[k]) > depth_of(r, in)))
+			in = &r->row[k];
+	free(own);
+	return in;
+}
+
+/* The same node of the tree of all: by names. */
+static uint32_t node_of(const struct profile *p, const struct ranks *r, uint32_t node)
+{
+	uint32_t up[PROFILE_DEPTH_MAX + 1], n = 0, at = 0, child;
+
+	for (; node != 0 && n <= PROFILE_DEPTH_MAX; node = r->p->node[node].parent)
+		up[n++] = node;
+	while (n-- > 0) {
+		for (child = p->node[at].first_child; child != PROFILE_NONE;
+			child = p->node[child].next_sibling)
+			if (strcmp(p->node[child].name, r->p->node[up[n]].name) == 0)
+				break;
+		if (child == PROFILE_NONE)
+			return PROFILE_NONE;
+		at = child;
+	}
+	return at;
+}
+
+void rule_slow_rank(struct judge *j)
+{
+	const struct ranks *r = j->f->rank;
+	const struct ranks_row *row = slowest_row(r, j->threshold);
+	const struct ranks_process *p;
+
+	if (row == NULL)
+		return;
+	p = &r->process[row->slowest];
+	judge_say(j,
+		(struct verdict){.node = node_of(j->f->p, r, row->node),
+			.share = more_of(row) / (double)p->total_ns,
+			.gain_ns = more_of(row),
+			.view = VIEW_ranks},
+		"%s %lld takes %.1f times the median here, %.3f ms more. Where ranks meet, the "
+		"others wait "
+		"for it.",
+		p->rank >= 0 ? "Rank" : "Process", (long long)(p->rank >= 0 ? p->rank : p->pid),
+		(double)row->max_ns / fmax((double)row->median_ns, 1), more_of(row) / 1e6);
+}

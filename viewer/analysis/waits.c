@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: MIT. waits.c: waits and their bubbles, out of a timeline. */
+#include "waits.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu_terms.h"
+#include "table.h"
+#include "timeline_reading.h"
+
+struct span_of {
+	uint64_t begin_ns, end_ns;
+};
+
+struct call {
+	uint64_t begin_ns, end_ns;
+	uint32_t node;
+};
+
+struct reading {
+	struct waits *w;
+	uint32_t cap;
+	struct span_of *op;
+	struct call *call;
+	uint32_t n_ops, cap_ops, n_calls, cap_calls;
+	bool failed;
+};
+
+static void on_process(struct timeline *w)
+{
+	struct reading *r = w->mine;
+
+	r->n_ops = r->n_calls = 0;
+}
+
+static void on_scope(struct timeline *w, const struct timeline_scope *s)
+{
+	struct reading *r = w->mine;
+
+	if ((s->flags & TRACE_CALL) == 0 ||
+		gpu_classes[gpu_class_known(s->call.class)].counts != COUNTS_SYNC)
+		return;
+	if (r->n_calls == WAITS_MAX)
+		r->w->left_out++;
+	else if (!ROOM_FOR(r->call, r->cap_calls, r->n_calls))
+		r->failed = true;
+	else
+		r->call[r->n_calls++] = (struct call){s->begin_ns, s->end_ns, s->node};
+}
+
+static void on_op(struct timeline *w, const struct timeline_op *o)
+{
+	struct reading *r = w->mine;
+
+	if (r->n_ops == WAITS_MAX)
+		r->w->left_out++;
+	else if (!ROOM_FOR(r->op, r->cap_ops, r->n_ops))
+		r->failed = true;
+	else
+		r->op[r->n_ops++] = (struct span_of){o->start_ns, o->end_ns};
+}
+
+static int by_begin(const void *a, const void *b)
+{
+	const struct span_of *x = a, *y = b;
+
+	return x->begin_ns < y->begin_ns ? -1 : x->begin_ns > y->begin_ns;
+}
+
+static int by_call(const void *a, const void *b)
+{
+	const struct call *x = a, *y = b;
+
+	if (x->begin_ns != y->begin_ns)
+		return x->begin_ns < y->begin_ns ? -1 : 1;
+	return x->end_ns > y->end_ns ? -1 : x->end_ns < y->end_ns;
+}
+
+/* What of the idle time between `dry` and the next operation is this call's. */
+static void add_call(
+	struct reading *r, const struct call *c, uint64_t dry, uint64_t next, uint64_t next_call)
+{
+	struct wait_site *s = &r->w->site[c->node];
+	const uint64_t from = dry > c->begin_ns ? dry : c->begin_ns,
+		       to = next < next_call ? next : next_call, took = c->end_ns - c->begin_ns;
+	const uint64_t bubble = to != UINT64_MAX && to > from ? to - from : 0;
+
+	s->calls++;
+	s->blocked_ns += took;
+	s->bubble_ns += bubble;
+	s->gain_ns += bubble < took ? bubble : took;
+}
+
+/* Calls by their begin; one inside of another is part of it. What runs when a call comes back it did not
+ * wait for, and no bubble is its. */
+static void on_process_end(struct timeline *w)
+{
+	struct reading *r = w->mine;
+	uint64_t dry = 0, done = 0;
+	uint32_t i, k, op = 0;
+
+	if (r->n_calls == 0 || r->failed)
+		return;
+	if (!ZEROED_FOR(r->w->site, r->cap, w->names.n)) {
+		r->failed = true;
+		return;
+	}
+	qsort(r->op, r->n_ops, sizeof(*r->op), by_begin);
+	qsort(r->call, r->n_calls, sizeof(*r->call), by_call);
+	for (i = 0; i < r->n_calls; i++) {
+		const struct call *c = &r->call[i];
+
+		if (c->end_ns <= done) /* threads side by side wait for the same */
+			continue;
+		for (; op < r->n_ops && r->op[op].begin_ns <= c->end_ns; op++)
+			dry = r->op[op].end_ns > dry ? r->op[op].end_ns : dry;
+		for (k = i + 1; k < r->n_calls && r->call[k].begin_ns < c->end_ns; k++)
+			;
+		add_call(r, c, dry, op < r->n_ops && dry <= c->end_ns ? r->op[op].begin_ns : 0,
+			k < r->n_calls ? r->call[k].begin_ns : UINT64_MAX);
+		done = c->end_ns;
+	}
+}
+
+static void on_close(struct timeline *w)
+{
+	struct reading *r = w->mine;
+	uint32_t i;
+
+	r->w->n = r->cap < w->names.n ? r->cap : w->names.n;
+	for (i = 0; i < r->w->n && !r->failed; i++) {
+		r->w->site[i].parent = w->known[i].parent;
+		r->w->site[i].name =
+			profile_text(r->w->texts, w->known[i].name, strlen(w->known[i].name));
+		r->failed = r->w->site[i].name == NULL;
+	}
+}
+
+int waits_read(struct sqlite3 *db, int64_t id, const struct profile_select *s, uint64_t *ret_gone,
+	struct waits **ret, struct err *e)
+{
+	static const struct timeline_form form = {.process = on_process,
+		.scope = on_scope,
+		.op = on_op,
+		.process_end = on_process_end,
+		.close = on_close};
+	struct reading r = {.w = calloc(1, sizeof(*r.w))};
+	int status;
+
+	if (r.w != NULL)
+		r.w->texts = profile_new();
+	r.failed = r.w == NULL || r.w->texts == NULL;
+	status = reading_run(&form, &r, &r.failed, db, id, s, ret_gone, e);
+	free(r.op);
+	free(r.call);
+	if (status < 0)
+		waits_free(r.w);
+	else
+		*ret = r.w;
+	return status;
+}
+
+void waits_free(struct waits *w)
+{
+	if (w == NULL)
+		return;
+	free(w->site);
+	profile_free(w->texts);
+	free(w);
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT. waits.h: calls that wait for the GPU, by where they are made, and the
+ * time behind each in which the GPU had nothing to do: its bubble. A wait without one is harmless. */
+#ifndef PROTOND_VIEWER_WAITS_H
+#define PROTOND_VIEWER_WAITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "err.h"
+#include "profile.h"
+
+struct sqlite3;
+
+#define WAITS_MAX 1048576u /* calls, and operations, of a process; later ones are counted only */
+
+struct wait_site {
+	uint32_t parent; /* place, PROFILE_NONE: at the top */
+	const char *name;
+	uint64_t calls, blocked_ns; /* of calls on it */
+	uint64_t bubble_ns; /* no operation of its process ran, from when the GPU ran dry in or
+				       behind the call to the next operation or the next such call */
+	uint64_t gain_ns;   /* of a call's bubble no more than the call took */
+};
+
+struct waits {
+	struct wait_site *site; /* by place in a tree of names; those between have no calls */
+	uint32_t n;
+	uint64_t left_out;
+	struct profile *texts;
+};
+
+/* Of a session in an open store; as export_timeline_fn. -ENODATA: it kept no timeline. */
+int waits_read(struct sqlite3 *db, int64_t id, const struct profile_select *s, uint64_t *ret_gone,
+	struct waits **ret, struct err *e);
+void waits_free(struct waits *w); /* NULL is fine */
+
+#endif
