@@ -55,6 +55,7 @@ def test_recorded_on_a_gpu(world, gz):
     assert kernels(world, "replayed") == want, r.stderr
     text = world.view("tree", "replayed").stdout
     assert "source=replay" in text, "a replay is called one wherever it is shown"
+    world.view("bottlenecks", "replayed", "--gate", "HIGH")  # nothing was wrong with what was recorded
     world.view("export", "replayed", "-o", world.home / "replayed.hatchet")
     data = json.loads((world.home / "replayed.hatchet").read_text())
 

@@ -378,6 +378,20 @@ def test_numbers_over_time(world, serve):
         assert later["px"] == [] and later["before"] == c["last"][-1]
 
 
+def test_bottlenecks(world, serve):
+    """The page says what the tool says, of a file of a tree too."""
+    world.start()
+    world.ctl("run", "-n", "demo", "-b", "none", "-d", "both", "--", BUILD / "bin/protond-demo")
+    page = serve("demo", KERNELS)
+    for ref, name in zip(page.json("sessions")["open"], ("demo", KERNELS)):
+        said = json.loads(world.view("bottlenecks", name, "--json").stdout)["data"]
+        rows = [dict(zip([c["name"] for c in said["columns"]], row)) for row in said["rows"]]
+        got = page.json(f"s/{ref}/bottlenecks")
+        assert [(v["rule"], v["severity"], v["words"]) for v in got["verdicts"]] == [(r["rule"], r["severity"], r["words"]) for r in rows if r["state"] == "found"]
+        assert {r["rule"]: r["state"] for r in got["rules"]} == {r["rule"]: r["state"] for r in rows}
+        assert all(r["lacks"] for r in got["rules"] if r["state"] == "lacks")
+
+
 def test_ranks(world, serve):
     world.start()
     demo = BUILD / "bin/protond-demo"

@@ -659,6 +659,14 @@ static void one_slow_step(struct made *m)
 	longer(m, 50, 30);
 }
 
+static void many_slow_steps(struct made *m)
+{
+	uint32_t i;
+
+	for (i = 10; i < 30; i++) /* of two kinds, and that is how it is */
+		longer(m, 3 * i, 20);
+}
+
 static void fills_and_stays(struct made *m)
 {
 	uint32_t i;
@@ -672,7 +680,6 @@ static void a_kernel_outside(struct made *m)
 	busy(m, 30); /* most of the work stands in a thread of its own: the steps' scopes do not say who was idle */
 	(void)kernel(m, 0, "elsewhere_gemm", 1000, 900 * MS);
 	(void)scope(m, m->step, "backward", STEPS, STEPS * 4 * MS);
-	m->steps.n = m->steps.n_values = 0;
 }
 
 static const struct {
@@ -684,6 +691,7 @@ static const struct {
 	{waits_of_a_busy_gpu, "cpu_gpu_sync"},
 	{a_scope_that_waits, ""},
 	{one_slow_step, ""},
+	{many_slow_steps, ""},
 	{fills_and_stays, ""},
 	{a_kernel_outside, ""},
 };

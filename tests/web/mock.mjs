@@ -296,6 +296,7 @@ function answer(url) {
 	case "steps": return makeSteps(steps, Math.max(1, ranks));
 	case "series": return makeSeries(series);
 	case "ranks": return ranks > 1 ? makeRanks(ranks, names) : null;
+	case "bottlenecks": return { verdicts: [], rules: [] };
 	case "lanes": return { lane: lineOf(id).lane, t0: 0, t1: lineOf(id).t1 };
 	case "window": return lineOf(id).tile(q);
 	case "counters": { // what the series has only some of: up and down within each pixel

@@ -434,33 +434,34 @@ describe("the timeline", () => {
 });
 
 describe("where to look", () => {
-	// [name, depth, kind, CPU time, GPU time in itself, count, calls] of each node, and rows of ranks: [path, times of each rank]
-	const tree = (nodes) => ({ kinds: ["root", "scope", "copy", "kernel"], names: nodes.map((n) => n[0]), main: "gpu_time", node: { name: nodes.map((_, i) => i), depth: nodes.map((n) => n[1]), kind: nodes.map((n) => n[2]) },
-		metrics: [{ name: "gpu_time", unit: "ns", inclusive: true, self: "gpu_time_self" }, { name: "count", unit: "", inclusive: true, self: "count_self" }, { name: "cpu_time", unit: "ns", inclusive: true, self: null }, { name: "calls", unit: "", inclusive: false, self: null }],
-		values: { cpu_time: nodes.map((n) => n[3]), gpu_time_self: nodes.map((n) => n[4]), count_self: nodes.map((n) => n[5]), calls: nodes.map((n) => n[6]) } });
-	const ranks = (rows) => ({ processes: [0, 1, 2].map((rank) => ({ pid: 10 + rank, rank, total: 1000 })), metric: "gpu_time", names: rows.map((r) => r[0]), values: rows.map((r) => r[2]), warnings: [], recorded: {},
-		column: { path: rows.map((r) => r[1]), in: rows.map(() => 3), ...Object.fromEntries([["min", 0], ["median", 1], ["max", 2]].map(([k, i]) => [k, rows.map((r) => [...r[2]].sort((x, y) => x - y)[i])])), slowest: rows.map((r) => r[2].indexOf(Math.max(...r[2]))) } });
-	const loop = (load, gpu, fetches) => tree([["ROOT", 0, 0, null, 0, 0, null], ["step", 1, 1, 1000, 0, 0, 400], ["dataloader", 2, 1, load, 0, 0, 400], ["forward", 2, 1, 300, 0, 0, 400], ["mm", 3, 3, null, gpu, 400, null], ["[memcpy DtoH]", 2, 2, null, 1, fetches, null], ["once", 2, 1, 300, 0, 0, 1]]);
-	const even = ranks([["step", [0], [900, 900, 900]], ["h.1", [0, 1], [90, 100, 95]], ["ncclAllReduce", [0, 2], [100, 100, 100]]]);
-	const late = ranks([["step", [0], [500, 900, 520]], ["forward", [0, 1], [100, 520, 110]], ["h.1", [0, 1, 2], [50, 460, 50]], ["ncclAllReduce", [0, 3], [800, 300, 300]]]);
-	for (const [what, t, r, wanted] of [
-		["nothing is wrong", loop(20, 900, 400), even, []],
-		["a slow loader", loop(600, 300, 0), even, [/had work for 30\.1\s%/, /^dataloader in step takes 60\.0\s% of the steps.*waits/]],
-		["results that are fetched", loop(20, 300, 120 * 30), even, [/had work for 30\.1\s%/, /^30 times a step a result is fetched.*\[memcpy DtoH\] in step/]],
-		["a slow rank", loop(20, 900, 0), late, [/^Rank 1 takes 9\.2 × the median in h\.1 below forward: 410\sns more/]],
-	])
+	const verdicts = [
+		{ rule: "data_loader", severity: "HIGH", words: "The loop waits 45.0% of the steps for its batches.", advice: "More workers.", view: "tree", where: ["step", "<b>data</b>loader"], name: "dataloader" },
+		{ rule: "gpu_idle", severity: "MEDIUM", words: "During the steps the GPU had work for 30.0% of the time.", advice: "Look beside.", view: "steps", where: [], name: null },
+	];
+	for (const [what, said] of [["nothing is wrong", []], ["two verdicts", verdicts]])
 		test(what, async () => {
 			const p = await pageOf(b);
 			await p.setRequestInterception(true);
-			p.on("request", (q) => {
-				const body = /\/tree$/.test(q.url()) ? t : /\/ranks$/.test(q.url()) ? r : null;
-				return body ? q.respond({ status: 200, contentType: "application/json", body: JSON.stringify(body) }) : q.continue();
-			});
+			p.on("request", (q) => (/\/bottlenecks$/.test(q.url()) ? q.respond({ status: 200, contentType: "application/json", body: JSON.stringify({ verdicts: said, rules: [], warnings: [] }) }) : q.continue()));
 			await p.goto(`${site.url}#s=1&tab=summary`);
 			await settled(p);
-			const said = await p.$$eval(".hints li", (l) => l.map((e) => e.textContent));
-			assert.equal(said.length, wanted.length, said.join("\n"));
-			wanted.forEach((w, i) => assert.match(said[i], w));
+			const shown = await p.$$eval(".hints li", (l) => l.map((e) => e.textContent));
+			assert.equal(shown.length, said.length, shown.join("\n"));
+			if (said.length > 0) {
+				assert.match(shown[0], /^HIGH <b>data<\/b>loader in step: The loop waits 45\.0% .* More workers\./);
+				assert.match(shown[1], /^MEDIUM During the steps/);
+				await p.click(".hints li:nth-child(2) button");
+				await settled(p);
+				assert.equal((await hashOf(p)).get("tab"), "steps");
+				await p.goto(`${site.url}#s=1&tab=summary`);
+				await settled(p);
+				await p.click(".hints li button");
+				await settled(p);
+				const h = await hashOf(p);
+				assert.equal(h.get("tab"), "tree");
+				assert.match(h.get("sel"), /dataloader/);
+			}
+			assert.deepEqual(p.errors, []);
 			await p.close();
 		});
 });

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define FLOOR 0.001 /* of the recorded time: whoever gets back less has no worse than a LOW */
+
 /* clang-format off */
 #define STEPS      (1u << NEED_STEPS)
 #define SCOPES     (1u << NEED_SCOPES)
@@ -165,7 +167,7 @@ static uint32_t lacking(const struct facts *f)
 	n |= f->has_gpu ? 0 : GPU;
 	n |= isnan(f->idle.share) ? IDLE : 0;
 	n |= f->has_sync ? 0 : SYNC;
-	n |= f->step != NULL && f->step->n > 0 ? 0 : TIMELINE;
+	n |= f->step != NULL ? 0 : TIMELINE;
 	n |= f->has_parts ? 0 : PARTS;
 	n |= f->rank != NULL ? 0 : RANKS;
 	n |= f->device != NULL ? 0 : READINGS;
@@ -212,6 +214,8 @@ void judge_say(struct judge *j, struct verdict v, const char *fmt, ...)
 	v.rule = j->id;
 	if (v.severity == SEVERITY_NONE)
 		v.severity = by_share(j->set, v.share);
+	if (v.gain_ns < FLOOR * (double)j->f->p->head.duration_ns)
+		v.severity = SEVERITY_LOW;
 	if (v.severity > rule_rows[j->id].most)
 		v.severity = rule_rows[j->id].most;
 	if (v.advice == NULL)

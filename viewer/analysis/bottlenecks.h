@@ -66,7 +66,8 @@ struct rule_settings {
 };
 
 struct bottlenecks {
-	struct verdict verdict[VERDICTS_MAX]; /* severity first, then gain, then the table's order */
+	struct verdict
+		verdict[VERDICTS_MAX]; /* severity first, then gain, then the table's order */
 	uint32_t n, left_out;
 	double threshold[RULE_N]; /* that were used */
 	struct {

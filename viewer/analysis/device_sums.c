@@ -15,7 +15,10 @@ static void add_point(struct device_of_sums *d, const struct reading_point *p)
 	struct device_sum *s;
 	uint32_t q;
 
-	for (q = 0; q < DEVICE_N && p->end_ns > p->begin_ns; q++) {
+	if (p->end_ns <= p->begin_ns)
+		return;
+	d->all_ns += ns;
+	for (q = 0; q < DEVICE_N; q++) {
 		if ((p->known >> q & 1) == 0)
 			continue;
 		s = &d->of[q];
@@ -24,7 +27,8 @@ static void add_point(struct device_of_sums *d, const struct reading_point *p)
 		s->last = (double)p->value[q];
 		s->sum += (double)p->value[q];
 		s->mean += ((double)p->value[q] - s->mean) * ns / (s->known_ns + ns);
-		s->known_ns += ns;
+		/* A counter's rise is since the reading before that has it. */
+		s->known_ns = device_words(q)->merge == MERGE_SUM ? d->all_ns : s->known_ns + ns;
 	}
 }
 

@@ -13,14 +13,15 @@ struct sqlite3;
 #define DEVICE_SUMS_MAX 65u /* GPUs, and the host */
 
 struct device_sum {
-	double known_ns; /* for how long it was measured; 0: never */
-	double sum;      /* of a counter */
-	double mean;     /* of a gauge, by time */
+	double known_ns; /* for how long it was measured, a counter from the first reading on; 0: never */
+	double sum;  /* of a counter */
+	double mean; /* of a gauge, by time */
 	double most, last;
 };
 
 struct device_of_sums {
 	uint32_t gpu; /* as `reading` numbers it; UINT32_MAX: the host */
+	double all_ns;
 	struct device_sum of[DEVICE_N];
 };
 

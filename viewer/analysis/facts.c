@@ -4,9 +4,12 @@
 #include <math.h>
 #include <sqlite3.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "family.h"
 #include "metrics.h"
 #include "session_terms.h"
+#include "table.h"
 #include "timeline.h"
 
 #define SHARING                                                                            \
@@ -59,6 +62,49 @@ static void own_numbers(struct facts *f)
 	}
 	f->has_sync = sync != PROFILE_NONE ||
 		      (p->head.uuid != NULL && (p->head.row.switches & SWITCH_SYNC) != 0);
+}
+
+struct same_name {
+	const struct profile *p;
+	const char *name;
+};
+
+static bool is_same(const void *arg, uint32_t at)
+{
+	const struct same_name *s = arg;
+
+	return strcmp(s->p->node[at].name, s->name) == 0;
+}
+
+static uint32_t hash_of(const char *name)
+{
+	uint64_t h = 0xcbf29ce484222325u;
+
+	for (; *name != '\0'; name++)
+		h = (h ^ (unsigned char)*name) * 0x100000001b3u;
+	return table_mix(h, 0);
+}
+
+/* Each name is looked up once: that takes microseconds, and a kernel stands on thousands of paths. */
+static int find_families(struct facts *f)
+{
+	const struct profile *p = f->p;
+	struct table seen = {0};
+	uint32_t i, at, hash;
+	int r = 0;
+
+	for (i = 1; i < p->n_nodes && r != -ENOMEM; i++) {
+		if (!gpu_class_is_kernel(p->node[i].class))
+			continue;
+		hash = hash_of(p->node[i].name);
+		at = table_find(&seen, hash, is_same, &(struct same_name){p, p->node[i].name});
+		f->node[i].family = at != TABLE_NONE ? f->node[at].family
+						     : family_of(p->node[i].name, p->node[i].class);
+		if (at == TABLE_NONE)
+			r = table_add(&seen, hash, i); /* -ENOSPC: it is looked up again */
+	}
+	table_fini(&seen);
+	return r == -ENOMEM ? r : 0;
 }
 
 /* A parent comes before its children. */
@@ -157,14 +203,16 @@ int facts_new(const struct profile *p, struct facts **ret)
 {
 	struct facts *f = calloc(1, sizeof(*f));
 
-	if (f != NULL)
-		f->node = calloc(p->n_nodes, sizeof(*f->node));
-	if (f == NULL || f->node == NULL) {
-		free(f);
+	if (f == NULL)
+		return -ENOMEM;
+	f->p = p;
+	f->node = calloc(p->n_nodes, sizeof(*f->node));
+	if (f->node != NULL)
+		own_numbers(f);
+	if (f->node == NULL || find_families(f) < 0) {
+		facts_free(f);
 		return -ENOMEM;
 	}
-	f->p = p;
-	own_numbers(f);
 	add_up(f);
 	add_parts(f);
 	find_whole(f);

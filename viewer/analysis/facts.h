@@ -18,6 +18,7 @@ struct fact_node {
 	/* With all below it. */
 	double gpu_ns, gpu_count;               /* kernels, copies and sets */
 	double sync_ns, alloc_ns, allocs, pins; /* of sync_ns; how many calls */
+	const char *family;                     /* of a kernel: family.h; else NULL */
 	uint32_t step; /* the outermost step that it is or stands in; PROFILE_NONE */
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT. rules_device.c: what GPUs and host say of themselves, and what recording cost and lost. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "bottlenecks.h"
@@ -38,7 +39,8 @@ void rule_clock_throttle(struct judge *j)
 		{DEVICE_held_by_sync, "sync boost"}, {DEVICE_held_by_board, "the board's limit"},
 		{DEVICE_held_by_reliability, "its voltage's reliability"}};
 	const struct device_of_sums *d;
-	double most = 0, share, lost = (double)NAN;
+	double most = 0, share, lost = 1;
+	char clocks[64] = ".";
 	uint32_t i, at, of = 0, cause = 0;
 
 	for (i = 0; i < sizeof(causes) / sizeof(*causes); i++) {
@@ -52,16 +54,15 @@ void rule_clock_throttle(struct judge *j)
 	if (100 * most < j->threshold || most == 0)
 		return;
 	d = &j->f->device->one[of];
-	if (d->of[DEVICE_sm_clock].known_ns > 0 && d->of[DEVICE_sm_clock_max].last > 0)
+	if (d->of[DEVICE_sm_clock].known_ns > 0 && d->of[DEVICE_sm_clock_max].last > 0) {
 		lost = fmax(0, 1 - d->of[DEVICE_sm_clock].mean / d->of[DEVICE_sm_clock_max].last);
-	judge_say(j,
-		seen(isnan(lost) ? (double)NAN : most * lost,
-			isnan(lost) ? (double)NAN : most * lost * j->f->whole_ns),
-		"For %.1f%% of the time the clocks of a GPU were held by %s; they were %.0f MHz of "
-		"%.0f on "
-		"average.",
-		100 * most, causes[cause].words, d->of[DEVICE_sm_clock].mean,
-		d->of[DEVICE_sm_clock_max].last);
+		snprintf(clocks, sizeof(clocks), "; they were %.0f MHz of %.0f on average.",
+			d->of[DEVICE_sm_clock].mean, d->of[DEVICE_sm_clock_max].last);
+	}
+	lost = fmin(most, lost); /* neither more than it was held, nor more than the clock is low */
+	judge_say(j, seen(lost, lost * j->f->whole_ns),
+		"For %.1f%% of the time the clocks of a GPU were held by %s%s", 100 * most,
+		causes[cause].words, clocks);
 }
 
 void rule_mem_pressure(struct judge *j)

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "bottlenecks.h"
-#include "family.h"
 #include "metrics.h"
 
 #define BUSY 0.5 /* of the whole: a GPU with less work is not what a job waits for */
@@ -233,9 +232,8 @@ static double family_ns(const struct facts *f, const char *const *of, uint32_t *
 
 	*ret_most = PROFILE_NONE;
 	for (i = 1; i < p->n_nodes; i++) {
-		if (!gpu_class_is_kernel(p->node[i].class) || f->node[i].gpu_ns == 0 ||
-			p->node[i].first_child != PROFILE_NONE ||
-			!is_in(family_of(p->node[i].name, p->node[i].class), of))
+		if (f->node[i].family == NULL || f->node[i].gpu_ns == 0 ||
+			p->node[i].first_child != PROFILE_NONE || !is_in(f->node[i].family, of))
 			continue;
 		ns += f->node[i].gpu_ns;
 		if (*ret_most == PROFILE_NONE || f->node[i].gpu_ns > f->node[*ret_most].gpu_ns)

@@ -9,6 +9,7 @@
 #include "spread.h"
 
 #define LEAST  10u /* steps of a process: fewer have no median to speak of */
+#define FEW    0.1
 #define SLOW   1.5 /* times the median */
 #define MADS   5.0
 #define NORMAL 1.4826 /* a median deviation is this many times smaller than a normal one */
@@ -107,7 +108,9 @@ void rule_slow_steps(struct judge *j)
 {
 	struct excess x;
 
-	if (!add_excess(j, false, &x) || 100 * x.ns < j->threshold * x.all_ns)
+	/* Of many slow ones jitter speaks. */
+	if (!add_excess(j, false, &x) || x.n > FEW * x.steps ||
+		100 * x.ns < j->threshold * x.all_ns)
 		return;
 	judge_say(j,
 		(struct verdict){.node = PROFILE_NONE,
@@ -332,14 +335,16 @@ void rule_slow_rank(struct judge *j)
 	const struct ranks *r = j->f->rank;
 	const struct ranks_row *row = slowest_row(r, j->threshold);
 	const struct ranks_process *p;
+	double share;
 
 	if (row == NULL)
 		return;
 	p = &r->process[row->slowest];
+	share = fmin(1, more_of(row) / fmax((double)p->total_ns, 1));
 	judge_say(j,
 		(struct verdict){.node = node_of(j->f->p, r, row->node),
-			.share = more_of(row) / (double)p->total_ns,
-			.gain_ns = more_of(row),
+			.share = share,
+			.gain_ns = share * j->f->whole_ns, /* of each rank's time */
 			.view = VIEW_ranks},
 		"%s %lld takes %.1f times the median here, %.3f ms more. Where ranks meet, the "
 		"others wait "

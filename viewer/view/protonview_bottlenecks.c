@@ -70,10 +70,8 @@ static void put_gain(struct text *t, const struct facts *f, const struct verdict
 	const double step = per_step(f, v->gain_ns);
 
 	text_str(t, "at most ");
-	if (!isnan(step))
-		text_fmt(t, "%.3f ms a step", step / 1e6);
-	else
-		term_duration(t, v->gain_ns);
+	term_duration(t, isnan(step) ? v->gain_ns : step);
+	text_str(t, isnan(step) ? "" : " a step");
 	text_fmt(t, ", %.1f%% %s", 100 * whole_share(f, v->gain_ns), whole_words(f->whole));
 	text_char(t, '\0');
 }

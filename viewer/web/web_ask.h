@@ -28,6 +28,7 @@ typedef int web_fn(struct web_ask *a);
 	X(ops,      true,  SLOW, "its kernels, copies and sets, by name") \
 	X(steps,    true,  SLOW, "its steps, and what the GPU did in each") \
 	X(ranks,    true,  SLOW, "its processes side by side")          \
+	X(bottlenecks, true, SLOW, "what is slow, where, and what to do") \
 	X(series,   true,  SLOW, "its numbers over time")              \
 	X(lanes,    true,  QUICK, "the lanes of its timeline")          \
 	X(window,   true,  QUICK, "what is in some of them, in some time, at so many pixels: bytes") \

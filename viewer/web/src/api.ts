@@ -107,6 +107,9 @@ export interface RanksAnswer extends Named {
 	column: { path: number[][]; class?: Cell[]; in: number[]; min: Num[]; median: Num[]; max: Num[]; slowest: number[] };
 	values: number[][]; // of each row: of each process
 }
+export interface Verdicts extends Answer {
+	verdicts: { rule: string; severity: string; words: string; advice: string; view: string; where: string[]; name: string | null }[];
+}
 export interface Lane {
 	id: number;
 	kind: string; // thread, tasks, stream, projected, counter

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: MIT. view_facts.c: what rules judge by, out of a database: steps and waits of a timeline, readings,
+ * GPUs that are shared. */
+#include "reading.h"
+#include "trace.h"
+#include "view_help.h"
+
+#include "bottlenecks.h"
+
+#define MS     1000000u
+#define STEPS  30u
+#define SECOND 1000000000u
+
+static void put_chunk(sqlite3 *db, const char *sql, const void *bytes, uint32_t n)
+{
+	sqlite3_stmt *st;
+
+	ck_assert_int_eq(sqlite3_prepare_v2(db, sql, -1, &st, NULL), SQLITE_OK);
+	(void)sqlite3_bind_blob(st, 1, bytes, (int)n, SQLITE_TRANSIENT);
+	ck_assert_int_eq(sqlite3_step(st), SQLITE_DONE);
+	(void)sqlite3_finalize(st);
+}
+
+static void put_call(
+	struct trace_pack *k, uint64_t begin, uint64_t end, uint32_t node, uint8_t class)
+{
+	ck_assert(trace_pack_scope(k, &(struct trace_scope){.begin = begin,
+					      .end = end,
+					      .node = node,
+					      .flags = TRACE_CALL,
+					      .call = {.class = class, .stream = 7}}));
+}
+
+/* A step of 10 ms: 3.8 ms of work, which a call waits for with another inside of it; then one that waits for nothing. The last
+ * step's have no work behind them. */
+static void put_step(struct trace_pack *k, uint64_t at)
+{
+	ck_assert(trace_pack_op(k, &(struct trace_op){.launched = at + MS / 10,
+					   .start = at + MS / 5,
+					   .end = at + 4 * MS,
+					   .node = 2,
+					   .class = CLASS_COMPUTE,
+					   .config = TRACE_NONE}));
+	put_call(k, at + MS, at + 3 * MS, 3, CLASS_STREAM_SYNC); /* inside the next */
+	put_call(k, at + MS / 2, at + MS / 10 * 41, 3, CLASS_STREAM_SYNC);
+	put_call(k, at + MS / 10 * 42, at + MS / 10 * 43, 4, CLASS_EVENT_SYNC);
+	ck_assert(trace_pack_scope(
+		k, &(struct trace_scope){.begin = at, .end = at + 10 * MS, .node = 1}));
+}
+
+static void put_timeline(sqlite3 *db)
+{
+	struct trace_pack k = {0};
+	uint8_t hash[16];
+	uint32_t i, n;
+	void *bytes;
+
+	for (i = 0; i < 5; i++) {
+		memset(hash, 0, sizeof(hash));
+		hash[0] = (uint8_t)i;
+		hash[15] = 1;
+		ck_assert(trace_pack_node(&k, hash));
+	}
+	ck_assert(trace_pack_thread(&k, &(struct trace_thread){1, TRACE_NONE}));
+	ck_assert(trace_pack_stream(&k, &(struct trace_stream){0, 1, 7}));
+	for (i = 0; i < STEPS; i++)
+		put_step(&k, MS + i * 10ull * MS);
+	ck_assert_int_eq(trace_pack_seal(&k, &bytes, &n), 0);
+	put_chunk(db,
+		"INSERT INTO trace(session,process,number,first,events,end_ns,bytes) "
+		"VALUES(7,1,0,0,150,0,?1)",
+		bytes, n);
+	free(bytes);
+	trace_pack_fini(&k);
+}
+
+/* Four seconds of a GPU, whose counters are read each second time. */
+static void put_readings(sqlite3 *db)
+{
+	const struct reading_gpu g = {.name = "H"};
+	struct reading_point p[4] = {{0}};
+	uint32_t i, n;
+	void *bytes;
+
+	for (i = 0; i < 4; i++) {
+		p[i].begin_ns = (i + 1) * (uint64_t)SECOND;
+		p[i].end_ns = (i + 2) * (uint64_t)SECOND;
+		p[i].known = 1ull << DEVICE_sm_clock | 1ull << DEVICE_sm_clock_max |
+			     (i % 2 == 1 ? 1ull << DEVICE_held_by_heat : 0);
+		p[i].value[DEVICE_sm_clock] = i < 2 ? 1980 : 1000;
+		p[i].value[DEVICE_sm_clock_max] = 1980;
+	}
+	p[3].value[DEVICE_held_by_heat] = 1.5f * SECOND;
+	ck_assert_int_eq(reading_pack(&g, p, 4, &bytes, &n), 0);
+	put_chunk(db, "INSERT INTO reading VALUES(7,0,0,0,0,?1)", bytes, n);
+	free(bytes);
+}
+
+static sqlite3 *session(void)
+{
+	sqlite3 *db = help_db(":memory:");
+
+	help_process(db, 1, 100, "0", "NULL", 2, "");
+	help_process(db, 2, 200, "1", "NULL", 2, "");
+	help_session(db, 7, "waits", "run", "on");
+	help_exec(db,
+		"INSERT INTO member VALUES(7,1),(7,2);"
+		"INSERT INTO active VALUES(7,1000000,301000000);"
+		"INSERT INTO node VALUES(1,x'01000000000000000000000000000001',0,1,'step'),"
+		"(2,x'02000000000000000000000000000001',1,5,'gemm'),"
+		"(3,x'03000000000000000000000000000001',1,9,'cudaStreamSynchronize'),"
+		"(4,x'04000000000000000000000000000001',1,9,'cudaEventSynchronize');"
+		"INSERT INTO device VALUES"
+		" (1,0,x'11111111111111111111111111111111',0,'CUDA','H200','',90,132,1,1,1,1),"
+		" (2,0,x'11111111111111111111111111111111',0,'CUDA','H200','',90,132,1,1,1,1);"
+		"INSERT INTO busy(session,process,device,busy_ns,first_ns,last_ns,compute_ns) "
+		"VALUES(7,1,0,114000000,1,2,114000000),(7,2,0,1000,1,2,1000);"
+		"INSERT INTO cell(session,process,segment,node,device,class,count,sum_ns,min_ns,"
+		"max_ns,bytes,untimed,open) VALUES"
+		" (7,1,0,1,-1,0,30,300000000,10000000,10000000,0,0,0),"
+		" (7,1,0,2,0,1,30,114000000,3800000,3800000,0,0,0),"
+		" (7,1,0,3,-1,9,60,168000000,2000000,3600000,0,0,0),"
+		" (7,1,0,4,-1,10,30,3000000,100000,100000,0,0,0);");
+	put_timeline(db);
+	put_readings(db);
+	return db;
+}
+
+static const struct wait_site *site(const struct waits *w, const char *name)
+{
+	uint32_t i;
+
+	for (i = 0; i < w->n; i++)
+		if (strcmp(w->site[i].name, name) == 0)
+			return &w->site[i];
+	ck_abort_msg("no site %s", name);
+	return NULL;
+}
+
+START_TEST(facts_of_a_database)
+{
+	const struct profile_select all = {0};
+	sqlite3 *db = session();
+	const struct wait_site *s;
+	struct profile *p;
+	struct facts *f;
+	uint64_t gone;
+	struct err e;
+
+	ck_assert_int_eq(profile_load(db, 7, &all, &p, &e), 0);
+	ck_assert_int_eq(facts_new(p, &f), 0);
+	ck_assert(fabs(f->idle.share - 0.62) < 1e-9); /* by the tree */
+	ck_assert_int_eq(facts_read(f, db, 7, &all, &gone, &e), 0);
+	ck_assert_int_eq(f->whole, WHOLE_STEPS);
+	ck_assert(f->steps == STEPS && f->step_ns == 300e6 && f->has_sync && !f->has_parts);
+	ck_assert(fabs(f->idle.share - 0.62) < 1e-9 && f->idle.count == STEPS);
+	ck_assert_uint_eq(f->sharing, 2);
+
+	s = site(f->wait, "cudaStreamSynchronize");
+	ck_assert_uint_eq(s->calls, STEPS);
+	ck_assert_uint_eq(s->blocked_ns, STEPS * 3600000ull);
+	ck_assert_uint_eq(s->bubble_ns, (STEPS - 1) * 200000ull); /* up to the next call */
+	ck_assert_uint_eq(s->gain_ns, (STEPS - 1) * 200000ull);
+	s = site(f->wait, "cudaEventSynchronize");
+	ck_assert_uint_eq(s->calls, STEPS);
+	ck_assert_uint_eq(s->bubble_ns, (STEPS - 1) * 6000000ull);
+	ck_assert_uint_eq(s->gain_ns, (STEPS - 1) * 100000ull); /* no more than it took */
+
+	ck_assert_uint_eq(f->device->n, 1);
+	ck_assert(fabs(f->device->one[0].of[DEVICE_sm_clock].mean - 1490) < 1e-6);
+	ck_assert(f->device->one[0].of[DEVICE_held_by_heat].known_ns == 4e9);
+	ck_assert(f->device->one[0].of[DEVICE_held_by_heat].sum == 1.5e9);
+	facts_free(f);
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
+/* What the rules make of it: the wait costs little, so the words are that it is harmless. */
+START_TEST(verdicts_of_a_database)
+{
+	const struct profile_select all = {0};
+	sqlite3 *db = session();
+	struct rule_settings set;
+	struct bottlenecks b;
+	struct profile *p;
+	struct facts *f;
+	uint64_t gone;
+	struct err e;
+
+	ck_assert_int_eq(profile_load(db, 7, &all, &p, &e), 0);
+	ck_assert_int_eq(facts_new(p, &f), 0);
+	ck_assert_int_eq(facts_read(f, db, 7, &all, &gone, &e), 0);
+	rule_defaults(&set);
+	bottlenecks_find(f, &set, &b);
+	ck_assert_int_eq(b.rule[RULE_cpu_gpu_sync].state, RULE_CLEAN);
+	ck_assert_str_eq(
+		b.rule[RULE_cpu_gpu_sync].note, "the host waits 37.0% of the steps, and 2.9% "
+						"behind that the GPU was idle: harmless");
+	ck_assert_int_eq(b.rule[RULE_clock_throttle].state, RULE_FOUND);
+	ck_assert_int_eq(b.rule[RULE_shared_gpu].state, RULE_FOUND);
+	ck_assert_int_eq(b.rule[RULE_exposed_comm].state, RULE_LACKS);
+	ck_assert_uint_eq(b.rule[RULE_exposed_comm].lacks, 1u << NEED_PARTS);
+	facts_free(f);
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
+/* An older database has no such tables, and a broken one is no crash. */
+START_TEST(what_a_database_lacks)
+{
+	const struct profile_select all = {0};
+	sqlite3 *db = session();
+	struct profile *p;
+	struct facts *f;
+	uint64_t gone;
+	struct err e;
+
+	ck_assert_int_eq(profile_load(db, 7, &all, &p, &e), 0);
+	ck_assert_int_eq(facts_new(p, &f), 0);
+	help_exec(db, "UPDATE reading SET bytes = x'0011'");
+	ck_assert_int_eq(facts_read(f, db, 7, &all, &gone, &e), -EBADMSG);
+	facts_free(f);
+	ck_assert_int_eq(facts_new(p, &f), 0);
+	help_exec(db, "DROP TABLE reading; DELETE FROM trace");
+	ck_assert_int_eq(facts_read(f, db, 7, &all, &gone, &e), 0);
+	ck_assert(f->device == NULL && f->wait == NULL);
+	facts_free(f);
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
+#define TESTS(X) X(facts_of_a_database) X(verdicts_of_a_database) X(what_a_database_lacks)
+HELP_SUITE("view_facts", TESTS)
