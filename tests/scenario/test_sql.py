@@ -58,6 +58,7 @@ def test_the_parts_of_a_gpu_add_up(world):
     said = json.loads(world.view("breakdown", "x.protond", "--json").stdout)["data"]["rows"]
     assert {part: ns for gpu, part, ns, share in said} == got and sum(share for *_, share in said) == pytest.approx(1)
     words = world.view("breakdown", "x.protond").stdout
+    world.view("bottlenecks", "x.protond", "--gate", "HIGH")
     assert all(w in words for w in ("compute", "launching", "host", f"{device['compute_ns'] / 1e6:.3f}"))
 
 

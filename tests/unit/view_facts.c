@@ -193,9 +193,9 @@ START_TEST(verdicts_of_a_database)
 	rule_defaults(&set);
 	bottlenecks_find(f, &set, &b);
 	ck_assert_int_eq(b.rule[RULE_cpu_gpu_sync].state, RULE_CLEAN);
-	ck_assert_str_eq(
-		b.rule[RULE_cpu_gpu_sync].note, "the host waits 37.0% of the steps, and 2.9% "
-						"behind that the GPU was idle: harmless");
+	ck_assert_str_eq(b.rule[RULE_cpu_gpu_sync].note,
+		"the host waits 37.0% of the steps, and 2.9% "
+		"behind that the GPU was idle: harmless");
 	ck_assert_int_eq(b.rule[RULE_clock_throttle].state, RULE_FOUND);
 	ck_assert_int_eq(b.rule[RULE_shared_gpu].state, RULE_FOUND);
 	ck_assert_int_eq(b.rule[RULE_exposed_comm].state, RULE_LACKS);

@@ -166,10 +166,9 @@ static void print_lacks(struct run *run, const struct bottlenecks *b)
 
 	for (k = 0; k < NEED_N; k++) {
 		struct text t = {0};
-		const size_t from =
-			(text_fmt(&t, "%s (%s): ", need_rows[k].words, need_rows[k].how), t.n);
 
-		if (put_rules(&t, b, RULE_LACKS, 1u << k) > 0 && t.n > from && !t.failed)
+		text_fmt(&t, "%s (%s): ", need_rows[k].words, need_rows[k].how);
+		if (put_rules(&t, b, RULE_LACKS, 1u << k) > 0 && !t.failed)
 			print_words(&run->out, &run->term, "lacks   ", t.s);
 		text_fini(&t);
 	}

@@ -32,7 +32,8 @@ int run_count(struct run *run, enum option_id id, const char *name, uint32_t *re
 /* Whether more than the default columns is asked for. */
 static bool wants_all(const struct run *run)
 {
-	return run->o.verb == VERB_export || run->o.verb == VERB_flat || run->o.verb == VERB_bottlenecks || run_given(run, OPT_LIST) ||
+	return run->o.verb == VERB_export || run->o.verb == VERB_flat ||
+	       run->o.verb == VERB_bottlenecks || run_given(run, OPT_LIST) ||
 	       run_given(run, OPT_METRICS);
 }
 
