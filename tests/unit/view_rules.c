@@ -767,6 +767,32 @@ START_TEST(the_worst_comes_first)
 }
 END_TEST
 
+/* A job may give its metrics our names: what is no number of nanoseconds does not count. */
+START_TEST(what_a_job_tells)
+{
+	static const double lies[] = {INFINITY, -INFINITY, (double)NAN, -1e300};
+	struct bottlenecks b;
+	struct made *m = made();
+	uint32_t i, k;
+
+	for (i = 0; i < sizeof(lies) / sizeof(*lies); i++) {
+		ck_assert_int_eq(profile_set(m->p, m->step, m->cpu,
+					 (struct value){.type = VALUE_F64, .f = lies[i]}),
+			0);
+		judge(m, NULL, &b);
+		for (k = 0; k < b.n; k++)
+			ck_assert_msg(strstr(b.verdict[k].words, "inf") == NULL &&
+					      strstr(b.verdict[k].words, "nan") == NULL,
+				"%s", b.verdict[k].words);
+	}
+	ck_assert_int_eq(
+		profile_set(m->p, m->step, m->cpu, (struct value){.type = VALUE_STR, .s = "long"}),
+		0);
+	judge(m, NULL, &b);
+	made_free(m);
+}
+END_TEST
+
 /* Of an empty tree nothing is said, and each rule that judges nothing says what it lacks. */
 START_TEST(nothing_at_all)
 {
@@ -800,6 +826,7 @@ Suite *suite(void)
 	tcase_add_loop_test(t, near_and_none, 0, sizeof(twins) / sizeof(*twins));
 	tcase_add_test(t, limits);
 	tcase_add_test(t, the_worst_comes_first);
+	tcase_add_test(t, what_a_job_tells);
 	tcase_add_test(t, nothing_at_all);
 	suite_add_tcase(s, t);
 	return s;

@@ -24,7 +24,7 @@ static double number(const struct profile *p, uint32_t node, uint32_t metric)
 {
 	const double v = metric == PROFILE_NONE ? 0 : value_number(profile_value(p, node, metric));
 
-	return v > 0 ? v : 0;
+	return v > 0 && isfinite(v) ? v : 0; /* a job may tell anything under our names */
 }
 
 static void own_numbers(struct facts *f)

@@ -76,13 +76,15 @@ static void put_gain(struct text *t, const struct facts *f, const struct verdict
 	text_char(t, '\0');
 }
 
-static void put_needs(struct text *t, uint32_t lacks)
+/* "a timeline, steps", or what records them. */
+static void put_needs(struct text *t, uint32_t lacks, bool how)
 {
 	uint32_t k;
 
 	for (k = 0; k < NEED_N; k++)
 		if ((lacks >> k & 1) != 0)
-			text_fmt(t, "%s%s", t->n > 0 ? ", " : "", need_rows[k].words);
+			text_fmt(t, "%s%s", t->n > 0 ? "; " : "",
+				how ? need_rows[k].how : need_rows[k].words);
 	text_char(t, '\0');
 }
 
@@ -219,11 +221,12 @@ static const char *maybe(const struct text *t)
 static void json_row(struct run *run, const struct judged *j, uint32_t rule, const char *state,
 	const struct verdict *v)
 {
-	struct text *t = &run->out, path = {0}, lacks = {0};
+	struct text *t = &run->out, path = {0}, lacks = {0}, how = {0};
 
 	if (v != NULL)
 		put_path(run, &path, j->p, v->node);
-	put_needs(&lacks, j->b.rule[rule].lacks);
+	put_needs(&lacks, j->b.rule[rule].lacks, false);
+	put_needs(&how, j->b.rule[rule].lacks, true);
 	envelope_row(t);
 	envelope_string(t, rule_rows[rule].id);
 	envelope_string(t, state);
@@ -238,9 +241,11 @@ static void json_row(struct run *run, const struct judged *j, uint32_t rule, con
 	envelope_number(t, j->b.threshold[rule]);
 	envelope_string(t, rule_rows[rule].unit);
 	envelope_string(t, maybe(&lacks));
+	envelope_string(t, maybe(&how));
 	envelope_string(t, *j->b.rule[rule].note != '\0' ? j->b.rule[rule].note : NULL);
 	text_fini(&path);
 	text_fini(&lacks);
+	text_fini(&how);
 }
 
 static void json(struct run *run, const struct judged *j)
@@ -250,7 +255,7 @@ static void json(struct run *run, const struct judged *j)
 		{"share", NULL, "number"}, {"gain", "ns", "number"}, {"gain_step", "ns", "number"},
 		{"where", NULL, "string"}, {"advice", NULL, "string"}, {"view", NULL, "string"},
 		{"threshold", NULL, "number"}, {"unit", NULL, "string"}, {"lacks", NULL, "string"},
-		{"note", NULL, "string"}};
+		{"record", NULL, "string"}, {"note", NULL, "string"}};
 	uint32_t i;
 
 	envelope_open(&run->out, "bottlenecks", j->p);

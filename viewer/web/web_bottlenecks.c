@@ -93,8 +93,10 @@ int web_bottlenecks(struct web_ask *a)
 
 	if (r == 0 && (b == NULL || facts_new(p, &f) < 0))
 		r = err_set(&a->run->e, -ENOMEM, "out of memory");
-	/* A phase is judged by its tree: what is beside it is of all of the session. */
-	if (r == 0 && p->head.uuid != NULL && web_query_get(&a->q, "phase") == NULL)
+	/* A phase is judged by its tree: what is beside it is of all of the session. So is what goes on:
+	 * the page asks anew all the time, and a timeline may be long. */
+	if (r == 0 && p->head.uuid != NULL && web_is_over(p) &&
+		web_query_get(&a->q, "phase") == NULL)
 		r = web_db(a, read_store, f, NULL);
 	if (r == 0) {
 		rule_defaults(&set);
