@@ -35,7 +35,8 @@ def numbers(text):
 def views(world):
     deep = chain(world.home / "deep.hatchet", 60)
     return [["tree", KERNELS], ["tree", deep], ["tree", THREE, "-m", "util,byte/s,flops8"], ["demo"], ["demo", "-s", "value"],
-            ["flat", KERNELS], ["flat", "--wide", "demo"], ["sessions"], ["diff", SLOWER, TRITON], ["diff", KERNELS, KERNELS]]
+            ["flat", KERNELS], ["flat", "--wide", "demo"], ["sessions"], ["bottlenecks", "demo", "--all"], ["bottlenecks", KERNELS],
+            ["diff", SLOWER, TRITON], ["diff", KERNELS, KERNELS]]
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -42,6 +42,7 @@ static void put_step(struct trace_pack *k, uint64_t at)
 					   .config = TRACE_NONE}));
 	put_call(k, at + MS, at + 3 * MS, 3, CLASS_STREAM_SYNC); /* inside the next */
 	put_call(k, at + MS / 2, at + MS / 10 * 41, 3, CLASS_STREAM_SYNC);
+	put_call(k, at + MS / 10 * 50, at + MS / 10 * 60, 4, CLASS_ALLOC); /* waits for nothing */
 	put_call(k, at + MS / 10 * 42, at + MS / 10 * 43, 4, CLASS_EVENT_SYNC);
 	ck_assert(trace_pack_scope(
 		k, &(struct trace_scope){.begin = at, .end = at + 10 * MS, .node = 1}));
@@ -67,7 +68,7 @@ static void put_timeline(sqlite3 *db)
 	ck_assert_int_eq(trace_pack_seal(&k, &bytes, &n), 0);
 	put_chunk(db,
 		"INSERT INTO trace(session,process,number,first,events,end_ns,bytes) "
-		"VALUES(7,1,0,0,150,0,?1)",
+		"VALUES(7,1,0,0,180,0,?1)",
 		bytes, n);
 	free(bytes);
 	trace_pack_fini(&k);

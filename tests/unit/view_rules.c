@@ -343,6 +343,13 @@ static void fault_alloc_in_loop(struct made *m)
 	(void)call(m, m->forward, CLASS_FREE, STEPS * 2, STEPS * 1.5 * MS);
 }
 
+static void fault_alloc_of_a_tree(struct made *m)
+{
+	busy(m, 60);
+	fault_alloc_in_loop(m);
+	m->no_waits = true;
+}
+
 static void fault_pin_in_loop(struct made *m)
 {
 	(void)call(m, m->forward, CLASS_REGISTER, STEPS * 2, STEPS * 0.5 * MS);
@@ -535,6 +542,7 @@ static const struct {
 	SAME(result_fetch, MEDIUM, "gpu_idle", "58.0 times a step"),
 	SAME(alloc_in_loop, MEDIUM, "",
 		"2.0 times a step device memory is allocated or freed: 15.0%"),
+	{"alloc_in_loop", fault_alloc_of_a_tree, SEVERITY_MEDIUM, "gpu_idle", "15.0% of the steps"},
 	SAME(pin_in_loop, LOW, "", "2.0 times a step"),
 	SAME(host_alone, HIGH, "gpu_idle", "for 40.0% of the steps"),
 	SAME(launch_bound, HIGH, "gpu_idle", "a CUDA graph can hold one"),

@@ -53,8 +53,11 @@ static void own_numbers(struct facts *f)
 			n->alloc_ns = n->sync_ns;
 			n->allocs = number(p, i, syncs);
 		}
-		if (class == CLASS_REGISTER)
+		if (class == CLASS_REGISTER) {
+			n->pin_ns = n->sync_ns;
 			n->pins = number(p, i, syncs);
+		}
+		n->wait_ns = n->sync_ns - n->alloc_ns - n->pin_ns;
 		n->step = i == 0 ? PROFILE_NONE : f->node[p->node[i].parent].step;
 		if (n->step == PROFILE_NONE && n->calls > 0 && timeline_is_step(p->node[i].name))
 			n->step = i;
@@ -120,8 +123,10 @@ static void add_up(struct facts *f)
 		up->gpu_ns += n->gpu_ns;
 		up->gpu_count += n->gpu_count;
 		up->sync_ns += n->sync_ns;
+		up->wait_ns += n->wait_ns;
 		up->alloc_ns += n->alloc_ns;
 		up->allocs += n->allocs;
+		up->pin_ns += n->pin_ns;
 		up->pins += n->pins;
 	}
 	for (i = 1; i < p->n_nodes; i++) {
@@ -133,7 +138,7 @@ static void add_up(struct facts *f)
 		f->step_ns += n->cpu_ns;
 		f->step_gpu_ns += n->gpu_ns;
 		f->step_gpu_count += n->gpu_count;
-		f->step_sync_ns += n->sync_ns;
+		f->step_wait_ns += n->wait_ns;
 	}
 	f->has_gpu = f->node[0].gpu_count > 0;
 	f->gpu_in_steps = f->step_ns > 0 && f->step_gpu_ns > GPU_IN_STEPS * f->node[0].gpu_ns;

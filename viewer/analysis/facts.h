@@ -16,10 +16,13 @@
 struct fact_node {
 	double cpu_ns, calls; /* its own; a scope's time holds its inner scopes' */
 	/* With all below it. */
-	double gpu_ns, gpu_count;               /* kernels, copies and sets */
-	double sync_ns, alloc_ns, allocs, pins; /* of sync_ns; how many calls */
-	const char *family;                     /* of a kernel: family.h; else NULL */
-	uint32_t step; /* the outermost step that it is or stands in; PROFILE_NONE */
+	double gpu_ns, gpu_count; /* kernels, copies and sets */
+	double sync_ns,
+		wait_ns; /* calls that wait: all; of these, not to get memory or to give it back */
+	double alloc_ns, allocs, pin_ns,
+		pins;       /* the others, of the GPU's and of the host's; and how many */
+	const char *family; /* of a kernel: family.h; else NULL */
+	uint32_t step;      /* the outermost step that it is or stands in; PROFILE_NONE */
 };
 
 /* What shares are of. */
@@ -37,7 +40,7 @@ struct facts {
 	double whole_ns;
 	bool has_gpu, has_sync, has_cpu, gpu_in_steps; /* the last: nearly all of it */
 	double steps;                                  /* how many there were; below: in them */
-	double step_ns, step_gpu_ns, step_gpu_count, step_sync_ns;
+	double step_ns, step_gpu_ns, step_gpu_count, step_wait_ns;
 	/* How long its GPU had no work, and what it did meanwhile: of steps by the timeline, else by the
 	 * tree; else of the session. share NAN: not known. */
 	struct facts_idle {

@@ -151,8 +151,7 @@ static uint32_t most_waiting(const struct facts *f)
 
 	for (i = 1; i < p->n_nodes; i++)
 		if (f->node[i].step != PROFILE_NONE && p->node[i].first_child == PROFILE_NONE &&
-			f->node[i].alloc_ns == 0 && f->node[i].pins == 0 &&
-			f->node[i].sync_ns > (most == PROFILE_NONE ? 0 : f->node[most].sync_ns))
+			f->node[i].wait_ns > (most == PROFILE_NONE ? 0 : f->node[most].wait_ns))
 			most = i;
 	return most;
 }
@@ -160,7 +159,7 @@ static uint32_t most_waiting(const struct facts *f)
 void rule_cpu_gpu_sync(struct judge *j)
 {
 	const struct facts *f = j->f;
-	const double share = f->step_sync_ns / f->step_ns, idle = idle_of(f);
+	const double share = f->step_wait_ns / f->step_ns, idle = idle_of(f);
 	const uint32_t most = most_waiting(f);
 
 	if (f->wait != NULL && f->wait->left_out == 0) {
@@ -179,7 +178,7 @@ void rule_cpu_gpu_sync(struct judge *j)
 	judge_say(j,
 		(struct verdict){.node = most,
 			.share = fmin(share, idle),
-			.gain_ns = at_most(f, f->step_sync_ns)},
+			.gain_ns = at_most(f, f->step_wait_ns)},
 		"The host waits %.1f%% of the steps for the GPU, which is idle for %.1f%% of them.",
 		100 * share, 100 * idle);
 }
@@ -255,6 +254,11 @@ static double allocs_of(const struct fact_node *n)
 	return n->allocs;
 }
 
+static double pin_ns_of(const struct fact_node *n)
+{
+	return n->pin_ns;
+}
+
 static double pins_of(const struct fact_node *n)
 {
 	return n->pins;
@@ -276,15 +280,12 @@ void rule_alloc_in_loop(struct judge *j)
 void rule_pin_in_loop(struct judge *j)
 {
 	const struct facts *f = j->f;
-	const double n = in_steps(f, pins_of);
+	const double n = in_steps(f, pins_of), ns = in_steps(f, pin_ns_of);
 	const uint32_t most = most_of(f, true);
 
 	if (most == PROFILE_NONE || n == 0 || n < j->threshold * f->steps)
 		return;
-	judge_say(j,
-		(struct verdict){.node = most,
-			.share = f->node[most].sync_ns / f->step_ns,
-			.gain_ns = f->node[most].sync_ns},
+	judge_say(j, (struct verdict){.node = most, .share = ns / f->step_ns, .gain_ns = ns},
 		"%.1f times a step host memory is pinned or unpinned.", n / f->steps);
 }
 
