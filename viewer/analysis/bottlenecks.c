@@ -185,9 +185,17 @@ const char *whole_words(enum facts_whole w)
 				: "of the recorded time";
 }
 
-double whole_share(const struct facts *f, double ns)
+double whole_ns_of(const struct facts *f, enum facts_whole w)
 {
-	return f->whole_ns > 0 ? ns / f->whole_ns : 0;
+	return w == WHOLE_STEPS     ? f->step_ns
+	       : w == WHOLE_SESSION ? f->session_ns
+	       : w == WHOLE_GPU     ? f->node[0].gpu_ns
+				    : 0;
+}
+
+double gain_of_step(const struct facts *f, const struct verdict *v)
+{
+	return v->of == WHOLE_STEPS && f->steps > 0 ? v->gain_ns / f->steps : (double)NAN;
 }
 
 /* --- verdicts */
@@ -212,6 +220,8 @@ void judge_say(struct judge *j, struct verdict v, const char *fmt, ...)
 		return;
 	}
 	v.rule = j->id;
+	if (v.of == WHOLE_NONE)
+		v.of = j->f->whole;
 	if (v.severity == SEVERITY_NONE)
 		v.severity = by_share(j->set, v.share);
 	if (v.gain_ns < FLOOR * (double)j->f->p->head.duration_ns)

@@ -21,9 +21,10 @@ enum verdict_view {
 struct verdict {
 	enum rule_id rule;
 	enum severity severity;
-	double share;   /* of the whole; NAN: it has none */
-	double gain_ns; /* in all, what mending gives back at most; NAN: not known */
-	uint32_t node;  /* of the tree; PROFILE_NONE: it has no place there */
+	enum facts_whole of; /* what share and gain are of; WHOLE_NONE: the whole */
+	double share;        /* NAN: it has none */
+	double gain_ns;      /* in all, what mending gives back at most; NAN: not known */
+	uint32_t node;       /* of the tree; PROFILE_NONE: it has no place there */
 	enum verdict_view view;
 	const char *advice;
 	char words[240]; /* what: numbers, and no text of a job */
@@ -111,6 +112,8 @@ void judge_note(struct judge *j, const char *fmt, ...) __attribute__((format(pri
 void judge_unsure(struct judge *j, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* "of the steps", "of the recorded time", "of the GPU's work". */
 const char *whole_words(enum facts_whole w);
-double whole_share(const struct facts *f, double ns); /* 0 where there is no whole */
+double whole_ns_of(const struct facts *f, enum facts_whole w);
+/* Of a verdict's gain; NAN: not known, or not of steps. */
+double gain_of_step(const struct facts *f, const struct verdict *v);
 
 #endif

@@ -167,14 +167,13 @@ static void find_whole(struct facts *f)
 {
 	const struct profile_head *h = &f->p->head;
 
-	f->whole = WHOLE_NONE;
-	f->whole_ns = 0;
+	f->session_ns = (double)h->duration_ns * (h->n_processes > 1 ? h->n_processes : 1);
 	if (f->step_ns > 0) {
 		f->whole = WHOLE_STEPS;
 		f->whole_ns = f->step_ns;
 	} else if (h->duration_ns > 0) {
 		f->whole = WHOLE_SESSION;
-		f->whole_ns = (double)h->duration_ns * (h->n_processes > 1 ? h->n_processes : 1);
+		f->whole_ns = f->session_ns;
 	} else if (f->node[0].gpu_ns > 0) {
 		f->whole = WHOLE_GPU;
 		f->whole_ns = f->node[0].gpu_ns;
@@ -183,8 +182,6 @@ static void find_whole(struct facts *f)
 
 static void find_idle(struct facts *f)
 {
-	const double duration = (double)f->p->head.duration_ns *
-				(f->p->head.n_processes > 1 ? f->p->head.n_processes : 1);
 	uint32_t k;
 
 	f->idle = (struct facts_idle){.share = (double)NAN, .ns = (double)NAN};
@@ -197,7 +194,7 @@ static void find_idle(struct facts *f)
 	} else if (f->has_parts) {
 		for (f->idle.share = 0, k = PART_IDLE; k < PART_MAX; k++)
 			f->idle.share += f->part[k];
-		f->idle.ns = f->idle.share * duration;
+		f->idle.ns = f->idle.share * f->session_ns;
 		f->idle.count = f->node[0].gpu_count;
 		f->idle.work_ns = f->node[0].gpu_ns;
 		f->idle.of = WHOLE_SESSION;

@@ -37,7 +37,7 @@ struct facts {
 	const struct profile *p; /* borrowed; with durations and configurations */
 	struct fact_node *node;  /* [n_nodes of p] */
 	enum facts_whole whole;
-	double whole_ns;
+	double whole_ns, session_ns; /* session_ns: active, once for each process */
 	bool has_gpu, has_sync, has_cpu, gpu_in_steps; /* the last: nearly all of it */
 	double steps;                                  /* how many there were; below: in them */
 	double step_ns, step_gpu_ns, step_gpu_count, step_wait_ns;

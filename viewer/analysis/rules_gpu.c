@@ -43,19 +43,42 @@ static uint32_t most_of_class(const struct facts *f, bool comm)
 
 /* --- parts of the time */
 
+/* Of steps on a timeline how much of them was a part, as the page's Steps has it; false: not known. */
+static bool part_of_steps(const struct facts *f, enum gpu_part part, double *ret)
+{
+	double all = 0, ns = 0;
+	uint32_t i;
+
+	if (f->whole != WHOLE_STEPS || f->step == NULL || part == PART_QUEUED)
+		return false;
+	for (i = 0; i < f->step->n; i++) {
+		const struct step *s = &f->step->step[i];
+
+		if (s->unknown)
+			return false;
+		all += (double)(s->end_ns - s->begin_ns);
+		ns += (double)(part == PART_COMM ? s->comm_ns : s->copy_ns);
+	}
+	*ret = all > 0 ? ns / all : *ret;
+	return all > 0;
+}
+
 static void judge_part(struct judge *j, enum gpu_part part, uint32_t node, const char *words)
 {
 	const struct facts *f = j->f;
-	const double duration = (double)f->p->head.duration_ns;
+	double share = f->part[part];
+	const bool steps = part_of_steps(f, part, &share);
+	const enum facts_whole of = steps ? WHOLE_STEPS : WHOLE_SESSION;
 
-	if (100 * f->part[part] < j->threshold || f->part[part] == 0)
+	if (100 * share < j->threshold || share == 0)
 		return;
 	judge_say(j,
 		(struct verdict){.node = node,
-			.share = f->part[part],
-			.gain_ns = f->part[part] * duration,
+			.of = of,
+			.share = share,
+			.gain_ns = share * whole_ns_of(f, of),
 			.view = node == PROFILE_NONE ? VIEW_summary : VIEW_tree},
-		"%.1f%% of the recorded time %s.", 100 * f->part[part], words);
+		"%.1f%% %s %s.", 100 * share, whole_words(of), words);
 }
 
 void rule_queued_wait(struct judge *j)

@@ -364,7 +364,7 @@ void rule_launch_bound(struct judge *j)
 	if (i->count < 100 || 100 * i->share < j->threshold || i->ns > GAP_NS * i->count ||
 		i->work_ns > SHORT_NS * i->count)
 		return;
-	judge_say(j, (struct verdict){.node = 0, .share = i->share, .gain_ns = i->ns},
+	judge_say(j, (struct verdict){.node = 0, .of = i->of, .share = i->share, .gain_ns = i->ns},
 		"The GPU is idle for %.1f%% %s, in small pieces: %.1f us for each of %.0f "
 		"launches, whose work takes %.1f us.%s",
 		100 * i->share, whole_words(i->of), i->ns / i->count / 1e3, i->count,
@@ -380,6 +380,7 @@ void rule_gpu_idle(struct judge *j)
 		return;
 	judge_say(j,
 		(struct verdict){.node = 0,
+			.of = i->of,
 			.share = i->share,
 			.gain_ns = (double)NAN,
 			.view = j->f->step != NULL ? VIEW_steps : VIEW_summary},

@@ -60,19 +60,15 @@ static void put_path(struct run *run, struct text *t, const struct profile *p, u
 	text_char(t, '\0');
 }
 
-static double per_step(const struct facts *f, double ns)
-{
-	return f->steps > 0 ? ns / f->steps : (double)NAN;
-}
-
 static void put_gain(struct text *t, const struct facts *f, const struct verdict *v)
 {
-	const double step = per_step(f, v->gain_ns);
+	const double step = gain_of_step(f, v), whole = whole_ns_of(f, v->of);
 
 	text_str(t, "at most ");
 	term_duration(t, isnan(step) ? v->gain_ns : step);
 	text_str(t, isnan(step) ? "" : " a step");
-	text_fmt(t, ", %.1f%% %s", 100 * whole_share(f, v->gain_ns), whole_words(f->whole));
+	if (whole > 0)
+		text_fmt(t, ", %.1f%% %s", 100 * v->gain_ns / whole, whole_words(v->of));
 	text_char(t, '\0');
 }
 
@@ -234,7 +230,7 @@ static void json_row(struct run *run, const struct judged *j, uint32_t rule, con
 	envelope_string(t, v != NULL ? v->words : rule_rows[rule].what);
 	envelope_number(t, v != NULL ? v->share : (double)NAN);
 	envelope_number(t, v != NULL ? v->gain_ns : (double)NAN);
-	envelope_number(t, v != NULL ? per_step(j->f, v->gain_ns) : (double)NAN);
+	envelope_number(t, v != NULL ? gain_of_step(j->f, v) : (double)NAN);
 	envelope_string(t, maybe(&path));
 	envelope_string(t, v != NULL ? v->advice : NULL);
 	envelope_string(t, v != NULL ? verdict_views[v->view] : NULL);

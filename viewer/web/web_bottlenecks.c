@@ -38,7 +38,7 @@ static void put_verdict(struct web_ask *a, const struct facts *f, const struct v
 	json_key_str(t, "view", verdict_views[v->view]);
 	json_key_f64(t, "share", v->share);
 	json_key_f64(t, "gain", v->gain_ns);
-	json_key_f64(t, "gain_step", f->steps > 0 ? v->gain_ns / f->steps : (double)NAN);
+	json_key_f64(t, "gain_step", gain_of_step(f, v));
 	put_where(a, f->p, v->node);
 	json_key_str(t, "name",
 		v->node == PROFILE_NONE || v->node == 0 ? NULL : f->p->node[v->node].name);
