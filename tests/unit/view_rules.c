@@ -371,6 +371,19 @@ static void fault_launch_bound(struct made *m)
 		m->step_of[i].ops = 1007;
 }
 
+/* Much is launched, but idle time is the loader's, or that of a scope which launches nothing. */
+static void fault_loader_of_many_launches(struct made *m)
+{
+	fault_launch_bound(m);
+	put(m, m->loader, m->cpu, STEPS * 5 * MS);
+}
+
+static void fault_alone_of_many_launches(struct made *m)
+{
+	fault_launch_bound(m);
+	(void)scope(m, m->step, "augment", STEPS, STEPS * 5 * MS);
+}
+
 static void fault_gpu_idle(struct made *m)
 {
 	busy(m, 30);
@@ -567,6 +580,10 @@ static const struct {
 	SAME(pin_in_loop, LOW, "", "2.0 times a step"),
 	SAME(host_alone, HIGH, "gpu_idle", "for 40.0% of the steps"),
 	SAME(launch_bound, HIGH, "gpu_idle", "a CUDA graph can hold one"),
+	{"data_loader", fault_loader_of_many_launches, SEVERITY_HIGH, "gpu_idle",
+		"50.0% of the steps"},
+	{"host_alone", fault_alone_of_many_launches, SEVERITY_HIGH, "gpu_idle",
+		"50.0% of the steps"},
 	SAME(gpu_idle, MEDIUM, "", "had work for 30.0% of the time"),
 	SAME(queued_wait, MEDIUM, "", "21.0% of the recorded time"),
 	SAME(exposed_comm, MEDIUM, "", "23.0% of the steps"),
@@ -588,8 +605,8 @@ static const struct {
 	SAME(mem_pressure, LOW, "", "98.6% of a GPU's memory"),
 	SAME(clock_throttle, HIGH, "", "held by heat; they were 1100 MHz of 1980"),
 	SAME(gpu_errors, HIGH, "", "2 errors"),
-	SAME(io_wait, MEDIUM, "", "For 40.0% of the time"),
-	SAME(host_pressure, MEDIUM, "", "For 60.0% of the time"),
+	SAME(io_wait, LOW, "", "For 40.0% of the time"),
+	SAME(host_pressure, LOW, "", "For 60.0% of the time"),
 	SAME(dropped_records, MEDIUM, "", "5000 of what happened was lost"),
 	SAME(own_overhead, MEDIUM, "", "takes 20.0% longer"),
 #undef SAME

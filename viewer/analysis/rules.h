@@ -78,9 +78,9 @@
 		"Cooling and power limit (nvidia-smi -q -d PERFORMANCE); at a power limit, less work for the same result is the only gain.") \
 	X(gpu_errors,       READINGS,           1,   "errors",                  HIGH,   "the GPU or its driver reported errors", \
 		"See the kernel's log for Xid and ECC; results of such a run are suspect.") \
-	X(io_wait,          READINGS,           20,  "% of the time",           MEDIUM, "tasks of the host wait for its disks", \
+	X(io_wait,          READINGS,           20,  "% of the time",           LOW,    "tasks of the host wait for its disks", \
 		"Faster or local storage, larger files, a cache in memory.") \
-	X(host_pressure,    READINGS,           20,  "% of the time",           MEDIUM, "tasks of the host wait for a CPU or for memory", \
+	X(host_pressure,    READINGS,           20,  "% of the time",           LOW,    "tasks of the host wait for a CPU or for memory", \
 		"Fewer workers and threads (OMP_NUM_THREADS), more cores for this job, less beside it.") \
 	X(dropped_records,  SESSION,            0,   "% of what was recorded",  MEDIUM, "something of this was lost: sums are too low by as much", \
 		"The head says what was lost and why; `protonctl doctor` and docs/troubleshooting.md what helps.") \

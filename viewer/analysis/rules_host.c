@@ -38,21 +38,31 @@ static bool is_loader(const char *name)
 	return strcmp(name, "dataloader") == 0 || strncmp(name, "enumerate(DataLoader)#", 22) == 0;
 }
 
-void rule_data_loader(struct judge *j)
+/* How long the steps wait for their loader, and where the most. */
+static double loader_ns(const struct facts *f, uint32_t *ret_most)
 {
-	const struct facts *f = j->f;
 	const struct profile *p = f->p;
-	uint32_t i, most = PROFILE_NONE;
 	double all = 0;
+	uint32_t i;
 
+	*ret_most = PROFILE_NONE;
 	for (i = 1; i < p->n_nodes; i++) {
 		if (f->node[i].step == PROFILE_NONE || !is_loader(p->node[i].name) ||
 			is_loader(p->node[p->node[i].parent].name))
 			continue;
 		all += f->node[i].cpu_ns;
-		if (most == PROFILE_NONE || f->node[i].cpu_ns > f->node[most].cpu_ns)
-			most = i;
+		if (*ret_most == PROFILE_NONE || f->node[i].cpu_ns > f->node[*ret_most].cpu_ns)
+			*ret_most = i;
 	}
+	return all;
+}
+
+void rule_data_loader(struct judge *j)
+{
+	const struct facts *f = j->f;
+	uint32_t most;
+	const double all = loader_ns(f, &most);
+
 	if (most == PROFILE_NONE || all == 0 || 100 * all < j->threshold * f->step_ns)
 		return;
 	judge_say(j,
@@ -356,18 +366,40 @@ static double alike(const struct facts *f)
 	return n < 10 ? 0 : (double)same / n;
 }
 
+/* Of the steps' idle time, what other rules have the cause of. */
+static double explained_ns(const struct facts *f)
+{
+	uint32_t said[PLACES], n, at;
+	double ns = loader_ns(f, &at), gain = 0, blocked;
+
+	if (f->idle.of != WHOLE_STEPS)
+		return 0;
+	if (f->wait != NULL)
+		(void)worst_sites(f, said, &gain, &blocked);
+	ns += gain;
+	for (n = 0; n < PLACES && f->gpu_in_steps; n++) {
+		at = next_alone(f, fmax(WORTH * f->step_ns, 1), said, n);
+		if (at == PROFILE_NONE)
+			break;
+		said[n] = at;
+		ns += f->node[at].cpu_ns;
+	}
+	return ns;
+}
+
 /* Much idle time in small pieces, one for each launch, of short work. */
 void rule_launch_bound(struct judge *j)
 {
 	const struct facts_idle *i = &j->f->idle;
+	const double ns = fmax(0, i->ns - explained_ns(j->f)), whole = whole_ns_of(j->f, i->of);
 
-	if (i->count < 100 || 100 * i->share < j->threshold || i->ns > GAP_NS * i->count ||
-		i->work_ns > SHORT_NS * i->count)
+	if (i->count < 100 || whole == 0 || 100 * ns < j->threshold * whole ||
+		ns > GAP_NS * i->count || i->work_ns > SHORT_NS * i->count)
 		return;
-	judge_say(j, (struct verdict){.node = 0, .of = i->of, .share = i->share, .gain_ns = i->ns},
+	judge_say(j, (struct verdict){.node = 0, .of = i->of, .share = ns / whole, .gain_ns = ns},
 		"The GPU is idle for %.1f%% %s, in small pieces: %.1f us for each of %.0f "
 		"launches, whose work takes %.1f us.%s",
-		100 * i->share, whole_words(i->of), i->ns / i->count / 1e3, i->count,
+		100 * ns / whole, whole_words(i->of), ns / i->count / 1e3, i->count,
 		i->work_ns / i->count / 1e3,
 		alike(j->f) > 0.9 ? " Steps launch alike, so a CUDA graph can hold one." : "");
 }
