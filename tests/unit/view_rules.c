@@ -570,7 +570,7 @@ static const struct {
 	}
 	SAME(data_loader, HIGH, "gpu_idle", "waits 45.0% of the steps"),
 	SAME(cpu_gpu_sync, HIGH, "gpu_idle",
-		"50.0 times a step the host waits for the GPU, 0.120 ms each"),
+		"50.0 times a step the host waits for the GPU, 120.0 us each"),
 	{"cpu_gpu_sync", fault_sync_of_a_tree, SEVERITY_HIGH, "gpu_idle",
 		"waits 60.0% of the steps"},
 	SAME(result_fetch, MEDIUM, "gpu_idle", "58.0 times a step"),
@@ -841,6 +841,19 @@ START_TEST(what_a_job_tells)
 }
 END_TEST
 
+START_TEST(times_in_words)
+{
+	struct time_words t;
+
+	ck_assert_str_eq(time_words(0, &t), "0 ns");
+	ck_assert_str_eq(time_words(999, &t), "999 ns");
+	ck_assert_str_eq(time_words(1500, &t), "1.5 us");
+	ck_assert_str_eq(time_words(12.3456e6, &t), "12.346 ms");
+	ck_assert_str_eq(time_words(90e9, &t), "90.00 s");
+	ck_assert_str_eq(time_words(1e18, &t), "1000000000.00 s");
+}
+END_TEST
+
 /* Of an empty tree nothing is said, and each rule that judges nothing says what it lacks. */
 START_TEST(nothing_at_all)
 {
@@ -875,6 +888,7 @@ Suite *suite(void)
 	tcase_add_test(t, limits);
 	tcase_add_test(t, the_worst_comes_first);
 	tcase_add_test(t, what_a_job_tells);
+	tcase_add_test(t, times_in_words);
 	tcase_add_test(t, nothing_at_all);
 	suite_add_tcase(s, t);
 	return s;

@@ -185,6 +185,23 @@ const char *whole_words(enum facts_whole w)
 				: "of the recorded time";
 }
 
+const char *time_words(double ns, struct time_words *buf)
+{
+	static const struct {
+		double below, ns;
+		int digits;
+		const char *unit;
+	} units[] = {{1e3, 1, 0, "ns"}, {1e6, 1e3, 1, "us"}, {1e9, 1e6, 3, "ms"},
+		{HUGE_VAL, 1e9, 2, "s"}};
+	uint32_t i = 0;
+
+	while (ns >= units[i].below && i + 1 < sizeof(units) / sizeof(*units))
+		i++;
+	(void)snprintf(buf->text, sizeof(buf->text), "%.*f %s", units[i].digits, ns / units[i].ns,
+		units[i].unit);
+	return buf->text;
+}
+
 double whole_ns_of(const struct facts *f, enum facts_whole w)
 {
 	return w == WHOLE_STEPS     ? f->step_ns

@@ -110,6 +110,11 @@ void judge_say(struct judge *j, struct verdict v, const char *fmt, ...)
 void judge_note(struct judge *j, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* Of one that cannot tell. */
 void judge_unsure(struct judge *j, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+/* "1.250 ms", for words; buf: where it may stand. */
+struct time_words {
+	char text[24];
+};
+const char *time_words(double ns, struct time_words *buf);
 /* "of the steps", "of the recorded time", "of the GPU's work". */
 const char *whole_words(enum facts_whole w);
 double whole_ns_of(const struct facts *f, enum facts_whole w);

@@ -139,6 +139,8 @@ static void say_sites(struct judge *j)
 	}
 	for (k = 0; k < n; k++) {
 		const struct wait_site *s = &f->wait->site[site[k]];
+		const double calls = (double)s->calls;
+		struct time_words each, bubble;
 
 		if ((double)s->gain_ns < 0.1 * gain)
 			continue;
@@ -146,10 +148,10 @@ static void say_sites(struct judge *j)
 			(struct verdict){.node = node_of(f, f->wait, site[k]),
 				.share = (double)s->gain_ns / f->step_ns,
 				.gain_ns = (double)s->gain_ns},
-			"%.1f times a step the host waits for the GPU, %.3f ms each; behind that "
-			"the GPU has nothing to do for %.3f ms.",
-			(double)s->calls / f->steps, (double)s->blocked_ns / 1e6 / (double)s->calls,
-			(double)s->bubble_ns / 1e6 / (double)s->calls);
+			"%.1f times a step the host waits for the GPU, %s each; behind that "
+			"the GPU has nothing to do for %s.",
+			calls / f->steps, time_words((double)s->blocked_ns / calls, &each),
+			time_words((double)s->bubble_ns / calls, &bubble));
 	}
 }
 

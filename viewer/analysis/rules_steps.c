@@ -106,6 +106,7 @@ static bool add_excess(struct judge *j, bool warm, struct excess *x)
 
 void rule_slow_steps(struct judge *j)
 {
+	struct time_words more;
 	struct excess x;
 
 	/* Of many slow ones jitter speaks. */
@@ -117,14 +118,15 @@ void rule_slow_steps(struct judge *j)
 			.share = x.ns / x.all_ns,
 			.gain_ns = x.ns,
 			.view = VIEW_steps},
-		"%u of %u steps take much longer than the median, %.3f ms more on average; the "
-		"slowest is "
+		"%u of %u steps take much longer than the median, %s more on average; the slowest "
+		"is "
 		"step %u.",
-		x.n, x.steps, x.ns / x.n / 1e6, x.worst);
+		x.n, x.steps, time_words(x.ns / x.n, &more), x.worst);
 }
 
 void rule_warm_up(struct judge *j)
 {
+	struct time_words more;
 	struct excess x;
 
 	if (!add_excess(j, true, &x) || 100 * x.ns < j->threshold * x.all_ns)
@@ -134,8 +136,8 @@ void rule_warm_up(struct judge *j)
 			.share = x.ns / x.all_ns,
 			.gain_ns = (double)NAN,
 			.view = VIEW_steps},
-		"The first %u step%s over 1.5 times the median, together %.3f ms more.", x.n,
-		x.n == 1 ? " takes" : "s take", x.ns / 1e6);
+		"The first %u step%s over 1.5 times the median, together %s more.", x.n,
+		x.n == 1 ? " takes" : "s take", time_words(x.ns, &more));
 }
 
 /* Of all steps' histograms: the 90th percentile, so that a few slow ones are not meant. */
@@ -143,6 +145,7 @@ void rule_jitter(struct judge *j)
 {
 	const struct facts *f = j->f;
 	struct spread *s = malloc(sizeof(*s));
+	struct time_words half, tenth;
 	double p50, p90;
 	uint32_t i;
 
@@ -162,8 +165,8 @@ void rule_jitter(struct judge *j)
 				.share = fmax(0, 1 - p50 * f->steps / f->step_ns),
 				.gain_ns = fmax(0, f->step_ns - p50 * f->steps),
 				.view = f->step != NULL ? VIEW_steps : VIEW_summary},
-			"Half of the steps take up to %.3f ms, a tenth %.3f ms or more.", p50 / 1e6,
-			p90 / 1e6);
+			"Half of the steps take up to %s, a tenth %s or more.",
+			time_words(p50, &half), time_words(p90, &tenth));
 	free(s);
 }
 
@@ -335,6 +338,7 @@ void rule_slow_rank(struct judge *j)
 	const struct ranks *r = j->f->rank;
 	const struct ranks_row *row = slowest_row(r, j->threshold);
 	const struct ranks_process *p;
+	struct time_words more;
 	double share;
 
 	if (row == NULL)
@@ -346,9 +350,9 @@ void rule_slow_rank(struct judge *j)
 			.share = share,
 			.gain_ns = share * j->f->whole_ns, /* of each rank's time */
 			.view = VIEW_ranks},
-		"%s %lld takes %.1f times the median here, %.3f ms more. Where ranks meet, the "
-		"others wait "
-		"for it.",
+		"%s %lld takes %.1f times the median here, %s more. Where ranks meet, the others "
+		"wait for it.",
 		p->rank >= 0 ? "Rank" : "Process", (long long)(p->rank >= 0 ? p->rank : p->pid),
-		(double)row->max_ns / fmax((double)row->median_ns, 1), more_of(row) / 1e6);
+		(double)row->max_ns / fmax((double)row->median_ns, 1),
+		time_words(more_of(row), &more));
 }
