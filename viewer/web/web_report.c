@@ -179,8 +179,8 @@ static int put_answers(struct web *w, const char *id, struct text *t)
 		const char *name;
 		bool needed;
 	} answers[] = {{"meta", true}, {"tree", true}, {"ops", false}, {"ops?by=family", false},
-		{"ops?by=class", false}, {"steps", false}, {"ranks", false},
-		{"bottlenecks", false}, {"series", false}, {"lanes", false}};
+		{"ops?by=class", false}, {"steps", false}, {"ranks", false}, {"bottlenecks", false},
+		{"series", false}, {"lanes", false}};
 	char path[64];
 	size_t i;
 	int r = put_list(t, id);
