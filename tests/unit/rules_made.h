@@ -168,9 +168,10 @@ static void make_steps(struct made *m)
 		m->step_of[i] = (struct step){.number = i + 1,
 			.begin_ns = (uint64_t)(i * 10 * MS),
 			.end_ns = (uint64_t)((i + 1) * 10 * MS),
-			.compute_ns = (uint64_t)(8.6 * MS),
-			.comm_ns = (uint64_t)(0.3 * MS),
-			.copy_ns = (uint64_t)(0.2 * MS),
+			.part_ns = {[PART_COMPUTE] = (uint64_t)(8.6 * MS),
+				[PART_COMM] = (uint64_t)(0.3 * MS),
+				[PART_COPY] = (uint64_t)(0.2 * MS),
+				[PART_HOST] = (uint64_t)(0.9 * MS)},
 			.ops = 107};
 		m->memory[i] = 5e9 + (i % 3) * 1e6;
 	}

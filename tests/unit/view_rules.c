@@ -17,8 +17,10 @@ static void busy(struct made *m, double percent)
 	uint32_t i;
 
 	put(m, m->gemm, m->time, STEPS * (percent / 10 - 1.01) * MS);
-	for (i = 0; i < STEPS; i++)
-		m->step_of[i].compute_ns = (uint64_t)((percent / 10 - 0.5) * MS);
+	for (i = 0; i < STEPS; i++) {
+		m->step_of[i].part_ns[PART_COMPUTE] = (uint64_t)((percent / 10 - 0.5) * MS);
+		m->step_of[i].part_ns[PART_HOST] = (uint64_t)((10 - percent / 10) * MS);
+	}
 }
 
 static void fault_data_loader(struct made *m)
@@ -111,9 +113,8 @@ static void part(struct made *m, enum gpu_part p)
 	uint32_t i;
 
 	for (i = 0; i < STEPS; i++) {
-		m->step_of[i].compute_ns -= (uint64_t)(2 * MS);
-		m->step_of[i].comm_ns += (uint64_t)(p == PART_COMM ? 2 * MS : 0);
-		m->step_of[i].copy_ns += (uint64_t)(p == PART_COPY ? 2 * MS : 0);
+		m->step_of[i].part_ns[PART_COMPUTE] -= (uint64_t)(2 * MS);
+		m->step_of[i].part_ns[p] += (uint64_t)(2 * MS);
 	}
 	m->p->device[0].part_ns[PART_COMPUTE] -= (uint64_t)(200 * MS);
 	m->p->device[0].part_ns[p] += (uint64_t)(200 * MS);

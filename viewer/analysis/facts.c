@@ -234,11 +234,13 @@ static void idle_of_steps(struct facts *f)
 	for (i = 0; i < f->step->n; i++) {
 		const struct step *s = &f->step->step[i];
 
-		if (s->unknown)
+		const double ns = step_parts(s, 0, PART_MAX);
+
+		if (s->part_ns[PART_UNKNOWN] > 0)
 			return;
 		ops += s->ops;
-		all += (double)(s->end_ns - s->begin_ns);
-		busy += (double)(s->compute_ns + s->comm_ns + s->copy_ns);
+		all += ns > 0 ? ns : (double)(s->end_ns - s->begin_ns);
+		busy += step_parts(s, 0, PART_IDLE);
 	}
 	if (ops > 0 && all > 0 && f->whole == WHOLE_STEPS)
 		f->idle = (struct facts_idle){

@@ -54,10 +54,12 @@ static bool part_of_steps(const struct facts *f, enum gpu_part part, double *ret
 	for (i = 0; i < f->step->n; i++) {
 		const struct step *s = &f->step->step[i];
 
-		if (s->unknown)
+		const double whole = step_parts(s, 0, PART_MAX);
+
+		if (s->part_ns[PART_UNKNOWN] > 0)
 			return false;
-		all += (double)(s->end_ns - s->begin_ns);
-		ns += (double)(part == PART_COMM ? s->comm_ns : s->copy_ns);
+		all += whole > 0 ? whole : (double)(s->end_ns - s->begin_ns);
+		ns += (double)s->part_ns[part];
 	}
 	*ret = all > 0 ? ns / all : *ret;
 	return all > 0;

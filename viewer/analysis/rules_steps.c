@@ -71,6 +71,14 @@ struct excess {
 	uint32_t n, steps, worst; /* worst: its number */
 };
 
+/* How long its GPUs were idle in it, one with another. */
+static double idle_of(const struct step *s)
+{
+	const double all = step_parts(s, 0, PART_MAX);
+
+	return ns_of(s) * (all > 0 ? step_parts(s, PART_IDLE, PART_MAX) / all : 1);
+}
+
 /* Of steps beyond the limit, or of the first ones, what they take over the median. */
 static bool add_excess(struct judge *j, bool warm, struct excess *x)
 {
@@ -91,7 +99,7 @@ static bool add_excess(struct judge *j, bool warm, struct excess *x)
 				continue;
 			x->n++;
 			x->ns += more;
-			x->idle_ns += ns_of(s) - (double)(s->compute_ns + s->comm_ns + s->copy_ns);
+			x->idle_ns += idle_of(s);
 			if (more > x->worst_ns) {
 				x->worst_ns = more;
 				x->worst = s->number;

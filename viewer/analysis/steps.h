@@ -25,6 +25,16 @@ struct step {
 	uint32_t ops;              /* that began in it */
 };
 
+/* Of a step's GPUs together, the time of parts [from, end). */
+static inline double step_parts(const struct step *s, enum gpu_part from, enum gpu_part end)
+{
+	uint64_t ns = 0;
+
+	for (; from < end; from++)
+		ns += s->part_ns[from];
+	return (double)ns;
+}
+
 struct steps_process {
 	int64_t pid, rank; /* rank -1: none */
 };
