@@ -9,6 +9,8 @@
 #include "table.h"
 #include "trace.h"
 
+struct lane;
+
 struct timeline_key {
 	uint32_t a, b, c;
 };
@@ -17,6 +19,12 @@ struct timeline_index { /* what a chunk's list has, in its order */
 	struct table by_key;
 	struct timeline_key *key;
 	uint32_t n, cap;
+};
+
+struct burst_part { /* events that were summed: when they were, and in which lane */
+	uint64_t from, to;
+	const struct lane *lane;
+	uint32_t lane_index;
 };
 
 struct chunk {
@@ -28,7 +36,7 @@ struct chunk {
 
 struct timeline {
 	struct trace_pack pack;
-	struct timeline_index node, thread, stream, config, text;
+	struct timeline_index node, thread, stream, config, text, burst;
 	struct chunk *sealed; /* not yet collected */
 	uint32_t n_sealed, cap_sealed;
 	uint32_t number; /* of the chunk that grows */

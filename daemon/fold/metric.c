@@ -182,8 +182,8 @@ void tree_total(struct part *part, const struct total_part *x)
 	dirty_mark(&part->tree.dirty_metrics, &m->dirty, (uint32_t)(m - part->tree.metric));
 	if (x->surplus)
 		loss_part(part, LOST_NODES, x->n);
-	if (part->timeline != NULL)
-		note_count(part, NOTE_SUMMED, x->n);
+	if (part->timeline != NULL && x->n != 0)
+		timeline_burst(part, &x->burst, m->segment, x->n);
 }
 
 void tree_metric(struct part *part, const struct lane *lane, const struct rec_metric *r)

@@ -5,6 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "chunks.h"
+
 struct gpu;
 struct lane;
 struct launch;
@@ -21,6 +23,7 @@ struct total_part {
 	uint64_t opened, n;
 	uint64_t before, sum; /* as it was, and is */
 	uint64_t latest;      /* the last value */
+	struct burst_part burst;
 	uint8_t type;
 	bool surplus; /* they were of paths that had no room */
 };

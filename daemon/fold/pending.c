@@ -25,8 +25,8 @@
 /* 1: without a launch's thread, a record's context and a lane's name; 2: without LIST_JOINED;
  * 3: without put_near(), and records by their number; 4: CAUSES_BEFORE_5; 5: without a counter
  * that waits; 6: without sums; 7: without a launch's executable graph, of busy time the first union
- * only, and all open scopes have cells */
-#define PENDING_VERSION 8u
+ * only, and all open scopes have cells; 8: of sums not when the last event was */
+#define PENDING_VERSION 9u
 #define NOTES_BEFORE_7  5u  /* notes that were packed without their number */
 #define CAUSES_BEFORE_5 13u /* causes of loss that were packed without their number */
 #define PENDING_MAX     (256u << 20)
@@ -633,6 +633,7 @@ static void put_sum(struct pack *k, const struct open_sum *x)
 
 	put(k, x->lane);
 	put(k, x->pos);
+	put(k, x->last);
 	put(k, x->total);
 	if (x->total) {
 		put(k, x->n);
@@ -661,6 +662,7 @@ static void get_sums(struct unpack *u, struct process *p)
 	for (; n > 0 && !u->bad && !p->fold->no_memory; n--) {
 		x = (struct open_sum){.lane = get32(u)};
 		x.pos = get(u);
+		x.last = u->version > 8 ? get(u) : 0;
 		x.total = get(u) != 0;
 		if (x.total) {
 			x.n = get(u);

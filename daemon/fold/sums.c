@@ -129,6 +129,19 @@ static void bounds(struct process *p, const struct rec_sum *r, struct sum_part *
 	x->max_ns = x->max_ns < x->min_ns ? x->min_ns : x->max_ns;
 }
 
+/* Since it was last looked at. No law holds for `last`: a live reader may find it half there. */
+static struct burst_part burst_of(
+	const struct process *p, struct open_sum *now, uint64_t opened, uint64_t last)
+{
+	struct burst_part b = {.from = now->last > opened ? now->last : opened,
+		.lane = &p->lane[now->lane],
+		.lane_index = now->lane};
+
+	b.to = last > b.from && last <= INT64_MAX ? last : b.from;
+	now->last = b.to;
+	return b;
+}
+
 /* Copied counts: what is more than was counted. False: one fell. */
 static bool more_of(const struct rec_sum *r, const struct open_sum *was, struct sum_part *ret)
 {
@@ -174,6 +187,7 @@ void sums_scopes(struct process *p, uint32_t lane, uint64_t pos, const uint8_t *
 	x.surplus = (REC_FLAGS(r.hdr) & SUM_SURPLUS) != 0;
 	if (x.n != 0 || r.time != now.time) {
 		bounds(p, &r, &x);
+		x.burst = burst_of(p, &now, r.opened, r.last);
 		p->events += x.n;
 		for (i = 0; i < p->n_parts; i++)
 			tree_sum(p->part[i], &x);
@@ -212,6 +226,7 @@ void sums_metrics(struct process *p, uint32_t lane, uint64_t pos, const uint8_t 
 	x.n = r.count - now.n;
 	x.before = now.sum;
 	if (x.n != 0 || x.sum != x.before) {
+		x.burst = burst_of(p, &now, r.opened, r.last);
 		p->events += x.n;
 		for (i = 0; i < p->n_parts; i++)
 			tree_total(p->part[i], &x);

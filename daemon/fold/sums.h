@@ -15,6 +15,7 @@ struct process;
  * no meaning. */
 struct open_sum {
 	uint64_t pos;
+	uint64_t last; /* clock up to which its events are counted; 0: not known */
 	uint32_t lane;
 	bool total;
 	union {

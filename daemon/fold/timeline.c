@@ -7,6 +7,7 @@
 #include "cells.h"
 #include "chunks.h"
 #include "flight.h"
+#include "loss.h"
 #include "node.h"
 #include "part.h"
 #include "process.h"
@@ -338,7 +339,7 @@ void timeline_seal(struct part *part)
 	struct timeline *t = part->timeline;
 	struct chunk c;
 
-	if (t == NULL || trace_pack_events(&t->pack) == 0)
+	if (t == NULL || trace_pack_is_empty(&t->pack))
 		return;
 	if (timeline_open_chunk(part, &c) < 0) {
 		part->process->fold->no_memory = true;
@@ -354,6 +355,7 @@ void timeline_seal(struct part *part)
 	index_clear(&t->stream);
 	index_clear(&t->config);
 	index_clear(&t->text);
+	index_clear(&t->burst);
 }
 
 /* To be called before an event's places are looked up. */
@@ -449,6 +451,44 @@ void timeline_metric(struct part *part, const struct lane *lane, const struct me
 		timeline_end(part, trace_pack_metric(&t->pack, &metric));
 }
 
+static void burst_add(
+	struct part *part, const struct burst_part *b, const struct timeline_key *key, uint64_t n)
+{
+	struct timeline *t = timeline_begin(part);
+	const struct trace_burst burst = {.begin = b->from,
+		.end = b->to,
+		.n = n,
+		.thread = place_thread(part, b->lane->tid, b->lane->name),
+		.segment = key->c};
+	bool packed;
+
+	if (part->process->fold->no_memory)
+		return;
+	packed = trace_pack_burst(&t->pack, &burst);
+	if (packed)
+		(void)index_add(part, &t->burst, *key);
+	timeline_end(part, packed);
+}
+
+void timeline_burst(struct part *part, const struct burst_part *b, uint32_t segment, uint64_t n)
+{
+	struct timeline *t = part->timeline;
+	const struct timeline_key key = {b->lane_index, b->lane->generation, segment};
+	const uint32_t at = index_find(&t->burst, key);
+	struct trace_burst *have;
+
+	note_count(part, NOTE_SUMMED, n);
+	if (at == TABLE_NONE) {
+		burst_add(part, b, &key, n);
+		return;
+	}
+	have = &t->pack.burst[at];
+	have->begin = b->from < have->begin ? b->from : have->begin;
+	have->end = b->to > have->end ? b->to : have->end;
+	have->n += n;
+	t->dirty = true;
+}
+
 /* --- collect and restore --- */
 
 void timeline_clean(struct part *part)
@@ -477,6 +517,7 @@ void timeline_free(struct part *part)
 	index_fini(&t->stream);
 	index_fini(&t->config);
 	index_fini(&t->text);
+	index_fini(&t->burst);
 	free(t->sealed);
 	free(t);
 	part->timeline = NULL;

@@ -14,6 +14,7 @@
 #include "table.h"
 #include "trace.h"
 
+struct burst_part;
 struct cell;
 struct chunk;
 struct chunks;
@@ -40,6 +41,9 @@ void timeline_op(
 	struct part *part, const struct launch *l, const struct gpu *g, const struct cell *cell);
 void timeline_metric(struct part *part, const struct lane *lane, const struct metric *m,
 	const struct rec_metric *r);
+/* n events more of a lane's that are in the tree and not here: one burst for all from the THREAD record
+ * that made it a lane of sums to the next, in each chunk and segment. Counted as a note, too. */
+void timeline_burst(struct part *part, const struct burst_part *b, uint32_t segment, uint64_t n);
 
 void timeline_seal(struct part *part); /* closes the chunk that grows */
 /* A copy of the chunk that grows, sealed as it stands; its bytes are malloc()ed. -ENOMEM. */

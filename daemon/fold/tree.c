@@ -297,7 +297,7 @@ void tree_sum(struct part *part, const struct sum_part *s)
 	if (s->n != 0)
 		durations_sum(part, c, s);
 	if (part->timeline != NULL && s->n != 0)
-		note_count(part, NOTE_SUMMED, s->n);
+		timeline_burst(part, &s->burst, c->segment, s->n);
 }
 
 void tree_open_scope(

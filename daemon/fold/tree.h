@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "chunks.h"
 #include "record.h"
 
 struct busy;
@@ -30,7 +31,8 @@ void tree_open_scope(
 void tree_seen_open(struct part *part, uint32_t path, uint64_t clock);
 /* Of a sum: what came since it was last looked at. */
 struct sum_part {
-	uint64_t opened;                /* clock at which it counts */
+	uint64_t opened; /* clock at which it counts */
+	struct burst_part burst;
 	uint64_t n, ns, min_ns, max_ns; /* min, max: of all of the sum */
 	uint32_t path, first;           /* first: bucket that count[0] is */
 	bool surplus;                   /* they were of paths that had no room */

@@ -7,6 +7,7 @@
 
 #define CHROME_LANE_TID 1000000u /* of a stream's or a thread's second lane and on */
 #define CHROME_NO_PID   (-1)
+#define CHROME_SUMMED   LANES_MAX /* a thread's lane of bursts */
 
 struct chrome {
 	struct text *t; /* where to */

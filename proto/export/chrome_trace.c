@@ -106,6 +106,21 @@ static void chrome_scope(struct timeline *w, const struct timeline_scope *s)
 	text_char(t, '}');
 }
 
+/* Scopes begin and end within it as they like: it has a lane beside its thread. */
+static void chrome_burst(struct timeline *w, const struct timeline_burst *b)
+{
+	char words[64];
+
+	snprintf(words, sizeof(words), BURST_WORDS, b->n);
+	chrome_event(chrome(w), "X", "summed", words, w->at.pid,
+		chrome_lane_tid(b->tid, CHROME_SUMMED), b->begin_ns);
+	text_str(&w->out, ",\"dur\":");
+	chrome_micros(&w->out, b->end_ns - b->begin_ns);
+	text_str(&w->out, ",\"args\":{\"count\":");
+	chrome_number(&w->out, b->n);
+	text_str(&w->out, "}}");
+}
+
 /* --- what the GPU did */
 
 static void op_args(struct timeline *w, const struct timeline_op *p)
@@ -191,11 +206,17 @@ static void name_threads(struct timeline *w)
 	char words[THREAD_NAME_MAX];
 	uint32_t i;
 
-	for (i = 0; i < w->n_threads; i++)
-		chrome_metadata(chrome(w), "thread_name", w->at.pid, w->thread[i].tid, "name",
-			thread_name(w->at.command, w->at.pid, w->thread[i].tid, w->thread[i].name,
-				words),
-			0);
+	for (i = 0; i < w->n_threads; i++) {
+		const struct named *t = &w->thread[i];
+
+		chrome_metadata(chrome(w), "thread_name", w->at.pid, t->tid, "name",
+			thread_name(w->at.command, w->at.pid, t->tid, t->name, words), 0);
+		if (!t->summed)
+			continue;
+		snprintf(words, sizeof(words), "%u, summed", t->tid);
+		chrome_metadata(chrome(w), "thread_name", w->at.pid,
+			chrome_lane_tid(t->tid, CHROME_SUMMED), "name", words, 0);
+	}
 }
 
 static void name_lanes(struct timeline *w, const struct lane_set *set, int64_t gpu_pid)
@@ -454,12 +475,14 @@ static void chrome_reading(struct timeline *w, const struct timeline_reading *r)
 static void chrome_close(struct timeline *w)
 {
 	text_str(&w->out, "\n],\"eventsGone\":");
-	chrome_number(&w->out, w->gone);
+	chrome_number(&w->out, w->left.gone);
+	if (w->left.summed > 0)
+		text_fmt(&w->out, ",\"eventsSummed\":%" PRIu64, w->left.summed);
 	text_str(&w->out, "}\n");
 }
 
 int chrome_trace_write(struct sqlite3 *db, int64_t id, const struct profile_select *s, FILE *to,
-	uint64_t *ret_gone, struct err *e)
+	struct export_left *ret_left, struct err *e)
 {
 	static const struct timeline_form chrome_form = {.open = chrome_open,
 		.device = chrome_device,
@@ -468,13 +491,14 @@ int chrome_trace_write(struct sqlite3 *db, int64_t id, const struct profile_sele
 		.scope = chrome_scope,
 		.op = chrome_op,
 		.metric = chrome_metric,
+		.burst = chrome_burst,
 		.process_end = chrome_process_end,
 		.reading = chrome_reading,
 		.close = chrome_close};
 	struct form own = {.tasks = 0};
 	int r;
 
-	r = timeline_write(&chrome_form, &own, db, id, s, to, ret_gone, e);
+	r = timeline_write(&chrome_form, &own, db, id, s, to, ret_left, e);
 	text_fini(&own.last);
 	return r;
 }

@@ -19,16 +19,19 @@ struct sqlite3;
  * writes paths out. */
 #define EXPORT_TEXT_MAX ((size_t)256 << 20)
 typedef int export_tree_fn(const struct profile *p, char **ret_text, size_t *ret_bytes);
+struct export_left {     /* events that a timeline does not have */
+	uint64_t gone;   /* they had left the store over a ceiling before */
+	uint64_t summed; /* they came too fast to be kept one by one: bursts (trace.h) */
+};
 /* The timeline, or all, of session `id` of an open store, to a file which the caller opens, flushes and
- * closes. *ret_gone, which may be NULL: events that had left the store over a ceiling before. Words
- * in e: -ENOENT no such session, -ENODATA it kept no timeline, -EBADMSG a damaged chunk, -ENOSPC
+ * closes. ret_left may be NULL. Words in e: -ENOENT no such session, -ENODATA it kept no timeline, -EBADMSG a damaged chunk, -ENOSPC
  * and other failures to write, -ENOMEM. */
 typedef int export_timeline_fn(struct sqlite3 *db, int64_t id, const struct profile_select *s,
-	FILE *to, uint64_t *ret_gone, struct err *e);
+	FILE *to, struct export_left *ret_left, struct err *e);
 /* Likewise into a folder, which is there and empty; each such has a file of this name. */
 #define EXPORT_FOLDER_MARK "traces.otf2"
 typedef int export_folder_fn(struct sqlite3 *db, int64_t id, const struct profile_select *s,
-	const char *folder, uint64_t *ret_gone, struct err *e);
+	const char *folder, struct export_left *ret_left, struct err *e);
 /* Whether bytes begin like a file of this format. */
 typedef bool export_sniff_fn(const char *bytes, size_t n);
 /* The profile in a file. Believes no byte. -EBADMSG, -EFBIG over 1 GiB, -ENOMEM, with words. */

@@ -547,12 +547,15 @@ static void kineto_close(struct sorted *s)
 	name_rows(s);
 	text_fmt(&s->w->out,
 		"\n],\"eventsGone\":%" PRIu64 ",\"metricsLeftOut\":%" PRIu64
-		",\"projectionsLeftOut\":%" PRIu64 "}\n",
-		s->w->gone, s->loose, kineto(s)->overlaps);
+		",\"projectionsLeftOut\":%" PRIu64,
+		s->w->left.gone, s->loose, kineto(s)->overlaps);
+	if (s->w->left.summed > 0)
+		text_fmt(&s->w->out, ",\"eventsSummed\":%" PRIu64, s->w->left.summed);
+	text_str(&s->w->out, "}\n");
 }
 
 int kineto_write(struct sqlite3 *db, int64_t id, const struct profile_select *s, FILE *to,
-	uint64_t *ret_gone, struct err *e)
+	struct export_left *ret_left, struct err *e)
 {
 	static const struct sorted_form form = {.open = kineto_open,
 		.scope = kineto_scope,
@@ -560,7 +563,7 @@ int kineto_write(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 		.op = kineto_op,
 		.close = kineto_close};
 	struct kineto k = {.ids = 0};
-	const int r = sorted_write(&form, &k, db, id, s, to, ret_gone, e);
+	const int r = sorted_write(&form, &k, db, id, s, to, ret_left, e);
 
 	while (k.n_rows > 0)
 		free(k.row[--k.n_rows]);

@@ -12,13 +12,13 @@
 #include <errno.h>
 
 int otf2_write(struct sqlite3 *db, int64_t id, const struct profile_select *s, const char *folder,
-	uint64_t *ret_gone, struct err *e)
+	struct export_left *ret_left, struct err *e)
 {
 	(void)db;
 	(void)id;
 	(void)s;
 	(void)folder;
-	(void)ret_gone;
+	(void)ret_left;
 	return err_set(e, -ENOTSUP,
 		"this protonview was built without OTF2's headers: install "
 		"libopen-trace-format2-dev (Debian) and build it again");
@@ -551,7 +551,7 @@ static void otf2_open(struct sorted *s)
 }
 
 int otf2_write(struct sqlite3 *db, int64_t id, const struct profile_select *s, const char *folder,
-	uint64_t *ret_gone, struct err *e)
+	struct export_left *ret_left, struct err *e)
 {
 	static const struct sorted_form form = {.by_thread = true,
 		.lanes = true,
@@ -567,7 +567,7 @@ int otf2_write(struct sqlite3 *db, int64_t id, const struct profile_select *s, c
 
 	if (r == 0) {
 		(void)a.call.Error_RegisterCallback(on_error, &a);
-		r = sorted_write(&form, &a, db, id, s, NULL, ret_gone, e);
+		r = sorted_write(&form, &a, db, id, s, NULL, ret_left, e);
 	}
 	/* It writes the definitions, and returns success when they did not fit, having complained. */
 	if (a.at != NULL &&

@@ -6,6 +6,7 @@
  * off loses no other. Scopes are slices on their threads, a task is a track of its own, a launch is
  * an instant with an arrow to its GPU work. Operations of one stream may overlap: Perfetto puts them
  * beside each other. Names stand once. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -102,12 +103,14 @@ enum {
 	CATEGORY_TASK,
 	CATEGORY_LAUNCH,
 	CATEGORY_METRIC,
+	CATEGORY_SUMMED,
 	STAGE_FIRST = 1,    /* + enum cell_class */
 	QUEUE_FIRST = 64,   /* + place of the stream's lanes, over all processes */
 	TRACKS_PROCESS = 1, /* uuid: kind, number of the process, thread */
 	TRACKS_THREAD = 2,
 	TRACKS_TASK = 3,
 	TRACKS_READING = 4,
+	TRACKS_SUMMED = 5,
 };
 
 struct slice {
@@ -131,7 +134,7 @@ struct pftrace {
 	uint32_t cap_open;
 	uint64_t n_processes, n_operations, n_tasks;
 	uint32_t queue, n_queues; /* the first of this process; all that were told */
-	bool stage_told[CLASS_MAX], context_told;
+	bool stage_told[CLASS_MAX], context_told, summed_told;
 };
 
 static struct pftrace *mine(struct timeline *w)
@@ -425,6 +428,30 @@ static void pf_metric(struct timeline *w, const struct held *h, uint64_t ns)
 	put_packet(w, true);
 }
 
+/* Scopes begin and end within it as they like: it has a track below its thread's. */
+static void pf_burst(struct timeline *w, const struct timeline_burst *b)
+{
+	struct pftrace *f = mine(w);
+	const uint64_t uuid = track(TRACKS_SUMMED, f->n_processes, b->tid);
+	char words[64];
+
+	if (b->first)
+		put_track(w, uuid, thread_track(w, b->tid), "summed");
+	if (!f->summed_told)
+		intern(f, INTERNED_CATEGORY, CATEGORY_SUMMED, "summed");
+	f->summed_told = true;
+	snprintf(words, sizeof(words), BURST_WORDS, b->n);
+	pb_number(&f->event, EVENT_TYPE, TYPE_BEGIN);
+	pb_number(&f->event, EVENT_TRACK, uuid);
+	pb_number(&f->event, EVENT_CATEGORY, CATEGORY_SUMMED);
+	pb_string(&f->event, EVENT_NAME_TEXT, words);
+	note_uint(f, &f->event, "count", b->n);
+	pb_number(&f->packet, PACKET_TIME, trace_time(w, b->begin_ns));
+	pb_message(&f->packet, PACKET_EVENT, &f->event);
+	put_packet(w, true);
+	put_end(w, uuid, b->end_ns);
+}
+
 /* --- what the GPU did */
 
 static void specification(struct pftrace *f, uint64_t iid, const char *name)
@@ -660,7 +687,7 @@ static void pf_opened(struct timeline *w)
 }
 
 int pftrace_write(struct sqlite3 *db, int64_t id, const struct profile_select *s, FILE *to,
-	uint64_t *ret_gone, struct err *e)
+	struct export_left *ret_left, struct err *e)
 {
 	static const struct timeline_form form = {.open = pf_open,
 		.device = pf_device,
@@ -669,11 +696,12 @@ int pftrace_write(struct sqlite3 *db, int64_t id, const struct profile_select *s
 		.scope = pf_scope,
 		.op = pf_op,
 		.metric = pf_metric,
+		.burst = pf_burst,
 		.chunk_end = pf_chunk_end,
 		.process_end = pf_process_end,
 		.reading = pf_reading};
 	struct pftrace f = {.begun = false};
-	const int r = timeline_write(&form, &f, db, id, s, to, ret_gone, e);
+	const int r = timeline_write(&form, &f, db, id, s, to, ret_left, e);
 
 	text_fini(&f.packet);
 	text_fini(&f.event);

@@ -24,14 +24,14 @@ static int fill(struct sqlite3 *to, void *arg, struct err *e)
 }
 
 int protond_write(struct sqlite3 *db, int64_t id, const struct profile_select *s, FILE *to,
-	uint64_t *ret_gone, struct err *e)
+	struct export_left *ret_left, struct err *e)
 {
 	struct from f = {db, id};
 	const bool own = sqlite3_get_autocommit(db) != 0;
 	int r;
 
-	if (ret_gone != NULL)
-		*ret_gone = 0;
+	if (ret_left != NULL)
+		*ret_left = (struct export_left){0};
 	if (s != NULL && (s->process != NULL || s->one_phase || s->to_ns != 0 || s->last_step != 0))
 		return err_set(e, -EINVAL,
 			"a portable session is whole: --process, --phase, --window and --step go "

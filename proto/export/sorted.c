@@ -469,7 +469,7 @@ static void sorted_fini(struct sorted *s)
 }
 
 int sorted_write(const struct sorted_form *form, void *mine, struct sqlite3 *db, int64_t id,
-	const struct profile_select *select, FILE *to, uint64_t *ret_gone, struct err *e)
+	const struct profile_select *select, FILE *to, struct export_left *ret_left, struct err *e)
 {
 	static const struct timeline_form collect = {.open = on_open,
 		.device = on_device,
@@ -490,7 +490,7 @@ int sorted_write(const struct sorted_form *form, void *mine, struct sqlite3 *db,
 		r = err_set(e, -EIO, "no temporary database to sort events in: %s",
 			sqlite3_errmsg(s.db));
 	else
-		r = timeline_write(&collect, &s, db, id, select, to, ret_gone, e);
+		r = timeline_write(&collect, &s, db, id, select, to, ret_left, e);
 	sorted_fini(&s);
 	return r < 0 ? r : s.r;
 }

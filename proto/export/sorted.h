@@ -100,6 +100,6 @@ struct sorted {
 int64_t sorted_step(struct sorted *s, const struct sorted_scope *x);
 
 int sorted_write(const struct sorted_form *form, void *mine, struct sqlite3 *db, int64_t id,
-	const struct profile_select *s, FILE *to, uint64_t *ret_gone, struct err *e);
+	const struct profile_select *s, FILE *to, struct export_left *ret_left, struct err *e);
 
 #endif

@@ -596,7 +596,7 @@ static void on_process_end(struct timeline *w)
 }
 
 int sql_tables_timeline(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
-	uint64_t *ret_gone, struct err *e)
+	struct export_left *ret_left, struct err *e)
 {
 	static const struct timeline_form form = {.open = on_open,
 		.process = on_process,
@@ -618,7 +618,7 @@ int sql_tables_timeline(void *arg, struct sqlite3 *db, int64_t id, const struct 
 	insert_open(&f.operation, to, "timeline_operation", 26);
 	insert_open(&f.thread, to, "timeline_thread", 4);
 	insert_open(&f.part, to, "timeline_parts", 5 + PART_MAX);
-	r = timeline_write(&form, &f, db, id, s, NULL, ret_gone, e);
+	r = timeline_write(&form, &f, db, id, s, NULL, ret_left, e);
 	if (r == 0 && f.failed)
 		r = err_set(e, -ENOMEM, "out of memory");
 	parts_fini(&f.parts);

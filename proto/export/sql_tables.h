@@ -6,6 +6,7 @@
 #include "err.h"
 #include "profile.h"
 
+struct export_left;
 struct sqlite3;
 
 #define SQL_TABLES_VERSION 1
@@ -18,6 +19,6 @@ int sql_tables_tree(struct sqlite3 *to, const struct profile *p, struct err *e);
 bool sql_tables_of_timeline(const char *table);
 /* The timeline of a session of db. As export_timeline_fn. */
 int sql_tables_timeline(void *to, struct sqlite3 *db, int64_t id, const struct profile_select *s,
-	uint64_t *ret_gone, struct err *e);
+	struct export_left *ret_left, struct err *e);
 
 #endif

@@ -10,7 +10,7 @@ struct from {
 	struct sqlite3 *db;
 	int64_t id;
 	const struct profile_select *select;
-	uint64_t gone;
+	struct export_left left;
 };
 
 static int show_names(struct profile *p, const struct profile_select *s)
@@ -39,17 +39,17 @@ static int fill(struct sqlite3 *to, void *arg, struct err *e)
 		r = sql_tables_tree(to, p, e);
 	profile_free(p);
 	if (r == 0)
-		r = sql_tables_timeline(to, f->db, f->id, f->select, &f->gone, e);
+		r = sql_tables_timeline(to, f->db, f->id, f->select, &f->left, e);
 	return r == -ENODATA ? 0 : r; /* its tables are empty */
 }
 
 int sqlite_write(struct sqlite3 *db, int64_t id, const struct profile_select *s, FILE *to,
-	uint64_t *ret_gone, struct err *e)
+	struct export_left *ret_left, struct err *e)
 {
 	struct from f = {.db = db, .id = id, .select = s};
 	const int r = db_file_write(fill, &f, to, e);
 
-	if (ret_gone != NULL)
-		*ret_gone = f.gone;
+	if (ret_left != NULL)
+		*ret_left = f.left;
 	return r;
 }

@@ -299,7 +299,7 @@ static void board_close(struct sorted *s)
 }
 
 int tensorboard_write(struct sqlite3 *db, int64_t id, const struct profile_select *s, FILE *to,
-	uint64_t *ret_gone, struct err *e)
+	struct export_left *ret_left, struct err *e)
 {
 	static const struct sorted_form form = {.open = board_open,
 		.scope = board_scope,
@@ -310,7 +310,7 @@ int tensorboard_write(struct sqlite3 *db, int64_t id, const struct profile_selec
 	int r;
 
 	crc_init(b.crc);
-	r = sorted_write(&form, &b, db, id, s, to, ret_gone, e);
+	r = sorted_write(&form, &b, db, id, s, to, ret_left, e);
 	name_set_fini(&b.names);
 	text_fini(&b.event);
 	text_fini(&b.summary);

@@ -109,7 +109,7 @@ static int walk_process(struct timeline *w, int64_t id)
 	w->events = w->kept = 0;
 	if (r == 0)
 		r = each_row(w, SQL_CHUNK, id, on_chunk);
-	w->gone += w->events > w->kept ? w->events - w->kept : 0;
+	w->left.gone += w->events > w->kept ? w->events - w->kept : 0;
 	if (r == 0) {
 		timeline_metrics_left(w, true);
 		if (w->form->process_end != NULL)
@@ -232,7 +232,7 @@ static void walk_fini(struct timeline *w)
 }
 
 static int walk(const struct timeline_form *form, void *mine, struct sqlite3 *db, int64_t id,
-	const struct profile_select *s, FILE *to, uint64_t *ret_gone, struct err *e)
+	const struct profile_select *s, FILE *to, struct export_left *ret_left, struct err *e)
 {
 	static const struct profile_select all;
 	struct timeline w = {.form = form,
@@ -251,8 +251,8 @@ static int walk(const struct timeline_form *form, void *mine, struct sqlite3 *db
 		r = walk_all(&w);
 	if (own_transaction)
 		(void)sqlite3_exec(db, "COMMIT", NULL, NULL, NULL);
-	if (r == 0 && ret_gone != NULL)
-		*ret_gone = w.gone;
+	if (r == 0 && ret_left != NULL)
+		*ret_left = w.left;
 	walk_fini(&w);
 	return r;
 }
@@ -329,7 +329,7 @@ static int find_steps(struct sqlite3 *db, int64_t id, const struct profile_selec
 }
 
 int timeline_write(const struct timeline_form *form, void *mine, struct sqlite3 *db, int64_t id,
-	const struct profile_select *s, FILE *to, uint64_t *ret_gone, struct err *e)
+	const struct profile_select *s, FILE *to, struct export_left *ret_left, struct err *e)
 {
 	struct profile_select steps;
 	int r = 0;
@@ -338,5 +338,5 @@ int timeline_write(const struct timeline_form *form, void *mine, struct sqlite3 
 		r = find_steps(db, id, s, &steps, e);
 		s = &steps;
 	}
-	return r < 0 ? r : walk(form, mine, db, id, s, to, ret_gone, e);
+	return r < 0 ? r : walk(form, mine, db, id, s, to, ret_left, e);
 }

@@ -19,7 +19,9 @@
 
 struct named { /* a thread that had an event */
 	uint32_t tid;
-	const char *name; /* NULL: not known */
+	bool summed;           /* it had a burst */
+	uint64_t summed_until; /* where its last one ends */
+	const char *name;      /* NULL: not known */
 };
 
 struct held { /* a metric whose scope has not been seen */
@@ -59,6 +61,12 @@ struct timeline_op {
 	uint64_t launch_ns;
 };
 
+struct timeline_burst { /* of a thread: n events that are in the tree alone (trace.h) */
+	uint64_t begin_ns, end_ns, n; /* none of them overlaps another of its thread */
+	uint32_t tid;
+	bool first; /* of its thread */
+};
+
 struct timeline_device {
 	const char *name;
 	uint64_t ordinal, arch, num_sms, memory_bytes;
@@ -83,6 +91,7 @@ struct timeline_form {
 	void (*scope)(struct timeline *w, const struct timeline_scope *s);
 	void (*op)(struct timeline *w, const struct timeline_op *o);
 	void (*metric)(struct timeline *w, const struct held *h, uint64_t ns); /* of no scope */
+	void (*burst)(struct timeline *w, const struct timeline_burst *b);
 	void (*chunk_end)(struct timeline *w);
 	void (*process_end)(struct timeline *w); /* threads, GPUs and lanes are known */
 	void (*reading)(
@@ -96,8 +105,8 @@ struct timeline {
 	struct load l;
 	struct text out;
 	FILE *to;
-	uint64_t gone;      /* events that are not there any more */
-	uint64_t done, all; /* events walked over, of so many: for whoever waits */
+	struct export_left left; /* so far */
+	uint64_t done, all;      /* events walked over, of so many: for whoever waits */
 	struct trace_time time;
 	int64_t zero_ns; /* CLOCK_REALTIME where the file's times begin */
 	struct trace_names names;
@@ -131,7 +140,9 @@ int timeline_room(struct timeline *w, void **v, uint32_t *cap, uint32_t n, size_
 
 /* Writes the timeline of a session in a format: as export_timeline_fn. mine: the form's state. */
 int timeline_write(const struct timeline_form *form, void *mine, struct sqlite3 *db, int64_t id,
-	const struct profile_select *s, FILE *to, uint64_t *ret_gone, struct err *e);
+	const struct profile_select *s, FILE *to, struct export_left *ret_left, struct err *e);
+
+#define BURST_WORDS "%" PRIu64 " events summed" /* what a burst is called, where it is shown */
 
 /* Whether a scope of this name is a step: "step", "step 7", "ProfilerStep#7". */
 bool timeline_is_step(const char *name);

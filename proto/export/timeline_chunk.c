@@ -246,6 +246,47 @@ static void take_scope(struct timeline *w, const struct trace_chunk *c, const st
 		w->form->scope(w, &t);
 }
 
+/* --- bursts */
+
+/* NULL: one of too many. */
+static struct named *thread_named(struct timeline *w, uint32_t tid)
+{
+	uint32_t i = 0;
+
+	while (i < w->n_threads && w->thread[i].tid != tid)
+		i++;
+	return i < w->n_threads ? &w->thread[i] : NULL;
+}
+
+/* A sum that is older than its chunk says of its next events only that they came after its last. */
+static void take_burst(struct timeline *w, const struct trace_chunk *c, const struct trace_burst *b)
+{
+	struct timeline_burst t = {.begin_ns = at_clock(w, b->begin),
+		.end_ns = at_clock(w, b->end),
+		.n = b->n,
+		.tid = c->thread[b->thread].tid};
+	struct named *thread = thread_named(w, t.tid);
+
+	if (!is_selected(w, b->segment))
+		return;
+	if (thread == NULL) {
+		w->left.summed += t.n;
+		return;
+	}
+	t.first = !thread->summed;
+	if (t.begin_ns < thread->summed_until)
+		t.begin_ns = thread->summed_until;
+	if (t.end_ns < t.begin_ns)
+		t.end_ns = t.begin_ns;
+	thread->summed_until = t.end_ns;
+	if (!is_in_window(w, t.begin_ns, t.end_ns))
+		return;
+	thread->summed = true;
+	w->left.summed += t.n;
+	if (w->form->burst != NULL)
+		w->form->burst(w, &t);
+}
+
 /* --- what the GPU did */
 
 struct gpu_seen *timeline_gpu(struct timeline *w, uint32_t device)
@@ -364,7 +405,7 @@ static int take_lists(struct timeline *w, const struct trace_chunk *c)
 			r = ROOM(w, w->thread, w->cap_threads, k);
 			if (r < 0)
 				break;
-			w->thread[w->n_threads++] = (struct named){c->thread[i].tid, NULL};
+			w->thread[w->n_threads++] = (struct named){.tid = c->thread[i].tid};
 		}
 		if (c->thread[i].name == TRACE_NONE || w->thread[k].name != NULL)
 			continue;
@@ -379,6 +420,7 @@ static int take_lists(struct timeline *w, const struct trace_chunk *c)
 int timeline_chunk(struct timeline *w, const void *bytes, size_t n)
 {
 	struct trace_chunk c;
+	uint32_t i;
 	int r = trace_chunk_read(bytes, n, &c, w->l.e);
 
 	if (r < 0)
@@ -388,6 +430,8 @@ int timeline_chunk(struct timeline *w, const void *bytes, size_t n)
 		r = take_metrics(w, &c);
 	if (r == 0)
 		r = take_scopes(w, &c);
+	for (i = 0; r == 0 && i < c.n_bursts; i++)
+		take_burst(w, &c, &c.burst[i]);
 	if (r == 0)
 		r = take_ops(w, &c);
 	if (r == 0 && w->form->chunk_end != NULL)

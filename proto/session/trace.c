@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT. trace.c: a session's timeline, in chunks of columns.
  *
- * A chunk: "PTC1", the counts, then each column: its bytes before and after compression, and the
+ * A chunk: "PTC1" or "PTC2", the counts, then each column: its bytes before and after compression, and the
  * bytes. Numbers are of 7 bits a byte, low first; differences have their sign in bit 0. */
 #include "trace.h"
 
@@ -10,11 +10,13 @@
 
 #include "arena.h"
 #include "leb.h"
+#include "table.h"
 
-#define MAGIC       "PTC1"
-#define MAGIC_BYTES 4u
-#define LEVEL       3
-#define HEAD_MAX    (MAGIC_BYTES + LEB_MAX * (TRACE_COUNT_MAX + 2 * TRACE_COLUMN_MAX))
+#define MAGIC        "PTC1"
+#define MAGIC_BURSTS "PTC2" /* with a column of bursts */
+#define MAGIC_BYTES  4u
+#define LEVEL        3
+#define HEAD_MAX     (MAGIC_BYTES + LEB_MAX * (TRACE_COUNT_MAX + 2 * TRACE_COLUMN_MAX))
 /* A reader takes no more than this: a chunk is full far before. */
 #define READ_RAW_MAX (16u << 20)
 
@@ -46,6 +48,7 @@ void trace_pack_fini(struct trace_pack *k)
 		free(k->column[i].p);
 	free(k->last_thread);
 	free(k->last_stream);
+	free(k->burst);
 	*k = (struct trace_pack){0};
 }
 
@@ -56,7 +59,7 @@ void trace_pack_clear(struct trace_pack *k)
 	for (i = 0; i < TRACE_COLUMN_MAX; i++)
 		k->column[i].n = 0;
 	memset(k->n, 0, sizeof(k->n));
-	k->raw = 0;
+	k->raw = k->n_bursts = 0;
 }
 
 bool trace_pack_is_full(const struct trace_pack *k)
@@ -66,7 +69,8 @@ bool trace_pack_is_full(const struct trace_pack *k)
 	for (i = TRACE_N_NODES; i <= TRACE_N_TEXTS; i++)
 		if (k->n[i] >= TRACE_COUNT_LIMIT / 2)
 			return true;
-	return trace_pack_events(k) >= TRACE_EVENTS_MAX || k->raw >= TRACE_RAW_MAX;
+	return trace_pack_events(k) >= TRACE_EVENTS_MAX || k->raw >= TRACE_RAW_MAX ||
+	       k->n_bursts >= TRACE_BURSTS_MAX;
 }
 
 static bool column_room(struct trace_column *c, uint32_t bytes)
@@ -264,34 +268,79 @@ bool trace_pack_metric(struct trace_pack *k, const struct trace_metric *m)
 	return true;
 }
 
-int trace_pack_seal(const struct trace_pack *k, void **ret_bytes, uint32_t *ret_n)
+bool trace_pack_burst(struct trace_pack *k, const struct trace_burst *b)
 {
+	if (!ROOM_FOR(k->burst, k->cap_bursts, k->n_bursts))
+		return false;
+	k->burst[k->n_bursts++] = *b;
+	return true;
+}
+
+#define BURST_NUMBERS 5u
+
+/* The column of the bursts as they stand: how many, then each, its begin as the difference to the one
+ * before. Empty where there are none. */
+static bool bursts_column(const struct trace_pack *k, struct trace_column *ret)
+{
+	const size_t most = (BURST_NUMBERS * (size_t)k->n_bursts + 1) * LEB_MAX;
+	const struct trace_burst *b;
+	uint64_t last = 0;
+	uint8_t *at;
+
+	*ret = (struct trace_column){.n = 0};
+	if (k->n_bursts == 0)
+		return true;
+	ret->p = at = malloc(most);
+	if (at == NULL)
+		return false;
+	at = leb_put(at, k->n_bursts);
+	for (b = k->burst; b < k->burst + k->n_bursts; b++) {
+		at = leb_put(at, b->thread);
+		at = leb_put(at, b->segment);
+		at = leb_put(at, fold_sign(b->begin - last));
+		at = leb_put(at, b->end - b->begin);
+		at = leb_put(at, b->n);
+		last = b->begin;
+	}
+	ret->n = (uint32_t)(at - ret->p);
+	return true;
+}
+
+/* The last ones are left out where there is nothing in them. */
+static uint32_t columns_written(const struct trace_column *const column[TRACE_COLUMN_MAX])
+{
+	if (column[TRACE_BURSTS]->n > 0)
+		return TRACE_COLUMN_MAX;
+	return column[TRACE_CALLS]->n > 0 ? TRACE_BURSTS : TRACE_CALLS;
+}
+
+static int seal(const struct trace_column *const column[TRACE_COLUMN_MAX],
+	const uint32_t count[TRACE_COUNT_MAX], void **ret_bytes, uint32_t *ret_n)
+{
+	const uint32_t n_columns = columns_written(column);
 	size_t cap = HEAD_MAX, n;
 	uint8_t *bytes, *at, *packed;
 	ZSTD_CCtx *z = ZSTD_createCCtx();
 	uint32_t i;
 
 	for (i = 0; i < TRACE_COLUMN_MAX; i++)
-		cap += ZSTD_compressBound(k->column[i].n) + LEB_MAX;
+		cap += ZSTD_compressBound(column[i]->n) + LEB_MAX;
 	bytes = z == NULL ? NULL : malloc(2 * cap);
 	if (bytes == NULL)
 		goto fail;
 	packed = bytes + cap;
-	memcpy(bytes, MAGIC, MAGIC_BYTES);
+	memcpy(bytes, n_columns == TRACE_COLUMN_MAX ? MAGIC_BURSTS : MAGIC, MAGIC_BYTES);
 	at = bytes + MAGIC_BYTES;
 	for (i = 0; i < TRACE_COUNT_MAX; i++)
-		at = leb_put(at, k->n[i]);
-	for (i = 0; i < TRACE_COLUMN_MAX; i++) {
-		if (i == TRACE_CALLS && k->column[i].n == 0)
-			break;
+		at = leb_put(at, count[i]);
+	for (i = 0; i < n_columns; i++) {
 		n = 0;
-		if (k->column[i].n > 0) {
-			n = ZSTD_compressCCtx(
-				z, packed, cap, k->column[i].p, k->column[i].n, LEVEL);
+		if (column[i]->n > 0) {
+			n = ZSTD_compressCCtx(z, packed, cap, column[i]->p, column[i]->n, LEVEL);
 			if (ZSTD_isError(n))
 				goto fail;
 		}
-		at = leb_put(at, k->column[i].n);
+		at = leb_put(at, column[i]->n);
 		at = leb_put(at, n);
 		memcpy(at, packed, n);
 		at += n;
@@ -306,6 +355,22 @@ fail:
 	(void)ZSTD_freeCCtx(z);
 	free(bytes);
 	return -ENOMEM;
+}
+
+int trace_pack_seal(const struct trace_pack *k, void **ret_bytes, uint32_t *ret_n)
+{
+	const struct trace_column *column[TRACE_COLUMN_MAX];
+	struct trace_column bursts;
+	uint32_t i;
+	int r;
+
+	if (!bursts_column(k, &bursts))
+		return -ENOMEM;
+	for (i = 0; i < TRACE_COLUMN_MAX; i++)
+		column[i] = i == TRACE_BURSTS ? &bursts : &k->column[i];
+	r = seal(column, k->n, ret_bytes, ret_n);
+	free(bursts.p);
+	return r;
 }
 
 /* --- reading */
@@ -477,6 +542,30 @@ static void read_metrics(struct columns *c, struct trace_chunk *k, struct trace_
 	}
 }
 
+static void read_bursts(struct columns *c, struct trace_chunk *k, uint32_t room)
+{
+	const uint32_t n = get_below(c, TRACE_BURSTS, (uint64_t)room + 1);
+	struct trace_burst *b = k->burst;
+	uint64_t last = 0;
+
+	for (; k->n_bursts < n && !c->bad; k->n_bursts++, b++) {
+		b->thread = get_below(c, TRACE_BURSTS, k->n[TRACE_N_THREADS]);
+		b->segment = get_u32(c, TRACE_BURSTS);
+		b->begin = get_difference(c, TRACE_BURSTS, &last);
+		b->end = b->begin + get(c, TRACE_BURSTS);
+		b->n = get(c, TRACE_BURSTS);
+		c->bad |= b->end < b->begin;
+	}
+}
+
+/* As many as so many bytes may hold. */
+static uint32_t bursts_room(size_t bytes)
+{
+	const size_t most = bytes / BURST_NUMBERS;
+
+	return most < TRACE_COUNT_LIMIT ? (uint32_t)most : TRACE_COUNT_LIMIT;
+}
+
 /* The counts and the columns' places in the chunk; false: it is not one. */
 static bool read_head(const uint8_t *bytes, size_t n, struct trace_chunk *k,
 	const uint8_t *packed[TRACE_COLUMN_MAX], size_t packed_n[TRACE_COLUMN_MAX],
@@ -484,10 +573,13 @@ static bool read_head(const uint8_t *bytes, size_t n, struct trace_chunk *k,
 {
 	const uint8_t *at, *end;
 	uint64_t v, raw = 0;
-	bool bad = false;
+	bool bad = false, bursts;
 	uint32_t i;
 
-	if (n < MAGIC_BYTES || memcmp(bytes, MAGIC, MAGIC_BYTES) != 0)
+	if (n < MAGIC_BYTES)
+		return false;
+	bursts = memcmp(bytes, MAGIC_BURSTS, MAGIC_BYTES) == 0;
+	if (!bursts && memcmp(bytes, MAGIC, MAGIC_BYTES) != 0)
 		return false;
 	at = bytes + MAGIC_BYTES;
 	end = bytes + n;
@@ -499,8 +591,8 @@ static bool read_head(const uint8_t *bytes, size_t n, struct trace_chunk *k,
 	}
 	for (i = 0; i < TRACE_COLUMN_MAX && !bad; i++) {
 		raw_n[i] = packed_n[i] = 0;
-		if (i == TRACE_CALLS && at == end)
-			break;
+		if (!bursts && (i == TRACE_BURSTS || (i == TRACE_CALLS && at == end)))
+			continue;
 		raw_n[i] = leb_get(&at, end, &bad);
 		packed_n[i] = leb_get(&at, end, &bad);
 		bad |= raw_n[i] > READ_RAW_MAX - raw || packed_n[i] > (size_t)(end - at);
@@ -512,21 +604,22 @@ static bool read_head(const uint8_t *bytes, size_t n, struct trace_chunk *k,
 }
 
 /* What is read of a chunk, beside its lists. */
-#define BIT(column) (1u << TRACE_##column)
-enum {
-	READ_LISTS = BIT(NODES) | BIT(THREADS) | BIT(STREAMS) | BIT(CONFIGS) | BIT(TEXTS),
-	READ_METRICS = BIT(METRIC_THREAD) | BIT(METRIC_NODE) | BIT(METRIC_SEGMENT) |
-		       BIT(METRIC_NAME) | BIT(METRIC_TYPE) | BIT(METRIC_CLOCK) | BIT(METRIC_BITS),
-	READ_SCOPES = BIT(SCOPE_THREAD) | BIT(SCOPE_NODE) | BIT(SCOPE_SEGMENT) | BIT(SCOPE_FLAGS) |
-		      BIT(SCOPE_END) | BIT(SCOPE_LENGTH),
-	READ_OP_LENGTHS = BIT(OP_NODE) | BIT(OP_STREAM) | BIT(OP_LENGTH),
-	READ_OP_START = BIT(OP_START),
-	READ_ALL = (1u << TRACE_COLUMN_MAX) - 1
-};
-_Static_assert(TRACE_COLUMN_MAX < 32, "a bit for each column");
+#define BIT(column) (1ull << TRACE_##column)
+/* clang-format off */
+#define READ_LISTS      (BIT(NODES) | BIT(THREADS) | BIT(STREAMS) | BIT(CONFIGS) | BIT(TEXTS) | BIT(BURSTS))
+#define READ_METRICS    (BIT(METRIC_THREAD) | BIT(METRIC_NODE) | BIT(METRIC_SEGMENT) | BIT(METRIC_NAME) | \
+			 BIT(METRIC_TYPE) | BIT(METRIC_CLOCK) | BIT(METRIC_BITS))
+#define READ_SCOPES     (BIT(SCOPE_THREAD) | BIT(SCOPE_NODE) | BIT(SCOPE_SEGMENT) | BIT(SCOPE_FLAGS) | \
+			 BIT(SCOPE_END) | BIT(SCOPE_LENGTH))
+#define READ_OP_LENGTHS (BIT(OP_NODE) | BIT(OP_STREAM) | BIT(OP_LENGTH))
+#define READ_OP_START   BIT(OP_START)
+#define READ_ALL        (BIT(COLUMN_MAX) - 1)
+/* clang-format on */
+_Static_assert(TRACE_COLUMN_MAX < 64, "a bit for each column");
 
 /* All that a chunk with these counts needs, and `raw` bytes of columns behind it. */
-static bool chunk_room(struct trace_chunk *k, size_t raw, uint32_t columns, uint8_t **ret_raw)
+static bool chunk_room(
+	struct trace_chunk *k, size_t raw, uint32_t bursts, uint64_t columns, uint8_t **ret_raw)
 {
 	struct arena *a = arena_new();
 	bool good;
@@ -539,9 +632,10 @@ static bool chunk_room(struct trace_chunk *k, size_t raw, uint32_t columns, uint
 	k->stream = arena_take(a, k->n[TRACE_N_STREAMS] * sizeof(*k->stream) + 1);
 	k->config = arena_take(a, k->n[TRACE_N_CONFIGS] * sizeof(*k->config) + 1);
 	k->text = arena_take(a, k->n[TRACE_N_TEXTS] * sizeof(*k->text) + 1);
+	k->burst = arena_take(a, bursts * sizeof(*k->burst) + 1);
 	*ret_raw = arena_take(a, raw + 1);
 	good = k->node != NULL && k->thread != NULL && k->stream != NULL && k->config != NULL &&
-	       k->text != NULL && *ret_raw != NULL;
+	       k->text != NULL && k->burst != NULL && *ret_raw != NULL;
 	if (good && (columns & READ_SCOPES) != 0) {
 		k->scope = arena_take(a, k->n[TRACE_N_SCOPES] * sizeof(*k->scope) + 1);
 		k->op = arena_take(a, k->n[TRACE_N_OPS] * sizeof(*k->op) + 1);
@@ -555,7 +649,7 @@ static bool chunk_room(struct trace_chunk *k, size_t raw, uint32_t columns, uint
 }
 
 static void read_events(
-	struct columns *c, struct trace_chunk *k, uint32_t columns, struct trace_last *last)
+	struct columns *c, struct trace_chunk *k, uint64_t columns, struct trace_last *last)
 {
 	if (k->scope != NULL)
 		read_scopes(c, k, last);
@@ -568,7 +662,7 @@ static void read_events(
 }
 
 static int chunk_read(
-	const void *bytes, size_t n, uint32_t columns, struct trace_chunk *ret, struct err *e)
+	const void *bytes, size_t n, uint64_t columns, struct trace_chunk *ret, struct err *e)
 {
 	const uint8_t *packed[TRACE_COLUMN_MAX];
 	size_t packed_n[TRACE_COLUMN_MAX], raw_n[TRACE_COLUMN_MAX], raw = 0, got;
@@ -587,7 +681,8 @@ static int chunk_read(
 	}
 	last = calloc((size_t)k.n[TRACE_N_THREADS] + k.n[TRACE_N_STREAMS] + 1, sizeof(*last));
 	z = ZSTD_createDCtx();
-	if (last == NULL || z == NULL || !chunk_room(&k, raw, columns, &at)) {
+	if (last == NULL || z == NULL ||
+		!chunk_room(&k, raw, bursts_room(raw_n[TRACE_BURSTS]), columns, &at)) {
 		(void)ZSTD_freeDCtx(z);
 		free(last);
 		trace_chunk_fini(&k);
@@ -603,6 +698,8 @@ static int chunk_read(
 	(void)ZSTD_freeDCtx(z);
 	if (!c.bad)
 		read_lists(&c, &k);
+	if (!c.bad && raw_n[TRACE_BURSTS] > 0)
+		read_bursts(&c, &k, bursts_room(raw_n[TRACE_BURSTS]));
 	if (!c.bad)
 		read_events(&c, &k, columns, last);
 	for (i = 0; i < TRACE_COLUMN_MAX && !c.bad; i++)

@@ -19,6 +19,7 @@
 #define TRACE_RAW_MAX     (2u << 20) /* bytes before compression: likewise */
 #define TRACE_COUNT_LIMIT 65536u     /* no list and no kind has more in a chunk that is read */
 #define TRACE_TEXT_MAX    65535u     /* bytes of a text */
+#define TRACE_BURSTS_MAX  1024u      /* of a chunk that is written: then it is full */
 #define TRACE_NONE        UINT32_MAX
 
 /* flags of trace_scope; the first three are those of the ring's SCOPE records */
@@ -66,6 +67,14 @@ struct trace_metric {
 	uint8_t type;  /* enum value_type, I64 to STR */
 };
 
+/* Events of a thread that came too fast to be kept one by one: they were summed, and are in the tree
+ * alone (docs/ring.md). They stand for no event of the chunk, and events may lie within them. */
+struct trace_burst {
+	uint64_t begin, end; /* ring clock: of the first and of the last that is known */
+	uint64_t n;          /* scopes and metrics */
+	uint32_t thread, segment;
+};
+
 struct trace_thread {
 	uint32_t tid;
 	uint32_t name; /* text, TRACE_NONE: not known */
@@ -92,7 +101,7 @@ struct trace_column {
         X(OP_BYTES) X(OP_CORRELATION) X(OP_LAUNCHED) X(OP_START) X(OP_LENGTH)                    \
         X(METRIC_THREAD) X(METRIC_NODE) X(METRIC_SEGMENT) X(METRIC_NAME) X(METRIC_TYPE)          \
         X(METRIC_CLOCK) X(METRIC_BITS)                                                           \
-        X(CALLS) /* not in a chunk without */
+        X(CALLS) X(BURSTS) /* not in a chunk without */
 /* clang-format on */
 enum trace_column_id {
 #define X(name) TRACE_##name,
@@ -118,6 +127,9 @@ struct trace_pack { /* zero-initialise; trace_pack_fini() */
 	struct trace_column column[TRACE_COLUMN_MAX];
 	uint32_t n[TRACE_COUNT_MAX];
 	uint32_t raw; /* bytes in all columns */
+	struct trace_burst
+		*burst; /* [n_bursts]; those that are there may grow. No column until then */
+	uint32_t n_bursts, cap_bursts;
 	struct trace_last *last_thread, *last_stream;
 	uint32_t cap_threads, cap_streams;
 };
@@ -128,6 +140,10 @@ void trace_pack_clear(struct trace_pack *k); /* the next chunk; keeps the memory
 static inline uint32_t trace_pack_events(const struct trace_pack *k)
 {
 	return k->n[TRACE_N_SCOPES] + k->n[TRACE_N_OPS] + k->n[TRACE_N_METRICS];
+}
+static inline bool trace_pack_is_empty(const struct trace_pack *k)
+{
+	return trace_pack_events(k) == 0 && k->n_bursts == 0;
 }
 /* No further event, so that the next one begins a chunk. */
 bool trace_pack_is_full(const struct trace_pack *k);
@@ -142,6 +158,7 @@ bool trace_pack_text(struct trace_pack *k, const char *text, uint32_t bytes); /*
 bool trace_pack_scope(struct trace_pack *k, const struct trace_scope *s);
 bool trace_pack_op(struct trace_pack *k, const struct trace_op *o);
 bool trace_pack_metric(struct trace_pack *k, const struct trace_metric *m);
+bool trace_pack_burst(struct trace_pack *k, const struct trace_burst *b);
 
 /* The chunk as it stands, malloc()ed; the pack goes on. -ENOMEM. */
 int trace_pack_seal(const struct trace_pack *k, void **ret_bytes, uint32_t *ret_n);
@@ -158,17 +175,19 @@ struct trace_chunk {
 	struct trace_scope *scope;
 	struct trace_op *op;
 	struct trace_metric *metric;
+	struct trace_burst *burst; /* [n_bursts] */
+	uint32_t n_bursts;
 	void *memory;
 };
 
 /* Every place in it is in range. -EBADMSG with words, -ENOMEM. */
 int trace_chunk_read(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e);
-/* No metrics, and of an operation its node, stream, start and end alone: what is not read is not
+/* Each of these reads the lists and the bursts. No metrics, and of an operation its node, stream, start and end alone: what is not read is not
  * set. */
 int trace_chunk_read_times(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e);
 /* Likewise, but each operation starts at 0. */
 int trace_chunk_read_lengths(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e);
-/* Its lists and metrics: scope and op are NULL. */
+/* And the metrics: scope and op are NULL. */
 int trace_chunk_read_metrics(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e);
 void trace_chunk_fini(struct trace_chunk *c);
 

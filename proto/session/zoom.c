@@ -109,11 +109,14 @@ static const char *lane_name(struct zoom *w, const struct zoomed_lane *l)
 {
 	const struct trace_process *p = &w->process[l->process].p;
 	char thread[THREAD_NAME_MAX];
-	const char *name = thread_name(p->command, p->pid, l->number, l->own, thread);
+	const char *own = l->kind == ZOOM_SUMMED ? w->lane[l->of].own : l->own;
+	const char *name = thread_name(p->command, p->pid, l->number, own, thread);
 	struct text words = {.n = 0};
 
 	if (l->kind == ZOOM_STREAM)
 		text_fmt(&words, "GPU %u stream %u", ordinal_of(w, l), l->number);
+	else if (l->kind == ZOOM_SUMMED)
+		text_fmt(&words, "summed of %s", name);
 	else if (l->kind == ZOOM_PROJECTED)
 		text_fmt(&words, "scopes on GPU %u stream %u", ordinal_of(w, l), l->number);
 	else
@@ -169,7 +172,7 @@ static int add_projected(struct zoom *w, struct err *e)
 		if (w->lane[at].kind == ZOOM_PROJECTED) {
 			w->lane[at].low = 0;
 			w->lane[at].high = deepest - 1;
-			w->lane[at].stream = i;
+			w->lane[at].of = i;
 		}
 	}
 	return 0;
@@ -192,8 +195,8 @@ static int order_lanes(struct zoom *w, struct err *e)
 	for (i = 0; i < w->n_lanes && r == 0; i++)
 		r = show_lane(w, order[i], i, e);
 	for (i = 0; i < w->n_lanes && r == 0; i++)
-		if (w->lane[i].kind == ZOOM_PROJECTED)
-			w->show[w->lane[i].shown].parent = w->lane[w->lane[i].stream].shown;
+		if (w->lane[i].kind == ZOOM_PROJECTED || w->lane[i].kind == ZOOM_SUMMED)
+			w->show[w->lane[i].shown].parent = w->lane[w->lane[i].of].shown;
 	free(order);
 	return r;
 }
@@ -359,6 +362,7 @@ void zoom_free(struct zoom *w)
 	free(w->shown_process);
 	table_fini(&w->by_key);
 	free(w->lane);
+	free(w->burst);
 	free(w->show);
 	free(w->path);
 	free(w->l.process);
@@ -418,9 +422,11 @@ void zoom_state(const struct zoom *w, struct zoom_state *ret)
 		points += w->counter[i].p.cap;
 	*ret = (struct zoom_state){.events = w->events,
 		.gone = w->gone,
+		.summed = w->summed,
 		.memory = w->cached_bytes + w->kept_bytes + w->coarse_bytes +
 			  (uint64_t)w->names.cap * sizeof(*w->names.v) +
 			  (uint64_t)w->cap_chunks * sizeof(*w->chunk) +
+			  (uint64_t)w->cap_bursts * sizeof(*w->burst) +
 			  points * sizeof(struct zoom_point),
 		.chunks = w->n_chunks,
 		.summarised = w->summarised};

@@ -42,6 +42,7 @@ enum zoom_kind {
 	ZOOM_TASKS,     /* a thread's scopes that may overlap, side by side */
 	ZOOM_STREAM,    /* GPU work; what overlaps, side by side */
 	ZOOM_PROJECTED, /* scopes by the GPU work that was launched in them; parent: the stream */
+	ZOOM_SUMMED,    /* bursts: events that the tree alone has; parent: the thread */
 };
 
 struct zoom_lane {       /* in the order in which they are to be shown */
@@ -53,7 +54,7 @@ struct zoom_lane {       /* in the order in which they are to be shown */
 	uint32_t process; /* place in zoom_processes() */
 	uint32_t device;  /* STREAM, PROJECTED: ordinal; else ZOOM_NONE */
 	uint32_t number;  /* tid or stream */
-	uint64_t events;  /* 0: not counted (PROJECTED) */
+	uint64_t events;  /* 0: not counted (PROJECTED); SUMMED: those of its bursts */
 };
 struct zoom_process {
 	int64_t id, pid, rank; /* rank -1: none */
@@ -65,6 +66,7 @@ const struct zoom_process *zoom_processes(const struct zoom *w, uint32_t *ret_n)
 void zoom_range(const struct zoom *w, uint64_t *ret_t0, uint64_t *ret_t1);
 struct zoom_state {
 	uint64_t events, gone;       /* that are there; that left the timeline before */
+	uint64_t summed;             /* that never were there: those of bursts */
 	uint64_t memory;             /* bytes held */
 	uint32_t chunks, summarised; /* summarised: had none, and were read for it */
 };
@@ -85,10 +87,11 @@ struct zoom_ask {
 struct zoom_slice {
 	uint64_t start_ns, end_ns; /* it may reach out of the window */
 	uint64_t busy_ns;          /* of those merged, together */
-	uint32_t count;            /* events in it; 1: itself */
-	uint32_t name;             /* its own; of several the most frequent one's */
-	uint32_t longest;          /* name of the longest in it */
-	uint32_t event; /* its id; 0 where several were merged, and where it is projected */
+	uint32_t count;            /* events in it; 1: itself; at most UINT32_MAX */
+	uint32_t name;    /* its own; of several the most frequent one's; SUMMED: ZOOM_NONE */
+	uint32_t longest; /* name of the longest in it; likewise */
+	uint32_t
+		event; /* its id; 0 where several were merged, of what is projected, and of bursts */
 	uint32_t lane;
 	uint16_t depth;
 };

@@ -346,6 +346,8 @@ static int index_chunk(
 	r = map_nodes(w, k, &c, e);
 	if (r == 0)
 		r = map_threads(w, k, &c, e);
+	if (r == 0)
+		r = zoom_add_bursts(w, k, &c, e);
 	if (r == 0 && summary != NULL)
 		r = read_levels(w, k, &c, summary, (size_t)sqlite3_column_bytes(st, 3), &good, e);
 	if (r == 0)

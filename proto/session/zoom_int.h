@@ -30,7 +30,8 @@ struct zoomed_lane {
 	const char *own;    /* a thread's own name; NULL: not known */
 	uint64_t events;
 	uint16_t deepest;   /* STREAM: scopes above its operations, at most */
-	uint32_t stream;    /* PROJECTED: its stream's place in `lane` */
+	uint32_t of;        /* PROJECTED: its stream's place in `lane`; SUMMED: its thread's */
+	uint64_t until;     /* SUMMED: where its last burst ends */
 	uint32_t shown;     /* its place in `show` */
 	uint32_t first_row; /* of all lanes', in the order in which they are shown */
 	uint16_t rows;
@@ -46,6 +47,11 @@ struct zoomed_counter {
 	char *text; /* as it was told */
 	uint32_t process;
 	struct zoomed_points p;
+};
+
+struct zoomed_burst {
+	uint64_t start, end, n;
+	uint32_t lane; /* place in `lane` */
 };
 
 struct zoomed_track {
@@ -115,6 +121,9 @@ struct zoom {
 	struct zoomed_counter *counter;
 	struct zoom_counter *shown_counter; /* [n_counters] */
 	uint32_t n_counters, cap_counters;
+	struct zoomed_burst *burst; /* of a lane: by time, and none overlaps another */
+	uint32_t n_bursts, cap_bursts;
+	uint64_t summed;
 	uint64_t counter_ns, untold; /* stretches of so much are one point; of no counter */
 	uint32_t summarised;
 	uint32_t *path; /* of zoom_event() */
@@ -199,6 +208,11 @@ int zoom_add_counters(
 	struct zoom *w, struct zoomed_chunk *k, const struct trace_chunk *c, struct err *e);
 int zoom_order_counters(struct zoom *w, struct err *e);
 void zoom_counters_fini(struct zoom *w);
+
+/* zoom_bursts.c: a chunk's bursts, as it is opened. */
+int zoom_add_bursts(
+	struct zoom *w, const struct zoomed_chunk *k, const struct trace_chunk *c, struct err *e);
+uint32_t zoom_add32(uint32_t a, uint64_t b); /* at most UINT32_MAX */
 
 /* Which lanes were asked for: an array of n_lanes, by place in `lane`. NULL: out of memory. */
 bool *zoom_wanted(const struct zoom *w, const uint32_t *lane, uint32_t n);

@@ -56,14 +56,14 @@ static void tally_add(struct row *r, uint32_t name, uint32_t count)
 
 	for (i = 0; i < NAMES_AT_WORK; i++) {
 		if (r->tally[i].count > 0 && r->tally[i].name == name) {
-			r->tally[i].count += count;
+			r->tally[i].count = zoom_add32(r->tally[i].count, count);
 			return;
 		}
 		if (r->tally[i].count < r->tally[least].count)
 			least = i;
 	}
 	r->tally[least].name = name;
-	r->tally[least].count += count;
+	r->tally[least].count = zoom_add32(r->tally[least].count, count);
 }
 
 static uint32_t tally_best(const struct row *r)
@@ -91,7 +91,7 @@ static void row_add(struct row *r, const struct zoom_slice *s)
 
 	r->at.end_ns = s->end_ns > r->at.end_ns ? s->end_ns : r->at.end_ns;
 	r->at.busy_ns += s->busy_ns;
-	r->at.count += s->count;
+	r->at.count = zoom_add32(r->at.count, s->count);
 	r->at.event = 0;
 	tally_add(r, s->name, s->count);
 	r->at.name = tally_best(r);
@@ -198,6 +198,24 @@ static void take_part(struct asking *q, const struct gathered_part *g)
 			continue;
 		s = slice_of(q, g->chunk, v);
 		take(q, t->lane, t->depth, &s);
+	}
+}
+
+static void take_bursts(struct asking *q)
+{
+	const struct zoomed_burst *b = q->w->burst;
+	struct zoom_slice s;
+
+	for (; b < q->w->burst + q->w->n_bursts; b++) {
+		if (!q->wanted[b->lane])
+			continue;
+		s = (struct zoom_slice){.start_ns = b->start,
+			.end_ns = b->end,
+			.busy_ns = b->end - b->start,
+			.count = zoom_add32(0, b->n),
+			.name = ZOOM_NONE,
+			.longest = ZOOM_NONE};
+		take(q, b->lane, 0, &s);
 	}
 }
 
@@ -342,7 +360,7 @@ static int project(struct asking *q, struct err *e)
 		projected[i] = ZOOM_NONE;
 	for (i = 0; i < q->w->n_lanes; i++)
 		if (q->w->lane[i].kind == ZOOM_PROJECTED && q->wanted[i])
-			projected[q->w->lane[i].stream] = i;
+			projected[q->w->lane[i].of] = i;
 	r = cast_all(q, projected, e);
 	free(projected);
 	return r;
@@ -413,6 +431,8 @@ static int ask(struct asking *q, struct zoom_tile *ret, struct err *e)
 	r = zoom_gather(q->w, &a, &q->g, e);
 	for (i = 0; r == 0 && i < q->g.n; i++)
 		take_part(q, &q->g.v[i]);
+	if (r == 0)
+		take_bursts(q);
 	if (r == 0 && a.launches)
 		r = project(q, e);
 	return r < 0 ? r : answer(q, ret, e);

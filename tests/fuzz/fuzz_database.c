@@ -85,11 +85,11 @@ static void see_timeline(sqlite3 *db, int64_t id, const struct profile_select *s
 	struct out o = {0};
 	FILE *f = fopencookie(&o, "w", (cookie_io_functions_t){.write = out_write});
 	struct err e = {0};
-	uint64_t gone;
+	struct export_left left;
 	int r;
 
 	MUST(f != NULL);
-	r = chrome_trace_write(db, id, s, f, &gone, &e);
+	r = chrome_trace_write(db, id, s, f, &left, &e);
 	MUST(fclose(f) == 0);
 	MUST(r == e.code && r <= 0 && (r == 0 || e.text[0] != '\0'));
 	if (r == 0)

@@ -51,13 +51,13 @@ static void check_session(sqlite3 *db, const struct import_taken *taken)
 	struct profile *p = NULL;
 	struct profile_select all = {0};
 	struct err e = {0};
-	uint64_t gone = 0;
+	struct export_left left = {0};
 
 	MUST(profile_load(db, 1, &all, &p, &e) == 0);
 	check_tree(p);
 	profile_free(p);
-	MUST(timeline_write(&form, &seen, db, 1, NULL, NULL, &gone, &e) == 0);
-	MUST(gone == 0 && seen.scopes == taken->scopes &&
+	MUST(timeline_write(&form, &seen, db, 1, NULL, NULL, &left, &e) == 0);
+	MUST(left.gone == 0 && left.summed == 0 && seen.scopes == taken->scopes &&
 		seen.work == taken->kernels + taken->copies && seen.values == taken->values);
 }
 

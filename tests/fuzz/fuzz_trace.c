@@ -56,6 +56,10 @@ static void check_places(const struct trace_chunk *c)
 		MUST(m->name < n[TRACE_N_TEXTS] && m->type <= VALUE_STR);
 		MUST(m->type != VALUE_STR || m->bits < n[TRACE_N_TEXTS]);
 	}
+	for (i = 0; i < c->n_bursts; i++)
+		MUST(c->burst[i].thread < n[TRACE_N_THREADS] &&
+			c->burst[i].begin <= c->burst[i].end);
+	MUST(c->n_bursts <= TRACE_COUNT_LIMIT);
 	check_ops(c);
 }
 
@@ -79,6 +83,8 @@ static void pack(struct trace_pack *k, const struct trace_chunk *c)
 		MUST(trace_pack_op(k, &c->op[i]));
 	for (i = 0; i < c->n[TRACE_N_METRICS]; i++)
 		MUST(trace_pack_metric(k, &c->metric[i]));
+	for (i = 0; i < c->n_bursts; i++)
+		MUST(trace_pack_burst(k, &c->burst[i]));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n)
@@ -150,6 +156,9 @@ static bool take_apart(const uint8_t *at, size_t n, size_t *count, struct part *
 		if (!number_get(&at, end, &count[i]))
 			return false;
 	for (i = 0; i < TRACE_COLUMN_MAX; i++) {
+		part[i] = (struct part){.raw_n = 0};
+		if (i >= TRACE_CALLS && at == end) /* it is left out */
+			continue;
 		if (!number_get(&at, end, &part[i].raw_n) ||
 			!number_get(&at, end, &part[i].packed_n) ||
 			part[i].packed_n > (size_t)(end - at))
@@ -189,13 +198,14 @@ size_t LLVMFuzzerCustomMutator(uint8_t *bytes, size_t n, size_t max, unsigned in
 		return LLVMFuzzerMutate(bytes, n, max);
 	if (seed % 8 < 3)
 		count[one] += seed % 8 == 1 ? 1 : SIZE_MAX; /* one less */
-	memcpy(whole, bytes, 4);
+	memcpy(whole, "PTC2", 4);                           /* with all columns */
 	for (i = 0; i < TRACE_COUNT_MAX; i++)
 		at = number_put(at, count[i]);
 	for (i = 0; i < TRACE_COLUMN_MAX; i++) {
 		at = number_put(at, part[i].raw_n);
 		at = number_put(at, part[i].packed_n);
-		memcpy(at, part[i].packed, part[i].packed_n);
+		if (part[i].packed_n > 0)
+			memcpy(at, part[i].packed, part[i].packed_n);
 		at += part[i].packed_n;
 	}
 	if ((size_t)(at - whole) > max)

@@ -208,6 +208,9 @@ def test_a_timeline_says_what_was_summed(world, data):
     units = [e for e in of(events, "X") if e["name"] == "unit"]
     shown = len([e for e in units if "open" not in e["args"]])
     (text,), = world.sql("SELECT text FROM note WHERE text LIKE '%too fast%'")
+    bursts = sorted((e["ts"], e["ts"] + e["dur"], e["args"]["count"]) for e in of(events, "X") if e["cat"] == "summed")
+    assert sum(n for _, _, n in bursts) == int(text.split()[0]), "each event is in one burst"
+    assert all(a[1] <= b[0] + 0.001 for a, b in zip(bursts, bursts[1:])), "one after the other"
     (done, begun), = load.each()
     assert done <= shown + int(text.split()[0]) <= len(units) + int(text.split()[0]) <= begun, "nothing that is counted is open, too"
 

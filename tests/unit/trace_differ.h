@@ -20,6 +20,7 @@
 	X(METRICS, metric, clock) X(METRICS, metric, bits) X(METRICS, metric, thread)            \
 	X(METRICS, metric, node) X(METRICS, metric, segment) X(METRICS, metric, name)            \
 	X(METRICS, metric, type)
+#define BURST_FIELDS(X) X(begin) X(end) X(n) X(thread) X(segment)
 /* clang-format on */
 
 /* The name of the first difference; NULL: there is none. */
@@ -48,8 +49,17 @@ static const char *differ(const struct trace_chunk *a, const struct trace_chunk 
 			return #list "." #field;
 	FIELDS(X)
 #undef X
+	if (a->n_bursts != b->n_bursts)
+		return "how many bursts";
+#define X(field)                                            \
+	for (i = 0; i < a->n_bursts; i++)                   \
+		if (a->burst[i].field != b->burst[i].field) \
+			return "burst." #field;
+	BURST_FIELDS(X)
+#undef X
 	return NULL;
 }
 #undef FIELDS
+#undef BURST_FIELDS
 
 #endif

@@ -116,7 +116,7 @@ static void chunk_end(struct made *m)
 	uint32_t n, n_summary;
 	void *bytes, *summary;
 
-	if (events == 0)
+	if (trace_pack_is_empty(&m->k))
 		return;
 	ck_assert_int_eq(trace_pack_seal(&m->k, &bytes, &n), 0);
 	ck_assert_int_eq(sqlite3_prepare_v2(m->db,
@@ -140,6 +140,18 @@ static void chunk_end(struct made *m)
 	free(bytes);
 	m->first += events;
 	chunk_begin(m);
+}
+
+/* Sometimes, and not always after the one before. */
+static void put_burst(struct made *m, uint32_t thread, uint64_t at)
+{
+	const struct trace_burst b = {.begin = at - (at > 700 ? below(700) : 0),
+		.end = at + below(900),
+		.n = 1 + below(100000),
+		.thread = thread};
+
+	if (below(40) == 0)
+		ck_assert(trace_pack_burst(&m->k, &b));
 }
 
 static void after(struct made *m)
@@ -233,6 +245,7 @@ static void put_process(struct made *m, uint32_t events)
 	while (m->first + trace_pack_events(&m->k) < events) {
 		thread = below(THREADS);
 		at[thread] = put_scope(m, thread, 1 + below(20), at[thread] + any_length(), gpu);
+		put_burst(m, thread, at[thread]);
 	}
 	chunk_end(m);
 }
@@ -334,6 +347,80 @@ START_TEST(projected)
 	ck_assert_uint_eq(found, 20);
 	zoom_tile_fini(&t);
 	zoom_free(w);
+	ck_assert_int_eq(sqlite3_close(m.db), SQLITE_OK);
+}
+END_TEST
+
+static bool file_has(export_timeline_fn *write, sqlite3 *db, const char *words)
+{
+	struct export_left left;
+	struct err e = {0};
+	char *bytes;
+	size_t n;
+	FILE *f = open_memstream(&bytes, &n);
+	bool has;
+
+	ck_assert_int_eq(write(db, 7, NULL, f, &left, &e), 0);
+	ck_assert_int_eq(fclose(f), 0);
+	ck_assert_uint_eq(left.summed, 1000007);
+	ck_assert_uint_eq(left.gone, 0);
+	has = memmem(bytes, n, words, strlen(words)) != NULL;
+	free(bytes);
+	return has;
+}
+
+/* Of two chunks, of which the second has nothing else; the sum of the first went on. */
+START_TEST(summed)
+{
+	struct made m = {.db = help_db(":memory:"), .process = 1, .full = UINT32_MAX};
+	const struct zoom_lane *lane;
+	struct zoom_state state;
+	struct zoom_tile t;
+	struct zoom *w;
+	struct err e;
+	uint64_t t0, t1;
+	uint32_t n;
+
+	help_process(m.db, 1, 100, "0", "NULL", 2, "");
+	help_session(m.db, 7, "burst", "run", "on");
+	help_exec(m.db, "INSERT INTO member VALUES(7,1)");
+	put_nodes(m.db, m.parent, m.depth);
+	chunk_begin(&m);
+	ck_assert(trace_pack_scope(
+		&m.k, &(struct trace_scope){.begin = 1000, .end = 1400, .thread = 1, .node = 1}));
+	ck_assert(trace_pack_burst(&m.k, &(struct trace_burst){1500, 2500, 7, 1, 0}));
+	chunk_end(&m);
+	ck_assert(trace_pack_burst(&m.k, &(struct trace_burst){1800, 4000, 1000000, 1, 0}));
+	chunk_end(&m);
+	trace_pack_fini(&m.k);
+	ck_assert_int_eq(zoom_open(m.db, 7, NULL, &w, &e), 0);
+	zoom_state(w, &state);
+	ck_assert(state.events == 1 && state.gone == 0 && state.summed == 1000007);
+	zoom_range(w, &t0, &t1);
+	ck_assert(t0 == 1000 && t1 == 4000);
+	lane = zoom_lanes(w, &n);
+	ck_assert_uint_eq(n, 6); /* three threads, two streams; bursts stand behind their thread */
+	ck_assert_str_eq(lane[2].name, "summed of worker");
+	ck_assert(lane[2].kind == ZOOM_SUMMED && lane[2].parent == 1 && lane[2].events == 1000007);
+	ck_assert_int_eq(
+		zoom_slices(w, &(struct zoom_ask){.t0 = t0, .t1 = t1, .px = 300}, &t, &e), 0);
+	ck_assert_uint_eq(t.n, 3);
+	ck_assert(t.slice[1].lane == 2 && t.slice[1].start_ns == 1500 &&
+		  t.slice[1].end_ns == 2500 && t.slice[1].count == 7 &&
+		  t.slice[1].name == ZOOM_NONE && t.slice[1].event == 0);
+	ck_assert(t.slice[2].start_ns == 2500 && t.slice[2].end_ns == 4000 &&
+		  t.slice[2].count == 1000000);
+	zoom_tile_fini(&t);
+	zoom_free(w);
+	ck_assert(file_has(chrome_trace_write, m.db,
+		"\"7 events summed\",\"pid\":100,\"tid\":64000101,"
+		"\"ts\":1.500,\"dur\":1.000,"));
+	ck_assert(file_has(chrome_trace_write, m.db, "\"ts\":2.500,\"dur\":1.500,"));
+	ck_assert(file_has(chrome_trace_write, m.db, "{\"name\":\"101, summed\"}"));
+	ck_assert(file_has(chrome_trace_write, m.db, ",\"eventsSummed\":1000007}"));
+	ck_assert(file_has(pftrace_write, m.db, "7 events summed"));
+	ck_assert(file_has(pftrace_write, m.db, "1000000 events summed"));
+	ck_assert(file_has(kineto_write, m.db, ",\"eventsSummed\":1000007}"));
 	ck_assert_int_eq(sqlite3_close(m.db), SQLITE_OK);
 }
 END_TEST
@@ -616,6 +703,7 @@ Suite *suite(void)
 	tcase_set_timeout(tc, 120);
 	tcase_add_loop_test(tc, answers, 0, 20);
 	tcase_add_loop_test(tc, projected, 0, 4);
+	tcase_add_test(tc, summed);
 	tcase_add_test(tc, many_numbers);
 	tcase_add_loop_test(tc, damaged, 0, 3);
 	tcase_add_loop_test(tc, another, 0, 3);

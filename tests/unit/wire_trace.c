@@ -6,12 +6,14 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
+#include <zstd.h>
 
 #include "trace.h"
 #include "trace_differ.h"
 
 #define LISTS_MAX  400u
 #define EVENTS_MAX 1500u
+#define BURSTS_MAX 60u
 #define RAW_LIMIT  (16u << 20) /* a reader takes no more */
 #define COUNT(v)   (sizeof(v) / sizeof((v)[0]))
 
@@ -27,6 +29,7 @@ struct model {
 	struct trace_scope scope[EVENTS_MAX];
 	struct trace_op op[EVENTS_MAX];
 	struct trace_metric metric[EVENTS_MAX];
+	struct trace_burst burst[BURSTS_MAX];
 };
 
 static struct model model_a, model_b;
@@ -106,6 +109,16 @@ static void make_op(struct trace_op *o, uint32_t n)
 	}
 }
 
+static void make_bursts(struct model *m, uint32_t lists, uint32_t n)
+{
+	for (; m->c.n_bursts < n; m->c.n_bursts++) {
+		struct trace_burst *b = &m->burst[m->c.n_bursts];
+
+		*b = (struct trace_burst){0, 0, any64(), below(lists), any32()};
+		any_times(&b->begin, &b->end);
+	}
+}
+
 static const struct trace_chunk *make(
 	struct model *m, uint64_t from, uint32_t lists, uint32_t events)
 {
@@ -128,7 +141,9 @@ static const struct trace_chunk *make(
 			m->metric[i].bits = below(lists);
 	}
 	m->c = (struct trace_chunk){{0}, m->node, m->thread, m->stream, m->config, m->text,
-		m->scope, m->op, m->metric, NULL};
+		m->scope, m->op, m->metric, m->burst, 0, NULL};
+	if (lists > 4 && from % 2 == 1)
+		make_bursts(m, lists, 1 + below(BURSTS_MAX));
 	for (i = 0; i < TRACE_COUNT_MAX; i++)
 		m->c.n[i] = i <= TRACE_N_TEXTS ? lists : events;
 	return &m->c;
@@ -232,6 +247,8 @@ static void pack(struct trace_pack *k, const struct trace_chunk *c, bool late)
 		add_next(k, c, kind);
 	}
 	add_lists(k, c, UINT32_MAX);
+	for (i = 0; i < c->n_bursts; i++)
+		ck_assert(trace_pack_burst(k, &c->burst[i]));
 }
 
 struct bytes {
@@ -338,6 +355,9 @@ static const char *out_of_range(const struct trace_chunk *c)
 	for (i = 0; i < n[TRACE_N_METRICS]; i++)
 		if (!metric_in_range(n, &c->metric[i]))
 			return "a metric";
+	for (i = 0; i < c->n_bursts; i++)
+		if (c->burst[i].thread >= n[TRACE_N_THREADS] || c->burst[i].begin > c->burst[i].end)
+			return "a burst";
 	for (i = 0; i < n[TRACE_N_THREADS]; i++)
 		if (c->thread[i].name != TRACE_NONE && c->thread[i].name >= n[TRACE_N_TEXTS])
 			return "a thread's name";
@@ -668,6 +688,7 @@ static const struct {
 	{0, 0, 2, 0, RAW_LIMIT, 0, 0}, {0, 0, 4, 0, RAW_LIMIT + 1, 0, 0}, {0, 0, 9, 0, 1ull << 32, 0, 0},
 	{0, 0, 2, 0, 1ull << 40, 0, 0}, {0, 0, 29, 0, UINT64_MAX, 0, 0}, {0, 0, 29, 0, 0, 0, 1},
 	{0, 0, 0, 1, 0, 0, UINT64_MAX}, {0, 0, 0, 1, 1, 0, UINT64_MAX},
+	{TRACE_N_THREADS, 1, TRACE_BURSTS, 0, RAW_LIMIT, 0, 0},
 };
 /* clang-format on */
 
@@ -688,6 +709,75 @@ START_TEST(numbers_out_of_range)
 		c->n = (uint32_t)(to - c->p) + n;
 		ck_assert_int_eq(try_pack(&pack_a), good != 0 ? 0 : -EBADMSG);
 	}
+}
+END_TEST
+
+/* They cost a chunk without them nothing, grow where they stand, and are a chunk by themselves. */
+START_TEST(bursts)
+{
+	const struct trace_chunk *c = make_known(&model_a);
+	const struct trace_burst one = {100, 200, 7, 3, 2};
+	struct bytes without = packed(c), with;
+	struct trace_chunk k;
+
+	add_lists(&pack_a, c, 4);
+	ck_assert(trace_pack_is_empty(&pack_a));
+	ck_assert(trace_pack_burst(&pack_a, &one));
+	ck_assert(!trace_pack_is_empty(&pack_a) && trace_pack_events(&pack_a) == 0);
+	pack_a.burst[0].end = UINT64_MAX;
+	pack_a.burst[0].n = UINT64_MAX;
+	with = seal(&pack_a);
+	ck_assert_int_eq(read_exact(with.p, with.n, &k), 0);
+	ck_assert(k.n_bursts == 1 && k.burst[0].begin == 100 && k.burst[0].end == UINT64_MAX &&
+		  k.burst[0].n == UINT64_MAX && k.burst[0].thread == 3 && k.burst[0].segment == 2);
+	trace_chunk_fini(&k);
+	trace_pack_clear(&pack_a);
+	pack(&pack_a, c, false);
+	with = seal(&pack_a);
+	ck_assert(same_bytes(&with, &without));
+	while (!trace_pack_is_full(&pack_a))
+		ck_assert(trace_pack_burst(&pack_a, &one));
+	ck_assert_uint_eq(pack_a.n_bursts, TRACE_BURSTS_MAX);
+	ck_assert_int_eq(try_pack(&pack_a), 0);
+	with = seal(&pack_a);
+	ck_assert_uint_le(with.n, without.n + 100); /* alike ones take nothing */
+}
+END_TEST
+
+/* A thread that is none, an end before its begin, and a column with more or less in it than it says. */
+START_TEST(bursts_that_lie)
+{
+	const struct trace_chunk *c = make_known(&model_a);
+	const struct trace_burst lie[] = {
+		{100, 200, 7, 4, 0}, {200, 100, 7, 0, 0}, {1, UINT64_MAX, 7, TRACE_NONE, 0}};
+	uint8_t raw[] = {2, 0, 0, 20, 5, 9, 1, 1, 0, 0, 9}, *at;
+	struct bytes b;
+	uint32_t i, n;
+
+	pack(&pack_a, c, false);
+	for (i = 0; i < COUNT(lie); i++) {
+		pack_a.n_bursts = 0;
+		ck_assert(trace_pack_burst(&pack_a, &lie[i]));
+		ck_assert_int_eq(try_pack(&pack_a), -EBADMSG);
+	}
+	pack_a.n_bursts = 0;
+	b = seal(&pack_a); /* has a column of calls */
+	for (n = 0; n <= sizeof(raw); n++)
+		for (i = 0; i < 5; i++) {
+			uint8_t *more = malloc(b.n + 64);
+
+			raw[0] = (uint8_t)i;
+			memcpy(more, b.p, b.n);
+			more[3] = '2';
+			at = number_put(more + b.n, n);
+			*at = (uint8_t)(n > 0 ? ZSTD_compress(at + 1, 62, raw, n, 1) : 0);
+			ck_assert_int_eq(try(more, (size_t)(at - more) + 1 + *at),
+				n == 0 || (n == 1 && i == 0) || (n == 6 && i == 1) ||
+						(n == 11 && i == 2)
+					? 0
+					: -EBADMSG);
+			free(more);
+		}
 }
 END_TEST
 
@@ -721,7 +811,7 @@ START_TEST(huge_promises)
 	uint64_t raw;
 	uint32_t i;
 
-	memcpy(bytes, "PTC1", 4);
+	memcpy(bytes, "PTC2", 4); /* with all columns */
 	for (i = 0; i < TRACE_COUNT_MAX; i++)
 		at = number_put(at, i == promises[_i].count ? promises[_i].n : 0);
 	for (i = 0; i < TRACE_COLUMN_MAX; i++) {
@@ -762,6 +852,8 @@ Suite *suite(void)
 	tcase_add_loop_test(t, flipped_behind_compression, 0, 2);
 	tcase_add_test(t, columns_too_short);
 	tcase_add_loop_test(t, numbers_out_of_range, 0, (int)COUNT(lies));
+	tcase_add_test(t, bursts);
+	tcase_add_test(t, bursts_that_lie);
 	tcase_add_test(t, frames_that_lie);
 	tcase_add_loop_test(t, huge_promises, 0, (int)COUNT(promises));
 	suite_add_tcase(s, t);

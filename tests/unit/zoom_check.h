@@ -21,6 +21,11 @@ struct seen { /* an event */
 	uint32_t lane;
 };
 
+struct burst_seen {
+	uint64_t start, end, n;
+	uint32_t process, tid;
+};
+
 struct told { /* a number */
 	uint64_t ns;
 	double v;
@@ -33,6 +38,8 @@ struct all_seen {
 	uint32_t n, cap, process;
 	struct told *told;
 	uint32_t n_told, cap_told;
+	struct burst_seen *burst;
+	uint32_t n_bursts, cap_bursts;
 };
 
 static struct seen *see(struct timeline *w, const struct seen *s)
@@ -102,10 +109,23 @@ static void see_op(struct timeline *w, const struct timeline_op *o)
 		       .thread = o->tid});
 }
 
+static void see_burst(struct timeline *w, const struct timeline_burst *b)
+{
+	struct all_seen *a = w->mine;
+
+	if (!ROOM_FOR(a->burst, a->cap_bursts, a->n_bursts))
+		abort();
+	a->burst[a->n_bursts++] =
+		(struct burst_seen){b->begin_ns, b->end_ns, b->n, a->process - 1, b->tid};
+}
+
 static void see_all(sqlite3 *db, int64_t session, struct all_seen *a)
 {
-	static const struct timeline_form form = {
-		.process = see_process, .scope = see_scope, .op = see_op, .metric = see_metric};
+	static const struct timeline_form form = {.process = see_process,
+		.scope = see_scope,
+		.op = see_op,
+		.metric = see_metric,
+		.burst = see_burst};
 	FILE *none = fopen("/dev/null", "w");
 	struct err e = {0};
 	int r = timeline_write(&form, a, db, session, NULL, none, NULL, &e);
@@ -122,6 +142,7 @@ static void unsee(struct all_seen *a)
 		free((void *)(uintptr_t)a->told[--a->n_told].name);
 	free(a->v);
 	free(a->told);
+	free(a->burst);
 }
 
 static uint32_t lane_seen(const struct zoom *w, const struct seen *s)
@@ -142,6 +163,22 @@ static uint32_t lane_seen(const struct zoom *w, const struct seen *s)
 static bool touches_seen(const struct seen *s, uint64_t t0, uint64_t t1)
 {
 	return s->start < t1 && (s->end > t0 || s->start == t0);
+}
+
+static uint32_t burst_lane(const struct zoom *w, const struct burst_seen *b)
+{
+	const struct zoom_lane *lane;
+	uint32_t i, n;
+
+	lane = zoom_lanes(w, &n);
+	for (i = 0; i < n; i++)
+		if (lane[i].kind == ZOOM_SUMMED && lane[i].process == b->process &&
+			lane[i].number == b->tid)
+			break;
+	CHECK(i < n && lane[lane[i].parent].kind == ZOOM_THREAD &&
+			lane[lane[i].parent].number == b->tid && lane[i].rows == 1,
+		"no lane of what was summed of thread %u", b->tid);
+	return i;
 }
 
 /* What a lane's slices have together. */
@@ -218,6 +255,15 @@ static void check_window(struct zoom *w, const struct all_seen *all, const struc
 		due[all->v[i].lane].busy += all->v[i].end - all->v[i].start;
 		if (all->v[i].end - all->v[i].start >= t.merge_ns && t.n < most)
 			check_long(w, &t, &all->v[i]);
+	}
+	for (i = 0; i < all->n_bursts; i++) {
+		const struct burst_seen *b = &all->burst[i];
+		const uint32_t at = burst_lane(w, b);
+
+		if (b->start >= a->t1 || (b->end <= a->t0 && b->start != a->t0))
+			continue;
+		due[at].events += b->n;
+		due[at].busy += b->end - b->start;
 	}
 	/* What is merged across the window's edge may have more in it. */
 	for (i = 0; i < n_lanes; i++) {

@@ -125,7 +125,7 @@ static void thin(struct series_one *one)
 	one->n = n;
 }
 
-int series_read(struct sqlite3 *db, int64_t id, const struct profile_select *s, uint64_t *ret_gone,
+int series_read(struct sqlite3 *db, int64_t id, const struct profile_select *s, struct export_left *ret_left,
 	struct series **ret, struct err *e)
 {
 	static const struct timeline_form form = {
@@ -137,7 +137,7 @@ int series_read(struct sqlite3 *db, int64_t id, const struct profile_select *s, 
 	if (r.s != NULL)
 		r.s->texts = profile_new();
 	r.failed = r.s == NULL || r.s->texts == NULL;
-	status = reading_run(&form, &r, &r.failed, db, id, s, ret_gone, e);
+	status = reading_run(&form, &r, &r.failed, db, id, s, ret_left, e);
 	if (status == -ENODATA) {
 		status = series_device(r.s, db, id, 0, e);
 		if (status == 0 && r.s->n == 0)

@@ -9,6 +9,7 @@
 #include "err.h"
 #include "profile.h"
 
+struct export_left;
 struct sqlite3;
 
 #define SERIES_MAX    256u       /* metrics of processes; further ones are counted */
@@ -37,7 +38,7 @@ struct series {
 
 /* Of a session in an open store; as export_timeline_fn. -ENODATA: it kept no timeline and no
  * readings. */
-int series_read(struct sqlite3 *db, int64_t id, const struct profile_select *s, uint64_t *ret_gone,
+int series_read(struct sqlite3 *db, int64_t id, const struct profile_select *s, struct export_left *ret_left,
 	struct series **ret, struct err *e);
 /* Adds what is stored of GPUs and host; base_ns: the timeline's zero, or 0: it is looked for. -ENOMEM, -EBADMSG. */
 int series_device(struct series *s, struct sqlite3 *db, int64_t id, int64_t base_ns, struct err *e);

@@ -183,7 +183,7 @@ static int place_values(struct reading *r)
 	return 0;
 }
 
-int steps_read(struct sqlite3 *db, int64_t id, const struct profile_select *s, uint64_t *ret_gone,
+int steps_read(struct sqlite3 *db, int64_t id, const struct profile_select *s, struct export_left *ret_left,
 	struct steps **ret, struct err *e)
 {
 	static const struct timeline_form form = {.open = on_open,
@@ -197,7 +197,7 @@ int steps_read(struct sqlite3 *db, int64_t id, const struct profile_select *s, u
 	if (r.s != NULL)
 		r.s->texts = profile_new();
 	r.failed = r.s == NULL || r.s->texts == NULL;
-	status = reading_run(&form, &r, &r.failed, db, id, s, ret_gone, e);
+	status = reading_run(&form, &r, &r.failed, db, id, s, ret_left, e);
 	if (status == 0 && place_values(&r) < 0)
 		status = err_set(e, -ENOMEM, "out of memory");
 	parts_fini(&r.parts);

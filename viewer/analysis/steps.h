@@ -10,6 +10,7 @@
 #include "part_terms.h"
 #include "profile.h"
 
+struct export_left;
 struct sqlite3;
 
 #define STEPS_MAX        262144u /* later ones are counted only */
@@ -52,7 +53,7 @@ struct steps {
 };
 
 /* Of a session in an open store; as export_timeline_fn. -ENODATA: it kept no timeline. */
-int steps_read(struct sqlite3 *db, int64_t id, const struct profile_select *s, uint64_t *ret_gone,
+int steps_read(struct sqlite3 *db, int64_t id, const struct profile_select *s, struct export_left *ret_left,
 	struct steps **ret, struct err *e);
 void steps_free(struct steps *s); /* NULL is fine */
 

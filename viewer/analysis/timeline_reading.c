@@ -5,10 +5,10 @@
 #include <string.h>
 
 int reading_run(const struct timeline_form *form, void *mine, const bool *failed,
-	struct sqlite3 *db, int64_t id, const struct profile_select *s, uint64_t *ret_gone,
+	struct sqlite3 *db, int64_t id, const struct profile_select *s, struct export_left *ret_left,
 	struct err *e)
 {
-	int r = *failed ? 0 : timeline_write(form, mine, db, id, s, NULL, ret_gone, e);
+	int r = *failed ? 0 : timeline_write(form, mine, db, id, s, NULL, ret_left, e);
 
 	return r == 0 && *failed ? err_set(e, -ENOMEM, "out of memory") : r;
 }

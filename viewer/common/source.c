@@ -91,7 +91,7 @@ static int load(sqlite3 *db, const char *ref, const char *said, const struct sou
 	if (r == 0)
 		r = pick_one(db, id, say_row, words, e);
 	if (r == 0) {
-		r = o->timeline != NULL ? o->timeline(o->arg, db, id, &o->select, &ret->gone, e)
+		r = o->timeline != NULL ? o->timeline(o->arg, db, id, &o->select, &ret->left, e)
 					: profile_load(db, id, &o->select, &ret->p, e);
 		r = pick_refused(db, r, e);
 	}

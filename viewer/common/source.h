@@ -16,17 +16,17 @@ struct source_options {
 	struct profile_select select;
 	/* Not NULL: loads no profile, and is given the session for its timeline. As export_timeline_fn. */
 	int (*timeline)(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
-		uint64_t *ret_gone, struct err *e);
+		struct export_left *ret_left, struct err *e);
 	void *arg;
 	bool keep; /* with `timeline`: the database stays open, and is the caller's */
 };
 
 struct source {
-	struct profile *p;  /* the caller's; NULL: of a timeline */
-	struct sqlite3 *db; /* of one that is kept */
-	uint64_t gone;      /* of a timeline: events that had left it */
-	bool partial;       /* part of it could not be read */
-	struct err away;    /* code not 0: the daemon did not answer, this is from its database */
+	struct profile *p;       /* the caller's; NULL: of a timeline */
+	struct sqlite3 *db;      /* of one that is kept */
+	struct export_left left; /* of a timeline */
+	bool partial;            /* part of it could not be read */
+	struct err away; /* code not 0: the daemon did not answer, this is from its database */
 };
 
 /* ref: a path, "-" (stdin), or a session. -ENOENT, -EINVAL, -EBADMSG, -ENOTCONN (a daemon that

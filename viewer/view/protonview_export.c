@@ -56,13 +56,13 @@ static bool step(void *arg, uint64_t done, uint64_t all)
 }
 
 static int write_timeline(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
-	uint64_t *ret_gone, struct err *e)
+	struct export_left *ret_left, struct err *e)
 {
 	const struct timeline_to *to = arg;
 
 	if (to->folder != NULL)
-		return to->format->folder(db, id, s, to->folder, ret_gone, e);
-	return to->format->timeline(db, id, s, to->file, ret_gone, e);
+		return to->format->folder(db, id, s, to->folder, ret_left, e);
+	return to->format->timeline(db, id, s, to->file, ret_left, e);
 }
 
 static int export_timeline(

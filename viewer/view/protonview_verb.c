@@ -37,6 +37,20 @@ static bool wants_all(const struct run *run)
 	       run_given(run, OPT_METRICS);
 }
 
+void run_note_left(struct run *run, const struct export_left *left)
+{
+	if (left->gone > 0)
+		warning_add(&run->warnings,
+			"%llu events had left the timeline (trace_mb and trace_s in protond.conf "
+			"bound it); the tree counts them",
+			(unsigned long long)left->gone);
+	if (left->summed > 0)
+		warning_add(&run->warnings,
+			"%llu events came too fast to be kept one by one: they are in the tree, "
+			"not in the timeline",
+			(unsigned long long)left->summed);
+}
+
 void run_note_parts(struct run *run, const struct source *s)
 {
 	run->partial |= s->partial || s->away.code != 0;
@@ -142,11 +156,7 @@ int run_source_by(struct run *run, const char *ref, struct source_options *o, st
 	run_note_parts(run, ret);
 	if (ret->partial)
 		warning_add(&run->warnings, "%s: the newest changes cannot be read from here", ref);
-	if (ret->gone > 0)
-		warning_add(&run->warnings,
-			"%llu events had left the timeline (trace_mb and trace_s in protond.conf "
-			"bound it); the tree counts them",
-			(unsigned long long)ret->gone);
+	run_note_left(run, &ret->left);
 	return 0;
 }
 

@@ -35,6 +35,7 @@ int run_count(struct run *run, enum option_id id, const char *name, uint32_t *re
 void run_note_parts(struct run *run, const struct source *s);
 /* What --window or --step name; *s stays without them. -EINVAL with words. */
 int run_window(struct run *run, struct profile_select *s);
+void run_note_left(struct run *run, const struct export_left *left); /* what a timeline lacks */
 /* A source by the command line's options, and by what the caller set in *o. */
 int run_source_by(struct run *run, const char *ref, struct source_options *o, struct source *ret);
 /* A source in a foreign format, as `export` writes it: the first of the command line. */

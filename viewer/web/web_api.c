@@ -208,14 +208,14 @@ int web_load(struct web_ask *a, const char *id, struct profile **ret)
 	return r;
 }
 
-int web_db(struct web_ask *a, web_db_fn *fn, void *arg, uint64_t *ret_gone)
+int web_db(struct web_ask *a, web_db_fn *fn, void *arg, struct export_left *ret_left)
 {
 	struct source_options o = {.timeline = fn, .arg = arg};
 	struct source s;
 	int r = open_source(a, a->id, &o, &s);
 
-	if (r == 0 && ret_gone != NULL)
-		*ret_gone = s.gone;
+	if (r == 0 && ret_left != NULL)
+		*ret_left = s.left;
 	return r;
 }
 
@@ -258,12 +258,12 @@ static bool is_stored_over(struct sqlite3 *db, int64_t id)
 }
 
 static int line_fill(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
-	uint64_t *ret_gone, struct err *e)
+	struct export_left *ret_left, struct err *e)
 {
 	const struct line_to *to = arg;
 
 	(void)s;
-	(void)ret_gone;
+	(void)ret_left;
 	to->line->over = is_stored_over(db, id);
 	return zoom_open(db, id, to->process, &to->line->zoom, e);
 }
@@ -288,10 +288,10 @@ static int line_open(struct web_ask *a, struct line *l)
 }
 
 static int no_line(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
-	uint64_t *ret_gone, struct err *e)
+	struct export_left *ret_left, struct err *e)
 {
 	(void)s;
-	(void)ret_gone;
+	(void)ret_left;
 	(void)e;
 	((struct line *)arg)->over = is_stored_over(db, id);
 	return 0;
@@ -484,11 +484,11 @@ void web_answer(struct web *w, const char *uri, struct web_answer *ret)
 /* --- what is shown */
 
 static int take_id(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
-	uint64_t *ret_gone, struct err *e)
+	struct export_left *ret_left, struct err *e)
 {
 	(void)db;
 	(void)s;
-	(void)ret_gone;
+	(void)ret_left;
 	(void)e;
 	*(int64_t *)arg = id;
 	return 0;

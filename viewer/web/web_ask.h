@@ -51,8 +51,8 @@ int web_ref(struct web_ask *a, const char **ret);
 int web_load(struct web_ask *a, const char *id, struct profile **ret);
 /* fn gets the database and the session. -ENODATA: of a file that is none. */
 typedef int web_db_fn(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
-	uint64_t *ret_gone, struct err *e);
-int web_db(struct web_ask *a, web_db_fn *fn, void *arg, uint64_t *ret_gone);
+	struct export_left *ret_left, struct err *e);
+int web_db(struct web_ask *a, web_db_fn *fn, void *arg, struct export_left *ret_left);
 
 /* A question of our own, about a session. NULL: out of memory. */
 struct web_ask *web_ask_new(struct web *w, const char *id);

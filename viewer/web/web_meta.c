@@ -97,12 +97,12 @@ static bool has_timeline(sqlite3 *db, int64_t id)
 }
 
 static int on_db(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
-	uint64_t *ret_gone, struct err *e)
+	struct export_left *ret_left, struct err *e)
 {
 	struct found *f = arg;
 
 	(void)s;
-	(void)ret_gone;
+	(void)ret_left;
 	f->timeline = has_timeline(db, id);
 	return read_processes(f, db, id, e);
 }

@@ -4,10 +4,10 @@
 #include "web_ask.h"
 
 static int read_ranks(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
-	uint64_t *ret_gone, struct err *e)
+	struct export_left *ret_left, struct err *e)
 {
 	(void)s;
-	(void)ret_gone;
+	(void)ret_left;
 	return ranks_read(db, id, arg, e);
 }
 

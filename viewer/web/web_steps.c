@@ -6,9 +6,9 @@
 #include "web_ask.h"
 
 static int read_steps(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
-	uint64_t *ret_gone, struct err *e)
+	struct export_left *ret_left, struct err *e)
 {
-	return steps_read(db, id, s, ret_gone, arg, e);
+	return steps_read(db, id, s, ret_left, arg, e);
 }
 
 /* clang-format off */

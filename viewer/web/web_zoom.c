@@ -20,6 +20,8 @@
 
 static const char *name_of(struct web_ask *a, const struct zoom *z, uint32_t name)
 {
+	if (name == ZOOM_NONE)
+		return "events summed";
 	return names_show(a->run->print.names, zoom_name(z, name));
 }
 
@@ -90,7 +92,8 @@ static void put_maybe(struct text *t, const char *key, bool known, int64_t v)
 static const char *const kind_words[] = {[ZOOM_THREAD] = "thread",
 	[ZOOM_TASKS] = "tasks",
 	[ZOOM_STREAM] = "stream",
-	[ZOOM_PROJECTED] = "projected"};
+	[ZOOM_PROJECTED] = "projected",
+	[ZOOM_SUMMED] = "summed"};
 
 static void put_lane(struct text *t, const struct zoom_lane *l, const struct zoom_process *p)
 {
@@ -134,12 +137,8 @@ int web_lanes(struct web_ask *a)
 	json_key_u64(t, "t1", t1);
 	json_key_u64(t, "events", state.events);
 	json_key_u64(t, "gone", state.gone);
-	if (state.gone > 0)
-		warning_add(&a->run->warnings,
-			"%llu events had left the timeline (trace_mb and trace_s in protond.conf "
-			"bound "
-			"it); the tree counts them",
-			(unsigned long long)state.gone);
+	json_key_u64(t, "summed", state.summed);
+	run_note_left(a->run, &(struct export_left){state.gone, state.summed});
 	web_warnings(a);
 	text_char(t, '}');
 	return 0;

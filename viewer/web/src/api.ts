@@ -112,7 +112,7 @@ export interface Verdicts extends Answer {
 }
 export interface Lane {
 	id: number;
-	kind: string; // thread, tasks, stream, projected, counter
+	kind: string; // thread, tasks, stream, projected, summed, counter
 	process?: string | number | null;
 	rank?: Num;
 	name: string;

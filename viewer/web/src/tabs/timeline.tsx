@@ -181,6 +181,8 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 		}
 		tile.painted = look.current.n;
 	};
+	// Bursts of events that the tree alone has: hatched.
+	const isSummed = (lane: number) => lanes.lane[lane]?.kind === "summed";
 	const colorAt = (tile: Tile, i: number): string => {
 		const p = tile.paint[tile.name[i]];
 		return "#" + [p & 255, (p >> 8) & 255, (p >> 16) & 255].map((x) => x.toString(16).padStart(2, "0")).join("");
@@ -208,7 +210,7 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 			image.current = { data, word: new Uint32Array(data.data.buffer) };
 		}
 		const px = image.current.word;
-		const back = pixel(k.panel);
+		const [back, grey] = [pixel(k.panel), pixel(k.line)];
 		px.fill(back);
 		const yOf: Int32Array = new Int32Array(lanes.lane.length).fill(-1e6);
 		const rowsOf = new Uint16Array(lanes.lane.length);
@@ -245,7 +247,10 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 				if (x1 <= x0)
 					continue;
 				const at = y * W;
-				px.fill(tile.paint[tile.name[i]], at + x0, at + x1);
+				const summed = isSummed(tile.lane[i]);
+				px.fill(summed ? grey : tile.paint[tile.name[i]], at + x0, at + x1);
+				for (let x = x0 + 3; summed && x < x1; x += 6)
+					px[at + x] = back;
 				if (begins && seen > roomy)
 					labels.push({ s: { tile, i }, x: x0 / dpr, w: seen / dpr, y: y / dpr });
 			}
@@ -271,7 +276,7 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 		const taken = new Map<number, number>();
 		for (const l of labels.length > 700 ? labels.slice(0, 700) : labels) {
 			const { tile, i } = l.s;
-			const c = colorAt(tile, i);
+			const c = isSummed(tile.lane[i]) ? k.line : colorAt(tile, i);
 			const s = fit(g, (tile.count[i] > 1 ? `${group(tile.count[i])} × ` : "") + tile.briefs[tile.name[i]], l.w - 6);
 			if (s.length > 1 && l.x >= (taken.get(l.y) ?? -1)) { // no name over another
 				taken.set(l.y, l.x + l.w - 1);
@@ -612,7 +617,9 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 			const lane = x < GUTTER ? rowAt(y)?.lane : undefined;
 			setTip(s ? {
 				x: e.clientX, y: e.clientY,
-				lines: s.tile.count[s.i] > 1
+				lines: isSummed(s.tile.lane[s.i])
+					? [`${group(s.tile.count[s.i])} events summed in ${time(s.tile.dur[s.i])}`, "too fast to be kept one by one: the tree has them"]
+					: s.tile.count[s.i] > 1
 					? [`${group(s.tile.count[s.i])} events`, `most of them: ${s.tile.names[s.tile.name[s.i]]}`, `${time(s.tile.dur[s.i])} from the first to the last`]
 					: [s.tile.names[s.tile.name[s.i]], `${time(s.tile.dur[s.i])} at ${time(s.tile.start[s.i])}`],
 			} : lane ? { x: e.clientX, y: e.clientY, lines: [shown(lane.name), `${lane.kind}${lane.process !== undefined && lane.process !== null ? ` of process ${shown(String(lane.process))}` : ""}`, "P pins it, H hides it, Shift+Q and Shift+E move it"] } : null);
