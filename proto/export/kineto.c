@@ -3,18 +3,20 @@
  * operators, launches and kernels.
  *
  * A step is ProfilerStep#N. A scope is a user_annotation, and on each lane of a stream that has work
- * launched in it a gpu_user_annotation, from the start of the first to the end of the last: exactly,
- * so that neighbours do not overlap. External id ties launch and GPU work to the innermost scope. */
+ * launched in it (project.h) a gpu_user_annotation, from the start of the first to the end of the last:
+ * exactly, so that neighbours do not overlap. External id ties launch and GPU work to the innermost scope. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "chrome_events.h"
+#include "project.h"
 #include "sorted.h"
 
 #define LANE_MORE \
-	LANES_MAX       /* projections of a lane's further threads stand in lanes from here on */
-#define LAST_DEPTH 255u /* scopes below it have no projections of their own */
+	LANES_MAX        /* projections of a lane's further threads stand in lanes from here on */
+#define LAST_DEPTH 255u  /* scopes below it have no projections of their own */
+#define LOOSE_MAX  1024u /* at once; further ones are left out, and counted */
 
 struct projection {
 	uint32_t lane;
@@ -29,6 +31,15 @@ struct instance {
 	struct instance *older; /* of the same node */
 	struct projection *at;
 	uint32_t n, cap;
+	uint64_t work; /* the last that is in it, by number */
+};
+
+/* A scope that is not open here: a graph's launch in which it was captured, or a run of work of a lane. */
+struct loose {
+	struct projected of;
+	struct instance x;
+	uint32_t launcher, lane; /* LAUNCH: its thread; RUN: where */
+	uint64_t began;          /* number of its first work */
 };
 
 /* Where projections of one thread's scopes go on a lane. */
@@ -43,7 +54,11 @@ struct kineto {
 	struct chrome c;
 	uint64_t ids;
 	struct instance **of_node; /* [n_known]: the newest that is open */
-	uint32_t *depth;           /* [n_threads]: scopes that are open */
+	uint32_t *main;            /* [n_processes]: main threads */
+	struct projected *above;   /* of the work at hand */
+	uint64_t work;
+	struct loose *loose;
+	uint32_t n_loose, cap_loose;
 	struct row **row;
 	uint32_t n_rows, cap_rows;
 	uint32_t *rows; /* [n_lanes]: how many */
@@ -187,7 +202,10 @@ static void put_projection(struct sorted *s, const struct instance *x, const str
 		p->start_ns);
 	text_str(t, ",\"dur\":");
 	chrome_micros(t, p->end_ns - p->start_ns);
-	text_fmt(t, ",\"args\":{\"External id\":%" PRIu64 "}}", x->id);
+	text_str(t, ",\"args\":{");
+	if (x->id != 0)
+		text_fmt(t, "\"External id\":%" PRIu64, x->id);
+	text_str(t, "}}");
 }
 
 static void project(struct sorted *s, struct instance *x, const struct sorted_op *o)
@@ -209,42 +227,154 @@ static void project(struct sorted *s, struct instance *x, const struct sorted_op
 	p->end_ns = o->end_ns > p->end_ns ? o->end_ns : p->end_ns;
 }
 
-/* The scope of this node that was open then: the thread's own, else another's that it follows. */
-static struct instance *instance_of(
-	const struct kineto *k, uint32_t node, const struct sorted_op *o)
+static void put_projections(struct sorted *s, const struct instance *x)
 {
-	struct instance *x, *other = NULL;
+	uint32_t i;
 
-	for (x = k->of_node[node]; x != NULL; x = x->older) {
-		if (o->launch_ns < x->begin_ns || o->launch_ns > x->end_ns)
+	for (i = 0; i < x->n && x->depth <= LAST_DEPTH &&
+		    category_of(s->w->known[x->node].kind)[0] == 'u';
+		i++)
+		put_projection(s, x, &x->at[i]);
+}
+
+static bool find_open(void *arg, uint32_t thread, uint32_t node, uint64_t at, struct projected *ret)
+{
+	struct instance *x = kineto(arg)->of_node[node];
+
+	while (x != NULL && (x->thread != thread || at < x->begin_ns || at > x->end_ns))
+		x = x->older;
+	if (x == NULL)
+		return false;
+	ret->thread = thread;
+	ret->key = x->begin_ns;
+	ret->mine = x;
+	return true;
+}
+
+typedef bool over_fn(const struct loose *l, const void *arg);
+
+/* What is inside comes first, then as they began. */
+static int loose_order(const void *a, const void *b)
+{
+	const struct loose *x = a, *y = b;
+
+	if (x->x.depth != y->x.depth)
+		return x->x.depth > y->x.depth ? -1 : 1;
+	return (x->began > y->began) - (x->began < y->began);
+}
+
+static void end_loose(struct sorted *s, over_fn *over, const void *arg)
+{
+	struct kineto *k = kineto(s);
+	struct loose swap;
+	uint32_t i, n = 0;
+
+	for (i = 0; i < k->n_loose; i++) {
+		if (over(&k->loose[i], arg))
 			continue;
-		if (x->thread == o->thread)
-			return x;
-		if (other == NULL)
-			other = x;
+		swap = k->loose[n];
+		k->loose[n++] = k->loose[i];
+		k->loose[i] = swap;
 	}
-	return other;
+	if (k->n_loose > n + 1)
+		qsort(k->loose + n, k->n_loose - n, sizeof(*k->loose), loose_order);
+	for (i = n; i < k->n_loose; i++) {
+		put_projections(s, &k->loose[i].x);
+		free(k->loose[i].x.at);
+	}
+	k->n_loose = n;
+}
+
+static bool all_over(const struct loose *l, const void *arg)
+{
+	(void)l;
+	(void)arg;
+	return true;
+}
+
+/* What was in a scope that ends. */
+static bool over_with_scope(const struct loose *l, const void *arg)
+{
+	const struct instance *of = arg;
+
+	return l->of.thread == of->thread &&
+	       (l->of.as == PROJECTED_LAUNCH || l->of.key == of->begin_ns);
+}
+
+struct next {
+	const struct sorted_op *o;
+	uint64_t work;
+};
+
+static bool over_with_op(const struct loose *l, const void *arg)
+{
+	const struct next *next = arg;
+
+	return l->x.work != next->work &&
+	       (l->of.as == PROJECTED_LAUNCH
+			       ? l->launcher == next->o->thread && l->of.key != next->o->launch_ns
+			       : l->lane == next->o->lane);
+}
+
+/* NULL: there is no room. */
+static struct instance *loose_of(
+	struct sorted *s, const struct projected *of, const struct sorted_op *o)
+{
+	const uint32_t depth = trace_names_depth(&s->w->names, of->node);
+	struct kineto *k = kineto(s);
+	struct loose *l;
+
+	for (l = k->loose; l < k->loose + k->n_loose; l++)
+		if (projected_alike(&l->of, of) &&
+			(of->as == PROJECTED_LAUNCH ? l->launcher == o->thread
+						    : l->lane == o->lane))
+			return &l->x;
+	k->overlaps += k->n_loose == LOOSE_MAX;
+	if (k->n_loose == LOOSE_MAX || depth > LAST_DEPTH)
+		return NULL;
+	if (!ROOM_FOR(k->loose, k->cap_loose, k->n_loose)) {
+		failed(s);
+		return NULL;
+	}
+	l = &k->loose[k->n_loose++];
+	*l = (struct loose){.of = *of, .launcher = o->thread, .lane = o->lane, .began = k->work};
+	l->x = (struct instance){.id = of->as == PROJECTED_LAUNCH ? ++k->ids : 0,
+		.node = of->node,
+		.thread = of->thread,
+		.depth = depth,
+		.step = -1};
+	return &l->x;
 }
 
 /* Projects it onto all scopes that it was launched in. Returns the innermost one's number. */
 static uint64_t scopes_of(struct sorted *s, const struct sorted_op *o)
 {
-	uint32_t up[TRACE_DEPTH_MAX], n = trace_names_path(&s->w->names, o->node, up), i, from = 1;
+	struct kineto *k = kineto(s);
+	struct projecting p = {.names = &s->w->names,
+		.node = o->node,
+		.thread = o->thread,
+		.launched = o->launch_ns,
+		.find = find_open,
+		.arg = s};
 	struct instance *x;
 	uint64_t id = 0;
+	uint32_t i, n;
 
 	if (o->thread == SORTED_NONE)
 		return 0;
-	for (i = 1; i < n; i++) /* what was captured stands below what is open */
-		if (s->w->known[up[i]].kind == NODE_CAPTURED)
-			from = i + 1;
-	for (i = from; i < n; i++) {
-		x = instance_of(kineto(s), up[i], o);
+	k->work++;
+	p.main = k->main[s->thread[o->thread].process];
+	n = project_scopes(&p, k->above);
+	for (i = 0; i < n; i++) {
+		x = k->above[i].as == PROJECTED_OPEN ? k->above[i].mine
+						     : loose_of(s, &k->above[i], o);
 		if (x == NULL)
 			continue;
-		id = id == 0 ? x->id : id;
+		x->work = k->work;
+		id = id == 0 && k->above[i].as == PROJECTED_OPEN ? x->id : id;
 		project(s, x, o);
 	}
+	end_loose(s, over_with_op, &(struct next){o, k->work});
 	return id;
 }
 
@@ -314,7 +444,7 @@ static void kineto_scope(struct sorted *s, struct sorted_scope *x)
 		free(of); /* others of its thread overlap it */
 		return;
 	}
-	of->depth = k->depth[x->thread]++;
+	of->depth = trace_names_depth(&s->w->names, x->node);
 	of->older = k->of_node[x->node];
 	k->of_node[x->node] = of;
 	x->mine = of;
@@ -324,18 +454,14 @@ static void kineto_scope_end(struct sorted *s, struct sorted_scope *x)
 {
 	struct kineto *k = kineto(s);
 	struct instance *of = x->mine, **at;
-	uint32_t i;
 
 	if (of == NULL)
 		return;
 	for (at = &k->of_node[of->node]; *at != of; at = &(*at)->older)
 		;
 	*at = of->older;
-	k->depth[of->thread]--;
-	for (i = 0; i < of->n && of->depth <= LAST_DEPTH &&
-		    category_of(s->w->known[of->node].kind)[0] == 'u';
-		i++)
-		put_projection(s, of, &of->at[i]);
+	end_loose(s, over_with_scope, of);
+	put_projections(s, of);
 	free(of->at);
 	free(of);
 }
@@ -487,12 +613,21 @@ static bool ordinals_are_free(const struct sorted *s)
 static int kineto_lists(struct sorted *s)
 {
 	struct kineto *k = kineto(s);
+	uint32_t i;
 
 	k->c.t = &s->w->out;
 	k->of_node = calloc((size_t)s->w->names.n + 1, sizeof(*k->of_node));
-	k->depth = calloc((size_t)s->n_threads + 1, sizeof(*k->depth));
+	k->main = calloc((size_t)s->n_processes + 1, sizeof(*k->main));
+	k->above = calloc(TRACE_DEPTH_MAX, sizeof(*k->above));
 	k->rows = calloc((size_t)s->n_lanes + 1, sizeof(*k->rows));
-	return k->of_node != NULL && k->depth != NULL && k->rows != NULL ? 0 : -ENOMEM;
+	if (k->of_node == NULL || k->main == NULL || k->above == NULL || k->rows == NULL)
+		return -ENOMEM;
+	for (i = 0; i < s->n_processes; i++)
+		k->main[i] = SORTED_NONE;
+	for (i = 0; i < s->n_threads; i++)
+		if (s->thread[i].tid == s->process[s->thread[i].process].pid)
+			k->main[s->thread[i].process] = i;
+	return 0;
 }
 
 static void kineto_open(struct sorted *s)
@@ -544,6 +679,7 @@ static void name_rows(struct sorted *s)
 
 static void kineto_close(struct sorted *s)
 {
+	end_loose(s, all_over, NULL);
 	name_rows(s);
 	text_fmt(&s->w->out,
 		"\n],\"eventsGone\":%" PRIu64 ",\"metricsLeftOut\":%" PRIu64
@@ -570,7 +706,11 @@ int kineto_write(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	free(k.row);
 	free(k.rows);
 	free(k.of_node);
-	free(k.depth);
+	free(k.main);
+	free(k.above);
+	while (k.n_loose > 0)
+		free(k.loose[--k.n_loose].x.at);
+	free(k.loose);
 	table_fini(&k.by_lane);
 	return r;
 }

@@ -4,10 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "project.h"
 #include "zoom_int.h"
 
 #define SLICES_AT_WORK 65536u /* beyond: they are merged over twice the time */
 #define NAMES_AT_WORK  4u
+#define CASTS          16u /* of one row: of more threads at once the scopes fall apart */
+#define CASTS_OWN      4u  /* of each thread, for work that overlaps */
+#define FOUND          64u
 
 struct tally {
 	uint32_t name, count;
@@ -26,12 +30,15 @@ struct slice {
 	uint32_t next;
 };
 
-/* A row of a projected lane. */
-struct cast {
-	struct trace_item item;    /* count 0: none at hand */
-	uint64_t key;              /* begin of the scope's instance; ZOOM_NEVER: not known */
-	struct zoomed_opened open; /* what was found last, on this thread */
-	uint32_t thread;
+struct cast { /* a scope in a row of a projected lane */
+	struct projected of;
+	uint64_t start, end, work; /* work: the last that is in it, by number */
+	bool used;
+};
+
+struct found { /* what was open at a depth of a thread */
+	uint32_t thread, depth;
+	struct zoomed_opened open;
 };
 
 struct asking {
@@ -40,8 +47,12 @@ struct asking {
 	bool *wanted;
 	struct zoomed_gathered g;
 	struct zoomed_scopes scopes;
-	struct row *row; /* [w->n_rows] */
-	struct cast *cast;
+	struct row *row;           /* [w->n_rows] */
+	struct cast *cast;         /* [w->n_rows * CASTS] */
+	struct found found[FOUND]; /* by depth and thread, the last ones */
+	struct projected *above;   /* of the work at hand */
+	bool *runs;                /* [w->n_lanes]: it has had any */
+	uint64_t work;
 	uint32_t *main; /* of each process, its main thread's lane */
 	struct slice *v;
 	uint32_t n, cap;
@@ -221,54 +232,108 @@ static void take_bursts(struct asking *q)
 
 /* --- scopes projected onto streams */
 
-static void cast_put(struct asking *q, uint32_t lane, uint32_t depth, struct cast *c)
+/* What is open in a row of a projected lane: of threads that take turns on the stream, each its own. */
+static struct cast *casts_of(struct asking *q, uint32_t lane, uint32_t row)
 {
-	const struct zoom_slice s = {.start_ns = c->item.start,
-		.end_ns = c->item.end,
-		.busy_ns = c->item.end - c->item.start,
-		.count = c->item.count,
-		.name = c->item.node,
-		.longest = c->item.node};
-
-	if (c->item.count > 0)
-		take(q, lane, depth, &s);
-	c->item.count = 0;
+	return &q->cast[(size_t)CASTS * (q->w->lane[lane].first_row + row)];
 }
 
-/* A thread without scopes of its own is in the main thread's. */
-static struct zoomed_opened opened(
-	struct asking *q, struct cast *c, const struct trace_item *v, uint32_t depth)
+static void cast_put(struct asking *q, uint32_t lane, struct cast *c)
 {
-	const uint32_t main = q->main[q->w->lane[v->thread].process];
+	const struct zoom_slice s = {.start_ns = c->start,
+		.end_ns = c->end,
+		.busy_ns = c->end - c->start,
+		.count = 1,
+		.name = c->of.node,
+		.longest = c->of.node};
 
-	if (c->thread == v->thread && c->open.from <= v->launched && v->launched <= c->open.to)
-		return c->open;
-	c->thread = v->thread;
-	c->open = zoom_opened(&q->scopes, v->thread, depth, v->launched);
-	if (c->open.what == OPEN_NONE && main != v->thread && main != ZOOM_NONE)
-		c->open = zoom_opened(&q->scopes, main, depth, v->launched);
-	return c->open;
+	if (c->used)
+		take(q, lane, trace_names_depth(&q->w->names, c->of.node), &s);
+	c->used = false;
 }
 
-/* An operation in one of the scopes above it. */
-static void cast_op(struct asking *q, uint32_t lane, const struct trace_item *v, uint32_t scope)
+/* Of a scope that was merged with others it is not known which it was: each launch is one. */
+static bool find_open(void *arg, uint32_t thread, uint32_t node, uint64_t at, struct projected *ret)
+{
+	struct asking *q = arg;
+	const uint32_t depth = trace_names_depth(&q->w->names, node);
+	struct found *f = &q->found[(depth * 7 + thread) % FOUND];
+
+	if (thread == ZOOM_NONE)
+		return false;
+	if (f->thread != thread || f->depth != depth || at < f->open.from || at > f->open.to)
+		*f = (struct found){thread, depth, zoom_opened(&q->scopes, thread, depth, at)};
+	if (f->open.what == OPEN_NONE || (f->open.what == OPEN_ONE && f->open.node != node))
+		return false;
+	ret->key = f->open.what == OPEN_ONE ? f->open.from : at;
+	ret->thread = thread;
+	return true;
+}
+
+/* The one of this scope, else a place for it: of the thread's, or of all, the one that was over first. */
+static struct cast *cast_for(struct asking *q, uint32_t lane, const struct projected *x)
+{
+	struct cast *c = casts_of(q, lane,
+			    zoom_depth(
+				    &q->w->lane[lane], trace_names_depth(&q->w->names, x->node))),
+		    *own = NULL, *free_one = NULL, *oldest = c, *at;
+	uint32_t n_own = 0;
+
+	for (at = c; at < c + CASTS; at++) {
+		if (!at->used) {
+			free_one = at;
+			continue;
+		}
+		if (projected_alike(&at->of, x))
+			return at;
+		oldest = at->end < oldest->end ? at : oldest;
+		if (at->of.thread != x->thread)
+			continue;
+		own = own == NULL || at->end < own->end ? at : own;
+		n_own++;
+	}
+	at = n_own >= CASTS_OWN ? own : free_one != NULL ? free_one : oldest;
+	cast_put(q, lane, at);
+	return at;
+}
+
+/* Runs that this work does not stand in are over. */
+static void end_runs(struct asking *q, uint32_t lane, uint64_t now)
 {
 	const struct zoomed_lane *l = &q->w->lane[lane];
-	const uint32_t depth = trace_names_depth(&q->w->names, scope);
-	struct cast *c = &q->cast[l->first_row + zoom_depth(l, depth)];
-	struct zoomed_opened o = {OPEN_NONE, 0, 0, 0};
-	uint64_t key;
+	struct cast *c = casts_of(q, lane, 0);
+	uint32_t i;
 
-	if (v->launched != ZOOM_NEVER && v->thread != ZOOM_NONE)
-		o = opened(q, c, v, depth);
-	key = o.what == OPEN_ONE && o.node == scope ? o.from : ZOOM_NEVER;
-	if (c->item.count > 0 && c->item.node == scope && c->key == key && o.what != OPEN_SHORT) {
-		c->item.end = v->end > c->item.end ? v->end : c->item.end;
-		return;
+	for (i = 0; i < l->rows * CASTS; i++)
+		if (c[i].used && c[i].of.as == PROJECTED_RUN && c[i].work != now)
+			cast_put(q, lane, &c[i]);
+}
+
+static void cast_op(struct asking *q, uint32_t lane, const struct trace_item *v)
+{
+	const struct projecting p = {.names = &q->w->names,
+		.node = v->node,
+		.thread = v->thread,
+		.main = q->main[q->w->lane[v->thread].process],
+		.launched = v->launched,
+		.find = find_open,
+		.arg = q};
+	const uint32_t n = project_scopes(&p, q->above);
+	uint32_t i;
+
+	q->work++;
+	for (i = 0; i < n; i++) {
+		struct cast *c = cast_for(q, lane, &q->above[i]);
+
+		if (!c->used)
+			*c = (struct cast){.of = q->above[i], .start = v->start, .used = true};
+		c->start = v->start < c->start ? v->start : c->start;
+		c->end = v->end > c->end ? v->end : c->end;
+		c->work = q->work;
+		q->runs[lane] |= c->of.as == PROJECTED_RUN;
 	}
-	cast_put(q, lane, depth, c);
-	c->item = (struct trace_item){.start = v->start, .end = v->end, .count = 1, .node = scope};
-	c->key = key;
+	if (q->runs[lane])
+		end_runs(q, lane, q->work);
 }
 
 static int by_start(const void *a, const void *b)
@@ -282,21 +347,15 @@ static int by_start(const void *a, const void *b)
 /* The operations of a stream in a part, by start: its rows stand one behind the other. */
 static void cast_stream(struct asking *q, const struct trace_item **v, uint32_t n, uint32_t lane)
 {
-	const struct known *known;
-	uint32_t i, at, steps;
+	uint32_t i;
 
 	for (i = 1; i < n && by_start(&v[i - 1], &v[i]) <= 0; i++)
 		;
 	if (i < n)
 		qsort(v, n, sizeof(*v), by_start);
-	for (i = 0; i < n; i++) {
-		steps = 0;
-		known = q->w->names.v;
-		for (at = known[v[i]->node].parent; at != PROFILE_NONE && steps < TRACE_DEPTH_MAX;
-			at = known[at].parent, steps++)
-			if (trace_names_timed(&q->w->names, at))
-				cast_op(q, lane, v[i], at);
-	}
+	for (i = 0; i < n; i++)
+		if (v[i]->launched != ZOOM_NEVER && v[i]->thread != ZOOM_NONE)
+			cast_op(q, lane, v[i]);
 }
 
 /* projected[lane]: the lane of a stream's scopes, if it is wanted. */
@@ -316,6 +375,28 @@ static void cast_part(struct asking *q, const struct gathered_part *g, const uin
 	}
 }
 
+static void find_mains(struct asking *q)
+{
+	const struct zoom *w = q->w;
+	uint32_t i;
+
+	for (i = 0; i < w->l.n_processes; i++)
+		q->main[i] = ZOOM_NONE;
+	for (i = 0; i < w->n_lanes; i++)
+		if (w->lane[i].kind == ZOOM_THREAD &&
+			w->lane[i].number == w->process[w->lane[i].process].p.pid)
+			q->main[w->lane[i].process] = i;
+}
+
+static void cast_rest(struct asking *q, uint32_t lane)
+{
+	struct cast *c = casts_of(q, lane, 0);
+	uint32_t i;
+
+	for (i = 0; i < q->w->lane[lane].rows * CASTS; i++)
+		cast_put(q, lane, &c[i]);
+}
+
 static int cast_all(struct asking *q, const uint32_t *projected, struct err *e)
 {
 	const struct trace_item **room;
@@ -325,25 +406,22 @@ static int cast_all(struct asking *q, const uint32_t *projected, struct err *e)
 	for (i = 0; i < q->g.n; i++)
 		most = q->g.v[i].part.n > most ? q->g.v[i].part.n : most;
 	room = calloc((size_t)most + 1, sizeof(*room));
-	q->cast = calloc((size_t)q->w->n_rows + 1, sizeof(*q->cast));
+	q->cast = calloc((size_t)q->w->n_rows + 1, CASTS * sizeof(*q->cast));
 	q->main = calloc((size_t)q->w->l.n_processes + 1, sizeof(*q->main));
-	if (r == 0 && (room == NULL || q->cast == NULL || q->main == NULL))
+	q->runs = calloc((size_t)q->w->n_lanes + 1, sizeof(*q->runs));
+	q->above = calloc(TRACE_DEPTH_MAX, sizeof(*q->above));
+	if (r == 0 && (room == NULL || q->cast == NULL || q->main == NULL || q->runs == NULL ||
+			      q->above == NULL))
 		r = zoom_no_memory(e);
-	for (i = 0; r == 0 && i < q->w->l.n_processes; i++)
-		q->main[i] = ZOOM_NONE;
-	for (i = 0; r == 0 && i < q->w->n_lanes; i++)
-		if (q->w->lane[i].kind == ZOOM_THREAD &&
-			q->w->lane[i].number == q->w->process[q->w->lane[i].process].p.pid)
-			q->main[q->w->lane[i].process] = i;
-	for (i = 0; r == 0 && i < q->w->n_rows; i++)
-		q->cast[i].thread = ZOOM_NONE;
+	for (i = 0; i < FOUND; i++)
+		q->found[i].thread = ZOOM_NONE;
+	if (r == 0)
+		find_mains(q);
 	for (i = 0; r == 0 && i < q->g.n; i++)
 		cast_part(q, &q->g.v[i], projected, room);
 	for (i = 0; r == 0 && i < q->w->n_lanes; i++)
-		for (uint32_t k = 0; projected[i] != ZOOM_NONE && k < q->w->lane[projected[i]].rows;
-			k++)
-			cast_put(q, projected[i], k,
-				&q->cast[q->w->lane[projected[i]].first_row + k]);
+		if (projected[i] != ZOOM_NONE)
+			cast_rest(q, projected[i]);
 	free(room);
 	return r;
 }
@@ -451,6 +529,8 @@ int zoom_slices(struct zoom *w, const struct zoom_ask *a, struct zoom_tile *ret,
 	free(q.wanted);
 	free(q.row);
 	free(q.cast);
+	free(q.runs);
+	free(q.above);
 	free(q.main);
 	free(q.v);
 	if (r < 0)

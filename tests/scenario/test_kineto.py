@@ -71,7 +71,7 @@ def check_ids(df):
 
 
 def check_projections(world, source, df, whole):
-    """Each scope on each lane, from its first work's start to its last one's end: out of the session's tables."""
+    """Each scope on each lane, from its first work's start to its last one's end: out of the session's tables (proto/session/project.h)."""
     base = whole["baseTimeNanoseconds"]
     scopes = df[df["cat"].eq("user_annotation")]
     rows = sql(world, source, "select tid, path, begin_ns, end_ns from scopes where not task order by begin_ns, end_ns desc, length(path)")
@@ -94,6 +94,16 @@ def check_projections(world, source, df, whole):
                 lanes[stream, lane] = (min(was[0], start), max(was[1], stop))
         for (stream, lane), (start, stop) in lanes.items():
             want[path.rsplit("/", 1)[-1], stream + 1000000 * lane, start - base, stop - base] += 1
+    # what was captured stands below the scopes of its launch: each launch of the graph is one
+    lanes = {}
+    for start, stop, launch, launcher, of, stream, lane in ops:
+        parts = of.partition("/<captured_at>/")[2].split("/")
+        for k in range(1, len(parts)):
+            key = launcher, launch, "/".join(parts[:k]), of.partition("/<captured_at>/")[0], stream, lane
+            was = lanes.get(key, (math.inf, 0))
+            lanes[key] = (min(was[0], start), max(was[1], stop))
+    for (_, _, path, _, stream, lane), (start, stop) in lanes.items():
+        want[path.rsplit("/", 1)[-1], stream + 1000000 * lane, start - base, stop - base] += 1
     have = collections.Counter((re.sub("ProfilerStep#.*", "step", e.name), e.tid % 64000000, e.ts, e.end) for e in df[df["cat"].eq("gpu_user_annotation")].itertuples())
     assert have == want
     return have

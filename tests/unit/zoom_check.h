@@ -4,6 +4,7 @@
 #ifndef ZOOM_CHECK_H
 #define ZOOM_CHECK_H
 
+#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -464,6 +465,124 @@ static void check_event(struct zoom *w, const struct all_seen *all, const struct
 	zoom_tile_fini(&t);
 }
 
+/* --- scopes on streams: as the file for HTA has them */
+
+struct cast_seen {
+	uint64_t id, start, end, length; /* length: of the scope itself */
+	int64_t gpu;
+	uint32_t stream;
+	const char *name;
+};
+
+static void see_length(json_t *x, struct cast_seen *v, uint32_t n)
+{
+	const uint64_t id = (uint64_t)json_integer_value(
+		json_object_get(json_object_get(x, "args"), "External id"));
+
+	for (uint32_t i = 0; i < n; i++)
+		if (v[i].id == id)
+			v[i].length = (uint64_t)llround(
+				json_number_value(json_object_get(x, "dur")) * 1000);
+}
+
+static void see_cast(json_t *x, struct cast_seen *v, uint32_t *n, uint32_t most)
+{
+	const struct cast_seen s = {.id = (uint64_t)json_integer_value(json_object_get(
+					    json_object_get(x, "args"), "External id")),
+		.start = (uint64_t)llround(json_number_value(json_object_get(x, "ts")) * 1000),
+		.end = (uint64_t)llround((json_number_value(json_object_get(x, "ts")) +
+						 json_number_value(json_object_get(x, "dur"))) *
+					 1000),
+		.gpu = json_integer_value(json_object_get(x, "pid")),
+		.length = UINT64_MAX,
+		.stream = (uint32_t)(json_integer_value(json_object_get(x, "tid")) % 1000000),
+		.name = json_string_value(json_object_get(x, "name"))};
+	uint32_t i = *n;
+
+	while (i > 0 &&
+		(v[i - 1].id != s.id || v[i - 1].gpu != s.gpu || v[i - 1].stream != s.stream))
+		i--;
+	if (s.id == 0 || *n == most) /* of a run it is not said which it is */
+		return;
+	if (i == 0) {
+		v[(*n)++] = s;
+		return;
+	}
+	v[i - 1].start = s.start < v[i - 1].start ? s.start : v[i - 1].start;
+	v[i - 1].end = s.end > v[i - 1].end ? s.end : v[i - 1].end;
+}
+
+static bool same_scope(const char *there, const char *here)
+{
+	return strcmp(there, here) == 0 ||
+	       (strncmp(there, "ProfilerStep#", 13) == 0 && timeline_is_step(here));
+}
+
+/* It stands in a window of its own length, where the scope itself is no shorter than a pixel. */
+static void check_cast(struct zoom *w, const struct cast_seen *s)
+{
+	const struct zoom_ask a = {.t0 = s->start, .t1 = s->end + 1, .px = ZOOM_PX_MAX};
+	uint32_t i, n;
+	const struct zoom_lane *lane = zoom_lanes(w, &n);
+	struct zoom_tile t;
+	struct err e = {0};
+
+	CHECK(zoom_slices(w, &a, &t, &e) == 0, "%s", e.text);
+	for (i = 0; i < t.n; i++) {
+		const struct zoom_slice *x = &t.slice[i];
+		const uint64_t off = x->start_ns > s->start ? x->start_ns - s->start
+							    : s->start - x->start_ns,
+			       late = x->end_ns > s->end ? x->end_ns - s->end : s->end - x->end_ns;
+
+		if (lane[x->lane].kind == ZOOM_PROJECTED && lane[x->lane].number == s->stream &&
+			(x->count > 1 || same_scope(s->name, zoom_name(w, x->name))) &&
+			off < t.merge_ns && late < t.merge_ns)
+			break;
+	}
+	CHECK(i < t.n || s->length <= t.merge_ns,
+		"'%s' on stream %u from %llu to %llu is not shown", s->name, s->stream,
+		(unsigned long long)s->start, (unsigned long long)s->end);
+	zoom_tile_fini(&t);
+}
+
+static void check_casts(struct zoom *w, sqlite3 *db, int64_t session, uint32_t some)
+{
+	enum { MOST = 20000 };
+	struct cast_seen *v = calloc(MOST, sizeof(*v));
+	struct err e = {0};
+	char *bytes;
+	size_t n_bytes, i;
+	uint32_t n = 0;
+	FILE *f = open_memstream(&bytes, &n_bytes);
+	json_t *j, *x;
+
+	CHECK(v != NULL && kineto_write(db, session, NULL, f, NULL, &e) == 0, "%s", e.text);
+	(void)fclose(f);
+	j = json_loadb(bytes, n_bytes, 0, NULL);
+	json_array_foreach(json_object_get(j, "traceEvents"), i, x)
+	{
+		const char *cat = json_string_value(json_object_get(x, "cat"));
+
+		if (cat != NULL && strcmp(cat, "gpu_user_annotation") == 0)
+			see_cast(x, v, &n, MOST);
+	}
+	json_array_foreach(json_object_get(j, "traceEvents"), i, x)
+	{
+		const char *cat = json_string_value(json_object_get(x, "cat"));
+
+		if (cat != NULL && strcmp(cat, "user_annotation") == 0)
+			see_length(x, v, n);
+	}
+	/* Of work that overlaps in many ways the file leaves some out. */
+	if (json_integer_value(json_object_get(j, "projectionsLeftOut")) > 0 || n == MOST)
+		n = 0;
+	for (; n > 0 && some > 0; some--)
+		check_cast(w, &v[draw() % n]);
+	json_decref(j);
+	free(bytes);
+	free(v);
+}
+
 /* A stream's scopes have the rows that they need. */
 static void check_rows(const struct zoom *w, const struct all_seen *all)
 {
@@ -512,6 +631,7 @@ static void zoom_check(sqlite3 *db, int64_t session, uint32_t windows)
 			check_counters(w, &all, &a);
 		check_find(w, &all, at, draw() % 2 == 0);
 	}
+	check_casts(w, db, session, 4 * windows);
 	zoom_free(w);
 	unsee(&all);
 }
