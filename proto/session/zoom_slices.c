@@ -270,22 +270,25 @@ static bool find_open(void *arg, uint32_t thread, uint32_t node, uint64_t at, st
 	return true;
 }
 
-/* The one of this scope, else a place for it: of the thread's, or of all, the one that was over first. */
-static struct cast *cast_for(struct asking *q, uint32_t lane, const struct projected *x)
+/* The one of this scope, else a place for it: of the thread's, or of all, the one that was over first.
+ * A stream does a thread's work in order, so of its others those that were over before this are over. */
+static struct cast *cast_for(
+	struct asking *q, uint32_t lane, const struct projected *x, uint64_t start)
 {
-	struct cast *c = casts_of(q, lane,
-			    zoom_depth(
-				    &q->w->lane[lane], trace_names_depth(&q->w->names, x->node))),
-		    *own = NULL, *free_one = NULL, *oldest = c, *at;
+	const uint32_t depth = trace_names_depth(&q->w->names, x->node);
+	struct cast *c = casts_of(q, lane, zoom_depth(&q->w->lane[lane], depth)), *own = NULL,
+		    *free_one = NULL, *oldest = c, *at;
 	uint32_t n_own = 0;
 
 	for (at = c; at < c + CASTS; at++) {
+		if (at->used && projected_alike(&at->of, x))
+			return at;
+		if (at->used && at->of.thread == x->thread && at->end <= start)
+			cast_put(q, lane, at);
 		if (!at->used) {
-			free_one = at;
+			free_one = free_one == NULL ? at : free_one;
 			continue;
 		}
-		if (projected_alike(&at->of, x))
-			return at;
 		oldest = at->end < oldest->end ? at : oldest;
 		if (at->of.thread != x->thread)
 			continue;
@@ -323,7 +326,7 @@ static void cast_op(struct asking *q, uint32_t lane, const struct trace_item *v)
 
 	q->work++;
 	for (i = 0; i < n; i++) {
-		struct cast *c = cast_for(q, lane, &q->above[i]);
+		struct cast *c = cast_for(q, lane, &q->above[i], v->start);
 
 		if (!c->used)
 			*c = (struct cast){.of = q->above[i], .start = v->start, .used = true};

@@ -125,8 +125,8 @@ static void thin(struct series_one *one)
 	one->n = n;
 }
 
-int series_read(struct sqlite3 *db, int64_t id, const struct profile_select *s, struct export_left *ret_left,
-	struct series **ret, struct err *e)
+int series_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
+	struct export_left *ret_left, struct series **ret, struct err *e)
 {
 	static const struct timeline_form form = {
 		.process = on_process, .scope = on_scope, .op = on_op, .metric = on_metric};

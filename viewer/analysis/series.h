@@ -38,8 +38,8 @@ struct series {
 
 /* Of a session in an open store; as export_timeline_fn. -ENODATA: it kept no timeline and no
  * readings. */
-int series_read(struct sqlite3 *db, int64_t id, const struct profile_select *s, struct export_left *ret_left,
-	struct series **ret, struct err *e);
+int series_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
+	struct export_left *ret_left, struct series **ret, struct err *e);
 /* Adds what is stored of GPUs and host; base_ns: the timeline's zero, or 0: it is looked for. -ENOMEM, -EBADMSG. */
 int series_device(struct series *s, struct sqlite3 *db, int64_t id, int64_t base_ns, struct err *e);
 void series_free(struct series *s); /* NULL is fine */

@@ -183,8 +183,8 @@ static int place_values(struct reading *r)
 	return 0;
 }
 
-int steps_read(struct sqlite3 *db, int64_t id, const struct profile_select *s, struct export_left *ret_left,
-	struct steps **ret, struct err *e)
+int steps_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
+	struct export_left *ret_left, struct steps **ret, struct err *e)
 {
 	static const struct timeline_form form = {.open = on_open,
 		.process = on_process,

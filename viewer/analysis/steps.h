@@ -53,8 +53,8 @@ struct steps {
 };
 
 /* Of a session in an open store; as export_timeline_fn. -ENODATA: it kept no timeline. */
-int steps_read(struct sqlite3 *db, int64_t id, const struct profile_select *s, struct export_left *ret_left,
-	struct steps **ret, struct err *e);
+int steps_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
+	struct export_left *ret_left, struct steps **ret, struct err *e);
 void steps_free(struct steps *s); /* NULL is fine */
 
 #endif

@@ -5,8 +5,8 @@
 #include <string.h>
 
 int reading_run(const struct timeline_form *form, void *mine, const bool *failed,
-	struct sqlite3 *db, int64_t id, const struct profile_select *s, struct export_left *ret_left,
-	struct err *e)
+	struct sqlite3 *db, int64_t id, const struct profile_select *s,
+	struct export_left *ret_left, struct err *e)
 {
 	int r = *failed ? 0 : timeline_write(form, mine, db, id, s, NULL, ret_left, e);
 
