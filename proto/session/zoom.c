@@ -361,6 +361,8 @@ void zoom_free(struct zoom *w)
 	free(w->process);
 	free(w->shown_process);
 	table_fini(&w->by_key);
+	for (i = 0; i < w->n_lanes; i++)
+		free(w->lane[i].free_at);
 	free(w->lane);
 	free(w->burst);
 	free(w->show);

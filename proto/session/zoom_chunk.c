@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT. zoom_chunk.c: a chunk in the index, and its items at a level: read, in
  * nanoseconds, and kept for a while. */
+#include "trace_rows.h"
 #include "zoom_int.h"
 
 #include <errno.h>
@@ -7,6 +8,8 @@
 #include <string.h>
 
 #include <sqlite3.h>
+
+#define TASK_ROWS_MAX 1024u /* of a chunk; further ones stay where the chunk has them */
 
 int zoom_no_memory(struct err *e)
 {
@@ -20,6 +23,7 @@ void zoom_chunk_fini(struct zoomed_chunk *c)
 	for (i = 0; i < SUMMARY_LEVELS_MAX; i++)
 		free(c->level[i].item);
 	free(c->track);
+	free(c->row);
 	free(c->node);
 	free(c->thread);
 	free(c->blob);
@@ -44,6 +48,17 @@ static struct zoomed_lane lane_key(
 	return key;
 }
 
+/* The row of tasks among all chunks', once that is known. */
+static uint16_t row_of(const struct zoomed_chunk *k, uint32_t lane, uint16_t local)
+{
+	uint32_t i;
+
+	for (i = 0; i < k->n_rows; i++)
+		if (k->row[i].lane == lane && k->row[i].local == local)
+			return k->row[i].row;
+	return local;
+}
+
 static int map_tracks(struct zoom *w, const struct zoomed_chunk *k, const struct trace_chunk *c,
 	const struct trace_tracks *t, struct zoomed_track **ret, struct err *e)
 {
@@ -57,10 +72,10 @@ static int map_tracks(struct zoom *w, const struct zoomed_chunk *k, const struct
 		at = zoom_lane_of(w, lane_key(k->process, c, &t->track[i]));
 		if (at == ZOOM_NONE)
 			return zoom_no_memory(e);
-		(*ret)[i] = (struct zoomed_track){at, t->track[i].row};
-		if (w->show != NULL)
-			continue;
+		(*ret)[i] = (struct zoomed_track){at, row_of(k, at, t->track[i].row)};
 		lane = &w->lane[at];
+		if (w->show != NULL || lane->kind == ZOOM_TASKS) /* these: place_rows() */
+			continue;
 		lane->low = t->track[i].row < lane->low ? t->track[i].row : lane->low;
 		lane->high = t->track[i].row > lane->high ? t->track[i].row : lane->high;
 	}
@@ -211,6 +226,55 @@ static void widen(struct zoom *w, struct zoomed_chunk *k, const struct zoomed_pa
 	}
 }
 
+/* The first row of the lane that is free then. */
+static int row_place(struct zoomed_lane *l, uint64_t from, uint64_t to, uint16_t *ret)
+{
+	const uint16_t n = l->free_at == NULL ? 0 : (uint16_t)(l->high + 1);
+	uint64_t *grown;
+	uint16_t row = 0;
+
+	while (row < n && row + 1u < LANES_MAX && l->free_at[row] > from)
+		row++;
+	if (row == n) {
+		grown = reallocarray(l->free_at, n + 1u, sizeof(*grown));
+		if (grown == NULL)
+			return -ENOMEM;
+		l->free_at = grown;
+		l->high = row;
+		grown[row] = 0;
+	}
+	l->low = 0;
+	l->free_at[row] = to > l->free_at[row] ? to : l->free_at[row];
+	*ret = row;
+	return 0;
+}
+
+/* A chunk knows only what overlaps in it: its rows of tasks take the place that those before left. The
+ * part has all that is in the chunk, a track's items together; track: those of it, which are changed. */
+static int place_rows(struct zoom *w, struct zoomed_chunk *k, const struct zoomed_part *p,
+	struct zoomed_track *track, struct err *e)
+{
+	uint32_t i = 0, n, cap = 0;
+
+	for (; i < p->n && k->n_rows < TASK_ROWS_MAX; i += n) {
+		const struct trace_item *v = &p->item[i];
+		struct zoomed_track *t = &track[v->track];
+		struct zoomed_row row = {t->lane, t->depth, 0};
+		uint64_t to = 0;
+
+		for (n = 0; i + n < p->n && v[n].track == v->track; n++)
+			to = v[n].end > to ? v[n].end : to;
+		if (w->lane[t->lane].kind != ZOOM_TASKS)
+			continue;
+		if (!ROOM_FOR(k->row, cap, k->n_rows) ||
+			row_place(&w->lane[t->lane], v->start, to, &row.row) < 0)
+			return zoom_no_memory(e);
+		k->row[k->n_rows++] = row;
+		t->depth = row.row;
+	}
+	return 0;
+}
+
 /* The levels that stay. */
 static void take_levels(struct zoom *w, struct zoomed_chunk *k, struct summary *s)
 {
@@ -279,6 +343,8 @@ static int read_levels(struct zoom *w, struct zoomed_chunk *k, const struct trac
 		r = map_deepest(w, k, lists, s.deepest, e);
 	if (*ret_good && r == 0)
 		take_levels(w, k, &s);
+	if (*ret_good && r == 0)
+		r = place_rows(w, k, &k->level[k->n_levels - 1], k->track, e);
 	summary_fini(&s);
 	return r;
 }
@@ -315,6 +381,8 @@ static int read_events(
 	free(deepest);
 	if (r == 0)
 		r = events_part(w, k, c, &all, e);
+	if (r == 0)
+		r = place_rows(w, k, &all.part, all.track, e);
 	if (r == 0)
 		widen(w, k, &all.part);
 	if (r == 0 && all.part.n < SUMMARY_EVENTS_MIN &&

@@ -32,6 +32,7 @@ struct zoomed_lane {
 	uint16_t deepest;   /* STREAM: scopes above its operations, at most */
 	uint32_t of;        /* PROJECTED: its stream's place in `lane`; SUMMED: its thread's */
 	uint64_t until;     /* SUMMED: where its last burst ends */
+	uint64_t *free_at;  /* TASKS: [high + 1]: from when on each row is free */
 	uint32_t shown;     /* its place in `show` */
 	uint32_t first_row; /* of all lanes', in the order in which they are shown */
 	uint16_t rows;
@@ -59,6 +60,11 @@ struct zoomed_track {
 	uint16_t depth;
 };
 
+struct zoomed_row { /* of tasks: as its chunk has it, and among all chunks' */
+	uint32_t lane;
+	uint16_t local, row;
+};
+
 /* Items of a chunk at one level; times in nanoseconds since the zero, nodes as places in names.v,
  * threads as lanes. launched: ZOOM_NEVER where it is not known. */
 struct zoomed_part {
@@ -78,6 +84,8 @@ struct zoomed_chunk {
 	/* Of level 0 only how many, unless it is the only one. All have one array of tracks. */
 	struct zoomed_part level[SUMMARY_LEVELS_MAX];
 	struct zoomed_track *track;
+	struct zoomed_row *row; /* [n_rows] */
+	uint32_t n_rows;
 	uint32_t *node;   /* its nodes, as places in names.v */
 	uint32_t *thread; /* its threads' lanes */
 	void *blob;       /* its summary where none is stored; NULL: it is */

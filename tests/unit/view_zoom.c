@@ -425,6 +425,58 @@ START_TEST(summed)
 }
 END_TEST
 
+static void put_task(struct made *m, uint64_t begin, uint64_t end)
+{
+	ck_assert(trace_pack_scope(&m->k,
+		&(struct trace_scope){
+			.begin = begin, .end = end, .thread = 1, .node = 1, .flags = TRACE_SPAN}));
+}
+
+/* Tasks that go on over the end of a chunk: none lies over another, and an event is where its slice is. */
+START_TEST(tasks)
+{
+	static const uint64_t begin[] = {1000, 2000, 2500, 5000}, row[] = {0, 1, 2, 0};
+	struct made m = {.db = help_db(":memory:"), .process = 1, .full = UINT32_MAX};
+	struct zoom_event d;
+	struct zoom_tile t;
+	struct zoom *w;
+	struct err e;
+	uint32_t i, k;
+
+	help_process(m.db, 1, 100, "0", "NULL", 2, "");
+	help_session(m.db, 7, "tasks", "run", "on");
+	help_exec(m.db, "INSERT INTO member VALUES(7,1)");
+	put_nodes(m.db, m.parent, m.depth);
+	chunk_begin(&m);
+	put_task(&m, 1000, 3000);
+	chunk_end(&m);
+	put_task(&m, 2500, 2600);
+	put_task(&m, 2000, 4000);
+	chunk_end(&m);
+	put_task(&m, 5000, 6000);
+	for (i = 0; i < (_i == 0 ? 0 : 2000u); i++) /* so many that it has a summary */
+		put_task(&m, 7000 + 10 * i, 7008 + 10 * i);
+	chunk_end(&m);
+	trace_pack_fini(&m.k);
+	ck_assert_int_eq(zoom_open(m.db, 7, NULL, &w, &e), 0);
+	ck_assert_int_eq(
+		zoom_slices(w, &(struct zoom_ask){.t0 = 0, .t1 = 6500, .px = 6500}, &t, &e), 0);
+	ck_assert_uint_eq(t.n, 4);
+	for (i = 0; i < 4; i++) {
+		for (k = 0; k < 3 && t.slice[k].start_ns != begin[i]; k++)
+			;
+		ck_assert_uint_eq(t.slice[k].start_ns, begin[i]);
+		ck_assert_uint_eq(t.slice[k].depth, row[i]);
+		ck_assert_int_eq(zoom_event(w, t.slice[k].event, &d, &e), 0);
+		ck_assert_uint_eq(d.depth, row[i]);
+	}
+	zoom_tile_fini(&t);
+	zoom_free(w);
+	zoom_check(m.db, 7, 10);
+	ck_assert_int_eq(sqlite3_close(m.db), SQLITE_OK);
+}
+END_TEST
+
 /* More numbers than are kept: from afar nothing is lost but when each of them was told, and what is
  * near is read again. */
 START_TEST(many_numbers)
@@ -704,6 +756,7 @@ Suite *suite(void)
 	tcase_add_loop_test(tc, answers, 0, 20);
 	tcase_add_loop_test(tc, projected, 0, 4);
 	tcase_add_test(tc, summed);
+	tcase_add_loop_test(tc, tasks, 0, 2);
 	tcase_add_test(tc, many_numbers);
 	tcase_add_loop_test(tc, damaged, 0, 3);
 	tcase_add_loop_test(tc, another, 0, 3);

@@ -206,6 +206,13 @@ static void check_slices(const struct zoom_tile *t, const struct zoom_lane *lane
 						(before->depth == s->depth &&
 							before->start_ns <= s->start_ns))),
 			"slice %u is out of order", i);
+		CHECK(lane[s->lane].kind != ZOOM_TASKS || before == NULL ||
+				before->lane != s->lane || before->depth != s->depth ||
+				before->end_ns <= s->start_ns,
+			"tasks lie over each other in row %u of lane %u: %llu to %llu, and from "
+			"%llu",
+			s->depth, s->lane, (unsigned long long)before->start_ns,
+			(unsigned long long)before->end_ns, (unsigned long long)s->start_ns);
 		sum[s->lane].events += s->count;
 		sum[s->lane].busy += s->busy_ns;
 		if (s->start_ns >= a->t0 && s->end_ns <= a->t1)
