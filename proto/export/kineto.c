@@ -323,12 +323,15 @@ static struct instance *loose_of(
 	const uint32_t depth = trace_names_depth(&s->w->names, of->node);
 	struct kineto *k = kineto(s);
 	struct loose *l;
+	uint32_t i;
 
-	for (l = k->loose; l < k->loose + k->n_loose; l++)
+	for (i = 0; i < k->n_loose; i++) {
+		l = &k->loose[i];
 		if (projected_alike(&l->of, of) &&
 			(of->as == PROJECTED_LAUNCH ? l->launcher == o->thread
 						    : l->lane == o->lane))
 			return &l->x;
+	}
 	k->overlaps += k->n_loose == LOOSE_MAX;
 	if (k->n_loose == LOOSE_MAX || depth > LAST_DEPTH)
 		return NULL;

@@ -214,10 +214,12 @@ static void take_part(struct asking *q, const struct gathered_part *g)
 
 static void take_bursts(struct asking *q)
 {
-	const struct zoomed_burst *b = q->w->burst;
 	struct zoom_slice s;
+	uint32_t i;
 
-	for (; b < q->w->burst + q->w->n_bursts; b++) {
+	for (i = 0; i < q->w->n_bursts; i++) {
+		const struct zoomed_burst *b = &q->w->burst[i];
+
 		if (!q->wanted[b->lane])
 			continue;
 		s = (struct zoom_slice){.start_ns = b->start,
