@@ -144,13 +144,13 @@ START_TEST(facts_of_a_database)
 	const struct wait_site *s;
 	struct profile *p;
 	struct facts *f;
-	uint64_t gone;
+	struct export_left left;
 	struct err e;
 
 	ck_assert_int_eq(profile_load(db, 7, &all, &p, &e), 0);
 	ck_assert_int_eq(facts_new(p, &f), 0);
 	ck_assert(fabs(f->idle.share - 0.62) < 1e-9); /* by the tree */
-	ck_assert_int_eq(facts_read(f, db, 7, &all, &gone, &e), 0);
+	ck_assert_int_eq(facts_read(f, db, 7, &all, &left, &e), 0);
 	ck_assert_int_eq(f->whole, WHOLE_STEPS);
 	ck_assert(f->steps == STEPS && f->step_ns == 300e6 && f->has_sync && !f->has_parts);
 	ck_assert(fabs(f->idle.share - 0.62) < 1e-9 && f->idle.count == STEPS);
@@ -185,12 +185,12 @@ START_TEST(verdicts_of_a_database)
 	struct bottlenecks b;
 	struct profile *p;
 	struct facts *f;
-	uint64_t gone;
+	struct export_left left;
 	struct err e;
 
 	ck_assert_int_eq(profile_load(db, 7, &all, &p, &e), 0);
 	ck_assert_int_eq(facts_new(p, &f), 0);
-	ck_assert_int_eq(facts_read(f, db, 7, &all, &gone, &e), 0);
+	ck_assert_int_eq(facts_read(f, db, 7, &all, &left, &e), 0);
 	rule_defaults(&set);
 	bottlenecks_find(f, &set, &b);
 	ck_assert_int_eq(b.rule[RULE_cpu_gpu_sync].state, RULE_CLEAN);
@@ -214,17 +214,17 @@ START_TEST(what_a_database_lacks)
 	sqlite3 *db = session();
 	struct profile *p;
 	struct facts *f;
-	uint64_t gone;
+	struct export_left left;
 	struct err e;
 
 	ck_assert_int_eq(profile_load(db, 7, &all, &p, &e), 0);
 	ck_assert_int_eq(facts_new(p, &f), 0);
 	help_exec(db, "UPDATE reading SET bytes = x'0011'");
-	ck_assert_int_eq(facts_read(f, db, 7, &all, &gone, &e), -EBADMSG);
+	ck_assert_int_eq(facts_read(f, db, 7, &all, &left, &e), -EBADMSG);
 	facts_free(f);
 	ck_assert_int_eq(facts_new(p, &f), 0);
 	help_exec(db, "DROP TABLE reading; DELETE FROM trace");
-	ck_assert_int_eq(facts_read(f, db, 7, &all, &gone, &e), 0);
+	ck_assert_int_eq(facts_read(f, db, 7, &all, &left, &e), 0);
 	ck_assert(f->device == NULL && f->wait == NULL);
 	facts_free(f);
 	profile_free(p);

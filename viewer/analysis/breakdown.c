@@ -237,7 +237,7 @@ static int nothing(const struct breakdown *b, struct err *e)
 }
 
 int breakdown_read(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
-	uint64_t *ret_gone, struct err *e)
+	struct export_left *ret_left, struct err *e)
 {
 	static const struct timeline_form form = {.open = on_open,
 		.process = on_process,
@@ -255,7 +255,7 @@ int breakdown_read(void *arg, struct sqlite3 *db, int64_t id, const struct profi
 	all.one_phase = false;
 	all.from_ns = all.to_ns = 0; /* an idle time may begin before a window, and end behind it */
 	all.first_step = all.last_step = 0;
-	status = reading_run(&form, &r, &r.failed, db, id, &all, ret_gone, e);
+	status = reading_run(&form, &r, &r.failed, db, id, &all, ret_left, e);
 	if (r.many)
 		status = err_set(e, -E2BIG,
 			"a process has more than %u of these scopes; give --window A..B, too",

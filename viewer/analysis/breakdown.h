@@ -11,6 +11,7 @@
 #include "profile.h"
 
 struct sqlite3;
+struct export_left;
 
 #define BREAKDOWN_SPANS_MAX (1u << 20) /* times a scope was open, of a process */
 
@@ -41,7 +42,7 @@ struct breakdown {
 /* arg: a struct breakdown; as export_timeline_fn. -ENOENT: there is no such step or scope, or nothing of the
  * session lies in the window. -E2BIG: BREAKDOWN_SPANS_MAX. */
 int breakdown_read(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
-	uint64_t *ret_gone, struct err *e);
+	struct export_left *ret_left, struct err *e);
 void breakdown_fini(struct breakdown *b);
 
 #endif

@@ -271,17 +271,17 @@ static int lacks(int r, struct err *e)
 }
 
 int facts_read(struct facts *f, struct sqlite3 *db, int64_t id, const struct profile_select *s,
-	uint64_t *ret_gone, struct err *e)
+	struct export_left *ret_left, struct err *e)
 {
 	int r;
 
 	f->stored = true;
 	f->sharing = count_sharing(db, id);
-	r = lacks(steps_read(db, id, s, ret_gone, &f->step, e), e);
+	r = lacks(steps_read(db, id, s, ret_left, &f->step, e), e);
 	if (r == 0 && f->step != NULL)
 		idle_of_steps(f);
 	if (r == 0 && f->step != NULL && f->has_sync && f->has_gpu)
-		r = lacks(waits_read(db, id, s, ret_gone, &f->wait, e), e);
+		r = lacks(waits_read(db, id, s, ret_left, &f->wait, e), e);
 	if (r == 0 && f->p->head.n_processes > 1)
 		r = lacks(ranks_read(db, id, &f->rank, e), e);
 	if (r == 0)

@@ -65,7 +65,7 @@ struct facts {
 int facts_new(const struct profile *p, struct facts **ret);
 /* Adds what an open store has of the same session. -ENOMEM, -EBADMSG with words. */
 int facts_read(struct facts *f, struct sqlite3 *db, int64_t id, const struct profile_select *s,
-	uint64_t *ret_gone, struct err *e);
+	struct export_left *ret_left, struct err *e);
 void facts_free(struct facts *f); /* NULL is fine */
 
 #endif

@@ -142,8 +142,8 @@ static void on_close(struct timeline *w)
 	}
 }
 
-int waits_read(struct sqlite3 *db, int64_t id, const struct profile_select *s, uint64_t *ret_gone,
-	struct waits **ret, struct err *e)
+int waits_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
+	struct export_left *ret_left, struct waits **ret, struct err *e)
 {
 	static const struct timeline_form form = {.process = on_process,
 		.scope = on_scope,
@@ -156,7 +156,7 @@ int waits_read(struct sqlite3 *db, int64_t id, const struct profile_select *s, u
 	if (r.w != NULL)
 		r.w->texts = profile_new();
 	r.failed = r.w == NULL || r.w->texts == NULL;
-	status = reading_run(&form, &r, &r.failed, db, id, s, ret_gone, e);
+	status = reading_run(&form, &r, &r.failed, db, id, s, ret_left, e);
 	free(r.op);
 	free(r.call);
 	if (status < 0)

@@ -10,6 +10,7 @@
 #include "profile.h"
 
 struct sqlite3;
+struct export_left;
 
 #define WAITS_MAX 1048576u /* calls, and operations, of a process; later ones are counted only */
 
@@ -30,8 +31,8 @@ struct waits {
 };
 
 /* Of a session in an open store; as export_timeline_fn. -ENODATA: it kept no timeline. */
-int waits_read(struct sqlite3 *db, int64_t id, const struct profile_select *s, uint64_t *ret_gone,
-	struct waits **ret, struct err *e);
+int waits_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
+	struct export_left *ret_left, struct waits **ret, struct err *e);
 void waits_free(struct waits *w); /* NULL is fine */
 
 #endif

@@ -18,14 +18,14 @@ struct judged {
 /* --- reading */
 
 static int read_store(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
-	uint64_t *ret_gone, struct err *e)
+	struct export_left *ret_left, struct err *e)
 {
 	struct judged *to = arg;
 	int r = profile_load(db, id, s, &to->p, e);
 
 	if (r == 0 && facts_new(to->p, &to->f) < 0)
 		r = err_set(e, -ENOMEM, "out of memory");
-	return r < 0 ? r : facts_read(to->f, db, id, s, ret_gone, e);
+	return r < 0 ? r : facts_read(to->f, db, id, s, ret_left, e);
 }
 
 static int read_all(struct run *run, struct judged *to)

@@ -247,9 +247,9 @@ static int csv(struct run *run, const struct series *s, const char *path)
 /* --- the verb */
 
 static int read_series(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
-	uint64_t *ret_gone, struct err *e)
+	struct export_left *ret_left, struct err *e)
 {
-	return series_read(db, id, s, ret_gone, arg, e);
+	return series_read(db, id, s, ret_left, arg, e);
 }
 
 static int found_none(struct run *run, const struct series *s)

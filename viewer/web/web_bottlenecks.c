@@ -6,9 +6,9 @@
 #include "web_ask.h"
 
 static int read_store(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
-	uint64_t *ret_gone, struct err *e)
+	struct export_left *ret_left, struct err *e)
 {
-	return facts_read(arg, db, id, s, ret_gone, e);
+	return facts_read(arg, db, id, s, ret_left, e);
 }
 
 /* As people read it, from the outermost scope down; null: it has no place in the tree. */
