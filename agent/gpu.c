@@ -93,7 +93,7 @@ void gpu_want(uint32_t want)
 	else if ((want & WANT_GPU_ARMED) != 0 && can_arm())
 		to = GPU_ARMED;
 	if (core.backend != NULL && core.backend->switches != NULL)
-		core.backend->switches(to == GPU_ON ? want & WANT_SYNC : 0);
+		core.backend->switches(to == GPU_ON ? want & WANT_SWITCHES : 0);
 	if (core.gpu_wanted == (uint32_t)to)
 		return;
 	core.gpu_wanted = to;

@@ -83,7 +83,9 @@ static void launches_add(struct pd_thread *t, uint64_t n)
 __attribute__((cold, noinline)) static bool launch_cold(
 	uint32_t flags, const struct rec_launch *known)
 {
-	struct rec_launch r = *known;
+	struct rec_launch_ended ended = {.launch = *known};
+	struct rec_launch *r = &ended.launch;
+	const uint32_t bytes = (flags & LAUNCH_ENDS) != 0 ? sizeof(ended) : sizeof(*r);
 	struct pd_thread *t = NULL;
 	bool op = false;
 	uint32_t path;
@@ -91,13 +93,14 @@ __attribute__((cold, noinline)) static bool launch_cold(
 
 	if (!agent_enter(&saved))
 		return false;
+	ended.end = agent_clock_inline();
 	if (!agent_on_backend)
 		agent_self = t = core.host->thread();
 	path = agent_where(&op);
-	r.hdr = REC_HDR(sizeof(r), REC_LAUNCH, 0, flags | (op ? LAUNCH_OP : 0), path);
-	r.clock = r.clock != 0 ? r.clock : agent_clock_inline();
-	r.python = scope_python(t != NULL ? t->engine : NULL, op);
-	(void)agent_put(&r, sizeof(r)); /* refused: counted; its activity still comes */
+	r->hdr = REC_HDR(bytes, REC_LAUNCH, 0, flags | (op ? LAUNCH_OP : 0), path);
+	r->clock = r->clock != 0 ? r->clock : ended.end;
+	r->python = scope_python(t != NULL ? t->engine : NULL, op);
+	(void)agent_put(&ended, bytes); /* refused: counted; its activity still comes */
 	launches_add(t, 1);
 	agent_leave(saved);
 	return true;
@@ -141,6 +144,11 @@ __attribute__((hot)) bool agent_launch(uint32_t flags, uint32_t correlation, uin
 	launch_write(l, r);
 	guard_out(t);
 	return true;
+}
+
+bool agent_launch_ended(uint32_t flags, const struct rec_launch *known)
+{
+	return launch_cold(flags | LAUNCH_ENDS, known);
 }
 
 bool agent_call(const struct rec_call *call)

@@ -53,7 +53,7 @@ static void wanting_each(void *arg, const struct fold_session *s)
 	if (s->cpu == SESSION_CPU_ON)
 		w->want |= WANT_CPU_TIME;
 	if (s->gpu == SESSION_GPU_WANTED && strcmp(s->backend, "none") != 0)
-		w->want |= WANT_GPU | ((s->switches & SWITCH_SYNC) != 0 ? WANT_SYNC : 0);
+		w->want |= WANT_GPU | want_of_switches(s->switches);
 	if (s->gpu == SESSION_GPU_ARMED)
 		w->want |= WANT_GPU_ARMED;
 	if (s->context == SESSION_PYTHON)

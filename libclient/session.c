@@ -167,7 +167,7 @@ static int options_read(const struct protond_options *o, const char *switches,
 	if (switches != NULL && *switches != '\0' && !switches_read(switches, &ret->switches))
 		return fail(-EINVAL, "unknown switch in '%.40s': use " SWITCH_WORDS, switches);
 	*ret_want = WANT_SCOPES | WANT_METRICS;
-	*ret_want |= gpu != 0 && (ret->switches & SWITCH_SYNC) != 0 ? (uint32_t)WANT_SYNC : 0;
+	*ret_want |= gpu != 0 ? want_of_switches(ret->switches) : 0;
 	*ret_want |= o->cpu_off == 0 ? (uint32_t)WANT_CPU_TIME : 0;
 	*ret_want |= gpu != 0 ? (uint32_t)WANT_GPU : 0;
 	*ret_want |= ret->context == SESSION_PYTHON ? (uint32_t)WANT_PYTHON : 0;

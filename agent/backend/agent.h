@@ -85,6 +85,8 @@ bool agent_put_wait(const void *rec, uint32_t bytes);
  * us, counted as such. */
 bool agent_launch(uint32_t flags, uint32_t correlation, uint32_t name, uint16_t epoch, uint16_t api,
 	uint64_t clock);
+/* [any] Likewise at the call's end, which is now: with LAUNCH_ENDS. */
+bool agent_launch_ended(uint32_t flags, const struct rec_launch *known);
 /* [any] Likewise a CALL record; begin and end are of agent_clock(). */
 bool agent_call(const struct rec_call *r);
 void agent_launch_failed(void); /* [any] takes one back: no activity will answer it */
@@ -146,7 +148,7 @@ struct backend {
 	 * too. May be called to go from armed to on and back. take: whoever else is subscribed has
 	 * done, and is ended. */
 	int (*start)(bool armed, bool take, struct backend_error *e);
-	/* What is recorded beside launches and GPU work, enum ring_want bits (WANT_SYNC), from now
+	/* What is recorded beside launches and GPU work, enum ring_want bits (WANT_SWITCHES), from now
 	 * on and in later starts. NULL: nothing is. */
 	void (*switches)(uint32_t want);
 	/* [agent] Brings finished activity into the ring: every flush period, and on request.

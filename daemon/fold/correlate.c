@@ -57,7 +57,7 @@ static uint32_t key_hash(uint32_t correlation, uint32_t graph_exec)
 }
 
 static struct launch *launch_find(
-	struct flight *c, uint16_t epoch, uint32_t correlation, uint32_t graph_exec)
+	const struct flight *c, uint16_t epoch, uint32_t correlation, uint32_t graph_exec)
 {
 	struct key k = {c->launch, correlation, graph_exec, epoch};
 	uint32_t at = table_find(&c->by_key, key_hash(correlation, graph_exec), launch_same, &k);
@@ -229,7 +229,10 @@ static inline void count_one(struct part *part, const struct launch *l, const st
 		return;
 	}
 	tree_gpu(part, l, g);
-	if (part->sync && g->type == REC_COPY && (l->flags & LAUNCH_TIMED) != 0 &&
+	if ((l->flags & LAUNCH_ENDS) != 0 && (part->switches & SWITCH_QUEUE) != 0)
+		tree_launch_delay(part, l, g);
+	if ((part->switches & SWITCH_SYNC) != 0 && g->type == REC_COPY &&
+		(l->flags & LAUNCH_TIMED) != 0 &&
 		((l->flags & LAUNCH_BLOCKS) != 0 || (g->flags & GPU_FLAG_PAGED) != 0))
 		tree_copy_call(part, l);
 }
@@ -454,6 +457,7 @@ static void joined_count(struct process *p, struct launch *l, uint32_t *budget)
 static void launch_becomes(struct launch *l, const struct launch *from)
 {
 	l->clock = from->clock;
+	l->end = from->end;
 	l->parts = from->parts;
 	l->path = from->path;
 	l->name = from->name;
@@ -513,9 +517,18 @@ static void graph_known(struct process *p, const struct launch *l)
 	}
 }
 
-void correlate_launch(struct process *p, const struct rec_launch *r, uint32_t tid)
+const struct launch *correlate_find(const struct process *p, uint16_t epoch, uint32_t correlation)
+{
+	const struct launch *l =
+		correlation == 0 ? NULL : launch_find(&p->flight, epoch, correlation, 0);
+
+	return l != NULL && l->list != LIST_WAITING ? l : NULL;
+}
+
+void correlate_launch(struct process *p, const struct rec_launch *r, uint64_t end, uint32_t tid)
 {
 	struct launch from = {.clock = r->clock,
+		.end = end,
 		.seen_ns = p->fold->now_ns,
 		.correlation = r->correlation,
 		.path = REC_ID(r->hdr),

@@ -34,7 +34,10 @@ static inline bool gpu_is_metric(uint8_t type)
 
 void correlate_fini(struct flight *c);
 void correlate_begin(struct process *p); /* an entry with records */
-void correlate_launch(struct process *p, const struct rec_launch *r, uint32_t tid);
+/* end: of LAUNCH_ENDS. */
+void correlate_launch(struct process *p, const struct rec_launch *r, uint64_t end, uint32_t tid);
+/* The launch that is in flight by this id; NULL: none, or it is not known yet. */
+const struct launch *correlate_find(const struct process *p, uint16_t epoch, uint32_t correlation);
 void correlate_gpu(struct process *p, const struct gpu *g);
 void correlate_delivered(struct process *p, const struct rec_delivered *r, uint16_t epoch);
 /* The agent stopped recording the GPU at clock, and has said all before: nothing more comes. */

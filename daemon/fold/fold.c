@@ -451,8 +451,8 @@ static uint32_t part_want(const struct part *part)
 		want |= WANT_GPU_ARMED;
 	if (part->python)
 		want |= WANT_PYTHON;
-	if (part->gpu && part->sync)
-		want |= WANT_SYNC;
+	if (part->gpu)
+		want |= want_of_switches(part->switches);
 	return want;
 }
 

@@ -18,7 +18,7 @@
 
 void part_set_switches(struct part *part)
 {
-	part->sync = (part->session->row.switches & SWITCH_SYNC) != 0;
+	part->switches = part->session->row.switches;
 }
 
 struct part *part_new(struct session *s, struct process *p)

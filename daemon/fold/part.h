@@ -21,9 +21,10 @@ struct timeline;
 struct part {
 	struct session *session;
 	struct process *process;
-	struct part *next;           /* of the process, in whatever session */
-	bool cpu, gpu, python, sync; /* what it takes of events */
-	bool attached, stored;       /* stored: the member row is */
+	struct part *next;     /* of the process, in whatever session */
+	bool cpu, gpu, python; /* what it takes of events */
+	uint8_t switches;      /* likewise: enum session_switch bits */
+	bool attached, stored; /* stored: the member row is */
 	uint8_t slot;
 	uint32_t n_open; /* launches in flight */
 	uint32_t magic;

@@ -25,7 +25,8 @@
 /* 1: without a launch's thread, a record's context and a lane's name; 2: without LIST_JOINED;
  * 3: without put_near(), and records by their number; 4: CAUSES_BEFORE_5; 5: without a counter
  * that waits; 6: without sums; 7: without a launch's executable graph, of busy time the first union
- * only, and all open scopes have cells; 8: of sums not when the last event was */
+ * only, and all open scopes have cells; 8: without the end of a launch's call, of sums not when the
+ * last event was */
 #define PENDING_VERSION 9u
 #define NOTES_BEFORE_7  5u  /* notes that were packed without their number */
 #define CAUSES_BEFORE_5 13u /* causes of loss that were packed without their number */
@@ -219,6 +220,8 @@ static void put_launch(struct pack *k, const struct flight *c, const struct laun
 	put(k, l->round);
 	put_near32(k, l->tid, &k->last.tid);
 	put(k, l->graph_exec);
+	if ((l->flags & LAUNCH_ENDS) != 0)
+		put(k, l->end - l->clock);
 	for (at = l->records; at != 0; at = next) { /* scattered in memory: one pass only */
 		next = c->gpu[at - 1].next;
 		if (next != 0)
@@ -261,6 +264,10 @@ static void get_launch(struct unpack *u, struct process *p, uint32_t list, uint6
 	l.round = get32(u);
 	l.tid = u->version > 1 ? get_near32(u, &u->last.tid) : 0;
 	l.graph_exec = u->version > 7 ? get32(u) : 0;
+	if (u->version < 9)
+		l.flags &= (uint8_t)~LAUNCH_ENDS;
+	if ((l.flags & LAUNCH_ENDS) != 0)
+		l.end = l.clock + get(u);
 	to = u->bad ? NULL : correlate_put(p, &l);
 	u->bad |= to == NULL;
 	for (n = old ? get_count(u) : get(u); n > 0 && !u->bad; n = old ? n - 1 : get(u)) {

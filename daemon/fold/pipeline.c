@@ -107,20 +107,30 @@ static void on_launch(struct drain *d, const uint8_t *record)
 {
 	struct process *p = d->process;
 	struct rec_launch r;
-	uint32_t path, name;
+	struct rec_launch_ended ended;
+	uint32_t path, name, i;
 
 	memcpy(&r, record, sizeof(r));
+	ended.end = r.clock;
+	if ((REC_FLAGS(r.hdr) & LAUNCH_ENDS) != 0 && REC_BYTES(r.hdr) >= sizeof(ended))
+		memcpy(&ended, record, sizeof(ended));
+	else
+		r.hdr &= ~((uint64_t)LAUNCH_ENDS << 24);
 	path = table_path(p, REC_ID(r.hdr));
 	r.python = table_path(p, r.python);
 	name = (REC_FLAGS(r.hdr) & LAUNCH_TIMED) == 0 ? table_name(p, r.name) : NAME_NONE;
-	if (path == TABLE_NONE || name == TABLE_NONE || r.python == TABLE_NONE) {
+	if (path == TABLE_NONE || name == TABLE_NONE || r.python == TABLE_NONE ||
+		ended.end < r.clock) {
 		loss_bad(p, 1);
 		return;
 	}
 	if (name != NAME_NONE)
 		r.name = name;
 	set_id(&r.hdr, path);
-	correlate_launch(p, &r, p->lane[d->lane].tid);
+	for (i = 0; (REC_FLAGS(r.hdr) & LAUNCH_ENDS) != 0 && i < p->n_parts; i++)
+		if ((p->part[i]->switches & SWITCH_QUEUE) != 0)
+			tree_launch_call(p->part[i], &p->lane[d->lane], &r, ended.end);
+	correlate_launch(p, &r, ended.end, p->lane[d->lane].tid);
 }
 
 /* With impossible times the record counts, but without a time. */
@@ -219,8 +229,37 @@ static void on_call(struct drain *d, const uint8_t *record)
 	}
 	set_id(&r.hdr, path);
 	for (i = 0; i < p->n_parts; i++)
-		if (p->part[i]->sync)
+		if ((p->part[i]->switches & SWITCH_SYNC) != 0)
 			tree_call(p->part[i], &p->lane[d->lane], &r, class);
+}
+
+/* Of the launch in which it was, where that is known; else of the program as a whole. */
+static void on_overhead(struct drain *d, const uint8_t *record)
+{
+	struct process *p = d->process;
+	const struct launch *l;
+	struct rec_overhead r;
+	struct rec_call call = {.stream = UINT32_MAX, .python = PATH_ROOT};
+	struct lane lane = {.name = NAME_NONE};
+	uint32_t i;
+	uint8_t class;
+
+	memcpy(&r, record, sizeof(r));
+	class = gpu_class_of(REC_OVERHEAD, REC_ID(r.hdr));
+	if (class == CLASS_CPU || r.start == 0 || r.end < r.start || r.end > CLOCK_NS_MAX) {
+		loss_bad(p, 1);
+		return;
+	}
+	l = correlate_find(p, r.epoch, r.correlation);
+	call.hdr = REC_HDR(sizeof(call), REC_CALL, 0, 0, l != NULL ? l->path : PATH_ROOT);
+	call.python = l != NULL ? l->python : PATH_ROOT;
+	call.correlation = r.correlation;
+	call.begin = clockmap_clock(&p->clock, real_to_mono(p, r.start));
+	call.end = clockmap_clock(&p->clock, real_to_mono(p, r.end));
+	lane.tid = r.tid;
+	for (i = 0; call.end >= call.begin && i < p->n_parts; i++)
+		if ((p->part[i]->switches & SWITCH_OVERHEAD) != 0)
+			tree_call(p->part[i], &lane, &call, class);
 }
 
 static inline bool metric_is_good(struct process *p, uint8_t type, uint32_t name, uint64_t *value)

@@ -355,18 +355,16 @@ static uint32_t known_path(const struct process *p, uint32_t path)
 
 /* --- calls of the vendor's library --- */
 
-void tree_call(struct part *part, const struct lane *lane, const struct rec_call *r, uint8_t class)
+/* A call that took ns of the session's time. NULL: no room for it. */
+static struct cell *call_count(
+	struct part *part, const struct rec_call *r, uint8_t class, uint64_t ns)
 {
 	struct process *p = part->process;
 	struct cell key = {.device = DEVICE_NONE, .class = class & 0x7fu}, *c;
 	const uint64_t refused = p->refused;
 	const uint32_t path = known_path(p, REC_ID(r->hdr));
 	uint32_t node, at;
-	uint64_t ns;
 
-	if (!window_has(&part->window, r->end))
-		return;
-	ns = window_overlap(&part->window, &p->clock, r->begin, r->end);
 	node = part->python && r->python != PATH_ROOT
 		       ? node_of_stack(p, known_path(p, r->python), path)
 		       : node_of_path(p, path);
@@ -374,7 +372,7 @@ void tree_call(struct part *part, const struct lane *lane, const struct rec_call
 	key.segment = segment_at(part, r->end);
 	at = tree_cell(part, &key);
 	if (at == TABLE_NONE)
-		return;
+		return NULL;
 	if (refused != p->refused)
 		loss_part(part, LOST_NODES, 1);
 	c = tree_at(&part->tree, at);
@@ -382,8 +380,47 @@ void tree_call(struct part *part, const struct lane *lane, const struct rec_call
 	c->count++;
 	c->sum_ns = sum(c->sum_ns, ns);
 	durations_add(part, c, ns);
-	if (part->timeline != NULL)
+	return c;
+}
+
+void tree_call(struct part *part, const struct lane *lane, const struct rec_call *r, uint8_t class)
+{
+	const struct cell *c;
+
+	if (!window_has(&part->window, r->end))
+		return;
+	c = call_count(part, r, class,
+		window_overlap(&part->window, &part->process->clock, r->begin, r->end));
+	if (c != NULL && part->timeline != NULL)
 		timeline_call(part, lane, c, r);
+}
+
+void tree_launch_call(
+	struct part *part, const struct lane *lane, const struct rec_launch *l, uint64_t end)
+{
+	const struct rec_call r = {.hdr = l->hdr,
+		.begin = l->clock,
+		.end = end,
+		.correlation = l->correlation,
+		.stream = UINT32_MAX,
+		.python = l->python,
+		.epoch = l->epoch};
+
+	if (part->gpu)
+		tree_call(part, lane, &r, CLASS_LAUNCH);
+}
+
+/* Counts at the launch, as its work does. Work that began before the call came back was not
+ * delayed. */
+void tree_launch_delay(struct part *part, const struct launch *l, const struct gpu *g)
+{
+	struct process *p = part->process;
+	const uint64_t start = real_to_mono(p, g->start), end = clockmap_ns(&p->clock, l->end);
+	const struct rec_call r = {
+		.hdr = REC_HDR(0, REC_CALL, 0, 0, l->path), .end = l->clock, .python = l->python};
+
+	if (l->round == 0 && (g->flags & (GPU_FLAG_RUNNING | GPU_FLAG_UNTIMED)) == 0)
+		(void)call_count(part, &r, CLASS_LAUNCH_DELAY, start > end ? start - end : 0);
 }
 
 void tree_copy_call(struct part *part, const struct launch *l)

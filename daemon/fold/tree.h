@@ -42,6 +42,9 @@ void tree_sum(struct part *part, const struct sum_part *s);
 void tree_gpu(struct part *part, const struct launch *l, const struct gpu *g);
 /* class: of r->kind. What it refers to is checked. */
 void tree_call(struct part *part, const struct lane *lane, const struct rec_call *r, uint8_t class);
+void tree_launch_call(/* the call of a launch, of LAUNCH_ENDS */
+	struct part *part, const struct lane *lane, const struct rec_launch *l, uint64_t end);
+void tree_launch_delay(struct part *part, const struct launch *l, const struct gpu *g);
 void tree_copy_call(struct part *part, const struct launch *l); /* the copy's call waited for it */
 /* The node that a launch and its record stand on; *ret_op: it is an op's. */
 uint32_t tree_gpu_place(

@@ -43,7 +43,8 @@
         X(SUM,       13, 192, sum,      false) /* path: many scopes; see below */                \
         X(TOTAL,     14, 64, total,     false) /* path: many metrics of one name and type */     \
         X(CAPTURED,  15, 40, captured,  true)  /* path: a metric of a graph's capture, once it ran */ \
-        X(CALL,      16, 64, call,      true)  /* path: the calling thread's; written at its end */
+        X(CALL,      16, 64, call,      true)  /* path: the calling thread's; written at its end */ \
+        X(OVERHEAD,   17, 40, overhead,  true)  /* the id in its row of GPU_CLASSES */
 /* clang-format on */
 
 enum record_type {
@@ -94,6 +95,7 @@ struct rec_scope {
 /* Of a COPY, while WANT_SYNC: `name` is how long the call took, in LAUNCH_UNIT of the clock. */
 #define LAUNCH_TIMED  16u
 #define LAUNCH_BLOCKS 32u /* TIMED, and the call comes back when the copy is done */
+#define LAUNCH_ENDS   64u /* struct rec_launch_ended; while WANT_QUEUE */
 #define LAUNCH_UNIT   64u
 
 struct rec_launch {
@@ -105,6 +107,12 @@ struct rec_launch {
 	uint16_t epoch;  /* of this process's subscriptions; ids restart in each */
 	uint16_t api;    /* driver API callback id */
 };
+
+struct rec_launch_ended {
+	struct rec_launch launch;
+	uint64_t end; /* clock: the call came back */
+};
+_Static_assert(sizeof(struct rec_launch_ended) == 40, "record ABI");
 
 /* flags of KERNEL, COPY, SET */
 #define GPU_FLAG_RUNNING 1u /* a forced flush returned it unfinished: end is 0 */
@@ -175,6 +183,16 @@ struct rec_call {
 	uint8_t kind; /* the id in its row of GPU_CLASSES */
 	uint8_t pad0[5];
 	uint64_t pad1;
+};
+
+/* What the driver or the vendor's profiling library did for itself, on a thread of the program. */
+struct rec_overhead {
+	uint64_t hdr;
+	uint64_t start, end;  /* CLOCK_REALTIME ns */
+	uint32_t correlation; /* of the call in which it was; 0: none, or unknown */
+	uint32_t tid;         /* 0: unknown */
+	uint16_t epoch;
+	uint16_t pad0[3];
 };
 
 enum session_verb {

@@ -27,6 +27,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "session_terms.h"
+
 #define RING_MAGIC      0x31474e52544f5250ull /* "PROTRNG1" */
 #define RING_CTL_MAGIC  0x314c5443544f5250ull /* "PROTCTL1" */
 #define RING_ABI        0x00010004u /* major << 16 | minor; a reader needs the same major */
@@ -229,6 +231,8 @@ enum ring_want {
 	WANT_GPU_PAUSE = 32, /* let go of the GPU altogether */
 	WANT_PYTHON = 64,    /* Python stacks at launches */
 	WANT_SYNC = 256,     /* with WANT_GPU: CALL records, and how long copies took */
+	WANT_OVERHEAD = 512, /* likewise: OVERHEAD records */
+	WANT_QUEUE = 1024,   /* likewise: LAUNCH_ENDS */
 	WANT_SUMS = 128,     /* only in the control file: sums from the next quarter of a lane on */
 };
 
@@ -250,6 +254,15 @@ struct ring_ctl {
 _Static_assert(offsetof(struct ring_ctl, lane) == 64, "ring ABI");
 #define SUMS_VISIT(word) ((uint32_t)((word) >> 32)) /* goes up when sums were taken */
 #define SUMS_CUT(word)   ((uint32_t)(word))         /* changes when open sums are to be closed */
+
+/* What the switches of a session want, enum session_switch bits. */
+static inline uint32_t want_of_switches(uint32_t switches)
+{
+#define X(name, bit, ...) | ((switches & (bit)) != 0 ? (uint32_t)WANT_##name : 0)
+	return 0 SESSION_SWITCHES(X);
+#undef X
+}
+#define WANT_SWITCHES want_of_switches(UINT32_MAX)
 
 struct ring_layout {
 	uint64_t info, counts, lanes, paths, names, configs, devices, bytes, data, file_bytes;

@@ -399,12 +399,19 @@ static void put_values(struct text *t, const struct sorted_scope *x)
 	text_str(t, "}}");
 }
 
+/* Calls of the program are Kineto's runtime rows, each of them once: a launch has its own. */
+static const char *call_category(uint8_t class)
+{
+	return gpu_classes[class].counts <= COUNTS_SYNC ? "cuda_runtime" : gpu_classes[class].trace;
+}
+
 static void put_scope(struct sorted *s, const struct sorted_scope *x, const struct instance *of)
 {
 	const struct sorted_thread *th = &s->thread[x->thread];
 	const int64_t pid = s->process[th->process].pid;
 	const bool call = (x->flags & TRACE_CALL) != 0;
-	const char *cat = call ? "cuda_runtime" : category_of(s->w->known[x->node].kind);
+	const char *cat =
+		call ? call_category(x->call.class) : category_of(s->w->known[x->node].kind);
 	const bool task = (x->flags & TRACE_SPAN) != 0;
 	struct chrome *c = &kineto(s)->c;
 	struct text *t = &s->w->out;

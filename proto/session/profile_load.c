@@ -346,13 +346,17 @@ static int add_copies(
 	return 0;
 }
 
-static int add_syncs(struct tree_load *t, struct slot *s, uint64_t count, uint64_t ns)
+/* which: from COUNTS_SYNC on. */
+static int add_calls(
+	struct tree_load *t, struct slot *s, uint32_t which, uint64_t count, uint64_t ns)
 {
+	const uint32_t k = which - COUNTS_SYNC;
+
 	if (rare_of(t, s) < 0)
 		return -ENOMEM;
-	s->rare->has_sync = true;
-	s->rare->syncs = load_sum(s->rare->syncs, count);
-	s->rare->sync_time = load_sum(s->rare->sync_time, ns);
+	s->rare->calls[k].has = true;
+	s->rare->calls[k].n = load_sum(s->rare->calls[k].n, count);
+	s->rare->calls[k].ns = load_sum(s->rare->calls[k].ns, ns);
 	return 0;
 }
 
@@ -399,8 +403,8 @@ static int cell_row(struct tree_load *t, sqlite3_value **v)
 	s->class = gpu_class_known(class);
 	if (gpu_classes[s->class].counts == COUNTS_KERNEL)
 		r = add_kernels(t, s, count, ns, brief ? 0 : value_u64(v[CELL_UNTIMED]));
-	else if (gpu_classes[s->class].counts == COUNTS_SYNC)
-		r = add_syncs(t, s, count, ns);
+	else if (gpu_classes[s->class].counts >= COUNTS_SYNC)
+		r = add_calls(t, s, gpu_classes[s->class].counts, count, ns);
 	else
 		r = add_copies(t, s, count, ns, brief ? 0 : value_u64(v[CELL_BYTES]));
 	if (r == 0)

@@ -33,13 +33,14 @@ int load_columns(struct tree_load *t)
 #undef X
 	};
 	bool has[COL_MAX] = {false};
-	uint32_t i;
+	uint32_t i, k;
 
 	for (i = 0; i < t->n; i++) {
 		has[COL_TIME] |= t->slot[i].has_gpu;
 		has[COL_CPU_TIME] |= t->slot[i].has_cpu;
 		has[COL_COPY_TIME] |= t->slot[i].rare != NULL && t->slot[i].rare->has_copy;
-		has[COL_SYNC_TIME] |= t->slot[i].rare != NULL && t->slot[i].rare->has_sync;
+		for (k = 0; t->slot[i].rare != NULL && k < CALLS_MAX; k++)
+			has[COL_SYNC_TIME + 2 * k] |= t->slot[i].rare->calls[k].has;
 		has[COL_UNTIMED] |= t->slot[i].rare != NULL && t->slot[i].rare->untimed > 0;
 	}
 	has[COL_UNTIMED] &= t->l->p->head.files == MODE_NONE;
@@ -49,7 +50,8 @@ int load_columns(struct tree_load *t)
 	has[COL_COPIES] = has[COL_COPY_TIME];
 	has[COL_COPY_BYTES] = has[COL_COPY_TIME] && !load_is_brief(t->l->select);
 	has[COL_CALLS] = has[COL_CPU_TIME];
-	has[COL_SYNCS] = has[COL_SYNC_TIME];
+	for (k = 0; k < CALLS_MAX; k++)
+		has[COL_SYNCS + 2 * k] = has[COL_SYNC_TIME + 2 * k];
 	for (i = 0; i < COL_MAX; i++) {
 		t->column[i] = PROFILE_NONE;
 		if (!has[i])
@@ -67,7 +69,7 @@ static struct value *value_at(struct tree_load *t, uint32_t node, uint32_t metri
 }
 
 /* A value that the job itself gave under one of our names stays: it is what the job measured. */
-static void put(struct tree_load *t, const struct slot *s, enum column c, uint64_t v)
+static void put(struct tree_load *t, const struct slot *s, uint32_t c, uint64_t v)
 {
 	struct value *at =
 		t->column[c] == PROFILE_NONE ? NULL : value_at(t, s->local, t->column[c]);
@@ -96,6 +98,8 @@ static void put_device(struct tree_load *t, const struct slot *s)
 
 static void put_slot(struct tree_load *t, const struct slot *s)
 {
+	uint32_t k;
+
 	t->l->p->node[s->local].class = s->class;
 	if (s->has_gpu) {
 		put(t, s, COL_TIME, s->time);
@@ -108,9 +112,11 @@ static void put_slot(struct tree_load *t, const struct slot *s)
 		put(t, s, COL_COPIES, s->rare->copies);
 		put(t, s, COL_COPY_BYTES, s->rare->bytes);
 	}
-	if (s->rare != NULL && s->rare->has_sync) {
-		put(t, s, COL_SYNC_TIME, s->rare->sync_time);
-		put(t, s, COL_SYNCS, s->rare->syncs);
+	for (k = 0; s->rare != NULL && k < CALLS_MAX; k++) {
+		if (!s->rare->calls[k].has)
+			continue;
+		put(t, s, COL_SYNC_TIME + 2 * k, s->rare->calls[k].ns);
+		put(t, s, COL_SYNCS + 2 * k, s->rare->calls[k].n);
 	}
 	if (s->has_cpu) {
 		put(t, s, COL_CPU_TIME, s->cpu);

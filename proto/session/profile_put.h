@@ -6,19 +6,25 @@
 #include "profile_rows.h"
 
 /* The columns that are ours; the flags say which of them this session has. */
-#define COLUMNS(X)                                     \
-	X(TIME, "time (ns)", KIND_INCLUSIVE)           \
-	X(COUNT, "count", KIND_INCLUSIVE)              \
-	X(DEVICE_ID, "device_id", KIND_PROPERTY)       \
-	X(DEVICE_TYPE, "device_type", KIND_PROPERTY)   \
-	X(UNTIMED, "untimed", KIND_INCLUSIVE)          \
-	X(COPY_TIME, "copy_time (ns)", KIND_INCLUSIVE) \
-	X(COPIES, "copies", KIND_INCLUSIVE)            \
-	X(COPY_BYTES, "copy_bytes", KIND_INCLUSIVE)    \
-	X(CPU_TIME, "cpu_time (ns)", KIND_EXCLUSIVE)   \
-	X(CALLS, "calls", KIND_EXCLUSIVE)              \
-	X(SYNC_TIME, "sync_time (ns)", KIND_INCLUSIVE) \
-	X(SYNCS, "syncs", KIND_INCLUSIVE)
+#define COLUMNS(X)                                             \
+	X(TIME, "time (ns)", KIND_INCLUSIVE)                   \
+	X(COUNT, "count", KIND_INCLUSIVE)                      \
+	X(DEVICE_ID, "device_id", KIND_PROPERTY)               \
+	X(DEVICE_TYPE, "device_type", KIND_PROPERTY)           \
+	X(UNTIMED, "untimed", KIND_INCLUSIVE)                  \
+	X(COPY_TIME, "copy_time (ns)", KIND_INCLUSIVE)         \
+	X(COPIES, "copies", KIND_INCLUSIVE)                    \
+	X(COPY_BYTES, "copy_bytes", KIND_INCLUSIVE)            \
+	X(CPU_TIME, "cpu_time (ns)", KIND_EXCLUSIVE)           \
+	X(CALLS, "calls", KIND_EXCLUSIVE)                      \
+	X(SYNC_TIME, "sync_time (ns)", KIND_INCLUSIVE)         \
+	X(SYNCS, "syncs", KIND_INCLUSIVE)                      \
+	X(OVERHEAD_TIME, "overhead_time (ns)", KIND_INCLUSIVE) \
+	X(OVERHEADS, "overheads", KIND_INCLUSIVE)              \
+	X(LAUNCH_TIME, "launch_time (ns)", KIND_INCLUSIVE)     \
+	X(LAUNCHES, "launches", KIND_INCLUSIVE)                \
+	X(LAUNCH_DELAY, "launch_delay (ns)", KIND_INCLUSIVE)   \
+	X(LAUNCH_DELAYS, "launch_delays", KIND_INCLUSIVE)
 
 enum column {
 #define X(id, name, kind) COL_##id,
@@ -34,10 +40,18 @@ struct share {
 	uint64_t ns;
 };
 
+#define CALLS_MAX (COUNTS_MAX - COUNTS_SYNC)
+_Static_assert(
+	COL_MAX == COL_SYNC_TIME + 2 * CALLS_MAX, "what counts as calls has the last columns");
+
 /* What few nodes have. */
 struct rare {
-	uint64_t untimed, copy_time, copies, bytes, sync_time, syncs;
-	bool has_copy, has_sync;
+	uint64_t untimed, copy_time, copies, bytes;
+	struct {
+		uint64_t ns, n;
+		bool has;
+	} calls[CALLS_MAX]; /* from COUNTS_SYNC on: two columns each, from COL_SYNC_TIME on */
+	bool has_copy;
 };
 
 /* What a lean load leaves out. */

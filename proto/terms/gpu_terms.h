@@ -48,7 +48,9 @@ static const char *const node_kind_words[] = {
  * node:   kind of its leaf in the tree, and the leaf's name; "": the kernel's own
  * trace, launch: a Chrome trace's category of the event, and its word for the launch
  * counts: as which columns: CPU (cpu_time, calls), KERNEL (time, count), COPY (copies, bytes too),
- *         SYNC (sync_time, syncs): a call in which its thread waited for the GPU, or may have */
+ *         SYNC (sync_time, syncs): a call in which its thread waited for the GPU, or may have;
+ *         OVERHEAD (overhead_time, overheads), LAUNCH (launch_time, launches), DELAY (launch_delay,
+ *         launch_delays): of the switches overhead and queue */
 #define GPU_CLASSES(X) /* name  n  word    record  id  node    leaf             trace         launch    counts */ \
         X(CPU,     0, "cpu",     NONE,   0, SCOPE,  "",              "scope",      "",       CPU)    \
         X(COMPUTE, 1, "compute", KERNEL, 0, KERNEL, "",              "kernel",     "launch", KERNEL) \
@@ -67,10 +69,22 @@ static const char *const node_kind_words[] = {
         X(COPY_WAIT,    14, "copy_wait",    NONE, 2, CALL, "cudaMemcpy",            "cuda_sync", "", SYNC) \
         X(ALLOC,        15, "alloc",        CALL, 5, CALL, "cudaMalloc",            "cuda_sync", "", SYNC) \
         X(FREE,         16, "free",         CALL, 6, CALL, "cudaFree",              "cuda_sync", "", SYNC) \
-        X(REGISTER,     17, "register",     CALL, 7, CALL, "cudaHostRegister",      "cuda_sync", "", SYNC)
+        X(REGISTER,     17, "register",     CALL, 7, CALL, "cudaHostRegister",      "cuda_sync", "", SYNC) \
+        X(OVERHEAD,     18, "overhead",     OVERHEAD, 0, CALL, "[overhead]",        "overhead", "", OVERHEAD) \
+        X(COMPILE,      19, "compile",      OVERHEAD, 1, CALL, "[compile]",         "overhead", "", OVERHEAD) \
+        X(BUFFER_FLUSH, 20, "buffer_flush", OVERHEAD, 2, CALL, "[buffer flush]",    "overhead", "", OVERHEAD) \
+        X(INSTRUMENT,   21, "instrument",   OVERHEAD, 3, CALL, "[instrumentation]", "overhead", "", OVERHEAD) \
+        X(RESOURCE,     22, "resource",     OVERHEAD, 4, CALL, "[resource]",        "overhead", "", OVERHEAD) \
+        X(MODULE_LOAD,  23, "module_load",  OVERHEAD, 5, CALL, "[module load]",     "overhead", "", OVERHEAD) \
+        X(LAZY_LOAD,    24, "lazy_load",    OVERHEAD, 6, CALL, "[lazy load]",       "overhead", "", OVERHEAD) \
+        X(QUEUE_FULL,   25, "queue_full",   OVERHEAD, 7, CALL, "[queue full]",      "overhead", "", OVERHEAD) \
+        X(BUFFER_ASK,   26, "buffer_request", OVERHEAD, 8, CALL, "[buffer request]", "overhead", "", OVERHEAD) \
+        X(UVM_INIT,     27, "uvm_init",     OVERHEAD, 9, CALL, "[uvm init]",        "overhead", "", OVERHEAD) \
+        X(LAUNCH,       28, "launch",       NONE, 3, CALL, "[launch]",       "cuda_launch", "", LAUNCH) \
+        X(LAUNCH_DELAY, 29, "launch_delay", NONE, 4, CALL, "[launch delay]", "", "", DELAY)
 /* clang-format on */
 
-#define GPU_IDS 8u /* ids that a record may tell classes apart by: below it */
+#define GPU_IDS 16u /* ids that a record may tell classes apart by: below it */
 
 enum cell_class {
 #define X(name, n, ...) CLASS_##name = (n),
@@ -79,7 +93,16 @@ enum cell_class {
 		CLASS_MAX
 };
 
-enum gpu_counts { COUNTS_CPU, COUNTS_KERNEL, COUNTS_COPY, COUNTS_SYNC };
+enum gpu_counts {
+	COUNTS_CPU,
+	COUNTS_KERNEL,
+	COUNTS_COPY,
+	COUNTS_SYNC,
+	COUNTS_OVERHEAD,
+	COUNTS_LAUNCH,
+	COUNTS_DELAY,
+	COUNTS_MAX
+};
 
 struct gpu_class {
 	const char *word, *leaf, *trace, *launch;

@@ -59,7 +59,7 @@ static void begin(struct game *g)
 	struct j_process p = {
 		.clock = RING_CLOCK_TSC, .n_lanes = 4, .lane_bytes = LAP, .created_clock = 1};
 	struct j_verb v = {
-		.verb = VERB_START, .match = MATCH_USER, .switches = SWITCH_SYNC, .mono_ns = 10};
+		.verb = VERB_START, .match = MATCH_USER, .switches = UINT8_MAX, .mono_ns = 10};
 	uint8_t ring;
 
 	memcpy(names.bytes, text, sizeof(text));

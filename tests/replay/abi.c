@@ -160,6 +160,18 @@ AT(P_CORRELATION, CUpti_ActivityMemcpyPtoP4, correlationId);
 AT(P_GRAPH_NODE, CUpti_ActivityMemcpyPtoP4, graphNodeId);
 AT(P_GRAPH, CUpti_ActivityMemcpyPtoP4, graphId);
 
+SAME(KIND_OVERHEAD, CUPTI_ACTIVITY_KIND_OVERHEAD);
+SAME(OBJECT_THREAD, CUPTI_ACTIVITY_OBJECT_THREAD);
+#define X(name, number, class) SAME(number, CUPTI_ACTIVITY_OVERHEAD_##name);
+OVERHEAD_KINDS(X)
+#undef X
+AT(O_KIND, CUpti_ActivityOverhead3, overheadKind);
+AT(O_OBJECT_KIND, CUpti_ActivityOverhead3, objectKind);
+AT(O_THREAD, CUpti_ActivityOverhead3, objectId.pt.threadId);
+AT(O_START, CUpti_ActivityOverhead3, start);
+AT(O_END, CUpti_ActivityOverhead3, end);
+AT(O_CORRELATION, CUpti_ActivityOverhead3, correlationId);
+
 AT(S_BYTES, CUpti_ActivityMemset4, bytes);
 AT(S_START, CUpti_ActivityMemset4, start);
 AT(S_DEVICE, CUpti_ActivityMemset4, deviceId);

@@ -268,6 +268,19 @@ bool agent_launch(uint32_t flags, uint32_t correlation, uint32_t name, uint16_t 
 	return true;
 }
 
+bool agent_launch_ended(uint32_t flags, const struct rec_launch *known)
+{
+	struct rec_launch_ended r = {.launch = *known, .end = agent_clock()};
+	bool op;
+
+	if (me.busy)
+		return false;
+	r.launch.hdr = REC_HDR(sizeof(r), REC_LAUNCH, 0, flags | LAUNCH_ENDS, agent_where(&op));
+	(void)store(&r, sizeof(r));
+	agent_count(&core.launches, 1);
+	return true;
+}
+
 bool agent_call(const struct rec_call *call)
 {
 	struct rec_call r = *call;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT. gen.c: makes small raw dumps by hand, where no GPU was there to
  * record.
  *
- * gen CASE LIBRARY FILE. CASE: eager threads graph midcapture copies running unload many failed waits
+ * gen CASE LIBRARY FILE. CASE: eager threads graph midcapture copies running unload many failed waits overhead
  * LIBRARY: 10.2 11.1 11.4 11.8 12.4 13.0, whose strides and fields the records have.
  * A synthetic dump says what we believe of CUPTI; only a recorded one says what CUPTI does.
  */
@@ -22,11 +22,11 @@
 static const struct library {
 	const char *name;
 	uint32_t version;
-	uint16_t copy, set, kernel, peer;
+	uint16_t copy, set, kernel, peer, overhead;
 } libraries[] = {
-	{"10.2", 12, 64, 64, 144, 72},    {"11.1", 14, 80, 80, 160, 88},
-	{"11.4", 14, 80, 80, 168, 88},    {"11.8", 18, 88, 88, 200, 96},
-	{"12.4", 22, 88, 88, 208, 96},    {"13.0", 130001, 96, 88, 216, 96},
+	{"10.2", 12, 64, 64, 144, 72, 40}, {"11.1", 14, 80, 80, 160, 88, 40},
+	{"11.4", 14, 80, 80, 168, 88, 40}, {"11.8", 18, 88, 88, 200, 96, 40},
+	{"12.4", 22, 88, 88, 208, 96, 56}, {"13.0", 130001, 96, 88, 216, 96, 56},
 };
 /* clang-format on */
 
@@ -476,6 +476,37 @@ static void case_waits(void)
 	flush(false);
 }
 
+static void overhead(uint32_t kind, uint32_t correlation, uint64_t ns)
+{
+	uint8_t *p = record(KIND_OVERHEAD, g.lib->overhead);
+
+	set32(p, O_KIND, kind);
+	set32(p, O_OBJECT_KIND, OBJECT_THREAD);
+	set32(p, O_THREAD, 4711);
+	set64(p, O_START, g.clock += 1000);
+	set64(p, O_END, g.clock + ns);
+	if (g.lib->overhead >= O_CORRELATION_STRIDE)
+		set32(p, O_CORRELATION, correlation);
+}
+
+/* What the driver and CUPTI do for themselves: in a launch, and by no call. */
+static void case_overhead(void)
+{
+	uint32_t c;
+
+	stand("cold");
+	c = api(LAUNCH, gemm);
+	overhead(5u << 16, c, 40000); /* lazy load */
+	overhead(6u << 16, c, 700);   /* queue full */
+	overhead(6u << 16, c, 300);
+	kernel(c, gemm, 100, 0);
+	stand("warm");
+	launches(3, gemm);
+	overhead(7u << 16, 0, 50); /* buffer request */
+	overhead(77u << 16, 0, 60);
+	flush(false);
+}
+
 /* A launch that fails gives no record. */
 static void case_failed(void)
 {
@@ -502,6 +533,7 @@ static const struct {
 	{"copies", case_copies}, {"running", case_running}, {"unload", case_unload},
 	{"many", case_many},     {"failed", case_failed},   {"midcapture", case_midcapture}, {"armed", case_armed},
 	{"waits", case_waits},
+	{"overhead", case_overhead},
 };
 /* clang-format on */
 
@@ -517,6 +549,7 @@ static void header(void)
 	h.stride[KIND_MEMSET] = g.lib->set;
 	h.stride[KIND_KERNEL] = h.stride[KIND_CONCURRENT_KERNEL] = g.lib->kernel;
 	h.stride[KIND_MEMCPY_PEER] = g.lib->peer;
+	h.stride[KIND_OVERHEAD] = g.lib->overhead;
 	put(&h, sizeof(h));
 }
 

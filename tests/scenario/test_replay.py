@@ -200,6 +200,35 @@ def test_calls_that_wait(world):
     assert sum(e["name"] == "cudaStreamSynchronize" and e["args"]["correlation"] > 0 for e in rows) == 3
 
 
+OVERHEADS = {("cold/[lazy load]", "lazy_load", 1, 40000), ("cold/[queue full]", "queue_full", 2, 1000),
+             ("[buffer request]", "buffer_request", 1, 50), ("[overhead]", "overhead", 1, 60)}
+
+
+@pytest.mark.parametrize("library", ["13.0", "10.2"])
+def test_overhead_and_launches(world, library):
+    """Each on its switch, none without; a library that does not say in which call it was has it by the program."""
+    dump = world.home / "overhead.cuptidump"
+    subprocess.run([BUILD / "replay/gen", "overhead", library, dump], check=True)
+    world.start(PROTOND_AUTO_SESSION="off")
+    for name, words in (("never", ""), ("x", "overhead,queue")):
+        world.ctl("start", name, "--all", "-d", "both", *(["-s", words] if words else []))
+    assert play(world, dump).returncode == 0
+    for name in ("never", "x"):
+        world.ctl("finalize", name)
+
+    def asked(name, sql):
+        return {tuple(r) for r in json.loads(world.view("sql", name, sql, "--json").stdout)["data"]["rows"]}
+    assert asked("never", "select * from calls") == set() and "[" not in world.view("tree", "never").stdout.split("ROOT")[1]
+    known = OVERHEADS if library == "13.0" else {(p.removeprefix("cold/"), *of) for p, *of in OVERHEADS}
+    rows = asked("x", "select path, class, count(*), sum(dur_ns) from calls where class <> 'launch' group by 1, 2")
+    assert {r[:3] for r in rows} == {r[:3] for r in known}
+    assert all(abs(ns - dict((k[0], k[3]) for k in known)[path]) <= 4 for path, _, _, ns in rows), "each end rounded to a ns by itself"
+    assert asked("x", "select path, count(*), min(dur_ns) >= 0 from calls where class = 'launch' group by 1") == {
+        ("cold/[launch]", 1, 1), ("warm/[launch]", 3, 1)}
+    root = [r.split() for r in world.view("tree", "x", "-m", "overheads,launches,launch_delays").stdout.splitlines() if r.endswith("ROOT")]
+    assert root == [["5.000", "4.000", "4.000", "ROOT"]] or root == [["5", "4", "4", "ROOT"]]
+
+
 def test_recorded_calls_that_wait(world):
     """sync_work.py, 3 rounds of 2 threads: what it did is known."""
     dump = world.home / "sync.cuptidump"

@@ -256,6 +256,92 @@ START_TEST(copies_are_timed)
 }
 END_TEST
 
+/* Written when the call is back, with its end; what fails or makes a node is none; off: as ever. */
+START_TEST(launches_that_end)
+{
+	const struct rec_launch_ended *l;
+
+	cupti_set_odd(ODD_QUEUE, true);
+	driver(LAUNCH, SITE_ENTER, 1, 0);
+	ck_assert_uint_eq(core.recs, 0);
+	driver(LAUNCH, SITE_EXIT, 1, 0);
+	ck_assert_uint_eq(core.recs, 1);
+	l = (const struct rec_launch_ended *)(const void *)&core.rec[0].u;
+	ck_assert_uint_eq(REC_FLAGS(l->launch.hdr), LAUNCH_ENDS);
+	ck_assert_uint_eq(REC_BYTES(l->launch.hdr), sizeof(*l));
+	ck_assert(l->launch.clock != 0 && l->end >= l->launch.clock);
+	ck_assert_uint_eq(l->launch.correlation, 1);
+	ck_assert_uint_eq(l->launch.epoch, 3);
+	driver(LAUNCH, SITE_ENTER, 2, 0);
+	driver(LAUNCH, SITE_EXIT, 2, 1); /* failed */
+	ck_assert_uint_eq(core.recs, 1);
+	atomic_store(&cupti.waits, true); /* a copy says both */
+	api(H2D, 3);
+	ck_assert_uint_eq(
+		REC_FLAGS(core.rec[1].u.launch.hdr), LAUNCH_COPY | LAUNCH_TIMED | LAUNCH_ENDS);
+	driver(LAUNCH, SITE_ENTER, 4, 0);
+	cupti_set_odd(ODD_QUEUE, false); /* meanwhile */
+	driver(LAUNCH, SITE_EXIT, 4, 0);
+	driver(LAUNCH, SITE_ENTER, 5, 0);
+	ck_assert_uint_eq(core.recs, 4);
+	cupti_set_odd(ODD_QUEUE, true);
+	driver(LAUNCH, SITE_EXIT, 5, 0);
+	ck_assert_uint_eq(core.recs, 4);
+	ck_assert_uint_eq(REC_BYTES(core.rec[2].u.launch.hdr), sizeof(struct rec_launch));
+	ck_assert_uint_eq(REC_BYTES(core.rec[3].u.launch.hdr), sizeof(struct rec_launch));
+	ck_assert_uint_eq(agent_launched(), 4);
+	cupti_set_odd(ODD_QUEUE, false);
+}
+END_TEST
+
+/* An OVERHEAD record of CUPTI, of each stride; what its times or its kind make of it. */
+static const struct overhead_case {
+	uint32_t stride, kind, object;
+	uint64_t start, end;
+	uint32_t id, correlation, tid; /* id UINT32_MAX: not written */
+} overheads[] = {
+	{56, 1, OBJECT_THREAD, 10, 20, 1, 77, 42},
+	{48, 5u << 16, OBJECT_THREAD, 10, 20, 6, 77, 42},
+	{40, 6u << 16, 1, 10, 10, 7, 0, 0},
+	{56, 8u << 16, OBJECT_THREAD, 10, 20, 9, 77, 42},
+	{56, 99u << 16, OBJECT_THREAD, 10, 20, 0, 77, 42},
+	{56, 1, OBJECT_THREAD, 0, 20, UINT32_MAX, 0, 0},
+	{56, 1, OBJECT_THREAD, 20, 10, UINT32_MAX, 0, 0},
+	{56, 1, OBJECT_THREAD, 10, UINT64_MAX, UINT32_MAX, 0, 0},
+	{32, 1, OBJECT_THREAD, 10, 20, UINT32_MAX, 0, 0},
+};
+
+START_TEST(overhead_is_told)
+{
+	static _Alignas(8) uint8_t bytes[64];
+	const struct overhead_case *c = &overheads[_i];
+	const uint32_t kind = KIND_OVERHEAD, correlation = 77, tid = 42;
+	struct cupti_buffer b = {.bytes = bytes, .valid = c->stride};
+	const struct rec_overhead *r;
+
+	cupti.stride[kind] = (uint16_t)c->stride;
+	memcpy(bytes, &kind, 4);
+	memcpy(bytes + O_KIND, &c->kind, 4);
+	memcpy(bytes + O_OBJECT_KIND, &c->object, 4);
+	memcpy(bytes + O_THREAD, &tid, 4);
+	memcpy(bytes + O_START, &c->start, 8);
+	memcpy(bytes + O_END, &c->end, 8);
+	memcpy(bytes + O_CORRELATION, &correlation, 4);
+	ck_assert_uint_eq(cupti_walk(&b), c->id != UINT32_MAX);
+	ck_assert_uint_eq(core.recs, c->id != UINT32_MAX);
+	cupti.stride[kind] = 0;
+	if (core.recs == 0)
+		return;
+	r = (const struct rec_overhead *)(const void *)&core.rec[0].u;
+	ck_assert_uint_eq(REC_TYPE(r->hdr), REC_OVERHEAD);
+	ck_assert_uint_eq(REC_ID(r->hdr), c->id);
+	ck_assert(r->start == c->start && r->end == c->end);
+	ck_assert_uint_eq(r->correlation, c->correlation);
+	ck_assert_uint_eq(r->tid, c->tid);
+	ck_assert_uint_eq(r->epoch, 3);
+}
+END_TEST
+
 START_TEST(op_is_told)
 {
 	fake_enter(PATH_KIND_OP, "op");
@@ -655,6 +741,8 @@ Suite *suite(void)
 	tcase_add_test(t, calls_that_wait);
 	tcase_add_test(t, a_call_inside_of_another_is_part_of_it);
 	tcase_add_test(t, copies_are_timed);
+	tcase_add_test(t, launches_that_end);
+	tcase_add_loop_test(t, overhead_is_told, 0, sizeof(overheads) / sizeof(overheads[0]));
 	tcase_add_test(t, op_is_told);
 	tcase_add_test(t, captured_launches_are_none);
 	tcase_add_test(t, failed_end_does_not_end);

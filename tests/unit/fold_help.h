@@ -257,6 +257,28 @@ HELP void put_launch(
 	lane_put(l, REC_LAUNCH, flags, path, &r, sizeof(r));
 }
 
+HELP void put_launch_ended(struct kit_lane *l, uint32_t path, uint64_t begin, uint64_t end,
+	uint32_t corr, uint8_t flags)
+{
+	struct rec_launch_ended r = {
+		.launch = {.clock = begin, .correlation = corr, .epoch = 1}, .end = end};
+
+	lane_put(l, REC_LAUNCH, (uint8_t)(flags | LAUNCH_ENDS), path, &r, sizeof(r));
+}
+
+/* start and length as in put_kernel(). */
+HELP void put_overhead(
+	struct kit_lane *l, uint32_t kind, uint64_t start, uint64_t ns, uint32_t corr)
+{
+	struct rec_overhead r = {.start = start + REAL_AHEAD,
+		.end = start + ns + REAL_AHEAD,
+		.correlation = corr,
+		.tid = 7,
+		.epoch = 1};
+
+	lane_put(l, REC_OVERHEAD, 0, kind, &r, sizeof(r));
+}
+
 HELP void put_call(struct kit_lane *l, uint32_t path, uint64_t begin, uint64_t end, uint8_t kind)
 {
 	struct rec_call r = {.begin = begin,

@@ -63,6 +63,12 @@ enum bad {
 	CALL_KIND,
 	CALL_ENDS_FIRST,
 	TIMED_LAUNCH,
+	SHORT_END,
+	LAUNCH_ENDS_FIRST,
+	SHORT_OVERHEAD,
+	OVERHEAD_KIND,
+	OVERHEAD_ENDS_FIRST,
+	OVERHEAD_NEVER,
 	PAD_OF_WRONG_LENGTH,
 	PATH_UNKNOWN,
 	PATH_IS_ROOT,
@@ -110,6 +116,12 @@ static const struct bad_case {
 	{"call: no such kind", CALL_KIND, false, 1, 0},
 	{"call: ends before it begins", CALL_ENDS_FIRST, false, 1, 0},
 	{"launch: a time is no name", TIMED_LAUNCH, false, 0, 0},
+	{"launch: says that it ends, and is too short to", SHORT_END, false, 0, 0},
+	{"launch: ends before it begins", LAUNCH_ENDS_FIRST, false, 1, 0},
+	{"overhead: too short", SHORT_OVERHEAD, false, 1, 0},
+	{"overhead: no such kind", OVERHEAD_KIND, false, 1, 0},
+	{"overhead: ends before it begins", OVERHEAD_ENDS_FIRST, false, 1, 0},
+	{"overhead: a time that is none", OVERHEAD_NEVER, false, 1, 0},
 	{"a type of tomorrow", UNKNOWN_TYPE, false, 0, 1},
 };
 
@@ -119,6 +131,8 @@ static void put_bad(enum bad bad)
 		uint64_t w[8];
 		struct rec_scope scope;
 		struct rec_launch launch;
+		struct rec_launch_ended ended;
+		struct rec_overhead overhead;
 		struct rec_kernel kernel;
 		struct rec_metric metric;
 	} r = {{0}};
@@ -162,6 +176,26 @@ static void put_bad(enum bad bad)
 	case TIMED_LAUNCH:
 		r.launch.name = UINT32_MAX;
 		lane_put(&lane, REC_LAUNCH, LAUNCH_COPY | LAUNCH_TIMED, 2, &r, 32);
+		return;
+	case SHORT_END:
+		lane_put(&lane, REC_LAUNCH, LAUNCH_ENDS, 2, &r, 32);
+		return;
+	case LAUNCH_ENDS_FIRST:
+		r.ended.launch.clock = 40;
+		r.ended.end = 30;
+		lane_put(&lane, REC_LAUNCH, LAUNCH_ENDS, 2, &r, 40);
+		return;
+	case SHORT_OVERHEAD:
+		lane_put(&lane, REC_OVERHEAD, 0, 1, &r, 32);
+		return;
+	case OVERHEAD_KIND:
+	case OVERHEAD_ENDS_FIRST:
+	case OVERHEAD_NEVER:
+		r.overhead.start = 40;
+		r.overhead.end = bad == OVERHEAD_ENDS_FIRST ? 30
+				 : bad == OVERHEAD_NEVER    ? UINT64_MAX
+							    : 50;
+		lane_put(&lane, REC_OVERHEAD, 0, bad == OVERHEAD_KIND ? UINT32_MAX : 1, &r, 40);
 		return;
 	case PATH_UNKNOWN:
 		lane_put(&lane, REC_SCOPE, 0, 4, &r, 24);

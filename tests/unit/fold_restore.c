@@ -168,6 +168,9 @@ static void put_gpu(struct world *w, uint32_t p, struct kit_lane *l)
 		put_call(l, 2 + pick(w, N_PATHS), clock_of(w, p, start), clock_of(w, p, w->ns),
 			(uint8_t)pick(w, GPU_IDS));
 	if (pick(w, 6) == 0)
+		put_overhead(
+			l, pick(w, GPU_IDS), w->ns - pick(w, 20000), pick(w, 900), r.correlation);
+	if (pick(w, 6) == 0)
 		put_captured(l, 2 + pick(w, N_PATHS), start, 14 + pick(w, 4),
 			(uint8_t)(1 + pick(w, 4)), pick(w, 20), r.correlation);
 	if (pick(w, 4) == 0)
@@ -206,7 +209,10 @@ static void put_one(struct world *w, uint32_t p, struct kit_lane *l)
 	case 4:
 	case 5:
 	case 6:
-		put_launch(l, path, end, ++w->corr[p], launch[pick(w, 7)]);
+		if (pick(w, 2) == 0)
+			put_launch(l, path, end, ++w->corr[p], launch[pick(w, 7)]);
+		else
+			put_launch_ended(l, path, begin, end, ++w->corr[p], launch[pick(w, 7)]);
 		break;
 	case 7:
 	case 8:
@@ -291,7 +297,7 @@ static void step_verb(struct world *w)
 	if (w->n_sessions < 2 || pick(w, 8) == 0) {
 		v = tape_verb(&w->tape, VERB_START, (uint8_t)(100 + ++w->n_sessions), w->ns);
 		v->cpu = pick(w, 4) == 0;
-		v->context = (uint8_t)pick(w, 2);
+		v->context = (uint8_t)pick(w, 8);
 		v->data = (uint8_t)pick(w, 3);
 		v->switches = (uint8_t)pick(w, 2);
 		if (pick(w, 3) == 0) {

@@ -431,6 +431,77 @@ START_TEST(copies_that_wait)
 }
 END_TEST
 
+static void put_ended(uint64_t begin, uint64_t end, uint32_t corr)
+{
+	put_launch_ended(&lane, P_AB, begin, end, corr, 0);
+	drain(&lane, 13 * SECOND);
+}
+
+/* The kernel before its launch's record or behind it, before its call is back or after. */
+static const struct {
+	bool behind;
+	uint64_t start, delay;
+} delays[] = {
+	{true, 12 * SECOND + 700, 500},
+	{false, 12 * SECOND + 700, 500},
+	{true, 12 * SECOND + 100, 0},
+};
+
+START_TEST(launches_and_their_delays)
+{
+	const struct row_cell *c;
+	struct batch b;
+
+	tape_verb(&t, VERB_START, 1, 10 * SECOND)->switches = SWITCH_QUEUE;
+	start(2, 10 * SECOND);
+	ck_assert_uint_eq(fold_want(f, job.ring) & WANT_SWITCHES, WANT_QUEUE);
+	if (delays[_i].behind)
+		put_ended(12 * SECOND, 12 * SECOND + 200, 5);
+	put_kernel(&gpu, N_KERN, delays[_i].start, 50, 5, 0);
+	drain(&gpu, 13 * SECOND);
+	if (!delays[_i].behind)
+		put_ended(12 * SECOND, 12 * SECOND + 200, 5);
+	put_ended(12 * SECOND + 300, 12 * SECOND + 900, 6); /* its kernel never comes */
+	b = collect();
+	c = cell_at(&b, 1, 0, CLASS_LAUNCH, "ROOT/a/b/[launch]");
+	ck_assert(c != NULL && c->count == 2 && c->sum_ns == 800 && c->min_ns == 200);
+	c = cell_at(&b, 1, 0, CLASS_LAUNCH_DELAY, "ROOT/a/b/[launch delay]");
+	ck_assert(c != NULL && c->count == 1 && c->sum_ns == delays[_i].delay);
+	ck_assert_ptr_null(cell_at(&b, 2, 0, CLASS_LAUNCH, "ROOT/a/b/[launch]"));
+	ck_assert_ptr_null(cell_at(&b, 2, 0, CLASS_LAUNCH_DELAY, "ROOT/a/b/[launch delay]"));
+	batch_free(&b);
+}
+END_TEST
+
+/* By its call's scope where that is in flight, else the program's; of the session's time only. */
+START_TEST(overhead)
+{
+	const struct row_cell *c;
+	struct batch b;
+	uint32_t corr;
+
+	tape_verb(&t, VERB_START, 1, 10 * SECOND)->switches = SWITCH_OVERHEAD;
+	start(2, 10 * SECOND);
+	ck_assert_uint_eq(fold_want(f, job.ring) & WANT_SWITCHES, WANT_OVERHEAD);
+	put_launch(&lane, P_AB, 11 * SECOND, 5, 0);
+	drain(&lane, 13 * SECOND);
+	for (corr = 0; corr < 7; corr++)
+		put_overhead(&gpu, 6, 12 * SECOND, 70, corr);
+	put_overhead(&gpu, 0, 12 * SECOND, 70, 0);
+	put_overhead(&gpu, 0, 9 * SECOND, 0, 0); /* before it */
+	drain(&gpu, 13 * SECOND);
+	b = collect();
+	c = cell_at(&b, 1, 0, CLASS_LAZY_LOAD, "ROOT/a/b/[lazy load]");
+	ck_assert(c != NULL && c->count == 1 && c->sum_ns == 70);
+	c = cell_at(&b, 1, 0, CLASS_LAZY_LOAD, "ROOT/[lazy load]");
+	ck_assert(c != NULL && c->count == 6 && c->sum_ns == 420);
+	c = cell_at(&b, 1, 0, CLASS_OVERHEAD, "ROOT/[overhead]");
+	ck_assert(c != NULL && c->count == 1 && c->sum_ns == 70);
+	ck_assert_ptr_null(cell_at(&b, 2, 0, CLASS_LAZY_LOAD, "ROOT/[lazy load]"));
+	batch_free(&b);
+}
+END_TEST
+
 static const struct python_case {
 	const char *label;
 	uint32_t path, python;
@@ -912,6 +983,8 @@ Suite *suite(void)
 	tcase_add_test(c, launch_decides_the_session);
 	tcase_add_loop_test(c, calls, 0, sizeof(call_cases) / sizeof(call_cases[0]));
 	tcase_add_loop_test(c, copies_that_wait, 0, sizeof(copy_calls) / sizeof(copy_calls[0]));
+	tcase_add_loop_test(c, launches_and_their_delays, 0, sizeof(delays) / sizeof(delays[0]));
+	tcase_add_test(c, overhead);
 	tcase_add_loop_test(c, python_stacks, 0, sizeof(python_cases) / sizeof(python_cases[0]));
 	tcase_add_test(c, end_closes_everything);
 	tcase_add_test(c, job_session_is_exact);

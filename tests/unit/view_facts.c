@@ -5,6 +5,7 @@
 #include "view_help.h"
 
 #include "bottlenecks.h"
+#include "export_format.h"
 
 #define MS     1000000u
 #define STEPS  30u

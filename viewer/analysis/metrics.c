@@ -40,6 +40,11 @@ static const struct derived derived[] = {
 	TIMES("avg_cpu_time", HOW_AVERAGE, "cpu_time"),
 	TIMES("copy_time", HOW_TIME, "copy_time"),
 	TIMES("sync_time", HOW_TIME, "sync_time"),
+	TIMES("overhead_time", HOW_TIME, "overhead_time"),
+	TIMES("launch_time", HOW_TIME, "launch_time"),
+	TIMES("avg_launch_time", HOW_AVERAGE, "launch_time"),
+	TIMES("launch_delay", HOW_TIME, "launch_delay"),
+	TIMES("avg_launch_delay", HOW_AVERAGE, "launch_delay"),
 	TIMES(GPU_TIME, HOW_TIME, GPU_TIME),
 	TIMES(SELF "time", HOW_TIME, SELF "time"),
 	TIMES(SELF GPU_TIME, HOW_TIME, SELF GPU_TIME),
@@ -325,6 +330,10 @@ static const char *divisor(const struct view *v, const struct derived *d)
 		return NULL;
 	if (d->how == HOW_RATE)
 		return "time";
+	if (strcmp(d->source, "launch_time") == 0)
+		return "launches";
+	if (strcmp(d->source, "launch_delay") == 0)
+		return "launch_delays";
 	/* Proton's files count kernels alone, and its averages are of these. */
 	if (raw_find(v->p, "calls") != PROFILE_NONE &&
 		(strcmp(d->source, "cpu_time") == 0 || raw_time_is_cpu(v->p)))

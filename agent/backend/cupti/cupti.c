@@ -36,6 +36,7 @@ static struct {
 	bool graphs;   /* there were some when their table was cleared: never finalized again */
 	bool stalled;  /* a forced flush was made and nothing came by itself since */
 	bool told_failure;
+	bool overhead;  /* WANT_OVERHEAD */
 	uint64_t drift; /* launches that no record will answer, known by a forced flush */
 } be;
 
@@ -123,6 +124,8 @@ static int kinds_on(struct backend_error *e)
 			return cupti_error(e, r, "cuptiActivityEnable");
 		}
 	}
+	if (be.overhead) /* refused: this library is older than the kind */
+		(void)cupti.api.activity_enable(KIND_OVERHEAD);
 	return 0;
 }
 
@@ -157,7 +160,7 @@ static uint64_t flush_all(bool force)
 {
 	uint64_t before = agent_launched(), done, n;
 
-	if (cupti.dumping)
+	if (cupti_is_odd(ODD_DUMP))
 		cupti_dump_flush(force, true);
 	if (force)
 		cupti_pool_forcing(true);
@@ -165,7 +168,7 @@ static uint64_t flush_all(bool force)
 	if (force)
 		cupti_pool_forcing(false);
 	n = drain();
-	if (cupti.dumping) {
+	if (cupti_is_odd(ODD_DUMP)) {
 		cupti_dump_flush(force, false);
 		cupti_dump_sync();
 	}
@@ -231,6 +234,8 @@ static int go_on(struct backend_error *e)
 static void go_off(void)
 {
 	kinds_off(sizeof(kinds) / sizeof(kinds[0]));
+	if (be.overhead)
+		(void)cupti.api.activity_disable(KIND_OVERHEAD);
 	(void)flush_all(true);
 	cupti_pool_idle();
 }
@@ -285,7 +290,7 @@ static int cupti_start(bool armed, bool take, struct backend_error *e)
 		go_none();
 	if (r < 0)
 		return r;
-	if (cupti.dumping)
+	if (cupti_is_odd(ODD_DUMP))
 		cupti_dump_level(to);
 	/* The level first: a callback that comes at once is of the new level. */
 	atomic_store_explicit(&cupti.level, (uint32_t)to, memory_order_relaxed);
@@ -302,12 +307,19 @@ static int cupti_start(bool armed, bool take, struct backend_error *e)
 /* Off is a flag: a callback is never switched off alone (cupti_callback.c). */
 static void cupti_switches(uint32_t want)
 {
-	const bool on = (want & WANT_SYNC) != 0;
+	const bool waits = (want & WANT_SYNC) != 0, overhead = (want & WANT_OVERHEAD) != 0;
 
-	if (be.forked || on == atomic_load_explicit(&cupti.waits, memory_order_relaxed))
+	if (be.forked)
 		return;
-	atomic_store_explicit(&cupti.waits, on, memory_order_relaxed);
-	if (on && level() == LEVEL_ON)
+	cupti_set_odd(ODD_QUEUE, (want & WANT_QUEUE) != 0);
+	if (overhead != be.overhead && level() == LEVEL_ON)
+		(void)(overhead ? cupti.api.activity_enable : cupti.api.activity_disable)(
+			KIND_OVERHEAD);
+	be.overhead = overhead;
+	if (waits == atomic_load_explicit(&cupti.waits, memory_order_relaxed))
+		return;
+	atomic_store_explicit(&cupti.waits, waits, memory_order_relaxed);
+	if (waits && level() == LEVEL_ON)
 		cupti_call_enable();
 }
 
@@ -333,7 +345,7 @@ static int cupti_stop(bool give_back, bool *ret_residual)
 		atomic_store_explicit(&cupti.level, LEVEL_NONE, memory_order_relaxed);
 		if (from == LEVEL_ON)
 			go_off();
-		if (cupti.dumping) {
+		if (cupti_is_odd(ODD_DUMP)) {
 			cupti_dump_level(LEVEL_NONE);
 			cupti_dump_sync();
 		}
@@ -400,7 +412,7 @@ static void cupti_exit(uint32_t timeout_ms)
 		&cupti.level, LEVEL_NONE, memory_order_relaxed); /* callbacks fall silent */
 	if (sem_init(&last.done, 0, 0) != 0)
 		return;
-	if (cupti.dumping)
+	if (cupti_is_odd(ODD_DUMP))
 		cupti_dump_flush(true, true);
 	cupti_pool_forcing(true);
 	if (last_thread() && clock_gettime(CLOCK_REALTIME, &until) == 0) {
@@ -414,7 +426,7 @@ static void cupti_exit(uint32_t timeout_ms)
 			;
 	}
 	(void)cupti_pool_drain(cupti_walk);
-	if (cupti.dumping) {
+	if (cupti_is_odd(ODD_DUMP)) {
 		cupti_dump_flush(true, false);
 		cupti_dump_level(LEVEL_NONE);
 		cupti_dump_sync();
@@ -424,7 +436,7 @@ static void cupti_exit(uint32_t timeout_ms)
 static void cupti_forked(void)
 {
 	be.forked = true; /* CUPTI in a forked child hangs: nothing of it is called again */
-	cupti.dumping = false;
+	cupti_set_odd(ODD_DUMP, false);
 	atomic_store_explicit(&cupti.level, LEVEL_NONE, memory_order_relaxed);
 }
 

@@ -42,6 +42,7 @@ enum cupti_kind {
 	KIND_MEMSET = 2,
 	KIND_KERNEL = 3,
 	KIND_CONCURRENT_KERNEL = 10,
+	KIND_OVERHEAD = 17,
 	KIND_MEMCPY_PEER = 22,
 	KIND_MAX = 64,
 };
@@ -293,6 +294,27 @@ enum record_peer {
 	P_GRAPH = 80,
 	P_GRAPH_STRIDE = 88,
 };
+
+enum record_overhead {
+	O_KIND = 4,
+	O_OBJECT_KIND = 8,
+	O_THREAD = 16, /* of OBJECT_THREAD: its process comes before */
+	O_START = 24,
+	O_END = 32,
+	O_MIN = 40,
+	O_CORRELATION = 40, /* 48 */
+	O_CORRELATION_STRIDE = 48,
+};
+#define OBJECT_THREAD 2u
+/* X(name, number, class) of a record's kind; any other is OVERHEAD. */
+/* clang-format off */
+#define OVERHEAD_KINDS(X)                                                                           \
+	X(DRIVER_COMPILER, 1, COMPILE) X(CUPTI_BUFFER_FLUSH, 1 << 16, BUFFER_FLUSH)                 \
+	X(CUPTI_INSTRUMENTATION, 2 << 16, INSTRUMENT) X(CUPTI_RESOURCE, 3 << 16, RESOURCE)          \
+	X(RUNTIME_TRIGGERED_MODULE_LOADING, 4 << 16, MODULE_LOAD)                                   \
+	X(LAZY_FUNCTION_LOADING, 5 << 16, LAZY_LOAD) X(COMMAND_BUFFER_FULL, 6 << 16, QUEUE_FULL)    \
+	X(ACTIVITY_BUFFER_REQUEST, 7 << 16, BUFFER_ASK) X(UVM_ACTIVITY_INIT, 8 << 16, UVM_INIT)
+/* clang-format on */
 
 enum record_set {
 	S_BYTES = 8,

@@ -124,6 +124,15 @@ __attribute__((hot)) static uint32_t put_launch(
 		if (name == NAME_NONE && !look_for(d->symbol, &name))
 			return call | REFUSED;
 	}
+	if (clock != 0 && cupti_is_odd(ODD_QUEUE)) {
+		const struct rec_launch r = {.clock = clock,
+			.correlation = d->correlation,
+			.name = name,
+			.epoch = (uint16_t)atomic_load_explicit(&cupti.epoch, memory_order_relaxed),
+			.api = (uint16_t)cbid};
+
+		return agent_launch_ended(flags, &r) ? INSIDE_PUT : call | REFUSED;
+	}
 	return agent_launch(flags, d->correlation, name,
 		       (uint16_t)atomic_load_explicit(&cupti.epoch, memory_order_relaxed),
 		       (uint16_t)cbid, clock)
@@ -131,12 +140,17 @@ __attribute__((hot)) static uint32_t put_launch(
 		       : call | REFUSED;
 }
 
+static void launch_wait(uint32_t cbid, const struct cupti_callback *d)
+{
+	call = INSIDE_WAITING | (api[cbid] == API_LAUNCH ? OF_KERNEL : 0);
+	*d->correlation_data = agent_clock();
+}
+
 __attribute__((hot, noinline)) static void launch_enter(
 	uint32_t cbid, const struct cupti_callback *d)
 {
 	if (atomic_load_explicit(&cupti.captures, memory_order_relaxed) > 0) {
-		call = INSIDE_WAITING | (api[cbid] == API_LAUNCH ? OF_KERNEL : 0);
-		*d->correlation_data = agent_clock();
+		launch_wait(cbid, d);
 		return;
 	}
 	call = put_launch(cbid, d, 0);
@@ -243,7 +257,9 @@ static void on_driver(uint32_t cbid, const struct cupti_callback *d)
 
 	if (atomic_load_explicit(&cupti.level, memory_order_relaxed) != LEVEL_ON)
 		flags &= (uint8_t)~API_LAUNCH;
-	if ((flags & API_LAUNCH) != 0 && d->site == SITE_ENTER)
+	if ((flags & API_LAUNCH) != 0 && d->site == SITE_ENTER && cupti_is_odd(ODD_QUEUE))
+		launch_wait(cbid, d);
+	else if ((flags & API_LAUNCH) != 0 && d->site == SITE_ENTER)
 		launch_enter(cbid, d);
 	else if ((flags & API_LAUNCH) != 0)
 		launch_exit(cbid, d);
@@ -276,7 +292,7 @@ static void on_graph(uint32_t cbid, const struct cupti_graph *g)
 	if (g == NULL)
 		return;
 	graph_ids(cbid, g, &ids);
-	if (cupti.dumping)
+	if (cupti_is_odd(ODD_DUMP))
 		cupti_dump_callback(DOMAIN_RESOURCE, cbid, NULL, &ids);
 	if (cbid == RES_NODE_CREATED) {
 		call |= (call & (INSIDE_PUT | INSIDE_WAITING)) != 0 ? MADE_NODE : 0;
@@ -298,7 +314,7 @@ static void on_graph(uint32_t cbid, const struct cupti_graph *g)
 static void on_resource(uint32_t cbid, const struct cupti_resource *r)
 {
 	if (cbid == RES_MODULE_UNLOAD_STARTING) {
-		if (cupti.dumping)
+		if (cupti_is_odd(ODD_DUMP))
 			cupti_dump_callback(DOMAIN_RESOURCE, cbid, NULL, NULL);
 		/* Release: pairs with the acquire in value_of() of cupti_name.c. */
 		atomic_fetch_add_explicit(&cupti.module, 1, memory_order_release);
@@ -328,7 +344,7 @@ static void on_call(uint32_t domain, uint32_t cbid, const struct cupti_callback 
 {
 	int saved;
 
-	if (cupti.dumping && agent_enter(&saved)) {
+	if (cupti_is_odd(ODD_DUMP) && agent_enter(&saved)) {
 		cupti_dump_callback(domain, cbid, d, NULL);
 		agent_leave(saved);
 	}
@@ -369,7 +385,7 @@ static bool usual(void)
 {
 	return atomic_load_explicit(&cupti.level, memory_order_relaxed) == LEVEL_ON &&
 	       atomic_load_explicit(&cupti.finalizing, memory_order_relaxed) == FINALIZE_NO &&
-	       !atomic_load_explicit(&cupti.dumping, memory_order_relaxed);
+	       atomic_load_explicit(&cupti.odd, memory_order_relaxed) == 0;
 }
 
 /* Launches here, all else and all that is out of the ordinary in on_other(): see agent_launch(). */

@@ -84,7 +84,7 @@ static uint16_t find(uint32_t ordinal)
 
 	if (memcmp(d.uuid, zero, sizeof(zero)) == 0) /* the table finds by uuid: make one up */
 		snprintf((char *)d.uuid, sizeof(d.uuid), "ordinal-%u", ordinal);
-	if (cupti.dumping)
+	if (cupti_is_odd(ODD_DUMP))
 		cupti_dump_device(&d);
 	return agent_device(&d);
 }

@@ -67,7 +67,7 @@ static void write_out(const uint8_t *p, size_t bytes)
 			continue;
 		if (n <= 0) { /* the disk is full: what stands in the file is whole chunks, and
 				 stays */
-			cupti.dumping = false;
+			cupti_set_odd(ODD_DUMP, false);
 			return;
 		}
 		p += n;
@@ -142,7 +142,7 @@ void cupti_dump_init(void)
 		return;
 	memcpy(h.stride, cupti.stride, sizeof(h.stride));
 	append(&h, sizeof(h));
-	cupti.dumping = true;
+	cupti_set_odd(ODD_DUMP, true);
 }
 
 static uint64_t hash_of(const char *text, size_t bytes)

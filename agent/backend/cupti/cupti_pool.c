@@ -238,7 +238,7 @@ void cupti_on_complete(void *context, uint32_t stream, uint8_t *buffer, size_t b
 	s->valid = valid <= BUFFER_BYTES ? valid : BUFFER_BYTES;
 	s->module = atomic_load_explicit(&cupti.module, memory_order_relaxed);
 	s->forced = atomic_load_explicit(&pool.forcing, memory_order_relaxed);
-	s->seq = cupti.dumping ? cupti_dump_seq() : 0;
+	s->seq = cupti_is_odd(ODD_DUMP) ? cupti_dump_seq() : 0;
 	atomic_fetch_sub_explicit(&pool.out, 1, memory_order_relaxed);
 	head = atomic_load_explicit(&pool.completed, memory_order_relaxed);
 	do {

@@ -19,6 +19,11 @@
 
 enum cupti_level { LEVEL_NONE = 0, LEVEL_ARMED = 1, LEVEL_ON = 2 };
 
+enum cupti_odd {
+	ODD_DUMP = 1,  /* PROTOND_RAW_DUMP */
+	ODD_QUEUE = 2, /* WANT_QUEUE: a LAUNCH is written when its call comes back */
+};
+
 /* The process's one CUPTI. Written by the control verbs, which never run together, but for
  * captures, finalizing, module and failed, which callbacks write too. */
 struct cupti {
@@ -29,7 +34,7 @@ struct cupti {
 		module; /* modules unloaded so far: a name pointer is good within one value */
 	_Atomic uint32_t finalizing;  /* enum finalize of cupti_callback.c */
 	_Atomic int32_t captures;     /* open in the process, as far as seen */
-	_Atomic bool dumping;         /* PROTOND_RAW_DUMP */
+	_Atomic uint8_t odd;          /* ODD_: not every callback is as usual */
 	_Atomic bool waits;           /* WANT_SYNC */
 	struct cupti_symbol *symbols; /* see cupti_name.c */
 
@@ -44,6 +49,19 @@ struct cupti {
 	_Atomic int32_t failed; /* CUPTI's fatal error, once */
 };
 extern struct cupti cupti __attribute__((visibility("hidden")));
+
+static inline bool cupti_is_odd(uint8_t why)
+{
+	return (atomic_load_explicit(&cupti.odd, memory_order_relaxed) & why) != 0;
+}
+
+static inline void cupti_set_odd(uint8_t why, bool on)
+{
+	if (on)
+		atomic_fetch_or_explicit(&cupti.odd, why, memory_order_relaxed);
+	else
+		atomic_fetch_and_explicit(&cupti.odd, (uint8_t)~why, memory_order_relaxed);
+}
 
 /* What CUPTI has filled and given back. */
 struct cupti_buffer {

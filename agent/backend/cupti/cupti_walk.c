@@ -260,6 +260,44 @@ static bool put_set(const uint8_t *p, uint32_t kind, const struct cupti_buffer *
 	return agent_put_wait(&r, sizeof(r));
 }
 
+static uint32_t overhead_id(uint32_t kind)
+{
+	static const uint8_t id_of[CLASS_MAX] = {
+#define X(name, n, word, record, id, ...) [n] = (id),
+		GPU_CLASSES(X)
+#undef X
+	};
+
+	switch (kind) {
+#define X(name, number, class) \
+	case (number):         \
+		return id_of[CLASS_##class];
+		OVERHEAD_KINDS(X)
+#undef X
+	default:
+		return id_of[CLASS_OVERHEAD];
+	}
+}
+
+static bool put_overhead(const uint8_t *p)
+{
+	struct rec_overhead r = {.start = get64(p, O_START),
+		.end = get64(p, O_END),
+		.tid = get32(p, O_OBJECT_KIND) == OBJECT_THREAD ? get32(p, O_THREAD) : 0,
+		.epoch = epoch()};
+
+	if (cupti.stride[KIND_OVERHEAD] < O_MIN)
+		return false;
+	if (cupti.stride[KIND_OVERHEAD] >= O_CORRELATION_STRIDE)
+		r.correlation = get32(p, O_CORRELATION);
+	if (r.start == 0 || r.end < r.start || r.end >> 63 != 0) {
+		agent_count(&agent_counts()->gpu_invalid, 1);
+		return false;
+	}
+	r.hdr = REC_HDR(sizeof(r), REC_OVERHEAD, 0, 0, overhead_id(get32(p, O_KIND)));
+	return agent_put_wait(&r, sizeof(r));
+}
+
 /* One record; whether the ring took it. Kinds that we did not ask for are stepped over. */
 static bool put_record(const uint8_t *p, uint32_t kind, const struct cupti_buffer *b)
 {
@@ -272,6 +310,8 @@ static bool put_record(const uint8_t *p, uint32_t kind, const struct cupti_buffe
 		return put_copy(p, kind, b);
 	case KIND_MEMSET:
 		return put_set(p, kind, b);
+	case KIND_OVERHEAD:
+		return put_overhead(p);
 	default:
 		return false;
 	}
@@ -282,7 +322,7 @@ uint64_t cupti_walk(const struct cupti_buffer *b)
 	uint64_t at, n = 0;
 	uint32_t kind, plain, stride;
 
-	if (cupti.dumping)
+	if (cupti_is_odd(ODD_DUMP))
 		cupti_dump_buffer(b);
 	for (at = 0; at + 8 <= b->valid; at += stride) {
 		kind = get32(b->bytes, at);
