@@ -103,8 +103,21 @@ static bool is_timed(uint32_t cbid)
 	       atomic_load_explicit(&cupti.waits, memory_order_relaxed);
 }
 
+/* What `call` is now. */
+__attribute__((cold, noinline)) static uint32_t put_ended(uint32_t flags, uint32_t name,
+	uint32_t cbid, const struct cupti_callback *d, uint64_t clock)
+{
+	const struct rec_launch r = {.clock = clock,
+		.correlation = d->correlation,
+		.name = name,
+		.epoch = (uint16_t)atomic_load_explicit(&cupti.epoch, memory_order_relaxed),
+		.api = (uint16_t)cbid};
+
+	return agent_launch_ended(flags, &r) ? INSIDE_PUT : call | REFUSED;
+}
+
 /* What `call` is now. REFUSED: nothing was written, and EXIT has nothing to do. */
-__attribute__((hot)) static uint32_t put_launch(
+__attribute__((always_inline)) static inline uint32_t put_launch(
 	uint32_t cbid, const struct cupti_callback *d, uint64_t clock)
 {
 	uint32_t flags = api[cbid] & (LAUNCH_GRAPH | LAUNCH_COPY | LAUNCH_SET);
@@ -124,15 +137,8 @@ __attribute__((hot)) static uint32_t put_launch(
 		if (name == NAME_NONE && !look_for(d->symbol, &name))
 			return call | REFUSED;
 	}
-	if (clock != 0 && cupti_is_odd(ODD_QUEUE)) {
-		const struct rec_launch r = {.clock = clock,
-			.correlation = d->correlation,
-			.name = name,
-			.epoch = (uint16_t)atomic_load_explicit(&cupti.epoch, memory_order_relaxed),
-			.api = (uint16_t)cbid};
-
-		return agent_launch_ended(flags, &r) ? INSIDE_PUT : call | REFUSED;
-	}
+	if (clock != 0 && cupti_is_odd(ODD_QUEUE))
+		return put_ended(flags, name, cbid, d, clock);
 	return agent_launch(flags, d->correlation, name,
 		       (uint16_t)atomic_load_explicit(&cupti.epoch, memory_order_relaxed),
 		       (uint16_t)cbid, clock)
