@@ -57,7 +57,7 @@ static uint32_t key_hash(uint32_t correlation, uint32_t graph_exec)
 }
 
 static struct launch *launch_find(
-	const struct flight *c, uint16_t epoch, uint32_t correlation, uint32_t graph_exec)
+	struct flight *c, uint16_t epoch, uint32_t correlation, uint32_t graph_exec)
 {
 	struct key k = {c->launch, correlation, graph_exec, epoch};
 	uint32_t at = table_find(&c->by_key, key_hash(correlation, graph_exec), launch_same, &k);
@@ -228,6 +228,11 @@ static inline void count_one(struct part *part, const struct launch *l, const st
 		tree_captured(part, l, g);
 		return;
 	}
+	if (g->type == REC_OVERHEAD) {
+		if ((part->switches & SWITCH_OVERHEAD) != 0)
+			tree_overhead(part, l, g);
+		return;
+	}
 	tree_gpu(part, l, g);
 	if ((l->flags & LAUNCH_ENDS) != 0 && (part->switches & SWITCH_QUEUE) != 0)
 		tree_launch_delay(part, l, g);
@@ -272,7 +277,7 @@ static void count_unlaunched(struct process *p, const struct launch *waiting, co
 			!window_has(&part->window, l.clock))
 			continue;
 		count_one(part, &l, g);
-		note_count(part, NOTE_NO_LAUNCH, gpu_is_metric(g->type) ? 0 : 1);
+		note_count(part, NOTE_NO_LAUNCH, gpu_is_work(g->type) ? 1 : 0);
 	}
 }
 
@@ -413,6 +418,10 @@ static void launch_record(struct process *p, struct launch *l, const struct gpu 
 {
 	struct gpu old;
 
+	if (g->type == REC_OVERHEAD) {
+		count_in(p, l, g);
+		return;
+	}
 	if ((g->flags & GPU_FLAG_RUNNING) != 0) { /* an ordinary launch has one */
 		if ((l->records != 0 && !is_graph(l)) || !gpu_keep(p, l, g))
 			count_unlaunched(p, &(struct launch){.list = LIST_WAITING}, g, NULL);
@@ -444,6 +453,10 @@ static void joined_count(struct process *p, struct launch *l, uint32_t *budget)
 	struct gpu g;
 
 	for (; *budget > 0 && gpu_take(&p->flight, l, &g); spend(p, budget)) {
+		if (g.type == REC_OVERHEAD) {
+			count_in(p, l, &g);
+			continue;
+		}
 		if (l->round == 0)
 			count_matched(p, l);
 		count_in(p, l, &g); /* round 0: the launch counts with it */
@@ -473,7 +486,7 @@ static void launch_join(struct process *p, struct launch *w, const struct launch
 {
 	struct launch *l = w;
 	struct gpu wait[RECORDS_MAX];
-	uint32_t n = 0;
+	uint32_t n = 0, i;
 
 	launch_becomes(l, from);
 	if (is_graph(l)) {
@@ -487,7 +500,12 @@ static void launch_join(struct process *p, struct launch *w, const struct launch
 	while (n < RECORDS_MAX && gpu_take(&p->flight, l, &wait[n]))
 		n++;
 	move_to(p, l, LIST_OPEN);
+	for (i = 0; i < n; i++) /* before the launch goes with its work */
+		if (wait[i].type == REC_OVERHEAD)
+			count_in(p, l, &wait[i]);
 	while (n-- > 0) { /* oldest first: running, then done */
+		if (wait[n].type == REC_OVERHEAD)
+			continue;
 		if (l != NULL)
 			launch_record(p, l, &wait[n]);
 		else
@@ -515,14 +533,6 @@ static void graph_known(struct process *p, const struct launch *l)
 	} else if (w == NULL && !is_full(p)) {
 		(void)launch_new(p, &like, LIST_PASSED);
 	}
-}
-
-const struct launch *correlate_find(const struct process *p, uint16_t epoch, uint32_t correlation)
-{
-	const struct launch *l =
-		correlation == 0 ? NULL : launch_find(&p->flight, epoch, correlation, 0);
-
-	return l != NULL && l->list != LIST_WAITING ? l : NULL;
 }
 
 void correlate_launch(struct process *p, const struct rec_launch *r, uint64_t end, uint32_t tid)
@@ -568,7 +578,11 @@ void correlate_gpu(struct process *p, const struct gpu *g)
 		.seen_ns = p->fold->now_ns,
 		.list = LIST_WAITING};
 
-	p->kernels += !gpu_is_metric(g->type);
+	p->kernels += gpu_is_work(g->type);
+	if (g->type == REC_OVERHEAD && g->correlation == 0) {
+		count_unlaunched(p, &from, g, NULL);
+		return;
+	}
 	if (l != NULL && l->list != LIST_WAITING) {
 		launch_record(p, l, g);
 		return;

@@ -32,12 +32,16 @@ static inline bool gpu_is_metric(uint8_t type)
 	return type == REC_CAPTURED;
 }
 
+/* Of OVERHEAD, too; neither is an answer to its launch. */
+static inline bool gpu_is_work(uint8_t type)
+{
+	return !gpu_is_metric(type) && type != REC_OVERHEAD;
+}
+
 void correlate_fini(struct flight *c);
 void correlate_begin(struct process *p); /* an entry with records */
 /* end: of LAUNCH_ENDS. */
 void correlate_launch(struct process *p, const struct rec_launch *r, uint64_t end, uint32_t tid);
-/* The launch that is in flight by this id; NULL: none, or it is not known yet. */
-const struct launch *correlate_find(const struct process *p, uint16_t epoch, uint32_t correlation);
 void correlate_gpu(struct process *p, const struct gpu *g);
 void correlate_delivered(struct process *p, const struct rec_delivered *r, uint16_t epoch);
 /* The agent stopped recording the GPU at clock, and has said all before: nothing more comes. */

@@ -13,7 +13,8 @@
 
 #define WAIT_NS 5000000000ull /* how long one half waits for the other after it might have come */
 
-/* A KERNEL, COPY or SET record, in one shape; CAPTURED too: bytes is its value, id its type. */
+/* A KERNEL, COPY or SET record, in one shape; CAPTURED too: bytes is its value, id its type;
+ * OVERHEAD too: stream is its thread. */
 struct gpu {
 	uint64_t start, end, bytes; /* CLOCK_REALTIME ns */
 	uint32_t correlation, name, captured, config, stream, context;

@@ -233,33 +233,29 @@ static void on_call(struct drain *d, const uint8_t *record)
 			tree_call(p->part[i], &p->lane[d->lane], &r, class);
 }
 
-/* Of the launch in which it was, where that is known; else of the program as a whole. */
 static void on_overhead(struct drain *d, const uint8_t *record)
 {
 	struct process *p = d->process;
-	const struct launch *l;
 	struct rec_overhead r;
-	struct rec_call call = {.stream = UINT32_MAX, .python = PATH_ROOT};
-	struct lane lane = {.name = NAME_NONE};
-	uint32_t i;
-	uint8_t class;
+	struct gpu g;
 
 	memcpy(&r, record, sizeof(r));
-	class = gpu_class_of(REC_OVERHEAD, REC_ID(r.hdr));
-	if (class == CLASS_CPU || r.start == 0 || r.end < r.start || r.end > CLOCK_NS_MAX) {
+	g = (struct gpu){.start = r.start,
+		.end = r.end,
+		.correlation = r.correlation,
+		.name = NAME_NONE,
+		.captured = PATH_ROOT,
+		.config = UINT32_MAX,
+		.stream = r.tid,
+		.epoch = r.epoch,
+		.type = REC_OVERHEAD,
+		.id = (uint8_t)REC_ID(r.hdr),
+		.class = gpu_class_of(REC_OVERHEAD, REC_ID(r.hdr))};
+	if (g.class == CLASS_CPU || r.start == 0 || r.end < r.start || r.end > CLOCK_NS_MAX) {
 		loss_bad(p, 1);
 		return;
 	}
-	l = correlate_find(p, r.epoch, r.correlation);
-	call.hdr = REC_HDR(sizeof(call), REC_CALL, 0, 0, l != NULL ? l->path : PATH_ROOT);
-	call.python = l != NULL ? l->python : PATH_ROOT;
-	call.correlation = r.correlation;
-	call.begin = clockmap_clock(&p->clock, real_to_mono(p, r.start));
-	call.end = clockmap_clock(&p->clock, real_to_mono(p, r.end));
-	lane.tid = r.tid;
-	for (i = 0; call.end >= call.begin && i < p->n_parts; i++)
-		if ((p->part[i]->switches & SWITCH_OVERHEAD) != 0)
-			tree_call(p->part[i], &lane, &call, class);
+	correlate_gpu(p, &g);
 }
 
 static inline bool metric_is_good(struct process *p, uint8_t type, uint32_t name, uint64_t *value)

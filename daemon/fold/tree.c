@@ -410,6 +410,23 @@ void tree_launch_call(
 		tree_call(part, lane, &r, CLASS_LAUNCH);
 }
 
+/* Of the launch in which it was, where that is known; else of the program as a whole. */
+void tree_overhead(struct part *part, const struct launch *l, const struct gpu *g)
+{
+	struct process *p = part->process;
+	const bool known = l->list != LIST_WAITING;
+	const struct lane lane = {.tid = g->stream, .name = NAME_NONE};
+	const struct rec_call r = {.hdr = REC_HDR(0, REC_CALL, 0, 0, known ? l->path : PATH_ROOT),
+		.begin = clockmap_clock(&p->clock, real_to_mono(p, g->start)),
+		.end = clockmap_clock(&p->clock, real_to_mono(p, g->end)),
+		.correlation = g->correlation,
+		.stream = UINT32_MAX,
+		.python = known ? l->python : PATH_ROOT};
+
+	if (r.end >= r.begin)
+		tree_call(part, &lane, &r, g->class);
+}
+
 /* Counts at the launch, as its work does. Work that began before the call came back was not
  * delayed. */
 void tree_launch_delay(struct part *part, const struct launch *l, const struct gpu *g)

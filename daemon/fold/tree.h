@@ -44,6 +44,7 @@ void tree_gpu(struct part *part, const struct launch *l, const struct gpu *g);
 void tree_call(struct part *part, const struct lane *lane, const struct rec_call *r, uint8_t class);
 void tree_launch_call(/* the call of a launch, of LAUNCH_ENDS */
 	struct part *part, const struct lane *lane, const struct rec_launch *l, uint64_t end);
+void tree_overhead(struct part *part, const struct launch *l, const struct gpu *g);
 void tree_launch_delay(struct part *part, const struct launch *l, const struct gpu *g);
 void tree_copy_call(struct part *part, const struct launch *l); /* the copy's call waited for it */
 /* The node that a launch and its record stand on; *ret_op: it is an op's. */

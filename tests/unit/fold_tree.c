@@ -488,9 +488,16 @@ START_TEST(overhead)
 	for (corr = 0; corr < 7; corr++)
 		put_overhead(&gpu, 6, 12 * SECOND, 70, corr);
 	put_overhead(&gpu, 0, 12 * SECOND, 70, 0);
-	put_overhead(&gpu, 0, 9 * SECOND, 0, 0); /* before it */
+	put_overhead(&gpu, 0, 9 * SECOND, 0, 0);   /* before it */
+	put_overhead(&gpu, 2, 12 * SECOND, 30, 8); /* before its launch is known */
 	drain(&gpu, 13 * SECOND);
+	put_launch(&lane, P_A, 11 * SECOND, 8, 0);
+	drain(&lane, 13 * SECOND);
+	put_scope(&lane, P_A, 14 * SECOND, 15 * SECOND);
+	drain(&lane, 30 * SECOND); /* no launch comes to the others */
 	b = collect();
+	c = cell_at(&b, 1, 0, CLASS_BUFFER_FLUSH, "ROOT/a/[buffer flush]");
+	ck_assert(c != NULL && c->count == 1 && c->sum_ns == 30);
 	c = cell_at(&b, 1, 0, CLASS_LAZY_LOAD, "ROOT/a/b/[lazy load]");
 	ck_assert(c != NULL && c->count == 1 && c->sum_ns == 70);
 	c = cell_at(&b, 1, 0, CLASS_LAZY_LOAD, "ROOT/[lazy load]");

@@ -41,10 +41,15 @@ struct work {
 	struct work *names; /* its rows are the names, of which ours have several; NULL: ours are */
 };
 
-/* Which metrics make a row: GPU work has two pairs, kernels and copies. */
+/* Which metrics make a row: GPU work has two pairs, kernels and copies; calls have one for each thing
+ * that they count as. */
+#define PAIRS 4u
 struct pair {
 	uint32_t time, count;
 };
+static const char *const call_pairs[PAIRS][2] = {{"sync_time (ns)", "syncs"},
+	{"overhead_time (ns)", "overheads"}, {"launch_time (ns)", "launches"},
+	{"launch_delay (ns)", "launch_delays"}};
 
 static double number(const struct profile *p, uint32_t node, uint32_t metric)
 {
@@ -75,11 +80,11 @@ static uint32_t row_of(struct work *f, const char *name)
 	return f->n - 1;
 }
 
-static bool is_in_row(const struct profile *p, uint32_t node, const struct pair pairs[2])
+static bool is_in_row(const struct profile *p, uint32_t node, const struct pair pairs[PAIRS])
 {
 	uint32_t i;
 
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < PAIRS; i++)
 		if (has(p, node, pairs[i].time) || has(p, node, pairs[i].count))
 			return true;
 	return false;
@@ -131,18 +136,19 @@ static void add_node(
 	const struct profile *p = v->p;
 	struct row *row;
 	uint32_t i;
+	bool outer;
 
 	if (!v->keep[node] || !is_in_row(p, node, pairs))
 		return;
 	row = row_at(f, node);
 	row->paths++;
-	for (i = 0; i < 2; i++) {
+	outer = !f->is_cpu || !is_in_itself(f, node);
+	for (i = 0; i < PAIRS; i++) {
 		row->sum_ns += number(p, node, pairs[i].time);
 		row->count += number(p, node, pairs[i].count);
+		row->outer_ns += outer ? number(p, node, pairs[i].time) : 0;
 		f->total_ns += f->is_cpu && inside ? 0 : number(p, node, pairs[i].time);
 	}
-	if (!f->is_cpu || !is_in_itself(f, node))
-		row->outer_ns += number(p, node, pairs[0].time) + number(p, node, pairs[1].time);
 	/* A node with GPU work keeps durations of that alone. */
 	if (f->is_cpu && p->node[node].class != CLASS_CPU)
 		return;
@@ -215,17 +221,31 @@ static int by_sum(const void *a, const void *b)
 	return strcmp(x->name, y->name);
 }
 
-static void choose(const struct profile *p, struct work *f, struct pair pairs[2])
+/* False: the profile has none of that. */
+static bool choose(const struct profile *p, struct work *f, struct pair pairs[PAIRS])
 {
+	bool any = false;
+	uint32_t i;
+
+	for (i = 0; i < PAIRS; i++)
+		pairs[i] = (struct pair){PROFILE_NONE, PROFILE_NONE};
+	for (i = 0; f->by == FLAT_BY_call && i < PAIRS; i++) {
+		pairs[i] = (struct pair){profile_find_metric(p, call_pairs[i][0]),
+			profile_find_metric(p, call_pairs[i][1])};
+		any |= pairs[i].time != PROFILE_NONE;
+	}
+	if (f->by == FLAT_BY_call)
+		return any;
 	pairs[0] =
 		(struct pair){profile_find_metric(p, "time (ns)"), profile_find_metric(p, "count")};
 	pairs[1] = (struct pair){
 		profile_find_metric(p, "copy_time (ns)"), profile_find_metric(p, "copies")};
 	if (pairs[0].time != PROFILE_NONE || pairs[1].time != PROFILE_NONE)
-		return;
+		return true;
 	f->is_cpu = true;
 	pairs[0] = (struct pair){
 		profile_find_metric(p, "cpu_time (ns)"), profile_find_metric(p, "calls")};
+	return pairs[0].time != PROFILE_NONE;
 }
 
 const char *flat_metrics(const struct profile *p)
@@ -363,12 +383,10 @@ int flat_by(const char *word)
 int flat_new(const struct view *v, enum flat_by by, struct flat **ret)
 {
 	struct work f = {.p = v->p, .by = by}, names = {.p = v->p};
-	struct pair pairs[2];
+	struct pair pairs[PAIRS];
 	int r;
 
-	choose(v->p, &f, pairs);
-	if ((pairs[0].time == PROFILE_NONE && pairs[1].time == PROFILE_NONE) ||
-		(f.is_cpu && by != FLAT_BY_name))
+	if (!choose(v->p, &f, pairs) || (f.is_cpu && by != FLAT_BY_name))
 		return -ENODATA;
 	r = work_init(&f, v->p->n_nodes);
 	if (r == 0 && by != FLAT_BY_name) {
@@ -432,12 +450,11 @@ static int copy_heads(struct profile *to, const struct profile *p)
 /* Rows are nodes in the order in which they were made: row i is node i + 1. */
 static int fill_profile(struct work *f, const struct view *v, struct profile *to)
 {
-	struct pair pairs[2];
+	struct pair pairs[PAIRS];
 	uint32_t i, at;
 	int r = copy_heads(to, v->p);
 
-	choose(v->p, f, pairs);
-	if (pairs[0].time == PROFILE_NONE && pairs[1].time == PROFILE_NONE)
+	if (!choose(v->p, f, pairs))
 		return -ENODATA;
 	for (i = 1; i < v->p->n_nodes && r == 0; i++) {
 		if (!v->keep[i] || !is_in_row(v->p, i, pairs))

@@ -7,14 +7,15 @@
 
 #define FLAT_BARS 24u
 
-/* What is a row: a name; GPU work of a family (family.h); of a class ("compute", "h2d"). */
-#define FLAT_BY(X) X(name) X(family) X(class)
+/* What is a row: a name; GPU work of a family (family.h); of a class ("compute", "h2d"); the name of a
+ * call of the vendor's library, which the switches of a session record. */
+#define FLAT_BY(X) X(name) X(family) X(class) X(call)
 enum flat_by {
 #define X(word) FLAT_BY_##word,
 	FLAT_BY(X)
 #undef X
 };
-#define FLAT_BY_WORDS "name family class"
+#define FLAT_BY_WORDS "name family class call"
 
 struct flat_bars { /* a row's durations, as a histogram of few bars for people to see */
 	uint32_t n;

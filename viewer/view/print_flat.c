@@ -33,8 +33,10 @@ static const struct flat_column {
 static uint32_t choose_columns(const struct flat *f, const struct print_options *o,
 	struct grid_column ret[FLAT_COLUMNS + 1])
 {
-	static const char *const head[] = {
-		[FLAT_BY_name] = "kernel", [FLAT_BY_family] = "family", [FLAT_BY_class] = "class"};
+	static const char *const head[] = {[FLAT_BY_name] = "kernel",
+		[FLAT_BY_family] = "family",
+		[FLAT_BY_class] = "class",
+		[FLAT_BY_call] = "call"};
 	const bool names = f->by == FLAT_BY_name;
 	const bool shown[] = {[ALWAYS] = true,
 		[OF_SCOPES] = f->is_cpu,

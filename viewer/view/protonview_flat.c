@@ -4,6 +4,7 @@
 #include "metrics_raw.h"
 #include "print_json.h"
 #include "protonview_verb.h"
+#include "session_terms.h"
 
 static int show_flat(struct run *run, const struct view *v)
 {
@@ -17,6 +18,10 @@ static int show_flat(struct run *run, const struct view *v)
 			&run->e, by, "--by '%s': one of " FLAT_BY_WORDS, run->o.value[OPT_BY]);
 	if (r == 0)
 		r = flat_new(v, (enum flat_by)by, &f);
+	if (r == -ENODATA && by == FLAT_BY_call)
+		return err_set(&run->e, r,
+			"--by call: no calls were recorded; the switches that do are " SWITCH_WORDS
+			" (start -s)");
 	if (r == -ENODATA && by != FLAT_BY_name)
 		return err_set(&run->e, r,
 			"--by %s: no GPU work was recorded, and scopes have no %s",
