@@ -92,7 +92,7 @@ static const struct golden {
 	{"flat_families", 0, NULL, {"flat", G "kernels.hatchet", "--by", "family"}},
 	{"flat_classes", 0, "@last is ", {"flat", "@last", "--by", "class"}},
 	{"json_classes", 0, "@last is ", {"flat", "@last", "--by", "class", "--json"}},
-	{NULL, 2, "--by 'x': one of name family class", {"flat", "@last", "--by", "x"}},
+	{NULL, 2, "--by 'x': one of name family class call", {"flat", "@last", "--by", "x"}},
 	{NULL, 2, "--by does not go with -m", {"flat", "@last", "--by", "class", "-m", "count"}},
 	{NULL, 1, "no GPU work was recorded, and scopes have no family",
 		{"flat", G "scopes.hatchet", "--by", "family"}},
