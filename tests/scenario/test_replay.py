@@ -226,11 +226,14 @@ def test_overhead_and_launches(world, library):
     assert asked("x", "select path, count(*), min(dur_ns) >= 0 from calls where class = 'launch' group by 1") == {
         ("cold/[launch]", 1, 1), ("warm/[launch]", 3, 1)}
     flat = json.loads(world.view("flat", "x", "--by", "call", "--json").stdout)["data"]
-    got = {r["name"]: r for r in (dict(zip([c["name"] for c in flat["columns"]], row)) for row in flat["rows"])} if flat["rows"] and isinstance(
-        flat["rows"][0], list) else {r["name"]: r for r in flat["rows"]}
+    got = {r["name"]: r for r in (dict(zip([c["name"] for c in flat["columns"]], row)) for row in flat["rows"])}
     assert {n: r["count"] for n, r in got.items()} == {"[lazy load]": 1, "[queue full]": 2, "[buffer request]": 1, "[overhead]": 1,
                                                        "[launch]": 4, "[launch delay]": 4}
     assert world.view("flat", "never", "--by", "call", check=False).returncode != 0
+    assert asked("x", "select count(*) from kernels k join calls c on c.correlation = k.correlation and c.pid = k.pid and c.class = 'launch'"
+                 ) == {(4,)}, "as tests/gpu/queue_check.py asks"
+    assert asked("x", "select sum(m.value) from nodes n join metrics m using (node) where m.name = 'launch_delays'") == asked(
+        "x", "select count(*) from launches") == {(4,)}
     root = [r.split() for r in world.view("tree", "x", "-m", "overheads,launches,launch_delays").stdout.splitlines() if r.endswith("ROOT")]
     assert root == [["5.000", "4.000", "4.000", "ROOT"]] or root == [["5", "4", "4", "ROOT"]]
 
