@@ -41,7 +41,7 @@ def parse(metrics, filename, include=None, exclude=None, threshold=None):
 
 def __getattr__(name):
     """The modules that nobody pays for who does not name them: protond.viewer, protond.torch, ..."""
-    if name in ("callbacks", "hooks", "memory", "notebook", "timer", "torch", "viewer"):
+    if name in ("analysis", "callbacks", "hooks", "memory", "notebook", "timer", "torch", "viewer"):
         from importlib import import_module
         return import_module("." + name, __name__)
     raise AttributeError(f"module 'protond' has no attribute '{name}'")
