@@ -11,7 +11,7 @@
 # processors. Each part writes its log under build/check/; a part that cannot run its tool fails by name.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-MAKE=${MAKE:-make} SAN=${SAN:-} fuzz_seconds=${FUZZ_SECONDS:-3}
+MAKE=${MAKE:-make} SAN=${SAN:-} fuzz_seconds=${FUZZ_SECONDS:-2}
 export CC=${CC:-cc} PYTHON=${PYTHON:-/usr/bin/python3}
 out=build/check
 cores=$(nproc)
@@ -225,11 +225,18 @@ some() { # words
 
 # --- all of them ----------------------------------------------------------------------------------
 
-# What computes. A tenth of a processor that all want, and all that is left. The page's tests mostly wait for a
-# browser: beside the rest.
+# What computes. A tenth of a processor that all want, and all that is left. What mostly waits, recordings and the
+# page's browser, runs beside the rest.
+aside() { # as one()
+        (
+                trap '[ -z "$child" ] || kill "$child"; exit 1' TERM
+                one "$@"
+        ) &
+        asides="$asides $!"
+}
 work_behind() {
-        local page=
-        trap 'for p in $child $page; do kill "$p"; done; exit 1' TERM
+        local asides=
+        trap 'for p in $child $asides; do kill "$p"; done; exit 1' TERM
         trap 'echo "end 1" >&3' EXIT
         renice -n 10 -p "$BASHPID" >/dev/null
         limit=1800
@@ -237,12 +244,8 @@ work_behind() {
         mapfile -t need < <(targets "${units[@]}")
         build "build, sanitizers" "${make_with[@]}" tests-scenario "${need[@]}"
         echo "asan $?" >&3
-        (
-                trap '[ -z "$child" ] || kill "$child"; exit 1' TERM
-                one "page" tests/web/check.sh
-        ) &
-        page=$!
-        one "replay" tests/replay/check.sh build play
+        aside "replay" tests/replay/check.sh build play
+        aside "page" tests/web/check.sh
         sanitized thread
         mapfile -t need < <(targets "${threaded[@]}")
         build "build, thread sanitizer" "${make_with[@]}" tests-scenario "${need[@]}"
@@ -251,7 +254,8 @@ work_behind() {
         one "models" tests/model/run.sh
         one "build, fuzzers" env FUZZ_O=-O0 bash tests/fuzz/run.sh build
         echo "fuzz $?" >&3
-        wait "$page"
+        # shellcheck disable=SC2086
+        wait $asides
 }
 declare -A came
 await() { # what work_behind() has done, and well

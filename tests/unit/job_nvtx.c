@@ -289,6 +289,7 @@ static uint32_t attach(void)
 static void *ends(void *id)
 {
 	nvtx.end(*(uint64_t *)id);
+	free(t_self);
 	return NULL;
 }
 
