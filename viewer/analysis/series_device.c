@@ -83,3 +83,19 @@ int series_device(struct series *s, struct sqlite3 *db, int64_t id, int64_t base
 	}
 	return reading_each(db, id, add_value, &a, e);
 }
+
+int series_of_devices(struct sqlite3 *db, int64_t id, struct series **ret, struct err *e)
+{
+	struct series *s = calloc(1, sizeof(*s));
+	int r = -ENOMEM;
+
+	if (s != NULL && (s->texts = profile_new()) != NULL)
+		r = series_device(s, db, id, 0, e);
+	else
+		err_set(e, r, "out of memory");
+	if (r < 0)
+		series_free(s);
+	else
+		*ret = s;
+	return r;
+}

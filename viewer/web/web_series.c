@@ -1,11 +1,35 @@
 /* SPDX-License-Identifier: MIT. web_series.c: numbers over time, in columns. */
 #include "series.h"
 #include "web_ask.h"
+#include "zoom.h"
+
+struct wanted {
+	struct series *s;
+	bool told; /* some number was, as far as is known */
+};
 
 static int read_series(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	struct export_left *ret_left, struct err *e)
 {
-	return series_read(db, id, s, ret_left, arg, e);
+	struct wanted *w = arg;
+
+	return w->told ? series_read(db, id, s, ret_left, &w->s, e)
+		       : series_of_devices(db, id, &w->s, e);
+}
+
+/* Summaries say so: 10 M events without one take 1.6 s to walk over. */
+static bool is_told(struct web_ask *a)
+{
+	uint64_t left_out;
+	struct zoom *z;
+	uint32_t n;
+
+	if (web_zoom(a, &z) < 0) {
+		a->run->e = (struct err){0};
+		return true; /* whoever reads it says what is wrong */
+	}
+	(void)zoom_counters(z, &n, &left_out);
+	return n > 0 || left_out > 0;
 }
 
 /* "allocated (bytes)": the unit is what stands in the brackets. */
@@ -44,13 +68,15 @@ static void put_one(struct text *t, const struct series_one *one)
 int web_series(struct web_ask *a)
 {
 	struct text *t = &a->to->body;
-	struct series *s;
+	struct wanted w = {.told = is_told(a)};
+	const struct series *s;
 	uint64_t lost = 0;
 	uint32_t i;
-	int r = web_db(a, read_series, &s, NULL);
+	int r = web_db(a, read_series, &w, NULL);
 
 	if (r < 0)
 		return r;
+	s = w.s;
 	text_char(t, '{');
 	json_in(t, "series", '[');
 	for (i = 0; i < s->n; i++) {
@@ -65,6 +91,6 @@ int web_series(struct web_ask *a)
 			(unsigned long long)(lost + s->left_out), SERIES_READ, SERIES_MAX);
 	web_warnings(a);
 	text_char(t, '}');
-	series_free(s);
+	series_free(w.s);
 	return 0;
 }

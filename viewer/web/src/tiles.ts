@@ -130,7 +130,7 @@ export class Tiles {
 		const ret: { tile: Tile; from: number; to: number }[] = [];
 		const wishes: Wish[] = [];
 		for (const group of groups)
-			for (let index = Math.floor(t0 / span); index * span < t1; index++) {
+			for (let index = Math.max(0, Math.floor(t0 / span)); index * span < t1; index++) { // before 0 is nothing
 				const key = `${level}:${index}:${group}`;
 				const tile = this.have.get(key);
 				if (tile === undefined)
