@@ -28,8 +28,8 @@ void web_answer_fini(struct web_answer *a);
 
 /* uri: "api/s/12/tree?phase=1", and nothing but "api/…". Always an answer: an error is one, too. */
 void web_answer(struct web *w, const char *uri, struct web_answer *ret);
-/* Slow ones read all of a session; quick ones what is shown of it. */
-enum web_pace { PACE_SLOW, PACE_QUICK, PACE_N };
+/* Slow ones read all of a session but its events, walking ones these, too; quick ones what is shown of it. */
+enum web_pace { PACE_SLOW, PACE_WALK, PACE_QUICK, PACE_N };
 enum web_pace web_pace_of(const char *uri);
 /* The same for what went wrong elsewhere; code: -errno. */
 void web_answer_error(struct web_answer *ret, int status, int code, const char *words);

@@ -20,24 +20,24 @@ struct web_ask {
 /* 0, or -errno with words in a->run->e. */
 typedef int web_fn(struct web_ask *a);
 /* clang-format off */
-#define WEB_ANSWERS(X) /* name, of a session, QUICK: what a hand on the mouse waits for; what it says */ \
+#define WEB_ANSWERS(X) /* name, of a session, pace (QUICK: a hand on the mouse waits for it); what it says */ \
 	X(sessions, false, SLOW, "what the database holds")            \
 	X(diff,     false, SLOW, "two sessions on one tree")           \
 	X(meta,     true,  SLOW, "what a session is")                  \
 	X(tree,     true,  SLOW, "its tree, with every metric")        \
 	X(ops,      true,  SLOW, "its kernels, copies and sets, by name") \
-	X(steps,    true,  SLOW, "its steps, and what the GPU did in each") \
+	X(steps,    true,  WALK, "its steps, and what the GPU did in each") \
 	X(ranks,    true,  SLOW, "its processes side by side")          \
-	X(bottlenecks, true, SLOW, "what is slow, where, and what to do") \
-	X(series,   true,  SLOW, "its numbers over time")              \
+	X(bottlenecks, true, WALK, "what is slow, where, and what to do") \
+	X(series,   true,  WALK, "its numbers over time")              \
 	X(lanes,    true,  QUICK, "the lanes of its timeline")          \
 	X(window,   true,  QUICK, "what is in some of them, in some time, at so many pixels: bytes") \
 	X(arrows,   true,  QUICK, "from launches to what they launched") \
 	X(event,    true,  QUICK, "all that is known of one")           \
 	X(counters, true,  QUICK, "its numbers in a window, by pixel")    \
-	X(sums,     true,  SLOW, "what is in a box, by name")          \
+	X(sums,     true,  WALK, "what is in a box, by name")          \
 	X(find,     true,  QUICK, "the next of a name")                 \
-	X(export,   true,  SLOW, "a file, by what its name ends in")
+	X(export,   true,  WALK, "a file, by what its name ends in")
 /* clang-format on */
 #define X(name, of, pace, words) web_fn web_##name;
 WEB_ANSWERS(X)

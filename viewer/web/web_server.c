@@ -60,7 +60,6 @@ struct worker {
 };
 
 struct web_server {
-	struct web *twin; /* ours, of the second worker */
 	struct guard guard;
 	struct MHD_Daemon *daemon;
 	uv_loop_t loop;
@@ -690,6 +689,27 @@ static int start_http(struct web_server *s, int fd, struct err *e)
 	return 0;
 }
 
+/* The first has the caller's sources, each other its own. */
+static int hire(struct web_server *s, struct web *w, struct err *e)
+{
+	uint32_t i;
+
+	for (i = 0; i < PACE_N; i++) {
+		s->worker[i] = (struct worker){.s = s, .w = i == 0 ? w : NULL};
+		if (i > 0 && web_twin(w, &s->worker[i].w) < 0)
+			return err_set(e, -ENOMEM, "out of memory");
+	}
+	return 0;
+}
+
+static void dismiss(struct web_server *s)
+{
+	uint32_t i;
+
+	for (i = 1; i < PACE_N; i++)
+		web_free(s->worker[i].w);
+}
+
 int web_server_new(
 	struct web *w, const struct web_server_options *o, struct web_server **ret, struct err *e)
 {
@@ -699,17 +719,11 @@ int web_server_new(
 	if (s == NULL)
 		return err_set(e, -ENOMEM, "out of memory");
 	r = web_http_load(e);
-	if (r == 0 && web_twin(w, &s->twin) < 0)
-		r = err_set(e, -ENOMEM, "out of memory");
-	if (r < 0) {
-		free(s);
-		return r;
-	}
-	s->worker[PACE_SLOW] = (struct worker){.s = s, .w = w};
-	s->worker[PACE_QUICK] = (struct worker){.s = s, .w = s->twin};
-	fd = open_listener(s, o, e);
+	if (r == 0)
+		r = hire(s, w, e);
+	fd = r == 0 ? open_listener(s, o, e) : r;
 	if (fd < 0) {
-		web_free(s->twin);
+		dismiss(s);
 		free(s);
 		return fd;
 	}
@@ -779,7 +793,7 @@ void web_server_free(struct web_server *s)
 	if (s->daemon != NULL)
 		http.stop_daemon(s->daemon);
 	stream_fini(&s->streams);
-	web_free(s->twin);
+	dismiss(s);
 	(void)uv_loop_close(&s->loop);
 	if (s->path[0] != '\0')
 		(void)unlink(s->path);
