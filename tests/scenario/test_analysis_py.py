@@ -5,7 +5,9 @@ import pathlib
 import subprocess
 import sys
 
-from conftest import BUILD
+import pytest
+
+from conftest import BUILD, SANITIZED
 from test_python import python_env
 
 KINETO = pathlib.Path(__file__).parent.parent / "real/kineto.json.gz"
@@ -34,6 +36,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.skipif(SANITIZED, reason="this Python is not instrumented")
 def test_answers_as_python(world):
     world.view("import", KINETO, "-o", "kineto.protond", "--as", "k")
     world.ctl("run", "-n", "demo", "-d", "both", "--", BUILD / "bin/protond-demo")

@@ -692,9 +692,7 @@ static int start_http(struct web_server *s, int fd, struct err *e)
 /* The first has the caller's sources, each other its own. */
 static int hire(struct web_server *s, struct web *w, struct err *e)
 {
-	uint32_t i;
-
-	for (i = 0; i < PACE_N; i++) {
+	for (uint32_t i = 0; i < PACE_N; i++) {
 		s->worker[i] = (struct worker){.s = s, .w = i == 0 ? w : NULL};
 		if (i > 0 && web_twin(w, &s->worker[i].w) < 0)
 			return err_set(e, -ENOMEM, "out of memory");
@@ -704,9 +702,7 @@ static int hire(struct web_server *s, struct web *w, struct err *e)
 
 static void dismiss(struct web_server *s)
 {
-	uint32_t i;
-
-	for (i = 1; i < PACE_N; i++)
+	for (uint32_t i = 1; i < PACE_N; i++)
 		web_free(s->worker[i].w);
 }
 

@@ -28,19 +28,14 @@ enum schema_field {
 #define ENTRY_TEXT    75u
 #define ENTRY_TEXT_U8 76u
 
-/* NVTX's number of a type, bytes, how it is read: 'i', 'u' or 'f', or 's', a size. */
-#define TYPES(X)                                                                              \
-	X(1, sizeof(char), 'i')                                                               \
-	X(2, sizeof(char), 'u')                                                               \
-	X(3, sizeof(short), 'i')                                                              \
-	X(4, sizeof(short), 'u')                                                              \
-	X(5, sizeof(int), 'i')                                                                \
-	X(6, sizeof(int), 'u')                                                                \
-	X(7, sizeof(long), 'i') X(8, sizeof(long), 'u') X(9, sizeof(long long), 'i')          \
-		X(10, sizeof(long long), 'u') X(11, 1, 'i') X(12, 1, 'u') X(13, 2, 'i')       \
-			X(14, 2, 'u') X(15, 4, 'i') X(16, 4, 'u') X(17, 8, 'i') X(18, 8, 'u') \
-				X(19, 4, 'f') X(20, 8, 'f') X(22, sizeof(size_t), 's')        \
-					X(43, 4, 'f') X(44, 8, 'f')
+/* clang-format off */
+#define TYPES(X) /* NVTX's number of a type, bytes, how it is read: 'i', 'u' or 'f', or 's', a size */ \
+	X(1, sizeof(char), 'i') X(2, sizeof(char), 'u') X(3, sizeof(short), 'i') X(4, sizeof(short), 'u') \
+	X(5, sizeof(int), 'i') X(6, sizeof(int), 'u') X(7, sizeof(long), 'i') X(8, sizeof(long), 'u') \
+	X(9, sizeof(long long), 'i') X(10, sizeof(long long), 'u') X(11, 1, 'i') X(12, 1, 'u') X(13, 2, 'i') \
+	X(14, 2, 'u') X(15, 4, 'i') X(16, 4, 'u') X(17, 8, 'i') X(18, 8, 'u') X(19, 4, 'f') X(20, 8, 'f') \
+	X(22, sizeof(size_t), 's') X(43, 4, 'f') X(44, 8, 'f')
+/* clang-format on */
 
 static const struct type {
 	uint8_t bytes;
