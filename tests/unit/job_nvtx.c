@@ -2,6 +2,7 @@
 #include "job_engine.h"
 
 #include <sys/wait.h>
+#include <wchar.h>
 
 static uint64_t child(uint64_t parent, uint32_t name)
 {
@@ -64,6 +65,7 @@ static const void *export_table(uint32_t id)
 
 START_TEST(nvtx_ranges)
 {
+	static wchar_t wide[5000];
 	struct seen s[] = {{"a", 0, 0}, {"a/\xc3\xa9t\xc3\xa9", 0, 0}, {"a/ex", 0, 0},
 		{"a/ex/reg", 0, 0}, {"a/aten::mm", 0, 0}, {NULL, 0, 0}};
 	const struct {
@@ -115,7 +117,10 @@ START_TEST(nvtx_ranges)
 	ck_assert_int_eq(pop(), 1);
 	ck_assert_int_eq(push_a("aten::mm, seq = 17, op_id = 4, sizes = [[2, 3], [3, 2]]"), 1);
 	ck_assert_int_eq(pop(), 1);
-	ck_assert_int_eq(push_a("aten::mm, op_id = 5"), 1);
+	ck_assert_int_eq(push_w(L"aten::mm, op_id = 5"), 1);
+	ck_assert_int_eq(pop(), 1);
+	wmemset(wide, 0x1f600, 4999); /* cut */
+	ck_assert_int_eq(push_w(wide), 1);
 	ck_assert_int_eq(pop(), 1);
 	ck_assert_int_eq(pop(), 0);
 	(void)view_walk(&t_v, seen_fn, s);

@@ -197,9 +197,10 @@ static uint32_t name_w(const wchar_t *s)
 	char text[TEXT_MAX];
 	uint32_t n = 0;
 
-	while (s != NULL && *s != L'\0' && n + 4 <= sizeof(text))
+	while (s != NULL && *s != L'\0' && n + 4 < sizeof(text))
 		n += utf8((uint32_t)*s++, text + n);
-	return host->intern(text, n);
+	text[n] = '\0';
+	return name_a(text);
 }
 
 /* A handle is 2 * id + 1: never NULL, and not to be mistaken for a pointer of somebody else's. */
