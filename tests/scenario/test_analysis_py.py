@@ -31,6 +31,7 @@ print(json.dumps({
     "failed": said(lambda: an.check("kineto.protond", max_idle=0.2)), "gate": said(lambda: an.check("kineto.protond", gate="MEDIUM")),
     "none": said(lambda: an.open("nobody")), "no": said(lambda: a.bottlenecks("BAD")), "lacks": said(a.series),
     "demo": [(s["name"], len(s["t"]), s["v"][:2]) for s in an.open("demo").series("loss")], "cpu": [an.open("demo").idle(), an.open("demo").efficiency()],
+    "last": [an.open("@last").source, an.open("@last").summary()["name"]],
     "unknown": said(lambda: an.check("demo", max_idle=0.5)),
 }))
 """
@@ -57,3 +58,4 @@ def test_answers_as_python(world):
     assert got["no"] == ["ValueError", "severity is one of HIGH, MEDIUM, LOW"] and "no numbers over time" in got["lacks"][1]
     assert got["demo"] == [["loss", 24, [1.0, 0.5]]] and got["cpu"] == [None, {}]
     assert "no GPU's time is known" in got["unknown"][1]
+    assert got["last"] == ["1", "demo"], "pinned: another may become the last meanwhile"

@@ -254,15 +254,23 @@ static sqlite3 *session(void)
 	return db;
 }
 
-static struct flat *flat_of(sqlite3 *db, struct profile **ret_p, struct view **ret_v)
+static struct flat *flat_with(
+	sqlite3 *db, enum flat_by by, struct profile **ret_p, struct view **ret_v)
 {
 	struct flat *f = NULL;
 	struct err e = {0};
 
 	ck_assert_msg(profile_load(db, 1, NULL, ret_p, &e) == 0, "%s", e.text);
 	ck_assert_int_eq(view_new(*ret_p, ret_v), 0);
-	ck_assert_int_eq(flat_new(*ret_v, FLAT_BY_name, &f), 0);
+	ck_assert_int_eq(flat_new(*ret_v, by, &f), 0);
 	ck_assert_uint_ge(f->n, 1);
+	return f;
+}
+
+static struct flat *flat_of(sqlite3 *db, struct profile **ret_p, struct view **ret_v)
+{
+	struct flat *f = flat_with(db, FLAT_BY_name, ret_p, ret_v);
+
 	ck_assert_str_eq(f->row[0].name, "step");
 	return f;
 }
@@ -330,9 +338,7 @@ START_TEST(the_share_has_a_recursive_scope_once)
 	put_cell(db, 1, 1, outer, 1, false);
 	put_cell(db, 1, 2, inner, 1, false);
 	put_cell(db, 1, 3, other, 1, false);
-	ck_assert_msg(profile_load(db, 1, NULL, &p, &(struct err){0}) == 0, "not loaded");
-	ck_assert_int_eq(view_new(p, &v), 0);
-	ck_assert_int_eq(flat_new(v, FLAT_BY_name, &f), 0);
+	f = flat_with(db, FLAT_BY_name, &p, &v);
 	ck_assert_double_eq(f->total_ns, 1000);
 	ck_assert_str_eq(f->row[1].name, "step");
 	ck_assert_double_eq(f->row[1].sum_ns, 180);
@@ -365,9 +371,7 @@ START_TEST(a_family_is_as_one_name)
 		      "INSERT INTO node VALUES(4,x'04',0,3,'adam')");
 	put_cell(db, 1, 4, ns, 1, false);
 	help_exec(db, "UPDATE cell SET class=1,device=0");
-	ck_assert_msg(profile_load(db, 1, NULL, &p, &(struct err){0}) == 0, "not loaded");
-	ck_assert_int_eq(view_new(p, &v), 0);
-	ck_assert_int_eq(flat_new(v, FLAT_BY_family, &f), 0);
+	f = flat_with(db, FLAT_BY_family, &p, &v);
 	ck_assert_uint_eq(f->n, 2);
 	ck_assert_str_eq(f->row[0].name, "gemm");
 	ck_assert_uint_eq(f->row[0].names, 3);

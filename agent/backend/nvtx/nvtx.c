@@ -101,6 +101,7 @@ struct attributes { /* nvtxEventAttributes_t, version 1 and later */
 static const struct protond_host *host; /* whose threads and names ranges are */
 static uint32_t payload_name;
 static const char *domains; /* those that are recorded; NULL: all */
+static bool default_out;    /* the one without a name is not */
 
 #define MARKS     16u /* deeper pushes are only counted */
 #define NAME_BITS 16
@@ -246,7 +247,7 @@ static bool is_listed(const char *name, size_t n)
 /* NULL is the default domain. */
 static bool is_out(const void *domain)
 {
-	return domain != NULL ? ((uintptr_t)domain & OUT) != 0 : !is_listed("default", 7);
+	return domain != NULL ? ((uintptr_t)domain & OUT) != 0 : default_out;
 }
 
 /* --- what the slots are set to ---------------------------------------------------------------- */
@@ -653,6 +654,7 @@ static uint32_t nvtx_attach(const struct protond_host *whose, void *get_export_t
 	domains = agent_env("PROTOND_NVTX_DOMAINS");
 	if (domains != NULL && *domains == '\0')
 		domains = NULL;
+	default_out = !is_listed("default", 7);
 	ok = fill(e, MODULE_CORE, first, sizeof(first) / sizeof(*first));
 	return (uint32_t)(fill(e, MODULE_CORE2, second, sizeof(second) / sizeof(*second)) && ok);
 }

@@ -50,7 +50,9 @@ class Analysis:
     def __init__(self, source: str = "@last", db: Optional[str] = None) -> None:
         self.source, self._db = source, db
         self._kept: Dict[Any, Dict[str, Any]] = {}
-        self.summary()
+        number = self.summary()["id"]
+        if source.startswith("@"):  # all later answers are of this one, whatever becomes the last
+            self.source = str(number)
 
     def _ask(self, verb: str, *words: str) -> Dict[str, Any]:
         """The envelope's data."""
