@@ -229,7 +229,8 @@ def test_damaged_journal(world, job, how):
             ring.unlink()
         path = max(world.dir.glob("journal.*"), key=lambda path: int(path.suffix[1:]))
         size, taken = path.stat().st_size, world.sql("SELECT value FROM meta WHERE key = 'journal'")[0][0] & 0xffffffff
-        at = rng.randrange(taken if how is overwrite else 0, size // 2)  # what is stored may be overwritten, not cut
+        first = taken if how is overwrite else 0  # written over, what is stored already would be missed by nobody
+        at = rng.randrange(first, (first + size) // 2)
         how(path, at, rng)
         world.start(**env)
         if job == "alive":
