@@ -248,7 +248,7 @@ work_behind() {
         aside "page" tests/web/check.sh
         sanitized thread
         mapfile -t need < <(targets "${threaded[@]}")
-        build "build, thread sanitizer" "${make_with[@]}" tests-scenario "${need[@]}"
+        build "build, thread sanitizer" "${make_with[@]}" "${need[@]}"
         echo "tsan $?" >&3
         one "lint" bash tests/lint.sh
         one "models" tests/model/run.sh
@@ -285,7 +285,6 @@ every() {
         if await tsan; then
                 sanitized thread
                 unit tsan "$tree" "${threaded[@]}"
-                scenario tsan-scenario "$tree" "${pytest_with[@]}" tests/scenario -k "test_timeline or test_ranks or test_scopes"
         fi
         await end
         behind=
@@ -295,7 +294,7 @@ every() {
 
 # --- what takes long ------------------------------------------------------------------------------
 
-# The limits together are an hour and a half.
+# A limit ends what hangs; together they are more than all of it takes.
 long() {
         export PD_SEED=${PD_SEED:-$(date +%y%j)} # other random numbers each day
         phase "build; PD_SEED=$PD_SEED"
@@ -314,10 +313,13 @@ long() {
         PD_STORM=10 limit=400 scenario storm build tests/scenario/test_storm.py
         PD_JOBS=256 PD_SCOPES=720000000 PD_SESSIONS=10000 limit=400 scenario load build tests/scenario/test_load.py
         phase "liars"
-        PD_LIAR_SECONDS=240 limit=320 scenario liars build tests/scenario/test_liar.py -k harm_nobody
+        PD_LIAR_SECONDS=180 limit=260 scenario liars build tests/scenario/test_liar.py -k harm_nobody
         sanitized address,undefined
         limit=300 build "build, sanitizers" "${make_with[@]}" tests-scenario &&
-                PD_LIAR_SECONDS=240 limit=320 scenario asan-liars "$tree" tests/scenario/test_liar.py -k harm_nobody
+                PD_LIAR_SECONDS=180 limit=260 scenario asan-liars "$tree" tests/scenario/test_liar.py -k harm_nobody
+        sanitized thread
+        limit=300 build "build, thread sanitizer" "${make_with[@]}" tests-scenario &&
+                limit=200 scenario tsan-scenario "$tree" "${pytest_with[@]}" tests/scenario -k "test_timeline or test_ranks or test_scopes"
         phase "fuzz"
         local n=${#fuzzers[@]}
         limit=560 one "fuzz" bash tests/fuzz/run.sh $((400 * (cores < n ? cores : n) / n))

@@ -21,7 +21,7 @@ AR_daemon  := $(AR_fold)
 AR_alone   := daemon/fold daemon/journal proto/session proto/base
 AR_wire    := $(R_PROTO)
 AR_view    := $(R_VIEWER) $(R_PROTO)
-AR_ctl     := $(R_DAEMON) $(R_VIEWER) $(R_PROTO)
+AR_ctl     := $(R_DAEMON) viewer/common $(R_PROTO)
 # The rooms that a test links are those that it may include.
 room_of  = $(AR_$(firstword $(subst _, ,$(1))))
 inc_of   = $(sort $(foreach r,$(call room_of,$(1)),$(INC_$(r))))

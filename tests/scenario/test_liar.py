@@ -18,10 +18,9 @@ import time
 
 import pytest
 
-from conftest import BUILD, WAIT, open_files, receive, until
+from conftest import BUILD, SANITIZED, WAIT, open_files, receive, until
 from test_kill import LANE_LOSSES, Load, ended
 
-SANITIZED = BUILD.name in ("address", "thread")
 LANE_KB, PAUSE_NS = 1024, 50_000_000  # a pause after 256 scopes of a thread: its lane holds eight seconds of them
 ROUNDS = 4
 SEED = 6  # of each kind when there is no time given

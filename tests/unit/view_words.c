@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT. ctl_words.c: protonctl's table, command lines, names and words. */
+/* SPDX-License-Identifier: MIT. view_words.c: protonctl's table, command lines, names and words. */
 #include "quick.h"
 #include <stdlib.h>
 #include <string.h>
@@ -309,7 +309,7 @@ END_TEST
 
 Suite *suite(void)
 {
-	Suite *s = suite_create("ctl_words");
+	Suite *s = suite_create("view_words");
 	TCase *t = tcase_create("all");
 
 	tcase_add_loop_test(t, table_is_whole, 0, n_commands());
