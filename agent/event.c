@@ -22,13 +22,15 @@ static uint64_t metric_bits(uint32_t type, uint64_t bits)
 	return type == METRIC_STR ? table_name_of((uint32_t)bits) : bits;
 }
 
-static void metric_put(const struct pd_thread *t, const struct rec_metric *m)
+/* context: where it belongs; 0: where the thread stands. */
+static void metric_put(const struct pd_thread *t, const struct rec_metric *m, uint64_t context)
 {
 	struct lane *l = t->engine;
 	struct rec_metric r = *m;
-	bool op;
+	bool op = false;
 
-	r.hdr = REC_HDR(sizeof(r), REC_METRIC, 0, REC_FLAGS(m->hdr), scope_where(t, l, &op));
+	r.hdr = REC_HDR(sizeof(r), REC_METRIC, 0, REC_FLAGS(m->hdr),
+		context == 0 ? scope_where(t, l, &op) : table_context_path(context));
 	r.clock = agent_clock_inline();
 	r.name = table_name_of(m->name);
 	r.value = metric_bits(REC_FLAGS(m->hdr), m->value);
@@ -68,15 +70,41 @@ static bool event_in(struct pd_thread *t)
 	return false;
 }
 
-void agent_metric(struct pd_thread *t, uint32_t name, uint32_t type, uint64_t bits)
+bool agent_metrics_on(void)
+{
+	return HOT->generation != 0 && (HOT->want & WANT_METRICS) != 0;
+}
+
+void agent_metric_at(
+	struct pd_thread *t, uint64_t context, uint32_t name, uint32_t type, uint64_t bits)
 {
 	const struct rec_metric m = {.hdr = REC_HDR(0, 0, 0, type, 0), .name = name, .value = bits};
 	const int e = errno;
 
-	if (HOT->generation == 0 || (HOT->want & WANT_METRICS) == 0)
+	if (!agent_metrics_on())
 		return;
 	if (event_in(t)) {
-		metric_put(t, &m);
+		metric_put(t, &m, context);
+		guard_out(t);
+	}
+	errno = e;
+}
+
+void agent_metric(struct pd_thread *t, uint32_t name, uint32_t type, uint64_t bits)
+{
+	agent_metric_at(t, 0, name, type, bits);
+}
+
+void agent_lost(struct pd_thread *t, uint32_t cause, uint64_t n)
+{
+	struct rec_lost r = {.hdr = REC_HDR(sizeof(r), REC_LOST, 0, 0, cause), .count = n};
+	const int e = errno;
+
+	if (HOT->generation == 0)
+		return;
+	if (event_in(t)) {
+		r.first = r.last = agent_clock_inline();
+		(void)lane_put(t->engine, &r, sizeof(r));
 		guard_out(t);
 	}
 	errno = e;

@@ -158,10 +158,38 @@ uint32_t agent_name(const char *text, size_t bytes)
 	return NAME_OTHER;
 }
 
+/* Takes a domain of NVTX off a name (NAME_DOMAIN_MARK); the bytes of it, *ret_domain the ring's name of
+ * it. */
+static uint32_t domain_off(const char *text, uint32_t bytes, uint32_t *ret_domain)
+{
+	static const char none[] = "default";
+	const char *end;
+	uint32_t n;
+
+	*ret_domain = NAME_NONE;
+	if (bytes < 2 || (unsigned char)*text != NAME_DOMAIN_MARK)
+		return 0;
+	end = memchr(text + 1, NAME_DOMAIN_MARK, bytes - 1);
+	if (end == NULL)
+		return 0;
+	n = (uint32_t)(end - text) - 1;
+	*ret_domain = n > 0 ? agent_name(text + 1, n) : agent_name(none, sizeof(none) - 1);
+	return n + 2;
+}
+
+static uint32_t domain_of(uint32_t local)
+{
+	uint32_t bytes = 0, domain;
+	const char *text = core.host->name(local, &bytes);
+
+	(void)domain_off(text, text != NULL ? bytes : 0, &domain);
+	return domain;
+}
+
 uint32_t table_name_of(uint32_t local)
 {
 	const char *text;
-	uint32_t id, bytes = 0;
+	uint32_t id, bytes = 0, off, domain;
 
 	if (local == 0 || local >= NAMES_MAX) { /* the process-local table was full */
 		agent_count(&core.counts->names_refused, 1);
@@ -174,7 +202,8 @@ uint32_t table_name_of(uint32_t local)
 	text = core.host->name(local, &bytes);
 	if (text == NULL)
 		return NAME_OTHER;
-	id = agent_name(text, bytes);
+	off = domain_off(text, bytes, &domain);
+	id = agent_name(text + off, bytes - off);
 	/* libprotond cuts long names in the same way, where nobody counts. */
 	if (bytes == NAME_BYTES_MAX && text[NAME_BYTES_MAX - NAME_HASH_HEX - 1] == '~')
 		agent_count(&core.counts->names_cut, 1);
@@ -185,9 +214,16 @@ uint32_t table_name_of(uint32_t local)
 
 /* --- paths ------------------------------------------------------------------------------------ */
 
-static uint32_t path_find(uint32_t parent, uint16_t kind, uint32_t name, uint32_t *ret_slot)
+/* A path but for its depth. */
+struct path_key {
+	uint32_t parent, name, domain;
+	uint16_t kind;
+};
+
+static uint32_t path_find(const struct path_key *k, uint32_t *ret_slot)
 {
-	const uint64_t key = mix((uint64_t)parent << 32 | name) + kind;
+	const uint64_t key =
+		mix((uint64_t)k->parent << 32 | k->name) + k->kind + ((uint64_t)k->domain << 8);
 
 	for (uint32_t i = (uint32_t)mix(key);; i++) {
 		/* acquire: pairs with the release in path_insert() */
@@ -199,7 +235,8 @@ static uint32_t path_find(uint32_t parent, uint16_t kind, uint32_t name, uint32_
 		if (v == 0)
 			return UINT32_MAX;
 		p = path_at(v - 1);
-		if (p->parent == parent && p->name == name && p->kind == kind)
+		if (p->parent == k->parent && p->name == k->name && p->kind == k->kind &&
+			p->domain == k->domain)
 			return v - 1;
 	}
 }
@@ -227,7 +264,8 @@ static uint32_t path_insert(const struct ring_path *e, uint32_t limit, uint32_t 
  * are parents. */
 static uint32_t path_other_find(uint32_t parent, uint32_t *ret_slot)
 {
-	const uint32_t id = path_find(parent, PATH_KIND_SCOPE, NAME_OTHER, ret_slot);
+	const struct path_key k = {parent, NAME_OTHER, NAME_NONE, PATH_KIND_SCOPE};
+	const uint32_t id = path_find(&k, ret_slot);
 
 	return id == UINT32_MAX && path_at(parent)->name == NAME_OTHER ? parent : id;
 }
@@ -258,14 +296,15 @@ static bool path_full(uint32_t parent)
 	       atomic_load_explicit(&tab.paths_full, memory_order_acquire);
 }
 
-static uint32_t path_make(uint32_t parent, enum path_kind kind, uint32_t name, bool *ret_refused)
+static uint32_t path_make(const struct path_key *k, bool *ret_refused)
 {
-	const uint32_t limit = core.header->path_cap - PATH_OTHER_RESERVE;
+	const uint32_t limit = core.header->path_cap - PATH_OTHER_RESERVE, parent = k->parent;
 	const struct ring_path e = {.parent = parent,
-		.name = name,
-		.kind = (uint16_t)kind,
-		.depth = (uint16_t)(path_at(parent)->depth + 1)};
-	uint32_t slot, id = path_find(parent, (uint16_t)kind, name, &slot);
+		.name = k->name,
+		.kind = k->kind,
+		.depth = (uint16_t)(path_at(parent)->depth + 1),
+		.domain = k->domain};
+	uint32_t slot, id = path_find(k, &slot);
 
 	if (id != UINT32_MAX)
 		return id;
@@ -283,30 +322,30 @@ static uint32_t path_make(uint32_t parent, enum path_kind kind, uint32_t name, b
 
 /* Without the lock, for a loop may ask for such a child each time: where it goes that cannot have a
  * place. UINT32_MAX: it has one, may get one, or an (other) is yet to be made. */
-static uint32_t path_surplus(uint32_t parent, enum path_kind kind, uint32_t name)
+static uint32_t path_surplus(const struct path_key *k)
 {
 	uint32_t slot;
 
-	if (!path_full(parent) || path_find(parent, (uint16_t)kind, name, &slot) != UINT32_MAX)
+	if (!path_full(k->parent) || path_find(k, &slot) != UINT32_MAX)
 		return UINT32_MAX;
-	return path_other_find(parent, &slot);
+	return path_other_find(k->parent, &slot);
 }
 
-static uint32_t path_child(uint32_t parent, enum path_kind kind, uint32_t name, bool *ret_refused)
+static uint32_t path_child(const struct path_key *k, bool *ret_refused)
 {
 	uint32_t slot, id;
 	sigset_t mask;
 
-	if (path_at(parent)->depth >= PATH_DEPTH_MAX)
-		return parent;
-	id = path_find(parent, (uint16_t)kind, name, &slot);
+	if (path_at(k->parent)->depth >= PATH_DEPTH_MAX)
+		return k->parent;
+	id = path_find(k, &slot);
 	if (id != UINT32_MAX)
 		return id;
-	id = path_surplus(parent, kind, name);
+	id = path_surplus(k);
 	*ret_refused = id != UINT32_MAX;
 	if (!*ret_refused) {
 		agent_lock_tables(&mask);
-		id = path_make(parent, kind, name, ret_refused);
+		id = path_make(k, ret_refused);
 		agent_unlock_tables(&mask);
 	}
 	if (*ret_refused)
@@ -318,9 +357,11 @@ uint32_t agent_path_child(uint32_t parent, enum path_kind kind, uint32_t name)
 {
 	/* acquire: pairs with the release of whoever inserted; a backend may hold any number */
 	const uint32_t n = atomic_load_explicit(&core.counts->paths, memory_order_acquire);
+	const struct path_key k = {
+		parent < n ? parent : PATH_ROOT, name, NAME_NONE, (uint16_t)kind};
 	bool refused = false;
 
-	return path_child(parent < n ? parent : PATH_ROOT, kind, name, &refused);
+	return path_child(&k, &refused);
 }
 
 bool agent_path_step(uint32_t path, struct agent_step *ret)
@@ -341,11 +382,11 @@ bool agent_path_step(uint32_t path, struct agent_step *ret)
 
 uint32_t table_scope(uint32_t parent, uint32_t local, bool *ret_keep)
 {
-	const uint32_t name = table_name_of(local);
+	const struct path_key k = {parent, table_name_of(local), domain_of(local), PATH_KIND_SCOPE};
 	bool refused = false;
-	const uint32_t path = path_child(parent, PATH_KIND_SCOPE, name, &refused);
+	const uint32_t path = path_child(&k, &refused);
 
-	*ret_keep = !refused && name != NAME_OTHER;
+	*ret_keep = !refused && k.name != NAME_OTHER;
 	return path;
 }
 
@@ -499,7 +540,7 @@ int table_init(void)
 		return r;
 	if (name_get("", 0) != NAME_NONE || name_get(other, sizeof(other) - 1) != NAME_OTHER)
 		return -ENOSPC;
-	(void)path_find(UINT32_MAX, PATH_KIND_ROOT, 0, &slot);
+	(void)path_find(&(struct path_key){.parent = UINT32_MAX, .kind = PATH_KIND_ROOT}, &slot);
 	if (path_insert(&root, core.header->path_cap, slot) != PATH_ROOT ||
 		path_other(PATH_ROOT) != PATH_OTHER)
 		return -ENOSPC;

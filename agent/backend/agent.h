@@ -50,6 +50,12 @@ void agent_scope_enter(struct pd_thread *t, uint32_t name);
 void agent_scope_exit(struct pd_thread *t);
 /* [any] As struct protond_engine has metric() and span(); and what such a span begins with. */
 void agent_metric(struct pd_thread *t, uint32_t name, uint32_t type, uint64_t bits);
+/* [any] Likewise, of the span that `context` is; 0: where the thread stands. */
+void agent_metric_at(
+	struct pd_thread *t, uint64_t context, uint32_t name, uint32_t type, uint64_t bits);
+bool agent_metrics_on(void); /* [any] Somebody wants metrics. */
+/* [any] n values are not recorded: enum lost_cause, one without a counter in the ring. */
+void agent_lost(struct pd_thread *t, uint32_t cause, uint64_t n);
 void agent_span(struct pd_thread *t, uint64_t context, uint64_t begin);
 uint64_t agent_span_begin(void);
 

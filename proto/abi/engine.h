@@ -27,6 +27,9 @@
 #define STATES_MAX    16u
 #define NAMES_MAX     65536u /* process-local name ids; 0 is "(other)" */
 #define CONTEXTS_MAX  65536u /* context handles; 0 is the root */
+/* A process-local name that begins with it is a scope's of an NVTX domain: MARK DOMAIN MARK NAME; of
+ * the default one DOMAIN is empty. No byte of UTF-8. */
+#define NAME_DOMAIN_MARK 0xffu
 
 /* A thread, in a block mmapped by libprotond at the thread's first call. Only that thread touches
  * it, except `path`, which other threads load when they follow the main thread. */

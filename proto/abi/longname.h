@@ -21,17 +21,22 @@ static inline uint64_t name_hash(const void *p, size_t bytes)
 	return h;
 }
 
-/* A name over NAME_BYTES_MAX keeps its beginning and ends in "~" and the hash of the whole. */
-static inline void name_cut(const char *text, size_t bytes, char ret[NAME_BYTES_MAX])
+/* A name over `most` bytes keeps its beginning and ends in "~" and the hash of the whole. */
+static inline void name_cut_to(const char *text, size_t bytes, char *ret, uint32_t most)
 {
 	static const char digit[] = "0123456789abcdef";
 	const uint64_t hash = name_hash(text, bytes);
-	const uint32_t keep = NAME_BYTES_MAX - NAME_HASH_HEX - 1;
+	const uint32_t keep = most - NAME_HASH_HEX - 1;
 
 	memcpy(ret, text, keep);
 	ret[keep] = '~';
 	for (uint32_t i = 0; i < NAME_HASH_HEX; i++)
 		ret[keep + 1 + i] = digit[hash >> (60 - 4 * i) & 15];
+}
+
+static inline void name_cut(const char *text, size_t bytes, char ret[NAME_BYTES_MAX])
+{
+	name_cut_to(text, bytes, ret, NAME_BYTES_MAX);
 }
 
 #endif

@@ -128,9 +128,9 @@ _Static_assert(sizeof(struct ring_counts) == 96, "ring ABI");
 struct ring_path {
 	uint32_t parent; /* < own id */
 	uint32_t name;
-	uint16_t kind;  /* enum path_kind */
-	uint16_t depth; /* parent's + 1, ≤ PATH_DEPTH_MAX */
-	uint32_t pad0;
+	uint16_t kind;   /* enum path_kind */
+	uint16_t depth;  /* parent's + 1, ≤ PATH_DEPTH_MAX */
+	uint32_t domain; /* name id of the NVTX domain that a scope is of; NAME_NONE: of none */
 };
 _Static_assert(sizeof(struct ring_path) == 16, "ring ABI");
 

@@ -22,7 +22,7 @@ protond_engine_fn protond_engine_v1;
 
 static __thread struct pd_thread *t_self;
 static struct pd_thread *t_main;
-static char t_names[4096][32];
+static char t_names[4096][96];
 static _Atomic uint32_t t_count = 2;
 static struct {
 	uint64_t parent;
@@ -64,7 +64,7 @@ static uint32_t t_new(const char *text)
 
 static uint32_t t_intern(const char *text, uint32_t bytes)
 {
-	char s[32];
+	char s[96];
 
 	(void)snprintf(s, sizeof(s), "%.*s", (int)bytes, text);
 	for (uint32_t i = 2; i < atomic_load(&t_count); i++)

@@ -1,67 +1,8 @@
-/* SPDX-License-Identifier: MIT. job_nvtx.c: NVTX's ranges, marks, domains and payloads. */
-#include "job_engine.h"
+/* SPDX-License-Identifier: MIT. job_nvtx.c: NVTX's ranges, marks and domains. */
+#include "job_nvtx.h"
 
 #include <sys/wait.h>
 #include <wchar.h>
-
-static uint64_t child(uint64_t parent, uint32_t name)
-{
-	static uint32_t made;
-
-	for (uint32_t i = 1; i <= made; i++)
-		if (t_context[i].parent == parent && t_context[i].name == name)
-			return i;
-	made++;
-	t_context[made].parent = parent;
-	t_context[made].name = name;
-	return made;
-}
-
-static uint64_t below(uint32_t name)
-{
-	const struct pd_thread *t = t_thread();
-	uint64_t c = 0;
-
-	for (uint32_t i = 0; i < t->depth; i++)
-		c = child(c, t->frame[i].name);
-	return child(c, name);
-}
-
-static void open_ring(void)
-{
-	t_host.context_below = below;
-	t_open(NULL, true);
-}
-
-static void ready(void)
-{
-	open_ring();
-	ck_assert_int_eq(t_e->want(WANT_ALL), 0);
-}
-
-static void (*slots[2][17])(void);
-static void (**table[2][17])(void);
-
-static int get_table(int module, void (****ret)(void), unsigned *ret_size)
-{
-	const int m = module == 1 ? 0 : 1;
-
-	for (unsigned i = 1; i < 16; i++)
-		table[m][i] = &slots[m][i];
-	*ret = table[m];
-	*ret_size = 16;
-	return module == 1 || module == 5;
-}
-
-static const struct {
-	size_t bytes;
-	int (*table)(int, void (****)(void), unsigned *);
-} callbacks = {sizeof(callbacks), get_table};
-
-static const void *export_table(uint32_t id)
-{
-	return id == 1 ? &callbacks : NULL;
-}
 
 START_TEST(nvtx_ranges)
 {
@@ -135,11 +76,10 @@ END_TEST
  * are one. */
 START_TEST(nvtx_passes_of_xla)
 {
-	struct seen s[] = {{"XlaCompile:#module=jit_f", 0, 0},
-		{"XlaCompile:#module=jit_f/XlaPass", 0, 0},
-		{"XlaCompile:#module=jit_f/XlaPass/own", 0, 0},
-		{"XlaCompile:#module=jit_f/XlaPass/own/XlaPass", 0, 0},
-		{"XlaCompile:#module=jit_f/XlaPass/XlaPass", 0, 0}, {NULL, 0, 0}};
+	struct seen s[] = {{"XlaCompile: jit_f", 0, 0}, {"XlaCompile: jit_f/XlaPass", 0, 0},
+		{"XlaCompile: jit_f/XlaPass/own", 0, 0},
+		{"XlaCompile: jit_f/XlaPass/own/XlaPass", 0, 0},
+		{"XlaCompile: jit_f/XlaPass/XlaPass", 0, 0}, {NULL, 0, 0}};
 	const void *(*get)(uint32_t) = export_table;
 	int (*push_a)(const char *), (*pop)(void);
 	char text[80];
@@ -251,46 +191,6 @@ END_TEST
 
 /* --- marks, spans, numbers, domains --- */
 
-struct attributes {
-	uint16_t version, size;
-	uint32_t pad[3];
-	int32_t payload_type, reserved;
-	uint64_t payload;
-	int32_t type, pad2;
-	const void *message;
-};
-
-static struct {
-	void (*mark_ex)(const void *), (*mark_a)(const char *), (*end)(uint64_t),
-		(*domain_mark)(const void *, const void *), (*domain_end)(const void *, uint64_t);
-	uint64_t (*start_a)(const char *), (*domain_start)(const void *, const void *);
-	int (*push_ex)(const void *), (*push_a)(const char *), (*pop)(void),
-		(*domain_push)(const void *, const void *);
-	const void *(*domain)(const char *);
-} nvtx;
-
-static uint32_t attach(void)
-{
-	const void *(*get)(uint32_t) = export_table;
-	const struct {
-		void *to;
-		void (**from)(void);
-	} all[] = {{&nvtx.mark_ex, &slots[0][1]}, {&nvtx.mark_a, &slots[0][2]},
-		{&nvtx.start_a, &slots[0][5]}, {&nvtx.end, &slots[0][7]},
-		{&nvtx.push_ex, &slots[0][8]}, {&nvtx.push_a, &slots[0][9]},
-		{&nvtx.pop, &slots[0][11]}, {&nvtx.domain_mark, &slots[1][1]},
-		{&nvtx.domain_start, &slots[1][2]}, {&nvtx.domain_end, &slots[1][3]},
-		{&nvtx.domain_push, &slots[1][4]}, {&nvtx.domain, &slots[1][12]}};
-	uint32_t r;
-	void *fn;
-
-	memcpy(&fn, &get, sizeof(fn));
-	r = t_e->nvtx(fn);
-	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
-		memcpy(all[i].to, all[i].from, sizeof(fn));
-	return r;
-}
-
 static void *ends(void *id)
 {
 	nvtx.end(*(uint64_t *)id);
@@ -399,131 +299,6 @@ START_TEST(marks_and_numbers)
 }
 END_TEST
 
-/* --- payloads with a schema, as NCCL has them --- */
-
-struct nccl {
-	uint64_t comm;
-	size_t bytes;
-	int root;
-	float part;
-	const char *text;
-	int16_t few[2];
-};
-
-struct data {
-	uint64_t schema;
-	size_t bytes;
-	const void *at;
-};
-
-static char told[1024];
-
-static void told_fn(void *arg, const struct view *v, uint32_t lane, const uint64_t *rec)
-{
-	const struct rec_metric *m = (const struct rec_metric *)(const void *)rec;
-	size_t used = strlen(told);
-	double f;
-
-	seen_fn(arg, v, lane, rec);
-	if (REC_TYPE(*rec) != REC_METRIC)
-		return;
-	memcpy(&f, &m->value, sizeof(f));
-	used += (size_t)snprintf(told + used, sizeof(told) - used, "%s@%s=", view_name(v, m->name),
-		view_where(v, REC_ID(*rec)));
-	(void)snprintf(told + used, sizeof(told) - used,
-		REC_FLAGS(*rec) == METRIC_F64 ? "%.2f;" : "%.0f;",
-		REC_FLAGS(*rec) == METRIC_F64   ? f
-		: REC_FLAGS(*rec) == METRIC_I64 ? (double)(int64_t)m->value
-						: (double)m->value);
-}
-
-START_TEST(payloads_with_a_schema)
-{
-	struct entry {
-		uint64_t flags, type;
-		const char *name, *description;
-		uint64_t detail, offset;
-		const void *semantics, *reserved;
-	} e[] = {{0, 18, "Communicator", NULL, 0, 0, NULL, NULL},
-		{0, 22, "Message size [bytes]", NULL, 0, offsetof(struct nccl, bytes), NULL, NULL},
-		{0, 5, "Root", NULL, 0, 0, NULL, NULL}, /* where it must be */
-		{0, 19, "Part", NULL, 0, offsetof(struct nccl, part), NULL, NULL},
-		{1 << 10, 75, "Text", NULL, 0, offsetof(struct nccl, text), NULL, NULL},
-		{1 << 4, 13, "an array", NULL, 2, offsetof(struct nccl, few), NULL, NULL},
-		{0, 1u << 24, "an enum", NULL, 0, 4, NULL, NULL},
-		{2, 18, "a pointer", NULL, 0, 8, NULL, NULL},
-		{0, 18, NULL, NULL, 0, 8, NULL, NULL}};
-	struct {
-		uint64_t fields;
-		const char *name;
-		uint64_t type, flags;
-		const struct entry *entry;
-		size_t n, bytes, pack;
-		uint64_t id;
-		const void *extension;
-	} schema = {1 << 2 | 1 << 4 | 1 << 5 | 1 << 6 | 1 << 8, "s", 1, 0, e,
-		sizeof(e) / sizeof(*e), sizeof(struct nccl), 0, 1 << 24, NULL};
-	struct seen s[] = {{"ex", 0, 0}, {"in it", 0, 0}, {"m", 0, 0}, {"", 0, 0}, {NULL, 0, 0}};
-	const struct nccl comm = {7, 4096, -1, 0.5f, "in it", {1, 2}};
-	struct data d[] = {{1 << 24, sizeof(comm), &comm}, {1 << 24, SIZE_MAX, &comm},
-		{1 << 24, 16, &comm}, {5, 8, &comm}, {1 << 24, 8, NULL}};
-	struct attributes ex = {
-		.version = 3, .size = sizeof(ex), .type = 1, .message = "ex", .reserved = 1};
-	intptr_t slot[18] = {0};
-	struct {
-		size_t id, n;
-		intptr_t *slot;
-	} segment = {0, 18, slot};
-	struct {
-		uint16_t nvtx, bytes, module, compat;
-		size_t segments;
-		void *segment;
-	} module = {3, sizeof(module), 2, 1, 1, &segment};
-	uint64_t (*make)(const void *, const void *);
-	int (*push)(const void *, const void *, size_t), (*pop)(const void *, const void *, size_t);
-	void (*mark)(const void *, const void *, size_t);
-	const void *domain;
-
-	ready();
-	ck_assert_uint_eq(attach(), 1);
-	ck_assert_uint_eq(t_e->nvtx_extension(&module), 1);
-	memcpy(&make, &slot[0], sizeof(make));
-	memcpy(&mark, &slot[2], sizeof(mark));
-	memcpy(&push, &slot[3], sizeof(push));
-	memcpy(&pop, &slot[4], sizeof(pop));
-	domain = nvtx.domain("NCCL");
-	ck_assert_uint_eq(make(domain, &schema), 1 << 24);
-	ck_assert_uint_eq(make(domain, &schema), 1 << 24);
-	ex.payload_type = (int32_t)0xdfbd0009;
-	ex.payload = (uintptr_t)&d[0];
-	ck_assert_int_eq(nvtx.domain_push(domain, &ex), 0);
-	ck_assert_int_eq(pop(domain, &d[0], 1), 0); /* the same once more */
-	ex.payload_type = 0;
-	ck_assert_int_eq(nvtx.domain_push(domain, &ex), 0);
-	ck_assert_int_eq(pop(domain, &d[2], 1), 0); /* cut behind the bytes */
-	ck_assert_int_eq(push(domain, &d[1], 1), 0);
-	ck_assert_int_eq(pop(domain, NULL, 0), 0);
-	mark(domain, &d[3], 2);                    /* no such schema; nothing there */
-	ck_assert_int_eq(push(NULL, &d[0], 1), 0); /* another domain's */
-	ck_assert_int_eq(pop(NULL, &d[0], 1), 0);
-	schema.fields = 1 << 5;
-	ck_assert_uint_eq(make(domain, &schema), 0);
-	(void)view_walk(&t_v, told_fn, s);
-	ck_assert_str_eq(told,
-		"Communicator (pty)@ex=7;Message size (bytes)@ex=4096;Root "
-		"(pty)@ex=-1;Part@ex=0.50;"
-		"Communicator (pty)@ex=7;Message size (bytes)@ex=4096;"
-		"Communicator (pty)@in it=7;Message size (bytes)@in it=4096;Root (pty)@in it=-1;"
-		"Part@in it=0.50;");
-	ck_assert_uint_eq(s[0].count, 2);
-	ck_assert_uint_eq(s[1].count, 1);
-	schema.fields = 1 << 4 | 1 << 5; /* a number of ours for each, while there is room */
-	for (int i = 0; i < 63; i++)
-		ck_assert_uint_ge(make(domain, &schema), 1ull << 32);
-	ck_assert_uint_eq(make(domain, &schema), 0);
-}
-END_TEST
-
 /* A program with this environment. Its status: bits of what was recorded. */
 static int in_domains(void)
 {
@@ -585,7 +360,6 @@ static void ranges(TCase *c)
 	tcase_add_loop_test(c, nvtx_can_be_off, 0, 5);
 	tcase_add_test(c, started_and_ended);
 	tcase_add_test(c, marks_and_numbers);
-	tcase_add_test(c, payloads_with_a_schema);
 	tcase_add_loop_test(c, domains_that_are_listed, 0, 4);
 }
 

@@ -6,30 +6,28 @@
  * a push costs what a scope costs then.
  *
  * A range that is started, and ended on any thread, is a span below where it was started; its id is
- * all that is known of it until then. A mark is a scope of no length. A number in a range's or a
- * mark's attributes is its metric "payload".
+ * all that is known of it until then. A mark is a scope of no length. A number in the attributes of
+ * a range or a mark is its metric "payload". What they are called is nvtx_name.c's.
  *
  * A pop closes a scope only if a push of NVTX's own is open on this thread: each push leaves a mark
  * of where it stands. One whose scope was closed by others, because they left what it stood in,
- * only takes its mark away. Registered strings are interned when they are registered; their handle
- * is the name's id.
+ * only takes its mark away.
  *
  * Extensions have tables of their own. Of payloads' we take what registers schemas, and the ranges
  * and marks that are made of payloads; nvtx_payload.c reads them.
  */
-#include <stdatomic.h>
 #include <string.h>
 #include <strings.h>
 #include <wchar.h>
 
 #include "agent.h"
+#include "nvtx_name.h"
 #include "nvtx_payload.h"
 
 #define ETID_CALLBACKS 1u
 #define MODULE_CORE    1
 #define MODULE_CORE2   5
-#define TEXT_MAX       4096u /* bytes of a message that are looked at */
-#define NO_PUSH        (-2)  /* NVTX_NO_PUSH_POP_TRACKING */
+#define NO_PUSH        (-2) /* NVTX_NO_PUSH_POP_TRACKING */
 
 enum core_slot {
 	CORE_MARK_EX = 1,
@@ -58,6 +56,7 @@ enum core2_slot {
 #define MODULE_PAYLOAD 2 /* of the extensions */
 enum payload_slot {
 	PAYLOAD_SCHEMA = 0,
+	PAYLOAD_ENUM = 1,
 	PAYLOAD_MARK = 2,
 	PAYLOAD_PUSH = 3,
 	PAYLOAD_POP = 4,
@@ -74,7 +73,6 @@ enum payload_type {
 	PAYLOAD_F32 = 6,
 	PAYLOAD_EXT = (int32_t)0xdfbd0009, /* struct payload_data, `reserved` of them */
 };
-enum message_type { MESSAGE_ASCII = 1, MESSAGE_WIDE = 2, MESSAGE_REGISTERED = 3 };
 
 typedef void slot_fn(void);
 
@@ -90,18 +88,12 @@ struct attributes { /* nvtxEventAttributes_t, version 1 and later */
 	uint32_t color;
 	int32_t payload_type, reserved;
 	uint64_t payload;
-	int32_t message_type;
-	union {
-		const char *ascii;
-		const wchar_t *wide;
-		const void *registered;
-	} message;
+	int32_t message_type; /* enum message_type */
+	const void *message;
 };
 
 static const struct protond_host *host; /* whose threads and names ranges are */
 static uint32_t payload_name;
-static const char *domains; /* those that are recorded; NULL: all */
-static bool default_out;    /* the one without a name is not */
 
 #define MARKS     16u /* deeper pushes are only counted */
 #define NAME_BITS 16
@@ -114,150 +106,13 @@ static __thread struct {
 	uint32_t mark[MARKS]; /* the depth that the scope was entered at, and its name */
 } ranges __attribute__((tls_model("initial-exec")));
 
-/* --- names ------------------------------------------------------------------------------------ */
-
-static uint32_t utf8(uint32_t c, char ret[4])
-{
-	if (c < 0x80) {
-		ret[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		ret[0] = (char)(0xc0 | c >> 6);
-		ret[1] = (char)(0x80 | (c & 0x3f));
-		return 2;
-	}
-	if (c < 0x10000) {
-		ret[0] = (char)(0xe0 | c >> 12);
-		ret[1] = (char)(0x80 | (c >> 6 & 0x3f));
-		ret[2] = (char)(0x80 | (c & 0x3f));
-		return 3;
-	}
-	ret[0] = (char)(0xf0 | (c >> 18 & 7));
-	ret[1] = (char)(0x80 | (c >> 12 & 0x3f));
-	ret[2] = (char)(0x80 | (c >> 6 & 0x3f));
-	ret[3] = (char)(0x80 | (c & 0x3f));
-	return 4;
-}
-
-/* PyTorch's emit_nvtx() puts numbers behind an operator's name, "aten::mm, seq = 17, op_id = 4,
- * sizes =
- * ...": each range would be a name of its own. */
-static uint32_t without_numbers(const char *s, uint32_t n)
-{
-	static const char seq[] = ", seq = ", op[] = ", op_id = ";
-	const char *at = s, *end = s + n;
-
-	while ((at = memchr(at, ',', (size_t)(end - at))) != NULL) {
-		const size_t left = (size_t)(end - at);
-
-		if ((left > sizeof(seq) - 1 && memcmp(at, seq, sizeof(seq) - 1) == 0) ||
-			(left > sizeof(op) - 1 && memcmp(at, op, sizeof(op) - 1) == 0))
-			return (uint32_t)(at - s);
-		at++;
-	}
-	return n;
-}
-
-/* XLA compiles by thousands of ranges, "XlaPass:#name=fusion,module=jit_f,program_id=3#" and
- * "XlaPassPipeline:#...", inside one another. All are one name, and where one stands in another
- * they are one scope. Else it is the program's number that would make each a name of its own. */
-static _Atomic uint32_t xla_pass; /* the name's id, once it was seen */
-
-static bool begins(const char *s, uint32_t n, const char *with)
-{
-	return n >= strlen(with) && memcmp(s, with, strlen(with)) == 0;
-}
-
-static uint32_t name_xla(const char *s, uint32_t n)
-{
-	static const char number[] = ",program_id=", pass[] = "XlaPass";
-	const char *at;
-	uint32_t id;
-
-	if (!begins(s, n, pass)) {
-		at = memmem(s, n, number, sizeof(number) - 1);
-		return host->intern(s, at != NULL ? (uint32_t)(at - s) : n);
-	}
-	id = host->intern(pass, sizeof(pass) - 1);
-	atomic_store_explicit(&xla_pass, id, memory_order_relaxed);
-	return id;
-}
-
-static uint32_t name_a(const char *s)
-{
-	const uint32_t n = s != NULL ? (uint32_t)strnlen(s, TEXT_MAX) : 0;
-
-	if (n > 0 && begins(s, n, "Xla"))
-		return name_xla(s, n);
-	return host->intern(s != NULL ? s : "", n > 0 ? without_numbers(s, n) : 0);
-}
-
-static uint32_t name_w(const wchar_t *s)
-{
-	char text[TEXT_MAX];
-	uint32_t n = 0;
-
-	while (s != NULL && *s != L'\0' && n + 4 < sizeof(text))
-		n += utf8((uint32_t)*s++, text + n);
-	text[n] = '\0';
-	return name_a(text);
-}
-
-/* A handle is 2 * id + 1: never NULL, and not to be mistaken for a pointer of somebody else's. */
-static uint32_t name_registered(const void *handle)
-{
-	const uintptr_t h = (uintptr_t)handle;
-
-	return (h & 1) != 0 && h / 2 < NAMES_MAX ? (uint32_t)(h / 2) : 0;
-}
-
-static uint32_t name_of(const struct attributes *a)
-{
-	if (a == NULL || a->bytes < sizeof(*a))
-		return host->intern("", 0);
-	switch (a->message_type) {
-	case MESSAGE_ASCII:
-		return name_a(a->message.ascii);
-	case MESSAGE_WIDE:
-		return name_w(a->message.wide);
-	case MESSAGE_REGISTERED:
-		return name_registered(a->message.registered);
-	default:
-		return host->intern("", 0);
-	}
-}
-
-/* --- domains ---------------------------------------------------------------------------------- */
-
-static bool is_listed(const char *name, size_t n)
-{
-	const char *at = domains, *end;
-
-	for (; at != NULL; at = *end != '\0' ? end + 1 : NULL) {
-		end = strchrnul(at, ',');
-		if ((size_t)(end - at) == n && memcmp(at, name, n) == 0)
-			return true;
-	}
-	return domains == NULL;
-}
-
-#define OUT ((uintptr_t)NAMES_MAX << 1) /* in the handle of a domain that is not listed */
-
-/* NULL is the default domain. */
-static bool is_out(const void *domain)
-{
-	return domain != NULL ? ((uintptr_t)domain & OUT) != 0 : default_out;
-}
-
 /* --- what the slots are set to ---------------------------------------------------------------- */
 
 /* A pass inside a pass. */
 static bool is_folded(const struct pd_thread *t, uint32_t name)
 {
-	return name != 0 && name == atomic_load_explicit(&xla_pass, memory_order_relaxed) &&
-	       ranges.pushed < MARKS && t->depth > 0 && t->depth <= STACK_MAX &&
-	       t->frame[t->depth - 1].name == name;
+	return nvtx_is_pass(name) && ranges.pushed < MARKS && t->depth > 0 &&
+	       t->depth <= STACK_MAX && t->frame[t->depth - 1].name == name;
 }
 
 static int push(uint32_t name, bool out)
@@ -286,17 +141,24 @@ static bool is_open(const struct pd_thread *t, uint32_t mark)
 	return t->depth > depth && (depth >= STACK_MAX || t->frame[depth].name == name);
 }
 
-/* A number that the attributes have: of the scope, or the span's thread, that the caller stands in. */
-static void give_payload(struct pd_thread *t, const void *domain, const struct attributes *a)
+static bool is_whole(const struct attributes *a)
+{
+	return a != NULL && a->bytes >= sizeof(*a);
+}
+
+static struct title title_ex(const void *domain, const struct attributes *a)
+{
+	return is_whole(a) ? nvtx_title(domain, a->message_type, a->message)
+			   : nvtx_title(domain, MESSAGE_NONE, NULL);
+}
+
+static void give_number(struct pd_thread *t, const struct attributes *a, uint64_t context)
 {
 	uint32_t type = METRIC_U64;
-	uint64_t bits;
+	uint64_t bits = a->payload;
 	float f32;
 	double f64;
 
-	if (t == NULL || a == NULL || a->bytes < sizeof(*a))
-		return;
-	bits = a->payload;
 	switch (a->payload_type) {
 	case PAYLOAD_U64:
 		break;
@@ -319,14 +181,31 @@ static void give_payload(struct pd_thread *t, const void *domain, const struct a
 	case PAYLOAD_F64:
 		type = METRIC_F64;
 		break;
-	case PAYLOAD_EXT:
-		nvtx_payload_give(t, domain, (const struct payload_data *)(uintptr_t)bits,
-			a->reserved > 0 ? (size_t)a->reserved : 0);
-		return;
 	default:
 		return;
 	}
-	agent_metric(t, payload_name, type, bits);
+	agent_metric_at(t, context, payload_name, type, bits);
+}
+
+/* All that a range or a mark says: of the scope that the thread stands in, or of `context`. */
+static void give(
+	const struct title *title, const void *domain, const struct attributes *a, uint64_t context)
+{
+	struct pd_thread *t = host->thread();
+	struct payloads p;
+
+	if (t == NULL || !agent_metrics_on())
+		return;
+	nvtx_title_give(t, title, context);
+	if (!is_whole(a))
+		return;
+	if (a->payload_type != PAYLOAD_EXT) {
+		give_number(t, a, context);
+		return;
+	}
+	p = (struct payloads){domain, (const struct payload_data *)(uintptr_t)a->payload,
+		a->reserved > 0 ? (size_t)a->reserved : 0};
+	nvtx_payload_give(t, &p, context);
 }
 
 /* Of the range that was pushed last: a pop does not bring its numbers once more. */
@@ -338,41 +217,32 @@ static void is_given(bool yes)
 		ranges.given = (ranges.given & ~(1u << at)) | (yes ? 1u << at : 0);
 }
 
-static int push_with(const void *domain, const struct attributes *a)
+static int push_with(const void *domain, const struct attributes *a, struct title title)
 {
-	const bool out = is_out(domain);
-	const int depth = push(name_of(a), out);
+	const bool out = nvtx_is_out(domain);
+	const int depth = push(title.name, out);
 
 	if (depth == NO_PUSH)
 		return depth;
-	is_given(a != NULL && a->bytes >= sizeof(*a) && a->payload_type == PAYLOAD_EXT);
+	is_given(is_whole(a) && a->payload_type == PAYLOAD_EXT);
 	if (!out && !agent_markers_off())
-		give_payload(host->thread(), domain, a);
+		give(&title, domain, a, 0);
 	return depth;
 }
 
 static int push_ex(const struct attributes *a)
 {
-	return push_with(NULL, a);
-}
-
-static int push_text(uint32_t name)
-{
-	const int depth = push(name, is_out(NULL));
-
-	if (depth != NO_PUSH)
-		is_given(false);
-	return depth;
+	return push_with(NULL, a, title_ex(NULL, a));
 }
 
 static int push_a(const char *s)
 {
-	return push_text(name_a(s));
+	return push_with(NULL, NULL, nvtx_title(NULL, MESSAGE_ASCII, s));
 }
 
 static int push_w(const wchar_t *s)
 {
-	return push_text(name_w(s));
+	return push_with(NULL, NULL, nvtx_title(NULL, MESSAGE_WIDE, s));
 }
 
 static int pop(void)
@@ -389,7 +259,7 @@ static int pop(void)
 
 static int domain_push_ex(const void *domain, const struct attributes *a)
 {
-	return push_with(domain, a);
+	return push_with(domain, a, title_ex(domain, a));
 }
 
 static int domain_pop(const void *domain)
@@ -398,16 +268,21 @@ static int domain_pop(const void *domain)
 	return pop();
 }
 
-static int payload_push(const void *domain, const struct payload_data *p, size_t n)
+static struct title title_payload(const struct payloads *p)
 {
-	const bool out = is_out(domain);
-	const int depth = push(name_a(nvtx_payload_message(domain, p, n)), out);
+	return nvtx_title(p->domain, MESSAGE_ASCII, nvtx_payload_message(p));
+}
+
+static int payload_push(const void *domain, const struct payload_data *at, size_t n)
+{
+	const struct payloads p = {domain, at, n};
+	const int depth = push_with(domain, NULL, title_payload(&p));
 
 	if (depth == NO_PUSH)
 		return depth;
-	is_given(true);
-	if (!out && !agent_markers_off())
-		nvtx_payload_give(host->thread(), domain, p, n);
+	is_given(n > 0);
+	if (!nvtx_is_out(domain) && !agent_markers_off())
+		nvtx_payload_give(host->thread(), &p, 0);
 	return depth;
 }
 
@@ -419,97 +294,120 @@ static int payload_pop(const void *domain, const struct payload_data *p, size_t 
 
 	if (t != NULL && at < MARKS && (ranges.given & 1u << at) == 0 &&
 		is_open(t, ranges.mark[at]))
-		nvtx_payload_give(t, domain, p, n);
+		nvtx_payload_give(t, &(struct payloads){domain, p, n}, 0);
 	return pop();
 }
 
 /* --- marks, and ranges that are on no stack --- */
 
-static void mark(const void *domain, uint32_t name, const struct attributes *a,
-	const struct payload_data *p, size_t n)
+static void mark(const void *domain, const struct title *title, const struct attributes *a,
+	const struct payloads *p)
 {
 	struct pd_thread *t = host->thread();
 
-	if (t == NULL || is_out(domain) || agent_markers_off())
+	if (t == NULL || nvtx_is_out(domain) || agent_markers_off())
 		return;
-	agent_scope_enter(t, name);
-	give_payload(t, domain, a);
-	nvtx_payload_give(t, domain, p, n);
+	agent_scope_enter(t, title->name);
+	give(title, domain, a, 0);
+	if (p != NULL)
+		nvtx_payload_give(t, p, 0);
 	agent_scope_exit(t);
-}
-
-static void mark_ex(const struct attributes *a)
-{
-	mark(NULL, name_of(a), a, NULL, 0);
-}
-
-static void mark_a(const char *s)
-{
-	mark(NULL, name_a(s), NULL, NULL, 0);
-}
-
-static void mark_w(const wchar_t *s)
-{
-	mark(NULL, name_w(s), NULL, NULL, 0);
 }
 
 static void domain_mark_ex(const void *domain, const struct attributes *a)
 {
-	mark(domain, name_of(a), a, NULL, 0);
+	const struct title title = title_ex(domain, a);
+
+	mark(domain, &title, a, NULL);
 }
 
-static void payload_mark(const void *domain, const struct payload_data *p, size_t n)
+static void mark_ex(const struct attributes *a)
 {
-	mark(domain, name_a(nvtx_payload_message(domain, p, n)), NULL, p, n);
+	domain_mark_ex(NULL, a);
 }
 
-/* An id has all of it: the place, and when it began, of the clock's last day or so. */
+static void mark_a(const char *s)
+{
+	const struct title title = nvtx_title(NULL, MESSAGE_ASCII, s);
+
+	mark(NULL, &title, NULL, NULL);
+}
+
+static void mark_w(const wchar_t *s)
+{
+	const struct title title = nvtx_title(NULL, MESSAGE_WIDE, s);
+
+	mark(NULL, &title, NULL, NULL);
+}
+
+static void payload_mark(const void *domain, const struct payload_data *at, size_t n)
+{
+	const struct payloads p = {domain, at, n};
+	const struct title title = title_payload(&p);
+
+	mark(domain, &title, NULL, &p);
+}
+
+/* An id has all of it: the place, and when it began, of the clock's last day or so. Its last bit is
+ * not the clock's: the range's payload was read at the start. */
 #define BEGIN_BITS 48
-#define BEGIN_MASK ((1ull << BEGIN_BITS) - 1)
+#define BEGIN_MASK ((1ull << BEGIN_BITS) - 2)
 _Static_assert(CONTEXTS_MAX <= 1u << (64 - BEGIN_BITS), "a place is the rest of an id");
 
-static uint64_t start(uint32_t name, bool out)
+static uint64_t start(const void *domain, const struct title *title, const struct attributes *a,
+	const struct payloads *p)
 {
-	uint64_t begin;
+	uint64_t begin, context;
 
-	if (out || agent_markers_off() || host->thread() == NULL ||
+	if (nvtx_is_out(domain) || agent_markers_off() || host->thread() == NULL ||
 		!HOST_HAS(host, context_below) || host->context_below == NULL)
 		return 0;
 	begin = agent_span_begin();
-	return host->context_below(name) << BEGIN_BITS |
-	       (begin == 0                        ? 0
-		       : (begin & BEGIN_MASK) > 0 ? begin & BEGIN_MASK
-						  : 1);
+	if (begin != 0 && (begin &= BEGIN_MASK) == 0)
+		begin = 2;
+	context = host->context_below(title->name);
+	if (context != 0)
+		give(title, domain, a, context);
+	if (context != 0 && p != NULL)
+		nvtx_payload_give(host->thread(), p, context);
+	return context << BEGIN_BITS | begin |
+	       ((p != NULL && p->n > 0) || (is_whole(a) && a->payload_type == PAYLOAD_EXT));
 }
 
 static void end(uint64_t id)
 {
 	struct pd_thread *t = host->thread();
-	const uint64_t now = agent_clock(), age = (now - id) & BEGIN_MASK;
+	const uint64_t now = agent_clock(), age = (now - (id & BEGIN_MASK)) & BEGIN_MASK;
 
 	if (t != NULL)
 		agent_span(
 			t, id >> BEGIN_BITS, (id & BEGIN_MASK) != 0 && age <= now ? now - age : 0);
 }
 
+static uint64_t domain_start_ex(const void *domain, const struct attributes *a)
+{
+	const struct title title = title_ex(domain, a);
+
+	return start(domain, &title, a, NULL);
+}
+
 static uint64_t start_ex(const struct attributes *a)
 {
-	return start(name_of(a), is_out(NULL));
+	return domain_start_ex(NULL, a);
 }
 
 static uint64_t start_a(const char *s)
 {
-	return start(name_a(s), is_out(NULL));
+	const struct title title = nvtx_title(NULL, MESSAGE_ASCII, s);
+
+	return start(NULL, &title, NULL, NULL);
 }
 
 static uint64_t start_w(const wchar_t *s)
 {
-	return start(name_w(s), is_out(NULL));
-}
+	const struct title title = nvtx_title(NULL, MESSAGE_WIDE, s);
 
-static uint64_t domain_start_ex(const void *domain, const struct attributes *a)
-{
-	return start(name_of(a), is_out(domain));
+	return start(NULL, &title, NULL, NULL);
 }
 
 static void domain_end(const void *domain, uint64_t id)
@@ -518,59 +416,42 @@ static void domain_end(const void *domain, uint64_t id)
 	end(id);
 }
 
-static uint64_t payload_start(const void *domain, const struct payload_data *p, size_t n)
+static uint64_t payload_start(const void *domain, const struct payload_data *at, size_t n)
 {
-	return start(name_a(nvtx_payload_message(domain, p, n)), is_out(domain));
+	const struct payloads p = {domain, at, n};
+	const struct title title = title_payload(&p);
+
+	return start(domain, &title, NULL, &p);
 }
 
-static void payload_end(const void *domain, uint64_t id, const void *p, size_t n)
+static void payload_end(const void *domain, uint64_t id, const struct payload_data *p, size_t n)
 {
-	(void)p;
-	(void)n;
+	if ((id & 1) == 0 && id >> BEGIN_BITS != 0)
+		nvtx_payload_give(
+			host->thread(), &(struct payloads){domain, p, n}, id >> BEGIN_BITS);
 	domain_end(domain, id);
 }
 
-static uint64_t payload_schema(const void *domain, const struct payload_schema *s)
-{
-	return nvtx_schema(host, domain, s);
-}
-
-/* --- names that are made before they are used --- */
-
-static const void *handle_of(uint32_t name)
-{
-	return (const void *)((uintptr_t)name * 2 + 1);
-}
+/* --- what is registered before it is used --- */
 
 static const void *string_a(const void *domain, const char *s)
 {
-	(void)domain;
-	return handle_of(name_a(s));
+	return nvtx_string(domain, MESSAGE_ASCII, s);
 }
 
 static const void *string_w(const void *domain, const wchar_t *s)
 {
-	(void)domain;
-	return handle_of(name_w(s));
-}
-
-/* A domain must have a handle other than NULL, which is the default domain's. */
-static const void *domain(uint32_t name)
-{
-	uint32_t n;
-	const char *text = host->name(name, &n);
-
-	return (const void *)((uintptr_t)handle_of(name) | (is_listed(text, n) ? 0 : OUT));
+	return nvtx_string(domain, MESSAGE_WIDE, s);
 }
 
 static const void *domain_a(const char *s)
 {
-	return domain(name_a(s));
+	return nvtx_domain(MESSAGE_ASCII, s);
 }
 
 static const void *domain_w(const wchar_t *s)
 {
-	return domain(name_w(s));
+	return nvtx_domain(MESSAGE_WIDE, s);
 }
 
 /* --- attaching -------------------------------------------------------------------------------- */
@@ -651,10 +532,8 @@ static uint32_t nvtx_attach(const struct protond_host *whose, void *get_export_t
 		return 0;
 	host = whose; /* before a slot is set */
 	payload_name = host->intern("payload", 7);
-	domains = agent_env("PROTOND_NVTX_DOMAINS");
-	if (domains != NULL && *domains == '\0')
-		domains = NULL;
-	default_out = !is_listed("default", 7);
+	nvtx_names_begin(host);
+	nvtx_payloads_begin(host);
 	ok = fill(e, MODULE_CORE, first, sizeof(first) / sizeof(*first));
 	return (uint32_t)(fill(e, MODULE_CORE2, second, sizeof(second) / sizeof(*second)) && ok);
 }
@@ -678,7 +557,8 @@ static uint32_t nvtx_extend(void *module)
 	if (host == NULL || x == NULL || x->bytes < sizeof(*x) || x->module != MODULE_PAYLOAD ||
 		x->segments == 0 || x->segment->slots < PAYLOAD_SLOTS)
 		return 0;
-	x->segment->slot[PAYLOAD_SCHEMA] = (intptr_t)payload_schema;
+	x->segment->slot[PAYLOAD_SCHEMA] = (intptr_t)nvtx_schema;
+	x->segment->slot[PAYLOAD_ENUM] = (intptr_t)nvtx_enum;
 	x->segment->slot[PAYLOAD_MARK] = (intptr_t)payload_mark;
 	x->segment->slot[PAYLOAD_PUSH] = (intptr_t)payload_push;
 	x->segment->slot[PAYLOAD_POP] = (intptr_t)payload_pop;

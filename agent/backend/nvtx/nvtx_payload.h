@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. nvtx_payload.h: numbers in the payloads of NVTX's extension, by the
- * schemas that a program registers. nvtx.c includes it. [any], all of it. */
+/* SPDX-License-Identifier: MIT. nvtx_payload.h: values in the payloads of NVTX's extension, by the
+ * schemas and enumerations that a program registers. nvtx.c includes it. [any], all of it. */
 #ifndef PROTOND_NVTX_PAYLOAD_H
 #define PROTOND_NVTX_PAYLOAD_H
 
@@ -31,14 +31,37 @@ struct payload_schema { /* nvtxPayloadSchemaAttr_t */
 	const void *extension;
 };
 
+struct payload_word { /* nvtxPayloadEnum_t */
+	const char *name;
+	uint64_t value;
+	int8_t is_flag;
+};
+
+struct payload_enum { /* nvtxPayloadEnumAttr_t */
+	uint64_t fields;
+	const char *name;
+	const struct payload_word *word;
+	size_t words, bytes;
+	uint64_t id;
+	const void *extension;
+};
+
+void nvtx_payloads_begin(const struct protond_host *host); /* before all others */
+
 /* The schema's id, of this domain; 0: it is none, or the table is full. Kept for ever. */
-uint64_t nvtx_schema(
-	const struct protond_host *host, const void *domain, const struct payload_schema *s);
-/* The message that stands in a payload; NULL: none does. */
-const char *nvtx_payload_message(const void *domain, const struct payload_data *p, size_t n);
-/* Its numbers become metrics of where the thread stands: sizes and fractions sums, others
- * properties. */
-void nvtx_payload_give(
-	struct pd_thread *t, const void *domain, const struct payload_data *p, size_t n);
+uint64_t nvtx_schema(const void *domain, const struct payload_schema *s);
+uint64_t nvtx_enum(const void *domain, const struct payload_enum *e); /* likewise */
+
+/* The payloads of one event. */
+struct payloads {
+	const void *domain;
+	const struct payload_data *at;
+	size_t n;
+};
+/* The message that stands in one; NULL: none does. */
+const char *nvtx_payload_message(const struct payloads *p);
+/* Values become metrics of where the thread stands, or of `context`: sizes and fractions sums, others
+ * properties. What cannot be read is counted as lost. */
+void nvtx_payload_give(struct pd_thread *t, const struct payloads *p, uint64_t context);
 
 #endif
