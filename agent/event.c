@@ -264,9 +264,11 @@ int event_session(struct pd_thread *t, uint32_t verb, uint32_t session, uint32_t
 		r.context = o->context;
 		r.cpu = o->cpu;
 		r.switches = o->switches;
+		if ((o->flags & SESSION_DOMAINS) != 0)
+			r.domains = name_or_none(o->domains);
 	}
 	if (o != NULL)
-		r.flags = o->flags;
+		r.flags = o->flags & ~SESSION_DOMAINS;
 	if (verb == SESSION_FINALIZE)
 		r.format = name_or_none(name);
 	else

@@ -17,6 +17,7 @@ enum auto_mode { AUTO_OFF, AUTO_SCOPES, AUTO_FULL };
         X(runtime_dir,     STR, "",       "directory of sockets, rings and journal; empty: the usual place")         \
         X(db,              STR, "",       "database file, an absolute path (PROTOND_DB may be relative); empty: the usual place") \
         X(auto_session,    STR, "scopes", "automatic session of each job: off, scopes, full")                        \
+        X(auto_nvtx_domains, STR, "",     "domains of NVTX in automatic sessions, with commas; -NAME: all but that; empty: all") \
         X(retention_days,  U64, "30",     "finalized sessions older than this are deleted; 0: never")                \
         X(retention_mb,    U64, "2048",   "when the database is larger, the oldest sessions of the user who has most are deleted; 0: never") \
         X(retention_mb_per_uid, U64, "0", "when one user's sessions are larger, the oldest of them are deleted; 0: a quarter of retention_mb, all of it in a private daemon") \

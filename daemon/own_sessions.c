@@ -95,6 +95,7 @@ void session_auto(struct ring *r, const char *command)
 	if (getrandom(v.session, sizeof(v.session), 0) != (ssize_t)sizeof(v.session))
 		return;
 	command_name(command, v.name, sizeof(v.name));
+	(void)snprintf(v.domains, sizeof(v.domains), "%s", d->config->auto_nvtx_domains);
 	(void)snprintf(
 		v.backend, sizeof(v.backend), "%s", v.gpu == SESSION_GPU_WANTED ? "cupti" : "none");
 	x = entry_put(r->all->entries, J_VERB, NULL, &v, sizeof(v));

@@ -9,9 +9,9 @@
 #include "protond.h"
 
 void protond_env_read(void); /* does not wait */
-/* As protond_start_with(), by what the last protond_env_read() found. */
-int protond_start_by_env_read(
-	const char *name, const struct protond_options *options, const char *switches);
+/* As protond_start_domains(), by what the last protond_env_read() found. */
+int protond_start_by_env_read(const char *name, const struct protond_options *options,
+	const char *switches, const char *nvtx_domains);
 
 enum protond_ask_how {
 	ASK_IMPATIENT = 1, /* the daemon has just left a call unanswered: it is given a moment */

@@ -68,6 +68,12 @@ int protond_start(const char *name, const struct protond_options *options);
 int protond_start_with(
 	const char *name, const struct protond_options *options, const char *switches);
 
+/* As protond_start_with(); of NVTX's ranges and marks the session has those of the domains in
+ * `nvtx_domains`, parted by commas: "default" is the one without a name; "-NAME": all but that. NULL:
+ * all. */
+int protond_start_domains(const char *name, const struct protond_options *options,
+	const char *switches, const char *nvtx_domains);
+
 /* Resumes a session, or PROTOND_ALL. Idempotent. 0, or -ENOENT for an unknown id. Does not wait. */
 int protond_activate(int session);
 

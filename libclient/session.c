@@ -24,6 +24,7 @@
 #include "info.h"
 #include "park.h"
 #include "protond.h"
+#include "range_name.h"
 #include "record.h"
 
 #define SESSION_NAME 512u
@@ -130,9 +131,16 @@ static uint32_t optional(const char *s)
 	return s != NULL && s[0] != '\0' ? protond_name(s) : 0;
 }
 
-static int options_read(const struct protond_options *o, const char *switches,
+/* What was added to protond_start(). */
+struct more {
+	const char *switches, *domains; /* NULL: nothing */
+};
+
+static int options_read(const struct protond_options *o, const struct more *more,
 	struct session_options *ret, uint32_t *ret_want)
 {
+	const char *switches = more->switches;
+
 	/* clang-format off */
 	static const struct choice backend[] = {
 #define X(name, vendor, caps, injection) {#name, 1},
@@ -152,7 +160,9 @@ static int options_read(const struct protond_options *o, const char *switches,
 	*ret = (struct session_options){.backend = optional(o->backend),
 		.mode = optional(o->mode),
 		.hook = optional(o->hook),
-		.cpu = o->cpu_off != 0 ? SESSION_CPU_OFF : SESSION_CPU_ON};
+		.cpu = o->cpu_off != 0 ? SESSION_CPU_OFF : SESSION_CPU_ON,
+		.flags = SESSION_DOMAINS,
+		.domains = optional(more->domains)};
 	if (!choose(backend, o->backend, &gpu))
 		return fail(-EINVAL, "unknown backend '%.40s': use " BACKEND_WORDS, o->backend);
 	if (!choose(data, o->data, &ret->data))
@@ -166,6 +176,9 @@ static int options_read(const struct protond_options *o, const char *switches,
 		return fail(-EINVAL, "unknown hook '%.40s': use triton or torch", o->hook);
 	if (switches != NULL && *switches != '\0' && !switches_read(switches, &ret->switches))
 		return fail(-EINVAL, "unknown switch in '%.40s': use " SWITCH_WORDS, switches);
+	if (more->domains != NULL && strlen(more->domains) >= DOMAINS_BYTES)
+		return fail(-EINVAL, "the names of NVTX domains have at most %u bytes",
+			DOMAINS_BYTES - 1);
 	*ret_want = WANT_SCOPES | WANT_METRICS;
 	*ret_want |= gpu != 0 ? want_of_switches(ret->switches) : 0;
 	*ret_want |= o->cpu_off == 0 ? (uint32_t)WANT_CPU_TIME : 0;
@@ -518,7 +531,7 @@ static int start_at(struct session *s, const struct protond_options *options,
 	return s->id;
 }
 
-static int start(const char *name, const struct protond_options *options, const char *switches,
+static int start(const char *name, const struct protond_options *options, const struct more *more,
 	bool env_read)
 {
 	const uint64_t deadline = pd_now_ms() + START_MS;
@@ -533,7 +546,7 @@ static int start(const char *name, const struct protond_options *options, const 
 		r = say(SESSION_ACTIVATE, (uint32_t)s->id, 0, NULL);
 		return r < 0 ? r : s->id;
 	}
-	r = options_read(options, switches, &o, &want);
+	r = options_read(options, more, &o, &want);
 	if (r < 0)
 		return r;
 	*s = (struct session){.slot = SLOT_STARTING, .want = want};
@@ -541,8 +554,8 @@ static int start(const char *name, const struct protond_options *options, const 
 	return start_at(s, options, &o, env_read, deadline);
 }
 
-static int start_any(const char *name, const struct protond_options *options, const char *switches,
-	bool env_read)
+static int start_any(
+	const char *name, const struct protond_options *options, struct more more, bool env_read)
 {
 	const int saved = errno;
 	int r;
@@ -552,7 +565,7 @@ static int start_any(const char *name, const struct protond_options *options, co
 	(void)pd_thread_here();
 	begin();
 	r = strlen(name) < SESSION_NAME - 16
-		    ? start(name, options, switches, env_read)
+		    ? start(name, options, &more, env_read)
 		    : fail(-EINVAL, "a session's name has at most %u bytes", SESSION_NAME - 17);
 	unlock();
 	errno = saved;
@@ -561,19 +574,25 @@ static int start_any(const char *name, const struct protond_options *options, co
 
 PD_EXPORT int protond_start(const char *name, const struct protond_options *options)
 {
-	return start_any(name, options, NULL, false);
+	return start_any(name, options, (struct more){0}, false);
 }
 
 PD_EXPORT int protond_start_with(
 	const char *name, const struct protond_options *options, const char *switches)
 {
-	return start_any(name, options, switches, false);
+	return start_any(name, options, (struct more){.switches = switches}, false);
 }
 
-PD_EXPORT int protond_start_by_env_read(
-	const char *name, const struct protond_options *options, const char *switches)
+PD_EXPORT int protond_start_domains(const char *name, const struct protond_options *options,
+	const char *switches, const char *nvtx_domains)
 {
-	return start_any(name, options, switches, true);
+	return start_any(name, options, (struct more){switches, nvtx_domains}, false);
+}
+
+PD_EXPORT int protond_start_by_env_read(const char *name, const struct protond_options *options,
+	const char *switches, const char *nvtx_domains)
+{
+	return start_any(name, options, (struct more){switches, nvtx_domains}, true);
 }
 
 PD_EXPORT void protond_env_read(void)

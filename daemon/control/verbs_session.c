@@ -88,6 +88,8 @@ static const char *start_options(const msgpack_object *params, struct j_verb *v)
 	if (wire_get_str(params, "switches", switches, sizeof(switches)) < 0 ||
 		(*switches != '\0' && !switches_read(switches, &v->switches)))
 		return "switches must be words of: " SWITCH_WORDS;
+	if (wire_get_str(params, "nvtx_domains", v->domains, sizeof(v->domains)) < 0)
+		return "nvtx_domains must be words with commas, of at most 127 bytes";
 	snprintf(v->mode, sizeof(v->mode), "%s", term_session_modes.word[mode]);
 	snprintf(v->backend, sizeof(v->backend), "%s", backend_words[backend]);
 	if (hook != 0)

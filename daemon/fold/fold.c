@@ -174,8 +174,11 @@ static void use_clocks(struct fold *f)
 
 static int on_verb(struct fold *f, const struct entry *e)
 {
+	struct j_verb v = {0};
+
+	memcpy(&v, e->payload, e->bytes < sizeof(v) ? e->bytes : sizeof(v));
 	use_clocks(f);
-	return session_verb(f, e->payload);
+	return session_verb(f, &v);
 }
 
 static void clock_stepped(struct fold *f, int64_t by_ns)
@@ -303,7 +306,7 @@ static const struct {
 	[J_STATE]   = {on_state,   sizeof(struct j_state),     true,  false},
 	[J_NOW]     = {on_now,     0,                          true,  false},
 	[J_END]     = {on_end,     sizeof(struct j_end),       true,  false},
-	[J_VERB]    = {on_verb,    sizeof(struct j_verb),      false, false},
+	[J_VERB]    = {on_verb,    J_VERB_LEAST,               false, false},
 	[J_ANCHOR]  = {on_anchor,  sizeof(struct j_anchor),    false, true},
 	[J_COST]    = {on_cost,    sizeof(struct j_cost),      false, true},
 	[J_LEAVE]   = {on_leave,   0,                          true,  false},

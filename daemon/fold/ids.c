@@ -31,8 +31,10 @@ static bool path_check(const struct process *p, const struct ring_path *from, st
 	if (!ret->bad && !ret->surplus)
 		*ret = (struct path){.parent = from->parent,
 			.name = from->name < p->n_names ? from->name : NAME_OTHER,
+			.domain = from->domain < p->n_names ? from->domain : NAME_NONE,
 			.depth = from->depth,
-			.kind = (uint8_t)from->kind};
+			.kind = (uint8_t)from->kind,
+			.domains = parent->domains || from->domain != NAME_NONE};
 	return !ret->bad;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cells.h"
+#include "domains.h"
 #include "flight.h"
 #include "loss.h"
 #include "node.h"
@@ -151,14 +152,14 @@ void tree_total(struct part *part, const struct total_part *x)
 	struct process *p = part->process;
 	struct metric key = {0}, *m;
 
-	if (!window_has(&part->window, x->opened))
+	if (!window_has(&part->window, x->opened) || domains_leave_out(part, x->path))
 		return;
 	key.name = metric_name_of(p, x->name, &key.kind);
 	if (key.name == TABLE_NONE)
 		return;
 	if (x->type == METRIC_STR)
 		key.kind = KIND_PROPERTY;
-	key.node = node_of_path(p, x->path);
+	key.node = node_in_part(part, x->path);
 	key.segment = window_segment(&part->window, x->opened);
 	m = tree_metric_put(part, &key);
 	if (m == NULL)
@@ -192,7 +193,7 @@ void tree_metric(struct part *part, const struct lane *lane, const struct rec_me
 	uint8_t type = REC_FLAGS(r->hdr);
 	struct metric key = {0}, *m;
 
-	if (!window_has(&part->window, r->clock))
+	if (!window_has(&part->window, r->clock) || domains_leave_out(part, REC_ID(r->hdr)))
 		return;
 	key.name = metric_name_of(p, r->name, &key.kind);
 	if (key.name == TABLE_NONE)
@@ -201,7 +202,7 @@ void tree_metric(struct part *part, const struct lane *lane, const struct rec_me
 		key.kind = KIND_PROPERTY;
 	key.node = part->python && r->python != PATH_ROOT
 			   ? node_of_stack(p, r->python, REC_ID(r->hdr))
-			   : node_of_path(p, REC_ID(r->hdr));
+			   : node_in_part(part, REC_ID(r->hdr));
 	key.segment = window_segment(&part->window, r->clock);
 	m = tree_metric_put(part, &key);
 	if (m == NULL)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "arena.h"
+#include "domains.h"
 #include "nodehash.h"
 #include "process.h"
 #include "profile.h"
@@ -278,15 +279,32 @@ uint32_t node_of_path(struct process *p, uint32_t path)
 	return at;
 }
 
+uint32_t node_in_part(struct part *part, uint32_t path)
+{
+	struct process *p = part->process;
+	uint32_t up[PATH_DEPTH_MAX + 1], n = 0, at = NODE_ROOT_AT;
+
+	if (!domains_matter(part, path))
+		return p->path[path].node != 0 ? p->path[path].node - 1 : node_of_path(p, path);
+	for (; path != PATH_ROOT; path = p->path[path].parent)
+		up[n++] = path;
+	while (n-- > 0)
+		if (p->path[up[n]].kind != PATH_KIND_EXCEPT && !domains_leave_out(part, up[n]))
+			at = node_child(p, at, p->path[up[n]].kind, p->path[up[n]].name);
+	return at;
+}
+
 uint32_t path_plain(const struct process *p, uint32_t path)
 {
 	return p->path[path].kind == PATH_KIND_EXCEPT ? p->path[path].parent : path;
 }
 
-uint32_t node_captured(struct process *p, uint32_t below, uint32_t path)
+uint32_t node_captured(struct part *part, uint32_t below, uint32_t path)
 {
+	struct process *p = part->process;
+	const bool own = domains_matter(part, path);
 	struct child c = {.parent = below, .name = path, .kind = KIND_CAPTURED_PATH};
-	uint32_t up[PATH_DEPTH_MAX + 1], n = 0, at = child_find(p, &c), i;
+	uint32_t up[PATH_DEPTH_MAX + 1], n = 0, at = own ? NODE_NONE : child_find(p, &c), i;
 
 	if (at != NODE_NONE)
 		return at;
@@ -299,9 +317,11 @@ uint32_t node_captured(struct process *p, uint32_t below, uint32_t path)
 	for (i = path; i != PATH_ROOT; i = p->path[i].parent)
 		up[n++] = i;
 	while (n-- > 0)
-		at = node_child(p, at, p->path[up[n]].kind, p->path[up[n]].name);
+		if (!own || !domains_leave_out(part, up[n]))
+			at = node_child(p, at, p->path[up[n]].kind, p->path[up[n]].name);
 	c.node = at;
-	child_keep(p, &c);
+	if (!own)
+		child_keep(p, &c);
 	return at;
 }
 

@@ -9,6 +9,7 @@
 
 #include "gpu_terms.h"
 
+struct part;
 struct process;
 
 #define NODE_NONE    UINT32_MAX
@@ -42,7 +43,11 @@ uint32_t node_of_path(struct process *p, uint32_t path);                   /* pa
 uint32_t node_of_stack(struct process *p, uint32_t python, uint32_t path); /* both < n_paths */
 uint32_t node_child(struct process *p, uint32_t parent, uint8_t kind, uint32_t name);
 uint32_t node_kernel(struct process *p, uint32_t parent, uint32_t name);
-uint32_t node_captured(struct process *p, uint32_t below, uint32_t path); /* path: plain */
+/* path: plain. part: it may leave domains of NVTX out. */
+uint32_t node_captured(struct part *part, uint32_t below, uint32_t path);
+/* As node_of_path(), in a session that may leave domains out: what stands below such a scope stands
+ * where that one would. */
+uint32_t node_in_part(struct part *part, uint32_t path);
 uint32_t node_other(struct process *p, uint32_t parent);
 
 /* Without what says which sessions it is not for. path < n_paths */

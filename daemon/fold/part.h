@@ -24,6 +24,9 @@ struct part {
 	struct part *next;     /* of the process, in whatever session */
 	bool cpu, gpu, python; /* what it takes of events */
 	uint8_t switches;      /* likewise: enum session_switch bits */
+	const char *domains;   /* likewise: a list of NVTX's; NULL: all. The session's */
+	uint32_t domain_asked; /* the last name that was looked for in it, and what came out */
+	bool domain_out;
 	bool attached, stored; /* stored: the member row is */
 	uint8_t slot;
 	uint32_t n_open; /* launches in flight */

@@ -34,11 +34,13 @@ struct name {
 
 struct path {
 	uint32_t parent, name;
-	uint32_t node; /* place + 1; 0: not needed yet */
+	uint32_t node;   /* place + 1; 0: not needed yet */
+	uint32_t domain; /* name of the NVTX domain that it is of; NAME_NONE: of none */
 	uint16_t depth;
 	uint8_t kind;
 	bool bad : 1;     /* broke a law: stands for ROOT/(other) */
 	bool surplus : 1; /* there was no room for it: stands for ROOT/(other) */
+	bool domains : 1; /* it, or one above it, is of a domain */
 };
 
 struct node {

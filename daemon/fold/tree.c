@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cells.h"
+#include "domains.h"
 #include "durations.h"
 #include "flight.h"
 #include "loss.h"
@@ -245,7 +246,7 @@ void tree_scope(
 	bool counts = true;
 	uint32_t at;
 
-	if (!part->cpu)
+	if (!part->cpu || domains_leave_out(part, path))
 		return;
 	if (!window_has(&part->window, begin) || !window_has(&part->window, end) ||
 		begin < part->window.active[part->window.n_active - 1].begin) {
@@ -254,7 +255,7 @@ void tree_scope(
 		if (!counts && ns == 0)
 			return;
 	}
-	key.node = p->path[path].node != 0 ? p->path[path].node - 1 : node_of_path(p, path);
+	key.node = node_in_part(part, path);
 	key.segment = segment_at(part, end);
 	at = tree_cell(part, &key);
 	if (at == TABLE_NONE)
@@ -281,9 +282,9 @@ void tree_sum(struct part *part, const struct sum_part *s)
 	const uint64_t refused = p->refused;
 	uint32_t at;
 
-	if (!part->cpu || !window_has(&part->window, s->opened))
+	if (!part->cpu || !window_has(&part->window, s->opened) || domains_leave_out(part, s->path))
 		return;
-	key.node = node_of_path(p, s->path);
+	key.node = node_in_part(part, s->path);
 	key.segment = segment_at(part, s->opened);
 	at = tree_cell(part, &key);
 	if (at == TABLE_NONE)
@@ -311,12 +312,12 @@ void tree_open_scope(
 	if (begin <
 		p->row.created_clock) /* 0: not known, and a session may be older than its job */
 		begin = p->row.created_clock;
-	if (!part->cpu || path == PATH_ROOT || begin > end)
+	if (!part->cpu || path == PATH_ROOT || begin > end || domains_leave_out(part, path))
 		return;
 	ns = window_overlap(&part->window, &p->clock, begin, end);
 	if (ns == 0)
 		return;
-	key.node = node_of_path(p, path);
+	key.node = node_in_part(part, path);
 	key.segment = segment_at(part, end);
 	at = tree_cell(part, &key);
 	if (at == TABLE_NONE)
@@ -337,9 +338,10 @@ void tree_seen_open(struct part *part, uint32_t path, uint64_t clock)
 	const uint32_t before = part->tree.n_cells;
 	uint32_t at;
 
-	if (!part->cpu || path == PATH_ROOT || !window_is_open(&part->window))
+	if (!part->cpu || path == PATH_ROOT || !window_is_open(&part->window) ||
+		domains_leave_out(part, path))
 		return;
-	key.node = node_of_path(part->process, path);
+	key.node = node_in_part(part, path);
 	key.segment = segment_at(part, clock);
 	at = tree_cell(part, &key);
 	if (at != TABLE_NONE && part->tree.n_cells != before)
@@ -367,7 +369,7 @@ static struct cell *call_count(
 
 	node = part->python && r->python != PATH_ROOT
 		       ? node_of_stack(p, known_path(p, r->python), path)
-		       : node_of_path(p, path);
+		       : node_in_part(part, path);
 	key.node = node_child(p, node, NODE_CALL, WORD_CLASS + class);
 	key.segment = segment_at(part, r->end);
 	at = tree_cell(part, &key);
@@ -479,10 +481,10 @@ static inline uint32_t gpu_place(
 	else if (python)
 		node = node_of_stack(p, known_path(p, l->python), path);
 	else
-		node = p->path[path].node != 0 ? p->path[path].node - 1 : node_of_path(p, path);
+		node = node_in_part(part, path);
 	if (g->captured != PATH_ROOT && (g->flags & GPU_FLAG_GRAPH) != 0) {
 		captured = path_plain(p, known_path(p, g->captured));
-		node = node_captured(p, node, captured);
+		node = node_captured(part, node, captured);
 		*ret_op = p->path[captured].kind == PATH_KIND_OP;
 	}
 	return node;

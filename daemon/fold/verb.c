@@ -362,6 +362,7 @@ static void row_of_verb(struct row_session *r, const struct j_verb *v)
 	words_field(r->mode, sizeof(r->mode), v->mode, sizeof(v->mode));
 	words_field(r->hook, sizeof(r->hook), v->hook, sizeof(v->hook));
 	words_field(r->command, sizeof(r->command), v->command, sizeof(v->command));
+	words_field(r->nvtx_domains, sizeof(r->nvtx_domains), v->domains, sizeof(v->domains));
 }
 
 /* The text was checked before it was written; the journal is checked again. */
@@ -436,7 +437,8 @@ static bool job_row(struct process *p, const struct rec_session *r, struct row_s
 		size_t cap;
 	} text[] = {{r->name, row->name, sizeof(row->name)},
 		{r->backend, row->backend, sizeof(row->backend)},
-		{r->mode, row->mode, sizeof(row->mode)}, {r->hook, row->hook, sizeof(row->hook)}};
+		{r->mode, row->mode, sizeof(row->mode)}, {r->hook, row->hook, sizeof(row->hook)},
+		{r->domains, row->nvtx_domains, sizeof(row->nvtx_domains)}};
 	uint32_t i, bytes;
 	const char *from;
 

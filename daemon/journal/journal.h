@@ -140,7 +140,9 @@ struct j_verb {
 	uint8_t data, context, cpu, gpu; /* enums of session_terms.h */
 	char name[128] /* also of a label */, backend[32], mode[64], hook[32],
 		command[128]; /* NUL-terminated */
+	char domains[128];    /* of NVTX, likewise; an older daemon's entry ends before it */
 };
+#define J_VERB_LEAST offsetof(struct j_verb, domains)
 
 struct j_anchor {
 	uint64_t clock, monotonic_ns, realtime_ns; /* at one instant */

@@ -92,16 +92,16 @@ static PyObject *native_span_end(PyObject *m, PyObject *args)
 static PyObject *native_start(PyObject *m, PyObject *args)
 {
 	struct protond_options o = {0};
-	const char *name, *switches;
+	const char *name, *switches, *domains;
 	int r;
 
 	(void)m;
-	if (!PyArg_ParseTuple(args, "szzzzziiz:start", &name, &o.backend, &o.mode, &o.data,
-		    &o.context, &o.hook, &o.cpu_off, &o.autostart, &switches))
+	if (!PyArg_ParseTuple(args, "szzzzziizz:start", &name, &o.backend, &o.mode, &o.data,
+		    &o.context, &o.hook, &o.cpu_off, &o.autostart, &switches, &domains))
 		return NULL;
 	protond_env_read(); /* os.environ changes with the lock held */
 	Py_BEGIN_ALLOW_THREADS;
-	r = protond_start_by_env_read(name, &o, switches);
+	r = protond_start_by_env_read(name, &o, switches, domains);
 	Py_END_ALLOW_THREADS;
 	return PyLong_FromLong(r);
 }

@@ -104,7 +104,9 @@ struct session_options {
 	uint32_t backend, mode, hook; /* process-local name ids, 0 none */
 	uint8_t data, context, cpu, switches;
 	uint64_t flags;
+	uint32_t domains; /* likewise; there with SESSION_DOMAINS in flags */
 };
+#define SESSION_DOMAINS (1ull << 63)
 
 struct protond_engine {
 	uint32_t abi, bytes;

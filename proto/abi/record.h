@@ -216,7 +216,9 @@ struct rec_session {
 	uint8_t switches;           /* enum session_switch bits */
 	uint32_t format;            /* SESSION_FINALIZE: name id of the format */
 	uint64_t flags;             /* PROTOND_* flags of the call */
-	uint64_t pad1[2];
+	uint32_t domains;           /* name id of a list of NVTX's: range_name.h; NAME_NONE: all */
+	uint32_t pad0;
+	uint64_t pad1;
 };
 
 /* SESSION as it is written from RING_ABI_CUTS on: with all that the process had lost by then, so that

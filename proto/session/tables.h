@@ -118,7 +118,8 @@
         C(stored_bytes,         U64_MAYBE,   -,   "INTEGER") /* about: what its rows take of the file */ \
         C(tags,                 TEXT_MAYBE,  256, "TEXT") /* label.h */                             \
         C(note,                 TEXT_MAYBE,  128, "TEXT")                                           \
-        C(switches,             U8,          -,   "INTEGER NOT NULL DEFAULT 0") /* enum session_switch bits */
+        C(switches,             U8,          -,   "INTEGER NOT NULL DEFAULT 0") /* enum session_switch bits */ \
+        C(nvtx_domains,         TEXT,        128, "TEXT NOT NULL DEFAULT ''") /* a list: range_name.h */
 #define COLUMNS_member(C)                                                                           \
         C(session,              I64,         -,   "INTEGER NOT NULL")                               \
         C(process,              I64,         -,   "INTEGER NOT NULL")

@@ -22,7 +22,7 @@
         X(flush_ms,        lib,   int,   "100",    "", "time between two flushes of finished GPU work, ms")             \
         X(stall_ms,        lib,   int,   "30000",  "", "time without a delivery after which running kernels are asked for, ms") \
         X(raw_dump,        lib,   text,  "",       "", "for developers: directory that all of CUPTI's data is written to")                \
-        X(nvtx_domains,    lib,   text,  "",       "", "NVTX: the domains whose ranges and marks are scopes, with commas; `default` is the one without a name; empty: all") \
+        X(nvtx_domains,    lib,   text,  "",       "", "NVTX: the domains whose ranges and marks are scopes, with commas; `default` is the one without a name; -NAME: all but that; empty: all") \
         X(hook,            torch, words, "",       "torch triton none", "frameworks to name (set by `protonctl run -k`)") \
         X(as_proton,       lib,   flag,  "0",      "", "Python: `import triton.profiler` gives protond (set by `protonctl run --as-proton`)") \
         X(stacks,          lib,   flag,  "0",      "", "Python: stacks can be asked for (set by `protonctl run -c python`; importing protond does it too)") \

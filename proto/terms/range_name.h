@@ -16,7 +16,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#define RANGE_VALUES 8u /* further ones are counted */
+#define DOMAINS_BYTES 128u /* of a session's list of domains */
+#define RANGE_VALUES  8u   /* further ones are counted */
 
 struct range_word {
 	const char *s;
@@ -203,6 +204,26 @@ static inline uint32_t range_name_text(const struct range_name *r, char *ret, ui
 		used += n;
 	}
 	return used;
+}
+
+/* Is a domain on a list, words parted by commas? `default` is the one without a name; of "-TSL" all
+ * but TSL. An empty list has all. */
+static inline bool range_domain_is_in(const char *list, const char *name, uint32_t n)
+{
+	bool only = false, in = false;
+	uint32_t bytes, minus;
+
+	for (; *list != '\0'; list += bytes + (list[bytes] == ',')) {
+		bytes = (uint32_t)strcspn(list, ",");
+		minus = *list == '-';
+		only |= minus == 0 && bytes > 0;
+		if (bytes - minus != n || memcmp(list + minus, name, n) != 0)
+			continue;
+		if (minus != 0)
+			return false;
+		in = true;
+	}
+	return in || !only;
 }
 
 #endif

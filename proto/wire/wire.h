@@ -30,7 +30,7 @@
         X(status,     "status",     'A', "{} → {daemon, pid, uptime_s, jobs, sessions, journal_bytes, rss_bytes, cpu_s, drops, db, db_bytes, gpu, warnings}") \
         X(jobs,       "jobs",       'A', "{all?} → {jobs: [{pid, ring, uid, command, cwd, rank, started_ns, gpu, gpu_text, sessions, events, kernels, drops, ended}]}") \
         X(sessions,   "sessions",   'A', "{} → {sessions: [{id, uuid, name, command, state, source, uid, created_ns, ended_ns, duration_ns, processes, launches, matched, empty, tags, note}]}") \
-        X(start,      "start",      'O', "{name, pid?, all?, match?, token?, source?, backend?, mode?, data?, context?, hook?, cpu?, gpu?, switches?} → {id, uuid, jobs, settled}  (once those jobs record, at most 2 s)") \
+        X(start,      "start",      'O', "{name, pid?, all?, match?, token?, source?, backend?, mode?, data?, context?, hook?, cpu?, gpu?, switches?, nvtx_domains?} → {id, uuid, jobs, settled}  (once those jobs record, at most 2 s)") \
         X(activate,   "activate",   'O', "{session} → {id, uuid}")                                                \
         X(stop,       "stop",       'O', "{session} → {id, uuid}")                                                \
         X(switch,     "switch",     'O', "{session, on?, off?} → {id, uuid}  (words parted by commas)")            \

@@ -27,6 +27,9 @@ void session_params(const struct ctl *c, struct wire_buf *b)
 		if (v != NULL)
 			wire_kv_str(b, shared_options[i], v);
 	}
+	v = ctl_option(c, "nvtx-domains");
+	if (v != NULL)
+		wire_kv_str(b, "nvtx_domains", v);
 }
 
 /* A call whose only parameter is a session or a pid. Exit code; what failed was said. */

@@ -22,7 +22,7 @@
 #define TEXT_TRIES  8u
 
 static const struct protond_host *host;
-static const char *domains;           /* those that are recorded; NULL: all */
+static const char *domains;           /* PROTOND_NVTX_DOMAINS */
 static bool default_out;              /* the one without a name is not */
 static _Atomic uint32_t xla_pass;     /* the name's id, once it was seen */
 static _Atomic uint64_t texts[TEXTS]; /* hashes of those that properties had; 0: free */
@@ -317,26 +317,14 @@ uint32_t nvtx_string_text(const void *handle)
 
 /* --- domains --- */
 
-static bool is_listed(const char *name, size_t n)
-{
-	const char *at = domains, *end;
-
-	for (; at != NULL; at = *end != '\0' ? end + 1 : NULL) {
-		end = strchrnul(at, ',');
-		if ((size_t)(end - at) == n && memcmp(at, name, n) == 0)
-			return true;
-	}
-	return domains == NULL;
-}
-
 const void *nvtx_domain(int32_t type, const void *text)
 {
 	char room[TEXT_MAX];
 	uint32_t n;
 	const char *s = text_of(type, text, room, &n);
 
-	return handle_of(
-		is_listed(s, n) ? HANDLE_DOMAIN : HANDLE_DOMAIN_OUT, host->intern(s, n), 0);
+	return handle_of(range_domain_is_in(domains, s, n) ? HANDLE_DOMAIN : HANDLE_DOMAIN_OUT,
+		host->intern(s, n), 0);
 }
 
 /* A domain that is not ours is none that is listed. */
@@ -346,14 +334,13 @@ bool nvtx_is_out(const void *domain)
 		return default_out;
 	if (handle_read(domain, HANDLE_DOMAIN, HANDLE_DOMAIN) != 0)
 		return false;
-	return domains != NULL || handle_read(domain, HANDLE_DOMAIN_OUT, HANDLE_DOMAIN_OUT) != 0;
+	return *domains != '\0' || handle_read(domain, HANDLE_DOMAIN_OUT, HANDLE_DOMAIN_OUT) != 0;
 }
 
 void nvtx_names_begin(const struct protond_host *whose)
 {
 	host = whose;
 	domains = agent_env("PROTOND_NVTX_DOMAINS");
-	if (domains != NULL && *domains == '\0')
-		domains = NULL;
-	default_out = !is_listed("default", 7);
+	domains = domains != NULL ? domains : "";
+	default_out = !range_domain_is_in(domains, "default", 7);
 }

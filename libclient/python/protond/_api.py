@@ -258,7 +258,8 @@ def _module(name):
     raise NotImplementedError(name)
 
 
-def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, hook=None, cpu_off=False, switches=None):
+def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, hook=None, cpu_off=False, switches=None,
+          nvtx_domains=None):
     """Starts a session and makes it active; returns its id, an int >= 0.
 
     name: also the file, without suffix, that finalize() writes ("proton" when None; "-" or "":
@@ -272,6 +273,8 @@ def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, 
         "torch" (names what PyTorch does: see protond.torch), or a hooks.Hook.
     cpu_off: scopes cost less and have no CPU time.
     switches: what else is recorded, words parted by commas: "sync" (calls that wait for the GPU).
+    nvtx_domains: those whose ranges and marks are in it, parted by commas; "default" is the one without
+        a name, "-NAME" all but that. None: all.
 
     A daemon is started when none runs, unless PROTOND_AUTOSTART=0. Waits until recording has begun,
     at most 10 s. With PROTOND_DISABLE=1 or TRITON_PROTON_DISABLE=1, and in a script under
@@ -291,7 +294,7 @@ def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, 
     _offer_nvtx()
     autostart = os.environ.get("PROTOND_AUTOSTART", "1") != "0"
     path = os.fspath(name) if name is not None else DEFAULT_PROFILE_NAME
-    session = _check(_native.start(path or "-", backend, files, data, context, None, cpu_off, autostart, switches))
+    session = _check(_native.start(path or "-", backend, files, data, context, None, cpu_off, autostart, switches, nvtx_domains))
     _native.markers(_nvtx())
     new = session not in _sessions
     if new:
