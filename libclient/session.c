@@ -131,16 +131,13 @@ static uint32_t optional(const char *s)
 	return s != NULL && s[0] != '\0' ? protond_name(s) : 0;
 }
 
-/* What was added to protond_start(). */
-struct more {
-	const char *switches, *domains; /* NULL: nothing */
+struct more { /* than protond_start() has; NULL: nothing */
+	const char *switches, *domains;
 };
 
 static int options_read(const struct protond_options *o, const struct more *more,
 	struct session_options *ret, uint32_t *ret_want)
 {
-	const char *switches = more->switches;
-
 	/* clang-format off */
 	static const struct choice backend[] = {
 #define X(name, vendor, caps, injection) {#name, 1},
@@ -174,11 +171,12 @@ static int options_read(const struct protond_options *o, const struct more *more
 		return fail(-EINVAL, "unknown context '%.40s': use shadow or python", o->context);
 	if (!choose(hook, o->hook, &hooked))
 		return fail(-EINVAL, "unknown hook '%.40s': use triton or torch", o->hook);
-	if (switches != NULL && *switches != '\0' && !switches_read(switches, &ret->switches))
-		return fail(-EINVAL, "unknown switch in '%.40s': use " SWITCH_WORDS, switches);
+	if (more->switches != NULL && *more->switches != '\0' &&
+		!switches_read(more->switches, &ret->switches))
+		return fail(
+			-EINVAL, "unknown switch in '%.40s': use " SWITCH_WORDS, more->switches);
 	if (more->domains != NULL && strlen(more->domains) >= DOMAINS_BYTES)
-		return fail(-EINVAL, "the names of NVTX domains have at most %u bytes",
-			DOMAINS_BYTES - 1);
+		return fail(-EINVAL, "NVTX domains: at most %u bytes", DOMAINS_BYTES - 1);
 	*ret_want = WANT_SCOPES | WANT_METRICS;
 	*ret_want |= gpu != 0 ? want_of_switches(ret->switches) : 0;
 	*ret_want |= o->cpu_off == 0 ? (uint32_t)WANT_CPU_TIME : 0;

@@ -572,7 +572,7 @@ static bool is_within(const struct payloads *p, const char *at, uint64_t bytes)
 /* False: it is not there. */
 static bool give_field(struct giving *g, const struct field *f, uint32_t i)
 {
-	const char *base = g->p->at[i].at, *at = base + f->offset;
+	const char *base = g->p->at[i].at, *at = base + f->offset, *to;
 	const uint64_t had = bytes_had(g->p, i);
 	uint64_t n = f->count > 0 ? f->count : 1, bytes;
 
@@ -584,10 +584,11 @@ static bool give_field(struct giving *g, const struct field *f, uint32_t i)
 	if (n > UINT32_MAX)
 		return false;
 	bytes = n * f->type.bytes;
-	if (f->offset + (f->pointer ? sizeof(at) : bytes) > had)
+	if (f->offset + (f->pointer ? sizeof(to) : bytes) > had)
 		return false;
 	if (f->pointer) {
-		memcpy(&at, at, sizeof(at));
+		memcpy(&to, at, sizeof(to));
+		at = to;
 		if (!is_within(g->p, at, bytes))
 			return false;
 	}
