@@ -36,6 +36,7 @@
 
 #include "agent.h"
 #include "clock.h"
+#include "named.h"
 #include "record.h"
 #include "ring_file.h"
 #include "sync.h"
@@ -362,9 +363,10 @@ static void lane_own(struct lane *l, uint32_t tid, enum lane_state state)
 void lane_claim(uint32_t tid, bool own_name, void **ret_lane)
 {
 	char name[16] = "protond";
+	const char *given;
 	struct lane *l;
 	sigset_t mask;
-	uint32_t id;
+	uint32_t id, bytes;
 	bool fresh;
 
 	if (core.lanes == NULL)
@@ -374,7 +376,8 @@ void lane_claim(uint32_t tid, bool own_name, void **ret_lane)
 		return;
 	if (own_name)
 		(void)prctl(PR_GET_NAME, name, 0, 0, 0);
-	id = agent_name(name, strlen(name));
+	given = own_name ? named_thread(tid, &bytes) : NULL;
+	id = given != NULL ? agent_name(given, bytes) : agent_name(name, strlen(name));
 	agent_lock_tables(&mask);
 	l = lane_next(&fresh);
 	if (l != NULL) {

@@ -18,6 +18,7 @@
 #include "clock.h"
 #include "guard.h"
 #include "intern.h"
+#include "named.h"
 #include "proxy.h"
 #include "record.h"
 #include "sums.h"
@@ -618,6 +619,7 @@ void scope_thread_exit(struct pd_thread *t)
 	if (t->depth > 0)
 		scope_unwind(t, 0);
 	guard_in(t);
+	named_forget(t->tid);
 	agent_self = NULL; /* not before: a handler that launches keeps it again */
 	l = t->engine;
 	t->engine = NULL;

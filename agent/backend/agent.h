@@ -56,6 +56,8 @@ void agent_metric_at(
 bool agent_metrics_on(void); /* [any] Somebody wants metrics. */
 /* [any] n values are not recorded: enum lost_cause, one without a counter in the ring. */
 void agent_lost(struct pd_thread *t, uint32_t cause, uint64_t n);
+/* [any] A thread's name from now on, the caller's or another's: a process-local name. */
+void agent_thread_named(struct pd_thread *t, uint32_t tid, uint32_t name);
 void agent_span(struct pd_thread *t, uint64_t context, uint64_t begin);
 uint64_t agent_span_begin(void);
 

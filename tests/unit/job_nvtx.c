@@ -352,6 +352,61 @@ START_TEST(domains_that_are_listed)
 }
 END_TEST
 
+/* THREAD records: the name of each; the first is the agent's. */
+static void threads_fn(void *arg, const struct view *v, uint32_t lane, const uint64_t *rec)
+{
+	char *to = arg;
+
+	seen_fn(&(struct seen){NULL, 0, 0}, v, lane, rec);
+	if (REC_TYPE(*rec) == REC_THREAD)
+		(void)snprintf(
+			to + strlen(to), 256 - strlen(to), "%s;", view_name(v, REC_ID(*rec)));
+}
+
+static uint32_t worker;
+
+static void *named_by_another(void *arg)
+{
+	pthread_barrier_t *both = arg;
+
+	worker = t_thread()->tid;
+	(void)pthread_barrier_wait(both);
+	(void)pthread_barrier_wait(both);
+	ck_assert_int_eq(nvtx.push_a("x"), 0);
+	ck_assert_int_eq(nvtx.pop(), 0);
+	t_e->thread_exit(t_thread());
+	free(t_self);
+	return NULL;
+}
+
+/* By itself while it has a lane, before that, and by another; too many, and of no number. */
+START_TEST(names_of_threads)
+{
+	char told_names[256] = "";
+	pthread_barrier_t both;
+	pthread_t thread;
+
+	open_ring();
+	ck_assert_uint_eq(attach(), 1);
+	nvtx.thread((uint32_t)getpid(), "before");
+	ck_assert_int_eq(t_e->want(WANT_ALL), 0);
+	ck_assert_int_eq(nvtx.push_a("x"), 0);
+	nvtx.thread((uint32_t)getpid(), "main");
+	ck_assert_int_eq(nvtx.pop(), 0);
+	nvtx.thread(0, "nobody");
+	ck_assert_int_eq(pthread_barrier_init(&both, NULL, 2), 0);
+	ck_assert_int_eq(pthread_create(&thread, NULL, named_by_another, &both), 0);
+	(void)pthread_barrier_wait(&both);
+	nvtx.thread(worker, "worker");
+	for (uint32_t i = 0; i < 100; i++)
+		nvtx.thread(UINT32_MAX - i, "far away");
+	(void)pthread_barrier_wait(&both);
+	ck_assert_int_eq(pthread_join(thread, NULL), 0);
+	(void)view_walk(&t_v, threads_fn, told_names);
+	ck_assert_str_eq(told_names, "protond;before;main;worker;");
+}
+END_TEST
+
 static void ranges(TCase *c)
 {
 	tcase_add_test(c, nvtx_ranges);
@@ -359,6 +414,7 @@ static void ranges(TCase *c)
 	tcase_add_test(c, nvtx_ranges_that_were_unwound);
 	tcase_add_loop_test(c, nvtx_can_be_off, 0, 5);
 	tcase_add_test(c, started_and_ended);
+	tcase_add_test(c, names_of_threads);
 	tcase_add_test(c, marks_and_numbers);
 	tcase_add_loop_test(c, domains_that_are_listed, 0, 4);
 }

@@ -80,6 +80,7 @@ static struct {
 	int (*push_ex)(const void *), (*push_a)(const char *), (*pop)(void),
 		(*domain_push)(const void *, const void *);
 	const void *(*domain)(const char *), *(*string)(const void *, const char *);
+	void (*thread)(uint32_t, const char *);
 } nvtx;
 
 static uint32_t attach(void)
@@ -94,7 +95,7 @@ static uint32_t attach(void)
 		{&nvtx.pop, &slots[0][11]}, {&nvtx.domain_mark, &slots[1][1]},
 		{&nvtx.domain_start, &slots[1][2]}, {&nvtx.domain_end, &slots[1][3]},
 		{&nvtx.domain_push, &slots[1][4]}, {&nvtx.domain, &slots[1][12]},
-		{&nvtx.string, &slots[1][10]}};
+		{&nvtx.string, &slots[1][10]}, {&nvtx.thread, &slots[0][14]}};
 	uint32_t r;
 	void *fn;
 

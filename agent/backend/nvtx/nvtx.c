@@ -41,6 +41,8 @@ enum core_slot {
 	CORE_PUSH_A = 9,
 	CORE_PUSH_W = 10,
 	CORE_POP = 11,
+	CORE_THREAD_A = 14,
+	CORE_THREAD_W = 15,
 };
 enum core2_slot {
 	CORE2_MARK_EX = 1,
@@ -454,6 +456,16 @@ static const void *domain_w(const wchar_t *s)
 	return nvtx_domain(MESSAGE_WIDE, s);
 }
 
+static void thread_a(uint32_t tid, const char *s)
+{
+	agent_thread_named(host->thread(), tid, nvtx_plain(MESSAGE_ASCII, s));
+}
+
+static void thread_w(uint32_t tid, const wchar_t *s)
+{
+	agent_thread_named(host->thread(), tid, nvtx_plain(MESSAGE_WIDE, s));
+}
+
 /* --- attaching -------------------------------------------------------------------------------- */
 
 struct slot {
@@ -508,6 +520,8 @@ static uint32_t nvtx_attach(const struct protond_host *whose, void *get_export_t
 		SLOT(CORE_PUSH_A, push_a),
 		SLOT(CORE_PUSH_W, push_w),
 		SLOT(CORE_POP, pop),
+		SLOT(CORE_THREAD_A, thread_a),
+		SLOT(CORE_THREAD_W, thread_w),
 	};
 	static const struct slot second[] = {
 		SLOT(CORE2_MARK_EX, domain_mark_ex),

@@ -317,6 +317,15 @@ uint32_t nvtx_string_text(const void *handle)
 
 /* --- domains --- */
 
+uint32_t nvtx_plain(int32_t type, const void *text)
+{
+	char room[TEXT_MAX];
+	uint32_t n;
+	const char *s = text_of(type, text, room, &n);
+
+	return host->intern(s, n < DOMAIN_MOST ? n : DOMAIN_MOST);
+}
+
 const void *nvtx_domain(int32_t type, const void *text)
 {
 	char room[TEXT_MAX];

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: MIT. named.c: threads that the program gave a name, also before they have
+ * a lane, and by others. So many are kept at a time; further ones have the system's name. */
+#include "named.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+
+#include "agent.h"
+#include "core.h"
+#include "guard.h"
+#include "intern.h"
+#include "lane.h"
+
+#define NAMED 64u
+
+static struct {
+	_Atomic uint32_t tid; /* 0: free */
+	_Atomic uint32_t name;
+} named[NAMED];
+
+const char *named_thread(uint32_t tid, uint32_t *ret_bytes)
+{
+	uint32_t name = 0;
+
+	for (uint32_t i = 0; i < NAMED && name == 0; i++)
+		if (atomic_load_explicit(&named[i].tid, memory_order_relaxed) == tid)
+			name = atomic_load_explicit(&named[i].name, memory_order_relaxed);
+	return name != 0 ? core.host->name(name, ret_bytes) : NULL;
+}
+
+void named_forget(uint32_t tid)
+{
+	for (uint32_t i = 0; i < NAMED; i++)
+		if (atomic_load_explicit(&named[i].tid, memory_order_relaxed) == tid)
+			atomic_store_explicit(&named[i].tid, 0, memory_order_relaxed);
+}
+
+/* Two at once may both find a place: the first one counts. */
+static void keep(uint32_t tid, uint32_t name)
+{
+	uint32_t was;
+
+	for (uint32_t i = 0; i < NAMED; i++) {
+		was = atomic_load_explicit(&named[i].tid, memory_order_relaxed);
+		if (was == 0)
+			(void)atomic_compare_exchange_strong_explicit(&named[i].tid, &was, tid,
+				memory_order_relaxed, memory_order_relaxed);
+		if (was != 0 && was != tid)
+			continue;
+		atomic_store_explicit(&named[i].name, name, memory_order_relaxed);
+		return;
+	}
+}
+
+/* Of a thread that has a lane, and is the caller, from here on; of others, once they get one. */
+void agent_thread_named(struct pd_thread *t, uint32_t tid, uint32_t name)
+{
+	const int e = errno;
+	struct rec_thread r = {.tid = tid};
+	struct lane *l;
+
+	if (tid == 0 || name == 0)
+		return;
+	keep(tid, name);
+	if (t == NULL || t->tid != tid || t->engine == NULL || (t->busy != 0 && !guard_heal(t)))
+		return;
+	guard_in(t);
+	l = t->engine;
+	l->name = table_name_of(name);
+	r.hdr = REC_HDR(sizeof(r), REC_THREAD, 0, 0, l->name);
+	r.clock = agent_clock();
+	r.generation = atomic_load_explicit(&l->shared->generation, memory_order_relaxed);
+	(void)lane_put(l, &r, sizeof(r));
+	guard_out(t);
+	errno = e;
+}
