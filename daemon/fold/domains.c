@@ -3,15 +3,11 @@
 #include "domains.h"
 
 #include "range_name.h"
-#include "ring.h"
 
-bool domains_leave_out(struct part *part, uint32_t path)
+bool domains_ask(struct part *part, uint32_t domain)
 {
 	const struct process *p = part->process;
-	const uint32_t domain = p->path[path].domain;
 
-	if (part->domains == NULL || domain == NAME_NONE)
-		return false;
 	if (part->domain_asked != domain) { /* one after the other they are mostly the same */
 		part->domain_asked = domain;
 		part->domain_out = !range_domain_is_in(

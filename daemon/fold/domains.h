@@ -9,8 +9,14 @@
 #include "part.h"
 #include "process.h"
 
+bool domains_ask(struct part *part, uint32_t domain); /* a name's id */
+
 /* Is a scope with this path, or a number of it, not for this session? */
-bool domains_leave_out(struct part *part, uint32_t path);
+static inline bool domains_leave_out(struct part *part, uint32_t path)
+{
+	return part->domains != NULL && part->process->path[path].domain != 0 &&
+	       domains_ask(part, part->process->path[path].domain);
+}
 
 /* Does the session stand otherwise in this path than others? */
 static inline bool domains_matter(const struct part *part, uint32_t path)

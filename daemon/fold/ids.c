@@ -23,6 +23,9 @@ static bool path_check(const struct process *p, const struct ring_path *from, st
 		from->parent < id && from->name < p->told_names && from->kind > PATH_KIND_ROOT &&
 		from->kind < PATH_KIND_MAX && from->kind != PATH_KIND_KERNEL && from->depth > 0 &&
 		from->depth <= PATH_DEPTH_MAX && p->path[from->parent].kind != PATH_KIND_EXCEPT;
+	const uint32_t domain = from->domain < p->n_names && from->domain < PATH_DOMAIN_END
+					? from->domain
+					: NAME_NONE;
 	const struct path *parent = ok ? &p->path[from->parent] : NULL;
 
 	*ret = p->path[PATH_OTHER];
@@ -31,10 +34,10 @@ static bool path_check(const struct process *p, const struct ring_path *from, st
 	if (!ret->bad && !ret->surplus)
 		*ret = (struct path){.parent = from->parent,
 			.name = from->name < p->n_names ? from->name : NAME_OTHER,
-			.domain = from->domain < p->n_names ? from->domain : NAME_NONE,
-			.depth = from->depth,
-			.kind = (uint8_t)from->kind,
-			.domains = parent->domains || from->domain != NAME_NONE};
+			.domain = domain & (PATH_DOMAIN_END - 1),
+			.depth = from->depth & 511u,
+			.kind = from->kind & 7u,
+			.domains = (parent->domains != 0 || domain != NAME_NONE) & 1u};
 	return !ret->bad;
 }
 

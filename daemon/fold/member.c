@@ -40,6 +40,8 @@ struct part *part_new(struct session *s, struct process *p)
 	part->gpu = s->row.gpu == SESSION_GPU_WANTED && strcmp(s->row.backend, "none") != 0;
 	part->python = s->row.context == 1;
 	part->domains = *s->row.nvtx_domains != '\0' ? s->row.nvtx_domains : NULL;
+	part->cpu_plain = part->cpu && part->domains == NULL;
+	part->odd_places = part->python || part->domains != NULL;
 	part_set_switches(part);
 	if (s->row.data != SESSION_TREE) {
 		part->timeline = calloc(1, sizeof(*part->timeline));

@@ -234,8 +234,9 @@ static uint16_t segment_at(const struct part *part, uint64_t clock)
 
 /* --- scopes --- */
 
-void tree_scope(
-	struct part *part, const struct lane *lane, const struct rec_scope *r, uint64_t own_ns)
+/* Twice: most sessions leave nothing out, and pay nothing for those that do. */
+static inline __attribute__((always_inline)) void scope_in(struct part *part,
+	const struct lane *lane, const struct rec_scope *r, uint64_t own_ns, bool plain)
 {
 	const uint64_t begin = r->begin, end = r->end;
 	const uint32_t path = REC_ID(r->hdr);
@@ -246,8 +247,6 @@ void tree_scope(
 	bool counts = true;
 	uint32_t at;
 
-	if (!part->cpu || domains_leave_out(part, path))
-		return;
 	if (!window_has(&part->window, begin) || !window_has(&part->window, end) ||
 		begin < part->window.active[part->window.n_active - 1].begin) {
 		counts = window_has(&part->window, end);
@@ -255,7 +254,8 @@ void tree_scope(
 		if (!counts && ns == 0)
 			return;
 	}
-	key.node = node_in_part(part, path);
+	key.node = plain && p->path[path].node != 0 ? p->path[path].node - 1
+						    : node_in_part(part, path);
 	key.segment = segment_at(part, end);
 	at = tree_cell(part, &key);
 	if (at == TABLE_NONE)
@@ -272,6 +272,15 @@ void tree_scope(
 	if (part->timeline != NULL)
 		timeline_scope(part, lane, c, begin, end,
 			REC_FLAGS(r->hdr) & (SCOPE_BEGAN_BEFORE | SCOPE_UNWOUND | SCOPE_SPAN));
+}
+
+void tree_scope(
+	struct part *part, const struct lane *lane, const struct rec_scope *r, uint64_t own_ns)
+{
+	if (part->cpu_plain)
+		scope_in(part, lane, r, own_ns, true);
+	else if (part->cpu && !domains_leave_out(part, REC_ID(r->hdr)))
+		scope_in(part, lane, r, own_ns, false);
 }
 
 void tree_sum(struct part *part, const struct sum_part *s)
@@ -471,14 +480,15 @@ static inline uint32_t gpu_place(
 	struct part *part, const struct launch *l, const struct gpu *g, bool *ret_op)
 {
 	struct process *p = part->process;
-	const bool python = part->python && l->python != PATH_ROOT;
 	uint32_t path = known_path(p, l->path), node, captured;
 
 	*ret_op = (l->flags & LAUNCH_OP) != 0;
 
 	if (l->list == LIST_WAITING)
 		node = node_child(p, NODE_ROOT_AT, NODE_SCOPE, WORD_NO_LAUNCH);
-	else if (python)
+	else if (!part->odd_places && p->path[path].node != 0)
+		node = p->path[path].node - 1;
+	else if (part->python && l->python != PATH_ROOT)
 		node = node_of_stack(p, known_path(p, l->python), path);
 	else
 		node = node_in_part(part, path);
