@@ -14,6 +14,7 @@
 #include "record.h"
 #include "ring.h"
 #include "state.h"
+#include "steps.h"
 #include "timeline.h"
 #include "tree.h"
 
@@ -147,6 +148,20 @@ static void total_add(struct part *part, struct metric *m, const struct total_pa
 	}
 }
 
+/* A number that was told in a step. */
+static void tell_step(
+	struct part *part, const struct metric *m, uint32_t path, struct step_number *x)
+{
+	struct process *p = part->process;
+	const uint32_t node = part->python ? node_of_path(p, path) : m->node;
+
+	if (p->node[node].step == STEP_NO)
+		return;
+	x->name = m->name;
+	x->kind = m->kind;
+	steps_tell(part, x);
+}
+
 void tree_total(struct part *part, const struct total_part *x)
 {
 	struct process *p = part->process;
@@ -181,6 +196,14 @@ void tree_total(struct part *part, const struct total_part *x)
 	}
 	m->count += x->n;
 	dirty_mark(&part->tree.dirty_metrics, &m->dirty, (uint32_t)(m - part->tree.metric));
+	if (x->type != METRIC_STR)
+		tell_step(part, m, x->path,
+			&(struct step_number){
+				.v = m->kind == KIND_PROPERTY
+					     ? as_f64(x->type, x->latest)
+					     : as_f64(x->type, x->sum) - as_f64(x->type, x->before),
+				.clock = x->burst.to,
+				.lane = x->burst.lane_index});
 	if (x->surplus)
 		loss_part(part, LOST_NODES, x->n);
 	if (part->timeline != NULL && x->n != 0)
@@ -208,6 +231,11 @@ void tree_metric(struct part *part, const struct lane *lane, const struct rec_me
 	if (m == NULL)
 		return;
 	metric_merge(part, m, type, r);
+	if (type != METRIC_STR)
+		tell_step(part, m, REC_ID(r->hdr),
+			&(struct step_number){.v = as_f64(type, r->value),
+				.clock = r->clock,
+				.lane = (uint32_t)(lane - p->lane)});
 	if (part->timeline != NULL)
 		timeline_metric(part, lane, m, r);
 }

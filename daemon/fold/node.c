@@ -13,6 +13,8 @@
 #include "ring.h"
 #include "session_terms.h"
 #include "state.h"
+#include "step_name.h"
+#include "steps.h"
 #include "words.h"
 
 static const char *const word_text[] = {
@@ -124,6 +126,9 @@ uint32_t node_add(
 
 	MUST(parent < p->n_nodes);
 	node_hash(p->node[parent].hash, kind, name, bytes, n.hash);
+	n.step = p->node[parent].step != STEP_NO                ? STEP_BELOW
+		 : kind == NODE_SCOPE && timeline_is_step(name) ? STEP_IS
+								: STEP_NO;
 	at = node_by_hash(p, n.hash);
 	return at != TABLE_NONE ? at : node_append(p, &n);
 }

@@ -5,6 +5,7 @@
 #include "chunks.h"
 #include "process.h"
 #include "session.h"
+#include "steps.h"
 
 void part_grew(struct part *part, uint64_t bytes)
 {
@@ -20,6 +21,8 @@ bool part_is_clean(const struct part *part)
 		part->tree.dirty_configs.n > 0 || part->loss_dirty != 0 || part->counted_dirty != 0)
 		return false;
 	if (part->timeline != NULL && (part->timeline->dirty || part->timeline->n_sealed > 0))
+		return false;
+	if (part->steps != NULL && part->steps->dirty)
 		return false;
 	for (i = 0; i < part->tree.n_busy; i++)
 		if (part->tree.busy[i]->dirty)

@@ -53,6 +53,7 @@ struct node {
 	uint32_t round; /* the collect that last wrote it */
 	uint32_t other; /* place + 1 of its (other) */
 	uint8_t kind;
+	uint8_t step; /* enum node_step */
 };
 
 struct child { /* (parent, kind, name id) → node, so that no event hashes text */

@@ -20,6 +20,7 @@
 #include "ring.h"
 #include "session.h"
 #include "state.h"
+#include "steps.h"
 #include "timeline.h"
 #include "tree.h"
 #include "verb.h"
@@ -406,6 +407,19 @@ static void restore_readings(struct restore *r)
 	}
 }
 
+static void restore_steps(struct restore *r)
+{
+	const struct row_step *row = r->batch->step.row;
+	struct part *part;
+	uint32_t i;
+
+	for (i = 0; i < r->batch->step.n; i++, row++) {
+		part = part_of(r, row->session, row->process);
+		if (part != NULL)
+			steps_restore(part, row->number, row->steps);
+	}
+}
+
 /* The pending row cannot be read. */
 static void tell_unread(struct fold *f, const struct process *p)
 {
@@ -511,7 +525,8 @@ int fold_restore(struct fold *f, const struct batch *b)
 {
 	static void (*const step[])(struct restore *) = {restore_anchors, restore_owners,
 		restore_spans, restore_members, restore_cells, restore_metrics, restore_configs,
-		restore_small, restore_chunks, restore_readings, restore_rings, attach_rest};
+		restore_small, restore_chunks, restore_readings, restore_steps, restore_rings,
+		attach_rest};
 	struct restore r = {.fold = f, .batch = b};
 	uint32_t i;
 	int e = index_nodes(&r);

@@ -18,7 +18,7 @@
  *   correlate                             launches and their GPU records find each other
  *   metric                                a number of the program's counts
  *   tree                                  an event becomes a number
- *   timeline                              and, where wanted, stays an event
+ *   timeline · steps                      and, where wanted, stays an event; a step is told apart
  *   ids · node                            what a ring's ids mean
  *   loss                                  what was lost, and what else must be known
  *   process · part · session              state, and the room that is left

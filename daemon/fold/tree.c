@@ -17,6 +17,7 @@
 #include "ring.h"
 #include "session.h"
 #include "state.h"
+#include "steps.h"
 #include "timeline.h"
 
 #define OTHER_CELLS   4096u /* of ROOT/(other): by segment, device and class */
@@ -268,6 +269,12 @@ static inline __attribute__((always_inline)) void scope_in(struct part *part,
 	if (counts) {
 		c->count++;
 		durations_add(part, c, ns);
+		if (p->node[c->node].step == STEP_IS)
+			steps_end(part, &(struct step_ended){.begin = begin,
+						.begin_ns = clockmap_ns(&p->clock, begin),
+						.end_ns = clockmap_ns(&p->clock, end),
+						.ns = ns,
+						.lane = (uint32_t)(lane - p->lane)});
 	}
 	if (part->timeline != NULL)
 		timeline_scope(part, lane, c, begin, end,
@@ -306,6 +313,8 @@ void tree_sum(struct part *part, const struct sum_part *s)
 	c->count += s->n;
 	if (s->n != 0)
 		durations_sum(part, c, s);
+	if (p->node[c->node].step == STEP_IS)
+		steps_skip(part, s->n);
 	if (part->timeline != NULL && s->n != 0)
 		timeline_burst(part, &s->burst, c->segment, s->n);
 }

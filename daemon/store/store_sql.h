@@ -65,7 +65,8 @@
 	/* the youngest; the clock starts again at each boot, so it does not say which those are */         \
 	X(anchor,  "FROM (SELECT * FROM anchor ORDER BY realtime_ns DESC LIMIT 1000) ORDER BY realtime_ns") \
 	X(trace,   "FROM trace WHERE session IN " SQL_LIVE " ORDER BY rowid")                               \
-	X(reading, "FROM reading WHERE session IN " SQL_LIVE)
+	X(reading, "FROM reading WHERE session IN " SQL_LIVE)                                               \
+	X(step,    "FROM step WHERE session IN " SQL_LIVE)
 
 /* SQL that runs seldom, so it is prepared when it is needed; ?1 is a session or a process. */
 /* What makes a session leave. The first of them is its own row. */
@@ -85,6 +86,7 @@
 	X(busy,    "session,process,device", 256)                                                        \
 	X(trace,   "rowid", 16)                                                                         \
 	X(reading, "session,gpu,number", 64)                                                             \
+	X(step,    "session,process,number", 64)                                                         \
 	X(loss,    "session,process,cause", 256)                                                         \
 	X(note,    "session,process,number", 256)                                                        \
 	X(active,  "session,begin_ns", 256)                                                              \

@@ -259,15 +259,6 @@ static int walk(const struct timeline_form *form, void *mine, struct sqlite3 *db
 
 /* --- steps */
 
-bool timeline_is_step(const char *name)
-{
-	const char *digits = strncmp(name, "ProfilerStep#", 13) == 0 ? name + 13
-			     : strncmp(name, "step ", 5) == 0        ? name + 5
-								     : NULL;
-
-	return digits != NULL ? *digits >= '0' && *digits <= '9' : strcmp(name, "step") == 0;
-}
-
 struct steps {
 	uint32_t first, last, n, most; /* n: of this process; most: of any */
 	uint64_t from_ns, to_ns;       /* to_ns 0: none of them so far */

@@ -11,6 +11,7 @@
 #include "export_format.h"
 #include "profile_rows.h"
 #include "reading_rows.h"
+#include "step_name.h"
 #include "text.h"
 #include "trace.h"
 #include "trace_names.h"
@@ -143,9 +144,6 @@ int timeline_write(const struct timeline_form *form, void *mine, struct sqlite3 
 	const struct profile_select *s, FILE *to, struct export_left *ret_left, struct err *e);
 
 #define BURST_WORDS "%" PRIu64 " events summed" /* what a burst is called, where it is shown */
-
-/* Whether a scope of this name is a step: "step", "step 7", "ProfilerStep#7". */
-bool timeline_is_step(const char *name);
 
 /* timeline_chunk.c, for timeline.c */
 int timeline_flush(struct timeline *w);

@@ -95,6 +95,8 @@ uint64_t batch_bytes(const struct batch *b)
 		bytes += b->trace.row[i].n;
 	for (i = 0; i < b->reading.n; i++)
 		bytes += b->reading.row[i].n;
+	for (i = 0; i < b->step.n; i++)
+		bytes += b->step.row[i].n;
 	for (i = 0; i < b->pending.n; i++)
 		bytes += b->pending.row[i].n;
 	return bytes;
@@ -149,6 +151,8 @@ void batch_free(struct batch *b)
 		free(b->trace.row[i].bytes);
 	for (i = 0; i < b->reading.n; i++)
 		free(b->reading.row[i].bytes);
+	for (i = 0; i < b->step.n; i++)
+		free(b->step.row[i].bytes);
 	for (i = 0; i < b->pending.n; i++)
 		free(b->pending.row[i].bytes);
 #define X(t, key, options) free(b->t.row);

@@ -248,6 +248,15 @@
         C(end_ns,               U64,         -,   "INTEGER NOT NULL")                               \
         C(bytes,                CHUNK,       -,   "BLOB")
 
+#define COLUMNS_step(C) /* how long steps took, and what they were told (step_row.h) */             \
+        C(session,              I64,         -,   "INTEGER NOT NULL")                               \
+        C(process,              I64,         -,   "INTEGER NOT NULL")                               \
+        C(number,               U32,         -,   "INTEGER NOT NULL") /* of the row, from 0 */      \
+        C(steps,                U64,         -,   "INTEGER NOT NULL") /* of the process so far */ \
+        C(begin_ns,             U64,         -,   "INTEGER NOT NULL")                               \
+        C(end_ns,               U64,         -,   "INTEGER NOT NULL")                               \
+        C(bytes,                CHUNK,       -,   "BLOB")
+
 /* The tables of rows, in the order in which they are made and stored: X(name, key of several columns,
  * options). */
 #define TABLES(X)                                                                                   \
@@ -268,7 +277,8 @@
         X(pending, "",                                             "STRICT")                        \
         X(anchor,  "ring_clock, clock",                            "STRICT, WITHOUT ROWID")         \
         X(trace,   "session, process, number",                     "STRICT")                        \
-        X(reading, "session, gpu, number",                         "STRICT, WITHOUT ROWID")
+        X(reading, "session, gpu, number",                         "STRICT, WITHOUT ROWID")         \
+        X(step,    "session, process, number",                     "STRICT, WITHOUT ROWID")
 /* clang-format on */
 
 #define MEMBER(c, kind, a, sql) MEMBER_##kind(c, a)

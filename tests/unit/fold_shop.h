@@ -177,6 +177,12 @@ HELP void show_reading(struct line *k, struct line *v, const struct row_reading 
 	U(r->begin_ns), U(r->end_ns);
 }
 
+HELP void show_step(struct line *k, struct line *v, const struct row_step *r)
+{
+	line_add(k, "step %ld %ld %u", r->session, r->process, r->number);
+	U(r->steps), U(r->begin_ns), U(r->end_ns);
+}
+
 HELP void show_loss(struct line *k, struct line *v, const struct row_loss *r)
 {
 	line_add(k, "loss %ld %ld %u", r->session, r->process, r->cause);
@@ -223,6 +229,7 @@ HELP int64_t session_of(enum row_kind kind, const void *row)
 	case ROW_busy:
 	case ROW_trace:
 	case ROW_reading:
+	case ROW_step:
 	case ROW_loss:
 	case ROW_note:
 		if (kind == ROW_session)
@@ -257,6 +264,12 @@ HELP void own(enum row_kind kind, void *to)
 		c->bytes = bytes;
 	} else if (kind == ROW_reading) {
 		struct row_reading *d = to;
+
+		bytes = must(malloc(d->n));
+		memcpy(bytes, d->bytes, d->n);
+		d->bytes = bytes;
+	} else if (kind == ROW_step) {
+		struct row_step *d = to;
 
 		bytes = must(malloc(d->n));
 		memcpy(bytes, d->bytes, d->n);
