@@ -280,6 +280,7 @@ uint32_t node_of_path(struct process *p, uint32_t path)
 		if (at == NODE_NONE)
 			return node_other(p, NODE_ROOT_AT);
 		p->path[up[n]].node = at + 1;
+		p->path[up[n]].step = p->node[at].step == STEP_IS;
 	}
 	return at;
 }

@@ -36,14 +36,15 @@ struct name {
 struct path { /* 16 bytes, for the fold looks at one with each event */
 	uint32_t parent, name;
 	uint32_t node;        /* place + 1; 0: not needed yet */
-	uint32_t domain : 17; /* name of the NVTX domain that it is of; NAME_NONE: of none */
+	uint32_t domain : 16; /* name of the NVTX domain that it is of; NAME_NONE: of none */
 	uint32_t depth : 9;
 	uint32_t kind : 3;
 	uint32_t bad : 1;     /* broke a law: stands for ROOT/(other) */
+	uint32_t step : 1;    /* its node is one: what the fold looks at for each scope */
 	uint32_t surplus : 1; /* there was no room for it: stands for ROOT/(other) */
 	uint32_t domains : 1; /* it, or one above it, is of a domain */
 };
-#define PATH_DOMAIN_END (1u << 17) /* later names are no domain's */
+#define PATH_DOMAIN_END (1u << 16) /* later names are no domain's */
 _Static_assert(PATH_KIND_MAX <= 8 && PATH_DEPTH_MAX < 512, "bits of a path");
 
 struct node {

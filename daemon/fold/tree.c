@@ -269,7 +269,7 @@ static inline __attribute__((always_inline)) void scope_in(struct part *part,
 	if (counts) {
 		c->count++;
 		durations_add(part, c, ns);
-		if (p->node[c->node].step == STEP_IS)
+		if (p->path[path].step)
 			steps_end(part, &(struct step_ended){.begin = begin,
 						.begin_ns = clockmap_ns(&p->clock, begin),
 						.end_ns = clockmap_ns(&p->clock, end),
