@@ -139,7 +139,9 @@ int series_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	r.failed = r.s == NULL || r.s->texts == NULL;
 	status = reading_run(&form, &r, &r.failed, db, id, s, ret_left, e);
 	if (status == -ENODATA) {
-		status = series_device(r.s, db, id, 0, e);
+		status = series_steps(r.s, db, id, s->process, e);
+		if (status == 0)
+			status = series_device(r.s, db, id, 0, e);
 		if (status == 0 && r.s->n == 0)
 			status = -ENODATA; /* in the timeline's words */
 	} else if (status == 0) {

@@ -42,6 +42,12 @@ int series_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	struct export_left *ret_left, struct series **ret, struct err *e);
 /* Adds what is stored of GPUs and host; base_ns: the timeline's zero, or 0: it is looked for. -ENOMEM, -EBADMSG. */
 int series_device(struct series *s, struct sqlite3 *db, int64_t id, int64_t base_ns, struct err *e);
+/* Adds, to none so far, what steps were told, as it is stored beside the tree. process: of struct profile_select. -ENOMEM,
+ * -EBADMSG. */
+int series_steps(
+	struct series *s, struct sqlite3 *db, int64_t id, const char *process, struct err *e);
+/* The zero of a session that kept no timeline; CLOCK_MONOTONIC. */
+int64_t series_base(struct sqlite3 *db, int64_t id);
 /* These alone: of a timeline in which no number was told. */
 int series_of_devices(struct sqlite3 *db, int64_t id, struct series **ret, struct err *e);
 void series_free(struct series *s); /* NULL is fine */

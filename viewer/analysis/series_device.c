@@ -70,17 +70,27 @@ static int add_value(void *arg, const struct reading_value *v)
 	return 0;
 }
 
+int64_t series_base(struct sqlite3 *db, int64_t id)
+{
+	sqlite3_stmt *st = NULL;
+	int64_t ns = 0;
+
+	if (sqlite3_prepare_v2(db, BASE, -1, &st, NULL) != SQLITE_OK)
+		return 0;
+	(void)sqlite3_bind_int64(st, 1, id);
+	if (sqlite3_step(st) == SQLITE_ROW)
+		ns = sqlite3_column_int64(st, 0);
+	(void)sqlite3_finalize(st);
+	return ns;
+}
+
 int series_device(struct series *s, struct sqlite3 *db, int64_t id, int64_t base_ns, struct err *e)
 {
-	struct adding a = {.s = s, .base_ns = base_ns, .gpu = READING_HOST + 1, .e = e};
-	sqlite3_stmt *st = NULL;
+	struct adding a = {.s = s,
+		.base_ns = base_ns != 0 ? base_ns : series_base(db, id),
+		.gpu = READING_HOST + 1,
+		.e = e};
 
-	if (base_ns == 0 && sqlite3_prepare_v2(db, BASE, -1, &st, NULL) == SQLITE_OK) {
-		(void)sqlite3_bind_int64(st, 1, id);
-		if (sqlite3_step(st) == SQLITE_ROW)
-			a.base_ns = sqlite3_column_int64(st, 0);
-		(void)sqlite3_finalize(st);
-	}
 	return reading_each(db, id, add_value, &a, e);
 }
 
