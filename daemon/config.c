@@ -136,7 +136,7 @@ static int parse_line(struct daemon_config *c, char *line, const char *where, st
 		return err_set(e, -EINVAL, "%s: no '=' in '%.64s'; write key = value", where, key);
 	*value++ = '\0';
 	key = trim(key);
-	if (is_job_option(key))
+	if (is_job_option(key) || strncmp(key, "bottlenecks.", 12) == 0) /* protonview's limits */
 		return 0;
 	k = key_of(key);
 	if (k == NULL)

@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "path_end.h"
 #include "profile_head.h"
+#include "table.h"
 #include "timeline.h"
 
 #define READING_FLUSH (1u << 18)
@@ -226,6 +228,7 @@ static void walk_fini(struct timeline *w)
 	free(w->taken);
 	free(w->gpu);
 	free(w->node);
+	free(w->step);
 	free(w->l.process);
 	free(w->l.device);
 	profile_free(w->l.p);
@@ -259,6 +262,39 @@ static int walk(const struct timeline_form *form, void *mine, struct sqlite3 *db
 
 /* --- steps */
 
+static bool ends_in(const struct timeline *w, uint32_t node, const char *words)
+{
+	struct path_end e = path_end_of(words);
+	uint32_t i, deep;
+
+	for (i = node, deep = 0; i != PROFILE_NONE && deep < TRACE_DEPTH_MAX; deep++) {
+		if (i == node || node_is_scope(w->known[i].kind))
+			switch (path_end_take(&e, w->known[i].name)) {
+			case PATH_END_YES:
+				return true;
+			case PATH_END_NOT:
+				return false;
+			case PATH_END_MORE:
+				break;
+			}
+		i = w->known[i].parent;
+	}
+	return false;
+}
+
+bool timeline_step(struct timeline *w, uint32_t node)
+{
+	const char *scope = w->l.select->scope;
+
+	if (scope == NULL)
+		return timeline_is_step(w->known[node].name);
+	if (!ZEROED_FOR(w->step, w->cap_step, node + 1))
+		return ends_in(w, node, scope); /* without memory of it */
+	if (w->step[node] == 0)
+		w->step[node] = ends_in(w, node, scope) ? 2 : 1;
+	return w->step[node] == 2;
+}
+
 struct steps {
 	uint32_t first, last, n, most; /* n: of this process; most: of any */
 	uint64_t from_ns, to_ns;       /* to_ns 0: none of them so far */
@@ -273,7 +309,7 @@ static void steps_scope(struct timeline *w, const struct timeline_scope *s)
 {
 	struct steps *f = w->mine;
 
-	if (!timeline_is_step(w->known[s->node].name))
+	if ((s->flags & TRACE_CALL) != 0 || !timeline_step(w, s->node))
 		return;
 	f->n++;
 	f->most = f->n > f->most ? f->n : f->most;

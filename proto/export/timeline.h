@@ -130,6 +130,8 @@ struct timeline {
 	/* of the chunk at hand */
 	uint32_t *node; /* its places → known */
 	uint32_t cap_node;
+	uint8_t *step; /* of a known node: 0 not looked at, 1 no, 2 yes */
+	uint32_t cap_step;
 };
 
 int timeline_no_memory(struct timeline *w);
@@ -144,6 +146,9 @@ int timeline_write(const struct timeline_form *form, void *mine, struct sqlite3 
 	const struct profile_select *s, FILE *to, struct export_left *ret_left, struct err *e);
 
 #define BURST_WORDS "%" PRIu64 " events summed" /* what a burst is called, where it is shown */
+
+/* Whether scopes of a node count as steps: by their name, or as select->scope says. */
+bool timeline_step(struct timeline *w, uint32_t node);
 
 /* timeline_chunk.c, for timeline.c */
 int timeline_flush(struct timeline *w);

@@ -154,6 +154,8 @@ struct profile_select {
 	 * steps, from 1; to_ns and last_step 0: all of it. */
 	uint64_t from_ns, to_ns;
 	uint32_t first_step, last_step;
+	const char *
+		scope; /* scopes whose path ends so count as steps; NULL: those that are named so */
 	/* How a timeline names a node; NULL: as it was recorded. Valid until the next call. */
 	const char *(*show)(void *arg, const char *name);
 	void *show_arg;

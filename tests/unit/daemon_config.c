@@ -42,7 +42,8 @@ static void put(const char *text, size_t bytes)
 
 START_TEST(test_lines_for_jobs)
 {
-	static const char good[] = "job.torch_ops = 1\njob.sample_rate = 0.1\n";
+	static const char good[] =
+		"job.torch_ops = 1\njob.sample_rate = 0.1\nbottlenecks.jitter.threshold = 5\n";
 	static const char bad[] = "job.torch_opps = 1\n";
 	struct err e;
 

@@ -268,7 +268,7 @@ static void judge(struct made *m, const char *set, struct bottlenecks *ret)
 
 	rule_defaults(&s);
 	ck_assert(set == NULL || rule_set(&s, set, &e) == 0);
-	ck_assert_int_eq(facts_new(m->p, &f), 0);
+	ck_assert_int_eq(facts_new(m->p, NULL, &f), 0);
 	f->stored = true;
 	f->step = &m->steps;
 	f->wait = m->no_waits ? NULL : &m->waits;

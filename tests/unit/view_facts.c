@@ -6,6 +6,7 @@
 
 #include "bottlenecks.h"
 #include "export_format.h"
+#include "metrics.h"
 
 #define MS     1000000u
 #define STEPS  30u
@@ -149,9 +150,9 @@ START_TEST(facts_of_a_database)
 	struct err e;
 
 	ck_assert_int_eq(profile_load(db, 7, &all, &p, &e), 0);
-	ck_assert_int_eq(facts_new(p, &f), 0);
+	ck_assert_int_eq(facts_new(p, NULL, &f), 0);
 	ck_assert(fabs(f->idle.share - 0.62) < 1e-9); /* by the tree */
-	ck_assert_int_eq(facts_read(f, db, 7, &all, &left, &e), 0);
+	ck_assert_int_eq(facts_read(f, db, 7, &all, 0, &left, &e), 0);
 	ck_assert_int_eq(f->whole, WHOLE_STEPS);
 	ck_assert(f->steps == STEPS && f->step_ns == 300e6 && f->has_sync && !f->has_parts);
 	ck_assert(fabs(f->idle.share - 0.62) < 1e-9 && f->idle.count == STEPS);
@@ -190,8 +191,8 @@ START_TEST(verdicts_of_a_database)
 	struct err e;
 
 	ck_assert_int_eq(profile_load(db, 7, &all, &p, &e), 0);
-	ck_assert_int_eq(facts_new(p, &f), 0);
-	ck_assert_int_eq(facts_read(f, db, 7, &all, &left, &e), 0);
+	ck_assert_int_eq(facts_new(p, NULL, &f), 0);
+	ck_assert_int_eq(facts_read(f, db, 7, &all, 0, &left, &e), 0);
 	rule_defaults(&set);
 	bottlenecks_find(f, &set, &b);
 	ck_assert_int_eq(b.rule[RULE_cpu_gpu_sync].state, RULE_CLEAN);
@@ -202,6 +203,106 @@ START_TEST(verdicts_of_a_database)
 	ck_assert_int_eq(b.rule[RULE_shared_gpu].state, RULE_FOUND);
 	ck_assert_int_eq(b.rule[RULE_exposed_comm].state, RULE_LACKS);
 	ck_assert_uint_eq(b.rule[RULE_exposed_comm].lacks, 1u << NEED_PARTS);
+	facts_free(f);
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
+/* --- a part of it */
+
+static struct facts *part(sqlite3 *db, const struct profile_select *s, struct profile **p, int want)
+{
+	struct export_left left;
+	struct facts *f = NULL;
+	struct err e;
+
+	*p = NULL;
+	ck_assert_int_eq(facts_load(&f, p, db, 7, s, &left, &e), want);
+	return f;
+}
+
+/* The last 3 ms of the second step, all of the third, 2 ms of the fourth: what reaches out counts with what lies in it. */
+START_TEST(a_window)
+{
+	const struct profile_select in = {.from_ns = 18 * MS, .to_ns = 33 * MS};
+	sqlite3 *db = session();
+	struct profile *p;
+	struct facts *f;
+	uint32_t k, at;
+	uint64_t sum = 0;
+
+	f = part(db, &in, &p, 0);
+	at = profile_find_metric(p, "cpu_time (ns)");
+	ck_assert(value_number(profile_value(p, 1, at)) == 15e6);
+	ck_assert(f->whole == WHOLE_STEPS && f->steps == 3 && f->step_ns == 15e6);
+	ck_assert(f->step_gpu_ns == 5600000);
+	ck_assert_uint_eq(p->head.duration_ns, 15 * MS);
+	ck_assert_uint_eq(f->step->n, 1); /* the one that lies in it wholly */
+	ck_assert_uint_eq(f->step->step[0].begin_ns, 21 * MS);
+	for (k = 0; k < PART_MAX; k++)
+		sum += p->device[0].part_ns[k];
+	ck_assert_uint_eq(sum, 15 * MS);
+	ck_assert_uint_eq(site(f->wait, "cudaEventSynchronize")->calls, 1);
+	ck_assert(f->is_part && f->rank == NULL);
+	facts_free(f);
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
+/* Steps by their number, and by the end of a path: of 10 ms each, with 3.8 ms of work. */
+START_TEST(steps_and_scopes)
+{
+	const struct profile_select some = {.first_step = 3, .last_step = 4},
+				    scope = {.scope = "step"},
+				    third = {.scope = "step", .first_step = 3, .last_step = 3},
+				    none = {.scope = "tep"},
+				    late = {.from_ns = 9000ull * MS, .to_ns = 9001ull * MS};
+	sqlite3 *db = session();
+	struct profile *p;
+	struct facts *f;
+
+	f = part(db, &some, &p, 0);
+	ck_assert(f->steps == 2 && f->step_ns == 20e6 && fabs(f->step_gpu_ns - 7.6e6) < 1);
+	ck_assert_uint_eq(f->step->n, 2);
+	facts_free(f);
+	profile_free(p);
+	f = part(db, &scope, &p, 0);
+	ck_assert(f->steps == STEPS && f->step_ns == 300e6 && f->whole == WHOLE_STEPS);
+	facts_free(f);
+	profile_free(p);
+	f = part(db, &third, &p, 0);
+	ck_assert(f->steps == 1 && f->step_ns == 10e6);
+	facts_free(f);
+	profile_free(p);
+	ck_assert_ptr_null(part(db, &none, &p, -ENOENT));
+	profile_free(p);
+	ck_assert_ptr_null(part(db, &late, &p, -ENOENT));
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
+/* A window in which no step is, as of a server: its seconds are what calls are counted by. */
+START_TEST(a_window_without_steps)
+{
+	const struct profile_select in = {.from_ns = 1 * MS, .to_ns = 301 * MS};
+	sqlite3 *db = session();
+	struct rule_settings set;
+	struct bottlenecks b;
+	struct profile *p;
+	struct facts *f;
+
+	help_exec(db, "UPDATE node SET name = 'request' WHERE id = 1");
+	f = part(db, &in, &p, 0);
+	ck_assert(f->whole == WHOLE_SESSION && f->step_ns == 300e6);
+	ck_assert(fabs(f->steps - 0.3) < 1e-9 && fabs(f->idle.share - 0.62) < 1e-2);
+	rule_defaults(&set);
+	bottlenecks_find(f, &set, &b);
+	ck_assert_int_eq(b.rule[RULE_jitter].state, RULE_LACKS);
+	ck_assert_int_eq(b.rule[RULE_data_loader].state, RULE_CLEAN);
+	ck_assert_ptr_nonnull(strstr(b.rule[RULE_cpu_gpu_sync].note, "37.0% of the recorded time"));
 	facts_free(f);
 	profile_free(p);
 	sqlite3_close(db);
@@ -219,13 +320,13 @@ START_TEST(what_a_database_lacks)
 	struct err e;
 
 	ck_assert_int_eq(profile_load(db, 7, &all, &p, &e), 0);
-	ck_assert_int_eq(facts_new(p, &f), 0);
+	ck_assert_int_eq(facts_new(p, NULL, &f), 0);
 	help_exec(db, "UPDATE reading SET bytes = x'0011'");
-	ck_assert_int_eq(facts_read(f, db, 7, &all, &left, &e), -EBADMSG);
+	ck_assert_int_eq(facts_read(f, db, 7, &all, 0, &left, &e), -EBADMSG);
 	facts_free(f);
-	ck_assert_int_eq(facts_new(p, &f), 0);
+	ck_assert_int_eq(facts_new(p, NULL, &f), 0);
 	help_exec(db, "DROP TABLE reading; DELETE FROM trace");
-	ck_assert_int_eq(facts_read(f, db, 7, &all, &left, &e), 0);
+	ck_assert_int_eq(facts_read(f, db, 7, &all, 0, &left, &e), 0);
 	ck_assert(f->device == NULL && f->wait == NULL);
 	facts_free(f);
 	profile_free(p);
@@ -233,5 +334,8 @@ START_TEST(what_a_database_lacks)
 }
 END_TEST
 
-#define TESTS(X) X(facts_of_a_database) X(verdicts_of_a_database) X(what_a_database_lacks)
+#define TESTS(X)                  \
+	X(facts_of_a_database)    \
+	X(verdicts_of_a_database) \
+	X(a_window) X(steps_and_scopes) X(a_window_without_steps) X(what_a_database_lacks)
 HELP_SUITE("view_facts", TESTS)

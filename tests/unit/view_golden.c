@@ -190,6 +190,7 @@ static void make_databases(void)
 	sqlite3_close(db);
 	(void)setenv("PROTOND_DB", database, 1);
 	(void)setenv("PROTOND_RUNTIME_DIR", empty_dir, 1); /* no daemon there */
+	(void)setenv("XDG_CONFIG_HOME", empty_dir, 1);     /* nor limits of this user's */
 	(void)setenv("TZ", "UTC", 1);
 	(void)setenv("TERM", "dumb", 1);
 	(void)unsetenv("COLUMNS");

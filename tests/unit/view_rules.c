@@ -583,7 +583,7 @@ START_TEST(nothing_at_all)
 
 	p->head.overhead = p->head.recording_cost = (double)NAN;
 	rule_defaults(&s);
-	ck_assert_int_eq(facts_new(p, &f), 0);
+	ck_assert_int_eq(facts_new(p, NULL, &f), 0);
 	bottlenecks_find(f, &s, &b);
 	ck_assert_uint_eq(b.n, 0);
 	for (i = 0; i < RULE_N; i++)

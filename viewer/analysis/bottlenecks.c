@@ -11,6 +11,7 @@
 
 /* clang-format off */
 #define STEPS      (1u << NEED_STEPS)
+#define LOOP       (1u << NEED_LOOP)
 #define SCOPES     (1u << NEED_SCOPES)
 #define GPU        (1u << NEED_GPU)
 #define IDLE       (1u << NEED_IDLE)
@@ -162,7 +163,8 @@ static uint32_t lacking(const struct facts *f)
 {
 	uint32_t n = 0;
 
-	n |= f->steps > 0 && f->step_ns > 0 ? 0 : STEPS;
+	n |= facts_has_steps(f) ? 0 : STEPS;
+	n |= f->step_ns > 0 ? 0 : LOOP;
 	n |= f->has_cpu ? 0 : SCOPES;
 	n |= f->has_gpu ? 0 : GPU;
 	n |= isnan(f->idle.share) ? IDLE : 0;
@@ -173,8 +175,8 @@ static uint32_t lacking(const struct facts *f)
 	n |= f->device != NULL ? 0 : READINGS;
 	n |= has_memory(f) ? 0 : MEMORY;
 	n |= f->p->n_configs > 0 ? 0 : CONFIGS;
-	n |= f->p->durations != NULL ? 0 : HISTOGRAMS;
-	n |= f->p->head.uuid != NULL ? 0 : SESSION;
+	n |= f->p->durations != NULL || f->step != NULL ? 0 : HISTOGRAMS;
+	n |= f->p->head.uuid != NULL && !f->is_part ? 0 : SESSION;
 	return n;
 }
 
@@ -183,6 +185,11 @@ const char *whole_words(enum facts_whole w)
 	return w == WHOLE_STEPS ? "of the steps"
 	       : w == WHOLE_GPU ? "of the GPU's work"
 				: "of the recorded time";
+}
+
+const char *each_words(const struct facts *f)
+{
+	return facts_has_steps(f) ? "a step" : "a second";
 }
 
 const char *time_words(double ns, struct time_words *buf)

@@ -117,6 +117,8 @@ struct time_words {
 const char *time_words(double ns, struct time_words *buf);
 /* "of the steps", "of the recorded time", "of the GPU's work". */
 const char *whole_words(enum facts_whole w);
+/* "a step", or "a second" of a part without steps. */
+const char *each_words(const struct facts *f);
 double whole_ns_of(const struct facts *f, enum facts_whole w);
 /* Of a verdict's gain; NAN: not known, or not of steps. */
 double gain_of_step(const struct facts *f, const struct verdict *v);

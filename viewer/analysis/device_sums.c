@@ -9,13 +9,14 @@
 
 #define ROWS "SELECT gpu, bytes FROM reading WHERE session=?1 ORDER BY gpu, number"
 
-static void add_point(struct device_of_sums *d, const struct reading_point *p)
+static void add_point(
+	struct device_of_sums *d, const struct reading_point *p, const struct span *in)
 {
 	const double ns = (double)(p->end_ns - p->begin_ns);
 	struct device_sum *s;
 	uint32_t q;
 
-	if (p->end_ns <= p->begin_ns)
+	if (p->end_ns <= p->begin_ns || p->end_ns <= in->begin || p->begin_ns >= in->end)
 		return;
 	d->all_ns += ns;
 	for (q = 0; q < DEVICE_N; q++) {
@@ -32,7 +33,7 @@ static void add_point(struct device_of_sums *d, const struct reading_point *p)
 	}
 }
 
-static int add_row(struct device_sums *s, sqlite3_stmt *st, struct err *e)
+static int add_row(struct device_sums *s, sqlite3_stmt *st, const struct span *in, struct err *e)
 {
 	const uint32_t gpu = (uint32_t)sqlite3_column_int64(st, 0);
 	struct reading_point p[READINGS_MAX];
@@ -51,11 +52,12 @@ static int add_row(struct device_sums *s, sqlite3_stmt *st, struct err *e)
 		s->one[s->n++].gpu = gpu;
 	}
 	for (i = 0; i < n; i++)
-		add_point(&s->one[s->n - 1], &p[i]);
+		add_point(&s->one[s->n - 1], &p[i], in);
 	return 0;
 }
 
-int device_sums_read(struct sqlite3 *db, int64_t id, struct device_sums **ret, struct err *e)
+int device_sums_read(struct sqlite3 *db, int64_t id, const struct span *in,
+	struct device_sums **ret, struct err *e)
 {
 	struct device_sums *s = calloc(1, sizeof(*s));
 	sqlite3_stmt *st = NULL;
@@ -67,7 +69,7 @@ int device_sums_read(struct sqlite3 *db, int64_t id, struct device_sums **ret, s
 	if (sqlite3_prepare_v2(db, ROWS, -1, &st, NULL) == SQLITE_OK) {
 		(void)sqlite3_bind_int64(st, 1, id);
 		while (r == 0 && sqlite3_step(st) == SQLITE_ROW)
-			r = add_row(s, st, e);
+			r = add_row(s, st, in, e);
 	}
 	(void)sqlite3_finalize(st);
 	if (r == 0 && s->n == 0)

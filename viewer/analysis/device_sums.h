@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 
+#include "busy.h"
 #include "device_terms.h"
 #include "err.h"
 
@@ -30,7 +31,9 @@ struct device_sums {
 	struct device_of_sums one[DEVICE_SUMS_MAX];
 };
 
-/* Of a session in an open store. -ENODATA: nothing was measured. -ENOMEM, -EBADMSG with words. */
-int device_sums_read(struct sqlite3 *db, int64_t id, struct device_sums **ret, struct err *e);
+/* Of a session in an open store: readings some of which lies in a time (CLOCK_REALTIME). -ENODATA: nothing was measured.
+ * -ENOMEM, -EBADMSG with words. */
+int device_sums_read(struct sqlite3 *db, int64_t id, const struct span *in,
+	struct device_sums **ret, struct err *e);
 
 #endif

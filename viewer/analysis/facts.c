@@ -8,9 +8,12 @@
 
 #include "family.h"
 #include "metrics.h"
+#include "path_end.h"
 #include "session_terms.h"
+#include "spans.h"
 #include "table.h"
 #include "timeline.h"
+#include "window.h"
 
 #define SHARING                                                                            \
 	"SELECT max(n) FROM (SELECT count(DISTINCT b.process) n FROM busy b JOIN device d" \
@@ -25,6 +28,30 @@ static double number(const struct profile *p, uint32_t node, uint32_t metric)
 	const double v = metric == PROFILE_NONE ? 0 : value_number(profile_value(p, node, metric));
 
 	return v > 0 && isfinite(v) ? v : 0; /* a job may tell anything under our names */
+}
+
+static bool is_step(const struct facts *f, uint32_t node)
+{
+	const struct profile *p = f->p;
+	struct path_end e;
+	uint32_t i;
+
+	if (f->scope == NULL)
+		return timeline_is_step(p->node[node].name);
+	e = path_end_of(f->scope);
+	for (i = node; i != 0; i = p->node[i].parent) {
+		if (i != node && !node_is_scope(p->node[i].kind))
+			continue;
+		switch (path_end_take(&e, p->node[i].name)) {
+		case PATH_END_YES:
+			return true;
+		case PATH_END_NOT:
+			return false;
+		case PATH_END_MORE:
+			break;
+		}
+	}
+	return false;
 }
 
 static void own_numbers(struct facts *f)
@@ -59,7 +86,7 @@ static void own_numbers(struct facts *f)
 		}
 		n->wait_ns = n->sync_ns - n->alloc_ns - n->pin_ns;
 		n->step = i == 0 ? PROFILE_NONE : f->node[p->node[i].parent].step;
-		if (n->step == PROFILE_NONE && n->calls > 0 && timeline_is_step(p->node[i].name))
+		if (n->step == PROFILE_NONE && n->calls > 0 && is_step(f, i))
 			n->step = i;
 		f->has_cpu |= n->cpu_ns > 0;
 	}
@@ -144,6 +171,16 @@ static void add_up(struct facts *f)
 	f->gpu_in_steps = f->step_ns > 0 && f->step_gpu_ns > GPU_IN_STEPS * f->node[0].gpu_ns;
 }
 
+static double parts_sum(const struct profile_device *d)
+{
+	double ns = 0;
+	uint32_t k;
+
+	for (k = 0; k < PART_MAX; k++)
+		ns += (double)d->part_ns[k];
+	return fmax(ns, 1);
+}
+
 static void add_parts(struct facts *f)
 {
 	const struct profile *p = f->p;
@@ -156,11 +193,27 @@ static void add_parts(struct facts *f)
 		n++;
 		f->has_parts &= p->device[i].has_parts;
 		for (k = 0; k < PART_MAX; k++)
-			f->part[k] += (double)p->device[i].part_ns[k];
+			f->part[k] += (double)p->device[i].part_ns[k] / parts_sum(&p->device[i]);
 	}
 	f->has_parts &= n > 0;
 	for (k = 0; k < PART_MAX && n > 0; k++)
-		f->part[k] /= (double)n * fmax((double)p->head.duration_ns, 1);
+		f->part[k] /= n;
+}
+
+/* A part in which no step is, as of a server: what a second of it takes. */
+static void take_as_loop(struct facts *f)
+{
+	uint32_t i;
+
+	f->whole = WHOLE_SESSION;
+	f->whole_ns = f->step_ns = f->session_ns;
+	f->steps = f->session_ns / 1e9;
+	f->step_gpu_ns = f->node[0].gpu_ns;
+	f->step_gpu_count = f->node[0].gpu_count;
+	f->step_wait_ns = f->node[0].wait_ns;
+	f->gpu_in_steps = true;
+	for (i = 0; i < f->p->n_nodes; i++)
+		f->node[i].step = 0;
 }
 
 static void find_whole(struct facts *f)
@@ -171,6 +224,8 @@ static void find_whole(struct facts *f)
 	if (f->step_ns > 0) {
 		f->whole = WHOLE_STEPS;
 		f->whole_ns = f->step_ns;
+	} else if (f->is_part) {
+		take_as_loop(f);
 	} else if (h->duration_ns > 0) {
 		f->whole = WHOLE_SESSION;
 		f->whole_ns = f->session_ns;
@@ -201,13 +256,15 @@ static void find_idle(struct facts *f)
 	}
 }
 
-int facts_new(const struct profile *p, struct facts **ret)
+int facts_new(const struct profile *p, const struct profile_select *s, struct facts **ret)
 {
 	struct facts *f = calloc(1, sizeof(*f));
 
 	if (f == NULL)
 		return -ENOMEM;
 	f->p = p;
+	f->scope = s != NULL ? s->scope : NULL;
+	f->is_part = s != NULL && spans_asked(s);
 	f->node = calloc(p->n_nodes, sizeof(*f->node));
 	if (f->node != NULL)
 		own_numbers(f);
@@ -271,8 +328,11 @@ static int lacks(int r, struct err *e)
 }
 
 int facts_read(struct facts *f, struct sqlite3 *db, int64_t id, const struct profile_select *s,
-	struct export_left *ret_left, struct err *e)
+	int64_t base_ns, struct export_left *ret_left, struct err *e)
 {
+	const uint64_t zero = base_ns > 0 ? (uint64_t)base_ns : 0;
+	const struct span in = {s->to_ns != 0 ? zero + s->from_ns : 0,
+		s->to_ns != 0 ? zero + s->to_ns : UINT64_MAX};
 	int r;
 
 	f->stored = true;
@@ -282,11 +342,29 @@ int facts_read(struct facts *f, struct sqlite3 *db, int64_t id, const struct pro
 		idle_of_steps(f);
 	if (r == 0 && f->step != NULL && f->has_sync && f->has_gpu)
 		r = lacks(waits_read(db, id, s, ret_left, &f->wait, e), e);
-	if (r == 0 && f->p->head.n_processes > 1)
+	if (r == 0 && f->p->head.n_processes > 1 && !f->is_part)
 		r = lacks(ranks_read(db, id, &f->rank, e), e);
 	if (r == 0)
-		r = lacks(device_sums_read(db, id, &f->device, e), e);
+		r = lacks(device_sums_read(db, id, &in, &f->device, e), e);
 	return r;
+}
+
+int facts_load(struct facts **ret, struct profile **ret_p, struct sqlite3 *db, int64_t id,
+	const struct profile_select *s, struct export_left *ret_left, struct err *e)
+{
+	struct profile_select in = spans_whole(s);
+	struct window w = {.p = NULL};
+	int r = profile_load(db, id, &in, ret_p, e);
+
+	w.p = *ret_p;
+	if (r == 0 && spans_asked(s)) {
+		r = window_read(&w, db, id, s, ret_left, e);
+		in.from_ns = w.from_ns;
+		in.to_ns = w.to_ns;
+	}
+	if (r == 0 && facts_new(*ret_p, s, ret) < 0)
+		r = err_set(e, -ENOMEM, "out of memory");
+	return r < 0 ? r : facts_read(*ret, db, id, &in, w.base_ns, ret_left, e);
 }
 
 void facts_free(struct facts *f)

@@ -36,10 +36,14 @@ enum facts_whole {
 struct facts {
 	const struct profile *p; /* borrowed; with durations and configurations */
 	struct fact_node *node;  /* [n_nodes of p] */
+	const char *scope;       /* whose scopes count as steps; NULL: those that are named so */
+	bool is_part;            /* of a session: window.h */
 	enum facts_whole whole;
 	double whole_ns, session_ns; /* session_ns: active, once for each process */
 	bool has_gpu, has_sync, has_cpu, gpu_in_steps; /* the last: nearly all of it */
-	double steps;                                  /* how many there were; below: in them */
+	/* How many there were; below: in them. Of a part without any the seconds of it, and all of it is in them: the rules
+	 * that judge a loop by its time judge that. */
+	double steps;
 	double step_ns, step_gpu_ns, step_gpu_count, step_wait_ns;
 	/* How long its GPU had no work, and what it did meanwhile: of steps by the timeline, else by the
 	 * tree; else of the session. share NAN: not known. */
@@ -61,11 +65,21 @@ struct facts {
 		sharing; /* processes on the GPU that most of this session share; 0 or 1: none do */
 };
 
-/* Of a tree alone. p stays the caller's. -ENOMEM. */
-int facts_new(const struct profile *p, struct facts **ret);
-/* Adds what an open store has of the same session. -ENOMEM, -EBADMSG with words. */
+/* Of a tree alone, which window_read() has made that of s, where s is a part; NULL: it is all. p stays the caller's.
+ * -ENOMEM. */
+int facts_new(const struct profile *p, const struct profile_select *s, struct facts **ret);
+/* Whether it has steps, not the seconds of a window. */
+static inline bool facts_has_steps(const struct facts *f)
+{
+	return f->whole == WHOLE_STEPS;
+}
+/* Both of an open store. *ret_p: what f is of, the caller's also where it fails. -ENOMEM, -EBADMSG with words. */
+int facts_load(struct facts **ret, struct profile **ret_p, struct sqlite3 *db, int64_t id,
+	const struct profile_select *s, struct export_left *ret_left, struct err *e);
+/* Adds what an open store has of the same session, between s->from_ns and s->to_ns of its timeline, whose zero is base_ns
+ * (CLOCK_REALTIME); to_ns 0: all of it. -ENOMEM, -EBADMSG with words. */
 int facts_read(struct facts *f, struct sqlite3 *db, int64_t id, const struct profile_select *s,
-	struct export_left *ret_left, struct err *e);
+	int64_t base_ns, struct export_left *ret_left, struct err *e);
 void facts_free(struct facts *f); /* NULL is fine */
 
 #endif

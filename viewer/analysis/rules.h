@@ -8,33 +8,34 @@
 /* What a rule cannot do without, and what records it. */
 #define RULE_NEEDS(X) /* name, words, switch */ \
 	X(STEPS,    "steps",                          "protond.torch.step(), or a scope named step around each") \
+	X(LOOP,     "steps, or a part of the session",  "protond.torch.step(), or a scope named step around each; of what has none, --window A..B or --scope NAME") \
 	X(SCOPES,   "scopes",                         "protond.scope(\"NAME\"), or the switch `-k torch`") \
 	X(GPU,      "work of a GPU",                  "a run whose kernels are recorded: `protonctl doctor` says what is in the way") \
 	X(IDLE,     "how idle the GPU was",           "a scope named step around each, or a session in which no two processes share a GPU") \
 	X(SYNC,     "calls that wait",                "protonctl run -s sync, or start -s sync") \
 	X(TIMELINE, "a timeline",                     "protonctl run -d both") \
 	X(PARTS,    "what idle time is made of",      "a session of its own, in which no two processes share a GPU") \
-	X(RANKS,    "two processes",                  "protonctl run -- torchrun --nproc-per-node N CMD") \
+	X(RANKS,    "two processes",                  "protonctl run -- torchrun --nproc-per-node N CMD; not of a part of a session") \
 	X(READINGS, "readings of the GPU",            "protond-device beside protond: `protonctl doctor`") \
 	X(MEMORY,   "memory by step",                 "-d both, and PROTOND_TORCH_MEMORY=1 or protond.memory.track()") \
 	X(CONFIGS,  "launch configurations",          "a session, or its portable file") \
 	X(HISTOGRAMS, "durations of steps",           "a session, or its portable file") \
-	X(SESSION,  "a session's own counts",         "a session, or its portable file")
+	X(SESSION,  "a session's own counts",         "a whole session, or its portable file")
 
 /* most: the highest severity that it may have: HIGH where the cause is measured, else MEDIUM or LOW. unit: of the threshold:
  * what a value must reach. advice: what to do; a verdict may have words of its own. */
 #define RULES(X) /* id, needs, threshold, unit, most, what is looked for, advice */ \
-	X(data_loader,      STEPS,              5,   "% of the steps",          HIGH,   "the loop waits for its batches", \
+	X(data_loader,      LOOP,               5,   "% of the steps",          HIGH,   "the loop waits for its batches", \
 		"More workers (num_workers), prefetch_factor, pinned memory; decode and augment less, or beforehand.") \
-	X(cpu_gpu_sync,     SYNC|STEPS|GPU,     10,  "% of the steps",          HIGH,   "the host waits for the GPU, which then has nothing to do", \
+	X(cpu_gpu_sync,     SYNC|LOOP|GPU,      10,  "% of the steps",          HIGH,   "the host waits for the GPU, which then has nothing to do", \
 		"Avoid .item(), .cpu(), print and if on a tensor in the loop: keep results on the GPU and fetch them every so many steps. `-c python` names the lines.") \
 	X(result_fetch,     STEPS|GPU,          4,   "copies a step",           MEDIUM, "results are fetched from the GPU one by one", \
 		"Each fetch waits until the GPU is done, as .item() and .cpu() do: collect them on the GPU and fetch them together. `-s sync` measures what they cost, `-c python` names the lines.") \
-	X(alloc_in_loop,    SYNC|STEPS,         1,   "% of the steps",          HIGH,   "device memory is allocated or freed in each step", \
+	X(alloc_in_loop,    SYNC|LOOP,          1,   "% of the steps",          HIGH,   "device memory is allocated or freed in each step", \
 		"Allocate before the loop, or use an allocator that keeps what it has (torch's, cudaMallocAsync); in torch, look for empty_cache().") \
 	X(pin_in_loop,      SYNC|STEPS,         1,   "calls a step",            MEDIUM, "host memory is pinned in each step", \
 		"Pin buffers once, before the loop, and use them again.") \
-	X(host_alone,       STEPS|GPU|IDLE,     10,  "% of the steps",          HIGH,   "the host works alone, and the GPU is idle meanwhile", \
+	X(host_alone,       LOOP|GPU|IDLE,      10,  "% of the steps",          HIGH,   "the host works alone, and the GPU is idle meanwhile", \
 		"Move it off the loop's thread, do it less often, or launch the GPU's next work before it.") \
 	X(launch_bound,     GPU|IDLE,           20,  "% idle",                  HIGH,   "the GPU waits for the next launch, many times", \
 		"Fewer, larger kernels: torch.compile, CUDA graphs (mode=\"reduce-overhead\"), a larger batch, fused or foreach optimizers.") \

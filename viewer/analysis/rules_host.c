@@ -69,7 +69,8 @@ void rule_data_loader(struct judge *j)
 		(struct verdict){.node = most,
 			.share = all / f->step_ns,
 			.gain_ns = f->has_gpu ? at_most(f, all) : all},
-		"The loop waits %.1f%% of the steps for its batches.", 100 * all / f->step_ns);
+		"The loop waits %.1f%% %s for its batches.", 100 * all / f->step_ns,
+		whole_words(f->whole));
 }
 
 /* --- waiting for the GPU */
@@ -132,9 +133,10 @@ static void say_sites(struct judge *j)
 	if (100 * gain < j->threshold * f->step_ns) {
 		if (blocked >= WORTH * f->step_ns)
 			judge_note(j,
-				"the host waits %.1f%% of the steps, and %.1f%% behind that the "
-				"GPU was idle: harmless",
-				100 * blocked / f->step_ns, 100 * gain / f->step_ns);
+				"the host waits %.1f%% %s, and %.1f%% behind that the GPU was "
+				"idle: harmless",
+				100 * blocked / f->step_ns, whole_words(f->whole),
+				100 * gain / f->step_ns);
 		return;
 	}
 	for (k = 0; k < n; k++) {
@@ -148,9 +150,10 @@ static void say_sites(struct judge *j)
 			(struct verdict){.node = node_of(f, f->wait, site[k]),
 				.share = (double)s->gain_ns / f->step_ns,
 				.gain_ns = (double)s->gain_ns},
-			"%.1f times a step the host waits for the GPU, %s each; behind that "
+			"%.1f times %s the host waits for the GPU, %s each; behind that "
 			"the GPU has nothing to do for %s.",
-			calls / f->steps, time_words((double)s->blocked_ns / calls, &each),
+			calls / f->steps, each_words(f),
+			time_words((double)s->blocked_ns / calls, &each),
 			time_words((double)s->bubble_ns / calls, &bubble));
 	}
 }
@@ -182,17 +185,17 @@ void rule_cpu_gpu_sync(struct judge *j)
 		return;
 	if (idle < WORTH) {
 		judge_note(j,
-			"the host waits %.1f%% of the steps, and the GPU had work nearly all "
-			"of the time: harmless",
-			100 * share);
+			"the host waits %.1f%% %s, and the GPU had work nearly all of the "
+			"time: harmless",
+			100 * share, whole_words(f->whole));
 		return;
 	}
 	judge_say(j,
 		(struct verdict){.node = most,
 			.share = fmin(share, idle),
 			.gain_ns = at_most(f, f->step_wait_ns)},
-		"The host waits %.1f%% of the steps for the GPU, which is idle for %.1f%% of them.",
-		100 * share, 100 * idle);
+		"The host waits %.1f%% %s for the GPU, which is idle for %.1f%%.", 100 * share,
+		whole_words(f->whole), 100 * idle);
 }
 
 void rule_result_fetch(struct judge *j)
@@ -251,7 +254,7 @@ static double in_steps(const struct facts *f, double (*of)(const struct fact_nod
 	double sum = 0;
 	uint32_t i;
 
-	for (i = 1; i < f->p->n_nodes; i++)
+	for (i = 0; i < f->p->n_nodes; i++)
 		sum += f->node[i].step == i ? of(&f->node[i]) : 0;
 	return sum;
 }
@@ -285,8 +288,8 @@ void rule_alloc_in_loop(struct judge *j)
 	if (n < f->steps || most == PROFILE_NONE || 100 * ns < j->threshold * f->step_ns)
 		return;
 	judge_say(j, (struct verdict){.node = most, .share = ns / f->step_ns, .gain_ns = ns},
-		"%.1f times a step device memory is allocated or freed: %.1f%% of the steps.",
-		n / f->steps, 100 * ns / f->step_ns);
+		"%.1f times %s device memory is allocated or freed: %.1f%% %s.", n / f->steps,
+		each_words(f), 100 * ns / f->step_ns, whole_words(f->whole));
 }
 
 void rule_pin_in_loop(struct judge *j)
@@ -333,7 +336,7 @@ void rule_host_alone(struct judge *j)
 	uint32_t said[PLACES], n, at;
 
 	/* Work that stands outside of the steps may be launched while a scope in them waits. */
-	if (idle_of(f) < 2 * WORTH || f->idle.of != WHOLE_STEPS || !f->gpu_in_steps)
+	if (idle_of(f) < 2 * WORTH || f->idle.of != f->whole || !f->gpu_in_steps)
 		return;
 	for (n = 0; n < PLACES; n++) {
 		at = next_alone(f, least, said, n);
@@ -344,9 +347,10 @@ void rule_host_alone(struct judge *j)
 			(struct verdict){.node = at,
 				.share = fmin(f->node[at].cpu_ns / f->step_ns, idle_of(f)),
 				.gain_ns = at_most(f, f->node[at].cpu_ns)},
-			"The host alone works here for %.1f%% of the steps, and launches nothing; "
-			"the GPU is idle for %.1f%%.",
-			100 * f->node[at].cpu_ns / f->step_ns, 100 * idle_of(f));
+			"The host alone works here for %.1f%% %s, and launches nothing; the GPU is "
+			"idle for %.1f%%.",
+			100 * f->node[at].cpu_ns / f->step_ns, whole_words(f->whole),
+			100 * idle_of(f));
 	}
 }
 
@@ -374,7 +378,7 @@ static double explained_ns(const struct facts *f)
 	uint32_t said[PLACES], n, at;
 	double ns = loader_ns(f, &at), gain = 0, blocked;
 
-	if (f->idle.of != WHOLE_STEPS)
+	if (f->idle.of != f->whole)
 		return 0;
 	if (f->wait != NULL)
 		(void)worst_sites(f, said, &gain, &blocked);

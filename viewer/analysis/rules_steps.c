@@ -148,34 +148,68 @@ void rule_warm_up(struct judge *j)
 		x.n == 1 ? " takes" : "s take", time_words(x.ns, &more));
 }
 
-/* Of all steps' histograms: the 90th percentile, so that a few slow ones are not meant. */
-void rule_jitter(struct judge *j)
-{
-	const struct facts *f = j->f;
-	struct spread *s = malloc(sizeof(*s));
-	struct time_words half, tenth;
+struct half_and_tenth { /* how long half of the steps take at most, and a tenth at least */
 	double p50, p90;
+	uint64_t n;
+};
+
+static struct half_and_tenth of_histograms(const struct facts *f)
+{
+	struct half_and_tenth q = {0};
+	struct spread *s = malloc(sizeof(*s));
 	uint32_t i;
 
 	if (s == NULL)
-		return;
+		return q;
 	spread_init(s);
 	for (i = 1; i < f->p->n_nodes; i++)
 		if (f->node[i].step == i)
 			spread_add(s, f->p, i);
-	p50 = spread_quantile(s, 0.5);
-	p90 = spread_quantile(s, 0.9);
-	if (s->n < 2 * LEAST)
+	q.n = s->n;
+	q.p50 = s->h.coarse ? (double)NAN : spread_quantile(s, 0.5);
+	q.p90 = spread_quantile(s, 0.9);
+	free(s);
+	return q;
+}
+
+static struct half_and_tenth of_timeline(const struct steps *s)
+{
+	struct half_and_tenth q = {0};
+	double *v = malloc((s->n + 1u) * sizeof(*v));
+	uint32_t i;
+
+	if (v == NULL || s->n == 0) {
+		free(v);
+		return q;
+	}
+	for (i = 0; i < s->n; i++)
+		v[i] = ns_of(&s->step[i]);
+	qsort(v, s->n, sizeof(*v), by_value);
+	q.n = s->n;
+	q.p50 = v[(s->n + 1) / 2 - 1];
+	q.p90 = v[(9 * (uint64_t)s->n + 9) / 10 - 1];
+	free(v);
+	return q;
+}
+
+/* The 90th percentile, so that a few slow ones are not meant. */
+void rule_jitter(struct judge *j)
+{
+	const struct facts *f = j->f;
+	const struct half_and_tenth q =
+		f->p->durations != NULL ? of_histograms(f) : of_timeline(f->step);
+	struct time_words half, tenth;
+
+	if (q.n < 2 * LEAST)
 		judge_unsure(j, "there are fewer than %u steps: too few to tell", 2 * LEAST);
-	else if (!s->h.coarse && p90 > p50 && 100 * (p90 - p50) >= j->threshold * p50)
+	else if (q.p90 > q.p50 && 100 * (q.p90 - q.p50) >= j->threshold * q.p50)
 		judge_say(j,
 			(struct verdict){.node = PROFILE_NONE,
-				.share = fmax(0, 1 - p50 * f->steps / f->step_ns),
-				.gain_ns = fmax(0, f->step_ns - p50 * f->steps),
+				.share = fmax(0, 1 - q.p50 * f->steps / f->step_ns),
+				.gain_ns = fmax(0, f->step_ns - q.p50 * f->steps),
 				.view = f->step != NULL ? VIEW_steps : VIEW_summary},
 			"Half of the steps take up to %s, a tenth %s or more.",
-			time_words(p50, &half), time_words(p90, &tenth));
-	free(s);
+			time_words(q.p50, &half), time_words(q.p90, &tenth));
 }
 
 /* --- memory */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "parts.h"
+#include "spans.h"
 #include "table.h"
 #include "timeline_reading.h"
 
@@ -20,6 +21,7 @@ struct reading {
 	struct parts parts;
 	struct value_at *value;
 	uint32_t n_values, cap_values;
+	uint64_t from_ns, to_ns; /* steps that lie in it */
 	bool failed;
 };
 
@@ -89,7 +91,9 @@ static void on_scope(struct timeline *w, const struct timeline_scope *scope)
 	struct steps *s = r->s;
 
 	parts_seen(&r->parts, scope->end_ns);
-	if (!timeline_is_step(w->known[scope->node].name) || s->n_processes == 0)
+	if ((scope->flags & TRACE_CALL) != 0 || s->n_processes == 0 ||
+		!timeline_step(w, scope->node) || scope->begin_ns < r->from_ns ||
+		scope->end_ns > r->to_ns)
 		return;
 	if (s->n == STEPS_MAX) {
 		s->left_out++;
@@ -191,13 +195,17 @@ int steps_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 		.scope = on_scope,
 		.op = on_op,
 		.process_end = on_process_end};
-	struct reading r = {.s = calloc(1, sizeof(*r.s)), .parts.together = true};
+	const struct profile_select all = spans_whole(s);
+	struct reading r = {.s = calloc(1, sizeof(*r.s)),
+		.parts.together = true,
+		.from_ns = s->from_ns,
+		.to_ns = s->to_ns != 0 ? s->to_ns : UINT64_MAX};
 	int status;
 
 	if (r.s != NULL)
 		r.s->texts = profile_new();
 	r.failed = r.s == NULL || r.s->texts == NULL;
-	status = reading_run(&form, &r, &r.failed, db, id, s, ret_left, e);
+	status = reading_run(&form, &r, &r.failed, db, id, &all, ret_left, e);
 	if (status == 0 && place_values(&r) < 0)
 		status = err_set(e, -ENOMEM, "out of memory");
 	parts_fini(&r.parts);

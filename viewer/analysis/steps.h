@@ -52,7 +52,8 @@ struct steps {
 	struct profile *texts; /* has the names */
 };
 
-/* Of a session in an open store; as export_timeline_fn. -ENODATA: it kept no timeline. */
+/* Of a session in an open store; as export_timeline_fn, but those that lie in from_ns to to_ns wholly, and what s->scope
+ * says is a step. -ENODATA: it kept no timeline. */
 int steps_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	struct export_left *ret_left, struct steps **ret, struct err *e);
 void steps_free(struct steps *s); /* NULL is fine */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "gpu_terms.h"
+#include "spans.h"
 #include "table.h"
 #include "timeline_reading.h"
 
@@ -23,6 +24,7 @@ struct reading {
 	struct span_of *op;
 	struct call *call;
 	uint32_t n_ops, cap_ops, n_calls, cap_calls;
+	uint64_t from_ns, to_ns; /* calls that begin in it */
 	bool failed;
 };
 
@@ -122,8 +124,10 @@ static void on_process_end(struct timeline *w)
 			dry = r->op[op].end_ns > dry ? r->op[op].end_ns : dry;
 		for (k = i + 1; k < r->n_calls && r->call[k].begin_ns < c->end_ns; k++)
 			;
-		add_call(r, c, dry, op < r->n_ops && dry <= c->end_ns ? r->op[op].begin_ns : 0,
-			k < r->n_calls ? r->call[k].begin_ns : UINT64_MAX);
+		if (c->begin_ns >= r->from_ns && c->begin_ns < r->to_ns)
+			add_call(r, c, dry,
+				op < r->n_ops && dry <= c->end_ns ? r->op[op].begin_ns : 0,
+				k < r->n_calls ? r->call[k].begin_ns : UINT64_MAX);
 		done = c->end_ns;
 	}
 }
@@ -135,7 +139,11 @@ static void on_close(struct timeline *w)
 
 	r->w->n = r->cap < w->names.n ? r->cap : w->names.n;
 	for (i = 0; i < r->w->n && !r->failed; i++) {
-		r->w->site[i].parent = w->known[i].parent;
+		const uint32_t up = w->known[i].parent;
+
+		/* An import names the root, too. */
+		r->w->site[i].parent =
+			up != PROFILE_NONE && w->known[up].kind == NODE_ROOT ? PROFILE_NONE : up;
 		r->w->site[i].name =
 			profile_text(r->w->texts, w->known[i].name, strlen(w->known[i].name));
 		r->failed = r->w->site[i].name == NULL;
@@ -150,13 +158,16 @@ int waits_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 		.op = on_op,
 		.process_end = on_process_end,
 		.close = on_close};
-	struct reading r = {.w = calloc(1, sizeof(*r.w))};
+	const struct profile_select all = spans_whole(s);
+	struct reading r = {.w = calloc(1, sizeof(*r.w)),
+		.from_ns = s->from_ns,
+		.to_ns = s->to_ns != 0 ? s->to_ns : UINT64_MAX};
 	int status;
 
 	if (r.w != NULL)
 		r.w->texts = profile_new();
 	r.failed = r.w == NULL || r.w->texts == NULL;
-	status = reading_run(&form, &r, &r.failed, db, id, s, ret_left, e);
+	status = reading_run(&form, &r, &r.failed, db, id, &all, ret_left, e);
 	free(r.op);
 	free(r.call);
 	if (status < 0)

@@ -30,7 +30,7 @@ struct waits {
 	struct profile *texts;
 };
 
-/* Of a session in an open store; as export_timeline_fn. -ENODATA: it kept no timeline. */
+/* Of a session in an open store; as export_timeline_fn, but calls that begin in from_ns to to_ns. -ENODATA: it kept no timeline. */
 int waits_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	struct export_left *ret_left, struct waits **ret, struct err *e);
 void waits_free(struct waits *w); /* NULL is fine */

@@ -6,6 +6,7 @@
 #include "bottlenecks.h"
 #include "print_json.h"
 #include "protonview_verb.h"
+#include "rule_limits.h"
 
 #define INDENT 8u
 
@@ -21,11 +22,8 @@ static int read_store(void *arg, struct sqlite3 *db, int64_t id, const struct pr
 	struct export_left *ret_left, struct err *e)
 {
 	struct judged *to = arg;
-	int r = profile_load(db, id, s, &to->p, e);
 
-	if (r == 0 && facts_new(to->p, &to->f) < 0)
-		r = err_set(e, -ENOMEM, "out of memory");
-	return r < 0 ? r : facts_read(to->f, db, id, s, ret_left, e);
+	return facts_load(&to->f, &to->p, db, id, s, ret_left, e);
 }
 
 static int read_all(struct run *run, struct judged *to)
@@ -34,10 +32,10 @@ static int read_all(struct run *run, struct judged *to)
 	struct source s;
 	int r = run_source_by(run, run->o.args[0], &o, &s);
 
-	if (r != -ENODATA)
+	if (r != -ENODATA || run_part(run))
 		return r;
 	r = run_source(run, run->o.args[0], false, &to->p); /* a file of a tree */
-	if (r == 0 && facts_new(to->p, &to->f) < 0)
+	if (r == 0 && facts_new(to->p, NULL, &to->f) < 0)
 		r = err_set(&run->e, -ENOMEM, "out of memory");
 	return r;
 }
@@ -288,12 +286,13 @@ int view_bottlenecks(struct run *run)
 	struct rule_settings set;
 	int r = j == NULL ? err_set(&run->e, -ENOMEM, "out of memory") : 0;
 
-	rule_defaults(&set);
+	if (r == 0)
+		r = rule_limits_usual(&set, &run->e);
 	if (r == 0 && word != NULL && gate < 0)
 		r = err_set(
 			&run->e, -EINVAL, "--gate '%s': of bottlenecks HIGH, MEDIUM or LOW", word);
 	if (r == 0 && run_given(run, OPT_SET))
-		r = rule_set(&set, run->o.value[OPT_SET], &run->e);
+		r = rule_limits_set(&set, run->o.value[OPT_SET], &run->e);
 	if (r == 0)
 		r = read_all(run, j);
 	if (r == 0)

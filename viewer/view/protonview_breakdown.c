@@ -211,25 +211,11 @@ static void print_window(struct run *run, const struct profile *p, const struct 
 
 static int window(struct run *run, const struct profile *p)
 {
-	struct breakdown b = {
-		.scope = run->o.value[OPT_SCOPE], .by_phase = run_given(run, OPT_PHASE)};
+	struct breakdown b = {.row = NULL};
 	struct source_options o = {.timeline = breakdown_read, .arg = &b};
-	struct profile_select asked = {0};
 	struct source s;
-	int r = run_window(run, &asked);
+	int r = run_source_by(run, run->o.args[0], &o, &s);
 
-	b.from_ns = asked.from_ns;
-	b.to_ns = asked.to_ns;
-	b.first_step = asked.first_step;
-	b.last_step = asked.last_step;
-	if (r == 0 && b.by_phase && (b.to_ns != 0 || b.first_step != 0))
-		r = err_set(&run->e, -EINVAL, "--phase cannot be used with --window or --step");
-	if (r == 0 && b.scope != NULL && (*b.scope == '\0' || b.first_step != 0))
-		r = err_set(&run->e, -EINVAL,
-			*b.scope == '\0' ? "--scope needs names, as in --scope step/forward"
-					 : "--scope and --step cannot be used together");
-	if (r == 0)
-		r = run_source_by(run, run->o.args[0], &o, &s);
 	if (r == 0 && run_given(run, OPT_JSON))
 		json_window(run, p, &b);
 	else if (r == 0)
@@ -240,12 +226,10 @@ static int window(struct run *run, const struct profile *p)
 
 int view_breakdown(struct run *run)
 {
-	const bool part = run_given(run, OPT_WINDOW) || run_given(run, OPT_STEP) ||
-			  run_given(run, OPT_SCOPE) || run_given(run, OPT_PHASE);
 	struct profile *p = NULL;
 	int r = run_source(run, run->o.args[0], false, &p);
 
-	if (r == 0 && part)
+	if (r == 0 && run_part(run))
 		r = window(run, p);
 	else if (r == 0 && run_given(run, OPT_JSON))
 		json(run, p);

@@ -25,8 +25,9 @@ enum {
 	VIEW_VERBS(X)
 #undef X
 		ON_VIEWS = ON_tree | ON_flat | ON_diff,
-	ON_SOURCES = ON_VIEWS | ON_breakdown | ON_export | ON_sql,
-	ON_ALL = ON_SOURCES | ON_sessions | ON_series | ON_bottlenecks,
+	ON_PARTS = ON_breakdown | ON_bottlenecks,
+	ON_SOURCES = ON_VIEWS | ON_PARTS | ON_export | ON_sql,
+	ON_ALL = ON_SOURCES | ON_sessions | ON_series,
 	ON_DB = ON_ALL | ON_web | ON_report,
 };
 
@@ -49,16 +50,17 @@ enum {
 	X(GATE,         'g', "gate",         "LIMIT",   ON_diff | ON_bottlenecks, "exit with 1 when the total, or a node of more than 1% of it, is worse by more than LIMIT percent, a new node by its share of the total before; of bottlenecks, when a verdict is HIGH, MEDIUM or LOW, as LIMIT says, or worse") \
 	X(OUTPUT,       'o', "output",       "FILE",    ON_export | ON_report | ON_sql | ON_series | ON_import | ON_recover, "write to FILE, in the format that its name ends in (" FORMAT_FILES "; - is standard output), or the session that import makes, the copy that recover makes, or the rows of sql or series as CSV") \
 	X(ALL,          'a', "all",          NULL,      ON_sessions | ON_bottlenecks, "also sessions that ended with nothing in them; of bottlenecks, also the rules that found nothing") \
-	X(SET,          0,   "set",          "KEY=V,...", ON_bottlenecks, "limits other than the table's (--all lists them): RULE.threshold, severity.high and severity.medium in percent, preset=strict (20, 5 and 5 MB a step)") \
+	X(SET,          0,   "set",          "KEY=V,...", ON_bottlenecks, "limits other than the table's (--all lists them): RULE.threshold, severity.high and severity.medium in percent, preset=strict (20, 5 and 5 MB a step); @FILE: a line for each. Before that lines `bottlenecks.KEY = V` of protond.conf count") \
 	LISTING_FILTERS(X, ON_sessions) \
 	X(FORCE,        0,   "force",        NULL,      ON_export | ON_report | ON_sql | ON_series | ON_import, "overwrite FILE") \
 	X(AS,           0,   "as",           "NAME",    ON_import,   "the session's name (default: FILE's)") \
 	X(DB,           0,   "db",           "FILE",    ON_DB,       "read this database; SOURCE is a session in it") \
-	X(PROCESS,      0,   "process",      "P",       ON_SOURCES | ON_series | ON_bottlenecks, "one process of a session only: a rank, or pid:N") \
+	X(PROCESS,      0,   "process",      "P",       ON_SOURCES | ON_series, "one process of a session only: a rank, or pid:N") \
+	X(RANK,         0,   "rank",         "N",       ON_SOURCES | ON_series, "as --process N") \
 	X(PHASE,        0,   "phase",        "N",       ON_SOURCES,  "one phase (segment) of a session only") \
-	X(WINDOW,       0,   "window",       "A..B",    ON_export | ON_sql | ON_breakdown, "of a timeline, what runs between A and B: in seconds since it began, or with the unit ms, us or ns") \
-	X(STEP,         0,   "step",         "N[..M]",  ON_export | ON_sql | ON_breakdown, "of a timeline, what runs during the step N, or N to M, from 1: scopes named step, step N or ProfilerStep#N") \
-	X(SCOPE,        0,   "scope",        "PATH",    ON_breakdown, "while scopes were open whose path ends in PATH, names between /; of a session with a timeline") \
+	X(WINDOW,       0,   "window",       "A..B",    ON_export | ON_sql | ON_PARTS, "of a timeline, what runs between A and B: in seconds since it began, or with the unit ms, us or ns") \
+	X(STEP,         0,   "step",         "N[..M]",  ON_export | ON_sql | ON_PARTS, "of a timeline, what runs during the step N, or N to M, from 1: scopes named step, step N or ProfilerStep#N") \
+	X(SCOPE,        0,   "scope",        "PATH",    ON_PARTS,    "of a timeline, while scopes were open whose path ends in PATH, names between /; they count as steps, also for --step") \
 	X(PORT,         0,   "port",         "N",       ON_web,      "listen there, or not at all; without it, on 8051 or the next that is free") \
 	X(BIND,         0,   "bind",         "ADDR",    ON_web,      "listen at this address of the machine, or at unix:PATH, in place of 127.0.0.1: whoever reaches it reads along") \
 	X(ALLOW_HOST,   0,   "allow-host",   "NAME,...", ON_web,     "further names that a browser may know it by: behind a proxy, JupyterHub") \

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "filter.h"
+#include "spans.h"
 
 bool run_given(const struct run *run, enum option_id id)
 {
@@ -27,6 +28,12 @@ int run_count(struct run *run, enum option_id id, const char *name, uint32_t *re
 		return err_set(&run->e, -EINVAL, "--%s '%s' is not a number", name, s);
 	*ret = (uint32_t)v;
 	return 0;
+}
+
+/* Verbs that tell what a part of a timeline was, not what lies in it. */
+static bool run_is_judged(const struct run *run)
+{
+	return (1 << run->o.verb & ON_PARTS) != 0;
 }
 
 /* Whether more than the default columns is asked for. */
@@ -128,10 +135,29 @@ static int read_steps(struct run *run, struct profile_select *s)
 	return 0;
 }
 
-int run_window(struct run *run, struct profile_select *s)
+bool run_part(const struct run *run)
 {
-	const int r = read_window(run, s);
+	return run_given(run, OPT_WINDOW) || run_given(run, OPT_STEP) ||
+	       run_given(run, OPT_SCOPE) || run_given(run, OPT_PHASE);
+}
 
+/* Which part of a session: all that the command line says of it. */
+static int read_part(struct run *run, struct profile_select *s)
+{
+	const char *process = run->o.value[OPT_PROCESS], *rank = run->o.value[OPT_RANK];
+	int r = 0;
+
+	if (process != NULL && rank != NULL)
+		return err_set(&run->e, -EINVAL, "--process and --rank cannot be used together");
+	s->process = process != NULL ? process : rank;
+	if (rank != NULL && (*rank < '0' || *rank > '9'))
+		r = err_set(&run->e, -EINVAL, "--rank '%s' is not a number", rank);
+	s->one_phase = run_given(run, OPT_PHASE);
+	s->scope = run->o.value[OPT_SCOPE];
+	if (r == 0)
+		r = run_count(run, OPT_PHASE, "phase", &s->phase);
+	if (r == 0)
+		r = read_window(run, s);
 	return r == 0 ? read_steps(run, s) : r;
 }
 
@@ -141,12 +167,10 @@ int run_source_by(struct run *run, const char *ref, struct source_options *o, st
 
 	o->db = run->o.value[OPT_DB];
 	o->session = run->session;
-	o->select.process = run->o.value[OPT_PROCESS];
-	o->select.one_phase = run_given(run, OPT_PHASE);
 	o->select.brief = !wants_all(run);
-	r = run_count(run, OPT_PHASE, "phase", &o->select.phase);
-	if (r == 0)
-		r = run_window(run, &o->select);
+	r = read_part(run, &o->select);
+	if (r == 0 && run_is_judged(run))
+		r = spans_check(&o->select, &run->e);
 	if (r == 0 && *ref == '\0')
 		r = err_set(&run->e, -EINVAL, "empty session name; is a shell variable unset?");
 	if (r == 0)

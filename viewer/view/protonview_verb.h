@@ -33,8 +33,8 @@ int run_count(struct run *run, enum option_id id, const char *name, uint32_t *re
 
 /* Notes it when what was opened is not all there is. */
 void run_note_parts(struct run *run, const struct source *s);
-/* What --window or --step name; *s stays without them. -EINVAL with words. */
-int run_window(struct run *run, struct profile_select *s);
+/* Whether the command line asks for a part of a timeline. */
+bool run_part(const struct run *run);
 void run_note_left(struct run *run, const struct export_left *left); /* what a timeline lacks */
 /* A source by the command line's options, and by what the caller set in *o. */
 int run_source_by(struct run *run, const char *ref, struct source_options *o, struct source *ret);

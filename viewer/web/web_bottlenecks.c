@@ -3,12 +3,13 @@
 #include <stdlib.h>
 
 #include "bottlenecks.h"
+#include "rule_limits.h"
 #include "web_ask.h"
 
 static int read_store(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	struct export_left *ret_left, struct err *e)
 {
-	return facts_read(arg, db, id, s, ret_left, e);
+	return facts_read(arg, db, id, s, 0, ret_left, e);
 }
 
 /* As people read it, from the outermost scope down; null: it has no place in the tree. */
@@ -91,15 +92,16 @@ int web_bottlenecks(struct web_ask *a)
 	struct facts *f = NULL;
 	int r = web_profile(a, &p);
 
-	if (r == 0 && (b == NULL || facts_new(p, &f) < 0))
+	if (r == 0 && (b == NULL || facts_new(p, NULL, &f) < 0))
 		r = err_set(&a->run->e, -ENOMEM, "out of memory");
 	/* A phase is judged by its tree: what is beside it is of all of the session. So is what goes on:
 	 * the page asks anew all the time, and a timeline may be long. */
 	if (r == 0 && p->head.uuid != NULL && web_is_over(p) &&
 		web_query_get(&a->q, "phase") == NULL)
 		r = web_db(a, read_store, f, NULL);
+	if (r == 0)
+		r = rule_limits_usual(&set, &a->run->e);
 	if (r == 0) {
-		rule_defaults(&set);
 		bottlenecks_find(f, &set, b);
 		put_answer(a, f, b);
 	}
