@@ -130,7 +130,8 @@ static inline void lie_sessions(struct liar *l)
 			.data = (uint8_t)below(5),
 			.context = (uint8_t)below(5),
 			.cpu = (uint8_t)below(4),
-			.switches = (uint8_t)below(4),
+			.switches =
+				(uint8_t)below(16), /* those that there are, and one that is not */
 			.format = (uint32_t)below(NAMES),
 			.flags = odd()};
 
@@ -146,12 +147,23 @@ static inline void lie_gpu(struct liar *l)
 	const uint64_t now = now_ns();
 
 	for (int i = 0; i < 300; i++) {
-		struct rec_launch a = {
-			.hdr = REC_HDR(sizeof(a), REC_LAUNCH, 0, below(16), below(PATHS)),
-			.clock = odd_time(),
-			.correlation = (uint32_t)(one_in(8) ? odd() : below(64)),
-			.name = (uint32_t)below(NAMES + 1),
-			.python = (uint32_t)below(PATHS + 1),
+		const bool ends = one_in(2); /* with and without the bit that says so */
+		const uint32_t bytes =
+			ends ? sizeof(struct rec_launch_ended) : sizeof(struct rec_launch);
+		struct rec_launch_ended a = {
+			.launch = {.hdr = REC_HDR(bytes, REC_LAUNCH, 0, below(128), below(PATHS)),
+				.clock = odd_time(),
+				.correlation = (uint32_t)(one_in(8) ? odd() : below(64)),
+				.name = (uint32_t)below(NAMES + 1),
+				.python = (uint32_t)below(PATHS + 1),
+				.epoch = (uint16_t)below(3)},
+			.end = odd_time()};
+		struct rec_overhead o = {
+			.hdr = REC_HDR(sizeof(o), REC_OVERHEAD, 0, 0, below(GPU_IDS + 1)),
+			.start = one_in(4) ? odd() : now,
+			.end = one_in(4) ? odd() : now + below(1000000),
+			.correlation = (uint32_t)below(64),
+			.tid = (uint32_t)odd(),
 			.epoch = (uint16_t)below(3)};
 		struct rec_kernel k = {
 			.hdr = REC_HDR(sizeof(k), REC_KERNEL + below(3), 0, below(8), below(NAMES)),
@@ -163,9 +175,11 @@ static inline void lie_gpu(struct liar *l)
 			.captured = (uint32_t)below(PATHS + 1),
 			.config = (uint32_t)(one_in(8) ? odd() : below(5))};
 
-		(void)put(l, 0, &a, sizeof(a));
+		(void)put(l, 0, &a, bytes);
 		if (!one_in(4))
 			(void)put(l, 1, &k, sizeof(k));
+		if (one_in(4))
+			(void)put(l, 1, &o, sizeof(o));
 	}
 	(void)put_any(l, 2, one_in(2) ? REC_DELIVERED : REC_GPU);
 }
