@@ -135,6 +135,14 @@ static inline bool gpu_class_is_work(uint8_t class)
 	       gpu_classes[class].counts == COUNTS_COPY;
 }
 
+/* Of those that count as OVERHEAD: the vendor's profiling library, which is there because of us; else
+ * the driver. */
+static inline bool gpu_class_is_ours(uint8_t class)
+{
+	return class == CLASS_BUFFER_FLUSH || class == CLASS_BUFFER_ASK ||
+	       class == CLASS_INSTRUMENT || class == CLASS_RESOURCE;
+}
+
 /* A kernel of NCCL, RCCL and the like. */
 static inline bool gpu_kernel_is_comm(const char *kernel)
 {

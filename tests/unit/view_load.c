@@ -68,6 +68,42 @@ START_TEST(recording_cost_is_the_mean_of_the_processes)
 }
 END_TEST
 
+static void put_overhead(struct profile *p, uint8_t class, int64_t ns)
+{
+	const uint32_t m = profile_add_metric(p, "overhead_time (ns)", KIND_INCLUSIVE),
+		       n = profile_add_node(p, 0, gpu_classes[class].leaf, NODE_CALL);
+
+	p->node[n].class = class;
+	ck_assert_int_eq(profile_set(p, n, m, (struct value){.type = VALUE_I64, .i = ns}), 0);
+}
+
+/* The driver's and CUPTI's, where they were recorded. */
+START_TEST(overhead_in_the_head)
+{
+	const struct term term = {0};
+	sqlite3 *db = help_db(":memory:");
+	struct text t = {0};
+	struct profile *p;
+
+	help_train(db);
+	p = load(db, 7, (struct profile_select){0});
+	print_head(&t, p, &term);
+	text_char(&t, '\0');
+	ck_assert_ptr_null(strstr(t.s, "overhead in calls"));
+	text_fini(&t);
+	put_overhead(p, CLASS_LAZY_LOAD, 3000000);
+	put_overhead(p, CLASS_QUEUE_FULL, 1000000);
+	put_overhead(p, CLASS_BUFFER_ASK, 2000000);
+	print_head(&t, p, &term);
+	text_char(&t, '\0');
+	ck_assert_ptr_nonnull(
+		strstr(t.s, "\noverhead in calls: the driver 4.0 ms, CUPTI 2.0 ms\n"));
+	text_fini(&t);
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
 /* An older agent's, but for launches, and children whoever lost them. */
 START_TEST(losses_that_are_not_exact)
 {
@@ -359,6 +395,7 @@ END_TEST
 #define TESTS(X)                                       \
 	X(all_is_merged)                               \
 	X(losses_that_are_not_exact)                   \
+	X(overhead_in_the_head)                        \
 	X(head_says_what_it_is_worth)                  \
 	X(recording_cost_is_the_mean_of_the_processes) \
 	X(devices_are_merged_by_uuid)                  \

@@ -163,6 +163,33 @@ static void head_worth(struct text *t, const struct profile *p, const struct ter
 		text_fmt(t, ", %+.1f%% for a step recorded", h->recording_cost * 100);
 }
 
+/* What the driver and the vendor's profiling library did for themselves, where that was recorded. */
+static void head_overhead(struct text *t, const struct profile *p)
+{
+	const uint32_t m = profile_find_metric(p, "overhead_time (ns)");
+	double driver = 0, ours = 0, ns;
+	bool any = false;
+	uint32_t i;
+
+	for (i = 0; m != PROFILE_NONE && i < p->n_nodes; i++) {
+		ns = value_number(profile_value(p, i, m));
+		if (isnan(ns))
+			continue;
+		any = true;
+		if (gpu_class_is_ours(p->node[i].class))
+			ours += ns;
+		else
+			driver += ns;
+	}
+	if (!any)
+		return;
+	text_str(t, "overhead in calls: the driver ");
+	term_duration(t, driver);
+	text_str(t, ", CUPTI ");
+	term_duration(t, ours);
+	text_char(t, '\n');
+}
+
 static void head_losses(struct text *t, const struct profile *p, const struct term *term)
 {
 	const struct profile_head *h = &p->head;
@@ -237,6 +264,7 @@ void print_head(struct text *t, const struct profile *p, const struct term *term
 	term_wrap(term, t, line, 2);
 	text_char(t, '\n');
 	head_parts(t, p, term);
+	head_overhead(t, p);
 	if (h->tags != NULL && *h->tags != '\0')
 		print_words(t, term, "tags: ", h->tags);
 	if (h->note != NULL && *h->note != '\0')
