@@ -17,8 +17,8 @@
         X(FORGOTTEN, "of the oldest activations forgotten: scopes across them miss that time")        \
         X(HIST,      "paths have no quantiles: the daemon's memory_mb is used up")  \
         X(SUMMED,    "events came too fast to be kept one by one: they are in the tree, not in the timeline") \
-        X(STEPS,     "numbers of steps are in the tree alone: more than 16 names, or 64 at once")     \
         X(JOURNAL,   "bytes of records were lost with a damaged journal")                             \
+        X(STEPS,     "numbers of steps are in the tree alone: more than 16 names, or 64 at once")     \
         X(EARLY,     "launches had begun their work before their call came back: their delay counts as 0")
 /* clang-format on */
 enum note_kind {

@@ -3,6 +3,7 @@ import gzip
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 
@@ -236,6 +237,12 @@ def test_overhead_and_launches(world, library):
         "x", "select count(*) from launches") == {(4,)}
     root = [r.split() for r in world.view("tree", "x", "-m", "overheads,launches,launch_delays").stdout.splitlines() if r.endswith("ROOT")]
     assert root == [["5.000", "4.000", "4.000", "ROOT"]] or root == [["5", "4", "4", "ROOT"]]
+    said = re.findall(r"overhead in calls: the driver 41\.0 us, CUPTI [45]\d ns, of kinds not known [56]\d ns\n", world.view("tree", "x").stdout)
+    assert len(said) == 1, "the head has it once"
+    assert "note: 0 " not in world.view("tree", "x").stdout, "overhead of no launch is none that lacks it"
+    assert "overhead in calls" not in world.view("tree", "never").stdout
+    for name in ("x", "never"):
+        assert sum(r[5] for r in json.loads(world.view("breakdown", name, "--queues", "--json").stdout)["data"]["rows"]) == 4
 
 
 def test_recorded_calls_that_wait(world):

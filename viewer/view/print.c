@@ -167,7 +167,7 @@ static void head_worth(struct text *t, const struct profile *p, const struct ter
 static void head_overhead(struct text *t, const struct profile *p)
 {
 	const uint32_t m = profile_find_metric(p, "overhead_time (ns)");
-	double driver = 0, ours = 0, ns;
+	double driver = 0, ours = 0, other = 0, ns;
 	bool any = false;
 	uint32_t i;
 
@@ -178,6 +178,8 @@ static void head_overhead(struct text *t, const struct profile *p)
 		any = true;
 		if (gpu_class_is_ours(p->node[i].class))
 			ours += ns;
+		else if (p->node[i].class == CLASS_OVERHEAD) /* a newer CUPTI's */
+			other += ns;
 		else
 			driver += ns;
 	}
@@ -187,6 +189,10 @@ static void head_overhead(struct text *t, const struct profile *p)
 	term_duration(t, driver);
 	text_str(t, ", CUPTI ");
 	term_duration(t, ours);
+	if (other > 0) {
+		text_str(t, ", of kinds not known ");
+		term_duration(t, other);
+	}
 	text_char(t, '\n');
 }
 

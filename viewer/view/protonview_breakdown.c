@@ -7,6 +7,7 @@
 #include "grid.h"
 #include "print_json.h"
 #include "protonview_verb.h"
+#include "queue_depth.h"
 
 static const struct gpu_part_row {
 	const char *column, *head, *words;
@@ -224,12 +225,108 @@ static int window(struct run *run, const struct profile *p)
 	return r;
 }
 
+/* --- of streams: launches outstanding */
+
+static void queue_warnings(struct run *run, const struct queue_depth *d)
+{
+	if (d->unlaunched > 0)
+		warning_add(&run->warnings,
+			"queues: the launches of %llu operations are not known, and not counted",
+			(unsigned long long)d->unlaunched);
+	if (d->left_out > 0)
+		warning_add(&run->warnings,
+			"queues: %llu operations of processes with over %u are not counted",
+			(unsigned long long)d->left_out, QUEUE_DEPTH_MAX);
+}
+
+static void json_queues(struct run *run, const struct profile *p, const struct queue_depth *d)
+{
+	static const struct envelope_column columns[] = {{"pid", NULL, "integer"},
+		{"rank", NULL, "integer"}, {"gpu", NULL, "integer"}, {"context", NULL, "integer"},
+		{"stream", NULL, "integer"}, {"launches", NULL, "integer"},
+		{"mean", NULL, "number"}, {"max", NULL, "integer"}, {"full", NULL, "integer"}};
+	const struct queue_depth_row *row;
+	struct text *t = &run->out;
+
+	envelope_open(t, "breakdown", p);
+	envelope_columns(t, columns, sizeof(columns) / sizeof(*columns));
+	for (row = d->row; row < d->row + d->n; row++) {
+		envelope_row(t);
+		envelope_integer(t, row->pid);
+		if (row->rank >= 0)
+			envelope_integer(t, row->rank);
+		else
+			envelope_string(t, NULL);
+		envelope_integer(t, row->gpu);
+		envelope_integer(t, row->context);
+		envelope_integer(t, row->stream);
+		envelope_integer(t, (int64_t)row->launches);
+		envelope_number(t, (double)row->sum / (double)row->launches);
+		envelope_integer(t, row->max);
+		envelope_integer(t, (int64_t)row->full);
+	}
+	envelope_close(t, &run->warnings);
+}
+
+static void print_queues(struct run *run, const struct profile *p, const struct queue_depth *d)
+{
+	static const struct grid_column columns[] = {{"of", false, 0, 1}, {"GPU", false, 0, 0},
+		{"context", false, 0, 2}, {"stream", false, 0, 0}, {"launches", true, 0, 0},
+		{"mean before it", true, 0, 0}, {"most", true, 0, 0}, {"full", true, 0, 0}};
+	const struct queue_depth_row *row;
+	struct grid g;
+
+	print_head(&run->out, p, &run->term);
+	grid_init(&g, columns, sizeof(columns) / sizeof(*columns));
+	for (row = d->row; row < d->row + d->n; row++) {
+		if (row->rank >= 0)
+			grid_cell_fmt(&g, "rank %lld", (long long)row->rank);
+		else
+			grid_cell_fmt(&g, "pid %lld", (long long)row->pid);
+		grid_cell_fmt(&g, "%u", row->gpu);
+		grid_cell_fmt(&g, "%u", row->context);
+		grid_cell_fmt(&g, "%u", row->stream);
+		grid_cell_fmt(&g, "%llu", (unsigned long long)row->launches);
+		grid_cell_fmt(&g, "%.1f", (double)row->sum / (double)row->launches);
+		grid_cell_fmt(&g, "%u", row->max);
+		grid_cell_fmt(&g, "%llu", (unsigned long long)row->full);
+	}
+	grid_print(&run->out, &run->term, &g);
+	grid_fini(&g);
+}
+
+static int queues(struct run *run, const struct profile *p)
+{
+	struct queue_depth d = {0};
+	struct source_options o = {.timeline = queue_depth_read, .arg = &d};
+	struct source s;
+	int r = run_source_by(run, run->o.args[0], &o, &s);
+
+	if (r == 0 && d.n == 0)
+		r = err_set(&run->e, -ENOENT, "no launches of GPU work are in the timeline");
+	if (r == 0)
+		queue_warnings(run, &d);
+	if (r == 0 && run_given(run, OPT_JSON))
+		json_queues(run, p, &d);
+	else if (r == 0)
+		print_queues(run, p, &d);
+	queue_depth_fini(&d);
+	return r;
+}
+
 int view_breakdown(struct run *run)
 {
+	const bool part = run_part(run);
 	struct profile *p = NULL;
-	int r = run_source(run, run->o.args[0], false, &p);
+	int r = part && run_given(run, OPT_QUEUES)
+			? err_set(&run->e, -EINVAL,
+				  "--queues is of the whole session: not with --window, --step, "
+				  "--scope or --phase")
+			: run_source(run, run->o.args[0], false, &p);
 
-	if (r == 0 && run_part(run))
+	if (r == 0 && run_given(run, OPT_QUEUES))
+		r = queues(run, p);
+	else if (r == 0 && part)
 		r = window(run, p);
 	else if (r == 0 && run_given(run, OPT_JSON))
 		json(run, p);

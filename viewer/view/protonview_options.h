@@ -61,6 +61,7 @@ enum {
 	X(WINDOW,       0,   "window",       "A..B",    ON_export | ON_sql | ON_PARTS, "of a timeline, what runs between A and B: in seconds since it began, or with the unit ms, us or ns") \
 	X(STEP,         0,   "step",         "N[..M]",  ON_export | ON_sql | ON_PARTS, "of a timeline, what runs during the step N, or N to M, from 1: scopes named step, step N or ProfilerStep#N") \
 	X(SCOPE,        0,   "scope",        "PATH",    ON_PARTS,    "of a timeline, while scopes were open whose path ends in PATH, names between /; they count as steps, also for --step") \
+	X(QUEUES,       0,   "queues",       NULL,      ON_breakdown, "of each stream instead: how many launches were outstanding when each was called, the mean and the most, and how many found the queue of 1024 full; of a session with a timeline") \
 	X(PORT,         0,   "port",         "N",       ON_web,      "listen there, or not at all; without it, on 8051 or the next that is free") \
 	X(BIND,         0,   "bind",         "ADDR",    ON_web,      "listen at this address of the machine, or at unix:PATH, in place of 127.0.0.1: whoever reaches it reads along") \
 	X(ALLOW_HOST,   0,   "allow-host",   "NAME,...", ON_web,     "further names that a browser may know it by: behind a proxy, JupyterHub") \
