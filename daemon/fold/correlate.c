@@ -136,12 +136,6 @@ static void move_to(struct process *p, struct launch *l, enum launch_list list)
 
 /* --- records that wait --- */
 
-/* Work whose start is known for good. */
-static bool gpu_is_timed(const struct gpu *g)
-{
-	return gpu_is_work(g->type) && (g->flags & (GPU_FLAG_RUNNING | GPU_FLAG_UNTIMED)) == 0;
-}
-
 /* False: no room. */
 static bool gpu_keep(struct process *p, struct launch *l, const struct gpu *g)
 {
@@ -162,8 +156,6 @@ static bool gpu_keep(struct process *p, struct launch *l, const struct gpu *g)
 	}
 	c->gpu[at - 1] = (struct gpu_wait){*g, l->records, flight_records(c, l->records) + 1};
 	l->records = at;
-	if (gpu_is_timed(g) && (l->first == 0 || g->start < l->first))
-		l->first = g->start;
 	c->held_gpu++;
 	c->waiting += l->list == LIST_WAITING;
 	return true;
@@ -242,8 +234,7 @@ static inline void count_one(struct part *part, const struct launch *l, const st
 		return;
 	}
 	tree_gpu(part, l, g);
-	if ((l->flags & LAUNCH_ENDS) != 0 && (part->switches & SWITCH_QUEUE) != 0 &&
-		gpu_is_timed(g))
+	if ((l->flags & LAUNCH_ENDS) != 0 && (part->switches & SWITCH_QUEUE) != 0)
 		tree_launch_delay(part, l, g);
 	if ((part->switches & SWITCH_SYNC) != 0 && g->type == REC_COPY &&
 		(l->flags & LAUNCH_TIMED) != 0 &&
@@ -257,14 +248,6 @@ static void count_in(struct process *p, const struct launch *l, const struct gpu
 
 	for (set = l->parts; set != 0; set &= set - 1)
 		count_one(p->slot[__builtin_ctzll(set)], l, g);
-}
-
-/* Likewise of a launch that goes on: its delay is told once. */
-static void count_more(struct process *p, struct launch *l, const struct gpu *g)
-{
-	count_in(p, l, g);
-	if (gpu_is_timed(g))
-		l->flags &= (uint8_t)~LAUNCH_ENDS;
 }
 
 static void count_matched(struct process *p, const struct launch *l)
@@ -294,8 +277,7 @@ static void count_unlaunched(struct process *p, const struct launch *waiting, co
 			!window_has(&part->window, l.clock))
 			continue;
 		count_one(part, &l, g);
-		if (gpu_is_work(g->type))
-			note_count(part, NOTE_NO_LAUNCH, 1);
+		note_count(part, NOTE_NO_LAUNCH, gpu_is_work(g->type) ? 1 : 0);
 	}
 }
 
@@ -447,7 +429,7 @@ static void launch_record(struct process *p, struct launch *l, const struct gpu 
 	}
 	if (l->round == 0)
 		count_matched(p, l);
-	count_more(p, l, g);
+	count_in(p, l, g);
 	if (!is_graph(l)) {
 		while (gpu_take(&p->flight, l, &old)) /* RUNNING ones: it is done now */
 			;
@@ -477,7 +459,7 @@ static void joined_count(struct process *p, struct launch *l, uint32_t *budget)
 		}
 		if (l->round == 0)
 			count_matched(p, l);
-		count_more(p, l, &g);
+		count_in(p, l, &g); /* round 0: the launch counts with it */
 		l->round = p->flight.rounds;
 		l->seen_ns = p->fold->now_ns;
 	}
@@ -541,7 +523,6 @@ static void graph_known(struct process *p, const struct launch *l)
 	struct launch like = *l, *w = launch_find(c, l->epoch, 0, l->graph_exec);
 
 	like.correlation = 0;
-	like.flags &= (uint8_t)~LAUNCH_ENDS;
 	like.round = c->rounds; /* it is matched: the launch itself was */
 	like.seen_ns = p->fold->now_ns;
 	if (w != NULL && w->list == LIST_WAITING) {

@@ -47,7 +47,6 @@ enum launch_list {
 struct launch {
 	uint64_t clock;   /* of the launch */
 	uint64_t end;     /* clock, of LAUNCH_ENDS: the call came back */
-	uint64_t first;   /* earliest start of work that came before it, CLOCK_REALTIME; 0: none */
 	uint64_t parts;   /* bit per slot: the sessions that it counts in */
 	uint64_t seen_ns; /* monotonic time of the entry that brought it, or its last record */
 	uint32_t correlation, path, name,

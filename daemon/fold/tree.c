@@ -448,16 +448,16 @@ void tree_overhead(struct part *part, const struct launch *l, const struct gpu *
 }
 
 /* Counts at the launch, as its work does. Work that began before the call came back was not
- * delayed. Of a graph's the earliest of those that are known by now. */
+ * delayed. */
 void tree_launch_delay(struct part *part, const struct launch *l, const struct gpu *g)
 {
 	struct process *p = part->process;
-	const uint64_t first = l->first != 0 && l->first < g->start ? l->first : g->start;
-	const uint64_t start = real_to_mono(p, first), end = clockmap_ns(&p->clock, l->end);
+	const uint64_t start = real_to_mono(p, g->start), end = clockmap_ns(&p->clock, l->end);
 	const struct rec_call r = {
 		.hdr = REC_HDR(0, REC_CALL, 0, 0, l->path), .end = l->clock, .python = l->python};
 
-	if (call_count(part, &r, CLASS_LAUNCH_DELAY, start > end ? start - end : 0) != NULL &&
+	if (l->round == 0 && (g->flags & (GPU_FLAG_RUNNING | GPU_FLAG_UNTIMED)) == 0 &&
+		call_count(part, &r, CLASS_LAUNCH_DELAY, start > end ? start - end : 0) != NULL &&
 		start < end)
 		note_count(part, NOTE_EARLY, 1);
 }

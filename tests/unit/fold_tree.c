@@ -478,31 +478,6 @@ START_TEST(launches_and_their_delays)
 }
 END_TEST
 
-/* Of a graph to the earliest of what is known when the launch is, in whatever order it came: one
- * without times is skipped, and what comes later changes nothing. */
-START_TEST(delay_of_a_graph)
-{
-	const struct row_cell *c;
-	struct batch b;
-
-	tape_verb(&t, VERB_START, 1, 10 * SECOND)->switches = SWITCH_QUEUE;
-	put_kernel(&gpu, N_KERN, 12 * SECOND + 700, 50, 5, GPU_FLAG_GRAPH);
-	put_kernel(&gpu, N_KERN, 12 * SECOND + 500, 50, 5, GPU_FLAG_GRAPH);
-	put_kernel(&gpu, N_KERN, 12 * SECOND + 900, 50, 5, GPU_FLAG_GRAPH);
-	put_kernel(&gpu, N_KERN, 12 * SECOND, 0, 5, GPU_FLAG_GRAPH | GPU_FLAG_UNTIMED);
-	drain(&gpu, 13 * SECOND);
-	put_launch_ended(&lane, P_AB, 12 * SECOND, 12 * SECOND + 200, 5, LAUNCH_GRAPH);
-	drain(&lane, 13 * SECOND);
-	put_kernel(&gpu, N_KERN, 12 * SECOND + 400, 50, 5, GPU_FLAG_GRAPH);
-	drain(&gpu, 13 * SECOND);
-	b = collect();
-	c = cell_at(&b, 1, 0, CLASS_LAUNCH_DELAY, "ROOT/a/b/[launch delay]");
-	ck_assert(c != NULL && c->count == 1 && c->sum_ns == 300);
-	ck_assert_uint_eq(f->session[0]->part[0]->counted[NOTE_EARLY], 0);
-	batch_free(&b);
-}
-END_TEST
-
 /* By its call's scope where that is in flight, else the program's; of the session's time only. */
 START_TEST(overhead)
 {
@@ -1021,7 +996,6 @@ Suite *suite(void)
 	tcase_add_loop_test(c, calls, 0, sizeof(call_cases) / sizeof(call_cases[0]));
 	tcase_add_loop_test(c, copies_that_wait, 0, sizeof(copy_calls) / sizeof(copy_calls[0]));
 	tcase_add_loop_test(c, launches_and_their_delays, 0, sizeof(delays) / sizeof(delays[0]));
-	tcase_add_test(c, delay_of_a_graph);
 	tcase_add_test(c, overhead);
 	tcase_add_loop_test(c, python_stacks, 0, sizeof(python_cases) / sizeof(python_cases[0]));
 	tcase_add_test(c, end_closes_everything);
