@@ -277,7 +277,8 @@ static void count_unlaunched(struct process *p, const struct launch *waiting, co
 			!window_has(&part->window, l.clock))
 			continue;
 		count_one(part, &l, g);
-		note_count(part, NOTE_NO_LAUNCH, gpu_is_work(g->type) ? 1 : 0);
+		if (gpu_is_work(g->type))
+			note_count(part, NOTE_NO_LAUNCH, 1);
 	}
 }
 

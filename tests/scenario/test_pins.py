@@ -44,7 +44,7 @@ def test_scopes(world):
 def test_fold(world):
     got, out = counts(world, "fold_apply", "round_rate", BUILD / "bench/fold_bench", FOLD_BENCH_ROUNDS="1")
     events = int(re.search(r"(\d+) events a round", out)[1])
-    pinned("fold, an event", got[1] / events, 599)
+    pinned("fold, an event", got[1] / events, 621)
 
 
 def test_launch(world):
