@@ -18,7 +18,7 @@
         X(HIST,      "paths have no quantiles: the daemon's memory_mb is used up")  \
         X(SUMMED,    "events came too fast to be kept one by one: they are in the tree, not in the timeline") \
         X(JOURNAL,   "bytes of records were lost with a damaged journal")                             \
-        X(STEPS,     "numbers of steps are in the tree alone: more than 16 names, or 64 at once")     \
+        X(STEPS,     "numbers of steps are in the tree alone: over 16 names, 64 at once, NaN, a step without end") \
         X(EARLY,     "launches had begun their work before their call came back: their delay counts as 0")
 /* clang-format on */
 enum note_kind {

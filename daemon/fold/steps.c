@@ -45,12 +45,14 @@ void steps_tell(struct part *part, const struct step_number *x)
 	struct step_told *t;
 	uint8_t name;
 
-	if (s == NULL || !isfinite(x->v))
+	name = s != NULL ? place_of(s, x->name) : STEP_NAMES;
+	if (name == STEP_NAMES || !isfinite(x->v)) {
+		note_count(part, NOTE_STEPS, 1);
 		return;
-	name = place_of(s, x->name);
+	}
 	for (t = s->told; t < s->told + s->n_told && (t->name != name || t->lane != x->lane); t++)
 		;
-	if (name == STEP_NAMES || t == s->told + STEP_TOLD_MAX) {
+	if (t == s->told + STEP_TOLD_MAX) {
 		note_count(part, NOTE_STEPS, 1);
 		return;
 	}
@@ -220,8 +222,9 @@ static void add_value(struct step_value *v, double x)
 }
 
 /* What is its own, and what threads without steps were told since the last one: summed where both are. */
-static void take_told(struct steps *s, const struct step_ended *x)
+static void take_told(struct part *part, const struct step_ended *x)
 {
+	struct steps *s = part->steps;
 	double v[STEP_NAMES] = {0};
 	bool has[STEP_NAMES] = {false};
 	uint32_t i, n = 0;
@@ -234,8 +237,10 @@ static void take_told(struct steps *s, const struct step_ended *x)
 			s->told[n++] = *t;
 			continue;
 		}
-		if (own && t->clock < x->begin) /* its step's end is missing */
+		if (own && t->clock < x->begin) { /* its step's end is missing */
+			note_count(part, NOTE_STEPS, 1);
 			continue;
+		}
 		v[t->name] = t->kind == KIND_PROPERTY ? t->v : v[t->name] + t->v;
 		has[t->name] = true;
 	}
@@ -269,7 +274,7 @@ void steps_end(struct part *part, const struct step_ended *x)
 	p->took_ns += x->ns;
 	p->begin_ns = x->begin_ns < p->begin_ns ? x->begin_ns : p->begin_ns;
 	p->end_ns = x->end_ns > p->end_ns ? x->end_ns : p->end_ns;
-	take_told(s, x);
+	take_told(part, x);
 	s->dirty = true;
 	if (p->n >= width_of(s))
 		put_next(part);
