@@ -4,16 +4,20 @@
 #include <string.h>
 
 #include "human.h"
+#include "json.h"
 #include "protonctl_answer.h"
 #include "protonctl_call.h"
 #include "protonctl_daemon.h"
 #include "protonctl_process.h"
+#include "protonctl_stack.h"
 
 struct where {
 	const struct term *term;
 	struct names *names;
 	struct text out;
 	uint64_t now_ns;
+	bool stacks;
+	struct stack *stack; /* of the job that is printed; NULL: none was asked for */
 };
 
 /* "for 1.20 s", or that it is not known. */
@@ -61,6 +65,8 @@ static void where_thread(struct where *w, const msgpack_object *t)
 		put_since(w, wire_u64_or(&open[i], "since_ns", 0));
 		text_char(&w->out, '\n');
 	}
+	if (w->stack != NULL)
+		stack_put(w->stack, w->term, &w->out, wire_u64_or(t, "tid", 0));
 }
 
 static bool alike(const msgpack_object *a, const msgpack_object *b)
@@ -145,11 +151,16 @@ static void where_job(struct where *w, const msgpack_object *j)
 		where_ended(w, j);
 		return;
 	}
+	w->stack = w->stacks ? stack_read(wire_u64_or(j, "pid", 0)) : NULL;
 	n = answer_items(j, "threads", &list);
 	if (n == 0)
 		text_str(&w->out, "  no scope is open\n");
 	for (i = 0; i < n; i++)
 		where_thread(w, &list[i]);
+	if (w->stack != NULL)
+		stack_put(w->stack, w->term, &w->out, 0);
+	stack_free(w->stack);
+	w->stack = NULL;
 	n = answer_items(j, "launches", &list);
 	if (flight > 0)
 		text_fmt(&w->out, "  %lu launches in flight; last delivery ", flight);
@@ -219,7 +230,9 @@ static void where_differs(struct where *w, const msgpack_object *jobs, uint32_t 
 /* -errno in c->err. */
 static int where_print(struct ctl *c, const struct rpc_reply *r)
 {
-	struct where w = {.term = &c->term, .now_ns = wire_u64_or(r->result, "now_ns", 0)};
+	struct where w = {.term = &c->term,
+		.now_ns = wire_u64_or(r->result, "now_ns", 0),
+		.stacks = ctl_option(c, "stack") != NULL};
 	const msgpack_object *jobs = NULL;
 	const uint32_t n = answer_items(r->result, "jobs", &jobs);
 	uint32_t i;
@@ -284,6 +297,43 @@ static void where_nothing(const struct ctl *c, const char *session)
 			c->argv[0]);
 }
 
+/* The answer, and beside its jobs the stacks of those that run. */
+static void where_json_stacks(struct ctl *c, const struct rpc_reply *r)
+{
+	const msgpack_object_map *map = &r->result->via.map;
+	const msgpack_object *jobs = NULL;
+	const uint32_t n = answer_items(r->result, "jobs", &jobs);
+	struct stack *s;
+	char ended[32];
+	const char *comma = "";
+	uint32_t i;
+
+	json_begin(stdout, c->cmd->name);
+	putchar('{');
+	for (i = 0; i < map->size; i++) {
+		if (map->ptr[i].key.type != MSGPACK_OBJECT_STR)
+			continue;
+		json_text(stdout, map->ptr[i].key.via.str.ptr, map->ptr[i].key.via.str.size);
+		putchar(':');
+		json_value(stdout, &map->ptr[i].val);
+		putchar(',');
+	}
+	fputs("\"stacks\":[", stdout);
+	for (i = 0; i < n; i++) {
+		if (*wire_text(&jobs[i], "ended", ended, sizeof(ended)) != '\0')
+			continue;
+		s = stack_read(wire_u64_or(&jobs[i], "pid", 0));
+		if (s == NULL)
+			continue;
+		fputs(comma, stdout);
+		comma = ",";
+		stack_json(s, stdout);
+		stack_free(s);
+	}
+	fputs("]}", stdout);
+	ctl_json_end(c, stdout);
+}
+
 static int cmd_where(struct ctl *c)
 {
 	struct rpc_reply r = {.fd = -1};
@@ -305,7 +355,9 @@ static int cmd_where(struct ctl *c)
 	session = wire_get(r.result, "session");
 	if (session != NULL)
 		answer_session(session, c->argv[0], &named);
-	if (!ctl_json(c, &r))
+	if (c->json && ctl_option(c, "stack") != NULL && r.result->type == MSGPACK_OBJECT_MAP)
+		where_json_stacks(c, &r);
+	else if (!ctl_json(c, &r))
 		code = where_print(c, &r);
 	rpc_reply_free(&r);
 	if (code < 0)
@@ -316,6 +368,11 @@ static int cmd_where(struct ctl *c)
 }
 
 /* clang-format off */
+static const struct option_def where_options[] = {
+	{0, "stack", NULL, "also what each thread waits in, and its Python stack (3.11), innermost first", NULL},
+	{0, NULL, NULL, NULL, NULL},
+};
+
 const struct command command_where = {.name = "where",
 	.run = cmd_where,
 	.max = 1,
@@ -323,10 +380,12 @@ const struct command command_where = {.name = "where",
 	.help = "what each rank and thread is doing, and since when",
 	.more =
 		"JOB is a pid or a session. Shows open scopes, the oldest launches in flight and the kernel that is\n"
-		"running; of a job that has ended, what it left. Makes no call into the job or the GPU.\n",
+		"running; of a job that has ended, what it left. Makes no call into the job or the GPU.\n"
+		"--stack reads the job's memory with your own rights, and neither stops it nor attaches to it.\n",
 	.examples =
 		"protonctl where 4242\n"
-		"protonctl where @last\n",
-	.options = no_options,
+		"protonctl where @last\n"
+		"protonctl where --stack 4242\n",
+	.options = where_options,
 	.completes = 'b'};
 /* clang-format on */

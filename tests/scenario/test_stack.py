@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: MIT. `protonctl where --stack`: Python stacks and waits of a job that runs, of Debian's 3.11.
+import json
+import pathlib
+
+import pytest
+
+from conftest import until
+from test_python import PYTHONS, job, python_env
+
+pytestmark = [pytest.mark.preload, pytest.mark.skipif("3.11" not in PYTHONS, reason="no Python 3.11")]
+
+PROGRAM = """
+    import ctypes, threading, time
+    import protond
+    held = threading.Lock()
+    held.acquire()
+
+    def sleeps():
+        with protond.scope("outer"):
+            time.sleep(1000)
+
+    def waits_\u00e9():
+        held.acquire()
+
+    def deep(n):
+        if n:
+            deep(n - 1)
+        else:
+            held.acquire()
+
+    threading.stack_size(64 << 20)
+    import sys
+    sys.setrecursionlimit(20000)
+    for what in (sleeps, waits_\u00e9, lambda: deep(9000)):
+        threading.Thread(target=what, daemon=True).start()
+    time.sleep(0.2)
+    ctypes.PyDLL(None).sleep(1000)
+"""
+
+
+def test_stacks_of_a_hung_job(world):
+    world.start(PROTOND_AUTO_SESSION="off")
+    world.ctl("start", "hung", "--all")
+    hung = world.job(PYTHONS["3.11"], job(world, PROGRAM), env=python_env(world))
+    try:
+        until("it hangs with the GIL held", lambda: holder(world, hung.pid) == "<module>")
+        [stack] = world.ctl_json("where", "--stack", hung.pid)["stacks"]
+        assert stack["why"] == ""
+        threads = {t["inner"][0]["function"]: t for t in stack["threads"] if t.get("inner")}
+        assert set(threads) == {"sleeps", "waits_\u00e9", "deep", "<module>"}
+        lines = (world.home / "job.py").read_text().splitlines()
+        for name, text in (("sleeps", "time.sleep(1000)"), ("waits_\u00e9", "held.acquire()"), ("deep", "held.acquire()"),
+                           ("<module>", "ctypes.PyDLL(None).sleep(1000)")):
+            frame = threads[name]["inner"][0]
+            assert lines[frame["line"] - 1].strip() == text and pathlib.Path(frame["file"]).name == "job.py", name
+            assert not threads[name]["changed"] and not threads[name]["broken"]
+            assert threads[name]["state"] == "S"
+        assert threads["deep"]["frames"] > 9000 and threads["deep"]["outer"][-1]["function"] == "Thread._bootstrap"
+        shown = world.ctl("where", "--stack", hung.pid).stdout
+        assert "more\n" in shown and "holds the GIL" in shown
+        scope = shown[shown.index("    outer  for"):]
+        assert "sleeps  " in scope.split("  thread ")[0]
+    finally:
+        hung.kill()
+
+
+def holder(world, pid):
+    shown = world.ctl("where", "--stack", pid, "--json", check=False)  # 1: it has not come to protond yet
+    for stack in json.loads(shown.stdout)["data"]["stacks"]:
+        for t in stack["threads"]:
+            if t.get("gil") and t["syscall"] == "clock_nanosleep" and t.get("inner"):
+                return t["inner"][0]["function"]
+    return None

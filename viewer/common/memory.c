@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: MIT. memory.c: reading another process, and its exported symbols.
+ *
+ * Symbols are looked up in the memory and not in the file: a file may be gone, replaced, in another container, or a pipe.
+ */
+#include "memory.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <string.h>
+#include <sys/uio.h>
+
+#define SEGMENTS_MOST 64u
+#define DYNAMIC_MOST  256u
+#define BUCKETS_MOST  (1u << 24)
+#define CHAIN_MOST    4096u
+#define SYMBOL_MOST   32u
+
+static bool read_process(struct memory *m, uint64_t at, void *ret, size_t n)
+{
+	const struct iovec to = {.iov_base = ret, .iov_len = n};
+	struct iovec from = {.iov_len = n};
+	ssize_t got;
+
+	memcpy(&from.iov_base, &at, sizeof(at));
+	got = process_vm_readv(m->pid, &to, 1, &from, 1, 0);
+	if (got < 0)
+		m->err = errno;
+	return got >= 0 && (size_t)got == n;
+}
+
+struct memory memory_of(int pid)
+{
+	return (struct memory){.read = read_process, .pid = pid};
+}
+
+struct symbols {
+	uint64_t base, bias, hash, table, strings, strings_bytes;
+};
+
+static uint32_t name_hash(const char *name)
+{
+	uint32_t h = 5381;
+
+	for (; *name != '\0'; name++)
+		h = h * 33 + (unsigned char)*name;
+	return h;
+}
+
+/* The loader adds the bias to what the dynamic section says, in most objects. */
+static uint64_t placed(const struct symbols *s, uint64_t at)
+{
+	return at < s->base ? at + s->bias : at;
+}
+
+static bool read_dynamic(struct memory *m, struct symbols *s, uint64_t at)
+{
+	Elf64_Dyn d;
+	uint32_t i;
+
+	for (i = 0; i < DYNAMIC_MOST; i++) {
+		if (!m->read(m, at + i * sizeof(d), &d, sizeof(d)))
+			return false;
+		if (d.d_tag == DT_NULL)
+			break;
+		if (d.d_tag == DT_GNU_HASH)
+			s->hash = placed(s, d.d_un.d_ptr);
+		else if (d.d_tag == DT_SYMTAB)
+			s->table = placed(s, d.d_un.d_ptr);
+		else if (d.d_tag == DT_STRTAB)
+			s->strings = placed(s, d.d_un.d_ptr);
+		else if (d.d_tag == DT_STRSZ)
+			s->strings_bytes = d.d_un.d_val;
+	}
+	return s->hash != 0 && s->table != 0 && s->strings != 0;
+}
+
+static bool read_object(struct memory *m, struct symbols *s)
+{
+	Elf64_Ehdr e;
+	Elf64_Phdr p;
+	uint64_t dynamic = 0;
+	uint32_t i;
+	bool placed_at = false;
+
+	if (!m->read(m, s->base, &e, sizeof(e)) || memcmp(e.e_ident, ELFMAG, SELFMAG) != 0 ||
+		e.e_ident[EI_CLASS] != ELFCLASS64 || e.e_phentsize != sizeof(p))
+		return false;
+	for (i = 0; i < e.e_phnum && i < SEGMENTS_MOST; i++) {
+		if (!m->read(m, s->base + e.e_phoff + i * sizeof(p), &p, sizeof(p)))
+			return false;
+		if (p.p_type == PT_LOAD && !placed_at) {
+			s->bias = s->base - (p.p_vaddr & ~UINT64_C(4095));
+			placed_at = true;
+		}
+		if (p.p_type == PT_DYNAMIC)
+			dynamic = p.p_vaddr;
+	}
+	return placed_at && dynamic != 0 && read_dynamic(m, s, s->bias + dynamic);
+}
+
+/* The value of symbol i, if that is its name; else 0. */
+static uint64_t symbol_at(struct memory *m, const struct symbols *s, uint32_t i, const char *name)
+{
+	const size_t bytes = strlen(name) + 1;
+	char is[SYMBOL_MOST];
+	Elf64_Sym sym;
+
+	if (bytes > sizeof(is) || !m->read(m, s->table + i * sizeof(sym), &sym, sizeof(sym)) ||
+		sym.st_shndx == SHN_UNDEF || sym.st_name >= s->strings_bytes ||
+		!m->read(m, s->strings + sym.st_name, is, bytes) || memcmp(is, name, bytes) != 0)
+		return 0;
+	return s->bias + sym.st_value;
+}
+
+uint64_t memory_symbol(struct memory *m, uint64_t base, const char *name)
+{
+	struct symbols s = {.base = base};
+	const uint32_t hash = name_hash(name);
+	uint32_t head[4], i, at, step; /* buckets, first symbol, words of the filter, its shift */
+	uint64_t buckets, found;
+
+	if (!read_object(m, &s) || !m->read(m, s.hash, head, sizeof(head)) || head[0] == 0 ||
+		head[0] > BUCKETS_MOST || head[2] > BUCKETS_MOST)
+		return 0;
+	buckets = s.hash + sizeof(head) + head[2] * UINT64_C(8);
+	if (!m->read(m, buckets + hash % head[0] * UINT64_C(4), &at, sizeof(at)) || at < head[1])
+		return 0;
+	for (step = 0; step < CHAIN_MOST; step++, at++) {
+		if (!m->read(m, buckets + (head[0] + (uint64_t)(at - head[1])) * 4, &i, sizeof(i)))
+			return 0;
+		if ((i | 1) == (hash | 1)) {
+			found = symbol_at(m, &s, at, name);
+			if (found != 0)
+				return found;
+		}
+		if ((i & 1) != 0)
+			return 0;
+	}
+	return 0;
+}
