@@ -10,7 +10,7 @@ from test_python import PYTHONS, job, python_env
 pytestmark = [pytest.mark.preload, pytest.mark.skipif("3.11" not in PYTHONS, reason="no Python 3.11")]
 
 PROGRAM = """
-    import ctypes, threading, time
+    import ctypes, sys, threading, time
     import protond
     held = threading.Lock()
     held.acquire()
@@ -29,11 +29,13 @@ PROGRAM = """
             held.acquire()
 
     threading.stack_size(64 << 20)
-    import sys
     sys.setrecursionlimit(20000)
     for what in (sleeps, waits_\u00e9, lambda: deep(9000)):
         threading.Thread(target=what, daemon=True).start()
-    time.sleep(0.2)
+    last = {sleeps.__code__: 2, waits_\u00e9.__code__: 1, deep.__code__: 4}  # their lines, from the first
+    while {f.f_code: f.f_lineno - f.f_code.co_firstlineno for i, f in sys._current_frames().items()
+           if i != threading.get_ident()} != last:
+        time.sleep(0)  # lets them come there
     ctypes.PyDLL(None).sleep(1000)
 """
 

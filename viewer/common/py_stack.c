@@ -11,6 +11,7 @@
 #define INTERPRETERS_MOST 64u
 #define STATES_MOST       10000u
 #define TRIES             3u
+#define FRAMES_ALL        (4 * PY_FRAMES_MOST) /* followed in one process, of all threads and tries */
 
 enum offset {
 	RUNTIME_INTERPRETERS = 40,
@@ -44,6 +45,7 @@ enum offset {
 struct python {
 	struct memory *m;
 	uint64_t runtime, code_type, text_type, gil;
+	uint32_t left; /* frames that may be followed still */
 };
 
 /* What a frame was at the instant it was passed. */
@@ -109,6 +111,7 @@ static uint32_t put_character(uint32_t c, char ret[4])
 
 static void read_text(const struct python *py, uint64_t at, char *ret, size_t most)
 {
+	static const char cut[] = "\u2026";
 	uint8_t head[TEXT_ASCII], data[512];
 	uint32_t state, width, bytes, got;
 	uint64_t length, i;
@@ -125,6 +128,7 @@ static void read_text(const struct python *py, uint64_t at, char *ret, size_t mo
 	if ((width != 1 && width != 2 && width != 4) || (state >> 5 & 1) == 0)
 		return;
 	bytes = (uint32_t)(length < sizeof(data) / width ? length : sizeof(data) / width) * width;
+	most -= sizeof(cut);
 	if (!py->m->read(py->m, at + ((state >> 6 & 1) != 0 ? TEXT_ASCII : TEXT_WIDE), data, bytes))
 		return;
 	for (i = 0; i < bytes; i += width) {
@@ -137,6 +141,8 @@ static void read_text(const struct python *py, uint64_t at, char *ret, size_t mo
 		n += got;
 	}
 	ret[n] = '\0';
+	if (i / width < length)
+		memcpy(ret + n, cut, sizeof(cut));
 }
 
 /* --- lines --- */
@@ -248,7 +254,7 @@ static uint64_t current_frame(const struct python *py, uint64_t thread)
 	return cframe != 0 ? word(py->m, cframe + CFRAME_CURRENT) : 0;
 }
 
-static void read_stack(const struct python *py, uint64_t thread, struct py_stack *s)
+static void read_stack(struct python *py, uint64_t thread, struct py_stack *s)
 {
 	struct place inner[PY_ENDS], outer[PY_ENDS], p, top = {0, 0};
 	const uint64_t from = current_frame(py, thread);
@@ -258,11 +264,12 @@ static void read_stack(const struct python *py, uint64_t thread, struct py_stack
 
 	s->changed = s->broken = false;
 	for (; at != 0; at = word_in(frame, FRAME_PREVIOUS), n++) {
-		if (n == PY_FRAMES_MOST || at == seen ||
+		if (n == PY_FRAMES_MOST || py->left == 0 || at == seen ||
 			!py->m->read(py->m, at, frame, sizeof(frame))) {
 			s->broken = true;
 			break;
 		}
+		py->left--;
 		if ((n & (n - 1)) == 0) /* Brent's: a loop comes by here again */
 			seen = at;
 		p = (struct place){word_in(frame, FRAME_CODE), word_in(frame, FRAME_INSTRUCTION)};
@@ -286,7 +293,7 @@ static void read_stack(const struct python *py, uint64_t thread, struct py_stack
 		     (from != 0 && word(py->m, from + FRAME_INSTRUCTION) != top.instruction);
 }
 
-static void read_threads(const struct python *py, uint64_t interpreter, struct py_process *ret)
+static void read_threads(struct python *py, uint64_t interpreter, struct py_process *ret)
 {
 	uint64_t t = word(py->m, interpreter + INTERPRETER_THREADS);
 	uint32_t i, try;
@@ -311,7 +318,7 @@ static void read_threads(const struct python *py, uint64_t interpreter, struct p
 
 bool py_process_read(struct memory *m, uint64_t base, struct py_process *ret)
 {
-	struct python py = {.m = m};
+	struct python py = {.m = m, .left = FRAMES_ALL};
 	uint64_t at, interpreter;
 	uint32_t i, locked = 0;
 

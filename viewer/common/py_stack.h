@@ -14,15 +14,15 @@
 
 struct py_frame {
 	char name[256],
-		file[512]; /* bytes of any kind, cut at a character; "": it could not be read */
+		file[512]; /* bytes of any kind, "…" where it is cut; "": it could not be read */
 	int32_t line;      /* 0: not known */
 };
 
 struct py_stack {
-	uint64_t tid;
+	uint64_t tid; /* as its own pid namespace has it */
 	bool gil;     /* holds the interpreter's lock */
 	bool changed; /* it ran on while it was read: the frames may not belong together */
-	bool broken;  /* the chain of frames ends where it should not: a loop, or no memory */
+	bool broken; /* the chain of frames ends where it should not: a loop, no memory, too many */
 	uint32_t
 		n; /* frames followed; the innermost PY_ENDS are in inner, the outermost in outer */
 	uint32_t n_inner, n_outer;
@@ -30,7 +30,7 @@ struct py_stack {
 };
 
 struct py_process {
-	uint64_t version; /* as PY_VERSION_HEX; 0: no Python was found */
+	uint64_t version; /* as PY_VERSION_HEX; 0: it does not say, as before 3.11 */
 	bool known;       /* this version's frames can be read */
 	struct py_stack *threads;
 	uint32_t n;

@@ -17,7 +17,7 @@
 #define OBJECTS_MOST 4096u
 
 struct thread {
-	uint64_t tid;
+	uint64_t tid, own; /* own: as its pid namespace has it */
 	char name[64], state, wchan[64], call[32];
 	const struct py_stack *python; /* NULL: it runs none */
 	bool put;
@@ -25,6 +25,7 @@ struct thread {
 
 struct stack {
 	uint64_t pid, more;
+	uint32_t apart; /* Python's threads that are none of these */
 	struct thread thread[THREADS_MOST];
 	uint32_t n;
 	struct py_process python;
@@ -78,12 +79,36 @@ static void read_line(const struct stack *s, uint64_t tid, const char *file, cha
 	ret[strcspn(ret, "\n")] = '\0';
 }
 
+/* In a container Python has other numbers: the last one of "NSpid:". */
+static uint64_t own_tid(const struct stack *s, uint64_t tid)
+{
+	char path[96], line[512], *last;
+	uint64_t own = tid;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%lu/task/%lu/status", s->pid, tid);
+	f = fopen(path, "re");
+	while (f != NULL && fgets(line, sizeof(line), f) != NULL) {
+		if (strncmp(line, "NSpid:", 6) != 0)
+			continue;
+		line[strcspn(line, "\n")] = '\0';
+		last = strrchr(line, '\t');
+		if (last == NULL || !text_u64(last + 1, INT32_MAX, &own))
+			own = tid;
+		break;
+	}
+	if (f != NULL)
+		fclose(f);
+	return own;
+}
+
 static void read_thread(const struct stack *s, struct thread *t)
 {
 	char line[512], *end;
 	long number;
 	size_t i;
 
+	t->own = own_tid(s, t->tid);
 	read_line(s, t->tid, "comm", t->name, sizeof(t->name));
 	read_line(s, t->tid, "stat", line, sizeof(line));
 	end = strrchr(line, ')'); /* a name may hold any */
@@ -149,17 +174,21 @@ static void read_python(struct stack *s)
 		}
 	if (f == NULL || (!found && (m.err == EPERM || m.err == EACCES)))
 		snprintf(s->why, sizeof(s->why),
-			"Python frames: the kernel lets nobody read this process's memory but "
-			"root%s",
-			f == NULL ? " and its own user"
-				  : " (kernel.yama.ptrace_scope, or a container without "
-				    "SYS_PTRACE); ask as root");
+			"Python frames: the kernel does not let you read this process's memory%s; "
+			"ask as root",
+			f != NULL ? " (kernel.yama.ptrace_scope, or a container without SYS_PTRACE)"
+				  : "");
 	else if (!found)
 		snprintf(s->why, sizeof(s->why), "Python frames: no Python is in this process");
+	else if (s->python.version == 0)
+		snprintf(s->why, sizeof(s->why),
+			"Python frames: those of 3.11 can be read, and this Python is older");
 	else if (!s->python.known)
 		snprintf(s->why, sizeof(s->why),
 			"Python frames: those of 3.11 can be read, and this is %lu.%lu",
 			s->python.version >> 24 & 255, s->python.version >> 16 & 255);
+	else if (s->python.threads == NULL)
+		snprintf(s->why, sizeof(s->why), "Python frames: out of memory");
 	if (f != NULL)
 		fclose(f);
 }
@@ -175,10 +204,14 @@ struct stack *stack_read(uint64_t pid)
 	read_threads(s);
 	if (s->n > 0)
 		read_python(s);
-	for (i = 0; s->python.threads != NULL && i < s->n; i++)
-		for (k = 0; k < s->python.n; k++)
-			if (s->python.threads[k].tid == s->thread[i].tid)
-				s->thread[i].python = &s->python.threads[k];
+	for (k = 0; s->python.threads != NULL && k < s->python.n; k++) {
+		for (i = 0; i < s->n && s->thread[i].own != s->python.threads[k].tid; i++)
+			;
+		if (i < s->n)
+			s->thread[i].python = &s->python.threads[k];
+		else
+			s->apart++;
+	}
 	return s;
 }
 
@@ -259,6 +292,9 @@ void stack_put(struct stack *s, const struct term *term, struct text *out, uint6
 		return;
 	if (s->more > 0)
 		text_fmt(out, "  … and %lu more threads\n", s->more);
+	if (s->apart > 0 || s->python.more > 0)
+		text_fmt(out, "  … and %lu threads of Python that are none of these\n",
+			s->apart + s->python.more);
 	if (s->why[0] != '\0')
 		text_fmt(out, "  %s\n", s->why);
 }
@@ -287,7 +323,8 @@ void stack_json(const struct stack *s, FILE *f)
 {
 	uint32_t i;
 
-	fprintf(f, "{\"pid\":%lu,\"more\":%lu", s->pid, s->more);
+	fprintf(f, "{\"pid\":%lu,\"more\":%lu,\"apart\":%lu", s->pid, s->more,
+		s->apart + s->python.more);
 	json_key(f, "why", s->why);
 	fputs(",\"threads\":[", f);
 	for (i = 0; i < s->n; i++) {

@@ -18,7 +18,7 @@ void stack_free(struct stack *s);
 /* A thread's lines. tid 0: those of all that were not put yet, under their own heads, and what is to be said of the
  * process. */
 void stack_put(struct stack *s, const struct term *term, struct text *out, uint64_t tid);
-/* {"pid", "more", "why", "threads": […]} */
+/* {"pid", "more", "apart", "why", "threads": […]}; apart: threads of Python that are none of those. */
 void stack_json(const struct stack *s, FILE *f);
 
 #endif
