@@ -256,3 +256,10 @@ def test_recorded_calls_that_wait(world):
     calls = {c: (n, threads) for c, n, threads in rows["data"]["rows"]}
     assert calls == {"stream_sync": (2 * 6 + 2, 3), "event_sync": (6, 2), "device_sync": (6 + 1, 3), "copy_wait": (6 + 2, 3),
                      "event_record": (6 + 2, 3), "stream_wait": (6, 2), "alloc": (2, 1), "free": (1, 1), "register": (1, 1)}
+    waits = json.loads(world.view("sync", "x", "--json").stdout)["data"]["rows"]
+    waiting = ("stream_sync", "event_sync", "device_sync", "copy_wait")
+    blocked = json.loads(world.view("sql", "x", "select count(*), sum(dur_ns) from calls where class in "
+                                                   f"{waiting}", "--json").stdout)["data"]["rows"][0]
+    assert [sum(r[2] for r in waits), sum(r[3] for r in waits)] == blocked and all(0 <= r[4] for r in waits)
+    assert [r[4] for r in waits] == sorted((r[4] for r in waits), reverse=True)
+    assert "harmless" in world.view("sync", "x").stdout and "more; -n N" in world.view("sync", "x", "-n", 1).stdout

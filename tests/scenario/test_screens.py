@@ -33,10 +33,13 @@ def place(world):
     for name, golden in FILES.items():
         shutil.copy(GOLDEN / f"{golden}.hatchet", world.home / name)
     dump = world.home / "dump"
-    dump.write_bytes(gzip.decompress(next(d for d in DUMPS if d.name.startswith("torch")).read_bytes()))
     shutil.copy(REPLAY, world.home / "train")
-    world.ctl("run", "-q", "-n", "torch", "-d", "both", "--", "./train", env={"PROTOND_CUPTI_PATH": str(STUB), "PD_REPLAY_DUMP": str(dump)})
-    world.ctl("delete", "replay")  # the player's own session
+    for name, of, more in (("waits", "sync", ("-s", "sync")), ("torch", "torch", ())):
+        dump.write_bytes(gzip.decompress(next(d for d in DUMPS if d.name.startswith(of)).read_bytes()))
+        world.ctl("run", "-q", "-n", name, "-d", "both", *more, "--", "./train", env={"PROTOND_CUPTI_PATH": str(STUB), "PD_REPLAY_DUMP": str(dump)})
+        world.ctl("delete", "replay")  # the player's own session
+    world.view("export", "waits", "-o", "waits.protond")
+    world.ctl("delete", "waits")
     shutil.copy(GOLDEN.parent / "real/kineto.json.gz", world.home)
     world.view("import", "kineto.json.gz", "-o", "kineto.protond")
     world.ctl("run", "-q", "-n", "curve", "-b", "none", "-d", "both", "--", "protond-demo")
