@@ -23,7 +23,7 @@
 #include "schema.h"
 #include "session.h"
 #include "state.h"
-#include "steps.h"
+#include "step_series.h"
 #include "timeline.h"
 #include "verb.h"
 
@@ -345,7 +345,7 @@ static bool put_part(struct batch *b, const struct part *part)
 	if (part->timeline != NULL && !put_timeline(b, part))
 		return false;
 	return put_cells(b, part) && put_metrics(b, part) && put_configs(b, part) &&
-	       put_busy(b, part) && put_losses(b, part) && steps_put(part, b);
+	       put_busy(b, part) && put_losses(b, part) && step_series_put(part, b);
 }
 
 static bool put_spans(struct batch *b, const struct session *s)
@@ -497,7 +497,7 @@ static void clean_part(struct part *part)
 		t->busy[i]->dirty = false;
 	if (part->timeline != NULL)
 		timeline_clean(part);
-	steps_clean(part);
+	step_series_clean(part);
 	part->loss_dirty = part->counted_dirty = 0;
 	part->stored = true;
 }

@@ -13,7 +13,7 @@
 #include "session.h"
 #include "session_terms.h"
 #include "state.h"
-#include "steps.h"
+#include "step_series.h"
 #include "timeline.h"
 #include "tree.h"
 
@@ -77,7 +77,7 @@ void part_free(struct part *part)
 	window_fini(&part->window);
 	tree_fini(&part->tree);
 	timeline_free(part);
-	steps_free(part);
+	step_series_free(part);
 	part->magic = 0;
 	free(part);
 }

@@ -14,7 +14,7 @@
 #include "record.h"
 #include "ring.h"
 #include "state.h"
-#include "steps.h"
+#include "step_series.h"
 #include "timeline.h"
 #include "tree.h"
 
@@ -159,7 +159,7 @@ static void tell_step(
 		return;
 	x->name = m->name;
 	x->kind = m->kind;
-	steps_tell(part, x);
+	step_series_tell(part, x);
 }
 
 void tree_total(struct part *part, const struct total_part *x)

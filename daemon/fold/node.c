@@ -14,7 +14,7 @@
 #include "session_terms.h"
 #include "state.h"
 #include "step_name.h"
-#include "steps.h"
+#include "step_series.h"
 #include "words.h"
 
 static const char *const word_text[] = {

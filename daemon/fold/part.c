@@ -5,7 +5,7 @@
 #include "chunks.h"
 #include "process.h"
 #include "session.h"
-#include "steps.h"
+#include "step_series.h"
 
 void part_grew(struct part *part, uint64_t bytes)
 {

@@ -14,7 +14,7 @@
 
 struct process;
 struct session;
-struct steps;
+struct step_series;
 struct timeline;
 
 #define PART_MAGIC 0x54524150u /* "PART" */
@@ -37,7 +37,7 @@ struct part {
 	struct window window;
 	struct tree tree;
 	struct timeline *timeline; /* NULL: none is kept */
-	struct steps *steps;       /* NULL: there were none */
+	struct step_series *steps; /* NULL: there were none */
 	uint64_t loss[LOST_CAUSE_MAX], counted[NOTE_MAX], counted_ns[NOTE_MAX];
 	uint32_t loss_dirty, counted_dirty; /* bits */
 };

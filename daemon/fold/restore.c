@@ -20,7 +20,7 @@
 #include "ring.h"
 #include "session.h"
 #include "state.h"
-#include "steps.h"
+#include "step_series.h"
 #include "timeline.h"
 #include "tree.h"
 #include "verb.h"
@@ -416,7 +416,7 @@ static void restore_steps(struct restore *r)
 	for (i = 0; i < r->batch->step.n; i++, row++) {
 		part = part_of(r, row->session, row->process);
 		if (part != NULL)
-			steps_restore(part, row->number, row->steps);
+			step_series_restore(part, row->number, row->steps);
 	}
 }
 

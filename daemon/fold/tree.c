@@ -17,7 +17,7 @@
 #include "ring.h"
 #include "session.h"
 #include "state.h"
-#include "steps.h"
+#include "step_series.h"
 #include "timeline.h"
 
 #define OTHER_CELLS   4096u /* of ROOT/(other): by segment, device and class */
@@ -270,11 +270,11 @@ static inline __attribute__((always_inline)) void scope_in(struct part *part,
 		c->count++;
 		durations_add(part, c, ns);
 		if (p->path[path].step)
-			steps_end(part, &(struct step_ended){.begin = begin,
-						.begin_ns = clockmap_ns(&p->clock, begin),
-						.end_ns = clockmap_ns(&p->clock, end),
-						.ns = ns,
-						.lane = (uint32_t)(lane - p->lane)});
+			step_series_end(part, &(struct step_ended){.begin = begin,
+						      .begin_ns = clockmap_ns(&p->clock, begin),
+						      .end_ns = clockmap_ns(&p->clock, end),
+						      .ns = ns,
+						      .lane = (uint32_t)(lane - p->lane)});
 	}
 	if (part->timeline != NULL)
 		timeline_scope(part, lane, c, begin, end,
@@ -314,7 +314,7 @@ void tree_sum(struct part *part, const struct sum_part *s)
 	if (s->n != 0)
 		durations_sum(part, c, s);
 	if (p->node[c->node].step == STEP_IS)
-		steps_skip(part, s->n);
+		step_series_skip(part, s->n);
 	if (part->timeline != NULL && s->n != 0)
 		timeline_burst(part, &s->burst, c->segment, s->n);
 }

@@ -3,7 +3,7 @@
 #include <math.h>
 
 #include "fold_shop.h"
-#include "steps.h"
+#include "step_series.h"
 
 #undef N
 static const char *const names[] = {

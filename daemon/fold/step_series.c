@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. steps.c: steps of a process in a session, in rows. */
-#include "steps.h"
+/* SPDX-License-Identifier: MIT. step_series.c: steps of a process in a session, in rows. */
+#include "step_series.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@
 #include "session.h"
 #include "state.h"
 
-static struct steps *steps_of(struct part *part)
+static struct step_series *step_series_of(struct part *part)
 {
 	if (part->steps != NULL || !process_has_room(part->process))
 		return part->steps;
@@ -28,7 +28,7 @@ static struct steps *steps_of(struct part *part)
 /* --- numbers of steps that go on */
 
 /* STEP_NAMES: there are too many. */
-static uint8_t place_of(struct steps *s, uint32_t name)
+static uint8_t place_of(struct step_series *s, uint32_t name)
 {
 	uint32_t i;
 
@@ -39,9 +39,9 @@ static uint8_t place_of(struct steps *s, uint32_t name)
 	return (uint8_t)i;
 }
 
-void steps_tell(struct part *part, const struct step_number *x)
+void step_series_tell(struct part *part, const struct step_number *x)
 {
-	struct steps *s = steps_of(part);
+	struct step_series *s = step_series_of(part);
 	struct step_told *t;
 	uint8_t name;
 
@@ -69,7 +69,7 @@ void steps_tell(struct part *part, const struct step_number *x)
 
 static void names_of(const struct part *part, struct step_names *ret)
 {
-	const struct steps *s = part->steps;
+	const struct step_series *s = part->steps;
 	uint32_t i;
 
 	memset(ret, 0, sizeof(*ret));
@@ -97,7 +97,7 @@ static int pack(
 
 static void seal(struct part *part)
 {
-	struct steps *s = part->steps;
+	struct step_series *s = part->steps;
 	struct row_step *row = &s->sealed[s->n_sealed];
 
 	if (s->n_sealed == STEP_SEALED)
@@ -114,7 +114,7 @@ static void seal(struct part *part)
 
 static void put_next(struct part *part)
 {
-	struct steps *s = part->steps;
+	struct step_series *s = part->steps;
 
 	if (s->n == STEP_ROW_POINTS) /* there was no room for it */
 		seal(part);
@@ -129,7 +129,7 @@ static void put_next(struct part *part)
 /* With what is not yet as wide as it must be: nothing else has it after a restart. */
 static int pack_open(const struct part *part, struct row_step *ret)
 {
-	const struct steps *s = part->steps;
+	const struct step_series *s = part->steps;
 	struct step_point *point = malloc((STEP_ROW_POINTS + 1) * sizeof(*point));
 	uint32_t n = s->n;
 	int r;
@@ -144,9 +144,9 @@ static int pack_open(const struct part *part, struct row_step *ret)
 	return r;
 }
 
-bool steps_put(const struct part *part, struct batch *b)
+bool step_series_put(const struct part *part, struct batch *b)
 {
-	const struct steps *s = part->steps;
+	const struct step_series *s = part->steps;
 	struct row_step *row;
 	uint32_t i;
 
@@ -168,13 +168,13 @@ bool steps_put(const struct part *part, struct batch *b)
 	return row != NULL && pack_open(part, row) == 0;
 }
 
-static void free_sealed(struct steps *s)
+static void free_sealed(struct step_series *s)
 {
 	while (s->n_sealed > 0)
 		free(s->sealed[--s->n_sealed].bytes);
 }
 
-void steps_clean(struct part *part)
+void step_series_clean(struct part *part)
 {
 	if (part->steps == NULL)
 		return;
@@ -182,9 +182,9 @@ void steps_clean(struct part *part)
 	free_sealed(part->steps);
 }
 
-void steps_restore(struct part *part, uint32_t number, uint64_t ended)
+void step_series_restore(struct part *part, uint32_t number, uint64_t ended)
 {
-	struct steps *s = number == UINT32_MAX ? NULL : steps_of(part);
+	struct step_series *s = number == UINT32_MAX ? NULL : step_series_of(part);
 
 	if (s == NULL || number < s->number)
 		return;
@@ -192,7 +192,7 @@ void steps_restore(struct part *part, uint32_t number, uint64_t ended)
 	s->ended = ended;
 }
 
-void steps_free(struct part *part)
+void step_series_free(struct part *part)
 {
 	if (part->steps != NULL)
 		free_sealed(part->steps);
@@ -202,7 +202,7 @@ void steps_free(struct part *part)
 
 /* --- a step ends */
 
-static bool has_steps(const struct steps *s, uint32_t lane)
+static bool has_steps(const struct step_series *s, uint32_t lane)
 {
 	uint32_t i;
 
@@ -224,7 +224,7 @@ static void add_value(struct step_value *v, double x)
 /* What is its own, and what threads without steps were told since the last one: summed where both are. */
 static void take_told(struct part *part, const struct step_ended *x)
 {
-	struct steps *s = part->steps;
+	struct step_series *s = part->steps;
 	double v[STEP_NAMES] = {0};
 	bool has[STEP_NAMES] = {false};
 	uint32_t i, n = 0;
@@ -250,16 +250,16 @@ static void take_told(struct part *part, const struct step_ended *x)
 			add_value(&s->next.v[i], v[i]);
 }
 
-static uint32_t width_of(const struct steps *s)
+static uint32_t width_of(const struct step_series *s)
 {
 	const uint32_t k = s->number / STEP_ROWS;
 
 	return k < 31 ? 1u << k : 1u << 31;
 }
 
-void steps_end(struct part *part, const struct step_ended *x)
+void step_series_end(struct part *part, const struct step_ended *x)
 {
-	struct steps *s = steps_of(part);
+	struct step_series *s = step_series_of(part);
 	struct step_point *p;
 
 	if (s == NULL)
@@ -280,9 +280,9 @@ void steps_end(struct part *part, const struct step_ended *x)
 		put_next(part);
 }
 
-void steps_skip(struct part *part, uint64_t n)
+void step_series_skip(struct part *part, uint64_t n)
 {
-	struct steps *s = steps_of(part);
+	struct step_series *s = step_series_of(part);
 
 	if (s == NULL || n == 0)
 		return;

@@ -1,12 +1,12 @@
-/* SPDX-License-Identifier: MIT. steps.h: how long each step of a process took, and which numbers it was told:
+/* SPDX-License-Identifier: MIT. step_series.h: how long each step of a process took, and which numbers it was told:
  * what the tree adds up, step by step. Rows of STEP_ROW_POINTS points; after STEP_ROWS of them a point is of two
  * steps, then of four, and so on: a session of any length has a bounded number of rows.
  *
  * A step is a scope that step_name.h knows and that stands in no other. What is told in it, or in scopes below
  * it, is the step's, by the metric's kind: a property's last value, else the sum. A number that another thread
  * was told there (autograd's, of a backward) is the step's that ends next. */
-#ifndef PROTOND_STEPS_H
-#define PROTOND_STEPS_H
+#ifndef PROTOND_STEP_SERIES_H
+#define PROTOND_STEP_SERIES_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,7 +34,7 @@ struct step_told {
 	uint8_t name, kind; /* name: place in steps.names */
 };
 
-struct steps {           /* of a part, once it has a step or a number in one */
+struct step_series {     /* of a part, once it has a step or a number in one */
 	uint64_t ended;  /* steps so far */
 	uint32_t number; /* of the row that grows */
 	uint32_t n, n_told, n_lanes;
@@ -56,18 +56,18 @@ struct step_number {
 	uint32_t lane, name; /* name: of process.metric_name */
 	uint8_t kind;
 };
-void steps_tell(struct part *part, const struct step_number *x);
+void step_series_tell(struct part *part, const struct step_number *x);
 /* A scope of a node that is STEP_IS ended; clocks of the ring and their CLOCK_MONOTONIC. */
 struct step_ended {
 	uint64_t begin, begin_ns, end_ns, ns; /* ns: how long, within the session */
 	uint32_t lane;
 };
-void steps_end(struct part *part, const struct step_ended *x);
-void steps_skip(struct part *part, uint64_t n); /* so many came too fast to be told apart */
+void step_series_end(struct part *part, const struct step_ended *x);
+void step_series_skip(struct part *part, uint64_t n); /* so many came too fast to be told apart */
 /* A row was stored: later ones follow it. */
-void steps_restore(struct part *part, uint32_t number, uint64_t ended);
-bool steps_put(const struct part *part, struct batch *b); /* false: no memory */
-void steps_clean(struct part *part);                      /* after steps_put() */
-void steps_free(struct part *part);
+void step_series_restore(struct part *part, uint32_t number, uint64_t ended);
+bool step_series_put(const struct part *part, struct batch *b); /* false: no memory */
+void step_series_clean(struct part *part);                      /* after step_series_put() */
+void step_series_free(struct part *part);
 
 #endif
