@@ -24,11 +24,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 	     "INSERT INTO trace SELECT 1+n%2,1,n,n,1,n,randomblob(n*20),randomblob(n) FROM i " \
 	     "WHERE n<30;"                                                                     \
 	     "INSERT INTO loss VALUES(1,1,1,1);INSERT INTO reading "                           \
-	     "VALUES(1,0,0,1,2,randomblob(40));DELETE FROM trace WHERE number=29;"
+	     "VALUES(1,0,0,1,2,randomblob(40));INSERT INTO step "                              \
+	     "VALUES(1,1,0,3,1,2,randomblob(40));DELETE FROM trace WHERE number=29;"
 #define SESSION(id)                                                                               \
 	"INSERT INTO session SELECT " #id ",randomblob(16),'name',0,'run','','','none','both',"   \
 	"'shadow','on','active','all',NULL,NULL,NULL,1,'cmd','on',1,NULL,1,1,1,1,NULL,NULL,NULL," \
-	"NULL,0;"                                                                                 \
+	"NULL,0,'';"                                                                              \
 	"INSERT INTO member VALUES(" #id ",1);INSERT INTO active VALUES(" #id ",1,NULL);"
 
 static char dir[] = "/tmp/fuzz_recover.XXXXXX", path[2][64];
