@@ -141,8 +141,9 @@ def test_nothing_but_the_c_library_is_the_systems(venv):
     package = next(venv.path.glob("lib/python*/site-packages/protond"))
     wrong = venv.path.parent / "wrong"
     wrong.mkdir()
+    theirs = call("ldd", os.path.realpath(venv.path / "bin/python"), check=False).stdout  # the interpreter's, which begins each command
     for library in (package / "lib/protond").iterdir():
-        if not library.name.startswith("libtinfo"):  # bash's, and ldd is a script
+        if library.name not in theirs and not library.name.startswith("libtinfo"):  # bash's, and ldd is a script
             (wrong / library.name).write_text("not a library")
     env = {**venv.env, "LD_LIBRARY_PATH": str(wrong)}
     for name in ("protond", "protonctl", "protonview"):
