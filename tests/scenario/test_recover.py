@@ -61,8 +61,8 @@ def grow(path, sessions, nodes):
 
 @pytest.fixture
 def history(world):
-    """Ten sessions."""
-    world.start()
+    """Ten sessions, 1 to 10."""
+    world.start(PROTOND_AUTO_SESSION="off")
     for i in range(10):
         world.ctl("run", "-q", "-n", f"s{i}", "-d", "both", "-b", "none", "--", BUILD / "bin/protond-demo")
     world.stop()
