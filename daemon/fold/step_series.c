@@ -218,7 +218,7 @@ static void add_value(struct step_value *v, double x)
 	v->least = v->n == 0 || x < v->least ? x : v->least;
 	v->most = v->n == 0 || x > v->most ? x : v->most;
 	v->n++;
-	v->mean += (x - v->mean) / v->n;
+	v->mean += x / v->n - v->mean / v->n; /* the difference may be none */
 }
 
 /* What is its own, and what threads without steps were told since the last one: summed where both are. */

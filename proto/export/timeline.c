@@ -265,21 +265,14 @@ static int walk(const struct timeline_form *form, void *mine, struct sqlite3 *db
 static bool ends_in(const struct timeline *w, uint32_t node, const char *words)
 {
 	struct path_end e = path_end_of(words);
-	uint32_t i, deep;
+	enum path_end_is is = PATH_END_MORE;
+	uint32_t i, deep = 0;
 
-	for (i = node, deep = 0; i != PROFILE_NONE && deep < TRACE_DEPTH_MAX; deep++) {
+	for (i = node; is == PATH_END_MORE && i != PROFILE_NONE && deep++ < TRACE_DEPTH_MAX;
+		i = w->known[i].parent)
 		if (i == node || node_is_scope(w->known[i].kind))
-			switch (path_end_take(&e, w->known[i].name)) {
-			case PATH_END_YES:
-				return true;
-			case PATH_END_NOT:
-				return false;
-			case PATH_END_MORE:
-				break;
-			}
-		i = w->known[i].parent;
-	}
-	return false;
+			is = path_end_take(&e, w->known[i].name);
+	return is == PATH_END_YES;
 }
 
 bool timeline_step(struct timeline *w, uint32_t node)

@@ -16,6 +16,7 @@
 #define RAW_MAX    (2 * LEB_MAX + STEP_NAMES * NAMES_MAX + STEP_ROW_POINTS * POINT_MAX)
 #define LEVEL      3
 #define NUMBER_MAX (UINT64_MAX / 4)
+#define TIME_MAX   (NUMBER_MAX / 4) /* later ones, which are a lie, count as this */
 
 static const char magic[4] = "PDS1";
 
@@ -35,9 +36,21 @@ static uint8_t *put_value(uint8_t *at, const struct step_point *p, const struct 
 	return leb_put(at, v->n);
 }
 
+static uint64_t bounded(uint64_t ns)
+{
+	return ns < TIME_MAX ? ns : TIME_MAX;
+}
+
+/* Steps stand in the order in which they ended: one of another thread may have begun before the last. */
+static uint64_t apart(uint64_t from, uint64_t to)
+{
+	return to >= from ? (to - from) * 2 : (from - to) * 2 - 1;
+}
+
 static uint8_t *put_point(
 	uint8_t *at, const struct step_point *p, uint64_t before, uint64_t before_ns)
 {
+	const uint64_t begin = bounded(p->begin_ns), end = bounded(p->end_ns);
 	uint64_t has = 0;
 	uint32_t k;
 
@@ -45,9 +58,9 @@ static uint8_t *put_point(
 		has |= (uint64_t)(p->v[k].n > 0) << k;
 	at = leb_put(at, p->first - before);
 	at = leb_put(at, p->n);
-	at = leb_put(at, p->begin_ns - before_ns);
-	at = leb_put(at, p->end_ns - p->begin_ns);
-	at = leb_put(at, p->took_ns);
+	at = leb_put(at, apart(bounded(before_ns), begin));
+	at = leb_put(at, end > begin ? end - begin : 0);
+	at = leb_put(at, bounded(p->took_ns));
 	at = leb_put(at, has);
 	for (k = 0; k < STEP_NAMES; k++)
 		if (p->v[k].n > 0)
@@ -112,6 +125,14 @@ static uint64_t get(struct reader *r)
 	return r->bad ? 0 : v;
 }
 
+static uint64_t get_apart(struct reader *r, uint64_t from)
+{
+	const uint64_t v = get(r), by = v / 2 + (v & 1);
+
+	r->bad |= (v & 1) != 0 && by > from;
+	return (v & 1) != 0 ? from - by : from + by;
+}
+
 static double get_double(struct reader *r)
 {
 	double v = 0;
@@ -165,7 +186,7 @@ static void get_point(
 	*p = (struct step_point){.first = get(r)};
 	p->first += before != NULL ? before->first : 0;
 	n = get(r);
-	p->begin_ns = get(r) + (before != NULL ? before->begin_ns : 0);
+	p->begin_ns = get_apart(r, before != NULL ? before->begin_ns : 0);
 	p->end_ns = p->begin_ns + get(r);
 	p->took_ns = get(r);
 	has = get(r);

@@ -140,6 +140,29 @@ START_TEST(a_step_has_what_it_was_told)
 }
 END_TEST
 
+/* Of two threads, the one that began first ends last; numbers whose difference is none. */
+START_TEST(steps_within_others_of_another_thread)
+{
+	struct batch b;
+	struct row r;
+
+	begin();
+	told(&other, P_STEP, at(5) + 10, N_LOSS, -1.7e308);
+	put_scope(&other, P_STEP, at(5), at(5) + 400);
+	drain(&other);
+	told(&lane, P_STEP, at(0) + 10, N_LOSS, 1.7e308);
+	put_scope(&lane, P_STEP, at(0), at(9));
+	drain(&lane);
+	b = collect();
+	ck_assert_uint_eq(b.step.n, 1);
+	open_row(&b.step.row[0], &r);
+	ck_assert(r.n == 2 && r.point[0].begin_ns == at(5) && r.point[1].begin_ns == at(0));
+	ck_assert(r.point[1].end_ns == at(9) && value(&r, 1, "loss")->mean == 1.7e308);
+	batch_free(&b);
+	end();
+}
+END_TEST
+
 /* autograd's threads have no steps: what they are told is the next one's to end. Two loops have their own. */
 START_TEST(threads_have_their_own_steps_or_none)
 {
@@ -341,6 +364,7 @@ Suite *suite(void)
 	TCase *c = tcase_create("steps");
 
 	tcase_add_test(c, a_step_has_what_it_was_told);
+	tcase_add_test(c, steps_within_others_of_another_thread);
 	tcase_add_test(c, threads_have_their_own_steps_or_none);
 	tcase_add_test(c, many_steps_have_few_points);
 	tcase_add_test(c, nothing_grows_without_end);

@@ -33,25 +33,17 @@ static double number(const struct profile *p, uint32_t node, uint32_t metric)
 static bool is_step(const struct facts *f, uint32_t node)
 {
 	const struct profile *p = f->p;
+	enum path_end_is is = PATH_END_MORE;
 	struct path_end e;
 	uint32_t i;
 
 	if (f->scope == NULL)
 		return timeline_is_step(p->node[node].name);
 	e = path_end_of(f->scope);
-	for (i = node; i != 0; i = p->node[i].parent) {
-		if (i != node && !node_is_scope(p->node[i].kind))
-			continue;
-		switch (path_end_take(&e, p->node[i].name)) {
-		case PATH_END_YES:
-			return true;
-		case PATH_END_NOT:
-			return false;
-		case PATH_END_MORE:
-			break;
-		}
-	}
-	return false;
+	for (i = node; is == PATH_END_MORE && i != 0; i = p->node[i].parent)
+		if (i == node || node_is_scope(p->node[i].kind))
+			is = path_end_take(&e, p->node[i].name);
+	return is == PATH_END_YES;
 }
 
 static void own_numbers(struct facts *f)
