@@ -2,17 +2,17 @@
  * how many points, when each was and what it knows, then each quantity's values, of those that know it. */
 #include "reading.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zstd.h>
 
+#include "framed.h"
 #include "leb.h"
 
 #define HEAD      (4 * 4 + 64u)
 #define POINT_MAX (3 * LEB_MAX + 64 * sizeof(float))
 #define RAW_MAX   (HEAD + READINGS_MAX * POINT_MAX)
-#define LEVEL     3
 #define TIME_MAX  (UINT64_MAX / 4)
 
 static const char magic[4] = "PDR1";
@@ -46,24 +46,13 @@ static size_t write_raw(
 int reading_pack(const struct reading_gpu *g, const struct reading_point *p, uint32_t n, void **ret,
 	uint32_t *ret_n)
 {
-	uint8_t *raw = malloc(RAW_MAX), *to;
-	const size_t room = ZSTD_compressBound(RAW_MAX);
-	size_t bytes = 0;
+	uint8_t *raw = malloc(RAW_MAX);
+	int r = -ENOMEM;
 
-	to = malloc(sizeof(magic) + room);
-	if (raw != NULL && to != NULL) {
-		memcpy(to, magic, sizeof(magic));
-		bytes = ZSTD_compress(
-			to + sizeof(magic), room, raw, write_raw(raw, g, p, n), LEVEL);
-	}
+	if (raw != NULL)
+		r = framed_pack(magic, raw, write_raw(raw, g, p, n), ret, ret_n);
 	free(raw);
-	if (bytes == 0 || ZSTD_isError(bytes)) {
-		free(to);
-		return -ENOMEM;
-	}
-	*ret = to;
-	*ret_n = (uint32_t)(sizeof(magic) + bytes);
-	return 0;
+	return r;
 }
 
 static bool read_times(const uint8_t **at, const uint8_t *end, struct reading_point *p, uint32_t n)
@@ -118,11 +107,8 @@ int reading_unpack(const void *bytes, size_t n, struct reading_gpu *ret_gpu,
 
 	if (raw == NULL)
 		return err_set(e, -ENOMEM, "out of memory for readings");
-	got = n < sizeof(magic) || memcmp(bytes, magic, sizeof(magic)) != 0
-		      ? 0
-		      : ZSTD_decompress(raw, RAW_MAX, (const uint8_t *)bytes + sizeof(magic),
-				n - sizeof(magic));
-	ok = !ZSTD_isError(got) && got >= HEAD;
+	got = framed_unpack(magic, bytes, n, raw, RAW_MAX);
+	ok = got >= HEAD;
 	if (ok) {
 		end = raw + got;
 		memcpy(head, at, sizeof(head));

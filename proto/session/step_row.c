@@ -3,18 +3,18 @@
  * which number. */
 #include "step_row.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zstd.h>
 
+#include "framed.h"
 #include "leb.h"
 
 #define VALUE_MAX  (3 * sizeof(double) + LEB_MAX)
 #define POINT_MAX  (6 * LEB_MAX + STEP_NAMES * VALUE_MAX)
 #define NAMES_MAX  (LEB_MAX + STEP_NAME_BYTES)
 #define RAW_MAX    (2 * LEB_MAX + STEP_NAMES * NAMES_MAX + STEP_ROW_POINTS * POINT_MAX)
-#define LEVEL      3
 #define NUMBER_MAX (UINT64_MAX / 4)
 #define TIME_MAX   (NUMBER_MAX / 4) /* later ones, which are a lie, count as this */
 
@@ -90,24 +90,13 @@ static size_t write_raw(
 int step_row_pack(const struct step_names *names, const struct step_point *p, uint32_t n,
 	void **ret, uint32_t *ret_n)
 {
-	uint8_t *raw = malloc(RAW_MAX), *to;
-	const size_t room = ZSTD_compressBound(RAW_MAX);
-	size_t bytes = 0;
+	uint8_t *raw = malloc(RAW_MAX);
+	int r = -ENOMEM;
 
-	to = malloc(sizeof(magic) + room);
-	if (raw != NULL && to != NULL) {
-		memcpy(to, magic, sizeof(magic));
-		bytes = ZSTD_compress(
-			to + sizeof(magic), room, raw, write_raw(raw, names, p, n), LEVEL);
-	}
+	if (raw != NULL)
+		r = framed_pack(magic, raw, write_raw(raw, names, p, n), ret, ret_n);
 	free(raw);
-	if (bytes == 0 || ZSTD_isError(bytes)) {
-		free(to);
-		return -ENOMEM;
-	}
-	*ret = to;
-	*ret_n = (uint32_t)(sizeof(magic) + bytes);
-	return 0;
+	return r;
 }
 
 /* --- reading */
@@ -223,11 +212,8 @@ int step_row_unpack(const void *bytes, size_t n, struct step_names *ret_names,
 
 	if (raw == NULL)
 		return err_set(e, -ENOMEM, "out of memory for steps");
-	got = n < sizeof(magic) || memcmp(bytes, magic, sizeof(magic)) != 0
-		      ? 0
-		      : ZSTD_decompress(raw, RAW_MAX, (const uint8_t *)bytes + sizeof(magic),
-				n - sizeof(magic));
-	ok = got > 0 && !ZSTD_isError(got);
+	got = framed_unpack(magic, bytes, n, raw, RAW_MAX);
+	ok = got > 0;
 	if (ok) {
 		r = (struct reader){raw, raw + got, false};
 		ok = get_all(&r, ret_names, ret, ret_n);
