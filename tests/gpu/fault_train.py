@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT. fault_train.py: a GPT trained from a data set of lines, with the fault that FAULT names, or none.
-"""Of faults.py. FAULT, which the command line does not show: none, sync (the loop asks the GPU for a number, of each part of a batch
-and of each gradient), loader (an item takes long to make), rank (the last rank's lines are longer). Without a GPU it trains on the
-CPU. STEPS of them (12). Ranks share what GPU there is, over gloo."""
+"""Of faults.py. FAULT, which the command line does not show: none, or a name of FAULTS, which says what is wrong. Without a GPU a
+small one trains on the CPU. STEPS of them. Ranks (RANK, WORLD_SIZE) share what GPUs there are; over NCCL, where each has its own."""
+import contextlib
+import ctypes
 import os
 import time
 
@@ -11,11 +12,41 @@ from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset
 
-FAULT, STEPS = os.environ.get("FAULT", "none"), int(os.environ.get("STEPS", "12"))
+FAULTS = {
+    "sync": "each part's loss and each gradient's norm is fetched at once",
+    "loader": "an item takes long to make",
+    "rank": "the last rank's lines are longer",
+    "alloc": "the allocator's cache is emptied in each step",
+    "pin": "a buffer is pinned anew in each step",
+    "host": "the host counts something, while the GPU is done",
+    "launch": "an average of weights is kept by thousands of small operations",
+    "idle": "the loop sleeps",
+    "queued": "the GPU's work waits for a flag of the host",
+    "comm": "a table's gradient of 2 GB is summed over the ranks",
+    "copy": "a table comes anew from pageable memory in each step",
+    "small": "each line's weight is copied alone",
+    "grid": "long rows, of which there are few, are sorted out",
+    "odd": "a kernel of one's own has 100 threads a block",
+    "memory": "a large array is passed over again and again",
+    "optimizer": "the optimizer goes parameter by parameter",
+    "tensor": "all is computed in float32",
+    "uneven": "a second GPU is there, and gets little",
+    "jitter": "batches are of any length",
+    "slow": "now and then a checkpoint is written",
+    "warm": "the first steps try out what is fastest",
+    "leak": "each step leaves something behind",
+    "pressure": "the memory is nearly all taken",
+    "throttle": "matrices so large that power is the limit",
+    "busy": "other programs want the same cores",
+}
+FAULT, STEPS = os.environ.get("FAULT", "none"), int(os.environ.get("STEPS", "40"))
 RANK, RANKS = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 CUDA = torch.cuda.is_available()
-DEVICE = "cuda" if CUDA else "cpu"
-LAYERS, WIDTH, HEADS, VOCAB, BATCH, LENGTH = (4, 512, 8, 4096, 16, 256) if CUDA else (2, 64, 2, 512, 4, 32)
+OWN = CUDA and RANKS > 1 and torch.cuda.device_count() >= RANKS  # a GPU a rank
+DEVICE = f"cuda:{RANK if OWN else 0}" if CUDA else "cpu"
+LARGE = CUDA and (RANKS == 1 or OWN)
+LAYERS, WIDTH, HEADS, VOCAB, BATCH, LENGTH = (4, 2048, 16, 8192, 16, 512) if LARGE else (4, 512, 8, 4096, 16, 256) if CUDA else (2, 64, 2, 512, 4, 32)
+NUMBERS = 1 << 26 if CUDA else 1 << 12
 
 
 class Lines(Dataset):
@@ -40,7 +71,7 @@ class Block(nn.Module):
     def forward(self, x):
         b, t, _ = x.shape
         q, k, v = (y.view(b, t, HEADS, -1).transpose(1, 2) for y in self.qkv(self.norm1(x)).split(WIDTH, dim=2))
-        y = (q @ k.transpose(2, 3) / k.shape[-1] ** 0.5).softmax(-1) @ v
+        y = F.scaled_dot_product_attention(q, k, v) if CUDA else (q @ k.transpose(2, 3) / k.shape[-1] ** 0.5).softmax(-1) @ v
         x = x + self.out(y.transpose(1, 2).reshape(b, t, WIDTH))
         return x + self.mlp(self.norm2(x))
 
@@ -48,8 +79,8 @@ class Block(nn.Module):
 class GPT(nn.Module):
     def __init__(self):
         super().__init__()
-        self.token, self.place = nn.Embedding(VOCAB, WIDTH), nn.Embedding(LENGTH * 4, WIDTH)
-        self.h = nn.ModuleList(Block() for _ in range(LAYERS))
+        self.token, self.place = nn.Embedding(VOCAB * (32 if FAULT == "comm" else 1), WIDTH), nn.Embedding(LENGTH * 4, WIDTH)
+        self.h = nn.ModuleList(Block() for _ in range(1 if FAULT == "comm" else LAYERS))
         self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, VOCAB)
 
     def forward(self, ids):
@@ -59,27 +90,122 @@ class GPT(nn.Module):
         return self.head(self.norm(x))
 
 
+class Flag:
+    """What a stream waits for until the host raises it: cuStreamWaitValue32 on pinned memory."""
+
+    def __init__(self):
+        self.value, self.n = torch.zeros(1, dtype=torch.int32).pin_memory(), 0
+        self.wait_value = ctypes.CDLL("libcuda.so.1").cuStreamWaitValue32_v2
+
+    def wait(self):
+        self.n += 1
+        self.wait_value(ctypes.c_void_p(torch.cuda.current_stream().cuda_stream), ctypes.c_uint64(self.value.data_ptr()), ctypes.c_uint32(self.n), 0)
+
+    def raise_it(self):
+        self.value[0] = self.n
+
+
+def odd_kernel():
+    import cupy
+    kernel = cupy.RawKernel('extern "C" __global__ void smooth(float *x) { long i = blockIdx.x * 100L + threadIdx.x;'
+                            ' for (int k = 0; k < 4000; k++) x[i] = x[i] * 0.999f + 1e-3f; }', "smooth")
+    x = cupy.zeros(100 * 4096, dtype=cupy.float32)
+    return lambda: [kernel((4096,), (100,), (x,)) for _ in range(40)]
+
+
+class Planted:
+    """What is wrong in each step; with what it needs, made before the loop."""
+
+    def __init__(self, model):
+        big = torch.zeros(NUMBERS, device=DEVICE) if FAULT in ("memory", "grid") else None
+        host = torch.zeros(NUMBERS) if FAULT in ("copy", "pin") else None
+        small = torch.zeros(64, device=DEVICE)
+        self.kept, self.flag = [], Flag() if FAULT == "queued" else None
+        self.step = {
+            "alloc": torch.cuda.empty_cache,
+            "pin": lambda: (torch.cuda.cudart().cudaHostRegister(host.data_ptr(), 1 << 24, 0), torch.cuda.cudart().cudaHostUnregister(host.data_ptr())),
+            "host": self.count,
+            "launch": lambda: [small.mul_(0.999).add_(0.001) for _ in range(4000)],
+            "idle": lambda: (torch.cuda.synchronize(), time.sleep(0.03)),
+            "copy": lambda: host.to(DEVICE),
+            "small": lambda: [torch.tensor([1.0 / (i + 1)]).to(DEVICE) for i in range(100)],
+            "grid": lambda: [big.view(16, -1).cumsum(1) for _ in range(8)],
+            "odd": odd_kernel() if FAULT == "odd" else None,
+            "memory": lambda: [big.mul_(0.999).add_(0.001) for _ in range(100)],
+            "uneven": lambda: torch.zeros(1 << 20, device="cuda:1").add_(1),
+            "leak": lambda: self.kept.append(torch.zeros(1 << 19, device=DEVICE)),
+            "queued": lambda: (time.sleep(0.02), self.flag.raise_it()),
+        }.get(FAULT, lambda: None)
+        if FAULT == "pressure":
+            free, total = torch.cuda.mem_get_info()
+            self.kept.append(torch.empty(free - total // 16 - (8 << 30), dtype=torch.uint8, device=DEVICE))
+        self.model = model
+
+    def count(self):
+        torch.cuda.synchronize()
+        with torch.cuda.nvtx.range("count words"):
+            words = {}
+            for i in range(200_000):
+                words[i % 1000] = words.get(i % 1000, 0) + 1
+
+    def now_and_then(self, step):
+        if FAULT == "slow" and step in (14, 27):
+            torch.save(self.model.state_dict(), "checkpoint.pt")
+        if FAULT == "warm" and step < 3:
+            for n in range(20):
+                torch.randn(1000 + n, 1000, device=DEVICE) @ torch.randn(1000, 1000 + n, device=DEVICE)
+                torch.cuda.synchronize()
+                time.sleep(0.01)
+
+
+def throttle():
+    a = torch.randn(8192, 8192, device=DEVICE, dtype=torch.bfloat16)
+    for _ in range(STEPS):
+        with torch.cuda.nvtx.range("step"):
+            for _ in range(60):
+                a @ a
+            torch.cuda.synchronize()
+
+
 def main():
     torch.manual_seed(0)
     torch.set_num_threads(1)
+    if FAULT == "throttle":
+        return throttle()
+    if CUDA:
+        torch.cuda.set_device(DEVICE)
     model = GPT().to(DEVICE)
     if RANKS > 1:
-        dist.init_process_group("gloo")
+        dist.init_process_group("nccl" if OWN else "gloo")
         model = nn.parallel.DistributedDataParallel(model)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-4, **({"foreach": False} if FAULT == "optimizer" else {"fused": True} if CUDA else {}))
+    planted = Planted(model)
     running = norm = 0.0
-    for ids in DataLoader(Lines(), batch_size=BATCH, num_workers=0):
+    mixed = CUDA and FAULT != "tensor"
+    others = [__import__("subprocess").Popen(["sh", "-c", "while :; do :; done"]) for _ in range(2 * os.cpu_count() if FAULT == "busy" else 0)]
+    for step, ids in enumerate(DataLoader(Lines(), batch_size=BATCH, num_workers=0)):
         optimizer.zero_grad()
-        for part in ids.to(DEVICE).chunk(4 if RANKS == 1 else 1):
-            loss = F.cross_entropy(model(part).flatten(0, 1), part.flatten())
+        if FAULT == "jitter":
+            ids = ids[:, :LENGTH // 4 + (step * 7 % 10) * LENGTH // 12]
+        ids = ids.to(DEVICE)
+        if FAULT == "queued":
+            planted.flag.wait()
+        for part in ids.chunk(4 if FAULT == "sync" else 1):
+            with torch.autocast("cuda", torch.bfloat16) if mixed else contextlib.nullcontext():
+                loss = F.cross_entropy(model(part).flatten(0, 1), part.flatten())
             loss.backward()
             if FAULT == "sync":
                 running += loss.item()
         if FAULT == "sync":
             norm = sum(p.grad.norm().item() ** 2 for p in model.parameters()) ** 0.5
+        planted.step()
+        planted.now_and_then(step)
         optimizer.step()
     if CUDA:
         torch.cuda.synchronize()
+    for p in others:
+        p.kill()
+        p.wait()
     if RANKS > 1:
         dist.destroy_process_group()
     print(f"steps={STEPS} loss={running / STEPS / 4:.3f} norm={norm:.3f}")

@@ -8,6 +8,7 @@
 
 #include "bottlenecks.h"
 #include "buckets.h"
+#include "pace.h"
 #include "quick.h"
 
 #define MS     1e6
@@ -175,7 +176,7 @@ static void make_steps(struct made *m)
 			.ops = 107};
 		m->memory[i] = 5e9 + (i % 3) * 1e6;
 	}
-	m->process = (struct steps_process){1000, -1};
+	m->process = (struct steps_process){1000, -1, (double)NAN};
 	m->steps = (struct steps){.step = m->step_of,
 		.n = STEPS,
 		.process = &m->process,
@@ -235,6 +236,9 @@ static void make_readings(struct made *m)
 	gauge(m, 0, DEVICE_memory_used, 60e9);
 	gauge(m, 0, DEVICE_memory_total, 141e9);
 	gauge(m, 0, DEVICE_tensor_active, 30);
+	gauge(m, 0, DEVICE_sm_active, 60);
+	gauge(m, 0, DEVICE_power, 690);
+	gauge(m, 0, DEVICE_power_limit, 700);
 	rises(m, 0, DEVICE_held_by_power, 0.02e9);
 	rises(m, 0, DEVICE_held_by_heat, 0);
 	rises(m, 0, DEVICE_xid_errors, 0);
@@ -271,6 +275,7 @@ static void judge(struct made *m, const char *set, struct bottlenecks *ret)
 	ck_assert_int_eq(facts_new(m->p, NULL, &f), 0);
 	f->stored = true;
 	f->step = &m->steps;
+	ck_assert_int_eq(pace_mark(&m->steps), 0);
 	f->wait = m->no_waits ? NULL : &m->waits;
 	f->rank = &m->ranks;
 	f->device = &m->device;

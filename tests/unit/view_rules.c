@@ -200,7 +200,7 @@ static void fault_shared_gpu(struct made *m)
 	m->sharing = 2;
 }
 
-static void fault_jitter(struct made *m)
+static void fault_jitter_of_a_tree(struct made *m)
 {
 	const uint32_t first = m->durations[m->step].first,
 		       second = hist_bucket((uint64_t)(18 * MS));
@@ -209,11 +209,32 @@ static void fault_jitter(struct made *m)
 	m->hist[second - first] = STEPS * 3 / 10;
 	m->durations[m->step].n_buckets = (uint16_t)(second - first + 1);
 	m->durations[m->step].max_ns = (uint64_t)(19 * MS);
+	put(m, m->step, m->cpu, STEPS * 11 * MS);
+	m->steps.left_out = 1; /* the timeline does not have them all */
 }
 
 static void longer(struct made *m, uint32_t step, double ms)
 {
 	m->step_of[step].end_ns += (uint64_t)(ms * MS);
+}
+
+static void fault_jitter(struct made *m)
+{
+	uint32_t i;
+
+	busy(m, 85);
+	for (i = 0; i < 3 * STEPS / 10; i++)
+		longer(m, 3 * i + 5, 8);
+}
+
+/* Slow ones, but of two kinds, and that is how it is. */
+static void fault_jitter_of_two_kinds(struct made *m)
+{
+	uint32_t i;
+
+	busy(m, 85);
+	for (i = 10; i < 30; i++)
+		longer(m, 3 * i, 20);
 }
 
 static void fault_slow_steps(struct made *m)
@@ -239,6 +260,13 @@ static void fault_memory_leak(struct made *m)
 static void fault_mem_pressure(struct made *m)
 {
 	gauge(m, 0, DEVICE_memory_used, 139e9);
+}
+
+/* Too short for the counters, which are read once a minute. */
+static void fault_clock_by_power(struct made *m)
+{
+	m->device.one[0].of[DEVICE_held_by_power].known_ns = 0;
+	gauge(m, 0, DEVICE_sm_clock, 1500);
 }
 
 static void fault_clock_throttle(struct made *m)
@@ -294,7 +322,8 @@ static const struct {
 	SAME(result_fetch, MEDIUM, "gpu_idle", "58.0 times a step"),
 	SAME(alloc_in_loop, MEDIUM, "",
 		"2.0 times a step device memory is allocated or freed: 15.0%"),
-	{"alloc_in_loop", fault_alloc_of_a_tree, SEVERITY_MEDIUM, "gpu_idle", "15.0% of the steps"},
+	{"alloc_in_loop", fault_alloc_of_a_tree, SEVERITY_MEDIUM, "gpu_idle cpu_gpu_sync",
+		"15.0% of the steps"},
 	SAME(pin_in_loop, LOW, "", "2.0 times a step"),
 	SAME(host_alone, HIGH, "gpu_idle", "for 40.0% of the steps"),
 	SAME(launch_bound, HIGH, "gpu_idle", "a CUDA graph can hold one"),
@@ -312,16 +341,20 @@ static const struct {
 	SAME(odd_blocks, LOW, "", "no multiple of 32"),
 	SAME(memory_bound, MEDIUM, "", "44.4% of the GPU's work"),
 	SAME(unfused_optimizer, LOW, "", "launches 400 pieces of work, of 1.2 us"),
-	SAME(no_tensor_cores, MEDIUM, "", "tensor cores worked for 0.01%"),
+	SAME(no_tensor_cores, MEDIUM, "", "while SMs worked tensor cores did for 0.02%"),
 	SAME(uneven_gpus, MEDIUM, "", "busy for 91.0% of the time, another for 40.0%"),
 	SAME(slow_rank, HIGH, "", "Rank 2 takes 2.2 times the median here"),
 	SAME(shared_gpu, LOW, "", "2 processes"),
-	SAME(jitter, LOW, "", "a tenth 18."),
+	SAME(jitter, MEDIUM, "", "a tenth 18."),
+	{"jitter", fault_jitter_of_a_tree, SEVERITY_LOW, "", "a tenth 18."},
+	{"jitter", fault_jitter_of_two_kinds, SEVERITY_MEDIUM, "", "a tenth 30."},
 	SAME(slow_steps, MEDIUM, "", "2 of 100 steps"),
 	SAME(warm_up, LOW, "", "The first 2 steps take over 1.5 times"),
 	SAME(memory_leak, MEDIUM, "", "Memory leak: 1.00 MB a step"),
 	SAME(mem_pressure, LOW, "", "98.6% of a GPU's memory"),
 	SAME(clock_throttle, HIGH, "", "held by heat; they were 1100 MHz of 1980"),
+	{"clock_throttle", fault_clock_by_power, SEVERITY_MEDIUM, "",
+		"took 690 W of the 700 W it may take, and its clocks were 1500 MHz of 1980"},
 	SAME(gpu_errors, HIGH, "", "2 errors"),
 	SAME(io_wait, LOW, "", "For 40.0% of the time"),
 	SAME(host_pressure, LOW, "", "For 60.0% of the time"),
@@ -424,12 +457,10 @@ static void one_slow_step(struct made *m)
 	longer(m, 50, 30);
 }
 
-static void many_slow_steps(struct made *m)
+static void uneven_steps_of_a_busy_gpu(struct made *m)
 {
-	uint32_t i;
-
-	for (i = 10; i < 30; i++) /* of two kinds, and that is how it is */
-		longer(m, 3 * i, 20);
+	fault_jitter(m);
+	busy(m, 99.9);
 }
 
 static void fills_and_stays(struct made *m)
@@ -456,7 +487,7 @@ static const struct {
 	{waits_of_a_busy_gpu, "cpu_gpu_sync"},
 	{a_scope_that_waits, ""},
 	{one_slow_step, ""},
-	{many_slow_steps, ""},
+	{uneven_steps_of_a_busy_gpu, "jitter"},
 	{fills_and_stays, ""},
 	{copies_before, ""},
 	{a_kernel_outside, ""},

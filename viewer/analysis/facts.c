@@ -8,6 +8,7 @@
 
 #include "family.h"
 #include "metrics.h"
+#include "pace.h"
 #include "path_end.h"
 #include "session_terms.h"
 #include "spans.h"
@@ -274,6 +275,16 @@ int facts_new(const struct profile *p, const struct profile_select *s, struct fa
 
 /* --- the database */
 
+static void leave_out_warm_up(struct facts *f)
+{
+	const double ns = pace_warm_ns(f->step);
+
+	if (f->whole != WHOLE_STEPS || ns >= f->step_ns)
+		return;
+	f->step_ns -= ns;
+	f->whole_ns -= ns;
+}
+
 /* Where steps are on a timeline they tell exactly how long each GPU was idle in them. */
 static void idle_of_steps(struct facts *f)
 {
@@ -287,6 +298,8 @@ static void idle_of_steps(struct facts *f)
 
 		if (s->part_ns[PART_UNKNOWN] > 0)
 			return;
+		if (s->warm)
+			continue;
 		ops += s->ops;
 		all += ns > 0 ? ns : (double)(s->end_ns - s->begin_ns);
 		busy += step_parts(s, 0, PART_IDLE);
@@ -330,8 +343,10 @@ int facts_read(struct facts *f, struct sqlite3 *db, int64_t id, const struct pro
 	f->stored = true;
 	f->sharing = count_sharing(db, id);
 	r = lacks(steps_read(db, id, s, ret_left, &f->step, e), e);
-	if (r == 0 && f->step != NULL)
+	if (r == 0 && f->step != NULL) {
+		leave_out_warm_up(f);
 		idle_of_steps(f);
+	}
 	if (r == 0 && f->step != NULL && f->has_sync && f->has_gpu)
 		r = lacks(waits_read(db, id, s, ret_left, &f->wait, e), e);
 	if (r == 0 && f->p->head.n_processes > 1 && !f->is_part)

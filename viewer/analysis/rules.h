@@ -27,7 +27,7 @@
 #define RULES(X) /* id, needs, threshold, unit, most, what is looked for, advice */ \
 	X(data_loader,      LOOP,               5,   "% of the steps",          HIGH,   "the loop waits for its batches", \
 		"More workers (num_workers), prefetch_factor, pinned memory; decode and augment less, or beforehand.") \
-	X(cpu_gpu_sync,     SYNC|LOOP|GPU,      10,  "% of the steps",          HIGH,   "the host waits for the GPU, which then has nothing to do", \
+	X(cpu_gpu_sync,     SYNC|LOOP|GPU,      3,   "% of the steps",          HIGH,   "the host waits for the GPU, which then has nothing to do", \
 		"Avoid .item(), .cpu(), print and if on a tensor in the loop: keep results on the GPU and fetch them every so many steps. `-c python` names the lines.") \
 	X(result_fetch,     STEPS|GPU,          4,   "copies a step",           MEDIUM, "results are fetched from the GPU one by one", \
 		"Each fetch waits until the GPU is done, as .item() and .cpu() do: collect them on the GPU and fetch them together. `-s sync` measures what they cost, `-c python` names the lines.") \
@@ -59,7 +59,7 @@
 		"fused=True or foreach=True, or an optimizer of apex.") \
 	X(no_tensor_cores,  READINGS|IDLE,      20,  "% of the GPU's time",     MEDIUM, "matrices are multiplied, and tensor cores rest", \
 		"bf16 or fp16 autocast, or torch.set_float32_matmul_precision(\"high\"); sizes that are multiples of 8.") \
-	X(uneven_gpus,      GPU,                25,  "% of the time apart",     MEDIUM, "one GPU works much less than another", \
+	X(uneven_gpus,      GPU,                25,  "% less than the busiest",     MEDIUM, "one GPU works much less than another", \
 		"Balance what each gets; look at `breakdown` for what the idle one waits for.") \
 	X(slow_rank,        RANKS,              10,  "% of a rank's time",      HIGH,   "one rank takes longer, and the others wait where they meet", \
 		"Look at what that rank has more of: data, a slower GPU, another program on its host.") \

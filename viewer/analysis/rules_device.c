@@ -30,6 +30,33 @@ static struct verdict seen(double share, double gain_ns)
 		.node = PROFILE_NONE, .share = share, .gain_ns = gain_ns, .view = VIEW_series};
 }
 
+#define AT_LIMIT  0.97 /* of the power limit */
+#define LOW_CLOCK 0.9  /* of the highest */
+
+/* A run too short for the counters of held clocks: what the readings show all the same. */
+static void judge_power(struct judge *j)
+{
+	const struct device_sums *s = j->f->device;
+	uint32_t i;
+
+	for (i = 0; i < s->n; i++) {
+		const struct device_sum *of = s->one[i].of;
+		const double most = of[DEVICE_sm_clock_max].last, clock = of[DEVICE_sm_clock].mean;
+		const double lost = 1 - clock / most;
+
+		if (of[DEVICE_held_by_power].known_ns > 0 || of[DEVICE_power_limit].last <= 0 ||
+			most <= 0 || of[DEVICE_sm_clock].known_ns == 0 ||
+			clock > LOW_CLOCK * most ||
+			of[DEVICE_power].mean < AT_LIMIT * of[DEVICE_power_limit].last)
+			continue;
+		judge_say(j, seen(lost, lost * j->f->whole_ns),
+			"A GPU took %.0f W of the %.0f W it may take, and its clocks were %.0f MHz "
+			"of %.0f on average.",
+			of[DEVICE_power].mean, of[DEVICE_power_limit].last, clock, most);
+		return;
+	}
+}
+
 void rule_clock_throttle(struct judge *j)
 {
 	static const struct {
@@ -51,6 +78,8 @@ void rule_clock_throttle(struct judge *j)
 			cause = i;
 		}
 	}
+	if (most == 0)
+		judge_power(j);
 	if (100 * most < j->threshold || most == 0)
 		return;
 	d = &j->f->device->one[of];

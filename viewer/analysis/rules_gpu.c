@@ -6,7 +6,10 @@
 #include "bottlenecks.h"
 #include "metrics.h"
 
-#define BUSY 0.5 /* of the whole: a GPU with less work is not what a job waits for */
+#define BUSY     0.5     /* of the whole: a GPU with less work is not what a job waits for */
+#define SHORT_NS 20000.0 /* of a piece of work */
+#define TENSOR   0.03 /* of the time in which SMs work: copies through them, and what is tuned once */
+#define SOME     0.05 /* of the time: GPUs with less are not compared */
 
 static double gpu_ns(const struct facts *f)
 {
@@ -58,6 +61,8 @@ static bool part_of_steps(const struct facts *f, enum gpu_part part, double *ret
 
 		if (s->part_ns[PART_UNKNOWN] > 0)
 			return false;
+		if (s->warm)
+			continue;
 		all += whole > 0 ? whole : (double)(s->end_ns - s->begin_ns);
 		ns += (double)s->part_ns[part];
 	}
@@ -179,7 +184,8 @@ static bool add_configs(const struct facts *f,
 	*s = (struct share){.most = PROFILE_NONE};
 	for (i = 0; launches != NULL && i < f->p->n_configs; i++) {
 		part = lost(&f->p->config[i], sms);
-		if (!(part > 0))
+		/* A collective takes few SMs, to leave the others to what it hides behind. */
+		if (!(part > 0) || f->p->node[f->p->config[i].node].class == CLASS_COMM)
 			continue;
 		ns = config_ns(f, i, launches);
 		s->ns += ns;
@@ -296,7 +302,7 @@ void rule_unfused_optimizer(struct judge *j)
 
 		if (strncmp(p->node[i].name, "optimizer.step", 14) == 0 && n->calls > 0 &&
 			n->gpu_count >= j->threshold * n->calls &&
-			n->gpu_ns < 10e3 * n->gpu_count &&
+			n->gpu_ns < SHORT_NS * n->gpu_count &&
 			(most == PROFILE_NONE || n->cpu_ns > f->node[most].cpu_ns))
 			most = i;
 	}
@@ -317,26 +323,26 @@ void rule_no_tensor_cores(struct judge *j)
 	static const char *const matrices[] = {"gemm", "conv", "attention", NULL};
 	const struct facts *f = j->f;
 	uint32_t i, most, known = 0;
-	double tensor = 0;
+	double tensor = 0, active = 0;
 	const double ns = family_ns(f, matrices, &most);
 
 	for (i = 0; i < f->device->n; i++) {
-		const struct device_sum *s = &f->device->one[i].of[DEVICE_tensor_active];
+		const struct device_sum *of = f->device->one[i].of;
 
-		if (s->known_ns == 0)
+		if (of[DEVICE_tensor_active].known_ns == 0 || of[DEVICE_sm_active].known_ns == 0)
 			continue;
 		known++;
-		tensor = fmax(tensor, s->mean);
+		tensor = fmax(tensor, of[DEVICE_tensor_active].mean);
+		active = fmax(active, of[DEVICE_sm_active].mean);
 	}
-	if (known == 0 || tensor >= 0.5 || !is_busy(f) || most == PROFILE_NONE ||
+	if (known == 0 || tensor >= TENSOR * active || !is_busy(f) || most == PROFILE_NONE ||
 		100 * ns < j->threshold * gpu_ns(f))
 		return;
 	judge_say(j,
 		(struct verdict){.node = most, .share = of_whole(f, ns), .gain_ns = (double)NAN},
-		"%.1f%% of the GPU's work multiplies matrices or convolves, and tensor cores "
-		"worked for "
-		"%.2f%% of the time.",
-		100 * ns / gpu_ns(f), tensor);
+		"%.1f%% of the GPU's work multiplies matrices or convolves, and while SMs worked "
+		"tensor cores did for %.2f%% of the time.",
+		100 * ns / gpu_ns(f), 100 * tensor / active);
 }
 
 /* --- several GPUs */
@@ -355,7 +361,7 @@ void rule_uneven_gpus(struct judge *j)
 		least = fmin(least, v);
 		most = fmax(most, v);
 	}
-	if (n < 2 || 100 * (most - least) < j->threshold)
+	if (n < 2 || most < SOME || 100 * (most - least) < j->threshold * most)
 		return;
 	judge_say(j,
 		(struct verdict){.node = PROFILE_NONE,

@@ -215,7 +215,10 @@ void rule_result_fetch(struct judge *j)
 	}
 	if (most == PROFILE_NONE || n < j->threshold * f->steps)
 		return;
-	if (f->has_sync) { /* cpu_gpu_sync has measured what they cost */
+	/* What the waits cost is measured; where it is little, and the GPU waits all the same, it is for
+	 * the loop that fetches. */
+	if (f->has_sync &&
+		(j->to->rule[RULE_cpu_gpu_sync].state == RULE_FOUND || idle_of(f) < 2 * WORTH)) {
 		judge_note(j, "%.1f results a step are fetched; cpu_gpu_sync says what they cost",
 			n / f->steps);
 		return;
@@ -410,6 +413,17 @@ void rule_launch_bound(struct judge *j)
 		alike(j->f) > 0.9 ? " Steps launch alike, so a CUDA graph can hold one." : "");
 }
 
+/* Half of it is another verdict's. */
+static bool is_explained(const struct judge *j)
+{
+	uint32_t k;
+
+	for (k = 0; k < j->to->n; k++)
+		if (j->to->verdict[k].gain_ns >= j->f->idle.ns / 2) /* not of NAN */
+			return true;
+	return false;
+}
+
 void rule_gpu_idle(struct judge *j)
 {
 	const struct facts_idle *i = &j->f->idle;
@@ -421,6 +435,7 @@ void rule_gpu_idle(struct judge *j)
 			.of = i->of,
 			.share = i->share,
 			.gain_ns = (double)NAN,
+			.severity = is_explained(j) ? SEVERITY_LOW : SEVERITY_MEDIUM,
 			.view = j->f->step != NULL ? VIEW_steps : VIEW_summary},
 		"%s the GPU had work for %.1f%% of the time.",
 		i->of == WHOLE_STEPS ? "During the steps" : "While this was recorded",

@@ -6,40 +6,21 @@
 #include "bottlenecks.h"
 #include "growth.h"
 #include "metrics.h"
+#include "pace.h"
 #include "spread.h"
 
-#define LEAST  10u /* steps of a process: fewer have no median to speak of */
-#define FEW    0.1
-#define SLOW   1.5 /* times the median */
-#define MADS   5.0
-#define NORMAL 1.4826 /* a median deviation is this many times smaller than a normal one */
-#define APART  1.25
-
-static int by_value(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
-static double middle(double *v, uint32_t n)
-{
-	qsort(v, n, sizeof(*v), by_value);
-	return n == 0 ? (double)NAN : (v[(n - 1) / 2] + v[n / 2]) / 2;
-}
+#define FEW      0.1
+#define MADS     5.0
+#define NORMAL   1.4826 /* a median deviation is this many times smaller than a normal one */
+#define APART    1.25
+#define HARMLESS 0.01 /* of the steps */
 
 /* --- steps of a process */
 
 struct pace {
 	uint32_t first, n;    /* of the timeline's steps */
 	double median, limit; /* beyond the limit a step is slow */
-	uint32_t warm;        /* steps at the begin that are slow without a gap */
 };
-
-static double ns_of(const struct step *s)
-{
-	return (double)(s->end_ns - s->begin_ns);
-}
 
 /* The next process with steps enough; false: there is none. v: room for all. */
 static bool next_pace(const struct steps *s, struct pace *p, double *v)
@@ -49,18 +30,15 @@ static bool next_pace(const struct steps *s, struct pace *p, double *v)
 	for (p->first += p->n; p->first < s->n; p->first = end) {
 		for (end = p->first;
 			end < s->n && s->step[end].process == s->step[p->first].process; end++)
-			v[end - p->first] = ns_of(&s->step[end]);
-		p->n = end - p->first;
-		if (p->n < LEAST)
-			continue;
-		p->median = middle(v, p->n);
-		for (i = 0; i < p->n; i++)
-			v[i] = fabs(ns_of(&s->step[p->first + i]) - p->median);
-		p->limit = fmax(SLOW * p->median, p->median + MADS * NORMAL * middle(v, p->n));
-		for (p->warm = 0; p->warm < p->n / 4 &&
-				  ns_of(&s->step[p->first + p->warm]) > SLOW * p->median;
-			p->warm++)
 			;
+		p->n = end - p->first;
+		p->median = s->process[s->step[p->first].process].median_ns;
+		if (isnan(p->median))
+			continue;
+		for (i = 0; i < p->n; i++)
+			v[i] = fabs(step_ns(&s->step[p->first + i]) - p->median);
+		p->limit = fmax(
+			PACE_SLOW * p->median, p->median + MADS * NORMAL * pace_median(v, p->n));
 		return true;
 	}
 	return false;
@@ -76,7 +54,7 @@ static double idle_of(const struct step *s)
 {
 	const double all = step_parts(s, 0, PART_MAX);
 
-	return ns_of(s) * (all > 0 ? step_parts(s, PART_IDLE, PART_MAX) / all : 1);
+	return step_ns(s) * (all > 0 ? step_parts(s, PART_IDLE, PART_MAX) / all : 1);
 }
 
 /* Of steps beyond the limit, or of the first ones, what they take over the median. */
@@ -92,10 +70,10 @@ static bool add_excess(struct judge *j, bool warm, struct excess *x)
 		x->steps += p.n;
 		for (i = 0; i < p.n; i++) {
 			const struct step *s = &f->step->step[p.first + i];
-			const double more = ns_of(s) - p.median;
+			const double more = step_ns(s) - p.median;
 
-			x->all_ns += ns_of(s);
-			if (warm ? i >= p.warm : i < p.warm || ns_of(s) <= p.limit)
+			x->all_ns += step_ns(s);
+			if (warm ? !s->warm : s->warm || step_ns(s) <= p.limit)
 				continue;
 			x->n++;
 			x->ns += more;
@@ -108,7 +86,7 @@ static bool add_excess(struct judge *j, bool warm, struct excess *x)
 	}
 	free(v);
 	if (x->steps == 0)
-		judge_unsure(j, "no process has %u steps: too few to tell", LEAST);
+		judge_unsure(j, "no process has %u steps: too few to tell", PACE_LEAST);
 	return x->n > 0;
 }
 
@@ -150,6 +128,7 @@ void rule_warm_up(struct judge *j)
 
 struct half_and_tenth { /* how long half of the steps take at most, and a tenth at least */
 	double p50, p90;
+	double sum, more; /* of all; what they take over p50, those of the tenth as p90 */
 	uint64_t n;
 };
 
@@ -166,50 +145,68 @@ static struct half_and_tenth of_histograms(const struct facts *f)
 		if (f->node[i].step == i)
 			spread_add(s, f->p, i);
 	q.n = s->n;
+	q.sum = f->step_ns;
 	q.p50 = s->h.coarse ? (double)NAN : spread_quantile(s, 0.5);
 	q.p90 = spread_quantile(s, 0.9);
+	q.more = q.sum - q.p50 * (double)q.n;
 	free(s);
 	return q;
 }
 
+/* Without the warm ones. */
 static struct half_and_tenth of_timeline(const struct steps *s)
 {
 	struct half_and_tenth q = {0};
-	double *v = malloc((s->n + 1u) * sizeof(*v));
-	uint32_t i;
+	double *v = malloc((s->n + (size_t)1) * sizeof(*v));
+	uint32_t i, n = 0;
 
-	if (v == NULL || s->n == 0) {
-		free(v);
-		return q;
+	for (i = 0; v != NULL && i < s->n; i++)
+		if (!s->step[i].warm)
+			q.sum += v[n++] = step_ns(&s->step[i]);
+	if (n > 0) {
+		(void)pace_median(v, n);
+		q.n = n;
+		q.p50 = v[(n + 1) / 2 - 1];
+		q.p90 = v[(9 * (uint64_t)n + 9) / 10 - 1];
+		for (i = 0; i < n; i++)
+			q.more += fmin(v[i], q.p90) - q.p50;
 	}
-	for (i = 0; i < s->n; i++)
-		v[i] = ns_of(&s->step[i]);
-	qsort(v, s->n, sizeof(*v), by_value);
-	q.n = s->n;
-	q.p50 = v[(s->n + 1) / 2 - 1];
-	q.p90 = v[(9 * (uint64_t)s->n + 9) / 10 - 1];
 	free(v);
 	return q;
 }
 
-/* The 90th percentile, so that a few slow ones are not meant. */
+/* The 90th percentile, so that a few slow ones are not meant. Where the GPU has work all the time it is the host alone whose
+ * steps are uneven, as of one that runs ahead and waits now and then: that costs nothing. */
 void rule_jitter(struct judge *j)
 {
 	const struct facts *f = j->f;
+	const bool all = f->step != NULL && f->step->left_out == 0 && f->step->n >= f->steps;
 	const struct half_and_tenth q =
-		f->p->durations != NULL ? of_histograms(f) : of_timeline(f->step);
+		all || f->p->durations == NULL ? of_timeline(f->step) : of_histograms(f);
+	const double more = fmax(0, isnan(f->idle.ns) ? q.more : fmin(q.more, f->idle.ns));
 	struct time_words half, tenth;
 
-	if (q.n < 2 * LEAST)
-		judge_unsure(j, "there are fewer than %u steps: too few to tell", 2 * LEAST);
-	else if (q.p90 > q.p50 && 100 * (q.p90 - q.p50) >= j->threshold * q.p50)
+	if (q.n < 2 * PACE_LEAST) {
+		judge_unsure(j, "there are fewer than %u steps: too few to tell", 2 * PACE_LEAST);
+		return;
+	}
+	if (!(q.p90 > q.p50) || 100 * (q.p90 - q.p50) < j->threshold * q.p50)
+		return;
+	time_words(q.p50, &half);
+	time_words(q.p90, &tenth);
+	if (more < HARMLESS * q.sum)
+		judge_note(j,
+			"half of the steps take the host up to %s, a tenth %s or more, and the GPU "
+			"had work all the time: harmless",
+			half.text, tenth.text);
+	else
 		judge_say(j,
 			(struct verdict){.node = PROFILE_NONE,
-				.share = fmax(0, 1 - q.p50 * f->steps / f->step_ns),
-				.gain_ns = fmax(0, f->step_ns - q.p50 * f->steps),
+				.share = more / q.sum,
+				.gain_ns = more,
 				.view = f->step != NULL ? VIEW_steps : VIEW_summary},
-			"Half of the steps take up to %s, a tenth %s or more.",
-			time_words(q.p50, &half), time_words(q.p90, &tenth));
+			"Half of the steps take up to %s, a tenth %s or more.", half.text,
+			tenth.text);
 }
 
 /* --- memory */

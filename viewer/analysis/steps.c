@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pace.h"
 #include "parts.h"
 #include "spans.h"
 #include "table.h"
@@ -45,7 +46,7 @@ static void on_process(struct timeline *w)
 		return;
 	}
 	r->s->process[r->s->n_processes++] =
-		(struct steps_process){w->at.pid, w->at.ranked ? w->at.rank : -1};
+		(struct steps_process){w->at.pid, w->at.ranked ? w->at.rank : -1, (double)NAN};
 }
 
 static uint32_t name_of(struct reading *r, const char *name)
@@ -206,7 +207,7 @@ int steps_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 		r.s->texts = profile_new();
 	r.failed = r.s == NULL || r.s->texts == NULL;
 	status = reading_run(&form, &r, &r.failed, db, id, &all, ret_left, e);
-	if (status == 0 && place_values(&r) < 0)
+	if (status == 0 && (place_values(&r) < 0 || pace_mark(r.s) < 0))
 		status = err_set(e, -ENOMEM, "out of memory");
 	parts_fini(&r.parts);
 	free(r.value);

@@ -20,6 +20,7 @@ struct step {
 	uint32_t process; /* place in steps.process */
 	uint32_t number;  /* from 1, within the process, as they began */
 	uint32_t tid;
+	bool warm;                 /* a slow one at the begin: pace.h */
 	uint64_t begin_ns, end_ns; /* since the timeline's zero */
 	uint64_t
 		part_ns[PART_MAX]; /* of its process' GPUs together: parts.h. All 0: it used none */
@@ -38,6 +39,7 @@ static inline double step_parts(const struct step *s, enum gpu_part from, enum g
 
 struct steps_process {
 	int64_t pid, rank; /* rank -1: none */
+	double median_ns;  /* of its steps; NAN: there are too few */
 };
 
 struct steps {
