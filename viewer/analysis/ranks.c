@@ -18,8 +18,10 @@ struct work {
 	struct ranks *r;
 	struct table index; /* (parent, name) → node of r->p */
 	uint32_t cap, cap_ns;
-	uint64_t *column[RANKS_MAX]; /* [cap_column]: of each process, by node of r->p */
-	uint32_t cap_column[RANKS_MAX];
+	struct column {
+		uint64_t *ns, *host_ns; /* [cap]: by node of r->p */
+		uint32_t cap, cap_host;
+	} of[RANKS_MAX]; /* of each process */
 };
 
 static bool is_it(const void *of, uint32_t at)
@@ -58,16 +60,19 @@ static uint32_t place(struct work *w, uint32_t parent, const struct profile_node
 static int add_process(
 	struct work *w, uint32_t which, const struct profile *p, const struct costs *c)
 {
+	struct column *col = &w->of[which];
 	uint32_t *map = malloc(p->n_nodes * sizeof(*map)), i;
 	int r = map == NULL ? -ENOMEM : 0;
 
 	for (i = 0; i < p->n_nodes && r == 0; i++) {
 		map[i] = i == 0 ? 0 : place(w, map[p->node[i].parent], &p->node[i]);
-		if (map[i] == PROFILE_NONE ||
-			!ZEROED_FOR(w->column[which], w->cap_column[which], map[i] + 1))
+		if (map[i] == PROFILE_NONE || !ZEROED_FOR(col->ns, col->cap, map[i] + 1) ||
+			!ZEROED_FOR(col->host_ns, col->cap_host, map[i] + 1)) {
 			r = -ENOMEM;
-		else
-			w->column[which][map[i]] += c->all[i][w->r->cost];
+		} else {
+			col->ns[map[i]] += c->all[i][w->r->cost];
+			col->host_ns[map[i]] += c->all[i][COST_cpu_time];
+		}
 	}
 	if (r == 0)
 		w->r->process[which].total_ns = c->all[0][w->r->cost];
@@ -182,11 +187,16 @@ static int make_rows(struct work *w)
 
 	r->ns = calloc((size_t)r->p->n_nodes * r->n, sizeof(*r->ns));
 	r->row = calloc(r->p->n_nodes, sizeof(*r->row));
-	if (r->ns == NULL || r->row == NULL)
+	if (r->cost != COST_cpu_time)
+		r->host_ns = calloc((size_t)r->p->n_nodes * r->n, sizeof(*r->host_ns));
+	if (r->ns == NULL || r->row == NULL || (r->cost != COST_cpu_time && r->host_ns == NULL))
 		return -ENOMEM;
 	for (k = 0; k < r->n; k++)
-		for (i = 0; i < r->p->n_nodes && i < w->cap_column[k]; i++)
-			r->ns[(size_t)i * r->n + k] = w->column[k][i];
+		for (i = 0; i < r->p->n_nodes && i < w->of[k].cap; i++) {
+			r->ns[(size_t)i * r->n + k] = w->of[k].ns[i];
+			if (r->host_ns != NULL)
+				r->host_ns[(size_t)i * r->n + k] = w->of[k].host_ns[i];
+		}
 	for (i = 1; i < r->p->n_nodes; i++)
 		add_row(r, i);
 	qsort(r->row, r->n_rows, sizeof(*r->row), by_spread);
@@ -215,8 +225,10 @@ int ranks_read(struct sqlite3 *db, int64_t id, struct ranks **ret, struct err *e
 		if (r == 0 && make_rows(w) < 0)
 			r = err_set(e, -ENOMEM, "out of memory");
 	}
-	for (i = 0; w != NULL && i < RANKS_MAX; i++)
-		free(w->column[i]);
+	for (i = 0; w != NULL && i < RANKS_MAX; i++) {
+		free(w->of[i].ns);
+		free(w->of[i].host_ns);
+	}
 	if (w != NULL)
 		table_fini(&w->index);
 	if (r == 0)
@@ -235,5 +247,6 @@ void ranks_free(struct ranks *r)
 	free(r->process);
 	free(r->row);
 	free(r->ns);
+	free(r->host_ns);
 	free(r);
 }

@@ -3,7 +3,10 @@
 #ifndef PROTOND_VIEWER_RANKS_H
 #define PROTOND_VIEWER_RANKS_H
 
+#include <string.h>
+
 #include "cost.h"
+#include "gpu_terms.h"
 #include "profile.h"
 
 struct sqlite3;
@@ -28,9 +31,17 @@ struct ranks {
 	uint32_t n, left_out;  /* processes */
 	struct ranks_row *row; /* by max - median, the most uneven first */
 	uint32_t n_rows;
-	uint64_t *ns;   /* [n_nodes of p * n]: with all below it; 0: not there */
-	enum cost cost; /* which time */
+	uint64_t *ns;      /* [n_nodes of p * n]: with all below it; 0: not there */
+	enum cost cost;    /* which time */
+	uint64_t *host_ns; /* likewise, of scopes, the time on the host; NULL: ns is that */
 };
+
+/* Where ranks meet, those that come early wait: there they have the larger number. */
+static inline bool rank_meets(const struct profile_node *n)
+{
+	return n->class == CLASS_COMM || strncmp(n->name, "dist.", 5) == 0 ||
+	       strncmp(n->name, "nccl", 4) == 0;
+}
 
 /* Of a session in an open store. -ENODATA: it has one process. -errno with words. */
 int ranks_read(struct sqlite3 *db, int64_t id, struct ranks **ret, struct err *e);

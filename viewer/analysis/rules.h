@@ -59,7 +59,7 @@
 		"fused=True or foreach=True, or an optimizer of apex.") \
 	X(no_tensor_cores,  READINGS|IDLE,      20,  "% of the GPU's time",     MEDIUM, "matrices are multiplied, and tensor cores rest", \
 		"bf16 or fp16 autocast, or torch.set_float32_matmul_precision(\"high\"); sizes that are multiples of 8.") \
-	X(uneven_gpus,      GPU,                25,  "% less than the busiest",     MEDIUM, "one GPU works much less than another", \
+	X(uneven_gpus,      GPU,                25,  "% behind the busiest",        MEDIUM, "one GPU works much less than another", \
 		"Balance what each gets; look at `breakdown` for what the idle one waits for.") \
 	X(slow_rank,        RANKS,              10,  "% of a rank's time",      HIGH,   "one rank takes longer, and the others wait where they meet", \
 		"Look at what that rank has more of: data, a slower GPU, another program on its host.") \

@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: MIT. rules_steps.c: what steps, ranks and memory do over time. */
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bottlenecks.h"
 #include "growth.h"
+#include "late_rank.h"
 #include "metrics.h"
 #include "pace.h"
 #include "spread.h"
@@ -286,12 +288,6 @@ void rule_memory_leak(struct judge *j)
 
 /* --- ranks */
 
-/* Where ranks meet, those that come early wait: there the others have the larger number. */
-static bool meets(const char *name)
-{
-	return strncmp(name, "dist.", 5) == 0 || strncmp(name, "nccl", 4) == 0;
-}
-
 static double more_of(const struct ranks_row *row)
 {
 	return (double)row->max_ns - (double)row->median_ns;
@@ -314,7 +310,7 @@ static bool waited(const struct ranks *r, const struct ranks_row *row)
 	if (strcmp(r->p->node[row->node].name, "backward") == 0)
 		return true;
 	for (k = 0; k < r->n_rows; k++)
-		if (r->row[k].slowest == row->slowest && meets(r->p->node[r->row[k].node].name) &&
+		if (r->row[k].slowest == row->slowest && rank_meets(&r->p->node[r->row[k].node]) &&
 			holds(r->p, row->node, r->row[k].node))
 			sum += more_of(&r->row[k]);
 	return sum > more_of(row) / 2;
@@ -372,17 +368,61 @@ static uint32_t node_of(const struct profile *p, const struct ranks *r, uint32_t
 	return at;
 }
 
+static const char *rank_word(const struct ranks_process *p, int64_t *ret)
+{
+	*ret = p->rank >= 0 ? p->rank : p->pid;
+	return p->rank >= 0 ? "Rank" : "Process";
+}
+
+/* By collectives on the GPU. False: there are none, or nobody waits long in them. */
+static bool say_late_rank(struct judge *j)
+{
+	const struct ranks *r = j->f->rank;
+	struct late_rank l;
+	struct time_words wait, more;
+	char since[48] = "", what[96] = "";
+	const char *word;
+	int64_t number;
+
+	if (!late_rank_find(r, j->f->step, &l) || 100 * l.share < j->threshold)
+		return false;
+	word = rank_word(&r->process[l.at], &number);
+	if (l.since > 0)
+		snprintf(since, sizeof(since), " from step %u on", l.since);
+	if (l.node != PROFILE_NONE)
+		snprintf(what, sizeof(what), " It has %s%s more here than they, %s.",
+			time_words(l.by_steps ? l.more_ns / l.steps : l.more_ns, &more),
+			l.by_steps ? " a step" : "", l.host ? "on the host" : "on its GPU");
+	judge_say(j,
+		(struct verdict){
+			.node = l.node == PROFILE_NONE ? PROFILE_NONE : node_of(j->f->p, r, l.node),
+			.share = l.share,
+			.gain_ns = l.share * j->f->whole_ns,
+			.severity = (l.by_steps && l.node != PROFILE_NONE) || l.share < 0.1
+					    ? SEVERITY_NONE
+					    : SEVERITY_MEDIUM,
+			.view = VIEW_ranks},
+		"%s %lld comes last where ranks meet: the others wait %s%s for it in "
+		"collectives%s.%s",
+		word, (long long)number, time_words(l.by_steps ? l.step_wait_ns : l.wait_ns, &wait),
+		l.by_steps ? " a step" : " in all, the start included,", since, what);
+	return true;
+}
+
 void rule_slow_rank(struct judge *j)
 {
 	const struct ranks *r = j->f->rank;
 	const struct ranks_row *row = slowest_row(r, j->threshold);
 	const struct ranks_process *p;
 	struct time_words more;
+	const char *word;
+	int64_t number;
 	double share;
 
-	if (row == NULL)
+	if (say_late_rank(j) || row == NULL)
 		return;
 	p = &r->process[row->slowest];
+	word = rank_word(p, &number);
 	share = fmin(1, more_of(row) / fmax((double)p->total_ns, 1));
 	judge_say(j,
 		(struct verdict){.node = node_of(j->f->p, r, row->node),
@@ -391,7 +431,6 @@ void rule_slow_rank(struct judge *j)
 			.view = VIEW_ranks},
 		"%s %lld takes %.1f times the median here, %s more. Where ranks meet, the others "
 		"wait for it.",
-		p->rank >= 0 ? "Rank" : "Process", (long long)(p->rank >= 0 ? p->rank : p->pid),
-		(double)row->max_ns / fmax((double)row->median_ns, 1),
+		word, (long long)number, (double)row->max_ns / fmax((double)row->median_ns, 1),
 		time_words(more_of(row), &more));
 }
