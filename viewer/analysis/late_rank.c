@@ -50,17 +50,6 @@ static void find_steps(struct work *w)
 	}
 }
 
-static double comm_of_tree(const struct ranks *r, uint32_t k)
-{
-	double ns = 0;
-	uint32_t i;
-
-	for (i = 1; i < r->p->n_nodes; i++)
-		if (r->p->node[i].class == CLASS_COMM)
-			ns += (double)r->ns[(size_t)i * r->n + k];
-	return ns;
-}
-
 static double comm_of(const struct step *s)
 {
 	return (double)s->part_ns[PART_COMM];
@@ -86,7 +75,7 @@ static uint32_t measure(struct work *w, struct late_rank *l)
 	uint32_t k, n = 0;
 
 	for (k = 0; k < w->r->n; k++) {
-		const double ns = comm_of_tree(w->r, k);
+		const double ns = ranks_meeting_ns(w->r, k);
 
 		w->comm_ns[k] = ns > 0 ? ns : (double)NAN;
 		n += ns > 0;

@@ -239,6 +239,17 @@ int ranks_read(struct sqlite3 *db, int64_t id, struct ranks **ret, struct err *e
 	return r;
 }
 
+double ranks_meeting_ns(const struct ranks *r, uint32_t k)
+{
+	double ns = 0;
+	uint32_t i;
+
+	for (i = 1; i < r->p->n_nodes; i++)
+		if (r->p->node[i].class == CLASS_COMM)
+			ns += (double)r->ns[(size_t)i * r->n + k];
+	return ns;
+}
+
 void ranks_free(struct ranks *r)
 {
 	if (r == NULL)
