@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT. test_recorded.py: sessions recorded on two H200s, each with a fault planted, and what bottlenecks says of them.
+"""tests/recorded/fault-NAME is of `tests/gpu/run.sh faults`, ranks-NAME of `tests/gpu/run.sh ranks DIR parallel slow_rank`."""
+import gzip
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+import pytest
+from conftest import BUILD
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+FILES = sorted((ROOT / "tests/recorded").glob("*.protond.gz"))
+# What each fault's rule is, out of the program that recorded it.
+RULE = dict(re.findall(r'"(\w+)": "(\w+)"', re.search(r"RULE = \{.*?\}", (ROOT / "tests/gpu/faults.py").read_text(), re.S)[0]))
+# HIGH beside the planted fault, and true: a checkpoint's copies are no computing, two ranks of a small model wait for the host.
+ALSO_HIGH = {"fault-slow": {"exposed_copy"}, "ranks-ddp": {"launch_bound"}, "ranks-tensor": {"slow_steps"}}
+
+
+def asked(tmp_path, name, *words):
+    file = tmp_path / f"{name}.protond"
+    file.write_bytes(gzip.decompress((ROOT / f"tests/recorded/{name}.protond.gz").read_bytes()))
+    env = {**os.environ, "PROTOND_DB": str(tmp_path / "none.db"), "PROTOND_RUNTIME_DIR": str(tmp_path)}
+    r = subprocess.run([str(BUILD / "bin/protonview"), words[0], str(file), *words[1:], "--json"], env=env, capture_output=True, text=True, timeout=60)
+    assert r.returncode == 0, r.stderr
+    data = json.loads(r.stdout)["data"]
+    return data, [dict(zip([c["name"] for c in data["columns"]], row)) for row in data["rows"]]
+
+
+@pytest.mark.parametrize("name", [f.name.removesuffix(".protond.gz") for f in FILES])
+def test_the_rule_of_a_fault_speaks_and_no_other_cries(tmp_path, name):
+    _, rows = asked(tmp_path, name, "bottlenecks")
+    found = {r["rule"]: r for r in rows if r["state"] == "found"}
+    rule = RULE.get(name.removeprefix("fault-"))
+    high = {k for k, r in found.items() if r["severity"] == "HIGH"}
+    assert high <= {rule} | ALSO_HIGH.get(name, set()), {k: found[k]["words"] for k in high}
+    if name.startswith("fault-"):
+        assert rule is None or rule in found, sorted(found)
+    if name == "fault-none":
+        assert set(found) <= {"warm_up"}, {k: r["words"] for k, r in found.items()}
+
+
+def test_the_rank_that_others_wait_for(tmp_path):
+    data, rows = asked(tmp_path, "ranks-slow_rank", "ranks")
+    late = max(data["processes"], key=lambda p: p["others_wait_ns"])
+    assert late["rank"] == 1 and 150e6 < late["others_wait_ns"] < 230e6  # 20.2 ms more in each of 10 steps
+    assert sum(p["others_wait_ns"] > 0 for p in data["processes"]) == 1
+    assert all(r["most"] >= r["median"] >= r["least"] for r in rows)
+    _, rows = asked(tmp_path, "ranks-slow_rank", "bottlenecks")
+    words = next(r for r in rows if r["rule"] == "slow_rank")
+    assert "Rank 1 comes last" in words["words"] and "h.1 / extra" in words["where"]
