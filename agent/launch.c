@@ -162,7 +162,7 @@ bool agent_call(const struct rec_call *call)
 		return false;
 	if (!agent_on_backend)
 		t = core.host->thread();
-	r.hdr = REC_HDR(sizeof(r), REC_CALL, 0, 0, agent_where(&op));
+	r.hdr = REC_HDR(sizeof(r), REC_CALL, 0, REC_FLAGS(call->hdr), agent_where(&op));
 	r.python = scope_python(t != NULL ? t->engine : NULL, op);
 	(void)agent_put(&r, sizeof(r)); /* refused: counted */
 	agent_leave(saved);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocs.h"
 #include "arena.h"
 #include "busy.h"
 #include "cells.h"
@@ -345,7 +346,8 @@ static bool put_part(struct batch *b, const struct part *part)
 	if (part->timeline != NULL && !put_timeline(b, part))
 		return false;
 	return put_cells(b, part) && put_metrics(b, part) && put_configs(b, part) &&
-	       put_busy(b, part) && put_losses(b, part) && step_series_put(part, b);
+	       put_busy(b, part) && put_losses(b, part) && step_series_put(part, b) &&
+	       allocs_put(part, b);
 }
 
 static bool put_spans(struct batch *b, const struct session *s)
@@ -498,6 +500,7 @@ static void clean_part(struct part *part)
 	if (part->timeline != NULL)
 		timeline_clean(part);
 	step_series_clean(part);
+	allocs_clean(part);
 	part->loss_dirty = part->counted_dirty = 0;
 	part->stored = true;
 }

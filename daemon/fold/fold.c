@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocs.h"
 #include "correlate.h"
 #include "ids.h"
 #include "life.h"
@@ -493,7 +494,7 @@ bool fold_is_settled(const struct fold *f, const uint8_t session[16])
 		return false;
 	for (i = 0; i < s->n_parts; i++) {
 		part = s->part[i];
-		if (part->attached && part->n_open > 0)
+		if (part->attached && (part->n_open > 0 || allocs_wait(part)))
 			return false;
 	}
 	return true;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocs.h"
 #include "correlate.h"
 #include "journal.h"
 #include "loss.h"
@@ -78,6 +79,7 @@ void part_free(struct part *part)
 	tree_fini(&part->tree);
 	timeline_free(part);
 	step_series_free(part);
+	allocs_free(part);
 	part->magic = 0;
 	free(part);
 }
@@ -162,6 +164,7 @@ void part_detach(struct part *part, uint64_t clock)
 			tree_open_scope(part, &p->lane[p->now[i].lane], p->now[i].path,
 				p->now[i].begin, clock);
 	correlate_detach(p, part);
+	allocs_settle(part, UINT64_MAX);
 	timeline_seal(part);
 	for (i = 0; p->part[i] != part; i++)
 		;

@@ -261,3 +261,23 @@ void tree_captured(struct part *part, const struct launch *l, const struct gpu *
 	if (m != NULL)
 		metric_merge(part, m, g->id, &r);
 }
+
+void tree_number(struct part *part, const struct tree_number *x)
+{
+	struct metric key = {.node = x->node,
+		.segment = x->segment,
+		.kind = x->most ? KIND_PROPERTY : KIND_INCLUSIVE,
+		.type = METRIC_U64};
+	struct metric *m;
+
+	key.name = metric_name_add(part->process, x->name, (uint32_t)strlen(x->name));
+	m = key.name == TABLE_NONE ? NULL : tree_metric_put(part, &key);
+	if (m == NULL)
+		return;
+	if (!x->most && m->count > 0)
+		metric_add(part, m, METRIC_U64, x->value);
+	else if (!x->most || m->count == 0 || m->type != METRIC_U64 || x->value > m->bits)
+		m->bits = x->value;
+	m->count++;
+	dirty_mark(&part->tree.dirty_metrics, &m->dirty, (uint32_t)(m - part->tree.metric));
+}

@@ -28,6 +28,14 @@ struct total_part {
 	bool surplus; /* they were of paths that had no room */
 };
 void tree_total(struct part *part, const struct total_part *x);
+/* A number that the fold itself gives to a node: summed; most: the largest counts, of the scope alone. */
+struct tree_number {
+	uint32_t node, segment;
+	const char *name;
+	uint64_t value;
+	bool most;
+};
+void tree_number(struct part *part, const struct tree_number *x);
 /* For restore: finds or makes; NULL: a ceiling, counted, or out of memory. */
 struct metric *tree_metric_put(struct part *part, const struct metric *key);
 

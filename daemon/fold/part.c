@@ -2,6 +2,7 @@
  * it. */
 #include "part.h"
 
+#include "allocs.h"
 #include "chunks.h"
 #include "process.h"
 #include "session.h"
@@ -21,6 +22,8 @@ bool part_is_clean(const struct part *part)
 		part->tree.dirty_configs.n > 0 || part->loss_dirty != 0 || part->counted_dirty != 0)
 		return false;
 	if (part->timeline != NULL && (part->timeline->dirty || part->timeline->n_sealed > 0))
+		return false;
+	if (allocs_are_dirty(part) || allocs_wait(part))
 		return false;
 	if (part->steps != NULL && part->steps->dirty)
 		return false;

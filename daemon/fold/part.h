@@ -12,6 +12,7 @@
 #include "notes.h"
 #include "window.h"
 
+struct allocs;
 struct process;
 struct session;
 struct step_series;
@@ -38,6 +39,7 @@ struct part {
 	struct tree tree;
 	struct timeline *timeline; /* NULL: none is kept */
 	struct step_series *steps; /* NULL: there were none */
+	struct allocs *allocs;     /* likewise */
 	uint64_t loss[LOST_CAUSE_MAX], counted[NOTE_MAX], counted_ns[NOTE_MAX];
 	uint32_t loss_dirty, counted_dirty; /* bits */
 };

@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "allocs.h"
 #include "correlate.h"
 #include "ids.h"
 #include "journal.h"
@@ -211,6 +212,11 @@ static void on_copy(struct drain *d, const uint8_t *record)
 	correlate_gpu(p, &g);
 }
 
+static bool is_of_memory(uint8_t class)
+{
+	return class == CLASS_ALLOC || class == CLASS_FREE || class == CLASS_REGISTER;
+}
+
 /* Of a session whose switch is off it is nothing. */
 static void on_call(struct drain *d, const uint8_t *record)
 {
@@ -228,9 +234,37 @@ static void on_call(struct drain *d, const uint8_t *record)
 		return;
 	}
 	set_id(&r.hdr, path);
-	for (i = 0; i < p->n_parts; i++)
-		if ((p->part[i]->switches & SWITCH_SYNC) != 0)
+	for (i = 0; i < p->n_parts; i++) {
+		if ((p->part[i]->switches & SWITCH_SYNC) != 0 &&
+			(REC_FLAGS(r.hdr) & CALL_ONLY_MEMORY) == 0)
 			tree_call(p->part[i], &p->lane[d->lane], &r, class);
+		if ((p->part[i]->switches & SWITCH_ALLOC) != 0 && is_of_memory(class))
+			allocs_call(p->part[i], &r, clockmap_ns(&p->clock, r.end));
+	}
+}
+
+#define MEMORY_BYTES_MAX (1ull << 50) /* no block and no pool has more */
+
+static void on_memory(struct drain *d, const uint8_t *record)
+{
+	struct process *p = d->process;
+	struct rec_memory r;
+	uint64_t ns;
+	uint32_t i;
+
+	memcpy(&r, record, sizeof(r));
+	if (REC_FLAGS(r.hdr) < MEMORY_ALLOC || REC_FLAGS(r.hdr) >= MEMORY_OP_MAX ||
+		REC_ID(r.hdr) >= HELD_MAX || r.time == 0 || r.time > CLOCK_NS_MAX ||
+		(r.device >= RING_DEVICES_MAX && r.device != MEMORY_NO_DEVICE) ||
+		r.bytes > MEMORY_BYTES_MAX || r.reserved > MEMORY_BYTES_MAX ||
+		r.used > MEMORY_BYTES_MAX) {
+		loss_bad(p, 1);
+		return;
+	}
+	ns = real_to_mono(p, r.time);
+	for (i = 0; i < p->n_parts; i++)
+		if (p->part[i]->gpu && (p->part[i]->switches & SWITCH_ALLOC) != 0)
+			allocs_event(p->part[i], &r, ns);
 }
 
 static void on_overhead(struct drain *d, const uint8_t *record)
@@ -380,8 +414,24 @@ static void on_delivered(struct drain *d, const uint8_t *record)
 {
 	struct rec_delivered r;
 
+	struct process *p = d->process;
+	/* Of what was delivered by the time before, the calls are here, whatever lane was read first. */
+	const uint64_t before = p->delivered_ns;
+	uint32_t i;
+
 	memcpy(&r, record, sizeof(r));
-	correlate_delivered(d->process, &r, (uint16_t)REC_ID(r.hdr));
+	correlate_delivered(p, &r, (uint16_t)REC_ID(r.hdr));
+	for (i = 0; i < p->n_parts; i++)
+		allocs_settle(p->part[i], before);
+}
+
+/* No more comes. */
+static void settle_all(struct process *p)
+{
+	uint32_t i;
+
+	for (i = 0; i < p->n_parts; i++)
+		allocs_settle(p->part[i], UINT64_MAX);
 }
 
 static void on_gpu(struct drain *d, const uint8_t *record)
@@ -397,8 +447,10 @@ static void on_gpu(struct drain *d, const uint8_t *record)
 		loss_bad(p, 1);
 		return;
 	}
-	if (p->row.gpu_state == GPU_ON && REC_FLAGS(r.hdr) != GPU_ON)
+	if (p->row.gpu_state == GPU_ON && REC_FLAGS(r.hdr) != GPU_ON) {
 		correlate_gpu_off(p, r.clock);
+		settle_all(p);
+	}
 	p->row.gpu_state = REC_FLAGS(r.hdr);
 	p->row.gpu_code = r.code;
 	if (r.version != 0)

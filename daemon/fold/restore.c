@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocs.h"
 #include "arena.h"
 #include "durations.h"
 #include "life.h"
@@ -420,6 +421,19 @@ static void restore_steps(struct restore *r)
 	}
 }
 
+static void restore_memory(struct restore *r)
+{
+	const struct row_memory *row = r->batch->memory.row;
+	struct part *part;
+	uint32_t i;
+
+	for (i = 0; i < r->batch->memory.n; i++, row++) {
+		part = part_of(r, row->session, row->process);
+		if (part != NULL && part->allocs == NULL)
+			allocs_restore(part, row->bytes, row->n);
+	}
+}
+
 /* The pending row cannot be read. */
 static void tell_unread(struct fold *f, const struct process *p)
 {
@@ -525,8 +539,8 @@ int fold_restore(struct fold *f, const struct batch *b)
 {
 	static void (*const step[])(struct restore *) = {restore_anchors, restore_owners,
 		restore_spans, restore_members, restore_cells, restore_metrics, restore_configs,
-		restore_small, restore_chunks, restore_readings, restore_steps, restore_rings,
-		attach_rest};
+		restore_small, restore_chunks, restore_readings, restore_steps, restore_memory,
+		restore_rings, attach_rest};
 	struct restore r = {.fold = f, .batch = b};
 	uint32_t i;
 	int e = index_nodes(&r);

@@ -66,7 +66,8 @@
 	X(anchor,  "FROM (SELECT * FROM anchor ORDER BY realtime_ns DESC LIMIT 1000) ORDER BY realtime_ns") \
 	X(trace,   "FROM trace WHERE session IN " SQL_LIVE " ORDER BY rowid")                               \
 	X(reading, "FROM reading WHERE session IN " SQL_LIVE)                                               \
-	X(step,    "FROM step WHERE session IN " SQL_LIVE)
+	X(step,    "FROM step WHERE session IN " SQL_LIVE)                                                  \
+	X(memory,  "FROM memory WHERE session IN " SQL_LIVE)
 
 /* SQL that runs seldom, so it is prepared when it is needed; ?1 is a session or a process. */
 /* What makes a session leave. The first of them is its own row. */
@@ -87,6 +88,7 @@
 	X(trace,   "rowid", 16)                                                                         \
 	X(reading, "session,gpu,number", 64)                                                             \
 	X(step,    "session,process,number", 64)                                                         \
+	X(memory,  "session,process", 64)                                                         \
 	X(loss,    "session,process,cause", 256)                                                         \
 	X(note,    "session,process,number", 256)                                                        \
 	X(active,  "session,begin_ns", 256)                                                              \

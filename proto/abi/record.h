@@ -44,7 +44,8 @@
         X(TOTAL,     14, 64, total,     false) /* path: many metrics of one name and type */     \
         X(CAPTURED,  15, 40, captured,  true)  /* path: a metric of a graph's capture, once it ran */ \
         X(CALL,      16, 64, call,      true)  /* path: the calling thread's; written at its end */ \
-        X(OVERHEAD,   17, 40, overhead,  true)  /* the id in its row of GPU_CLASSES */
+        X(OVERHEAD,   17, 40, overhead,  true)  /* the id in its row of GPU_CLASSES */         \
+        X(MEMORY,     18, 72, memory,    true)  /* enum held_kind */
 /* clang-format on */
 
 enum record_type {
@@ -170,7 +171,10 @@ struct rec_captured {
 	uint16_t pad0[3];
 };
 
-/* A call that waits for the GPU, or tells it what to wait for. */
+/* flags of CALL */
+#define CALL_ONLY_MEMORY 1u /* it waits for nothing: where its MEMORY records are of */
+
+/* A call that waits for the GPU, or tells it what to wait for; or allocates memory, or frees it. */
 struct rec_call {
 	uint64_t hdr;
 	uint64_t begin, end; /* clock */
@@ -193,6 +197,32 @@ struct rec_overhead {
 	uint32_t tid;         /* 0: unknown */
 	uint16_t epoch;
 	uint16_t pad0[3];
+};
+
+/* flags of MEMORY */
+enum memory_op {
+	MEMORY_ALLOC = 1,
+	MEMORY_FREE = 2,
+	MEMORY_POOL_MADE = 3,
+	MEMORY_POOL_GONE = 4,
+	MEMORY_POOL_TRIMMED = 5,
+	MEMORY_OP_MAX
+};
+#define MEMORY_NO_DEVICE UINT16_MAX
+
+/* What the driver gave or took back. */
+struct rec_memory {
+	uint64_t hdr;
+	uint64_t time; /* CLOCK_REALTIME ns */
+	uint64_t address, bytes;
+	uint64_t pool;        /* its address; 0: it is of none */
+	uint64_t reserved;    /* bytes that the pool has now */
+	uint64_t used;        /* of these are taken */
+	uint32_t correlation; /* of the call; 0: none, or unknown */
+	uint32_t stream;      /* UINT32_MAX: none */
+	uint32_t context;
+	uint16_t epoch;
+	uint16_t device; /* index in the device table; MEMORY_NO_DEVICE */
 };
 
 enum session_verb {

@@ -233,6 +233,7 @@ enum ring_want {
 	WANT_SYNC = 256,     /* with WANT_GPU: CALL records, and how long copies took */
 	WANT_OVERHEAD = 512, /* likewise: OVERHEAD records */
 	WANT_QUEUE = 1024,   /* likewise: LAUNCH_ENDS */
+	WANT_ALLOC = 8192,   /* likewise: MEMORY records, and CALL of what they are of */
 	WANT_SUMS = 128,     /* only in the control file: sums from the next quarter of a lane on */
 };
 

@@ -97,6 +97,8 @@ uint64_t batch_bytes(const struct batch *b)
 		bytes += b->reading.row[i].n;
 	for (i = 0; i < b->step.n; i++)
 		bytes += b->step.row[i].n;
+	for (i = 0; i < b->memory.n; i++)
+		bytes += b->memory.row[i].n;
 	for (i = 0; i < b->pending.n; i++)
 		bytes += b->pending.row[i].n;
 	return bytes;
@@ -153,6 +155,8 @@ void batch_free(struct batch *b)
 		free(b->reading.row[i].bytes);
 	for (i = 0; i < b->step.n; i++)
 		free(b->step.row[i].bytes);
+	for (i = 0; i < b->memory.n; i++)
+		free(b->memory.row[i].bytes);
 	for (i = 0; i < b->pending.n; i++)
 		free(b->pending.row[i].bytes);
 #define X(t, key, options) free(b->t.row);

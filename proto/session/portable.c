@@ -26,6 +26,7 @@
 	X(trace,   "FROM trace WHERE session=?1 ORDER BY rowid")                                            \
 	X(reading, "FROM reading WHERE session=?1")                                                         \
 	X(step,    "FROM step WHERE session=?1")                                                            \
+	X(memory,  "FROM memory WHERE session=?1")                                                            \
 	X(loss,    "FROM loss WHERE session=?1 OR (session=0 AND process IN "                               \
 	           "(SELECT process FROM member WHERE session=?1))")                                        \
 	X(note,    "FROM note WHERE session=?1 OR (session=0 AND process IN "                               \

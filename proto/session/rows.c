@@ -285,17 +285,18 @@ static void get_pci(sqlite3_stmt *q, int i, struct row_device *d)
 	(void)sscanf(get_text(q, i), "%x:%x:%x", &d->pci_domain, &d->pci_bus, &d->pci_device);
 }
 
-static void get_launches(struct row_io *x, sqlite3_stmt *q, int i, struct row_pending *p)
+static void get_launches(
+	struct row_io *x, sqlite3_stmt *q, int i, void **ret_bytes, uint32_t *ret_n)
 {
 	const int n = sqlite3_column_bytes(q, i);
 
-	p->bytes = malloc(n > 0 ? (size_t)n : 1);
-	if (p->bytes == NULL) {
+	*ret_bytes = malloc(n > 0 ? (size_t)n : 1);
+	if (*ret_bytes == NULL) {
 		x->r = -ENOMEM;
 		return;
 	}
-	p->n = (uint32_t)n;
-	get_blob(q, i, p->bytes, p->n);
+	*ret_n = (uint32_t)n;
+	get_blob(q, i, *ret_bytes, *ret_n);
 }
 
 /* clang-format off */
@@ -328,7 +329,7 @@ static void get_launches(struct row_io *x, sqlite3_stmt *q, int i, struct row_pe
 #define GET_PCI(c, a)        get_pci(q, i, r)
 #define GET_CHUNK(c, a)      r->n = (uint32_t)get_i64(q, i) /* schema_select() gives its length */
 #define GET_SUMMARY(c, a)    r->c = NULL
-#define GET_LAUNCHES(c, a)   get_launches(x, q, i, r)
+#define GET_LAUNCHES(c, a)   get_launches(x, q, i, &r->bytes, &r->n)
 /* clang-format on */
 
 #define GET(c, kind, a, sql) GET_##kind(c, a), i++;

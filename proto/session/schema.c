@@ -49,7 +49,9 @@ void schema_text(struct text *t, uint32_t version)
 
 	create_text(t, &meta);
 	for (i = 0; i < TABLE_MAX; i++)
-		if ((i != TABLE_trace && i != TABLE_reading && i != TABLE_step) || version > 1)
+		if ((i != TABLE_trace && i != TABLE_reading && i != TABLE_step &&
+			    i != TABLE_memory) ||
+			version > 1)
 			create_text(t, &schema_tables[i]);
 }
 

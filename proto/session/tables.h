@@ -45,7 +45,7 @@
 /* trace.bytes: owned; NULL, n 0: gone. Read as n without bytes. */
 #define MEMBER_CHUNK(c, a)       void *c; uint32_t n;
 #define MEMBER_SUMMARY(c, a)     const void *c; uint32_t c##_n; /* trace.summary: the store's to make; never read */
-#define MEMBER_LAUNCHES(c, a)    void *bytes; uint32_t n; /* pending.launches: owned */
+#define MEMBER_LAUNCHES(c, a)    void *bytes; uint32_t n; /* pending.launches, memory.bytes: owned */
 
 /* A column: C(name, kind, the kind's argument, declaration). A new one goes to the end of its list and
  * may be NULL or has a DEFAULT: databases that lack it get it (schema.h). */
@@ -257,6 +257,11 @@
         C(end_ns,               U64,         -,   "INTEGER NOT NULL")                               \
         C(bytes,                CHUNK,       -,   "BLOB")
 
+#define COLUMNS_memory(C) /* who holds memory (holders.h) */                                           \
+        C(session,              I64,         -,   "INTEGER NOT NULL")                               \
+        C(process,              I64,         -,   "INTEGER NOT NULL")                               \
+        C(bytes,                LAUNCHES,    -,   "BLOB NOT NULL")
+
 /* The tables of rows, in the order in which they are made and stored: X(name, key of several columns,
  * options). */
 #define TABLES(X)                                                                                   \
@@ -278,7 +283,8 @@
         X(anchor,  "ring_clock, clock",                            "STRICT, WITHOUT ROWID")         \
         X(trace,   "session, process, number",                     "STRICT")                        \
         X(reading, "session, gpu, number",                         "STRICT, WITHOUT ROWID")         \
-        X(step,    "session, process, number",                     "STRICT, WITHOUT ROWID")
+        X(step,    "session, process, number",                     "STRICT, WITHOUT ROWID")         \
+        X(memory,  "session, process",                             "STRICT, WITHOUT ROWID")
 /* clang-format on */
 
 #define MEMBER(c, kind, a, sql) MEMBER_##kind(c, a)

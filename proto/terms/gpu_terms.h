@@ -41,6 +41,26 @@ static const char *const node_kind_words[] = {
 #define NODE_CAPTURED_NAME "<captured_at>"
 
 /* clang-format off */
+/* What memory is; "pool": what programs took of the pools of a device, "reserved": what these have. */
+#define HELD_KINDS(X) /* name  number  word */ \
+        X(DEVICE, 0, "device") X(PINNED, 1, "pinned") X(MANAGED, 2, "managed") X(ARRAY, 3, "array") \
+        X(POOL, 4, "pool") X(RESERVED, 5, "reserved") X(ELSE, 6, "other")
+/* clang-format on */
+
+enum held_kind {
+#define X(name, number, word) HELD_##name = (number),
+	HELD_KINDS(X)
+#undef X
+		HELD_MAX
+};
+
+static const char *const held_kind_words[HELD_MAX] = {
+#define X(name, number, word) [number] = (word),
+	HELD_KINDS(X)
+#undef X
+};
+
+/* clang-format off */
 /* The classes of what a tree counts: cell.class of the database, trace_op.class of a timeline.
  * word:   in lists and --json
  * record: that brings it, REC_name of proto/abi/record.h, and its id there where one record brings

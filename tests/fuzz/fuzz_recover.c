@@ -25,7 +25,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *p, size_t n);
 	     "WHERE n<30;"                                                                     \
 	     "INSERT INTO loss VALUES(1,1,1,1);INSERT INTO reading "                           \
 	     "VALUES(1,0,0,1,2,randomblob(40));INSERT INTO step "                              \
-	     "VALUES(1,1,0,3,1,2,randomblob(40));DELETE FROM trace WHERE number=29;"
+	     "VALUES(1,1,0,3,1,2,randomblob(40));"                                             \
+	     "INSERT INTO memory VALUES(1,1,randomblob(40));DELETE FROM trace WHERE number=29;"
 #define SESSION(id)                                                                               \
 	"INSERT INTO session SELECT " #id ",randomblob(16),'name',0,'run','','','none','both',"   \
 	"'shadow','on','active','all',NULL,NULL,NULL,1,'cmd','on',1,NULL,1,1,1,1,NULL,NULL,NULL," \

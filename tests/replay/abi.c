@@ -30,6 +30,12 @@ DRIVER_CALL_CBIDS(X)
 #define X(name, number, class, stream, event) SAME(number, CUPTI_RUNTIME_TRACE_CBID_##name);
 RUNTIME_CALL_CBIDS(X)
 #undef X
+#define X(name, number, class) SAME(number, CUPTI_DRIVER_TRACE_CBID_##name);
+DRIVER_MEMORY_CBIDS(X)
+#undef X
+#define X(name, number, class) SAME(number, CUPTI_RUNTIME_TRACE_CBID_##name);
+RUNTIME_MEMORY_CBIDS(X)
+#undef X
 AT(0, cuStreamSynchronize_params, hStream);
 AT(0, cuEventSynchronize_params, hEvent);
 AT(0, cuStreamWaitEvent_params, hStream);
@@ -171,6 +177,37 @@ AT(O_THREAD, CUpti_ActivityOverhead3, objectId.pt.threadId);
 AT(O_START, CUpti_ActivityOverhead3, start);
 AT(O_END, CUpti_ActivityOverhead3, end);
 AT(O_CORRELATION, CUpti_ActivityOverhead3, correlationId);
+
+SAME(KIND_MEMORY, CUPTI_ACTIVITY_KIND_MEMORY2);
+SAME(MEMORY_ALLOCATION, CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_ALLOCATION);
+SAME(MEMORY_RELEASE, CUPTI_ACTIVITY_MEMORY_OPERATION_TYPE_RELEASE);
+SAME(POOL_LOCAL, CUPTI_ACTIVITY_MEMORY_POOL_TYPE_LOCAL);
+AT(M_OPERATION, CUpti_ActivityMemory4, memoryOperationType);
+AT(M_KIND, CUpti_ActivityMemory4, memoryKind);
+AT(M_CORRELATION, CUpti_ActivityMemory4, correlationId);
+AT(M_ADDRESS, CUpti_ActivityMemory4, address);
+AT(M_BYTES, CUpti_ActivityMemory4, bytes);
+AT(M_TIME, CUpti_ActivityMemory4, timestamp);
+AT(M_DEVICE, CUpti_ActivityMemory4, deviceId);
+AT(M_CONTEXT, CUpti_ActivityMemory4, contextId);
+AT(M_STREAM, CUpti_ActivityMemory4, streamId);
+AT(M_ASYNC, CUpti_ActivityMemory4, isAsync);
+AT(M_POOL_TYPE, CUpti_ActivityMemory4, memoryPoolConfig.memoryPoolType);
+AT(M_POOL, CUpti_ActivityMemory4, memoryPoolConfig.address);
+AT(M_POOL_SIZE, CUpti_ActivityMemory4, memoryPoolConfig.pool.size);
+AT(M_POOL_USED, CUpti_ActivityMemory4, memoryPoolConfig.utilizedSize);
+SAME(KIND_MEMORY_POOL, CUPTI_ACTIVITY_KIND_MEMORY_POOL);
+SAME(POOL_CREATED, CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_CREATED);
+SAME(POOL_DESTROYED, CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_DESTROYED);
+SAME(POOL_TRIMMED, CUPTI_ACTIVITY_MEMORY_POOL_OPERATION_TYPE_TRIMMED);
+AT(PO_OPERATION, CUpti_ActivityMemoryPool3, memoryPoolOperationType);
+AT(PO_TYPE, CUpti_ActivityMemoryPool3, memoryPoolType);
+AT(PO_CORRELATION, CUpti_ActivityMemoryPool3, correlationId);
+AT(PO_DEVICE, CUpti_ActivityMemoryPool3, deviceId);
+AT(PO_ADDRESS, CUpti_ActivityMemoryPool3, address);
+AT(PO_SIZE, CUpti_ActivityMemoryPool3, size);
+AT(PO_TIME, CUpti_ActivityMemoryPool3, timestamp);
+AT(PO_USED, CUpti_ActivityMemoryPool3, utilizedSize);
 
 AT(S_BYTES, CUpti_ActivityMemset4, bytes);
 AT(S_START, CUpti_ActivityMemset4, start);

@@ -20,7 +20,7 @@ struct stored {
 		struct rec_kernel kernel;
 		struct rec_copy copy;
 		struct rec_call call;
-		uint8_t raw[64];
+		uint8_t raw[72];
 	} u;
 };
 
@@ -288,7 +288,7 @@ bool agent_call(const struct rec_call *call)
 
 	if (me.busy)
 		return false;
-	r.hdr = REC_HDR(sizeof(r), REC_CALL, 0, 0, agent_where(&op));
+	r.hdr = REC_HDR(sizeof(r), REC_CALL, 0, REC_FLAGS(call->hdr), agent_where(&op));
 	return store(&r, sizeof(r));
 }
 

@@ -342,6 +342,132 @@ START_TEST(overhead_is_told)
 }
 END_TEST
 
+/* With alloc alone: calls that allocate or free, whether they wait or not, and no other. */
+START_TEST(calls_of_memory)
+{
+	static const struct {
+		uint32_t domain, cbid, kind, flags;
+	} calls[] = {{DOMAIN_RUNTIME, 20, 5, 0}, {DOMAIN_RUNTIME, 22, 6, 0},
+		{DOMAIN_RUNTIME, 27, 7, 0}, {DOMAIN_RUNTIME, 373, 5, CALL_ONLY_MEMORY},
+		{DOMAIN_DRIVER, 600, 6, CALL_ONLY_MEMORY}, {DOMAIN_DRIVER, 243, 5, 0}};
+	struct cupti_callback d = {.correlation = 1};
+	uint32_t i;
+
+	fake_enter(PATH_KIND_SCOPE, "outer");
+	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		enter_exit(calls[i].domain, calls[i].cbid, d, SITE_ENTER, SITE_EXIT);
+	ck_assert_uint_eq(core.recs, 0);
+	atomic_store(&cupti.allocs, true);
+	enter_exit(DOMAIN_DRIVER, 126, d, SITE_ENTER, SITE_EXIT); /* cuStreamSynchronize */
+	api(H2D, 1);                                              /* is not timed */
+	ck_assert_uint_eq(core.recs, 1);
+	ck_assert_uint_eq(REC_FLAGS(core.rec[0].u.launch.hdr), LAUNCH_COPY);
+	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		d.correlation = 100 + i;
+		enter_exit(calls[i].domain, calls[i].cbid, d, SITE_ENTER, SITE_EXIT);
+		ck_assert_uint_eq(core.recs, i + 2);
+		ck_assert_uint_eq(core.rec[i + 1].u.call.kind, calls[i].kind);
+		ck_assert_uint_eq(REC_FLAGS(core.rec[i + 1].u.call.hdr), calls[i].flags);
+		ck_assert_uint_eq(REC_ID(core.rec[i + 1].u.call.hdr), me.path);
+	}
+	atomic_store(&cupti.allocs, false);
+	atomic_store(&cupti.waits, true); /* what waits for nothing is not of sync */
+	enter_exit(DOMAIN_RUNTIME, 373, d, SITE_ENTER, SITE_EXIT);
+	ck_assert_uint_eq(core.recs, 7);
+	fake_exit();
+}
+END_TEST
+
+/* A MEMORY2 or MEMORY_POOL record of CUPTI, of each stride; op 0: it is not written. */
+static const struct memory_case {
+	uint32_t kind, stride, what, of, pool, async;
+	uint64_t time;
+	uint32_t op, id;
+	uint64_t reserved;
+} memories[] = {
+	{KIND_MEMORY, 128, 1, CUPTI_MEMORY_DEVICE, 0, 0, 5, MEMORY_ALLOC, HELD_DEVICE, 0},
+	{KIND_MEMORY, 112, 2, CUPTI_MEMORY_PINNED, 0, 0, 5, MEMORY_FREE, HELD_PINNED, 0},
+	{KIND_MEMORY, 120, 1, CUPTI_MEMORY_MANAGED, 0, 0, 5, MEMORY_ALLOC, HELD_MANAGED, 0},
+	{KIND_MEMORY, 128, 1, CUPTI_MEMORY_DEVICE, 1, 1, 5, MEMORY_ALLOC, HELD_POOL, 4096},
+	{KIND_MEMORY, 112, 1, CUPTI_MEMORY_DEVICE, 1, 1, 5, MEMORY_ALLOC, HELD_POOL, 0},
+	{KIND_MEMORY, 128, 1, CUPTI_MEMORY_DEVICE, 2, 1, 5, MEMORY_ALLOC, HELD_POOL, 0},
+	{KIND_MEMORY, 128, 1, 77, 0, 0, 5, MEMORY_ALLOC, HELD_ELSE, 0},
+	{KIND_MEMORY, 128, 3, CUPTI_MEMORY_DEVICE, 0, 0, 5, 0, 0, 0},
+	{KIND_MEMORY, 128, 0, CUPTI_MEMORY_DEVICE, 0, 0, 5, 0, 0, 0},
+	{KIND_MEMORY, 128, 1, CUPTI_MEMORY_DEVICE, 0, 0, 0, 0, 0, 0},
+	{KIND_MEMORY, 128, 1, CUPTI_MEMORY_DEVICE, 0, 0, UINT64_MAX, 0, 0, 0},
+	{KIND_MEMORY, 80, 1, CUPTI_MEMORY_DEVICE, 0, 0, 5, 0, 0, 0},
+	{KIND_MEMORY_POOL, 80, 1, 0, 1, 0, 5, MEMORY_POOL_MADE, HELD_RESERVED, 4096},
+	{KIND_MEMORY_POOL, 64, 2, 0, 1, 0, 5, MEMORY_POOL_GONE, HELD_RESERVED, 4096},
+	{KIND_MEMORY_POOL, 72, 3, 0, 1, 0, 5, MEMORY_POOL_TRIMMED, HELD_RESERVED, 4096},
+	{KIND_MEMORY_POOL, 72, 3, 0, 2, 0, 5, MEMORY_POOL_TRIMMED, HELD_RESERVED, 0},
+	{KIND_MEMORY_POOL, 80, 4, 0, 1, 0, 5, 0, 0, 0},
+	{KIND_MEMORY_POOL, 48, 1, 0, 1, 0, 5, 0, 0, 0},
+};
+
+static void put32(uint8_t *p, size_t at, uint32_t v)
+{
+	memcpy(p + at, &v, sizeof(v));
+}
+
+static void put64(uint8_t *p, size_t at, uint64_t v)
+{
+	memcpy(p + at, &v, sizeof(v));
+}
+
+static void memory_bytes(uint8_t *p, const struct memory_case *c)
+{
+	const bool pool = c->kind == KIND_MEMORY_POOL;
+
+	put32(p, 0, c->kind);
+	put32(p, M_OPERATION, c->what);
+	put32(p, M_KIND, pool ? c->pool : c->of);
+	put32(p, M_CORRELATION, 77);
+	put64(p, pool ? PO_ADDRESS : M_ADDRESS, 0x7000);
+	if (!pool) {
+		put64(p, M_BYTES, 1024);
+		put64(p, M_TIME, c->time);
+		put32(p, M_CONTEXT, 2);
+		put32(p, M_STREAM, 3);
+		put32(p, M_ASYNC, c->async);
+		put32(p, M_POOL_TYPE, c->pool);
+		put64(p, M_POOL, 0x9000);
+	} else {
+		put64(p, PO_TIME, c->time);
+	}
+	put64(p, pool ? PO_SIZE : M_POOL_SIZE, 4096);
+	put64(p, pool ? PO_USED : M_POOL_USED, 1024);
+}
+
+START_TEST(memory_is_told)
+{
+	static _Alignas(8) uint8_t bytes[128];
+	const struct memory_case *c = &memories[_i];
+	struct cupti_buffer b = {.bytes = bytes, .valid = c->stride};
+	const struct rec_memory *r;
+
+	cupti.stride[c->kind] = (uint16_t)c->stride;
+	memory_bytes(bytes, c);
+	ck_assert_uint_eq(cupti_walk(&b), c->op != 0);
+	ck_assert_uint_eq(core.recs, c->op != 0);
+	cupti.stride[c->kind] = 0;
+	if (core.recs == 0)
+		return;
+	r = (const struct rec_memory *)(const void *)&core.rec[0].u;
+	ck_assert_uint_eq(REC_TYPE(r->hdr), REC_MEMORY);
+	ck_assert_uint_eq(REC_BYTES(r->hdr), sizeof(*r));
+	ck_assert_uint_eq(REC_FLAGS(r->hdr), c->op);
+	ck_assert_uint_eq(REC_ID(r->hdr), c->id);
+	ck_assert_uint_eq(r->time, 5);
+	ck_assert_uint_eq(r->correlation, 77);
+	ck_assert_uint_eq(r->epoch, 3);
+	ck_assert_uint_eq(r->reserved, c->reserved);
+	ck_assert_uint_eq(r->bytes, c->kind == KIND_MEMORY ? 1024 : 0);
+	ck_assert_uint_eq(r->address, c->kind == KIND_MEMORY ? 0x7000 : 0);
+	ck_assert_uint_eq(r->pool, c->kind != KIND_MEMORY ? 0x7000 : c->pool != 0 ? 0x9000 : 0);
+}
+END_TEST
+
 START_TEST(op_is_told)
 {
 	fake_enter(PATH_KIND_OP, "op");
@@ -743,6 +869,8 @@ Suite *suite(void)
 	tcase_add_test(t, copies_are_timed);
 	tcase_add_test(t, launches_that_end);
 	tcase_add_loop_test(t, overhead_is_told, 0, sizeof(overheads) / sizeof(overheads[0]));
+	tcase_add_test(t, calls_of_memory);
+	tcase_add_loop_test(t, memory_is_told, 0, sizeof(memories) / sizeof(memories[0]));
 	tcase_add_test(t, op_is_told);
 	tcase_add_test(t, captured_launches_are_none);
 	tcase_add_test(t, failed_end_does_not_end);

@@ -292,6 +292,31 @@ HELP void put_call(struct kit_lane *l, uint32_t path, uint64_t begin, uint64_t e
 	lane_put(l, REC_CALL, 0, path, &r, sizeof(r));
 }
 
+/* A call that allocates or frees, of that correlation id. */
+HELP void put_memory_call(
+	struct kit_lane *l, uint32_t path, uint64_t begin, uint64_t end, uint32_t corr)
+{
+	struct rec_call r = {.begin = begin,
+		.end = end,
+		.correlation = corr,
+		.stream = UINT32_MAX,
+		.epoch = 1,
+		.kind = 5};
+
+	lane_put(l, REC_CALL, CALL_ONLY_MEMORY, path, &r, sizeof(r));
+}
+
+/* Its time is CLOCK_MONOTONIC here. */
+HELP void put_memory(
+	struct kit_lane *l, enum memory_op op, enum held_kind kind, const struct rec_memory *r)
+{
+	struct rec_memory to = *r;
+
+	to.time += REAL_AHEAD;
+	to.epoch = 1;
+	lane_put(l, REC_MEMORY, (uint8_t)op, kind, &to, sizeof(to));
+}
+
 /* start and length: CLOCK_MONOTONIC ns, told as CLOCK_REALTIME. */
 HELP void put_kernel(struct kit_lane *l, uint32_t name, uint64_t start, uint64_t ns, uint32_t corr,
 	uint8_t flags)

@@ -179,6 +179,22 @@ static void put_gpu(struct world *w, uint32_t p, struct kit_lane *l)
 		lane_put(l, REC_KERNEL, flag, pick(w, 3) == 0 ? 0 : 10 + pick(w, 4), &r, sizeof(r));
 }
 
+static void put_memories(struct world *w, uint32_t p, struct kit_lane *l)
+{
+	const struct rec_memory r = {.time = w->ns - pick(w, 30000),
+		.address = 1 + pick(w, 40),
+		.bytes = pick(w, 5000),
+		.pool = pick(w, 3),
+		.reserved = pick(w, 90000),
+		.correlation = 1 + pick(w, 50),
+		.device = pick(w, 5) == 0 ? MEMORY_NO_DEVICE : (uint16_t)pick(w, 2)};
+
+	if (pick(w, 2) == 0)
+		put_memory_call(l, pick(w, N_PATHS + 2), clock_of(w, p, w->ns - pick(w, 2000)),
+			clock_of(w, p, w->ns), 1 + pick(w, 50));
+	put_memory(l, 1 + pick(w, pick(w, 4) == 0 ? 5 : 2), pick(w, HELD_MAX), &r);
+}
+
 static void put_cut(struct world *w, struct kit_lane *l, uint64_t end)
 {
 	struct rec_session_cut r = {.session = {.clock = end, .name = 18}};
@@ -199,7 +215,11 @@ static void put_one(struct world *w, uint32_t p, struct kit_lane *l)
 	uint32_t path = 2 + pick(w, N_PATHS);
 
 	w->ns += pick(w, 1000);
-	switch (pick(w, 16)) {
+	switch (pick(w, 18)) {
+	case 16:
+	case 17:
+		put_memories(w, p, l);
+		break;
 	case 0:
 	case 1:
 	case 2:
@@ -299,7 +319,7 @@ static void step_verb(struct world *w)
 		v->cpu = pick(w, 4) == 0;
 		v->context = (uint8_t)pick(w, 8);
 		v->data = (uint8_t)pick(w, 3);
-		v->switches = (uint8_t)pick(w, 2);
+		v->switches = (uint8_t)(pick(w, 2) | (pick(w, 2) == 0 ? SWITCH_ALLOC : 0));
 		if (pick(w, 3) == 0) {
 			v->match = MATCH_RING;
 			v->source = SOURCE_AUTO;

@@ -201,6 +201,12 @@ HELP void show_lane(struct line *k, struct line *v, const struct row_lane *r)
 	U(r->head);
 }
 
+HELP void show_memory(struct line *k, struct line *v, const struct row_memory *r)
+{
+	line_add(k, "memory %ld %ld", r->session, r->process);
+	line_hex(v, r->bytes, r->n);
+}
+
 HELP void show_pending(struct line *k, struct line *v, const struct row_pending *r)
 {
 	line_add(k, "pending %ld", r->process);
@@ -230,6 +236,7 @@ HELP int64_t session_of(enum row_kind kind, const void *row)
 	case ROW_trace:
 	case ROW_reading:
 	case ROW_step:
+	case ROW_memory:
 	case ROW_loss:
 	case ROW_note:
 		if (kind == ROW_session)
@@ -270,6 +277,12 @@ HELP void own(enum row_kind kind, void *to)
 		d->bytes = bytes;
 	} else if (kind == ROW_step) {
 		struct row_step *d = to;
+
+		bytes = must(malloc(d->n));
+		memcpy(bytes, d->bytes, d->n);
+		d->bytes = bytes;
+	} else if (kind == ROW_memory) {
+		struct row_memory *d = to;
 
 		bytes = must(malloc(d->n));
 		memcpy(bytes, d->bytes, d->n);

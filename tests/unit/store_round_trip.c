@@ -103,6 +103,8 @@ static void fill_small(struct batch *b)
 	*batch_pending(b) = (struct row_pending){7, malloc(5), 5};
 	memcpy(b->pending.row[0].bytes, "\0\1\2\0\3", 5);
 	*batch_pending(b) = (struct row_pending){8, NULL, 0};
+	*batch_memory(b) = (struct row_memory){3, 7, malloc(3), 3};
+	memcpy(b->memory.row[0].bytes, "\0\7\0", 3);
 }
 
 static void fill_device(struct batch *b)
@@ -309,6 +311,9 @@ static void same_small(const struct batch *got, const struct batch *want)
 	ck_assert_uint_eq(got->pending.n, 1);
 	ck_assert_uint_eq(got->pending.row[0].n, 5);
 	ck_assert_mem_eq(got->pending.row[0].bytes, "\0\1\2\0\3", 5);
+	ck_assert_uint_eq(got->memory.n, 1);
+	ck_assert_uint_eq(got->memory.row[0].n, 3);
+	ck_assert_mem_eq(got->memory.row[0].bytes, "\0\7\0", 3);
 }
 
 static void same_cell(const struct batch *got, uint32_t i, const struct batch *want, uint32_t k)

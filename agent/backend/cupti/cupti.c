@@ -36,11 +36,18 @@ static struct {
 	bool graphs;   /* there were some when their table was cleared: never finalized again */
 	bool stalled;  /* a forced flush was made and nothing came by itself since */
 	bool told_failure;
-	bool overhead;  /* WANT_OVERHEAD */
+	uint32_t want;  /* WANT_ of the switches */
 	uint64_t drift; /* launches that no record will answer, known by a forced flush */
 } be;
 
 static const uint32_t kinds[] = {KIND_MEMCPY, KIND_MEMSET, KIND_CONCURRENT_KERNEL};
+
+/* Those that a switch asks for. Refused: this library is older than the kind. */
+static const struct {
+	uint32_t want;
+	enum cupti_kind kind;
+} switched[] = {
+	{WANT_OVERHEAD, KIND_OVERHEAD}, {WANT_ALLOC, KIND_MEMORY}, {WANT_ALLOC, KIND_MEMORY_POOL}};
 
 static enum cupti_level level(void)
 {
@@ -105,6 +112,17 @@ static void kinds_off(size_t n)
 		(void)cupti.api.activity_disable(kinds[n]);
 }
 
+/* Those of `which` go on, or off. */
+static void switched_set(uint32_t which, bool on)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(switched) / sizeof(switched[0]); i++)
+		if ((which & switched[i].want) != 0)
+			(void)(on ? cupti.api.activity_enable : cupti.api.activity_disable)(
+				switched[i].kind);
+}
+
 static int kinds_on(struct backend_error *e)
 {
 	size_t i;
@@ -124,8 +142,7 @@ static int kinds_on(struct backend_error *e)
 			return cupti_error(e, r, "cuptiActivityEnable");
 		}
 	}
-	if (be.overhead) /* refused: this library is older than the kind */
-		(void)cupti.api.activity_enable(KIND_OVERHEAD);
+	switched_set(be.want, true);
 	return 0;
 }
 
@@ -234,8 +251,7 @@ static int go_on(struct backend_error *e)
 static void go_off(void)
 {
 	kinds_off(sizeof(kinds) / sizeof(kinds[0]));
-	if (be.overhead)
-		(void)cupti.api.activity_disable(KIND_OVERHEAD);
+	switched_set(be.want, false);
 	(void)flush_all(true);
 	cupti_pool_idle();
 }
@@ -307,19 +323,19 @@ static int cupti_start(bool armed, bool take, struct backend_error *e)
 /* Off is a flag: a callback is never switched off alone (cupti_callback.c). */
 static void cupti_switches(uint32_t want)
 {
-	const bool waits = (want & WANT_SYNC) != 0, overhead = (want & WANT_OVERHEAD) != 0;
+	const uint32_t more = want & ~be.want, less = be.want & ~want;
 
 	if (be.forked)
 		return;
+	be.want = want;
 	cupti_set_odd(ODD_QUEUE, (want & WANT_QUEUE) != 0);
-	if (overhead != be.overhead && level() == LEVEL_ON)
-		(void)(overhead ? cupti.api.activity_enable : cupti.api.activity_disable)(
-			KIND_OVERHEAD);
-	be.overhead = overhead;
-	if (waits == atomic_load_explicit(&cupti.waits, memory_order_relaxed))
+	atomic_store_explicit(&cupti.waits, (want & WANT_SYNC) != 0, memory_order_relaxed);
+	atomic_store_explicit(&cupti.allocs, (want & WANT_ALLOC) != 0, memory_order_relaxed);
+	if (level() != LEVEL_ON)
 		return;
-	atomic_store_explicit(&cupti.waits, waits, memory_order_relaxed);
-	if (waits && level() == LEVEL_ON)
+	switched_set(more, true);
+	switched_set(less, false);
+	if ((more & (WANT_SYNC | WANT_ALLOC)) != 0)
 		cupti_call_enable();
 }
 

@@ -44,6 +44,8 @@ enum cupti_kind {
 	KIND_CONCURRENT_KERNEL = 10,
 	KIND_OVERHEAD = 17,
 	KIND_MEMCPY_PEER = 22,
+	KIND_MEMORY = 49, /* MEMORY2 */
+	KIND_MEMORY_POOL = 50,
 	KIND_MAX = 64,
 };
 enum cupti_copy {
@@ -204,6 +206,27 @@ enum cuda_result {
 	X(cudaFreeHost_v3020, 26, REGISTER, NOT_THERE, NOT_THERE)                                   \
 	X(cudaHostRegister_v4000, 152, REGISTER, NOT_THERE, NOT_THERE)                              \
 	X(cudaHostUnregister_v4000, 153, REGISTER, NOT_THERE, NOT_THERE)
+/* Calls that allocate or free and wait for nothing: X(name, number, class). */
+#define DRIVER_MEMORY_CBIDS(X)                                                                      \
+	X(cuMemAllocAsync, 598, ALLOC) X(cuMemAllocAsync_ptsz, 599, ALLOC)                          \
+	X(cuMemAllocFromPoolAsync, 611, ALLOC) X(cuMemAllocFromPoolAsync_ptsz, 612, ALLOC)          \
+	X(cuMemFreeAsync, 600, FREE) X(cuMemFreeAsync_ptsz, 601, FREE)                              \
+	X(cuMemPoolTrimTo, 602, FREE) X(cuMemPoolCreate, 607, ALLOC) X(cuMemPoolDestroy, 608, FREE) \
+	X(cuMemCreate, 549, ALLOC) X(cuMemRelease, 550, FREE)                                       \
+	X(cuMemMap, 551, ALLOC) X(cuMemUnmap, 552, FREE)                                            \
+	X(cuArrayCreate_v2, 272, ALLOC) X(cuArray3DCreate_v2, 274, ALLOC)                           \
+	X(cuArrayDestroy, 89, FREE) X(cuMipmappedArrayCreate, 347, ALLOC)                           \
+	X(cuMipmappedArrayDestroy, 349, FREE)
+#define RUNTIME_MEMORY_CBIDS(X)                                                                     \
+	X(cudaMallocAsync_v11020, 373, ALLOC) X(cudaMallocAsync_ptsz_v11020, 374, ALLOC)            \
+	X(cudaMallocFromPoolAsync_v11020, 391, ALLOC)                                               \
+	X(cudaMallocFromPoolAsync_ptsz_v11020, 392, ALLOC)                                          \
+	X(cudaFreeAsync_v11020, 375, FREE) X(cudaFreeAsync_ptsz_v11020, 376, FREE)                  \
+	X(cudaMemPoolTrimTo_v11020, 377, FREE) X(cudaMemPoolCreate_v11020, 383, ALLOC)              \
+	X(cudaMemPoolDestroy_v11020, 384, FREE) X(cudaMalloc3D_v3020, 140, ALLOC)                   \
+	X(cudaMallocArray_v3020, 23, ALLOC) X(cudaMalloc3DArray_v3020, 141, ALLOC)                  \
+	X(cudaMallocMipmappedArray_v5000, 192, ALLOC) X(cudaFreeArray_v3020, 24, FREE)              \
+	X(cudaFreeMipmappedArray_v5000, 194, FREE)
 /* clang-format on */
 #define CBID_MAX     1024u
 #define LINEAR_COUNT 16u /* offset */
@@ -315,6 +338,44 @@ enum record_overhead {
 	X(LAZY_FUNCTION_LOADING, 5 << 16, LAZY_LOAD) X(COMMAND_BUFFER_FULL, 6 << 16, QUEUE_FULL)    \
 	X(ACTIVITY_BUFFER_REQUEST, 7 << 16, BUFFER_ASK) X(UVM_ACTIVITY_INIT, 8 << 16, UVM_INIT)
 /* clang-format on */
+
+enum record_memory {
+	M_OPERATION = 4,
+	M_KIND = 8,
+	M_CORRELATION = 12,
+	M_ADDRESS = 16,
+	M_BYTES = 24,
+	M_TIME = 32,
+	M_DEVICE = 52,
+	M_CONTEXT = 56,
+	M_STREAM = 60,
+	M_ASYNC = 72,
+	M_MIN = 112,
+	M_POOL_TYPE = 80,
+	M_POOL = 88,
+	M_POOL_SIZE = 104, /* of POOL_LOCAL; likewise: */
+	M_POOL_USED = 112, /* 120 */
+	M_POOL_USED_STRIDE = 120,
+};
+#define MEMORY_ALLOCATION 1u
+#define MEMORY_RELEASE    2u
+#define POOL_LOCAL        1u
+
+enum record_pool {
+	PO_OPERATION = 4,
+	PO_TYPE = 8,
+	PO_CORRELATION = 12,
+	PO_DEVICE = 20,
+	PO_ADDRESS = 32,
+	PO_SIZE = 40,
+	PO_TIME = 56,
+	PO_MIN = 64,
+	PO_USED = 64, /* 72 */
+	PO_USED_STRIDE = 72,
+};
+#define POOL_CREATED   1u
+#define POOL_DESTROYED 2u
+#define POOL_TRIMMED   3u
 
 enum record_set {
 	S_BYTES = 8,

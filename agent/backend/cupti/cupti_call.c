@@ -17,13 +17,18 @@
 struct wait {
 	uint8_t class; /* 0: none */
 	uint8_t stream, event;
+	bool memory, waits; /* for WANT_ALLOC, for WANT_SYNC */
 };
 
 /* clang-format off */
-#define X(name, number, class, stream, event) [number] = {CLASS_##class, stream, event},
-static const struct wait driver[CBID_MAX] = {DRIVER_CALL_CBIDS(X)};
-static const struct wait runtime[RUNTIME_MAX] = {RUNTIME_CALL_CBIDS(X)};
+#define OF_MEMORY(class) ((class) == CLASS_ALLOC || (class) == CLASS_FREE || (class) == CLASS_REGISTER)
+#define X(name, number, class, stream, event) \
+	[number] = {CLASS_##class, stream, event, OF_MEMORY(CLASS_##class), true},
+#define Y(name, number, class) [number] = {CLASS_##class, NOT_THERE, NOT_THERE, true, false},
+static const struct wait driver[CBID_MAX] = {DRIVER_CALL_CBIDS(X) DRIVER_MEMORY_CBIDS(Y)};
+static const struct wait runtime[RUNTIME_MAX] = {RUNTIME_CALL_CBIDS(X) RUNTIME_MEMORY_CBIDS(Y)};
 #undef X
+#undef Y
 #define X(name, n, word, record, id, ...) [n] = (id),
 static const uint8_t kind_of[CLASS_MAX] = {GPU_CLASSES(X)};
 #undef X
@@ -73,7 +78,8 @@ static uint32_t stream_of(const struct cupti_callback *d, const struct wait *w)
 
 static void call_ended(const struct cupti_callback *d, const struct wait *w)
 {
-	struct rec_call r = {.begin = outermost.begin,
+	struct rec_call r = {.hdr = REC_HDR(0, REC_CALL, 0, w->waits ? 0 : CALL_ONLY_MEMORY, 0),
+		.begin = outermost.begin,
 		.event = param(d, w->event),
 		.correlation = d->correlation,
 		.context = d->context_uid,
@@ -91,12 +97,18 @@ static void call_ended(const struct cupti_callback *d, const struct wait *w)
 	(void)agent_call(&r);
 }
 
+static bool is_wanted(const struct wait *w)
+{
+	return (w->waits && atomic_load_explicit(&cupti.waits, memory_order_relaxed)) ||
+	       (w->memory && atomic_load_explicit(&cupti.allocs, memory_order_relaxed));
+}
+
 void cupti_call(uint32_t domain, uint32_t cbid, const struct cupti_callback *d)
 {
 	const struct wait *w = wait_of(domain, cbid);
 	const uint32_t callback = domain << 16 | cbid;
 
-	if (w->class == 0 || !atomic_load_explicit(&cupti.waits, memory_order_relaxed) ||
+	if (w->class == 0 || !is_wanted(w) ||
 		atomic_load_explicit(&cupti.level, memory_order_relaxed) != LEVEL_ON)
 		return;
 	if (d->site == SITE_EXIT) {
@@ -126,9 +138,9 @@ void cupti_call_enable(void)
 	uint32_t cbid;
 
 	for (cbid = 0; cbid < CBID_MAX; cbid++)
-		if (driver[cbid].class != 0)
+		if (is_wanted(&driver[cbid]))
 			(void)cupti.api.enable_callback(1, cupti.subscriber, DOMAIN_DRIVER, cbid);
 	for (cbid = 0; cbid < RUNTIME_MAX; cbid++)
-		if (runtime[cbid].class != 0)
+		if (is_wanted(&runtime[cbid]))
 			(void)cupti.api.enable_callback(1, cupti.subscriber, DOMAIN_RUNTIME, cbid);
 }

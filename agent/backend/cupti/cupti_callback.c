@@ -452,7 +452,7 @@ void cupti_enable(enum cupti_level from, enum cupti_level to)
 	}
 	if (to == LEVEL_ON)
 		set_driver(API_LAUNCH);
-	if (to == LEVEL_ON && atomic_load_explicit(&cupti.waits, memory_order_relaxed))
+	if (to == LEVEL_ON)
 		cupti_call_enable();
 }
 

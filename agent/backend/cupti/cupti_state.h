@@ -36,6 +36,7 @@ struct cupti {
 	_Atomic int32_t captures;     /* open in the process, as far as seen */
 	_Atomic uint8_t odd;          /* ODD_: not every callback is as usual */
 	_Atomic bool waits;           /* WANT_SYNC */
+	_Atomic bool allocs;          /* WANT_ALLOC */
 	struct cupti_symbol *symbols; /* see cupti_name.c */
 
 	struct cupti_api api;

@@ -298,6 +298,85 @@ static bool put_overhead(const uint8_t *p)
 	return agent_put_wait(&r, sizeof(r));
 }
 
+static enum held_kind held_kind(uint32_t kind, bool pool)
+{
+	switch (kind) {
+	case CUPTI_MEMORY_DEVICE:
+	case CUPTI_MEMORY_DEVICE_STATIC:
+		return pool ? HELD_POOL : HELD_DEVICE;
+	case CUPTI_MEMORY_PINNED:
+		return HELD_PINNED;
+	case CUPTI_MEMORY_MANAGED:
+	case CUPTI_MEMORY_MANAGED_STATIC:
+		return HELD_MANAGED;
+	case CUPTI_MEMORY_ARRAY:
+		return HELD_ARRAY;
+	default:
+		return HELD_ELSE;
+	}
+}
+
+/* With what it is of. False: what it says cannot be, or the ring refused it. */
+static bool put_held(struct rec_memory *r, uint32_t op, uint32_t device, enum held_kind kind)
+{
+	if (op == 0 || r->time == 0 || r->time >> 63 != 0) {
+		agent_count(&agent_counts()->gpu_invalid, 1);
+		return false;
+	}
+	r->epoch = epoch();
+	r->device = device < RING_DEVICES_MAX ? cupti_device(device) : MEMORY_NO_DEVICE;
+	r->hdr = REC_HDR(sizeof(*r), REC_MEMORY, 0, op, kind);
+	return agent_put_wait(r, sizeof(*r));
+}
+
+static bool put_memory(const uint8_t *p)
+{
+	static const uint8_t ops[] = {
+		[MEMORY_ALLOCATION] = MEMORY_ALLOC, [MEMORY_RELEASE] = MEMORY_FREE};
+	const uint32_t stride = cupti.stride[KIND_MEMORY], op = get32(p, M_OPERATION);
+	struct rec_memory r = {0};
+	uint32_t pool;
+
+	if (stride < M_MIN)
+		return false;
+	r = (struct rec_memory){.time = get64(p, M_TIME),
+		.address = get64(p, M_ADDRESS),
+		.bytes = get64(p, M_BYTES),
+		.correlation = get32(p, M_CORRELATION),
+		.stream = get32(p, M_STREAM),
+		.context = get32(p, M_CONTEXT)};
+	pool = get32(p, M_POOL_TYPE);
+	if (pool != 0)
+		r.pool = get64(p, M_POOL);
+	if (pool == POOL_LOCAL && stride >= M_POOL_USED_STRIDE) {
+		r.reserved = get64(p, M_POOL_SIZE);
+		r.used = get64(p, M_POOL_USED);
+	}
+	return put_held(&r, op < sizeof(ops) ? ops[op] : 0, get32(p, M_DEVICE),
+		held_kind(get32(p, M_KIND), pool != 0 || get32(p, M_ASYNC) != 0));
+}
+
+static bool put_pool(const uint8_t *p)
+{
+	static const uint8_t ops[] = {[POOL_CREATED] = MEMORY_POOL_MADE,
+		[POOL_DESTROYED] = MEMORY_POOL_GONE,
+		[POOL_TRIMMED] = MEMORY_POOL_TRIMMED};
+	const uint32_t stride = cupti.stride[KIND_MEMORY_POOL], op = get32(p, PO_OPERATION);
+	struct rec_memory r = {0};
+
+	if (stride < PO_MIN)
+		return false;
+	r = (struct rec_memory){.time = get64(p, PO_TIME),
+		.pool = get64(p, PO_ADDRESS),
+		.correlation = get32(p, PO_CORRELATION),
+		.stream = UINT32_MAX};
+	if (get32(p, PO_TYPE) == POOL_LOCAL) {
+		r.reserved = get64(p, PO_SIZE);
+		r.used = stride >= PO_USED_STRIDE ? get64(p, PO_USED) : 0;
+	}
+	return put_held(&r, op < sizeof(ops) ? ops[op] : 0, get32(p, PO_DEVICE), HELD_RESERVED);
+}
+
 /* One record; whether the ring took it. Kinds that we did not ask for are stepped over. */
 static bool put_record(const uint8_t *p, uint32_t kind, const struct cupti_buffer *b)
 {
@@ -312,6 +391,10 @@ static bool put_record(const uint8_t *p, uint32_t kind, const struct cupti_buffe
 		return put_set(p, kind, b);
 	case KIND_OVERHEAD:
 		return put_overhead(p);
+	case KIND_MEMORY:
+		return put_memory(p);
+	case KIND_MEMORY_POOL:
+		return put_pool(p);
 	default:
 		return false;
 	}

@@ -1,0 +1,446 @@
+/* SPDX-License-Identifier: MIT. holders.c: who holds memory, as bytes: "PDM1", then one zstd frame of numbers: how many
+ * of each there are, then each. */
+#include "holders.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "framed.h"
+#include "gpu_terms.h"
+#include "leb.h"
+#include "table.h"
+
+static const char magic[4] = "PDM1";
+
+/* Numbers of one of them, so many at most; the hash of an owner is as long as two. */
+#define ACCOUNT_NUMBERS 16u
+#define OWNER_NUMBERS   8u
+#define EVENT_NUMBERS   11u
+#define RAW_MAX                                                                            \
+	(LEB_MAX * (16u + HELD_ACCOUNTS * (ACCOUNT_NUMBERS + 4u * HELD_POINTS) +           \
+			   (HELD_OWNERS + HELD_POOLS) * OWNER_NUMBERS + 4u * HELD_BLOCKS + \
+			   2u * HELD_WAITING * EVENT_NUMBERS))
+#define NUMBER_MAX (UINT64_MAX / 4)
+
+void holders_fini(struct holders *h)
+{
+	while (h->n_accounts > 0)
+		free(h->account[--h->n_accounts]);
+	free(h->owner);
+	free(h->block);
+	free(h->event);
+	free(h->call);
+	*h = (struct holders){0};
+}
+
+/* --- points */
+
+static void merge(struct held_point *p, const struct held_point *next)
+{
+	p->least = next->least < p->least ? next->least : p->least;
+	p->most = next->most > p->most ? next->most : p->most;
+	p->last = next->last;
+}
+
+/* Half of them at most stay: each is of so much more time. */
+static void thin(struct held_account *a)
+{
+	const uint64_t all = a->point[a->n_points - 1].ns - a->point[0].ns;
+	uint32_t i, n = 1;
+
+	a->width_ns = all / (HELD_POINTS / 2) + 1;
+	for (i = 1; i < a->n_points; i++)
+		if (a->point[i].ns - a->point[n - 1].ns < a->width_ns)
+			merge(&a->point[n - 1], &a->point[i]);
+		else
+			a->point[n++] = a->point[i];
+	a->n_points = n;
+}
+
+void held_point_add(struct held_account *a, uint64_t ns)
+{
+	const struct held_point now = {ns, a->live, a->live, a->live};
+	const struct held_point *last = &a->point[a->n_points - (a->n_points > 0)];
+
+	if (a->n_points > 0 && (ns <= last->ns || ns - last->ns < a->width_ns)) {
+		merge(&a->point[a->n_points - 1], &now);
+		return;
+	}
+	if (a->n_points == HELD_POINTS)
+		thin(a);
+	a->point[a->n_points++] = now;
+}
+
+/* --- writing */
+
+struct writer {
+	uint8_t *p;
+	size_t n, cap;
+	bool failed;
+};
+
+static void put(struct writer *w, uint64_t v)
+{
+	uint8_t *grown;
+
+	if (w->cap - w->n < LEB_MAX && !w->failed) {
+		w->cap = w->cap == 0 ? 4096 : 2 * w->cap;
+		grown = realloc(w->p, w->cap);
+		w->failed = grown == NULL;
+		w->p = grown != NULL ? grown : w->p;
+	}
+	if (!w->failed)
+		w->n = (size_t)(leb_put(w->p + w->n, v) - w->p);
+}
+
+static void put_account(struct writer *w, const struct held_account *a)
+{
+	uint64_t before = 0;
+	uint32_t i;
+
+	put(w, a->device);
+	put(w, a->kind);
+	put(w, a->other);
+	put(w, a->live);
+	put(w, a->blocks);
+	put(w, a->peak);
+	put(w, a->peak_ns);
+	put(w, a->allocs);
+	put(w, a->alloc_bytes);
+	put(w, a->frees);
+	put(w, a->free_bytes);
+	put(w, a->unknown);
+	put(w, a->unseen);
+	put(w, a->loose);
+	put(w, a->width_ns);
+	put(w, a->n_points);
+	for (i = 0; i < a->n_points; i++) {
+		const struct held_point *p = &a->point[i];
+
+		put(w, p->ns - before);
+		put(w, p->least);
+		put(w, p->most - p->least);
+		put(w, p->last - p->least);
+		before = p->ns;
+	}
+}
+
+static void put_hash(struct writer *w, const uint8_t hash[16])
+{
+	uint32_t half[4], i;
+
+	memcpy(half, hash, sizeof(half));
+	for (i = 0; i < 4; i++)
+		put(w, half[i]);
+}
+
+static void put_owners(struct writer *w, const struct holders *h)
+{
+	const struct held_owner *o;
+
+	put(w, h->n_owners);
+	for (o = h->owner; o < h->owner + h->n_owners; o++) {
+		put_hash(w, o->hash);
+		put(w, o->account);
+		put(w, o->live);
+		put(w, o->blocks);
+		put(w, held_at_peak(h, o));
+		put(w, held_blocks_at_peak(h, o));
+		put(w, o->most);
+	}
+}
+
+static void put_blocks(struct writer *w, const struct holders *h)
+{
+	const struct held_block *b;
+
+	put(w, h->n_blocks);
+	for (b = h->block; b < h->block + h->n_blocks; b++) {
+		put(w, b->address);
+		put(w, b->bytes);
+		put(w, b->ns);
+		put(w, b->owner);
+	}
+}
+
+static void put_waiting(struct writer *w, const struct holders *h)
+{
+	const struct held_event *v;
+	const struct held_call *c;
+
+	put(w, h->n_events);
+	for (v = h->event; v < h->event + h->n_events; v++) {
+		put(w, v->ns);
+		put(w, v->address);
+		put(w, v->bytes);
+		put(w, v->pool);
+		put(w, v->reserved);
+		put(w, v->used);
+		put(w, v->correlation);
+		put(w, v->device);
+		put(w, v->epoch);
+		put(w, v->op);
+		put(w, v->kind);
+	}
+	put(w, h->n_calls);
+	for (c = h->call; c < h->call + h->n_calls; c++) {
+		put(w, c->clock);
+		put(w, c->ns);
+		put(w, c->correlation);
+		put(w, c->path);
+		put(w, c->python);
+		put(w, c->epoch);
+	}
+}
+
+int holders_pack(const struct holders *h, void **ret, uint32_t *ret_n)
+{
+	struct writer w = {0};
+	uint32_t i;
+	int r = -ENOMEM;
+
+	put(&w, h->events);
+	put(&w, h->unplaced);
+	put(&w, h->refused);
+	put(&w, h->n_accounts);
+	for (i = 0; i < h->n_accounts; i++)
+		put_account(&w, h->account[i]);
+	put_owners(&w, h);
+	put(&w, h->n_pools);
+	for (i = 0; i < h->n_pools; i++) {
+		put(&w, h->pool[i].address);
+		put(&w, h->pool[i].reserved);
+		put(&w, h->pool[i].used);
+		put(&w, h->pool[i].device);
+	}
+	put_blocks(&w, h);
+	put_waiting(&w, h);
+	if (!w.failed)
+		r = framed_pack(magic, w.p, w.n, ret, ret_n);
+	free(w.p);
+	return r;
+}
+
+/* --- reading */
+
+struct reader {
+	const uint8_t *at, *end;
+	bool bad, no_memory;
+};
+
+/* At most `most`. */
+static uint64_t get_most(struct reader *r, uint64_t most)
+{
+	const uint64_t v = leb_get(&r->at, r->end, &r->bad);
+
+	r->bad |= v > most;
+	return r->bad ? 0 : v;
+}
+
+static uint64_t get(struct reader *r)
+{
+	return get_most(r, NUMBER_MAX);
+}
+
+static uint32_t get32(struct reader *r)
+{
+	return (uint32_t)get_most(r, UINT32_MAX);
+}
+
+/* So many of at least `least` bytes each; below `most`. */
+static uint32_t get_count(struct reader *r, uint32_t most, uint32_t least)
+{
+	const uint32_t n = (uint32_t)get_most(r, most);
+
+	r->bad |= n > (uint64_t)(r->end - r->at) / least;
+	return r->bad ? 0 : n;
+}
+
+static void get_points(struct reader *r, struct held_account *a)
+{
+	uint64_t before = 0;
+	uint32_t i;
+
+	for (i = 0; i < a->n_points && !r->bad; i++) {
+		struct held_point *p = &a->point[i];
+
+		p->ns = before + get(r);
+		p->least = get(r);
+		p->most = p->least + get(r);
+		p->last = p->least + get(r);
+		r->bad |= p->last > p->most || p->ns > NUMBER_MAX || p->most > NUMBER_MAX;
+		before = p->ns;
+	}
+}
+
+static void get_account(struct reader *r, struct holders *h)
+{
+	struct held_account *a = calloc(1, sizeof(*a));
+
+	if (a == NULL) {
+		r->bad = r->no_memory = true;
+		return;
+	}
+	h->account[h->n_accounts++] = a;
+	a->device = get32(r);
+	a->kind = (uint8_t)get_most(r, HELD_MAX - 1);
+	a->other = get32(r);
+	a->live = get(r);
+	a->blocks = get(r);
+	a->peak = get(r);
+	a->peak_ns = get(r);
+	a->allocs = get(r);
+	a->alloc_bytes = get(r);
+	a->frees = get(r);
+	a->free_bytes = get(r);
+	a->unknown = get(r);
+	a->unseen = get(r);
+	a->loose = get(r);
+	a->width_ns = get(r);
+	a->n_points = get_count(r, HELD_POINTS, 4);
+	get_points(r, a);
+}
+
+static void get_owners(struct reader *r, struct holders *h)
+{
+	uint32_t n = get_count(r, HELD_OWNERS, 10), i, half[4];
+	struct held_owner *o;
+
+	for (; n > 0 && !r->bad; n--) {
+		if (!ROOM_FOR(h->owner, h->cap_owners, h->n_owners)) {
+			r->bad = r->no_memory = true;
+			return;
+		}
+		o = &h->owner[h->n_owners++];
+		for (i = 0; i < 4; i++)
+			half[i] = get32(r);
+		*o = (struct held_owner){.account = get32(r), .node = HELD_NOBODY};
+		memcpy(o->hash, half, sizeof(half));
+		o->live = get(r);
+		o->blocks = get(r);
+		o->peak = get(r);
+		o->peak_blocks = get(r);
+		o->most = get(r);
+		r->bad |= o->account >= h->n_accounts;
+	}
+	for (i = 0; i < h->n_accounts && !r->bad; i++)
+		r->bad |= h->account[i]->other >= h->n_owners ||
+			  h->owner[h->account[i]->other].account != i;
+}
+
+static void get_pools(struct reader *r, struct holders *h)
+{
+	uint32_t n = get_count(r, HELD_POOLS, 4);
+
+	for (; n > 0 && !r->bad; n--) {
+		struct held_pool *p = &h->pool[h->n_pools++];
+
+		p->address = get_most(r, UINT64_MAX);
+		p->reserved = get(r);
+		p->used = get(r);
+		p->device = get32(r);
+	}
+}
+
+static void get_blocks(struct reader *r, struct holders *h)
+{
+	uint32_t n = get_count(r, HELD_BLOCKS, 4);
+	struct held_block *b;
+
+	for (; n > 0 && !r->bad; n--) {
+		if (!ROOM_FOR(h->block, h->cap_blocks, h->n_blocks)) {
+			r->bad = r->no_memory = true;
+			return;
+		}
+		b = &h->block[h->n_blocks++];
+		*b = (struct held_block){.address = get_most(r, UINT64_MAX)};
+		b->bytes = get(r);
+		b->ns = get(r);
+		b->owner = get32(r);
+		r->bad |= b->owner >= h->n_owners;
+	}
+}
+
+static void get_events(struct reader *r, struct holders *h)
+{
+	uint32_t n = get_count(r, HELD_WAITING, EVENT_NUMBERS);
+	struct held_event *v;
+
+	for (; n > 0 && !r->bad; n--) {
+		if (!ROOM_FOR(h->event, h->cap_events, h->n_events)) {
+			r->bad = r->no_memory = true;
+			return;
+		}
+		v = &h->event[h->n_events++];
+		*v = (struct held_event){.ns = get(r)};
+		v->address = get_most(r, UINT64_MAX);
+		v->bytes = get(r);
+		v->pool = get_most(r, UINT64_MAX);
+		v->reserved = get(r);
+		v->used = get(r);
+		v->correlation = get32(r);
+		v->device = get32(r);
+		v->epoch = (uint16_t)get_most(r, UINT16_MAX);
+		v->op = (uint8_t)get_most(r, UINT8_MAX);
+		v->kind = (uint8_t)get_most(r, HELD_MAX - 1);
+	}
+}
+
+static void get_calls(struct reader *r, struct holders *h)
+{
+	uint32_t n = get_count(r, HELD_WAITING, 6);
+	struct held_call *c;
+
+	for (; n > 0 && !r->bad; n--) {
+		if (!ROOM_FOR(h->call, h->cap_calls, h->n_calls)) {
+			r->bad = r->no_memory = true;
+			return;
+		}
+		c = &h->call[h->n_calls++];
+		*c = (struct held_call){.clock = get_most(r, UINT64_MAX)};
+		c->ns = get(r);
+		c->correlation = get32(r);
+		c->path = get32(r);
+		c->python = get32(r);
+		c->epoch = (uint16_t)get_most(r, UINT16_MAX);
+	}
+}
+
+static void get_all(struct reader *r, struct holders *h)
+{
+	uint32_t n;
+
+	h->events = get(r);
+	h->unplaced = get(r);
+	h->refused = get(r);
+	for (n = get_count(r, HELD_ACCOUNTS, ACCOUNT_NUMBERS); n > 0 && !r->bad; n--)
+		get_account(r, h);
+	get_owners(r, h);
+	get_pools(r, h);
+	get_blocks(r, h);
+	get_events(r, h);
+	get_calls(r, h);
+	r->bad |= r->at != r->end;
+}
+
+int holders_unpack(const void *bytes, size_t n, struct holders *ret, struct err *e)
+{
+	uint8_t *raw = malloc(RAW_MAX);
+	struct reader r = {0};
+	size_t got;
+
+	*ret = (struct holders){0};
+	if (raw == NULL)
+		return err_set(e, -ENOMEM, "out of memory for who holds memory");
+	got = framed_unpack(magic, bytes, n, raw, RAW_MAX);
+	r = (struct reader){.at = raw, .end = raw + got, .bad = got == 0};
+	if (!r.bad)
+		get_all(&r, ret);
+	free(raw);
+	if (!r.bad)
+		return 0;
+	holders_fini(ret);
+	return r.no_memory ? err_set(e, -ENOMEM, "out of memory for who holds memory")
+			   : err_set(e, -EBADMSG, "a row of memory is damaged");
+}
