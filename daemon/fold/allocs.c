@@ -254,9 +254,9 @@ static void give(struct part *part, const struct held_event *v, uint32_t node)
 	a->allocs++;
 	a->alloc_bytes = plus(a->alloc_bytes, v->bytes);
 	changed(a, v->ns);
-	number(part, node, v, "alloc_bytes", v->bytes, false);
+	number(part, node, v, "alloc (bytes)", v->bytes, false);
 	number(part, node, v, "allocs", 1, false);
-	number(part, h->owner[b.owner].node, v, "held_most_bytes", h->owner[b.owner].most, true);
+	number(part, h->owner[b.owner].node, v, "held_most (bytes)", h->owner[b.owner].most, true);
 }
 
 static void take(struct part *part, const struct held_event *v, uint32_t node)
@@ -287,7 +287,7 @@ static void take(struct part *part, const struct held_event *v, uint32_t node)
 	a->frees++;
 	a->free_bytes = plus(a->free_bytes, bytes);
 	changed(a, v->ns);
-	number(part, node, v, "free_bytes", bytes, false);
+	number(part, node, v, "free (bytes)", bytes, false);
 	number(part, node, v, "frees", 1, false);
 }
 

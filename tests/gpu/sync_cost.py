@@ -1,12 +1,15 @@
-# SPDX-License-Identifier: MIT. sync_cost.py: what the switch `sync` costs: in one process, sessions with it and without in turns.
-"""sync_cost.py: prints {"w1": [[tree, sync], ...], "w3": ...}: us per operation, ms per step; sync_check.py reads it."""
+# SPDX-License-Identifier: MIT. sync_cost.py: what a switch costs: in one process, sessions with it and without in turns.
+"""sync_cost.py [SWITCH]: prints {"w1": [[tree, sync], ...], "w3": ...}: us per operation, ms per step, for sync or SWITCH;
+sync_check.py and alloc_check.py read it."""
 import json
+import sys
 
 import protond
 import torch
 from torch_work import w1, w3
 
 PAIRS = 16
+SWITCH = sys.argv[1] if len(sys.argv) > 1 else "sync"
 WORK = {"w1": (w1, 20000), "w3": (w3, 30)}
 
 
@@ -26,6 +29,6 @@ for mode in WORK:
     one(mode, None, "warm")
     took[mode] = []
     for turn in range(PAIRS):
-        pair = {s: one(mode, s, turn) for s in ((None, "sync") if turn % 2 == 0 else ("sync", None))}
-        took[mode].append([pair[None], pair["sync"]])
+        pair = {s: one(mode, s, turn) for s in ((None, SWITCH) if turn % 2 == 0 else (SWITCH, None))}
+        took[mode].append([pair[None], pair[SWITCH]])
 print(json.dumps(took))

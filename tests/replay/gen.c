@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT. gen.c: makes small raw dumps by hand, where no GPU was there to
  * record.
  *
- * gen CASE LIBRARY FILE. CASE: eager threads graph midcapture copies running unload many failed waits overhead
+ * gen CASE LIBRARY FILE. CASE: eager threads graph midcapture copies running unload many failed waits overhead allocs
  * LIBRARY: 10.2 11.1 11.4 11.8 12.4 13.0, whose strides and fields the records have.
  * A synthetic dump says what we believe of CUPTI; only a recorded one says what CUPTI does.
  */
@@ -22,11 +22,11 @@
 static const struct library {
 	const char *name;
 	uint32_t version;
-	uint16_t copy, set, kernel, peer, overhead;
+	uint16_t copy, set, kernel, peer, overhead, memory, pool;
 } libraries[] = {
-	{"10.2", 12, 64, 64, 144, 72, 40}, {"11.1", 14, 80, 80, 160, 88, 40},
-	{"11.4", 14, 80, 80, 168, 88, 40}, {"11.8", 18, 88, 88, 200, 96, 40},
-	{"12.4", 22, 88, 88, 208, 96, 56}, {"13.0", 130001, 96, 88, 216, 96, 56},
+	{"10.2", 12, 64, 64, 144, 72, 40, 0, 0},        {"11.1", 14, 80, 80, 160, 88, 40, 0, 0},
+	{"11.4", 14, 80, 80, 168, 88, 40, 112, 64},     {"11.8", 18, 88, 88, 200, 96, 40, 120, 72},
+	{"12.4", 22, 88, 88, 208, 96, 56, 120, 72},     {"13.0", 130001, 96, 88, 216, 96, 56, 128, 80},
 };
 /* clang-format on */
 
@@ -507,6 +507,60 @@ static void case_overhead(void)
 	flush(false);
 }
 
+/* What the call of that id allocated or freed; reserved: of the pool that it is of, or 0. */
+static void memory(uint32_t op, uint32_t kind, uint32_t correlation, uint64_t address,
+	uint64_t bytes, uint64_t reserved)
+{
+	uint8_t *p;
+
+	if (g.lib->memory == 0)
+		return;
+	p = record(KIND_MEMORY, g.lib->memory);
+	set32(p, M_OPERATION, op);
+	set32(p, M_KIND, kind);
+	set32(p, M_CORRELATION, correlation);
+	set64(p, M_ADDRESS, address);
+	set64(p, M_BYTES, bytes);
+	set64(p, M_TIME, g.clock += 1000);
+	set32(p, M_CONTEXT, 1);
+	set32(p, M_STREAM, reserved != 0 ? 7 : UINT32_MAX);
+	if (reserved == 0)
+		return;
+	set32(p, M_ASYNC, 1);
+	set32(p, M_POOL_TYPE, POOL_LOCAL);
+	set64(p, M_POOL, 0x9000);
+	if (g.lib->memory < M_POOL_USED_STRIDE)
+		return;
+	set64(p, M_POOL_SIZE, reserved);
+	set64(p, M_POOL_USED, bytes);
+}
+
+/* Memory of each kind, in two scopes; one is freed by the other; one stays. The peak of the device's
+ * is 3000: 1000 of load, 2000 of step. */
+static void case_allocs(void)
+{
+	uint32_t c;
+
+	stand("load");
+	runtime(20, 243); /* cudaMalloc */
+	memory(MEMORY_ALLOCATION, CUPTI_MEMORY_DEVICE, g.correlation, 0x1000, 1000, 0);
+	runtime(27, 271); /* cudaHostAlloc */
+	memory(MEMORY_ALLOCATION, CUPTI_MEMORY_PINNED, g.correlation, 0x2000, 500, 0);
+	stand("step");
+	launches(1, gemm);
+	runtime(20, 243);
+	memory(MEMORY_ALLOCATION, CUPTI_MEMORY_DEVICE, g.correlation, 0x3000, 2000, 0);
+	runtime(22, 245); /* cudaFree, of what load allocated */
+	memory(MEMORY_RELEASE, CUPTI_MEMORY_DEVICE, g.correlation, 0x1000, 1000, 0);
+	c = api(598, NULL); /* cuMemAllocAsync */
+	memory(MEMORY_ALLOCATION, CUPTI_MEMORY_DEVICE, c, 0x5000, 64, 4096);
+	c = api(600, NULL);
+	memory(MEMORY_RELEASE, CUPTI_MEMORY_DEVICE, c, 0x5000, 64, 4096);
+	runtime(22, 245); /* of what was there before: nobody knows it */
+	memory(MEMORY_RELEASE, CUPTI_MEMORY_DEVICE, g.correlation, 0x7000, 8, 0);
+	flush(false);
+}
+
 /* A launch that fails gives no record. */
 static void case_failed(void)
 {
@@ -534,6 +588,7 @@ static const struct {
 	{"many", case_many},     {"failed", case_failed},   {"midcapture", case_midcapture}, {"armed", case_armed},
 	{"waits", case_waits},
 	{"overhead", case_overhead},
+	{"allocs", case_allocs},
 };
 /* clang-format on */
 
@@ -550,6 +605,8 @@ static void header(void)
 	h.stride[KIND_KERNEL] = h.stride[KIND_CONCURRENT_KERNEL] = g.lib->kernel;
 	h.stride[KIND_MEMCPY_PEER] = g.lib->peer;
 	h.stride[KIND_OVERHEAD] = g.lib->overhead;
+	h.stride[KIND_MEMORY] = g.lib->memory;
+	h.stride[KIND_MEMORY_POOL] = g.lib->pool;
 	put(&h, sizeof(h));
 }
 

@@ -225,12 +225,35 @@ static void play_overhead(uint8_t *p)
 	memcpy(p + O_CORRELATION, &corr, sizeof(corr));
 }
 
+/* What is allocated stands in order of its time, which is now. */
+static void play_memory(uint8_t *p, size_t time, size_t correlation)
+{
+	struct timespec now;
+	uint64_t ns;
+	uint32_t corr;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+	memcpy(p + time, &ns, sizeof(ns));
+	memcpy(&corr, p + correlation, sizeof(corr));
+	corr = shifted(corr);
+	memcpy(p + correlation, &corr, sizeof(corr));
+}
+
 /* One record with the faults done to it. False: leave it out. */
 static bool spoil(uint8_t *p)
 {
 	uint32_t corr, kind;
 
 	memcpy(&kind, p, sizeof(kind));
+	if (kind == KIND_MEMORY) {
+		play_memory(p, M_TIME, M_CORRELATION);
+		return stub.kind[KIND_MEMORY];
+	}
+	if (kind == KIND_MEMORY_POOL) {
+		play_memory(p, PO_TIME, PO_CORRELATION);
+		return stub.kind[KIND_MEMORY_POOL];
+	}
 	if (kind == KIND_OVERHEAD) {
 		play_overhead(p);
 		return stub.kind[KIND_OVERHEAD];

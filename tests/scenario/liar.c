@@ -420,7 +420,7 @@ typedef void lie_fn(struct liar *l);
 /* clang-format off */
 #define LIES(X) /* kind  how it meets the daemon */                                              \
 	X(header, RING) X(counts, RING) X(tails, RING) X(lanes, RING) X(torn, RING)              \
-	X(records, RING) X(times, RING) X(metrics, RING) X(sessions, RING) X(gpu, RING)          \
+	X(records, RING) X(times, RING) X(metrics, RING) X(sessions, RING) X(gpu, RING) X(memory, RING) \
 	X(late, RING) X(leave, RING) X(paths, RING) X(names, RING) X(now, RING)                  \
 	X(scribble, NEW_RING) X(firehose, RING) X(exports, RING) X(full, NEW_RING)               \
 	X(truncate, NEW_RING) X(grow, NEW_RING) X(hole, NEW_RING) X(replace, NEW_RING)           \

@@ -184,6 +184,36 @@ static inline void lie_gpu(struct liar *l)
 	(void)put_any(l, 2, one_in(2) ? REC_DELIVERED : REC_GPU);
 }
 
+/* Few addresses and ids: given twice, freed twice, freed first, and sums that run over. */
+static inline void lie_memory(struct liar *l)
+{
+	for (int i = 0; i < 300; i++) {
+		struct rec_call c = {.hdr = REC_HDR(sizeof(c), REC_CALL, 0, below(3), below(PATHS)),
+			.begin = odd_time(),
+			.end = odd_time(),
+			.correlation = (uint32_t)below(64),
+			.python = (uint32_t)below(PATHS + 1),
+			.epoch = (uint16_t)below(3),
+			.kind = (uint8_t)(4 + below(5))};
+		struct rec_memory m = {.hdr = REC_HDR(sizeof(m), REC_MEMORY, 0,
+					       below(MEMORY_OP_MAX + 1), below(HELD_MAX + 1)),
+			.time = one_in(4) ? odd() : now_ns(),
+			.address = one_in(8) ? odd() : below(40),
+			.bytes = one_in(4) ? odd() >> below(64) : below(1u << 20),
+			.pool = below(3),
+			.reserved = one_in(4) ? odd() >> below(64) : below(1u << 20),
+			.used = odd() >> below(64),
+			.correlation = (uint32_t)below(64),
+			.epoch = (uint16_t)below(3),
+			.device = (uint16_t)(one_in(8) ? odd() : below(3))};
+
+		(void)put(l, 0, &c, sizeof(c));
+		(void)put(l, 1, &m, sizeof(m));
+		if (one_in(30))
+			(void)put_any(l, 1, REC_DELIVERED);
+	}
+}
+
 /* As many records as a lane holds, of a few graphs or of none, and then their launches, some twice.
  */
 static inline void lie_late(struct liar *l)

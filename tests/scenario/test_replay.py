@@ -244,6 +244,40 @@ def test_overhead_and_launches(world, library):
         assert sum(r[5] for r in json.loads(world.view("breakdown", name, "--queues", "--json").stdout)["data"]["rows"]) == 4
 
 
+@pytest.mark.parametrize("library", ["13.0", "11.4", "10.2"])
+def test_allocations(world, library):
+    """Who holds memory, on its switch, none without; a library that has no such records gives none."""
+    dump = world.home / "allocs.cuptidump"
+    subprocess.run([BUILD / "replay/gen", "allocs", library, dump], check=True)
+    world.start(PROTOND_AUTO_SESSION="off")
+    world.ctl("start", "never", "--all")
+    world.ctl("start", "x", "--all", "-s", "alloc")
+    assert play(world, dump).returncode == 0
+    for name in ("never", "x"):
+        world.ctl("finalize", name)
+    none = world.view("memory", "never", check=False)
+    assert none.returncode != 0 and "-s alloc" in none.stderr
+    if library == "10.2":
+        assert world.view("memory", "x", check=False).returncode != 0
+        return
+    data = json.loads(world.view("memory", "x", "--json").stdout)["data"]
+    rows = [dict(zip([c["name"] for c in data["columns"]], row)) for row in data["rows"]]
+    total = {r["kind"]: tuple(r[k] for k in ("live", "peak", "allocs", "allocated", "frees", "freed", "unknown_frees"))
+             for r in rows if r["scope"] is None}
+    assert total.pop("reserved", None) == (None if library == "11.4" else (4096, 4096, 1, 4096, 0, 0, 0))
+    assert total == {"device": (2000, 3000, 2, 3000, 1, 1000, 1), "pinned": (500, 500, 1, 500, 0, 0, 0),
+                     "pool": (0, 64, 1, 64, 1, 64, 0)}
+    who = {(r["kind"], r["scope"]): (r["live"], r["peak"]) for r in rows if r["scope"]}
+    assert {k: v for k, v in who.items() if k[0] != "reserved"} == {
+        ("device", "load"): (0, 1000), ("device", "step"): (2000, 2000), ("pinned", "load"): (500, 500), ("pool", "step"): (0, 64)}
+    words = world.view("memory", "x").stdout
+    assert "who held the peak of cuda:0, device: 2.9 KiB" in words and "who held" not in world.view("memory", "x", "--device", "host").stdout.replace(
+        "who held the peak of host, pinned", "")
+    assert world.view("memory", "x", "--device", "cuda:7", check=False).returncode != 0
+    tree = {r.split()[-1]: r.split()[:-2] for r in world.view("tree", "x", "-m", "allocs,frees").stdout.splitlines() if "─ " in r}
+    assert tree["load"][:1] == ["2"] or tree["load"][:1] == ["2.000"], tree
+
+
 def test_recorded_calls_that_wait(world):
     """sync_work.py, 3 rounds of 2 threads: what it did is known."""
     dump = world.home / "sync.cuptidump"

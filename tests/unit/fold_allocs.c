@@ -217,8 +217,8 @@ static void compare(const struct batch *b)
 	ck_assert_uint_eq(held()->n_blocks, sim.n);
 	ck_assert_uint_eq(held()->unplaced, 0);
 	for (s = 0; s < SCOPES; s++) {
-		ck_assert_uint_eq(metric_at(b, "alloc_bytes", scope_words[s]), sim.given[s]);
-		ck_assert_uint_eq(metric_at(b, "free_bytes", scope_words[s]), sim.taken[s]);
+		ck_assert_uint_eq(metric_at(b, "alloc (bytes)", scope_words[s]), sim.given[s]);
+		ck_assert_uint_eq(metric_at(b, "free (bytes)", scope_words[s]), sim.taken[s]);
 	}
 }
 

@@ -69,6 +69,14 @@ enum bad {
 	OVERHEAD_KIND,
 	OVERHEAD_ENDS_FIRST,
 	OVERHEAD_NEVER,
+	SHORT_MEMORY,
+	MEMORY_NO_OP,
+	MEMORY_LATE_OP,
+	MEMORY_KIND,
+	MEMORY_DEVICE,
+	MEMORY_TIME,
+	MEMORY_BYTES,
+	MEMORY_POOL,
 	PAD_OF_WRONG_LENGTH,
 	PATH_UNKNOWN,
 	PATH_IS_ROOT,
@@ -122,6 +130,14 @@ static const struct bad_case {
 	{"overhead: no such kind", OVERHEAD_KIND, false, 1, 0},
 	{"overhead: ends before it begins", OVERHEAD_ENDS_FIRST, false, 1, 0},
 	{"overhead: a time that is none", OVERHEAD_NEVER, false, 1, 0},
+	{"memory: too short", SHORT_MEMORY, false, 1, 0},
+	{"memory: nothing done", MEMORY_NO_OP, false, 1, 0},
+	{"memory: no such thing to do", MEMORY_LATE_OP, false, 1, 0},
+	{"memory: no such kind", MEMORY_KIND, false, 1, 0},
+	{"memory: no such device", MEMORY_DEVICE, false, 1, 0},
+	{"memory: a time that is none", MEMORY_TIME, false, 1, 0},
+	{"memory: more than there is", MEMORY_BYTES, false, 1, 0},
+	{"memory: a pool of more than there is", MEMORY_POOL, false, 1, 0},
 	{"a type of tomorrow", UNKNOWN_TYPE, false, 0, 1},
 };
 
@@ -136,6 +152,7 @@ static void put_bad(enum bad bad)
 		struct rec_kernel kernel;
 		struct rec_metric metric;
 	} r = {{0}};
+	struct rec_memory m = {0};
 	uint64_t hdr = REC_HDR(24, REC_SCOPE, 0, 0, 2);
 
 	switch (bad) {
@@ -196,6 +213,26 @@ static void put_bad(enum bad bad)
 				 : bad == OVERHEAD_NEVER    ? UINT64_MAX
 							    : 50;
 		lane_put(&lane, REC_OVERHEAD, 0, bad == OVERHEAD_KIND ? UINT32_MAX : 1, &r, 40);
+		return;
+	case SHORT_MEMORY:
+		lane_put(&lane, REC_MEMORY, MEMORY_ALLOC, 0, &r, 64);
+		return;
+	case MEMORY_NO_OP:
+	case MEMORY_LATE_OP:
+	case MEMORY_KIND:
+	case MEMORY_DEVICE:
+	case MEMORY_TIME:
+	case MEMORY_BYTES:
+	case MEMORY_POOL:
+		m.time = bad == MEMORY_TIME ? UINT64_MAX - REAL_AHEAD : 40;
+		m.device = bad == MEMORY_DEVICE ? RING_DEVICES_MAX : 0;
+		m.bytes = bad == MEMORY_BYTES ? UINT64_MAX : 8;
+		m.reserved = bad == MEMORY_POOL ? 1ull << 51 : 0;
+		put_memory(&lane,
+			bad == MEMORY_NO_OP     ? 0
+			: bad == MEMORY_LATE_OP ? MEMORY_OP_MAX
+						: MEMORY_ALLOC,
+			bad == MEMORY_KIND ? HELD_MAX : HELD_DEVICE, &m);
 		return;
 	case PATH_UNKNOWN:
 		lane_put(&lane, REC_SCOPE, 0, 4, &r, 24);

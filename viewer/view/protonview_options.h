@@ -27,7 +27,7 @@ enum {
 		ON_VIEWS = ON_tree | ON_flat | ON_diff,
 	ON_PARTS = ON_breakdown | ON_bottlenecks,
 	ON_SOURCES = ON_VIEWS | ON_PARTS | ON_export | ON_sql,
-	ON_ALL = ON_SOURCES | ON_sessions | ON_series | ON_sync | ON_ranks,
+	ON_ALL = ON_SOURCES | ON_sessions | ON_series | ON_sync | ON_ranks | ON_memory,
 	ON_DB = ON_ALL | ON_web | ON_report,
 };
 
@@ -45,7 +45,7 @@ enum {
 	X(DIFF_PROFILE, 0,   "diff-profile", "FILE",    ON_tree,     "show SOURCE minus FILE") \
 	X(SORT,         's', "sort",         "KEY",     ON_VIEWS, "siblings by value (the costliest first), by name, or as they were first seen (the default); rows of flat by " FLAT_SORTS "; of flat -m by value (the default) or name") \
 	X(BY,           0,   "by",           "WHAT",    ON_flat,     "what is a row: a kernel's name (the default), or all GPU work of a family (gemm, norm, comm, ...) or a class (compute, h2d, ...), or a call (of the switches sync, queue, overhead); one of " FLAT_BY_WORDS) \
-	X(ROWS,         'n', "rows",         "N",       ON_tree | ON_flat | ON_sessions | ON_series | ON_sync | ON_ranks, "show so many rows: of a list the first; of a tree the nodes with the most, and what they stand in; 0: all") \
+	X(ROWS,         'n', "rows",         "N",       ON_tree | ON_flat | ON_sessions | ON_series | ON_sync | ON_ranks | ON_memory, "show so many rows: of a list the first; of a tree the nodes with the most, and what they stand in; 0: all") \
 	X(WIDE,         'w', "wide",         NULL,      ON_flat,     "with launch configurations, where the source has them") \
 	X(GATE,         'g', "gate",         "LIMIT",   ON_diff | ON_bottlenecks, "exit with 1 when the total, or a node of more than 1% of it, is worse by more than LIMIT percent, a new node by its share of the total before; of bottlenecks, when a verdict is HIGH, MEDIUM or LOW, as LIMIT says, or worse") \
 	X(OUTPUT,       'o', "output",       "FILE",    ON_export | ON_report | ON_sql | ON_series | ON_import | ON_recover, "write to FILE, in the format that its name ends in (" FORMAT_FILES "; - is standard output), or the session that import makes, the copy that recover makes, or the rows of sql or series as CSV") \
@@ -55,12 +55,13 @@ enum {
 	X(FORCE,        0,   "force",        NULL,      ON_export | ON_report | ON_sql | ON_series | ON_import, "overwrite FILE") \
 	X(AS,           0,   "as",           "NAME",    ON_import,   "the session's name (default: FILE's)") \
 	X(DB,           0,   "db",           "FILE",    ON_DB,       "read this database; SOURCE is a session in it") \
-	X(PROCESS,      0,   "process",      "P",       ON_SOURCES | ON_series | ON_sync, "one process of a session only: a rank, or pid:N") \
-	X(RANK,         0,   "rank",         "N",       ON_SOURCES | ON_series | ON_sync, "as --process N") \
+	X(PROCESS,      0,   "process",      "P",       ON_SOURCES | ON_series | ON_sync | ON_memory, "one process of a session only: a rank, or pid:N") \
+	X(RANK,         0,   "rank",         "N",       ON_SOURCES | ON_series | ON_sync | ON_memory, "as --process N") \
 	X(PHASE,        0,   "phase",        "N",       ON_SOURCES,  "one phase (segment) of a session only") \
 	X(WINDOW,       0,   "window",       "A..B",    ON_export | ON_sql | ON_PARTS, "of a timeline, what runs between A and B: in seconds since it began, or with the unit ms, us or ns") \
-	X(STEP,         0,   "step",         "N[..M]",  ON_export | ON_sql | ON_PARTS, "of a timeline, what runs during the step N, or N to M, from 1: scopes named step, step N or ProfilerStep#N") \
-	X(SCOPE,        0,   "scope",        "PATH",    ON_PARTS,    "of a timeline, while scopes were open whose path ends in PATH, names between /; they count as steps, also for --step") \
+	X(STEP,         0,   "step",         "N[..M]",  ON_export | ON_sql | ON_PARTS | ON_memory, "of a timeline, what runs during the step N, or N to M, from 1: scopes named step, step N or ProfilerStep#N; of memory, growth over these") \
+	X(SCOPE,        0,   "scope",        "PATH",    ON_PARTS | ON_memory, "of a timeline, while scopes were open whose path ends in PATH, names between /; they count as steps, also for --step; of memory, scopes whose path has it") \
+	X(DEVICE,       0,   "device",       "D",       ON_memory,   "of this device alone: cuda:0, or 0; host") \
 	X(QUEUES,       0,   "queues",       NULL,      ON_breakdown, "of each stream instead: how many launches were outstanding when each was called, the mean and the most, and how many found the queue of 1024 full; of a session with a timeline") \
 	X(PORT,         0,   "port",         "N",       ON_web,      "listen there, or not at all; without it, on 8051 or the next that is free") \
 	X(BIND,         0,   "bind",         "ADDR",    ON_web,      "listen at this address of the machine, or at unix:PATH, in place of 127.0.0.1: whoever reaches it reads along") \
