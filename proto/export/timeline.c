@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "holder_rows.h"
 #include "path_end.h"
 #include "profile_head.h"
 #include "table.h"
@@ -149,6 +150,7 @@ struct reading_walk {
 	struct timeline *w;
 	int64_t gpu;
 	uint32_t track[DEVICE_N], n_tracks; /* track: + 1; 0: none yet */
+	char name[HOLDER_NAME];             /* of an account; track[0] is its */
 };
 
 static int on_reading(void *arg, const struct reading_value *v)
@@ -180,12 +182,52 @@ static int on_reading(void *arg, const struct reading_value *v)
 	return w->out.n > READING_FLUSH ? timeline_flush(w) : 0;
 }
 
-/* What the GPUs and their host read. */
+static int on_held(void *arg, uint64_t begin_ns, uint64_t end_ns, uint64_t bytes)
+{
+	struct reading_walk *a = arg;
+	struct timeline *w = a->w;
+	const struct profile_select *s = w->l.select;
+	const struct reading_value v = {.unit = "bytes", .v = (double)bytes};
+	const int64_t base = w->time.base_ns;
+	struct timeline_reading r = {.value = &v, .name = a->name, .first = a->track[0] == 0};
+
+	if ((int64_t)end_ns < base)
+		return 0;
+	r.begin_ns = (int64_t)begin_ns > base ? begin_ns - (uint64_t)base : 0;
+	r.end_ns = end_ns - (uint64_t)base;
+	if (s->to_ns != 0 && (r.end_ns < s->from_ns || r.begin_ns > s->to_ns))
+		return 0;
+	if (r.first)
+		a->track[0] = ++a->n_tracks;
+	r.track = a->track[0] - 1;
+	w->form->reading(w, &r);
+	return w->out.n > READING_FLUSH ? timeline_flush(w) : 0;
+}
+
+static int on_holders(void *arg, const struct holder_row *row)
+{
+	struct reading_walk *a = arg;
+	uint32_t i;
+	int r = 0;
+
+	for (i = 0; i < row->h->n_accounts && r == 0; i++) {
+		(void)holder_name(row, row->h->account[i], a->name);
+		a->track[0] = 0;
+		r = holder_values(row->h->account[i], on_held, a);
+	}
+	return r;
+}
+
+/* What the GPUs and their host read, and what is held of memory. */
 static int walk_readings(struct timeline *w)
 {
 	struct reading_walk a = {.w = w, .gpu = READING_HOST + 1};
+	int r = reading_each(w->l.db, w->l.session, on_reading, &a, w->l.e);
 
-	return reading_each(w->l.db, w->l.session, on_reading, &a, w->l.e);
+	if (r == 0)
+		r = holder_each(
+			w->l.db, w->l.session, w->l.select->process, on_holders, &a, w->l.e);
+	return r;
 }
 
 static int walk_all(struct timeline *w)

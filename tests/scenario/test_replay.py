@@ -276,6 +276,8 @@ def test_allocations(world, library):
     assert world.view("memory", "x", "--device", "cuda:7", check=False).returncode != 0
     tree = {r.split()[-1]: r.split()[:-2] for r in world.view("tree", "x", "-m", "allocs,frees").stdout.splitlines() if "─ " in r}
     assert tree["load"][:1] == ["2"] or tree["load"][:1] == ["2.000"], tree
+    series = json.loads(world.view("series", "x", "cuda:0 device", "--json").stdout)["data"]["rows"]
+    assert [r[-1] for r in series] == [1000, 3000, 2000]
 
 
 def test_recorded_calls_that_wait(world):

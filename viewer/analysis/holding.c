@@ -7,31 +7,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "holder_rows.h"
 #include "step_rows.h"
 #include "table.h"
 #include "text.h"
 
-#define ROWS                                                                                      \
-	"SELECT m.bytes, p.id, p.pid, coalesce(p.rank,-1), p.created_monotonic_ns FROM memory m"  \
-	" JOIN process p ON p.id=m.process WHERE m.session=?1 AND (?2 IS NULL OR (substr(?2,1,4)" \
-	"='pid:' AND p.pid=CAST(substr(?2,5) AS INTEGER)) OR (substr(?2,1,4)<>'pid:' AND"         \
-	" p.rank=CAST(?2 AS INTEGER))) ORDER BY p.id"
 #define ABOVE                                                                                   \
 	"WITH RECURSIVE up(id,parent,name,depth) AS (SELECT id,parent,name,0 FROM node WHERE "  \
 	"hash=?1 UNION ALL SELECT n.id,n.parent,n.name,up.depth+1 FROM node n JOIN up ON n.id=" \
 	"up.parent WHERE up.depth<1000) SELECT name FROM up WHERE parent<>0 ORDER BY depth DESC"
-#define DEVICES  "SELECT device, ordinal FROM device WHERE process=?1"
-#define ORDINALS 256u
-
 static void holding_fini(struct holding *x)
 {
 	uint32_t i;
 
-	for (i = 0; x->scope != NULL && i < x->h.n_owners; i++)
+	for (i = 0; x->scope != NULL && i < x->h->n_owners; i++)
 		free(x->scope[i]);
 	free(x->scope);
 	free(x->step);
-	holders_fini(&x->h);
 }
 
 static bool is_other(const struct held_owner *o)
@@ -64,40 +56,17 @@ static int read_scopes(sqlite3 *db, struct holding *x, struct err *e)
 	uint32_t i;
 	int r = 0;
 
-	x->scope = calloc(x->h.n_owners + 1, sizeof(*x->scope));
+	x->scope = calloc(x->h->n_owners + 1, sizeof(*x->scope));
 	if (x->scope == NULL)
 		return err_set(e, -ENOMEM, "out of memory");
 	if (sqlite3_prepare_v2(db, ABOVE, -1, &above, NULL) != SQLITE_OK)
 		return err_set(e, -EBADMSG, "its nodes cannot be read: %s", sqlite3_errmsg(db));
-	for (i = 0; i < x->h.n_owners && r == 0; i++) {
-		x->scope[i] = scope_of(above, &x->h.owner[i]);
+	for (i = 0; i < x->h->n_owners && r == 0; i++) {
+		x->scope[i] = scope_of(above, &x->h->owner[i]);
 		r = x->scope[i] == NULL ? err_set(e, -ENOMEM, "out of memory") : 0;
 	}
 	(void)sqlite3_finalize(above);
 	return r;
-}
-
-/* Devices by the number that CUDA gives them, as far as the process told it. */
-static void name_devices(sqlite3 *db, struct holding *x)
-{
-	sqlite3_stmt *q = NULL;
-	uint32_t ordinal[ORDINALS], i;
-
-	for (i = 0; i < ORDINALS; i++)
-		ordinal[i] = i;
-	if (sqlite3_prepare_v2(db, DEVICES, -1, &q, NULL) == SQLITE_OK) {
-		(void)sqlite3_bind_int64(q, 1, x->process);
-		while (sqlite3_step(q) == SQLITE_ROW) {
-			const int64_t device = sqlite3_column_int64(q, 0);
-
-			if (device >= 0 && device < ORDINALS)
-				ordinal[device] = (uint32_t)sqlite3_column_int64(q, 1);
-		}
-	}
-	(void)sqlite3_finalize(q);
-	for (i = 0; i < x->h.n_accounts; i++)
-		if (x->h.account[i]->device < ORDINALS)
-			x->h.account[i]->device = ordinal[x->h.account[i]->device];
 }
 
 static int on_step(void *arg, const struct step_seen *s)
@@ -105,7 +74,7 @@ static int on_step(void *arg, const struct step_seen *s)
 	struct holding *x = arg;
 	const struct step_point *p = s->point;
 
-	if (s->process != x->process || x->n_steps == HOLDING_STEPS)
+	if (s->process != x->row.process || x->n_steps == HOLDING_STEPS)
 		return 0;
 	if (!ROOM_FOR(x->step, x->cap_steps, x->n_steps))
 		return -ENOMEM;
@@ -117,62 +86,45 @@ static void find_end(struct holding *x)
 {
 	uint32_t i;
 
-	for (i = 0; i < x->h.n_accounts; i++) {
-		const struct held_account *a = x->h.account[i];
+	for (i = 0; i < x->h->n_accounts; i++) {
+		const struct held_account *a = x->h->account[i];
 		const uint64_t ns = a->n_points > 0 ? a->point[a->n_points - 1].ns : 0;
 
 		x->end_ns = ns > x->end_ns ? ns : x->end_ns;
 	}
 }
 
-static int read_one(sqlite3 *db, int64_t session, sqlite3_stmt *q, struct holding *x, struct err *e)
-{
-	const void *bytes = sqlite3_column_blob(q, 0);
-	int r;
+struct reading {
+	sqlite3 *db;
+	int64_t session;
+	holding_fn *fn;
+	void *arg;
+	struct err *e;
+};
 
-	*x = (struct holding){.process = sqlite3_column_int64(q, 1),
-		.pid = sqlite3_column_int64(q, 2),
-		.rank = sqlite3_column_int64(q, 3),
-		.base_ns = sqlite3_column_int64(q, 4)};
-	r = holders_unpack(bytes, (size_t)sqlite3_column_bytes(q, 0), &x->h, e);
-	if (r == 0)
-		r = read_scopes(db, x, e);
-	if (r < 0)
-		return r;
-	name_devices(db, x);
-	find_end(x);
-	r = step_each(db, session, NULL, on_step, x, e);
-	return r == -ENOMEM ? err_set(e, r, "out of memory") : r;
+static int read_one(void *arg, const struct holder_row *row)
+{
+	struct reading *r = arg;
+	struct holding x = {.row = *row, .h = row->h};
+	int status = read_scopes(r->db, &x, r->e);
+
+	find_end(&x);
+	if (status == 0)
+		status = step_each(r->db, r->session, NULL, on_step, &x, r->e);
+	if (status == -ENOMEM)
+		err_set(r->e, status, "out of memory");
+	if (status == 0)
+		status = r->fn(r->arg, &x);
+	holding_fini(&x);
+	return status;
 }
 
 int holding_each(struct sqlite3 *db, int64_t session, const char *process, holding_fn *fn,
 	void *arg, struct err *e)
 {
-	sqlite3_stmt *q = NULL;
-	struct holding x;
-	int r = 0;
+	struct reading r = {db, session, fn, arg, e};
 
-	if (sqlite3_prepare_v2(db, ROWS, -1, &q, NULL) != SQLITE_OK)
-		return 0; /* of a database of before */
-	(void)sqlite3_bind_int64(q, 1, session);
-	if (process != NULL)
-		(void)sqlite3_bind_text(q, 2, process, -1, SQLITE_STATIC);
-	while (r == 0 && sqlite3_step(q) == SQLITE_ROW) {
-		r = read_one(db, session, q, &x, e);
-		if (r == 0)
-			r = fn(arg, &x);
-		holding_fini(&x);
-	}
-	(void)sqlite3_finalize(q);
-	return r;
-}
-
-void holding_device(const struct held_account *a, char ret[16])
-{
-	if (a->device == HELD_HOST || a->kind == HELD_PINNED)
-		(void)snprintf(ret, 16, "host");
-	else
-		(void)snprintf(ret, 16, "cuda:%u", a->device);
+	return holder_each(db, session, process, read_one, &r, e);
 }
 
 uint64_t holding_at(const struct held_account *a, uint64_t ns)

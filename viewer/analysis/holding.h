@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "growth.h"
-#include "holders.h"
+#include "holder_rows.h"
 #include "profile.h"
 
 struct sqlite3;
@@ -23,11 +23,10 @@ struct holding_step {
 };
 
 struct holding {
-	int64_t process, pid, rank; /* rank -1: none */
-	int64_t base_ns;            /* CLOCK_MONOTONIC: of the timeline, about */
-	uint64_t end_ns;            /* of the newest event */
-	struct holders h;
-	char **scope; /* [h.n_owners] "a/b"; "" of ROOT; "(other)" */
+	struct holder_row row;
+	const struct holders *h; /* its own */
+	uint64_t end_ns;         /* of the newest event */
+	char **scope;            /* [h->n_owners] "a/b"; "" of ROOT; "(other)" */
 	struct holding_step *step;
 	uint32_t n_steps, cap_steps;
 };
@@ -47,8 +46,6 @@ int holding_each(struct sqlite3 *db, int64_t session, const char *process, holdi
 	void *arg, struct err *e);
 void holding_growth(const struct holding *x, const struct held_account *a, uint32_t first,
 	uint32_t last, struct holding_growth *ret);
-/* "cuda:0", "host"; the device's number as CUDA has it. */
-void holding_device(const struct held_account *a, char ret[16]);
 /* Bytes that were held at an instant, as far as points tell. */
 uint64_t holding_at(const struct held_account *a, uint64_t ns);
 

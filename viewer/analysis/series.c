@@ -141,11 +141,15 @@ int series_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	if (status == -ENODATA) {
 		status = series_steps(r.s, db, id, s->process, e);
 		if (status == 0)
+			status = series_memory(r.s, db, id, s->process, 0, e);
+		if (status == 0)
 			status = series_device(r.s, db, id, 0, e);
 		if (status == 0 && r.s->n == 0)
 			status = -ENODATA; /* in the timeline's words */
 	} else if (status == 0) {
-		status = series_device(r.s, db, id, r.base_ns, e);
+		status = series_memory(r.s, db, id, s->process, r.base_ns, e);
+		if (status == 0)
+			status = series_device(r.s, db, id, r.base_ns, e);
 	}
 	free(r.room);
 	for (i = 0; status == 0 && i < r.s->n; i++) {

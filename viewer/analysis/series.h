@@ -46,6 +46,9 @@ int series_device(struct series *s, struct sqlite3 *db, int64_t id, int64_t base
  * -EBADMSG. */
 int series_steps(
 	struct series *s, struct sqlite3 *db, int64_t id, const char *process, struct err *e);
+/* Adds the curves of what is held of memory (holder_rows.h); base_ns, process: as above. -ENOMEM, -EBADMSG. */
+int series_memory(struct series *s, struct sqlite3 *db, int64_t id, const char *process,
+	int64_t base_ns, struct err *e);
 /* The zero of a session that kept no timeline; CLOCK_MONOTONIC. */
 int64_t series_base(struct sqlite3 *db, int64_t id);
 /* These alone: of a timeline in which no number was told. */

@@ -28,7 +28,7 @@ static bool is_asked_for(const struct show *s, const struct held_account *a)
 {
 	char device[16];
 
-	holding_device(a, device);
+	holder_device(a, device);
 	return s->device == NULL || strcmp(s->device, device) == 0 ||
 	       strcmp(s->device, device + strcspn(device, "0123456789")) == 0;
 }
@@ -40,7 +40,7 @@ static bool owner_is_asked_for(const struct show *s, const struct holding *x, ui
 
 static double seconds(const struct holding *x, uint64_t ns)
 {
-	return (double)((int64_t)ns - x->base_ns) * 1e-9;
+	return (double)((int64_t)ns - x->row.base_ns) * 1e-9;
 }
 
 static void bytes_cell(struct grid *g, uint64_t n)
@@ -92,13 +92,13 @@ static void print_accounts(struct show *s, const struct holding *x)
 	uint32_t i;
 
 	grid_init(&g, columns, sizeof(columns) / sizeof(*columns));
-	for (i = 0; i < x->h.n_accounts; i++) {
-		const struct held_account *a = x->h.account[i];
+	for (i = 0; i < x->h->n_accounts; i++) {
+		const struct held_account *a = x->h->account[i];
 		char device[16];
 
 		if (!is_asked_for(s, a) || a->n_points == 0)
 			continue;
-		holding_device(a, device);
+		holder_device(a, device);
 		grid_cell_fmt(&g, "%s", device);
 		grid_cell_fmt(&g, "%s", held_kind_words[a->kind]);
 		bytes_cell(&g, a->live);
@@ -137,13 +137,13 @@ static int by_peak(const void *a, const void *b)
 static struct who *owners_of(
 	struct show *s, const struct holding *x, uint32_t account, uint32_t *ret_n)
 {
-	struct who *w = malloc((x->h.n_owners + 1) * sizeof(*w));
+	struct who *w = malloc((x->h->n_owners + 1) * sizeof(*w));
 	uint32_t i;
 
 	*ret_n = 0;
-	for (i = 0; w != NULL && i < x->h.n_owners; i++) {
-		const struct held_owner *o = &x->h.owner[i];
-		const struct who one = {x, i, held_at_peak(&x->h, o), o->live};
+	for (i = 0; w != NULL && i < x->h->n_owners; i++) {
+		const struct held_owner *o = &x->h->owner[i];
+		const struct who one = {x, i, held_at_peak(x->h, o), o->live};
 
 		if (o->account == account && one.peak + one.live > 0 && owner_is_asked_for(s, x, i))
 			w[(*ret_n)++] = one;
@@ -157,7 +157,7 @@ static void print_who(struct show *s, const struct holding *x, uint32_t account,
 {
 	static const struct grid_column columns[] = {{"AT PEAK", true, 0, 0}, {"SHARE", true, 0, 0},
 		{"BLOCKS", true, 0, 1}, {"NOW", true, 0, 0}, {"SCOPE", false, 12, 0}};
-	const struct held_account *a = x->h.account[account];
+	const struct held_account *a = x->h->account[account];
 	struct run *run = s->run;
 	const uint32_t most = run_given(run, OPT_ROWS) ? run->print.rows : ROWS;
 	uint32_t n, i;
@@ -173,7 +173,7 @@ static void print_who(struct show *s, const struct holding *x, uint32_t account,
 		bytes_cell(&g, w[i].peak);
 		grid_cell_fmt(&g, "%.1f%%",
 			a->peak > 0 ? 100.0 * (double)w[i].peak / (double)a->peak : 0);
-		grid_cell_fmt(&g, "%" PRIu64, held_blocks_at_peak(&x->h, &x->h.owner[w[i].owner]));
+		grid_cell_fmt(&g, "%" PRIu64, held_blocks_at_peak(x->h, &x->h->owner[w[i].owner]));
 		bytes_cell(&g, w[i].live);
 		grid_cell(&g, &run->term, words_of(x->scope[w[i].owner]));
 	}
@@ -208,7 +208,7 @@ static void print_few_steps(struct show *s, const struct holding *x)
 {
 	struct holding_growth g;
 
-	holding_growth(x, x->h.account[0], s->first, s->last, &g);
+	holding_growth(x, x->h->account[0], s->first, s->last, &g);
 	if (g.steps < HOLDING_LEAST)
 		text_fmt(&s->run->out,
 			"growth is not known: that takes %u steps behind the first %u; there are "
@@ -234,18 +234,18 @@ static void print_blocks(struct show *s, const struct holding *x)
 	static const struct grid_column columns[] = {{"LIVE", true, 0, 0}, {"SINCE s", true, 0, 0},
 		{"AGE s", true, 0, 2}, {"DEVICE", false, 0, 3}, {"KIND", false, 0, 1},
 		{"SCOPE", false, 12, 0}};
-	const struct held_block **b = malloc((x->h.n_blocks + 1) * sizeof(*b));
+	const struct held_block **b = malloc((x->h->n_blocks + 1) * sizeof(*b));
 	struct run *run = s->run;
 	uint32_t i, n = 0;
 	struct grid g;
 	char device[16];
 
-	for (i = 0; b != NULL && i < x->h.n_blocks; i++) {
-		const struct held_owner *o = &x->h.owner[x->h.block[i].owner];
+	for (i = 0; b != NULL && i < x->h->n_blocks; i++) {
+		const struct held_owner *o = &x->h->owner[x->h->block[i].owner];
 
-		if (is_asked_for(s, x->h.account[o->account]) &&
-			owner_is_asked_for(s, x, x->h.block[i].owner))
-			b[n++] = &x->h.block[i];
+		if (is_asked_for(s, x->h->account[o->account]) &&
+			owner_is_asked_for(s, x, x->h->block[i].owner))
+			b[n++] = &x->h->block[i];
 	}
 	if (n > 0) {
 		qsort(b, n, sizeof(*b), by_bytes);
@@ -253,9 +253,9 @@ static void print_blocks(struct show *s, const struct holding *x)
 		grid_init(&g, columns, sizeof(columns) / sizeof(*columns));
 		for (i = 0; i < n && i < BLOCKS; i++) {
 			const struct held_account *a =
-				x->h.account[x->h.owner[b[i]->owner].account];
+				x->h->account[x->h->owner[b[i]->owner].account];
 
-			holding_device(a, device);
+			holder_device(a, device);
 			bytes_cell(&g, b[i]->bytes);
 			grid_cell_fmt(&g, "%.3f", seconds(x, b[i]->ns));
 			grid_cell_fmt(&g, "%.3f", (double)(x->end_ns - b[i]->ns) * 1e-9);
@@ -275,9 +275,9 @@ static const struct held_account *account_of(const struct holding *x, uint32_t d
 {
 	uint32_t i;
 
-	for (i = 0; i < x->h.n_accounts; i++)
-		if (x->h.account[i]->device == device && x->h.account[i]->kind == kind)
-			return x->h.account[i];
+	for (i = 0; i < x->h->n_accounts; i++)
+		if (x->h->account[i]->device == device && x->h->account[i]->kind == kind)
+			return x->h->account[i];
 	return NULL;
 }
 
@@ -305,10 +305,10 @@ static void note_what_lacks(struct show *s, const struct holding *x)
 	uint64_t unknown = 0, unseen = 0, loose = 0;
 	uint32_t i;
 
-	for (i = 0; i < x->h.n_accounts; i++) {
-		unknown += x->h.account[i]->unknown;
-		unseen += x->h.account[i]->unseen;
-		loose += x->h.account[i]->loose;
+	for (i = 0; i < x->h->n_accounts; i++) {
+		unknown += x->h->account[i]->unknown;
+		unseen += x->h->account[i]->unseen;
+		loose += x->h->account[i]->loose;
 	}
 	if (unknown > 0)
 		warning_add(w,
@@ -323,15 +323,15 @@ static void note_what_lacks(struct show *s, const struct holding *x)
 	if (loose > 0)
 		warning_add(w, "memory: live blocks beyond %u, counted as (other): %" PRIu64,
 			HELD_BLOCKS, loose);
-	if (x->h.unplaced > 0)
+	if (x->h->unplaced > 0)
 		warning_add(w,
 			"memory: events whose call is not known, under (no launch): %" PRIu64
 			" of %" PRIu64,
-			x->h.unplaced, x->h.events);
-	if (x->h.refused > 0)
+			x->h->unplaced, x->h->events);
+	if (x->h->refused > 0)
 		warning_add(w,
 			"memory: events of more devices or pools than there is room for: %" PRIu64,
-			x->h.refused);
+			x->h->refused);
 }
 
 static void print(struct show *s, const struct holding *x)
@@ -340,25 +340,26 @@ static void print(struct show *s, const struct holding *x)
 	char device[16];
 	uint32_t i;
 
-	if (x->rank >= 0)
-		text_fmt(t, "\nrank %lld, pid %lld\n", (long long)x->rank, (long long)x->pid);
+	if (x->row.rank >= 0)
+		text_fmt(t, "\nrank %lld, pid %lld\n", (long long)x->row.rank,
+			(long long)x->row.pid);
 	else
-		text_fmt(t, "\npid %lld\n", (long long)x->pid);
+		text_fmt(t, "\npid %lld\n", (long long)x->row.pid);
 	print_accounts(s, x);
-	for (i = 0; i < x->h.n_accounts; i++) {
-		const struct held_account *a = x->h.account[i];
+	for (i = 0; i < x->h->n_accounts; i++) {
+		const struct held_account *a = x->h->account[i];
 
-		holding_device(a, device);
+		holder_device(a, device);
 		if (is_asked_for(s, a) && a->kind != HELD_RESERVED && a->peak > 0)
 			print_who(s, x, i, device);
 	}
 	text_char(t, '\n');
-	if (x->h.n_accounts > 0)
+	if (x->h->n_accounts > 0)
 		print_few_steps(s, x);
-	for (i = 0; i < x->h.n_accounts; i++) {
-		const struct held_account *a = x->h.account[i];
+	for (i = 0; i < x->h->n_accounts; i++) {
+		const struct held_account *a = x->h->account[i];
 
-		holding_device(a, device);
+		holder_device(a, device);
 		if (!is_asked_for(s, a))
 			continue;
 		print_growth(s, x, a, device);
@@ -375,11 +376,11 @@ static void json_who(
 	struct text *t = &s->run->out;
 	char device[16];
 
-	holding_device(a, device);
+	holder_device(a, device);
 	envelope_row(t);
-	envelope_integer(t, x->pid);
-	if (x->rank >= 0)
-		envelope_integer(t, x->rank);
+	envelope_integer(t, x->row.pid);
+	if (x->row.rank >= 0)
+		envelope_integer(t, x->row.rank);
 	else
 		envelope_string(t, NULL);
 	envelope_string(t, device);
@@ -398,7 +399,7 @@ static void json_account(struct show *s, const struct holding *x, const struct h
 	envelope_integer(t, (int64_t)a->blocks);
 	envelope_integer(t, (int64_t)a->peak);
 	envelope_integer(t, (int64_t)a->peak);
-	envelope_integer(t, (int64_t)a->peak_ns - x->base_ns);
+	envelope_integer(t, (int64_t)a->peak_ns - x->row.base_ns);
 	envelope_integer(t, (int64_t)a->allocs);
 	envelope_integer(t, (int64_t)a->alloc_bytes);
 	envelope_integer(t, (int64_t)a->frees);
@@ -415,13 +416,13 @@ static void json_account(struct show *s, const struct holding *x, const struct h
 static void json_owner(struct show *s, const struct holding *x, uint32_t owner)
 {
 	struct text *t = &s->run->out;
-	const struct held_owner *o = &x->h.owner[owner];
+	const struct held_owner *o = &x->h->owner[owner];
 	uint32_t i;
 
-	json_who(s, x, x->h.account[o->account], x->scope[owner]);
+	json_who(s, x, x->h->account[o->account], x->scope[owner]);
 	envelope_integer(t, (int64_t)o->live);
 	envelope_integer(t, (int64_t)o->blocks);
-	envelope_integer(t, (int64_t)held_at_peak(&x->h, o));
+	envelope_integer(t, (int64_t)held_at_peak(x->h, o));
 	envelope_integer(t, (int64_t)o->most);
 	for (i = 0; i < 12; i++)
 		envelope_string(t, NULL);
@@ -431,13 +432,13 @@ static void json(struct show *s, const struct holding *x)
 {
 	uint32_t i, k;
 
-	for (i = 0; i < x->h.n_accounts; i++) {
-		if (!is_asked_for(s, x->h.account[i]))
+	for (i = 0; i < x->h->n_accounts; i++) {
+		if (!is_asked_for(s, x->h->account[i]))
 			continue;
 		s->n++;
-		json_account(s, x, x->h.account[i]);
-		for (k = 0; k < x->h.n_owners; k++)
-			if (x->h.owner[k].account == i && x->h.owner[k].most > 0 &&
+		json_account(s, x, x->h->account[i]);
+		for (k = 0; k < x->h->n_owners; k++)
+			if (x->h->owner[k].account == i && x->h->owner[k].most > 0 &&
 				owner_is_asked_for(s, x, k))
 				json_owner(s, x, k);
 	}
