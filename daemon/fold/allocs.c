@@ -423,11 +423,13 @@ void allocs_settle(struct part *part, uint64_t before_ns)
 		h->event[i].seq = i;
 	if (h->n_events > 0) {
 		qsort(h->event, h->n_events, sizeof(*h->event), by_time);
-		qsort(h->call, h->n_calls, sizeof(*h->call), by_id);
+		if (h->n_calls > 0)
+			qsort(h->call, h->n_calls, sizeof(*h->call), by_id);
 	}
 	for (i = 0; i < h->n_events && h->event[i].ns < before_ns; i++)
 		count(part, &h->event[i]);
-	memmove(h->event, h->event + i, (h->n_events - i) * sizeof(*h->event));
+	if (i > 0)
+		memmove(h->event, h->event + i, (h->n_events - i) * sizeof(*h->event));
 	h->n_events -= i;
 	for (i = 0; i < h->n_calls; i++)
 		if (h->call[i].ns >= before_ns)

@@ -429,7 +429,7 @@ START_TEST(bytes_and_back)
 	ck_assert_uint_eq(n, m);
 	ck_assert_mem_eq(bytes, again, n);
 	holders_fini(&got);
-	for (i = 0; i < n; i++) /* cut off */
+	for (i = 0; i < n; i += 1 + i / 8) /* cut off */
 		ck_assert_int_eq(holders_unpack(bytes, i, &got, &e), -EBADMSG);
 	holders_fini(h);
 	free(bytes);
