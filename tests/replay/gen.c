@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT. gen.c: makes small raw dumps by hand, where no GPU was there to
  * record.
  *
- * gen CASE LIBRARY FILE. CASE: eager threads graph midcapture copies running unload many failed waits overhead allocs
+ * gen CASE LIBRARY FILE. CASE: eager threads graph midcapture copies running unload many failed waits overhead allocs leak
  * LIBRARY: 10.2 11.1 11.4 11.8 12.4 13.0, whose strides and fields the records have.
  * A synthetic dump says what we believe of CUPTI; only a recorded one says what CUPTI does.
  */
@@ -561,6 +561,27 @@ static void case_allocs(void)
 	flush(false);
 }
 
+/* 40 steps, each of which keeps a MB in step/grow and has two more in step/work for a while. */
+static void case_leak(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < 40; i++) {
+		stand("step/grow");
+		runtime(20, 243);
+		memory(MEMORY_ALLOCATION, CUPTI_MEMORY_DEVICE, g.correlation, 0x100000 + i * 64ull,
+			1000000, 0);
+		stand("step/work");
+		runtime(20, 243);
+		memory(MEMORY_ALLOCATION, CUPTI_MEMORY_DEVICE, g.correlation, 0x2000, 2000000, 0);
+		runtime(22, 245);
+		memory(MEMORY_RELEASE, CUPTI_MEMORY_DEVICE, g.correlation, 0x2000, 2000000, 0);
+		flush(false);
+		stand("");
+		launches(1, relu);
+	}
+}
+
 /* A launch that fails gives no record. */
 static void case_failed(void)
 {
@@ -589,6 +610,7 @@ static const struct {
 	{"waits", case_waits},
 	{"overhead", case_overhead},
 	{"allocs", case_allocs},
+	{"leak", case_leak},
 };
 /* clang-format on */
 

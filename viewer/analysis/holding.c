@@ -69,16 +69,35 @@ static int read_scopes(sqlite3 *db, struct holding *x, struct err *e)
 	return r;
 }
 
+/* NULL: the step was not told it. */
+static const struct step_value *told_of(const struct step_seen *s, const char *name)
+{
+	uint32_t k;
+
+	for (k = 0; k < s->names->n; k++)
+		if (strcmp(s->names->name[k], name) == 0)
+			return s->point->v[k].n > 0 ? &s->point->v[k] : NULL;
+	return NULL;
+}
+
 static int on_step(void *arg, const struct step_seen *s)
 {
 	struct holding *x = arg;
 	const struct step_point *p = s->point;
+	const struct step_value *told;
 
 	if (s->process != x->row.process || x->n_steps == HOLDING_STEPS)
 		return 0;
 	if (!ROOM_FOR(x->step, x->cap_steps, x->n_steps))
 		return -ENOMEM;
-	x->step[x->n_steps++] = (struct holding_step){p->begin_ns, p->end_ns, p->first, p->n};
+	told = told_of(s, "allocated (bytes)");
+	x->step[x->n_steps++] = (struct holding_step){
+		p->begin_ns, p->end_ns, p->first, p->n, told != NULL ? told->mean : -1};
+	x->torch.allocated = told != NULL ? told->mean : x->torch.allocated;
+	told = told_of(s, "reserved (bytes)");
+	x->torch.reserved = told != NULL ? told->mean : x->torch.reserved;
+	told = told_of(s, "peak (bytes)");
+	x->torch.peak = told != NULL && told->most > x->torch.peak ? told->most : x->torch.peak;
 	return 0;
 }
 
@@ -105,7 +124,7 @@ struct reading {
 static int read_one(void *arg, const struct holder_row *row)
 {
 	struct reading *r = arg;
-	struct holding x = {.row = *row, .h = row->h};
+	struct holding x = {.row = *row, .h = row->h, .torch = {-1, -1, -1}};
 	int status = read_scopes(r->db, &x, r->e);
 
 	find_end(&x);
@@ -175,52 +194,74 @@ static void line(const double *y, uint32_t n, struct holding_growth *ret)
 	ret->error = sqrt(rest / (n - 2) / xx);
 }
 
+struct curve { /* what a value of steps is made of */
+	const struct holding *x;
+	const struct held_account *a; /* NULL: what torch allocated */
+	uint64_t first, last;
+	uint64_t from_ns, to_ns;
+};
+
 /* Steps of a point that is of several lie between its ends. */
-static uint32_t values(const struct holding *x, const struct held_account *a, uint64_t first,
-	uint64_t last, double *y, uint64_t *ret_from, uint64_t *ret_to)
+static uint32_t values(struct curve *c, double *y)
 {
 	uint32_t i, k, n = 0;
 
-	for (i = 0; i < x->n_steps; i++) {
-		const struct holding_step *s = &x->step[i];
+	for (i = 0; i < c->x->n_steps; i++) {
+		const struct holding_step *s = &c->x->step[i];
 
 		for (k = 0; k < s->n && n < HOLDING_STEPS; k++) {
 			const uint64_t number = s->first + k;
+			const double part = (double)(k + 1) / s->n;
 			const uint64_t end =
-				s->begin_ns +
-				(uint64_t)((double)(s->end_ns - s->begin_ns) * (k + 1) / s->n);
+				s->begin_ns + (uint64_t)((double)(s->end_ns - s->begin_ns) * part);
 
-			if (number < first || (last != 0 && number > last))
+			if (number < c->first || (c->last != 0 && number > c->last) ||
+				(c->a == NULL && s->allocated < 0))
 				continue;
-			*ret_from = n == 0 ? s->begin_ns : *ret_from;
-			*ret_to = end;
-			y[n++] = (double)holding_at(a, end);
+			c->from_ns = n == 0 ? s->begin_ns : c->from_ns;
+			c->to_ns = end;
+			y[n++] = c->a != NULL ? (double)holding_at(c->a, end) : s->allocated;
 		}
 	}
 	return n;
 }
 
-void holding_growth(const struct holding *x, const struct held_account *a, uint32_t first,
-	uint32_t last, struct holding_growth *ret)
+static void grow(struct curve *c, struct holding_growth *ret)
 {
 	double *y = malloc(HOLDING_STEPS * sizeof(*y));
-	uint64_t from = 0, to = 0;
 	uint32_t n, warm;
 
 	*ret = (struct holding_growth){0};
 	if (y == NULL)
 		return;
-	n = values(x, a, first, last, y, &from, &to);
-	warm = first <= 1 && n > HOLDING_WARM_UP ? HOLDING_WARM_UP : 0;
+	n = values(c, y);
+	warm = c->first <= 1 && n > HOLDING_WARM_UP ? HOLDING_WARM_UP : 0;
 	ret->all = n;
 	ret->steps = n - warm;
 	if (n > 0) {
 		ret->at_first = (uint64_t)y[0];
 		ret->at_last = (uint64_t)y[n - 1];
-		ret->most = most_in(a, from, to);
+		ret->most = c->a != NULL ? most_in(c->a, c->from_ns, c->to_ns) : 0;
 		ret->g = growth_of(y, n);
 	}
 	if (ret->steps >= HOLDING_LEAST)
 		line(y + warm, ret->steps, ret);
 	free(y);
+}
+
+void holding_growth(const struct holding *x, const struct held_account *a, uint32_t first,
+	uint32_t last, struct holding_growth *ret)
+{
+	struct curve c = {.x = x, .a = a, .first = first, .last = last};
+
+	grow(&c, ret);
+}
+
+bool holding_torch_growth(
+	const struct holding *x, uint32_t first, uint32_t last, struct holding_growth *ret)
+{
+	struct curve c = {.x = x, .first = first, .last = last};
+
+	grow(&c, ret);
+	return ret->all > 0;
 }

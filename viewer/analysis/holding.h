@@ -16,10 +16,16 @@ struct sqlite3;
 #define HOLDING_LEAST   8u     /* behind those: fewer have no slope */
 #define HOLDING_STEPS   65536u /* points of steps that are read; later ones are left out */
 
+/* What protond.memory told of torch's allocator at the ends of steps; -1: nothing. */
+struct holding_torch {
+	double allocated, reserved, peak; /* bytes: of the last step; the most of all */
+};
+
 struct holding_step {
 	uint64_t begin_ns, end_ns; /* CLOCK_MONOTONIC */
 	uint64_t first;            /* from 1 */
 	uint32_t n;
+	double allocated; /* by torch, as above; of several the last but about */
 };
 
 struct holding {
@@ -27,6 +33,7 @@ struct holding {
 	const struct holders *h; /* its own */
 	uint64_t end_ns;         /* of the newest event */
 	char **scope;            /* [h->n_owners] "a/b"; "" of ROOT; "(other)" */
+	struct holding_torch torch;
 	struct holding_step *step;
 	uint32_t n_steps, cap_steps;
 };
@@ -46,6 +53,9 @@ int holding_each(struct sqlite3 *db, int64_t session, const char *process, holdi
 	void *arg, struct err *e);
 void holding_growth(const struct holding *x, const struct held_account *a, uint32_t first,
 	uint32_t last, struct holding_growth *ret);
+/* The same of what torch allocated; false: it told nothing. */
+bool holding_torch_growth(
+	const struct holding *x, uint32_t first, uint32_t last, struct holding_growth *ret);
 /* Bytes that were held at an instant, as far as points tell. */
 uint64_t holding_at(const struct held_account *a, uint64_t ns);
 

@@ -12,9 +12,8 @@
 #include "protonview_verb.h"
 #include "spark.h"
 
-#define ROWS   10u /* of owners, without --rows */
-#define BLOCKS 5u  /* the largest ones */
-#define BARS   16u
+#define ROWS 10u /* of owners, without --rows */
+#define BARS 16u
 
 struct show {
 	struct run *run;
@@ -186,22 +185,37 @@ static void print_who(struct show *s, const struct holding *x, uint32_t account,
 
 /* --- growth */
 
-static void print_growth(
-	struct show *s, const struct holding *x, const struct held_account *a, const char *device)
+static void print_growth(struct show *s, const char *of, const struct holding_growth *g)
 {
 	char slope[32], error[32], first[32], last[32];
-	struct holding_growth g;
 
-	holding_growth(x, a, s->first, s->last, &g);
-	if (g.steps < HOLDING_LEAST)
+	if (g->steps < HOLDING_LEAST)
 		return;
-	signed_bytes(g.slope, slope);
-	signed_bytes(g.error, error);
-	text_bytes(g.at_first, first);
-	text_bytes(g.at_last, last);
-	text_fmt(&s->run->out, "%s, %s: %s %s ± %s a step over %u steps (%s to %s)\n", device,
-		held_kind_words[a->kind], g.g.grows ? "GROWS by" : "no steady growth:", slope,
-		error, g.steps, first, last);
+	signed_bytes(g->slope, slope);
+	signed_bytes(g->error, error);
+	text_bytes(g->at_first, first);
+	text_bytes(g->at_last, last);
+	text_fmt(&s->run->out, "%s: %s %s ± %s a step over %u steps (%s to %s)\n", of,
+		g->g.grows ? "GROWS by" : "no steady growth:", slope, error, g->steps, first, last);
+}
+
+static void print_growths(struct show *s, const struct holding *x)
+{
+	struct holding_growth g;
+	char device[16], of[48];
+	uint32_t i;
+
+	for (i = 0; i < x->h->n_accounts; i++) {
+		const struct held_account *a = x->h->account[i];
+
+		holder_device(a, device);
+		(void)snprintf(of, sizeof(of), "%s, %s", device, held_kind_words[a->kind]);
+		holding_growth(x, a, s->first, s->last, &g);
+		if (is_asked_for(s, a))
+			print_growth(s, of, &g);
+	}
+	if (holding_torch_growth(x, s->first, s->last, &g))
+		print_growth(s, "torch's tensors", &g);
 }
 
 static void print_few_steps(struct show *s, const struct holding *x)
@@ -218,55 +232,87 @@ static void print_few_steps(struct show *s, const struct holding *x)
 
 /* --- the largest at the end */
 
+struct left { /* of an owner: what is still held */
+	uint32_t owner, blocks;
+	uint64_t bytes, largest, oldest_ns;
+};
+
 static int by_bytes(const void *a, const void *b)
 {
-	const struct held_block *x = *(const struct held_block *const *)a,
-				*y = *(const struct held_block *const *)b;
+	const struct left *x = a, *y = b;
 
 	if (x->bytes != y->bytes)
 		return x->bytes < y->bytes ? 1 : -1;
-	return x->ns != y->ns ? (x->ns < y->ns ? -1 : 1)
-			      : (x->address > y->address) - (x->address < y->address);
+	return x->owner < y->owner ? -1 : x->owner > y->owner;
 }
 
-static void print_blocks(struct show *s, const struct holding *x)
+/* [n_owners], those with something first; the caller frees. */
+static struct left *left_of(const struct holding *x, uint32_t *ret_n)
 {
-	static const struct grid_column columns[] = {{"LIVE", true, 0, 0}, {"SINCE s", true, 0, 0},
-		{"AGE s", true, 0, 2}, {"DEVICE", false, 0, 3}, {"KIND", false, 0, 1},
-		{"SCOPE", false, 12, 0}};
-	const struct held_block **b = malloc((x->h->n_blocks + 1) * sizeof(*b));
-	struct run *run = s->run;
-	uint32_t i, n = 0;
-	struct grid g;
+	struct left *l = calloc(x->h->n_owners + 1, sizeof(*l));
+	uint32_t i;
+
+	*ret_n = 0;
+	for (i = 0; l != NULL && i < x->h->n_blocks; i++) {
+		const struct held_block *b = &x->h->block[i];
+		struct left *o = &l[b->owner];
+
+		o->blocks++;
+		o->bytes += b->bytes;
+		o->largest = b->bytes > o->largest ? b->bytes : o->largest;
+		o->oldest_ns = o->blocks == 1 || b->ns < o->oldest_ns ? b->ns : o->oldest_ns;
+	}
+	for (i = 0; l != NULL && i < x->h->n_owners; i++) {
+		l[i].owner = i;
+		*ret_n += l[i].blocks > 0;
+	}
+	if (l != NULL)
+		qsort(l, x->h->n_owners, sizeof(*l), by_bytes);
+	return l;
+}
+
+static void left_row(struct show *s, struct grid *g, const struct holding *x, const struct left *l)
+{
+	const struct held_account *a = x->h->account[x->h->owner[l->owner].account];
 	char device[16];
 
-	for (i = 0; b != NULL && i < x->h->n_blocks; i++) {
-		const struct held_owner *o = &x->h->owner[x->h->block[i].owner];
+	holder_device(a, device);
+	bytes_cell(g, l->bytes);
+	grid_cell_fmt(g, "%u", l->blocks);
+	bytes_cell(g, l->largest);
+	grid_cell_fmt(g, "%.3f", (double)(x->end_ns - l->oldest_ns) * 1e-9);
+	grid_cell_fmt(g, "%s", device);
+	grid_cell_fmt(g, "%s", held_kind_words[a->kind]);
+	grid_cell(g, &s->run->term, words_of(x->scope[l->owner]));
+}
 
-		if (is_asked_for(s, x->h->account[o->account]) &&
-			owner_is_asked_for(s, x, x->h->block[i].owner))
-			b[n++] = &x->h->block[i];
+static void print_left(struct show *s, const struct holding *x)
+{
+	static const struct grid_column columns[] = {{"LEFT", true, 0, 0}, {"BLOCKS", true, 0, 0},
+		{"LARGEST", true, 0, 2}, {"OLDEST s", true, 0, 0}, {"DEVICE", false, 0, 3},
+		{"KIND", false, 0, 1}, {"SCOPE", false, 12, 0}};
+	struct run *run = s->run;
+	const uint32_t most = run_given(run, OPT_ROWS) ? run->print.rows : ROWS;
+	uint32_t n, i, shown = 0;
+	struct left *l = left_of(x, &n);
+	struct grid g;
+
+	grid_init(&g, columns, sizeof(columns) / sizeof(*columns));
+	for (i = 0; l != NULL && i < n && (most == 0 || shown < most); i++) {
+		const struct held_owner *o = &x->h->owner[l[i].owner];
+
+		if (!is_asked_for(s, x->h->account[o->account]) ||
+			!owner_is_asked_for(s, x, l[i].owner))
+			continue;
+		left_row(s, &g, x, &l[i]);
+		shown++;
 	}
-	if (n > 0) {
-		qsort(b, n, sizeof(*b), by_bytes);
-		text_fmt(&run->out, "\nthe largest blocks that are still held, of %u\n", n);
-		grid_init(&g, columns, sizeof(columns) / sizeof(*columns));
-		for (i = 0; i < n && i < BLOCKS; i++) {
-			const struct held_account *a =
-				x->h->account[x->h->owner[b[i]->owner].account];
-
-			holder_device(a, device);
-			bytes_cell(&g, b[i]->bytes);
-			grid_cell_fmt(&g, "%.3f", seconds(x, b[i]->ns));
-			grid_cell_fmt(&g, "%.3f", (double)(x->end_ns - b[i]->ns) * 1e-9);
-			grid_cell_fmt(&g, "%s", device);
-			grid_cell_fmt(&g, "%s", held_kind_words[a->kind]);
-			grid_cell(&g, &run->term, words_of(x->scope[b[i]->owner]));
-		}
+	if (shown > 0) {
+		text_str(&run->out, "\nwhat is still held, and for how long\n");
 		grid_print(&run->out, &run->term, &g);
-		grid_fini(&g);
 	}
-	free(b);
+	grid_fini(&g);
+	free(l);
 }
 
 /* --- what pools keep */
@@ -281,22 +327,38 @@ static const struct held_account *account_of(const struct holding *x, uint32_t d
 	return NULL;
 }
 
-static void print_pools(
-	struct show *s, const struct holding *x, const struct held_account *a, const char *device)
+/* Of what is reserved some is allocated: the rest is kept for later, and nobody else can have it. */
+static void print_spare(struct show *s, const char *who, uint64_t reserved, uint64_t allocated)
 {
-	const struct held_account *used = account_of(x, a->device, HELD_POOL);
-	const uint64_t taken = used != NULL ? used->live : 0;
-	char reserved[32], in_use[32], spare[32];
+	const uint64_t left = reserved > allocated ? reserved - allocated : 0;
+	char all[32], used[32], spare[32];
 
-	if (a->kind != HELD_RESERVED)
-		return;
-	text_bytes(a->live, reserved);
-	text_bytes(taken, in_use);
-	text_bytes(a->live > taken ? a->live - taken : 0, spare);
-	text_fmt(&s->run->out,
-		"%s, pools: %s reserved, %s of it allocated: %s is kept and unused (%.0f%%)\n",
-		device, reserved, in_use, spare,
-		a->live > taken ? 100.0 * (double)(a->live - taken) / (double)a->live : 0.0);
+	text_bytes(reserved, all);
+	text_bytes(allocated, used);
+	text_bytes(left, spare);
+	text_fmt(&s->run->out, "%s: %s reserved, %s allocated: %s unused (%.0f%%)\n", who, all,
+		used, spare, reserved > 0 ? 100.0 * (double)left / (double)reserved : 0.0);
+}
+
+static void print_spares(struct show *s, const struct holding *x)
+{
+	const struct held_account *used;
+	char device[16], who[48];
+	uint32_t i;
+
+	for (i = 0; i < x->h->n_accounts; i++) {
+		const struct held_account *a = x->h->account[i];
+
+		if (a->kind != HELD_RESERVED || !is_asked_for(s, a))
+			continue;
+		used = account_of(x, a->device, HELD_POOL);
+		holder_device(a, device);
+		(void)snprintf(who, sizeof(who), "%s, pools", device);
+		print_spare(s, who, a->live, used != NULL ? used->live : 0);
+	}
+	if (x->torch.reserved >= 0 && x->torch.allocated >= 0)
+		print_spare(s, "torch, at the last step's end", (uint64_t)x->torch.reserved,
+			(uint64_t)x->torch.allocated);
 }
 
 static void note_what_lacks(struct show *s, const struct holding *x)
@@ -356,16 +418,9 @@ static void print(struct show *s, const struct holding *x)
 	text_char(t, '\n');
 	if (x->h->n_accounts > 0)
 		print_few_steps(s, x);
-	for (i = 0; i < x->h->n_accounts; i++) {
-		const struct held_account *a = x->h->account[i];
-
-		holder_device(a, device);
-		if (!is_asked_for(s, a))
-			continue;
-		print_growth(s, x, a, device);
-		print_pools(s, x, a, device);
-	}
-	print_blocks(s, x);
+	print_growths(s, x);
+	print_spares(s, x);
+	print_left(s, x);
 }
 
 /* --- JSON: a row of each account, without a scope, and of each of its owners */
@@ -428,6 +483,40 @@ static void json_owner(struct show *s, const struct holding *x, uint32_t owner)
 		envelope_string(t, NULL);
 }
 
+/* What torch told, in the same columns. */
+static void json_torch(
+	struct show *s, const struct holding *x, const char *kind, double live, double peak)
+{
+	struct text *t = &s->run->out;
+	struct holding_growth g = {0};
+	uint32_t i;
+
+	envelope_row(t);
+	envelope_integer(t, x->row.pid);
+	if (x->row.rank >= 0)
+		envelope_integer(t, x->row.rank);
+	else
+		envelope_string(t, NULL);
+	envelope_string(t, "cuda");
+	envelope_string(t, kind);
+	envelope_string(t, NULL);
+	envelope_integer(t, (int64_t)live);
+	envelope_string(t, NULL);
+	for (i = 0; i < 2; i++)
+		if (peak >= 0)
+			envelope_integer(t, (int64_t)peak);
+		else
+			envelope_string(t, NULL);
+	for (i = 0; i < 8; i++)
+		envelope_string(t, NULL);
+	if (peak >= 0)
+		(void)holding_torch_growth(x, s->first, s->last, &g);
+	envelope_integer(t, g.steps);
+	envelope_number(t, g.slope);
+	envelope_number(t, g.error);
+	envelope_boolean(t, g.g.grows);
+}
+
 static void json(struct show *s, const struct holding *x)
 {
 	uint32_t i, k;
@@ -442,6 +531,10 @@ static void json(struct show *s, const struct holding *x)
 				owner_is_asked_for(s, x, k))
 				json_owner(s, x, k);
 	}
+	if (x->torch.allocated >= 0 && s->device == NULL)
+		json_torch(s, x, "torch_allocated", x->torch.allocated, x->torch.peak);
+	if (x->torch.reserved >= 0 && s->device == NULL)
+		json_torch(s, x, "torch_reserved", x->torch.reserved, -1);
 }
 
 static void json_open(struct run *run, const struct profile *p)
