@@ -271,8 +271,8 @@ def test_allocations(world, library):
     assert {k: v for k, v in who.items() if k[0] != "reserved"} == {
         ("device", "load"): (0, 1000), ("device", "step"): (2000, 2000), ("pinned", "load"): (500, 500), ("pool", "step"): (0, 64)}
     words = world.view("memory", "x").stdout
-    assert "who held the peak of cuda:0, device: 2.9 KiB" in words and "who held" not in world.view("memory", "x", "--device", "host").stdout.replace(
-        "who held the peak of host, pinned", "")
+    assert "who held the peak of cuda:0 device: 2.9 KiB" in words and "who held" not in world.view("memory", "x", "--device", "host").stdout.replace(
+        "who held the peak of host pinned", "")
     assert world.view("memory", "x", "--device", "cuda:7", check=False).returncode != 0
     tree = {r.split()[-1]: r.split()[:-2] for r in world.view("tree", "x", "-m", "allocs,frees").stdout.splitlines() if "─ " in r}
     assert tree["load"][:1] == ["2"] or tree["load"][:1] == ["2.000"], tree

@@ -38,6 +38,11 @@ def place(world):
         dump.write_bytes(gzip.decompress(next(d for d in DUMPS if d.name.startswith(of)).read_bytes()))
         world.ctl("run", "-q", "-n", name, "-d", "both", *more, "--", "./train", env={"PROTOND_CUPTI_PATH": str(STUB), "PD_REPLAY_DUMP": str(dump)})
         world.ctl("delete", "replay")  # the player's own session
+    subprocess.run([BUILD / "replay/gen", "leak", "13.0", dump], check=True)
+    world.ctl("run", "-q", "-n", "leak", "-s", "alloc", "--", "./train", env={"PROTOND_CUPTI_PATH": str(STUB), "PD_REPLAY_DUMP": str(dump)})
+    world.ctl("delete", "replay")
+    world.view("export", "leak", "-o", "leak.protond")
+    world.ctl("delete", "leak")
     world.view("export", "waits", "-o", "waits.protond")
     world.ctl("delete", "waits")
     shutil.copy(GOLDEN.parent / "real/kineto.json.gz", world.home)

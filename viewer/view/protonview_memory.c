@@ -165,7 +165,7 @@ static void print_who(struct show *s, const struct holding *x, uint32_t account,
 	struct grid g;
 
 	text_bytes(a->peak, peak);
-	text_fmt(&run->out, "\nwho held the peak of %s, %s: %s, %.3f s in\n", device,
+	text_fmt(&run->out, "\nwho held the peak of %s %s: %s, %.3f s in\n", device,
 		held_kind_words[a->kind], peak, seconds(x, a->peak_ns));
 	grid_init(&g, columns, sizeof(columns) / sizeof(*columns));
 	for (i = 0; i < n && (most == 0 || i < most); i++) {
@@ -187,16 +187,14 @@ static void print_who(struct show *s, const struct holding *x, uint32_t account,
 
 static void print_growth(struct show *s, const char *of, const struct holding_growth *g)
 {
-	char slope[32], error[32], first[32], last[32];
+	char slope[32], error[32];
 
 	if (g->steps < HOLDING_LEAST)
 		return;
 	signed_bytes(g->slope, slope);
 	signed_bytes(g->error, error);
-	text_bytes(g->at_first, first);
-	text_bytes(g->at_last, last);
-	text_fmt(&s->run->out, "%s: %s %s ± %s a step over %u steps (%s to %s)\n", of,
-		g->g.grows ? "GROWS by" : "no steady growth:", slope, error, g->steps, first, last);
+	text_fmt(&s->run->out, "%s: %s %s ± %s a step, of %u steps\n", of,
+		g->g.grows ? "GROWS by" : "no steady growth:", slope, error, g->steps);
 }
 
 static void print_growths(struct show *s, const struct holding *x)
@@ -209,7 +207,7 @@ static void print_growths(struct show *s, const struct holding *x)
 		const struct held_account *a = x->h->account[i];
 
 		holder_device(a, device);
-		(void)snprintf(of, sizeof(of), "%s, %s", device, held_kind_words[a->kind]);
+		(void)snprintf(of, sizeof(of), "%s %s", device, held_kind_words[a->kind]);
 		holding_growth(x, a, s->first, s->last, &g);
 		if (is_asked_for(s, a))
 			print_growth(s, of, &g);
@@ -336,7 +334,7 @@ static void print_spare(struct show *s, const char *who, uint64_t reserved, uint
 	text_bytes(reserved, all);
 	text_bytes(allocated, used);
 	text_bytes(left, spare);
-	text_fmt(&s->run->out, "%s: %s reserved, %s allocated: %s unused (%.0f%%)\n", who, all,
+	text_fmt(&s->run->out, "%s: %s reserved, %s allocated, %s unused (%.0f%%)\n", who, all,
 		used, spare, reserved > 0 ? 100.0 * (double)left / (double)reserved : 0.0);
 }
 
@@ -353,12 +351,11 @@ static void print_spares(struct show *s, const struct holding *x)
 			continue;
 		used = account_of(x, a->device, HELD_POOL);
 		holder_device(a, device);
-		(void)snprintf(who, sizeof(who), "%s, pools", device);
+		(void)snprintf(who, sizeof(who), "%s pools", device);
 		print_spare(s, who, a->live, used != NULL ? used->live : 0);
 	}
 	if (x->torch.reserved >= 0 && x->torch.allocated >= 0)
-		print_spare(s, "torch, at the last step's end", (uint64_t)x->torch.reserved,
-			(uint64_t)x->torch.allocated);
+		print_spare(s, "torch", (uint64_t)x->torch.reserved, (uint64_t)x->torch.allocated);
 }
 
 static void note_what_lacks(struct show *s, const struct holding *x)
