@@ -437,6 +437,12 @@ void allocs_settle(struct part *part, uint64_t before_ns)
 	h->n_calls = n;
 }
 
+/* What waits is at its ceiling, or may not grow: it counts now, in whatever order it came. */
+static bool is_full(const struct part *part, uint32_t n, uint32_t cap)
+{
+	return n >= HELD_WAITING || (n > 0 && n == cap && !process_has_room(part->process));
+}
+
 void allocs_call(struct part *part, const struct rec_call *r, uint64_t end_ns)
 {
 	struct allocs *a = allocs_of(part);
@@ -444,7 +450,7 @@ void allocs_call(struct part *part, const struct rec_call *r, uint64_t end_ns)
 
 	if (a == NULL || !window_has(&part->window, r->end))
 		return;
-	if (a->held.n_calls >= HELD_WAITING)
+	if (is_full(part, a->held.n_calls, a->held.cap_calls))
 		allocs_settle(part, UINT64_MAX);
 	cap = a->held.cap_calls;
 	if (!ROOM_FOR(a->held.call, a->held.cap_calls, a->held.n_calls)) {
@@ -472,7 +478,7 @@ void allocs_event(struct part *part, const struct rec_memory *r, uint64_t ns)
 			loss_part(part, LOST_NODES, 1);
 		return;
 	}
-	if (a->held.n_events >= HELD_WAITING)
+	if (is_full(part, a->held.n_events, a->held.cap_events))
 		allocs_settle(part, UINT64_MAX);
 	cap = a->held.cap_events;
 	if (!ROOM_FOR(a->held.event, a->held.cap_events, a->held.n_events)) {

@@ -24,6 +24,7 @@ struct made {
 	struct step step_of[STEPS];
 	struct steps_process process;
 	double memory[STEPS];
+	struct leak leak; /* not stored: of memory that the driver gave nothing is known */
 	struct waits waits;
 	struct wait_site site[3];
 	struct ranks ranks;
@@ -280,6 +281,8 @@ static void judge(struct made *m, const char *set, struct bottlenecks *ret)
 	f->rank = &m->ranks;
 	f->device = &m->device;
 	f->sharing = m->sharing;
+	if (m->leak.stored)
+		f->leak = m->leak;
 	bottlenecks_find(f, &s, ret);
 	f->step = NULL;
 	f->wait = NULL;

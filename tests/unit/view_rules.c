@@ -257,6 +257,23 @@ static void fault_memory_leak(struct made *m)
 		m->memory[i] += i * 1e6;
 }
 
+/* The driver's memory grows, and torch tells nothing of its own. */
+static void fault_leak_of_the_driver(struct made *m)
+{
+	m->steps.n_values = 0;
+	m->leak = (struct leak){.stored = true,
+		.known = true,
+		.g = {.known = true,
+			.grows = true,
+			.slope = 2e6,
+			.low = 2e6,
+			.high = 2e6,
+			.last = 3e9},
+		.steps = STEPS,
+		.node = m->step,
+		.share = 0.75};
+}
+
 static void fault_mem_pressure(struct made *m)
 {
 	gauge(m, 0, DEVICE_memory_used, 139e9);
@@ -351,6 +368,10 @@ static const struct {
 	SAME(slow_steps, MEDIUM, "", "2 of 100 steps"),
 	SAME(warm_up, LOW, "", "The first 2 steps take over 1.5 times"),
 	SAME(memory_leak, MEDIUM, "", "Memory leak: 1.00 MB a step"),
+	{"memory_leak", fault_leak_of_the_driver, SEVERITY_MEDIUM, "",
+		"2.00 MB a step (95%: 2.00 to 2.00), 3000 MB at the end; at that rate the GPU's "
+		"memory is "
+		"used up in 69000 steps; 75% of what stays was allocated here."},
 	SAME(mem_pressure, LOW, "", "98.6% of a GPU's memory"),
 	SAME(clock_throttle, HIGH, "", "held by heat; they were 1100 MHz of 1980"),
 	{"clock_throttle", fault_clock_by_power, SEVERITY_MEDIUM, "",

@@ -155,7 +155,7 @@ static bool has_memory(const struct facts *f)
 	for (k = 0; f->step != NULL && k < f->step->n_values; k++)
 		if (strncmp(f->step->value_name[k], "allocated", 9) == 0)
 			return true;
-	return false;
+	return f->leak.stored;
 }
 
 /* The needs that it does not meet. */

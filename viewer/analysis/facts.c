@@ -256,6 +256,7 @@ int facts_new(const struct profile *p, const struct profile_select *s, struct fa
 	if (f == NULL)
 		return -ENOMEM;
 	f->p = p;
+	f->leak.node = PROFILE_NONE;
 	f->scope = s != NULL ? s->scope : NULL;
 	f->is_part = s != NULL && spans_asked(s);
 	f->node = calloc(p->n_nodes, sizeof(*f->node));
@@ -351,6 +352,8 @@ int facts_read(struct facts *f, struct sqlite3 *db, int64_t id, const struct pro
 		r = lacks(waits_read(db, id, s, ret_left, &f->wait, e), e);
 	if (r == 0 && f->p->head.n_processes > 1 && !f->is_part)
 		r = lacks(ranks_read(db, id, &f->rank, e), e);
+	if (r == 0 && !f->is_part)
+		r = leak_read(db, id, s->process, f->p, &f->leak, e);
 	if (r == 0)
 		r = lacks(device_sums_read(db, id, &in, &f->device, e), e);
 	return r;

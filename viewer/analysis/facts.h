@@ -8,6 +8,7 @@
 
 #include "device_sums.h"
 #include "err.h"
+#include "leak.h"
 #include "profile.h"
 #include "ranks.h"
 #include "steps.h"
@@ -61,7 +62,8 @@ struct facts {
 	struct waits *wait;
 	struct ranks *rank;
 	struct device_sums *device;
-	bool stored; /* there was a database */
+	struct leak leak; /* of memory that the driver gave */
+	bool stored;      /* there was a database */
 	uint32_t
 		sharing; /* processes on the GPU that most of this session share; 0 or 1: none do */
 };

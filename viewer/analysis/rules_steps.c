@@ -224,46 +224,43 @@ static double memory_of(const struct facts *f)
 	return most;
 }
 
-static void say_leak(struct judge *j, const struct growth *g, uint32_t rank, uint32_t n)
+/* site: the tree's node, PROFILE_NONE: not known. */
+static void say_leak(
+	struct judge *j, const struct growth *g, uint32_t rank, uint32_t n, uint32_t site)
 {
 	static const double mb = 1e6;
 	const double room = memory_of(j->f) - g->last;
 	const double left = memory_of(j->f) > 0 ? fmax(room, 0) / g->slope : (double)NAN;
 	const bool soon = left < 10.0 * n || g->slope > 10 * j->threshold * mb;
+	const struct verdict v = {.node = site,
+		.share = (double)NAN,
+		.gain_ns = (double)NAN,
+		.view = VIEW_series,
+		.severity = soon ? SEVERITY_HIGH : SEVERITY_MEDIUM};
+	char end[96] = "", by[80] = "";
 
 	if (isnan(left))
-		judge_say(j,
-			(struct verdict){.node = PROFILE_NONE,
-				.share = (double)NAN,
-				.gain_ns = (double)NAN,
-				.view = VIEW_series,
-				.severity = soon ? SEVERITY_HIGH : SEVERITY_MEDIUM},
-			"Memory leak: %.2f MB a step (95%%: %.2f to %.2f), %.0f MB at the end, "
-			"process "
-			"%u of the session.",
-			g->slope / mb, g->low / mb, g->high / mb, g->last / mb, rank + 1);
+		(void)snprintf(end, sizeof(end), ", process %u of the session", rank + 1);
 	else
-		judge_say(j,
-			(struct verdict){.node = PROFILE_NONE,
-				.share = (double)NAN,
-				.gain_ns = (double)NAN,
-				.view = VIEW_series,
-				.severity = soon ? SEVERITY_HIGH : SEVERITY_MEDIUM},
-			"Memory leak: %.2f MB a step (95%%: %.2f to %.2f), %.0f MB at the end; at "
-			"that "
-			"rate the GPU's memory is used up in %.0f steps.",
-			g->slope / mb, g->low / mb, g->high / mb, g->last / mb, left);
+		(void)snprintf(end, sizeof(end),
+			"; at that rate the GPU's memory is used up in %.0f steps", left);
+	if (site != PROFILE_NONE)
+		(void)snprintf(by, sizeof(by), "; %.0f%% of what stays was allocated here",
+			100 * j->f->leak.share);
+	judge_say(j, v, "Memory leak: %.2f MB a step (95%%: %.2f to %.2f), %.0f MB at the end%s%s.",
+		g->slope / mb, g->low / mb, g->high / mb, g->last / mb, end, by);
 }
 
 /* Of each process the numbers that track() gives its steps. */
-void rule_memory_leak(struct judge *j)
+static bool of_torch(
+	const struct judge *j, struct growth *worst, uint32_t *ret_rank, uint32_t *ret_n)
 {
 	const struct steps *s = j->f->step;
-	struct growth g, worst = {0};
+	uint32_t k, first, end;
 	bool known = false;
-	uint32_t k, first, end, rank = 0, n = 0;
+	struct growth g;
 
-	for (k = 0; k < s->n_values; k++) {
+	for (k = 0; s != NULL && k < s->n_values; k++) {
 		if (strcmp(s->value_name[k], "allocated (bytes)") != 0)
 			continue;
 		for (first = 0; first < s->n; first = end) {
@@ -272,18 +269,31 @@ void rule_memory_leak(struct judge *j)
 				;
 			g = growth_of(s->value[k] + first, end - first);
 			known |= g.known;
-			if (!g.grows || g.slope < j->threshold * 1e6 || g.slope <= worst.slope)
+			if (!g.grows || g.slope < j->threshold * 1e6 || g.slope <= worst->slope)
 				continue;
-			worst = g;
-			rank = s->step[first].process;
-			n = end - first;
+			*worst = g;
+			*ret_rank = s->step[first].process;
+			*ret_n = end - first;
 		}
 	}
-	if (!known)
+	return known;
+}
+
+/* What torch's tensors take, else what the driver gave: an allocator takes that in pieces, and late. */
+void rule_memory_leak(struct judge *j)
+{
+	const struct leak *l = &j->f->leak;
+	struct growth worst = {0};
+	uint32_t rank = 0, n = 0;
+	bool known = of_torch(j, &worst, &rank, &n);
+
+	if (!known && l->known && l->g.grows && l->g.slope >= j->threshold * 1e6)
+		say_leak(j, &l->g, l->process, l->steps, l->node);
+	else if (worst.grows)
+		say_leak(j, &worst, rank, n, l->node);
+	else if (!known && !l->known)
 		judge_unsure(j, "no process has %u steps: too few to tell",
 			GROWTH_WARM_UP + GROWTH_LEAST);
-	if (worst.grows)
-		say_leak(j, &worst, rank, n);
 }
 
 /* --- ranks */

@@ -272,7 +272,7 @@ def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, 
     hook: None, "triton" (launches are named, and carry metrics, as their launch_metadata says),
         "torch" (names what PyTorch does: see protond.torch), or a hooks.Hook.
     cpu_off: scopes cost less and have no CPU time.
-    switches: what else is recorded, words parted by commas: "sync" (calls that wait for the GPU).
+    switches: what else is recorded, words parted by commas: "sync" (calls that wait for the GPU), "alloc" (memory that the driver gives).
     nvtx_domains: those whose ranges and marks are in it, parted by commas; "default" is the one without
         a name, "-NAME" all but that. None: all.
 
