@@ -198,7 +198,7 @@ $(B)/bin/protond-demo: libclient/example/train.c $(B)/lib/libprotond.so $(B)/fla
 
 # The Python package: one extension on the limited API for CPython 3.8 and later, found beside its
 # sources wherever the package lies: in the build, installed, or in a wheel.
-PY_SRC := $(patsubst libclient/python/%,%,$(wildcard libclient/python/protond/*.py libclient/python/protond/*/*.py))
+PY_SRC := $(patsubst libclient/python/%,%,$(wildcard libclient/python/protond/*.py libclient/python/protond/*/*.py libclient/python/protond/*.cpp libclient/python/protond/*.h))
 PY_DIR := $(B)/lib/protond/python
 PY_INC := $(shell $(PYTHON) -c 'import os, sysconfig; d = sysconfig.get_path("include"); print(d if os.path.exists(d + "/Python.h") else "")' 2>/dev/null)
 PY_ALL := $(if $(PY_INC),$(PY_SRC) protond/_table.py protond/_native.abi3.so)
@@ -207,7 +207,7 @@ python: $(PY_ALL:%=$(PY_DIR)/%)
 ifeq ($(PY_INC),)
 	@echo "the Python package is left out: $(PY_WHY); another one may be named: make PYTHON="
 endif
-$(PY_DIR)/%.py: libclient/python/%.py
+$(PY_SRC:%=$(PY_DIR)/%): $(PY_DIR)/%: libclient/python/%
 	@mkdir -p $(@D)
 	@cp $< $@
 # options.h, formats.h and backends.h as Python sees them.
@@ -218,7 +218,7 @@ $(PY_DIR)/protond/_table.py: proto/terms/options.h proto/terms/formats.h proto/t
 # Visibility: 3.8's headers do not export the module's entry; all else in it is static.
 $(PY_DIR)/protond/_native.abi3.so: $(wildcard libclient/python/native*.c) libclient/python/native.h $(B)/lib/libprotond.so $(B)/flags
 	@mkdir -p $(@D)
-	$(CC) -shared -Ilibclient -isystem $(PY_INC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -Wno-pedantic -fvisibility=default \
+	$(CC) -shared $(INC_libclient) -isystem $(PY_INC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -Wno-pedantic -fvisibility=default \
 		$(ALL_LDFLAGS) -Wl,-z,nodelete -Wl,--disable-new-dtags,-rpath,'$$ORIGIN/lib:$$ORIGIN/../../..' -o $@ $(filter %.c,$^) -L$(B)/lib -lprotond
 
 # Other people's readers of what is exported: 220 MB, so nobody has to have them.

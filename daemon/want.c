@@ -46,14 +46,15 @@ static bool matches(const struct fold_session *s, const struct job_face *j)
 static void wanting_each(void *arg, const struct fold_session *s)
 {
 	struct wanting *w = arg;
+	bool gpu;
 
 	if (s->state != SESSION_IS_ACTIVE || !matches(s, w->j))
 		return;
 	w->want |= WANT_SCOPES | WANT_METRICS;
 	if (s->cpu == SESSION_CPU_ON)
 		w->want |= WANT_CPU_TIME;
-	if (s->gpu == SESSION_GPU_WANTED && strcmp(s->backend, "none") != 0)
-		w->want |= WANT_GPU | want_of_switches(s->switches);
+	gpu = s->gpu == SESSION_GPU_WANTED && strcmp(s->backend, "none") != 0;
+	w->want |= (gpu ? (uint32_t)WANT_GPU : 0) | want_of_switches(s->switches, gpu);
 	if (s->gpu == SESSION_GPU_ARMED)
 		w->want |= WANT_GPU_ARMED;
 	if (s->context == SESSION_PYTHON)

@@ -259,6 +259,16 @@ PD_EXPORT void protond_markers(int on)
 		atomic_load(&HOT->engine)->markers(on != 0);
 }
 
+PD_EXPORT void protond_metric_name(uint32_t id, uint32_t name)
+{
+	metric(id, METRIC_STR, name);
+}
+
+PD_EXPORT const char *protond_name_text(uint32_t name, uint32_t *ret_bytes)
+{
+	return pd_name(name, ret_bytes);
+}
+
 PD_EXPORT uint32_t protond_op(void)
 {
 	const struct pd_thread *t = pd_thread_here();

@@ -31,4 +31,13 @@ void *protond_captured_ring(uint32_t device, uint64_t *ret_bytes);
 void protond_markers(int on);
 uint32_t protond_op(void);
 
+/* A metric whose value is a name, by its id. */
+void protond_metric_name(uint32_t metric, uint32_t name);
+/* The text of a name, for ever; no NUL behind it. */
+const char *protond_name_text(uint32_t name, uint32_t *ret_bytes);
+/* fn is called with what is wanted, enum ring_want: now, and after each change, on libprotond's own
+ * thread, where no lock of an interpreter may be waited for. NULL: no more. One at a time. */
+typedef void protond_want_fn(uint32_t want);
+void protond_on_want(protond_want_fn *fn);
+
 #endif

@@ -20,6 +20,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "binding.h"
 #include "engine.h"
 #include "place.h"
 #include "record.h"
@@ -85,6 +86,7 @@ struct pd {
 	_Atomic uint32_t change;     /* futex: something below has changed */
 	_Atomic uint32_t local_want; /* for sessions of this process */
 	_Atomic uint32_t full_want;  /* what the engine is to do, GPU bits that wait included */
+	_Atomic(protond_want_fn *) on_want;
 	_Atomic uint32_t asked, answered;
 	_Atomic bool ring_named;   /* the ring is a file, which outlives the process */
 	_Atomic uint64_t alone_ms; /* no daemon was to be had since then; 0: there is one */

@@ -309,6 +309,7 @@ static void engine_want(uint32_t full)
 {
 	const struct protond_engine *e = engine();
 	const uint32_t want = gpu_can_wait(full), first = want & ~(GPU_BITS & ~link_.applied);
+	protond_want_fn *const told = atomic_load(&pd.on_want);
 
 	atomic_store(&pd.full_want, full);
 	atomic_store(&pd.held, want != full);
@@ -318,6 +319,8 @@ static void engine_want(uint32_t full)
 	if (first != link_.applied)
 		(void)e->want(first); /* scopes need not wait for the GPU */
 	gate_set((want & ~(uint32_t)WANT_GPU_PAUSE) != 0);
+	if (told != NULL)
+		told(full);
 	atomic_store(&pd.settled, true);
 	pd_changed();
 	if (want != first)

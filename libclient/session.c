@@ -178,7 +178,7 @@ static int options_read(const struct protond_options *o, const struct more *more
 	if (more->domains != NULL && strlen(more->domains) >= DOMAINS_BYTES)
 		return fail(-EINVAL, "NVTX domains: at most %u bytes", DOMAINS_BYTES - 1);
 	*ret_want = WANT_SCOPES | WANT_METRICS;
-	*ret_want |= gpu != 0 ? want_of_switches(ret->switches) : 0;
+	*ret_want |= want_of_switches(ret->switches, gpu != 0);
 	*ret_want |= o->cpu_off == 0 ? (uint32_t)WANT_CPU_TIME : 0;
 	*ret_want |= gpu != 0 ? (uint32_t)WANT_GPU : 0;
 	*ret_want |= ret->context == SESSION_PYTHON ? (uint32_t)WANT_PYTHON : 0;

@@ -404,6 +404,13 @@ PD_EXPORT void protond_stack(protond_stack_fn *fn)
 	atomic_store(&stack_of_runtime, fn);
 }
 
+PD_EXPORT void protond_on_want(protond_want_fn *fn)
+{
+	atomic_store(&pd.on_want, fn);
+	if (fn != NULL)
+		fn(atomic_load(&pd.full_want));
+}
+
 static uint32_t host_stack(uint32_t *names, uint32_t cap)
 {
 	protond_stack_fn *const fn = atomic_load(&stack_of_runtime);

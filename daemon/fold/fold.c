@@ -455,9 +455,7 @@ static uint32_t part_want(const struct part *part)
 		want |= WANT_GPU_ARMED;
 	if (part->python)
 		want |= WANT_PYTHON;
-	if (part->gpu)
-		want |= want_of_switches(part->switches);
-	return want;
+	return want | want_of_switches(part->switches, part->gpu);
 }
 
 uint32_t fold_want(const struct fold *f, const uint8_t ring[16])

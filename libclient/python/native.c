@@ -452,6 +452,7 @@ PyMODINIT_FUNC PyInit__native(void)
 	}
 	if (PyModule_AddFunctions(m, native_scope_functions) < 0 ||
 		PyModule_AddFunctions(m, native_torch_functions) < 0 ||
+		PyModule_AddFunctions(m, native_ops_functions) < 0 ||
 		PyModule_AddFunctions(m, native_stack_functions) < 0 || native_stack_init() < 0 ||
 		PyModule_AddStringConstant(m, "version", PROTOND_VERSION) < 0 ||
 		PyModule_AddIntConstant(m, "ALL", PROTOND_ALL) < 0 ||

@@ -52,6 +52,12 @@ extern PyMethodDef native_torch_functions[];
 
 extern PyMethodDef native_stack_functions[];
 int native_stack_init(void); /* -1 with an exception set */
+/* The names of the caller's frames, innermost first; takes the interpreter's lock. */
+uint32_t native_stack_walk(uint32_t *names, uint32_t cap);
+
+/* --- native_ops.c: operators of torch --------------------------------------------------------- */
+
+extern PyMethodDef native_ops_functions[];
 
 static inline void native_replace(PyObject **slot, PyObject *with)
 {

@@ -153,7 +153,7 @@ static uint32_t walk(uint32_t *names, uint32_t cap)
 	return n;
 }
 
-static uint32_t stack(uint32_t *names, uint32_t cap)
+uint32_t native_stack_walk(uint32_t *names, uint32_t cap)
 {
 	PyObject *type, *value, *traceback;
 	PyGILState_STATE held;
@@ -186,7 +186,7 @@ static PyObject *native_stacks(PyObject *m, PyObject *folder)
 	free(st.folder);
 	st.folder = strdup(PyBytes_AsString(bytes));
 	Py_DECREF(bytes);
-	protond_stack(stack);
+	protond_stack(native_stack_walk);
 	Py_RETURN_NONE;
 }
 
@@ -194,7 +194,7 @@ static PyObject *native_stacks(PyObject *m, PyObject *folder)
 static PyObject *native_stack_names(PyObject *m, PyObject *unused)
 {
 	uint32_t names[PROTOND_STACK_MAX], i;
-	const uint32_t n = stack(names, PROTOND_STACK_MAX);
+	const uint32_t n = native_stack_walk(names, PROTOND_STACK_MAX);
 	PyObject *list = PyList_New(0), *one;
 
 	(void)m;

@@ -234,6 +234,7 @@ enum ring_want {
 	WANT_OVERHEAD = 512, /* likewise: OVERHEAD records */
 	WANT_QUEUE = 1024,   /* likewise: LAUNCH_ENDS */
 	WANT_ALLOC = 8192,   /* likewise: MEMORY records, and CALL of what they are of */
+	WANT_OPS = 16384,    /* scopes of PyTorch's operators, from what Python loads for them */
 	WANT_SUMS = 128,     /* only in the control file: sums from the next quarter of a lane on */
 };
 
@@ -256,14 +257,16 @@ _Static_assert(offsetof(struct ring_ctl, lane) == 64, "ring ABI");
 #define SUMS_VISIT(word) ((uint32_t)((word) >> 32)) /* goes up when sums were taken */
 #define SUMS_CUT(word)   ((uint32_t)(word))         /* changes when open sums are to be closed */
 
-/* What the switches of a session want, enum session_switch bits. */
-static inline uint32_t want_of_switches(uint32_t switches)
+#define WANT_WITHOUT_GPU WANT_OPS /* of the switches: those that need no GPU */
+
+/* What the switches of a session want, enum session_switch bits; gpu: it records the GPU, too. */
+static inline uint32_t want_of_switches(uint32_t switches, bool gpu)
 {
 #define X(name, bit, ...) | ((switches & (bit)) != 0 ? (uint32_t)WANT_##name : 0)
-	return 0 SESSION_SWITCHES(X);
+	return (0 SESSION_SWITCHES(X)) & (gpu ? UINT32_MAX : (uint32_t)WANT_WITHOUT_GPU);
 #undef X
 }
-#define WANT_SWITCHES want_of_switches(UINT32_MAX)
+#define WANT_SWITCHES want_of_switches(UINT32_MAX, true)
 
 struct ring_layout {
 	uint64_t info, counts, lanes, paths, names, configs, devices, bytes, data, file_bytes;

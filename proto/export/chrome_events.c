@@ -3,6 +3,8 @@
 
 #include <inttypes.h>
 
+#include "op_terms.h"
+
 void chrome_number(struct text *t, uint64_t v)
 {
 	char buf[24];
@@ -106,12 +108,24 @@ void chrome_device_properties(struct chrome *c, const struct timeline_device *d)
 
 /* --- metrics */
 
+static bool is_op_array(const char *name)
+{
+#define X(key)                      \
+	if (strcmp(name, key) == 0) \
+		return true;
+	OP_ARRAYS(X)
+#undef X
+	return false;
+}
+
 void chrome_held(struct text *t, const struct held *h)
 {
 	double f;
 
 	memcpy(&f, &h->bits, sizeof(f));
-	if (h->type == VALUE_STR)
+	if (h->type == VALUE_STR && is_op_array(h->name) && op_is_array(h->text))
+		text_str(t, h->text);
+	else if (h->type == VALUE_STR)
 		text_json(t, h->text);
 	else if (h->type == VALUE_F64)
 		text_json_f64(t, f);

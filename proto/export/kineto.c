@@ -10,13 +10,15 @@
 #include <stdlib.h>
 
 #include "chrome_events.h"
+#include "op_terms.h"
 #include "project.h"
 #include "sorted.h"
 
 #define LANE_MORE \
-	LANES_MAX        /* projections of a lane's further threads stand in lanes from here on */
-#define LAST_DEPTH 255u  /* scopes below it have no projections of their own */
-#define LOOSE_MAX  1024u /* at once; further ones are left out, and counted */
+	LANES_MAX /* projections of a lane's further threads stand in lanes from here on */
+#define NAME_MAX_BYTES 1040
+#define LAST_DEPTH     255u  /* scopes below it have no projections of their own */
+#define LOOSE_MAX      1024u /* at once; further ones are left out, and counted */
 
 struct projection {
 	uint32_t lane;
@@ -79,11 +81,13 @@ static void failed(struct sorted *s)
 
 /* --- names */
 
-static const char *category_of(uint8_t kind)
+static const char *category_of(const struct timeline *w, uint32_t node)
 {
-	return kind == NODE_OP      ? "cpu_op"
-	       : kind == NODE_FRAME ? "python_function"
-				    : "user_annotation";
+	const struct known *k = &w->known[node];
+
+	if (k->kind == NODE_OP || (k->kind == NODE_SCOPE && operator_bytes(k->name) > 0))
+		return "cpu_op";
+	return k->kind == NODE_FRAME ? "python_function" : "user_annotation";
 }
 
 static const char *scope_name(
@@ -231,9 +235,7 @@ static void put_projections(struct sorted *s, const struct instance *x)
 {
 	uint32_t i;
 
-	for (i = 0; i < x->n && x->depth <= LAST_DEPTH &&
-		    category_of(s->w->known[x->node].kind)[0] == 'u';
-		i++)
+	for (i = 0; i < x->n && x->depth <= LAST_DEPTH && category_of(s->w, x->node)[0] == 'u'; i++)
 		put_projection(s, x, &x->at[i]);
 }
 
@@ -383,9 +385,19 @@ static uint64_t scopes_of(struct sorted *s, const struct sorted_op *o)
 
 /* --- scopes */
 
-static void put_values(struct text *t, const struct sorted_scope *x)
+/* Of an operator they stand beside its dimensions, as Kineto has them. */
+static void put_values(struct text *t, const struct sorted_scope *x, const char *op)
 {
-	if (x->values != NULL) {
+	const char *dims = op != NULL ? op_dims(op) : NULL;
+
+	if (dims != NULL) {
+		text_str(t, ",\"" OP_DIMS "\":");
+		text_str(t, dims);
+	}
+	if (x->values != NULL && op != NULL) {
+		text_char(t, ',');
+		text_str(t, x->values);
+	} else if (x->values != NULL) {
 		text_str(t, ",\"metrics\":{");
 		text_str(t, x->values);
 		text_char(t, '}');
@@ -399,6 +411,18 @@ static void put_values(struct text *t, const struct sorted_scope *x)
 	text_str(t, "}}");
 }
 
+/* An operator's name without its dimensions; false: it is none. */
+static bool cut_name(const char *name, char own[static NAME_MAX_BYTES])
+{
+	const size_t n = operator_bytes(name);
+
+	if (n == 0 || n >= NAME_MAX_BYTES)
+		return false;
+	memcpy(own, name, n);
+	own[n] = '\0';
+	return true;
+}
+
 /* Calls of the program are Kineto's runtime rows, each of them once: a launch has its own. */
 static const char *call_category(uint8_t class)
 {
@@ -410,14 +434,15 @@ static void put_scope(struct sorted *s, const struct sorted_scope *x, const stru
 	const struct sorted_thread *th = &s->thread[x->thread];
 	const int64_t pid = s->process[th->process].pid;
 	const bool call = (x->flags & TRACE_CALL) != 0;
-	const char *cat =
-		call ? call_category(x->call.class) : category_of(s->w->known[x->node].kind);
+	const char *cat = call ? call_category(x->call.class) : category_of(s->w, x->node);
 	const bool task = (x->flags & TRACE_SPAN) != 0;
 	struct chrome *c = &kineto(s)->c;
 	struct text *t = &s->w->out;
-	char words[40];
+	char words[40], own[NAME_MAX_BYTES];
+	const char *name = scope_name(s->w, of, words), *op = cut_name(name, own) ? name : NULL;
 
-	chrome_event(c, task ? "b" : "X", cat, scope_name(s->w, of, words), pid,
+	name = op != NULL ? own : name;
+	chrome_event(c, task ? "b" : "X", cat, name, pid,
 		chrome_lane_tid(th->tid, task ? 0 : x->lane), x->begin_ns);
 	text_str(t, task ? ",\"id\":" : ",\"dur\":");
 	if (task)
@@ -427,10 +452,10 @@ static void put_scope(struct sorted *s, const struct sorted_scope *x, const stru
 	text_fmt(t, ",\"args\":{\"External id\":%" PRIu64, of->id);
 	if (call)
 		chrome_call(t, &x->call);
-	put_values(t, x);
+	put_values(t, x, op);
 	if (!task)
 		return;
-	chrome_event(c, "e", cat, scope_name(s->w, of, words), pid, th->tid, x->end_ns);
+	chrome_event(c, "e", cat, name, pid, th->tid, x->end_ns);
 	text_fmt(t, ",\"id\":%" PRIu64 "}", of->id);
 }
 

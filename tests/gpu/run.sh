@@ -35,6 +35,7 @@ device) exec "$PYTHON" "$here/device_check.py" "$dir" "$@" ;;
 others) exec "$PYTHON" "$here/others_check.py" "$dir" "$@" ;;
 sync) exec "$PYTHON" "$here/sync_check.py" "$dir" "$@" ;;
 alloc) exec "$PYTHON" "$here/alloc_check.py" "$dir" "$@" ;;
+ops) exec "$PYTHON" "$here/ops_check.py" "$dir" "$@" ;;
 queue) exec "$PYTHON" "$here/queue_check.py" "$dir" "$@" ;;
 parts) exec "$PYTHON" "$here/parts_check.py" "$dir" "$@" ;;
 bench | overhead | kineto | pages | faults | planted) exec "$PYTHON" "$here/$what.py" "$dir" "$@" ;;

@@ -258,6 +258,12 @@ def _module(name):
     raise NotImplementedError(name)
 
 
+def _ops_wanted(now=False):
+    """A session wants operators. now: they are there when this returns; else they are built meanwhile."""
+    from . import _ops
+    _ops.wanted() if now else _ops.wanted_meanwhile()
+
+
 def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, hook=None, cpu_off=False, switches=None,
           nvtx_domains=None):
     """Starts a session and makes it active; returns its id, an int >= 0.
@@ -272,7 +278,8 @@ def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, 
     hook: None, "triton" (launches are named, and carry metrics, as their launch_metadata says),
         "torch" (names what PyTorch does: see protond.torch), or a hooks.Hook.
     cpu_off: scopes cost less and have no CPU time.
-    switches: what else is recorded, words parted by commas: "sync" (calls that wait for the GPU), "alloc" (memory that the driver gives).
+    switches: what else is recorded, words parted by commas: "sync" (calls that wait for the GPU),
+        "alloc" (memory that the driver gives), "ops" (operators of PyTorch), ...: see docs/options.md.
     nvtx_domains: those whose ranges and marks are in it, parted by commas; "default" is the one without
         a name, "-NAME" all but that. None: all.
 
@@ -296,6 +303,8 @@ def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, 
     path = os.fspath(name) if name is not None else DEFAULT_PROFILE_NAME
     session = _check(_native.start(path or "-", backend, files, data, context, None, cpu_off, autostart, switches, nvtx_domains))
     _native.markers(_nvtx())
+    if _native.ops_wanted():
+        _ops_wanted(now=True)
     new = session not in _sessions
     if new:
         _sessions[session] = _Session(session, path, context, data, str(mode or ""), written)
@@ -689,3 +698,5 @@ if _native.version and sys.platform.startswith("linux"):
     from . import _aio, _threads
     _aio.install()
     _threads.install()
+    _native.ops_install(_ops_wanted)
+    atexit.register(_native.ops_install, None)

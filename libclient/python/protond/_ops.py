@@ -1,220 +1,223 @@
 # SPDX-License-Identifier: MIT
-"""Operator detail: a scope for each ATen operator, with what it was called with, on every thread.
+"""Operators of PyTorch: builds what sees them (ops.cpp), once for each torch, and loads it.
 
-A TorchDispatchMode sees each operator below autograd with its arguments, in the backward's threads
-too, and needs no link with libtorch. The price is the mode's own: some microseconds an operator.
-docs/python.md has what the other ways cost (TorchFunctionMode, emit_nvtx, sys.setprofile) and why
-this one was taken. Keys are those of Kineto's traces; a tree keeps the last value of each.
+torch's RecordFunction is C++, so what listens to it must be built for the torch at hand. It is built
+here, with the user's compiler, into the user's cache; a lock keeps all ranks of a machine but one from
+building too. Why there are no operators is said once, in a line, and the program goes on.
 """
+import ctypes
+import fcntl
+import hashlib
+import os
+import platform
+import shutil
+import stat
+import subprocess
 import sys
+import tempfile
 import threading
+import time
 
-from . import _api
+from . import _api, _options, _watch
 
 _native = _api._native
-_push, _pop, _metrics = _native.push, _native.pop, _native.metrics
-
-# Kineto's names of types.
-_TYPES = {
-    "float32": "float", "float64": "double", "float16": "c10::Half", "bfloat16": "c10::BFloat16",
-    "int8": "signed char", "uint8": "unsigned char", "int16": "short int", "int32": "int",
-    "int64": "long int", "bool": "bool", "complex64": "c10::complex<float>",
-    "complex128": "c10::complex<double>", "float8_e4m3fn": "c10::Float8_e4m3fn", "float8_e5m2": "c10::Float8_e5m2",
-}
-_NAMES_MAX = 65536
-_TEXT_MAX = 1024
-_STACK_MAX = 64
+_HERE = os.path.dirname(os.path.abspath(__file__))
+_SOURCES = ("ops.cpp", "ops_calls.h", "ops_flops.h")
+_BUILD_S = 600
+# The bits of enum ops_detail.
+_DETAILS = {"torch_shapes": 1, "torch_dtypes": 2, "torch_strides": 4, "torch_scalars": 8, "torch_kwargs": 16,
+            "torch_stack": 32, "torch_sequence": 64, "torch_flops": 128}
 
 
-def _name(func):
-    """aten.mm.default -> aten::mm"""
-    packet = str(getattr(func, "overloadpacket", func))
-    return packet.replace(".", "::", 1)
+class Lacking(Exception):
+    """There are no operators; the text says why, and what helps."""
 
 
-def _is_tensors(value, tensor):
-    return isinstance(value, (tuple, list)) and len(value) > 0 and isinstance(value[0], tensor)
+# --- the cache ----------------------------------------------------------------------------------
 
-
-def _dims(value, tensor):
-    if isinstance(value, tensor):
-        return list(value.shape)
-    if _is_tensors(value, tensor):
-        return [list(v.shape) for v in value if isinstance(v, tensor)]
-    return []
-
-
-def _strides(value, tensor):
-    if isinstance(value, tensor):
-        return list(value.stride())
-    if _is_tensors(value, tensor):
-        return [list(v.stride()) for v in value if isinstance(v, tensor)]
-    return []
-
-
-def _type(value, tensor):
-    if isinstance(value, tensor):
-        dtype = str(value.dtype).rpartition(".")[2]
-        return _TYPES.get(dtype, dtype)
-    if _is_tensors(value, tensor):
-        return "TensorList"
-    if isinstance(value, (tuple, list)):
-        return "ScalarList"
-    return "" if value is None else "Scalar"
-
-
-def _concrete(value, tensor):
-    return "" if isinstance(value, tensor) or _is_tensors(value, tensor) else str(value)
-
-
-def _stack():
-    """FILE:LINE@FUNCTION, outermost first, without torch's frames and ours."""
-    frame, lines = sys._getframe(2), []
-    while frame is not None and len(lines) < _STACK_MAX:
-        code = frame.f_code
-        if not frame.f_globals.get("__name__", "").startswith(("torch", "protond")):
-            lines.append(f"{code.co_filename}:{frame.f_lineno}@{code.co_name}")
-        frame = frame.f_back
-    return ";".join(reversed(lines))
-
-
-# --- work of an operator ------------------------------------------------------------------------
-
-def _matmul(shapes):
-    """2 x rows x inner x columns, over the batch."""
-    a, b = shapes[-2], shapes[-1]
-    batch = a[0] if len(a) == 3 else 1
-    return 2 * batch * a[-2] * a[-1] * b[-1]
-
-
-_OLD_FLOPS = {"aten::mm": _matmul, "aten::addmm": _matmul, "aten::bmm": _matmul, "aten::baddbmm": _matmul}
-
-
-def _registry():
-    """torch's own formulas by operator (2.1 and later), else none."""
+def cache():
+    """The directory of what was built: ours alone, for it is loaded into programs."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    if not os.path.isabs(base):
+        raise Lacking(f"the cache {base!r} is no absolute path: set XDG_CACHE_HOME to a directory that you can write to")
+    path = os.path.join(base, "protond")
     try:
-        from torch.utils.flop_counter import flop_registry
-    except ImportError:
-        return {}
-    return flop_registry
+        os.makedirs(base, mode=0o700, exist_ok=True)
+        for path in (path, os.path.join(path, "ops")):
+            if not os.path.lexists(path):
+                try:
+                    os.mkdir(path, 0o700)
+                except FileExistsError:
+                    pass  # another rank's
+            _check(path, os.lstat(path), stat.S_ISDIR)
+    except OSError as e:
+        raise Lacking(f"{path}: {e.strerror}: set XDG_CACHE_HOME to a directory that you can write to") from None
+    return path
 
 
-class _Work:
-    """flops{8,16,32,64} and bytes of the operators that torch's flop counter counts."""
+def _check(path, s, is_kind):
+    if not is_kind(s.st_mode) or s.st_uid != os.geteuid() or s.st_mode & 0o022:
+        raise Lacking(f"{path} is not yours alone, so nothing is loaded from there: remove it, or set XDG_CACHE_HOME")
 
-    def __init__(self, torch):
-        self.tensor = torch.Tensor
-        self.registry = _registry()
 
-    def of(self, func, name, args, kwargs, out):
-        formula = self.registry.get(getattr(func, "overloadpacket", None))
-        if formula is not None:
-            flops = formula(*args, **kwargs, out_val=out)
-        elif not self.registry and name in _OLD_FLOPS:
-            flops = _OLD_FLOPS[name]([a.shape for a in args if isinstance(a, self.tensor)])
-        else:
+def _key(torch):
+    """What a build depends on."""
+    h = hashlib.sha256()
+    for name in _SOURCES:
+        with open(os.path.join(_HERE, name), "rb") as file:
+            h.update(file.read())
+    for fact in (torch.__version__, getattr(torch.version, "git_version", ""), _abi(torch), _folder(torch),
+                 sys.version_info[:2], platform.machine()):
+        h.update(repr(fact).encode() + b"\0")
+    return h.hexdigest()[:24]
+
+
+def _abi(torch):
+    return int(getattr(torch._C, "_GLIBCXX_USE_CXX11_ABI", True))
+
+
+def _folder(torch):
+    return os.path.dirname(os.path.abspath(torch.__file__))
+
+
+# --- building -----------------------------------------------------------------------------------
+
+def _compiler():
+    for name in filter(None, (os.environ.get("CXX"), "c++", "g++", "clang++")):
+        words = name.split()
+        if words and shutil.which(words[0]):
+            return words
+    raise Lacking("no C++ compiler is here (CXX, c++, g++, clang++): install one, such as g++")
+
+
+def _headers(torch):
+    """Folders to search; Debian's torch has its headers where the compiler looks anyway."""
+    own = os.path.join(_folder(torch), "include")
+    for folder in (own, "/usr/include"):
+        if os.path.exists(os.path.join(folder, "ATen/record_function.h")):
+            return [folder] if folder == own else []
+    raise Lacking(f"torch {torch.__version__} came without its headers (ATen/record_function.h): "
+                  "install them, on Debian by libtorch-dev")
+
+
+def _command(torch, target, standard):
+    lib = os.path.join(_folder(torch), "lib")
+    return [*_compiler(), "-O2", "-DNDEBUG", "-fPIC", "-shared", f"-std=c++{standard}", "-fvisibility=hidden", "-w",
+            f"-D_GLIBCXX_USE_CXX11_ABI={_abi(torch)}", *(f"-isystem{d}" for d in _headers(torch)),
+            "-o", target, os.path.join(_HERE, "ops.cpp"), f"-L{lib}", "-ltorch_cpu", "-lc10"]
+
+
+def _compile(torch, target):
+    """None, or the first error of the compiler."""
+    env = {k: v for k, v in os.environ.items() if k != "LD_PRELOAD" and not k.startswith(("PROTOND_", "CUDA_INJECTION"))}
+    env.update(PROTOND_DISABLE="1", LC_ALL="C")  # the compiler is no job to record
+    for standard in (17, 20):
+        try:
+            r = subprocess.run(_command(torch, target, standard), env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                               stderr=subprocess.STDOUT, timeout=_BUILD_S, check=False)
+        except subprocess.TimeoutExpired:
+            return f"the compiler took more than {_BUILD_S} s"
+        except OSError as e:
+            return f"the compiler does not run: {e}"
+        if r.returncode == 0:
             return None
-        tensors = [a for a in args if isinstance(a, self.tensor)]
-        outs = [o for o in (out if isinstance(out, (tuple, list)) else (out,)) if isinstance(o, self.tensor)]
-        width = 8 * tensors[0].element_size() if tensors else 32
-        return {f"flops{width}": flops,
-                "bytes": sum(t.numel() * t.element_size() for t in tensors + outs)}
+        lines = r.stdout.decode(errors="replace").splitlines()
+        said = next((one for one in lines if "error" in one), lines[-1] if lines else f"status {r.returncode}")
+        if "C++20" not in r.stdout.decode(errors="replace"):
+            break
+    return said.strip()[:300]
 
 
-# --- the mode -----------------------------------------------------------------------------------
-
-def _make_mode(torch, options):
-    from torch.utils._python_dispatch import TorchDispatchMode
-    tensor = torch.Tensor
-    shapes, types, strides = options["shapes"], options["dtypes"], options["strides"]
-    scalars, keywords, stack, sequence = (options["scalars"], options["kwargs"], options["stack"],
-                                          options["sequence"])
-    work = _Work(torch) if options["flops"] else None
-    detail = types or strides or scalars or keywords or stack or sequence
-    names, ids = {}, {}
-
-    def describe(args, kwargs):
-        found = {}
-        if types:
-            found["Input type (pty)"] = str([_type(a, tensor) for a in args])[:_TEXT_MAX]
-        if strides:
-            found["Input Strides (pty)"] = str([_strides(a, tensor) for a in args])[:_TEXT_MAX]
-        if scalars:
-            found["Concrete Inputs (pty)"] = str([_concrete(a, tensor) for a in args])[:_TEXT_MAX]
-        if keywords and kwargs:
-            found["kwinputs (pty)"] = str({k: _concrete(v, tensor) or _type(v, tensor)
-                                           for k, v in kwargs.items()})[:_TEXT_MAX]
-        if stack:
-            found["Call stack (pty)"] = _stack()[:_TEXT_MAX]
-        if sequence:
-            number = _sequence(torch)
-            if number is not None:
-                found["Sequence number (pty)"] = number
-        return found
-
-    def scope_of(func, args):
-        name = names.get(func)
-        if name is None:
-            name = names[func] = _name(func)
-        if not shapes:
-            return name, name
-        dims = str([_dims(a, tensor) for a in args])
-        key = (name, dims)
-        found = ids.get(key)
-        if found is None:
-            if len(ids) >= _NAMES_MAX:
-                ids.clear()
-            found = ids[key] = f"{name} {dims}"
-        return name, found
-
-    class Operators(TorchDispatchMode):
-        def __torch_dispatch__(self, func, types_, args=(), kwargs=None):
-            kwargs = kwargs or {}
-            name, scope = scope_of(func, args)
-            _push(scope)
-            try:
-                if detail:
-                    _metrics(describe(args, kwargs))
-                out = func(*args, **kwargs)
-                if work is not None:
-                    found = work.of(func, name, args, kwargs, out)
-                    if found is not None:
-                        _metrics(found)
-                return out
-            finally:
-                _pop(scope)
-
-    return Operators()
+def _build(torch, folder, path):
+    """Under the lock. What failed a moment ago, for another rank, is not tried again."""
+    came, failed = time.time(), path + ".failed"
+    fd = os.open(os.path.join(folder, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX)
+        except OSError:
+            pass  # a file system without locks: each builds, and the last one's stays
+        if os.path.lexists(path):
+            return
+        if os.path.lexists(failed) and os.lstat(failed).st_mtime >= came:
+            with open(failed, encoding="utf-8", errors="replace") as file:
+                raise Lacking(file.read(1000))
+        _compiler(), _headers(torch)
+        sys.stderr.write(f"protond: what sees operators is built for torch {torch.__version__}, once: {path}\n")
+        made, target = tempfile.mkstemp(suffix=".so", dir=folder)
+        os.close(made)
+        try:
+            said = _compile(torch, target)
+            if said is None:
+                os.chmod(target, 0o700)
+                os.replace(target, path)
+                return
+        finally:
+            if os.path.lexists(target):
+                os.unlink(target)
+        words = f"what sees them does not build for torch {torch.__version__}: {said}"
+        with open(failed, "w", encoding="utf-8") as file:
+            file.write(words)
+        raise Lacking(words)
+    finally:
+        os.close(fd)
 
 
-def _sequence(torch):
-    """The number that ties a forward operator to the backward node that differentiates it."""
-    node = getattr(torch._C, "_current_autograd_node", None)
-    node = node() if node is not None else None
-    if node is not None:
-        return node._sequence_nr()
-    number = getattr(torch.autograd, "_get_sequence_nr", None)
-    return number() - 1 if number is not None else None
+def built(torch):
+    """The path of what was built for this torch, now or before."""
+    folder = cache()
+    path = os.path.join(folder, f"ops-{torch.__version__.replace(os.sep, '_')}-{_key(torch)}.so")
+    try:
+        if not os.path.lexists(path):
+            _build(torch, folder, path)
+        _check(path, os.lstat(path), stat.S_ISREG)
+    except OSError as e:
+        raise Lacking(f"{path}: {e.strerror}: set XDG_CACHE_HOME to a directory that you can write to") from None
+    return path
 
 
-class _Threads(threading.local):
-    mode = None
+# --- loading ------------------------------------------------------------------------------------
+
+_lock = threading.Lock()
+_tried = False
 
 
-_threads = _Threads()
-_options = None
-_torch = None
+def _load(torch):
+    lib = ctypes.CDLL(built(torch))
+    lib.protond_ops_open.restype = ctypes.c_char_p
+    calls, options = _native.ops_calls(), _options.current()
+    details = sum(bit for name, bit in _DETAILS.items() if options[name])
+    why = lib.protond_ops_open(calls, ctypes.c_uint64(len(calls)), ctypes.c_uint32(details),
+                               os.path.join(_folder(torch), "").encode(errors="surrogateescape"),
+                               os.path.join(_HERE, "").encode(errors="surrogateescape"))
+    if why is not None:
+        raise Lacking(why.decode())
+    _native.ops_loaded(ctypes.cast(lib.protond_ops_turn, ctypes.c_void_p).value, options["torch_ops"])
 
 
-def enable(torch, options):
-    """Operators have scopes from now on, on this thread and on each that runs a module."""
-    global _options, _torch
-    _torch, _options = torch, dict(options)
-    here()
+def load(torch):
+    """Operators are scopes from now on, while a session wants them."""
+    global _tried
+    with _lock:
+        if _tried:
+            return
+        _tried = True
+        try:
+            _load(torch)
+        except Lacking as e:
+            sys.stderr.write(f"protond: operators are not recorded: {e}\n")
+        except (OSError, AttributeError, ValueError) as e:
+            sys.stderr.write(f"protond: operators are not recorded: what was built for torch {torch.__version__} cannot be loaded: {e}\n")
 
 
-def here():
-    """On the calling thread; autograd's threads have the mode of whoever called backward()."""
-    if _options is not None and _threads.mode is None:
-        _threads.mode = _make_mode(_torch, _options)
-        _threads.mode.__enter__()
+def wanted():
+    """A session of this process wants them, and waits: they are there when this returns, if torch is."""
+    _watch.when_imported("torch", load)
+
+
+def wanted_meanwhile():
+    """Somebody switched them on. The program goes on while they are built."""
+    if "torch" in sys.modules:
+        threading.Thread(target=wanted, name="protond operators", daemon=True).start()
+    else:
+        wanted()

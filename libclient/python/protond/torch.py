@@ -263,8 +263,6 @@ def _first_module(module):
     """Before the outermost module of this thread."""
     trains = sys.modules["torch"].is_grad_enabled() and _optimizers > 0 and module.training
     _step_sign(ends_only=not trains)
-    if "protond._ops" in sys.modules:
-        sys.modules["protond._ops"].here()  # this thread may have none yet
 
 
 def _patch_modules(torch):
@@ -368,10 +366,9 @@ def _patch_profiler(torch):
 
 
 def _patch_operators(torch):
-    switches = {name[6:]: on for name, on in _set.items() if name.startswith("torch_")}
-    if any(switches[name] for name in _DETAILS):
+    if _set["torch_ops"] or _native.ops_wanted():
         from . import _ops
-        _ops.enable(torch, switches)
+        _ops.load(torch)
 
 
 class _Stepping:
@@ -584,7 +581,6 @@ def _patch_graphs(torch):
         graph.replay = _scoped(graph.replay, "CUDAGraph.replay")
 
 
-_DETAILS = ("ops", "shapes", "dtypes", "strides", "scalars", "kwargs", "stack", "sequence", "flops")
 _PATCHES = (_patch_modules, _patch_autograd, _patch_profiler, _patch_operators, _patch_optimizers, _patch_loaders,
             _patch_collectives, _patch_graphs)
 

@@ -1,0 +1,720 @@
+/* SPDX-License-Identifier: MIT. ops.cpp: PyTorch's operators as scopes, by torch's RecordFunction:
+ * what Kineto sees, under Kineto's names. Built by _ops.py on the user's machine, for his torch
+ * (1.13 and later); it needs libtorch's headers, and of protond only ops_calls.h.
+ *
+ * With names alone an operator costs a look into a table by the address of its name. With shapes and
+ * the like what is recorded is hashed, and only what is new is written out and interned: no memory
+ * is had but a thread's tables, once. Two calls that differ are taken for one where 64 bits agree. */
+#include <ATen/core/function_schema.h>
+#include <ATen/record_function.h>
+
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <sstream>
+#include <string>
+#include <unordered_map>
+
+#include "ops_calls.h"
+#include "ops_flops.h"
+
+#define EXPORT      extern "C" __attribute__((visibility("default")))
+#define likely(x)   __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+namespace
+{
+
+constexpr uint32_t FRAMES = 192, NAMES = 512, CALLS = 2048, WAYS = 4;
+constexpr uint32_t NAME_KEPT = 100, TEXT_MAX = 1000, STACK_CAP = 64;
+constexpr uint64_t LIST_MAX = 30; /* longer ones have no values: Kineto's */
+constexpr int64_t TEXTS_MAX = 24576, TEXT_BYTES_MAX = 2 << 20; /* new ones, by all threads */
+constexpr char EVALUATES[] = "autograd::engine::evaluate_function: ";
+
+/* --- state --------------------------------------------------------------------------------------- */
+
+struct frame {
+	const at::RecordFunction *fn;
+	uint32_t depth; /* of scopes, before it */
+	bool evaluates; /* a node of autograd, which says next who it is */
+};
+
+struct known_name {
+	const char *at; /* NULL: free */
+	uint32_t id;
+	enum work work;
+	bool evaluates;
+	char text[NAME_KEPT];
+};
+
+/* What is recorded of a call; a name's id, 0: nothing. */
+struct known_call {
+	uint64_t key; /* 0: free */
+	uint32_t scope, types, strides, scalars, kwargs;
+	uint32_t flops_metric;
+	int64_t flops, bytes;
+};
+
+struct thread_state {
+	uint32_t n, deep; /* frames; and operators for which there was no frame */
+	struct frame frame[FRAMES];
+	struct known_name name[NAMES];
+	struct known_call call[]; /* CALLS, where details are wanted */
+};
+
+struct ops_calls calls;
+uint32_t details;
+char folders[2][1024]; /* frames of code below these are left out */
+uint32_t m_types, m_strides, m_scalars, m_kwargs, m_stack, m_sequence, m_forward, m_id, m_bytes;
+uint32_t m_flops[4], more;
+std::atomic<int64_t> texts_left{TEXTS_MAX}, text_bytes_left{TEXT_BYTES_MAX};
+std::atomic<uint32_t> newest_text{0};
+pthread_key_t thread_key;
+
+__attribute__((tls_model("initial-exec"))) thread_local struct thread_state *self;
+
+constexpr uint32_t INPUTS =
+	OPS_SHAPES | OPS_DTYPES | OPS_STRIDES | OPS_SCALARS | OPS_KWARGS | OPS_FLOPS;
+
+void leave_thread(void *p)
+{
+	self = NULL;
+	free(p);
+}
+
+__attribute__((cold, noinline)) struct thread_state *enter_thread()
+{
+	const size_t bytes = sizeof(struct thread_state) +
+			     ((details & INPUTS) != 0 ? CALLS * sizeof(struct known_call) : 0);
+
+	self = static_cast<struct thread_state *>(calloc(1, bytes));
+	if (self != NULL && pthread_setspecific(thread_key, self) != 0) {
+		free(self);
+		self = NULL;
+	}
+	return self;
+}
+
+/* --- names -------------------------------------------------------------------------------------- */
+
+uint64_t mix(uint64_t h, uint64_t v)
+{
+	h = (h ^ v) * 0x9e3779b97f4a7c15ull;
+	return h ^ h >> 32;
+}
+
+void read_name(struct known_name *k, const char *text)
+{
+	const size_t n = strlen(text);
+
+	k->at = text;
+	k->id = calls.name(text, n < INT32_MAX ? (uint32_t)n : INT32_MAX);
+	k->evaluates = strncmp(text, EVALUATES, sizeof(EVALUATES) - 1) == 0;
+	k->work = NO_WORK;
+	for (const struct work_name &w : works)
+		if (strcmp(w.name, text) == 0)
+			k->work = w.work;
+	if (n < sizeof(k->text))
+		memcpy(k->text, text, n + 1);
+	else
+		k->at = NULL;
+}
+
+/* An operator's name lies where it lies for ever; those of autograd and of the program come and go, so
+ * the text is compared too. */
+struct known_name *name_of(struct thread_state *t, const char *text)
+{
+	struct known_name *k = &t->name[mix(0, reinterpret_cast<uintptr_t>(text)) % NAMES];
+
+	if (unlikely(k->at != text || strcmp(k->text, text) != 0))
+		read_name(k, text);
+	return k;
+}
+
+/* --- texts -------------------------------------------------------------------------------------- */
+
+struct words {
+	uint32_t n;
+	bool cut;
+	char s[TEXT_MAX + 1];
+};
+
+void put_bytes(struct words *w, const char *s, size_t n)
+{
+	if (w->cut || n > TEXT_MAX - w->n) {
+		w->cut = true;
+		return;
+	}
+	memcpy(w->s + w->n, s, n);
+	w->n += (uint32_t)n;
+}
+
+void put(struct words *w, const char *s)
+{
+	put_bytes(w, s, strlen(s));
+}
+
+void put_number(struct words *w, int64_t v)
+{
+	char s[24];
+
+	put_bytes(w, s, (size_t)snprintf(s, sizeof(s), "%lld", (long long)v));
+}
+
+/* In JSON, in quotes; Kineto's texts hold nothing that needs more. */
+void put_quoted(struct words *w, const char *s, size_t n)
+{
+	char one[8];
+
+	put(w, "\"");
+	for (size_t i = 0; i < n; i++) {
+		const unsigned char c = (unsigned char)s[i];
+
+		if (c == '"' || c == '\\' || c < 0x20)
+			put_bytes(w, one, (size_t)snprintf(one, sizeof(one), "\\u%04x", c));
+		else
+			put_bytes(w, s + i, 1);
+	}
+	put(w, "\"");
+}
+
+/* Programs without end of new shapes must leave room for others' names. */
+uint32_t intern(struct words *w)
+{
+	uint32_t id, newest;
+
+	if (w->cut) {
+		w->cut = false;
+		w->n = w->n < TEXT_MAX - 4 ? w->n : TEXT_MAX - 4;
+		put(w, " ...");
+	}
+	if (texts_left.load(std::memory_order_relaxed) <= 0 ||
+		text_bytes_left.load(std::memory_order_relaxed) <= 0)
+		return more;
+	id = calls.name(w->s, w->n);
+	newest = newest_text.load(std::memory_order_relaxed);
+	if (id > newest) {
+		newest_text.store(id, std::memory_order_relaxed);
+		texts_left.fetch_sub(1, std::memory_order_relaxed);
+		text_bytes_left.fetch_sub(w->n, std::memory_order_relaxed);
+	}
+	return id;
+}
+
+/* --- inputs ------------------------------------------------------------------------------------- */
+
+bool has_strides(const at::Tensor &t)
+{
+	return t.layout() == at::kStrided;
+}
+
+/* A list of plain values that is not long. */
+bool is_plain_list(const c10::IValue &v)
+{
+	return v.isList() && v.toListRef().size() <= LIST_MAX &&
+	       (v.toListRef().empty() || v.toListRef()[0].isScalar());
+}
+
+uint64_t mix_tensor(uint64_t h, const at::Tensor &t)
+{
+	if (!has_sizes(t))
+		return mix(h, 1);
+	h = mix(h, 2 + ((uint64_t)t.dim() << 8) + ((uint64_t)t.scalar_type() << 32));
+	for (const int64_t d : t.sizes())
+		h = mix(h, (uint64_t)d);
+	if ((details & OPS_STRIDES) != 0 && has_strides(t))
+		for (const int64_t d : t.strides())
+			h = mix(h, (uint64_t)d);
+	return h;
+}
+
+uint64_t mix_scalar(uint64_t h, const c10::IValue &v)
+{
+	uint64_t bits = 0;
+	double d;
+
+	if (v.isInt())
+		return mix(h, (uint64_t)v.toInt());
+	if (v.isBool())
+		return mix(h, v.toBool() ? 4 : 5);
+	if (!v.isDouble())
+		return mix(h, 6); /* complex numbers, and sizes that are symbols */
+	d = v.toDouble();
+	memcpy(&bits, &d, sizeof(bits));
+	return mix(h, bits);
+}
+
+uint64_t mix_value(uint64_t h, const c10::IValue &v, bool plain)
+{
+	if (v.isTensor())
+		return mix_tensor(h, v.toTensor());
+	if (v.isScalar())
+		return plain ? mix_scalar(mix(h, 7), v) : mix(h, 7);
+	if (v.isTensorList()) {
+		h = mix(h, 8);
+		for (const c10::IValue &one : v.toListRef())
+			h = mix_tensor(h, one.toTensor());
+		return h;
+	}
+	if (!is_plain_list(v))
+		return mix(h, 9 + (uint64_t)v.isNone());
+	h = mix(h, 11);
+	if (plain)
+		for (const c10::IValue &one : v.toListRef())
+			h = mix_scalar(h, one);
+	return h;
+}
+
+void put_sizes(struct words *w, const at::Tensor &t, bool strides)
+{
+	const char *between = "";
+
+	put(w, "[");
+	if (has_sizes(t) && (!strides || has_strides(t)))
+		for (const int64_t d : strides ? t.strides() : t.sizes()) {
+			put(w, between);
+			put_number(w, d);
+			between = ", ";
+		}
+	put(w, "]");
+}
+
+void put_dims(struct words *w, values inputs, bool strides)
+{
+	const char *between = "";
+
+	put(w, "[");
+	for (const c10::IValue &v : inputs) {
+		put(w, between);
+		between = ", ";
+		if (v.isTensor()) {
+			put_sizes(w, v.toTensor(), strides);
+			continue;
+		}
+		put(w, "[");
+		if (v.isTensorList()) {
+			const char *inner = "";
+
+			for (const c10::IValue &one : v.toListRef()) {
+				put(w, inner);
+				put_sizes(w, one.toTensor(), strides);
+				inner = ", ";
+			}
+		}
+		put(w, "]");
+	}
+	put(w, "]");
+}
+
+void put_types(struct words *w, values inputs)
+{
+	const char *between = "";
+
+	put(w, "[");
+	for (const c10::IValue &v : inputs) {
+		put(w, between);
+		between = ", ";
+		if (v.isTensor() && has_sizes(v.toTensor())) {
+			const auto type = v.toTensor().dtype().name();
+
+			put_quoted(w, type.data(), type.size());
+			continue;
+		}
+		put(w, v.isTensor()        ? "\"\""
+			: v.isScalar()     ? "\"Scalar\""
+			: v.isTensorList() ? "\"TensorList\""
+			: is_plain_list(v) ? "\"ScalarList\""
+					   : "\"\"");
+	}
+	put(w, "]");
+}
+
+void put_value(struct words *w, const c10::IValue &v)
+{
+	std::ostringstream s;
+
+	s << v;
+	put_quoted(w, s.str().data(), s.str().size());
+}
+
+bool has_value(const c10::IValue &v)
+{
+	return v.isScalar() || (!v.isTensorList() && is_plain_list(v));
+}
+
+void put_values(struct words *w, values inputs)
+{
+	const char *between = "";
+
+	put(w, "[");
+	for (const c10::IValue &v : inputs) {
+		put(w, between);
+		between = ", ";
+		if (has_value(v))
+			put_value(w, v);
+		else
+			put(w, "\"\"");
+	}
+	put(w, "]");
+}
+
+/* What is no tensor, by its name in the operator's schema; false: it has none. */
+bool put_named(struct words *w, const at::RecordFunction &fn, values inputs)
+{
+	const auto schema = fn.operator_schema();
+	const char *between = "";
+	size_t i = 0;
+
+	if (!schema)
+		return false;
+	put(w, "{");
+	for (const auto &argument : schema->arguments()) {
+		if (i >= inputs.size())
+			break;
+		const c10::IValue &v = inputs[i++];
+
+		if (!has_value(v) && !v.isString())
+			continue;
+		put(w, between);
+		between = ", ";
+		put_quoted(w, argument.name().data(), argument.name().size());
+		put(w, ": ");
+		put_value(w, v);
+	}
+	put(w, "}");
+	return w->n > 2;
+}
+
+void read_work(struct known_call *c, enum work work, values in)
+{
+	double out, bytes = 0;
+	const double flops = flops_of(work, in, &out);
+	size_t width;
+
+	if (flops <= 0 || flops > 9e18)
+		return;
+	width = in[0].toTensor().element_size();
+	for (const c10::IValue &v : in)
+		if (v.isTensor() && has_sizes(v.toTensor()))
+			bytes += (double)v.toTensor().numel() * (double)v.toTensor().element_size();
+	bytes += out * (double)width;
+	c->flops = (int64_t)flops;
+	c->bytes = bytes < 9e18 ? (int64_t)bytes : 0;
+	c->flops_metric = m_flops[width <= 1 ? 0 : width == 2 ? 1 : width == 4 ? 2 : 3];
+}
+
+/* --- calls -------------------------------------------------------------------------------------- */
+
+__attribute__((cold, noinline)) void read_call(struct known_call *c, uint64_t key,
+	const struct known_name *k, const char *name, const at::RecordFunction &fn)
+{
+	const values in = fn.inputs();
+	struct words w;
+
+	memset(c, 0, sizeof(*c));
+	c->scope = k->id;
+	if (in.empty()) {
+		c->key = key;
+		return;
+	}
+#define TEXT(bit, to, ...)            \
+	if ((details & (bit)) != 0) { \
+		w.n = 0;              \
+		w.cut = false;        \
+		__VA_ARGS__;          \
+		(to) = intern(&w);    \
+	}
+	TEXT(OPS_SHAPES, c->scope, put(&w, name), put(&w, " "), put_dims(&w, in, false))
+	TEXT(OPS_DTYPES, c->types, put_types(&w, in))
+	TEXT(OPS_STRIDES, c->strides, put_dims(&w, in, true))
+	TEXT(OPS_SCALARS, c->scalars, put_values(&w, in))
+	TEXT(OPS_KWARGS, c->kwargs, if (!put_named(&w, fn, in)) w.n = 0)
+#undef TEXT
+	if ((details & OPS_KWARGS) != 0 && w.n == 0)
+		c->kwargs = 0;
+	if ((details & OPS_FLOPS) != 0 && k->work != NO_WORK)
+		read_work(c, k->work, in);
+	c->key = key; /* last: what throws is none */
+}
+
+const struct known_call *call_of(struct thread_state *t, const struct known_name *k,
+	const char *name, const at::RecordFunction &fn)
+{
+	const bool plain = (details & (OPS_SCALARS | OPS_KWARGS)) != 0 || k->work == CONV ||
+			   k->work == CONV_BACKWARD;
+	uint64_t h = mix(1, k->id);
+	struct known_call *c, *set;
+
+	for (const c10::IValue &v : fn.inputs())
+		h = mix_value(h, v, plain);
+	h |= 1;
+	set = &t->call[(h >> 40) % (CALLS / WAYS) * WAYS];
+	for (c = set; c < set + WAYS; c++)
+		if (likely(c->key == h))
+			return c;
+	for (c = set; c < set + WAYS && c->key != 0; c++)
+		;
+	if (c == set + WAYS)
+		c = set + (h >> 20) % WAYS;
+	read_call(c, h, k, name, fn);
+	return c;
+}
+
+/* --- what is recorded of one -------------------------------------------------------------------- */
+
+bool below(const char *text, uint32_t n, const char *folder)
+{
+	const size_t f = strlen(folder);
+
+	return f > 0 && n > f && memcmp(text, folder, f) == 0;
+}
+
+/* FILE:LINE@FUNCTION, outermost first, without torch's frames and ours. */
+void put_stack()
+{
+	uint32_t name[255], n = calls.stack(name, sizeof(name) / sizeof(*name)), bytes, kept = 0, i;
+	const char *text[STACK_CAP];
+	uint32_t length[STACK_CAP];
+	struct words w;
+
+	for (i = 0; i < n && kept < STACK_CAP; i++) {
+		text[kept] = calls.text(name[i], &bytes);
+		length[kept] = bytes;
+		if (!below(text[kept], bytes, folders[0]) && !below(text[kept], bytes, folders[1]))
+			kept++;
+	}
+	if (kept == 0)
+		return;
+	w.n = 0;
+	w.cut = false;
+	while (kept-- > 0) {
+		put_bytes(&w, text[kept], length[kept]);
+		put(&w, kept > 0 ? ";" : "");
+	}
+	calls.put_name(m_stack, intern(&w));
+}
+
+void put_sequence(const at::RecordFunction &fn)
+{
+	if (fn.seqNr() < 0)
+		return;
+	calls.put_i64(m_sequence, fn.seqNr());
+	calls.put_i64(m_forward, (int64_t)fn.forwardThreadId());
+}
+
+/* Arguments by name of what is no operator: torch 2.2 and later. */
+template <typename F> auto named_inputs(const F &fn, int) -> decltype(fn.kwinputs())
+{
+	return fn.kwinputs();
+}
+
+template <typename F> std::unordered_map<std::string, c10::IValue> named_inputs(const F &, long)
+{
+	return {};
+}
+
+void put_named_inputs(const at::RecordFunction &fn)
+{
+	struct words w;
+
+	for (const auto &one : named_inputs(fn, 0)) {
+		const uint32_t metric = calls.metric((one.first + " (pty)").c_str());
+
+		w.n = 0;
+		w.cut = false;
+		if (one.second.isInt()) {
+			calls.put_i64(metric, one.second.toInt());
+			continue;
+		}
+		if (one.second.isString()) {
+			put_bytes(&w, one.second.toStringRef().data(),
+				one.second.toStringRef().size());
+		} else {
+			std::ostringstream s;
+
+			s << one.second;
+			put_bytes(&w, s.str().data(), s.str().size());
+		}
+		calls.put_name(metric, intern(&w));
+	}
+}
+
+void put_call(const struct known_call *c)
+{
+	if (c->types != 0)
+		calls.put_name(m_types, c->types);
+	if (c->strides != 0)
+		calls.put_name(m_strides, c->strides);
+	if (c->scalars != 0)
+		calls.put_name(m_scalars, c->scalars);
+	if (c->kwargs != 0)
+		calls.put_name(m_kwargs, c->kwargs);
+	if (c->flops_metric != 0) {
+		calls.put_i64(c->flops_metric, c->flops);
+		calls.put_i64(m_bytes, c->bytes);
+	}
+}
+
+__attribute__((noinline)) void enter_with_details(struct thread_state *t,
+	const struct known_name *k, const char *name, const at::RecordFunction &fn)
+{
+	const struct known_call *c = NULL;
+
+	if ((details & OPS_SEQUENCE) != 0 && fn.scope() == at::RecordScope::BACKWARD_FUNCTION &&
+		t->n > 1 && t->frame[t->n - 2].evaluates)
+		put_sequence(fn); /* of what it stands in, too: Kineto's rule */
+	if ((details & INPUTS) != 0)
+		c = call_of(t, k, name, fn);
+	calls.enter(c != NULL ? c->scope : k->id);
+	if (c != NULL)
+		put_call(c);
+	if ((details & OPS_KWARGS) != 0)
+		put_named_inputs(fn);
+	if ((details & OPS_SEQUENCE) != 0) {
+		put_sequence(fn);
+		calls.put_i64(m_id, (int64_t)fn.handle());
+	}
+	if ((details & OPS_STACK) != 0 && fn.scope() != at::RecordScope::BACKWARD_FUNCTION)
+		put_stack();
+}
+
+/* --- torch's calls ------------------------------------------------------------------------------ */
+
+/* What ends on any thread (collectives): a span. */
+struct span : at::ObserverContext {
+	uint64_t context, begin;
+};
+
+__attribute__((cold, noinline)) std::unique_ptr<at::ObserverContext> begin_span(const char *name)
+{
+	std::unique_ptr<span> s(new span);
+
+	s->begin = calls.span_begin();
+	s->context = calls.child(calls.here(), calls.name(name, (uint32_t)strlen(name)));
+	return s;
+}
+
+std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction &fn)
+{
+	struct thread_state *t = likely(self != NULL) ? self : enter_thread();
+	const char *name = fn.name();
+	const struct known_name *k;
+	uint32_t depth;
+
+	if (unlikely(fn.isAsync()))
+		return begin_span(name);
+	if (unlikely(t == NULL))
+		return nullptr;
+	depth = calls.depth();
+	while (unlikely(t->n > 0 && depth <= t->frame[t->n - 1].depth))
+		t->n--; /* its scope was left meanwhile */
+	if (unlikely(t->n == FRAMES)) {
+		t->deep++;
+		return nullptr;
+	}
+	k = name_of(t, name);
+	t->frame[t->n++] = {&fn, depth, k->evaluates};
+	if (likely(details == 0))
+		calls.enter(k->id);
+	else
+		enter_with_details(t, k, name, fn);
+	if (t->n > 1)
+		t->frame[t->n - 2].evaluates = false;
+	return nullptr;
+}
+
+void end(const at::RecordFunction &fn, at::ObserverContext *context)
+{
+	struct thread_state *t = self;
+	uint32_t i;
+
+	if (unlikely(context != nullptr)) {
+		const span *s = static_cast<const span *>(context);
+
+		calls.span_end(s->context, s->begin);
+		return;
+	}
+	if (unlikely(t == NULL))
+		return;
+	for (i = t->n; i > 0 && unlikely(t->frame[i - 1].fn != &fn); i--)
+		;
+	if (unlikely(i == 0)) {
+		t->deep -= t->deep > 0;
+		return;
+	}
+	t->n = i - 1;
+	if (likely(calls.depth() == t->frame[i - 1].depth + 1))
+		calls.exit();
+	else
+		calls.unwind(t->frame[i - 1].depth);
+}
+
+struct turn {
+	std::mutex lock;
+	at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;
+	bool on = false;
+};
+
+struct turn &turn_now()
+{
+	static struct turn *t = new struct turn; /* threads may come after the end of main() */
+
+	return *t;
+}
+
+} // namespace
+
+/* --- ours ----------------------------------------------------------------------------------------- */
+
+EXPORT void protond_ops_turn(int on)
+{
+	struct turn &t = turn_now();
+	const std::lock_guard<std::mutex> held(t.lock);
+
+	if (t.on == (on != 0))
+		return;
+	t.on = on != 0;
+	if (!t.on)
+		at::disableCallback(t.handle);
+	else if (t.handle != at::INVALID_CALLBACK_HANDLE)
+		at::reenableCallback(t.handle);
+	else
+		t.handle = at::addGlobalCallback(at::RecordFunctionCallback(begin, end)
+							 .needsInputs((details & (INPUTS)) != 0)
+							 .needsIds((details & OPS_SEQUENCE) != 0));
+}
+
+/* Once. folder: of torch and of protond, as files below them begin. NULL, or why not. */
+EXPORT const char *protond_ops_open(const struct ops_calls *table, uint64_t bytes, uint32_t wanted,
+	const char *torch, const char *ours)
+{
+	if (bytes != sizeof(calls) || table->bytes != sizeof(calls))
+		return "it was built for another protond";
+	if (pthread_key_create(&thread_key, leave_thread) != 0)
+		return "no thread-specific data is left (pthread_key_create)";
+	calls = *table;
+	details = wanted;
+	snprintf(folders[0], sizeof(folders[0]), "%s", torch);
+	snprintf(folders[1], sizeof(folders[1]), "%s", ours);
+	more = calls.name("(more)", 6);
+	m_types = calls.metric("Input type (pty)");
+	m_strides = calls.metric("Input Strides (pty)");
+	m_scalars = calls.metric("Concrete Inputs (pty)");
+	m_kwargs = calls.metric("kwinputs (pty)");
+	m_stack = calls.metric("Call stack (pty)");
+	m_sequence = calls.metric("Sequence number (pty)");
+	m_forward = calls.metric("Fwd thread id (pty)");
+	m_id = calls.metric("Record function id (pty)");
+	m_bytes = calls.metric("bytes");
+	m_flops[0] = calls.metric("flops8");
+	m_flops[1] = calls.metric("flops16");
+	m_flops[2] = calls.metric("flops32");
+	m_flops[3] = calls.metric("flops64");
+	return NULL;
+}
