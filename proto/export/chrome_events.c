@@ -123,7 +123,7 @@ void chrome_held(struct text *t, const struct held *h)
 	double f;
 
 	memcpy(&f, &h->bits, sizeof(f));
-	if (h->type == VALUE_STR && is_op_array(h->name) && op_is_array(h->text))
+	if (h->type == VALUE_STR && is_op_array(h->name) && operator_is_array(h->text))
 		text_str(t, h->text);
 	else if (h->type == VALUE_STR)
 		text_json(t, h->text);

@@ -388,7 +388,7 @@ static uint64_t scopes_of(struct sorted *s, const struct sorted_op *o)
 /* Of an operator they stand beside its dimensions, as Kineto has them. */
 static void put_values(struct text *t, const struct sorted_scope *x, const char *op)
 {
-	const char *dims = op != NULL ? op_dims(op) : NULL;
+	const char *dims = op != NULL ? operator_dims(op) : NULL;
 
 	if (dims != NULL) {
 		text_str(t, ",\"" OP_DIMS "\":");

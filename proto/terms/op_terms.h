@@ -20,7 +20,7 @@
 #define OP_ARRAYS(X) X("Input type") X("Input Strides") X("Concrete Inputs")
 
 /* A JSON array of numbers, plain strings and such arrays, at *s; then *s is behind it. */
-static inline bool op_array_read(const char **s, unsigned depth)
+static inline bool operator_array_read(const char **s, unsigned depth)
 {
 	const char *p = *s;
 
@@ -28,7 +28,7 @@ static inline bool op_array_read(const char **s, unsigned depth)
 		return false;
 	for (p += strspn(p, " "); *p != ']'; p += strspn(p, " ")) {
 		if (*p == '[') {
-			if (!op_array_read(&p, depth - 1))
+			if (!operator_array_read(&p, depth - 1))
 				return false;
 		} else if (*p == '"') {
 			for (p++; *p != '"'; p++)
@@ -54,24 +54,24 @@ static inline bool op_array_read(const char **s, unsigned depth)
 }
 
 /* Whether the text is one such array, and nothing else. */
-static inline bool op_is_array(const char *text)
+static inline bool operator_is_array(const char *text)
 {
-	return op_array_read(&text, 3) && *text == '\0';
+	return operator_array_read(&text, 3) && *text == '\0';
 }
 
 /* Where the dimensions stand in a name; NULL: nowhere. */
-static inline const char *op_dims(const char *name)
+static inline const char *operator_dims(const char *name)
 {
 	const char *p;
 
 	for (p = strstr(name, " ["); p != NULL; p = strstr(p + 1, " ["))
-		if (op_is_array(p + 1))
+		if (operator_is_array(p + 1))
 			return p + 1;
 	return NULL;
 }
 
 /* "MmBackward0", "Backward": a node of autograd. */
-static inline bool op_is_node(const char *name, size_t n)
+static inline bool operator_is_node(const char *name, size_t n)
 {
 	static const char word[] = "Backward";
 	const size_t w = sizeof(word) - 1;
@@ -84,7 +84,7 @@ static inline bool op_is_node(const char *name, size_t n)
 /* The bytes of an operator's own name; 0: it is none. */
 static inline size_t operator_bytes(const char *name)
 {
-	const char *dims = op_dims(name);
+	const char *dims = operator_dims(name);
 	const size_t n = dims != NULL ? (size_t)(dims - name) - 1 : strlen(name);
 
 	if (dims != NULL && n > 0)
@@ -94,7 +94,7 @@ static inline size_t operator_bytes(const char *name)
 		return n;
 	OP_NAMESPACES(X)
 #undef X
-	return op_is_node(name, n) ? n : 0;
+	return operator_is_node(name, n) ? n : 0;
 }
 
 #endif

@@ -28,15 +28,15 @@
         X(stacks,          lib,   flag,  "0",      "", "Python: stacks can be asked for (set by `protonctl run -c python`; importing protond does it too)") \
         X(preset,          torch, word,  "",       "production development debug leak", "several of these at once: see docs/python.md") \
         X(torch_backward,  torch, word,  "phase",  "phase module", "module: backward work stands under the module it differentiates") \
-        X(torch_ops,       torch, flag,  "0",      "", "a scope for each operator, on all threads")                      \
-        X(torch_shapes,    torch, flag,  "0",      "", "operators of different input shapes are different scopes")       \
-        X(torch_dtypes,    torch, flag,  "0",      "", "operators: Input type")                                          \
-        X(torch_strides,   torch, flag,  "0",      "", "operators: Input Strides")                                       \
-        X(torch_scalars,   torch, flag,  "0",      "", "operators: Concrete Inputs")                                     \
-        X(torch_kwargs,    torch, flag,  "0",      "", "operators: kwinputs")                                            \
-        X(torch_stack,     torch, flag,  "0",      "", "operators: Call stack, FILE:LINE@FUNCTION")                      \
-        X(torch_sequence,  torch, flag,  "0",      "", "operators: Sequence number")                                     \
-        X(torch_flops,     torch, flag,  "0",      "", "flops and bytes of matmul, attention and convolution, for util") \
+        X(torch_ops,       torch, flag,  "0",      "", "operators in all sessions, as with the switch ops") \
+        X(torch_shapes,    torch, flag,  "0",      "", "operators: Input Dims; of different ones they are different scopes") \
+        X(torch_dtypes,    torch, flag,  "0",      "", "operators: Input type") \
+        X(torch_strides,   torch, flag,  "0",      "", "operators: Input Strides") \
+        X(torch_scalars,   torch, flag,  "0",      "", "operators: Concrete Inputs") \
+        X(torch_kwargs,    torch, flag,  "0",      "", "operators: kwinputs, by the names of their schema; what torch.compile's kernels are called with, under its own names") \
+        X(torch_stack,     torch, flag,  "0",      "", "operators: Call stack, FILE:LINE@FUNCTION") \
+        X(torch_sequence,  torch, flag,  "0",      "", "operators: Sequence number, Fwd thread id, Record function id") \
+        X(torch_flops,     torch, flag,  "0",      "", "operators: flops and bytes of matmul, attention and convolution, for util") \
         X(torch_memory,    torch, flag,  "0",      "", "allocated, reserved and peak bytes of the allocator, per step")  \
         X(sample_rate,     torch, share, "1",      "", "share of the steps whose GPU work is recorded; in between CUPTI is off") \
         X(sample_warmup,   torch, int,   "1",      "", "steps with CUPTI on before those that are recorded: they pay for switching on") \

@@ -17,7 +17,8 @@ from test_top import ONE, Terminal
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs/screens.md"
 GOLDEN = ROOT / "tests/golden"
-FILES = {"gpt2.hatchet": "kernels", "before.hatchet": "triton", "after.hatchet": "slower", "matmul.hatchet": "three_kernels"}
+FILES = {"gpt2.hatchet": "kernels", "before.hatchet": "triton", "after.hatchet": "slower", "matmul.hatchet": "three_kernels",
+         "llm.hatchet": "operators"}
 BLOCK = re.compile(r"(?ms)^```text\n\$ (.*?)\n(.*?)^```$")
 NOT_SHOWN = {  # they say a line, or what the machine has
     "protonctl": {"stop", "activate", "set", "pause", "resume", "shutdown", "delete", "rename", "completion", "help", "daemon", "doctor", "backends"},

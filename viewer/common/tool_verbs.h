@@ -25,6 +25,7 @@
 	X(sync,     1, 1, "SOURCE", "calls that wait for the GPU (a stream, an event, all of it, a blocking copy; recorded with -d both -s sync), by where they are made: how long they blocked, and how long the GPU had nothing to do behind them") \
 	X(ranks,    1, 1, "SOURCE", "the processes of a session side by side: which of them the others wait for in collectives, and the scopes and kernels in which they differ most") \
 	X(memory,   1, 1, "SOURCE", "memory that the driver gave (recorded with -s alloc), by device and kind: how much is held, who held the peak, how it grows from step to step, and what is still held at the end") \
+	X(ops,      1, 1, "SOURCE", "operators of PyTorch (recorded with -s ops), a row for each name and its inputs' dimensions: calls, time of GPU and CPU, TFLOP/s and GB/s") \
 	X(diff,     2, 2, "BEFORE AFTER", "what changed from one to the other; --gate fails on a regression") \
 	X(web,      0, 64, "[SOURCE...]", "look at them in a browser: a page of this machine's own, for this user; without any, at what the database holds; docs/web.md") \
 	X(report,   1, 1, "SOURCE -o FILE", "the same page as one file of HTML with what there is to see inside: to be mailed, and opened anywhere") \

@@ -9,6 +9,7 @@
 #include "flat.h"
 #include "formats.h"
 #include "listing.h"
+#include "operators.h"
 #include "text.h"
 #include "tool_verbs.h"
 
@@ -26,7 +27,7 @@ enum {
 #undef X
 		ON_VIEWS = ON_tree | ON_flat | ON_diff,
 	ON_PARTS = ON_breakdown | ON_bottlenecks,
-	ON_SOURCES = ON_VIEWS | ON_PARTS | ON_export | ON_sql,
+	ON_SOURCES = ON_VIEWS | ON_ops | ON_PARTS | ON_export | ON_sql,
 	ON_ALL = ON_SOURCES | ON_sessions | ON_series | ON_sync | ON_ranks | ON_memory,
 	ON_DB = ON_ALL | ON_web | ON_report,
 };
@@ -35,8 +36,8 @@ enum {
 #define OPTIONS(X) /* id     short long           argument  verbs        help */                   \
 	X(LIST,         'l', "list",         NULL,      ON_tree,     "list the metrics of the source and do nothing else") \
 	X(METRICS,      'm', "metrics",      "M,...",   ON_VIEWS, "metrics to show: time/ms, avg_time/us, cpu_time/s, count, time/%, util, tflop16/s, gbyte/s, or any that -l lists; X/% is of ROOT's X, of an exclusive X (cpu_time) of the sum over all nodes, as in Proton") \
-	X(INCLUDE,      'i', "include",      "REGEX",   ON_VIEWS,    "only paths through a frame that matches (from its start, as Python's re.match)") \
-	X(EXCLUDE,      'e', "exclude",      "REGEX",   ON_VIEWS,    "without frames that match and all below them") \
+	X(INCLUDE,      'i', "include",      "REGEX",   ON_VIEWS | ON_ops, "only paths through a frame that matches (from its start, as Python's re.match)") \
+	X(EXCLUDE,      'e', "exclude",      "REGEX",   ON_VIEWS | ON_ops, "without frames that match and all below them") \
 	X(THRESHOLD,    't', "threshold",    "N[%]",    ON_tree,     "only nodes whose first metric is at least N, and their ancestors; N% is of ROOT's value, of an exclusive metric of the sum over all nodes, but of cpu_time and calls of the outermost scopes' sum") \
 	X(DEPTH,        'd', "depth",        "N",       ON_tree | ON_diff, "show so many generations, of which ROOT is the first (100)") \
 	X(FORMAT,       'f', "format",       "F",       ON_VIEWS | ON_export, "frames as full, file_function_line, function_line or file_function; of an export " FORMAT_WORDS) \
@@ -44,8 +45,8 @@ enum {
 	X(SORTED,       0,   "print-sorted", NULL,      ON_tree,     "after the tree, all nodes sorted by the first metric") \
 	X(DIFF_PROFILE, 0,   "diff-profile", "FILE",    ON_tree,     "show SOURCE minus FILE") \
 	X(SORT,         's', "sort",         "KEY",     ON_VIEWS, "siblings by value (the costliest first), by name, or as they were first seen (the default); rows of flat by " FLAT_SORTS "; of flat -m by value (the default) or name") \
-	X(BY,           0,   "by",           "WHAT",    ON_flat,     "what is a row: a kernel's name (the default), or all GPU work of a family (gemm, norm, comm, ...) or a class (compute, h2d, ...), or a call (of the switches sync, queue, overhead); one of " FLAT_BY_WORDS) \
-	X(ROWS,         'n', "rows",         "N",       ON_tree | ON_flat | ON_sessions | ON_series | ON_sync | ON_ranks | ON_memory, "show so many rows: of a list the first; of a tree the nodes with the most, and what they stand in; 0: all") \
+	X(BY,           0,   "by",           "WHAT",    ON_flat | ON_ops, "what is a row: a kernel's name (the default), or all GPU work of a family (gemm, norm, comm, ...) or a class (compute, h2d, ...), or a call (of the switches sync, queue, overhead); one of " FLAT_BY_WORDS "; of ops an operator's name with its inputs' dimensions (the default), its name alone, or both in each place that it is called from; one of " OPERATORS_BY_WORDS) \
+	X(ROWS,         'n', "rows",         "N",       ON_tree | ON_flat | ON_ops | ON_sessions | ON_series | ON_sync | ON_ranks | ON_memory, "show so many rows: of a list the first; of a tree the nodes with the most, and what they stand in; 0: all") \
 	X(WIDE,         'w', "wide",         NULL,      ON_flat,     "with launch configurations, where the source has them") \
 	X(GATE,         'g', "gate",         "LIMIT",   ON_diff | ON_bottlenecks, "exit with 1 when the total, or a node of more than 1% of it, is worse by more than LIMIT percent, a new node by its share of the total before; of bottlenecks, when a verdict is HIGH, MEDIUM or LOW, as LIMIT says, or worse") \
 	X(OUTPUT,       'o', "output",       "FILE",    ON_export | ON_report | ON_sql | ON_series | ON_import | ON_recover, "write to FILE, in the format that its name ends in (" FORMAT_FILES "; - is standard output), or the session that import makes, the copy that recover makes, or the rows of sql or series as CSV") \

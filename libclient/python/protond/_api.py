@@ -279,7 +279,8 @@ def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, 
         "torch" (names what PyTorch does: see protond.torch), or a hooks.Hook.
     cpu_off: scopes cost less and have no CPU time.
     switches: what else is recorded, words parted by commas: "sync" (calls that wait for the GPU),
-        "alloc" (memory that the driver gives), "ops" (operators of PyTorch), ...: see docs/options.md.
+        "alloc" (memory that the driver gives), "ops" (operators of PyTorch: there when this returns, if
+        torch was imported), "overhead", "queue": see docs/options.md.
     nvtx_domains: those whose ranges and marks are in it, parted by commas; "default" is the one without
         a name, "-NAME" all but that. None: all.
 
