@@ -237,7 +237,7 @@ from torch.utils.flop_counter import FlopCounterMode
 with FlopCounterMode(display=False) as f: step()
 print(f.get_total_flops())
 """], capture_output=True, text=True, timeout=200)
-    _, _, _, env = run(MODEL + "\nfor _ in range(3): step()\ntorch.cuda.synchronize()\n", PROTOND_TORCH_FLOPS=1)
+    _, _, _, env = run(MODEL + "\nfor _ in range(3): step()\ntorch.cuda.synchronize()\n", PROTOND_TORCH_OPS=1, PROTOND_TORCH_FLOPS=1)
     place = pathlib.Path(env["PROTOND_RUNTIME_DIR"])
     ours = sum(float(x) for x in re.findall(r'"flops\d+": ?([\d.e+]+)', (place / "x.hatchet").read_text()))
     check("operators: flops as torch counts them", truth.returncode == 0 and ours == 3 * float(truth.stdout or 0),

@@ -13,7 +13,7 @@ _FLAGS = {"0": False, "1": True, "no": False, "yes": True, "off": False, "on": T
 
 PRESETS = {
     "production": {"hook": "torch", "sample_rate": 0.05, "sample_active": 10},
-    "development": {"hook": "torch", "torch_flops": True, "torch_memory": True},
+    "development": {"hook": "torch", "torch_ops": True, "torch_flops": True, "torch_memory": True},
     "debug": {"hook": "torch", "torch_backward": "module", "torch_ops": True, "torch_shapes": True,
               "torch_dtypes": True, "torch_stack": True, "torch_flops": True, "torch_memory": True},
     "leak": {"hook": "torch", "torch_memory": True, "sample_rate": 0.0},
