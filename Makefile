@@ -54,13 +54,14 @@ LIB_LOADED = $(shell realpath -ms $$($(CC) -print-file-name=libmicrohttpd.so.12)
 # Rooms: what each may include is its -I list, and a crossed line does not compile. Every folder is a
 # room and an archive; docs/changing.md says what belongs where.
 INC_proto/base        := -Iproto/base
+INC_proto/peek        := -Iproto/peek
 INC_proto/place       := -Iproto/place -Iproto/base
 INC_proto/wire        := -Iproto/wire -Iproto/terms -Iproto/base
 INC_proto/session     := -Iproto/session -Iproto/terms -Iproto/base
 INC_proto/export      := -Iproto/export $(INC_proto/session)
 INC_proto/import      := -Iproto/import $(INC_proto/session) -Iproto/export
 INC_libclient         := -Ilibclient -Iproto/terms -Iproto/abi -Iproto/place
-INC_agent             := -Iagent -Iagent/backend -Iproto/terms -Iproto/abi
+INC_agent             := -Iagent -Iagent/backend -Iproto/terms -Iproto/abi -Iproto/peek
 # A backend sees of the engine what agent/backend/agent.h says; its folder is its room.
 R_BACKEND := $(patsubst %/,%,$(sort $(dir $(wildcard agent/backend/*/*.c))))
 $(foreach r,$(R_BACKEND),$(eval INC_$(r) := -I$(r) -Iagent/backend -Iproto/terms -Iproto/abi))
@@ -79,18 +80,19 @@ INC_daemon/query      := -Idaemon/query -Idaemon/door -Idaemon/os -Idaemon/journ
 INC_daemon/device     := -Idaemon/device -Iproto/abi -Iproto/terms
 INC_daemon/control    := -Idaemon/control -Idaemon/query -Idaemon/door -Idaemon/os -Idaemon/journal -Idaemon/fold -Idaemon/store \
 	-Iproto/abi -Iproto/wire $(INC_proto/session)
-INC_viewer/common     := -Iviewer/common -Iproto/export -Iproto/wire -Iproto/place $(INC_proto/session)
+INC_viewer/common     := -Iviewer/common -Iproto/peek -Iproto/export -Iproto/wire -Iproto/place $(INC_proto/session)
 INC_viewer/analysis   := -Iviewer/analysis -Iproto/export $(INC_proto/session)
 INC_viewer/ctl        := -Iviewer/ctl -Iviewer/analysis $(INC_viewer/common)
 INC_viewer/view       := -Iviewer/view -Iproto/import -Iviewer/analysis $(INC_viewer/common)
 INC_viewer/web        := -Iviewer/web $(INC_viewer/view)
 
-R_PROTO  := proto/base proto/place proto/wire proto/session proto/export proto/import
-R_AGENT  := agent $(R_BACKEND)
+R_PROTO  := proto/base proto/peek proto/place proto/wire proto/session proto/export proto/import
+# What the agent is made of; proto/peek is also in what reads other processes.
+R_AGENT  := agent $(R_BACKEND) proto/peek
 R_DAEMON := daemon daemon/os daemon/jobs daemon/journal daemon/fold daemon/store daemon/query daemon/control
 R_DEVICE := daemon/device
 R_VIEWER := viewer/common viewer/analysis viewer/ctl viewer/view viewer/web
-ROOMS    := $(R_PROTO) libclient $(R_AGENT) $(R_DAEMON) $(R_DEVICE) $(R_VIEWER)
+ROOMS    := $(R_PROTO) libclient $(filter-out $(R_PROTO),$(R_AGENT)) $(R_DAEMON) $(R_DEVICE) $(R_VIEWER)
 # Each has main(), and is in no archive.
 MAIN     := daemon/main.c daemon/device/device.c viewer/ctl/protonctl.c viewer/view/protonview.c
 

@@ -1,4 +1,4 @@
-# SPDX-License-Identifier: MIT. `protonctl where --stack`: Python stacks and waits of a job that runs, of Debian's 3.11.
+# SPDX-License-Identifier: MIT. `protonctl where --stack`: Python stacks and waits of a job that runs, of each Python there is that can be read.
 import json
 import pathlib
 
@@ -7,7 +7,8 @@ import pytest
 from conftest import until
 from test_python import PYTHONS, job, python_env
 
-pytestmark = [pytest.mark.preload, pytest.mark.skipif("3.11" not in PYTHONS, reason="no Python 3.11")]
+pytestmark = pytest.mark.preload
+READ = [v for v in ("3.11", "3.12", "3.13") if v in PYTHONS]
 
 PROGRAM = """
     import ctypes, sys, threading, time
@@ -40,10 +41,12 @@ PROGRAM = """
 """
 
 
-def test_stacks_of_a_hung_job(world):
+@pytest.mark.skipif(not READ, reason="no Python whose frames can be read")
+@pytest.mark.parametrize("version", READ[:1] + READ[-1:] if len(READ) > 1 else READ)
+def test_stacks_of_a_hung_job(world, version):
     world.start(PROTOND_AUTO_SESSION="off")
     world.ctl("start", "hung", "--all")
-    hung = world.job(PYTHONS["3.11"], job(world, PROGRAM), env=python_env(world))
+    hung = world.job(PYTHONS[version], job(world, PROGRAM), env=python_env(world))
     try:
         until("it hangs with the GIL held", lambda: holder(world, hung.pid) == "<module>")
         [stack] = world.ctl_json("where", "--stack", hung.pid)["stacks"]

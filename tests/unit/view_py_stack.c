@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. view_py_stack.c: Python's stacks out of a made image of a process's memory: as 3.11
- * lays it out, long, in circles, and noise. */
+/* SPDX-License-Identifier: MIT. view_py_stack.c: Python's stacks out of a made image of a process's memory: as
+ * 3.11 to 3.13 lay it out, long, in circles, and noise. */
 #include "quick.h"
 #include <elf.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ enum at {
 	SYMBOLS = 0x400,
 	STRINGS = 0x600,
 	RUNTIME = 0x1000,
-	INTERPRETER = 0x2000,
+	INTERPRETER = 0x8000, /* 0x2000 of 3.13 */
 	THREAD = 0x3000,
 	CFRAME = 0x3800,
 	CODE = 0x4000,
@@ -30,8 +30,21 @@ enum at {
 	TEXT_TYPE = 0x7100,
 	VERSION = 0x7200,
 	FRAMES = 0x10000,
-	FRAME = 64
+	FRAME = 80
 };
+
+/* Where each version has what is read: its headers, asked by offsetof(). */
+static const struct {
+	uint32_t version, interpreters, next, threads, gil, holder, locked, frame, tid, current;
+	uint32_t code, previous, instruction, owner;
+	uint32_t first, instructions, ascii;
+} in[] = {
+	{0x030b02f0, 40, 0, 16, 0, 368, 376, 56, 160, 8, 32, 48, 56, 0, 72, 184, 48},
+	{0x030c01f0, 40, 0, 72, 384, 8, 16, 56, 144, 0, 0, 8, 56, 70, 68, 192, 40},
+	{0x030d00f0, 632, 7264, 7344, 16, 8, 16, 72, 160, UINT32_MAX, 0, 8, 56, 70, 68, 200, 40},
+};
+#define GIL 0x7300
+static uint32_t v; /* of these the one that is made */
 
 static uint8_t image[BYTES];
 static uint32_t reads;
@@ -51,14 +64,14 @@ static void put(uint32_t at, const void *bytes, size_t n)
 	memcpy(image + at, bytes, n);
 }
 
-static void put64(uint32_t at, uint64_t v)
+static void put64(uint32_t at, uint64_t word)
 {
-	put(at, &v, sizeof(v));
+	put(at, &word, sizeof(word));
 }
 
-static void put32(uint32_t at, uint32_t v)
+static void put32(uint32_t at, uint32_t word)
 {
-	put(at, &v, sizeof(v));
+	put(at, &word, sizeof(word));
 }
 
 static uint64_t place(uint32_t at)
@@ -98,7 +111,7 @@ static void make_symbols(void)
 		put(STRINGS + at, symbol[i].name, strlen(symbol[i].name) + 1);
 		at += (uint32_t)strlen(symbol[i].name) + 1;
 	}
-	put64(VERSION, 0x030b02f0);
+	put64(VERSION, in[v].version);
 }
 
 static void put_text(uint32_t at, const void *s, uint64_t length, uint32_t width)
@@ -106,7 +119,23 @@ static void put_text(uint32_t at, const void *s, uint64_t length, uint32_t width
 	put64(at + 8, place(TEXT_TYPE));
 	put64(at + 16, length);
 	put32(at + 32, width << 2 | 1u << 5 | 1u << 6);
-	put(at + 48, s, (size_t)length * width);
+	put(at + in[v].ascii, s, (size_t)length * width);
+}
+
+/* What 3.13 says of itself at the beginning of its runtime. */
+static void put_said(void)
+{
+	static const struct {
+		uint32_t word, is;
+	} said[] = {{5, 632}, {8, 7264}, {9, 7344}, {14, 16}, {15, 7752}, {17, 7768}, {18, 7760},
+		{21, 8}, {22, 16}, {23, 72}, {25, 160}, {29, 8}, {30, 0}, {31, 56}, {33, 70},
+		{35, 112}, {37, 128}, {38, 136}, {39, 68}, {43, 200}, {70, 40}};
+	uint32_t i;
+
+	put(RUNTIME, "xdebugpy", 8);
+	put64(RUNTIME + 8, in[v].version);
+	for (i = 0; i < sizeof(said) / sizeof(said[0]); i++)
+		put64(RUNTIME + said[i].word * 8, said[i].is);
 }
 
 /* One thread, which holds the GIL, in n frames of a function `f` of x.py, all at code unit 4. */
@@ -118,20 +147,28 @@ static void make(uint32_t n)
 
 	memset(image, 0, sizeof(image));
 	make_symbols();
-	put64(RUNTIME + 40, place(INTERPRETER));
-	put64(RUNTIME + 368, place(THREAD));
-	put32(RUNTIME + 376, 1);
-	put64(INTERPRETER + 16, place(THREAD));
-	put64(THREAD + 56, place(CFRAME));
-	put64(THREAD + 160, 77);
-	put64(CFRAME + 8, n > 0 ? place(FRAMES) : 0);
+	if (in[v].version >> 16 == 0x030d)
+		put_said();
+	put64(RUNTIME + in[v].interpreters, place(INTERPRETER));
+	put64(INTERPRETER + in[v].gil, place(GIL));
+	put64((in[v].gil != 0 ? GIL : RUNTIME) + in[v].holder, place(THREAD));
+	put32((in[v].gil != 0 ? GIL : RUNTIME) + in[v].locked, 1);
+	put64(INTERPRETER + in[v].next, 0);
+	put64(INTERPRETER + in[v].threads, place(THREAD));
+	put64(THREAD + 16, place(INTERPRETER));
+	put64(THREAD + in[v].frame, place(in[v].current != UINT32_MAX ? CFRAME : FRAMES));
+	put64(THREAD + in[v].tid, 77);
+	if (in[v].current != UINT32_MAX)
+		put64(CFRAME + in[v].current, n > 0 ? place(FRAMES) : 0);
 	for (i = 0; i < n; i++) {
-		put64(FRAMES + i * FRAME + 32, place(CODE));
-		put64(FRAMES + i * FRAME + 48, i + 1 < n ? place(FRAMES + (i + 1) * FRAME) : 0);
-		put64(FRAMES + i * FRAME + 56, place(CODE) + 184 + 8);
+		const uint32_t at = FRAMES + i * FRAME;
+
+		put64(at + in[v].code, place(CODE));
+		put64(at + in[v].previous, i + 1 < n ? place(at + FRAME) : 0);
+		put64(at + in[v].instruction, place(CODE) + in[v].instructions + 8);
 	}
 	put64(CODE + 8, place(CODE_TYPE));
-	put32(CODE + 72, 100);
+	put32(CODE + in[v].first, 100);
 	put64(CODE + 112, place(FILE_NAME));
 	put64(CODE + 128, place(NAME));
 	put64(CODE + 136, place(LINES));
@@ -139,6 +176,11 @@ static void make(uint32_t n)
 	put(LINES + 32, lines, sizeof(lines));
 	put_text(NAME, "f", 1, 1);
 	put_text(FILE_NAME, "x.py", 4, 1);
+}
+
+static void first_version(void)
+{
+	v = 0;
 }
 
 static bool look(struct py_process *ret)
@@ -153,15 +195,41 @@ START_TEST(a_stack)
 {
 	struct py_process p;
 
+	v = (uint32_t)_i;
 	make(3);
 	ck_assert(look(&p) && p.known && p.n == 1 && p.more == 0);
-	ck_assert(p.version == 0x030b02f0);
+	ck_assert(p.version == in[v].version);
 	ck_assert(p.threads[0].tid == 77 && p.threads[0].gil);
 	ck_assert(!p.threads[0].changed && !p.threads[0].broken);
 	ck_assert(p.threads[0].n == 3 && p.threads[0].n_inner == 3 && p.threads[0].n_outer == 0);
 	ck_assert_str_eq(p.threads[0].inner[2].name, "f");
 	ck_assert_str_eq(p.threads[0].inner[2].file, "x.py");
 	ck_assert_int_eq(p.threads[0].inner[2].line, 104);
+	py_process_fini(&p);
+	if (in[v].owner == 0)
+		return;
+	image[FRAMES + FRAME + in[v].owner] = 3; /* C's, between two of Python's */
+	ck_assert(look(&p) && p.threads[0].n == 2 && !p.threads[0].changed);
+	py_process_fini(&p);
+}
+
+/* A layout that a process tells is believed within bounds, and not of a build without a GIL. */
+START_TEST(said)
+{
+	struct py_process p;
+
+	v = 2;
+	make(3);
+	put64(RUNTIME + 23 * 8, 60000); /* a thread's state is not as long */
+	ck_assert(look(&p) && !p.known && !p.free_threaded);
+	py_process_fini(&p);
+	make(3);
+	put64(RUNTIME + 8, 0x030e00f0);
+	ck_assert(look(&p) && !p.known);
+	py_process_fini(&p);
+	make(3);
+	put64(RUNTIME + 16, 1);
+	ck_assert(look(&p) && !p.known && p.free_threaded);
 	py_process_fini(&p);
 }
 
@@ -255,8 +323,8 @@ START_TEST(other_versions)
 	struct py_process p;
 
 	make(1);
-	put64(VERSION, 0x030c00f0);
-	ck_assert(look(&p) && !p.known && p.n == 0 && p.version == 0x030c00f0);
+	put64(VERSION, 0x030e00f0);
+	ck_assert(look(&p) && !p.known && p.n == 0 && p.version == 0x030e00f0);
 	py_process_fini(&p);
 	image[STRINGS + 1 + sizeof("_PyRuntime") + sizeof("PyCode_Type") +
 		sizeof("PyUnicode_Type")] = 'X';
@@ -273,19 +341,20 @@ START_TEST(noise)
 {
 	struct py_process p;
 	uint32_t i, at;
-	uint64_t v;
+	uint64_t w;
 
 	srand(7);
 	for (i = 0; i < 3000; i++) {
+		v = i % 3;
 		make(40);
 		at = (uint32_t)rand() % ((FRAMES + 40 * FRAME) / 8) * 8;
 		if (rand() % 4 != 0)
 			at = (const uint32_t[]){DYNAMIC, HASH, SYMBOLS, RUNTIME + 40, INTERPRETER,
 				     THREAD, CODE + 64, NAME, LINES, FRAMES}[rand() % 10] +
 			     (uint32_t)rand() % 16 * 8;
-		v = rand() % 2 != 0 ? place((uint32_t)rand() % BYTES)
+		w = rand() % 2 != 0 ? place((uint32_t)rand() % BYTES)
 				    : (uint64_t)rand() << (rand() % 40) ^ (uint64_t) - (rand() % 2);
-		put64(at, v);
+		put64(at, w);
 		if (look(&p))
 			py_process_fini(&p);
 		ck_assert_msg(reads < READS, "%u reads of image %u", reads, i);
@@ -297,7 +366,9 @@ Suite *suite(void)
 	Suite *s = suite_create("view_py_stack");
 	TCase *t = tcase_create("all");
 
-	tcase_add_test(t, a_stack);
+	tcase_add_checked_fixture(t, first_version, NULL);
+	tcase_add_loop_test(t, a_stack, 0, 3);
+	tcase_add_test(t, said);
 	tcase_add_loop_test(t, lines, 0, 9);
 	tcase_add_test(t, ten_thousand_frames);
 	tcase_add_test(t, frames_in_a_circle);

@@ -30,8 +30,9 @@ struct py_stack {
 };
 
 struct py_process {
-	uint64_t version; /* as PY_VERSION_HEX; 0: it does not say, as before 3.11 */
-	bool known;       /* this version's frames can be read */
+	uint64_t version;   /* as PY_VERSION_HEX; 0: it does not say, as before 3.11 */
+	bool known;         /* this version's frames can be read */
+	bool free_threaded; /* that is why they cannot */
 	struct py_stack *threads;
 	uint32_t n;
 	uint64_t more; /* threads beyond PY_THREADS_MOST */

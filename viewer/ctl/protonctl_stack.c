@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 
+#include "cpython.h"
 #include "human.h"
 #include "json.h"
 #include "py_stack.h"
@@ -182,11 +183,14 @@ static void read_python(struct stack *s)
 		snprintf(s->why, sizeof(s->why), "Python frames: no Python is in this process");
 	else if (s->python.version == 0)
 		snprintf(s->why, sizeof(s->why),
-			"Python frames: those of 3.11 can be read, and this Python is older");
+			"Python frames: those of " CPYTHON_VERSIONS
+			" can be read, and this Python is older");
 	else if (!s->python.known)
 		snprintf(s->why, sizeof(s->why),
-			"Python frames: those of 3.11 can be read, and this is %lu.%lu",
-			s->python.version >> 24 & 255, s->python.version >> 16 & 255);
+			"Python frames: those of " CPYTHON_VERSIONS
+			" can be read, and this is %lu.%lu%s",
+			s->python.version >> 24 & 255, s->python.version >> 16 & 255,
+			s->python.free_threaded ? ", free-threaded" : "");
 	else if (s->python.threads == NULL)
 		snprintf(s->why, sizeof(s->why), "Python frames: out of memory");
 	if (f != NULL)

@@ -369,7 +369,7 @@ static int cmd_where(struct ctl *c)
 
 /* clang-format off */
 static const struct option_def where_options[] = {
-	{0, "stack", NULL, "also what each thread waits in, and its Python stack (3.11), innermost first", NULL},
+	{0, "stack", NULL, "also what each thread waits in, and its Python stack (3.11 to 3.13), innermost first", NULL},
 	{0, NULL, NULL, NULL, NULL},
 };
 

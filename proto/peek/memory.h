@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT. memory.h: another process's memory, read as it runs. For py_stack and its tests.
+/* SPDX-License-Identifier: MIT. memory.h: another process's memory, read as it runs. Anybody may include it.
  *
  * All that is read is hostile, and may be changing. */
 #ifndef PROTOND_MEMORY_H
