@@ -21,6 +21,7 @@
 #include "proxy.h"
 #include "registry.h"
 #include "ring_file.h"
+#include "sampler.h"
 #include "scope.h"
 #include "worker.h"
 
@@ -73,6 +74,7 @@ static void forget_parent(void)
 	agent_self = NULL;
 	memset(&core, 0, sizeof(core));
 	event_forked();
+	sampler_forked();
 	core.fd = -1;
 	core.host = host;
 	core.backend = b;
@@ -197,6 +199,7 @@ static int engine_want(uint32_t want)
 	record_want(want);
 	if (!less)
 		gpu_want(want);
+	sampler_want((want & WANT_CPU_SAMPLES) != 0);
 	worker_out();
 	agent_ring();
 	return 0;

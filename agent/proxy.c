@@ -60,6 +60,14 @@ __attribute__((no_sanitize("thread"))) static void stack_read(
 	}
 }
 
+uint32_t proxy_path(const struct pd_thread *t)
+{
+	struct stack s;
+
+	stack_read(t, &s);
+	return s.path;
+}
+
 static uint32_t find(uint32_t tid)
 {
 	const uint32_t n = atomic_load_explicit(&proxies.n, memory_order_relaxed);

@@ -11,8 +11,12 @@
 
 #include <stdint.h>
 
+struct pd_thread;
+
 void proxy_forget(void); /* [agent] a new ring */
 void proxy_look(void);   /* [agent] at all threads: once a recording begins, and once a second */
+/* [agent] Where such a thread is. */
+uint32_t proxy_path(const struct pd_thread *t);
 void proxy_end(uint32_t tid); /* [any] that thread speaks for itself now */
 
 #endif

@@ -603,6 +603,22 @@ uint32_t scope_python(struct lane *l, bool op)
 	return l->op_python - 1;
 }
 
+/* Its lane may become another thread's meanwhile: then its end is near. */
+__attribute__((no_sanitize("thread"))) uint32_t scope_of(const struct pd_thread *t)
+{
+	const struct lane *l = __atomic_load_n(&t->engine, __ATOMIC_RELAXED);
+	uint32_t path;
+
+	if (l == NULL || __atomic_load_n(&t->generation, __ATOMIC_RELAXED) != HOT->generation) {
+		path = proxy_path(t); /* it has said nothing since the recording began */
+	} else {
+		path = atomic_load_explicit(&l->shared->now.path, memory_order_relaxed);
+		if (path == PATH_ROOT && __atomic_load_n(&t->is_main, __ATOMIC_RELAXED) == 0)
+			path = scope_follow(l);
+	}
+	return path;
+}
+
 /* --- the end of a thread ---------------------------------------------------------------------- */
 
 /* The guard is not given back: a signal handler on this thread would claim another lane for a block

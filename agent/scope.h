@@ -25,6 +25,9 @@ bool scope_sync(struct pd_thread *t);
 /* [any] Where the main thread is, as others see it. l: NULL before the thread has a lane. */
 uint32_t scope_follow(const struct lane *l);
 
+/* Where another thread stands, as far as it has said; states and ops too. */
+uint32_t scope_of(const struct pd_thread *t);
+
 typedef uint64_t __attribute__((may_alias)) pair; /* two words in one store, little-endian */
 
 /* Inside a state or an op? */

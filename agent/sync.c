@@ -17,15 +17,21 @@
 
 #define SPINS 64
 
-void agent_wait(_Atomic uint32_t *word, uint32_t seen, int64_t timeout_ms)
+void agent_wait_ns(_Atomic uint32_t *word, uint32_t seen, int64_t timeout_ns)
 {
 	const struct timespec ts = {
-		.tv_sec = timeout_ms / 1000, .tv_nsec = timeout_ms % 1000 * 1000000};
+		.tv_sec = timeout_ns / 1000000000, .tv_nsec = timeout_ns % 1000000000};
 	const int e = errno;
 
 	(void)syscall(
-		SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, timeout_ms < 0 ? NULL : &ts, NULL, 0);
+		SYS_futex, word, FUTEX_WAIT_PRIVATE, seen, timeout_ns < 0 ? NULL : &ts, NULL, 0);
 	errno = e;
+}
+
+void agent_wait(_Atomic uint32_t *word, uint32_t seen, int64_t timeout_ms)
+{
+	agent_wait_ns(
+		word, seen, timeout_ms > INT64_MAX / 1000000 ? INT64_MAX : timeout_ms * 1000000);
 }
 
 void agent_wake(_Atomic uint32_t *word)

@@ -23,6 +23,7 @@
 #include "lane.h"
 #include "proxy.h"
 #include "ring_file.h"
+#include "sampler.h"
 #include "sync.h"
 
 #define FLUSH_MS     100u
@@ -30,6 +31,7 @@
 #define CLOCK_MS     1000
 #define EXIT_MS      2000u
 #define FLUSH_NAP_MS 2
+#define SAMPLER_MS   100u
 #define NS_PER_MS    1000000ull
 /* A graph's launch is known to be complete when so many flushes have brought nothing more of it:
  * GRAPH_ROUNDS of the daemon. */
@@ -118,7 +120,7 @@ static void own_time(void)
 
 	if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts) == 0)
 		atomic_store_explicit(&core.counts->agent_ns,
-			(uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec,
+			(uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec + sampler_ns(),
 			memory_order_relaxed);
 }
 
@@ -307,6 +309,7 @@ void worker_exit(void)
 	if (HOT->opened == 0 || core.ending_ns != 0)
 		return;
 	core.ending_ns = until;
+	sampler_exit(SAMPLER_MS);
 	if (worker_in(EXIT_MS / 2)) {
 		if (core.backend != NULL && (gpu_is(GPU_ON) || gpu_is(GPU_ARMED)))
 			(*core.backend->exit)((uint32_t)left_ms(until));

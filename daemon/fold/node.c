@@ -30,6 +30,7 @@ static const char *const word_text[] = {
 
 /* A struct child of this kind is a whole captured path below <captured_at>. */
 #define KIND_CAPTURED_PATH 0xffu
+#define KIND_PATH_BELOW    0xfeu /* likewise, and there is nothing between */
 
 const char *name_text(const struct process *p, uint32_t name, uint32_t *ret_bytes)
 {
@@ -328,6 +329,27 @@ uint32_t node_captured(struct part *part, uint32_t below, uint32_t path)
 	c.node = at;
 	if (!own)
 		child_keep(p, &c);
+	return at;
+}
+
+uint32_t node_below(struct process *p, uint32_t below, uint32_t path)
+{
+	struct child c = {.parent = below, .name = path, .kind = KIND_PATH_BELOW};
+	uint32_t up[PATH_DEPTH_MAX + 1], n = 0, at = child_find(p, &c), i;
+
+	if (at != NODE_NONE || path == PATH_ROOT)
+		return path == PATH_ROOT ? below : at;
+	MUST(path < p->n_paths);
+	if (p->n_children > CHILDREN_LEAST && !process_has_room(p)) {
+		p->refused++; /* as in node_captured() */
+		return node_other(p, below);
+	}
+	for (i = path; i != PATH_ROOT; i = p->path[i].parent)
+		up[n++] = i;
+	for (at = below; n-- > 0;)
+		at = node_child(p, at, p->path[up[n]].kind, p->path[up[n]].name);
+	c.node = at;
+	child_keep(p, &c);
 	return at;
 }
 

@@ -48,6 +48,8 @@ uint32_t node_captured(struct part *part, uint32_t below, uint32_t path);
 /* As node_of_path(), in a session that may leave domains out: what stands below such a scope stands
  * where that one would. */
 uint32_t node_in_part(struct part *part, uint32_t path);
+/* The whole of a path below a node: what a thread ran, below the scope that it stood in. path < n_paths */
+uint32_t node_below(struct process *p, uint32_t below, uint32_t path);
 uint32_t node_other(struct process *p, uint32_t parent);
 
 /* Without what says which sessions it is not for. path < n_paths */

@@ -267,6 +267,25 @@ static void on_memory(struct drain *d, const uint8_t *record)
 			allocs_event(p->part[i], &r, ns);
 }
 
+static void on_sample(struct drain *d, const uint8_t *record)
+{
+	struct process *p = d->process;
+	struct rec_sample r;
+	uint32_t path, i;
+
+	memcpy(&r, record, sizeof(r));
+	path = table_path(p, REC_ID(r.hdr));
+	r.python = table_path(p, r.python);
+	if (path == TABLE_NONE || r.python == TABLE_NONE || r.end < r.begin) {
+		loss_bad(p, 1);
+		return;
+	}
+	set_id(&r.hdr, path);
+	for (i = 0; i < p->n_parts; i++)
+		if ((p->part[i]->switches & SWITCH_CPU_SAMPLES) != 0)
+			tree_sample(p->part[i], &r);
+}
+
 static void on_overhead(struct drain *d, const uint8_t *record)
 {
 	struct process *p = d->process;
@@ -504,7 +523,7 @@ static void pipeline_run(struct drain d)
 	correlate_begin(d.process);
 	while ((record = drain_next(&d, &hdr)) != NULL) {
 		news |= REC_TYPE(hdr) != REC_CLOCK;
-		if (REC_TYPE(hdr) >= REC_MAX) {
+		if (REC_TYPE(hdr) >= REC_MAX || handlers[REC_TYPE(hdr)].handle == NULL) {
 			d.process->skipped++; /* a newer agent wrote it */
 			continue;
 		}

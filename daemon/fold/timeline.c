@@ -408,6 +408,36 @@ void timeline_call(struct part *part, const struct lane *lane, const struct cell
 		timeline_end(part, trace_pack_scope(&t->pack, &s));
 }
 
+/* Its thread may have lanes of its own, whose name it has then. */
+static uint32_t place_sampled(struct part *part, uint32_t tid)
+{
+	const struct process *p = part->process;
+	uint32_t i;
+
+	for (i = 0; i < p->cap_lanes && p->lane[i].tid != tid; i++)
+		;
+	return place_thread(part, tid, i < p->cap_lanes ? p->lane[i].name : NAME_NONE);
+}
+
+/* Looks do not begin and end with the scopes around them: so it may overlap others. */
+void timeline_sample(struct part *part, const struct cell *cell, const struct rec_sample *r)
+{
+	struct timeline *t = timeline_begin(part);
+	const bool off = (REC_FLAGS(r->hdr) & SAMPLE_OFF_CPU) != 0;
+	const struct trace_scope s = {.begin = r->begin,
+		.end = r->end,
+		.thread = place_sampled(part, r->tid),
+		.node = place_node(part, cell->node),
+		.segment = cell->segment,
+		.flags = TRACE_CALL | TRACE_SPAN,
+		.call = {.correlation = r->samples,
+			.stream = UINT32_MAX,
+			.class = off ? CLASS_SAMPLE_OFF : CLASS_SAMPLE}};
+
+	if (!part->process->fold->no_memory)
+		timeline_end(part, trace_pack_scope(&t->pack, &s));
+}
+
 void timeline_op(
 	struct part *part, const struct launch *l, const struct gpu *g, const struct cell *cell)
 {

@@ -25,6 +25,7 @@ struct metric;
 struct part;
 struct rec_call;
 struct rec_metric;
+struct rec_sample;
 struct rec_scope;
 struct session;
 
@@ -37,6 +38,7 @@ void timeline_scope(struct part *part, const struct lane *lane, const struct cel
 	uint64_t begin, uint64_t end, uint8_t flags);
 void timeline_call(struct part *part, const struct lane *lane, const struct cell *cell,
 	const struct rec_call *r);
+void timeline_sample(struct part *part, const struct cell *cell, const struct rec_sample *r);
 void timeline_op(
 	struct part *part, const struct launch *l, const struct gpu *g, const struct cell *cell);
 void timeline_metric(struct part *part, const struct lane *lane, const struct metric *m,

@@ -477,6 +477,65 @@ void tree_copy_call(struct part *part, const struct launch *l)
 		tree_call(part, &lane, &r, CLASS_COPY_WAIT);
 }
 
+/* --- samples of what threads are in --- */
+
+/* NULL: no room for it. */
+static struct cell *sample_count(
+	struct part *part, uint32_t node, const struct rec_sample *r, uint8_t class, uint64_t ns)
+{
+	const struct cell key = {.node = node,
+		.segment = segment_at(part, r->end),
+		.device = DEVICE_NONE,
+		.class = class & 0x7fu};
+	const uint32_t at = tree_cell(part, &key);
+	struct cell *c;
+
+	if (at == TABLE_NONE)
+		return NULL;
+	c = tree_at(&part->tree, at);
+	cell_touch(&part->tree, c, at);
+	c->count = sum(c->count, r->samples);
+	c->sum_ns = sum(c->sum_ns, ns);
+	return c;
+}
+
+/* Of a run that lies across the session's beginning, the looks that fall to its part of it. */
+static uint32_t samples_within(struct process *p, const struct rec_sample *r, uint64_t ns)
+{
+	const uint64_t all = clockmap_ns(&p->clock, r->end) - clockmap_ns(&p->clock, r->begin);
+
+	if (ns >= all || all > INT64_MAX)
+		return r->samples;
+	return (uint32_t)((double)r->samples * (double)ns / (double)all + 0.5);
+}
+
+void tree_sample(struct part *part, const struct rec_sample *of)
+{
+	struct process *p = part->process;
+	const uint64_t refused = p->refused;
+	const bool off = (REC_FLAGS(of->hdr) & SAMPLE_OFF_CPU) != 0;
+	const uint64_t ns = window_overlap(&part->window, &p->clock, of->begin, of->end);
+	struct rec_sample r = *of;
+	struct cell *c;
+	uint32_t node;
+
+	r.samples = samples_within(p, of, ns);
+	if (!window_has(&part->window, of->end) && (ns == 0 || r.samples == 0))
+		return;
+	node = part->python && r.python != PATH_ROOT
+		       ? node_of_stack(p, r.python, REC_ID(r.hdr))
+		       : node_below(p, node_in_part(part, REC_ID(r.hdr)), r.python);
+	if (off)
+		(void)sample_count(part, node, &r, CLASS_SAMPLE_OFF, ns);
+	c = sample_count(part, node, &r, CLASS_SAMPLE, ns);
+	if (refused != p->refused)
+		loss_part(part, LOST_NODES, r.samples);
+	if ((REC_FLAGS(r.hdr) & SAMPLE_NO_FRAMES) != 0)
+		note_count(part, NOTE_NO_FRAMES, r.samples);
+	if (c != NULL && part->timeline != NULL)
+		timeline_sample(part, c, &r);
+}
+
 /* --- what the GPU did --- */
 
 static uint32_t kernel_name(const struct process *p, const struct launch *l, const struct gpu *g)

@@ -18,6 +18,7 @@ struct launch;
 struct launch_config;
 struct part;
 struct rec_call;
+struct rec_sample;
 struct rec_scope;
 struct tree;
 
@@ -46,6 +47,8 @@ void tree_launch_call(/* the call of a launch, of LAUNCH_ENDS */
 	struct part *part, const struct lane *lane, const struct rec_launch *l, uint64_t end);
 void tree_overhead(struct part *part, const struct launch *l, const struct gpu *g);
 void tree_launch_delay(struct part *part, const struct launch *l, const struct gpu *g);
+/* What it refers to is checked. */
+void tree_sample(struct part *part, const struct rec_sample *r);
 void tree_copy_call(struct part *part, const struct launch *l); /* the copy's call waited for it */
 /* The node that a launch and its record stand on; *ret_op: it is an op's. */
 uint32_t tree_gpu_place(

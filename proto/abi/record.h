@@ -45,7 +45,8 @@
         X(CAPTURED,  15, 40, captured,  true)  /* path: a metric of a graph's capture, once it ran */ \
         X(CALL,      16, 64, call,      true)  /* path: the calling thread's; written at its end */ \
         X(OVERHEAD,   17, 40, overhead,  true)  /* the id in its row of GPU_CLASSES */         \
-        X(MEMORY,     18, 72, memory,    true)  /* enum held_kind */
+        X(MEMORY,     18, 72, memory,    true)  /* enum held_kind */                          \
+        X(SAMPLE,     19, 40, sample,    true)  /* path: where the thread stood */
 /* clang-format on */
 
 enum record_type {
@@ -223,6 +224,21 @@ struct rec_memory {
 	uint32_t context;
 	uint16_t epoch;
 	uint16_t device; /* index in the device table; MEMORY_NO_DEVICE */
+};
+
+/* flags of SAMPLE */
+#define SAMPLE_OFF_CPU   1u
+#define SAMPLE_NO_FRAMES 2u /* its process runs a Python whose frames cannot be read */
+
+/* A thread was looked at `samples` times, one after the other, and was in the same each time. It counts
+ * from the look before the first to the last one. */
+struct rec_sample {
+	uint64_t hdr;
+	uint64_t begin, end; /* clock */
+	uint32_t python;     /* path of frames, or PATH_ROOT */
+	uint32_t tid;
+	uint32_t samples;
+	uint32_t pad0;
 };
 
 enum session_verb {

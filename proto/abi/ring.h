@@ -121,7 +121,7 @@ struct ring_counts {
 	_Atomic uint64_t gpu_refused;  /* buffer requests answered by the discard buffer */
 	_Atomic uint64_t gpu_invalid;  /* records without usable times */
 	_Atomic uint64_t gpu_unknown;  /* bytes of kinds that could not be walked */
-	_Atomic uint64_t agent_ns;     /* CPU time of the agent's own thread, ns */
+	_Atomic uint64_t agent_ns;     /* CPU time of the agent's own threads, ns */
 };
 _Static_assert(sizeof(struct ring_counts) == 96, "ring ABI");
 
@@ -227,15 +227,16 @@ enum ring_want {
 	WANT_CPU_TIME = 2, /* with clock reads; else a scope only moves the path */
 	WANT_METRICS = 4,
 	WANT_GPU = 8,
-	WANT_GPU_ARMED = 16, /* subscribe for graph captures, record nothing */
-	WANT_GPU_PAUSE = 32, /* let go of the GPU altogether */
-	WANT_PYTHON = 64,    /* Python stacks at launches */
-	WANT_SYNC = 256,     /* with WANT_GPU: CALL records, and how long copies took */
-	WANT_OVERHEAD = 512, /* likewise: OVERHEAD records */
-	WANT_QUEUE = 1024,   /* likewise: LAUNCH_ENDS */
-	WANT_ALLOC = 8192,   /* likewise: MEMORY records, and CALL of what they are of */
-	WANT_OPS = 16384,    /* scopes of PyTorch's operators, from what Python loads for them */
-	WANT_SUMS = 128,     /* only in the control file: sums from the next quarter of a lane on */
+	WANT_GPU_ARMED = 16,     /* subscribe for graph captures, record nothing */
+	WANT_GPU_PAUSE = 32,     /* let go of the GPU altogether */
+	WANT_PYTHON = 64,        /* Python stacks at launches */
+	WANT_SYNC = 256,         /* with WANT_GPU: CALL records, and how long copies took */
+	WANT_OVERHEAD = 512,     /* likewise: OVERHEAD records */
+	WANT_QUEUE = 1024,       /* likewise: LAUNCH_ENDS */
+	WANT_CPU_SAMPLES = 4096, /* SAMPLE records */
+	WANT_ALLOC = 8192,       /* likewise: MEMORY records, and CALL of what they are of */
+	WANT_OPS = 16384, /* scopes of PyTorch's operators, from what Python loads for them */
+	WANT_SUMS = 128,  /* only in the control file: sums from the next quarter of a lane on */
 };
 
 struct ring_ctl {
@@ -257,7 +258,7 @@ _Static_assert(offsetof(struct ring_ctl, lane) == 64, "ring ABI");
 #define SUMS_VISIT(word) ((uint32_t)((word) >> 32)) /* goes up when sums were taken */
 #define SUMS_CUT(word)   ((uint32_t)(word))         /* changes when open sums are to be closed */
 
-#define WANT_WITHOUT_GPU WANT_OPS /* of the switches: those that need no GPU */
+#define WANT_WITHOUT_GPU (WANT_OPS | WANT_CPU_SAMPLES) /* of the switches: those that need no GPU */
 
 /* What the switches of a session want, enum session_switch bits; gpu: it records the GPU, too. */
 static inline uint32_t want_of_switches(uint32_t switches, bool gpu)

@@ -158,6 +158,11 @@ void chrome_taken(const struct timeline *w, struct text *t, uint32_t n)
 
 void chrome_call(struct text *t, const struct trace_call *c)
 {
+	if (gpu_classes[c->class].counts >= COUNTS_SAMPLE) {
+		text_fmt(t, ",\"samples\":%" PRIu32 ",\"on_cpu\":%s", c->correlation,
+			c->class == CLASS_SAMPLE ? "true" : "false");
+		return;
+	}
 	text_fmt(t, ",\"correlation\":%" PRIu32, c->correlation);
 	if (c->stream != UINT32_MAX)
 		text_fmt(t, ",\"stream\":%" PRIu32, c->stream);

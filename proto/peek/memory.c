@@ -6,8 +6,10 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #define SEGMENTS_MOST 64u
 #define DYNAMIC_MOST  256u
@@ -30,7 +32,59 @@ static bool read_process(struct memory *m, uint64_t at, void *ret, size_t n)
 
 struct memory memory_of(int pid)
 {
-	return (struct memory){.read = read_process, .pid = pid};
+	return (struct memory){.read = read_process, .pid = pid, .fd = -1};
+}
+
+static bool read_file(struct memory *m, uint64_t at, void *ret, size_t n)
+{
+	const ssize_t got = at <= INT64_MAX ? pread(m->fd, ret, n, (off_t)at) : -1;
+
+	if (got < 0)
+		m->err = errno;
+	return got >= 0 && (size_t)got == n;
+}
+
+struct memory memory_self(void)
+{
+	struct memory m = memory_of(getpid());
+	const uint64_t at = (uint64_t)(uintptr_t)&m;
+	uint64_t word;
+
+	if (m.read(&m, at, &word, sizeof(word)) || (m.err != EPERM && m.err != ENOSYS))
+		return m;
+	m.fd = open("/proc/self/mem", O_RDONLY | O_CLOEXEC);
+	if (m.fd >= 0)
+		m.read = read_file;
+	return m;
+}
+
+void memory_fini(struct memory *m)
+{
+	if (m->fd >= 0)
+		(void)close(m->fd);
+	m->fd = -1;
+}
+
+bool memory_read_all(struct memory *m, const struct memory_piece *piece, uint32_t n)
+{
+	struct iovec to[MEMORY_PIECES], from[MEMORY_PIECES];
+	size_t all = 0;
+	ssize_t got;
+	uint32_t i;
+
+	for (i = 0; i < n && m->read != read_process; i++)
+		if (!m->read(m, piece[i].at, piece[i].to, piece[i].n))
+			return false;
+	if (i == n || n > MEMORY_PIECES)
+		return i == n;
+	for (i = 0; i < n; i++) {
+		to[i] = (struct iovec){piece[i].to, piece[i].n};
+		from[i].iov_len = piece[i].n;
+		memcpy(&from[i].iov_base, &piece[i].at, sizeof(piece[i].at));
+		all += piece[i].n;
+	}
+	got = process_vm_readv(m->pid, to, n, from, n, 0);
+	return got >= 0 && (size_t)got == all;
 }
 
 struct symbols {

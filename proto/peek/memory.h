@@ -12,11 +12,26 @@ struct memory {
 	/* All n bytes or false. */
 	bool (*read)(struct memory *m, uint64_t at, void *ret, size_t n);
 	int pid;
+	int fd;  /* memory_self() that is read by a file; else -1 */
 	int err; /* why a read was last refused, an errno; 0: none was */
 };
 
 /* process_vm_readv with the caller's own rights: stops nothing, attaches to nothing. */
 struct memory memory_of(int pid);
+
+/* Of this process: what cannot be read is refused, and never faults. Where process_vm_readv may not be called, by
+ * /proc/self/mem, of which it keeps a descriptor (memory_fini()). */
+struct memory memory_self(void);
+void memory_fini(struct memory *m);
+
+struct memory_piece {
+	uint64_t at;
+	void *to;
+	size_t n;
+};
+#define MEMORY_PIECES 256u
+/* All of them or false: then nothing is known of any. n: at most MEMORY_PIECES. */
+bool memory_read_all(struct memory *m, const struct memory_piece *piece, uint32_t n);
 
 /* Where an object file that is mapped at `base` has this symbol; 0: it has none that is exported. */
 uint64_t memory_symbol(struct memory *m, uint64_t base, const char *name);

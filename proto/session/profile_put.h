@@ -24,7 +24,11 @@
 	X(LAUNCH_TIME, "launch_time (ns)", KIND_INCLUSIVE)     \
 	X(LAUNCHES, "launches", KIND_INCLUSIVE)                \
 	X(LAUNCH_DELAY, "launch_delay (ns)", KIND_INCLUSIVE)   \
-	X(LAUNCH_DELAYS, "launch_delays", KIND_INCLUSIVE)
+	X(LAUNCH_DELAYS, "launch_delays", KIND_INCLUSIVE)      \
+	X(SAMPLE_TIME, "sample_time (ns)", KIND_INCLUSIVE)     \
+	X(SAMPLES, "cpu_samples", KIND_INCLUSIVE)              \
+	X(OFF_CPU_TIME, "off_cpu_time (ns)", KIND_INCLUSIVE)   \
+	X(OFF_CPU_SAMPLES, "off_cpu_samples", KIND_INCLUSIVE)
 
 enum column {
 #define X(id, name, kind) COL_##id,

@@ -40,7 +40,7 @@ struct trace_scope {
 	uint64_t begin, end; /* ring clock */
 	uint32_t thread, node, segment;
 	uint8_t flags;
-	struct trace_call call; /* of TRACE_CALL */
+	struct trace_call call; /* of TRACE_CALL; of a sample `correlation` is how many looks */
 };
 
 /* flags of trace_op */

@@ -70,7 +70,8 @@ static const char *const held_kind_words[HELD_MAX] = {
  * counts: as which columns: CPU (cpu_time, calls), KERNEL (time, count), COPY (copies, bytes too),
  *         SYNC (sync_time, syncs): a call in which its thread waited for the GPU, or may have;
  *         OVERHEAD (overhead_time, overheads), LAUNCH (launch_time, launches), DELAY (launch_delay,
- *         launch_delays): of the switches overhead and queue */
+ *         launch_delays): of the switches overhead and queue; SAMPLE (sample_time, cpu_samples),
+ *         OFF_CPU (off_cpu_time, off_cpu_samples, which are among the samples): of the switch cpu */
 #define GPU_CLASSES(X) /* name  n  word    record  id  node    leaf             trace         launch    counts */ \
         X(CPU,     0, "cpu",     NONE,   0, SCOPE,  "",              "scope",      "",       CPU)    \
         X(COMPUTE, 1, "compute", KERNEL, 0, KERNEL, "",              "kernel",     "launch", KERNEL) \
@@ -101,7 +102,9 @@ static const char *const held_kind_words[HELD_MAX] = {
         X(BUFFER_ASK,   26, "buffer_request", OVERHEAD, 8, CALL, "[buffer request]", "overhead", "", OVERHEAD) \
         X(UVM_INIT,     27, "uvm_init",     OVERHEAD, 9, CALL, "[uvm init]",        "overhead", "", OVERHEAD) \
         X(LAUNCH,       28, "launch",       NONE, 3, CALL, "[launch]",       "cuda_launch", "", LAUNCH) \
-        X(LAUNCH_DELAY, 29, "launch_delay", NONE, 4, CALL, "[launch delay]", "", "", DELAY)
+        X(LAUNCH_DELAY, 29, "launch_delay", NONE, 4, CALL, "[launch delay]", "", "", DELAY) \
+        X(SAMPLE,       30, "sample",         SAMPLE, 0, FRAME, "", "cpu_sample", "", SAMPLE) \
+        X(SAMPLE_OFF,   31, "sample_off_cpu", NONE,   5, FRAME, "", "cpu_sample", "", OFF_CPU)
 /* clang-format on */
 
 #define GPU_IDS 16u /* ids that a record may tell classes apart by: below it */
@@ -121,6 +124,8 @@ enum gpu_counts {
 	COUNTS_OVERHEAD,
 	COUNTS_LAUNCH,
 	COUNTS_DELAY,
+	COUNTS_SAMPLE,
+	COUNTS_OFF_CPU,
 	COUNTS_MAX
 };
 

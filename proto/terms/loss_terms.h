@@ -25,7 +25,8 @@
         X(GIVEN_UP,   15, "lanes of ended jobs, given up: too much memory of one user waited to be read")            \
         X(JOURNAL,    16, "lost with a damaged journal: guessed, one for 24 bytes of records")                \
         X(CAPTURED,   17, "numbers of a CUDA graph's capture: too many, or not read in time")                \
-        X(NVTX,       18, "values of NVTX ranges: more than there is room for, of an unknown schema, or of a kind that is not read")
+        X(NVTX,       18, "values of NVTX ranges: more than there is room for, of an unknown schema, or of a kind that is not read") \
+        X(SAMPLES,    19, "looks at threads that came late: so many threads are looked at less than 50 times a second, each look counts for longer")
 /* clang-format on */
 
 enum lost_cause {

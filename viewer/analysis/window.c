@@ -19,6 +19,8 @@ static const struct {
 	[COUNTS_OVERHEAD] = {"overhead_time (ns)", "overheads"},
 	[COUNTS_LAUNCH] = {"launch_time (ns)", "launches"},
 	[COUNTS_DELAY] = {"launch_delay (ns)", "launch_delays"},
+	[COUNTS_SAMPLE] = {"sample_time (ns)", "cpu_samples"},
+	[COUNTS_OFF_CPU] = {"off_cpu_time (ns)", "off_cpu_samples"},
 };
 
 struct event {
@@ -179,11 +181,18 @@ static void on_scope(struct timeline *w, const struct timeline_scope *s)
 {
 	struct reading *r = w->mine;
 	const bool call = (s->flags & TRACE_CALL) != 0;
+	struct event v;
 
 	parts_seen(&r->parts, s->end_ns);
 	spans_scope(&r->spans, w, s);
-	add(r, (struct event){s->begin_ns, s->end_ns, 0, place(r, w, s->node), TRACE_NONE,
-		       call ? gpu_classes[gpu_class_known(s->call.class)].counts : COUNTS_CPU});
+	v = (struct event){s->begin_ns, s->end_ns, 0, place(r, w, s->node), TRACE_NONE,
+		call ? gpu_classes[gpu_class_known(s->call.class)].counts : COUNTS_CPU};
+	if (v.counts >= COUNTS_SAMPLE)
+		v.bytes = s->call.correlation;
+	add(r, v);
+	v.counts = COUNTS_SAMPLE;
+	if (call && s->call.class == CLASS_SAMPLE_OFF)
+		add(r, v);
 }
 
 static void on_op(struct timeline *w, const struct timeline_op *o)
@@ -207,7 +216,7 @@ static void add_events(struct reading *r)
 		if (ns == 0)
 			continue;
 		r->sum[v->node].ns[v->counts] += ns;
-		r->sum[v->node].n[v->counts]++;
+		r->sum[v->node].n[v->counts] += v->counts >= COUNTS_SAMPLE ? v->bytes : 1;
 		if (v->counts == COUNTS_COPY)
 			r->sum[v->node].bytes += v->bytes;
 		if (v->config != TRACE_NONE)
