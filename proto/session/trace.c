@@ -449,7 +449,8 @@ static void read_call(struct columns *c, struct trace_call *call)
 	call->stream = get_u32(c, TRACE_CALLS) - 1;
 	call->correlation = get_u32(c, TRACE_CALLS);
 	call->event = get(c, TRACE_CALLS);
-	c->bad |= gpu_classes[call->class].node != NODE_CALL;
+	c->bad |= gpu_classes[call->class].node != NODE_CALL &&
+		  gpu_classes[call->class].counts < COUNTS_SAMPLE;
 }
 
 static void read_scopes(struct columns *c, struct trace_chunk *k, struct trace_last *thread)
