@@ -37,6 +37,7 @@ sync) exec "$PYTHON" "$here/sync_check.py" "$dir" "$@" ;;
 alloc) exec "$PYTHON" "$here/alloc_check.py" "$dir" "$@" ;;
 ops) exec "$PYTHON" "$here/ops_check.py" "$dir" "$@" ;;
 queue) exec "$PYTHON" "$here/queue_check.py" "$dir" "$@" ;;
+cpu) exec "$PYTHON" "$here/cpu_check.py" "$dir" "$@" ;;
 parts) exec "$PYTHON" "$here/parts_check.py" "$dir" "$@" ;;
 bench | overhead | kineto | pages | faults | planted) exec "$PYTHON" "$here/$what.py" "$dir" "$@" ;;
 record) exec bash "$here/record.sh" "$dir" "$@" ;;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT. sync_cost.py: what a switch costs: in one process, sessions with it and without in turns.
-"""sync_cost.py [SWITCH]: prints {"w1": [[tree, sync], ...], "w3": ...}: us per operation, ms per step, for sync or SWITCH;
-sync_check.py and alloc_check.py read it."""
+"""sync_cost.py [SWITCH [PAIRS]]: prints {"w1": [[tree, switched], ...], "w3": ...}: us per operation, ms per step; sync_check.py,
+alloc_check.py and cpu_check.py read it."""
 import json
 import sys
 
@@ -8,8 +8,8 @@ import protond
 import torch
 from torch_work import w1, w3
 
-PAIRS = 16
 SWITCH = sys.argv[1] if len(sys.argv) > 1 else "sync"
+PAIRS = int(sys.argv[2]) if len(sys.argv) > 2 else 16
 WORK = {"w1": (w1, 20000), "w3": (w3, 30)}
 
 

@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT. cpu_shares.py: samples of a program whose shares are known. By hand: it takes as long as it says.
+"""cpu_shares.py DIR [SECONDS [PYTHON]]: DIR is a build; 100 s are 10 000 samples. Exit 1: a share is more than a point off."""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+PROGRAM = """
+import protond, sys, time
+def burn(seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+def thirty(): burn(0.030)
+def fifty(): burn(0.050)
+def sleeps():
+    end = time.perf_counter() + 0.020
+    while time.perf_counter() < end:
+        time.sleep(max(0, end - time.perf_counter()))
+start = time.perf_counter()
+while time.perf_counter() - start < float(sys.argv[1]):
+    with protond.scope("known"):
+        thirty(), fifty(), sleeps()
+"""
+SHARES = {"thirty": 0.30, "fifty": 0.50, "sleeps": 0.20}
+DIR = pathlib.Path(sys.argv[1]).resolve()
+SECONDS, PYTHON = (sys.argv[2:] + ["100", sys.executable][len(sys.argv) - 2:])[:2]
+
+
+def main():
+    room = tempfile.mkdtemp(prefix="pdcpu", dir="/dev/shm")
+    env = dict(os.environ, PROTOND_RUNTIME_DIR=room, PROTOND_DB=room + "/db", NO_COLOR="1", PYTHONPATH=str(DIR / "lib/protond/python"))
+    program = pathlib.Path(room) / "known.py"
+    program.write_text(PROGRAM)
+    subprocess.run([DIR / "bin/protonctl", "run", "-q", "-n", "x", "-b", "none", "-s", "cpu", "--", PYTHON, program, SECONDS], env=env,
+                   check=True, stderr=subprocess.DEVNULL)
+    rows = json.loads(subprocess.run(
+        [DIR / "bin/protonview", "sql", "x", "select n.path, m.value from nodes n join metrics m on m.node = n.node "
+                                             "where m.name = 'cpu_samples' and n.path like '%known%'", "--json"],
+        env=env, check=True, capture_output=True, text=True).stdout)["data"]["rows"]
+    found = {f: sum(n for path, n in rows if f"@{f}" in path) for f in SHARES}
+    all_of = sum(n for _, n in rows)
+    worst = max(abs(found[f] / all_of - share) for f, share in SHARES.items())
+    for f, share in SHARES.items():
+        print(f"{f}: {found[f] / all_of:.2%} of {all_of} samples; it has {share:.0%}")
+    return worst > 0.01
+
+
+sys.exit(main())

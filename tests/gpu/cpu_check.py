@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT. cpu_check.py: samples of what a training loop's threads are in, and what they cost.
+"""cpu_check.py DIR [TEST...]: DIR is a build or a bundle. Ends in "N passed, N failed"."""
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+
+from judge import check, judge
+from torch_room import CTL, DIR, MODEL, room, run, view
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+KNOWN = """
+import protond, time
+def burn(seconds):
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+def thirty(): burn(0.030)
+def fifty(): burn(0.050)
+def sleeps(): time.sleep(0.020)
+for i in range(10): step()
+torch.cuda.synchronize()
+start = time.perf_counter()
+while time.perf_counter() - start < 100:
+    with protond.scope("known"):
+        thirty(), fifty(), sleeps()
+for i in range(300):
+    with protond.scope("train"): step()
+torch.cuda.synchronize()
+"""
+
+
+def samples(env):
+    """{(path, name): {metric: value}} of the nodes' own values"""
+    rows = json.loads(view(env, "sql", "x", "select n.path, n.name, m.name, m.value from nodes n join metrics m on m.node = n.node "
+                                            "where m.name like '%sample%' or m.name like 'off_cpu%'", "--json"))["data"]["rows"]
+    got = {}
+    for path, name, metric, value in rows:
+        got.setdefault((path, name), {})[metric.split()[0]] = value
+    return got
+
+
+def shares():
+    """Functions whose shares of the time are known, in a process that has a GPU's threads, too; 100 s."""
+    _, _, words, env = run(MODEL + KNOWN, "-s", "cpu", "-d", "both")
+    got = samples(env)
+    own = {f: sum(v.get("cpu_samples", 0) for (path, _), v in got.items() if f"@{f}" in path and "known" in path)
+           for f in ("thirty", "fifty", "sleeps")}
+    n = sum(own.values())
+    check("some 10 000 samples of the scope", n >= 8000, f"{n}: {own}; {words[-300:]}")
+    for f, share in (("thirty", 0.30), ("fifty", 0.50), ("sleeps", 0.20)):
+        check(f"{f}: {share:.0%} of them, to a point", n and abs(own[f] / n - share) <= 0.01, f"{own[f] / max(n, 1):.4f}")
+    off = sum(v.get("off_cpu_samples", 0) for (path, _), v in got.items() if "@sleeps" in path)
+    check("who sleeps is on no CPU", own["sleeps"] and off / own["sleeps"] >= 0.99, f"{off} of {own['sleeps']}")
+    forward = sum(v.get("cpu_samples", 0) for (path, _), v in got.items() if "train" in path and "@Block.forward" in path)
+    check("what a module runs stands below the scope of the step", forward > 0, str(list(got)[:20]))
+    known = sum(v.get("cpu_samples", 0) for v in got.values())
+    check("frames were found", "samples without frames" not in words, f"{known}; {words[-300:]}")
+
+
+def cost():
+    """W1 and W3 with and without in turns, in one process: two processes differ by more."""
+    env = room()
+    env["PYTHONPATH"] = str(DIR / "lib/protond/python")
+    r = subprocess.run([CTL, "run", "-q", "-n", "all", "-b", "none", "--cpu", "off", "-k", "none", "--", sys.executable,
+                        str(HERE / "sync_cost.py"), "cpu", "32"], env=env, capture_output=True, text=True, timeout=580)
+    if not check("the costs were measured", r.returncode == 0, r.stderr[-900:]):
+        return
+    for mode, pairs in json.loads(r.stdout.splitlines()[-1]).items():
+        ratios = sorted(cpu / tree for tree, cpu in pairs)
+        check(f"{mode}: cpu costs at most 1.01 x of the tree alone", statistics.median(ratios) <= 1.01,
+              f"{statistics.median(ratios):.4f}, half of them {ratios[len(ratios) // 4]:.4f} to {ratios[-len(ratios) // 4]:.4f}; "
+              f"{statistics.median(t for t, _ in pairs):.3f} and {statistics.median(s for _, s in pairs):.3f}")
+
+
+judge((shares, cost), sys.argv[2:])
