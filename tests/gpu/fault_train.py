@@ -2,7 +2,6 @@
 """Of faults.py. FAULT, which the command line does not show: none, or a name of FAULTS, which says what is wrong. Without a GPU a
 small one trains on the CPU. STEPS of them. Ranks (RANK, WORLD_SIZE) share what GPUs there are; over NCCL, where each has its own."""
 import contextlib
-import ctypes
 import os
 import time
 
@@ -21,7 +20,6 @@ FAULTS = {
     "host": "the host counts something, while the GPU is done",
     "launch": "an average of weights is kept by thousands of small operations",
     "idle": "the loop sleeps",
-    "queued": "the GPU's work waits for a flag of the host",
     "comm": "a table's gradient of 2 GB is summed over the ranks",
     "copy": "a table comes anew from pageable memory in each step",
     "small": "each line's weight is copied alone",
@@ -90,21 +88,6 @@ class GPT(nn.Module):
         return self.head(self.norm(x))
 
 
-class Flag:
-    """What a stream waits for until the host raises it: cuStreamWaitValue32 on pinned memory."""
-
-    def __init__(self):
-        self.value, self.n = torch.zeros(1, dtype=torch.int32).pin_memory(), 0
-        self.wait_value = ctypes.CDLL("libcuda.so.1").cuStreamWaitValue32_v2
-
-    def wait(self):
-        self.n += 1
-        self.wait_value(ctypes.c_void_p(torch.cuda.current_stream().cuda_stream), ctypes.c_uint64(self.value.data_ptr()), ctypes.c_uint32(self.n), 0)
-
-    def raise_it(self):
-        self.value[0] = self.n
-
-
 def odd_kernel():
     import cupy
     kernel = cupy.RawKernel('extern "C" __global__ void smooth(float *x) { long i = blockIdx.x * 100L + threadIdx.x;'
@@ -120,7 +103,7 @@ class Planted:
         big = torch.zeros(NUMBERS, device=DEVICE) if FAULT in ("memory", "grid") else None
         host = torch.zeros(NUMBERS) if FAULT in ("copy", "pin") else None
         small = torch.zeros(64, device=DEVICE)
-        self.kept, self.flag = [], Flag() if FAULT == "queued" else None
+        self.kept = []
         self.step = {
             "alloc": torch.cuda.empty_cache,
             "pin": lambda: (torch.cuda.cudart().cudaHostRegister(host.data_ptr(), 1 << 24, 0), torch.cuda.cudart().cudaHostUnregister(host.data_ptr())),
@@ -134,7 +117,6 @@ class Planted:
             "memory": lambda: [big.mul_(0.999).add_(0.001) for _ in range(100)],
             "uneven": lambda: torch.zeros(1 << 20, device="cuda:1").add_(1),
             "leak": lambda: self.kept.append(torch.zeros(1 << 19, device=DEVICE)),
-            "queued": lambda: (time.sleep(0.02), self.flag.raise_it()),
         }.get(FAULT, lambda: None)
         if FAULT == "pressure":
             free, total = torch.cuda.mem_get_info()
@@ -188,8 +170,6 @@ def main():
         if FAULT == "jitter":
             ids = ids[:, :LENGTH // 4 + (step * 7 % 10) * LENGTH // 12]
         ids = ids.to(DEVICE)
-        if FAULT == "queued":
-            planted.flag.wait()
         for part in ids.chunk(4 if FAULT == "sync" else 1):
             with torch.autocast("cuda", torch.bfloat16) if mixed else contextlib.nullcontext():
                 loss = F.cross_entropy(model(part).flatten(0, 1), part.flatten())

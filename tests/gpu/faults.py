@@ -19,7 +19,7 @@ CTL, VIEW = str(DIR / "bin/protonctl"), str(DIR / "bin/protonview")
 LIMIT = 3_000_000
 RULE = {  # fault: the rule that is made for it
     "none": None, "sync": "cpu_gpu_sync", "loader": "data_loader", "alloc": "alloc_in_loop", "pin": "pin_in_loop", "host": "host_alone",
-    "launch": "launch_bound", "idle": "gpu_idle", "queued": "queued_wait", "copy": "exposed_copy", "small": "small_copies", "grid": "small_grid",
+    "launch": "launch_bound", "idle": "gpu_idle", "copy": "exposed_copy", "small": "small_copies", "grid": "small_grid",
     "odd": "odd_blocks", "memory": "memory_bound", "optimizer": "unfused_optimizer", "tensor": "no_tensor_cores", "jitter": "jitter",
     "slow": "slow_steps", "warm": "warm_up", "leak": "memory_leak", "pressure": "mem_pressure", "throttle": "clock_throttle",
     "busy": "host_pressure", "rank": "slow_rank", "comm": "exposed_comm", "uneven": "uneven_gpus",

@@ -59,6 +59,7 @@ static void fault_result_fetch(struct made *m)
 
 static void fault_alloc_in_loop(struct made *m)
 {
+	busy(m, 81);
 	(void)call(m, m->forward, CLASS_FREE, STEPS * 2, STEPS * 1.5 * MS);
 }
 
@@ -571,8 +572,8 @@ START_TEST(the_worst_comes_first)
 	struct made *m = made();
 	uint32_t i;
 
-	fault_data_loader(m);
 	fault_alloc_in_loop(m);
+	fault_data_loader(m);
 	fault_shared_gpu(m);
 	fault_gpu_errors(m);
 	judge(m, NULL, &b);

@@ -173,6 +173,18 @@ struct share {
 	uint32_t most;
 };
 
+static bool is_optimizer(const char *name)
+{
+	return strncmp(name, "optimizer.step", 14) == 0;
+}
+
+static bool is_of_optimizer(const struct profile *p, uint32_t node)
+{
+	while (node != PROFILE_NONE && !is_optimizer(p->node[node].name))
+		node = p->node[node].parent;
+	return node != PROFILE_NONE;
+}
+
 /* lost: what share of its time a configuration wastes; 0: it does not count. */
 static bool add_configs(const struct facts *f,
 	double (*lost)(const struct profile_config *, double), struct share *s)
@@ -184,8 +196,10 @@ static bool add_configs(const struct facts *f,
 	*s = (struct share){.most = PROFILE_NONE};
 	for (i = 0; launches != NULL && i < f->p->n_configs; i++) {
 		part = lost(&f->p->config[i], sms);
-		/* A collective takes few SMs, to leave the others to what it hides behind. */
-		if (!(part > 0) || f->p->node[f->p->config[i].node].class == CLASS_COMM)
+		/* A collective takes few SMs, to leave the others to what it hides behind; an optimizer's
+		 * are unfused_optimizer's. */
+		if (!(part > 0) || f->p->node[f->p->config[i].node].class == CLASS_COMM ||
+			is_of_optimizer(f->p, f->p->config[i].node))
 			continue;
 		ns = config_ns(f, i, launches);
 		s->ns += ns;
@@ -300,7 +314,7 @@ void rule_unfused_optimizer(struct judge *j)
 	for (i = 1; i < p->n_nodes; i++) {
 		const struct fact_node *n = &f->node[i];
 
-		if (strncmp(p->node[i].name, "optimizer.step", 14) == 0 && n->calls > 0 &&
+		if (is_optimizer(p->node[i].name) && n->calls > 0 &&
 			n->gpu_count >= j->threshold * n->calls &&
 			n->gpu_ns < SHORT_NS * n->gpu_count &&
 			(most == PROFILE_NONE || n->cpu_ns > f->node[most].cpu_ns))

@@ -290,7 +290,10 @@ void rule_alloc_in_loop(struct judge *j)
 
 	if (n < f->steps || most == PROFILE_NONE || 100 * ns < j->threshold * f->step_ns)
 		return;
-	judge_say(j, (struct verdict){.node = most, .share = ns / f->step_ns, .gain_ns = ns},
+	judge_say(j,
+		(struct verdict){.node = most,
+			.share = at_most(f, ns) / f->step_ns,
+			.gain_ns = at_most(f, ns)},
 		"%.1f times %s device memory is allocated or freed: %.1f%% %s.", n / f->steps,
 		each_words(f), 100 * ns / f->step_ns, whole_words(f->whole));
 }
@@ -303,7 +306,10 @@ void rule_pin_in_loop(struct judge *j)
 
 	if (most == PROFILE_NONE || n == 0 || n < j->threshold * f->steps)
 		return;
-	judge_say(j, (struct verdict){.node = most, .share = ns / f->step_ns, .gain_ns = ns},
+	judge_say(j,
+		(struct verdict){.node = most,
+			.share = at_most(f, ns) / f->step_ns,
+			.gain_ns = at_most(f, ns)},
 		"%.1f times a step host memory is pinned or unpinned.", n / f->steps);
 }
 

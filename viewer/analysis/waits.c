@@ -96,7 +96,7 @@ static void add_call(
 	s->calls++;
 	s->blocked_ns += took;
 	s->bubble_ns += bubble;
-	s->gain_ns += bubble < took ? bubble : took;
+	s->gain_ns += bubble < took + WAIT_RELAUNCH_NS ? bubble : took + WAIT_RELAUNCH_NS;
 }
 
 /* Calls by their begin; one inside of another is part of it. What runs when a call comes back it did not

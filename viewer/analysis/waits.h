@@ -14,13 +14,18 @@ struct export_left;
 
 #define WAITS_MAX 1048576u /* calls, and operations, of a process; later ones are counted only */
 
+/* From the end of a call to the next work on the GPU: what a loop in Python needs to launch it. What takes longer
+ * is something else that the host does. */
+#define WAIT_RELAUNCH_NS 50000u
+
 struct wait_site {
 	uint32_t parent; /* place, PROFILE_NONE: at the top */
 	const char *name;
 	uint64_t calls, blocked_ns; /* of calls on it */
 	uint64_t bubble_ns; /* no operation of its process ran, from when the GPU ran dry in or
 				       behind the call to the next operation or the next such call */
-	uint64_t gain_ns;   /* of a call's bubble no more than the call took */
+	uint64_t
+		gain_ns; /* of a call's bubble no more than the call took, and as long as the next launch may take */
 };
 
 struct waits {
