@@ -9,6 +9,7 @@ from conftest import BUILD, until
 DEMO = BUILD / "bin/protond-demo"
 VIEW = {  # verb: (words, exit status); "{out}" is a file that is not there
     "tree": [("tree demo", 0), ("demo -l", 0), ("tree nobody", 1), ("demo -m nothing", 1), ("demo --depth x", 2), ("demo -i (", 2)],
+    "critical": [("critical demo", 1), ("critical nobody", 1), ("critical demo --step 2..3", 2)],
     "sync": [("sync demo", 1), ("sync nobody", 1)], "breakdown": [("breakdown demo", 0), ("breakdown nobody", 1)],
     "series": [("series demo", 0), ("series demo loss -n x", 2), ("series nobody", 1)],
     "bottlenecks": [("bottlenecks demo", 0), ("bottlenecks demo --all --set jitter.threshold=1", 0), ("bottlenecks demo --gate bad", 2),

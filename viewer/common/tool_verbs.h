@@ -19,13 +19,14 @@
 #define VIEW_VERBS(X) /* verb    args  what is given, help */ \
 	X(tree,     1, 1, "SOURCE", "the tree of scopes and kernels (also without the word `tree`)") \
 	X(flat,     1, 1, "SOURCE", "one row for each kernel, over all its paths") \
-	X(breakdown, 1, 1, "SOURCE", "what the time of each GPU is made of: computing, communication and copies that nothing hides, idle by cause; it adds up to the whole") \
+	X(breakdown, 1, 1, "SOURCE", "what the time of each GPU is made of: computing, communication and copies that nothing hides, idle by cause; it adds up to the whole (also idle)") \
 	X(series,   1, 2, "SOURCE [NAME]", "numbers over time: what the job told, and what its GPUs and their host read; with NAME those whose name has it, point by point") \
 	X(bottlenecks, 1, 1, "SOURCE", "what is slow, how much, where, what to do and what that gives back at most; --gate HIGH fails on such a verdict; docs/bottlenecks.md") \
 	X(sync,     1, 1, "SOURCE", "calls that wait for the GPU (a stream, an event, all of it, a blocking copy; recorded with -d both -s sync), by where they are made: how long they blocked, and how long the GPU had nothing to do behind them") \
 	X(ranks,    1, 1, "SOURCE", "the processes of a session side by side: which of them the others wait for in collectives, and the scopes and kernels in which they differ most") \
 	X(memory,   1, 1, "SOURCE", "memory that the driver gave (recorded with -s alloc), by device and kind: how much is held, who held the peak, how it grows from step to step, and what is still held at the end") \
 	X(ops,      1, 1, "SOURCE", "operators of PyTorch (recorded with -s ops), a row for each name and its inputs' dimensions: calls, time of GPU and CPU, TFLOP/s and GB/s") \
+	X(critical, 1, 1, "SOURCE", "the critical path of a step: which host work, launches and GPU work lead to its end, and what the step would take with each a tenth faster; docs/analyses.md") \
 	X(diff,     2, 2, "BEFORE AFTER", "what changed from one to the other; --gate fails on a regression") \
 	X(web,      0, 64, "[SOURCE...]", "look at them in a browser: a page of this machine's own, for this user; without any, at what the database holds; docs/web.md") \
 	X(report,   1, 1, "SOURCE -o FILE", "the same page as one file of HTML with what there is to see inside: to be mailed, and opened anywhere") \

@@ -43,6 +43,8 @@ static int find_verb(const char *word)
 
 	if (strcmp(word, "ls") == 0)
 		return VERB_sessions;
+	if (strcmp(word, "idle") == 0)
+		return VERB_breakdown;
 	for (i = 0; i < VERB_MAX; i++)
 		if (strcmp(verb_texts[i].name, word) == 0)
 			return i;
