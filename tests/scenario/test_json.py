@@ -9,6 +9,8 @@ from conftest import BUILD, until
 DEMO = BUILD / "bin/protond-demo"
 VIEW = {  # verb: (words, exit status); "{out}" is a file that is not there
     "tree": [("tree demo", 0), ("demo -l", 0), ("tree nobody", 1), ("demo -m nothing", 1), ("demo --depth x", 2), ("demo -i (", 2)],
+    "launches": [("launches demo", 1), ("launches nobody", 1)], "streams": [("streams demo", 1), ("streams nobody", 1)],
+    "roofline": [("roofline demo", 0), ("roofline nobody", 1)],
     "critical": [("critical demo", 1), ("critical nobody", 1), ("critical demo --step 2..3", 2)],
     "sync": [("sync demo", 1), ("sync nobody", 1)], "breakdown": [("breakdown demo", 0), ("breakdown nobody", 1)],
     "series": [("series demo", 0), ("series demo loss -n x", 2), ("series nobody", 1)],

@@ -392,6 +392,14 @@ static const struct profile_device *device_of(
 	return NULL;
 }
 
+const struct profile_device *metric_device(const struct profile *p, uint32_t node)
+{
+	const uint32_t id = profile_find_metric(p, "device_id"),
+		       type = profile_find_metric(p, "device_type");
+
+	return id == PROFILE_NONE || type == PROFILE_NONE ? NULL : device_of(p, node, id, type);
+}
+
 /* The least time that the node's own flops and bytes could take on its device, seconds. */
 static int least_time(const struct profile *p, uint32_t node, const struct profile_device *d,
 	double *ret_s, struct err *e)

@@ -50,5 +50,7 @@ void metric_unit(const char *name, char *buf, size_t n);
 const char *metric_shape(const struct profile *p, uint32_t metric);
 const char *metrics_derived(uint32_t i);    /* the i-th name that -m may have; NULL: no more */
 double value_number(const struct value *v); /* NAN: not a number */
+/* That its device_id and device_type name; NULL. */
+const struct profile_device *metric_device(const struct profile *p, uint32_t node);
 
 #endif

@@ -27,6 +27,9 @@
 	X(memory,   1, 1, "SOURCE", "memory that the driver gave (recorded with -s alloc), by device and kind: how much is held, who held the peak, how it grows from step to step, and what is still held at the end") \
 	X(ops,      1, 1, "SOURCE", "operators of PyTorch (recorded with -s ops), a row for each name and its inputs' dimensions: calls, time of GPU and CPU, TFLOP/s and GB/s") \
 	X(critical, 1, 1, "SOURCE", "the critical path of a step: which host work, launches and GPU work lead to its end, and what the step would take with each a tenth faster; docs/analyses.md") \
+	X(launches, 1, 1, "SOURCE", "kernels by how they are launched: grid, block, registers, shared memory, the occupancy that allows, waves of blocks and the tail of the last one, small kernels") \
+	X(streams,  1, 1, "SOURCE", "each stream of each GPU (of a session with a timeline): how long it worked, how much of that beside others, its gaps, its efficiency") \
+	X(roofline, 1, 1, "SOURCE", "what was given flops or bytes, against the peaks of its GPU: what bounds it, how much of the roof it reaches, and MFU") \
 	X(diff,     2, 2, "BEFORE AFTER", "what changed from one to the other; --gate fails on a regression") \
 	X(web,      0, 64, "[SOURCE...]", "look at them in a browser: a page of this machine's own, for this user; without any, at what the database holds; docs/web.md") \
 	X(report,   1, 1, "SOURCE -o FILE", "the same page as one file of HTML with what there is to see inside: to be mailed, and opened anywhere") \

@@ -40,8 +40,8 @@ static bool run_is_judged(const struct run *run)
 static bool wants_all(const struct run *run)
 {
 	return run->o.verb == VERB_export || run->o.verb == VERB_flat ||
-	       run->o.verb == VERB_bottlenecks || run_given(run, OPT_LIST) ||
-	       run_given(run, OPT_METRICS);
+	       run->o.verb == VERB_bottlenecks || run->o.verb == VERB_roofline ||
+	       run_given(run, OPT_LIST) || run_given(run, OPT_METRICS);
 }
 
 void run_note_left(struct run *run, const struct export_left *left)

@@ -5,6 +5,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "window.h"
+
 static const struct {
 	const char *unit, *type;
 } envelopes[] = {
@@ -21,19 +23,20 @@ void sheet_open(struct sheet *s, struct run *run, const char *kind, const struct
 	const struct sheet_column *c, uint32_t n)
 {
 	struct envelope_column columns[GRID_COLUMNS_MAX];
-	uint32_t i, k = 0;
+	uint32_t i, k = 0, n_keys = 0;
 
 	*s = (struct sheet){.run = run, .column = c, .n = n, .json = run_given(run, OPT_JSON)};
 	for (i = 0; i < n && i < GRID_COLUMNS_MAX; i++) {
-		columns[i] = (struct envelope_column){
-			c[i].key, envelopes[c[i].as].unit, envelopes[c[i].as].type};
+		if (c[i].key != NULL)
+			columns[n_keys++] = (struct envelope_column){
+				c[i].key, envelopes[c[i].as].unit, envelopes[c[i].as].type};
 		if (c[i].head != NULL)
 			s->shown[k++] = (struct grid_column){
 				c[i].head, c[i].as != SHEET_TEXT, c[i].least, c[i].leaves};
 	}
 	if (s->json) {
 		envelope_open(&run->out, kind, p);
-		envelope_columns(&run->out, columns, n);
+		envelope_columns(&run->out, columns, n_keys);
 		return;
 	}
 	print_head(&run->out, p, &run->term);
@@ -55,9 +58,9 @@ void sheet_text(struct sheet *s, const char *v)
 {
 	const struct sheet_column *c = next(s);
 
-	if (s->json)
+	if (s->json && c->key != NULL)
 		envelope_string(&s->run->out, v);
-	else if (c->head != NULL)
+	else if (!s->json && c->head != NULL)
 		grid_cell(&s->grid, &s->run->term, v != NULL ? v : "-");
 }
 
@@ -81,7 +84,7 @@ static void show(struct grid *g, enum sheet_as as, double v)
 		grid_cell_fmt(g, "%.2f", v / 1e6);
 		break;
 	case SHEET_NUMBER:
-		grid_cell_fmt(g, "%.4g", v);
+		grid_cell_fmt(g, "%.*f", v >= 1000 ? 0 : v >= 100 ? 1 : v >= 1 ? 2 : 4, v);
 		break;
 	}
 }
@@ -102,7 +105,7 @@ void sheet_number(struct sheet *s, double v)
 
 void sheet_note(struct sheet *s, const char *fmt, ...)
 {
-	char words[256];
+	char words[320];
 	va_list ap;
 
 	va_start(ap, fmt);
@@ -140,4 +143,21 @@ int sheet_source(struct run *run, sheet_read_fn *read, void *arg, struct profile
 	if (r == 0)
 		r = run_names(run, *ret_p);
 	return r == 0 ? run_source_by(run, run->o.args[0], &o, &s) : r;
+}
+
+int sheet_profile(struct run *run, struct profile **ret_p)
+{
+	struct window w = {.p = NULL};
+	struct source_options o = {.timeline = window_read, .arg = &w};
+	struct source s;
+	int r = run_source(run, run->o.args[0], false, ret_p);
+
+	w.p = r == 0 ? *ret_p : NULL;
+	if (r == 0)
+		r = run_names(run, *ret_p);
+	/* A phase's tree is stored. */
+	if (r == 0 && (run_given(run, OPT_WINDOW) || run_given(run, OPT_STEP) ||
+			      run_given(run, OPT_SCOPE)))
+		r = run_source_by(run, run->o.args[0], &o, &s);
+	return r;
 }

@@ -17,12 +17,12 @@ enum sheet_as {
 	SHEET_US,      /* of ns */
 	SHEET_PERCENT, /* of a share */
 	SHEET_BYTES,   /* as MB */
-	SHEET_NUMBER,  /* four digits */
+	SHEET_NUMBER,  /* some four digits */
 };
 
 struct sheet_column {
 	const char *key,
-		*head; /* in the envelope; on the screen, with the unit; head NULL: not there */
+		*head; /* in the envelope; on the screen, with the unit; NULL: not there, a key of texts alone */
 	enum sheet_as as;
 	uint8_t least, leaves; /* as grid_column */
 };
@@ -52,5 +52,7 @@ void sheet_close(struct sheet *s, const struct profile *p);
 typedef int sheet_read_fn(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	struct export_left *ret_left, struct err *e);
 int sheet_source(struct run *run, sheet_read_fn *read, void *arg, struct profile **ret_p);
+/* Its tree, with launch configurations; of a part of it (window.h), what that has of it. */
+int sheet_profile(struct run *run, struct profile **ret_p);
 
 #endif
