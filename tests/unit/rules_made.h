@@ -26,6 +26,7 @@ struct made {
 	double memory[STEPS];
 	struct leak leak; /* not stored: of memory that the driver gave nothing is known */
 	struct waits waits;
+	struct critical critical;
 	struct wait_site site[3];
 	struct ranks ranks;
 	struct ranks_process rank[RANKED];
@@ -124,10 +125,12 @@ static void make_device(struct made *m)
 	uint32_t k;
 
 	p->device = calloc(2, sizeof(*p->device));
-	p->config = calloc(2, sizeof(*p->config));
+	p->config = calloc(STEPS, sizeof(*p->config));
 	ck_assert(p->device != NULL && p->config != NULL);
 	p->n_devices = 1;
-	p->device[0] = (struct profile_device){.id = "0",
+	p->device[0] = (struct profile_device){.type = "CUDA",
+		.arch = 90,
+		.id = "0",
 		.name = "NVIDIA H200",
 		.num_sms = 132,
 		.busy_ns = (uint64_t)(910 * MS),
@@ -261,6 +264,14 @@ static struct made *made(void)
 	make_ranks(m);
 	make_readings(m);
 	m->sharing = 1;
+	m->critical = (struct critical){.step = 50,
+		.end_ns = (uint64_t)(10 * MS),
+		.part_ns =
+			{[CRITICAL_HOST] = (uint64_t)MS, [CRITICAL_COMPUTE] = (uint64_t)(9 * MS)},
+		.row = {{"sm90_xmma_gemm_bf16", CRITICAL_COMPUTE, (uint64_t)(9 * MS), 100,
+				0.9 * MS},
+			{"forward", CRITICAL_HOST, (uint64_t)MS, 1, 0.1 * MS}},
+		.n_rows = 2};
 	return m;
 }
 
@@ -280,6 +291,7 @@ static void judge(struct made *m, const char *set, struct bottlenecks *ret)
 	f->wait = m->no_waits ? NULL : &m->waits;
 	f->rank = &m->ranks;
 	f->device = &m->device;
+	f->critical = &m->critical;
 	f->sharing = m->sharing;
 	if (m->leak.stored)
 		f->leak = m->leak;
@@ -288,6 +300,7 @@ static void judge(struct made *m, const char *set, struct bottlenecks *ret)
 	f->wait = NULL;
 	f->rank = NULL;
 	f->device = NULL;
+	f->critical = NULL;
 	facts_free(f);
 }
 

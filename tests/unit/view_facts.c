@@ -46,6 +46,10 @@ static void put_step(struct trace_pack *k, uint64_t at)
 	put_call(k, at + MS / 2, at + MS / 10 * 41, 3, CLASS_STREAM_SYNC);
 	put_call(k, at + MS / 10 * 50, at + MS / 10 * 60, 4, CLASS_ALLOC); /* waits for nothing */
 	put_call(k, at + MS / 10 * 42, at + MS / 10 * 43, 4, CLASS_EVENT_SYNC);
+	put_call(k, at + 7 * MS, at + 8 * MS, 4,
+		CLASS_COMPILE); /* two that overlap; and into the next */
+	put_call(k, at + MS / 10 * 75, at + 9 * MS, 4, CLASS_COMPILE);
+	put_call(k, at + MS / 10 * 98, at + MS / 10 * 101, 4, CLASS_COMPILE);
 	ck_assert(trace_pack_scope(
 		k, &(struct trace_scope){.begin = at, .end = at + 10 * MS, .node = 1}));
 }
@@ -158,6 +162,9 @@ START_TEST(facts_of_a_database)
 	ck_assert(fabs(f->idle.share - 0.62) < 1e-9 && f->idle.count == STEPS);
 	ck_assert_uint_eq(f->sharing, 2);
 
+	ck_assert_uint_eq(f->step->step[0].compile_ns, 2200000);
+	ck_assert_uint_eq(f->step->step[0].compiles, 2);
+	ck_assert_uint_eq(f->step->step[1].compile_ns, 2300000);
 	s = site(f->wait, "cudaStreamSynchronize");
 	ck_assert_uint_eq(s->calls, STEPS);
 	ck_assert_uint_eq(s->blocked_ns, STEPS * 3600000ull);
@@ -202,6 +209,7 @@ START_TEST(verdicts_of_a_database)
 		"behind that the GPU was idle: harmless");
 	ck_assert_int_eq(b.rule[RULE_clock_throttle].state, RULE_FOUND);
 	ck_assert_int_eq(b.rule[RULE_shared_gpu].state, RULE_FOUND);
+	ck_assert_int_eq(b.rule[RULE_recompiles].state, RULE_FOUND);
 	ck_assert_int_eq(b.rule[RULE_exposed_comm].state, RULE_LACKS);
 	ck_assert_uint_eq(b.rule[RULE_exposed_comm].lacks, 1u << NEED_PARTS);
 	facts_free(f);

@@ -104,6 +104,16 @@ static void fault_alone_of_many_launches(struct made *m)
 	(void)scope(m, m->step, "augment", STEPS, STEPS * 5 * MS);
 }
 
+/* The GPU is busy for half of the time, and the step is not shorter for it. */
+static void fault_critical_host(struct made *m)
+{
+	busy(m, 50);
+	m->critical.part_ns[CRITICAL_HOST] = (uint64_t)(6 * MS);
+	m->critical.part_ns[CRITICAL_COMPUTE] = (uint64_t)(4 * MS);
+	m->critical.row[1].ns = (uint64_t)(5 * MS);
+	m->critical.row[1].gain_ns = 0.3 * MS;
+}
+
 static void fault_gpu_idle(struct made *m)
 {
 	busy(m, 30);
@@ -164,6 +174,49 @@ static void fault_small_grid(struct made *m)
 static void fault_odd_blocks(struct made *m)
 {
 	m->p->config[0].block[0] = 33;
+}
+
+/* Kernels of another kind with the time of the first: 132 threads of an SM each. */
+static void another_kernel(struct made *m, const char *name, uint32_t grid, uint32_t registers)
+{
+	const uint32_t at = kernel(m, m->forward, name, STEPS * 100, STEPS * 4 * MS);
+
+	put(m, m->gemm, m->time, STEPS * 4 * MS);
+	m->p->config[m->p->n_configs++] = (struct profile_config){
+		at, {grid, 1, 1}, {128, 1, 1}, registers, 0, 0, STEPS * 100};
+}
+
+static void fault_low_occupancy(struct made *m)
+{
+	another_kernel(m, "solver", 132 * 30, 255); /* two blocks of four warps */
+}
+
+/* A block of eight warps for each half of an SM, and 40 more. */
+static void fault_tail_effect(struct made *m)
+{
+	m->p->config[0].grid[0] = 264 + 40;
+}
+
+/* Fifty sizes, none of them in half of the steps. */
+static void fault_shape_varies(struct made *m)
+{
+	struct profile_config *c = m->p->config;
+	uint32_t i;
+
+	for (i = 0; i < STEPS / 2; i++) {
+		c[i] = c[0];
+		c[i].grid[0] = 264 * (1 + i);
+		c[i].count = 40;
+	}
+	m->p->n_configs = STEPS / 2;
+	put(m, m->gemm, m->count, STEPS / 2 * 40);
+}
+
+static void fault_memory_layout(struct made *m)
+{
+	put(m, m->gemm, m->time, STEPS * 7 * MS);
+	(void)kernel(
+		m, m->forward, "cudnn::ops::nchwToNhwcKernel<float>", STEPS * 50, STEPS * 1 * MS);
 }
 
 static void fault_memory_bound(struct made *m)
@@ -242,6 +295,21 @@ static void fault_slow_steps(struct made *m)
 {
 	longer(m, 40, 60);
 	longer(m, 80, 90);
+}
+
+static void compiles(struct made *m, uint32_t first, uint32_t every)
+{
+	uint32_t i;
+
+	for (i = first; i < STEPS; i += every) {
+		m->step_of[i].compiles = 2;
+		m->step_of[i].compile_ns = (uint64_t)(3 * MS);
+	}
+}
+
+static void fault_recompiles(struct made *m)
+{
+	compiles(m, 3, 4);
 }
 
 static void fault_warm_up(struct made *m)
@@ -349,6 +417,10 @@ static const struct {
 		"50.0% of the steps"},
 	{"host_alone", fault_alone_of_many_launches, SEVERITY_HIGH, "gpu_idle",
 		"50.0% of the steps"},
+	SAME(critical_host, MEDIUM, "gpu_idle",
+		"60.0% of the critical path of step 50, one of median length; with its largest "
+		"part, "
+		"50.0%, a tenth faster the step would be 3.0% shorter"),
 	SAME(gpu_idle, MEDIUM, "", "had work for 30.0% of the time"),
 	SAME(queued_wait, MEDIUM, "", "21.0% of the recorded time"),
 	SAME(exposed_comm, MEDIUM, "", "23.0% of the steps"),
@@ -357,6 +429,10 @@ static const struct {
 	SAME(small_copies, LOW, "", "80.0 copies a step"),
 	SAME(small_grid, MEDIUM, "", "with fewer blocks than it has SMs"),
 	SAME(odd_blocks, LOW, "", "no multiple of 32"),
+	SAME(low_occupancy, LOW, "", "of the largest 12%, held back by registers"),
+	SAME(tail_effect, MEDIUM, "", "1.15 waves"),
+	SAME(shape_varies, LOW, "", "the largest kernel in 50 of them"),
+	SAME(memory_layout, MEDIUM, "", "turns one order of axes"),
 	SAME(memory_bound, MEDIUM, "", "44.4% of the GPU's work"),
 	SAME(unfused_optimizer, LOW, "", "launches 400 pieces of work, of 1.2 us"),
 	SAME(no_tensor_cores, MEDIUM, "", "while SMs worked tensor cores did for 0.02%"),
@@ -367,6 +443,7 @@ static const struct {
 	{"jitter", fault_jitter_of_a_tree, SEVERITY_LOW, "", "a tenth 18."},
 	{"jitter", fault_jitter_of_two_kinds, SEVERITY_MEDIUM, "", "a tenth 30."},
 	SAME(slow_steps, MEDIUM, "", "2 of 100 steps"),
+	SAME(recompiles, LOW, "", "in 25 of 97 steps, 50 times: 7.5% of the steps"),
 	SAME(warm_up, LOW, "", "The first 2 steps take over 1.5 times"),
 	SAME(memory_leak, MEDIUM, "", "Memory leak: 1.00 MB a step"),
 	{"memory_leak", fault_leak_of_the_driver, SEVERITY_MEDIUM, "",
@@ -500,6 +577,50 @@ static void a_kernel_outside(struct made *m)
 	(void)scope(m, m->step, "backward", STEPS, STEPS * 4 * MS);
 }
 
+/* All of the path is the host's where the GPU is busy beside it: nothing to mend. */
+static void a_host_that_is_ahead(struct made *m)
+{
+	fault_critical_host(m);
+	busy(m, 90);
+}
+
+static void compiled_first(struct made *m)
+{
+	m->step_of[0].compiles = m->step_of[2].compiles = 9;
+	m->step_of[0].compile_ns = m->step_of[2].compile_ns = (uint64_t)(9 * MS);
+}
+
+/* A multiplication holds few warps by design; grids of whole waves, and of many, have no tail to speak of. */
+static void a_kernel_that_holds_few(struct made *m)
+{
+	another_kernel(m, "nvjet_sm90_tst", 132 * 30, 255);
+}
+
+static void waves_that_are_many(struct made *m)
+{
+	m->p->config[0].grid[0] = 264 * 4 + 40;
+}
+
+/* Layers of many sizes, each of them in each step; and a last batch that is smaller. */
+static void sizes_that_come_again(struct made *m)
+{
+	struct profile_config *c = m->p->config;
+	uint32_t i;
+
+	for (i = 0; i < 51; i++) {
+		c[i] = c[0];
+		c[i].grid[0] = 264 * (1 + i);
+		c[i].count = i < 50 ? 2 * STEPS - 1 : 50;
+	}
+	m->p->n_configs = 51;
+}
+
+static void a_matrix_that_is_transposed(struct made *m)
+{
+	put(m, m->gemm, m->time, STEPS * 7 * MS);
+	(void)kernel(m, m->forward, "gemm_transposed_b", STEPS * 50, STEPS * 1 * MS);
+}
+
 static const struct {
 	void (*make)(struct made *m);
 	const char *note_of; /* a rule that says why it is silent; "": none */
@@ -511,6 +632,12 @@ static const struct {
 	{one_slow_step, ""},
 	{uneven_steps_of_a_busy_gpu, "jitter"},
 	{fills_and_stays, ""},
+	{a_host_that_is_ahead, ""},
+	{compiled_first, ""},
+	{a_kernel_that_holds_few, ""},
+	{waves_that_are_many, ""},
+	{sizes_that_come_again, ""},
+	{a_matrix_that_is_transposed, ""},
 	{copies_before, ""},
 	{a_kernel_outside, ""},
 };

@@ -350,6 +350,8 @@ int facts_read(struct facts *f, struct sqlite3 *db, int64_t id, const struct pro
 	}
 	if (r == 0 && f->step != NULL && f->has_sync && f->has_gpu)
 		r = lacks(waits_read(db, id, s, ret_left, &f->wait, e), e);
+	if (r == 0 && f->wait != NULL && facts_has_steps(f) && f->step->n > 0 && !f->is_part)
+		r = lacks(critical_read(db, id, s, ret_left, &f->critical, e), e);
 	if (r == 0 && f->p->head.n_processes > 1 && !f->is_part)
 		r = lacks(ranks_read(db, id, &f->rank, e), e);
 	if (r == 0 && !f->is_part)
@@ -386,5 +388,6 @@ void facts_free(struct facts *f)
 	waits_free(f->wait);
 	ranks_free(f->rank);
 	free(f->device);
+	critical_free(f->critical);
 	free(f);
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "critical.h"
 #include "device_sums.h"
 #include "err.h"
 #include "leak.h"
@@ -62,8 +63,9 @@ struct facts {
 	struct waits *wait;
 	struct ranks *rank;
 	struct device_sums *device;
-	struct leak leak; /* of memory that the driver gave */
-	bool stored;      /* there was a database */
+	struct leak leak;          /* of memory that the driver gave */
+	struct critical *critical; /* of a whole session: its step of median length */
+	bool stored;               /* there was a database */
 	uint32_t
 		sharing; /* processes on the GPU that most of this session share; 0 or 1: none do */
 };

@@ -75,7 +75,8 @@ static uint64_t by_shared(const struct limits *l, const struct profile_config *c
 bool occupancy_of(
 	const struct profile_device *d, const struct profile_config *c, struct occupancy *ret)
 {
-	const struct limits *l = strcmp(d->type, "CUDA") == 0 ? limits_of(d->arch) : NULL;
+	const struct limits *l =
+		d->type != NULL && strcmp(d->type, "CUDA") == 0 ? limits_of(d->arch) : NULL;
 	const double threads = (double)c->block[0] * c->block[1] * c->block[2],
 		     grid = (double)c->grid[0] * c->grid[1] * c->grid[2];
 	uint64_t of[OCCUPANCY_N], warps;

@@ -39,6 +39,8 @@
 		"Move it off the loop's thread, do it less often, or launch the GPU's next work before it.") \
 	X(launch_bound,     GPU|IDLE,           20,  "% idle",                  HIGH,   "the GPU waits for the next launch, many times", \
 		"Fewer, larger kernels: torch.compile, CUDA graphs (mode=\"reduce-overhead\"), a larger batch, fused or foreach optimizers.") \
+	X(critical_host,    TIMELINE|STEPS|SYNC|GPU|IDLE, 50, "% of a step",       MEDIUM, "the host bounds the step, not the GPU", \
+		"`protonview critical` has the path, and what the step would take with each part of it a tenth faster: mend what is on it, nothing else makes the step shorter.") \
 	X(gpu_idle,         GPU|IDLE,           20,  "% idle",                  MEDIUM, "the GPU has nothing to do", \
 		"Look at the verdicts beside this one for the cause; without one, record with `-d both -s sync` and look at the timeline.") \
 	X(queued_wait,      PARTS,              10,  "% of the time",           HIGH,   "work waits in the queue, and nothing runs", \
@@ -53,6 +55,14 @@
 		"A larger batch, or more streams side by side; split the work along another axis (split-K, smaller tiles).") \
 	X(odd_blocks,       CONFIGS|IDLE,       1,   "% of the GPU's time",     LOW,    "blocks that are no multiple of a warp", \
 		"Launch with a multiple of 32 threads.") \
+	X(low_occupancy,    CONFIGS|IDLE,       30,  "% of the GPU's time",     LOW,    "kernels of which an SM holds few warps", \
+		"Fewer registers (smaller tiles, __launch_bounds__, maxnreg), less shared memory, or blocks of another size: `protonview launches` has each.") \
+	X(tail_effect,      CONFIGS|IDLE,       10,  "% of the GPU's time",     MEDIUM, "grids whose last wave of blocks is nearly empty", \
+		"A grid of whole waves, or of many (a larger batch, smaller tiles), or a persistent kernel: `protonview launches` has waves and tail.") \
+	X(shape_varies,     CONFIGS|STEPS|GPU,  30,  "% of the GPU's time",     LOW,    "sizes that differ from step to step", \
+		"Bucket or pad lengths; mark what varies as dynamic for torch.compile. CUDA graphs, autotuning and caches of allocators need sizes that come again.") \
+	X(memory_layout,    GPU|IDLE,           5,   "% of the GPU's time",     MEDIUM, "kernels that change the order of axes", \
+		"channels_last for model and input (.to(memory_format=torch.channels_last)), fewer .contiguous() after transpose and permute.") \
 	X(memory_bound,     GPU|IDLE,           30,  "% of the GPU's time",     MEDIUM, "kernels that move data and compute little", \
 		"Fuse them (torch.compile, Triton), lower precision, channels_last where it avoids transposes.") \
 	X(unfused_optimizer,SCOPES|GPU,         100, "launches a call",         MEDIUM, "an optimizer launches small kernels, parameter by parameter", \
@@ -69,6 +79,8 @@
 		"Lengths that differ (bucket or pad them), a loader that now and then is late, other programs on the host; `-d both` shows each step.") \
 	X(slow_steps,       TIMELINE|STEPS,     5,   "% of the steps",          HIGH,   "a few steps take much longer than the others", \
 		"Look at them on the timeline: checkpoints, validation, recompiles and logging show there as scopes.") \
+	X(recompiles,       TIMELINE|STEPS,     5,   "% of the steps",          HIGH,   "something is compiled again and again", \
+		"TORCH_LOGS=recompiles names the guard that failed: mark what varies as dynamic (torch.compile(dynamic=True), mark_dynamic), pad sizes, keep Python numbers out of compiled functions.") \
 	X(warm_up,          TIMELINE|STEPS,     20,  "% of the steps",          LOW,    "the first steps take much longer", \
 		"They compile, tune and allocate: judge the others alone (`--step`, or a session that begins later), keep compile caches between runs.") \
 	X(memory_leak,      MEMORY|STEPS,       0.5, "MB a step",               HIGH,   "memory grows with every step", \

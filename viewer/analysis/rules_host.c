@@ -430,6 +430,51 @@ static bool is_explained(const struct judge *j)
 	return false;
 }
 
+/* Of the scopes of this name in steps the one with the most time. */
+static uint32_t scope_of(const struct facts *f, const char *name)
+{
+	uint32_t i, most = PROFILE_NONE;
+
+	for (i = 1; i < f->p->n_nodes; i++)
+		if (f->node[i].step != PROFILE_NONE && strcmp(f->p->node[i].name, name) == 0 &&
+			(most == PROFILE_NONE || f->node[i].cpu_ns > f->node[most].cpu_ns))
+			most = i;
+	return most;
+}
+
+/* Of a step of median length. What the loader has of it data_loader says. */
+void rule_critical_host(struct judge *j)
+{
+	const struct critical *c = j->f->critical;
+	const struct critical_row *row = NULL;
+	double whole, host;
+	uint32_t i;
+
+	if (c == NULL) {
+		judge_unsure(j, "the path is of a whole session's steps");
+		return;
+	}
+	whole = (double)(c->end_ns - c->begin_ns);
+	host = (double)(c->part_ns[CRITICAL_HOST] + c->part_ns[CRITICAL_CALL] +
+			c->part_ns[CRITICAL_NOTHING]);
+	for (i = 0; i < c->n_rows && row == NULL; i++)
+		if (c->row[i].part == CRITICAL_HOST)
+			row = &c->row[i];
+	if (!(100 * j->f->idle.share >= j->set->threshold[RULE_gpu_idle]) || row == NULL ||
+		100 * host < j->threshold * whole)
+		return;
+	judge_say(j,
+		(struct verdict){.node = scope_of(j->f, row->name),
+			.share = host / whole,
+			.gain_ns = (double)NAN,
+			.view = VIEW_steps},
+		"The host is %.1f%% of the critical path of step %u, one of median length; with "
+		"its "
+		"largest part, %.1f%%, a tenth faster the step would be %.1f%% shorter.",
+		100 * host / whole, c->step, 100 * (double)row->ns / whole,
+		100 * row->gain_ns / whole);
+}
+
 void rule_gpu_idle(struct judge *j)
 {
 	const struct facts_idle *i = &j->f->idle;

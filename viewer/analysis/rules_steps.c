@@ -12,6 +12,7 @@
 #include "spread.h"
 
 #define FEW      0.1
+#define FIRST    3u /* steps that compile, tune and allocate */
 #define MADS     5.0
 #define NORMAL   1.4826 /* a median deviation is this many times smaller than a normal one */
 #define APART    1.25
@@ -110,6 +111,35 @@ void rule_slow_steps(struct judge *j)
 		"is "
 		"step %u.",
 		x.n, x.steps, time_words(x.ns / x.n, &more), x.worst);
+}
+
+/* The first steps compile what there is; what compiles later does it again, for something that changed. */
+void rule_recompiles(struct judge *j)
+{
+	const struct steps *s = j->f->step;
+	double ns = 0, all_ns = 0;
+	uint32_t i, n = 0, in = 0, later = 0;
+
+	for (i = 0; i < s->n; i++) {
+		all_ns += step_ns(&s->step[i]);
+		if (s->step[i].number <= FIRST)
+			continue;
+		later++;
+		n += s->step[i].compiles;
+		in += s->step[i].compiles > 0;
+		ns += (double)s->step[i].compile_ns;
+	}
+	if (n < 2 || 100 * ns < j->threshold * all_ns)
+		return;
+	judge_say(j,
+		(struct verdict){.node = PROFILE_NONE,
+			.of = WHOLE_STEPS,
+			.share = ns / all_ns,
+			.gain_ns = ns / all_ns * whole_ns_of(j->f, WHOLE_STEPS),
+			.view = VIEW_steps},
+		"Behind step %u something was compiled in %u of %u steps, %u times: %.1f%% of the "
+		"steps.",
+		FIRST, in, later, n, 100 * ns / all_ns);
 }
 
 void rule_warm_up(struct judge *j)

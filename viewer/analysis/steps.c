@@ -11,12 +11,16 @@
 #include "table.h"
 #include "timeline_reading.h"
 
+#define COMPILES_MAX 65536u /* of a process; later ones are not looked at */
+
 struct value_at { /* of a step before its place is known */
 	uint32_t step, name;
 	double v;
 };
 
 struct reading {
+	struct span *compile; /* of the process at hand: times in which something was compiled */
+	uint32_t n_compiles, cap_compiles;
 	struct steps *s;
 	uint32_t cap, cap_processes, first; /* first: step of the process at hand */
 	struct parts parts;
@@ -40,6 +44,7 @@ static void on_process(struct timeline *w)
 	struct reading *r = w->mine;
 
 	r->first = r->s->n;
+	r->n_compiles = 0;
 	parts_process(&r->parts);
 	if (!ROOM_FOR(r->s->process, r->cap_processes, r->s->n_processes)) {
 		r->failed = true;
@@ -86,12 +91,42 @@ static void take_values(struct reading *r, const struct timeline *w,
 	}
 }
 
+/* What torch.compile, Triton and the driver compile, as torch names its own scopes, a profile of Python its frames, and the
+ * switch `overhead` the driver's. */
+static bool is_compile(const struct timeline *w, const struct timeline_scope *scope)
+{
+	static const char *const parts[] = {"(dynamo_timed)", "torch/_dynamo/convert_frame.py",
+		"torch/_inductor/compile_fx.py", "triton/compiler/compiler.py"};
+	const char *name = w->known[scope->node].name;
+	size_t i;
+
+	if ((scope->flags & TRACE_CALL) != 0)
+		return scope->call.class == CLASS_COMPILE;
+	for (i = 0; i < sizeof(parts) / sizeof(*parts); i++)
+		if (strstr(name, parts[i]) != NULL)
+			return true;
+	return false;
+}
+
+static void note_compile(
+	struct reading *r, const struct timeline *w, const struct timeline_scope *scope)
+{
+	if (scope->end_ns <= scope->begin_ns || r->n_compiles == COMPILES_MAX ||
+		!is_compile(w, scope))
+		return;
+	if (!ROOM_FOR(r->compile, r->cap_compiles, r->n_compiles))
+		r->failed = true;
+	else
+		r->compile[r->n_compiles++] = (struct span){scope->begin_ns, scope->end_ns};
+}
+
 static void on_scope(struct timeline *w, const struct timeline_scope *scope)
 {
 	struct reading *r = w->mine;
 	struct steps *s = r->s;
 
 	parts_seen(&r->parts, scope->end_ns);
+	note_compile(r, w, scope);
 	if ((scope->flags & TRACE_CALL) != 0 || s->n_processes == 0 ||
 		!timeline_step(w, scope->node) || scope->begin_ns < r->from_ns ||
 		scope->end_ns > r->to_ns)
@@ -144,6 +179,42 @@ static void fill_step(const struct parts *p, struct step *s)
 		s->ops++;
 }
 
+static int by_start(const void *a, const void *b)
+{
+	const struct span *x = a, *y = b;
+
+	return x->begin < y->begin ? -1 : x->begin > y->begin;
+}
+
+/* One inside of another, or beside it, is the same. Steps in which the time of each lies: they are in order. */
+static void fill_compiles(struct reading *r)
+{
+	struct step *step = r->s->step;
+	uint32_t i, k, first = r->first;
+	uint64_t done = 0, from, to;
+
+	if (r->n_compiles > 1)
+		qsort(r->compile, r->n_compiles, sizeof(*r->compile), by_start);
+	for (i = 0; i < r->n_compiles; i++) {
+		const struct span *c = &r->compile[i];
+		const bool is_new = c->begin >= done;
+
+		from = c->begin > done ? c->begin : done;
+		for (; first < r->s->n && step[first].end_ns <= from; first++)
+			;
+		for (k = first; k < r->s->n && step[k].begin_ns < c->end; k++) {
+			const uint64_t begin = from > step[k].begin_ns ? from : step[k].begin_ns;
+
+			to = c->end < step[k].end_ns ? c->end : step[k].end_ns;
+			if (to <= begin)
+				continue;
+			step[k].compile_ns += to - begin;
+			step[k].compiles += is_new;
+		}
+		done = c->end > done ? c->end : done;
+	}
+}
+
 static void on_process_end(struct timeline *w)
 {
 	struct reading *r = w->mine;
@@ -155,6 +226,8 @@ static void on_process_end(struct timeline *w)
 	r->failed |= !parts_settle(&r->parts, w);
 	for (i = r->first; i < r->s->n && !r->failed; i++)
 		fill_step(&r->parts, &step[i]);
+	if (!r->failed)
+		fill_compiles(r);
 }
 
 /* --- all */
@@ -211,6 +284,7 @@ int steps_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 		status = err_set(e, -ENOMEM, "out of memory");
 	parts_fini(&r.parts);
 	free(r.value);
+	free(r.compile);
 	if (status < 0)
 		steps_free(r.s);
 	else

@@ -25,6 +25,8 @@ struct step {
 	uint64_t
 		part_ns[PART_MAX]; /* of its process' GPUs together: parts.h. All 0: it used none */
 	uint32_t ops;              /* that began in it */
+	uint32_t compiles;         /* that took time in it, */
+	uint64_t compile_ns;       /* so much */
 };
 
 /* Of a step's GPUs together, the time of parts [from, end). */

@@ -27,9 +27,9 @@ enum {
 #undef X
 		ON_VIEWS = ON_tree | ON_flat | ON_diff,
 	ON_PARTS = ON_breakdown | ON_bottlenecks | ON_critical | ON_launches | ON_streams |
+		   ON_roofline,
 	ON_SOURCES = ON_VIEWS | ON_PARTS | ON_export | ON_sql | ON_ops,
 	ON_ALL = ON_SOURCES | ON_sessions | ON_series | ON_sync | ON_ranks | ON_memory,
-		   ON_roofline,
 	ON_DB = ON_ALL | ON_web | ON_report,
 };
 
