@@ -13,6 +13,9 @@
 #define FEW \
 	4u /* configurations of a kernel that come and go: fewer are the first step's, or a last batch's */
 
+#define UNKNOWN \
+	"the GPUs that worked differ, or the limits of their architecture are not known here"
+
 static bool is_busy(const struct facts *f)
 {
 	return f->idle.share <= 1 - BUSY; /* not of NAN */
@@ -64,6 +67,7 @@ struct found {
 	double ns, lost_ns, most_ns;
 	uint32_t node;              /* with the most; PROFILE_NONE: none */
 	struct occupancy occupancy; /* its */
+	bool judged;                /* the limits of an SM are known */
 };
 
 static void add_found(
@@ -91,7 +95,10 @@ static struct found find(const struct facts *f, bool tail)
 		for (i = n.from; i < n.to; i++) {
 			const double ns = config_ns(&n, &f->p->config[i]);
 
-			if (!occupancy_of(d, &f->p->config[i], &o) || o.blocks == 0 || !(ns > 0))
+			if (!occupancy_of(d, &f->p->config[i], &o))
+				continue;
+			x.judged = true;
+			if (o.blocks == 0 || !(ns > 0))
 				continue;
 			if (tail && o.waves >= 1 && o.waves < FULL && o.tail > 0)
 				add_found(&x, n.node, ns, ns * o.tail, &o);
@@ -107,6 +114,8 @@ void rule_low_occupancy(struct judge *j)
 	const struct found x = find(f, false);
 	const double all = f->node[0].gpu_ns;
 
+	if (!x.judged)
+		judge_unsure(j, UNKNOWN);
 	if (!is_busy(f) || x.node == PROFILE_NONE || 100 * x.ns < j->threshold * all)
 		return;
 	judge_say(j,
@@ -124,6 +133,8 @@ void rule_tail_effect(struct judge *j)
 	const struct found x = find(f, true);
 	const double all = f->node[0].gpu_ns;
 
+	if (!x.judged)
+		judge_unsure(j, UNKNOWN);
 	if (!is_busy(f) || x.node == PROFILE_NONE || 100 * x.lost_ns < j->threshold * all)
 		return;
 	judge_say(j,

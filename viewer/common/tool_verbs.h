@@ -32,7 +32,7 @@
 	X(roofline, 1, 1, "SOURCE", "what was given flops or bytes, against the peaks of its GPU: what bounds it, how much of the roof it reaches, and MFU") \
 	X(diff,     2, 2, "BEFORE AFTER", "what changed from one to the other; --gate fails on a regression") \
 	X(web,      0, 64, "[SOURCE...]", "look at them in a browser: a page of this machine's own, for this user; without any, at what the database holds; docs/web.md") \
-	X(report,   1, 1, "SOURCE -o FILE", "the same page as one file of HTML with what there is to see inside: to be mailed, and opened anywhere") \
+	X(report,   1, 1, "SOURCE -o FILE", "the same page as one file of HTML with what there is to see inside: to be mailed, and opened anywhere; with -f txt or json, which need no FILE, a summary, what took the most, the bottlenecks, and what to do in which part of a step") \
 	X(sessions, 0, 0, "", "what the database holds (also ls)") \
 	X(export,   1, 1, "SOURCE -o FILE", "write FILE in the format that its name ends in, or that -f names") \
 	X(sql,      2, 2, "SOURCE SELECT", "a SELECT over the session's tables: nodes, kernel_names, scopes, kernels, copies, launches, steps, ...; docs/sql.md") \

@@ -3,18 +3,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bottlenecks.h"
+#include "judged.h"
 #include "print_json.h"
-#include "protonview_verb.h"
 #include "rule_limits.h"
 
 #define INDENT 8u
-
-struct judged {
-	struct profile *p;
-	struct facts *f;
-	struct bottlenecks b;
-};
 
 /* --- reading */
 
@@ -42,8 +35,7 @@ static int read_all(struct run *run, struct judged *to)
 
 /* --- words */
 
-/* "step / forward / [memcpy DtoH]"; "": it has no place. */
-static void put_path(struct run *run, struct text *t, const struct profile *p, uint32_t node)
+void judged_path(struct run *run, struct text *t, const struct profile *p, uint32_t node)
 {
 	uint32_t up[PROFILE_DEPTH_MAX + 1], n = 0;
 
@@ -94,7 +86,7 @@ static void print_line(struct run *run, const char *head, struct text *words)
 	text_fini(words);
 }
 
-static void print_verdict(struct run *run, const struct judged *j, const struct verdict *v)
+void judged_print(struct run *run, const struct judged *j, const struct verdict *v)
 {
 	static const enum term_style style[] = {STYLE_PLAIN, STYLE_COOL, STYLE_WARM, STYLE_BAD};
 	struct text t = {0};
@@ -106,7 +98,7 @@ static void print_verdict(struct run *run, const struct judged *j, const struct 
 	text_fmt(&run->out, " %s: %s", rule_rows[v->rule].id, v->words);
 	term_wrap(&run->term, &run->out, from, INDENT);
 	text_char(&run->out, '\n');
-	put_path(run, &t, j->p, v->node);
+	judged_path(run, &t, j->p, v->node);
 	if (t.n > 1)
 		print_line(run, "where: ", &t);
 	else
@@ -188,20 +180,25 @@ static void print_notes(struct run *run, const struct bottlenecks *b)
 	}
 }
 
+void judged_print_rest(struct run *run, const struct judged *j)
+{
+	print_notes(run, &j->b);
+	print_clean(run, &j->b);
+	print_lacks(run, &j->b);
+}
+
 static void print_all(struct run *run, const struct judged *j)
 {
 	uint32_t i;
 
 	print_head(&run->out, j->p, &run->term);
 	for (i = 0; i < j->b.n; i++)
-		print_verdict(run, j, &j->b.verdict[i]);
+		judged_print(run, j, &j->b.verdict[i]);
 	if (j->b.n == 0)
 		text_str(&run->out, "(no rule found anything to mend)\n");
 	if (j->b.left_out > 0)
 		text_fmt(&run->out, "(%u further verdicts are left out)\n", j->b.left_out);
-	print_notes(run, &j->b);
-	print_clean(run, &j->b);
-	print_lacks(run, &j->b);
+	judged_print_rest(run, j);
 	print_why(&run->out, j->p, &run->term);
 }
 
@@ -218,7 +215,7 @@ static void json_row(struct run *run, const struct judged *j, uint32_t rule, con
 	struct text *t = &run->out, path = {0}, lacks = {0}, how = {0};
 
 	if (v != NULL)
-		put_path(run, &path, j->p, v->node);
+		judged_path(run, &path, j->p, v->node);
 	put_needs(&lacks, j->b.rule[rule].lacks, false);
 	put_needs(&how, j->b.rule[rule].lacks, true);
 	envelope_row(t);
@@ -278,37 +275,53 @@ static void judge_gate(struct run *run, const struct bottlenecks *b, int gate)
 		n == 1 ? " is" : "s are", severity_words[gate]);
 }
 
-int view_bottlenecks(struct run *run)
+int judged_new(struct run *run, struct judged **ret)
 {
-	const char *word = run->o.value[OPT_GATE];
-	const int gate = word != NULL ? severity_of(word) : -1;
-	struct judged *j = calloc(1, sizeof(*j));
+	struct judged *j = *ret = calloc(1, sizeof(*j));
 	struct rule_settings set;
 	int r = j == NULL ? err_set(&run->e, -ENOMEM, "out of memory") : 0;
 
 	if (r == 0)
 		r = rule_limits_usual(&set, &run->e);
-	if (r == 0 && word != NULL && gate < 0)
-		r = err_set(
-			&run->e, -EINVAL, "--gate '%s': of bottlenecks HIGH, MEDIUM or LOW", word);
 	if (r == 0 && run_given(run, OPT_SET))
 		r = rule_limits_set(&set, run->o.value[OPT_SET], &run->e);
 	if (r == 0)
 		r = read_all(run, j);
 	if (r == 0)
 		r = run_names(run, j->p);
-	if (r == 0) {
+	if (r == 0)
 		bottlenecks_find(j->f, &set, &j->b);
+	return r;
+}
+
+void judged_free(struct judged *j)
+{
+	if (j == NULL)
+		return;
+	facts_free(j->f);
+	profile_free(j->p);
+	free(j);
+}
+
+int view_bottlenecks(struct run *run)
+{
+	const char *word = run->o.value[OPT_GATE];
+	const int gate = word != NULL ? severity_of(word) : -1;
+	struct judged *j = NULL;
+	int r = 0;
+
+	if (word != NULL && gate < 0)
+		r = err_set(
+			&run->e, -EINVAL, "--gate '%s': of bottlenecks HIGH, MEDIUM or LOW", word);
+	if (r == 0)
+		r = judged_new(run, &j);
+	if (r == 0) {
 		judge_gate(run, &j->b, gate);
 		if (run_given(run, OPT_JSON))
 			json(run, j);
 		else
 			print_all(run, j);
 	}
-	if (j != NULL) {
-		facts_free(j->f);
-		profile_free(j->p);
-	}
-	free(j);
+	judged_free(j);
 	return r;
 }

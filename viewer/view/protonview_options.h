@@ -41,18 +41,18 @@ enum {
 	X(EXCLUDE,      'e', "exclude",      "REGEX",   ON_VIEWS | ON_ops, "without frames that match and all below them") \
 	X(THRESHOLD,    't', "threshold",    "N[%]",    ON_tree,     "only nodes whose first metric is at least N, and their ancestors; N% is of ROOT's value, of an exclusive metric of the sum over all nodes, but of cpu_time and calls of the outermost scopes' sum") \
 	X(DEPTH,        'd', "depth",        "N",       ON_tree | ON_diff, "show so many generations, of which ROOT is the first (100)") \
-	X(FORMAT,       'f', "format",       "F",       ON_VIEWS | ON_export, "frames as full, file_function_line, function_line or file_function; of an export " FORMAT_WORDS) \
+	X(FORMAT,       'f', "format",       "F",       ON_VIEWS | ON_export | ON_report, "frames as full, file_function_line, function_line or file_function; of an export " FORMAT_WORDS "; of a report html (the page, as without it), txt or json") \
 	X(FLAVOUR,      0,   "flavour",      "NAME",    ON_export,   "of chrome_trace: kineto, with the names and args of PyTorch's profiler, which HTA and TensorBoard's plugin know (as -f kineto)") \
 	X(SORTED,       0,   "print-sorted", NULL,      ON_tree,     "after the tree, all nodes sorted by the first metric") \
 	X(DIFF_PROFILE, 0,   "diff-profile", "FILE",    ON_tree,     "show SOURCE minus FILE") \
 	X(SORT,         's', "sort",         "KEY",     ON_VIEWS, "siblings by value (the costliest first), by name, or as they were first seen (the default); rows of flat by " FLAT_SORTS "; of flat -m by value (the default) or name") \
 	X(BY,           0,   "by",           "WHAT",    ON_flat | ON_ops,     "what is a row: a kernel's name (the default), or all GPU work of a family (gemm, norm, comm, ...) or a class (compute, h2d, ...), or a call (of the switches sync, queue, overhead); one of " FLAT_BY_WORDS) \
-	X(ROWS,         'n', "rows",         "N",       ON_tree | ON_flat | ON_sessions | ON_series | ON_sync | ON_critical | ON_launches | ON_streams | ON_roofline | ON_ops | ON_ranks | ON_memory, "show so many rows: of a list the first; of a tree the nodes with the most, and what they stand in; 0: all") \
+	X(ROWS,         'n', "rows",         "N",       ON_tree | ON_flat | ON_sessions | ON_series | ON_sync | ON_critical | ON_launches | ON_streams | ON_roofline | ON_report | ON_ops | ON_ranks | ON_memory, "show so many rows: of a list the first; of a tree the nodes with the most, and what they stand in; 0: all") \
 	X(WIDE,         'w', "wide",         NULL,      ON_flat,     "with launch configurations, where the source has them") \
 	X(GATE,         'g', "gate",         "LIMIT",   ON_diff | ON_bottlenecks, "exit with 1 when the total, or a node of more than 1% of it, is worse by more than LIMIT percent, a new node by its share of the total before; of bottlenecks, when a verdict is HIGH, MEDIUM or LOW, as LIMIT says, or worse") \
 	X(OUTPUT,       'o', "output",       "FILE",    ON_export | ON_report | ON_sql | ON_series | ON_import | ON_recover, "write to FILE, in the format that its name ends in (" FORMAT_FILES "; - is standard output), or the session that import makes, the copy that recover makes, or the rows of sql or series as CSV") \
 	X(ALL,          'a', "all",          NULL,      ON_sessions | ON_bottlenecks, "also sessions that ended with nothing in them; of bottlenecks, also the rules that found nothing") \
-	X(SET,          0,   "set",          "KEY=V,...", ON_bottlenecks, "limits other than the table's (--all lists them): RULE.threshold, severity.high and severity.medium in percent, preset=strict (20, 5 and 5 MB a step); @FILE: a line for each. Before that lines `bottlenecks.KEY = V` of protond.conf count") \
+	X(SET,          0,   "set",          "KEY=V,...", ON_bottlenecks | ON_report, "limits other than the table's (--all lists them): RULE.threshold, severity.high and severity.medium in percent, preset=strict (20, 5 and 5 MB a step); @FILE: a line for each. Before that lines `bottlenecks.KEY = V` of protond.conf count") \
 	LISTING_FILTERS(X, ON_sessions) \
 	X(FORCE,        0,   "force",        NULL,      ON_export | ON_report | ON_sql | ON_series | ON_import, "overwrite FILE") \
 	X(AS,           0,   "as",           "NAME",    ON_import,   "the session's name (default: FILE's)") \

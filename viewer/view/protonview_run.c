@@ -76,7 +76,8 @@ static int prepare(struct run *run)
 		format_of(format) == FORMAT_COUNT)
 		r = err_set(
 			&run->e, -EINVAL, "export: unknown format '%s'; use " FORMAT_WORDS, format);
-	else if (r == 0 && run->o.verb != VERB_export && format != NULL)
+	else if (r == 0 && run->o.verb != VERB_export && run->o.verb != VERB_report &&
+		 format != NULL)
 		r = frame_format_parse(format, &run->print.format, &run->e);
 	return r;
 }

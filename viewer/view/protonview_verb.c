@@ -41,7 +41,8 @@ static bool wants_all(const struct run *run)
 {
 	return run->o.verb == VERB_export || run->o.verb == VERB_flat ||
 	       run->o.verb == VERB_bottlenecks || run->o.verb == VERB_roofline ||
-	       run_given(run, OPT_LIST) || run_given(run, OPT_METRICS);
+	       run->o.verb == VERB_report || run_given(run, OPT_LIST) ||
+	       run_given(run, OPT_METRICS);
 }
 
 void run_note_left(struct run *run, const struct export_left *left)
