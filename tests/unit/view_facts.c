@@ -52,6 +52,11 @@ static void put_step(struct trace_pack *k, uint64_t at)
 	put_call(k, at + MS / 10 * 98, at + MS / 10 * 101, 4, CLASS_COMPILE);
 	ck_assert(trace_pack_scope(
 		k, &(struct trace_scope){.begin = at, .end = at + 10 * MS, .node = 1}));
+	ck_assert(trace_pack_metric(k, &(struct trace_metric){.clock = at + 5 * MS,
+					       .node = 1,
+					       .name = 0,
+					       .type = VALUE_U64,
+					       .bits = 1000000000}));
 }
 
 static void put_timeline(sqlite3 *db)
@@ -69,6 +74,7 @@ static void put_timeline(sqlite3 *db)
 	}
 	ck_assert(trace_pack_thread(&k, &(struct trace_thread){1, TRACE_NONE}));
 	ck_assert(trace_pack_stream(&k, &(struct trace_stream){0, 1, 7}));
+	ck_assert(trace_pack_text(&k, "flops16", 7));
 	for (i = 0; i < STEPS; i++)
 		put_step(&k, MS + i * 10ull * MS);
 	ck_assert_int_eq(trace_pack_seal(&k, &bytes, &n), 0);
@@ -260,6 +266,27 @@ START_TEST(a_window)
 }
 END_TEST
 
+/* A scope's flops, as far as its time lies in the window. */
+START_TEST(told_in_a_window)
+{
+	const struct profile_select in = {.from_ns = 16 * MS, .to_ns = 26 * MS};
+	sqlite3 *db = session();
+	struct profile *p;
+	struct facts *f;
+	uint32_t at;
+
+	help_exec(db, "INSERT INTO metric(session,process,segment,node,name,kind,value,count) "
+		      "VALUES(7,1,0,1,'flops16',0,30000000000,30)");
+	f = part(db, &in, &p, 0);
+	at = profile_find_metric(p, "flops16");
+	ck_assert_uint_ne(at, PROFILE_NONE);
+	ck_assert(fabs(value_number(profile_value(p, 1, at)) - 1e9) < 1);
+	facts_free(f);
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
 /* Steps by their number, and by the end of a path: of 10 ms each, with 3.8 ms of work. */
 START_TEST(steps_and_scopes)
 {
@@ -347,5 +374,6 @@ END_TEST
 #define TESTS(X)                  \
 	X(facts_of_a_database)    \
 	X(verdicts_of_a_database) \
-	X(a_window) X(steps_and_scopes) X(a_window_without_steps) X(what_a_database_lacks)
+	X(a_window)               \
+	X(told_in_a_window) X(steps_and_scopes) X(a_window_without_steps) X(what_a_database_lacks)
 HELP_SUITE("view_facts", TESTS)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT. window.c: a part of a timeline, added up on the session's tree. */
 #include "window.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,10 +24,18 @@ static const struct {
 	[COUNTS_OFF_CPU] = {"off_cpu_time (ns)", "off_cpu_samples"},
 };
 
+/* What a scope was told of its work, which its parts have a part of. */
+static const char *const told[] = {"flops8", "flops16", "flops32", "flops64", "flops", "bytes"};
+#define TOLD (sizeof(told) / sizeof(*told))
+
 struct event {
-	uint64_t begin, end, bytes;
+	uint64_t begin, end;
+	union {
+		uint64_t bytes;
+		double told;
+	};
 	uint32_t node, config; /* of the profile; config TRACE_NONE: none */
-	uint8_t counts;
+	uint8_t counts;        /* COUNTS_…; from COUNTS_MAX on told[counts - COUNTS_MAX] */
 };
 
 struct sum {
@@ -40,6 +49,8 @@ struct reading {
 	struct event *event; /* of the process at hand */
 	uint32_t n, cap;
 	struct sum *sum;    /* [n_nodes] */
+	double *told[TOLD]; /* [n_nodes]; NULL: the session has none */
+	uint32_t told_metric[TOLD];
 	uint64_t *configs;  /* [n_configs]: how often */
 	struct table index; /* (parent, kind, name) → node */
 	uint32_t *map;      /* node of the timeline → of the profile + 1; 0: not looked for */
@@ -177,6 +188,27 @@ static void add(struct reading *r, struct event v)
 		r->event[r->n++] = v;
 }
 
+static void add_told(struct reading *r, struct timeline *w, const struct timeline_scope *s)
+{
+	const struct held *h;
+	uint32_t i, k;
+	double v;
+
+	for (i = 0; i < s->n_metrics; i++) {
+		h = &w->held[w->taken[i]];
+		for (k = 0; k < TOLD && (r->told[k] == NULL || strcmp(told[k], h->name) != 0); k++)
+			;
+		v = k < TOLD ? reading_number(h) : (double)NAN;
+		if (isfinite(v))
+			add(r, (struct event){.begin = s->begin_ns,
+				       .end = s->end_ns,
+				       .told = v,
+				       .node = place(r, w, s->node),
+				       .config = TRACE_NONE,
+				       .counts = (uint8_t)(COUNTS_MAX + k)});
+	}
+}
+
 static void on_scope(struct timeline *w, const struct timeline_scope *s)
 {
 	struct reading *r = w->mine;
@@ -185,8 +217,12 @@ static void on_scope(struct timeline *w, const struct timeline_scope *s)
 
 	parts_seen(&r->parts, s->end_ns);
 	spans_scope(&r->spans, w, s);
-	v = (struct event){s->begin_ns, s->end_ns, 0, place(r, w, s->node), TRACE_NONE,
-		call ? gpu_classes[gpu_class_known(s->call.class)].counts : COUNTS_CPU};
+	add_told(r, w, s);
+	v = (struct event){.begin = s->begin_ns,
+		.end = s->end_ns,
+		.node = place(r, w, s->node),
+		.config = TRACE_NONE,
+		.counts = call ? gpu_classes[gpu_class_known(s->call.class)].counts : COUNTS_CPU};
 	if (v.counts >= COUNTS_SAMPLE)
 		v.bytes = s->call.correlation;
 	add(r, v);
@@ -201,9 +237,12 @@ static void on_op(struct timeline *w, const struct timeline_op *o)
 	const uint32_t node = place(r, w, o->node);
 
 	r->failed |= !parts_op(&r->parts, o);
-	add(r, (struct event){o->start_ns, o->end_ns, o->op->bytes, node,
-		       config_of(r->to->p, node, o->config),
-		       gpu_classes[gpu_class_known(o->op->class)].counts});
+	add(r, (struct event){.begin = o->start_ns,
+		       .end = o->end_ns,
+		       .bytes = o->op->bytes,
+		       .node = node,
+		       .config = config_of(r->to->p, node, o->config),
+		       .counts = gpu_classes[gpu_class_known(o->op->class)].counts});
 }
 
 static void add_events(struct reading *r)
@@ -215,6 +254,11 @@ static void add_events(struct reading *r)
 		ns = spans_clip(&r->spans, v->begin, v->end);
 		if (ns == 0)
 			continue;
+		if (v->counts >= COUNTS_MAX) {
+			r->told[v->counts - COUNTS_MAX][v->node] +=
+				v->told * (double)ns / (double)(v->end - v->begin);
+			continue;
+		}
 		r->sum[v->node].ns[v->counts] += ns;
 		r->sum[v->node].n[v->counts] += v->counts >= COUNTS_SAMPLE ? v->bytes : 1;
 		if (v->counts == COUNTS_COPY)
@@ -293,6 +337,22 @@ static void on_process_end(struct timeline *w)
 
 /* --- the tree of it */
 
+static bool room_for_told(struct reading *r)
+{
+	const struct profile *p = r->to->p;
+	uint32_t k;
+
+	for (k = 0; k < TOLD; k++) {
+		r->told_metric[k] = profile_find_metric(p, told[k]);
+		if (r->told_metric[k] == PROFILE_NONE)
+			continue;
+		r->told[k] = calloc(p->n_nodes, sizeof(*r->told[k]));
+		if (r->told[k] == NULL)
+			return false;
+	}
+	return true;
+}
+
 static bool empty_tree(struct reading *r)
 {
 	struct profile *p = r->to->p;
@@ -305,7 +365,8 @@ static bool empty_tree(struct reading *r)
 		p->device[i].busy_ns = 0;
 		memset(p->device[i].part_ns, 0, sizeof(p->device[i].part_ns));
 	}
-	return r->sum != NULL && r->configs != NULL && r->device != NULL && index_nodes(r);
+	return r->sum != NULL && r->configs != NULL && r->device != NULL && room_for_told(r) &&
+	       index_nodes(r);
 }
 
 static bool put(struct profile *p, uint32_t node, const char *name, uint64_t v)
@@ -341,6 +402,11 @@ static bool fill_tree(struct reading *r)
 			ok = put(p, i, metrics[k].time, r->sum[i].ns[k]) &&
 			     put(p, i, metrics[k].count, r->sum[i].n[k]);
 		ok = ok && put(p, i, "copy_bytes", r->sum[i].bytes);
+		for (k = 0; k < TOLD && ok; k++)
+			if (r->told[k] != NULL && r->told[k][i] > 0)
+				ok = profile_set(p, i, r->told_metric[k],
+					     (struct value){
+						     .type = VALUE_F64, .f = r->told[k][i]}) == 0;
 	}
 	for (i = 0; i < p->n_configs; i++) {
 		p->config[n] = p->config[i];
@@ -367,6 +433,7 @@ int window_read(void *arg, struct sqlite3 *db, int64_t id, const struct profile_
 	const struct profile_select all = spans_whole(s);
 	struct reading r = {.to = arg};
 	int status, verdict;
+	uint32_t k;
 
 	r.to->from_ns = UINT64_MAX;
 	r.to->to_ns = 0;
@@ -391,5 +458,7 @@ int window_read(void *arg, struct sqlite3 *db, int64_t id, const struct profile_
 	free(r.configs);
 	free(r.map);
 	free(r.device);
+	for (k = 0; k < TOLD; k++)
+		free(r.told[k]);
 	return status;
 }

@@ -22,8 +22,8 @@ struct window {
 };
 
 /* arg: a struct window; as export_timeline_fn, of the times that s names (spans.h). What reaches out of them counts with
- * what lies in them, and once. Metrics that the job told, and launch configurations that are in none of them, are gone; so
- * are histograms. -ENOENT, -E2BIG. */
+ * what lies in them, and once; flops and bytes that a scope was told, with as much of them as lies in them of its time. Other
+ * metrics that the job told, and launch configurations that are in none of them, are gone; so are histograms. -ENOENT, -E2BIG. */
 int window_read(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	struct export_left *ret_left, struct err *e);
 

@@ -104,9 +104,9 @@ int view_roofline(struct run *run)
 		status = roofline_new(p, &r);
 	if (status == -ENODATA && run_part(run))
 		status = err_set(&run->e, -ENODATA,
-			"nothing in that part has flops or bytes; those that the job gave are of a "
-			"whole "
-			"session, or of a --phase of it");
+			"nothing in that part was given flops or bytes; without --window, --step "
+			"and "
+			"--scope the whole session is shown");
 	else if (status == -ENODATA)
 		status = err_set(&run->e, -ENODATA,
 			"nothing was given flops or bytes: a scope has them as protond.scope(NAME, "
