@@ -336,6 +336,23 @@ START_TEST(threads_and_names)
 }
 END_TEST
 
+/* A program that uses no GPU: a window of it is that of the thread with the longest scope. */
+START_TEST(a_window_without_launches)
+{
+	struct critical_graph g;
+	struct made m = {.e = {.n_scopes = 2}};
+
+	m.scope[0] = scope(N_FORWARD, 0, 60);
+	m.scope[1] = scope(N_COPY, 10, 50);
+	m.scope[1].tid = 2;
+	settle(&m);
+	g = graph(&m, 20, 80, 0);
+	ck_assert(on_path(&g, CRITICAL_HOST, "forward") == 40);
+	ck_assert(on_path(&g, CRITICAL_NOTHING, "") == 20);
+	critical_graph_fini(&g);
+}
+END_TEST
+
 Suite *suite(void)
 {
 	Suite *s = suite_create("critical");
@@ -346,6 +363,7 @@ Suite *suite(void)
 	tcase_add_test(t, a_step_that_is_known);
 	tcase_add_test(t, what_mending_gives_is_computed_anew);
 	tcase_add_test(t, threads_and_names);
+	tcase_add_test(t, a_window_without_launches);
 	suite_add_tcase(s, t);
 	return s;
 }

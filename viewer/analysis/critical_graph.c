@@ -182,6 +182,21 @@ static bool in_it(const struct building *b, uint64_t ns)
 	return ns >= b->begin_ns && ns <= b->end_ns;
 }
 
+/* Where nothing is launched and no step is asked for: the thread of the longest scope. */
+static void add_longest(struct building *b)
+{
+	const struct event_scope *s, *longest = NULL;
+
+	for (s = b->e->scope; s < b->e->scope + b->e->n_scopes; s++)
+		if ((s->flags & TRACE_SPAN) == 0 && s->begin_ns < b->end_ns &&
+			s->end_ns > b->begin_ns &&
+			(longest == NULL ||
+				s->end_ns - s->begin_ns > longest->end_ns - longest->begin_ns))
+			longest = s;
+	if (longest != NULL)
+		add_thread(b, longest->tid);
+}
+
 static void find_threads(struct building *b, uint32_t tid)
 {
 	const struct event_op *o;
@@ -198,6 +213,8 @@ static void find_threads(struct building *b, uint32_t tid)
 		if (o->end_ns - b->end_ns > b->to->behind_ns)
 			b->to->behind_ns = o->end_ns - b->end_ns;
 	}
+	if (b->n_threads == 0)
+		add_longest(b);
 }
 
 /* --- nodes */

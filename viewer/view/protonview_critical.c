@@ -85,7 +85,7 @@ static void put_notes(
 		sheet_note(s, "%s of process %lld; --rank and --process choose another.",
 			run_given(run, OPT_WINDOW) ? "A window" : "All (it has no steps)",
 			(long long)c->pid);
-	if (!sync && !c->waits)
+	if (!sync && !c->waits && (p->n_devices > 0 || p->head.launches > 0))
 		sheet_note(s, "Waits for the GPU were not recorded: what the host waited for it is "
 			      "in its scopes here. `-d both -s sync` records them.");
 	if (c->behind > 0)

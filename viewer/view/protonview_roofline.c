@@ -56,7 +56,7 @@ static void put_row(
 	free(words);
 }
 
-static void put_notes(struct sheet *s, const struct roofline *r)
+static void put_notes(struct sheet *s, const struct profile *p, const struct roofline *r)
 {
 	if (!isnan(r->mfu))
 		sheet_note(s,
@@ -68,7 +68,9 @@ static void put_notes(struct sheet *s, const struct roofline *r)
 		sheet_note(s, "No roof: %s.",
 			r->peaks.text + (strncmp(r->peaks.text, "util: ", 6) == 0 ? 6 : 0));
 	else if (isnan(r->row[0].compute_ns) && isnan(r->row[0].memory_ns) && r->device == NULL)
-		sheet_note(s, "No roof: the GPUs that worked differ, or none is named.");
+		sheet_note(s, p->n_devices > 0
+				      ? "No roof: the GPUs that worked differ."
+				      : "No roof: no GPU was recorded, whose peaks would be it.");
 	if (r->unsized)
 		sheet_note(s, "Some have `flops` of no width, and so no peak: give flops8, "
 			      "flops16, flops32 "
@@ -90,7 +92,7 @@ static void put(struct run *run, const struct profile *p, const struct roofline 
 		put_row(run, &s, p, &r->row[i]);
 	if (i < r->n)
 		sheet_note(&s, "%u more; -n N shows N, -n 0 all", r->n - i);
-	put_notes(&s, r);
+	put_notes(&s, p, r);
 	sheet_close(&s, p);
 }
 
