@@ -429,19 +429,41 @@ static void on_lost(struct drain *d, const uint8_t *record)
 	loss_told(d->process, d->lane, &r);
 }
 
+#define MEMORY_LATEST_NS 10000000000ull /* then they count in whatever order they come */
+
+/* Memory's events of before are here. Those of what was delivered by the time before are, and so are their calls,
+ * whatever lane was read first; but a buffer comes when all of its kernels are done, so that one with a launch that is
+ * open may have events of a flush before that. */
+static uint64_t memory_known(const struct process *p, uint64_t before)
+{
+	const struct flight *c = &p->flight;
+	const uint32_t first = c->list[LIST_OPEN].first;
+	const uint64_t round = p->delivered_ns > before ? p->delivered_ns - before : 0;
+	const uint64_t latest =
+		p->delivered_ns > MEMORY_LATEST_NS ? p->delivered_ns - MEMORY_LATEST_NS : 0;
+	struct clockmap m = p->clock; /* it keeps its place near the newest */
+	uint64_t open;
+
+	if (first == 0)
+		return before;
+	open = clockmap_ns(&m, c->launch[first - 1].clock);
+	open = open > 2 * round ? open - 2 * round : 0;
+	open = open > latest ? open : latest;
+	return open < before ? open : before;
+}
+
 static void on_delivered(struct drain *d, const uint8_t *record)
 {
 	struct rec_delivered r;
-
 	struct process *p = d->process;
-	/* Of what was delivered by the time before, the calls are here, whatever lane was read first. */
 	const uint64_t before = p->delivered_ns;
 	uint32_t i;
 
 	memcpy(&r, record, sizeof(r));
 	correlate_delivered(p, &r, (uint16_t)REC_ID(r.hdr));
 	for (i = 0; i < p->n_parts; i++)
-		allocs_settle(p->part[i], before);
+		if (p->part[i]->allocs != NULL)
+			allocs_settle(p->part[i], memory_known(p, before));
 }
 
 /* No more comes. */

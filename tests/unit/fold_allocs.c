@@ -327,6 +327,39 @@ START_TEST(an_address_given_again)
 }
 END_TEST
 
+/* A launch that is open may hold a buffer back: what is of about its time waits, but not for ever. */
+START_TEST(an_open_launch)
+{
+	struct rec_memory r = {.time = BASE, .address = 64, .bytes = 10};
+	uint64_t ns;
+
+	begin();
+	put_launch(&lane, P_A, BASE - 1000, 1, 0);
+	drain(&lane, BASE);
+	tell(MEMORY_ALLOC, HELD_DEVICE, &r);
+	for (ns = BASE + 100; ns < BASE + SECOND; ns += SECOND / 10)
+		put_delivered(&gpu, ns, 1);
+	drain(&gpu, ns);
+	ck_assert(allocs_wait(f->session[0]->part[0]));
+	put_kernel(&gpu, N_KERN, BASE, 50, 1, 0);
+	told(ns + 1);
+	ck_assert(!allocs_wait(f->session[0]->part[0]));
+	put_launch(&lane, P_A, ns, 2, 0);
+	drain(&lane, ns);
+	r.time = ns + 5;
+	r.address = 96;
+	tell(MEMORY_ALLOC, HELD_DEVICE, &r);
+	put_delivered(&gpu, ns + SECOND, 1);
+	put_delivered(&gpu, ns + 2 * SECOND, 1);
+	drain(&gpu, ns + 2 * SECOND);
+	ck_assert(allocs_wait(f->session[0]->part[0]));
+	put_delivered(&gpu, ns + 11 * SECOND, 1);
+	put_delivered(&gpu, ns + 12 * SECOND, 1);
+	drain(&gpu, ns + 12 * SECOND);
+	ck_assert(!allocs_wait(f->session[0]->part[0]));
+}
+END_TEST
+
 /* What pools have is what the last event of each said. */
 START_TEST(pools)
 {
@@ -478,6 +511,7 @@ Suite *suite(void)
 	tcase_add_loop_test(c, as_a_simulation_has_it, 0, 8);
 	tcase_add_test(c, more_blocks_than_there_is_room_for);
 	tcase_add_test(c, an_address_given_again);
+	tcase_add_test(c, an_open_launch);
 	tcase_add_test(c, pools);
 	tcase_add_test(c, the_end_takes_what_waits);
 	suite_add_tcase(s, c);
