@@ -491,6 +491,21 @@ assert [(s.device, s.allocated) for s in memory.timeline()] == [(0, 7), (1, 20)]
     assert (both["peak cuda:0 (bytes)"], both["peak cuda:1 (bytes)"]) == (7, 30)
 
 
+def test_fragments_of_a_snapshot(world):
+    python(world, FAKE_ALLOCATOR + """
+assert memory.fragments() == []
+sys.modules["torch"] = torch
+def segment(device, *blocks):
+    return {"device": device, "total_size": sum(s for s, _ in blocks), "blocks": [{"size": s, "state": state} for s, state in blocks]}
+torch.cuda.memory_snapshot = lambda: [
+    segment(1, (512, "active_allocated"), (1536, "inactive")), segment(0, (4096, "inactive")),
+    segment(0, (1024, "active_allocated"), (512, "inactive"), (256, "active_pending_free"), (256, "inactive"))]
+assert memory.fragments() == [(0, 6144, 1280, 2, 2, 3, 4096, 768), (1, 2048, 512, 1, 1, 1, 1536, 1536)], memory.fragments()
+torch.cuda.is_initialized = lambda: False
+assert memory.fragments() == []
+""")
+
+
 def test_a_leak_is_a_slope(world):
     python(world, FAKE_ALLOCATOR + """
 sys.modules["torch"] = torch

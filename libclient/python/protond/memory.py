@@ -7,6 +7,7 @@
     with memory.scope("evaluate"):
         ...
     memory.slope()                      # bytes a step that stay: a leak grows along a line
+    memory.fragments()                  # what the allocator keeps and tensors cannot have
     memory.to_csv("memory.csv")
     memory.untrack()
 
@@ -64,6 +65,18 @@ class Slope(NamedTuple):
     bytes_per_step: float
     r2: float   # 1: along a line; 0: not at all, or it does not change
     steps: int  # that it was computed from
+
+
+class Fragments(NamedTuple):
+    """What a device's caching allocator has, and what of it is in use, now."""
+    device: int        # torch's number
+    reserved: int      # bytes, in `segments` that it took from the driver
+    allocated: int     # bytes, in `blocks` that tensors use
+    segments: int
+    blocks: int
+    free_blocks: int   # between and behind them
+    largest_free: int  # bytes: what is larger needs a further segment
+    pinned_down: int   # bytes that are free in segments in use, so that empty_cache() cannot give them back
 
 
 _Read = List[Tuple[int, int, int]]  # (device, allocated, reserved) of each device in use
@@ -236,6 +249,30 @@ def timeline() -> List[Sample]:
     """The samples of record(), oldest first."""
     with _lock:
         return list(_samples)
+
+
+def fragments() -> List[Fragments]:
+    """Of each device with segments, from torch.cuda.memory_snapshot(): exact, as of now; needs no track().
+
+    It takes as long as there are blocks (some ms of a large model): not for each step. [] before CUDA
+    is in use. Raises what torch raises.
+    """
+    cuda = getattr(sys.modules.get("torch"), "cuda", None)
+    if cuda is None or not cuda.is_initialized():
+        return []
+    found: Dict[int, List[int]] = {}
+    for segment in cuda.memory_snapshot():
+        f = found.setdefault(segment["device"], [0] * 7)
+        free = [b["size"] for b in segment["blocks"] if b["state"] == "inactive"]
+        used = [b["size"] for b in segment["blocks"] if b["state"] != "inactive"]
+        f[0] += segment["total_size"]
+        f[1] += sum(used)
+        f[2] += 1
+        f[3] += len(used)
+        f[4] += len(free)
+        f[5] = max([f[5]] + free)
+        f[6] += sum(free) if used else 0
+    return [Fragments(device, *f) for device, f in sorted(found.items())]
 
 
 def _csv_text(text: str) -> str:
