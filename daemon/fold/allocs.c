@@ -18,10 +18,12 @@
 #include "state.h"
 
 #define BYTES_MAX (UINT64_MAX / 4) /* sums stay below: holders.h */
+#define CALL_NS   1000000000u /* calls stay for so long: the two clocks agree to some us only */
 
 struct allocs {
 	struct holders held;
 	struct table by_address, by_owner;
+	uint64_t known_ns; /* all of before has counted */
 	bool dirty;
 };
 
@@ -411,10 +413,21 @@ static void count(struct part *part, const struct held_event *v)
 	part->allocs->held.events++;
 }
 
+/* Those that ended before. */
+static void calls_leave(struct holders *h, uint64_t before_ns)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < h->n_calls; i++)
+		if (h->call[i].ns >= before_ns)
+			h->call[n++] = h->call[i];
+	h->n_calls = n;
+}
+
 void allocs_settle(struct part *part, uint64_t before_ns)
 {
 	struct holders *h = part->allocs != NULL ? &part->allocs->held : NULL;
-	uint32_t i, n = 0;
+	uint32_t i;
 
 	if (h == NULL || h->n_events + h->n_calls == 0)
 		return;
@@ -431,10 +444,10 @@ void allocs_settle(struct part *part, uint64_t before_ns)
 	if (i > 0)
 		memmove(h->event, h->event + i, (h->n_events - i) * sizeof(*h->event));
 	h->n_events -= i;
-	for (i = 0; i < h->n_calls; i++)
-		if (h->call[i].ns >= before_ns)
-			h->call[n++] = h->call[i];
-	h->n_calls = n;
+	calls_leave(h, before_ns == UINT64_MAX ? UINT64_MAX
+		       : before_ns > CALL_NS   ? before_ns - CALL_NS
+					       : 0);
+	part->allocs->known_ns = before_ns == UINT64_MAX ? 0 : before_ns;
 }
 
 /* What waits is at its ceiling, or may not grow: it counts now, in whatever order it came. */
@@ -450,6 +463,8 @@ void allocs_call(struct part *part, const struct rec_call *r, uint64_t end_ns)
 
 	if (a == NULL || !window_has(&part->window, r->end))
 		return;
+	if (is_full(part, a->held.n_calls, a->held.cap_calls))
+		calls_leave(&a->held, a->known_ns);
 	if (is_full(part, a->held.n_calls, a->held.cap_calls))
 		allocs_settle(part, UINT64_MAX);
 	cap = a->held.cap_calls;
@@ -503,8 +518,12 @@ void allocs_event(struct part *part, const struct rec_memory *r, uint64_t ns)
 bool allocs_wait(const struct part *part)
 {
 	const struct allocs *a = part->allocs;
+	uint32_t i;
 
-	return a != NULL && a->held.n_events + a->held.n_calls > 0;
+	for (i = 0; a != NULL && i < a->held.n_calls; i++)
+		if (a->held.call[i].ns >= a->known_ns)
+			return true;
+	return a != NULL && a->held.n_events > 0;
 }
 
 /* --- to and from the store */

@@ -15,7 +15,7 @@
 #define HELD_BLOCKS   8192u /* live ones whose owner is known */
 #define HELD_POINTS   512u  /* of an account; then each is of a longer time */
 #define HELD_POOLS    64u
-#define HELD_WAITING  16384u /* events, and calls, that wait for each other */
+#define HELD_WAITING  65536u /* events, and calls, that wait for each other */
 #define HELD_HOST     UINT32_MAX
 #define HELD_NOBODY   UINT32_MAX /* a node */
 

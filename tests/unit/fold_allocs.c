@@ -360,6 +360,25 @@ START_TEST(an_open_launch)
 }
 END_TEST
 
+/* The clocks of call and record differ: a call is kept for a while. */
+START_TEST(a_record_behind_its_call)
+{
+	const struct rec_memory r = {
+		.time = BASE + SECOND / 2, .address = 64, .bytes = 10, .correlation = 5};
+
+	begin();
+	put_memory_call(&lane, P_AB, BASE - 5, BASE, 5);
+	drain(&lane, BASE);
+	told(BASE + SECOND / 4);
+	tell(MEMORY_ALLOC, HELD_DEVICE, &r);
+	told(BASE + SECOND);
+	ck_assert_uint_eq(held()->unplaced, 0);
+	ck_assert_uint_eq(account(0, HELD_DEVICE)->live, 10);
+	told(BASE + 3 * SECOND);
+	ck_assert_uint_eq(held()->n_calls, 0);
+}
+END_TEST
+
 /* What pools have is what the last event of each said. */
 START_TEST(pools)
 {
@@ -512,6 +531,7 @@ Suite *suite(void)
 	tcase_add_test(c, more_blocks_than_there_is_room_for);
 	tcase_add_test(c, an_address_given_again);
 	tcase_add_test(c, an_open_launch);
+	tcase_add_test(c, a_record_behind_its_call);
 	tcase_add_test(c, pools);
 	tcase_add_test(c, the_end_takes_what_waits);
 	suite_add_tcase(s, c);
