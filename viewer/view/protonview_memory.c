@@ -164,6 +164,10 @@ static void print_who(struct show *s, const struct holding *x, uint32_t account,
 	char peak[32];
 	struct grid g;
 
+	if (n == 0) {
+		free(w);
+		return;
+	}
 	text_bytes(a->peak, peak);
 	text_fmt(&run->out, "\nwho held the peak of %s %s: %s, %.3f s in\n", device,
 		held_kind_words[a->kind], peak, seconds(x, a->peak_ns));
@@ -194,7 +198,10 @@ static void print_growth(struct show *s, const char *of, const struct holding_gr
 	signed_bytes(g->slope, slope);
 	signed_bytes(g->error, error);
 	text_fmt(&s->run->out, "%s: %s %s ± %s a step, of %u steps\n", of,
-		g->g.grows ? "GROWS by" : "no steady growth:", slope, error, g->steps);
+		g->g.grows   ? "GROWS by"
+		: g->g.known ? "no steady growth:"
+			     : "too few steps to call it growth:",
+		slope, error, g->steps);
 }
 
 static void print_growths(struct show *s, const struct holding *x)
@@ -594,6 +601,12 @@ int view_memory(struct run *run)
 		print_head(&run->out, p, &run->term);
 	if (r == 0)
 		r = run_source_by(run, run->o.args[0], &o, &source);
+	if (r == -ENODATA)
+		r = err_set(&run->e, r,
+			"%s is a tree alone; who held memory is in a session that was recorded "
+			"with "
+			"`protonctl run -s alloc -- CMD`",
+			run->o.args[0]);
 	if (r == 0 && s.n == 0) {
 		text_fini(&run->out);
 		r = err_set(&run->e, -ENOENT,
