@@ -59,12 +59,12 @@ static inline bool operator_is_array(const char *text)
 	return operator_array_read(&text, 3) && *text == '\0';
 }
 
-/* Where the dimensions stand in a name; NULL: nowhere. */
+/* Where the dimensions stand in a name, an array for each input; NULL: nowhere. */
 static inline const char *operator_dims(const char *name)
 {
 	const char *p;
 
-	for (p = strstr(name, " ["); p != NULL; p = strstr(p + 1, " ["))
+	for (p = strstr(name, " [["); p != NULL; p = strstr(p + 1, " [["))
 		if (operator_is_array(p + 1))
 			return p + 1;
 	return NULL;

@@ -3,6 +3,7 @@
 
 #include <time.h>
 
+#include "op_terms.h"
 #include "view_help.h"
 
 START_TEST(shortening)
@@ -120,5 +121,69 @@ START_TEST(paths)
 }
 END_TEST
 
-#define TESTS(X) X(shortening) X(names_that_are_too_much) X(whole_names) X(paths)
+/* Names come from jobs: what only begins like dimensions is a part of the name. */
+START_TEST(operators)
+{
+	static const struct {
+		const char *name;
+		size_t bytes; /* 0: no operator */
+		const char *dims;
+	} cases[] = {
+		{"aten::mm", 8, NULL},
+		{"aten::mm [[2, 3], [3, 4]]", 8, "[[2, 3], [3, 4]]"},
+		{"aten::cat [[[2], [3]], []]", 9, "[[[2], [3]], []]"},
+		{"mylib::op", 0, NULL},
+		{"mylib::op [[1]]", 9, "[[1]]"},
+		{"autograd::engine::evaluate_function: MmBackward0", 48, NULL},
+		{"MmBackward0", 11, NULL},
+		{"MmBackward0 [[-1]]", 11, "[[-1]]"},
+		{"Backward", 8, NULL},
+		{"my Backward", 0, NULL},
+		{"Backwards", 0, NULL},
+		{"step", 0, NULL},
+		{" [[1]]", 0, "[[1]]"},
+		{"", 0, NULL},
+		{"layer [3]", 0, NULL},
+		{"layer [[3", 0, NULL},
+		{"layer [[a]]", 0, NULL},
+		{"layer [[01]]", 0, NULL},
+		{"layer [[1,]]", 0, NULL},
+		{"layer [[,1]]", 0, NULL},
+		{"layer [[1 2]]", 0, NULL},
+		{"layer [[1]] more", 0, NULL},
+		{"layer [[[[1]]]]", 0, NULL},
+		{"a [[x]] [[1]]", 7, "[[1]]"},
+	};
+	const char *dims;
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		ck_assert_msg(operator_bytes(cases[i].name) == cases[i].bytes, "%s: %zu",
+			cases[i].name, operator_bytes(cases[i].name));
+		dims = operator_dims(cases[i].name);
+		ck_assert_msg((dims == NULL) == (cases[i].dims == NULL), "%s", cases[i].name);
+		if (dims != NULL)
+			ck_assert_str_eq(dims, cases[i].dims);
+	}
+}
+END_TEST
+
+START_TEST(arrays)
+{
+	ck_assert(operator_is_array("[\"a\", \"\", 1, [-2, []]]"));
+	ck_assert(operator_is_array("[ ]"));
+	ck_assert(!operator_is_array("[\"a\\\"]"));
+	ck_assert(!operator_is_array("[\"a]"));
+	ck_assert(!operator_is_array("[\"\xff\"]"));
+	ck_assert(!operator_is_array("[\"\n\"]"));
+	ck_assert(!operator_is_array("[\"a\"]x"));
+	ck_assert(!operator_is_array("[1"));
+	ck_assert(!operator_is_array("[-]"));
+	ck_assert(!operator_is_array("[[[[]]]]"));
+	ck_assert(!operator_is_array(""));
+}
+END_TEST
+
+#define TESTS(X) \
+	X(operators) X(arrays) X(shortening) X(names_that_are_too_much) X(whole_names) X(paths)
 HELP_SUITE("view_name", TESTS)

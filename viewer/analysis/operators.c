@@ -201,6 +201,7 @@ static void row_fill(struct work *w, uint32_t node)
 	r->kernels += s->kernels;
 	w->o->cpu_ns += self;
 	w->o->gpu_ns += s->gpu_self_ns;
+	w->o->has_dims |= r->dims != NULL;
 	if (is_in_itself(w, node))
 		return;
 	r->cpu_ns += s->cpu_ns;

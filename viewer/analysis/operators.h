@@ -30,9 +30,9 @@ struct operator_row {
 struct operators {
 	struct operator_row *row; /* by gpu_self_ns, or cpu_self_ns where there is no GPU time */
 	uint32_t n;
-	double gpu_ns, cpu_ns; /* of all rows: sums of self */
-	bool has_gpu;
-	struct arena *arena; /* the rows' texts */
+	double gpu_ns, cpu_ns;  /* of all rows: sums of self */
+	bool has_gpu, has_dims; /* of some row */
+	struct arena *arena;    /* the rows' texts */
 };
 
 int operators_by(const char *word); /* -EINVAL */

@@ -186,18 +186,27 @@ static int take_names(struct run *r)
 	return 0;
 }
 
+/* What Python does not do before protond is imported. */
+static bool needs_package(const struct run *r)
+{
+	const char *context = ctl_option(r->c, "context"), *switches = ctl_option(r->c, "switches");
+	uint8_t bits = 0;
+
+	return (context != NULL && strcmp(context, "python") == 0) ||
+	       (switches != NULL && switches_read(switches, &bits) && (bits & SWITCH_OPS) != 0);
+}
+
 /* Python reads the folder's sitecustomize.py first of all: it waits for torch and triton. */
 static void child_python(const struct run *r)
 {
 	const char *hook = ctl_option(r->c, "hook"), *old = getenv("PYTHONPATH");
 	const bool as_proton = ctl_option(r->c, "as-proton") != NULL;
-	const char *context = ctl_option(r->c, "context");
-	const bool stacks = context != NULL && strcmp(context, "python") == 0;
+	const bool package = needs_package(r);
 	char dir[4096], path[8192];
 
 	if (hook == NULL)
 		hook = "torch";
-	if ((strcmp(hook, "none") == 0 && !as_proton && !stacks) ||
+	if ((strcmp(hook, "none") == 0 && !as_proton && !package) ||
 		self_find_python(dir, sizeof(dir)) < 0)
 		return;
 	if (snprintf(path, sizeof(path), "%s%s%s", dir, old != NULL && *old != '\0' ? ":" : "",
@@ -207,7 +216,7 @@ static void child_python(const struct run *r)
 	(void)setenv("PROTOND_HOOK", hook, 1);
 	if (as_proton)
 		(void)setenv("PROTOND_AS_PROTON", "1", 1);
-	if (stacks)
+	if (package)
 		(void)setenv("PROTOND_STACKS", "1", 1);
 }
 

@@ -107,7 +107,7 @@ static void cells(struct grid *g, const struct operators *o, const struct operat
 	rate_cell(g, operator_rate(o, r, r->flops) / 1e12);
 	rate_cell(g, operator_rate(o, r, r->bytes) / 1e9);
 	grid_cell(g, term, r->name);
-	if (by != OPERATORS_BY_name)
+	if (o->has_dims)
 		dims_cell(g, term, r->dims);
 	if (by == OPERATORS_BY_stack)
 		grid_cell(g, term, r->stack != NULL && *r->stack != '\0' ? r->stack : "-");
@@ -131,7 +131,7 @@ static uint32_t choose_columns(
 	ret[n++] = (struct grid_column){"TFLOP/s", true, 0, 2};
 	ret[n++] = (struct grid_column){"GB/s", true, 0, 3};
 	ret[n++] = (struct grid_column){"operator", false, 16, 0};
-	if (by != OPERATORS_BY_name)
+	if (o->has_dims)
 		ret[n++] = (struct grid_column){"dimensions", false, 16, 0};
 	if (by == OPERATORS_BY_stack)
 		ret[n++] = (struct grid_column){"in", false, 12, 1};
