@@ -31,7 +31,7 @@
 namespace
 {
 
-constexpr uint32_t FRAMES = 192, NAMES = 512, CALLS = 2048, WAYS = 4;
+constexpr uint32_t THREADS = 256, FRAMES = 192, NAMES = 512, CALLS = 2048, WAYS = 4;
 constexpr uint32_t NAME_KEPT = 100, TEXT_MAX = 1000, STACK_CAP = 64;
 constexpr uint64_t LIST_MAX = 30; /* longer ones have no values: Kineto's */
 constexpr int64_t TEXTS_MAX = 24576, TEXT_BYTES_MAX = 2 << 20; /* new ones, by all threads */
@@ -62,7 +62,7 @@ struct known_call {
 };
 
 struct thread_state {
-	uint32_t n, deep; /* frames; and operators for which there was no frame */
+	uint32_t n; /* frames */
 	struct frame frame[FRAMES];
 	struct known_name name[NAMES];
 	struct known_call call[]; /* CALLS, where details are wanted */
@@ -76,6 +76,7 @@ uint32_t m_flops[4], more;
 std::atomic<int64_t> texts_left{TEXTS_MAX}, text_bytes_left{TEXT_BYTES_MAX};
 std::atomic<uint32_t> newest_text{0};
 pthread_key_t thread_key;
+std::atomic<uint32_t> threads{0}; /* that have a state */
 
 __attribute__((tls_model("initial-exec"))) thread_local struct thread_state *self;
 
@@ -86,6 +87,7 @@ void leave_thread(void *p)
 {
 	self = NULL;
 	free(p);
+	threads.fetch_sub(1);
 }
 
 __attribute__((cold, noinline)) struct thread_state *enter_thread()
@@ -93,11 +95,14 @@ __attribute__((cold, noinline)) struct thread_state *enter_thread()
 	const size_t bytes = sizeof(struct thread_state) +
 			     ((details & INPUTS) != 0 ? CALLS * sizeof(struct known_call) : 0);
 
-	self = static_cast<struct thread_state *>(calloc(1, bytes));
+	if (threads.fetch_add(1) < THREADS)
+		self = static_cast<struct thread_state *>(calloc(1, bytes));
 	if (self != NULL && pthread_setspecific(thread_key, self) != 0) {
 		free(self);
 		self = NULL;
 	}
+	if (self == NULL)
+		threads.fetch_sub(1);
 	return self;
 }
 
@@ -436,6 +441,8 @@ __attribute__((cold, noinline)) void read_call(struct known_call *c, uint64_t ke
 	TEXT(OPS_SCALARS, c->scalars, put_values(&w, in))
 	TEXT(OPS_KWARGS, c->kwargs, if (!put_named(&w, fn, in)) w.n = 0)
 #undef TEXT
+	if (c->scope == more)
+		c->scope = k->id;
 	if ((details & OPS_KWARGS) != 0 && w.n == 0)
 		c->kwargs = 0;
 	if ((details & OPS_FLOPS) != 0 && k->work != NO_WORK)
@@ -586,18 +593,37 @@ __attribute__((noinline)) void enter_with_details(struct thread_state *t,
 
 /* --- torch's calls ------------------------------------------------------------------------------ */
 
-/* What ends on any thread (collectives): a span. */
-struct span : at::ObserverContext {
-	uint64_t context, begin;
+/* What ends on any thread (collectives): a span. And, with its name alone, what is on one thread of too
+ * many, or in too many others. */
+struct apart : at::ObserverContext {
+	uint64_t context, begin; /* of a span */
+	uint32_t depth;          /* of scopes, before it */
+	bool is_span;
 };
 
-__attribute__((cold, noinline)) std::unique_ptr<at::ObserverContext> begin_span(const char *name)
+__attribute__((cold, noinline)) std::unique_ptr<at::ObserverContext> begin_apart(
+	const char *name, bool is_span)
 {
-	std::unique_ptr<span> s(new span);
+	const uint32_t id = calls.name(name, (uint32_t)strlen(name));
+	std::unique_ptr<apart> a(new apart);
 
-	s->begin = calls.span_begin();
-	s->context = calls.child(calls.here(), calls.name(name, (uint32_t)strlen(name)));
-	return s;
+	a->is_span = is_span;
+	a->depth = calls.depth();
+	if (is_span) {
+		a->begin = calls.span_begin();
+		a->context = calls.child(calls.here(), id);
+	} else {
+		calls.enter(id);
+	}
+	return a;
+}
+
+__attribute__((cold, noinline)) void end_apart(const struct apart *a)
+{
+	if (a->is_span)
+		calls.span_end(a->context, a->begin);
+	else
+		calls.unwind(a->depth);
 }
 
 std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction &fn)
@@ -608,16 +634,14 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction &fn)
 	uint32_t depth;
 
 	if (unlikely(fn.isAsync()))
-		return begin_span(name);
+		return begin_apart(name, true);
 	if (unlikely(t == NULL))
-		return nullptr;
+		return begin_apart(name, false);
 	depth = calls.depth();
 	while (unlikely(t->n > 0 && depth <= t->frame[t->n - 1].depth))
 		t->n--; /* its scope was left meanwhile */
-	if (unlikely(t->n == FRAMES)) {
-		t->deep++;
-		return nullptr;
-	}
+	if (unlikely(t->n == FRAMES))
+		return begin_apart(name, false);
 	k = name_of(t, name);
 	t->frame[t->n++] = {&fn, depth, k->evaluates};
 	if (likely(details == 0))
@@ -635,19 +659,15 @@ void end(const at::RecordFunction &fn, at::ObserverContext *context)
 	uint32_t i;
 
 	if (unlikely(context != nullptr)) {
-		const span *s = static_cast<const span *>(context);
-
-		calls.span_end(s->context, s->begin);
+		end_apart(static_cast<const struct apart *>(context));
 		return;
 	}
 	if (unlikely(t == NULL))
 		return;
 	for (i = t->n; i > 0 && unlikely(t->frame[i - 1].fn != &fn); i--)
 		;
-	if (unlikely(i == 0)) {
-		t->deep -= t->deep > 0;
+	if (unlikely(i == 0)) /* it began before operators were wanted, or on another thread */
 		return;
-	}
 	t->n = i - 1;
 	if (likely(calls.depth() == t->frame[i - 1].depth + 1))
 		calls.exit();
