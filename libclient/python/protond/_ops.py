@@ -22,8 +22,9 @@ from . import _api, _options, _watch
 
 _native = _api._native
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_SOURCES = ("ops.cpp", "ops_calls.h", "ops_flops.h")
+_SOURCES = ("ops.cpp", "ops_calls.h", "ops_flops.h", "_ops.py")  # what a build depends on
 _BUILD_S = 600
+_HALF = "half-"  # a name of what is not built yet begins so
 # The bits of enum ops_detail.
 _DETAILS = {"torch_shapes": 1, "torch_dtypes": 2, "torch_strides": 4, "torch_scalars": 8, "torch_kwargs": 16,
             "torch_stack": 32, "torch_sequence": 64, "torch_flops": 128}
@@ -126,6 +127,13 @@ def _compile(torch, target):
     return said.strip()[:300]
 
 
+def _sweep(folder):
+    """What was killed while it built."""
+    for name in os.listdir(folder):
+        if name.startswith(_HALF):
+            os.unlink(os.path.join(folder, name))
+
+
 def _build(torch, folder, path):
     """Under the lock. What failed a moment ago, for another rank, is not tried again."""
     came, failed = time.time(), path + ".failed"
@@ -133,6 +141,7 @@ def _build(torch, folder, path):
     try:
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
+            _sweep(folder)
         except OSError:
             pass  # a file system without locks: each builds, and the last one's stays
         if os.path.lexists(path):
@@ -142,7 +151,7 @@ def _build(torch, folder, path):
                 raise Lacking(file.read(1000))
         _compiler(), _headers(torch)
         sys.stderr.write(f"protond: what sees operators is built for torch {torch.__version__}, once: {path}\n")
-        made, target = tempfile.mkstemp(suffix=".so", dir=folder)
+        made, target = tempfile.mkstemp(prefix=_HALF, suffix=".so", dir=folder)
         os.close(made)
         try:
             said = _compile(torch, target)
