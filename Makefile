@@ -203,13 +203,17 @@ $(B)/bin/protond-demo: libclient/example/train.c $(B)/lib/libprotond.so $(B)/fla
 PY_SRC := $(patsubst libclient/python/%,%,$(wildcard libclient/python/protond/*.py libclient/python/protond/*/*.py libclient/python/protond/*.cpp libclient/python/protond/*.h))
 PY_DIR := $(B)/lib/protond/python
 PY_INC := $(shell $(PYTHON) -c 'import os, sysconfig; d = sysconfig.get_path("include"); print(d if os.path.exists(d + "/Python.h") else "")' 2>/dev/null)
-PY_ALL := $(if $(PY_INC),$(PY_SRC) protond/_table.py protond/_native.abi3.so)
+PY_ALL := $(if $(PY_INC),$(PY_SRC) protond/_table.py protond/op_terms.h protond/_native.abi3.so)
 PY_WHY  = $(PYTHON) $(if $(shell command -v $(PYTHON) 2>&1),has no Python.h (apt-get install python3-dev),is not there)
 python: $(PY_ALL:%=$(PY_DIR)/%)
 ifeq ($(PY_INC),)
 	@echo "the Python package is left out: $(PY_WHY); another one may be named: make PYTHON="
 endif
 $(PY_SRC:%=$(PY_DIR)/%): $(PY_DIR)/%: libclient/python/%
+	@mkdir -p $(@D)
+	@cp $< $@
+# What ops.cpp and the exports tell operators by.
+$(PY_DIR)/protond/op_terms.h: proto/terms/op_terms.h
 	@mkdir -p $(@D)
 	@cp $< $@
 # options.h, formats.h and backends.h as Python sees them.

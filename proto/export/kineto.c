@@ -30,6 +30,7 @@ struct instance {
 	uint64_t id, begin_ns, end_ns;
 	uint32_t node, thread, depth;
 	int64_t step;           /* its number; -1: it is no step */
+	bool marked;            /* an operator, by OP_MARK */
 	struct instance *older; /* of the same node */
 	struct projection *at;
 	uint32_t n, cap;
@@ -235,7 +236,9 @@ static void put_projections(struct sorted *s, const struct instance *x)
 {
 	uint32_t i;
 
-	for (i = 0; i < x->n && x->depth <= LAST_DEPTH && category_of(s->w, x->node)[0] == 'u'; i++)
+	for (i = 0; i < x->n && x->depth <= LAST_DEPTH && !x->marked &&
+		    category_of(s->w, x->node)[0] == 'u';
+		i++)
 		put_projection(s, x, &x->at[i]);
 }
 
@@ -434,14 +437,19 @@ static void put_scope(struct sorted *s, const struct sorted_scope *x, const stru
 	const struct sorted_thread *th = &s->thread[x->thread];
 	const int64_t pid = s->process[th->process].pid;
 	const bool call = (x->flags & TRACE_CALL) != 0;
-	const char *cat = call ? call_category(x->call.class) : category_of(s->w, x->node);
+	const char *cat = call         ? call_category(x->call.class)
+			  : of->marked ? "cpu_op"
+				       : category_of(s->w, x->node);
 	const bool task = (x->flags & TRACE_SPAN) != 0;
 	struct chrome *c = &kineto(s)->c;
 	struct text *t = &s->w->out;
 	char words[40], own[NAME_MAX_BYTES];
-	const char *name = scope_name(s->w, of, words), *op = cut_name(name, own) ? name : NULL;
+	const char *name = scope_name(s->w, of, words), *op = name;
 
-	name = op != NULL ? own : name;
+	if (cut_name(op, own))
+		name = own;
+	else
+		op = of->marked ? name : NULL;
 	chrome_event(c, task ? "b" : "X", cat, name, pid,
 		chrome_lane_tid(th->tid, task ? 0 : x->lane), x->begin_ns);
 	text_str(t, task ? ",\"id\":" : ",\"dur\":");
@@ -473,7 +481,8 @@ static void kineto_scope(struct sorted *s, struct sorted_scope *x)
 		.end_ns = x->end_ns,
 		.node = x->node,
 		.thread = x->thread,
-		.step = sorted_step(s, x)};
+		.step = sorted_step(s, x),
+		.marked = x->values != NULL && strstr(x->values, "\"" OP_MARK "\":") != NULL};
 	put_scope(s, x, of);
 	if ((x->flags & TRACE_SPAN) != 0) {
 		free(of); /* others of its thread overlap it */

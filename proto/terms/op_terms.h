@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT. op_terms.h: how the scopes of PyTorch's operators are told from others:
  * by their names, "aten::mm", or "aten::mm [[2, 3], [3, 4]]" where the inputs' dimensions are in it. An
- * operator of a program's own namespace is one where it has dimensions. */
+ * operator of another namespace, or of none, is one where it has dimensions, or OP_MARK. C and C++. */
 #ifndef PROTOND_TERMS_OP_TERMS_H
 #define PROTOND_TERMS_OP_TERMS_H
 
@@ -13,6 +13,9 @@
         X("aten::") X("autograd::") X("torch::") X("prim::") X("prims::") X("inductor::") X("quantized::") \
         X("c10d::") X("_c10d_functional::") X("nccl:")
 /* clang-format on */
+
+/* A property of an operator whose name does not tell: torch's number of what kind of scope it is. */
+#define OP_MARK "Record scope"
 
 #define OP_DIMS "Input Dims" /* Kineto's key of what stands behind the name */
 

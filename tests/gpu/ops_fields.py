@@ -6,7 +6,7 @@ import pathlib
 # Numbers of Kineto's own.
 THEIRS = {"External id", "Ev Idx", "Trace name", "Trace iteration", "Profiler Event Index"}
 # Ours, of which Kineto has none at this level.
-OURS = {"External id", "bytes", "kwinputs", "Call stack", "began_before", "open", "unwound", "metrics"}
+OURS = {"External id", "bytes", "kwinputs", "Call stack", "Record scope", "began_before", "open", "unwound", "metrics"}
 
 
 def events(path):

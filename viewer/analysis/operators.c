@@ -29,7 +29,7 @@ struct work {
 	uint32_t cap;
 	struct table rows;
 	enum operators_by by;
-	uint32_t time, copy_time, count, copies, cpu_time, calls, flops[FLOPS], bytes, stack;
+	uint32_t time, copy_time, count, copies, cpu_time, calls, flops[FLOPS], bytes, stack, mark;
 };
 
 static double number(const struct profile *p, uint32_t node, uint32_t metric)
@@ -41,7 +41,10 @@ static double number(const struct profile *p, uint32_t node, uint32_t metric)
 
 static bool is_operator(const struct work *w, uint32_t node)
 {
-	return w->p->node[node].kind == NODE_SCOPE && operator_bytes(w->p->node[node].name) > 0;
+	if (w->p->node[node].kind != NODE_SCOPE)
+		return false;
+	return operator_bytes(w->p->node[node].name) > 0 ||
+	       (w->mark != PROFILE_NONE && profile_value(w->p, node, w->mark)->type != VALUE_NONE);
 }
 
 /* --- sums, from the leaves up --------------------------------------------------------------- */
@@ -165,10 +168,11 @@ static int row_of(struct work *w, uint32_t node, struct text *t, struct text *ow
 	struct row_key k = {.w = w,
 		.dims = w->by == OPERATORS_BY_name ? NULL : operator_dims(name),
 		.stack = w->by == OPERATORS_BY_stack ? stack_of(w, node, t) : NULL};
+	const size_t bytes = operator_bytes(name);
 	uint32_t hash;
 
 	own->n = 0;
-	text_add(own, name, operator_bytes(name));
+	text_add(own, name, bytes > 0 ? bytes : strlen(name));
 	text_char(own, '\0');
 	if (own->failed || t->failed)
 		return -ENOMEM;
@@ -258,6 +262,7 @@ static void find_metrics(struct work *w)
 	w->calls = profile_find_metric(w->p, "calls");
 	w->bytes = profile_find_metric(w->p, "bytes");
 	w->stack = profile_find_metric(w->p, "Call stack");
+	w->mark = profile_find_metric(w->p, OP_MARK);
 	for (i = 0; i < FLOPS; i++)
 		w->flops[i] = profile_find_metric(w->p, flops[i]);
 }

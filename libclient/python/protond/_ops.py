@@ -22,7 +22,7 @@ from . import _api, _options, _watch
 
 _native = _api._native
 _HERE = os.path.dirname(os.path.abspath(__file__))
-_SOURCES = ("ops.cpp", "ops_calls.h", "ops_flops.h", "_ops.py")  # what a build depends on
+_SOURCES = ("ops.cpp", "ops_calls.h", "ops_flops.h", "op_terms.h", "_ops.py")  # what a build depends on
 _BUILD_S = 600
 _HALF = "half-"  # a name of what is not built yet begins so
 # The bits of enum ops_detail.

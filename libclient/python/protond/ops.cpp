@@ -21,6 +21,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "op_terms.h"
 #include "ops_calls.h"
 #include "ops_flops.h"
 
@@ -50,6 +51,7 @@ struct known_name {
 	uint32_t id;
 	enum work work;
 	bool evaluates;
+	bool odd; /* the name does not say that it is an operator's */
 	char text[NAME_KEPT];
 };
 
@@ -71,7 +73,8 @@ struct thread_state {
 struct ops_calls calls;
 uint32_t details;
 char folders[2][1024]; /* frames of code below these are left out */
-uint32_t m_types, m_strides, m_scalars, m_kwargs, m_stack, m_sequence, m_forward, m_id, m_bytes;
+uint32_t m_types, m_strides, m_scalars, m_kwargs, m_stack, m_mark, m_sequence, m_forward, m_id,
+	m_bytes;
 uint32_t m_flops[4], more;
 std::atomic<int64_t> texts_left{TEXTS_MAX}, text_bytes_left{TEXT_BYTES_MAX};
 std::atomic<uint32_t> newest_text{0};
@@ -121,6 +124,7 @@ void read_name(struct known_name *k, const char *text)
 	k->at = text;
 	k->id = calls.name(text, n < INT32_MAX ? (uint32_t)n : INT32_MAX);
 	k->evaluates = strncmp(text, EVALUATES, sizeof(EVALUATES) - 1) == 0;
+	k->odd = operator_bytes(text) == 0;
 	k->work = NO_WORK;
 	for (const struct work_name &w : works)
 		if (strcmp(w.name, text) == 0)
@@ -648,6 +652,8 @@ std::unique_ptr<at::ObserverContext> begin(const at::RecordFunction &fn)
 		calls.enter(k->id);
 	else
 		enter_with_details(t, k, name, fn);
+	if (unlikely(k->odd) && fn.scope() != at::RecordScope::USER_SCOPE)
+		calls.put_i64(m_mark, (int64_t)fn.scope());
 	if (t->n > 1)
 		t->frame[t->n - 2].evaluates = false;
 	return nullptr;
@@ -728,6 +734,7 @@ EXPORT const char *protond_ops_open(const struct ops_calls *table, uint64_t byte
 	m_scalars = calls.metric("Concrete Inputs (pty)");
 	m_kwargs = calls.metric("kwinputs (pty)");
 	m_stack = calls.metric("Call stack (pty)");
+	m_mark = calls.metric(OP_MARK " (pty)");
 	m_sequence = calls.metric("Sequence number (pty)");
 	m_forward = calls.metric("Fwd thread id (pty)");
 	m_id = calls.metric("Record function id (pty)");
