@@ -64,7 +64,8 @@ struct protond_options {
 int protond_start(const char *name, const struct protond_options *options);
 
 /* As protond_start(); the session also records what `switches` says, words parted by commas: "sync",
- * calls that wait for the GPU. NULL: nothing more. Of a live session it changes nothing. */
+ * calls that wait for the GPU; docs/options.md has the others. NULL: nothing more. Of a live session
+ * it changes nothing. */
 int protond_start_with(
 	const char *name, const struct protond_options *options, const char *switches);
 

@@ -17,12 +17,13 @@ static void json(struct run *run, const struct profile *p, const struct operator
 		{"kernels", NULL, "integer"}, {"flops", NULL, "integer"},
 		{"bytes", NULL, "integer"}, {"tflop/s", NULL, "number"}, {"gb/s", NULL, "number"},
 		{"paths", NULL, "integer"}};
+	const uint32_t most = run_given(run, OPT_ROWS) ? run->print.rows : 0;
 	struct text *t = &run->out;
 	const struct operator_row *r;
 
 	envelope_open(t, "ops", p);
 	envelope_columns(t, columns, sizeof(columns) / sizeof(*columns));
-	for (r = o->row; r < o->row + o->n; r++) {
+	for (r = o->row; r < o->row + o->n && (most == 0 || r < o->row + most); r++) {
 		envelope_row(t);
 		envelope_string(t, r->name);
 		envelope_string(t, r->dims);
