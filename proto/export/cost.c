@@ -48,7 +48,9 @@ static void fill(const struct profile *p, struct costs *c)
 		       count = profile_find_metric(p, "count"),
 		       copies = profile_find_metric(p, "copies"),
 		       cpu = profile_find_metric(p, "cpu_time (ns)"),
-		       calls = profile_find_metric(p, "calls");
+		       calls = profile_find_metric(p, "calls"),
+		       sampled = profile_find_metric(p, "sample_time (ns)"),
+		       samples = profile_find_metric(p, "cpu_samples");
 	uint32_t i;
 
 	for (i = 0; i < p->n_nodes; i++) {
@@ -56,6 +58,8 @@ static void fill(const struct profile *p, struct costs *c)
 		c->self[i][COST_count] = add(whole(p, i, count), whole(p, i, copies));
 		c->self[i][COST_cpu_time] = whole(p, i, cpu);
 		c->self[i][COST_calls] = whole(p, i, calls);
+		c->self[i][COST_sample_time] = whole(p, i, sampled);
+		c->self[i][COST_cpu_samples] = whole(p, i, samples);
 	}
 	for (i = 1; i < p->n_nodes; i++)
 		if (whole(p, i, cpu) > 0)
@@ -68,13 +72,16 @@ static void fill(const struct profile *p, struct costs *c)
 				c->all[p->node[i].parent][k] =
 					add(c->all[p->node[i].parent][k], c->all[i][k]);
 	}
-	c->main = c->all[0][COST_gpu_time] > 0 ? COST_gpu_time : COST_cpu_time;
+	c->n = c->all[0][COST_cpu_samples] > 0 ? COST_N : COST_sample_time;
+	c->main = c->all[0][COST_gpu_time] > 0 ? COST_gpu_time
+		  : c->n == COST_N             ? COST_sample_time
+					       : COST_cpu_time;
 }
 
 int costs_new(const struct profile *p, struct costs *ret)
 {
 	*ret = (struct costs){calloc(p->n_nodes, sizeof(*ret->self)),
-		calloc(p->n_nodes, sizeof(*ret->all)), COST_gpu_time};
+		calloc(p->n_nodes, sizeof(*ret->all)), COST_gpu_time, COST_N};
 	if (ret->self == NULL || ret->all == NULL) {
 		costs_free(ret);
 		return -ENOMEM;

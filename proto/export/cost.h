@@ -12,7 +12,9 @@
 	X(gpu_time, "nanoseconds") \
 	X(cpu_time, "nanoseconds") \
 	X(count,    "count") /* pieces of GPU work */ \
-	X(calls,    "count") /* of scopes */
+	X(calls,    "count") /* of scopes */ \
+	X(sample_time, "nanoseconds") /* of samples; the last two, which few sessions have */ \
+	X(cpu_samples, "count")
 /* clang-format on */
 
 #define X(name, unit) COST_##name,
@@ -23,9 +25,20 @@ enum cost { COSTS(X) COST_N };
 static const char *const cost_names[COST_N] = {COSTS(X)};
 #undef X
 
+/* What a whole is of. */
+static inline const char *cost_words(enum cost main)
+{
+	return main == COST_gpu_time   ? " of GPU time"
+	       : main == COST_cpu_time ? " of CPU time"
+				       : " of sampled time";
+}
+
 struct costs {
 	uint64_t (*self)[COST_N], (*all)[COST_N]; /* [n_nodes] */
-	enum cost main; /* what the tree is looked at by: GPU time if there is any, else CPU time */
+	enum cost
+		main; /* what the tree is looked at by: GPU time, if there is any, else that of samples, else
+			   CPU time */
+	uint32_t n; /* the first ones of them; the others are all 0 */
 };
 
 int costs_new(const struct profile *p, struct costs *ret); /* -ENOMEM */

@@ -64,7 +64,7 @@ static void put_types(struct writer *w)
 #undef X
 	};
 
-	for (unsigned k = 0; k < COST_N; k++) {
+	for (unsigned k = 0; k < w->c.n; k++) {
 		pb_number(&w->part, TYPE_TYPE, string(w, cost_names[k]));
 		pb_number(&w->part, TYPE_UNIT, string(w, unit[k]));
 		pb_message(&w->out, PROFILE_SAMPLE_TYPE, &w->part);
@@ -93,7 +93,7 @@ static void put_sample(struct writer *w, uint32_t node)
 	if (node == 0)
 		pb_varint(&w->list, w->string[0]);
 	pb_message(&w->part, SAMPLE_LOCATION, &w->list);
-	for (unsigned k = 0; k < COST_N; k++)
+	for (unsigned k = 0; k < w->c.n; k++)
 		pb_varint(&w->list, w->c.self[node][k]);
 	pb_message(&w->part, SAMPLE_VALUE, &w->list);
 	put_label(w, "device", w->device_id, node);

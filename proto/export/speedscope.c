@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT. speedscope.c: the format speedscope: a file of speedscope's own
- * schema (https://www.speedscope.app/file-format-schema.json), a profile each for GPU time and CPU
- * time, of events: a node opens, what is below it follows, it closes. `at` counts nanoseconds of
+ * schema (https://www.speedscope.app/file-format-schema.json), a profile each for GPU time, CPU
+ * time and that of samples, of events: a node opens, what is below it follows, it closes. `at` counts nanoseconds of
  * cost, not of the clock. No I/O. */
 #include <stdlib.h>
 
@@ -93,6 +93,7 @@ static void put_file(struct writer *w)
 	text_str(&w->out, "]},\"profiles\":[");
 	put_profile(w, COST_gpu_time, &any);
 	put_profile(w, COST_cpu_time, &any);
+	put_profile(w, COST_sample_time, &any);
 	text_str(&w->out, "]}\n");
 }
 

@@ -100,7 +100,7 @@ static int put_picture(struct writer *w)
 	char *s;
 
 	svg_time(&words, w->c.all[0][k]);
-	text_str(&words, k == COST_gpu_time ? " of GPU time" : " of CPU time");
+	text_str(&words, cost_words(k));
 	if (w->thin > 0)
 		text_fmt(&words, "; %u narrower than 0.1 px not drawn", w->thin);
 	if (text_take(&words, &s, &(size_t){0}) < 0)

@@ -39,7 +39,9 @@ static int by_time(const void *a, const void *b)
 
 static int collect(struct writer *w)
 {
-	const enum cost k = w->c.main, how_often = k == COST_gpu_time ? COST_count : COST_calls;
+	const enum cost k = w->c.main, how_often = k == COST_gpu_time   ? COST_count
+						   : k == COST_cpu_time ? COST_calls
+									: COST_cpu_samples;
 	uint32_t i, at, before;
 
 	for (i = 0; i < w->p->n_nodes; i++) {
@@ -91,7 +93,7 @@ static int put_picture(struct writer *w)
 	text_fmt(&words, "what took longest by itself, %u of %u names; the whole is ", n,
 		w->names.n);
 	svg_time(&words, w->c.all[0][w->c.main]);
-	text_str(&words, w->c.main == COST_gpu_time ? " of GPU time" : " of CPU time");
+	text_str(&words, cost_words(w->c.main));
 	if (text_take(&words, &s, &(size_t){0}) < 0)
 		return -ENOMEM;
 	svg_open(&w->out, w->p, s, TOP + (uint64_t)(n > 0 ? n : 1) * SVG_ROW + SVG_MARGIN);

@@ -534,13 +534,20 @@ int view_derive(struct view *v, const char *list, struct err *e)
 const char *view_default(const struct profile *p)
 {
 	static const char *const gpu[] = {GPU_TIME "/ms", GPU_TIME "/ms," GPU_COUNT,
-		GPU_TIME "/ms,cpu_time/ms", GPU_TIME "/ms," GPU_COUNT ",cpu_time/ms"};
+		GPU_TIME "/ms,cpu_time/ms", GPU_TIME "/ms," GPU_COUNT ",cpu_time/ms",
+		GPU_TIME "/ms,sample_time/ms", GPU_TIME "/ms," GPU_COUNT ",sample_time/ms",
+		GPU_TIME "/ms,cpu_time/ms,sample_time/ms",
+		GPU_TIME "/ms," GPU_COUNT ",cpu_time/ms,sample_time/ms"};
+	const bool sampled = raw_has(p, "sample_time");
 	const bool cpu = raw_find(p, "cpu_time") != PROFILE_NONE;
 	const bool count = raw_has(p, GPU_COUNT);
 	uint32_t i;
 
 	if (raw_has(p, GPU_TIME))
-		return gpu[(cpu ? 2 : 0) + (count ? 1 : 0)];
+		return gpu[(sampled ? 4 : 0) + (cpu ? 2 : 0) + (count ? 1 : 0)];
+	if (sampled)
+		return cpu ? "cpu_time/ms,sample_time/ms,off_cpu_time/ms"
+			   : "sample_time/ms,off_cpu_time/ms";
 	if (cpu)
 		return raw_find(p, "calls") != PROFILE_NONE ? "cpu_time/ms,calls" : "cpu_time/ms";
 	for (i = 0; i < p->n_metrics; i++)

@@ -256,6 +256,10 @@ int web_costs(struct view *v, const char **ret_main)
 		r = add_cost(v, &c, "count_self", "", COST_count);
 	if (r == 0)
 		r = add_cost(v, &c, "calls", "", COST_calls);
+	if (r == 0 && c.n == COST_N)
+		r = add_cost(v, &c, "sample_time_self", "ns", COST_sample_time);
+	if (r == 0 && c.n == COST_N)
+		r = add_cost(v, &c, "cpu_samples_self", "", COST_cpu_samples);
 	if (r == 0)
 		r = add_spreads(v);
 	*ret_main = cost_names[c.main];
@@ -264,6 +268,12 @@ int web_costs(struct view *v, const char **ret_main)
 }
 
 /* --- the answer */
+
+/* web_costs() has them by their short names. */
+static bool is_cost(const char *metric)
+{
+	return strcmp(metric, "sample_time (ns)") == 0 || strcmp(metric, "cpu_samples") == 0;
+}
 
 /* The metrics that are not among ours: a job's own, and what is made of them. */
 static int derive_more(struct web_ask *a, struct view *v)
@@ -274,7 +284,8 @@ static int derive_more(struct web_ask *a, struct view *v)
 
 	(void)view_derive(v, "util", &e); /* -ENOENT, -ENOTSUP: it has none */
 	for (i = 0; i < p->n_metrics; i++) {
-		if (rows_has(p->metric[i].name) || strcmp(metric_shape(p, i), "number") != 0 ||
+		if (rows_has(p->metric[i].name) || is_cost(p->metric[i].name) ||
+			strcmp(metric_shape(p, i), "number") != 0 ||
 			strchr(p->metric[i].name, ',') != NULL)
 			continue;
 		if (v->n_columns == VIEW_COLUMNS_MAX)

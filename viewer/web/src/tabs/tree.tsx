@@ -9,7 +9,7 @@ import { type Col, headWidth, Table } from "../table";
 import { family } from "../color";
 
 const MAX_TOGGLED = 400;
-const FIRST = ["gpu_time", "count", "cpu_time", "calls", "sync_time", "p50", "p99"]; // what is shown unless others are asked for
+const FIRST = ["gpu_time", "count", "cpu_time", "calls", "sample_time", "sync_time", "p50", "p99"]; // what is shown unless others are asked for
 
 // What is open: a node is if it has a twentieth of all, or if it was toggled away from that.
 function isOpen(t: Tree, v: Float64Array, node: number, toggled: Set<number>, all: string): boolean {
