@@ -8,7 +8,7 @@
  *
  * Looks come at random distances around LOOK_NS, or a program with a period of its own would be seen in one place of it.
  * Each counts for the time since the one before, so sums are right however late a look is. A round of looks takes at
- * most ROUND_NS of CPU time; the threads that it did not come to are first in the next one. What falls below LEAST_HZ a
+ * most ROUND_NS; the threads that it did not come to are first in the next one. What falls below LEAST_HZ a
  * thread is counted (LOST_SAMPLES).
  *
  * Threads: those that Python knows, those that have called libprotond, and of the others those that are on a CPU.
@@ -223,14 +223,14 @@ static void look_at(struct sampler *s, struct watched *w)
 
 static void look_round(struct sampler *s)
 {
-	const uint64_t begin = own_ns();
+	const uint64_t begin = agent_monotonic_ns();
 	uint32_t i;
 
 	for (i = 0; i < s->n; i++) {
 		s->next = s->next < s->n ? s->next : 0;
 		look_at(s, &s->watched[s->next++]);
 		s->looks++;
-		if ((i & 3) == 3 && own_ns() - begin > ROUND_NS)
+		if (agent_monotonic_ns() - begin > ROUND_NS)
 			break;
 	}
 }

@@ -194,6 +194,7 @@ Suite *suite(void)
 	Suite *s = suite_create("view_py_stack");
 	TCase *t = tcase_create("all");
 
+	tcase_set_timeout(t, 60);
 	tcase_add_checked_fixture(t, first_version, NULL);
 	tcase_add_loop_test(t, a_stack, 0, 3);
 	tcase_add_test(t, said);
