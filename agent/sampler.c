@@ -45,10 +45,10 @@
 #define WATCHED_MOST      16384u
 #define WATCHED_SLOTS     (2 * WATCHED_MOST)
 #define INTERPRETERS_MOST 64u
-#define OURS              "protond" /* what the names of our threads begin with */
+#define SAMPLER           "protond-sampler"
 
 struct watched {
-	uint32_t tid, round; /* round: of the list in which it last was */
+	uint32_t tid, state_round, round; /* of the lists in which its state and itself last were */
 	bool native, gone;
 	bool waited;                   /* the last look found it on no CPU */
 	uint64_t interpreter, state;   /* Python's of it; state 0: none */
@@ -65,9 +65,8 @@ struct sampler {
 	struct memory memory;
 	struct lane *lane;
 	uint64_t listed_ns, list_cost, tasks_ns, told_ns;
-	uint64_t find_ns,
-		found_ns; /* Python is looked for again after find_ns; it was at found_ns */
-	uint64_t looks;   /* since told_ns */
+	uint64_t found_ns, find_ns; /* when Python was looked for, and how long until it is again */
+	uint64_t looks;             /* since told_ns */
 	uint64_t random;
 	uint32_t n, next, round, over; /* over: threads that there was no room for */
 	uint32_t tid;
@@ -294,6 +293,7 @@ static void list_python(struct sampler *s)
 			w->native = false;
 			w->interpreter = interpreter;
 			w->state = at;
+			w->state_round = s->round;
 		}
 	}
 }
@@ -322,7 +322,8 @@ static bool is_ours(uint32_t tid)
 	char comm[COMM_BYTES];
 
 	comm_of(tid, comm);
-	return strncmp(comm, OURS, strlen(OURS)) == 0;
+	return strcmp(comm, "protond") == 0 || strcmp(comm, "protond-agent") == 0 ||
+	       strcmp(comm, SAMPLER) == 0;
 }
 
 static void list_task(struct sampler *s, const char *name)
@@ -370,6 +371,8 @@ static void list_end(struct sampler *s)
 	for (i = s->n; i-- > 0;) {
 		struct watched *w = &s->watched[i];
 
+		if (w->state_round != s->round)
+			w->state = 0; /* it may be anything by now */
 		if (!w->gone && (w->round == s->round || w->native))
 			continue;
 		run_put(s, w);
@@ -529,7 +532,7 @@ static void *sampler_main(void *unused)
 	struct sampler *s;
 
 	(void)unused;
-	pthread_setname_np(pthread_self(), "protond-sampler");
+	pthread_setname_np(pthread_self(), SAMPLER);
 	do {
 		s = sampler_new();
 		if (s == NULL)

@@ -1,4 +1,5 @@
-# SPDX-License-Identifier: MIT. `protonctl where --stack`: Python stacks and waits of a job that runs, of each Python there is that can be read.
+# SPDX-License-Identifier: MIT. `protonctl where --stack`: Python stacks and waits of a job that runs, and samples: of each Python there is whose
+# frames can be read.
 import json
 import pathlib
 
@@ -76,3 +77,20 @@ def holder(world, pid):
             if t.get("gil") and t["syscall"] == "clock_nanosleep" and t.get("inner"):
                 return t["inner"][0]["function"]
     return None
+
+
+@pytest.mark.parametrize("version", READ)
+def test_samples_of_a_job(world, version):
+    code = """
+        import protond, time
+        def leaf(until):
+            while time.perf_counter() < until: pass
+        def calls(): leaf(time.perf_counter() + 1)
+        with protond.scope("outer"): calls()
+    """
+    world.ctl("run", "-q", "-n", "x", "-b", "none", "-s", "cpu", "--", PYTHONS[version], job(world, code), env=python_env(world))
+    rows = world.view("sql", "x", "select n.path, m.value from nodes n join metrics m on m.node = n.node "
+                                  "where m.name = 'cpu_samples'", "--json").stdout
+    found = dict(json.loads(rows)["data"]["rows"])
+    [leaf] = [path for path in found if path.endswith("@leaf")]
+    assert found[leaf] > 0 and "outer" in leaf and leaf.index("@<module>") < leaf.index("@calls"), found
