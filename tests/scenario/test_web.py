@@ -389,7 +389,12 @@ def test_bottlenecks(world, serve):
         got = page.json(f"s/{ref}/bottlenecks")
         assert [(v["rule"], v["severity"], v["words"]) for v in got["verdicts"]] == [(r["rule"], r["severity"], r["words"]) for r in rows if r["state"] == "found"]
         assert {r["rule"]: r["state"] for r in got["rules"]} == {r["rule"]: r["state"] for r in rows}
-        assert all(r["lacks"] for r in got["rules"] if r["state"] == "lacks")
+        assert all(r["lacks"] and len(r["lacks"]) == len(r["record"]) for r in got["rules"] if r["state"] == "lacks")
+        for v in got["verdicts"]:  # where it is seen lies in the timeline, and what is marked lies in that
+            lanes = page.json(f"s/{ref}/lanes") if v["time"] else None
+            assert not lanes or lanes["t0"] <= v["time"][0] < v["time"][1]
+            assert not v["mark"] or v["time"][0] <= v["mark"][0] < v["mark"][1] <= v["time"][1]
+            assert name == "demo" or v["time"] is None, "a tree has no time"
 
 
 def test_ranks(world, serve):

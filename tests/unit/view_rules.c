@@ -497,6 +497,10 @@ START_TEST(a_fault)
 				severity_words[v->severity], v->words);
 			ck_assert_msg(strstr(v->words, faults[_i].words) != NULL, "%s", v->words);
 			ck_assert(*v->advice != '\0');
+			/* The step that the page goes to: of a slow one the slowest, of the first ones the first. */
+			ck_assert_uint_eq(v->step, v->rule == RULE_slow_steps ? 81u
+						   : v->rule == RULE_warm_up  ? 1u
+									      : 0u);
 			ck_assert(
 				isnan(v->gain_ns) || (v->gain_ns >= 0 && v->gain_ns <= 3000 * MS));
 		} else {

@@ -253,6 +253,16 @@ function once(key, make) {
 
 const lineOf = (id) => once(`line ${id}`, () => new Line(SESSIONS[id][6], ...({ many: [4, 8], huge: [8, 16] }[id] ?? [2, 2]), SESSIONS[id][7]));
 
+// One of each severity, with names of its own session in every place where a job's text may stand; none of an empty one.
+function makeVerdicts(id, names) {
+	const rule = (rule, state, more = {}) => ({ rule, state, what: `what ${rule} looks for`, threshold: 5, unit: "% of the steps", note: null, lacks: [], record: [], ...more });
+	const verdicts = id === "empty" ? [] : ["HIGH", "MEDIUM", "LOW"].map((severity, i) => ({
+		rule: `rule_${severity.toLowerCase()}`, severity, words: `It takes ${40 - 10 * i}.0% of the steps.`, advice: "Do `less` of it.", view: i ? "steps" : "tree", share: 0.4 - 0.1 * i, gain: i ? null : 8e8, gain_step: i ? null : 1.7e7,
+		gain_share: i ? null : 0.4, of: "of the steps", where: i ? [] : names.slice(0, 3), name: i ? null : names[2 % names.length], line: i ? null : `${names[0]}:42@train`, time: [20e6, 24e6], mark: i ? null : [21e6, 22e6],
+	}));
+	return { verdicts, rules: [...verdicts.map((v) => rule(v.rule, "found")), rule("data_loader", "clean", { note: "seen, and harmless" }), rule("jitter", "unsure", { note: "too few steps" }), rule("sync", "lacks", { lacks: ["calls that wait"], record: ["protonctl run -s sync, or start -s sync"] })] };
+}
+
 function meta(id) {
 	const [name, tree, , steps, series, ranks, events] = SESSIONS[id];
 	const t1 = events > 0 ? lineOf(id).t1 : 2.4e9;
@@ -296,7 +306,7 @@ function answer(url) {
 	case "steps": return makeSteps(steps, Math.max(1, ranks));
 	case "series": return makeSeries(series);
 	case "ranks": return ranks > 1 ? makeRanks(ranks, names) : null;
-	case "bottlenecks": return { verdicts: [], rules: [] };
+	case "bottlenecks": return makeVerdicts(id, names);
 	case "lanes": return { lane: lineOf(id).lane, t0: 0, t1: lineOf(id).t1 };
 	case "window": return lineOf(id).tile(q);
 	case "counters": { // what the series has only some of: up and down within each pixel

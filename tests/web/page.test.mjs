@@ -190,7 +190,7 @@ describe("bars", () => {
 		assert.ok(Number((await hashOf(p)).get("z")) > 0);
 		assert.equal(await text(p, ".crumbs [aria-current]"), name);
 		await p.keyboard.press("Home");
-		await p.keyboard.press("2");
+		await p.keyboard.press("3");
 		await settled(p);
 		assert.equal(await p.$eval("tbody tr.on", (r) => r.querySelector("td").textContent.replace(/^[▾▸]/, "")), name);
 		assert.equal((await hashOf(p)).get("z"), null);
@@ -245,7 +245,7 @@ describe("the frame", () => {
 		const p = await open("s=1&tab=summary");
 		await p.keyboard.press("]");
 		await settled(p);
-		assert.equal(await p.$eval("[role=tab][aria-selected=true]", (t) => t.id), "tab-tree");
+		assert.equal(await p.$eval("[role=tab][aria-selected=true]", (t) => t.id), "tab-bottlenecks");
 		await p.goBack();
 		await settled(p);
 		assert.equal(await p.$eval("[role=tab][aria-selected=true]", (t) => t.id), "tab-summary");
@@ -396,7 +396,7 @@ describe("the timeline", () => {
 		await p.close();
 	});
 	test("draws the slices where they are", async () => {
-		const p = await open("s=1&tab=timeline&t=20000000,20400000&counters=0&arrows=0");
+		const p = await open("s=1&tab=timeline&t=20000000,20400000&nums=-&arrows=0");
 		const line = new Line(200_000, 2, 2, SESSIONS[1][7]);
 		await p.waitForFunction(() => document.querySelector("canvas").getContext("2d").getImageData(196, 32, 400, 1).data.some((v) => v !== 255), { timeout: 15000 });
 		const got = await p.evaluate((n) => {
@@ -448,14 +448,15 @@ describe("where to look", () => {
 			const shown = await p.$$eval(".hints li", (l) => l.map((e) => e.textContent));
 			assert.equal(shown.length, said.length, shown.join("\n"));
 			if (said.length > 0) {
-				assert.match(shown[0], /^HIGH <b>data<\/b>loader in step: The loop waits 45\.0% .* More workers\./);
-				assert.match(shown[1], /^MEDIUM During the steps/);
+				assert.match(shown[0], /^▲ HIGH<b>data<\/b>loader in step: The loop waits 45\.0% .* More workers\./);
+				assert.match(shown[1], /^◆ MEDIUMDuring the steps/);
 				await p.click(".hints li:nth-child(2) button");
 				await settled(p);
 				assert.equal((await hashOf(p)).get("tab"), "steps");
 				await p.goto(`${site.url}#s=1&tab=summary`);
 				await settled(p);
 				await p.click(".hints li button");
+				await p.waitForFunction(() => location.hash.includes("sel="));
 				await settled(p);
 				const h = await hashOf(p);
 				assert.equal(h.get("tab"), "tree");
@@ -464,6 +465,36 @@ describe("where to look", () => {
 			assert.deepEqual(p.errors, []);
 			await p.close();
 		});
+});
+
+describe("bottlenecks", () => {
+	test("say what, where, what to do and what that gives, and lead there", async () => {
+		const p = await open("s=1&tab=bottlenecks");
+		const shown = await p.$$eval(".verdict", (l) => l.map((e) => e.textContent));
+		assert.deepEqual(shown.map((w) => /^(. [A-Z]+)/u.exec(w)[1]), ["▲ HIGH", "◆ MEDIUM", "● LOW"]);
+		for (const part of [/what rule_high looks for/, /40\.0.%/, /step › forward › backward/, /step:42@train/, /do\s*Do less of it/, /at most 17\.00.ms a step, 40\.0.% of the steps/])
+			assert.match(shown[0], part);
+		assert.ok(!shown[1].includes("at most"), "what nobody knows is not said");
+		assert.match(await text(p, ".bottlenecks"), /calls that wait sync\s*recorded by protonctl run -s sync, or start -s sync/);
+		assert.match(await text(p, ".bottlenecks .clean"), /data_loader.*harmless/);
+		const follow = async (label) => {
+			await p.evaluate(() => (location.hash = "s=1&tab=bottlenecks"));
+			await settled(p);
+			await p.focus(`[aria-label="${label}"]`);
+			await p.keyboard.press("Enter");
+			await p.waitForFunction(() => !location.hash.includes("tab=bottlenecks"));
+			await settled(p);
+			return hashOf(p);
+		};
+		const line = await follow("Timeline: rule_high");
+		assert.deepEqual(["tab", "t", "range"].map((k) => line.get(k)), ["timeline", "20000000,24000000", "21000000,22000000"]);
+		assert.equal((await follow("Timeline: rule_low")).get("range"), null, "nothing is left of another's");
+		for (const tab of ["Tree", "Flame"])
+			assert.equal((await follow(`${tab}: rule_high`)).get("sel"), "backward");
+		assert.equal((await follow("Steps: rule_medium")).get("tab"), "steps");
+		assert.deepEqual(p.errors, []);
+		await p.close();
+	});
 });
 
 describe("steps, series, ranks, live", () => {

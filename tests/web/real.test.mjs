@@ -76,6 +76,16 @@ describe("a real server", { skip: !built && "build/bin/protonview is not there: 
 		assert.deepEqual(p.errors, []);
 		await p.close();
 	});
+	test("a verdict leads to a time in which it is seen", async () => {
+		const p = await open(`s=${r.ids.gpt2}&tab=bottlenecks`);
+		await p.click("[aria-label='Timeline: gpu_idle']");
+		await settled(p);
+		const [a, z] = new URLSearchParams(new URL(p.url()).hash.slice(1)).get("t").split(",").map(Number);
+		const steps = await p.evaluate(async (id) => (await fetch(`api/s/${id}/steps`)).json(), r.ids.gpt2);
+		assert.deepEqual([a, z], [steps.column.start[0], steps.column.start.at(-1) + steps.column.duration.at(-1)], "both steps");
+		assert.deepEqual(p.errors, []);
+		await p.close();
+	});
 	test("a slice that is clicked is the event it says it is", async () => {
 		const p = await open(`s=${r.ids.demo}&tab=timeline`);
 		const box = await (await p.$("canvas")).boundingBox();

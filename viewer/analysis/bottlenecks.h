@@ -25,6 +25,7 @@ struct verdict {
 	double share;        /* NAN: it has none */
 	double gain_ns;      /* in all, what mending gives back at most; NAN: not known */
 	uint32_t node;       /* of the tree; PROFILE_NONE: it has no place there */
+	uint32_t step;       /* that shows it best: place in facts.step, from 1; 0: any may */
 	enum verdict_view view;
 	const char *advice;
 	char words[240]; /* what: numbers, and no text of a job */

@@ -49,7 +49,7 @@ static bool next_pace(const struct steps *s, struct pace *p, double *v)
 
 struct excess {
 	double ns, all_ns, worst_ns, idle_ns;
-	uint32_t n, steps, worst; /* worst: its number */
+	uint32_t n, steps, worst, at; /* worst: its number; at: its place, from 1 */
 };
 
 /* How long its GPUs were idle in it, one with another. */
@@ -84,6 +84,7 @@ static bool add_excess(struct judge *j, bool warm, struct excess *x)
 			if (more > x->worst_ns) {
 				x->worst_ns = more;
 				x->worst = s->number;
+				x->at = p.first + i + 1;
 			}
 		}
 	}
@@ -106,6 +107,7 @@ void rule_slow_steps(struct judge *j)
 		(struct verdict){.node = PROFILE_NONE,
 			.share = x.ns / x.all_ns,
 			.gain_ns = x.ns,
+			.step = x.at,
 			.view = VIEW_steps},
 		"%u of %u steps take much longer than the median, %s more on average; the slowest "
 		"is "
@@ -153,6 +155,7 @@ void rule_warm_up(struct judge *j)
 		(struct verdict){.node = PROFILE_NONE,
 			.share = x.ns / x.all_ns,
 			.gain_ns = (double)NAN,
+			.step = x.at,
 			.view = VIEW_steps},
 		"The first %u step%s over 1.5 times the median, together %s more.", x.n,
 		x.n == 1 ? " takes" : "s take", time_words(x.ns, &more));

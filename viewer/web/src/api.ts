@@ -107,8 +107,36 @@ export interface RanksAnswer extends Named {
 	column: { path: number[][]; class?: Cell[]; in: number[]; min: Num[]; median: Num[]; max: Num[]; slowest: number[] };
 	values: number[][]; // of each row: of each process
 }
+export interface Verdict {
+	rule: string;
+	severity: string;
+	words: string;
+	advice: string;
+	view: string;
+	share?: Num;
+	gain?: Num; // ns in all, at most
+	gain_step?: Num;
+	gain_share?: Num;
+	of?: string; // "of the steps"
+	where: string[]; // from the outermost scope down
+	name: string | null;
+	line?: string | null;
+	time?: [number, number] | null; // where the timeline shows it
+	mark?: [number, number] | null; // what in that
+}
+export interface Rule {
+	rule: string;
+	state: string; // clean, found, lacks, unsure
+	what: string;
+	threshold: number;
+	unit: string;
+	note?: string | null;
+	lacks: string[];
+	record?: string[]; // of each of these
+}
 export interface Verdicts extends Answer {
-	verdicts: { rule: string; severity: string; words: string; advice: string; view: string; where: string[]; name: string | null }[];
+	verdicts: Verdict[];
+	rules: Rule[];
 }
 export interface Lane {
 	id: number;

@@ -29,6 +29,7 @@ const FAMILY: Record<string, string> = {
 	frame: "#b9c9bd",
 	captured: "#d3c4c4",
 	root: "#d4d8e0",
+	call: "#cc6677",
 	idle: "#e2e5ea",
 };
 for (const c of ["h2d", "d2h", "d2d", "p2p"])

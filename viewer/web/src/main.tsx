@@ -10,6 +10,7 @@ import { Busy, Lacking, Trouble } from "./parts";
 import { Session } from "./session";
 import { now, set, useHash, usePromise } from "./state";
 import { say } from "./table";
+import { BottlenecksTab } from "./tabs/bottlenecks";
 import { FlameTab, SunburstTab } from "./tabs/flame";
 import { LiveTab } from "./tabs/live";
 import { OpsTab } from "./tabs/ops";
@@ -24,6 +25,7 @@ import { TreeTab } from "./tabs/tree";
 // All tabs, in order; `has` is what a session must have for it.
 const TABS: { key: string; words: string; of: FunctionComponent; has?: Kind; aside?: boolean; live?: boolean }[] = [
 	{ key: "summary", words: "Summary", of: Summary, aside: true },
+	{ key: "bottlenecks", words: "Bottlenecks", of: BottlenecksTab },
 	{ key: "tree", words: "Tree", of: TreeTab, aside: true },
 	{ key: "flame", words: "Flame", of: FlameTab, aside: true },
 	{ key: "graph", words: "Call graph", of: SunburstTab, aside: true },
@@ -38,7 +40,7 @@ const TABS: { key: string; words: string; of: FunctionComponent; has?: Kind; asi
 ];
 
 const KEYS: [string, string][] = [
-	["1 … 9, 0, -, =", "a tab by its place"],
+	["1 … 9, 0, -, =, \\", "a tab by its place"],
 	["[  ]", "the tab before, the next"],
 	["/", "search"],
 	["Esc", "leave the search; select nothing"],
@@ -149,7 +151,7 @@ function App() {
 			const on = e.target as HTMLElement;
 			if (e.ctrlKey || e.metaKey || e.altKey || on.matches("input, select, textarea, dialog *") || e.defaultPrevented)
 				return;
-			const at = "1234567890-=".indexOf(e.key);
+			const at = "1234567890-=\\".indexOf(e.key);
 			const i = tabs.indexOf(tab);
 			if (at >= 0 && at < tabs.length)
 				set({ tab: tabs[at].key, z: "" });

@@ -62,7 +62,7 @@ export function treeFrom(a: TreeAnswer): Tree {
 	const family: string[] = new Array(n);
 	const values: Record<string, Float64Array> = {};
 	for (let i = 0; i < n; i++) {
-		family[i] = wordAt(a.families, a.node.family?.[i]) ?? wordOfClass(wordAt(a.classes, a.node.class?.[i])) ?? wordAt(a.kinds, a.node.kind[i]) ?? "other";
+		family[i] = a.kinds[a.node.kind[i]] === "call" ? "call" : wordAt(a.families, a.node.family?.[i]) ?? wordOfClass(wordAt(a.classes, a.node.class?.[i])) ?? wordAt(a.kinds, a.node.kind[i]) ?? "other";
 	}
 	const take = (name: string) => a.values[name] && (values[name] = Float64Array.from(a.values[name], (v) => (v === null ? NaN : v)));
 	for (const m of a.metrics) {
@@ -108,7 +108,7 @@ export interface Layout {
 }
 
 // A name that is a number's: "copy_bytes (inc)" of which people need only the first word.
-export const label = (m: Metric): string => m.name.replace(/ \((inc|exc)\)$/, "").replaceAll("_", " ").replace(/\b[cg]pu\b/g, (w) => w.toUpperCase());
+export const label = (m: Metric): string => m.name.replace(/( \((inc|exc|ns|bytes)\))+$/, "").replaceAll("_", " ").replace(/\b[cg]pu\b/g, (w) => w.toUpperCase());
 // What a metric is in: bytes are told by their name alone.
 export const unitFor = (m: Metric): string => (m.unit === "" && /bytes/.test(m.name) ? "bytes" : m.unit);
 

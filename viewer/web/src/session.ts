@@ -28,9 +28,11 @@ export function treeOf(a: TreeAnswer): Tree {
 	return t;
 }
 
+export const treePath = (id: string, h: State): string => api(id, "tree" + (h.phase ? `?phase=${encodeURIComponent(h.phase)}` : ""));
+
 export function useTree() {
 	const { id, h, beat } = useSession();
-	const path = api(id, "tree" + (h.phase ? `?phase=${encodeURIComponent(h.phase)}` : ""));
+	const path = treePath(id, h);
 	const a = usePromise(() => get<TreeAnswer>(path), [path, beat]);
 	return { ...a, tree: useMemo(() => (a.value ? treeOf(a.value) : undefined), [a.value]) };
 }

@@ -65,7 +65,7 @@ function StepsView({ s }: { s: Steps }) {
 			{ key: "duration", head: "Took", unit: d.unit, num: true, width: 120, text: (i) => d.text(c.duration[i]), sort: (i) => c.duration[i], share: (i) => c.duration[i] / (rows.reduce((m, r) => Math.max(m, c.duration[r]), 0) || 1) },
 			{ key: "ratio", head: "× median", num: true, width: 100, text: (i) => (c.duration[i] / (mid || 1)).toFixed(2), sort: (i) => c.duration[i] },
 		];
-		for (const [k, words] of [["gpu_busy", "GPU busy"], ["compute", "Compute"], ["comm", "Communication"], ["copy", "Copies"], ["ops", "Operations"]]) {
+		for (const [k, words] of [["gpu_busy", "GPU busy"], ...PARTS.map(([k, w]) => [k, /^idle/.test(k) ? `Idle: ${w}` : w[0].toUpperCase() + w.slice(1)]), ["ops", "Operations"]]) {
 			if (!c[k]?.some((v) => v !== null && v !== 0))
 				continue;
 			if (k === "ops")

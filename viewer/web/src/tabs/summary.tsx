@@ -157,6 +157,7 @@ export function Summary() {
 	const hosts = [...new Set(meta.processes.map((p) => p.host).filter(Boolean))] as string[];
 	return (
 		<div class="overview">
+			<Hints />
 			<dl class="cards">
 				<Card head="Recorded" value={time(s.duration_ns)} note={s.created_ns ? when(s.created_ns) : ""} />
 				<Card head="GPU busy" value={all > 0 ? percent(busy, all) : "–"} note={all > 0 ? `${time(busy)}${parts.length > 1 ? ` on ${parts.length} GPUs` : ""}` : devices.length > 0 ? "not measured" : "no GPU"} />
@@ -165,7 +166,6 @@ export function Summary() {
 				<Card head="Lost" value={group(lost)} note={lost ? "events" : "nothing"} bad={lost > 0} />
 				<Card head="Overhead" value={s.overhead === undefined || s.overhead === null ? "–" : percent(s.overhead, 1)} note="of a core" />
 			</dl>
-			<Hints />
 			{(devices.length > 0 || parts.length > 0) && (
 				<section>
 					<h2>Where the GPU's time went</h2>

@@ -20,6 +20,9 @@ const SHUT = 12; // rows of a lane that is not opened, where there are others
 const COUNTER = 46;
 const MOST_ARROWS = 80;
 const FINE = 1000; // points of a number in the window
+const WAITS = /^(cu(da)?|hip)[A-Z]\w+$/; // calls in threads, which are kept where they wait
+const NUMBERS = 8; // below the lanes
+const FIRST = /^gpu \d+ (power|sm_clock|sm_active)$/; // of a GPU, unless others are asked for
 const LEAST = 20; // ns that may fill the window
 
 interface Row {
@@ -73,16 +76,24 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 	const [tip, setTip] = useState<Tip | null>(null);
 	const [tilesError, setTilesError] = useState<Error | null>(null);
 	const rows = useMemo(() => arrange(lanes.lane, list(h.pin), new Set(list(h.hide)), list(h.lanes), list(h.deep)), [lanes, h.pin, h.hide, h.lanes, h.deep]);
-	const fine = useWindow<Counters>(id, `counters?px=${FINE}&`, h.counters !== "0" && meta.has.series !== false, h.t ?? "", all);
+	const fine = useWindow<Counters>(id, `counters?px=${FINE}&`, h.nums !== "-" && meta.has.series !== false, h.t ?? "", all);
 	// Numbers that were told often have only some of their points in the series: here those of the window, the least and the
 	// greatest of each pixel.
-	const counters = useMemo(() => (h.counters === "0" ? [] : (series.value?.series ?? []).slice(0, 4)).map((s) => {
+	const numbers = series.value?.series ?? [];
+	const chosen = useMemo(() => {
+		if (h.nums)
+			return list(h.nums).filter((i) => i in numbers).slice(0, NUMBERS);
+		const told = numbers.map((_, i) => i).filter((i) => !/^(gpu \d+|host) /.test(numbers[i].name));
+		const device = numbers.map((_, i) => i).filter((i) => FIRST.test(numbers[i].name)).slice(0, 3);
+		return [...told.slice(0, 4 - device.length), ...device];
+	}, [series.value, h.nums]);
+	const counters = useMemo(() => chosen.map((i) => numbers[i]).map((s) => {
 		const c = fine?.counter.find((x) => x.name === s.name && x.process === s.process);
 		if (!c)
 			return s;
 		const at = (px: number) => fine!.t0 + (px * (fine!.t1 - fine!.t0)) / fine!.px;
 		return { ...s, t: [fine!.t0, ...c.px.flatMap((x) => [at(x), at(x), at(x)]), fine!.t1], v: [c.before, ...c.px.flatMap((_, i) => [c.min[i], c.max[i], c.last[i]]), c.last.at(-1) ?? c.before] };
-	}), [series.value, fine, h.counters]);
+	}), [chosen, fine]);
 	const tiles = useMemo(() => new Tiles(id, lanes.lane.length, () => {
 		again.current?.();
 		setTilesError(t.current?.error ?? null);
@@ -176,7 +187,7 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 		const streams = tile.n > 0 && (byLane[tile.lane[0]]?.lane.kind ?? lanes.lane[tile.lane[0]]?.kind) === "stream";
 		for (let i = 0; i < tile.raw.length; i++) {
 			const f = familyOf.get(tile.raw[i]);
-			const c = f ? shade(f, tile.briefs[i]) : streams ? shade("other", tile.briefs[i]) : phase(tile.names[i]);
+			const c = f || WAITS.test(tile.raw[i]) ? shade(f ?? "call", tile.briefs[i]) : streams ? shade("other", tile.briefs[i]) : phase(tile.names[i]);
 			tile.paint[i] = pixel(hit && !hit(tile.names[i]) ? fade(c, k.panel) : c);
 		}
 		tile.painted = look.current.n;
@@ -715,7 +726,20 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 				<button disabled={!sel} onClick={() => void next("next")}>next ›</button>
 				<button onClick={() => clamp(...all)}>all</button>
 				<Toggle on={h.arrows !== "0"} words="arrows" onChange={(on) => set({ arrows: on ? "" : "0" })} />
-				{(series.value?.series.length ?? 0) > 0 && <Toggle on={h.counters !== "0"} words="counters" onChange={(on) => set({ counters: on ? "" : "0" })} />}
+				{numbers.length > 0 && (
+					<details class="menu">
+						<summary>numbers</summary>
+						<div>
+							{numbers.slice(0, 256).map((s, i) => (
+								<label key={i}>
+									<input type="checkbox" checked={chosen.includes(i)} disabled={chosen.length >= NUMBERS && !chosen.includes(i)}
+										onChange={() => set({ nums: (chosen.includes(i) ? chosen.filter((k) => k !== i) : [...chosen, i]).join() || "-" })} />
+									{shown(s.name)}{s.process ? ` ${shown(String(s.process))}` : ""}
+								</label>
+							))}
+						</div>
+					</details>
+				)}
 				{hidden > 0 && <button onClick={() => set({ hide: "" })}>show {hidden} hidden</button>}
 				<Toggle on={h.table === "1"} words="table" onChange={(on) => set({ table: on ? "1" : "" })} />
 				{isReport && <span class="note">{inlinedPaths(api(id, "window?")).length > 0 ? "A report has the timeline thinned: what is short was merged." : "This report has no timeline: protonview web shows it."}</span>}

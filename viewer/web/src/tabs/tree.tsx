@@ -9,7 +9,7 @@ import { type Col, headWidth, Table } from "../table";
 import { family } from "../color";
 
 const MAX_TOGGLED = 400;
-const FIRST = ["gpu_time", "count", "cpu_time", "calls", "sample_time", "sync_time", "p50", "p99"]; // what is shown unless others are asked for
+const FIRST = ["gpu_time", "count", "cpu_time", "calls", "sample_time", "sync_time", "launch_time", "launch_delay", "overhead_time", "p50", "p99"]; // what is shown unless others are asked for
 
 // What is open: a node is if it has a twentieth of all, or if it was toggled away from that.
 function isOpen(t: Tree, v: Float64Array, node: number, toggled: Set<number>, all: string): boolean {
@@ -27,7 +27,7 @@ function TreeTable({ t, h }: { t: Tree; h: Record<string, string> }) {
 	const every = useMemo(() => columnsOf(t), [t]);
 	const shownMetrics = useMemo(() => {
 		const want = h.cols?.split(",");
-		return every.filter((m) => (want ? want.includes(m.name) : FIRST.includes(m.name) && t.values[m.name].some((x) => x > 0)));
+		return every.filter((m) => (want ? want.includes(m.name) : FIRST.includes(m.name.replace(/ \(.*/, "")) && t.values[m.name].some((x) => x > 0)));
 	}, [t, h.cols]);
 	const main = mainOf(t);
 	const v = main ? t.values[main.name] : new Float64Array(t.n);
