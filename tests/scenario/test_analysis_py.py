@@ -11,14 +11,42 @@ from conftest import BUILD, SANITIZED
 from test_python import python_env
 
 KINETO = pathlib.Path(__file__).parent.parent / "real/kineto.json.gz"
+# As much of matplotlib as is used, which not every machine has: it notes what it is asked for.
+PYPLOT = """
+class Axes:
+    def __init__(self):
+        self.calls = []
+    def __getattr__(self, name):
+        def call(*args, **more):
+            self.calls.append([name, *args, *more.values()])
+            return [name]
+        return call
+def subplots():
+    return None, Axes()
+"""
+VERDICT = ("severity", "type", "description", "recommendation", "where", "share", "gain_ns", "gain_step_ns")
 ASKS = """
-import json, protond, protond.analysis as an
+import json, subprocess, protond._where, protond.analysis as an
 def said(f):
     try:
         f()
     except (an.Failed, protond.Error, ValueError) as e:
         return type(e).__name__, str(e)
+def own():
+    protond.start("own", backend="none")
+    with protond.scope("step"):
+        pass
+    protond.finalize(output_format=None)
+    subprocess.run([protond._where.tool("protonctl"), "run", "-q", "-n", "later", "--", protond._where.tool("protond-demo")], check=True, stdout=subprocess.DEVNULL)
+    return [protond.check(gate=None).summary()["name"], said(lambda: protond.check(max_idle=0.5))]
 a = an.open("kineto.protond")
+def frame(what, **more):
+    try:
+        import pandas
+    except ImportError:
+        return said(lambda: a.frame(what, **more))
+    rows = a.frame(what, **more)
+    return [list(rows.columns), len(rows)]
 tops = a.top_operations(0)
 def total(node): return node["metrics"].get("gpu_time/ms (inc)", 0)
 graph = a.call_graph()
@@ -32,7 +60,10 @@ print(json.dumps({
     "none": said(lambda: an.open("nobody")), "no": said(lambda: a.bottlenecks("BAD")), "lacks": said(a.series),
     "demo": [(s["name"], len(s["t"]), s["v"][:2]) for s in an.open("demo").series("loss")], "cpu": [an.open("demo").idle(), an.open("demo").efficiency()],
     "last": [an.open("@last").source, an.open("@last").summary()["name"]],
-    "unknown": said(lambda: an.check("demo", max_idle=0.5)),
+    "frames": [frame("operations", n=3), frame("bottlenecks"), frame("efficiency")], "kind": said(lambda: a.frame("bad")),
+    "drawn": [a.plot(what).calls for what in ("operations", "bottlenecks", "efficiency")], "line": an.open("demo").plot("series", name="loss").calls,
+    "label": protond._plots._label("_<b>$x_1$\\n</b>" + "y" * 99),
+    "unknown": said(lambda: an.check("demo", max_idle=0.5)), "own": own(),
 }))
 """
 
@@ -41,7 +72,13 @@ print(json.dumps({
 def test_answers_as_python(world):
     world.view("import", KINETO, "-o", "kineto.protond", "--as", "k")
     world.ctl("run", "-n", "demo", "-d", "both", "--", BUILD / "bin/protond-demo")
-    r = subprocess.run([sys.executable, "-c", ASKS], env=python_env(world), cwd=world.home, capture_output=True, text=True)
+    plots = world.home / "plots/matplotlib"
+    plots.mkdir(parents=True)
+    (plots / "__init__.py").write_text("")
+    (plots / "pyplot.py").write_text(PYPLOT)
+    env = python_env(world)
+    env["PYTHONPATH"] = f"{plots.parent}:{env['PYTHONPATH']}"
+    r = subprocess.run([sys.executable, "-c", ASKS], env=env, cwd=world.home, capture_output=True, text=True)
     assert r.returncode == 0, r.stderr
     got = json.loads(r.stdout)
     flat = json.loads(world.view("flat", "kineto.protond", "--json").stdout)["data"]
@@ -59,3 +96,11 @@ def test_answers_as_python(world):
     assert got["demo"] == [["loss", 24, [1.0, 0.5]]] and got["cpu"] == [None, {}]
     assert "no GPU's time is known" in got["unknown"][1]
     assert got["last"] == ["1", "demo"], "pinned: another may become the last meanwhile"
+    frames = [[["name", "calls", "total_ms", "share", "avg_us", "p50_us", "p99_us"], 3], [list(VERDICT), 1], [["gpu", *got["parts"]["0"]], 1]]
+    assert got["frames"] == frames or all(f[0] == "Error" and "pandas is not installed" in f[1] for f in got["frames"])
+    assert got["kind"][0] == "ValueError"
+    for calls, bars in zip(got["drawn"], (10, 1, len(got["parts"]["0"]))):
+        assert [c[0] for c in calls].count("barh") >= bars and ["invert_yaxis"] in calls
+    assert ["plot", got["demo"][0][2]] == [got["line"][0][0], got["line"][0][2][:2]] and ["legend", ["plot"], [" loss"]] in [[c[0], [c[1][0]], c[2]] for c in got["line"] if c[0] == "legend"]
+    assert got["own"][0] == "own" and "no GPU's time is known" in got["own"][1][1], "of this process, not the last"
+    assert got["label"] == " _<b>\\$x_1\\$\ufffd</b>" + "y" * 18 + "…" + "y" * 15

@@ -20,7 +20,7 @@ from . import _api, context, data, mode, specs
 from .specs import max_bps, max_flops
 from .state import enter_state, exit_state, metadata_state, state
 
-__all__ = ["ALL", "DEFAULT_PROFILE_NAME", "Error", "SessionError", "__version__", "activate", "add_arguments",
+__all__ = ["ALL", "DEFAULT_PROFILE_NAME", "Error", "SessionError", "__version__", "activate", "add_arguments", "check",
            "configure", "context", "context_get", "context_set", "cpu_timed_scope", "data", "deactivate", "depth",
            "enter_scope", "enter_state", "exit_scope", "exit_state", "finalize", "load_ipython_extension", "max_bps",
            "max_flops", "metadata_state", "mode", "parse", "profile", "read", "recording", "scope", "specs", "start",
@@ -37,6 +37,19 @@ def parse(metrics, filename, include=None, exclude=None, threshold=None):
     """viewer.parse(): a profile's file with derived metrics, as (frames, names of their columns)."""
     from . import viewer
     return viewer.parse(metrics, filename, include, exclude, threshold)
+
+
+def check(source=None, *, max_idle=None, gate="HIGH", db=None):
+    """analysis.check() of the newest session in which this process is or was (None), for a script's own test: raises
+    analysis.Failed where a verdict is of severity `gate` or worse, or the GPUs were idle for more than the share `max_idle` of
+    the time. Else the Analysis; None where protond is disabled (PROTOND_DISABLE=1), as nothing was recorded then. Of one that
+    goes on, as under `protonctl run`, what there is so far, and verdicts of its tree alone: finalize() it before, if it may end.
+    """
+    if _api._disabled():
+        return None
+    import os
+    from . import analysis
+    return analysis.check(source or f"@job:{os.getpid()}", max_idle=max_idle, gate=gate, db=db)
 
 
 def __getattr__(name):

@@ -6,9 +6,11 @@
     a = protond.analysis.open("@last")            # what protonview takes: a session, a .protond, a .hatchet
     for v in a.bottlenecks():
         print(v.severity, v.description, v.recommendation)
-    pandas.DataFrame(a.top_operations(20))        # lists of dicts are what a DataFrame is made of
+    a.frame("operations", n=20)                   # the same as a pandas.DataFrame, where pandas is installed
+    a.plot("efficiency")                          # drawn, where matplotlib is
 
-    protond.analysis.check("@last", max_idle=0.2) # a training script's own test: raises Failed, in words
+    protond.check(max_idle=0.2)                   # a training script's own test, of what was recorded of it: raises
+                                                  # Failed, in words. protond.analysis.check("NAME", ...): of another
 
 Each call asks `protonview --json` (docs/metrics.md#json, docs/bottlenecks.md) and waits for it: tenths of a second for a
 large session. Nothing is kept but what was asked once; an Analysis of a session that goes on keeps its first answers. Raises
@@ -130,6 +132,32 @@ class Analysis:
             one["t"].append(r["time"] * 1e-9)
             one["v"].append(r["value"])
         return list(found.values())
+
+
+    def frame(self, what: str = "operations", **more: Any) -> Any:
+        """A pandas.DataFrame of "operations", "bottlenecks", "efficiency" (a row for each GPU) or "series" (a row for each number:
+        name, unit, pid, rank, t, v). more: as the method of that name takes it. Raises protond.Error without pandas."""
+        asked = {"operations": self.top_operations, "bottlenecks": self.bottlenecks, "efficiency": self.efficiency, "series": self.series}
+        if what not in asked:
+            raise ValueError(f"frame has one of {', '.join(asked)}")
+        try:
+            import pandas
+        except ImportError:
+            raise _api.Error("pandas is not installed, and a DataFrame is its: install it, or use the lists that the other methods give") from None
+        got: Any = asked[what](**more)
+        if what == "bottlenecks":
+            return pandas.DataFrame(got, columns=Verdict._fields)
+        if what == "efficiency":
+            return pandas.DataFrame([{"gpu": gpu, **parts} for gpu, parts in got.items()])
+        if what == "series":
+            got = [{**{k: s[k] for k in ("name", "unit", "pid", "rank")}, "t": t, "v": v} for s in got for t, v in zip(s["t"], s["v"])]
+        return pandas.DataFrame(got)
+
+    def plot(self, what: str = "operations", ax: Any = None, **more: Any) -> Any:
+        """Draws "operations", "bottlenecks" (their shares), "efficiency" or "series" on matplotlib's axes `ax`, new ones where None, and
+        returns them. more: as the method of that name takes it. Raises protond.Error without matplotlib."""
+        from . import _plots
+        return _plots.plot(self, what, ax, more)
 
 
 def open(source: str = "@last", db: Optional[str] = None) -> Analysis:

@@ -57,7 +57,7 @@ function View({ of }: { of: Verdicts }) {
 		});
 	return (
 		<div class="overview bottlenecks">
-			<p class="note">{of.verdicts.length === 0 ? "No rule found anything to mend." : <><b>{group(of.verdicts.length)}</b> to mend, the worst first.</>} {group(clean.length)} looked for and not found, {group(lacks.length)} without their data. Limits: <code>protonview bottlenecks --set</code>.</p>
+			<p class="note">{of.verdicts.length === 0 ? "No rule found anything to mend." : <><b>{group(of.verdicts.length)}</b> to mend, the worst first.</>} {group(clean.length)} looked for and not found{lacks.length > 0 && `, ${group(lacks.length)} without their data`}. Limits: <code>protonview bottlenecks --set</code>.</p>
 			<ol class="verdicts">{of.verdicts.map((v) => <One key={v.rule + v.words} v={v} what={what(v)} />)}</ol>
 			{lacks.length > 0 && (
 				<section>
