@@ -72,10 +72,15 @@ static bool in_steps(const struct facts *f, const struct verdict *v, struct evid
 void evidence_find(
 	struct zoom *z, const struct facts *f, const struct verdict *v, struct evidence *ret)
 {
-	const bool has_steps = (*ret = (struct evidence){0}, in_steps(f, v, ret));
 	const char *name;
 	uint64_t most, widest;
+	bool has_steps;
 
+	*ret = (struct evidence){0};
+	if (v->view == VIEW_series ||
+		v->view == VIEW_summary) /* readings and counts: seen elsewhere */
+		return;
+	has_steps = in_steps(f, v, ret);
 	if (v->node == PROFILE_NONE || v->node == 0) {
 		if (!has_steps)
 			*ret = (struct evidence){0};
