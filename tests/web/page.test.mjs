@@ -460,7 +460,7 @@ describe("where to look", () => {
 				await settled(p);
 				const h = await hashOf(p);
 				assert.equal(h.get("tab"), "tree");
-				assert.match(h.get("sel"), /dataloader/);
+				assert.equal(h.get("sel"), "<b>data</b>loader", "as people read it");
 			}
 			assert.deepEqual(p.errors, []);
 			await p.close();

@@ -51,6 +51,7 @@ try {
 		const [again, keeps] = ["again", "keeps"].map(id);
 		shots = [
 			["summary", `s=${gpt2}&tab=summary`, {}],
+			["bottlenecks", `s=${gpt2}&tab=bottlenecks`, {}],
 			["tree", `s=${gpt2}&tab=tree&sel=aten%3A%3Amm`, { dark: true }],
 			["flame", `s=${gpt2}&tab=flame`, {}],
 			["bottom-up", `s=${gpt2}&tab=flame&flame=turned&q=sgemm`, { dark: true }],

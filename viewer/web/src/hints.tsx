@@ -26,6 +26,9 @@ export function gives(v: Verdict): string {
 	return `at most ${time(each ?? v.gain)}${each === null ? "" : " a step"}${share && `, ${share}`}`;
 }
 
+// As people read it, which is what names are known by here; v.name may be mangled.
+const nameOf = (v: Verdict): string => v.where.at(-1) ?? v.name!;
+
 // To the node of its path; without one, to the largest of its name.
 async function toNode(path: string, v: Verdict, tab: string): Promise<void> {
 	const t = treeOf(await get<TreeAnswer>(path));
@@ -36,7 +39,7 @@ async function toNode(path: string, v: Verdict, tab: string): Promise<void> {
 	if (at > 0)
 		selectNode(t, at);
 	else
-		selectName(v.name!);
+		selectName(nameOf(v));
 	const seen = at > 0 && t.metrics.find((m) => m.inclusive && t.values[m.name][at] > 0); // where it is not as wide as nothing
 	set({ tab, z: "", q: "", ...(tab === "tree" ? { open: "all", x: "", hide: "" } : { flame: "", fm: seen ? seen.name : "" }) });
 }
@@ -52,7 +55,7 @@ export function Evidence({ v }: { v: Verdict }) {
 			{at && meta.has.timeline !== false && link("Timeline", () => {
 				set({ tab: "timeline", t: at.join(), range: mark?.join() ?? "", box: "", ev: "", q: "" });
 				if (v.name)
-					selectName(v.name);
+					selectName(nameOf(v));
 			})}
 			{v.name && link("Tree", () => void toNode(treePath(id, h), v, "tree"))}
 			{v.name && link("Flame", () => void toNode(treePath(id, h), v, "flame"))}
