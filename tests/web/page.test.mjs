@@ -433,6 +433,28 @@ describe("the timeline", () => {
 	});
 });
 
+test("numbers below the lanes: the job's and a GPU's, unless others are chosen", async () => {
+	const p = await pageOf(b);
+	const names = ["loss", "gpu 0 power", "gpu 0 temperature", "gpu 0 sm_clock", "gpu 0 sm_active", "gpu 1 power", "lr", "host io_wait", ...Array.from({ length: 9 }, (_, i) => `n${i}`)];
+	await p.setRequestInterception(true);
+	p.on("request", (q) => (/\/series$/.test(q.url()) ? q.respond({ status: 200, contentType: "application/json", body: JSON.stringify({ series: names.map((name) => ({ name, unit: "", process: null, t: [0, 1e7], v: [1, 2] })), warnings: [] }) }) : q.continue()));
+	const chosen = () => p.$$eval(".menu label", (l) => l.filter((e) => e.querySelector("input").checked).map((e) => e.textContent));
+	await p.goto(`${site.url}#s=1&tab=timeline`);
+	await settled(p);
+	assert.deepEqual(await chosen(), ["loss", "gpu 0 power", "gpu 0 sm_clock", "gpu 0 sm_active"]);
+	await p.evaluate(() => document.querySelectorAll(".menu label input")[6].click());
+	await settled(p);
+	assert.equal((await hashOf(p)).get("nums"), "0,1,3,4,6");
+	await p.evaluate(() => (location.hash = `s=1&tab=timeline&nums=${[...Array(17).keys()]}`));
+	await settled(p);
+	assert.equal((await chosen()).length, 8, "as many as there is room for");
+	await p.evaluate(() => (location.hash = "s=1&tab=timeline&nums=-"));
+	await settled(p);
+	assert.deepEqual(await chosen(), []);
+	assert.deepEqual(p.errors, []);
+	await p.close();
+});
+
 describe("where to look", () => {
 	const verdicts = [
 		{ rule: "data_loader", severity: "HIGH", words: "The loop waits 45.0% of the steps for its batches.", advice: "More workers.", view: "tree", where: ["step", "<b>data</b>loader"], name: "dataloader" },

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT. bottlenecks.tsx: what is slow, how much, where, what to do and what that gives; what was judged and is fine; what could not be.
 import type { Rule, Verdict, Verdicts } from "../api";
-import { group, percent, shown } from "../format";
+import { cut, group, percent, shown } from "../format";
 import { Evidence, gives, Severity, ticked, useVerdicts } from "../hints";
 import { Loaded } from "../parts";
 import { selectName } from "../session";
@@ -10,18 +10,21 @@ export function BottlenecksTab() {
 	return <Loaded of={useVerdicts()}>{(v) => <View of={v} />}</Loaded>;
 }
 
+// Of a deep place both ends.
+const pathOf = (where: string[]): string => (where.length > 12 ? [...where.slice(0, 3), "…", ...where.slice(-8)] : where).map((w) => cut(shown(w), 240)).join(" › ");
+
 function One({ v, what }: { v: Verdict; what: string }) {
 	const line = v.line;
 	return (
 		<li class="verdict">
 			<header>
 				<Severity of={v.severity} />
-				<h3>{what} <code>{v.rule}</code></h3>
+				<h2>{what} <code>{v.rule}</code></h2>
 				{v.share ? <span class="how">{percent(v.share, 1)}<span class="meter" aria-hidden="true"><i style={{ width: `${Math.min(100, v.share * 100)}%` }} class={v.severity}></i></span></span> : null}
 			</header>
 			<p>{v.words}</p>
 			<dl class="facts">
-				{v.where.length > 0 && <><dt>where</dt><dd class="where">{v.where.map(shown).join(" › ")}</dd></>}
+				{v.where.length > 0 && <><dt>where</dt><dd class="where">{pathOf(v.where)}</dd></>}
 				{line && <><dt>line</dt><dd><button type="button" class="link" onClick={() => (selectName(line), set({ tab: "tree", open: "all", q: "" }))}><code>{shown(line)}</code></button></dd></>}
 				<dt>do</dt><dd>{ticked(v.advice)}</dd>
 				{gives(v) && <><dt>gives</dt><dd>{gives(v)}</dd></>}
