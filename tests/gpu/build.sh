@@ -15,6 +15,9 @@ flags="-O2 -std=c++17 -arch=${GPU_ARCH:-sm_90} -Xcompiler -Wall,-Wextra"
 [ ! -e "$dir/lib/libprotond.so" ] || "$nvcc" $flags -DWITH_PROTOND -I"$top/libclient" -o "$dir/gpu/work" \
         "$here/work.cu" -L"$dir/lib" -lprotond -Xlinker '-rpath=$ORIGIN/../lib'
 # shellcheck disable=SC2086
+[ ! -e "$dir/lib/libprotond.so" ] || "$nvcc" $flags -I"$top/libclient" -o "$dir/gpu/told" "$here/told.cu" -L"$dir/lib" -lprotond \
+        -Xlinker '-rpath=$ORIGIN/../lib'
+# shellcheck disable=SC2086
 "$nvcc" $flags -shared -Xcompiler -fPIC -o "$dir/gpu/libloop.so" "$here/loop.cu"
 "$CC" -std=c17 -D_GNU_SOURCE -O2 -Wall -Wextra -fPIC -shared -I"$top/proto/terms" -I"$top/proto/abi" -I"$top/agent" -o "$dir/gpu/libfloor.so" "$here/floor.c" \
         -lpthread -ldl
