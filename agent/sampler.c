@@ -3,7 +3,7 @@
  *
  * It stops nothing and takes no lock of the program's: another thread's place is an atomic word of its now block, its
  * frames are copied by the kernel (sampled_stack.c), and it is on a CPU if its CPU clock moves meanwhile. A thread whose
- * clock has not moved since a look that found it waiting is where it was: that costs one system call. Looks that find the
+ * clock has not moved since a look that found it on none is where it was: that costs one system call. Looks that find the
  * same follow each other in one SAMPLE record, so a thread that waits costs two records a second.
  *
  * Looks come at random distances around LOOK_NS, or a program with a period of its own would be seen in one place of it.
@@ -176,6 +176,24 @@ static uint32_t native_name(const struct sampler *s, uint32_t tid)
 	return stacks_named(s->stacks, text);
 }
 
+/* Of one that is on no CPU: for want of one? */
+static bool is_ready(uint32_t tid)
+{
+	char path[48], line[512];
+	const char *state;
+	ssize_t got;
+	int fd;
+
+	(void)snprintf(path, sizeof(path), "/proc/self/task/%u/stat", tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	got = fd >= 0 ? read(fd, line, sizeof(line) - 1) : -1;
+	if (fd >= 0)
+		(void)close(fd);
+	line[got > 0 ? got : 0] = '\0';
+	state = strrchr(line, ')'); /* a name may hold any */
+	return state != NULL && strncmp(state, ") R", 3) == 0;
+}
+
 static void look_at(struct sampler *s, struct watched *w)
 {
 	struct look l = {PATH_ROOT, PATH_ROOT, 0};
@@ -217,6 +235,7 @@ static void look_at(struct sampler *s, struct watched *w)
 		l.python = w->named;
 	}
 	l.flags = (w->waited ? SAMPLE_OFF_CPU : 0) | (s->bare ? SAMPLE_NO_FRAMES : 0);
+	l.flags |= w->waited && is_ready(w->tid) ? SAMPLE_READY : 0;
 	run_add(s, w, l, now);
 }
 

@@ -423,7 +423,7 @@ static uint32_t place_sampled(struct part *part, uint32_t tid)
 void timeline_sample(struct part *part, const struct cell *cell, const struct rec_sample *r)
 {
 	struct timeline *t = timeline_begin(part);
-	const bool off = (REC_FLAGS(r->hdr) & SAMPLE_OFF_CPU) != 0;
+	const uint8_t how = REC_FLAGS(r->hdr);
 	const struct trace_scope s = {.begin = r->begin,
 		.end = r->end,
 		.thread = place_sampled(part, r->tid),
@@ -432,7 +432,9 @@ void timeline_sample(struct part *part, const struct cell *cell, const struct re
 		.flags = TRACE_CALL | TRACE_SPAN,
 		.call = {.correlation = r->samples,
 			.stream = UINT32_MAX,
-			.class = off ? CLASS_SAMPLE_OFF : CLASS_SAMPLE}};
+			.class = (how & SAMPLE_OFF_CPU) == 0 ? CLASS_SAMPLE
+				 : (how & SAMPLE_READY) != 0 ? CLASS_SAMPLE_READY
+							     : CLASS_SAMPLE_OFF}};
 
 	if (!part->process->fold->no_memory)
 		timeline_end(part, trace_pack_scope(&t->pack, &s));

@@ -525,6 +525,8 @@ void tree_sample(struct part *part, const struct rec_sample *of)
 	node = part->python && r.python != PATH_ROOT
 		       ? node_of_stack(p, r.python, REC_ID(r.hdr))
 		       : node_below(p, node_in_part(part, REC_ID(r.hdr)), r.python);
+	if (off && (REC_FLAGS(of->hdr) & SAMPLE_READY) != 0)
+		(void)sample_count(part, node, &r, CLASS_SAMPLE_READY, ns);
 	if (off)
 		(void)sample_count(part, node, &r, CLASS_SAMPLE_OFF, ns);
 	c = sample_count(part, node, &r, CLASS_SAMPLE, ns);

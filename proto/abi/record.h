@@ -228,6 +228,7 @@ struct rec_memory {
 
 /* flags of SAMPLE */
 #define SAMPLE_OFF_CPU   1u
+#define SAMPLE_READY     4u /* and only for want of one */
 #define SAMPLE_NO_FRAMES 2u /* its process runs a Python whose frames cannot be read */
 
 /* A thread was looked at `samples` times, one after the other, and was in the same each time. It counts

@@ -159,8 +159,9 @@ void chrome_taken(const struct timeline *w, struct text *t, uint32_t n)
 void chrome_call(struct text *t, const struct trace_call *c)
 {
 	if (gpu_classes[c->class].counts >= COUNTS_SAMPLE) {
-		text_fmt(t, ",\"samples\":%" PRIu32 ",\"on_cpu\":%s", c->correlation,
-			c->class == CLASS_SAMPLE ? "true" : "false");
+		text_fmt(t, ",\"samples\":%" PRIu32 ",\"on_cpu\":%s,\"ready\":%s", c->correlation,
+			c->class == CLASS_SAMPLE ? "true" : "false",
+			c->class == CLASS_SAMPLE_READY ? "true" : "false");
 		return;
 	}
 	text_fmt(t, ",\"correlation\":%" PRIu32, c->correlation);

@@ -28,7 +28,9 @@
 	X(SAMPLE_TIME, "sample_time (ns)", KIND_INCLUSIVE)     \
 	X(SAMPLES, "cpu_samples", KIND_INCLUSIVE)              \
 	X(OFF_CPU_TIME, "off_cpu_time (ns)", KIND_INCLUSIVE)   \
-	X(OFF_CPU_SAMPLES, "off_cpu_samples", KIND_INCLUSIVE)
+	X(OFF_CPU_SAMPLES, "off_cpu_samples", KIND_INCLUSIVE)  \
+	X(READY_TIME, "run_queue_time (ns)", KIND_INCLUSIVE)   \
+	X(READY_SAMPLES, "run_queue_samples", KIND_INCLUSIVE)
 
 enum column {
 #define X(id, name, kind) COL_##id,

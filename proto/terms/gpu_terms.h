@@ -71,7 +71,8 @@ static const char *const held_kind_words[HELD_MAX] = {
  *         SYNC (sync_time, syncs): a call in which its thread waited for the GPU, or may have;
  *         OVERHEAD (overhead_time, overheads), LAUNCH (launch_time, launches), DELAY (launch_delay,
  *         launch_delays): of the switches overhead and queue; SAMPLE (sample_time, cpu_samples),
- *         OFF_CPU (off_cpu_time, off_cpu_samples, which are among the samples): of the switch cpu */
+ *         OFF_CPU (off_cpu_time, off_cpu_samples, which are among the samples),
+ *         READY (run_queue_time, run_queue_samples, which are among those): of the switch cpu */
 #define GPU_CLASSES(X) /* name  n  word    record  id  node    leaf             trace         launch    counts */ \
         X(CPU,     0, "cpu",     NONE,   0, SCOPE,  "",              "scope",      "",       CPU)    \
         X(COMPUTE, 1, "compute", KERNEL, 0, KERNEL, "",              "kernel",     "launch", KERNEL) \
@@ -104,7 +105,8 @@ static const char *const held_kind_words[HELD_MAX] = {
         X(LAUNCH,       28, "launch",       NONE, 3, CALL, "[launch]",       "cuda_launch", "", LAUNCH) \
         X(LAUNCH_DELAY, 29, "launch_delay", NONE, 4, CALL, "[launch delay]", "", "", DELAY) \
         X(SAMPLE,       30, "sample",         SAMPLE, 0, FRAME, "", "cpu_sample", "", SAMPLE) \
-        X(SAMPLE_OFF,   31, "sample_off_cpu", NONE,   5, FRAME, "", "cpu_sample", "", OFF_CPU)
+        X(SAMPLE_OFF,   31, "sample_off_cpu", NONE,   5, FRAME, "", "cpu_sample", "", OFF_CPU) \
+        X(SAMPLE_READY, 32, "sample_ready",   NONE,   6, FRAME, "", "cpu_sample", "", READY)
 /* clang-format on */
 
 #define GPU_IDS 16u /* ids that a record may tell classes apart by: below it */
@@ -116,6 +118,7 @@ enum cell_class {
 		CLASS_MAX
 };
 
+/* From SAMPLE on each is a part of the one before it. */
 enum gpu_counts {
 	COUNTS_CPU,
 	COUNTS_KERNEL,
@@ -126,6 +129,7 @@ enum gpu_counts {
 	COUNTS_DELAY,
 	COUNTS_SAMPLE,
 	COUNTS_OFF_CPU,
+	COUNTS_READY,
 	COUNTS_MAX
 };
 

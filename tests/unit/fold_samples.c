@@ -54,13 +54,15 @@ START_TEST(below_their_scope)
 	ck_assert_uint_eq(fold_want(f, job.ring) & WANT_SWITCHES, WANT_CPU_SAMPLES);
 	put_sample(P_AB, P_FG, 110 * SECOND, 111 * SECOND, 90, 0);
 	put_sample(P_AB, P_FG, 111 * SECOND, 113 * SECOND, 200, SAMPLE_OFF_CPU);
+	put_sample(P_AB, P_FG, 113 * SECOND, 114 * SECOND, 50, SAMPLE_OFF_CPU | SAMPLE_READY);
 	put_sample(P_AB, P_F, 113 * SECOND, 114 * SECOND, 100, 0);
 	put_sample(P_A, PATH_ROOT, 114 * SECOND, 115 * SECOND, 7, SAMPLE_OFF_CPU); /* no Python's */
 	put_sample(PATH_ROOT, P_F, 115 * SECOND, 115 * SECOND, 1, SAMPLE_NO_FRAMES);
 	drain(&lane, 120 * SECOND);
 	b = collect();
-	is(&b, CLASS_SAMPLE, "ROOT/a/b/x.py:1@f/x.py:9@g", 290, 3 * SECOND);
-	is(&b, CLASS_SAMPLE_OFF, "ROOT/a/b/x.py:1@f/x.py:9@g", 200, 2 * SECOND);
+	is(&b, CLASS_SAMPLE, "ROOT/a/b/x.py:1@f/x.py:9@g", 340, 4 * SECOND);
+	is(&b, CLASS_SAMPLE_OFF, "ROOT/a/b/x.py:1@f/x.py:9@g", 250, 3 * SECOND);
+	is(&b, CLASS_SAMPLE_READY, "ROOT/a/b/x.py:1@f/x.py:9@g", 50, SECOND);
 	is(&b, CLASS_SAMPLE, "ROOT/a/b/x.py:1@f", 100, SECOND);
 	is(&b, CLASS_SAMPLE, "ROOT/a", 7, SECOND);
 	is(&b, CLASS_SAMPLE_OFF, "ROOT/a", 7, SECOND);

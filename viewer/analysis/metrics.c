@@ -46,6 +46,7 @@ static const struct derived derived[] = {
 	TIMES("launch_delay", HOW_TIME, "launch_delay"),
 	TIMES("sample_time", HOW_TIME, "sample_time"),
 	TIMES("off_cpu_time", HOW_TIME, "off_cpu_time"),
+	TIMES("run_queue_time", HOW_TIME, "run_queue_time"),
 	TIMES("avg_launch_delay", HOW_AVERAGE, "launch_delay"),
 	TIMES(GPU_TIME, HOW_TIME, GPU_TIME),
 	TIMES(SELF "time", HOW_TIME, SELF "time"),

@@ -22,6 +22,7 @@ static const struct {
 	[COUNTS_DELAY] = {"launch_delay (ns)", "launch_delays"},
 	[COUNTS_SAMPLE] = {"sample_time (ns)", "cpu_samples"},
 	[COUNTS_OFF_CPU] = {"off_cpu_time (ns)", "off_cpu_samples"},
+	[COUNTS_READY] = {"run_queue_time (ns)", "run_queue_samples"},
 };
 
 /* What a scope was told of its work, which its parts have a part of. */
@@ -226,9 +227,11 @@ static void on_scope(struct timeline *w, const struct timeline_scope *s)
 	if (v.counts >= COUNTS_SAMPLE)
 		v.bytes = s->call.correlation;
 	add(r, v);
-	v.counts = COUNTS_SAMPLE;
-	if (call && s->call.class == CLASS_SAMPLE_OFF)
+	while (call &&
+		v.counts > COUNTS_SAMPLE) { /* what is ready is off CPU, and that is a sample */
+		v.counts--;
 		add(r, v);
+	}
 }
 
 static void on_op(struct timeline *w, const struct timeline_op *o)
