@@ -2,8 +2,8 @@
  * thread of the process is in: at its scope, at its Python frames, and whether it is on a CPU.
  *
  * It stops nothing and takes no lock of the program's: another thread's place is an atomic word of its now block, its
- * frames are copied by the kernel (sampled_stack.c), and it is on a CPU if its CPU clock moves meanwhile. A thread whose
- * clock has not moved since a look that found it on none is where it was: that costs one system call. Looks that find the
+ * frames are copied by the kernel (sampled_stack.c), and how long it was on a CPU is what its CPU clock says. A thread
+ * whose clock has not moved since a look that found it on none is where it was: that costs one system call. Looks that find the
  * same follow each other in one SAMPLE record, so a thread that waits costs two records a second.
  *
  * Looks come at random distances around LOOK_NS, or a program with a period of its own would be seen in one place of it.
@@ -42,6 +42,7 @@
 #define LIST_SHARE        100u        /* of the time since the last list, one part is for it */
 #define TASKS_NS          1000000000u /* likewise, those that only the kernel knows */
 #define RUN_NS            500000000u  /* a record is of no more */
+#define MOVE_MOST         1000000000  /* of one thread's CPU time that is not counted yet, ns */
 #define WATCHED_MOST      16384u
 #define WATCHED_SLOTS     (2 * WATCHED_MOST)
 #define INTERPRETERS_MOST 64u
@@ -50,12 +51,15 @@
 struct watched {
 	uint32_t tid, state_round, round; /* of the lists in which its state and itself last were */
 	bool native, gone;
-	bool waited;                   /* the last look found it on no CPU */
+	bool still,
+		ready; /* the last look found it on no CPU; and it waits for one, or is on one */
+	int64_t ran; /* ns on a CPU that no look has counted yet; below 0: that were counted before */
 	uint64_t interpreter, state;   /* Python's of it; state 0: none */
 	const struct pd_thread *block; /* NULL: it never called libprotond */
 	uint64_t cpu;                  /* its CPU clock then, ns */
-	uint64_t seen;                 /* clock of the last look */
+	uint64_t seen, seen_ns;        /* clock of the last look; CLOCK_MONOTONIC */
 	uint64_t run_ns;               /* CLOCK_MONOTONIC when the run began */
+	uint32_t python;               /* path of its frames then */
 	uint32_t named;                /* native: path of its name; PATH_ROOT: not yet made */
 	struct rec_sample run;         /* samples 0: none yet, but begin is right */
 };
@@ -118,28 +122,28 @@ static void run_put(const struct sampler *s, struct watched *w)
 		agent_count(&core.counts->drop_no_lane, 1);
 	w->run.begin = w->run.end;
 	w->run.samples = 0;
-	w->run_ns = agent_monotonic_ns();
+	w->run_ns = w->seen_ns;
 }
 
 /* What one look found. */
 struct look {
-	uint32_t path, python;
-	uint32_t flags;
+	uint64_t now; /* clock */
+	uint32_t path, flags;
 };
 
-static void run_add(const struct sampler *s, struct watched *w, struct look l, uint64_t now)
+static void run_add(const struct sampler *s, struct watched *w, const struct look *l)
 {
-	const uint64_t hdr = REC_HDR(sizeof(w->run), REC_SAMPLE, 0, l.flags, l.path);
+	const uint64_t hdr = REC_HDR(sizeof(w->run), REC_SAMPLE, 0, l->flags, l->path);
 
-	if (w->run.hdr != hdr || w->run.python != l.python || w->run.end != w->seen ||
-		agent_monotonic_ns() - w->run_ns > RUN_NS) {
+	if (w->run.hdr != hdr || w->run.python != w->python || w->run.end != w->seen ||
+		w->seen_ns - w->run_ns > RUN_NS) {
 		run_put(s, w);
 		w->run = (struct rec_sample){
-			.hdr = hdr, .begin = w->seen, .python = l.python, .tid = w->tid};
+			.hdr = hdr, .begin = w->seen, .python = w->python, .tid = w->tid};
 	}
-	w->run.end = now;
+	w->run.end = l->now;
 	w->run.samples++;
-	w->seen = now;
+	w->seen = l->now;
 }
 
 /* --- looks ------------------------------------------------------------------------------------ */
@@ -194,49 +198,65 @@ static bool is_ready(uint32_t tid)
 	return state != NULL && strncmp(state, ") R", 3) == 0;
 }
 
+/* How the time since the last look counts of a thread that would run: on a CPU as much of it as its CPU clock says, in
+ * whole looks. What a look finds by itself would not do: where CPUs are short, the looking thread takes one from those
+ * that it looks at. */
+static uint32_t flags_of(struct watched *w, uint64_t moved_ns, uint64_t past_ns)
+{
+	const int64_t most = MOVE_MOST + (int64_t)past_ns;
+
+	w->ran += (int64_t)(moved_ns < (uint64_t)most ? moved_ns : (uint64_t)most);
+	w->ran = w->ran < most ? w->ran : most;
+	if (!w->ready)
+		return SAMPLE_OFF_CPU;
+	if (2 * w->ran < (int64_t)past_ns)
+		return SAMPLE_OFF_CPU | SAMPLE_READY;
+	w->ran -= (int64_t)past_ns;
+	return 0;
+}
+
+/* What it is in, of one that has moved since the last look. */
+static void find(struct sampler *s, struct watched *w)
+{
+	w->python = w->native ? w->named : PATH_ROOT;
+	if (w->native && w->named == PATH_ROOT)
+		w->python = w->named = native_name(s, w->tid);
+	else if (w->state != 0)
+		w->python = stacks_path(s->stacks, w->interpreter, w->state, w->tid);
+}
+
 static void look_at(struct sampler *s, struct watched *w)
 {
-	struct look l = {PATH_ROOT, PATH_ROOT, 0};
-	uint64_t cpu, then, now;
+	uint64_t cpu, moved, now_ns;
+	struct look l;
 	bool there;
 
 	cpu = cpu_of(w->tid, &there);
-	now = agent_clock_inline();
+	now_ns = agent_monotonic_ns();
+	l.now = agent_clock_inline();
 	if (!there) {
 		run_put(s, w);
 		w->gone = true;
 		return;
 	}
-	if (w->waited && cpu == w->cpu) {
-		if (w->native)
-			w->seen = now;
-		else /* one without scopes of its own is where the main thread is */
-			run_add(s, w, (struct look){where(w), w->run.python, REC_FLAGS(w->run.hdr)},
-				now);
-		return;
+	moved = cpu - w->cpu;
+	if (moved != 0 || !w->still) {
+		find(s, w);
+		w->cpu = cpu_of(w->tid, &there);
+		w->still = w->cpu == cpu;
+		w->ready = !w->still || is_ready(w->tid);
+		moved += w->cpu - cpu;
 	}
-	if (!w->native) {
-		l.path = where(w);
-		if (w->state != 0)
-			l.python = stacks_path(s->stacks, w->interpreter, w->state, w->tid);
-	}
-	then = cpu_of(w->tid, &there);
-	w->waited = then == cpu;
-	w->cpu = then;
-	if (w->native && w->waited) {
+	l.flags = flags_of(w, moved, now_ns - w->seen_ns) | (s->bare ? SAMPLE_NO_FRAMES : 0);
+	w->seen_ns = now_ns;
+	if (w->native && (l.flags & SAMPLE_OFF_CPU) != 0) {
 		run_put(s, w);
-		w->seen = now;
+		w->seen = l.now;
 		return;
 	}
-	if (w->native) {
-		if (w->named == PATH_ROOT)
-			w->named = native_name(s, w->tid);
-		l.path = where(w);
-		l.python = w->named;
-	}
-	l.flags = (w->waited ? SAMPLE_OFF_CPU : 0) | (s->bare ? SAMPLE_NO_FRAMES : 0);
-	l.flags |= w->waited && is_ready(w->tid) ? SAMPLE_READY : 0;
-	run_add(s, w, l, now);
+	l.path = where(
+		w); /* one without scopes of its own is where the main thread is, even if it waits */
+	run_add(s, w, &l);
 }
 
 static void look_round(struct sampler *s)
@@ -283,7 +303,10 @@ static struct watched *watch(struct sampler *s, uint32_t tid)
 	}
 	w = &s->watched[s->n++];
 	s->slot[slot] = (uint16_t)s->n;
-	*w = (struct watched){.tid = tid, .round = s->round, .seen = agent_clock_inline()};
+	*w = (struct watched){.tid = tid,
+		.round = s->round,
+		.seen = agent_clock_inline(),
+		.seen_ns = agent_monotonic_ns()};
 	w->cpu = cpu_of(tid, &there);
 	w->run.begin = w->run.end = w->seen;
 	return w;
