@@ -99,6 +99,7 @@ static PyObject *native_ops_calls(PyObject *m, PyObject *unused)
 		.depth = protond_depth,
 		.metric = protond_metric,
 		.put_i64 = protond_metric_i64,
+		.put_f64 = protond_metric_f64,
 		.put_name = protond_metric_name,
 		.stack = native_stack_walk,
 		.here = protond_context_get,

@@ -14,7 +14,7 @@ from ops_fields import compare
 from torch_room import CTL, DIR, VIEW, room, view
 
 HERE = pathlib.Path(__file__).resolve().parent
-ALL = {f"PROTOND_TORCH_{name}": 1 for name in ("SHAPES", "DTYPES", "STRIDES", "SCALARS", "SEQUENCE")}
+ALL = {f"PROTOND_TORCH_{name}": 1 for name in ("SHAPES", "DTYPES", "STRIDES", "SCALARS", "KWARGS", "SEQUENCE")}
 NEEDS = {"gpt2": "transformers", "resnet50": "torchvision"}
 MODELS = ("gpt", "conv", "strange", "gpt2", "resnet50", "compiled")
 AT_MOST = {"names": 1.10, "shapes and types": 1.35}
@@ -118,7 +118,7 @@ def cost():
                        ("all fields", {**ALL, "PROTOND_TORCH_FLOPS": 1})):
         env, _ = place(**more)
         r = subprocess.run([CTL, "run", "-q", "-n", "all", "-b", "none", "--cpu", "off", "-k", "none", "--", sys.executable,
-                            HERE / "ops_cost.py"], env=env, capture_output=True, text=True, timeout=280)
+                            HERE / "sync_cost.py", "ops"], env=env, capture_output=True, text=True, timeout=280)
         if not check(f"{what}: the costs were measured", r.returncode == 0, r.stderr[-900:]):
             continue
         for mode, pairs in json.loads(r.stdout.splitlines()[-1]).items():

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT. sync_cost.py: what a switch costs: in one process, sessions with it and without in turns.
 """sync_cost.py [SWITCH [PAIRS]]: prints {"w1": [[tree, switched], ...], "w3": ...}: us per operation, ms per step; sync_check.py,
-alloc_check.py and cpu_check.py read it."""
+alloc_check.py, cpu_check.py and ops_check.py read it."""
 import json
 import sys
 
@@ -26,7 +26,8 @@ def one(mode, switches, turn):
 torch.zeros(1, device="cuda")
 took = {}
 for mode in WORK:
-    one(mode, None, "warm")
+    for switches in (SWITCH, None):
+        one(mode, switches, "warm")
     took[mode] = []
     for turn in range(PAIRS):
         pair = {s: one(mode, s, turn) for s in ((None, SWITCH) if turn % 2 == 0 else (SWITCH, None))}

@@ -539,8 +539,13 @@ void put_named_inputs(const at::RecordFunction &fn)
 
 		w.n = 0;
 		w.cut = false;
-		if (one.second.isInt()) {
-			calls.put_i64(metric, one.second.toInt());
+		if (one.second.isInt() || one.second.isBool()) {
+			calls.put_i64(metric,
+				one.second.isInt() ? one.second.toInt() : one.second.toBool());
+			continue;
+		}
+		if (one.second.isDouble()) {
+			calls.put_f64(metric, one.second.toDouble());
 			continue;
 		}
 		if (one.second.isString()) {

@@ -16,6 +16,7 @@ struct ops_calls {
 	uint32_t (*depth)(void);                                 /* protond_depth */
 	uint32_t (*metric)(const char *name);                    /* protond_metric */
 	void (*put_i64)(uint32_t metric, int64_t value);         /* protond_metric_i64 */
+	void (*put_f64)(uint32_t metric, double value);          /* protond_metric_f64 */
 	void (*put_name)(uint32_t metric, uint32_t name);        /* protond_metric_name */
 	uint32_t (*stack)(uint32_t *names, uint32_t cap);        /* Python's, innermost first */
 	uint64_t (*here)(void);                                  /* protond_context_get */
