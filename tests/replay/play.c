@@ -50,6 +50,7 @@ static struct {
 	struct replay_told told;
 	uint64_t seen; /* records, for the faults */
 	bool in_flush;
+	uint64_t called_ns[1 << 16]; /* CLOCK_REALTIME, by the low bits of the correlation id */
 } play;
 
 static bool fault(const char *which)
@@ -225,17 +226,23 @@ static void play_overhead(uint8_t *p)
 	memcpy(p + O_CORRELATION, &corr, sizeof(corr));
 }
 
-/* What is allocated stands in order of its time, which is now. */
-static void play_memory(uint8_t *p, size_t time, size_t correlation)
+static uint64_t real_ns(void)
 {
 	struct timespec now;
+
+	(void)clock_gettime(CLOCK_REALTIME, &now);
+	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+}
+
+/* What is allocated was so in its call, when that was played. */
+static void play_memory(uint8_t *p, size_t time, size_t correlation)
+{
 	uint64_t ns;
 	uint32_t corr;
 
-	(void)clock_gettime(CLOCK_REALTIME, &now);
-	ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-	memcpy(p + time, &ns, sizeof(ns));
 	memcpy(&corr, p + correlation, sizeof(corr));
+	ns = play.called_ns[corr % (1 << 16)];
+	memcpy(p + time, &ns, sizeof(ns));
 	corr = shifted(corr);
 	memcpy(p + correlation, &corr, sizeof(corr));
 }
@@ -402,6 +409,8 @@ static void call(struct player *p, const struct dump_item *i)
 	bool wanted;
 
 	stand(p, dump_steps(i), c->n_path);
+	if (c->site == SITE_ENTER)
+		play.called_ns[c->correlation % (1 << 16)] = real_ns();
 	(void)pthread_mutex_lock(&stub.lock);
 	wanted = stub.callback != NULL && c->domain < STUB_DOMAINS && c->cbid < CBID_MAX &&
 		 stub.enabled[c->domain][c->cbid];
