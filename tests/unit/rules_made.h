@@ -8,7 +8,7 @@
 
 #include "bottlenecks.h"
 #include "buckets.h"
-#include "pace.h"
+#include "step_pace.h"
 #include "quick.h"
 
 #define MS     1e6

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "late_rank.h"
-#include "pace.h"
+#include "step_pace.h"
 #include "quick.h"
 
 #define RANKED 4u /* and a launcher, which has no work */

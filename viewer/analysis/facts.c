@@ -8,7 +8,7 @@
 
 #include "family.h"
 #include "metrics.h"
-#include "pace.h"
+#include "step_pace.h"
 #include "path_end.h"
 #include "session_terms.h"
 #include "spans.h"

@@ -46,7 +46,7 @@ struct facts {
 	/* How many there were; below: in them. Of a part without any the seconds of it, and all of it is in them: the rules
 	 * that judge a loop by its time judge that. */
 	double steps;
-	/* step_ns: where a timeline tells which are warm (pace.h), with a median in place of each of those; whole_ns alike. */
+	/* step_ns: where a timeline tells which are warm (step_pace.h), with a median in place of each of those; whole_ns alike. */
 	double step_ns, step_gpu_ns, step_gpu_count, step_wait_ns;
 	/* How long its GPU had no work, and what it did meanwhile: of steps by the timeline, else by the
 	 * tree; else of the session. share NAN: not known. */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pace.h"
+#include "step_pace.h"
 
 #define NEARLY 0.9 /* of the most: an inner scope that has so much stands for its outer ones */
 #define MOST   0.5
@@ -189,7 +189,7 @@ static bool look_for_more(struct work *w, struct late_rank *l, const uint64_t *n
 bool late_rank_find(const struct ranks *r, const struct steps *s, struct late_rank *ret)
 {
 	struct work *w = calloc(1, sizeof(*w));
-	double time[RANKS_MAX], least = INFINITY;
+	double time[RANKS_MAX], least = HUGE_VAL;
 	bool found;
 	uint32_t k;
 

@@ -9,9 +9,9 @@
 #include "steps.h"
 
 struct late_rank {
-	uint32_t at;    /* place in ranks.process */
-	bool by_steps;  /* of steps that are not warm (pace.h); else of all, the start included */
-	double wait_ns; /* what the median of the others waits for it, in all */
+	uint32_t at;   /* place in ranks.process */
+	bool by_steps; /* of steps that are not warm (step_pace.h); else of all, the start included */
+	double wait_ns;      /* what the median of the others waits for it, in all */
 	double step_wait_ns; /* a step: the median of its steps; NAN without steps */
 	uint32_t steps;      /* of it */
 	double share;   /* wait_ns of the others' time: of their steps, else of their GPU work */

@@ -8,7 +8,7 @@
 #include "growth.h"
 #include "late_rank.h"
 #include "metrics.h"
-#include "pace.h"
+#include "step_pace.h"
 #include "spread.h"
 
 #define FEW      0.1

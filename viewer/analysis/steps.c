@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pace.h"
+#include "step_pace.h"
 #include "parts.h"
 #include "spans.h"
 #include "table.h"

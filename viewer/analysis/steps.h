@@ -20,7 +20,7 @@ struct step {
 	uint32_t process; /* place in steps.process */
 	uint32_t number;  /* from 1, within the process, as they began */
 	uint32_t tid;
-	bool warm;                 /* a slow one at the begin: pace.h */
+	bool warm;                 /* a slow one at the begin: step_pace.h */
 	uint64_t begin_ns, end_ns; /* since the timeline's zero */
 	uint64_t
 		part_ns[PART_MAX]; /* of its process' GPUs together: parts.h. All 0: it used none */

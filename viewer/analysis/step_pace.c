@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. pace.c: medians of steps, and the slow ones at the begin. */
-#include "pace.h"
+/* SPDX-License-Identifier: MIT. step_pace.c: medians of steps, and the slow ones at the begin. */
+#include "step_pace.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,8 +1,8 @@
-/* SPDX-License-Identifier: MIT. pace.h: how long the steps of each process take, and which at its begin
+/* SPDX-License-Identifier: MIT. step_pace.h: how long the steps of each process take, and which at its begin
  * are slow because libraries load, compile, tune and allocate. What is judged by steps is judged without
  * those: they come once, and a run of a day has no more of them than one of ten seconds. */
-#ifndef PROTOND_VIEWER_PACE_H
-#define PROTOND_VIEWER_PACE_H
+#ifndef PROTOND_VIEWER_STEP_PACE_H
+#define PROTOND_VIEWER_STEP_PACE_H
 
 #include "steps.h"
 
