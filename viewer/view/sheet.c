@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-#include "window.h"
+#include "part_tree.h"
 
 static const struct {
 	const char *unit, *type;
@@ -147,12 +147,11 @@ int sheet_source(struct run *run, sheet_read_fn *read, void *arg, struct profile
 
 int sheet_profile(struct run *run, struct profile **ret_p)
 {
-	struct window w = {.p = NULL};
-	struct source_options o = {.timeline = window_read, .arg = &w};
+	struct source_options o = {.timeline = part_tree_read};
 	struct source s;
 	int r = run_source(run, run->o.args[0], false, ret_p);
 
-	w.p = r == 0 ? *ret_p : NULL;
+	o.arg = r == 0 ? *ret_p : NULL;
 	if (r == 0)
 		r = run_names(run, *ret_p);
 	/* A phase's tree is stored. */
