@@ -298,4 +298,10 @@ def test_recorded_calls_that_wait(world):
                                                    f"{waiting}", "--json").stdout)["data"]["rows"][0]
     assert [sum(r[2] for r in waits), sum(r[3] for r in waits)] == blocked and all(0 <= r[4] for r in waits)
     assert [r[4] for r in waits] == sorted((r[4] for r in waits), reverse=True)
+    of = json.loads(world.view("sql", "x", "select stream, sum(dur_ns) from (select stream, dur_ns from kernels union all "
+                                           "select stream, dur_ns from copies) group by 1", "--json").stdout)["data"]["rows"]
+    streams = json.loads(world.view("streams", "x", "--json").stdout)["data"]["rows"]
+    assert sorted((r[4], r[7]) for r in streams if r[4] is not None) == sorted(map(tuple, of)), "nothing of a stream runs side by side"
+    path = json.loads(world.view("critical", "x", "--json").stdout)["data"]["rows"]
+    assert path[0][4] == "all" and sum(r[0] for r in path[1:] if r[5] is None and r[2] is None) == path[0][0]
     assert "harmless" in world.view("sync", "x").stdout and "more; -n N" in world.view("sync", "x", "-n", 1).stdout
