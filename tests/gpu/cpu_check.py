@@ -49,7 +49,7 @@ def samples(env):
 
 def shares():
     """Functions whose shares of the time are known, in a process that has a GPU's threads, too; 100 s."""
-    out, _, words, env = run(MODEL + KNOWN, "-s", "cpu", "-d", "both")
+    out, _, words, env = run(MODEL + KNOWN, "-s", "cpu", "-d", "both", PYTHONPATH=str(DIR / "lib/protond/python"))
     known = [line.split()[1:] for line in out.splitlines() if line.startswith("SHARES")]
     if not check("it measured itself", len(known) == 1, f"{out[-300:]} {words[-600:]}"):
         return
@@ -63,7 +63,7 @@ def shares():
     off = sum(v.get("off_cpu_samples", 0) for (path, _), v in got.items() if "@sleeps" in path)
     check("who sleeps is on no CPU", own["sleeps"] and off / own["sleeps"] >= 0.99, f"{off} of {own['sleeps']}")
     forward = sum(v.get("cpu_samples", 0) for (path, _), v in got.items() if "train" in path and "@Block.forward" in path)
-    check("what a module runs stands below the scope of the step", forward > 0, str(list(got)[:20]))
+    check("what a module runs stands below the scope of the step", forward > 0, f"{forward} samples; {len(got)} nodes")
     check("frames were found", "samples without frames" not in words, words[-300:])
 
 
