@@ -17,7 +17,7 @@
 	X(PARTS,    "what idle time is made of",      "a session of its own, in which no two processes share a GPU") \
 	X(RANKS,    "two processes",                  "protonctl run -- torchrun --nproc-per-node N CMD; not of a part of a session") \
 	X(READINGS, "readings of the GPU",            "protond-device beside protond: `protonctl doctor`") \
-	X(MEMORY,   "memory by step",                 "-d both, and PROTOND_TORCH_MEMORY=1 or protond.memory.track(); or protonctl run -s alloc") \
+	X(MEMORY,   "memory by step",                 "protonctl run -s alloc; or -d both, and PROTOND_TORCH_MEMORY=1 or protond.memory.track()") \
 	X(CONFIGS,  "launch configurations",          "a session, or its portable file") \
 	X(HISTOGRAMS, "durations of steps",           "a session, or its portable file") \
 	X(SESSION,  "a session's own counts",         "a whole session, or its portable file")
