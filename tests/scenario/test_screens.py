@@ -48,6 +48,7 @@ def place(world):
     world.ctl("delete", "waits")
     shutil.copy(GOLDEN.parent / "real/kineto.json.gz", world.home)
     world.view("import", "kineto.json.gz", "-o", "kineto.protond")
+    (world.home / "ranks.protond").write_bytes(gzip.decompress((GOLDEN.parent / "recorded/ranks-slow_rank.protond.gz").read_bytes()))
     world.ctl("run", "-q", "-n", "curve", "-b", "none", "-d", "both", "--", "protond-demo")
     world.view("export", "curve", "-o", "curve.protond")
     world.ctl("delete", "curve")
