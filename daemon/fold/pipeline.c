@@ -229,17 +229,22 @@ static void on_call(struct drain *d, const uint8_t *record)
 	path = table_path(p, REC_ID(r.hdr));
 	r.python = table_path(p, r.python);
 	class = gpu_class_of(REC_CALL, r.kind);
-	if (path == TABLE_NONE || r.python == TABLE_NONE || class == CLASS_CPU || r.end < r.begin) {
+	r.name = (REC_FLAGS(r.hdr) & CALL_API) != 0 ? table_name(p, r.name) : NAME_NONE;
+	if (path == TABLE_NONE || r.python == TABLE_NONE || r.name == TABLE_NONE ||
+		class == CLASS_CPU || r.end < r.begin ||
+		(class == CLASS_API && (REC_FLAGS(r.hdr) & CALL_API) == 0)) {
 		loss_bad(p, 1);
 		return;
 	}
 	set_id(&r.hdr, path);
 	for (i = 0; i < p->n_parts; i++) {
 		if ((p->part[i]->switches & SWITCH_SYNC) != 0 &&
-			(REC_FLAGS(r.hdr) & CALL_ONLY_MEMORY) == 0)
+			(REC_FLAGS(r.hdr) & CALL_ONLY_MEMORY) == 0 && class != CLASS_API)
 			tree_call(p->part[i], &p->lane[d->lane], &r, class);
 		if ((p->part[i]->switches & SWITCH_ALLOC) != 0 && is_of_memory(class))
 			allocs_call(p->part[i], &r, clockmap_ns(&p->clock, r.end));
+		if ((p->part[i]->switches & SWITCH_API) != 0 && (REC_FLAGS(r.hdr) & CALL_API) != 0)
+			tree_api(p->part[i], &p->lane[d->lane], &r);
 	}
 }
 

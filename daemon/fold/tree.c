@@ -381,6 +381,7 @@ static struct cell *call_count(
 {
 	struct process *p = part->process;
 	struct cell key = {.device = DEVICE_NONE, .class = class & 0x7fu}, *c;
+	const bool named = gpu_classes[class].counts >= COUNTS_API && r->name != NAME_NONE;
 	const uint64_t refused = p->refused;
 	const uint32_t path = known_path(p, REC_ID(r->hdr));
 	uint32_t node, at;
@@ -388,7 +389,7 @@ static struct cell *call_count(
 	node = part->python && r->python != PATH_ROOT
 		       ? node_of_stack(p, known_path(p, r->python), path)
 		       : node_in_part(part, path);
-	key.node = node_child(p, node, NODE_CALL, WORD_CLASS + class);
+	key.node = node_child(p, node, NODE_CALL, named ? r->name : (uint32_t)WORD_CLASS + class);
 	key.segment = segment_at(part, r->end);
 	at = tree_cell(part, &key);
 	if (at == TABLE_NONE)
@@ -411,6 +412,21 @@ void tree_call(struct part *part, const struct lane *lane, const struct rec_call
 		return;
 	c = call_count(part, r, class,
 		window_overlap(&part->window, &part->process->clock, r->begin, r->end));
+	if (c != NULL && part->timeline != NULL)
+		timeline_call(part, lane, c, r);
+}
+
+void tree_api(struct part *part, const struct lane *lane, const struct rec_call *r)
+{
+	const struct cell *c;
+	uint64_t ns;
+
+	if (!window_has(&part->window, r->end))
+		return;
+	ns = window_overlap(&part->window, &part->process->clock, r->begin, r->end);
+	c = call_count(part, r, CLASS_API, ns);
+	if (c != NULL && (REC_FLAGS(r->hdr) & CALL_FAILED) != 0)
+		c = call_count(part, r, CLASS_API_ERROR, ns);
 	if (c != NULL && part->timeline != NULL)
 		timeline_call(part, lane, c, r);
 }

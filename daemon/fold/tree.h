@@ -43,6 +43,8 @@ void tree_sum(struct part *part, const struct sum_part *s);
 void tree_gpu(struct part *part, const struct launch *l, const struct gpu *g);
 /* class: of r->kind. What it refers to is checked. */
 void tree_call(struct part *part, const struct lane *lane, const struct rec_call *r, uint8_t class);
+/* Every call, below its name; what failed is counted as that, too. */
+void tree_api(struct part *part, const struct lane *lane, const struct rec_call *r);
 void tree_launch_call(/* the call of a launch, of LAUNCH_ENDS */
 	struct part *part, const struct lane *lane, const struct rec_launch *l, uint64_t end);
 void tree_overhead(struct part *part, const struct launch *l, const struct gpu *g);

@@ -174,8 +174,11 @@ struct rec_captured {
 
 /* flags of CALL */
 #define CALL_ONLY_MEMORY 1u /* it waits for nothing: where its MEMORY records are of */
+#define CALL_API         2u /* while WANT_API: `name` is there; a kind that is API's is of that alone */
+#define CALL_FAILED      4u /* API, and it returned an error */
 
-/* A call that waits for the GPU, or tells it what to wait for; or allocates memory, or frees it. */
+/* A call that waits for the GPU, or tells it what to wait for; or allocates memory, or frees it; or
+ * any other. */
 struct rec_call {
 	uint64_t hdr;
 	uint64_t begin, end; /* clock */
@@ -187,7 +190,8 @@ struct rec_call {
 	uint16_t epoch;
 	uint8_t kind; /* the id in its row of GPU_CLASSES */
 	uint8_t pad0[5];
-	uint64_t pad1;
+	uint32_t name; /* CALL_API: the call's; NAME_NONE: unknown */
+	uint32_t pad1;
 };
 
 /* What the driver or the vendor's profiling library did for itself, on a thread of the program. */

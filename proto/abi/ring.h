@@ -233,6 +233,7 @@ enum ring_want {
 	WANT_SYNC = 256,         /* with WANT_GPU: CALL records, and how long copies took */
 	WANT_OVERHEAD = 512,     /* likewise: OVERHEAD records */
 	WANT_QUEUE = 1024,       /* likewise: LAUNCH_ENDS */
+	WANT_API = 2048,         /* likewise: CALL records of every call, CALL_API */
 	WANT_CPU_SAMPLES = 4096, /* SAMPLE records */
 	WANT_ALLOC = 8192,       /* likewise: MEMORY records, and CALL of what they are of */
 	WANT_OPS = 16384, /* scopes of PyTorch's operators, from what Python loads for them */

@@ -158,7 +158,7 @@ void chrome_taken(const struct timeline *w, struct text *t, uint32_t n)
 
 void chrome_call(struct text *t, const struct trace_call *c)
 {
-	if (gpu_classes[c->class].counts >= COUNTS_SAMPLE) {
+	if (gpu_counts_samples(gpu_classes[c->class].counts)) {
 		text_fmt(t, ",\"samples\":%" PRIu32 ",\"on_cpu\":%s,\"ready\":%s", c->correlation,
 			c->class == CLASS_SAMPLE ? "true" : "false",
 			c->class == CLASS_SAMPLE_READY ? "true" : "false");

@@ -398,8 +398,10 @@ static int cell_row(struct tree_load *t, sqlite3_value **v)
 			return 0; /* the durations shown are the GPU's, where it has any */
 		return add_durations(t, s, v);
 	}
-	if (gpu_classes[gpu_class_known(class)].counts >= COUNTS_SAMPLE) /* of any node */
+	if (gpu_counts_samples(gpu_classes[gpu_class_known(class)].counts)) /* of any node */
 		return add_calls(t, s, gpu_classes[class].counts, count, ns);
+	if (class == CLASS_API_ERROR) /* among those of API */
+		return add_calls(t, s, COUNTS_API_ERROR, count, ns);
 	if (s->class == 0 && s->durations != NULL) /* CPU durations came first: they make way */
 		*s->durations = (struct durations){.sum.min_ns = UINT64_MAX};
 	s->class = gpu_class_known(class);

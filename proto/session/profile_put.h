@@ -6,31 +6,35 @@
 #include "profile_rows.h"
 
 /* The columns that are ours; the flags say which of them this session has. */
-#define COLUMNS(X)                                             \
-	X(TIME, "time (ns)", KIND_INCLUSIVE)                   \
-	X(COUNT, "count", KIND_INCLUSIVE)                      \
-	X(DEVICE_ID, "device_id", KIND_PROPERTY)               \
-	X(DEVICE_TYPE, "device_type", KIND_PROPERTY)           \
-	X(UNTIMED, "untimed", KIND_INCLUSIVE)                  \
-	X(COPY_TIME, "copy_time (ns)", KIND_INCLUSIVE)         \
-	X(COPIES, "copies", KIND_INCLUSIVE)                    \
-	X(COPY_BYTES, "copy_bytes", KIND_INCLUSIVE)            \
-	X(CPU_TIME, "cpu_time (ns)", KIND_EXCLUSIVE)           \
-	X(CALLS, "calls", KIND_EXCLUSIVE)                      \
-	X(SYNC_TIME, "sync_time (ns)", KIND_INCLUSIVE)         \
-	X(SYNCS, "syncs", KIND_INCLUSIVE)                      \
-	X(OVERHEAD_TIME, "overhead_time (ns)", KIND_INCLUSIVE) \
-	X(OVERHEADS, "overheads", KIND_INCLUSIVE)              \
-	X(LAUNCH_TIME, "launch_time (ns)", KIND_INCLUSIVE)     \
-	X(LAUNCHES, "launches", KIND_INCLUSIVE)                \
-	X(LAUNCH_DELAY, "launch_delay (ns)", KIND_INCLUSIVE)   \
-	X(LAUNCH_DELAYS, "launch_delays", KIND_INCLUSIVE)      \
-	X(SAMPLE_TIME, "sample_time (ns)", KIND_INCLUSIVE)     \
-	X(SAMPLES, "cpu_samples", KIND_INCLUSIVE)              \
-	X(OFF_CPU_TIME, "off_cpu_time (ns)", KIND_INCLUSIVE)   \
-	X(OFF_CPU_SAMPLES, "off_cpu_samples", KIND_INCLUSIVE)  \
-	X(READY_TIME, "run_queue_time (ns)", KIND_INCLUSIVE)   \
-	X(READY_SAMPLES, "run_queue_samples", KIND_INCLUSIVE)
+#define COLUMNS(X)                                               \
+	X(TIME, "time (ns)", KIND_INCLUSIVE)                     \
+	X(COUNT, "count", KIND_INCLUSIVE)                        \
+	X(DEVICE_ID, "device_id", KIND_PROPERTY)                 \
+	X(DEVICE_TYPE, "device_type", KIND_PROPERTY)             \
+	X(UNTIMED, "untimed", KIND_INCLUSIVE)                    \
+	X(COPY_TIME, "copy_time (ns)", KIND_INCLUSIVE)           \
+	X(COPIES, "copies", KIND_INCLUSIVE)                      \
+	X(COPY_BYTES, "copy_bytes", KIND_INCLUSIVE)              \
+	X(CPU_TIME, "cpu_time (ns)", KIND_EXCLUSIVE)             \
+	X(CALLS, "calls", KIND_EXCLUSIVE)                        \
+	X(SYNC_TIME, "sync_time (ns)", KIND_INCLUSIVE)           \
+	X(SYNCS, "syncs", KIND_INCLUSIVE)                        \
+	X(OVERHEAD_TIME, "overhead_time (ns)", KIND_INCLUSIVE)   \
+	X(OVERHEADS, "overheads", KIND_INCLUSIVE)                \
+	X(LAUNCH_TIME, "launch_time (ns)", KIND_INCLUSIVE)       \
+	X(LAUNCHES, "launches", KIND_INCLUSIVE)                  \
+	X(LAUNCH_DELAY, "launch_delay (ns)", KIND_INCLUSIVE)     \
+	X(LAUNCH_DELAYS, "launch_delays", KIND_INCLUSIVE)        \
+	X(SAMPLE_TIME, "sample_time (ns)", KIND_INCLUSIVE)       \
+	X(SAMPLES, "cpu_samples", KIND_INCLUSIVE)                \
+	X(OFF_CPU_TIME, "off_cpu_time (ns)", KIND_INCLUSIVE)     \
+	X(OFF_CPU_SAMPLES, "off_cpu_samples", KIND_INCLUSIVE)    \
+	X(READY_TIME, "run_queue_time (ns)", KIND_INCLUSIVE)     \
+	X(READY_SAMPLES, "run_queue_samples", KIND_INCLUSIVE)    \
+	X(API_TIME, "api_time (ns)", KIND_INCLUSIVE)             \
+	X(API_CALLS, "api_calls", KIND_INCLUSIVE)                \
+	X(API_ERROR_TIME, "api_error_time (ns)", KIND_INCLUSIVE) \
+	X(API_ERRORS, "api_errors", KIND_INCLUSIVE)
 
 enum column {
 #define X(id, name, kind) COL_##id,

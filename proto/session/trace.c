@@ -450,7 +450,7 @@ static void read_call(struct columns *c, struct trace_call *call)
 	call->correlation = get_u32(c, TRACE_CALLS);
 	call->event = get(c, TRACE_CALLS);
 	c->bad |= gpu_classes[call->class].node != NODE_CALL &&
-		  gpu_classes[call->class].counts < COUNTS_SAMPLE;
+		  !gpu_counts_samples(gpu_classes[call->class].counts);
 }
 
 static void read_scopes(struct columns *c, struct trace_chunk *k, struct trace_last *thread)

@@ -72,7 +72,9 @@ static const char *const held_kind_words[HELD_MAX] = {
  *         OVERHEAD (overhead_time, overheads), LAUNCH (launch_time, launches), DELAY (launch_delay,
  *         launch_delays): of the switches overhead and queue; SAMPLE (sample_time, cpu_samples),
  *         OFF_CPU (off_cpu_time, off_cpu_samples, which are among the samples),
- *         READY (run_queue_time, run_queue_samples, which are among those): of the switch cpu */
+ *         READY (run_queue_time, run_queue_samples, which are among those): of the switch cpu;
+ *         API (api_time, api_calls), API_ERROR (api_error_time, api_errors, which are among the calls):
+ *         of the switch api, whose leaves have the calls' own names */
 #define GPU_CLASSES(X) /* name  n  word    record  id  node    leaf             trace         launch    counts */ \
         X(CPU,     0, "cpu",     NONE,   0, SCOPE,  "",              "scope",      "",       CPU)    \
         X(COMPUTE, 1, "compute", KERNEL, 0, KERNEL, "",              "kernel",     "launch", KERNEL) \
@@ -106,7 +108,9 @@ static const char *const held_kind_words[HELD_MAX] = {
         X(LAUNCH_DELAY, 29, "launch_delay", NONE, 4, CALL, "[launch delay]", "", "", DELAY) \
         X(SAMPLE,       30, "sample",         SAMPLE, 0, FRAME, "", "cpu_sample", "", SAMPLE) \
         X(SAMPLE_OFF,   31, "sample_off_cpu", NONE,   5, FRAME, "", "cpu_sample", "", OFF_CPU) \
-        X(SAMPLE_READY, 32, "sample_ready",   NONE,   6, FRAME, "", "cpu_sample", "", READY)
+        X(SAMPLE_READY, 32, "sample_ready",   NONE,   6, FRAME, "", "cpu_sample", "", READY) \
+        X(API,          33, "api",          CALL, 8, CALL, "[call]",         "cuda_api", "", API) \
+        X(API_ERROR,    34, "api_error",    NONE, 7, CALL, "[call]",         "cuda_api", "", API_ERROR)
 /* clang-format on */
 
 #define GPU_IDS 16u /* ids that a record may tell classes apart by: below it */
@@ -130,6 +134,8 @@ enum gpu_counts {
 	COUNTS_SAMPLE,
 	COUNTS_OFF_CPU,
 	COUNTS_READY,
+	COUNTS_API,
+	COUNTS_API_ERROR,
 	COUNTS_MAX
 };
 
@@ -162,6 +168,12 @@ static inline bool gpu_class_is_work(uint8_t class)
 {
 	return gpu_classes[class].counts == COUNTS_KERNEL ||
 	       gpu_classes[class].counts == COUNTS_COPY;
+}
+
+/* What threads were seen in: of any node, not of leaves of its own. Of enum gpu_counts. */
+static inline bool gpu_counts_samples(uint8_t counts)
+{
+	return counts >= COUNTS_SAMPLE && counts <= COUNTS_READY;
 }
 
 /* Of those that count as OVERHEAD: the vendor's profiling library, which is there because of us; else

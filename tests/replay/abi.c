@@ -36,6 +36,10 @@ DRIVER_MEMORY_CBIDS(X)
 #define X(name, number, class) SAME(number, CUPTI_RUNTIME_TRACE_CBID_##name);
 RUNTIME_MEMORY_CBIDS(X)
 #undef X
+#define X(name, number) SAME(number, CUPTI_RUNTIME_TRACE_CBID_##name);
+RESULT_ELSE_CBIDS(X)
+#undef X
+SAME(CUDA_NOT_READY, CUDA_ERROR_NOT_READY);
 AT(0, cuStreamSynchronize_params, hStream);
 AT(0, cuEventSynchronize_params, hEvent);
 AT(0, cuStreamWaitEvent_params, hStream);

@@ -390,10 +390,27 @@ static void call_resource(const struct dump_callback *c)
 	stub.callback(stub.user, c->domain, c->cbid, &r);
 }
 
+/* A dump has no names of calls. */
+static const char *function_of(uint32_t domain, uint32_t cbid)
+{
+	/* clang-format off */
+	static const char *const driver[CBID_MAX] = {
+#define X(name, number, ...) [number] = #name,
+		LAUNCH_CBIDS(X) COPY_CBIDS(X) BATCH_CBIDS(X) SET_CBIDS(X) CAPTURE_CBIDS(X)
+		DRIVER_CALL_CBIDS(X)
+	};
+	static const char *const runtime[CBID_MAX] = {RUNTIME_CALL_CBIDS(X)};
+#undef X
+	/* clang-format on */
+	const char *name = domain == DOMAIN_DRIVER ? driver[cbid] : runtime[cbid];
+
+	return name != NULL ? name : "";
+}
+
 static void call_driver(struct player *p, const struct dump_callback *c)
 {
 	struct cupti_callback d = {.site = c->site,
-		.function = "",
+		.function = function_of(c->domain, c->cbid),
 		.ret_value = &c->ret,
 		.symbol = stub.dump.string != NULL ? stub.dump.string[c->symbol] : NULL,
 		.context_uid = c->context,

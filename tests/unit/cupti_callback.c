@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "cupti_call.h"
 #include "cupti_callback.h"
 #include "cupti_graph.h"
 #include "cupti_name.h"
@@ -29,8 +30,19 @@ static int graph_id(void *graph, uint32_t *ret)
 	return 0;
 }
 
+static uint32_t n_enabled;
+static int enable_callback(uint32_t on, void *subscriber, uint32_t domain, uint32_t cbid)
+{
+	(void)subscriber;
+	(void)domain;
+	(void)cbid;
+	n_enabled += on;
+	return 0;
+}
+
 static void setup(void)
 {
+	cupti.api.enable_callback = enable_callback;
 	ck_assert_int_eq(cupti_name_init(), 0);
 	ck_assert_int_eq(cupti_graph_init(), 0);
 	cupti.api.graph_node_id = node_id;
@@ -229,6 +241,87 @@ START_TEST(a_call_inside_of_another_is_part_of_it)
 	enter_exit(DOMAIN_DRIVER, 5000, d, SITE_ENTER, SITE_EXIT); /* of a newer library */
 	enter_exit(DOMAIN_RUNTIME, 5000, d, SITE_ENTER, SITE_EXIT);
 	ck_assert_uint_eq(core.recs, 1);
+}
+END_TEST
+
+/* Every call once, the outermost; launches, captures and calls that wait among them. */
+START_TEST(with_api_every_call_is_a_record)
+{
+	static const struct {
+		uint32_t domain, cbid;
+		const char *function, *name;
+		int32_t result;
+		uint32_t kind, flags;
+	} calls[] = {
+		{DOMAIN_RUNTIME, 17, "cudaGetDevice_v3020", "cudaGetDevice", 0, 8, CALL_API},
+		{DOMAIN_RUNTIME, 131, "cudaStreamSynchronize_v3020", "cudaStreamSynchronize", 0, 0,
+			CALL_API},
+		{DOMAIN_RUNTIME, 373, "cudaMallocAsync_v11020", "cudaMallocAsync", 2, 5,
+			CALL_API | CALL_FAILED | CALL_ONLY_MEMORY},
+		{DOMAIN_RUNTIME, 239, "cudaStreamSynchronize_ptsz_v7000",
+			"cudaStreamSynchronize_ptsz", 0, 0, CALL_API},
+		{DOMAIN_RUNTIME, 10, "cudaGetLastError_v3020", "cudaGetLastError", 2, 8, CALL_API},
+		{DOMAIN_DRIVER, 126, "cuStreamSynchronize", "cuStreamSynchronize", 0, 0, CALL_API},
+		{DOMAIN_DRIVER, 243, "cuMemAlloc_v2", "cuMemAlloc_v2", 2, 5,
+			CALL_API | CALL_FAILED},
+		{DOMAIN_DRIVER, 117, "cuLaunchGridAsync", "cuLaunchGridAsync", 0, 8, CALL_API},
+		{DOMAIN_DRIVER, 119, "cuEventRecord", "cuEventRecord", 600, 4, CALL_API},
+		{DOMAIN_DRIVER, 496, "cuStreamBeginCapture_ptsz", "cuStreamBeginCapture_ptsz", 1, 8,
+			CALL_API | CALL_FAILED},
+		{DOMAIN_DRIVER, CBID_MAX - 1, "cuNewest_v12030", "cuNewest", 0, 8, CALL_API},
+		{DOMAIN_DRIVER, CBID_MAX, "cuBeyond", NULL, 0, 8, CALL_API},
+		{DOMAIN_RUNTIME, 18, NULL, NULL, 0, 8, CALL_API},
+	};
+	uint64_t own = 0;
+	struct cupti_callback d = {.context_uid = 2, .correlation_data = &own};
+	const struct rec_call *r;
+	uint32_t i, n = 0, k;
+
+	cupti_set_odd(ODD_API, true);
+	for (i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
+		d.correlation = 100 + i;
+		d.function = calls[i].function;
+		d.ret_value = &calls[i].result;
+		for (k = 0; k < 2; k++, n++) { /* the second time its name is known */
+			enter_exit(calls[i].domain, calls[i].cbid, d, SITE_ENTER, SITE_EXIT);
+			ck_assert_uint_eq(fake_records(REC_CALL), n + 1);
+			r = &core.rec[core.recs - 1].u.call;
+			ck_assert_uint_eq(r->kind, calls[i].kind);
+			ck_assert_uint_eq(REC_FLAGS(r->hdr), calls[i].flags);
+			ck_assert_uint_eq(r->correlation, 100 + i);
+			ck_assert(r->begin != 0 && r->end >= r->begin);
+			if (calls[i].name != NULL)
+				ck_assert_str_eq(fake_name(r->name), calls[i].name);
+			else
+				ck_assert_uint_eq(r->name, NAME_NONE);
+		}
+	}
+	ck_assert_uint_eq(fake_records(REC_LAUNCH), 2);
+	d.function = "cudaLaunchKernel_v7000"; /* what is inside of it is part of it */
+	enter_exit(DOMAIN_RUNTIME, 211, d, SITE_ENTER, SITE_ENTER);
+	enter_exit(DOMAIN_DRIVER, 307, d, SITE_ENTER, SITE_EXIT);
+	enter_exit(DOMAIN_RUNTIME, 211, d, SITE_EXIT, SITE_EXIT);
+	ck_assert_uint_eq(fake_records(REC_CALL), n + 1);
+	ck_assert_uint_eq(fake_records(REC_LAUNCH), 3);
+	cupti_set_odd(ODD_API, false); /* off: nothing, though its callbacks still come */
+	enter_exit(DOMAIN_RUNTIME, 17, d, SITE_ENTER, SITE_EXIT);
+	ck_assert_uint_eq(fake_records(REC_CALL), n + 1);
+}
+END_TEST
+
+/* While it is off, the callbacks of other calls are not even asked for. */
+START_TEST(callbacks_are_asked_for_when_they_are_wanted)
+{
+	cupti_call_enable();
+	ck_assert_uint_eq(n_enabled, 0);
+	atomic_store(&cupti.waits, true);
+	cupti_call_enable();
+	ck_assert_uint_gt(n_enabled, 30);
+	ck_assert_uint_lt(n_enabled, 60);
+	cupti_set_odd(ODD_API, true);
+	n_enabled = 0;
+	cupti_call_enable();
+	ck_assert_uint_eq(n_enabled, 2 * CBID_MAX);
 }
 END_TEST
 
@@ -866,6 +959,8 @@ Suite *suite(void)
 	tcase_add_test(t, what_moves_nothing_is_no_launch);
 	tcase_add_test(t, calls_that_wait);
 	tcase_add_test(t, a_call_inside_of_another_is_part_of_it);
+	tcase_add_test(t, with_api_every_call_is_a_record);
+	tcase_add_test(t, callbacks_are_asked_for_when_they_are_wanted);
 	tcase_add_test(t, copies_are_timed);
 	tcase_add_test(t, launches_that_end);
 	tcase_add_loop_test(t, overhead_is_told, 0, sizeof(overheads) / sizeof(overheads[0]));

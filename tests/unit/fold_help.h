@@ -317,6 +317,20 @@ HELP void put_memory(
 	lane_put(l, REC_MEMORY, (uint8_t)op, kind, &to, sizeof(to));
 }
 
+HELP void put_api(struct kit_lane *l, uint32_t path, uint64_t begin, uint64_t end, uint32_t name,
+	uint8_t kind, uint8_t flags)
+{
+	struct rec_call r = {.begin = begin,
+		.end = end,
+		.correlation = 9,
+		.stream = UINT32_MAX,
+		.epoch = 1,
+		.kind = kind,
+		.name = name};
+
+	lane_put(l, REC_CALL, flags, path, &r, sizeof(r));
+}
+
 /* start and length: CLOCK_MONOTONIC ns, told as CLOCK_REALTIME. */
 HELP void put_kernel(struct kit_lane *l, uint32_t name, uint64_t start, uint64_t ns, uint32_t corr,
 	uint8_t flags)

@@ -61,6 +61,8 @@ enum bad {
 	SHORT_CALL,
 	CALL_PATH,
 	CALL_KIND,
+	CALL_NAME,
+	CALL_UNNAMED,
 	CALL_ENDS_FIRST,
 	TIMED_LAUNCH,
 	SHORT_END,
@@ -122,6 +124,8 @@ static const struct bad_case {
 	{"call: too short", SHORT_CALL, false, 1, 0},
 	{"call: no such path", CALL_PATH, false, 1, 0},
 	{"call: no such kind", CALL_KIND, false, 1, 0},
+	{"call: no such name", CALL_NAME, false, 1, 0},
+	{"call: of the switch api alone, without its flag", CALL_UNNAMED, false, 1, 0},
 	{"call: ends before it begins", CALL_ENDS_FIRST, false, 1, 0},
 	{"launch: a time is no name", TIMED_LAUNCH, false, 0, 0},
 	{"launch: says that it ends, and is too short to", SHORT_END, false, 0, 0},
@@ -186,6 +190,12 @@ static void put_bad(enum bad bad)
 		return;
 	case CALL_KIND:
 		put_call(&lane, 2, 30, 40, GPU_IDS);
+		return;
+	case CALL_NAME:
+		put_api(&lane, 2, 30, 40, 1u << 20, 8, CALL_API);
+		return;
+	case CALL_UNNAMED:
+		put_api(&lane, 2, 30, 40, 0, 8, 0);
 		return;
 	case CALL_ENDS_FIRST:
 		put_call(&lane, 2, 40, 30, 0);

@@ -384,6 +384,47 @@ START_TEST(calls)
 }
 END_TEST
 
+/* Session 1 has every call below its name, session 2 what waits, session 3 nothing. One that failed is
+ * counted twice: among all, and among those. */
+START_TEST(every_call)
+{
+	const struct row_cell *c;
+	struct batch b;
+
+	tape_verb(&t, VERB_START, 1, 10 * SECOND)->switches = SWITCH_API;
+	tape_verb(&t, VERB_START, 2, 10 * SECOND)->switches = SWITCH_SYNC;
+	start(3, 10 * SECOND);
+	ck_assert_uint_eq(fold_want(f, job.ring) & WANT_SWITCHES, WANT_API | WANT_SYNC);
+	put_api(&lane, P_AB, 5 * SECOND, 6 * SECOND, N_KERN, 8, CALL_API); /* before */
+	put_api(&lane, P_AB, 9 * SECOND, 12 * SECOND, N_KERN, 8, CALL_API);
+	put_api(&lane, P_AB, 13 * SECOND, 16 * SECOND, N_KERN, 8, CALL_API | CALL_FAILED);
+	put_api(&lane, P_AB, 16 * SECOND, 17 * SECOND, N_KERN, 0, CALL_API);
+	put_api(&lane, P_AB, 16 * SECOND, 17 * SECOND, NAME_NONE, 8, CALL_API);
+	put_call(&lane, P_AB, 16 * SECOND, 17 * SECOND, 0); /* with sync alone */
+	put_api(&lane, P_AB, 16 * SECOND, 17 * SECOND, N_KERN, 5, CALL_API | CALL_ONLY_MEMORY);
+	put_memory_call(&lane, P_AB, 16 * SECOND, 17 * SECOND, 9); /* with alloc alone */
+	drain(&lane, 18 * SECOND);
+	tape_verb(&t, VERB_SWITCH, 1, 18 * SECOND)->switches = 0;
+	put_api(&lane, P_AB, 19 * SECOND, 20 * SECOND, N_KERN, 8, CALL_API);
+	drain(&lane, 21 * SECOND);
+	ck_assert_uint_eq(fold_want(f, job.ring) & WANT_API, 0);
+	b = collect();
+	c = cell_at(&b, 1, 0, CLASS_API, "ROOT/a/b/kern");
+	ck_assert(c != NULL && c->count == 4 && c->sum_ns == 7 * SECOND);
+	c = cell_at(&b, 1, 0, CLASS_API_ERROR, "ROOT/a/b/kern");
+	ck_assert(c != NULL && c->count == 1 && c->sum_ns == 3 * SECOND);
+	c = cell_at(&b, 1, 0, CLASS_API, "ROOT/a/b/[call]");
+	ck_assert(c != NULL && c->count == 1);
+	ck_assert_ptr_null(cell_at(&b, 1, 0, CLASS_STREAM_SYNC, "ROOT/a/b/cudaStreamSynchronize"));
+	c = cell_at(&b, 2, 0, CLASS_STREAM_SYNC, "ROOT/a/b/cudaStreamSynchronize");
+	ck_assert(c != NULL && c->count == 2);
+	ck_assert_ptr_null(cell_at(&b, 2, 0, CLASS_API, "ROOT/a/b/kern"));
+	ck_assert_ptr_null(cell_at(&b, 2, 0, CLASS_ALLOC, "ROOT/a/b/cudaMalloc"));
+	ck_assert_ptr_null(cell_at(&b, 3, 0, CLASS_API, "ROOT/a/b/kern"));
+	batch_free(&b);
+}
+END_TEST
+
 /* A copy's call waited if the memory was not pinned, or the call is one that does. */
 static const struct {
 	uint8_t launch, record;
@@ -993,6 +1034,7 @@ Suite *suite(void)
 	tcase_add_test(c, open_scope_of_a_younger_process);
 	tcase_add_loop_test(c, join, 0, N(join_cases));
 	tcase_add_test(c, launch_decides_the_session);
+	tcase_add_test(c, every_call);
 	tcase_add_loop_test(c, calls, 0, sizeof(call_cases) / sizeof(call_cases[0]));
 	tcase_add_loop_test(c, copies_that_wait, 0, sizeof(copy_calls) / sizeof(copy_calls[0]));
 	tcase_add_loop_test(c, launches_and_their_delays, 0, sizeof(delays) / sizeof(delays[0]));

@@ -43,13 +43,13 @@ struct work {
 
 /* Which metrics make a row: GPU work has two pairs, kernels and copies; calls have one for each thing
  * that they count as. */
-#define PAIRS 4u
+#define PAIRS 5u
 struct pair {
 	uint32_t time, count;
 };
 static const char *const call_pairs[PAIRS][2] = {{"sync_time (ns)", "syncs"},
 	{"overhead_time (ns)", "overheads"}, {"launch_time (ns)", "launches"},
-	{"launch_delay (ns)", "launch_delays"}};
+	{"launch_delay (ns)", "launch_delays"}, {"api_time (ns)", "api_calls"}};
 
 static double number(const struct profile *p, uint32_t node, uint32_t metric)
 {

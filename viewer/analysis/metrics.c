@@ -48,6 +48,8 @@ static const struct derived derived[] = {
 	TIMES("off_cpu_time", HOW_TIME, "off_cpu_time"),
 	TIMES("run_queue_time", HOW_TIME, "run_queue_time"),
 	TIMES("avg_launch_delay", HOW_AVERAGE, "launch_delay"),
+	TIMES("api_time", HOW_TIME, "api_time"),
+	TIMES("avg_api_time", HOW_AVERAGE, "api_time"),
 	TIMES(GPU_TIME, HOW_TIME, GPU_TIME),
 	TIMES(SELF "time", HOW_TIME, SELF "time"),
 	TIMES(SELF GPU_TIME, HOW_TIME, SELF GPU_TIME),
@@ -337,6 +339,8 @@ static const char *divisor(const struct view *v, const struct derived *d)
 		return "launches";
 	if (strcmp(d->source, "launch_delay") == 0)
 		return "launch_delays";
+	if (strcmp(d->source, "api_time") == 0)
+		return "api_calls";
 	/* Proton's files count kernels alone, and its averages are of these. */
 	if (raw_find(v->p, "calls") != PROFILE_NONE &&
 		(strcmp(d->source, "cpu_time") == 0 || raw_time_is_cpu(v->p)))

@@ -23,6 +23,8 @@ static const struct {
 	[COUNTS_SAMPLE] = {"sample_time (ns)", "cpu_samples"},
 	[COUNTS_OFF_CPU] = {"off_cpu_time (ns)", "off_cpu_samples"},
 	[COUNTS_READY] = {"run_queue_time (ns)", "run_queue_samples"},
+	[COUNTS_API] = {"api_time (ns)", "api_calls"},
+	[COUNTS_API_ERROR] = {"api_error_time (ns)", "api_errors"},
 };
 
 /* What a scope was told of its work, which its parts have a part of. */
@@ -224,11 +226,12 @@ static void on_scope(struct timeline *w, const struct timeline_scope *s)
 		.node = place(r, w, s->node),
 		.config = TRACE_NONE,
 		.counts = call ? gpu_classes[gpu_class_known(s->call.class)].counts : COUNTS_CPU};
-	if (v.counts >= COUNTS_SAMPLE)
+	if (gpu_counts_samples(v.counts))
 		v.bytes = s->call.correlation;
 	add(r, v);
-	while (call &&
-		v.counts > COUNTS_SAMPLE) { /* what is ready is off CPU, and that is a sample */
+	/* What is ready is off CPU, and that is a sample; an error is a call. */
+	while (call && ((gpu_counts_samples(v.counts) && v.counts > COUNTS_SAMPLE) ||
+			       v.counts == COUNTS_API_ERROR)) {
 		v.counts--;
 		add(r, v);
 	}
@@ -263,7 +266,7 @@ static void add_events(struct reading *r)
 			continue;
 		}
 		r->sum[v->node].ns[v->counts] += ns;
-		r->sum[v->node].n[v->counts] += v->counts >= COUNTS_SAMPLE ? v->bytes : 1;
+		r->sum[v->node].n[v->counts] += gpu_counts_samples(v->counts) ? v->bytes : 1;
 		if (v->counts == COUNTS_COPY)
 			r->sum[v->node].bytes += v->bytes;
 		if (v->config != TRACE_NONE)

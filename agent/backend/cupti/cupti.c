@@ -329,13 +329,14 @@ static void cupti_switches(uint32_t want)
 		return;
 	be.want = want;
 	cupti_set_odd(ODD_QUEUE, (want & WANT_QUEUE) != 0);
+	cupti_set_odd(ODD_API, (want & WANT_API) != 0);
 	atomic_store_explicit(&cupti.waits, (want & WANT_SYNC) != 0, memory_order_relaxed);
 	atomic_store_explicit(&cupti.allocs, (want & WANT_ALLOC) != 0, memory_order_relaxed);
 	if (level() != LEVEL_ON)
 		return;
 	switched_set(more, true);
 	switched_set(less, false);
-	if ((more & (WANT_SYNC | WANT_ALLOC)) != 0)
+	if ((more & (WANT_SYNC | WANT_ALLOC | WANT_API)) != 0)
 		cupti_call_enable();
 }
 

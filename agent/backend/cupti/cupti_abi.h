@@ -96,6 +96,7 @@ enum cuda_result {
 	CUDA_INVALID_VALUE = 1,
 	CUDA_INVALID_HANDLE = 400,
 	CUDA_ILLEGAL_STATE = 401,
+	CUDA_NOT_READY = 600, /* what a query says, and no error */
 	CUDA_CAPTURE_UNMATCHED = 903,
 	CUDA_CAPTURE_WRONG_THREAD = 908,
 };
@@ -227,6 +228,10 @@ enum cuda_result {
 	X(cudaMallocArray_v3020, 23, ALLOC) X(cudaMalloc3DArray_v3020, 141, ALLOC)                  \
 	X(cudaMallocMipmappedArray_v5000, 192, ALLOC) X(cudaFreeArray_v3020, 24, FREE)              \
 	X(cudaFreeMipmappedArray_v5000, 194, FREE)
+/* Runtime calls whose result does not say how they went: X(name, number). */
+#define RESULT_ELSE_CBIDS(X)                                                                        \
+	X(cudaCreateChannelDesc_v3020, 7) X(cudaGetLastError_v3020, 10)                             \
+	X(cudaPeekAtLastError_v3020, 11) X(cudaGetErrorString_v3020, 12)
 /* clang-format on */
 #define CBID_MAX     1024u
 #define LINEAR_COUNT 16u /* offset */

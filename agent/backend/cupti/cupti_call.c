@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT. cupti_call.c: calls that wait for the GPU or tell it what to wait
- * for, as their callbacks see them. One CALL record at the call's end, in the thread's own lane.
+ * for, and with the switch api every other, as their callbacks see them. One CALL record at the
+ * call's end, in the thread's own lane.
  *
  * No activity record is asked for: CUPTI's SYNCHRONIZATION records know neither thread nor scope,
  * leave out calls that found nothing to wait for, and cost a buffer; the callback has all that they
@@ -13,6 +14,7 @@
 
 #define RUNTIME_MAX 512u
 #define NO_STREAM   UINT32_MAX
+#define NAME_MOST   128u
 
 struct wait {
 	uint8_t class; /* 0: none */
@@ -37,6 +39,11 @@ static const bool blocks[CBID_MAX] = {
 	BLOCKING_COPY_CBIDS(X)
 #undef X
 };
+static const bool tells_else[RUNTIME_MAX] = {
+#define X(name, number) [number] = true,
+	RESULT_ELSE_CBIDS(X)
+#undef X
+};
 /* clang-format on */
 
 /* The outermost call that the thread is in. One whose end was never told (the subscriber left
@@ -53,6 +60,34 @@ static const struct wait *wait_of(uint32_t domain, uint32_t cbid)
 	if (domain == DOMAIN_DRIVER && cbid < CBID_MAX)
 		return &driver[cbid];
 	return domain == DOMAIN_RUNTIME && cbid < RUNTIME_MAX ? &runtime[cbid] : &none;
+}
+
+/* Ring names of calls, as in cupti_name.c but by number; NAME_NONE: not asked for yet. */
+static _Atomic uint32_t names[2][CBID_MAX];
+
+static _Atomic uint32_t *name_at(uint32_t domain, uint32_t cbid)
+{
+	return cbid < CBID_MAX ? &names[domain == DOMAIN_RUNTIME][cbid] : NULL;
+}
+
+/* Of "cudaMalloc_v3020" without the version; "cuMemAlloc_v2" is another call than cuMemAlloc. */
+static size_t name_bytes(const char *function)
+{
+	const size_t n = strnlen(function, NAME_MOST);
+	size_t at = n;
+
+	while (at > 0 && function[at - 1] >= '0' && function[at - 1] <= '9')
+		at--;
+	return n - at >= 4 && at > 2 && function[at - 1] == 'v' && function[at - 2] == '_' ? at - 2
+											   : n;
+}
+
+/* Inside agent_enter(): once for each call that the program makes. */
+static void name_ask(_Atomic uint32_t *at, const char *function)
+{
+	if (function != NULL && function[0] != '\0')
+		atomic_store_explicit(
+			at, agent_name(function, name_bytes(function)), memory_order_relaxed);
 }
 
 static uint64_t param(const struct cupti_callback *d, uint8_t at)
@@ -76,30 +111,74 @@ static uint32_t stream_of(const struct cupti_callback *d, const struct wait *w)
 	return id;
 }
 
-static void call_ended(const struct cupti_callback *d, const struct wait *w)
+/* CALL_ flags of what is at its end. */
+static uint32_t api_flags(uint32_t domain, uint32_t cbid, const struct cupti_callback *d)
 {
-	struct rec_call r = {.hdr = REC_HDR(0, REC_CALL, 0, w->waits ? 0 : CALL_ONLY_MEMORY, 0),
+	int32_t result = CUDA_OK;
+
+	if (!cupti_is_odd(ODD_API))
+		return 0;
+	if (d->ret_value != NULL &&
+		!(domain == DOMAIN_RUNTIME && cbid < RUNTIME_MAX && tells_else[cbid]))
+		memcpy(&result, d->ret_value, sizeof(result));
+	return CALL_API | (result != CUDA_OK && result != CUDA_NOT_READY ? CALL_FAILED : 0);
+}
+
+/* What is asked for: of few calls the stream, of the first of each its name. False: refused. */
+static bool call_ask(struct rec_call *r, const struct cupti_callback *d, const struct wait *w,
+	_Atomic uint32_t *name)
+{
+	int saved;
+
+	if (!agent_enter(&saved))
+		return false;
+	if (w->class != 0)
+		r->stream = stream_of(d, w);
+	if (name != NULL && r->name == NAME_NONE)
+		name_ask(name, d->function);
+	agent_leave(saved);
+	return true;
+}
+
+/* It waits for nothing, and WANT_ALLOC may want it. */
+static uint32_t only_memory(const struct wait *w)
+{
+	return w->memory && !w->waits ? CALL_ONLY_MEMORY : 0;
+}
+
+static void call_ended(
+	uint32_t domain, uint32_t cbid, const struct cupti_callback *d, const struct wait *w)
+{
+	const uint32_t flags = api_flags(domain, cbid, d);
+	_Atomic uint32_t *name = flags != 0 ? name_at(domain, cbid) : NULL;
+	struct rec_call r = {.hdr = REC_HDR(0, REC_CALL, 0, flags | only_memory(w), 0),
 		.begin = outermost.begin,
-		.event = param(d, w->event),
+		.event = w->class != 0 ? param(d, w->event) : 0,
 		.correlation = d->correlation,
 		.context = d->context_uid,
 		.stream = NO_STREAM,
 		.epoch = (uint16_t)atomic_load_explicit(&cupti.epoch, memory_order_relaxed),
-		.kind = kind_of[w->class]};
-	int saved;
+		.kind = kind_of[w->class != 0 ? w->class : CLASS_API]};
 
 	outermost.begin = 0;
-	r.end = agent_clock(); /* asking for the stream is not part of it */
-	if (agent_enter(&saved)) {
-		r.stream = stream_of(d, w);
-		agent_leave(saved);
+	if (w->class == 0 && flags == 0)
+		return;        /* api went off just now */
+	r.end = agent_clock(); /* what is asked for is not part of it */
+	if (name != NULL)
+		r.name = atomic_load_explicit(name, memory_order_relaxed);
+	if (w->class != 0 || (name != NULL && r.name == NAME_NONE)) {
+		if (!call_ask(&r, d, w, name))
+			return; /* counted */
+		if (name != NULL)
+			r.name = atomic_load_explicit(name, memory_order_relaxed);
 	}
 	(void)agent_call(&r);
 }
 
 static bool is_wanted(const struct wait *w)
 {
-	return (w->waits && atomic_load_explicit(&cupti.waits, memory_order_relaxed)) ||
+	return cupti_is_odd(ODD_API) ||
+	       (w->waits && atomic_load_explicit(&cupti.waits, memory_order_relaxed)) ||
 	       (w->memory && atomic_load_explicit(&cupti.allocs, memory_order_relaxed));
 }
 
@@ -108,13 +187,12 @@ void cupti_call(uint32_t domain, uint32_t cbid, const struct cupti_callback *d)
 	const struct wait *w = wait_of(domain, cbid);
 	const uint32_t callback = domain << 16 | cbid;
 
-	if (w->class == 0 || !is_wanted(w) ||
-		atomic_load_explicit(&cupti.level, memory_order_relaxed) != LEVEL_ON)
+	if (!is_wanted(w) || atomic_load_explicit(&cupti.level, memory_order_relaxed) != LEVEL_ON)
 		return;
 	if (d->site == SITE_EXIT) {
 		if (outermost.begin != 0 && outermost.correlation == d->correlation &&
 			outermost.callback == callback)
-			call_ended(d, w);
+			call_ended(domain, cbid, d, w);
 		return;
 	}
 	if (domain == DOMAIN_DRIVER && outermost.begin != 0 &&
@@ -138,9 +216,9 @@ void cupti_call_enable(void)
 	uint32_t cbid;
 
 	for (cbid = 0; cbid < CBID_MAX; cbid++)
-		if (is_wanted(&driver[cbid]))
+		if (is_wanted(&driver[cbid])) /* refused: this library has no such call */
 			(void)cupti.api.enable_callback(1, cupti.subscriber, DOMAIN_DRIVER, cbid);
-	for (cbid = 0; cbid < RUNTIME_MAX; cbid++)
-		if (is_wanted(&runtime[cbid]))
+	for (cbid = 0; cbid < CBID_MAX; cbid++)
+		if (is_wanted(wait_of(DOMAIN_RUNTIME, cbid)))
 			(void)cupti.api.enable_callback(1, cupti.subscriber, DOMAIN_RUNTIME, cbid);
 }

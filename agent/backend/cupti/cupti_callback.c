@@ -271,7 +271,7 @@ static void on_driver(uint32_t cbid, const struct cupti_callback *d)
 		launch_exit(cbid, d);
 	else if ((flags & (API_BEGIN | API_END)) != 0 && d->site == SITE_EXIT)
 		capture_exit(cbid, d);
-	else
+	else if (!cupti_is_odd(ODD_API))
 		cupti_call(DOMAIN_DRIVER, cbid, d);
 }
 
@@ -354,10 +354,10 @@ static void on_call(uint32_t domain, uint32_t cbid, const struct cupti_callback 
 		cupti_dump_callback(domain, cbid, d, NULL);
 		agent_leave(saved);
 	}
+	if (domain == DOMAIN_RUNTIME || cupti_is_odd(ODD_API))
+		cupti_call(domain, cbid, d);
 	if (domain == DOMAIN_DRIVER)
 		on_driver(cbid, d);
-	else
-		cupti_call(domain, cbid, d);
 }
 
 __attribute__((cold, noinline)) static void on_other(
@@ -450,10 +450,10 @@ void cupti_enable(enum cupti_level from, enum cupti_level to)
 		set_resource();
 		set_driver(API_BEGIN | API_END);
 	}
-	if (to == LEVEL_ON)
+	if (to == LEVEL_ON) {
 		set_driver(API_LAUNCH);
-	if (to == LEVEL_ON)
 		cupti_call_enable();
+	}
 }
 
 /* Waits until finalizing is DONE, at most timeout_ms. */

@@ -22,6 +22,7 @@ enum cupti_level { LEVEL_NONE = 0, LEVEL_ARMED = 1, LEVEL_ON = 2 };
 enum cupti_odd {
 	ODD_DUMP = 1,  /* PROTOND_RAW_DUMP */
 	ODD_QUEUE = 2, /* WANT_QUEUE: a LAUNCH is written when its call comes back */
+	ODD_API = 4,   /* WANT_API: every call is a CALL record, launches too */
 };
 
 /* The process's one CUPTI. Written by the control verbs, which never run together, but for

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: MIT. apis_check.py: calls of the CUDA runtime and driver against Kineto's rows of the same program, and what it costs to know them.
+"""apis_check.py DIR [TEST...]: DIR is a build or a bundle. Ends in "N passed, N failed"."""
+import collections
+import json
+import pathlib
+import re
+import statistics
+import subprocess
+import sys
+
+from judge import check, judge
+from torch_room import CTL, DIR, room, view
+
+HERE = pathlib.Path(__file__).resolve().parent
+WORK = str(HERE / "sync_work.py")
+ROUNDS, THREADS = 20, 2
+# What Kineto leaves out of its rows; of the driver it has only calls that launch.
+NOT_THEIRS = {"cudaGetDevice", "cudaSetDevice", "cudaGetLastError", "cudaPeekAtLastError", "cudaDeviceGetAttribute"}
+
+
+def plain(name):
+    return re.sub(r"(_ptsz|_ptds)?(_v\d{4,})?$", "", name)
+
+
+def sql(env, text):
+    return json.loads(view(env, "sql", "x", text, "--json") or "{}").get("data", {}).get("rows", [])
+
+
+def recorded(*options):
+    env = room()
+    env["PYTHONPATH"] = str(DIR / "lib/protond/python")
+    out = pathlib.Path(env["PROTOND_RUNTIME_DIR"]) / "took.json"
+    r = subprocess.run([CTL, "run", "-n", "x", "-k", "none", "-d", "both", *options, "--", sys.executable, WORK, "none", str(out),
+                        str(ROUNDS), str(THREADS)], env=env, capture_output=True, text=True, timeout=280)
+    check(f"{' '.join(options) or 'no switch'}: it ran", r.returncode == 0 and out.exists(), r.stderr[-900:])
+    return env
+
+
+def ours(env, scopes):
+    """{call: (how often, ns)} in the program's own scopes, which is what Kineto's run has, too."""
+    got = collections.defaultdict(lambda: [0, 0])
+    for path, name, metric, value in sql(env, "select n.path, n.name, m.name, m.value from nodes n join metrics m using (node) "
+                                              "where n.kind = 'call' and m.name in ('api_calls', 'api_time (ns)')"):
+        if any(s in path for s in scopes):
+            got[plain(name)][metric != "api_calls"] += value
+    return got
+
+
+def kineto():
+    env = room()
+    out = pathlib.Path(env["PROTOND_RUNTIME_DIR"]) / "took.json"
+    subprocess.run([sys.executable, WORK, "kineto", str(out), str(ROUNDS), str(THREADS)], env=env, check=True, timeout=280)
+    got = collections.defaultdict(lambda: [0, 0])
+    for e in json.loads(pathlib.Path(f"{out}.trace.json").read_text())["traceEvents"]:
+        if e.get("cat") in ("cuda_runtime", "cuda_driver"):
+            got[plain(e["name"])][0] += 1
+            got[plain(e["name"])][1] += e["dur"] * 1e3
+    return got
+
+
+def counts():
+    env = recorded("-s", "api")
+    got, theirs = ours(env, ("thread-", "alloc")), kineto()
+    for name in sorted(set(got) | set(theirs)):
+        print(f"   {name:40} ours {got[name][0]:6} {got[name][1] / 1e6:10.3f} ms   Kineto {theirs[name][0]:6} {theirs[name][1] / 1e6:10.3f} ms")
+    # Kineto's own beginning and end wait for the device, outside of every scope.
+    both = [n for n in theirs if n not in NOT_THEIRS and n != "cudaDeviceSynchronize"]
+    wrong = {n: (got[n][0], theirs[n][0]) for n in both if got[n][0] != theirs[n][0]}
+    check("each call as often as Kineto's rows of it", len(both) >= 6 and not wrong, f"(ours, Kineto's): {wrong}")
+    check("cudaDeviceSynchronize as often as it was made", got["cudaDeviceSynchronize"][0] == ROUNDS * THREADS,
+          f"{got['cudaDeviceSynchronize'][0]} of {ROUNDS * THREADS}")
+    for name in ("cudaStreamSynchronize", "cudaEventSynchronize"):
+        check(f"{name}: as long as Kineto says, to 5 %", theirs[name][1] and abs(got[name][1] / theirs[name][1] - 1) <= 0.05,
+              f"{got[name][1]} ns, {theirs[name][1]} ns")
+    every = sql(env, "select count(*) from calls where class in ('api', 'api_error')")[0][0]
+    total = sql(env, "select sum(m.value) from nodes n join metrics m using (node) where m.name = 'api_calls'")[0][0]
+    check("the timeline has as many as the tree", every == total, f"{every}, {total}")
+    twice = sql(env, "select count(*) from calls a join calls b on a.correlation = b.correlation and a.pid = b.pid and a.tid = b.tid "
+                     "and a.start_ns < b.start_ns where a.class like 'api%' and b.class like 'api%'")[0][0]
+    check("no call is inside of another of the same correlation", twice == 0, f"{twice}")
+    named = sql(env, "select count(*) from nodes where kind = 'call' and name = '[call]'")[0][0]
+    check("every call has a name", named == 0, f"{named} nodes without")
+    names = [r[0] for r in sql(env, "select distinct name from nodes where kind = 'call'")]
+    check("no name has a version", not [n for n in names if re.search(r"_v\d{4,}$", n)], str(names))
+
+
+def errors():
+    """A copy that cannot be is one call that failed."""
+    env = room()
+    env["PYTHONPATH"] = str(DIR / "lib/protond/python")
+    code = ("import ctypes, torch\nfrom protond import scope\ntorch.zeros(1, device='cuda')\n"
+            "rt = torch.cuda.cudart()\nwith scope('bad'):\n for _ in range(7): rt.cudaHostUnregister(4096)\n")
+    r = subprocess.run([CTL, "run", "-n", "x", "-k", "none", "-s", "api", "--", sys.executable, "-c", code], env=env,
+                       capture_output=True, text=True, timeout=280)
+    got = {(n, m): v for n, m, v in sql(env, "select n.name, m.name, m.value from nodes n join metrics m using (node) where n.kind = 'call' "
+                                              "and m.name in ('api_calls', 'api_errors') and n.name = 'cudaHostUnregister'")}
+    check("seven calls that failed are seven", r.returncode == 0 and got.get(("cudaHostUnregister", "api_errors")) == 7 and
+          got.get(("cudaHostUnregister", "api_calls")) == 7, f"{got} {r.stderr[-300:]}")
+
+
+def off():
+    env = recorded()
+    check("off: none of it", not sql(env, "select * from nodes where kind = 'call'"), "calls in a session without a switch")
+
+
+def cost():
+    """W1 and W3 with and without in turns, in one process: two processes differ by more."""
+    env = room()
+    env["PYTHONPATH"] = str(DIR / "lib/protond/python")
+    r = subprocess.run([CTL, "run", "-q", "-n", "all", "-b", "none", "--cpu", "off", "-k", "none", "--", sys.executable,
+                        str(HERE / "apis_cost.py")], env=env, capture_output=True, text=True, timeout=400)
+    if not check("the costs were measured", r.returncode == 0, r.stderr[-900:]):
+        return
+    for mode, pairs in json.loads(r.stdout.splitlines()[-1]).items():
+        ratios = sorted(api / tree for tree, api in pairs)
+        check(f"{mode}: api costs at most 1.10 x of the tree alone", statistics.median(ratios) <= 1.10,
+              f"{statistics.median(ratios):.4f}, half of them {ratios[len(ratios) // 4]:.4f} to {ratios[-len(ratios) // 4]:.4f}; "
+              f"{statistics.median(t for t, _ in pairs):.3f} and {statistics.median(s for _, s in pairs):.3f}")
+
+
+judge((counts, errors, off, cost), sys.argv[2:])
