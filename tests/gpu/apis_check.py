@@ -76,7 +76,7 @@ def counts():
     total = sql(env, "select sum(m.value) from nodes n join metrics m using (node) where m.name = 'api_calls'")[0][0]
     check("the timeline has as many as the tree", every == total, f"{every}, {total}")
     twice = sql(env, "select count(*) from calls a join calls b on a.correlation = b.correlation and a.pid = b.pid and a.tid = b.tid "
-                     "and a.start_ns < b.start_ns where a.class like 'api%' and b.class like 'api%'")[0][0]
+                     "and a.begin_ns < b.begin_ns where a.class like 'api%' and b.class like 'api%'")[0][0]
     check("no call is inside of another of the same correlation", twice == 0, f"{twice}")
     named = sql(env, "select count(*) from nodes where kind = 'call' and name = '[call]'")[0][0]
     check("every call has a name", named == 0, f"{named} nodes without")

@@ -164,6 +164,11 @@ CALLS = {("waits/cudaStreamSynchronize", "stream_sync", 2), ("waits/cudaEventSyn
          ("waits/inner/cudaStreamSynchronize", "stream_sync", 1), ("waits/inner/cudaMalloc", "alloc", 1),
          ("waits/inner/cudaFree", "free", 1), ("waits/inner/cudaHostRegister", "register", 1)}
 
+APIS = {(f"waits/{call}", "api", n) for call, n in (
+    ("cudaStreamSynchronize", 2), ("cudaEventSynchronize", 1), ("cudaDeviceSynchronize", 1), ("cuLaunchKernel", 1), ("cuLaunchKernelEx", 1),
+    ("cuMemcpyHtoD_v2", 1), ("cuMemcpyDtoHAsync_v2", 1), ("inner/cudaEventRecord", 1), ("inner/cudaStreamWaitEvent", 1),
+    ("inner/cudaMalloc", 1), ("inner/cudaFree", 1), ("inner/cudaHostRegister", 1), ("inner/cuStreamSynchronize", 1))}
+
 
 def test_calls_that_wait(world):
     """By a switch that a session has from the start, gets and loses; tree, timeline and files agree."""
@@ -176,12 +181,14 @@ def test_calls_that_wait(world):
     assert world.ctl("start", "later", "--all", "-d", "both").returncode == 0
     for words in (("later", "sync"), ("later", "+nonsense"), ("nobody", "+sync")):
         assert world.ctl("set", *words, check=False).returncode != 0, words
+    world.ctl("start", "every", "--all", "-s", "api", "-d", "both")
     world.ctl("set", "later", "+sync")
     assert play(world, dump).returncode == 0
     world.ctl("set", "x", "-sync")
+    world.ctl("set", "every", "-api")
     world.ctl("set", "later", "-sync")
     assert play(world, dump).returncode == 0
-    for name in ("never", "x", "later"):
+    for name in ("never", "x", "later", "every"):
         world.ctl("finalize", name)
 
     def asked(name, sql):
@@ -195,6 +202,10 @@ def test_calls_that_wait(world):
         assert all(abs(ns - times[p]) <= 4 for p, ns in tree), "each end rounded to a ns by itself"
         root = [r.split() for r in world.view("tree", name, "-m", "syncs,sync_time/ns").stdout.splitlines() if r.endswith("ROOT")]
         assert root == [["9", f"{sum(t for _, t in tree)}.000", "ROOT"]], "inclusive, as other metrics"
+    every = asked("every", "select path, class, count(*) from calls group by 1, 2")
+    assert set(every) == APIS, "each outermost call once, launches among them"
+    assert {(p, n) for p, n in asked("every", "select n.path, m.value from nodes n join metrics m using (node) where m.name = 'api_calls'")
+            } == {(p, n) for p, _, n in APIS}
     assert asked("never", "select count(*) from calls") == [(0,)] and "cuda" not in world.view("tree", "never").stdout
     world.view("export", "x", "-o", world.home / "k.json", "-f", "kineto")
     rows = [e for e in json.loads((world.home / "k.json").read_text())["traceEvents"] if e.get("cat") == "cuda_runtime"]
