@@ -426,10 +426,26 @@ static bool cut_name(const char *name, char own[static NAME_MAX_BYTES])
 	return true;
 }
 
-/* Calls of the program are Kineto's runtime rows, each of them once: a launch has its own. */
-static const char *call_category(uint8_t class)
+static bool is_launch(const char *call)
 {
-	return gpu_classes[class].counts <= COUNTS_SYNC ? "cuda_runtime" : gpu_classes[class].trace;
+	static const char *const words[] = {"Launch", "GraphLaunch", "Memcpy", "Memset"};
+	const char *rest = call + (strncmp(call, "cuda", 4) == 0 ? 4 : 2);
+	size_t i;
+
+	for (i = 0; strncmp(call, "cu", 2) == 0 && i < sizeof(words) / sizeof(words[0]); i++)
+		if (strncmp(rest, words[i], strlen(words[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Calls of the program are Kineto's runtime and driver rows, but for launches, which have their own. */
+static const char *call_category(uint8_t class, const char *call)
+{
+	if (gpu_classes[class].counts <= COUNTS_SYNC)
+		return "cuda_runtime";
+	if (gpu_classes[class].counts < COUNTS_API || is_launch(call))
+		return gpu_classes[class].trace;
+	return strncmp(call, "cuda", 4) == 0 ? "cuda_runtime" : "cuda_driver";
 }
 
 static void put_scope(struct sorted *s, const struct sorted_scope *x, const struct instance *of)
@@ -437,7 +453,7 @@ static void put_scope(struct sorted *s, const struct sorted_scope *x, const stru
 	const struct sorted_thread *th = &s->thread[x->thread];
 	const int64_t pid = s->process[th->process].pid;
 	const bool call = (x->flags & TRACE_CALL) != 0;
-	const char *cat = call         ? call_category(x->call.class)
+	const char *cat = call         ? call_category(x->call.class, s->w->known[x->node].name)
 			  : of->marked ? "cpu_op"
 				       : category_of(s->w, x->node);
 	const bool task = (x->flags & TRACE_SPAN) != 0;

@@ -165,6 +165,16 @@ static inline void lie_gpu(struct liar *l)
 			.correlation = (uint32_t)below(64),
 			.tid = (uint32_t)odd(),
 			.epoch = (uint16_t)below(3)};
+		struct rec_call c = {
+			.hdr = REC_HDR(sizeof(c), REC_CALL, 0, below(16), below(PATHS + 1)),
+			.begin = odd_time(),
+			.end = odd_time(),
+			.correlation = (uint32_t)below(64),
+			.stream = (uint32_t)below(9),
+			.python = (uint32_t)below(PATHS + 1),
+			.epoch = (uint16_t)below(3),
+			.kind = (uint8_t)below(GPU_IDS + 1),
+			.name = (uint32_t)(one_in(8) ? odd() : below(NAMES + 1))};
 		struct rec_kernel k = {
 			.hdr = REC_HDR(sizeof(k), REC_KERNEL + below(3), 0, below(8), below(NAMES)),
 			.start = one_in(4) ? odd() : now,
@@ -180,6 +190,8 @@ static inline void lie_gpu(struct liar *l)
 			(void)put(l, 1, &k, sizeof(k));
 		if (one_in(4))
 			(void)put(l, 1, &o, sizeof(o));
+		if (one_in(4))
+			(void)put(l, 1, &c, sizeof(c));
 	}
 	(void)put_any(l, 2, one_in(2) ? REC_DELIVERED : REC_GPU);
 }

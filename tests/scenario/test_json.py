@@ -12,6 +12,7 @@ VIEW = {  # verb: (words, exit status); "{out}" is a file that is not there
     "launches": [("launches demo", 1), ("launches nobody", 1)], "streams": [("streams demo", 1), ("streams nobody", 1)],
     "roofline": [("roofline demo", 0), ("roofline nobody", 1)],
     "critical": [("critical demo", 1), ("critical nobody", 1), ("critical demo --step 2..3", 2)],
+    "apis": [("apis demo", 1), ("apis demo --by nothing", 2), ("apis demo --by thread", 1), ("apis nobody", 1)],
     "sync": [("sync demo", 1), ("sync nobody", 1)], "breakdown": [("breakdown demo", 0), ("breakdown nobody", 1)],
     "series": [("series demo", 0), ("series demo loss -n x", 2), ("series nobody", 1)],
     "bottlenecks": [("bottlenecks demo", 0), ("bottlenecks demo --all --set jitter.threshold=1", 0), ("bottlenecks demo --gate bad", 2),

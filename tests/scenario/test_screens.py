@@ -22,7 +22,7 @@ FILES = {"gpt2.hatchet": "kernels", "before.hatchet": "triton", "after.hatchet":
 BLOCK = re.compile(r"(?ms)^```text\n\$ (.*?)\n(.*?)^```$")
 NOT_SHOWN = {  # they say a line, or what the machine has
     "protonctl": {"stop", "activate", "set", "pause", "resume", "shutdown", "delete", "rename", "completion", "help", "daemon", "doctor", "backends"},
-    "protonview": {"recover", "import", "help", "web", "report"},
+    "protonview": {"recover", "import", "help", "web", "report", "apis"},
 }
 
 

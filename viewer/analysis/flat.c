@@ -129,6 +129,14 @@ static struct row *row_at(struct work *f, uint32_t node)
 	return row;
 }
 
+/* Of calls: where every one is counted, what waits is among them. */
+static bool is_counted(
+	const struct work *f, uint32_t node, const struct pair *pairs, uint32_t which)
+{
+	return f->by != FLAT_BY_call || which == PAIRS - 1 ||
+	       !has(f->p, node, pairs[PAIRS - 1].count);
+}
+
 /* inside: in a scope that has a row; its time holds this one's. */
 static void add_node(
 	struct work *f, const struct view *v, uint32_t node, const struct pair *pairs, bool inside)
@@ -144,6 +152,8 @@ static void add_node(
 	row->paths++;
 	outer = !f->is_cpu || !is_in_itself(f, node);
 	for (i = 0; i < PAIRS; i++) {
+		if (!is_counted(f, node, pairs, i))
+			continue;
 		row->sum_ns += number(p, node, pairs[i].time);
 		row->count += number(p, node, pairs[i].count);
 		row->outer_ns += outer ? number(p, node, pairs[i].time) : 0;

@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "apis.h"
 #include "err.h"
 #include "flat.h"
 #include "formats.h"
@@ -29,7 +30,7 @@ enum {
 	ON_PARTS = ON_breakdown | ON_bottlenecks | ON_critical | ON_launches | ON_streams |
 		   ON_roofline,
 	ON_SOURCES = ON_VIEWS | ON_PARTS | ON_export | ON_sql | ON_ops,
-	ON_ALL = ON_SOURCES | ON_sessions | ON_series | ON_sync | ON_ranks | ON_memory,
+	ON_ALL = ON_SOURCES | ON_sessions | ON_series | ON_sync | ON_apis | ON_ranks | ON_memory,
 	ON_DB = ON_ALL | ON_web | ON_report,
 };
 
@@ -46,8 +47,8 @@ enum {
 	X(SORTED,       0,   "print-sorted", NULL,      ON_tree,     "after the tree, all nodes sorted by the first metric") \
 	X(DIFF_PROFILE, 0,   "diff-profile", "FILE",    ON_tree,     "show SOURCE minus FILE") \
 	X(SORT,         's', "sort",         "KEY",     ON_VIEWS, "siblings by value (the costliest first), by name, or as they were first seen (the default); rows of flat by " FLAT_SORTS "; of flat -m by value (the default) or name") \
-	X(BY,           0,   "by",           "WHAT",    ON_flat | ON_ops,     "what is a row: a kernel's name (the default), or all GPU work of a family (gemm, norm, comm, ...) or a class (compute, h2d, ...), or a call (of the switches sync, queue, overhead); one of " FLAT_BY_WORDS) \
-	X(ROWS,         'n', "rows",         "N",       ON_tree | ON_flat | ON_sessions | ON_series | ON_sync | ON_critical | ON_launches | ON_streams | ON_roofline | ON_report | ON_ops | ON_ranks | ON_memory, "show so many rows: of a list the first; of a tree the nodes with the most, and what they stand in; 0: all") \
+	X(BY,           0,   "by",           "WHAT",    ON_flat | ON_apis | ON_ops, "what is a row: a kernel's name (the default), or all GPU work of a family (gemm, norm, comm, ...) or a class (compute, h2d, ...), or a call (of the switches sync, queue, overhead, api); one of " FLAT_BY_WORDS "; of apis one of " APIS_BY_WORDS ": a call by itself, by the scope or by the thread that made it") \
+	X(ROWS,         'n', "rows",         "N",       ON_tree | ON_flat | ON_sessions | ON_series | ON_sync | ON_apis | ON_critical | ON_launches | ON_streams | ON_roofline | ON_report | ON_ops | ON_ranks | ON_memory, "show so many rows: of a list the first; of a tree the nodes with the most, and what they stand in; 0: all") \
 	X(WIDE,         'w', "wide",         NULL,      ON_flat,     "with launch configurations, where the source has them") \
 	X(GATE,         'g', "gate",         "LIMIT",   ON_diff | ON_bottlenecks, "exit with 1 when the total, or a node of more than 1% of it, is worse by more than LIMIT percent, a new node by its share of the total before; of bottlenecks, when a verdict is HIGH, MEDIUM or LOW, as LIMIT says, or worse") \
 	X(OUTPUT,       'o', "output",       "FILE",    ON_export | ON_report | ON_sql | ON_series | ON_import | ON_recover, "write to FILE, in the format that its name ends in (" FORMAT_FILES "; - is standard output), or the session that import makes, the copy that recover makes, or the rows of sql or series as CSV") \
@@ -57,9 +58,9 @@ enum {
 	X(FORCE,        0,   "force",        NULL,      ON_export | ON_report | ON_sql | ON_series | ON_import, "overwrite FILE") \
 	X(AS,           0,   "as",           "NAME",    ON_import,   "the session's name (default: FILE's)") \
 	X(DB,           0,   "db",           "FILE",    ON_DB,       "read this database; SOURCE is a session in it") \
-	X(PROCESS,      0,   "process",      "P",       ON_SOURCES | ON_series | ON_sync | ON_memory, "one process of a session only: a rank, or pid:N") \
-	X(RANK,         0,   "rank",         "N",       ON_SOURCES | ON_series | ON_sync | ON_memory, "as --process N") \
-	X(PHASE,        0,   "phase",        "N",       ON_SOURCES,  "one phase (segment) of a session only") \
+	X(PROCESS,      0,   "process",      "P",       ON_SOURCES | ON_series | ON_sync | ON_apis | ON_memory, "one process of a session only: a rank, or pid:N") \
+	X(RANK,         0,   "rank",         "N",       ON_SOURCES | ON_series | ON_sync | ON_apis | ON_memory, "as --process N") \
+	X(PHASE,        0,   "phase",        "N",       ON_SOURCES | ON_apis, "one phase (segment) of a session only") \
 	X(WINDOW,       0,   "window",       "A..B",    ON_export | ON_sql | ON_PARTS, "of a timeline, what runs between A and B: in seconds since it began, or with the unit ms, us or ns") \
 	X(STEP,         0,   "step",         "N[..M]",  ON_export | ON_sql | ON_PARTS | ON_memory, "of a timeline, what runs during the step N, or N to M, from 1: scopes named step, step N or ProfilerStep#N; of memory, growth over these") \
 	X(SCOPE,        0,   "scope",        "PATH",    ON_PARTS | ON_memory, "of a timeline, while scopes were open whose path ends in PATH, names between /; they count as steps, also for --step; of memory, scopes whose path has it") \
