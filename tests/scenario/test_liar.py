@@ -155,7 +155,7 @@ def left(world, pid):
 def test_liars_harm_nobody(world):
     world.start(PROTOND_AUTO_SESSION="scopes", PROTOND_TRACE_MB=16, PROTOND_JOBS_PER_UID=JOBS,
                 PROTOND_LANE_KB=LANE_KB, **({"PROTOND_MEMORY_MB": MEMORY_MB} if MEMORY_MB else {}))
-    world.ctl("start", "s", "--all", "-d", "both", "-s", "sync,overhead,queue,alloc")
+    world.ctl("start", "s", "--all", "-d", "both", "-s", "sync,overhead,queue,api,alloc")
     world.env["PROTOND_TOKEN"] = "00112233445566778899aabbccddeeff"
     load = Load(world, pause_ns=PAUSE_NS)
     until("the neighbour records", lambda: load.truth() > 1000)

@@ -206,6 +206,13 @@ def test_calls_that_wait(world):
     assert set(every) == APIS, "each outermost call once, launches among them"
     assert {(p, n) for p, n in asked("every", "select n.path, m.value from nodes n join metrics m using (node) where m.name = 'api_calls'")
             } == {(p, n) for p, _, n in APIS}
+    for by, group in (("call", "name"), ("scope", "path"), ("thread", "tid, name")):
+        rows = json.loads(world.view("apis", "every", "--by", by, "--json").stdout)["data"]["rows"]
+        assert sorted(r[2] for r in rows) == sorted(n for n, in asked("every", f"select count(*) from calls group by {group}"))
+        assert [r[4] for r in rows] == sorted((r[4] for r in rows), reverse=True), "the dearest first"
+        assert all(r[3] == 0 and r[6] <= r[7] * 1.01 <= r[8] * 1.02 for r in rows) and sum(r[2] for r in rows) == 14
+    assert "cudaFree" in world.view("apis", "every").stdout and "10 more; -n N" in world.view("apis", "every", "-n", 3).stdout
+    assert world.view("apis", "never", check=False).returncode == 1
     assert asked("never", "select count(*) from calls") == [(0,)] and "cuda" not in world.view("tree", "never").stdout
     world.view("export", "x", "-o", world.home / "k.json", "-f", "kineto")
     rows = [e for e in json.loads((world.home / "k.json").read_text())["traceEvents"] if e.get("cat") == "cuda_runtime"]
