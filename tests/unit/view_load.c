@@ -5,6 +5,7 @@
 
 #include "pick.h"
 #include "print.h"
+#include "print_json.h"
 
 static struct profile *load(sqlite3 *db, int64_t id, struct profile_select s)
 {
@@ -98,6 +99,11 @@ START_TEST(overhead_in_the_head)
 	text_char(&t, '\0');
 	ck_assert_ptr_nonnull(
 		strstr(t.s, "\noverhead in calls: the driver 4.0 ms, CUPTI 2.0 ms\n"));
+	text_fini(&t);
+	envelope_session(&t, p);
+	text_char(&t, '\0');
+	ck_assert_ptr_nonnull(strstr(t.s, ",\"overhead_in_calls\":{\"driver_ns\":4000000.0,"
+					  "\"cupti_ns\":2000000.0,\"other_ns\":0.0}"));
 	text_fini(&t);
 	profile_free(p);
 	sqlite3_close(db);

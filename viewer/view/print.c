@@ -163,35 +163,42 @@ static void head_worth(struct text *t, const struct profile *p, const struct ter
 		text_fmt(t, ", %+.1f%% for a step recorded", h->recording_cost * 100);
 }
 
-/* What the driver and the vendor's profiling library did for themselves, where that was recorded. */
-static void head_overhead(struct text *t, const struct profile *p)
+bool overhead_read(const struct profile *p, struct overhead_sums *ret)
 {
 	const uint32_t m = profile_find_metric(p, "overhead_time (ns)");
-	double driver = 0, ours = 0, other = 0, ns;
 	bool any = false;
 	uint32_t i;
+	double ns;
 
+	*ret = (struct overhead_sums){0};
 	for (i = 0; m != PROFILE_NONE && i < p->n_nodes; i++) {
 		ns = value_number(profile_value(p, i, m));
 		if (isnan(ns))
 			continue;
 		any = true;
 		if (gpu_class_is_ours(p->node[i].class))
-			ours += ns;
+			ret->ours_ns += ns;
 		else if (p->node[i].class == CLASS_OVERHEAD) /* a newer CUPTI's */
-			other += ns;
+			ret->other_ns += ns;
 		else
-			driver += ns;
+			ret->driver_ns += ns;
 	}
-	if (!any)
+	return any;
+}
+
+static void head_overhead(struct text *t, const struct profile *p)
+{
+	struct overhead_sums s;
+
+	if (!overhead_read(p, &s))
 		return;
 	text_str(t, "overhead in calls: the driver ");
-	term_duration(t, driver);
+	term_duration(t, s.driver_ns);
 	text_str(t, ", CUPTI ");
-	term_duration(t, ours);
-	if (other > 0) {
+	term_duration(t, s.ours_ns);
+	if (s.other_ns > 0) {
 		text_str(t, ", of kinds not known ");
-		term_duration(t, other);
+		term_duration(t, s.other_ns);
 	}
 	text_char(t, '\n');
 }

@@ -39,6 +39,12 @@ void print_name(struct text *t, const char *name, size_t line, const struct prin
 /* A paragraph that fits the line; its later lines begin under its words. */
 void print_words(struct text *t, const struct term *term, const char *before, const char *words);
 
+/* What the driver and the vendor's profiling library did for themselves; other: kinds that only a newer one
+ * knows. */
+struct overhead_sums {
+	double driver_ns, ours_ns, other_ns;
+};
+bool overhead_read(const struct profile *p, struct overhead_sums *ret); /* false: not recorded */
 /* The head: what the tree is worth; nothing for a .hatchet file, which does not say. */
 void print_head(struct text *t, const struct profile *p, const struct term *term);
 void print_why(struct text *t, const struct profile *p, const struct term *term); /* last lines */

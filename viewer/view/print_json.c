@@ -91,6 +91,23 @@ static void drops(struct text *t, const struct profile_head *h)
 	text_char(t, ']');
 }
 
+/* Only of a session that has it: the switch overhead. */
+static void overhead(struct text *t, const struct profile *p)
+{
+	struct overhead_sums s;
+
+	if (!overhead_read(p, &s))
+		return;
+	member(t, "overhead_in_calls");
+	text_str(t, "{\"driver_ns\":");
+	text_json_f64(t, s.driver_ns);
+	text_str(t, ",\"cupti_ns\":");
+	text_json_f64(t, s.ours_ns);
+	text_str(t, ",\"other_ns\":");
+	text_json_f64(t, s.other_ns);
+	text_char(t, '}');
+}
+
 void envelope_session(struct text *t, const struct profile *p)
 {
 	const struct profile_head *h;
@@ -122,6 +139,7 @@ void envelope_session(struct text *t, const struct profile *p)
 	text_json_f64(t, h->overhead);
 	member(t, "recording_cost");
 	text_json_f64(t, h->recording_cost);
+	overhead(t, p);
 	member_text(t, "gpu_why", h->gpu_why);
 	text_char(t, '}');
 }
