@@ -17,7 +17,6 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <sstream>
 #include <string>
 #include <unordered_map>
 
@@ -344,12 +343,48 @@ void put_types(struct words *w, values inputs)
 	put(w, "]");
 }
 
+/* As torch prints a value; "": a complex number, or a size that is a symbol. Not by torch's own operator<<: a compiler may
+ * link libstdc++ into this file, and a stream of one copy is not to be given to another. */
+void put_plain(struct words *w, const c10::IValue &v)
+{
+	char text[40];
+	double d;
+
+	if (v.isInt()) {
+		put_number(w, v.toInt());
+	} else if (v.isBool()) {
+		put(w, v.toBool() ? "True" : "False");
+	} else if (v.isString()) {
+		put_bytes(w, v.toStringRef().data(), v.toStringRef().size());
+	} else if (v.isDouble()) {
+		d = v.toDouble();
+		if (d > -1e10 && d < 1e10 && (double)(int64_t)d == d) {
+			put(w, d == 0 && __builtin_signbit(d) ? "-" : "");
+			put_number(w, (int64_t)d);
+			put(w, ".");
+		} else {
+			put_bytes(w, text, (size_t)snprintf(text, sizeof(text), "%.17g", d));
+		}
+	} else if (v.isList()) {
+		const char *between = "[";
+
+		for (const c10::IValue &one : v.toListRef()) {
+			put(w, between);
+			put_plain(w, one);
+			between = ", ";
+		}
+		put(w, v.toListRef().empty() ? "[]" : "]");
+	}
+}
+
 void put_value(struct words *w, const c10::IValue &v)
 {
-	std::ostringstream s;
+	struct words text;
 
-	s << v;
-	put_quoted(w, s.str().data(), s.str().size());
+	text.n = 0;
+	text.cut = false;
+	put_plain(&text, v);
+	put_quoted(w, text.s, text.n);
 }
 
 bool has_value(const c10::IValue &v)
@@ -548,15 +583,9 @@ void put_named_inputs(const at::RecordFunction &fn)
 			calls.put_f64(metric, one.second.toDouble());
 			continue;
 		}
-		if (one.second.isString()) {
-			put_bytes(&w, one.second.toStringRef().data(),
-				one.second.toStringRef().size());
-		} else {
-			std::ostringstream s;
-
-			s << one.second;
-			put_bytes(&w, s.str().data(), s.str().size());
-		}
+		if (!has_value(one.second) && !one.second.isString())
+			continue;
+		put_plain(&w, one.second);
 		calls.put_name(metric, intern(&w));
 	}
 }
