@@ -41,10 +41,12 @@ static const char *const node_kind_words[] = {
 #define NODE_CAPTURED_NAME "<captured_at>"
 
 /* clang-format off */
-/* What memory is; "pool": what programs took of the pools of a device, "reserved": what these have. */
+/* What memory is; "pool": what programs took of the pools of a device, "reserved": what these have; "static": variables of
+ * modules, which nobody allocates. */
 #define HELD_KINDS(X) /* name  number  word */ \
         X(DEVICE, 0, "device") X(PINNED, 1, "pinned") X(MANAGED, 2, "managed") X(ARRAY, 3, "array") \
-        X(POOL, 4, "pool") X(RESERVED, 5, "reserved") X(ELSE, 6, "other")
+        X(POOL, 4, "pool") X(RESERVED, 5, "reserved") X(ELSE, 6, "other") \
+        X(STATIC, 7, "static")
 /* clang-format on */
 
 enum held_kind {

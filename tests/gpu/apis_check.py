@@ -64,7 +64,8 @@ def counts():
     for name in sorted(set(got) | set(theirs)):
         print(f"   {name:40} ours {got[name][0]:6} {got[name][1] / 1e6:10.3f} ms   Kineto {theirs[name][0]:6} {theirs[name][1] / 1e6:10.3f} ms")
     # Kineto's own beginning and end wait for the device, outside of every scope.
-    both = [n for n in theirs if n not in NOT_THEIRS and n != "cudaDeviceSynchronize"]
+    # torch's allocator asks the driver when it needs to, in another run at another time.
+    both = [n for n in theirs if theirs[n][0] and n not in NOT_THEIRS | {"cudaMalloc", "cudaDeviceSynchronize"}]
     wrong = {n: (got[n][0], theirs[n][0]) for n in both if got[n][0] != theirs[n][0]}
     check("each call as often as Kineto's rows of it", len(both) >= 6 and not wrong, f"(ours, Kineto's): {wrong}")
     check("cudaDeviceSynchronize as often as it was made", got["cudaDeviceSynchronize"][0] == ROUNDS * THREADS,

@@ -302,13 +302,14 @@ static enum held_kind held_kind(uint32_t kind, bool pool)
 {
 	switch (kind) {
 	case CUPTI_MEMORY_DEVICE:
-	case CUPTI_MEMORY_DEVICE_STATIC:
 		return pool ? HELD_POOL : HELD_DEVICE;
 	case CUPTI_MEMORY_PINNED:
 		return HELD_PINNED;
 	case CUPTI_MEMORY_MANAGED:
-	case CUPTI_MEMORY_MANAGED_STATIC:
 		return HELD_MANAGED;
+	case CUPTI_MEMORY_DEVICE_STATIC:
+	case CUPTI_MEMORY_MANAGED_STATIC:
+		return HELD_STATIC;
 	case CUPTI_MEMORY_ARRAY:
 		return HELD_ARRAY;
 	default:
