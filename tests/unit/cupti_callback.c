@@ -309,6 +309,34 @@ START_TEST(with_api_every_call_is_a_record)
 }
 END_TEST
 
+/* A call that waits, inside of one that is api's alone: sync and alloc have what they have without. */
+START_TEST(with_api_a_call_inside_of_another_is_still_the_others)
+{
+	struct cupti_callback d = {
+		.correlation = 8, .context_uid = 2, .function = "cudaElse_v3020"};
+	const struct rec_call *r;
+	bool waits = _i != 0;
+
+	cupti_set_odd(ODD_API, true);
+	atomic_store(&cupti.waits, waits);
+	enter_exit(DOMAIN_RUNTIME, 17, d, SITE_ENTER, SITE_ENTER);
+	enter_exit(DOMAIN_DRIVER, 126, d, SITE_ENTER, SITE_ENTER); /* cuStreamSynchronize */
+	enter_exit(DOMAIN_DRIVER, 121, d, SITE_ENTER, SITE_EXIT);  /* its part */
+	enter_exit(DOMAIN_DRIVER, 126, d, SITE_EXIT, SITE_EXIT);
+	enter_exit(
+		DOMAIN_DRIVER, 599, d, SITE_ENTER, SITE_EXIT); /* cuMemAllocAsync: alloc is off */
+	ck_assert_uint_eq(fake_records(REC_CALL), waits);
+	enter_exit(DOMAIN_RUNTIME, 17, d, SITE_EXIT, SITE_EXIT);
+	ck_assert_uint_eq(fake_records(REC_CALL), waits + 1u);
+	r = &core.rec[core.recs - 1].u.call;
+	ck_assert(r->kind == 8 && REC_FLAGS(r->hdr) == CALL_API);
+	if (waits) {
+		r = &core.rec[core.recs - 2].u.call;
+		ck_assert(r->kind == 0 && REC_FLAGS(r->hdr) == 0);
+	}
+}
+END_TEST
+
 /* While it is off, the callbacks of other calls are not even asked for. */
 START_TEST(callbacks_are_asked_for_when_they_are_wanted)
 {
@@ -961,6 +989,7 @@ Suite *suite(void)
 	tcase_add_test(t, calls_that_wait);
 	tcase_add_test(t, a_call_inside_of_another_is_part_of_it);
 	tcase_add_test(t, with_api_every_call_is_a_record);
+	tcase_add_loop_test(t, with_api_a_call_inside_of_another_is_still_the_others, 0, 2);
 	tcase_add_test(t, callbacks_are_asked_for_when_they_are_wanted);
 	tcase_add_test(t, copies_are_timed);
 	tcase_add_test(t, launches_that_end);

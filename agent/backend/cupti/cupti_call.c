@@ -46,12 +46,14 @@ static const bool tells_else[RUNTIME_MAX] = {
 };
 /* clang-format on */
 
-/* The outermost call that the thread is in. One whose end was never told (the subscriber left
- * meanwhile) stays until the next. */
-static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
+/* The outermost call that the thread is in; and inside of it, where it is a call of the switch api
+ * alone, the outermost of the others. One whose end was never told (the subscriber left meanwhile)
+ * stays until the next. */
+struct open_call {
 	uint64_t begin; /* 0: in none */
 	uint32_t correlation, callback;
-} outermost;
+};
+static _Thread_local __attribute__((tls_model("initial-exec"))) struct open_call outermost, inner;
 
 static const struct wait *wait_of(uint32_t domain, uint32_t cbid)
 {
@@ -146,13 +148,14 @@ static uint32_t only_memory(const struct wait *w)
 	return w->memory && !w->waits ? CALL_ONLY_MEMORY : 0;
 }
 
+/* flags: CALL_ of the switch api, none of a call inside of another. */
 static void call_ended(
-	uint32_t domain, uint32_t cbid, const struct cupti_callback *d, const struct wait *w)
+	struct open_call *of, uint32_t flags, const struct cupti_callback *d, const struct wait *w)
 {
-	const uint32_t flags = api_flags(domain, cbid, d);
+	const uint32_t domain = of->callback >> 16, cbid = of->callback & 0xffff;
 	_Atomic uint32_t *name = flags != 0 ? name_at(domain, cbid) : NULL;
 	struct rec_call r = {.hdr = REC_HDR(0, REC_CALL, 0, flags | only_memory(w), 0),
-		.begin = outermost.begin,
+		.begin = of->begin,
 		.event = w->class != 0 ? param(d, w->event) : 0,
 		.correlation = d->correlation,
 		.context = d->context_uid,
@@ -160,7 +163,7 @@ static void call_ended(
 		.epoch = (uint16_t)atomic_load_explicit(&cupti.epoch, memory_order_relaxed),
 		.kind = kind_of[w->class != 0 ? w->class : CLASS_API]};
 
-	outermost.begin = 0;
+	of->begin = 0;
 	if (w->class == 0 && flags == 0)
 		return;        /* api went off just now */
 	r.end = agent_clock(); /* what is asked for is not part of it */
@@ -175,32 +178,56 @@ static void call_ended(
 	(void)agent_call(&r);
 }
 
+/* Without the switch api, too. */
+static bool is_wanted_else(const struct wait *w)
+{
+	return (w->waits && atomic_load_explicit(&cupti.waits, memory_order_relaxed)) ||
+	       (w->memory && atomic_load_explicit(&cupti.allocs, memory_order_relaxed));
+}
+
 static bool is_wanted(const struct wait *w)
 {
-	return cupti_is_odd(ODD_API) ||
-	       (w->waits && atomic_load_explicit(&cupti.waits, memory_order_relaxed)) ||
-	       (w->memory && atomic_load_explicit(&cupti.allocs, memory_order_relaxed));
+	return cupti_is_odd(ODD_API) || is_wanted_else(w);
+}
+
+static bool is_in(const struct open_call *c, const struct cupti_callback *d)
+{
+	return c->begin != 0 && c->correlation == d->correlation;
+}
+
+/* What begins inside of the outermost call is part of it, but for what sync or alloc would have had
+ * without api. */
+static bool is_part(const struct cupti_callback *d, const struct wait *w)
+{
+	return is_in(&inner, d) || !is_wanted_else(w) ||
+	       is_wanted_else(wait_of(outermost.callback >> 16, outermost.callback & 0xffff));
 }
 
 void cupti_call(uint32_t domain, uint32_t cbid, const struct cupti_callback *d)
 {
 	const struct wait *w = wait_of(domain, cbid);
 	const uint32_t callback = domain << 16 | cbid;
+	struct open_call *to = &outermost;
 
 	if (!is_wanted(w) || atomic_load_explicit(&cupti.level, memory_order_relaxed) != LEVEL_ON)
 		return;
 	if (d->site == SITE_EXIT) {
-		if (outermost.begin != 0 && outermost.correlation == d->correlation &&
-			outermost.callback == callback)
-			call_ended(domain, cbid, d, w);
+		if (is_in(&outermost, d) && outermost.callback == callback)
+			call_ended(&outermost, api_flags(domain, cbid, d), d, w);
+		else if (is_in(&inner, d) && inner.callback == callback)
+			call_ended(&inner, 0, d, w);
 		return;
 	}
-	if (domain == DOMAIN_DRIVER && outermost.begin != 0 &&
-		outermost.correlation == d->correlation)
-		return;
-	outermost.correlation = d->correlation;
-	outermost.callback = callback;
-	outermost.begin = agent_clock();
+	if (domain == DOMAIN_DRIVER && is_in(&outermost, d)) {
+		if (is_part(d, w))
+			return;
+		to = &inner;
+	} else {
+		inner.begin = 0;
+	}
+	to->correlation = d->correlation;
+	to->callback = callback;
+	to->begin = agent_clock();
 }
 
 uint32_t cupti_copy_took(uint32_t cbid, uint64_t begin, uint32_t *ret_name)
