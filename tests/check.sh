@@ -153,6 +153,8 @@ first='step_launch ctl_server job_client job_lane fold_restore journal_kill fold
 mapfile -t units < <(printf '%s\n' $first; names unit '*' .c | grep -vxE "main|${first// /|}")
 mapfile -t files < <(names scenario 'test_*' .py)
 mapfile -t fuzzers < <(names fuzz 'fuzz_*' .c)
+# Scenarios whose bytes others make: under the sanitizers here, the rest of them in what takes long.
+hostile='liar or imposters or hostile or strangers or import or recover or sql or secure or exports or flood or stack'
 mapfile -t threaded < <(printf '%s\n' "${units[@]}" | grep -E '^(cupti|job|store|journal|ctl_server|daemon_evil|daemon_drain)')
 
 plain() { # unit, scenario and what they need, without a sanitizer
@@ -279,7 +281,7 @@ every() {
         if await asan; then
                 sanitized address,undefined
                 unit asan "$tree" "${units[@]}"
-                scenario asan-scenario "$tree" "${pytest_with[@]}" tests/scenario
+                scenario asan-scenario "$tree" "${pytest_with[@]}" tests/scenario -k "$hostile"
         fi
         phase "threads"
         if await tsan; then
@@ -316,7 +318,8 @@ long() {
         PD_LIAR_SECONDS=180 limit=260 scenario liars build tests/scenario/test_liar.py -k harm_nobody
         sanitized address,undefined
         limit=300 build "build, sanitizers" "${make_with[@]}" tests-scenario &&
-                PD_LIAR_SECONDS=180 limit=260 scenario asan-liars "$tree" tests/scenario/test_liar.py -k harm_nobody
+                PD_LIAR_SECONDS=180 limit=260 scenario asan-liars "$tree" tests/scenario/test_liar.py -k harm_nobody &&
+                limit=600 scenario asan-scenario "$tree" "${pytest_with[@]}" tests/scenario -k "not ($hostile)"
         sanitized thread
         limit=300 build "build, thread sanitizer" "${make_with[@]}" tests-scenario &&
                 limit=200 scenario tsan-scenario "$tree" "${pytest_with[@]}" tests/scenario -k "test_timeline or test_ranks or test_scopes"

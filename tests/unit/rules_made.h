@@ -8,8 +8,8 @@
 
 #include "bottlenecks.h"
 #include "buckets.h"
-#include "step_pace.h"
 #include "quick.h"
+#include "step_pace.h"
 
 #define MS     1e6
 #define STEPS  100u

@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 #include "late_rank.h"
-#include "step_pace.h"
 #include "quick.h"
+#include "step_pace.h"
 
 #define RANKED 4u /* and a launcher, which has no work */
 #define N      20u

@@ -8,10 +8,10 @@
 
 #include "family.h"
 #include "metrics.h"
-#include "step_pace.h"
 #include "path_end.h"
 #include "session_terms.h"
 #include "spans.h"
+#include "step_pace.h"
 #include "table.h"
 #include "timeline.h"
 #include "window.h"

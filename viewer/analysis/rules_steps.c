@@ -8,8 +8,8 @@
 #include "growth.h"
 #include "late_rank.h"
 #include "metrics.h"
-#include "step_pace.h"
 #include "spread.h"
+#include "step_pace.h"
 
 #define FEW      0.1
 #define FIRST    3u /* steps that compile, tune and allocate */

@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "step_pace.h"
 #include "parts.h"
 #include "spans.h"
+#include "step_pace.h"
 #include "table.h"
 #include "timeline_reading.h"
 
