@@ -613,7 +613,7 @@ int view_memory(struct run *run)
 			s.device != NULL
 				? "no memory of that device is in it; without --device it shows all"
 				: "no allocation is in it; `protonctl run -s alloc -- CMD` records "
-				  "them, `protonctl set NAME -s alloc` on a running session");
+				  "them, `protonctl set NAME +alloc` on a running session");
 	}
 	if (r == 0 && s.json)
 		envelope_close(&run->out, &run->warnings);
