@@ -66,12 +66,12 @@ def test_sessions_and_jobs(world):
     assert words(world, "protonctl", "where", str(job.pid)[:1]) == [str(job.pid)]
     world.stop()
     assert words(world, "protonview", "diff", "o", "on") == ["one"], "of the database, where no daemon runs"
-    assert words(world, "protonview", "o") == ["one"]
+    assert words(world, "protonview", "on") == ["one"]
     assert words(world, "protonview", "tree", "@") == ["@last", "@auto", "@tag:base", "@tag:gpu:h200"]
     for name in ("one\a", "one\033[31m", "one\u009b31m"):  # of a database that somebody else wrote
         with contextlib.closing(sqlite3.connect(world.db)) as db, db:
             db.execute("UPDATE session SET name = ? WHERE name GLOB 'one*'", (name,))
-        assert words(world, "protonview", "o") == [], name
+        assert words(world, "protonview", "on") == [], name
 
 
 SHELLS = {

@@ -13,6 +13,8 @@ VIEW = {  # verb: (words, exit status); "{out}" is a file that is not there
     "roofline": [("roofline demo", 0), ("roofline nobody", 1)],
     "critical": [("critical demo", 1), ("critical nobody", 1), ("critical demo --step 2..3", 2)],
     "apis": [("apis demo", 1), ("apis demo --by nothing", 2), ("apis demo --by thread", 1), ("apis nobody", 1)],
+    "ops": [("ops demo", 1), ("ops demo --by nothing", 2), ("ops nobody", 1)], "memory": [("memory demo", 1), ("memory nobody", 1)],
+    "ranks": [("ranks demo", 1), ("ranks nobody", 1)],
     "sync": [("sync demo", 1), ("sync nobody", 1)], "breakdown": [("breakdown demo", 0), ("breakdown nobody", 1)],
     "series": [("series demo", 0), ("series demo loss -n x", 2), ("series nobody", 1)],
     "bottlenecks": [("bottlenecks demo", 0), ("bottlenecks demo --all --set jitter.threshold=1", 0), ("bottlenecks demo --gate bad", 2),

@@ -1264,7 +1264,7 @@ def test_profile_decorator(world):
 
 
 @pytest.mark.parametrize("options, word", [
-    ("backend='roctracer'", "cupti"), ("data='list'", "tree"), ("context='c'", "shadow"), ("hook='jax'", "triton"), ("switches='api'", "sync"),
+    ("backend='roctracer'", "cupti"), ("data='list'", "tree"), ("context='c'", "shadow"), ("hook='jax'", "triton"), ("switches='apy'", "sync"),
     ("name='x' * 600", "bytes")])
 def test_unknown_options(world, options, word):
     world.start(PROTOND_AUTO_SESSION="off")

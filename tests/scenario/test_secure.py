@@ -30,6 +30,7 @@ def program():
     subprocess.run([*flags, f"-I{HERE.parents[1] / 'libclient'}", "-o", path / "job", HERE / "job.c",
                     "-Wl,-u,protond_engine_v1", BUILD / "lib/libprotond.a",
                     *sorted((BUILD / "ar").glob("agent*.a")), *sorted((BUILD / "ar/agent").rglob("*.a")),
+                    BUILD / "ar/proto/peek.a",
                     "-lpthread", "-ldl"], check=True, cwd=path)
     yield path / "job"
     shutil.rmtree(path)

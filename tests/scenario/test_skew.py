@@ -66,6 +66,8 @@ class Other:
         objects = ours + [o for o in sorted((BUILD / "obj" / room).rglob("*.o"))
                           if o.name not in left_out and not {"example", "device"} & set(o.parts)
                           and (ROOT / o.relative_to(BUILD / "obj")).with_suffix(".c").exists()]  # not of a file that moved
+        if room == "agent":
+            objects += sorted((BUILD / "obj/proto/peek").glob("*.o"))
         if room in ("libclient", "agent"):
             name = "libprotond" if room == "libclient" else "libprotond-agent"
             return subprocess.Popen([*self.ld, "-shared", "-Wl,-z,nodelete", f"-Wl,-soname,{name}.so.0",
