@@ -16,7 +16,7 @@
 #include "text.h"
 #include "trace.h"
 
-#define TABLES_MAX  20
+#define TABLES_MAX  32
 #define COLUMNS_MAX 40
 #define LANE_BYTES  RING_LANE_BYTES_MIN
 
