@@ -2,12 +2,11 @@
 """alloc_check.py DIR [TEST...]: DIR is a build or a bundle. Ends in "N passed, N failed"."""
 import json
 import pathlib
-import statistics
 import subprocess
 import sys
 
 from judge import check, judge
-from torch_room import CTL, DIR, VIEW, room, view
+from torch_room import CTL, DIR, VIEW, costs, room, view
 
 HERE = pathlib.Path(__file__).resolve().parent
 WORK = str(HERE / "alloc_work.py")
@@ -101,18 +100,7 @@ def off():
 
 
 def cost():
-    """W1 and W3 with and without in turns, in one process; W3 at most 1.03 x."""
-    env = room()
-    env["PYTHONPATH"] = str(DIR / "lib/protond/python")
-    r = subprocess.run([CTL, "run", "-q", "-n", "all", "-b", "none", "--cpu", "off", "-k", "none", "--", sys.executable,
-                        str(HERE / "sync_cost.py"), "alloc"], env=env, capture_output=True, text=True, timeout=280)
-    if not check("the costs were measured", r.returncode == 0, r.stderr[-900:]):
-        return
-    for mode, pairs in json.loads(r.stdout.splitlines()[-1]).items():
-        ratios = sorted(with_it / tree for tree, with_it in pairs)
-        check(f"{mode}: alloc costs at most 1.03 x of the tree alone", statistics.median(ratios) <= 1.03,
-              f"{statistics.median(ratios):.4f}, half of them {ratios[len(ratios) // 4]:.4f} to {ratios[-len(ratios) // 4]:.4f}; "
-              f"{statistics.median(t for t, _ in pairs):.3f} and {statistics.median(s for _, s in pairs):.3f}")
+    costs("alloc", {"w1": 1.03, "w3": 1.03})
 
 
 judge((driver, torch, nocache, expandable, off, cost), sys.argv[2:])

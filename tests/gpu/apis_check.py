@@ -4,12 +4,11 @@ import collections
 import json
 import pathlib
 import re
-import statistics
 import subprocess
 import sys
 
 from judge import check, judge
-from torch_room import CTL, DIR, room, view
+from torch_room import CTL, DIR, costs, room, sql
 
 HERE = pathlib.Path(__file__).resolve().parent
 WORK = str(HERE / "sync_work.py")
@@ -20,10 +19,6 @@ NOT_THEIRS = {"cudaGetDevice", "cudaSetDevice", "cudaGetLastError", "cudaPeekAtL
 
 def plain(name):
     return re.sub(r"(_ptsz|_ptds)?(_v\d{4,})?$", "", name)
-
-
-def sql(env, text):
-    return json.loads(view(env, "sql", "x", text, "--json") or "{}").get("data", {}).get("rows", [])
 
 
 def recorded(*options):
@@ -105,18 +100,7 @@ def off():
 
 
 def cost():
-    """W1 and W3 with and without in turns, in one process: two processes differ by more."""
-    env = room()
-    env["PYTHONPATH"] = str(DIR / "lib/protond/python")
-    r = subprocess.run([CTL, "run", "-q", "-n", "all", "-b", "none", "--cpu", "off", "-k", "none", "--", sys.executable,
-                        str(HERE / "apis_cost.py")], env=env, capture_output=True, text=True, timeout=400)
-    if not check("the costs were measured", r.returncode == 0, r.stderr[-900:]):
-        return
-    for mode, pairs in json.loads(r.stdout.splitlines()[-1]).items():
-        ratios = sorted(api / tree for tree, api in pairs)
-        check(f"{mode}: api costs at most 1.10 x of the tree alone", statistics.median(ratios) <= 1.10,
-              f"{statistics.median(ratios):.4f}, half of them {ratios[len(ratios) // 4]:.4f} to {ratios[-len(ratios) // 4]:.4f}; "
-              f"{statistics.median(t for t, _ in pairs):.3f} and {statistics.median(s for _, s in pairs):.3f}")
+    costs("api", {"w1": 1.10, "w3": 1.10})
 
 
 judge((counts, errors, off, cost), sys.argv[2:])

@@ -2,12 +2,10 @@
 """cpu_check.py DIR [TEST...]: DIR is a build or a bundle. Ends in "N passed, N failed"."""
 import json
 import pathlib
-import statistics
-import subprocess
 import sys
 
 from judge import check, judge
-from torch_room import CTL, DIR, MODEL, room, run, view
+from torch_room import DIR, MODEL, costs, run, view
 
 HERE = pathlib.Path(__file__).resolve().parent
 
@@ -68,18 +66,7 @@ def shares():
 
 
 def cost():
-    """W1 and W3 with and without in turns, in one process: two processes differ by more."""
-    env = room()
-    env["PYTHONPATH"] = str(DIR / "lib/protond/python")
-    r = subprocess.run([CTL, "run", "-q", "-n", "all", "-b", "none", "--cpu", "off", "-k", "none", "--", sys.executable,
-                        str(HERE / "sync_cost.py"), "cpu", "32"], env=env, capture_output=True, text=True, timeout=580)
-    if not check("the costs were measured", r.returncode == 0, r.stderr[-900:]):
-        return
-    for mode, pairs in json.loads(r.stdout.splitlines()[-1]).items():
-        ratios = sorted(cpu / tree for tree, cpu in pairs)
-        check(f"{mode}: cpu costs at most 1.01 x of the tree alone", statistics.median(ratios) <= 1.01,
-              f"{statistics.median(ratios):.4f}, half of them {ratios[len(ratios) // 4]:.4f} to {ratios[-len(ratios) // 4]:.4f}; "
-              f"{statistics.median(t for t, _ in pairs):.3f} and {statistics.median(s for _, s in pairs):.3f}")
+    costs("cpu", {"w1": 1.01, "w3": 1.01})
 
 
 judge((shares, cost), sys.argv[2:])

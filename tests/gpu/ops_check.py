@@ -5,13 +5,12 @@ import importlib.util
 import json
 import os
 import pathlib
-import statistics
 import subprocess
 import sys
 
 from judge import check, judge
 from ops_fields import compare
-from torch_room import CTL, DIR, VIEW, room, view
+from torch_room import CTL, DIR, VIEW, costs, room, view
 
 HERE = pathlib.Path(__file__).resolve().parent
 ALL = {f"PROTOND_TORCH_{name}": 1 for name in ("SHAPES", "DTYPES", "STRIDES", "SCALARS", "KWARGS", "SEQUENCE")}
@@ -113,20 +112,9 @@ def grows(env):
 
 
 def cost():
-    """W3 with and without in turns, in one process: two processes differ by more."""
     for what, more in (("names", {}), ("shapes and types", {"PROTOND_TORCH_SHAPES": 1, "PROTOND_TORCH_DTYPES": 1}),
                        ("all fields", {**ALL, "PROTOND_TORCH_FLOPS": 1})):
-        env, _ = place(**more)
-        r = subprocess.run([CTL, "run", "-q", "-n", "all", "-b", "none", "--cpu", "off", "-k", "none", "--", sys.executable,
-                            HERE / "sync_cost.py", "ops"], env=env, capture_output=True, text=True, timeout=280)
-        if not check(f"{what}: the costs were measured", r.returncode == 0, r.stderr[-900:]):
-            continue
-        for mode, pairs in json.loads(r.stdout.splitlines()[-1]).items():
-            ratios = sorted(ops / tree for tree, ops in pairs)
-            limit = AT_MOST.get(what, 9) if mode == "w3" else 99
-            check(f"{mode}, {what}: at most {limit} x of the tree alone", statistics.median(ratios) <= limit,
-                  f"{statistics.median(ratios):.4f}, half of them {ratios[len(ratios) // 4]:.4f} to {ratios[-len(ratios) // 4]:.4f}; "
-                  f"{statistics.median(t for t, _ in pairs):.3f} and {statistics.median(s for _, s in pairs):.3f}")
+        costs("ops", {"w3": AT_MOST[what]} if what in AT_MOST else {}, what, **more)
 
 
 os.environ.setdefault("COLUMNS", "110")

@@ -7,15 +7,11 @@ import subprocess
 import sys
 
 from judge import check, judge
-from torch_room import CTL, DIR, room, view
+from torch_room import CTL, DIR, room, sql
 
 HERE = pathlib.Path(__file__).resolve().parent
 WORK = str(HERE / "sync_work.py")
 ROUNDS, THREADS = 20, 2
-
-
-def sql(env, text):
-    return json.loads(view(env, "sql", "x", text, "--json") or "{}").get("data", {}).get("rows", [])
 
 
 def recorded(*options):

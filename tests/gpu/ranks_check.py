@@ -12,7 +12,7 @@ import sys
 import time
 
 from judge import check, judge
-from torch_room import CTL, DIR, MODEL, VIEW, kernels, room, run, view
+from torch_room import CTL, DIR, MODEL, VIEW, kernels, room, run, sql, view
 
 
 def gpus():
@@ -39,10 +39,6 @@ def program(wrap, loop=f"for i in range({STEPS}): step()", before=""):
 DDP = "net = nn.parallel.DistributedDataParallel(Net().cuda())"
 
 
-def sql(env, name, text):
-    return json.loads(view(env, "sql", name, text, "--json") or "{}").get("data", {}).get("rows", [])
-
-
 def keep(env, name, file):
     if os.environ.get("PROTOND_KEEP"):
         subprocess.run([VIEW, "export", name, "-o", str(pathlib.Path(os.environ["PROTOND_KEEP"]) / file)], env=env, timeout=60)
@@ -55,15 +51,15 @@ def one_process():
                        capture_output=True, text=True, timeout=120)
     said = {k: float(v) for k, v in re.findall(r"^(\w+)=([\d.]+)$", r.stdout, re.M)}
     check("one process: it ran", r.returncode == 0 and said.get("gpus") == N, r.stderr[-400:])
-    rows = sql(env, "x", "select gpu, stream, count(*) from kernels where name like '%empty_kernel%' group by 1, 2")
+    rows = sql(env, "select gpu, stream, count(*) from kernels where name like '%empty_kernel%' group by 1, 2")
     counts = [n for *_, n in rows]
     check("one process: a million in all", sum(counts) == 1000000, f"{sum(counts)}")
     check("one process: each stream of each GPU has its own", len(rows) == 32 * N and len({g for g, *_ in rows}) == N
           and max(counts, default=0) - min(counts, default=0) <= 8, f"{len(rows)} streams, {min(counts, default=0)} to {max(counts, default=0)}")
-    for gpu, ns in sql(env, "x", "select gpu, sum(dur_ns) from kernels where path like '%timed%' group by 1"):
+    for gpu, ns in sql(env, "select gpu, sum(dur_ns) from kernels where path like '%timed%' group by 1"):
         events = said.get(f"events_ns_{gpu}", 1)
         check(f"one process: GPU {gpu} agrees with CUDA events", abs(ns / events - 1) < 0.02, f"{ns / 1e6:.3f} ms, events {events / 1e6:.3f} ms")
-    peer = sql(env, "x", "select name, count(*), sum(bytes) from copies where path like '%peer%' group by 1")
+    peer = sql(env, "select name, count(*), sum(bytes) from copies where path like '%peer%' group by 1")
     check("one process: copies between GPUs", [(n, b) for _, n, b in peer] == [(10 * N, 10 * N << 20)], str(peer))
     check("one process: drops 0", "drops 0" in r.stderr, r.stderr[-400:])
 
@@ -75,7 +71,7 @@ def permuted():
         env = room(CUDA_VISIBLE_DEVICES=order)
         r = subprocess.run([CTL, "run", "-n", "x", "--", str(DIR / "gpu/work"), "gpus", "1", "1", "1000"], env=env, capture_output=True,
                            text=True, timeout=100)
-        got.append(sql(env, "x", "select id, name from devices order by id"))
+        got.append(sql(env, "select id, name from devices order by id"))
         check(f"CUDA_VISIBLE_DEVICES={order}: all recorded", "drops 0" in r.stderr and len(got[-1]) == N, r.stderr[-300:] + str(got[-1]))
 
 
@@ -94,7 +90,7 @@ def shared():
 
 
 def steps_of(env, name, rank):
-    return sql(env, name, f"select count(*) from steps where rank = {rank}")
+    return sql(env, name=name, text=f"select count(*) from steps where rank = {rank}")
 
 
 def parallel():
@@ -115,7 +111,7 @@ for b in net.h: parallelize_module(b.mlp, mesh, {"1": ColwiseParallel(), "3": Ro
     for name, code in ways.items():
         out, t, words, env = run(code, "-d", "both", words=LAUNCH)
         check(f"{name}: one session of {N} ranks", f"ranks 0 to {N - 1}" in words and "drops 0" in words and " 0 unmatched" in words, words[:500])
-        rows = sql(env, "x", "select rank, gpu, count(*), sum(name like 'nccl%') from kernels where path like '%step%' group by 1, 2 order by 1")
+        rows = sql(env, "select rank, gpu, count(*), sum(name like 'nccl%') from kernels where path like '%step%' group by 1, 2 order by 1")
         check(f"{name}: each rank on its GPU", [(r, g) for r, g, *_ in rows] == [(i, i) for i in range(N)], str(rows))
         check(f"{name}: the ranks did the same", len({tuple(r[2:]) for r in rows}) == 1 and rows[0][3] > 0, str(rows))
         steps = [steps_of(env, "x", r) for r in range(N)]
@@ -154,7 +150,7 @@ pl.Trainer(max_epochs=1, accelerator="gpu", devices=%d, strategy="ddp", logger=F
            enable_progress_bar=False, enable_model_summary=False).fit(M(), data)
 """ % N
     _, t, words, env = run(code, "-d", "both")
-    who = sql(env, "x", "select count(distinct pid), count(distinct gpu) from kernels")
+    who = sql(env, "select count(distinct pid), count(distinct gpu) from kernels")
     check("lightning: its ranks are one session", who == [[N, N]] and kernels(t, "backward") > 0, f"{who} {words[-500:]}")
 
 
@@ -168,9 +164,9 @@ if rank == {N - 1}:
     net.module.h[1].register_forward_pre_hook(more)
 for i in range({STEPS}): step()""")
     _, t, words, env = run(code, "-d", "both", words=LAUNCH)
-    own = sql(env, "x", "select rank, sum(dur_ns) from kernels where path like '%extra%' group by 1")
+    own = sql(env, "select rank, sum(dur_ns) from kernels where path like '%extra%' group by 1")
     check("slow rank: the work is its own", [r for r, _ in own] == [N - 1], str(own))
-    nccl = sql(env, "x", "select rank, sum(dur_ns) from kernels where name like 'nccl%' group by 1 order by 2")
+    nccl = sql(env, "select rank, sum(dur_ns) from kernels where name like 'nccl%' group by 1 order by 2")
     check("slow rank: it waits least in collectives", bool(nccl) and nccl[0][0] == N - 1 and nccl[-1][1] > 3 * nccl[0][1], str(nccl))
     keep(env, "x", "slow_rank.protond")
 
@@ -203,7 +199,7 @@ def killed_rank():
 for i in range({STEPS}):
     step()
     if i == 5 and rank == 1: torch.cuda.synchronize(); os.kill(os.getpid(), signal.SIGKILL)"""), "-d", "both", words=LAUNCH)
-    rows = dict(sql(env, "x", "select rank, count(*) from steps group by 1"))
+    rows = dict(sql(env, "select rank, count(*) from steps group by 1"))
     check("killed rank: said, and its steps are there", "killed (signal 9)" in words and rows.get(1, 0) >= 6, words[:500] + str(rows))
     check("killed rank: nothing of the others is lost", all(rows.get(r, 0) >= 6 for r in range(N)), str(rows))
 

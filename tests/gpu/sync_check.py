@@ -3,21 +3,16 @@
 import json
 import pathlib
 import re
-import statistics
 import subprocess
 import sys
 
 from judge import check, judge
-from torch_room import CTL, DIR, VIEW, room, view
+from torch_room import CTL, DIR, costs, room, sql
 
 HERE = pathlib.Path(__file__).resolve().parent
 WORK = str(HERE / "sync_work.py")
 ROUNDS, THREADS = 20, 2
 KINDS = {"stream": "cudaStreamSynchronize", "event": "cudaEventSynchronize", "device": "cudaDeviceSynchronize", "copy": "cudaMemcpy"}
-
-
-def sql(env, text):
-    return json.loads(view(env, "sql", "x", text, "--json") or "{}").get("data", {}).get("rows", [])
 
 
 def recorded(*options):
@@ -84,18 +79,7 @@ def switched():
 
 
 def cost():
-    """W1 and W3 with and without in turns, in one process: two processes differ by more."""
-    env = room()
-    env["PYTHONPATH"] = str(DIR / "lib/protond/python")
-    r = subprocess.run([CTL, "run", "-q", "-n", "all", "-b", "none", "--cpu", "off", "-k", "none", "--", sys.executable,
-                        str(HERE / "sync_cost.py")], env=env, capture_output=True, text=True, timeout=280)
-    if not check("the costs were measured", r.returncode == 0, r.stderr[-900:]):
-        return
-    for mode, pairs in json.loads(r.stdout.splitlines()[-1]).items():
-        ratios = sorted(sync / tree for tree, sync in pairs)
-        check(f"{mode}: sync costs at most 1.02 x of the tree alone", statistics.median(ratios) <= 1.02,
-              f"{statistics.median(ratios):.4f}, half of them {ratios[len(ratios) // 4]:.4f} to {ratios[-len(ratios) // 4]:.4f}; "
-              f"{statistics.median(t for t, _ in pairs):.3f} and {statistics.median(s for _, s in pairs):.3f}")
+    costs("sync", {"w1": 1.02, "w3": 1.02})
 
 
 judge((counts, switched, cost), sys.argv[2:])

@@ -2,6 +2,7 @@
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -83,3 +84,25 @@ def view(env, *args):
 def kernels(found, *inside):
     """How many kernels stand below all of these frames."""
     return sum(n for p, (n, _) in found.items() if all(i in p[:-1] for i in inside) and not p[-1].startswith("["))
+
+
+def sql(env, text, name="x"):
+    return json.loads(view(env, "sql", name, text, "--json") or "{}").get("data", {}).get("rows", [])
+
+
+def costs(switch, most, what="", pairs=16, **more):
+    """W1 and W3 with a switch and without in turns, in one process: two processes differ by more. most: {"w3": 1.1}, of the tree alone."""
+    env = room(PYTHONPATH=DIR / "lib/protond/python", **more)
+    r = subprocess.run([CTL, "run", "-q", "-n", "all", "-b", "none", "--cpu", "off", "-k", "none", "--", sys.executable,
+                        str(pathlib.Path(__file__).resolve().parent / "switch_cost.py"), switch, str(pairs)], env=env, capture_output=True, text=True, timeout=400)
+    name = f"{switch}, {what}" if what else switch
+    if not check(f"{name}: the costs were measured", r.returncode == 0, r.stderr[-900:]):
+        return
+    for mode, measured in json.loads(r.stdout.splitlines()[-1]).items():
+        ratios = sorted(switched / tree for tree, switched in measured)
+        words = (f"{statistics.median(ratios):.4f} x of the tree alone, half of them {ratios[len(ratios) // 4]:.4f} to {ratios[-len(ratios) // 4]:.4f}; "
+                 f"{statistics.median(t for t, _ in measured):.3f} and {statistics.median(s for _, s in measured):.3f}")
+        if mode in most:
+            check(f"{mode}, {name}: at most {most[mode]} x", statistics.median(ratios) <= most[mode], words)
+        else:
+            print(f"      {mode}, {name}: {words}")

@@ -18,7 +18,5 @@ void judged_free(struct judged *j); /* NULL is fine */
 void judged_print(struct run *run, const struct judged *j, const struct verdict *v);
 /* Rules that found nothing, and those that lack data, with the switch. */
 void judged_print_rest(struct run *run, const struct judged *j);
-/* "step / forward / [memcpy DtoH]" and a NUL; "": it has no place. */
-void judged_path(struct run *run, struct text *t, const struct profile *p, uint32_t node);
 
 #endif

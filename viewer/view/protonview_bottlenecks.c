@@ -35,21 +35,6 @@ static int read_all(struct run *run, struct judged *to)
 
 /* --- words */
 
-void judged_path(struct run *run, struct text *t, const struct profile *p, uint32_t node)
-{
-	uint32_t up[PROFILE_DEPTH_MAX + 1], n = 0;
-
-	for (; node != PROFILE_NONE && node != 0 && n <= PROFILE_DEPTH_MAX;
-		node = p->node[node].parent)
-		up[n++] = node;
-	while (n-- > 0) {
-		text_str(t, names_show(run->names, p->node[up[n]].name));
-		if (n > 0)
-			text_str(t, " / ");
-	}
-	text_char(t, '\0');
-}
-
 static void put_gain(struct text *t, const struct facts *f, const struct verdict *v)
 {
 	const double step = gain_of_step(f, v), whole = whole_ns_of(f, v->of);
@@ -98,7 +83,7 @@ void judged_print(struct run *run, const struct judged *j, const struct verdict 
 	text_fmt(&run->out, " %s: %s", rule_rows[v->rule].id, v->words);
 	term_wrap(&run->term, &run->out, from, INDENT);
 	text_char(&run->out, '\n');
-	judged_path(run, &t, j->p, v->node);
+	run_path(run, &t, j->p, v->node, " / ");
 	if (t.n > 1)
 		print_line(run, "where: ", &t);
 	else
@@ -215,7 +200,7 @@ static void json_row(struct run *run, const struct judged *j, uint32_t rule, con
 	struct text *t = &run->out, path = {0}, lacks = {0}, how = {0};
 
 	if (v != NULL)
-		judged_path(run, &path, j->p, v->node);
+		run_path(run, &path, j->p, v->node, " / ");
 	put_needs(&lacks, j->b.rule[rule].lacks, false);
 	put_needs(&how, j->b.rule[rule].lacks, true);
 	envelope_row(t);

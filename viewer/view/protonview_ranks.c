@@ -50,21 +50,6 @@ static uint32_t steps_of(const struct steps *s, const struct ranks_process *p, d
 	return n;
 }
 
-static void put_path(struct run *run, struct text *t, const struct profile *p, uint32_t node)
-{
-	uint32_t up[PROFILE_DEPTH_MAX + 1], n = 0;
-
-	for (; node != PROFILE_NONE && node != 0 && n <= PROFILE_DEPTH_MAX;
-		node = p->node[node].parent)
-		up[n++] = node;
-	while (n-- > 0) {
-		text_str(t, names_show(run->names, p->node[up[n]].name));
-		if (n > 0)
-			text_char(t, '/');
-	}
-	text_char(t, '\0');
-}
-
 /* --- for people */
 
 static void put_rank(struct text *t, const struct ranks_process *p)
@@ -90,7 +75,7 @@ static void put_late(struct run *run, const struct side_by_side *b)
 	text_str(t, ".\n");
 	if (l->node == PROFILE_NONE)
 		return;
-	put_path(run, &path, b->r->p, l->node);
+	run_path(run, &path, b->r->p, l->node, "/");
 	text_str(t, "It has ");
 	term_duration(t, l->by_steps ? l->more_ns / l->steps : l->more_ns);
 	text_fmt(t, "%s more than they %s:\n  ", l->by_steps ? " a step" : "",
@@ -149,7 +134,7 @@ static void print_rows(struct run *run, const struct side_by_side *b)
 		const struct ranks_row *row = &r->row[i];
 		struct text path = {0}, rank = {0};
 
-		put_path(run, &path, r->p, row->node);
+		run_path(run, &path, r->p, row->node, "/");
 		put_rank(&rank, &r->process[row->slowest]);
 		text_char(&rank, '\0');
 		grid_cell_fmt(&g, "%.3f", (double)(row->max_ns - row->median_ns) / 1e6);
@@ -207,7 +192,7 @@ static void json(struct run *run, const struct profile *p, const struct side_by_
 		const struct ranks_row *row = &b->r->row[i];
 		struct text path = {0};
 
-		put_path(run, &path, b->r->p, row->node);
+		run_path(run, &path, b->r->p, row->node, "/");
 		envelope_row(t);
 		envelope_string(t, path.s != NULL ? path.s : "");
 		envelope_integer(t, (int64_t)row->max_ns);

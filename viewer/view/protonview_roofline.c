@@ -14,15 +14,6 @@ static const struct sheet_column columns[] = {{"time", "gpu/ms", SHEET_MS, 0, 0}
 	{"bound", "bound by", SHEET_TEXT, 0, 0}, {"util", "of roof", SHEET_PERCENT, 0, 0},
 	{"path", "in", SHEET_TEXT, 12, 0}};
 
-static void put_path(struct text *t, struct run *run, const struct profile *p, uint32_t node)
-{
-	if (p->node[node].parent != 0 && p->node[node].parent != PROFILE_NONE) {
-		put_path(t, run, p, p->node[node].parent);
-		text_char(t, '/');
-	}
-	text_str(t, names_show(run->names, p->node[node].name));
-}
-
 static double rate(double of, double ns, double unit)
 {
 	return of > 0 && ns > 0 ? of / ns * 1e9 / unit : (double)NAN;
@@ -49,7 +40,10 @@ static void put_row(
 	sheet_number(s, rate(r->bytes, r->ns, giga));
 	sheet_text(s, r->bound != BOUND_UNKNOWN ? roofline_words[r->bound] : NULL);
 	sheet_number(s, r->util);
-	put_path(&path, run, p, r->node);
+	if (r->node == 0)
+		text_str(&path, p->node[0].name);
+	else
+		run_path(run, &path, p, r->node, "/");
 	if (text_take(&path, &words, &n) < 0)
 		words = NULL;
 	sheet_text(s, words);

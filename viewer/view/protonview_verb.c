@@ -136,6 +136,22 @@ static int read_steps(struct run *run, struct profile_select *s)
 	return 0;
 }
 
+void run_path(struct run *run, struct text *t, const struct profile *p, uint32_t node,
+	const char *between)
+{
+	uint32_t up[PROFILE_DEPTH_MAX + 1], n = 0;
+
+	for (; node != PROFILE_NONE && node != 0 && n <= PROFILE_DEPTH_MAX;
+		node = p->node[node].parent)
+		up[n++] = node;
+	while (n-- > 0) {
+		text_str(t, names_show(run->names, p->node[up[n]].name));
+		if (n > 0)
+			text_str(t, between);
+	}
+	text_char(t, '\0');
+}
+
 bool run_part(const struct run *run)
 {
 	return run_given(run, OPT_WINDOW) || run_given(run, OPT_STEP) ||

@@ -31,6 +31,9 @@ bool run_given(const struct run *run, enum option_id id);
 /* The number that an option was given; *ret stays without it. -EINVAL with words. */
 int run_count(struct run *run, enum option_id id, const char *name, uint32_t *ret);
 
+/* Names from the outermost scope down, "step / forward / [memcpy DtoH]", and a NUL; of the root "". */
+void run_path(struct run *run, struct text *t, const struct profile *p, uint32_t node,
+	const char *between);
 /* Notes it when what was opened is not all there is. */
 void run_note_parts(struct run *run, const struct source *s);
 /* Whether the command line asks for a part of a timeline. */

@@ -203,7 +203,7 @@ static void json_verdict(struct run *run, const struct judged *j, const struct v
 {
 	struct text path = {0};
 
-	judged_path(run, &path, j->p, v->node);
+	run_path(run, &path, j->p, v->node, " / ");
 	put_fact(&run->out, &(struct fact){.section = "bottlenecks",
 				    .name = rule_rows[v->rule].id,
 				    .unit = "ns",

@@ -1,14 +1,16 @@
-# SPDX-License-Identifier: MIT. sync_cost.py: what a switch costs: in one process, sessions with it and without in turns.
-"""sync_cost.py [SWITCH [PAIRS]]: prints {"w1": [[tree, switched], ...], "w3": ...}: us per operation, ms per step; sync_check.py,
-alloc_check.py, cpu_check.py and ops_check.py read it."""
+# SPDX-License-Identifier: MIT. switch_cost.py: what a switch costs: in one process, sessions with it and without in turns.
+"""switch_cost.py SWITCH [PAIRS]: prints {"w1": [[tree, switched], ...], "w3": ...}: us per operation, ms per step, for costs() of torch_room.
+
+A callback that was once on stays until the GPU is let go of, so between two sessions nobody records."""
 import json
 import sys
+import time
 
 import protond
 import torch
 from torch_work import w1, w3
 
-SWITCH = sys.argv[1] if len(sys.argv) > 1 else "sync"
+SWITCH = sys.argv[1]
 PAIRS = int(sys.argv[2]) if len(sys.argv) > 2 else 16
 WORK = {"w1": (w1, 20000), "w3": (w3, 30)}
 
@@ -21,6 +23,7 @@ def one(mode, switches, turn):
         return fn(steps, protond.scope)
     finally:
         protond.finalize(session, None)
+        time.sleep(0.2)
 
 
 torch.zeros(1, device="cuda")
