@@ -42,7 +42,6 @@ apis) exec "$PYTHON" "$here/apis_check.py" "$dir" "$@" ;;
 parts) exec "$PYTHON" "$here/parts_check.py" "$dir" "$@" ;;
 bench | overhead | kineto | pages | faults | planted) exec "$PYTHON" "$here/$what.py" "$dir" "$@" ;;
 told) exec "$PYTHON" "$here/told_check.py" "$dir" "$@" ;;
-bench | overhead | kineto | pages | faults) exec "$PYTHON" "$here/$what.py" "$dir" "$@" ;;
 record) exec bash "$here/record.sh" "$dir" "$@" ;;
 *)
         echo "usage: run.sh build|$(sed -n "s/^\([a-z][a-z| -]*\)) exec.*/\1/p" "$0" | tr -d " " | paste -sd"|") DIR" >&2
