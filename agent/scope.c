@@ -140,9 +140,14 @@ uint32_t scope_where(const struct pd_thread *t, const struct lane *l, bool *ret_
 
 	*ret_op = false;
 	if (t->states > 0) {
-		const uint32_t at = (t->states < STATES_MAX ? t->states : STATES_MAX) - 1;
+		const uint32_t end = t->states < STATES_MAX ? t->states : STATES_MAX;
+		uint32_t at = end - 1;
 
-		path = agent_path_child(path, PATH_KIND_STATE, table_name_of(t->state[at]));
+		while (at > 0 && (t->state[at] & STATE_BELOW) != 0)
+			at--;
+		for (; at < end; at++)
+			path = agent_path_child(
+				path, PATH_KIND_STATE, table_name_of(t->state[at] & ~STATE_BELOW));
 	}
 	if (t->op != 0) {
 		path = agent_path_child(path, PATH_KIND_OP, table_name_of(t->op));

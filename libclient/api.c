@@ -153,7 +153,7 @@ static void states_moved(struct pd_thread *t)
 		atomic_load(&HOT->engine)->state_changed(t);
 }
 
-PD_EXPORT void protond_state_enter(uint32_t name)
+static void state_enter(uint32_t name)
 {
 	struct pd_thread *t = pd_thread_here();
 
@@ -163,6 +163,16 @@ PD_EXPORT void protond_state_enter(uint32_t name)
 		t->state[t->states] = name;
 	t->states++;
 	states_moved(t);
+}
+
+PD_EXPORT void protond_state_enter(uint32_t name)
+{
+	state_enter(name & ~STATE_BELOW);
+}
+
+PD_EXPORT void protond_state_enter_below(uint32_t name)
+{
+	state_enter(name | STATE_BELOW);
 }
 
 PD_EXPORT void protond_state_exit(void)

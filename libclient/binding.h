@@ -24,6 +24,9 @@ enum protond_ask_how {
 int protond_finalize_by(int session, const char *format, int how);
 int protond_export_by(int session, int phase, const char *format, int how);
 
+/* As protond_state_enter(), but shown below the state around it. */
+void protond_state_enter_below(uint32_t name);
+
 /* See struct protond_engine. protond_op(): the operation that this thread is in; 0: none. */
 int protond_capturing(void);
 int protond_captured(uint32_t metric, int whole, uint64_t which);

@@ -24,15 +24,26 @@ static PyObject *native_recording(PyObject *m, PyObject *unused)
 	return PyBool_FromLong(protond_recording());
 }
 
-static PyObject *native_state_enter(PyObject *m, PyObject *name)
+static PyObject *native_enters(PyObject *name, void (*enter)(uint32_t name))
 {
 	uint32_t id;
 
-	(void)m;
 	if (native_take_name(name, &id) < 0)
 		return NULL;
-	protond_state_enter(id);
+	enter(id);
 	Py_RETURN_NONE;
+}
+
+static PyObject *native_state_enter(PyObject *m, PyObject *name)
+{
+	(void)m;
+	return native_enters(name, protond_state_enter);
+}
+
+static PyObject *native_state_enter_below(PyObject *m, PyObject *name)
+{
+	(void)m;
+	return native_enters(name, protond_state_enter_below);
 }
 
 static PyObject *native_state_exit(PyObject *m, PyObject *unused)
@@ -321,13 +332,8 @@ static PyObject *native_thread_name(PyObject *m, PyObject *name)
 
 static PyObject *native_op_enter(PyObject *m, PyObject *name)
 {
-	uint32_t id;
-
 	(void)m;
-	if (native_take_name(name, &id) < 0)
-		return NULL;
-	protond_op_enter(id);
-	Py_RETURN_NONE;
+	return native_enters(name, protond_op_enter);
 }
 
 /* The name's id, for op_enter(); 0: none. */
@@ -409,6 +415,7 @@ static PyMethodDef functions[] = {
 	{"name", native_name, METH_O, NULL},
 	{"recording", native_recording, METH_NOARGS, NULL},
 	{"state_enter", native_state_enter, METH_O, NULL},
+	{"state_enter_below", native_state_enter_below, METH_O, NULL},
 	{"state_exit", native_state_exit, METH_NOARGS, NULL},
 	{"thread_name", native_thread_name, METH_O, NULL},
 	{"op_enter", native_op_enter, METH_O, NULL},

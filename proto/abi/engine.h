@@ -25,8 +25,10 @@
 #define ENGINE_SYMBOL "protond_engine_v1"
 #define STACK_MAX     256u /* deeper scopes are counted, not named; exits stay balanced */
 #define STATES_MAX    16u
-#define NAMES_MAX     65536u /* process-local name ids; 0 is "(other)" */
-#define CONTEXTS_MAX  65536u /* context handles; 0 is the root */
+#define STATE_BELOW \
+	0x80000000u         /* a state that stands below the one around it, and does not hide it */
+#define NAMES_MAX    65536u /* process-local name ids; 0 is "(other)" */
+#define CONTEXTS_MAX 65536u /* context handles; 0 is the root */
 /* A process-local name that begins with it is a scope's of an NVTX domain: MARK DOMAIN MARK NAME; of
  * the default one DOMAIN is empty. No byte of UTF-8. */
 #define NAME_DOMAIN_MARK 0xffu
@@ -51,9 +53,9 @@ struct pd_thread {
 	uint32_t base_depth; /* scopes open when context was set: not part of this context */
 	uint32_t tid;
 	uint32_t is_main;
-	uint32_t busy; /* re-entry guard: the depth of calls into us */
-	void *engine;  /* the engine's own state of this thread */
-	uint32_t state[STATES_MAX];
+	uint32_t busy;              /* re-entry guard: the depth of calls into us */
+	void *engine;               /* the engine's own state of this thread */
+	uint32_t state[STATES_MAX]; /* name ids, and STATE_BELOW */
 	struct pd_frame frame[STACK_MAX];
 };
 

@@ -472,6 +472,11 @@ def test_depth_ops_and_metadata_state(world):
         try: proton.exit_scope("a")
         except ValueError as e: print(e)
         with proton.metadata_state("k"), proton.cpu_timed_scope("inside"): pass
+        from protond import _native
+        with proton.state("outer"), proton.metadata_state("k"):
+            _native.metrics({"n": 1})
+            with proton.state("other"): _native.metrics({"n": 2})
+            _native.metrics({"n": 4})
         proton.exit_scope("a")
         print(proton.context.depth())
         proton.finalize()
@@ -480,6 +485,8 @@ def test_depth_ops_and_metadata_state(world):
     found = tree(world.home / "s.hatchet")
     assert found["/a/op"]["flops"] == 2.0
     assert any("inside" in p for p in found)
+    of_n = {p: m["n"] for p, m in found.items() if "n" in m}
+    assert of_n == {"/a/__proton_launch_metadata/k": 5, "/a/other": 2}, of_n
 
 
 def test_vectors_are_lists(world):

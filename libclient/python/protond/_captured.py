@@ -4,17 +4,19 @@
 Nothing can be read then: they have no value yet, and another one each time the graph runs. So a kernel of ours goes into
 the graph. At each run it writes the numbers into memory that the GPU and the recorder share; there each finds the launch
 that it belongs to. The kernel is PTX, which the driver compiles, and it is launched by the driver's own calls: neither
-Triton nor a compiler is needed. It stands as "<metric>" below "__proton_launch_metadata", which viewers leave out.
+Triton nor a compiler is needed. It stands as "<metric>" below "__proton_launch_metadata", which viewers leave out; for a launch's metadata that has
+the launch's name below it.
 """
+import contextlib
 import ctypes
 import sys
 import threading
 
 from . import _api
-from .state import COMPUTE_METADATA_SCOPE_NAME
+from .state import metadata_state
 
 _native = _api._native
-_STATE, _OP = _native.name(COMPUTE_METADATA_SCOPE_NAME), _native.name("<metric>")
+_OP = _native.name("<metric>")
 
 # Each thread writes one number: the entry's place is counted up in the ring's first word, the entry is made empty, then
 # its value is written, and then its tag, which is the number's own on top of the place. See struct protond_engine.
@@ -65,6 +67,23 @@ _lock = threading.Lock()
 _devices = {}  # its number: (function, address of the ring there, places - 1)
 _next = 1  # the number of the next number; the tag 0 is no number's
 _NUMBERS = 1 << 32
+
+
+class _Here(threading.local):
+    kernel = None
+
+
+_here = _Here()
+
+
+@contextlib.contextmanager
+def metadata_of(kernel):
+    """The numbers that this thread gives inside are metadata of a launch of this kernel."""
+    _here.kernel = kernel
+    try:
+        yield
+    finally:
+        _here.kernel = None
 
 
 class _Driver:
@@ -120,15 +139,15 @@ class _aside:
     """What is launched here is no work of the program's. `operation`: the one that is open, or 0."""
 
     def __init__(self, operation):
-        self.operation = operation
+        self.operation, self.state = operation, metadata_state(_here.kernel)
 
     def __enter__(self):
         _native.op_exit()
-        _native.state_enter(_STATE)
+        self.state.__enter__()
 
     def __exit__(self, *exc):
         _native.op_exit()
-        _native.state_exit()
+        self.state.__exit__()
         if self.operation:
             _native.op_enter(self.operation)
 

@@ -40,8 +40,20 @@ def exit_state():
 
 class metadata_state(state):
     """What computes a launch's metadata: its own launches stand below "__proton_launch_metadata",
-    which viewers leave out. kernel_name: the launch that it is for."""
-    __slots__ = ()
+    which viewers leave out; kernel_name, the launch that it is for, stands between."""
+    __slots__ = ("_kernel",)
 
     def __init__(self, kernel_name=None):
-        super().__init__(COMPUTE_METADATA_SCOPE_NAME + (f":{kernel_name}" if kernel_name else ""))
+        super().__init__(COMPUTE_METADATA_SCOPE_NAME)
+        self._kernel = _native.name(kernel_name) if kernel_name else None
+
+    def __enter__(self):
+        super().__enter__()
+        if self._kernel is not None:
+            _native.state_enter_below(self._kernel)
+        return self
+
+    def __exit__(self, *exc):
+        if self._kernel is not None:
+            _native.state_exit()
+        super().__exit__(*exc)

@@ -11,7 +11,7 @@ from typing import Any, Dict, Optional
 
 from .. import _api
 from ..metric import FLOPS_WIDTHS, transform_tensor_metrics
-from ..state import COMPUTE_METADATA_SCOPE_NAME
+from ..state import metadata_state
 from .hook import Hook
 
 # Of this thread's last launch that was named; they stay set after it, and no two launches have the same id.
@@ -22,7 +22,7 @@ enabled: "contextvars.ContextVar[bool]" = contextvars.ContextVar("enabled", defa
 in_hook: "contextvars.ContextVar[bool]" = contextvars.ContextVar("in_hook", default=False)
 
 _native = _api._native
-_STATE = _native.name(COMPUTE_METADATA_SCOPE_NAME)
+_STATE = metadata_state()
 _OWN_KEYS = ("name", "function", "stream")  # of every launch, put there by Triton
 _NUMBERS = (int, float, numbers.Real)  # the usual ones first: numbers.Real is slow to ask
 
@@ -57,20 +57,24 @@ def _metrics(metadata: Dict[str, Any]) -> Dict[str, Any]:
     return {**scalars, **tensors}
 
 
-def _capture(tensors: Dict[str, Any]) -> None:
+def _capture(kernel: Optional[str], tensors: Dict[str, Any]) -> None:
     """Of a launch into a CUDA graph's capture. What cannot be recorded does not keep it from being launched."""
-    for name, tensor in tensors.items():
-        try:
-            _native.metrics({name: tensor})
-        except TypeError as e:
-            _api.logger.warning("%s: left out", e)
+    if not tensors:
+        return
+    from .. import _captured
+    with _captured.metadata_of(kernel):
+        for name, tensor in tensors.items():
+            try:
+                _native.metrics({name: tensor})
+            except TypeError as e:
+                _api.logger.warning("%s: left out", e)
 
 
 class LaunchHook(Hook):
     """Names each launch, on the thread that makes it, and records its metrics there. There is one per process.
 
     The kernel's launch_metadata function runs in the state "__proton_launch_metadata", with whatever
-    it launches. Its "name" stands for the kernel's own; each number that it gives is a metric, also
+    it launches; into a CUDA graph, below the kernel's name there (Proton 3.6 has none of graphs, later versions so). Its "name" stands for the kernel's own; each number that it gives is a metric, also
     a tensor, which is waited for, or read by the CUDA graph that is captured. A launch that another callback makes between enter()
     and exit() is named too; the outer launch keeps its metrics, but its kernel then has its own name.
     Does nothing while nothing is recorded.
@@ -116,15 +120,15 @@ class LaunchHook(Hook):
     def enter(self, metadata: Any) -> None:
         if metadata is None or in_hook.get() or not _native.recording():
             return
-        if not self._wanted(metadata.data.get("name")):
+        kernel = metadata.data.get("name")
+        if not self._wanted(kernel):
             return
         token = in_hook.set(True)
-        _native.state_enter(_STATE)
         try:
-            found = metadata.get()
-            metrics = _metrics(found)
+            with metadata_state(kernel) if _native.capturing() else _STATE:
+                found = metadata.get()
+                metrics = _metrics(found)
         finally:
-            _native.state_exit()
             in_hook.reset(token)
         name = found["name"]
         if not self._wanted(name):
@@ -136,7 +140,7 @@ class LaunchHook(Hook):
         enabled.set(True)
         try:
             _native.metrics({k: v for k, v in metrics.items() if not hasattr(v, "data_ptr")})
-            _capture({k: v for k, v in metrics.items() if hasattr(v, "data_ptr")})
+            _capture(kernel, {k: v for k, v in metrics.items() if hasattr(v, "data_ptr")})
         except BaseException:
             _close()
             raise
