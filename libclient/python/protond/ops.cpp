@@ -33,7 +33,7 @@ namespace
 
 constexpr uint32_t THREADS = 256, FRAMES = 192, NAMES = 512, CALLS = 2048, WAYS = 4;
 constexpr uint32_t NAME_KEPT = 100, TEXT_MAX = 1000, STACK_CAP = 64;
-constexpr uint64_t LIST_MAX = 30; /* longer ones have no values: Kineto's */
+constexpr uint64_t LIST_MAX = 30; /* longer ones have neither values nor dimensions: Kineto's */
 constexpr int64_t TEXTS_MAX = 24576, TEXT_BYTES_MAX = 2 << 20; /* new ones, by all threads */
 constexpr char EVALUATES[] = "autograd::engine::evaluate_function: ";
 
@@ -222,11 +222,14 @@ bool has_strides(const at::Tensor &t)
 	return t.layout() == at::kStrided;
 }
 
-/* A list of plain values that is not long. */
+bool is_short(const c10::IValue &list)
+{
+	return list.toListRef().size() <= LIST_MAX;
+}
+
 bool is_plain_list(const c10::IValue &v)
 {
-	return v.isList() && v.toListRef().size() <= LIST_MAX &&
-	       (v.toListRef().empty() || v.toListRef()[0].isScalar());
+	return v.isList() && is_short(v) && (v.toListRef().empty() || v.toListRef()[0].isScalar());
 }
 
 uint64_t mix_tensor(uint64_t h, const at::Tensor &t)
@@ -266,8 +269,9 @@ uint64_t mix_value(uint64_t h, const c10::IValue &v, bool plain)
 		return plain ? mix_scalar(mix(h, 7), v) : mix(h, 7);
 	if (v.isTensorList()) {
 		h = mix(h, 8);
-		for (const c10::IValue &one : v.toListRef())
-			h = mix_tensor(h, one.toTensor());
+		if (is_short(v))
+			for (const c10::IValue &one : v.toListRef())
+				h = mix_tensor(h, one.toTensor());
 		return h;
 	}
 	if (!is_plain_list(v))
@@ -306,7 +310,7 @@ void put_dims(struct words *w, values inputs, bool strides)
 			continue;
 		}
 		put(w, "[");
-		if (v.isTensorList()) {
+		if (v.isTensorList() && is_short(v)) {
 			const char *inner = "";
 
 			for (const c10::IValue &one : v.toListRef()) {
