@@ -9,7 +9,7 @@
  *   core.agent  the agent's own lane: whoever holds core.backend_lock
  *
  * The files stand in layers; each uses those before it: core, clock, sync, ring_file, table, lane,
- * proxy, guard, sums, scope, capture, launch and event, report, worker, gpu, engine.
+ * proxy, guard, sums, counters, scope, capture, launch and event, report, worker, gpu, engine.
  */
 #ifndef PROTOND_CORE_H
 #define PROTOND_CORE_H
@@ -31,7 +31,12 @@
 #define AGENT_WANT_RECORD (~(uint32_t)WANT_GPU_PAUSE) /* any of these: paths move */
 #define GENERATION_SYNCS  (UINT32_MAX - 1)            /* no recording's: scope_sync() is at it */
 
-enum scope_clock { CPU_OFF = 0, CPU_TSC = 1, CPU_MONOTONIC = 2 };
+enum scope_clock {
+	CPU_OFF = 0,
+	CPU_TSC = 1,
+	CPU_MONOTONIC = 2,
+	CPU_COUNTED = 3, /* whichever clock, and what the CPU counted: WANT_COUNTERS */
+};
 
 struct agent_hot {
 	_Atomic uint32_t match; /* generation, or UINT32_MAX, which no thread has: one comparison */

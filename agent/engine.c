@@ -14,6 +14,7 @@
 #include "agent.h"
 #include "capture.h"
 #include "clock.h"
+#include "counters.h"
 #include "event.h"
 #include "gpu.h"
 #include "intern.h"
@@ -37,6 +38,7 @@ static void in_child(void)
 	memset(&agent_page, 0, sizeof(agent_page));
 	agent_on_backend = false;
 	agent_self = NULL;
+	counters_forked();
 	ring_forget();
 }
 
@@ -75,6 +77,7 @@ static void forget_parent(void)
 	memset(&core, 0, sizeof(core));
 	event_forked();
 	sampler_forked();
+	counters_forked();
 	core.fd = -1;
 	core.host = host;
 	core.backend = b;
@@ -164,9 +167,11 @@ static int engine_ring_fd(uint8_t ret_uuid[16], uint32_t *ret_named)
 static void record_want(uint32_t want)
 {
 	const uint32_t old = atomic_load_explicit(&HOT->want, memory_order_relaxed);
-	const bool timed = (want & WANT_SCOPES) != 0 && (want & WANT_CPU_TIME) != 0;
-	const enum scope_clock on = HOT->tsc != 0 ? CPU_TSC : CPU_MONOTONIC,
-			       cpu = timed ? on : CPU_OFF;
+	const bool counted = (want & WANT_COUNTERS) != 0;
+	const bool timed = (want & WANT_SCOPES) != 0 && ((want & WANT_CPU_TIME) != 0 || counted);
+	const enum scope_clock clock = HOT->tsc != 0 ? CPU_TSC : CPU_MONOTONIC,
+			       on = counted ? CPU_COUNTED : clock, cpu = timed ? on : CPU_OFF;
+	const bool as_before = (HOT->cpu != CPU_OFF) == timed;
 
 	atomic_store_explicit(&HOT->want, want, memory_order_relaxed);
 	if ((want & AGENT_WANT_RECORD) == 0) {
@@ -174,8 +179,10 @@ static void record_want(uint32_t want)
 		atomic_store_explicit(&HOT->cpu, CPU_OFF, memory_order_relaxed);
 		return;
 	}
-	if (HOT->generation != 0 && HOT->cpu == (uint32_t)cpu && (old & AGENT_WANT_RECORD) != 0)
+	if (HOT->generation != 0 && as_before && (old & AGENT_WANT_RECORD) != 0) {
+		atomic_store_explicit(&HOT->cpu, cpu, memory_order_relaxed);
 		return;
+	}
 	atomic_store_explicit(&HOT->began, agent_clock(), memory_order_relaxed);
 	atomic_store_explicit(&HOT->cpu, cpu, memory_order_relaxed);
 	atomic_store_explicit(&HOT->main_path, scope_main_snapshot(), memory_order_relaxed);
@@ -196,7 +203,11 @@ static int engine_want(uint32_t want)
 		return -ESHUTDOWN;
 	if (less)
 		gpu_want(want); /* what still arrives belongs to the recording that ends */
+	if ((want & WANT_COUNTERS) != 0)
+		counters_want(true);
 	record_want(want);
+	if ((want & WANT_COUNTERS) == 0)
+		counters_want(false);
 	if (!less)
 		gpu_want(want);
 	sampler_want((want & WANT_CPU_SAMPLES) != 0);

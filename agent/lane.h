@@ -13,6 +13,8 @@
 #define CACHE_BITS  10
 #define CACHE_SLOTS (1u << CACHE_BITS)
 
+struct counted;
+
 struct path_slot {
 	uint32_t parent, name; /* name: process-local; 0: empty */
 	uint32_t path;
@@ -54,8 +56,11 @@ struct lane {
 	uint64_t waits_head; /* no move was to be had while the head of lane `waits` was this */
 	uint32_t waits;      /* RING_LANES_MAX: none was refused */
 	uint32_t moved;      /* of a lane that was left in a burst: which move that was */
-	const struct lane *mover;            /* and whose; else NULL */
-	bool idle;                           /* left, and empty for a second */
+	const struct lane *mover; /* and whose; else NULL */
+	bool idle;                /* left, and empty for a second */
+	/* counters.c: the owner's; they are of that thread, of that time with the switch on */
+	struct counted *counted; /* NULL: none are to be had */
+	uint32_t counted_tid, counted_epoch;
 	struct path_slot cache[CACHE_SLOTS]; /* stays good when the lane changes hands */
 	struct lane *sums; /* of a thread under pressure: where its sums are; else NULL */
 	/* Of a lane of sums: see sums.c. */

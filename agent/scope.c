@@ -16,6 +16,7 @@
 
 #include "agent.h"
 #include "clock.h"
+#include "counters.h"
 #include "guard.h"
 #include "intern.h"
 #include "named.h"
@@ -277,10 +278,13 @@ static void enter_with(struct pd_thread *t, struct lane *l, uint32_t name)
 {
 	const uint32_t depth = t->depth;
 	const uint32_t path = child(t, scope_stand(t, l), name);
-	const uint64_t begin = HOT->cpu != CPU_OFF ? agent_clock_inline() : 0;
 	struct ring_now *n = &l->shared->now;
+	uint64_t begin;
 	uint32_t seq;
 
+	if (HOT->cpu == CPU_COUNTED)
+		counters_enter(t, l);
+	begin = HOT->cpu != CPU_OFF ? agent_clock_inline() : 0;
 	frame_push(t, name, path, begin);
 	path_set(t, path);
 	seq = now_open(n, depth + 1, shown(t, l, path));
@@ -412,6 +416,8 @@ static void exit_with(struct pd_thread *t, struct lane *l, uint32_t flags)
 
 	if (HOT->cpu != CPU_OFF)
 		scope_record(l, t->frame[depth], flags);
+	if (HOT->cpu == CPU_COUNTED)
+		counters_exit(t, l);
 	depth_set(t, depth);
 	if (depth < t->base_depth)
 		t->base_depth = depth;
@@ -645,6 +651,8 @@ void scope_thread_exit(struct pd_thread *t)
 	l = t->engine;
 	t->engine = NULL;
 	t->generation = 0;
-	if (l != NULL)
-		lane_release(l, t->is_main == 0);
+	if (l == NULL)
+		return;
+	counters_end(l);
+	lane_release(l, t->is_main == 0);
 }

@@ -321,7 +321,7 @@ static bool add_metric(struct lane *s, uint64_t pos, const struct rec_metric *m)
 	const uint64_t n = r->count + 1;
 	uint64_t sum;
 
-	if (!value_add(REC_FLAGS(m->hdr), r->sum, m->value, &sum))
+	if (!value_add(REC_FLAGS(m->hdr) & METRIC_TYPE_BITS, r->sum, m->value, &sum))
 		return false;
 	redo_set(x, pos, n, sum, m->value, m->clock);
 	put(&r->count, n);
@@ -334,7 +334,7 @@ static bool add_metric(struct lane *s, uint64_t pos, const struct rec_metric *m)
 
 static bool metric_to(struct lane *s, const struct rec_metric *m, uint32_t path, uint32_t surplus)
 {
-	const uint8_t type = REC_FLAGS(m->hdr);
+	const uint8_t type = REC_FLAGS(m->hdr); /* with METRIC_COUNTED: below KIND_SURPLUS */
 	const struct sum_slot key = {
 		path, KIND_TOTAL | surplus | (uint32_t)type << 24 | m->name, 0};
 	struct sum_slot *x = slot_of(s, path, key.kind);
@@ -347,7 +347,7 @@ static bool metric_to(struct lane *s, const struct rec_metric *m, uint32_t path,
 		.opened = m->clock > s->base ? m->clock : s->base,
 		.last = m->clock,
 		.count = 1,
-		.sum = type == METRIC_STR ? 0 : m->value,
+		.sum = (type & METRIC_TYPE_BITS) == METRIC_STR ? 0 : m->value,
 		.latest = m->value,
 		.name = m->name};
 	return open_sum(s, x, &new, sizeof(new), &key);

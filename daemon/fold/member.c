@@ -7,6 +7,7 @@
 
 #include "allocs.h"
 #include "correlate.h"
+#include "counted.h"
 #include "journal.h"
 #include "loss.h"
 #include "part.h"
@@ -21,6 +22,7 @@
 void part_set_switches(struct part *part)
 {
 	part->switches = part->session->row.switches;
+	counted_tell(part);
 }
 
 struct part *part_new(struct session *s, struct process *p)

@@ -148,7 +148,7 @@ static void total_add(struct part *part, struct metric *m, const struct total_pa
 	}
 }
 
-/* A number that was told in a step. */
+/* A number that was told in a step; what the CPU counts would crowd those out that people set. */
 static void tell_step(
 	struct part *part, const struct metric *m, uint32_t path, struct step_number *x)
 {
@@ -196,7 +196,9 @@ void tree_total(struct part *part, const struct total_part *x)
 	}
 	m->count += x->n;
 	dirty_mark(&part->tree.dirty_metrics, &m->dirty, (uint32_t)(m - part->tree.metric));
-	if (x->type != METRIC_STR)
+	if ((x->flags & METRIC_SCALED) != 0)
+		note_count(part, NOTE_SCALED, x->n);
+	if (x->type != METRIC_STR && (x->flags & METRIC_COUNTED) == 0)
 		tell_step(part, m, x->path,
 			&(struct step_number){
 				.v = m->kind == KIND_PROPERTY
@@ -213,7 +215,7 @@ void tree_total(struct part *part, const struct total_part *x)
 void tree_metric(struct part *part, const struct lane *lane, const struct rec_metric *r)
 {
 	struct process *p = part->process;
-	uint8_t type = REC_FLAGS(r->hdr);
+	const uint8_t flags = REC_FLAGS(r->hdr), type = flags & METRIC_TYPE_BITS;
 	struct metric key = {0}, *m;
 
 	if (!window_has(&part->window, r->clock) || domains_leave_out(part, REC_ID(r->hdr)))
@@ -231,7 +233,9 @@ void tree_metric(struct part *part, const struct lane *lane, const struct rec_me
 	if (m == NULL)
 		return;
 	metric_merge(part, m, type, r);
-	if (type != METRIC_STR)
+	if ((flags & METRIC_SCALED) != 0)
+		note_count(part, NOTE_SCALED, 1);
+	if (type != METRIC_STR && (flags & METRIC_COUNTED) == 0)
 		tell_step(part, m, REC_ID(r->hdr),
 			&(struct step_number){.v = as_f64(type, r->value),
 				.clock = r->clock,

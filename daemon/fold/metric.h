@@ -24,8 +24,8 @@ struct total_part {
 	uint64_t before, sum; /* as it was, and is */
 	uint64_t latest;      /* the last value */
 	struct burst_part burst;
-	uint8_t type;
-	bool surplus; /* they were of paths that had no room */
+	uint8_t type, flags; /* flags: METRIC_COUNTED and its like */
+	bool surplus;        /* they were of paths that had no room */
 };
 void tree_total(struct part *part, const struct total_part *x);
 /* A number that the fold itself gives to a node: summed; most: the largest counts, of the scope alone. */

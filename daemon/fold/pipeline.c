@@ -7,6 +7,7 @@
 
 #include "allocs.h"
 #include "correlate.h"
+#include "counted.h"
 #include "ids.h"
 #include "journal.h"
 #include "loss.h"
@@ -359,18 +360,19 @@ static void on_metric(struct drain *d, const uint8_t *record)
 	uint32_t path, i;
 
 	memcpy(&r, record, sizeof(r));
-	type = REC_FLAGS(r.hdr);
+	type = REC_FLAGS(r.hdr) & METRIC_TYPE_BITS;
 	path = table_path(p, REC_ID(r.hdr));
 	r.name = table_name(p, r.name);
 	r.python = table_path(p, r.python);
 	if (!metric_is_good(p, type, r.name, &r.value) || path == TABLE_NONE ||
-		r.python == TABLE_NONE) {
+		r.python == TABLE_NONE || !counted_is_good(REC_FLAGS(r.hdr))) {
 		loss_bad(p, 1);
 		return;
 	}
 	set_id(&r.hdr, path);
 	for (i = 0; i < p->n_parts; i++)
-		tree_metric(p->part[i], &p->lane[d->lane], &r);
+		if (counted_is_for(p->part[i], REC_FLAGS(r.hdr)))
+			tree_metric(p->part[i], &p->lane[d->lane], &r);
 }
 
 /* What other threads recorded because of it comes in a later entry: see drain.c. */
@@ -505,6 +507,15 @@ static void on_gpu(struct drain *d, const uint8_t *record)
 	text = name_text(p, name, &bytes);
 	if (bytes > 0)
 		words_plain(p->row.gpu_text, sizeof(p->row.gpu_text), text, bytes);
+}
+
+static void on_counters(struct drain *d, const uint8_t *record)
+{
+	struct rec_counters r;
+
+	memcpy(&r, record, sizeof(r));
+	if (!counted_said(d->process, &r))
+		loss_bad(d->process, 1);
 }
 
 static void on_pad(struct drain *d, const uint8_t *record)

@@ -25,6 +25,8 @@ struct part;
 #define REFUSED_KEPT  8u /* sessions that a job was refused: it asks at once */
 #define OWN_ANCHORS   16u
 
+#define UNCOUNTED_KEPT 8u /* different ones */
+
 struct name {
 	const char *text; /* clean, in the arena */
 	uint32_t bytes;
@@ -140,6 +142,8 @@ struct process {
 		int code;
 	} refused_start[REFUSED_KEPT]; /* the last ones of these; not kept */
 	uint32_t n_refused_starts;
+	struct rec_counters uncounted[UNCOUNTED_KEPT]; /* what it cannot count; not kept */
+	uint32_t n_uncounted;
 	struct flight flight;
 
 	struct open_sum *sum; /* those that are counted as far as they went: sums.h */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "counted.h"
 #include "hist.h"
 #include "ids.h"
 #include "loss.h"
@@ -203,12 +204,15 @@ void sums_metrics(struct process *p, uint32_t lane, uint64_t pos, const uint8_t 
 	struct total_part x;
 	struct rec_total r;
 	uint32_t at, i;
+	uint8_t flags;
 
 	memcpy(&r, rec, sizeof(r));
+	flags = REC_FLAGS(r.hdr) & (SUM_SURPLUS - 1);
 	x = (struct total_part){.path = table_path(p, REC_ID(r.hdr)),
 		.name = table_name(p, r.name),
 		.opened = r.opened,
-		.type = REC_FLAGS(r.hdr) & (SUM_SURPLUS - 1),
+		.type = flags & METRIC_TYPE_BITS,
+		.flags = flags,
 		.sum = r.sum,
 		.latest = r.latest,
 		.surplus = (REC_FLAGS(r.hdr) & SUM_SURPLUS) != 0};
@@ -218,7 +222,7 @@ void sums_metrics(struct process *p, uint32_t lane, uint64_t pos, const uint8_t 
 		return;
 	if (x.type < METRIC_I64 || x.type > METRIC_STR || x.path == TABLE_NONE ||
 		x.name == TABLE_NONE || (x.type == METRIC_STR && x.latest == TABLE_NONE) ||
-		r.count < now.n || r.count > INT64_MAX ||
+		!counted_is_good(flags) || r.count < now.n || r.count > INT64_MAX ||
 		loss_is_forged(p, p->events + r.count - now.n)) {
 		loss_bad(p, 1);
 		return;
@@ -229,7 +233,8 @@ void sums_metrics(struct process *p, uint32_t lane, uint64_t pos, const uint8_t 
 		x.burst = burst_of(p, &now, r.opened, r.last);
 		p->events += x.n;
 		for (i = 0; i < p->n_parts; i++)
-			tree_total(p->part[i], &x);
+			if (counted_is_for(p->part[i], flags))
+				tree_total(p->part[i], &x);
 	}
 	now.n = r.count;
 	now.sum = r.sum;

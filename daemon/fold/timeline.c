@@ -469,7 +469,7 @@ void timeline_metric(struct part *part, const struct lane *lane, const struct me
 	const struct rec_metric *r)
 {
 	struct timeline *t = timeline_begin(part);
-	const uint8_t type = REC_FLAGS(r->hdr);
+	const uint8_t type = REC_FLAGS(r->hdr) & METRIC_TYPE_BITS;
 	const struct trace_metric metric = {.clock = r->clock,
 		.bits = type == METRIC_STR ? place_name(part, (uint32_t)r->value) : r->value,
 		.thread = place_thread(part, lane->tid, lane->name),

@@ -46,7 +46,8 @@
         X(CALL,      16, 64, call,      true)  /* path: the calling thread's; written at its end */ \
         X(OVERHEAD,   17, 40, overhead,  true)  /* the id in its row of GPU_CLASSES */         \
         X(MEMORY,     18, 72, memory,    true)  /* enum held_kind */                          \
-        X(SAMPLE,     19, 40, sample,    true)  /* path: where the thread stood */
+        X(SAMPLE,     19, 40, sample,    true)  /* path: where the thread stood */           \
+        X(COUNTERS,   20, 24, counters,  false) /* bits: 1 << enum cpu_counter */
 /* clang-format on */
 
 enum record_type {
@@ -152,7 +153,11 @@ struct rec_copy { /* COPY and SET */
 	uint64_t bytes;
 };
 
-/* flags of METRIC: enum metric_type */
+/* flags of METRIC: enum metric_type, and: */
+#define METRIC_TYPE_BITS 7u
+#define METRIC_COUNTED \
+	8u /* U64: what the CPU counted in the scope itself: of the switch counters alone */
+#define METRIC_SCALED 16u /* and it had the CPU's counters for a part of the time only */
 struct rec_metric {
 	uint64_t hdr;
 	uint64_t clock;
@@ -246,6 +251,23 @@ struct rec_sample {
 	uint32_t pad0;
 };
 
+/* flags of COUNTERS */
+enum counters_what {
+	COUNTERS_REFUSED = 1, /* those of id, with code */
+	COUNTERS_LIMIT = 2,   /* this thread's: too many descriptors */
+	COUNTERS_GONE = 3,    /* this thread's: the program has closed them */
+	COUNTERS_WORDS = 4,   /* PROTOND_COUNTERS: a word in it is none, or they are too many */
+	COUNTERS_WHAT_MAX
+};
+
+/* Why something is not counted; once each time that the switch goes on. */
+struct rec_counters {
+	uint64_t hdr;
+	uint64_t clock;
+	int32_t code;     /* errno, of perf_event_open() */
+	int32_t paranoid; /* kernel.perf_event_paranoid; INT32_MAX: unknown */
+};
+
 enum session_verb {
 	SESSION_START = 1,
 	SESSION_ACTIVATE = 2,
@@ -333,7 +355,7 @@ struct rec_gpu {
 #define SUM_PARTS   (HIST_BUCKETS / SUM_BUCKETS)
 _Static_assert(HIST_BUCKETS % SUM_BUCKETS == 0, "no sum goes beyond the last bucket");
 
-/* flags of SUM; of TOTAL, beside its metric_type */
+/* flags of SUM; of TOTAL, beside those of METRIC */
 #define SUM_SURPLUS 0x80u /* of paths that there was no room for: path is PATH_OTHER */
 
 struct rec_sum {
@@ -346,7 +368,7 @@ struct rec_sum {
 	uint32_t count[SUM_BUCKETS]; /* there is no other word for how many they are */
 };
 
-/* flags of TOTAL: enum metric_type, SUM_SURPLUS */
+/* flags of TOTAL: those of METRIC, SUM_SURPLUS */
 struct rec_total {
 	uint64_t hdr;
 	uint64_t opened, last; /* clock */

@@ -7,6 +7,8 @@
 #ifndef PROTOND_TERMS_OPTIONS_H
 #define PROTOND_TERMS_OPTIONS_H
 
+#include "counter_terms.h"
+
 /* clang-format off */
 /* type: flag (0, 1), int (0 and up), share (0 to 1), word (one of `words`), words (several, with commas), dir (an absolute
  * path), text.
@@ -23,6 +25,7 @@
         X(stall_ms,        lib,   int,   "30000",  "", "time without a delivery after which running kernels are asked for, ms") \
         X(raw_dump,        lib,   text,  "",       "", "for developers: directory that all of CUPTI's data is written to")                \
         X(nvtx_domains,    lib,   text,  "",       "", "NVTX: the domains whose ranges and marks are scopes, with commas; `default` is the one without a name; -NAME: all but that; empty: all") \
+        X(counters,        lib,   words, COUNTERS_DEFAULT, COUNTER_WORDS, "what the switch counters counts of a thread, with commas, at most 8 at once") \
         X(hook,            torch, words, "",       "torch triton none", "frameworks to name (set by `protonctl run -k`)") \
         X(as_proton,       lib,   flag,  "0",      "", "Python: `import triton.profiler` gives protond (set by `protonctl run --as-proton`)") \
         X(stacks,          lib,   flag,  "0",      "", "Python: stacks and operators can be asked for (set by `protonctl run -c python` and `-s ops`; importing protond does it too)") \

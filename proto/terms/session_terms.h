@@ -31,7 +31,7 @@
 #define SESSION_GPUS(X)     X(WANTED, 0, "on") X(ARMED, 1, "armed") X(NONE, 2, "none")
 #define SESSION_HOOKS(X)    X(NONE, 0, "none") X(TRITON, 1, "triton") X(TORCH, 2, "torch")
 /* What else is recorded: bits, off unless asked for, each with a cost of its own. */
-#define SWITCH_WORDS "sync, overhead, queue, api, cpu, alloc, ops"
+#define SWITCH_WORDS "sync, overhead, queue, api, cpu, alloc, ops, counters"
 #define SESSION_SWITCHES(X) /* name  bit  word  what it records */ \
         X(SYNC,     1, "sync",     "calls that wait for the GPU") \
         X(OVERHEAD, 2, "overhead", "what the driver and CUPTI spend on themselves") \
@@ -39,7 +39,8 @@
         X(API,      8, "api",      "every call of the CUDA runtime and driver") \
         X(CPU_SAMPLES, 16, "cpu", "what threads are in, about 100 times a second") \
         X(ALLOC,   32, "alloc",    "memory that the driver gives, and who holds it") \
-        X(OPS,     64, "ops",      "operators of PyTorch, as scopes")
+        X(OPS,     64, "ops",      "operators of PyTorch, as scopes") \
+        X(COUNTERS, 128, "counters", "what the CPU counts in scopes: instructions, cycles, misses")
 /* Whose its files are. Of a session with a word here they hold what Triton's Proton would have put
  * there and no more, of which 3.6 has the kernels alone in a timeline. */
 #define SESSION_MODES(X) X(NONE, 0, "") X(PROTON, 1, "proton") X(PROTON_36, 2, "proton-3.6")

@@ -47,6 +47,8 @@ static const struct derived derived[] = {
 	TIMES("sample_time", HOW_TIME, "sample_time"),
 	TIMES("off_cpu_time", HOW_TIME, "off_cpu_time"),
 	TIMES("run_queue_time", HOW_TIME, "run_queue_time"),
+	TIMES("task_clock", HOW_TIME, "task_clock"),
+	{"ipc", HOW_AVERAGE, "instructions", 1, ""},
 	TIMES("avg_launch_delay", HOW_AVERAGE, "launch_delay"),
 	TIMES("api_time", HOW_TIME, "api_time"),
 	TIMES("avg_api_time", HOW_AVERAGE, "api_time"),
@@ -341,6 +343,8 @@ static const char *divisor(const struct view *v, const struct derived *d)
 		return "launch_delays";
 	if (strcmp(d->source, "api_time") == 0)
 		return "api_calls";
+	if (strcmp(d->source, "instructions") == 0)
+		return "cycles";
 	/* Proton's files count kernels alone, and its averages are of these. */
 	if (raw_find(v->p, "calls") != PROFILE_NONE &&
 		(strcmp(d->source, "cpu_time") == 0 || raw_time_is_cpu(v->p)))
@@ -376,7 +380,7 @@ static int add_derived(struct view *v, const struct derived *d, struct err *e)
 	c = name_column(v, d->name, strncmp(d->name, SELF, strlen(SELF)) != 0, d->unit);
 	c->nested = strcmp(d->source, "cpu_time") == 0;
 	c->inclusive &= !c->nested;
-	c->more_is_better = d->how == HOW_RATE;
+	c->more_is_better = d->how == HOW_RATE || strcmp(d->name, "ipc") == 0;
 	c->is_cpu = raw.is_cpu;
 	c->v = raw.v;
 	v->n_columns++;
@@ -536,6 +540,15 @@ int view_derive(struct view *v, const char *list, struct err *e)
 	return r == 0 && v->n_columns == 0 ? missing : r;
 }
 
+static const char *default_of_scopes(const struct profile *p)
+{
+	if (raw_find(p, "calls") == PROFILE_NONE)
+		return "cpu_time/ms";
+	if (raw_has(p, "instructions") && raw_has(p, "cycles"))
+		return "cpu_time/ms,calls,instructions,ipc";
+	return raw_has(p, "task_clock") ? "cpu_time/ms,calls,task_clock/ms" : "cpu_time/ms,calls";
+}
+
 const char *view_default(const struct profile *p)
 {
 	static const char *const gpu[] = {GPU_TIME "/ms", GPU_TIME "/ms," GPU_COUNT,
@@ -554,7 +567,7 @@ const char *view_default(const struct profile *p)
 		return cpu ? "cpu_time/ms,sample_time/ms,off_cpu_time/ms"
 			   : "sample_time/ms,off_cpu_time/ms";
 	if (cpu)
-		return raw_find(p, "calls") != PROFILE_NONE ? "cpu_time/ms,calls" : "cpu_time/ms";
+		return default_of_scopes(p);
 	for (i = 0; i < p->n_metrics; i++)
 		if (p->metric[i].kind != KIND_PROPERTY && strchr(p->metric[i].name, ',') == NULL &&
 			strcmp(metric_shape(p, i), "number") == 0)
