@@ -46,26 +46,27 @@ static void why(const struct rec_counters *r, int most, char *buf, size_t n)
 	if ((r->code == EACCES || r->code == EPERM) && r->paranoid > most &&
 		r->paranoid != INT32_MAX)
 		snprintf(buf, n,
-			"for root alone here: sysctl kernel.perf_event_paranoid=%d (it is %d) lets "
+			": for root alone here: sysctl kernel.perf_event_paranoid=%d (it is %d) "
+			"lets "
 			"everybody",
 			most, r->paranoid);
 	else if (r->code == EACCES || r->code == EPERM)
 		snprintf(buf, n,
-			"forbidden here; in a container --cap-add PERFMON, or a seccomp profile "
+			": forbidden here; in a container --cap-add PERFMON, or a seccomp profile "
 			"with "
 			"perf_event_open, helps");
 	else if (r->code == ENOENT || r->code == EOPNOTSUPP || r->code == ENODEV)
 		snprintf(buf, n,
-			"this machine gives no such counters (a virtual one?); "
+			": this machine gives no such counters (a virtual one?); "
 			"PROTOND_COUNTERS=task_clock,page_faults are the kernel's own");
 	else if (r->code == ENOSYS)
-		snprintf(buf, n, "this kernel has no perf_event_open");
+		snprintf(buf, n, ": this kernel has no perf_event_open");
 	else if (r->code == EINVAL)
 		snprintf(buf, n,
-			"the CPU has them not, or not so many at once; ask for fewer in "
+			": the CPU has them not, or not so many at once; ask for fewer in "
 			"PROTOND_COUNTERS");
 	else
-		snprintf(buf, n, "perf_event_open: error %d", r->code);
+		snprintf(buf, n, ": perf_event_open: error %d", r->code);
 }
 
 static void words_of(const struct rec_counters *r, char buf[NOTE_BYTES])
@@ -77,7 +78,7 @@ static void words_of(const struct rec_counters *r, char buf[NOTE_BYTES])
 	case COUNTERS_REFUSED:
 		names_of(kinds, names, 80);
 		why(r, any_of_kernel(kinds) ? 1 : 2, reason, sizeof(reason));
-		snprintf(buf, NOTE_BYTES, "not counted: %s: %s", names, reason);
+		snprintf(buf, NOTE_BYTES, "not counted: %s%s", names, reason);
 		break;
 	case COUNTERS_LIMIT:
 		snprintf(buf, NOTE_BYTES,

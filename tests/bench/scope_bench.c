@@ -24,7 +24,9 @@
 #define THREADS     2u
 #define THREADS_MAX 64u
 
-enum bench_case { FLOOR, CALLS, RECORDING, NESTED, CPU_OFF, GATE_0, CASES };
+#define FEW         16u   /* of a batch's pairs, where each is many records */
+
+enum bench_case { FLOOR, CALLS, RECORDING, NESTED, COUNTED, CPU_OFF, GATE_0, CASES };
 
 static const struct {
 	const char *name;
@@ -34,6 +36,7 @@ static const struct {
 	[CALLS] = {"two calls of a library that do nothing", 0, 0},
 	[RECORDING] = {"scope, recorded", 0, 1.10},
 	[NESTED] = {"scope in 8 different scopes, recorded", 0, 1.10},
+	[COUNTED] = {"scope, with PROTOND_COUNTERS counted", 0, 0},
 	[CPU_OFF] = {"scope, cpu=off", 5.0, 0},
 	[GATE_0] = {"scope, nothing recorded", 2.5, 0},
 };
@@ -84,9 +87,9 @@ __attribute__((noinline)) static void run_floor(struct bench *b)
 	}
 }
 
-__attribute__((noinline)) static void run_scope(void)
+__attribute__((noinline)) static void run_scope(unsigned n)
 {
-	for (unsigned i = 0; i < BATCH; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		protond_scope_enter(names[0]);
 		protond_scope_exit();
 	}
@@ -120,7 +123,7 @@ static void run_case(struct bench *b, enum bench_case c)
 	else if (c == NESTED)
 		run_nested();
 	else
-		run_scope();
+		run_scope(c == COUNTED ? BATCH / FEW : BATCH);
 }
 
 static int up(const void *a, const void *b)
@@ -142,6 +145,7 @@ static void want_for(enum bench_case c)
 		[CALLS] = WANT_SCOPES | WANT_CPU_TIME,
 		[RECORDING] = WANT_SCOPES | WANT_CPU_TIME,
 		[NESTED] = WANT_SCOPES | WANT_CPU_TIME,
+		[COUNTED] = WANT_SCOPES | WANT_CPU_TIME | WANT_COUNTERS,
 		[CPU_OFF] = WANT_SCOPES,
 		[GATE_0] = 0};
 
@@ -161,7 +165,7 @@ static double measure(struct bench *b, enum bench_case c)
 		const double t0 = cpu_ns();
 
 		run_case(b, c);
-		v[i] = (cpu_ns() - t0) / BATCH;
+		v[i] = (cpu_ns() - t0) / (c == COUNTED ? BATCH / FEW : BATCH);
 		nap(3);
 	}
 	return median(v, BATCHES);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "counter_terms.h"
 #include "guess.h"
 #include "metrics_peak.h"
 #include "metrics_raw.h"
@@ -220,6 +221,21 @@ static bool is_known(const char *request)
 	return known;
 }
 
+/* What the switch counters counts, or is made of that. */
+static bool is_counted(const char *request)
+{
+	const size_t n = strcspn(request, "/ (");
+	const char *metric;
+	uint32_t i;
+
+	for (i = 0; i < COUNTER_MAX; i++) {
+		metric = cpu_counter(i)->metric;
+		if (strcspn(metric, " ") == n && strncmp(metric, request, n) == 0)
+			return true;
+	}
+	return strcmp(request, "ipc") == 0;
+}
+
 /* A known name is missing from this profile; any other may be mistyped. */
 static int unknown_metric(const struct profile *p, const char *request, struct err *e)
 {
@@ -231,6 +247,13 @@ static int unknown_metric(const struct profile *p, const char *request, struct e
 	uint32_t i;
 	char bare[256];
 
+	if (is_counted(request))
+		return err_set(e, -ENOENT,
+			"this profile has no metric '%s': `-s counters` counts it, where the CPU "
+			"or "
+			"the kernel lets it, and a note in `protonview tree` says what they did "
+			"not",
+			request);
 	if (is_time && raw_find(p, "copy_time") != PROFILE_NONE)
 		return err_set(e, -ENOENT,
 			"this profile has copies and no kernels, and so no metric '%s'; ask for "

@@ -280,7 +280,8 @@ def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, 
     cpu_off: scopes cost less and have no CPU time.
     switches: what else is recorded, words parted by commas: "sync" (calls that wait for the GPU),
         "alloc" (memory that the driver gives), "ops" (operators of PyTorch: there when this returns, if
-        torch was imported), "overhead", "queue": see docs/options.md.
+        torch was imported), "counters" (what the CPU counts in scopes), "overhead", "queue": see
+        docs/options.md.
     nvtx_domains: those whose ranges and marks are in it, parted by commas; "default" is the one without
         a name, "-NAME" all but that. None: all.
 
