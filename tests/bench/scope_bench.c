@@ -23,8 +23,7 @@
 #define ROUNDS      31u
 #define THREADS     2u
 #define THREADS_MAX 64u
-
-#define FEW         16u   /* of a batch's pairs, where each is many records */
+#define FEW         16u /* of a batch's pairs, where each is many records */
 
 enum bench_case { FLOOR, CALLS, RECORDING, NESTED, COUNTED, CPU_OFF, GATE_0, CASES };
 
