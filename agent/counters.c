@@ -141,6 +141,7 @@ static int counter_open(uint32_t kind, int group, uint64_t *ret_id)
 		.size = sizeof(a),
 		.config = row->config,
 		.read_format = FORMAT,
+		.disabled = group < 0, /* or those that come to it would not count yet */
 		.exclude_kernel = !row->kernel,
 		.exclude_hv = 1};
 	int fd;
@@ -300,6 +301,8 @@ static void counted_open(struct counted *c, struct lane *l)
 		tell_refused(l, refused, code, lost);
 	}
 	counted_map(c);
+	if (c->n > 0 && ioctl(c->fd[0], PERF_EVENT_IOC_ENABLE, PERF_IOC_FLAG_GROUP) != 0)
+		counted_close(c);
 }
 
 /* --- reading ---------------------------------------------------------------------------------- */

@@ -72,13 +72,13 @@ static void why(const struct rec_counters *r, int most, char *buf, size_t n)
 static void words_of(const struct rec_counters *r, char buf[NOTE_BYTES])
 {
 	const uint32_t kinds = REC_ID(r->hdr);
-	char names[128], reason[160];
+	char names[80], reason[160];
 
 	switch ((enum counters_what)REC_FLAGS(r->hdr)) {
 	case COUNTERS_REFUSED:
-		names_of(kinds, names, 80);
+		names_of(kinds, names, sizeof(names));
 		why(r, any_of_kernel(kinds) ? 1 : 2, reason, sizeof(reason));
-		snprintf(buf, NOTE_BYTES, "not counted: %s%s", names, reason);
+		snprintf(buf, NOTE_BYTES, "not counted: %.79s%.159s", names, reason);
 		break;
 	case COUNTERS_LIMIT:
 		snprintf(buf, NOTE_BYTES,

@@ -22,6 +22,7 @@
 static struct made {
 	uint64_t ino;
 	uint32_t type, kind;
+	bool on; /* of the first one of a thread's: all of them */
 	struct perf_event_mmap_page *page;
 } made[MADE];
 static uint32_t n_made, n_reads;
@@ -58,7 +59,7 @@ static long raw(long n, const long a[6])
 	return r;
 }
 
-static const struct made *made_of(int fd)
+static struct made *made_of(int fd)
 {
 	struct stat st;
 
@@ -68,13 +69,14 @@ static const struct made *made_of(int fd)
 	return NULL;
 }
 
-static long make(const struct perf_event_attr *a)
+static long make(const struct perf_event_attr *a, int group)
 {
 	struct made *m = &made[n_made];
 	struct stat st;
 	int fd;
 
 	ck_assert_uint_eq(a->exclude_hv, 1);
+	ck_assert_uint_eq(a->disabled, group < 0);
 	if (a->type == PERF_TYPE_HARDWARE && refuse[a->config] != 0) {
 		errno = refuse[a->config];
 		return -1;
@@ -92,6 +94,7 @@ static long make(const struct perf_event_attr *a)
 	m->ino = st.st_ino;
 	m->type = a->type;
 	m->kind = (uint32_t)a->config;
+	m->on = a->disabled == 0;
 	n_made++;
 	return fd;
 }
@@ -107,13 +110,13 @@ long syscall(long n, ...)
 		a[i] = va_arg(ap, long);
 	va_end(ap);
 	if (n == SYS_perf_event_open)
-		return make((const struct perf_event_attr *)a[0]);
+		return make((const struct perf_event_attr *)a[0], (int)a[3]);
 	return raw(n, a);
 }
 
 int ioctl(int fd, unsigned long what, ...)
 {
-	const struct made *m = made_of(fd);
+	struct made *m = made_of(fd);
 	uint64_t *id;
 	va_list ap;
 
@@ -126,6 +129,8 @@ int ioctl(int fd, unsigned long what, ...)
 	}
 	if (what == PERF_EVENT_IOC_ID)
 		*id = m->ino;
+	else
+		m->on = what == PERF_EVENT_IOC_ENABLE && (uintptr_t)id == PERF_IOC_FLAG_GROUP;
 	return 0;
 }
 
@@ -145,13 +150,14 @@ static void move_on(void)
 /* Those of one thread were made one after the other. */
 ssize_t read(int fd, void *buf, size_t n)
 {
-	const struct made *first = made_of(fd), *m = first;
+	struct made *first = made_of(fd), *m = first;
 	uint64_t v[3 + 2 * COUNTERS_AT_ONCE] = {0, enabled, running};
 	const long a[6] = {fd, (long)buf, (long)n};
 
 	if (m == NULL)
 		return raw(SYS_read, a);
 	n_reads++;
+	ck_assert(first->on);
 	for (; m < made + n_made && v[0] < COUNTERS_AT_ONCE; m++, v[0]++) {
 		if (v[0] > 0 && m->kind == first->kind) /* the next thread's */
 			break;
@@ -271,6 +277,7 @@ START_TEST(of_the_scope_itself)
 	ck_assert_uint_eq(t_v.n[REC_SCOPE], 4);
 	ck_assert_uint_eq(fds(), 4);
 	ck_assert_int_eq(n_reads == 0, direct);
+	ck_assert(made[0].on && made[1].on);
 	ck_assert_uint_eq(made[0].type, PERF_TYPE_HARDWARE);
 	ck_assert_uint_eq(made[0].kind, PERF_COUNT_HW_INSTRUCTIONS);
 }

@@ -122,7 +122,7 @@ static bool is_permitted(const struct job_option *o, const char *value)
 
 void job_options_check(job_option_wrong_fn *fn, void *arg)
 {
-	char name[64], words[256];
+	char name[64], words[320];
 	const char *value;
 	size_t i;
 

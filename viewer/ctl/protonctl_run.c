@@ -22,6 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "counter_terms.h"
 #include "formats.h"
 #include "human.h"
 #include "json.h"
@@ -127,6 +128,19 @@ static int take_command(struct run *r)
 		r->argv[n++] = r->c->argv[i];
 	}
 	return 0;
+}
+
+/* Of a program that runs already nobody can say it. */
+static int take_counters(const struct run *r)
+{
+	const char *words = ctl_option(r->c, "counters");
+	uint8_t kind[COUNTERS_AT_ONCE];
+
+	if (words == NULL || counters_read(words, kind) != 0)
+		return 0;
+	return err_set(&r->c->err, -EINVAL,
+		"--counters '%.64s': give up to %u of these, with commas: " COUNTER_WORDS, words,
+		COUNTERS_AT_ONCE);
 }
 
 /* What names the run: the program; of `python3 -X dev train.py`, the script; of `python3 -m mod`,
@@ -237,6 +251,8 @@ static void child_environment(
 			(void)setenv(v[i].name, v[i].value, 1);
 	if (backend == NULL || strcmp(backend, "none") != 0)
 		(void)setenv("PROTOND_GPU", "on", 1);
+	if (ctl_option(r->c, "counters") != NULL)
+		(void)setenv("PROTOND_COUNTERS", ctl_option(r->c, "counters"), 1);
 	child_python(r);
 }
 
@@ -696,7 +712,8 @@ static int cmd_run(struct ctl *c)
 
 	r.c = c;
 	job_options_check(say_wrong, &r);
-	if (take_command(&r) < 0 || daemon_ensure(&r.rpc, &started, &c->err) < 0)
+	if (take_command(&r) < 0 || take_counters(&r) < 0 ||
+		daemon_ensure(&r.rpc, &started, &c->err) < 0)
 		return run_fail(&r);
 	snprintf(r.dir, sizeof(r.dir), "%s", rpc_daemon(r.rpc)->dir);
 	ctl_db_words(r.rpc, r.db, sizeof(r.db));
@@ -730,6 +747,7 @@ static const struct option_def run_options[] = {
 	{0,   "force",  NULL,   "overwrite the output file", NULL},
 	{0,   "strict", NULL,   "exit with 125 when the program succeeded and FILE could not be written", NULL},
 	SESSION_OPTIONS,
+	{0,   "counters", "WORDS", "-s counters, of these: " COUNTERS_DEFAULT " (what it counts without), and more (`protonctl help options`)", "task_clock,page_faults"},
 	{0,   "as-proton", NULL, "`import triton.profiler` and `import proton` give protond", NULL},
 	{'q', "quiet",  NULL,   "print no tree at the end, and only what went wrong", NULL},
 	{0, NULL, NULL, NULL, NULL},

@@ -14,8 +14,23 @@
 #include "protonctl_self.h"
 #include "session_terms.h"
 
-static const char *const shared_options[] = {
-	"backend", "context", "data", "hook", "mode", "cpu", "switches"};
+static const char *const shared_options[] = {"backend", "context", "data", "hook", "mode", "cpu"};
+
+/* --counters says it, too. */
+static void put_switches(const struct ctl *c, struct wire_buf *b)
+{
+	const char *words = ctl_option(c, "switches");
+	char both[256];
+
+	if (ctl_option(c, "counters") == NULL) {
+		if (words != NULL)
+			wire_kv_str(b, "switches", words);
+		return;
+	}
+	snprintf(both, sizeof(both), "%s%scounters", words != NULL ? words : "",
+		words != NULL ? "," : "");
+	wire_kv_str(b, "switches", both);
+}
 
 void session_params(const struct ctl *c, struct wire_buf *b)
 {
@@ -27,6 +42,7 @@ void session_params(const struct ctl *c, struct wire_buf *b)
 		if (v != NULL)
 			wire_kv_str(b, shared_options[i], v);
 	}
+	put_switches(c, b);
 	v = ctl_option(c, "nvtx-domains");
 	if (v != NULL)
 		wire_kv_str(b, "nvtx_domains", v);
