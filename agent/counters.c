@@ -366,13 +366,14 @@ static bool take(struct counted *c)
 	if (!counted_read(c, now))
 		return false;
 	for (uint32_t i = 0; i < c->n; i++) {
-		if (!counter_since(&c->last[i], &now[i], &since, &scaled))
-			continue;
-		c->last[i] = now[i];
-		if (c->open == 0)
-			continue;
-		c->self[c->open - 1][i] += since;
-		c->scaled[c->open - 1] |= (uint8_t)((scaled && since != 0) << i);
+		const bool any = counter_since(&c->last[i], &now[i], &since, &scaled);
+
+		if (c->open != 0) {
+			c->self[c->open - 1][i] += any ? since : 0;
+			c->scaled[c->open - 1] |= (uint8_t)(scaled << i);
+		}
+		if (any)
+			c->last[i] = now[i];
 	}
 	return true;
 }

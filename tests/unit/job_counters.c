@@ -359,7 +359,7 @@ START_TEST(shared_with_others)
 	step = running_step = 0;
 	leave();
 	ck_assert_uint_eq(walk()->a, 0);
-	ck_assert_uint_eq(got.scaled, 0);
+	ck_assert_uint_eq(got.scaled, 1);
 	step = 1;
 	running_step = 100;
 	enter(SCOPE_A);
