@@ -448,23 +448,28 @@ START_TEST(closed_by_the_program)
 }
 END_TEST
 
+/* It has none of its parent's, and all that the program put where one was. */
 START_TEST(a_forked_child)
 {
-	int status;
+	int status, own[2], fd = 4095;
 	pid_t pid;
 
 	begin(NULL, false);
 	count(true);
 	scope(SCOPE_A);
 	ck_assert_uint_eq(fds(), 4);
+	while (made_of(fd) == NULL || made_of(fd)->kind != PERF_COUNT_HW_CPU_CYCLES)
+		fd--;
+	ck_assert_int_eq(pipe(own), 0);
+	ck_assert_int_eq(dup2(own[1], fd), fd);
 	pid = fork();
 	if (pid == 0)
-		_exit((int)fds());
+		_exit((int)fds() + (write(fd, "x", 1) == 1 ? 0 : 100));
 	ck_assert_int_eq(waitpid(pid, &status, 0), pid);
 	ck_assert_int_eq(status, 0);
-	ck_assert_uint_eq(fds(), 4);
-	scope(SCOPE_A);
-	ck_assert_uint_eq(walk()->a, 4);
+	ck_assert_uint_eq(fds(), 3);
+	count(false);
+	ck_assert_int_eq(write(fd, "x", 1), 1);
 }
 END_TEST
 
