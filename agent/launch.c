@@ -161,11 +161,40 @@ bool agent_call(const struct rec_call *call)
 	if (!agent_enter(&saved))
 		return false;
 	if (!agent_on_backend)
-		t = core.host->thread();
+		agent_self = t = core.host->thread();
 	r.hdr = REC_HDR(sizeof(r), REC_CALL, 0, REC_FLAGS(call->hdr), agent_where(&op));
 	r.python = scope_python(t != NULL ? t->engine : NULL, op);
 	(void)agent_put(&r, sizeof(r)); /* refused: counted */
 	agent_leave(saved);
+	return true;
+}
+
+/* As agent_launch(): the shorter it is, the fewer lines it takes from the program. */
+__attribute__((hot)) bool agent_called(
+	uint32_t correlation, uint32_t name, uint16_t epoch, uint64_t begin)
+{
+	struct pd_thread *t = agent_self;
+	struct rec_called r = {
+		.begin = begin, .correlation = correlation, .name = name, .epoch = epoch};
+	struct lane *l;
+	uint64_t took;
+
+	if (unlikely(t == NULL || (t->busy | (t->generation ^ HOT->match)) != 0))
+		return false;
+	guard_in(t);
+	l = t->engine;
+	took = agent_tsc() - begin;
+	if (unlikely(HOT->tsc == 0 || (HOT->want & WANT_PYTHON) != 0 || scope_marked(t) ||
+		     l->tail + sizeof(r) > l->limit || took > UINT32_MAX)) {
+		guard_out(t);
+		return false;
+	}
+	r.hdr = REC_HDR(sizeof(r), REC_CALLED, 0, 0, scope_stand(t, l)) | l->lap;
+	r.took = (uint32_t)took;
+	*(struct rec_called *)(void *)(l->data + (l->tail & l->mask)) = r;
+	lane_commit(l, sizeof(r));
+	prefetch_to_write(l->data + ((l->tail + 64) & l->mask));
+	guard_out(t);
 	return true;
 }
 

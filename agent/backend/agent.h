@@ -97,6 +97,9 @@ bool agent_launch(uint32_t flags, uint32_t correlation, uint32_t name, uint16_t 
 bool agent_launch_ended(uint32_t flags, const struct rec_launch *known);
 /* [any] Likewise a CALL record; begin and end are of agent_clock(). */
 bool agent_call(const struct rec_call *r);
+/* [any] Likewise a CALLED record, whose end is now. False: nothing was written, and agent_call() is
+ * to be asked. Not between agent_enter() and agent_leave(). */
+bool agent_called(uint32_t correlation, uint32_t name, uint16_t epoch, uint64_t begin);
 void agent_launch_failed(void); /* [any] takes one back: no activity will answer it */
 /* [any] Launches so far, less those that failed. What the caller's own thread launched is in it. */
 uint64_t agent_launched(void);

@@ -219,17 +219,13 @@ static bool is_of_memory(uint8_t class)
 }
 
 /* Of a session whose switch is off it is nothing. */
-static void on_call(struct drain *d, const uint8_t *record)
+static void call_of(struct drain *d, struct rec_call r, uint8_t class)
 {
 	struct process *p = d->process;
-	struct rec_call r;
 	uint32_t path, i;
-	uint8_t class;
 
-	memcpy(&r, record, sizeof(r));
 	path = table_path(p, REC_ID(r.hdr));
 	r.python = table_path(p, r.python);
-	class = gpu_class_of(REC_CALL, r.kind);
 	r.name = (REC_FLAGS(r.hdr) & CALL_API) != 0 ? table_name(p, r.name) : NAME_NONE;
 	if (path == TABLE_NONE || r.python == TABLE_NONE || r.name == TABLE_NONE ||
 		class == CLASS_CPU || r.end < r.begin ||
@@ -247,6 +243,31 @@ static void on_call(struct drain *d, const uint8_t *record)
 		if ((p->part[i]->switches & SWITCH_API) != 0 && (REC_FLAGS(r.hdr) & CALL_API) != 0)
 			tree_api(p->part[i], &p->lane[d->lane], &r);
 	}
+}
+
+static void on_call(struct drain *d, const uint8_t *record)
+{
+	struct rec_call r;
+
+	memcpy(&r, record, sizeof(r));
+	call_of(d, r, gpu_class_of(REC_CALL, r.kind));
+}
+
+static void on_called(struct drain *d, const uint8_t *record)
+{
+	struct rec_called r;
+
+	memcpy(&r, record, sizeof(r));
+	call_of(d,
+		(struct rec_call){.hdr = REC_HDR(sizeof(r), REC_CALL, 0, CALL_API, REC_ID(r.hdr)),
+			.begin = r.begin,
+			.end = r.begin + r.took,
+			.correlation = r.correlation,
+			.stream = UINT32_MAX,
+			.python = PATH_ROOT,
+			.epoch = r.epoch,
+			.name = r.name},
+		CLASS_API);
 }
 
 #define MEMORY_BYTES_MAX (1ull << 50) /* no block and no pool has more */

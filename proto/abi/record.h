@@ -46,8 +46,9 @@
         X(CALL,      16, 64, call,      true)  /* path: the calling thread's; written at its end */ \
         X(OVERHEAD,   17, 40, overhead,  true)  /* the id in its row of GPU_CLASSES */         \
         X(MEMORY,     18, 72, memory,    true)  /* enum held_kind */                          \
-        X(SAMPLE,     19, 40, sample,    true)  /* path: where the thread stood */           \
-        X(COUNTERS,   20, 24, counters,  false) /* bits: 1 << enum cpu_counter */
+        X(SAMPLE,     19, 40, sample,    true)  /* path: where the thread stood */            \
+        X(COUNTERS,   20, 24, counters,  false) /* bits: 1 << enum cpu_counter */             \
+        X(CALLED,     21, 32, called,    true)  /* as CALL: one of the usual, in short */
 /* clang-format on */
 
 enum record_type {
@@ -197,6 +198,18 @@ struct rec_call {
 	uint8_t pad0[5];
 	uint32_t name; /* CALL_API: the call's; NAME_NONE: unknown */
 	uint32_t pad1;
+};
+
+/* CALL of class API, with CALL_API and a name: it did not fail, has no Python path, and took less than
+ * 2^32 of the clock. */
+struct rec_called {
+	uint64_t hdr;
+	uint64_t begin; /* clock */
+	uint32_t took;  /* in the clock's units */
+	uint32_t correlation;
+	uint32_t name;
+	uint16_t epoch;
+	uint16_t pad0;
 };
 
 /* What the driver or the vendor's profiling library did for itself, on a thread of the program. */

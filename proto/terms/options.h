@@ -23,6 +23,7 @@
         X(cupti_buffers,   lib,   int,   "0",      "", "activity buffers of 1 MiB that the pool begins with, 2 to 256; 0: 16")          \
         X(flush_ms,        lib,   int,   "100",    "", "time between two flushes of finished GPU work, ms")             \
         X(stall_ms,        lib,   int,   "30000",  "", "time without a delivery after which running kernels are asked for, ms") \
+        X(api_all,         lib,   flag,  "0",      "", "1: -s api has calls that only read what the process knows, too (cudaGetDevice, cudaGetLastError, cudaPeekAtLastError, cudaDeviceGetAttribute); they cost more than they do") \
         X(raw_dump,        lib,   text,  "",       "", "for developers: directory that all of CUPTI's data is written to")                \
         X(nvtx_domains,    lib,   text,  "",       "", "NVTX: the domains whose ranges and marks are scopes, with commas; `default` is the one without a name; -NAME: all but that; empty: all") \
         X(counters,        lib,   words, COUNTERS_DEFAULT, COUNTER_WORDS, "what the switch counters counts of a thread, with commas, at most 8 at once") \

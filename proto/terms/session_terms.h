@@ -36,7 +36,7 @@
         X(SYNC,     1, "sync",     "calls that wait for the GPU") \
         X(OVERHEAD, 2, "overhead", "what the driver and CUPTI spend on themselves") \
         X(QUEUE,    4, "queue",    "time in launches, and from there to the GPU") \
-        X(API,      8, "api",      "every call of the CUDA runtime and driver") \
+        X(API,      8, "api",      "every call of the CUDA runtime and driver but those that only read, as cudaGetDevice") \
         X(CPU_SAMPLES, 16, "cpu", "what threads are in, about 100 times a second") \
         X(ALLOC,   32, "alloc",    "memory that the driver gives, and who holds it") \
         X(OPS,     64, "ops",      "operators of PyTorch, as scopes") \

@@ -120,12 +120,53 @@ static int by_size(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-int main(void)
+/* ENTER and EXIT of a call, with what it calls of the driver: 0, nothing. */
+static void call(uint32_t domain, uint32_t cbid, const char *name, uint32_t inside)
+{
+	static uint32_t correlation;
+	struct cupti_callback d = {.site = SITE_ENTER,
+		.function = name,
+		.ret_value = &result,
+		.correlation = ++correlation};
+	struct cupti_callback in = d;
+
+	cupti_on_callback(NULL, domain, cbid, &d);
+	in.symbol = "elementwise_kernel";
+	for (in.site = SITE_ENTER; inside != 0 && in.site <= SITE_EXIT; in.site++)
+		cupti_on_callback(NULL, DOMAIN_DRIVER, inside, &in);
+	d.site = SITE_EXIT;
+	cupti_on_callback(NULL, domain, cbid, &d);
+}
+
+/* With the switch api: launches by the runtime, then calls that launch nothing. For valgrind, which
+ * counts instructions of them (tests/scenario/test_pins.py); nothing is measured here. */
+static int calls_only(uint32_t launches, uint32_t calls)
+{
+	static const struct engine_open o = {.n_lanes = 2, .lane_bytes = 4u << 20};
+
+	t_open(&o, true);
+	ck_assert_int_eq(t_e->want(WANT_ALL | WANT_API), 0);
+	ck_assert_int_eq(cupti_name_init(), 0);
+	atomic_store(&cupti.level, LEVEL_ON);
+	cupti_set_odd(ODD_API, true);
+	t_enter(t_new("step"));
+	for (uint32_t i = 0; i < launches; i++)
+		call(DOMAIN_RUNTIME, 211, "cudaLaunchKernel_v7000", 307);
+	for (uint32_t i = 0; i < calls; i++)
+		call(DOMAIN_RUNTIME, 317, "cudaStreamIsCapturing_v10000", 0);
+	(void)view_walk(&t_v, NULL, NULL);
+	ck_assert_uint_eq(view_dropped(&t_v), 0);
+	return 0;
+}
+
+int main(int argc, char **argv)
 {
 	static const struct engine_open o = {.n_lanes = 2, .lane_bytes = 4u << 20};
 	const uint64_t ns = agent_monotonic_ns(), ticks = __rdtsc();
 	double took[sizeof(cases) / sizeof(cases[0])][ROUNDS], a, b, ns_of_tick;
 
+	if (argc == 4 && strcmp(argv[1], "calls") == 0)
+		return calls_only((uint32_t)atoi(argv[2]), (uint32_t)atoi(argv[3]));
 	t_open(&o, true);
 	ck_assert_int_eq(t_e->want(WANT_ALL), 0);
 	ck_assert_int_eq(cupti_name_init(), 0);

@@ -13,16 +13,20 @@ from torch_room import CTL, DIR, costs, room, sql
 HERE = pathlib.Path(__file__).resolve().parent
 WORK = str(HERE / "sync_work.py")
 ROUNDS, THREADS = 20, 2
+# What only reads (RUNTIME_READ_CBIDS, DRIVER_READ_CBIDS of cupti_abi.h) is in ours when all is asked for.
+READS = {"cudaGetDevice", "cudaGetLastError", "cudaPeekAtLastError", "cudaDeviceGetAttribute", "cuCtxGetCurrent", "cuCtxGetDevice",
+         "cuCtxGetDevice_v2", "cuDeviceGetAttribute", "cuDevicePrimaryCtxGetState", "cuKernelGetAttribute"}
 # What Kineto leaves out of its rows; of the driver it has only calls that launch.
-NOT_THEIRS = {"cudaGetDevice", "cudaSetDevice", "cudaGetLastError", "cudaPeekAtLastError", "cudaDeviceGetAttribute"}
+NOT_THEIRS = READS | {"cudaSetDevice"}
 
 
 def plain(name):
     return re.sub(r"(_ptsz|_ptds)?(_v\d{4,})?$", "", name)
 
 
-def recorded(*options):
+def recorded(*options, **more):
     env = room()
+    env.update(more)
     env["PYTHONPATH"] = str(DIR / "lib/protond/python")
     out = pathlib.Path(env["PROTOND_RUNTIME_DIR"]) / "took.json"
     r = subprocess.run([CTL, "run", "-n", "x", "-k", "none", "-d", "both", *options, "--", sys.executable, WORK, "none", str(out),
@@ -77,7 +81,17 @@ def counts():
     named = sql(env, "select count(*) from nodes where kind = 'call' and name = '[call]'")[0][0]
     check("every call has a name", named == 0, f"{named} nodes without")
     names = [r[0] for r in sql(env, "select distinct name from nodes where kind = 'call'")]
+    check("what only reads is not there", not READS & set(names), str(READS & set(names)))
     check("no name has a version", not [n for n in names if re.search(r"_v\d{4,}$", n)], str(names))
+
+
+def all_of_them():
+    """With what only reads: the other calls as often as without."""
+    few = ours(recorded("-s", "api"), ("thread-", "alloc"))
+    every = ours(recorded("-s", "api", PROTOND_API_ALL="1"), ("thread-", "alloc"))
+    check("what only reads is there when it is asked for", READS & set(every), str(sorted(every)))
+    wrong = {n: (few[n][0], every[n][0]) for n in set(few) | set(every) if n not in READS | {"cudaMalloc"} and few[n][0] != every[n][0]}
+    check("and the others are as many", not wrong, f"(without, with): {wrong}")
 
 
 def errors():
@@ -103,4 +117,4 @@ def cost():
     costs("api", {"w1": 1.10, "w3": 1.10})
 
 
-judge((counts, errors, off, cost), sys.argv[2:])
+judge((counts, all_of_them, errors, off, cost), sys.argv[2:])

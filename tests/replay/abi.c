@@ -38,6 +38,10 @@ RUNTIME_MEMORY_CBIDS(X)
 #undef X
 #define X(name, number) SAME(number, CUPTI_RUNTIME_TRACE_CBID_##name);
 RESULT_ELSE_CBIDS(X)
+RUNTIME_READ_CBIDS(X)
+#undef X
+#define X(name, number) SAME(number, CUPTI_DRIVER_TRACE_CBID_##name);
+DRIVER_READ_CBIDS(X)
 #undef X
 SAME(CUDA_NOT_READY, CUDA_ERROR_NOT_READY);
 AT(0, cuStreamSynchronize_params, hStream);

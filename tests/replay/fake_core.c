@@ -20,6 +20,7 @@ struct stored {
 		struct rec_kernel kernel;
 		struct rec_copy copy;
 		struct rec_call call;
+		struct rec_called called;
 		uint8_t raw[72];
 	} u;
 };
@@ -289,6 +290,21 @@ bool agent_call(const struct rec_call *call)
 	if (me.busy)
 		return false;
 	r.hdr = REC_HDR(sizeof(r), REC_CALL, 0, REC_FLAGS(call->hdr), agent_where(&op));
+	return store(&r, sizeof(r));
+}
+
+bool agent_called(uint32_t correlation, uint32_t name, uint16_t epoch, uint64_t begin)
+{
+	struct rec_called r = {.begin = begin,
+		.took = (uint32_t)(agent_clock() - begin),
+		.correlation = correlation,
+		.name = name,
+		.epoch = epoch};
+	bool op;
+
+	if (me.busy)
+		return false;
+	r.hdr = REC_HDR(sizeof(r), REC_CALLED, 0, 0, agent_where(&op));
 	return store(&r, sizeof(r));
 }
 

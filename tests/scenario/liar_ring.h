@@ -175,6 +175,11 @@ static inline void lie_gpu(struct liar *l)
 			.epoch = (uint16_t)below(3),
 			.kind = (uint8_t)below(GPU_IDS + 1),
 			.name = (uint32_t)(one_in(8) ? odd() : below(NAMES + 1))};
+		struct rec_called s = {
+			.hdr = REC_HDR(sizeof(s), REC_CALLED, 0, below(16), below(PATHS + 1)),
+			.begin = odd_time(),
+			.took = (uint32_t)odd(),
+			.name = (uint32_t)(one_in(8) ? odd() : below(NAMES + 1))};
 		struct rec_kernel k = {
 			.hdr = REC_HDR(sizeof(k), REC_KERNEL + below(3), 0, below(8), below(NAMES)),
 			.start = one_in(4) ? odd() : now,
@@ -192,6 +197,8 @@ static inline void lie_gpu(struct liar *l)
 			(void)put(l, 1, &o, sizeof(o));
 		if (one_in(4))
 			(void)put(l, 1, &c, sizeof(c));
+		if (one_in(4))
+			(void)put(l, 1, &s, sizeof(s));
 	}
 	(void)put_any(l, 2, one_in(2) ? REC_DELIVERED : REC_GPU);
 }

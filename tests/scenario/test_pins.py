@@ -54,3 +54,10 @@ def test_launch(world):
     (got,), _ = counts(world, "cupti_on_callback", None, JOB, "many", PROTOND_CUPTI_PATH=str(STUB), PD_REPLAY_DUMP=str(dump),
                        CUDA_INJECTION64_PATH=str(BUILD / "lib/libprotond.so.0"))
     pinned("launch, ENTER and EXIT", got / 2003, 205)
+
+
+def test_calls(world):
+    """With the switch api, what its callbacks take: of a launch by the runtime four, of another call two."""
+    for what, launches, calls, most in (("launch, with api", 2000, 0, 573), ("another call, with api", 0, 2000, 256)):
+        (got,), _ = counts(world, "cupti_on_callback", None, BUILD / "bench/launch_bench", "calls", launches, calls)
+        pinned(what, got / 2000, most)

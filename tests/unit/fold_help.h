@@ -331,6 +331,16 @@ HELP void put_api(struct kit_lane *l, uint32_t path, uint64_t begin, uint64_t en
 	lane_put(l, REC_CALL, flags, path, &r, sizeof(r));
 }
 
+/* The short one. */
+HELP void put_called(
+	struct kit_lane *l, uint32_t path, uint64_t begin, uint32_t took, uint32_t name)
+{
+	struct rec_called r = {
+		.begin = begin, .took = took, .correlation = 9, .name = name, .epoch = 1};
+
+	lane_put(l, REC_CALLED, 0, path, &r, sizeof(r));
+}
+
 /* start and length: CLOCK_MONOTONIC ns, told as CLOCK_REALTIME. */
 HELP void put_kernel(struct kit_lane *l, uint32_t name, uint64_t start, uint64_t ns, uint32_t corr,
 	uint8_t flags)

@@ -63,6 +63,9 @@ enum bad {
 	CALL_KIND,
 	CALL_NAME,
 	CALL_UNNAMED,
+	CALLED_NAME,
+	CALLED_PATH,
+	CALLED_ENDS_FIRST,
 	CALL_ENDS_FIRST,
 	TIMED_LAUNCH,
 	SHORT_END,
@@ -126,6 +129,9 @@ static const struct bad_case {
 	{"call: no such kind", CALL_KIND, false, 1, 0},
 	{"call: no such name", CALL_NAME, false, 1, 0},
 	{"call: of the switch api alone, without its flag", CALL_UNNAMED, false, 1, 0},
+	{"call in short: no such name", CALLED_NAME, false, 1, 0},
+	{"call in short: no such path", CALLED_PATH, false, 1, 0},
+	{"call in short: ends beyond all time", CALLED_ENDS_FIRST, false, 1, 0},
 	{"call: ends before it begins", CALL_ENDS_FIRST, false, 1, 0},
 	{"launch: a time is no name", TIMED_LAUNCH, false, 0, 0},
 	{"launch: says that it ends, and is too short to", SHORT_END, false, 0, 0},
@@ -193,6 +199,15 @@ static void put_bad(enum bad bad)
 		return;
 	case CALL_NAME:
 		put_api(&lane, 2, 30, 40, 1u << 20, 8, CALL_API);
+		return;
+	case CALLED_NAME:
+		put_called(&lane, 2, 30, 10, 1u << 20);
+		return;
+	case CALLED_PATH:
+		put_called(&lane, 4, 30, 10, 2);
+		return;
+	case CALLED_ENDS_FIRST:
+		put_called(&lane, 2, UINT64_MAX - 5, 10, 2);
 		return;
 	case CALL_UNNAMED:
 		put_api(&lane, 2, 30, 40, 0, 8, 0);

@@ -396,7 +396,7 @@ START_TEST(every_call)
 	start(3, 10 * SECOND);
 	ck_assert_uint_eq(fold_want(f, job.ring) & WANT_SWITCHES, WANT_API | WANT_SYNC);
 	put_api(&lane, P_AB, 5 * SECOND, 6 * SECOND, N_KERN, 8, CALL_API); /* before */
-	put_api(&lane, P_AB, 9 * SECOND, 12 * SECOND, N_KERN, 8, CALL_API);
+	put_called(&lane, P_AB, 9 * SECOND, (uint32_t)(3 * SECOND), N_KERN);
 	put_api(&lane, P_AB, 13 * SECOND, 16 * SECOND, N_KERN, 8, CALL_API | CALL_FAILED);
 	put_api(&lane, P_AB, 16 * SECOND, 17 * SECOND, N_KERN, 0, CALL_API);
 	put_api(&lane, P_AB, 16 * SECOND, 17 * SECOND, NAME_NONE, 8, CALL_API);

@@ -185,6 +185,62 @@ START_TEST(clock_that_was_read_before)
 }
 END_TEST
 
+static struct {
+	uint32_t n;
+	char where[48];
+	struct rec_called r;
+} called;
+
+static void called_fn(void *unused, const struct view *v, uint32_t lane, const uint64_t *rec)
+{
+	(void)unused;
+	(void)lane;
+	if (REC_TYPE(*rec) != REC_CALLED)
+		return;
+	called.n++;
+	memcpy(&called.r, rec, sizeof(called.r));
+	(void)snprintf(called.where, 48, "%s", view_where(v, REC_ID(*rec)));
+}
+
+/* Only a thread in the usual state has them; any other is told to take the long way. */
+START_TEST(calls_in_short)
+{
+	const struct rec_call long_one = {.begin = 1, .end = 2};
+	struct pd_thread *t;
+	uint64_t begin;
+
+	ready(NULL);
+	t = t_thread();
+	ck_assert(!agent_called(1, 5, 3, agent_clock()));
+	ck_assert(agent_call(&long_one)); /* the thread's first event */
+	t_enter(A);
+	begin = agent_clock();
+	ck_assert(agent_called(1, 5, 3, begin));
+	(void)view_walk(&t_v, called_fn, NULL);
+	ck_assert_uint_eq(called.n, 1);
+	ck_assert_str_eq(called.where, "a");
+	ck_assert_uint_eq(called.r.begin, begin);
+	ck_assert_uint_le(begin + called.r.took, agent_clock());
+	ck_assert(called.r.correlation == 1 && called.r.name == 5 && called.r.epoch == 3);
+	ck_assert(!agent_called(2, 5, 3, begin - UINT32_MAX - 1ull)); /* too long */
+	t->op = OP, t_e->state_changed(t);
+	ck_assert(!agent_called(2, 5, 3, begin));
+	t->op = 0, t_e->state_changed(t);
+	ck_assert(agent_called(2, 5, 3, begin));
+	ck_assert_int_eq(t_e->want(WANT_ALL | WANT_PYTHON), 0);
+	ck_assert(agent_call(&long_one));
+	ck_assert(!agent_called(3, 5, 3, begin));
+	ck_assert_int_eq(t_e->want(WANT_ALL), 0);
+	ck_assert(agent_call(&long_one));
+	for (uint32_t i = 0; i < 1u << 20 && agent_called(3, 5, 3, begin); i++)
+		; /* until the lane is full */
+	ck_assert(!agent_called(3, 5, 3, begin));
+	(void)view_walk(&t_v, called_fn, NULL);
+	ck_assert_uint_gt(called.n, 100);
+	ck_assert_uint_eq(view_dropped(&t_v), 0);
+}
+END_TEST
+
 START_TEST(stack_of_the_language)
 {
 	ready(NULL);
@@ -399,6 +455,7 @@ static void written(TCase *c)
 	tcase_add_test(c, without_the_tsc);
 	tcase_add_test(c, clock_that_was_read_before);
 	tcase_add_test(c, stack_of_the_language);
+	tcase_add_test(c, calls_in_short);
 	tcase_add_test(c, on_the_backends_thread);
 	tcase_add_test(c, thread_that_has_ended);
 }

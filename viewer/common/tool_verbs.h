@@ -30,7 +30,7 @@
 	X(launches, 1, 1, "SOURCE", "kernels by how they are launched: grid, block, registers, shared memory, the occupancy that allows, waves of blocks and the tail of the last one, small kernels") \
 	X(streams,  1, 1, "SOURCE", "each stream of each GPU (of a session with a timeline): how long it worked, how much of that beside others, its gaps, its efficiency") \
 	X(roofline, 1, 1, "SOURCE", "what was given flops or bytes, against the peaks of its GPU: what bounds it, how much of the roof it reaches, and MFU") \
-	X(apis,     1, 1, "SOURCE", "every call of the CUDA runtime and driver (recorded with -s api): how often, how long, how many failed; by scope or thread with --by") \
+	X(apis,     1, 1, "SOURCE", "calls of the CUDA runtime and driver (recorded with -s api): how often, how long, how many failed; by scope or thread with --by") \
 	X(diff,     2, 2, "BEFORE AFTER", "what changed from one to the other; --gate fails on a regression") \
 	X(web,      0, 64, "[SOURCE...]", "look at them in a browser: a page of this machine's own, for this user; without any, at what the database holds; docs/web.md") \
 	X(report,   1, 1, "SOURCE -o FILE", "the same page as one file of HTML with what there is to see inside: to be mailed, and opened anywhere; with -f txt or json, which need no FILE, a summary, what took the most, the bottlenecks, and what to do in which part of a step") \

@@ -232,6 +232,14 @@ enum cuda_result {
 #define RESULT_ELSE_CBIDS(X)                                                                        \
 	X(cudaCreateChannelDesc_v3020, 7) X(cudaGetLastError_v3020, 10)                             \
 	X(cudaPeekAtLastError_v3020, 11) X(cudaGetErrorString_v3020, 12)
+/* Calls that only read what the process knows, and what the runtime's of them call of the driver: so
+ * many and so short that to know them costs more than they do. X(name, number). */
+#define RUNTIME_READ_CBIDS(X)                                                                       \
+	X(cudaGetLastError_v3020, 10) X(cudaPeekAtLastError_v3020, 11) X(cudaGetDevice_v3020, 17)   \
+	X(cudaDeviceGetAttribute_v5000, 200)
+#define DRIVER_READ_CBIDS(X)                                                                        \
+	X(cuDeviceGetAttribute, 9) X(cuCtxGetDevice, 16) X(cuCtxGetCurrent, 304)                    \
+	X(cuDevicePrimaryCtxGetState, 392) X(cuKernelGetAttribute, 686) X(cuCtxGetDevice_v2, 795)
 /* clang-format on */
 #define CBID_MAX     1024u
 #define LINEAR_COUNT 16u /* offset */

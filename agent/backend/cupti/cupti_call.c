@@ -44,6 +44,14 @@ static const bool tells_else[RUNTIME_MAX] = {
 	RESULT_ELSE_CBIDS(X)
 #undef X
 };
+static const bool reads_runtime[CBID_MAX] = {
+#define X(name, number) [number] = true,
+	RUNTIME_READ_CBIDS(X)
+};
+static const bool reads_driver[CBID_MAX] = {
+	DRIVER_READ_CBIDS(X)
+#undef X
+};
 /* clang-format on */
 
 /* The outermost call that the thread is in; and inside of it, where it is a call of the switch api
@@ -230,6 +238,37 @@ void cupti_call(uint32_t domain, uint32_t cbid, const struct cupti_callback *d)
 	to->begin = agent_clock();
 }
 
+__attribute__((hot)) bool cupti_call_usual(
+	uint32_t domain, uint32_t cbid, const struct cupti_callback *d)
+{
+	struct open_call *const o = &outermost;
+	const bool in = is_in(o, d);
+	uint32_t name;
+	int32_t result = CUDA_OK;
+
+	if (domain == DOMAIN_DRIVER && in && o->callback != (DOMAIN_DRIVER << 16 | cbid))
+		return driver[cbid].class == 0; /* a part of it */
+	if (d->site == SITE_ENTER) {
+		inner.begin = 0;
+		o->correlation = d->correlation;
+		o->callback = domain << 16 | cbid;
+		o->begin = agent_clock();
+		return true;
+	}
+	if (!in || o->callback != (domain << 16 | cbid) || wait_of(domain, cbid)->class != 0)
+		return false;
+	name = atomic_load_explicit(name_at(domain, cbid), memory_order_relaxed);
+	if (d->ret_value != NULL)
+		memcpy(&result, d->ret_value, sizeof(result));
+	if (name == NAME_NONE || result != CUDA_OK ||
+		!agent_called(d->correlation, name,
+			(uint16_t)atomic_load_explicit(&cupti.epoch, memory_order_relaxed),
+			o->begin))
+		return false;
+	o->begin = 0;
+	return true;
+}
+
 uint32_t cupti_copy_took(uint32_t cbid, uint64_t begin, uint32_t *ret_name)
 {
 	const uint64_t took = (agent_clock() - begin) / LAUNCH_UNIT;
@@ -240,12 +279,15 @@ uint32_t cupti_copy_took(uint32_t cbid, uint64_t begin, uint32_t *ret_name)
 
 void cupti_call_enable(void)
 {
+	const char *all = agent_env("PROTOND_API_ALL");
+	const bool reads = all != NULL && strcmp(all, "1") == 0;
 	uint32_t cbid;
 
 	for (cbid = 0; cbid < CBID_MAX; cbid++)
-		if (is_wanted(&driver[cbid])) /* refused: this library has no such call */
+		if (is_wanted(&driver[cbid]) && (reads || !reads_driver[cbid]))
+			/* refused: this library has no such call */
 			(void)cupti.api.enable_callback(1, cupti.subscriber, DOMAIN_DRIVER, cbid);
 	for (cbid = 0; cbid < CBID_MAX; cbid++)
-		if (is_wanted(wait_of(DOMAIN_RUNTIME, cbid)))
+		if (is_wanted(wait_of(DOMAIN_RUNTIME, cbid)) && (reads || !reads_runtime[cbid]))
 			(void)cupti.api.enable_callback(1, cupti.subscriber, DOMAIN_RUNTIME, cbid);
 }

@@ -386,12 +386,28 @@ __attribute__((cold, noinline)) static void on_other(
 	}
 }
 
-/* Launches are recorded, and that is all. */
-static bool usual(void)
+/* Launches are recorded, and that is all; or all but that is in `odd`. */
+static inline bool usual(uint8_t odd)
 {
 	return atomic_load_explicit(&cupti.level, memory_order_relaxed) == LEVEL_ON &&
 	       atomic_load_explicit(&cupti.finalizing, memory_order_relaxed) == FINALIZE_NO &&
-	       atomic_load_explicit(&cupti.odd, memory_order_relaxed) == 0;
+	       atomic_load_explicit(&cupti.odd, memory_order_relaxed) == odd;
+}
+
+/* A call while every one is recorded. */
+__attribute__((hot, noinline)) static void on_usual_call(
+	uint32_t domain, uint32_t cbid, const struct cupti_callback *d)
+{
+	const uint8_t flags = domain == DOMAIN_DRIVER ? api[cbid] : 0;
+
+	if ((flags & (API_BEGIN | API_END)) != 0 || !cupti_call_usual(domain, cbid, d))
+		on_other(domain, cbid, d);
+	else if (flags != 0 && d->site == SITE_ENTER)
+		launch_enter(cbid, d);
+	else if (flags != 0 && call == INSIDE_PUT && returned(d) == CUDA_OK)
+		call = INSIDE_NO;
+	else if (flags != 0)
+		launch_exit(cbid, d);
 }
 
 /* Launches here, all else and all that is out of the ordinary in on_other(): see agent_launch(). */
@@ -401,7 +417,7 @@ __attribute__((hot)) void cupti_on_callback(
 	const struct cupti_callback *d = data;
 
 	(void)user;
-	if (domain == DOMAIN_DRIVER && cbid < CBID_MAX && d != NULL && usual() &&
+	if (domain == DOMAIN_DRIVER && cbid < CBID_MAX && d != NULL && usual(0) &&
 		(api[cbid] & API_LAUNCH) != 0) {
 		if (d->site == SITE_ENTER) {
 			launch_enter(cbid, d);
@@ -411,6 +427,10 @@ __attribute__((hot)) void cupti_on_callback(
 			call = INSIDE_NO;
 			return;
 		}
+	} else if ((domain == DOMAIN_DRIVER || domain == DOMAIN_RUNTIME) && cbid < CBID_MAX &&
+		   d != NULL && usual(ODD_API)) {
+		on_usual_call(domain, cbid, d);
+		return;
 	}
 	on_other(domain, cbid, data);
 }
