@@ -373,6 +373,42 @@ START_TEST(self_of_gpu_work)
 }
 END_TEST
 
+/* What waited, by how long was looked. */
+START_TEST(depth_of_the_queue)
+{
+	sqlite3 *db = help_db(":memory:");
+	struct profile *p;
+	struct view *v, *ns;
+	struct err e;
+	uint32_t i, n = 0;
+
+	help_train(db);
+	help_exec(db, "UPDATE cell SET class = 29 WHERE class = 1"); /* launch_delay */
+	ck_assert_int_eq(profile_load(db, 7, NULL, &p, &e), 0);
+	p->head.duration_ns = 4000;
+	v = derive(p, "queue_depth");
+	ns = derive(p, "launch_delay/ns");
+	ck_assert_str_eq(v->col[0].name, "queue_depth (inc)");
+	for (i = 0; i < p->n_nodes; i++) {
+		ck_assert_int_eq(isnan(v->col[0].v[i]), isnan(ns->col[0].v[i]));
+		if (isnan(v->col[0].v[i]))
+			continue;
+		ck_assert_double_eq(v->col[0].v[i], ns->col[0].v[i] / 4000);
+		n += v->col[0].v[i] > 0 ? 1u : 0u;
+	}
+	ck_assert_uint_gt(n, 1);
+	view_free(v);
+	view_free(ns);
+	p->head.duration_ns = 0;
+	ck_assert_int_eq(view_new(p, &v), 0);
+	ck_assert_int_eq(view_derive(v, "queue_depth", &e), -ENOENT);
+	ck_assert_ptr_nonnull(strstr(e.text, "does not say"));
+	view_free(v);
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
 #define TESTS(X)                               \
 	X(golden_numbers)                      \
 	X(peak_figures)                        \
@@ -380,5 +416,6 @@ END_TEST
 	X(requests_that_fail)                  \
 	X(a_list_goes_on_where_one_is_missing) \
 	X(elements_of_a_list)                  \
-	X(launch_metadata_is_left_out) X(defaults_and_totals) X(time_of_scopes) X(self_of_gpu_work)
+	X(launch_metadata_is_left_out)         \
+	X(defaults_and_totals) X(time_of_scopes) X(self_of_gpu_work) X(depth_of_the_queue)
 HELP_SUITE("view_metrics", TESTS)

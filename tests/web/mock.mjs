@@ -270,7 +270,8 @@ function meta(id) {
 	const busy = tree > 1 ? t1 * 0.71 : 0;
 	return { session: { name, id, state: id === "live" ? "active" : "finalized", command: `python3 train.py --name ${name}`, source: "job", created_ns: 1795633967184671773, duration_ns: t1,
 		devices: tree > 0 ? [{ type: "CUDA", id: "0", name: "NVIDIA H200", busy_ns: busy }] : [], launches: tree * 24, unmatched: 0,
-		drops: id === "hostile" ? [{ cause: "lane_full", count: 3, exact: true, words: HOSTILE[1] }] : [], notes: id === "hostile" ? [HOSTILE[0]] : [], overhead: 0.0062 },
+		drops: id === "hostile" ? [{ cause: "lane_full", count: 3, exact: true, words: HOSTILE[1] }] : [], notes: id === "hostile" ? [HOSTILE[0]] : [], overhead: 0.0062,
+		...(id === "1" ? { overhead_in_calls: { driver_ns: 3.1e6, cupti_ns: 1.2e6, other_ns: 0 } } : {}) },
 	ref: id, live: id === "live", steps, has, processes: [{ pid: 4711, rank: ranks > 1 ? 0 : null, host: "node7", end: "exited" }],
 	lacks: Object.entries(has).filter(([, v]) => !v).map(([what]) => ({ what, words: "", switch: what === "timeline" ? "protonctl run -d trace -- CMD" : "protonctl run -k torch -d trace -- CMD" })),
 	warnings: [], summary: busy > 0 ? { devices: [{ device: 0, busy_ns: busy, idle_ns: t1 * 0.29 }], compute_ns: t1 * 0.55, copy_ns: t1 * 0.04, comm_ns: t1 * 0.12,

@@ -16,13 +16,13 @@
 
 #define METADATA "__proton_launch_metadata"
 
-enum how { HOW_TIME, HOW_AVERAGE, HOW_RATE };
+enum how { HOW_TIME, HOW_AVERAGE, HOW_RATE, HOW_DEPTH };
 
 struct derived {
 	const char *name;
 	enum how how;
 	const char *source; /* raw metric, without its unit */
-	double scale;       /* TIME, AVERAGE: ns in one; RATE: of one unit a second */
+	double scale; /* TIME, AVERAGE: ns in one; RATE: of one unit a second; DEPTH: unused */
 	const char *unit;
 };
 
@@ -45,6 +45,7 @@ static const struct derived derived[] = {
 	TIMES("launch_time", HOW_TIME, "launch_time"),
 	TIMES("avg_launch_time", HOW_AVERAGE, "launch_time"),
 	TIMES("launch_delay", HOW_TIME, "launch_delay"),
+	{"queue_depth", HOW_DEPTH, "launch_delay", 1, ""},
 	TIMES("sample_time", HOW_TIME, "sample_time"),
 	TIMES("off_cpu_time", HOW_TIME, "off_cpu_time"),
 	TIMES("run_queue_time", HOW_TIME, "run_queue_time"),
@@ -356,7 +357,7 @@ static int add_share(struct view *v, const char *request, const char *slash, str
 /* What a derived metric is divided by; NULL: nothing. */
 static const char *divisor(const struct view *v, const struct derived *d)
 {
-	if (d->how == HOW_TIME)
+	if (d->how == HOW_TIME || d->how == HOW_DEPTH)
 		return NULL;
 	if (d->how == HOW_RATE)
 		return "time";
@@ -379,9 +380,17 @@ static int add_derived(struct view *v, const struct derived *d, struct err *e)
 {
 	const char *by_name = divisor(v, d);
 	struct raw raw, by = {.v = NULL};
+	const double recorded = (double)v->p->head.duration_ns;
+	/* Little's law: how many wait is how long they waited, by how long one looked. */
+	const double scale = d->how == HOW_DEPTH ? recorded : d->scale;
 	struct column *c;
 	uint32_t i;
-	int r = get_raw(v, d->source, d->name, &raw, e);
+	int r = d->how == HOW_DEPTH && !(recorded > 0)
+			? err_set(e, -ENOENT,
+				  "metric '%s' needs the time that was recorded, which this "
+				  "profile does not say",
+				  d->name)
+			: get_raw(v, d->source, d->name, &raw, e);
 
 	if (r < 0)
 		return r;
@@ -396,7 +405,7 @@ static int add_derived(struct view *v, const struct derived *d, struct err *e)
 	for (i = 0; i < v->p->n_nodes; i++) {
 		if (by.v != NULL)
 			raw.v[i] /= d->how == HOW_RATE ? by.v[i] / 1e9 : by.v[i];
-		raw.v[i] /= d->scale;
+		raw.v[i] /= scale;
 	}
 	free(by.v);
 	/* Proton names all of these (inc), cpu_time too, which does not add up to its parents. */

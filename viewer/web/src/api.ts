@@ -45,6 +45,7 @@ export interface Meta extends Answer {
 		drops?: { cause: string; count: number; exact?: boolean; words?: string }[];
 		notes?: string[];
 		overhead?: Num;
+		overhead_in_calls?: { driver_ns?: Num; cupti_ns?: Num; other_ns?: Num };
 		gpu_why?: string | null;
 	};
 	ref: string;

@@ -153,6 +153,7 @@ export function Summary() {
 	const drops = s.drops ?? [];
 	const lost = drops.reduce((n, d) => n + d.count, 0);
 	const steps = meta.steps ?? 0;
+	const inCalls = s.overhead_in_calls;
 	const notes = [...(s.notes ?? []), ...(meta.warnings ?? []), ...(s.source === "replay" ? ["This is a recording that was played back: no time here was measured on this machine."] : []), ...(s.gpu_why ? [s.gpu_why] : [])];
 	const hosts = [...new Set(meta.processes.map((p) => p.host).filter(Boolean))] as string[];
 	return (
@@ -164,7 +165,9 @@ export function Summary() {
 				<Card head="Launches" value={s.launches === undefined || s.launches === null ? "–" : group(s.launches)} note={s.unmatched ? `${group(s.unmatched)} without their kernel` : `${meta.processes.length} ${meta.processes.length === 1 ? "process" : "processes"}`} />
 				<Card head="Steps" value={steps > 0 ? group(steps) : "–"} note={steps === 0 ? "none named" : [has.steps_per_s ? `${has.steps_per_s.toFixed(has.steps_per_s < 10 ? 2 : 1)} a second` : "", has.step_p50_ns ? `median ${time(has.step_p50_ns)}` : ""].filter(Boolean).join(", ") || (wall > 0 ? `${(steps / (wall / 1e9)).toFixed(1)} a second` : "")} />
 				<Card head="Lost" value={group(lost)} note={lost ? "events" : "nothing"} bad={lost > 0} />
-				<Card head="Overhead" value={s.overhead === undefined || s.overhead === null ? "–" : percent(s.overhead, 1)} note="of a core" />
+				<Card head="Overhead" value={s.overhead === undefined || s.overhead === null ? "–" : percent(s.overhead, 1)} note="of a core: agents and daemon" />
+				{inCalls && <Card head="Overhead in calls" value={time((inCalls.driver_ns ?? 0) + (inCalls.cupti_ns ?? 0) + (inCalls.other_ns ?? 0))}
+					note={`driver ${time(inCalls.driver_ns ?? 0)}, recording ${time(inCalls.cupti_ns ?? 0)}${inCalls.other_ns ? `, not known ${time(inCalls.other_ns)}` : ""}`} />}
 			</dl>
 			{(devices.length > 0 || parts.length > 0) && (
 				<section>
