@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT. named.c: threads that the program gave a name, also before they have
- * a lane, and by others. So many are kept at a time; further ones have the system's name. */
+ * a lane, and by others. So many are kept at a time; further ones have the system's name.
+ *
+ * GPUs and streams likewise: the agent's thread tells each recording of them. A stream's handle is
+ * looked up when it is named, for later it may be gone. */
 #include "named.h"
 
 #include <errno.h>
@@ -10,13 +13,22 @@
 #include "guard.h"
 #include "intern.h"
 #include "lane.h"
+#include "registry.h"
+#include "sync.h"
 
-#define NAMED 64u
+#define NAMED   64u
+#define OBJECTS 64u
 
 static struct {
 	_Atomic uint32_t tid; /* 0: free */
 	_Atomic uint32_t name;
 } named[NAMED];
+
+static struct object {
+	uint32_t ordinal, stream, name; /* name: process-local */
+	uint32_t told;                  /* the recording that knows it; 0: none */
+} objects[OBJECTS];
+static _Atomic uint32_t n_objects; /* both are written under the lock of the tables */
 
 const char *named_thread(uint32_t tid, uint32_t *ret_bytes)
 {
@@ -73,4 +85,63 @@ void agent_thread_named(struct pd_thread *t, uint32_t tid, uint32_t name)
 	(void)lane_put(l, &r, sizeof(r));
 	guard_out(t);
 	errno = e;
+}
+
+/* False: there is no room. */
+static bool keep_object(uint32_t ordinal, uint32_t stream, uint32_t name)
+{
+	uint32_t n, i;
+	sigset_t mask;
+
+	agent_lock_tables(&mask);
+	n = atomic_load_explicit(&n_objects, memory_order_relaxed);
+	for (i = 0; i < n && (objects[i].ordinal != ordinal || objects[i].stream != stream); i++)
+		;
+	if (i < OBJECTS)
+		objects[i] = (struct object){ordinal, stream, name, 0};
+	if (i == n && i < OBJECTS)
+		atomic_store_explicit(&n_objects, n + 1, memory_order_relaxed);
+	agent_unlock_tables(&mask);
+	return i < OBJECTS;
+}
+
+void agent_gpu_named(struct pd_thread *t, uint32_t ordinal, uint32_t stream, uint32_t name)
+{
+	const int e = errno;
+
+	if (name != 0 && !keep_object(ordinal, stream, name))
+		agent_lost(t, LOST_NVTX, 1);
+	errno = e;
+}
+
+void agent_stream_named(struct pd_thread *t, void *handle, uint32_t name)
+{
+	const struct backend *b = registry_gpu();
+	uint32_t ordinal, stream;
+
+	if (b != NULL && b->stream != NULL && b->stream(handle, &ordinal, &stream))
+		agent_gpu_named(t, ordinal, stream, name);
+	else
+		agent_lost(t, LOST_NVTX, 1);
+}
+
+void named_tell(void)
+{
+	const uint32_t n = atomic_load_explicit(&n_objects, memory_order_relaxed);
+	struct rec_named r;
+	sigset_t mask;
+	bool tell;
+
+	for (uint32_t i = 0; i < n; i++) {
+		agent_lock_tables(&mask);
+		tell = objects[i].told != HOT->generation;
+		objects[i].told = HOT->generation;
+		r = (struct rec_named){.ordinal = objects[i].ordinal, .stream = objects[i].stream};
+		r.hdr = objects[i].name;
+		agent_unlock_tables(&mask);
+		if (!tell)
+			continue;
+		r.hdr = REC_HDR(sizeof(r), REC_NAMED, 0, 0, table_name_of((uint32_t)r.hdr));
+		(void)agent_put_wait(&r, sizeof(r));
+	}
 }

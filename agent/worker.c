@@ -21,6 +21,7 @@
 #include "agent.h"
 #include "clock.h"
 #include "lane.h"
+#include "named.h"
 #include "proxy.h"
 #include "ring_file.h"
 #include "sampler.h"
@@ -170,6 +171,8 @@ static void work(void)
 		ring_budget();
 		lane_retry();
 	}
+	if (HOT->generation != 0)
+		named_tell();
 	if (agent_monotonic_ns() - state.trimmed_at >= (CLOCK_MS - 1) * NS_PER_MS) {
 		state.trims = lane_trim();
 		state.trimmed_at = agent_monotonic_ns();
@@ -313,8 +316,10 @@ void worker_exit(void)
 	if (worker_in(EXIT_MS / 2)) {
 		if (core.backend != NULL && (gpu_is(GPU_ON) || gpu_is(GPU_ARMED)))
 			(*core.backend->exit)((uint32_t)left_ms(until));
-		if (HOT->generation != 0)
+		if (HOT->generation != 0) {
+			named_tell();
 			worker_clock();
+		}
 		worker_out();
 	}
 	generation_set(0);

@@ -58,6 +58,9 @@ bool agent_metrics_on(void); /* [any] Somebody wants metrics. */
 void agent_lost(struct pd_thread *t, uint32_t cause, uint64_t n);
 /* [any] A thread's name from now on, the caller's or another's: a process-local name. */
 void agent_thread_named(struct pd_thread *t, uint32_t tid, uint32_t name);
+/* [any] Likewise a GPU's name (stream: NAMED_GPU), or that of one of its streams. */
+void agent_gpu_named(struct pd_thread *t, uint32_t ordinal, uint32_t stream, uint32_t name);
+void agent_stream_named(struct pd_thread *t, void *handle, uint32_t name); /* of the present GPU */
 void agent_span(struct pd_thread *t, uint64_t context, uint64_t begin);
 uint64_t agent_span_begin(void);
 
@@ -178,6 +181,9 @@ struct backend {
 	void (*forked)(void); /* in the child: forget everything, touch nothing */
 	/* Subscriptions so far, as in LAUNCH.epoch. NULL: the engine counts successful starts. */
 	uint32_t (*epoch)(void);
+	/* [any] Of a stream of the calling thread's GPU, which is there: as records number both. NULL:
+	 * it does not know. */
+	bool (*stream)(void *handle, uint32_t *ret_ordinal, uint32_t *ret_stream);
 	/* [agent] Only what the vendor's library has handed over by itself, after agent_ring().
 	 * Returns records written. NULL: such records wait for the next flush. */
 	uint64_t (*drain)(void);

@@ -13,6 +13,7 @@
 #include "cells.h"
 #include "chunks.h"
 #include "durations.h"
+#include "gpu_names.h"
 #include "life.h"
 #include "loss.h"
 #include "node.h"
@@ -90,6 +91,7 @@ static bool put_process(struct batch *b, const struct process *p)
 		if (device == NULL)
 			return false;
 		device_row(device, &p->device[i]);
+		gpu_names_fill(p, device);
 		device->process = p->row.id;
 		device->device = i;
 	}

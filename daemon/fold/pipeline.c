@@ -8,6 +8,7 @@
 #include "allocs.h"
 #include "correlate.h"
 #include "counted.h"
+#include "gpu_names.h"
 #include "ids.h"
 #include "journal.h"
 #include "loss.h"
@@ -433,6 +434,20 @@ static void on_thread(struct drain *d, const uint8_t *record)
 	d->process->lane[d->lane].name = REC_ID(r.hdr);
 	if (d->process->n_now != 0 && !d->process->lane[d->lane].sums)
 		process_now_moved(d->process, d->lane, r.tid);
+}
+
+static void on_named(struct drain *d, const uint8_t *record)
+{
+	struct process *p = d->process;
+	struct rec_named r;
+	uint32_t name, bytes;
+
+	memcpy(&r, record, sizeof(r));
+	name = table_name(p, REC_ID(r.hdr));
+	if (name == TABLE_NONE || name == NAME_NONE)
+		loss_bad(p, 1);
+	else
+		gpu_names_put(p, r.ordinal, r.stream, name_text(p, name, &bytes));
 }
 
 static void on_clock(struct drain *d, const uint8_t *record)

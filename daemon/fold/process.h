@@ -116,6 +116,8 @@ struct process {
 	uint32_t told_paths, told_names; /* that its tables had: the surplus is (other) */
 	uint64_t name_bytes;
 	bool devices_dirty;
+	struct gpu_names **gpu_names; /* [RING_DEVICES_MAX] of the arena; NULL: none */
+	uint32_t n_gpu_names;
 	bool bare; /* until fold_replayed(): its ring's paths have not come again; not kept */
 
 	struct node *node;

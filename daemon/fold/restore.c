@@ -8,6 +8,7 @@
 #include "allocs.h"
 #include "arena.h"
 #include "durations.h"
+#include "gpu_names.h"
 #include "life.h"
 #include "loss.h"
 #include "member.h"
@@ -457,6 +458,11 @@ static void restore_rings(struct restore *r)
 		if (p != NULL && b->lane.row[i].lane < p->row.n_lanes &&
 			process_lanes(p, b->lane.row[i].lane + 1))
 			p->lane[b->lane.row[i].lane].head = b->lane.row[i].head;
+	}
+	for (i = 0; i < b->device.n; i++) {
+		p = process_by_id(r->fold, b->device.row[i].process);
+		if (p != NULL)
+			gpu_names_restore(p, &b->device.row[i]);
 	}
 	for (i = 0; i < b->pending.n; i++) {
 		p = process_by_id(r->fold, b->pending.row[i].process);

@@ -48,7 +48,8 @@
         X(MEMORY,     18, 72, memory,    true)  /* enum held_kind */                          \
         X(SAMPLE,     19, 40, sample,    true)  /* path: where the thread stood */            \
         X(COUNTERS,   20, 24, counters,  false) /* bits: 1 << enum cpu_counter */             \
-        X(CALLED,     21, 32, called,    true)  /* as CALL: one of the usual, in short */
+        X(CALLED,     21, 32, called,    true)  /* as CALL: one of the usual, in short */     \
+        X(NAMED,      22, 24, named,     false) /* name: the program's, of a GPU or a stream */
 /* clang-format on */
 
 enum record_type {
@@ -279,6 +280,14 @@ struct rec_counters {
 	uint64_t clock;
 	int32_t code;     /* errno, of perf_event_open() */
 	int32_t paranoid; /* kernel.perf_event_paranoid; INT32_MAX: unknown */
+};
+
+#define NAMED_GPU UINT32_MAX /* as a stream: the GPU itself */
+struct rec_named {
+	uint64_t hdr;
+	uint32_t ordinal; /* of the GPU, as the process numbers it */
+	uint32_t stream;  /* as in KERNEL */
+	uint64_t pad0;
 };
 
 enum session_verb {

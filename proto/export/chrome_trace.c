@@ -219,14 +219,14 @@ static void name_threads(struct timeline *w)
 	}
 }
 
-static void name_lanes(struct timeline *w, const struct lane_set *set, int64_t gpu_pid)
+static void name_lanes(struct timeline *w, const struct lane_set *set, const struct gpu_seen *g)
 {
-	char words[48];
+	const int64_t gpu_pid = g->pid;
+	char words[GPU_STREAM_WORDS];
 	uint32_t k;
 
 	for (k = 0; k < set->n; k++) {
-		snprintf(words, sizeof(words), k == 0 ? "stream %u" : "stream %u, %u", set->stream,
-			k + 1);
+		gpu_stream_words(g->streams, set->stream, k, words);
 		chrome_metadata(chrome(w), "thread_name", gpu_pid, chrome_lane_tid(set->stream, k),
 			"name", words, 0);
 		chrome_metadata(chrome(w), "thread_sort_index", gpu_pid,
@@ -256,7 +256,7 @@ static void chrome_process_end(struct timeline *w)
 	for (i = 0; i < w->n_lanes; i++) {
 		g = timeline_gpu(w, w->lane[i].device);
 		if (g != NULL)
-			name_lanes(w, &w->lane[i], g->pid);
+			name_lanes(w, &w->lane[i], g);
 	}
 }
 

@@ -626,7 +626,7 @@ static void name_process(
 static void name_all(struct sorted *s)
 {
 	struct chrome *c = &kineto(s)->c;
-	char words[48];
+	char words[GPU_STREAM_WORDS];
 	uint32_t i;
 
 	for (i = 0; i < s->n_processes; i++) {
@@ -649,8 +649,7 @@ static void name_all(struct sorted *s)
 	for (i = 0; i < s->n_lanes; i++) {
 		const struct sorted_lane *l = &s->lane[i];
 
-		snprintf(words, sizeof(words), l->lane == 0 ? "stream %u" : "stream %u, %u",
-			l->stream, l->lane + 1);
+		gpu_stream_words(s->gpu[l->gpu].streams, l->stream, l->lane, words);
 		chrome_metadata(c, "thread_name", gpu_pid(s, l->gpu),
 			chrome_lane_tid(l->stream, l->lane), "name", words, 0);
 		chrome_metadata(c, "thread_sort_index", gpu_pid(s, l->gpu),

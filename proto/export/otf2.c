@@ -451,8 +451,7 @@ static void put_location(struct sorted *s, OTF2_GlobalDefWriter *to, uint32_t at
 	if (l->thread == SORTED_NONE) {
 		const struct sorted_lane *x = &s->lane[l->lane];
 
-		snprintf(words, sizeof(words), x->lane == 0 ? "stream %u" : "stream %u, %u",
-			x->stream, x->lane + 1);
+		gpu_stream_words(s->gpu[x->gpu].streams, x->stream, x->lane, words);
 		check(s, a->call.GlobalDefWriter_WriteLocation(to, at, string(s, to, words),
 				 OTF2_LOCATION_TYPE_ACCELERATOR_STREAM, l->events,
 				 s->n_processes + x->gpu));

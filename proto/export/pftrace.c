@@ -473,7 +473,8 @@ static uint64_t stage_of(struct pftrace *f, uint8_t class)
 static uint64_t queue_of(struct timeline *w, const struct timeline_op *o)
 {
 	struct pftrace *f = mine(w);
-	char words[96];
+	char words[GPU_STREAM_WORDS + 32], name[GPU_STREAM_WORDS];
+	const struct gpu_seen *g;
 	uint32_t i = 0;
 
 	while (i < w->n_lanes &&
@@ -482,8 +483,9 @@ static uint64_t queue_of(struct timeline *w, const struct timeline_op *o)
 	for (; f->queue + i >= f->n_queues; f->n_queues++) {
 		const struct lane_set *l = &w->lane[f->n_queues - f->queue];
 
-		snprintf(words, sizeof(words), "stream %u (pid %lld)", l->stream,
-			(long long)w->at.pid);
+		g = timeline_gpu(w, l->device);
+		gpu_stream_words(g != NULL ? g->streams : NULL, l->stream, 0, name);
+		snprintf(words, sizeof(words), "%s (pid %lld)", name, (long long)w->at.pid);
 		specification(f, QUEUE_FIRST + f->n_queues, words);
 	}
 	return QUEUE_FIRST + f->queue + i;

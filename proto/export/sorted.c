@@ -232,7 +232,8 @@ static void on_process_end(struct timeline *w)
 		s->gpu[s->n_gpus++] = (struct sorted_gpu){.process = s->n_processes - 1,
 			.ordinal = w->gpu[i].ordinal,
 			.pid = w->gpu[i].pid,
-			.name = w->gpu[i].name};
+			.name = w->gpu[i].name,
+			.streams = w->gpu[i].streams};
 	}
 	for (i = 0; i < w->n_threads; i++) {
 		const uint32_t at = thread_of(s, w->thread[i].tid);

@@ -24,7 +24,7 @@ struct sorted_thread {
 
 struct sorted_gpu {
 	uint32_t process, ordinal, pid; /* pid: as gpu_seen has it */
-	const char *name;
+	const char *name, *streams;     /* likewise */
 };
 
 struct sorted_lane { /* of a stream */

@@ -14,7 +14,8 @@
 
 /* clang-format off */
 #define STATEMENTS(X)                                                                              \
-	X(DEVICE, "SELECT device, ordinal, name, uuid FROM device WHERE process=?2 AND ?1=?1")           \
+	X(DEVICE, "SELECT device, ordinal, iif(label IS NULL, name, label||' ('||name||')'), uuid, "        \
+		"coalesce(streams,'') FROM device WHERE process=?2 AND ?1=?1")                      \
 	X(DEVICES, "SELECT DISTINCT ordinal, name, arch, num_sms, memory_bytes FROM device"        \
 		" WHERE process IN (SELECT process FROM member WHERE session=?1) ORDER BY ordinal") \
 	X(CHUNK, "SELECT first, events, bytes FROM trace WHERE session=?1 AND process=?2"          \
@@ -61,10 +62,11 @@ static int on_device(struct timeline *w, sqlite3_stmt *st)
 		return -ENOMEM;
 	w->gpu[w->n_gpus] = (struct gpu_seen){.device = sqlite3_column_int64(st, 0),
 		.ordinal = (uint32_t)load_u64(st, 1),
-		.name = load_text(&w->l, st, 2)};
+		.name = load_text(&w->l, st, 2),
+		.streams = load_text(&w->l, st, 4)};
 	if (sqlite3_column_bytes(st, 3) == (int)sizeof(w->gpu->uuid))
 		memcpy(w->gpu[w->n_gpus].uuid, sqlite3_column_blob(st, 3), sizeof(w->gpu->uuid));
-	if (w->gpu[w->n_gpus].name == NULL)
+	if (w->gpu[w->n_gpus].name == NULL || w->gpu[w->n_gpus].streams == NULL)
 		return timeline_no_memory(w);
 	w->n_gpus++;
 	return 0;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "export_format.h"
+#include "gpu_label.h"
 #include "profile_rows.h"
 #include "reading_rows.h"
 #include "step_name.h"
@@ -37,9 +38,10 @@ struct held { /* a metric whose scope has not been seen */
 struct gpu_seen {
 	int64_t device;
 	uint32_t ordinal,
-		pid; /* pid: of a process of its own, above all of Linux; 0: idle so far */
-	const char *name;
-	uint8_t uuid[16]; /* zeroes: not known */
+		pid;         /* pid: of a process of its own, above all of Linux; 0: idle so far */
+	const char *name;    /* with the program's, where it gave one */
+	const char *streams; /* gpu_label.h; NULL: none */
+	uint8_t uuid[16];    /* zeroes: not known */
 };
 
 struct timeline_scope {

@@ -191,7 +191,9 @@
         C(clock_khz,            U32,         -,   "INTEGER NOT NULL")                               \
         C(memory_clock_khz,     U32,         -,   "INTEGER NOT NULL")                               \
         C(bus_width,            U32,         -,   "INTEGER NOT NULL")                               \
-        C(memory_bytes,         U64,         -,   "INTEGER NOT NULL")
+        C(memory_bytes,         U64,         -,   "INTEGER NOT NULL")                               \
+        C(label,                TEXT_MAYBE,  64,  "TEXT") /* the program's name for it; likewise: */ \
+        C(streams,              TEXT_MAYBE,  4096, "TEXT") /* of its streams (gpu_label.h) */
 #define COLUMNS_busy(C)                                                                             \
         C(session,              I64,         -,   "INTEGER NOT NULL")                               \
         C(process,              I64,         -,   "INTEGER NOT NULL")                               \

@@ -21,7 +21,9 @@
 	" AND process=?2 ORDER BY number"
 #define READ         "SELECT bytes FROM trace WHERE session=?1 AND process=?2 AND number=?3"
 #define READ_SUMMARY "SELECT summary FROM trace WHERE session=?1 AND process=?2 AND number=?3"
-#define DEVICES      "SELECT device, ordinal FROM device WHERE process=?2 AND ?1=?1"
+#define DEVICES      \
+	"SELECT device, ordinal, coalesce(label,''), coalesce(streams,'') FROM device "      \
+	"WHERE process=?2 AND ?1=?1"
 #define NEWEST       "SELECT count(*), coalesce(sum(events),0), coalesce(max(end_ns),0),"           \
 	" (SELECT count(*) FROM member WHERE session=?1) FROM trace WHERE session=?1"
 /* clang-format on */
@@ -68,15 +70,20 @@ uint32_t zoom_lane_of(struct zoom *w, struct zoomed_lane want)
 	return w->n_lanes++;
 }
 
-static uint32_t ordinal_of(const struct zoom *w, const struct zoomed_lane *l)
+static struct zoomed_gpu gpu_of(const struct zoom *w, const struct zoomed_lane *l)
 {
 	const struct zoomed_process *p = &w->process[l->process];
 	uint32_t i;
 
 	for (i = 0; i < p->n_gpus; i++)
 		if (p->gpu[i].device == l->device)
-			return p->gpu[i].ordinal;
-	return l->device;
+			return p->gpu[i];
+	return (struct zoomed_gpu){l->device, l->device, "", ""};
+}
+
+static uint32_t ordinal_of(const struct zoom *w, const struct zoomed_lane *l)
+{
+	return gpu_of(w, l).ordinal;
 }
 
 /* Threads before GPUs, the main thread first; a stream's scopes stand above it. */
@@ -111,14 +118,18 @@ static const char *lane_name(struct zoom *w, const struct zoomed_lane *l)
 	char thread[THREAD_NAME_MAX];
 	const char *own = l->kind == ZOOM_SUMMED ? w->lane[l->of].own : l->own;
 	const char *name = thread_name(p->command, p->pid, l->number, own, thread);
+	const struct zoomed_gpu gpu = gpu_of(w, l);
+	char stream[GPU_STREAM_WORDS];
 	struct text words = {.n = 0};
 
+	gpu_stream_words(gpu.streams, l->number, 0, stream);
 	if (l->kind == ZOOM_STREAM)
-		text_fmt(&words, "GPU %u stream %u", ordinal_of(w, l), l->number);
+		text_fmt(&words, "GPU %u%s%s %s", gpu.ordinal, *gpu.label != '\0' ? " " : "",
+			gpu.label, stream);
 	else if (l->kind == ZOOM_SUMMED)
 		text_fmt(&words, "summed of %s", name);
 	else if (l->kind == ZOOM_PROJECTED)
-		text_fmt(&words, "scopes on GPU %u stream %u", ordinal_of(w, l), l->number);
+		text_fmt(&words, "scopes on GPU %u %s", gpu.ordinal, stream);
 	else
 		text_fmt(&words, l->kind == ZOOM_TASKS ? "tasks of %s" : "%s", name);
 	name = words.failed ? NULL : profile_text(w->l.p, words.s, words.n);
@@ -216,8 +227,14 @@ static int add_gpus(struct zoom *w, struct zoomed_process *p, struct err *e)
 			more = zoom_no_memory(e);
 			break;
 		}
-		p->gpu[p->n_gpus++] =
-			(struct zoomed_gpu){(uint32_t)load_u64(st, 0), (uint32_t)load_u64(st, 1)};
+		p->gpu[p->n_gpus] =
+			(struct zoomed_gpu){(uint32_t)load_u64(st, 0), (uint32_t)load_u64(st, 1),
+				load_text(&w->l, st, 2), load_text(&w->l, st, 3)};
+		if (p->gpu[p->n_gpus].label == NULL || p->gpu[p->n_gpus].streams == NULL) {
+			more = zoom_no_memory(e);
+			break;
+		}
+		p->n_gpus++;
 	}
 	(void)sqlite3_finalize(st);
 	return more < 0 ? more : 0;

@@ -3,6 +3,7 @@
 #ifndef PROTOND_SESSION_ZOOM_INT_H
 #define PROTOND_SESSION_ZOOM_INT_H
 
+#include "gpu_label.h"
 #include "summary.h"
 #include "table.h"
 #include "trace_names.h"
@@ -14,6 +15,7 @@
 
 struct zoomed_gpu {
 	uint32_t device, ordinal;
+	const char *label, *streams; /* the program's names: gpu_label.h */
 };
 
 struct zoomed_process {

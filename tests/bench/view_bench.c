@@ -106,7 +106,7 @@ static void make(const char *path, uint32_t nodes)
 		" 1000000000,0,0,0 FROM (SELECT 1 AS value UNION SELECT 2);"
 		"INSERT INTO member VALUES(1,1),(2,1);"
 		"INSERT INTO device "
-		"VALUES(1,0,x'01',0,'CUDA','GPU','',90,132,1980000,3201000,6144,1)");
+		"VALUES(1,0,x'01',0,'CUDA','GPU','',90,132,1980000,3201000,6144,1,NULL,NULL)");
 	fill(db, 1, 0, nodes);
 	fill(db, 2, nodes, nodes);
 	sql(db, "COMMIT");

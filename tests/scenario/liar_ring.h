@@ -180,6 +180,9 @@ static inline void lie_gpu(struct liar *l)
 			.begin = odd_time(),
 			.took = (uint32_t)odd(),
 			.name = (uint32_t)(one_in(8) ? odd() : below(NAMES + 1))};
+		struct rec_named g = {.hdr = REC_HDR(sizeof(g), REC_NAMED, 0, 0, below(NAMES + 1)),
+			.ordinal = (uint32_t)(one_in(8) ? odd() : below(100)),
+			.stream = (uint32_t)(one_in(4) ? odd() : below(9))};
 		struct rec_kernel k = {
 			.hdr = REC_HDR(sizeof(k), REC_KERNEL + below(3), 0, below(8), below(NAMES)),
 			.start = one_in(4) ? odd() : now,
@@ -199,6 +202,8 @@ static inline void lie_gpu(struct liar *l)
 			(void)put(l, 1, &c, sizeof(c));
 		if (one_in(4))
 			(void)put(l, 1, &s, sizeof(s));
+		if (one_in(16))
+			(void)put(l, 1, &g, sizeof(g));
 	}
 	(void)put_any(l, 2, one_in(2) ? REC_DELIVERED : REC_GPU);
 }

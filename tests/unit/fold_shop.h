@@ -157,6 +157,7 @@ HELP void show_device(struct line *k, struct line *v, const struct row_device *r
 	line_add(k, "device %ld %u", r->process, r->device);
 	line_hex(v, r->uuid, 16);
 	U(r->ordinal), U(r->type), U(r->pci_bus), U(r->arch), U(r->memory_bytes), S(r->name);
+	S(r->label), S(r->streams);
 }
 
 HELP void show_busy(struct line *k, struct line *v, const struct row_busy *r)

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: MIT. job_nvtx.c: NVTX's ranges, marks and domains. */
 #include "job_nvtx.h"
 
+#include "cupti_state.h"
+#include "named.h"
+
 #include <sys/wait.h>
 #include <wchar.h>
 
@@ -407,6 +410,79 @@ START_TEST(names_of_threads)
 }
 END_TEST
 
+static int device_of_context(int *ret)
+{
+	*ret = 3;
+	return CUDA_OK;
+}
+
+static int stream_of_handle(void *context, void *handle, uint8_t of_thread, uint32_t *ret)
+{
+	*ret = (uint32_t)(uintptr_t)handle;
+	return context == NULL && of_thread == 0 && handle != NULL ? CUPTI_OK : CUPTI_UNKNOWN;
+}
+
+static void gpu_names_fn(void *arg, const struct view *v, uint32_t lane, const uint64_t *rec)
+{
+	const struct rec_named *r = (const void *)rec;
+	const size_t used = strlen(arg);
+
+	(void)lane;
+	if (REC_TYPE(*rec) == REC_NAMED)
+		(void)snprintf((char *)arg + used, 4096 - used, "%u.%d=%s;", r->ordinal,
+			(int)r->stream, view_name(v, REC_ID(*rec)));
+}
+
+static void tell_them(char told_names[4096])
+{
+	told_names[0] = '\0';
+	ck_assert(worker_in(1000));
+	named_tell();
+	worker_out();
+	(void)view_walk(&t_v, gpu_names_fn, told_names);
+}
+
+/* Each recording is told of them once. A stream that CUPTI does not know is counted. */
+START_TEST(names_of_gpus_and_streams)
+{
+	void (*device_a)(int, const char *), (*stream_w)(void *, const wchar_t *),
+		(*stream_a)(void *, const char *);
+	char told_names[4096];
+
+	open_ring();
+	ck_assert_uint_eq(attach(), 1);
+	memcpy(&device_a, &slots[3][1], sizeof(device_a));
+	memcpy(&stream_w, &slots[3][4], sizeof(stream_w));
+	memcpy(&stream_a, &slots[2][5], sizeof(stream_a));
+	device_a(1, "right");
+	ck_assert_int_eq(t_e->want(WANT_ALL), 0);
+	tell_them(told_names);
+	ck_assert_str_eq(told_names, "1.-1=right;");
+	cupti.api.stream_id = stream_of_handle;
+	cupti.cuda.context_device = device_of_context;
+	stream_a((void *)7, "nobody records"); /* what it is cannot be asked */
+	atomic_store(&cupti.level, LEVEL_ON);
+	stream_a((void *)7, "copies");
+	stream_w((void *)17, L"compute");
+	stream_a(NULL, "none");
+	tell_them(told_names);
+	ck_assert_str_eq(told_names, "3.7=copies;3.17=compute;");
+	stream_a((void *)7, "more");
+	tell_them(told_names);
+	ck_assert_str_eq(told_names, "3.7=more;");
+	ck_assert_int_eq(t_e->want(0), 0);
+	ck_assert_int_eq(t_e->want(WANT_ALL), 0);
+	tell_them(told_names);
+	ck_assert_str_eq(told_names, "1.-1=right;3.7=more;3.17=compute;");
+	for (int i = 0; i < 100; i++)
+		device_a(100 + i, "one of many");
+	tell_them(told_names);
+	ck_assert_ptr_nonnull(strstr(told_names, "160.-1=one of many;"));
+	ck_assert_ptr_null(strstr(told_names, "161."));
+	atomic_store(&cupti.level, LEVEL_NONE);
+}
+END_TEST
+
 static void ranges(TCase *c)
 {
 	tcase_add_test(c, nvtx_ranges);
@@ -415,6 +491,7 @@ static void ranges(TCase *c)
 	tcase_add_loop_test(c, nvtx_can_be_off, 0, 5);
 	tcase_add_test(c, started_and_ended);
 	tcase_add_test(c, names_of_threads);
+	tcase_add_test(c, names_of_gpus_and_streams);
 	tcase_add_test(c, marks_and_numbers);
 	tcase_add_loop_test(c, domains_that_are_listed, 0, 4);
 }

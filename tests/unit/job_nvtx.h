@@ -40,18 +40,18 @@ static void ready(void)
 	ck_assert_int_eq(t_e->want(WANT_ALL), 0);
 }
 
-static void (*slots[2][17])(void);
-static void (**table[2][17])(void);
+static void (*slots[4][17])(void); /* of the modules 1, 5, 2 and 4 */
+static void (**table[4][17])(void);
 
 static int get_table(int module, void (****ret)(void), unsigned *ret_size)
 {
-	const int m = module == 1 ? 0 : 1;
+	const int m = module == 1 ? 0 : module == 5 ? 1 : module == 2 ? 2 : 3;
 
 	for (unsigned i = 1; i < 16; i++)
 		table[m][i] = &slots[m][i];
 	*ret = table[m];
 	*ret_size = 16;
-	return module == 1 || module == 5;
+	return module == 1 || module == 5 || module == 2 || module == 4;
 }
 
 static const struct {

@@ -126,6 +126,8 @@ static void fill_device(struct batch *b)
 	d->bus_width = 6144;
 	d->memory_bytes = 150754820096;
 	(void)snprintf(d->name, sizeof(d->name), "NVIDIA H200");
+	(void)snprintf(d->label, sizeof(d->label), "left");
+	(void)snprintf(d->streams, sizeof(d->streams), "7 copies\n");
 }
 
 static void fill_tree(struct batch *b)

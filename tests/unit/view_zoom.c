@@ -260,7 +260,7 @@ static sqlite3 *any_session(uint32_t events, bool summaries)
 	help_exec(m.db,
 		"INSERT INTO member VALUES(7,1),(7,2);"
 		"INSERT INTO device VALUES(1,0,x'11111111111111111111111111111111',3,'CUDA',"
-		"'H200','',90,132,1,1,1,1)");
+		"'H200','',90,132,1,1,1,1,NULL,NULL)");
 	put_nodes(m.db, m.parent, m.depth);
 	for (m.process = 1; m.process <= 2; m.process++)
 		put_process(&m, events);
@@ -368,6 +368,59 @@ static bool file_has(export_timeline_fn *write, sqlite3 *db, const char *words)
 	free(bytes);
 	return has;
 }
+
+/* A lane is called what the program called its GPU and its stream. */
+START_TEST(named_by_the_program)
+{
+	static const struct {
+		export_timeline_fn *write;
+		const char *words;
+	} files[] = {{chrome_trace_write, "\"stream 7: copies\""},
+		{chrome_trace_write, "left (H200)"}, {kineto_write, "\"stream 7: copies\""},
+		{pftrace_write, "stream 7: copies (pid 100)"}};
+	struct made m = {.db = help_db(":memory:"), .process = 1, .full = UINT32_MAX};
+	const struct zoom_lane *lane;
+	struct export_left left;
+	struct zoom *w;
+	struct err e = {0};
+	uint32_t n, i, found = 0;
+	char *bytes;
+	size_t size;
+	FILE *f;
+
+	help_process(m.db, 1, 100, "0", "NULL", 2, "");
+	help_session(m.db, 7, "named", "run", "on");
+	help_exec(m.db,
+		"INSERT INTO member VALUES(7,1);"
+		"INSERT INTO device VALUES(1,0,x'11111111111111111111111111111111',3,'CUDA',"
+		"'H200','',90,132,1,1,1,1,'left','7 copies'||char(10))");
+	put_nodes(m.db, m.parent, m.depth);
+	chunk_begin(&m);
+	ck_assert(trace_pack_op(&m.k, &(struct trace_op){.launched = 1000,
+					      .start = 2000,
+					      .end = 3000,
+					      .node = 1,
+					      .config = TRACE_NONE,
+					      .class = CLASS_COMPUTE}));
+	chunk_end(&m);
+	trace_pack_fini(&m.k);
+	ck_assert_int_eq(zoom_open(m.db, 7, NULL, &w, &e), 0);
+	lane = zoom_lanes(w, &n);
+	for (i = 0; i < n; i++)
+		found += strcmp(lane[i].name, "GPU 3 left stream 7: copies") == 0 ? 1u : 0u;
+	ck_assert_uint_eq(found, 1);
+	zoom_free(w);
+	for (i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		f = open_memstream(&bytes, &size);
+		ck_assert_int_eq(files[i].write(m.db, 7, NULL, f, &left, &e), 0);
+		ck_assert_int_eq(fclose(f), 0);
+		ck_assert_msg(memmem(bytes, size, files[i].words, strlen(files[i].words)) != NULL,
+			"%u: %s", i, files[i].words);
+		free(bytes);
+	}
+	ck_assert_int_eq(sqlite3_close(m.db), SQLITE_OK);
+}
+END_TEST
 
 /* Of two chunks, of which the second has nothing else; the sum of the first went on. */
 START_TEST(summed)
@@ -756,6 +809,7 @@ Suite *suite(void)
 	tcase_add_loop_test(tc, answers, 0, 20);
 	tcase_add_loop_test(tc, projected, 0, 4);
 	tcase_add_test(tc, summed);
+	tcase_add_test(tc, named_by_the_program);
 	tcase_add_loop_test(tc, tasks, 0, 2);
 	tcase_add_test(tc, many_numbers);
 	tcase_add_loop_test(tc, damaged, 0, 3);

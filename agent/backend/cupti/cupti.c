@@ -457,6 +457,19 @@ static void cupti_forked(void)
 	atomic_store_explicit(&cupti.level, LEVEL_NONE, memory_order_relaxed);
 }
 
+/* The thread's context is the stream's: who names a stream has it at hand. */
+static bool cupti_stream(void *handle, uint32_t *ret_ordinal, uint32_t *ret_stream)
+{
+	int device = -1;
+
+	if (level() == LEVEL_NONE || be.forked || cupti.api.stream_id == NULL ||
+		cupti.cuda.context_device == NULL ||
+		cupti.cuda.context_device(&device) != CUDA_OK || device < 0)
+		return false;
+	*ret_ordinal = (uint32_t)device;
+	return cupti.api.stream_id(NULL, handle, 0, ret_stream) == CUPTI_OK;
+}
+
 const struct backend backend_cupti = {
 	.term = &backend_terms[BACKEND_cupti],
 	.probe = cupti_probe,
@@ -471,4 +484,5 @@ const struct backend backend_cupti = {
 	.give_back = cupti_give_back,
 	.exit = cupti_exit,
 	.forked = cupti_forked,
+	.stream = cupti_stream,
 };

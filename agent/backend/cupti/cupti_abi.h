@@ -438,6 +438,7 @@ typedef void cupti_complete_fn(
 	X(version,     "cuDriverGetVersion",    (int *))                                             \
 	X(device,      "cuDeviceGet",           (int *, int))                                        \
 	X(device_uuid, "cuDeviceGetUuid_v2",    (uint8_t *, int))                                    \
+	X(context_device, "cuCtxGetDevice",   (int *))                                               \
 	X(device_attr, "cuDeviceGetAttribute",  (int *, int, int))                                   \
 	X(device_name, "cuDeviceGetName",       (char *, int, int))                                  \
 	X(device_mem,  "cuDeviceTotalMem_v2",   (size_t *, int))

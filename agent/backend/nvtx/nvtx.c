@@ -27,6 +27,8 @@
 #define ETID_CALLBACKS 1u
 #define MODULE_CORE    1
 #define MODULE_CORE2   5
+#define MODULE_DRIVER  2 /* objects of CUDA's driver, and of its runtime */
+#define MODULE_RUNTIME 4
 #define NO_PUSH        (-2) /* NVTX_NO_PUSH_POP_TRACKING */
 
 enum core_slot {
@@ -54,6 +56,18 @@ enum core2_slot {
 	CORE2_STRING_W = 11,
 	CORE2_DOMAIN_A = 12,
 	CORE2_DOMAIN_W = 13,
+};
+enum driver_slot {
+	DRIVER_DEVICE_A = 1,
+	DRIVER_DEVICE_W = 2,
+	DRIVER_STREAM_A = 5,
+	DRIVER_STREAM_W = 6
+};
+enum runtime_slot {
+	RUNTIME_DEVICE_A = 1,
+	RUNTIME_DEVICE_W = 2,
+	RUNTIME_STREAM_A = 3,
+	RUNTIME_STREAM_W = 4
 };
 #define MODULE_PAYLOAD 2 /* of the extensions */
 enum payload_slot {
@@ -466,6 +480,27 @@ static void thread_w(uint32_t tid, const wchar_t *s)
 	agent_thread_named(host->thread(), tid, nvtx_plain(MESSAGE_WIDE, s));
 }
 
+/* A device of the driver's is the number that the runtime's is. */
+static void device_a(int device, const char *s)
+{
+	agent_gpu_named(host->thread(), (uint32_t)device, NAMED_GPU, nvtx_plain(MESSAGE_ASCII, s));
+}
+
+static void device_w(int device, const wchar_t *s)
+{
+	agent_gpu_named(host->thread(), (uint32_t)device, NAMED_GPU, nvtx_plain(MESSAGE_WIDE, s));
+}
+
+static void stream_a(void *stream, const char *s)
+{
+	agent_stream_named(host->thread(), stream, nvtx_plain(MESSAGE_ASCII, s));
+}
+
+static void stream_w(void *stream, const wchar_t *s)
+{
+	agent_stream_named(host->thread(), stream, nvtx_plain(MESSAGE_WIDE, s));
+}
+
 /* --- attaching -------------------------------------------------------------------------------- */
 
 struct slot {
@@ -534,6 +569,18 @@ static uint32_t nvtx_attach(const struct protond_host *whose, void *get_export_t
 		SLOT(CORE2_DOMAIN_A, domain_a),
 		SLOT(CORE2_DOMAIN_W, domain_w),
 	};
+	static const struct slot driver[] = {
+		SLOT(DRIVER_DEVICE_A, device_a),
+		SLOT(DRIVER_DEVICE_W, device_w),
+		SLOT(DRIVER_STREAM_A, stream_a),
+		SLOT(DRIVER_STREAM_W, stream_w),
+	};
+	static const struct slot runtime[] = {
+		SLOT(RUNTIME_DEVICE_A, device_a),
+		SLOT(RUNTIME_DEVICE_W, device_w),
+		SLOT(RUNTIME_STREAM_A, stream_a),
+		SLOT(RUNTIME_STREAM_W, stream_w),
+	};
 	const void *(*get)(uint32_t) = NULL;
 	const struct export_callbacks *e;
 	bool ok;
@@ -548,6 +595,8 @@ static uint32_t nvtx_attach(const struct protond_host *whose, void *get_export_t
 	payload_name = host->intern("payload", 7);
 	nvtx_names_begin(host);
 	nvtx_payloads_begin(host);
+	(void)fill(e, MODULE_DRIVER, driver, sizeof(driver) / sizeof(*driver));
+	(void)fill(e, MODULE_RUNTIME, runtime, sizeof(runtime) / sizeof(*runtime));
 	ok = fill(e, MODULE_CORE, first, sizeof(first) / sizeof(*first));
 	return (uint32_t)(fill(e, MODULE_CORE2, second, sizeof(second) / sizeof(*second)) && ok);
 }
