@@ -12,11 +12,10 @@
 #include "gpu_terms.h"
 #include "table.h"
 
-#define DEVICE_NONE    UINT8_MAX
-#define CELL_CHUNK     128u
-#define CELL_BYTES     96u /* about: itself, and what points at it */
-#define CONFIGS_A_NODE 8u  /* launch configurations told apart for a kernel */
-#define METRICS_MAX    65536u
+#define DEVICE_NONE UINT8_MAX
+#define CELL_CHUNK  128u
+#define CELL_BYTES  96u /* about: itself, and what points at it */
+#define METRICS_MAX 65536u
 
 /* The histogram of a cell's durations (durations.c): buckets [first, first + n) of it, all others are
  * 0. A counter has 1 << depth bytes. */

@@ -712,7 +712,7 @@ static void busy_within(
 struct launch_config *tree_config_put(struct part *part, uint32_t node, uint32_t id)
 {
 	struct tree *t = &part->tree;
-	struct launch_config *last = NULL, *c;
+	struct launch_config *c;
 	uint32_t at, n = 0;
 
 	if (!hints_reach(part, node))
@@ -721,11 +721,10 @@ struct launch_config *tree_config_put(struct part *part, uint32_t node, uint32_t
 		c = &t->config[at - 1];
 		if (c->id == id)
 			return c;
-		if (last == NULL || c->id > last->id)
-			last = c;
 	}
+	/* What more there are have none, and show as launches of unknown size: never as one of those here. */
 	if (n >= CONFIGS_A_NODE || (t->n_configs > 0 && !process_has_room(part->process)))
-		return last; /* the same one in whatever order they came */
+		return NULL;
 	if (!ROOM_FOR(t->config, t->cap_configs, t->n_configs) ||
 		!ROOM_FOR(t->dirty_configs.at, t->dirty_configs.cap, t->n_configs)) {
 		no_memory(part);

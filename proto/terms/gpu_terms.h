@@ -215,4 +215,8 @@ static inline uint8_t gpu_class_of_leaf(const char *name)
 	return CLASS_OTHER;
 }
 
+/* Launch configurations that a session's tree tells apart for a kernel at one place, the first ones; what more there are
+ * have none. A timeline has all. */
+#define CONFIGS_A_NODE 8u
+
 #endif

@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: MIT. fault_train.py: a GPT trained from a data set of lines, with the fault that FAULT names, or none.
-"""Of faults.py. FAULT, which the command line does not show: none, or a name of FAULTS, which says what is wrong. Without a GPU a
-small one trains on the CPU. STEPS of them. Ranks (RANK, WORLD_SIZE) share what GPUs there are; over NCCL, where each has its own."""
+"""Of faults.py. FAULT, which the command line does not show: none, or a name of FAULTS, which says what is wrong; NAME-mended, of the last
+six, is the same work as it should be done. Without a GPU a small one trains on the CPU. STEPS of them. Ranks (RANK, WORLD_SIZE) share
+what GPUs there are; over NCCL, where each has its own."""
 import contextlib
 import os
 import time
+
+if "compile" in os.environ.get("FAULT", ""):  # what is compiled is compiled here, and by this process
+    os.environ.update(TORCHINDUCTOR_COMPILE_THREADS="1", TORCHINDUCTOR_CACHE_DIR=os.getcwd() + "/inductor", TRITON_CACHE_DIR=os.getcwd() + "/triton")
 
 import torch
 import torch.distributed as dist
@@ -36,8 +40,15 @@ FAULTS = {
     "pressure": "the memory is nearly all taken",
     "throttle": "matrices so large that power is the limit",
     "busy": "other programs want the same cores",
+    "occupancy": "a kernel takes so much shared memory that an SM holds one small block",
+    "tail": "a kernel has a few blocks more than fit at once",
+    "shapes": "each batch has a length of its own",
+    "layout": "pictures go through convolutions with their channels first",
+    "compile": "what is compiled is compiled anew for each length",
+    "path": "in each step the host reckons something between two launches",
 }
 FAULT, STEPS = os.environ.get("FAULT", "none"), int(os.environ.get("STEPS", "40"))
+FAULT, WELL = FAULT.removesuffix("-mended"), FAULT.endswith("-mended")
 RANK, RANKS = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 CUDA = torch.cuda.is_available()
 OWN = CUDA and RANKS > 1 and torch.cuda.device_count() >= RANKS  # a GPU a rank
@@ -96,6 +107,38 @@ def odd_kernel():
     return lambda: [kernel((4096,), (100,), (x,)) for _ in range(40)]
 
 
+def own_kernel(blocks, threads, shared=0):
+    """40 launches a step of it; each block takes the same time, whatever else is on its SM."""
+    import cupy
+    kernel = cupy.RawKernel('extern "C" __global__ void reckon(float *x) { extern __shared__ float held[]; float v = threadIdx.x; long end = clock64() + 500000;'
+                            ' while (clock64() < end) v = v * 0.999f + 1e-3f; held[threadIdx.x] = v; x[0] = held[0]; }', "reckon")
+    if shared > 48 << 10:
+        kernel.max_dynamic_shared_size_bytes = shared
+    x = cupy.zeros(1, dtype=cupy.float32)
+    return lambda: [kernel((blocks,), (threads,), (x,), shared_mem=max(shared, 4 * threads)) for _ in range(40)]
+
+
+def convolutions():
+    """Of half precision, whose kernels want channels last."""
+    form = torch.channels_last if WELL else torch.contiguous_format
+    net = nn.Sequential(*(nn.Sequential(nn.Conv2d(64, 64, 3, padding=1), nn.ReLU()) for _ in range(10))).to(DEVICE, memory_format=form)
+    pictures = torch.randn(128, 64, 112, 112, device=DEVICE).to(memory_format=form)
+
+    def step():
+        with torch.autocast("cuda", torch.bfloat16):
+            net(pictures).float().square().mean().backward()
+        net.zero_grad()
+    return step
+
+
+def compiled():
+    """Once for all lengths, or once for each: of those torch takes eight, and then compiles no more."""
+    fit = torch.compile(lambda x: (torch.sin(x) * torch.cos(x) + x.softmax(-1)).sum(0), dynamic=WELL)
+    fit(torch.zeros(64, 500, device=DEVICE))  # the first one also loads the compiler
+    length = iter(range(501, 1 << 20))
+    return lambda: fit(torch.zeros(64, next(length), device=DEVICE))
+
+
 class Planted:
     """What is wrong in each step; with what it needs, made before the loop."""
 
@@ -103,6 +146,7 @@ class Planted:
         big = torch.zeros(NUMBERS, device=DEVICE) if FAULT in ("memory", "grid") else None
         host = torch.zeros(NUMBERS) if FAULT in ("copy", "pin") else None
         small = torch.zeros(64, device=DEVICE)
+        sms = torch.cuda.get_device_properties(DEVICE).multi_processor_count if CUDA else 1
         self.kept = []
         self.step = {
             "alloc": torch.cuda.empty_cache,
@@ -116,6 +160,11 @@ class Planted:
             "odd": odd_kernel() if FAULT == "odd" else None,
             "memory": lambda: [big.mul_(0.999).add_(0.001) for _ in range(100)],
             "uneven": lambda: torch.zeros(1 << 20, device="cuda:1").add_(1),
+            "occupancy": own_kernel(8 * sms, 128, 0 if WELL else 150_000) if FAULT == "occupancy" else None,
+            "tail": own_kernel(2 * sms + (0 if WELL else sms // 4), 1024) if FAULT == "tail" else None,
+            "layout": convolutions() if FAULT == "layout" else None,
+            "compile": compiled() if FAULT == "compile" else None,
+            "path": self.reckon,
             "leak": lambda: self.kept.append(torch.zeros(1 << 19, device=DEVICE)),
         }.get(FAULT, lambda: None)
         if FAULT == "pressure":
@@ -129,6 +178,16 @@ class Planted:
             words = {}
             for i in range(200_000):
                 words[i % 1000] = words.get(i % 1000, 0) + 1
+
+    def reckon(self):
+        """Of a result, for which it waits; or a little, while the GPU works."""
+        small = torch.zeros(64, device=DEVICE)
+        if not WELL:
+            torch.cuda.synchronize()
+        with torch.cuda.nvtx.range("reckon"):
+            for i in range(20_000 if WELL else 1_500_000):
+                if i % 20_000 == 0:
+                    small.add_(1)
 
     def now_and_then(self, step):
         if FAULT == "slow" and step in (14, 27):
@@ -169,6 +228,8 @@ def main():
         optimizer.zero_grad()
         if FAULT == "jitter":
             ids = ids[:, :LENGTH // 4 + (step * 7 % 10) * LENGTH // 12]
+        if FAULT == "shapes" and not WELL:
+            ids = ids[:, :LENGTH - LENGTH // 64 * (step * 7 % 40)]
         ids = ids.to(DEVICE)
         for part in ids.chunk(4 if FAULT == "sync" else 1):
             with torch.autocast("cuda", torch.bfloat16) if mixed else contextlib.nullcontext():

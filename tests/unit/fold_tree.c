@@ -323,6 +323,38 @@ START_TEST(join)
 }
 END_TEST
 
+/* The first are told apart; the others are launches without one, and none is taken for another. */
+START_TEST(sizes_of_a_kernel)
+{
+	enum { SIZES = CONFIGS_A_NODE + 4 };
+	struct ring_config config[SIZES] = {{{0}, {0}, 0, 0, 0, 0, {0}}};
+	struct rec_kernel r = {.epoch = 1, .stream = 7};
+	struct batch b;
+	uint32_t i;
+
+	for (i = 0; i < SIZES; i++)
+		config[i].grid[0] = i + 1;
+	tape_table(&t, job.ring, TABLE_CONFIGS, 0, SIZES, config, sizeof(config[0]));
+	start(1, 10 * SECOND);
+	for (i = 0; i < 3 * SIZES; i++) {
+		put_launch(&lane, P_AB, 11 * SECOND + i, i + 1, 0);
+		drain(&lane, 11 * SECOND);
+		r.start = 11 * SECOND + 10 * i + REAL_AHEAD;
+		r.end = r.start + 5;
+		r.correlation = i + 1;
+		r.config = i % SIZES;
+		lane_put(&gpu, REC_KERNEL, 0, N_KERN, &r, sizeof(r));
+		drain(&gpu, 11 * SECOND + 10 * i);
+	}
+	b = collect();
+	ck_assert_uint_eq(cell_at(&b, 1, 0, CLASS_COMPUTE, "ROOT/a/b/kern")->count, 3 * SIZES);
+	ck_assert_uint_eq(b.config.n, CONFIGS_A_NODE);
+	for (i = 0; i < b.config.n; i++)
+		ck_assert_uint_eq(b.config.row[i].count, 3);
+	batch_free(&b);
+}
+END_TEST
+
 START_TEST(launch_decides_the_session)
 {
 	struct batch b;
@@ -1033,6 +1065,7 @@ Suite *suite(void)
 		(int)(sizeof(counted_cases) / sizeof(counted_cases[0])));
 	tcase_add_test(c, open_scope_of_a_younger_process);
 	tcase_add_loop_test(c, join, 0, N(join_cases));
+	tcase_add_test(c, sizes_of_a_kernel);
 	tcase_add_test(c, launch_decides_the_session);
 	tcase_add_test(c, every_call);
 	tcase_add_loop_test(c, calls, 0, sizeof(call_cases) / sizeof(call_cases[0]));

@@ -212,6 +212,21 @@ static void fault_shape_varies(struct made *m)
 	put(m, m->gemm, m->count, STEPS / 2 * 40);
 }
 
+/* A size for each step, of which the session knows the first: the others are launches without one. */
+static void fault_more_shapes_than_are_told_apart(struct made *m)
+{
+	struct profile_config *c = m->p->config;
+	uint32_t i;
+
+	for (i = 0; i < CONFIGS_A_NODE; i++) {
+		c[i] = c[0];
+		c[i].grid[0] = 264 * (1 + i);
+		c[i].count = 1;
+	}
+	m->p->n_configs = CONFIGS_A_NODE;
+	put(m, m->gemm, m->count, STEPS);
+}
+
 static void fault_memory_layout(struct made *m)
 {
 	put(m, m->gemm, m->time, STEPS * 7 * MS);
@@ -431,7 +446,9 @@ static const struct {
 	SAME(odd_blocks, LOW, "", "no multiple of 32"),
 	SAME(low_occupancy, LOW, "", "of the largest 12%, held back by registers"),
 	SAME(tail_effect, MEDIUM, "", "1.15 waves"),
-	SAME(shape_varies, LOW, "", "the largest kernel in 50 of them"),
+	SAME(shape_varies, LOW, "", "the largest kernel's in 50 of them"),
+	{"shape_varies", fault_more_shapes_than_are_told_apart, SEVERITY_LOW, "",
+		"the largest kernel's in more than 8 of them"},
 	SAME(memory_layout, MEDIUM, "", "turns one order of axes"),
 	SAME(memory_bound, MEDIUM, "", "44.4% of the GPU's work"),
 	SAME(unfused_optimizer, LOW, "", "launches 400 pieces of work, of 1.2 us"),
@@ -619,6 +636,13 @@ static void sizes_that_come_again(struct made *m)
 	m->p->n_configs = 51;
 }
 
+/* Sizes of a kernel that ran in graphs, too: those have none. */
+static void few_sizes_and_some_unknown(struct made *m)
+{
+	fault_more_shapes_than_are_told_apart(m);
+	m->p->n_configs = CONFIGS_A_NODE - 1;
+}
+
 static void a_matrix_that_is_transposed(struct made *m)
 {
 	put(m, m->gemm, m->time, STEPS * 7 * MS);
@@ -641,6 +665,7 @@ static const struct {
 	{a_kernel_that_holds_few, ""},
 	{waves_that_are_many, ""},
 	{sizes_that_come_again, ""},
+	{few_sizes_and_some_unknown, ""},
 	{a_matrix_that_is_transposed, ""},
 	{copies_before, ""},
 	{a_kernel_outside, ""},

@@ -59,7 +59,7 @@
 		"Fewer registers (smaller tiles, __launch_bounds__, maxnreg), less shared memory, or blocks of another size: `protonview launches` has each.") \
 	X(tail_effect,      CONFIGS|IDLE,       10,  "% of the GPU's time",     MEDIUM, "grids whose last wave of blocks is nearly empty", \
 		"A grid of whole waves, or of many (a larger batch, smaller tiles), or a persistent kernel: `protonview launches` has waves and tail.") \
-	X(shape_varies,     CONFIGS|STEPS|GPU,  30,  "% of the GPU's time",     LOW,    "sizes that differ from step to step", \
+	X(shape_varies,     CONFIGS|STEPS|GPU,  20,  "% of the launches",       LOW,    "sizes that differ from step to step", \
 		"Bucket or pad lengths; mark what varies as dynamic for torch.compile. CUDA graphs, autotuning and caches of allocators need sizes that come again.") \
 	X(memory_layout,    GPU|IDLE,           5,   "% of the GPU's time",     MEDIUM, "kernels that change the order of axes", \
 		"channels_last for model and input (.to(memory_format=torch.channels_last)), fewer .contiguous() after transpose and permute.") \

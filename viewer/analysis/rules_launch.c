@@ -145,39 +145,65 @@ void rule_tail_effect(struct judge *j)
 		100 * x.lost_ns / all, x.occupancy.waves);
 }
 
+struct sizes {
+	double count, ns; /* launched in sizes that come and go */
+	uint32_t kinds;
+	bool more; /* kinds than are told apart */
+};
+
+/* Of a node's sizes the first CONFIGS_A_NODE are told apart. Where some of those come and go, so does what it was launched
+ * in since. */
+static struct sizes rare_sizes(const struct facts *f, const struct node_configs *n)
+{
+	struct sizes s = {.kinds = 0};
+	uint32_t i, kinds = 0;
+	double rare = 0;
+
+	for (i = n->from; i < n->to; i++)
+		if ((double)f->p->config[i].count < f->steps / 2) {
+			rare += (double)f->p->config[i].count;
+			kinds++;
+		}
+	if (kinds < FEW)
+		return s;
+	s.kinds = n->to - n->from;
+	s.more = s.kinds >= CONFIGS_A_NODE && n->known < n->count;
+	s.count = rare + (s.more ? n->count - n->known : 0);
+	s.ns = n->ns * s.count / n->count;
+	return s;
+}
+
 /* What a program does in each step it launches in each step alike: a configuration that is in fewer than half of them comes
- * and goes. */
+ * and goes. Launches are counted, not their time: the largest kernels, of matrices, have a block for each SM whatever the
+ * size. */
 void rule_shape_varies(struct judge *j)
 {
 	const struct facts *f = j->f;
 	struct node_configs n = {0};
-	double ns = 0, most_ns = 0, rare;
-	uint32_t i, node = PROFILE_NONE, kinds, most_kinds = 0;
+	struct sizes s, most = {.ns = 0};
+	double all = 0, count = 0, ns = 0;
+	uint32_t node = PROFILE_NONE;
 
 	while (next_node(f, &n)) {
 		if (f->node[n.node].step == PROFILE_NONE || n.count < f->steps)
 			continue;
-		for (i = n.from, kinds = 0, rare = 0; i < n.to; i++)
-			if ((double)f->p->config[i].count < f->steps / 2) {
-				rare += (double)f->p->config[i].count;
-				kinds++;
-			}
-		rare = kinds >= FEW ? n.ns * rare / n.count : 0;
-		ns += rare;
-		if (rare > most_ns) {
-			most_ns = rare;
+		s = rare_sizes(f, &n);
+		all += n.count;
+		count += s.count;
+		ns += s.ns;
+		if (s.ns > most.ns) {
 			node = n.node;
-			most_kinds = n.to - n.from;
+			most = s;
 		}
 	}
-	if (node == PROFILE_NONE || 100 * ns < j->threshold * f->node[0].gpu_ns)
+	if (node == PROFILE_NONE || 100 * count < j->threshold * all)
 		return;
 	judge_say(j,
 		(struct verdict){.node = node, .share = of_whole(f, ns), .gain_ns = (double)NAN},
-		"%.1f%% of the GPU's work is launched in sizes that are in fewer than half of the "
-		"steps: "
-		"the largest kernel in %u of them.",
-		100 * ns / f->node[0].gpu_ns, most_kinds);
+		"%.1f%% of the launches are of sizes that are in fewer than half of the steps, the "
+		"largest kernel's in "
+		"%s%u of them.",
+		100 * count / all, most.more ? "more than " : "", most.kinds);
 }
 
 /* Kernels that do nothing but turn one order of axes into another. */
