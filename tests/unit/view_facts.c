@@ -59,14 +59,26 @@ static void put_step(struct trace_pack *k, uint64_t at)
 					       .bits = 1000000000}));
 }
 
-static void put_timeline(sqlite3 *db)
+/* A first step of 100 ms, in which memory is got four times, and a call waits for half of it. */
+static void put_first(struct trace_pack *k)
+{
+	uint32_t i;
+
+	for (i = 0; i < 4; i++)
+		put_call(k, (2 + i * 10) * MS, (10 + i * 10) * MS, 5, CLASS_ALLOC);
+	put_call(k, 45 * MS, 95 * MS, 4, CLASS_EVENT_SYNC);
+	ck_assert(trace_pack_scope(
+		k, &(struct trace_scope){.begin = MS, .end = 101 * MS, .node = 1}));
+}
+
+static void put_timeline(sqlite3 *db, bool warm_up)
 {
 	struct trace_pack k = {0};
 	uint8_t hash[16];
 	uint32_t i, n;
 	void *bytes;
 
-	for (i = 0; i < 5; i++) {
+	for (i = 0; i < 6; i++) {
 		memset(hash, 0, sizeof(hash));
 		hash[0] = (uint8_t)i;
 		hash[15] = 1;
@@ -75,8 +87,10 @@ static void put_timeline(sqlite3 *db)
 	ck_assert(trace_pack_thread(&k, &(struct trace_thread){1, TRACE_NONE}));
 	ck_assert(trace_pack_stream(&k, &(struct trace_stream){0, 1, 7}));
 	ck_assert(trace_pack_text(&k, "flops16", 7));
+	if (warm_up)
+		put_first(&k);
 	for (i = 0; i < STEPS; i++)
-		put_step(&k, MS + i * 10ull * MS);
+		put_step(&k, (warm_up ? 101 : 1) * MS + i * 10ull * MS);
 	ck_assert_int_eq(trace_pack_seal(&k, &bytes, &n), 0);
 	put_chunk(db,
 		"INSERT INTO trace(session,process,number,first,events,end_ns,bytes) "
@@ -135,8 +149,25 @@ static sqlite3 *session(void)
 		" (7,1,0,2,0,1,30,114000000,3800000,3800000,0,0,0),"
 		" (7,1,0,3,-1,9,60,168000000,2000000,3600000,0,0,0),"
 		" (7,1,0,4,-1,10,30,3000000,100000,100000,0,0,0);");
-	put_timeline(db);
+	put_timeline(db, false);
 	put_readings(db);
+	return db;
+}
+
+static sqlite3 *session_that_warms_up(void)
+{
+	sqlite3 *db = session();
+
+	help_exec(db,
+		"DELETE FROM trace;"
+		"UPDATE cell SET count = 31, sum_ns = 400000000 WHERE node = 1;"
+		"UPDATE cell SET count = 31, sum_ns = 53000000 WHERE node = 4;"
+		"INSERT INTO node VALUES(5,x'05000000000000000000000000000001',1,9,'cudaMalloc')");
+	help_exec(db,
+		"INSERT INTO cell(session,process,segment,node,device,class,count,sum_ns,min_ns,"
+		"max_ns,bytes,untimed,open) "
+		"VALUES(7,1,0,5,-1,15,4,32000000,8000000,8000000,0,0,0)");
+	put_timeline(db, true);
 	return db;
 }
 
@@ -187,6 +218,35 @@ START_TEST(facts_of_a_database)
 	ck_assert(fabs(f->device->one[0].of[DEVICE_sm_clock].mean - 1490) < 1e-6);
 	ck_assert(f->device->one[0].of[DEVICE_held_by_heat].known_ns == 4e9);
 	ck_assert(f->device->one[0].of[DEVICE_held_by_heat].sum == 1.5e9);
+	facts_free(f);
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
+/* Of a first step that is slow nothing is in the host's sums; it counts as one like the others. */
+START_TEST(a_warm_up)
+{
+	const struct profile_select all = {0};
+	sqlite3 *db = session_that_warms_up();
+	const struct wait_site *s;
+	struct profile *p;
+	struct facts *f;
+	struct export_left left;
+	struct err e;
+
+	ck_assert_int_eq(profile_load(db, 7, &all, &p, &e), 0);
+	ck_assert_int_eq(facts_new(p, NULL, &f), 0);
+	ck_assert(f->node[1].allocs == 4 && f->node[1].alloc_ns == 32e6);
+	ck_assert_int_eq(facts_read(f, db, 7, &all, 0, &left, &e), 0);
+	ck_assert(f->steps == STEPS + 1 && f->step_ns == (STEPS + 1) * 10e6);
+	ck_assert(f->node[1].allocs == 0 && f->node[1].alloc_ns == 0);
+	ck_assert(fabs(f->node[1].calls - (STEPS + 1)) < 1e-6);
+	ck_assert(fabs(f->node[1].cpu_ns - (STEPS + 1) * 10e6) < 1);
+	ck_assert(fabs(f->node[4].wait_ns - 3e6 * (STEPS + 1) / STEPS) < 1);
+	s = site(f->wait, "cudaEventSynchronize");
+	ck_assert_uint_eq(s->calls, STEPS + 1);
+	ck_assert_uint_eq(s->blocked_ns, (STEPS + 1) * 100000ull);
 	facts_free(f);
 	profile_free(p);
 	sqlite3_close(db);
@@ -373,9 +433,8 @@ START_TEST(what_a_database_lacks)
 }
 END_TEST
 
-#define TESTS(X)                  \
-	X(facts_of_a_database)    \
-	X(verdicts_of_a_database) \
-	X(a_window)               \
-	X(told_in_a_window) X(steps_and_scopes) X(a_window_without_steps) X(what_a_database_lacks)
+#define TESTS(X)                                                                                   \
+	X(facts_of_a_database)                                                                     \
+	X(a_warm_up) X(verdicts_of_a_database) X(a_window) X(told_in_a_window) X(steps_and_scopes) \
+		X(a_window_without_steps) X(what_a_database_lacks)
 HELP_SUITE("view_facts", TESTS)

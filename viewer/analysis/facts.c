@@ -14,6 +14,7 @@
 #include "step_pace.h"
 #include "table.h"
 #include "timeline.h"
+#include "warm_up.h"
 #include "window.h"
 
 #define SHARING                                                                            \
@@ -347,9 +348,11 @@ int facts_read(struct facts *f, struct sqlite3 *db, int64_t id, const struct pro
 	if (r == 0 && f->step != NULL) {
 		leave_out_warm_up(f);
 		idle_of_steps(f);
+		r = warm_up_leave_out(f, db, id, s, e);
 	}
 	if (r == 0 && f->step != NULL && f->has_sync && f->has_gpu)
-		r = lacks(waits_read(db, id, s, ret_left, &f->wait, e), e);
+		r = lacks(waits_read(db, id, s, f->is_part ? NULL : f->step, ret_left, &f->wait, e),
+			e);
 	if (r == 0 && f->wait != NULL && facts_has_steps(f) && f->step->n > 0 && !f->is_part)
 		r = lacks(critical_read(db, id, s, ret_left, &f->critical, e), e);
 	if (r == 0 && f->p->head.n_processes > 1 && !f->is_part)

@@ -48,6 +48,16 @@ int pace_mark(struct steps *s)
 	return 0;
 }
 
+uint32_t pace_warm_most(const struct steps *s)
+{
+	uint32_t i, most = 0;
+
+	for (i = 0; i < s->n; i++)
+		if (s->step[i].warm && s->step[i].number > most)
+			most = s->step[i].number;
+	return most;
+}
+
 double pace_warm_ns(const struct steps *s)
 {
 	double ns = 0;

@@ -19,6 +19,8 @@ double pace_median(double *v, uint32_t n);
 /* Of each process the median, and its first steps that take over PACE_SLOW times as long, a quarter of
  * them at most, as warm. -ENOMEM. */
 int pace_mark(struct steps *s);
+/* How many the warm ones of a process are at most: ranks run in step, and are taken to warm up as long. */
+uint32_t pace_warm_most(const struct steps *s);
 /* What the warm steps take over the median, all together. */
 double pace_warm_ns(const struct steps *s);
 

@@ -6,8 +6,10 @@
 
 #include "gpu_terms.h"
 #include "spans.h"
+#include "step_pace.h"
 #include "table.h"
 #include "timeline_reading.h"
+#include "warm_up.h"
 
 struct span_of {
 	uint64_t begin_ns, end_ns;
@@ -24,7 +26,9 @@ struct reading {
 	struct span_of *op;
 	struct call *call;
 	uint32_t n_ops, cap_ops, n_calls, cap_calls;
-	uint64_t from_ns, to_ns; /* calls that begin in it */
+	uint64_t from_ns, to_ns;         /* calls that begin in it */
+	const struct steps *steps;       /* NULL: none are left out */
+	uint32_t warm, first, processes; /* steps of a process that are; first: its first one */
 	bool failed;
 };
 
@@ -33,6 +37,10 @@ static void on_process(struct timeline *w)
 	struct reading *r = w->mine;
 
 	r->n_ops = r->n_calls = 0;
+	r->processes++;
+	while (r->steps != NULL && r->first < r->steps->n &&
+		r->steps->step[r->first].process + 1 < r->processes)
+		r->first++;
 }
 
 /* Calls that get memory and give it back take their time in the driver: alloc_in_loop and pin_in_loop. */
@@ -84,6 +92,22 @@ static int by_call(const void *a, const void *b)
 	return x->end_ns > y->end_ns ? -1 : x->end_ns < y->end_ns;
 }
 
+static bool is_warm(const struct reading *r, const struct call *c)
+{
+	uint32_t i;
+
+	for (i = r->first; r->steps != NULL && i < r->steps->n; i++) {
+		const struct step *s = &r->steps->step[i];
+
+		if (s->process + 1 != r->processes || s->number > r->warm ||
+			s->begin_ns > c->begin_ns)
+			break;
+		if (c->begin_ns < s->end_ns)
+			return true;
+	}
+	return false;
+}
+
 /* What of the idle time between `dry` and the next operation is this call's. */
 static void add_call(
 	struct reading *r, const struct call *c, uint64_t dry, uint64_t next, uint64_t next_call)
@@ -124,7 +148,7 @@ static void on_process_end(struct timeline *w)
 			dry = r->op[op].end_ns > dry ? r->op[op].end_ns : dry;
 		for (k = i + 1; k < r->n_calls && r->call[k].begin_ns < c->end_ns; k++)
 			;
-		if (c->begin_ns >= r->from_ns && c->begin_ns < r->to_ns)
+		if (c->begin_ns >= r->from_ns && c->begin_ns < r->to_ns && !is_warm(r, c))
 			add_call(r, c, dry,
 				op < r->n_ops && dry <= c->end_ns ? r->op[op].begin_ns : 0,
 				k < r->n_calls ? r->call[k].begin_ns : UINT64_MAX);
@@ -132,26 +156,38 @@ static void on_process_end(struct timeline *w)
 	}
 }
 
+static uint64_t times(uint64_t n, double factor)
+{
+	return (uint64_t)((double)n * factor + 0.5);
+}
+
 static void on_close(struct timeline *w)
 {
 	struct reading *r = w->mine;
+	const double factor = r->warm > 0 ? warm_up_factor(r->steps) : 1;
 	uint32_t i;
 
 	r->w->n = r->cap < w->names.n ? r->cap : w->names.n;
 	for (i = 0; i < r->w->n && !r->failed; i++) {
+		struct wait_site *site = &r->w->site[i];
 		const uint32_t up = w->known[i].parent;
 
 		/* An import names the root, too. */
-		r->w->site[i].parent =
+		if (r->warm > 0) {
+			site->calls = times(site->calls, factor);
+			site->blocked_ns = times(site->blocked_ns, factor);
+			site->bubble_ns = times(site->bubble_ns, factor);
+			site->gain_ns = times(site->gain_ns, factor);
+		}
+		site->parent =
 			up != PROFILE_NONE && w->known[up].kind == NODE_ROOT ? PROFILE_NONE : up;
-		r->w->site[i].name =
-			profile_text(r->w->texts, w->known[i].name, strlen(w->known[i].name));
-		r->failed = r->w->site[i].name == NULL;
+		site->name = profile_text(r->w->texts, w->known[i].name, strlen(w->known[i].name));
+		r->failed = site->name == NULL;
 	}
 }
 
 int waits_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
-	struct export_left *ret_left, struct waits **ret, struct err *e)
+	const struct steps *steps, struct export_left *ret_left, struct waits **ret, struct err *e)
 {
 	static const struct timeline_form form = {.process = on_process,
 		.scope = on_scope,
@@ -160,6 +196,8 @@ int waits_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 		.close = on_close};
 	const struct profile_select all = spans_whole(s);
 	struct reading r = {.w = calloc(1, sizeof(*r.w)),
+		.steps = steps,
+		.warm = steps != NULL ? pace_warm_most(steps) : 0,
 		.from_ns = s->from_ns,
 		.to_ns = s->to_ns != 0 ? s->to_ns : UINT64_MAX};
 	int status;

@@ -11,6 +11,7 @@
 
 struct sqlite3;
 struct export_left;
+struct steps;
 
 #define WAITS_MAX 1048576u /* calls, and operations, of a process; later ones are counted only */
 
@@ -35,9 +36,10 @@ struct waits {
 	struct profile *texts;
 };
 
-/* Of a session in an open store; as export_timeline_fn, but calls that begin in from_ns to to_ns. -ENODATA: it kept no timeline. */
+/* Of a session in an open store; as export_timeline_fn, but calls that begin in from_ns to to_ns. steps: of the same; those of its
+ * warm-up do not count, and the others as much more (warm_up.h). NULL: all count. -ENODATA: it kept no timeline. */
 int waits_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
-	struct export_left *ret_left, struct waits **ret, struct err *e);
+	const struct steps *steps, struct export_left *ret_left, struct waits **ret, struct err *e);
 void waits_free(struct waits *w); /* NULL is fine */
 
 #endif

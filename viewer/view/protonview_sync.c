@@ -12,7 +12,7 @@
 static int read_waits(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	struct export_left *ret_left, struct err *e)
 {
-	return waits_read(db, id, s, ret_left, (struct waits **)arg, e);
+	return waits_read(db, id, s, NULL, ret_left, (struct waits **)arg, e);
 }
 
 /* The dearest first: by bubble, then by what it blocked. */
