@@ -9,6 +9,7 @@
 #include "bottlenecks.h"
 #include "buckets.h"
 #include "quick.h"
+#include "session_terms.h"
 #include "step_pace.h"
 
 #define MS     1e6
@@ -144,6 +145,7 @@ static void make_device(struct made *m)
 	p->head.uuid = "u";
 	p->head.duration_ns = (uint64_t)(1000 * MS);
 	p->head.n_processes = 1;
+	p->head.row.switches = SWITCH_OPS; /* what compiles would be seen */
 	p->head.overhead = 0.01;
 	p->head.recording_cost = 0.01;
 }

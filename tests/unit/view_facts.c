@@ -253,6 +253,32 @@ START_TEST(a_warm_up)
 }
 END_TEST
 
+/* Without steps a session is judged from the first work of a GPU to the last: what it loads before that comes once. */
+START_TEST(a_start)
+{
+	const struct profile_select all = {0};
+	sqlite3 *db = session();
+	struct profile *p;
+	struct facts *f;
+	struct export_left left;
+	struct err e;
+
+	help_exec(db, "UPDATE node SET name = 'request' WHERE id = 1; DELETE FROM trace;"
+		      "DELETE FROM busy WHERE process = 2; DELETE FROM member WHERE process = 2;"
+		      "UPDATE busy SET first_ns = 100000000, last_ns = 250000000");
+	ck_assert_int_eq(profile_load(db, 7, &all, &p, &e), 0);
+	ck_assert_int_eq(facts_new(p, NULL, &f), 0);
+	ck_assert(f->whole == WHOLE_SESSION && fabs(f->idle.share - 0.62) < 1e-9);
+	ck_assert_int_eq(facts_read(f, db, 7, &all, 0, &left, &e), 0);
+	ck_assert(f->whole == WHOLE_USED && f->whole_ns == 150e6);
+	ck_assert(fabs(f->idle.share - 0.24) < 1e-9 && fabs(f->idle.ns - 36e6) < 1);
+	ck_assert(f->idle.of == WHOLE_USED && fabs(f->part[PART_HOST] - 0.24) < 1e-9);
+	facts_free(f);
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
 /* What the rules make of it: the wait costs little, so the words are that it is harmless. */
 START_TEST(verdicts_of_a_database)
 {
@@ -433,8 +459,10 @@ START_TEST(what_a_database_lacks)
 }
 END_TEST
 
-#define TESTS(X)                                                                                   \
-	X(facts_of_a_database)                                                                     \
-	X(a_warm_up) X(verdicts_of_a_database) X(a_window) X(told_in_a_window) X(steps_and_scopes) \
+#define TESTS(X)                                                                      \
+	X(facts_of_a_database)                                                        \
+	X(a_warm_up)                                                                  \
+	X(a_start)                                                                    \
+	X(verdicts_of_a_database) X(a_window) X(told_in_a_window) X(steps_and_scopes) \
 		X(a_window_without_steps) X(what_a_database_lacks)
 HELP_SUITE("view_facts", TESTS)

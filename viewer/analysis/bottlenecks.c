@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "session_terms.h"
+
 #define FLOOR 0.001 /* of the recorded time: whoever gets back less has no worse than a LOW */
 
 /* clang-format off */
@@ -18,6 +20,7 @@
 #define SYNC       (1u << NEED_SYNC)
 #define TIMELINE   (1u << NEED_TIMELINE)
 #define PARTS      (1u << NEED_PARTS)
+#define COMPILES   (1u << NEED_COMPILES)
 #define RANKS      (1u << NEED_RANKS)
 #define READINGS   (1u << NEED_READINGS)
 #define MEMORY     (1u << NEED_MEMORY)
@@ -158,6 +161,19 @@ static bool has_memory(const struct facts *f)
 	return f->leak.stored;
 }
 
+/* Whether what compiles would have been seen. */
+static bool has_compiles(const struct facts *f)
+{
+	const struct profile_head *h = &f->p->head;
+	uint32_t i;
+
+	for (i = 0; f->step != NULL && i < f->step->n; i++)
+		if (f->step->step[i].compiles > 0)
+			return true;
+	return h->uuid != NULL && (h->row.source == SOURCE_IMPORT ||
+					  (h->row.switches & (SWITCH_OPS | SWITCH_OVERHEAD)) != 0);
+}
+
 /* The needs that it does not meet. */
 static uint32_t lacking(const struct facts *f)
 {
@@ -171,6 +187,7 @@ static uint32_t lacking(const struct facts *f)
 	n |= f->has_sync ? 0 : SYNC;
 	n |= f->step != NULL ? 0 : TIMELINE;
 	n |= f->has_parts ? 0 : PARTS;
+	n |= has_compiles(f) ? 0 : COMPILES;
 	n |= f->rank != NULL ? 0 : RANKS;
 	n |= f->device != NULL ? 0 : READINGS;
 	n |= has_memory(f) ? 0 : MEMORY;
@@ -182,9 +199,10 @@ static uint32_t lacking(const struct facts *f)
 
 const char *whole_words(enum facts_whole w)
 {
-	return w == WHOLE_STEPS ? "of the steps"
-	       : w == WHOLE_GPU ? "of the GPU's work"
-				: "of the recorded time";
+	return w == WHOLE_STEPS  ? "of the steps"
+	       : w == WHOLE_GPU  ? "of the GPU's work"
+	       : w == WHOLE_USED ? "of the time from the GPU's first work to its last"
+				 : "of the recorded time";
 }
 
 const char *each_words(const struct facts *f)
@@ -211,10 +229,10 @@ const char *time_words(double ns, struct time_words *buf)
 
 double whole_ns_of(const struct facts *f, enum facts_whole w)
 {
-	return w == WHOLE_STEPS     ? f->step_ns
-	       : w == WHOLE_SESSION ? f->session_ns
-	       : w == WHOLE_GPU     ? f->node[0].gpu_ns
-				    : 0;
+	return w == WHOLE_STEPS                        ? f->step_ns
+	       : w == WHOLE_SESSION || w == WHOLE_USED ? f->session_ns
+	       : w == WHOLE_GPU                        ? f->node[0].gpu_ns
+						       : 0;
 }
 
 double gain_of_step(const struct facts *f, const struct verdict *v)

@@ -116,7 +116,7 @@ struct time_words {
 	char text[24];
 };
 const char *time_words(double ns, struct time_words *buf);
-/* "of the steps", "of the recorded time", "of the GPU's work". */
+/* "of the steps", "of the recorded time", "of the GPU's work" and the like. */
 const char *whole_words(enum facts_whole w);
 /* "a step", or "a second" of a part without steps. */
 const char *each_words(const struct facts *f);

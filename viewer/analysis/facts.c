@@ -21,6 +21,9 @@
 	"SELECT max(n) FROM (SELECT count(DISTINCT b.process) n FROM busy b JOIN device d" \
 	" ON d.process = b.process AND d.device = b.device WHERE b.session = ?1 AND"       \
 	" b.busy_ns > 0 GROUP BY d.uuid)"
+#define USED                                                                                \
+	"SELECT sum(n) FROM (SELECT max(last_ns) - min(first_ns) n FROM busy WHERE session" \
+	" = ?1 AND busy_ns > 0 AND first_ns > 0 GROUP BY process)"
 #define GPU_IN_STEPS 0.8 /* so much of its work: they tell how busy it was */
 
 /* --- the tree */
@@ -246,7 +249,7 @@ static void find_idle(struct facts *f)
 		f->idle.ns = f->idle.share * f->session_ns;
 		f->idle.count = f->node[0].gpu_count;
 		f->idle.work_ns = f->node[0].gpu_ns;
-		f->idle.of = WHOLE_SESSION;
+		f->idle.of = f->whole == WHOLE_USED ? WHOLE_USED : WHOLE_SESSION;
 	}
 }
 
@@ -311,18 +314,36 @@ static void idle_of_steps(struct facts *f)
 			fmax(0, 1 - busy / all), fmax(0, all - busy), ops, busy, WHOLE_STEPS};
 }
 
-static uint32_t count_sharing(struct sqlite3 *db, int64_t id)
+/* 0: none. */
+static int64_t number_of(struct sqlite3 *db, const char *sql, int64_t id)
 {
 	sqlite3_stmt *st;
-	uint32_t n = 0;
+	int64_t n = 0;
 
-	if (sqlite3_prepare_v2(db, SHARING, -1, &st, NULL) != SQLITE_OK)
+	if (sqlite3_prepare_v2(db, sql, -1, &st, NULL) != SQLITE_OK)
 		return 0;
 	(void)sqlite3_bind_int64(st, 1, id);
 	if (sqlite3_step(st) == SQLITE_ROW)
-		n = (uint32_t)sqlite3_column_int64(st, 0);
+		n = sqlite3_column_int64(st, 0);
 	(void)sqlite3_finalize(st);
 	return n;
+}
+
+/* What comes once is not judged: of steps the warm-up, of what has none the time in which no GPU was used yet, or no more. */
+static void leave_out_start(struct facts *f, double used_ns)
+{
+	const double rest = 1 - used_ns / f->session_ns;
+	uint32_t k;
+
+	if (f->whole != WHOLE_SESSION || f->is_part || !f->has_parts || used_ns <= 0 || rest <= 0 ||
+		f->part[PART_HOST] < rest)
+		return;
+	f->part[PART_HOST] -= rest;
+	for (k = 0; k < PART_MAX; k++)
+		f->part[k] /= 1 - rest;
+	f->whole = WHOLE_USED;
+	f->whole_ns = f->session_ns = used_ns;
+	find_idle(f);
 }
 
 /* What it does not have is no error. */
@@ -343,7 +364,8 @@ int facts_read(struct facts *f, struct sqlite3 *db, int64_t id, const struct pro
 	int r;
 
 	f->stored = true;
-	f->sharing = count_sharing(db, id);
+	f->sharing = (uint32_t)number_of(db, SHARING, id);
+	leave_out_start(f, (double)number_of(db, USED, id));
 	r = lacks(steps_read(db, id, s, ret_left, &f->step, e), e);
 	if (r == 0 && f->step != NULL) {
 		leave_out_warm_up(f);

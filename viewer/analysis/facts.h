@@ -32,6 +32,7 @@ enum facts_whole {
 	WHOLE_NONE,    /* nothing took time */
 	WHOLE_STEPS,   /* the steps of all processes, one behind the other */
 	WHOLE_SESSION, /* the active time, once for each process */
+	WHOLE_USED,    /* of each process that used a GPU from its first work on it to its last */
 	WHOLE_GPU,     /* a file of a tree without scopes: the GPU's work */
 };
 
@@ -41,7 +42,8 @@ struct facts {
 	const char *scope;       /* whose scopes count as steps; NULL: those that are named so */
 	bool is_part;            /* of a session: window.h */
 	enum facts_whole whole;
-	double whole_ns, session_ns; /* session_ns: active, once for each process */
+	double whole_ns,
+		session_ns; /* active, once for each process; of WHOLE_USED, and of parts then, that */
 	bool has_gpu, has_sync, has_cpu, gpu_in_steps; /* the last: nearly all of it */
 	/* How many there were; below: in them. Of a part without any the seconds of it, and all of it is in them: the rules
 	 * that judge a loop by its time judge that. */

@@ -15,6 +15,7 @@
 	X(SYNC,     "calls that wait",                "protonctl run -s sync, or start -s sync") \
 	X(TIMELINE, "a timeline",                     "protonctl run -d both") \
 	X(PARTS,    "what idle time is made of",      "a session of its own, in which no two processes share a GPU") \
+	X(COMPILES, "what compiles",                   "protonctl run -s ops, and for what the driver compiles -s overhead") \
 	X(RANKS,    "two processes",                  "protonctl run -- torchrun --nproc-per-node N CMD; not of a part of a session") \
 	X(READINGS, "readings of the GPU",            "protond-device beside protond: `protonctl doctor`") \
 	X(MEMORY,   "memory by step",                 "protonctl run -s alloc; or -d both, and PROTOND_TORCH_MEMORY=1 or protond.memory.track()") \
@@ -63,7 +64,7 @@
 		"Bucket or pad lengths; mark what varies as dynamic for torch.compile. CUDA graphs, autotuning and caches of allocators need sizes that come again.") \
 	X(memory_layout,    GPU|IDLE,           5,   "% of the GPU's time",     MEDIUM, "kernels that change the order of axes", \
 		"channels_last for model and input (.to(memory_format=torch.channels_last)), fewer .contiguous() after transpose and permute.") \
-	X(memory_bound,     GPU|IDLE,           30,  "% of the GPU's time",     MEDIUM, "kernels that move data and compute little", \
+	X(memory_bound,     GPU|IDLE,           30,  "% of the GPU's time",     LOW,    "kernels that move data and compute little", \
 		"Fuse them (torch.compile, Triton), lower precision, channels_last where it avoids transposes.") \
 	X(unfused_optimizer,SCOPES|GPU,         100, "launches a call",         MEDIUM, "an optimizer launches small kernels, parameter by parameter", \
 		"fused=True or foreach=True, or an optimizer of apex.") \
@@ -79,7 +80,7 @@
 		"Lengths that differ (bucket or pad them), a loader that now and then is late, other programs on the host; `-d both` shows each step.") \
 	X(slow_steps,       TIMELINE|STEPS,     5,   "% of the steps",          HIGH,   "a few steps take much longer than the others", \
 		"Look at them on the timeline: checkpoints, validation, recompiles and logging show there as scopes.") \
-	X(recompiles,       TIMELINE|STEPS,     5,   "% of the steps",          HIGH,   "something is compiled again and again", \
+	X(recompiles,       TIMELINE|STEPS|COMPILES, 5,   "% of the steps",          HIGH,   "something is compiled again and again", \
 		"TORCH_LOGS=recompiles names the guard that failed: mark what varies as dynamic (torch.compile(dynamic=True), mark_dynamic), pad sizes, keep Python numbers out of compiled functions.") \
 	X(warm_up,          TIMELINE|STEPS,     20,  "% of the steps",          LOW,    "the first steps take much longer", \
 		"They compile, tune and allocate: judge the others alone (`--step`, or a session that begins later), keep compile caches between runs.") \

@@ -75,7 +75,9 @@ static void judge_part(struct judge *j, enum gpu_part part, uint32_t node, const
 	const struct facts *f = j->f;
 	double share = f->part[part];
 	const bool steps = part_of_steps(f, part, &share);
-	const enum facts_whole of = steps ? WHOLE_STEPS : WHOLE_SESSION;
+	const enum facts_whole of = steps                    ? WHOLE_STEPS
+				    : f->whole == WHOLE_USED ? WHOLE_USED
+							     : WHOLE_SESSION;
 
 	if (100 * share < j->threshold || share == 0)
 		return;
@@ -178,11 +180,19 @@ static bool is_optimizer(const char *name)
 	return strncmp(name, "optimizer.step", 14) == 0;
 }
 
-static bool is_of_optimizer(const struct profile *p, uint32_t node)
+/* Of a closure, which an optimizer may call: a pass over the model, not its own work. */
+static bool is_pass(const char *name)
 {
-	while (node != PROFILE_NONE && !is_optimizer(p->node[node].name))
+	return strcmp(name, "forward") == 0 || strcmp(name, "backward") == 0;
+}
+
+/* The optimizer whose work it is; PROFILE_NONE: of none. */
+static uint32_t optimizer_of(const struct profile *p, uint32_t node)
+{
+	while (node != PROFILE_NONE && !is_optimizer(p->node[node].name) &&
+		!is_pass(p->node[node].name))
 		node = p->node[node].parent;
-	return node != PROFILE_NONE;
+	return node != PROFILE_NONE && !is_pass(p->node[node].name) ? node : PROFILE_NONE;
 }
 
 /* lost: what share of its time a configuration wastes; 0: it does not count. */
@@ -199,7 +209,7 @@ static bool add_configs(const struct facts *f,
 		/* A collective takes few SMs, to leave the others to what it hides behind; an optimizer's
 		 * are unfused_optimizer's. */
 		if (!(part > 0) || f->p->node[f->p->config[i].node].class == CLASS_COMM ||
-			is_of_optimizer(f->p, f->p->config[i].node))
+			optimizer_of(f->p, f->p->config[i].node) != PROFILE_NONE)
 			continue;
 		ns = config_ns(f, i, launches);
 		s->ns += ns;
@@ -238,7 +248,7 @@ static void judge_configs(
 	const struct facts *f = j->f;
 	struct share s;
 
-	if (!add_configs(f, lost, &s) || 100 * s.ns < j->threshold * gpu_ns(f))
+	if (!add_configs(f, lost, &s) || 100 * s.lost_ns < j->threshold * gpu_ns(f))
 		return;
 	judge_say(j,
 		(struct verdict){
@@ -305,31 +315,54 @@ void rule_memory_bound(struct judge *j)
 		100 * ns / gpu_ns(f));
 }
 
+struct optimizer {
+	double count, ns, cpu_ns; /* its own: without the passes of a closure */
+};
+
+static struct optimizer *optimizers_of(const struct facts *f)
+{
+	const struct profile *p = f->p;
+	struct optimizer *o = calloc(p->n_nodes, sizeof(*o));
+	uint32_t i, of;
+
+	for (i = 1; o != NULL && i < p->n_nodes; i++) { /* a parent comes before its children */
+		const struct fact_node *n = &f->node[i];
+
+		if (is_optimizer(p->node[i].name))
+			o[i] = (struct optimizer){n->gpu_count, n->gpu_ns, n->cpu_ns};
+		of = is_pass(p->node[i].name) ? optimizer_of(p, p->node[i].parent) : PROFILE_NONE;
+		if (of == PROFILE_NONE)
+			continue;
+		o[of].count -= n->gpu_count;
+		o[of].ns -= n->gpu_ns;
+		o[of].cpu_ns = fmax(0, o[of].cpu_ns - n->cpu_ns);
+	}
+	return o;
+}
+
 void rule_unfused_optimizer(struct judge *j)
 {
 	const struct facts *f = j->f;
-	const struct profile *p = f->p;
-	uint32_t i, most = PROFILE_NONE;
+	struct optimizer *o = optimizers_of(f), most = {0};
+	uint32_t i, at = PROFILE_NONE;
 
-	for (i = 1; i < p->n_nodes; i++) {
-		const struct fact_node *n = &f->node[i];
-
-		if (is_optimizer(p->node[i].name) && n->calls > 0 &&
-			n->gpu_count >= j->threshold * n->calls &&
-			n->gpu_ns < SHORT_NS * n->gpu_count &&
-			(most == PROFILE_NONE || n->cpu_ns > f->node[most].cpu_ns))
-			most = i;
+	for (i = 1; o != NULL && i < f->p->n_nodes; i++) {
+		if (o[i].count < fmax(1, j->threshold * f->node[i].calls) ||
+			f->node[i].calls <= 0 || o[i].ns >= SHORT_NS * o[i].count ||
+			(at != PROFILE_NONE && o[i].cpu_ns <= most.cpu_ns))
+			continue;
+		at = i;
+		most = o[i];
 	}
-	if (most == PROFILE_NONE)
+	free(o);
+	if (at == PROFILE_NONE)
 		return;
 	judge_say(j,
-		(struct verdict){.node = most,
-			.share = of_whole(f, f->node[most].cpu_ns),
-			.gain_ns = isnan(f->idle.ns) ? (double)NAN
-						     : fmin(f->node[most].cpu_ns, f->idle.ns)},
+		(struct verdict){.node = at,
+			.share = of_whole(f, most.cpu_ns),
+			.gain_ns = isnan(f->idle.ns) ? (double)NAN : fmin(most.cpu_ns, f->idle.ns)},
 		"Each call launches %.0f pieces of work, of %.1f us on average.",
-		f->node[most].gpu_count / f->node[most].calls,
-		f->node[most].gpu_ns / f->node[most].gpu_count / 1e3);
+		most.count / f->node[at].calls, most.ns / most.count / 1e3);
 }
 
 void rule_no_tensor_cores(struct judge *j)

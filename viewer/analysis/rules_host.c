@@ -61,14 +61,14 @@ void rule_data_loader(struct judge *j)
 {
 	const struct facts *f = j->f;
 	uint32_t most;
-	const double all = loader_ns(f, &most);
+	const double all = loader_ns(f, &most), gain = f->has_gpu ? at_most(f, all) : all;
 
 	if (most == PROFILE_NONE || all == 0 || 100 * all < j->threshold * f->step_ns)
 		return;
 	judge_say(j,
 		(struct verdict){.node = most,
-			.share = all / f->step_ns,
-			.gain_ns = f->has_gpu ? at_most(f, all) : all},
+			.share = isnan(gain) ? all / f->step_ns : gain / f->step_ns,
+			.gain_ns = gain},
 		"The loop waits %.1f%% %s for its batches.", 100 * all / f->step_ns,
 		whole_words(f->whole));
 }
@@ -489,6 +489,8 @@ void rule_gpu_idle(struct judge *j)
 			.severity = is_explained(j) ? SEVERITY_LOW : SEVERITY_MEDIUM,
 			.view = j->f->step != NULL ? VIEW_steps : VIEW_summary},
 		"%s the GPU had work for %.1f%% of the time.",
-		i->of == WHOLE_STEPS ? "During the steps" : "While this was recorded",
+		i->of == WHOLE_STEPS  ? "During the steps"
+		: i->of == WHOLE_USED ? "From the GPU's first work to its last"
+				      : "While this was recorded",
 		100 * (1 - i->share));
 }
