@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import subprocess
+import sys
 
 import pytest
 from conftest import BUILD
@@ -41,6 +42,20 @@ def test_the_rule_of_a_fault_speaks_and_no_other_cries(tmp_path, name):
         assert not mended or RULE[fault] not in found, found[RULE[fault]]["words"]
     if name == "fault-none":
         assert set(found) <= {"warm_up"}, {k: r["words"] for k, r in found.items()}
+
+
+def test_others_formulas_agree_on_what_computed(tmp_path):
+    """as_others.py reads events and shares no code with us; a session's own parts are those of the daemon, as they came."""
+    sys.path.insert(0, str(ROOT / "tests/recorded"))
+    import as_others
+    data, _ = asked(tmp_path, "fault-slow", "bottlenecks")
+    work, _ = as_others.work_of(str(BUILD / "bin/protonview"), tmp_path / "fault-slow.protond")
+    device = data["session"]["devices"][0]
+    assert as_others.length(as_others.computing(work)) == device["compute_ns"] > 0
+    assert as_others.length(as_others.span(work)) == device["busy_ns"]
+    host, kernel, other = as_others.idle_by_cause([dict(gpu=0, context=1, stream=7, start_ns=a, end_ns=b, launch_ns=l)
+                                                   for a, b, l in ((0, 10, 0), (30, 40, 20), (45, 50, 21), (150, 160, 21))])
+    assert (host, kernel, other) == (20, 5, 100)
 
 
 def test_the_rank_that_others_wait_for(tmp_path):
