@@ -312,6 +312,7 @@ EXPORT const struct protond_engine *protond_engine_v1(void)
 		.captured_ring = capture_ring,
 		.markers = engine_markers,
 		.nvtx_extension = engine_nvtx_extension,
+		.block = event_block,
 	};
 
 	return &engine;

@@ -123,6 +123,29 @@ void agent_lost(struct pd_thread *t, uint32_t cause, uint64_t n)
 	errno = e;
 }
 
+void event_block(struct pd_thread *t, const struct engine_block *b)
+{
+	struct rec_block r = {.address = b->address,
+		.bytes = b->bytes,
+		.reserved = b->reserved,
+		.active = b->active,
+		.split = b->split,
+		.requested = b->requested,
+		.device = b->device};
+	const int e = errno;
+	bool op;
+
+	if (HOT->generation == 0 || (HOT->want & WANT_ALLOC) == 0)
+		return;
+	if (event_in(t)) {
+		r.hdr = REC_HDR(sizeof(r), REC_BLOCK, 0, b->op, scope_where(t, t->engine, &op));
+		r.clock = agent_clock_inline();
+		(void)lane_put(t->engine, &r, sizeof(r));
+		guard_out(t);
+	}
+	errno = e;
+}
+
 bool event_captured(struct pd_thread *t, uint32_t name, uint32_t type, uint64_t which)
 {
 	struct rec_metric r = {.value = which};

@@ -247,6 +247,14 @@ PD_EXPORT int protond_capturing(void)
 	return t != NULL && pd_gate_on() && atomic_load(&HOT->engine)->capturing(t) != 0;
 }
 
+PD_EXPORT void protond_block(const struct engine_block *b)
+{
+	struct pd_thread *t = pd_thread_here();
+
+	if (t != NULL && pd_gate_on())
+		atomic_load(&HOT->engine)->block(t, b);
+}
+
 PD_EXPORT int protond_captured(uint32_t id, int whole, uint64_t which)
 {
 	struct pd_thread *t = pd_thread_here();

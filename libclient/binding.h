@@ -33,6 +33,8 @@ int protond_captured(uint32_t metric, int whole, uint64_t which);
 void *protond_captured_ring(uint32_t device, uint64_t *ret_bytes);
 void protond_markers(int on);
 uint32_t protond_op(void);
+struct engine_block; /* engine.h */
+void protond_block(const struct engine_block *b);
 
 /* A metric whose value is a name, by its id. */
 void protond_metric_name(uint32_t metric, uint32_t name);

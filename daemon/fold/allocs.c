@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT. allocs.c: who holds memory, event by event. */
+/* SPDX-License-Identifier: MIT. allocs.c: who holds memory, the driver's events. */
 #include "allocs.h"
 
 #include <errno.h>
@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "batch.h"
+#include "blocks.h"
 #include "flight.h"
+#include "held.h"
 #include "holders.h"
 #include "loss.h"
 #include "metric.h"
@@ -17,290 +19,21 @@
 #include "session.h"
 #include "state.h"
 
-#define BYTES_MAX (UINT64_MAX / 4) /* sums stay below: holders.h */
-#define CALL_NS   1000000000u /* calls stay for so long: the two clocks agree to some us only */
-
-struct allocs {
-	struct holders held;
-	struct table by_address, by_owner;
-	uint64_t known_ns; /* all of before has counted */
-	bool dirty;
-};
-
-static struct allocs *allocs_of(struct part *part)
-{
-	if (part->allocs != NULL || !process_has_room(part->process))
-		return part->allocs;
-	part->allocs = calloc(1, sizeof(*part->allocs));
-	if (part->allocs == NULL)
-		part->process->fold->no_memory = true;
-	else
-		part_grew(part, sizeof(*part->allocs));
-	return part->allocs;
-}
-
-static uint64_t plus(uint64_t a, uint64_t b)
-{
-	return a + b < BYTES_MAX ? a + b : BYTES_MAX;
-}
-
-static uint64_t minus(uint64_t a, uint64_t b)
-{
-	return a > b ? a - b : 0;
-}
-
-/* --- owners */
-
-struct owner_key {
-	const struct holders *held;
-	uint32_t account, node;
-};
-
-static bool owner_same(const void *arg, uint32_t at)
-{
-	const struct owner_key *k = arg;
-
-	return k->held->owner[at].account == k->account && k->held->owner[at].node == k->node;
-}
-
-/* TABLE_NONE: there is no room for it. */
-static uint32_t owner_find(struct part *part, uint32_t account, uint32_t node)
-{
-	struct allocs *a = part->allocs;
-	struct holders *h = &a->held;
-	const struct owner_key k = {h, account, node};
-	const uint32_t hash = table_mix((uint64_t)account << 32 | node, 0);
-	uint32_t at = table_find(&a->by_owner, hash, owner_same, &k), cap = h->cap_owners;
-
-	if (at != TABLE_NONE || h->n_owners >= HELD_OWNERS ||
-		(node != HELD_NOBODY && h->n_owners >= HELD_OWNERS - HELD_ACCOUNTS) ||
-		!process_has_room(part->process))
-		return at;
-	if (!ROOM_FOR(h->owner, h->cap_owners, h->n_owners)) {
-		part->process->fold->no_memory = true;
-		return TABLE_NONE;
-	}
-	part_grew(part, (h->cap_owners - cap) * sizeof(*h->owner));
-	if (table_add(&a->by_owner, hash, h->n_owners) < 0)
-		return TABLE_NONE;
-	h->owner[h->n_owners] = (struct held_owner){
-		.account = account, .node = node, .version = h->account[account]->version};
-	if (node != HELD_NOBODY)
-		hash_copy(h->owner[h->n_owners].hash, part->process->node[node].hash);
-	return h->n_owners++;
-}
-
-/* Of that device and kind. NULL: there is no room for it, counted. */
-static struct held_account *account_of(struct part *part, uint32_t device, uint8_t kind)
-{
-	struct holders *h = &part->allocs->held;
-	struct held_account *a = NULL;
-	uint32_t i;
-
-	for (i = 0; i < h->n_accounts; i++)
-		if (h->account[i]->device == device && h->account[i]->kind == kind)
-			return h->account[i];
-	if (i < HELD_ACCOUNTS && process_has_room(part->process))
-		a = calloc(1, sizeof(*a));
-	if (a != NULL) {
-		part_grew(part, sizeof(*a));
-		*a = (struct held_account){.device = device, .kind = kind};
-		h->account[h->n_accounts++] = a;
-		a->other = owner_find(part, i, HELD_NOBODY);
-		if (a->other != TABLE_NONE)
-			return a;
-		h->n_accounts--;
-		free(a);
-	}
-	h->refused++;
-	return NULL;
-}
-
-/* The owner holds so much more, or less; before that it is kept what it held at the peak. */
-static void hold(struct holders *h, uint32_t owner, uint64_t bytes, bool more)
-{
-	struct held_owner *o = &h->owner[owner];
-	struct held_account *a = h->account[o->account];
-
-	if (o->version != a->version) {
-		o->peak = o->live;
-		o->peak_blocks = o->blocks;
-		o->version = a->version;
-	}
-	o->live = more ? plus(o->live, bytes) : minus(o->live, bytes);
-	o->blocks = more ? plus(o->blocks, 1) : minus(o->blocks, 1);
-	o->most = o->live > o->most ? o->live : o->most;
-	a->live = more ? plus(a->live, bytes) : minus(a->live, bytes);
-	a->blocks = more ? plus(a->blocks, 1) : minus(a->blocks, 1);
-}
-
-static void changed(struct held_account *a, uint64_t ns)
-{
-	if (a->live > a->peak) {
-		a->peak = a->live;
-		a->peak_ns = ns;
-		a->version++;
-	}
-	held_point_add(a, ns);
-}
-
-/* --- blocks */
-
-struct block_key {
-	const struct holders *held;
-	uint64_t address;
-};
-
-static bool block_same(const void *arg, uint32_t at)
-{
-	const struct block_key *k = arg;
-
-	return k->held->block[at].address == k->address;
-}
-
-static uint32_t address_hash(uint64_t address)
-{
-	return table_mix(address, 1);
-}
-
-static uint32_t block_find(const struct allocs *a, uint64_t address)
-{
-	const struct block_key k = {&a->held, address};
-
-	return table_find(&a->by_address, address_hash(address), block_same, &k);
-}
-
-/* False: there is no room for it. */
-static bool block_add(struct part *part, const struct held_block *b)
-{
-	struct allocs *a = part->allocs;
-	struct holders *h = &a->held;
-	const uint32_t cap = h->cap_blocks;
-
-	if (h->n_blocks >= HELD_BLOCKS || !process_has_room(part->process))
-		return false;
-	if (!ROOM_FOR(h->block, h->cap_blocks, h->n_blocks)) {
-		part->process->fold->no_memory = true;
-		return false;
-	}
-	part_grew(part, (h->cap_blocks - cap) * sizeof(*b));
-	if (table_add(&a->by_address, address_hash(b->address), h->n_blocks) < 0)
-		return false;
-	h->block[h->n_blocks++] = *b;
-	return true;
-}
-
-/* The last one takes its place. */
-static void block_del(struct allocs *a, uint32_t at)
-{
-	struct holders *h = &a->held;
-	const uint32_t last = h->n_blocks - 1;
-
-	table_del(&a->by_address, address_hash(h->block[at].address), at);
-	if (at != last) {
-		table_del(&a->by_address, address_hash(h->block[last].address), last);
-		h->block[at] = h->block[last];
-		/* cannot need memory; refused: it is found no more, and counts as loose */
-		if (table_add(&a->by_address, address_hash(h->block[at].address), at) < 0)
-			h->account[h->owner[h->block[at].owner].account]->loose++;
-	}
-	h->n_blocks--;
-}
+#define CALL_NS 1000000000u /* calls stay for so long: the two clocks agree to some us only */
 
 /* --- what happens */
 
-static void number(struct part *part, uint32_t node, const struct held_event *v, const char *name,
-	uint64_t value, bool most)
-{
-	const uint64_t clock = clockmap_clock(&part->process->clock, v->ns);
-
-	if (node != HELD_NOBODY)
-		tree_number(part, &(struct tree_number){.node = node,
-					  .segment = window_segment(&part->window, clock),
-					  .name = name,
-					  .value = value,
-					  .most = most});
-}
-
-static struct held_account *account_at(struct holders *h, uint32_t owner)
-{
-	return h->account[h->owner[owner].account];
-}
-
-static void give(struct part *part, const struct held_event *v, uint32_t node)
-{
-	struct allocs *s = part->allocs;
-	struct holders *h = &s->held;
-	struct held_account *a = account_of(part, v->device, v->kind), *was;
-	struct held_block b = {.address = v->address, .bytes = v->bytes, .ns = v->ns};
-	uint32_t at = block_find(s, v->address), i;
-
-	if (a == NULL)
-		return;
-	if (at != TABLE_NONE) { /* it was freed where nobody saw it */
-		was = account_at(h, h->block[at].owner);
-		hold(h, h->block[at].owner, h->block[at].bytes, false);
-		was->unseen++;
-		changed(was, v->ns);
-		block_del(s, at);
-	}
-	for (i = 0; h->account[i] != a; i++)
-		;
-	b.owner = owner_find(part, i, node);
-	b.owner = b.owner == TABLE_NONE ? a->other : b.owner;
-	if (!block_add(part, &b)) {
-		b.owner = a->other;
-		a->loose++;
-	}
-	hold(h, b.owner, v->bytes, true);
-	a->allocs++;
-	a->alloc_bytes = plus(a->alloc_bytes, v->bytes);
-	changed(a, v->ns);
-	number(part, node, v, "alloc (bytes)", v->bytes, false);
-	number(part, node, v, "allocs", 1, false);
-	number(part, h->owner[b.owner].node, v, "held_most (bytes)", h->owner[b.owner].most, true);
-}
-
-static void take(struct part *part, const struct held_event *v, uint32_t node)
-{
-	struct allocs *s = part->allocs;
-	struct holders *h = &s->held;
-	const uint32_t at = block_find(s, v->address);
-	struct held_account *a;
-	struct held_owner *o;
-	uint64_t bytes = v->bytes;
-
-	a = at != TABLE_NONE ? account_at(h, h->block[at].owner)
-			     : account_of(part, v->device, v->kind);
-	if (a == NULL)
-		return;
-	if (at != TABLE_NONE) {
-		bytes = h->block[at].bytes;
-		hold(h, h->block[at].owner, bytes, false);
-		block_del(s, at);
-	} else if (a->loose > 0) {
-		o = &h->owner[a->other];
-		bytes = --a->loose == 0 || bytes > o->live ? o->live : bytes;
-		hold(h, a->other, bytes, false);
-	} else {
-		a->unknown++;
-		return;
-	}
-	a->frees++;
-	a->free_bytes = plus(a->free_bytes, bytes);
-	changed(a, v->ns);
-	number(part, node, v, "free (bytes)", bytes, false);
-	number(part, node, v, "frees", 1, false);
-}
+static const struct held_names names = {
+	"alloc (bytes)", "allocs", "free (bytes)", "frees", "held_most (bytes)"};
 
 static void count_change(struct held_account *a, uint64_t now, uint64_t was)
 {
 	if (now > was) {
 		a->allocs++;
-		a->alloc_bytes = plus(a->alloc_bytes, now - was);
+		a->alloc_bytes = held_plus(a->alloc_bytes, now - was);
 	} else if (now < was) {
 		a->frees++;
-		a->free_bytes = plus(a->free_bytes, was - now);
+		a->free_bytes = held_plus(a->free_bytes, was - now);
 	}
 }
 
@@ -318,7 +51,7 @@ static void pool(struct part *part, const struct held_event *v)
 		h->refused++;
 		return;
 	}
-	a = account_of(part, v->device, HELD_RESERVED);
+	a = held_account_of(part, v->device, HELD_RESERVED);
 	if (a == NULL)
 		return;
 	if (p == h->pool + h->n_pools) {
@@ -329,13 +62,13 @@ static void pool(struct part *part, const struct held_event *v)
 	p->reserved = v->op == MEMORY_POOL_GONE ? 0 : v->reserved;
 	p->used = v->op == MEMORY_POOL_GONE ? 0 : v->used;
 	if (p->reserved != was)
-		hold(h, a->other, p->reserved > was ? p->reserved - was : was - p->reserved,
+		held_move(h, a->other, p->reserved > was ? p->reserved - was : was - p->reserved, 0,
 			p->reserved > was);
 	count_change(a, p->reserved, was);
 	if (v->op == MEMORY_POOL_GONE)
 		*p = h->pool[--h->n_pools];
 	h->owner[a->other].blocks = a->blocks = h->n_pools;
-	changed(a, v->ns);
+	held_changed(h, a, v->ns);
 }
 
 /* --- in order of time */
@@ -404,10 +137,19 @@ static uint32_t node_of_event(struct part *part, const struct held_event *v)
 
 static void count(struct part *part, const struct held_event *v)
 {
+	struct held_deed d = {.ns = v->ns,
+		.address = v->address,
+		.bytes = v->bytes,
+		.device = v->device,
+		.kind = v->kind,
+		.names = &names};
+
+	if (v->op <= MEMORY_FREE)
+		d.node = node_of_event(part, v);
 	if (v->op == MEMORY_ALLOC)
-		give(part, v, node_of_event(part, v));
+		held_give(part, &d);
 	else if (v->op == MEMORY_FREE)
-		take(part, v, node_of_event(part, v));
+		held_take(part, &d);
 	if (v->op > MEMORY_FREE || (v->pool != 0 && v->reserved != 0))
 		pool(part, v);
 	part->allocs->held.events++;
@@ -528,29 +270,6 @@ bool allocs_wait(const struct part *part)
 
 /* --- to and from the store */
 
-static bool index_all(struct part *part)
-{
-	struct allocs *a = part->allocs;
-	struct holders *h = &a->held;
-	uint32_t i;
-
-	for (i = 0; i < h->n_owners; i++) {
-		struct held_owner *o = &h->owner[i];
-
-		o->node = i == h->account[o->account]->other ? HELD_NOBODY
-							     : node_by_hash(part->process, o->hash);
-		if (o->node == NODE_NONE) /* its place is gone */
-			o->node = node_other(part->process, NODE_ROOT_AT);
-		if (table_add(&a->by_owner, table_mix((uint64_t)o->account << 32 | o->node, 0),
-			    i) == -ENOMEM)
-			return false;
-	}
-	for (i = 0; i < h->n_blocks; i++)
-		if (table_add(&a->by_address, address_hash(h->block[i].address), i) == -ENOMEM)
-			return false;
-	return true;
-}
-
 void allocs_restore(struct part *part, const void *bytes, uint32_t n)
 {
 	struct fold *f = part->process->fold;
@@ -573,7 +292,7 @@ void allocs_restore(struct part *part, const void *bytes, uint32_t n)
 	part->allocs->held = h;
 	part_grew(part, h.n_accounts * sizeof(**h.account) + h.cap_owners * sizeof(*h.owner) +
 				h.cap_blocks * sizeof(*h.block));
-	if (!index_all(part))
+	if (!held_index(part))
 		f->no_memory = true;
 }
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "allocs.h"
+#include "blocks.h"
 #include "correlate.h"
 #include "counted.h"
 #include "journal.h"
@@ -167,6 +168,7 @@ void part_detach(struct part *part, uint64_t clock)
 				p->now[i].begin, clock);
 	correlate_detach(p, part);
 	allocs_settle(part, UINT64_MAX);
+	blocks_settle(part, UINT64_MAX);
 	timeline_seal(part);
 	for (i = 0; p->part[i] != part; i++)
 		;

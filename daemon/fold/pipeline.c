@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "allocs.h"
+#include "blocks.h"
 #include "correlate.h"
 #include "counted.h"
 #include "gpu_names.h"
@@ -293,6 +294,28 @@ static void on_memory(struct drain *d, const uint8_t *record)
 	for (i = 0; i < p->n_parts; i++)
 		if (p->part[i]->gpu && (p->part[i]->switches & SWITCH_ALLOC) != 0)
 			allocs_event(p->part[i], &r, ns);
+}
+
+static void on_block(struct drain *d, const uint8_t *record)
+{
+	struct process *p = d->process;
+	struct rec_block r;
+	uint32_t path, i;
+
+	memcpy(&r, record, sizeof(r));
+	path = table_path(p, REC_ID(r.hdr));
+	if (path == TABLE_NONE || REC_FLAGS(r.hdr) < BLOCK_ALLOC ||
+		REC_FLAGS(r.hdr) >= BLOCK_OP_MAX || r.device >= RING_DEVICES_MAX ||
+		r.bytes > MEMORY_BYTES_MAX || r.reserved > MEMORY_BYTES_MAX ||
+		r.active > MEMORY_BYTES_MAX || r.split > MEMORY_BYTES_MAX ||
+		r.requested > MEMORY_BYTES_MAX) {
+		loss_bad(p, 1);
+		return;
+	}
+	set_id(&r.hdr, path);
+	for (i = 0; i < p->n_parts; i++)
+		if ((p->part[i]->switches & SWITCH_ALLOC) != 0)
+			blocks_event(p->part[i], &r, clockmap_ns(&p->clock, r.clock));
 }
 
 static void on_sample(struct drain *d, const uint8_t *record)
@@ -696,6 +719,7 @@ void pipeline_lane(
 	struct drain d;
 	struct lane *lane;
 	uint64_t known;
+	uint32_t i;
 
 	MUST_PROCESS(p);
 	lane = lane_of(p, l);
@@ -711,4 +735,6 @@ void pipeline_lane(
 	d = drain_of(p, l, bytes, known);
 	d.final = true;
 	pipeline_run(d);
+	for (i = 0; i < p->n_parts; i++)
+		blocks_reach(p->part[i], mono_ns);
 }

@@ -1,6 +1,6 @@
-/* SPDX-License-Identifier: MIT. native_ops.c: what sees PyTorch's operators is built on the user's
- * machine, for his torch, and loaded by Python (_ops.py). Here: what it calls of ours, and its
- * switch, which follows what sessions want. */
+/* SPDX-License-Identifier: MIT. native_ops.c: what sees PyTorch's operators, and the blocks of its
+ * allocator, is built on the user's machine, for his torch, and loaded by Python (_ops.py, _blocks.py).
+ * Here: what they call of ours, and their switches, which follow what sessions want. */
 #include "native.h"
 
 #include <stdatomic.h>
@@ -8,52 +8,66 @@
 #include <string.h>
 
 #include "binding.h"
+#include "engine.h"
+#include "protond/blocks_calls.h"
 #include "protond/ops_calls.h"
 #include "ring.h"
 
-static _Atomic(protond_ops_switch *) ops_switch; /* NULL: not loaded */
-static _Atomic bool ops_always;                  /* whenever anything is recorded */
-static _Atomic bool ops_asked;                   /* Python was told that they are wanted */
-static PyObject *ops_load;                       /* Python's: loads it */
+struct sight {
+	_Atomic(protond_ops_switch *) turn; /* NULL: not loaded */
+	_Atomic bool asked;                 /* Python was told that they are wanted */
+	PyObject *load;                     /* Python's: loads it */
+};
 
-static bool wanted(uint32_t want)
-{
-	return (want & WANT_OPS) != 0 || ((want & WANT_SCOPES) != 0 && atomic_load(&ops_always));
-}
+static struct sight ops, blocks;
+static _Atomic bool ops_always; /* whenever anything is recorded */
+static _Atomic(protond_blocks_teller *) blocks_tell;
 
 /* On the main thread, between two of its instructions. */
-static int call_load(void *unused)
+static int call_load(void *of)
 {
+	struct sight *s = of;
 	PyObject *r;
 
-	(void)unused;
-	if (ops_load == NULL)
+	if (s->load == NULL)
 		return 0;
-	r = PyObject_CallFunctionObjArgs(ops_load, NULL);
+	r = PyObject_CallFunctionObjArgs(s->load, NULL);
 	if (r == NULL)
-		PyErr_WriteUnraisable(ops_load);
+		PyErr_WriteUnraisable(s->load);
 	Py_XDECREF(r);
 	return 0;
+}
+
+static void turn_to(struct sight *s, bool on)
+{
+	protond_ops_switch *const turn = atomic_load(&s->turn);
+
+	if (turn != NULL)
+		turn(on);
+	else if (on && !atomic_exchange(&s->asked, true) && Py_AddPendingCall(call_load, s) < 0)
+		atomic_store(&s->asked, false); /* too many wait: the next change asks again */
 }
 
 /* On libprotond's thread, or that of whoever installs it. */
 static void told(uint32_t want)
 {
-	protond_ops_switch *const turn = atomic_load(&ops_switch);
-	const bool on = wanted(want);
-
-	if (turn != NULL)
-		turn(on);
-	else if (on && !atomic_exchange(&ops_asked, true) && Py_AddPendingCall(call_load, NULL) < 0)
-		atomic_store(&ops_asked, false); /* too many wait: the next change asks again */
+	turn_to(&ops, (want & WANT_OPS) != 0 ||
+			      ((want & WANT_SCOPES) != 0 && atomic_load(&ops_always)));
+	turn_to(&blocks, (want & WANT_ALLOC) != 0);
 }
 
-/* ops_install(load), or None: load() is called, once, when a session wants operators. */
-static PyObject *native_ops_install(PyObject *m, PyObject *load)
+/* ops_install(load, load_blocks), or Nones: each is called, once, when a session wants operators, or
+ * allocations. */
+static PyObject *native_ops_install(PyObject *m, PyObject *args)
 {
+	PyObject *load, *load_blocks;
+
 	(void)m;
+	if (!PyArg_ParseTuple(args, "OO:ops_install", &load, &load_blocks))
+		return NULL;
 	protond_on_want(NULL);
-	native_replace(&ops_load, load != Py_None ? load : NULL);
+	native_replace(&ops.load, load != Py_None ? load : NULL);
+	native_replace(&blocks.load, load_blocks != Py_None ? load_blocks : NULL);
 	if (load != Py_None)
 		protond_on_want(told);
 	Py_RETURN_NONE;
@@ -73,7 +87,7 @@ static PyObject *native_ops_loaded(PyObject *m, PyObject *args)
 	if (p == NULL)
 		return NULL;
 	atomic_store(&ops_always, always);
-	atomic_store(&ops_switch, (protond_ops_switch *)(uintptr_t)p);
+	atomic_store(&ops.turn, (protond_ops_switch *)(uintptr_t)p);
 	protond_on_want(told);
 	Py_RETURN_NONE;
 }
@@ -83,7 +97,71 @@ static PyObject *native_ops_wanted(PyObject *m, PyObject *unused)
 {
 	(void)m;
 	(void)unused;
-	return PyBool_FromLong(atomic_load(&ops_asked));
+	return PyBool_FromLong(atomic_load(&ops.asked));
+}
+
+static PyObject *native_blocks_wanted(PyObject *m, PyObject *unused)
+{
+	(void)m;
+	(void)unused;
+	return PyBool_FromLong(atomic_load(&blocks.asked));
+}
+
+/* blocks_loaded(address of its switch, and of what tells how things stand) */
+static PyObject *native_blocks_loaded(PyObject *m, PyObject *args)
+{
+	PyObject *turn, *tell;
+	void *p, *q;
+
+	(void)m;
+	if (!PyArg_ParseTuple(args, "OO:blocks_loaded", &turn, &tell))
+		return NULL;
+	p = PyLong_AsVoidPtr(turn);
+	q = PyLong_AsVoidPtr(tell);
+	if (p == NULL || q == NULL)
+		return NULL;
+	atomic_store(&blocks_tell, (protond_blocks_teller *)(uintptr_t)q);
+	atomic_store(&blocks.turn, (protond_blocks_switch *)(uintptr_t)p);
+	protond_on_want(told);
+	Py_RETURN_NONE;
+}
+
+/* blocks_told(): how torch's allocator stands now is recorded. */
+static PyObject *native_blocks_told(PyObject *m, PyObject *unused)
+{
+	protond_blocks_teller *const tell = atomic_load(&blocks_tell);
+
+	(void)m;
+	(void)unused;
+	if (tell != NULL)
+		tell();
+	Py_RETURN_NONE;
+}
+
+#define AS(a, b) \
+	_Static_assert(offsetof(struct engine_block, a) == offsetof(struct blocks_event, b), #a)
+AS(address, address);
+AS(requested, requested);
+AS(device, device);
+AS(op, op);
+_Static_assert(sizeof(struct engine_block) == sizeof(struct blocks_event), "blocks_calls.h");
+
+static void block_put(const struct blocks_event *e)
+{
+	struct engine_block b;
+
+	memcpy(&b, e, sizeof(b));
+	protond_block(&b);
+}
+
+/* blocks_calls(): struct blocks_calls, as bytes. */
+static PyObject *native_blocks_calls(PyObject *m, PyObject *unused)
+{
+	static const struct blocks_calls calls = {.bytes = sizeof(calls), .block = block_put};
+
+	(void)m;
+	(void)unused;
+	return PyBytes_FromStringAndSize((const char *)&calls, sizeof(calls));
 }
 
 /* ops_calls(): struct ops_calls, as bytes. */
@@ -114,9 +192,13 @@ static PyObject *native_ops_calls(PyObject *m, PyObject *unused)
 }
 
 PyMethodDef native_ops_functions[] = {
-	{"ops_install", native_ops_install, METH_O, NULL},
+	{"ops_install", native_ops_install, METH_VARARGS, NULL},
 	{"ops_loaded", native_ops_loaded, METH_VARARGS, NULL},
 	{"ops_wanted", native_ops_wanted, METH_NOARGS, NULL},
 	{"ops_calls", native_ops_calls, METH_NOARGS, NULL},
+	{"blocks_loaded", native_blocks_loaded, METH_VARARGS, NULL},
+	{"blocks_told", native_blocks_told, METH_NOARGS, NULL},
+	{"blocks_wanted", native_blocks_wanted, METH_NOARGS, NULL},
+	{"blocks_calls", native_blocks_calls, METH_NOARGS, NULL},
 	{NULL, NULL, 0, NULL},
 };

@@ -102,6 +102,12 @@ struct engine_open {
 	int32_t inherit_copy; /* PROTOND_INHERIT=copy */
 };
 
+/* What torch's caching allocator did: struct rec_block. */
+struct engine_block {
+	uint64_t address, bytes, reserved, active, split, requested;
+	uint32_t device, op; /* enum block_op */
+};
+
 struct session_options {
 	uint32_t backend, mode, hook; /* process-local name ids, 0 none */
 	uint8_t data, context, cpu, switches;
@@ -164,6 +170,7 @@ struct protond_engine {
 	void *(*captured_ring)(uint32_t device, uint64_t *ret_bytes);
 	void (*markers)(uint32_t on); /* [any] Whether ranges of NVTX are scopes from now on */
 	uint32_t (*nvtx_extension)(void *module); /* likewise InitializeInjectionNvtxExtension */
+	void (*block)(struct pd_thread *t, const struct engine_block *b); /* [any] */
 };
 
 typedef const struct protond_engine *protond_engine_fn(void);

@@ -49,7 +49,8 @@
         X(SAMPLE,     19, 40, sample,    true)  /* path: where the thread stood */            \
         X(COUNTERS,   20, 24, counters,  false) /* bits: 1 << enum cpu_counter */             \
         X(CALLED,     21, 32, called,    true)  /* as CALL: one of the usual, in short */     \
-        X(NAMED,      22, 24, named,     false) /* name: the program's, of a GPU or a stream */
+        X(NAMED,      22, 24, named,     false) /* name: the program's, of a GPU or a stream */ \
+        X(BLOCK,      23, 72, block,     true)  /* path: where torch's allocator was asked */
 /* clang-format on */
 
 enum record_type {
@@ -247,6 +248,32 @@ struct rec_memory {
 	uint32_t context;
 	uint16_t epoch;
 	uint16_t device; /* index in the device table; MEMORY_NO_DEVICE */
+};
+
+/* flags of BLOCK */
+enum block_op {
+	BLOCK_ALLOC = 1,
+	BLOCK_FREE = 2,
+	BLOCK_SIZE = 3,         /* of one that was just allocated: it is larger than it seemed */
+	BLOCK_SEGMENT = 4,      /* taken from the driver, or mapped */
+	BLOCK_SEGMENT_GONE = 5, /* given back, or unmapped */
+	BLOCK_OOM = 6,          /* refused; bytes: those that were asked for */
+	BLOCK_BEFORE =
+		7, /* all that is allocated as the recording begins; address: how many blocks */
+	BLOCK_STATE = 8, /* nothing happened: how it stands */
+	BLOCK_OP_MAX
+};
+
+/* What torch's caching allocator did, and how it stood when it said so: what is allocated moves after it
+ * has said ALLOC, and the others after FREE. */
+struct rec_block {
+	uint64_t hdr;
+	uint64_t clock;
+	uint64_t address, bytes;
+	uint64_t reserved, active, split,
+		requested; /* of the device, bytes; split: inactive_split */
+	uint32_t device;   /* as torch numbers them */
+	uint32_t pad0;
 };
 
 /* flags of SAMPLE */

@@ -235,10 +235,10 @@ enum ring_want {
 	WANT_QUEUE = 1024,       /* likewise: LAUNCH_ENDS */
 	WANT_API = 2048,         /* likewise: CALL records of every call, CALL_API */
 	WANT_CPU_SAMPLES = 4096, /* SAMPLE records */
-	WANT_ALLOC = 8192,       /* likewise: MEMORY records, and CALL of what they are of */
-	WANT_OPS = 16384,      /* scopes of PyTorch's operators, from what Python loads for them */
+	WANT_ALLOC = 8192, /* BLOCK records; with WANT_GPU MEMORY, and CALL of what they are of */
+	WANT_OPS = 16384,  /* scopes of PyTorch's operators, from what Python loads for them */
 	WANT_COUNTERS = 32768, /* METRIC records of what the CPU counts in scopes */
-	WANT_SUMS = 128, /* only in the control file: sums from the next quarter of a lane on */
+	WANT_SUMS = 128,   /* only in the control file: sums from the next quarter of a lane on */
 };
 
 struct ring_ctl {
@@ -260,8 +260,8 @@ _Static_assert(offsetof(struct ring_ctl, lane) == 64, "ring ABI");
 #define SUMS_VISIT(word) ((uint32_t)((word) >> 32)) /* goes up when sums were taken */
 #define SUMS_CUT(word)   ((uint32_t)(word))         /* changes when open sums are to be closed */
 
-/* Of the switches: those that need no GPU. */
-#define WANT_WITHOUT_GPU (WANT_OPS | WANT_CPU_SAMPLES | WANT_COUNTERS)
+/* Of the switches: those that need no GPU. alloc: torch's allocator without the driver. */
+#define WANT_WITHOUT_GPU (WANT_OPS | WANT_CPU_SAMPLES | WANT_COUNTERS | WANT_ALLOC)
 
 /* What the switches of a session want, enum session_switch bits; gpu: it records the GPU, too. */
 static inline uint32_t want_of_switches(uint32_t switches, bool gpu)

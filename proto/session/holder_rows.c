@@ -34,7 +34,7 @@ static void number_devices(sqlite3 *db, int64_t process, struct holders *h)
 	}
 	(void)sqlite3_finalize(q);
 	for (i = 0; i < h->n_accounts; i++)
-		if (h->account[i]->device < ORDINALS)
+		if (h->account[i]->device < ORDINALS && h->account[i]->kind < HELD_TORCH)
 			h->account[i]->device = ordinal[h->account[i]->device];
 }
 

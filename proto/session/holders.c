@@ -17,10 +17,12 @@ static const char magic[4] = "PDM1";
 #define ACCOUNT_NUMBERS 16u
 #define OWNER_NUMBERS   8u
 #define EVENT_NUMBERS   11u
+#define TORCH_NUMBERS   10u
 #define RAW_MAX                                                                            \
 	(LEB_MAX * (16u + HELD_ACCOUNTS * (ACCOUNT_NUMBERS + 4u * HELD_POINTS) +           \
 			   (HELD_OWNERS + HELD_POOLS) * OWNER_NUMBERS + 4u * HELD_BLOCKS + \
-			   2u * HELD_WAITING * EVENT_NUMBERS))
+			   3u * HELD_WAITING * EVENT_NUMBERS +                             \
+			   HELD_ACCOUNTS * HELD_FRAMES * (2u + 2u * HELD_TOP)))
 #define NUMBER_MAX (UINT64_MAX / 4)
 
 void holders_fini(struct holders *h)
@@ -31,6 +33,7 @@ void holders_fini(struct holders *h)
 	free(h->block);
 	free(h->event);
 	free(h->call);
+	free(h->torch);
 	*h = (struct holders){0};
 }
 
@@ -70,6 +73,51 @@ void held_point_add(struct held_account *a, uint64_t ns)
 	if (a->n_points == HELD_POINTS)
 		thin(a);
 	a->point[a->n_points++] = now;
+}
+
+/* --- frames */
+
+#define FRAME_NS 1000000u /* no two are nearer */
+
+static void frame_take(const struct holders *h, const struct held_account *a, struct held_frame *f)
+{
+	uint32_t i, k;
+
+	f->n = 0;
+	for (i = 0; i < h->n_owners; i++) {
+		const struct held_owner *o = &h->owner[i];
+
+		if (h->account[o->account] != a || o->live == 0 ||
+			(f->n == HELD_TOP && o->live <= f->live[HELD_TOP - 1]))
+			continue;
+		k = f->n < HELD_TOP ? f->n++ : HELD_TOP - 1;
+		for (; k > 0 && f->live[k - 1] < o->live; k--) {
+			f->live[k] = f->live[k - 1];
+			f->owner[k] = f->owner[k - 1];
+		}
+		f->live[k] = o->live;
+		f->owner[k] = i;
+	}
+}
+
+void held_frame_add(const struct holders *h, struct held_account *a, uint64_t ns)
+{
+	struct held_frame *f;
+	uint32_t i;
+
+	if (a->n_frames > 0 && (ns <= a->frame[a->n_frames - 1].ns ||
+				       ns - a->frame[a->n_frames - 1].ns < a->frame_ns))
+		return;
+	if (a->n_frames == HELD_FRAMES) {
+		for (i = 1; i < HELD_FRAMES / 2; i++)
+			a->frame[i] = a->frame[2 * i];
+		a->n_frames = HELD_FRAMES / 2;
+		a->frame_ns = (a->frame[a->n_frames - 1].ns - a->frame[0].ns) / (HELD_FRAMES / 2);
+	}
+	a->frame_ns = a->frame_ns > FRAME_NS ? a->frame_ns : FRAME_NS;
+	f = &a->frame[a->n_frames++];
+	f->ns = ns;
+	frame_take(h, a, f);
 }
 
 /* --- writing */
@@ -194,6 +242,43 @@ static void put_waiting(struct writer *w, const struct holders *h)
 	}
 }
 
+/* What came later than the first form: behind all else. */
+static void put_torch(struct writer *w, const struct holders *h)
+{
+	const struct held_block_event *v;
+
+	put(w, h->n_torch);
+	for (v = h->torch; v < h->torch + h->n_torch; v++) {
+		put(w, v->ns);
+		put(w, v->address);
+		put(w, v->bytes);
+		put(w, v->reserved);
+		put(w, v->active);
+		put(w, v->split);
+		put(w, v->requested);
+		put(w, v->path);
+		put(w, v->device);
+		put(w, v->op);
+	}
+}
+
+static void put_frames(struct writer *w, const struct held_account *a)
+{
+	const struct held_frame *f;
+	uint32_t i;
+
+	put(w, a->frame_ns);
+	put(w, a->n_frames);
+	for (f = a->frame; f < a->frame + a->n_frames; f++) {
+		put(w, f->ns);
+		put(w, f->n);
+		for (i = 0; i < f->n; i++) {
+			put(w, f->owner[i]);
+			put(w, f->live[i]);
+		}
+	}
+}
+
 int holders_pack(const struct holders *h, void **ret, uint32_t *ret_n)
 {
 	struct writer w = {0};
@@ -216,6 +301,9 @@ int holders_pack(const struct holders *h, void **ret, uint32_t *ret_n)
 	}
 	put_blocks(&w, h);
 	put_waiting(&w, h);
+	put_torch(&w, h);
+	for (i = 0; i < h->n_accounts; i++)
+		put_frames(&w, h->account[i]);
 	if (!w.failed)
 		r = framed_pack(magic, w.p, w.n, ret, ret_n);
 	free(w.p);
@@ -407,6 +495,48 @@ static void get_calls(struct reader *r, struct holders *h)
 	}
 }
 
+static void get_torch(struct reader *r, struct holders *h)
+{
+	uint32_t n = get_count(r, HELD_WAITING, TORCH_NUMBERS);
+	struct held_block_event *v;
+
+	for (; n > 0 && !r->bad; n--) {
+		if (!ROOM_FOR(h->torch, h->cap_torch, h->n_torch)) {
+			r->bad = r->no_memory = true;
+			return;
+		}
+		v = &h->torch[h->n_torch++];
+		*v = (struct held_block_event){.ns = get(r)};
+		v->address = get_most(r, UINT64_MAX);
+		v->bytes = get(r);
+		v->reserved = get(r);
+		v->active = get(r);
+		v->split = get(r);
+		v->requested = get(r);
+		v->path = get32(r);
+		v->device = get32(r);
+		v->op = (uint8_t)get_most(r, UINT8_MAX);
+	}
+}
+
+static void get_frames(struct reader *r, const struct holders *h, struct held_account *a)
+{
+	struct held_frame *f;
+	uint32_t i;
+
+	a->frame_ns = get(r);
+	a->n_frames = get_count(r, HELD_FRAMES, 2);
+	for (f = a->frame; f < a->frame + a->n_frames && !r->bad; f++) {
+		f->ns = get(r);
+		f->n = get_count(r, HELD_TOP, 2);
+		for (i = 0; i < f->n && !r->bad; i++) {
+			f->owner[i] = get32(r);
+			f->live[i] = get(r);
+			r->bad |= f->owner[i] >= h->n_owners;
+		}
+	}
+}
+
 static void get_all(struct reader *r, struct holders *h)
 {
 	uint32_t n;
@@ -421,6 +551,11 @@ static void get_all(struct reader *r, struct holders *h)
 	get_blocks(r, h);
 	get_events(r, h);
 	get_calls(r, h);
+	if (r->at != r->end) { /* of the first form nothing follows */
+		get_torch(r, h);
+		for (n = 0; n < h->n_accounts && !r->bad; n++)
+			get_frames(r, h, h->account[n]);
+	}
 	r->bad |= r->at != r->end;
 }
 

@@ -11,10 +11,12 @@
 #include "err.h"
 
 #define HELD_ACCOUNTS 64u
-#define HELD_OWNERS   2048u /* an account's (other) among them */
-#define HELD_BLOCKS   8192u /* live ones whose owner is known */
-#define HELD_POINTS   512u  /* of an account; then each is of a longer time */
+#define HELD_OWNERS   2048u  /* an account's (other) among them */
+#define HELD_BLOCKS   16384u /* live ones whose owner is known */
+#define HELD_POINTS   512u   /* of an account; then each is of a longer time */
 #define HELD_POOLS    64u
+#define HELD_FRAMES   128u   /* of an account, as with points */
+#define HELD_TOP      8u     /* owners of a frame */
 #define HELD_WAITING  65536u /* events, and calls, that wait for each other */
 #define HELD_HOST     UINT32_MAX
 #define HELD_NOBODY   UINT32_MAX /* a node */
@@ -22,6 +24,14 @@
 struct held_point {
 	uint64_t ns; /* CLOCK_MONOTONIC: when it begins */
 	uint64_t least, most, last;
+};
+
+/* Who held the most at an instant. */
+struct held_frame {
+	uint64_t ns;
+	uint32_t n;
+	uint32_t owner[HELD_TOP];
+	uint64_t live[HELD_TOP]; /* the largest first */
 };
 
 struct held_account {
@@ -35,8 +45,11 @@ struct held_account {
 	uint64_t loose;   /* live blocks that are in no table: (other) has them */
 	uint64_t width_ns;
 	uint32_t n_points;
-	uint32_t version; /* of the peak; of the fold */
+	uint32_t version;  /* of the peak; of the fold */
+	uint64_t frame_ns; /* between two frames */
+	uint32_t n_frames;
 	struct held_point point[HELD_POINTS];
+	struct held_frame frame[HELD_FRAMES];
 };
 
 struct held_owner {
@@ -67,6 +80,12 @@ struct held_event { /* a MEMORY record */
 	uint8_t op, kind; /* enum memory_op, enum held_kind */
 };
 
+struct held_block_event { /* a BLOCK record */
+	uint64_t ns, address, bytes, reserved, active, split, requested;
+	uint32_t seq, path, device;
+	uint8_t op; /* enum block_op */
+};
+
 struct held_call {          /* where events of that id are of */
 	uint64_t clock, ns; /* of its end */
 	uint32_t correlation, path, python;
@@ -79,8 +98,9 @@ struct holders {
 	struct held_block *block;
 	struct held_event *event;
 	struct held_call *call;
+	struct held_block_event *torch;
 	uint32_t n_accounts, n_owners, cap_owners, n_blocks, cap_blocks, n_events, cap_events,
-		n_calls, cap_calls;
+		n_calls, cap_calls, n_torch, cap_torch;
 	struct held_pool pool[HELD_POOLS];
 	uint32_t n_pools;
 	uint64_t events;   /* so far */
@@ -100,6 +120,8 @@ static inline uint64_t held_blocks_at_peak(const struct holders *h, const struct
 }
 /* One more change of what the account holds. */
 void held_point_add(struct held_account *a, uint64_t ns);
+/* Who holds it, now and then. */
+void held_frame_add(const struct holders *h, struct held_account *a, uint64_t ns);
 
 /* The caller frees *ret. -ENOMEM. */
 int holders_pack(const struct holders *h, void **ret, uint32_t *ret_n);

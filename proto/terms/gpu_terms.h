@@ -42,11 +42,13 @@ static const char *const node_kind_words[] = {
 
 /* clang-format off */
 /* What memory is; "pool": what programs took of the pools of a device, "reserved": what these have; "static": variables of
- * modules, which nobody allocates. */
+ * modules, which nobody allocates; "torch_": by torch's caching allocator, as its memory_stats() have it. */
 #define HELD_KINDS(X) /* name  number  word */ \
         X(DEVICE, 0, "device") X(PINNED, 1, "pinned") X(MANAGED, 2, "managed") X(ARRAY, 3, "array") \
         X(POOL, 4, "pool") X(RESERVED, 5, "reserved") X(ELSE, 6, "other") \
-        X(STATIC, 7, "static")
+        X(STATIC, 7, "static") \
+        X(TORCH, 8, "torch_allocated") X(TORCH_RESERVED, 9, "torch_reserved") X(TORCH_ACTIVE, 10, "torch_active") \
+        X(TORCH_SPLIT, 11, "torch_inactive_split") X(TORCH_REQUESTED, 12, "torch_requested")
 /* clang-format on */
 
 enum held_kind {
@@ -55,6 +57,12 @@ enum held_kind {
 #undef X
 		HELD_MAX
 };
+
+/* What is one sum, and no block of it anybody's. */
+static inline int held_is_sum(uint8_t kind)
+{
+	return kind == HELD_RESERVED || kind > HELD_TORCH;
+}
 
 static const char *const held_kind_words[HELD_MAX] = {
 #define X(name, number, word) [number] = (word),

@@ -38,7 +38,7 @@
         X(QUEUE,    4, "queue",    "time in launches, and from there to the GPU") \
         X(API,      8, "api",      "every call of the CUDA runtime and driver but those that only read, as cudaGetDevice") \
         X(CPU_SAMPLES, 16, "cpu", "what threads are in, about 100 times a second") \
-        X(ALLOC,   32, "alloc",    "memory that the driver gives, and who holds it") \
+        X(ALLOC,   32, "alloc",    "memory that the driver and torch give, and who holds it") \
         X(OPS,     64, "ops",      "operators of PyTorch, as scopes") \
         X(COUNTERS, 128, "counters", "what the CPU counts in scopes: instructions, cycles, misses")
 /* Whose its files are. Of a session with a word here they hold what Triton's Proton would have put

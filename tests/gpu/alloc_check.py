@@ -93,6 +93,41 @@ def expandable():
     print("    torch:", stats["segment.all.allocated"], stats["reserved_bytes.all.current"], stats["reserved_bytes.all.peak"])
 
 
+SAME = {  # of a row of protonview memory: torch's name of it
+    "torch_allocated": (("allocs", "allocation.all.allocated"), ("frees", "allocation.all.freed"), ("blocks", "allocation.all.current"),
+                        ("allocated", "allocated_bytes.all.allocated"), ("freed", "allocated_bytes.all.freed"),
+                        ("live", "allocated_bytes.all.current"), ("peak", "allocated_bytes.all.peak")),
+    "torch_reserved": (("live", "reserved_bytes.all.current"), ("peak", "reserved_bytes.all.peak"),
+                       ("allocated", "reserved_bytes.all.allocated"), ("freed", "reserved_bytes.all.freed")),
+    "torch_active": (("live", "active_bytes.all.current"), ("peak", "active_bytes.all.peak")),
+    "torch_inactive_split": (("live", "inactive_split_bytes.all.current"),),
+    "torch_requested": (("live", "requested_bytes.all.current"), ("peak", "requested_bytes.all.peak")),
+}
+
+
+def blocks(mode="blocks"):
+    """Torch's allocator block by block: counts and bytes are those of its memory_stats(), and owners hold all of it."""
+    rows, stats, env = recorded(mode, "-s", "alloc")
+    got = accounts(rows)
+    for kind, fields in SAME.items():
+        for field, theirs in fields:
+            mine = got.get(kind, {}).get(field)
+            check(f"{mode}: {kind} {field} is torch's {theirs}", mine == stats.get(theirs, 0), f"{mine}, {stats.get(theirs)}")
+    if mode == "blocks":
+        check("segments", got.get("torch_reserved", {}).get("allocs") == stats["segment.all.allocated"],
+              f"{got.get('torch_reserved', {}).get('allocs')}, {stats['segment.all.allocated']}")
+    who, mine = owners(rows, "torch_allocated"), got.get("torch_allocated", {})
+    check(f"{mode}: owners hold it all", sum(r["live"] for r in who.values()) == mine.get("live"), str({w: r["live"] for w, r in who.items()}))
+    check(f"{mode}: and the peak", sum(r["peak"] for r in who.values()) == mine.get("peak"), str({w: r["peak"] for w, r in who.items()}))
+    check(f"{mode}: nothing unknown", mine.get("unknown_frees", 1) + mine.get("freed_unseen", 1) == 0, str(mine))
+    print(view(env, "memory", "x"))
+    print(view(env, "tree", "x", "-m", "torch_allocs,torch_ooms"))
+
+
+def blocks_expandable():
+    blocks("blocks-expandable")
+
+
 def off():
     rows, _, env = recorded("torch")
     words = subprocess.run([VIEW, "memory", "x"], env=env, capture_output=True, text=True, timeout=60)
@@ -103,4 +138,4 @@ def cost():
     costs("alloc", {"w1": 1.03, "w3": 1.03})
 
 
-judge((driver, torch, nocache, expandable, off, cost), sys.argv[2:])
+judge((driver, torch, nocache, expandable, blocks, blocks_expandable, off, cost), sys.argv[2:])

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT. alloc_work.py: a program that allocates what it knows; alloc_check.py asks what was recorded of it.
-"""alloc_work.py driver|torch|expandable OUT
+"""alloc_work.py driver|torch|expandable|blocks|blocks-expandable OUT
 
 driver: cudaMalloc, cudaMallocPitch, cudaMallocHost, cudaMallocManaged and cudaMallocAsync by ctypes, in scopes, from two
 threads, freed in other scopes than allocated, some never. OUT: what there was, by kind and scope.
-torch: tensors of torch's caching allocator. OUT: torch.cuda.memory_stats(). expandable: the same with expandable segments."""
+torch: tensors of torch's caching allocator. OUT: torch.cuda.memory_stats(). expandable: the same with expandable segments.
+blocks: steps of a small transformer, on two streams, one of which tells the allocator so. OUT: memory_stats(), as the recording ends."""
 import contextlib
 import ctypes
 import json
@@ -14,7 +15,7 @@ import sys
 import threading
 
 mode, out = sys.argv[1], pathlib.Path(sys.argv[2])
-if mode == "expandable":
+if mode.endswith("expandable"):
     os.environ["PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
 
 import torch
@@ -122,4 +123,43 @@ def tensors():
     return torch.cuda.memory_stats()
 
 
+def blocks():
+    """Sizes of each kind: small, large, cut, and not worth cutting; freed by other threads (autograd's), and behind another stream."""
+    net = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(256, 4, 1024, batch_first=True), 3).cuda()
+    optimizer = torch.optim.AdamW(net.parameters())
+    side, kept = torch.cuda.Stream(), []
+    for i in range(40):
+        with scope("step"):
+            x = torch.randn(8, 64 + i, 256, device="cuda")
+            with scope("forward"):
+                loss = net(x).square().mean()
+            with scope("backward"):
+                loss.backward()
+            with scope("optimizer"):
+                optimizer.step()
+                optimizer.zero_grad(set_to_none=True)
+            with scope("keep"):
+                kept.append(torch.empty((1 << 20) + i * 70001, dtype=torch.uint8, device="cuda"))
+                kept[-1].record_stream(side)
+                if i % 10 == 9:
+                    del kept[::2]
+                    torch.cuda.empty_cache()
+    with scope("too much"):
+        try:
+            torch.empty(1 << 42, dtype=torch.uint8, device="cuda")
+        except torch.cuda.OutOfMemoryError:
+            pass
+    torch.cuda.synchronize()
+    stats = torch.cuda.memory_stats()
+    try:
+        from protond import _api
+        _api._native.blocks_told()
+    except ImportError:
+        pass
+    out.write_text(json.dumps(stats))
+    os._exit(0)  # what is alive stays so
+
+
+if mode.startswith("blocks"):
+    blocks()
 out.write_text(json.dumps(driver() if mode == "driver" else tensors()))

@@ -456,6 +456,12 @@ static struct holders *made(void)
 	h.n_blocks = 3;
 	h.block[2] = (struct held_block){UINT64_MAX, 5, BASE, 1};
 	h.n_events = h.n_calls = h.n_pools = 1;
+	h.torch = calloc(1, sizeof(*h.torch));
+	h.n_torch = 1;
+	h.torch[0].requested = 11;
+	h.account[1]->live = 77;
+	for (k = 0; k < 1000; k++)
+		held_frame_add(&h, h.account[1], BASE + k * SECOND / 50);
 	h.event[0].correlation = 8;
 	h.call[0].path = 4;
 	h.pool[0].reserved = 3;
@@ -473,8 +479,12 @@ START_TEST(bytes_and_back)
 	ck_assert_uint_gt(h->account[0]->n_points, HELD_POINTS / 4);
 	ck_assert_uint_eq(
 		h->account[0]->point[h->account[0]->n_points - 1].last, h->account[0]->live);
+	ck_assert_uint_le(h->account[1]->n_frames, HELD_FRAMES);
+	ck_assert_uint_gt(h->account[1]->n_frames, HELD_FRAMES / 4);
 	ck_assert_int_eq(holders_pack(h, &bytes, &n), 0);
 	ck_assert_int_eq(holders_unpack(bytes, n, &got, &e), 0);
+	ck_assert(got.n_torch == 1 && got.torch[0].requested == 11);
+	ck_assert(got.account[1]->frame[3].n == 1 && got.account[1]->frame[3].live[0] == 77);
 	ck_assert(got.n_blocks == 3 && got.block[2].address == UINT64_MAX);
 	ck_assert(got.owner[1].hash[3] == 9 && got.event[0].correlation == 8);
 	ck_assert_int_eq(holders_pack(&got, &again, &m), 0);
@@ -513,6 +523,8 @@ START_TEST(bytes_of_a_stranger)
 				ck_assert_uint_lt(got.block[k].owner, got.n_owners);
 			for (k = 0; k < got.n_owners; k++)
 				ck_assert_uint_lt(got.owner[k].account, got.n_accounts);
+			for (k = 0; k < got.n_accounts; k++)
+				ck_assert_uint_le(got.account[k]->n_frames, HELD_FRAMES);
 		}
 		holders_fini(&got);
 		free(bytes);

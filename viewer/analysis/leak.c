@@ -76,7 +76,7 @@ static int on_process(void *arg, const struct holding *x)
 
 	r->leak->stored = true;
 	for (i = 0; i < x->h->n_accounts; i++) {
-		if (x->h->account[i]->kind == HELD_RESERVED)
+		if (held_is_sum(x->h->account[i]->kind))
 			continue;
 		holding_growth(x, x->h->account[i], 0, 0, &g);
 		r->leak->known |= g.g.known;

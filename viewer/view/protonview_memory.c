@@ -332,6 +332,17 @@ static const struct held_account *account_of(const struct holding *x, uint32_t d
 	return NULL;
 }
 
+/* Block by block: better than what was told by step. */
+static bool has_torch(const struct holding *x)
+{
+	uint32_t i;
+
+	for (i = 0; i < x->h->n_accounts; i++)
+		if (x->h->account[i]->kind == HELD_TORCH)
+			return true;
+	return false;
+}
+
 /* Of what is reserved some is allocated: the rest is kept for later, and nobody else can have it. */
 static void print_spare(struct show *s, const char *who, uint64_t reserved, uint64_t allocated)
 {
@@ -345,6 +356,25 @@ static void print_spare(struct show *s, const char *who, uint64_t reserved, uint
 		used, spare, reserved > 0 ? 100.0 * (double)left / (double)reserved : 0.0);
 }
 
+/* Of what torch has and nobody uses, what is cut off within segments that are used cannot go back. */
+static void print_fragments(struct show *s, const struct holding *x, uint32_t device)
+{
+	const struct held_account *all = account_of(x, device, HELD_TORCH);
+	const struct held_account *split = account_of(x, device, HELD_TORCH_SPLIT);
+	const struct held_account *asked = account_of(x, device, HELD_TORCH_REQUESTED);
+	char cut[32], most[32], more[32];
+
+	if (all == NULL || split == NULL || asked == NULL)
+		return;
+	text_bytes(split->live, cut);
+	text_bytes(split->peak, most);
+	text_bytes(all->live > asked->live ? all->live - asked->live : 0, more);
+	text_fmt(&s->run->out,
+		"  of it %s between blocks in use, %s at most; blocks are %s larger than asked "
+		"for\n",
+		cut, most, more);
+}
+
 static void print_spares(struct show *s, const struct holding *x)
 {
 	const struct held_account *used;
@@ -353,15 +383,18 @@ static void print_spares(struct show *s, const struct holding *x)
 
 	for (i = 0; i < x->h->n_accounts; i++) {
 		const struct held_account *a = x->h->account[i];
+		const bool torch = a->kind == HELD_TORCH_RESERVED;
 
-		if (a->kind != HELD_RESERVED || !is_asked_for(s, a))
+		if ((a->kind != HELD_RESERVED && !torch) || !is_asked_for(s, a))
 			continue;
-		used = account_of(x, a->device, HELD_POOL);
+		used = account_of(x, a->device, torch ? HELD_TORCH : HELD_POOL);
 		holder_device(a, device);
-		(void)snprintf(who, sizeof(who), "%s pools", device);
+		(void)snprintf(who, sizeof(who), "%s %s", device, torch ? "torch" : "pools");
 		print_spare(s, who, a->live, used != NULL ? used->live : 0);
+		if (torch)
+			print_fragments(s, x, a->device);
 	}
-	if (x->torch.reserved >= 0 && x->torch.allocated >= 0)
+	if (x->torch.reserved >= 0 && x->torch.allocated >= 0 && !has_torch(x))
 		print_spare(s, "torch", (uint64_t)x->torch.reserved, (uint64_t)x->torch.allocated);
 }
 
@@ -416,7 +449,7 @@ static void print(struct show *s, const struct holding *x)
 		const struct held_account *a = x->h->account[i];
 
 		holder_device(a, device);
-		if (is_asked_for(s, a) && a->kind != HELD_RESERVED && a->peak > 0)
+		if (is_asked_for(s, a) && !held_is_sum(a->kind) && a->peak > 0)
 			print_who(s, x, i, device);
 	}
 	text_char(t, '\n');
@@ -535,9 +568,9 @@ static void json(struct show *s, const struct holding *x)
 				owner_is_asked_for(s, x, k))
 				json_owner(s, x, k);
 	}
-	if (x->torch.allocated >= 0 && s->device == NULL)
+	if (x->torch.allocated >= 0 && s->device == NULL && !has_torch(x))
 		json_torch(s, x, "torch_allocated", x->torch.allocated, x->torch.peak);
-	if (x->torch.reserved >= 0 && s->device == NULL)
+	if (x->torch.reserved >= 0 && s->device == NULL && !has_torch(x))
 		json_torch(s, x, "torch_reserved", x->torch.reserved, -1);
 }
 

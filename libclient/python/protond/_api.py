@@ -264,6 +264,12 @@ def _ops_wanted(now=False):
     _ops.wanted() if now else _ops.wanted_meanwhile()
 
 
+def _blocks_wanted(now=False):
+    """A session wants allocations, torch's among them."""
+    from . import _blocks
+    _blocks.wanted() if now else _blocks.wanted_meanwhile()
+
+
 def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, hook=None, cpu_off=False, switches=None,
           nvtx_domains=None):
     """Starts a session and makes it active; returns its id, an int >= 0.
@@ -279,7 +285,7 @@ def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, 
         "torch" (names what PyTorch does: see protond.torch), or a hooks.Hook.
     cpu_off: scopes cost less and have no CPU time.
     switches: what else is recorded, words parted by commas: "sync" (calls that wait for the GPU),
-        "alloc" (memory that the driver gives), "ops" (operators of PyTorch: there when this returns, if
+        "alloc" (memory that the driver and torch give), "ops" (operators of PyTorch: there when this returns, if
         torch was imported), "counters" (what the CPU counts in scopes), "overhead", "queue": see
         docs/options.md.
     nvtx_domains: those whose ranges and marks are in it, parted by commas; "default" is the one without
@@ -307,6 +313,8 @@ def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, 
     _native.markers(_nvtx())
     if _native.ops_wanted():
         _ops_wanted(now=True)
+    if _native.blocks_wanted():
+        _blocks_wanted(now=True)
     new = session not in _sessions
     if new:
         _sessions[session] = _Session(session, path, context, data, str(mode or ""), written)
@@ -386,6 +394,7 @@ def finalize(session=None, output_format=""):
     known = sorted(_sessions) if session is None else [session] if session in _sessions else []
     formats = {one: _sessions[one].formats(output_format) for one in known}
     failed, impatient, manager = None, False, _hooks()
+    _native.blocks_told()
     for one in known:
         session = _sessions.pop(one, None)
         if session is None:  # another thread was faster
@@ -700,5 +709,6 @@ if _native.version and sys.platform.startswith("linux"):
     from . import _aio, _threads
     _aio.install()
     _threads.install()
-    _native.ops_install(_ops_wanted)
-    atexit.register(_native.ops_install, None)
+    _native.ops_install(_ops_wanted, _blocks_wanted)
+    atexit.register(_native.ops_install, None, None)
+    atexit.register(_native.blocks_told)

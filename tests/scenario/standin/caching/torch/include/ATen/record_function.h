@@ -1,0 +1,1 @@
+/* SPDX-License-Identifier: MIT. Nothing is taken from it. */
