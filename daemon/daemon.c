@@ -41,6 +41,7 @@
 #include "own_sessions.h"
 #include "pace.h"
 #include "poison.h"
+#include "resident.h"
 #include "retain.h"
 #include "ring_clock.h"
 #include "ring_ctl.h"
@@ -259,6 +260,16 @@ static void drain_at_end(struct protond *p)
 			left);
 }
 
+/* Of a process that a session with allocations has. */
+static void put_resident(struct protond *p, const struct ring *r)
+{
+	const struct j_resident j = {
+		(fold_want(p->d.fold, r->uuid) & WANT_ALLOC) != 0 ? resident_bytes(r->pid) : 0};
+
+	if (j.bytes != 0)
+		(void)entry_put(&p->entries, J_RESIDENT, r->uuid, &j, sizeof(j));
+}
+
 static void count_rings(struct protond *p)
 {
 	struct ring *r;
@@ -267,6 +278,7 @@ static void count_rings(struct protond *p)
 		if (r->state != RING_LIVE || r->unreadable || offered_look(r) < 0)
 			continue;
 		(void)drain_counts(r);
+		put_resident(p, r);
 		/* No pidfd to be had: ask for the start time instead. */
 		if (!r->polling && r->pid != 0 && process_start(r->pid) != r->pid_start)
 			ring_died(r);

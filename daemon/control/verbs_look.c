@@ -8,6 +8,7 @@
 #include "ended.h"
 #include "fold.h"
 #include "hist.h"
+#include "holders.h"
 #include "host_clock.h"
 #include "params.h"
 #include "top.h"
@@ -310,6 +311,22 @@ static void top_job(void *arg, const struct fold_process *p)
 	wire_kv_u64(t->b, "drops", p->drops);
 	wire_kv_u64(t->b, "gpu", p->gpu_state);
 	wire_kv_bool(t->b, "member", query_top_member(t->d, t->session, p));
+	wire_kv_u64(t->b, "resident", query_top_resident(p));
+	wire_close(t->b);
+}
+
+static void top_memory(void *arg, const struct fold_memory *m)
+{
+	struct top *t = arg;
+
+	if (wire_buf_room(t->b) < THREAD_ROOM)
+		return;
+	wire_map(t->b);
+	wire_kv_u64(t->b, "pid", m->pid);
+	wire_kv_i64(t->b, "device", m->device);
+	wire_kv_str(t->b, "kind", held_kind_words[m->account->kind]);
+	wire_kv_u64(t->b, "now", m->account->live);
+	wire_kv_u64(t->b, "peak", m->account->peak);
 	wire_close(t->b);
 }
 
@@ -363,6 +380,10 @@ static void top_answer(struct request *q)
 	query_top_jobs(q->d, &q->who, top_job, &t);
 	wire_close(t.b);
 	wire_kv_u64(t.b, "cost_ns", query_top_cost(q->d, &q->session));
+	wire_str(t.b, "memory");
+	wire_array(t.b);
+	query_top_memory(q->d, &q->session, top_memory, &t);
+	wire_close(t.b);
 	wire_str(t.b, "devices");
 	wire_array(t.b);
 	query_top_busy(q->d, &q->session, top_busy, &t);

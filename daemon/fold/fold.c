@@ -7,6 +7,7 @@
 
 #include "allocs.h"
 #include "correlate.h"
+#include "held.h"
 #include "ids.h"
 #include "life.h"
 #include "loss.h"
@@ -279,6 +280,19 @@ static bool uses(const struct session *s, const struct device_reading *r)
 	return false;
 }
 
+static int on_resident(struct fold *f, const struct entry *e)
+{
+	const struct j_resident *j = e->payload;
+	struct process *p = e->process;
+	uint32_t i;
+
+	(void)f;
+	for (i = 0; i < p->n_parts; i++)
+		if ((p->part[i]->switches & SWITCH_ALLOC) != 0)
+			held_resident(p->part[i], j->bytes, e->head->mono_ns);
+	return 0;
+}
+
 static int on_device(struct fold *f, const struct entry *e)
 {
 	const struct device_reading *r = e->payload;
@@ -313,6 +327,7 @@ static const struct {
 	[J_LEAVE]   = {on_leave,   0,                          true,  false},
 	[J_SUMS]    = {on_sums,    sizeof(struct j_lane),      true,  true},
 	[J_DEVICE]  = {on_device,  sizeof(struct device_reading), false, true},
+	[J_RESIDENT] = {on_resident, sizeof(struct j_resident), true, true},
 };
 /* clang-format on */
 

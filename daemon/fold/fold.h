@@ -93,6 +93,15 @@ bool fold_is_member(const struct fold *f, const uint8_t session[16], const uint8
 /* The ids of those sessions that it is in and that are uid's (-1: anybody's), as it joined them, at
  * most n. Returns how many. */
 uint32_t fold_sessions_of(const struct fold_process *p, int64_t uid, int64_t *ret_ids, uint32_t n);
+/* What a process of the session holds of memory now, by device and kind. */
+struct fold_memory {
+	uint32_t pid;
+	const struct held_account *account;
+	int64_t device; /* as CUDA numbers it; -1: the host */
+};
+typedef void fold_memory_fn(void *arg, const struct fold_memory *m);
+void fold_each_memory(
+	const struct fold *f, const uint8_t session[16], fold_memory_fn *fn, void *arg);
 /* The job's own number → session uuid. */
 bool fold_job_session(
 	const struct fold *f, const uint8_t ring[16], uint32_t number, uint8_t ret_uuid[16]);

@@ -385,3 +385,17 @@ void held_begin(struct part *part, const struct held_deed *d, uint64_t blocks)
 	a->loose = blocks;
 	held_changed(h, a, d->ns);
 }
+
+void held_resident(struct part *part, uint64_t bytes, uint64_t ns)
+{
+	struct held_account *a;
+
+	if (allocs_of(part) == NULL ||
+		!window_has(&part->window, clockmap_clock(&part->process->clock, ns)))
+		return;
+	a = held_account_of(part, HELD_HOST, HELD_RESIDENT);
+	if (a == NULL || bytes > BYTES_MAX)
+		return;
+	part->allocs->dirty |= bytes != a->live;
+	held_set(&part->allocs->held, a, bytes, ns);
+}

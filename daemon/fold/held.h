@@ -33,6 +33,9 @@ void held_changed(struct holders *h, struct held_account *a, uint64_t ns);
 /* The account, held by nobody in particular, has so much now. */
 void held_set(struct holders *h, struct held_account *a, uint64_t bytes, uint64_t ns);
 
+/* What the process has in RAM, at ns; bytes are a file's to say. */
+void held_resident(struct part *part, uint64_t bytes, uint64_t ns);
+
 /* Torch's blocks are within the driver's, at the same addresses. TABLE_NONE: not known. */
 uint32_t held_block_find(const struct allocs *a, uint64_t address, bool torch);
 bool held_block_add(struct part *part, const struct held_block *b); /* false: no room */

@@ -5,8 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "allocs.h"
 #include "cells.h"
 #include "durations.h"
+#include "holders.h"
 #include "node.h"
 #include "nodehash.h"
 #include "part.h"
@@ -550,6 +552,30 @@ void fold_each_busy(const struct fold *f, const uint8_t session[16], fold_busy_f
 			if (d != NULL)
 				add_reading(f, s, d, &b);
 			fn(arg, &b);
+		}
+	}
+}
+
+void fold_each_memory(
+	const struct fold *f, const uint8_t session[16], fold_memory_fn *fn, void *arg)
+{
+	const struct session *s = session_find(f, session);
+	const struct holders *h;
+	const struct ring_device *d;
+	uint32_t i, k;
+
+	for (i = 0; s != NULL && i < s->n_parts; i++) {
+		h = allocs_held(s->part[i]);
+		for (k = 0; h != NULL && k < h->n_accounts; k++) {
+			const struct held_account *a = h->account[k];
+			struct fold_memory m = {s->part[i]->process->row.pid, a, a->device};
+
+			d = device_of(s->part[i]->process, a->device);
+			if (a->device == HELD_HOST || a->kind == HELD_PINNED)
+				m.device = -1;
+			else if (a->kind < HELD_TORCH && d != NULL)
+				m.device = d->ordinal;
+			fn(arg, &m);
 		}
 	}
 }

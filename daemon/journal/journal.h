@@ -41,7 +41,8 @@
         X(COST,   10) /* struct j_cost: CPU time the daemon took */ \
         X(LEAVE,  11) /* nothing: the process is dead; some launches in flight leave, before END */ \
         X(SUMS,   12) /* as LANE, behind its head: sums as they stood, which may grow further */ \
-        X(DEVICE, 13) /* struct device_reading: of protond-device, checked */
+        X(DEVICE, 13) /* struct device_reading: of protond-device, checked */ \
+        X(RESIDENT, 14) /* struct j_resident: what a process has in RAM, each second */
 /* clang-format on */
 
 enum journal_type {
@@ -149,6 +150,10 @@ struct j_anchor {
 	uint64_t error_ns;
 	uint32_t ring_clock; /* enum ring_clock that `clock` is */
 	uint32_t pad0;
+};
+
+struct j_resident {
+	uint64_t bytes;
 };
 
 struct j_cost {

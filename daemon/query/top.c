@@ -6,6 +6,7 @@
 
 #include "daemon.h"
 #include "must.h"
+#include "resident.h"
 
 #define TOP_MAGIC 0x544f5021u
 
@@ -140,4 +141,15 @@ void query_top_cells(struct daemon *d, const struct session_ref *s, const struct
 		wish.ring = of.ring;
 	}
 	fold_top(d->fold, s->uuid, &wish, fn, arg);
+}
+
+void query_top_memory(
+	const struct daemon *d, const struct session_ref *s, fold_memory_fn *fn, void *arg)
+{
+	fold_each_memory(d->fold, s->uuid, fn, arg);
+}
+
+uint64_t query_top_resident(const struct fold_process *p)
+{
+	return p->ended ? 0 : resident_bytes(p->pid);
 }

@@ -33,4 +33,9 @@ void query_top_jobs(const struct daemon *d, const struct asker *a, fold_process_
 void query_top_cells(struct daemon *d, const struct session_ref *s, const struct top_wish *w,
 	fold_cell_fn *fn, void *arg);
 
+/* What its jobs hold of memory, if allocations are recorded; and what any job has in RAM. */
+void query_top_memory(
+	const struct daemon *d, const struct session_ref *s, fold_memory_fn *fn, void *arg);
+uint64_t query_top_resident(const struct fold_process *p); /* 0: unknown */
+
 #endif

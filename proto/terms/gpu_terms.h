@@ -42,13 +42,15 @@ static const char *const node_kind_words[] = {
 
 /* clang-format off */
 /* What memory is; "pool": what programs took of the pools of a device, "reserved": what these have; "static": variables of
- * modules, which nobody allocates; "torch_": by torch's caching allocator, as its memory_stats() have it. */
+ * modules, which nobody allocates; "torch_": by torch's caching allocator, as its memory_stats() have it;
+ * "resident": what the process has in RAM. */
 #define HELD_KINDS(X) /* name  number  word */ \
         X(DEVICE, 0, "device") X(PINNED, 1, "pinned") X(MANAGED, 2, "managed") X(ARRAY, 3, "array") \
         X(POOL, 4, "pool") X(RESERVED, 5, "reserved") X(ELSE, 6, "other") \
         X(STATIC, 7, "static") \
         X(TORCH, 8, "torch_allocated") X(TORCH_RESERVED, 9, "torch_reserved") X(TORCH_ACTIVE, 10, "torch_active") \
-        X(TORCH_SPLIT, 11, "torch_inactive_split") X(TORCH_REQUESTED, 12, "torch_requested")
+        X(TORCH_SPLIT, 11, "torch_inactive_split") X(TORCH_REQUESTED, 12, "torch_requested") \
+        X(RESIDENT, 13, "resident")
 /* clang-format on */
 
 enum held_kind {

@@ -116,6 +116,8 @@ static void record(struct fold *to)
 	counts->gpu_dropped = 3;
 	((struct j_drop *)(counts + 1))->full = 4;
 	((struct j_cost *)tape_add(&t, J_COST, NULL, at, sizeof(struct j_cost)))->cpu_ns = 1000;
+	((struct j_resident *)tape_add(&t, J_RESIDENT, job.ring, at, sizeof(struct j_resident)))
+		->bytes = 1;
 	for (uint32_t i = 0; i < 3; i++) { /* of its GPU, of another one, and of the host */
 		*(struct device_reading *)tape_add(
 			&t, J_DEVICE, NULL, at, sizeof(struct device_reading)) =

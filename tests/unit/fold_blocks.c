@@ -235,6 +235,24 @@ START_TEST(segments_and_blocks_are_apart)
 }
 END_TEST
 
+START_TEST(what_is_in_ram)
+{
+	uint32_t i;
+
+	begin(SWITCH_ALLOC);
+	for (i = 1; i < 4; i++) {
+		((struct j_resident *)tape_add(
+			 &t, J_RESIDENT, job.ring, BASE + i * SECOND, sizeof(struct j_resident)))
+			->bytes = i == 2 ? 9000 : 4096 * i;
+		fold_take(f, &t);
+	}
+	ck_assert_uint_eq(account(HELD_RESIDENT)->live, 12288);
+	ck_assert_uint_eq(account(HELD_RESIDENT)->peak_ns, BASE + 3 * SECOND);
+	ck_assert_uint_eq(account(HELD_RESIDENT)->n_points, 3);
+	ck_assert_uint_eq(account(HELD_RESIDENT)->device, HELD_HOST);
+}
+END_TEST
+
 /* Bytes of a job's: counted, and nothing else. */
 START_TEST(what_cannot_be)
 {
@@ -268,6 +286,7 @@ Suite *suite(void)
 	tcase_add_loop_test(c, as_a_simulation_has_it, 0, 6);
 	tcase_add_test(c, what_was_there_before);
 	tcase_add_test(c, segments_and_blocks_are_apart);
+	tcase_add_test(c, what_is_in_ram);
 	tcase_add_test(c, what_cannot_be);
 	tcase_add_test(c, off_it_is_nothing);
 	suite_add_tcase(s, c);

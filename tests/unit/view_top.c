@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "gpu_terms.h"
+#include "top_memory.h"
 #include "top_rows.h"
 
 #define CELLS_MAX 8
@@ -45,6 +46,18 @@ static void put_cell(struct wire_buf *b, const struct given *g)
 	wire_close(b);
 }
 
+static void put_held(struct wire_buf *b, uint64_t pid, int64_t device, const char *kind,
+	uint64_t now, uint64_t peak)
+{
+	wire_map(b);
+	wire_kv_u64(b, "pid", pid);
+	wire_kv_i64(b, "device", device);
+	wire_kv_str(b, "kind", kind);
+	wire_kv_u64(b, "now", now);
+	wire_kv_u64(b, "peak", peak);
+	wire_close(b);
+}
+
 /* An answer at `now_ns`, with one job and one device. */
 static struct look look_at(uint64_t now_ns, const struct given *g, uint64_t busy_ns)
 {
@@ -65,6 +78,7 @@ static struct look look_at(uint64_t now_ns, const struct given *g, uint64_t busy
 	wire_map(&b);
 	wire_kv_u64(&b, "pid", 5);
 	wire_kv_u64(&b, "drops", 3);
+	wire_kv_u64(&b, "resident", 3ull << 30);
 	wire_close(&b);
 	wire_map(&b);
 	wire_kv_u64(&b, "pid", 6);
@@ -86,6 +100,14 @@ static struct look look_at(uint64_t now_ns, const struct given *g, uint64_t busy
 	wire_kv_f64(&b, "temperature", (double)NAN); /* of who lies */
 	wire_close(&b);
 	wire_close(&b);
+	wire_close(&b);
+	wire_str(&b, "memory");
+	wire_array(&b);
+	put_held(&b, 5, 1, "torch_allocated", 1ull << 30, 2ull << 30);
+	put_held(&b, 6, 1, "torch_reserved", 3ull << 30, 9ull << 30);
+	put_held(&b, 6, 0, "device", 5ull << 20, 6ull << 20);
+	put_held(&b, 6, -1, "pinned", 7, 7);
+	put_held(&b, 6, 0, "device", UINT64_MAX, UINT64_MAX); /* of who lies */
 	wire_close(&b);
 	wire_str(&b, "cells");
 	wire_array(&b);
@@ -156,6 +178,22 @@ START_TEST(what_gpus_do_in_words)
 	look_gpu_words(&before, &now, say, text);
 	ck_assert_str_eq(text, "1.0 GiB;");
 	look_free(&before);
+	look_free(&now);
+}
+END_TEST
+
+START_TEST(memory_in_words)
+{
+	struct look now = look_at(3000000000, second, 0), none = {.n = 0};
+	char text[256] = "";
+
+	look_memory_words(&now, say, text);
+	ck_assert_str_eq(text, "memory: resident 3.0 GiB;cuda:1 allocated 1.0 GiB of 3.0 GiB "
+			       "reserved, peak 2.0 GiB;"
+			       "cuda:0 allocated 16777216.0 TiB, peak 16777216.0 TiB;");
+	*text = '\0';
+	look_memory_words(&none, say, text);
+	ck_assert_str_eq(text, "");
 	look_free(&now);
 }
 END_TEST
@@ -285,6 +323,7 @@ Suite *suite(void)
 	TCase *c = tcase_create("top");
 
 	tcase_add_test(c, what_gpus_do_in_words);
+	tcase_add_test(c, memory_in_words);
 	tcase_add_test(c, a_list_of_what_changed);
 	tcase_add_test(c, quantiles_of_what_changed);
 	tcase_add_test(c, a_sum_that_fell);

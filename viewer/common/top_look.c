@@ -9,6 +9,7 @@
 #include "arena.h"
 #include "gpu_terms.h"
 #include "timeline.h"
+#include "top_memory.h"
 
 #define PARTS_MAX 1024u
 
@@ -123,6 +124,7 @@ static int take_jobs(struct look *l, const msgpack_object *answer)
 		if (!member)
 			continue;
 		l->drops += wire_u64_or(&from[i], "drops", 0);
+		l->resident += wire_u64_or(&from[i], "resident", 0);
 		if (l->n_jobs < LOOK_JOBS)
 			l->job[l->n_jobs++] =
 				(struct look_job){(uint32_t)wire_u64_or(&from[i], "pid", 0),
@@ -200,6 +202,8 @@ int look_take(const msgpack_object *answer, struct look *ret)
 		r = take_jobs(&l, answer);
 	if (r == 0)
 		r = take_devices(&l, answer);
+	if (r == 0)
+		r = look_memory_take(&l, answer);
 	(void)wire_text(answer, "session", l.name, sizeof(l.name));
 	(void)wire_text(answer, "state", l.state, sizeof(l.state));
 	if (r < 0)

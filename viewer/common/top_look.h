@@ -43,12 +43,23 @@ struct look_device {
 	double reading[DEVICE_N]; /* NAN: not known */
 };
 
+/* Of all jobs together, on a device as CUDA numbers it. */
+struct look_memory {
+	int64_t device;
+	uint64_t driver, driver_peak; /* what the driver gave */
+	uint64_t allocated, peak, reserved;
+	bool torch; /* the three are known */
+};
+
 struct look {
 	struct arena *arena; /* of all that it points to */
 	struct look_cell *cell;
 	uint32_t n, n_jobs, n_devices;
 	struct look_job *job; /* that take part and run, by rank */
 	struct look_device *device;
+	struct look_memory *memory;
+	uint32_t n_memory;
+	uint64_t resident; /* of its jobs; 0: unknown */
 	int64_t id;
 	char name[128], state[16];
 	uint64_t now_ns, duration_ns, drops, cost_ns;

@@ -13,6 +13,7 @@
 #include "protonctl_call.h"
 #include "protonctl_top_screen.h"
 #include "top_look.h"
+#include "top_memory.h"
 
 #define ROWS_MAX 5000u
 
@@ -58,12 +59,16 @@ static bool gpu_word(void *arg, const char *word)
 	return true;
 }
 
-/* One line; none where nothing is known. */
+/* A line for GPUs, one for memory; none where nothing is known. */
 static void top_gpus(const struct look *before, const struct look *now)
 {
 	bool began = false;
 
 	look_gpu_words(before, now, gpu_word, &began);
+	if (began)
+		putchar('\n');
+	began = false;
+	look_memory_words(now, gpu_word, &began);
 	if (began)
 		putchar('\n');
 }

@@ -11,6 +11,7 @@
 #include "human.h"
 #include "protonctl_top_state.h"
 #include "spark.h"
+#include "top_memory.h"
 
 #define LINES_MIN 6
 #define COLS_MIN  20
@@ -368,6 +369,10 @@ void top_draw(struct screen *s)
 		t.n = 0;
 		head_of_gpus(s, l, &t);
 		if (t.n > 0 && lines > LINES_MIN)
+			put_line(s, head++, &t, A_NORMAL);
+		t.n = 0;
+		look_memory_words(l, gpu_word, &(struct gpu_line){s, &t});
+		if (t.n > 0 && lines > LINES_MIN + 1)
 			put_line(s, head++, &t, A_NORMAL);
 	}
 	text_fini(&t);
