@@ -7,6 +7,7 @@
 
 #include "loss_terms.h"
 #include "parts.h"
+#include "sql_memory.h"
 #include "tree_rows.h"
 
 /* clang-format off */
@@ -238,6 +239,8 @@ int sql_tables_make(sqlite3 *to, struct err *e)
 	struct profile *none = profile_new();
 	int r = exec(to, schema, e);
 
+	if (r == 0)
+		r = exec(to, sql_memory_schema, e);
 	if (none == NULL)
 		r = err_set(e, -ENOMEM, "out of memory");
 	if (r == 0)

@@ -4,6 +4,7 @@
 
 #include "db_file.h"
 #include "export_format.h"
+#include "sql_memory.h"
 #include "sql_tables.h"
 
 struct from {
@@ -38,6 +39,8 @@ static int fill(struct sqlite3 *to, void *arg, struct err *e)
 	if (r == 0)
 		r = sql_tables_tree(to, p, e);
 	profile_free(p);
+	if (r == 0)
+		r = sql_memory_fill(to, f->db, f->id, f->select, NULL, e);
 	if (r == 0)
 		r = sql_tables_timeline(to, f->db, f->id, f->select, &f->left, e);
 	return r == -ENODATA ? 0 : r; /* its tables are empty */

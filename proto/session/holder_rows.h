@@ -12,6 +12,7 @@ struct sqlite3;
 struct holder_row {
 	int64_t process, pid, rank; /* process: its number in the store; rank -1: none */
 	int64_t base_ns;            /* CLOCK_MONOTONIC: when it began, about */
+	int64_t ahead_ns;           /* CLOCK_REALTIME less that */
 	struct holders *h; /* devices as CUDA numbers them; whoever takes it leaves an empty one */
 };
 
@@ -20,6 +21,10 @@ struct holder_row {
 typedef int holder_fn(void *arg, const struct holder_row *r);
 int holder_each(struct sqlite3 *db, int64_t session, const char *process, holder_fn *fn, void *arg,
 	struct err *e);
+
+/* [n_owners] "a/b", "" of the root, "(other)"; to be freed, of a failure too. -ENOMEM, -EBADMSG. */
+int holder_scopes(struct sqlite3 *db, const struct holders *h, char ***ret, struct err *e);
+void holder_scopes_free(const struct holders *h, char **scope);
 
 /* "cuda:0", "host". */
 void holder_device(const struct held_account *a, char ret[16]);

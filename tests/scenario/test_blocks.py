@@ -90,6 +90,10 @@ def test_it_is_what_the_allocator_says(world, torch):
     assert who["backward"]["live"] == 0 < who["backward"]["most"] and who["optimizer"]["live"] >= (5 << 20) - 512
     assert dict(world.sql("SELECT name, sum(value) FROM metric WHERE name IN ('torch_ooms', 'torch_allocs', 'torch_segments') GROUP BY name")) == {
         "torch_ooms": ooms, "torch_allocs": allocs - 5, "torch_segments": segments - 5}
+    (sql,) = json.loads(world.view("sql", "x", "select (select now from memory where kind = 'torch_allocated'), (select sum(peak) from memory_owners),"
+                                   " (select max(most) from memory_points where kind = 'torch_reserved'), count(*) > 0, min(now) > 0 from memory_tops",
+                                   "--json").stdout)["data"]["rows"]
+    assert sql == [now, peak, most, 1, 1]
     assert who["(other)"]["live"] == before - 3072, "what was there before is nobody's"
 
 

@@ -12,61 +12,10 @@
 #include "table.h"
 #include "text.h"
 
-#define ABOVE                                                                                   \
-	"WITH RECURSIVE up(id,parent,name,depth) AS (SELECT id,parent,name,0 FROM node WHERE "  \
-	"hash=?1 UNION ALL SELECT n.id,n.parent,n.name,up.depth+1 FROM node n JOIN up ON n.id=" \
-	"up.parent WHERE up.depth<1000) SELECT name FROM up WHERE parent<>0 ORDER BY depth DESC"
 static void holding_fini(struct holding *x)
 {
-	uint32_t i;
-
-	for (i = 0; x->scope != NULL && i < x->h->n_owners; i++)
-		free(x->scope[i]);
-	free(x->scope);
+	holder_scopes_free(x->h, x->scope);
 	free(x->step);
-}
-
-static bool is_other(const struct held_owner *o)
-{
-	static const uint8_t none[16];
-
-	return memcmp(o->hash, none, sizeof(none)) == 0;
-}
-
-static char *scope_of(sqlite3_stmt *above, const struct held_owner *o)
-{
-	struct text t = {0};
-	uint32_t seen = 0;
-	char *ret;
-	size_t n;
-
-	(void)sqlite3_reset(above);
-	(void)sqlite3_bind_blob(above, 1, o->hash, sizeof(o->hash), SQLITE_STATIC);
-	for (; !is_other(o) && sqlite3_step(above) == SQLITE_ROW; seen++)
-		text_fmt(&t, "%s%s", seen > 0 ? "/" : "",
-			(const char *)sqlite3_column_text(above, 0));
-	if (is_other(o))
-		text_str(&t, "(other)");
-	return text_take(&t, &ret, &n) == 0 ? ret : NULL;
-}
-
-static int read_scopes(sqlite3 *db, struct holding *x, struct err *e)
-{
-	sqlite3_stmt *above = NULL;
-	uint32_t i;
-	int r = 0;
-
-	x->scope = calloc(x->h->n_owners + 1, sizeof(*x->scope));
-	if (x->scope == NULL)
-		return err_set(e, -ENOMEM, "out of memory");
-	if (sqlite3_prepare_v2(db, ABOVE, -1, &above, NULL) != SQLITE_OK)
-		return err_set(e, -EBADMSG, "its nodes cannot be read: %s", sqlite3_errmsg(db));
-	for (i = 0; i < x->h->n_owners && r == 0; i++) {
-		x->scope[i] = scope_of(above, &x->h->owner[i]);
-		r = x->scope[i] == NULL ? err_set(e, -ENOMEM, "out of memory") : 0;
-	}
-	(void)sqlite3_finalize(above);
-	return r;
 }
 
 /* NULL: the step was not told it. */
@@ -125,7 +74,7 @@ static int read_one(void *arg, const struct holder_row *row)
 {
 	struct reading *r = arg;
 	struct holding x = {.row = *row, .h = row->h, .torch = {-1, -1, -1}};
-	int status = read_scopes(r->db, &x, r->e);
+	int status = holder_scopes(r->db, row->h, &x.scope, r->e);
 
 	find_end(&x);
 	if (status == 0)

@@ -9,6 +9,7 @@
 #include "output.h"
 #include "print_json.h"
 #include "protonview_verb.h"
+#include "sql_memory.h"
 #include "sql_tables.h"
 #include "table.h"
 #include "tree_rows.h"
@@ -19,14 +20,21 @@
 
 /* --- what a statement may do */
 
-static int may(
-	void *timeline, int action, const char *a, const char *b, const char *c, const char *d)
+struct wanted { /* what a statement names */
+	bool timeline, memory;
+};
+
+static int may(void *arg, int action, const char *a, const char *b, const char *c, const char *d)
 {
+	struct wanted *w = arg;
+
 	(void)b;
 	(void)c;
 	(void)d;
 	if (action == SQLITE_READ && sql_tables_of_timeline(a))
-		*(bool *)timeline = true;
+		w->timeline = true;
+	if (action == SQLITE_READ && sql_memory_has(a))
+		w->memory = true;
 	return action == SQLITE_READ || action == SQLITE_SELECT || action == SQLITE_FUNCTION ||
 			       action == SQLITE_RECURSIVE
 		       ? SQLITE_OK
@@ -58,13 +66,13 @@ static void list_tables(sqlite3 *db)
 	free(words);
 }
 
-static int prepare(struct run *run, sqlite3 *db, bool *ret_timeline, sqlite3_stmt **ret)
+static int prepare(struct run *run, sqlite3 *db, struct wanted *ret_wanted, sqlite3_stmt **ret)
 {
 	const char *sql = run->o.args[1], *rest;
 	int r = 0;
 
-	*ret_timeline = false;
-	(void)sqlite3_set_authorizer(db, may, ret_timeline);
+	*ret_wanted = (struct wanted){false, false};
+	(void)sqlite3_set_authorizer(db, may, ret_wanted);
 	if (sqlite3_prepare_v2(db, sql, -1, ret, &rest) != SQLITE_OK)
 		r = err_set(&run->e, -EINVAL,
 			sqlite3_errcode(db) == SQLITE_AUTH ? "sql takes a SELECT only: %s" : "%s",
@@ -299,16 +307,21 @@ static int to_csv(struct run *run, sqlite3_stmt *st, const char *path)
 
 /* --- the verb */
 
-static int fill(struct run *run, sqlite3 *db, const struct profile *p, bool timeline)
+static int fill(struct run *run, sqlite3 *db, const struct profile *p, const struct wanted *w)
 {
-	struct source_options o = {.timeline = sql_tables_timeline, .arg = db};
+	struct source_options o = {.timeline = sql_tables_timeline, .arg = db},
+			      m = {.timeline = sql_memory_fill, .arg = db};
 	struct source s;
 	int r;
 
 	(void)sqlite3_set_authorizer(db, NULL, NULL);
 	r = sql_tables_tree(db, p, &run->e);
-	if (r == 0 && timeline)
+	if (r == 0 && w->timeline)
 		r = run_timeline(run, &o, &s);
+	if (r == 0 && w->memory)
+		r = run_source_by(run, run->o.args[0], &m, &s);
+	if (r == -ENODATA && !w->timeline) /* a tree alone: its tables are empty */
+		r = 0;
 	return r;
 }
 
@@ -316,15 +329,15 @@ static int answer(struct run *run, sqlite3 *db, const struct profile *p)
 {
 	const char *file = run->o.value[OPT_OUTPUT];
 	sqlite3_stmt *st = NULL;
-	bool timeline;
-	int r = prepare(run, db, &timeline, &st);
+	struct wanted wanted;
+	int r = prepare(run, db, &wanted, &st);
 
 	(void)sqlite3_finalize(st);
 	if (r == 0)
-		r = fill(run, db, p, timeline);
+		r = fill(run, db, p, &wanted);
 	st = NULL;
 	if (r == 0)
-		r = prepare(run, db, &timeline, &st);
+		r = prepare(run, db, &wanted, &st);
 	if (r == 0)
 		r = file != NULL               ? to_csv(run, st, file)
 		    : run_given(run, OPT_JSON) ? to_json(run, p, st)
