@@ -399,7 +399,14 @@ int timeline_write(const struct timeline_form *form, void *mine, struct sqlite3 
 	int r = 0;
 
 	if (s != NULL && s->last_step != 0) {
-		r = find_steps(db, id, s, &steps, e);
+		if (s->every_ns == 0)
+			r = find_steps(db, id, s, &steps, e);
+		else {
+			steps = *s;
+			steps.from_ns = select_every(s, s->first_step - 1);
+			steps.to_ns = select_every(s, s->last_step);
+			steps.last_step = 0;
+		}
 		s = &steps;
 	}
 	return r < 0 ? r : walk(form, mine, db, id, s, to, ret_left, e);

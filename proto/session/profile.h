@@ -13,6 +13,7 @@
 #include "err.h"
 #include "gpu_terms.h"
 #include "part_terms.h"
+#include "step_rates.h"
 #include "tables.h"
 
 struct sqlite3;
@@ -97,6 +98,8 @@ struct profile_head {
 	double overhead; /* share of one core that the agents and the daemon took; NAN unknown */
 	double recording_cost; /* what a sampled step takes longer when its GPU work is recorded, as
 				  a share: measured in the job; NAN unknown */
+	struct step_rates
+		rates; /* of its stored steps; steps 0: it has none, or is a part of a session */
 	const char *gpu_why; /* why there is no GPU data and what to do; NULL when there is or none
 				wanted */
 	uint32_t n_losses;
@@ -150,6 +153,8 @@ struct profile_select {
 	bool lean;           /* leave out durations and config, which a tree does not show */
 	bool brief;          /* of our metrics only times, counts, calls and copies */
 	bool file;           /* to be written as a file that Proton has: see session_mode */
+	uint64_t
+		every_ns; /* windows of so long, from the timeline's zero, are the steps; 0: scopes are */
 	/* Of a timeline: what is not wholly outside of [from_ns, to_ns], since its zero, or of these
 	 * steps, from 1; to_ns and last_step 0: all of it. */
 	uint64_t from_ns, to_ns;
@@ -163,6 +168,12 @@ struct profile_select {
 	bool (*progress)(void *arg, uint64_t done, uint64_t all);
 	void *progress_arg;
 };
+
+/* Where the window after so many begins. */
+static inline uint64_t select_every(const struct profile_select *s, uint32_t n)
+{
+	return s->every_ns > UINT64_MAX / ((uint64_t)n + 1) ? UINT64_MAX : s->every_ns * n;
+}
 
 /* Loads session `id` from an open store. -ENOENT, -ENOMEM, -EBADMSG (words in e). */
 int profile_load(struct sqlite3 *db, int64_t id, const struct profile_select *s,

@@ -519,6 +519,18 @@ static double overhead(const struct load *l)
 	return share;
 }
 
+static int load_rates(struct load *l)
+{
+	struct profile_head *h = &l->p->head;
+	struct err e = {0};
+	const int r = step_rates_load(l->db, l->session, l->select->process, &h->rates, &e);
+
+	if (r != -EBADMSG)
+		return r < 0 ? err_set(l->e, r, "%s", e.text) : r;
+	h->rates = (struct step_rates){0};
+	return note(l, "rows of steps are damaged: how fast they went is not known");
+}
+
 int load_head(struct load *l)
 {
 	static const struct {
@@ -553,7 +565,7 @@ int load_head(struct load *l)
 			0; /* counted for all of it, not for the part */
 	h->overhead = l->select->one_phase ? (double)NAN : overhead(l);
 	h->recording_cost = l->n_costs > 0 ? l->cost / l->n_costs : (double)NAN;
-	return r;
+	return r == 0 && !l->select->one_phase && !l->select->file ? load_rates(l) : r;
 }
 
 int load_head_end(struct load *l)

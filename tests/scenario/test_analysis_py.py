@@ -60,6 +60,7 @@ print(json.dumps({
     "none": said(lambda: an.open("nobody")), "no": said(lambda: a.bottlenecks("BAD")), "lacks": said(a.series),
     "demo": [(s["name"], len(s["t"]), s["v"][:2]) for s in an.open("demo").series("loss")], "cpu": [an.open("demo").idle(), an.open("demo").efficiency()],
     "last": [an.open("@last").source, an.open("@last").summary()["name"]],
+    "steps": [[s["step"], s["told"]["loss"]] for s in an.open("demo").steps()][:2], "rates": an.open("demo").throughput(), "every": [s["step"] for s in a.steps(every="20ms")],
     "frames": [frame("operations", n=3), frame("bottlenecks"), frame("efficiency")], "kind": said(lambda: a.frame("bad")),
     "drawn": [a.plot(what).calls for what in ("operations", "bottlenecks", "efficiency")], "line": an.open("demo").plot("series", name="loss").calls,
     "label": protond._plots._label("_<b>$x_1$\\n</b>" + "y" * 99),
@@ -87,6 +88,8 @@ def test_answers_as_python(world):
     assert got["name"] == "k" and abs(got["sum"] - want) < 1e-6 and abs(got["families"] - want) < 1e-6
     assert abs(got["shares"] - 1) < 1e-9 and got["two"] == 2 and got["calls"] == 332
     assert abs(got["graph"][0] - want) < 1e-6 and abs(got["graph"][1] - want) < 1e-6
+    assert got["steps"] == [[1, 1.0], [2, 0.5]] and got["rates"]["iterations_per_sec"] > 0 and got["rates"]["tokens_per_sec"] is None
+    assert got["every"] == [1, 2, 3]  # 58.7 ms of them
     assert abs(sum(got["parts"]["0"].values()) - 1) < 1e-9 and 0.98 < got["idle"] < 0.99
     assert got["verdicts"] == ["gpu_idle"] and got["high"] == [] and got["fine"] == "kineto.protond"
     assert got["failed"][0] == "Failed" and "idle for 98." in got["failed"][1], got["failed"]

@@ -90,7 +90,7 @@ def test_scripts(world, shell):
     if shutil.which(shell) is None:
         pytest.skip(f"no {shell} here")
     for typed, want in (("protonctl run --backend", ["cupti", "none"]), ("protonview tree --sort", ["seen", "value", "name"]),
-                        ("protonview help", ["apis", "bottlenecks", "breakdown", "critical", "diff", "export", "flat", "help", "import", "launches", "memory", "ops", "ranks", "recover", "report", "roofline", "series", "sessions", "sql", "streams", "sync", "tree", "web"])):
+                        ("protonview help", ["apis", "bottlenecks", "breakdown", "critical", "diff", "export", "flat", "help", "import", "launches", "memory", "ops", "ranks", "recover", "report", "roofline", "series", "sessions", "sql", "steps", "streams", "sync", "tree", "web"])):
         code = SHELLS[shell].format(program=BUILD / "bin/protonctl", typed=typed, n=typed.count(" "))
         r = subprocess.run([shell, "-c", code], env={**world.env, "PATH": f"{BUILD / 'bin'}:{world.env['PATH']}"}, cwd=world.home,
                            capture_output=True, text=True, timeout=WAIT)

@@ -182,7 +182,7 @@ static void make_steps(struct made *m)
 			.ops = 107};
 		m->memory[i] = 5e9 + (i % 3) * 1e6;
 	}
-	m->process = (struct steps_process){1000, -1, (double)NAN};
+	m->process = (struct steps_process){1000, -1, (double)NAN, (double)NAN};
 	m->steps = (struct steps){.step = m->step_of,
 		.n = STEPS,
 		.process = &m->process,

@@ -53,7 +53,7 @@ static struct made *made(uint32_t last_ms)
 		const uint32_t comm = k == 2 ? last_ms : 4;
 
 		m->process[k] = (struct ranks_process){k, 100 + k, k, (uint64_t)N * 8 * MS};
-		m->of[k] = (struct steps_process){100 + k, k, (double)NAN};
+		m->of[k] = (struct steps_process){100 + k, k, (double)NAN, (double)NAN};
 		for (i = 0; i < N; i++)
 			*step_of(m, k, i) = (struct step){.process = k,
 				.number = i + 1,

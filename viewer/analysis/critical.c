@@ -209,6 +209,14 @@ static int choose(struct sqlite3 *db, int64_t id, const struct profile_select *s
 	if (s->first_step != s->last_step)
 		return err_set(e, -EINVAL, "--step: the path of one step, not of %u to %u",
 			s->first_step, s->last_step);
+	if (s->every_ns != 0 && s->first_step == 0)
+		return err_set(
+			e, -EINVAL, "--every: give --step N, too: the path is of one of them");
+	if (s->every_ns != 0) {
+		a->c->begin_ns = select_every(s, s->first_step - 1);
+		a->c->end_ns = select_every(s, s->last_step);
+		return 0;
+	}
 	if (s->to_ns != 0 && s->scope == NULL) {
 		a->c->begin_ns = s->from_ns;
 		a->c->end_ns = s->to_ns;

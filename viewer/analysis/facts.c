@@ -204,7 +204,7 @@ static void take_as_loop(struct facts *f)
 
 	f->whole = WHOLE_SESSION;
 	f->whole_ns = f->step_ns = f->session_ns;
-	f->steps = f->session_ns / 1e9;
+	f->steps = f->session_ns / (f->every_ns > 0 ? f->every_ns : 1e9);
 	f->step_gpu_ns = f->node[0].gpu_ns;
 	f->step_gpu_count = f->node[0].gpu_count;
 	f->step_wait_ns = f->node[0].wait_ns;
@@ -262,6 +262,7 @@ int facts_new(const struct profile *p, const struct profile_select *s, struct fa
 	f->p = p;
 	f->leak.node = PROFILE_NONE;
 	f->scope = s != NULL ? s->scope : NULL;
+	f->every_ns = s != NULL ? (double)s->every_ns : 0;
 	f->is_part = s != NULL && spans_asked(s);
 	f->node = calloc(p->n_nodes, sizeof(*f->node));
 	if (f->node != NULL)

@@ -40,6 +40,7 @@ struct facts {
 	const struct profile *p; /* borrowed; with durations and configurations */
 	struct fact_node *node;  /* [n_nodes of p] */
 	const char *scope;       /* whose scopes count as steps; NULL: those that are named so */
+	double every_ns;         /* windows of so long are the steps; 0: scopes are */
 	bool is_part;            /* of a session: window.h */
 	enum facts_whole whole;
 	double whole_ns,

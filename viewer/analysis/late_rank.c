@@ -27,7 +27,7 @@ static double of_others(struct work *w, const double *v, uint32_t but)
 	for (k = 0; k < w->r->n; k++)
 		if (k != but && !isnan(w->comm_ns[k]))
 			w->buf[n++] = v[k];
-	return pace_median(w->buf, n);
+	return step_median(w->buf, n);
 }
 
 /* --- collectives */
@@ -64,8 +64,8 @@ static double comm_of_steps(struct work *w, uint32_t k)
 	for (i = w->first[k]; v != NULL && i < w->first[k] + w->n[k]; i++)
 		if (!w->s->step[i].warm)
 			v[n++] = comm_of(&w->s->step[i]);
-	if (n >= PACE_LEAST / 2 && w->n[k] >= PACE_LEAST)
-		ns = pace_median(v, n) * w->n[k];
+	if (n >= STEP_WARM_LEAST / 2 && w->n[k] >= STEP_WARM_LEAST)
+		ns = step_median(v, n) * w->n[k];
 	free(v);
 	return ns;
 }
@@ -125,7 +125,7 @@ static void wait_by_steps(struct work *w, struct late_rank *l)
 	for (i = 0; v != NULL && i < l->steps; i++)
 		if (!s[i].warm)
 			v[n++] = wait_in(w, l->at, i);
-	l->step_wait_ns = v != NULL ? fmax(0, pace_median(v, n)) : 0;
+	l->step_wait_ns = v != NULL ? fmax(0, step_median(v, n)) : 0;
 	l->wait_ns = l->step_wait_ns * l->steps;
 	for (i = 0; i < l->steps && row < LASTS; i++)
 		row = wait_in(w, l->at, i) > MOST * l->step_wait_ns ? row + 1 : 0;

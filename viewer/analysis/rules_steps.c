@@ -13,36 +13,31 @@
 
 #define FEW      0.1
 #define FIRST    3u /* steps that compile, tune and allocate */
-#define MADS     5.0
-#define NORMAL   1.4826 /* a median deviation is this many times smaller than a normal one */
 #define APART    1.25
 #define HARMLESS 0.01 /* of the steps */
 
 /* --- steps of a process */
 
 struct pace {
-	uint32_t first, n;    /* of the timeline's steps */
-	double median, limit; /* beyond the limit a step is slow */
+	uint32_t first, n; /* of the timeline's steps */
+	double median;
 };
 
-/* The next process with steps enough; false: there is none. v: room for all. */
-static bool next_pace(const struct steps *s, struct pace *p, double *v)
+/* The next process with steps enough; false: there is none. */
+static bool next_pace(const struct steps *s, struct pace *p)
 {
-	uint32_t i, end;
+	uint32_t end;
 
 	for (p->first += p->n; p->first < s->n; p->first = end) {
+		const struct steps_process *of = &s->process[s->step[p->first].process];
+
 		for (end = p->first;
 			end < s->n && s->step[end].process == s->step[p->first].process; end++)
 			;
 		p->n = end - p->first;
-		p->median = s->process[s->step[p->first].process].median_ns;
-		if (isnan(p->median))
-			continue;
-		for (i = 0; i < p->n; i++)
-			v[i] = fabs(step_ns(&s->step[p->first + i]) - p->median);
-		p->limit = fmax(
-			PACE_SLOW * p->median, p->median + MADS * NORMAL * pace_median(v, p->n));
-		return true;
+		p->median = of->median_ns;
+		if (!isnan(p->median))
+			return true;
 	}
 	return false;
 }
@@ -64,19 +59,18 @@ static double idle_of(const struct step *s)
 static bool add_excess(struct judge *j, bool warm, struct excess *x)
 {
 	const struct facts *f = j->f;
-	double *v = malloc((f->step->n + 1u) * sizeof(*v));
 	struct pace p = {0};
 	uint32_t i;
 
 	*x = (struct excess){0};
-	while (v != NULL && next_pace(f->step, &p, v)) {
+	while (next_pace(f->step, &p)) {
 		x->steps += p.n;
 		for (i = 0; i < p.n; i++) {
 			const struct step *s = &f->step->step[p.first + i];
 			const double more = step_ns(s) - p.median;
 
 			x->all_ns += step_ns(s);
-			if (warm ? !s->warm : s->warm || step_ns(s) <= p.limit)
+			if (warm ? !s->warm : !pace_is_slow(f->step, s))
 				continue;
 			x->n++;
 			x->ns += more;
@@ -88,9 +82,8 @@ static bool add_excess(struct judge *j, bool warm, struct excess *x)
 			}
 		}
 	}
-	free(v);
 	if (x->steps == 0)
-		judge_unsure(j, "no process has %u steps: too few to tell", PACE_LEAST);
+		judge_unsure(j, "no process has %u steps: too few to tell", STEP_WARM_LEAST);
 	return x->n > 0;
 }
 
@@ -199,7 +192,7 @@ static struct half_and_tenth of_timeline(const struct steps *s)
 		if (!s->step[i].warm)
 			q.sum += v[n++] = step_ns(&s->step[i]);
 	if (n > 0) {
-		(void)pace_median(v, n);
+		(void)step_median(v, n);
 		q.n = n;
 		q.p50 = v[(n + 1) / 2 - 1];
 		q.p90 = v[(9 * (uint64_t)n + 9) / 10 - 1];
@@ -221,8 +214,9 @@ void rule_jitter(struct judge *j)
 	const double more = fmax(0, isnan(f->idle.ns) ? q.more : fmin(q.more, f->idle.ns));
 	struct time_words half, tenth;
 
-	if (q.n < 2 * PACE_LEAST) {
-		judge_unsure(j, "there are fewer than %u steps: too few to tell", 2 * PACE_LEAST);
+	if (q.n < 2 * STEP_WARM_LEAST) {
+		judge_unsure(
+			j, "there are fewer than %u steps: too few to tell", 2 * STEP_WARM_LEAST);
 		return;
 	}
 	if (!(q.p90 > q.p50) || 100 * (q.p90 - q.p50) < j->threshold * q.p50)

@@ -8,13 +8,17 @@
 
 bool spans_asked(const struct profile_select *s)
 {
-	return s->to_ns != 0 || s->first_step != 0 || s->scope != NULL || s->one_phase;
+	return s->to_ns != 0 || s->first_step != 0 || s->scope != NULL || s->one_phase ||
+	       s->every_ns != 0;
 }
 
 int spans_check(const struct profile_select *s, struct err *e)
 {
 	if (s->one_phase && (s->to_ns != 0 || s->first_step != 0))
 		return err_set(e, -EINVAL, "--phase cannot be used with --window or --step");
+	if (s->every_ns != 0 && s->scope != NULL)
+		return err_set(e, -EINVAL,
+			"--every and --scope cannot be used together: either is what a step is");
 	if (s->scope != NULL && *s->scope == '\0')
 		return err_set(e, -EINVAL, "--scope needs names, as in --scope step/forward");
 	return 0;
@@ -22,7 +26,8 @@ int spans_check(const struct profile_select *s, struct err *e)
 
 static bool by_scopes(const struct spans *sp)
 {
-	return sp->select->scope != NULL || sp->select->first_step != 0;
+	return sp->select->scope != NULL ||
+	       (sp->select->first_step != 0 && sp->select->every_ns == 0);
 }
 
 void spans_begin(struct spans *sp, const struct profile_select *s)
@@ -30,6 +35,9 @@ void spans_begin(struct spans *sp, const struct profile_select *s)
 	*sp = (struct spans){.select = s};
 	if (!ROOM_FOR(sp->window.v, sp->window.cap, 0))
 		sp->failed = true;
+	else if (s->every_ns != 0 && s->first_step != 0)
+		sp->window.v[sp->window.n++] = (struct span){
+			select_every(s, s->first_step - 1), select_every(s, s->last_step)};
 	else if (!s->one_phase)
 		sp->window.v[sp->window.n++] =
 			(struct span){s->from_ns, s->to_ns != 0 ? s->to_ns : UINT64_MAX};
@@ -171,14 +179,14 @@ int spans_verdict(const struct spans *sp, bool found, struct err *e)
 			"no scope '%.80s' in the timeline; `protonview sql SOURCE \"select "
 			"distinct path from scopes\"` lists them",
 			s->scope);
-	if (s->first_step != 0 && sp->times == 0)
+	if (s->first_step != 0 && s->every_ns == 0 && sp->times == 0)
 		return err_set(e, -ENOENT, "no step %u: the timeline has %u (%s)", s->first_step,
 			sp->most_steps,
 			s->scope != NULL ? "as --scope names them"
 					 : "scopes named `step`, `step N` or `ProfilerStep#N`");
 	return err_set(e, -ENOENT,
 		"nothing of the session was recorded there, or no GPU worked for it; without "
-		"--window, --step and --scope the whole session is shown");
+		"--window, --step, --scope and --every the whole session is shown");
 }
 
 void spans_fini(struct spans *sp)

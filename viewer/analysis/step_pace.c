@@ -5,44 +5,38 @@
 #include <math.h>
 #include <stdlib.h>
 
-static int by_value(const void *a, const void *b)
+/* Of the n steps of a process; v: room for 2 n. */
+static void mark(struct steps_process *p, struct step *step, uint32_t n, double *v)
 {
-	const double *x = a, *y = b;
+	uint32_t i, warm;
 
-	return *x < *y ? -1 : *x > *y;
-}
-
-double pace_median(double *v, uint32_t n)
-{
-	qsort(v, n, sizeof(*v), by_value);
-	return n == 0 ? (double)NAN : (v[(n - 1) / 2] + v[n / 2]) / 2;
+	for (i = 0; i < n; i++)
+		v[i] = step_ns(&step[i]);
+	warm = step_warm(v, n, v + n, &p->median_ns);
+	for (i = 0; i < n; i++) {
+		step[i].warm = i < warm;
+		v[i] = fabs(v[i] - p->median_ns);
+	}
+	if (isnan(p->median_ns))
+		return;
+	p->limit_ns = fmax(STEP_WARM_SLOW * p->median_ns,
+		p->median_ns + PACE_MADS * PACE_NORMAL * step_median(v, n));
 }
 
 int pace_mark(struct steps *s)
 {
-	double *v = malloc((s->n + (size_t)1) * sizeof(*v));
+	double *v = malloc((s->n + (size_t)1) * 2 * sizeof(*v));
 	uint32_t first, end, i;
 
 	if (v == NULL)
 		return -ENOMEM;
 	for (i = 0; i < s->n_processes; i++)
-		s->process[i].median_ns = (double)NAN;
+		s->process[i].median_ns = s->process[i].limit_ns = (double)NAN;
 	for (first = 0; first < s->n; first = end) {
-		double median;
-
 		for (end = first; end < s->n && s->step[end].process == s->step[first].process;
-			end++) {
-			v[end - first] = step_ns(&s->step[end]);
-			s->step[end].warm = false;
-		}
-		if (end - first < PACE_LEAST)
-			continue;
-		median = pace_median(v, end - first);
-		s->process[s->step[first].process].median_ns = median;
-		for (i = first;
-			i < first + (end - first) / 4 && step_ns(&s->step[i]) > PACE_SLOW * median;
-			i++)
-			s->step[i].warm = true;
+			end++)
+			;
+		mark(&s->process[s->step[first].process], &s->step[first], end - first, v);
 	}
 	free(v);
 	return 0;

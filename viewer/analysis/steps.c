@@ -5,16 +5,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sqlite3.h>
+
 #include "parts.h"
 #include "spans.h"
 #include "step_pace.h"
 #include "table.h"
 #include "timeline_reading.h"
 
-#define COMPILES_MAX 65536u /* of a process; later ones are not looked at */
+#define COMPILES_MAX 65536u     /* of a process; later ones are not looked at */
+#define TOLD_MAX     (4u << 20) /* numbers of all processes; later ones likewise */
+#define NO_STEP      UINT32_MAX
+#define BESIDE       64u /* steps that go on at once, on other threads */
 
-struct value_at { /* of a step before its place is known */
-	uint32_t step, name;
+struct value_at {      /* of a step before its place is known */
+	uint32_t step; /* as it was read; NO_STEP: the one that goes on at that time */
+	uint32_t name, tid;
+	uint64_t ns;
 	double v;
 };
 
@@ -25,8 +32,13 @@ struct reading {
 	uint32_t cap, cap_processes, first; /* first: step of the process at hand */
 	struct parts parts;
 	struct value_at *value;
-	uint32_t n_values, cap_values;
+	uint32_t n_values, cap_values, first_value; /* of the process at hand */
+	bool last[STEPS_VALUES_MAX]; /* a number's last value holds; else they are added up */
+	sqlite3 *db;
+	int64_t id;
 	uint64_t from_ns, to_ns; /* steps that lie in it */
+	uint64_t every_ns; /* of these windows, if not of scopes; the process at hand was seen */
+	uint64_t first_ns, last_ns; /* from and to there */
 	bool failed;
 };
 
@@ -44,19 +56,21 @@ static void on_process(struct timeline *w)
 	struct reading *r = w->mine;
 
 	r->first = r->s->n;
+	r->first_value = r->n_values;
 	r->n_compiles = 0;
+	r->first_ns = UINT64_MAX;
+	r->last_ns = 0;
 	parts_process(&r->parts);
 	if (!ROOM_FOR(r->s->process, r->cap_processes, r->s->n_processes)) {
 		r->failed = true;
 		return;
 	}
-	r->s->process[r->s->n_processes++] =
-		(struct steps_process){w->at.pid, w->at.ranked ? w->at.rank : -1, (double)NAN};
+	r->s->process[r->s->n_processes++] = (struct steps_process){
+		w->at.pid, w->at.ranked ? w->at.rank : -1, (double)NAN, (double)NAN};
 }
 
-static uint32_t name_of(struct reading *r, const char *name)
+uint32_t steps_value(struct steps *s, const char *name, int *status)
 {
-	struct steps *s = r->s;
 	uint32_t k;
 
 	for (k = 0; k < s->n_values; k++)
@@ -66,29 +80,60 @@ static uint32_t name_of(struct reading *r, const char *name)
 		return STEPS_VALUES_MAX;
 	s->value_name[k] = profile_text(s->texts, name, strlen(name));
 	if (s->value_name[k] == NULL) {
-		r->failed = true;
+		*status = -ENOMEM;
 		return STEPS_VALUES_MAX;
 	}
 	return s->n_values++;
 }
 
+/* Whether the tree has it as a property. */
+static bool is_property(struct reading *r, const char *name)
+{
+	sqlite3_stmt *st;
+	bool is;
+
+	if (sqlite3_prepare_v2(r->db,
+		    "SELECT 1 FROM metric WHERE session=?1 AND name=?2 AND kind=?3 LIMIT 1", -1,
+		    &st, NULL) != SQLITE_OK)
+		return true;
+	(void)sqlite3_bind_int64(st, 1, r->id);
+	(void)sqlite3_bind_text(st, 2, name, -1, SQLITE_STATIC);
+	(void)sqlite3_bind_int(st, 3, KIND_PROPERTY);
+	is = sqlite3_step(st) == SQLITE_ROW;
+	(void)sqlite3_finalize(st);
+	return is;
+}
+
+static void take_value(struct reading *r, const struct held *h, struct value_at at)
+{
+	const uint32_t before = r->s->n_values;
+	int status = 0;
+
+	at.v = reading_number(h);
+	if (isnan(at.v))
+		return;
+	at.name = steps_value(r->s, h->name, &status);
+	r->failed |= status < 0;
+	if (r->s->n_values > before)
+		r->last[before] = is_property(r, h->name);
+	if (at.name == STEPS_VALUES_MAX)
+		return;
+	if (r->n_values == TOLD_MAX)
+		r->s->told_left_out++;
+	else if (!ROOM_FOR(r->value, r->cap_values, r->n_values))
+		r->failed = true;
+	else
+		r->value[r->n_values++] = at;
+}
+
 static void take_values(struct reading *r, const struct timeline *w,
 	const struct timeline_scope *scope, uint32_t step)
 {
-	uint32_t i, name;
-	double v;
+	uint32_t i;
 
-	for (i = 0; i < scope->n_metrics; i++) {
-		v = reading_number(&w->held[w->taken[i]]);
-		name = isnan(v) ? STEPS_VALUES_MAX : name_of(r, w->held[w->taken[i]].name);
-		if (name == STEPS_VALUES_MAX)
-			continue;
-		if (!ROOM_FOR(r->value, r->cap_values, r->n_values)) {
-			r->failed = true;
-			return;
-		}
-		r->value[r->n_values++] = (struct value_at){step, name, v};
-	}
+	for (i = 0; i < scope->n_metrics; i++)
+		take_value(r, &w->held[w->taken[i]],
+			(struct value_at){.step = step, .tid = scope->tid, .ns = scope->begin_ns});
 }
 
 /* What torch.compile, Triton and the driver compile, as torch names its own scopes, a profile of Python its frames, and the
@@ -120,6 +165,12 @@ static void note_compile(
 		r->compile[r->n_compiles++] = (struct span){scope->begin_ns, scope->end_ns};
 }
 
+static void note_times(struct reading *r, uint64_t begin, uint64_t end)
+{
+	r->first_ns = begin < r->first_ns ? begin : r->first_ns;
+	r->last_ns = end > r->last_ns ? end : r->last_ns;
+}
+
 static void on_scope(struct timeline *w, const struct timeline_scope *scope)
 {
 	struct reading *r = w->mine;
@@ -127,9 +178,14 @@ static void on_scope(struct timeline *w, const struct timeline_scope *scope)
 
 	parts_seen(&r->parts, scope->end_ns);
 	note_compile(r, w, scope);
-	if ((scope->flags & TRACE_CALL) != 0 || s->n_processes == 0 ||
-		!timeline_step(w, scope->node) || scope->begin_ns < r->from_ns ||
-		scope->end_ns > r->to_ns)
+	note_times(r, scope->begin_ns, scope->end_ns);
+	if ((scope->flags & TRACE_CALL) != 0 || s->n_processes == 0)
+		return;
+	if (r->every_ns != 0 || !timeline_step(w, scope->node)) {
+		take_values(r, w, scope, NO_STEP);
+		return;
+	}
+	if (scope->begin_ns < r->from_ns || scope->end_ns > r->to_ns)
 		return;
 	if (s->n == STEPS_MAX) {
 		s->left_out++;
@@ -148,10 +204,17 @@ static void on_scope(struct timeline *w, const struct timeline_scope *scope)
 	s->n++;
 }
 
+static void on_metric(struct timeline *w, const struct held *h, uint64_t ns)
+{
+	if (((struct reading *)w->mine)->s->n_processes > 0)
+		take_value(w->mine, h, (struct value_at){.step = NO_STEP, .tid = h->tid, .ns = ns});
+}
+
 static void on_op(struct timeline *w, const struct timeline_op *o)
 {
 	struct reading *r = w->mine;
 
+	note_times(r, o->start_ns, o->end_ns);
 	r->failed |= !parts_op(&r->parts, o);
 }
 
@@ -215,14 +278,78 @@ static void fill_compiles(struct reading *r)
 	}
 }
 
+/* All that the process was seen in, or that was asked for; the last one ends where that does. */
+static void make_windows(struct reading *r)
+{
+	const uint64_t every = r->every_ns,
+		       first = r->first_ns > r->from_ns ? r->first_ns : r->from_ns,
+		       last = r->last_ns < r->to_ns ? r->last_ns : r->to_ns;
+	struct steps *s = r->s;
+	uint64_t k;
+
+	for (k = first / every; first < last && k * every < last; k++) {
+		if (s->n == STEPS_MAX || k >= UINT32_MAX) {
+			s->left_out++;
+			break;
+		}
+		if (!ROOM_FOR(s->step, r->cap, s->n)) {
+			r->failed = true;
+			return;
+		}
+		s->step[s->n] = (struct step){.process = s->n_processes - 1,
+			.number = s->n,
+			.begin_ns = k * every,
+			.end_ns = last < (k + 1) * every ? last : (k + 1) * every};
+		s->n++;
+	}
+}
+
+/* Of what was told below steps, which of them went on then: on its own thread, else any that did (autograd's threads have
+ * none). Those that are in none leave. */
+static void find_steps_of(struct reading *r)
+{
+	const struct step *step = r->s->step;
+	uint32_t i, low, high, middle, n = r->first_value, best;
+
+	for (i = r->first_value; i < r->n_values; i++) {
+		struct value_at v = r->value[i];
+
+		if (v.step == NO_STEP) {
+			for (low = r->first, high = r->s->n; low < high;) {
+				middle = low + (high - low) / 2;
+				if (step[middle].begin_ns <= v.ns)
+					low = middle + 1;
+				else
+					high = middle;
+			}
+			for (best = NO_STEP, high = 0; low-- > r->first && high < BESIDE; high++) {
+				if (step[low].end_ns < v.ns)
+					continue;
+				best = best == NO_STEP || step[low].tid == v.tid ? low : best;
+				if (step[low].tid == v.tid)
+					break;
+			}
+			if (best == NO_STEP)
+				continue;
+			v.step = step[best].number;
+		}
+		r->value[n++] = v;
+	}
+	r->n_values = n;
+}
+
 static void on_process_end(struct timeline *w)
 {
 	struct reading *r = w->mine;
-	struct step *step = r->s->step;
+	struct step *step;
 	uint32_t i;
 
+	if (r->every_ns != 0 && r->s->n_processes > 0)
+		make_windows(r);
+	step = r->s->step;
 	if (r->s->n > r->first + 1)
 		qsort(step + r->first, r->s->n - r->first, sizeof(*step), by_begin);
+	find_steps_of(r);
 	r->failed |= !parts_settle(&r->parts, w);
 	for (i = r->first; i < r->s->n && !r->failed; i++)
 		fill_step(&r->parts, &step[i]);
@@ -251,13 +378,20 @@ static int place_values(struct reading *r)
 			return -ENOMEM;
 		}
 	}
-	for (i = 0; i < r->n_values; i++)
-		s->value[r->value[i].name][place[r->value[i].step]] = r->value[i].v;
+	for (i = 0; i < r->n_values; i++) {
+		const struct value_at *v = &r->value[i];
+		double *to = &s->value[v->name][place[v->step]];
+
+		*to = isnan(*to) || r->last[v->name] ? v->v : *to + v->v;
+	}
 	free(place);
 	for (i = 0; i < s->n; i++)
-		s->step[i].number = i > 0 && s->step[i - 1].process == s->step[i].process
-					    ? s->step[i - 1].number + 1
-					    : 1;
+		if (r->every_ns != 0)
+			s->step[i].number = (uint32_t)(s->step[i].begin_ns / r->every_ns + 1);
+		else
+			s->step[i].number = i > 0 && s->step[i - 1].process == s->step[i].process
+						    ? s->step[i - 1].number + 1
+						    : 1;
 	return 0;
 }
 
@@ -267,13 +401,17 @@ int steps_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	static const struct timeline_form form = {.open = on_open,
 		.process = on_process,
 		.scope = on_scope,
+		.metric = on_metric,
 		.op = on_op,
 		.process_end = on_process_end};
 	const struct profile_select all = spans_whole(s);
 	struct reading r = {.s = calloc(1, sizeof(*r.s)),
 		.parts.together = true,
+		.db = db,
+		.id = id,
 		.from_ns = s->from_ns,
-		.to_ns = s->to_ns != 0 ? s->to_ns : UINT64_MAX};
+		.to_ns = s->to_ns != 0 ? s->to_ns : UINT64_MAX,
+		.every_ns = s->every_ns};
 	int status;
 
 	if (r.s != NULL)

@@ -22,6 +22,8 @@ struct step {
 	uint32_t tid;
 	bool warm;                 /* a slow one at the begin: step_pace.h */
 	uint64_t begin_ns, end_ns; /* since the timeline's zero */
+	uint32_t of;               /* of stored ones: so many steps, */
+	double took_ns; /* which took so long together; of at most 1: they are its own times */
 	uint64_t
 		part_ns[PART_MAX]; /* of its process' GPUs together: parts.h. All 0: it used none */
 	uint32_t ops;              /* that began in it */
@@ -42,11 +44,13 @@ static inline double step_parts(const struct step *s, enum gpu_part from, enum g
 struct steps_process {
 	int64_t pid, rank; /* rank -1: none */
 	double median_ns;  /* of its steps; NAN: there are too few */
+	double limit_ns;   /* beyond it one is slow; NAN likewise */
 };
 
 struct steps {
 	struct step *step; /* process by process, as they began */
 	uint32_t n, left_out;
+	uint32_t told_left_out; /* numbers that steps were told */
 	struct steps_process *process;
 	uint32_t n_processes;
 	/* Numbers that steps carry: value[k][i] of step i, NAN where it has none. */
@@ -54,12 +58,19 @@ struct steps {
 	const char *value_name[STEPS_VALUES_MAX];
 	double *value[STEPS_VALUES_MAX];
 	struct profile *texts; /* has the names */
+	bool stored;  /* as they are stored beside the tree: without what the GPU did in each */
+	bool thinned; /* of which some stand for several */
 };
 
 /* Of a session in an open store; as export_timeline_fn, but those that lie in from_ns to to_ns wholly, and what s->scope
- * says is a step. -ENODATA: it kept no timeline. */
+ * or s->every_ns says is a step. -ENODATA: it kept no timeline. */
 int steps_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	struct export_left *ret_left, struct steps **ret, struct err *e);
+/* The same of a session without a timeline: what is stored of its steps. -ENODATA: nothing is. */
+int steps_stored(struct sqlite3 *db, int64_t id, const struct profile_select *s, struct steps **ret,
+	struct err *e);
+/* The number of that name; STEPS_VALUES_MAX: there is no room for it, or no memory (-ENOMEM to *status). */
+uint32_t steps_value(struct steps *s, const char *name, int *status);
 void steps_free(struct steps *s); /* NULL is fine */
 
 #endif

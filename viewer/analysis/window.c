@@ -424,6 +424,7 @@ static bool fill_tree(struct reading *r)
 	p->durations = NULL;
 	p->head.duration_ns = r->longest_ns;
 	p->head.n_processes = r->processes;
+	p->head.rates = (struct step_rates){0};
 	fill_devices(r);
 	return ok;
 }

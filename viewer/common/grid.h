@@ -6,7 +6,7 @@
 
 #include "term.h"
 
-#define GRID_COLUMNS_MAX 24u
+#define GRID_COLUMNS_MAX 56u
 
 struct grid_column {
 	const char *head;

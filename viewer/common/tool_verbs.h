@@ -20,6 +20,7 @@
 	X(tree,     1, 1, "SOURCE", "the tree of scopes and kernels (also without the word `tree`)") \
 	X(flat,     1, 1, "SOURCE", "one row for each kernel, over all its paths") \
 	X(breakdown, 1, 1, "SOURCE", "what the time of each GPU is made of: computing, communication and copies that nothing hides, idle by cause; it adds up to the whole (also idle)") \
+	X(steps,    1, 1, "SOURCE", "each step of each process: how long it took, what its GPUs did in it, what it was told; the slow ones, the warm-up, the pace, samples and tokens a second and MFU; with --scope or --every of what has no steps") \
 	X(series,   1, 2, "SOURCE [NAME]", "numbers over time: what the job told, and what its GPUs and their host read; with NAME those whose name has it, point by point") \
 	X(bottlenecks, 1, 1, "SOURCE", "what is slow, how much, where, what to do and what that gives back at most; --gate HIGH fails on such a verdict; docs/bottlenecks.md") \
 	X(sync,     1, 1, "SOURCE", "calls that wait for the GPU (a stream, an event, all of it, a blocking copy; recorded with -d both -s sync), by where they are made: how long they blocked, and how long the GPU had nothing to do behind them") \

@@ -11,6 +11,7 @@
 #include "order.h"
 #include "term.h"
 #include "text.h"
+#include "throughput.h"
 
 /* Words beside the result: on stderr, or in the envelope's "warnings". */
 struct warnings {
@@ -45,6 +46,8 @@ struct overhead_sums {
 	double driver_ns, ours_ns, other_ns;
 };
 bool overhead_read(const struct profile *p, struct overhead_sums *ret); /* false: not recorded */
+/* "81.2 steps/s, 1300 samples/s, 42100 tokens/s, 1.20 TFLOP/s, MFU 41.0%", as far as it was told. */
+void print_rates(struct text *t, const struct throughput *h, const char *between);
 /* The head: what the tree is worth; nothing for a .hatchet file, which does not say. */
 void print_head(struct text *t, const struct profile *p, const struct term *term);
 void print_why(struct text *t, const struct profile *p, const struct term *term); /* last lines */

@@ -108,6 +108,37 @@ static void overhead(struct text *t, const struct profile *p)
 	text_char(t, '}');
 }
 
+void envelope_throughput(struct text *t, const struct throughput *h)
+{
+	const struct {
+		const char *key;
+		double v;
+	} members[] = {{"iterations_per_sec", h->iterations}, {"samples_per_sec", h->samples},
+		{"tokens_per_sec", h->tokens}, {"flops_per_sec", h->flops}, {"mfu", h->mfu}};
+	size_t i;
+
+	text_char(t, '{');
+	for (i = 0; i < sizeof(members) / sizeof(*members); i++) {
+		member(t, members[i].key);
+		text_json_f64(t, members[i].v);
+	}
+	text_char(t, '}');
+}
+
+/* Only of a session that has steps. */
+static void throughput(struct text *t, const struct profile *p)
+{
+	struct throughput h;
+
+	if (p->head.rates.steps == 0)
+		return;
+	throughput_of(p, &p->head.rates, &h);
+	member_u64(t, "steps", p->head.rates.steps);
+	member_u64(t, "warm_up", p->head.rates.warm);
+	member(t, "throughput");
+	envelope_throughput(t, &h);
+}
+
 void envelope_session(struct text *t, const struct profile *p)
 {
 	const struct profile_head *h;
@@ -140,6 +171,7 @@ void envelope_session(struct text *t, const struct profile *p)
 	member(t, "recording_cost");
 	text_json_f64(t, h->recording_cost);
 	overhead(t, p);
+	throughput(t, p);
 	member_text(t, "gpu_why", h->gpu_why);
 	text_char(t, '}');
 }

@@ -21,6 +21,8 @@ void envelope_boolean(struct text *t, bool v);
 void envelope_number(struct text *t, double v);
 void envelope_rows_end(struct text *t);
 void envelope_close(struct text *t, const struct warnings *w); /* the rows, and all */
+/* {"iterations_per_sec", "samples_per_sec", "tokens_per_sec", "flops_per_sec", "mfu"}; null: not told. */
+void envelope_throughput(struct text *t, const struct throughput *h);
 /* Other envelopes, with "data": {key: value}, or "error" in place of data. */
 void envelope_data(struct text *t, const char *kind, const char *key, const char *value,
 	const struct warnings *w);

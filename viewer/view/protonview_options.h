@@ -28,7 +28,7 @@ enum {
 #undef X
 		ON_VIEWS = ON_tree | ON_flat | ON_diff,
 	ON_PARTS = ON_breakdown | ON_bottlenecks | ON_critical | ON_launches | ON_streams |
-		   ON_roofline,
+		   ON_roofline | ON_steps,
 	ON_SOURCES = ON_VIEWS | ON_PARTS | ON_export | ON_sql | ON_ops,
 	ON_ALL = ON_SOURCES | ON_sessions | ON_series | ON_sync | ON_apis | ON_ranks | ON_memory,
 	ON_DB = ON_ALL | ON_web | ON_report,
@@ -48,7 +48,7 @@ enum {
 	X(DIFF_PROFILE, 0,   "diff-profile", "FILE",    ON_tree,     "show SOURCE minus FILE") \
 	X(SORT,         's', "sort",         "KEY",     ON_VIEWS, "siblings by value (the costliest first), by name, or as they were first seen (the default); rows of flat by " FLAT_SORTS "; of flat -m by value (the default) or name") \
 	X(BY,           0,   "by",           "WHAT",    ON_flat | ON_apis | ON_ops, "what is a row: a kernel's name (the default), or all GPU work of a family (gemm, norm, comm, ...) or a class (compute, h2d, ...), or a call (of the switches sync, queue, overhead, api); one of " FLAT_BY_WORDS "; of apis one of " APIS_BY_WORDS ": a call by itself, by the scope or by the thread that made it; of ops an operator's name with its inputs' dimensions (the default), its name alone, or both in each place that it is called from; one of " OPERATORS_BY_WORDS) \
-	X(ROWS,         'n', "rows",         "N",       ON_tree | ON_flat | ON_sessions | ON_series | ON_sync | ON_apis | ON_critical | ON_launches | ON_streams | ON_roofline | ON_report | ON_ops | ON_ranks | ON_memory, "show so many rows: of a list the first; of a tree the nodes with the most, and what they stand in; 0: all") \
+	X(ROWS,         'n', "rows",         "N",       ON_tree | ON_flat | ON_sessions | ON_series | ON_sync | ON_apis | ON_critical | ON_launches | ON_streams | ON_roofline | ON_steps | ON_report | ON_ops | ON_ranks | ON_memory, "show so many rows: of a list the first; of a tree the nodes with the most, and what they stand in; 0: all") \
 	X(WIDE,         'w', "wide",         NULL,      ON_flat,     "with launch configurations, where the source has them") \
 	X(GATE,         'g', "gate",         "LIMIT",   ON_diff | ON_bottlenecks, "exit with 1 when the total, or a node of more than 1% of it, is worse by more than LIMIT percent, a new node by its share of the total before; of bottlenecks, when a verdict is HIGH, MEDIUM or LOW, as LIMIT says, or worse") \
 	X(OUTPUT,       'o', "output",       "FILE",    ON_export | ON_report | ON_sql | ON_series | ON_import | ON_recover, "write to FILE, in the format that its name ends in (" FORMAT_FILES "; - is standard output), or the session that import makes, the copy that recover makes, or the rows of sql or series as CSV") \
@@ -62,8 +62,9 @@ enum {
 	X(RANK,         0,   "rank",         "N",       ON_SOURCES | ON_series | ON_sync | ON_apis | ON_memory, "as --process N") \
 	X(PHASE,        0,   "phase",        "N",       ON_SOURCES | ON_apis, "one phase (segment) of a session only") \
 	X(WINDOW,       0,   "window",       "A..B",    ON_export | ON_sql | ON_PARTS, "of a timeline, what runs between A and B: in seconds since it began, or with the unit ms, us or ns") \
-	X(STEP,         0,   "step",         "N[..M]",  ON_export | ON_sql | ON_PARTS | ON_memory, "of a timeline, what runs during the step N, or N to M, from 1: scopes named step, step N or ProfilerStep#N; of memory, growth over these") \
+	X(STEP,         0,   "step",         "N[..M]",  ON_export | ON_sql | ON_PARTS | ON_memory, "of a timeline, what runs during the step N, or N to M, from 1: scopes named step, step N or ProfilerStep#N; of steps, these; of memory, growth over these") \
 	X(SCOPE,        0,   "scope",        "PATH",    ON_PARTS | ON_memory, "of a timeline, while scopes were open whose path ends in PATH, names between /; they count as steps, also for --step; of memory, scopes whose path has it") \
+	X(EVERY,        0,   "every",        "T",       ON_PARTS, "windows of T (1, 500ms, 20us) of the timeline, from its begin, count as steps, also for --step: of a server, a notebook, whatever has no steps of its own") \
 	X(DEVICE,       0,   "device",       "D",       ON_memory,   "of this device alone: cuda:0, or 0; host") \
 	X(QUEUES,       0,   "queues",       NULL,      ON_breakdown, "of each stream instead: how many launches were outstanding when each was called, the mean and the most, and how many found the queue of 1024 full; of a session with a timeline") \
 	X(PORT,         0,   "port",         "N",       ON_web,      "listen there, or not at all; without it, on 8051 or the next that is free") \

@@ -252,6 +252,27 @@ static int read_series(void *arg, struct sqlite3 *db, int64_t id, const struct p
 	return series_read(db, id, s, ret_left, arg, e);
 }
 
+static void note_thinned(struct run *run, const struct series *s)
+{
+	uint64_t told = 0, kept = 0;
+	uint32_t i, n = 0;
+
+	for (i = 0; i < s->n; i++) {
+		const struct series_one *one = &s->one[i];
+
+		if (one->told <= one->n || !is_asked_for(run, one))
+			continue;
+		n++;
+		told += one->told;
+		kept += one->n;
+	}
+	if (n > 0)
+		warning_add(&run->warnings,
+			"%u series are thinned: %llu points of %llu numbers told; of a stretch its "
+			"least and greatest, of many stored steps their mean",
+			n, (unsigned long long)kept, (unsigned long long)told);
+}
+
 static int found_none(struct run *run, const struct series *s)
 {
 	uint32_t i;
@@ -289,6 +310,7 @@ int view_series(struct run *run)
 			"%llu numbers are left out: more than %u of one metric, or of more than %u "
 			"metrics",
 			(unsigned long long)lost, SERIES_READ, SERIES_MAX);
+	note_thinned(run, s);
 	r = found_none(run, s);
 	if (r == 0 && file != NULL)
 		r = csv(run, s, file);

@@ -9,6 +9,8 @@
 #include "filter.h"
 #include "spans.h"
 
+#define EVERY_LEAST_NS 1000u
+
 bool run_given(const struct run *run, enum option_id id)
 {
 	return run->o.value[id] != NULL;
@@ -112,6 +114,19 @@ static int read_window(struct run *run, struct profile_select *s)
 	return 0;
 }
 
+static int read_every(struct run *run, struct profile_select *s)
+{
+	const char *every = run->o.value[OPT_EVERY], *end;
+
+	if (every == NULL)
+		return 0;
+	if (!read_time(every, &s->every_ns, &end) || *end != '\0' || s->every_ns < EVERY_LEAST_NS)
+		return err_set(&run->e, -EINVAL,
+			"--every '%s' is not a time; write 1, 0.5, 500ms or 20us, at least 1us",
+			every);
+	return 0;
+}
+
 static int read_steps(struct run *run, struct profile_select *s)
 {
 	const char *step = run->o.value[OPT_STEP];
@@ -155,7 +170,7 @@ void run_path(struct run *run, struct text *t, const struct profile *p, uint32_t
 bool run_part(const struct run *run)
 {
 	return run_given(run, OPT_WINDOW) || run_given(run, OPT_STEP) ||
-	       run_given(run, OPT_SCOPE) || run_given(run, OPT_PHASE);
+	       run_given(run, OPT_SCOPE) || run_given(run, OPT_EVERY) || run_given(run, OPT_PHASE);
 }
 
 /* Which part of a session: all that the command line says of it. */
@@ -175,6 +190,8 @@ static int read_part(struct run *run, struct profile_select *s)
 		r = run_count(run, OPT_PHASE, "phase", &s->phase);
 	if (r == 0)
 		r = read_window(run, s);
+	if (r == 0)
+		r = read_every(run, s);
 	return r == 0 ? read_steps(run, s) : r;
 }
 

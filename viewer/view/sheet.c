@@ -22,6 +22,12 @@ static const struct {
 void sheet_open(struct sheet *s, struct run *run, const char *kind, const struct profile *p,
 	const struct sheet_column *c, uint32_t n)
 {
+	sheet_open_with(s, run, kind, p, c, n, NULL);
+}
+
+void sheet_open_with(struct sheet *s, struct run *run, const char *kind, const struct profile *p,
+	const struct sheet_column *c, uint32_t n, const char *members)
+{
 	struct envelope_column columns[GRID_COLUMNS_MAX];
 	uint32_t i, k = 0, n_keys = 0;
 
@@ -36,6 +42,10 @@ void sheet_open(struct sheet *s, struct run *run, const char *kind, const struct
 	}
 	if (s->json) {
 		envelope_open(&run->out, kind, p);
+		if (members != NULL) {
+			text_char(&run->out, ',');
+			text_str(&run->out, members);
+		}
 		envelope_columns(&run->out, columns, n_keys);
 		return;
 	}
@@ -156,7 +166,7 @@ int sheet_profile(struct run *run, struct profile **ret_p)
 		r = run_names(run, *ret_p);
 	/* A phase's tree is stored. */
 	if (r == 0 && (run_given(run, OPT_WINDOW) || run_given(run, OPT_STEP) ||
-			      run_given(run, OPT_SCOPE)))
+			      run_given(run, OPT_SCOPE) || run_given(run, OPT_EVERY)))
 		r = run_source_by(run, run->o.args[0], &o, &s);
 	return r;
 }

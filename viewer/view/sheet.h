@@ -40,6 +40,9 @@ struct sheet {
 /* kind: the verb; p: the session's head. */
 void sheet_open(struct sheet *s, struct run *run, const char *kind, const struct profile *p,
 	const struct sheet_column *c, uint32_t n);
+/* The same with further members of the envelope's data, "key":value each, parted by commas; NULL: none. */
+void sheet_open_with(struct sheet *s, struct run *run, const char *kind, const struct profile *p,
+	const struct sheet_column *c, uint32_t n, const char *members);
 /* The next value, row by row. NULL or NAN: none. */
 void sheet_text(struct sheet *s, const char *v);
 void sheet_number(struct sheet *s, double v);

@@ -133,11 +133,30 @@ class Analysis:
             one["v"].append(r["value"])
         return list(found.values())
 
+    def steps(self, scope: Optional[str] = None, every: Optional[str] = None) -> List[Dict[str, Any]]:
+        """A dict for each step of each process, in order: rank, pid, step, start, duration and pace in ns, the parts of its GPUs' time
+        (None without a timeline), mark ("warm-up", "slow", None) and told, {name: value}. scope: what counts as a step, as in
+        "handle"; every: windows of so long, as in "500ms", do."""
+        found = []
+        for r in self._rows("steps", *self._steps_are(scope, every)):
+            told = {k[len("told."):]: r.pop(k) for k in list(r) if k.startswith("told.")}
+            found.append({**r, "told": {k: v for k, v in told.items() if v is not None}})
+        return found
+
+    def throughput(self, scope: Optional[str] = None, every: Optional[str] = None) -> Dict[str, Optional[float]]:
+        """Of the steps that are no warm-up, all processes together: iterations_per_sec, samples_per_sec, tokens_per_sec,
+        flops_per_sec and mfu (0 to 1); None: steps were not told what it takes (docs/metrics.md#steps)."""
+        return dict(self._ask("steps", *self._steps_are(scope, every))["throughput"])
+
+    @staticmethod
+    def _steps_are(scope: Optional[str], every: Optional[str]) -> List[str]:
+        return [*(["--scope", scope] if scope else []), *(["--every", every] if every else [])]
 
     def frame(self, what: str = "operations", **more: Any) -> Any:
-        """A pandas.DataFrame of "operations", "bottlenecks", "efficiency" (a row for each GPU) or "series" (a row for each number:
-        name, unit, pid, rank, t, v). more: as the method of that name takes it. Raises protond.Error without pandas."""
-        asked = {"operations": self.top_operations, "bottlenecks": self.bottlenecks, "efficiency": self.efficiency, "series": self.series}
+        """A pandas.DataFrame of "operations", "bottlenecks", "efficiency" (a row for each GPU), "steps" (a row for each) or "series" (a
+        row for each number: name, unit, pid, rank, t, v). more: as the method of that name takes it. Raises protond.Error without pandas."""
+        asked = {"operations": self.top_operations, "bottlenecks": self.bottlenecks, "efficiency": self.efficiency, "series": self.series,
+                 "steps": self.steps}
         if what not in asked:
             raise ValueError(f"frame has one of {', '.join(asked)}")
         try:
@@ -151,6 +170,8 @@ class Analysis:
             return pandas.DataFrame([{"gpu": gpu, **parts} for gpu, parts in got.items()])
         if what == "series":
             got = [{**{k: s[k] for k in ("name", "unit", "pid", "rank")}, "t": t, "v": v} for s in got for t, v in zip(s["t"], s["v"])]
+        if what == "steps":
+            got = [{**{k: v for k, v in s.items() if k != "told"}, **s["told"]} for s in got]
         return pandas.DataFrame(got)
 
     def plot(self, what: str = "operations", ax: Any = None, **more: Any) -> Any:
