@@ -39,6 +39,7 @@ ops) exec "$PYTHON" "$here/ops_check.py" "$dir" "$@" ;;
 queue) exec "$PYTHON" "$here/queue_check.py" "$dir" "$@" ;;
 cpu) exec "$PYTHON" "$here/cpu_check.py" "$dir" "$@" ;;
 apis) exec "$PYTHON" "$here/apis_check.py" "$dir" "$@" ;;
+timer) exec "$PYTHON" "$here/timer_check.py" "$dir" "$@" ;;
 parts) exec "$PYTHON" "$here/parts_check.py" "$dir" "$@" ;;
 bench | overhead | kineto | pages | faults | planted) exec "$PYTHON" "$here/$what.py" "$dir" "$@" ;;
 told) exec "$PYTHON" "$here/told_check.py" "$dir" "$@" ;;

@@ -258,6 +258,18 @@ assert (one.mean, one.std, one.p99) == (1.5e-6, None, 1.5e-6)
 none = timer.Timer("none")
 assert (none.n, none.mean, none.std, none.min, none.max, none.p50, none.p99) == (0,) + (None,) * 6
 print(none); print(none.table())
+ticks = iter([0, 10, 1010, 5_000_000])              # one inside of the other
+with timer.Timer("once") as outer:
+    with timer.Timer("inner") as inner: pass
+assert (inner.last, inner.ms, outer.ms, outer.n) == (1e-6, 1e-3, 5.0, 1)
+ticks = iter([0, 10, 1010, 5_000_000])
+with outer:                                         # a timer in itself
+    with outer: pass
+assert outer.samples() == [0.005, 1e-6, 0.005] and outer.as_dict("ms")["max"] == 5.0 and outer.as_dict()["unit"] == "s"
+assert "  max         5 ms" in outer.table("ms") and none.last is None and none.ms is None
+try: outer.as_dict("h")
+except ValueError as e: assert "s, ms" in str(e)
+else: raise AssertionError
 """)
     assert ("t: 4 runs after 0 of warm-up, host clock: mean 2.5 s, std 1.291 s, min 1 s, p50 2.5 s, p99 3.97 s, "
             "max 4 s\n") in r.stdout
@@ -324,12 +336,13 @@ class Event:
     at = 0.0
     def __init__(self, enable_timing): assert enable_timing
     def record(self): log.append("record"); self.at = Event.at
+    def query(self): return self.at <= passed
     def synchronize(self): log.append("wait")
     def elapsed_time(self, end): return end.at - self.at
 torch = types.ModuleType("torch")
 torch.cuda = types.SimpleNamespace(Event=Event, is_available=lambda: True, synchronize=lambda: log.append("wait"))
 sys.modules["torch"] = torch
-work_ms = 0
+work_ms = passed = 0
 def work():
     global work_ms
     work_ms += 1
@@ -351,6 +364,12 @@ block = Timer("block", warmup=0, sync="events")
 with block: work()
 assert block.samples() == [0.005] and log == ["record", "work", "record", "wait"]
 del log[:]
+free = Timer("free", sync="events", wait=False)
+for passed in 0, 0, Event.at + 13:                  # of 6, 7 and 8 ms: the first two have been passed at the end of the third
+    with free: work()
+assert log == ["record", "work", "record"] * 3 + ["wait"] * 2, log
+assert free.samples() == [0.006, 0.007, 0.008] and free.ms == 8.0 and log[-1] == "wait" and len(log) == 12
+del log[:]
 t = Timer("device", warmup=0, repeats=2, sync="device").run(work)
 assert t.source == "host clock, GPU waited for" and log == ["wait", "work", "wait"] * 2
 protond.finalize(None, None)
@@ -358,6 +377,7 @@ protond.finalize(None, None)
     nodes = tree(world, "gpu", "timer", "calls")
     assert nodes["/events"]["timer (ns)"] == 9e6 and nodes["/events"]["calls"] == 3
     assert nodes["/block"]["timer (ns)"] == 5e6
+    assert nodes["/free"]["timer (ns)"] == 13e6 and nodes["/free"]["calls"] == 3
 
 
 def test_a_timer_without_a_gpu(world):

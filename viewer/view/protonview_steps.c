@@ -175,7 +175,7 @@ static void put_row(struct shown *w, struct sheet *s, uint32_t i)
 	fixed_of(w->k, i, v);
 	for (c = 0; c < N_FIXED; c++)
 		sheet_number(s, v[c]);
-	sheet_text(s, mark != NULL || s->json ? mark : "");
+	sheet_text(s, mark);
 	for (c = 0; c < w->k->n_values; c++)
 		sheet_number(s, w->k->value[c][i]);
 }

@@ -5,6 +5,10 @@
 
     print(Timer("matmul", sync="events").run(torch.matmul, a, b))
 
+    with Timer("load") as t:       # once
+        load()
+    print(t.ms)
+
     step = Timer("step", warmup=10, sync="device")
     for batch in loader:
         with step:                 # the first 10 are warm-up
@@ -16,15 +20,19 @@ Works with and without a session, on a GPU or none.
 from __future__ import annotations
 
 import array
+import collections
 import functools
 import inspect
 import math
 import time
-from typing import Any, Callable, Dict, List, Optional, Sequence
+from typing import Any, Callable, Deque, Dict, List, Optional, Sequence
 
 from . import _api
 
 METRIC = "timer (ns)(exc)"
+WARMUP = 3      # of run(), where nobody says
+PENDING = 1024  # runs of wait=False that the GPU has not passed; then the oldest is waited for
+UNITS = {"s": 1.0, "ms": 1e3}
 SYNCS = ("none", "device", "events")
 
 _native = _api._native
@@ -87,6 +95,9 @@ class _Events:
     def stop(self) -> None:
         self.end.record()
 
+    def passed(self) -> bool:
+        return bool(self.end.query())
+
     def ns(self) -> int:
         """Waits until the GPU is there."""
         self.end.synchronize()
@@ -99,7 +110,8 @@ class Timer:
     name: the scope that each timed run is, with the metric "timer (ns)(exc)"; those of the warm-up
         are in a scope "NAME warm-up" and count nowhere. None: the function's name, else "timer".
     warmup: runs that do not count: of run() those it makes first, of `with` and of a decorated
-        function the first ones. One that raises is no run.
+        function the first ones. One that raises is no run. None: 3 of run(), none of the others, so
+        that `with Timer() as t:` is one run.
     repeats: the runs that run() makes and counts.
     sync: what is measured.
         "none": the time on the CPU, of which launches are a part and kernels are not.
@@ -108,9 +120,14 @@ class Timer:
         "events": the time on the GPU between two events of torch.cuda in the current stream, without
             CUPTI. Idle time of the stream in between is in it, work on other streams is not. run()
             keeps the stream filled and waits once, in the last run; `with` waits at its end.
+    wait: False: with "events" `with` and a decorated function do not wait. A run's time is taken when
+        the GPU has passed it, at the latest when a result is asked for; its metric is then a later
+        run's of the same name, and that of the last ones is in no tree.
     metrics: what else to record at each timed run, as in protond.scope.
 
-    Results are in seconds, None while there are too few runs. `source` says where they come from:
+    Results are in seconds, None while there are too few runs; `last` is the last run's, `ms` the same in
+    milliseconds, and as_dict("ms"), table("ms") have all of them so. Timers may stand inside of others, and a
+    timer inside of itself: each run has its own time, with what is inside. `source` says where they come from:
     "host clock", "host clock, GPU waited for" or "cuda events".
 
     Raises ValueError for options that make no sense, protond.Error for "events" where torch has no
@@ -119,13 +136,14 @@ class Timer:
 
     unit = "s"
 
-    def __init__(self, name: Optional[str] = None, warmup: int = 3, repeats: int = 10, sync: str = "none",
-                 metrics: Optional[Dict[str, Any]] = None) -> None:
+    def __init__(self, name: Optional[str] = None, warmup: Optional[int] = None, repeats: int = 10, sync: str = "none",
+                 metrics: Optional[Dict[str, Any]] = None, wait: bool = True) -> None:
         if sync not in SYNCS:
             raise ValueError(f"sync={sync!r}: use one of {', '.join(SYNCS)}")
-        if warmup < 0 or repeats < 1:
+        if (warmup is not None and warmup < 0) or repeats < 1:
             raise ValueError(f"warmup={warmup}, repeats={repeats}: at least 0 and 1")
         self.name, self.warmup, self.repeats, self.sync, self.metrics = name, warmup, repeats, sync, metrics
+        self.wait = wait or sync != "events"
         self._cuda = self._find_cuda()
         self.reset()
 
@@ -146,6 +164,7 @@ class Timer:
         """Forgets all runs; the next ones are warm-up again."""
         self._ns = array.array("q")
         self._warmed = 0
+        self._passing: Deque[Any] = collections.deque()  # events of runs that the GPU has not passed yet
         self._open: List[Any] = []  # (scope, clock, warm-up?, depth inside) of the blocks being run
 
     # --- running --------------------------------------------------------------------------------
@@ -166,6 +185,19 @@ class Timer:
         _native.unwind(depth)
         _api._metrics({METRIC: sum(ns)})
 
+    def _passed(self, all_of_them: bool = False) -> List[Any]:
+        """Those that the GPU has passed, in the order of the runs; or all, waited for."""
+        passed = []
+        while self._passing and (all_of_them or len(self._passing) > PENDING or self._passing[0].passed()):
+            passed.append(self._passing.popleft())
+        return passed
+
+    def _all(self) -> "array.array[int]":
+        """Each run's ns."""
+        if self._passing:
+            self._ns.extend(clock.ns() for clock in self._passed(True))
+        return self._ns
+
     def run(self, function: Callable[..., Any], *args: Any, **kwargs: Any) -> "Timer":
         """Calls function(*args, **kwargs) warmup + repeats times; returns this timer.
 
@@ -173,9 +205,10 @@ class Timer:
         "events" no run of this call counts then.
         """
         self._named(function)
-        if self.warmup:
+        warmup = WARMUP if self.warmup is None else self.warmup
+        if warmup:
             with self._scope(True):
-                for _ in range(self.warmup):
+                for _ in range(warmup):
                     function(*args, **kwargs)
                     self._warmed += 1
         scope = self._scope(False)
@@ -196,7 +229,7 @@ class Timer:
         return self
 
     def __enter__(self) -> "Timer":
-        warm = self._warmed < self.warmup
+        warm = self._warmed < (self.warmup or 0)
         scope, clock = self._scope(warm), self._clock()
         scope.__enter__()
         self._open.append((scope, clock, warm, _native.depth()))
@@ -211,8 +244,11 @@ class Timer:
             clock.stop()
             if warm:
                 self._warmed += 1
-            else:
+            elif self.wait:
                 self._keep((clock,), depth)
+            else:
+                self._passing.append(clock)
+                self._keep(self._passed(), depth)
         finally:
             scope.__exit__(kind, value, traceback)
 
@@ -238,47 +274,59 @@ class Timer:
     @property
     def n(self) -> int:
         """How many runs count."""
-        return len(self._ns)
+        return len(self._all())
+
+    @property
+    def last(self) -> Optional[float]:
+        """Of the last run that counts."""
+        return self._all()[-1] / 1e9 if self._all() else None
+
+    @property
+    def ms(self) -> Optional[float]:
+        """`last`, in milliseconds."""
+        return self._all()[-1] / 1e6 if self._all() else None
 
     def samples(self) -> List[float]:
         """Each run that counts, in the order that they were made, in seconds."""
-        return [ns / 1e9 for ns in self._ns]
+        return [ns / 1e9 for ns in self._all()]
 
     @property
     def mean(self) -> Optional[float]:
-        return sum(self._ns) / self.n / 1e9 if self._ns else None
+        return sum(self._all()) / self.n / 1e9 if self._all() else None
 
     @property
     def std(self) -> Optional[float]:
         """The standard deviation of the sample: over n - 1."""
         if self.n < 2:
             return None
-        mean = sum(self._ns) / self.n
-        return math.sqrt(sum((ns - mean) ** 2 for ns in self._ns) / (self.n - 1)) / 1e9
+        mean = sum(self._all()) / self.n
+        return math.sqrt(sum((ns - mean) ** 2 for ns in self._all()) / (self.n - 1)) / 1e9
 
     @property
     def min(self) -> Optional[float]:
-        return min(self._ns) / 1e9 if self._ns else None
+        return min(self._all()) / 1e9 if self._all() else None
 
     @property
     def max(self) -> Optional[float]:
-        return max(self._ns) / 1e9 if self._ns else None
+        return max(self._all()) / 1e9 if self._all() else None
 
     @property
     def p50(self) -> Optional[float]:
         """The median: see quantile()."""
-        return quantile(self._ns, 0.5) / 1e9 if self._ns else None
+        return quantile(self._all(), 0.5) / 1e9 if self._all() else None
 
     @property
     def p99(self) -> Optional[float]:
         """See quantile(): of fewer than 100 runs it lies between the two slowest."""
-        return quantile(self._ns, 0.99) / 1e9 if self._ns else None
+        return quantile(self._all(), 0.99) / 1e9 if self._all() else None
 
-    def as_dict(self) -> Dict[str, Any]:
-        """All of it, fit for JSON; times in seconds."""
-        return {"name": self.name or "timer", "source": self.source, "unit": self.unit, "warmup": self._warmed,
-                "n": self.n, "mean": self.mean, "std": self.std, "min": self.min, "max": self.max,
-                "p50": self.p50, "p99": self.p99}
+    def as_dict(self, unit: str = "s") -> Dict[str, Any]:
+        """All of it, fit for JSON; times in seconds, or in "ms"."""
+        if unit not in UNITS:
+            raise ValueError(f"unit={unit!r}: use one of {', '.join(UNITS)}")
+        times = {key: getattr(self, key) for key in ("mean", "std", "min", "max", "p50", "p99", "last")}
+        return {"name": self.name or "timer", "source": self.source, "unit": unit, "warmup": self._warmed, "n": self.n,
+                **{key: None if v is None else v * UNITS[unit] for key, v in times.items()}}
 
     def _head(self) -> str:
         return f"{self.name or 'timer'}: {self.n} runs after {self._warmed} of warm-up, {self.source}"
@@ -290,10 +338,16 @@ class Timer:
         times = [f"{key} {_text(getattr(self, key))}" for key in ("mean", "std", "min", "p50", "p99", "max")]
         return f"{self._head()}: {', '.join(times)}"
 
-    def table(self) -> str:
-        """A line for each result."""
-        rows = [f"  {key:4}  {_text(getattr(self, key)):>10}" for key in ("mean", "std", "min", "p50", "p99", "max")]
+    def table(self, unit: Optional[str] = None) -> str:
+        """A line for each result; unit: "s" or "ms", else what fits each."""
+        times = self.as_dict(unit or "s")
+        rows = [f"  {key:4}  {_in(times[key], unit) if unit else _text(times[key]):>10}"
+                for key in ("mean", "std", "min", "p50", "p99", "max")]
         return "\n".join([self._head(), *rows])
+
+
+def _in(value: Optional[float], unit: str) -> str:
+    return "-" if value is None else f"{value:.6g} {unit}"
 
 
 def _text(seconds: Optional[float]) -> str:
