@@ -13,10 +13,13 @@
 #include "table.h"
 #include "timeline_reading.h"
 
-#define COMPILES_MAX 65536u     /* of a process; later ones are not looked at */
-#define TOLD_MAX     (4u << 20) /* numbers of all processes; later ones likewise */
-#define NO_STEP      UINT32_MAX
-#define BESIDE       64u /* steps that go on at once, on other threads */
+#define COMPILES_MAX 65536u /* of a process; later ones are not looked at */
+/* Between a lookup and its region, in ns: without a compilation it is some us, or a wait for the GIL. */
+#define COMPILES_NS 10000000u
+#define LOOKUPS_MAX 256u
+#define TOLD_MAX    (4u << 20) /* numbers of all processes; later ones likewise */
+#define NO_STEP     UINT32_MAX
+#define BESIDE      64u /* steps that go on at once, on other threads */
 
 struct value_at {      /* of a step before its place is known */
 	uint32_t step; /* as it was read; NO_STEP: the one that goes on at that time */
@@ -25,7 +28,14 @@ struct value_at {      /* of a step before its place is known */
 	double v;
 };
 
+struct lookup {
+	uint64_t end;
+	uint32_t tid;
+};
+
 struct reading {
+	struct lookup lookup[LOOKUPS_MAX]; /* of torch.compile, whose region has not been seen */
+	uint32_t n_lookups;
 	struct span *compile; /* of the process at hand: times in which something was compiled */
 	uint32_t n_compiles, cap_compiles;
 	struct steps *s;
@@ -57,7 +67,7 @@ static void on_process(struct timeline *w)
 
 	r->first = r->s->n;
 	r->first_value = r->n_values;
-	r->n_compiles = 0;
+	r->n_compiles = r->n_lookups = 0;
 	r->first_ns = UINT64_MAX;
 	r->last_ns = 0;
 	parts_process(&r->parts);
@@ -153,16 +163,53 @@ static bool is_compile(const struct timeline *w, const struct timeline_scope *sc
 	return false;
 }
 
-static void note_compile(
-	struct reading *r, const struct timeline *w, const struct timeline_scope *scope)
+static void add_compile(struct reading *r, uint64_t begin, uint64_t end)
 {
-	if (scope->end_ns <= scope->begin_ns || r->n_compiles == COMPILES_MAX ||
-		!is_compile(w, scope))
+	if (end <= begin || r->n_compiles == COMPILES_MAX)
 		return;
 	if (!ROOM_FOR(r->compile, r->cap_compiles, r->n_compiles))
 		r->failed = true;
 	else
-		r->compile[r->n_compiles++] = (struct span){scope->begin_ns, scope->end_ns};
+		r->compile[r->n_compiles++] = (struct span){begin, end};
+}
+
+static void note_lookup(struct reading *r, uint32_t tid, uint64_t end)
+{
+	if (r->n_lookups == LOOKUPS_MAX)
+		r->n_lookups = 0; /* none of them was followed by a region */
+	r->lookup[r->n_lookups++] = (struct lookup){end, tid};
+}
+
+/* Without a profiler of its own torch says nothing of a compilation, but where it looks for what it has compiled, and what
+ * it runs then: long after, if it had to be compiled. Scopes come as they end, so those inside of the region are newer. */
+static void note_region(struct reading *r, uint32_t tid, uint64_t begin)
+{
+	uint32_t i;
+
+	for (i = r->n_lookups; i > 0; i--)
+		if (r->lookup[i - 1].tid == tid && r->lookup[i - 1].end <= begin)
+			break;
+	if (i == 0)
+		return;
+	if (begin - r->lookup[i - 1].end >= COMPILES_NS)
+		add_compile(r, r->lookup[i - 1].end, begin);
+	r->n_lookups = i - 1;
+}
+
+static void note_compile(
+	struct reading *r, const struct timeline *w, const struct timeline_scope *scope)
+{
+	static const char region[] = "Torch-Compiled Region: ";
+	const char *name = w->known[scope->node].name;
+
+	if (is_compile(w, scope))
+		add_compile(r, scope->begin_ns, scope->end_ns);
+	else if ((scope->flags & TRACE_CALL) != 0)
+		return;
+	else if (strcmp(name, "TorchDynamo Cache Lookup") == 0)
+		note_lookup(r, scope->tid, scope->end_ns);
+	else if (strncmp(name, region, sizeof(region) - 1) == 0)
+		note_region(r, scope->tid, scope->begin_ns);
 }
 
 static void note_times(struct reading *r, uint64_t begin, uint64_t end)
