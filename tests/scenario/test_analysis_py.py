@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT. protond.analysis: a session's answers as plain Python, and check(), of a file that
 # torch.profiler wrote on a GPU and of a run without one.
+import gzip
 import json
 import pathlib
 import subprocess
@@ -21,7 +22,7 @@ class Axes:
             self.calls.append([name, *args, *more.values()])
             return [name]
         return call
-def subplots():
+def subplots(**more):
     return None, Axes()
 """
 VERDICT = ("severity", "type", "description", "recommendation", "where", "share", "gain_ns", "gain_step_ns")
@@ -99,7 +100,7 @@ def test_answers_as_python(world):
     assert got["demo"] == [["loss", 24, [1.0, 0.5]]] and got["cpu"] == [None, {}]
     assert "no GPU's time is known" in got["unknown"][1]
     assert got["last"] == ["1", "demo"], "pinned: another may become the last meanwhile"
-    frames = [[["name", "calls", "total_ms", "share", "avg_us", "p50_us", "p99_us"], 3], [list(VERDICT), 1], [["gpu", *got["parts"]["0"]], 1]]
+    frames = [[["name", "display", "calls", "total_ms", "share", "avg_us", "p50_us", "p99_us"], 3], [list(VERDICT), 1], [["gpu", *got["parts"]["0"]], 1]]
     assert got["frames"] == frames or all(f[0] == "Error" and "pandas is not installed" in f[1] for f in got["frames"])
     assert got["kind"][0] == "ValueError"
     for calls, bars in zip(got["drawn"], (10, 1, len(got["parts"]["0"]))):
@@ -107,3 +108,33 @@ def test_answers_as_python(world):
     assert ["plot", got["demo"][0][2]] == [got["line"][0][0], got["line"][0][2][:2]] and ["legend", ["plot"], [" loss"]] in [[c[0], [c[1][0]], c[2]] for c in got["line"] if c[0] == "legend"]
     assert got["own"][0] == "own" and "no GPU's time is known" in got["own"][1][1], "of this process, not the last"
     assert got["label"] == " _<b>\\$x_1\\$\ufffd</b>" + "y" * 18 + "…" + "y" * 15
+
+
+DRAWS = """
+import json, sys, matplotlib
+matplotlib.use("Agg")
+import protond.analysis as an
+a, out = an.open("fault.protond"), {}
+for what in ("operations", "bottlenecks", "efficiency", "series"):
+    ax = a.plot(what)
+    ax.figure.savefig("drawn.svg")
+    whole, axes = ax.figure.bbox, ax.get_window_extent()
+    inside = lambda b: bool(b.x0 >= whole.x0 - 1 and b.x1 <= whole.x1 + 1 and b.y0 >= whole.y0 - 1 and b.y1 <= whole.y1 + 1)
+    legend = ax.get_legend()
+    out[what] = [len(ax.patches) + len(ax.lines), what == "series" or all(inside(t.get_window_extent()) for t in ax.get_yticklabels()),
+                 legend is None or inside(legend.get_window_extent()) and bool(legend.get_window_extent().x0 >= axes.x1), len(open("drawn.svg").read())]
+print(json.dumps(out))
+"""
+
+
+@pytest.mark.skipif(SANITIZED, reason="this Python is not instrumented")
+def test_drawn_by_matplotlib(world):
+    """Nothing is cut off, and no legend hides what it explains."""
+    if subprocess.run([sys.executable, "-c", "import matplotlib"], capture_output=True).returncode:
+        pytest.skip("matplotlib is not installed: the pictures were not drawn (Debian: python3-matplotlib)")
+    recorded = pathlib.Path(__file__).parent.parent / "recorded/fault-slow.protond.gz"
+    (world.home / "fault.protond").write_bytes(gzip.decompress(recorded.read_bytes()))
+    r = subprocess.run([sys.executable, "-c", DRAWS], env=python_env(world), cwd=world.home, capture_output=True, text=True)
+    assert r.returncode == 0, r.stderr
+    for what, (drawn, labels, legend, size) in json.loads(r.stdout).items():
+        assert drawn > 0 and labels and legend and size > 5000, what

@@ -11,6 +11,7 @@ LONGEST = 48   # characters of a name
 MOST = 12      # lines of one picture
 COLORS = {"compute": "#4477aa", "comm": "#ee7733", "copy": "#009988", "idle_launch": "#ddaa33", "idle_gap": "#88ccaa",
           "idle_queued": "#cc6677", "idle_unknown": "#7a6a9a", "idle_host": "#9aa2ae"}  # those of the page
+BESIDE = {"loc": "upper left", "bbox_to_anchor": (1, 1)}  # a legend hides nothing
 SEVERITIES = {"HIGH": "#b42318", "MEDIUM": "#f2c744", "LOW": "#1f7a45"}
 
 
@@ -34,7 +35,7 @@ def _rows(ax: Any, labels: List[str], bars: List[List[Tuple[float, str]]], what:
 
 def _operations(analysis: Any, ax: Any, n: int = 10, by: str = "name") -> None:
     rows = analysis.top_operations(n, by)
-    _rows(ax, [r["name"] for r in rows], [[(r["total_ms"] or 0.0, COLORS["compute"])] for r in rows], "ms")
+    _rows(ax, [r["display"] for r in rows], [[(r["total_ms"] or 0.0, COLORS["compute"])] for r in rows], "ms")
 
 
 def _bottlenecks(analysis: Any, ax: Any, severity: str = "LOW") -> None:
@@ -48,20 +49,20 @@ def _efficiency(analysis: Any, ax: Any) -> None:
     used = {part: None for parts in gpus.values() for part, share in parts.items() if share > 0}
     handles = [ax.barh(0, 0, color=COLORS.get(part, "#77aadd")) for part in used]
     if handles:
-        ax.legend(handles, [_label(part.replace("_", ": ", 1)) for part in used])
+        ax.legend(handles, [_label(part.replace("_", ": ", 1)) for part in used], **BESIDE)
 
 
 def _series(analysis: Any, ax: Any, name: Any = None) -> None:
+    """Those of one unit, which one axis can show: the first one's."""
     found = analysis.series(name)
-    drawn = [ax.plot(s["t"], s["v"], drawstyle="steps-post")[0] for s in found[:MOST]]
-    units = {s["unit"] for s in found[:MOST]}
+    shown = [s for s in found if s["unit"] == found[0]["unit"]][:MOST]
+    drawn = [ax.plot(s["t"], s["v"], drawstyle="steps-post")[0] for s in shown]
     ax.set_xlabel("s")
-    if len(units) == 1:
-        ax.set_ylabel(_label(units.pop() or ""))
     if drawn:
-        ax.legend(drawn, [_label(s["name"]) for s in found[:MOST]])
-    if len(found) > MOST:
-        ax.set_title(f"{MOST} of {len(found)} series: name chooses")
+        ax.set_ylabel(_label(found[0]["unit"] or ""))
+        ax.legend(drawn, [_label(s["name"]) for s in shown], **BESIDE)
+    if len(found) > len(shown):
+        ax.set_title(f"{len(shown)} of {len(found)} series: name chooses")
 
 
 KINDS: Dict[str, Callable[..., None]] = {"operations": _operations, "bottlenecks": _bottlenecks, "efficiency": _efficiency, "series": _series}
@@ -75,6 +76,6 @@ def plot(analysis: Any, what: str, ax: Any, more: Dict[str, Any]) -> Any:
             from matplotlib import pyplot
         except ImportError:
             raise _api.Error("matplotlib is not installed, and draws this: install it, or use the lists that the other methods give") from None
-        ax = pyplot.subplots()[1]
+        ax = pyplot.subplots(figsize=(10, 5), constrained_layout=True)[1]  # room for names
     KINDS[what](analysis, ax, **more)
     return ax

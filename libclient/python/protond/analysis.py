@@ -82,12 +82,13 @@ class Analysis:
         return dict(self._ask("flat", "-n", "1")["session"])
 
     def top_operations(self, n: int = 10, by: str = "name") -> List[Dict[str, Any]]:
-        """Kernels and copies with the most time, or scopes where no GPU worked: name, calls, total_ms, share (0 to 1), avg_us,
-        p50_us, p99_us. by: "name", "family" (gemm, norm, comm, ...) or "class"; n 0: all."""
+        """Kernels and copies with the most time, or scopes where no GPU worked: name, display (the same for people: C++ names are
+        demangled), calls, total_ms, share (0 to 1), avg_us, p50_us, p99_us. by: "name", "family" (gemm, norm, comm,
+        ...) or "class"; n 0: all."""
         def scaled(value: Optional[float], factor: float) -> Optional[float]:
             return None if value is None else value * factor
-        return [{"name": r["name"], "calls": r["count"], "total_ms": scaled(r["sum"], 1e-6), "share": scaled(r["share"], 1e-2),
-                 "avg_us": scaled(r["avg"], 1e-3), "p50_us": scaled(r["p50"], 1e-3), "p99_us": scaled(r["p99"], 1e-3)}
+        return [{"name": r["name"], "display": r["display"], "calls": r["count"], "total_ms": scaled(r["sum"], 1e-6),
+                 "share": scaled(r["share"], 1e-2), "avg_us": scaled(r["avg"], 1e-3), "p50_us": scaled(r["p50"], 1e-3), "p99_us": scaled(r["p99"], 1e-3)}
                 for r in self._rows("flat", "-n", str(n), "--by", by)]
 
     def bottlenecks(self, severity: str = "LOW") -> List[Verdict]:
