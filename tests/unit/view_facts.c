@@ -279,6 +279,73 @@ START_TEST(a_start)
 }
 END_TEST
 
+static struct facts *all_of(sqlite3 *db, struct profile **p)
+{
+	const struct profile_select all = {0};
+	struct export_left left;
+	struct facts *f;
+	struct err e;
+
+	ck_assert_int_eq(profile_load(db, 7, &all, p, &e), 0);
+	ck_assert_int_eq(facts_new(*p, NULL, &f), 0);
+	ck_assert_int_eq(facts_read(f, db, 7, &all, 0, &left, &e), 0);
+	return f;
+}
+
+/* What was lost may have run: nobody knows how idle the GPU was, nor what a wait cost. Losses that are no work do not matter. */
+START_TEST(much_is_lost)
+{
+	sqlite3 *db = session();
+	struct rule_settings set;
+	struct bottlenecks b;
+	struct profile *p;
+	struct facts *f;
+
+	help_exec(db, "INSERT INTO loss VALUES(7,1,8,1000)"); /* paths: counted elsewhere */
+	f = all_of(db, &p);
+	ck_assert(!f->lost_work && f->idle.share > 0 && f->wait != NULL);
+	facts_free(f);
+	profile_free(p);
+	help_exec(db, "INSERT INTO loss VALUES(7,1,4,2)");
+	f = all_of(db, &p);
+	ck_assert(f->lost_work && isnan(f->idle.share) && !f->has_parts && f->wait == NULL);
+	rule_defaults(&set);
+	bottlenecks_find(f, &set, &b);
+	ck_assert_int_eq(b.rule[RULE_cpu_gpu_sync].state, RULE_UNSURE);
+	ck_assert_int_eq(b.rule[RULE_gpu_idle].state, RULE_LACKS);
+	ck_assert_int_eq(b.rule[RULE_dropped_records].state, RULE_FOUND);
+	facts_free(f);
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
+/* A timeline that has the last steps alone: none of them is the first, and waits in it are not all there were. */
+START_TEST(the_begin_is_gone)
+{
+	sqlite3 *db = session_that_warms_up();
+	struct rule_settings set;
+	struct bottlenecks b;
+	struct profile *p;
+	struct facts *f;
+
+	help_exec(db, "UPDATE cell SET count = 60, sum_ns = 600000000 WHERE node = 1;"
+		      "UPDATE trace SET number = 1, first = 900;"
+		      "INSERT INTO trace(session,process,number,first,events,end_ns,bytes) "
+		      "VALUES(7,1,0,0,900,1,NULL)");
+	f = all_of(db, &p);
+	ck_assert_uint_eq(f->gone, 900);
+	ck_assert(!f->step->step[0].warm && f->step_ns == 600e6 && f->node[1].allocs == 4);
+	ck_assert(f->wait->left_out > 0 && f->idle.ns > 0.7 * 600e6);
+	rule_defaults(&set);
+	bottlenecks_find(f, &set, &b);
+	ck_assert_int_eq(b.rule[RULE_warm_up].state, RULE_UNSURE);
+	facts_free(f);
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
 /* What the rules make of it: the wait costs little, so the words are that it is harmless. */
 START_TEST(verdicts_of_a_database)
 {
@@ -459,10 +526,11 @@ START_TEST(what_a_database_lacks)
 }
 END_TEST
 
-#define TESTS(X)                                                                      \
-	X(facts_of_a_database)                                                        \
-	X(a_warm_up)                                                                  \
-	X(a_start)                                                                    \
-	X(verdicts_of_a_database) X(a_window) X(told_in_a_window) X(steps_and_scopes) \
-		X(a_window_without_steps) X(what_a_database_lacks)
+#define TESTS(X)                                                                   \
+	X(facts_of_a_database)                                                     \
+	X(a_warm_up)                                                               \
+	X(a_start)                                                                 \
+	X(much_is_lost) X(the_begin_is_gone) X(verdicts_of_a_database) X(a_window) \
+		X(told_in_a_window) X(steps_and_scopes) X(a_window_without_steps)  \
+			X(what_a_database_lacks)
 HELP_SUITE("view_facts", TESTS)

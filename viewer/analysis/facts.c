@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "family.h"
+#include "loss_terms.h"
 #include "metrics.h"
 #include "path_end.h"
 #include "session_terms.h"
@@ -24,7 +25,8 @@
 #define USED                                                                                \
 	"SELECT sum(n) FROM (SELECT max(last_ns) - min(first_ns) n FROM busy WHERE session" \
 	" = ?1 AND busy_ns > 0 AND first_ns > 0 GROUP BY process)"
-#define GPU_IN_STEPS 0.8 /* so much of its work: they tell how busy it was */
+#define LOST         0.05 /* of a GPU's work: what looks idle may be that */
+#define GPU_IN_STEPS 0.8  /* so much of its work: they tell how busy it was */
 
 /* --- the tree */
 
@@ -168,6 +170,26 @@ static void add_up(struct facts *f)
 	f->gpu_in_steps = f->step_ns > 0 && f->step_gpu_ns > GPU_IN_STEPS * f->node[0].gpu_ns;
 }
 
+/* Any of what was lost may have been work of the GPU, but for what cannot. */
+static bool lost_work(const struct facts *f)
+{
+	static const uint32_t others[] = {
+		LOST_PATHS, LOST_NAMES, LOST_NODES, LOST_CAPTURED, LOST_NVTX, LOST_SAMPLES};
+	const struct profile_head *h = &f->p->head;
+	double lost = (double)h->unmatched;
+	uint32_t i, k;
+
+	for (i = 0; i < h->n_losses; i++) {
+		for (k = 0; k < sizeof(others) / sizeof(*others) && h->losses[i].cause != others[k];
+			k++)
+			;
+		/* Launches without a record are the unmatched. */
+		if (k == sizeof(others) / sizeof(*others) && h->losses[i].cause != LOST_LAUNCHES)
+			lost += (double)h->losses[i].count;
+	}
+	return lost > LOST * (lost + f->node[0].gpu_count);
+}
+
 static double parts_sum(const struct profile_device *d)
 {
 	double ns = 0;
@@ -192,7 +214,7 @@ static void add_parts(struct facts *f)
 		for (k = 0; k < PART_MAX; k++)
 			f->part[k] += (double)p->device[i].part_ns[k] / parts_sum(&p->device[i]);
 	}
-	f->has_parts &= n > 0;
+	f->has_parts &= n > 0 && !f->lost_work;
 	for (k = 0; k < PART_MAX && n > 0; k++)
 		f->part[k] /= n;
 }
@@ -237,6 +259,8 @@ static void find_idle(struct facts *f)
 	uint32_t k;
 
 	f->idle = (struct facts_idle){.share = (double)NAN, .ns = (double)NAN};
+	if (f->lost_work)
+		return;
 	if (f->whole == WHOLE_STEPS && f->gpu_in_steps) {
 		f->idle.share = fmax(0, 1 - f->step_gpu_ns / f->step_ns);
 		f->idle.ns = f->idle.share * f->step_ns;
@@ -272,6 +296,7 @@ int facts_new(const struct profile *p, const struct profile_select *s, struct fa
 		return -ENOMEM;
 	}
 	add_up(f);
+	f->lost_work = lost_work(f);
 	add_parts(f);
 	find_whole(f);
 	find_idle(f);
@@ -294,10 +319,10 @@ static void leave_out_warm_up(struct facts *f)
 /* Where steps are on a timeline they tell exactly how long each GPU was idle in them. */
 static void idle_of_steps(struct facts *f)
 {
-	double all = 0, busy = 0, ops = 0;
+	double all = 0, busy = 0, ops = 0, rest;
 	uint32_t i;
 
-	for (i = 0; i < f->step->n; i++) {
+	for (i = 0; i < f->step->n && !f->lost_work; i++) {
 		const struct step *s = &f->step->step[i];
 
 		const double ns = step_parts(s, 0, PART_MAX);
@@ -310,9 +335,19 @@ static void idle_of_steps(struct facts *f)
 		all += ns > 0 ? ns : (double)(s->end_ns - s->begin_ns);
 		busy += step_parts(s, 0, PART_IDLE);
 	}
+	rest = f->steps > f->step->n ? f->steps / f->step->n : 1; /* taken to be like these */
 	if (ops > 0 && all > 0 && f->whole == WHOLE_STEPS)
-		f->idle = (struct facts_idle){
-			fmax(0, 1 - busy / all), fmax(0, all - busy), ops, busy, WHOLE_STEPS};
+		f->idle = (struct facts_idle){fmax(0, 1 - busy / all), fmax(0, all - busy) * rest,
+			ops * rest, busy * rest, WHOLE_STEPS};
+}
+
+/* Steps whose beginning has left the timeline are no process' first. */
+static void none_is_warm(struct facts *f)
+{
+	uint32_t i;
+
+	for (i = 0; i < f->step->n; i++)
+		f->step->step[i].warm = false;
 }
 
 /* 0: none. */
@@ -368,14 +403,19 @@ int facts_read(struct facts *f, struct sqlite3 *db, int64_t id, const struct pro
 	f->sharing = (uint32_t)number_of(db, SHARING, id);
 	leave_out_start(f, (double)number_of(db, USED, id));
 	r = lacks(steps_read(db, id, s, ret_left, &f->step, e), e);
+	f->gone = r == 0 && f->step != NULL && !f->is_part ? ret_left->gone : 0;
 	if (r == 0 && f->step != NULL) {
+		if (f->gone > 0)
+			none_is_warm(f);
 		leave_out_warm_up(f);
 		idle_of_steps(f);
 		r = warm_up_leave_out(f, db, id, s, e);
 	}
-	if (r == 0 && f->step != NULL && f->has_sync && f->has_gpu)
+	if (r == 0 && f->step != NULL && f->has_sync && f->has_gpu && !f->lost_work)
 		r = lacks(waits_read(db, id, s, f->is_part ? NULL : f->step, ret_left, &f->wait, e),
 			e);
+	if (r == 0 && f->wait != NULL)
+		f->wait->left_out += f->gone;
 	if (r == 0 && f->wait != NULL && facts_has_steps(f) && f->step->n > 0 && !f->is_part)
 		r = lacks(critical_read(db, id, s, ret_left, &f->critical, e), e);
 	if (r == 0 && f->p->head.n_processes > 1 && !f->is_part)

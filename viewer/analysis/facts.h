@@ -46,6 +46,7 @@ struct facts {
 	double whole_ns,
 		session_ns; /* active, once for each process; of WHOLE_USED, and of parts then, that */
 	bool has_gpu, has_sync, has_cpu, gpu_in_steps; /* the last: nearly all of it */
+	bool lost_work; /* so much that what looks idle may have been work: idle, parts and waits are not known */
 	/* How many there were; below: in them. Of a part without any the seconds of it, and all of it is in them: the rules
 	 * that judge a loop by its time judge that. */
 	double steps;
@@ -69,6 +70,7 @@ struct facts {
 	struct leak leak;          /* of memory that the driver gave */
 	struct critical *critical; /* of a whole session: its step of median length */
 	bool stored;               /* there was a database */
+	uint64_t gone; /* events that had left the timeline: it has the last steps alone */
 	uint32_t
 		sharing; /* processes on the GPU that most of this session share; 0 or 1: none do */
 };

@@ -11,10 +11,10 @@
 	X(LOOP,     "steps, or a part of the session",  "protond.torch.step(), or a scope named step around each; of what has none, --window A..B or --scope NAME") \
 	X(SCOPES,   "scopes",                         "protond.scope(\"NAME\"), or the switch `-k torch`") \
 	X(GPU,      "work of a GPU",                  "a run whose kernels are recorded: `protonctl doctor` says what is in the way") \
-	X(IDLE,     "how idle the GPU was",           "a scope named step around each, or a session in which no two processes share a GPU") \
+	X(IDLE,     "how idle the GPU was",           "a scope named step around each, or a session in which no two processes share a GPU; one that lost little") \
 	X(SYNC,     "calls that wait",                "protonctl run -s sync, or start -s sync") \
 	X(TIMELINE, "a timeline",                     "protonctl run -d both") \
-	X(PARTS,    "what idle time is made of",      "a session of its own, in which no two processes share a GPU") \
+	X(PARTS,    "what idle time is made of",      "a session of its own, in which no two processes share a GPU; one that lost little") \
 	X(COMPILES, "what compiles",                   "protonctl run -s ops, and for what the driver compiles -s overhead") \
 	X(RANKS,    "two processes",                  "protonctl run -- torchrun --nproc-per-node N CMD; not of a part of a session") \
 	X(READINGS, "readings of the GPU",            "protond-device beside protond: `protonctl doctor`") \

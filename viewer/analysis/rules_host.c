@@ -183,6 +183,11 @@ void rule_cpu_gpu_sync(struct judge *j)
 	}
 	if (100 * share < j->threshold || most == PROFILE_NONE)
 		return;
+	if (isnan(f->idle.share)) {
+		judge_unsure(j, "the host waits %.1f%% %s, and how idle the GPU was is not known",
+			100 * share, whole_words(f->whole));
+		return;
+	}
 	if (idle < WORTH) {
 		judge_note(j,
 			"the host waits %.1f%% %s, and the GPU had work nearly all of the "
@@ -389,7 +394,7 @@ static double explained_ns(const struct facts *f)
 
 	if (f->idle.of != f->whole)
 		return 0;
-	if (f->wait != NULL)
+	if (f->wait != NULL && f->wait->left_out == 0)
 		(void)worst_sites(f, said, &gain, &blocked);
 	ns += gain;
 	for (n = 0; n < PLACES && f->gpu_in_steps; n++) {

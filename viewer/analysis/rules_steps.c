@@ -142,7 +142,9 @@ void rule_warm_up(struct judge *j)
 	struct time_words more;
 	struct excess x;
 
-	if (!add_excess(j, true, &x) || 100 * x.ns < j->threshold * x.all_ns)
+	if (j->f->gone > 0)
+		judge_unsure(j, "the first steps had left the timeline (trace_mb, trace_s)");
+	if (j->f->gone > 0 || !add_excess(j, true, &x) || 100 * x.ns < j->threshold * x.all_ns)
 		return;
 	judge_say(j,
 		(struct verdict){.node = PROFILE_NONE,
