@@ -71,7 +71,7 @@ static void put_first(struct trace_pack *k)
 		k, &(struct trace_scope){.begin = MS, .end = 101 * MS, .node = 1}));
 }
 
-static void put_timeline(sqlite3 *db, bool warm_up)
+static void put_timeline(sqlite3 *db, bool warm_up, bool cut)
 {
 	struct trace_pack k = {0};
 	uint8_t hash[16];
@@ -91,6 +91,11 @@ static void put_timeline(sqlite3 *db, bool warm_up)
 		put_first(&k);
 	for (i = 0; i < STEPS; i++)
 		put_step(&k, (warm_up ? 101 : 1) * MS + i * 10ull * MS);
+	if (cut)
+		ck_assert(trace_pack_scope(&k, &(struct trace_scope){.begin = 301 * MS,
+						       .end = 901 * MS,
+						       .node = 1,
+						       .flags = TRACE_OPEN}));
 	ck_assert_int_eq(trace_pack_seal(&k, &bytes, &n), 0);
 	put_chunk(db,
 		"INSERT INTO trace(session,process,number,first,events,end_ns,bytes) "
@@ -149,7 +154,7 @@ static sqlite3 *session(void)
 		" (7,1,0,2,0,1,30,114000000,3800000,3800000,0,0,0),"
 		" (7,1,0,3,-1,9,60,168000000,2000000,3600000,0,0,0),"
 		" (7,1,0,4,-1,10,30,3000000,100000,100000,0,0,0);");
-	put_timeline(db, false);
+	put_timeline(db, false, false);
 	put_readings(db);
 	return db;
 }
@@ -167,7 +172,7 @@ static sqlite3 *session_that_warms_up(void)
 		"INSERT INTO cell(session,process,segment,node,device,class,count,sum_ns,min_ns,"
 		"max_ns,bytes,untimed,open) "
 		"VALUES(7,1,0,5,-1,15,4,32000000,8000000,8000000,0,0,0)");
-	put_timeline(db, true);
+	put_timeline(db, true, false);
 	return db;
 }
 
@@ -340,6 +345,30 @@ START_TEST(the_begin_is_gone)
 	rule_defaults(&set);
 	bottlenecks_find(f, &set, &b);
 	ck_assert_int_eq(b.rule[RULE_warm_up].state, RULE_UNSURE);
+	facts_free(f);
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
+START_TEST(a_step_that_did_not_end)
+{
+	sqlite3 *db = session();
+	struct rule_settings set;
+	struct bottlenecks b;
+	struct profile *p;
+	struct facts *f;
+
+	help_exec(db, "DELETE FROM trace");
+	put_timeline(db, false, true);
+	f = all_of(db, &p);
+	ck_assert_uint_eq(f->step->n, STEPS + 1);
+	ck_assert(f->step->step[STEPS].cut && !f->step->step[0].cut);
+	rule_defaults(&set);
+	bottlenecks_find(f, &set, &b);
+	ck_assert_int_eq(b.rule[RULE_slow_steps].state, RULE_CLEAN);
+	ck_assert_str_eq(b.rule[RULE_slow_steps].note,
+		"step 31 was cut off after 600.000 ms, 60.0 times the median");
 	facts_free(f);
 	profile_free(p);
 	sqlite3_close(db);
@@ -526,11 +555,12 @@ START_TEST(what_a_database_lacks)
 }
 END_TEST
 
-#define TESTS(X)                                                                   \
-	X(facts_of_a_database)                                                     \
-	X(a_warm_up)                                                               \
-	X(a_start)                                                                 \
-	X(much_is_lost) X(the_begin_is_gone) X(verdicts_of_a_database) X(a_window) \
-		X(told_in_a_window) X(steps_and_scopes) X(a_window_without_steps)  \
+#define TESTS(X)                                                                              \
+	X(facts_of_a_database)                                                                \
+	X(a_warm_up)                                                                          \
+	X(a_start)                                                                            \
+	X(much_is_lost)                                                                       \
+	X(the_begin_is_gone) X(a_step_that_did_not_end) X(verdicts_of_a_database) X(a_window) \
+		X(told_in_a_window) X(steps_and_scopes) X(a_window_without_steps)             \
 			X(what_a_database_lacks)
 HELP_SUITE("view_facts", TESTS)

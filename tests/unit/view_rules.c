@@ -577,6 +577,13 @@ static void one_slow_step(struct made *m)
 	longer(m, 50, 30);
 }
 
+/* Killed in a step: how long it would have taken nobody knows. */
+static void a_step_that_was_cut_off(struct made *m)
+{
+	longer(m, STEPS - 1, 900);
+	m->step_of[STEPS - 1].cut = true;
+}
+
 static void uneven_steps_of_a_busy_gpu(struct made *m)
 {
 	fault_jitter(m);
@@ -672,6 +679,7 @@ static const struct {
 	{waits_of_a_busy_gpu, "cpu_gpu_sync"},
 	{a_scope_that_waits, ""},
 	{one_slow_step, ""},
+	{a_step_that_was_cut_off, "slow_steps"},
 	{uneven_steps_of_a_busy_gpu, "jitter"},
 	{fills_and_stays, ""},
 	{a_closure, ""},

@@ -55,6 +55,16 @@ static double idle_of(const struct step *s)
 	return step_ns(s) * (all > 0 ? step_parts(s, PART_IDLE, PART_MAX) / all : 1);
 }
 
+/* What may be a hang, or may only have been stopped. */
+static void note_cut(struct judge *j, const struct step *s, double median)
+{
+	struct time_words took;
+
+	if (j->id == RULE_slow_steps)
+		judge_note(j, "step %u was cut off after %s, %.1f times the median", s->number,
+			time_words(step_ns(s), &took), step_ns(s) / median);
+}
+
 /* Of steps beyond the limit, or of the first ones, what they take over the median. */
 static bool add_excess(struct judge *j, bool warm, struct excess *x)
 {
@@ -64,11 +74,16 @@ static bool add_excess(struct judge *j, bool warm, struct excess *x)
 
 	*x = (struct excess){0};
 	while (next_pace(f->step, &p)) {
-		x->steps += p.n;
 		for (i = 0; i < p.n; i++) {
 			const struct step *s = &f->step->step[p.first + i];
 			const double more = step_ns(s) - p.median;
 
+			if (s->cut) {
+				if (step_ns(s) > f->step->process[s->process].limit_ns)
+					note_cut(j, s, p.median);
+				continue;
+			}
+			x->steps++;
 			x->all_ns += step_ns(s);
 			if (warm ? !s->warm : !pace_is_slow(f->step, s))
 				continue;
@@ -191,7 +206,7 @@ static struct half_and_tenth of_timeline(const struct steps *s)
 	uint32_t i, n = 0;
 
 	for (i = 0; v != NULL && i < s->n; i++)
-		if (!s->step[i].warm)
+		if (!s->step[i].warm && !s->step[i].cut)
 			q.sum += v[n++] = step_ns(&s->step[i]);
 	if (n > 0) {
 		(void)step_median(v, n);

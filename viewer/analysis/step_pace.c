@@ -5,22 +5,25 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Of the n steps of a process; v: room for 2 n. */
+/* Of the n steps of a process, without those that are cut; v: room for 2 n. */
 static void mark(struct steps_process *p, struct step *step, uint32_t n, double *v)
 {
-	uint32_t i, warm;
+	uint32_t i, k, whole = 0, warm;
 
 	for (i = 0; i < n; i++)
-		v[i] = step_ns(&step[i]);
-	warm = step_warm(v, n, v + n, &p->median_ns);
-	for (i = 0; i < n; i++) {
-		step[i].warm = i < warm;
-		v[i] = fabs(v[i] - p->median_ns);
+		if (!step[i].cut)
+			v[whole++] = step_ns(&step[i]);
+	warm = step_warm(v, whole, v + n, &p->median_ns);
+	for (i = k = 0; i < n; i++) {
+		step[i].warm = !step[i].cut && k < warm;
+		k += !step[i].cut;
 	}
 	if (isnan(p->median_ns))
 		return;
+	for (k = 0; k < whole; k++)
+		v[k] = fabs(v[k] - p->median_ns);
 	p->limit_ns = fmax(STEP_WARM_SLOW * p->median_ns,
-		p->median_ns + PACE_MADS * PACE_NORMAL * step_median(v, n));
+		p->median_ns + PACE_MADS * PACE_NORMAL * step_median(v, whole));
 }
 
 int pace_mark(struct steps *s)

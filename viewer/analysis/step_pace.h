@@ -24,7 +24,7 @@ uint32_t pace_warm_most(const struct steps *s);
  * deviations more than it. */
 static inline bool pace_is_slow(const struct steps *all, const struct step *s)
 {
-	return !s->warm && step_ns(s) > all->process[s->process].limit_ns;
+	return !s->warm && !s->cut && step_ns(s) > all->process[s->process].limit_ns;
 }
 /* What the warm steps take over the median, all together. */
 double pace_warm_ns(const struct steps *s);

@@ -20,7 +20,8 @@ struct step {
 	uint32_t process; /* place in steps.process */
 	uint32_t number;  /* from 1, within the process, as they began */
 	uint32_t tid;
-	bool warm;                 /* a slow one at the begin: step_pace.h */
+	bool warm; /* a slow one at the begin: step_pace.h */
+	bool cut; /* it began before, or did not end, as by a kill: nobody knows how long it takes */
 	uint64_t begin_ns, end_ns; /* since the timeline's zero */
 	uint32_t of;               /* of stored ones: so many steps, */
 	double took_ns; /* which took so long together; of at most 1: they are its own times */
