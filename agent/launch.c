@@ -5,6 +5,7 @@
 #include "guard.h"
 #include "lane.h"
 #include "scope.h"
+#include "sums.h"
 #include "sync.h"
 
 #define PUT_WAIT_NS 60000000000ull
@@ -169,6 +170,19 @@ bool agent_call(const struct rec_call *call)
 	return true;
 }
 
+/* Where there is no room for a record of it. False: there may be, or it is not summed. */
+__attribute__((cold, noinline)) static bool called_summed(
+	const struct pd_thread *t, struct lane *l, const struct rec_called *r, uint64_t took)
+{
+	const uint32_t path = agent_path_child(scope_stand(t, l), PATH_KIND_CALL, r->name);
+	const struct rec_scope sum = {.hdr = REC_HDR(0, REC_SCOPE, 0, 0, path),
+		.begin = r->begin,
+		.end = r->begin + took};
+	struct agent_step step;
+
+	return agent_path_step(path, &step) && step.kind == PATH_KIND_CALL && sums_call(l, &sum);
+}
+
 /* As agent_launch(): the shorter it is, the fewer lines it takes from the program. */
 __attribute__((hot)) bool agent_called(
 	uint32_t correlation, uint32_t name, uint16_t epoch, uint64_t begin)
@@ -178,6 +192,7 @@ __attribute__((hot)) bool agent_called(
 		.begin = begin, .correlation = correlation, .name = name, .epoch = epoch};
 	struct lane *l;
 	uint64_t took;
+	bool summed;
 
 	if (unlikely(t == NULL || (t->busy | (t->generation ^ HOT->match)) != 0))
 		return false;
@@ -185,9 +200,14 @@ __attribute__((hot)) bool agent_called(
 	l = t->engine;
 	took = agent_tsc() - begin;
 	if (unlikely(HOT->tsc == 0 || (HOT->want & WANT_PYTHON) != 0 || scope_marked(t) ||
-		     l->tail + sizeof(r) > l->limit || took > UINT32_MAX)) {
+		     took > UINT32_MAX)) {
 		guard_out(t);
 		return false;
+	}
+	if (unlikely(l->tail + sizeof(r) > l->limit)) {
+		summed = called_summed(t, l, &r, took);
+		guard_out(t);
+		return summed;
 	}
 	r.hdr = REC_HDR(sizeof(r), REC_CALLED, 0, 0, scope_stand(t, l)) | l->lap;
 	r.took = (uint32_t)took;

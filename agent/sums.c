@@ -365,6 +365,15 @@ bool sums_scope(struct lane *l, const struct rec_scope *r)
 	return true;
 }
 
+bool sums_call(struct lane *l, const struct rec_scope *r)
+{
+	if (!is_summed(l, r->begin, sizeof(struct rec_call)) ||
+		!scope_to(l->sums, r, REC_ID(r->hdr), 0))
+		return false;
+	l->sums->since++;
+	return true;
+}
+
 bool sums_metric(struct lane *l, const struct rec_metric *r)
 {
 	if (!is_summed(l, r->clock, sizeof(*r)))

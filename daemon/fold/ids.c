@@ -22,7 +22,8 @@ static bool path_check(const struct process *p, const struct ring_path *from, st
 	const bool ok =
 		from->parent < id && from->name < p->told_names && from->kind > PATH_KIND_ROOT &&
 		from->kind < PATH_KIND_MAX && from->kind != PATH_KIND_KERNEL && from->depth > 0 &&
-		from->depth <= PATH_DEPTH_MAX && p->path[from->parent].kind != PATH_KIND_EXCEPT;
+		from->depth <= PATH_DEPTH_MAX && p->path[from->parent].kind != PATH_KIND_EXCEPT &&
+		p->path[from->parent].kind != PATH_KIND_CALL;
 	const uint32_t domain = from->domain < p->n_names && from->domain < PATH_DOMAIN_END
 					? from->domain
 					: NAME_NONE;

@@ -243,6 +243,12 @@ uint32_t node_kernel(struct process *p, uint32_t parent, uint32_t name)
 	return at;
 }
 
+/* The others have the same numbers. */
+static uint8_t node_kind_of(const struct path *path)
+{
+	return path->kind == PATH_KIND_CALL ? NODE_CALL : path->kind;
+}
+
 /* A Python stack has no scopes in it, but what is on top of them: a state, an op. */
 uint32_t node_of_stack(struct process *p, uint32_t python, uint32_t path)
 {
@@ -277,7 +283,7 @@ uint32_t node_of_path(struct process *p, uint32_t path)
 			p->refused++;
 			return node_other(p, at);
 		}
-		at = node_add(p, at, p->path[up[n]].kind, text, bytes);
+		at = node_add(p, at, node_kind_of(&p->path[up[n]]), text, bytes);
 		if (at == NODE_NONE)
 			return node_other(p, NODE_ROOT_AT);
 		p->path[up[n]].node = at + 1;
@@ -297,7 +303,7 @@ uint32_t node_in_part(struct part *part, uint32_t path)
 		up[n++] = path;
 	while (n-- > 0)
 		if (p->path[up[n]].kind != PATH_KIND_EXCEPT && !domains_leave_out(part, up[n]))
-			at = node_child(p, at, p->path[up[n]].kind, p->path[up[n]].name);
+			at = node_child(p, at, node_kind_of(&p->path[up[n]]), p->path[up[n]].name);
 	return at;
 }
 
@@ -325,7 +331,7 @@ uint32_t node_captured(struct part *part, uint32_t below, uint32_t path)
 		up[n++] = i;
 	while (n-- > 0)
 		if (!own || !domains_leave_out(part, up[n]))
-			at = node_child(p, at, p->path[up[n]].kind, p->path[up[n]].name);
+			at = node_child(p, at, node_kind_of(&p->path[up[n]]), p->path[up[n]].name);
 	c.node = at;
 	if (!own)
 		child_keep(p, &c);

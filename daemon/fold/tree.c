@@ -294,11 +294,13 @@ void tree_sum(struct part *part, const struct sum_part *s)
 {
 	struct process *p = part->process;
 	struct tree *t = &part->tree;
-	struct cell key = {.device = DEVICE_NONE, .class = CLASS_CPU}, *c;
+	const bool calls = p->path[s->path].kind == PATH_KIND_CALL;
+	struct cell key = {.device = DEVICE_NONE, .class = calls ? CLASS_API : CLASS_CPU}, *c;
 	const uint64_t refused = p->refused;
 	uint32_t at;
 
-	if (!part->cpu || !window_has(&part->window, s->opened) || domains_leave_out(part, s->path))
+	if (!(calls ? (part->switches & SWITCH_API) != 0 : part->cpu) ||
+		!window_has(&part->window, s->opened) || domains_leave_out(part, s->path))
 		return;
 	key.node = node_in_part(part, s->path);
 	key.segment = segment_at(part, s->opened);

@@ -78,8 +78,9 @@ enum path_kind {
 	PATH_KIND_FRAME = 4,  /* a Python frame, "file:line@function" */
 	PATH_KIND_KERNEL = 5, /* never in a ring: the daemon makes these below a launch's path */
 	PATH_KIND_EXCEPT =
-		6, /* what was captured into a graph: not in these of the job's sessions */
-	PATH_KIND_MAX = 7,
+		6,          /* what was captured into a graph: not in these of the job's sessions */
+	PATH_KIND_CALL = 7, /* calls, where they are summed; nothing is below one */
+	PATH_KIND_MAX = 8,
 };
 
 enum ring_clock { RING_CLOCK_TSC = 1, RING_CLOCK_MONOTONIC = 2 };

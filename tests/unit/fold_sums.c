@@ -212,6 +212,31 @@ START_TEST(totals)
 }
 END_TEST
 
+/* Calls, of a session that has them; nothing is below a call. */
+START_TEST(of_calls)
+{
+	static const struct ring_path below[] = {
+		{P_A, N_KERN, PATH_KIND_CALL, 2, 0}, {9, N_B, PATH_KIND_SCOPE, 3, 0}};
+	struct rec_sum r = sum_of(100, 50, 3), bad = r;
+	const struct row_cell *c;
+	struct batch b;
+
+	tape_paths(&t, job.ring, 9, 2, below);
+	tape_verb(&t, VERB_START, 2, 10)->switches = SWITCH_API;
+	fold_take(f, &t);
+	lane_put(&sums, REC_SUM, 0, 9, &r, sizeof(r));
+	lane_put(&sums, REC_SUM, 0, 10, &bad, sizeof(bad));
+	tape_lane(&t, job.ring, 1000, &sums);
+	fold_take(f, &t);
+	b = collect();
+	c = cell_at(&b, 2, 0, CLASS_API, "ROOT/a/kern");
+	ck_assert(c != NULL && c->count == 3 && c->sum_ns == 150);
+	ck_assert_uint_eq(b.cell.n, 1); /* session 1 has none of it */
+	ck_assert_uint_eq(f->process[0]->bad, 2); /* the path, and what stands on it */
+	batch_free(&b);
+}
+END_TEST
+
 /* What is open survives a restart as far as it was counted. */
 START_TEST(restored)
 {
@@ -292,6 +317,7 @@ Suite *suite(void)
 	tcase_add_test(c, lies);
 	tcase_add_test(c, totals);
 	tcase_add_test(c, restored);
+	tcase_add_test(c, of_calls);
 	tcase_add_test(c, no_room);
 	tcase_add_test(c, beside_records);
 	suite_add_tcase(s, c);

@@ -232,12 +232,14 @@ START_TEST(calls_in_short)
 	ck_assert(!agent_called(3, 5, 3, begin));
 	ck_assert_int_eq(t_e->want(WANT_ALL), 0);
 	ck_assert(agent_call(&long_one));
-	for (uint32_t i = 0; i < 1u << 20 && agent_called(3, 5, 3, begin); i++)
-		; /* until the lane is full */
-	ck_assert(!agent_called(3, 5, 3, begin));
+	(void)view_walk(&t_v, called_fn, NULL);
+	t_v.n[REC_CALL] = called.n = 0;
+	for (uint32_t i = 0; i < 1u << 20; i++) /* of a daemon that knows no sums: counted as lost */
+		if (!agent_called(3, 5, 3, begin))
+			(void)agent_call(&long_one);
 	(void)view_walk(&t_v, called_fn, NULL);
 	ck_assert_uint_gt(called.n, 100);
-	ck_assert_uint_eq(view_dropped(&t_v), 0);
+	ck_assert_uint_eq(called.n + t_v.n[REC_CALL] + view_dropped(&t_v), 1u << 20);
 }
 END_TEST
 

@@ -311,6 +311,30 @@ START_TEST(launches)
 }
 END_TEST
 
+/* Those that are usual are summed, below their scope; each is somewhere. */
+START_TEST(calls)
+{
+	const struct rec_call other = {.begin = 1, .end = 2};
+	struct sums final = {0}, open;
+	const uint32_t n = 100000;
+
+	ready(&small);
+	t_enter(A);
+	for (uint32_t i = 0; i < n; i++)
+		if (!agent_called(i, agent_name("cudaCall", 8), 1, agent_clock()))
+			ck_assert(agent_call(&other));
+	(void)view_walk(&t_v, final_fn, &final);
+	open = open_sums();
+	ck_assert_uint_eq(t_v.n[REC_CALL] + t_v.n[REC_CALLED] + final.scopes + open.scopes, n);
+	ck_assert_uint_gt(final.scopes + open.scopes, 90000);
+	ck_assert_uint_lt(t_v.n[REC_CALL], 20);
+	ck_assert_uint_eq(final.surplus + open.surplus, 0);
+	ck_assert_uint_eq(t_v.n[REC_SCOPE], 0);
+	ck_assert_uint_eq(view_dropped(&t_v), 0);
+	view_check_tables(&t_v);
+}
+END_TEST
+
 static void thousands(void)
 {
 	t_enter(B);
@@ -400,6 +424,7 @@ static void t_all(TCase *c)
 	tcase_add_test(c, numbers);
 	tcase_add_test(c, many_paths);
 	tcase_add_test(c, launches);
+	tcase_add_test(c, calls);
 	tcase_add_test(c, threads_end);
 	tcase_add_test(c, a_lane_for_the_sums_of_each);
 	tcase_add_test(c, redo);
