@@ -8,6 +8,7 @@
 
 #include "filter.h"
 #include "spans.h"
+#include "xla_dump.h"
 
 #define EVERY_LEAST_NS 1000u
 
@@ -223,12 +224,34 @@ static const char *show_name(void *names, const char *name)
 	return names_show(names, name);
 }
 
+static int name_by_xla(struct run *run, struct profile *p)
+{
+	struct xla_named x;
+	const int r = xla_dump_name(p, run->o.value[OPT_XLA_DUMP], &x, &run->e);
+
+	if (r < 0) {
+		profile_free(p);
+		return r;
+	}
+	if (x.named == 0)
+		warning_add(&run->warnings,
+			"--xla-dump: none of its %u operators, of %u modules, is in this session",
+			x.operators, x.files);
+	if (x.unsure > 0)
+		warning_add(&run->warnings,
+			"--xla-dump: %u name%s: several of its operators are called so", x.unsure,
+			x.unsure == 1 ? " stays as it is" : "s stay as they are");
+	return 0;
+}
+
 int run_source(struct run *run, const char *ref, bool lean, struct profile **ret)
 {
 	struct source_options o = {.select.lean = lean};
 	struct source s;
 	int r = run_source_by(run, ref, &o, &s);
 
+	if (r == 0 && run_given(run, OPT_XLA_DUMP))
+		r = name_by_xla(run, s.p);
 	if (r == 0)
 		*ret = s.p;
 	return r;
