@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include <cuda_runtime.h>
+#include <nvtx3/nvToolsExtCudaRt.h>
 
 #include "protond.h"
 
@@ -73,6 +74,9 @@ int main(int argc, char **argv)
 	OK(cudaStreamCreateWithFlags(&one, cudaStreamNonBlocking));
 	OK(cudaStreamCreateWithFlags(&two, cudaStreamNonBlocking));
 	OK(cudaEventCreateWithFlags(&done, cudaEventDisableTiming));
+	nvtxNameCudaDeviceA(0, "the one");
+	nvtxNameCudaStreamA(one, "left");
+	nvtxNameCudaStreamA(two, "right");
 	say((const void *)longer_kernel, sms, 512, 0);
 	say((const void *)shorter_kernel, sms, 512, 0);
 	say((const void *)after_kernel, grid, block, shared);

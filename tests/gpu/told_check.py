@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT. told_check.py: critical, launches, streams and their rules on a program whose answers are known (told.cu).
 """told_check.py DIR [TEST...]: DIR is a build or a bundle. Ends in "N passed, N failed"."""
 import json
+import pathlib
 import subprocess
 import sys
 
@@ -66,6 +67,19 @@ def critical():
     check("a tenth of the last gives a tenth of it", bool(after) and abs(after["gain"] - after["time"] / 10) < 2e3, f"{after}")
 
 
+def names():
+    """NVTX's names of the GPU and its streams, on the lanes of an export."""
+    env, _ = recorded("none")
+    numbers = {k["name"].split("(")[0]: k["stream"] for k in rows(env, "sql", "x", "select distinct name, stream from kernels")}
+    out = pathlib.Path(env["PROTOND_RUNTIME_DIR"]) / "x.json"
+    view(env, "export", "x", "-f", "chrome_trace", "-o", str(out))
+    said = {e["args"]["name"] for e in json.loads(out.read_text())["traceEvents"] if e["ph"] == "M" and "name" in e.get("args", {})}
+    for kernel, name in (("longer_kernel", "left"), ("shorter_kernel", "right")):
+        lane = f"stream {numbers.get(kernel)}: {name}"
+        check(f"{kernel} is on the lane '{lane}'", lane in said, f"{sorted(said)}")
+    check("the GPU has the program's name before the vendor's", any(" the one (" in s for s in said), f"{sorted(said)}")
+
+
 def rules():
     states = {fault: {r["rule"]: r["state"] for r in rows(recorded(fault)[0], "bottlenecks", "x")} for fault in ("none", *RULES)}
     for fault, rule in RULES.items():
@@ -73,4 +87,4 @@ def rules():
         check(f"none: {rule} is silent", states["none"].get(rule) == "clean", f"{states['none'].get(rule)}")
 
 
-judge((launches, streams, critical, rules), sys.argv[2:])
+judge((launches, streams, critical, names, rules), sys.argv[2:])
