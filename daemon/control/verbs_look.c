@@ -14,12 +14,13 @@
 #include "top.h"
 #include "where.h"
 
-#define PATH_SHOWN  1024u
-#define ITEM_ROOM   (16u << 10)
-#define THREAD_ROOM (4u << 10)
-#define ENDED_ROOM  (4u << 10)
-#define TOP_DEFAULT 200u
-#define TOP_MAX     5000u
+#define PATH_SHOWN       1024u
+#define PROPERTIES_SHOWN 256u
+#define ITEM_ROOM        (16u << 10)
+#define THREAD_ROOM      (4u << 10)
+#define ENDED_ROOM       (4u << 10)
+#define TOP_DEFAULT      200u
+#define TOP_MAX          5000u
 
 /* --- where --- */
 
@@ -30,6 +31,18 @@ static void kv_path(
 	const size_t n = where_path(w, j, path, text, sizeof(text));
 
 	wire_str(b, "path");
+	wire_strn(b, text, n);
+}
+
+static void kv_properties(
+	struct wire_buf *b, const struct where *w, const struct where_job *j, uint32_t path)
+{
+	char text[PROPERTIES_SHOWN];
+	const size_t n = where_properties(w, j, path, text, sizeof(text));
+
+	if (n == 0)
+		return;
+	wire_str(b, "properties");
 	wire_strn(b, text, n);
 }
 
@@ -48,6 +61,7 @@ static uint32_t where_thread(struct wire_buf *b, const struct where *w, const st
 			continue;
 		wire_map(b);
 		kv_path(b, w, j, s[k].path);
+		kv_properties(b, w, j, s[k].path);
 		wire_kv_u64(b, "depth", s[k].depth);
 		wire_kv_u64(b, "since_ns", s[k].since_ns);
 		wire_close(b);

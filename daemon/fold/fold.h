@@ -119,6 +119,10 @@ bool fold_is_settled(const struct fold *f, const uint8_t session[16]);
 /* For `where`: the path in words, root first, "a/b/c"; returns bytes written as snprintf does. */
 int fold_path_text(
 	const struct fold *f, const uint8_t ring[16], uint32_t path, char *buf, size_t n);
+/* What its scopes of that path said last of themselves (properties): "seq=17, sizes=[2, 3]", cut to fit.
+ * Returns the bytes in buf. */
+size_t fold_properties_text(
+	const struct fold *f, const uint8_t ring[16], uint32_t path, char *buf, size_t n);
 /* The scopes that its threads were in at the last NOW and have not left since, by lane, outermost
  * first; returns how many, at most n. */
 uint32_t fold_open_scopes(

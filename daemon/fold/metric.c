@@ -26,6 +26,17 @@ static bool metric_same(const void *arg, uint32_t at)
 	return m->node == k[1]->node && m->segment == k[1]->segment && m->name == k[1]->name;
 }
 
+const struct metric *tree_metric_find(
+	const struct part *part, uint32_t node, uint32_t segment, uint32_t name)
+{
+	const struct metric key = {.node = node, .segment = segment, .name = name};
+	const struct metric *k[2] = {part->tree.metric, &key};
+	const uint32_t at = table_find(&part->tree.metric_by_key,
+		table_mix((uint64_t)segment << 32 | node, name), metric_same, k);
+
+	return at != TABLE_NONE ? &part->tree.metric[at] : NULL;
+}
+
 struct metric *tree_metric_put(struct part *part, const struct metric *key)
 {
 	struct tree *t = &part->tree;

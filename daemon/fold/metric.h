@@ -36,6 +36,9 @@ struct tree_number {
 	bool most;
 };
 void tree_number(struct part *part, const struct tree_number *x);
+/* What was given to the node so far; NULL: nothing. name: of process.metric_name. */
+const struct metric *tree_metric_find(
+	const struct part *part, uint32_t node, uint32_t segment, uint32_t name);
 /* For restore: finds or makes; NULL: a ceiling, counted, or out of memory. */
 struct metric *tree_metric_put(struct part *part, const struct metric *key);
 

@@ -9,15 +9,19 @@
 #include "cells.h"
 #include "durations.h"
 #include "holders.h"
+#include "metric.h"
 #include "node.h"
 #include "nodehash.h"
 #include "part.h"
 #include "process.h"
+#include "profile.h"
 #include "record.h"
 #include "ring.h"
 #include "schema.h"
 #include "session.h"
 #include "state.h"
+#include "text.h"
+#include "words.h"
 
 #define TEXT_BYTES (64u << 10) /* of a path in words: the rest is cut */
 
@@ -233,6 +237,59 @@ int fold_path_text(const struct fold *f, const uint8_t ring[16], uint32_t path, 
 	if (n > 0)
 		*buf = '\0';
 	return p == NULL || path >= p->n_paths ? 0 : (int)node_path_text(p, path, buf, n);
+}
+
+#define PROPERTIES_ASKED 64u   /* names of metrics that are tried, the first ones */
+#define PROPERTIES_BYTES 1024u /* enough for whoever shows them */
+
+static void put_property(struct text *t, const struct metric *m, const struct metric_name *name)
+{
+	double f;
+
+	text_fmt(t, "%s%.*s=", t->n > 0 ? ", " : "", (int)name->bytes, name->text);
+	memcpy(&f, &m->bits, sizeof(f));
+	if (m->type == METRIC_STR)
+		text_str(t, m->text != NULL ? m->text : "");
+	else if (m->type == METRIC_F64)
+		text_fmt(t, "%g", f);
+	else if (m->type == METRIC_I64)
+		text_fmt(t, "%lld", (long long)m->bits);
+	else
+		text_fmt(t, "%llu", (unsigned long long)m->bits);
+}
+
+static void put_properties(struct text *t, const struct part *part, uint32_t node)
+{
+	const struct process *p = part->process;
+	const uint32_t segment = window_segment(&part->window, UINT64_MAX);
+	const struct metric *m;
+	uint32_t i;
+
+	for (i = 0; i < p->n_metric_names && i < PROPERTIES_ASKED && t->n < PROPERTIES_BYTES; i++) {
+		m = tree_metric_find(part, node, segment, i);
+		if (m != NULL && m->kind == KIND_PROPERTY)
+			put_property(t, m, &p->metric_name[i]);
+	}
+}
+
+/* Of the first session that has any. */
+size_t fold_properties_text(
+	const struct fold *f, const uint8_t ring[16], uint32_t path, char *buf, size_t n)
+{
+	const struct process *p = process_find(f, ring);
+	struct text t = {0};
+	uint32_t i;
+	size_t got;
+
+	MUST(n > 0);
+	*buf = '\0';
+	if (p == NULL || path >= p->n_paths || p->path[path].node == 0)
+		return 0;
+	for (i = 0; i < p->n_parts && t.n == 0; i++)
+		put_properties(&t, p->part[i], p->path[path].node - 1);
+	got = t.n == 0 || t.failed ? 0 : words_plain(buf, n, t.s, t.n);
+	text_fini(&t);
+	return got;
 }
 
 /* --- what is open, and in flight --- */

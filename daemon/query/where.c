@@ -140,3 +140,9 @@ size_t where_path(
 		return 0;
 	return (size_t)all < n ? (size_t)all : n - 1;
 }
+
+size_t where_properties(
+	const struct where *w, const struct where_job *j, uint32_t path, char *buf, size_t n)
+{
+	return fold_properties_text(w->d->fold, j->ring, path, buf, n);
+}

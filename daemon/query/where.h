@@ -52,4 +52,8 @@ uint32_t where_launches(struct where *w, const struct where_job *j);
 size_t where_path(
 	const struct where *w, const struct where_job *j, uint32_t path, char *buf, size_t n);
 
+/* Likewise what such scopes said last of themselves. */
+size_t where_properties(
+	const struct where *w, const struct where_job *j, uint32_t path, char *buf, size_t n);
+
 #endif

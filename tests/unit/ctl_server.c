@@ -345,7 +345,7 @@ START_TEST(where_reads_threads)
 {
 	struct rpc *r = dial();
 	struct rpc_reply reply;
-	const msgpack_object *jobs, *threads;
+	const msgpack_object *jobs, *threads, *open;
 
 	(void)rpc_begin(r, "where");
 	reply = call(r);
@@ -355,6 +355,10 @@ START_TEST(where_reads_threads)
 	ck_assert_uint_eq(threads->via.array.size, 2);
 	ck_assert_uint_eq(wire_get(&threads->via.array.ptr[0], "open")->via.array.size, 2);
 	ck_assert_uint_eq(wire_get(&threads->via.array.ptr[1], "open")->via.array.size, 1);
+	open = wire_get(&threads->via.array.ptr[0], "open")->via.array.ptr;
+	ck_assert_ptr_null(wire_get(&open[0], "properties"));
+	ck_assert_ptr_nonnull(wire_get(&open[1], "properties"));
+	ck_assert_uint_eq(wire_get(&open[1], "properties")->via.str.size, strlen("seq=17"));
 	rpc_reply_free(&reply);
 	wire_kv_u64(rpc_begin(r, "where"), "pid", 4711);
 	reply = call(r);

@@ -75,6 +75,35 @@ START_TEST(scope_segments)
 }
 END_TEST
 
+/* Of the phase that goes on, and of the first session that has them. */
+START_TEST(what_open_scopes_said)
+{
+	char text[64], cut[8];
+
+	start(1, 10 * SECOND);
+	ck_assert_uint_eq(fold_properties_text(f, job.ring, P_A, text, sizeof(text)), 0);
+	put_metric(&lane, P_A, 11 * SECOND, N_PTY, METRIC_I64, (uint64_t)-17);
+	put_metric(&lane, P_A, 12 * SECOND, N_INC, METRIC_I64, 5); /* no property */
+	put_metric(&lane, P_AB, 12 * SECOND, N_PTY, METRIC_STR, N_KERN);
+	drain(&lane, 13 * SECOND);
+	ck_assert_uint_eq(fold_properties_text(f, job.ring, P_A, text, sizeof(text)), 7);
+	ck_assert_str_eq(text, "tag=-17");
+	(void)fold_properties_text(f, job.ring, P_AB, text, sizeof(text));
+	ck_assert_str_eq(text, "tag=kern");
+	ck_assert_uint_eq(fold_properties_text(f, job.ring, P_AB, cut, sizeof(cut)), 7);
+	ck_assert_str_eq(cut, "tag=ker");
+	ck_assert_uint_eq(fold_properties_text(f, job.ring, 1u << 20, text, sizeof(text)), 0);
+	ck_assert_uint_eq(
+		fold_properties_text(f, (const uint8_t *)"nobody's ring..", P_A, text, 64), 0);
+	verb(VERB_PHASE, 1, 20 * SECOND);
+	ck_assert_uint_eq(fold_properties_text(f, job.ring, P_A, text, sizeof(text)), 0);
+	put_metric(&lane, P_A, 21 * SECOND, N_PTY, METRIC_I64, 18);
+	drain(&lane, 22 * SECOND);
+	(void)fold_properties_text(f, job.ring, P_A, text, sizeof(text));
+	ck_assert_str_eq(text, "tag=18");
+}
+END_TEST
+
 START_TEST(scopes_open_at_finalize)
 {
 	const struct j_now now[] = {{0, 1, 0, P_A, 20 * SECOND}, {0, 1, 1, P_AB, 0}};
@@ -1061,6 +1090,7 @@ Suite *suite(void)
 	tcase_add_loop_test(c, scope_windows, 0, N(scope_cases));
 	tcase_add_test(c, scope_segments);
 	tcase_add_test(c, scopes_open_at_finalize);
+	tcase_add_test(c, what_open_scopes_said);
 	tcase_add_loop_test(c, a_scope_that_ended_is_not_open, 0,
 		(int)(sizeof(counted_cases) / sizeof(counted_cases[0])));
 	tcase_add_test(c, open_scope_of_a_younger_process);

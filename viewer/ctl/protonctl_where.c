@@ -63,6 +63,10 @@ static void where_thread(struct where *w, const msgpack_object *t)
 		put_name_of(w, line, &open[i], "path", SINCE_MOST);
 		text_str(&w->out, "  ");
 		put_since(w, wire_u64_or(&open[i], "since_ns", 0));
+		if (wire_get(&open[i], "properties") != NULL) {
+			text_str(&w->out, "  ");
+			put_name_of(w, line, &open[i], "properties", 0);
+		}
 		text_char(&w->out, '\n');
 	}
 	if (w->stack != NULL)
