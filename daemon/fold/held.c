@@ -398,4 +398,5 @@ void held_resident(struct part *part, uint64_t bytes, uint64_t ns)
 		return;
 	part->allocs->dirty |= bytes != a->live;
 	held_set(&part->allocs->held, a, bytes, ns);
+	held_point_add(a, ns); /* of what stays as it is, too */
 }

@@ -87,7 +87,7 @@ def test_it_says_what_the_page_says(world, serve):  # noqa: F811
     (ref,) = page.json("sessions")["open"]
     assert r.json("api/sessions")["open"] == [ref] and r.title == "r"
     paths = [p for p in r.data if p.startswith(f"api/s/{ref}/")]
-    assert {p.split("/")[3].split("?")[0] for p in paths} == {"meta", "tree", "ops", "steps", "bottlenecks", "series", "lanes", "window"}
+    assert {p.split("/")[3].split("?")[0] for p in paths} == {"meta", "tree", "ops", "steps", "bottlenecks", "series", "memory", "lanes", "window"}
     for path in paths:
         assert page.ask("/" + path)[2] == r.data[path], path
     windows = [p for p in paths if "window" in p]

@@ -503,7 +503,7 @@ def test_damaged_sessions(world, serve):
             page = serve(world.home / "damaged.protond")
         except AssertionError:
             continue  # it cannot be opened, and that was said at the start
-        for path in ("meta", "tree", "ops", "steps", "series", "lanes", "window?px=500", "counters", "sums", "arrows", "find?name=kernel&from=0", "event?id=5", "export.csv"):
+        for path in ("meta", "tree", "ops", "steps", "series", "memory", "lanes", "window?px=500", "counters", "sums", "arrows", "find?name=kernel&from=0", "event?id=5", "export.csv"):
             status, headers, body = page.ask("/api/s/f1/" + path)
             assert status in (200, 404, 500, 503), body
             seen.add(status)

@@ -306,6 +306,9 @@ function answer(url) {
 		return makeOps(ops, names.slice(0, Math.max(1, ops)).concat(ops > names.length ? Array.from({ length: ops - names.length }, (_, i) => `kernel ${i}`) : []));
 	case "steps": return makeSteps(steps, Math.max(1, ranks));
 	case "series": return makeSeries(series);
+	case "memory": return { accounts: series > 0 ? [{ process: 4711, rank: -1, device: "cuda:0", kind: "torch_allocated", now: 3 << 20, blocks: 3, peak: 5 << 20, peak_t: 2e9, allocs: 9, frees: 6,
+		t: [0, 1e9, 2e9, 3e9], v: [0, 4 << 20, 5 << 20, 3 << 20], owners: [["step/forward", 3 << 20, 3, 4 << 20, 4 << 20], ["", 0, 0, 1 << 20, 1 << 20]],
+		at: [0, 1e9, 2e9], lines: [{ path: "step/forward", v: [0, 4 << 20, 4 << 20] }] }] : [] };
 	case "ranks": return ranks > 1 ? makeRanks(ranks, names) : null;
 	case "bottlenecks": return makeVerdicts(id, names);
 	case "lanes": return { lane: lineOf(id).lane, t0: 0, t1: lineOf(id).t1 };

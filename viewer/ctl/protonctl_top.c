@@ -59,6 +59,15 @@ static bool gpu_word(void *arg, const char *word)
 	return true;
 }
 
+static bool memory_word(void *arg, const char *word)
+{
+	bool *began = arg;
+
+	printf("%s%s", *began ? "  " : "", word);
+	*began = true;
+	return true;
+}
+
 /* A line for GPUs, one for memory; none where nothing is known. */
 static void top_gpus(const struct look *before, const struct look *now)
 {
@@ -68,7 +77,7 @@ static void top_gpus(const struct look *before, const struct look *now)
 	if (began)
 		putchar('\n');
 	began = false;
-	look_memory_words(now, gpu_word, &began);
+	look_memory_words(now, memory_word, &began);
 	if (began)
 		putchar('\n');
 }

@@ -30,6 +30,7 @@ typedef int web_fn(struct web_ask *a);
 	X(ranks,    true,  SLOW, "its processes side by side")          \
 	X(bottlenecks, true, WALK, "what is slow, where, and what to do") \
 	X(series,   true,  WALK, "its numbers over time")              \
+	X(memory,   true,  SLOW, "who holds memory, and did over time") \
 	X(lanes,    true,  QUICK, "the lanes of its timeline")          \
 	X(window,   true,  QUICK, "what is in some of them, in some time, at so many pixels: bytes") \
 	X(arrows,   true,  QUICK, "from launches to what they launched") \

@@ -180,7 +180,7 @@ static int put_answers(struct web *w, const char *id, struct text *t)
 		bool needed;
 	} answers[] = {{"meta", true}, {"tree", true}, {"ops", false}, {"ops?by=family", false},
 		{"ops?by=class", false}, {"steps", false}, {"ranks", false}, {"bottlenecks", false},
-		{"series", false}, {"lanes", false}};
+		{"series", false}, {"memory", false}, {"lanes", false}};
 	char path[64];
 	size_t i;
 	int r = put_list(t, id);

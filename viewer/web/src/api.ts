@@ -98,6 +98,14 @@ export interface Steps extends Answer {
 export interface SeriesAnswer extends Answer {
 	series: { name: string; unit: string; process?: string | number | null; t: number[]; v: Num[] }[];
 }
+export interface MemoryAnswer extends Answer {
+	accounts: {
+		process: number; rank: number; device: string; kind: string; now: number; blocks: number; peak: number; peak_t: number; allocs: number; frees: number; t: number[]; v: number[];
+		owners: [string, number, number, number, number][]; // path, now, blocks, peak, most
+		at: number[];
+		lines: { path: string; v: number[] }[];
+	}[];
+}
 export interface Counters {
 	px: number;
 	counter: { name: string; process?: string | number | null; before: Num; px: number[]; min: Num[]; max: Num[]; last: Num[] }[];

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT. steps.tsx: each step: how long, of which parts; which stand out; and what numbers it had.
 import { useMemo } from "preact/hooks";
-import { api, get, type Steps } from "../api";
+import { api, get, type MemoryAnswer, type Steps } from "../api";
 import { Chart, type Curve, lineColor } from "../chart";
 import { family, PART_COLORS } from "../color";
-import { column, group, percent, shown, time } from "../format";
+import { column, group, percent, shown, time, withUnit } from "../format";
 import { Choice, Lacking, Loaded } from "../parts";
 import { useSession } from "../session";
 import { set, usePromise } from "../state";
@@ -103,12 +103,16 @@ export function MemoryTab() {
 	const { id, meta, beat } = useSession();
 	const steps = useSteps();
 	const series = usePromise(() => (meta.has.series === false ? null : get<import("../api").SeriesAnswer>(api(id, "series"))), [id, beat]);
+	const held = usePromise(() => get<MemoryAnswer>(api(id, "memory")), [id, beat]);
 	const of = useMemo(() => {
 		const s = steps.value;
+		const accounts = held.value?.accounts ?? [];
+		const many = new Set(accounts.map((a) => a.process)).size > 1;
 		const bySteps = (s?.values ?? []).filter((v) => (v.unit ?? "") === "bytes" || /memory|bytes/.test(v.name)).slice(0, 8);
-		return { s, bySteps, byTime: (series.value?.series ?? []).filter((v) => v.unit === "bytes" || /memory|bytes/.test(v.name)).slice(0, 8) };
-	}, [steps.value, series.value]);
-	if (steps.loading || series.loading)
+		return { s, bySteps, accounts, byTime: [...accounts.map((a) => ({ name: nameOf(a, many), unit: "bytes", t: a.t, v: a.v })),
+			...(series.value?.series ?? []).filter((v) => (v.unit === "bytes" || /memory|bytes/.test(v.name)) && !(accounts.length > 0 && / memory$/.test(v.name)))].slice(0, 8) };
+	}, [steps.value, series.value, held.value]);
+	if (steps.loading || series.loading || held.loading)
 		return <div class="fill"></div>;
 	if (of.bySteps.length === 0 && of.byTime.length === 0)
 		return <Lacking what="memory" />;
@@ -120,8 +124,40 @@ export function MemoryTab() {
 					<MemoryOver series={of.byTime} />
 				</section>
 			)}
+			{of.accounts.some((a) => a.owners.length > 0) && <Holders accounts={of.accounts} />}
 			{of.bySteps.length > 0 && of.s && <MemorySteps s={of.s} values={of.bySteps} />}
 		</div>
+	);
+}
+
+type Account = MemoryAnswer["accounts"][0];
+const nameOf = (a: Account, who: boolean) => `${who ? `${whoOf({ pid: a.process, rank: a.rank < 0 ? null : a.rank })} ` : ""}${a.device} ${a.kind.replaceAll("_", " ")}`;
+
+// Who held one kind of memory: over time, at the peak, now.
+function Holders({ accounts }: { accounts: Account[] }) {
+	const { h } = useSession();
+	const all = useMemo(() => accounts.filter((a) => a.owners.length > 0).sort((a, b) => b.peak - a.peak), [accounts]);
+	const a = all[Number(h.held) || 0] ?? all[0];
+	const rows = useMemo(() => a.owners.map((_, i) => i), [a]);
+	const curves = useMemo(() => a.lines.map((l, k): Curve => ({ name: shown(l.path) || "(no scope)", color: lineColor(k), v: l.v, kind: "hold" })), [a]);
+	const cols: Col[] = [
+		{ key: "path", head: "Scope", text: (i) => shown(a.owners[i][0]) || "(no scope)", title: (i) => shown(a.owners[i][0]), sort: (i) => a.owners[i][0] },
+		...(["At peak", "Now", "Most", "Blocks"] as const).map((head, k): Col => {
+			const at = [3, 1, 4, 2][k] as 1 | 2 | 3 | 4;
+			const c = column(k < 3 ? "bytes" : "", a.owners.map((o) => o[at]));
+			return { key: head, head, unit: c.unit, num: true, width: 104, text: (i) => c.text(a.owners[i][at]), sort: (i) => a.owners[i][at], ...(k ? {} : { share: (i: number) => a.owners[i][3] / (a.peak || 1) }) };
+		}),
+	];
+	return (
+		<section class="part">
+			<h2>Who held it</h2>
+			<div class="bar-of">
+				{all.length > 1 && <Choice label="of" value={String(all.indexOf(a))} of={all.map((x, i): [string, string] => [String(i), nameOf(x, true)])} onChange={(v) => set({ held: v })} />}
+				<span class="hint">peak {withUnit(a.peak, "bytes")} at {time(a.peak_t)}; now {withUnit(a.now, "bytes")} in {group(a.blocks)} blocks; {group(a.allocs)} allocations, {group(a.frees)} frees</span>
+			</div>
+			{a.at.length > 1 && <Chart label="Who held the most, over time; the table below has each at the peak" x={a.at} xIs="time" unit="bytes" curves={curves} height={180} zero />}
+			<Table label="Who held memory" cols={cols} rows={rows} sort={h.hsort || "-At peak"} onSort={(v) => set({ hsort: v })} height={`min(320px, ${26 * (rows.length + 1) + 4}px)`} empty="Nobody." />
+		</section>
 	);
 }
 
