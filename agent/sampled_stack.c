@@ -4,6 +4,9 @@
  * copied once a look, and a look during which the innermost frame became another is made anew, a few times; then the
  * last one stands. A code object's name is kept by its address. What else tells that it is still the same one is read
  * again at every look: the first line, the addresses of its texts, and their lengths and hashes.
+ *
+ * A module stands right below the one that imports it, without the frames of importlib between them: those are one, where
+ * they are innermost.
  */
 #include "sampled_stack.h"
 
@@ -24,6 +27,9 @@
 #define PATHS_OF_US 16384u
 #define FRAME_TEXT  1024
 #define UNREADABLE  "(unreadable)"
+/* The machinery of imports is a handful of frames between a module and each that it imports. */
+#define IMPORTLIB "<frozen importlib"
+#define IMPORTING "(import)"
 
 struct code {
 	uint64_t at; /* 0: none */
@@ -50,6 +56,7 @@ struct stacks {
 	struct paged paged;
 	struct cpython py, frames;   /* frames: by pages */
 	uint32_t names, paths;       /* that were made for it */
+	uint32_t importing;          /* IMPORTING, once it was seen, else NAME_OTHER */
 	uint64_t code[STACK_FRAMES]; /* the stack at hand, innermost first; likewise: */
 	uint32_t name[STACK_FRAMES];
 	uint8_t head[STACK_FRAMES][CPYTHON_CODE_BYTES];
@@ -88,6 +95,7 @@ struct stacks *stacks_new(struct memory *m)
 	s->m = m;
 	s->paged.m.read = read_paged;
 	s->paged.under = m;
+	s->importing = NAME_OTHER;
 	return s;
 }
 
@@ -172,6 +180,10 @@ static uint32_t code_name(struct stacks *s, const struct cpython_code *c)
 	cpython_text(&s->py, c->file, file, sizeof(file));
 	if (*function == '\0' && *file == '\0')
 		return name_of(s, UNREADABLE);
+	if (strncmp(file, IMPORTLIB, sizeof(IMPORTLIB) - 1) == 0) {
+		s->importing = name_of(s, IMPORTING);
+		return s->importing;
+	}
 	(void)snprintf(text, sizeof(text), "%s:%d@%s", file, c->first, function);
 	return name_of(s, text);
 }
@@ -265,6 +277,7 @@ uint32_t stacks_path(struct stacks *s, uint64_t interpreter, uint64_t state, uin
 	if (more != 0)
 		path = stacks_named(s, STACK_CUT);
 	while (n-- > 0)
-		path = child_of(s, path, s->name[n]);
+		if (n == 0 || s->name[n] != s->importing || s->importing == NAME_OTHER)
+			path = child_of(s, path, s->name[n]);
 	return path;
 }

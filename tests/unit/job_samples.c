@@ -95,6 +95,26 @@ START_TEST(code_at_the_same_address)
 }
 END_TEST
 
+/* Frames of importlib are one where they are innermost, and none between a module and what it imports. */
+START_TEST(imports)
+{
+	static const char file[] = "<frozen importlib._bootstrap>";
+	const uint32_t code = CODE + 0x800, text = FILE_NAME + 0x400;
+	uint32_t i;
+
+	make(9);
+	memcpy(image + code, image + CODE, 0x200);
+	put_text(text, file, sizeof(file) - 1, 1);
+	put64(code + 112, place(text));
+	for (i = 0; i < 9; i++)
+		if (i != 3 && i != 4 && i != 8) /* the innermost is 0 */
+			put64(FRAMES + i * FRAME + in[v].code, place(code));
+	ck_assert_str_eq(path_now(), "x.py:100@f/x.py:100@f/x.py:100@f/(import)");
+	put64(FRAMES + in[v].code, place(CODE));
+	ck_assert_str_eq(path_now(), "x.py:100@f/x.py:100@f/x.py:100@f/x.py:100@f");
+}
+END_TEST
+
 /* Code that is made again and again leaves the program's own scopes their room. */
 START_TEST(names_without_end)
 {
@@ -230,6 +250,7 @@ static void of_stacks(TCase *c)
 	tcase_add_test(c, a_long_stack);
 	tcase_add_test(c, a_stack_without_end);
 	tcase_add_test(c, code_at_the_same_address);
+	tcase_add_test(c, imports);
 	tcase_add_test(c, names_without_end);
 }
 
