@@ -185,9 +185,11 @@ uint64_t protond_context_child(uint64_t parent, uint32_t name);
 
 /* A span: a scope that is on no thread's stack, for coroutines, fibers and requests that go from
  * thread to thread. It begins with protond_span_begin() and is recorded once, at its end, by
- * whatever thread ends it, standing where `context` is. What runs inside it does so between
- * protond_context_set(context) and protond_context_set(0). protond_span_begin() gives 0 while
- * nothing is recorded; such a span counts from the start of the recording. */
+ * whatever thread ends it, standing where `context` is: of a request where it begins,
+ * protond_context_child(protond_context_get(), protond_name("handle")). What runs inside it does so
+ * between protond_context_set(context) and protond_context_set(0), on any thread.
+ * protond_span_begin() gives 0 while nothing is recorded; such a span counts from the start of the
+ * recording. */
 uint64_t protond_span_begin(void);
 void protond_span_end(uint64_t context, uint64_t begin);
 

@@ -27,14 +27,27 @@ enum step_rate step_rate_of(const char *metric)
 	return RATE_MAX;
 }
 
+/* Whatever is known ends later, so below its first begin nothing is. */
+void step_rates_went_on(struct step_rate_sums *s, uint64_t begin_ns, uint64_t end_ns)
+{
+	const uint64_t end = s->until_ns != 0 && s->until_ns < end_ns ? s->until_ns : end_ns;
+
+	if (begin_ns >= end)
+		return;
+	s->any_ns += (double)(end - begin_ns);
+	s->until_ns = begin_ns > 0 ? begin_ns : 1;
+}
+
 void step_rates_add(struct step_rates *r, const struct step_rate_sums *s)
 {
+	const double at_once =
+		s->any_ns > 0 && s->any_ns < s->ns[RATE_STEPS] ? s->ns[RATE_STEPS] / s->any_ns : 1;
 	uint32_t k;
 
 	for (k = 0; k < RATE_MAX; k++) {
 		if (!(s->v[k] > 0) || !(s->ns[k] > 0))
 			continue;
-		r->a_s[k] += s->v[k] / s->ns[k] * 1e9;
+		r->a_s[k] += s->v[k] / s->ns[k] * at_once * 1e9;
 		r->told[k]++;
 	}
 }
@@ -71,6 +84,7 @@ uint32_t step_warm(const double *ns, uint32_t n, double *scratch, double *ret_me
 /* --- of stored steps */
 
 struct point {
+	uint64_t begin_ns, end_ns;
 	double ns;                         /* of one of its steps */
 	double n;                          /* steps */
 	double v[RATE_MAX], has[RATE_MAX]; /* has: steps that were told it */
@@ -85,9 +99,16 @@ struct loading {
 	struct err *e;
 };
 
+static int by_end(const void *a, const void *b)
+{
+	const struct point *x = a, *y = b;
+
+	return (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns);
+}
+
 static int settle(struct loading *l)
 {
-	struct step_rate_sums sums = {{0}, {0}};
+	struct step_rate_sums sums = {.until_ns = 0};
 	double median;
 	uint32_t i, k, warm;
 
@@ -109,6 +130,9 @@ static int settle(struct loading *l)
 			sums.ns[k] += p->ns * p->has[k];
 		}
 	}
+	qsort(l->point + warm, l->n - warm, sizeof(*l->point), by_end); /* threads come in turns */
+	for (i = l->n; i-- > warm;)
+		step_rates_went_on(&sums, l->point[i].begin_ns, l->point[i].end_ns);
 	step_rates_add(l->to, &sums);
 	l->n = 0;
 	return 0;
@@ -118,7 +142,10 @@ static int on_point(void *arg, const struct step_seen *s)
 {
 	const struct step_point *x = s->point;
 	struct loading *l = arg;
-	struct point p = {.ns = (double)x->took_ns / (x->n > 0 ? x->n : 1), .n = x->n};
+	struct point p = {.begin_ns = x->begin_ns,
+		.end_ns = x->end_ns,
+		.ns = (double)x->took_ns / (x->n > 0 ? x->n : 1),
+		.n = x->n};
 	enum step_rate rate;
 	uint32_t k;
 	int r;

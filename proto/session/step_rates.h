@@ -37,10 +37,15 @@ struct step_rates {
 	uint32_t told[RATE_MAX]; /* processes that were told it */
 };
 
-/* Sums of the steps of one process that count: of those that were told it, how much, and how long they took. */
+/* Sums of the steps of one process that count: of those that were told it, how much, and how long they took; and how long any
+ * of them went on, which is less where several go on at once, as requests do. */
 struct step_rate_sums {
 	double v[RATE_MAX], ns[RATE_MAX];
+	double any_ns;
+	uint64_t until_ns; /* from where on that is known; 0: nothing is */
 };
+/* In the order of their ends, the last one first. */
+void step_rates_went_on(struct step_rate_sums *s, uint64_t begin_ns, uint64_t end_ns);
 void step_rates_add(struct step_rates *r, const struct step_rate_sums *s);
 
 /* The median of n numbers, which are sorted; NAN of none. */

@@ -865,3 +865,57 @@ protond.finalize(None, None)
     assert nodes[step + "/forward/Model/layer"] == 3
     assert nodes["/epoch/validation/batch/forward/Model"] == 1
     assert nodes["/sanity check/validation/batch/forward/Model"] == 1, "no step is guessed"
+
+
+# --- requests -----------------------------------------------------------------------------------
+
+def test_a_request_goes_from_thread_to_thread(world):
+    world.start()
+    python(world, """
+import asyncio, json, protond, queue, threading
+protond.start("server", data="both", backend="none")
+work, done = queue.Queue(), []
+def worker():
+    for r in iter(work.get, None):
+        with protond.scope("own"):                 # of this thread; hidden in the request
+            with r.here():
+                with protond.scope("generate"): pass
+            with protond.scope("after"): pass
+        done.append((r.end({"tokens": 7}), r.end()))
+thread = threading.Thread(target=worker)
+thread.start()
+with protond.scope("accept"):
+    for i in range(5): work.put(protond.request("handle", {"samples": 1}))
+work.put(None)
+thread.join()
+assert done == [(True, False)] * 5
+with protond.request("outer") as outer:
+    with protond.request("inner").here(): pass     # never ends: not recorded
+    with protond.scope("below"): pass
+with protond.scope("beside"): pass
+
+async def answer(r):
+    with r.here():
+        with protond.scope("step of it"): await asyncio.sleep(0)
+    with protond.scope("own task"): await asyncio.sleep(0)
+    r.end()
+async def main():
+    async with protond.request("loop"):
+        await asyncio.sleep(0)
+    rs = [protond.request("call") for _ in range(3)]
+    await asyncio.gather(*map(answer, rs))
+asyncio.run(main())
+protond.finalize(None, None)
+""")
+    nodes = tree(world, "server", "calls", "tokens", "samples")
+    calls = {path: int(v["calls"]) for path, v in nodes.items() if v["calls"]}
+    assert calls == {"/accept": 1, "/accept/handle": 5, "/accept/handle/generate": 5, "/own": 5, "/own/after": 5, "/outer": 1, "/outer/below": 1,
+                     "/beside": 1, "/loop": 1, "/call": 3, "/call/step of it": 3, "/own task": 3}, calls
+    assert nodes["/accept/handle"]["tokens (inc)"] == 35
+    world.view("export", "server", "-o", "x.json")
+    events = json.loads((world.home / "x.json").read_text())["traceEvents"]
+    spans = [e for e in events if e.get("name") == "handle" and e["ph"] in "be"]
+    assert len(spans) == 10 and len({e["id"] for e in spans}) == 5
+    data = json.loads(world.view("steps", "server", "--scope", "handle", "--json").stdout)["data"]
+    at = [c["name"] for c in data["columns"]].index("told.tokens")
+    assert [row[at] for row in data["rows"]] == [7.0] * 5 and data["processes"][0]["p99_ns"] > 0

@@ -188,6 +188,38 @@ START_TEST(mfu_is_of_the_gpus_that_worked)
 }
 END_TEST
 
+/* Ten requests of 4 ms, one each ms: 10 in 13 ms. */
+START_TEST(requests_go_on_at_once)
+{
+	static const struct step_names names = {.n = 0};
+	struct step_point p[10];
+	sqlite3 *db = help_db(":memory:");
+	struct step_rates r, by_steps;
+	struct steps *s;
+	struct err e = {0};
+	uint32_t i;
+
+	memset(p, 0, sizeof(p));
+	for (i = 0; i < 10; i++)
+		p[i] = (struct step_point){.first = i + 1,
+			.begin_ns = (i + 1) * 1000000ull,
+			.end_ns = (i + 5) * 1000000ull,
+			.took_ns = 4000000,
+			.n = 1};
+	help_process(db, 1, 100, "0", "NULL", 2, "");
+	help_session(db, 7, "server", "run", "on");
+	help_exec(db, "INSERT INTO member VALUES(7,1)");
+	put_row(db, 1, &names, p, 10);
+	ck_assert_int_eq(step_rates_load(db, 7, NULL, &r, &e), 0);
+	ck_assert_double_eq_tol(r.a_s[RATE_STEPS], 10 / 0.013, 1e-6);
+	ck_assert_int_eq(steps_stored(db, 7, &(struct profile_select){0}, &s, &e), 0);
+	throughput_rates(s, 0, &by_steps);
+	ck_assert_double_eq_tol(by_steps.a_s[RATE_STEPS], 10 / 0.013, 1e-6);
+	steps_free(s);
+	sqlite3_close(db);
+}
+END_TEST
+
 START_TEST(names_of_rates)
 {
 	ck_assert_int_eq(step_rate_of("samples"), RATE_SAMPLES);
@@ -222,8 +254,9 @@ START_TEST(damaged_steps_do_not_hide_a_session)
 }
 END_TEST
 
-#define TESTS(X)                       \
-	X(numbers_of_steps_are_series) \
-	X(rates_leave_the_warm_up_out) \
-	X(mfu_is_of_the_gpus_that_worked) X(names_of_rates) X(damaged_steps_do_not_hide_a_session)
+#define TESTS(X)                          \
+	X(numbers_of_steps_are_series)    \
+	X(rates_leave_the_warm_up_out)    \
+	X(mfu_is_of_the_gpus_that_worked) \
+	X(names_of_rates) X(requests_go_on_at_once) X(damaged_steps_do_not_hide_a_session)
 HELP_SUITE("view_steps", TESTS)

@@ -91,7 +91,7 @@ static void add_step(
 void throughput_rates(const struct steps *s, uint32_t process, struct step_rates *ret)
 {
 	enum step_rate rate[STEPS_VALUES_MAX];
-	struct step_rate_sums sums = {{0}, {0}};
+	struct step_rate_sums sums = {.until_ns = 0};
 	uint32_t i, k;
 
 	*ret = (struct step_rates){0};
@@ -105,11 +105,14 @@ void throughput_rates(const struct steps *s, uint32_t process, struct step_rates
 			continue;
 		ret->steps += n;
 		ret->warm += x->warm ? n : 0;
-		if (!x->warm)
+		if (!x->warm) {
 			add_step(&sums, s, i, rate);
+			/* They are in the order of their begin: of a clock that runs back, of their end. */
+			step_rates_went_on(&sums, ~x->end_ns, ~x->begin_ns);
+		}
 		if (i + 1 < s->n && s->step[i + 1].process == x->process)
 			continue;
 		step_rates_add(ret, &sums);
-		sums = (struct step_rate_sums){{0}, {0}};
+		sums = (struct step_rate_sums){.until_ns = 0};
 	}
 }

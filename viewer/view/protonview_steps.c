@@ -9,7 +9,8 @@
 
 #define ROWS      20u /* shown, without --rows: those that take longest */
 #define PROCESSES 8u  /* of which a line tells */
-#define VALUES    4u  /* numbers shown on a screen */
+#define HUNDRED   100u
+#define VALUES    4u /* numbers shown on a screen */
 
 /* clang-format off */
 #define FIXED(X) /* key, head, as, leaves first, value of step s; NAN: none */                    \
@@ -277,6 +278,10 @@ static void note_process(struct sheet *s, const struct steps *k, uint32_t i, con
 		term_duration(&t, u->p90);
 		text_fmt(&t, ", the slowest (%u) ", u->slowest);
 		term_duration(&t, u->most);
+	}
+	if (!windows && u->n >= HUNDRED) {
+		text_str(&t, ", 99 of 100 ");
+		term_duration(&t, u->p99);
 	}
 	if (u->rates.warm == 1)
 		text_str(&t, "; the first is warm-up");

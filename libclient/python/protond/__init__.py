@@ -16,6 +16,7 @@ from ._api import (ALL, DEFAULT_PROFILE_NAME, Error, SessionError, __version__, 
                    cpu_timed_scope, deactivate, depth, enter_scope, exit_scope, finalize, profile, recording, scope,
                    start)
 from ._options import add_arguments, configure, take_arguments
+from ._request import request
 from . import _api, context, data, mode, specs
 from .specs import max_bps, max_flops
 from .state import enter_state, exit_state, metadata_state, state
@@ -23,8 +24,8 @@ from .state import enter_state, exit_state, metadata_state, state
 __all__ = ["ALL", "DEFAULT_PROFILE_NAME", "Error", "SessionError", "__version__", "activate", "add_arguments", "check",
            "configure", "context", "context_get", "context_set", "cpu_timed_scope", "data", "deactivate", "depth",
            "enter_scope", "enter_state", "exit_scope", "exit_state", "finalize", "load_ipython_extension", "max_bps",
-           "max_flops", "metadata_state", "mode", "parse", "profile", "read", "recording", "scope", "specs", "start",
-           "state", "take_arguments"]
+           "max_flops", "metadata_state", "mode", "parse", "profile", "read", "recording", "request", "scope", "specs",
+           "start", "state", "take_arguments"]
 
 
 def read(filename):

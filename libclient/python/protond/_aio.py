@@ -59,6 +59,22 @@ def _leave(name):
     _stand()
 
 
+def stand_in(context):
+    """This task stands there, until stand_out(): as below a scope that has been left, so nothing is recorded of it."""
+    node = object.__new__(_Node)
+    node.parent, node.id, node.context, node.begin = _node.get(), None, context, None
+    _node.set(node)
+    _native.context_set(context)
+    return node
+
+
+def stand_out(node):
+    """Scopes that were entered there and are open go on, and stand where they stood."""
+    if _node.get() is node:
+        _node.set(node.parent)
+        _stand()
+
+
 def _stand():
     """The thread stands where its task is."""
     node = _node.get()
