@@ -310,6 +310,20 @@ static void top_busy(void *arg, const struct fold_busy *b)
 	wire_close(t->b);
 }
 
+static void top_told(void *arg, const struct fold_told *of)
+{
+	struct top *t = arg;
+
+	if (wire_buf_room(t->b) < THREAD_ROOM)
+		return;
+	wire_map(t->b);
+	wire_kv_u64(t->b, "pid", of->pid);
+	wire_str(t->b, "name");
+	wire_strn(t->b, of->name, strnlen(of->name, 64));
+	wire_kv_f64(t->b, "sum", of->sum);
+	wire_close(t->b);
+}
+
 static void top_job(void *arg, const struct fold_process *p)
 {
 	struct top *t = arg;
@@ -401,6 +415,10 @@ static void top_answer(struct request *q)
 	wire_str(t.b, "devices");
 	wire_array(t.b);
 	query_top_busy(q->d, &q->session, top_busy, &t);
+	wire_close(t.b);
+	wire_str(t.b, "told");
+	wire_array(t.b);
+	query_top_told(q->d, &q->session, top_told, &t);
 	wire_close(t.b);
 	wire_str(t.b, "cells");
 	wire_array(t.b);

@@ -176,6 +176,15 @@ struct fold_busy {
 typedef void fold_busy_fn(void *arg, const struct fold_busy *b);
 void fold_each_busy(const struct fold *f, const uint8_t session[16], fold_busy_fn *fn, void *arg);
 
+/* What the steps of each process that takes part were told so far, of numbers that are added up; since the daemon began. */
+struct fold_told {
+	uint32_t pid;
+	const char *name;
+	double sum;
+};
+typedef void fold_told_fn(void *arg, const struct fold_told *t);
+void fold_each_told(const struct fold *f, const uint8_t session[16], fold_told_fn *fn, void *arg);
+
 /* --- to and from the store: rows, as in tables.h --- */
 
 /* All rows changed since the last collect; marks them clean. -ENOMEM: nothing was marked. */

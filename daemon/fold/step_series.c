@@ -242,6 +242,7 @@ static void take_told(struct part *part, const struct step_ended *x)
 			continue;
 		}
 		v[t->name] = t->kind == KIND_PROPERTY ? t->v : v[t->name] + t->v;
+		s->total[t->name] += t->kind == KIND_PROPERTY ? 0 : t->v;
 		has[t->name] = true;
 	}
 	s->n_told = n;

@@ -46,6 +46,7 @@ struct step_series {     /* of a part, once it has a step or a number in one */
 	uint32_t lane[STEP_LANES];
 	uint32_t name[STEP_NAMES]; /* of process.metric_name */
 	uint32_t n_names;
+	double total[STEP_NAMES]; /* of those that are added up, of all steps that ended here */
 	bool dirty;
 };
 

@@ -22,6 +22,7 @@
 #include "state.h"
 #include "text.h"
 #include "words.h"
+#include "step_series.h"
 
 #define TEXT_BYTES (64u << 10) /* of a path in words: the rest is cut */
 
@@ -634,5 +635,22 @@ void fold_each_memory(
 				m.device = d->ordinal;
 			fn(arg, &m);
 		}
+	}
+}
+
+void fold_each_told(const struct fold *f, const uint8_t session[16], fold_told_fn *fn, void *arg)
+{
+	const struct session *s = session_find(f, session);
+	uint32_t i, k;
+
+	for (i = 0; s != NULL && i < s->n_parts; i++) {
+		const struct part *part = s->part[i];
+
+		for (k = 0; part->steps != NULL && k < part->steps->n_names; k++)
+			if (part->steps->total[k] > 0)
+				fn(arg, &(struct fold_told){part->process->row.pid,
+						part->process->metric_name[part->steps->name[k]]
+							.text,
+						part->steps->total[k]});
 	}
 }

@@ -128,6 +128,12 @@ void query_top_busy(
 	fold_each_busy(d->fold, s->uuid, fn, arg);
 }
 
+void query_top_told(
+	const struct daemon *d, const struct session_ref *s, fold_told_fn *fn, void *arg)
+{
+	fold_each_told(d->fold, s->uuid, fn, arg);
+}
+
 void query_top_cells(struct daemon *d, const struct session_ref *s, const struct top_wish *w,
 	fold_cell_fn *fn, void *arg)
 {

@@ -27,6 +27,8 @@ bool query_top_member(
 	const struct daemon *d, const struct session_ref *s, const struct fold_process *p);
 void query_top_busy(
 	const struct daemon *d, const struct session_ref *s, fold_busy_fn *fn, void *arg);
+void query_top_told(
+	const struct daemon *d, const struct session_ref *s, fold_told_fn *fn, void *arg);
 /* fn for each job that runs and that the asker may see. */
 void query_top_jobs(const struct daemon *d, const struct asker *a, fold_process_fn *fn, void *arg);
 /* fn for each of the n cells with the largest sums. */

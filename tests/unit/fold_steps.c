@@ -107,8 +107,18 @@ static struct batch collect(void)
 	return b;
 }
 
+static void see_told(void *arg, const struct fold_told *x)
+{
+	double *tokens = arg;
+
+	ck_assert_str_eq(x->name, "tokens"); /* a property is not added up */
+	*tokens += x->sum;
+}
+
 START_TEST(a_step_has_what_it_was_told)
 {
+	uint8_t uuid[16];
+	double tokens = 0;
 	struct batch b;
 	struct row r;
 
@@ -132,7 +142,10 @@ START_TEST(a_step_has_what_it_was_told)
 	ck_assert(value(&r, 0, "tokens")->mean == 100 && value(&r, 1, "tokens")->mean == 200);
 	ck_assert(value(&r, 2, "tokens")->mean == 7 && value(&r, 2, "loss")->n == 0);
 	ck_assert_uint_eq(r.names.n, 2);
+	memcpy(uuid, b.session.row[0].uuid, sizeof(uuid));
 	batch_free(&b);
+	fold_each_told(f, uuid, see_told, &tokens);
+	ck_assert(tokens == 307);
 	b = collect(); /* nothing is new */
 	ck_assert_uint_eq(b.step.n, 0);
 	batch_free(&b);

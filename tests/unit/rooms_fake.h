@@ -392,6 +392,14 @@ void fold_each_busy(const struct fold *f, const uint8_t session[16], fold_busy_f
 	(void)arg;
 }
 
+void fold_each_told(const struct fold *f, const uint8_t session[16], fold_told_fn *fn, void *arg)
+{
+	(void)f;
+	(void)session;
+	(void)fn;
+	(void)arg;
+}
+
 /* As many long cells as asked for: more than a frame takes. */
 void fold_top(struct fold *f, const uint8_t session[16], const struct fold_top_wish *w,
 	fold_cell_fn *fn, void *arg)

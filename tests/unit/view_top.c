@@ -58,6 +58,15 @@ static void put_held(struct wire_buf *b, uint64_t pid, int64_t device, const cha
 	wire_close(b);
 }
 
+static void put_told(struct wire_buf *b, const char *name, double sum)
+{
+	wire_map(b);
+	wire_kv_u64(b, "pid", 5);
+	wire_kv_str(b, "name", name);
+	wire_kv_f64(b, "sum", sum);
+	wire_close(b);
+}
+
 /* An answer at `now_ns`, with one job and one device. */
 static struct look look_at(uint64_t now_ns, const struct given *g, uint64_t busy_ns)
 {
@@ -108,6 +117,13 @@ static struct look look_at(uint64_t now_ns, const struct given *g, uint64_t busy
 	put_held(&b, 6, 0, "device", 5ull << 20, 6ull << 20);
 	put_held(&b, 6, -1, "pinned", 7, 7);
 	put_held(&b, 6, 0, "device", UINT64_MAX, UINT64_MAX); /* of who lies */
+	wire_close(&b);
+	wire_str(&b, "told");
+	wire_array(&b);
+	put_told(&b, "tokens (inc)", 100.0 * (double)now_ns / 1e9);
+	put_told(&b, "tokens", 100.0 * (double)now_ns / 1e9); /* of another job */
+	put_told(&b, "loss", 4);
+	put_told(&b, "samples", (double)NAN); /* of who lies */
 	wire_close(&b);
 	wire_str(&b, "cells");
 	wire_array(&b);
@@ -221,6 +237,10 @@ START_TEST(a_list_of_what_changed)
 	ck_assert(look_steps(&before, &now, &steps));
 	ck_assert_uint_eq(steps, 20);
 	ck_assert_double_eq_tol(look_busy(&before, &now, 0), 0.5, 1e-9);
+	ck_assert_double_eq_tol(look_rate(&before, &now, RATE_TOKENS), 200, 1e-9);
+	ck_assert_double_eq_tol(look_rate(NULL, &now, RATE_TOKENS), 200, 1e-9);
+	ck_assert(isnan(look_rate(&now, &before, RATE_TOKENS))); /* the daemon began anew */
+	ck_assert(isnan(look_rate(&before, &now, RATE_SAMPLES)));
 	look_free(&before);
 	look_free(&now);
 }

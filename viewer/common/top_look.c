@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -188,6 +189,56 @@ static int take_devices(struct look *l, const msgpack_object *answer)
 	return 0;
 }
 
+static void take_told(struct look *l, const msgpack_object *answer)
+{
+	uint32_t n, i;
+	const msgpack_object *from = list_of(answer, "told", &n);
+	enum step_rate rate;
+	char name[64];
+
+	for (i = 0; i < n; i++) {
+		*name = '\0';
+		(void)wire_text(&from[i], "name", name, sizeof(name));
+		rate = step_rate_of(name);
+		if (rate < RATE_MAX)
+			l->told[rate] += wire_f64_or(&from[i], "sum", 0);
+	}
+}
+
+double look_rate(const struct look *before, const struct look *now, enum step_rate rate)
+{
+	const double was = before != NULL ? before->told[rate] : 0,
+		     seconds = look_seconds(before, now);
+
+	return now->told[rate] > 0 && now->told[rate] >= was && seconds > 0
+		       ? (now->told[rate] - was) / seconds
+		       : (double)NAN;
+}
+
+void look_rate_words(const struct look *before, const struct look *now, look_word_fn *fn, void *arg)
+{
+	const struct {
+		enum step_rate rate;
+		const char *unit;
+	} shown[] = {{RATE_SAMPLES, "samples/s"}, {RATE_TOKENS, "tokens/s"}};
+	char word[48];
+	uint32_t i;
+	double v;
+
+	for (i = 0; i < sizeof(shown) / sizeof(*shown); i++) {
+		v = look_rate(before, now, shown[i].rate);
+		if (isnan(v))
+			continue;
+		(void)snprintf(word, sizeof(word), "%.*f %s",
+			v < 10      ? 2
+			: v < 10000 ? 1
+				    : 0,
+			v, shown[i].unit);
+		if (!fn(arg, word))
+			return;
+	}
+}
+
 int look_take(const msgpack_object *answer, struct look *ret)
 {
 	struct look l = {.arena = arena_new(),
@@ -202,6 +253,8 @@ int look_take(const msgpack_object *answer, struct look *ret)
 		r = take_jobs(&l, answer);
 	if (r == 0)
 		r = take_devices(&l, answer);
+	if (r == 0)
+		take_told(&l, answer);
 	if (r == 0)
 		r = look_memory_take(&l, answer);
 	(void)wire_text(answer, "session", l.name, sizeof(l.name));

@@ -10,6 +10,7 @@
 #include "device_terms.h"
 #include "hist.h"
 #include "part_terms.h"
+#include "step_rates.h"
 
 #define LOOK_CELLS   2500u /* asked for at most, those with the largest sums */
 #define LOOK_JOBS    512u
@@ -62,6 +63,7 @@ struct look {
 	uint64_t resident; /* of its jobs; 0: unknown */
 	int64_t id;
 	char name[128], state[16];
+	double told[RATE_MAX]; /* what steps were told so far, of all jobs; step_rates.h */
 	uint64_t now_ns, duration_ns, drops, cost_ns;
 	uint64_t left_out; /* cells that the answer had no room for */
 };
@@ -80,6 +82,8 @@ struct look_change look_since(const struct look *before, const struct look_cell 
 bool look_durations(const struct look *before, const struct look_cell *c, struct hist_counts *ret);
 /* Steps that ended in between, of all jobs. False: there is no scope that is a step. */
 bool look_steps(const struct look *before, const struct look *now, uint64_t *ret);
+/* So many of that were told a second in between; NAN: none, or not known. */
+double look_rate(const struct look *before, const struct look *now, enum step_rate rate);
 /* Share of the time between the two that a device was busy; [0] of look.device. before NULL: since
  * the session began. */
 double look_busy(const struct look *before, const struct look *now, uint32_t device);
@@ -89,6 +93,9 @@ const struct look_device *look_device_in(const struct look *l, const struct look
 bool look_parts(const struct look *before, const struct look *now, double ret[PART_MAX]);
 /* Words for each part, and for what the devices read: "compute 41.0%", "412 W", …; fn's false ends it. */
 typedef bool look_word_fn(void *arg, const char *word);
+/* top_look.c. Likewise, what steps were told in between: "1300.0 samples/s", "42100 tokens/s". */
+void look_rate_words(
+	const struct look *before, const struct look *now, look_word_fn *fn, void *arg);
 void look_gpu_words(const struct look *before, const struct look *now, look_word_fn *fn, void *arg);
 bool look_has_gpu(const struct look *l); /* some of it ran on one */
 double look_seconds(const struct look *before, const struct look *now);

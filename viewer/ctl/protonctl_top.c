@@ -50,12 +50,16 @@ static void top_head(const struct ctl *c, const struct rpc_reply *r, double seco
 		puts("since it began");
 }
 
-static bool gpu_word(void *arg, const char *word)
-{
-	bool *began = arg;
+struct line_begins {
+	const char *with; /* NULL: it has begun */
+};
 
-	printf("%s%s", *began ? "  " : "GPU  ", word);
-	*began = true;
+static bool line_word(void *arg, const char *word)
+{
+	struct line_begins *l = arg;
+
+	printf("%s  %s", l->with != NULL ? l->with : "", word);
+	l->with = NULL;
 	return true;
 }
 
@@ -68,15 +72,18 @@ static bool memory_word(void *arg, const char *word)
 	return true;
 }
 
-/* A line for GPUs, one for memory; none where nothing is known. */
-static void top_gpus(const struct look *before, const struct look *now)
+/* A line each; none where nothing is known. */
+static void top_lines(const struct look *before, const struct look *now)
 {
+	struct line_begins steps = {.with = "steps"}, gpu = {.with = "GPU"};
 	bool began = false;
 
-	look_gpu_words(before, now, gpu_word, &began);
-	if (began)
+	look_rate_words(before, now, line_word, &steps);
+	if (steps.with == NULL)
 		putchar('\n');
-	began = false;
+	look_gpu_words(before, now, line_word, &gpu);
+	if (gpu.with == NULL)
+		putchar('\n');
 	look_memory_words(now, memory_word, &began);
 	if (began)
 		putchar('\n');
@@ -167,7 +174,7 @@ static int show(struct ctl *c, struct top *top, const struct rpc_reply *r, const
 		before = NULL;
 	}
 	top_head(c, r, before != NULL ? look_seconds(before, now) : 0);
-	top_gpus(before, now);
+	top_lines(before, now);
 	if (top_rows(c, before, now, top->names, top->rows) < 0)
 		return -ENOMEM;
 	(void)fflush(stdout);

@@ -113,6 +113,18 @@ static void rate(double v, char ret[24])
 	snprintf(ret, 24, "%.*f", v < 10 ? 2 : v < 10000 ? 1 : 0, v);
 }
 
+struct head_line {
+	const struct screen *s;
+	struct text *t;
+};
+
+static bool head_word(void *arg, const char *word)
+{
+	const struct head_line *h = arg;
+
+	return part(h->s, h->t, "%s", word);
+}
+
 static void head_of_what(const struct screen *s, const struct look *l, struct text *t)
 {
 	const struct look *before = oldest(s);
@@ -132,6 +144,7 @@ static void head_of_what(const struct screen *s, const struct look *l, struct te
 		text_fini(&bars);
 		*each = '\0';
 	}
+	look_rate_words(before, l, head_word, &(struct head_line){s, t});
 	for (i = 0; i < l->n_devices; i++) {
 		one = look_busy(before, l, i) * 100;
 		busy += one / l->n_devices;
@@ -152,22 +165,10 @@ static void head_of_what(const struct screen *s, const struct look *l, struct te
 		part(s, t, "since it began");
 }
 
-struct gpu_line {
-	const struct screen *s;
-	struct text *t;
-};
-
-static bool gpu_word(void *arg, const char *word)
-{
-	const struct gpu_line *g = arg;
-
-	return part(g->s, g->t, "%s", word);
-}
-
 /* Nothing where nothing is known. */
 static void head_of_gpus(const struct screen *s, const struct look *l, struct text *t)
 {
-	look_gpu_words(oldest(s), l, gpu_word, &(struct gpu_line){s, t});
+	look_gpu_words(oldest(s), l, head_word, &(struct head_line){s, t});
 }
 
 static const struct grid_column list_columns[] = {{"GPU ms/s", true, 0, 0},
