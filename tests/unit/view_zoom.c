@@ -228,7 +228,10 @@ static uint64_t put_scope(
 						  .end = at,
 						  .thread = thread,
 						  .node = node,
-						  .flags = below(30) == 0 ? TRACE_SPAN : 0}));
+						  .flags = below(30) == 0   ? TRACE_SPAN
+							   : below(30) == 0 ? TRACE_CALL
+									    : 0,
+						  .call = {.class = CLASS_STREAM_SYNC}}));
 	after(m);
 	return at;
 }
