@@ -65,7 +65,7 @@ void parts_process(struct parts *p)
 	uint32_t i;
 
 	for (i = 0; i < p->n_gpus; i++)
-		p->gpu[i].n = 0;
+		works_clear(&p->gpu[i].works);
 	p->n_gpus = p->n_work = 0;
 	p->known_ns = UINT64_MAX;
 	p->last_ns = 0;
@@ -103,33 +103,22 @@ bool parts_op(struct parts *p, const struct timeline_op *o)
 		return true;
 	}
 	g = gpu_of(p, o->stream->device);
-	if (g == NULL || !ROOM_FOR(g->work, g->cap, g->n))
-		return false;
-	g->work[g->n++] = (struct busy_work){o->start_ns, o->end_ns,
-		(o->op->flags & TRACE_UNLAUNCHED) != 0 ? 0
-		: o->launch_ns > 0                     ? o->launch_ns
-						       : 1,
-		part_of_class(o->op->class)};
 	p->n_work++;
-	return true;
+	return g != NULL && works_add(&g->works, &(struct busy_work){o->start_ns, o->end_ns,
+							 (o->op->flags & TRACE_UNLAUNCHED) != 0 ? 0
+							 : o->launch_ns > 0 ? o->launch_ns
+									    : 1,
+							 part_of_class(o->op->class)});
 }
 
 bool parts_settle(struct parts *p, const struct timeline *w)
 {
-	struct parts_gpu *g;
-	uint64_t end;
 	uint32_t i;
 
 	p->gone = w->events > w->kept;
-	for (g = p->gpu; g < p->gpu + p->n_gpus; g++) {
-		if (!ZEROED_FOR(g->reach, g->cap_reach, g->n))
+	for (i = 0; i < p->n_gpus; i++)
+		if (!works_settle(&p->gpu[i].works))
 			return false;
-		busy_order(g->work, g->n);
-		for (i = 0, end = 0; i < g->n; i++) {
-			end = g->work[i].end > end ? g->work[i].end : end;
-			g->reach[i] = end;
-		}
-	}
 	return true;
 }
 
@@ -150,8 +139,8 @@ static void window_add(
 {
 	struct span rest = v;
 
-	if (p->gone && g->n > 0)
-		part[PART_UNKNOWN] += cut_before(&v, g->work[0].begin);
+	if (p->gone && g->works.n > 0)
+		part[PART_UNKNOWN] += cut_before(&v, works_begin(&g->works));
 	if (p->known_ns < v.end) {
 		rest = v;
 		(void)cut_before(&rest, p->known_ns);
@@ -159,7 +148,7 @@ static void window_add(
 		v.end = rest.begin;
 	}
 	if (v.end > v.begin)
-		(void)busy_window(g->work, g->reach, g->n, &v, part);
+		works_window(&g->works, &v, part);
 }
 
 /* The first time of activity that ends behind a moment. */
@@ -197,28 +186,12 @@ uint64_t parts_window(const struct parts *p, const struct parts_gpu *g, const st
 	return sum;
 }
 
-uint32_t parts_from(const struct parts_gpu *g, uint64_t ns)
-{
-	uint32_t low = 0, high = g->n, middle;
-
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (g->work[middle].begin >= ns)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
-}
-
 void parts_fini(struct parts *p)
 {
 	uint32_t i;
 
-	for (i = 0; i < p->cap_gpus; i++) {
-		free(p->gpu[i].work);
-		free(p->gpu[i].reach);
-	}
+	for (i = 0; i < p->cap_gpus; i++)
+		works_fini(&p->gpu[i].works);
 	free(p->gpu);
 	free(p->active.v);
 	*p = (struct parts){.together = false};

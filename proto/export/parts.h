@@ -8,6 +8,7 @@
 
 #include "busy.h"
 #include "timeline.h"
+#include "works.h"
 
 /* Operations of a process; from the first beyond on all is unknown. */
 #define PARTS_WORK_MAX (2u << 20)
@@ -15,9 +16,7 @@
 
 struct parts_gpu {
 	uint32_t device; /* as gpu_seen, whose place may change */
-	struct busy_work *work;
-	uint64_t *reach;
-	uint32_t n, cap, cap_reach;
+	struct works works;
 };
 
 struct parts_spans { /* in order, apart from each other, since the timeline's zero */
@@ -49,8 +48,6 @@ bool parts_settle(struct parts *p, const struct timeline *w);
  * was added. */
 uint64_t parts_window(const struct parts *p, const struct parts_gpu *g, const struct span *v,
 	uint64_t part[PART_MAX]);
-/* The first of its work that begins at `ns` or later. */
-uint32_t parts_from(const struct parts_gpu *g, uint64_t ns);
 void parts_fini(struct parts *p);
 
 #endif

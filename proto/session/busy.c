@@ -63,6 +63,11 @@ static int by_begin(const void *a, const void *b)
 	return x->launched < y->launched ? -1 : x->launched > y->launched;
 }
 
+bool busy_is_before(const struct busy_work *a, const struct busy_work *b)
+{
+	return by_begin(a, b) < 0;
+}
+
 void busy_order(struct busy_work work[], uint32_t n)
 {
 	if (n > 1)
@@ -162,40 +167,27 @@ void busy_restore(struct busy *b, const uint64_t part[PART_MAX], uint64_t all, u
 	b->done.until = b->done.kernel_until = b->done.compute_until = last_ns;
 }
 
-/* The first of work[n] that ends behind a moment, by what grows with it. */
-static uint32_t first_that_reaches(const uint64_t *reach, uint32_t n, uint64_t ns)
+void busy_window_open(struct busy_window *w, const struct span *v, uint64_t until)
 {
-	uint32_t low = 0, high = n, middle;
-
-	while (low < high) {
-		middle = low + (high - low) / 2;
-		if (reach[middle] > ns)
-			high = middle;
-		else
-			low = middle + 1;
-	}
-	return low;
+	*w = (struct busy_window){.v = *v, .s.until = until};
 }
 
-uint32_t busy_window(const struct busy_work *work, const uint64_t *reach, uint32_t n,
-	const struct span *v, uint64_t part[PART_MAX])
+bool busy_window_add(struct busy_window *w, const struct busy_work *work)
 {
-	struct busy_sums s = {{0}, 0, 0, 0};
-	uint32_t first = first_that_reaches(reach, n, v->begin), i;
-	uint64_t host = v->end - v->begin;
+	sums_add(&w->s, work, &w->v);
+	return work->begin < w->v.end; /* else it ended the last idle time */
+}
 
-	s.until = first > 0 ? reach[first - 1] : 0;
-	for (i = first; i < n; i++) {
-		sums_add(&s, &work[i], v);
-		if (work[i].begin >= v->end)
-			break; /* it ends the last idle time */
-	}
+void busy_window_close(struct busy_window *w, uint64_t part[PART_MAX])
+{
+	uint64_t host = w->v.end - w->v.begin;
+	uint32_t i;
+
 	for (i = 0; i < PART_HOST; i++)
-		host -= s.part[i];
-	s.part[PART_HOST] = host;
+		host -= w->s.part[i];
+	w->s.part[PART_HOST] = host;
 	for (i = 0; i < PART_MAX; i++)
-		part[i] += s.part[i];
-	return first;
+		part[i] += w->s.part[i];
 }
 
 void busy_fini(struct busy *b)

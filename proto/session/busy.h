@@ -51,11 +51,18 @@ bool busy_add(struct busy *b, const struct busy_work *w, uint64_t known, bool gr
  * parts are 0 where they are not known. */
 uint64_t busy_parts(struct busy *b, uint64_t ret[PART_MAX]); /* and for how long some work ran */
 void busy_sort(struct busy *b);
-/* One window: adds what v is made of to part[], PART_HOST as well, so all of it. work[n] is in busy_order(),
- * reach[i] says where the longest of work[0..i] ends. Returns the first that reaches into it. */
+/* In order of time, as windows want it. */
 void busy_order(struct busy_work work[], uint32_t n);
-uint32_t busy_window(const struct busy_work *work, const uint64_t *reach, uint32_t n,
-	const struct span *v, uint64_t part[PART_MAX]);
+bool busy_is_before(const struct busy_work *a, const struct busy_work *b);
+/* One window, of work in order: the first that ends behind v's begin is the first that is added; until: where the longest
+ * of those before it ends. false: what comes behind it lies behind v. Closed, all of v is in part[], PART_HOST as well. */
+struct busy_window {
+	struct span v;
+	struct busy_sums s;
+};
+void busy_window_open(struct busy_window *w, const struct span *v, uint64_t until);
+bool busy_window_add(struct busy_window *w, const struct busy_work *work);
+void busy_window_close(struct busy_window *w, uint64_t part[PART_MAX]);
 /* As it was stored: nothing waits. */
 void busy_restore(struct busy *b, const uint64_t part[PART_MAX], uint64_t all, uint64_t first_ns,
 	uint64_t last_ns);

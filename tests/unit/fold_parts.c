@@ -354,6 +354,20 @@ static void parts_by_hand(const uint8_t *on, const uint64_t *launched, uint32_t 
 	}
 }
 
+static void window_of(
+	const struct busy *b, const uint64_t *reach, const struct span *v, uint64_t part[PART_MAX])
+{
+	struct busy_window w;
+	uint32_t i = 0;
+
+	while (i < b->n && reach[i] <= v->begin)
+		i++;
+	busy_window_open(&w, v, i > 0 ? reach[i - 1] : 0);
+	while (i < b->n && busy_window_add(&w, &b->work[i]))
+		i++;
+	busy_window_close(&w, part);
+}
+
 /* Any window: what the map has there; all windows that a time is cut into: that time. */
 static void windows_against(struct busy *b, const uint8_t *of, uint32_t n)
 {
@@ -372,7 +386,7 @@ static void windows_against(struct busy *b, const uint8_t *of, uint32_t n)
 		memset(got, 0, sizeof(got));
 		for (k = (uint32_t)v.begin; k < v.end; k++)
 			want[of[k]]++;
-		busy_window(b->work, reach, b->n, &v, got);
+		window_of(b, reach, &v, got);
 		for (k = 0, sum = 0; k < PART_MAX; k++) {
 			ck_assert_msg(got[k] == want[k], "%lu..%lu, part %u: %lu, not %lu", v.begin,
 				v.end, k, got[k], want[k]);
@@ -384,9 +398,9 @@ static void windows_against(struct busy *b, const uint8_t *of, uint32_t n)
 		v.begin = v.end;
 		v.end = v.begin + 1 + pick(n / 50);
 		v.end = v.end < n ? v.end : n;
-		busy_window(b->work, reach, b->n, &v, cut);
+		window_of(b, reach, &v, cut);
 	}
-	busy_window(b->work, reach, b->n, &(struct span){0, n}, all);
+	window_of(b, reach, &(struct span){0, n}, all);
 	ck_assert_mem_eq(cut, all, sizeof(all));
 }
 

@@ -281,13 +281,11 @@ static void fill_step(const struct parts *p, struct step *s)
 {
 	const struct parts_gpu *g = p->gpu;
 	const struct span v = {s->begin_ns, s->end_ns};
-	uint32_t i;
 
 	if (p->n_gpus == 0)
 		return;
 	(void)parts_window(p, g, &v, s->part_ns);
-	for (i = parts_from(g, v.begin); i < g->n && g->work[i].begin < v.end; i++)
-		s->ops++;
+	s->ops = works_before(&g->works, v.end) - works_before(&g->works, v.begin);
 }
 
 static int by_start(const void *a, const void *b)
