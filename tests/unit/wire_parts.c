@@ -125,7 +125,7 @@ END_TEST
 
 /* As records come: near where they belong, a buffer of a thread far behind now and then; `again`: all of them twice over, the
  * second time from the start, so that they are in two runs. */
-static uint32_t any_works(struct works *w, struct busy_work *all, bool again)
+static uint32_t any_works(struct works *to, struct busy_work *all, bool again)
 {
 	uint64_t begin = 1u << 20;
 	uint32_t i;
@@ -138,9 +138,9 @@ static uint32_t any_works(struct works *w, struct busy_work *all, bool again)
 		all[i] = (struct busy_work){at, at + 1 + (i % 1000 == 0 ? n << 10 : n),
 			i % 7 == 0 ? 0 : at - delay + 100, (enum gpu_part)(i % 3)};
 		begin += again && i == WORKS / 2 ? -(begin - (1u << 20)) : (uint64_t)rand() % 1200;
-		ck_assert(works_add(w, &all[i]));
+		ck_assert(works_add(to, &all[i]));
 	}
-	ck_assert(works_settle(w));
+	ck_assert(works_settle(to));
 	busy_order(all, WORKS);
 	return WORKS;
 }
@@ -148,15 +148,15 @@ static uint32_t any_works(struct works *w, struct busy_work *all, bool again)
 static void window_of(
 	const struct busy_work *all, const uint64_t *reach, const struct span *v, uint64_t part[])
 {
-	struct busy_window w;
+	struct busy_window in;
 	uint32_t i = 0;
 
 	while (i < WORKS && reach[i] <= v->begin)
 		i++;
-	busy_window_open(&w, v, i > 0 ? reach[i - 1] : 0);
-	while (i < WORKS && busy_window_add(&w, &all[i]))
+	busy_window_open(&in, v, i > 0 ? reach[i - 1] : 0);
+	while (i < WORKS && busy_window_add(&in, &all[i]))
 		i++;
-	busy_window_close(&w, part);
+	busy_window_close(&in, part);
 }
 
 /* Packed, in one run or merged from two, they answer as an array does. */
