@@ -25,16 +25,9 @@ static uint8_t *put_work(uint8_t *to, uint64_t last, const struct busy_work *v)
 	return v->launched == 0 ? to : leb_put(to, delay << 1 ^ -(delay >> 63));
 }
 
-struct cursor {
-	const struct works *w;
-	uint32_t block, left; /* left: of the block */
-	const uint8_t *at;
-	uint64_t last;
-};
-
-static void cursor_at(struct cursor *c, const struct works *w, uint32_t block)
+static void cursor_at(struct works_cursor *c, const struct works *w, uint32_t block)
 {
-	*c = (struct cursor){.w = w, .block = block};
+	*c = (struct works_cursor){.w = w, .block = block};
 	if (block < w->n_blocks) {
 		c->left = w->block[block].n;
 		c->at = w->block[block].bytes;
@@ -42,7 +35,7 @@ static void cursor_at(struct cursor *c, const struct works *w, uint32_t block)
 }
 
 /* The next of all blocks before `end`; false: there is none. */
-static bool cursor_next(struct cursor *c, uint32_t end, struct busy_work *ret)
+static bool cursor_next(struct works_cursor *c, uint32_t end, struct busy_work *ret)
 {
 	bool bad = false; /* what is read was written here */
 	const uint8_t *to;
@@ -64,6 +57,16 @@ static bool cursor_next(struct cursor *c, uint32_t end, struct busy_work *ret)
 	delay = leb_get(&c->at, to, &bad);
 	ret->launched = ret->begin - (delay >> 1 ^ -(delay & 1));
 	return true;
+}
+
+void works_first(struct works_cursor *c, const struct works *w)
+{
+	cursor_at(c, w, 0);
+}
+
+bool works_next(struct works_cursor *c, struct busy_work *ret)
+{
+	return cursor_next(c, c->w->n_blocks, ret);
 }
 
 /* --- in order */
@@ -135,7 +138,7 @@ bool works_add(struct works *w, const struct busy_work *v)
 struct merging {
 	struct works from;
 	struct run {
-		struct cursor at;
+		struct works_cursor at;
 		struct busy_work v;
 		uint32_t end; /* its last block, and one */
 		bool more;
@@ -235,7 +238,7 @@ void works_window(const struct works *w, const struct span *v, uint64_t part[PAR
 	const uint32_t block = block_reached(w, v->begin);
 	struct busy_window in;
 	struct busy_work work;
-	struct cursor c;
+	struct works_cursor c;
 	uint64_t reach = block < w->n_blocks ? w->block[block].reach : 0;
 	bool open = false, more = true;
 
@@ -259,7 +262,7 @@ uint32_t works_before(const struct works *w, uint64_t ns)
 {
 	uint32_t low = 0, high = w->n_blocks, middle, n;
 	struct busy_work work;
-	struct cursor c;
+	struct works_cursor c;
 
 	while (low + 1 < high) {
 		middle = low + (high - low) / 2;

@@ -27,6 +27,15 @@ bool works_add(struct works *w, const struct busy_work *v); /* false: out of mem
 bool works_settle(struct works *w);
 /* Adds what v is made of. */
 void works_window(const struct works *w, const struct span *v, uint64_t part[PART_MAX]);
+/* All of them, in order. */
+struct works_cursor {
+	const struct works *w;
+	uint32_t block, left; /* left: of the block */
+	const uint8_t *at;
+	uint64_t last;
+};
+void works_first(struct works_cursor *c, const struct works *w);
+bool works_next(struct works_cursor *c, struct busy_work *ret); /* false: there is none */
 /* How many begin before `ns`. */
 uint32_t works_before(const struct works *w, uint64_t ns);
 /* Where the first begins; UINT64_MAX: there is none. */

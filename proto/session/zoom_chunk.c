@@ -368,34 +368,98 @@ static int summarise(struct zoom *w, struct zoomed_chunk *k, const struct trace_
 	return read_levels(w, k, c, k->blob, k->n_blob, ret_good, e);
 }
 
-/* A small one stays as it is; where there is no room, it is read when it is asked for. */
-static int read_events(
+/* A small one stays as it is. */
+static int read_exact(
 	struct zoom *w, struct zoomed_chunk *k, const struct trace_chunk *c, struct err *e)
 {
 	struct zoomed_cached all = {.level = ZOOM_EVENTS};
+	int r = events_part(w, k, c, &all, e);
+
+	if (r == 0)
+		r = place_rows(w, k, &all.part, all.track, e);
+	if (r < 0) {
+		free(all.part.item);
+		free(all.track);
+		return r;
+	}
+	widen(w, k, &all.part);
+	k->exact = true;
+	k->n_levels = 1;
+	k->level[0] = all.part;
+	k->track = all.track;
+	w->coarse_bytes += all.part.n * sizeof(*all.part.item);
+	w->exact_bytes += all.part.n * sizeof(*all.part.item);
+	return 0;
+}
+
+/* The widest level alone, an item a track or little more: what a window of thousands of chunks is made of. */
+static int widest_level(const struct zoom *w, const struct zoomed_chunk *k,
+	const struct trace_chunk *c, const uint16_t *depth, struct summary *ret)
+{
+	const double ticks = w->process[k->process].p.ticks;
+	struct trace_tracks t = {.n_items = 0};
+	uint32_t finest = 0;
+	int r = trace_tracks_make(c, depth, &t);
+
+	while (r == 0) {
+		r = summary_make(c, &t, ticks, finest, ret);
+		if (r < 0 || ret->n_levels <= 1)
+			break;
+		finest = ret->ns + SUMMARY_FACTOR * (ret->n_levels - 1);
+		summary_fini(ret);
+	}
+	trace_tracks_fini(&t);
+	return r;
+}
+
+/* There is no room: it is read whatever is asked for. */
+static void forget_levels(struct zoom *w, struct zoomed_chunk *k)
+{
+	w->coarse_bytes -= k->level[0].n * sizeof(*k->level[0].item);
+	free(k->level[0].item);
+	free(k->track);
+	k->level[0] = (struct zoomed_part){.n = 0};
+	k->track = NULL;
+	k->n_levels = 0;
+}
+
+/* Of one that is read when more than its widest level is asked for. */
+static int read_widest(struct zoom *w, struct zoomed_chunk *k, const struct trace_chunk *c,
+	const uint16_t *depth, struct err *e)
+{
+	struct summary s;
+	struct trace_tracks t;
+	int r = widest_level(w, k, c, depth, &s);
+
+	if (r < 0)
+		return r == -ENOMEM ? zoom_no_memory(e) : bad_chunk(e);
+	t = (struct trace_tracks){.track = s.track, .n_tracks = s.n_tracks};
+	r = map_tracks(w, k, c, &t, &k->track, e);
+	if (r == 0 && s.n_levels > 0) {
+		take_levels(w, k, &s);
+		r = place_rows(w, k, &k->level[0], k->track, e);
+	}
+	if (w->coarse_bytes > ZOOM_COARSE_BYTES)
+		forget_levels(w, k);
+	summary_fini(&s);
+	return r;
+}
+
+static int read_events(
+	struct zoom *w, struct zoomed_chunk *k, const struct trace_chunk *c, struct err *e)
+{
+	const uint32_t n = c->n[TRACE_N_SCOPES] + c->n[TRACE_N_OPS];
 	uint16_t *depth = depths_of(w, k),
 		 *deepest = depth == NULL ? NULL : summary_deepest(c, depth);
 	int r = deepest == NULL ? zoom_no_memory(e) : map_deepest(w, k, c, deepest, e);
 
+	if (r == 0 && n < SUMMARY_EVENTS_MIN &&
+		w->exact_bytes + n * sizeof(struct trace_item) <= ZOOM_EXACT_BYTES)
+		r = read_exact(w, k, c, e);
+	else if (r == 0)
+		r = read_widest(w, k, c, depth, e);
 	free(depth);
 	free(deepest);
-	if (r == 0)
-		r = events_part(w, k, c, &all, e);
-	if (r == 0)
-		r = place_rows(w, k, &all.part, all.track, e);
-	if (r == 0)
-		widen(w, k, &all.part);
-	if (r == 0 && all.part.n < SUMMARY_EVENTS_MIN &&
-		w->coarse_bytes + all.part.n * sizeof(*all.part.item) <= ZOOM_COARSE_BYTES) {
-		k->exact = true;
-		k->n_levels = 1;
-		k->level[0] = all.part;
-		k->track = all.track;
-		w->coarse_bytes += all.part.n * sizeof(*all.part.item);
-		return 0;
-	}
-	free(all.part.item);
-	free(all.track);
 	return r;
 }
 
@@ -530,14 +594,17 @@ static int load_lowest(struct zoom *w, uint32_t chunk, struct zoomed_cached *ret
 	return r;
 }
 
+/* Where a chunk has the place of what is cached of it. */
+static uint32_t *cache_place(const struct zoom *w, uint32_t chunk, uint8_t level)
+{
+	return &w->chunk[chunk].cached[level == ZOOM_EVENTS];
+}
+
 static struct zoomed_cached *cache_find(const struct zoom *w, uint32_t chunk, uint8_t level)
 {
-	uint32_t i;
+	const uint32_t at = level == 0 || level == ZOOM_EVENTS ? *cache_place(w, chunk, level) : 0;
 
-	for (i = 0; i < w->n_cached; i++)
-		if (w->cached[i].chunk == chunk && w->cached[i].level == level)
-			return &w->cached[i];
-	return NULL;
+	return at == 0 ? NULL : &w->cached[at - 1];
 }
 
 bool zoom_is_at_hand(const struct zoom *w, uint32_t chunk, uint8_t level)
@@ -562,7 +629,11 @@ static bool cache_drop(struct zoom *w)
 	w->cached_bytes -= w->cached[oldest].bytes;
 	free(w->cached[oldest].part.item);
 	free(w->cached[oldest].track);
-	w->cached[oldest] = w->cached[--w->n_cached];
+	*cache_place(w, w->cached[oldest].chunk, w->cached[oldest].level) = 0;
+	if (oldest != --w->n_cached) {
+		w->cached[oldest] = w->cached[w->n_cached];
+		*cache_place(w, w->cached[oldest].chunk, w->cached[oldest].level) = oldest + 1;
+	}
 	return true;
 }
 
@@ -594,6 +665,7 @@ int zoom_part(struct zoom *w, uint32_t chunk, uint8_t level, struct zoomed_part 
 		w->cached_bytes += new.bytes;
 		at = &w->cached[w->n_cached++];
 		*at = new;
+		*cache_place(w, chunk, level) = w->n_cached;
 	}
 	at->asked = w->asked;
 	*ret = at->part;

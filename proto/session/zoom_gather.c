@@ -6,9 +6,10 @@
 #include "zoom_int.h"
 
 /* About: nanoseconds for an item. What a question may take is well below what it promises. */
-#define COST_READ_EVENT 60u /* read, unpacked and sorted */
-#define COST_READ_ITEM  90u /* of a lowest level */
-#define COST_LOOK       10u /* at hand */
+#define COST_READ       40000u /* a chunk, however small */
+#define COST_READ_EVENT 60u    /* read, unpacked and sorted */
+#define COST_READ_ITEM  90u    /* of a lowest level */
+#define COST_LOOK       10u    /* at hand */
 #define COST_MAX        12000000u
 
 /* Whether a chunk shows anything in [t0, t1); *ret_exact: what its highest resident level has of it
@@ -71,7 +72,8 @@ static uint64_t cost_of(const struct zoom *w, const struct needs *needs, uint64_
 
 		sum += n * COST_LOOK;
 		if (!zoom_is_at_hand(w, needs->v[i].chunk, level))
-			sum += n * (level == ZOOM_EVENTS ? COST_READ_EVENT : COST_READ_ITEM);
+			sum += COST_READ +
+			       n * (level == ZOOM_EVENTS ? COST_READ_EVENT : COST_READ_ITEM);
 	}
 	return sum;
 }

@@ -92,6 +92,8 @@ struct zoomed_chunk {
 	uint32_t *thread; /* its threads' lanes */
 	void *blob;       /* its summary where none is stored; NULL: it is */
 	uint32_t n_blob;
+	uint32_t cached
+		[2]; /* place in zoom.cached, and one, of its lowest level and of its events; 0: none */
 };
 
 struct zoomed_cached {
@@ -103,9 +105,10 @@ struct zoomed_cached {
 	size_t bytes;
 };
 
-#define ZOOM_CACHE_BYTES  (24u << 20)
+#define ZOOM_CACHE_BYTES  (12u << 20)
+#define ZOOM_EXACT_BYTES  (8u << 20)  /* small chunks that stay in memory as they are */
 #define ZOOM_KEPT_BYTES   (32u << 20) /* summaries of chunks that have none stored */
-#define ZOOM_COARSE_BYTES (64u << 20) /* levels that stay in memory */
+#define ZOOM_COARSE_BYTES (40u << 20) /* levels that stay in memory, and those small chunks */
 
 struct zoom {
 	struct load l;
@@ -126,7 +129,7 @@ struct zoom {
 	struct sqlite3_stmt *read, *read_summary; /* of a chunk, by its key */
 	struct zoomed_cached *cached;
 	uint32_t n_cached, cap_cached;
-	size_t cached_bytes, kept_bytes, coarse_bytes;
+	size_t cached_bytes, kept_bytes, coarse_bytes, exact_bytes;
 	uint64_t asked;
 	struct zoomed_counter *counter;
 	struct zoom_counter *shown_counter; /* [n_counters] */

@@ -41,9 +41,9 @@ class Server:
         assert answer.status == 200, (path, body)
         return took, len(body), gzip.decompress(body) if answer.headers["Content-Encoding"] == "gzip" else body
 
-    def rss_mib(self):
+    def rss_mib(self, what="VmRSS"):
         with open(f"/proc/{self.process.pid}/status", encoding="ascii") as f:
-            return int(re.search(r"VmRSS:\s+(\d+)", f.read())[1]) / 1024
+            return int(re.search(what + r":\s+(\d+)", f.read())[1]) / 1024
 
     def end(self):
         self.process.terminate()
@@ -86,10 +86,10 @@ def main(build, *sources):
         while thread.is_alive():
             beside.append(window(server, lanes, rng)[0])
         said(f"windows beside steps, {slow[0]:.0f} ms,", beside)
-        for name in ("tree", "ops", "sums", "arrows", "series"):
+        for name in ("tree", "ops", "bottlenecks", "sums", "arrows", "series"):
             took, size, _ = server.ask(name)
             print(f"  {name}: {took:.0f} ms, {size} bytes")
-        print(f"  memory at the end: {server.rss_mib():.0f} MiB")
+        print(f"  memory at the end: {server.rss_mib():.0f} MiB, at most {server.rss_mib('VmHWM'):.0f} MiB")
         server.end()
 
 

@@ -10,10 +10,7 @@
 #include "table.h"
 #include "timeline_reading.h"
 #include "warm_up.h"
-
-struct span_of {
-	uint64_t begin_ns, end_ns;
-};
+#include "works.h"
 
 struct call {
 	uint64_t begin_ns, end_ns;
@@ -23,9 +20,9 @@ struct call {
 struct reading {
 	struct waits *w;
 	uint32_t cap;
-	struct span_of *op;
+	struct works op;
 	struct call *call;
-	uint32_t n_ops, cap_ops, n_calls, cap_calls;
+	uint32_t n_calls, cap_calls;
 	uint64_t from_ns, to_ns;         /* calls that begin in it */
 	const struct steps *steps;       /* NULL: none are left out */
 	uint32_t warm, first, processes; /* steps of a process that are; first: its first one */
@@ -36,7 +33,8 @@ static void on_process(struct timeline *w)
 {
 	struct reading *r = w->mine;
 
-	r->n_ops = r->n_calls = 0;
+	works_clear(&r->op);
+	r->n_calls = 0;
 	r->processes++;
 	while (r->steps != NULL && r->first < r->steps->n &&
 		r->steps->step[r->first].process + 1 < r->processes)
@@ -68,19 +66,11 @@ static void on_op(struct timeline *w, const struct timeline_op *o)
 {
 	struct reading *r = w->mine;
 
-	if (r->n_ops == WAITS_MAX)
+	if (r->op.n == WAITS_MAX)
 		r->w->left_out++;
-	else if (!ROOM_FOR(r->op, r->cap_ops, r->n_ops))
-		r->failed = true;
 	else
-		r->op[r->n_ops++] = (struct span_of){o->start_ns, o->end_ns};
-}
-
-static int by_begin(const void *a, const void *b)
-{
-	const struct span_of *x = a, *y = b;
-
-	return x->begin_ns < y->begin_ns ? -1 : x->begin_ns > y->begin_ns;
+		r->failed |= !works_add(
+			&r->op, &(struct busy_work){.begin = o->start_ns, .end = o->end_ns});
 }
 
 static int by_call(const void *a, const void *b)
@@ -128,29 +118,32 @@ static void add_call(
 static void on_process_end(struct timeline *w)
 {
 	struct reading *r = w->mine;
+	struct works_cursor at;
+	struct busy_work op;
 	uint64_t dry = 0, done = 0;
-	uint32_t i, k, op = 0;
+	uint32_t i, k;
+	bool more;
 
 	if (r->n_calls == 0 || r->failed)
 		return;
-	if (!ZEROED_FOR(r->w->site, r->cap, w->names.n)) {
+	if (!ZEROED_FOR(r->w->site, r->cap, w->names.n) || !works_settle(&r->op)) {
 		r->failed = true;
 		return;
 	}
-	qsort(r->op, r->n_ops, sizeof(*r->op), by_begin);
 	qsort(r->call, r->n_calls, sizeof(*r->call), by_call);
+	works_first(&at, &r->op);
+	more = works_next(&at, &op);
 	for (i = 0; i < r->n_calls; i++) {
 		const struct call *c = &r->call[i];
 
 		if (c->end_ns <= done) /* threads side by side wait for the same */
 			continue;
-		for (; op < r->n_ops && r->op[op].begin_ns <= c->end_ns; op++)
-			dry = r->op[op].end_ns > dry ? r->op[op].end_ns : dry;
+		for (; more && op.begin <= c->end_ns; more = works_next(&at, &op))
+			dry = op.end > dry ? op.end : dry;
 		for (k = i + 1; k < r->n_calls && r->call[k].begin_ns < c->end_ns; k++)
 			;
 		if (c->begin_ns >= r->from_ns && c->begin_ns < r->to_ns && !is_warm(r, c))
-			add_call(r, c, dry,
-				op < r->n_ops && dry <= c->end_ns ? r->op[op].begin_ns : 0,
+			add_call(r, c, dry, more && dry <= c->end_ns ? op.begin : 0,
 				k < r->n_calls ? r->call[k].begin_ns : UINT64_MAX);
 		done = c->end_ns;
 	}
@@ -206,7 +199,7 @@ int waits_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 		r.w->texts = profile_new();
 	r.failed = r.w == NULL || r.w->texts == NULL;
 	status = reading_run(&form, &r, &r.failed, db, id, &all, ret_left, e);
-	free(r.op);
+	works_fini(&r.op);
 	free(r.call);
 	if (status < 0)
 		waits_free(r.w);

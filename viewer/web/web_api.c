@@ -351,6 +351,15 @@ int web_zoom(struct web_ask *a, struct zoom **ret)
 	return 0;
 }
 
+void web_alone(struct web_ask *a)
+{
+	uint32_t i;
+
+	for (i = 0; i < LINES_MAX; i++)
+		line_close(&a->w->line[i]);
+	(void)malloc_trim(0);
+}
+
 /* Chunks that a question needed have left or changed since they were listed. */
 static int ask_again(struct web_ask *a, web_fn *fn)
 {

@@ -69,6 +69,9 @@ void web_names(struct web_ask *a, const struct name_set *names);
 struct zoom;
 int web_zoom(struct web_ask *a, struct zoom **ret);
 
+/* What reads all of a timeline has the memory of its worker to itself: what was open there is closed. */
+void web_alone(struct web_ask *a);
+
 /* "warnings":[…] of the question. */
 void web_warnings(struct web_ask *a);
 

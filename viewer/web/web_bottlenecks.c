@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT. web_bottlenecks.c: the rules' verdicts, as `protonview bottlenecks` has them. */
+#include <malloc.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,8 +154,10 @@ int web_bottlenecks(struct web_ask *a)
 	/* A phase is judged by its tree: what is beside it is of all of the session. So is what goes on:
 	 * the page asks anew all the time, and a timeline may be long. */
 	if (r == 0 && p->head.uuid != NULL && web_is_over(p) &&
-		web_query_get(&a->q, "phase") == NULL)
+		web_query_get(&a->q, "phase") == NULL) {
+		web_alone(a);
 		r = web_db(a, read_store, f, NULL);
+	}
 	if (r == 0)
 		r = rule_limits_usual(&set, &a->run->e);
 	if (r == 0) {
@@ -164,5 +167,6 @@ int web_bottlenecks(struct web_ask *a)
 	}
 	facts_free(f);
 	free(b);
+	(void)malloc_trim(0);
 	return r;
 }

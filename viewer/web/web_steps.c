@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: MIT. web_steps.c: a session's steps in columns. */
+#include <malloc.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -74,8 +75,11 @@ int web_steps(struct web_ask *a)
 {
 	struct text *t = &a->to->body;
 	struct steps *steps;
-	int r = web_db(a, read_steps, &steps, NULL);
+	int r;
 
+	web_alone(a);
+	r = web_db(a, read_steps, &steps, NULL);
+	(void)malloc_trim(0);
 	if (r < 0)
 		return r;
 	if (steps->left_out > 0)
