@@ -23,6 +23,7 @@ struct row {
 	double p50_ns, p99_ns;
 	const struct profile_config *config; /* the most frequent one; NULL: not known */
 	uint32_t bars;                       /* work.bars[bars - 1]; 0: not known */
+	const char *family;                  /* of a name of work.names; NULL: not looked up yet */
 };
 
 struct work {
@@ -100,11 +101,19 @@ static bool is_in_itself(const struct work *f, uint32_t node)
 	return at != 0;
 }
 
-static const char *word_of(const struct work *f, const char *name, uint8_t class)
+/* A family is looked up once for each name: that takes microseconds, and a kernel stands on thousands of paths. */
+static const char *word_of(
+	const struct work *f, struct row *of_name, const char *name, uint8_t class)
 {
-	return f->by == FLAT_BY_family  ? family_of(name, class)
-	       : f->by == FLAT_BY_class ? gpu_classes[gpu_class_known(class)].word
-					: name;
+	if (f->by != FLAT_BY_family || of_name == NULL)
+		return f->by == FLAT_BY_family  ? family_of(name, class)
+		       : f->by == FLAT_BY_class ? gpu_classes[gpu_class_known(class)].word
+						: name;
+	if (of_name->family == NULL || of_name->class != class) {
+		of_name->class = class;
+		of_name->family = family_of(name, class);
+	}
+	return of_name->family;
 }
 
 /* The row of a node, and whether its name is a new one. */
@@ -113,19 +122,18 @@ static struct row *row_at(struct work *f, uint32_t node)
 	const char *name = f->p->node[node].name;
 	uint8_t class = f->is_cpu ? CLASS_CPU : f->p->node[node].class;
 	const uint32_t known = f->names != NULL ? f->names->n : 0;
-	struct row *row;
+	struct row *row,
+		*of_name = f->names != NULL ? &f->names->row[row_of(f->names, name)] : NULL;
 
 	if (!f->is_cpu && class == CLASS_CPU)
 		class = gpu_class_of_leaf(name); /* a .hatchet file has no classes */
-	f->of[node] = row_of(f, word_of(f, name, class));
+	f->of[node] = row_of(f, word_of(f, of_name, name, class));
 	row = &f->row[f->of[node]];
 	row->class = class;
-	if (f->names == NULL) {
+	if (of_name == NULL)
 		row->names = 1;
-	} else {
-		(void)row_of(f->names, name);
+	else
 		row->names += f->names->n > known;
-	}
 	return row;
 }
 
