@@ -43,7 +43,7 @@ try {
 		r.run(["run", "-n", "keeps", "-d", "both", "--", "/usr/bin/python3", "keeps.py"], own);
 		r.run(["tag", "demo", "base"]);
 		r.started(join(BUILD, "bin/protonctl"), ["run", "-q", "-n", "night", "--", "/usr/bin/python3", "train.py"], own);
-		const { gpt2, demo, ranks } = r.ids;
+		const { gpt2, demo, slow } = r.ids;
 		const id = (name) => {
 			const list = r.json("sessions");
 			return list.rows.find((x) => x[list.columns.findIndex((c) => c.name === "name")] === name)?.[0]?.toString();
@@ -61,7 +61,7 @@ try {
 			["timeline", `s=${gpt2}&tab=timeline&t=41000000,43400000`, {}],
 			["steps", `s=${demo}&tab=steps`, {}],
 			["series", `s=${demo}&tab=series`, { dark: true }],
-			["ranks", `s=${ranks}&tab=ranks`, {}],
+			["ranks", `s=${slow}&tab=ranks`, {}],
 			["memory", `s=${keeps}&tab=memory`, {}],
 			["sessions", `s=${demo}&tab=sessions`, {}],
 			["live", `s=${id("night") ?? "@last"}&tab=live`, { more: 250 }],

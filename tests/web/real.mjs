@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT. Real sessions behind a real `protonview web`: the demo's, those of recordings of an H200
-// that are played (where tests/replay is built), ranks, a file of torch.profiler, and one with names that would harm.
+// that are played (where tests/replay is built), ranks, a file of torch.profiler, two H200s of which one has more to do, and one with names that would harm.
 import { execFileSync, spawn } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -66,16 +66,17 @@ export async function record() {
 			}
 		const kineto = join(ROOT, "tests/real/kineto.json.gz");
 		execFileSync(bin("protonview"), ["import", kineto, "--as", "gpt2"], { env, cwd: dir, stdio: "ignore" });
+		writeFileSync(join(dir, "slow_rank.protond"), gunzipSync(readFileSync(join(ROOT, "tests/recorded/ranks-slow_rank.protond.gz"))));
 		const leaf = (name) => ({ frame: { name, type: "function" }, metrics: { "time (ns)": 1000, count: 1 }, children: [] });
 		const names = HOSTILE.filter((n) => !/[\0\ud800-\udfff]/.test(n)); // those that JSON may hold; the others are refused in words
 		writeFileSync(join(dir, "hostile.hatchet"), JSON.stringify([{ ...leaf("ROOT"), metrics: { "time (ns)": 0, count: 0 }, children: names.map((n) => ({ ...leaf(n), children: names.map(leaf) })) }, {}]));
-		const web = started(bin("protonview"), ["web", "--no-open", "--port", "0", "kineto.protond", "hostile.hatchet"]);
+		const web = started(bin("protonview"), ["web", "--no-open", "--port", "0", "kineto.protond", "hostile.hatchet", "slow_rank.protond"]);
 		const url = await until("the page's address", () => /http:\S+/.exec(web.out)?.[0]);
 		const json = (...args) => JSON.parse(execFileSync(bin("protonview"), [...args, "--json"], { env, maxBuffer: 1e9 }).toString()).data;
 		const list = json("sessions");
 		const at = (name) => list.columns.findIndex((c) => c.name === name);
 		const ids = Object.fromEntries(list.rows.filter((r) => r[at("source")] !== "job").map((r) => [r[at("name")], String(r[at("id")])]));
-		Object.assign(ids, { gpt2: "f1", hostile: "f2" }); // files of the command line
+		Object.assign(ids, { gpt2: "f1", hostile: "f2", slow: "f3" }); // files of the command line
 		return { url, ids, json, run, env, dir, started, stop, view: (...args) => execFileSync(bin("protonview"), args, { env, cwd: dir }).toString() };
 	} catch (e) {
 		const said = children.map((p) => p.out).join("\n");

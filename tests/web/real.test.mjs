@@ -50,6 +50,12 @@ describe("a real server", { skip: !built && "build/bin/protonview is not there: 
 		assert.match(await q.$eval("[role=alert]", (e) => e.textContent), /address/);
 		await q.close();
 	});
+	test("the rank that comes last is named where the others only wait", async () => {
+		const p = await open(`s=${r.ids.slow}&tab=ranks`);
+		assert.match(await p.$eval(".late", (e) => e.textContent), /^Rank 1 comes last .*spin_kernel in extra$/);
+		assert.match(await p.$$eval(".halves th", (l) => l.map((h) => h.textContent).join("|")), /apart\s?ms/);
+		await p.close();
+	});
 	test("the tree has the tools' numbers", async () => {
 		const t = r.json("tree", r.ids.demo, "-m", "cpu_time/ns", "-n", "0");
 		const of = (n) => t.rows.find((row) => row[t.columns.findIndex((c) => c.name === "name")] === n)[t.columns.findIndex((c) => c.name.startsWith("cpu_time"))];

@@ -3,7 +3,8 @@ import { useMemo, useRef, useState } from "preact/hooks";
 import { api, get, type RanksAnswer, type Steps } from "../api";
 import { Canvas, type Draw } from "../canvas";
 import { heat } from "../color";
-import { column, nameKey, shown, time } from "../format";
+import { column, nameKey, shown, sums as summed, time } from "../format";
+import { useVerdicts, whereOf } from "../hints";
 import { type Tip, TipBox } from "../icicle";
 import { Lacking, Loaded, Toggle } from "../parts";
 import { useSession } from "../session";
@@ -58,6 +59,7 @@ function gridOf(r: RanksAnswer, s: Steps | undefined): Grid | null {
 
 function View({ r, s }: { r: RanksAnswer; s: Steps | undefined }) {
 	const { h } = useSession();
+	const late = useVerdicts().value?.verdicts.find((v) => v.rule === "slow_rank");
 	const grid = useMemo(() => gridOf(r, s), [r, s]);
 	const sums = useMemo(() => r.processes.map((p, k) => {
 		const v = (grid?.duration[k] ?? []).filter((x): x is number => x !== null);
@@ -87,6 +89,7 @@ function View({ r, s }: { r: RanksAnswer; s: Steps | undefined }) {
 				{sums[slowest][by] > usual * 1.05 && <span class="note warn">{whoIs(r.processes[slowest])} takes {(sums[slowest][by] / usual).toFixed(2)} × as long as the median <button class="link" onClick={() => set({ rank: String(slowest) })}>show</button></span>}
 				{grid && <Toggle on={h.table === "1"} words="tables only" onChange={(on) => set({ table: on ? "1" : "" })} />}
 			</div>
+			{late && <p class="note warn late">{late.words} <span class="hint">{whereOf(late).slice(0, -2)}</span></p>}
 			{h.table !== "1" && grid && <Heat r={r} grid={grid} chosen={chosen} />}
 			<div class="halves">
 				<Table label="Ranks" cols={cols} rows={ids} sort={h.rsort ?? ""} onSort={(v) => set({ rsort: v })} selected={chosen} onSelect={(k) => set({ rank: String(k) })} empty="No ranks." />
@@ -103,7 +106,7 @@ function Spread({ r, chosen }: { r: RanksAnswer; chosen: number }) {
 	const names = useMemo(() => r.names.map(shown), [r]);
 	const last = (i: number) => names[col.path[i][col.path[i].length - 1]] ?? "";
 	const path = (i: number) => col.path[i].map((n) => names[n]).join(" › ");
-	const c = column("ns", col.median, col.max);
+	const c = summed("ns", col.max);
 	const largest = col.max.reduce((a: number, b) => Math.max(a, b ?? 0), 0);
 	const gap = (i: number) => (col.max[i] ?? NaN) - (col.median[i] ?? NaN);
 	const num = (key: string, head: string, v: (i: number) => number): Col => ({ key, head, unit: c.unit, num: true, width: headWidth(`${head} ${c.unit}`, c.text(largest)), text: (i) => c.text(v(i)), sort: v });
