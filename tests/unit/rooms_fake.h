@@ -378,12 +378,6 @@ uint64_t fold_mono_ns(const struct fold *f, const uint8_t ring[16], uint64_t clo
 	return clock;
 }
 
-void fold_each_memory(
-	const struct fold *x, const uint8_t session[16], fold_memory_fn *fn, void *arg)
-{
-	(void)x, (void)session, (void)fn, (void)arg;
-}
-
 void fold_each_busy(const struct fold *f, const uint8_t session[16], fold_busy_fn *fn, void *arg)
 {
 	(void)f;

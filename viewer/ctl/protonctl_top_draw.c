@@ -372,7 +372,7 @@ void top_draw(struct screen *s)
 		if (t.n > 0 && lines > LINES_MIN)
 			put_line(s, head++, &t, A_NORMAL);
 		t.n = 0;
-		look_memory_words(l, gpu_word, &(struct gpu_line){s, &t});
+		look_memory_words(l, head_word, &(struct head_line){s, &t});
 		if (t.n > 0 && lines > LINES_MIN + 1)
 			put_line(s, head++, &t, A_NORMAL);
 	}
