@@ -77,13 +77,13 @@ static curve_fn *const clean[] = {
 
 /* Runs of a curve, one behind the other, as a moving block bootstrap takes them: what hangs together stays so. Steps that a
  * curve has once, as it fills up, keep their place. */
-static void resample(const double *from, double *to, uint32_t n, uint32_t block)
+static void resample(const double *from, uint32_t steps, double *to, uint32_t n, uint32_t block)
 {
 	uint32_t i, at = 0;
 
 	for (i = 0; i < n; i++, at++) {
 		if (i % block == 0)
-			at = (uint32_t)(chance() * (N - block));
+			at = (uint32_t)(chance() * (steps - block));
 		to[i] = from[at];
 	}
 }
@@ -104,12 +104,62 @@ START_TEST(ten_thousand_clean_ones)
 		if (i / CLEAN % 2 == 0)
 			memcpy(y, curve, n * sizeof(*y)); /* as it was, up to some step */
 		else
-			resample(curve, y, n, 1 + (uint32_t)(chance() * 40));
+			resample(curve, N, y, n, 1 + (uint32_t)(chance() * 40));
 		g = growth_of(y, n);
 		known += g.known;
 		alarms += g.grows;
 	}
 	ck_assert_uint_eq(known, 10000);
+	ck_assert_uint_eq(alarms, 0);
+}
+END_TEST
+
+/* --- what torch had allocated behind each of 40 steps, in the recordings of tests/recorded in which it varies at all */
+
+#define STEPS 40u
+
+/* fault-jitter: batches of ten lengths. */
+static double recorded_lengths(uint32_t i)
+{
+	static const double more[] = {
+		0, 955904, 1594880, 5632, 44032, 27648, 11264, 49152, 32768, 16384};
+
+	return 3895307776 + (i == 1 ? 300544 : more[i % 10]);
+}
+
+/* fault-rank: what the first steps allocate. */
+static double recorded_rank(uint32_t i)
+{
+	return i == 0 ? 419700224 : 421273088;
+}
+
+static double recorded_late_rank(uint32_t i)
+{
+	return i == 0 ? 423271936 : i == 1 ? 425295360 : 424246784;
+}
+
+/* fault-comm: a gradient of 2.4 GB more in some of the first steps. */
+static double recorded_table(uint32_t i)
+{
+	return i >= 1 && i < 5 ? 14665344512 : 12232492544;
+}
+
+START_TEST(ten_thousand_of_recorded_ones)
+{
+	static curve_fn *const recorded[] = {
+		recorded_lengths, recorded_rank, recorded_late_rank, recorded_table};
+	double curve[STEPS], y[N];
+	uint32_t i, k, n, alarms = 0;
+
+	seed = 28;
+	for (i = 0; i < 10000; i++) {
+		for (k = 0; k < STEPS; k++)
+			curve[k] = recorded[i % 4](k);
+		n = 20 + (uint32_t)(chance() * (N - 20));
+		resample(curve, STEPS, y, n, 1 + (uint32_t)(chance() * STEPS));
+		alarms += growth_of(y, n).grows;
+		alarms += i < 4 && growth_of(curve, STEPS).grows; /* as they were */
+	}
 	ck_assert_uint_eq(alarms, 0);
 }
 END_TEST
@@ -169,6 +219,7 @@ Suite *suite(void)
 	TCase *t = tcase_create("growth");
 
 	tcase_add_test(t, ten_thousand_clean_ones);
+	tcase_add_test(t, ten_thousand_of_recorded_ones);
 	tcase_add_test(t, a_megabyte_a_step);
 	tcase_add_test(t, what_is_not_known);
 	suite_add_tcase(s, t);
