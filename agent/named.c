@@ -109,7 +109,7 @@ void agent_gpu_named(struct pd_thread *t, uint32_t ordinal, uint32_t stream, uin
 {
 	const int e = errno;
 
-	if (name != 0 && !keep_object(ordinal, stream, name))
+	if (name != 0 && !keep_object(ordinal, stream, name) && t != NULL)
 		agent_lost(t, LOST_NVTX, 1);
 	errno = e;
 }
@@ -121,7 +121,7 @@ void agent_stream_named(struct pd_thread *t, void *handle, uint32_t name)
 
 	if (b != NULL && b->stream != NULL && b->stream(handle, &ordinal, &stream))
 		agent_gpu_named(t, ordinal, stream, name);
-	else
+	else if (t != NULL)
 		agent_lost(t, LOST_NVTX, 1);
 }
 

@@ -64,6 +64,7 @@ START_TEST(of_a_gpu_and_its_streams)
 	b = collect();
 	is(&b, "a", "17 kern\n7 op\n");
 	batch_free(&b);
+	shop_free(&shop);
 }
 END_TEST
 

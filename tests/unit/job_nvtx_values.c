@@ -475,8 +475,50 @@ START_TEST(schemas_of_anything)
 }
 END_TEST
 
+/* By its name in its domain, else by its number; of a started range, too. */
+START_TEST(categories)
+{
+	struct attributes ex = {.version = 3, .size = sizeof(ex), .type = 1, .message = "ex"};
+	struct seen s[] = {{NULL, 0, 0}};
+	void (*name)(uint32_t, const char *), (*name_in)(const void *, uint32_t, const char *);
+	const void *domain;
+
+	ready();
+	ck_assert_uint_eq(attach(), 1);
+	memcpy(&name, &slots[0][12], sizeof(name));
+	memcpy(&name_in, &slots[1][8], sizeof(name_in));
+	domain = nvtx.domain("d");
+	name(7, "io");
+	name(0, "none has it");
+	name_in(domain, 7, "compute");
+	told[0] = '\0';
+	ex.pad[0] = 7;
+	nvtx.mark_ex(&ex);
+	nvtx.domain_mark(domain, &ex);
+	ex.pad[0] = 8;
+	nvtx.mark_ex(&ex);
+	name(8, "later");
+	nvtx.mark_ex(&ex);
+	ex.pad[0] = 0;
+	nvtx.mark_ex(&ex);
+	(void)view_walk(&t_v, told_fn, s);
+	ck_assert_str_eq(told, "category (pty)@ex=io;category (pty)@ex=compute;category (pty)@ex=8;"
+			       "category (pty)@ex=later;");
+	for (uint32_t i = 0; i < 100; i++)
+		name(1000 + i, "one of many");
+	told[0] = '\0';
+	ex.pad[0] = 1060;
+	nvtx.mark_ex(&ex);
+	ex.pad[0] = 1061;
+	nvtx.mark_ex(&ex);
+	(void)view_walk(&t_v, told_fn, s);
+	ck_assert_str_eq(told, "category (pty)@ex=one of many;category (pty)@ex=1061;");
+}
+END_TEST
+
 static void values(TCase *c)
 {
+	tcase_add_test(c, categories);
 	tcase_add_test(c, names_with_values);
 	tcase_add_test(c, a_loop_is_one_scope);
 	tcase_add_test(c, handles_of_others);

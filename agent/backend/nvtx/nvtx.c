@@ -43,6 +43,8 @@ enum core_slot {
 	CORE_PUSH_A = 9,
 	CORE_PUSH_W = 10,
 	CORE_POP = 11,
+	CORE_CATEGORY_A = 12,
+	CORE_CATEGORY_W = 13,
 	CORE_THREAD_A = 14,
 	CORE_THREAD_W = 15,
 };
@@ -52,6 +54,8 @@ enum core2_slot {
 	CORE2_END = 3,
 	CORE2_PUSH_EX = 4,
 	CORE2_POP = 5,
+	CORE2_CATEGORY_A = 8,
+	CORE2_CATEGORY_W = 9,
 	CORE2_STRING_A = 10,
 	CORE2_STRING_W = 11,
 	CORE2_DOMAIN_A = 12,
@@ -109,7 +113,7 @@ struct attributes { /* nvtxEventAttributes_t, version 1 and later */
 };
 
 static const struct protond_host *host; /* whose threads and names ranges are */
-static uint32_t payload_name;
+static uint32_t payload_name, category_name;
 
 #define MARKS     16u /* deeper pushes are only counted */
 #define NAME_BITS 16
@@ -203,6 +207,18 @@ static void give_number(struct pd_thread *t, const struct attributes *a, uint64_
 	agent_metric_at(t, context, payload_name, type, bits);
 }
 
+/* Its name, or its number where it has none. */
+static void give_category(
+	struct pd_thread *t, const void *domain, uint32_t category, uint64_t context)
+{
+	const uint32_t name = nvtx_category(domain, category);
+
+	if (name != 0)
+		agent_metric_at(t, context, category_name, METRIC_STR, name);
+	else
+		agent_metric_at(t, context, category_name, METRIC_U64, category);
+}
+
 /* All that a range or a mark says: of the scope that the thread stands in, or of `context`. */
 static void give(
 	const struct title *title, const void *domain, const struct attributes *a, uint64_t context)
@@ -215,6 +231,8 @@ static void give(
 	nvtx_title_give(t, title, context);
 	if (!is_whole(a))
 		return;
+	if (a->category != 0)
+		give_category(t, domain, a->category, context);
 	if (a->payload_type != PAYLOAD_EXT) {
 		give_number(t, a, context);
 		return;
@@ -470,6 +488,34 @@ static const void *domain_w(const wchar_t *s)
 	return nvtx_domain(MESSAGE_WIDE, s);
 }
 
+static void category_put(const void *domain, uint32_t category, uint32_t name)
+{
+	struct pd_thread *t = host->thread();
+
+	if (category != 0 && name != 0 && t != NULL && !nvtx_category_put(domain, category, name))
+		agent_lost(t, LOST_NVTX, 1);
+}
+
+static void domain_category_a(const void *domain, uint32_t category, const char *s)
+{
+	category_put(domain, category, nvtx_plain(MESSAGE_ASCII, s));
+}
+
+static void domain_category_w(const void *domain, uint32_t category, const wchar_t *s)
+{
+	category_put(domain, category, nvtx_plain(MESSAGE_WIDE, s));
+}
+
+static void category_a(uint32_t category, const char *s)
+{
+	domain_category_a(NULL, category, s);
+}
+
+static void category_w(uint32_t category, const wchar_t *s)
+{
+	domain_category_w(NULL, category, s);
+}
+
 static void thread_a(uint32_t tid, const char *s)
 {
 	agent_thread_named(host->thread(), tid, nvtx_plain(MESSAGE_ASCII, s));
@@ -555,6 +601,8 @@ static uint32_t nvtx_attach(const struct protond_host *whose, void *get_export_t
 		SLOT(CORE_PUSH_A, push_a),
 		SLOT(CORE_PUSH_W, push_w),
 		SLOT(CORE_POP, pop),
+		SLOT(CORE_CATEGORY_A, category_a),
+		SLOT(CORE_CATEGORY_W, category_w),
 		SLOT(CORE_THREAD_A, thread_a),
 		SLOT(CORE_THREAD_W, thread_w),
 	};
@@ -564,6 +612,8 @@ static uint32_t nvtx_attach(const struct protond_host *whose, void *get_export_t
 		SLOT(CORE2_END, domain_end),
 		SLOT(CORE2_PUSH_EX, domain_push_ex),
 		SLOT(CORE2_POP, domain_pop),
+		SLOT(CORE2_CATEGORY_A, domain_category_a),
+		SLOT(CORE2_CATEGORY_W, domain_category_w),
 		SLOT(CORE2_STRING_A, string_a),
 		SLOT(CORE2_STRING_W, string_w),
 		SLOT(CORE2_DOMAIN_A, domain_a),
@@ -593,6 +643,7 @@ static uint32_t nvtx_attach(const struct protond_host *whose, void *get_export_t
 		return 0;
 	host = whose; /* before a slot is set */
 	payload_name = host->intern("payload", 7);
+	category_name = host->intern("category (pty)", 14);
 	nvtx_names_begin(host);
 	nvtx_payloads_begin(host);
 	(void)fill(e, MODULE_DRIVER, driver, sizeof(driver) / sizeof(*driver));

@@ -20,6 +20,7 @@
 #define KEY_MOST    64u
 #define TEXTS       4096u /* different texts of properties */
 #define TEXT_TRIES  8u
+#define CATEGORIES  64u /* that have a name */
 
 static const struct protond_host *host;
 static const char *domains;           /* PROTOND_NVTX_DOMAINS */
@@ -313,6 +314,52 @@ uint32_t nvtx_string_text(const void *handle)
 	const uint64_t h = handle_read(handle, HANDLE_STRING, HANDLE_STRING);
 
 	return HANDLE_RAW(h) != 0 ? HANDLE_RAW(h) : HANDLE_ID(h);
+}
+
+/* --- categories --- */
+
+static struct {
+	_Atomic uint64_t key; /* 0: free */
+	_Atomic uint32_t name;
+} categories[CATEGORIES];
+
+/* A domain that is not ours counts as the one without a name. */
+static uint64_t category_key(const void *domain, uint32_t category)
+{
+	const uint64_t h = handle_read(domain, HANDLE_DOMAIN, HANDLE_DOMAIN_OUT);
+
+	return 1ull << 63 | (h != 0 ? (uint64_t)HANDLE_ID(h) : 0) << 32 | category;
+}
+
+bool nvtx_category_put(const void *domain, uint32_t category, uint32_t name)
+{
+	const uint64_t key = category_key(domain, category);
+	uint64_t was;
+
+	for (uint32_t i = 0; i < CATEGORIES; i++) {
+		was = atomic_load_explicit(&categories[i].key, memory_order_relaxed);
+		if (was == 0)
+			(void)atomic_compare_exchange_strong_explicit(&categories[i].key, &was, key,
+				memory_order_relaxed, memory_order_relaxed);
+		if (was != 0 && was != key)
+			continue;
+		atomic_store_explicit(&categories[i].name, name, memory_order_relaxed);
+		return true;
+	}
+	return false;
+}
+
+uint32_t nvtx_category(const void *domain, uint32_t category)
+{
+	const uint64_t key = category_key(domain, category);
+	uint64_t at = 1;
+
+	for (uint32_t i = 0; i < CATEGORIES && at != 0; i++) {
+		at = atomic_load_explicit(&categories[i].key, memory_order_relaxed);
+		if (at == key)
+			return atomic_load_explicit(&categories[i].name, memory_order_relaxed);
+	}
+	return 0;
 }
 
 /* --- domains --- */

@@ -33,6 +33,10 @@ uint32_t nvtx_string_text(const void *handle);
 const void *nvtx_domain(int32_t type, const void *text);
 bool nvtx_is_out(const void *domain); /* Not one of PROTOND_NVTX_DOMAINS. NULL: the default one. */
 
+/* What a domain's category is called from now on: nvtx_plain(). False: there is no room. */
+bool nvtx_category_put(const void *domain, uint32_t category, uint32_t name);
+uint32_t nvtx_category(const void *domain, uint32_t category); /* 0: it has no name */
+
 /* A name that stands by itself, of a thread or the like. */
 uint32_t nvtx_plain(int32_t type, const void *text);
 /* A property's text as a name's id. There is room for so many different ones; 0: no more. */
