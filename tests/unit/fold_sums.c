@@ -231,7 +231,7 @@ START_TEST(of_calls)
 	b = collect();
 	c = cell_at(&b, 2, 0, CLASS_API, "ROOT/a/kern");
 	ck_assert(c != NULL && c->count == 3 && c->sum_ns == 150);
-	ck_assert_uint_eq(b.cell.n, 1); /* session 1 has none of it */
+	ck_assert_uint_eq(b.cell.n, 1);           /* session 1 has none of it */
 	ck_assert_uint_eq(f->process[0]->bad, 2); /* the path, and what stands on it */
 	batch_free(&b);
 }

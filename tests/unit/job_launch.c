@@ -234,7 +234,8 @@ START_TEST(calls_in_short)
 	ck_assert(agent_call(&long_one));
 	(void)view_walk(&t_v, called_fn, NULL);
 	t_v.n[REC_CALL] = called.n = 0;
-	for (uint32_t i = 0; i < 1u << 20; i++) /* of a daemon that knows no sums: counted as lost */
+	for (uint32_t i = 0; i < 1u << 20;
+		i++) /* of a daemon that knows no sums: counted as lost */
 		if (!agent_called(3, 5, 3, begin))
 			(void)agent_call(&long_one);
 	(void)view_walk(&t_v, called_fn, NULL);
