@@ -51,8 +51,8 @@ static void turn_to(struct sight *s, bool on)
 /* On libprotond's thread, or that of whoever installs it. */
 static void told(uint32_t want)
 {
-	turn_to(&ops, (want & WANT_OPS) != 0 ||
-			      ((want & WANT_SCOPES) != 0 && atomic_load(&ops_always)));
+	turn_to(&ops,
+		(want & WANT_OPS) != 0 || ((want & WANT_SCOPES) != 0 && atomic_load(&ops_always)));
 	turn_to(&blocks, (want & WANT_ALLOC) != 0);
 }
 

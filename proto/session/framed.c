@@ -37,3 +37,11 @@ size_t framed_unpack(const char magic[4], const void *bytes, size_t n, void *raw
 	got = ZSTD_decompress(raw, room, (const uint8_t *)bytes + MAGIC, n - MAGIC);
 	return ZSTD_isError(got) ? 0 : got;
 }
+
+size_t framed_room(const void *bytes, size_t n, size_t most)
+{
+	const unsigned long long said =
+		n > MAGIC ? ZSTD_getFrameContentSize((const uint8_t *)bytes + MAGIC, n - MAGIC) : 0;
+
+	return said < most ? (size_t)said : most; /* what it does not say is more than any */
+}

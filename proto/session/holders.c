@@ -561,14 +561,15 @@ static void get_all(struct reader *r, struct holders *h)
 
 int holders_unpack(const void *bytes, size_t n, struct holders *ret, struct err *e)
 {
-	uint8_t *raw = malloc(RAW_MAX);
+	const size_t room = framed_room(bytes, n, RAW_MAX);
+	uint8_t *raw = malloc(room + 1);
 	struct reader r = {0};
 	size_t got;
 
 	*ret = (struct holders){0};
 	if (raw == NULL)
 		return err_set(e, -ENOMEM, "out of memory for who holds memory");
-	got = framed_unpack(magic, bytes, n, raw, RAW_MAX);
+	got = framed_unpack(magic, bytes, n, raw, room);
 	r = (struct reader){.at = raw, .end = raw + got, .bad = got == 0};
 	if (!r.bad)
 		get_all(&r, ret);

@@ -216,7 +216,8 @@ static void print_growths(struct show *s, const struct holding *x)
 		holder_device(a, device);
 		(void)snprintf(of, sizeof(of), "%s %s", device, held_kind_words[a->kind]);
 		holding_growth(x, a, s->first, s->last, &g);
-		if (is_asked_for(s, a) && (a->kind <= HELD_TORCH_RESERVED || a->kind == HELD_RESIDENT))
+		if (is_asked_for(s, a) &&
+			(a->kind <= HELD_TORCH_RESERVED || a->kind == HELD_RESIDENT))
 			print_growth(s, of, &g); /* others follow torch's */
 	}
 	if (holding_torch_growth(x, s->first, s->last, &g))

@@ -101,14 +101,14 @@ def _headers(torch, part):
 
 
 def _cuda_headers(torch):
-    """Beside torch, as its wheels bring them, or of a toolkit."""
+    """Beside torch, as its wheels bring them, and then of a toolkit, which has what those leave out."""
     beside = os.path.join(os.path.dirname(_folder(torch)), "nvidia")
     home = os.environ.get("CUDA_HOME") or os.environ.get("CUDA_PATH") or "/usr/local/cuda"
-    for folder in (*sorted(glob.glob(os.path.join(glob.escape(beside), "c*", "include"))),
-                   os.path.join(home, "include"), "/usr/include"):
-        if os.path.exists(os.path.join(folder, "cuda_runtime_api.h")):
-            return [folder] if folder != "/usr/include" else []
-    raise Lacking("CUDA's headers (cuda_runtime_api.h) are neither beside torch nor in CUDA_HOME: install them")
+    found = [d for d in (*sorted(glob.glob(os.path.join(glob.escape(beside), "c*", "include"))), os.path.join(home, "include"))
+             if os.path.exists(os.path.join(d, "cuda_runtime_api.h"))]
+    if not found and not os.path.exists("/usr/include/cuda_runtime_api.h"):
+        raise Lacking("CUDA's headers (cuda_runtime_api.h) are neither beside torch nor in CUDA_HOME: install them")
+    return found
 
 
 def _command(torch, part, target, standard):

@@ -23,7 +23,7 @@ struct blocks_event {
 };
 
 struct blocks_calls {
-	uint64_t bytes; /* of this */
+	uint64_t bytes;                              /* of this */
 	void (*block)(const struct blocks_event *e); /* protond_block */
 };
 

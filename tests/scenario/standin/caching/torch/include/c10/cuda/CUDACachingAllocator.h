@@ -16,11 +16,22 @@ struct Stat {
 using StatArray = std::array<Stat, 3>;
 struct DeviceStats {
 	StatArray allocation, segment, active, inactive_split;
-	StatArray allocated_bytes, reserved_bytes, active_bytes, inactive_split_bytes, requested_bytes;
+	StatArray allocated_bytes, reserved_bytes, active_bytes, inactive_split_bytes,
+		requested_bytes;
 	int64_t num_ooms = 0;
 };
 struct TraceEntry {
-	enum Action { ALLOC, FREE_REQUESTED, FREE_COMPLETED, SEGMENT_ALLOC, SEGMENT_FREE, SEGMENT_MAP, SEGMENT_UNMAP, SNAPSHOT, OOM };
+	enum Action {
+		ALLOC,
+		FREE_REQUESTED,
+		FREE_COMPLETED,
+		SEGMENT_ALLOC,
+		SEGMENT_FREE,
+		SEGMENT_MAP,
+		SEGMENT_UNMAP,
+		SNAPSHOT,
+		OOM
+	};
 	Action action_;
 	DeviceIndex device_;
 	size_t addr_;
