@@ -499,6 +499,32 @@ START_TEST(bytes_and_back)
 }
 END_TEST
 
+/* A row of before there were torch's blocks, and instants: it ends where those begin. */
+START_TEST(bytes_of_before)
+{
+	static uint8_t raw[1 << 16];
+	struct holders *h = made(), got;
+	void *bytes;
+	size_t raw_n;
+	struct err e;
+	uint32_t n, i;
+
+	h->n_torch = h->account[1]->n_frames = 0;
+	h->account[1]->frame_ns = 0;
+	ck_assert_int_eq(holders_pack(h, &bytes, &n), 0);
+	raw_n = framed_unpack("PDM1", bytes, n, raw, sizeof(raw));
+	free(bytes);
+	for (i = 0; i < 2; i++) { /* then one byte less, which is damage */
+		ck_assert_int_eq(framed_pack("PDM1", raw, raw_n - 5 - i, &bytes, &n), 0);
+		ck_assert_int_eq(holders_unpack(bytes, n, &got, &e), i == 0 ? 0 : -EBADMSG);
+		ck_assert_uint_eq(got.n_calls, i == 0 ? 1 : 0);
+		holders_fini(&got);
+		free(bytes);
+	}
+	holders_fini(h);
+}
+END_TEST
+
 /* Any bytes in a good frame: refused, or read within every ceiling. */
 START_TEST(bytes_of_a_stranger)
 {
@@ -548,6 +574,7 @@ Suite *suite(void)
 	tcase_add_test(c, the_end_takes_what_waits);
 	suite_add_tcase(s, c);
 	tcase_add_test(b, bytes_and_back);
+	tcase_add_test(b, bytes_of_before);
 	tcase_add_loop_test(b, bytes_of_a_stranger, 0, 4);
 	suite_add_tcase(s, b);
 	return s;
