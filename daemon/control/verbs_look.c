@@ -47,13 +47,20 @@ static void kv_properties(
 }
 
 /* s[0..n): its open scopes begin here, outermost first. Returns how many there are. */
-static uint32_t where_thread(struct wire_buf *b, const struct where *w, const struct where_job *j,
+static uint32_t where_thread(struct wire_buf *b, struct where *w, const struct where_job *j,
 	const struct where_scope *s, uint32_t n)
 {
+	struct thread_usage u;
 	uint32_t k;
 
 	wire_map(b);
 	wire_kv_u64(b, "tid", s->tid);
+	if (where_usage(w, j, s->tid, &u)) {
+		wire_kv_u64(b, "cpu_ns", u.cpu_ns);
+		wire_kv_u64(b, "run_queue_ns", u.run_queue_ns);
+		wire_kv_u64(b, "minor_faults", u.minor_faults);
+		wire_kv_u64(b, "major_faults", u.major_faults);
+	}
 	wire_str(b, "open");
 	wire_array(b);
 	for (k = 0; k < n && s[k].lane == s->lane && s[k].tid == s->tid; k++) {

@@ -46,6 +46,7 @@ static void look_add(void *arg, const struct fold_process *p)
 	j = &l->w.job[l->w.n++];
 	*j = (struct where_job){.pid = p->pid,
 		.rank = p->rank,
+		.in_namespace = p->ns_pid != p->pid,
 		.delivered_ns = p->delivered_ns,
 		.open_launches = p->open_launches};
 	memcpy(j->ring, p->ring, 16);
@@ -129,6 +130,14 @@ uint32_t where_scopes(struct where *w, const struct where_job *j)
 uint32_t where_launches(struct where *w, const struct where_job *j)
 {
 	return fold_open_launches(w->d->fold, j->ring, w->launch, WHERE_LAUNCHES);
+}
+
+bool where_usage(struct where *w, const struct where_job *j, uint32_t tid, struct thread_usage *ret)
+{
+	if (j->in_namespace || w->n_usages == WHERE_USAGES)
+		return false;
+	w->n_usages++;
+	return thread_usage_read(j->pid, tid, ret);
 }
 
 size_t where_path(

@@ -7,10 +7,12 @@
 #include "ask.h"
 #include "find.h"
 #include "fold.h"
+#include "thread_usage.h"
 
 #define WHERE_JOBS     256u
 #define WHERE_SCOPES   4096u /* open scopes of one job */
 #define WHERE_LAUNCHES 16u
+#define WHERE_USAGES   256u /* threads of an answer that the kernel is asked about */
 
 struct where_wish {
 	uint32_t pid;                      /* 0: any */
@@ -21,6 +23,7 @@ struct where_job {
 	uint8_t ring[16];
 	uint32_t pid;
 	int32_t rank;
+	bool in_namespace; /* its thread ids are not ours */
 	uint64_t delivered_ns, open_launches;
 	char command[256];
 };
@@ -34,7 +37,7 @@ struct where {
 	struct daemon *d;
 	uint64_t now_ns;   /* what since_ns is to be compared with */
 	uint32_t left_out; /* jobs beyond WHERE_JOBS */
-	uint32_t n;
+	uint32_t n, n_usages;
 	struct where_job job[WHERE_JOBS]; /* that run, and that the asker may see */
 	struct where_scope scope[WHERE_SCOPES];
 	struct fold_launch launch[WHERE_LAUNCHES];
@@ -48,6 +51,9 @@ void query_where(struct daemon *d, const struct asker *a, const struct where_wis
 /* Fills in w->scope, or w->launch, of one of its jobs. Returns how many there are. */
 uint32_t where_scopes(struct where *w, const struct where_job *j);
 uint32_t where_launches(struct where *w, const struct where_job *j);
+/* What the kernel says of one of its threads. false: nothing, or it was asked about WHERE_USAGES. */
+bool where_usage(
+	struct where *w, const struct where_job *j, uint32_t tid, struct thread_usage *ret);
 /* The words of a path of that job, root first: "a/b/c", cut to fit. Returns the bytes in buf. */
 size_t where_path(
 	const struct where *w, const struct where_job *j, uint32_t path, char *buf, size_t n);

@@ -50,12 +50,30 @@ static void put_name_of(
 					    : PATH_LEAST);
 }
 
+/* As the kernel has it, since the thread began; ready: it waited for a CPU. */
+static void put_usage(struct where *w, const msgpack_object *t)
+{
+	const size_t line = w->out.n;
+
+	text_fmt(&w->out, "  thread %lu", wire_u64_or(t, "tid", 0));
+	if (wire_get(t, "cpu_ns") != NULL) {
+		text_str(&w->out, "  ran ");
+		term_duration(&w->out, (double)wire_u64_or(t, "cpu_ns", 0));
+		text_str(&w->out, ", ready ");
+		term_duration(&w->out, (double)wire_u64_or(t, "run_queue_ns", 0));
+		text_fmt(&w->out, ", faults %lu minor %lu major", wire_u64_or(t, "minor_faults", 0),
+			wire_u64_or(t, "major_faults", 0));
+		term_wrap(w->term, &w->out, line, 4);
+	}
+	text_char(&w->out, '\n');
+}
+
 static void where_thread(struct where *w, const msgpack_object *t)
 {
 	const msgpack_object *open = NULL;
 	uint32_t i, n = answer_items(t, "open", &open);
 
-	text_fmt(&w->out, "  thread %lu\n", wire_u64_or(t, "tid", 0));
+	put_usage(w, t);
 	for (i = 0; i < n; i++) {
 		const size_t line = w->out.n;
 

@@ -48,6 +48,8 @@ struct overhead_sums {
 bool overhead_read(const struct profile *p, struct overhead_sums *ret); /* false: not recorded */
 /* "81.2 steps/s, 1300 samples/s, 42100 tokens/s, 1.20 TFLOP/s, MFU 41.0%", as far as it was told. */
 void print_rates(struct text *t, const struct throughput *h, const char *between);
+/* A line of it for the head, of all of a session; nothing where it has no steps. */
+void print_steps(struct text *t, const struct profile *p, const struct term *term);
 /* The head: what the tree is worth; nothing for a .hatchet file, which does not say. */
 void print_head(struct text *t, const struct profile *p, const struct term *term);
 void print_why(struct text *t, const struct profile *p, const struct term *term); /* last lines */
