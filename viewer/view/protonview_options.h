@@ -71,6 +71,7 @@ enum {
 	X(BIND,         0,   "bind",         "ADDR",    ON_web,      "listen at this address of the machine, or at unix:PATH, in place of 127.0.0.1: whoever reaches it reads along") \
 	X(ALLOW_HOST,   0,   "allow-host",   "NAME,...", ON_web,     "further names that a browser may know it by: behind a proxy, JupyterHub") \
 	X(NO_OPEN,      0,   "no-open",      NULL,      ON_web,      "start no browser, print the address alone") \
+	X(PERFETTO,     0,   "perfetto",     NULL,      ON_web,      "open Perfetto's public page, ui.perfetto.dev, on SOURCE's timeline: the page comes from the network, the timeline goes from 127.0.0.1 into the browser, once, and to no other machine") \
 	X(JSON,         0,   "json",         NULL,      ON_ALL | ON_report | ON_import | ON_recover | ON_help, "one JSON object on standard output, also for errors") \
 	X(XLA_DUMP,     0,   "xla-dump",     "DIR",     ON_tree | ON_flat, "operators of JAX by what the program called them, with file and line: DIR is what XLA_FLAGS=\"--xla_dump_to=DIR --xla_dump_hlo_as_text\" wrote") \
 	X(FULL_NAMES,   0,   "full-names",   NULL,      ON_VIEWS,    "kernels' names whole: with their parameters, and not cut to the line") \
