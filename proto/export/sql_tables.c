@@ -33,6 +33,7 @@ static const char schema[] =
 	" class, node, start_ns, end_ns, bytes, correlation, graph, first, launch_ns, tid, grid_x, grid_y,"
 	" grid_z, block_x, block_y, block_z, registers, static_shared, dynamic_shared);"
 	"CREATE TABLE timeline_thread(pid, rank, tid, name);"
+	"CREATE TABLE timeline_burst(pid, rank, tid, begin_ns, end_ns, events);"
 	"CREATE TABLE timeline_parts(scope, pid, rank, gpu, active_ns" GPU_PARTS(PART) ");"
 	"CREATE VIEW scopes AS SELECT t.scope, t.pid, t.rank, t.tid, p.name, p.path, t.begin_ns, t.end_ns,"
 	" t.end_ns - t.begin_ns AS dur_ns, t.task, t.open, t.began_before, t.unwound"
@@ -54,7 +55,8 @@ static const char schema[] =
 	GPU_PARTS(PART) " FROM timeline_parts t JOIN steps s ON s.scope = t.scope;"
 	"CREATE VIEW scope_values AS SELECT t.scope, t.pid, t.tid, p.name AS scope_name, p.path, t.at_ns,"
 	" t.name, t.value FROM timeline_value t" PATHS ";"
-	"CREATE VIEW threads AS SELECT * FROM timeline_thread;";
+	"CREATE VIEW threads AS SELECT * FROM timeline_thread;"
+	"CREATE VIEW bursts AS SELECT * FROM timeline_burst;";
 /* clang-format on */
 
 static int wrong(sqlite3 *to, struct err *e)
@@ -363,7 +365,7 @@ bool sql_tables_of_timeline(const char *table)
 }
 
 struct filler {
-	struct insert path, scope, value, operation, thread, part;
+	struct insert path, scope, value, operation, thread, part, burst;
 	int64_t n_scopes, n_operations;
 	struct parts parts;
 	struct step { /* of the process at hand */
@@ -552,6 +554,18 @@ static void on_op(struct timeline *w, const struct timeline_op *o)
 	f->failed |= f->whole && !parts_op(&f->parts, o);
 }
 
+static void on_burst(struct timeline *w, const struct timeline_burst *b)
+{
+	struct insert *i = &filler(w)->burst;
+
+	put_rank(i, w);
+	put_u64(i, b->tid);
+	put_u64(i, wall_ns(w, b->begin_ns));
+	put_u64(i, wall_ns(w, b->end_ns));
+	put_u64(i, b->n);
+	put_row(i);
+}
+
 static void on_open(struct timeline *w)
 {
 	filler(w)->failed |= parts_open(&filler(w)->parts, w) < 0;
@@ -606,10 +620,11 @@ int sql_tables_timeline(void *arg, struct sqlite3 *db, int64_t id, const struct 
 		.scope = on_scope,
 		.op = on_op,
 		.metric = on_metric,
+		.burst = on_burst,
 		.process_end = on_process_end};
 	struct filler f = {.whole = s->to_ns == 0 && s->last_step == 0 && !s->one_phase};
 	struct insert *const all[] = {
-		&f.path, &f.scope, &f.value, &f.operation, &f.thread, &f.part};
+		&f.path, &f.scope, &f.value, &f.operation, &f.thread, &f.part, &f.burst};
 	sqlite3 *to = arg;
 	int r = exec(to, "BEGIN", e);
 
@@ -621,6 +636,7 @@ int sql_tables_timeline(void *arg, struct sqlite3 *db, int64_t id, const struct 
 	insert_open(&f.operation, to, "timeline_operation", 26);
 	insert_open(&f.thread, to, "timeline_thread", 4);
 	insert_open(&f.part, to, "timeline_parts", 5 + PART_MAX);
+	insert_open(&f.burst, to, "timeline_burst", 6);
 	r = timeline_write(&form, &f, db, id, s, NULL, ret_left, e);
 	if (r == 0 && f.failed)
 		r = err_set(e, -ENOMEM, "out of memory");

@@ -39,6 +39,7 @@ TABLES = {
     "launches": "operation pid rank tid launch_ns correlation graph name path delay_ns",
     "scope_values": "scope pid tid scope_name path at_ns name value",
     "threads": "pid rank tid name",
+    "bursts": "pid rank tid begin_ns end_ns events",
 }
 needs_preload = pytest.mark.preload
 

@@ -21,6 +21,7 @@ static uint64_t draw(void) /* xorshift */
 #define CHECK(is, ...) ck_assert_msg(is, __VA_ARGS__)
 #include "portable.h"
 #include "schema.h"
+#include "sql_tables.h"
 #include "summariser.h"
 #include "summary.h"
 #include "view_help.h"
@@ -425,6 +426,33 @@ START_TEST(named_by_the_program)
 }
 END_TEST
 
+/* A row each, in the order of their thread. */
+static void bursts_of_sql(sqlite3 *db)
+{
+	static const struct profile_select all;
+	struct export_left left = {0};
+	sqlite3_stmt *st;
+	sqlite3 *to;
+	struct err e;
+
+	ck_assert_int_eq(sqlite3_open(":memory:", &to), SQLITE_OK);
+	ck_assert_int_eq(sql_tables_make(to, &e), 0);
+	ck_assert_int_eq(sql_tables_timeline(to, db, 7, &all, &left, &e), 0);
+	ck_assert_int_eq(sqlite3_prepare_v2(to,
+				 "SELECT count(*), sum(events), min(end_ns - begin_ns), "
+				 "max(end_ns - begin_ns), max(tid) FROM bursts",
+				 -1, &st, NULL),
+		SQLITE_OK);
+	ck_assert_int_eq(sqlite3_step(st), SQLITE_ROW);
+	ck_assert_int_eq(sqlite3_column_int64(st, 0), 2);
+	ck_assert_int_eq(sqlite3_column_int64(st, 1), 1000007);
+	ck_assert_int_eq(sqlite3_column_int64(st, 2), 1000);
+	ck_assert_int_eq(sqlite3_column_int64(st, 3), 1500);
+	ck_assert_int_eq(sqlite3_column_int64(st, 4), 101);
+	(void)sqlite3_finalize(st);
+	ck_assert_int_eq(sqlite3_close(to), SQLITE_OK);
+}
+
 /* Of two chunks, of which the second has nothing else; the sum of the first went on. */
 START_TEST(summed)
 {
@@ -477,6 +505,7 @@ START_TEST(summed)
 	ck_assert(file_has(pftrace_write, m.db, "7 events summed"));
 	ck_assert(file_has(pftrace_write, m.db, "1000000 events summed"));
 	ck_assert(file_has(kineto_write, m.db, ",\"eventsSummed\":1000007}"));
+	bursts_of_sql(m.db);
 	ck_assert_int_eq(sqlite3_close(m.db), SQLITE_OK);
 }
 END_TEST
