@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: MIT. holders.h: who holds a program's memory, as the driver gave it: what one process has in
+/* SPDX-License-Identifier: MIT. holders.h: who holds a program's memory, as the driver and torch gave it: what one process has in
  * one session, by device and kind, and as the bytes of a row of `memory`. Bounded: what is over a ceiling is counted
  * as other's. The fold makes it (allocs.c), viewers read it. Pure; any thread. */
 #ifndef PROTOND_SESSION_HOLDERS_H

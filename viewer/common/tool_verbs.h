@@ -25,7 +25,7 @@
 	X(bottlenecks, 1, 1, "SOURCE", "what is slow, how much, where, what to do and what that gives back at most; --gate HIGH fails on such a verdict; docs/bottlenecks.md") \
 	X(sync,     1, 1, "SOURCE", "calls that wait for the GPU (a stream, an event, all of it, a blocking copy; recorded with -d both -s sync), by where they are made: how long they blocked, and how long the GPU had nothing to do behind them") \
 	X(ranks,    1, 1, "SOURCE", "the processes of a session side by side: which of them the others wait for in collectives, and the scopes and kernels in which they differ most") \
-	X(memory,   1, 1, "SOURCE", "memory that the driver gave (recorded with -s alloc), by device and kind: how much is held, who held the peak, how it grows from step to step, and what is still held at the end") \
+	X(memory,   1, 1, "SOURCE", "memory that the driver and PyTorch's allocator gave (recorded with -s alloc), by device and kind: how much is held, who held the peak, how it grows from step to step, and what is still held at the end") \
 	X(ops,      1, 1, "SOURCE", "operators of PyTorch (recorded with -s ops), a row for each name and its inputs' dimensions: calls, time of GPU and CPU, TFLOP/s and GB/s") \
 	X(critical, 1, 1, "SOURCE", "the critical path of a step: which host work, launches and GPU work lead to its end, and what the step would take with each a tenth faster; docs/analyses.md") \
 	X(launches, 1, 1, "SOURCE", "kernels by how they are launched: grid, block, registers, shared memory, the occupancy that allows, waves of blocks and the tail of the last one, small kernels") \
