@@ -22,6 +22,7 @@ static uint64_t draw(void) /* xorshift */
 #include "portable.h"
 #include "schema.h"
 #include "sql_tables.h"
+#include "streams.h"
 #include "summariser.h"
 #include "summary.h"
 #include "view_help.h"
@@ -382,7 +383,9 @@ START_TEST(named_by_the_program)
 	} files[] = {{chrome_trace_write, "\"stream 7: copies\""},
 		{chrome_trace_write, "left (H200)"}, {kineto_write, "\"stream 7: copies\""},
 		{pftrace_write, "stream 7: copies (pid 100)"}};
+	static const struct profile_select all;
 	struct made m = {.db = help_db(":memory:"), .process = 1, .full = UINT32_MAX};
+	struct streams s = {0};
 	const struct zoom_lane *lane;
 	struct export_left left;
 	struct zoom *w;
@@ -408,6 +411,11 @@ START_TEST(named_by_the_program)
 					      .class = CLASS_COMPUTE}));
 	chunk_end(&m);
 	trace_pack_fini(&m.k);
+	ck_assert_int_eq(streams_read(&s, m.db, 7, &all, &left, &e), 0);
+	ck_assert_uint_eq(s.n, 2); /* all of the GPU, and its stream */
+	ck_assert_str_eq(s.row[0].name, "");
+	ck_assert_str_eq(s.row[1].name, "copies");
+	streams_fini(&s);
 	ck_assert_int_eq(zoom_open(m.db, 7, NULL, &w, &e), 0);
 	lane = zoom_lanes(w, &n);
 	for (i = 0; i < n; i++)

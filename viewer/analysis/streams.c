@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT. streams.c: streams side by side. */
 #include "streams.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -289,6 +290,22 @@ int streams_add(struct streams *s, const struct events *e)
 
 /* --- the timeline */
 
+static void name_row(struct streams_row *r, const struct timeline *w)
+{
+	const char *name;
+	size_t n;
+	uint32_t i;
+
+	for (i = 0; i < w->n_gpus && r->streams == 0; i++) {
+		if (w->gpu[i].ordinal != r->gpu)
+			continue;
+		name = gpu_stream_label(w->gpu[i].streams, r->stream, &n);
+		if (name != NULL)
+			(void)snprintf(r->name, sizeof(r->name), "%.*s",
+				(int)(n < sizeof(r->name) ? n : 0), name);
+	}
+}
+
 static int on_events(void *arg, const struct events *e)
 {
 	struct streams *s = arg;
@@ -298,6 +315,7 @@ static int on_events(void *arg, const struct events *e)
 	for (; i < s->n; i++) {
 		s->row[i].pid = e->w->at.pid;
 		s->row[i].rank = e->w->at.ranked ? e->w->at.rank : -1;
+		name_row(&s->row[i], e->w);
 	}
 	return r < 0 ? err_set(e->w->l.e, r, "out of memory") : 0;
 }

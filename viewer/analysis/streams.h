@@ -17,7 +17,8 @@ struct streams_row {                   /* a stream of a process; or all of a GPU
 	uint64_t sum_ns;    /* of all: of its streams' busy_ns; of one: busy_ns */
 	uint64_t span_ns;   /* from its first work to its last, of the time that was asked for */
 	uint64_t window_ns; /* the time that was asked for, as far as the process had events */
-	uint64_t gaps, longest_ns; /* times without work in its span; the longest */
+	uint64_t gaps, longest_ns;  /* times without work in its span; the longest */
+	char name[GPU_LABEL_BYTES]; /* the program's, of one; "": none */
 };
 
 struct streams { /* zero-initialise; streams_fini() */

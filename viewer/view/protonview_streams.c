@@ -13,7 +13,9 @@ static const struct sheet_column columns[] = {{"pid", NULL, SHEET_COUNT, 0, 0},
 	{"span", NULL, SHEET_MS, 0, 0}, {"efficiency", "efficiency", SHEET_PERCENT, 0, 0},
 	{"gaps", "gaps", SHEET_COUNT, 0, 0}, {"gap", "gaps/ms", SHEET_MS, 0, 1},
 	{"longest_gap", "longest/ms", SHEET_MS, 0, 0}, {"sum", NULL, SHEET_MS, 0, 0},
-	{"window", NULL, SHEET_MS, 0, 0}};
+	{"window", NULL, SHEET_MS, 0, 0}, {"name", NULL, SHEET_TEXT, 0, 0}};
+
+#define NAMES_SHOWN 32u
 
 static double share(uint64_t of, uint64_t whole)
 {
@@ -47,6 +49,20 @@ static void put_row(struct sheet *s, const struct streams_row *r)
 	sheet_number(s, (double)r->longest_ns);
 	sheet_number(s, (double)r->sum_ns);
 	sheet_number(s, (double)r->window_ns);
+	sheet_text(s, r->name[0] != '\0' ? r->name : NULL);
+}
+
+static void put_names(struct sheet *s, const struct streams *v)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < v->n && n < NAMES_SHOWN && !s->json; i++) {
+		if (v->row[i].name[0] == '\0')
+			continue;
+		sheet_note(s, "GPU %u stream %u is the program's '%s'.", v->row[i].gpu,
+			v->row[i].stream, v->row[i].name);
+		n++;
+	}
 }
 
 static void put_notes(struct run *run, struct sheet *s, const struct streams *v)
@@ -61,6 +77,7 @@ static void put_notes(struct run *run, struct sheet *s, const struct streams *v)
 				"side, which hid %.1f%% of their work.",
 				r->gpu, (long long)r->pid, r->streams, share(r->sum_ns, r->busy_ns),
 				100 * share(r->sum_ns - r->busy_ns, r->sum_ns));
+	put_names(s, v);
 	if (!s->json)
 		sheet_note(s,
 			"stream -: all of the GPU, together. beside: while another stream of it "
