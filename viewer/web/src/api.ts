@@ -46,6 +46,7 @@ export interface Meta extends Answer {
 		notes?: string[];
 		overhead?: Num;
 		overhead_in_calls?: { driver_ns?: Num; cupti_ns?: Num; other_ns?: Num };
+		throughput?: { iterations_per_sec?: Num; samples_per_sec?: Num; tokens_per_sec?: Num; flops_per_sec?: Num; mfu?: Num };
 		gpu_why?: string | null;
 	};
 	ref: string;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT. summary.tsx: what ran, how busy it was, and what took the time.
 import { useMemo } from "preact/hooks";
-import type { DeviceSum } from "../api";
+import type { DeviceSum, Meta } from "../api";
 import { family, PART_COLORS, word } from "../color";
 import { group, percent, shown, sums, time, when } from "../format";
 import { Hints } from "../hints";
@@ -10,6 +10,14 @@ import { set } from "../state";
 import { type Col, Table } from "../table";
 import { nameKey } from "../format";
 import { label, mainOf, type Tree, unitFor } from "../model";
+
+// What steps were told of samples, tokens and flops, a second.
+function rates(t: Meta["session"]["throughput"]): string {
+	const of = (v: number | null | undefined, word: string) => (v === undefined || v === null ? "" : `${group(v)} ${word}`);
+	const mfu = t?.mfu;
+	return [of(t?.samples_per_sec, "samples"), of(t?.tokens_per_sec, "tokens"), of(t?.flops_per_sec ? t.flops_per_sec / 1e9 : null, "GFLOP"),
+		mfu === undefined || mfu === null ? "" : `MFU ${percent(mfu, 1)}`].filter(Boolean).join(", ");
+}
 
 function Card({ head, value, note, bad }: { head: string; value: string; note?: string; bad?: boolean }) {
 	return (
@@ -154,6 +162,7 @@ export function Summary() {
 	const lost = drops.reduce((n, d) => n + d.count, 0);
 	const steps = meta.steps ?? 0;
 	const inCalls = s.overhead_in_calls;
+	const told = rates(s.throughput);
 	const notes = [...(s.notes ?? []), ...(meta.warnings ?? []), ...(s.source === "replay" ? ["This is a recording that was played back: no time here was measured on this machine."] : []), ...(s.gpu_why ? [s.gpu_why] : [])];
 	const hosts = [...new Set(meta.processes.map((p) => p.host).filter(Boolean))] as string[];
 	return (
@@ -189,6 +198,7 @@ export function Summary() {
 						{hosts.length > 0 && <><dt>on</dt><dd>{hosts.slice(0, 8).map(shown).join(", ")}</dd></>}
 						<dt>devices</dt><dd>{devices.length === 0 ? "none" : devices.slice(0, 16).map((d) => shown(d.name)).join(", ")}</dd>
 						<dt>processes</dt><dd>{meta.processes.slice(0, 16).map((p) => `${p.pid}${p.rank !== undefined && p.rank !== null ? ` (rank ${p.rank})` : ""}${p.end ? ` ${shown(p.end)}` : ""}`).join(", ") || "–"}{meta.processes.length > 16 ? `, and ${meta.processes.length - 16} more` : ""}</dd>
+						{told !== "" && <><dt>a second</dt><dd>{told}</dd></>}
 						<dt>session</dt><dd>{meta.ref}, {s.state ?? "a file"}</dd>
 					</dl>
 				</section>
