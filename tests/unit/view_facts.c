@@ -530,6 +530,47 @@ START_TEST(a_window_without_steps)
 }
 END_TEST
 
+/* Windows of 50 ms are the steps, whatever scopes are called so: each has five of those in it. */
+START_TEST(windows_are_steps)
+{
+	const struct profile_select all = {.every_ns = 50 * MS},
+				    second = {.every_ns = 50 * MS, .first_step = 2, .last_step = 2},
+				    late = {.every_ns = 50 * MS,
+					    .first_step = 900,
+					    .last_step = 900};
+	sqlite3 *db = session();
+	struct export_left left;
+	struct profile *p;
+	struct steps *s;
+	struct facts *f;
+	struct err e;
+
+	ck_assert_int_eq(steps_read(db, 7, &all, &left, &s, &e), 0);
+	ck_assert_uint_eq(s->n, 7);
+	ck_assert(
+		s->step[0].number == 1 && s->step[0].begin_ns == 0 && s->step[0].end_ns == 50 * MS);
+	ck_assert(s->step[1].number == 2 && s->step[1].ops == 5);
+	ck_assert_uint_eq(s->step[1].part_ns[PART_COMPUTE], 19 * MS);
+	ck_assert_str_eq(s->value_name[0], "flops16");
+	ck_assert(s->value[0][0] == 5e9 && s->value[0][1] == 5e9 && isnan(s->value[0][6]));
+	steps_free(s);
+	help_exec(db, "INSERT INTO metric(session,process,segment,node,name,kind,value,count) "
+		      "VALUES(7,1,0,1,'flops16',2,1000000000,30)");
+	ck_assert_int_eq(steps_read(db, 7, &all, &left, &s, &e), 0);
+	ck_assert(s->value[0][1] == 1e9); /* a property: the last */
+	steps_free(s);
+
+	f = part(db, &second, &p, 0);
+	ck_assert(f->whole == WHOLE_SESSION && f->steps == 1 && f->step_ns == 50e6);
+	ck_assert(fabs(f->step_gpu_ns - 19e6) < 1);
+	facts_free(f);
+	profile_free(p);
+	ck_assert_ptr_null(part(db, &late, &p, -ENOENT));
+	profile_free(p);
+	sqlite3_close(db);
+}
+END_TEST
+
 /* An older database has no such tables, and a broken one is no crash. */
 START_TEST(what_a_database_lacks)
 {
@@ -555,12 +596,13 @@ START_TEST(what_a_database_lacks)
 }
 END_TEST
 
-#define TESTS(X)                                                                             \
-	X(facts_of_a_database)                                                               \
-	X(a_warm_up)                                                                         \
-	X(a_start)                                                                           \
-	X(much_is_lost)                                                                      \
-	X(the_begin_is_gone)                                                                 \
-	X(a_step_that_did_not_end) X(verdicts_of_a_database) X(a_window) X(told_in_a_window) \
-		X(steps_and_scopes) X(a_window_without_steps) X(what_a_database_lacks)
+#define TESTS(X)                                                                      \
+	X(facts_of_a_database)                                                        \
+	X(a_warm_up)                                                                  \
+	X(a_start)                                                                    \
+	X(much_is_lost)                                                               \
+	X(the_begin_is_gone)                                                          \
+	X(a_step_that_did_not_end)                                                    \
+	X(verdicts_of_a_database) X(a_window) X(told_in_a_window) X(steps_and_scopes) \
+		X(a_window_without_steps) X(windows_are_steps) X(what_a_database_lacks)
 HELP_SUITE("view_facts", TESTS)

@@ -85,7 +85,7 @@ static void own_numbers(struct facts *f)
 		}
 		n->wait_ns = n->sync_ns - n->alloc_ns - n->pin_ns;
 		n->step = i == 0 ? PROFILE_NONE : f->node[p->node[i].parent].step;
-		if (n->step == PROFILE_NONE && n->calls > 0 && is_step(f, i))
+		if (n->step == PROFILE_NONE && n->calls > 0 && f->every_ns == 0 && is_step(f, i))
 			n->step = i;
 		f->has_cpu |= n->cpu_ns > 0;
 	}
