@@ -32,6 +32,7 @@ static struct verdict seen(double share, double gain_ns)
 
 #define AT_LIMIT  0.97 /* of the power limit */
 #define LOW_CLOCK 0.9  /* of the highest */
+#define HARMLESS  0.01 /* of the highest: what is held so little costs nothing */
 
 /* A run too short for the counters of held clocks: what the readings show all the same. */
 static void judge_power(struct judge *j)
@@ -87,6 +88,12 @@ void rule_clock_throttle(struct judge *j)
 		lost = fmax(0, 1 - d->of[DEVICE_sm_clock].mean / d->of[DEVICE_sm_clock_max].last);
 		snprintf(clocks, sizeof(clocks), "; they were %.0f MHz of %.0f on average.",
 			d->of[DEVICE_sm_clock].mean, d->of[DEVICE_sm_clock_max].last);
+	}
+	if (lost < HARMLESS) {
+		judge_note(j,
+			"for %.1f%% of the time the clocks of a GPU were held by %s%s Harmless",
+			100 * most, causes[cause].words, clocks);
+		return;
 	}
 	lost = fmin(most, lost); /* neither more than it was held, nor more than the clock is low */
 	judge_say(j, seen(lost, lost * j->f->whole_ns),
