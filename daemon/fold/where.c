@@ -20,9 +20,9 @@
 #include "schema.h"
 #include "session.h"
 #include "state.h"
+#include "step_series.h"
 #include "text.h"
 #include "words.h"
-#include "step_series.h"
 
 #define TEXT_BYTES (64u << 10) /* of a path in words: the rest is cut */
 

@@ -239,7 +239,7 @@ enum ring_want {
 	WANT_ALLOC = 8192, /* BLOCK records; with WANT_GPU MEMORY, and CALL of what they are of */
 	WANT_OPS = 16384,  /* scopes of PyTorch's operators, from what Python loads for them */
 	WANT_COUNTERS = 32768, /* METRIC records of what the CPU counts in scopes */
-	WANT_SUMS = 128,   /* only in the control file: sums from the next quarter of a lane on */
+	WANT_SUMS = 128, /* only in the control file: sums from the next quarter of a lane on */
 };
 
 struct ring_ctl {
