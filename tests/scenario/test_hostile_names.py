@@ -145,7 +145,8 @@ def test_a_hostile_database(recorded):
     columns = text_columns(db)
     assert len(columns) > 25
     db.execute("INSERT OR REPLACE INTO note SELECT session, process, 0, 1, 'a note' FROM member")
-    db.execute("INSERT OR IGNORE INTO device SELECT id, 0, x'00', 0, 'CUDA', 'device', 'pci', 90, 1, 1, 1, 1, 1 FROM process")
+    db.execute("INSERT OR IGNORE INTO device SELECT id, 0, x'00', 0, 'CUDA', 'device', 'pci', 90, 1, 1, 1, 1, 1, ?, ? FROM process",
+               (EVIL, f"7 {EVIL}"))
     db.execute("UPDATE session SET gpu = 'on', name = 'n'")
     db.execute("UPDATE process SET gpu_state = 3, gpu_text = 'why'")
     db.commit()
