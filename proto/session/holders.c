@@ -188,7 +188,8 @@ static void put_owners(struct writer *w, const struct holders *h)
 	const struct held_owner *o;
 
 	put(w, h->n_owners);
-	for (o = h->owner; o < h->owner + h->n_owners; o++) {
+	for (uint32_t at = 0; at < h->n_owners; at++) {
+		o = &h->owner[at];
 		put_hash(w, o->hash);
 		put(w, o->account);
 		put(w, o->live);
@@ -204,7 +205,8 @@ static void put_blocks(struct writer *w, const struct holders *h)
 	const struct held_block *b;
 
 	put(w, h->n_blocks);
-	for (b = h->block; b < h->block + h->n_blocks; b++) {
+	for (uint32_t at = 0; at < h->n_blocks; at++) {
+		b = &h->block[at];
 		put(w, b->address);
 		put(w, b->bytes);
 		put(w, b->ns);
@@ -218,7 +220,8 @@ static void put_waiting(struct writer *w, const struct holders *h)
 	const struct held_call *c;
 
 	put(w, h->n_events);
-	for (v = h->event; v < h->event + h->n_events; v++) {
+	for (uint32_t at = 0; at < h->n_events; at++) {
+		v = &h->event[at];
 		put(w, v->ns);
 		put(w, v->address);
 		put(w, v->bytes);
@@ -232,7 +235,8 @@ static void put_waiting(struct writer *w, const struct holders *h)
 		put(w, v->kind);
 	}
 	put(w, h->n_calls);
-	for (c = h->call; c < h->call + h->n_calls; c++) {
+	for (uint32_t at = 0; at < h->n_calls; at++) {
+		c = &h->call[at];
 		put(w, c->clock);
 		put(w, c->ns);
 		put(w, c->correlation);
@@ -248,7 +252,8 @@ static void put_torch(struct writer *w, const struct holders *h)
 	const struct held_block_event *v;
 
 	put(w, h->n_torch);
-	for (v = h->torch; v < h->torch + h->n_torch; v++) {
+	for (uint32_t at = 0; at < h->n_torch; at++) {
+		v = &h->torch[at];
 		put(w, v->ns);
 		put(w, v->address);
 		put(w, v->bytes);
@@ -269,7 +274,8 @@ static void put_frames(struct writer *w, const struct held_account *a)
 
 	put(w, a->frame_ns);
 	put(w, a->n_frames);
-	for (f = a->frame; f < a->frame + a->n_frames; f++) {
+	for (uint32_t at = 0; at < a->n_frames; at++) {
+		f = &a->frame[at];
 		put(w, f->ns);
 		put(w, f->n);
 		for (i = 0; i < f->n; i++) {
@@ -526,7 +532,8 @@ static void get_frames(struct reader *r, const struct holders *h, struct held_ac
 
 	a->frame_ns = get(r);
 	a->n_frames = get_count(r, HELD_FRAMES, 2);
-	for (f = a->frame; f < a->frame + a->n_frames && !r->bad; f++) {
+	for (uint32_t at = 0; at < a->n_frames && !r->bad; at++) {
+		f = &a->frame[at];
 		f->ns = get(r);
 		f->n = get_count(r, HELD_TOP, 2);
 		for (i = 0; i < f->n && !r->bad; i++) {

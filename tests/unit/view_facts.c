@@ -596,15 +596,15 @@ START_TEST(what_a_database_lacks)
 }
 END_TEST
 
-#define TESTS(X)                                                                               \
-	X(facts_of_a_database)                                                                 \
-	X(a_warm_up)                                                                           \
-	X(a_start)                                                                             \
-	X(much_is_lost)                                                                        \
-	X(the_begin_is_gone)                                                                   \
-	X(a_step_that_did_not_end)                                                             \
-	X(verdicts_of_a_database)                                                              \
-	X(a_window)                                                                            \
-	X(told_in_a_window) X(steps_and_scopes) X(a_window_without_steps) X(windows_are_steps) \
-		X(what_a_database_lacks)
+#define TESTS(X)                   \
+	X(facts_of_a_database)     \
+	X(a_warm_up)               \
+	X(a_start)                 \
+	X(much_is_lost)            \
+	X(the_begin_is_gone)       \
+	X(a_step_that_did_not_end) \
+	X(verdicts_of_a_database)  \
+	X(a_window)                \
+	X(told_in_a_window)        \
+	X(steps_and_scopes) X(a_window_without_steps) X(windows_are_steps) X(what_a_database_lacks)
 HELP_SUITE("view_facts", TESTS)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT. check.sh: the page: its types, that dist/ is what its sources make, and what it does in a browser.
 set -eu
 cd "$(dirname "$0")/../.."
-[ -d viewer/web/node_modules/esbuild ] || (cd viewer/web && npm ci --ignore-scripts --no-audit --no-fund --silent)
+[ -d viewer/web/node_modules/esbuild ] || (cd viewer/web && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error)
 cd viewer/web
 npx --no-install tsc --noEmit
 made=$(mktemp -d)
