@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: MIT. apis_check.py: calls of the CUDA runtime and driver against Kineto's rows of the same program, and what it costs to know them.
 """apis_check.py DIR [TEST...]: DIR is a build or a bundle. Ends in "N passed, N failed"."""
 import collections
-import json
-import pathlib
 import re
 import subprocess
 import sys
 
 from judge import check, judge
+from sync_room import ROUNDS, THREADS, kineto, recorded
 from torch_room import CTL, DIR, costs, room, sql
 
-HERE = pathlib.Path(__file__).resolve().parent
-WORK = str(HERE / "sync_work.py")
-ROUNDS, THREADS = 20, 2
 # What only reads (RUNTIME_READ_CBIDS, DRIVER_READ_CBIDS of cupti_abi.h) is in ours when all is asked for.
 READS = {"cudaGetDevice", "cudaGetLastError", "cudaPeekAtLastError", "cudaDeviceGetAttribute", "cuCtxGetCurrent", "cuCtxGetDevice",
          "cuCtxGetDevice_v2", "cuDeviceGetAttribute", "cuDevicePrimaryCtxGetState", "cuKernelGetAttribute"}
@@ -22,17 +18,6 @@ NOT_THEIRS = READS | {"cudaSetDevice"}
 
 def plain(name):
     return re.sub(r"(_ptsz|_ptds)?(_v\d{4,})?$", "", name)
-
-
-def recorded(*options, **more):
-    env = room()
-    env.update(more)
-    env["PYTHONPATH"] = str(DIR / "lib/protond/python")
-    out = pathlib.Path(env["PROTOND_RUNTIME_DIR"]) / "took.json"
-    r = subprocess.run([CTL, "run", "-n", "x", "-k", "none", "-d", "both", *options, "--", sys.executable, WORK, "none", str(out),
-                        str(ROUNDS), str(THREADS)], env=env, capture_output=True, text=True, timeout=280)
-    check(f"{' '.join(options) or 'no switch'}: it ran", r.returncode == 0 and out.exists(), r.stderr[-900:])
-    return env
 
 
 def ours(env, scopes):
@@ -45,12 +30,9 @@ def ours(env, scopes):
     return got
 
 
-def kineto():
-    env = room()
-    out = pathlib.Path(env["PROTOND_RUNTIME_DIR"]) / "took.json"
-    subprocess.run([sys.executable, WORK, "kineto", str(out), str(ROUNDS), str(THREADS)], env=env, check=True, timeout=280)
+def kinetos():
     got = collections.defaultdict(lambda: [0, 0])
-    for e in json.loads(pathlib.Path(f"{out}.trace.json").read_text())["traceEvents"]:
+    for e in kineto()[1]:
         if e.get("cat") in ("cuda_runtime", "cuda_driver"):
             got[plain(e["name"])][0] += 1
             got[plain(e["name"])][1] += e["dur"] * 1e3
@@ -58,8 +40,8 @@ def kineto():
 
 
 def counts():
-    env = recorded("-s", "api")
-    got, theirs = ours(env, ("thread-", "alloc")), kineto()
+    env, _ = recorded("-d", "both", "-s", "api")
+    got, theirs = ours(env, ("thread-", "alloc")), kinetos()
     for name in sorted(set(got) | set(theirs)):
         print(f"   {name:40} ours {got[name][0]:6} {got[name][1] / 1e6:10.3f} ms   Kineto {theirs[name][0]:6} {theirs[name][1] / 1e6:10.3f} ms")
     # Kineto's own beginning and end wait for the device, outside of every scope.
@@ -87,8 +69,8 @@ def counts():
 
 def all_of_them():
     """With what only reads: the other calls as often as without."""
-    few = ours(recorded("-s", "api"), ("thread-", "alloc"))
-    every = ours(recorded("-s", "api", PROTOND_API_ALL="1"), ("thread-", "alloc"))
+    few = ours(recorded("-d", "both", "-s", "api")[0], ("thread-", "alloc"))
+    every = ours(recorded("-d", "both", "-s", "api", PROTOND_API_ALL="1")[0], ("thread-", "alloc"))
     check("what only reads is there when it is asked for", READS & set(every), str(sorted(every)))
     wrong = {n: (few[n][0], every[n][0]) for n in set(few) | set(every) if n not in READS | {"cudaMalloc"} and few[n][0] != every[n][0]}
     check("and the others are as many", not wrong, f"(without, with): {wrong}")
@@ -109,7 +91,7 @@ def errors():
 
 
 def off():
-    env = recorded()
+    env, _ = recorded("-d", "both")
     check("off: none of it", not sql(env, "select * from nodes where kind = 'call'"), "calls in a session without a switch")
 
 

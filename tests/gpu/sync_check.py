@@ -1,29 +1,13 @@
 # SPDX-License-Identifier: MIT. sync_check.py: calls that wait for the GPU: how many, how long, whose; and what it costs to know.
 """sync_check.py DIR [TEST...]: DIR is a build or a bundle. Ends in "N passed, N failed"."""
-import json
-import pathlib
 import re
-import subprocess
 import sys
 
 from judge import check, judge
-from torch_room import CTL, DIR, costs, room, sql
+from sync_room import ROUNDS, THREADS, kineto, recorded
+from torch_room import costs, sql
 
-HERE = pathlib.Path(__file__).resolve().parent
-WORK = str(HERE / "sync_work.py")
-ROUNDS, THREADS = 20, 2
 KINDS = {"stream": "cudaStreamSynchronize", "event": "cudaEventSynchronize", "device": "cudaDeviceSynchronize", "copy": "cudaMemcpy"}
-
-
-def recorded(*options):
-    """(environment, what the program measured itself)"""
-    env = room()
-    env["PYTHONPATH"] = str(DIR / "lib/protond/python")
-    out = pathlib.Path(env["PROTOND_RUNTIME_DIR"]) / "took.json"
-    r = subprocess.run([CTL, "run", "-n", "x", "-k", "none", *options, "--", sys.executable, WORK, "none", str(out), str(ROUNDS), str(THREADS)],
-                       env=env, capture_output=True, text=True, timeout=280)
-    check(f"{' '.join(options)}: it ran", r.returncode == 0 and out.exists(), r.stderr[-900:])
-    return env, json.loads(out.read_text())
 
 
 def leaves(env):
@@ -53,16 +37,13 @@ def counts():
         name = KINDS[kind]
         ns = sum(t for (scope, leaf), (_, t) in got.items() if leaf == name and scope.startswith("thread-"))
         check(f"{name}: as long as the program measured, to 2 %", own[kind] and abs(ns / own[kind] - 1) <= 0.02, f"{ns} ns, {own[kind]} ns")
-    kineto(own, got)
+    beside_kineto(own, got)
 
 
-def kineto(own, got):
+def beside_kineto(own, got):
     """Kineto in another run (CUPTI serves one): its cuda*Synchronize, each run against the clock of its own program."""
-    env = room()
-    out = pathlib.Path(env["PROTOND_RUNTIME_DIR"]) / "took.json"
-    subprocess.run([sys.executable, WORK, "kineto", str(out), str(ROUNDS), str(THREADS)], env=env, check=True, timeout=280)
-    theirs = json.loads(out.read_text())
-    rows = [e for e in json.loads(pathlib.Path(f"{out}.trace.json").read_text())["traceEvents"] if e.get("cat") == "cuda_runtime"]
+    theirs, events = kineto()
+    rows = [e for e in events if e.get("cat") == "cuda_runtime"]
     for kind, name in KINDS.items():
         long = [e["dur"] * 1e3 for e in rows if e["name"] == name.replace("cudaMemcpy", "cudaMemcpyAsync") and e["dur"] > 200]
         ns = sum(t for (scope, leaf), (_, t) in got.items() if leaf == name and scope.startswith("thread-"))

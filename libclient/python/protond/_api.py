@@ -261,13 +261,13 @@ def _module(name):
 def _ops_wanted(now=False):
     """A session wants operators. now: they are there when this returns; else they are built meanwhile."""
     from . import _ops
-    _ops.wanted() if now else _ops.wanted_meanwhile()
+    _ops.OPERATORS.wait() if now else _ops.OPERATORS.meanwhile()
 
 
 def _blocks_wanted(now=False):
     """A session wants allocations, torch's among them."""
     from . import _blocks
-    _blocks.wanted() if now else _blocks.wanted_meanwhile()
+    _blocks.BLOCKS.wait() if now else _blocks.BLOCKS.meanwhile()
 
 
 def start(name=None, *, context="shadow", data="tree", backend=None, mode=None, hook=None, cpu_off=False, switches=None,

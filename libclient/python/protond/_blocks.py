@@ -5,16 +5,12 @@ Only a torch with CUDA has that allocator, and only one of 2.1 or later tells. I
 for before that there is none.
 """
 import ctypes
-import sys
-import threading
 
-from . import _api, _watch
-from ._built import Lacking, Part, built
+from . import _api
+from ._built import Lacking, Part, Wanted, built
 
 _native = _api._native
 _PART = Part("blocks", "blocks.cpp", ("blocks_calls.h",), ("-lc10", "-lc10_cuda"), True, "what sees torch's allocations")
-_lock = threading.Lock()
-_tried = False
 
 
 def _version(torch):
@@ -24,24 +20,14 @@ def _version(torch):
     return tuple(found)
 
 
-def _say(why):
-    sys.stderr.write(f"protond: torch's allocations are not recorded one by one: {why}\n")
-
-
 def _attach(torch):
-    """CUDA is in use; an exception here would be the program's."""
-    try:
-        lib = ctypes.CDLL(built(torch, _PART))
-        lib.protond_blocks_open.restype = ctypes.c_char_p
-        calls = _native.blocks_calls()
-        why = lib.protond_blocks_open(calls, ctypes.c_uint64(len(calls)))
-        if why is not None:
-            raise Lacking(why.decode(errors="replace"))
-        _native.blocks_loaded(*(ctypes.cast(one, ctypes.c_void_p).value for one in (lib.protond_blocks_turn, lib.protond_blocks_tell)))
-    except Lacking as e:
-        _say(e)
-    except (OSError, AttributeError, ValueError) as e:
-        _say(f"what was built for torch {torch.__version__} cannot be loaded: {e}")
+    lib = ctypes.CDLL(built(torch, _PART))
+    lib.protond_blocks_open.restype = ctypes.c_char_p
+    calls = _native.blocks_calls()
+    why = lib.protond_blocks_open(calls, ctypes.c_uint64(len(calls)))
+    if why is not None:
+        raise Lacking(why.decode(errors="replace"))
+    _native.blocks_loaded(*(ctypes.cast(one, ctypes.c_void_p).value for one in (lib.protond_blocks_turn, lib.protond_blocks_tell)))
 
 
 def _load(torch):
@@ -50,32 +36,7 @@ def _load(torch):
     if _version(torch) < (2, 1):
         raise Lacking(f"torch {torch.__version__} does not tell them, 2.1 is the first that does; protond.memory has its figures by step")
     built(torch, _PART)  # now, for nobody waits for it later
-    torch.cuda._lazy_call(lambda: _attach(torch))
+    torch.cuda._lazy_call(lambda: BLOCKS.attempt(_attach, torch))  # an exception there would be the program's
 
 
-def load(torch):
-    """Allocations are recorded from now on, while a session wants them, or from when CUDA is in use."""
-    global _tried
-    with _lock:
-        if _tried:
-            return
-        _tried = True
-        try:
-            _load(torch)
-        except Lacking as e:
-            _say(e)
-        except AttributeError as e:
-            _say(f"torch {torch.__version__} is not as expected: {e}")
-
-
-def wanted():
-    """A session of this process wants them, and waits: they are there when this returns, if torch is."""
-    _watch.when_imported("torch", load)
-
-
-def wanted_meanwhile():
-    """Somebody switched them on. The program goes on while it is built."""
-    if "torch" in sys.modules:
-        threading.Thread(target=wanted, name="protond allocations", daemon=True).start()
-    else:
-        wanted()
+BLOCKS = Wanted("torch's allocations are not recorded one by one", _load)

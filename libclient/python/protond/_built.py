@@ -12,8 +12,11 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from typing import NamedTuple
+
+from . import _watch
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 _BUILD_S = 600
@@ -191,3 +194,39 @@ def built(torch, part):
     except OSError as e:
         raise Lacking(f"{path}: {e.strerror}: set XDG_CACHE_HOME to a directory that you can write to") from None
     return path
+
+
+# --- loading ------------------------------------------------------------------------------------
+
+class Wanted:
+    """What a session wants of torch: loaded once in a process, when torch is there. Why not is said in a line that begins
+    with `lacks`, and the program goes on."""
+
+    def __init__(self, lacks, load):
+        self._lacks, self._load, self._lock, self._tried = lacks, load, threading.Lock(), False
+
+    def attempt(self, load, torch):
+        try:
+            load(torch)
+        except Lacking as e:
+            sys.stderr.write(f"protond: {self._lacks}: {e}\n")
+        except (OSError, AttributeError, ValueError) as e:
+            sys.stderr.write(f"protond: {self._lacks}: what was built for torch {torch.__version__} cannot be loaded: {e}\n")
+
+    def load(self, torch):
+        """It is there from now on, where it can be."""
+        with self._lock:
+            if not self._tried:
+                self._tried = True
+                self.attempt(self._load, torch)
+
+    def wait(self):
+        """A session of this process wants it: it is there when this returns, if torch is."""
+        _watch.when_imported("torch", self.load)
+
+    def meanwhile(self):
+        """Somebody switched it on. The program goes on while it is built."""
+        if "torch" in sys.modules:
+            threading.Thread(target=self.wait, name="protond builds", daemon=True).start()
+        else:
+            self.wait()

@@ -7,11 +7,9 @@ building too. Why there are no operators is said once, in a line, and the progra
 """
 import ctypes
 import os
-import sys
-import threading
 
-from . import _api, _options, _watch
-from ._built import Lacking, Part, built
+from . import _api, _options
+from ._built import Lacking, Part, Wanted, built
 
 _native = _api._native
 _HERE = os.path.dirname(os.path.abspath(__file__))
@@ -21,10 +19,6 @@ _DETAILS = {"torch_shapes": 1, "torch_dtypes": 2, "torch_strides": 4, "torch_sca
             "torch_stack": 32, "torch_sequence": 64, "torch_flops": 128}
 
 # --- loading ------------------------------------------------------------------------------------
-
-_lock = threading.Lock()
-_tried = False
-
 
 def _load(torch):
     lib = ctypes.CDLL(built(torch, _PART))
@@ -39,29 +33,4 @@ def _load(torch):
     _native.ops_loaded(ctypes.cast(lib.protond_ops_turn, ctypes.c_void_p).value, options["torch_ops"])
 
 
-def load(torch):
-    """Operators are scopes from now on, while a session wants them."""
-    global _tried
-    with _lock:
-        if _tried:
-            return
-        _tried = True
-        try:
-            _load(torch)
-        except Lacking as e:
-            sys.stderr.write(f"protond: operators are not recorded: {e}\n")
-        except (OSError, AttributeError, ValueError) as e:
-            sys.stderr.write(f"protond: operators are not recorded: what was built for torch {torch.__version__} cannot be loaded: {e}\n")
-
-
-def wanted():
-    """A session of this process wants them, and waits: they are there when this returns, if torch is."""
-    _watch.when_imported("torch", load)
-
-
-def wanted_meanwhile():
-    """Somebody switched them on. The program goes on while they are built."""
-    if "torch" in sys.modules:
-        threading.Thread(target=wanted, name="protond operators", daemon=True).start()
-    else:
-        wanted()
+OPERATORS = Wanted("operators are not recorded", _load)

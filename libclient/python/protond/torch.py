@@ -368,7 +368,7 @@ def _patch_profiler(torch):
 def _patch_operators(torch):
     if _set["torch_ops"] or _native.ops_wanted():
         from . import _ops
-        _ops.load(torch)
+        _ops.OPERATORS.load(torch)
 
 
 class _Stepping:
