@@ -279,7 +279,7 @@ START_TEST(answers)
 	sqlite3 *db;
 
 	seed = 1 + (uint64_t)_i * 7907;
-	db = any_session(_i % 5 == 0 ? 40000 : 500 + below(6000), _i % 2 == 0);
+	db = any_session(_i < 2 ? 20000 : 500 + below(6000), _i % 2 == 0);
 	zoom_check(db, 7, 25);
 	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
 }
@@ -635,7 +635,7 @@ START_TEST(damaged)
 	sqlite3 *db;
 
 	seed = 99 + (uint64_t)_i;
-	db = any_session(9000, true);
+	db = any_session(5000, true);
 	help_exec(db, _i == 0   ? "UPDATE trace SET summary=x'5054533100'"
 		      : _i == 1 ? "UPDATE trace SET summary=substr(summary,1,length(summary)-3)"
 				: "UPDATE trace SET summary=zeroblob(100)");
@@ -757,7 +757,7 @@ START_TEST(old)
 	int rc;
 
 	seed = 5;
-	db = any_session(20000, true);
+	db = any_session(8000, true);
 	ck_assert_ptr_nonnull(mkdtemp(dir));
 	(void)snprintf(path, sizeof(path), "%s/db", dir);
 	(void)snprintf(sql, sizeof(sql), "VACUUM INTO '%s'", path);
