@@ -3,6 +3,7 @@
 
 #include <time.h>
 
+#include "family.h"
 #include "op_terms.h"
 #include "view_help.h"
 
@@ -184,6 +185,44 @@ START_TEST(arrays)
 }
 END_TEST
 
-#define TESTS(X) \
+/* The first family that has a word of the name, wherever it stands there, however it is written. */
+START_TEST(families)
+{
+	static const struct {
+		const char *name, *family;
+		uint8_t class;
+	} cases[] = {
+		{"void cutlass::Kernel2<cutlass_80_tensorop_s1688gemm_128x256>(Params)", "gemm",
+			CLASS_COMPUTE},
+		{"ampere_SGEMM_128x64_tn", "gemm", CLASS_COMPUTE},
+		{"flash_fwd_kernel<Gemm>", "attention", CLASS_COMPUTE},
+		{"nvjet", "gemm", CLASS_COMPUTE},
+		{"x_norm", "norm", CLASS_COMPUTE},
+		{"my_cat", "elementwise", CLASS_COMPUTE},
+		{"multi_tensor_apply", "optimizer", CLASS_COMPUTE},
+		{"multi_tensor_appl", "other", CLASS_COMPUTE},
+		{"", "other", CLASS_COMPUTE},
+		{"c", "other", CLASS_COMPUTE},
+		{"gemm", "", CLASS_CPU},
+		{"gemm", "comm", CLASS_COMM},
+		{"gemm", "memset", CLASS_MEMSET},
+		{"gemm", "copy", CLASS_H2D},
+	};
+	char name[1024];
+	size_t i;
+
+	for (i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		ck_assert_str_eq(family_of(cases[i].name, cases[i].class), cases[i].family);
+	memset(name, 'x', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	memcpy(name + 508, "gemm", 4); /* the end of what is looked at */
+	ck_assert_str_eq(family_of(name, CLASS_COMPUTE), "gemm");
+	memcpy(name + 508, "xgemm", 5);
+	ck_assert_str_eq(family_of(name, CLASS_COMPUTE), "other");
+}
+END_TEST
+
+#define TESTS(X)    \
+	X(families) \
 	X(operators) X(arrays) X(shortening) X(names_that_are_too_much) X(whole_names) X(paths)
 HELP_SUITE("view_name", TESTS)

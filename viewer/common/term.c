@@ -138,7 +138,10 @@ uint32_t term_line_width(const struct text *t, size_t from)
 	uint32_t w = 0;
 
 	while (at < end) {
-		if (*at != '\033')
+		if (*at >= 0x20) { /* most are ASCII */
+			at++;
+			w++;
+		} else if (*at != '\033')
 			w += char_width(next_char(&at));
 		else
 			while (at < end && *at++ != 'm')

@@ -533,7 +533,7 @@ static void print_node(struct text *t, struct tree_printer *w, uint32_t node, ui
 	}
 	table_row(t, w->table, node, w->o->term);
 	w->prefix.n = w->length[depth];
-	put_prefix(t, w, term_line_width(t, line), depth);
+	put_prefix(t, w, w->o->term->width > 0 ? term_line_width(t, line) : 0, depth);
 	if (depth > 0) {
 		text_str(t, last ? g->last : g->child);
 		text_str(&w->prefix, last ? g->blank : g->down);
