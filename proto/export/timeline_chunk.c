@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "runs.h"
 #include "session_terms.h"
 
 #define GPU_PID     5000000u /* above what Linux gives to processes (2^22), so that GPUs come last */
@@ -349,24 +350,39 @@ static int op_order(const void *a, const void *b)
 	return x->end < y->end ? -1 : x->end > y->end;
 }
 
+/* Those that are selected, by stream, and in that mostly in order; `at`: of each stream where the next goes. Returns how many. */
+static uint32_t by_stream(const struct timeline *w, const struct trace_chunk *c,
+	const struct trace_op **order, uint32_t *at)
+{
+	const uint32_t streams = c->n[TRACE_N_STREAMS];
+	uint32_t i, n;
+
+	for (i = 0; i < c->n[TRACE_N_OPS]; i++)
+		at[c->op[i].stream + 1] += is_selected(w, c->op[i].segment);
+	for (i = 0; i < streams; i++)
+		at[i + 1] += at[i];
+	n = at[streams];
+	for (i = 0; i < c->n[TRACE_N_OPS]; i++)
+		if (is_selected(w, c->op[i].segment))
+			order[at[c->op[i].stream]++] = &c->op[i];
+	return n;
+}
+
 static int take_ops(struct timeline *w, const struct trace_chunk *c)
 {
 	const struct trace_op **order = calloc((size_t)c->n[TRACE_N_OPS] + 1, sizeof(*order));
-	uint32_t i, n = 0;
-	int r = 0;
+	uint32_t *at = calloc((size_t)c->n[TRACE_N_STREAMS] + 1, sizeof(*at)), i, n;
+	int r = order != NULL && at != NULL ? 0 : timeline_no_memory(w);
 
-	if (order == NULL)
-		return timeline_no_memory(w);
-	for (i = 0; i < c->n[TRACE_N_OPS]; i++)
-		if (is_selected(w, c->op[i].segment))
-			order[n++] = &c->op[i];
-	qsort(order, n, sizeof(*order), op_order);
+	n = r == 0 ? by_stream(w, c, order, at) : 0;
+	runs_sort(order, n, sizeof(*order), op_order);
 	for (i = 0; i < n && r == 0; i++) {
 		r = take_op(w, c, order[i]);
 		if (r == 0 && w->out.n > FLUSH_BYTES)
 			r = timeline_flush(w);
 	}
 	free(order);
+	free(at);
 	return r;
 }
 

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runs.h"
+
 static const struct span always = {0, UINT64_MAX};
 
 static uint64_t within(const struct span *v, uint64_t begin, uint64_t end)
@@ -70,8 +72,7 @@ bool busy_is_before(const struct busy_work *a, const struct busy_work *b)
 
 void busy_order(struct busy_work work[], uint32_t n)
 {
-	if (n > 1)
-		qsort(work, n, sizeof(*work), by_begin);
+	runs_sort(work, n, sizeof(*work), by_begin);
 }
 
 void busy_sort(struct busy *b)

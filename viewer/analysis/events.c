@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "runs.h"
 #include "table.h"
 #include "timeline_reading.h"
 
@@ -97,19 +98,6 @@ static int op_order(const void *a, const void *b)
 	return x->end_ns < y->end_ns ? -1 : x->end_ns > y->end_ns;
 }
 
-/* Most are: a thread and a stream alone make no other order. */
-static bool in_order(
-	const void *v, uint32_t n, size_t bytes, int (*order)(const void *, const void *))
-{
-	const char *at = v;
-	uint32_t i;
-
-	for (i = 1; i < n; i++, at += bytes)
-		if (order(at, at + bytes) > 0)
-			return false;
-	return true;
-}
-
 static void on_process_end(struct timeline *w)
 {
 	struct reading *r = w->mine;
@@ -119,10 +107,8 @@ static void on_process_end(struct timeline *w)
 	r->failed |= e->spans.failed;
 	if (r->failed || r->r < 0)
 		return;
-	if (!in_order(e->scope, e->n_scopes, sizeof(*e->scope), scope_order))
-		qsort(e->scope, e->n_scopes, sizeof(*e->scope), scope_order);
-	if (!in_order(e->op, e->n_ops, sizeof(*e->op), op_order))
-		qsort(e->op, e->n_ops, sizeof(*e->op), op_order);
+	runs_sort(e->scope, e->n_scopes, sizeof(*e->scope), scope_order);
+	runs_sort(e->op, e->n_ops, sizeof(*e->op), op_order);
 	e->known = w->known;
 	r->r = r->fn(r->arg, e);
 }

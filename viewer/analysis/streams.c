@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runs.h"
 #include "table.h"
 
 struct piece { /* of an operation, in the times that were asked for; then a time in which a stream worked */
@@ -112,8 +113,7 @@ static void merge(struct adding *a)
 	struct piece *v = a->piece;
 	uint32_t i, n = 0;
 
-	if (a->n > 1)
-		qsort(v, a->n, sizeof(*v), by_row);
+	runs_sort(v, a->n, sizeof(*v), by_row);
 	for (i = 0; i < a->n; i++)
 		if (n > 0 && v[n - 1].row == v[i].row && v[i].begin <= v[n - 1].end)
 			v[n - 1].end = v[i].end > v[n - 1].end ? v[i].end : v[n - 1].end;
@@ -206,7 +206,7 @@ static int add_gpu(struct adding *a, uint32_t gpu)
 	}
 	if (n == 0)
 		return 0;
-	qsort(a->edge, n, sizeof(*a->edge), by_time);
+	runs_sort(a->edge, n, sizeof(*a->edge), by_time);
 	sweep(a, a->edge, n, &all);
 	if (!ROOM_FOR(a->to->row, a->to->cap, a->to->n))
 		return -ENOMEM;
