@@ -356,18 +356,11 @@ static void steps_scope(struct timeline *w, const struct timeline_scope *s)
 	f->to_ns = s->end_ns > f->to_ns ? s->end_ns : f->to_ns;
 }
 
-static void steps_op(struct timeline *w, const struct timeline_op *o)
-{
-	(void)w;
-	(void)o;
-}
-
 /* *ret: the selection with the steps' window in it. */
 static int find_steps(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	struct profile_select *ret, struct err *e)
 {
-	static const struct timeline_form form = {
-		.process = steps_process, .scope = steps_scope, .op = steps_op};
+	static const struct timeline_form form = {.process = steps_process, .scope = steps_scope};
 	struct steps f = {.first = s->first_step, .last = s->last_step};
 	int r;
 

@@ -437,7 +437,8 @@ int timeline_chunk(struct timeline *w, const void *bytes, size_t n)
 {
 	struct trace_chunk c;
 	uint32_t i;
-	int r = trace_chunk_read(bytes, n, &c, w->l.e);
+	int r = w->form->op != NULL ? trace_chunk_read(bytes, n, &c, w->l.e)
+				    : trace_chunk_read_scopes(bytes, n, &c, w->l.e);
 
 	if (r < 0)
 		return r;
@@ -448,7 +449,7 @@ int timeline_chunk(struct timeline *w, const void *bytes, size_t n)
 		r = take_scopes(w, &c);
 	for (i = 0; r == 0 && i < c.n_bursts; i++)
 		take_burst(w, &c, &c.burst[i]);
-	if (r == 0)
+	if (r == 0 && w->form->op != NULL)
 		r = take_ops(w, &c);
 	if (r == 0 && w->form->chunk_end != NULL)
 		w->form->chunk_end(w);

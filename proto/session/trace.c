@@ -639,8 +639,11 @@ static bool chunk_room(
 	       k->text != NULL && k->burst != NULL && *ret_raw != NULL;
 	if (good && (columns & READ_SCOPES) != 0) {
 		k->scope = arena_take(a, k->n[TRACE_N_SCOPES] * sizeof(*k->scope) + 1);
+		good = k->scope != NULL;
+	}
+	if (good && (columns & READ_OP_LENGTHS) != 0) {
 		k->op = arena_take(a, k->n[TRACE_N_OPS] * sizeof(*k->op) + 1);
-		good = k->scope != NULL && k->op != NULL;
+		good = k->op != NULL;
 	}
 	if (good && (columns & READ_METRICS) != 0) {
 		k->metric = arena_take(a, k->n[TRACE_N_METRICS] * sizeof(*k->metric) + 1);
@@ -728,6 +731,16 @@ int trace_chunk_read_times(const void *bytes, size_t n, struct trace_chunk *ret,
 int trace_chunk_read_lengths(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e)
 {
 	return chunk_read(bytes, n, READ_LISTS | READ_SCOPES | READ_OP_LENGTHS, ret, e);
+}
+
+int trace_chunk_read_scopes(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e)
+{
+	return chunk_read(bytes, n, READ_LISTS | READ_SCOPES | READ_METRICS, ret, e);
+}
+
+int trace_chunk_read_works(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e)
+{
+	return chunk_read(bytes, n, READ_LISTS | READ_OP_LENGTHS | READ_OP_START, ret, e);
 }
 
 int trace_chunk_read_metrics(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e)

@@ -187,6 +187,10 @@ int trace_chunk_read(const void *bytes, size_t n, struct trace_chunk *ret, struc
 int trace_chunk_read_times(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e);
 /* Likewise, but each operation starts at 0. */
 int trace_chunk_read_lengths(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e);
+/* The scopes and the metrics: op is NULL. */
+int trace_chunk_read_scopes(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e);
+/* Of operations what _times() reads: scope and metric are NULL. */
+int trace_chunk_read_works(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e);
 /* And the metrics: scope and op are NULL. */
 int trace_chunk_read_metrics(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e);
 void trace_chunk_fini(struct trace_chunk *c);

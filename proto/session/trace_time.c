@@ -105,7 +105,7 @@ static int on_first(struct trace_time *t, struct load *l, sqlite3_stmt *st)
 	struct trace_chunk c;
 	uint32_t i;
 	int64_t at;
-	int r = trace_chunk_read(
+	int r = trace_chunk_read_works(
 		sqlite3_column_blob(st, 0), (size_t)sqlite3_column_bytes(st, 0), &c, l->e);
 
 	if (r < 0)

@@ -329,12 +329,6 @@ static void on_scope(struct timeline *w, const struct timeline_scope *s)
 	c->spread->h.count[bucket]++;
 }
 
-static void on_op(struct timeline *w, const struct timeline_op *o)
-{
-	(void)w;
-	(void)o;
-}
-
 static const char *name_of_thread(const struct timeline *w, uint32_t tid)
 {
 	uint32_t i;
@@ -398,10 +392,8 @@ static int rows_of(struct reading *r)
 int apis_of_timeline(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	struct export_left *ret_left, struct apis **ret, struct err *e)
 {
-	static const struct timeline_form form = {.process = on_process,
-		.scope = on_scope,
-		.op = on_op,
-		.process_end = on_process_end};
+	static const struct timeline_form form = {
+		.process = on_process, .scope = on_scope, .process_end = on_process_end};
 	struct reading r = {.a = apis_new()};
 	uint32_t i;
 	int status;

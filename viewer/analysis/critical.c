@@ -222,7 +222,7 @@ static int choose(struct sqlite3 *db, int64_t id, const struct profile_select *s
 		a->c->end_ns = s->to_ns;
 		return 0;
 	}
-	r = steps_read(db, id, s->to_ns != 0 ? s : &whole, ret_left, &all, e);
+	r = steps_read_times(db, id, s->to_ns != 0 ? s : &whole, ret_left, &all, e);
 	if (r == 0 && all->n > 0)
 		r = choose_step(s, all, a, e);
 	else if (r == 0 && s->first_step == 0 && s->scope == NULL)

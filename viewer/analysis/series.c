@@ -84,12 +84,6 @@ static void on_metric(struct timeline *w, const struct held *h, uint64_t ns)
 	take(w->mine, w, h, ns);
 }
 
-static void on_op(struct timeline *w, const struct timeline_op *o)
-{
-	(void)w;
-	(void)o;
-}
-
 static int by_time(const void *a, const void *b)
 {
 	const struct series_point *x = a, *y = b;
@@ -129,7 +123,7 @@ int series_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	struct export_left *ret_left, struct series **ret, struct err *e)
 {
 	static const struct timeline_form form = {
-		.process = on_process, .scope = on_scope, .op = on_op, .metric = on_metric};
+		.process = on_process, .scope = on_scope, .metric = on_metric};
 	struct reading r = {.s = calloc(1, sizeof(*r.s))};
 	uint32_t i;
 	int status;

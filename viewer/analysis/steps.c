@@ -441,15 +441,10 @@ static int place_values(struct reading *r)
 	return 0;
 }
 
-int steps_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
-	struct export_left *ret_left, struct steps **ret, struct err *e)
+static int read_by(const struct timeline_form *form, struct sqlite3 *db, int64_t id,
+	const struct profile_select *s, struct export_left *ret_left, struct steps **ret,
+	struct err *e)
 {
-	static const struct timeline_form form = {.open = on_open,
-		.process = on_process,
-		.scope = on_scope,
-		.metric = on_metric,
-		.op = on_op,
-		.process_end = on_process_end};
 	const struct profile_select all = spans_whole(s);
 	struct reading r = {.s = calloc(1, sizeof(*r.s)),
 		.parts.together = true,
@@ -463,7 +458,7 @@ int steps_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	if (r.s != NULL)
 		r.s->texts = profile_new();
 	r.failed = r.s == NULL || r.s->texts == NULL;
-	status = reading_run(&form, &r, &r.failed, db, id, &all, ret_left, e);
+	status = reading_run(form, &r, &r.failed, db, id, &all, ret_left, e);
 	if (status == 0 && (place_values(&r) < 0 || pace_mark(r.s) < 0))
 		status = err_set(e, -ENOMEM, "out of memory");
 	parts_fini(&r.parts);
@@ -474,6 +469,30 @@ int steps_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	else
 		*ret = r.s;
 	return status;
+}
+
+int steps_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
+	struct export_left *ret_left, struct steps **ret, struct err *e)
+{
+	static const struct timeline_form form = {.open = on_open,
+		.process = on_process,
+		.scope = on_scope,
+		.metric = on_metric,
+		.op = on_op,
+		.process_end = on_process_end};
+
+	return read_by(&form, db, id, s, ret_left, ret, e);
+}
+
+int steps_read_times(struct sqlite3 *db, int64_t id, const struct profile_select *s,
+	struct export_left *ret_left, struct steps **ret, struct err *e)
+{
+	static const struct timeline_form form = {.open = on_open,
+		.process = on_process,
+		.scope = on_scope,
+		.process_end = on_process_end};
+
+	return read_by(&form, db, id, s, ret_left, ret, e);
 }
 
 void steps_free(struct steps *s)

@@ -67,6 +67,9 @@ struct steps {
  * or s->every_ns says is a step. -ENODATA: it kept no timeline. */
 int steps_read(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	struct export_left *ret_left, struct steps **ret, struct err *e);
+/* Faster: nothing of what GPUs did in them. */
+int steps_read_times(struct sqlite3 *db, int64_t id, const struct profile_select *s,
+	struct export_left *ret_left, struct steps **ret, struct err *e);
 /* The same of a session without a timeline: what is stored of its steps. -ENODATA: nothing is. */
 int steps_stored(struct sqlite3 *db, int64_t id, const struct profile_select *s, struct steps **ret,
 	struct err *e);
