@@ -6,12 +6,14 @@
 
 #include "leb.h"
 #include "table.h"
+#include "trace.h"
 
 #define WORKS_BLOCK 256u   /* in order from one to the next; each begins anew */
 #define HELD_MAX    65536u /* more than records are out of order by */
-#define HELD_KEPT   8192u  /* of those, when the others go on */
+#define HELD_KEPT   24576u /* of those, when the others go on: a chunk comes stream by stream */
 #define WORK_BYTES  (1u + 3u * LEB_MAX)
 #define LAUNCHED    0x80u /* with the part: it is known when */
+_Static_assert(HELD_KEPT > TRACE_EVENTS_MAX, "more than a chunk has");
 
 /* --- one after the other */
 

@@ -74,7 +74,7 @@ int warm_up_leave_out(struct facts *f, struct sqlite3 *db, int64_t id,
 	const struct profile_select whole = spans_whole(s), in = reach(f->step, s, most);
 	struct export_left left = {0};
 	struct facts *warm = NULL;
-	struct window w = {.p = NULL};
+	struct window w = {.host_only = true};
 	int r;
 
 	if (most == 0 || f->is_part)

@@ -432,13 +432,13 @@ static bool fill_tree(struct reading *r)
 int window_read(void *arg, struct sqlite3 *db, int64_t id, const struct profile_select *s,
 	struct export_left *ret_left, struct err *e)
 {
-	static const struct timeline_form form = {.open = on_open,
+	struct reading r = {.to = arg};
+	const struct timeline_form form = {.open = on_open,
 		.process = on_process,
 		.scope = on_scope,
-		.op = on_op,
+		.op = r.to->host_only ? NULL : on_op,
 		.process_end = on_process_end};
 	const struct profile_select all = spans_whole(s);
-	struct reading r = {.to = arg};
 	int status, verdict;
 	uint32_t k;
 

@@ -3,6 +3,7 @@
 #ifndef PROTOND_VIEWER_WINDOW_H
 #define PROTOND_VIEWER_WINDOW_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "err.h"
@@ -19,6 +20,7 @@ struct window {
 	/* The answer: from the first to the last of it, since the timeline's zero; and that zero, CLOCK_REALTIME. */
 	uint64_t from_ns, to_ns;
 	int64_t base_ns;
+	bool host_only; /* asked: without what GPUs did */
 };
 
 /* arg: a struct window; as export_timeline_fn, of the times that s names (spans.h). What reaches out of them counts with
