@@ -177,6 +177,8 @@ static int add_projected(struct zoom *w, struct err *e)
 			continue;
 		l.kind = ZOOM_PROJECTED;
 		l.events = 0;
+		l.free_at = NULL;
+		l.n_free_at = 0;
 		at = zoom_lane_of(w, l);
 		if (at == ZOOM_NONE)
 			return zoom_no_memory(e);

@@ -9,8 +9,6 @@
 
 #include <sqlite3.h>
 
-#define TASK_ROWS_MAX 1024u /* of a chunk; further ones stay where the chunk has them */
-
 int zoom_no_memory(struct err *e)
 {
 	return err_set(e, -ENOMEM, "out of memory for the timeline");
@@ -48,33 +46,23 @@ static struct zoomed_lane lane_key(
 	return key;
 }
 
-/* The row of tasks among all chunks', once that is known. */
-static uint16_t row_of(const struct zoomed_chunk *k, uint32_t lane, uint16_t local)
-{
-	uint32_t i;
-
-	for (i = 0; i < k->n_rows; i++)
-		if (k->row[i].lane == lane && k->row[i].local == local)
-			return k->row[i].row;
-	return local;
-}
-
+/* Twice as many as there are: zoom_settle() (zoom_int.h). */
 static int map_tracks(struct zoom *w, const struct zoomed_chunk *k, const struct trace_chunk *c,
 	const struct trace_tracks *t, struct zoomed_track **ret, struct err *e)
 {
 	struct zoomed_lane *lane;
 	uint32_t i, at;
 
-	*ret = calloc((size_t)t->n_tracks + 1, sizeof(**ret));
+	*ret = calloc(2 * (size_t)t->n_tracks + 1, sizeof(**ret));
 	if (*ret == NULL)
 		return zoom_no_memory(e);
 	for (i = 0; i < t->n_tracks; i++) {
 		at = zoom_lane_of(w, lane_key(k->process, c, &t->track[i]));
 		if (at == ZOOM_NONE)
 			return zoom_no_memory(e);
-		(*ret)[i] = (struct zoomed_track){at, row_of(k, at, t->track[i].row)};
+		(*ret)[i] = (struct zoomed_track){at, t->track[i].row};
 		lane = &w->lane[at];
-		if (w->show != NULL || lane->kind == ZOOM_TASKS) /* these: place_rows() */
+		if (w->show != NULL)
 			continue;
 		lane->low = t->track[i].row < lane->low ? t->track[i].row : lane->low;
 		lane->high = t->track[i].row > lane->high ? t->track[i].row : lane->high;
@@ -201,8 +189,10 @@ static int events_part(struct zoom *w, struct zoomed_chunk *k, const struct trac
 	r = map_tracks(w, k, c, &t, &ret->track, e);
 	if (r == 0) {
 		ret->part = (struct zoomed_part){t.item, ret->track, t.n_items};
+		ret->n_tracks = t.n_tracks;
 		t.item = NULL;
 		map_items(w, k, &ret->part);
+		zoom_settle(k, &ret->part, ret->track, ret->n_tracks);
 	}
 	trace_tracks_fini(&t);
 	return r;
@@ -226,62 +216,15 @@ static void widen(struct zoom *w, struct zoomed_chunk *k, const struct zoomed_pa
 	}
 }
 
-/* The first row of the lane that is free then. */
-static int row_place(struct zoomed_lane *l, uint64_t from, uint64_t to, uint16_t *ret)
-{
-	const uint16_t n = l->free_at == NULL ? 0 : (uint16_t)(l->high + 1);
-	uint64_t *grown;
-	uint16_t row = 0;
-
-	while (row < n && row + 1u < LANES_MAX && l->free_at[row] > from)
-		row++;
-	if (row == n) {
-		grown = reallocarray(l->free_at, n + 1u, sizeof(*grown));
-		if (grown == NULL)
-			return -ENOMEM;
-		l->free_at = grown;
-		l->high = row;
-		grown[row] = 0;
-	}
-	l->low = 0;
-	l->free_at[row] = to > l->free_at[row] ? to : l->free_at[row];
-	*ret = row;
-	return 0;
-}
-
-/* A chunk knows only what overlaps in it: its rows of tasks take the place that those before left. The
- * part has all that is in the chunk, a track's items together; track: those of it, which are changed. */
-static int place_rows(struct zoom *w, struct zoomed_chunk *k, const struct zoomed_part *p,
-	struct zoomed_track *track, struct err *e)
-{
-	uint32_t i = 0, n, cap = 0;
-
-	for (; i < p->n && k->n_rows < TASK_ROWS_MAX; i += n) {
-		const struct trace_item *v = &p->item[i];
-		struct zoomed_track *t = &track[v->track];
-		struct zoomed_row row = {t->lane, t->depth, 0};
-		uint64_t to = 0;
-
-		for (n = 0; i + n < p->n && v[n].track == v->track; n++)
-			to = v[n].end > to ? v[n].end : to;
-		if (w->lane[t->lane].kind != ZOOM_TASKS)
-			continue;
-		if (!ROOM_FOR(k->row, cap, k->n_rows) ||
-			row_place(&w->lane[t->lane], v->start, to, &row.row) < 0)
-			return zoom_no_memory(e);
-		k->row[k->n_rows++] = row;
-		t->depth = row.row;
-	}
-	return 0;
-}
-
 /* The levels that stay. */
-static void take_levels(struct zoom *w, struct zoomed_chunk *k, struct summary *s)
+static int take_levels(struct zoom *w, struct zoomed_chunk *k, struct summary *s, struct err *e)
 {
 	uint32_t i;
+	int r;
 
 	k->ns = s->ns;
 	k->n_levels = s->n_levels;
+	k->n_tracks = s->n_tracks;
 	for (i = 0; i < s->n_levels; i++) {
 		k->level[i] = (struct zoomed_part){s->level[i].item, k->track, s->level[i].n};
 		s->level[i].item = NULL;
@@ -291,6 +234,11 @@ static void take_levels(struct zoom *w, struct zoomed_chunk *k, struct summary *
 		w->coarse_bytes += k->level[i].n * sizeof(*k->level[i].item);
 	}
 	widen(w, k, &k->level[s->n_levels - 1]);
+	r = zoom_place_rows(w, k, &k->level[s->n_levels > 1], e);
+	for (i = 0; i < s->n_levels && r == 0; i++)
+		if (k->level[i].item != NULL)
+			zoom_settle(k, &k->level[i], k->track, k->n_tracks);
+	return r;
 }
 
 static uint64_t coarse_bytes(const struct summary *s)
@@ -342,9 +290,7 @@ static int read_levels(struct zoom *w, struct zoomed_chunk *k, const struct trac
 	if (*ret_good && r == 0)
 		r = map_deepest(w, k, lists, s.deepest, e);
 	if (*ret_good && r == 0)
-		take_levels(w, k, &s);
-	if (*ret_good && r == 0)
-		r = place_rows(w, k, &k->level[k->n_levels - 1], k->track, e);
+		r = take_levels(w, k, &s, e);
 	summary_fini(&s);
 	return r;
 }
@@ -375,18 +321,17 @@ static int read_exact(
 	struct zoomed_cached all = {.level = ZOOM_EVENTS};
 	int r = events_part(w, k, c, &all, e);
 
+	k->level[0] = all.part;
+	k->track = all.track;
+	k->n_tracks = all.n_tracks;
 	if (r == 0)
-		r = place_rows(w, k, &all.part, all.track, e);
-	if (r < 0) {
-		free(all.part.item);
-		free(all.track);
+		r = zoom_place_rows(w, k, &k->level[0], e);
+	if (r < 0)
 		return r;
-	}
+	zoom_settle(k, &k->level[0], k->track, k->n_tracks);
 	widen(w, k, &all.part);
 	k->exact = true;
 	k->n_levels = 1;
-	k->level[0] = all.part;
-	k->track = all.track;
 	w->coarse_bytes += all.part.n * sizeof(*all.part.item);
 	w->exact_bytes += all.part.n * sizeof(*all.part.item);
 	return 0;
@@ -435,10 +380,8 @@ static int read_widest(struct zoom *w, struct zoomed_chunk *k, const struct trac
 		return r == -ENOMEM ? zoom_no_memory(e) : bad_chunk(e);
 	t = (struct trace_tracks){.track = s.track, .n_tracks = s.n_tracks};
 	r = map_tracks(w, k, c, &t, &k->track, e);
-	if (r == 0 && s.n_levels > 0) {
-		take_levels(w, k, &s);
-		r = place_rows(w, k, &k->level[0], k->track, e);
-	}
+	if (r == 0 && s.n_levels > 0)
+		r = take_levels(w, k, &s, e);
 	if (w->coarse_bytes > ZOOM_COARSE_BYTES)
 		forget_levels(w, k);
 	summary_fini(&s);
@@ -587,6 +530,7 @@ static int load_lowest(struct zoom *w, uint32_t chunk, struct zoomed_cached *ret
 		ret->part = (struct zoomed_part){s.level[0].item, k->track, s.level[0].n};
 		s.level[0].item = NULL;
 		map_items(w, k, &ret->part);
+		zoom_settle(k, &ret->part, k->track, k->n_tracks);
 	} else {
 		r = stale(e);
 	}

@@ -31,10 +31,11 @@ struct zoomed_lane {
 	uint16_t low, high; /* depths that it has; low > high: none so far */
 	const char *own;    /* a thread's own name; NULL: not known */
 	uint64_t events;
-	uint16_t deepest;   /* STREAM: scopes above its operations, at most */
-	uint32_t of;        /* PROJECTED: its stream's place in `lane`; SUMMED: its thread's */
-	uint64_t until;     /* SUMMED: where its last burst ends */
-	uint64_t *free_at;  /* TASKS: [high + 1]: from when on each row is free */
+	uint16_t deepest;  /* STREAM: scopes above its operations, at most */
+	uint32_t of;       /* PROJECTED: its stream's place in `lane`; SUMMED: its thread's */
+	uint64_t until;    /* SUMMED: where its last burst ends */
+	uint64_t *free_at; /* TASKS, STREAM: [n_free_at]: from when on each row is free */
+	uint16_t n_free_at;
 	uint32_t shown;     /* its place in `show` */
 	uint32_t first_row; /* of all lanes', in the order in which they are shown */
 	uint16_t rows;
@@ -62,9 +63,10 @@ struct zoomed_track {
 	uint16_t depth;
 };
 
-struct zoomed_row { /* of tasks: as its chunk has it, and among all chunks' */
+struct zoomed_row { /* what of a row begins before `until` stands in another: zoom_rows.c */
 	uint32_t lane;
-	uint16_t local, row;
+	uint16_t of, row;
+	uint64_t until;
 };
 
 /* Items of a chunk at one level; times in nanoseconds since the zero, nodes as places in names.v,
@@ -85,7 +87,8 @@ struct zoomed_chunk {
 	bool exact;                        /* it is small: level 0 is its events */
 	/* Of level 0 only how many, unless it is the only one. All have one array of tracks. */
 	struct zoomed_part level[SUMMARY_LEVELS_MAX];
-	struct zoomed_track *track;
+	struct zoomed_track *track; /* [2 * n_tracks] */
+	uint32_t n_tracks;
 	struct zoomed_row *row; /* [n_rows] */
 	uint32_t n_rows;
 	uint32_t *node;   /* its nodes, as places in names.v */
@@ -99,7 +102,7 @@ struct zoomed_chunk {
 struct zoomed_cached {
 	struct zoomed_part part;
 	struct zoomed_track *track; /* of events; NULL: the chunk's */
-	uint32_t chunk;
+	uint32_t chunk, n_tracks;
 	uint8_t level;  /* 0 or ZOOM_EVENTS */
 	uint64_t asked; /* the question that used it last */
 	size_t bytes;
@@ -162,6 +165,14 @@ void zoom_cache_fini(struct zoom *w);
 typedef int zoom_read_fn(const void *bytes, size_t n, struct trace_chunk *ret, struct err *e);
 int zoom_read_chunk(
 	struct zoom *w, uint32_t chunk, zoom_read_fn *read, struct trace_chunk *ret, struct err *e);
+
+/* zoom_rows.c: rows of what overlaps, over the seams of chunks. */
+/* Which row what is in a chunk has: p is all of it. */
+int zoom_place_rows(
+	struct zoom *w, struct zoomed_chunk *k, const struct zoomed_part *p, struct err *e);
+/* Then each part of it, once: those that stand in another row get the track behind n_tracks more. */
+void zoom_settle(const struct zoomed_chunk *k, struct zoomed_part *p, struct zoomed_track *track,
+	uint32_t n_tracks);
 
 /* zoom.c */
 uint32_t zoom_lane_of(struct zoom *w, struct zoomed_lane want); /* ZOOM_NONE: out of memory */

@@ -528,7 +528,7 @@ static void put_task(struct made *m, uint64_t begin, uint64_t end)
 /* Tasks that go on over the end of a chunk: none lies over another, and an event is where its slice is. */
 START_TEST(tasks)
 {
-	static const uint64_t begin[] = {1000, 2000, 2500, 5000}, row[] = {0, 1, 2, 0};
+	static const uint64_t begin[] = {1000, 2000, 2500, 5000}, row[] = {0, 2, 1, 0};
 	struct made m = {.db = help_db(":memory:"), .process = 1, .full = UINT32_MAX};
 	struct zoom_event d;
 	struct zoom_tile t;

@@ -206,10 +206,12 @@ static void check_slices(const struct zoom_tile *t, const struct zoom_lane *lane
 						(before->depth == s->depth &&
 							before->start_ns <= s->start_ns))),
 			"slice %u is out of order", i);
-		CHECK(lane[s->lane].kind != ZOOM_TASKS || before == NULL ||
-				before->lane != s->lane || before->depth != s->depth ||
-				before->end_ns <= s->start_ns,
-			"tasks lie over each other in row %u of lane %u: %llu to %llu, and from "
+		CHECK((lane[s->lane].kind != ZOOM_TASKS && lane[s->lane].kind != ZOOM_STREAM) ||
+				before == NULL || before->lane != s->lane ||
+				before->depth != s->depth || before->end_ns <= s->start_ns ||
+				(before->count + s->count > 2 &&
+					before->end_ns - s->start_ns <= 2 * t->merge_ns),
+			"slices lie over each other in row %u of lane %u: %llu to %llu, and from "
 			"%llu",
 			s->depth, s->lane, (unsigned long long)before->start_ns,
 			(unsigned long long)before->end_ns, (unsigned long long)s->start_ns);
