@@ -7,7 +7,8 @@
 
 #define CHROME_LANE_TID 1000000u /* of a stream's or a thread's second lane and on */
 #define CHROME_NO_PID   (-1)
-#define CHROME_SUMMED   LANES_MAX /* a thread's lane of bursts */
+#define CHROME_SUMMED   LANES_MAX        /* a thread's lane of bursts */
+#define CHROME_SYNCS    (LANES_MAX + 1u) /* a thread's lane of calls that wait */
 
 struct chrome {
 	struct text *t; /* where to */

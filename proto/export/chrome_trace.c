@@ -89,7 +89,9 @@ static void chrome_scope(struct timeline *w, const struct timeline_scope *s)
 	if ((s->flags & TRACE_SPAN) == 0) {
 		chrome_event(chrome(w), "X",
 			(s->flags & TRACE_CALL) != 0 ? gpu_classes[s->call.class].trace : "scope",
-			name, w->at.pid, s->tid, s->begin_ns);
+			name, w->at.pid,
+			chrome_lane_tid(s->tid, timeline_is_sync(s) ? CHROME_SYNCS : 0),
+			s->begin_ns);
 		text_str(t, ",\"dur\":");
 		chrome_micros(t, s->end_ns - s->begin_ns);
 		scope_args(w, s);
@@ -201,6 +203,15 @@ static void chrome_process(struct timeline *w)
 		(uint64_t)(w->at.ranked ? w->at.rank : w->at.pid));
 }
 
+static void name_beside(struct timeline *w, uint32_t tid, uint32_t lane, const char *what)
+{
+	char words[THREAD_NAME_MAX];
+
+	snprintf(words, sizeof(words), "%u, %s", tid, what);
+	chrome_metadata(
+		chrome(w), "thread_name", w->at.pid, chrome_lane_tid(tid, lane), "name", words, 0);
+}
+
 static void name_threads(struct timeline *w)
 {
 	char words[THREAD_NAME_MAX];
@@ -211,11 +222,10 @@ static void name_threads(struct timeline *w)
 
 		chrome_metadata(chrome(w), "thread_name", w->at.pid, t->tid, "name",
 			thread_name(w->at.command, w->at.pid, t->tid, t->name, words), 0);
-		if (!t->summed)
-			continue;
-		snprintf(words, sizeof(words), "%u, summed", t->tid);
-		chrome_metadata(chrome(w), "thread_name", w->at.pid,
-			chrome_lane_tid(t->tid, CHROME_SUMMED), "name", words, 0);
+		if (t->summed)
+			name_beside(w, t->tid, CHROME_SUMMED, "summed");
+		if (t->synced)
+			name_beside(w, t->tid, CHROME_SYNCS, "syncs");
 	}
 }
 

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "chrome_events.h"
+#include "kineto_syncs.h"
 #include "op_terms.h"
 #include "project.h"
 #include "sorted.h"
@@ -66,6 +66,7 @@ struct kineto {
 	uint32_t n_rows, cap_rows;
 	uint32_t *rows; /* [n_lanes]: how many */
 	struct table by_lane;
+	struct kineto_syncs syncs;
 	bool ordinals; /* GPUs are processes by their number, as Kineto has them */
 	uint64_t overlaps;
 };
@@ -500,6 +501,8 @@ static void kineto_scope(struct sorted *s, struct sorted_scope *x)
 		.step = sorted_step(s, x),
 		.marked = x->values != NULL && strstr(x->values, "\"" OP_MARK "\":") != NULL};
 	put_scope(s, x, of);
+	if ((x->flags & TRACE_CALL) != 0 && gpu_class_is_sync(x->call.class))
+		kineto_sync(&k->syncs, &k->c, s, x, k->ordinals);
 	if ((x->flags & TRACE_SPAN) != 0) {
 		free(of); /* others of its thread overlap it */
 		return;
@@ -679,7 +682,8 @@ static int kineto_lists(struct sorted *s)
 	k->main = calloc((size_t)s->n_processes + 1, sizeof(*k->main));
 	k->above = calloc(TRACE_DEPTH_MAX, sizeof(*k->above));
 	k->rows = calloc((size_t)s->n_lanes + 1, sizeof(*k->rows));
-	if (k->of_node == NULL || k->main == NULL || k->above == NULL || k->rows == NULL)
+	if (k->of_node == NULL || k->main == NULL || k->above == NULL || k->rows == NULL ||
+		!kineto_syncs_init(&k->syncs, s->n_threads))
 		return -ENOMEM;
 	for (i = 0; i < s->n_processes; i++)
 		k->main[i] = SORTED_NONE;
@@ -771,5 +775,6 @@ int kineto_write(struct sqlite3 *db, int64_t id, const struct profile_select *s,
 		free(k.loose[--k.n_loose].x.at);
 	free(k.loose);
 	table_fini(&k.by_lane);
+	kineto_syncs_fini(&k.syncs);
 	return r;
 }

@@ -104,6 +104,7 @@ enum {
 	CATEGORY_LAUNCH,
 	CATEGORY_METRIC,
 	CATEGORY_SUMMED,
+	CATEGORY_SYNC,
 	STAGE_FIRST = 1,    /* + enum cell_class */
 	QUEUE_FIRST = 64,   /* + place of the stream's lanes, over all processes */
 	TRACKS_PROCESS = 1, /* uuid: kind, number of the process, thread */
@@ -111,11 +112,12 @@ enum {
 	TRACKS_TASK = 3,
 	TRACKS_READING = 4,
 	TRACKS_SUMMED = 5,
+	TRACKS_SYNCS = 6,
 };
 
 struct slice {
-	uint64_t begin_ns, end_ns;
-	uint32_t tid, node, depth;
+	uint64_t begin_ns, end_ns, track;
+	uint32_t category, node, depth;
 	size_t at, n; /* its notes, in notes.s */
 	bool begun;   /* its begin is kept back */
 };
@@ -220,12 +222,23 @@ static void note_flag(struct pftrace *f, struct text *to, const char *name, bool
 	pb_message(to, EVENT_NOTE, &f->part);
 }
 
+static void note_sync(struct pftrace *f, struct text *to, const struct trace_call *c)
+{
+	note_uint(f, to, "correlation", c->correlation);
+	if (c->stream != UINT32_MAX)
+		note_uint(f, to, "stream", c->stream);
+	if (c->event != 0)
+		note_uint(f, to, "event", c->event);
+}
+
 static void scope_notes(struct timeline *w, const struct timeline_scope *s, struct text *to)
 {
 	struct pftrace *f = mine(w);
 
 	for (uint32_t i = 0; i < s->n_metrics; i++)
 		note_metric(f, to, &w->held[w->taken[i]]);
+	if (timeline_is_sync(s))
+		note_sync(f, to, &s->call);
 	note_flag(f, to, "open", (s->flags & TRACE_OPEN) != 0);
 	note_flag(f, to, "began_before", (s->flags & TRACE_BEGAN_BEFORE) != 0);
 	note_flag(f, to, "unwound", (s->flags & TRACE_UNWOUND) != 0);
@@ -233,14 +246,13 @@ static void scope_notes(struct timeline *w, const struct timeline_scope *s, stru
 
 /* --- scopes */
 
-static void put_begin(struct timeline *w, uint64_t uuid, uint32_t category, const struct slice *s,
-	const char *notes)
+static void put_begin(struct timeline *w, const struct slice *s, const char *notes)
 {
 	struct pftrace *f = mine(w);
 
 	pb_number(&f->event, EVENT_TYPE, TYPE_BEGIN);
-	pb_number(&f->event, EVENT_TRACK, uuid);
-	pb_number(&f->event, EVENT_CATEGORY, category);
+	pb_number(&f->event, EVENT_TRACK, s->track);
+	pb_number(&f->event, EVENT_CATEGORY, s->category);
 	pb_number(&f->event, EVENT_NAME, name_of(w, s->node));
 	text_add(&f->event, notes, s->n);
 	pb_number(&f->packet, PACKET_TIME, trace_time(w, s->begin_ns));
@@ -277,19 +289,25 @@ static uint64_t thread_track(struct timeline *w, uint32_t tid)
 	return track(TRACKS_THREAD, mine(w)->n_processes, tid);
 }
 
+static uint64_t syncs_track(struct timeline *w, uint32_t tid)
+{
+	return track(TRACKS_SYNCS, mine(w)->n_processes, tid);
+}
+
 /* It may overlap others of its thread. */
 static void put_task(struct timeline *w, const struct timeline_scope *s)
 {
 	struct pftrace *f = mine(w);
 	const uint64_t uuid = track(TRACKS_TASK, f->n_tasks >> 32, f->n_tasks);
 	const size_t at = f->now.notes.n;
-	struct slice slice = {.begin_ns = s->begin_ns, .node = s->node};
+	struct slice slice = {
+		.begin_ns = s->begin_ns, .track = uuid, .category = CATEGORY_TASK, .node = s->node};
 
 	f->n_tasks++;
 	scope_notes(w, s, &f->now.notes);
 	slice.n = f->now.notes.n - at;
 	put_track(w, uuid, thread_track(w, s->tid), w->known[s->node].name);
-	put_begin(w, uuid, CATEGORY_TASK, &slice, f->now.notes.s + at);
+	put_begin(w, &slice, f->now.notes.s + at);
 	put_end(w, uuid, s->end_ns);
 	f->now.notes.n = at;
 }
@@ -314,7 +332,8 @@ static struct slice *keep(struct timeline *w, const struct timeline_scope *s, st
 	kept = &to->v[to->n++];
 	*kept = (struct slice){.begin_ns = s->begin_ns,
 		.end_ns = s->end_ns,
-		.tid = s->tid,
+		.track = timeline_is_sync(s) ? syncs_track(w, s->tid) : thread_track(w, s->tid),
+		.category = timeline_is_sync(s) ? CATEGORY_SYNC : CATEGORY_SCOPE,
 		.node = s->node,
 		.depth = depth_of(w, s->node)};
 	return kept;
@@ -348,13 +367,13 @@ static void pf_scope(struct timeline *w, const struct timeline_scope *s)
 	}
 }
 
-/* By thread, then the outer one first. */
+/* By track, then the outer one first. */
 static int slice_order(const void *a, const void *b)
 {
 	const struct slice *x = a, *y = b;
 
-	if (x->tid != y->tid)
-		return x->tid < y->tid ? -1 : 1;
+	if (x->track != y->track)
+		return x->track < y->track ? -1 : 1;
 	if (x->begin_ns != y->begin_ns)
 		return x->begin_ns < y->begin_ns ? -1 : 1;
 	if (x->end_ns != y->end_ns)
@@ -374,13 +393,12 @@ static void put_slices(struct timeline *w, struct slices *of)
 	for (uint32_t i = 0; i < of->n; i++) {
 		const struct slice *s = &of->v[i];
 
-		for (; n > 0 &&
-			(f->open[n - 1]->tid != s->tid || f->open[n - 1]->end_ns <= s->begin_ns);
+		for (; n > 0 && (f->open[n - 1]->track != s->track ||
+					f->open[n - 1]->end_ns <= s->begin_ns);
 			n--)
-			put_end(w, thread_track(w, f->open[n - 1]->tid), f->open[n - 1]->end_ns);
+			put_end(w, f->open[n - 1]->track, f->open[n - 1]->end_ns);
 		if (!s->begun)
-			put_begin(
-				w, thread_track(w, s->tid), CATEGORY_SCOPE, s, of->notes.s + s->at);
+			put_begin(w, s, of->notes.s + s->at);
 		if (!ROOM_FOR(f->open, f->cap_open, n)) {
 			w->out.failed = true;
 			return;
@@ -388,7 +406,7 @@ static void put_slices(struct timeline *w, struct slices *of)
 		f->open[n++] = s;
 	}
 	while (n-- > 0)
-		put_end(w, thread_track(w, f->open[n]->tid), f->open[n]->end_ns);
+		put_end(w, f->open[n]->track, f->open[n]->end_ns);
 }
 
 static void pf_chunk_end(struct timeline *w)
@@ -408,8 +426,7 @@ static void put_before(struct timeline *w)
 	if (of->n > 1)
 		qsort(of->v, of->n, sizeof(*of->v), slice_order);
 	for (uint32_t i = 0; i < of->n; i++)
-		put_begin(w, thread_track(w, of->v[i].tid), CATEGORY_SCOPE, &of->v[i],
-			of->notes.s + of->v[i].at);
+		put_begin(w, &of->v[i], of->notes.s + of->v[i].at);
 	of->n = 0;
 	of->notes.n = 0;
 }
@@ -621,6 +638,8 @@ static void pf_process_end(struct timeline *w)
 		pb_message(&f->event, TRACK_THREAD, &f->part);
 		pb_message(&f->packet, PACKET_TRACK, &f->event);
 		put_packet(w, false);
+		if (t->synced)
+			put_track(w, syncs_track(w, t->tid), thread_track(w, t->tid), "syncs");
 	}
 }
 
@@ -666,6 +685,7 @@ static void pf_open(struct timeline *w)
 	intern(f, INTERNED_CATEGORY, CATEGORY_TASK, "task");
 	intern(f, INTERNED_CATEGORY, CATEGORY_LAUNCH, "launch");
 	intern(f, INTERNED_CATEGORY, CATEGORY_METRIC, "metric");
+	intern(f, INTERNED_CATEGORY, CATEGORY_SYNC, "cuda_sync");
 	put_packet(w, false);
 }
 

@@ -22,6 +22,7 @@
 struct named { /* a thread that had an event */
 	uint32_t tid;
 	bool summed;           /* it had a burst */
+	bool synced;           /* it had a call that waits */
 	uint64_t summed_until; /* where its last one ends */
 	const char *name;      /* NULL: not known */
 };
@@ -51,6 +52,11 @@ struct timeline_scope {
 	uint8_t flags;          /* TRACE_... */
 	struct trace_call call; /* of TRACE_CALL */
 };
+
+static inline bool timeline_is_sync(const struct timeline_scope *s)
+{
+	return (s->flags & TRACE_CALL) != 0 && gpu_class_is_sync(s->call.class);
+}
 
 struct timeline_op {
 	const struct trace_op *op;

@@ -232,23 +232,6 @@ static int renew_texts(struct timeline *w)
 
 /* --- scopes */
 
-static void take_scope(struct timeline *w, const struct trace_chunk *c, const struct trace_scope *s)
-{
-	const uint64_t begin = at_clock(w, s->begin), end = at_clock(w, s->end);
-	struct timeline_scope t = {.begin_ns = begin,
-		.end_ns = end > begin ? end : begin,
-		.tid = c->thread[s->thread].tid,
-		.node = w->node[s->node],
-		.flags = s->flags,
-		.call = s->call};
-
-	t.n_metrics = scope_metrics(w, t.tid, t.node, s->begin, s->end);
-	if (w->form->scope != NULL && is_in_window(w, t.begin_ns, t.end_ns))
-		w->form->scope(w, &t);
-}
-
-/* --- bursts */
-
 /* NULL: one of too many. */
 static struct named *thread_named(struct timeline *w, uint32_t tid)
 {
@@ -258,6 +241,29 @@ static struct named *thread_named(struct timeline *w, uint32_t tid)
 		i++;
 	return i < w->n_threads ? &w->thread[i] : NULL;
 }
+
+static void take_scope(struct timeline *w, const struct trace_chunk *c, const struct trace_scope *s)
+{
+	const uint64_t begin = at_clock(w, s->begin), end = at_clock(w, s->end);
+	struct timeline_scope t = {.begin_ns = begin,
+		.end_ns = end > begin ? end : begin,
+		.tid = c->thread[s->thread].tid,
+		.node = w->node[s->node],
+		.flags = s->flags,
+		.call = s->call};
+	struct named *thread;
+
+	t.n_metrics = scope_metrics(w, t.tid, t.node, s->begin, s->end);
+	if (!is_in_window(w, t.begin_ns, t.end_ns))
+		return;
+	thread = trace_is_sync(s) ? thread_named(w, t.tid) : NULL;
+	if (thread != NULL)
+		thread->synced = true;
+	if (w->form->scope != NULL)
+		w->form->scope(w, &t);
+}
+
+/* --- bursts */
 
 /* A sum that is older than its chunk says of its next events only that they came after its last. */
 static void take_burst(struct timeline *w, const struct trace_chunk *c, const struct trace_burst *b)

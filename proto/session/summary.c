@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT. summary.c: what a chunk of the timeline looks like from afar.
  *
- * Bytes: "PTS1"; then in two frames of zstd, each with its bytes before and after, the head, the
+ * Bytes: "PTS1", or "PTS2" beside a chunk with calls; then in two frames of zstd, each with its bytes before and after, the head, the
  * tracks and all levels but the lowest; and the lowest. A level is its columns, one after the other. */
 #include "summary.h"
 
@@ -13,6 +13,7 @@
 #include "text.h"
 
 #define MAGIC         "PTS1"
+#define MAGIC_CALLS   "PTS2"
 #define MAGIC_BYTES   4u
 #define LEVEL         3
 #define SHIFT_MAX     56u
@@ -194,7 +195,8 @@ int summary_make(const struct trace_chunk *c, const struct trace_tracks *t, doub
 	const int32_t apart = apart_of(ticks);
 	struct summary s = {.n_tracks = t->n_tracks,
 		.n_nodes = c->n[TRACE_N_NODES],
-		.n_threads = c->n[TRACE_N_THREADS]};
+		.n_threads = c->n[TRACE_N_THREADS],
+		.calls = c->calls};
 	struct tally y = {.count = calloc((size_t)s.n_nodes + 1, sizeof(*y.count)),
 		.seen = calloc((size_t)s.n_nodes + 1, sizeof(*y.seen))};
 	uint32_t n[65];
@@ -367,7 +369,7 @@ int summary_seal(const struct summary *s, void **ret_bytes, uint32_t *ret_n)
 	put_head(&head, s);
 	if (s->n_levels > 0)
 		put_level(&lowest, s, &s->level[0]);
-	text_add(&to, MAGIC, MAGIC_BYTES);
+	text_add(&to, s->calls ? MAGIC_CALLS : MAGIC, MAGIC_BYTES);
 	put_frame(&to, &head);
 	put_frame(&to, &lowest);
 	text_fini(&head);
@@ -697,7 +699,8 @@ int summary_read(const void *bytes, size_t n, const struct trace_chunk *lists, u
 	size_t n_head = 0;
 	int r;
 
-	if (n < MAGIC_BYTES || memcmp(at, MAGIC, MAGIC_BYTES) != 0)
+	s.calls = n >= MAGIC_BYTES && memcmp(at, MAGIC_CALLS, MAGIC_BYTES) == 0;
+	if (n < MAGIC_BYTES || (!s.calls && (lists->calls || memcmp(at, MAGIC, MAGIC_BYTES) != 0)))
 		return -EBADMSG;
 	at += MAGIC_BYTES;
 	head = unpack(&at, end, &n_head);

@@ -28,6 +28,7 @@ struct summary {                   /* summary_fini() */
 	 * scopes, which is about as long. */
 	uint32_t ns, ticks;
 	uint32_t n_nodes, n_threads; /* of the chunk: places are below */
+	bool calls;                  /* of the chunk: trace_chunk.calls */
 	/* Of each of the chunk's streams, how many scopes stand above what it did, at most. NULL:
 	 * not known. */
 	uint16_t *deepest;
@@ -52,7 +53,8 @@ int summary_of(const struct trace_chunk *c, const uint16_t *depth, double ticks,
 uint16_t *summary_deepest(const struct trace_chunk *c, const uint16_t *depth);
 
 /* *ret has the levels from `lowest` on; below, n alone. Every place in it is in range of a chunk with
- * so many nodes, threads and streams. -EBADMSG, -ENOMEM. */
+ * so many nodes, threads and streams. -EBADMSG, -ENOMEM. One of before calls that wait had tracks of
+ * their own, of a chunk with calls, is -EBADMSG, too. */
 int summary_read(const void *bytes, size_t n, const struct trace_chunk *lists, uint32_t lowest,
 	struct summary *ret);
 

@@ -679,6 +679,7 @@ static int chunk_read(
 
 	if (!read_head(bytes, n, &k, packed, packed_n, raw_n))
 		return err_set(e, -EBADMSG, "a chunk of the timeline is damaged: bad header");
+	k.calls = raw_n[TRACE_CALLS] > 0;
 	for (i = 0; i < TRACE_COLUMN_MAX; i++) {
 		raw_n[i] = (columns >> i & 1) != 0 ? raw_n[i] : 0; /* as if it were empty */
 		raw += raw_n[i];

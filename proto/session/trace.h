@@ -48,6 +48,11 @@ struct trace_scope {
 #define TRACE_GRAPH      2u /* launched as a part of a graph */
 #define TRACE_MORE       4u /* not the first record of its launch */
 
+static inline bool trace_is_sync(const struct trace_scope *s)
+{
+	return (s->flags & TRACE_CALL) != 0 && gpu_class_is_sync(s->call.class);
+}
+
 struct trace_op {             /* a kernel, copy or set, with its launch */
 	uint64_t launched;    /* ring clock */
 	uint64_t start, end;  /* CLOCK_REALTIME ns, as the vendor's library gives them */
@@ -178,6 +183,7 @@ struct trace_chunk {
 	struct trace_burst *burst; /* [n_bursts] */
 	uint32_t n_bursts;
 	void *memory;
+	bool calls; /* there are scopes with TRACE_CALL */
 };
 
 /* Every place in it is in range. -EBADMSG with words, -ENOMEM. */

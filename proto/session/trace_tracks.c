@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT. trace_tracks.c: a chunk's scopes and operations in tracks.
  *
- * First groups (a thread's depth, a thread's tasks, a stream), sorted by counting, for in each of
- * them events come nearly in order; then what overlaps in a stream or among tasks goes into rows. */
+ * First groups (a thread's depth, its tasks, its calls that wait, a stream), sorted by counting, for in
+ * each of them events come nearly in order; then what overlaps in all but the first goes into rows. */
 #include "trace_tracks.h"
 
 #include <errno.h>
@@ -67,11 +67,13 @@ static int scope_groups(struct making *m)
 
 	for (i = 0; i < c->n[TRACE_N_SCOPES] && r == 0; i++) {
 		const struct trace_scope *s = &c->scope[i];
-		const bool task = (s->flags & TRACE_SPAN) != 0;
+		const uint8_t kind = (s->flags & TRACE_SPAN) != 0 ? TRACK_TASKS
+				     : trace_is_sync(s)           ? TRACK_SYNCS
+								  : TRACK_THREAD;
 
-		want = (struct trace_track){.kind = task ? TRACK_TASKS : TRACK_THREAD,
+		want = (struct trace_track){.kind = kind,
 			.place = m->thread[s->thread],
-			.row = task ? 0 : m->depth[s->node]};
+			.row = kind == TRACK_THREAD ? m->depth[s->node] : 0};
 		if (want.kind != last.kind || want.place != last.place || want.row != last.row)
 			r = group_of(m, want, &group);
 		last = want;

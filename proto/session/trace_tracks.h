@@ -10,6 +10,7 @@ enum trace_track_kind {
 	TRACK_THREAD, /* scopes; row: depth */
 	TRACK_TASKS,  /* a thread's scopes that may overlap; row: side by side */
 	TRACK_STREAM, /* operations; row: side by side */
+	TRACK_SYNCS,  /* a thread's calls that wait (gpu_class_is_sync()); likewise */
 	TRACK_KINDS
 };
 

@@ -112,11 +112,17 @@ static int lane_order(const void *a, const void *b, void *arg)
 	return 0;
 }
 
+/* A lane that stands beside its thread's. */
+static bool is_beside(uint8_t kind)
+{
+	return kind == ZOOM_SUMMED || kind == ZOOM_SYNCS;
+}
+
 static const char *lane_name(struct zoom *w, const struct zoomed_lane *l)
 {
 	const struct trace_process *p = &w->process[l->process].p;
 	char thread[THREAD_NAME_MAX];
-	const char *own = l->kind == ZOOM_SUMMED ? w->lane[l->of].own : l->own;
+	const char *own = is_beside(l->kind) ? w->lane[l->of].own : l->own;
 	const char *name = thread_name(p->command, p->pid, l->number, own, thread);
 	const struct zoomed_gpu gpu = gpu_of(w, l);
 	char stream[GPU_STREAM_WORDS];
@@ -128,6 +134,8 @@ static const char *lane_name(struct zoom *w, const struct zoomed_lane *l)
 			gpu.label, stream);
 	else if (l->kind == ZOOM_SUMMED)
 		text_fmt(&words, "summed of %s", name);
+	else if (l->kind == ZOOM_SYNCS)
+		text_fmt(&words, "syncs of %s", name);
 	else if (l->kind == ZOOM_PROJECTED)
 		text_fmt(&words, "scopes on GPU %u %s", gpu.ordinal, stream);
 	else
@@ -208,7 +216,7 @@ static int order_lanes(struct zoom *w, struct err *e)
 	for (i = 0; i < w->n_lanes && r == 0; i++)
 		r = show_lane(w, order[i], i, e);
 	for (i = 0; i < w->n_lanes && r == 0; i++)
-		if (w->lane[i].kind == ZOOM_PROJECTED || w->lane[i].kind == ZOOM_SUMMED)
+		if (w->lane[i].kind == ZOOM_PROJECTED || is_beside(w->lane[i].kind))
 			w->show[w->lane[i].shown].parent = w->lane[w->lane[i].of].shown;
 	free(order);
 	return r;

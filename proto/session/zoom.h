@@ -43,6 +43,7 @@ enum zoom_kind {
 	ZOOM_STREAM,    /* GPU work; what overlaps, side by side */
 	ZOOM_PROJECTED, /* scopes by the GPU work that was launched in them; parent: the stream */
 	ZOOM_SUMMED,    /* bursts: events that the tree alone has; parent: the thread */
+	ZOOM_SYNCS,     /* a thread's calls that wait (gpu_class_is_sync()); parent: the thread */
 };
 
 struct zoom_lane {       /* in the order in which they are to be shown */
@@ -133,13 +134,22 @@ struct zoom_event {
 	uint64_t start_ns, end_ns;
 	uint32_t n_path;      /* names from the root to its own: zoom_name() */
 	const uint32_t *path; /* valid until the next question */
-	bool is_op, launched;
-	uint8_t class, flags; /* is_op: enum cell_class; flags: TRACE_… of its kind */
-	/* is_op */
+	bool is_op, is_sync, launched;
+	uint8_t class, flags; /* is_op, is_sync: enum cell_class; flags: TRACE_… of its kind */
+	/* is_op; is_sync: correlation, stream (ZOOM_NONE: none) */
 	uint32_t device, context, stream, correlation, thread_lane; /* thread_lane: launched */
 	uint64_t bytes, launch_ns;
 	bool configured;
 	uint32_t grid[3], block[3], registers, static_shared, dynamic_shared;
+	/* is_sync */
+	uint64_t cuda_event; /* the vendor's handle of what was recorded or waited for; 0: none */
+	struct zoom_place {
+		uint32_t event; /* 0: none, or not known */
+		uint32_t lane, name, stream;
+		uint16_t depth;
+		uint64_t start_ns, end_ns;
+	} record,         /* the call that recorded what this one waits for */
+		ended_by; /* the work whose end it waited for, of that which was not over before */
 };
 int zoom_event(struct zoom *w, uint32_t event, struct zoom_event *ret, struct err *e); /* -ENOENT */
 

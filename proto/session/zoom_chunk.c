@@ -40,7 +40,9 @@ static struct zoomed_lane lane_key(
 		key.device = c->stream[t->place].device;
 		key.number = c->stream[t->place].stream;
 	} else {
-		key.kind = t->kind == TRACK_TASKS ? ZOOM_TASKS : ZOOM_THREAD;
+		key.kind = t->kind == TRACK_TASKS   ? ZOOM_TASKS
+			   : t->kind == TRACK_SYNCS ? ZOOM_SYNCS
+						    : ZOOM_THREAD;
 		key.number = c->thread[t->place].tid;
 	}
 	return key;
@@ -62,6 +64,8 @@ static int map_tracks(struct zoom *w, const struct zoomed_chunk *k, const struct
 			return zoom_no_memory(e);
 		(*ret)[i] = (struct zoomed_track){at, t->track[i].row};
 		lane = &w->lane[at];
+		if (lane->kind == ZOOM_SYNCS)
+			lane->of = k->thread[t->track[i].place];
 		if (w->show != NULL)
 			continue;
 		lane->low = t->track[i].row < lane->low ? t->track[i].row : lane->low;
@@ -613,6 +617,31 @@ int zoom_part(struct zoom *w, uint32_t chunk, uint8_t level, struct zoomed_part 
 	}
 	at->asked = w->asked;
 	*ret = at->part;
+	return 0;
+}
+
+int zoom_place_of(
+	struct zoom *w, uint32_t chunk, uint32_t at, struct zoom_place *ret, struct err *e)
+{
+	const uint32_t id = w->chunk[chunk].first_event + at;
+	const struct zoomed_lane *l;
+	struct zoomed_part p;
+	uint32_t i;
+	int r;
+
+	w->asked++;
+	r = zoom_part(w, chunk, ZOOM_EVENTS, &p, e);
+	for (i = 0; r == 0 && i < p.n && p.item[i].event != at; i++)
+		;
+	if (r < 0 || i == p.n)
+		return r < 0 ? r : err_set(e, -ENOENT, "no event %u in this timeline", id);
+	l = &w->lane[p.track[p.item[i].track].lane];
+	*ret = (struct zoom_place){.event = id,
+		.lane = l->shown,
+		.depth = zoom_depth(l, p.track[p.item[i].track].depth),
+		.name = p.item[i].node,
+		.start_ns = p.item[i].start,
+		.end_ns = p.item[i].end};
 	return 0;
 }
 

@@ -53,6 +53,17 @@ static void op_details(struct zoom *w, const struct zoomed_chunk *k, const struc
 	ret->dynamic_shared = g->dynamic_shared;
 }
 
+static int sync_details(struct zoom *w, uint32_t chunk, const struct trace_scope *s,
+	struct zoom_event *ret, struct err *e)
+{
+	ret->is_sync = true;
+	ret->class = s->call.class;
+	ret->correlation = s->call.correlation;
+	ret->stream = s->call.stream;
+	ret->cuda_event = s->call.event;
+	return zoom_sync(w, chunk, s, ret, e);
+}
+
 static int path_of(struct zoom *w, struct zoom_event *ret, struct err *e)
 {
 	uint32_t i, n, swap;
@@ -77,34 +88,10 @@ static int no_event(uint32_t event, struct err *e)
 	return err_set(e, -ENOENT, "no event %u in this timeline", event);
 }
 
-/* Where and when it is: as in the answer it was shown in. */
-static int find_item(
-	struct zoom *w, uint32_t chunk, uint32_t at, struct zoom_event *ret, struct err *e)
-{
-	const struct zoomed_lane *l;
-	struct zoomed_part p;
-	uint32_t i;
-	int r;
-
-	w->asked++;
-	r = zoom_part(w, chunk, ZOOM_EVENTS, &p, e);
-	for (i = 0; r == 0 && i < p.n; i++) {
-		if (p.item[i].event != at)
-			continue;
-		l = &w->lane[p.track[p.item[i].track].lane];
-		*ret = (struct zoom_event){.lane = l->shown,
-			.depth = zoom_depth(l, p.track[p.item[i].track].depth),
-			.name = p.item[i].node,
-			.start_ns = p.item[i].start,
-			.end_ns = p.item[i].end};
-		return 0;
-	}
-	return r < 0 ? r : no_event(w->chunk[chunk].first_event + at, e);
-}
-
 int zoom_event(struct zoom *w, uint32_t event, struct zoom_event *ret, struct err *e)
 {
 	const uint32_t chunk = chunk_of(w, event);
+	struct zoom_place place;
 	struct trace_chunk c;
 	uint32_t at, scopes;
 	int r;
@@ -113,19 +100,26 @@ int zoom_event(struct zoom *w, uint32_t event, struct zoom_event *ret, struct er
 		return no_event(event, e);
 	at = event - w->chunk[chunk].first_event;
 	scopes = w->chunk[chunk].n[TRACE_N_SCOPES];
-	r = find_item(w, chunk, at, ret, e);
+	r = zoom_place_of(w, chunk, at, &place, e);
 	if (r == 0)
 		r = zoom_read_chunk(w, chunk, trace_chunk_read, &c, e);
 	if (r < 0)
 		return r;
+	*ret = (struct zoom_event){.lane = place.lane,
+		.depth = place.depth,
+		.name = place.name,
+		.start_ns = place.start_ns,
+		.end_ns = place.end_ns};
 	if (at >= scopes) {
 		op_details(w, &w->chunk[chunk], &c, &c.op[at - scopes], ret);
 	} else {
 		ret->segment = c.scope[at].segment;
 		ret->flags = c.scope[at].flags;
+		if (trace_is_sync(&c.scope[at]))
+			r = sync_details(w, chunk, &c.scope[at], ret, e);
 	}
 	trace_chunk_fini(&c);
-	return path_of(w, ret, e);
+	return r < 0 ? r : path_of(w, ret, e);
 }
 
 /* --- search */

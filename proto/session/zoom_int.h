@@ -31,10 +31,10 @@ struct zoomed_lane {
 	uint16_t low, high; /* depths that it has; low > high: none so far */
 	const char *own;    /* a thread's own name; NULL: not known */
 	uint64_t events;
-	uint16_t deepest;  /* STREAM: scopes above its operations, at most */
-	uint32_t of;       /* PROJECTED: its stream's place in `lane`; SUMMED: its thread's */
-	uint64_t until;    /* SUMMED: where its last burst ends */
-	uint64_t *free_at; /* TASKS, STREAM: [n_free_at]: from when on each row is free */
+	uint16_t deepest; /* STREAM: scopes above its operations, at most */
+	uint32_t of;      /* PROJECTED: its stream's place in `lane`; SUMMED, SYNCS: its thread's */
+	uint64_t until;   /* SUMMED: where its last burst ends */
+	uint64_t *free_at; /* TASKS, SYNCS, STREAM: [n_free_at]: from when on each row is free */
 	uint16_t n_free_at;
 	uint32_t shown;     /* its place in `show` */
 	uint32_t first_row; /* of all lanes', in the order in which they are shown */
@@ -159,6 +159,9 @@ void zoom_chunk_fini(struct zoomed_chunk *c);
 /* The items of a chunk at a level; they stay until the next question. */
 int zoom_part(
 	struct zoom *w, uint32_t chunk, uint8_t level, struct zoomed_part *ret, struct err *e);
+/* Where and when an event is: as in the answer it was shown in. at: among its chunk's. -ENOENT. */
+int zoom_place_of(
+	struct zoom *w, uint32_t chunk, uint32_t at, struct zoom_place *ret, struct err *e);
 bool zoom_is_at_hand(const struct zoom *w, uint32_t chunk, uint8_t level);
 void zoom_cache_fini(struct zoom *w);
 /* The chunk itself, or what `read` (trace.h) reads of it; the caller's to give back. */
@@ -237,6 +240,10 @@ void zoom_counters_fini(struct zoom *w);
 int zoom_add_bursts(
 	struct zoom *w, const struct zoomed_chunk *k, const struct trace_chunk *c, struct err *e);
 uint32_t zoom_add32(uint32_t a, uint64_t b); /* at most UINT32_MAX */
+
+/* zoom_syncs.c: the record and the work of a call that waits (zoom_event.start_ns to end_ns are set). */
+int zoom_sync(struct zoom *w, uint32_t chunk, const struct trace_scope *s, struct zoom_event *ret,
+	struct err *e);
 
 /* Which lanes were asked for: an array of n_lanes, by place in `lane`. NULL: out of memory. */
 bool *zoom_wanted(const struct zoom *w, const uint32_t *lane, uint32_t n);

@@ -1,5 +1,5 @@
-/* SPDX-License-Identifier: MIT. zoom_rows.c: which row of its lane GPU work and tasks have, over the seams
- * of chunks.
+/* SPDX-License-Identifier: MIT. zoom_rows.c: which row of its lane GPU work, tasks and syncs
+ * have, over the seams of chunks.
  *
  * A chunk puts what overlaps in it side by side, and knows nothing of other chunks. What is in its
  * row r has row r of the lane, but what begins there before all is over that earlier chunks left:
@@ -19,7 +19,7 @@
 
 static bool has_rows(const struct zoomed_lane *l)
 {
-	return l->kind == ZOOM_TASKS || l->kind == ZOOM_STREAM;
+	return l->kind == ZOOM_TASKS || l->kind == ZOOM_SYNCS || l->kind == ZOOM_STREAM;
 }
 
 /* How many items of its track follow each other from here. */

@@ -32,9 +32,10 @@ struct summing {
 	struct zoom_sum *of; /* [w->names.n] */
 	const struct zoomed_chunk *k;
 	struct trace_chunk c;
-	struct zoom_sum *here; /* [c's nodes] */
-	bool *stream, *tasks;  /* of c's streams and threads, whether they are wanted; as tasks */
-	bool whole;            /* all of it lies in the box */
+	struct zoom_sum *here;        /* [c's nodes] */
+	bool *stream, *tasks, *syncs; /* of c's streams and threads, whether they are wanted; as
+					 tasks, as calls that wait */
+	bool whole;                   /* all of it lies in the box */
 };
 
 static bool touches(const struct summing *q, uint64_t start, uint64_t end)
@@ -49,9 +50,9 @@ static void sum_scopes(struct summing *q)
 	uint32_t i;
 
 	for (i = 0; i < q->c.n[TRACE_N_SCOPES]; i++, s++) {
-		const bool wanted = (s->flags & TRACE_SPAN) != 0
-					    ? q->tasks[s->thread]
-					    : q->wanted[q->k->thread[s->thread]];
+		const bool wanted = (s->flags & TRACE_SPAN) != 0 ? q->tasks[s->thread]
+				    : trace_is_sync(s)           ? q->syncs[s->thread]
+						       : q->wanted[q->k->thread[s->thread]];
 		uint64_t start, end;
 
 		if (!wanted)
@@ -99,13 +100,16 @@ static int begin_chunk(struct summing *q, struct err *e)
 	q->here = calloc((size_t)c->n[TRACE_N_NODES] + 1, sizeof(*q->here));
 	q->stream = calloc((size_t)c->n[TRACE_N_STREAMS] + 1, sizeof(*q->stream));
 	q->tasks = calloc((size_t)c->n[TRACE_N_THREADS] + 1, sizeof(*q->tasks));
-	if (q->here == NULL || q->stream == NULL || q->tasks == NULL)
+	q->syncs = calloc((size_t)c->n[TRACE_N_THREADS] + 1, sizeof(*q->syncs));
+	if (q->here == NULL || q->stream == NULL || q->tasks == NULL || q->syncs == NULL)
 		return zoom_no_memory(e);
 	for (i = 0; i < c->n[TRACE_N_STREAMS]; i++)
 		q->stream[i] =
 			wanted_here(q, ZOOM_STREAM, c->stream[i].device, c->stream[i].stream);
-	for (i = 0; i < c->n[TRACE_N_THREADS]; i++)
+	for (i = 0; i < c->n[TRACE_N_THREADS]; i++) {
 		q->tasks[i] = wanted_here(q, ZOOM_TASKS, ZOOM_NONE, c->thread[i].tid);
+		q->syncs[i] = wanted_here(q, ZOOM_SYNCS, ZOOM_NONE, c->thread[i].tid);
+	}
 	return 0;
 }
 
@@ -127,8 +131,9 @@ static void end_chunk(struct summing *q)
 	free(q->here);
 	free(q->stream);
 	free(q->tasks);
+	free(q->syncs);
 	q->here = NULL;
-	q->stream = q->tasks = NULL;
+	q->stream = q->tasks = q->syncs = NULL;
 	trace_chunk_fini(&q->c);
 }
 

@@ -182,6 +182,13 @@ static inline bool gpu_class_is_work(uint8_t class)
 	       gpu_classes[class].counts == COUNTS_COPY;
 }
 
+/* A call by which a thread waits for the GPU, may have to, or says what is to be waited for: timelines
+ * have lanes for them. */
+static inline bool gpu_class_is_sync(uint8_t class)
+{
+	return class >= CLASS_STREAM_SYNC && class <= CLASS_REGISTER;
+}
+
 /* What threads were seen in: of any node, not of leaves of its own. Of enum gpu_counts. */
 static inline bool gpu_counts_samples(uint8_t counts)
 {

@@ -1,4 +1,5 @@
 # SPDX-License-Identifier: MIT. The whole path with a GPU that is a recording: real agent, daemon, store and viewer.
+import collections
 import gzip
 import json
 import os
@@ -215,8 +216,15 @@ def test_calls_that_wait(world):
     assert world.view("apis", "never", check=False).returncode == 1
     assert asked("never", "select count(*) from calls") == [(0,)] and "cuda" not in world.view("tree", "never").stdout
     world.view("export", "x", "-o", world.home / "k.json", "-f", "kineto")
-    rows = [e for e in json.loads((world.home / "k.json").read_text())["traceEvents"] if e.get("cat") == "cuda_runtime"]
+    events = json.loads((world.home / "k.json").read_text())["traceEvents"]
+    rows = [e for e in events if e.get("cat") == "cuda_runtime"]
     assert sum(e["name"] == "cudaStreamSynchronize" and e["args"]["correlation"] > 0 for e in rows) == 3
+    syncs = [e for e in events if e.get("cat") == "cuda_sync"]
+    assert collections.Counter(e["name"] for e in syncs) == {"Stream Sync": 3, "Event Sync": 1, "Context Sync": 1, "Stream Wait Event": 1}
+    assert all(e["args"]["cuda_sync_kind"] == e["name"] for e in syncs) and len({e["tid"] for e in syncs}) == 1
+    world.view("export", "x", "-o", world.home / "c.json", "-f", "chrome_trace")
+    beside = {e["tid"] for e in json.loads((world.home / "c.json").read_text())["traceEvents"] if e.get("cat") == "cuda_sync"}
+    assert len(beside) == 1 and not beside & {e["tid"] for e in rows}, "a lane of their own"
 
 
 OVERHEADS = {("cold/[lazy load]", "lazy_load", 1, 40000), ("cold/[queue full]", "queue_full", 2, 1000),

@@ -682,6 +682,7 @@ START_TEST(another)
 		.event = TRACE_NONE,
 		.thread = TRACE_NONE};
 	struct summary none = {.track = &track,
+		.calls = true,
 		.n_tracks = 1,
 		.n_levels = 1,
 		.ns = 4,

@@ -58,6 +58,10 @@ static void any_scopes(uint32_t n, uint32_t shape)
 			.thread = thread,
 			.node = below(NODES),
 			.flags = below(20) == 0 ? TRACE_SPAN : 0};
+		if (m.c.calls && below(10) == 0) {
+			m.scope[i].flags = TRACE_CALL;
+			m.scope[i].call.class = below(2) == 0 ? CLASS_STREAM_SYNC : CLASS_API;
+		}
 		m.scope[i].end = m.scope[i].begin + length;
 		if (m.scope[i].end < m.scope[i].begin)
 			m.scope[i].end = UINT64_MAX;
@@ -99,6 +103,7 @@ static void any_chunk(uint32_t n)
 	m.c.n[TRACE_N_OPS] = n - scopes;
 	m.c.thread = m.thread;
 	m.c.stream = m.stream;
+	m.c.calls = below(2) == 0;
 	m.c.scope = m.scope;
 	m.c.op = m.op;
 	for (i = 0; i < THREADS; i++)
@@ -163,8 +168,9 @@ static void are_tracks(const struct trace_tracks *t)
 
 				ck_assert_uint_eq(
 					m.thread[track->place].tid, m.thread[s->thread].tid);
-				ck_assert((s->flags & TRACE_SPAN) != 0
-						  ? track->kind == TRACK_TASKS
+				ck_assert((s->flags & TRACE_SPAN) != 0 ? track->kind == TRACK_TASKS
+					  : trace_is_sync(s)
+						  ? track->kind == TRACK_SYNCS
 						  : track->kind == TRACK_THREAD &&
 							    track->row == m.depth[s->node]);
 			} else {
@@ -277,6 +283,10 @@ START_TEST(sums)
 		ck_assert_int_eq(summary_read(cut, i, &m.c, 0, &again), -EBADMSG);
 		free(cut);
 	}
+	((char *)bytes)[3] = '1'; /* of before: its tracks have calls where scopes are */
+	ck_assert_int_eq(summary_read(bytes, n, &m.c, 0, &again), m.c.calls ? -EBADMSG : 0);
+	if (!m.c.calls)
+		summary_fini(&again);
 	free(bytes);
 	summary_fini(&s);
 	trace_tracks_fini(&t);

@@ -141,7 +141,7 @@ static const struct trace_chunk *make(
 			m->metric[i].bits = below(lists);
 	}
 	m->c = (struct trace_chunk){{0}, m->node, m->thread, m->stream, m->config, m->text,
-		m->scope, m->op, m->metric, m->burst, 0, NULL};
+		m->scope, m->op, m->metric, m->burst, 0, NULL, false};
 	if (lists > 4 && from % 2 == 1)
 		make_bursts(m, lists, 1 + below(BURSTS_MAX));
 	for (i = 0; i < TRACE_COUNT_MAX; i++)

@@ -18,7 +18,7 @@ struct seen { /* an event */
 	const char *name;
 	uint32_t process, number, device, depth,
 		thread; /* number: tid or stream; thread: launched; depth: op: scopes above */
-	bool op, task;
+	bool op, task, sync;
 	uint32_t lane;
 };
 
@@ -94,7 +94,8 @@ static void see_scope(struct timeline *w, const struct timeline_scope *s)
 		       .name = w->known[s->node].name,
 		       .number = s->tid,
 		       .device = ZOOM_NONE,
-		       .task = (s->flags & TRACE_SPAN) != 0});
+		       .task = (s->flags & TRACE_SPAN) != 0,
+		       .sync = timeline_is_sync(s)});
 }
 
 static void see_op(struct timeline *w, const struct timeline_op *o)
@@ -148,7 +149,10 @@ static void unsee(struct all_seen *a)
 
 static uint32_t lane_seen(const struct zoom *w, const struct seen *s)
 {
-	const uint8_t kind = s->op ? ZOOM_STREAM : s->task ? ZOOM_TASKS : ZOOM_THREAD;
+	const uint8_t kind = s->op     ? ZOOM_STREAM
+			     : s->task ? ZOOM_TASKS
+			     : s->sync ? ZOOM_SYNCS
+				       : ZOOM_THREAD;
 	const struct zoom_lane *lane;
 	uint32_t i, n;
 

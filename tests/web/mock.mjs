@@ -318,7 +318,9 @@ function answer(url) {
 		return { px: Number(q.get("px")), counter: [{ name: "loss", process: 4711, before: 0, px: all, min: all.map(() => 0), max: all.map(() => 9), last: all.map(() => 0) }] };
 	}
 	case "arrows": return { from_lane: [0, 0], from: [PERIOD, 3 * PERIOD], to_lane: [lineOf(id).lane.length - 1, lineOf(id).lane.length - 1], to: [2 * PERIOD, 5 * PERIOD] };
-	case "event": return { name: names[Number(q.get("id")) % names.length], path: ["step", "forward"], thread: 4711, stream: 7, grid: "128 × 1 × 1", block: "256 × 1 × 1", registers: 32, shared_bytes: 1024, launch_delay_ns: 12345 };
+	case "event": if (q.get("id") === "4242")
+		return { name: "cudaStreamSynchronize", path: [], class: "stream_sync", lane: 0, depth: 0, start_ns: 20090000, dur_ns: 20000, ended_by: { name: "sgemm", event: 99, lane: 1, depth: 0, start_ns: 20100000, dur_ns: 5000 } };
+		return { name: names[Number(q.get("id")) % names.length], path: ["step", "forward"], thread: 4711, stream: 7, grid: "128 × 1 × 1", block: "256 × 1 × 1", registers: 32, shared_bytes: 1024, launch_delay_ns: 12345 };
 	case "sums": return { name: names.slice(0, 5), count: [5, 4, 3, 2, 1], total: [5e6, 4e6, 3e6, 2e6, 1e6], min: [1e3, 1e3, 1e3, 1e3, 1e3], max: [2e6, 2e6, 2e6, 2e6, 1e6], rest: { names: 2, count: 7, total: 4e5 } };
 	case "find": {
 		const line = lineOf(id);

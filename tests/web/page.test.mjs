@@ -370,6 +370,15 @@ describe("the timeline", () => {
 		assert.equal(await text(p, ".details .whole"), hit, "the next of the same name");
 		await p.close();
 	});
+	test("a call that waits leads to the work that let it come back", async () => {
+		const p = await open("s=1&tab=timeline&t=20000000,20400000&ev=4242");
+		assert.match(await text(p, ".linked"), /^ended by the end of sgemm, 5\.00\sµs at/);
+		await p.click(".linked button");
+		await settled(p);
+		const h = await hashOf(p);
+		assert.deepEqual([h.get("ev"), h.get("lane"), h.get("sel")], ["99", "1", "sgemm"]);
+		await p.close();
+	});
 	test("sums what is in a box", async () => {
 		const p = await open("s=1&tab=timeline&t=20000000,20400000");
 		const box = await (await p.$("canvas")).boundingBox();

@@ -93,7 +93,8 @@ static const char *const kind_words[] = {[ZOOM_THREAD] = "thread",
 	[ZOOM_TASKS] = "tasks",
 	[ZOOM_STREAM] = "stream",
 	[ZOOM_PROJECTED] = "projected",
-	[ZOOM_SUMMED] = "summed"};
+	[ZOOM_SUMMED] = "summed",
+	[ZOOM_SYNCS] = "syncs"};
 
 static void put_lane(struct text *t, const struct zoom_lane *l, const struct zoom_process *p)
 {
@@ -357,6 +358,43 @@ static void put_op(struct text *t, const struct zoom_event *e, const struct zoom
 	json_key_u64(t, "dynamic_shared_bytes", e->dynamic_shared);
 }
 
+static void put_place(
+	struct web_ask *a, const struct zoom *z, const char *key, const struct zoom_place *p)
+{
+	struct text *t = &a->to->body;
+
+	if (p->event == 0)
+		return;
+	json_in(t, key, '{');
+	json_key_str(t, "name", name_of(a, z, p->name));
+	json_key_u64(t, "event", p->event);
+	json_key_u64(t, "lane", p->lane);
+	json_key_u64(t, "depth", p->depth);
+	json_key_u64(t, "start_ns", p->start_ns);
+	json_key_u64(t, "dur_ns", p->end_ns - p->start_ns);
+	json_close(t, '}');
+}
+
+/* A call that waits: for what, and what let it come back. */
+static void put_sync(struct web_ask *a, const struct zoom *z, const struct zoom_event *e)
+{
+	struct text *t = &a->to->body;
+
+	json_key_str(t, "class", class_word(e->class));
+	if (e->stream != ZOOM_NONE)
+		json_key_u64(t, "stream", e->stream);
+	if (e->cuda_event != 0) {
+		json_key(t, "cuda_event");
+		text_fmt(t, "\"0x%llx\"", (unsigned long long)e->cuda_event);
+	}
+	if (e->record.event != 0 && e->record.stream != ZOOM_NONE)
+		json_key_u64(t, "recorded_on_stream", e->record.stream);
+	if (e->correlation != 0)
+		json_key_u64(t, "correlation", e->correlation);
+	put_place(a, z, "recorded_by", &e->record);
+	put_place(a, z, "ended_by", &e->ended_by);
+}
+
 static void put_scope(struct text *t, const struct zoom_event *e)
 {
 	json_key_bool(t, "open", (e->flags & TRACE_OPEN) != 0);
@@ -387,6 +425,8 @@ static void put_event(struct web_ask *a, const struct zoom *z, const struct zoom
 		json_key_i64(t, "rank", p[lane[e->lane].process].rank);
 	if (e->is_op)
 		put_op(t, e, lane);
+	else if (e->is_sync)
+		put_sync(a, z, e);
 	else
 		put_scope(t, e);
 	web_warnings(a);

@@ -150,7 +150,7 @@ export interface Verdicts extends Answer {
 }
 export interface Lane {
 	id: number;
-	kind: string; // thread, tasks, stream, projected, summed, counter
+	kind: string; // thread, tasks, stream, projected, summed, syncs, counter
 	process?: string | number | null;
 	rank?: Num;
 	name: string;
@@ -162,6 +162,20 @@ export interface Lanes extends Answer {
 	lane: Lane[];
 	t0: number;
 	t1: number;
+}
+export interface Place { // of an event
+	name: string;
+	event: number;
+	lane: number;
+	depth: number;
+	start_ns: number;
+	dur_ns: number;
+}
+export interface EventAnswer extends Answer, Place { // and what is known of its kind
+	[key: string]: unknown;
+	class?: string;
+	recorded_by?: Place;
+	ended_by?: Place;
 }
 export interface Arrows {
 	from_lane: number[];
@@ -187,6 +201,7 @@ export interface Found {
 	lane?: number;
 	start?: number;
 	dur?: number;
+	depth?: number;
 }
 export interface LiveFrame {
 	away?: string | null; // why nobody answers

@@ -99,6 +99,20 @@ export function heat(t: number): string {
 const LIGHT = ["#77aadd", "#99ddff", "#44bb99", "#bbcc33", "#cccc77", "#eedd88", "#ee8866", "#ffaabb", "#c9b6e0"];
 export const phase = (name: string): string => LIGHT[hash(name) % LIGHT.length];
 
+// Calls that wait for the GPU, or say what is to be waited for.
+const SYNCS: Record<string, string> = {
+	cudaStreamSynchronize: FAMILY.call,
+	cudaEventSynchronize: "#ee8866",
+	cudaDeviceSynchronize: "#aa4499",
+	cudaMemcpy: FAMILY.copy,
+	cudaMalloc: "#ccbb44",
+	cudaFree: "#bbaa55",
+	cudaHostRegister: "#d8b365",
+	cudaStreamWaitEvent: "#66ccee",
+	cudaEventRecord: "#9aa2ae",
+};
+export const syncColor = (name: string): string | undefined => (Object.hasOwn(SYNCS, name) ? SYNCS[name] : undefined);
+
 // As a canvas' pixels are stored: little endian, opaque.
 const words32 = new Map<string, number>();
 export function pixel(hex: string): number {

@@ -61,8 +61,13 @@ export function useHash(): State {
 	return s;
 }
 
-export function usePromise<T>(make: () => Promise<T> | null, deps: unknown[]): { value?: T; error?: Error; loading: boolean } {
-	const [r, put] = useState<{ value?: T; error?: Error; loading: boolean }>({ loading: true });
+export interface Promised<T> {
+	value?: T;
+	error?: Error;
+	loading: boolean;
+}
+export function usePromise<T>(make: () => Promise<T> | null, deps: unknown[]): Promised<T> {
+	const [r, put] = useState<Promised<T>>({ loading: true });
 	useEffect(() => {
 		let on = true;
 		const p = make();

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT. timeline.tsx: threads and streams over time, by pieces that the server makes for the window.
 // Slices are written as pixels (a row once, then copied down), so that a frame costs the window and not the events in it.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
-import { api, type Arrows, type Counters, type Found, get, getJson, inlinedPaths, isReport, type Lane, type Lanes, type SeriesAnswer, type Sums } from "../api";
+import { api, type Arrows, type Counters, type EventAnswer, type Found, get, getJson, inlinedPaths, isReport, type Lane, type Lanes, type Place, type SeriesAnswer, type Sums } from "../api";
 import { Canvas, type Draw, fit, type Look } from "../canvas";
-import { fade, family, ink, phase, pixel, shade } from "../color";
-import { column, csv, fixed, group, nameKey, shown, time, unitOf, withUnit } from "../format";
+import { fade, family, ink, phase, pixel, shade, syncColor } from "../color";
+import { column, fixed, group, nameKey, shown, time, unitOf, withUnit } from "../format";
 import { TipBox, type Tip } from "../icicle";
 import { Loaded, Search, Toggle, Trouble } from "../parts";
 import { matcher, useOps, useSession } from "../session";
 import { now, set, setQuietly, usePromise } from "../state";
-import { type Col, copyText, say, Table } from "../table";
+import { type Col, say, Table } from "../table";
 import { GROUP, type Tile, Tiles } from "../tiles";
+import { EventOf } from "./event";
 
 const GUTTER = 196;
 const RULER = 24;
@@ -117,6 +118,7 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 	const hover = useRef<Slice | null>(null);
 	const focusLane = Number(h.lane ?? rows[0]?.lane.id ?? -1);
 	const event = Number(h.ev ?? "0");
+	const details = usePromise(() => (event > 0 && !isReport ? getJson<EventAnswer>(`${api(id, "event")}?id=${event}`) : null), [id, event]);
 	const [sel, setSel] = useState<{ start: number; dur: number; lane: number; name: string } | null>(null);
 	const range = useMemo((): [number, number] | null => {
 		const [a, b] = (h.range ?? "").split(",").map(Number);
@@ -187,13 +189,14 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 		const streams = tile.n > 0 && (byLane[tile.lane[0]]?.lane.kind ?? lanes.lane[tile.lane[0]]?.kind) === "stream";
 		for (let i = 0; i < tile.raw.length; i++) {
 			const f = familyOf.get(tile.raw[i]);
-			const c = f || WAITS.test(tile.raw[i]) ? shade(f ?? "call", tile.briefs[i]) : streams ? shade("other", tile.briefs[i]) : phase(tile.names[i]);
+			const c = syncColor(tile.raw[i]) ?? (f || WAITS.test(tile.raw[i]) ? shade(f ?? "call", tile.briefs[i]) : streams ? shade("other", tile.briefs[i]) : phase(tile.names[i]));
 			tile.paint[i] = pixel(hit && !hit(tile.names[i]) ? fade(c, k.panel) : c);
 		}
 		tile.painted = look.current.n;
 	};
 	// Bursts of events that the tree alone has: hatched.
 	const isSummed = (lane: number) => lanes.lane[lane]?.kind === "summed";
+	const isSyncs = (lane: number) => lanes.lane[lane]?.kind === "syncs";
 	const colorAt = (tile: Tile, i: number): string => {
 		const p = tile.paint[tile.name[i]];
 		return "#" + [p & 255, (p >> 8) & 255, (p >> 16) & 255].map((x) => x.toString(16).padStart(2, "0")).join("");
@@ -288,7 +291,8 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 		for (const l of labels.length > 700 ? labels.slice(0, 700) : labels) {
 			const { tile, i } = l.s;
 			const c = isSummed(tile.lane[i]) ? k.line : colorAt(tile, i);
-			const s = fit(g, (tile.count[i] > 1 ? `${group(tile.count[i])} × ` : "") + tile.briefs[tile.name[i]], l.w - 6);
+			const name = tile.briefs[tile.name[i]];
+			const s = fit(g, (tile.count[i] > 1 ? `${group(tile.count[i])} × ` : "") + (isSyncs(tile.lane[i]) ? name.replace(/^cuda|Synchronize$/g, "") : name), l.w - 6);
 			if (s.length > 1 && l.x >= (taken.get(l.y) ?? -1)) { // no name over another
 				taken.set(l.y, l.x + l.w - 1);
 				g.fillStyle = hit && !hit(tile.names[tile.name[i]]) ? k.dim : ink(c);
@@ -343,6 +347,33 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 			g.strokeRect(Math.min(d.x, d.x1) + 0.5, Math.min(d.y, d.y1) + 0.5, Math.abs(d.x1 - d.x), Math.abs(d.y1 - d.y));
 			g.setLineDash([]);
 		}
+		// What the selected call waited for, and what let it come back.
+		const d1 = details.value;
+		const at = (p: Place, end: boolean): [number, number] | null => {
+			const r = byLane[p.lane];
+			return r && p.depth < r.rows ? [X(p.start_ns + (end ? p.dur_ns : 0), lw), RULER + top(r) + (p.depth + 0.5) * ROW - 1] : null;
+		};
+		const link = (from: [number, number] | null, to: [number, number] | null) => {
+			if (!from || !to)
+				return;
+			const down = to[1] > from[1] ? 1 : -1;
+			const [y0, y1] = [from[1] + (down * ROW) / 2, to[1] - (down * ROW) / 2];
+			g.strokeStyle = g.fillStyle = k.accent;
+			g.lineWidth = 2;
+			g.beginPath();
+			g.moveTo(from[0], y0);
+			g.bezierCurveTo(from[0], (y0 + y1) / 2, to[0], (y0 + y1) / 2, to[0], y1 - down * 6);
+			g.stroke();
+			g.beginPath();
+			g.moveTo(to[0], y1);
+			g.lineTo(to[0] - 4, y1 - down * 8);
+			g.lineTo(to[0] + 4, y1 - down * 8);
+			g.fill();
+		};
+		if (d1?.ended_by)
+			link(at(d1.ended_by, true), at(d1, d1.class !== "stream_wait"));
+		if (d1?.recorded_by)
+			link(at(d1.recorded_by, false), at(d1, false));
 		const ring = (s: { start: number; dur: number; lane: number }, depth: number, c: string) => {
 			const r = byLane[s.lane];
 			if (!r || depth >= r.rows)
@@ -542,6 +573,14 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 		setSel({ start: tile.start[i], dur: tile.dur[i], lane: tile.lane[i], name: tile.raw[tile.name[i]] });
 		set({ ev: tile.id[i] ? String(tile.id[i]) : "", sel: nameKey(tile.raw[tile.name[i]]), node: "", lane: String(tile.lane[i]) });
 	};
+	const jump = (p: Place) => {
+		selDepth.current = p.depth;
+		if (p.depth >= (byLane[p.lane]?.rows ?? 1e9))
+			toggle("deep", byLane[p.lane]);
+		setSel({ start: p.start_ns, dur: p.dur_ns, lane: p.lane, name: p.name });
+		set({ ev: p.event ? String(p.event) : "", sel: nameKey(p.name), node: "", lane: String(p.lane) });
+		goTo(p.start_ns, p.dur_ns);
+	};
 	const next = async (dir: "next" | "prev") => {
 		const name = sel?.name;
 		if (!name)
@@ -550,12 +589,7 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 			const f = await getJson<Found>(`${api(id, "find")}?name=${encodeURIComponent(name.slice(0, 1000))}&from=${Math.round(sel.start)}&dir=${dir}`);
 			if (!f.found)
 				return say(dir === "next" ? "that was the last" : "that was the first");
-			selDepth.current = (f as Found & { depth?: number }).depth ?? 0;
-			if (selDepth.current >= (byLane[f.lane!]?.rows ?? 1e9))
-				toggle("deep", byLane[f.lane!]);
-			setSel({ start: f.start!, dur: f.dur!, lane: f.lane!, name });
-			set({ ev: String(f.id ?? ""), lane: String(f.lane) });
-			goTo(f.start!, f.dur!);
+			jump({ name, event: f.id ?? 0, lane: f.lane!, depth: f.depth ?? 0, start_ns: f.start!, dur_ns: f.dur! });
 		} catch (e) {
 			say((e as Error).message);
 		}
@@ -751,13 +785,13 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 					{h.table === "1" ? <Listing tiles={drawn.current} view={view.current} rows={byLane} onSelect={choose} /> : (
 						<div class="canvas" ref={box}>
 							<Canvas label={`Timeline: ${rows.length} lanes, ${time(all[1] - all[0])}. W, A, S, D zoom and move, N the next of a name, ? all keys. The table button lists what is shown.`}
-								draw={draw} deps={[rows, counters, hit, sel, range, arrows, event, familyOf, tiles, focusLane]} again={again} handlers={handlers} />
+								draw={draw} deps={[rows, counters, hit, sel, range, arrows, event, details.value, familyOf, tiles, focusLane]} again={again} handlers={handlers} />
 							<TipBox tip={tip} />
 						</div>
 					)}
 					{range && h.box && <SumsOf id={id} range={range} lanes={h.box === "all" ? rows.map((r) => r.lane.id) : list(h.box)} />}
 				</div>
-				{(event > 0 || sel) && <EventOf id={id} event={event} sel={sel} lane={sel ? byLane[sel.lane]?.lane : undefined} close={() => choose(null)} />}
+				{(event > 0 || sel) && <EventOf of={details} sel={sel} jump={jump} lane={sel ? byLane[sel.lane]?.lane : undefined} close={() => choose(null)} />}
 			</div>
 		</>
 	);
@@ -855,37 +889,6 @@ function spans(ids: number[]): string {
 		i = k + 1;
 	}
 	return ret.join(",");
-}
-
-function EventOf({ id, event, sel, lane, close }: { id: string; event: number; sel: { start: number; dur: number; name: string } | null; lane: Lane | undefined; close: () => void }) {
-	const d = usePromise(() => (event > 0 && !isReport ? getJson<Record<string, unknown>>(`${api(id, "event")}?id=${event}`) : null), [id, event]);
-	const more = Object.entries(d.value ?? {}).filter(([k, v]) => k !== "warnings" && k !== "name" && !(k === "recorded" && v === d.value?.name) && !["path", "lane", "depth"].includes(k) && v !== null && v !== "" && v !== false && (typeof v !== "object" || Array.isArray(v)));
-	const path = Array.isArray(d.value?.path) ? (d.value.path as unknown[]).map((x) => shown(String(x))) : [];
-	const name = sel ? shown(sel.name) : shown(String(d.value?.name ?? ""));
-	const say1 = (k: string, v: unknown) => (typeof v === "number" ? (k.endsWith("_ns") ? time(v) : /bytes|shared/.test(k) ? withUnit(v, "bytes") : String(v)) : Array.isArray(v) ? v.map(String).join(" × ") : v === true ? "yes" : shown(String(v)));
-	const facts: [string, string][] = [
-		...(sel ? [["took", time(sel.dur)], ["begins at", time(sel.start)]] as [string, string][] : []),
-		...(lane ? [["lane", shown(lane.name)]] as [string, string][] : []),
-		...more.filter(([k]) => !(sel && /^(start|dur|end)(_ns)?$/.test(k))).map(([k, v]) => [k.replace(/_(ns|bytes)$/, "").replaceAll("_", " "), say1(k, v)] as [string, string]),
-	];
-	return (
-		<aside class="details" aria-label="Selected event">
-			<header>
-				<h2>Selected</h2>
-				<button class="plain" onClick={() => void copyText(csv([["name", ...facts.map((f) => f[0])], [name, ...facts.map((f) => f[1])]]))}>copy as CSV</button>
-				<button class="plain" aria-label="select nothing" onClick={close}>×</button>
-			</header>
-			<p class="whole">{name}</p>
-			<nav aria-label="Show it in">
-				<button onClick={() => set({ tab: "tree" })}>Tree</button>
-				<button onClick={() => set({ tab: "flame", flame: "callers", z: "" })}>Callers</button>
-				<button onClick={() => set({ tab: "ops", by: "" })}>Operations</button>
-			</nav>
-			<dl class="facts">{facts.map(([k, v]) => <div key={k}><dt>{k}</dt><dd>{v}</dd></div>)}</dl>
-			{d.error && <p class="hint">{d.error.message}</p>}
-			{path.length > 0 && <><h3>Path</h3><ol class="path">{path.map((x, i) => <li key={i}>{x}</li>)}</ol></>}
-		</aside>
-	);
 }
 
 // The table of what is in the window.
