@@ -81,6 +81,12 @@ bool agent_metrics_on(void)
 	return metrics_on();
 }
 
+uint32_t agent_cut(void)
+{
+	return HOT->generation + atomic_load_explicit(&core.cut, memory_order_relaxed) +
+	       SUMS_CUT(atomic_load_explicit(&core.ctl->sums, memory_order_relaxed));
+}
+
 /* Inlined for each: a metric where the thread stands pays nothing for the other. */
 static inline __attribute__((always_inline)) void metric_at(
 	struct pd_thread *t, uint64_t context, uint32_t name, uint32_t type, uint64_t bits)

@@ -54,6 +54,8 @@ void agent_metric(struct pd_thread *t, uint32_t name, uint32_t type, uint64_t bi
 void agent_metric_at(
 	struct pd_thread *t, uint64_t context, uint32_t name, uint32_t type, uint64_t bits);
 bool agent_metrics_on(void); /* [any] Somebody wants metrics. */
+/* [any] Another number when a session may have begun, that does not know what was told before. */
+uint32_t agent_cut(void);
 /* [any] n values are not recorded: enum lost_cause, one without a counter in the ring. */
 void agent_lost(struct pd_thread *t, uint32_t cause, uint64_t n);
 /* [any] A thread's name from now on, the caller's or another's: a process-local name. */

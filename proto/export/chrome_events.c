@@ -156,6 +156,12 @@ void chrome_taken(const struct timeline *w, struct text *t, uint32_t n)
 	}
 }
 
+void chrome_color(struct text *t, const struct known *k)
+{
+	if (k->color != 0)
+		text_fmt(t, ",\"color\":\"#%06" PRIx32 "\"", k->color & (NAMED_COLOR - 1));
+}
+
 void chrome_call(struct text *t, const struct trace_call *c)
 {
 	if (gpu_counts_samples(gpu_classes[c->class].counts)) {

@@ -42,6 +42,8 @@ static inline uint64_t chrome_lane_tid(uint32_t tid, uint32_t lane)
 	return (uint64_t)CHROME_LANE_TID * lane + tid;
 }
 
+/* ,"color":"#rrggbb", where the program gave the node's name one; into open args. */
+void chrome_color(struct text *t, const struct known *k);
 /* What is known of a call beside its time: ,"correlation":… and so on; into open args. */
 void chrome_call(struct text *t, const struct trace_call *c);
 

@@ -65,6 +65,7 @@ static void scope_args(struct timeline *w, const struct timeline_scope *s)
 
 	text_str(t, ",\"args\":{");
 	call_stack(w, s->node);
+	chrome_color(t, &w->known[s->node]);
 	if ((s->flags & TRACE_CALL) != 0)
 		chrome_call(t, &s->call);
 	if (s->n_metrics > 0) {

@@ -475,6 +475,7 @@ static void put_scope(struct sorted *s, const struct sorted_scope *x, const stru
 	else
 		chrome_micros(t, x->end_ns - x->begin_ns);
 	text_fmt(t, ",\"args\":{\"External id\":%" PRIu64, of->id);
+	chrome_color(t, &s->w->known[x->node]);
 	if (call)
 		chrome_call(t, &x->call);
 	put_values(t, x, op);

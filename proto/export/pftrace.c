@@ -222,6 +222,18 @@ static void note_flag(struct pftrace *f, struct text *to, const char *name, bool
 	pb_message(to, EVENT_NOTE, &f->part);
 }
 
+static void note_color(struct pftrace *f, struct text *to, uint32_t color)
+{
+	char words[8];
+
+	if (color == 0)
+		return;
+	(void)snprintf(words, sizeof(words), "#%06" PRIx32, color & (NAMED_COLOR - 1));
+	pb_string(&f->part, NOTE_NAME, "color");
+	pb_string(&f->part, NOTE_TEXT, words);
+	pb_message(to, EVENT_NOTE, &f->part);
+}
+
 static void note_sync(struct pftrace *f, struct text *to, const struct trace_call *c)
 {
 	note_uint(f, to, "correlation", c->correlation);
@@ -237,6 +249,7 @@ static void scope_notes(struct timeline *w, const struct timeline_scope *s, stru
 
 	for (uint32_t i = 0; i < s->n_metrics; i++)
 		note_metric(f, to, &w->held[w->taken[i]]);
+	note_color(f, to, w->known[s->node].color);
 	if (timeline_is_sync(s))
 		note_sync(f, to, &s->call);
 	note_flag(f, to, "open", (s->flags & TRACE_OPEN) != 0);

@@ -251,6 +251,8 @@ static int walk_all(struct timeline *w)
 	}
 	if (r == 0)
 		r = trace_names_open(&w->names, w->l.db, w->l.p, w->l.select, w->l.e);
+	if (r == 0)
+		r = trace_names_colors(&w->names, w->l.session, w->l.e);
 	for (i = 0; i < w->l.n_processes && r == 0; i++)
 		r = walk_process(w, w->l.process[i].id);
 	if (r == 0 && w->form->reading != NULL)

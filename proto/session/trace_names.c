@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT. trace_names.c: the nodes that a timeline's chunks name by hash. */
 #include "trace_names.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,7 +40,65 @@ void trace_names_fini(struct trace_names *t)
 	(void)sqlite3_finalize(t->by_hash);
 	free(t->v);
 	free(t->map);
+	free(t->color);
 	*t = (struct trace_names){.db = NULL};
+}
+
+/* "#rrggbb"; 0: it is none. */
+static uint32_t color_read(const char *s)
+{
+	char *end;
+	unsigned long v;
+
+	if (s == NULL || strlen(s) != 7 || *s != '#' || !isxdigit((unsigned char)s[1]))
+		return 0;
+	v = strtoul(s + 1, &end, 16);
+	return *end == '\0' ? NAMED_COLOR | (uint32_t)v : 0;
+}
+
+int trace_names_colors(struct trace_names *t, int64_t session, struct err *e)
+{
+	sqlite3_stmt *q;
+	int rc = sqlite3_prepare_v2(t->db,
+		"SELECT n.name, m.value FROM metric m JOIN node n ON n.id=m.node"
+		" WHERE m.session=?1 AND m.name='" COLOR_PROPERTY
+		"' GROUP BY n.name ORDER BY n.name",
+		-1, &q, NULL);
+	bool room = true;
+
+	if (rc != SQLITE_OK)
+		return unreadable(t, e);
+	(void)sqlite3_bind_int64(q, 1, session);
+	while (room && t->n_colors < NAMED_COLORS && (rc = sqlite3_step(q)) == SQLITE_ROW) {
+		const char *name = (const char *)sqlite3_column_text(q, 0);
+		const uint32_t color = color_read((const char *)sqlite3_column_text(q, 1));
+
+		if (name == NULL || color == 0)
+			continue;
+		room = ROOM_FOR(t->color, t->cap_colors, t->n_colors);
+		name = room ? profile_text(t->texts, name, strlen(name)) : NULL;
+		room = name != NULL;
+		if (room)
+			t->color[t->n_colors++] = (struct named_color){name, color};
+	}
+	(void)sqlite3_finalize(q);
+	if (!room)
+		return no_memory(e);
+	return rc == SQLITE_ROW || rc == SQLITE_DONE ? 0 : unreadable(t, e);
+}
+
+static int color_order(const void *name, const void *at)
+{
+	return strcmp(name, ((const struct named_color *)at)->name);
+}
+
+static uint32_t color_of(const struct trace_names *t, const char *name)
+{
+	const struct named_color *c = t->n_colors == 0 ? NULL
+						       : bsearch(name, t->color, t->n_colors,
+								 sizeof(*t->color), color_order);
+
+	return c != NULL ? c->color : 0;
 }
 
 static uint32_t *map_at(struct trace_names *t, const uint8_t hash[16])
@@ -108,8 +167,10 @@ static int node_read(struct trace_names *t, const uint8_t hash[16], struct known
 	t->n_unknown += text == NULL;
 	if (text != NULL)
 		ret->name = profile_text(t->texts, text, (size_t)sqlite3_column_bytes(q, 0));
-	if (text != NULL && ret->name != NULL)
+	if (text != NULL && ret->name != NULL) {
+		ret->color = node_is_scope(ret->kind) ? color_of(t, ret->name) : 0;
 		ret->name = shown(t, ret->name);
+	}
 	(void)sqlite3_reset(q);
 	if (ret->name == NULL)
 		return no_memory(e);

@@ -18,6 +18,16 @@ struct known { /* a node of the store */
 	uint8_t kind;
 	bool told;      /* the owner's: its name stands in the file */
 	uint16_t depth; /* trace_names_depth() */
+	uint32_t color; /* NAMED_COLOR and the program's, 0xrrggbb; 0: none */
+};
+
+#define NAMED_COLOR    (1u << 24)
+#define NAMED_COLORS   4096u /* further ones are not known */
+#define COLOR_PROPERTY "color"
+
+struct named_color {
+	const char *name; /* as it was recorded */
+	uint32_t color;
 };
 
 struct trace_names { /* zero-initialise, then open */
@@ -27,13 +37,17 @@ struct trace_names { /* zero-initialise, then open */
 	const struct profile_select *select;
 	struct known *v;
 	uint32_t n, cap, *map, map_cap;
-	uint32_t n_unknown; /* of them the database does not have */
-	bool frames;        /* lines of a stack have times of their own */
+	uint32_t n_unknown;        /* of them the database does not have */
+	bool frames;               /* lines of a stack have times of their own */
+	struct named_color *color; /* by name */
+	uint32_t n_colors, cap_colors;
 };
 
 int trace_names_open(struct trace_names *t, struct sqlite3 *db, struct profile *texts,
 	const struct profile_select *select, struct err *e);
 void trace_names_fini(struct trace_names *t);
+/* What colours the program of a session gave to scopes, by name: before the first node is found. */
+int trace_names_colors(struct trace_names *t, int64_t session, struct err *e);
 /* The place of a node in v, which may move. -ENOMEM, -EIO. */
 int trace_names_find(
 	struct trace_names *t, const uint8_t hash[16], uint32_t *ret_place, struct err *e);

@@ -323,6 +323,8 @@ static int fill(struct zoom *w, struct err *e)
 		r = newest(w, w->newest);
 	if (r == 0)
 		r = trace_names_open(&w->names, w->l.db, w->l.p, &w->select, e);
+	if (r == 0)
+		r = trace_names_colors(&w->names, w->l.session, e);
 	trace_names_from(&w->names, w->l.p->head.source);
 	if (r == 0)
 		r = prepare(w, READ, &w->read);
@@ -464,6 +466,12 @@ void zoom_state(const struct zoom *w, struct zoom_state *ret)
 const char *zoom_name(const struct zoom *w, uint32_t name)
 {
 	return name < w->names.n ? w->names.v[name].name : "";
+}
+
+const struct named_color *zoom_colors(const struct zoom *w, uint32_t *ret_n)
+{
+	*ret_n = w->names.n_colors;
+	return w->names.color;
 }
 
 bool *zoom_wanted(const struct zoom *w, const uint32_t *lane, uint32_t n)

@@ -75,6 +75,10 @@ void zoom_state(const struct zoom *w, struct zoom_state *ret);
 /* Of slices, sums and events. Clean UTF-8; "" for ZOOM_NONE. */
 const char *zoom_name(const struct zoom *w, uint32_t name);
 
+/* Colours that the program gave to scopes, by their recorded names (trace_names.h). */
+struct named_color;
+const struct named_color *zoom_colors(const struct zoom *w, uint32_t *ret_n);
+
 /* --- slices */
 
 struct zoom_ask {

@@ -516,9 +516,47 @@ START_TEST(categories)
 }
 END_TEST
 
+/* A name's, told once for what sessions there are, and when it is another. */
+START_TEST(colours)
+{
+	struct attributes ex = {.version = 3, .size = sizeof(ex), .type = 1, .message = "ex"};
+	struct attributes other = ex;
+	struct seen s[] = {{NULL, 0, 0}};
+	struct ring_ctl *ctl;
+
+	ready();
+	ck_assert_uint_eq(attach(), 1);
+	told[0] = '\0';
+	other.message = "other";
+	other.pad[1] = ex.pad[1] = 1; /* ARGB */
+	ex.pad[2] = 0xff00c0de;
+	other.pad[2] = 0x7f0000ff;
+	for (int i = 0; i < 100; i++) {
+		nvtx.mark_ex(&ex);
+		nvtx.mark_ex(&other);
+	}
+	ex.pad[2] = 0xff123456;
+	nvtx.mark_ex(&ex);
+	ex.pad[1] = 0; /* it says nothing of colours then */
+	ex.pad[2] = 0;
+	nvtx.mark_ex(&ex);
+	(void)view_walk(&t_v, told_fn, s);
+	ck_assert_str_eq(told, "color (pty)@ex=#00c0de;color (pty)@other=#0000ff;"
+			       "color (pty)@ex=#123456;");
+	told[0] = '\0';
+	ctl = (struct ring_ctl *)((uintptr_t)t_v.ctl - offsetof(struct ring_ctl, lane));
+	ctl->sums++; /* a session begins */
+	nvtx.mark_ex(&other);
+	nvtx.mark_ex(&other);
+	(void)view_walk(&t_v, told_fn, s);
+	ck_assert_str_eq(told, "color (pty)@other=#0000ff;");
+}
+END_TEST
+
 static void values(TCase *c)
 {
 	tcase_add_test(c, categories);
+	tcase_add_test(c, colours);
 	tcase_add_test(c, names_with_values);
 	tcase_add_test(c, a_loop_is_one_scope);
 	tcase_add_test(c, handles_of_others);

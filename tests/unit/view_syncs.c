@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: MIT. view_syncs.c: calls that wait have a lane beside their thread's, say what they
- * waited for and what let them come back, and stand in tracks of their own in files. */
+ * waited for and what let them come back, and stand in tracks of their own in files. And what colours scopes have. */
 #include "export_format.h"
 #include "summariser.h"
 #include "view_help.h"
 #include "zoom.h"
 
 #include "trace.h"
+#include "trace_names.h"
 
 enum { STEP = 1, SGEMM, STREAM_SYNC, EVENT_SYNC, DEVICE_SYNC, COPY, RECORD, WAIT, MALLOC, NODES };
 
@@ -296,6 +297,31 @@ START_TEST(files)
 }
 END_TEST
 
+/* A scope's colour is its name's: of all its events, and of none that is a call or a kernel. */
+START_TEST(colors)
+{
+	sqlite3 *db = session(1, 0);
+	const struct named_color *c;
+	struct zoom *w;
+	struct err e;
+	uint32_t n;
+
+	help_exec(db, "INSERT INTO metric VALUES(7,1,0,1,'color',2,'#ff8800',1),"
+		      "(7,1,0,2,'color',2,'#0000',1),(7,1,0,4,'color',2,7,1),"
+		      "(7,1,0,3,'color',2,'#00000g',1)");
+	ck_assert_int_eq(zoom_open(db, 7, NULL, &w, &e), 0);
+	c = zoom_colors(w, &n);
+	ck_assert_uint_eq(n, 1);
+	ck_assert_str_eq(c->name, "step");
+	ck_assert_uint_eq(c->color, NAMED_COLOR | 0xff8800);
+	zoom_free(w);
+	ck_assert(file_has(chrome_trace_write, db, "\"step\"],\"color\":\"#ff8800\"}}"));
+	ck_assert(file_has(kineto_write, db, "\"color\":\"#ff8800\"}}"));
+	ck_assert(file_has(pftrace_write, db, "#ff8800"));
+	ck_assert_int_eq(sqlite3_close(db), SQLITE_OK);
+}
+END_TEST
+
 Suite *suite(void)
 {
 	Suite *s = suite_create("syncs");
@@ -303,6 +329,7 @@ Suite *suite(void)
 
 	tcase_add_loop_test(tc, lanes, 0, 4);
 	tcase_add_test(tc, files);
+	tcase_add_test(tc, colors);
 	suite_add_tcase(s, tc);
 	return s;
 }

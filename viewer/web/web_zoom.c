@@ -7,6 +7,7 @@
 #include "print_json.h"
 #include "table.h"
 #include "trace.h"
+#include "trace_names.h"
 #include "web_ask.h"
 #include "zoom.h"
 
@@ -112,6 +113,22 @@ static void put_lane(struct text *t, const struct zoom_lane *l, const struct zoo
 	json_close(t, '}');
 }
 
+/* By names as the page has them. */
+static void put_colors(struct web_ask *a, const struct zoom *z)
+{
+	struct text *t = &a->to->body;
+	const struct named_color *c;
+	char words[8];
+	uint32_t n;
+
+	json_in(t, "colors", '{');
+	for (c = zoom_colors(z, &n); n > 0; n--, c++) {
+		(void)snprintf(words, sizeof(words), "#%06x", c->color & (NAMED_COLOR - 1));
+		json_key_str(t, names_show(a->run->print.names, c->name), words);
+	}
+	json_close(t, '}');
+}
+
 int web_lanes(struct web_ask *a)
 {
 	struct text *t = &a->to->body;
@@ -132,6 +149,7 @@ int web_lanes(struct web_ask *a)
 	for (i = 0; i < n; i++)
 		put_lane(t, &lane[i], &p[lane[i].process]);
 	json_close(t, ']');
+	put_colors(a, z);
 	zoom_range(z, &t0, &t1);
 	zoom_state(z, &state);
 	json_key_u64(t, "t0", t0);

@@ -16,6 +16,7 @@
  * Extensions have tables of their own. Of payloads' we take what registers schemas, and the ranges
  * and marks that are made of payloads; nvtx_payload.c reads them.
  */
+#include <stdatomic.h>
 #include <string.h>
 #include <strings.h>
 #include <wchar.h>
@@ -29,6 +30,7 @@
 #define MODULE_CORE2   5
 #define MODULE_DRIVER  2 /* objects of CUDA's driver, and of its runtime */
 #define MODULE_RUNTIME 4
+#define COLOR_ARGB     1
 #define NO_PUSH        (-2) /* NVTX_NO_PUSH_POP_TRACKING */
 
 enum core_slot {
@@ -113,7 +115,8 @@ struct attributes { /* nvtxEventAttributes_t, version 1 and later */
 };
 
 static const struct protond_host *host; /* whose threads and names ranges are */
-static uint32_t payload_name, category_name;
+static uint32_t payload_name, category_name, color_name;
+static _Atomic uint64_t colors[NAMES_MAX]; /* by name: agent_cut() when it was told, and what */
 
 #define MARKS     16u /* deeper pushes are only counted */
 #define NAME_BITS 16
@@ -219,6 +222,29 @@ static void give_category(
 		agent_metric_at(t, context, category_name, METRIC_U64, category);
 }
 
+/* Once for a name and what sessions there are, and when it changes: a name has one colour, and its
+ * events need not say it again. */
+static void give_color(
+	struct pd_thread *t, const struct title *title, uint32_t argb, uint64_t context)
+{
+	static const char digit[] = "0123456789abcdef";
+	const uint64_t is = (uint64_t)agent_cut() << 32 | argb;
+	_Atomic uint64_t *at = &colors[title->name % NAMES_MAX];
+	char text[7] = "#";
+	uint32_t i, value;
+
+	if (atomic_load_explicit(at, memory_order_relaxed) == is)
+		return;
+	atomic_store_explicit(at, is, memory_order_relaxed);
+	for (i = 0; i < 6; i++)
+		text[1 + i] = digit[argb >> (20 - 4 * i) & 15];
+	value = nvtx_text(text, sizeof(text));
+	if (value != 0)
+		agent_metric_at(t, context, color_name, METRIC_STR, value);
+	else
+		agent_lost(t, LOST_NVTX, 1);
+}
+
 /* All that a range or a mark says: of the scope that the thread stands in, or of `context`. */
 static void give(
 	const struct title *title, const void *domain, const struct attributes *a, uint64_t context)
@@ -231,6 +257,8 @@ static void give(
 	nvtx_title_give(t, title, context);
 	if (!is_whole(a))
 		return;
+	if (a->color_type == COLOR_ARGB)
+		give_color(t, title, a->color, context);
 	if (a->category != 0)
 		give_category(t, domain, a->category, context);
 	if (a->payload_type != PAYLOAD_EXT) {
@@ -644,6 +672,7 @@ static uint32_t nvtx_attach(const struct protond_host *whose, void *get_export_t
 	host = whose; /* before a slot is set */
 	payload_name = host->intern("payload", 7);
 	category_name = host->intern("category (pty)", 14);
+	color_name = host->intern("color (pty)", 11);
 	nvtx_names_begin(host);
 	nvtx_payloads_begin(host);
 	(void)fill(e, MODULE_DRIVER, driver, sizeof(driver) / sizeof(*driver));

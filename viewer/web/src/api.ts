@@ -160,6 +160,7 @@ export interface Lane {
 }
 export interface Lanes extends Answer {
 	lane: Lane[];
+	colors?: Record<string, string>; // the program's, by name
 	t0: number;
 	t1: number;
 }

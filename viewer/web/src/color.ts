@@ -67,13 +67,20 @@ export function shade(word: string, name: string): string {
 }
 
 const inks = new Map<string, string>();
+function luminance(hex: string): number {
+	const [r, g, b] = rgb(hex).map((v) => ((v / 255) ** 2.2));
+	return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+}
+export const contrast = (a: string, b: string): number => {
+	const [x, y] = [luminance(a) + 0.05, luminance(b) + 0.05];
+	return Math.max(x, y) / Math.min(x, y);
+};
 
 // Black or white, whichever can be read on it.
 export function ink(back: string): string {
 	let ret = inks.get(back);
 	if (ret === undefined) {
-		const [r, g, b] = rgb(back).map((v) => ((v / 255) ** 2.2));
-		ret = 0.2126 * r + 0.7152 * g + 0.0722 * b > 0.22 ? "#10151c" : "#ffffff";
+		ret = luminance(back) > 0.22 ? "#10151c" : "#ffffff";
 		inks.set(back, ret);
 	}
 	return ret;

@@ -26,6 +26,7 @@ export interface Tile {
 	names: string[];
 	briefs: string[];
 	paint: Uint32Array; // of each name, made by who draws
+	bar: Uint32Array; // likewise; 0: none
 	painted: number; // for which look
 }
 
@@ -80,7 +81,7 @@ export function decode(b: ArrayBuffer, t1: number): Tile {
 	const both = raw.map(known);
 	return {
 		t0: v.getFloat64(16, true), t1, per: v.getFloat64(24, true), n, truncated: (v.getUint32(32, true) & 1) !== 0, start, dur, name, id, count, lane, depth,
-		raw, names: both.map((x) => x.shown), briefs: both.map((x) => x.brief), paint: new Uint32Array(raw.length), painted: -1,
+		raw, names: both.map((x) => x.shown), briefs: both.map((x) => x.brief), paint: new Uint32Array(raw.length), bar: new Uint32Array(raw.length), painted: -1,
 	};
 }
 

@@ -3,7 +3,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { api, type Arrows, type Counters, type EventAnswer, type Found, get, getJson, inlinedPaths, isReport, type Lane, type Lanes, type Place, type SeriesAnswer, type Sums } from "../api";
 import { Canvas, type Draw, fit, type Look } from "../canvas";
-import { fade, family, ink, phase, pixel, shade, syncColor } from "../color";
+import { contrast, fade, family, ink, phase, pixel, shade, syncColor } from "../color";
 import { column, fixed, group, nameKey, shown, time, unitOf, withUnit } from "../format";
 import { TipBox, type Tip } from "../icicle";
 import { Loaded, Search, Toggle, Trouble } from "../parts";
@@ -107,6 +107,7 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 		o?.column.name.forEach((n, i) => m.set(o.names[n], String(o.column.family?.[i] ?? o.column.class?.[i] ?? "other")));
 		return m;
 	}, [ops.value]);
+	const colors = useMemo(() => new Map(Object.entries(lanes.colors ?? {})), [lanes]);
 	const q = h.q ?? "";
 	const hit = useMemo(() => {
 		const m = matcher(q);
@@ -190,7 +191,12 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 		for (let i = 0; i < tile.raw.length; i++) {
 			const f = familyOf.get(tile.raw[i]);
 			const c = syncColor(tile.raw[i]) ?? (f || WAITS.test(tile.raw[i]) ? shade(f ?? "call", tile.briefs[i]) : streams ? shade("other", tile.briefs[i]) : phase(tile.names[i]));
-			tile.paint[i] = pixel(hit && !hit(tile.names[i]) ? fade(c, k.panel) : c);
+			// The program's own colour; as a bar where it cannot be told from the ground, or is not to be relied upon.
+			const own = colors.get(tile.raw[i]);
+			const bar = own !== undefined && (h.own === "bars" || contrast(own, k.panel) < 1.6);
+			const seen = (x: string) => pixel(hit && !hit(tile.names[i]) ? fade(x, k.panel) : x);
+			tile.paint[i] = seen(own && !bar ? own : c);
+			tile.bar[i] = bar ? seen(own) : 0;
 		}
 		tile.painted = look.current.n;
 	};
@@ -209,7 +215,7 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 		v.y = Math.max(0, Math.min(v.y, height - tall));
 		const lw = Math.max(10, w - GUTTER);
 		const per = (v.t1 - v.t0) / lw;
-		const key = `${k.panel} ${q} ${familyOf.size}`;
+		const key = `${k.panel} ${q} ${h.own} ${familyOf.size}`;
 		if (key !== look.current.key)
 			look.current = { n: look.current.n + 1, key };
 		// Pinned lanes stay where they are while the others are scrolled.
@@ -237,6 +243,7 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 		const limit = Math.round(pinnedEnd * dpr);
 		const labels: { s: Slice; x: number; w: number; y: number }[] = [];
 		const roomy = 30 * dpr;
+		const bars: number[] = [];
 		for (const { tile, from, to } of drawn.current) {
 			paint(tile, k);
 			const [lo, hi] = [Math.max(0, Math.floor((from - v.t0) * scale)), Math.min(W, Math.ceil((to - v.t0) * scale))];
@@ -265,6 +272,9 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 				px.fill(summed ? grey : tile.paint[tile.name[i]], at + x0, at + x1);
 				for (let x = x0 + 3; summed && x < x1; x += 6)
 					px[at + x] = back;
+				const bar = tile.bar[tile.name[i]];
+				if (bar && !summed && (y >= limit || byLane[tile.lane[i]]?.pinned))
+					bars.push(at + x0, at + x1, bar);
 				if (begins && seen > roomy)
 					labels.push({ s: { tile, i }, x: x0 / dpr, w: seen / dpr, y: y / dpr });
 			}
@@ -279,6 +289,10 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 					px.copyWithin((y + n) * W, y * W, y * W + W);
 			}
 		}
+		const edge = Math.round(dpr);
+		for (let i = 0; i < bars.length; i += 3) // with a line of what it lies on around it
+			for (let n = rowPx - 5 * edge; n < rowPx - 2 * edge; n++)
+				px.fill(bars[i + 2], bars[i] + n * W, bars[i + 1] + n * W);
 		g.putImageData(image.current.data, Math.round(GUTTER * dpr), Math.round(RULER * dpr));
 		const font = `11px ${k.font}`;
 		g.font = font;
@@ -760,6 +774,7 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 				<button disabled={!sel} onClick={() => void next("next")}>next ›</button>
 				<button onClick={() => clamp(...all)}>all</button>
 				<Toggle on={h.arrows !== "0"} words="arrows" onChange={(on) => set({ arrows: on ? "" : "0" })} />
+				{colors.size > 0 && <Toggle on={h.own !== "bars"} words="program's colours" onChange={(on) => set({ own: on ? "" : "bars" })} />}
 				{numbers.length > 0 && (
 					<details class="menu">
 						<summary>numbers</summary>
@@ -785,7 +800,7 @@ function Timeline({ lanes }: { lanes: Lanes }) {
 					{h.table === "1" ? <Listing tiles={drawn.current} view={view.current} rows={byLane} onSelect={choose} /> : (
 						<div class="canvas" ref={box}>
 							<Canvas label={`Timeline: ${rows.length} lanes, ${time(all[1] - all[0])}. W, A, S, D zoom and move, N the next of a name, ? all keys. The table button lists what is shown.`}
-								draw={draw} deps={[rows, counters, hit, sel, range, arrows, event, details.value, familyOf, tiles, focusLane]} again={again} handlers={handlers} />
+								draw={draw} deps={[rows, counters, hit, sel, range, arrows, event, details.value, h.own, familyOf, tiles, focusLane]} again={again} handlers={handlers} />
 							<TipBox tip={tip} />
 						</div>
 					)}
